@@ -1,0 +1,62 @@
+# Runnel: everything by name. `make help` lists the names.
+#
+# The build itself is CMake and Ninja under build/; what is missing of Debian's packages
+# (packages.txt) is installed first where that is allowed, and named otherwise.
+BUILD ?= build/release
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+CTEST = ctest --test-dir
+CMAKE_FLAGS ?=
+
+.PHONY: all help deps configure train test check bench install asan ubsan tsan format lint fuzz coverage clean
+
+all: configure  ## Build the library, the command and the examples
+	@ninja -C $(BUILD) -j $(JOBS)
+
+help:  ## Show this list
+	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+deps:  ## Install the Debian packages the build needs
+	@tools/deps.sh
+
+configure: deps
+	@cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) >$(BUILD).log 2>&1 || (mkdir -p $(BUILD); cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS))
+	@ln -sf $(BUILD)/compile_commands.json compile_commands.json
+
+train: all  ## Train a classifier of handwritten digits
+	@$(BUILD)/examples/digits
+
+test: all  ## Run every test
+	@$(CTEST) $(BUILD) --output-on-failure -j $(JOBS)
+
+check: all  ## Run the quick part of the tests
+	@$(CTEST) $(BUILD) --output-on-failure -j $(JOBS) -LE slow
+
+bench: all  ## Measure against stock TensorFlow, side by side
+	@bench/run.sh $(BUILD)
+
+install: all  ## Install under PREFIX
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+asan:  ## Run the tests under the address sanitizer
+	@$(MAKE) check BUILD=build/asan CMAKE_FLAGS="-DRN_SANITIZE=address"
+ubsan:  ## ... the undefined-behaviour sanitizer
+	@$(MAKE) check BUILD=build/ubsan CMAKE_FLAGS="-DRN_SANITIZE=undefined"
+tsan:  ## ... the thread sanitizer
+	@$(MAKE) check BUILD=build/tsan CMAKE_FLAGS="-DRN_SANITIZE=thread"
+
+fuzz:  ## Build the fuzz targets and run each for a minute
+	@tools/fuzz.sh
+
+coverage:  ## Line coverage of the tests
+	@tools/coverage.sh
+
+format:  ## Format every C file
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+lint: configure  ## Static checks: includes, clang-tidy
+	@tools/check_includes.sh
+	@git ls-files 'src/*.c' | xargs clang-tidy -p $(BUILD) --quiet
+
+clean:  ## Remove what was built
+	@rm -rf build/release build/asan build/ubsan build/tsan build/fuzz build/coverage

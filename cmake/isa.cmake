@@ -1,0 +1,30 @@
+# Code for several generations of a processor: every source of a folder is compiled once for each.
+#
+#   rn_isa_objects(OUT folder)
+#
+# puts the objects of folder/*.c into OUT. Each is compiled with RN_ISA set to the generation's name,
+# which the sources append to their names; which one runs is decided at run time (kernels/cpu/isa.h).
+function(rn_isa_objects out folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.c)
+  set(objects)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(generations base avx2 avx512)
+  else()
+    set(generations base)
+  endif()
+  set(flags_base)
+  set(flags_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
+  set(flags_avx512 ${flags_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
+  if(sources)
+    foreach(generation IN LISTS generations)
+      add_library(${out}_${generation} OBJECT ${sources})
+      target_include_directories(${out}_${generation} PRIVATE
+                                 $<TARGET_PROPERTY:runnel_objects,INTERFACE_INCLUDE_DIRECTORIES>)
+      target_compile_definitions(${out}_${generation} PRIVATE RN_ISA=${generation} RN_ISA_${generation}=1)
+      target_compile_options(${out}_${generation} PRIVATE -O3 ${flags_${generation}})
+      add_dependencies(${out}_${generation} rn_ops)
+      list(APPEND objects $<TARGET_OBJECTS:${out}_${generation}>)
+    endforeach()
+  endif()
+  set(${out} ${objects} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,118 @@
+// Building graphs in C: scopes, edges, and the generic node builder under the typed ones of
+// runnel/ops.h.
+//
+//   rn_scope_t* s = rn_scope_create(graph);
+//   rn_edge_t x = rn_Placeholder(s, RN_FLOAT);
+//   rn_edge_t y = rn_Relu(s, rn_MatMul(s, x, w, .transpose_b = true));
+//   if (!rn_scope_ok(s)) fprintf(stderr, "%s\n", rn_scope_message(s));
+//
+// A scope carries a name prefix, a device, control inputs and the first error that happened in it
+// or in a scope made from it. After an error every builder does nothing and returns RN_NO_EDGE, so
+// that a chain of builders needs one check at its end. A scope is used by one thread at a time; the
+// graph may be shared.
+#ifndef RUNNEL_GRAPH_H_
+#define RUNNEL_GRAPH_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rn_graph_t rn_graph_t;  // the same object as a TF_Graph
+typedef struct rn_node_t rn_node_t;    // the same object as a TF_Operation
+typedef struct rn_scope_t rn_scope_t;
+
+// Output number |index| of |node|. The same layout as a TF_Output.
+typedef struct rn_edge_t {
+  rn_node_t* node;
+  int index;
+} rn_edge_t;
+
+#define RN_NO_EDGE ((rn_edge_t){NULL, 0})
+
+// Outputs |first| … |first + count - 1| of |node|: what an op with a list output returns.
+typedef struct rn_edges_t {
+  rn_node_t* node;
+  int first;
+  int count;
+} rn_edges_t;
+
+static inline rn_edge_t rn_edge_at(rn_edges_t edges, int i) {
+  rn_edge_t edge = {edges.node, edges.first + i};
+  return edge;
+}
+
+// A root scope over |graph|, which must outlive it. NULL when memory is short.
+rn_scope_t* rn_scope_create(rn_graph_t* graph);
+// A scope under |parent|: names get the prefix "name/" (made unique). The child reports its errors
+// to the parent, and must go first.
+rn_scope_t* rn_scope_child(rn_scope_t* parent, const char* name);
+void rn_scope_destroy(rn_scope_t* scope);
+
+// Nodes built from now on get this device string; "" or NULL: none.
+void rn_scope_set_device(rn_scope_t* scope, const char* device);
+// Nodes built from now on get this control input as well; rn_scope_clear_controls forgets all of
+// them.
+void rn_scope_add_control(rn_scope_t* scope, rn_node_t* node);
+void rn_scope_clear_controls(rn_scope_t* scope);
+// The next node built gets this name (made unique if taken) instead of one made from its op.
+void rn_scope_name_next(rn_scope_t* scope, const char* name);
+
+rn_graph_t* rn_scope_graph(rn_scope_t* scope);
+bool rn_scope_ok(const rn_scope_t* scope);
+// TF_Code of the first error; 0 if there is none.
+int rn_scope_code(const rn_scope_t* scope);
+// The first error's message; "" if there is none. Lives until the scope goes.
+const char* rn_scope_message(const rn_scope_t* scope);
+
+// The generic builder. Begin, then inputs in the order of the op's arguments, attributes in any
+// order, then finish. Type and length attributes that follow from the inputs, and those that have
+// defaults, may be left out.
+void rn_op_begin(rn_scope_t* scope, const char* op);
+void rn_op_input(rn_scope_t* scope, rn_edge_t input);
+void rn_op_input_list(rn_scope_t* scope, const rn_edge_t* inputs, int count);
+void rn_op_control(rn_scope_t* scope, rn_node_t* node);
+void rn_op_attr_string(rn_scope_t* scope, const char* name, const char* value);
+void rn_op_attr_int(rn_scope_t* scope, const char* name, int64_t value);
+void rn_op_attr_float(rn_scope_t* scope, const char* name, float value);
+void rn_op_attr_bool(rn_scope_t* scope, const char* name, bool value);
+void rn_op_attr_type(rn_scope_t* scope, const char* name, int dtype);
+// |rank| -1: unknown rank; dims of -1 are unknown.
+void rn_op_attr_shape(rn_scope_t* scope, const char* name, const int64_t* dims, int rank);
+// A tensor of |dtype| (plain types) whose bytes are copied from |data|.
+void rn_op_attr_tensor(rn_scope_t* scope, const char* name, int dtype, const int64_t* dims,
+                       int rank, const void* data);
+void rn_op_attr_func(rn_scope_t* scope, const char* name, const char* function);
+void rn_op_attr_string_list(rn_scope_t* scope, const char* name, const char* const* values,
+                            int count);
+void rn_op_attr_int_list(rn_scope_t* scope, const char* name, const int64_t* values, int count);
+void rn_op_attr_float_list(rn_scope_t* scope, const char* name, const float* values, int count);
+void rn_op_attr_bool_list(rn_scope_t* scope, const char* name, const bool* values, int count);
+void rn_op_attr_type_list(rn_scope_t* scope, const char* name, const int* values, int count);
+void rn_op_attr_shape_list(rn_scope_t* scope, const char* name, const int64_t* const* dims,
+                           const int* ranks, int count);
+void rn_op_attr_func_list(rn_scope_t* scope, const char* name, const char* const* functions,
+                          int count);
+// The finished node, or NULL after an error.
+rn_node_t* rn_op_finish(rn_scope_t* scope);
+
+// Constants: |data| holds the elements in row-major order.
+rn_edge_t rn_const(rn_scope_t* scope, int dtype, const int64_t* dims, int rank, const void* data);
+rn_edge_t rn_const_float(rn_scope_t* scope, float value);
+rn_edge_t rn_const_int32(rn_scope_t* scope, int32_t value);
+rn_edge_t rn_const_int32_list(rn_scope_t* scope, const int32_t* values, int count);
+// A scalar of |dtype| (any number type) with the given value.
+rn_edge_t rn_const_scalar(rn_scope_t* scope, int dtype, double value);
+
+// Facts about nodes.
+int rn_node_output_count(const rn_node_t* node);
+int rn_edge_dtype(rn_edge_t edge);  // TF_DataType; the base type for references
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // RUNNEL_GRAPH_H_

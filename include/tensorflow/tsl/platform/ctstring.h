@@ -1,0 +1,8 @@
+// Another path of tsl/platform/ctstring.h.
+
+#ifndef TENSORFLOW_TENSORFLOW_TSL_PLATFORM_CTSTRING_H_
+#define TENSORFLOW_TENSORFLOW_TSL_PLATFORM_CTSTRING_H_
+
+#include "tsl/platform/ctstring.h"
+
+#endif  // TENSORFLOW_TENSORFLOW_TSL_PLATFORM_CTSTRING_H_

@@ -1,0 +1,82 @@
+// Allocators: who gives memory, said by whoever asks for it.
+//
+// An allocator is a small value: one function and its self pointer. Memory is freed with the size
+// it was asked for. Every object that owns memory keeps the allocator that it was made with.
+// Allocators are thread-safe unless their maker says otherwise.
+#ifndef RUNNEL_BASE_ALLOC_H_
+#define RUNNEL_BASE_ALLOC_H_
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+// Tensor data and vector loops start at this boundary: a cache line, and the width of an AVX-512
+// register.
+#define RN_ALIGN 64
+
+// The one operation. ptr NULL: allocate |new_size|. new_size 0: free. Otherwise move to |new_size|,
+// keeping the common bytes. Returns NULL when memory cannot be had (the old block then stays) and
+// after a free. Blocks are 16-byte aligned.
+typedef void* (*rn_realloc_fn_t)(void* self, void* ptr, size_t old_size, size_t new_size);
+
+typedef struct rn_allocator_t {
+  rn_realloc_fn_t fn;
+  void* self;
+} rn_allocator_t;
+
+// malloc and free.
+rn_allocator_t rn_allocator_system(void);
+
+// What the library's roots (C API constructors) use: the system allocator, unless a test put
+// another in its place. Replacing it is for tests that fail or count allocations: do it before
+// anything else runs and while no other thread does.
+rn_allocator_t rn_allocator_default(void);
+void rn_allocator_set_default_for_testing(rn_allocator_t allocator);
+
+// Counts what passes through it to |base|. Fails the |fail_at|-th allocation (counted from 1; 0:
+// none) and, if |fail_all_after|, every later one. Tests own it and read its fields.
+typedef struct rn_counting_allocator_t {
+  rn_allocator_t base;
+  int64_t fail_at;
+  bool fail_all_after;
+  _Atomic int64_t allocations;  // calls that asked for memory
+  _Atomic int64_t live_blocks;
+  _Atomic int64_t live_bytes;
+  _Atomic int64_t peak_bytes;
+} rn_counting_allocator_t;
+rn_allocator_t rn_allocator_counting(rn_counting_allocator_t* counting);
+
+// out = a * b, out = a + b; false on overflow. Every size in the library is computed with these.
+static inline bool rn_mul_ok(size_t a, size_t b, size_t* out) {
+  return !__builtin_mul_overflow(a, b, out);
+}
+static inline bool rn_add_ok(size_t a, size_t b, size_t* out) {
+  return !__builtin_add_overflow(a, b, out);
+}
+static inline bool rn_mul_i64_ok(int64_t a, int64_t b, int64_t* out) {
+  return !__builtin_mul_overflow(a, b, out);
+}
+static inline bool rn_add_i64_ok(int64_t a, int64_t b, int64_t* out) {
+  return !__builtin_add_overflow(a, b, out);
+}
+
+// |*out| = |size| bytes, unset. A size of 0 gives a valid pointer that must be freed with size 0.
+RN_MUST_USE rn_status_t rn_alloc(rn_allocator_t allocator, size_t size, void** out);
+RN_MUST_USE rn_status_t rn_alloc_zeroed(rn_allocator_t allocator, size_t size, void** out);
+// count * size with the overflow checked; zeroed.
+RN_MUST_USE rn_status_t rn_alloc_array(rn_allocator_t allocator, size_t count, size_t size,
+                                       void** out);
+// Frees what the functions above gave; NULL is fine.
+void rn_free(rn_allocator_t allocator, void* ptr, size_t size);
+
+// A zeroed object or array of the pointer's type: RN_NEW(allocator, &node).
+#define RN_NEW(allocator, out) rn_alloc_zeroed((allocator), sizeof **(out), (void**)(out))
+#define RN_NEW_ARRAY(allocator, count, out) \
+  rn_alloc_array((allocator), (count), sizeof **(out), (void**)(out))
+#define RN_FREE(allocator, ptr) rn_free((allocator), (ptr), sizeof *(ptr))
+#define RN_FREE_ARRAY(allocator, ptr, count) \
+  rn_free((allocator), (ptr), (size_t)(count) * sizeof *(ptr))
+
+#endif  // RUNNEL_BASE_ALLOC_H_

@@ -1,0 +1,33 @@
+// A caching allocator: keeps freed blocks by size and hands them out again.
+//
+// For tensor memory. The kernel zeroes every page it maps, which costs more than most kernels that
+// fill it; so big blocks are kept and reused, up to a bound, and given back by trimming.
+// Thread-safe; small blocks go straight to the base allocator's own caches.
+#ifndef RUNNEL_BASE_CACHE_ALLOC_H_
+#define RUNNEL_BASE_CACHE_ALLOC_H_
+
+#include "base/alloc.h"
+
+typedef struct rn_cache_alloc_t rn_cache_alloc_t;
+
+typedef struct rn_cache_stats_t {
+  int64_t bytes_in_use;
+  int64_t peak_bytes_in_use;
+  int64_t bytes_cached;
+  int64_t allocations;
+  int64_t misses;  // allocations that went to the base
+} rn_cache_stats_t;
+
+// Keeps at most |max_cached_bytes| idle. Blocks are aligned to RN_ALIGN.
+RN_MUST_USE rn_status_t rn_cache_alloc_create(rn_allocator_t base, size_t max_cached_bytes,
+                                              rn_cache_alloc_t** out);
+// A counted reference: blocks may outlive the session that made the allocator, and the allocator
+// lives as long as they do.
+void rn_cache_alloc_retain(rn_cache_alloc_t* cache);
+void rn_cache_alloc_release(rn_cache_alloc_t* cache);
+rn_allocator_t rn_cache_allocator(rn_cache_alloc_t* cache);
+// Gives all idle blocks back to the base.
+void rn_cache_alloc_trim(rn_cache_alloc_t* cache);
+void rn_cache_alloc_stats(rn_cache_alloc_t* cache, rn_cache_stats_t* out);
+
+#endif  // RUNNEL_BASE_CACHE_ALLOC_H_

@@ -1,0 +1,62 @@
+// Gradients behind the C API.
+#include "capi/internal.h"
+#include "grad/grad.h"
+
+// A prefix is refused as soon as any node is in it or is called so.
+static rn_status_t check_prefix(rn_graph_t* graph, const char* prefix) {
+  rn_str_t text = rn_str(prefix);
+  rn_status_t status = RN_OK;
+  rn_mutex_lock(&graph->mutex);
+  for (size_t i = 0; rn_ok(status) && i < graph->nodes.count; ++i) {
+    rn_str_t name = graph->nodes.items[i]->name;
+    if (!rn_str_starts_with(name, text)) continue;
+    if (name.size == text.size || name.data[text.size] == '/') {
+      status = rn_invalid_argument(
+          "prefix [%s] conflicts with existing node in the graph named [%s]", prefix, name.data);
+    }
+  }
+  rn_mutex_unlock(&graph->mutex);
+  return status;
+}
+
+static rn_status_t check_edges(rn_graph_t* graph, const TF_Output* edges, int count,
+                               const char* what) {
+  if (count < 0 || (count > 0 && !edges)) {
+    return rn_invalid_argument("TF_AddGradients: bad list of %d outputs in '%s'", count, what);
+  }
+  for (int i = 0; i < count; ++i) {
+    RN_RETURN_IF_ERROR(rn_capi_check_edge(graph, rn_capi_edge(edges[i])));
+  }
+  return RN_OK;
+}
+
+static rn_status_t add_gradients(rn_graph_t* graph, const char* prefix, const TF_Output* y, int ny,
+                                 const TF_Output* x, int nx, const TF_Output* initial,
+                                 TF_Output* results) {
+  if (!graph) return rn_capi_null("TF_AddGradients", "g");
+  if (nx > 0 && !results) return rn_capi_null("TF_AddGradients", "dy");
+  RN_RETURN_IF_ERROR(check_edges(graph, y, ny, "y"));
+  RN_RETURN_IF_ERROR(check_edges(graph, x, nx, "x"));
+  if (initial) RN_RETURN_IF_ERROR(check_edges(graph, initial, ny, "dx"));
+  if (prefix && *prefix) RN_RETURN_IF_ERROR(check_prefix(graph, prefix));
+  rn_edge_t* out = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_capi_allocator(), (size_t)nx, &out));
+  rn_status_t status = rn_add_gradients(graph, rn_str(prefix), (const rn_edge_t*)y, ny,
+                                        (const rn_edge_t*)x, nx, (const rn_edge_t*)initial, out);
+  for (int i = 0; rn_ok(status) && i < nx; ++i) {
+    results[i] = out[i].node ? rn_capi_output(out[i]) : (TF_Output){NULL, -1};
+  }
+  RN_FREE_ARRAY(rn_capi_allocator(), out, nx);
+  return status;
+}
+
+// |dx| holds the gradients that arrive at y, |dy| receives those of x.
+void TF_AddGradientsWithPrefix(TF_Graph* g, const char* prefix, TF_Output* y, int ny, TF_Output* x,
+                               int nx, TF_Output* dx, TF_Status* status, TF_Output* dy) {
+  rn_capi_set(status, add_gradients(rn_capi_graph(g), prefix, y, ny, x, nx, dx, dy));
+}
+
+void TF_AddGradients(TF_Graph* g, TF_Output* y, int ny, TF_Output* x, int nx, TF_Output* dx,
+                     TF_Status* status, TF_Output* dy) {
+  TF_AddGradientsWithPrefix(g, NULL, y, ny, x, nx, dx, status, dy);
+}

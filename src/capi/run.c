@@ -1,0 +1,159 @@
+// Running steps. The plain case, no options and few tensors, goes straight through: no allocation
+// but the handles of the results.
+#include "capi/session.h"
+#include "proto/config.pb.h"
+
+// Steps of up to this many fetches keep them on the stack.
+#define SMALL_STEP 16
+
+static rn_status_t bad_list(const char* what, int count) {
+  return rn_invalid_argument("Session::Run: bad list of %d %s", count, what);
+}
+
+rn_status_t rn_capi_step_check(const rn_capi_step_t* step) {
+  if (step->input_count < 0 || (step->input_count && (!step->inputs || !step->input_values))) {
+    return bad_list("inputs", step->input_count);
+  }
+  if (step->output_count < 0 || (step->output_count && (!step->outputs || !step->output_values))) {
+    return bad_list("outputs", step->output_count);
+  }
+  if (step->target_count < 0 || (step->target_count && !step->targets)) {
+    return bad_list("targets", step->target_count);
+  }
+  for (int i = 0; i < step->input_count; ++i) {
+    if (!step->inputs[i].oper || !step->input_values[i] ||
+        !rn_tensor_is_set(&step->input_values[i]->tensor)) {
+      return rn_invalid_argument("Input %d has no %s", i,
+                                 step->inputs[i].oper ? "tensor" : "operation");
+    }
+  }
+  for (int i = 0; i < step->output_count; ++i) {
+    if (!step->outputs[i].oper) return rn_invalid_argument("Output %d has no operation", i);
+  }
+  for (int i = 0; i < step->target_count; ++i) {
+    if (!step->targets[i]) return rn_invalid_argument("Target %d is NULL", i);
+  }
+  return RN_OK;
+}
+
+static rn_signature_t signature_of(const rn_capi_step_t* step) {
+  return (rn_signature_t){
+      .feeds = (const rn_edge_t*)step->inputs,
+      .feed_count = step->input_count,
+      .fetches = (const rn_edge_t*)step->outputs,
+      .fetch_count = step->output_count,
+      .targets = (rn_node_t* const*)step->targets,
+      .target_count = step->target_count,
+  };
+}
+
+rn_status_t rn_capi_wrap_all(rn_tensor_t* tensors, int count, TF_Tensor** out) {
+  rn_status_t status = RN_OK;
+  for (int i = 0; i < count; ++i) {
+    if (rn_ok(status)) {
+      status = rn_capi_tensor_wrap(&tensors[i], &out[i]);
+    } else {
+      rn_tensor_clear(&tensors[i]);
+      out[i] = NULL;
+    }
+  }
+  if (rn_ok(status)) return RN_OK;
+  for (int i = 0; i < count; ++i) {
+    TF_DeleteTensor(out[i]);
+    out[i] = NULL;
+  }
+  return status;
+}
+
+static rn_status_t run_step(TF_Session* session, const rn_capi_step_t* step,
+                            const rn_step_options_t* options) {
+  rn_tensor_t few[SMALL_STEP];
+  rn_tensor_t* fetches = few;
+  if (__builtin_expect(step->output_count > SMALL_STEP, 0)) {
+    RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_capi_allocator(), (size_t)step->output_count, &fetches));
+  }
+  rn_signature_t signature = signature_of(step);
+  rn_status_t status =
+      rn_session_run(session->session, &signature, (const rn_tensor_t* const*)step->input_values,
+                     fetches, options);
+  if (rn_ok(status)) status = rn_capi_wrap_all(fetches, step->output_count, step->output_values);
+  if (fetches != few) RN_FREE_ARRAY(rn_capi_allocator(), fetches, step->output_count);
+  return status;
+}
+
+typedef struct run_options_t {
+  int64_t timeout_ms;
+  bool is_traced;
+} run_options_t;
+
+static rn_status_t parse_options(const TF_Buffer* bytes, run_options_t* out) {
+  *out = (run_options_t){0};
+  if (!bytes || !bytes->length) return RN_OK;
+  if (!bytes->data) return rn_invalid_argument("Unparseable RunOptions proto");
+  rn_pb_RunOptions_t* options = NULL;
+  rn_arena_t arena;
+  rn_arena_init(&arena, rn_capi_allocator());
+  rn_status_t status =
+      RN_PB_DECODE(RunOptions, rn_str_n(bytes->data, bytes->length), NULL, &arena, &options);
+  if (rn_ok(status)) {
+    out->timeout_ms = options->timeout_in_ms;
+    out->is_traced = options->trace_level > 0;
+  } else if (rn_status_code(status) == RN_CODE_INVALID_ARGUMENT) {
+    rn_status_free(status);
+    status = rn_invalid_argument("Unparseable RunOptions proto");
+  }
+  rn_arena_clear(&arena);
+  return status;
+}
+
+static rn_status_t run_with_options(TF_Session* session, const rn_capi_step_t* step,
+                                    const TF_Buffer* run_options, TF_Buffer* run_metadata) {
+  if (run_metadata && run_metadata->data) {
+    return rn_invalid_argument("Passing non-empty run_metadata is invalid.");
+  }
+  run_options_t parsed;
+  RN_RETURN_IF_ERROR(parse_options(run_options, &parsed));
+  bool is_traced = parsed.is_traced && run_metadata;
+  rn_step_stats_t stats;
+  rn_step_stats_init(&stats, rn_capi_allocator(), rn_capi_env());
+  rn_step_options_t options = {.timeout_ms = parsed.timeout_ms, .stats = is_traced ? &stats : NULL};
+  rn_status_t status = run_step(session, step, &options);
+  if (rn_ok(status) && run_metadata) {
+    rn_strbuf_t buf;
+    rn_strbuf_init(&buf, rn_capi_allocator());
+    if (is_traced) rn_capi_write_metadata(&buf, &stats);
+    status = rn_capi_buffer_take(&buf, run_metadata);
+    for (int i = 0; !rn_ok(status) && i < step->output_count; ++i) {
+      TF_DeleteTensor(step->output_values[i]);
+      step->output_values[i] = NULL;
+    }
+  }
+  rn_step_stats_clear(&stats);
+  return status;
+}
+
+rn_status_t rn_capi_session_run(TF_Session* session, const rn_capi_step_t* step,
+                                const TF_Buffer* run_options, TF_Buffer* run_metadata) {
+  RN_RETURN_IF_ERROR(rn_capi_step_check(step));
+  if (__builtin_expect(run_options || run_metadata, 0)) {
+    return run_with_options(session, step, run_options, run_metadata);
+  }
+  return run_step(session, step, NULL);
+}
+
+// What a failed call leaves: no results.
+static void clear_outputs(TF_Tensor** values, int count) {
+  for (int i = 0; values && i < count; ++i) values[i] = NULL;
+}
+
+void TF_SessionRun(TF_Session* session, const TF_Buffer* run_options, const TF_Output* inputs,
+                   TF_Tensor* const* input_values, int ninputs, const TF_Output* outputs,
+                   TF_Tensor** output_values, int noutputs, const TF_Operation* const* target_opers,
+                   int ntargets, TF_Buffer* run_metadata, TF_Status* status) {
+  rn_capi_step_t step = {inputs,        input_values, ninputs,      outputs,
+                         output_values, noutputs,     target_opers, ntargets};
+  rn_status_t outcome = session ? rn_capi_session_run(session, &step, run_options, run_metadata)
+                                : RN_CAPI_NULL("session");
+  if (__builtin_expect(!rn_ok(outcome), 0)) clear_outputs(output_values, noutputs);
+  rn_capi_set(status, outcome);
+}

@@ -1,0 +1,201 @@
+// Sessions: options, life and death, devices.
+#include "capi/session.h"
+
+TF_SessionOptions* TF_NewSessionOptions(void) {
+  TF_SessionOptions* options = NULL;
+  rn_status_t status = RN_NEW(rn_capi_allocator(), &options);
+  if (!rn_ok(status)) {
+    rn_status_free(status);
+    return NULL;
+  }
+  rn_session_options_init(&options->parsed);
+  return options;
+}
+
+static void forget_target(TF_SessionOptions* options) {
+  if (options->target) {
+    rn_free(rn_capi_allocator(), options->target, strlen(options->target) + 1);
+    options->target = NULL;
+  }
+}
+
+void TF_DeleteSessionOptions(TF_SessionOptions* options) {
+  if (!options) return;
+  forget_target(options);
+  RN_FREE(rn_capi_allocator(), options);
+}
+
+void TF_SetTarget(TF_SessionOptions* options, const char* target) {
+  if (!options) return;
+  forget_target(options);
+  rn_status_t status =
+      target ? rn_str_dup(rn_capi_allocator(), rn_str(target), &options->target) : RN_OK;
+  if (!rn_ok(status)) rn_status_free(status);
+}
+
+void TF_SetConfig(TF_SessionOptions* options, const void* proto, size_t proto_len,
+                  TF_Status* status) {
+  if (!options || (!proto && proto_len)) {
+    rn_capi_set(status, RN_CAPI_NULL(options ? "proto" : "options"));
+    return;
+  }
+  rn_session_options_t parsed;
+  rn_session_options_init(&parsed);
+  rn_status_t outcome = rn_session_options_parse(rn_str_n(proto, proto_len), &parsed);
+  if (rn_status_code(outcome) == RN_CODE_INVALID_ARGUMENT) {
+    rn_status_free(outcome);
+    outcome = rn_invalid_argument("Unparseable ConfigProto");
+  }
+  if (rn_ok(outcome)) options->parsed = parsed;
+  rn_capi_set(status, outcome);
+}
+
+rn_status_t rn_capi_session_create(rn_graph_t* graph, const TF_SessionOptions* options,
+                                   TF_Session** out) {
+  *out = NULL;
+  rn_session_options_t parsed;
+  rn_session_options_init(&parsed);
+  if (options) parsed = options->parsed;
+  parsed.target = rn_str(options ? options->target : NULL);
+  if (parsed.target.size) {
+    return rn_not_found(
+        "No session factory registered for the given session options: {target: \"%s\" config: } "
+        "Registered factories are {DIRECT_SESSION}.",
+        options->target);
+  }
+  TF_Session* session = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(rn_capi_allocator(), &session));
+  rn_mutex_init(&session->mutex);
+  rn_status_t status =
+      rn_session_create(graph, &parsed, rn_capi_env(), rn_capi_allocator(), &session->session);
+  if (!rn_ok(status)) {
+    rn_capi_session_destroy(session);
+    return status;
+  }
+  *out = session;
+  return RN_OK;
+}
+
+void rn_capi_session_destroy(TF_Session* session) {
+  if (!session) return;
+  while (session->partials) {
+    rn_capi_partial_t* partial = session->partials;
+    session->partials = partial->next;
+    rn_capi_partial_free(partial);
+  }
+  rn_session_destroy(session->session);
+  rn_mutex_destroy(&session->mutex);
+  RN_FREE(rn_capi_allocator(), session);
+}
+
+TF_Session* TF_NewSession(TF_Graph* graph, const TF_SessionOptions* opts, TF_Status* status) {
+  TF_Session* session = NULL;
+  rn_status_t outcome =
+      graph ? rn_capi_session_create(rn_capi_graph(graph), opts, &session) : RN_CAPI_NULL("graph");
+  rn_capi_set(status, outcome);
+  return session;
+}
+
+void TF_CloseSession(TF_Session* session, TF_Status* status) {
+  rn_capi_set(status, session ? rn_session_close(session->session) : RN_CAPI_NULL("session"));
+}
+
+void TF_DeleteSession(TF_Session* session, TF_Status* status) {
+  rn_capi_session_destroy(session);
+  rn_capi_set(status, RN_OK);
+}
+
+// Sessions look for new operations when they run, so there is nothing to do ahead of it.
+void TF_ExtendSession(TF_Session* session, TF_Status* status) {
+  rn_capi_set(status, session ? RN_OK : RN_CAPI_NULL("session"));
+}
+
+// The devices of a session, copied: the list may outlive the session.
+typedef struct device_t {
+  const char* name;
+  const char* type;
+  int64_t memory;
+  uint64_t incarnation;
+} device_t;
+
+struct TF_DeviceList {
+  int count;
+  rn_arena_t arena;
+  device_t* devices;
+};
+
+static rn_status_t fill_devices(TF_DeviceList* list, TF_Session* session) {
+  int count = rn_session_device_count(session->session);
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&list->arena, (size_t)count, &list->devices));
+  for (int i = 0; i < count; ++i) {
+    const rn_device_t* device = rn_session_device(session->session, i);
+    rn_str_t name, type;
+    RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, device->name, &name));
+    RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, rn_str(device->type), &type));
+    list->devices[i] = (device_t){name.data, type.data, device->memory_limit, device->incarnation};
+  }
+  list->count = count;
+  return RN_OK;
+}
+
+rn_status_t rn_capi_session_devices(TF_Session* session, TF_DeviceList** out) {
+  TF_DeviceList* list = NULL;
+  *out = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(rn_capi_allocator(), &list));
+  rn_arena_init(&list->arena, rn_capi_allocator());
+  rn_status_t status = fill_devices(list, session);
+  if (!rn_ok(status)) {
+    TF_DeleteDeviceList(list);
+    return status;
+  }
+  *out = list;
+  return RN_OK;
+}
+
+TF_DeviceList* TF_SessionListDevices(TF_Session* session, TF_Status* status) {
+  TF_DeviceList* list = NULL;
+  rn_capi_set(status, session ? rn_capi_session_devices(session, &list) : RN_CAPI_NULL("session"));
+  return list;
+}
+
+void TF_DeleteDeviceList(TF_DeviceList* list) {
+  if (!list) return;
+  rn_arena_clear(&list->arena);
+  RN_FREE(rn_capi_allocator(), list);
+}
+
+int TF_DeviceListCount(const TF_DeviceList* list) { return list ? list->count : 0; }
+
+// The device, or NULL with the reason in |status|.
+static const device_t* device_at(const TF_DeviceList* list, int index, TF_Status* status) {
+  if (!list) {
+    rn_capi_set(status, rn_invalid_argument("list is null!"));
+    return NULL;
+  }
+  if (index < 0 || index >= list->count) {
+    rn_capi_set(status, rn_invalid_argument("index out of bounds"));
+    return NULL;
+  }
+  rn_capi_set(status, RN_OK);
+  return &list->devices[index];
+}
+
+const char* TF_DeviceListName(const TF_DeviceList* list, int index, TF_Status* status) {
+  const device_t* device = device_at(list, index, status);
+  return device ? device->name : NULL;
+}
+
+const char* TF_DeviceListType(const TF_DeviceList* list, int index, TF_Status* status) {
+  const device_t* device = device_at(list, index, status);
+  return device ? device->type : NULL;
+}
+
+int64_t TF_DeviceListMemoryBytes(const TF_DeviceList* list, int index, TF_Status* status) {
+  const device_t* device = device_at(list, index, status);
+  return device ? device->memory : -1;
+}
+
+uint64_t TF_DeviceListIncarnation(const TF_DeviceList* list, int index, TF_Status* status) {
+  const device_t* device = device_at(list, index, status);
+  return device ? device->incarnation : 0;
+}

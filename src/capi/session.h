@@ -1,0 +1,66 @@
+// TF_Session and its older brother: one rn_session_t and the partial runs under way. Private to
+// capi/.
+#ifndef RUNNEL_CAPI_SESSION_H_
+#define RUNNEL_CAPI_SESSION_H_
+
+#include "capi/internal.h"
+#include "session/session.h"
+
+struct TF_SessionOptions {
+  rn_session_options_t parsed;
+  char* target;  // Owned; NULL: this process
+};
+
+// A step in pieces, found by the handle that the client holds. |users| are the calls under way; it
+// is freed when it is finished and nobody uses it any more.
+typedef struct rn_capi_partial_t {
+  struct rn_capi_partial_t* next;
+  rn_partial_run_t* run;  // Owned
+  char* handle;           // Owned
+  int feeds_left, fetches_left;
+  int users;
+} rn_capi_partial_t;
+
+struct TF_Session {
+  rn_session_t* session;  // Owned
+  rn_mutex_t mutex;       // guards what follows
+  rn_capi_partial_t* partials;
+  uint64_t partial_count;  // ever made: part of the handles
+};
+
+RN_MUST_USE rn_status_t rn_capi_session_create(rn_graph_t* graph, const TF_SessionOptions* options,
+                                               TF_Session** out);
+// Ends partial runs and frees all; NULL is fine.
+void rn_capi_session_destroy(TF_Session* session);
+RN_MUST_USE rn_status_t rn_capi_session_devices(TF_Session* session, TF_DeviceList** out);
+
+// One step, as TF_SessionRun has it. |outputs| and |values| are set on success only.
+typedef struct rn_capi_step_t {
+  const TF_Output* inputs;
+  TF_Tensor* const* input_values;
+  int input_count;
+  const TF_Output* outputs;
+  TF_Tensor** output_values;
+  int output_count;
+  const TF_Operation* const* targets;
+  int target_count;
+} rn_capi_step_t;
+
+// Checks what can be seen without the graph: lists, NULLs, unset tensors.
+RN_MUST_USE rn_status_t rn_capi_step_check(const rn_capi_step_t* step);
+RN_MUST_USE rn_status_t rn_capi_session_run(TF_Session* session, const rn_capi_step_t* step,
+                                            const TF_Buffer* run_options, TF_Buffer* run_metadata);
+RN_MUST_USE rn_status_t rn_capi_partial_setup(TF_Session* session, const rn_capi_step_t* step,
+                                              const char** out_handle);
+RN_MUST_USE rn_status_t rn_capi_partial_run(TF_Session* session, const char* handle,
+                                            const rn_capi_step_t* step);
+
+void rn_capi_partial_free(rn_capi_partial_t* partial);  // NULL is fine
+
+// Moves |count| tensors into new handles; all or none. Tensors are cleared on failure.
+RN_MUST_USE rn_status_t rn_capi_wrap_all(rn_tensor_t* tensors, int count, TF_Tensor** out);
+
+// Appends the RunMetadata of a traced step.
+void rn_capi_write_metadata(rn_strbuf_t* buf, const rn_step_stats_t* stats);
+
+#endif  // RUNNEL_CAPI_SESSION_H_

@@ -1,0 +1,61 @@
+// The CPU device: host memory with a cache in front of it; kernels run where they are called.
+#include "base/cache_alloc.h"
+#include "device/device.h"
+
+// Idle memory kept for the next step. Beyond it blocks go back to the system.
+#define MAX_CACHED_BYTES ((size_t)4 << 30)
+// What stock reports for a CPU: 256 MiB.
+#define REPORTED_MEMORY ((int64_t)256 << 20)
+
+typedef struct cpu_device_t {
+  rn_device_t base;  // first
+  rn_allocator_t allocator;
+  rn_cache_alloc_t* cache;  // Retained
+} cpu_device_t;
+
+static void cpu_destroy(rn_device_t* device) {
+  cpu_device_t* cpu = (cpu_device_t*)device;
+  rn_resources_destroy(cpu->base.resources);
+  if (cpu->cache) rn_cache_alloc_release(cpu->cache);
+  rn_free(cpu->allocator, (char*)cpu->base.name.data, cpu->base.name.size + 1);
+  RN_FREE(cpu->allocator, cpu);
+}
+
+static void cpu_copy(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target,
+                     rn_device_done_t done, void* arg) {
+  (void)device;
+  memcpy(target->data, source->data, rn_tensor_bytes(source));
+  done(arg, RN_OK);
+}
+
+static void cpu_sync(rn_device_t* device, rn_device_done_t done, void* arg) {
+  (void)device;
+  done(arg, RN_OK);
+}
+
+static const rn_device_vtable_t cpu_vtable = {
+    .destroy = cpu_destroy, .copy_to_host = cpu_copy, .copy_from_host = cpu_copy, .sync = cpu_sync};
+
+rn_status_t rn_cpu_device_create(rn_allocator_t allocator, rn_str_t name_prefix, int index,
+                                 const rn_env_t* env, rn_device_t** out) {
+  *out = NULL;
+  cpu_device_t* cpu = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &cpu));
+  cpu->allocator = allocator;
+  cpu->base = (rn_device_t){.vtable = &cpu_vtable,
+                            .type = "CPU",
+                            .index = index,
+                            .is_host = true,
+                            .memory_limit = REPORTED_MEMORY,
+                            .incarnation = env->random(env->self) | 1};
+  rn_status_t status = rn_device_name(allocator, name_prefix, "CPU", index, &cpu->base.name);
+  if (rn_ok(status)) status = rn_resources_create(allocator, &cpu->base.resources);
+  if (rn_ok(status)) status = rn_cache_alloc_create(allocator, MAX_CACHED_BYTES, &cpu->cache);
+  if (!rn_ok(status)) {
+    cpu_destroy(&cpu->base);
+    return status;
+  }
+  cpu->base.allocator = rn_cache_allocator(cpu->cache);
+  *out = &cpu->base;
+  return RN_OK;
+}

@@ -1,0 +1,71 @@
+// Devices: the common abstraction of the paper. Issue a kernel, allocate memory for its inputs and
+// outputs, move buffers to and from the host.
+//
+// Nothing above this line may assume that a device's memory can be read by the host or that a
+// kernel has run when its compute returned: on an asynchronous device, compute *issues* the work.
+// Work of one device happens in the order of issue; copies and rn_device_sync come after what was
+// issued before them.
+#ifndef RUNNEL_DEVICE_DEVICE_H_
+#define RUNNEL_DEVICE_DEVICE_H_
+
+#include "base/env.h"
+#include "framework/resource.h"
+#include "tensor/tensor.h"
+
+typedef struct rn_device_t rn_device_t;
+
+// Ends an asynchronous operation; takes the status.
+typedef void (*rn_device_done_t)(void* arg, rn_status_t status);
+
+typedef struct rn_device_vtable_t {
+  void (*destroy)(rn_device_t* device);
+  // Copies |source|'s bytes into |target|, both made and of one size. The buffers must stay until
+  // |done|.
+  void (*copy_to_host)(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target,
+                       rn_device_done_t done, void* arg);
+  void (*copy_from_host)(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target,
+                         rn_device_done_t done, void* arg);
+  // Calls |done| when everything issued so far has been done, with the first error it met.
+  void (*sync)(rn_device_t* device, rn_device_done_t done, void* arg);
+} rn_device_vtable_t;
+
+struct rn_device_t {
+  const rn_device_vtable_t* vtable;
+  rn_str_t name;     // "/job:localhost/replica:0/task:0/device:CPU:0"; Owned, NUL-terminated
+  const char* type;  // "CPU", "GPU", "NULL": what kernels are registered for
+  int32_t index;
+  bool is_host;  // memory is host memory and kernels have run when compute returns
+  int64_t memory_limit;
+  uint64_t incarnation;
+  rn_allocator_t allocator;   // the device's memory
+  rn_resources_t* resources;  // Owned
+};
+
+static inline void rn_device_destroy(rn_device_t* device) {
+  if (device) device->vtable->destroy(device);
+}
+
+// A device name taken apart; absent parts are NULL/empty or -1: "/job:worker/task:1", "/gpu:0",
+// "GPU:0", "/device:CPU:*" …
+typedef struct rn_device_spec_t {
+  rn_str_t job, type;
+  int32_t replica, task, index;
+} rn_device_spec_t;
+
+// False if |name| is no device name.
+bool rn_device_spec_parse(rn_str_t name, rn_device_spec_t* out);
+// Whether |spec|'s parts, where given, agree with the full name |device|.
+bool rn_device_spec_matches(const rn_device_spec_t* spec, const rn_device_spec_t* device);
+
+// "|prefix|/device:|type|:|index|", owned by the caller, NUL-terminated.
+RN_MUST_USE rn_status_t rn_device_name(rn_allocator_t allocator, rn_str_t prefix, const char* type,
+                                       int index, rn_str_t* out);
+
+// The CPU: host memory with a cache in front, kernels that run in place.
+RN_MUST_USE rn_status_t rn_cpu_device_create(rn_allocator_t allocator, rn_str_t name_prefix,
+                                             int index, const rn_env_t* env, rn_device_t** out);
+// A fake accelerator with memory of its own and a queue; see device/null/.
+RN_MUST_USE rn_status_t rn_null_device_create(rn_allocator_t allocator, rn_str_t name_prefix,
+                                              int index, const rn_env_t* env, rn_device_t** out);
+
+#endif  // RUNNEL_DEVICE_DEVICE_H_

@@ -1,0 +1,356 @@
+// From the placed graph of a step to a plan: fates, slots, instructions, kernels. See plan.h.
+#include "exec/compile.h"
+
+#include "exec/state.h"
+
+void rn_kernel_cache_init(rn_kernel_cache_t* cache, rn_allocator_t allocator) {
+  rn_mutex_init(&cache->mutex);
+  rn_map_init(&cache->kernels, allocator);
+  cache->allocator = allocator;
+}
+
+void rn_kernel_cache_clear(rn_kernel_cache_t* cache) {
+  size_t position = 0;
+  const rn_map_entry_t* entry;
+  while ((entry = rn_map_next(&cache->kernels, &position))) rn_kernel_destroy(entry->value);
+  rn_map_clear(&cache->kernels);
+  rn_mutex_destroy(&cache->mutex);
+}
+
+static bool is_control_flow(uint8_t role) {
+  return role >= RN_ROLE_SWITCH && role <= RN_ROLE_CONTROL_TRIGGER;
+}
+
+// A constant whose value needs no kernel: it is put into its slot once.
+static bool is_lasting(const rn_compile_t* c, const rn_ir_node_t* node) {
+  return node->constant && node->output_count == 1 && c->options->device->is_host;
+}
+
+static bool needs_frames(const rn_compile_t* c) {
+  for (int32_t i = 0; i < c->order_count; ++i) {
+    const rn_ir_node_t* node = rn_compile_node(c, c->order[i]);
+    if (node->device == c->options->device && node->feed < 0 && is_control_flow(node->op->role) &&
+        node->op->role != RN_ROLE_CONTROL_TRIGGER && node->op->role != RN_ROLE_LOOP_COND)
+      return true;
+  }
+  return false;
+}
+
+static void find_awaited(rn_compile_t* c) {
+  for (int32_t i = 0; i < c->order_count; ++i) {
+    const rn_ir_node_t* node = rn_compile_node(c, c->order[i]);
+    for (int32_t k = 0; k < node->control_count; ++k) c->is_awaited[node->controls[k]] = true;
+  }
+  for (int32_t i = 0; i < c->ir->target_count; ++i) c->is_awaited[c->ir->targets[i]] = true;
+}
+
+// In a plan with frames a constant under a control edge is dead or alive with it, and an identity
+// may be where frames meet: there every node but the feeds runs.
+static rn_fate_t fate_of(const rn_compile_t* c, int32_t index) {
+  const rn_ir_node_t* node = rn_compile_node(c, index);
+  if (node->is_removed || node->device != c->options->device) return RN_FATE_ELSEWHERE;
+  if (node->feed >= 0) return RN_FATE_VALUE;
+  bool is_ordered = node->control_count > 0 || c->is_awaited[index];
+  if (is_lasting(c, node) &&
+      (node->control_count == 0 || (!c->plan->has_frames && !c->is_awaited[index])))
+    return RN_FATE_VALUE;
+  if (node->op->role == RN_ROLE_IDENTITY && !is_ordered && !c->plan->has_frames &&
+      node->inputs[0].node >= 0 && !rn_dtype_is_ref(node->types[0])) {
+    const rn_ir_node_t* source = rn_compile_node(c, node->inputs[0].node);
+    if (source->device == node->device && !rn_dtype_is_ref(source->types[node->inputs[0].output]))
+      return RN_FATE_ALIAS;
+  }
+  return RN_FATE_INSTR;
+}
+
+static rn_status_t find_fates(rn_compile_t* c) {
+  rn_plan_t* plan = c->plan;
+  plan->has_frames = needs_frames(c);
+  for (int32_t i = 0; i < c->order_count; ++i) {
+    int32_t index = c->order[i];
+    c->fate[index] = (uint8_t)fate_of(c, index);
+    if (c->fate[index] != RN_FATE_ALIAS && c->fate[index] != RN_FATE_ELSEWHERE) {
+      c->first_slot[index] = plan->slot_count;
+      plan->slot_count += rn_compile_node(c, index)->output_count;
+    }
+    if (c->fate[index] == RN_FATE_INSTR) plan->instr_count++;
+  }
+  for (int32_t i = 0; i < c->order_count; ++i) {
+    int32_t index = c->order[i];
+    if (c->fate[index] == RN_FATE_ALIAS)
+      c->first_slot[index] = rn_compile_slot(c, rn_compile_node(c, index)->inputs[0]);
+  }
+  return RN_OK;
+}
+
+static bool arg_is_ref(const rn_ir_node_t* node, int32_t input) {
+  int32_t flat = 0;
+  for (int a = 0; a < node->op->input_count; ++a) {
+    const rn_arg_def_t* arg = &node->op->inputs[a];
+    int32_t length = 1;
+    if (arg->number_attr >= 0) length = (int32_t)node->attrs[arg->number_attr].i;
+    if (arg->type_list_attr >= 0) length = node->attrs[arg->type_list_attr].count;
+    if (input < flat + length) return arg->is_ref;
+    flat += length;
+  }
+  return false;
+}
+
+bool rn_compile_is_deref(const rn_compile_t* c, const rn_ir_node_t* node, int32_t i) {
+  rn_ir_edge_t source = node->inputs[i];
+  rn_dtype_t type = rn_compile_node(c, source.node)->types[source.output];
+  return rn_dtype_is_ref(type) && !arg_is_ref(node, i);
+}
+
+// The session's kernel of a stateful node, made the first time. NULL if the name belongs to a
+// kernel of another kind: then the plan has its own.
+static rn_status_t cached_kernel(rn_kernel_cache_t* cache, const rn_ir_node_t* node,
+                                 rn_kernel_init_t init, rn_kernel_t** out) {
+  rn_mutex_lock(&cache->mutex);
+  rn_status_t status = RN_OK;
+  rn_kernel_t* kernel = rn_map_get(&cache->kernels, node->name);
+  if (!kernel) {
+    init.allocator = cache->allocator;
+    status = rn_kernel_create(node->kernel, &init, &kernel);
+    if (rn_ok(status)) status = rn_map_put(&cache->kernels, kernel->node, kernel);
+    if (!rn_ok(status)) {
+      rn_kernel_destroy(kernel);
+      kernel = NULL;
+    }
+  } else if (kernel->def != node->kernel || kernel->device != node->device) {
+    kernel = NULL;
+  }
+  rn_mutex_unlock(&cache->mutex);
+  *out = kernel;
+  return status;
+}
+
+// The kernel of a node: its own, or the session's if the node has state.
+static rn_status_t make_kernel(rn_compile_t* c, const rn_ir_node_t* node, const rn_kernel_t** out) {
+  rn_plan_t* plan = c->plan;
+  rn_dtype_t* input_types = NULL;
+  rn_shape_t* input_shapes = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, (size_t)node->input_count, &input_types));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, (size_t)node->input_count, &input_shapes));
+  for (int32_t i = 0; i < node->input_count; ++i) {
+    const rn_ir_node_t* source = rn_compile_node(c, node->inputs[i].node);
+    input_types[i] = source->types[node->inputs[i].output];
+    input_shapes[i] = source->shapes[node->inputs[i].output];
+  }
+  rn_kernel_init_t init = {.op = node->op,
+                           .node = node->name,
+                           .attrs = node->attrs,
+                           .extra_count = node->extra_count,
+                           .extras = node->extras,
+                           .input_count = node->input_count,
+                           .input_types = input_types,
+                           .output_count = node->output_count,
+                           .output_types = node->types,
+                           .input_shapes = input_shapes,
+                           .output_shapes = node->shapes,
+                           .device = node->device,
+                           .resources = node->device->resources,
+                           .device_name = node->device->name,
+                           .allocator = plan->allocator,
+                           .device_memory = node->device->allocator,
+                           .host_memory = c->options->host->allocator,
+                           .is_host = node->device->is_host,
+                           .env = c->options->env};
+  rn_kernel_t* kernel = NULL;
+  rn_kernel_cache_t* cache = c->options->kernels;
+  if (cache && node->op->flags & RN_OP_STATEFUL) {
+    RN_RETURN_IF_ERROR(cached_kernel(cache, node, init, &kernel));
+    *out = kernel;
+    if (kernel) return RN_OK;
+  }
+  RN_RETURN_IF_ERROR(rn_vec_reserve(&plan->kernels, plan->allocator, plan->kernels.count + 1));
+  RN_RETURN_IF_ERROR(rn_kernel_create(node->kernel, &init, &kernel));
+  plan->kernels.items[plan->kernels.count++] = kernel;
+  *out = kernel;
+  return RN_OK;
+}
+
+static rn_status_t fill_kernel(rn_compile_t* c, const rn_ir_node_t* node, rn_instr_t* instr) {
+  uint8_t role = node->op->role;
+  if (role == RN_ROLE_NO_OP || is_control_flow(role)) {
+    if (role != RN_ROLE_LOOP_COND || c->plan->has_frames) return RN_OK;
+  }
+  if (is_lasting(c, node)) return RN_OK;
+  if (!node->kernel)
+    return rn_internal("Node '%.*s' (%s) was placed without a kernel", RN_STR_ARGS(node->name),
+                       node->op->name);
+  RN_RETURN_IF_ERROR(make_kernel(c, node, &instr->kernel));
+  instr->compute = node->kernel->compute;
+  instr->is_expensive = (node->kernel->flags & RN_KERNEL_EXPENSIVE) != 0;
+  if (node->kernel->compute_async) instr->async = c->plan->async_count++;
+  return RN_OK;
+}
+
+static rn_status_t fill_instr(rn_compile_t* c, int32_t index, int32_t number) {
+  rn_plan_t* plan = c->plan;
+  const rn_ir_node_t* node = rn_compile_node(c, index);
+  rn_instr_t* instr = &plan->instrs[number];
+  *instr = (rn_instr_t){.first_input = plan->input_total,
+                        .input_count = node->input_count,
+                        .first_output = c->first_slot[index],
+                        .output_count = node->output_count,
+                        .async = -1,
+                        .node = number,
+                        .role = node->op->role,
+                        .first_deref = plan->deref_total};
+  RN_RETURN_IF_ERROR(rn_arena_str(&plan->arena, node->name, &plan->names[number]));
+  for (int32_t o = 0; o < node->output_count; ++o)
+    plan->slots[instr->first_output + o].producer = number;
+  for (int32_t i = 0; i < node->input_count; ++i) {
+    if (rn_compile_is_deref(c, node, i)) {
+      plan->derefs[plan->deref_total++] =
+          (rn_deref_t){plan->input_total, (node->op->flags & RN_OP_ALLOWS_UNINITIALIZED) != 0};
+      instr->deref_count++;
+    }
+    plan->inputs[plan->input_total++] = rn_compile_slot(c, node->inputs[i]);
+  }
+  rn_status_t status = fill_kernel(c, node, instr);
+  return rn_ok(status)
+             ? status
+             : rn_status_annotate(status, "\n\t [[{{node %.*s}}]]", RN_STR_ARGS(node->name));
+}
+
+static rn_status_t emit(rn_compile_t* c) {
+  rn_plan_t* plan = c->plan;
+  size_t inputs = 0;
+  for (int32_t i = 0; i < c->order_count; ++i)
+    if (c->fate[c->order[i]] == RN_FATE_INSTR)
+      inputs += (size_t)rn_compile_node(c, c->order[i])->input_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, (size_t)plan->instr_count + 1, &plan->instrs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, (size_t)plan->instr_count + 1, &plan->names));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, inputs + 1, &plan->inputs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, inputs + 1, &plan->derefs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, (size_t)plan->instr_count + 1, &c->node_of));
+  // Count, then place: instructions of a task stand together, in order.
+  int32_t* next = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, (size_t)plan->task_count + 1, &next));
+  for (int32_t i = 0; i < c->order_count; ++i)
+    if (c->fate[c->order[i]] == RN_FATE_INSTR) next[c->task[c->order[i]] + 1]++;
+  for (int32_t t = 0; t < plan->task_count; ++t) {
+    plan->tasks[t].first_instr = next[t];
+    plan->tasks[t].instr_count = next[t + 1];
+    next[t + 1] += next[t];
+  }
+  for (int32_t i = 0; i < c->order_count; ++i) {
+    int32_t index = c->order[i];
+    if (c->fate[index] != RN_FATE_INSTR) continue;
+    int32_t number = next[c->task[index]]++;
+    c->instr[index] = number;
+    c->node_of[number] = index;
+  }
+  for (int32_t n = 0; n < plan->instr_count; ++n)
+    RN_RETURN_IF_ERROR(fill_instr(c, c->node_of[n], n));
+  return RN_OK;
+}
+
+static rn_status_t make_slots(rn_compile_t* c) {
+  rn_plan_t* plan = c->plan;
+  size_t count = (size_t)plan->slot_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, count + 1, &plan->slots));
+  RN_RETURN_IF_ERROR(rn_alloc_array(plan->allocator, count + 1, sizeof *plan->templates,
+                                    (void**)&plan->templates));
+  for (int32_t i = 0; i < c->order_count; ++i) {
+    const rn_ir_node_t* node = rn_compile_node(c, c->order[i]);
+    if (c->fate[c->order[i]] < RN_FATE_VALUE || c->fate[c->order[i]] == RN_FATE_ALIAS) continue;
+    for (int32_t o = 0; o < node->output_count; ++o) {
+      rn_slot_t* slot = &plan->slots[c->first_slot[c->order[i]] + o];
+      *slot = (rn_slot_t){.kind = RN_SLOT_DYNAMIC,
+                          .dtype = node->types[o],
+                          .feed = -1,
+                          .producer = -1,
+                          .counter = -1};
+    }
+    if (node->feed < 0 && !is_lasting(c, node)) continue;
+    rn_slot_t* slot = &plan->slots[c->first_slot[c->order[i]]];
+    if (node->feed >= 0) {
+      slot->kind = RN_SLOT_FEED;
+      slot->feed = node->feed;
+      plan->feed_slots[node->feed] = c->first_slot[c->order[i]];
+    } else {
+      slot->kind = RN_SLOT_CONSTANT;
+      RN_RETURN_IF_ERROR(rn_tensor_keep(node->constant, c->options->host->allocator,
+                                        &plan->templates[c->first_slot[c->order[i]]]));
+    }
+  }
+  for (int32_t i = 0; i < plan->fetch_count; ++i) {
+    rn_ir_edge_t fetch = c->ir->fetches[i];
+    bool here = fetch.node >= 0 && c->fate[fetch.node] != RN_FATE_ELSEWHERE;
+    plan->fetch_slots[i] = here ? rn_compile_slot(c, fetch) : RN_NO_SLOT;
+  }
+  return RN_OK;
+}
+
+static rn_status_t make_arrays(rn_compile_t* c) {
+  rn_plan_t* plan = c->plan;
+  size_t n = c->ir->nodes.count + 1;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, n, &c->fate));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, n, &c->task));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, n, &c->instr));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, n, &c->first_slot));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, n, &c->is_awaited));
+  memset(c->instr, 0xff, n * sizeof *c->instr);
+  plan->feed_count = c->ir->feed_count;
+  plan->fetch_count = c->ir->fetch_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, (size_t)plan->feed_count + 1, &plan->feed_slots));
+  RN_RETURN_IF_ERROR(
+      RN_ARENA_ARRAY(&plan->arena, (size_t)plan->fetch_count + 1, &plan->fetch_slots));
+  memset(plan->feed_slots, 0xff, (size_t)plan->feed_count * sizeof *plan->feed_slots);
+  return RN_OK;
+}
+
+static rn_status_t compile(rn_compile_t* c) {
+  RN_RETURN_IF_ERROR(make_arrays(c));
+  RN_RETURN_IF_ERROR(rn_ir_order(c->ir, &c->order, &c->order_count));
+  find_awaited(c);
+  RN_RETURN_IF_ERROR(find_fates(c));
+  RN_RETURN_IF_ERROR(make_slots(c));
+  RN_RETURN_IF_ERROR(rn_compile_tasks(c));
+  RN_RETURN_IF_ERROR(emit(c));
+  if (c->plan->has_frames) return rn_compile_frames(c);
+  RN_RETURN_IF_ERROR(rn_compile_lifetimes(c));
+  RN_RETURN_IF_ERROR(rn_compile_memory(c));
+  return rn_compile_releases(c);
+}
+
+rn_status_t rn_plan_create(rn_ir_t* ir, const rn_plan_options_t* options, rn_allocator_t allocator,
+                           rn_plan_t** out_plan) {
+  *out_plan = NULL;
+  rn_plan_t* plan = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &plan));
+  plan->allocator = allocator;
+  plan->device = options->device;
+  plan->env = options->env;
+  rn_arena_init(&plan->arena, allocator);
+  rn_mutex_init(&plan->mutex);
+  rn_compile_t c = {.ir = ir, .options = options, .plan = plan, .scratch = &ir->arena};
+  rn_status_t status = compile(&c);
+  if (!rn_ok(status)) {
+    rn_plan_destroy(plan);
+    return status;
+  }
+  *out_plan = plan;
+  return RN_OK;
+}
+
+void rn_plan_destroy(rn_plan_t* plan) {
+  if (!plan) return;
+  while (plan->free_states) {
+    rn_state_t* state = plan->free_states;
+    plan->free_states = state->next;
+    rn_state_destroy(state);
+  }
+  for (size_t i = 0; i < plan->kernels.count; ++i) rn_kernel_destroy(plan->kernels.items[i]);
+  rn_vec_free(&plan->kernels, plan->allocator);
+  if (plan->templates) {
+    for (int32_t i = 0; i < plan->slot_count; ++i) rn_tensor_clear(&plan->templates[i]);
+    RN_FREE_ARRAY(plan->allocator, plan->templates, plan->slot_count + 1);
+  }
+  rn_arena_clear(&plan->arena);
+  rn_mutex_destroy(&plan->mutex);
+  RN_FREE(plan->allocator, plan);
+}

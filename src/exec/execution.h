@@ -1,0 +1,47 @@
+// One step under way: its parts, who may run, who waits. For the files of exec/ only.
+//
+// The thread that asked for the step drains ready work until all parts have ended; when there is
+// more than it can run, the pool's threads help. Everything that can become ready later (an
+// asynchronous instruction, a helper) is counted in |active|: when nothing is ready and nothing is
+// active, the step is over.
+#ifndef RUNNEL_EXEC_EXECUTION_H_
+#define RUNNEL_EXEC_EXECUTION_H_
+
+#include "exec/executor.h"
+#include "exec/frames.h"
+#include "exec/state.h"
+
+#define RN_MAX_HELPERS 64
+
+typedef struct rn_helper_t {
+  rn_job_t job;  // first
+  rn_execution_t* execution;
+  bool is_busy;
+} rn_helper_t;
+
+struct rn_execution_t {
+  const rn_run_t* run;
+  rn_mutex_t mutex;  // guards everything below and the states' ready lists
+  rn_cond_t changed;
+  rn_state_t** states;
+  int32_t active;  // instructions or tasks under way, and helpers
+  int32_t ready;   // over all states
+  _Atomic bool is_failed;
+  rn_status_t status;  // the first error
+  int32_t helper_count;
+  rn_helper_t* helpers;
+};
+
+// Records an error (takes it), cancels the step. OK does nothing.
+void rn_execution_fail(rn_execution_t* execution, rn_status_t status);
+// Whether the step should go no further: cancelled, failed or past its deadline (which it then
+// records).
+bool rn_execution_should_stop(rn_execution_t* execution);
+// Appends the node to a kernel's error, as stock does.
+rn_status_t rn_execution_node_error(const rn_plan_t* plan, int32_t instr, rn_status_t status);
+// Shares the value of each variable that the instruction reads; FAILED_PRECONDITION if one has
+// none.
+RN_MUST_USE rn_status_t rn_state_deref(rn_state_t* state, const rn_instr_t* instr);
+void rn_state_undo_deref(rn_state_t* state, const rn_instr_t* instr);
+
+#endif  // RUNNEL_EXEC_EXECUTION_H_

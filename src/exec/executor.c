@@ -1,0 +1,455 @@
+// The executor: straight-line tasks, and who runs them. See execution.h; plans with loops go
+// through frames.c.
+#include "exec/executor.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "exec/execution.h"
+
+void rn_execution_fail(rn_execution_t* execution, rn_status_t status) {
+  if (rn_ok(status)) return;
+  rn_mutex_lock(&execution->mutex);
+  bool is_first = rn_ok(execution->status);
+  if (is_first) execution->status = status;
+  execution->is_failed = true;
+  rn_mutex_unlock(&execution->mutex);
+  if (!is_first) {
+    rn_status_free(status);
+    return;
+  }
+  rn_step_t* step = execution->run->step;
+  if (step->rendezvous) rn_rendezvous_fail(step->rendezvous, rn_status_copy(status));
+  rn_cancel(step->cancel);
+}
+
+bool rn_execution_should_stop(rn_execution_t* execution) {
+  if (execution->is_failed) return true;
+  const rn_run_t* run = execution->run;
+  if (rn_is_cancelled(run->step->cancel)) {
+    rn_execution_fail(execution, rn_cancelled("Step was cancelled"));
+    return true;
+  }
+  if (run->deadline_ns && run->step->env->now_ns(run->step->env->self) > run->deadline_ns) {
+    rn_execution_fail(execution,
+                      rn_deadline_exceeded("Timed out waiting for the step to complete"));
+    return true;
+  }
+  return false;
+}
+
+rn_status_t rn_execution_node_error(const rn_plan_t* plan, int32_t instr, rn_status_t status) {
+  return rn_status_annotate(status, "\n\t [[{{node %.*s}}]]", RN_STR_ARGS(plan->names[instr]));
+}
+
+rn_status_t rn_state_deref(rn_state_t* state, const rn_instr_t* instr) {
+  const rn_plan_t* plan = state->plan;
+  for (int32_t d = instr->first_deref; d < instr->first_deref + instr->deref_count; ++d) {
+    const rn_tensor_t* reference = &state->slots[plan->inputs[plan->derefs[d].input]];
+    RN_RETURN_IF_ERROR(
+        rn_variable_read(reference, plan->derefs[d].allows_uninitialized, &state->dereffed[d]));
+  }
+  return RN_OK;
+}
+
+void rn_state_undo_deref(rn_state_t* state, const rn_instr_t* instr) {
+  for (int32_t d = instr->first_deref; d < instr->first_deref + instr->deref_count; ++d)
+    rn_tensor_clear(&state->dereffed[d]);
+}
+
+static inline void release_slots(rn_state_t* state, const rn_instr_t* instr) {
+  const rn_plan_t* plan = state->plan;
+  for (int32_t r = instr->first_release; r < instr->first_release + instr->release_count; ++r) {
+    int32_t slot = plan->releases[r];
+    int32_t counter = plan->slots[slot].counter;
+    if (counter < 0 || --state->counters[counter] == 0) rn_tensor_clear(&state->slots[slot]);
+  }
+}
+
+static inline void set_context(rn_kernel_ctx_t* ctx, rn_state_t* state, const rn_instr_t* instr) {
+  ctx->kernel = instr->kernel;
+  ctx->state = instr->kernel ? instr->kernel->state : NULL;
+  ctx->in = state->inputs + instr->first_input;
+  ctx->out = state->slots + instr->first_output;
+  ctx->dying = instr->dying;
+  ctx->planned = instr->planned;
+}
+
+static void add_stats(rn_execution_t* execution, const rn_plan_t* plan, int32_t n,
+                      const rn_tensor_t* outputs, int64_t start_ns) {
+  const rn_instr_t* instr = &plan->instrs[n];
+  const rn_env_t* env = execution->run->step->env;
+  rn_node_stats_t stats = {.node = plan->names[n],
+                           .op = instr->kernel ? instr->kernel->op->name : "",
+                           .device = plan->device->name,
+                           .start_ns = start_ns,
+                           .end_ns = env->now_ns(env->self),
+                           .thread = (int32_t)syscall(SYS_gettid)};
+  for (int32_t o = 0; o < instr->output_count; ++o)
+    if (rn_tensor_is_set(&outputs[o]) && !outputs[o].is_ref)
+      stats.output_bytes += (int64_t)rn_tensor_bytes(&outputs[o]);
+  rn_step_stats_add(execution->run->stats, &stats);
+}
+
+// One instruction with everything that can be asked of one; the lean loop below does the ordinary
+// ones itself.
+static rn_status_t run_carefully(rn_execution_t* execution, rn_state_t* state, rn_kernel_ctx_t* ctx,
+                                 int32_t n) {
+  const rn_instr_t* instr = &state->plan->instrs[n];
+  const rn_env_t* env = execution->run->step->env;
+  int64_t start = execution->run->stats ? env->now_ns(env->self) : 0;
+  rn_status_t status = rn_state_deref(state, instr);
+  if (rn_ok(status)) status = instr->compute(ctx);
+  rn_state_undo_deref(state, instr);
+  if (execution->run->stats) add_stats(execution, state->plan, n, ctx->out, start);
+  return status;
+}
+
+// Runs the instructions of a task in order. This loop is what a step costs.
+static rn_status_t run_instrs(rn_execution_t* execution, rn_state_t* state, const rn_task_t* task) {
+  const rn_plan_t* plan = state->plan;
+  const rn_run_t* run = execution->run;
+  const rn_cancel_t* cancel = run->step->cancel;
+  bool is_watched = run->deadline_ns != 0 || run->stats;
+  rn_kernel_ctx_t ctx = {.step = run->step};
+  int32_t end = task->first_instr + task->instr_count;
+  for (int32_t n = task->first_instr; n < end; ++n) {
+    const rn_instr_t* instr = &plan->instrs[n];
+    if (!instr->compute) continue;
+    if (__builtin_expect(
+            rn_is_cancelled(cancel) || (is_watched && rn_execution_should_stop(execution)), 0)) {
+      rn_execution_should_stop(execution);
+      return RN_OK;
+    }
+    set_context(&ctx, state, instr);
+    rn_status_t status = __builtin_expect(instr->deref_count > 0 || is_watched, 0)
+                             ? run_carefully(execution, state, &ctx, n)
+                             : instr->compute(&ctx);
+    if (!rn_ok(status)) return rn_execution_node_error(plan, n, status);
+    if (instr->release_count) release_slots(state, instr);
+  }
+  return RN_OK;
+}
+
+// Tasks that wait for |task| are ready when it was the last they waited for.
+static void finish_task_locked(rn_execution_t* execution, rn_state_t* state,
+                               const rn_task_t* task) {
+  for (int32_t s = 0; s < task->successor_count; ++s) {
+    int32_t next = state->plan->successors[task->first_successor + s];
+    if (--state->pending[next] == 0 && !execution->is_failed) {
+      state->ready[state->ready_count++] = next;
+      execution->ready++;
+    }
+  }
+}
+
+static void helper_run(rn_job_t* job);
+
+// Asks the pool for a helper while there is more ready than the one task somebody is about to take.
+static void call_helpers_locked(rn_execution_t* execution, rn_job_t** out_job) {
+  *out_job = NULL;
+  if (execution->ready < 2) return;
+  for (int32_t h = 0; h < execution->helper_count; ++h) {
+    rn_helper_t* helper = &execution->helpers[h];
+    if (helper->is_busy) continue;
+    helper->is_busy = true;
+    execution->active++;
+    *out_job = &helper->job;
+    return;
+  }
+}
+
+static void async_done(rn_kernel_ctx_t* ctx, rn_status_t status) {
+  rn_async_t* async = (rn_async_t*)ctx;
+  rn_state_t* state = async->state;
+  rn_execution_t* execution = state->execution;
+  const rn_plan_t* plan = state->plan;
+  const rn_instr_t* instr = &plan->instrs[async->instr];
+  rn_state_undo_deref(state, instr);
+  if (rn_ok(status))
+    release_slots(state, instr);
+  else
+    rn_execution_fail(execution, rn_execution_node_error(plan, async->instr, status));
+  rn_mutex_lock(&execution->mutex);
+  // The task of an asynchronous instruction is its own; the instruction knows it by its number.
+  finish_task_locked(execution, state, &plan->tasks[plan->async_tasks[instr->async]]);
+  execution->active--;
+  rn_cond_signal(&execution->changed);
+  rn_mutex_unlock(&execution->mutex);
+}
+
+static void start_async(rn_execution_t* execution, rn_state_t* state, int32_t n) {
+  const rn_instr_t* instr = &state->plan->instrs[n];
+  rn_async_t* async = &state->asyncs[instr->async];
+  *async = (rn_async_t){
+      .ctx = {.step = execution->run->step, .done = async_done}, .state = state, .instr = n};
+  set_context(&async->ctx, state, instr);
+  rn_status_t status = rn_state_deref(state, instr);
+  if (rn_ok(status))
+    instr->kernel->def->compute_async(&async->ctx);
+  else
+    async_done(&async->ctx, status);
+}
+
+// Takes a ready task of any state. The caller counts as active until it comes back.
+static bool take_task_locked(rn_execution_t* execution, rn_state_t** out_state, int32_t* out_task) {
+  for (int32_t p = 0; execution->ready > 0 && p < execution->run->plan_count; ++p) {
+    rn_state_t* state = execution->states[p];
+    if (state->ready_count == 0) continue;
+    *out_state = state;
+    *out_task = state->ready[--state->ready_count];
+    execution->ready--;
+    return true;
+  }
+  return false;
+}
+
+// Runs one task with the lock released. An asynchronous one stays active until its callback.
+static void run_task(rn_execution_t* execution, rn_state_t* state, int32_t number) {
+  const rn_plan_t* plan = state->plan;
+  const rn_task_t* task = &plan->tasks[number];
+  execution->active++;
+  rn_job_t* helper;
+  call_helpers_locked(execution, &helper);
+  rn_mutex_unlock(&execution->mutex);
+  if (helper) rn_pool_submit(execution->run->pool, helper);
+  const rn_instr_t* first = &plan->instrs[task->first_instr];
+  if (task->instr_count == 1 && first->async >= 0 && !rn_execution_should_stop(execution)) {
+    start_async(execution, state, task->first_instr);
+    rn_mutex_lock(&execution->mutex);
+    return;
+  }
+  bool is_stopped = rn_execution_should_stop(execution);
+  if (!is_stopped) rn_execution_fail(execution, run_instrs(execution, state, task));
+  rn_mutex_lock(&execution->mutex);
+  finish_task_locked(execution, state, task);
+  execution->active--;
+}
+
+static void drop_ready_locked(rn_execution_t* execution) {
+  for (int32_t p = 0; p < execution->run->plan_count; ++p) execution->states[p]->ready_count = 0;
+  execution->ready = 0;
+}
+
+static bool run_frames_locked(rn_execution_t* execution) {
+  for (int32_t p = 0; p < execution->run->plan_count; ++p)
+    if (execution->states[p]->frames && rn_frames_drain_locked(execution->states[p])) return true;
+  return false;
+}
+
+// Runs whatever is ready until nothing is.
+static void drain_locked(rn_execution_t* execution) {
+  for (;;) {
+    if (execution->is_failed) drop_ready_locked(execution);
+    rn_state_t* state;
+    int32_t task;
+    if (take_task_locked(execution, &state, &task))
+      run_task(execution, state, task);
+    else if (!run_frames_locked(execution))
+      return;
+  }
+}
+
+static void helper_run(rn_job_t* job) {
+  rn_helper_t* helper = (rn_helper_t*)job;
+  rn_execution_t* execution = helper->execution;
+  rn_mutex_lock(&execution->mutex);
+  drain_locked(execution);
+  helper->is_busy = false;
+  execution->active--;
+  rn_cond_signal(&execution->changed);
+  rn_mutex_unlock(&execution->mutex);
+}
+
+static void wait_locked(rn_execution_t* execution) {
+  const rn_run_t* run = execution->run;
+  if (!run->deadline_ns || execution->is_failed) {
+    rn_cond_wait(&execution->changed, &execution->mutex);
+  } else if (!rn_cond_wait_until(&execution->changed, &execution->mutex, run->deadline_ns)) {
+    rn_mutex_unlock(&execution->mutex);
+    rn_execution_fail(execution,
+                      rn_deadline_exceeded("Timed out waiting for the step to complete"));
+    rn_mutex_lock(&execution->mutex);
+  }
+}
+
+// Cancelling from outside must wake a step that only waits.
+typedef struct stop_watch_t {
+  rn_cancel_entry_t entry;  // first
+  rn_execution_t* execution;
+} stop_watch_t;
+
+static void on_cancel(rn_cancel_entry_t* entry) {
+  rn_execution_t* execution = ((stop_watch_t*)entry)->execution;
+  rn_mutex_lock(&execution->mutex);
+  if (rn_ok(execution->status)) execution->status = rn_cancelled("Step was cancelled");
+  execution->is_failed = true;
+  rn_cond_signal(&execution->changed);
+  rn_mutex_unlock(&execution->mutex);
+}
+
+static void start_states_locked(rn_execution_t* execution) {
+  for (int32_t p = 0; p < execution->run->plan_count; ++p) {
+    rn_state_t* state = execution->states[p];
+    if (state->frames) continue;
+    for (int32_t t = 0; t < state->plan->task_count; ++t) {
+      if (state->plan->tasks[t].pending > 0) continue;
+      state->ready[state->ready_count++] = t;
+      execution->ready++;
+    }
+  }
+}
+
+static void run_together(rn_execution_t* execution) {
+  stop_watch_t watch = {{.fn = on_cancel}, execution};
+  if (!rn_cancel_add(execution->run->step->cancel, &watch.entry)) {
+    execution->status = rn_cancelled("Step was cancelled");
+    return;
+  }
+  rn_mutex_lock(&execution->mutex);
+  start_states_locked(execution);
+  for (;;) {
+    drain_locked(execution);
+    if (execution->active == 0 && execution->ready == 0) break;
+    wait_locked(execution);
+  }
+  rn_mutex_unlock(&execution->mutex);
+  rn_cancel_remove(execution->run->step->cancel, &watch.entry);
+}
+
+static rn_status_t fetch_value(const rn_tensor_t* value, rn_allocator_t host, rn_tensor_t* out) {
+  if (value->is_ref) {
+    rn_variable_t* variable = value->data;
+    rn_mutex_lock(&variable->mutex);
+    rn_status_t status = rn_tensor_is_set(&variable->value)
+                             ? rn_tensor_copy(&variable->value, host, out)
+                             : rn_failed_precondition("Attempting to use uninitialized value %.*s",
+                                                      RN_STR_ARGS(variable->name));
+    rn_mutex_unlock(&variable->mutex);
+    return status;
+  }
+  return rn_tensor_keep(value, host, out);
+}
+
+static rn_status_t collect(const rn_execution_t* execution) {
+  const rn_run_t* run = execution->run;
+  for (int32_t i = 0; i < run->fetch_count; ++i) {
+    for (int32_t p = 0; p < run->plan_count; ++p) {
+      rn_state_t* state = execution->states[p];
+      int32_t slot = state->plan->fetch_slots[i];
+      if (slot == RN_NO_SLOT) continue;
+      rn_tensor_t* value = state->frames ? rn_frames_value(state, slot) : &state->slots[slot];
+      if (!rn_tensor_is_set(value)) return rn_invalid_argument("Retval[%d] does not have value", i);
+      RN_RETURN_IF_ERROR(fetch_value(value, state->plan->device->allocator, &run->fetches[i]));
+    }
+  }
+  return RN_OK;
+}
+
+static void lend_feeds(rn_state_t* state, const rn_run_t* run) {
+  const rn_plan_t* plan = state->plan;
+  for (int32_t i = 0; i < run->feed_count; ++i)
+    if (plan->feed_slots[i] != RN_NO_SLOT) state->slots[plan->feed_slots[i]] = *run->feeds[i];
+}
+
+// Makes a state as new: what was lent goes back, what a fetch or a failure left is cleared,
+// counters start again.
+static void reset_state(rn_state_t* state, bool is_failed) {
+  const rn_plan_t* plan = state->plan;
+  for (int32_t i = 0; i < plan->feed_count; ++i)
+    if (plan->feed_slots[i] != RN_NO_SLOT) state->slots[plan->feed_slots[i]] = (rn_tensor_t){0};
+  if (is_failed) {
+    for (int32_t s = 0; s < plan->slot_count; ++s)
+      if (plan->slots[s].kind == RN_SLOT_DYNAMIC) rn_tensor_clear(&state->slots[s]);
+    for (int32_t d = 0; d < plan->deref_total; ++d) rn_tensor_clear(&state->dereffed[d]);
+  } else {
+    for (int32_t i = 0; i < plan->fetch_count; ++i) {
+      int32_t slot = plan->fetch_slots[i];
+      if (slot != RN_NO_SLOT && plan->slots[slot].kind == RN_SLOT_DYNAMIC)
+        rn_tensor_clear(&state->slots[slot]);
+    }
+  }
+  if (plan->task_count > 1) {
+    for (int32_t t = 0; t < plan->task_count; ++t) state->pending[t] = plan->tasks[t].pending;
+    for (int32_t s = 0; plan->counter_count && s < plan->slot_count; ++s)
+      if (plan->slots[s].counter >= 0)
+        state->counters[plan->slots[s].counter] = plan->slots[s].readers;
+  }
+  state->ready_count = 0;
+}
+
+// A step of one straight-line task: no locks, no other thread.
+static rn_status_t execute_alone(rn_plan_t* plan, const rn_run_t* run) {
+  rn_state_t* state = NULL;
+  RN_RETURN_IF_ERROR(rn_state_acquire(plan, &state));
+  rn_execution_t execution = {.run = run, .states = &state};
+  rn_mutex_init(&execution.mutex);
+  lend_feeds(state, run);
+  rn_status_t status = RN_OK;
+  for (int32_t t = 0; rn_ok(status) && t < plan->task_count; ++t)
+    status = run_instrs(&execution, state, &plan->tasks[t]);
+  status = rn_status_join(execution.status, status);
+  if (rn_ok(status)) status = collect(&execution);
+  reset_state(state, !rn_ok(status));
+  rn_state_release(state);
+  rn_mutex_destroy(&execution.mutex);
+  return status;
+}
+
+static rn_status_t make_helpers(rn_execution_t* execution) {
+  int count = rn_pool_threads(execution->run->pool) - 1;
+  if (count > RN_MAX_HELPERS) count = RN_MAX_HELPERS;
+  for (int h = 0; h < count; ++h)
+    execution->helpers[h] = (rn_helper_t){.job = {.run = helper_run}, .execution = execution};
+  execution->helper_count = count;
+  return RN_OK;
+}
+
+static rn_status_t execute_together(rn_execution_t* execution) {
+  const rn_run_t* run = execution->run;
+  rn_status_t status = RN_OK;
+  for (int32_t p = 0; rn_ok(status) && p < run->plan_count; ++p) {
+    status = rn_state_acquire(run->plans[p], &execution->states[p]);
+    if (!rn_ok(status)) break;
+    rn_state_t* state = execution->states[p];
+    state->execution = execution;
+    lend_feeds(state, run);
+    if (run->plans[p]->has_frames) status = rn_frames_start(state);
+  }
+  if (rn_ok(status)) run_together(execution);
+  status = rn_status_join(execution->status, status);
+  if (rn_ok(status)) status = collect(execution);
+  for (int32_t p = 0; p < run->plan_count; ++p) {
+    if (!execution->states[p]) continue;
+    rn_frames_stop(execution->states[p]);
+    reset_state(execution->states[p], !rn_ok(status));
+    rn_state_release(execution->states[p]);
+  }
+  return status;
+}
+
+rn_status_t rn_execute(const rn_run_t* run) {
+  rn_status_t status;
+  rn_plan_t* plan = run->plan_count == 1 ? run->plans[0] : NULL;
+  if (plan && plan->task_count <= 1 && plan->async_count == 0 && !plan->has_frames) {
+    status = execute_alone(plan, run);
+  } else {
+    rn_state_t* states[16] = {0};
+    rn_helper_t helpers[RN_MAX_HELPERS];
+    rn_execution_t execution = {.run = run, .states = states, .helpers = helpers};
+    rn_allocator_t allocator = rn_allocator_default();
+    if (run->plan_count > 16)
+      RN_RETURN_IF_ERROR(rn_alloc_array(allocator, (size_t)run->plan_count, sizeof *states,
+                                        (void**)&execution.states));
+    rn_mutex_init(&execution.mutex);
+    rn_cond_init(&execution.changed);
+    status = make_helpers(&execution);
+    if (rn_ok(status)) status = execute_together(&execution);
+    rn_cond_destroy(&execution.changed);
+    rn_mutex_destroy(&execution.mutex);
+    if (run->plan_count > 16) RN_FREE_ARRAY(allocator, execution.states, run->plan_count);
+  }
+  if (!rn_ok(status))
+    for (int32_t i = 0; i < run->fetch_count; ++i) rn_tensor_clear(&run->fetches[i]);
+  return status;
+}

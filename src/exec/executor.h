@@ -1,0 +1,26 @@
+// Running plans: one call is one step.
+#ifndef RUNNEL_EXEC_EXECUTOR_H_
+#define RUNNEL_EXEC_EXECUTOR_H_
+
+#include "exec/plan.h"
+#include "exec/step_stats.h"
+
+typedef struct rn_run_t {
+  rn_plan_t* const* plans;  // the parts of the step, one for each device that takes part
+  int32_t plan_count;
+  rn_step_t* step;
+  rn_pool_t* pool;                  // for kernels beside each other; NULL: one thread
+  const rn_tensor_t* const* feeds;  // lent for the step
+  int32_t feed_count;
+  rn_tensor_t* fetches;  // unset; the caller owns what is put here
+  int32_t fetch_count;
+  int64_t deadline_ns;     // of the environment's clock; 0: none
+  rn_step_stats_t* stats;  // NULL: nobody asks
+} rn_run_t;
+
+// Runs the step, in the calling thread first and on the pool where that helps; returns when
+// everything has ended. The first error wins, cancels the rest and names its node. On error
+// |fetches| are left unset.
+RN_MUST_USE rn_status_t rn_execute(const rn_run_t* run);
+
+#endif  // RUNNEL_EXEC_EXECUTOR_H_

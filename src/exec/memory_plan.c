@@ -1,0 +1,284 @@
+// The memory plan: lifetimes of values, and a place in one block for those whose size is known
+// before the step.
+//
+// Within a task instructions run in a known order, so a value lives from its instruction to the
+// last one that reads its bytes, and two values that do not live at the same time may share a
+// place. Values that another task reads, that leave the step or that somebody may keep get a
+// counted buffer of their own when they are made.
+#include "exec/compile.h"
+
+static rn_status_t make_tables(rn_compile_t* c) {
+  size_t slots = (size_t)c->plan->slot_count + 1;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &c->producer));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &c->root));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &c->last_reader));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &c->is_fetched));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &c->crosses_tasks));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &c->escapes));
+  for (int32_t s = 0; s < c->plan->slot_count; ++s) {
+    c->producer[s] = c->last_reader[s] = -1;
+    c->root[s] = s;
+  }
+  return RN_OK;
+}
+
+static uint32_t kernel_flags(const rn_instr_t* instr) {
+  return instr->kernel ? instr->kernel->def->flags : 0;
+}
+
+static int32_t task_of(const rn_compile_t* c, int32_t instr) { return c->task[c->node_of[instr]]; }
+
+rn_status_t rn_compile_lifetimes(rn_compile_t* c) {
+  rn_plan_t* plan = c->plan;
+  RN_RETURN_IF_ERROR(make_tables(c));
+  for (int32_t n = 0; n < plan->instr_count; ++n) {
+    const rn_instr_t* instr = &plan->instrs[n];
+    uint32_t flags = kernel_flags(instr);
+    for (int32_t i = 0; i < instr->input_count; ++i) {
+      int32_t slot = plan->inputs[instr->first_input + i];
+      int32_t before = c->last_reader[slot] >= 0 ? c->last_reader[slot] : c->producer[slot];
+      if (before >= 0 && task_of(c, before) != task_of(c, n)) c->crosses_tasks[slot] = true;
+      if (c->last_reader[slot] != n) plan->slots[slot].readers++;
+      c->last_reader[slot] = n;
+      if (flags & RN_KERNEL_KEEPS_INPUTS || instr->async >= 0) c->escapes[c->root[slot]] = true;
+    }
+    for (int32_t o = 0; o < instr->output_count; ++o) {
+      int32_t slot = instr->first_output + o;
+      c->producer[slot] = n;
+      if (flags & RN_KERNEL_FORWARDS && o < instr->input_count)
+        c->root[slot] = c->root[plan->inputs[instr->first_input + o]];
+    }
+  }
+  for (int32_t i = 0; i < plan->fetch_count; ++i)
+    if (plan->fetch_slots[i] != RN_NO_SLOT) c->is_fetched[plan->fetch_slots[i]] = true;
+  for (int32_t s = 0; s < plan->slot_count; ++s)
+    if (c->is_fetched[s] || c->crosses_tasks[s]) c->escapes[c->root[s]] = true;
+  return RN_OK;
+}
+
+// Bytes of a slot that may be planned; 0 if it may not.
+static size_t planned_size(const rn_compile_t* c, int32_t slot) {
+  const rn_plan_t* plan = c->plan;
+  if (plan->slots[slot].kind != RN_SLOT_DYNAMIC || c->root[slot] != slot || c->escapes[slot] ||
+      c->producer[slot] < 0 || !plan->device->is_host)
+    return 0;
+  const rn_instr_t* instr = &plan->instrs[c->producer[slot]];
+  if (!instr->compute || instr->async >= 0 || kernel_flags(instr) & RN_KERNEL_OWN_OUTPUTS) return 0;
+  if (slot - instr->first_output >= 64) return 0;
+  rn_dtype_t dtype = plan->slots[slot].dtype;
+  if (rn_dtype_is_ref(dtype) || !rn_dtype_is_plain(dtype)) return 0;
+  const rn_ir_node_t* node = rn_compile_node(c, c->node_of[c->producer[slot]]);
+  rn_shape_t shape = node->shapes[slot - instr->first_output];
+  int64_t count;
+  size_t bytes;
+  if (!rn_shape_is_full(shape) || !rn_shape_count(shape, &count) || count <= 0 ||
+      !rn_mul_ok((size_t)count, rn_dtype_size(dtype), &bytes) || bytes > (size_t)1 << 40)
+    return 0;
+  return (bytes + RN_ALIGN - 1) & ~(size_t)(RN_ALIGN - 1);
+}
+
+// Free pieces of the block, in order of offset, next to each other never.
+typedef struct piece_t {
+  size_t offset, size;
+} piece_t;
+typedef struct block_t {
+  RN_VEC(piece_t) pieces;
+  size_t end;
+} block_t;
+
+static rn_status_t take(block_t* block, rn_allocator_t allocator, size_t size, size_t* out_offset) {
+  size_t best = SIZE_MAX;
+  for (size_t i = 0; i < block->pieces.count; ++i) {
+    const piece_t* piece = &block->pieces.items[i];
+    if (piece->size >= size && (best == SIZE_MAX || piece->size < block->pieces.items[best].size))
+      best = i;
+  }
+  if (best != SIZE_MAX) {
+    piece_t* piece = &block->pieces.items[best];
+    *out_offset = piece->offset;
+    piece->offset += size;
+    piece->size -= size;
+    if (piece->size == 0) {
+      memmove(piece, piece + 1, (block->pieces.count - best - 1) * sizeof *piece);
+      block->pieces.count--;
+    }
+    return RN_OK;
+  }
+  *out_offset = block->end;
+  if (!rn_add_ok(block->end, size, &block->end))
+    return rn_resource_exhausted("The step needs more memory than can be addressed");
+  return rn_vec_reserve(&block->pieces, allocator, block->pieces.count + 1);
+}
+
+static rn_status_t give(block_t* block, rn_allocator_t allocator, size_t offset, size_t size) {
+  size_t at = 0, high = block->pieces.count;
+  while (at < high) {
+    size_t middle = (at + high) / 2;
+    if (block->pieces.items[middle].offset < offset)
+      at = middle + 1;
+    else
+      high = middle;
+  }
+  piece_t* pieces = block->pieces.items;
+  bool joins_left = at > 0 && pieces[at - 1].offset + pieces[at - 1].size == offset;
+  bool joins_right = at < block->pieces.count && offset + size == pieces[at].offset;
+  if (joins_left) {
+    pieces[at - 1].size += size;
+    if (joins_right) {
+      pieces[at - 1].size += pieces[at].size;
+      memmove(&pieces[at], &pieces[at + 1], (block->pieces.count - at - 1) * sizeof *pieces);
+      block->pieces.count--;
+    }
+    return RN_OK;
+  }
+  if (joins_right) {
+    pieces[at].offset = offset;
+    pieces[at].size += size;
+    return RN_OK;
+  }
+  RN_RETURN_IF_ERROR(rn_vec_reserve(&block->pieces, allocator, block->pieces.count + 1));
+  pieces = block->pieces.items;
+  memmove(&pieces[at + 1], &pieces[at], (block->pieces.count - at) * sizeof *pieces);
+  pieces[at] = (piece_t){offset, size};
+  block->pieces.count++;
+  return RN_OK;
+}
+
+typedef struct layout_t {
+  size_t* size;  // by slot; 0: not planned
+  int32_t*
+      dies;  // by root: the instruction after which its bytes are free; -1: as soon as it is made
+  int32_t* first_dying;  // by instruction: list of roots that die there
+  int32_t* next_dying;   // by root
+  block_t block;
+} layout_t;
+
+static rn_status_t find_deaths(rn_compile_t* c, layout_t* layout) {
+  rn_plan_t* plan = c->plan;
+  for (int32_t s = 0; s < plan->slot_count; ++s) {
+    layout->size[s] = planned_size(c, s);
+    layout->dies[s] = -1;
+  }
+  for (int32_t s = 0; s < plan->slot_count; ++s) {
+    int32_t root = c->root[s];
+    int32_t last = c->last_reader[s] > c->producer[s] ? c->last_reader[s] : c->producer[s];
+    if (last > layout->dies[root]) layout->dies[root] = last;
+  }
+  for (int32_t n = 0; n < plan->instr_count; ++n) layout->first_dying[n] = -1;
+  for (int32_t s = 0; s < plan->slot_count; ++s) {
+    if (!layout->size[s]) continue;
+    layout->next_dying[s] = layout->first_dying[layout->dies[s]];
+    layout->first_dying[layout->dies[s]] = s;
+  }
+  return RN_OK;
+}
+
+// An input whose place output |slot| of an elementwise kernel can take over: it dies here and is as
+// large. -1: none.
+static int32_t donor(const rn_compile_t* c, const layout_t* layout, int32_t n, int32_t slot) {
+  const rn_instr_t* instr = &c->plan->instrs[n];
+  if (!(kernel_flags(instr) & RN_KERNEL_IN_PLACE) || slot != instr->first_output) return -1;
+  size_t item = rn_dtype_size(c->plan->slots[slot].dtype);
+  for (int32_t i = 0; i < instr->input_count; ++i) {
+    int32_t root = c->root[c->plan->inputs[instr->first_input + i]];
+    if (layout->size[root] == layout->size[slot] && layout->dies[root] == n &&
+        rn_dtype_size(c->plan->slots[root].dtype) == item)
+      return root;
+  }
+  return -1;
+}
+
+static rn_status_t place_outputs(rn_compile_t* c, layout_t* layout, int32_t n,
+                                 int32_t* out_donated) {
+  rn_plan_t* plan = c->plan;
+  rn_instr_t* instr = &plan->instrs[n];
+  *out_donated = -1;
+  for (int32_t o = 0; o < instr->output_count; ++o) {
+    int32_t slot = instr->first_output + o;
+    if (!layout->size[slot]) continue;
+    int32_t from = donor(c, layout, n, slot);
+    if (from >= 0) {
+      plan->slots[slot].offset = plan->slots[from].offset;
+      *out_donated = from;
+    } else {
+      RN_RETURN_IF_ERROR(
+          take(&layout->block, plan->allocator, layout->size[slot], &plan->slots[slot].offset));
+    }
+    plan->slots[slot].kind = RN_SLOT_PLANNED;
+    instr->planned |= UINT64_C(1) << o;
+    const rn_ir_node_t* node = rn_compile_node(c, c->node_of[n]);
+    RN_RETURN_IF_ERROR(
+        rn_tensor_init(&plan->templates[slot], plan->slots[slot].dtype, node->shapes[o]));
+  }
+  return RN_OK;
+}
+
+static rn_status_t place_task(rn_compile_t* c, layout_t* layout, const rn_task_t* task) {
+  rn_plan_t* plan = c->plan;
+  for (int32_t n = task->first_instr; n < task->first_instr + task->instr_count; ++n) {
+    int32_t donated;
+    RN_RETURN_IF_ERROR(place_outputs(c, layout, n, &donated));
+    for (int32_t s = layout->first_dying[n]; s >= 0; s = layout->next_dying[s])
+      if (s != donated && plan->slots[s].kind == RN_SLOT_PLANNED)
+        RN_RETURN_IF_ERROR(
+            give(&layout->block, plan->allocator, plan->slots[s].offset, layout->size[s]));
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_compile_memory(rn_compile_t* c) {
+  rn_plan_t* plan = c->plan;
+  layout_t layout = {0};
+  size_t slots = (size_t)plan->slot_count + 1;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.size));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.dies));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.next_dying));
+  RN_RETURN_IF_ERROR(
+      RN_ARENA_ARRAY(c->scratch, (size_t)plan->instr_count + 1, &layout.first_dying));
+  RN_RETURN_IF_ERROR(find_deaths(c, &layout));
+  // Tasks run side by side, so each has a stretch of the block to itself.
+  rn_status_t status = RN_OK;
+  for (int32_t t = 0; rn_ok(status) && t < plan->task_count; ++t) {
+    layout.block.pieces.count = 0;
+    status = place_task(c, &layout, &plan->tasks[t]);
+  }
+  rn_vec_free(&layout.block.pieces, plan->allocator);
+  plan->block_size = layout.block.end;
+  return status;
+}
+
+// A dynamic slot is cleared by the last instruction that reads it, or by the one that made it if
+// nobody does. Where readers stand in several tasks, they count down instead.
+rn_status_t rn_compile_releases(rn_compile_t* c) {
+  rn_plan_t* plan = c->plan;
+  size_t total = (size_t)plan->input_total + (size_t)plan->slot_count + 1;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, total, &plan->releases));
+  for (int32_t s = 0; s < plan->slot_count; ++s) {
+    rn_slot_t* slot = &plan->slots[s];
+    if (slot->kind == RN_SLOT_DYNAMIC && c->crosses_tasks[s] && slot->readers > 1 &&
+        !c->is_fetched[s])
+      slot->counter = plan->counter_count++;
+  }
+  for (int32_t n = 0; n < plan->instr_count; ++n) {
+    rn_instr_t* instr = &plan->instrs[n];
+    instr->first_release = plan->release_total;
+    for (int32_t i = 0; i < instr->input_count; ++i) {
+      int32_t s = plan->inputs[instr->first_input + i];
+      const rn_slot_t* slot = &plan->slots[s];
+      bool is_counted = slot->counter >= 0;
+      bool is_last = c->last_reader[s] == n;
+      if (slot->kind != RN_SLOT_DYNAMIC || c->is_fetched[s] || (!is_counted && !is_last)) continue;
+      if (!is_counted && i < 64) instr->dying |= UINT64_C(1) << i;
+      bool is_repeated = false;
+      for (int32_t k = 0; k < i; ++k) is_repeated |= plan->inputs[instr->first_input + k] == s;
+      if (!is_repeated) plan->releases[plan->release_total++] = s;
+    }
+    for (int32_t o = 0; o < instr->output_count; ++o) {
+      int32_t s = instr->first_output + o;
+      if (plan->slots[s].kind == RN_SLOT_DYNAMIC && c->last_reader[s] < 0 && !c->is_fetched[s])
+        plan->releases[plan->release_total++] = s;
+    }
+    instr->release_count = plan->release_total - instr->first_release;
+  }
+  return RN_OK;
+}

@@ -1,0 +1,171 @@
+// A plan: one device's part of a step's graph, compiled for repeated execution.
+//
+// Flat arrays, no strings, no pointers to chase: instructions in the order they run, the slots
+// their values live in, and a memory plan that gives every value of known shape its place in one
+// block. Built once by rn_plan_create, shared read-only by any number of concurrent steps. A plan
+// keeps its kernels alive and borrows nothing from the graph it was made of, so the graph may grow
+// meanwhile.
+//
+// Instructions are grouped into tasks: a task runs from its first instruction to its last without a
+// look at anything else. A plan that has nothing to gain from threads and waits for nobody is one
+// task, and a step of it is one loop over one array. A plan with loops or conditionals
+// (|has_frames|) runs instruction by instruction with frames and dead values: see frames.c.
+#ifndef RUNNEL_EXEC_PLAN_H_
+#define RUNNEL_EXEC_PLAN_H_
+
+#include "device/device.h"
+#include "framework/kernel.h"
+#include "graph/ir.h"
+
+typedef struct rn_plan_t rn_plan_t;
+
+// Kernels of stateful nodes, one for each node name, shared by all plans of a session: a random
+// generator goes on where the last step, whatever it fetched, left it.
+typedef struct rn_kernel_cache_t {
+  rn_mutex_t mutex;
+  rn_map_t kernels;  // node name -> rn_kernel_t*, owned
+  rn_allocator_t allocator;
+} rn_kernel_cache_t;
+void rn_kernel_cache_init(rn_kernel_cache_t* cache, rn_allocator_t allocator);
+void rn_kernel_cache_clear(rn_kernel_cache_t* cache);
+
+typedef struct rn_plan_options_t {
+  rn_device_t* device;
+  rn_device_t* host;  // the CPU device, for host arguments' memory
+  const rn_env_t* env;
+  rn_kernel_cache_t* kernels;
+  int threads;  // what the step may use; 1: everything is one task where nothing waits
+} rn_plan_options_t;
+
+// Compiles the nodes of |ir| that are placed on |options->device|. On success the caller owns
+// |*out_plan|; on failure it is NULL and the status names the node. Kernels of the cache must
+// outlive the plan.
+RN_MUST_USE rn_status_t rn_plan_create(rn_ir_t* ir, const rn_plan_options_t* options,
+                                       rn_allocator_t allocator, rn_plan_t** out_plan);
+void rn_plan_destroy(rn_plan_t* plan);
+
+// What follows is for the files of exec/ only.
+
+enum { RN_NO_SLOT = -1 };
+
+// How a slot's tensor comes and goes.
+typedef enum rn_slot_kind_t {
+  RN_SLOT_DYNAMIC,  // set by its instruction, cleared after its last use
+  RN_SLOT_PLANNED,  // type, shape and place in the block are fixed
+  RN_SLOT_VIEW,  // bytes of a planned slot under another shape, set by its instruction; nothing to
+                 // clear
+  RN_SLOT_CONSTANT,  // set when the state is made
+  RN_SLOT_FEED,      // lent by the caller for the step
+} rn_slot_kind_t;
+
+typedef struct rn_slot_t {
+  uint8_t kind;  // rn_slot_kind_t
+  rn_dtype_t dtype;
+  size_t offset;     // in the block, PLANNED
+  int32_t feed;      // FEED
+  int32_t producer;  // the instruction that makes it; -1: none
+  int32_t counter;   // DYNAMIC with readers in several tasks: which counter holds their number; -1:
+                     // cleared by the last in order
+  int32_t readers;
+} rn_slot_t;
+
+typedef struct rn_instr_t {
+  rn_status_t (*compute)(rn_kernel_ctx_t* ctx);  // NULL: nothing to compute, or asynchronous
+  const rn_kernel_t* kernel;           // NULL: a node that only orders others, or control flow
+  int32_t first_input, input_count;    // into plan->inputs
+  int32_t first_output, output_count;  // slots
+  int32_t first_release,
+      release_count;  // into plan->releases: slots to clear, or count down, afterwards
+  int32_t first_deref,
+      deref_count;  // into plan->derefs: inputs that want a variable's value, not the reference
+  uint64_t dying, planned;
+  int32_t async;  // number among the asynchronous instructions; -1: it is not
+  int32_t node;   // for messages and statistics: into plan->names
+  // For frames.c:
+  uint8_t role;  // rn_op_role_t
+  uint8_t is_expensive;
+  bool is_constant_enter;
+  int32_t frame;                   // the static frame it runs in
+  int32_t out_frame;               // the one its outputs belong to: another for Enter and Exit
+  int32_t local;                   // its number within |frame|
+  int32_t first_edge, edge_count;  // into plan->edges: who waits for it
+  int32_t pending;                 // edges it waits for; of a Merge, control edges only
+} rn_instr_t;
+
+// A value or control edge from an instruction, for the dataflow loop.
+typedef struct rn_edge_out_t {
+  int32_t instr;   // who waits
+  int32_t output;  // which output; -1: control
+  int32_t input;   // which input of the waiting instruction; -1: control
+} rn_edge_out_t;
+
+typedef struct rn_task_t {
+  int32_t first_instr, instr_count;
+  int32_t first_successor, successor_count;  // into plan->successors
+  int32_t pending;                           // tasks it waits for
+} rn_task_t;
+
+typedef struct rn_deref_t {
+  int32_t input;  // position in plan->inputs
+  bool allows_uninitialized;
+} rn_deref_t;
+
+// A loop's static shape: one for each frame name; frame 0 is the step itself. Slots and
+// instructions are numbered within their frame, so that an iteration is a few dense arrays, set up
+// by copying those here.
+typedef struct rn_frame_def_t {
+  rn_str_t name;
+  int32_t parent;
+  int32_t parallel_iterations;
+  int32_t enter_count;  // Enter instructions that lead into it
+  int32_t instr_count;
+  int32_t* pending;  // by local instruction
+  int32_t slot_count;
+  int32_t* slots;          // plan slot of each local slot
+  int32_t* readers;        // by local slot
+  rn_tensor_t* templates;  // by local slot: those with memory of their own in the iteration have
+                           // type and shape
+  size_t* offsets;         // by local slot: place of that memory; SIZE_MAX: none
+  size_t memory;           // bytes of it in an iteration
+} rn_frame_def_t;
+
+struct rn_plan_t {
+  rn_allocator_t allocator;
+  rn_arena_t arena;
+  rn_device_t* device;  // Borrowed from the session
+  const rn_env_t* env;
+  int32_t instr_count;
+  rn_instr_t* instrs;
+  int32_t slot_count;
+  rn_slot_t* slots;
+  int32_t input_total;
+  int32_t* inputs;  // slot of each input of each instruction
+  int32_t release_total;
+  int32_t* releases;
+  int32_t deref_total;
+  rn_deref_t* derefs;
+  int32_t task_count;
+  rn_task_t* tasks;
+  int32_t* successors;
+  int32_t counter_count;
+  int32_t async_count;
+  int32_t* async_tasks;  // the task of each asynchronous instruction
+  int32_t feed_count;
+  int32_t* feed_slots;  // slot of each feed; RN_NO_SLOT: this part does not need it
+  int32_t fetch_count;
+  int32_t* fetch_slots;    // slot of each fetch; RN_NO_SLOT: another part has it
+  rn_str_t* names;         // by instruction
+  size_t block_size;       // bytes of planned memory
+  rn_tensor_t* templates;  // one for each slot: constants shared, planned ones with type and shape
+  RN_VEC(rn_kernel_t*) kernels;  // Owned; those of stateful nodes are the cache's
+  bool has_frames;
+  int32_t frame_count;
+  rn_frame_def_t* frames;
+  int32_t* slot_local;  // by slot: its number in its frame
+  rn_edge_out_t* edges;
+  rn_mutex_t mutex;                // guards the free list
+  struct rn_state_t* free_states;  // Owned; states of earlier steps, ready for the next
+  int32_t free_count;
+};
+
+#endif  // RUNNEL_EXEC_PLAN_H_

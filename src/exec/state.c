@@ -1,0 +1,96 @@
+// States: see state.h.
+#include "exec/state.h"
+
+#include "exec/frames.h"
+
+// Idle states a plan keeps; more concurrent steps than this make and free their own.
+#define MAX_FREE_STATES 16
+
+static size_t take(size_t* total, size_t count, size_t size) {
+  size_t offset = (*total + RN_ALIGN - 1) & ~(size_t)(RN_ALIGN - 1);
+  *total = offset + count * size;
+  return offset;
+}
+
+static void set_templates(rn_state_t* state) {
+  const rn_plan_t* plan = state->plan;
+  for (int32_t s = 0; s < plan->slot_count; ++s) {
+    if (plan->slots[s].kind != RN_SLOT_PLANNED && plan->slots[s].kind != RN_SLOT_CONSTANT) continue;
+    state->slots[s] = plan->templates[s];  // lent by the plan, which outlives the state
+    if (plan->slots[s].kind == RN_SLOT_PLANNED)
+      state->slots[s].data = state->block + plan->slots[s].offset;
+  }
+  for (int32_t i = 0; i < plan->input_total; ++i) state->inputs[i] = &state->slots[plan->inputs[i]];
+  for (int32_t i = 0; i < plan->deref_total; ++i)
+    state->inputs[plan->derefs[i].input] = &state->dereffed[i];
+  for (int32_t t = 0; t < plan->task_count; ++t) state->pending[t] = plan->tasks[t].pending;
+  for (int32_t s = 0; s < plan->slot_count; ++s)
+    if (plan->slots[s].counter >= 0)
+      state->counters[plan->slots[s].counter] = plan->slots[s].readers;
+}
+
+static rn_status_t state_create(rn_plan_t* plan, rn_state_t** out) {
+  size_t size = sizeof(rn_state_t);
+  size_t slots = take(&size, (size_t)plan->slot_count, sizeof(rn_tensor_t));
+  size_t dereffed = take(&size, (size_t)plan->deref_total, sizeof(rn_tensor_t));
+  size_t asyncs = take(&size, (size_t)plan->async_count, sizeof(rn_async_t));
+  size_t inputs = take(&size, (size_t)plan->input_total, sizeof(rn_tensor_t*));
+  size_t pending = take(&size, (size_t)plan->task_count, sizeof(int32_t));
+  size_t counters = take(&size, (size_t)plan->counter_count, sizeof(int32_t));
+  size_t ready = take(&size, (size_t)plan->task_count, sizeof(int32_t));
+  char* memory = NULL;
+  RN_RETURN_IF_ERROR(rn_alloc_zeroed(plan->allocator, size, (void**)&memory));
+  rn_state_t* state = (rn_state_t*)memory;
+  *state = (rn_state_t){.plan = plan,
+                        .slots = (rn_tensor_t*)(memory + slots),
+                        .dereffed = (rn_tensor_t*)(memory + dereffed),
+                        .asyncs = (rn_async_t*)(memory + asyncs),
+                        .inputs = (rn_tensor_t**)(memory + inputs),
+                        .pending = (_Atomic int32_t*)(memory + pending),
+                        .counters = (_Atomic int32_t*)(memory + counters),
+                        .ready = (int32_t*)(memory + ready),
+                        .size = size};
+  if (plan->block_size) {
+    rn_status_t status = rn_alloc(plan->device->allocator, plan->block_size, (void**)&state->block);
+    if (!rn_ok(status)) {
+      rn_state_destroy(state);
+      return rn_status_annotate(status, " (memory of a step: %zu bytes)", plan->block_size);
+    }
+  }
+  set_templates(state);
+  *out = state;
+  return RN_OK;
+}
+
+void rn_state_destroy(rn_state_t* state) {
+  if (!state) return;
+  rn_frames_destroy(state->frames);
+  if (state->block) rn_free(state->plan->device->allocator, state->block, state->plan->block_size);
+  rn_free(state->plan->allocator, state, state->size);
+}
+
+rn_status_t rn_state_acquire(rn_plan_t* plan, rn_state_t** out) {
+  rn_mutex_lock(&plan->mutex);
+  rn_state_t* state = plan->free_states;
+  if (state) {
+    plan->free_states = state->next;
+    plan->free_count--;
+  }
+  rn_mutex_unlock(&plan->mutex);
+  *out = state;
+  return state ? RN_OK : state_create(plan, out);
+}
+
+void rn_state_release(rn_state_t* state) {
+  if (!state) return;
+  rn_plan_t* plan = state->plan;
+  rn_mutex_lock(&plan->mutex);
+  bool kept = plan->free_count < MAX_FREE_STATES;
+  if (kept) {
+    state->next = plan->free_states;
+    plan->free_states = state;
+    plan->free_count++;
+  }
+  rn_mutex_unlock(&plan->mutex);
+  if (!kept) rn_state_destroy(state);
+}

@@ -1,0 +1,44 @@
+// A plan at work: the slots, counters and memory of one step of it. For the files of exec/ only.
+//
+// States are kept by their plan and used again, so that a repeated step allocates nothing:
+// constants, planned tensors and the pointers from instructions to their inputs stay as they are.
+#ifndef RUNNEL_EXEC_STATE_H_
+#define RUNNEL_EXEC_STATE_H_
+
+#include "exec/plan.h"
+
+typedef struct rn_execution_t rn_execution_t;
+typedef struct rn_state_t rn_state_t;
+
+// The context of an asynchronous instruction while it is under way.
+typedef struct rn_async_t {
+  rn_kernel_ctx_t ctx;  // first: rn_done gives it back
+  rn_state_t* state;
+  int32_t instr;
+} rn_async_t;
+
+struct rn_state_t {
+  rn_plan_t* plan;
+  rn_state_t* next;  // in the plan's free list
+  rn_execution_t* execution;
+  rn_tensor_t* slots;
+  rn_tensor_t** inputs;   // where each input of each instruction is: &slots[plan->inputs[i]], or a
+                          // dereferenced copy
+  rn_tensor_t* dereffed;  // one for each plan->derefs
+  _Atomic int32_t* pending;   // by task
+  _Atomic int32_t* counters;  // by slot counter
+  rn_async_t* asyncs;
+  int32_t* ready;  // tasks that may run; guarded by the execution's mutex
+  int32_t ready_count;
+  struct rn_frames_t* frames;  // Owned; NULL in a plan without loops and conditionals
+  char* block;                 // planned memory
+  size_t size;                 // of the whole state, in one piece with its arrays
+};
+
+// A state to run |plan| with, from its free list or new.
+RN_MUST_USE rn_status_t rn_state_acquire(rn_plan_t* plan, rn_state_t** out);
+// Clears what the step left behind and keeps the state for the next.
+void rn_state_release(rn_state_t* state);
+void rn_state_destroy(rn_state_t* state);
+
+#endif  // RUNNEL_EXEC_STATE_H_

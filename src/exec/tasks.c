@@ -1,0 +1,183 @@
+// Tasks: which instructions run one after the other without asking.
+//
+// Two instructions may share a task only if they wait for the same asynchronous instructions;
+// otherwise one would hold up the other, and with another device, or a queue's other end, in
+// between, for ever. Instructions that wait for the same ones are a class. Classes are cut into
+// several tasks only where threads can gain from it.
+#include "exec/compile.h"
+
+// A hand-off to another thread costs some 20 us: work below this is not worth one.
+#define WORTH_A_THREAD_NS 60000
+
+typedef struct cost_t {
+  int64_t own;
+  int64_t path;  // the longest chain that ends here
+} cost_t;
+
+// A guess, for cutting only: bytes at memory speed, and a factor for kernels that do more than pass
+// over them.
+static int64_t guess_cost(const rn_compile_t* c, const rn_ir_node_t* node) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < node->input_count; ++i) {
+    const rn_ir_node_t* source = rn_compile_node(c, node->inputs[i].node);
+    int64_t count;
+    if (rn_shape_count(source->shapes[node->inputs[i].output], &count) && count > 0)
+      bytes += count * (int64_t)rn_dtype_size(rn_dtype_base(source->types[node->inputs[i].output]));
+  }
+  for (int32_t i = 0; i < node->output_count; ++i) {
+    int64_t count;
+    if (rn_shape_count(node->shapes[i], &count) && count > 0)
+      bytes += count * (int64_t)rn_dtype_size(rn_dtype_base(node->types[i]));
+  }
+  bool is_expensive = node->kernel && node->kernel->flags & RN_KERNEL_EXPENSIVE;
+  return 30 + bytes / 10 * (is_expensive ? 16 : 1);
+}
+
+static bool is_async(const rn_ir_node_t* node) {
+  return node->kernel && node->kernel->compute_async;
+}
+
+// The class of each node: 0 waits for nothing. A node whose predecessors are of one class is of
+// that class; a node behind an asynchronous one, or where classes meet, starts a new class.
+static int32_t find_classes(const rn_compile_t* c, int32_t* class_of, int32_t* opened) {
+  int32_t count = 1;
+  for (int32_t i = 0; i < c->order_count; ++i) {
+    int32_t index = c->order[i];
+    if (c->fate[index] == RN_FATE_ELSEWHERE) continue;
+    const rn_ir_node_t* node = rn_compile_node(c, index);
+    int32_t found = 0;
+    bool is_mixed = false;
+    for (int32_t k = 0; k < node->input_count + node->control_count; ++k) {
+      int32_t source =
+          k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
+      if (source < 0 || c->fate[source] == RN_FATE_ELSEWHERE) continue;
+      // What an asynchronous instruction produces is of the class that it opens.
+      int32_t from = is_async(rn_compile_node(c, source)) ? opened[source] : class_of[source];
+      if (from == 0 || from == found) continue;
+      is_mixed |= found != 0;
+      found = from;
+    }
+    class_of[index] = is_mixed ? count++ : found;
+    if (is_async(node)) opened[index] = count++;
+  }
+  return count;
+}
+
+static void find_costs(const rn_compile_t* c, cost_t* costs, int64_t* out_total,
+                       int64_t* out_longest) {
+  for (int32_t i = 0; i < c->order_count; ++i) {
+    int32_t index = c->order[i];
+    if (c->fate[index] == RN_FATE_ELSEWHERE) continue;
+    const rn_ir_node_t* node = rn_compile_node(c, index);
+    int64_t path = 0;
+    for (int32_t k = 0; k < node->input_count + node->control_count; ++k) {
+      int32_t source =
+          k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
+      if (source >= 0 && costs[source].path > path) path = costs[source].path;
+    }
+    if (c->fate[index] == RN_FATE_INSTR) costs[index].own = guess_cost(c, node);
+    costs[index].path = path + costs[index].own;
+    *out_total += costs[index].own;
+    if (costs[index].path > *out_longest) *out_longest = costs[index].path;
+  }
+}
+
+typedef struct open_t {
+  int32_t task;  // the class's open task, -1: none
+  int64_t cost;
+} open_t;
+
+static rn_status_t assign(rn_compile_t* c, const int32_t* class_of, int32_t class_count,
+                          const cost_t* costs, int64_t limit) {
+  open_t* open = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, (size_t)class_count, &open));
+  for (int32_t i = 0; i < class_count; ++i) open[i].task = -1;
+  int32_t count = 0;
+  for (int32_t i = 0; i < c->order_count; ++i) {
+    int32_t index = c->order[i];
+    if (c->fate[index] != RN_FATE_INSTR) continue;
+    const rn_ir_node_t* node = rn_compile_node(c, index);
+    if (is_async(node)) {
+      c->task[index] = count++;
+      continue;
+    }
+    open_t* mine = &open[class_of[index]];
+    if (mine->task < 0 || mine->cost > limit) *mine = (open_t){count++, 0};
+    c->task[index] = mine->task;
+    mine->cost += costs[index].own;
+  }
+  c->plan->task_count = count;
+  return RN_ARENA_ARRAY(&c->plan->arena, (size_t)count + 1, &c->plan->tasks);
+}
+
+// Successors of tasks, each once. Predecessors are looked up through values and aliases to the
+// instructions behind them.
+typedef struct link_t {
+  int32_t from, to;
+} link_t;
+
+static int compare_links(const void* a, const void* b) {
+  const link_t* x = a;
+  const link_t* y = b;
+  return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
+}
+
+static rn_status_t link_tasks(rn_compile_t* c) {
+  rn_plan_t* plan = c->plan;
+  RN_VEC(link_t) links = {0};
+  rn_status_t status = RN_OK;
+  for (int32_t i = 0; rn_ok(status) && i < c->order_count; ++i) {
+    int32_t index = c->order[i];
+    if (c->fate[index] != RN_FATE_INSTR) continue;
+    const rn_ir_node_t* node = rn_compile_node(c, index);
+    for (int32_t k = 0; rn_ok(status) && k < node->input_count + node->control_count; ++k) {
+      int32_t source =
+          k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
+      while (source >= 0 && c->fate[source] == RN_FATE_ALIAS)
+        source = rn_compile_node(c, source)->inputs[0].node;
+      if (source < 0 || c->fate[source] != RN_FATE_INSTR || c->task[source] == c->task[index])
+        continue;
+      status = rn_vec_push(&links, plan->allocator, (link_t){c->task[source], c->task[index]});
+    }
+  }
+  if (rn_ok(status)) status = RN_ARENA_ARRAY(&plan->arena, links.count + 1, &plan->successors);
+  if (rn_ok(status) && links.count) {
+    qsort(links.items, links.count, sizeof *links.items, compare_links);
+    int32_t count = 0;
+    for (size_t i = 0; i < links.count; ++i) {
+      if (i > 0 && compare_links(&links.items[i - 1], &links.items[i]) == 0) continue;
+      rn_task_t* from = &plan->tasks[links.items[i].from];
+      if (from->successor_count++ == 0) from->first_successor = count;
+      plan->successors[count++] = links.items[i].to;
+      plan->tasks[links.items[i].to].pending++;
+    }
+  }
+  rn_vec_free(&links, plan->allocator);
+  return status;
+}
+
+rn_status_t rn_compile_tasks(rn_compile_t* c) {
+  rn_plan_t* plan = c->plan;
+  if (plan->has_frames) {  // runs instruction by instruction; one task keeps them in order
+    plan->task_count = 1;
+    return RN_ARENA_ARRAY(&plan->arena, 2, &plan->tasks);
+  }
+  size_t n = c->ir->nodes.count + 1;
+  int32_t *class_of = NULL, *opened = NULL;
+  cost_t* costs = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, n, &class_of));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, n, &opened));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, n, &costs));
+  int32_t class_count = find_classes(c, class_of, opened);
+  int64_t total = 0, longest = 1;
+  find_costs(c, costs, &total, &longest);
+  bool gains =
+      c->options->threads > 1 && total > WORTH_A_THREAD_NS && total > longest + longest / 4;
+  int64_t limit = INT64_MAX;
+  if (gains) {
+    limit = total / (c->options->threads * 8);
+    if (limit < WORTH_A_THREAD_NS / 4) limit = WORTH_A_THREAD_NS / 4;
+  }
+  RN_RETURN_IF_ERROR(assign(c, class_of, class_count, costs, limit));
+  return link_tasks(c);
+}

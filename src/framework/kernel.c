@@ -1,0 +1,193 @@
+// The table of kernels, and making one for a node.
+#include "framework/kernel.h"
+
+#include "base/map.h"
+#include "base/vec.h"
+
+// Rows by op, built once from the families; plug-ins' rows are appended under the lock. A chain per
+// op, in order of registration.
+typedef struct row_t {
+  const rn_kernel_def_t* def;
+  struct row_t* _Atomic next;
+} row_t;
+
+typedef struct table_t {
+  rn_map_t by_op;  // op name -> first row
+} table_t;
+
+static struct {
+  rn_mutex_t mutex;
+  bool is_built;
+  table_t table;
+} registry = {.mutex = RN_MUTEX_INIT};
+
+static rn_status_t add_row(const rn_kernel_def_t* def) {
+  row_t* row = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &row));
+  row->def = def;
+  rn_str_t op = rn_str(def->op);
+  row_t* first = rn_map_get(&registry.table.by_op, op);
+  if (!first) {
+    rn_status_t status = rn_map_put(&registry.table.by_op, op, row);
+    if (!rn_ok(status)) RN_FREE(rn_allocator_system(), row);
+    return status;
+  }
+  while (first->next) first = first->next;
+  first->next = row;
+  return RN_OK;
+}
+
+static rn_status_t build_locked(void) {
+  if (registry.is_built) return RN_OK;
+  rn_map_init(&registry.table.by_op, rn_allocator_system());
+  for (const rn_kernel_family_t* const* family = rn_builtin_kernels; *family; ++family)
+    for (size_t i = 0; i < (*family)->count; ++i) RN_RETURN_IF_ERROR(add_row(&(*family)->rows[i]));
+  registry.is_built = true;
+  return RN_OK;
+}
+
+static bool type_holds(const rn_op_def_t* op, const rn_attr_value_t* attrs,
+                       const rn_kernel_type_t* type) {
+  int index = rn_op_attr_index(op, rn_str(type->attr));
+  if (index < 0) return false;
+  const rn_attr_value_t* value = &attrs[index];
+  if (!value->is_list) return rn_dtypes_has(type->types, value->type);
+  for (int i = 0; i < value->count; ++i)
+    if (!rn_dtypes_has(type->types, value->list_type[i])) return false;
+  return true;
+}
+
+static bool row_fits(const rn_kernel_def_t* def, const rn_op_def_t* op,
+                     const rn_attr_value_t* attrs, const char* label, const char* device) {
+  if (strcmp(def->device, device) != 0) return false;
+  if (strcmp(def->label ? def->label : "", label ? label : "") != 0) return false;
+  for (size_t i = 0; i < sizeof def->types / sizeof *def->types && def->types[i].attr; ++i)
+    if (!type_holds(op, attrs, &def->types[i])) return false;
+  return true;
+}
+
+static row_t* first_row(rn_str_t op) {
+  rn_mutex_lock(&registry.mutex);
+  rn_status_t status = build_locked();
+  row_t* row = rn_ok(status) ? rn_map_get(&registry.table.by_op, op) : NULL;
+  rn_status_free(status);
+  rn_mutex_unlock(&registry.mutex);
+  return row;
+}
+
+const rn_kernel_def_t* rn_kernel_find(const rn_op_def_t* op, const rn_attr_value_t* attrs,
+                                      const char* label, const char* device) {
+  const rn_kernel_def_t* best = NULL;
+  for (row_t* row = first_row(rn_str(op->name)); row; row = row->next)
+    if (row_fits(row->def, op, attrs, label, device) &&
+        (!best || row->def->priority > best->priority))
+      best = row->def;
+  return best;
+}
+
+rn_status_t rn_kernel_register(const rn_kernel_def_t* def) {
+  rn_mutex_lock(&registry.mutex);
+  rn_status_t status = build_locked();
+  if (rn_ok(status)) status = add_row(def);
+  rn_mutex_unlock(&registry.mutex);
+  return status;
+}
+
+static int compare_rows(const void* a, const void* b) {
+  return strcmp((*(row_t* const*)a)->def->op, (*(row_t* const*)b)->def->op);
+}
+
+rn_status_t rn_kernel_each(rn_status_t (*visit)(const rn_kernel_def_t* def, void* arg), void* arg) {
+  RN_VEC(row_t*) firsts = {0};
+  rn_allocator_t allocator = rn_allocator_default();
+  rn_mutex_lock(&registry.mutex);
+  rn_status_t status = build_locked();
+  size_t position = 0;
+  const rn_map_entry_t* entry;
+  while (rn_ok(status) && (entry = rn_map_next(&registry.table.by_op, &position)))
+    status = rn_vec_push(&firsts, allocator, entry->value);
+  rn_mutex_unlock(&registry.mutex);
+  if (firsts.count) qsort(firsts.items, firsts.count, sizeof *firsts.items, compare_rows);
+  for (size_t i = 0; rn_ok(status) && i < firsts.count; ++i)
+    for (row_t* row = firsts.items[i]; rn_ok(status) && row; row = row->next)
+      status = visit(row->def, arg);
+  rn_vec_free(&firsts, allocator);
+  return status;
+}
+
+// Marks the flat inputs or outputs that belong to arguments in |def|'s host list.
+static void mark_host(const rn_kernel_def_t* def, const rn_kernel_init_t* init,
+                      const rn_arg_def_t* args, int arg_count, bool* is_host, int flat_count) {
+  int flat = 0;
+  for (int a = 0; a < arg_count; ++a) {
+    int length = 1;
+    if (args[a].number_attr >= 0) length = (int)init->attrs[args[a].number_attr].i;
+    if (args[a].type_list_attr >= 0) length = init->attrs[args[a].type_list_attr].count;
+    bool host = init->is_host;
+    for (size_t h = 0; h < sizeof def->host_args / sizeof *def->host_args && def->host_args[h]; ++h)
+      host |= strcmp(def->host_args[h], args[a].name) == 0;
+    for (int i = 0; i < length && flat < flat_count; ++i) is_host[flat++] = host;
+  }
+}
+
+// One block: the kernel, its types, its host marks, its name and its state.
+static size_t kernel_block(const rn_kernel_def_t* def, const rn_kernel_init_t* init,
+                           size_t* out_state) {
+  size_t types = (size_t)(init->input_count + init->output_count);
+  size_t size =
+      sizeof(rn_kernel_t) + types * (sizeof(rn_dtype_t) + sizeof(bool)) + init->node.size + 1;
+  size = (size + 15) & ~(size_t)15;
+  *out_state = size;
+  return size + def->state_size;
+}
+
+rn_status_t rn_kernel_create(const rn_kernel_def_t* def, const rn_kernel_init_t* init,
+                             rn_kernel_t** out) {
+  *out = NULL;
+  size_t state_offset;
+  size_t size = kernel_block(def, init, &state_offset);
+  rn_kernel_t* kernel = NULL;
+  RN_RETURN_IF_ERROR(rn_alloc_zeroed(init->allocator, size, (void**)&kernel));
+  rn_dtype_t* types = (rn_dtype_t*)(kernel + 1);
+  bool* hosts = (bool*)(types + init->input_count + init->output_count);
+  char* name = (char*)(hosts + init->input_count + init->output_count);
+  for (int i = 0; i < init->input_count; ++i) types[i] = init->input_types[i];
+  for (int i = 0; i < init->output_count; ++i) types[init->input_count + i] = init->output_types[i];
+  memcpy(name, init->node.data, init->node.size);
+  mark_host(def, init, init->op->inputs, init->op->input_count, hosts, init->input_count);
+  mark_host(def, init, init->op->outputs, init->op->output_count, hosts + init->input_count,
+            init->output_count);
+  *kernel = (rn_kernel_t){
+      .def = def,
+      .op = init->op,
+      .node = rn_str_n(name, init->node.size),
+      .device = init->device,
+      .resources = init->resources,
+      .allocator = init->allocator,
+      .device_memory = init->device_memory,
+      .host_memory = init->host_memory,
+      .input_count = init->input_count,
+      .output_count = init->output_count,
+      .input_types = types,
+      .output_types = types + init->input_count,
+      .input_is_host = hosts,
+      .output_is_host = hosts + init->input_count,
+      .state = (char*)kernel + state_offset,
+      .block_size = size,
+  };
+  if (def->init) {
+    rn_status_t status = def->init(init, kernel->state);
+    if (!rn_ok(status)) {
+      rn_kernel_destroy(kernel);
+      return status;
+    }
+  }
+  *out = kernel;
+  return RN_OK;
+}
+
+void rn_kernel_destroy(rn_kernel_t* kernel) {
+  if (!kernel) return;
+  if (kernel->def->destroy) kernel->def->destroy(kernel->state);
+  rn_free(kernel->allocator, kernel, kernel->block_size);
+}

@@ -1,0 +1,202 @@
+// Kernels: how an op is computed on a device. This is what the files in kernels/ are written
+// against.
+//
+// A kernel is a row in its family's table. When a plan is made, one kernel is created for each
+// node: |init| reads the attributes once into private state; |compute| then runs once a step (or an
+// iteration), from any thread, several at once: state is read-only after init unless the kernel
+// guards it itself.
+#ifndef RUNNEL_FRAMEWORK_KERNEL_H_
+#define RUNNEL_FRAMEWORK_KERNEL_H_
+
+#include "base/env.h"
+#include "framework/cancel.h"
+#include "framework/op_def.h"
+#include "framework/rendezvous.h"
+#include "framework/resource.h"
+
+typedef struct rn_device_t rn_device_t;
+typedef struct rn_kernel_t rn_kernel_t;
+typedef struct rn_kernel_ctx_t rn_kernel_ctx_t;
+typedef struct rn_step_t rn_step_t;
+
+enum {
+  // Output i is input i: same bytes, perhaps another shape. Such a kernel only says rn_forward.
+  RN_KERNEL_FORWARDS = 1 << 0,
+  // Computes element by element: output 0 may overwrite any input of the same byte size that dies
+  // here.
+  RN_KERNEL_IN_PLACE = 1 << 1,
+  // Keeps inputs beyond the call (with rn_tensor_keep): the planner then gives them buffers that
+  // can be kept without a copy.
+  RN_KERNEL_KEEPS_INPUTS = 1 << 2,
+  // Takes long, or cannot be judged by the size of its tensors: worth a thread of its own.
+  RN_KERNEL_EXPENSIVE = 1 << 3,
+  // Sets its outputs from state of its own (variables, constants, queues): no memory is planned for
+  // them.
+  RN_KERNEL_OWN_OUTPUTS = 1 << 4,
+};
+
+// Elementwise operations that can be fused into one pass over memory; see framework/vector_op.h.
+typedef uint16_t rn_vector_op_t;
+
+typedef struct rn_kernel_type_t {
+  const char* attr;   // name of a type attribute; NULL ends the list
+  rn_dtypes_t types;  // what it may be
+} rn_kernel_type_t;
+
+// What |init| gets. Everything is borrowed for the call.
+typedef struct rn_kernel_init_t {
+  const rn_op_def_t* op;
+  rn_str_t node;                 // its name
+  const rn_attr_value_t* attrs;  // by place in the definition
+  int32_t extra_count;
+  const rn_attr_t* extras;
+  int32_t input_count;
+  const rn_dtype_t* input_types;
+  int32_t output_count;
+  const rn_dtype_t* output_types;
+  const rn_shape_t* input_shapes;  // as inferred; may be unknown
+  const rn_shape_t* output_shapes;
+  rn_device_t* device;
+  rn_resources_t* resources;  // of the device
+  rn_str_t device_name;
+  rn_allocator_t allocator;      // for the kernel's own things
+  rn_allocator_t device_memory;  // for tensors
+  rn_allocator_t host_memory;    // for tensors of host arguments
+  bool is_host;                  // the device's memory is host memory
+  const rn_env_t* env;
+} rn_kernel_init_t;
+
+typedef struct rn_kernel_def_t {
+  const char* op;
+  const char* device;         // "CPU", "GPU", "NULL"
+  rn_kernel_type_t types[4];  // all must hold; unused rows are zero
+  const char* host_args[8];   // arguments, in or out, that live in host memory on any device
+  const char* label;          // chosen by the attribute "_kernel"; NULL: the ordinary one
+  int32_t priority;           // among several that fit, the highest wins
+  uint32_t flags;
+  rn_vector_op_t vector_op;  // 0: cannot be fused
+  size_t state_size;         // bytes of private state, zeroed before init
+  rn_status_t (*init)(const rn_kernel_init_t* init, void* state);  // NULL: nothing to read
+  void (*destroy)(void* state);  // NULL: nothing to free; takes half-made state
+  rn_status_t (*compute)(rn_kernel_ctx_t* ctx);
+  // Instead of compute, for a kernel that waits: returns at once and has rn_done called exactly
+  // once, from any thread, then or later.
+  void (*compute_async)(rn_kernel_ctx_t* ctx);
+} rn_kernel_def_t;
+
+// A kernel made for one node.
+struct rn_kernel_t {
+  const rn_kernel_def_t* def;
+  const rn_op_def_t* op;
+  rn_str_t node;  // NUL-terminated
+  rn_device_t* device;
+  rn_resources_t* resources;
+  rn_allocator_t allocator, device_memory, host_memory;
+  int32_t input_count, output_count;
+  const rn_dtype_t* input_types;
+  const rn_dtype_t* output_types;
+  const bool* input_is_host;  // by flat index; all true on the CPU
+  const bool* output_is_host;
+  void* state;
+  size_t block_size;  // of the one block that holds all of this
+};
+
+// What a step gives to its kernels.
+struct rn_step_t {
+  int64_t id;
+  rn_cancel_t* cancel;
+  rn_rendezvous_t* rendezvous;  // NULL in a plan that sends nothing
+  rn_resources_t*
+      step_resources;  // what dies with the step (stacks, TensorArrays); made when first asked for
+  const rn_env_t* env;
+  rn_pool_t* pool;  // for work inside a kernel; NULL: one thread
+};
+
+// The resources that die with |step|, made when first asked for. Borrowed.
+RN_MUST_USE rn_status_t rn_step_get_resources(rn_step_t* step, rn_resources_t** out);
+
+// One call of a kernel. The executor fills it; kernels use the functions below and the fields
+// marked so.
+struct rn_kernel_ctx_t {
+  const rn_kernel_t* kernel;
+  void* state;             // kernel->state; for kernels
+  rn_tensor_t* const* in;  // for kernels, read-only: see rn_in
+  rn_tensor_t* out;  // one after the other; planned ones have type, shape and data set already
+  rn_step_t* step;   // for kernels
+  uint64_t dying;    // bit i: nobody needs input i after this call (inputs from 64 on: never)
+  uint64_t planned;  // bit i: output i has memory from the plan
+  bool is_dead;      // a Send on the way not taken: it tells the other side so
+  uint64_t frame;  // which loop iteration this is: part of rendezvous keys and step resource names
+  void (*done)(rn_kernel_ctx_t* ctx, rn_status_t status);  // the executor's: see rn_done
+};
+
+static inline const rn_tensor_t* rn_in(const rn_kernel_ctx_t* ctx, int i) { return ctx->in[i]; }
+static inline rn_pool_t* rn_ctx_pool(const rn_kernel_ctx_t* ctx) { return ctx->step->pool; }
+
+// Output |i| of the given shape (full), its bytes unset: planned memory if it fits, else from the
+// device (host memory for host args).
+RN_MUST_USE rn_status_t rn_output(rn_kernel_ctx_t* ctx, int i, rn_shape_t shape, rn_tensor_t** out);
+// Output |i| shaped like input |j|; may *be* input j's memory when that dies here and the byte
+// sizes agree: for kernels that write element k only after they have read element k of every input.
+RN_MUST_USE rn_status_t rn_output_like(rn_kernel_ctx_t* ctx, int i, int j, rn_tensor_t** out);
+// Output |i| of |shape|, in the memory of one of the inputs in the bit set |candidates| if one dies
+// here and fits.
+RN_MUST_USE rn_status_t rn_output_in_place(rn_kernel_ctx_t* ctx, int i, uint64_t candidates,
+                                           rn_shape_t shape, rn_tensor_t** out);
+// Output |i| is input |j|, shared; with another shape of equal count in the second form.
+RN_MUST_USE rn_status_t rn_forward(rn_kernel_ctx_t* ctx, int i, int j);
+RN_MUST_USE rn_status_t rn_forward_reshaped(rn_kernel_ctx_t* ctx, int i, int j, rn_shape_t shape);
+// Output |i| becomes |tensor|, which is moved (and zeroed).
+void rn_set_output(rn_kernel_ctx_t* ctx, int i, rn_tensor_t* tensor);
+// Scratch memory on the device; the kernel clears it.
+RN_MUST_USE rn_status_t rn_temp(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, rn_shape_t shape,
+                                rn_tensor_t* out);
+// The variable behind reference input |i|.
+rn_variable_t* rn_in_variable(const rn_kernel_ctx_t* ctx, int i);
+// Output |i| becomes a reference to |variable|, which the kernel's state must keep alive.
+void rn_set_output_ref(rn_kernel_ctx_t* ctx, int i, rn_variable_t* variable);
+// Ends an asynchronous call; takes |status|. The context must not be touched afterwards.
+static inline void rn_done(rn_kernel_ctx_t* ctx, rn_status_t status) { ctx->done(ctx, status); }
+
+// Attributes in init. The definition guarantees that they exist and have the kind asked for.
+const rn_attr_value_t* rn_init_attr(const rn_kernel_init_t* init, const char* name);
+static inline int64_t rn_init_int(const rn_kernel_init_t* init, const char* name) {
+  return rn_init_attr(init, name)->i;
+}
+static inline bool rn_init_bool(const rn_kernel_init_t* init, const char* name) {
+  return rn_init_attr(init, name)->b;
+}
+static inline float rn_init_float(const rn_kernel_init_t* init, const char* name) {
+  return rn_init_attr(init, name)->f;
+}
+static inline rn_dtype_t rn_init_type(const rn_kernel_init_t* init, const char* name) {
+  return rn_init_attr(init, name)->type;
+}
+static inline rn_str_t rn_init_string(const rn_kernel_init_t* init, const char* name) {
+  return rn_init_attr(init, name)->s;
+}
+
+// The table of kernels. The library's own rows come from kernels/*/*.c through their registrar;
+// plug-ins add theirs at run time. Finds the row for a node of |op| with these attributes on a
+// device of type |device|; NULL if there is none.
+const rn_kernel_def_t* rn_kernel_find(const rn_op_def_t* op, const rn_attr_value_t* attrs,
+                                      const char* label, const char* device);
+// Adds a plug-in's row, which must live for ever.
+RN_MUST_USE rn_status_t rn_kernel_register(const rn_kernel_def_t* def);
+// Visits every row, in the order of op names.
+RN_MUST_USE rn_status_t rn_kernel_each(rn_status_t (*visit)(const rn_kernel_def_t* def, void* arg),
+                                       void* arg);
+
+// A family's rows; the registrar lists the families.
+typedef struct rn_kernel_family_t {
+  const rn_kernel_def_t* rows;
+  size_t count;
+} rn_kernel_family_t;
+extern const rn_kernel_family_t* const rn_builtin_kernels[];  // NULL-terminated
+
+// Makes the kernel |def| for a node. The kernel owns copies of what it needs of |init|.
+RN_MUST_USE rn_status_t rn_kernel_create(const rn_kernel_def_t* def, const rn_kernel_init_t* init,
+                                         rn_kernel_t** out);
+void rn_kernel_destroy(rn_kernel_t* kernel);
+
+#endif  // RUNNEL_FRAMEWORK_KERNEL_H_

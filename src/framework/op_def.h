@@ -1,0 +1,113 @@
+// Op definitions: the face of an op, and the table of all of them.
+//
+// The definitions of this library are static tables that tools/opgen.c makes of the ops/*.ops
+// files; plug-ins add theirs at run time.
+#ifndef RUNNEL_FRAMEWORK_OP_DEF_H_
+#define RUNNEL_FRAMEWORK_OP_DEF_H_
+
+#include "framework/attr.h"
+
+typedef struct rn_shape_ctx_t rn_shape_ctx_t;
+typedef struct rn_grad_t rn_grad_t;
+
+// Says what is known of a node's output shapes; see framework/shape_fn.h.
+typedef rn_status_t (*rn_shape_fn_t)(rn_shape_ctx_t* ctx);
+// Adds the gradient of a node to its graph; see framework/grad_def.h.
+typedef rn_status_t (*rn_grad_fn_t)(rn_grad_t* grad);
+
+// One argument. Its type is |type|, or the value of the attribute numbered |type_attr|, or, for a
+// list of mixed types, the list in |type_list_attr|. |number_attr| gives the length of a list of
+// one type. Attributes are numbered by their place in the definition; -1: none.
+typedef struct rn_arg_def_t {
+  const char* name;
+  rn_dtype_t type;
+  int16_t type_attr;
+  int16_t number_attr;
+  int16_t type_list_attr;
+  bool is_ref;
+  rn_str_t full_type;  // serialised FullTypeDef, or empty
+} rn_arg_def_t;
+
+typedef struct rn_attr_def_t {
+  const char* name;
+  uint8_t kind;  // rn_attr_kind_t
+  bool is_list;
+  bool has_default;
+  bool has_minimum;
+  int64_t minimum;  // of an int, or of the length of a list
+  rn_attr_value_t default_value;
+  // Allowed values, in the definition's order: types (kind TYPE) or strings (kind STRING); count 0:
+  // all.
+  int32_t allowed_count;
+  const rn_dtype_t* allowed_types;
+  const char* const* allowed_strings;
+  rn_dtypes_t allowed_set;  // allowed_types as a set
+} rn_attr_def_t;
+
+enum {
+  RN_OP_STATEFUL = 1 << 0,
+  RN_OP_COMMUTATIVE = 1 << 1,
+  RN_OP_AGGREGATE = 1 << 2,
+  RN_OP_ALLOWS_UNINITIALIZED = 1 << 3,  // may take an uninitialised variable
+  RN_OP_DISTRIBUTED = 1 << 4,           // is_distributed_communication
+  RN_OP_NO_GRAD = 1 << 5,               // `grad none`: nothing flows back through it
+};
+
+// Ops that the executor treats by kind, not by name; said by `role` in the .ops file.
+typedef enum rn_op_role_t {
+  RN_ROLE_PLAIN = 0,
+  RN_ROLE_SWITCH,
+  RN_ROLE_MERGE,
+  RN_ROLE_ENTER,
+  RN_ROLE_EXIT,
+  RN_ROLE_NEXT_ITERATION,
+  RN_ROLE_LOOP_COND,
+  RN_ROLE_CONTROL_TRIGGER,
+  RN_ROLE_SEND,
+  RN_ROLE_RECV,
+  RN_ROLE_CONSTANT,     // the value is the attribute "value"
+  RN_ROLE_PLACEHOLDER,  // must be fed
+  RN_ROLE_IDENTITY,     // output 0 is input 0
+  RN_ROLE_NO_OP,
+  RN_ROLE_VARIABLE,  // holds state of its own (ref variables, handles)
+  RN_ROLE_ARG,
+  RN_ROLE_RETVAL,
+  RN_ROLE_CALL,  // calls the function in its attribute "f"
+} rn_op_role_t;
+
+typedef struct rn_op_def_t {
+  const char* name;
+  const char* summary;  // one line, ours
+  int16_t input_count;
+  int16_t output_count;
+  int16_t attr_count;
+  uint16_t flags;
+  uint8_t role;  // rn_op_role_t
+  const rn_arg_def_t* inputs;
+  const rn_arg_def_t* outputs;
+  const rn_attr_def_t* attrs;
+  int32_t deprecated_at;  // GraphDef version from which on it may not be used; 0: never
+  const char* deprecation;
+  rn_shape_fn_t shape;  // never NULL
+  rn_grad_fn_t grad;    // NULL: no rule
+} rn_op_def_t;
+
+// The definition called |name|, or NULL. Definitions live for ever. Any thread.
+const rn_op_def_t* rn_op_find(rn_str_t name);
+
+// Adds a definition of a plug-in's; |def| must live for ever. ALREADY_EXISTS if the name is taken
+// by a different one.
+RN_MUST_USE rn_status_t rn_op_register(const rn_op_def_t* def);
+
+// Visits all definitions in order of name; returns the visitor's first error.
+RN_MUST_USE rn_status_t rn_op_each(rn_status_t (*visit)(const rn_op_def_t* def, void* arg),
+                                   void* arg);
+
+// The place of attribute |name| in |def|, or -1.
+int rn_op_attr_index(const rn_op_def_t* def, rn_str_t name);
+
+// Made by opgen: the library's own definitions, sorted by name.
+extern const rn_op_def_t* const rn_builtin_ops[];
+extern const int rn_builtin_op_count;
+
+#endif  // RUNNEL_FRAMEWORK_OP_DEF_H_

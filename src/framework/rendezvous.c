@@ -1,0 +1,199 @@
+// The rendezvous of one process: values and receivers that wait for each other, by key.
+#include "framework/rendezvous.h"
+
+#include "base/map.h"
+#include "base/sync.h"
+
+// A value that nobody has asked for yet.
+typedef struct item_t {
+  struct item_t* next;
+  rn_tensor_t value;
+  rn_device_t* device;
+  bool is_dead;
+} item_t;
+
+// Under a key either values wait or receivers do; an entry with neither is dropped.
+typedef struct meeting_t {
+  item_t* first_item;
+  item_t* last_item;
+  rn_recv_t* first_recv;
+  rn_recv_t* last_recv;
+  size_t key_size;
+  char key[];
+} meeting_t;
+
+struct rn_rendezvous_t {
+  _Atomic int32_t refs;
+  rn_allocator_t allocator;
+  rn_mutex_t mutex;
+  rn_map_t meetings;
+  rn_status_t failure;  // Owned; once set, it is everybody's answer
+};
+
+rn_status_t rn_rendezvous_create(rn_allocator_t allocator, rn_rendezvous_t** out) {
+  *out = NULL;
+  rn_rendezvous_t* rendezvous = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &rendezvous));
+  rendezvous->refs = 1;
+  rendezvous->allocator = allocator;
+  rn_mutex_init(&rendezvous->mutex);
+  rn_map_init(&rendezvous->meetings, allocator);
+  *out = rendezvous;
+  return RN_OK;
+}
+
+void rn_rendezvous_retain(rn_rendezvous_t* rendezvous) { rendezvous->refs++; }
+
+static void free_item(rn_rendezvous_t* rendezvous, item_t* item) {
+  rn_tensor_clear(&item->value);
+  RN_FREE(rendezvous->allocator, item);
+}
+
+static void free_meeting(rn_rendezvous_t* rendezvous, meeting_t* meeting) {
+  while (meeting->first_item) {
+    item_t* item = meeting->first_item;
+    meeting->first_item = item->next;
+    free_item(rendezvous, item);
+  }
+  rn_free(rendezvous->allocator, meeting, sizeof *meeting + meeting->key_size);
+}
+
+void rn_rendezvous_release(rn_rendezvous_t* rendezvous) {
+  if (!rendezvous || --rendezvous->refs > 0) return;
+  size_t position = 0;
+  const rn_map_entry_t* entry;
+  while ((entry = rn_map_next(&rendezvous->meetings, &position)))
+    free_meeting(rendezvous, entry->value);
+  rn_map_clear(&rendezvous->meetings);
+  rn_status_free(rendezvous->failure);
+  rn_mutex_destroy(&rendezvous->mutex);
+  RN_FREE(rendezvous->allocator, rendezvous);
+}
+
+static rn_status_t meet_locked(rn_rendezvous_t* rendezvous, rn_str_t key, meeting_t** out) {
+  *out = rn_map_get(&rendezvous->meetings, key);
+  if (*out) return RN_OK;
+  meeting_t* meeting = NULL;
+  RN_RETURN_IF_ERROR(
+      rn_alloc_zeroed(rendezvous->allocator, sizeof *meeting + key.size, (void**)&meeting));
+  meeting->key_size = key.size;
+  memcpy(meeting->key, key.data, key.size);
+  rn_status_t status = rn_map_put(&rendezvous->meetings, rn_str_n(meeting->key, key.size), meeting);
+  if (!rn_ok(status)) {
+    free_meeting(rendezvous, meeting);
+    return status;
+  }
+  *out = meeting;
+  return RN_OK;
+}
+
+static void drop_if_empty_locked(rn_rendezvous_t* rendezvous, meeting_t* meeting) {
+  if (meeting->first_item || meeting->first_recv) return;
+  rn_map_remove(&rendezvous->meetings, rn_str_n(meeting->key, meeting->key_size));
+  free_meeting(rendezvous, meeting);
+}
+
+static rn_status_t put_item_locked(rn_rendezvous_t* rendezvous, meeting_t* meeting,
+                                   rn_tensor_t* value, bool is_dead, rn_device_t* device) {
+  item_t* item = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(rendezvous->allocator, &item));
+  item->value = *value;
+  *value = (rn_tensor_t){0};
+  item->is_dead = is_dead;
+  item->device = device;
+  if (meeting->last_item && meeting->first_item)
+    meeting->last_item->next = item;
+  else
+    meeting->first_item = item;
+  meeting->last_item = item;
+  return RN_OK;
+}
+
+rn_status_t rn_rendezvous_send(rn_rendezvous_t* rendezvous, rn_str_t key, rn_tensor_t* value,
+                               bool is_dead, rn_device_t* device) {
+  rn_recv_t* recv = NULL;
+  meeting_t* meeting = NULL;
+  rn_mutex_lock(&rendezvous->mutex);
+  rn_status_t status = rn_status_copy(rendezvous->failure);
+  if (rn_ok(status)) status = meet_locked(rendezvous, key, &meeting);
+  if (rn_ok(status) && meeting->first_recv) {
+    recv = meeting->first_recv;
+    meeting->first_recv = recv->next;
+    drop_if_empty_locked(rendezvous, meeting);
+  } else if (rn_ok(status)) {
+    status = put_item_locked(rendezvous, meeting, value, is_dead, device);
+    if (!rn_ok(status)) drop_if_empty_locked(rendezvous, meeting);
+  }
+  rn_mutex_unlock(&rendezvous->mutex);
+  if (recv) {
+    recv->fn(recv, RN_OK, value, is_dead, device);
+    *value = (rn_tensor_t){0};
+  }
+  if (!rn_ok(status)) rn_tensor_clear(value);
+  return status;
+}
+
+static void wait_locked(meeting_t* meeting, rn_recv_t* recv) {
+  recv->next = NULL;
+  if (meeting->first_recv)
+    meeting->last_recv->next = recv;
+  else
+    meeting->first_recv = recv;
+  meeting->last_recv = recv;
+}
+
+void rn_rendezvous_recv(rn_rendezvous_t* rendezvous, rn_str_t key, rn_recv_t* recv) {
+  recv->key = key;
+  item_t* item = NULL;
+  meeting_t* meeting = NULL;
+  rn_mutex_lock(&rendezvous->mutex);
+  rn_status_t status = rn_status_copy(rendezvous->failure);
+  if (rn_ok(status)) status = meet_locked(rendezvous, key, &meeting);
+  if (rn_ok(status) && meeting->first_item) {
+    item = meeting->first_item;
+    meeting->first_item = item->next;
+    drop_if_empty_locked(rendezvous, meeting);
+  } else if (rn_ok(status)) {
+    wait_locked(meeting, recv);
+  }
+  rn_mutex_unlock(&rendezvous->mutex);
+  if (item) {
+    rn_tensor_t value = item->value;
+    bool is_dead = item->is_dead;
+    rn_device_t* device = item->device;
+    item->value = (rn_tensor_t){0};
+    free_item(rendezvous, item);
+    recv->fn(recv, RN_OK, &value, is_dead, device);
+  } else if (!rn_ok(status)) {
+    rn_tensor_t none = {0};
+    recv->fn(recv, status, &none, false, NULL);
+  }
+}
+
+void rn_rendezvous_fail(rn_rendezvous_t* rendezvous, rn_status_t status) {
+  rn_recv_t* waiting = NULL;
+  rn_mutex_lock(&rendezvous->mutex);
+  if (rendezvous->failure) {
+    rn_status_free(status);
+  } else {
+    rendezvous->failure = status;
+    size_t position = 0;
+    const rn_map_entry_t* entry;
+    while ((entry = rn_map_next(&rendezvous->meetings, &position))) {
+      meeting_t* meeting = entry->value;
+      while (meeting->first_recv) {
+        rn_recv_t* recv = meeting->first_recv;
+        meeting->first_recv = recv->next;
+        recv->next = waiting;
+        waiting = recv;
+      }
+    }
+  }
+  rn_mutex_unlock(&rendezvous->mutex);
+  while (waiting) {
+    rn_recv_t* recv = waiting;
+    waiting = recv->next;
+    rn_tensor_t none = {0};
+    recv->fn(recv, rn_status_copy(rendezvous->failure), &none, false, NULL);
+  }
+}

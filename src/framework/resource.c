@@ -1,0 +1,246 @@
+// Resources by container and name, handles to them, and variables.
+#include "framework/resource.h"
+
+// An entry's key and record in one block.
+typedef struct entry_t {
+  rn_resource_t* resource;  // Retained
+  size_t key_size;
+  char key[];
+} entry_t;
+
+struct rn_resources_t {
+  rn_allocator_t allocator;
+  rn_mutex_t mutex;
+  rn_map_t entries;  // "container\0name" -> entry_t
+};
+
+rn_status_t rn_resources_create(rn_allocator_t allocator, rn_resources_t** out) {
+  *out = NULL;
+  rn_resources_t* resources = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &resources));
+  resources->allocator = allocator;
+  rn_mutex_init(&resources->mutex);
+  rn_map_init(&resources->entries, allocator);
+  *out = resources;
+  return RN_OK;
+}
+
+void rn_resources_destroy(rn_resources_t* resources) {
+  if (!resources) return;
+  rn_resources_clear(resources, RN_STR(""));
+  rn_map_clear(&resources->entries);
+  rn_mutex_destroy(&resources->mutex);
+  RN_FREE(resources->allocator, resources);
+}
+
+static rn_str_t container_or_default(rn_str_t container) {
+  return container.size ? container : RN_STR("localhost");
+}
+
+static rn_status_t make_key(rn_resources_t* resources, rn_str_t container, rn_str_t name,
+                            entry_t** out) {
+  container = container_or_default(container);
+  size_t size = container.size + 1 + name.size;
+  RN_RETURN_IF_ERROR(rn_alloc(resources->allocator, sizeof(entry_t) + size, (void**)out));
+  (*out)->resource = NULL;
+  (*out)->key_size = size;
+  memcpy((*out)->key, container.data, container.size);
+  (*out)->key[container.size] = '\0';
+  if (name.size) memcpy((*out)->key + container.size + 1, name.data, name.size);
+  return RN_OK;
+}
+
+static void free_entry(rn_resources_t* resources, entry_t* entry) {
+  if (!entry) return;
+  if (entry->resource) rn_object_release(&entry->resource->object);
+  rn_free(resources->allocator, entry, sizeof(entry_t) + entry->key_size);
+}
+
+static rn_status_t get_locked(rn_resources_t* resources, rn_str_t container, rn_str_t name,
+                              const char* type, rn_status_t (*create)(void*, rn_resource_t**),
+                              void* arg, entry_t* key, bool* out_kept, rn_resource_t** out) {
+  rn_str_t key_text = rn_str_n(key->key, key->key_size);
+  entry_t* found = rn_map_get(&resources->entries, key_text);
+  if (found) {
+    if (strcmp(found->resource->type, type) != 0)
+      return rn_invalid_argument("Resource %.*s/%.*s is a %s, not a %s",
+                                 RN_STR_ARGS(container_or_default(container)), RN_STR_ARGS(name),
+                                 found->resource->type, type);
+    *out = found->resource;
+    rn_object_retain(&(*out)->object);
+    return RN_OK;
+  }
+  if (!create)
+    return rn_not_found("Resource %.*s/%.*s/%s does not exist.",
+                        RN_STR_ARGS(container_or_default(container)), RN_STR_ARGS(name), type);
+  rn_resource_t* made = NULL;
+  RN_RETURN_IF_ERROR(create(arg, &made));
+  rn_status_t status = rn_map_put(&resources->entries, key_text, key);
+  if (!rn_ok(status)) {
+    rn_object_release(&made->object);
+    return status;
+  }
+  key->resource = made;
+  *out_kept = true;
+  rn_object_retain(&made->object);
+  *out = made;
+  return RN_OK;
+}
+
+rn_status_t rn_resources_get(rn_resources_t* resources, rn_str_t container, rn_str_t name,
+                             const char* type,
+                             rn_status_t (*create)(void* arg, rn_resource_t** out), void* arg,
+                             rn_resource_t** out) {
+  *out = NULL;
+  entry_t* key = NULL;
+  RN_RETURN_IF_ERROR(make_key(resources, container, name, &key));
+  bool kept = false;
+  rn_mutex_lock(&resources->mutex);
+  rn_status_t status = get_locked(resources, container, name, type, create, arg, key, &kept, out);
+  rn_mutex_unlock(&resources->mutex);
+  if (!kept) free_entry(resources, key);
+  return status;
+}
+
+rn_status_t rn_resources_remove(rn_resources_t* resources, rn_str_t container, rn_str_t name,
+                                const char* type) {
+  entry_t* key = NULL;
+  RN_RETURN_IF_ERROR(make_key(resources, container, name, &key));
+  rn_mutex_lock(&resources->mutex);
+  rn_str_t key_text = rn_str_n(key->key, key->key_size);
+  entry_t* found = rn_map_get(&resources->entries, key_text);
+  if (found && type && strcmp(found->resource->type, type) != 0) found = NULL;
+  if (found) rn_map_remove(&resources->entries, key_text);
+  rn_mutex_unlock(&resources->mutex);
+  free_entry(resources, key);
+  if (!found)
+    return rn_not_found("Resource %.*s/%.*s/%s does not exist.",
+                        RN_STR_ARGS(container_or_default(container)), RN_STR_ARGS(name),
+                        type ? type : "");
+  free_entry(resources, found);
+  return RN_OK;
+}
+
+// Entries are taken out one by one and released without the lock: a resource's end may look at the
+// table.
+void rn_resources_clear(rn_resources_t* resources, rn_str_t container) {
+  for (;;) {
+    entry_t* victim = NULL;
+    rn_mutex_lock(&resources->mutex);
+    size_t position = 0;
+    const rn_map_entry_t* at;
+    while (!victim && (at = rn_map_next(&resources->entries, &position))) {
+      entry_t* entry = at->value;
+      if (container.size == 0 || rn_str_eq(rn_str(entry->key), container)) victim = entry;
+    }
+    if (victim) rn_map_remove(&resources->entries, rn_str_n(victim->key, victim->key_size));
+    rn_mutex_unlock(&resources->mutex);
+    if (!victim) return;
+    free_entry(resources, victim);
+  }
+}
+
+// A handle and its texts and dims in one block.
+typedef struct handle_block_t {
+  rn_handle_t handle;
+  rn_allocator_t allocator;
+  size_t size;
+} handle_block_t;
+
+static void handle_destroy(rn_object_t* object) {
+  handle_block_t* block = (handle_block_t*)object;
+  if (block->handle.resource) rn_object_release(&block->handle.resource->object);
+  rn_free(block->allocator, block, block->size);
+}
+
+static rn_str_t place(char** at, rn_str_t text) {
+  rn_str_t placed = rn_str_n(*at, text.size);
+  if (text.size) memcpy(*at, text.data, text.size);
+  (*at)[text.size] = '\0';
+  *at += text.size + 1;
+  return placed;
+}
+
+rn_status_t rn_handle_create(rn_allocator_t allocator, rn_str_t device, rn_str_t container,
+                             rn_str_t name, rn_dtype_t dtype, rn_shape_t shape,
+                             rn_resource_t* resource, rn_handle_t** out) {
+  *out = NULL;
+  size_t rank = shape.rank > 0 ? (size_t)shape.rank : 0;
+  size_t size = sizeof(handle_block_t) + rank * sizeof(int64_t) + device.size + container.size +
+                name.size + 3;
+  handle_block_t* block = NULL;
+  RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, size, (void**)&block));
+  block->allocator = allocator;
+  block->size = size;
+  int64_t* dims = (int64_t*)(block + 1);
+  if (rank) memcpy(dims, shape.dims, rank * sizeof *dims);
+  char* text = (char*)(dims + rank);
+  block->handle = (rn_handle_t){.object = {.refs = 1, .destroy = handle_destroy},
+                                .device = place(&text, device),
+                                .container = place(&text, container),
+                                .name = place(&text, name),
+                                .dtype = dtype,
+                                .shape = {shape.rank, rank ? dims : NULL},
+                                .resource = resource};
+  if (resource) rn_object_retain(&resource->object);
+  *out = &block->handle;
+  return RN_OK;
+}
+
+rn_status_t rn_handle_resource(const rn_tensor_t* handle, const char* type, rn_resource_t** out) {
+  *out = NULL;
+  if (handle->dtype != RN_RESOURCE || handle->count != 1)
+    return rn_invalid_argument("Expected a resource handle, got a %s tensor with %lld elements",
+                               rn_dtype_name(handle->dtype), (long long)handle->count);
+  const rn_handle_t* object = *RN_DATA(handle, rn_handle_t*);
+  if (!object || !object->resource)
+    return rn_invalid_argument("Trying to access a resource through an empty handle");
+  if (strcmp(object->resource->type, type) != 0)
+    return rn_invalid_argument("Trying to access resource %.*s, a %s, as a %s",
+                               RN_STR_ARGS(object->name), object->resource->type, type);
+  *out = object->resource;
+  return RN_OK;
+}
+
+static void variable_destroy(rn_object_t* object) {
+  rn_variable_t* variable = (rn_variable_t*)object;
+  rn_tensor_clear(&variable->value);
+  rn_mutex_destroy(&variable->mutex);
+  rn_free(variable->allocator, (char*)variable->name.data, variable->name.size + 1);
+  RN_FREE(variable->allocator, variable);
+}
+
+rn_status_t rn_variable_create(rn_allocator_t allocator, rn_dtype_t dtype, rn_str_t name,
+                               rn_variable_t** out) {
+  *out = NULL;
+  rn_variable_t* variable = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &variable));
+  char* copy = NULL;
+  rn_status_t status = rn_str_dup(allocator, name, &copy);
+  if (!rn_ok(status)) {
+    RN_FREE(allocator, variable);
+    return status;
+  }
+  variable->resource = (rn_resource_t){{.refs = 1, .destroy = variable_destroy}, RN_VARIABLE_TYPE};
+  variable->allocator = allocator;
+  variable->dtype = dtype;
+  variable->name = rn_str_n(copy, name.size);
+  rn_mutex_init(&variable->mutex);
+  *out = variable;
+  return RN_OK;
+}
+
+rn_status_t rn_variable_read(const rn_tensor_t* reference, bool allows_uninitialized,
+                             rn_tensor_t* out) {
+  if (!reference->is_ref || !reference->data)
+    return rn_internal("A reference input is no reference");
+  rn_variable_t* variable = reference->data;
+  rn_mutex_lock(&variable->mutex);
+  rn_status_t status = rn_tensor_share(&variable->value, out);
+  rn_mutex_unlock(&variable->mutex);
+  RN_RETURN_IF_ERROR(status);
+  if (!rn_tensor_is_set(out) && !allows_uninitialized)
+    return rn_failed_precondition("Attempting to use uninitialized value %.*s",
+                                  RN_STR_ARGS(variable->name));
+  return RN_OK;
+}

@@ -1,0 +1,315 @@
+// What shape functions are written with: the arithmetic of partly known shapes and values.
+#include "framework/shape_fn.h"
+
+#include <inttypes.h>
+#include <limits.h>
+
+const rn_attr_value_t* rn_shape_attr(const rn_shape_ctx_t* ctx, const char* name) {
+  // The definition guarantees the attribute; an empty value stands in should a function and its
+  // definition ever disagree.
+  static const rn_attr_value_t none = {.kind = RN_ATTR_INT};
+  int i = rn_op_attr_index(ctx->op, rn_str(name));
+  return i < 0 ? &none : &ctx->attrs[i];
+}
+
+static rn_status_t new_dims(rn_shape_ctx_t* ctx, int rank, int64_t** out_dims) {
+  *out_dims = NULL;
+  if (rank > RN_MAX_RANK) {
+    return rn_invalid_argument("Shape must be at most rank %d but is rank %d", RN_MAX_RANK, rank);
+  }
+  return RN_ARENA_ARRAY(ctx->arena, (size_t)rank, out_dims);
+}
+
+rn_status_t rn_shape_make(rn_shape_ctx_t* ctx, int rank, const int64_t* dims, rn_shape_t* out) {
+  if (rank <= 0) {
+    *out = rank < 0 ? RN_SHAPE_UNKNOWN : RN_SHAPE_SCALAR;
+    return RN_OK;
+  }
+  int64_t* copy;
+  RN_RETURN_IF_ERROR(new_dims(ctx, rank, &copy));
+  memcpy(copy, dims, (size_t)rank * sizeof *dims);
+  *out = (rn_shape_t){rank, copy};
+  return RN_OK;
+}
+
+rn_status_t rn_shape_vector(rn_shape_ctx_t* ctx, int64_t dim, rn_shape_t* out) {
+  return rn_shape_make(ctx, 1, &dim, out);
+}
+
+rn_status_t rn_shape_matrix(rn_shape_ctx_t* ctx, int64_t rows, int64_t columns, rn_shape_t* out) {
+  return rn_shape_make(ctx, 2, (const int64_t[]){rows, columns}, out);
+}
+
+rn_status_t rn_shape_of_rank(rn_shape_ctx_t* ctx, int rank, rn_shape_t* out) {
+  if (rank <= 0) return rn_shape_make(ctx, rank, NULL, out);
+  int64_t* dims;
+  RN_RETURN_IF_ERROR(new_dims(ctx, rank, &dims));
+  for (int i = 0; i < rank; i++) dims[i] = RN_UNKNOWN;
+  *out = (rn_shape_t){rank, dims};
+  return RN_OK;
+}
+
+rn_status_t rn_shape_with_rank(rn_shape_ctx_t* ctx, rn_shape_t shape, int rank, rn_shape_t* out) {
+  if (!rn_shape_has_rank(shape)) return rn_shape_of_rank(ctx, rank, out);
+  if (shape.rank != rank) {
+    return rn_invalid_argument("Shape must be rank %d but is rank %d", rank, shape.rank);
+  }
+  *out = shape;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_with_rank_at_least(rn_shape_ctx_t* ctx, rn_shape_t shape, int rank,
+                                        rn_shape_t* out) {
+  (void)ctx;
+  if (rn_shape_has_rank(shape) && shape.rank < rank) {
+    return rn_invalid_argument("Shape must be at least rank %d but is rank %d", rank, shape.rank);
+  }
+  *out = shape;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_with_rank_at_most(rn_shape_ctx_t* ctx, rn_shape_t shape, int rank,
+                                       rn_shape_t* out) {
+  (void)ctx;
+  if (rn_shape_has_rank(shape) && shape.rank > rank) {
+    return rn_invalid_argument("Shape must be at most rank %d but is rank %d", rank, shape.rank);
+  }
+  *out = shape;
+  return RN_OK;
+}
+
+rn_status_t rn_dim_merge(int64_t a, int64_t b, int64_t* out) {
+  if (a != RN_UNKNOWN && b != RN_UNKNOWN && a != b) {
+    return rn_invalid_argument("Dimensions must be equal, but are %" PRId64 " and %" PRId64, a, b);
+  }
+  *out = a == RN_UNKNOWN ? b : a;
+  return RN_OK;
+}
+
+rn_status_t rn_dim_with_value(int64_t dim, int64_t value, int64_t* out) {
+  if (dim != RN_UNKNOWN && dim != value) {
+    return rn_invalid_argument("Dimension must be %" PRId64 " but is %" PRId64, value, dim);
+  }
+  *out = value;
+  return RN_OK;
+}
+
+static rn_status_t unequal_dims(int axis, rn_shape_t a, rn_shape_t b) {
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_allocator_default());
+  rn_strbuf_printf(&text,
+                   "Dimension %d in both shapes must be equal, but are %" PRId64 " and %" PRId64
+                   ". Shapes are ",
+                   axis, a.dims[axis], b.dims[axis]);
+  rn_shape_print(&text, a);
+  rn_strbuf_append(&text, RN_STR(" and "));
+  rn_shape_print(&text, b);
+  rn_strbuf_append(&text, RN_STR("."));
+  rn_str_t view = rn_strbuf_view(&text);
+  rn_status_t status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, view.data, view.size);
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+rn_status_t rn_shape_merge(rn_shape_ctx_t* ctx, rn_shape_t a, rn_shape_t b, rn_shape_t* out) {
+  if (!rn_shape_has_rank(b) || !rn_shape_has_rank(a)) {
+    *out = rn_shape_has_rank(a) ? a : b;
+    return RN_OK;
+  }
+  if (a.rank != b.rank) {
+    return rn_invalid_argument("Shapes must be equal rank, but are %d and %d", a.rank, b.rank);
+  }
+  bool a_has_all = true;
+  for (int i = 0; i < a.rank; i++) {
+    if (a.dims[i] == RN_UNKNOWN && b.dims[i] != RN_UNKNOWN) a_has_all = false;
+    if (a.dims[i] != RN_UNKNOWN && b.dims[i] != RN_UNKNOWN && a.dims[i] != b.dims[i]) {
+      return unequal_dims(i, a, b);
+    }
+  }
+  *out = a;
+  if (a_has_all) return RN_OK;
+  int64_t* dims;
+  RN_RETURN_IF_ERROR(new_dims(ctx, a.rank, &dims));
+  for (int i = 0; i < a.rank; i++) dims[i] = a.dims[i] == RN_UNKNOWN ? b.dims[i] : a.dims[i];
+  out->dims = dims;
+  return RN_OK;
+}
+
+int64_t rn_shape_dim(rn_shape_t shape, int axis) {
+  if (axis < 0) axis += shape.rank;
+  return axis >= 0 && axis < shape.rank ? shape.dims[axis] : RN_UNKNOWN;
+}
+
+rn_status_t rn_shape_slice(rn_shape_ctx_t* ctx, rn_shape_t shape, int64_t start, int64_t end,
+                           rn_shape_t* out) {
+  if (!rn_shape_has_rank(shape)) {
+    // How many are left is known when both ends are counted from the same side.
+    bool same_side = (start < 0) == (end < 0) && end != INT_MAX;
+    *out = RN_SHAPE_UNKNOWN;
+    return same_side && end >= start && start >= 0 ? rn_shape_of_rank(ctx, (int)(end - start), out)
+                                                   : RN_OK;
+  }
+  int64_t rank = shape.rank, first = start, last = end;
+  if (first > rank) first = rank;
+  if (last > rank) last = rank;
+  if (first < 0) first += rank;
+  if (last < 0) last += rank;
+  if (first < 0) {
+    return rn_invalid_argument(
+        "Subshape start out of bounds: %" PRId64 ", for shape with rank %" PRId64, start, rank);
+  }
+  if (last < 0) {
+    return rn_invalid_argument(
+        "Subshape end out of bounds: %" PRId64 ", for shape with rank %" PRId64, end, rank);
+  }
+  if (first > last) {
+    return rn_invalid_argument("Subshape must have computed start <= end, but is %" PRId64
+                               " and %" PRId64 " (computed from start %" PRId64 " and end %" PRId64
+                               " over shape with rank %" PRId64 ")",
+                               first, last, start, end, rank);
+  }
+  *out = (rn_shape_t){(int32_t)(last - first), shape.dims + first};
+  return RN_OK;
+}
+
+rn_status_t rn_shape_concat(rn_shape_ctx_t* ctx, rn_shape_t a, rn_shape_t b, rn_shape_t* out) {
+  *out = RN_SHAPE_UNKNOWN;
+  if (!rn_shape_has_rank(a) || !rn_shape_has_rank(b)) return RN_OK;
+  int64_t* dims;
+  RN_RETURN_IF_ERROR(new_dims(ctx, a.rank + b.rank, &dims));
+  if (a.rank) memcpy(dims, a.dims, (size_t)a.rank * sizeof *dims);
+  if (b.rank) memcpy(dims + a.rank, b.dims, (size_t)b.rank * sizeof *dims);
+  *out = (rn_shape_t){a.rank + b.rank, dims};
+  return RN_OK;
+}
+
+rn_status_t rn_shape_replace_dim(rn_shape_ctx_t* ctx, rn_shape_t shape, int axis, int64_t dim,
+                                 rn_shape_t* out) {
+  *out = shape;
+  if (!rn_shape_has_rank(shape)) return RN_OK;
+  int place = axis < 0 ? axis + shape.rank : axis;
+  if (place < 0 || place >= shape.rank) {
+    return rn_invalid_argument("Out of range dim_index %d for shape with %d dimensions", axis,
+                               shape.rank);
+  }
+  int64_t* dims;
+  RN_RETURN_IF_ERROR(new_dims(ctx, shape.rank, &dims));
+  memcpy(dims, shape.dims, (size_t)shape.rank * sizeof *dims);
+  dims[place] = dim;
+  *out = (rn_shape_t){shape.rank, dims};
+  return RN_OK;
+}
+
+static void mark_asked(uint64_t* inputs, int i) {
+  if (i < 64) *inputs |= UINT64_C(1) << i;
+}
+
+const rn_tensor_t* rn_shape_input_value(const rn_shape_ctx_t* ctx, int i) {
+  if (ctx->asked) mark_asked(&ctx->asked->values, i);
+  return ctx->input_values[i];
+}
+
+rn_status_t rn_shape_from_input(rn_shape_ctx_t* ctx, int i, rn_shape_t* out) {
+  if (ctx->asked) mark_asked(&ctx->asked->shapes, i);
+  rn_shape_t sizes = ctx->inputs[i];
+  const rn_partial_t* partial = &ctx->input_partials[i];
+  *out = RN_SHAPE_UNKNOWN;
+  RN_RETURN_IF_ERROR(rn_shape_with_rank(ctx, sizes, 1, &sizes));
+  if (!partial->is_known || partial->is_scalar) {
+    int64_t rank = sizes.dims[0];
+    if (rank > RN_MAX_RANK) rank = RN_UNKNOWN;
+    return rn_shape_of_rank(ctx, (int)rank, out);
+  }
+  int64_t* dims;
+  RN_RETURN_IF_ERROR(new_dims(ctx, partial->count, &dims));
+  for (int j = 0; j < partial->count; j++) {
+    int64_t value = partial->values[j];
+    if (value != RN_UNKNOWN_VALUE && value < -1) {
+      return rn_invalid_argument("Invalid value in tensor used for shape: %" PRId64, value);
+    }
+    dims[j] = value == RN_UNKNOWN_VALUE ? RN_UNKNOWN : value;
+  }
+  *out = (rn_shape_t){partial->count, dims};
+  return RN_OK;
+}
+
+// The size of an axis that is |a| on one side and |b| on the other.
+static rn_status_t broadcast_dim(int64_t a, int64_t b, int64_t* out) {
+  if (a == 1) {
+    *out = b;
+  } else if (b == 1) {
+    *out = a;
+  } else if (a == RN_UNKNOWN || b == RN_UNKNOWN) {
+    // One above 1 decides; 0 does not, for the other could be 1 or 0.
+    int64_t known = a == RN_UNKNOWN ? b : a;
+    *out = known > 1 ? known : RN_UNKNOWN;
+  } else {
+    return rn_dim_merge(a, b, out);
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_broadcast(rn_shape_ctx_t* ctx, rn_shape_t a, rn_shape_t b,
+                               bool incompatible_error, rn_shape_t* out) {
+  *out = RN_SHAPE_UNKNOWN;
+  if (!rn_shape_has_rank(a) || !rn_shape_has_rank(b)) return RN_OK;
+  int rank = a.rank > b.rank ? a.rank : b.rank;
+  int64_t* dims;
+  RN_RETURN_IF_ERROR(new_dims(ctx, rank, &dims));
+  for (int i = 0; i < rank; i++) {
+    int64_t x = i < rank - a.rank ? 1 : a.dims[i - (rank - a.rank)];
+    int64_t y = i < rank - b.rank ? 1 : b.dims[i - (rank - b.rank)];
+    rn_status_t status = broadcast_dim(x, y, &dims[i]);
+    if (!rn_ok(status) && !incompatible_error) {
+      rn_status_free(status);
+      return RN_OK;
+    }
+    RN_RETURN_IF_ERROR(status);
+  }
+  *out = (rn_shape_t){rank, dims};
+  return RN_OK;
+}
+
+bool rn_shape_input_scalar(const rn_shape_ctx_t* ctx, int i, int64_t* out_value) {
+  if (ctx->asked) mark_asked(&ctx->asked->values, i);
+  const rn_partial_t* partial = &ctx->input_partials[i];
+  if (!partial->is_known || partial->count != 1 || partial->values[0] == RN_UNKNOWN_VALUE) {
+    return false;
+  }
+  *out_value = partial->values[0];
+  return true;
+}
+
+rn_status_t rn_shape_set_partial(rn_shape_ctx_t* ctx, bool is_scalar, int count,
+                                 const int64_t* values) {
+  int64_t* copy;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(ctx->arena, (size_t)count, &copy));
+  if (count) memcpy(copy, values, (size_t)count * sizeof *values);
+  ctx->output_partial = (rn_partial_t){true, is_scalar, count, copy};
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_unknown(rn_shape_ctx_t* ctx) {
+  for (int i = 0; i < ctx->output_count; i++) ctx->outputs[i] = RN_SHAPE_UNKNOWN;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_unchanged(rn_shape_ctx_t* ctx) {
+  ctx->outputs[0] = ctx->inputs[0];
+  ctx->output_handles[0] = ctx->input_handles[0];
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_scalar(rn_shape_ctx_t* ctx) {
+  for (int i = 0; i < ctx->output_count; i++) ctx->outputs[i] = RN_SHAPE_SCALAR;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_none(rn_shape_ctx_t* ctx) {
+  (void)ctx;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_broadcast2(rn_shape_ctx_t* ctx) {
+  return rn_shape_broadcast(ctx, ctx->inputs[0], ctx->inputs[1], true, &ctx->outputs[0]);
+}

@@ -1,0 +1,118 @@
+// Shape functions: what an op knows of its output shapes from its inputs and attributes.
+//
+// One function a (group of) op(s), named in the .ops file and written in ops/<family>.c. It is
+// called when a node is added to a graph and whenever shapes are refined; it must set every output
+// (those it leaves are unknown) and refuse what can never run, with stock's message: the caller
+// appends the node's summary and input shapes. It runs on any thread and allocates only from the
+// context's arena.
+#ifndef RUNNEL_FRAMEWORK_SHAPE_FN_H_
+#define RUNNEL_FRAMEWORK_SHAPE_FN_H_
+
+#include "framework/op_def.h"
+
+// What is known of the value of a small integer tensor, element by element: sizes and axes that
+// other shapes are computed from.
+typedef struct rn_partial_t {
+  bool is_known;          // whether anything is known, the rank at least
+  bool is_scalar;         // one element, rank 0
+  int32_t count;          // elements of the vector (1 for a scalar)
+  const int64_t* values;  // Borrowed; RN_UNKNOWN_VALUE where not known
+} rn_partial_t;
+#define RN_UNKNOWN_VALUE INT64_MIN
+
+// What a resource handle stands for.
+typedef struct rn_handle_data_t {
+  bool is_set;
+  rn_dtype_t dtype;
+  rn_shape_t shape;
+} rn_handle_data_t;
+
+// Which inputs' values a shape function looked at (bit i: input i): as whole values, as sizes of a
+// shape. For the message of a failure.
+typedef struct rn_shape_asked_t {
+  uint64_t values;
+  uint64_t shapes;
+} rn_shape_asked_t;
+
+struct rn_shape_ctx_t {
+  const rn_op_def_t* op;
+  const rn_attr_value_t*
+      attrs;              // Borrowed; one for each attribute of the definition, defaults filled in
+  rn_arena_t* arena;      // what the outputs' dims are made of
+  int32_t graph_version;  // GraphDef producer version
+
+  int32_t input_count;
+  const rn_shape_t* inputs;
+  const rn_dtype_t* input_types;
+  // Whole constant values, NULL where not constant; read them through rn_shape_input_value.
+  const rn_tensor_t* const* input_values;
+  const rn_partial_t* input_partials;  // always there; is_known false where nothing is known
+  const rn_handle_data_t* input_handles;
+
+  int32_t output_count;
+  rn_shape_t* outputs;  // start as RN_SHAPE_UNKNOWN
+  rn_handle_data_t* output_handles;
+  rn_partial_t output_partial;  // of output 0; ops that compute shapes set it
+
+  rn_shape_asked_t* asked;  // Borrowed; may be NULL
+};
+
+// Attributes by name. The definition guarantees that they exist and have the kind asked for.
+const rn_attr_value_t* rn_shape_attr(const rn_shape_ctx_t* ctx, const char* name);
+
+// Shapes. All results live in the context's arena.
+RN_MUST_USE rn_status_t rn_shape_make(rn_shape_ctx_t* ctx, int rank, const int64_t* dims,
+                                      rn_shape_t* out);
+RN_MUST_USE rn_status_t rn_shape_vector(rn_shape_ctx_t* ctx, int64_t dim, rn_shape_t* out);
+RN_MUST_USE rn_status_t rn_shape_matrix(rn_shape_ctx_t* ctx, int64_t rows, int64_t columns,
+                                        rn_shape_t* out);
+RN_MUST_USE rn_status_t rn_shape_of_rank(rn_shape_ctx_t* ctx, int rank,
+                                         rn_shape_t* out);  // all dims unknown
+// |shape| with the given rank; "Shape must be rank 2 but is rank 3" otherwise. At-least/at-most
+// forms likewise.
+RN_MUST_USE rn_status_t rn_shape_with_rank(rn_shape_ctx_t* ctx, rn_shape_t shape, int rank,
+                                           rn_shape_t* out);
+RN_MUST_USE rn_status_t rn_shape_with_rank_at_least(rn_shape_ctx_t* ctx, rn_shape_t shape, int rank,
+                                                    rn_shape_t* out);
+RN_MUST_USE rn_status_t rn_shape_with_rank_at_most(rn_shape_ctx_t* ctx, rn_shape_t shape, int rank,
+                                                   rn_shape_t* out);
+// What both say together; "Dimension 0 in both shapes must be equal, but are 2 and 3. Shapes are
+// [2] and [3]." otherwise.
+RN_MUST_USE rn_status_t rn_shape_merge(rn_shape_ctx_t* ctx, rn_shape_t a, rn_shape_t b,
+                                       rn_shape_t* out);
+// "Dimensions must be equal, but are 2 and 3".
+RN_MUST_USE rn_status_t rn_dim_merge(int64_t a, int64_t b, int64_t* out);
+// "Dimension must be 3 but is 2".
+RN_MUST_USE rn_status_t rn_dim_with_value(int64_t dim, int64_t value, int64_t* out);
+// Dimension |axis| (negative: from the end), RN_UNKNOWN if the rank is not known.
+int64_t rn_shape_dim(rn_shape_t shape, int axis);
+// Dims [start, end) as a shape; negative positions count from the end; end INT_MAX: to the end.
+RN_MUST_USE rn_status_t rn_shape_slice(rn_shape_ctx_t* ctx, rn_shape_t shape, int64_t start,
+                                       int64_t end, rn_shape_t* out);
+RN_MUST_USE rn_status_t rn_shape_concat(rn_shape_ctx_t* ctx, rn_shape_t a, rn_shape_t b,
+                                        rn_shape_t* out);
+RN_MUST_USE rn_status_t rn_shape_replace_dim(rn_shape_ctx_t* ctx, rn_shape_t shape, int axis,
+                                             int64_t dim, rn_shape_t* out);
+// The shape that input |i|, a vector of sizes (-1: not known), spells out; as much as is known of
+// it.
+RN_MUST_USE rn_status_t rn_shape_from_input(rn_shape_ctx_t* ctx, int i, rn_shape_t* out);
+// Numpy broadcasting. |incompatible_error| false: unknown shape instead of an error.
+RN_MUST_USE rn_status_t rn_shape_broadcast(rn_shape_ctx_t* ctx, rn_shape_t a, rn_shape_t b,
+                                           bool incompatible_error, rn_shape_t* out);
+
+// The constant value of input |i|; NULL if it is not known.
+const rn_tensor_t* rn_shape_input_value(const rn_shape_ctx_t* ctx, int i);
+// Whether the scalar input |i| is known, and its value.
+bool rn_shape_input_scalar(const rn_shape_ctx_t* ctx, int i, int64_t* out_value);
+// Sets what is known of output 0's value; |values| are copied.
+RN_MUST_USE rn_status_t rn_shape_set_partial(rn_shape_ctx_t* ctx, bool is_scalar, int count,
+                                             const int64_t* values);
+
+// Ready-made functions that many .ops lines name.
+rn_status_t rn_shape_fn_unknown(rn_shape_ctx_t* ctx);    // all outputs unknown
+rn_status_t rn_shape_fn_unchanged(rn_shape_ctx_t* ctx);  // output 0 = input 0
+rn_status_t rn_shape_fn_scalar(rn_shape_ctx_t* ctx);     // all outputs scalar
+rn_status_t rn_shape_fn_none(rn_shape_ctx_t* ctx);       // no outputs
+rn_status_t rn_shape_fn_broadcast2(rn_shape_ctx_t* ctx);
+
+#endif  // RUNNEL_FRAMEWORK_SHAPE_FN_H_

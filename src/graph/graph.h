@@ -1,0 +1,136 @@
+// The graph: nodes, the edges between them, and what is known of the values on each edge.
+//
+// A graph only grows: nodes are added whole, checked, with their attributes complete and their
+// shapes inferred, and live as long as the graph does. The few changes an existing node can see
+// (UpdateEdge, a refined shape, a new consumer) happen under the graph's lock. Node pointers are
+// stable, so that a TF_Operation* is one. A graph is counted: sessions keep the graphs they run
+// alive.
+#ifndef RUNNEL_GRAPH_GRAPH_H_
+#define RUNNEL_GRAPH_GRAPH_H_
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/sync.h"
+#include "base/vec.h"
+#include "framework/op_def.h"
+#include "framework/shape_fn.h"
+#include "runnel/graph.h"
+
+// The GraphDef versions we write: those of TensorFlow 2.21.
+#define RN_GRAPH_PRODUCER 2474
+#define RN_GRAPH_MIN_CONSUMER 0
+
+typedef struct rn_consumer_t {
+  rn_node_t* node;
+  int32_t input;  // -1: a control edge
+} rn_consumer_t;
+
+typedef struct rn_output_t {
+  rn_dtype_t dtype;  // with the reference mark
+  rn_shape_t shape;
+  rn_handle_data_t handle;  // for resources
+  RN_VEC(rn_consumer_t) consumers;
+} rn_output_t;
+
+struct rn_node_t {
+  rn_graph_t* graph;  // Borrowed
+  int32_t id;         // its place in graph->nodes
+  const rn_op_def_t* op;
+  rn_str_t name;           // NUL-terminated, as are all strings of a node
+  rn_str_t device;         // as requested; may be any text
+  rn_attr_value_t* attrs;  // one for each attribute of |op|, complete
+  int32_t extra_count;     // attributes that the op does not define: "_class", "_output_shapes" …
+  rn_attr_t* extras;
+  int32_t input_count;
+  rn_edge_t* inputs;  // in argument order, lists flattened
+  int32_t output_count;
+  rn_output_t* outputs;
+  rn_partial_t partial;         // what is known of output 0's value
+  RN_VEC(rn_node_t*) controls;  // control inputs
+  RN_VEC(rn_node_t*) control_consumers;
+};
+
+// A function in a graph's library, kept as it came: the bytes of its FunctionDef. What runs it
+// decodes it.
+typedef struct rn_graph_function_t {
+  rn_str_t name;
+  rn_str_t bytes;         // serialised FunctionDef
+  rn_str_t gradient;      // name of its gradient function; empty: none
+  const rn_op_def_t* op;  // the function as an op that nodes can be of
+} rn_graph_function_t;
+
+struct rn_graph_t {
+  _Atomic int32_t refs;
+  rn_allocator_t allocator;
+  rn_mutex_t mutex;  // guards all below; functions called *_locked want it held
+  rn_arena_t arena;  // nodes and everything in them
+  RN_VEC(rn_node_t*) nodes;
+  rn_map_t by_name;      // name -> node
+  rn_map_t name_counts;  // taken name -> the last number rn_graph_unique_name_locked put behind it
+  rn_map_t prefixes;  // "a" and "a/b" of every node "a/b/c" up to |prefixed_count|, and of scopes
+  size_t prefixed_count;
+  RN_VEC(rn_graph_function_t) functions;
+  rn_map_t function_numbers;  // name -> place in |functions| + 1, as a pointer
+  int32_t producer, min_consumer;
+  RN_VEC(int32_t) bad_consumers;
+  _Atomic uint64_t
+      mutations;  // counts changes to existing nodes, so that cached plans know when they are stale
+};
+
+// An owner's reference.
+RN_MUST_USE rn_status_t rn_graph_create(rn_allocator_t allocator, rn_graph_t** out_graph);
+void rn_graph_retain(rn_graph_t* graph);
+void rn_graph_release(rn_graph_t* graph);  // NULL is fine
+
+rn_node_t* rn_graph_find(rn_graph_t* graph, rn_str_t name);
+rn_node_t* rn_graph_find_locked(rn_graph_t* graph, rn_str_t name);
+// |name| itself if free, else "name_1", "name_2" …; |*out| is |name| or lives in the graph.
+RN_MUST_USE rn_status_t rn_graph_unique_name_locked(rn_graph_t* graph, rn_str_t name,
+                                                    rn_str_t* out);
+
+#define RN_ARG_SINGLE (-1)
+
+// What a node is made of. Pointers are borrowed for the call; everything is copied into the graph.
+typedef struct rn_node_spec_t {
+  rn_str_t op;
+  rn_str_t name;
+  rn_str_t device;
+  const rn_edge_t* inputs;  // flattened
+  int32_t input_count;
+  rn_node_t* const* controls;
+  int32_t control_count;
+  const rn_attr_t* attrs;  // in any order; those that inputs or defaults give may be missing
+  int32_t attr_count;
+  // Lengths of the input arguments, where the caller knows them: RN_ARG_SINGLE for one tensor
+  // (TF_AddInput), else the list's length (TF_AddInputList); NULL: taken from the attributes given.
+  const int32_t* arg_lengths;
+  int32_t arg_count;
+} rn_node_spec_t;
+
+// Adds a node: finds the op, infers attributes from inputs, fills defaults, checks attributes and
+// types, runs shape inference, links it. On failure the graph is unchanged and the message is
+// stock's. The name must be new; which characters it holds is not checked, as in stock.
+RN_MUST_USE rn_status_t rn_graph_add(rn_graph_t* graph, const rn_node_spec_t* spec,
+                                     rn_node_t** out_node);
+RN_MUST_USE rn_status_t rn_graph_add_locked(rn_graph_t* graph, const rn_node_spec_t* spec,
+                                            rn_node_t** out_node);
+
+// Replaces input |input| of |node| and infers again what depends on it. OUT_OF_RANGE for bad
+// indices, INVALID_ARGUMENT for bad types and shapes and for cycles, other than through the Merge
+// of a loop; the graph is then as before.
+RN_MUST_USE rn_status_t rn_graph_update_edge(rn_graph_t* graph, rn_edge_t source, rn_node_t* node,
+                                             int input);
+// Merges |shape| into what is known of |edge|.
+RN_MUST_USE rn_status_t rn_graph_set_shape(rn_graph_t* graph, rn_edge_t edge, rn_shape_t shape);
+
+// The value of attribute |name| of |node|, defined or extra; NULL if there is none.
+const rn_attr_value_t* rn_node_attr(const rn_node_t* node, rn_str_t name);
+
+// "{{node a/b}} = MatMul[T=DT_FLOAT, …](x, y)": how stock describes a node in messages.
+void rn_node_summary(rn_strbuf_t* buf, const rn_node_t* node);
+
+// Shape inference of one node from its inputs' current knowledge (graph/infer.c); used by add and
+// update.
+RN_MUST_USE rn_status_t rn_node_infer_locked(rn_node_t* node);
+
+#endif  // RUNNEL_GRAPH_GRAPH_H_

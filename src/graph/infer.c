@@ -1,0 +1,237 @@
+// Shape inference of one node: gathers what is known of its inputs, asks the op's shape function,
+// and keeps the answer.
+#include <inttypes.h>
+
+#include "graph/build.h"
+#include "tensor/print.h"
+
+// Nodes with more inputs or outputs than this use memory of their own for the context.
+#define FEW 8
+// How many Identity nodes a constant is looked for behind.
+#define MAX_HOPS 64
+// Elements of a value shown in messages.
+#define MAX_SHOWN 256
+
+static const rn_tensor_t* constant_value(const rn_node_t* node) {
+  const rn_attr_value_t* value = rn_node_attr(node, RN_STR("value"));
+  bool is_tensor = value && value->kind == RN_ATTR_TENSOR && !value->is_list && value->tensor;
+  // A GraphDef may declare one type and carry another.
+  if (!is_tensor || value->tensor->dtype != node->outputs[0].dtype) return NULL;
+  return value->tensor;
+}
+
+static const rn_tensor_t* known_value(rn_edge_t edge) {
+  for (int hops = 0; hops < MAX_HOPS && edge.node && edge.index == 0; hops++) {
+    const rn_node_t* node = edge.node;
+    if (node->op->role == RN_ROLE_CONSTANT) return constant_value(node);
+    if (node->op->role != RN_ROLE_IDENTITY || node->input_count < 1) return NULL;
+    edge = node->inputs[0];
+  }
+  return NULL;
+}
+
+// What a constant says as a vector of sizes or as an index.
+static rn_status_t partial_of_constant(rn_node_t* node, rn_partial_t* out) {
+  const rn_tensor_t* value = constant_value(node);
+  *out = (rn_partial_t){0};
+  if (!value || value->rank > 1 || value->count > RN_MAX_RANK) return RN_OK;
+  if (value->dtype != RN_INT32 && value->dtype != RN_INT64) return RN_OK;
+  int64_t* values = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&node->graph->arena, (size_t)value->count, &values));
+  for (int64_t i = 0; i < value->count; i++) {
+    values[i] = value->dtype == RN_INT32 ? RN_DATA(value, int32_t)[i] : RN_DATA(value, int64_t)[i];
+  }
+  *out = (rn_partial_t){true, value->rank == 0, (int32_t)value->count, values};
+  return RN_OK;
+}
+
+// The arrays of a shape context.
+typedef struct context_arrays_t {
+  rn_shape_t* shapes;
+  rn_dtype_t* types;
+  const rn_tensor_t** values;
+  rn_partial_t* partials;
+  rn_handle_data_t* handles;
+  rn_shape_t* out_shapes;
+  rn_handle_data_t* out_handles;
+} context_arrays_t;
+
+typedef struct few_arrays_t {
+  rn_shape_t shapes[FEW];
+  rn_dtype_t types[FEW];
+  const rn_tensor_t* values[FEW];
+  rn_partial_t partials[FEW];
+  rn_handle_data_t handles[FEW];
+  rn_shape_t out_shapes[FEW];
+  rn_handle_data_t out_handles[FEW];
+} few_arrays_t;
+
+static rn_status_t allocate_arrays(rn_arena_t* scratch, const rn_node_t* node,
+                                   context_arrays_t* out) {
+  size_t inputs = (size_t)node->input_count, outputs = (size_t)node->output_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(scratch, inputs, &out->shapes));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(scratch, inputs, &out->types));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(scratch, inputs, &out->values));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(scratch, inputs, &out->partials));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(scratch, inputs, &out->handles));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(scratch, outputs, &out->out_shapes));
+  return RN_ARENA_ARRAY(scratch, outputs, &out->out_handles);
+}
+
+static void gather_inputs(const rn_node_t* node, context_arrays_t* arrays) {
+  for (int i = 0; i < node->input_count; i++) {
+    rn_edge_t edge = node->inputs[i];
+    arrays->values[i] = NULL;
+    arrays->partials[i] = (rn_partial_t){0};
+    if (!edge.node) {  // a loop's back edge that is not linked yet: anything may come
+      arrays->shapes[i] = RN_SHAPE_UNKNOWN;
+      arrays->types[i] = RN_INVALID;
+      arrays->handles[i] = (rn_handle_data_t){0};
+      continue;
+    }
+    const rn_output_t* output = &edge.node->outputs[edge.index];
+    arrays->shapes[i] = output->shape;
+    arrays->types[i] = output->dtype;
+    arrays->handles[i] = output->handle;
+    if (edge.index != 0) continue;
+    arrays->partials[i] = edge.node->partial;
+    uint8_t role = edge.node->op->role;
+    if (role == RN_ROLE_CONSTANT || role == RN_ROLE_IDENTITY) arrays->values[i] = known_value(edge);
+  }
+}
+
+static rn_status_t keep_outputs(rn_node_t* node, const rn_shape_ctx_t* ctx) {
+  for (int i = 0; i < node->output_count; i++) {
+    node->outputs[i].shape = ctx->outputs[i];
+    node->outputs[i].handle = ctx->output_handles[i];
+  }
+  node->partial = ctx->output_partial;
+  if (node->partial.is_known || node->output_count == 0) return RN_OK;
+  if (node->op->role == RN_ROLE_CONSTANT) return partial_of_constant(node, &node->partial);
+  if (node->op->role == RN_ROLE_IDENTITY && node->input_count > 0) {
+    node->partial = ctx->input_partials[0];
+  }
+  return RN_OK;
+}
+
+static void print_input_shapes(rn_strbuf_t* text, const rn_shape_ctx_t* ctx) {
+  rn_strbuf_append(text, RN_STR(" with input shapes: "));
+  for (int i = 0; i < ctx->input_count; i++) {
+    if (i > 0) rn_strbuf_append(text, RN_STR(", "));
+    if (rn_shape_has_rank(ctx->inputs[i])) {
+      rn_shape_print(text, ctx->inputs[i]);
+    } else {
+      rn_strbuf_append(text, RN_STR("?"));
+    }
+  }
+}
+
+static bool is_asked(uint64_t asked, int i) { return i < 64 && (asked >> i & 1); }
+
+static void print_values(rn_strbuf_t* text, const rn_shape_ctx_t* ctx) {
+  int found = 0;
+  for (int i = 0; i < ctx->input_count; i++) {
+    if (!is_asked(ctx->asked->values, i) || !ctx->input_values[i]) continue;
+    rn_strbuf_append(text, found++ ? RN_STR(", ") : RN_STR(" and with computed input tensors: "));
+    rn_strbuf_printf(text, "input[%d] = <", i);
+    rn_print_values(text, ctx->input_values[i], MAX_SHOWN);
+    rn_strbuf_append(text, RN_STR(">"));
+  }
+}
+
+static void print_partial_shapes(rn_strbuf_t* text, const rn_shape_ctx_t* ctx) {
+  int found = 0;
+  for (int i = 0; i < ctx->input_count; i++) {
+    const rn_partial_t* partial = &ctx->input_partials[i];
+    if (!is_asked(ctx->asked->shapes, i) || !partial->is_known || partial->is_scalar) continue;
+    rn_strbuf_append(text, found++
+                               ? RN_STR(", ")
+                               : RN_STR(" and with input tensors computed as partial shapes: "));
+    rn_strbuf_printf(text, "input[%d] = [", i);
+    for (int j = 0; j < partial->count; j++) {
+      if (j > 0) rn_strbuf_append(text, RN_STR(","));
+      if (partial->values[j] < 0) {
+        rn_strbuf_append(text, RN_STR("?"));
+      } else {
+        rn_strbuf_printf(text, "%" PRId64, partial->values[j]);
+      }
+    }
+    rn_strbuf_append(text, RN_STR("]"));
+  }
+}
+
+// Adds to a shape function's complaint which node it is about and what came in.
+static rn_status_t explain(rn_status_t status, const rn_node_t* node, const rn_shape_ctx_t* ctx) {
+  // Memory is nobody's fault, and stock reads shape tensors outside of its shape functions.
+  rn_str_t message = rn_str(rn_status_message(status));
+  if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) return status;
+  if (rn_str_starts_with(message, RN_STR("Invalid value in tensor used for shape: "))) {
+    return status;
+  }
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, node->graph->allocator);
+  rn_strbuf_append(&text, RN_STR(" for '"));
+  rn_node_summary(&text, node);
+  rn_strbuf_append(&text, RN_STR("'"));
+  print_input_shapes(&text, ctx);
+  print_values(&text, ctx);
+  print_partial_shapes(&text, ctx);
+  rn_strbuf_append(&text, RN_STR("."));
+  status = rn_status_annotate(status, "%s", rn_strbuf_view(&text).data);
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+// Attributes that are left open leave the shapes open.
+static bool has_placeholder(const rn_node_t* node) {
+  for (int i = 0; i < node->op->attr_count; i++) {
+    if (node->attrs[i].kind == RN_ATTR_PLACEHOLDER) return true;
+  }
+  return false;
+}
+
+static rn_status_t infer(rn_node_t* node, context_arrays_t* arrays) {
+  gather_inputs(node, arrays);
+  for (int i = 0; i < node->output_count; i++) {
+    arrays->out_shapes[i] = RN_SHAPE_UNKNOWN;
+    arrays->out_handles[i] = (rn_handle_data_t){0};
+  }
+  rn_shape_asked_t asked = {0};
+  rn_shape_ctx_t ctx = {
+      .op = node->op,
+      .attrs = node->attrs,
+      .arena = &node->graph->arena,
+      .graph_version = node->graph->producer,
+      .input_count = node->input_count,
+      .inputs = arrays->shapes,
+      .input_types = arrays->types,
+      .input_values = arrays->values,
+      .input_partials = arrays->partials,
+      .input_handles = arrays->handles,
+      .output_count = node->output_count,
+      .outputs = arrays->out_shapes,
+      .output_handles = arrays->out_handles,
+      .asked = &asked,
+  };
+  if (!has_placeholder(node)) {
+    rn_status_t status = node->op->shape(&ctx);
+    if (!rn_ok(status)) return explain(status, node, &ctx);
+  }
+  return keep_outputs(node, &ctx);
+}
+
+rn_status_t rn_node_infer_locked(rn_node_t* node) {
+  if (node->input_count <= FEW && node->output_count <= FEW) {
+    few_arrays_t few;
+    context_arrays_t arrays = {few.shapes,  few.types,      few.values,     few.partials,
+                               few.handles, few.out_shapes, few.out_handles};
+    return infer(node, &arrays);
+  }
+  rn_arena_t scratch;
+  rn_arena_init(&scratch, node->graph->allocator);
+  context_arrays_t arrays;
+  rn_status_t status = allocate_arrays(&scratch, node, &arrays);
+  if (rn_ok(status)) status = infer(node, &arrays);
+  rn_arena_clear(&scratch);
+  return status;
+}

@@ -1,0 +1,114 @@
+// The graph of one step: what is left after pruning, in a form that passes can change.
+//
+// Made by rn_ir_create from a graph and a step's feeds, fetches and targets; then one pass after
+// the other works on it (graph/pass_*.c, place/), and exec compiles it into plans. Nodes are
+// numbered; a pass removes a node by setting |is_removed| and redirects edges by overwriting them.
+// Everything lives in the IR's arena or is borrowed from the graph, whose nodes never go away. One
+// thread at a time.
+#ifndef RUNNEL_GRAPH_IR_H_
+#define RUNNEL_GRAPH_IR_H_
+
+#include "framework/kernel.h"
+#include "graph/graph.h"
+
+typedef struct rn_ir_edge_t {
+  int32_t node;  // index into nodes; -1: nothing
+  int32_t output;
+} rn_ir_edge_t;
+
+typedef struct rn_ir_node_t {
+  const rn_op_def_t* op;
+  rn_str_t name;  // of the graph's node; passes that add nodes make new names
+  const rn_attr_value_t* attrs;
+  int32_t extra_count;
+  const rn_attr_t* extras;
+  rn_str_t requested_device;
+  rn_device_t* device;            // Borrowed; set by placement
+  const rn_kernel_def_t* kernel;  // set by placement; NULL for the roles that exec runs itself
+  int32_t input_count;
+  rn_ir_edge_t* inputs;
+  int32_t control_count;
+  int32_t* controls;  // control inputs: node numbers
+  int32_t output_count;
+  rn_dtype_t* types;            // of the outputs, with reference marks
+  rn_shape_t* shapes;           // of the outputs, as far as known
+  const rn_tensor_t* constant;  // value of output 0 if known before the step; Borrowed from the
+                                // graph, or owned by the IR (see |owned|)
+  int32_t feed;                 // >= 0: this node stands for feed number |feed|, and has one output
+  bool is_removed;
+} rn_ir_node_t;
+
+typedef struct rn_ir_t {
+  rn_arena_t arena;
+  rn_allocator_t allocator;
+  RN_VEC(rn_ir_node_t) nodes;
+  int32_t fetch_count;
+  rn_ir_edge_t* fetches;  // one for each fetch of the step
+  int32_t feed_count;
+  int32_t target_count;
+  int32_t* targets;  // nodes that must run; a target that a pass removes must leave its effects to
+                     // others
+  RN_VEC(rn_tensor_t)
+  owned;  // tensors that constants of passes point to; their buffers are released with the IR
+  int32_t producer;  // GraphDef version
+} rn_ir_t;
+
+// What a step asks for. Borrowed for the call.
+typedef struct rn_signature_t {
+  const rn_edge_t* feeds;
+  int32_t feed_count;
+  const rn_edge_t* fetches;
+  int32_t fetch_count;
+  rn_node_t* const* targets;
+  int32_t target_count;
+  rn_node_t* const* done;  // nodes that ran already: nobody waits for them
+  int32_t done_count;
+} rn_signature_t;
+
+// Prunes |graph| to what the step needs (graph/pass_prune.c): walks back from fetches and targets,
+// stops at feeds. Feeds become nodes with |feed| set. Errors name the edge: fetching or feeding
+// what does not exist, feeding twice, a placeholder that nobody feeds is *not* an error here: its
+// kernel says so when it runs.
+RN_MUST_USE rn_status_t rn_ir_create(rn_graph_t* graph, const rn_signature_t* signature,
+                                     rn_ir_t** out_ir);
+void rn_ir_destroy(rn_ir_t* ir);
+
+// A copy of |prototype| at the end of the nodes; pointers to nodes are invalid afterwards. Its
+// arrays must be in the IR's arena.
+RN_MUST_USE rn_status_t rn_ir_add(rn_ir_t* ir, const rn_ir_node_t* prototype, int32_t* out_index);
+// Points every use of |from| (inputs and fetches) to |to|.
+void rn_ir_replace_edge(rn_ir_t* ir, rn_ir_edge_t from, rn_ir_edge_t to);
+// Makes |node| run after |control| as well.
+RN_MUST_USE rn_status_t rn_ir_add_control(rn_ir_t* ir, int32_t node, int32_t control);
+// The nodes that are left in topological order (edges into Merge from NextIteration aside).
+// INVALID_ARGUMENT for a cycle, naming nodes.
+// |*out_order| is in the IR's arena.
+RN_MUST_USE rn_status_t rn_ir_order(rn_ir_t* ir, int32_t** out_order, int32_t* out_count);
+// Removes nodes that no fetch, target or side effect needs.
+RN_MUST_USE rn_status_t rn_ir_sweep(rn_ir_t* ir);
+
+// The place of output |output| among attributes: value of attribute |name|, defined or extra; NULL
+// if there is none.
+const rn_attr_value_t* rn_ir_attr(const rn_ir_node_t* node, rn_str_t name);
+
+// Whether the node may be removed, merged or evaluated early: no state, no references, no side
+// effects.
+static inline bool rn_ir_is_pure(const rn_ir_node_t* node) {
+  if (node->op->flags & RN_OP_STATEFUL || node->feed >= 0 || node->op->role != RN_ROLE_PLAIN)
+    return false;
+  for (int32_t i = 0; i < node->output_count; ++i)
+    if (rn_dtype_is_ref(node->types[i])) return false;
+  return true;
+}
+
+// Passes. Each leaves the IR meaning the same.
+RN_MUST_USE rn_status_t rn_pass_cse(rn_ir_t* ir);  // common sub-expressions: one of each
+RN_MUST_USE rn_status_t
+rn_pass_simplify(rn_ir_t* ir);  // identities and arithmetic that need not be done
+// Evaluates what depends on constants only, with CPU kernels, up to |max_bytes| a result.
+RN_MUST_USE rn_status_t rn_pass_fold(rn_ir_t* ir, rn_device_t* cpu, const rn_env_t* env,
+                                     int64_t max_bytes);
+// Runs shape inference over the IR again with what feeds and constants tell now.
+RN_MUST_USE rn_status_t rn_pass_shapes(rn_ir_t* ir);
+
+#endif  // RUNNEL_GRAPH_IR_H_

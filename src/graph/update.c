@@ -1,0 +1,278 @@
+// The changes that existing nodes can see: an input replaced, a shape refined.
+#include "graph/build.h"
+
+// A node is inferred again at most this often in one update; shapes that still change then (those
+// of a loop that grows a tensor) are given up as unknown.
+#define MAX_ROUNDS 8
+
+static bool is_back_edge(const rn_node_t* source, const rn_node_t* node) {
+  return source->op->role == RN_ROLE_NEXT_ITERATION && node->op->role == RN_ROLE_MERGE;
+}
+
+// Nodes still to visit, each at most once at a time, and how often each was visited. All memory is
+// taken at the start, so that a walk cannot stop half-way.
+typedef struct worklist_t {
+  rn_allocator_t allocator;
+  size_t node_count;
+  rn_node_t** ring;
+  size_t first, count;
+  uint8_t* rounds;  // by id
+  bool* is_queued;  // by id
+} worklist_t;
+
+static void worklist_clear(worklist_t* list) {
+  RN_FREE_ARRAY(list->allocator, list->ring, list->node_count);
+  RN_FREE_ARRAY(list->allocator, list->rounds, list->node_count);
+  RN_FREE_ARRAY(list->allocator, list->is_queued, list->node_count);
+}
+
+static rn_status_t worklist_init(worklist_t* list, const rn_graph_t* graph) {
+  *list = (worklist_t){.allocator = graph->allocator, .node_count = graph->nodes.count};
+  rn_status_t status = RN_NEW_ARRAY(list->allocator, list->node_count, &list->ring);
+  if (rn_ok(status)) status = RN_NEW_ARRAY(list->allocator, list->node_count, &list->rounds);
+  if (rn_ok(status)) status = RN_NEW_ARRAY(list->allocator, list->node_count, &list->is_queued);
+  if (!rn_ok(status)) worklist_clear(list);
+  return status;
+}
+
+static void worklist_add(worklist_t* list, rn_node_t* node) {
+  if (list->is_queued[node->id]) return;
+  list->ring[(list->first + list->count++) % list->node_count] = node;
+  list->is_queued[node->id] = true;
+}
+
+static rn_node_t* worklist_take(worklist_t* list) {
+  rn_node_t* node = list->ring[list->first];
+  list->first = (list->first + 1) % list->node_count;
+  list->count--;
+  return node;
+}
+
+static void add_data_consumers(worklist_t* list, const rn_node_t* node, bool through_loops) {
+  for (int i = 0; i < node->output_count; i++) {
+    for (size_t j = 0; j < node->outputs[i].consumers.count; j++) {
+      rn_node_t* consumer = node->outputs[i].consumers.items[j].node;
+      if (through_loops || !is_back_edge(node, consumer)) worklist_add(list, consumer);
+    }
+  }
+}
+
+// Whether |to| can be reached from |from| without going round a loop. Leaves |list| used up.
+static bool is_reachable(worklist_t* list, rn_node_t* from, const rn_node_t* to) {
+  worklist_add(list, from);
+  while (list->count) {
+    rn_node_t* node = worklist_take(list);
+    if (node == to) return true;
+    add_data_consumers(list, node, false);
+    for (size_t i = 0; i < node->control_consumers.count; i++) {
+      worklist_add(list, node->control_consumers.items[i]);
+    }
+  }
+  return false;
+}
+
+static bool same_partial(rn_partial_t a, rn_partial_t b) {
+  if (a.is_known != b.is_known || a.is_scalar != b.is_scalar || a.count != b.count) return false;
+  return a.values == b.values ||
+         (a.values && b.values && !memcmp(a.values, b.values, (size_t)a.count * sizeof *a.values));
+}
+
+static bool same_output(const rn_output_t* a, const rn_output_t* b) {
+  return rn_shape_eq(a->shape, b->shape) && a->handle.is_set == b->handle.is_set &&
+         a->handle.dtype == b->handle.dtype &&
+         (!a->handle.is_set || rn_shape_eq(a->handle.shape, b->handle.shape));
+}
+
+static void forget_shapes(rn_node_t* node) {
+  for (int i = 0; i < node->output_count; i++) {
+    node->outputs[i].shape = RN_SHAPE_UNKNOWN;
+    node->outputs[i].handle = (rn_handle_data_t){0};
+  }
+  node->partial = (rn_partial_t){0};
+}
+
+// Infers |node| again and says whether anything is known differently. On failure nothing changed.
+static rn_status_t infer_again(rn_node_t* node, bool* out_changed) {
+  rn_output_t* before = NULL;
+  rn_partial_t partial = node->partial;
+  rn_allocator_t allocator = node->graph->allocator;
+  size_t count = (size_t)node->output_count;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, count, &before));
+  if (count) memcpy(before, node->outputs, count * sizeof *before);
+  rn_status_t status = rn_node_infer_locked(node);
+  *out_changed = !same_partial(partial, node->partial);
+  for (size_t i = 0; i < count; i++) {
+    if (!same_output(&before[i], &node->outputs[i])) *out_changed = true;
+  }
+  RN_FREE_ARRAY(allocator, before, count);
+  return status;
+}
+
+// Carries the change of |node|'s outputs on to all that depends on them. What contradicts itself
+// now becomes unknown: it may still be fed, and its kernel will say so if not.
+static void propagate(worklist_t* list, rn_node_t* node) {
+  add_data_consumers(list, node, true);
+  while (list->count) {
+    rn_node_t* next = worklist_take(list);
+    list->is_queued[next->id] = false;
+    if (list->rounds[next->id] > MAX_ROUNDS) continue;  // given up already
+    bool changed = true;
+    bool give_up = ++list->rounds[next->id] > MAX_ROUNDS;
+    rn_status_t status = give_up ? RN_OK : infer_again(next, &changed);
+    if (give_up || !rn_ok(status)) forget_shapes(next);
+    if (!rn_ok(status)) changed = true;
+    rn_status_free(status);
+    if (changed) add_data_consumers(list, next, true);
+  }
+}
+
+static rn_status_t check_update(rn_graph_t* graph, rn_edge_t source, const rn_node_t* node,
+                                int input) {
+  if (!source.node || !node) return rn_invalid_argument("Cannot update edge. Node is null.");
+  if (source.node->graph != graph || node->graph != graph) {
+    return rn_invalid_argument("Cannot update edge. '%.*s' is of another graph.",
+                               RN_STR_ARGS(node->graph != graph ? node->name : source.node->name));
+  }
+  if (source.index < 0 || source.index >= source.node->output_count) {
+    return rn_out_of_range(
+        "Cannot update edge. Output index [%d] is greater than the number of total outputs [%d].",
+        source.index, source.node->output_count);
+  }
+  if (input < 0 || input >= node->input_count) {
+    return rn_out_of_range(
+        "Cannot update edge. Input index [%d] is greater than the number of total inputs [%d].",
+        input, node->input_count);
+  }
+  return RN_OK;
+}
+
+static rn_dtype_t input_type(const rn_node_t* node, int input) {
+  for (int i = 0; i < node->op->input_count; i++) {
+    const rn_arg_def_t* arg = &node->op->inputs[i];
+    int64_t length = rn_node_arg_length(node, arg);
+    if (input < length) return rn_node_arg_type(node, arg, input);
+    input -= (int)length;
+  }
+  return RN_INVALID;
+}
+
+static rn_status_t check_fit(rn_edge_t source, rn_node_t* node, int input) {
+  const rn_output_t* output = &source.node->outputs[source.index];
+  rn_dtype_t expected = input_type(node, input);
+  if (!rn_dtype_fits(output->dtype, expected)) {
+    return rn_invalid_argument(
+        "Input %d of node %.*s was passed %s from %.*s:%d incompatible with expected %s.", input,
+        RN_STR_ARGS(node->name), rn_dtype_name(output->dtype), RN_STR_ARGS(source.node->name),
+        source.index, rn_dtype_name(expected));
+  }
+  rn_edge_t old = node->inputs[input];
+  if (old.node && !rn_shape_compatible(output->shape, old.node->outputs[old.index].shape)) {
+    rn_strbuf_t text;
+    rn_strbuf_init(&text, node->graph->allocator);
+    rn_strbuf_append(&text, RN_STR("Cannot update edge, incompatible shapes: "));
+    rn_shape_print(&text, output->shape);
+    rn_strbuf_append(&text, RN_STR(" and "));
+    rn_shape_print(&text, old.node->outputs[old.index].shape);
+    rn_strbuf_append(&text, RN_STR("."));
+    return rn_status_from_buf(RN_CODE_INVALID_ARGUMENT, &text);
+  }
+  return RN_OK;
+}
+
+static rn_status_t check_cycle(rn_edge_t source, rn_node_t* node) {
+  if (is_back_edge(source.node, node)) return RN_OK;
+  worklist_t list;
+  RN_RETURN_IF_ERROR(worklist_init(&list, node->graph));
+  bool cycle = is_reachable(&list, node, source.node);
+  worklist_clear(&list);
+  if (!cycle) return RN_OK;
+  return rn_invalid_argument(
+      "Cannot update edge. Reading '%.*s' in node '%.*s' would make a cycle outside of a loop.",
+      RN_STR_ARGS(source.node->name), RN_STR_ARGS(node->name));
+}
+
+static void remove_consumer(rn_edge_t edge, const rn_node_t* node, int input) {
+  if (!edge.node) return;
+  rn_output_t* output = &edge.node->outputs[edge.index];
+  for (size_t i = 0; i < output->consumers.count; i++) {
+    rn_consumer_t* consumer = &output->consumers.items[i];
+    if (consumer->node != node || consumer->input != input) continue;
+    memmove(consumer, consumer + 1, (output->consumers.count - i - 1) * sizeof *consumer);
+    output->consumers.count--;
+    return;
+  }
+}
+
+static rn_status_t replace_input(worklist_t* list, rn_edge_t source, rn_node_t* node, int input) {
+  rn_edge_t old = node->inputs[input];
+  rn_output_t* output = &source.node->outputs[source.index];
+  RN_RETURN_IF_ERROR(rn_output_add_consumer(node->graph, output, (rn_consumer_t){node, input}));
+  node->inputs[input] = source;
+  bool changed = false;
+  rn_status_t status = infer_again(node, &changed);
+  if (!rn_ok(status)) {
+    node->inputs[input] = old;
+    output->consumers.count--;
+    return status;
+  }
+  remove_consumer(old, node, input);
+  if (changed) propagate(list, node);
+  node->graph->mutations++;
+  return RN_OK;
+}
+
+static rn_status_t update_edge_locked(rn_graph_t* graph, rn_edge_t source, rn_node_t* node,
+                                      int input) {
+  RN_RETURN_IF_ERROR(check_update(graph, source, node, input));
+  rn_edge_t old = node->inputs[input];
+  if (old.node == source.node && old.index == source.index) return RN_OK;
+  RN_RETURN_IF_ERROR(check_fit(source, node, input));
+  RN_RETURN_IF_ERROR(check_cycle(source, node));
+  worklist_t list;
+  RN_RETURN_IF_ERROR(worklist_init(&list, graph));
+  rn_status_t status = replace_input(&list, source, node, input);
+  worklist_clear(&list);
+  return status;
+}
+
+rn_status_t rn_graph_update_edge(rn_graph_t* graph, rn_edge_t source, rn_node_t* node, int input) {
+  rn_mutex_lock(&graph->mutex);
+  rn_status_t status = update_edge_locked(graph, source, node, input);
+  rn_mutex_unlock(&graph->mutex);
+  return status;
+}
+
+static rn_status_t set_shape_locked(rn_graph_t* graph, rn_edge_t edge, rn_shape_t shape) {
+  if (!edge.node) return rn_invalid_argument("Node is null");
+  if (edge.node->graph != graph) {
+    return rn_invalid_argument("Node '%.*s' was not found in the graph",
+                               RN_STR_ARGS(edge.node->name));
+  }
+  if (edge.index < 0 || edge.index >= edge.node->output_count) {
+    return rn_invalid_argument("output_port '%d' is out of range, node '%.*s' has %d outputs",
+                               edge.index, RN_STR_ARGS(edge.node->name), edge.node->output_count);
+  }
+  rn_output_t* output = &edge.node->outputs[edge.index];
+  rn_shape_t merged;
+  rn_shape_ctx_t ctx = {.op = edge.node->op, .arena = &graph->arena};
+  RN_RETURN_IF_ERROR(rn_shape_merge(&ctx, output->shape, shape, &merged));
+  if (rn_shape_eq(merged, output->shape)) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_shape_copy(&graph->arena, merged, &output->shape));
+  graph->mutations++;
+  return RN_OK;
+}
+
+rn_status_t rn_graph_set_shape(rn_graph_t* graph, rn_edge_t edge, rn_shape_t shape) {
+  if (shape.rank > RN_MAX_RANK) {
+    return rn_invalid_argument("Shape must be at most rank %d but is rank %d", RN_MAX_RANK,
+                               (int)shape.rank);
+  }
+  for (int i = 0; i < shape.rank; i++) {
+    if (shape.dims[i] >= RN_UNKNOWN) continue;
+    return rn_invalid_argument("Dimension %d of the shape is %lld", i, (long long)shape.dims[i]);
+  }
+  rn_mutex_lock(&graph->mutex);
+  rn_status_t status = set_shape_locked(graph, edge, shape);
+  rn_mutex_unlock(&graph->mutex);
+  return status;
+}

@@ -1,0 +1,41 @@
+// oneDNN, loaded when the first kernel needs it.
+//
+// The library is large, and most programs use a corner of it: it is opened with dlopen on first
+// use. Its OpenMP threads are not used: each call runs in the calling thread, our pool splits the
+// work, and the caller's OpenMP settings are put back.
+#ifndef RUNNEL_KERNELS_CPU_DNNL_H_
+#define RUNNEL_KERNELS_CPU_DNNL_H_
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include "base/status.h"
+
+// X(function): what we call of it. The prototypes come from its header.
+#define RN_DNNL_FUNCTIONS(X) \
+  X(sgemm)                   \
+  X(engine_create)           \
+  X(stream_create)
+
+typedef struct rn_dnnl_t {
+#define RN_DNNL_FIELD(name) __typeof__(&dnnl_##name) name;
+  RN_DNNL_FUNCTIONS(RN_DNNL_FIELD)
+#undef RN_DNNL_FIELD
+  int (*omp_get_max_threads)(void);
+  void (*omp_set_num_threads)(int);
+} rn_dnnl_t;
+
+// The functions; UNIMPLEMENTED naming the file that is missing. Any thread; the answer is the same
+// every time.
+RN_MUST_USE rn_status_t rn_dnnl(const rn_dnnl_t** out);
+
+// Around calls: one OpenMP thread, then what the program had.
+static inline int rn_dnnl_enter(const rn_dnnl_t* dnnl) {
+  int threads = dnnl->omp_get_max_threads();
+  if (threads != 1) dnnl->omp_set_num_threads(1);
+  return threads;
+}
+static inline void rn_dnnl_leave(const rn_dnnl_t* dnnl, int threads) {
+  if (threads != 1) dnnl->omp_set_num_threads(threads);
+}
+
+#endif  // RUNNEL_KERNELS_CPU_DNNL_H_

@@ -1,0 +1,24 @@
+// Which generation of processor this is. The sources in isa/ are compiled once for each; tables are
+// chosen with RN_ISA_PICK.
+#ifndef RUNNEL_KERNELS_CPU_ISA_H_
+#define RUNNEL_KERNELS_CPU_ISA_H_
+
+#include <stdbool.h>
+
+#ifdef __x86_64__
+// The compiler's run-time keeps what the processor can do in a variable of its own: a load and a
+// test each.
+static inline bool rn_cpu_has_avx512(void) {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+static inline bool rn_cpu_has_avx2(void) {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#define RN_ISA_PICK(name) \
+  (rn_cpu_has_avx512() ? name##avx512 : rn_cpu_has_avx2() ? name##avx2 : name##base)
+#else
+#define RN_ISA_PICK(name) (name##base)
+#endif
+
+#endif  // RUNNEL_KERNELS_CPU_ISA_H_

@@ -1,0 +1,395 @@
+// The vector functions of one generation of processor: plain loops that the compiler turns into
+// vector code, and SLEEF where a formula is not enough. See kernels/cpu/vector.h.
+#include "kernels/cpu/vector.h"
+
+#include <math.h>
+
+#include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/isa/math.h"
+#include "tensor/float16.h"
+
+// The forms of a loop: both arrays, either a single number, both. |EXPRESSION| is in x and y.
+#define LOOP2(T, U, EXPRESSION)                        \
+  do {                                                 \
+    const T* a_ = a;                                   \
+    const T* b_ = b;                                   \
+    T* out_ = out;                                     \
+    if (a_step && b_step) {                            \
+      RN_IVDEP for (int64_t i = 0; i < n; ++i) {       \
+        const U x = (U)a_[i], y = (U)b_[i];            \
+        out_[i] = (T)(EXPRESSION);                     \
+      }                                                \
+    } else if (a_step) {                               \
+      const U y = (U)b_[0];                            \
+      RN_IVDEP for (int64_t i = 0; i < n; ++i) {       \
+        const U x = (U)a_[i];                          \
+        out_[i] = (T)(EXPRESSION);                     \
+      }                                                \
+    } else if (b_step) {                               \
+      const U x = (U)a_[0];                            \
+      RN_IVDEP for (int64_t i = 0; i < n; ++i) {       \
+        const U y = (U)b_[i];                          \
+        out_[i] = (T)(EXPRESSION);                     \
+      }                                                \
+    } else {                                           \
+      const U x = (U)a_[0], y = (U)b_[0];              \
+      const T value = (T)(EXPRESSION);                 \
+      for (int64_t i = 0; i < n; ++i) out_[i] = value; \
+    }                                                  \
+  } while (0)
+
+#define LOOP1(T, U, EXPRESSION)                        \
+  do {                                                 \
+    (void)b;                                           \
+    (void)b_step;                                      \
+    const T* a_ = a;                                   \
+    T* out_ = out;                                     \
+    if (a_step) {                                      \
+      RN_IVDEP for (int64_t i = 0; i < n; ++i) {       \
+        const U x = (U)a_[i];                          \
+        out_[i] = (T)(EXPRESSION);                     \
+      }                                                \
+    } else {                                           \
+      const U x = (U)a_[0];                            \
+      const T value = (T)(EXPRESSION);                 \
+      for (int64_t i = 0; i < n; ++i) out_[i] = value; \
+    }                                                  \
+  } while (0)
+
+#define ARGS const void *a, int a_step, const void *b, int b_step, void *out, int64_t n
+#define UNARY(name, T, U, EXPRESSION) \
+  static void name(ARGS) { LOOP1(T, U, EXPRESSION); }
+#define BINARY(name, T, U, EXPRESSION) \
+  static void name(ARGS) { LOOP2(T, U, EXPRESSION); }
+
+// Operations that are a formula, for both float types. The constants are rounded to the type.
+#define FLOAT_FORMULAS(T, S, FABS, SQRT_, FLOOR_, CEIL_, RINT_)        \
+  UNARY(neg_##S, T, T, -x)                                             \
+  UNARY(abs_##S, T, T, FABS(x))                                        \
+  UNARY(sign_##S, T, T, x != x ? x : (T)((x > 0) - (x < 0)))           \
+  UNARY(square_##S, T, T, x* x)                                        \
+  UNARY(round_##S, T, T, RINT_(x))                                     \
+  UNARY(relu_##S, T, T, x < 0 ? 0 : x)                                 \
+  UNARY(relu6_##S, T, T, x<0 ? 0 : x> 6 ? 6 : x)                       \
+  BINARY(add_##S, T, T, x + y)                                         \
+  BINARY(sub_##S, T, T, x - y)                                         \
+  BINARY(mul_##S, T, T, x* y)                                          \
+  BINARY(maximum_##S, T, T, x > y || x != x ? x : y)                   \
+  BINARY(minimum_##S, T, T, x < y || x != x ? x : y)                   \
+  BINARY(squared_difference_##S, T, T, (x - y) * (x - y))              \
+  BINARY(relu_grad_##S, T, T, y > 0 ? x : 0)                           \
+  BINARY(relu6_grad_##S, T, T, y > 0 && y < 6 ? x : 0)                 \
+  UNARY(sqrt_##S, T, T, SQRT_(x))                                      \
+  UNARY(rsqrt_##S, T, T, 1 / SQRT_(x))                                 \
+  UNARY(reciprocal_##S, T, T, 1 / x)                                   \
+  UNARY(floor_##S, T, T, FLOOR_(x))                                    \
+  UNARY(ceil_##S, T, T, CEIL_(x))                                      \
+  UNARY(softsign_##S, T, T, x / (1 + FABS(x)))                         \
+  BINARY(real_div_##S, T, T, x / y)                                    \
+  BINARY(div_no_nan_##S, T, T, y == 0 ? 0 : x / y)                     \
+  BINARY(mul_no_nan_##S, T, T, y == 0 ? 0 : x * y)                     \
+  BINARY(xdivy_##S, T, T, x == 0 ? 0 : x / y)                          \
+  BINARY(sigmoid_grad_##S, T, T, y* x*(1 - x))                         \
+  BINARY(tanh_grad_##S, T, T, y*(1 - x * x))                           \
+  BINARY(sqrt_grad_##S, T, T, y*(T)0.5 / x)                            \
+  BINARY(rsqrt_grad_##S, T, T, x* x*(y * (T)-0.5) * x)                 \
+  BINARY(reciprocal_grad_##S, T, T, -y* x* x)                          \
+  BINARY(softsign_grad_##S, T, T, x / ((1 + FABS(y)) * (1 + FABS(y)))) \
+  BINARY(elu_grad_##S, T, T, y < 0 ? (y + 1) * x : x)                  \
+  BINARY(selu_grad_##S, T, T,                                          \
+         y < 0 ? x * (y + (T)1.7580993408473768599402175208123)        \
+               : x * (T)1.0507009873554804934193349852946)
+
+FLOAT_FORMULAS(float, f32, __builtin_fabsf, __builtin_sqrtf, __builtin_floorf, __builtin_ceilf,
+               __builtin_rintf)
+FLOAT_FORMULAS(double, f64, __builtin_fabs, __builtin_sqrt, __builtin_floor, __builtin_ceil,
+               __builtin_rint)
+
+// Integers wrap around: computed without sign.
+#define INT_FORMULAS(T, U, S)                             \
+  UNARY(neg_##S, T, U, (U)0 - x)                          \
+  UNARY(abs_##S, T, T, x < 0 ? (T)((U)0 - (U)x) : x)      \
+  UNARY(sign_##S, T, T, (x > 0) - (x < 0))                \
+  UNARY(square_##S, T, U, x* x)                           \
+  UNARY(round_##S, T, T, x)                               \
+  UNARY(relu_##S, T, T, x < 0 ? 0 : x)                    \
+  UNARY(relu6_##S, T, T, x<0 ? 0 : x> 6 ? 6 : x)          \
+  BINARY(add_##S, T, U, x + y)                            \
+  BINARY(sub_##S, T, U, x - y)                            \
+  BINARY(mul_##S, T, U, x* y)                             \
+  BINARY(maximum_##S, T, T, x > y ? x : y)                \
+  BINARY(minimum_##S, T, T, x < y ? x : y)                \
+  BINARY(squared_difference_##S, T, U, (x - y) * (x - y)) \
+  BINARY(relu_grad_##S, T, T, y > 0 ? x : 0)              \
+  BINARY(relu6_grad_##S, T, T, y > 0 && y < 6 ? x : 0)
+
+#define UINT_FORMULAS(T, U, S)                            \
+  UNARY(neg_##S, T, U, (U)0 - x)                          \
+  UNARY(abs_##S, T, T, x)                                 \
+  UNARY(sign_##S, T, T, x != 0)                           \
+  UNARY(square_##S, T, U, x* x)                           \
+  UNARY(round_##S, T, T, x)                               \
+  UNARY(relu_##S, T, T, x)                                \
+  UNARY(relu6_##S, T, T, x > 6 ? 6 : x)                   \
+  BINARY(add_##S, T, U, x + y)                            \
+  BINARY(sub_##S, T, U, x - y)                            \
+  BINARY(mul_##S, T, U, x* y)                             \
+  BINARY(maximum_##S, T, T, x > y ? x : y)                \
+  BINARY(minimum_##S, T, T, x < y ? x : y)                \
+  BINARY(squared_difference_##S, T, U, (x - y) * (x - y)) \
+  BINARY(relu_grad_##S, T, T, y > 0 ? x : 0)              \
+  BINARY(relu6_grad_##S, T, T, y > 0 && y < 6 ? x : 0)
+
+INT_FORMULAS(int8_t, uint32_t, i8)
+INT_FORMULAS(int16_t, uint32_t, i16)
+INT_FORMULAS(int32_t, uint32_t, i32)
+INT_FORMULAS(int64_t, uint64_t, i64)
+UINT_FORMULAS(uint8_t, uint32_t, u8)
+UINT_FORMULAS(uint16_t, uint32_t, u16)
+UINT_FORMULAS(uint32_t, uint32_t, u32)
+UINT_FORMULAS(uint64_t, uint64_t, u64)
+
+// Transcendental functions a register at a time. The end of an array is padded to a register, so
+// that an element's value does not depend on where it stands. |EXPRESSION| is in the registers x
+// and y; P is the prefix of the type's macros.
+#define REGISTERS1(V, T, P, EXPRESSION)                    \
+  do {                                                     \
+    (void)b;                                               \
+    (void)b_step;                                          \
+    const T* a_ = a;                                       \
+    T* out_ = out;                                         \
+    int64_t i = 0;                                         \
+    for (; a_step && i + P##_WIDTH <= n; i += P##_WIDTH) { \
+      const V x = P##_LOAD(a_ + i);                        \
+      P##_STORE(out_ + i, EXPRESSION);                     \
+    }                                                      \
+    if (a_step && i < n) {                                 \
+      const V x = P##_LOAD_N(a_ + i, n - i);               \
+      P##_STORE_N(out_ + i, EXPRESSION, n - i);            \
+    }                                                      \
+    if (!a_step && n > 0) {                                \
+      const V x = P##_LOAD_N(a_, 1);                       \
+      T value;                                             \
+      P##_STORE_N(&value, EXPRESSION, 1);                  \
+      for (; i < n; ++i) out_[i] = value;                  \
+    }                                                      \
+  } while (0)
+
+#define REGISTERS2(V, T, P, EXPRESSION)                    \
+  do {                                                     \
+    if (n <= 0) return;                                    \
+    const T* a_ = a;                                       \
+    const T* b_ = b;                                       \
+    T* out_ = out;                                         \
+    const V x0 = P##_SET1(a_[0]), y0 = P##_SET1(b_[0]);    \
+    int64_t i = 0;                                         \
+    for (; i + P##_WIDTH <= n; i += P##_WIDTH) {           \
+      const V x = a_step ? P##_LOAD(a_ + i) : x0;          \
+      const V y = b_step ? P##_LOAD(b_ + i) : y0;          \
+      P##_STORE(out_ + i, EXPRESSION);                     \
+    }                                                      \
+    if (i < n) {                                           \
+      const V x = a_step ? P##_LOAD_N(a_ + i, n - i) : x0; \
+      const V y = b_step ? P##_LOAD_N(b_ + i, n - i) : y0; \
+      P##_STORE_N(out_ + i, EXPRESSION, n - i);            \
+    }                                                      \
+  } while (0)
+
+#define REG_F32_1(name, EXPRESSION) \
+  static void name(ARGS) { REGISTERS1(vf32_t, float, F32, EXPRESSION); }
+#define REG_F64_1(name, EXPRESSION) \
+  static void name(ARGS) { REGISTERS1(vf64_t, double, F64, EXPRESSION); }
+#define REG_F32_2(name, EXPRESSION) \
+  static void name(ARGS) { REGISTERS2(vf32_t, float, F32, EXPRESSION); }
+#define REG_F64_2(name, EXPRESSION) \
+  static void name(ARGS) { REGISTERS2(vf64_t, double, F64, EXPRESSION); }
+
+#define BOTH1(name, accuracy)                         \
+  REG_F32_1(name##_f32, SLEEF_F32(name, accuracy)(x)) \
+  REG_F64_1(name##_f64, SLEEF_F64(name, accuracy)(x))
+
+REG_F32_1(exp_f32, f32_exp(x))
+REG_F32_1(tanh_f32, f32_tanh(x))
+REG_F32_1(sigmoid_f32, f32_sigmoid(x))
+REG_F64_1(exp_f64, SLEEF_F64(exp, u10)(x))
+REG_F64_1(tanh_f64, SLEEF_F64(tanh, u10)(x))
+BOTH1(expm1, u10)
+BOTH1(log, u10)
+BOTH1(log1p, u10)
+BOTH1(sin, u10)
+BOTH1(cos, u10)
+BOTH1(tan, u10)
+BOTH1(asin, u10)
+BOTH1(acos, u10)
+BOTH1(atan, u10)
+BOTH1(sinh, u10)
+BOTH1(cosh, u10)
+BOTH1(asinh, u10)
+BOTH1(acosh, u10)
+BOTH1(atanh, u10)
+BOTH1(erf, u10)
+BOTH1(erfc, u15)
+REG_F32_2(atan2_f32, SLEEF_F32(atan2, u10)(x, y))
+REG_F64_2(atan2_f64, SLEEF_F64(atan2, u10)(x, y))
+
+// Made of a transcendental function and a formula: the first over a block, the second over the
+// result. A single number is read before anything is written: the output may lie on it.
+#define COMPOSED1(name, T, S, INNER, BEFORE, AFTER)                              \
+  static void name##_##S(ARGS) {                                                 \
+    (void)b;                                                                     \
+    (void)b_step;                                                                \
+    const T* a_ = a;                                                             \
+    T* out_ = out;                                                               \
+    T inner[RN_VECTOR_BLOCK];                                                    \
+    const T only = n > 0 ? a_[0] : 0;                                            \
+    for (int64_t start = 0; start < n; start += RN_VECTOR_BLOCK) {               \
+      int64_t count = n - start < RN_VECTOR_BLOCK ? n - start : RN_VECTOR_BLOCK; \
+      for (int64_t i = 0; i < count; ++i) {                                      \
+        const T x = a_step ? a_[start + i] : only;                               \
+        inner[i] = BEFORE;                                                       \
+      }                                                                          \
+      INNER##_##S(inner, 1, NULL, 0, inner, count);                              \
+      RN_IVDEP for (int64_t i = 0; i < count; ++i) {                             \
+        const T x = a_step ? a_[start + i] : only, e = inner[i];                 \
+        (void)x;                                                                 \
+        out_[start + i] = AFTER;                                                 \
+      }                                                                          \
+    }                                                                            \
+  }
+
+// Of two arguments, where the inner function takes the second.
+#define COMPOSED2(name, T, S, INNER, BEFORE, AFTER)                              \
+  static void name##_##S(ARGS) {                                                 \
+    const T* a_ = a;                                                             \
+    const T* b_ = b;                                                             \
+    T* out_ = out;                                                               \
+    T inner[RN_VECTOR_BLOCK];                                                    \
+    const T only_x = n > 0 ? a_[0] : 0, only_y = n > 0 ? b_[0] : 0;              \
+    for (int64_t start = 0; start < n; start += RN_VECTOR_BLOCK) {               \
+      int64_t count = n - start < RN_VECTOR_BLOCK ? n - start : RN_VECTOR_BLOCK; \
+      for (int64_t i = 0; i < count; ++i) {                                      \
+        const T y = b_step ? b_[start + i] : only_y;                             \
+        inner[i] = BEFORE;                                                       \
+      }                                                                          \
+      INNER##_##S(inner, 1, NULL, 0, inner, count);                              \
+      RN_IVDEP for (int64_t i = 0; i < count; ++i) {                             \
+        const T x = a_step ? a_[start + i] : only_x, e = inner[i];               \
+        out_[start + i] = AFTER;                                                 \
+      }                                                                          \
+    }                                                                            \
+  }
+
+// Softplus as stock cuts it: x where exp would swamp the one, exp(x) where the one would swamp exp;
+// log(eps) + 2 is the bound.
+#define COMPOSED(T, S, BOUND)                                                                      \
+  COMPOSED1(elu, T, S, expm1, x < 0 ? x : 0, x < 0 ? e : x)                                        \
+  COMPOSED1(                                                                                       \
+      selu, T, S, expm1, x < 0 ? x : 0,                                                            \
+      x < 0 ? (T)1.7580993408473768599402175208123 * e : (T)1.0507009873554804934193349852946 * x) \
+  COMPOSED2(softplus_grad, T, S, exp, -y, x / (e + 1))                                             \
+  COMPOSED2(xlogy, T, S, log, y, x == 0 ? 0 : x * e)                                               \
+  COMPOSED2(xlog1py, T, S, log1p, y, x == 0 ? 0 : x * e)                                           \
+  static void softplus_##S(ARGS) {                                                                 \
+    (void)b;                                                                                       \
+    (void)b_step;                                                                                  \
+    const T* a_ = a;                                                                               \
+    T* out_ = out;                                                                                 \
+    T small[RN_VECTOR_BLOCK], logs[RN_VECTOR_BLOCK];                                               \
+    const T only = n > 0 ? a_[0] : 0;                                                              \
+    for (int64_t start = 0; start < n; start += RN_VECTOR_BLOCK) {                                 \
+      int64_t count = n - start < RN_VECTOR_BLOCK ? n - start : RN_VECTOR_BLOCK;                   \
+      exp_##S(a_step ? a_ + start : &only, a_step, NULL, 0, small, count);                         \
+      log1p_##S(small, 1, NULL, 0, logs, count);                                                   \
+      RN_IVDEP for (int64_t i = 0; i < count; ++i) {                                               \
+        const T x = a_step ? a_[start + i] : only;                                                 \
+        out_[start + i] = x > -BOUND ? x : x < BOUND ? small[i] : logs[i];                         \
+      }                                                                                            \
+    }                                                                                              \
+  }
+
+COMPOSED(float, f32, -13.942385f)
+COMPOSED(double, f64, -34.04365338911715)
+COMPOSED1(sigmoid, double, f64, exp, -__builtin_fabs(x), (x < 0 ? e : 1) / (1 + e))
+
+static void widen_half(const uint16_t* in, float* out, int64_t n) {
+  int64_t i = 0;
+#if defined(RN_ISA_avx512)
+  for (; i + 16 <= n; i += 16)
+    F32_STORE(out + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void*)(in + i))));
+#elif defined(RN_ISA_avx2)
+  for (; i + 8 <= n; i += 8)
+    F32_STORE(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const void*)(in + i))));
+#endif
+  for (; i < n; ++i) out[i] = rn_half_to_float(in[i]);
+}
+static void widen_bfloat16(const uint16_t* in, float* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = rn_bfloat16_to_float(in[i]);
+}
+static void narrow_half(const float* in, uint16_t* out, int64_t n) {
+  int64_t i = 0;
+#if defined(RN_ISA_avx512)
+  for (; i + 16 <= n; i += 16)
+    _mm256_storeu_si256((void*)(out + i), _mm512_cvtps_ph(F32_LOAD(in + i), 0));
+#elif defined(RN_ISA_avx2)
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128((void*)(out + i), _mm256_cvtps_ph(F32_LOAD(in + i), 0));
+#endif
+  for (; i < n; ++i) out[i] = rn_float_to_half(in[i]);
+}
+static void narrow_bfloat16(const float* in, uint16_t* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = rn_float_to_bfloat16(in[i]);
+}
+
+#define NUMBER_ROWS(S)                                                                         \
+  [RN_VECTOR_NEG] = neg_##S, [RN_VECTOR_ABS] = abs_##S, [RN_VECTOR_SIGN] = sign_##S,           \
+  [RN_VECTOR_SQUARE] = square_##S, [RN_VECTOR_ROUND] = round_##S, [RN_VECTOR_RELU] = relu_##S, \
+  [RN_VECTOR_RELU6] = relu6_##S, [RN_VECTOR_ADD] = add_##S, [RN_VECTOR_ADD_V2] = add_##S,      \
+  [RN_VECTOR_SUB] = sub_##S, [RN_VECTOR_MUL] = mul_##S, [RN_VECTOR_MAXIMUM] = maximum_##S,     \
+  [RN_VECTOR_MINIMUM] = minimum_##S, [RN_VECTOR_SQUARED_DIFFERENCE] = squared_difference_##S,  \
+  [RN_VECTOR_RELU_GRAD] = relu_grad_##S, [RN_VECTOR_RELU6_GRAD] = relu6_grad_##S
+
+#define FLOAT_ROWS(S)                                                                              \
+  NUMBER_ROWS(S),                                                                                  \
+      [RN_VECTOR_SQRT] = sqrt_##S, [RN_VECTOR_RSQRT] = rsqrt_##S,                                  \
+      [RN_VECTOR_RECIPROCAL] = reciprocal_##S, [RN_VECTOR_INV] = reciprocal_##S,                   \
+      [RN_VECTOR_EXP] = exp_##S, [RN_VECTOR_EXPM1] = expm1_##S, [RN_VECTOR_LOG] = log_##S,         \
+      [RN_VECTOR_LOG1P] = log1p_##S, [RN_VECTOR_TANH] = tanh_##S,                                  \
+      [RN_VECTOR_SIGMOID] = sigmoid_##S, [RN_VECTOR_SIN] = sin_##S, [RN_VECTOR_COS] = cos_##S,     \
+      [RN_VECTOR_TAN] = tan_##S, [RN_VECTOR_ASIN] = asin_##S, [RN_VECTOR_ACOS] = acos_##S,         \
+      [RN_VECTOR_ATAN] = atan_##S, [RN_VECTOR_SINH] = sinh_##S, [RN_VECTOR_COSH] = cosh_##S,       \
+      [RN_VECTOR_ASINH] = asinh_##S, [RN_VECTOR_ACOSH] = acosh_##S, [RN_VECTOR_ATANH] = atanh_##S, \
+      [RN_VECTOR_ERF] = erf_##S, [RN_VECTOR_ERFC] = erfc_##S, [RN_VECTOR_FLOOR] = floor_##S,       \
+      [RN_VECTOR_CEIL] = ceil_##S, [RN_VECTOR_RINT] = round_##S,                                   \
+      [RN_VECTOR_SOFTPLUS] = softplus_##S, [RN_VECTOR_SOFTSIGN] = softsign_##S,                    \
+      [RN_VECTOR_ELU] = elu_##S, [RN_VECTOR_SELU] = selu_##S, [RN_VECTOR_REAL_DIV] = real_div_##S, \
+      [RN_VECTOR_ATAN2] = atan2_##S, [RN_VECTOR_DIV_NO_NAN] = div_no_nan_##S,                      \
+      [RN_VECTOR_MUL_NO_NAN] = mul_no_nan_##S, [RN_VECTOR_XLOGY] = xlogy_##S,                      \
+      [RN_VECTOR_XDIVY] = xdivy_##S, [RN_VECTOR_XLOG1PY] = xlog1py_##S,                            \
+      [RN_VECTOR_SIGMOID_GRAD] = sigmoid_grad_##S, [RN_VECTOR_TANH_GRAD] = tanh_grad_##S,          \
+      [RN_VECTOR_SQRT_GRAD] = sqrt_grad_##S, [RN_VECTOR_RSQRT_GRAD] = rsqrt_grad_##S,              \
+      [RN_VECTOR_RECIPROCAL_GRAD] = reciprocal_grad_##S,                                           \
+      [RN_VECTOR_INV_GRAD] = reciprocal_grad_##S, [RN_VECTOR_SOFTPLUS_GRAD] = softplus_grad_##S,   \
+      [RN_VECTOR_SOFTSIGN_GRAD] = softsign_grad_##S, [RN_VECTOR_ELU_GRAD] = elu_grad_##S,          \
+      [RN_VECTOR_SELU_GRAD] = selu_grad_##S
+
+extern const rn_vector_table_t RN_ISA_NAME(rn_vector_table_);
+const rn_vector_table_t RN_ISA_NAME(rn_vector_table_) = {
+    .name = RN_ISA_STRING,
+    .fn =
+        {
+            [RN_FLOAT] = {FLOAT_ROWS(f32)},
+            [RN_DOUBLE] = {FLOAT_ROWS(f64)},
+            [RN_INT8] = {NUMBER_ROWS(i8)},
+            [RN_INT16] = {NUMBER_ROWS(i16)},
+            [RN_INT32] = {NUMBER_ROWS(i32)},
+            [RN_INT64] = {NUMBER_ROWS(i64)},
+            [RN_UINT8] = {NUMBER_ROWS(u8)},
+            [RN_UINT16] = {NUMBER_ROWS(u16)},
+            [RN_UINT32] = {NUMBER_ROWS(u32)},
+            [RN_UINT64] = {NUMBER_ROWS(u64)},
+        },
+    .widen_half = widen_half,
+    .widen_bfloat16 = widen_bfloat16,
+    .narrow_half = narrow_half,
+    .narrow_bfloat16 = narrow_bfloat16,
+};

@@ -1,0 +1,170 @@
+// MatMul and its batched forms.
+#include "kernels/cpu/gemm.h"
+#include "kernels/kernel_rows.h"
+
+typedef struct matmul_t {
+  bool transpose_a, transpose_b, is_adjoint;
+} matmul_t;
+
+static rn_status_t matmul_init(const rn_kernel_init_t* init, void* state) {
+  matmul_t* matmul = state;
+  matmul->transpose_a = rn_init_bool(init, "transpose_a");
+  matmul->transpose_b = rn_init_bool(init, "transpose_b");
+  return RN_OK;
+}
+
+static rn_status_t batch_init(const rn_kernel_init_t* init, void* state) {
+  matmul_t* matmul = state;
+  matmul->transpose_a = rn_init_bool(init, "adj_x");
+  matmul->transpose_b = rn_init_bool(init, "adj_y");
+  matmul->is_adjoint = true;
+  return RN_OK;
+}
+
+static rn_status_t shape_error(const char* what, const rn_tensor_t* a, const rn_tensor_t* b) {
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, rn_allocator_default());
+  rn_strbuf_printf(&buf, "%s: In[0]: ", what);
+  rn_shape_print(&buf, rn_tensor_shape(a));
+  rn_strbuf_printf(&buf, ", In[1]: ");
+  rn_shape_print(&buf, rn_tensor_shape(b));
+  rn_status_t status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&buf)));
+  rn_strbuf_clear(&buf);
+  return status;
+}
+
+// The last two dimensions, as they are multiplied.
+static rn_status_t matrix_sizes(const matmul_t* matmul, const rn_tensor_t* a, const rn_tensor_t* b,
+                                rn_gemm_t* gemm) {
+  int64_t a_rows = rn_tensor_dim(a, a->rank - 2), a_columns = rn_tensor_dim(a, a->rank - 1);
+  int64_t b_rows = rn_tensor_dim(b, b->rank - 2), b_columns = rn_tensor_dim(b, b->rank - 1);
+  gemm->m = matmul->transpose_a ? a_columns : a_rows;
+  gemm->k = matmul->transpose_a ? a_rows : a_columns;
+  gemm->n = matmul->transpose_b ? b_rows : b_columns;
+  int64_t b_k = matmul->transpose_b ? b_columns : b_rows;
+  if (gemm->k != b_k) return shape_error("Matrix size-incompatible", a, b);
+  gemm->dtype = a->dtype;
+  gemm->transpose_a = matmul->transpose_a;
+  gemm->transpose_b = matmul->transpose_b;
+  gemm->conjugate_a = matmul->is_adjoint && matmul->transpose_a && rn_dtype_is_complex(a->dtype);
+  gemm->conjugate_b = matmul->is_adjoint && matmul->transpose_b && rn_dtype_is_complex(b->dtype);
+  return RN_OK;
+}
+
+static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
+  if (a->rank != 2 || b->rank != 2) {
+    if (a->rank != b->rank) return shape_error("In[0] and In[1] has different ndims", a, b);
+    return rn_invalid_argument("In[0] is not a matrix. Instead it has rank %d", a->rank);
+  }
+  rn_gemm_t gemm = {0};
+  RN_RETURN_IF_ERROR(matrix_sizes(ctx->state, a, b, &gemm));
+  int64_t dims[2] = {gemm.m, gemm.n};
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
+  gemm.a = a->data;
+  gemm.b = b->data;
+  gemm.c = out->data;
+  return rn_gemm(rn_ctx_pool(ctx), &gemm);
+}
+
+// Batches broadcast against each other: where each matrix of the output takes its operands from.
+typedef struct batch_job_t {
+  rn_gemm_t gemm;
+  int rank;  // of the batch
+  const int64_t* dims;
+  int64_t a_steps[RN_MAX_RANK],
+      b_steps[RN_MAX_RANK];          // matrices to go on by, along each batch dimension
+  size_t a_bytes, b_bytes, c_bytes;  // of one matrix
+  rn_pool_t* pool;
+  bool failed;  // the first to set it owns |status|
+  rn_status_t status;
+} batch_job_t;
+
+static void batch_piece(void* arg, int64_t begin, int64_t end) {
+  batch_job_t* job = arg;
+  for (int64_t i = begin; i < end; ++i) {
+    int64_t rest = i, a_at = 0, b_at = 0;
+    for (int d = job->rank - 1; d >= 0; --d) {
+      a_at += rest % job->dims[d] * job->a_steps[d];
+      b_at += rest % job->dims[d] * job->b_steps[d];
+      rest /= job->dims[d];
+    }
+    rn_gemm_t gemm = job->gemm;
+    gemm.a = (const char*)gemm.a + (size_t)a_at * job->a_bytes;
+    gemm.b = (const char*)gemm.b + (size_t)b_at * job->b_bytes;
+    gemm.c = (char*)gemm.c + (size_t)i * job->c_bytes;
+    rn_status_t status = rn_gemm(job->pool, &gemm);
+    if (!rn_ok(status) && !__atomic_exchange_n(&job->failed, true, __ATOMIC_RELAXED))
+      job->status = status;
+    else
+      rn_status_free(status);
+  }
+}
+
+static int64_t batch_dim(const rn_tensor_t* tensor, int rank, int d) {
+  int at = d - (rank - (tensor->rank - 2));
+  return at < 0 ? 1 : rn_tensor_dim(tensor, at);
+}
+
+static rn_status_t batch_shape(const rn_tensor_t* a, const rn_tensor_t* b, batch_job_t* job,
+                               int64_t* dims) {
+  int rank = (a->rank > b->rank ? a->rank : b->rank) - 2;
+  int64_t a_step = 1, b_step = 1;
+  for (int d = rank - 1; d >= 0; --d) {
+    int64_t x = batch_dim(a, rank, d), y = batch_dim(b, rank, d);
+    if (x != y && x != 1 && y != 1)
+      return shape_error("In[0] and In[1] must have compatible batch dimensions", a, b);
+    dims[d] = x == 1 ? y : x;
+    job->a_steps[d] = x == 1 ? 0 : a_step;
+    job->b_steps[d] = y == 1 ? 0 : b_step;
+    a_step *= x;
+    b_step *= y;
+  }
+  job->rank = rank;
+  job->dims = dims;
+  return RN_OK;
+}
+
+static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
+  if (a->rank < 2) return rn_invalid_argument("In[0] ndims must be >= 2: %d", a->rank);
+  if (b->rank < 2) return rn_invalid_argument("In[1] ndims must be >= 2: %d", b->rank);
+  batch_job_t job = {.pool = rn_ctx_pool(ctx)};
+  int64_t dims[RN_MAX_RANK];
+  RN_RETURN_IF_ERROR(batch_shape(a, b, &job, dims));
+  RN_RETURN_IF_ERROR(matrix_sizes(ctx->state, a, b, &job.gemm));
+  dims[job.rank] = job.gemm.m;
+  dims[job.rank + 1] = job.gemm.n;
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){job.rank + 2, dims}, &out));
+  if (out->count == 0) return RN_OK;
+  size_t item = rn_dtype_size(a->dtype);
+  job.gemm.a = a->data;
+  job.gemm.b = b->data;
+  job.gemm.c = out->data;
+  job.a_bytes = (size_t)(job.gemm.m * job.gemm.k) * item;
+  job.b_bytes = (size_t)(job.gemm.k * job.gemm.n) * item;
+  job.c_bytes = (size_t)(job.gemm.m * job.gemm.n) * item;
+  int64_t matrices = out->count / (job.gemm.m * job.gemm.n);
+  double flops = 2.0 * (double)job.gemm.m * (double)job.gemm.n * (double)job.gemm.k;
+  int64_t grain = flops > 4e6 ? 1 : (int64_t)(4e6 / (flops + 1)) + 1;
+  rn_pool_for(job.pool, matrices, grain, batch_piece, &job);
+  return job.status;
+}
+
+#define MATMUL_TYPES                                                                            \
+  (RN_TYPES_FLOATS | RN_TYPES_COMPLEX | RN_T(INT16) | RN_T(INT32) | RN_T(INT64) | RN_T(UINT8) | \
+   RN_T(UINT16) | RN_T(UINT32) | RN_T(UINT64))
+#define ROW(name, attr, init_, compute_)                                                        \
+  {                                                                                             \
+    .op = name, .device = "CPU", .types = {{attr, MATMUL_TYPES}}, .flags = RN_KERNEL_EXPENSIVE, \
+    .state_size = sizeof(matmul_t), .init = init_, .compute = compute_                          \
+  }
+
+static const rn_kernel_def_t rows[] = {
+    ROW("MatMul", "T", matmul_init, matmul_compute),
+    ROW("BatchMatMul", "T", batch_init, batch_compute),
+    ROW("BatchMatMulV2", "T", batch_init, batch_compute),
+};
+RN_KERNEL_FAMILY(cpu_matmul, rows);

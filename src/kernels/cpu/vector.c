@@ -1,0 +1,47 @@
+// Choosing vector functions, and running them over arrays of any type. See vector.h.
+#include "kernels/cpu/vector.h"
+
+extern const rn_vector_table_t rn_vector_table_base;
+#ifdef __x86_64__
+extern const rn_vector_table_t rn_vector_table_avx2;
+extern const rn_vector_table_t rn_vector_table_avx512;
+#endif
+
+const rn_vector_table_t* rn_vector_table(void) {
+#ifdef __x86_64__
+  // The compiler's run-time keeps what the processor can do in a variable of its own: a load and a
+  // test each.
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    return &rn_vector_table_avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &rn_vector_table_avx2;
+#endif
+  return &rn_vector_table_base;
+}
+
+// 16-bit floats are computed as floats, a block at a time, and rounded once.
+static void run_narrow(rn_vector_code_t code, bool is_half, const uint16_t* a, int a_step,
+                       const uint16_t* b, int b_step, uint16_t* out, int64_t n) {
+  const rn_vector_table_t* table = rn_vector_table();
+  rn_widen_fn_t widen = is_half ? table->widen_half : table->widen_bfloat16;
+  rn_narrow_fn_t narrow = is_half ? table->narrow_half : table->narrow_bfloat16;
+  float x[RN_VECTOR_BLOCK], y[RN_VECTOR_BLOCK];
+  if (!a_step) widen(a, x, 1);
+  if (b && !b_step) widen(b, y, 1);
+  for (int64_t start = 0; start < n; start += RN_VECTOR_BLOCK) {
+    int64_t count = n - start < RN_VECTOR_BLOCK ? n - start : RN_VECTOR_BLOCK;
+    if (a_step) widen(a + start, x, count);
+    if (b && b_step) widen(b + start, y, count);
+    float result[RN_VECTOR_BLOCK];
+    table->fn[RN_FLOAT][code](x, a_step, b ? y : NULL, b_step, result, count);
+    narrow(result, out + start, count);
+  }
+}
+
+void rn_vector_run(rn_vector_code_t code, rn_dtype_t dtype, const void* a, int a_step,
+                   const void* b, int b_step, void* out, int64_t n) {
+  if (dtype == RN_HALF || dtype == RN_BFLOAT16)
+    run_narrow(code, dtype == RN_HALF, a, a_step, b, b_step, out, n);
+  else
+    rn_vector_table()->fn[dtype][code](a, a_step, b, b_step, out, n);
+}

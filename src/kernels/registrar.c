@@ -1,0 +1,13 @@
+// Which kernels the library has: the families of families.def, and nothing hidden.
+#include "framework/kernel.h"
+
+#define X(name) extern const rn_kernel_family_t rn_kernels_##name;
+#include "kernels/families.def"
+#undef X
+
+const rn_kernel_family_t* const rn_builtin_kernels[] = {
+#define X(name) &rn_kernels_##name,
+#include "kernels/families.def"
+#undef X
+    NULL,
+};

@@ -1,0 +1,626 @@
+// Shape functions of constants, placeholders, shape arithmetic, reshapes and joins.
+#include "ops/shapes.h"
+
+// The values of a small integer tensor as a partial value.
+static rn_status_t partial_of_tensor(rn_shape_ctx_t* ctx, const rn_tensor_t* tensor) {
+  bool is_int = tensor->dtype == RN_INT32 || tensor->dtype == RN_INT64;
+  // Longer ones are data, not sizes.
+  if (!is_int || tensor->rank > 1 || tensor->count > RN_MAX_RANK || !tensor->data) return RN_OK;
+  int64_t values[RN_MAX_RANK];
+  for (int64_t i = 0; i < tensor->count; i++) {
+    values[i] =
+        tensor->dtype == RN_INT32 ? RN_DATA(tensor, int32_t)[i] : RN_DATA(tensor, int64_t)[i];
+  }
+  return rn_shape_set_partial(ctx, tensor->rank == 0, (int)tensor->count, values);
+}
+
+rn_status_t rn_shape_fn_const(rn_shape_ctx_t* ctx) {
+  const rn_tensor_t* value = rn_shape_attr(ctx, "value")->tensor;
+  if (!value) return RN_OK;
+  rn_shape_t shape = rn_tensor_shape(value);
+  for (int i = 0; i < shape.rank; i++) {
+    if (shape.dims[i] < 0) {
+      return rn_invalid_argument("Negative dimension size in a constant: %" PRId64, shape.dims[i]);
+    }
+  }
+  RN_TRY(rn_shape_make(ctx, shape.rank, shape.dims, &ctx->outputs[0]));
+  return partial_of_tensor(ctx, value);
+}
+
+rn_status_t rn_shape_fn_immutable_const(rn_shape_ctx_t* ctx) {
+  return rn_ops_attr_shape(ctx, "shape", &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_identity(rn_shape_ctx_t* ctx) {
+  ctx->outputs[0] = ctx->inputs[0];
+  ctx->output_handles[0] = ctx->input_handles[0];
+  ctx->output_partial = ctx->input_partials[0];
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_identity_n(rn_shape_ctx_t* ctx) {
+  for (int i = 0; i < ctx->output_count && i < ctx->input_count; i++) {
+    ctx->outputs[i] = ctx->inputs[i];
+    ctx->output_handles[i] = ctx->input_handles[i];
+  }
+  if (ctx->input_count) ctx->output_partial = ctx->input_partials[0];
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_zeros_like(rn_shape_ctx_t* ctx) {
+  ctx->outputs[0] = ctx->inputs[0];
+  if (ctx->input_types[0] == RN_RESOURCE) ctx->output_handles[0] = ctx->input_handles[0];
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_placeholder(rn_shape_ctx_t* ctx) {
+  rn_shape_t shape;
+  RN_TRY(rn_ops_attr_shape(ctx, "shape", &shape));
+  // Before version 24 a scalar here meant that nothing is known.
+  if (shape.rank == 0 && ctx->graph_version < 24) shape = RN_SHAPE_UNKNOWN;
+  ctx->outputs[0] = shape;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_placeholder_with_default(rn_shape_ctx_t* ctx) {
+  rn_shape_t shape, unused;
+  RN_TRY(rn_ops_attr_shape(ctx, "shape", &shape));
+  // What is fed may differ from the default, so only the declared shape counts.
+  RN_TRY(rn_shape_merge(ctx, ctx->inputs[0], shape, &unused));
+  ctx->outputs[0] = shape;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_ensure_shape(rn_shape_ctx_t* ctx) {
+  rn_shape_t shape;
+  RN_TRY(rn_ops_attr_shape(ctx, "shape", &shape));
+  rn_shape_t in = ctx->inputs[0];
+  if (rn_shape_has_rank(shape)) RN_TRY(rn_shape_with_rank(ctx, in, shape.rank, &in));
+  RN_TRY(rn_shape_merge(ctx, shape, in, &ctx->outputs[0]));
+  ctx->output_partial = ctx->input_partials[0];
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_quantize_and_dequantize_v3(rn_shape_ctx_t* ctx) {
+  rn_shape_t limits;
+  int64_t axis = rn_ops_int(ctx, "axis");
+  // One interval for the whole input, or one for each slice along the axis.
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], axis == -1 ? 0 : 1, &limits));
+  RN_TRY(rn_shape_merge(ctx, ctx->inputs[2], limits, &limits));
+  RN_TRY(rn_ops_check_rank(ctx, 3, 0));
+  ctx->outputs[0] = ctx->inputs[0];
+  return RN_OK;
+}
+
+// Shapes as values.
+
+// A shape's dims as a value, where known.
+static rn_status_t partial_of_shape(rn_shape_ctx_t* ctx, rn_shape_t shape) {
+  if (!rn_shape_has_rank(shape)) return RN_OK;
+  int64_t values[RN_MAX_RANK];
+  for (int i = 0; i < shape.rank; i++) {
+    values[i] = shape.dims[i] == RN_UNKNOWN ? RN_UNKNOWN_VALUE : shape.dims[i];
+  }
+  return rn_shape_set_partial(ctx, false, shape.rank, values);
+}
+
+rn_status_t rn_shape_fn_shape(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_shape_vector(ctx, ctx->inputs[0].rank, &ctx->outputs[0]));
+  return partial_of_shape(ctx, ctx->inputs[0]);
+}
+
+rn_status_t rn_shape_fn_shape_n(rn_shape_ctx_t* ctx) {
+  for (int i = 0; i < ctx->input_count && i < ctx->output_count; i++) {
+    RN_TRY(rn_shape_vector(ctx, ctx->inputs[i].rank, &ctx->outputs[i]));
+  }
+  return ctx->input_count ? partial_of_shape(ctx, ctx->inputs[0]) : RN_OK;
+}
+
+rn_status_t rn_shape_fn_size(rn_shape_ctx_t* ctx) {
+  ctx->outputs[0] = RN_SHAPE_SCALAR;
+  int64_t count;
+  if (!rn_shape_count(ctx->inputs[0], &count) || count == RN_UNKNOWN) return RN_OK;
+  return rn_shape_set_partial(ctx, true, 1, &count);
+}
+
+rn_status_t rn_shape_fn_rank(rn_shape_ctx_t* ctx) {
+  ctx->outputs[0] = RN_SHAPE_SCALAR;
+  int64_t rank = ctx->inputs[0].rank;
+  return rank < 0 ? RN_OK : rn_shape_set_partial(ctx, true, 1, &rank);
+}
+
+rn_status_t rn_shape_fn_fill(rn_shape_ctx_t* ctx) {
+  rn_shape_t sizes;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 1, &sizes));
+  RN_TRY(rn_ops_check_rank(ctx, 1, 0));
+  const rn_partial_t *dims = &ctx->input_partials[0], *value = &ctx->input_partials[1];
+  RN_TRY(rn_shape_from_input(ctx, 0, &ctx->outputs[0]));
+  for (int i = 0; dims->is_known && i < dims->count; i++) {
+    if (dims->values[i] == -1) return rn_invalid_argument("Fill dimensions must be >= 0");
+  }
+  int64_t count = rn_shape_dim(ctx->outputs[0], 0), values[RN_MAX_RANK];
+  if (!value->is_known || ctx->outputs[0].rank > 1) return RN_OK;
+  if (ctx->outputs[0].rank == 0) return rn_shape_set_partial(ctx, true, 1, value->values);
+  if (ctx->outputs[0].rank != 1 || count < 0 || count > RN_MAX_RANK) return RN_OK;
+  for (int64_t i = 0; i < count; i++) values[i] = value->values[0];
+  return rn_shape_set_partial(ctx, false, (int)count, values);
+}
+
+rn_status_t rn_shape_fn_broadcast_args(rn_shape_ctx_t* ctx) {
+  rn_shape_t a, b;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 1, &a));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &b));
+  // The longer of the two.
+  int64_t x = a.dims[0], y = b.dims[0];
+  int64_t size = x == RN_UNKNOWN || y == RN_UNKNOWN ? RN_UNKNOWN : x > y ? x : y;
+  RN_TRY(rn_shape_vector(ctx, size, &ctx->outputs[0]));
+  rn_shape_t shape_a, shape_b, both;
+  RN_TRY(rn_shape_from_input(ctx, 0, &shape_a));
+  RN_TRY(rn_shape_from_input(ctx, 1, &shape_b));
+  RN_TRY(rn_shape_broadcast(ctx, shape_a, shape_b, false, &both));
+  return partial_of_shape(ctx, both);
+}
+
+rn_status_t rn_shape_fn_broadcast_gradient_args(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 1));
+  RN_TRY(rn_ops_check_rank(ctx, 1, 1));
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]));
+  ctx->outputs[1] = ctx->outputs[0];
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_broadcast_to(rn_shape_ctx_t* ctx) {
+  rn_shape_t in = ctx->inputs[0], sizes, to;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &sizes));
+  if (rn_shape_has_rank(in) && sizes.dims[0] != RN_UNKNOWN) {
+    int most = sizes.dims[0] > RN_MAX_RANK ? RN_MAX_RANK : (int)sizes.dims[0];
+    RN_TRY(rn_shape_with_rank_at_most(ctx, in, most, &in));
+  }
+  RN_TRY(rn_shape_from_input(ctx, 1, &to));
+  ctx->outputs[0] = to;
+  if (!rn_shape_has_rank(to) || !rn_shape_has_rank(in)) return RN_OK;
+  int64_t dims[RN_MAX_RANK];
+  for (int i = to.rank - 1; i >= 0; i--) {
+    int64_t from = i < to.rank - in.rank ? 1 : in.dims[i - (to.rank - in.rank)];
+    dims[i] = to.dims[i];
+    // A size above 1 stays what it is.
+    if (from > 1) RN_TRY(rn_dim_merge(from, to.dims[i], &dims[i]));
+  }
+  return rn_shape_make(ctx, to.rank, dims, &ctx->outputs[0]);
+}
+
+// Reshapes.
+
+static rn_status_t cannot_reshape(int64_t count, rn_shape_t to, int64_t to_count) {
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_allocator_default());
+  rn_strbuf_printf(&text, "Cannot reshape a tensor with %" PRId64 " elements to shape ", count);
+  rn_shape_print(&text, to);
+  rn_strbuf_printf(&text, " (%" PRId64 " elements)", to_count);
+  rn_str_t view = rn_strbuf_view(&text);
+  rn_status_t status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, view.data, view.size);
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+// The product of the known dims, and how many are not known.
+static rn_status_t known_elements(rn_shape_t shape, int64_t* out_count, int* out_unknown) {
+  *out_count = 1;
+  *out_unknown = 0;
+  for (int i = 0; i < shape.rank; i++) {
+    if (shape.dims[i] == RN_UNKNOWN) {
+      ++*out_unknown;
+    } else {
+      RN_TRY(rn_ops_multiply(*out_count, shape.dims[i], out_count));
+    }
+  }
+  return RN_OK;
+}
+
+// Fills the one unknown dim of |*inout_to| that follows from the number of elements.
+static rn_status_t reshape_dims(rn_shape_ctx_t* ctx, rn_shape_t in, rn_shape_t* inout_to) {
+  rn_shape_t to = *inout_to;
+  if (!rn_shape_has_rank(to) || !rn_shape_has_rank(in)) return RN_OK;
+  int64_t count, to_count;
+  int unknown, to_unknown;
+  RN_TRY(known_elements(in, &count, &unknown));
+  RN_TRY(known_elements(to, &to_count, &to_unknown));
+  if (to_unknown == 0 && unknown == 0) {
+    return count == to_count ? RN_OK : cannot_reshape(count, to, to_count);
+  }
+  if (to_unknown == 0 && unknown == 1 && count > 0) {
+    int64_t unused;
+    return rn_ops_divide(to_count, count, &unused);
+  }
+  if (to_unknown > 0 && unknown == 0 && to_count == 0 && count > 0) {
+    return cannot_reshape(count, to, to_count);
+  }
+  if (to_unknown == 1 && unknown == 0 && to_count > 0) {
+    int64_t size;
+    RN_TRY(rn_ops_divide(count, to_count, &size));
+    for (int i = 0; i < to.rank; i++) {
+      if (to.dims[i] == RN_UNKNOWN) return rn_shape_replace_dim(ctx, to, i, size, inout_to);
+    }
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_reshape(rn_shape_ctx_t* ctx) {
+  rn_shape_t to;
+  RN_TRY(rn_shape_from_input(ctx, 1, &to));
+  RN_TRY(reshape_dims(ctx, ctx->inputs[0], &to));
+  ctx->outputs[0] = to;
+  const rn_partial_t* value = &ctx->input_partials[0];
+  if (value->is_known && (to.rank == 1 || (to.rank == 0 && value->count == 1))) {
+    ctx->output_partial = *value;
+    ctx->output_partial.is_scalar = to.rank == 0;
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_expand_dims(rn_shape_ctx_t* ctx) {
+  rn_shape_t in = ctx->inputs[0], axis_shape = ctx->inputs[1];
+  const rn_partial_t* axis_value = &ctx->input_partials[1];
+  int64_t axis, axis_count;
+  if (rn_shape_count(axis_shape, &axis_count) && axis_count != RN_UNKNOWN && axis_count != 1 &&
+      axis_value->is_known) {
+    return rn_invalid_argument("'dim' input must be a tensor with a single value");
+  }
+  if (!rn_shape_input_scalar(ctx, 1, &axis) || !rn_shape_has_rank(in)) return RN_OK;
+  if (axis < -1 - in.rank || axis > in.rank) {
+    return rn_invalid_argument("dim %" PRId64 " not in the interval [%d, %d].", axis, -1 - in.rank,
+                               in.rank);
+  }
+  if (axis < 0) axis += in.rank + 1;
+  int64_t dims[RN_MAX_RANK + 1];
+  for (int i = 0; i <= in.rank; i++)
+    dims[i] = i < axis ? in.dims[i] : i == axis ? 1 : in.dims[i - 1];
+  RN_TRY(rn_shape_make(ctx, in.rank + 1, dims, &ctx->outputs[0]));
+  if (in.rank == 0 && ctx->input_partials[0].is_known) {
+    return rn_shape_set_partial(ctx, false, 1, ctx->input_partials[0].values);
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_squeeze(rn_shape_ctx_t* ctx) {
+  rn_shape_t in = ctx->inputs[0];
+  const rn_attr_value_t* axes = rn_shape_attr(ctx, "squeeze_dims");
+  if (!rn_shape_has_rank(in)) return RN_OK;
+  bool wanted[RN_MAX_RANK] = {false};
+  for (int i = 0; i < axes->count; i++) {
+    int64_t axis = axes->list_i[i];
+    if (axis < -in.rank || axis >= in.rank) {
+      return rn_invalid_argument("squeeze_dims[%d] not in [%d,%d).", i, -in.rank, in.rank);
+    }
+    wanted[axis < 0 ? axis + in.rank : axis] = true;
+  }
+  int64_t dims[RN_MAX_RANK];
+  int rank = 0;
+  for (int i = 0; i < in.rank; i++) {
+    if (!axes->count && in.dims[i] == RN_UNKNOWN) return RN_OK;  // it may be 1
+    if (wanted[i] && in.dims[i] != RN_UNKNOWN && in.dims[i] != 1) {
+      return rn_invalid_argument("Can not squeeze dim[%d], expected a dimension of 1, got %" PRId64,
+                                 i, in.dims[i]);
+    }
+    if (axes->count ? !wanted[i] : in.dims[i] != 1) dims[rank++] = in.dims[i];
+  }
+  RN_TRY(rn_shape_make(ctx, rank, dims, &ctx->outputs[0]));
+  const rn_partial_t* value = &ctx->input_partials[0];
+  if (value->is_known && value->count == 1 && rank == 0) {
+    return rn_shape_set_partial(ctx, true, 1, value->values);
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_transpose(rn_shape_ctx_t* ctx) {
+  rn_shape_t in = ctx->inputs[0], perm_shape = ctx->inputs[1];
+  const rn_partial_t* perm = &ctx->input_partials[1];
+  RN_TRY(rn_shape_with_rank(ctx, perm_shape, 1, &perm_shape));
+  int64_t rank = perm_shape.dims[0];
+  if (perm->is_known) rank = perm->count;
+  if (!rn_shape_has_rank(in) && rank == RN_UNKNOWN) return RN_OK;
+  if (!rn_shape_has_rank(in)) RN_TRY(rn_shape_of_rank(ctx, (int)rank, &in));
+  RN_TRY(rn_dim_with_value(rank, in.rank, &rank));
+  int64_t dims[RN_MAX_RANK];
+  for (int i = 0; i < in.rank; i++) {
+    int64_t axis = perm->is_known ? perm->values[i] : RN_UNKNOWN_VALUE;
+    dims[i] = RN_UNKNOWN;
+    if (axis == RN_UNKNOWN_VALUE) continue;
+    if (axis < -in.rank || axis >= in.rank) {
+      return rn_invalid_argument("perm dim %" PRId64 " is out of range of input rank %d", axis,
+                                 in.rank);
+    }
+    dims[i] = in.dims[axis < 0 ? axis + in.rank : axis];
+  }
+  return rn_shape_make(ctx, in.rank, dims, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_bitcast(rn_shape_ctx_t* ctx) {
+  rn_dtype_t from = rn_shape_attr(ctx, "T")->type, to = rn_shape_attr(ctx, "type")->type;
+  int64_t from_size = (int64_t)rn_dtype_size(from), to_size = (int64_t)rn_dtype_size(to);
+  rn_shape_t in = ctx->inputs[0];
+  if (!from_size || !to_size || !rn_dtype_is_plain(from) || !rn_dtype_is_plain(to)) {
+    return rn_invalid_argument(
+        "Cannot bitcast types %s to %s because one of the type sizes is zero.", rn_dtype_name(from),
+        rn_dtype_name(to));
+  }
+  if (from_size < to_size) {
+    RN_TRY(rn_shape_with_rank_at_least(ctx, in, 1, &in));
+    int64_t last = rn_shape_dim(in, -1);
+    if (last != RN_UNKNOWN && last != to_size / from_size) {
+      return rn_invalid_argument("Cannot bitcast from %d to %d due to shape. %" PRId64
+                                 " does not match %" PRId64,
+                                 from, to, last, to_size / from_size);
+    }
+    return rn_shape_has_rank(in) ? rn_shape_slice(ctx, in, 0, -1, &ctx->outputs[0]) : RN_OK;
+  }
+  if (from_size == to_size) {
+    ctx->outputs[0] = in;
+    return RN_OK;
+  }
+  rn_shape_t more;
+  RN_TRY(rn_shape_vector(ctx, from_size / to_size, &more));
+  return rn_shape_concat(ctx, in, more, &ctx->outputs[0]);
+}
+
+// Joins and stacks.
+
+// Joins inputs |first| … |last| along the axis given by input |axis_input|.
+static rn_status_t concat(rn_shape_ctx_t* ctx, int first, int last, int axis_input) {
+  RN_TRY(rn_ops_check_rank(ctx, axis_input, 0));
+  int rank = RN_UNKNOWN;
+  for (int i = first; i <= last && rank == RN_UNKNOWN; i++) rank = ctx->inputs[i].rank;
+  if (rank == 0) {
+    return rn_invalid_argument("Can't concatenate scalars (use tf.stack instead)");
+  }
+  int64_t axis;
+  rn_shape_t shape;
+  for (int i = first; i <= last && rank >= 0; i++) RN_TRY(rn_ops_check_rank(ctx, i, rank));
+  if (!rn_shape_input_scalar(ctx, axis_input, &axis)) {
+    return rn_shape_of_rank(ctx, rank, &ctx->outputs[0]);
+  }
+  // A negative axis needs the rank, so as many dims as it counts from the end.
+  int least = rn_ops_rank_for_axis(axis);
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[first], least, &shape));
+  if (axis < 0 && rank == RN_UNKNOWN) return RN_OK;
+  rn_shape_t before = RN_SHAPE_UNKNOWN, after = RN_SHAPE_UNKNOWN;
+  int64_t sum = 0;
+  for (int i = first; i <= last; i++) {
+    shape = ctx->inputs[i];
+    if (rank >= 0) RN_TRY(rn_shape_with_rank(ctx, shape, rank, &shape));
+    RN_TRY(rn_shape_with_rank_at_least(ctx, shape, least, &shape));
+    rn_shape_t part_before = RN_SHAPE_UNKNOWN, part_after = RN_SHAPE_UNKNOWN;
+    int64_t at = axis < 0 ? axis + rank : axis;
+    if (rn_shape_has_rank(shape)) {
+      RN_TRY(rn_shape_slice(ctx, shape, 0, at, &part_before));
+      RN_TRY(rn_shape_slice(ctx, shape, at + 1, INT_MAX, &part_after));
+    }
+    RN_TRY(rn_shape_merge(ctx, before, part_before, &before));
+    RN_TRY(rn_shape_merge(ctx, after, part_after, &after));
+    RN_TRY(rn_ops_add(sum, rn_shape_dim(shape, (int)at), &sum));
+  }
+  rn_shape_t middle;
+  RN_TRY(rn_shape_vector(ctx, sum, &middle));
+  RN_TRY(rn_shape_concat(ctx, before, middle, &middle));
+  return rn_shape_concat(ctx, middle, after, &ctx->outputs[0]);
+}
+
+// The values of inputs |first| … |last|, vectors or scalars, one behind the other.
+static rn_status_t join_partials(rn_shape_ctx_t* ctx, int first, int last) {
+  int64_t values[RN_MAX_RANK];
+  int count = 0;
+  bool any = false;
+  for (int i = first; i <= last; i++) {
+    const rn_partial_t* part = &ctx->input_partials[i];
+    int64_t size = part->is_known             ? part->count
+                   : ctx->inputs[i].rank == 0 ? 1
+                                              : rn_shape_dim(ctx->inputs[i], 0);
+    if (size < 0 || size > RN_MAX_RANK - count || ctx->inputs[i].rank > 1) return RN_OK;
+    for (int64_t j = 0; j < size; j++) {
+      values[count] = part->is_known ? part->values[j] : RN_UNKNOWN_VALUE;
+      any = any || values[count] != RN_UNKNOWN_VALUE;
+      count++;
+    }
+  }
+  if (!any && count) return RN_OK;
+  return rn_shape_set_partial(ctx, false, count, values);
+}
+
+static bool is_int(const rn_shape_ctx_t* ctx, int i) {
+  return ctx->input_types[i] == RN_INT32 || ctx->input_types[i] == RN_INT64;
+}
+
+rn_status_t rn_shape_fn_concat(rn_shape_ctx_t* ctx) {
+  RN_TRY(concat(ctx, 1, ctx->input_count - 1, 0));
+  if (ctx->outputs[0].rank != 1 || !is_int(ctx, 1)) return RN_OK;
+  return join_partials(ctx, 1, ctx->input_count - 1);
+}
+
+rn_status_t rn_shape_fn_concat_v2(rn_shape_ctx_t* ctx) {
+  RN_TRY(concat(ctx, 0, ctx->input_count - 2, ctx->input_count - 1));
+  if (ctx->outputs[0].rank != 1 || !is_int(ctx, 0)) return RN_OK;
+  return join_partials(ctx, 0, ctx->input_count - 2);
+}
+
+rn_status_t rn_shape_fn_concat_offset(rn_shape_ctx_t* ctx) {
+  for (int i = 1; i < ctx->input_count; i++) ctx->outputs[i - 1] = ctx->inputs[i];
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_parallel_concat(rn_shape_ctx_t* ctx) {
+  rn_shape_t shape, row;
+  RN_TRY(rn_ops_attr_shape(ctx, "shape", &shape));
+  if (!rn_shape_is_full(shape)) return rn_invalid_argument("shape attr must be fully defined.");
+  RN_TRY(rn_shape_replace_dim(ctx, shape, 0, 1, &row));
+  for (int i = 0; i < ctx->input_count; i++) {
+    rn_shape_t in = ctx->inputs[i];
+    if (!rn_shape_is_full(in)) {
+      return rn_invalid_argument("All input shapes must be fully defined.");
+    }
+    if (rn_shape_dim(in, 0) != 1) {
+      return rn_invalid_argument("Size of first dimension must be 1.");
+    }
+    RN_TRY(rn_status_annotate(rn_shape_merge(ctx, in, row, &row),
+                              "\n\tFrom merging shape %d with other shapes.", i));
+  }
+  ctx->outputs[0] = shape;
+  return RN_OK;
+}
+
+static rn_status_t bad_axis(int64_t axis, int rank) {
+  return rn_invalid_argument("Invalid axis: %" PRId64 "; must be in [%d,%d)", axis, -rank, rank);
+}
+
+rn_status_t rn_shape_fn_pack(rn_shape_ctx_t* ctx) {
+  rn_shape_t part;
+  RN_TRY(rn_ops_merge_inputs(ctx, 0, ctx->input_count - 1, &part));
+  if (!rn_shape_has_rank(part)) return RN_OK;
+  int64_t axis = rn_ops_int(ctx, "axis");
+  int rank = part.rank + 1;
+  if (axis < -rank || axis >= rank) return bad_axis(axis, rank);
+  if (axis < 0) axis += rank;
+  int64_t dims[RN_MAX_RANK + 1];
+  for (int i = 0; i < rank; i++) {
+    dims[i] = i < axis ? part.dims[i] : i == axis ? ctx->input_count : part.dims[i - 1];
+  }
+  RN_TRY(rn_shape_make(ctx, rank, dims, &ctx->outputs[0]));
+  return rank == 1 && is_int(ctx, 0) ? join_partials(ctx, 0, ctx->input_count - 1) : RN_OK;
+}
+
+rn_status_t rn_shape_fn_unpack(rn_shape_ctx_t* ctx) {
+  rn_shape_t in = ctx->inputs[0];
+  if (!rn_shape_has_rank(in)) return RN_OK;
+  int64_t axis = rn_ops_int(ctx, "axis"), unused;
+  if (axis < -in.rank || axis >= in.rank) return bad_axis(axis, in.rank);
+  if (axis < 0) axis += in.rank;
+  RN_TRY(rn_dim_with_value(in.dims[axis], ctx->output_count, &unused));
+  int64_t dims[RN_MAX_RANK];
+  for (int i = 0, j = 0; i < in.rank; i++) {
+    if (i != axis) dims[j++] = in.dims[i];
+  }
+  rn_shape_t part;
+  RN_TRY(rn_shape_make(ctx, in.rank - 1, dims, &part));
+  for (int i = 0; i < ctx->output_count; i++) ctx->outputs[i] = part;
+  const rn_partial_t* value = &ctx->input_partials[0];
+  if (value->is_known && in.rank == 1 && value->count > 0) {
+    return rn_shape_set_partial(ctx, true, 1, value->values);
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_split(rn_shape_ctx_t* ctx) {
+  rn_shape_t in = ctx->inputs[1], part;
+  int64_t axis, size, count = rn_ops_int(ctx, "num_split");
+  RN_TRY(rn_ops_axis_from_input(ctx, 0, in.rank, &axis));
+  if (axis == RN_UNKNOWN) {
+    RN_TRY(rn_shape_of_rank(ctx, in.rank, &part));
+  } else if (!rn_shape_has_rank(in)) {
+    part = RN_SHAPE_UNKNOWN;
+  } else {
+    RN_TRY(
+        rn_status_annotate(rn_ops_divide(in.dims[axis], count, &size),
+                           "\n\tNumber of ways to split should evenly divide the split dimension"));
+    RN_TRY(rn_shape_replace_dim(ctx, in, (int)axis, size, &part));
+  }
+  for (int i = 0; i < ctx->output_count; i++) ctx->outputs[i] = part;
+  return RN_OK;
+}
+
+static rn_status_t bad_split(int64_t size, const rn_partial_t* parts) {
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_allocator_default());
+  rn_strbuf_printf(&text, "can't split axis of size %" PRId64 " into pieces of size [", size);
+  for (int i = 0; i < parts->count; i++) {
+    rn_strbuf_printf(&text, "%s%" PRId64, i ? "," : "", parts->values[i]);
+  }
+  rn_strbuf_append(&text, RN_STR("]"));
+  rn_str_t view = rn_strbuf_view(&text);
+  rn_status_t status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, view.data, view.size);
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+// The sizes of SplitV's parts along an axis of |size|; one -1 among them takes what is left.
+static rn_status_t split_sizes(const rn_partial_t* parts, int64_t size, int64_t* out_sizes) {
+  int64_t sum = 0;
+  int rest = -1;
+  for (int i = 0; i < parts->count; i++) {
+    out_sizes[i] = parts->values[i];
+    if (out_sizes[i] == RN_UNKNOWN_VALUE) {
+      for (int j = 0; j < parts->count; j++) {
+        out_sizes[j] = parts->values[j] < 0 ? RN_UNKNOWN : parts->values[j];
+      }
+      return RN_OK;
+    }
+    if (out_sizes[i] == -1) {
+      if (rest >= 0) {
+        return rn_invalid_argument("size_splits can only have one -1");
+      }
+      rest = i;
+    } else if (out_sizes[i] >= 0) {
+      RN_TRY(rn_ops_add(sum, out_sizes[i], &sum));
+    }
+  }
+  if (rest >= 0 && size != RN_UNKNOWN) out_sizes[rest] = size - sum;
+  for (int i = 0; i < parts->count; i++) {
+    if (out_sizes[i] < 0 && !(i == rest && size == RN_UNKNOWN)) {
+      return rn_invalid_argument("Split size at index %d must be >= 0. Got: %" PRId64, i,
+                                 out_sizes[i]);
+    }
+  }
+  if (rest < 0 && size != RN_UNKNOWN && sum != size) return bad_split(size, parts);
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_split_v(rn_shape_ctx_t* ctx) {
+  rn_shape_t in = ctx->inputs[0], sizes_shape;
+  int count = ctx->output_count;
+  int64_t axis, unused;
+  RN_TRY(rn_ops_axis_from_input(ctx, 2, in.rank, &axis));
+  const rn_partial_t* parts = &ctx->input_partials[1];
+  if (count == 1 && (axis == RN_UNKNOWN || !parts->is_known)) {
+    ctx->outputs[0] = in;
+    return RN_OK;
+  }
+  rn_shape_t part;
+  if (axis == RN_UNKNOWN || !parts->is_known || !rn_shape_has_rank(in)) {
+    RN_TRY(rn_shape_of_rank(ctx, in.rank, &part));
+    if (axis != RN_UNKNOWN && rn_shape_has_rank(in)) {
+      RN_TRY(rn_shape_replace_dim(ctx, in, (int)axis, RN_UNKNOWN, &part));
+    }
+    for (int i = 0; i < count; i++) ctx->outputs[i] = part;
+    return RN_OK;
+  }
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &sizes_shape));
+  if (parts->count != count) {
+    return rn_invalid_argument("Length of size_splits should be equal to num_outputs");
+  }
+  RN_TRY(rn_dim_with_value(sizes_shape.dims[0], count, &unused));
+  int64_t* sizes;
+  RN_TRY(RN_ARENA_ARRAY(ctx->arena, (size_t)count, &sizes));
+  RN_TRY(split_sizes(parts, in.dims[axis], sizes));
+  for (int i = 0; i < count; i++) {
+    RN_TRY(rn_shape_replace_dim(ctx, in, (int)axis, sizes[i], &ctx->outputs[i]));
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_tile(rn_shape_ctx_t* ctx) {
+  rn_shape_t in = ctx->inputs[0], times, count;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &count));
+  if (rn_shape_has_rank(in) && count.dims[0] >= 0 && count.dims[0] != in.rank) {
+    return rn_invalid_argument("Shape must be rank %d but is rank %" PRId64, in.rank,
+                               count.dims[0]);
+  }
+  RN_TRY(rn_shape_from_input(ctx, 1, &times));
+  if (!rn_shape_has_rank(times) || !rn_shape_has_rank(in)) {
+    int rank = rn_shape_has_rank(in) ? in.rank : times.rank;
+    return rn_shape_of_rank(ctx, rank, &ctx->outputs[0]);
+  }
+  RN_TRY(rn_shape_with_rank(ctx, times, in.rank, &times));
+  int64_t dims[RN_MAX_RANK];
+  for (int i = 0; i < in.rank; i++) RN_TRY(rn_ops_multiply(in.dims[i], times.dims[i], &dims[i]));
+  return rn_shape_make(ctx, in.rank, dims, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_tile_grad(rn_shape_ctx_t* ctx) { return rn_shape_fn_unknown(ctx); }

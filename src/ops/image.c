@@ -1,0 +1,53 @@
+// Shape functions of images.
+#include "ops/shapes.h"
+
+// [batch, height, width, channels] with the two sizes that input |i| spells.
+static rn_status_t resized(rn_shape_ctx_t* ctx, rn_shape_t images, int i) {
+  rn_shape_t sizes;
+  int64_t unused;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 1, &sizes));
+  RN_TRY(rn_dim_with_value(sizes.dims[0], 2, &unused));
+  const rn_partial_t* values = &ctx->input_partials[i];
+  int64_t dims[4] = {images.dims[0], RN_UNKNOWN, RN_UNKNOWN, images.dims[3]};
+  for (int j = 0; j < 2 && values->is_known && values->count == 2; j++) {
+    if (values->values[j] >= 0) dims[j + 1] = values->values[j];
+  }
+  return rn_shape_make(ctx, 4, dims, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_resize(rn_shape_ctx_t* ctx) {
+  rn_shape_t images;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &images));
+  return resized(ctx, images, 1);
+}
+
+rn_status_t rn_shape_fn_resize_nearest_grad(rn_shape_ctx_t* ctx) { return rn_shape_fn_resize(ctx); }
+
+rn_status_t rn_shape_fn_decode_image(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 0));
+  int64_t channels = rn_ops_int(ctx, "channels");
+  if (channels < 0) {
+    return rn_invalid_argument("channels must be non-negative, got %" PRId64, channels);
+  }
+  int64_t dims[3] = {RN_UNKNOWN, RN_UNKNOWN, channels ? channels : RN_UNKNOWN};
+  return rn_shape_make(ctx, 3, dims, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_adjust_image(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 3, &ctx->outputs[0]));
+  return rn_ops_check_rank(ctx, 1, 0);
+}
+
+rn_status_t rn_shape_fn_random_crop(rn_shape_ctx_t* ctx) {
+  rn_shape_t image, sizes;
+  int64_t unused;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 3, &image));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &sizes));
+  RN_TRY(rn_dim_with_value(sizes.dims[0], 2, &unused));
+  const rn_partial_t* values = &ctx->input_partials[1];
+  int64_t dims[3] = {RN_UNKNOWN, RN_UNKNOWN, image.dims[2]};
+  for (int i = 0; i < 2 && values->is_known && values->count == 2; i++) {
+    if (values->values[i] >= 0) dims[i] = values->values[i];
+  }
+  return rn_shape_make(ctx, 3, dims, &ctx->outputs[0]);
+}

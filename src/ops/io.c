@@ -1,0 +1,124 @@
+// Shape functions of files, readers and checkpoints.
+#include "ops/shapes.h"
+
+rn_status_t rn_shape_fn_matching_files(rn_shape_ctx_t* ctx) {
+  rn_shape_t unused;
+  RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[0], 1, &unused));
+  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_write_file(rn_shape_ctx_t* ctx) { return rn_ops_check_scalars(ctx, 0, 1); }
+
+rn_status_t rn_shape_fn_sharded_filename(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_scalars(ctx, 0, 2));
+  return rn_shape_fn_scalar(ctx);
+}
+
+rn_status_t rn_shape_fn_sharded_filespec(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_scalars(ctx, 0, 1));
+  return rn_shape_fn_scalar(ctx);
+}
+
+// Readers. The handles of the first generation are pairs of strings.
+
+static rn_status_t check_pair(rn_shape_ctx_t* ctx, int i) {
+  rn_shape_t pair;
+  int64_t unused;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 1, &pair));
+  return rn_dim_with_value(pair.dims[0], 2, &unused);
+}
+
+rn_status_t rn_shape_fn_reader_info(rn_shape_ctx_t* ctx) {
+  RN_TRY(check_pair(ctx, 0));
+  return rn_shape_fn_scalar(ctx);
+}
+
+rn_status_t rn_shape_fn_reader_read(rn_shape_ctx_t* ctx) {
+  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(check_pair(ctx, 1));
+  return rn_shape_fn_scalar(ctx);
+}
+
+rn_status_t rn_shape_fn_reader_read_v2(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_scalars(ctx, 0, 1));
+  return rn_shape_fn_scalar(ctx);
+}
+
+static rn_status_t records(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]));
+  ctx->outputs[1] = ctx->outputs[0];
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_reader_read_up_to(rn_shape_ctx_t* ctx) {
+  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(check_pair(ctx, 1));
+  RN_TRY(rn_ops_check_rank(ctx, 2, 0));
+  return records(ctx);
+}
+
+rn_status_t rn_shape_fn_reader_read_up_to_v2(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_scalars(ctx, 0, 2));
+  return records(ctx);
+}
+
+rn_status_t rn_shape_fn_reader_restore(rn_shape_ctx_t* ctx) {
+  RN_TRY(check_pair(ctx, 0));
+  return rn_ops_check_rank(ctx, 1, 0);
+}
+
+rn_status_t rn_shape_fn_reader_restore_v2(rn_shape_ctx_t* ctx) {
+  return rn_ops_check_scalars(ctx, 0, 1);
+}
+
+// Checkpoints.
+
+// Vectors of |count| names.
+static rn_status_t check_names(rn_shape_ctx_t* ctx, int first, int last, int64_t count) {
+  for (int i = first; i <= last; i++) {
+    rn_shape_t names;
+    int64_t unused;
+    RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 1, &names));
+    RN_TRY(rn_dim_with_value(names.dims[0], count, &unused));
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_save_v2(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 0));
+  return check_names(ctx, 1, 2, ctx->input_count - 3);
+}
+
+rn_status_t rn_shape_fn_save(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 0));
+  return check_names(ctx, 1, 1, ctx->input_count - 2);
+}
+
+rn_status_t rn_shape_fn_save_slices(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 0));
+  return check_names(ctx, 1, 2, ctx->input_count - 3);
+}
+
+rn_status_t rn_shape_fn_restore_v2(rn_shape_ctx_t* ctx) {
+  rn_shape_t names, slices;
+  RN_TRY(rn_ops_check_rank(ctx, 0, 0));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &names));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &slices));
+  RN_TRY(rn_shape_merge(ctx, names, slices, &names));
+  return rn_shape_fn_unknown(ctx);
+}
+
+rn_status_t rn_shape_fn_restore(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_scalars(ctx, 0, 1));
+  return rn_shape_fn_unknown(ctx);
+}
+
+rn_status_t rn_shape_fn_restore_slice(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_scalars(ctx, 0, 2));
+  return rn_shape_fn_unknown(ctx);
+}
+
+rn_status_t rn_shape_fn_merge_v2_checkpoints(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 1));
+  return rn_ops_check_rank(ctx, 1, 0);
+}

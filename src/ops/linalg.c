@@ -1,0 +1,142 @@
+// Shape functions of linear algebra on stacks of matrices.
+#include "ops/shapes.h"
+
+// A stack of square matrices: its batch dims and their size.
+static rn_status_t square(rn_shape_ctx_t* ctx, rn_shape_t in, rn_shape_t* out_batch,
+                          int64_t* out_size) {
+  RN_TRY(rn_shape_with_rank_at_least(ctx, in, 2, &in));
+  RN_TRY(rn_dim_merge(rn_shape_dim(in, -2), rn_shape_dim(in, -1), out_size));
+  return rn_shape_slice(ctx, in, 0, -2, out_batch);
+}
+
+rn_status_t rn_shape_fn_square_matrix(rn_shape_ctx_t* ctx) {
+  rn_shape_t batch, matrix;
+  int64_t size;
+  RN_TRY(square(ctx, ctx->inputs[0], &batch, &size));
+  RN_TRY(rn_shape_matrix(ctx, size, size, &matrix));
+  return rn_shape_concat(ctx, batch, matrix, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_matrix_determinant(rn_shape_ctx_t* ctx) {
+  rn_shape_t in;
+  int64_t size;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &in));
+  RN_TRY(rn_dim_merge(rn_shape_dim(in, -1), rn_shape_dim(in, -2), &size));
+  return rn_shape_slice(ctx, in, 0, -2, &ctx->outputs[0]);
+}
+
+static rn_status_t solve(rn_shape_ctx_t* ctx, bool broadcasts) {
+  rn_shape_t left, right, batch, matrix;
+  int64_t size;
+  RN_TRY(square(ctx, ctx->inputs[0], &left, &size));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[1], 2, &right));
+  RN_TRY(rn_shape_slice(ctx, right, 0, -2, &batch));
+  if (broadcasts) {
+    RN_TRY(rn_shape_broadcast(ctx, left, batch, true, &batch));
+  } else {
+    RN_TRY(rn_shape_merge(ctx, left, batch, &batch));
+  }
+  RN_TRY(rn_dim_merge(size, rn_shape_dim(right, -2), &size));
+  RN_TRY(rn_shape_matrix(ctx, size, rn_shape_dim(right, -1), &matrix));
+  return rn_shape_concat(ctx, batch, matrix, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_matrix_solve(rn_shape_ctx_t* ctx) { return solve(ctx, false); }
+rn_status_t rn_shape_fn_matrix_triangular_solve(rn_shape_ctx_t* ctx) { return solve(ctx, true); }
+
+// Einsum: "ab,bc->ac". Each letter is an axis; an ellipsis stands for axes that broadcast.
+
+enum { LETTERS = 52 };
+
+static int letter_index(char c) {
+  if (c >= 'a' && c <= 'z') return c - 'a';
+  if (c >= 'A' && c <= 'Z') return c - 'A' + 26;
+  return -1;
+}
+
+// The letters of one term; |*out_ellipsis|: how many come before the ellipsis, -1 without one.
+typedef struct rn_term_t {
+  int letters[RN_MAX_RANK];
+  int count;
+  int ellipsis;
+} rn_term_t;
+
+static rn_status_t parse_term(rn_str_t text, rn_term_t* term) {
+  term->count = 0;
+  term->ellipsis = -1;
+  for (size_t i = 0; i < text.size; i++) {
+    int letter = letter_index(text.data[i]);
+    if (letter >= 0 && term->count < RN_MAX_RANK) {
+      term->letters[term->count++] = letter;
+    } else if (term->ellipsis < 0 && i + 2 < text.size && !memcmp(text.data + i, "...", 3)) {
+      term->ellipsis = term->count;
+      i += 2;
+    } else {
+      return rn_invalid_argument("Invalid character in einsum equation term: %.*s",
+                                 RN_STR_ARGS(text));
+    }
+  }
+  return RN_OK;
+}
+
+// Learns the sizes of the letters and of the ellipsis from one input, whose rank fits the term.
+static rn_status_t learn_sizes(rn_shape_ctx_t* ctx, const rn_term_t* term, rn_shape_t in,
+                               int64_t* sizes, rn_shape_t* inout_broadcast, bool* inout_unknown) {
+  if (!rn_shape_has_rank(in)) {
+    *inout_unknown = *inout_unknown || term->ellipsis >= 0;
+    return RN_OK;
+  }
+  int extra = in.rank - term->count;
+  for (int i = 0; i < term->count; i++) {
+    int axis = term->ellipsis >= 0 && i >= term->ellipsis ? i + extra : i;
+    int64_t* size = &sizes[term->letters[i]];
+    RN_TRY(rn_dim_merge(*size, in.dims[axis], size));
+  }
+  if (term->ellipsis < 0) return RN_OK;
+  rn_shape_t middle;
+  RN_TRY(rn_shape_slice(ctx, in, term->ellipsis, term->ellipsis + extra, &middle));
+  return rn_shape_broadcast(ctx, *inout_broadcast, middle, true, inout_broadcast);
+}
+
+rn_status_t rn_shape_fn_einsum(rn_shape_ctx_t* ctx) {
+  rn_str_t equation = rn_shape_attr(ctx, "equation")->s, left = equation;
+  size_t arrow = 0;
+  while (arrow + 1 < equation.size && memcmp(equation.data + arrow, "->", 2)) arrow++;
+  if (arrow + 1 >= equation.size) {
+    return rn_invalid_argument("Expecting exactly one '->' in einsum equation: %.*s",
+                               RN_STR_ARGS(equation));
+  }
+  left.size = arrow;
+  rn_str_t right = {equation.data + arrow + 2, equation.size - arrow - 2};
+  int64_t sizes[LETTERS];
+  for (int i = 0; i < LETTERS; i++) sizes[i] = RN_UNKNOWN;
+  rn_shape_t broadcast = RN_SHAPE_SCALAR, before, after;
+  rn_term_t* term;
+  RN_TRY(RN_ARENA_NEW(ctx->arena, &term));
+  bool broadcast_unknown = false;
+  int terms = 1;
+  for (size_t i = 0; i < left.size; i++) terms += left.data[i] == ',';
+  if (terms != ctx->input_count) {
+    return rn_invalid_argument("Expected %d inputs for equation %.*s but got: %d", terms,
+                               RN_STR_ARGS(equation), ctx->input_count);
+  }
+  for (int i = 0; i < terms; i++) {
+    RN_TRY(parse_term(rn_str_split(&left, ','), term));
+    rn_shape_t in = ctx->inputs[i];
+    rn_status_t status = term->ellipsis < 0
+                             ? rn_shape_with_rank(ctx, in, term->count, &in)
+                             : rn_shape_with_rank_at_least(ctx, in, term->count, &in);
+    RN_TRY(rn_status_annotate(status, "\n\t for %dth input and equation: %.*s", i,
+                              RN_STR_ARGS(equation)));
+    RN_TRY(learn_sizes(ctx, term, in, sizes, &broadcast, &broadcast_unknown));
+  }
+  RN_TRY(parse_term(right, term));
+  int64_t dims[RN_MAX_RANK];
+  for (int i = 0; i < term->count; i++) dims[i] = sizes[term->letters[i]];
+  int split = term->ellipsis < 0 ? term->count : term->ellipsis;
+  if (term->ellipsis >= 0 && broadcast_unknown) return RN_OK;
+  RN_TRY(rn_shape_make(ctx, split, dims, &before));
+  RN_TRY(rn_shape_make(ctx, term->count - split, dims + split, &after));
+  if (term->ellipsis >= 0) RN_TRY(rn_shape_concat(ctx, before, broadcast, &before));
+  return rn_shape_concat(ctx, before, after, &ctx->outputs[0]);
+}

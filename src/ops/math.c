@@ -1,0 +1,424 @@
+// Shape functions of arithmetic, reductions, matrix products and segment sums.
+#include <math.h>
+
+#include "ops/shapes.h"
+
+// Binary arithmetic that sizes are computed with: the values are followed too.
+
+static bool arith(const char* op, int64_t a, int64_t b, int64_t* out) {
+  if (rn_ops_is(op, "Add") || rn_ops_is(op, "AddV2")) return rn_add_i64_ok(a, b, out);
+  if (rn_ops_is(op, "Sub")) return !__builtin_sub_overflow(a, b, out);
+  if (rn_ops_is(op, "Mul")) return rn_mul_i64_ok(a, b, out);
+  *out = a > b ? a : b;
+  if (rn_ops_is(op, "Maximum")) return true;
+  *out = a < b ? a : b;
+  if (rn_ops_is(op, "Minimum")) return true;
+  if (b == 0 || (b == -1 && a == INT64_MIN)) return false;
+  *out = a / b;
+  if (rn_ops_is(op, "Div")) return true;
+  bool down = a % b != 0 && (a % b < 0) != (b < 0);
+  if (rn_ops_is(op, "FloorDiv")) {
+    *out = a / b - down;
+    return true;
+  }
+  *out = a % b + (down ? b : 0);
+  return rn_ops_is(op, "FloorMod");
+}
+
+rn_status_t rn_shape_fn_arith2(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_shape_fn_broadcast2(ctx));
+  const rn_partial_t *a = &ctx->input_partials[0], *b = &ctx->input_partials[1];
+  bool fits = a->is_known && b->is_known &&
+              (a->count == b->count || a->count == 1 || b->count == 1) &&
+              (ctx->input_types[0] == RN_INT32 || ctx->input_types[0] == RN_INT64);
+  if (!fits) return RN_OK;
+  int count = a->count == 1 ? b->count : a->count;
+  int64_t* values;
+  RN_TRY(RN_ARENA_ARRAY(ctx->arena, (size_t)count, &values));
+  for (int i = 0; i < count; i++) {
+    int64_t x = a->values[a->count == 1 ? 0 : i], y = b->values[b->count == 1 ? 0 : i];
+    bool ok = x != RN_UNKNOWN_VALUE && y != RN_UNKNOWN_VALUE &&
+              arith(ctx->op->name, x, y, &values[i]) &&
+              (ctx->input_types[0] == RN_INT64 || values[i] == (int32_t)values[i]);
+    if (!ok) values[i] = RN_UNKNOWN_VALUE;
+  }
+  ctx->output_partial = (rn_partial_t){true, a->is_scalar && b->is_scalar, count, values};
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_cast(rn_shape_ctx_t* ctx) {
+  ctx->outputs[0] = ctx->inputs[0];
+  rn_dtype_t to = rn_shape_attr(ctx, "DstT")->type;
+  if (to == RN_INT32 || to == RN_INT64) ctx->output_partial = ctx->input_partials[0];
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_conj(rn_shape_ctx_t* ctx) { return rn_shape_fn_unchanged(ctx); }
+
+rn_status_t rn_shape_fn_equal(rn_shape_ctx_t* ctx) {
+  rn_shape_t a = ctx->inputs[0], b = ctx->inputs[1];
+  rn_status_t status = rn_shape_broadcast(ctx, a, b, true, &ctx->outputs[0]);
+  if (rn_ops_bool(ctx, "incompatible_shape_error")) return status;
+  // Shapes that do not fit make the result one False, so it is known only when they do or do not.
+  if (!rn_ok(status)) {
+    rn_status_free(status);
+    ctx->outputs[0] = RN_SHAPE_SCALAR;
+    return RN_OK;
+  }
+  for (int i = 1; i <= a.rank && i <= b.rank; i++) {
+    int64_t x = a.dims[a.rank - i], y = b.dims[b.rank - i];
+    if ((x == RN_UNKNOWN) != (y == RN_UNKNOWN) && x != 1 && y != 1) {
+      ctx->outputs[0] = RN_SHAPE_UNKNOWN;
+      break;
+    }
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_approximate_equal(rn_shape_ctx_t* ctx) {
+  return rn_shape_merge(ctx, ctx->inputs[0], ctx->inputs[1], &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_add_n(rn_shape_ctx_t* ctx) {
+  if (ctx->input_types[0] == RN_VARIANT) {
+    ctx->outputs[0] = ctx->inputs[0];
+    return RN_OK;
+  }
+  return rn_ops_merge_inputs(ctx, 0, ctx->input_count - 1, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_accumulate_n(rn_shape_ctx_t* ctx) {
+  return rn_ops_attr_shape(ctx, "shape", &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_clip_by_value(rn_shape_ctx_t* ctx) { return rn_shape_fn_unchanged(ctx); }
+
+rn_status_t rn_shape_fn_betainc(rn_shape_ctx_t* ctx) {
+  rn_shape_t merged = RN_SHAPE_UNKNOWN;
+  bool all_known = true;
+  for (int i = 0; i < 3; i++) {
+    rn_shape_t shape = ctx->inputs[i];
+    if (!rn_shape_has_rank(shape)) {
+      all_known = false;
+    } else if (shape.rank > 0) {
+      RN_TRY(rn_shape_merge(ctx, merged, shape, &merged));
+    }
+  }
+  if (all_known && !rn_shape_has_rank(merged)) merged = RN_SHAPE_SCALAR;
+  ctx->outputs[0] = merged;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_cross(rn_shape_ctx_t* ctx) {
+  rn_shape_t a, b;
+  int64_t unused;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &a));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[1], 1, &b));
+  RN_TRY(rn_shape_merge(ctx, a, b, &a));
+  if (rn_shape_has_rank(a)) RN_TRY(rn_dim_with_value(rn_shape_dim(a, -1), 3, &unused));
+  ctx->outputs[0] = a;
+  return RN_OK;
+}
+
+// Reductions.
+
+// Sums, products and extremes of whole vectors of sizes.
+static rn_status_t reduce_partial(rn_shape_ctx_t* ctx) {
+  const rn_partial_t* in = &ctx->input_partials[0];
+  const char* op = ctx->op->name;
+  const char* binary = rn_ops_is(op, "Sum")    ? "Add"
+                       : rn_ops_is(op, "Prod") ? "Mul"
+                       : rn_ops_is(op, "Max")  ? "Maximum"
+                       : rn_ops_is(op, "Min")  ? "Minimum"
+                                               : NULL;
+  if (!binary || !in->is_known) return RN_OK;
+  bool extreme = binary[0] == 'M' && binary[1] != 'u';
+  if (extreme && in->count == 0) return RN_OK;
+  int64_t value = extreme ? in->values[0] : binary[0] == 'M';
+  for (int i = 0; i < in->count; i++) {
+    if (in->values[i] == RN_UNKNOWN_VALUE) return RN_OK;
+    if (!arith(binary, value, in->values[i], &value)) return RN_OK;
+  }
+  if (ctx->input_types[0] == RN_INT32 && value != (int32_t)value) return RN_OK;
+  return rn_shape_set_partial(ctx, ctx->outputs[0].rank == 0, 1, &value);
+}
+
+rn_status_t rn_shape_fn_reduce(rn_shape_ctx_t* ctx) {
+  rn_shape_t in = ctx->inputs[0], unused;
+  RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[1], 1, &unused));
+  bool keep = rn_ops_bool(ctx, "keep_dims");
+  const rn_partial_t* axes = &ctx->input_partials[1];
+  bool axes_known = axes->is_known;
+  for (int i = 0; axes_known && i < axes->count; i++) {
+    axes_known = axes->values[i] != RN_UNKNOWN_VALUE;
+  }
+  if (!axes_known || !rn_shape_has_rank(in)) {
+    if (keep) return rn_shape_of_rank(ctx, in.rank, &ctx->outputs[0]);
+    return RN_OK;
+  }
+  bool reduced[RN_MAX_RANK] = {false};
+  for (int i = 0; i < axes->count; i++) {
+    int64_t axis = axes->values[i];
+    if (axis < -in.rank || axis >= in.rank) {
+      return rn_invalid_argument(
+          "Invalid reduction dimension %" PRId64 " for input with %d dimensions.", axis, in.rank);
+    }
+    reduced[axis < 0 ? axis + in.rank : axis] = true;
+  }
+  int64_t dims[RN_MAX_RANK];
+  int rank = 0, gone = 0;
+  for (int i = 0; i < in.rank; i++) {
+    gone += reduced[i];
+    if (!reduced[i]) dims[rank++] = in.dims[i];
+    if (reduced[i] && keep) dims[rank++] = 1;
+  }
+  RN_TRY(rn_shape_make(ctx, rank, dims, &ctx->outputs[0]));
+  return gone == in.rank ? reduce_partial(ctx) : RN_OK;
+}
+
+rn_status_t rn_shape_fn_arg_max(rn_shape_ctx_t* ctx) {
+  rn_shape_t in = ctx->inputs[0];
+  RN_TRY(rn_ops_check_rank(ctx, 1, 0));
+  if (!rn_shape_has_rank(in)) return RN_OK;
+  if (in.rank <= 1) {
+    ctx->outputs[0] = RN_SHAPE_SCALAR;
+    return RN_OK;
+  }
+  int64_t axis;
+  if (!rn_shape_input_scalar(ctx, 1, &axis)) {
+    return rn_shape_of_rank(ctx, in.rank - 1, &ctx->outputs[0]);
+  }
+  if (axis < -in.rank || axis >= in.rank) {
+    return rn_invalid_argument("Dimension (%" PRId64
+                               ") must be in the range [%d, %d), where %d is the number of "
+                               "dimensions in the input.",
+                               axis, -in.rank, in.rank, in.rank);
+  }
+  if (axis < 0) axis += in.rank;
+  int64_t dims[RN_MAX_RANK];
+  for (int i = 0, j = 0; i < in.rank; i++) {
+    if (i != axis) dims[j++] = in.dims[i];
+  }
+  return rn_shape_make(ctx, in.rank - 1, dims, &ctx->outputs[0]);
+}
+
+// Matrix products.
+
+rn_status_t rn_shape_fn_matmul(rn_shape_ctx_t* ctx) {
+  rn_shape_t a, b;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &a));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 2, &b));
+  bool ta = rn_ops_bool(ctx, "transpose_a"), tb = rn_ops_bool(ctx, "transpose_b");
+  int64_t inner;
+  RN_TRY(rn_dim_merge(a.dims[!ta], b.dims[tb], &inner));
+  return rn_shape_matrix(ctx, a.dims[ta], b.dims[!tb], &ctx->outputs[0]);
+}
+
+static rn_status_t batch_matmul(rn_shape_ctx_t* ctx, bool broadcasts) {
+  rn_shape_t a, b, batch_a, batch_b, batch, matrix;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &a));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[1], 2, &b));
+  bool ta = rn_ops_bool(ctx, "adj_x"), tb = rn_ops_bool(ctx, "adj_y");
+  RN_TRY(rn_shape_slice(ctx, a, 0, -2, &batch_a));
+  RN_TRY(rn_shape_slice(ctx, b, 0, -2, &batch_b));
+  int64_t inner_a = rn_shape_dim(a, ta ? -2 : -1), inner_b = rn_shape_dim(b, tb ? -1 : -2);
+  if (broadcasts) {
+    RN_TRY(rn_dim_merge(inner_a, inner_b, &inner_a));
+    RN_TRY(rn_shape_broadcast(ctx, batch_a, batch_b, true, &batch));
+  } else {
+    RN_TRY(rn_shape_merge(ctx, batch_a, batch_b, &batch));
+    RN_TRY(rn_dim_merge(inner_a, inner_b, &inner_a));
+  }
+  int64_t rows = rn_shape_dim(a, ta ? -1 : -2), columns = rn_shape_dim(b, tb ? -2 : -1);
+  RN_TRY(rn_shape_matrix(ctx, rows, columns, &matrix));
+  return rn_shape_concat(ctx, batch, matrix, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_batch_matmul(rn_shape_ctx_t* ctx) { return batch_matmul(ctx, false); }
+rn_status_t rn_shape_fn_batch_matmul_v2(rn_shape_ctx_t* ctx) { return batch_matmul(ctx, true); }
+
+// Choices.
+
+rn_status_t rn_shape_fn_select(rn_shape_ctx_t* ctx) {
+  rn_shape_t condition = ctx->inputs[0], data;
+  RN_TRY(rn_shape_merge(ctx, ctx->inputs[1], ctx->inputs[2], &data));
+  ctx->outputs[0] = data;
+  ctx->output_handles[0] = ctx->input_handles[1];
+  if (!rn_shape_has_rank(condition) || !rn_shape_has_rank(data) || condition.rank == 0) {
+    return RN_OK;
+  }
+  if (condition.rank == 1 && data.rank >= 1) {
+    // A vector chooses rows.
+    rn_shape_t rows;
+    RN_TRY(rn_shape_slice(ctx, data, 0, 1, &rows));
+    RN_TRY(rn_shape_merge(ctx, condition, rows, &rows));
+    return rn_shape_replace_dim(ctx, data, 0, rows.dims[0], &ctx->outputs[0]);
+  }
+  return rn_shape_merge(ctx, data, condition, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_select_v2(rn_shape_ctx_t* ctx) {
+  rn_shape_t data;
+  ctx->output_handles[0] = ctx->input_handles[1];
+  RN_TRY(rn_shape_broadcast(ctx, ctx->inputs[1], ctx->inputs[2], true, &data));
+  return rn_shape_broadcast(ctx, ctx->inputs[0], data, true, &ctx->outputs[0]);
+}
+
+// Sequences of numbers.
+
+// The value of the scalar input |i| as a double, where it is known.
+static bool scalar_number(const rn_shape_ctx_t* ctx, int i, double* out) {
+  int64_t value;
+  if (rn_shape_input_scalar(ctx, i, &value)) {
+    *out = (double)value;
+    return true;
+  }
+  const rn_tensor_t* tensor = ctx->input_values[i];
+  if (!tensor || tensor->count != 1) return false;
+  if (tensor->dtype == RN_FLOAT) *out = *RN_DATA(tensor, float);
+  if (tensor->dtype == RN_DOUBLE) *out = *RN_DATA(tensor, double);
+  return tensor->dtype == RN_FLOAT || tensor->dtype == RN_DOUBLE;
+}
+
+static rn_status_t range_partial(rn_shape_ctx_t* ctx, int64_t count) {
+  int64_t start, delta, values[RN_MAX_RANK];
+  if (count > RN_MAX_RANK || !rn_shape_input_scalar(ctx, 0, &start) ||
+      !rn_shape_input_scalar(ctx, 2, &delta)) {
+    return RN_OK;
+  }
+  for (int64_t i = 0; i < count; i++) values[i] = start + i * delta;
+  return rn_shape_set_partial(ctx, false, (int)count, values);
+}
+
+rn_status_t rn_shape_fn_range(rn_shape_ctx_t* ctx) {
+  static const char* const names[] = {"start", "limit", "delta"};
+  for (int i = 0; i < 3; i++) {
+    RN_TRY(rn_status_annotate(rn_ops_check_rank(ctx, i, 0), "\n\t for '%s'", names[i]));
+  }
+  double start, limit, delta;
+  if (!scalar_number(ctx, 0, &start) || !scalar_number(ctx, 1, &limit) ||
+      !scalar_number(ctx, 2, &delta)) {
+    return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+  }
+  if (delta == 0) return rn_invalid_argument("Requires delta != 0");
+  if (delta > 0 && start > limit) {
+    return rn_invalid_argument("Requires start <= limit when delta > 0: %g/%g", start, limit);
+  }
+  if (delta < 0 && start < limit) {
+    return rn_invalid_argument("Requires start >= limit when delta < 0: %g/%g", start, limit);
+  }
+  double count = ceil(fabs((limit - start) / delta));
+  int64_t a, b, step;
+  if (rn_shape_input_scalar(ctx, 0, &a) && rn_shape_input_scalar(ctx, 1, &b) &&
+      rn_shape_input_scalar(ctx, 2, &step)) {
+    uint64_t span = a < b ? (uint64_t)b - (uint64_t)a : (uint64_t)a - (uint64_t)b;
+    uint64_t width = step < 0 ? -(uint64_t)step : (uint64_t)step;
+    count = (double)(span / width + (span % width != 0));
+  }
+  if (!(count < 0x1p62)) {
+    return rn_invalid_argument("Requires ((limit - start) / delta) <= %" PRId64, INT64_MAX);
+  }
+  RN_TRY(rn_shape_vector(ctx, (int64_t)count, &ctx->outputs[0]));
+  return range_partial(ctx, (int64_t)count);
+}
+
+rn_status_t rn_shape_fn_lin_space(rn_shape_ctx_t* ctx) {
+  static const char* const names[] = {"start", "stop", "num"};
+  for (int i = 0; i < 3; i++) {
+    RN_TRY(rn_status_annotate(rn_ops_check_rank(ctx, i, 0), "\n\t for '%s'", names[i]));
+  }
+  int64_t count = RN_UNKNOWN;
+  if (rn_shape_input_scalar(ctx, 2, &count) && count <= 0) {
+    return rn_invalid_argument("Requires num > 0: %" PRId64, count);
+  }
+  return rn_shape_vector(ctx, count, &ctx->outputs[0]);
+}
+
+static rn_status_t bincount_size(rn_shape_ctx_t* ctx, int64_t* out_size) {
+  RN_TRY(rn_ops_check_rank(ctx, 1, 0));
+  *out_size = RN_UNKNOWN;
+  if (rn_shape_input_scalar(ctx, 1, out_size) && *out_size < 0) {
+    return rn_invalid_argument("size (%" PRId64 ") must be non-negative", *out_size);
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_bincount(rn_shape_ctx_t* ctx) {
+  int64_t size;
+  RN_TRY(bincount_size(ctx, &size));
+  return rn_shape_vector(ctx, size, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_dense_bincount(rn_shape_ctx_t* ctx) {
+  rn_shape_t in = ctx->inputs[0], unused;
+  RN_TRY(rn_shape_with_rank_at_most(ctx, in, 2, &unused));
+  int64_t size;
+  RN_TRY(bincount_size(ctx, &size));
+  if (!rn_shape_has_rank(in)) return RN_OK;
+  if (size == RN_UNKNOWN) return rn_shape_of_rank(ctx, in.rank, &ctx->outputs[0]);
+  if (in.rank < 2) return rn_shape_vector(ctx, size, &ctx->outputs[0]);
+  return rn_shape_matrix(ctx, in.dims[0], size, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_histogram_fixed_width(rn_shape_ctx_t* ctx) {
+  rn_shape_t range;
+  int64_t size = RN_UNKNOWN;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &range));
+  RN_TRY(rn_dim_with_value(range.dims[0], 2, &size));
+  RN_TRY(rn_ops_check_rank(ctx, 2, 0));
+  size = RN_UNKNOWN;
+  if (rn_shape_input_scalar(ctx, 2, &size) && size <= 0) {
+    return rn_invalid_argument("Requires nbins > 0: %" PRId64, size);
+  }
+  return rn_shape_vector(ctx, size, &ctx->outputs[0]);
+}
+
+// Segments.
+
+// |rows| in front of the data's dims from |from| on.
+static rn_status_t rows_of(rn_shape_ctx_t* ctx, int64_t rows, rn_shape_t data, int from) {
+  rn_shape_t rest, first;
+  RN_TRY(rn_shape_slice(ctx, data, from, INT_MAX, &rest));
+  RN_TRY(rn_shape_vector(ctx, rows, &first));
+  return rn_shape_concat(ctx, first, rest, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_segment(rn_shape_ctx_t* ctx) {
+  rn_shape_t data, ids;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &data));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &ids));
+  return rows_of(ctx, RN_UNKNOWN, data, 1);
+}
+
+rn_status_t rn_shape_fn_unsorted_segment(rn_shape_ctx_t* ctx) {
+  rn_shape_t data = ctx->inputs[0], ids = ctx->inputs[1];
+  RN_TRY(rn_ops_check_rank(ctx, 2, 0));
+  if (!rn_shape_has_rank(ids)) return RN_OK;
+  RN_TRY(rn_ops_merge_prefix(ctx, ids, &data));
+  int64_t count;
+  RN_TRY(rn_ops_size_from_input(ctx, 2, &count));
+  return rows_of(ctx, count, data, ids.rank);
+}
+
+rn_status_t rn_shape_fn_sparse_segment(rn_shape_ctx_t* ctx) {
+  rn_shape_t data, indices, ids;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &data));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &indices));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &ids));
+  RN_TRY(rn_shape_merge(ctx, indices, ids, &ids));
+  return rows_of(ctx, RN_UNKNOWN, data, 1);
+}
+
+rn_status_t rn_shape_fn_sparse_segment_grad(rn_shape_ctx_t* ctx) {
+  rn_shape_t data, indices;
+  int64_t rows;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &data));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &indices));
+  RN_TRY(rn_shape_merge(ctx, ctx->inputs[2], indices, &indices));
+  RN_TRY(rn_ops_check_rank(ctx, 3, 0));
+  rows = RN_UNKNOWN;
+  if (rn_shape_input_scalar(ctx, 3, &rows) && rows < 0) {
+    return rn_invalid_argument("Cannot specify a negative value for output_dim0");
+  }
+  return rows_of(ctx, rows, data, 1);
+}

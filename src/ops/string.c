@@ -1,0 +1,79 @@
+// Shape functions of strings.
+#include "ops/shapes.h"
+
+rn_status_t rn_shape_fn_reduce(rn_shape_ctx_t* ctx);
+
+rn_status_t rn_shape_fn_reduce_join(rn_shape_ctx_t* ctx) { return rn_shape_fn_reduce(ctx); }
+
+rn_status_t rn_shape_fn_regex_full_match(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 1, 0));
+  return rn_shape_fn_unchanged(ctx);
+}
+
+rn_status_t rn_shape_fn_regex_replace(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_scalars(ctx, 1, 2));
+  return rn_shape_fn_unchanged(ctx);
+}
+
+rn_status_t rn_shape_fn_string_format(rn_shape_ctx_t* ctx) {
+  rn_str_t text = rn_shape_attr(ctx, "template")->s, mark = rn_shape_attr(ctx, "placeholder")->s;
+  int found = 0;
+  for (size_t i = 0; mark.size && i + mark.size <= text.size;) {
+    bool here = !memcmp(text.data + i, mark.data, mark.size);
+    found += here;
+    i += here ? mark.size : 1;
+  }
+  if (found != ctx->input_count) {
+    return rn_invalid_argument("num placeholders in template and num inputs must match: %d vs. %d",
+                               found, ctx->input_count);
+  }
+  return rn_shape_fn_scalar(ctx);
+}
+
+// Scalars fit all; the others have one shape.
+rn_status_t rn_shape_fn_string_join(rn_shape_ctx_t* ctx) {
+  rn_shape_t merged = RN_SHAPE_UNKNOWN;
+  bool all_scalar = true;
+  for (int i = 0; i < ctx->input_count; i++) {
+    if (ctx->inputs[i].rank == 0) continue;
+    all_scalar = false;
+    RN_TRY(rn_shape_merge(ctx, merged, ctx->inputs[i], &merged));
+  }
+  ctx->outputs[0] = all_scalar ? RN_SHAPE_SCALAR : merged;
+  return RN_OK;
+}
+
+static rn_status_t sparse_rows(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, 2, &ctx->outputs[0]));
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]));
+  return rn_shape_vector(ctx, 2, &ctx->outputs[2]);
+}
+
+rn_status_t rn_shape_fn_string_split(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 1));
+  RN_TRY(rn_ops_check_rank(ctx, 1, 0));
+  return sparse_rows(ctx);
+}
+
+rn_status_t rn_shape_fn_string_split_v2(rn_shape_ctx_t* ctx) {
+  return rn_shape_fn_string_split(ctx);
+}
+
+rn_status_t rn_shape_fn_substr(rn_shape_ctx_t* ctx) {
+  rn_shape_t in = ctx->inputs[0], at = ctx->inputs[1], length = ctx->inputs[2];
+  if (!rn_shape_has_rank(at) || !rn_shape_has_rank(length)) return RN_OK;
+  RN_TRY(rn_shape_with_rank(ctx, at, length.rank, &at));
+  if (!rn_shape_compatible(at, length)) {
+    rn_strbuf_t text;
+    rn_strbuf_init(&text, rn_allocator_default());
+    rn_strbuf_append(&text, RN_STR("pos and len shapes must match: "));
+    rn_shape_print(&text, at);
+    rn_strbuf_append(&text, RN_STR(" vs. "));
+    rn_shape_print(&text, length);
+    rn_str_t view = rn_strbuf_view(&text);
+    rn_status_t status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, view.data, view.size);
+    rn_strbuf_clear(&text);
+    return status;
+  }
+  return rn_shape_broadcast(ctx, in, at, true, &ctx->outputs[0]);
+}

@@ -1,0 +1,24 @@
+// Placement: which device runs each node of a step, with which kernel; and the cut between devices.
+#ifndef RUNNEL_PLACE_PLACE_H_
+#define RUNNEL_PLACE_PLACE_H_
+
+#include "device/device.h"
+#include "graph/ir.h"
+
+typedef struct rn_place_options_t {
+  rn_device_t* const* devices;  // devices[0] is the CPU of this process
+  int device_count;
+  bool allow_soft_placement;
+  bool log_placement;
+  const rn_env_t* env;
+} rn_place_options_t;
+
+// Sets |device| and |kernel| of every node that is left. Feeds go to devices[0]. INVALID_ARGUMENT,
+// with stock's words, where a node's device cannot be had or no kernel fits.
+RN_MUST_USE rn_status_t rn_place(rn_ir_t* ir, const rn_place_options_t* options);
+
+// Puts a Send and a Recv on every edge that crosses devices, so that each device's nodes can be
+// compiled by themselves. Fetches end up on devices[0].
+RN_MUST_USE rn_status_t rn_partition(rn_ir_t* ir, const rn_place_options_t* options);
+
+#endif  // RUNNEL_PLACE_PLACE_H_

@@ -1,0 +1,55 @@
+// What of a ConfigProto matters to a session of this process.
+#include "proto/config.pb.h"
+#include "proto/rewriter_config.pb.h"
+#include "session/session.h"
+#include "wire/decode.h"
+
+static rn_status_t read_devices(const rn_pb_ConfigProto_t* config, rn_session_options_t* options) {
+  for (uint32_t i = 0; i < config->device_count.count; ++i) {
+    rn_str_t type = config->device_count.items[i].key;
+    int32_t count = config->device_count.items[i].value;
+    bool is_cpu = rn_str_is(type, "CPU"), is_null = rn_str_is(type, "NULL");
+    if ((is_cpu || is_null) && (count < 0 || count > 32))
+      return rn_invalid_argument("device_count of %.*s must be between 0 and 32, got %d",
+                                 RN_STR_ARGS(type), count);
+    if (is_cpu && count > 0) options->cpu_devices = count;
+    if (is_null) options->null_devices = count;
+  }
+  return RN_OK;
+}
+
+static void read_graph_options(const rn_pb_GraphOptions_t* graph, rn_session_options_t* options) {
+  if (graph->optimizer_options && graph->optimizer_options->opt_level == rn_pb_OptimizerOptions_L0)
+    options->optimize = false;
+  if (graph->rewrite_options && graph->rewrite_options->disable_meta_optimizer)
+    options->optimize = false;
+}
+
+static rn_status_t read_config(const rn_pb_ConfigProto_t* config, rn_session_options_t* options) {
+  options->intra_threads = config->intra_op_parallelism_threads;
+  options->inter_threads = config->inter_op_parallelism_threads;
+  options->allow_soft_placement = config->allow_soft_placement;
+  options->log_device_placement = config->log_device_placement;
+  options->timeout_ms = config->operation_timeout_in_ms;
+  // A pool of its own may be described in detail; its size is what counts here.
+  if (config->session_inter_op_thread_pool.count > 0 &&
+      config->session_inter_op_thread_pool.items[0].num_threads > 0)
+    options->inter_threads = config->session_inter_op_thread_pool.items[0].num_threads;
+  if (config->graph_options) read_graph_options(config->graph_options, options);
+  return read_devices(config, options);
+}
+
+rn_status_t rn_session_options_parse(rn_str_t bytes, rn_session_options_t* inout_options) {
+  rn_arena_t arena;
+  rn_arena_init(&arena, rn_allocator_default());
+  rn_pb_ConfigProto_t* config = NULL;
+  rn_status_t status = RN_PB_DECODE(ConfigProto, bytes, NULL, &arena, &config);
+  if (!rn_ok(status)) {
+    rn_status_free(status);
+    status = rn_invalid_argument("Unparseable ConfigProto");
+  } else {
+    status = read_config(config, inout_options);
+  }
+  rn_arena_clear(&arena);
+  return status;
+}

@@ -1,0 +1,99 @@
+// The planner: see planner.h.
+#include "session/planner.h"
+
+// Results larger than this are not computed ahead of the step.
+#define MAX_FOLDED_BYTES (10 << 20)
+
+static rn_status_t optimise(const rn_planner_t* planner, rn_ir_t* ir) {
+  if (!planner->optimize) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_pass_simplify(ir));
+  RN_RETURN_IF_ERROR(rn_pass_cse(ir));
+  RN_RETURN_IF_ERROR(rn_pass_fold(ir, planner->place.devices[0], planner->env, MAX_FOLDED_BYTES));
+  return rn_ir_sweep(ir);
+}
+
+static rn_status_t describe_feeds(rn_program_t* program, const rn_ir_t* ir,
+                                  const rn_signature_t* signature) {
+  size_t count = (size_t)signature->feed_count;
+  program->feed_count = signature->feed_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&program->arena, count, &program->feed_types));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&program->arena, count, &program->feed_shapes));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&program->arena, count, &program->feed_names));
+  for (int32_t i = 0; i < signature->feed_count; ++i) {
+    rn_edge_t feed = signature->feeds[i];
+    program->feed_types[i] = rn_dtype_base(feed.node->outputs[feed.index].dtype);
+    program->feed_shapes[i] = RN_SHAPE_UNKNOWN;
+    rn_str_t name;
+    RN_RETURN_IF_ERROR(rn_arena_str(&program->arena, feed.node->name, &name));
+    program->feed_names[i] = name.data;
+  }
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    const rn_ir_node_t* node = &ir->nodes.items[n];
+    if (node->feed >= 0)
+      RN_RETURN_IF_ERROR(
+          rn_shape_copy(&program->arena, node->shapes[0], &program->feed_shapes[node->feed]));
+  }
+  return RN_OK;
+}
+
+static bool takes_part(const rn_ir_t* ir, const rn_device_t* device) {
+  for (size_t n = 0; n < ir->nodes.count; ++n)
+    if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].device == device) return true;
+  return false;
+}
+
+static rn_status_t compile_parts(rn_program_t* program, const rn_planner_t* planner, rn_ir_t* ir) {
+  RN_RETURN_IF_ERROR(
+      RN_ARENA_ARRAY(&program->arena, (size_t)planner->place.device_count, &program->plans));
+  for (int d = 0; d < planner->place.device_count; ++d) {
+    rn_device_t* device = planner->place.devices[d];
+    if (d > 0 && !takes_part(ir, device)) continue;
+    rn_plan_options_t options = {.device = device,
+                                 .host = planner->place.devices[0],
+                                 .env = planner->env,
+                                 .kernels = planner->kernels,
+                                 .threads = planner->threads};
+    rn_plan_t** plan = &program->plans[program->plan_count];
+    RN_RETURN_IF_ERROR(rn_plan_create(ir, &options, planner->allocator, plan));
+    program->may_wait |= (*plan)->async_count > 0 || (*plan)->has_frames;
+    program->plan_count++;
+  }
+  return RN_OK;
+}
+
+static rn_status_t fill(rn_program_t* program, const rn_planner_t* planner, rn_ir_t* ir,
+                        const rn_signature_t* signature) {
+  RN_RETURN_IF_ERROR(describe_feeds(program, ir, signature));
+  RN_RETURN_IF_ERROR(optimise(planner, ir));
+  RN_RETURN_IF_ERROR(rn_place(ir, &planner->place));
+  RN_RETURN_IF_ERROR(rn_partition(ir, &planner->place));
+  return compile_parts(program, planner, ir);
+}
+
+rn_status_t rn_program_create(const rn_planner_t* planner, rn_graph_t* graph,
+                              const rn_signature_t* signature, rn_program_t** out_program) {
+  *out_program = NULL;
+  rn_ir_t* ir = NULL;
+  RN_RETURN_IF_ERROR(rn_ir_create(graph, signature, &ir));
+  rn_program_t* program = NULL;
+  rn_status_t status = RN_NEW(planner->allocator, &program);
+  if (rn_ok(status)) {
+    program->allocator = planner->allocator;
+    rn_arena_init(&program->arena, planner->allocator);
+    status = fill(program, planner, ir, signature);
+  }
+  rn_ir_destroy(ir);
+  if (!rn_ok(status)) {
+    rn_program_destroy(program);
+    return status;
+  }
+  *out_program = program;
+  return RN_OK;
+}
+
+void rn_program_destroy(rn_program_t* program) {
+  if (!program) return;
+  for (int32_t p = 0; p < program->plan_count; ++p) rn_plan_destroy(program->plans[p]);
+  rn_arena_clear(&program->arena);
+  RN_FREE(program->allocator, program);
+}

@@ -1,0 +1,36 @@
+// From a step's signature to plans that can be run: prune, optimise, place, partition, compile.
+#ifndef RUNNEL_SESSION_PLANNER_H_
+#define RUNNEL_SESSION_PLANNER_H_
+
+#include "exec/plan.h"
+#include "place/place.h"
+#include "session/session.h"
+
+// The compiled form of one signature, shared by all steps of it.
+typedef struct rn_program_t {
+  rn_allocator_t allocator;
+  int32_t plan_count;
+  rn_plan_t** plans;  // Owned; one for each device that takes part
+  int32_t feed_count;
+  rn_dtype_t* feed_types;
+  rn_shape_t* feed_shapes;  // what may be fed: the shapes that placeholders declare
+  const char** feed_names;  // for messages
+  rn_arena_t arena;
+  bool may_wait;  // some step of it can block: queues, other devices
+} rn_program_t;
+
+typedef struct rn_planner_t {
+  rn_allocator_t allocator;
+  const rn_env_t* env;
+  rn_place_options_t place;
+  rn_kernel_cache_t* kernels;
+  int threads;
+  bool optimize;
+} rn_planner_t;
+
+RN_MUST_USE rn_status_t rn_program_create(const rn_planner_t* planner, rn_graph_t* graph,
+                                          const rn_signature_t* signature,
+                                          rn_program_t** out_program);
+void rn_program_destroy(rn_program_t* program);
+
+#endif  // RUNNEL_SESSION_PLANNER_H_

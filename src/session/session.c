@@ -1,0 +1,377 @@
+// Sessions: devices, the cache of programs, and running steps. See session.h.
+#include "session/session.h"
+
+#include "exec/executor.h"
+#include "session/planner.h"
+
+#define BUCKETS 256  // of the program cache; a power of two
+
+// A program in the cache. Entries are added at the head of their bucket and stay until the session
+// goes, so that looking one up takes no lock; one that a change of the graph made stale is passed
+// over.
+typedef struct entry_t {
+  struct entry_t* next;
+  uint64_t hash;
+  uint64_t mutations;        // of the graph when it was planned
+  rn_signature_t signature;  // copied
+  rn_program_t* program;     // Owned
+  rn_arena_t arena;
+} entry_t;
+
+// A step that may have to be stopped.
+typedef struct running_t {
+  rn_cancel_t* cancel;
+  struct running_t* next;
+  struct running_t* previous;
+} running_t;
+
+struct rn_session_t {
+  rn_allocator_t allocator;
+  rn_graph_t* graph;  // Retained
+  rn_session_options_t options;
+  rn_env_t env;      // the caller's with our pool
+  rn_pool_t* pool;   // Owned
+  rn_pool_t* intra;  // pool, or NULL when kernels may use one thread only
+  rn_pool_t* inter;  // likewise for kernels beside each other
+  int device_count;
+  rn_device_t** devices;  // Owned; the first is a CPU
+  rn_kernel_cache_t kernels;
+  rn_planner_t planner;
+  entry_t* _Atomic buckets[BUCKETS];
+  _Atomic int64_t next_step;
+  _Atomic int64_t step_count;  // steps under way
+  _Atomic bool is_closed;
+  rn_mutex_t mutex;  // guards planning, |running|, and waiting for the last step
+  rn_cond_t idle;
+  running_t* running;
+};
+
+void rn_session_options_init(rn_session_options_t* options) {
+  *options = (rn_session_options_t){.optimize = true, .cpu_devices = 1};
+}
+
+static rn_status_t make_devices(rn_session_t* session) {
+  const rn_session_options_t* options = &session->options;
+  int cpus = options->cpu_devices < 1 ? 1 : options->cpu_devices;
+  int total = cpus + options->null_devices;
+  RN_RETURN_IF_ERROR(rn_alloc_array(session->allocator, (size_t)total, sizeof *session->devices,
+                                    (void**)&session->devices));
+  rn_str_t prefix = RN_STR("/job:localhost/replica:0/task:0");
+  for (int i = 0; i < total; ++i) {
+    bool is_cpu = i < cpus;
+    rn_status_t status = is_cpu ? rn_cpu_device_create(session->allocator, prefix, i, &session->env,
+                                                       &session->devices[i])
+                                : rn_null_device_create(session->allocator, prefix, i - cpus,
+                                                        &session->env, &session->devices[i]);
+    RN_RETURN_IF_ERROR(status);
+    session->device_count++;
+  }
+  return RN_OK;
+}
+
+static rn_status_t set_up(rn_session_t* session) {
+  const rn_session_options_t* options = &session->options;
+  int intra = options->intra_threads, inter = options->inter_threads;
+  int threads = intra < 1 || inter < 1 ? 0 : intra > inter ? intra : inter;
+  RN_RETURN_IF_ERROR(rn_pool_create(session->allocator, threads, &session->pool));
+  session->env.pool = session->pool;
+  session->intra = intra == 1 ? NULL : session->pool;
+  session->inter = inter == 1 ? NULL : session->pool;
+  RN_RETURN_IF_ERROR(make_devices(session));
+  session->planner = (rn_planner_t){.allocator = session->allocator,
+                                    .env = &session->env,
+                                    .place = {.devices = session->devices,
+                                              .device_count = session->device_count,
+                                              .allow_soft_placement = options->allow_soft_placement,
+                                              .log_placement = options->log_device_placement,
+                                              .env = &session->env},
+                                    .kernels = &session->kernels,
+                                    .threads = rn_pool_threads(session->inter),
+                                    .optimize = options->optimize};
+  return RN_OK;
+}
+
+rn_status_t rn_session_create(rn_graph_t* graph, const rn_session_options_t* options,
+                              const rn_env_t* env, rn_allocator_t allocator,
+                              rn_session_t** out_session) {
+  *out_session = NULL;
+  if (options->target.size)
+    return rn_not_found(
+        "No session factory registered for the given session options: {target: \"%.*s\"}",
+        RN_STR_ARGS(options->target));
+  rn_session_t* session = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &session));
+  session->allocator = allocator;
+  session->options = *options;
+  session->options.target = RN_STR("");
+  session->env = *env;
+  session->graph = graph;
+  rn_graph_retain(graph);
+  rn_mutex_init(&session->mutex);
+  rn_cond_init(&session->idle);
+  rn_kernel_cache_init(&session->kernels, allocator);
+  rn_status_t status = set_up(session);
+  if (!rn_ok(status)) {
+    rn_session_destroy(session);
+    return status;
+  }
+  *out_session = session;
+  return RN_OK;
+}
+
+rn_graph_t* rn_session_graph(rn_session_t* session) { return session->graph; }
+int rn_session_device_count(const rn_session_t* session) { return session->device_count; }
+const rn_device_t* rn_session_device(const rn_session_t* session, int i) {
+  return i >= 0 && i < session->device_count ? session->devices[i] : NULL;
+}
+
+rn_status_t rn_session_close(rn_session_t* session) {
+  rn_mutex_lock(&session->mutex);
+  session->is_closed = true;
+  for (running_t* step = session->running; step; step = step->next) rn_cancel(step->cancel);
+  while (session->step_count > 0) rn_cond_wait(&session->idle, &session->mutex);
+  rn_mutex_unlock(&session->mutex);
+  return RN_OK;
+}
+
+static void entry_destroy(rn_session_t* session, entry_t* entry) {
+  rn_program_destroy(entry->program);
+  rn_arena_clear(&entry->arena);
+  RN_FREE(session->allocator, entry);
+}
+
+void rn_session_destroy(rn_session_t* session) {
+  if (!session) return;
+  rn_status_free(rn_session_close(session));
+  for (int b = 0; b < BUCKETS; ++b) {
+    for (entry_t* entry = session->buckets[b]; entry;) {
+      entry_t* next = entry->next;
+      entry_destroy(session, entry);
+      entry = next;
+    }
+  }
+  rn_kernel_cache_clear(&session->kernels);
+  for (int i = 0; i < session->device_count; ++i) rn_device_destroy(session->devices[i]);
+  int total = (session->options.cpu_devices < 1 ? 1 : session->options.cpu_devices) +
+              session->options.null_devices;
+  RN_FREE_ARRAY(session->allocator, session->devices, total);
+  rn_pool_destroy(session->pool);
+  rn_graph_release(session->graph);
+  rn_cond_destroy(&session->idle);
+  rn_mutex_destroy(&session->mutex);
+  RN_FREE(session->allocator, session);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+  hash ^= value * UINT64_C(0x9E3779B97F4A7C15);
+  return (hash << 29 | hash >> 35) * UINT64_C(0xBF58476D1CE4E5B9);
+}
+
+static uint64_t hash_signature(const rn_signature_t* s) {
+  uint64_t hash = mix((uint64_t)s->feed_count << 40 | (uint64_t)s->fetch_count << 20,
+                      (uint64_t)s->target_count);
+  for (int32_t i = 0; i < s->feed_count; ++i)
+    hash = mix(hash, (uintptr_t)s->feeds[i].node + (uint64_t)s->feeds[i].index);
+  for (int32_t i = 0; i < s->fetch_count; ++i)
+    hash = mix(hash, (uintptr_t)s->fetches[i].node + (uint64_t)s->fetches[i].index);
+  for (int32_t i = 0; i < s->target_count; ++i) hash = mix(hash, (uintptr_t)s->targets[i]);
+  for (int32_t i = 0; i < s->done_count; ++i) hash = mix(hash, (uintptr_t)s->done[i] + 1);
+  return hash ^ hash >> 32;
+}
+
+static bool same_edges(const rn_edge_t* a, const rn_edge_t* b, int32_t count) {
+  for (int32_t i = 0; i < count; ++i)
+    if (a[i].node != b[i].node || a[i].index != b[i].index) return false;
+  return true;
+}
+
+static bool same_nodes(rn_node_t* const* a, rn_node_t* const* b, int32_t count) {
+  return count == 0 || memcmp(a, b, (size_t)count * sizeof *a) == 0;
+}
+
+static bool same_signature(const rn_signature_t* a, const rn_signature_t* b) {
+  return a->feed_count == b->feed_count && a->fetch_count == b->fetch_count &&
+         a->target_count == b->target_count && a->done_count == b->done_count &&
+         same_edges(a->feeds, b->feeds, a->feed_count) &&
+         same_edges(a->fetches, b->fetches, a->fetch_count) &&
+         same_nodes(a->targets, b->targets, a->target_count) &&
+         same_nodes(a->done, b->done, a->done_count);
+}
+
+static entry_t* find_entry(rn_session_t* session, uint64_t hash, const rn_signature_t* signature) {
+  uint64_t mutations = session->graph->mutations;
+  for (entry_t* entry = session->buckets[hash & (BUCKETS - 1)]; entry; entry = entry->next)
+    if (entry->hash == hash && entry->mutations == mutations &&
+        same_signature(&entry->signature, signature))
+      return entry;
+  return NULL;
+}
+
+static rn_status_t copy_signature(rn_arena_t* arena, const rn_signature_t* from,
+                                  rn_signature_t* out) {
+  rn_edge_t *feeds = NULL, *fetches = NULL;
+  rn_node_t **targets = NULL, **done = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->feed_count, &feeds));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->fetch_count, &fetches));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->target_count, &targets));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->done_count, &done));
+  for (int32_t i = 0; i < from->done_count; ++i) done[i] = from->done[i];
+  for (int32_t i = 0; i < from->feed_count; ++i) feeds[i] = from->feeds[i];
+  for (int32_t i = 0; i < from->fetch_count; ++i) fetches[i] = from->fetches[i];
+  for (int32_t i = 0; i < from->target_count; ++i) targets[i] = from->targets[i];
+  *out = (rn_signature_t){.feeds = feeds,
+                          .feed_count = from->feed_count,
+                          .fetches = fetches,
+                          .fetch_count = from->fetch_count,
+                          .targets = targets,
+                          .target_count = from->target_count,
+                          .done = done,
+                          .done_count = from->done_count};
+  return RN_OK;
+}
+
+static rn_status_t make_entry_locked(rn_session_t* session, uint64_t hash,
+                                     const rn_signature_t* signature, entry_t** out) {
+  *out = find_entry(session, hash, signature);  // somebody else may have been faster
+  if (*out) return RN_OK;
+  entry_t* entry = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(session->allocator, &entry));
+  rn_arena_init(&entry->arena, session->allocator);
+  entry->hash = hash;
+  entry->mutations = session->graph->mutations;
+  rn_status_t status =
+      rn_program_create(&session->planner, session->graph, signature, &entry->program);
+  if (rn_ok(status)) status = copy_signature(&entry->arena, signature, &entry->signature);
+  if (!rn_ok(status)) {
+    entry_destroy(session, entry);
+    return status;
+  }
+  entry->next = session->buckets[hash & (BUCKETS - 1)];
+  session->buckets[hash & (BUCKETS - 1)] = entry;
+  *out = entry;
+  return RN_OK;
+}
+
+static rn_status_t get_program(rn_session_t* session, const rn_signature_t* signature,
+                               rn_program_t** out) {
+  uint64_t hash = hash_signature(signature);
+  entry_t* entry = find_entry(session, hash, signature);
+  if (!entry) {
+    rn_mutex_lock(&session->mutex);
+    rn_status_t status = make_entry_locked(session, hash, signature, &entry);
+    rn_mutex_unlock(&session->mutex);
+    RN_RETURN_IF_ERROR(status);
+  }
+  *out = entry->program;
+  return RN_OK;
+}
+
+static rn_status_t wrong_feed(const rn_program_t* program, int i, const rn_tensor_t* feed) {
+  if (!feed || !rn_tensor_is_set(feed))
+    return rn_invalid_argument("The value fed to '%s' is NULL", program->feed_names[i]);
+  if (feed->dtype != program->feed_types[i])
+    return rn_invalid_argument("Expects arg[%d] to be %s but %s is provided", i,
+                               rn_dtype_name(program->feed_types[i]), rn_dtype_name(feed->dtype));
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, program->allocator);
+  rn_strbuf_printf(&buf, "You must feed a value of shape ");
+  rn_shape_print(&buf, program->feed_shapes[i]);
+  rn_strbuf_printf(&buf, " to '%s', got shape ", program->feed_names[i]);
+  rn_shape_print(&buf, rn_tensor_shape(feed));
+  rn_status_t status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&buf)));
+  rn_strbuf_clear(&buf);
+  return status;
+}
+
+static rn_status_t check_feeds(const rn_program_t* program, const rn_tensor_t* const* feeds) {
+  for (int32_t i = 0; i < program->feed_count; ++i) {
+    const rn_tensor_t* feed = feeds[i];
+    if (!feed || feed->dtype != program->feed_types[i] ||
+        !rn_shape_compatible(program->feed_shapes[i], rn_tensor_shape(feed)))
+      return wrong_feed(program, i, feed);
+  }
+  return RN_OK;
+}
+
+static void link_running(rn_session_t* session, running_t* step) {
+  rn_mutex_lock(&session->mutex);
+  step->next = session->running;
+  if (step->next) step->next->previous = step;
+  session->running = step;
+  if (session->is_closed) rn_cancel(step->cancel);
+  rn_mutex_unlock(&session->mutex);
+}
+
+static void unlink_running(rn_session_t* session, running_t* step) {
+  rn_mutex_lock(&session->mutex);
+  if (step->previous)
+    step->previous->next = step->next;
+  else
+    session->running = step->next;
+  if (step->next) step->next->previous = step->previous;
+  rn_mutex_unlock(&session->mutex);
+}
+
+static rn_status_t run_program(rn_session_t* session, rn_program_t* program,
+                               const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
+                               int fetch_count, const rn_step_options_t* options) {
+  rn_cancel_t own_cancel;
+  rn_cancel_t* cancel = options ? options->cancel : NULL;
+  if (!cancel) {
+    rn_cancel_init(&own_cancel);
+    cancel = &own_cancel;
+  }
+  rn_step_t step = {
+      .id = session->next_step++, .cancel = cancel, .env = &session->env, .pool = session->intra};
+  rn_status_t status = RN_OK;
+  if (program->plan_count > 1) status = rn_rendezvous_create(session->allocator, &step.rendezvous);
+  int64_t timeout_ms =
+      options && options->timeout_ms > 0 ? options->timeout_ms : session->options.timeout_ms;
+  rn_run_t run = {.plans = program->plans,
+                  .plan_count = program->plan_count,
+                  .step = &step,
+                  .pool = session->inter,
+                  .feeds = feeds,
+                  .feed_count = program->feed_count,
+                  .fetches = fetches,
+                  .fetch_count = fetch_count,
+                  .stats = options ? options->stats : NULL};
+  if (timeout_ms > 0)
+    run.deadline_ns = session->env.now_ns(session->env.self) + timeout_ms * 1000000;
+  running_t running = {.cancel = cancel};
+  if (program->may_wait) link_running(session, &running);
+  if (rn_ok(status)) status = rn_execute(&run);
+  if (program->may_wait) unlink_running(session, &running);
+  if (step.rendezvous) rn_rendezvous_release(step.rendezvous);
+  if (step.step_resources) rn_resources_destroy(step.step_resources);
+  if (cancel == &own_cancel) rn_cancel_destroy(&own_cancel);
+  return status;
+}
+
+// Counts the step in; false if the session is closed.
+static bool begin_step(rn_session_t* session) {
+  session->step_count++;
+  return !session->is_closed;
+}
+
+static void end_step(rn_session_t* session) {
+  if (--session->step_count > 0 || !session->is_closed) return;
+  rn_mutex_lock(&session->mutex);
+  rn_cond_broadcast(&session->idle);
+  rn_mutex_unlock(&session->mutex);
+}
+
+rn_status_t rn_session_run(rn_session_t* session, const rn_signature_t* signature,
+                           const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
+                           const rn_step_options_t* options) {
+  for (int32_t i = 0; i < signature->fetch_count; ++i) fetches[i] = (rn_tensor_t){0};
+  rn_program_t* program = NULL;
+  rn_status_t status = RN_OK;
+  if (!begin_step(session)) status = rn_cancelled("Session has been closed.");
+  if (rn_ok(status)) status = get_program(session, signature, &program);
+  if (rn_ok(status)) status = check_feeds(program, feeds);
+  if (rn_ok(status))
+    status = run_program(session, program, feeds, fetches, signature->fetch_count, options);
+  end_step(session);
+  return status;
+}

@@ -1,0 +1,77 @@
+// A session: a graph, devices with their state, and the plans of the steps that were asked for.
+//
+// Plans are made the first time a combination of feeds, fetches and targets is run and kept. Any
+// number of threads may run steps at once; the graph may grow meanwhile. Closing cancels what runs
+// and waits for it.
+#ifndef RUNNEL_SESSION_SESSION_H_
+#define RUNNEL_SESSION_SESSION_H_
+
+#include "device/device.h"
+#include "exec/step_stats.h"
+#include "graph/graph.h"
+#include "graph/ir.h"
+
+typedef struct rn_session_t rn_session_t;
+typedef struct rn_partial_run_t rn_partial_run_t;
+
+// What of a ConfigProto matters here; rn_session_options_parse reads one.
+typedef struct rn_session_options_t {
+  int intra_threads;     // inside a kernel; 0: one for each processor
+  int inter_threads;     // kernels beside each other; 0: one for each processor
+  bool use_global_pool;  // use_per_session_threads = false is stock's default: sessions of equal
+                         // thread counts may share a pool
+  bool allow_soft_placement;
+  bool log_device_placement;
+  bool optimize;    // false: opt_level L0 or disable_meta_optimizer: the graph runs as it was built
+  int cpu_devices;  // device_count["CPU"]; default 1
+  int null_devices;    // device_count["NULL"]; default 0
+  int64_t timeout_ms;  // operation_timeout_in_ms; 0: none
+  rn_str_t target;     // "" : this process
+} rn_session_options_t;
+
+void rn_session_options_init(rn_session_options_t* options);
+// From the bytes of a ConfigProto; INVALID_ARGUMENT if they are none.
+RN_MUST_USE rn_status_t rn_session_options_parse(rn_str_t config,
+                                                 rn_session_options_t* inout_options);
+
+// Keeps |graph|. |env| must outlive the session.
+RN_MUST_USE rn_status_t rn_session_create(rn_graph_t* graph, const rn_session_options_t* options,
+                                          const rn_env_t* env, rn_allocator_t allocator,
+                                          rn_session_t** out_session);
+// Cancels running steps, waits for them; later runs fail with "Session has been closed.". Closing
+// twice is fine.
+RN_MUST_USE rn_status_t rn_session_close(rn_session_t* session);
+// Closes and frees. NULL is fine.
+void rn_session_destroy(rn_session_t* session);
+
+rn_graph_t* rn_session_graph(rn_session_t* session);
+
+typedef struct rn_step_options_t {
+  int64_t timeout_ms;      // 0: the session's
+  rn_step_stats_t* stats;  // filled when not NULL
+  rn_cancel_t* cancel;     // the caller's, to stop the step with; NULL: none
+} rn_step_options_t;
+
+// Runs one step. |feeds| are lent; |fetches| are set and owned by the caller on success, unset on
+// failure. |options| may be NULL.
+RN_MUST_USE rn_status_t rn_session_run(rn_session_t* session, const rn_signature_t* signature,
+                                       const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
+                                       const rn_step_options_t* options);
+
+// A step in pieces: setup names everything, each run feeds some and fetches some; every node runs
+// once. Calls on one handle take turns.
+RN_MUST_USE rn_status_t rn_session_partial_setup(rn_session_t* session,
+                                                 const rn_signature_t* signature,
+                                                 rn_partial_run_t** out);
+// |part| is some of what was set up. |feeds| are lent, |fetches| owned by the caller on success,
+// unset on failure.
+RN_MUST_USE rn_status_t rn_session_partial_run(rn_session_t* session, rn_partial_run_t* partial,
+                                               const rn_signature_t* part,
+                                               const rn_tensor_t* const* feeds,
+                                               rn_tensor_t* fetches);
+void rn_partial_run_destroy(rn_partial_run_t* partial);
+
+int rn_session_device_count(const rn_session_t* session);
+const rn_device_t* rn_session_device(const rn_session_t* session, int i);
+
+#endif  // RUNNEL_SESSION_SESSION_H_

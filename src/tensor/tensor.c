@@ -1,0 +1,221 @@
+// Tensors and their buffers.
+#include "tensor/tensor.h"
+
+#include <stdatomic.h>
+
+#include "tensor/object.h"
+#include "tensor/tstring.h"
+
+// A buffer made here: the record, then the bytes at the next RN_ALIGN boundary, in one block.
+typedef struct block_t {
+  rn_buffer_t buffer;
+  rn_allocator_t allocator;
+  size_t block_size;
+} block_t;
+
+// The most that lies between the start of a 16-byte aligned block and its bytes: the record fills
+// all of a line but 8 bytes, so a block that starts 16 bytes into a line loses the most.
+#define BLOCK_OVERHEAD (2 * RN_ALIGN - 16)
+_Static_assert(sizeof(block_t) <= RN_ALIGN && BLOCK_OVERHEAD >= RN_ALIGN,
+               "the record fits a line, the bytes follow");
+
+static void destroy_elements(rn_dtype_t dtype, void* data, size_t size) {
+  if (dtype == RN_STRING) {
+    rn_tstring_t* strings = data;
+    for (size_t i = 0; i < size / sizeof *strings; i++) rn_tstring_clear(&strings[i]);
+  } else if (dtype == RN_RESOURCE || dtype == RN_VARIANT) {
+    rn_object_t** objects = data;
+    for (size_t i = 0; i < size / sizeof *objects; i++) rn_object_release(objects[i]);
+  }
+}
+
+static void block_destroy(rn_buffer_t* buffer) {
+  block_t* block = (block_t*)buffer;
+  if (!rn_dtype_is_plain(buffer->dtype))
+    destroy_elements(buffer->dtype, buffer->data, buffer->size);
+  rn_free(block->allocator, block, block->block_size);
+}
+
+rn_status_t rn_buffer_create(rn_allocator_t allocator, rn_dtype_t dtype, size_t size,
+                             rn_buffer_t** out) {
+  *out = NULL;
+  size_t block_size;
+  block_t* block = NULL;
+  if (!rn_add_ok(size, BLOCK_OVERHEAD, &block_size)) return rn_out_of_memory();
+  RN_RETURN_IF_ERROR(rn_alloc(allocator, block_size, (void**)&block));
+  uintptr_t data = ((uintptr_t)block + sizeof *block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1);
+  atomic_init(&block->buffer.refs, 1);
+  block->buffer.dtype = dtype;
+  block->buffer.size = size;
+  block->buffer.data = (void*)data;
+  block->buffer.destroy = block_destroy;
+  block->allocator = allocator;
+  block->block_size = block_size;
+  // Zero bytes are an empty string and no object.
+  if (!rn_dtype_is_plain(dtype)) memset(block->buffer.data, 0, size);
+  *out = &block->buffer;
+  return RN_OK;
+}
+
+void rn_buffer_retain(rn_buffer_t* buffer) {
+  // Relaxed: who retains already holds a reference, so nothing is published by this.
+  if (buffer) atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed);
+}
+
+void rn_buffer_release(rn_buffer_t* buffer) {
+  if (!buffer) return;
+  // A count of one is ours: nobody else can retain, so it needs no read-modify-write.
+  if (atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1 ||
+      atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel) == 1) {
+    buffer->destroy(buffer);
+  }
+}
+
+bool rn_tensor_same_shape(const rn_tensor_t* a, const rn_tensor_t* b) {
+  if (a->rank != b->rank) return false;
+  return a->rank == 0 ||
+         memcmp(rn_tensor_dims(a), rn_tensor_dims(b), a->rank * sizeof(int64_t)) == 0;
+}
+
+static rn_status_t shape_error(const char* what, rn_dtype_t dtype, rn_shape_t shape) {
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_allocator_default());
+  // A shape of thousands of dims is cut: the rank is the news.
+  rn_shape_t shown = shape;
+  if (shown.rank > RN_MAX_RANK) shown.rank = RN_MAX_RANK;
+  rn_shape_print(&text, shown);
+  rn_status_t status =
+      rn_invalid_argument("%s: %s tensor of shape %.*s and rank %d", what, rn_dtype_name(dtype),
+                          RN_STR_ARGS(rn_strbuf_view(&text)), (int)shape.rank);
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+// Copies |rank| dims from |dims|; |tensor| is otherwise set.
+static rn_status_t set_dims(rn_tensor_t* tensor, const int64_t* dims, size_t rank) {
+  int64_t* to = tensor->inline_dims;
+  if (rank > RN_INLINE_DIMS) {
+    to = malloc(rank * sizeof *to);
+    if (!to) {
+      *tensor = (rn_tensor_t){0};
+      return rn_out_of_memory();
+    }
+    tensor->heap_dims = to;
+  }
+  for (size_t i = 0; i < rank; i++) to[i] = dims[i];
+  return RN_OK;
+}
+
+rn_status_t rn_tensor_init(rn_tensor_t* tensor, rn_dtype_t dtype, rn_shape_t shape) {
+  *tensor = (rn_tensor_t){0};
+  if (rn_dtype_size(dtype) == 0) return shape_error("No such type", dtype, shape);
+  if (shape.rank > RN_MAX_RANK) return shape_error("Too many dimensions", dtype, shape);
+  if (!rn_shape_has_rank(shape)) return shape_error("Shape is not fully known", dtype, shape);
+  int64_t count = 1, bytes;
+  for (int32_t i = 0; i < shape.rank; i++) {
+    if (shape.dims[i] < 0) return shape_error("Shape is not fully known", dtype, shape);
+    if (!rn_mul_i64_ok(count, shape.dims[i], &count)) {
+      return shape_error("Too many elements", dtype, shape);
+    }
+  }
+  // Room for a buffer's record is left, so that no later sum overflows.
+  if (!rn_mul_i64_ok(count, (int64_t)rn_dtype_size(dtype), &bytes) || bytes > INT64_MAX - 4096) {
+    return shape_error("Too many bytes", dtype, shape);
+  }
+  tensor->dtype = (uint8_t)dtype;
+  tensor->rank = (uint8_t)shape.rank;
+  tensor->count = count;
+  return set_dims(tensor, shape.dims, (size_t)shape.rank);
+}
+
+static rn_status_t add_buffer(rn_tensor_t* tensor, rn_allocator_t allocator) {
+  rn_status_t status =
+      rn_buffer_create(allocator, tensor->dtype, rn_tensor_bytes(tensor), &tensor->buffer);
+  if (!rn_ok(status)) {
+    rn_tensor_clear(tensor);
+    return status;
+  }
+  tensor->data = tensor->buffer->data;
+  return RN_OK;
+}
+
+rn_status_t rn_tensor_create(rn_allocator_t allocator, rn_dtype_t dtype, rn_shape_t shape,
+                             rn_tensor_t* out) {
+  RN_RETURN_IF_ERROR(rn_tensor_init(out, dtype, shape));
+  return add_buffer(out, allocator);
+}
+
+rn_status_t rn_tensor_share(const rn_tensor_t* tensor, rn_tensor_t* out) {
+  *out = *tensor;
+  if (tensor->rank > RN_INLINE_DIMS) {
+    RN_RETURN_IF_ERROR(set_dims(out, tensor->heap_dims, tensor->rank));
+  }
+  rn_buffer_retain(out->buffer);
+  return RN_OK;
+}
+
+rn_status_t rn_tensor_keep(const rn_tensor_t* tensor, rn_allocator_t allocator, rn_tensor_t* out) {
+  bool borrows = !tensor->buffer && tensor->data && !tensor->is_ref;
+  return borrows ? rn_tensor_copy(tensor, allocator, out) : rn_tensor_share(tensor, out);
+}
+
+static rn_status_t copy_strings(const rn_tensor_t* from, rn_tensor_t* to) {
+  for (int64_t i = 0; i < from->count; i++) {
+    rn_str_t text = rn_tstring_view(&RN_DATA(from, rn_tstring_t)[i]);
+    if (!rn_tstring_assign(&RN_DATA(to, rn_tstring_t)[i], text.data, text.size)) {
+      return rn_out_of_memory();
+    }
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_tensor_copy(const rn_tensor_t* tensor, rn_allocator_t allocator, rn_tensor_t* out) {
+  if (tensor->is_ref) {
+    *out = (rn_tensor_t){0};
+    return rn_internal("A reference to a variable has no bytes to copy");
+  }
+  RN_RETURN_IF_ERROR(rn_tensor_share(tensor, out));
+  rn_buffer_release(out->buffer);
+  out->buffer = NULL;
+  out->data = NULL;
+  // No tensor, or one that has a shape and no bytes yet: so is its copy.
+  if (!tensor->data) return RN_OK;
+  RN_RETURN_IF_ERROR(add_buffer(out, allocator));
+  rn_status_t status = RN_OK;
+  if (rn_dtype_is_plain(tensor->dtype)) {
+    memcpy(out->data, tensor->data, rn_tensor_bytes(tensor));
+  } else if (tensor->dtype == RN_STRING) {
+    status = copy_strings(tensor, out);
+  } else {
+    for (int64_t i = 0; i < tensor->count; i++) {
+      RN_DATA(out, rn_object_t*)[i] = rn_object_retain(RN_DATA(tensor, rn_object_t*)[i]);
+    }
+  }
+  if (!rn_ok(status)) rn_tensor_clear(out);
+  return status;
+}
+
+rn_status_t rn_tensor_reshape(const rn_tensor_t* tensor, rn_dtype_t dtype, rn_shape_t shape,
+                              rn_tensor_t* out) {
+  RN_RETURN_IF_ERROR(rn_tensor_init(out, dtype, shape));
+  bool same = dtype == tensor->dtype && out->count == tensor->count;
+  bool fits = rn_dtype_is_plain(dtype) && rn_dtype_is_plain(tensor->dtype) &&
+              rn_tensor_bytes(out) == rn_tensor_bytes(tensor);
+  // A part of a buffer of a narrow type may start where a wide one cannot.
+  bool aligned = rn_dtype_size(dtype) <= rn_dtype_size(tensor->dtype) ||
+                 (uintptr_t)tensor->data % rn_dtype_size(dtype) == 0;
+  if (tensor->is_ref || !(same || (fits && aligned))) {
+    rn_tensor_clear(out);
+    return shape_error("Cannot be given the bytes of another tensor", dtype, shape);
+  }
+  out->buffer = tensor->buffer;
+  out->data = tensor->data;
+  rn_buffer_retain(out->buffer);
+  return RN_OK;
+}
+
+void rn_tensor_clear(rn_tensor_t* tensor) {
+  if (tensor->rank > RN_INLINE_DIMS) free(tensor->heap_dims);
+  rn_buffer_release(tensor->buffer);
+  *tensor = (rn_tensor_t){0};
+}

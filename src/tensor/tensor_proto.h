@@ -1,0 +1,37 @@
+// Tensors and shapes to and from their messages.
+#ifndef RUNNEL_TENSOR_TENSOR_PROTO_H_
+#define RUNNEL_TENSOR_TENSOR_PROTO_H_
+
+#include "proto/tensor.pb.h"
+#include "proto/tensor_shape.pb.h"
+#include "tensor/tensor.h"
+
+// A partial shape, its dims in |arena|. INVALID_ARGUMENT, as TensorFlow says it, if there are too
+// many dims, one is below -1, the number of elements overflows, or an unknown rank has dims.
+RN_MUST_USE rn_status_t rn_shape_from_proto(const rn_pb_TensorShapeProto_t* proto,
+                                            rn_arena_t* arena, rn_shape_t* out);
+// |*out| is overwritten; its dims lie in |arena|.
+RN_MUST_USE rn_status_t rn_shape_to_proto(rn_shape_t shape, rn_arena_t* arena,
+                                          rn_pb_TensorShapeProto_t* out);
+
+// A new tensor with a buffer from |allocator|. Values come from tensor_content, which must have
+// exactly the bytes of the shape, or else from the typed list: its last value repeats to fill the
+// shape (no value at all: zeros), and values too many are left over. Nothing is allocated before
+// the sizes are known; a tensor of more than |max_bytes| (elements and the bytes of strings) is
+// RESOURCE_EXHAUSTED, since a message of a few bytes can ask for any size. Bytes of the message are
+// copied. Resources and variants are UNIMPLEMENTED unless the tensor is empty.
+RN_MUST_USE rn_status_t rn_tensor_from_proto(const rn_pb_TensorProto_t* proto, size_t max_bytes,
+                                             rn_allocator_t allocator, rn_tensor_t* out);
+
+typedef enum rn_tensor_form_t {
+  RN_TENSOR_AUTO,     // typed list for at most one element, bytes for more: as in attributes
+  RN_TENSOR_CONTENT,  // bytes
+  RN_TENSOR_TYPED,    // typed list
+} rn_tensor_form_t;
+
+// Fills |*out|. It borrows the tensor's bytes where they can go as they are, and puts the rest into
+// |arena|. Reference, resource and variant tensors are UNIMPLEMENTED.
+RN_MUST_USE rn_status_t rn_tensor_to_proto(const rn_tensor_t* tensor, rn_tensor_form_t form,
+                                           rn_arena_t* arena, rn_pb_TensorProto_t* out);
+
+#endif  // RUNNEL_TENSOR_TENSOR_PROTO_H_

@@ -1,0 +1,34 @@
+// Decoding: bytes to a message, with every limit checked before memory is taken.
+#ifndef RUNNEL_WIRE_DECODE_H_
+#define RUNNEL_WIRE_DECODE_H_
+
+#include "wire/message.h"
+
+// What a sender may cost us. A zero field means its default; NULL limits mean all defaults.
+typedef struct rn_pb_limits_t {
+  uint32_t max_depth;      // of nested messages; default RN_PB_DEFAULT_DEPTH
+  size_t max_bytes;        // of the whole message; default 2 GiB - 1, the format's own limit
+  size_t max_arena_bytes;  // taken for the result; default 64 per byte of input and 16 MiB
+  // Strings and bytes point into the input, which must then outlive the message. True: into a copy
+  // of the input in the arena.
+  bool copy_bytes;
+} rn_pb_limits_t;
+
+// |limits| for an input of |size| bytes, with every default filled in.
+rn_pb_limits_t rn_pb_limits_fill(const rn_pb_limits_t* limits, size_t size);
+
+// Decodes |bytes| into a new message of type |desc| in |arena|. Unknown fields, and known ones of
+// another wire type, are skipped; a scalar that comes twice takes the last value, a message that
+// comes twice is merged; strings are not checked to be UTF-8. On failure |*out_message| is NULL:
+// INVALID_ARGUMENT with the place of a malformed byte or of nesting beyond the limit,
+// RESOURCE_EXHAUSTED beyond a limit of size; the arena may hold leftovers.
+RN_MUST_USE rn_status_t rn_pb_decode(const rn_pb_message_desc_t* desc, rn_str_t bytes,
+                                     const rn_pb_limits_t* limits, rn_arena_t* arena,
+                                     void** out_message);
+
+// RN_PB_DECODE(GraphDef, bytes, limits, arena, &graph) with `rn_pb_GraphDef_t* graph`.
+#define RN_PB_DECODE(type, bytes, limits, arena, out)            \
+  rn_pb_decode(&rn_pb_##type##_desc, (bytes), (limits), (arena), \
+               (void**)(1 ? (out) : (rn_pb_##type##_t**)NULL))
+
+#endif  // RUNNEL_WIRE_DECODE_H_

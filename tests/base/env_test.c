@@ -1,0 +1,85 @@
+// The system environment: clocks, files and the silent log.
+#include "base/env.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+Test(env, clocks_and_bits) {
+  const rn_env_t* env = rn_env_system();
+  int64_t a = env->now_ns(env->self), b = env->now_ns(env->self);
+  cr_assert_geq(b, a);
+  cr_assert_gt(env->wall_us(env->self), INT64_C(1700000000) * 1000000);
+  cr_assert_neq(env->random(env->self), env->random(env->self));
+  cr_assert_null(env->pool);
+  void* p = NULL;
+  cr_assert(rn_ok(rn_alloc(env->allocator, 10, &p)));
+  rn_free(env->allocator, p, 10);
+}
+
+static void expect_error(rn_status_t status, rn_code_t code, const char* message) {
+  cr_assert_eq(rn_status_code(status), code, "%s", rn_status_message(status));
+  cr_assert_str_eq(rn_status_message(status), message);
+  rn_status_free(status);
+}
+
+Test(env, files) {
+  const rn_env_t* env = rn_env_system();
+  char dir[] = "/tmp/rn_env_test_XXXXXX";
+  cr_assert_not_null(mkdtemp(dir));
+  char path[100];
+  snprintf(path, sizeof path, "%s/file", dir);
+  static char data[100000];
+  for (size_t i = 0; i < sizeof data; i++) data[i] = (char)(i * 31);
+  cr_assert(rn_ok(env->write_file(env->self, path, rn_str_n(data, sizeof data))));
+  rn_strbuf_t out;
+  rn_strbuf_init(&out, rn_allocator_system());
+  rn_strbuf_append(&out, RN_STR("x"));
+  cr_assert(rn_ok(env->read_file(env->self, path, sizeof data, &out)));
+  cr_assert_eq(out.size, sizeof data + 1);
+  cr_assert_eq(memcmp(out.data + 1, data, sizeof data), 0);
+  rn_strbuf_clear(&out);
+  rn_status_t status = env->read_file(env->self, path, sizeof data - 1, &out);
+  cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED);
+  rn_status_free(status);
+  rn_strbuf_clear(&out);
+
+  cr_assert(rn_ok(env->write_file(env->self, path, RN_STR("ab"))));
+  cr_assert(rn_ok(env->read_file(env->self, path, SIZE_MAX, &out)));
+  cr_assert_str_eq(out.data, "ab");
+  rn_strbuf_clear(&out);
+  cr_assert(rn_ok(env->write_file(env->self, path, (rn_str_t){0})));
+  cr_assert(rn_ok(env->read_file(env->self, path, 0, &out)));
+  cr_assert_eq(out.size, 0);
+
+  expect_error(env->read_file(env->self, "/nonexistent/x", 10, &out), RN_CODE_NOT_FOUND,
+               "/nonexistent/x; No such file or directory");
+  expect_error(env->write_file(env->self, "/nonexistent/x", RN_STR("a")), RN_CODE_NOT_FOUND,
+               "/nonexistent/x; No such file or directory");
+  char message[200];
+  snprintf(message, sizeof message, "%s; Is a directory", dir);
+  expect_error(env->read_file(env->self, dir, 10, &out), RN_CODE_FAILED_PRECONDITION, message);
+  expect_error(env->write_file(env->self, "/dev/full", RN_STR("a")), RN_CODE_RESOURCE_EXHAUSTED,
+               "/dev/full; No space left on device");
+  rn_strbuf_clear(&out);
+  cr_assert(rn_ok(env->read_file(env->self, "/proc/self/stat", 10000, &out)));
+  cr_assert_gt(out.size, 0);
+  rn_strbuf_clear(&out);
+  unlink(path);
+  rmdir(dir);
+}
+
+static void keep_message(void* self, rn_log_level_t level, const char* message) {
+  snprintf(self, 100, "%d %s", (int)level, message);
+}
+
+Test(env, log_goes_where_the_environment_says) {
+  char line[100] = "";
+  rn_env_t env = *rn_env_system();
+  rn_log(&env, RN_LOG_ERROR, "%s", "silence");
+  env.self = line;
+  env.log = keep_message;
+  rn_log(&env, RN_LOG_WARNING, "%d apples", 3);
+  cr_assert_str_eq(line, "1 3 apples");
+}

@@ -1,0 +1,104 @@
+// The first session interface: a graph given as bytes, operations by name.
+#include "util.h"
+
+static TF_DeprecatedSession* open_session(TF_Status* status) {
+  TF_SessionOptions* options = TF_NewSessionOptions();
+  TF_DeprecatedSession* session = TF_NewDeprecatedSession(options, status);
+  CT_OK(status);
+  TF_DeleteSessionOptions(options);
+  return session;
+}
+
+// feed, two, add = feed + two, neg = -add.
+static void extend(TF_DeprecatedSession* session, TF_Status* status) {
+  ct_t t = ct_open();
+  TF_Operation* feed = ct_placeholder(&t, t.graph, "feed", TF_INT32);
+  TF_Operation* two = ct_scalar(&t, t.graph, "two", 2);
+  TF_Operation* add = ct_add(&t, t.graph, "add", ct_out(feed, 0), ct_out(two, 0));
+  ct_neg(&t, t.graph, "neg", add);
+  TF_Buffer* bytes = ct_graph_def(t.graph);
+  TF_ExtendGraph(session, bytes->data, bytes->length, status);
+  CT_OK(status);
+  TF_DeleteBuffer(bytes);
+  ct_close(&t);
+}
+
+static void close_session(TF_DeprecatedSession* session, TF_Status* status) {
+  TF_CloseDeprecatedSession(session, status);
+  CT_OK(status);
+  TF_DeleteDeprecatedSession(session, status);
+  CT_OK(status);
+  TF_DeleteStatus(status);
+}
+
+CT_TEST(CAPI, DeprecatedSession) {
+  TF_Status* s = TF_NewStatus();
+  TF_DeprecatedSession* session = open_session(s);
+  TF_Run(session, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL, s);
+  CT_ERROR(s, TF_INVALID_ARGUMENT, "Session was not created with a graph before Run()!");
+  TF_Buffer* metadata = TF_NewBuffer();
+  TF_Buffer* options = TF_NewBufferFromString("", 0);
+  TF_Run(session, options, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, metadata, s);
+  CT_ERROR(s, TF_INVALID_ARGUMENT, "Session was not created with a graph before Run()!");
+  TF_DeleteBuffer(metadata);
+  TF_DeleteBuffer(options);
+  close_session(session, s);
+}
+
+CT_TEST(CAPI, DeprecatedSessionRuns) {
+  TF_Status* s = TF_NewStatus();
+  TF_DeprecatedSession* session = open_session(s);
+  extend(session, s);
+  const char* inputs[] = {"feed"};
+  const char* outputs[] = {"neg:0", "add"};
+  // TF_Run takes its inputs over.
+  TF_Tensor* values[] = {ct_int32(3)};
+  TF_Tensor* results[2] = {0};
+  TF_Run(session, NULL, inputs, values, 1, outputs, results, 2, NULL, 0, NULL, s);
+  CT_OK(s);
+  CT_INT(ct_take_int32(results[0]), -5);
+  CT_INT(ct_take_int32(results[1]), 5);
+  const char* unknown[] = {"absent"};
+  TF_Tensor* again[] = {ct_int32(3)};
+  results[0] = NULL;
+  TF_Run(session, NULL, inputs, again, 1, unknown, results, 1, NULL, 0, NULL, s);
+  CT_ERROR_HAS(s, TF_INVALID_ARGUMENT, "absent:0");
+  cr_assert_null(results[0]);
+  TF_ExtendGraph(session, "\xff\xff", 2, s);
+  CT_ERROR(s, TF_INVALID_ARGUMENT, "Invalid GraphDef");
+  TF_DeviceList* list = TF_DeprecatedSessionListDevices(session, s);
+  CT_OK(s);
+  cr_assert_geq(TF_DeviceListCount(list), 1);
+  TF_DeleteDeviceList(list);
+  close_session(session, s);
+}
+
+CT_TEST(CAPI, DeprecatedPartialRun) {
+  TF_Status* s = TF_NewStatus();
+  TF_DeprecatedSession* session = open_session(s);
+  extend(session, s);
+  const char* inputs[] = {"feed"};
+  const char* outputs[] = {"add", "neg"};
+  const char* handle = NULL;
+  TF_PRunSetup(session, inputs, 1, outputs, 2, NULL, 0, &handle, s);
+  CT_OK(s);
+  TF_Tensor* values[] = {ct_int32(3)};
+  TF_Tensor* results[1] = {0};
+  TF_PRun(session, handle, inputs, values, 1, outputs, results, 1, NULL, 0, s);
+  CT_OK(s);
+  CT_INT(ct_take_int32(results[0]), 5);
+  TF_PRun(session, handle, NULL, NULL, 0, outputs + 1, results, 1, NULL, 0, s);
+  CT_OK(s);
+  CT_INT(ct_take_int32(results[0]), -5);
+  TF_DeletePRunHandle(handle);
+  close_session(session, s);
+}
+
+CT_TEST(CAPI, Reset) {
+  TF_Status* s = TF_NewStatus();
+  TF_SessionOptions* options = TF_NewSessionOptions();
+  TF_Reset(options, NULL, 0, s);
+  CT_OK(s);
+  TF_DeleteSessionOptions(options);
+  TF_DeleteStatus(s);
+}

@@ -1,0 +1,358 @@
+// The op case tables against a libtensorflow. See README.md beside this file.
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "opdef.h"
+
+enum { MAX_FAMILIES = 64, CASE_TIMEOUT_MS = 60000 };
+
+typedef struct {
+  const char* mode;
+  const char* filter;
+  const char* dir;
+  bool is_verbose;
+  check_options_t check;
+  size_t family_count;
+  const char* families[MAX_FAMILIES];
+} options_t;
+
+typedef struct {
+  size_t count, capacity;
+  json_t** rows;
+} table_t;
+
+typedef struct {
+  size_t passed, failed, skipped;
+} tally_t;
+
+// What a child says about one case.
+typedef struct {
+  size_t index;
+  outcome_t outcome;
+  char text[1024];
+} report_t;
+
+static void die(const char* what, const char* path) {
+  fprintf(stderr, "ops_test: %s: %s\n", what, path);
+  exit(2);
+}
+
+// ---- tables
+
+static void table_add(table_t* table, json_t* row) {
+  if (table->count == table->capacity) {
+    table->capacity = table->capacity ? 2 * table->capacity : 256;
+    table->rows = realloc(table->rows, table->capacity * sizeof *table->rows);
+    if (!table->rows) abort();
+  }
+  table->rows[table->count++] = row;
+}
+
+static void table_free(table_t* table) {
+  for (size_t i = 0; i < table->count; i++) json_decref(table->rows[i]);
+  free(table->rows);
+}
+
+// One JSON object a line; lines that start with '#' are comments.
+static table_t table_load(const char* path) {
+  table_t table = {0};
+  char* line = NULL;
+  size_t size = 0, number = 0;
+  FILE* file = fopen(path, "r");
+  if (!file) die(strerror(errno), path);
+  for (ssize_t n; (n = getline(&line, &size, file)) >= 0;) {
+    number++;
+    if (n <= 1 || line[0] == '#') continue;
+    json_error_t error;
+    json_t* row = json_loadb(line, (size_t)n, JSON_ALLOW_NUL, &error);
+    if (!row) {
+      fprintf(stderr, "ops_test: %s:%zu: %s\n", path, number, error.text);
+      exit(2);
+    }
+    table_add(&table, row);
+  }
+  free(line);
+  fclose(file);
+  return table;
+}
+
+static const char* name_of(const json_t* row) {
+  const char* name = json_string_value(json_object_get(row, "name"));
+  return name ? name : "";
+}
+
+// ---- running cases in a child process
+
+static outcome_t run_case(const options_t* options, const json_t* row, const json_t* golden,
+                          report_t* report) {
+  check_t check = {.row = row, .golden = golden, .options = options->check};
+  outcome_t outcome;
+  const bool needs_kernel = strcmp(options->mode, "eval") != 0;
+  if (check_lacks_op(&check) || (needs_kernel && check_lacks_kernel(&check))) {
+    outcome = OUTCOME_SKIPPED;
+  } else if (strcmp(options->mode, "grad") == 0) {
+    outcome = check_grad(&check);
+  } else if (strcmp(options->mode, "perf") == 0) {
+    outcome = check_perf(&check);
+  } else {
+    outcome = check_eval(&check);
+  }
+  memcpy(report->text, check.text, sizeof report->text);
+  return outcome;
+}
+
+static bool is_selected(const options_t* options, const json_t* row) {
+  const char* op = json_string_value(json_object_get(row, "op"));
+  return !options->filter || strstr(name_of(row), options->filter) ||
+         (op && strcmp(op, options->filter) == 0);
+}
+
+static void run_child(const options_t* options, const table_t* cases, const table_t* golden,
+                      size_t from, int pipe_end) {
+  for (size_t i = from; i < cases->count; i++) {
+    if (!is_selected(options, cases->rows[i])) continue;
+    report_t report = {.index = i};
+    report.outcome = run_case(options, cases->rows[i], golden->rows[i], &report);
+    if (write(pipe_end, &report, sizeof report) != (ssize_t)sizeof report) _exit(3);
+  }
+}
+
+// Waits for the next report. False at the end of the child; then |*out_timed_out| says why.
+static bool read_report(int pipe_end, report_t* out, bool* out_timed_out) {
+  size_t have = 0;
+  while (have < sizeof *out) {
+    struct pollfd poll_fd = {.fd = pipe_end, .events = POLLIN};
+    const int ready = poll(&poll_fd, 1, CASE_TIMEOUT_MS);
+    *out_timed_out = ready == 0;
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return false;
+    const ssize_t n = read(pipe_end, (char*)out + have, sizeof *out - have);
+    if (n <= 0) return false;
+    have += (size_t)n;
+  }
+  return true;
+}
+
+static void print_report(const options_t* options, const char* family, const json_t* row,
+                         const report_t* report, tally_t* tally) {
+  const bool failed = report->outcome == OUTCOME_FAILED;
+  const bool skipped = report->outcome == OUTCOME_SKIPPED;
+  tally->failed += failed;
+  tally->skipped += skipped;
+  tally->passed += !failed && !skipped;
+  if (failed || options->is_verbose || (!skipped && strcmp(options->mode, "perf") == 0)) {
+    printf("%s/%s: %s%s\n", family, name_of(row),
+           failed    ? ""
+           : skipped ? "skipped "
+                     : "ok ",
+           report->text);
+  }
+}
+
+// Runs the cases from |from| on until the child ends; returns the case to go on with.
+static size_t run_batch(const options_t* options, const char* family, const table_t* cases,
+                        const table_t* golden, size_t from, tally_t* tally) {
+  int ends[2];
+  report_t report = {0};
+  bool timed_out = false;
+  fflush(stdout);
+  if (pipe(ends) != 0) die(strerror(errno), "pipe");
+  const pid_t pid = fork();
+  if (pid < 0) die(strerror(errno), "fork");
+  if (pid == 0) {
+    close(ends[0]);
+    run_child(options, cases, golden, from, ends[1]);
+    close(ends[1]);
+    _exit(0);
+  }
+  close(ends[1]);
+  while (read_report(ends[0], &report, &timed_out)) {
+    print_report(options, family, cases->rows[report.index], &report, tally);
+    from = report.index + 1;
+  }
+  close(ends[0]);
+  if (timed_out) kill(pid, SIGKILL);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  while (from < cases->count && !is_selected(options, cases->rows[from])) from++;
+  if (from == cases->count && status == 0) return from;
+  if (from == cases->count) die("the child failed after its last case", family);
+  report.outcome = OUTCOME_FAILED;
+  if (timed_out) {
+    snprintf(report.text, sizeof report.text, "no answer in %d s", CASE_TIMEOUT_MS / 1000);
+  } else if (WIFSIGNALED(status)) {
+    snprintf(report.text, sizeof report.text, "died: %s", strsignal(WTERMSIG(status)));
+  } else {
+    snprintf(report.text, sizeof report.text, "died: exit status %d", WEXITSTATUS(status));
+  }
+  print_report(options, family, cases->rows[from], &report, tally);
+  return from + 1;
+}
+
+static void run_family(const options_t* options, const char* family, tally_t* tally) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/cases/%s.jsonl", options->dir, family);
+  table_t cases = table_load(path);
+  snprintf(path, sizeof path, "%s/golden/%s.jsonl", options->dir, family);
+  table_t golden = table_load(path);
+  if (cases.count != golden.count) die("not as many rows as cases; run record.sh", path);
+  for (size_t i = 0; i < cases.count; i++) {
+    if (strcmp(name_of(cases.rows[i]), name_of(golden.rows[i])) != 0) {
+      die("not in the order of the cases; run record.sh", path);
+    }
+  }
+  for (size_t i = 0; i < cases.count;) {
+    i = run_batch(options, family, &cases, &golden, i, tally);
+  }
+  table_free(&cases);
+  table_free(&golden);
+}
+
+// ---- support: every registered op has rows
+
+typedef struct {
+  json_t* ops;  // op name -> number of rows
+  const options_t* options;
+  tally_t* tally;
+} support_t;
+
+static void count_rows(const options_t* options, const char* family, json_t* ops) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/cases/%s.jsonl", options->dir, family);
+  table_t cases = table_load(path);
+  for (size_t i = 0; i < cases.count; i++) {
+    const char* op = json_string_value(json_object_get(cases.rows[i], "op"));
+    const json_int_t n = json_integer_value(json_object_get(ops, op));
+    json_object_set_new(ops, op, json_integer(n + 1));
+  }
+  table_free(&cases);
+}
+
+static void support_op(void* arg, const opdef_t* def) {
+  support_t* support = arg;
+  const json_int_t rows = json_integer_value(json_object_get(support->ops, def->name));
+  if (rows > 0) {
+    support->tally->passed++;
+    if (support->options->is_verbose) printf("%s: %lld rows\n", def->name, (long long)rows);
+  } else if (def->name[0] == '_' || support->options->check.is_stock) {
+    support->tally->skipped++;  // internal ops have no face that rows could use
+  } else {
+    support->tally->failed++;
+    printf("%s: registered, but no case row has it\n", def->name);
+  }
+  json_object_del(support->ops, def->name);
+}
+
+static void run_support(const options_t* options, tally_t* tally) {
+  support_t support = {.ops = json_object(), .options = options, .tally = tally};
+  for (size_t i = 0; i < options->family_count; i++) {
+    count_rows(options, options->families[i], support.ops);
+  }
+  TF_Buffer* list = TF_GetAllOpList();
+  if (!list || !oplist_each(list->data, list->length, support_op, &support)) {
+    die("cannot be read", "the op list of the library");
+  }
+  TF_DeleteBuffer(list);
+  const char* op;
+  json_t* rows;
+  json_object_foreach(support.ops, op, rows) {
+    tally->skipped++;
+    if (options->is_verbose) printf("%s: not registered\n", op);
+  }
+  json_decref(support.ops);
+}
+
+// ---- the command
+
+static int compare_names(const void* a, const void* b) {
+  return strcmp(*(char* const*)a, *(char* const*)b);
+}
+
+static void find_families(options_t* options) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/cases", options->dir);
+  DIR* dir = opendir(path);
+  if (!dir) die(strerror(errno), path);
+  for (struct dirent* entry; (entry = readdir(dir)) != NULL;) {
+    const char* dot = strrchr(entry->d_name, '.');
+    if (!dot || strcmp(dot, ".jsonl") != 0 || options->family_count == MAX_FAMILIES) continue;
+    options->families[options->family_count++] =
+        strndup(entry->d_name, (size_t)(dot - entry->d_name));
+  }
+  closedir(dir);
+  qsort(options->families, options->family_count, sizeof *options->families, compare_names);
+}
+
+static const char usage[] =
+    "usage: ops_test [--mode eval|grad|support|perf] [--filter TEXT] [--dir DIR] [--stock]\n"
+    "                [--optimize] [--codes-only] [--verbose] [FAMILY ...]\n";
+
+static bool parse(options_t* options, int argc, char** argv) {
+  for (int i = 1; i < argc; i++) {
+    const bool has_value = i + 1 < argc;
+    if (strcmp(argv[i], "--mode") == 0 && has_value) {
+      options->mode = argv[++i];
+    } else if (strcmp(argv[i], "--filter") == 0 && has_value) {
+      options->filter = argv[++i];
+    } else if (strcmp(argv[i], "--dir") == 0 && has_value) {
+      options->dir = argv[++i];
+    } else if (strcmp(argv[i], "--stock") == 0) {
+      options->check.is_stock = true;
+    } else if (strcmp(argv[i], "--optimize") == 0) {
+      options->check.optimize = true;
+    } else if (strcmp(argv[i], "--codes-only") == 0) {
+      options->check.codes_only = true;
+    } else if (strcmp(argv[i], "--verbose") == 0) {
+      options->is_verbose = true;
+    } else if (argv[i][0] != '-' && options->family_count < MAX_FAMILIES) {
+      options->families[options->family_count++] = argv[i];
+    } else {
+      return false;
+    }
+  }
+  static const char* const modes[] = {"eval", "grad", "support", "perf"};
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    if (strcmp(options->mode, modes[i]) == 0) return true;
+  }
+  return false;
+}
+
+// The answers were recorded with stock's plain kernels. It reads these variables while it is being
+// loaded, so they must be there before.
+static void use_plain_kernels(char** argv) {
+  if (getenv("TF_ENABLE_ONEDNN_OPTS")) return;
+  setenv("TF_ENABLE_ONEDNN_OPTS", "0", 1);
+  setenv("TF_CPP_MIN_LOG_LEVEL", "3", 0);
+  execv("/proc/self/exe", argv);
+  die(strerror(errno), "exec");
+}
+
+int main(int argc, char** argv) {
+  options_t options = {.mode = "eval", .dir = "tests/ops"};
+  tally_t tally = {0};
+  if (!parse(&options, argc, argv)) {
+    fputs(usage, stderr);
+    return 2;
+  }
+  if (options.check.is_stock) use_plain_kernels(argv);
+  if (options.family_count == 0) find_families(&options);
+  if (strcmp(options.mode, "support") == 0) {
+    run_support(&options, &tally);
+  } else {
+    for (size_t i = 0; i < options.family_count; i++) {
+      run_family(&options, options.families[i], &tally);
+    }
+  }
+  printf("%zu passed, %zu failed", tally.passed, tally.failed);
+  if (tally.skipped) printf(", %zu skipped", tally.skipped);
+  printf("\n");
+  return tally.failed ? 1 : 0;
+}

@@ -1,0 +1,130 @@
+"""Proves proto/*.proto against stock TensorFlow's descriptors, by what the generated tables say.
+
+    check_protos.py WIRE_TOOL
+
+Every message, field, number, type, label, packing, oneof and enum value of ours must be stock's;
+ours may leave things out, and what is left out is printed.
+"""
+import os
+import re
+import subprocess
+import sys
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow  # noqa: F401  (registers the descriptors)
+from tensorflow.core.framework import api_def_pb2, kernel_def_pb2  # noqa: F401
+from tensorflow.core.protobuf import config_pb2, tensorflow_server_pb2  # noqa: F401
+from google.protobuf import descriptor_pool
+
+REPEATED, PACKED, MAP, ONEOF, OPTIONAL = 1, 2, 4, 8, 16
+
+
+def stock_flags(field):
+    if field.is_repeated:
+        if field.message_type and field.message_type.GetOptions().map_entry:
+            return REPEATED | MAP
+        return REPEATED | (PACKED if field.is_packed else 0)
+    if field.containing_oneof:
+        return ONEOF
+    return OPTIONAL if field.has_presence and not field.message_type else 0
+
+
+def check_tables(tool, pool):
+    ours, problems, fields = {}, [], 0
+    for line in subprocess.run([tool, "list"], check=True, capture_output=True,
+                               text=True).stdout.splitlines():
+        words = line.split()
+        if words[0] == "message":
+            ours[words[1]] = {}
+            continue
+        message, name = words[1].rsplit(".", 1)
+        ours[message][name] = tuple(map(int, words[2:]))
+    for message, table in ours.items():
+        try:
+            stock = pool.FindMessageTypeByName(message)
+        except KeyError:
+            problems.append(f"{message}: no such message")
+            continue
+        for name, (number, type_, flags) in table.items():
+            fields += 1
+            field = stock.fields_by_name.get(name)
+            if field is None:
+                problems.append(f"{message}.{name}: no such field")
+            elif (field.number, field.type, stock_flags(field)) != (number, type_, flags):
+                problems.append(f"{message}.{name}: ours {(number, type_, flags)}, stock "
+                                f"{(field.number, field.type, stock_flags(field))}")
+        for name in set(stock.fields_by_name) - set(table):
+            print(f"left out: {message}.{name}")
+    return ours, problems, fields
+
+
+def check_sources(folder, pool):
+    """Types by name, oneof names, map types and enum values, read from the .proto text."""
+    problems, checked = [], 0
+    for path in sorted(p for p in os.listdir(folder) if p.endswith(".proto")):
+        text = re.sub(r"//.*", "", open(os.path.join(folder, path)).read())
+        scope = [re.search(r"package\s+([\w.]+)", text).group(1)]
+        kinds = []
+        for statement in re.findall(r"[^;{}]*[;{}]", text):
+            statement = " ".join(statement.split())
+            open_ = re.match(r"(message|enum|oneof) (\w+) {", statement)
+            if open_:
+                kinds.append(open_.groups())
+                if open_.group(1) != "oneof":
+                    scope.append(open_.group(2))
+            elif statement == "}":
+                if kinds.pop()[0] != "oneof":
+                    scope.pop()
+            elif kinds and not statement.startswith(("reserved", "option ")):
+                checked += 1
+                problem = check_statement(".".join(scope), kinds[-1], statement, pool)
+                if problem:
+                    problems.append(f"{path}: {problem}")
+    return problems, checked
+
+
+def check_statement(scope, kind, statement, pool):
+    if kind[0] == "enum":
+        name, number = re.fullmatch(r"(\w+) = (-?\d+) ?;", statement).groups()
+        value = pool.FindEnumTypeByName(scope).values_by_name.get(name)
+        if value is None or value.number != int(number):
+            return f"{scope}: {statement}"
+        return None
+    match = re.fullmatch(r"(?:repeated |optional )?(map ?<.*>|[\w.]+) (\w+) = (\d+)( \[.*\])? ?;",
+                         statement)
+    type_, name = match.group(1), match.group(2)
+    field = pool.FindMessageTypeByName(scope).fields_by_name[name]
+
+    def fits(type_, field):
+        sub = field.message_type or field.enum_type
+        return sub is None or sub.full_name.endswith("." + type_)
+
+    if type_.startswith("map"):
+        key, value = re.fullmatch(r"map ?< ?(\w+), ?([\w.]+) ?>", type_).groups()
+        entry = field.message_type.fields_by_name
+        words = {5: "int32", 13: "uint32", 6: "fixed64", 9: "string"}
+        good = words[entry["key"].type] == key and fits(value, entry["value"])
+        if not (entry["value"].message_type or entry["value"].enum_type):
+            good = good and words[entry["value"].type] == value
+    else:
+        good = fits(type_, field)
+    oneof = field.containing_oneof.name if field.containing_oneof else None
+    good = good and oneof == (kind[1] if kind[0] == "oneof" else None)
+    return None if good else f"{scope}: {statement}"
+
+
+def main():
+    pool = descriptor_pool.Default()
+    ours, problems, fields = check_tables(sys.argv[1], pool)
+    folder = os.path.join(os.path.dirname(__file__), "..", "..", "proto")
+    more, statements = check_sources(folder, pool)
+    problems += more
+    for problem in problems:
+        print(problem)
+    print(f"{len(ours)} messages, {fields} fields, {statements} statements, "
+          f"{len(problems)} problems")
+    return bool(problems) or not ours
+
+
+if __name__ == "__main__":
+    sys.exit(main())

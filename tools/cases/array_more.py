@@ -1,0 +1,241 @@
+"""Blocks of space, sequences, searches, scatters into values, odd identities."""
+
+from .base import *
+
+EXACT = {"tol": 0}
+
+
+def blocks(t):
+    for d in dtypes("F I U"):
+        t.row(
+            d,
+            "SpaceToBatchND",
+            [drawn(d, [1, 4, 2]), ivec(2), const(given("int32", [1, 2], [0, 0]))],
+            **EXACT
+        )
+        t.row(
+            d,
+            "BatchToSpaceND",
+            [drawn(d, [2, 2, 2]), ivec(2), const(given("int32", [1, 2], [0, 0]))],
+            **EXACT
+        )
+        t.row(d, "SpaceToDepth", [drawn(d, [1, 2, 4, 1])], {"block_size": 2}, **EXACT)
+        t.row(d, "DepthToSpace", [drawn(d, [1, 1, 2, 4])], {"block_size": 2}, **EXACT)
+    pads = lambda *p: const(given("int32", [len(p), 2], [x for pair in p for x in pair]))
+    for name, s, b, p in [
+        ("two", [2, 3, 5, 2], [3, 2], ((1, 2), (0, 1))),
+        ("ones", [1, 4, 2], [1], ((0, 0),)),
+        ("bad_block", [1, 3, 2], [2], ((0, 0),)),
+        ("zero", [1, 4], [0], ((0, 0),)),
+        ("negative_pad", [1, 4], [2], ((-1, 1),)),
+    ]:
+        t.row(name, "SpaceToBatchND", [drawn("float", s), ivec(*b), pads(*p)])
+        t.row(
+            "fed_" + name,
+            "SpaceToBatchND",
+            [
+                drawn("float", s),
+                vec("int32", b),
+                given("int32", [len(p), 2], [x for pair in p for x in pair]),
+            ],
+        )
+    for name, s, b, p in [
+        ("two", [12, 2, 3, 1], [3, 2], ((1, 2), (0, 1))),
+        ("bad_batch", [3, 2], [2], ((0, 0),)),
+        ("crop_all", [2, 1], [2], ((2, 1),)),
+        ("negative", [2, 1], [2], ((-1, 0),)),
+    ]:
+        t.row(name, "BatchToSpaceND", [drawn("float", s), ivec(*b), pads(*p)])
+        t.row(
+            "fed_" + name,
+            "BatchToSpaceND",
+            [
+                drawn("float", s),
+                vec("int32", b),
+                given("int32", [len(p), 2], [x for pair in p for x in pair]),
+            ],
+        )
+    t.row("grad", "SpaceToBatchND", [drawn("double", [1, 3, 2]), ivec(2), pads((1, 0))], grad=True)
+    t.row("grad", "BatchToSpaceND", [drawn("double", [2, 2, 2]), ivec(2), pads((1, 0))], grad=True)
+    t.row(
+        "plain",
+        "SpaceToBatch",
+        [drawn("float", [1, 4, 2, 2]), pads((0, 0), (1, 1))],
+        {"block_size": 2},
+    )
+    t.row(
+        "grad",
+        "SpaceToBatch",
+        [drawn("double", [1, 4, 2, 1]), pads((0, 0), (1, 1))],
+        {"block_size": 2},
+        grad=True,
+    )
+    t.row(
+        "bad",
+        "SpaceToBatch",
+        [drawn("float", [1, 3, 2, 2]), pads((0, 0), (1, 1))],
+        {"block_size": 2},
+    )
+    t.row(
+        "plain",
+        "BatchToSpace",
+        [drawn("float", [4, 2, 2, 2]), pads((0, 1), (1, 0))],
+        {"block_size": 2},
+    )
+    t.row(
+        "grad",
+        "BatchToSpace",
+        [drawn("double", [4, 1, 1, 2]), pads((0, 0), (0, 0))],
+        {"block_size": 2},
+        grad=True,
+    )
+    for op, s in (("SpaceToDepth", [2, 4, 6, 3]), ("DepthToSpace", [2, 2, 3, 12])):
+        t.row("plain", op, [drawn("float", s)], {"block_size": 2})
+        t.row("bad", op, [drawn("float", [1, 3, 3, 3])], {"block_size": 2})
+        t.row("one", op, [drawn("float", [1, 2, 2, 1])], {"block_size": 1})
+        t.row("rank3", op, [drawn("float", [2, 2, 4])], {"block_size": 2})
+        t.row("grad", op, [drawn("double", [1, 2, 2, 4])], {"block_size": 2}, grad=True)
+
+
+def sequences(t):
+    for d in dtypes("F I U C b s"):
+        t.row(
+            d, "ReverseSequence", [drawn(d, [2, 4]), vec("int64", [3, 2])], {"seq_dim": 1}, **EXACT
+        )
+    for name, s, n, seq, batch in [
+        ("batch1", [4, 2, 3], [3, 4], 0, 1),
+        ("zero", [2, 3], [0, 1], 1, 0),
+        ("long", [2, 3], [4, 1], 1, 0),
+        ("negative", [2, 3], [-1, 1], 1, 0),
+        ("count", [2, 3], [1], 1, 0),
+        ("same_dim", [2, 3], [1, 1], 0, 0),
+        ("high_dim", [2, 3], [1, 1], 2, 0),
+    ]:
+        t.row(
+            name,
+            "ReverseSequence",
+            [drawn("float", s), vec("int32", n)],
+            {"seq_dim": seq, "batch_dim": batch},
+        )
+    t.row(
+        "grad",
+        "ReverseSequence",
+        [drawn("double", [2, 3]), vec("int64", [3, 2])],
+        {"seq_dim": 1},
+        grad=True,
+    )
+    h = lambda idx, vals, shape: [
+        given("int64", [len(vals), len(shape)], idx),
+        vec("string", vals),
+        vec("int64", shape),
+    ]
+    t.row(
+        "words",
+        "EditDistance",
+        h([0, 0, 0, 1, 1, 0], ["a", "b", "c"], [2, 2])
+        + h([0, 0, 1, 0, 1, 1], ["a", "c", "d"], [2, 2]),
+    )
+    t.row(
+        "plain",
+        "EditDistance",
+        h([0, 0, 0, 1, 1, 0], ["a", "b", "c"], [2, 2])
+        + h([0, 0, 1, 0, 1, 1], ["a", "c", "d"], [2, 2]),
+        {"normalize": False},
+    )
+    t.row("empty_truth", "EditDistance", h([0, 0], ["a"], [1, 1]) + h([], [], [1, 0]))
+    t.row(
+        "unlike",
+        "EditDistance",
+        h([0, 0], ["a"], [1, 1])
+        + [given("int64", [1, 3], [0, 0, 0]), vec("string", ["a"]), vec("int64", [1, 1, 1])],
+    )
+
+
+def scatters(t):
+    for op in ("TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub"):
+        for d in dtypes("F I U C"):
+            t.row(d, op, [drawn(d, [4]), given("int32", [2, 1], [3, 0]), drawn(d, [2])])
+        t.row(
+            "slices",
+            op,
+            [drawn("float", [3, 2]), given("int64", [2, 1], [2, 0]), drawn("float", [2, 2])],
+        )
+        t.row(
+            "twice", op, [drawn("float", [3]), given("int32", [2, 1], [1, 1]), drawn("float", [2])]
+        )
+        t.row("high", op, [drawn("float", [3]), given("int32", [1, 1], [3]), drawn("float", [1])])
+        t.row(
+            "bad_updates",
+            op,
+            [drawn("float", [3]), given("int32", [1, 1], [0]), drawn("float", [2])],
+        )
+        t.row(
+            "grad",
+            op,
+            [drawn("double", [4]), given("int32", [2, 1], [3, 0]), drawn("double", [2])],
+            grad=True,
+        )
+    for d in dtypes("F I U C b"):
+        t.row(
+            d,
+            "StridedSliceAssign",
+            [ref(drawn(d, [5, 4])), ivec(1, 0), ivec(5, 4), ivec(2, 3), drawn(d, [2, 2])],
+            **EXACT
+        )
+    t.row(
+        "shrink",
+        "StridedSliceAssign",
+        [ref(drawn("float", [5, 4])), ivec(1, 0), ivec(2, 4), ivec(1, 1), drawn("float", [4])],
+        {"shrink_axis_mask": 1},
+    )
+    t.row(
+        "bad_value",
+        "StridedSliceAssign",
+        [ref(drawn("float", [5])), ivec(1), ivec(3), ivec(1), drawn("float", [3])],
+    )
+
+
+def odds(t):
+    for op in ("UniqueV2", "UniqueWithCountsV2"):
+        axis = lambda *a: const(vec("int64", list(a)))
+        t.row("flat", op, [vec("int32", [3, 1, 3, 2]), axis()])
+        t.row("rows", op, [given("int32", [3, 2], [1, 2, 0, 1, 1, 2]), axis(0)])
+        t.row("columns", op, [given("float", [2, 3], [1, 2, 1, 0.0, 1, 0.0]), axis(1)])
+        t.row("matrix_flat", op, [given("int32", [1, 2], [1, 1]), axis()])
+        t.row("axis_high", op, [vec("int32", [1]), axis(1)])
+    t.row("matrix", "UnravelIndex", [vec("int32", [0, 5, 7]), vec("int32", [2, 4])])
+    t.row("scalar", "UnravelIndex", [scalar("int64", 5), vec("int64", [2, 4])])
+    t.row("high", "UnravelIndex", [vec("int32", [8]), vec("int32", [2, 4])])
+    t.row("same", "EnsureShape", [drawn("float", [2, 3])], {"shape": [2, 3]})
+    t.row("partial", "EnsureShape", [drawn("float", [2, 3])], {"shape": [None, 3]})
+    t.row("bad", "EnsureShape", [drawn("float", [2, 3])], {"shape": [2, 4]})
+    t.row("rank", "EnsureShape", [drawn("float", [2, 3])], {"shape": [2]})
+    t.row("grad", "EnsureShape", [drawn("double", [2])], {"shape": [2]}, grad=True)
+    t.row("zeros", "Empty", [ivec(2, 3)], {"dtype": "float", "init": True})
+    t.row("shape_only", "Empty", [ivec(2)], {"dtype": "int32"}, undefined=[0])
+    t.row("negative", "Empty", [vec("int32", [-1])], {"dtype": "int32"})
+    for op in ("DeepCopy", "GuaranteeConst"):
+        t.row("float", op, [drawn("float", [3])])
+        t.row("empty", op, [drawn("int32", [0])])
+    t.row("variable", "GuaranteeConst", [ref(drawn("float", [3]))], message="code-only")
+    t.row(
+        "rows",
+        "ParallelConcat",
+        [[drawn("float", [1, 2]), drawn("float", [1, 2])]],
+        {"shape": [2, 2]},
+    )
+    t.row("deprecated", "TileGrad", [drawn("float", [4]), ivec(2)])
+    t.row(
+        "missing_file",
+        "ImmutableConst",
+        [],
+        {"dtype": "float", "shape": [1], "memory_region_name": "/dev/null/region"},
+        message="code-only",
+    )
+
+
+def fill(t):
+    blocks(t)
+    sequences(t)
+    scatters(t)
+    odds(t)

@@ -1,0 +1,53 @@
+"""Checks and prints."""
+
+from .base import *
+
+
+def fill(t):
+    t.row("holds", "Assert", [scalar("bool", True), [drawn("float", [2])]])
+    t.row(
+        "fails",
+        "Assert",
+        [
+            scalar("bool", False),
+            [vec("float", [1, 2.5]), vec("string", ["why", "not"]), vec("int32", [1, 2, 3, 4, 5])],
+        ],
+    )
+    t.row(
+        "summary",
+        "Assert",
+        [scalar("bool", False), [vec("int32", [1, 2, 3, 4, 5])]],
+        {"summarize": 2},
+    )
+    t.row(
+        "summary_all",
+        "Assert",
+        [scalar("bool", False), [given("int32", [2, 2], [1, 2, 3, 4])]],
+        {"summarize": -1},
+    )
+    t.row(
+        "scalar_data",
+        "Assert",
+        [
+            scalar("bool", False),
+            [scalar("string", "message"), scalar("bool", True), scalar("double", 0.1)],
+        ],
+    )
+    t.row("empty_data", "Assert", [scalar("bool", False), [vec("float", [])]])
+    t.row("vector", "Assert", [vec("bool", [True]), [drawn("float", [2])]])
+    t.row("no_data", "Assert", [scalar("bool", False), []], {"T": []})
+    for d in F:
+        t.row(d, "CheckNumerics", [drawn(d, [5])], {"message": "checked"})
+        t.row("nan_" + d, "CheckNumerics", [vec(d, [1, NAN])], {"message": "checked"})
+    t.row("inf", "CheckNumerics", [vec("float", [1, INF])], {"message": "m"})
+    t.row("minus_inf", "CheckNumerics", [vec("float", ["-inf"])], {"message": "m"})
+    t.row("both", "CheckNumerics", [vec("float", [NAN, INF])], {"message": "m"})
+    t.row("empty", "CheckNumerics", [vec("float", [])], {"message": "m"})
+    t.row("int32", "CheckNumerics", [vec("int32", [1])], {"message": "m"})
+    t.row("grad", "CheckNumerics", [drawn("double", [3])], {"message": "m"}, grad=True)
+    t.row("passes", "Print", [drawn("float", [2]), [drawn("int32", [2])]], {"message": "printed: "})
+    t.row("no_data", "Print", [drawn("string", [2]), []], {"U": [], "first_n": 0})
+    t.row("stderr", "PrintV2", [scalar("string", "printed")])
+    t.row("bad_stream", "PrintV2", [scalar("string", "printed")], {"output_stream": "nowhere"})
+    t.row("vector", "PrintV2", [vec("string", ["a"])])
+    t.row("now", "Timestamp", undefined=[0])

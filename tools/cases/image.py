@@ -1,0 +1,76 @@
+"""Resizing and colour."""
+
+from .base import *
+
+
+def fill(t):
+    sizes = [("up", [5, 7]), ("down", [2, 2]), ("same", [3, 4]), ("one", [1, 1])]
+    for op in ("ResizeBilinear", "ResizeNearestNeighbor", "ResizeArea"):
+        for name, s in sizes:
+            t.row(name, op, [drawn("float", [2, 3, 4, 2]), ivec(*s)])
+            t.row(
+                "corners_" + name,
+                op,
+                [drawn("float", [1, 3, 4, 1]), ivec(*s)],
+                {"align_corners": True},
+            )
+            if op != "ResizeArea":
+                t.row(
+                    "centers_" + name,
+                    op,
+                    [drawn("float", [1, 3, 4, 1]), ivec(*s)],
+                    {"half_pixel_centers": True},
+                )
+        t.each("", op, "F I uint8 uint16", lambda d: [drawn(d, [1, 2, 2, 1], 0, 9), ivec(3, 3)])
+        t.row("zero_size", op, [drawn("float", [1, 2, 2, 1]), vec("int32", [0, 2])])
+        t.row("rank3", op, [drawn("float", [2, 2, 1]), ivec(3, 3)])
+        t.row("size_short", op, [drawn("float", [1, 2, 2, 1]), ivec(3)])
+    t.row(
+        "both",
+        "ResizeBilinear",
+        [drawn("float", [1, 2, 2, 1]), ivec(3, 3)],
+        {"align_corners": True, "half_pixel_centers": True},
+    )
+    for op in ("ResizeBilinear", "ResizeNearestNeighbor"):
+        t.row("grad", op, [drawn("float", [1, 3, 3, 1]), ivec(5, 4)], grad=True)
+        t.row(
+            "grad_centers",
+            op,
+            [drawn("float", [1, 3, 3, 1]), ivec(5, 4)],
+            {"half_pixel_centers": True},
+            grad=True,
+        )
+    t.row(
+        "float", "ResizeBilinearGrad", [drawn("float", [1, 5, 4, 2]), drawn("float", [1, 3, 3, 2])]
+    )
+    t.row(
+        "double",
+        "ResizeBilinearGrad",
+        [drawn("float", [1, 5, 4, 1]), drawn("double", [1, 3, 3, 1])],
+        {"align_corners": True},
+        tol=1e-6,
+    )
+    t.row("float", "ResizeNearestNeighborGrad", [drawn("float", [1, 5, 4, 2]), ivec(3, 3)])
+    rgb = drawn("float", [2, 3, 3], 0, 1)
+    for name, f in (("half", 0.5), ("double", 2.0), ("zero", 0.0), ("negative", -0.3)):
+        t.row(name, "AdjustContrastv2", [rgb, scalar("float", f)], tol=1e-5)
+        t.row(name, "AdjustHue", [rgb, scalar("float", f)], tol=1e-5)
+        t.row(name, "AdjustSaturation", [rgb, scalar("float", f)], tol=1e-5)
+    for op in ("AdjustContrastv2", "AdjustHue", "AdjustSaturation"):
+        t.row("two_channels", op, [drawn("float", [2, 3, 2]), scalar("float", 0.5)], tol=1e-5)
+        t.row("vector", op, [drawn("float", [3]), scalar("float", 0.5)])
+    t.row("deprecated", "RandomCrop", [drawn("float", [3, 3, 1]), vec("int64", [2, 2])])
+    t.row("not_an_image", "DecodeJpeg", [scalar("string", "no image")], message="code-only")
+    t.row("vector", "DecodeJpeg", [vec("string", ["no image"])])
+    t.row(
+        "channels",
+        "DecodeJpeg",
+        [scalar("string", "no image")],
+        {"channels": 2},
+        message="code-only",
+    )
+    t.row("not_an_image", "DecodePng", [scalar("string", "no image")], message="code-only")
+    pixel = {
+        "b64": "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAAD0lEQVR4nGP4z8DAAMQACf0B//XtuIIAAAAASUVORK5CYII="
+    }
+    t.row("two_pixels", "DecodePng", [scalar("string", pixel)], message="code-only")

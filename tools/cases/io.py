@@ -1,0 +1,125 @@
+"""Names of files, files that are not there, and one checkpoint written and read again."""
+
+from .base import *
+
+NOWHERE = "/dev/null/nowhere"
+
+
+def fill(t):
+    t.row(
+        "plain",
+        "ShardedFilename",
+        [scalar("string", "model"), scalar("int32", 3), scalar("int32", 20)],
+    )
+    t.row(
+        "vector",
+        "ShardedFilename",
+        [vec("string", ["model"]), scalar("int32", 3), scalar("int32", 20)],
+    )
+    t.row("plain", "ShardedFilespec", [scalar("string", "model"), scalar("int32", 20)])
+    t.row("missing", "ReadFile", [scalar("string", NOWHERE)], message="code-only")
+    t.row("vector", "ReadFile", [vec("string", ["a", "b"])])
+    t.row(
+        "missing",
+        "WriteFile",
+        [scalar("string", NOWHERE), scalar("string", "x")],
+        message="code-only",
+    )
+    t.row("none", "MatchingFiles", [scalar("string", NOWHERE + "/*")])
+    t.row(
+        "missing",
+        "Restore",
+        [scalar("string", NOWHERE), scalar("string", "x")],
+        {"dt": "float"},
+        message="code-only",
+    )
+    t.row(
+        "missing",
+        "RestoreSlice",
+        [scalar("string", NOWHERE), scalar("string", "x"), scalar("string", "")],
+        {"dt": "float"},
+        message="code-only",
+    )
+    t.row(
+        "missing",
+        "RestoreV2",
+        [scalar("string", NOWHERE), vec("string", ["x"]), vec("string", [""])],
+        {"dtypes": ["float"]},
+        message="code-only",
+    )
+    t.row(
+        "missing",
+        "Save",
+        [scalar("string", NOWHERE), vec("string", ["x"]), [drawn("float", [2])]],
+        message="code-only",
+    )
+    t.row(
+        "missing",
+        "SaveSlices",
+        [
+            scalar("string", NOWHERE),
+            vec("string", ["x"]),
+            vec("string", [""]),
+            [drawn("float", [2])],
+        ],
+        message="code-only",
+    )
+    t.row(
+        "missing",
+        "SaveV2",
+        [
+            scalar("string", NOWHERE + "/x"),
+            vec("string", ["x"]),
+            vec("string", [""]),
+            [drawn("float", [2])],
+        ],
+        message="code-only",
+    )
+    t.row(
+        "counts",
+        "SaveV2",
+        [
+            scalar("string", NOWHERE),
+            vec("string", ["x", "y"]),
+            vec("string", [""]),
+            [drawn("float", [2])],
+        ],
+        message="code-only",
+    )
+    t.row(
+        "missing",
+        "MergeV2Checkpoints",
+        [vec("string", [NOWHERE]), scalar("string", NOWHERE + "2")],
+        message="code-only",
+    )
+    for op, a in (
+        ("WholeFileReader", {}),
+        ("TextLineReader", {}),
+        ("TFRecordReader", {}),
+        ("IdentityReader", {}),
+        ("FixedLengthRecordReader", {"record_bytes": 4}),
+    ):
+        t.row("made", op + "V2", [], a)
+        t.row("old", op, [], a, **({"undefined": [0]} if op == "WholeFileReader" else {}))
+    for v2 in ("V2", ""):
+        reader = node("WholeFileReader" + v2, attrs={"shared_name": "r"})
+        queue = node("FIFOQueue" + v2, attrs={"component_types": ["string"], "shared_name": "q"})
+        closed = [node("QueueClose" + v2, [queue])]
+        t.row("none", "ReaderRead" + v2, [reader, queue], before=closed, message="code-only")
+        t.row(
+            "none",
+            "ReaderReadUpTo" + v2,
+            [reader, queue, scalar("int64", 2)],
+            before=closed,
+            message="code-only",
+        )
+        t.row("none", "ReaderNumRecordsProduced" + v2, [reader])
+        t.row("none", "ReaderNumWorkUnitsCompleted" + v2, [reader])
+        t.row("none", "ReaderReset" + v2, [reader])
+        t.row("unsupported", "ReaderSerializeState" + v2, [reader], message="code-only")
+        t.row(
+            "unsupported",
+            "ReaderRestoreState" + v2,
+            [reader, scalar("string", "x")],
+            message="code-only",
+        )

@@ -1,0 +1,93 @@
+"""Optimizer updates, dense and sparse, of ref and of resource variables."""
+from .base import *
+
+# op without its prefix: the arguments in order. Upper case: a variable of the shape of the
+# parameter (P any values, S positive slots); g the gradient, i its indices (sparse forms only).
+RULES = {
+    "GradientDescent": (["P", 0.1, "g"], []),
+    "Momentum": (["P", "S", 0.1, "g", "i", 0.9], ["use_nesterov"]),
+    "Adagrad": (["P", "S", 0.1, "g", "i"], ["update_slots"]),
+    "AdagradV2": (["P", "S", 0.1, 1e-2, "g", "i"], ["update_slots"]),
+    "Adam": (["P", "S", "S", 0.9, 0.99, 0.01, 0.9, 0.99, 1e-2, "g"], ["use_nesterov"]),
+    "Adadelta": (["P", "S", "S", 0.5, 0.95, 1e-2, "g", "i"], []),
+    "RMSProp": (["P", "S", "S", 0.1, 0.9, 0.5, 1e-2, "g", "i"], []),
+    "CenteredRMSProp": (["P", "M", "S", "S", 0.1, 0.9, 0.5, 1e-2, "g", "i"], []),
+    "Ftrl": (["P", "S", "S", "g", "i", 0.1, 0.02, 0.3, -0.5], ["multiply_linear_by_lr"]),
+    "FtrlV2": (["P", "S", "S", "g", "i", 0.1, 0.02, 0.3, 0.01, -0.5], ["multiply_linear_by_lr"]),
+    "AdaMax": (["P", "S", "S", 0.9, 0.01, 0.9, 0.99, 1e-2, "g"], []),
+    "AddSign": (["P", "M", 0.1, 0.5, 0.7, 0.9, "g"], []),
+    "PowerSign": (["P", "M", 0.1, 1.5, 0.7, 0.9, "g"], []),
+    "ProximalAdagrad": (["P", "S", 0.1, 0.02, 0.3, "g", "i"], []),
+    "ProximalGradientDescent": (["P", 0.1, 0.02, 0.3, "g", "i"], []),
+    "AdagradDA": (["P", "S", "S", "g", "i", 0.1, 0.02, 0.3, "step"], []),
+}
+RESOURCE_ONLY = {
+    "AdamWithAmsgrad": (["P", "S", "S", "S", 0.9, 0.99, 0.01, 0.9, 0.99, 1e-2, "g"], []),
+    "KerasMomentum": (["P", "S", 0.1, "g", "i", 0.9], ["use_nesterov"]),
+}
+DENSE_KINDS = {"AdagradDA": "f", "Ftrl": "F", "FtrlV2": "F", "AdaMax": "half f", "AddSign": "F", "PowerSign": "F",
+               "ProximalAdagrad": "f", "ProximalGradientDescent": "f", "AdamWithAmsgrad": "F"}
+
+
+def arguments(rule, d, var, shape, rows=None, grad_shape=None):
+    out = []
+    for a in rule:
+        if a == "P":
+            out.append(var(drawn(d, shape)))
+        elif a == "S":
+            out.append(var(drawn(d, shape, 0.5, 2)))
+        elif a == "M":
+            out.append(var(drawn(d, shape, 0.1, 0.4)))
+        elif a == "g":
+            out.append(drawn(d, grad_shape or ([len(rows)] + shape[1:] if rows is not None else shape)))
+        elif a == "i":
+            if rows is not None:
+                out.append(vec("int32", rows))
+        elif a == "step":
+            out.append(scalar("int64", 3))
+        else:
+            out.append(scalar(d, a))
+    return out
+
+
+def fill(t):
+    for name, (rule, flags) in list(RULES.items()) + list(RESOURCE_ONLY.items()):
+        kinds = (("Resource", resource),) if name in RESOURCE_ONLY else (("", ref), ("Resource", resource))
+        for prefix, var in kinds:
+            op = prefix + "Apply" + name
+            for d in dtypes(DENSE_KINDS.get(name, "F C")):
+                t.row(d, op, arguments(rule, d, var, [5]), tol=loose(d))
+            t.row("37", op, arguments(rule, "float", var, [37]))
+            t.row("matrix", op, arguments(rule, "double", var, [3, 4]))
+            t.row("scalar", op, arguments(rule, "float", var, []))
+            t.row("empty", op, arguments(rule, "float", var, [0]))
+            t.row("locking", op, arguments(rule, "float", var, [3]), {"use_locking": True})
+            t.row("bad_grad", op, arguments(rule, "float", var, [3], grad_shape=[2]))
+            for flag in flags:
+                t.row(flag, op, arguments(rule, "float", var, [6]), {flag: flag != "update_slots"})
+            bad = arguments(rule, "float", var, [3])
+            scalars = [k for k, x in enumerate(bad) if x["shape"] == []]
+            bad[scalars[0]] = vec(bad[scalars[0]]["dtype"], [1, 2])
+            t.row("vector_for_scalar", op, bad)
+            uninitialised = arguments(rule, "float", var, [2])
+            uninitialised[0] = node("VariableV2", attrs={"dtype": "float", "shape": [2]}) if var is ref else \
+                node("VarHandleOp", attrs={"dtype": "float", "shape": [2], "shared_name": "w"})
+            t.row("uninitialised", op, uninitialised)
+            if "i" in rule:
+                sparse(t, name, rule, flags, prefix, var)
+
+
+def sparse(t, name, rule, flags, prefix, var):
+    op = prefix + "SparseApply" + name
+    kinds = {"RMSProp": "half f", "CenteredRMSProp": "half f", "AdagradDA": "f",
+             "ProximalAdagrad": "f", "ProximalGradientDescent": "f"}.get(name, "F")
+    for d in dtypes(kinds):
+        t.row(d, op, arguments(rule, d, var, [5, 3], [4, 0]), tol=loose(d))
+    t.row("twice", op, arguments(rule, "float", var, [5, 3], [1, 1]))
+    t.row("vector", op, arguments(rule, "float", var, [5], [1, 3]))
+    t.row("none", op, arguments(rule, "float", var, [5, 2], []))
+    t.row("high", op, arguments(rule, "float", var, [3, 2], [3]))
+    t.row("negative", op, arguments(rule, "float", var, [3, 2], [-1]))
+    t.row("bad_grad", op, arguments(rule, "float", var, [3, 2], [1], grad_shape=[2, 2]))
+    for flag in flags:
+        t.row(flag, op, arguments(rule, "float", var, [4, 2], [2, 0]), {flag: flag != "update_slots"})

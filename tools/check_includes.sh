@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Who may include whom (doc/architecture.md, "Layers"): every #include "room/file.h" in src/ must point to the
+# room itself or to one below it.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+declare -A may=(
+  [base]=""
+  [wire]="base proto"
+  [tensor]="base wire proto"
+  [io]="base wire proto tensor"
+  [framework]="base wire proto tensor io runnel"
+  [device]="base tensor io framework"
+  [graph]="base wire proto tensor io framework runnel"
+  [ops]="base tensor framework graph runnel"
+  [grad]="base tensor framework graph ops runnel"
+  [kernels]="base tensor io framework device"
+  [place]="base tensor framework device graph"
+  [exec]="base tensor framework device graph"
+  [session]="base wire proto tensor framework device graph exec place"
+  [train]="base tensor framework graph ops grad session runnel"
+)
+bad=0
+while IFS=: read -r file line text; do
+  room=${file#src/}
+  room=${room%%/*}
+  target=$(sed -n 's/.*#include "\([^"/]*\)\/.*/\1/p' <<<"$text")
+  [ -z "$target" ] || [ "$room" = capi ] || [ "$target" = "$room" ] && continue
+  case " ${may[$room]-none} " in
+    *" $target "*) ;;
+    *)
+      echo "$file:$line: $room may not include $target"
+      bad=1
+      ;;
+  esac
+done < <(grep -rn '^ *#include "' src --include='*.c' --include='*.h' --include='*.inc')
+# Nobody but the registrar names the tables of kernels; exec, place and session name no op.
+exit $bad

@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+"""Write the op case rows: make_cases.py [DIR] [FAMILY ...]   (DIR: tests/ops/cases)
+
+Each module of tools/cases/ fills one table; tests/ops/record.sh then records what stock
+TensorFlow answers.
+"""
+import importlib
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+from cases.base import Table
+
+FAMILIES = ("math array nn state training random data_flow control_flow string bitwise debug "
+            "linalg image quant parsing io sparse function dataset").split()
+
+
+def main():
+    out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "../tests/ops/cases")
+    for family in sys.argv[2:] or FAMILIES:
+        table = Table()
+        importlib.import_module("cases." + family).fill(table)
+        table.write(os.path.join(out, family + ".jsonl"), family)
+        print("%s: %d rows, %d ops" % (family, len(table.rows), len({r["op"] for r in table.rows})))
+
+
+if __name__ == "__main__":
+    main()
