@@ -4,6 +4,7 @@
 Each module of tools/cases/ fills one table; tests/ops/record.sh then records what stock
 TensorFlow answers.
 """
+
 import importlib
 import os
 import sys
@@ -13,8 +14,10 @@ sys.path.insert(0, HERE)
 
 from cases.base import Table
 
-FAMILIES = ("math array nn state training random data_flow control_flow string bitwise debug "
-            "linalg image quant parsing io sparse function dataset").split()
+FAMILIES = (
+    "math array nn state training random data_flow control_flow string bitwise debug "
+    "linalg image quant parsing io sparse function dataset"
+).split()
 
 
 def main():

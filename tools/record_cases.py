@@ -49,6 +49,7 @@ The node under test is called "node", with inputs "in0", "in1" ... in flat order
 graph optimisation are off and there is one thread, so that the answers are plain kernels.
 The cases run in a child process: if stock TensorFlow dies in one, the others still run.
 """
+
 import argparse
 import base64
 import json
@@ -68,10 +69,12 @@ import tensorflow.compat.v1 as tf
 from tensorflow.core.framework import attr_value_pb2, types_pb2
 from tensorflow.python.framework import op_def_registry
 
-CODES = ("OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS "
-         "PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE "
-         "UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED").split()
-BIG = 1 << 63           # JSON readers in C stop here
+CODES = (
+    "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS "
+    "PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE "
+    "UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
+).split()
+BIG = 1 << 63  # JSON readers in C stop here
 
 
 class BadCase(Exception):
@@ -79,6 +82,7 @@ class BadCase(Exception):
 
 
 # ---- values
+
 
 def dtype_of(name):
     try:
@@ -103,8 +107,11 @@ def splitmix64(seed, n):
 
 def plain(d):
     """The numpy type that holds the bits of d: quantized types as integers."""
-    return np.dtype({"qint8": "i1", "quint8": "u1", "qint32": "i4", "qint16": "i2",
-                     "quint16": "u2"}.get(dtype_name(d), d.as_numpy_dtype))
+    return np.dtype(
+        {"qint8": "i1", "quint8": "u1", "qint32": "i4", "qint16": "i2", "quint16": "u2"}.get(
+            dtype_name(d), d.as_numpy_dtype
+        )
+    )
 
 
 def draw(d, shape, seed, lo=None, hi=None):
@@ -121,7 +128,7 @@ def draw(d, shape, seed, lo=None, hi=None):
         z = splitmix64(seed, n)
     if d.is_floating or d.is_complex:
         lo, hi = -1.0 if lo is None else lo, 1.0 if hi is None else hi
-        v = lo + (hi - lo) * ((z >> np.uint64(40)).astype(np.float64) / 2.0 ** 24)
+        v = lo + (hi - lo) * ((z >> np.uint64(40)).astype(np.float64) / 2.0**24)
         if d.is_complex:
             v = v[0::2] + 1j * v[1::2]
     elif d == tf.bool:
@@ -130,7 +137,9 @@ def draw(d, shape, seed, lo=None, hi=None):
         v = np.array([b"s%d" % (int(x) % 100) for x in z], dtype=object)
     else:
         unsigned = plain(d).kind == "u"
-        lo, hi = (0 if unsigned else -8) if lo is None else lo, (16 if unsigned else 8) if hi is None else hi
+        lo, hi = (0 if unsigned else -8) if lo is None else lo, (
+            (16 if unsigned else 8) if hi is None else hi
+        )
         v = np.array([lo + int(x) % (hi - lo) for x in z], dtype=object)
     return v.astype(object if d == tf.string else plain(d)).reshape(shape)
 
@@ -189,7 +198,7 @@ def value_out(x):
 
 def array_out(a, d):
     """An array as JSON data."""
-    a = np.asarray(a, dtype=object if d == tf.string else None)     # "S" would drop final zeros
+    a = np.asarray(a, dtype=object if d == tf.string else None)  # "S" would drop final zeros
     out = {"dtype": dtype_name(d), "shape": list(a.shape)}
     if d.is_quantized:
         a = a.view(plain(d)).reshape(a.shape)
@@ -198,6 +207,7 @@ def array_out(a, d):
 
 
 # ---- attrs
+
 
 def shape_proto(proto, v):
     if v is None or v == "?":
@@ -263,9 +273,10 @@ def guess_attr(av, v):
 
 # ---- building and running one case
 
+
 class Run:
     def __init__(self, case, static):
-        self.static = static        # Placeholders have the shape of their value
+        self.static = static  # Placeholders have the shape of their value
         self.feeds, self.leaves, self.vars, self.init = {}, [], [], []
         self.count = 0
         self.ids = {}
@@ -324,7 +335,7 @@ class Run:
         op_def = op_def_registry.get(case["op"])
         control = [self.operation(x) for x in case.get("control", [])]
         given = case.get("inputs", [])
-        if op_def is None:          # let the library say so
+        if op_def is None:  # let the library say so
             flat = [self.tensor(x) for x in given]
             return tf.get_default_graph().create_op(case["op"], flat, [], name=name)
         kinds = {a.name: a.type for a in op_def.attr}
@@ -352,10 +363,12 @@ class Run:
                 attrs[arg.number_attr] = attr_value_pb2.AttrValue(i=len(ts))
             if arg.type_attr and arg.type_attr not in attrs and ts:
                 attrs[arg.type_attr] = attr_value_pb2.AttrValue(
-                    type=ts[0].dtype.base_dtype.as_datatype_enum)
+                    type=ts[0].dtype.base_dtype.as_datatype_enum
+                )
         with tf.control_dependencies(control):
             return tf.get_default_graph().create_op(
-                case["op"], flat, input_types=None, attrs=attrs, name=name, op_def=op_def)
+                case["op"], flat, input_types=None, attrs=attrs, name=name, op_def=op_def
+            )
 
 
 def error_of(stage, e):
@@ -363,8 +376,12 @@ def error_of(stage, e):
         code = CODES[e.error_code] if e.error_code < len(CODES) else str(e.error_code)
         return {"stage": stage, "code": code, "message": e.message}
     if isinstance(e, RuntimeError) and "not registered" in str(e):
-        return {"stage": stage, "code": "NOT_FOUND", "message": str(e).split(" in binary")[0] + " in binary"}
-    if isinstance(e, ValueError):       # Python's name for INVALID_ARGUMENT here
+        return {
+            "stage": stage,
+            "code": "NOT_FOUND",
+            "message": str(e).split(" in binary")[0] + " in binary",
+        }
+    if isinstance(e, ValueError):  # Python's name for INVALID_ARGUMENT here
         return {"stage": stage, "code": "INVALID_ARGUMENT", "message": str(e)}
     return {"stage": stage, "code": "PYTHON", "message": repr(e)}
 
@@ -373,9 +390,12 @@ def run_session(sess, fetches, targets, feeds):
     """Session.run without the text that Python adds to error messages."""
     sess._extend_graph()
     return sess._call_tf_sessionrun(
-        None, {t._as_tf_output(): v for t, v in feeds.items()},
+        None,
+        {t._as_tf_output(): v for t, v in feeds.items()},
         [t._as_tf_output() for t in fetches],
-        [o._c_op if hasattr(o, "_c_op") else o for o in targets], None)
+        [o._c_op if hasattr(o, "_c_op") else o for o in targets],
+        None,
+    )
 
 
 def config():
@@ -426,15 +446,23 @@ def attempt(case, static):
             return {"error": error_of("build", e)}
         res = {}
         if static:
-            res["static"] = [None if t.shape.rank is None else
-                             [-1 if n is None else n for n in t.shape.as_list()]
-                             for t in r.node.outputs]
+            res["static"] = [
+                (
+                    None
+                    if t.shape.rank is None
+                    else [-1 if n is None else n for n in t.shape.as_list()]
+                )
+                for t in r.node.outputs
+            ]
         outs = fetchable(r.node)
         grads = None
         if case.get("grad"):
             wanted = case.get("grad_outputs")
-            ys = [t for t in outs if t.dtype.is_floating
-                  and (wanted is None or t.value_index in wanted)]
+            ys = [
+                t
+                for t in outs
+                if t.dtype.is_floating and (wanted is None or t.value_index in wanted)
+            ]
             try:
                 gys = [tf.placeholder(t.dtype.base_dtype, t.shape) for t in ys]
                 grads = tf.gradients(ys, r.leaves, gys)
@@ -487,7 +515,7 @@ def child(cases, start, w):
         os.write(w, struct.pack("<Q", len(blob)))
         view = memoryview(blob)
         while view:
-            view = view[os.write(w, view):]
+            view = view[os.write(w, view) :]
     os._exit(0)
 
 
@@ -515,6 +543,7 @@ def record(cases, timeout):
                     return None
                 b += x
             return b
+
         while len(answers) < len(cases):
             head = read(8)
             body = read(struct.unpack("<Q", head)[0]) if head else None
@@ -530,8 +559,17 @@ def record(cases, timeout):
             c = cases[len(answers)]
             sig = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
             what = "no answer in %g s" % timeout if sig == signal.SIGKILL else "signal %d" % sig
-            answers.append({"name": c["name"], "op": c["op"], "error": {
-                "stage": "run", "code": "DIED", "message": "stock TensorFlow: " + what}})
+            answers.append(
+                {
+                    "name": c["name"],
+                    "op": c["op"],
+                    "error": {
+                        "stage": "run",
+                        "code": "DIED",
+                        "message": "stock TensorFlow: " + what,
+                    },
+                }
+            )
     return answers
 
 
@@ -580,8 +618,9 @@ def compare(cases, answers, path):
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__,
-                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     ap.add_argument("cases")
     ap.add_argument("-o", metavar="FILE", help="golden file to write (.jsonl)")
     ap.add_argument("--check", metavar="FILE", help="compare with this golden file")
@@ -605,9 +644,15 @@ def main():
                 f.write(json.dumps(a) + "\n")
     else:
         bad += compare(cases, answers, args.check)
-    print("%d cases: %d ran, %d failed in stock TensorFlow, %d bad"
-          % (len(answers), sum("outputs" in a for a in answers),
-             sum("error" in a for a in answers), bad))
+    print(
+        "%d cases: %d ran, %d failed in stock TensorFlow, %d bad"
+        % (
+            len(answers),
+            sum("outputs" in a for a in answers),
+            sum("error" in a for a in answers),
+            bad,
+        )
+    )
     return 1 if bad else 0
 
 

@@ -2,7 +2,7 @@
 // runnel/ops.h.
 //
 //   rn_scope_t* s = rn_scope_create(graph);
-//   rn_edge_t x = rn_Placeholder(s, RN_FLOAT);
+//   rn_edge_t x = rn_Placeholder(s, TF_FLOAT);
 //   rn_edge_t y = rn_Relu(s, rn_MatMul(s, x, w, .transpose_b = true));
 //   if (!rn_scope_ok(s)) fprintf(stderr, "%s\n", rn_scope_message(s));
 //
@@ -20,6 +20,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct rn_graph_t rn_graph_t;  // the same object as a TF_Graph
 typedef struct rn_node_t rn_node_t;    // the same object as a TF_Operation
@@ -111,6 +112,7 @@ rn_edge_t rn_const_scalar(rn_scope_t* scope, int dtype, double value);
 int rn_node_output_count(const rn_node_t* node);
 int rn_edge_dtype(rn_edge_t edge);  // TF_DataType; the base type for references
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

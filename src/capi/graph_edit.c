@@ -17,11 +17,6 @@ static bool is_of(TF_Graph* graph, TF_Operation* op) {
   return graph && op && rn_capi_node(op)->graph == rn_capi_graph(graph);
 }
 
-// Plans made of the graph before are stale now.
-static void changed_locked(rn_graph_t* graph) {
-  __atomic_fetch_add((uint64_t*)&graph->mutations, 1, __ATOMIC_RELEASE);
-}
-
 void TF_UpdateEdge(TF_Graph* graph, TF_Output new_src, TF_Input dst, TF_Status* status) {
   rn_status_t outcome = check(graph, dst.oper, __func__);
   if (rn_ok(outcome)) outcome = check(graph, new_src.oper, __func__);
@@ -48,7 +43,6 @@ static rn_status_t add_control_locked(rn_node_t* node, rn_node_t* control) {
   }
   RN_RETURN_IF_ERROR(rn_node_add_control_consumer(control, node));
   node->controls.items[node->controls.count++] = control;
-  changed_locked(node->graph);
   return RN_OK;
 }
 
@@ -78,7 +72,6 @@ void TF_RemoveAllControlInputs(TF_Graph* graph, TF_Operation* op) {
     remove_consumer_locked(node->controls.items[i], node);
   }
   node->controls.count = 0;
-  changed_locked(node->graph);
   rn_mutex_unlock(&node->graph->mutex);
 }
 
@@ -90,7 +83,6 @@ void TF_SetRequestedDevice(TF_Graph* graph, TF_Operation* op, const char* device
   rn_status_t status = rn_arena_str(&node->graph->arena, rn_str(device), &copy);
   if (rn_ok(status)) {
     node->device = copy;
-    changed_locked(node->graph);
   }
   rn_mutex_unlock(&node->graph->mutex);
   if (!rn_ok(status)) rn_status_free(status);
@@ -180,7 +172,6 @@ static rn_status_t set_attr(rn_node_t* node, const char* attr_name, const TF_Buf
   int index = rn_op_attr_index(node->op, rn_str(attr_name));
   rn_status_t status = index >= 0 ? replace_defined_locked(node, index, &value)
                                   : replace_extra_locked(node, rn_str(attr_name), &value);
-  changed_locked(node->graph);
   rn_mutex_unlock(&node->graph->mutex);
   rn_attr_value_clear(&value);
   return status;
@@ -209,7 +200,6 @@ static rn_status_t clear_attr(rn_node_t* node, const char* attr_name) {
     rn_attr_value_clear(&extra->value);
     rn_attr_t* last = &node->extras[--node->extra_count];
     memmove(extra, extra + 1, (size_t)(last - extra) * sizeof *extra);
-    changed_locked(node->graph);
   }
   rn_mutex_unlock(&node->graph->mutex);
   return RN_OK;
@@ -290,7 +280,6 @@ static rn_status_t set_handle(rn_graph_t* graph, rn_edge_t edge, rn_str_t bytes,
   status = rn_shape_copy(&graph->arena, handle.shape, &handle.shape);
   if (rn_ok(status)) {
     edge.node->outputs[edge.index].handle = handle;
-    changed_locked(graph);
   }
   rn_mutex_unlock(&graph->mutex);
   return status;

@@ -263,12 +263,7 @@ void TF_OperationToNodeDef(TF_Operation* oper, TF_Buffer* output_node_def, TF_St
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, rn_capi_allocator());
   rn_status_t outcome = oper ? rn_capi_buffer_check(output_node_def) : RN_CAPI_NULL("oper");
-  if (rn_ok(outcome)) {
-    rn_node_t* node = rn_capi_node(oper);
-    rn_mutex_lock(&node->graph->mutex);
-    outcome = rn_node_export(node, &buf);
-    rn_mutex_unlock(&node->graph->mutex);
-  }
+  if (rn_ok(outcome)) outcome = rn_node_export(rn_capi_node(oper), &buf);
   if (rn_ok(outcome)) outcome = rn_capi_buffer_take(&buf, output_node_def);
   rn_strbuf_clear(&buf);
   rn_capi_set(status, outcome);

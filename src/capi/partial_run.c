@@ -55,14 +55,7 @@ static rn_status_t check_setup(const rn_capi_step_t* step) {
 
 static rn_status_t start(TF_Session* session, const rn_capi_step_t* step,
                          rn_capi_partial_t* partial) {
-  rn_signature_t signature = {
-      .feeds = (const rn_edge_t*)step->inputs,
-      .feed_count = step->input_count,
-      .fetches = (const rn_edge_t*)step->outputs,
-      .fetch_count = step->output_count,
-      .targets = (rn_node_t* const*)step->targets,
-      .target_count = step->target_count,
-  };
+  rn_signature_t signature = rn_capi_step_signature(step);
   partial->feeds_left = step->input_count;
   partial->fetches_left = step->output_count;
   rn_mutex_lock(&session->mutex);
@@ -130,10 +123,9 @@ rn_status_t rn_capi_partial_run(TF_Session* session, const char* handle,
   rn_status_t status = RN_NEW_ARRAY(rn_capi_allocator(), (size_t)step->output_count, &fetches);
   bool ran = false;
   if (rn_ok(status)) {
-    status =
-        rn_session_partial_run(session->session, partial->run, (const rn_edge_t*)step->inputs,
-                               (const rn_tensor_t* const*)step->input_values, step->input_count,
-                               (const rn_edge_t*)step->outputs, fetches, step->output_count);
+    rn_signature_t part = rn_capi_step_signature(step);
+    status = rn_session_partial_run(session->session, partial->run, &part,
+                                    (const rn_tensor_t* const*)step->input_values, fetches);
     ran = rn_ok(status);
     if (ran) status = rn_capi_wrap_all(fetches, step->output_count, step->output_values);
     RN_FREE_ARRAY(rn_capi_allocator(), fetches, step->output_count);

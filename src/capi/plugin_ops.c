@@ -3,7 +3,6 @@
 #include "capi/internal.h"
 #include "capi/op_spec.h"
 #include "framework/shape_fn.h"
-#include "graph/build.h"
 #include "tensorflow/c/ops.h"
 
 typedef void (*client_shape_fn_t)(TF_ShapeInferenceContext* ctx, TF_Status* status);
@@ -31,6 +30,12 @@ static void op_destroy(plugin_op_t* op) {
 
 void TF_DeleteOpDefinitionBuilder(TF_OpDefinitionBuilder* builder) {
   if (!builder) return;
+  // Defaults may hold tensors; those of a registered op are its own.
+  for (size_t i = 0; builder->op && i < builder->attrs.count; ++i) {
+    if (builder->attrs.items[i].has_default) {
+      rn_attr_value_clear(&builder->attrs.items[i].default_value);
+    }
+  }
   rn_vec_free(&builder->attrs, rn_capi_allocator());
   rn_vec_free(&builder->inputs, rn_capi_allocator());
   rn_vec_free(&builder->outputs, rn_capi_allocator());

@@ -36,7 +36,7 @@ rn_status_t rn_capi_step_check(const rn_capi_step_t* step) {
   return RN_OK;
 }
 
-static rn_signature_t signature_of(const rn_capi_step_t* step) {
+rn_signature_t rn_capi_step_signature(const rn_capi_step_t* step) {
   return (rn_signature_t){
       .feeds = (const rn_edge_t*)step->inputs,
       .feed_count = step->input_count,
@@ -72,7 +72,7 @@ static rn_status_t run_step(TF_Session* session, const rn_capi_step_t* step,
   if (__builtin_expect(step->output_count > SMALL_STEP, 0)) {
     RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_capi_allocator(), (size_t)step->output_count, &fetches));
   }
-  rn_signature_t signature = signature_of(step);
+  rn_signature_t signature = rn_capi_step_signature(step);
   rn_status_t status =
       rn_session_run(session->session, &signature, (const rn_tensor_t* const*)step->input_values,
                      fetches, options);

@@ -46,6 +46,7 @@ typedef struct rn_capi_step_t {
   int target_count;
 } rn_capi_step_t;
 
+rn_signature_t rn_capi_step_signature(const rn_capi_step_t* step);
 // Checks what can be seen without the graph: lists, NULLs, unset tensors.
 RN_MUST_USE rn_status_t rn_capi_step_check(const rn_capi_step_t* step);
 RN_MUST_USE rn_status_t rn_capi_session_run(TF_Session* session, const rn_capi_step_t* step,

@@ -1,6 +1,5 @@
 // TF_Status: a rn_status_t that a client holds.
 #include <errno.h>
-#include <stdio.h>
 
 #include "capi/internal.h"
 #include "tensorflow/c/c_api_experimental.h"
@@ -137,14 +136,12 @@ static rn_code_t code_of_errno(int error) {
 
 void TF_SetStatusFromIOError(TF_Status* s, int error_code, const char* context) {
   if (!s) return;
-  char text[256];
   rn_code_t code = code_of_errno(error_code);
   if (code == RN_CODE_OK) {
     rn_capi_set(s, RN_OK);
     return;
   }
-  rn_capi_set(s, rn_status_make(code, "%s; %s", context ? context : "",
-                                strerror_r(error_code, text, sizeof text)));
+  rn_capi_set(s, rn_status_make(code, "%s; %s", context ? context : "", strerror(error_code)));
 }
 
 TF_Code TF_GetCode(const TF_Status* s) { return s ? (TF_Code)rn_status_code(s->rep) : TF_OK; }

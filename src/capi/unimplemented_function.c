@@ -8,11 +8,6 @@ void TF_GraphCopyFunction(TF_Graph* g, const TF_Function* func, const TF_Functio
                           TF_Status* status) {
   RN_NOT_YET(status);
 }
-int TF_GraphNumFunctions(TF_Graph* g) { return 0; }
-int TF_GraphGetFunctions(TF_Graph* g, TF_Function** funcs, int max_func, TF_Status* status) {
-  RN_NOT_YET(status);
-  return 0;
-}
 void TF_GraphRemoveFunction(TF_Graph* g, const char* func_name, TF_Status* status) {
   RN_NOT_YET(status);
 }

@@ -187,8 +187,9 @@ static rn_status_t map_input(writer_t* w, const part_t* part, rn_str_t input, rn
   bool is_control = input.size && input.data[0] == '^';
   rn_str_t rest = is_control ? rn_str_n(input.data + 1, input.size - 1) : input;
   rn_str_t name = rest;
-  const char* colon = name.size ? memrchr(name.data, ':', name.size) : NULL;
-  if (colon) name.size = (size_t)(colon - name.data);
+  size_t colon = name.size;
+  while (colon > 0 && name.data[colon - 1] != ':') colon--;
+  if (colon > 0) name.size = colon - 1;
   int variable = variable_of(w, part, name);
   *out_is_inner = variable < 0;
   if (variable < 0) {

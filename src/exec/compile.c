@@ -26,11 +26,12 @@ static bool is_lasting(const rn_compile_t* c, const rn_ir_node_t* node) {
   return node->constant && node->output_count == 1 && c->options->device->is_host;
 }
 
+// Dead values travel between the parts of a step, so one Switch anywhere makes all of them careful.
 static bool needs_frames(const rn_compile_t* c) {
   for (int32_t i = 0; i < c->order_count; ++i) {
     const rn_ir_node_t* node = rn_compile_node(c, c->order[i]);
-    if (node->device == c->options->device && node->feed < 0 && is_control_flow(node->op->role) &&
-        node->op->role != RN_ROLE_CONTROL_TRIGGER && node->op->role != RN_ROLE_LOOP_COND)
+    uint8_t role = node->op->role;
+    if (node->feed < 0 && is_control_flow(role) && role != RN_ROLE_CONTROL_TRIGGER && role != RN_ROLE_LOOP_COND)
       return true;
   }
   return false;
@@ -51,9 +52,7 @@ static rn_fate_t fate_of(const rn_compile_t* c, int32_t index) {
   if (node->is_removed || node->device != c->options->device) return RN_FATE_ELSEWHERE;
   if (node->feed >= 0) return RN_FATE_VALUE;
   bool is_ordered = node->control_count > 0 || c->is_awaited[index];
-  if (is_lasting(c, node) &&
-      (node->control_count == 0 || (!c->plan->has_frames && !c->is_awaited[index])))
-    return RN_FATE_VALUE;
+  if (is_lasting(c, node) && node->control_count == 0) return RN_FATE_VALUE;
   if (node->op->role == RN_ROLE_IDENTITY && !is_ordered && !c->plan->has_frames &&
       node->inputs[0].node >= 0 && !rn_dtype_is_ref(node->types[0])) {
     const rn_ir_node_t* source = rn_compile_node(c, node->inputs[0].node);
@@ -158,7 +157,9 @@ static rn_status_t make_kernel(rn_compile_t* c, const rn_ir_node_t* node, const 
                            .env = c->options->env};
   rn_kernel_t* kernel = NULL;
   rn_kernel_cache_t* cache = c->options->kernels;
-  if (cache && node->op->flags & RN_OP_STATEFUL) {
+  bool is_transfer = node->op->role == RN_ROLE_SEND ||
+                     node->op->role == RN_ROLE_RECV;  // made anew for each program
+  if (cache && node->op->flags & RN_OP_STATEFUL && !is_transfer) {
     RN_RETURN_IF_ERROR(cached_kernel(cache, node, init, &kernel));
     *out = kernel;
     if (kernel) return RN_OK;

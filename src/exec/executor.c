@@ -405,6 +405,38 @@ static rn_status_t make_helpers(rn_execution_t* execution) {
   return RN_OK;
 }
 
+// Waits for what the step issued to devices that work on their own, and takes their errors.
+typedef struct device_wait_t {
+  rn_execution_t* execution;
+  bool is_done;
+  rn_status_t status;
+} device_wait_t;
+
+static void on_synced(void* arg, rn_status_t status) {
+  device_wait_t* wait = arg;
+  rn_execution_t* execution = wait->execution;
+  rn_mutex_lock(&execution->mutex);
+  wait->status = status;
+  wait->is_done = true;
+  rn_cond_signal(&execution->changed);
+  rn_mutex_unlock(&execution->mutex);
+}
+
+static rn_status_t sync_devices(rn_execution_t* execution) {
+  rn_status_t status = RN_OK;
+  for (int32_t p = 0; p < execution->run->plan_count; ++p) {
+    rn_device_t* device = execution->run->plans[p]->device;
+    if (device->is_host) continue;
+    device_wait_t wait = {.execution = execution};
+    device->vtable->sync(device, on_synced, &wait);
+    rn_mutex_lock(&execution->mutex);
+    while (!wait.is_done) rn_cond_wait(&execution->changed, &execution->mutex);
+    rn_mutex_unlock(&execution->mutex);
+    status = rn_status_join(status, wait.status);
+  }
+  return status;
+}
+
 static rn_status_t execute_together(rn_execution_t* execution) {
   const rn_run_t* run = execution->run;
   rn_status_t status = RN_OK;
@@ -416,8 +448,10 @@ static rn_status_t execute_together(rn_execution_t* execution) {
     lend_feeds(state, run);
     if (run->plans[p]->has_frames) status = rn_frames_start(state);
   }
-  if (rn_ok(status)) run_together(execution);
-  status = rn_status_join(execution->status, status);
+  if (rn_ok(status)) {
+    run_together(execution);
+    status = rn_status_join(execution->status, sync_devices(execution));
+  }
   if (rn_ok(status)) status = collect(execution);
   for (int32_t p = 0; p < run->plan_count; ++p) {
     if (!execution->states[p]) continue;

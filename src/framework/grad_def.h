@@ -18,12 +18,17 @@ struct rn_grad_t {
   const rn_edge_t* inputs;
   int32_t output_count;
   const rn_edge_t* dy;  // gradient of each output; node NULL: none
+  const bool* wanted;   // by input: whether somebody waits for its gradient; NULL: all
   rn_edge_t* dx;        // gradient of each input; the rule fills it through rn_grad_to
 };
 
 static inline rn_edge_t rn_grad_in(const rn_grad_t* grad, int i) { return grad->inputs[i]; }
 static inline rn_edge_t rn_grad_out(const rn_grad_t* grad, int i) {
   return (rn_edge_t){grad->node, i};
+}
+// Whether the gradient of input |i| is of use; a rule need not build what is not.
+static inline bool rn_grad_wants(const rn_grad_t* grad, int i) {
+  return !grad->wanted || grad->wanted[i];
 }
 static inline bool rn_grad_has_dy(const rn_grad_t* grad, int i) { return grad->dy[i].node != NULL; }
 // The gradient of output |i|; zeros like the output if there is none.

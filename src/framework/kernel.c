@@ -176,7 +176,9 @@ rn_status_t rn_kernel_create(const rn_kernel_def_t* def, const rn_kernel_init_t*
       .block_size = size,
   };
   if (def->init) {
-    rn_status_t status = def->init(init, kernel->state);
+    rn_kernel_init_t own = *init;
+    own.def = def;
+    rn_status_t status = def->init(&own, kernel->state);
     if (!rn_ok(status)) {
       rn_kernel_destroy(kernel);
       return status;

@@ -45,6 +45,7 @@ typedef struct rn_kernel_type_t {
 
 // What |init| gets. Everything is borrowed for the call.
 typedef struct rn_kernel_init_t {
+  const struct rn_kernel_def_t* def;  // the row itself; set by rn_kernel_create
   const rn_op_def_t* op;
   rn_str_t node;                 // its name
   const rn_attr_value_t* attrs;  // by place in the definition

@@ -157,16 +157,15 @@ static bool is_list(const rn_arg_def_t* arg) {
   return arg->number_attr >= 0 || arg->type_list_attr >= 0;
 }
 
-// The length that the caller's attributes give argument |arg|; -1 if they do not.
-static int64_t length_from_attrs(const rn_op_def_t* op, const rn_arg_def_t* arg,
+// The length that the caller's attributes give list |arg|; -1 if they do not.
+static int32_t length_from_attrs(const rn_op_def_t* op, const rn_arg_def_t* arg,
                                  const rn_node_spec_t* spec) {
-  if (!is_list(arg)) return 1;
   const char* name = op->attrs[arg->number_attr >= 0 ? arg->number_attr : arg->type_list_attr].name;
   for (int i = 0; i < spec->attr_count; i++) {
     if (!rn_str_is(spec->attrs[i].name, name)) continue;
     const rn_attr_value_t* value = &spec->attrs[i].value;
     int64_t length = value->is_list ? value->count : value->i;
-    return length >= 0 && length <= spec->input_count ? length : -1;
+    return length >= 0 && length <= spec->input_count ? (int32_t)length : -1;
   }
   return -1;
 }
@@ -177,15 +176,14 @@ static void deal_out(const rn_op_def_t* op, const rn_node_spec_t* spec, int32_t*
   int64_t rest = spec->input_count;
   int open = 0;
   for (int i = 0; i < op->input_count; i++) {
-    lengths[i] = (int32_t)length_from_attrs(op, &op->inputs[i], spec);
-    if (lengths[i] < 0) {
-      open++;
-    } else {
-      rest -= lengths[i];
-    }
+    int32_t length = is_list(&op->inputs[i]) ? length_from_attrs(op, &op->inputs[i], spec) : 1;
+    lengths[i] = length;
+    open += length < 0;
+    rest -= length < 0 ? 0 : length;
   }
   for (int i = 0; i < op->input_count; i++) {
     if (lengths[i] < 0) lengths[i] = rest > 0 ? (int32_t)(rest / open) : 0;
+    if (!is_list(&op->inputs[i])) lengths[i] = RN_ARG_SINGLE;
   }
 }
 
@@ -215,8 +213,8 @@ static rn_status_t infer_from_lengths(rn_node_t* node, const rn_node_spec_t* spe
       return RN_OK;
     }
     if (complaints->count == earlier) {
-      RN_RETURN_IF_ERROR(
-          infer_from_argument(node, &op->inputs[i], spec->inputs + used, count, complaints));
+      const rn_edge_t* inputs = count ? spec->inputs + used : NULL;
+      RN_RETURN_IF_ERROR(infer_from_argument(node, &op->inputs[i], inputs, count, complaints));
     }
     used += count;
   }
@@ -247,7 +245,7 @@ static rn_status_t infer_from_inputs(rn_node_t* node, const rn_node_spec_t* spec
   int32_t given = op->input_count;
   int64_t needed = 0;
   for (int32_t i = 0; i < op->input_count; i++) {
-    needed += lengths[i];
+    needed += lengths[i] == RN_ARG_SINGLE ? 1 : lengths[i];
     if (needed > spec->input_count && i < given) given = i;
   }
   rn_status_t status = infer_from_lengths(node, spec, lengths, given, complaints);

@@ -28,8 +28,8 @@ typedef struct rn_consumer_t {
 typedef struct rn_output_t {
   rn_dtype_t dtype;  // with the reference mark
   rn_shape_t shape;
-  rn_handle_data_t handle;  // for resources
-  RN_VEC(rn_consumer_t) consumers;
+  rn_handle_data_t handle;          // for resources
+  RN_VEC(rn_consumer_t) consumers;  // in the arena, as all lists of a node: never rn_vec_push here
 } rn_output_t;
 
 struct rn_node_t {
@@ -73,8 +73,6 @@ struct rn_graph_t {
   rn_map_t function_numbers;  // name -> place in |functions| + 1, as a pointer
   int32_t producer, min_consumer;
   RN_VEC(int32_t) bad_consumers;
-  _Atomic uint64_t
-      mutations;  // counts changes to existing nodes, so that cached plans know when they are stale
 };
 
 // An owner's reference.

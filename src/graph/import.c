@@ -15,6 +15,9 @@
 // GraphDef versions go by days; graphs of producers up to three weeks ahead are promised to load.
 #define FORWARD_DAYS 21
 
+// The first consumers that knew functions.
+#define FUNCTIONS_VERSION 12
+
 #define VERSION_TEXT "TensorFlow 2.21.0"
 
 void rn_import_results_clear(rn_import_results_t* results) {
@@ -224,9 +227,9 @@ static rn_status_t join_versions(rn_import_t* import, int32_t old_producer) {
     RN_RETURN_IF_ERROR(rn_vec_push(&graph->bad_consumers, graph->allocator, bad));
   }
   graph->producer = import->producer < old_producer ? import->producer : old_producer;
-  if (versions && versions->min_consumer > graph->min_consumer) {
-    graph->min_consumer = versions->min_consumer;
-  }
+  int32_t min_consumer = versions ? versions->min_consumer : 0;
+  if (graph->functions.count && min_consumer < FUNCTIONS_VERSION) min_consumer = FUNCTIONS_VERSION;
+  if (min_consumer > graph->min_consumer) graph->min_consumer = min_consumer;
   return RN_OK;
 }
 
@@ -255,7 +258,7 @@ static rn_status_t run(rn_import_t* import, rn_str_t bytes, rn_import_results_t*
   rn_graph_t* graph = import->graph;
   RN_RETURN_IF_ERROR(prepare(import, bytes));
   rn_arena_mark_t mark = rn_arena_mark(&graph->arena);
-  int32_t old_producer = graph->producer;
+  int32_t old_producer = graph->producer, old_min_consumer = graph->min_consumer;
   size_t old_bad = graph->bad_consumers.count;
   graph->producer = import->producer;  // what shape functions go by
   rn_status_t status = build(import, results);
@@ -273,6 +276,7 @@ static rn_status_t run(rn_import_t* import, rn_str_t bytes, rn_import_results_t*
     rn_import_undo_functions(import);
     dispose_nodes(import);
     graph->producer = old_producer;
+    graph->min_consumer = old_min_consumer;
     graph->bad_consumers.count = old_bad;
   }
   return status;

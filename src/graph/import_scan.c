@@ -14,7 +14,7 @@ static rn_status_t invalid(void) {
 static rn_status_t measure(rn_import_t* import, rn_str_t bytes, rn_strbuf_t* rest) {
   uint64_t nodes = 0, inputs = 0;
   rn_pb_scan_t scan = rn_pb_scan(bytes);
-  rn_pb_field_t field;
+  rn_pb_field_t field = {0};
   for (const char* start = scan.next; rn_pb_scan_next(&scan, &field); start = scan.next) {
     if (field.number != rn_pb_GraphDef_node_field || field.wire != RN_PB_WIRE_LENGTH) {
       rn_strbuf_append_n(rest, start, (size_t)(scan.next - start));
@@ -39,7 +39,7 @@ static rn_status_t measure(rn_import_t* import, rn_str_t bytes, rn_strbuf_t* res
 static uint32_t read_node(rn_import_t* import, rn_str_t bytes, rn_import_def_t* def,
                           uint32_t inputs) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
-  rn_pb_field_t field;
+  rn_pb_field_t field = {0};
   const char* attrs = NULL;
   for (const char* start = scan.next; rn_pb_scan_next(&scan, &field); start = scan.next) {
     if (field.wire != RN_PB_WIRE_LENGTH) continue;
@@ -71,7 +71,7 @@ static void read_nodes(rn_import_t* import, rn_str_t bytes) {
   uint32_t inputs = 0;
   int32_t nodes = 0;
   rn_pb_scan_t scan = rn_pb_scan(bytes);
-  rn_pb_field_t field;
+  rn_pb_field_t field = {0};
   while (rn_pb_scan_next(&scan, &field)) {
     if (field.number != rn_pb_GraphDef_node_field || field.wire != RN_PB_WIRE_LENGTH) continue;
     import->first_ref[nodes] = inputs;
@@ -100,7 +100,7 @@ rn_status_t rn_import_read(rn_import_t* import, rn_str_t bytes) {
 }
 
 bool rn_import_next_attr(rn_pb_scan_t* scan, rn_import_attr_t* out) {
-  rn_pb_field_t field;
+  rn_pb_field_t field = {0};
   while (rn_pb_scan_next(scan, &field)) {
     if (field.number != rn_pb_NodeDef_attr_field || field.wire != RN_PB_WIRE_LENGTH) continue;
     *out = (rn_import_attr_t){0};
@@ -119,7 +119,7 @@ bool rn_import_next_attr(rn_pb_scan_t* scan, rn_import_attr_t* out) {
 // A value that is one field of a plain kind, as nearly all are; false if it is anything else.
 static bool read_plain(rn_str_t bytes, rn_attr_value_t* out) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
-  rn_pb_field_t field;
+  rn_pb_field_t field = {0};
   if (!rn_pb_scan_next(&scan, &field) || scan.next != scan.end) return false;
   *out = (rn_attr_value_t){0};
   switch (field.number << 3 | field.wire) {

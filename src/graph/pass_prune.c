@@ -18,8 +18,9 @@ static rn_status_t check_edge(const rn_graph_t* graph, rn_edge_t edge, const cha
     return rn_invalid_argument("%s '%.*s' is not in the session's graph", what,
                                RN_STR_ARGS(edge.node->name));
   if (edge.index < 0 || edge.index >= edge.node->output_count)
-    return rn_invalid_argument("%s %.*s:%d is out of range: the node has %d outputs", what,
-                               RN_STR_ARGS(edge.node->name), edge.index, edge.node->output_count);
+    return rn_out_of_range("Node '%.*s' (type: '%s', num of outputs: %d) does not have output %d",
+                           RN_STR_ARGS(edge.node->name), edge.node->op->name,
+                           edge.node->output_count, edge.index);
   return RN_OK;
 }
 

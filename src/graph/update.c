@@ -217,7 +217,6 @@ static rn_status_t replace_input(worklist_t* list, rn_edge_t source, rn_node_t* 
   }
   remove_consumer(old, node, input);
   if (changed) propagate(list, node);
-  node->graph->mutations++;
   return RN_OK;
 }
 
@@ -258,7 +257,6 @@ static rn_status_t set_shape_locked(rn_graph_t* graph, rn_edge_t edge, rn_shape_
   RN_RETURN_IF_ERROR(rn_shape_merge(&ctx, output->shape, shape, &merged));
   if (rn_shape_eq(merged, output->shape)) return RN_OK;
   RN_RETURN_IF_ERROR(rn_shape_copy(&graph->arena, merged, &output->shape));
-  graph->mutations++;
   return RN_OK;
 }
 

@@ -240,7 +240,7 @@ static rn_status_t pad(rn_shape_ctx_t* ctx, bool removes) {
     RN_TRY(rn_shape_matrix(ctx, in.rank, 2, &expected));
     RN_TRY(rn_shape_merge(ctx, paddings, expected, &paddings));
   }
-  const rn_tensor_t* values = ctx->input_values[1];
+  const rn_tensor_t* values = rn_shape_input_value(ctx, 1);
   if (!values || values->rank != 2 || !rn_shape_has_rank(in) || values->count != 2 * in.rank) {
     return rn_shape_of_rank(ctx, in.rank, &ctx->outputs[0]);
   }

@@ -78,7 +78,7 @@ static rn_status_t space_batch_nd(rn_shape_ctx_t* ctx, bool to_batch) {
     if (blocks->values[i] == -1) sizes[i] = 0;  // refused below
   }
   return space_batch(ctx, to_batch, ctx->inputs[0], (int)count, known ? sizes : NULL,
-                     ctx->input_values[2]);
+                     rn_shape_input_value(ctx, 2));
 }
 
 static rn_status_t space_batch_2d(rn_shape_ctx_t* ctx, bool to_batch) {
@@ -88,7 +88,8 @@ static rn_status_t space_batch_2d(rn_shape_ctx_t* ctx, bool to_batch) {
   RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 2, &margins));
   RN_TRY(rn_dim_with_value(margins.dims[0], 2, &unused));
   RN_TRY(rn_dim_with_value(margins.dims[1], 2, &unused));
-  return space_batch(ctx, to_batch, in, 2, (const int64_t[]){block, block}, ctx->input_values[1]);
+  return space_batch(ctx, to_batch, in, 2, (const int64_t[]){block, block},
+                     rn_shape_input_value(ctx, 1));
 }
 
 rn_status_t rn_shape_fn_space_to_batch_nd(rn_shape_ctx_t* ctx) { return space_batch_nd(ctx, true); }

@@ -194,7 +194,7 @@ rn_status_t rn_shape_fn_dynamic_stitch(rn_shape_ctx_t* ctx) {
   bool constant = true;
   for (int i = 0; i < count; i++) {
     rn_shape_t indices = ctx->inputs[i], data = ctx->inputs[count + i];
-    constant = constant && largest_index(ctx->input_values[i], &largest);
+    constant = constant && largest_index(rn_shape_input_value(ctx, i), &largest);
     if (!rn_shape_has_rank(indices) || !rn_shape_has_rank(data)) continue;
     RN_TRY(rn_ops_merge_prefix(ctx, indices, &data));
     RN_TRY(rn_shape_slice(ctx, data, indices.rank, INT_MAX, &rest));

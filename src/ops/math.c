@@ -273,7 +273,7 @@ static bool scalar_number(const rn_shape_ctx_t* ctx, int i, double* out) {
     *out = (double)value;
     return true;
   }
-  const rn_tensor_t* tensor = ctx->input_values[i];
+  const rn_tensor_t* tensor = rn_shape_input_value(ctx, i);
   if (!tensor || tensor->count != 1) return false;
   if (tensor->dtype == RN_FLOAT) *out = *RN_DATA(tensor, float);
   if (tensor->dtype == RN_DOUBLE) *out = *RN_DATA(tensor, double);

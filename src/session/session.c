@@ -7,12 +7,11 @@
 #define BUCKETS 256  // of the program cache; a power of two
 
 // A program in the cache. Entries are added at the head of their bucket and stay until the session
-// goes, so that looking one up takes no lock; one that a change of the graph made stale is passed
-// over.
+// goes, so that looking one up takes no lock. As in stock, a session goes on with the graph
+// that a step was first run with, though an edge be changed afterwards.
 typedef struct entry_t {
   struct entry_t* next;
   uint64_t hash;
-  uint64_t mutations;        // of the graph when it was planned
   rn_signature_t signature;  // copied
   rn_program_t* program;     // Owned
   rn_arena_t arena;
@@ -199,11 +198,8 @@ static bool same_signature(const rn_signature_t* a, const rn_signature_t* b) {
 }
 
 static entry_t* find_entry(rn_session_t* session, uint64_t hash, const rn_signature_t* signature) {
-  uint64_t mutations = session->graph->mutations;
   for (entry_t* entry = session->buckets[hash & (BUCKETS - 1)]; entry; entry = entry->next)
-    if (entry->hash == hash && entry->mutations == mutations &&
-        same_signature(&entry->signature, signature))
-      return entry;
+    if (entry->hash == hash && same_signature(&entry->signature, signature)) return entry;
   return NULL;
 }
 
@@ -238,7 +234,6 @@ static rn_status_t make_entry_locked(rn_session_t* session, uint64_t hash,
   RN_RETURN_IF_ERROR(RN_NEW(session->allocator, &entry));
   rn_arena_init(&entry->arena, session->allocator);
   entry->hash = hash;
-  entry->mutations = session->graph->mutations;
   rn_status_t status =
       rn_program_create(&session->planner, session->graph, signature, &entry->program);
   if (rn_ok(status)) status = copy_signature(&entry->arena, signature, &entry->signature);

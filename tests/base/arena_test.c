@@ -115,3 +115,32 @@ Test(arena, short_of_memory) {
   rn_arena_clear(&arena);
   cr_assert_eq(counting.live_blocks, 0);
 }
+
+Test(arena, rewinds_to_a_mark) {
+  rn_counting_allocator_t counting = {.base = rn_allocator_system()};
+  rn_arena_t arena;
+  rn_arena_init(&arena, rn_allocator_counting(&counting));
+  for (size_t size = 8; size < 1 << 21; size *= 5) {
+    char *kept, *first, *again;
+    cr_assert(rn_ok(rn_arena_alloc(&arena, 24, (void**)&kept)));
+    memset(kept, 7, 24);
+    int64_t blocks = counting.live_blocks;
+    rn_arena_mark_t mark = rn_arena_mark(&arena);
+    for (int i = 0; i < 50; i++) {
+      cr_assert(rn_ok(rn_arena_alloc(&arena, size, (void**)&first)));
+      memset(first, 1, size);
+    }
+    rn_arena_rewind(&arena, mark);
+    cr_assert_eq(counting.live_blocks, blocks);
+    cr_assert_eq(arena.used, mark.used);
+    // Pieces are zeroed the second time too.
+    for (int i = 0; i < 50; i++) {
+      cr_assert(rn_ok(rn_arena_alloc(&arena, size, (void**)&again)));
+      for (size_t j = 0; j < size; j++) cr_assert_eq(again[j], 0);
+    }
+    rn_arena_rewind(&arena, mark);
+    cr_assert_eq(kept[23], 7);
+  }
+  rn_arena_clear(&arena);
+  cr_assert_eq(counting.live_blocks, 0);
+}

@@ -133,3 +133,26 @@ Test(map, short_of_memory_keeps_the_entries) {
   rn_map_clear(&map);
   cr_assert_eq(counting.live_bytes, 0);
 }
+
+Test(map, reserve) {
+  rn_counting_allocator_t counting = {.base = rn_allocator_system()};
+  rn_map_t map;
+  rn_map_init(&map, rn_allocator_counting(&counting));
+  for (int i = 0; i < 10; i++) {
+    snprintf(names[i], sizeof names[i], "k%d", i);
+    cr_assert(rn_ok(rn_map_put(&map, key(i), names[i])));
+  }
+  cr_assert(rn_ok(rn_map_reserve(&map, 5000)));
+  int64_t allocations = counting.allocations;
+  for (int i = 10; i < 5000; i++) {
+    snprintf(names[i], sizeof names[i], "k%d", i);
+    cr_assert(rn_ok(rn_map_put(&map, key(i), names[i])));
+  }
+  cr_assert_eq(counting.allocations, allocations);
+  for (int i = 0; i < 5000; i++) cr_assert_eq(rn_map_get(&map, key(i)), names[i]);
+  rn_status_t status = rn_map_reserve(&map, SIZE_MAX / 4);
+  cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED);
+  rn_status_free(status);
+  rn_map_clear(&map);
+  cr_assert_eq(counting.live_blocks, 0);
+}

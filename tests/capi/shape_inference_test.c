@@ -82,8 +82,8 @@ SHAPE_TEST(TestShapeInference_ScalarShape, 1, "[]") {
   TF_DeleteShapeHandle(h);
 }
 
-SHAPE_TEST(TestShapeInference_VectorizeFunction, 1, "[37]") {
-  TF_ShapeHandle* h = TF_ShapeInferenceContextVectorFromSize(c, 37);
+SHAPE_TEST(TestShapeInference_VectorizeFunction, 1, "[19]") {
+  TF_ShapeHandle* h = TF_ShapeInferenceContextVectorFromSize(c, 19);
   TF_ShapeInferenceContextSetOutput(c, 0, h, s);
   TF_DeleteShapeHandle(h);
 }
@@ -169,35 +169,35 @@ SHAPE_TEST(ShapeFunctionFails, 1, "no such luck") {
 
 CT_TEST(OpsTest, TestBasicOpRegistration) {
   TF_Status* s = TF_NewStatus();
-  TF_OpDefinitionBuilder* op = TF_NewOpDefinitionBuilder("SomeOp");
-  TF_OpDefinitionBuilderAddAttr(op, "attr1: string");
-  TF_OpDefinitionBuilderAddInput(op, "input1: uint8");
-  TF_OpDefinitionBuilderAddInput(op, "input2: uint16");
-  TF_OpDefinitionBuilderAddOutput(op, "output1: uint32");
+  TF_OpDefinitionBuilder* op = TF_NewOpDefinitionBuilder("PlainOp");
+  TF_OpDefinitionBuilderAddAttr(op, "mode: string");
+  TF_OpDefinitionBuilderAddInput(op, "left: int8");
+  TF_OpDefinitionBuilderAddInput(op, "right: int64");
+  TF_OpDefinitionBuilderAddOutput(op, "sum: int64");
   TF_OpDefinitionBuilderSetIsCommutative(op, true);
   TF_OpDefinitionBuilderSetIsStateful(op, true);
-  TF_OpDefinitionBuilderDeprecated(op, 4, "use SomeOtherOp");
+  TF_OpDefinitionBuilderDeprecated(op, 4, "use AnotherOp");
   TF_RegisterOpDefinition(op, s);
   CT_OK(s);
   TF_Graph* graph = TF_NewGraph();
   TF_Buffer* def = TF_NewBuffer();
-  TF_GraphGetOpDef(graph, "SomeOp", def, s);
+  TF_GraphGetOpDef(graph, "PlainOp", def, s);
   CT_OK(s);
   // OpDef: input_arg 2, output_arg 3, attr 4, deprecation 8, is_commutative 18, is_stateful 17.
   CT_INT(pb_count(def->data, def->length, 2), 2);
   CT_INT(pb_count(def->data, def->length, 3), 1);
   pb_field_t field, nested;
   cr_assert(pb_find(def->data, def->length, 4, &field));
-  cr_assert(pb_has_string(field.data, field.length, 1, "attr1"));
+  cr_assert(pb_has_string(field.data, field.length, 1, "mode"));
   cr_assert(pb_has_string(field.data, field.length, 2, "string"));
   cr_assert(pb_find(def->data, def->length, 8, &field));
   cr_assert(pb_find(field.data, field.length, 1, &nested));
   CT_INT(nested.value, 4);
-  cr_assert(pb_has_string(field.data, field.length, 2, "use SomeOtherOp"));
+  cr_assert(pb_has_string(field.data, field.length, 2, "use AnotherOp"));
   cr_assert(pb_find(def->data, def->length, 18, &field) && field.value == 1);
   cr_assert(pb_find(def->data, def->length, 17, &field) && field.value == 1);
   TF_DeleteBuffer(def);
-  CT_INT(TF_OpIsStateful("SomeOp", s), 1);
+  CT_INT(TF_OpIsStateful("PlainOp", s), 1);
   TF_DeleteGraph(graph);
   TF_DeleteStatus(s);
 }

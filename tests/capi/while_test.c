@@ -89,8 +89,8 @@ CT_TEST(CApiWhileLoopTest, BasicLoop) {
     cr_assert_not_null(loop.outputs[i].oper);
     cr_assert_geq(loop.outputs[i].index, 0);
   }
-  CT_INT(run_loop(&loop, -9, 2, 0), 2);
-  CT_INT(run_loop(&loop, -9, 2, 1), 2);
+  CT_INT(run_loop(&loop, -4, 3, 0), 3);
+  CT_INT(run_loop(&loop, -4, 3, 1), 3);
   CT_INT(run_loop(&loop, 5, 2, 0), 5);  // not once
   CT_INT(run_loop(&loop, 0, 1000, 0), 1000);
   end(&loop);

@@ -380,6 +380,8 @@ STRIDED = [
     ("two_ellipses", [2, 3], [0, 0], [0, 0], [1, 1], {"ellipsis_mask": 3}),
 ]
 
+BAD_STRIDED = "stride_zero too_long lengths shrink_high shrink_low shrink_back two_ellipses".split()
+
 
 def strided(t):
     t.each(
@@ -397,10 +399,7 @@ def strided(t):
             [drawn("float", s), vec("int32", b), vec("int32", e), vec("int32", st)],
             masks,
         )
-        if (
-            name
-            not in "stride_zero too_long lengths shrink_high shrink_low shrink_back two_ellipses".split()
-        ):
+        if name not in BAD_STRIDED:
             t.row(
                 "grad_" + name,
                 "StridedSlice",

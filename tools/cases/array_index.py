@@ -185,7 +185,7 @@ def one_hots(t):
             )
         ],
     )
-    t.row("special", "Where", [vec("float", [0.0, -0.0, NAN, 1e-40, INF])])
+    t.row("special", "Where", [vec("float", [0.0, -0.0, NAN, 1e-30, INF])])
     t.row("none", "Where", [given("bool", [2, 2], [False])])
     t.row("empty", "Where", [drawn("bool", [0, 2])])
     t.row("scalar", "Where", [scalar("bool", True)])

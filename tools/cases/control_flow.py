@@ -1,4 +1,4 @@
-"""Switch, Merge, frames without loops, and nodes that compute nothing. Loops are in the API tests."""
+"""Switch, Merge, frames without loops, nodes that compute nothing. Loops: the API tests."""
 
 from .base import *
 

@@ -1,4 +1,4 @@
-"""Calls and functional control flow: rows cannot hold function bodies, so these check what a node needs."""
+"""Calls and functional control flow. Rows hold no function bodies: what a node needs is checked."""
 
 from .base import *
 

@@ -1,6 +1,22 @@
 """Resizing and colour."""
 
+import base64
+import struct
+import zlib
+
 from .base import *
+
+
+def png(width, height, rgb):
+    """A PNG file of 8-bit RGB, as base64."""
+    row = 3 * width
+    raw = b"".join(b"\0" + bytes(rgb[i * row : (i + 1) * row]) for i in range(height))
+    out = b"\x89PNG\r\n\x1a\n"
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    for kind, data in ((b"IHDR", header), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b"")):
+        crc = zlib.crc32(kind + data)
+        out += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", crc)
+    return base64.b64encode(out).decode()
 
 
 def fill(t):
@@ -70,7 +86,10 @@ def fill(t):
         message="code-only",
     )
     t.row("not_an_image", "DecodePng", [scalar("string", "no image")], message="code-only")
-    pixel = {
-        "b64": "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAAD0lEQVR4nGP4z8DAAMQACf0B//XtuIIAAAAASUVORK5CYII="
-    }
-    t.row("two_pixels", "DecodePng", [scalar("string", pixel)], message="code-only")
+    for channels in (0, 1, 3, 4):
+        t.row(
+            "channels_%d" % channels,
+            "DecodePng",
+            [scalar("string", {"b64": png(2, 1, [255, 0, 10, 1, 2, 3])})],
+            {"channels": channels},
+        )

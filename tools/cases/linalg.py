@@ -1,4 +1,5 @@
 """Linear systems and Einstein sums."""
+
 from .base import *
 
 
@@ -6,23 +7,69 @@ def fill(t):
     near = [2, 0.5, 0.0, 0.25, 3, 1, 0.0, -0.5, 1.5]
     for d in dtypes("f C"):
         t.row(d, "MatrixSolve", [given(d, [3, 3], near), drawn(d, [3, 2])], tol=loose(d))
-        t.row("adjoint_" + d, "MatrixSolve", [given(d, [3, 3], near), drawn(d, [3, 2])], {"adjoint": True}, tol=loose(d))
-    t.row("batch", "MatrixSolve", [given("double", [2, 2, 2], [2, 1, 0.0, 1, 1, 1, -1, 2]), drawn("double", [2, 2, 1])])
-    t.row("pivots", "MatrixSolve", [given("double", [2, 2], [0.0, 1, 1, 0.0]), drawn("double", [2, 3])])
+        t.row(
+            "adjoint_" + d,
+            "MatrixSolve",
+            [given(d, [3, 3], near), drawn(d, [3, 2])],
+            {"adjoint": True},
+            tol=loose(d),
+        )
+    t.row(
+        "batch",
+        "MatrixSolve",
+        [given("double", [2, 2, 2], [2, 1, 0.0, 1, 1, 1, -1, 2]), drawn("double", [2, 2, 1])],
+    )
+    t.row(
+        "pivots",
+        "MatrixSolve",
+        [given("double", [2, 2], [0.0, 1, 1, 0.0]), drawn("double", [2, 3])],
+    )
     t.row("empty", "MatrixSolve", [drawn("double", [0, 0]), drawn("double", [0, 2])])
     t.row("no_right_side", "MatrixSolve", [given("double", [1, 1], [2]), drawn("double", [1, 0])])
-    t.row("singular", "MatrixSolve", [given("double", [2, 2], [1, 2, 2, 4]), drawn("double", [2, 1])])
+    t.row(
+        "singular", "MatrixSolve", [given("double", [2, 2], [1, 2, 2, 4]), drawn("double", [2, 1])]
+    )
     t.row("not_square", "MatrixSolve", [drawn("double", [2, 3]), drawn("double", [2, 1])])
     t.row("bad_shapes", "MatrixSolve", [drawn("double", [2, 2]), drawn("double", [3, 1])])
-    t.row("grad", "MatrixSolve", [given("double", [3, 3], near), drawn("double", [3, 2])], grad=True, fd_tol=1e-6)
-    for name, eq, shapes in [("matmul", "ij,jk->ik", [[2, 3], [3, 4]]), ("transpose", "ij->ji", [[2, 3]]), ("trace", "ii->", [[3, 3]]), ("diagonal", "ii->i", [[3, 3]]), ("sum", "ij->", [[2, 3]]), ("batch", "bij,bjk->bik", [[2, 2, 3], [2, 3, 2]]),
-                             ("ellipsis", "...ij,...jk->...ik", [[2, 1, 2, 3], [3, 3, 2]]), ("outer", "i,j->ij", [[2], [3]]), ("dot", "i,i->", [[4], [4]]), ("bilinear", "abc,cd->abd", [[2, 2, 3], [3, 2]]), ("bad_label", "ij,jk->il", [[2, 3], [3, 4]]),
-                             ("bad_size", "ij,jk->ik", [[2, 3], [4, 4]]), ("rank", "ijk->ik", [[2, 3]])]:
+    t.row(
+        "grad",
+        "MatrixSolve",
+        [given("double", [3, 3], near), drawn("double", [3, 2])],
+        grad=True,
+        fd_tol=1e-6,
+    )
+    for name, eq, shapes in [
+        ("matmul", "ij,jk->ik", [[2, 3], [3, 4]]),
+        ("transpose", "ij->ji", [[2, 3]]),
+        ("trace", "ii->", [[3, 3]]),
+        ("diagonal", "ii->i", [[3, 3]]),
+        ("sum", "ij->", [[2, 3]]),
+        ("batch", "bij,bjk->bik", [[2, 2, 3], [2, 3, 2]]),
+        ("ellipsis", "...ij,...jk->...ik", [[2, 1, 2, 3], [3, 3, 2]]),
+        ("outer", "i,j->ij", [[2], [3]]),
+        ("dot", "i,i->", [[4], [4]]),
+        ("bilinear", "abc,cd->abd", [[2, 2, 3], [3, 2]]),
+        ("bad_label", "ij,jk->il", [[2, 3], [3, 4]]),
+        ("bad_size", "ij,jk->ik", [[2, 3], [4, 4]]),
+        ("rank", "ijk->ik", [[2, 3]]),
+    ]:
         t.row(name, "Einsum", [[drawn("float", s) for s in shapes]], {"equation": eq}, tol=1e-5)
         if not name.startswith("bad") and name != "rank":
-            t.row("grad_" + name, "Einsum", [[drawn("double", s) for s in shapes]], {"equation": eq}, grad=True)
+            t.row(
+                "grad_" + name,
+                "Einsum",
+                [[drawn("double", s) for s in shapes]],
+                {"equation": eq},
+                grad=True,
+            )
     for d in dtypes("F C i"):
-        t.row(d, "Einsum", [[drawn(d, [2, 3]), drawn(d, [3, 2])]], {"equation": "ij,jk->ik"}, tol=loose(d))
+        t.row(
+            d,
+            "Einsum",
+            [[drawn(d, [2, 3]), drawn(d, [3, 2])]],
+            {"equation": "ij,jk->ik"},
+            tol=loose(d),
+        )
     spd = [4, 1, 0.5, 1, 3, 0.25, 0.5, 0.25, 2]
     for d in dtypes("f C"):
         t.row(d, "Cholesky", [given(d, [3, 3], spd)], tol=loose(d))
@@ -30,14 +77,44 @@ def fill(t):
             t.row(d, op, [given(d, [3, 3], near)], tol=loose(d))
         for lower in (True, False):
             for adjoint in (False, True):
-                t.row("%s_%d%d" % (d, lower, adjoint), "MatrixTriangularSolve", [given(d, [3, 3], near), drawn(d, [3, 2])], {"lower": lower, "adjoint": adjoint}, tol=loose(d))
+                t.row(
+                    "%s_%d%d" % (d, lower, adjoint),
+                    "MatrixTriangularSolve",
+                    [given(d, [3, 3], near), drawn(d, [3, 2])],
+                    {"lower": lower, "adjoint": adjoint},
+                    tol=loose(d),
+                )
     for op in ("Cholesky", "MatrixDeterminant", "MatrixInverse"):
         t.row("batch", op, [given("double", [2, 2, 2], [4, 1, 1, 3, 2, 0.5, 0.5, 2])])
         t.row("empty", op, [drawn("double", [0, 0])])
         t.row("not_square", op, [drawn("double", [2, 3])])
-        t.row("singular", op, [given("double", [2, 2], [1, 2, 2, 4])], **({"undefined": [0]} if op == "Cholesky" else {}))
+        t.row(
+            "singular",
+            op,
+            [given("double", [2, 2], [1, 2, 2, 4])],
+            **({"undefined": [0]} if op == "Cholesky" else {})
+        )
         t.row("vector", op, [drawn("double", [3])])
-        t.row("grad", op, [given("double", [3, 3], spd)], grad=True, fd=op != "Cholesky", fd_tol=1e-6, grad_tol=1e-11)
+        t.row(
+            "grad",
+            op,
+            [given("double", [3, 3], spd)],
+            grad=True,
+            fd=op != "Cholesky",
+            fd_tol=1e-6,
+            grad_tol=1e-11,
+        )
     t.row("adjoint", "MatrixInverse", [given("double", [2, 2], [1, 2, 0.0, 4])], {"adjoint": True})
-    t.row("singular", "MatrixTriangularSolve", [given("double", [2, 2], [1, 0.0, 2, 0.0]), drawn("double", [2, 1])])
-    t.row("grad", "MatrixTriangularSolve", [given("double", [3, 3], near), drawn("double", [3, 2])], grad=True, fd_tol=1e-6, grad_tol=1e-11)
+    t.row(
+        "singular",
+        "MatrixTriangularSolve",
+        [given("double", [2, 2], [1, 0.0, 2, 0.0]), drawn("double", [2, 1])],
+    )
+    t.row(
+        "grad",
+        "MatrixTriangularSolve",
+        [given("double", [3, 3], near), drawn("double", [3, 2])],
+        grad=True,
+        fd_tol=1e-6,
+        grad_tol=1e-11,
+    )

@@ -1,4 +1,5 @@
 """Optimizer updates, dense and sparse, of ref and of resource variables."""
+
 from .base import *
 
 # op without its prefix: the arguments in order. Upper case: a variable of the shape of the
@@ -25,8 +26,17 @@ RESOURCE_ONLY = {
     "AdamWithAmsgrad": (["P", "S", "S", "S", 0.9, 0.99, 0.01, 0.9, 0.99, 1e-2, "g"], []),
     "KerasMomentum": (["P", "S", 0.1, "g", "i", 0.9], ["use_nesterov"]),
 }
-DENSE_KINDS = {"AdagradDA": "f", "Ftrl": "F", "FtrlV2": "F", "AdaMax": "half f", "AddSign": "F", "PowerSign": "F",
-               "ProximalAdagrad": "f", "ProximalGradientDescent": "f", "AdamWithAmsgrad": "F"}
+DENSE_KINDS = {
+    "AdagradDA": "f",
+    "Ftrl": "F",
+    "FtrlV2": "F",
+    "AdaMax": "half f",
+    "AddSign": "F",
+    "PowerSign": "F",
+    "ProximalAdagrad": "f",
+    "ProximalGradientDescent": "f",
+    "AdamWithAmsgrad": "F",
+}
 
 
 def arguments(rule, d, var, shape, rows=None, grad_shape=None):
@@ -39,7 +49,9 @@ def arguments(rule, d, var, shape, rows=None, grad_shape=None):
         elif a == "M":
             out.append(var(drawn(d, shape, 0.1, 0.4)))
         elif a == "g":
-            out.append(drawn(d, grad_shape or ([len(rows)] + shape[1:] if rows is not None else shape)))
+            out.append(
+                drawn(d, grad_shape or ([len(rows)] + shape[1:] if rows is not None else shape))
+            )
         elif a == "i":
             if rows is not None:
                 out.append(vec("int32", rows))
@@ -52,7 +64,11 @@ def arguments(rule, d, var, shape, rows=None, grad_shape=None):
 
 def fill(t):
     for name, (rule, flags) in list(RULES.items()) + list(RESOURCE_ONLY.items()):
-        kinds = (("Resource", resource),) if name in RESOURCE_ONLY else (("", ref), ("Resource", resource))
+        kinds = (
+            (("Resource", resource),)
+            if name in RESOURCE_ONLY
+            else (("", ref), ("Resource", resource))
+        )
         for prefix, var in kinds:
             op = prefix + "Apply" + name
             for d in dtypes(DENSE_KINDS.get(name, "F C")):
@@ -70,8 +86,11 @@ def fill(t):
             bad[scalars[0]] = vec(bad[scalars[0]]["dtype"], [1, 2])
             t.row("vector_for_scalar", op, bad)
             uninitialised = arguments(rule, "float", var, [2])
-            uninitialised[0] = node("VariableV2", attrs={"dtype": "float", "shape": [2]}) if var is ref else \
-                node("VarHandleOp", attrs={"dtype": "float", "shape": [2], "shared_name": "w"})
+            uninitialised[0] = (
+                node("VariableV2", attrs={"dtype": "float", "shape": [2]})
+                if var is ref
+                else node("VarHandleOp", attrs={"dtype": "float", "shape": [2], "shared_name": "w"})
+            )
             t.row("uninitialised", op, uninitialised)
             if "i" in rule:
                 sparse(t, name, rule, flags, prefix, var)
@@ -79,8 +98,13 @@ def fill(t):
 
 def sparse(t, name, rule, flags, prefix, var):
     op = prefix + "SparseApply" + name
-    kinds = {"RMSProp": "half f", "CenteredRMSProp": "half f", "AdagradDA": "f",
-             "ProximalAdagrad": "f", "ProximalGradientDescent": "f"}.get(name, "F")
+    kinds = {
+        "RMSProp": "half f",
+        "CenteredRMSProp": "half f",
+        "AdagradDA": "f",
+        "ProximalAdagrad": "f",
+        "ProximalGradientDescent": "f",
+    }.get(name, "F")
     for d in dtypes(kinds):
         t.row(d, op, arguments(rule, d, var, [5, 3], [4, 0]), tol=loose(d))
     t.row("twice", op, arguments(rule, "float", var, [5, 3], [1, 1]))
@@ -90,4 +114,6 @@ def sparse(t, name, rule, flags, prefix, var):
     t.row("negative", op, arguments(rule, "float", var, [3, 2], [-1]))
     t.row("bad_grad", op, arguments(rule, "float", var, [3, 2], [1], grad_shape=[2, 2]))
     for flag in flags:
-        t.row(flag, op, arguments(rule, "float", var, [4, 2], [2, 0]), {flag: flag != "update_slots"})
+        t.row(
+            flag, op, arguments(rule, "float", var, [4, 2], [2, 0]), {flag: flag != "update_slots"}
+        )

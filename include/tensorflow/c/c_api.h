@@ -465,9 +465,9 @@ TF_CAPI_EXPORT void TF_AbortWhile(const TF_WhileParams* params);
 // --- Gradients
 
 // Adds the partial derivatives of sum(y[0]), sum(y[1]), … with respect to each x, summed over y, to
-// the graph and writes their outputs to |dx| (|nx| of them; {NULL, -1} where y does not depend on
-// x). |dy| has |ny| initial gradients, or is NULL: then ones. New nodes are named "gradients/…", or
-// as |prefix| says; a prefix in use is an error.
+// the graph and writes their outputs to |dy| (room for |nx|). |dx| holds the gradients that arrive
+// at y (|ny| of them), or is NULL: then ones. An x that no y depends on is TF_INVALID_ARGUMENT. New
+// nodes are named "gradients/…", or as |prefix| says; a prefix in use is an error.
 TF_CAPI_EXPORT void TF_AddGradients(TF_Graph* g, TF_Output* y, int ny, TF_Output* x, int nx,
                                     TF_Output* dx, TF_Status* status, TF_Output* dy);
 TF_CAPI_EXPORT void TF_AddGradientsWithPrefix(TF_Graph* g, const char* prefix, TF_Output* y, int ny,

@@ -210,11 +210,7 @@ static inline char* TF_TString_ResizeUninitialized(TF_TString* str, size_t new_s
     *str = small;
   } else if (type == TF_TSTR_OFFSET || type == TF_TSTR_VIEW ||
              new_size > TF_TString_GetCapacity(str)) {
-    // A string that grows again and again is moved a logarithmic number of times.
-    const size_t cap = TF_TString_GetCapacity(str);
-    const size_t want = size < new_size ? new_size : size;
-    const bool grown = cap < SIZE_MAX / 4 && 2 * cap > want && TF_TString_Relocate(str, 2 * cap);
-    if (!grown && !TF_TString_Relocate(str, want)) return NULL;
+    if (!TF_TString_Relocate(str, size < new_size ? new_size : size)) return NULL;
   }
   return TF_TString_SetSizeInPlace(str, new_size);
 }
@@ -291,6 +287,8 @@ static inline void TF_TString_AppendN(TF_TString* dst, const char* src, size_t s
   const uintptr_t start = (uintptr_t)TF_TString_GetDataPointer(dst);
   const uintptr_t at = (uintptr_t)src - start;
   const bool inside = (uintptr_t)src >= start && at < old_size && size <= old_size - at;
+  // A string that grows again and again is moved a logarithmic number of times.
+  TF_TString_ReserveAmortized(dst, old_size + size);
   char* data = TF_TString_ResizeUninitialized(dst, old_size + size);
   if (data != NULL) memmove(data + old_size, inside ? data + at : src, size);
 }

@@ -11,10 +11,32 @@
 #include "base/status.h"
 
 // X(function): what we call of it. The prototypes come from its header.
-#define RN_DNNL_FUNCTIONS(X) \
-  X(sgemm)                   \
-  X(engine_create)           \
-  X(stream_create)
+#define RN_DNNL_FUNCTIONS(X)                        \
+  X(sgemm)                                          \
+  X(engine_create)                                  \
+  X(engine_destroy)                                 \
+  X(stream_create)                                  \
+  X(stream_destroy)                                 \
+  X(stream_wait)                                    \
+  X(memory_desc_init_by_tag)                        \
+  X(memory_desc_equal)                              \
+  X(memory_desc_get_size)                           \
+  X(memory_create)                                  \
+  X(memory_destroy)                                 \
+  X(memory_set_data_handle)                         \
+  X(primitive_attr_create)                          \
+  X(primitive_attr_destroy)                         \
+  X(primitive_attr_set_scratchpad_mode)             \
+  X(dilated_convolution_forward_desc_init)          \
+  X(dilated_convolution_backward_data_desc_init)    \
+  X(dilated_convolution_backward_weights_desc_init) \
+  X(reorder_primitive_desc_create)                  \
+  X(primitive_desc_create)                          \
+  X(primitive_desc_destroy)                         \
+  X(primitive_desc_query_md)                        \
+  X(primitive_create)                               \
+  X(primitive_destroy)                              \
+  X(primitive_execute)
 
 typedef struct rn_dnnl_t {
 #define RN_DNNL_FIELD(name) __typeof__(&dnnl_##name) name;

@@ -44,6 +44,7 @@
   X(SELU, "Selu", 1)                      \
   X(REAL_DIV, "RealDiv", 2)               \
   X(ATAN2, "Atan2", 2)                    \
+  X(POW, "Pow", 2)                        \
   X(DIV_NO_NAN, "DivNoNan", 2)            \
   X(MUL_NO_NAN, "MulNoNan", 2)            \
   X(XLOGY, "Xlogy", 2)                    \

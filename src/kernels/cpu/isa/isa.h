@@ -138,6 +138,7 @@ static inline void f64_store_n(double* p, vf64_t v, int64_t n) {
 // A loop whose iterations do not depend on each other, though the compiler cannot see it: the
 // output is an input, or apart from it.
 #ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"  // some loops stay scalar, and may
 #define RN_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define RN_IVDEP _Pragma("GCC ivdep")

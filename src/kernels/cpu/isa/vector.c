@@ -231,6 +231,8 @@ BOTH1(erf, u10)
 BOTH1(erfc, u15)
 REG_F32_2(atan2_f32, SLEEF_F32(atan2, u10)(x, y))
 REG_F64_2(atan2_f64, SLEEF_F64(atan2, u10)(x, y))
+REG_F32_2(pow_f32, SLEEF_F32(pow, u10)(x, y))
+REG_F64_2(pow_f64, SLEEF_F64(pow, u10)(x, y))
 
 // Made of a transcendental function and a formula: the first over a block, the second over the
 // result. A single number is read before anything is written: the output may lie on it.
@@ -362,12 +364,12 @@ static void narrow_bfloat16(const float* in, uint16_t* out, int64_t n) {
       [RN_VECTOR_CEIL] = ceil_##S, [RN_VECTOR_RINT] = round_##S,                                   \
       [RN_VECTOR_SOFTPLUS] = softplus_##S, [RN_VECTOR_SOFTSIGN] = softsign_##S,                    \
       [RN_VECTOR_ELU] = elu_##S, [RN_VECTOR_SELU] = selu_##S, [RN_VECTOR_REAL_DIV] = real_div_##S, \
-      [RN_VECTOR_ATAN2] = atan2_##S, [RN_VECTOR_DIV_NO_NAN] = div_no_nan_##S,                      \
-      [RN_VECTOR_MUL_NO_NAN] = mul_no_nan_##S, [RN_VECTOR_XLOGY] = xlogy_##S,                      \
-      [RN_VECTOR_XDIVY] = xdivy_##S, [RN_VECTOR_XLOG1PY] = xlog1py_##S,                            \
-      [RN_VECTOR_SIGMOID_GRAD] = sigmoid_grad_##S, [RN_VECTOR_TANH_GRAD] = tanh_grad_##S,          \
-      [RN_VECTOR_SQRT_GRAD] = sqrt_grad_##S, [RN_VECTOR_RSQRT_GRAD] = rsqrt_grad_##S,              \
-      [RN_VECTOR_RECIPROCAL_GRAD] = reciprocal_grad_##S,                                           \
+      [RN_VECTOR_ATAN2] = atan2_##S, [RN_VECTOR_POW] = pow_##S,                                    \
+      [RN_VECTOR_DIV_NO_NAN] = div_no_nan_##S, [RN_VECTOR_MUL_NO_NAN] = mul_no_nan_##S,            \
+      [RN_VECTOR_XLOGY] = xlogy_##S, [RN_VECTOR_XDIVY] = xdivy_##S,                                \
+      [RN_VECTOR_XLOG1PY] = xlog1py_##S, [RN_VECTOR_SIGMOID_GRAD] = sigmoid_grad_##S,              \
+      [RN_VECTOR_TANH_GRAD] = tanh_grad_##S, [RN_VECTOR_SQRT_GRAD] = sqrt_grad_##S,                \
+      [RN_VECTOR_RSQRT_GRAD] = rsqrt_grad_##S, [RN_VECTOR_RECIPROCAL_GRAD] = reciprocal_grad_##S,  \
       [RN_VECTOR_INV_GRAD] = reciprocal_grad_##S, [RN_VECTOR_SOFTPLUS_GRAD] = softplus_grad_##S,   \
       [RN_VECTOR_SOFTSIGN_GRAD] = softsign_grad_##S, [RN_VECTOR_ELU_GRAD] = elu_grad_##S,          \
       [RN_VECTOR_SELU_GRAD] = selu_grad_##S

@@ -1,0 +1,49 @@
+// Kernels of plug-ins: what is behind a builder, a construction and a context. Private to capi/.
+#ifndef RUNNEL_CAPI_PLUGIN_KERNEL_H_
+#define RUNNEL_CAPI_PLUGIN_KERNEL_H_
+
+#include "base/sync.h"
+#include "capi/internal.h"
+#include "framework/kernel.h"
+#include "tensorflow/c/kernels.h"
+
+// A registered row lives for ever; the functions are found from it.
+typedef struct rn_plugin_kernel_t {
+  rn_kernel_def_t def;
+  void* (*create)(TF_OpKernelConstruction*);
+  void (*compute)(void*, TF_OpKernelContext*);
+  void (*compute_async)(void*, TF_OpKernelContext*, TF_AsyncOpKernelDoneCallback*);
+  void (*destroy)(void*);
+  rn_arena_t arena;  // strings of |def|
+} rn_plugin_kernel_t;
+
+// The state of one kernel made from it.
+typedef struct rn_plugin_state_t {
+  const rn_plugin_kernel_t* plugin;
+  void* client;         // what the plug-in's create function gave
+  int32_t* arg_starts;  // Owned; where each input argument begins, and the end of the last
+  int arg_count;
+} rn_plugin_state_t;
+
+struct TF_OpKernelConstruction {
+  const rn_kernel_init_t* init;
+  rn_status_t failure;
+};
+
+// One run. |pending| counts the run itself and the work it put off; the run is over when it is 0.
+struct TF_OpKernelContext {
+  rn_kernel_ctx_t* ctx;
+  bool is_async;
+  rn_mutex_t mutex;  // guards what follows
+  rn_cond_t idle;
+  int pending;
+  rn_status_t failure;  // the first
+};
+
+// Sets up the |def| of a plug-in: how a kernel is made, run and destroyed.
+void rn_plugin_kernel_bind(rn_plugin_kernel_t* plugin);
+
+// The attribute |name|, of the definition or not; NULL: none.
+const rn_attr_value_t* rn_construction_attr(const TF_OpKernelConstruction* ctx, const char* name);
+
+#endif  // RUNNEL_CAPI_PLUGIN_KERNEL_H_

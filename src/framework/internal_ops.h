@@ -1,0 +1,17 @@
+// The ops that the runtime itself puts into a graph: what carries values between devices. Their
+// names are declared here and nowhere above.
+#ifndef RUNNEL_FRAMEWORK_INTERNAL_OPS_H_
+#define RUNNEL_FRAMEWORK_INTERNAL_OPS_H_
+
+#include "framework/op_def.h"
+
+// NULL only if the library was built without them.
+static inline const rn_op_def_t* rn_op_send(bool from_host) {
+  return rn_op_find(from_host ? RN_STR("_HostSend") : RN_STR("_Send"));
+}
+static inline const rn_op_def_t* rn_op_recv(bool to_host) {
+  return rn_op_find(to_host ? RN_STR("_HostRecv") : RN_STR("_Recv"));
+}
+static inline const rn_op_def_t* rn_op_constant(void) { return rn_op_find(RN_STR("Const")); }
+
+#endif  // RUNNEL_FRAMEWORK_INTERNAL_OPS_H_

@@ -1,0 +1,132 @@
+// Sums of several tensors, and tensors of zeros and ones.
+#include "kernels/cpu/broadcast.h"
+#include "kernels/cpu/vector.h"
+#include "kernels/kernel_rows.h"
+
+// Adds in the order of the inputs, a block at a time, so that every input is read once and the sum
+// stays in the cache. A complex number is two floats.
+typedef struct sum_t {
+  const rn_kernel_ctx_t* ctx;
+  rn_dtype_t dtype;  // what is added
+  size_t size;
+  char* out;
+} sum_t;
+
+static rn_dtype_t part_type(rn_dtype_t dtype) {
+  return dtype == RN_COMPLEX64 ? RN_FLOAT : dtype == RN_COMPLEX128 ? RN_DOUBLE : dtype;
+}
+
+static void sum_piece(void* arg, int64_t begin, int64_t end) {
+  const sum_t* sum = arg;
+  const int inputs = sum->ctx->kernel->input_count;
+  _Alignas(RN_ALIGN) char block[RN_VECTOR_BLOCK * sizeof(double)];
+  for (; begin < end; begin += RN_VECTOR_BLOCK) {
+    int64_t n = end - begin < RN_VECTOR_BLOCK ? end - begin : RN_VECTOR_BLOCK;
+    size_t offset = (size_t)begin * sum->size;
+    // Only the last addition writes to the output, which may be any of the inputs.
+    const char* left = (const char*)rn_in(sum->ctx, 0)->data + offset;
+    for (int i = 1; i < inputs; ++i) {
+      char* to = i == inputs - 1 ? sum->out + offset : block;
+      rn_vector_run(RN_VECTOR_ADD, sum->dtype, left, 1,
+                    (const char*)rn_in(sum->ctx, i)->data + offset, 1, to, n);
+      left = block;
+    }
+  }
+}
+
+static rn_status_t add_n(rn_kernel_ctx_t* ctx) {
+  const int inputs = ctx->kernel->input_count;
+  const rn_tensor_t* first = rn_in(ctx, 0);
+  for (int i = 1; i < inputs; ++i)
+    if (!rn_tensor_same_shape(first, rn_in(ctx, i))) return rn_same_shape_error(ctx, i);
+  rn_tensor_t* output;
+  uint64_t all = inputs < 64 ? (UINT64_C(1) << inputs) - 1 : UINT64_MAX;
+  RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, all, rn_tensor_shape(first), &output));
+  if (inputs == 1) {
+    if (output->data != first->data && first->count)
+      memcpy(output->data, first->data, rn_tensor_bytes(first));
+    return RN_OK;
+  }
+  rn_dtype_t part = part_type(first->dtype);
+  sum_t sum = {ctx, part, rn_dtype_size(part), output->data};
+  int64_t count = part == first->dtype ? first->count : 2 * first->count;
+  rn_pool_for(rn_ctx_pool(ctx), count, RN_GRAIN_CHEAP, sum_piece, &sum);
+  return RN_OK;
+}
+
+static rn_status_t zeros_like(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  rn_tensor_t* output;
+  if (!rn_dtype_is_plain(input->dtype)) return rn_output(ctx, 0, rn_tensor_shape(input), &output);
+  RN_RETURN_IF_ERROR(rn_output_like(ctx, 0, 0, &output));
+  if (output->count) memset(output->data, 0, rn_tensor_bytes(output));
+  return RN_OK;
+}
+
+#define FILL(T, value) \
+  for (int64_t i = 0; i < output->count; ++i) RN_DATA(output, T)[i] = value
+
+static rn_status_t ones_like(rn_kernel_ctx_t* ctx) {
+  rn_tensor_t* output;
+  RN_RETURN_IF_ERROR(rn_output_like(ctx, 0, 0, &output));
+  switch (output->dtype) {
+    case RN_HALF:
+      FILL(uint16_t, 0x3c00);
+      break;
+    case RN_BFLOAT16:
+      FILL(uint16_t, 0x3f80);
+      break;
+    case RN_FLOAT:
+      FILL(float, 1);
+      break;
+    case RN_DOUBLE:
+      FILL(double, 1);
+      break;
+    case RN_COMPLEX64:
+      for (int64_t i = 0; i < 2 * output->count; ++i) RN_DATA(output, float)[i] = i % 2 == 0;
+      break;
+    case RN_COMPLEX128:
+      for (int64_t i = 0; i < 2 * output->count; ++i) RN_DATA(output, double)[i] = i % 2 == 0;
+      break;
+    case RN_INT16:
+    case RN_UINT16:
+      FILL(uint16_t, 1);
+      break;
+    case RN_INT32:
+    case RN_UINT32:
+      FILL(uint32_t, 1);
+      break;
+    case RN_INT64:
+    case RN_UINT64:
+      FILL(uint64_t, 1);
+      break;
+    default:
+      FILL(uint8_t, 1);
+      break;  // int8, uint8, bool
+  }
+  return RN_OK;
+}
+
+static const rn_kernel_def_t rows[] = {
+    {.op = "AddN",
+     .device = "CPU",
+     .types = {{"T", RN_TYPES_NUMBERS}},
+     .flags = RN_KERNEL_IN_PLACE,
+     .compute = add_n},
+    {.op = "AccumulateNV2",
+     .device = "CPU",
+     .types = {{"T", RN_TYPES_NUMBERS}},
+     .flags = RN_KERNEL_IN_PLACE,
+     .compute = add_n},
+    {.op = "ZerosLike",
+     .device = "CPU",
+     .types = {{"T", RN_TYPES_ALL & ~(RN_T(RESOURCE) | RN_T(VARIANT))}},
+     .flags = RN_KERNEL_IN_PLACE,
+     .compute = zeros_like},
+    {.op = "OnesLike",
+     .device = "CPU",
+     .types = {{"T", RN_TYPES_NUMBERS | RN_T(BOOL)}},
+     .flags = RN_KERNEL_IN_PLACE,
+     .compute = ones_like},
+};
+RN_KERNEL_FAMILY(cpu_add_n, rows);

@@ -1,0 +1,50 @@
+// See array.h.
+#include "kernels/cpu/array.h"
+
+#include <stdio.h>
+
+rn_shape_text_t rn_shape_text(rn_shape_t shape) {
+  rn_shape_text_t out;
+  size_t at = 0;
+  out.text[at++] = '[';
+  for (int32_t d = 0; d < shape.rank; ++d) {
+    // A number takes 20 characters, and the end some more.
+    if (at + 28 > sizeof out.text) {
+      at += (size_t)snprintf(out.text + at, sizeof out.text - at, ",...");
+      break;
+    }
+    at += shape.dims[d] == RN_UNKNOWN
+              ? (size_t)snprintf(out.text + at, sizeof out.text - at, d ? ",?" : "?")
+              : (size_t)snprintf(out.text + at, sizeof out.text - at, d ? ",%lld" : "%lld",
+                                 (long long)shape.dims[d]);
+  }
+  out.text[at++] = ']';
+  out.text[at] = 0;
+  return out;
+}
+
+rn_shape_text_t rn_place_text(const rn_tensor_t* tensor, int64_t i) {
+  int64_t place[RN_MAX_RANK];
+  const int64_t* dims = rn_tensor_dims(tensor);
+  for (int d = tensor->rank - 1; d >= 0; --d) {
+    place[d] = i % dims[d];
+    i /= dims[d];
+  }
+  return rn_shape_text((rn_shape_t){tensor->rank, place});
+}
+
+rn_status_t rn_read_dims(const rn_tensor_t* sizes, int64_t* dims, rn_shape_t* out) {
+  if (sizes->count > RN_MAX_RANK)
+    return rn_invalid_argument("Shape has %lld dimensions, more than the %d that there may be",
+                               (long long)sizes->count, RN_MAX_RANK);
+  for (int64_t i = 0; i < sizes->count; ++i) {
+    dims[i] = rn_int_at(sizes, i);
+    if (dims[i] < 0) return rn_invalid_argument("Dimension %lld must be >= 0", (long long)dims[i]);
+  }
+  *out = (rn_shape_t){(int32_t)sizes->count, dims};
+  int64_t count;
+  if (!rn_shape_count(*out, &count))
+    return rn_invalid_argument("Shape %s would have more than 2**63 - 1 elements",
+                               rn_shape_text(*out).text);
+  return RN_OK;
+}

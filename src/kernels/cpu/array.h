@@ -1,0 +1,80 @@
+// What the kernels that look at shapes and indices share: small integer tensors read whatever their
+// type, axes brought into range, shapes as text for messages.
+#ifndef RUNNEL_KERNELS_CPU_ARRAY_H_
+#define RUNNEL_KERNELS_CPU_ARRAY_H_
+
+#include "framework/kernel.h"
+
+// Element |i| of an integer tensor of any type.
+static inline int64_t rn_int_at(const rn_tensor_t* tensor, int64_t i) {
+  switch (tensor->dtype) {
+    case RN_INT32:
+      return RN_DATA(tensor, const int32_t)[i];
+    case RN_INT64:
+      return RN_DATA(tensor, const int64_t)[i];
+    case RN_INT16:
+      return RN_DATA(tensor, const int16_t)[i];
+    case RN_INT8:
+      return RN_DATA(tensor, const int8_t)[i];
+    case RN_UINT8:
+      return RN_DATA(tensor, const uint8_t)[i];
+    case RN_UINT16:
+      return RN_DATA(tensor, const uint16_t)[i];
+    case RN_UINT32:
+      return RN_DATA(tensor, const uint32_t)[i];
+    case RN_UINT64:
+      return (int64_t)RN_DATA(tensor, const uint64_t)[i];
+    default:
+      return 0;
+  }
+}
+
+// Writes element |i| of an int32 or int64 tensor.
+static inline void rn_int_set(rn_tensor_t* tensor, int64_t i, int64_t value) {
+  if (tensor->dtype == RN_INT32)
+    RN_DATA(tensor, int32_t)[i] = (int32_t)value;
+  else
+    RN_DATA(tensor, int64_t)[i] = value;
+}
+
+// Product of dims [begin, end): cannot overflow for dims of a tensor that is not empty.
+static inline int64_t rn_dims_product(const int64_t* dims, int begin, int end) {
+  int64_t product = 1;
+  for (int d = begin; d < end; ++d) product *= dims[d];
+  return product;
+}
+
+// A tensor as [outer, size of |axis|, inner].
+typedef struct rn_axis_view_t {
+  int64_t outer, size, inner;
+} rn_axis_view_t;
+
+static inline rn_axis_view_t rn_axis_view(const rn_tensor_t* tensor, int axis) {
+  const int64_t* dims = rn_tensor_dims(tensor);
+  if (tensor->count == 0) {
+    // Products of an empty tensor's dims may overflow; nothing is done with them but to see that
+    // there is nothing to do.
+    return (rn_axis_view_t){0, dims[axis], 0};
+  }
+  return (rn_axis_view_t){rn_dims_product(dims, 0, axis), dims[axis],
+                          rn_dims_product(dims, axis + 1, tensor->rank)};
+}
+
+// A shape as "[2,3]", cut when it is very long; for messages: rn_shape_text(shape).text.
+typedef struct rn_shape_text_t {
+  char text[256];
+} rn_shape_text_t;
+rn_shape_text_t rn_shape_text(rn_shape_t shape);
+static inline rn_shape_text_t rn_text_of(const rn_tensor_t* tensor) {
+  return rn_shape_text(rn_tensor_shape(tensor));
+}
+
+// Reads a vector of sizes into |dims| (room for RN_MAX_RANK). INVALID_ARGUMENT, with stock's words,
+// for a negative size, too many of them, or a product that overflows.
+RN_MUST_USE rn_status_t rn_read_dims(const rn_tensor_t* sizes, int64_t* dims, rn_shape_t* out);
+
+// For several integers, "[1,2]": where element |i| of |tensor| stands, as messages about bad
+// indices say it.
+rn_shape_text_t rn_place_text(const rn_tensor_t* tensor, int64_t i);
+
+#endif  // RUNNEL_KERNELS_CPU_ARRAY_H_

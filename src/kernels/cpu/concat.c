@@ -1,0 +1,349 @@
+// Kernels that put tensors together and take them apart along an axis.
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/move.h"
+#include "kernels/kernel_rows.h"
+
+#define FLOAT8 (RN_T(FLOAT8_E5M2) | RN_T(FLOAT8_E4M3FN))
+#define OBJECTS (RN_T(RESOURCE) | RN_T(VARIANT))
+#define CONCAT_TYPES \
+  (RN_TYPES_NUMBERS | RN_TYPES_QUANTISED | FLOAT8 | RN_T(BOOL) | RN_T(STRING) | OBJECTS)
+#define SPLIT_TYPES                                                                              \
+  (RN_TYPES_NUMBERS | FLOAT8 | RN_T(BOOL) | RN_T(STRING) | OBJECTS | RN_T(QUINT8) | RN_T(INT4) | \
+   RN_T(UINT4))
+
+// Puts |count| tensors side by side: in |out|, seen as |outer| rows, input i fills runs of its
+// count / outer elements.
+static rn_status_t join(rn_kernel_ctx_t* ctx, int first, int count, int64_t outer,
+                        rn_tensor_t* out) {
+  rn_dtype_t dtype = out->dtype;
+  char* to = out->data;
+  const size_t size = rn_dtype_size(dtype);
+  if (outer == 1 && rn_dtype_is_plain(dtype) && out->count * (int64_t)size <= 1 << 18) {
+    for (int i = 0; i < count; ++i) {
+      const rn_tensor_t* input = rn_in(ctx, first + i);
+      size_t bytes = (size_t)input->count * size;
+      if (bytes) rn_move_bytes(to, input->data, bytes);
+      to += bytes;
+    }
+    return RN_OK;
+  }
+  const int64_t row = out->count / outer;
+  for (int i = 0; i < count; ++i) {
+    const rn_tensor_t* input = rn_in(ctx, first + i);
+    if (input->count == 0) continue;
+    int64_t run = input->count / outer;
+    rn_move_t move;
+    rn_move_begin(&move);
+    rn_move_add(&move, outer, run, row);
+    rn_move_add(&move, run, 1, 1);
+    RN_RETURN_IF_ERROR(rn_move_run(&move, rn_ctx_pool(ctx), dtype, input->data, to));
+    to += (size_t)run * size;
+  }
+  return RN_OK;
+}
+
+// Where the parts of a concatenation are among the inputs.
+typedef struct concat_t {
+  int axis_input, first;
+  const char* axis_name;
+} concat_t;
+
+static rn_status_t concat_v1_init(const rn_kernel_init_t* init, void* state) {
+  (void)init;
+  *(concat_t*)state = (concat_t){0, 1, "concat_dim"};
+  return RN_OK;
+}
+
+static rn_status_t concat_v2_init(const rn_kernel_init_t* init, void* state) {
+  *(concat_t*)state = (concat_t){init->input_count - 1, 0, "axis"};
+  return RN_OK;
+}
+
+static rn_status_t check_parts(rn_kernel_ctx_t* ctx, int first, int count, int axis,
+                               int64_t* out_size) {
+  const rn_tensor_t* model = rn_in(ctx, first);
+  const int64_t* dims = rn_tensor_dims(model);
+  int64_t size = 0;
+  for (int i = 0; i < count; ++i) {
+    const rn_tensor_t* input = rn_in(ctx, first + i);
+    if (input->rank != model->rank)
+      return rn_invalid_argument(
+          "ConcatOp : Ranks of all input tensors should match: shape[0] = %s vs. shape[%d] = %s",
+          rn_text_of(model).text, i, rn_text_of(input).text);
+    const int64_t* own = rn_tensor_dims(input);
+    for (int d = 0; d < model->rank; ++d)
+      if (d != axis && own[d] != dims[d])
+        return rn_invalid_argument(
+            "ConcatOp : Dimension %d in both shapes must be equal: shape[0] = %s vs. shape[%d] = "
+            "%s",
+            d, rn_text_of(model).text, i, rn_text_of(input).text);
+    if (!rn_add_i64_ok(size, own[axis], &size))
+      return rn_invalid_argument("ConcatOp : the dimensions add up to too much");
+  }
+  *out_size = size;
+  return RN_OK;
+}
+
+static rn_status_t concat(rn_kernel_ctx_t* ctx) {
+  const concat_t* concat = ctx->state;
+  const rn_tensor_t* axis_tensor = rn_in(ctx, concat->axis_input);
+  if (axis_tensor->count != 1 || axis_tensor->rank > 1)
+    return rn_invalid_argument("%s tensor should be a scalar integer, but got shape %s",
+                               concat->axis_name, rn_text_of(axis_tensor).text);
+  const int first = concat->first, count = ctx->kernel->input_count - 1;
+  const rn_tensor_t* model = rn_in(ctx, first);
+  int64_t axis = rn_int_at(axis_tensor, 0), rank = model->rank;
+  if (rank == 0)
+    return rn_invalid_argument("ConcatOp : Can't concatenate scalars (use tf.stack instead)");
+  if (axis < -rank || axis >= rank)
+    return rn_invalid_argument(
+        "ConcatOp : Expected concatenating dimensions in the range [%lld, %lld), but got %lld",
+        (long long)-rank, (long long)rank, (long long)axis);
+  if (axis < 0) axis += rank;
+  int64_t dims[RN_MAX_RANK];
+  memcpy(dims, rn_tensor_dims(model), (size_t)rank * sizeof *dims);
+  RN_RETURN_IF_ERROR(check_parts(ctx, first, count, (int)axis, &dims[axis]));
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){(int32_t)rank, dims}, &out));
+  if (out->count == 0) return RN_OK;
+  return join(ctx, first, count, rn_dims_product(dims, 0, (int)axis), out);
+}
+
+static void print_vector(rn_strbuf_t* buf, const rn_tensor_t* tensor) {
+  rn_strbuf_printf(buf, "[");
+  for (int64_t i = 0; i < tensor->count; ++i)
+    rn_strbuf_printf(buf, i ? " %lld" : "%lld", (long long)rn_int_at(tensor, i));
+  rn_strbuf_printf(buf, "]");
+}
+
+static rn_status_t offset_mismatch(rn_kernel_ctx_t* ctx, int64_t axis, int i) {
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, ctx->kernel->allocator);
+  rn_strbuf_printf(&buf, "All dimensions except %lld must match. Input %d has shape ",
+                   (long long)axis, i);
+  print_vector(&buf, rn_in(ctx, 1 + i));
+  rn_strbuf_printf(&buf, " and doesn't match input 0 with shape ");
+  print_vector(&buf, rn_in(ctx, 1));
+  rn_strbuf_printf(&buf, ".");
+  rn_status_t status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&buf)));
+  rn_strbuf_clear(&buf);
+  return status;
+}
+
+static rn_status_t concat_offset(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *axis_tensor = rn_in(ctx, 0), *model = rn_in(ctx, 1);
+  if (axis_tensor->rank != 0)
+    return rn_invalid_argument("Concat dim tensor should be a scalar integer, but got shape %s",
+                               rn_text_of(axis_tensor).text);
+  const int count = ctx->kernel->input_count - 1;
+  for (int i = 0; i < count; ++i)
+    if (rn_in(ctx, 1 + i)->rank != 1)
+      return rn_invalid_argument("input %d should be a vector, but got shape %s", i + 1,
+                                 rn_text_of(rn_in(ctx, 1 + i)).text);
+  const int64_t rank = model->count, given = rn_int_at(axis_tensor, 0);
+  const int64_t axis = given < 0 ? given + rank : given;
+  if (axis < 0 || axis >= rank)
+    return rn_invalid_argument("Concat dim is out of range: %lld vs. %lld", (long long)given,
+                               (long long)rank);
+  int64_t offset = 0;
+  for (int i = 0; i < count; ++i) {
+    const rn_tensor_t* input = rn_in(ctx, 1 + i);
+    if (input->count != rank)
+      return rn_invalid_argument("input %d should contain %lld elements, but got %lld", i,
+                                 (long long)rank, (long long)input->count);
+    rn_tensor_t* out = NULL;
+    RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){1, &rank}, &out));
+    for (int64_t d = 0; d < rank; ++d) {
+      if (d != axis && rn_int_at(input, d) != rn_int_at(model, d))
+        return offset_mismatch(ctx, axis, i);
+      rn_int_set(out, d, d == axis ? offset : 0);
+    }
+    if (!rn_add_i64_ok(offset, rn_int_at(input, axis), &offset) ||
+        (input->dtype == RN_INT32 && (offset > INT32_MAX || offset < INT32_MIN)))
+      return rn_invalid_argument("The offsets do not fit into %s", rn_dtype_name(input->dtype));
+  }
+  return RN_OK;
+}
+
+static rn_status_t axis_init(const rn_kernel_init_t* init, void* state) {
+  *(int64_t*)state = rn_init_int(init, "axis");
+  return RN_OK;
+}
+
+static rn_status_t pack(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* model = rn_in(ctx, 0);
+  const int count = ctx->kernel->input_count;
+  int64_t axis = *(const int64_t*)ctx->state;
+  const int32_t rank = model->rank + 1;
+  for (int i = 1; i < count; ++i)
+    if (!rn_tensor_same_shape(model, rn_in(ctx, i)))
+      return rn_invalid_argument(
+          "Shapes of all inputs must match: values[0].shape = %s != values[%d].shape = %s",
+          rn_text_of(model).text, i, rn_text_of(rn_in(ctx, i)).text);
+  if (axis < -rank || axis >= rank)
+    return rn_invalid_argument("axis = %lld not in [%d, %d)", (long long)axis, -rank, rank);
+  if (axis < 0) axis += rank;
+  if (rank > RN_MAX_RANK)
+    return rn_invalid_argument("Tensors have at most %d dimensions", RN_MAX_RANK);
+  int64_t dims[RN_MAX_RANK];
+  const int64_t* old = rn_tensor_dims(model);
+  for (int d = 0; d < rank; ++d) dims[d] = d < axis ? old[d] : d == axis ? count : old[d - 1];
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &out));
+  if (out->count == 0) return RN_OK;
+  return join(ctx, 0, count, rn_dims_product(dims, 0, (int)axis), out);
+}
+
+// Takes |part|, elements [offset, offset + size) of the axis of each of |view|'s rows, out of
+// |input|.
+static rn_status_t take(rn_kernel_ctx_t* ctx, const rn_tensor_t* input, rn_axis_view_t view,
+                        int64_t offset, int64_t size, rn_tensor_t* part) {
+  if (part->count == 0) return RN_OK;
+  rn_move_t move;
+  rn_move_begin(&move);
+  rn_move_add(&move, view.outer, view.size * view.inner, size * view.inner);
+  rn_move_add(&move, size * view.inner, 1, 1);
+  const char* from =
+      (const char*)input->data + (size_t)(offset * view.inner) * rn_dtype_size(input->dtype);
+  return rn_move_run(&move, rn_ctx_pool(ctx), input->dtype, from, part->data);
+}
+
+static rn_status_t unpack(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  int64_t axis = *(const int64_t*)ctx->state;
+  const int rank = input->rank, count = ctx->kernel->output_count;
+  if (axis < -rank || axis >= rank)
+    return rn_invalid_argument("axis = %lld not in [%d, %d)", (long long)axis, -rank, rank);
+  if (axis < 0) axis += rank;
+  const int64_t* old = rn_tensor_dims(input);
+  if (old[axis] != count)
+    return rn_invalid_argument("Input shape axis %lld must equal %d, got shape %s", (long long)axis,
+                               count, rn_text_of(input).text);
+  int64_t dims[RN_MAX_RANK];
+  for (int d = 0; d < rank - 1; ++d) dims[d] = d < axis ? old[d] : old[d + 1];
+  rn_axis_view_t view = rn_axis_view(input, (int)axis);
+  for (int i = 0; i < count; ++i) {
+    rn_tensor_t* part = NULL;
+    RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){rank - 1, dims}, &part));
+    RN_RETURN_IF_ERROR(take(ctx, input, view, i, 1, part));
+  }
+  return RN_OK;
+}
+
+static rn_status_t split_axis(const rn_tensor_t* input, const rn_tensor_t* axis_tensor,
+                              int64_t* out_axis) {
+  int64_t axis = rn_int_at(axis_tensor, 0), rank = input->rank;
+  if (axis < -rank || axis >= rank)
+    return rn_invalid_argument("-input rank(-%lld) <= split_dim < input rank (%lld), but got %lld",
+                               (long long)rank, (long long)rank, (long long)axis);
+  *out_axis = axis < 0 ? axis + rank : axis;
+  return RN_OK;
+}
+
+static rn_status_t split_at(rn_kernel_ctx_t* ctx, const rn_tensor_t* input, int64_t axis, int i,
+                            int64_t offset, int64_t size) {
+  int64_t dims[RN_MAX_RANK];
+  memcpy(dims, rn_tensor_dims(input), (size_t)input->rank * sizeof *dims);
+  dims[axis] = size;
+  rn_tensor_t* part = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){input->rank, dims}, &part));
+  return take(ctx, input, rn_axis_view(input, (int)axis), offset, size, part);
+}
+
+static rn_status_t split(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *axis_tensor = rn_in(ctx, 0), *input = rn_in(ctx, 1);
+  const int count = ctx->kernel->output_count;
+  if (axis_tensor->rank != 0)
+    return rn_invalid_argument("split_dim must be a scalar but has rank %d", axis_tensor->rank);
+  int64_t axis;
+  RN_RETURN_IF_ERROR(split_axis(input, axis_tensor, &axis));
+  int64_t size = rn_tensor_dim(input, (int)axis);
+  if (size % count != 0)
+    return rn_invalid_argument(
+        "Number of ways to split should evenly divide the split dimension, but got split_dim %lld "
+        "(size = %lld) and num_split %d",
+        (long long)axis, (long long)size, count);
+  size /= count;
+  for (int i = 0; i < count; ++i) RN_RETURN_IF_ERROR(split_at(ctx, input, axis, i, i * size, size));
+  return RN_OK;
+}
+
+// Sizes as given, the one -1 worked out.
+static rn_status_t read_split_sizes(const rn_tensor_t* sizes, int64_t whole, int64_t* out) {
+  int rest = -1;
+  int64_t sum = 0;
+  for (int i = 0; i < (int)sizes->count; ++i) {
+    out[i] = rn_int_at(sizes, i);
+    if (out[i] == -1) {
+      if (rest >= 0) return rn_invalid_argument("There can only be one -1 in the input.");
+      rest = i;
+      continue;
+    }
+    if (out[i] < 0)
+      return rn_invalid_argument("Split size at index %d must be >= 0. Got: %lld", i,
+                                 (long long)out[i]);
+    if (!rn_add_i64_ok(sum, out[i], &sum)) sum = INT64_MAX;
+  }
+  if (rest >= 0 ? sum > whole : sum != whole)
+    return rn_invalid_argument(
+        "Determined shape must either match input shape along split_dim exactly if fully "
+        "specified, or be less than the size of the input along split_dim if not fully "
+        "specified.  Got: %lld",
+        (long long)sum);
+  if (rest >= 0) out[rest] = whole - sum;
+  return RN_OK;
+}
+
+static rn_status_t split_v(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *input = rn_in(ctx, 0), *sizes = rn_in(ctx, 1), *axis_tensor = rn_in(ctx, 2);
+  const int count = ctx->kernel->output_count;
+  if (axis_tensor->count != 1)
+    return rn_invalid_argument("split_dim_tensor must have exactly one element.");
+  int64_t axis;
+  if (sizes->rank != 1 || sizes->count != count)
+    return rn_invalid_argument(
+        "size of the split_tensor must be 1-D and have the same elements as outputs got %d -D and "
+        "%lld elements",
+        sizes->rank, (long long)sizes->count);
+  RN_RETURN_IF_ERROR(split_axis(input, axis_tensor, &axis));
+  int64_t few[16];
+  int64_t* all = few;
+  if (count > 16) RN_RETURN_IF_ERROR(RN_NEW_ARRAY(ctx->kernel->allocator, (size_t)count, &all));
+  rn_status_t status = read_split_sizes(sizes, rn_tensor_dim(input, (int)axis), all);
+  int64_t offset = 0;
+  for (int i = 0; rn_ok(status) && i < count; offset += all[i], ++i)
+    status = split_at(ctx, input, axis, i, offset, all[i]);
+  if (all != few) RN_FREE_ARRAY(ctx->kernel->allocator, all, count);
+  return status;
+}
+
+static const rn_kernel_def_t rows[] = {
+    {.op = "Concat",
+     .device = "CPU",
+     .types = {{"T", CONCAT_TYPES}},
+     .state_size = sizeof(concat_t),
+     .init = concat_v1_init,
+     .compute = concat},
+    {.op = "ConcatV2",
+     .device = "CPU",
+     .types = {{"T", CONCAT_TYPES}},
+     .state_size = sizeof(concat_t),
+     .init = concat_v2_init,
+     .compute = concat},
+    {.op = "ConcatOffset", .device = "CPU", .compute = concat_offset},
+    {.op = "Pack",
+     .device = "CPU",
+     .types = {{"T", CONCAT_TYPES}},
+     .state_size = sizeof(int64_t),
+     .init = axis_init,
+     .compute = pack},
+    {.op = "Unpack",
+     .device = "CPU",
+     .types = {{"T", SPLIT_TYPES}},
+     .state_size = sizeof(int64_t),
+     .init = axis_init,
+     .compute = unpack},
+    {.op = "Split", .device = "CPU", .types = {{"T", SPLIT_TYPES}}, .compute = split},
+    {.op = "SplitV", .device = "CPU", .types = {{"T", SPLIT_TYPES}}, .compute = split_v},
+};
+RN_KERNEL_FAMILY(cpu_concat, rows);

@@ -1,0 +1,281 @@
+// Conv2D and its gradients: arguments and checks. The work is in conv_float.c and conv_plain.c.
+#include "kernels/cpu/conv.h"
+
+#include <inttypes.h>
+
+#include "kernels/cpu/vector.h"
+#include "kernels/kernel_rows.h"
+
+typedef struct conv_state_t {
+  rn_window_attrs_t attrs;
+  rn_conv_cache_t cache;
+  bool has_cache;
+} conv_state_t;
+
+static rn_status_t check_attrs(const rn_window_attrs_t* attrs) {
+  if (attrs->strides[0] != 1 || attrs->strides[3] != 1)
+    return rn_unimplemented(
+        "Current implementation does not yet support strides in the batch and depth dimensions.");
+  if (attrs->strides[1] <= 0 || attrs->strides[2] <= 0)
+    return rn_invalid_argument("Row and column strides should be larger than 0.");
+  if (attrs->dilations[0] != 1 || attrs->dilations[3] != 1)
+    return rn_unimplemented(
+        "Current implementation does not yet support dilations in the batch and depth "
+        "dimensions.");
+  if (attrs->dilations[1] <= 0 || attrs->dilations[2] <= 0)
+    return rn_invalid_argument("Dilated rates should be larger than 0.");
+  return RN_OK;
+}
+
+static rn_status_t conv_init(const rn_kernel_init_t* init, void* state) {
+  conv_state_t* conv = state;
+  rn_conv_cache_init(&conv->cache);
+  conv->has_cache = true;
+  RN_RETURN_IF_ERROR(rn_window_init(init, "strides", &conv->attrs));
+  return check_attrs(&conv->attrs);
+}
+
+static rn_status_t gradient_init(const rn_kernel_init_t* init, void* state, const char* op) {
+  conv_state_t* conv = state;
+  RN_RETURN_IF_ERROR(conv_init(init, state));
+  if (conv->attrs.is_nchw) return rn_invalid_argument("%s only supports NHWC.", op);
+  if (conv->attrs.dilations[1] != 1 || conv->attrs.dilations[2] != 1)
+    return rn_invalid_argument(
+        "Current CPU implementations do not yet support dilation rates larger than 1.");
+  return RN_OK;
+}
+
+static rn_status_t input_init(const rn_kernel_init_t* init, void* state) {
+  return gradient_init(init, state, "Conv2DCustomBackpropInputOp");
+}
+static rn_status_t filter_init(const rn_kernel_init_t* init, void* state) {
+  return gradient_init(init, state, "Conv2DCustomBackpropFilterOp");
+}
+
+static void conv_destroy(void* state) {
+  conv_state_t* conv = state;
+  if (conv->has_cache) rn_conv_cache_clear(&conv->cache);
+}
+
+// 16-bit floats are computed as floats and rounded once.
+static rn_status_t run_narrow(rn_kernel_ctx_t* ctx, bool is_half, const rn_conv_t* conv,
+                              rn_conv_data_t data, const int64_t sizes[3]);
+
+static rn_status_t run(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, const rn_conv_t* conv,
+                       rn_conv_data_t data) {
+  conv_state_t* state = ctx->state;
+  if (dtype == RN_HALF || dtype == RN_BFLOAT16) {
+    const int64_t sizes[3] = {conv->batch * rn_conv_x_size(conv), rn_conv_w_size(conv),
+                              conv->batch * rn_conv_y_size(conv)};
+    return run_narrow(ctx, dtype == RN_HALF, conv, data, sizes);
+  }
+  bool done = false;
+  if (dtype == RN_FLOAT) RN_RETURN_IF_ERROR(rn_conv_float(ctx, &state->cache, conv, data, &done));
+  return done ? RN_OK : rn_conv_plain(ctx, dtype, conv, data);
+}
+
+static rn_status_t run_narrow(rn_kernel_ctx_t* ctx, bool is_half, const rn_conv_t* conv,
+                              rn_conv_data_t data, const int64_t sizes[3]) {
+  static const int results[] = {[RN_CONV_FORWARD] = 2, [RN_CONV_INPUT] = 0, [RN_CONV_FILTER] = 1};
+  const rn_vector_table_t* table = rn_vector_table();
+  void* narrow[3] = {data.x, data.w, data.y};
+  float* wide[3];
+  int64_t total = sizes[0] + sizes[1] + sizes[2];
+  int result = results[conv->kind];
+  rn_tensor_t temp = {0};
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &total}, &temp));
+  wide[0] = temp.data;
+  wide[1] = wide[0] + sizes[0];
+  wide[2] = wide[1] + sizes[1];
+  for (int i = 0; i < 3; ++i)
+    if (i != result)
+      (is_half ? table->widen_half : table->widen_bfloat16)(narrow[i], wide[i], sizes[i]);
+  rn_status_t status = run(ctx, RN_FLOAT, conv, (rn_conv_data_t){wide[0], wide[1], wide[2]});
+  if (rn_ok(status))
+    (is_half ? table->narrow_half : table->narrow_bfloat16)(wide[result], narrow[result],
+                                                            sizes[result]);
+  rn_tensor_clear(&temp);
+  return status;
+}
+
+static rn_status_t forward_sizes(const conv_state_t* state, const rn_tensor_t* x,
+                                 const rn_tensor_t* w, rn_conv_t* conv) {
+  char text[256];
+  if (x->rank != 4)
+    return rn_invalid_argument("convolution input must be 4-dimensional: %s",
+                               rn_window_text(x, text, sizeof text));
+  if (w->rank != 4)
+    return rn_invalid_argument("convolution filter must be 4-dimensional: %s",
+                               rn_window_text(w, text, sizeof text));
+  int64_t x_dims[4];
+  rn_window_order(state->attrs.is_nchw, rn_tensor_dims(x), x_dims);
+  int64_t depth = rn_tensor_dim(w, 2);
+  conv->kind = RN_CONV_FORWARD;
+  conv->batch = x_dims[0];
+  conv->in_depth = x_dims[3];
+  conv->out_depth = rn_tensor_dim(w, 3);
+  if (depth == 0)
+    return rn_invalid_argument(
+        "filter must not have zero elements (i.e. all dimensions must be non-zero)");
+  if (conv->in_depth % depth)
+    return rn_invalid_argument("input depth must be evenly divisible by filter depth: %" PRId64
+                               " vs %" PRId64,
+                               conv->in_depth, depth);
+  conv->groups = conv->in_depth / depth;
+  RN_RETURN_IF_ERROR(rn_window_axis(&state->attrs, 1, x_dims[1], rn_tensor_dim(w, 0), &conv->rows));
+  return rn_window_axis(&state->attrs, 2, x_dims[2], rn_tensor_dim(w, 1), &conv->columns);
+}
+
+static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
+  conv_state_t* state = ctx->state;
+  const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
+  rn_conv_t conv = {0};
+  RN_RETURN_IF_ERROR(forward_sizes(state, x, w, &conv));
+  int64_t dims[4] = {conv.batch, conv.rows.out, conv.columns.out, conv.out_depth};
+  int64_t channels_first[4] = {dims[0], dims[3], dims[1], dims[2]};
+  rn_tensor_t* y = NULL;
+  RN_RETURN_IF_ERROR(
+      rn_output(ctx, 0, (rn_shape_t){4, state->attrs.is_nchw ? channels_first : dims}, &y));
+  if (y->count == 0) return RN_OK;
+  if (x->count == 0) {
+    memset(y->data, 0, rn_tensor_bytes(y));
+    return RN_OK;
+  }
+  if (w->count == 0)
+    return rn_invalid_argument(
+        "filter must not have zero elements (i.e. all dimensions must be non-zero)");
+  if (state->attrs.is_nchw)
+    return rn_unimplemented(
+        "The Conv2D op currently only supports the NHWC tensor format on the CPU. The op was given "
+        "the format: NCHW");
+  if (conv.out_depth % conv.groups)
+    return rn_invalid_argument("output depth must be evenly divisible by number of groups: %" PRId64
+                               " vs %" PRId64,
+                               conv.out_depth, conv.groups);
+  return run(ctx, x->dtype, &conv, (rn_conv_data_t){x->data, w->data, y->data});
+}
+
+// The sizes that input |index| spells; |count| of them are read.
+static rn_status_t read_sizes(rn_kernel_ctx_t* ctx, int index, int64_t* out) {
+  const rn_tensor_t* sizes = rn_in(ctx, index);
+  for (int64_t i = 0; i < sizes->count; ++i) {
+    out[i] = RN_DATA(sizes, const int32_t)[i];
+    if (out[i] < 0) return rn_invalid_argument("Dimension %" PRId64 " must be >= 0", out[i]);
+  }
+  return RN_OK;
+}
+
+static rn_status_t check_axis(const char* op, int spatial, const rn_window_axis_t* axis,
+                              int64_t actual) {
+  if (axis->out == actual) return RN_OK;
+  return rn_invalid_argument(
+      "%s: Size of out_backprop doesn't match computed: actual = %" PRId64 ", computed = %" PRId64
+      " spatial_dim: %d input: %" PRId64 " filter: %" PRId64 " output: %" PRId64 " stride: %" PRId64
+      " dilation: %" PRId64,
+      op, actual, axis->out, spatial, axis->in, axis->filter, actual, axis->stride, axis->dilation);
+}
+
+// What both gradients check: the sizes of x, w and y against each other.
+static rn_status_t gradient_sizes(const conv_state_t* state, const char* op, const int64_t x[4],
+                                  const int64_t w[4], const rn_tensor_t* y, rn_conv_t* conv) {
+  if (y->rank != 4) return rn_invalid_argument("%s: out_backprop must be 4-dimensional", op);
+  if (x[0] != rn_tensor_dim(y, 0))
+    return rn_invalid_argument(
+        "%s: input and out_backprop must have the same batch size. Input batch: %" PRId64
+        ", outbackprop batch: %" PRId64 ", batch_dim: 0",
+        op, x[0], rn_tensor_dim(y, 0));
+  if (w[2] <= 0)
+    return rn_invalid_argument("%s: filter depth must be strictly greated than zero", op);
+  if (x[3] % w[2])
+    return rn_invalid_argument("%s: input depth must be evenly divisible by filter depth", op);
+  if (w[3] != rn_tensor_dim(y, 3))
+    return rn_invalid_argument("%s: filter and out_backprop must have the same out_depth", op);
+  conv->batch = x[0];
+  conv->in_depth = x[3];
+  conv->out_depth = w[3];
+  conv->groups = 1;
+  RN_RETURN_IF_ERROR(rn_window_axis(&state->attrs, 1, x[1], w[0], &conv->rows));
+  RN_RETURN_IF_ERROR(check_axis(op, 1, &conv->rows, rn_tensor_dim(y, 1)));
+  RN_RETURN_IF_ERROR(rn_window_axis(&state->attrs, 2, x[2], w[1], &conv->columns));
+  return check_axis(op, 2, &conv->columns, rn_tensor_dim(y, 2));
+}
+
+static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
+  static const char op[] = "Conv2DCustomBackpropInput";
+  conv_state_t* state = ctx->state;
+  const rn_tensor_t *sizes = rn_in(ctx, 0), *w = rn_in(ctx, 1), *y = rn_in(ctx, 2);
+  int64_t x[4], given[4];
+  if (sizes->rank != 1)
+    return rn_invalid_argument("Conv2DBackpropInput: input_sizes input must be 1-dim, not %d",
+                               sizes->rank);
+  if (sizes->count != 4 && sizes->count != 2)
+    return rn_invalid_argument(
+        "Conv2DBackpropInput requires input_sizes to contain 4 values or 2 values, but got: "
+        "%" PRId64,
+        sizes->count);
+  if (y->rank != 4)
+    return rn_invalid_argument("input_sizes must be 4-dimensional, got: %d", y->rank);
+  if (w->rank != 4) return rn_invalid_argument("%s: filter must be 4-dimensional", op);
+  RN_RETURN_IF_ERROR(read_sizes(ctx, 0, given));
+  if (sizes->count == 2) {  // only those in space
+    x[0] = rn_tensor_dim(y, 0), x[1] = given[0], x[2] = given[1], x[3] = rn_tensor_dim(w, 2);
+  } else {
+    memcpy(x, given, sizeof x);
+  }
+  rn_conv_t conv = {.kind = RN_CONV_INPUT};
+  RN_RETURN_IF_ERROR(gradient_sizes(state, op, x, rn_tensor_dims(w), y, &conv));
+  if (x[3] != rn_tensor_dim(w, 2))
+    return rn_invalid_argument(
+        "Gradients for grouped convolutions are not supported on CPU. Please file a feature "
+        "request if you run into this issue. Computed input depth %" PRId64
+        " doesn't match filter input depth %" PRId64,
+        x[3], rn_tensor_dim(w, 2));
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, x}, &out));
+  if (out->count == 0) return RN_OK;
+  if (y->count == 0 || w->count == 0) {
+    memset(out->data, 0, rn_tensor_bytes(out));
+    return RN_OK;
+  }
+  return run(ctx, w->dtype, &conv, (rn_conv_data_t){out->data, w->data, y->data});
+}
+
+static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
+  static const char op[] = "Conv2DCustomBackpropFilter";
+  conv_state_t* state = ctx->state;
+  const rn_tensor_t *x = rn_in(ctx, 0), *sizes = rn_in(ctx, 1), *y = rn_in(ctx, 2);
+  if (sizes->rank != 1)
+    return rn_invalid_argument("%s: filter_sizes input must be 1-dim, not %d", op, sizes->rank);
+  if (x->rank != 4) return rn_invalid_argument("%s: input must be 4-dimensional", op);
+  if (sizes->count != 4) return rn_invalid_argument("%s: filter must be 4-dimensional", op);
+  int64_t w[4];
+  RN_RETURN_IF_ERROR(read_sizes(ctx, 1, w));
+  rn_conv_t conv = {.kind = RN_CONV_FILTER};
+  RN_RETURN_IF_ERROR(gradient_sizes(state, op, rn_tensor_dims(x), w, y, &conv));
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, w}, &out));
+  if (out->count == 0) return RN_OK;
+  if (y->count == 0 || x->count == 0) {
+    memset(out->data, 0, rn_tensor_bytes(out));
+    return RN_OK;
+  }
+  if (conv.in_depth != w[2])
+    return rn_invalid_argument("filter_size does not have enough elements, requested %" PRId64
+                               ", got %" PRId64,
+                               out->count / w[2] * conv.in_depth, out->count);
+  return run(ctx, x->dtype, &conv, (rn_conv_data_t){x->data, out->data, y->data});
+}
+
+#define ROW(op_, types_, init_, compute_)                                               \
+  {                                                                                     \
+    .op = op_, .device = "CPU", .types = {{"T", types_}}, .flags = RN_KERNEL_EXPENSIVE, \
+    .state_size = sizeof(conv_state_t), .init = init_, .destroy = conv_destroy,         \
+    .compute = compute_                                                                 \
+  }
+
+static const rn_kernel_def_t rows[] = {
+    ROW("Conv2D", RN_TYPES_FLOATS | RN_T(INT32), conv_init, forward_compute),
+    ROW("Conv2DBackpropInput", RN_TYPES_FLOATS | RN_T(INT32), input_init, input_compute),
+    ROW("Conv2DBackpropFilter", RN_TYPES_FLOATS, filter_init, filter_compute),
+};
+RN_KERNEL_FAMILY(cpu_conv, rows);

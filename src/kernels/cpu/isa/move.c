@@ -1,0 +1,143 @@
+// Copies with steps, and transposition in blocks. See kernels/cpu/isa/move.h.
+#include "kernels/cpu/isa/move.h"
+
+#include <string.h>
+
+#include "kernels/cpu/isa/isa.h"
+
+typedef struct wide_t {
+  uint64_t low, high;
+} wide_t;
+
+// Elements may lie at any byte: they are moved by memcpy of a fixed size, which is one instruction.
+#define STEPS(T, S)                                                                        \
+  static void steps_##S(const char* src, int64_t from, char* dst, int64_t to, int64_t n) { \
+    if (from == 0) {                                                                       \
+      T value;                                                                             \
+      memcpy(&value, src, sizeof value);                                                   \
+      if (to == (int64_t)sizeof value)                                                     \
+        for (int64_t i = 0; i < n; ++i)                                                    \
+          memcpy(dst + i * (int64_t)sizeof value, &value, sizeof value);                   \
+      else                                                                                 \
+        for (int64_t i = 0; i < n; ++i) memcpy(dst + i * to, &value, sizeof value);        \
+    } else if (from == -(int64_t)sizeof(T) && to == (int64_t)sizeof(T)) {                  \
+      for (int64_t i = 0; i < n; ++i) {                                                    \
+        T value;                                                                           \
+        memcpy(&value, src - i * (int64_t)sizeof value, sizeof value);                     \
+        memcpy(dst + i * (int64_t)sizeof value, &value, sizeof value);                     \
+      }                                                                                    \
+    } else {                                                                               \
+      for (int64_t i = 0; i < n; ++i) {                                                    \
+        T value;                                                                           \
+        memcpy(&value, src + i * from, sizeof value);                                      \
+        memcpy(dst + i * to, &value, sizeof value);                                        \
+      }                                                                                    \
+    }                                                                                      \
+  }
+STEPS(uint8_t, 1)
+STEPS(uint16_t, 2)
+STEPS(uint32_t, 4)
+STEPS(uint64_t, 8)
+STEPS(wide_t, 16)
+
+// A block reads and writes whole cache lines on both sides.
+#define BLOCK 16
+
+#define TRANSPOSE_REST(T, S)                                                                   \
+  static void transpose_rest_##S(const char* src, int64_t from_row, char* dst, int64_t to_row, \
+                                 int64_t rows, int64_t columns) {                              \
+    for (int64_t r = 0; r < rows; ++r)                                                         \
+      for (int64_t c = 0; c < columns; ++c)                                                    \
+        memcpy(dst + r * to_row + c * (int64_t)sizeof(T),                                      \
+               src + c * from_row + r * (int64_t)sizeof(T), sizeof(T));                        \
+  }
+TRANSPOSE_REST(uint8_t, 1)
+TRANSPOSE_REST(uint16_t, 2)
+TRANSPOSE_REST(uint32_t, 4)
+TRANSPOSE_REST(uint64_t, 8)
+TRANSPOSE_REST(wide_t, 16)
+
+#if defined(RN_ISA_avx2) || defined(RN_ISA_avx512)
+// Eight rows of eight, in registers: pairs, then quads, then halves.
+static inline void tile8_4(const char* src, int64_t from_row, char* dst, int64_t to_row) {
+  __m256 a[8], b[8];
+  for (int i = 0; i < 8; ++i) a[i] = _mm256_loadu_ps((const float*)(src + i * from_row));
+  for (int i = 0; i < 8; i += 2) {
+    b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
+    b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
+    a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xee);
+    a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
+    a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    _mm256_storeu_ps((float*)(dst + i * to_row), _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
+    _mm256_storeu_ps((float*)(dst + (i + 4) * to_row),
+                     _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+  }
+}
+
+static inline void tile4_8(const char* src, int64_t from_row, char* dst, int64_t to_row) {
+  __m256d a[4], b[4];
+  for (int i = 0; i < 4; ++i) a[i] = _mm256_loadu_pd((const double*)(src + i * from_row));
+  for (int i = 0; i < 4; i += 2) {
+    b[i] = _mm256_unpacklo_pd(a[i], a[i + 1]);
+    b[i + 1] = _mm256_unpackhi_pd(a[i], a[i + 1]);
+  }
+  for (int i = 0; i < 2; ++i) {
+    _mm256_storeu_pd((double*)(dst + i * to_row), _mm256_permute2f128_pd(b[i], b[i + 2], 0x20));
+    _mm256_storeu_pd((double*)(dst + (i + 2) * to_row),
+                     _mm256_permute2f128_pd(b[i], b[i + 2], 0x31));
+  }
+}
+
+static inline void block_4(const char* src, int64_t from_row, char* dst, int64_t to_row) {
+  for (int r = 0; r < BLOCK; r += 8)
+    for (int c = 0; c < BLOCK; c += 8)
+      tile8_4(src + c * from_row + r * 4, from_row, dst + r * to_row + c * 4, to_row);
+}
+static inline void block_8(const char* src, int64_t from_row, char* dst, int64_t to_row) {
+  for (int r = 0; r < BLOCK; r += 4)
+    for (int c = 0; c < BLOCK; c += 4)
+      tile4_8(src + c * from_row + r * 8, from_row, dst + r * to_row + c * 8, to_row);
+}
+#else
+#define block_4(src, from_row, dst, to_row) \
+  transpose_rest_4(src, from_row, dst, to_row, BLOCK, BLOCK)
+#define block_8(src, from_row, dst, to_row) \
+  transpose_rest_8(src, from_row, dst, to_row, BLOCK, BLOCK)
+#endif
+#define block_1(src, from_row, dst, to_row) \
+  transpose_rest_1(src, from_row, dst, to_row, BLOCK, BLOCK)
+#define block_2(src, from_row, dst, to_row) \
+  transpose_rest_2(src, from_row, dst, to_row, BLOCK, BLOCK)
+#define block_16(src, from_row, dst, to_row) \
+  transpose_rest_16(src, from_row, dst, to_row, BLOCK, BLOCK)
+
+#define TRANSPOSE(SIZE)                                                                         \
+  static void transpose_##SIZE(const char* src, int64_t from_row, char* dst, int64_t to_row,    \
+                               int64_t rows, int64_t columns) {                                 \
+    int64_t whole_rows = rows - rows % BLOCK, whole_columns = columns - columns % BLOCK;        \
+    for (int64_t r = 0; r < whole_rows; r += BLOCK) {                                           \
+      for (int64_t c = 0; c < whole_columns; c += BLOCK)                                        \
+        block_##SIZE(src + c * from_row + r * SIZE, from_row, dst + r * to_row + c * SIZE,      \
+                     to_row);                                                                   \
+      transpose_rest_##SIZE(src + whole_columns * from_row + r * SIZE, from_row,                \
+                            dst + r * to_row + whole_columns * SIZE, to_row, BLOCK,             \
+                            columns - whole_columns);                                           \
+    }                                                                                           \
+    transpose_rest_##SIZE(src + whole_rows * SIZE, from_row, dst + whole_rows * to_row, to_row, \
+                          rows - whole_rows, columns);                                          \
+  }
+TRANSPOSE(1)
+TRANSPOSE(2)
+TRANSPOSE(4)
+TRANSPOSE(8)
+TRANSPOSE(16)
+
+const rn_move_table_t RN_ISA_NAME(rn_move_table_) = {
+    {steps_1, steps_2, steps_4, steps_8, steps_16},
+    {transpose_1, transpose_2, transpose_4, transpose_8, transpose_16},
+};

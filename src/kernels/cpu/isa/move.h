@@ -1,0 +1,25 @@
+// The inner loops of kernels/cpu/move.c for one generation of processor.
+#ifndef RUNNEL_KERNELS_CPU_ISA_MOVE_H_
+#define RUNNEL_KERNELS_CPU_ISA_MOVE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+// |n| elements of 1 << |log2_size| bytes (up to 16), steps in bytes.
+typedef void (*rn_move_steps_fn_t)(const char* src, int64_t from, char* dst, int64_t to, int64_t n);
+// dst[r][c] = src[c][r]: rows of dst are |to_row| bytes apart, rows of src |from_row|.
+typedef void (*rn_move_transpose_fn_t)(const char* src, int64_t from_row, char* dst, int64_t to_row,
+                                       int64_t rows, int64_t columns);
+
+typedef struct rn_move_table_t {
+  rn_move_steps_fn_t steps[5];
+  rn_move_transpose_fn_t transpose[5];
+} rn_move_table_t;
+
+extern const rn_move_table_t rn_move_table_base;
+#ifdef __x86_64__
+extern const rn_move_table_t rn_move_table_avx2;
+extern const rn_move_table_t rn_move_table_avx512;
+#endif
+
+#endif  // RUNNEL_KERNELS_CPU_ISA_MOVE_H_

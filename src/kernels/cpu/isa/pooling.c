@@ -1,0 +1,189 @@
+// The loops of pooling: over windows outside, over channels, which lie side by side, inside.
+#include "kernels/cpu/isa/pooling.h"
+
+#include "kernels/cpu/isa/isa.h"
+
+// Channels handled at a time where a loop keeps something for each.
+#define BLOCK 256
+
+typedef struct box_t {
+  int64_t top, bottom, left, right;
+} box_t;
+
+static inline box_t box_at(const rn_pooling_t* p, int64_t row, int64_t column) {
+  box_t box;
+  rn_window_at(&p->rows, row, &box.top, &box.bottom);
+  rn_window_at(&p->columns, column, &box.left, &box.right);
+  return box;
+}
+
+// best[c] and at[c]: the maximum of the window and its place in the image, of |n| channels from
+// |first| on. The first element counts, whatever it is; later ones if they are greater.
+#define FIND_MAX(T, S)                                                                             \
+  static inline void find_max_##S(const rn_pooling_t* p, const T* image, box_t box, int64_t first, \
+                                  int64_t n, T* best, int32_t* at) {                               \
+    bool started = false;                                                                          \
+    for (int64_t i = box.top; i < box.bottom; ++i)                                                 \
+      for (int64_t j = box.left; j < box.right; ++j) {                                             \
+        int32_t place = (int32_t)(i * p->columns.in + j);                                          \
+        const T* x = image + (i * p->columns.in + j) * p->depth + first;                           \
+        if (!started) {                                                                            \
+          for (int64_t c = 0; c < n; ++c) best[c] = x[c], at[c] = place;                           \
+        } else {                                                                                   \
+          for (int64_t c = 0; c < n; ++c) {                                                        \
+            bool more = best[c] < x[c];                                                            \
+            best[c] = more ? x[c] : best[c];                                                       \
+            at[c] = more ? place : at[c];                                                          \
+          }                                                                                        \
+        }                                                                                          \
+        started = true;                                                                            \
+      }                                                                                            \
+  }
+
+#define MAX_(T, S)                                                                            \
+  static void max_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {                    \
+    const T lowest = *(const T*)p->lowest;                                                    \
+    for (int64_t row = begin; row < end; ++row) {                                             \
+      const T* image = (const T*)p->x + row / p->rows.out * p->in_size;                       \
+      T* y = (T*)p->y + row * p->columns.out * p->depth;                                      \
+      for (int64_t column = 0; column < p->columns.out; ++column, y += p->depth) {            \
+        box_t box = box_at(p, row % p->rows.out, column);                                     \
+        for (int64_t c = 0; c < p->depth; ++c) y[c] = lowest;                                 \
+        for (int64_t i = box.top; i < box.bottom; ++i)                                        \
+          for (int64_t j = box.left; j < box.right; ++j) {                                    \
+            const T* x = image + (i * p->columns.in + j) * p->depth;                          \
+            RN_IVDEP for (int64_t c = 0; c < p->depth; ++c) y[c] = x[c] > y[c] ? x[c] : y[c]; \
+          }                                                                                   \
+      }                                                                                       \
+    }                                                                                         \
+  }                                                                                           \
+  static void max_argmax_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {             \
+    for (int64_t row = begin; row < end; ++row) {                                             \
+      const T* image = (const T*)p->x + row / p->rows.out * p->in_size;                       \
+      for (int64_t column = 0; column < p->columns.out; ++column) {                           \
+        box_t box = box_at(p, row % p->rows.out, column);                                     \
+        int64_t to = (row * p->columns.out + column) * p->depth;                              \
+        for (int64_t first = 0; first < p->depth; first += BLOCK) {                           \
+          int64_t n = p->depth - first < BLOCK ? p->depth - first : BLOCK;                    \
+          T best[BLOCK];                                                                      \
+          int32_t at[BLOCK];                                                                  \
+          find_max_##S(p, image, box, first, n, best, at);                                    \
+          for (int64_t c = 0; c < n; ++c) {                                                   \
+            ((T*)p->y)[to + first + c] = best[c];                                             \
+            p->argmax[to + first + c] = at[c] * p->depth + first + c;                         \
+          }                                                                                   \
+        }                                                                                     \
+      }                                                                                       \
+    }                                                                                         \
+  }                                                                                           \
+  static void max_any_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {                \
+    if (p->argmax)                                                                            \
+      max_argmax_##S(p, begin, end);                                                          \
+    else                                                                                      \
+      max_##S(p, begin, end);                                                                 \
+  }
+
+#define MAX_GRADIENT(T, S)                                                                   \
+  static void max_gradient_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {          \
+    for (int64_t row = begin * p->rows.out; row < end * p->rows.out; ++row) {                \
+      int64_t image = row / p->rows.out;                                                     \
+      const T* x = (const T*)p->x + image * p->in_size;                                      \
+      T* dx = (T*)p->dx + image * p->in_size;                                                \
+      for (int64_t column = 0; column < p->columns.out; ++column) {                          \
+        box_t box = box_at(p, row % p->rows.out, column);                                    \
+        const T* dy = (const T*)p->dy + (row * p->columns.out + column) * p->depth;          \
+        for (int64_t first = 0; first < p->depth; first += BLOCK) {                          \
+          int64_t n = p->depth - first < BLOCK ? p->depth - first : BLOCK;                   \
+          T best[BLOCK];                                                                     \
+          int32_t at[BLOCK];                                                                 \
+          find_max_##S(p, x, box, first, n, best, at);                                       \
+          for (int64_t i = box.top; i < box.bottom; ++i)                                     \
+            for (int64_t j = box.left; j < box.right; ++j) {                                 \
+              int32_t place = (int32_t)(i * p->columns.in + j);                              \
+              T* to = dx + (int64_t)place * p->depth + first;                                \
+              RN_IVDEP for (int64_t c = 0; c < n; ++c) to[c] +=                              \
+                  at[c] == place ? dy[first + c] : 0;                                        \
+            }                                                                                \
+        }                                                                                    \
+      }                                                                                      \
+    }                                                                                        \
+  }                                                                                          \
+  static void max_second_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {            \
+    for (int64_t row = begin * p->rows.out; row < end * p->rows.out; ++row) {                \
+      int64_t image = row / p->rows.out;                                                     \
+      const T* x = (const T*)p->x + image * p->in_size;                                      \
+      const T* from = (const T*)p->dy + image * p->in_size;                                  \
+      for (int64_t column = 0; column < p->columns.out; ++column) {                          \
+        box_t box = box_at(p, row % p->rows.out, column);                                    \
+        T* y = (T*)p->y + (row * p->columns.out + column) * p->depth;                        \
+        for (int64_t first = 0; first < p->depth; first += BLOCK) {                          \
+          int64_t n = p->depth - first < BLOCK ? p->depth - first : BLOCK;                   \
+          T best[BLOCK];                                                                     \
+          int32_t at[BLOCK];                                                                 \
+          find_max_##S(p, x, box, first, n, best, at);                                       \
+          for (int64_t c = 0; c < n; ++c) y[first + c] = from[at[c] * p->depth + first + c]; \
+        }                                                                                    \
+      }                                                                                      \
+    }                                                                                        \
+  }
+
+#define AVERAGE(T, S)                                                                   \
+  static void average_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {          \
+    for (int64_t row = begin; row < end; ++row) {                                       \
+      const T* image = (const T*)p->x + row / p->rows.out * p->in_size;                 \
+      T* y = (T*)p->y + row * p->columns.out * p->depth;                                \
+      for (int64_t column = 0; column < p->columns.out; ++column, y += p->depth) {      \
+        box_t box = box_at(p, row % p->rows.out, column);                               \
+        for (int64_t c = 0; c < p->depth; ++c) y[c] = 0;                                \
+        for (int64_t i = box.top; i < box.bottom; ++i)                                  \
+          for (int64_t j = box.left; j < box.right; ++j) {                              \
+            const T* x = image + (i * p->columns.in + j) * p->depth;                    \
+            RN_IVDEP for (int64_t c = 0; c < p->depth; ++c) y[c] += x[c];               \
+          }                                                                             \
+        const T count = (T)((box.bottom - box.top) * (box.right - box.left));           \
+        for (int64_t c = 0; c < p->depth; ++c) y[c] /= count;                           \
+      }                                                                                 \
+    }                                                                                   \
+  }                                                                                     \
+  static void average_gradient_##S(const rn_pooling_t* p, int64_t begin, int64_t end) { \
+    for (int64_t row = begin * p->rows.out; row < end * p->rows.out; ++row) {           \
+      T* dx = (T*)p->dx + row / p->rows.out * p->in_size;                               \
+      const T* dy = (const T*)p->dy + row * p->columns.out * p->depth;                  \
+      for (int64_t column = 0; column < p->columns.out; ++column, dy += p->depth) {     \
+        box_t box = box_at(p, row % p->rows.out, column);                               \
+        const T scale = 1 / (T)((box.bottom - box.top) * (box.right - box.left));       \
+        for (int64_t i = box.top; i < box.bottom; ++i)                                  \
+          for (int64_t j = box.left; j < box.right; ++j) {                              \
+            T* to = dx + (i * p->columns.in + j) * p->depth;                            \
+            RN_IVDEP for (int64_t c = 0; c < p->depth; ++c) to[c] += dy[c] * scale;     \
+          }                                                                             \
+      }                                                                                 \
+    }                                                                                   \
+  }
+
+#define NUMBER(T, S) FIND_MAX(T, S) MAX_(T, S) MAX_GRADIENT(T, S)
+NUMBER(float, f32)
+NUMBER(double, f64)
+NUMBER(int8_t, i8)
+NUMBER(int16_t, i16)
+NUMBER(int32_t, i32)
+NUMBER(int64_t, i64)
+NUMBER(uint8_t, u8)
+NUMBER(uint16_t, u16)
+NUMBER(uint32_t, u32)
+NUMBER(uint64_t, u64)
+AVERAGE(float, f32)
+AVERAGE(double, f64)
+
+#define MAX_FIELDS(S) \
+  .max = max_any_##S, .max_gradient = max_gradient_##S, .max_second = max_second_##S
+#define FLOAT_FIELDS(S) \
+  MAX_FIELDS(S), .average = average_##S, .average_gradient = average_gradient_##S
+
+const rn_pooling_fns_t RN_ISA_NAME(rn_pooling_)[RN_DTYPE_COUNT] = {
+    [RN_FLOAT] = {FLOAT_FIELDS(f32)}, [RN_DOUBLE] = {FLOAT_FIELDS(f64)},
+    [RN_INT8] = {MAX_FIELDS(i8)},     [RN_INT16] = {MAX_FIELDS(i16)},
+    [RN_INT32] = {MAX_FIELDS(i32)},   [RN_INT64] = {MAX_FIELDS(i64)},
+    [RN_UINT8] = {MAX_FIELDS(u8)},    [RN_UINT16] = {MAX_FIELDS(u16)},
+    [RN_UINT32] = {MAX_FIELDS(u32)},  [RN_UINT64] = {MAX_FIELDS(u64)},
+};

@@ -1,0 +1,27 @@
+// The loops of softmax and cross entropy, per generation of processor; kernels/cpu/softmax.c
+// chooses.
+#ifndef RUNNEL_KERNELS_CPU_ISA_SOFTMAX_H_
+#define RUNNEL_KERNELS_CPU_ISA_SOFTMAX_H_
+
+#include "tensor/dtype.h"
+
+typedef struct rn_softmax_fns_t {
+  // |out| may be |logits|. |columns| > 0.
+  void (*softmax)(const void* logits, void* out, int64_t rows, int64_t columns, bool is_log);
+  // The steps are those from one row to the next, in elements: 0 if one row serves for all.
+  // |gradient| must lie apart from |logits| and |labels|.
+  void (*cross_entropy)(const void* logits, int64_t logits_step, const void* labels,
+                        int64_t labels_step, void* loss, void* gradient, int64_t rows,
+                        int64_t columns);
+  // |labels| lie in [0, columns).
+  void (*sparse_cross_entropy)(const void* logits, const int64_t* labels, void* loss,
+                               void* gradient, int64_t rows, int64_t columns);
+} rn_softmax_fns_t;
+
+extern const rn_softmax_fns_t rn_softmax_base[RN_DTYPE_COUNT];
+#ifdef __x86_64__
+extern const rn_softmax_fns_t rn_softmax_avx2[RN_DTYPE_COUNT];
+extern const rn_softmax_fns_t rn_softmax_avx512[RN_DTYPE_COUNT];
+#endif
+
+#endif  // RUNNEL_KERNELS_CPU_ISA_SOFTMAX_H_

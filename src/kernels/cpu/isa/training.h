@@ -1,0 +1,54 @@
+// The update rules of optimizers over n elements; kernels/cpu/training.c feeds them.
+#ifndef RUNNEL_KERNELS_CPU_ISA_TRAINING_H_
+#define RUNNEL_KERNELS_CPU_ISA_TRAINING_H_
+
+#include "tensor/dtype.h"
+
+#define RN_RULE_MAX_NUMBERS 8
+
+enum { RN_RULE_NESTEROV = 1, RN_RULE_UPDATE_SLOTS = 2, RN_RULE_MULTIPLY_LINEAR = 4 };
+
+// X(enumerator, number of variables): which arrays |v| holds, the variable first, and which numbers
+// |h|, is said beside each rule.
+#define RN_RULES(X)               \
+  X(gradient_descent, 1)          \
+  X(momentum, 2)                  \
+  X(keras_momentum, 2)            \
+  X(adam, 3)                      \
+  X(adam_amsgrad, 4)              \
+  X(ada_max, 3)                   \
+  X(adagrad, 2)                   \
+  X(adagrad_v2, 2)                \
+  X(adagrad_da, 3)                \
+  X(adadelta, 3)                  \
+  X(rms_prop, 3)                  \
+  X(centered_rms_prop, 4)         \
+  X(ftrl, 3)                      \
+  X(ftrl_v2, 3)                   \
+  X(add_sign, 2)                  \
+  X(power_sign, 2)                \
+  X(proximal_gradient_descent, 1) \
+  X(proximal_adagrad, 2)
+
+typedef enum rn_rule_t {
+#define RN_RULE_ENUM(name, variables) RN_RULE_##name,
+  RN_RULES(RN_RULE_ENUM)
+#undef RN_RULE_ENUM
+      RN_RULE_COUNT,
+} rn_rule_t;
+
+// |h| are the op's numbers in the element type.
+typedef void (*rn_rule_fn_t)(void* const* v, const void* gradient, const void* h, int flags,
+                             int64_t n);
+
+typedef struct rn_rule_table_t {
+  rn_rule_fn_t f32[RN_RULE_COUNT], f64[RN_RULE_COUNT];
+} rn_rule_table_t;
+
+extern const rn_rule_table_t rn_rule_table_base;
+#ifdef __x86_64__
+extern const rn_rule_table_t rn_rule_table_avx2;
+extern const rn_rule_table_t rn_rule_table_avx512;
+#endif
+
+#endif  // RUNNEL_KERNELS_CPU_ISA_TRAINING_H_

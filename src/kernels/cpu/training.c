@@ -1,0 +1,295 @@
+// The update ops of optimizers: dense and sparse, on references and on resources, from one table of
+// rules.
+//
+// What an argument is for is read off the definition once: references and resources are variables,
+// "grad" and "delta" the gradient, "indices" its rows, everything else a number, in order. The
+// rules themselves are in isa/training.c.
+#include "kernels/cpu/isa/training.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/variable.h"
+#include "kernels/cpu/vector.h"
+#include "kernels/kernel_rows.h"
+
+#define MAX_VARIABLES 4
+
+typedef struct apply_t {
+  rn_rule_t rule;
+  int variable_count;
+  int gradient;  // input
+  int indices;   // input; -1: dense
+  int number_count;
+  int numbers[RN_RULE_MAX_NUMBERS];  // inputs
+  int flags;
+} apply_t;
+
+static const struct {
+  const char* name;
+  int variables;
+} rules[] = {
+#define RULE(name, variables) {#name, variables},
+    RN_RULES(RULE)
+#undef RULE
+};
+
+// "SparseApplyCenteredRMSProp" and its kin are the rule centered_rms_prop; each rule has an init of
+// its own.
+static rn_status_t apply_init(const rn_kernel_init_t* init, void* state, rn_rule_t rule) {
+  apply_t* apply = state;
+  *apply = (apply_t){
+      .rule = rule, .variable_count = rules[rule].variables, .gradient = -1, .indices = -1};
+  for (int i = apply->variable_count; i < init->op->input_count; ++i) {
+    rn_str_t name = rn_str(init->op->inputs[i].name);
+    if (rn_str_is(name, "grad") || rn_str_is(name, "delta"))
+      apply->gradient = i;
+    else if (rn_str_is(name, "indices"))
+      apply->indices = i;
+    else if (apply->number_count < RN_RULE_MAX_NUMBERS)
+      apply->numbers[apply->number_count++] = i;
+  }
+  if (rn_init_bool(init, "use_nesterov")) apply->flags |= RN_RULE_NESTEROV;
+  if (rn_init_bool(init, "multiply_linear_by_lr")) apply->flags |= RN_RULE_MULTIPLY_LINEAR;
+  bool has_update_slots = rn_op_attr_index(init->op, RN_STR("update_slots")) >= 0;
+  if (!has_update_slots || rn_init_bool(init, "update_slots")) apply->flags |= RN_RULE_UPDATE_SLOTS;
+  return RN_OK;
+}
+
+// The variables of one update, locked together in the order of their addresses.
+typedef struct held_t {
+  rn_variable_t* variables[MAX_VARIABLES];
+  rn_variable_t* locked[MAX_VARIABLES];
+  int locked_count;
+} held_t;
+
+static void release(held_t* held) {
+  while (held->locked_count > 0) rn_mutex_unlock(&held->locked[--held->locked_count]->mutex);
+}
+
+static rn_status_t hold(rn_kernel_ctx_t* ctx, int count, held_t* held) {
+  for (int i = 0; i < count; ++i) RN_RETURN_IF_ERROR(rn_variable_of(ctx, i, &held->variables[i]));
+  rn_variable_t* previous = NULL;
+  for (int i = 0; i < count; ++i) {
+    rn_variable_t* next = NULL;
+    for (int k = 0; k < count; ++k)
+      if (held->variables[k] > previous && (!next || held->variables[k] < next))
+        next = held->variables[k];
+    if (!next) break;
+    rn_mutex_lock(&next->mutex);
+    held->locked[held->locked_count++] = previous = next;
+  }
+  for (int i = 0; i < count; ++i) {
+    RN_RETURN_IF_ERROR(rn_variable_make_writable_locked(ctx, i, held->variables[i]));
+    if (!rn_tensor_same_shape(&held->variables[0]->value, &held->variables[i]->value))
+      return rn_invalid_argument("var and %s do not have the same shape",
+                                 ctx->kernel->op->inputs[i].name);
+  }
+  return RN_OK;
+}
+
+// The op's numbers in the type the rules compute in: float, or double.
+static rn_status_t read_numbers(const rn_kernel_ctx_t* ctx, const apply_t* apply, float* f32,
+                                double* f64) {
+  for (int i = 0; i < apply->number_count; ++i) {
+    const rn_tensor_t* number = rn_in(ctx, apply->numbers[i]);
+    if (number->count != 1 || number->rank != 0) {
+      rn_strbuf_t buf;
+      rn_strbuf_init(&buf, ctx->kernel->allocator);
+      rn_shape_print(&buf, rn_tensor_shape(number));
+      rn_status_t status = rn_invalid_argument("%s is not a scalar: %.*s",
+                                               ctx->kernel->op->inputs[apply->numbers[i]].name,
+                                               RN_STR_ARGS(rn_strbuf_view(&buf)));
+      rn_strbuf_clear(&buf);
+      return status;
+    }
+    const rn_vector_table_t* table = rn_vector_table();
+    switch (number->dtype) {
+      case RN_DOUBLE:
+        f64[i] = *RN_DATA(number, double);
+        f32[i] = (float)f64[i];
+        break;
+      case RN_INT64:
+        f64[i] = (double)*RN_DATA(number, int64_t);
+        f32[i] = (float)f64[i];
+        break;
+      case RN_HALF:
+        table->widen_half(RN_DATA(number, uint16_t), &f32[i], 1);
+        f64[i] = f32[i];
+        break;
+      case RN_BFLOAT16:
+        table->widen_bfloat16(RN_DATA(number, uint16_t), &f32[i], 1);
+        f64[i] = f32[i];
+        break;
+      default:
+        f32[i] = *RN_DATA(number, float);
+        f64[i] = f32[i];
+        break;
+    }
+  }
+  return RN_OK;
+}
+
+typedef struct job_t {
+  const apply_t* apply;
+  rn_dtype_t dtype;
+  size_t item;
+  char* variables[MAX_VARIABLES];
+  const char* gradient;
+  float f32[RN_RULE_MAX_NUMBERS];
+  double f64[RN_RULE_MAX_NUMBERS];
+} job_t;
+
+// 16-bit floats go through float, a block at a time, and are rounded once.
+static void run_narrow(const job_t* job, const size_t at, size_t gradient_at, int64_t n) {
+  const rn_vector_table_t* table = rn_vector_table();
+  bool is_half = job->dtype == RN_HALF;
+  rn_widen_fn_t widen = is_half ? table->widen_half : table->widen_bfloat16;
+  rn_narrow_fn_t narrow = is_half ? table->narrow_half : table->narrow_bfloat16;
+  float wide[MAX_VARIABLES][256], gradient[256];
+  void* v[MAX_VARIABLES];
+  for (int64_t start = 0; start < n; start += 256) {
+    int64_t count = n - start < 256 ? n - start : 256;
+    for (int i = 0; i < job->apply->variable_count; ++i) {
+      widen((const uint16_t*)job->variables[i] + at + (size_t)start, wide[i], count);
+      v[i] = wide[i];
+    }
+    widen((const uint16_t*)job->gradient + gradient_at + (size_t)start, gradient, count);
+    RN_ISA_PICK(rn_rule_table_)
+        .f32[job->apply->rule](v, gradient, job->f32, job->apply->flags, count);
+    for (int i = 0; i < job->apply->variable_count; ++i)
+      narrow(wide[i], (uint16_t*)job->variables[i] + at + (size_t)start, count);
+  }
+}
+
+// |n| elements from element |at| of the variables, with the gradient from element |gradient_at|.
+static void run_rule(const job_t* job, int64_t at, int64_t gradient_at, int64_t n) {
+  if (job->dtype == RN_HALF || job->dtype == RN_BFLOAT16) {
+    run_narrow(job, (size_t)at, (size_t)gradient_at, n);
+    return;
+  }
+  void* v[MAX_VARIABLES];
+  for (int i = 0; i < job->apply->variable_count; ++i)
+    v[i] = job->variables[i] + (size_t)at * job->item;
+  const void* gradient = job->gradient + (size_t)gradient_at * job->item;
+  if (job->dtype == RN_DOUBLE)
+    RN_ISA_PICK(rn_rule_table_).f64[job->apply->rule](v, gradient, job->f64, job->apply->flags, n);
+  else
+    RN_ISA_PICK(rn_rule_table_).f32[job->apply->rule](v, gradient, job->f32, job->apply->flags, n);
+}
+
+static void dense_piece(void* arg, int64_t begin, int64_t end) {
+  run_rule(arg, begin, begin, end - begin);
+}
+
+static rn_status_t shape_error(const char* what, const rn_tensor_t* var,
+                               const rn_tensor_t* gradient) {
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, rn_allocator_default());
+  rn_shape_print(&buf, rn_tensor_shape(var));
+  rn_strbuf_printf(&buf, " ");
+  rn_shape_print(&buf, rn_tensor_shape(gradient));
+  rn_status_t status = rn_invalid_argument("%s%.*s", what, RN_STR_ARGS(rn_strbuf_view(&buf)));
+  rn_strbuf_clear(&buf);
+  return status;
+}
+
+static rn_status_t apply_dense(rn_kernel_ctx_t* ctx, const rn_tensor_t* var, job_t* job) {
+  const rn_tensor_t* gradient = rn_in(ctx, job->apply->gradient);
+  if (!rn_tensor_same_shape(var, gradient))
+    return shape_error(strcmp(ctx->kernel->op->inputs[job->apply->gradient].name, "delta") == 0
+                           ? "var and delta do not have the same shape"
+                           : "var and grad do not have the same shape",
+                       var, gradient);
+  rn_pool_for(rn_ctx_pool(ctx), var->count, 32768, dense_piece, job);
+  return RN_OK;
+}
+
+static int64_t index_at(const rn_tensor_t* indices, int64_t i) {
+  return indices->dtype == RN_INT32 ? RN_DATA(indices, int32_t)[i] : RN_DATA(indices, int64_t)[i];
+}
+
+// Rows may come twice, and then count twice, one after the other: so rows are not spread over
+// threads.
+static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx, const rn_tensor_t* var, job_t* job) {
+  const rn_tensor_t* gradient = rn_in(ctx, job->apply->gradient);
+  const rn_tensor_t* indices = rn_in(ctx, job->apply->indices);
+  if (var->rank < 1) return rn_invalid_argument("var must be at least 1 dimensional");
+  if (indices->rank != 1) return rn_invalid_argument("indices must be one-dimensional");
+  if (gradient->rank != var->rank || rn_tensor_dim(gradient, 0) != indices->count)
+    return rn_invalid_argument("grad must be the same size as indices in the first dimension.");
+  for (int d = 1; d < var->rank; ++d)
+    if (rn_tensor_dim(var, d) != rn_tensor_dim(gradient, d))
+      return rn_invalid_argument("var and grad must match in dimension %d", d);
+  int64_t rows = rn_tensor_dim(var, 0);
+  int64_t width = rows ? var->count / rows : 0;
+  for (int64_t i = 0; i < indices->count; ++i) {
+    int64_t row = index_at(indices, i);
+    if (row < 0 || row >= rows)
+      return rn_invalid_argument("Index %lld at offset %lld in indices is out of range",
+                                 (long long)row, (long long)i);
+  }
+  for (int64_t i = 0; i < indices->count; ++i)
+    run_rule(job, index_at(indices, i) * width, i * width, width);
+  return RN_OK;
+}
+
+static rn_status_t apply_compute(rn_kernel_ctx_t* ctx) {
+  const apply_t* apply = ctx->state;
+  job_t job = {.apply = apply};
+  RN_RETURN_IF_ERROR(read_numbers(ctx, apply, job.f32, job.f64));
+  held_t held = {0};
+  rn_status_t status = hold(ctx, apply->variable_count, &held);
+  if (rn_ok(status)) {
+    const rn_tensor_t* var = &held.variables[0]->value;
+    job.dtype = var->dtype;
+    job.item = rn_dtype_size(var->dtype);
+    job.gradient = rn_in(ctx, apply->gradient)->data;
+    for (int i = 0; i < apply->variable_count; ++i)
+      job.variables[i] = held.variables[i]->value.data;
+    if (rn_in(ctx, apply->gradient)->dtype != var->dtype)
+      status = rn_invalid_argument("var is %s, grad is %s", rn_dtype_name(var->dtype),
+                                   rn_dtype_name(rn_in(ctx, apply->gradient)->dtype));
+    else
+      status = apply->indices < 0 ? apply_dense(ctx, var, &job) : apply_sparse(ctx, var, &job);
+  }
+  release(&held);
+  RN_RETURN_IF_ERROR(status);
+  rn_variable_pass_on(ctx);
+  return RN_OK;
+}
+
+#define INIT(name, variables)                                                 \
+  static rn_status_t init_##name(const rn_kernel_init_t* init, void* state) { \
+    return apply_init(init, state, RN_RULE_##name);                           \
+  }
+RN_RULES(INIT)
+
+#define ROW(op_, rule_)                                                                           \
+  {                                                                                               \
+    .op = op_, .device = "CPU", .types = {{"T", RN_TYPES_FLOATS}}, .state_size = sizeof(apply_t), \
+    .init = init_##rule_, .compute = apply_compute                                                \
+  }
+#define DENSE(name, rule) ROW("Apply" name, rule), ROW("ResourceApply" name, rule)
+#define BOTH(name, rule) \
+  DENSE(name, rule), ROW("SparseApply" name, rule), ROW("ResourceSparseApply" name, rule)
+
+static const rn_kernel_def_t rows[] = {
+    DENSE("GradientDescent", gradient_descent),
+    BOTH("Momentum", momentum),
+    ROW("ResourceApplyKerasMomentum", keras_momentum),
+    ROW("ResourceSparseApplyKerasMomentum", keras_momentum),
+    DENSE("Adam", adam),
+    ROW("ResourceApplyAdamWithAmsgrad", adam_amsgrad),
+    DENSE("AdaMax", ada_max),
+    BOTH("Adagrad", adagrad),
+    BOTH("AdagradV2", adagrad_v2),
+    BOTH("AdagradDA", adagrad_da),
+    BOTH("Adadelta", adadelta),
+    BOTH("RMSProp", rms_prop),
+    BOTH("CenteredRMSProp", centered_rms_prop),
+    BOTH("Ftrl", ftrl),
+    BOTH("FtrlV2", ftrl_v2),
+    DENSE("AddSign", add_sign),
+    DENSE("PowerSign", power_sign),
+    BOTH("ProximalGradientDescent", proximal_gradient_descent),
+    BOTH("ProximalAdagrad", proximal_adagrad),
+};
+RN_KERNEL_FAMILY(cpu_training, rows);

@@ -1,0 +1,168 @@
+// Send and Recv: values between the parts of a step, through its rendezvous. The same on every
+// device; what differs is who copies.
+#include "device/device.h"
+#include "kernels/kernel_rows.h"
+
+typedef struct channel_t {
+  rn_allocator_t allocator;
+  rn_str_t prefix;  // Owned: "sender;incarnation;receiver;name"
+} channel_t;
+
+static rn_status_t channel_init(const rn_kernel_init_t* init, void* state) {
+  channel_t* channel = state;
+  channel->allocator = init->allocator;
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, init->allocator);
+  rn_strbuf_printf(&buf, "%.*s;%016llx;%.*s;%.*s", RN_STR_ARGS(rn_init_string(init, "send_device")),
+                   (unsigned long long)rn_init_int(init, "send_device_incarnation"),
+                   RN_STR_ARGS(rn_init_string(init, "recv_device")),
+                   RN_STR_ARGS(rn_init_string(init, "tensor_name")));
+  rn_status_t status = rn_strbuf_status(&buf);
+  char* copy = NULL;
+  if (rn_ok(status)) status = rn_str_dup(init->allocator, rn_strbuf_view(&buf), &copy);
+  if (rn_ok(status)) channel->prefix = rn_str_n(copy, buf.size);
+  rn_strbuf_clear(&buf);
+  return status;
+}
+
+static void channel_destroy(void* state) {
+  channel_t* channel = state;
+  if (channel->prefix.data)
+    rn_free(channel->allocator, (char*)channel->prefix.data, channel->prefix.size + 1);
+}
+
+// The key of this iteration; frame 0 of a step is "0:0".
+static void make_key(const rn_kernel_ctx_t* ctx, rn_strbuf_t* key) {
+  const channel_t* channel = ctx->state;
+  rn_strbuf_init(key, channel->allocator);
+  rn_strbuf_printf(key, "%.*s;%llu:%llu", RN_STR_ARGS(channel->prefix),
+                   (unsigned long long)(ctx->frame >> 32),
+                   (unsigned long long)(ctx->frame & 0xffffffff));
+}
+
+static rn_status_t send(rn_kernel_ctx_t* ctx) {
+  if (!ctx->step->rendezvous) return rn_internal("A Send in a step of one device");
+  rn_tensor_t value = {0};
+  bool is_host = ctx->kernel->input_is_host[0];
+  if (!ctx->is_dead)
+    RN_RETURN_IF_ERROR(rn_tensor_keep(
+        rn_in(ctx, 0), is_host ? ctx->kernel->host_memory : ctx->kernel->device_memory, &value));
+  rn_strbuf_t key;
+  make_key(ctx, &key);
+  rn_status_t status = rn_strbuf_status(&key);
+  if (rn_ok(status))
+    status = rn_rendezvous_send(ctx->step->rendezvous, rn_strbuf_view(&key), &value, ctx->is_dead,
+                                is_host ? NULL : ctx->kernel->device);
+  rn_strbuf_clear(&key);
+  return status;
+}
+
+// A Recv under way: first it waits for the value, then for its copies.
+typedef struct receipt_t {
+  rn_recv_t recv;  // first
+  rn_kernel_ctx_t* ctx;
+  rn_strbuf_t key;
+  rn_tensor_t value;    // as it came
+  rn_tensor_t staged;   // in host memory, on the way from device to device
+  rn_tensor_t arrived;  // where it belongs
+} receipt_t;
+
+static void receipt_end(receipt_t* receipt, rn_status_t status) {
+  rn_kernel_ctx_t* ctx = receipt->ctx;
+  if (rn_ok(status)) rn_set_output(ctx, 0, &receipt->arrived);
+  rn_tensor_clear(&receipt->value);
+  rn_tensor_clear(&receipt->staged);
+  rn_tensor_clear(&receipt->arrived);
+  rn_strbuf_clear(&receipt->key);
+  RN_FREE(ctx->kernel->allocator, receipt);
+  rn_done(ctx, status);
+}
+
+static void on_copied(void* arg, rn_status_t status) { receipt_end(arg, status); }
+
+// From host memory into the receiver's own.
+static void copy_in(receipt_t* receipt, rn_tensor_t* from) {
+  rn_kernel_ctx_t* ctx = receipt->ctx;
+  rn_status_t status = rn_tensor_create(ctx->kernel->device_memory, from->dtype,
+                                        rn_tensor_shape(from), &receipt->arrived);
+  if (rn_ok(status))
+    ctx->kernel->device->vtable->copy_from_host(ctx->kernel->device, from, &receipt->arrived,
+                                                on_copied, receipt);
+  else
+    receipt_end(receipt, status);
+}
+
+static void on_staged(void* arg, rn_status_t status) {
+  receipt_t* receipt = arg;
+  if (!rn_ok(status)) {
+    receipt_end(receipt, status);
+  } else if (receipt->ctx->kernel->output_is_host[0]) {
+    receipt->arrived = receipt->staged;
+    receipt->staged = (rn_tensor_t){0};
+    receipt_end(receipt, RN_OK);
+  } else {
+    copy_in(receipt, &receipt->staged);
+  }
+}
+
+static void on_received(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value, bool is_dead,
+                        rn_device_t* device) {
+  receipt_t* receipt = (receipt_t*)recv;
+  rn_kernel_ctx_t* ctx = receipt->ctx;
+  receipt->value = *value;
+  *value = (rn_tensor_t){0};
+  bool to_host = ctx->kernel->output_is_host[0];
+  if (!rn_ok(status) || is_dead) {
+    receipt_end(receipt, status);  // a dead value leaves the output unset
+  } else if (!device && to_host) {
+    receipt->arrived = receipt->value;
+    receipt->value = (rn_tensor_t){0};
+    receipt_end(receipt, RN_OK);
+  } else if (!device) {
+    copy_in(receipt, &receipt->value);
+  } else {
+    status = rn_tensor_create(ctx->kernel->host_memory, receipt->value.dtype,
+                              rn_tensor_shape(&receipt->value), &receipt->staged);
+    if (rn_ok(status))
+      device->vtable->copy_to_host(device, &receipt->value, &receipt->staged, on_staged, receipt);
+    else
+      receipt_end(receipt, status);
+  }
+}
+
+static void receive(rn_kernel_ctx_t* ctx) {
+  receipt_t* receipt = NULL;
+  rn_status_t status = ctx->step->rendezvous ? RN_NEW(ctx->kernel->allocator, &receipt)
+                                             : rn_internal("A Recv in a step of one device");
+  if (!rn_ok(status)) {
+    rn_done(ctx, status);
+    return;
+  }
+  receipt->recv.fn = on_received;
+  receipt->ctx = ctx;
+  make_key(ctx, &receipt->key);
+  status = rn_strbuf_status(&receipt->key);
+  if (rn_ok(status))
+    rn_rendezvous_recv(ctx->step->rendezvous, rn_strbuf_view(&receipt->key), &receipt->recv);
+  else
+    receipt_end(receipt, status);
+}
+
+#define SEND(name, type, host)                                                         \
+  {                                                                                    \
+    .op = name, .device = type, .host_args = {host}, .flags = RN_KERNEL_KEEPS_INPUTS,  \
+    .state_size = sizeof(channel_t), .init = channel_init, .destroy = channel_destroy, \
+    .compute = send                                                                    \
+  }
+#define RECV(name, type, host)                                                         \
+  {                                                                                    \
+    .op = name, .device = type, .host_args = {host}, .flags = RN_KERNEL_OWN_OUTPUTS,   \
+    .state_size = sizeof(channel_t), .init = channel_init, .destroy = channel_destroy, \
+    .compute_async = receive                                                           \
+  }
+#define ALL(type)                                                                          \
+  SEND("_Send", type, NULL), SEND("_HostSend", type, "tensor"), RECV("_Recv", type, NULL), \
+      RECV("_HostRecv", type, "tensor")
+
+static const rn_kernel_def_t rows[] = {ALL("CPU"), ALL("NULL")};
+RN_KERNEL_FAMILY(sendrecv, rows);

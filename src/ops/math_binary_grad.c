@@ -1,0 +1,257 @@
+// Gradient rules of functions of two and three arguments, with broadcasting.
+#include "ops/rules.h"
+
+static rn_edge_t x_of(const rn_grad_t* g) { return rn_grad_in(g, 0); }
+static rn_edge_t y_of(const rn_grad_t* g) { return rn_grad_in(g, 1); }
+
+// Slopes by x and by y, RN_NO_EDGE where nobody waits: dz times each, summed to the inputs' shapes.
+static rn_status_t times2(rn_grad_t* g, rn_edge_t by_x, rn_edge_t by_y) {
+  rn_edge_t dz = rn_grad_dy(g, 0);
+  rn_edge_t dx = by_x.node ? rn_Mul(g->scope, dz, rn_rule_conj(g, by_x)) : RN_NO_EDGE;
+  rn_edge_t dy = by_y.node ? rn_Mul(g->scope, dz, rn_rule_conj(g, by_y)) : RN_NO_EDGE;
+  return rn_rule_broadcast(g, 0, dx, 1, dy);
+}
+
+// Negates what goes to input |i|, after it was summed.
+static rn_status_t negate(rn_grad_t* g, int i) {
+  if (g->dx[i].node) rn_grad_to(g, i, rn_Neg(g->scope, g->dx[i]));
+  return RN_OK;
+}
+
+RN_RULE(add) {
+  if (rn_edge_dtype(x_of(g)) == RN_STRING) return RN_OK;
+  return rn_rule_broadcast(g, 0, rn_grad_dy(g, 0), 1, rn_grad_dy(g, 0));
+}
+
+RN_RULE(sub) {
+  RN_RETURN_IF_ERROR(rn_rule_broadcast(g, 0, rn_grad_dy(g, 0), 1, rn_grad_dy(g, 0)));
+  return negate(g, 1);
+}
+
+RN_RULE(mul) {
+  return times2(g, rn_grad_wants(g, 0) ? y_of(g) : RN_NO_EDGE,
+                rn_grad_wants(g, 1) ? x_of(g) : RN_NO_EDGE);
+}
+
+// The quotient that a rule for one of the divisions divides with.
+typedef enum division_t { DIV, REAL_DIV, DIV_NO_NAN } division_t;
+
+static rn_edge_t divide(rn_grad_t* g, division_t how, rn_edge_t a, rn_edge_t b) {
+  if (how == REAL_DIV) return rn_RealDiv(g->scope, a, b);
+  return how == DIV ? rn_Div(g->scope, a, b) : rn_DivNoNan(g->scope, a, b);
+}
+
+// 1 / y, -x / y^2.
+static rn_status_t division(rn_grad_t* g, division_t how) {
+  rn_edge_t dz = rn_grad_dy(g, 0), dx = RN_NO_EDGE, dy = RN_NO_EDGE;
+  rn_edge_t y = rn_rule_conj(g, y_of(g));
+  if (rn_grad_wants(g, 0)) dx = divide(g, how, dz, y);
+  if (rn_grad_wants(g, 1)) {
+    rn_edge_t minus = rn_Neg(g->scope, rn_rule_conj(g, x_of(g)));
+    dy = rn_Mul(g->scope, dz, divide(g, how, divide(g, how, minus, y), y));
+  }
+  return rn_rule_broadcast(g, 0, dx, 1, dy);
+}
+
+RN_RULE(div) { return division(g, DIV); }
+RN_RULE(real_div) { return division(g, REAL_DIV); }
+RN_RULE(div_no_nan) { return division(g, DIV_NO_NAN); }
+
+// The gradient goes where the mask holds to x, elsewhere to y.
+static rn_status_t choose(rn_grad_t* g, rn_edge_t mask, int x, int y) {
+  rn_edge_t dz = rn_grad_dy(g, 0), zero = rn_rule_zero(g, dz), dx = RN_NO_EDGE, dy = RN_NO_EDGE;
+  if (rn_grad_wants(g, x)) dx = rn_SelectV2(g->scope, mask, dz, zero);
+  if (rn_grad_wants(g, y)) dy = rn_SelectV2(g->scope, mask, zero, dz);
+  return rn_rule_broadcast(g, x, dx, y, dy);
+}
+
+// Equals go to x.
+RN_RULE(maximum) { return choose(g, rn_GreaterEqual(g->scope, x_of(g), y_of(g)), 0, 1); }
+RN_RULE(minimum) { return choose(g, rn_LessEqual(g->scope, x_of(g), y_of(g)), 0, 1); }
+
+// The condition is of the values' shape or chooses rows; nothing broadcasts.
+RN_RULE(select) {
+  rn_edge_t mask = rn_grad_in(g, 0), dz = rn_grad_dy(g, 0), zeros = rn_ZerosLike(g->scope, dz);
+  if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_Select(g->scope, mask, dz, zeros));
+  if (rn_grad_wants(g, 2)) rn_grad_to(g, 2, rn_Select(g->scope, mask, zeros, dz));
+  return RN_OK;
+}
+
+// All three broadcast, so that each side is compared with the result.
+RN_RULE(select_v2) {
+  rn_edge_t mask = rn_grad_in(g, 0), dz = rn_grad_dy(g, 0), zero = rn_rule_zero(g, dz);
+  rn_edge_t z = rn_grad_out(g, 0);
+  for (int i = 1; i <= 2; ++i) {
+    if (!rn_grad_wants(g, i)) continue;
+    rn_edge_t part = i == 1 ? rn_SelectV2(g->scope, mask, dz, zero)
+                            : rn_SelectV2(g->scope, mask, zero, dz);
+    rn_grad_to(g, i, rn_rule_unbroadcast(g, part, rn_grad_in(g, i), z, 0));
+  }
+  return RN_OK;
+}
+
+// Elements that were clipped move with their limit.
+RN_RULE(clip_by_value) {
+  rn_edge_t t = rn_grad_in(g, 0), low = rn_grad_in(g, 1), high = rn_grad_in(g, 2);
+  rn_edge_t dz = rn_grad_dy(g, 0), zero = rn_rule_zero(g, dz);
+  rn_edge_t below = rn_Less(g->scope, t, low), above = rn_Greater(g->scope, t, high);
+  if (rn_grad_wants(g, 0)) {
+    rn_edge_t clipped = rn_LogicalOr(g->scope, below, above);
+    rn_edge_t dt = rn_SelectV2(g->scope, clipped, zero, dz);
+    rn_grad_to(g, 0, rn_rule_unbroadcast(g, dt, t, rn_grad_out(g, 0), 0));
+  }
+  if (rn_grad_wants(g, 1))
+    rn_grad_to(g, 1, rn_rule_unbroadcast(g, rn_SelectV2(g->scope, below, dz, zero), low, t, 0));
+  if (rn_grad_wants(g, 2))
+    rn_grad_to(g, 2, rn_rule_unbroadcast(g, rn_SelectV2(g->scope, above, dz, zero), high, t, 0));
+  return RN_OK;
+}
+
+// y x^(y-1), z log(x); log(x) counts as 0 where there is none.
+RN_RULE(pow) {
+  rn_edge_t x = x_of(g), y = y_of(g), by_x = RN_NO_EDGE, by_y = RN_NO_EDGE;
+  rn_edge_t zero = rn_rule_zero(g, x), one = rn_rule_scalar(g, x, 1);
+  if (rn_grad_wants(g, 0))
+    by_x = rn_Mul(g->scope, y, rn_Pow(g->scope, x, rn_Sub(g->scope, y, one)));
+  if (rn_grad_wants(g, 1) && !rn_dtype_is_integer(rn_edge_dtype(x))) {
+    bool is_complex = rn_dtype_is_complex(rn_edge_dtype(x));
+    rn_edge_t has_log =
+        is_complex ? rn_NotEqual(g->scope, x, zero) : rn_Greater(g->scope, x, zero);
+    rn_edge_t safe = rn_SelectV2(g->scope, has_log, x, one);
+    by_y = rn_Mul(g->scope, rn_grad_out(g, 0), rn_Log(g->scope, safe));
+  }
+  return times2(g, by_x, by_y);
+}
+
+RN_RULE(squared_difference) {
+  rn_edge_t dz = rn_grad_dy(g, 0), difference = rn_Sub(g->scope, x_of(g), y_of(g));
+  rn_edge_t twice = rn_Mul(g->scope, rn_rule_scale(g, 2, dz), rn_rule_conj(g, difference));
+  RN_RETURN_IF_ERROR(rn_rule_broadcast(g, 0, twice, 1, twice));
+  return negate(g, 1);
+}
+
+// The angle of (x, y), whose arguments come as y, x: x / r^2, -y / r^2.
+RN_RULE(atan2) {
+  rn_edge_t y = rn_grad_in(g, 0), x = rn_grad_in(g, 1);
+  rn_edge_t square =
+      rn_AddV2(g->scope, rn_Square(g->scope, x), rn_Square(g->scope, y));
+  rn_edge_t scaled = rn_RealDiv(g->scope, rn_grad_dy(g, 0), square);
+  rn_edge_t dy = rn_grad_wants(g, 0) ? rn_Mul(g->scope, scaled, x) : RN_NO_EDGE;
+  rn_edge_t dx = rn_grad_wants(g, 1) ? rn_Mul(g->scope, scaled, y) : RN_NO_EDGE;
+  RN_RETURN_IF_ERROR(rn_rule_broadcast(g, 0, dy, 1, dx));
+  return negate(g, 1);
+}
+
+// 0 counts more than what is not finite.
+RN_RULE(mul_no_nan) {
+  rn_edge_t dz = rn_grad_dy(g, 0);
+  rn_edge_t x = rn_rule_conj(g, x_of(g)), y = rn_rule_conj(g, y_of(g));
+  rn_edge_t dx = rn_grad_wants(g, 0) ? rn_MulNoNan(g->scope, dz, y) : RN_NO_EDGE;
+  rn_edge_t dy = rn_grad_wants(g, 1) ? rn_MulNoNan(g->scope, x, dz) : RN_NO_EDGE;
+  return rn_rule_broadcast(g, 0, dx, 1, dy);
+}
+
+// 1 where x is not 0.
+static rn_edge_t is_not_zero(rn_grad_t* g) {
+  rn_edge_t x = x_of(g);
+  return rn_Cast(g->scope, rn_NotEqual(g->scope, x, rn_rule_zero(g, x)), rn_edge_dtype(x));
+}
+
+RN_RULE(xlogy) {
+  rn_edge_t by_x = RN_NO_EDGE, by_y = RN_NO_EDGE;
+  if (rn_grad_wants(g, 0)) by_x = rn_Xlogy(g->scope, is_not_zero(g), y_of(g));
+  if (rn_grad_wants(g, 1)) by_y = rn_Xdivy(g->scope, x_of(g), y_of(g));
+  return times2(g, by_x, by_y);
+}
+
+RN_RULE(xlog1py) {
+  rn_edge_t y = y_of(g), by_x = RN_NO_EDGE, by_y = RN_NO_EDGE;
+  if (rn_grad_wants(g, 0)) by_x = rn_Xlog1py(g->scope, is_not_zero(g), y);
+  if (rn_grad_wants(g, 1))
+    by_y = rn_Xdivy(g->scope, x_of(g), rn_AddV2(g->scope, y, rn_rule_scalar(g, y, 1)));
+  return times2(g, by_x, by_y);
+}
+
+RN_RULE(xdivy) {
+  rn_edge_t y = y_of(g), by_x = RN_NO_EDGE, by_y = RN_NO_EDGE;
+  if (rn_grad_wants(g, 0)) by_x = rn_Xdivy(g->scope, is_not_zero(g), y);
+  if (rn_grad_wants(g, 1))
+    by_y = rn_Xdivy(g->scope, rn_Neg(g->scope, x_of(g)), rn_Square(g->scope, y));
+  return times2(g, by_x, by_y);
+}
+
+// x - y floor(x / y), and the same with the quotient cut off.
+RN_RULE(floor_mod) {
+  rn_edge_t by_y = RN_NO_EDGE;
+  if (rn_grad_wants(g, 1)) by_y = rn_FloorDiv(g->scope, x_of(g), y_of(g));
+  if (by_y.node) by_y = rn_Mul(g->scope, rn_grad_dy(g, 0), by_y);
+  RN_RETURN_IF_ERROR(rn_rule_broadcast(g, 0, rn_grad_dy(g, 0), 1, by_y));
+  return negate(g, 1);
+}
+
+RN_RULE(truncate_mod) {
+  rn_edge_t by_y = RN_NO_EDGE;
+  if (rn_grad_wants(g, 1)) by_y = rn_TruncateDiv(g->scope, x_of(g), y_of(g));
+  if (by_y.node) by_y = rn_Mul(g->scope, rn_grad_dy(g, 0), by_y);
+  RN_RETURN_IF_ERROR(rn_rule_broadcast(g, 0, rn_grad_dy(g, 0), 1, by_y));
+  return negate(g, 1);
+}
+
+// The step is too small to matter: x1 moves the result, x2 does not.
+RN_RULE(next_after) {
+  rn_edge_t dz = rn_grad_dy(g, 0);
+  RN_RETURN_IF_ERROR(rn_rule_broadcast(g, 0, dz, 1, RN_NO_EDGE));
+  if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_ZerosLike(g->scope, y_of(g)));
+  return RN_OK;
+}
+
+// By a: a function of its own. By x: the density exp(-x + (a - 1) log x - lgamma(a)).
+static rn_status_t incomplete_gamma(rn_grad_t* g) {
+  rn_edge_t a = x_of(g), x = y_of(g), by_a = RN_NO_EDGE, by_x = RN_NO_EDGE;
+  if (rn_grad_wants(g, 0)) by_a = rn_IgammaGradA(g->scope, a, x);
+  if (rn_grad_wants(g, 1)) {
+    rn_edge_t less = rn_Sub(g->scope, a, rn_rule_scalar(g, a, 1));
+    rn_edge_t power = rn_Mul(g->scope, less, rn_Log(g->scope, x));
+    power = rn_Sub(g->scope, rn_Sub(g->scope, power, x), rn_Lgamma(g->scope, a));
+    by_x = rn_Exp(g->scope, power);
+  }
+  return times2(g, by_a, by_x);
+}
+
+RN_RULE(igamma) { return incomplete_gamma(g); }
+
+RN_RULE(igammac) {
+  RN_RETURN_IF_ERROR(incomplete_gamma(g));
+  RN_RETURN_IF_ERROR(negate(g, 0));
+  return negate(g, 1);
+}
+
+// -x zeta(x + 1, q) by q; by x there is no formula.
+RN_RULE(zeta) {
+  rn_edge_t x = x_of(g);
+  if (!rn_grad_wants(g, 1)) return RN_OK;
+  rn_edge_t next = rn_Zeta(g->scope, rn_AddV2(g->scope, x, rn_rule_scalar(g, x, 1)), y_of(g));
+  return times2(g, RN_NO_EDGE, rn_Mul(g->scope, rn_Neg(g->scope, x), next));
+}
+
+RN_RULE(polygamma) {
+  rn_edge_t order = x_of(g);
+  if (!rn_grad_wants(g, 1)) return RN_OK;
+  rn_edge_t next = rn_AddV2(g->scope, order, rn_rule_scalar(g, order, 1));
+  return times2(g, RN_NO_EDGE, rn_Polygamma(g->scope, next, y_of(g)));
+}
+
+RN_RULE(cross) {
+  rn_edge_t a = rn_grad_in(g, 0), b = rn_grad_in(g, 1), dz = rn_grad_dy(g, 0);
+  if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, rn_Cross(g->scope, b, dz));
+  if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_Cross(g->scope, dz, a));
+  return RN_OK;
+}
+
+static rn_status_t to_all(rn_grad_t* g) {
+  for (int i = 0; i < g->input_count; ++i) rn_grad_to(g, i, rn_grad_dy(g, 0));
+  return RN_OK;
+}
+
+RN_RULE(add_n) { return to_all(g); }
+RN_RULE(accumulate_n) { return to_all(g); }

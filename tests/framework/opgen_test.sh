@@ -1,0 +1,49 @@
+#!/bin/sh
+# opgen says what is wrong and where: each case is a bad .ops file and the message for it.
+#
+#   opgen_test.sh OPGEN
+set -eu
+opgen=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+echo bad >"$folder/families.def"
+failures=0
+
+# check 'text of bad.ops' 'what the message must hold'
+check() {
+  printf '%b' "$1" >"$folder/bad.ops"
+  if message=$("$opgen" --families "$folder/families.def" --table /dev/null 2>&1); then
+    echo "accepted: $1"
+    failures=$((failures + 1))
+  elif ! printf '%s' "$message" | grep -qF -- "bad.ops:$2"; then
+    echo "wrong message for: $1"
+    echo "  expected bad.ops:$2"
+    echo "  got      $message"
+    failures=$((failures + 1))
+  fi
+}
+
+end='\n  shape unknown\n  grad none\n  doc x\n'
+check 'op A(x: T) -> ()'"$end" '1: x: no attribute T'
+check 'op A(x: T) -> ()\n  T: int'"$end" '1: x: attribute T has the wrong kind'
+check 'op A(x: float) -> (y: float)\n  shape unknown\n  doc x\n' '1: A: floats go in and out'
+check 'op A() -> ()\n  doc x\n' '1: A: no shape function'
+check 'op A() -> ()\n  shape unknown\n' '1: A: no doc'
+check 'op A() -> ()\n  T: {float, flaot}'"$end" "2: 'flaot' is neither a type nor a set"
+check 'op A() -> ()\n  T: {float} = int32'"$end" '1: A: the default of T is not allowed'
+check 'op A() -> ()\n  n: int = x'"$end" '2: expected a number'
+check 'op A() -> ()\n  n: int = 1 2'"$end" "2: did not expect '2'"
+check 'op A() -> ()\n  n: nit'"$end" "2: 'nit' is no kind of attribute"
+check 'op A() -> ()\n  n: int\n  n: int'"$end" '3: attribute n is there already'
+check 'op A() -> ()\n  flags stateless'"$end" "2: 'stateless' is no flag"
+check 'op A() -> ()\n  role king'"$end" "2: 'king' is no role"
+check 'op A() -> ()\n  colour red'"$end" "2: 'colour' is no property"
+check 'op A() -> ()\n  shape a\n  shape b\n  doc x\n' '3: said twice'
+check 'op A() -> ()\n  s: string = "a'"$end" '2: expected'
+check 'op A()'"$end" "1: expected '->'"
+check 'op A() -> ()'"$end"'op A() -> ()'"$end" '5: A is defined at'
+check '  shape x\n' '1: no op to belong to'
+check '      shape x\n' '1: nothing to continue'
+check 'op A() -> ()\n\tdoc x\n' '2: tabs are not allowed'
+check 'po A() -> ()\n' '1: expected op or types'
+[ "$failures" -eq 0 ]
