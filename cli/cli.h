@@ -20,10 +20,10 @@ typedef struct rn_cli_t {
 } rn_cli_t;
 
 // X(name, what it does, in a few words)
-#define RN_CLI_COMMANDS(X)                                          \
-  X(ops, "list the ops, or explain one")                            \
-  X(graph, "look into a graph: statistics, text, a picture")        \
-  X(run, "run a graph: feed values, fetch results")                 \
+#define RN_CLI_COMMANDS(X)                                   \
+  X(ops, "list the ops, or explain one")                     \
+  X(graph, "look into a graph: statistics, text, a picture") \
+  X(run, "run a graph: feed values, fetch results")          \
   X(bench, "time the core of this library on this machine")
 
 #define RN_CLI_DECLARE(name, summary)                   \

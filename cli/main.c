@@ -106,7 +106,7 @@ static bool is_help(const char* word) {
 
 static rn_status_t run(rn_cli_t* cli, int argc, char** argv) {
   if (argc < 2) {
-    return rn_cli_usage(cli, "which command?");
+    return rn_cli_usage(cli, "name a command");
   } else if (is_help(argv[1]) || strcmp(argv[1], "help") == 0) {
     return help(cli, argc > 2 ? argv[2] : NULL);
   } else if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {

@@ -10,10 +10,9 @@ rn_status_t rn_cli_usage(const rn_cli_t* cli, const char* format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  rn_status_t status =
-      cli->command ? rn_invalid_argument("%s: %s; try 'runnel help %s'", cli->command, text,
-                                         cli->command)
-                   : rn_invalid_argument("%s; try 'runnel --help'", text);
+  rn_status_t status = cli->command ? rn_invalid_argument("%s: %s; try 'runnel help %s'",
+                                                          cli->command, text, cli->command)
+                                    : rn_invalid_argument("%s; try 'runnel --help'", text);
   rn_status_set_payload(status, "runnel/usage", cli->command ? cli->command : "");
   return status;
 }

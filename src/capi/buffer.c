@@ -15,9 +15,10 @@ TF_Buffer* TF_NewBuffer(void) {
 }
 
 TF_Buffer* TF_NewBufferFromString(const void* proto, size_t proto_len) {
+  if (!proto && proto_len) return NULL;
   TF_Buffer* buffer = TF_NewBuffer();
   if (!buffer) return NULL;
-  size_t size = proto ? proto_len : 0;
+  size_t size = proto_len;
   void* copy = malloc(size ? size : 1);
   if (!copy) {
     TF_DeleteBuffer(buffer);

@@ -219,10 +219,12 @@ void TF_SetFullType(TF_Graph* graph, TF_Operation* op, const TF_Buffer* full_typ
   (void)full_type_proto;
 }
 
-// Every op has a shape function here, be it one that knows nothing.
 void TF_SetRequireShapeInferenceFns(TF_Graph* graph, bool require) {
-  (void)graph;
-  (void)require;
+  if (!graph) return;
+  rn_graph_t* g = rn_capi_graph(graph);
+  rn_mutex_lock(&g->mutex);
+  g->allows_shapeless = !require;
+  rn_mutex_unlock(&g->mutex);
 }
 
 TF_Buffer* TF_GetHandleShapeAndType(TF_Graph* graph, TF_Output output) {

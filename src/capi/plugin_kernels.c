@@ -182,7 +182,9 @@ void TF_RegisterKernelBuilderWithKernelDef(const char* serialized_kernel_def, co
     rn_arena_t arena;
     rn_arena_init(&arena, rn_capi_allocator());
     rn_status_t outcome =
-        RN_PB_DECODE(KernelDef, rn_str(serialized_kernel_def), NULL, &arena, &def);
+        serialized_kernel_def
+            ? RN_PB_DECODE(KernelDef, rn_str(serialized_kernel_def), NULL, &arena, &def)
+            : rn_invalid_argument("no bytes");
     if (rn_status_code(outcome) == RN_CODE_INVALID_ARGUMENT) {
       rn_status_free(outcome);
       outcome = rn_invalid_argument("Error parsing serialized KernelDef.");
@@ -235,9 +237,16 @@ static void context_init(TF_OpKernelContext* context, rn_kernel_ctx_t* ctx, bool
   rn_cond_init(&context->idle);
 }
 
+// The outcome of the run. A kernel that says nothing has to have set its outputs.
 static rn_status_t context_end(TF_OpKernelContext* context) {
   rn_cond_destroy(&context->idle);
   rn_mutex_destroy(&context->mutex);
+  const rn_kernel_t* kernel = context->ctx->kernel;
+  for (int i = 0; rn_ok(context->failure) && i < kernel->output_count; ++i) {
+    if (rn_tensor_is_set(&context->ctx->out[i])) continue;
+    context->failure =
+        rn_internal("Missing %d-th output from {{node %.*s}}", i, RN_STR_ARGS(kernel->node));
+  }
   return context->failure;
 }
 

@@ -66,6 +66,7 @@ static rn_status_t builder_create(const char* name, TF_OpDefinitionBuilder** out
 
 TF_OpDefinitionBuilder* TF_NewOpDefinitionBuilder(const char* op_name) {
   TF_OpDefinitionBuilder* builder = NULL;
+  if (!op_name) return NULL;
   rn_status_t status = builder_create(op_name, &builder);
   if (rn_ok(status)) return builder;
   rn_status_free(status);
@@ -175,7 +176,7 @@ static rn_status_t complete(TF_OpDefinitionBuilder* builder) {
   for (size_t i = 0; i < builder->attrs.count; ++i) attrs[i] = builder->attrs.items[i];
   def->attrs = attrs;
   def->attr_count = (int16_t)builder->attrs.count;
-  def->shape = builder->op->shape ? infer : rn_shape_fn_unknown;
+  def->shape = builder->op->shape ? infer : rn_shape_fn_missing;
   return RN_OK;
 }
 

@@ -135,6 +135,9 @@ static rn_status_t run_with_options(TF_Session* session, const rn_capi_step_t* s
 rn_status_t rn_capi_session_run(TF_Session* session, const rn_capi_step_t* step,
                                 const TF_Buffer* run_options, TF_Buffer* run_metadata) {
   RN_RETURN_IF_ERROR(rn_capi_step_check(step));
+  if (step->output_count + step->target_count == 0) {
+    return rn_invalid_argument("Must specify at least one target to fetch or execute.");
+  }
   if (__builtin_expect(run_options || run_metadata, 0)) {
     return run_with_options(session, step, run_options, run_metadata);
   }

@@ -17,8 +17,8 @@ size_t TF_TensorDefaultAlignment(void) { return RN_ALIGN; }
 
 rn_status_t rn_capi_shape(const int64_t* dims, int num_dims, rn_shape_t* out) {
   *out = RN_SHAPE_UNKNOWN;
-  if (num_dims < 0) return RN_OK;
-  if (num_dims > RN_MAX_RANK) {
+  if (num_dims == RN_UNKNOWN) return RN_OK;
+  if (num_dims < 0 || num_dims > RN_MAX_RANK) {
     return rn_invalid_argument("Shape has %d dimensions; at most %d are allowed", num_dims,
                                RN_MAX_RANK);
   }
@@ -89,6 +89,7 @@ static bool client_bytes(TF_Tensor* handle, void* data,
   client->buffer.dtype = handle->tensor.dtype;
   client->buffer.size = handle->length;
   client->buffer.data = data;
+  client->buffer.is_lent = true;
   client->buffer.destroy = client_buffer_destroy;
   client->deallocator = deallocator;
   client->arg = arg;
@@ -130,8 +131,7 @@ TF_Tensor* TF_AllocateTensor(TF_DataType dtype, const int64_t* dims, int num_dim
 }
 
 TF_Tensor* TF_TensorMaybeMove(TF_Tensor* tensor) {
-  if (!tensor || !rn_tensor_is_exclusive(&tensor->tensor)) return NULL;
-  return tensor->tensor.buffer->destroy == client_buffer_destroy ? NULL : tensor;
+  return tensor && rn_tensor_is_exclusive(&tensor->tensor) ? tensor : NULL;
 }
 
 void TF_DeleteTensor(TF_Tensor* tensor) {

@@ -31,7 +31,8 @@ static bool needs_frames(const rn_compile_t* c) {
   for (int32_t i = 0; i < c->order_count; ++i) {
     const rn_ir_node_t* node = rn_compile_node(c, c->order[i]);
     uint8_t role = node->op->role;
-    if (node->feed < 0 && is_control_flow(role) && role != RN_ROLE_CONTROL_TRIGGER && role != RN_ROLE_LOOP_COND)
+    if (node->feed < 0 && is_control_flow(role) && role != RN_ROLE_CONTROL_TRIGGER &&
+        role != RN_ROLE_LOOP_COND)
       return true;
   }
   return false;
@@ -82,23 +83,22 @@ static rn_status_t find_fates(rn_compile_t* c) {
   return RN_OK;
 }
 
-static bool arg_is_ref(const rn_ir_node_t* node, int32_t input) {
-  int32_t flat = 0;
-  for (int a = 0; a < node->op->input_count; ++a) {
-    const rn_arg_def_t* arg = &node->op->inputs[a];
-    int32_t length = 1;
-    if (arg->number_attr >= 0) length = (int32_t)node->attrs[arg->number_attr].i;
-    if (arg->type_list_attr >= 0) length = node->attrs[arg->type_list_attr].count;
-    if (input < flat + length) return arg->is_ref;
-    flat += length;
-  }
-  return false;
-}
-
 bool rn_compile_is_deref(const rn_compile_t* c, const rn_ir_node_t* node, int32_t i) {
   rn_ir_edge_t source = node->inputs[i];
   rn_dtype_t type = rn_compile_node(c, source.node)->types[source.output];
-  return rn_dtype_is_ref(type) && !arg_is_ref(node, i);
+  return rn_dtype_is_ref(type) && !rn_ir_wants_ref(node, i);
+}
+
+// A variable that is fed is a value: there is nothing to assign to.
+static rn_status_t check_reference(const rn_compile_t* c, const rn_ir_node_t* node, int32_t i) {
+  const rn_ir_node_t* source = rn_compile_node(c, node->inputs[i].node);
+  rn_dtype_t type = source->types[node->inputs[i].output];
+  if (source->feed < 0 || rn_dtype_is_ref(type) || !rn_ir_wants_ref(node, i)) return RN_OK;
+  return rn_invalid_argument(
+      "Input %d of node %.*s was passed %s from _arg_%.*s_0_%d:0 incompatible with expected "
+      "%s_ref.",
+      i, RN_STR_ARGS(node->name), rn_dtype_name(type), RN_STR_ARGS(source->name), source->feed,
+      rn_dtype_name(type));
 }
 
 // The session's kernel of a stateful node, made the first time. NULL if the name belongs to a
@@ -203,6 +203,7 @@ static rn_status_t fill_instr(rn_compile_t* c, int32_t index, int32_t number) {
   for (int32_t o = 0; o < node->output_count; ++o)
     plan->slots[instr->first_output + o].producer = number;
   for (int32_t i = 0; i < node->input_count; ++i) {
+    RN_RETURN_IF_ERROR(check_reference(c, node, i));
     if (rn_compile_is_deref(c, node, i)) {
       plan->derefs[plan->deref_total++] =
           (rn_deref_t){plan->input_total, (node->op->flags & RN_OP_ALLOWS_UNINITIALIZED) != 0};
@@ -246,6 +247,11 @@ static rn_status_t emit(rn_compile_t* c) {
   }
   for (int32_t n = 0; n < plan->instr_count; ++n)
     RN_RETURN_IF_ERROR(fill_instr(c, c->node_of[n], n));
+  RN_RETURN_IF_ERROR(
+      RN_ARENA_ARRAY(&plan->arena, (size_t)plan->async_count + 1, &plan->async_tasks));
+  for (int32_t n = 0; n < plan->instr_count; ++n)
+    if (plan->instrs[n].async >= 0)
+      plan->async_tasks[plan->instrs[n].async] = c->task[c->node_of[n]];
   return RN_OK;
 }
 
@@ -325,6 +331,7 @@ rn_status_t rn_plan_create(rn_ir_t* ir, const rn_plan_options_t* options, rn_all
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &plan));
   plan->allocator = allocator;
   plan->device = options->device;
+  plan->host = options->host;
   plan->env = options->env;
   rn_arena_init(&plan->arena, allocator);
   rn_mutex_init(&plan->mutex);

@@ -79,7 +79,12 @@ static rn_status_t assign_frames(frames_t* f) {
     } else if (is_instr && node->op->role == RN_ROLE_EXIT) {
       belongs_to = f->defs.items[runs_in].parent;
       if (belongs_to < 0)
-        return rn_invalid_argument("Node '%.*s' (Exit) is not in a loop", RN_STR_ARGS(node->name));
+        return rn_invalid_argument(
+            "Invalid Exit op: Cannot find a corresponding Enter op.\n\t [[{{node %.*s}}]]",
+            RN_STR_ARGS(node->name));
+    } else if (is_instr && node->op->role == RN_ROLE_NEXT_ITERATION && runs_in == 0) {
+      return rn_invalid_argument("{{node %.*s}} (NextIteration) is in a loop that no Enter opens",
+                                 RN_STR_ARGS(node->name));
     }
     f->frame[index] = belongs_to;
     if (!is_instr) continue;
@@ -113,6 +118,21 @@ static rn_status_t check_back_edges(frames_t* f) {
         return rn_invalid_argument("{{node %.*s}} closes a loop that no Enter opens",
                                    RN_STR_ARGS(node->name));
     }
+  }
+  return RN_OK;
+}
+
+// A value within a loop comes once an iteration: none of them is *the* value.
+static rn_status_t check_fetches(const frames_t* f) {
+  const rn_compile_t* c = f->c;
+  for (int32_t i = 0; i < c->ir->fetch_count; ++i) {
+    int32_t source = c->ir->fetches[i].node;
+    if (source < 0 || c->fate[source] == RN_FATE_ELSEWHERE || f->frame[source] <= 0) continue;
+    return rn_invalid_argument(
+        "Fetch %d: {{node %.*s}} is within the loop '%.*s'; only what leaves a loop through an "
+        "Exit can be fetched",
+        i, RN_STR_ARGS(rn_compile_node(c, source)->name),
+        RN_STR_ARGS(f->defs.items[f->frame[source]].name));
   }
   return RN_OK;
 }
@@ -235,6 +255,7 @@ rn_status_t rn_compile_frames(rn_compile_t* c) {
   if (rn_ok(status)) status = rn_compile_lifetimes(c);
   if (rn_ok(status)) status = assign_frames(&f);
   if (rn_ok(status)) status = check_back_edges(&f);
+  if (rn_ok(status)) status = check_fetches(&f);
   if (rn_ok(status)) status = make_edges(&f);
   if (rn_ok(status)) status = number_slots(&f);
   if (rn_ok(status)) status = describe_iterations(&f);

@@ -24,8 +24,10 @@ struct rn_execution_t {
   rn_mutex_t mutex;  // guards everything below and the states' ready lists
   rn_cond_t changed;
   rn_state_t** states;
-  int32_t active;  // instructions or tasks under way, and helpers
-  int32_t ready;   // over all states
+  int32_t active;   // instructions or tasks under way, and helpers
+  int32_t ready;    // over all states
+  bool is_plain;    // one thread, nothing to cancel but itself
+  bool is_waiting;  // the thread that asked for the step sleeps
   _Atomic bool is_failed;
   rn_status_t status;  // the first error
   int32_t helper_count;
@@ -37,6 +39,11 @@ void rn_execution_fail(rn_execution_t* execution, rn_status_t status);
 // Whether the step should go no further: cancelled, failed or past its deadline (which it then
 // records).
 bool rn_execution_should_stop(rn_execution_t* execution);
+// Records what instruction |n| did, if somebody asks.
+void rn_execution_record(rn_execution_t* execution, const rn_plan_t* plan, int32_t n,
+                         const rn_tensor_t* outputs, int64_t start_ns);
+// When an instruction starts, if somebody asks; 0 otherwise.
+int64_t rn_execution_start_ns(const rn_execution_t* execution);
 // Appends the node to a kernel's error, as stock does.
 rn_status_t rn_execution_node_error(const rn_plan_t* plan, int32_t instr, rn_status_t status);
 // Shares the value of each variable that the instruction reads; FAILED_PRECONDITION if one has

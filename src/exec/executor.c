@@ -19,6 +19,7 @@ void rn_execution_fail(rn_execution_t* execution, rn_status_t status) {
     return;
   }
   rn_step_t* step = execution->run->step;
+  if (execution->is_plain) return;
   if (step->rendezvous) rn_rendezvous_fail(step->rendezvous, rn_status_copy(status));
   rn_cancel(step->cancel);
 }
@@ -75,8 +76,14 @@ static inline void set_context(rn_kernel_ctx_t* ctx, rn_state_t* state, const rn
   ctx->planned = instr->planned;
 }
 
-static void add_stats(rn_execution_t* execution, const rn_plan_t* plan, int32_t n,
-                      const rn_tensor_t* outputs, int64_t start_ns) {
+int64_t rn_execution_start_ns(const rn_execution_t* execution) {
+  const rn_env_t* env = execution->run->step->env;
+  return execution->run->stats ? env->now_ns(env->self) : 0;
+}
+
+void rn_execution_record(rn_execution_t* execution, const rn_plan_t* plan, int32_t n,
+                         const rn_tensor_t* outputs, int64_t start_ns) {
+  if (!execution->run->stats) return;
   const rn_instr_t* instr = &plan->instrs[n];
   const rn_env_t* env = execution->run->step->env;
   rn_node_stats_t stats = {.node = plan->names[n],
@@ -96,12 +103,11 @@ static void add_stats(rn_execution_t* execution, const rn_plan_t* plan, int32_t 
 static rn_status_t run_carefully(rn_execution_t* execution, rn_state_t* state, rn_kernel_ctx_t* ctx,
                                  int32_t n) {
   const rn_instr_t* instr = &state->plan->instrs[n];
-  const rn_env_t* env = execution->run->step->env;
-  int64_t start = execution->run->stats ? env->now_ns(env->self) : 0;
+  int64_t start = rn_execution_start_ns(execution);
   rn_status_t status = rn_state_deref(state, instr);
   if (rn_ok(status)) status = instr->compute(ctx);
   rn_state_undo_deref(state, instr);
-  if (execution->run->stats) add_stats(execution, state->plan, n, ctx->out, start);
+  rn_execution_record(execution, state->plan, n, ctx->out, start);
   return status;
 }
 
@@ -145,10 +151,15 @@ static void finish_task_locked(rn_execution_t* execution, rn_state_t* state,
 
 static void helper_run(rn_job_t* job);
 
-// Asks the pool for a helper while there is more ready than the one task somebody is about to take.
+// Asks for help while there is more ready than the one task that was just taken: the thread that
+// asked for the step if it sleeps, then the pool.
 static void call_helpers_locked(rn_execution_t* execution, rn_job_t** out_job) {
   *out_job = NULL;
-  if (execution->ready < 2) return;
+  if (execution->ready == 0) return;
+  if (execution->is_waiting) {
+    rn_cond_signal(&execution->changed);
+    if (execution->ready < 2) return;
+  }
   for (int32_t h = 0; h < execution->helper_count; ++h) {
     rn_helper_t* helper = &execution->helpers[h];
     if (helper->is_busy) continue;
@@ -166,6 +177,7 @@ static void async_done(rn_kernel_ctx_t* ctx, rn_status_t status) {
   const rn_plan_t* plan = state->plan;
   const rn_instr_t* instr = &plan->instrs[async->instr];
   rn_state_undo_deref(state, instr);
+  rn_execution_record(execution, plan, async->instr, ctx->out, async->start_ns);
   if (rn_ok(status))
     release_slots(state, instr);
   else
@@ -181,8 +193,10 @@ static void async_done(rn_kernel_ctx_t* ctx, rn_status_t status) {
 static void start_async(rn_execution_t* execution, rn_state_t* state, int32_t n) {
   const rn_instr_t* instr = &state->plan->instrs[n];
   rn_async_t* async = &state->asyncs[instr->async];
-  *async = (rn_async_t){
-      .ctx = {.step = execution->run->step, .done = async_done}, .state = state, .instr = n};
+  *async = (rn_async_t){.ctx = {.step = execution->run->step, .done = async_done},
+                        .state = state,
+                        .instr = n,
+                        .start_ns = rn_execution_start_ns(execution)};
   set_context(&async->ctx, state, instr);
   rn_status_t status = rn_state_deref(state, instr);
   if (rn_ok(status))
@@ -263,6 +277,7 @@ static void helper_run(rn_job_t* job) {
 
 static void wait_locked(rn_execution_t* execution) {
   const rn_run_t* run = execution->run;
+  execution->is_waiting = true;
   if (!run->deadline_ns || execution->is_failed) {
     rn_cond_wait(&execution->changed, &execution->mutex);
   } else if (!rn_cond_wait_until(&execution->changed, &execution->mutex, run->deadline_ns)) {
@@ -271,6 +286,7 @@ static void wait_locked(rn_execution_t* execution) {
                       rn_deadline_exceeded("Timed out waiting for the step to complete"));
     rn_mutex_lock(&execution->mutex);
   }
+  execution->is_waiting = false;
 }
 
 // Cancelling from outside must wake a step that only waits.
@@ -281,6 +297,8 @@ typedef struct stop_watch_t {
 
 static void on_cancel(rn_cancel_entry_t* entry) {
   rn_execution_t* execution = ((stop_watch_t*)entry)->execution;
+  rn_rendezvous_t* rendezvous = execution->run->step->rendezvous;
+  if (rendezvous) rn_rendezvous_fail(rendezvous, rn_cancelled("Step was cancelled"));
   rn_mutex_lock(&execution->mutex);
   if (rn_ok(execution->status)) execution->status = rn_cancelled("Step was cancelled");
   execution->is_failed = true;
@@ -317,6 +335,15 @@ static void run_together(rn_execution_t* execution) {
   rn_cancel_remove(execution->run->step->cancel, &watch.entry);
 }
 
+// Names fetch |i| as stock does: the node that would take the value out of the graph.
+static rn_status_t fetch_error(const rn_plan_t* plan, int32_t slot, int32_t i, rn_status_t status) {
+  int32_t producer = plan->slots[slot].producer;
+  if (rn_ok(status) || producer < 0) return status;
+  return rn_status_annotate(status, "\n\t [[{{node _retval_%.*s_%d_%d}}]]",
+                            RN_STR_ARGS(plan->names[producer]),
+                            slot - plan->instrs[producer].first_output, i);
+}
+
 static rn_status_t fetch_value(const rn_tensor_t* value, rn_allocator_t host, rn_tensor_t* out) {
   if (value->is_ref) {
     rn_variable_t* variable = value->data;
@@ -340,7 +367,8 @@ static rn_status_t collect(const rn_execution_t* execution) {
       if (slot == RN_NO_SLOT) continue;
       rn_tensor_t* value = state->frames ? rn_frames_value(state, slot) : &state->slots[slot];
       if (!rn_tensor_is_set(value)) return rn_invalid_argument("Retval[%d] does not have value", i);
-      RN_RETURN_IF_ERROR(fetch_value(value, state->plan->device->allocator, &run->fetches[i]));
+      rn_status_t status = fetch_value(value, state->plan->device->allocator, &run->fetches[i]);
+      if (!rn_ok(status)) return fetch_error(state->plan, slot, i, status);
     }
   }
   return RN_OK;
@@ -382,7 +410,7 @@ static void reset_state(rn_state_t* state, bool is_failed) {
 static rn_status_t execute_alone(rn_plan_t* plan, const rn_run_t* run) {
   rn_state_t* state = NULL;
   RN_RETURN_IF_ERROR(rn_state_acquire(plan, &state));
-  rn_execution_t execution = {.run = run, .states = &state};
+  rn_execution_t execution = {.run = run, .states = &state, .is_plain = true};
   rn_mutex_init(&execution.mutex);
   lend_feeds(state, run);
   rn_status_t status = RN_OK;
@@ -462,11 +490,15 @@ static rn_status_t execute_together(rn_execution_t* execution) {
   return status;
 }
 
+bool rn_execute_is_plain(rn_plan_t* const* plans, int32_t plan_count) {
+  return plan_count == 1 && plans[0]->task_count <= 1 && plans[0]->async_count == 0 &&
+         !plans[0]->has_frames;
+}
+
 rn_status_t rn_execute(const rn_run_t* run) {
   rn_status_t status;
-  rn_plan_t* plan = run->plan_count == 1 ? run->plans[0] : NULL;
-  if (plan && plan->task_count <= 1 && plan->async_count == 0 && !plan->has_frames) {
-    status = execute_alone(plan, run);
+  if (rn_execute_is_plain(run->plans, run->plan_count)) {
+    status = execute_alone(run->plans[0], run);
   } else {
     rn_state_t* states[16] = {0};
     rn_helper_t helpers[RN_MAX_HELPERS];

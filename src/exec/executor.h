@@ -8,6 +8,8 @@
 typedef struct rn_run_t {
   rn_plan_t* const* plans;  // the parts of the step, one for each device that takes part
   int32_t plan_count;
+  // |step->cancel| must be the step's own where a part can wait or has several tasks: the first
+  // error cancels it. It may be shared, and is then left alone, in a step that rn_execute_is_plain.
   rn_step_t* step;
   rn_pool_t* pool;                  // for kernels beside each other; NULL: one thread
   const rn_tensor_t* const* feeds;  // lent for the step
@@ -17,6 +19,9 @@ typedef struct rn_run_t {
   int64_t deadline_ns;     // of the environment's clock; 0: none
   rn_step_stats_t* stats;  // NULL: nobody asks
 } rn_run_t;
+
+// Whether a step of these plans is one straight run of instructions in the calling thread.
+bool rn_execute_is_plain(rn_plan_t* const* plans, int32_t plan_count);
 
 // Runs the step, in the calling thread first and on the pool where that helps; returns when
 // everything has ended. The first error wins, cancels the rest and names its node. On error

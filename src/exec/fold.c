@@ -1,5 +1,6 @@
 // Constant folding: what depends on constants only is computed once, ahead of all steps.
 #include "device/device.h"
+#include "framework/internal_ops.h"
 #include "graph/ir.h"
 
 // A result may be this large whatever it is made of; beyond, only if it is no larger than its
@@ -22,7 +23,7 @@ static int64_t result_bytes(const rn_ir_node_t* node) {
 
 static bool can_fold(const fold_t* fold, const rn_ir_node_t* node) {
   if (node->is_removed || node->constant || !rn_ir_is_pure(node) || node->output_count != 1 ||
-      node->input_count == 0 || node->control_count > 0 || !rn_dtype_is_plain(node->types[0]))
+      node->input_count == 0 || !rn_dtype_is_plain(node->types[0]))
     return false;
   int64_t input_bytes = 0;
   for (int32_t i = 0; i < node->input_count; ++i) {
@@ -86,6 +87,31 @@ static rn_status_t evaluate(const fold_t* fold, const rn_ir_node_t* node, const 
   return status;
 }
 
+// The node is a constant from now on. Control edges stay, those of its inputs' too: a constant in a
+// branch or a loop lives and dies with them.
+static rn_status_t become_constant(const fold_t* fold, int32_t index, const rn_tensor_t* value) {
+  rn_ir_node_t* node = &fold->ir->nodes.items[index];
+  for (int32_t i = 0; i < node->input_count; ++i) {
+    const rn_ir_node_t* source = &fold->ir->nodes.items[node->inputs[i].node];
+    for (int32_t k = 0; k < source->control_count; ++k)
+      RN_RETURN_IF_ERROR(rn_ir_add_control(fold->ir, index, source->controls[k]));
+  }
+  const rn_op_def_t* op = rn_op_constant();
+  rn_attr_value_t* attrs = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&fold->ir->arena, (size_t)op->attr_count, &attrs));
+  for (int a = 0; a < op->attr_count; ++a) {
+    attrs[a].kind = op->attrs[a].kind;
+    if (attrs[a].kind == RN_ATTR_TYPE) attrs[a].type = value->dtype;
+    if (attrs[a].kind == RN_ATTR_TENSOR) attrs[a].tensor = value;
+  }
+  node->op = op;
+  node->attrs = attrs;
+  node->constant = value;
+  node->shapes[0] = rn_tensor_shape(value);
+  node->input_count = 0;
+  return RN_OK;
+}
+
 // A node that cannot be computed now is left for the step, where its error belongs.
 static rn_status_t fold_node(const fold_t* fold, int32_t index) {
   rn_ir_t* ir = fold->ir;
@@ -105,10 +131,7 @@ static rn_status_t fold_node(const fold_t* fold, int32_t index) {
   }
   ir->owned.items[ir->owned.count++] =
       *value;  // the IR gives the buffer back; |value| is a view of it
-  node->constant = value;
-  node->shapes[0] = rn_tensor_shape(value);
-  node->input_count = 0;
-  return RN_OK;
+  return become_constant(fold, index, value);
 }
 
 rn_status_t rn_pass_fold(rn_ir_t* ir, rn_device_t* cpu, const rn_env_t* env, int64_t max_bytes) {

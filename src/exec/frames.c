@@ -1,6 +1,8 @@
 // Dataflow execution with frames, iterations and dead values. See frames.h.
 #include "exec/frames.h"
 
+#include <stdatomic.h>
+
 #include "exec/execution.h"
 
 typedef struct iteration_t iteration_t;
@@ -63,6 +65,7 @@ typedef struct flight_t {
   iteration_t* iteration;
   int32_t instr;
   rn_status_t status;
+  int64_t start_ns;  // 0: nobody asks
   struct flight_t* next;
   rn_tensor_t* dereffed;  // by input, as far as the instruction has any
   rn_tensor_t* in[];
@@ -72,8 +75,9 @@ struct rn_frames_t {
   rn_state_t* state;
   rn_allocator_t allocator;
   frame_t* root;
-  bool is_driven;    // guarded by the execution's mutex, as is |landed|
-  flight_t* landed;  // completed, not yet seen by the driver
+  bool is_driven;  // guarded by the execution's mutex, as is |landed|
+  // Completed, not yet seen by the driver. Changes under the mutex; the driver peeks at it without.
+  flight_t* _Atomic landed;
   RN_VEC(ready_t) ready;
   iteration_t** free_iterations;  // by frame definition
   frame_t* free_frames;
@@ -302,7 +306,6 @@ static rn_status_t enter_frame(rn_frames_t* frames, iteration_t* it, int32_t num
       rn_tensor_clear(&held.value);
       return status;
     }
-    rn_tensor_clear(value);
     for (iteration_t* to = child->first; to; to = to->next) {
       rn_tensor_t copy = {0};
       RN_RETURN_IF_ERROR(rn_tensor_share(&held.value, &copy));
@@ -321,12 +324,13 @@ static rn_status_t next_iteration(rn_frames_t* frames, iteration_t* it, int32_t 
   const rn_instr_t* instr = &frames->state->plan->instrs[number];
   frame_t* frame = it->frame;
   iteration_t* to = it->next;
-  if (!to && frame->live_count >=
-                 frame->def->parallel_iterations + (frame->def->parallel_iterations == 1)) {
+  if (!to && frame->live_count >= frame->def->parallel_iterations) {
+    RN_RETURN_IF_ERROR(
+        rn_vec_reserve(&frame->waiting, frames->allocator, frame->waiting.count + 1));
     held_t held = {number, {0}};
     RN_RETURN_IF_ERROR(rn_tensor_keep(value, frames->state->plan->device->allocator, &held.value));
-    rn_tensor_clear(value);
-    return rn_vec_push(&frame->waiting, frames->allocator, held);
+    frame->waiting.items[frame->waiting.count++] = held;
+    return RN_OK;
   }
   if (!to) RN_RETURN_IF_ERROR(start_iteration(frames, frame, &to));
   RN_RETURN_IF_ERROR(deliver(frames, to, instr, 0, value, true));
@@ -384,6 +388,8 @@ static rn_status_t propagate(rn_frames_t* frames, iteration_t* it, int32_t numbe
     case RN_ROLE_ENTER:
       return enter_frame(frames, it, number, value, is_dead);
     case RN_ROLE_EXIT:
+      // Of older iterations every Exit is dead but the loop's last; theirs may come late.
+      if (is_dead && it != it->frame->last) return RN_OK;
       if (is_dead) return rn_vec_push(&it->frame->dead_exits, frames->allocator, number);
       RN_RETURN_IF_ERROR(deliver(frames, it->frame->parent, instr, 0, value, true));
       return notify(frames, it->frame->parent, instr, false);
@@ -411,6 +417,47 @@ static rn_tensor_t* input_slot(rn_frames_t* frames, iteration_t* it, const rn_in
   return &it->slots[plan->slot_local[plan->inputs[instr->first_input + i]]];
 }
 
+// Shares input |i|, or the value of the variable that it refers to where a value is wanted.
+static rn_status_t share_input(rn_frames_t* frames, iteration_t* it, const rn_instr_t* instr,
+                               int32_t i, rn_tensor_t* out) {
+  const rn_plan_t* plan = frames->state->plan;
+  const rn_tensor_t* input = input_slot(frames, it, instr, i);
+  for (int32_t d = 0; d < instr->deref_count; ++d) {
+    const rn_deref_t* deref = &plan->derefs[instr->first_deref + d];
+    if (deref->input == instr->first_input + i)
+      return rn_variable_read(input, deref->allows_uninitialized, out);
+  }
+  return rn_tensor_share(input, out);
+}
+
+static rn_status_t wrong_predicate(const rn_tensor_t* predicate) {
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, rn_allocator_default());
+  rn_shape_print(&buf, rn_tensor_shape(predicate));
+  rn_status_t status =
+      rn_invalid_argument("The second input must be a scalar, but it has shape %.*s",
+                          RN_STR_ARGS(rn_strbuf_view(&buf)));
+  rn_strbuf_clear(&buf);
+  return status;
+}
+
+// The first live input, and its number if anybody wants to know it.
+static rn_status_t merge_values(rn_frames_t* frames, iteration_t* it, const rn_instr_t* instr,
+                                rn_tensor_t* outputs) {
+  const rn_plan_t* plan = frames->state->plan;
+  int32_t live = 0;
+  while (live < instr->input_count && !rn_tensor_is_set(input_slot(frames, it, instr, live)))
+    ++live;
+  if (live == instr->input_count) return rn_internal("Merge has no live input");
+  RN_RETURN_IF_ERROR(share_input(frames, it, instr, live, &outputs[0]));
+  if (instr->output_count < 2 || it->readers[plan->slot_local[instr->first_output + 1]] == 0)
+    return RN_OK;
+  RN_RETURN_IF_ERROR(
+      rn_tensor_create(plan->host->allocator, RN_INT32, RN_SHAPE_SCALAR, &outputs[1]));
+  *RN_DATA(&outputs[1], int32_t) = live;
+  return RN_OK;
+}
+
 // The control-flow instructions have no kernel: they move values. |*out_value| is what Enter, Exit
 // and NextIteration carry elsewhere.
 static rn_status_t move_values(rn_frames_t* frames, iteration_t* it, const rn_instr_t* instr,
@@ -421,32 +468,22 @@ static rn_status_t move_values(rn_frames_t* frames, iteration_t* it, const rn_in
     outputs = &it->slots[plan->slot_local[instr->first_output]];  // one after the other
   switch (instr->role) {
     case RN_ROLE_SWITCH: {
-      const rn_tensor_t* predicate = input_slot(frames, it, instr, 1);
-      if (predicate->dtype != RN_BOOL || predicate->count != 1)
-        return rn_invalid_argument(
-            "The second input must be a scalar, but it has shape with %lld elements",
-            (long long)predicate->count);
-      return rn_tensor_share(input_slot(frames, it, instr, 0),
-                             &outputs[*RN_DATA(predicate, bool) ? 1 : 0]);
+      rn_tensor_t predicate = {0};
+      RN_RETURN_IF_ERROR(share_input(frames, it, instr, 1, &predicate));
+      bool is_scalar = predicate.dtype == RN_BOOL && predicate.rank == 0;
+      bool is_true = is_scalar && *RN_DATA(&predicate, bool);
+      rn_status_t status = is_scalar ? RN_OK : wrong_predicate(&predicate);
+      rn_tensor_clear(&predicate);
+      return rn_ok(status) ? share_input(frames, it, instr, 0, &outputs[is_true]) : status;
     }
     case RN_ROLE_MERGE:
-      for (int32_t i = 0; i < instr->input_count; ++i) {
-        const rn_tensor_t* input = input_slot(frames, it, instr, i);
-        if (!rn_tensor_is_set(input)) continue;
-        RN_RETURN_IF_ERROR(rn_tensor_share(input, &outputs[0]));
-        if (instr->output_count < 2) return RN_OK;
-        RN_RETURN_IF_ERROR(
-            rn_tensor_create(plan->device->allocator, RN_INT32, RN_SHAPE_SCALAR, &outputs[1]));
-        *RN_DATA(&outputs[1], int32_t) = i;
-        return RN_OK;
-      }
-      return rn_internal("Merge has no live input");
+      return merge_values(frames, it, instr, outputs);
     case RN_ROLE_ENTER:
     case RN_ROLE_EXIT:
     case RN_ROLE_NEXT_ITERATION:
-      return rn_tensor_share(input_slot(frames, it, instr, 0), out_value);
+      return share_input(frames, it, instr, 0, out_value);
     case RN_ROLE_LOOP_COND:
-      return rn_tensor_share(input_slot(frames, it, instr, 0), &outputs[0]);
+      return share_input(frames, it, instr, 0, &outputs[0]);
     default:  // a constant that lives or dies with a control edge, or nothing at all
       if (!outputs || plan->slots[instr->first_output].kind != RN_SLOT_CONSTANT) return RN_OK;
       return rn_tensor_share(&plan->templates[instr->first_output], &outputs[0]);
@@ -521,7 +558,9 @@ static rn_status_t compute(rn_frames_t* frames, iteration_t* it, int32_t number,
   ctx.dying = gather_inputs(frames, it, instr, in);
   if (rn_ok(status) && instr->deref_count)
     status = deref_inputs(frames, instr, in, dereffed, &ctx.dying);
+  int64_t start = rn_execution_start_ns(frames->state->execution);
   if (rn_ok(status)) status = instr->compute(&ctx);
+  rn_execution_record(frames->state->execution, frames->state->plan, number, ctx.out, start);
   for (int32_t d = 0; d < instr->deref_count && dereffed; ++d) rn_tensor_clear(&dereffed[d]);
   rn_arena_clear(&scratch);
   return status;
@@ -552,6 +591,7 @@ static rn_status_t take_off(rn_frames_t* frames, iteration_t* it, int32_t number
   flight->state = frames->state;
   flight->iteration = it;
   flight->instr = number;
+  flight->start_ns = rn_execution_start_ns(execution);
   flight->dereffed =
       (rn_tensor_t*)(((uintptr_t)(flight->in + instr->input_count) + 15) & ~(uintptr_t)15);
   init_context(frames, it, number, is_dead, &flight->ctx);
@@ -596,8 +636,12 @@ static rn_status_t run_one(rn_frames_t* frames, const ready_t* item) {
     status = compute(frames, item->iteration, item->instr, item->is_dead);
   else if (runs)
     status = move_values(frames, item->iteration, instr, &value);
-  if (!rn_ok(status)) return rn_execution_node_error(plan, item->instr, status);
-  return finish(frames, item->iteration, item->instr, item->is_dead, &value);
+  if (rn_ok(status))
+    status = finish(frames, item->iteration, item->instr, item->is_dead, &value);
+  else
+    status = rn_execution_node_error(plan, item->instr, status);
+  rn_tensor_clear(&value);
+  return status;
 }
 
 static rn_status_t land(rn_frames_t* frames, flight_t* flight) {
@@ -607,21 +651,33 @@ static rn_status_t land(rn_frames_t* frames, flight_t* flight) {
   rn_status_t status = flight->status;
   int32_t number = flight->instr;
   iteration_t* it = flight->iteration;
-  bool is_dead = flight->ctx.is_dead;
+  rn_execution_record(frames->state->execution, plan, number, flight->ctx.out, flight->start_ns);
+  // What came from a dead Send is dead, for those who wait by a control edge as well.
+  bool is_dead = flight->ctx.is_dead ||
+                 (instr->role == RN_ROLE_RECV && !rn_tensor_is_set(&flight->ctx.out[0]));
   rn_free(frames->allocator, flight, flight_size(instr));
   if (!rn_ok(status)) return rn_execution_node_error(plan, number, status);
   rn_tensor_t none = {0};
   return finish(frames, it, number, is_dead, &none);
 }
 
-// The driver: lands what has completed, runs what is ready.
-static void drive(rn_frames_t* frames, flight_t* landed) {
+static void land_all(rn_frames_t* frames) {
   rn_execution_t* execution = frames->state->execution;
+  rn_mutex_lock(&execution->mutex);
+  flight_t* landed = frames->landed;
+  frames->landed = NULL;
+  rn_mutex_unlock(&execution->mutex);
   while (landed) {
     flight_t* next = landed->next;
     rn_execution_fail(execution, land(frames, landed));
     landed = next;
   }
+}
+
+// The driver: lands what has completed, runs what is ready.
+static void drive(rn_frames_t* frames) {
+  rn_execution_t* execution = frames->state->execution;
+  land_all(frames);
   bool is_watched = execution->run->deadline_ns != 0;
   const rn_cancel_t* cancel = execution->run->step->cancel;
   while (frames->ready.count > 0) {
@@ -630,6 +686,8 @@ static void drive(rn_frames_t* frames, flight_t* landed) {
       frames->ready.count = 0;
       return;
     }
+    if (__builtin_expect(atomic_load_explicit(&frames->landed, memory_order_relaxed) != NULL, 0))
+      land_all(frames);
     ready_t item = frames->ready.items[--frames->ready.count];
     rn_status_t status = run_one(frames, &item);
     if (!rn_ok(status)) rn_execution_fail(execution, status);
@@ -641,11 +699,9 @@ bool rn_frames_drain_locked(rn_state_t* state) {
   rn_execution_t* execution = state->execution;
   if (frames->is_driven || (frames->ready.count == 0 && !frames->landed)) return false;
   frames->is_driven = true;
-  flight_t* landed = frames->landed;
-  frames->landed = NULL;
   execution->active++;
   rn_mutex_unlock(&execution->mutex);
-  drive(frames, landed);
+  drive(frames);
   rn_mutex_lock(&execution->mutex);
   execution->active--;
   frames->is_driven = false;
@@ -671,6 +727,7 @@ rn_status_t rn_frames_start(rn_state_t* state) {
   rn_plan_t* plan = state->plan;
   if (!state->frames) RN_RETURN_IF_ERROR(frames_create(state));
   rn_frames_t* frames = state->frames;
+  frames->next_id = 0;  // frame 0 has the same key in all parts of a step
   RN_RETURN_IF_ERROR(new_frame(frames, 0, NULL, &frames->root));
   iteration_t* it = frames->root->first;
   for (int32_t s = 0; s < plan->slot_count; ++s) {

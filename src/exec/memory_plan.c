@@ -77,6 +77,15 @@ static size_t planned_size(const rn_compile_t* c, int32_t slot) {
   return (bytes + RN_ALIGN - 1) & ~(size_t)(RN_ALIGN - 1);
 }
 
+// Elements of a slot that is planned.
+static int64_t element_count(const rn_compile_t* c, int32_t slot) {
+  int32_t producer = c->producer[slot];
+  const rn_ir_node_t* node = rn_compile_node(c, c->node_of[producer]);
+  int64_t count = -1;
+  bool ok = rn_shape_count(node->shapes[slot - c->plan->instrs[producer].first_output], &count);
+  return ok ? count : -1;
+}
+
 // Free pieces of the block, in order of offset, next to each other never.
 typedef struct piece_t {
   size_t offset, size;
@@ -173,15 +182,16 @@ static rn_status_t find_deaths(rn_compile_t* c, layout_t* layout) {
   return RN_OK;
 }
 
-// An input whose place output |slot| of an elementwise kernel can take over: it dies here and is as
-// large. -1: none.
+// An input whose place output |slot| of an elementwise kernel can take over: it dies here and has
+// as many elements of the same size, so that none of them is read again for a later one. -1: none.
 static int32_t donor(const rn_compile_t* c, const layout_t* layout, int32_t n, int32_t slot) {
   const rn_instr_t* instr = &c->plan->instrs[n];
   if (!(kernel_flags(instr) & RN_KERNEL_IN_PLACE) || slot != instr->first_output) return -1;
   size_t item = rn_dtype_size(c->plan->slots[slot].dtype);
+  int64_t count = element_count(c, slot);
   for (int32_t i = 0; i < instr->input_count; ++i) {
     int32_t root = c->root[c->plan->inputs[instr->first_input + i]];
-    if (layout->size[root] == layout->size[slot] && layout->dies[root] == n &&
+    if (layout->size[root] && layout->dies[root] == n && element_count(c, root) == count &&
         rn_dtype_size(c->plan->slots[root].dtype) == item)
       return root;
   }

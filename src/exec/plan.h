@@ -50,10 +50,8 @@ enum { RN_NO_SLOT = -1 };
 
 // How a slot's tensor comes and goes.
 typedef enum rn_slot_kind_t {
-  RN_SLOT_DYNAMIC,  // set by its instruction, cleared after its last use
-  RN_SLOT_PLANNED,  // type, shape and place in the block are fixed
-  RN_SLOT_VIEW,  // bytes of a planned slot under another shape, set by its instruction; nothing to
-                 // clear
+  RN_SLOT_DYNAMIC,   // set by its instruction, cleared after its last use
+  RN_SLOT_PLANNED,   // type, shape and place in the block are fixed
   RN_SLOT_CONSTANT,  // set when the state is made
   RN_SLOT_FEED,      // lent by the caller for the step
 } rn_slot_kind_t;
@@ -133,6 +131,7 @@ struct rn_plan_t {
   rn_allocator_t allocator;
   rn_arena_t arena;
   rn_device_t* device;  // Borrowed from the session
+  rn_device_t* host;    // Borrowed likewise: the CPU
   const rn_env_t* env;
   int32_t instr_count;
   rn_instr_t* instrs;

@@ -15,6 +15,7 @@ typedef struct rn_async_t {
   rn_kernel_ctx_t ctx;  // first: rn_done gives it back
   rn_state_t* state;
   int32_t instr;
+  int64_t start_ns;  // 0: nobody asks
 } rn_async_t;
 
 struct rn_state_t {

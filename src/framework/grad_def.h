@@ -13,6 +13,7 @@
 
 struct rn_grad_t {
   rn_scope_t* scope;  // where the rule builds; carries the first error
+  rn_arena_t* arena;  // scratch of the rule's
   rn_node_t* node;    // the forward node
   int32_t input_count;
   const rn_edge_t* inputs;
@@ -46,6 +47,8 @@ static inline int64_t rn_grad_attr_int(const rn_grad_t* grad, const char* name) 
 static inline float rn_grad_attr_float(const rn_grad_t* grad, const char* name) {
   return rn_grad_attr(grad, name)->f;
 }
+// The name of the forward node's op, for rules that several ops share.
+const char* rn_grad_op(const rn_grad_t* grad);
 // The static shape of an edge; RN_SHAPE_UNKNOWN when nothing is known.
 rn_shape_t rn_grad_shape(const rn_grad_t* grad, rn_edge_t edge);
 

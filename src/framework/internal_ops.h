@@ -12,6 +12,10 @@ static inline const rn_op_def_t* rn_op_send(bool from_host) {
 static inline const rn_op_def_t* rn_op_recv(bool to_host) {
   return rn_op_find(to_host ? RN_STR("_HostRecv") : RN_STR("_Recv"));
 }
+// A chain of elementwise ops in one pass over memory; its attribute "program" says which.
+static inline const rn_op_def_t* rn_op_fused(void) {
+  return rn_op_find(RN_STR("_FusedElementwise"));
+}
 static inline const rn_op_def_t* rn_op_constant(void) { return rn_op_find(RN_STR("Const")); }
 
 #endif  // RUNNEL_FRAMEWORK_INTERNAL_OPS_H_

@@ -37,13 +37,33 @@ static rn_status_t add_row(const rn_kernel_def_t* def) {
   return RN_OK;
 }
 
+static rn_status_t add_families(void) {
+  for (const rn_kernel_family_t* const* family = rn_builtin_kernels; *family; ++family)
+    for (size_t i = 0; i < (*family)->count; ++i) RN_RETURN_IF_ERROR(add_row(&(*family)->rows[i]));
+  return RN_OK;
+}
+
+static void drop_rows(void) {
+  size_t position = 0;
+  const rn_map_entry_t* entry;
+  while ((entry = rn_map_next(&registry.table.by_op, &position))) {
+    for (row_t* row = entry->value; row;) {
+      row_t* next = row->next;
+      RN_FREE(rn_allocator_system(), row);
+      row = next;
+    }
+  }
+  rn_map_clear(&registry.table.by_op);
+}
+
+// All or nothing: whoever asks after a failure tries again.
 static rn_status_t build_locked(void) {
   if (registry.is_built) return RN_OK;
   rn_map_init(&registry.table.by_op, rn_allocator_system());
-  for (const rn_kernel_family_t* const* family = rn_builtin_kernels; *family; ++family)
-    for (size_t i = 0; i < (*family)->count; ++i) RN_RETURN_IF_ERROR(add_row(&(*family)->rows[i]));
-  registry.is_built = true;
-  return RN_OK;
+  rn_status_t status = add_families();
+  registry.is_built = rn_ok(status);
+  if (!registry.is_built) drop_rows();
+  return status;
 }
 
 static bool type_holds(const rn_op_def_t* op, const rn_attr_value_t* attrs,

@@ -66,17 +66,37 @@ rn_status_t rn_output_like(rn_kernel_ctx_t* ctx, int i, int j, rn_tensor_t** out
   return rn_output_in_place(ctx, i, candidate, rn_tensor_shape(ctx->in[j]), out);
 }
 
+// Planned memory is the slot's own for good: what a kernel would rather share is copied there.
+static rn_status_t copy_to_planned(rn_kernel_ctx_t* ctx, int i, const rn_tensor_t* from,
+                                   rn_shape_t shape) {
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, i, shape, &out));
+  if (out->dtype != from->dtype || out->count != from->count)
+    return rn_internal("Output %d of node '%.*s' (%s) has another type or size than was inferred",
+                       i, RN_STR_ARGS(ctx->kernel->node), ctx->kernel->op->name);
+  if (out->data != from->data) memcpy(out->data, from->data, rn_tensor_bytes(from));
+  return RN_OK;
+}
+
 rn_status_t rn_forward(rn_kernel_ctx_t* ctx, int i, int j) {
+  if (is_planned(ctx, i)) return copy_to_planned(ctx, i, ctx->in[j], rn_tensor_shape(ctx->in[j]));
   rn_tensor_clear(&ctx->out[i]);
   return rn_tensor_share(ctx->in[j], &ctx->out[i]);
 }
 
 rn_status_t rn_forward_reshaped(rn_kernel_ctx_t* ctx, int i, int j, rn_shape_t shape) {
+  if (is_planned(ctx, i)) return copy_to_planned(ctx, i, ctx->in[j], shape);
   rn_tensor_clear(&ctx->out[i]);
   return rn_tensor_reshape(ctx->in[j], ctx->in[j]->dtype, shape, &ctx->out[i]);
 }
 
 void rn_set_output(rn_kernel_ctx_t* ctx, int i, rn_tensor_t* tensor) {
+  rn_tensor_t* out = &ctx->out[i];
+  if (is_planned(ctx, i) && out->dtype == tensor->dtype && rn_tensor_same_shape(out, tensor)) {
+    memcpy(out->data, tensor->data, rn_tensor_bytes(tensor));
+    rn_tensor_clear(tensor);
+    return;
+  }
   rn_tensor_clear(&ctx->out[i]);
   ctx->out[i] = *tensor;
   *tensor = (rn_tensor_t){0};

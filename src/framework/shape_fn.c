@@ -289,6 +289,8 @@ rn_status_t rn_shape_set_partial(rn_shape_ctx_t* ctx, bool is_scalar, int count,
   return RN_OK;
 }
 
+rn_status_t rn_shape_fn_missing(rn_shape_ctx_t* ctx) { return rn_shape_fn_unknown(ctx); }
+
 rn_status_t rn_shape_fn_unknown(rn_shape_ctx_t* ctx) {
   for (int i = 0; i < ctx->output_count; i++) ctx->outputs[i] = RN_SHAPE_UNKNOWN;
   return RN_OK;

@@ -110,6 +110,7 @@ RN_MUST_USE rn_status_t rn_shape_set_partial(rn_shape_ctx_t* ctx, bool is_scalar
 
 // Ready-made functions that many .ops lines name.
 rn_status_t rn_shape_fn_unknown(rn_shape_ctx_t* ctx);    // all outputs unknown
+rn_status_t rn_shape_fn_missing(rn_shape_ctx_t* ctx);    // of an op that came without one: the same
 rn_status_t rn_shape_fn_unchanged(rn_shape_ctx_t* ctx);  // output 0 = input 0
 rn_status_t rn_shape_fn_scalar(rn_shape_ctx_t* ctx);     // all outputs scalar
 rn_status_t rn_shape_fn_none(rn_shape_ctx_t* ctx);       // no outputs

@@ -20,7 +20,8 @@ typedef struct walk_t {
   bool* follows_x;        // by node id: it depends on some x, or is one
   int32_t* pending;       // by node id: consumers on the way that have not sent their gradients yet
   arrivals_t** arrivals;  // by node id: an array for its outputs; NULL: nothing arrived
-  RN_VEC(rn_node_t*) ready;
+  RN_VEC(rn_node_t*) ready;  // first come, first served
+  size_t ready_head;
   RN_VEC(rn_node_t*) stack;
 } walk_t;
 
@@ -102,7 +103,9 @@ static rn_status_t scope_status(const walk_t* walk) {
   return rn_status_make((rn_code_t)rn_scope_code(walk->scope), "%s", rn_scope_message(walk->scope));
 }
 
-static rn_status_t apply_rule(walk_t* walk, rn_node_t* node, const rn_edge_t* dy, rn_edge_t* dx) {
+// Asks the op of |node| for its rule; |wanted| says which of its inputs lead back to an x.
+static rn_status_t apply_rule(walk_t* walk, rn_node_t* node, const bool* wanted,
+                              const rn_edge_t* dy, rn_edge_t* dx) {
   if (node->op->flags & RN_OP_NO_GRAD) return RN_OK;
   if (!node->op->grad)
     return rn_not_found(
@@ -111,11 +114,13 @@ static rn_status_t apply_rule(walk_t* walk, rn_node_t* node, const rn_edge_t* dy
         "instructions on how to add C++ gradients.",
         node->op->name);
   rn_grad_t grad = {.scope = walk->scope,
+                    .arena = &walk->arena,
                     .node = node,
                     .input_count = node->input_count,
                     .inputs = node->inputs,
                     .output_count = node->output_count,
                     .dy = dy,
+                    .wanted = wanted,
                     .dx = dx};
   rn_status_t status = node->op->grad(&grad);
   status = rn_status_join(status, scope_status(walk));
@@ -127,18 +132,21 @@ static rn_status_t apply_rule(walk_t* walk, rn_node_t* node, const rn_edge_t* dy
 // Sends the gradients of |node|'s outputs through its rule to the nodes before it.
 static rn_status_t visit(walk_t* walk, rn_node_t* node) {
   rn_edge_t *dy = NULL, *dx = NULL;
+  bool *wanted = NULL, any = false, leads_on = false;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)node->output_count, &dy));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)node->input_count, &dx));
-  bool any = false;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)node->input_count, &wanted));
   for (int32_t o = 0; o < node->output_count; ++o) {
     dy[o] = sum_arrivals(walk, (rn_edge_t){node, o});
     any |= dy[o].node != NULL;
   }
   RN_RETURN_IF_ERROR(scope_status(walk));
-  bool leads_on = false;  // an x that depends on no other x needs no rule
-  for (int32_t i = 0; i < node->input_count; ++i)
-    leads_on |= walk->follows_x[node->inputs[i].node->id];
-  if (any && leads_on) RN_RETURN_IF_ERROR(apply_rule(walk, node, dy, dx));
+  // An x that depends on no other x needs no rule.
+  for (int32_t i = 0; i < node->input_count; ++i) {
+    wanted[i] = on_the_way(walk, node->inputs[i].node);
+    leads_on |= wanted[i];
+  }
+  if (any && leads_on) RN_RETURN_IF_ERROR(apply_rule(walk, node, wanted, dy, dx));
   for (int32_t i = 0; i < node->input_count; ++i) {
     RN_RETURN_IF_ERROR(arrive(walk, node->inputs[i], dx[i]));
     rn_node_t* source = node->inputs[i].node;
@@ -150,7 +158,7 @@ static rn_status_t visit(walk_t* walk, rn_node_t* node) {
 
 static rn_status_t start(walk_t* walk, const rn_edge_t* ys, int y_count, const rn_edge_t* dys) {
   for (int i = 0; i < y_count; ++i) {
-    rn_edge_t dy = dys && dys[i].node ? dys[i] : rn_OnesLike(walk->scope, ys[i]);
+    rn_edge_t dy = dys ? dys[i] : rn_OnesLike(walk->scope, ys[i]);
     RN_RETURN_IF_ERROR(scope_status(walk));
     RN_RETURN_IF_ERROR(arrive(walk, ys[i], dy));
   }
@@ -180,8 +188,8 @@ static rn_status_t run(walk_t* walk, const rn_edge_t* ys, int y_count, const rn_
           "node(s).",
           walk->xs[i].node->name.data);
   RN_RETURN_IF_ERROR(start(walk, ys, y_count, dys));
-  while (walk->ready.count > 0)
-    RN_RETURN_IF_ERROR(visit(walk, walk->ready.items[--walk->ready.count]));
+  while (walk->ready_head < walk->ready.count)
+    RN_RETURN_IF_ERROR(visit(walk, walk->ready.items[walk->ready_head++]));
   for (int i = 0; i < walk->x_count; ++i) out_dxs[i] = sum_arrivals(walk, walk->xs[i]);
   return scope_status(walk);
 }
@@ -215,6 +223,8 @@ rn_status_t rn_add_gradients(rn_graph_t* graph, rn_str_t prefix, const rn_edge_t
 rn_edge_t rn_grad_dy(const rn_grad_t* grad, int i) {
   return rn_grad_has_dy(grad, i) ? grad->dy[i] : rn_ZerosLike(grad->scope, rn_grad_out(grad, i));
 }
+
+const char* rn_grad_op(const rn_grad_t* grad) { return grad->node->op->name; }
 
 const rn_attr_value_t* rn_grad_attr(const rn_grad_t* grad, const char* name) {
   static const rn_attr_value_t none = {0};

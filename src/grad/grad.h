@@ -7,8 +7,8 @@
 #include "runnel/graph.h"
 
 // Adds the gradients of |ys|, summed, with respect to each of |xs|; |out_dxs[i]| becomes that of
-// |xs[i]|. |dys| holds the gradient that arrives at each y; NULL: ones. All edges must be outputs
-// of |graph|.
+// |xs[i]|, RN_NO_EDGE if nothing flows back to it. |dys| holds the gradient that arrives at
+// each y, RN_NO_EDGE where none does; NULL: ones. All edges must be outputs of |graph|.
 //
 // New nodes are named "<prefix>/…"; the caller has seen to it that no node is called so yet. An
 // empty prefix means "gradients", "gradients_1" … whatever is free. On failure the status is

@@ -71,6 +71,7 @@ struct rn_graph_t {
   size_t prefixed_count;
   RN_VEC(rn_graph_function_t) functions;
   rn_map_t function_numbers;  // name -> place in |functions| + 1, as a pointer
+  bool allows_shapeless;      // nodes of ops that have no shape function may be added
   int32_t producer, min_consumer;
   RN_VEC(int32_t) bad_consumers;
 };

@@ -191,6 +191,11 @@ static bool has_placeholder(const rn_node_t* node) {
 }
 
 static rn_status_t infer(rn_node_t* node, context_arrays_t* arrays) {
+  if (node->op->shape == rn_shape_fn_missing && !node->graph->allows_shapeless) {
+    return rn_invalid_argument(
+        "No shape inference function exists for op '%s', did you forget to define it?",
+        node->op->name);
+  }
   gather_inputs(node, arrays);
   for (int i = 0; i < node->output_count; i++) {
     arrays->out_shapes[i] = RN_SHAPE_UNKNOWN;

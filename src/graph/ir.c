@@ -52,6 +52,19 @@ const rn_attr_value_t* rn_ir_attr(const rn_ir_node_t* node, rn_str_t name) {
   return NULL;
 }
 
+bool rn_ir_wants_ref(const rn_ir_node_t* node, int32_t input) {
+  int32_t flat = 0;
+  for (int a = 0; a < node->op->input_count; ++a) {
+    const rn_arg_def_t* arg = &node->op->inputs[a];
+    int32_t length = 1;
+    if (arg->number_attr >= 0) length = (int32_t)node->attrs[arg->number_attr].i;
+    if (arg->type_list_attr >= 0) length = node->attrs[arg->type_list_attr].count;
+    if (input < flat + length) return arg->is_ref;
+    flat += length;
+  }
+  return false;
+}
+
 // A depth-first walk over inputs and control inputs without recursion: a graph may be a million
 // nodes deep.
 typedef struct walk_t {

@@ -91,6 +91,9 @@ RN_MUST_USE rn_status_t rn_ir_sweep(rn_ir_t* ir);
 // if there is none.
 const rn_attr_value_t* rn_ir_attr(const rn_ir_node_t* node, rn_str_t name);
 
+// Whether flat input |input| of |node| must be a reference to a variable.
+bool rn_ir_wants_ref(const rn_ir_node_t* node, int32_t input);
+
 // Whether the node may be removed, merged or evaluated early: no state, no references, no side
 // effects.
 static inline bool rn_ir_is_pure(const rn_ir_node_t* node) {
@@ -108,6 +111,9 @@ rn_pass_simplify(rn_ir_t* ir);  // identities and arithmetic that need not be do
 // Evaluates what depends on constants only, with CPU kernels, up to |max_bytes| a result.
 RN_MUST_USE rn_status_t rn_pass_fold(rn_ir_t* ir, rn_device_t* cpu, const rn_env_t* env,
                                      int64_t max_bytes);
+// After placement: elementwise nodes over one shape become one node where nothing else needs what
+// is between them.
+RN_MUST_USE rn_status_t rn_pass_fuse(rn_ir_t* ir);
 // Runs shape inference over the IR again with what feeds and constants tell now.
 RN_MUST_USE rn_status_t rn_pass_shapes(rn_ir_t* ir);
 

@@ -79,6 +79,11 @@ static rn_status_t need_edge(prune_t* prune, rn_edge_t edge, rn_ir_edge_t* out) 
   return need_node(prune, edge.node, &out->node);
 }
 
+// Waiting for such a node is waiting for its value, which is there.
+static bool is_fed_placeholder(const prune_t* prune, rn_node_t* node) {
+  return node->op->role == RN_ROLE_PLACEHOLDER && find_feed(prune, (rn_edge_t){node, 0}) >= 0;
+}
+
 static rn_status_t expand(prune_t* prune, rn_node_t* node) {
   rn_ir_t* ir = prune->ir;
   rn_ir_node_t copy = ir->nodes.items[prune->index[node->id]];
@@ -92,6 +97,7 @@ static rn_status_t expand(prune_t* prune, rn_node_t* node) {
     RN_RETURN_IF_ERROR(need_edge(prune, node->inputs[i], &copy.inputs[i]));
   for (size_t i = 0; i < node->controls.count; ++i) {
     if (prune->is_done[node->controls.items[i]->id]) continue;
+    if (is_fed_placeholder(prune, node->controls.items[i])) continue;
     RN_RETURN_IF_ERROR(
         need_node(prune, node->controls.items[i], &copy.controls[copy.control_count++]));
   }
@@ -156,6 +162,35 @@ static rn_status_t prune_locked(prune_t* prune) {
   return RN_OK;
 }
 
+// Shapes were inferred for what the graph computes. Behind an edge that a client feeds with
+// something else they mean nothing, and are inferred anew.
+static rn_status_t forget_shapes(rn_ir_t* ir) {
+  bool* is_open = NULL;
+  int32_t* order = NULL;
+  int32_t count = 0;
+  bool is_new = false;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &is_open));
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    const rn_ir_node_t* node = &ir->nodes.items[n];
+    is_open[n] = node->feed >= 0 && node->op->role != RN_ROLE_PLACEHOLDER;
+    is_new |= is_open[n];
+  }
+  if (!is_new) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &count));
+  while (is_new) {  // again only for a loop's back edges
+    is_new = false;
+    for (int32_t i = 0; i < count; ++i) {
+      rn_ir_node_t* node = &ir->nodes.items[order[i]];
+      bool reads_open = false;
+      for (int32_t k = 0; k < node->input_count; ++k) reads_open |= is_open[node->inputs[k].node];
+      if (!reads_open || is_open[order[i]]) continue;
+      is_new = is_open[order[i]] = true;
+      for (int32_t o = 0; o < node->output_count; ++o) node->shapes[o] = RN_SHAPE_UNKNOWN;
+    }
+  }
+  return rn_pass_shapes(ir);
+}
+
 rn_status_t rn_ir_create(rn_graph_t* graph, const rn_signature_t* signature, rn_ir_t** out_ir) {
   *out_ir = NULL;
   rn_ir_t* ir = NULL;
@@ -167,6 +202,7 @@ rn_status_t rn_ir_create(rn_graph_t* graph, const rn_signature_t* signature, rn_
   rn_status_t status = prune_locked(&prune);
   rn_mutex_unlock(&graph->mutex);
   rn_vec_free(&prune.work, ir->allocator);
+  if (rn_ok(status)) status = forget_shapes(ir);
   if (!rn_ok(status)) {
     rn_ir_destroy(ir);
     return status;

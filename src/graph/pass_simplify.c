@@ -54,7 +54,8 @@ static int passed_on(const rn_ir_t* ir, const rn_ir_node_t* node) {
     if (strcmp(node->op->name, neutral[i].op) != 0) continue;
     int other = 1 - neutral[i].constant;
     const rn_ir_node_t* constant = &ir->nodes.items[node->inputs[neutral[i].constant].node];
-    if (is_all(constant->constant, neutral[i].number) && keeps_shape(ir, node, node->inputs[other]))
+    if (constant->control_count == 0 && is_all(constant->constant, neutral[i].number) &&
+        keeps_shape(ir, node, node->inputs[other]))
       return other;
   }
   return -1;

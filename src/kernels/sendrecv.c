@@ -54,6 +54,7 @@ static rn_status_t send(rn_kernel_ctx_t* ctx) {
     status = rn_rendezvous_send(ctx->step->rendezvous, rn_strbuf_view(&key), &value, ctx->is_dead,
                                 is_host ? NULL : ctx->kernel->device);
   rn_strbuf_clear(&key);
+  rn_tensor_clear(&value);  // the rendezvous has taken it, unless it was never asked
   return status;
 }
 

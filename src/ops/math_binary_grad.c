@@ -83,8 +83,8 @@ RN_RULE(select_v2) {
   rn_edge_t z = rn_grad_out(g, 0);
   for (int i = 1; i <= 2; ++i) {
     if (!rn_grad_wants(g, i)) continue;
-    rn_edge_t part = i == 1 ? rn_SelectV2(g->scope, mask, dz, zero)
-                            : rn_SelectV2(g->scope, mask, zero, dz);
+    rn_edge_t part =
+        i == 1 ? rn_SelectV2(g->scope, mask, dz, zero) : rn_SelectV2(g->scope, mask, zero, dz);
     rn_grad_to(g, i, rn_rule_unbroadcast(g, part, rn_grad_in(g, i), z, 0));
   }
   return RN_OK;
@@ -115,8 +115,7 @@ RN_RULE(pow) {
     by_x = rn_Mul(g->scope, y, rn_Pow(g->scope, x, rn_Sub(g->scope, y, one)));
   if (rn_grad_wants(g, 1) && !rn_dtype_is_integer(rn_edge_dtype(x))) {
     bool is_complex = rn_dtype_is_complex(rn_edge_dtype(x));
-    rn_edge_t has_log =
-        is_complex ? rn_NotEqual(g->scope, x, zero) : rn_Greater(g->scope, x, zero);
+    rn_edge_t has_log = is_complex ? rn_NotEqual(g->scope, x, zero) : rn_Greater(g->scope, x, zero);
     rn_edge_t safe = rn_SelectV2(g->scope, has_log, x, one);
     by_y = rn_Mul(g->scope, rn_grad_out(g, 0), rn_Log(g->scope, safe));
   }
@@ -133,8 +132,7 @@ RN_RULE(squared_difference) {
 // The angle of (x, y), whose arguments come as y, x: x / r^2, -y / r^2.
 RN_RULE(atan2) {
   rn_edge_t y = rn_grad_in(g, 0), x = rn_grad_in(g, 1);
-  rn_edge_t square =
-      rn_AddV2(g->scope, rn_Square(g->scope, x), rn_Square(g->scope, y));
+  rn_edge_t square = rn_AddV2(g->scope, rn_Square(g->scope, x), rn_Square(g->scope, y));
   rn_edge_t scaled = rn_RealDiv(g->scope, rn_grad_dy(g, 0), square);
   rn_edge_t dy = rn_grad_wants(g, 0) ? rn_Mul(g->scope, scaled, x) : RN_NO_EDGE;
   rn_edge_t dx = rn_grad_wants(g, 1) ? rn_Mul(g->scope, scaled, y) : RN_NO_EDGE;

@@ -58,8 +58,7 @@ RN_RULE(cosh) { return times(g, rn_Sinh(g->scope, x_of(g))); }
 // sqrt(1 - x^2).
 static rn_edge_t other_leg(rn_grad_t* g) {
   rn_edge_t x = x_of(g);
-  return rn_Sqrt(g->scope,
-                 rn_Sub(g->scope, rn_rule_scalar(g, x, 1), rn_Square(g->scope, x)));
+  return rn_Sqrt(g->scope, rn_Sub(g->scope, rn_rule_scalar(g, x, 1), rn_Square(g->scope, x)));
 }
 
 RN_RULE(asin) { return over(g, other_leg(g)); }
@@ -101,57 +100,47 @@ RN_RULE(digamma) {
   return times(g, rn_Polygamma(g->scope, rn_rule_scalar(g, x, 1), x));
 }
 
-// Functions whose slope is known from the value have a kernel that takes (y, dy); the value is
-// conjugated as slopes are.
+// Functions whose slope is known from the value have a kernel that takes (y, dy). Those of Sqrt,
+// Rsqrt and Reciprocal conjugate y themselves, those of Sigmoid and Tanh do not.
 
-RN_RULE(sqrt) {
-  return to_x(g, rn_SqrtGrad(g->scope, rn_rule_conj(g, y_of(g)), rn_grad_dy(g, 0)));
-}
-
-RN_RULE(rsqrt) {
-  return to_x(g, rn_RsqrtGrad(g->scope, rn_rule_conj(g, y_of(g)), rn_grad_dy(g, 0)));
-}
-
-RN_RULE(reciprocal) {
-  return to_x(g, rn_ReciprocalGrad(g->scope, rn_rule_conj(g, y_of(g)), rn_grad_dy(g, 0)));
-}
+RN_RULE(sqrt) { return to_x(g, rn_SqrtGrad(g->scope, y_of(g), rn_grad_dy(g, 0))); }
+RN_RULE(rsqrt) { return to_x(g, rn_RsqrtGrad(g->scope, y_of(g), rn_grad_dy(g, 0))); }
+RN_RULE(reciprocal) { return to_x(g, rn_ReciprocalGrad(g->scope, y_of(g), rn_grad_dy(g, 0))); }
 
 RN_RULE(sigmoid) {
   return to_x(g, rn_SigmoidGrad(g->scope, rn_rule_conj(g, y_of(g)), rn_grad_dy(g, 0)));
 }
 
-RN_RULE(tanh) {
-  return to_x(g, rn_TanhGrad(g->scope, rn_rule_conj(g, y_of(g)), rn_grad_dy(g, 0)));
-}
+RN_RULE(tanh) { return to_x(g, rn_TanhGrad(g->scope, rn_rule_conj(g, y_of(g)), rn_grad_dy(g, 0))); }
 
 // z = f'(y) * dy, for the kernels above: the inputs are y and dy, dz arrives.
 
 typedef struct fused_t {
-  rn_edge_t y, dy;  // conjugated
+  rn_edge_t y;  // conjugated
   rn_edge_t dz;
-  rn_edge_t product;  // dz * conj(dy)
+  rn_edge_t product;  // dz * dy; one of them conjugated
 } fused_t;
 
-static fused_t fused(rn_grad_t* g) {
+static fused_t fused(rn_grad_t* g, bool conjugates) {
   fused_t f = {.y = rn_rule_conj(g, rn_grad_in(g, 0)), .dz = rn_grad_dy(g, 0)};
   if (!rn_grad_wants(g, 0)) return f;
-  f.dy = rn_rule_conj(g, rn_grad_in(g, 1));
-  f.product = rn_Mul(g->scope, f.dz, f.dy);
+  rn_edge_t dy = rn_grad_in(g, 1);
+  f.product = conjugates ? rn_Mul(g->scope, rn_rule_conj(g, f.dz), dy)
+                         : rn_Mul(g->scope, f.dz, rn_rule_conj(g, dy));
   return f;
 }
 
 // z = dy (1 - y^2): -2 y dy, 1 - y^2.
 RN_RULE(tanh_grad) {
-  fused_t f = fused(g);
-  if (rn_grad_wants(g, 0))
-    rn_grad_to(g, 0, rn_Mul(g->scope, rn_rule_scale(g, -2, f.product), f.y));
+  fused_t f = fused(g, false);
+  if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, rn_Mul(g->scope, rn_rule_scale(g, -2, f.product), f.y));
   if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_TanhGrad(g->scope, f.y, f.dz));
   return RN_OK;
 }
 
 // z = dy y (1 - y): dy (1 - 2 y), y (1 - y).
 RN_RULE(sigmoid_grad) {
-  fused_t f = fused(g);
+  fused_t f = fused(g, false);
   if (rn_grad_wants(g, 0)) {
     rn_edge_t twice = rn_Mul(g->scope, rn_rule_scale(g, 2, f.product), f.y);
     rn_grad_to(g, 0, rn_Sub(g->scope, f.product, twice));
@@ -162,26 +151,25 @@ RN_RULE(sigmoid_grad) {
 
 // z = -dy y^2: -2 dy y, -y^2.
 RN_RULE(reciprocal_grad) {
-  fused_t f = fused(g);
-  if (rn_grad_wants(g, 0))
-    rn_grad_to(g, 0, rn_Mul(g->scope, rn_rule_scale(g, -2, f.product), f.y));
+  fused_t f = fused(g, true);
+  if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, rn_Mul(g->scope, rn_rule_scale(g, -2, f.product), f.y));
   if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_ReciprocalGrad(g->scope, f.y, f.dz));
   return RN_OK;
 }
 
 // z = dy / (2 y): -z / y, 1 / (2 y).
 RN_RULE(sqrt_grad) {
-  rn_edge_t y = rn_rule_conj(g, rn_grad_in(g, 0)), z = rn_rule_conj(g, rn_grad_out(g, 0));
+  rn_edge_t y = rn_grad_in(g, 0), z = rn_grad_out(g, 0);
   rn_edge_t ratio = rn_RealDiv(g->scope, rn_grad_dy(g, 0), y);
   if (rn_grad_wants(g, 0))
-    rn_grad_to(g, 0, rn_Neg(g->scope, rn_Mul(g->scope, ratio, z)));
+    rn_grad_to(g, 0, rn_Neg(g->scope, rn_Mul(g->scope, rn_rule_conj(g, ratio), z)));
   if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_rule_scale(g, 0.5, ratio));
   return RN_OK;
 }
 
 // z = -dy y^3 / 2: -3/2 dy y^2, -y^3 / 2.
 RN_RULE(rsqrt_grad) {
-  fused_t f = fused(g);
+  fused_t f = fused(g, true);
   if (rn_grad_wants(g, 0)) {
     rn_edge_t square = rn_Square(g->scope, f.y);
     rn_grad_to(g, 0, rn_Mul(g->scope, rn_rule_scale(g, -1.5, f.product), square));
@@ -219,8 +207,8 @@ RN_RULE(complex_abs) {
 RN_RULE(angle) {
   rn_edge_t x = x_of(g), dy = rn_grad_dy(g, 0);
   int part = rn_edge_dtype(y_of(g));
-  rn_edge_t turned = complex_of(g, rn_Imag(g->scope, x, .Tout = part),
-                                rn_Real(g->scope, x, .Tout = part));
+  rn_edge_t turned =
+      complex_of(g, rn_Imag(g->scope, x, .Tout = part), rn_Real(g->scope, x, .Tout = part));
   rn_edge_t wide = complex_of(g, rn_Neg(g->scope, dy), rn_rule_zero(g, dy));
   return to_x(g, rn_RealDiv(g->scope, wide, turned));
 }

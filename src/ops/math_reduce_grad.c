@@ -37,8 +37,8 @@ static rn_edge_t kept_shape(rn_grad_t* g) {
   rn_edge_t shape = rn_rule_shape(g, rn_grad_in(g, 0), RN_INT32);
   rn_edge_t rank = rn_Size(g->scope, shape);
   rn_edge_t axes = positive_axes(g, rank);
-  rn_edge_t all = rn_Range(g->scope, rn_const_int32(g->scope, 0), rank,
-                           rn_const_int32(g->scope, 1));
+  rn_edge_t all =
+      rn_Range(g->scope, rn_const_int32(g->scope, 0), rank, rn_const_int32(g->scope, 1));
   rn_edge_t indices[2] = {all, axes}, data[2] = {shape, rn_OnesLike(g->scope, axes)};
   return rn_DynamicStitch(g->scope, indices, 2, data, 2);
 }
@@ -125,8 +125,7 @@ RN_RULE(min_or_max) {
   rn_edge_t mark = rn_Cast(g->scope, rn_Equal(g->scope, x, y), rn_edge_dtype(x));
   rn_edge_t count = rn_Sum(g->scope, mark, rn_grad_in(g, 1), .keep_dims = true);
   bool is_integer = rn_dtype_is_integer(rn_edge_dtype(x));
-  rn_edge_t share =
-      is_integer ? rn_Div(g->scope, mark, count) : rn_RealDiv(g->scope, mark, count);
+  rn_edge_t share = is_integer ? rn_Div(g->scope, mark, count) : rn_RealDiv(g->scope, mark, count);
   rn_grad_to(g, 0, rn_Mul(g->scope, share, dy));
   return RN_OK;
 }
@@ -152,14 +151,12 @@ static rn_edge_t others_folded(rn_grad_t* g, rn_edge_t x) {
   rn_edge_t shape = rn_rule_shape(g, x, RN_INT32), rank = rn_Size(g->scope, shape);
   rn_edge_t axes = positive_axes(g, rank);
   rn_ListDiff_out_t kept = rn_ListDiff(g->scope, rn_Range(g->scope, zero, rank, one), axes);
-  rn_edge_t order[2] = {axes, kept.out};
+  rn_edge_t order[2] = {axes, kept.out_};
   rn_edge_t perm = rn_ConcatV2(g->scope, order, 2, zero);
   rn_edge_t turned = rn_Transpose(g->scope, x, perm);
   rn_edge_t count = rn_Prod(g->scope, rn_GatherV2(g->scope, shape, axes, zero), zero);
-  rn_edge_t fold[2] = {count, rn_const_int32(g->scope, -1)};
-  // With no elements there is no size to find for -1, but then nothing is computed from it either.
-  rn_edge_t rest = rn_Prod(g->scope, rn_GatherV2(g->scope, shape, kept.out, zero), zero);
-  fold[1] = rest;
+  rn_edge_t rest = rn_Prod(g->scope, rn_GatherV2(g->scope, shape, kept.out_, zero), zero);
+  rn_edge_t fold[2] = {count, rest};
   rn_edge_t table = rn_Reshape(g->scope, turned, rn_Pack(g->scope, fold, 2));
   rn_edge_t back = rn_Reshape(g->scope, others(g, table, 0), rn_Shape(g->scope, turned));
   return rn_Transpose(g->scope, back, rn_InvertPermutation(g->scope, perm));
@@ -189,18 +186,21 @@ RN_RULE(prod) {
 
 // An element is in all sums after it: the sums run the other way.
 RN_RULE(cumsum) {
-  bool is_exclusive = rn_grad_attr_bool(g, "exclusive"), is_reverse = rn_grad_attr_bool(g, "reverse");
-  rn_grad_to(g, 0, rn_Cumsum(g->scope, rn_grad_dy(g, 0), rn_grad_in(g, 1),
-                             .exclusive = is_exclusive, .reverse = !is_reverse));
+  bool is_exclusive = rn_grad_attr_bool(g, "exclusive"),
+       is_reverse = rn_grad_attr_bool(g, "reverse");
+  rn_grad_to(g, 0,
+             rn_Cumsum(g->scope, rn_grad_dy(g, 0), rn_grad_in(g, 1), .exclusive = is_exclusive,
+                       .reverse = !is_reverse));
   return RN_OK;
 }
 
 RN_RULE(cumprod) {
-  bool is_exclusive = rn_grad_attr_bool(g, "exclusive"), is_reverse = rn_grad_attr_bool(g, "reverse");
+  bool is_exclusive = rn_grad_attr_bool(g, "exclusive"),
+       is_reverse = rn_grad_attr_bool(g, "reverse");
   rn_edge_t x = rn_grad_in(g, 0), axis = rn_grad_in(g, 1);
   rn_edge_t weighted = rn_Mul(g->scope, rn_rule_conj(g, rn_grad_out(g, 0)), rn_grad_dy(g, 0));
-  rn_edge_t sums = rn_Cumsum(g->scope, weighted, axis, .exclusive = is_exclusive,
-                             .reverse = !is_reverse);
+  rn_edge_t sums =
+      rn_Cumsum(g->scope, weighted, axis, .exclusive = is_exclusive, .reverse = !is_reverse);
   rn_edge_t at = rn_rule_conj(g, x);
   bool is_integer = rn_dtype_is_integer(rn_edge_dtype(x));
   rn_grad_to(g, 0, is_integer ? rn_Div(g->scope, sums, at) : rn_DivNoNan(g->scope, sums, at));

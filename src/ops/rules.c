@@ -27,8 +27,14 @@ int rn_rule_rank(const rn_grad_t* g, rn_edge_t edge) { return rn_grad_shape(g, e
 rn_edge_t rn_rule_ints(rn_grad_t* g, int dtype, const int64_t* values, int count) {
   int64_t dim = count;
   if (dtype == RN_INT64) return rn_const(g->scope, RN_INT64, &dim, 1, values);
-  int32_t narrow[2 * RN_MAX_RANK];
-  if (count > 2 * RN_MAX_RANK) return RN_NO_EDGE;
+  int32_t few[16], *narrow = few;
+  if (count > 16) {
+    rn_status_t status = RN_ARENA_ARRAY(g->arena, (size_t)count, &narrow);
+    if (!rn_ok(status)) {
+      rn_status_free(status);
+      return RN_NO_EDGE;  // which no builder takes
+    }
+  }
   for (int i = 0; i < count; ++i) narrow[i] = (int32_t)values[i];
   return rn_const(g->scope, RN_INT32, &dim, 1, narrow);
 }
@@ -38,6 +44,48 @@ rn_edge_t rn_rule_range(rn_grad_t* g, int first, int limit, int step) {
   int count = 0;
   for (int i = first; i < limit && count < 2 * RN_MAX_RANK; i += step) values[count++] = i;
   return rn_rule_ints(g, RN_INT32, values, count);
+}
+
+static void copy_attr(rn_scope_t* scope, const char* name, const rn_attr_value_t* value) {
+  if (value->is_list) {
+    if (value->kind == RN_ATTR_INT) rn_op_attr_int_list(scope, name, value->list_i, value->count);
+    return;
+  }
+  switch (value->kind) {
+    case RN_ATTR_STRING:
+      rn_op_attr_string(scope, name, value->s.data);
+      break;
+    case RN_ATTR_INT:
+      rn_op_attr_int(scope, name, value->i);
+      break;
+    case RN_ATTR_FLOAT:
+      rn_op_attr_float(scope, name, value->f);
+      break;
+    case RN_ATTR_BOOL:
+      rn_op_attr_bool(scope, name, value->b);
+      break;
+    default:
+      break;
+  }
+}
+
+rn_edge_t rn_rule_alike_(rn_grad_t* g, const char* op, int input_count, const rn_edge_t* inputs) {
+  const rn_op_def_t* def = rn_op_find(rn_str(op));
+  rn_op_begin(g->scope, op);
+  for (int i = 0; i < input_count; ++i) rn_op_input(g->scope, inputs[i]);
+  for (int i = 0; def && i < def->attr_count; ++i) {
+    const rn_attr_def_t* attr = &def->attrs[i];
+    const rn_attr_value_t* value = rn_node_attr(g->node, rn_str(attr->name));
+    if (value && value->kind == attr->kind && value->is_list == attr->is_list)
+      copy_attr(g->scope, attr->name, value);
+  }
+  return (rn_edge_t){rn_op_finish(g->scope), 0};
+}
+
+rn_status_t rn_rule_all_dy(rn_grad_t* g, rn_edge_t** out) {
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(g->arena, (size_t)g->output_count, out));
+  for (int i = 0; i < g->output_count; ++i) (*out)[i] = rn_grad_dy(g, i);
+  return RN_OK;
 }
 
 static bool fits_int32(rn_shape_t shape) {

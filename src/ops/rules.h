@@ -9,13 +9,20 @@
 #include "framework/grad_def.h"
 #include "runnel/ops.h"
 
-#define RN_RULE(name)                         \
-  rn_status_t rn_grad_fn_##name(rn_grad_t*);  \
+#define RN_RULE(name)                        \
+  rn_status_t rn_grad_fn_##name(rn_grad_t*); \
   rn_status_t rn_grad_fn_##name(rn_grad_t* g)
 
-// The attributes that describe windows, as options and parameters of builders.
-#define RN_RULE_INTS(g, name) rn_grad_attr(g, name)->list_i, rn_grad_attr(g, name)->count
+// The text of a string attribute.
 #define RN_RULE_TEXT(g, name) rn_grad_attr(g, name)->s.data
+
+// A node of |op| with these inputs and, for each attribute that the forward node has under the same
+// name, its value: strides, padding, format … go from an op to its gradient and back. Types follow
+// from the inputs. Output 0.
+rn_edge_t rn_rule_alike_(rn_grad_t* g, const char* op, int input_count, const rn_edge_t* inputs);
+#define RN_RULE_ALIKE(g, op, ...)                                                      \
+  rn_rule_alike_(g, op, (int)(sizeof((rn_edge_t[]){__VA_ARGS__}) / sizeof(rn_edge_t)), \
+                 (const rn_edge_t[]){__VA_ARGS__})
 
 // The shape of |like| as a vector of |dtype| (int32 or int64): a constant where it is known.
 rn_edge_t rn_rule_shape(rn_grad_t* g, rn_edge_t like, int dtype);
@@ -41,6 +48,9 @@ rn_edge_t rn_rule_expand(rn_grad_t* g, rn_edge_t edge, int axis);
 static inline rn_edge_t rn_rule_zero(rn_grad_t* g, rn_edge_t like) {
   return rn_rule_scalar(g, like, 0);
 }
+
+// The gradients of all outputs, zeros where there is none; they live in the rule's arena.
+RN_MUST_USE rn_status_t rn_rule_all_dy(rn_grad_t* g, rn_edge_t** out);
 
 // The elements of an integer vector or scalar where all are known; NULL otherwise. They live as
 // long as the graph.

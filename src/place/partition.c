@@ -20,6 +20,7 @@ typedef struct cut_t {
   int32_t* frame;  // by node: in which loop its outputs are; 0: none
   int32_t frame_count;
   RN_VEC(pair_t) pairs;
+  RN_VEC(int32_t) sends;
   int32_t next_edge;
 } cut_t;
 
@@ -39,8 +40,11 @@ static rn_status_t find_loops(cut_t* cut) {
   for (int32_t i = 0; i < count; ++i) {
     const rn_ir_node_t* node = node_at(cut, order[i]);
     int32_t frame = 0;
-    for (int32_t k = 0; k < node->input_count; ++k)
-      if (cut->frame[node->inputs[k].node] > frame) frame = cut->frame[node->inputs[k].node];
+    for (int32_t k = 0; k < node->input_count + node->control_count; ++k) {
+      int32_t source =
+          k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
+      if (cut->frame[source] > frame) frame = cut->frame[source];
+    }
     if (node->op->role == RN_ROLE_ENTER) {
       parents[++cut->frame_count] = frame;
       frame = cut->frame_count;
@@ -61,6 +65,17 @@ static int32_t flat_length(const rn_ir_node_t* node, const rn_arg_def_t* arg) {
 // Whether input (or output) |flat| of |node| is in host memory on its device.
 static bool is_host(const rn_ir_node_t* node, bool is_input, int32_t flat) {
   if (node->device->is_host) return true;
+  // What the executor runs itself it must be able to read: which way, and which one.
+  switch (node->op->role) {
+    case RN_ROLE_LOOP_COND:
+      return true;
+    case RN_ROLE_SWITCH:
+      return is_input && flat == 1;
+    case RN_ROLE_MERGE:
+      return !is_input && flat == 1;
+    default:
+      break;
+  }
   if (!node->kernel) return false;
   const rn_arg_def_t* args = is_input ? node->op->inputs : node->op->outputs;
   int count = is_input ? node->op->input_count : node->op->output_count;
@@ -121,13 +136,19 @@ static rn_status_t add_send(cut_t* cut, rn_ir_edge_t source, int32_t control, rn
   RN_RETURN_IF_ERROR(pair_attrs(cut, send.op, dtype, name, sender, receiver, &send.attrs));
   int32_t index;
   RN_RETURN_IF_ERROR(finish_node(cut, &send, sender, &index));
-  // Nobody waits for a Send on its own device: it must run for its effect elsewhere.
+  return rn_vec_push(&cut->sends, cut->ir->allocator, index);
+}
+
+// Nobody waits for a Send on its own device: it must run for its effect elsewhere.
+static rn_status_t target_sends(cut_t* cut) {
+  rn_ir_t* ir = cut->ir;
+  size_t count = (size_t)ir->target_count;
   int32_t* targets = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&cut->ir->arena, (size_t)cut->ir->target_count + 1, &targets));
-  if (cut->ir->target_count)
-    memcpy(targets, cut->ir->targets, (size_t)cut->ir->target_count * sizeof *targets);
-  targets[cut->ir->target_count++] = index;
-  cut->ir->targets = targets;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count + cut->sends.count, &targets));
+  if (count) memcpy(targets, ir->targets, count * sizeof *targets);
+  for (size_t i = 0; i < cut->sends.count; ++i) targets[count + i] = cut->sends.items[i];
+  ir->targets = targets;
+  ir->target_count += (int32_t)cut->sends.count;
   return RN_OK;
 }
 
@@ -182,12 +203,14 @@ static rn_status_t make_pair(cut_t* cut, rn_ir_edge_t source, int32_t reader, bo
         "supported",
         RN_STR_ARGS(node_at(cut, reader)->name), RN_STR_ARGS(receiver->name),
         RN_STR_ARGS(node_at(cut, source.node)->name), RN_STR_ARGS(sender->name));
-  rn_dtype_t dtype = is_control ? RN_FLOAT : node_at(cut, source.node)->types[source.output];
+  // Of a variable its value is sent.
+  rn_dtype_t dtype =
+      is_control ? RN_FLOAT : rn_dtype_base(node_at(cut, source.node)->types[source.output]);
   rn_shape_t shape =
       is_control ? RN_SHAPE_SCALAR : node_at(cut, source.node)->shapes[source.output];
-  if (rn_dtype_is_ref(dtype) || dtype == RN_RESOURCE)
+  if (dtype == RN_RESOURCE)
     return rn_invalid_argument(
-        "A reference or resource cannot leave its device: '%.*s' on %.*s is used by '%.*s' on %.*s",
+        "A resource cannot leave its device: '%.*s' on %.*s is used by '%.*s' on %.*s",
         RN_STR_ARGS(node_at(cut, source.node)->name), RN_STR_ARGS(sender->name),
         RN_STR_ARGS(node_at(cut, reader)->name), RN_STR_ARGS(receiver->name));
   rn_str_t name;
@@ -270,6 +293,8 @@ rn_status_t rn_partition(rn_ir_t* ir, const rn_place_options_t* options) {
   for (int32_t i = 0; rn_ok(status) && i < count; ++i)
     if (!ir->nodes.items[i].is_removed) status = cut_node(&cut, i);
   if (rn_ok(status)) status = cut_fetches(&cut);
+  if (rn_ok(status)) status = target_sends(&cut);
+  rn_vec_free(&cut.sends, ir->allocator);
   rn_vec_free(&cut.pairs, ir->allocator);
   return status;
 }

@@ -100,6 +100,16 @@ static rn_status_t no_kernel(const placer_t* placer, const rn_ir_node_t* node) {
   return status;
 }
 
+// There is a kernel, but not where the node must run.
+static rn_status_t no_kernel_there(const placer_t* placer, const rn_ir_node_t* node,
+                                   mask_t requested) {
+  return rn_invalid_argument(
+      "Cannot assign a device for operation %.*s: Could not satisfy explicit device specification "
+      "'%.*s' because no supported kernel for %s devices is available.",
+      RN_STR_ARGS(node->name), RN_STR_ARGS(node->requested_device),
+      placer->options->devices[__builtin_ctzll(requested)]->type);
+}
+
 static mask_t matching(const placer_t* placer, const rn_device_spec_t* spec) {
   mask_t mask = 0;
   for (int d = 0; d < placer->options->device_count; ++d)
@@ -137,7 +147,8 @@ static rn_status_t feasible_mask(const placer_t* placer, const rn_ir_node_t* nod
     if (find_kernel(placer, node, placer->options->devices[d])) supported |= (mask_t)1 << d;
   *out = requested & supported;
   if (!*out && supported && placer->options->allow_soft_placement) *out = all & supported;
-  return *out ? RN_OK : no_kernel(placer, node);
+  if (*out) return RN_OK;
+  return supported ? no_kernel_there(placer, node, requested) : no_kernel(placer, node);
 }
 
 static rn_status_t join(placer_t* placer, int32_t a, int32_t b, bool by_user) {
@@ -190,7 +201,7 @@ static rn_status_t join_neighbours(placer_t* placer, int32_t index) {
   for (int32_t i = 0; i < node->input_count; ++i) {
     int32_t source = node->inputs[i].node;
     rn_dtype_t type = node_at(placer, source)->types[node->inputs[i].output];
-    bool is_state = rn_dtype_is_ref(type) || type == RN_RESOURCE;
+    bool is_state = (rn_dtype_is_ref(type) && rn_ir_wants_ref(node, i)) || type == RN_RESOURCE;
     if (is_state && node_at(placer, source)->feed < 0)
       RN_RETURN_IF_ERROR(join(placer, index, source, false));
   }

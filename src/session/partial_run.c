@@ -158,6 +158,12 @@ static rn_status_t check_part(const rn_partial_run_t* partial, const rn_signatur
       return rn_invalid_argument("The feed %s:%d has already been fed.", name,
                                  part->feeds[i].index);
   }
+  for (int32_t i = 0; i < part->target_count; ++i) {
+    const rn_node_t* target = part->targets[i];
+    if ((size_t)target->id >= partial->node_count || !partial->in_closure[target->id])
+      return rn_invalid_argument("The target %s was not specified in partial_run_setup.",
+                                 target->name.data);
+  }
   for (int32_t i = 0; i < part->fetch_count; ++i) {
     const char* name = part->fetches[i].node->name.data;
     int32_t at = find_edge(setup->fetches, setup->fetch_count, part->fetches[i]);
@@ -176,6 +182,9 @@ static bool runs_again(const rn_node_t* node) { return node->op->role == RN_ROLE
 
 static rn_status_t need_node(part_t* part, rn_node_t* node) {
   rn_partial_run_t* partial = part->partial;
+  if ((size_t)node->id >= partial->node_count)
+    return rn_failed_precondition("Node %s was added after the partial run was set up",
+                                  node->name.data);
   if (partial->is_done[node->id] || part->is_new[node->id]) return RN_OK;
   part->is_new[node->id] = true;
   return rn_vec_push(&part->fresh, partial->allocator, node);
@@ -191,7 +200,8 @@ static rn_status_t need_edge(part_t* part, rn_edge_t edge, rn_edge_t wanted_for)
     return rn_invalid_argument(
         "Fetch %s:%d can't be computed from the feeds that have been fed so far.",
         wanted_for.node->name.data, wanted_for.index);
-  if (partial->is_done[edge.node->id] && !runs_again(edge.node))
+  if ((size_t)edge.node->id < partial->node_count && partial->is_done[edge.node->id] &&
+      !runs_again(edge.node))
     return rn_unimplemented(
         "A partial run cannot carry the reference %s:%d from one call to the next",
         edge.node->name.data, edge.index);
@@ -287,7 +297,7 @@ static rn_status_t run_part(rn_session_t* session, part_t* part, const rn_signat
 }
 
 // The call happened: what it fed, fetched and ran does not come again.
-static rn_status_t mark_done(part_t* part, const rn_signature_t* call) {
+static void mark_done(part_t* part, const rn_signature_t* call) {
   rn_partial_run_t* partial = part->partial;
   const rn_signature_t* setup = &partial->setup;
   for (int32_t i = 0; i < call->fetch_count; ++i)
@@ -296,9 +306,8 @@ static rn_status_t mark_done(part_t* part, const rn_signature_t* call) {
     rn_node_t* node = part->fresh.items[i];
     if (runs_again(node)) continue;
     partial->is_done[node->id] = true;
-    RN_RETURN_IF_ERROR(rn_vec_push(&partial->done, partial->allocator, node));
+    partial->done.items[partial->done.count++] = node;  // room was made before the step
   }
-  return RN_OK;
 }
 
 static rn_status_t take_feeds(rn_partial_run_t* partial, const rn_signature_t* call,
@@ -338,9 +347,14 @@ rn_status_t rn_session_partial_run(rn_session_t* session, rn_partial_run_t* part
     if (rn_ok(status)) status = take_feeds(partial, call, feeds);
     if (rn_ok(status)) status = gather_nodes(&part, call);
     if (rn_ok(status)) status = gather_fetches(&part, call);
+    if (rn_ok(status))
+      status = rn_vec_reserve(&partial->done, partial->allocator,
+                              partial->done.count + part.fresh.count);
     if (rn_ok(status)) status = run_part(session, &part, call, fetches);
-    if (rn_ok(status)) status = mark_done(&part, call);
-    if (!rn_ok(status)) return_feeds(partial, call, saved_before);
+    if (rn_ok(status))
+      mark_done(&part, call);
+    else
+      return_feeds(partial, call, saved_before);
     RN_FREE_ARRAY(partial->allocator, part.is_new, partial->node_count);
     rn_vec_free(&part.fresh, partial->allocator);
     rn_vec_free(&part.feeds, partial->allocator);

@@ -1,6 +1,8 @@
 // The planner: see planner.h.
 #include "session/planner.h"
 
+#include "exec/executor.h"
+
 // Results larger than this are not computed ahead of the step.
 #define MAX_FOLDED_BYTES (10 << 20)
 
@@ -9,7 +11,18 @@ static rn_status_t optimise(const rn_planner_t* planner, rn_ir_t* ir) {
   RN_RETURN_IF_ERROR(rn_pass_simplify(ir));
   RN_RETURN_IF_ERROR(rn_pass_cse(ir));
   RN_RETURN_IF_ERROR(rn_pass_fold(ir, planner->place.devices[0], planner->env, MAX_FOLDED_BYTES));
-  return rn_ir_sweep(ir);
+  RN_RETURN_IF_ERROR(rn_ir_sweep(ir));
+  return rn_pass_shapes(ir);  // folded values are sizes, as a rule
+}
+
+// Narrows the feeds to the shapes that this program is for.
+static rn_status_t narrow_feeds(rn_ir_t* ir, const rn_shape_t* feed_shapes) {
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    rn_ir_node_t* node = &ir->nodes.items[n];
+    if (node->feed >= 0)
+      RN_RETURN_IF_ERROR(rn_shape_copy(&ir->arena, feed_shapes[node->feed], &node->shapes[0]));
+  }
+  return rn_pass_shapes(ir);
 }
 
 static rn_status_t describe_feeds(rn_program_t* program, const rn_ir_t* ir,
@@ -29,9 +42,10 @@ static rn_status_t describe_feeds(rn_program_t* program, const rn_ir_t* ir,
   }
   for (size_t n = 0; n < ir->nodes.count; ++n) {
     const rn_ir_node_t* node = &ir->nodes.items[n];
-    if (node->feed >= 0)
-      RN_RETURN_IF_ERROR(
-          rn_shape_copy(&program->arena, node->shapes[0], &program->feed_shapes[node->feed]));
+    if (node->feed < 0) continue;
+    RN_RETURN_IF_ERROR(
+        rn_shape_copy(&program->arena, node->shapes[0], &program->feed_shapes[node->feed]));
+    program->is_open |= !rn_shape_is_full(node->shapes[0]);
   }
   return RN_OK;
 }
@@ -55,23 +69,26 @@ static rn_status_t compile_parts(rn_program_t* program, const rn_planner_t* plan
                                  .threads = planner->threads};
     rn_plan_t** plan = &program->plans[program->plan_count];
     RN_RETURN_IF_ERROR(rn_plan_create(ir, &options, planner->allocator, plan));
-    program->may_wait |= (*plan)->async_count > 0 || (*plan)->has_frames;
     program->plan_count++;
   }
+  program->is_plain = rn_execute_is_plain(program->plans, program->plan_count);
   return RN_OK;
 }
 
 static rn_status_t fill(rn_program_t* program, const rn_planner_t* planner, rn_ir_t* ir,
-                        const rn_signature_t* signature) {
+                        const rn_signature_t* signature, const rn_shape_t* feed_shapes) {
+  if (feed_shapes) RN_RETURN_IF_ERROR(narrow_feeds(ir, feed_shapes));
   RN_RETURN_IF_ERROR(describe_feeds(program, ir, signature));
   RN_RETURN_IF_ERROR(optimise(planner, ir));
   RN_RETURN_IF_ERROR(rn_place(ir, &planner->place));
+  if (planner->optimize) RN_RETURN_IF_ERROR(rn_pass_fuse(ir));
   RN_RETURN_IF_ERROR(rn_partition(ir, &planner->place));
   return compile_parts(program, planner, ir);
 }
 
 rn_status_t rn_program_create(const rn_planner_t* planner, rn_graph_t* graph,
-                              const rn_signature_t* signature, rn_program_t** out_program) {
+                              const rn_signature_t* signature, const rn_shape_t* feed_shapes,
+                              rn_program_t** out_program) {
   *out_program = NULL;
   rn_ir_t* ir = NULL;
   RN_RETURN_IF_ERROR(rn_ir_create(graph, signature, &ir));
@@ -80,7 +97,7 @@ rn_status_t rn_program_create(const rn_planner_t* planner, rn_graph_t* graph,
   if (rn_ok(status)) {
     program->allocator = planner->allocator;
     rn_arena_init(&program->arena, planner->allocator);
-    status = fill(program, planner, ir, signature);
+    status = fill(program, planner, ir, signature, feed_shapes);
   }
   rn_ir_destroy(ir);
   if (!rn_ok(status)) {

@@ -16,7 +16,8 @@ typedef struct rn_program_t {
   rn_shape_t* feed_shapes;  // what may be fed: the shapes that placeholders declare
   const char** feed_names;  // for messages
   rn_arena_t arena;
-  bool may_wait;  // some step of it can block: queues, other devices
+  bool is_open;   // some placeholder's shape is open: knowing what is fed would tell more
+  bool is_plain;  // a step of it is one straight run in the calling thread: it waits for nobody
 } rn_program_t;
 
 typedef struct rn_planner_t {
@@ -28,8 +29,11 @@ typedef struct rn_planner_t {
   bool optimize;
 } rn_planner_t;
 
+// |feed_shapes|: the shapes that will be fed, where a program is made for just these; NULL: any
+// that the placeholders allow.
 RN_MUST_USE rn_status_t rn_program_create(const rn_planner_t* planner, rn_graph_t* graph,
                                           const rn_signature_t* signature,
+                                          const rn_shape_t* feed_shapes,
                                           rn_program_t** out_program);
 void rn_program_destroy(rn_program_t* program);
 

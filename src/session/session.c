@@ -1,6 +1,8 @@
 // Sessions: devices, the cache of programs, and running steps. See session.h.
 #include "session/session.h"
 
+#include <stdatomic.h>
+
 #include "exec/executor.h"
 #include "session/planner.h"
 
@@ -12,10 +14,22 @@
 typedef struct entry_t {
   struct entry_t* next;
   uint64_t hash;
-  rn_signature_t signature;  // copied
-  rn_program_t* program;     // Owned
+  rn_signature_t signature;            // copied
+  rn_program_t* program;               // Owned; for any shapes that may be fed
+  struct variant_t* _Atomic variants;  // Owned; programs for the shapes that were
+  int32_t variant_count;               // guarded by the session's mutex
   rn_arena_t arena;
 } entry_t;
+
+// A program for one set of fed shapes: with those known, memory can be planned and loops fused.
+// Added at the head, like entries.
+typedef struct variant_t {
+  struct variant_t* next;
+  rn_program_t* program;  // Owned; its feed_shapes are full
+} variant_t;
+
+// Shapes a signature gets programs of its own for; what comes later runs the general one.
+#define MAX_VARIANTS 8
 
 // A step that may have to be stopped.
 typedef struct running_t {
@@ -38,12 +52,17 @@ struct rn_session_t {
   rn_planner_t planner;
   entry_t* _Atomic buckets[BUCKETS];
   _Atomic int64_t next_step;
-  _Atomic int64_t step_count;  // steps under way
-  _Atomic bool is_closed;
-  rn_mutex_t mutex;  // guards planning, |running|, and waiting for the last step
+  // Steps under way, and CLOSED. Who takes the last step off a closed session says so in |is_idle|;
+  // who leaves an open one does not touch the session again.
+  _Atomic uint64_t steps;
+  rn_cancel_t closing;  // cancelled by close: what steps that cannot wait look at
+  rn_mutex_t mutex;     // guards all below, and planning
   rn_cond_t idle;
+  bool is_idle;  // closed, and the last step has ended
   running_t* running;
 };
+
+#define CLOSED (UINT64_C(1) << 63)
 
 void rn_session_options_init(rn_session_options_t* options) {
   *options = (rn_session_options_t){.optimize = true, .cpu_devices = 1};
@@ -108,6 +127,7 @@ rn_status_t rn_session_create(rn_graph_t* graph, const rn_session_options_t* opt
   rn_graph_retain(graph);
   rn_mutex_init(&session->mutex);
   rn_cond_init(&session->idle);
+  rn_cancel_init(&session->closing);
   rn_kernel_cache_init(&session->kernels, allocator);
   rn_status_t status = set_up(session);
   if (!rn_ok(status)) {
@@ -125,15 +145,22 @@ const rn_device_t* rn_session_device(const rn_session_t* session, int i) {
 }
 
 rn_status_t rn_session_close(rn_session_t* session) {
+  rn_cancel(&session->closing);
   rn_mutex_lock(&session->mutex);
-  session->is_closed = true;
+  if ((atomic_fetch_or(&session->steps, CLOSED) & ~CLOSED) == 0) session->is_idle = true;
   for (running_t* step = session->running; step; step = step->next) rn_cancel(step->cancel);
-  while (session->step_count > 0) rn_cond_wait(&session->idle, &session->mutex);
+  while (!session->is_idle) rn_cond_wait(&session->idle, &session->mutex);
   rn_mutex_unlock(&session->mutex);
   return RN_OK;
 }
 
 static void entry_destroy(rn_session_t* session, entry_t* entry) {
+  for (variant_t* variant = entry->variants; variant;) {
+    variant_t* next = variant->next;
+    rn_program_destroy(variant->program);
+    RN_FREE(session->allocator, variant);
+    variant = next;
+  }
   rn_program_destroy(entry->program);
   rn_arena_clear(&entry->arena);
   RN_FREE(session->allocator, entry);
@@ -156,6 +183,7 @@ void rn_session_destroy(rn_session_t* session) {
   RN_FREE_ARRAY(session->allocator, session->devices, total);
   rn_pool_destroy(session->pool);
   rn_graph_release(session->graph);
+  rn_cancel_destroy(&session->closing);
   rn_cond_destroy(&session->idle);
   rn_mutex_destroy(&session->mutex);
   RN_FREE(session->allocator, session);
@@ -235,7 +263,7 @@ static rn_status_t make_entry_locked(rn_session_t* session, uint64_t hash,
   rn_arena_init(&entry->arena, session->allocator);
   entry->hash = hash;
   rn_status_t status =
-      rn_program_create(&session->planner, session->graph, signature, &entry->program);
+      rn_program_create(&session->planner, session->graph, signature, NULL, &entry->program);
   if (rn_ok(status)) status = copy_signature(&entry->arena, signature, &entry->signature);
   if (!rn_ok(status)) {
     entry_destroy(session, entry);
@@ -247,8 +275,46 @@ static rn_status_t make_entry_locked(rn_session_t* session, uint64_t hash,
   return RN_OK;
 }
 
+static rn_program_t* find_variant(const entry_t* entry, const rn_tensor_t* const* feeds) {
+  for (variant_t* variant = entry->variants; variant; variant = variant->next) {
+    const rn_program_t* program = variant->program;
+    bool fits = true;
+    for (int32_t i = 0; fits && i < program->feed_count; ++i)
+      fits = rn_shape_eq(program->feed_shapes[i], rn_tensor_shape(feeds[i]));
+    if (fits) return variant->program;
+  }
+  return NULL;
+}
+
+static rn_status_t make_variant_locked(rn_session_t* session, entry_t* entry,
+                                       const rn_tensor_t* const* feeds, rn_program_t** out) {
+  *out = find_variant(entry, feeds);
+  if (*out) return RN_OK;
+  *out = entry->program;
+  if (entry->variant_count == MAX_VARIANTS) return RN_OK;
+  rn_shape_t* shapes = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&entry->arena, (size_t)entry->signature.feed_count, &shapes));
+  for (int32_t i = 0; i < entry->signature.feed_count; ++i) shapes[i] = rn_tensor_shape(feeds[i]);
+  variant_t* variant = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(session->allocator, &variant));
+  rn_status_t status = rn_program_create(&session->planner, session->graph, &entry->signature,
+                                         shapes, &variant->program);
+  if (!rn_ok(status)) {
+    RN_FREE(session->allocator, variant);
+    return status;
+  }
+  variant->next = entry->variants;
+  entry->variants = variant;
+  entry->variant_count++;
+  *out = variant->program;
+  return RN_OK;
+}
+
+static rn_status_t check_feeds(const rn_program_t* program, const rn_tensor_t* const* feeds);
+
+// The program for |signature| and, where placeholders leave shapes open, for the shapes of |feeds|.
 static rn_status_t get_program(rn_session_t* session, const rn_signature_t* signature,
-                               rn_program_t** out) {
+                               const rn_tensor_t* const* feeds, rn_program_t** out) {
   uint64_t hash = hash_signature(signature);
   entry_t* entry = find_entry(session, hash, signature);
   if (!entry) {
@@ -258,7 +324,17 @@ static rn_status_t get_program(rn_session_t* session, const rn_signature_t* sign
     RN_RETURN_IF_ERROR(status);
   }
   *out = entry->program;
-  return RN_OK;
+  RN_RETURN_IF_ERROR(check_feeds(entry->program, feeds));
+  if (!entry->program->is_open) return RN_OK;
+  rn_program_t* variant = find_variant(entry, feeds);
+  if (variant) {
+    *out = variant;
+    return RN_OK;
+  }
+  rn_mutex_lock(&session->mutex);
+  rn_status_t status = make_variant_locked(session, entry, feeds, out);
+  rn_mutex_unlock(&session->mutex);
+  return status;
 }
 
 static rn_status_t wrong_feed(const rn_program_t* program, int i, const rn_tensor_t* feed) {
@@ -293,7 +369,7 @@ static void link_running(rn_session_t* session, running_t* step) {
   step->next = session->running;
   if (step->next) step->next->previous = step;
   session->running = step;
-  if (session->is_closed) rn_cancel(step->cancel);
+  if (rn_is_cancelled(&session->closing)) rn_cancel(step->cancel);
   rn_mutex_unlock(&session->mutex);
 }
 
@@ -307,17 +383,44 @@ static void unlink_running(rn_session_t* session, running_t* step) {
   rn_mutex_unlock(&session->mutex);
 }
 
+// A step that may have to wait, or whose parts must stop each other, with a cancellation of its
+// own. The caller's reaches it through |outer|.
+typedef struct own_cancel_t {
+  rn_cancel_entry_t outer;  // first
+  rn_cancel_t cancel;
+  running_t running;
+} own_cancel_t;
+
+static void pass_cancel_on(rn_cancel_entry_t* entry) { rn_cancel(&((own_cancel_t*)entry)->cancel); }
+
+static rn_status_t execute_cancellable(rn_session_t* session, rn_run_t* run, rn_cancel_t* outer) {
+  own_cancel_t own = {.outer = {.fn = pass_cancel_on}};
+  rn_cancel_init(&own.cancel);
+  own.running.cancel = run->step->cancel = &own.cancel;
+  link_running(session, &own.running);
+  if (outer && !rn_cancel_add(outer, &own.outer)) rn_cancel(&own.cancel);
+  rn_status_t status = rn_execute(run);
+  if (outer) rn_cancel_remove(outer, &own.outer);
+  unlink_running(session, &own.running);
+  rn_cancel_destroy(&own.cancel);
+  return status;
+}
+
+static int64_t deadline_after(const rn_session_t* session, int64_t timeout_ms) {
+  int64_t ns, deadline;
+  bool ok = rn_mul_i64_ok(timeout_ms, 1000000, &ns) &&
+            rn_add_i64_ok(session->env.now_ns(session->env.self), ns, &deadline);
+  return ok ? deadline : INT64_MAX;
+}
+
 static rn_status_t run_program(rn_session_t* session, rn_program_t* program,
                                const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
                                int fetch_count, const rn_step_options_t* options) {
-  rn_cancel_t own_cancel;
-  rn_cancel_t* cancel = options ? options->cancel : NULL;
-  if (!cancel) {
-    rn_cancel_init(&own_cancel);
-    cancel = &own_cancel;
-  }
-  rn_step_t step = {
-      .id = session->next_step++, .cancel = cancel, .env = &session->env, .pool = session->intra};
+  rn_cancel_t* outer = options ? options->cancel : NULL;
+  rn_step_t step = {.id = session->next_step++,
+                    .cancel = &session->closing,
+                    .env = &session->env,
+                    .pool = session->intra};
   rn_status_t status = RN_OK;
   if (program->plan_count > 1) status = rn_rendezvous_create(session->allocator, &step.rendezvous);
   int64_t timeout_ms =
@@ -331,27 +434,24 @@ static rn_status_t run_program(rn_session_t* session, rn_program_t* program,
                   .fetches = fetches,
                   .fetch_count = fetch_count,
                   .stats = options ? options->stats : NULL};
-  if (timeout_ms > 0)
-    run.deadline_ns = session->env.now_ns(session->env.self) + timeout_ms * 1000000;
-  running_t running = {.cancel = cancel};
-  if (program->may_wait) link_running(session, &running);
-  if (rn_ok(status)) status = rn_execute(&run);
-  if (program->may_wait) unlink_running(session, &running);
+  if (timeout_ms > 0) run.deadline_ns = deadline_after(session, timeout_ms);
+  if (rn_ok(status))
+    status =
+        program->is_plain && !outer ? rn_execute(&run) : execute_cancellable(session, &run, outer);
   if (step.rendezvous) rn_rendezvous_release(step.rendezvous);
   if (step.step_resources) rn_resources_destroy(step.step_resources);
-  if (cancel == &own_cancel) rn_cancel_destroy(&own_cancel);
   return status;
 }
 
 // Counts the step in; false if the session is closed.
 static bool begin_step(rn_session_t* session) {
-  session->step_count++;
-  return !session->is_closed;
+  return !(atomic_fetch_add(&session->steps, 1) & CLOSED);
 }
 
 static void end_step(rn_session_t* session) {
-  if (--session->step_count > 0 || !session->is_closed) return;
+  if (atomic_fetch_sub(&session->steps, 1) != (CLOSED | 1)) return;
   rn_mutex_lock(&session->mutex);
+  session->is_idle = true;
   rn_cond_broadcast(&session->idle);
   rn_mutex_unlock(&session->mutex);
 }
@@ -363,8 +463,7 @@ rn_status_t rn_session_run(rn_session_t* session, const rn_signature_t* signatur
   rn_program_t* program = NULL;
   rn_status_t status = RN_OK;
   if (!begin_step(session)) status = rn_cancelled("Session has been closed.");
-  if (rn_ok(status)) status = get_program(session, signature, &program);
-  if (rn_ok(status)) status = check_feeds(program, feeds);
+  if (rn_ok(status)) status = get_program(session, signature, feeds, &program);
   if (rn_ok(status))
     status = run_program(session, program, feeds, fetches, signature->fetch_count, options);
   end_step(session);

@@ -21,6 +21,7 @@ typedef struct rn_buffer_t rn_buffer_t;
 struct rn_buffer_t {
   _Atomic int32_t refs;
   rn_dtype_t dtype;  // decides how elements are destroyed when the buffer goes
+  bool is_lent;      // the bytes are a client's: they may be shared, not written
   size_t size;       // bytes
   void* data;
   // Frees |data| and the buffer itself; called once, when the last reference goes.
@@ -87,7 +88,7 @@ void rn_tensor_clear(rn_tensor_t* tensor);
 
 // Whether this tensor holds the only reference to bytes it may overwrite.
 static inline bool rn_tensor_is_exclusive(const rn_tensor_t* tensor) {
-  return tensor->buffer &&
+  return tensor->buffer && !tensor->buffer->is_lent &&
          __atomic_load_n((const int32_t*)&tensor->buffer->refs, __ATOMIC_ACQUIRE) == 1;
 }
 

@@ -142,9 +142,9 @@ typedef struct row_t {
   bool (*call)(env_t* e);
 } row_t;
 
-// S: leaves a status other than OK. Z: returns zero, NULL or an empty string. N: comes back.
+// S: leaves a status other than OK. Z: returns zero, -1, NULL or an empty string. N: comes back.
 static bool is_nothing(const char* text) { return text == NULL || text[0] == '\0'; }
-static bool is_zero(long long value) { return value == 0; }
+static bool is_zero(long long value) { return value == 0 || value == -1; }
 #define NOTHING(value) \
   _Generic((value), char*: is_nothing((const char*)(intptr_t)(value)),          \
            const char*: is_nothing((const char*)(intptr_t)(value)),             \

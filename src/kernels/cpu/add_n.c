@@ -1,7 +1,8 @@
-// Sums of several tensors, and tensors of zeros and ones.
-#include "kernels/cpu/broadcast.h"
+// Sums of several tensors, strings put together, and tensors of zeros and ones.
+#include "kernels/cpu/broadcasting.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
+#include "tensor/tstring.h"
 
 // Adds in the order of the inputs, a block at a time, so that every input is read once and the sum
 // stays in the cache. A complex number is two floats.
@@ -52,6 +53,27 @@ static rn_status_t add_n(rn_kernel_ctx_t* ctx) {
   int64_t count = part == first->dtype ? first->count : 2 * first->count;
   rn_pool_for(rn_ctx_pool(ctx), count, RN_GRAIN_CHEAP, sum_piece, &sum);
   return RN_OK;
+}
+
+// |arg| is set when memory is short.
+static void join_strings(void* arg, const void* const* in, const int* steps, void* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    rn_str_t left = rn_tstring_view((const rn_tstring_t*)in[0] + (steps[0] ? i : 0));
+    rn_str_t right = rn_tstring_view((const rn_tstring_t*)in[1] + (steps[1] ? i : 0));
+    char* to = rn_tstring_resize((rn_tstring_t*)out + i, left.size + right.size);
+    if (!to) {
+      *(bool*)arg = true;
+      continue;
+    }
+    if (left.size) memcpy(to, left.data, left.size);
+    if (right.size) memcpy(to + left.size, right.data, right.size);
+  }
+}
+
+static rn_status_t add_strings(rn_kernel_ctx_t* ctx) {
+  bool is_short_of_memory = false;
+  RN_RETURN_IF_ERROR(rn_broadcast_compute(ctx, 2, 0, INT64_MAX, join_strings, &is_short_of_memory));
+  return is_short_of_memory ? rn_out_of_memory() : RN_OK;
 }
 
 static rn_status_t zeros_like(rn_kernel_ctx_t* ctx) {
@@ -118,6 +140,7 @@ static const rn_kernel_def_t rows[] = {
      .types = {{"T", RN_TYPES_NUMBERS}},
      .flags = RN_KERNEL_IN_PLACE,
      .compute = add_n},
+    {.op = "Add", .device = "CPU", .types = {{"T", RN_T(STRING)}}, .compute = add_strings},
     {.op = "ZerosLike",
      .device = "CPU",
      .types = {{"T", RN_TYPES_ALL & ~(RN_T(RESOURCE) | RN_T(VARIANT))}},

@@ -1,6 +1,7 @@
 // Broadcasting as an op of its own, tiling, and the arithmetic on shapes that gradients of
 // broadcasting ops need.
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
 #include "kernels/kernel_rows.h"
 
@@ -166,6 +167,49 @@ static rn_status_t tile(rn_kernel_ctx_t* ctx) {
   return rn_move_run(&move, rn_ctx_pool(ctx), input->dtype, input->data, out->data);
 }
 
+// Sums the tiles: what Tile's gradient was before Sum took its place.
+static rn_status_t tile_grad(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *input = rn_in(ctx, 0), *multiples = rn_in(ctx, 1);
+  const int rank = input->rank;
+  if (multiples->rank != 1 || multiples->count != rank)
+    return rn_invalid_argument(
+        "Expected multiples argument to be a vector of length %d but got shape %s", rank,
+        rn_text_of(multiples).text);
+  int64_t dims[RN_MAX_RANK], steps[RN_MAX_RANK], step = 1;
+  for (int d = 0; d < rank; ++d) {
+    int64_t times = rn_int_at(multiples, d), size = rn_tensor_dim(input, d);
+    if (times <= 0)
+      return rn_invalid_argument("Expected multiples[%d] > 0, but got %lld", d, (long long)times);
+    if (size % times != 0)
+      return rn_invalid_argument("Expected dim %d of size %lld to be divisible by %lld", d,
+                                 (long long)size, (long long)times);
+    dims[d] = size / times;
+  }
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &out));
+  rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, out->dtype);
+  if (!add)
+    return rn_unimplemented("TileGradientOp : The input data type is not supported: %s",
+                            rn_dtype_name(out->dtype));
+  if (out->count == 0) return RN_OK;
+  memset(out->data, 0, rn_tensor_bytes(out));
+  for (int d = rank - 1; d >= 0; --d) {
+    steps[d] = step;
+    step *= dims[d];
+  }
+  const int64_t run = rank ? dims[rank - 1] : 1, size = (int64_t)rn_dtype_size(out->dtype);
+  for (int64_t i = 0; i < input->count; i += run) {
+    int64_t left = i, place = 0;
+    for (int d = rank - 1; d >= 0; --d) {
+      place += left % rn_tensor_dim(input, d) % dims[d] * steps[d];
+      left /= rn_tensor_dim(input, d);
+    }
+    char* to = (char*)out->data + place * size;
+    add(to, (const char*)input->data + i * size, 1, to, run);
+  }
+  return RN_OK;
+}
+
 #define FLOAT8 (RN_T(FLOAT8_E5M2) | RN_T(FLOAT8_E4M3FN))
 
 static const rn_kernel_def_t rows[] = {
@@ -176,6 +220,7 @@ static const rn_kernel_def_t rows[] = {
      .types = {{"T", RN_TYPES_NUMBERS | FLOAT8 | RN_T(BOOL) | RN_T(STRING) | RN_T(RESOURCE) |
                          RN_T(VARIANT)}},
      .compute = broadcast_to},
+    {.op = "TileGrad", .device = "CPU", .compute = tile_grad},
     {.op = "Tile", .device = "CPU", .compute = tile},
 };
 RN_KERNEL_FAMILY(cpu_broadcast, rows);

@@ -1,4 +1,5 @@
 // Comparisons, logic and bits: what is computed by the loops of loops.h.
+#include "kernels/cpu/array.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
@@ -29,11 +30,10 @@ static rn_status_t clip(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *value = rn_in(ctx, 0), *least = rn_in(ctx, 1), *most = rn_in(ctx, 2);
   if ((least->rank && !rn_tensor_same_shape(value, least)) ||
       (most->rank && !rn_tensor_same_shape(value, most))) {
-    rn_shape_text_t a, b, c;
     return rn_invalid_argument(
         "clip_value_min and clip_value_max must be either of the same shape as input, or a "
         "scalar. input shape: %sclip_value_min shape: %sclip_value_max shape: %s",
-        rn_shape_text(value, &a), rn_shape_text(least, &b), rn_shape_text(most, &c));
+        rn_text_of(value).text, rn_text_of(least).text, rn_text_of(most).text);
   }
   return rn_broadcast_compute(ctx, 3, 7, RN_GRAIN_CHEAP, state->fn, NULL);
 }
@@ -47,9 +47,8 @@ static rn_status_t leaky_relu_grad(rn_kernel_ctx_t* ctx) {
 static rn_status_t approximate_equal(rn_kernel_ctx_t* ctx) {
   loop_t* state = ctx->state;
   if (!rn_tensor_same_shape(rn_in(ctx, 0), rn_in(ctx, 1))) {
-    rn_shape_text_t a, b;
     return rn_invalid_argument("x and y must be of the same shape. x shape: %s. y shape: %s",
-                               rn_shape_text(rn_in(ctx, 0), &a), rn_shape_text(rn_in(ctx, 1), &b));
+                               rn_text_of(rn_in(ctx, 0)).text, rn_text_of(rn_in(ctx, 1)).text);
   }
   return rn_elementwise_compute(ctx, 2, 0, RN_GRAIN_CHEAP, state->fn, &state->number);
 }

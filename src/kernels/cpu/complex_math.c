@@ -2,7 +2,8 @@
 #include <complex.h>
 #include <math.h>
 
-#include "kernels/cpu/broadcast.h"
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/broadcasting.h"
 #include "kernels/kernel_rows.h"
 
 #define ARGS void *arg, const void *const *in, const int *steps, void *out, int64_t n
@@ -27,78 +28,95 @@
     }                                                           \
   }
 
-// F is the function's name for the type: F(cexp) is cexp or cexpf. Gradients conjugate, as stock
-// does.
-#define FUNCTIONS(S, T, R, F)                                                               \
-  static inline T expm1_of_##S(T x) {                                                       \
-    R re = F(creal)(x), im = F(cimag)(x), half = F(sin)(im / 2);                            \
-    return CMPLX_##S(F(expm1)(re) * F(cos)(im) - 2 * half * half, F(exp)(re) * F(sin)(im)); \
-  }                                                                                         \
-  static inline T log1p_of_##S(T x) {                                                       \
-    R re = F(creal)(x), im = F(cimag)(x);                                                   \
-    R size = re > -(R)0.5 && re < (R)0.5 && im > -(R)0.5 && im < (R)0.5                     \
-                 ? F(log1p)(re * (2 + re) + im * im) / 2                                    \
-                 : F(log)(F(hypot)(1 + re, im));                                            \
-    return CMPLX_##S(size, F(atan2)(im, 1 + re));                                           \
-  }                                                                                         \
-  static inline bool is_zero_##S(T x) { return F(creal)(x) == 0 && F(cimag)(x) == 0; }      \
-  UNARY(neg_##S, T, T, -x)                                                                  \
-  UNARY(square_##S, T, T, x* x)                                                             \
-  UNARY(sqrt_##S, T, T, F(csqrt)(x))                                                        \
-  UNARY(rsqrt_##S, T, T, 1 / F(csqrt)(x))                                                   \
-  UNARY(exp_##S, T, T, F(cexp)(x))                                                          \
-  UNARY(expm1_##S, T, T, expm1_of_##S(x))                                                   \
-  UNARY(log_##S, T, T, F(clog)(x))                                                          \
-  UNARY(log1p_##S, T, T, log1p_of_##S(x))                                                   \
-  UNARY(reciprocal_##S, T, T, 1 / x)                                                        \
-  UNARY(tanh_##S, T, T, F(ctanh)(x))                                                        \
-  UNARY(sigmoid_##S, T, T, 1 / (1 + F(cexp)(-x)))                                           \
-  UNARY(sin_##S, T, T, F(csin)(x))                                                          \
-  UNARY(cos_##S, T, T, F(ccos)(x))                                                          \
-  UNARY(tan_##S, T, T, F(ctan)(x))                                                          \
-  UNARY(asin_##S, T, T, F(casin)(x))                                                        \
-  UNARY(acos_##S, T, T, F(cacos)(x))                                                        \
-  UNARY(atan_##S, T, T, F(catan)(x))                                                        \
-  UNARY(sinh_##S, T, T, F(csinh)(x))                                                        \
-  UNARY(cosh_##S, T, T, F(ccosh)(x))                                                        \
-  UNARY(asinh_##S, T, T, F(casinh)(x))                                                      \
-  UNARY(acosh_##S, T, T, F(cacosh)(x))                                                      \
-  UNARY(atanh_##S, T, T, F(catanh)(x))                                                      \
-  UNARY(sign_##S, T, T, is_zero_##S(x) ? 0 : x / F(cabs)(x))                                \
-  UNARY(conj_##S, T, T, F(conj)(x))                                                         \
-  UNARY(real_##S, T, R, F(creal)(x))                                                        \
-  UNARY(imag_##S, T, R, F(cimag)(x))                                                        \
-  UNARY(angle_##S, T, R, F(carg)(x))                                                        \
-  UNARY(abs_##S, T, R, F(cabs)(x))                                                          \
-  BINARY(add_##S, T, T, x + y)                                                              \
-  BINARY(sub_##S, T, T, x - y)                                                              \
-  BINARY(mul_##S, T, T, x* y)                                                               \
-  BINARY(div_##S, T, T, x / y)                                                              \
-  BINARY(pow_##S, T, T, F(cpow)(x, y))                                                      \
-  BINARY(div_no_nan_##S, T, T, is_zero_##S(y) ? 0 : x / y)                                  \
-  BINARY(mul_no_nan_##S, T, T, is_zero_##S(y) ? 0 : x* y)                                   \
-  BINARY(xdivy_##S, T, T, is_zero_##S(x) ? 0 : x / y)                                       \
-  BINARY(xlogy_##S, T, T, is_zero_##S(x) ? 0 : x* F(clog)(y))                               \
-  BINARY(xlog1py_##S, T, T, is_zero_##S(x) ? 0 : x* log1p_of_##S(y))                        \
-  BINARY(squared_difference_##S, T, T, F(conj)(x - y) * (x - y))                            \
-  BINARY(sigmoid_grad_##S, T, T, y* F(conj)(x * (1 - x)))                                   \
-  BINARY(tanh_grad_##S, T, T, y* F(conj)(1 - x * x))                                        \
-  BINARY(sqrt_grad_##S, T, T, y*(R)0.5 / F(conj)(x))                                        \
-  BINARY(rsqrt_grad_##S, T, T, F(conj)(x) * F(conj)(x) * F(conj)(x) * (y * (R)-0.5))        \
-  BINARY(reciprocal_grad_##S, T, T, -y* F(conj)(x) * F(conj)(x))                            \
-  BINARY(complex_##S, R, T, CMPLX_##S(x, y))                                                \
-  static void clip_##S(ARGS) {                                                              \
-    (void)arg;                                                                              \
-    const T *value = in[0], *least = in[1], *most = in[2];                                  \
-    for (int64_t i = 0; i < n; ++i) {                                                       \
-      T x = value[steps[0] * i], low = least[steps[1] * i], high = most[steps[2] * i];      \
-      if (F(creal)(high) < F(creal)(x)) x = high;                                           \
-      ((T*)out)[i] = F(creal)(x) < F(creal)(low) ? low : x;                                 \
-    }                                                                                       \
+static inline float _Complex make_c64(float re, float im) {
+  return (union {
+           float parts[2];
+           float _Complex number;
+         }){{re, im}}
+      .number;
+}
+static inline double _Complex make_c128(double re, double im) {
+  return (union {
+           double parts[2];
+           double _Complex number;
+         }){{re, im}}
+      .number;
+}
+
+// F is the function's name for the type: F(cexp) is cexp or cexpf. Gradients of roots
+// and reciprocals conjugate, the others do not, as stock has it.
+#define FUNCTIONS(S, T, R, F)                                                              \
+  static inline T expm1_of_##S(T x) {                                                      \
+    R re = F(creal)(x), im = F(cimag)(x), half = F(sin)(im / 2);                           \
+    return make_##S(F(expm1)(re) * F(cos)(im) - 2 * half * half, F(exp)(re) * F(sin)(im)); \
+  }                                                                                        \
+  static inline T log1p_of_##S(T x) {                                                      \
+    R re = F(creal)(x), im = F(cimag)(x);                                                  \
+    R size = re > -(R)0.5 && re < (R)0.5 && im > -(R)0.5 && im < (R)0.5                    \
+                 ? F(log1p)(re * (2 + re) + im * im) / 2                                   \
+                 : F(log)(F(hypot)(1 + re, im));                                           \
+    return make_##S(size, F(atan2)(im, 1 + re));                                           \
+  }                                                                                        \
+  static inline bool is_zero_##S(T x) { return F(creal)(x) == 0 && F(cimag)(x) == 0; }     \
+  static inline T sign_of_##S(T x) {                                                       \
+    R size = F(hypot)(F(creal)(x), F(cimag)(x));                                           \
+    return size == 0 ? 0 : make_##S(F(creal)(x) / size, F(cimag)(x) / size);               \
+  }                                                                                        \
+  UNARY(neg_##S, T, T, -x)                                                                 \
+  UNARY(square_##S, T, T, x* x)                                                            \
+  UNARY(sqrt_##S, T, T, F(csqrt)(x))                                                       \
+  UNARY(rsqrt_##S, T, T, 1 / F(csqrt)(x))                                                  \
+  UNARY(exp_##S, T, T, F(cexp)(x))                                                         \
+  UNARY(expm1_##S, T, T, expm1_of_##S(x))                                                  \
+  UNARY(log_##S, T, T, F(clog)(x))                                                         \
+  UNARY(log1p_##S, T, T, log1p_of_##S(x))                                                  \
+  UNARY(reciprocal_##S, T, T, 1 / x)                                                       \
+  UNARY(tanh_##S, T, T, F(ctanh)(x))                                                       \
+  UNARY(sigmoid_##S, T, T, 1 / (1 + F(cexp)(-x)))                                          \
+  UNARY(sin_##S, T, T, F(csin)(x))                                                         \
+  UNARY(cos_##S, T, T, F(ccos)(x))                                                         \
+  UNARY(tan_##S, T, T, F(ctan)(x))                                                         \
+  UNARY(asin_##S, T, T, F(casin)(x))                                                       \
+  UNARY(acos_##S, T, T, F(cacos)(x))                                                       \
+  UNARY(atan_##S, T, T, F(catan)(x))                                                       \
+  UNARY(sinh_##S, T, T, F(csinh)(x))                                                       \
+  UNARY(cosh_##S, T, T, F(ccosh)(x))                                                       \
+  UNARY(asinh_##S, T, T, F(casinh)(x))                                                     \
+  UNARY(acosh_##S, T, T, F(cacosh)(x))                                                     \
+  UNARY(atanh_##S, T, T, F(catanh)(x))                                                     \
+  UNARY(sign_##S, T, T, sign_of_##S(x))                                                    \
+  UNARY(conj_##S, T, T, F(conj)(x))                                                        \
+  UNARY(real_##S, T, R, F(creal)(x))                                                       \
+  UNARY(imag_##S, T, R, F(cimag)(x))                                                       \
+  UNARY(angle_##S, T, R, F(carg)(x))                                                       \
+  UNARY(abs_##S, T, R, F(cabs)(x))                                                         \
+  BINARY(add_##S, T, T, x + y)                                                             \
+  BINARY(sub_##S, T, T, x - y)                                                             \
+  BINARY(mul_##S, T, T, x* y)                                                              \
+  BINARY(div_##S, T, T, x / y)                                                             \
+  BINARY(pow_##S, T, T, F(cpow)(x, y))                                                     \
+  BINARY(div_no_nan_##S, T, T, is_zero_##S(y) ? 0 : x / y)                                 \
+  BINARY(mul_no_nan_##S, T, T, is_zero_##S(y) ? 0 : x* y)                                  \
+  BINARY(xdivy_##S, T, T, is_zero_##S(x) ? 0 : x / y)                                      \
+  BINARY(xlogy_##S, T, T, is_zero_##S(x) ? 0 : x* F(clog)(y))                              \
+  BINARY(xlog1py_##S, T, T, is_zero_##S(x) ? 0 : x* log1p_of_##S(y))                       \
+  BINARY(squared_difference_##S, T, T, F(conj)(x - y) * (x - y))                           \
+  BINARY(sigmoid_grad_##S, T, T, y* x*(1 - x))                                             \
+  BINARY(tanh_grad_##S, T, T, y*(1 - x * x))                                               \
+  BINARY(sqrt_grad_##S, T, T, y*(R)0.5 / F(conj)(x))                                       \
+  BINARY(rsqrt_grad_##S, T, T, F(conj)(x) * F(conj)(x) * F(conj)(x) * (y * (R)-0.5))       \
+  BINARY(reciprocal_grad_##S, T, T, -y* F(conj)(x) * F(conj)(x))                           \
+  BINARY(complex_##S, R, T, make_##S(x, y))                                                \
+  static void clip_##S(ARGS) {                                                             \
+    (void)arg;                                                                             \
+    const T *value = in[0], *least = in[1], *most = in[2];                                 \
+    for (int64_t i = 0; i < n; ++i) {                                                      \
+      T x = value[steps[0] * i], low = least[steps[1] * i], high = most[steps[2] * i];     \
+      if (F(creal)(high) < F(creal)(x)) x = high;                                          \
+      ((T*)out)[i] = F(creal)(x) < F(creal)(low) ? low : x;                                \
+    }                                                                                      \
   }
 
-#define CMPLX_c64(re, im) CMPLXF(re, im)
-#define CMPLX_c128(re, im) CMPLX(re, im)
 #define FLOAT_NAME(name) name##f
 #define DOUBLE_NAME(name) name
 FUNCTIONS(c64, float _Complex, float, FLOAT_NAME)
@@ -188,15 +206,20 @@ static rn_status_t compute_grad(rn_kernel_ctx_t* ctx, rn_run_fn_t fn) {
   static rn_status_t compute_##function(rn_kernel_ctx_t* ctx) { \
     return compute_grad(ctx, PICK(ctx, function));              \
   }
-#define UNARY_FUNCTIONS(X)                                                                    \
-  X(neg)                                                                                      \
-  X(square) X(sqrt) X(rsqrt) X(exp) X(expm1) X(log) X(log1p) X(reciprocal) X(tanh) X(sigmoid) \
-      X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(asinh) X(acosh) X(atanh) \
-          X(sign) X(conj) X(real) X(imag) X(angle) X(abs)
-#define BINARY_FUNCTIONS(X)                                                            \
-  X(add)                                                                               \
-  X(sub) X(mul) X(div) X(pow) X(div_no_nan) X(mul_no_nan) X(xdivy) X(xlogy) X(xlog1py) \
-      X(squared_difference)
+#define UNARY_FUNCTIONS(X)                                                                        \
+  X(neg)                                                                                          \
+  X(square)                                                                                       \
+  X(sqrt)                                                                                         \
+  X(rsqrt)                                                                                        \
+  X(exp)                                                                                          \
+  X(expm1) X(log) X(log1p) X(reciprocal) X(tanh) X(sigmoid) X(sin) X(cos) X(tan) X(asin) X(acos)  \
+      X(atan) X(sinh) X(cosh) X(asinh) X(acosh) X(atanh) X(sign) X(conj) X(real) X(imag) X(angle) \
+          X(abs)
+#define BINARY_FUNCTIONS(X) \
+  X(add)                    \
+  X(sub)                    \
+  X(mul)                    \
+  X(div) X(pow) X(div_no_nan) X(mul_no_nan) X(xdivy) X(xlogy) X(xlog1py) X(squared_difference)
 #define GRAD_FUNCTIONS(X) X(sigmoid_grad) X(tanh_grad) X(sqrt_grad) X(rsqrt_grad) X(reciprocal_grad)
 UNARY_FUNCTIONS(COMPUTE1)
 BINARY_FUNCTIONS(COMPUTE2)
@@ -210,11 +233,10 @@ static rn_status_t compute_clip(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *value = rn_in(ctx, 0), *least = rn_in(ctx, 1), *most = rn_in(ctx, 2);
   if ((least->rank && !rn_tensor_same_shape(value, least)) ||
       (most->rank && !rn_tensor_same_shape(value, most))) {
-    rn_shape_text_t a, b, c;
     return rn_invalid_argument(
         "clip_value_min and clip_value_max must be either of the same shape as input, or a "
         "scalar. input shape: %sclip_value_min shape: %sclip_value_max shape: %s",
-        rn_shape_text(value, &a), rn_shape_text(least, &b), rn_shape_text(most, &c));
+        rn_text_of(value).text, rn_text_of(least).text, rn_text_of(most).text);
   }
   return rn_broadcast_compute(ctx, 3, 7, RN_GRAIN_CHEAP, PICK(ctx, clip), NULL);
 }

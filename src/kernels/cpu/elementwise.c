@@ -1,5 +1,5 @@
 // The operations of vector.h as kernels: one array in and out, or two with broadcasting.
-#include "kernels/cpu/broadcast.h"
+#include "kernels/cpu/broadcasting.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -10,19 +10,12 @@ typedef struct elementwise_t {
   int64_t grain;
 } elementwise_t;
 
-static bool is_costly(rn_vector_code_t code) {
-  return (code >= RN_VECTOR_EXP && code <= RN_VECTOR_ERFC) || code == RN_VECTOR_SOFTPLUS ||
-         code == RN_VECTOR_ELU || code == RN_VECTOR_SELU || code == RN_VECTOR_ATAN2 ||
-         code == RN_VECTOR_POW || code == RN_VECTOR_XLOGY || code == RN_VECTOR_XLOG1PY ||
-         code == RN_VECTOR_SOFTPLUS_GRAD;
-}
-
 static rn_status_t elementwise_init(const rn_kernel_init_t* init, rn_vector_code_t code,
                                     elementwise_t* state) {
   state->code = code;
   state->dtype = rn_dtype_base(init->input_types[0]);
   state->fn = rn_vector_table()->fn[state->dtype][code];
-  state->grain = is_costly(code) ? RN_GRAIN_COSTLY : RN_GRAIN_CHEAP;
+  state->grain = rn_vector_is_costly(code) ? RN_GRAIN_COSTLY : RN_GRAIN_CHEAP;
   return RN_OK;
 }
 

@@ -1,5 +1,6 @@
-// Matrix products: float through oneDNN, 16-bit floats through float, everything else by plain
-// loops. See gemm.h.
+// Matrix products: large ones of floats through oneDNN, small and thin ones of floats and those of
+// doubles by tiles of our own, 16-bit floats through float, everything else by plain loops. See
+// gemm.h.
 #include "kernels/cpu/gemm.h"
 
 #include <complex.h>
@@ -10,56 +11,110 @@
 #include "kernels/cpu/isa/gemm.h"
 #include "kernels/cpu/vector.h"
 
-// A piece of work for one thread: some 20 us and more.
-#define PIECE_FLOPS (4.0 * 1000 * 1000)
+// Work for one thread, in nanoseconds: well above what handing it over costs.
+#define PIECE_NS 40e3
+#define MOST_PIECES 16
+// What a processor does in a nanosecond, roughly: operations, and bytes of memory passed.
+#define FLOPS_PER_NS 100.0
+#define BYTES_PER_NS 10.0
+// Where oneDNN's blocking is worth more than its call costs, in operations; sooner if B must be
+// transposed on the way.
+#define LARGE_FLOPS (2.0 * 128 * 128 * 128)
+#define LARGE_TRANSPOSED_FLOPS (2.0 * 48 * 48 * 48)
 
 // Rows (or columns) in a piece, from the sizes alone; a multiple of 16 so that vector kernels have
 // no odd ends inside.
-static int64_t piece_size(int64_t length, int64_t other, int64_t k) {
-  double each = 2.0 * (double)other * (double)k;
-  double wanted = PIECE_FLOPS / (each > 0 ? each : 1);
-  int64_t size = wanted >= (double)length ? length : ((int64_t)wanted + 15) / 16 * 16;
-  int64_t least = (length + 15) / 16;  // sixteen pieces are enough for anybody
-  if (size < least) size = (least + 15) / 16 * 16;
-  return size < 1 ? 1 : size;
+static int64_t piece_size(const rn_gemm_t* g, int64_t length) {
+  double m = (double)g->m, n = (double)g->n, k = (double)g->k;
+  double flops = 2 * m * n * k / FLOPS_PER_NS;
+  double bytes = (m * k + k * n + m * n) * (double)rn_dtype_size(g->dtype) / BYTES_PER_NS;
+  double pieces = (flops > bytes ? flops : bytes) / PIECE_NS;
+  if (pieces < 2) return length;
+  if (pieces > MOST_PIECES) pieces = MOST_PIECES;
+  int64_t even = (int64_t)pieces & ~INT64_C(1);
+  return ((length + even - 1) / even + 15) / 16 * 16;
 }
 
-typedef struct float_job_t {
+typedef struct job_t {
   const rn_gemm_t* gemm;
-  const rn_dnnl_t* dnnl;
+  rn_gemm_part_t part;
+  const rn_dnnl_t* dnnl;  // NULL: our own tiles
+  rn_gemm_fn_t fn;
+  size_t item;
   bool by_rows;
-} float_job_t;
+} job_t;
 
-static void float_piece(void* arg, int64_t begin, int64_t end) {
-  const float_job_t* job = arg;
+static void run_dnnl(const job_t* job, const rn_gemm_part_t* part) {
   const rn_gemm_t* g = job->gemm;
-  const float* a = g->a;
-  const float* b = g->b;
-  float* c = g->c;
   int64_t lda = g->transpose_a ? g->m : g->k, ldb = g->transpose_b ? g->k : g->n;
-  int64_t m = g->m, n = g->n;
-  if (job->by_rows) {
-    m = end - begin;
-    a += g->transpose_a ? begin : begin * g->k;
-    c += begin * g->n;
-  } else {
-    n = end - begin;
-    b += g->transpose_b ? begin * g->k : begin;
-    c += begin;
-  }
   int threads = rn_dnnl_enter(job->dnnl);
-  job->dnnl->sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', m, n, g->k, 1, a, lda, b,
-                   ldb, 0, c, g->n);
+  job->dnnl->sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', part->m, part->n,
+                   part->k, 1, part->a, lda, part->b, ldb, 0, part->c, part->c_row);
   rn_dnnl_leave(job->dnnl, threads);
 }
 
-static rn_status_t gemm_float(rn_pool_t* pool, const rn_gemm_t* gemm) {
-  float_job_t job = {.gemm = gemm};
-  RN_RETURN_IF_ERROR(rn_dnnl(&job.dnnl));
-  job.by_rows = gemm->m >= gemm->n;
-  int64_t length = job.by_rows ? gemm->m : gemm->n, other = job.by_rows ? gemm->n : gemm->m;
-  rn_pool_for(pool, length, piece_size(length, other, gemm->k), float_piece, &job);
-  return RN_OK;
+static void run_piece(void* arg, int64_t begin, int64_t end) {
+  const job_t* job = arg;
+  rn_gemm_part_t part = job->part;
+  if (job->by_rows) {
+    part.m = end - begin;
+    part.a = (const char*)part.a + (size_t)(begin * part.a_row) * job->item;
+    part.c = (char*)part.c + (size_t)(begin * part.c_row) * job->item;
+  } else {
+    part.n = end - begin;
+    part.b = (const char*)part.b + (size_t)(begin * part.b_column) * job->item;
+    part.c = (char*)part.c + (size_t)begin * job->item;
+  }
+  if (job->dnnl)
+    run_dnnl(job, &part);
+  else
+    job->fn(&part);
+}
+
+static bool wants_dnnl(const rn_gemm_t* g) {
+  if (g->dtype != RN_FLOAT || g->m == 1 || g->n == 1 || g->k <= 8) return false;
+  double flops = 2.0 * (double)g->m * (double)g->n * (double)g->k;
+  return flops > (g->transpose_b ? LARGE_TRANSPOSED_FLOPS : LARGE_FLOPS);
+}
+
+static void run_pieces(rn_pool_t* pool, const rn_gemm_t* g) {
+  job_t job = {.gemm = g,
+               .fn = RN_ISA_PICK(rn_gemm_)[g->dtype],
+               .item = rn_dtype_size(g->dtype),
+               .part = {.a = g->a,
+                        .a_row = g->transpose_a ? 1 : g->k,
+                        .a_column = g->transpose_a ? g->m : 1,
+                        .b = g->b,
+                        .b_row = g->transpose_b ? 1 : g->n,
+                        .b_column = g->transpose_b ? g->k : 1,
+                        .c = g->c,
+                        .c_row = g->n,
+                        .m = g->m,
+                        .n = g->n,
+                        .k = g->k}};
+  if (wants_dnnl(g)) {
+    rn_status_t status = rn_dnnl(&job.dnnl);
+    if (!rn_ok(status)) job.dnnl = NULL;  // our own tiles do it too
+    rn_status_free(status);
+  }
+  // A column is a row of the transposed product: C' = B' A'.
+  if (g->n == 1 && g->m > 1 && (g->dtype == RN_FLOAT || g->dtype == RN_DOUBLE)) {
+    rn_gemm_part_t p = job.part;
+    job.part = (rn_gemm_part_t){.a = p.b,
+                                .a_row = p.b_column,
+                                .a_column = p.b_row,
+                                .b = p.a,
+                                .b_row = p.a_column,
+                                .b_column = p.a_row,
+                                .c = p.c,
+                                .c_row = p.m,
+                                .m = 1,
+                                .n = p.m,
+                                .k = p.k};
+  }
+  job.by_rows = job.part.m >= job.part.n;
+  int64_t length = job.by_rows ? job.part.m : job.part.n;
+  rn_pool_for(pool, length, piece_size(g, length), run_piece, &job);
 }
 
 #define TRANSPOSE(T)                                                                      \
@@ -108,18 +163,6 @@ static void conjugate(void* data, rn_dtype_t dtype, int64_t count) {
   }
 }
 
-typedef struct plain_job_t {
-  rn_gemm_rows_fn_t rows;
-  const void *a, *b;
-  void* c;
-  int64_t n, k;
-} plain_job_t;
-
-static void plain_piece(void* arg, int64_t begin, int64_t end) {
-  const plain_job_t* job = arg;
-  job->rows(job->a, job->b, job->c, begin, end, job->n, job->k);
-}
-
 // A copy of a matrix in the form that the loops want; |*out| is |in| itself if it has it already.
 static rn_status_t straighten(const void* in, bool is_transposed, bool conjugated, int64_t rows,
                               int64_t columns, rn_dtype_t dtype, const void** out,
@@ -141,19 +184,19 @@ static rn_status_t straighten(const void* in, bool is_transposed, bool conjugate
 }
 
 static rn_status_t gemm_plain(rn_pool_t* pool, const rn_gemm_t* gemm) {
-  plain_job_t job = {
-      .rows = RN_ISA_PICK(rn_gemm_rows_)[gemm->dtype], .c = gemm->c, .n = gemm->n, .k = gemm->k};
-  if (!job.rows) return rn_unimplemented("No matrix product for %s", rn_dtype_name(gemm->dtype));
+  if (!RN_ISA_PICK(rn_gemm_)[gemm->dtype])
+    return rn_unimplemented("No matrix product for %s", rn_dtype_name(gemm->dtype));
+  rn_gemm_t plain = *gemm;
+  plain.transpose_a = plain.transpose_b = false;
   size_t a_size = 0, b_size = 0;
   rn_status_t status = straighten(gemm->a, gemm->transpose_a, gemm->conjugate_a, gemm->m, gemm->k,
-                                  gemm->dtype, &job.a, &a_size);
+                                  gemm->dtype, &plain.a, &a_size);
   if (rn_ok(status))
     status = straighten(gemm->b, gemm->transpose_b, gemm->conjugate_b, gemm->k, gemm->n,
-                        gemm->dtype, &job.b, &b_size);
-  if (rn_ok(status))
-    rn_pool_for(pool, gemm->m, piece_size(gemm->m, gemm->n, gemm->k), plain_piece, &job);
-  if (a_size) rn_free(rn_allocator_default(), (void*)job.a, a_size);
-  if (b_size) rn_free(rn_allocator_default(), (void*)job.b, b_size);
+                        gemm->dtype, &plain.b, &b_size);
+  if (rn_ok(status)) run_pieces(pool, &plain);
+  if (a_size) rn_free(rn_allocator_default(), (void*)plain.a, a_size);
+  if (b_size) rn_free(rn_allocator_default(), (void*)plain.b, b_size);
   return status;
 }
 
@@ -187,7 +230,10 @@ rn_status_t rn_gemm(rn_pool_t* pool, const rn_gemm_t* gemm) {
     memset(gemm->c, 0, (size_t)(gemm->m * gemm->n) * rn_dtype_size(gemm->dtype));
     return RN_OK;
   }
-  if (gemm->dtype == RN_FLOAT) return gemm_float(pool, gemm);
+  if (gemm->dtype == RN_FLOAT || gemm->dtype == RN_DOUBLE) {
+    run_pieces(pool, gemm);
+    return RN_OK;
+  }
   if (gemm->dtype == RN_HALF || gemm->dtype == RN_BFLOAT16) return gemm_narrow(pool, gemm);
   return gemm_plain(pool, gemm);
 }

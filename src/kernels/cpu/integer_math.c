@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#include "kernels/cpu/broadcast.h"
+#include "kernels/cpu/broadcasting.h"
 #include "kernels/cpu/isa/types.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"

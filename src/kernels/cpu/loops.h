@@ -3,7 +3,7 @@
 #ifndef RUNNEL_KERNELS_CPU_LOOPS_H_
 #define RUNNEL_KERNELS_CPU_LOOPS_H_
 
-#include "kernels/cpu/broadcast.h"
+#include "kernels/cpu/broadcasting.h"
 
 typedef enum rn_loop_code_t {
   // Two numbers give a bool.

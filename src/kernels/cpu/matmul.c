@@ -1,9 +1,12 @@
 // MatMul and its batched forms.
+#include <stdio.h>
+
 #include "kernels/cpu/gemm.h"
 #include "kernels/kernel_rows.h"
+#include "tensor/float16.h"
 
 typedef struct matmul_t {
-  bool transpose_a, transpose_b, is_adjoint;
+  bool transpose_a, transpose_b, is_adjoint, wants_same_batch;
 } matmul_t;
 
 static rn_status_t matmul_init(const rn_kernel_init_t* init, void* state) {
@@ -21,12 +24,19 @@ static rn_status_t batch_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-static rn_status_t shape_error(const char* what, const rn_tensor_t* a, const rn_tensor_t* b) {
+static rn_status_t same_batch_init(const rn_kernel_init_t* init, void* state) {
+  ((matmul_t*)state)->wants_same_batch = true;
+  return batch_init(init, state);
+}
+
+// "before[2,3]between[4,5]".
+static rn_status_t shape_error(const char* before, const rn_tensor_t* a, const char* between,
+                               const rn_tensor_t* b) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, rn_allocator_default());
-  rn_strbuf_printf(&buf, "%s: In[0]: ", what);
+  rn_strbuf_append(&buf, rn_str(before));
   rn_shape_print(&buf, rn_tensor_shape(a));
-  rn_strbuf_printf(&buf, ", In[1]: ");
+  rn_strbuf_append(&buf, rn_str(between));
   rn_shape_print(&buf, rn_tensor_shape(b));
   rn_status_t status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&buf)));
   rn_strbuf_clear(&buf);
@@ -42,7 +52,7 @@ static rn_status_t matrix_sizes(const matmul_t* matmul, const rn_tensor_t* a, co
   gemm->k = matmul->transpose_a ? a_rows : a_columns;
   gemm->n = matmul->transpose_b ? b_rows : b_columns;
   int64_t b_k = matmul->transpose_b ? b_columns : b_rows;
-  if (gemm->k != b_k) return shape_error("Matrix size-incompatible", a, b);
+  if (gemm->k != b_k) return shape_error("Matrix size-incompatible: In[0]: ", a, ", In[1]: ", b);
   gemm->dtype = a->dtype;
   gemm->transpose_a = matmul->transpose_a;
   gemm->transpose_b = matmul->transpose_b;
@@ -54,8 +64,9 @@ static rn_status_t matrix_sizes(const matmul_t* matmul, const rn_tensor_t* a, co
 static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
   if (a->rank != 2 || b->rank != 2) {
-    if (a->rank != b->rank) return shape_error("In[0] and In[1] has different ndims", a, b);
-    return rn_invalid_argument("In[0] is not a matrix. Instead it has rank %d", a->rank);
+    if (a->rank != b->rank)
+      return shape_error("In[0] and In[1] has different ndims: ", a, " vs. ", b);
+    return rn_invalid_argument("In[0] and In[1] ndims must be == 2: %d", a->rank);
   }
   rn_gemm_t gemm = {0};
   RN_RETURN_IF_ERROR(matrix_sizes(ctx->state, a, b, &gemm));
@@ -114,7 +125,7 @@ static rn_status_t batch_shape(const rn_tensor_t* a, const rn_tensor_t* b, batch
   for (int d = rank - 1; d >= 0; --d) {
     int64_t x = batch_dim(a, rank, d), y = batch_dim(b, rank, d);
     if (x != y && x != 1 && y != 1)
-      return shape_error("In[0] and In[1] must have compatible batch dimensions", a, b);
+      return shape_error("In[0] and In[1] must have compatible batch dimensions: ", a, " vs. ", b);
     dims[d] = x == 1 ? y : x;
     job->a_steps[d] = x == 1 ? 0 : a_step;
     job->b_steps[d] = y == 1 ? 0 : b_step;
@@ -126,8 +137,22 @@ static rn_status_t batch_shape(const rn_tensor_t* a, const rn_tensor_t* b, batch
   return RN_OK;
 }
 
-static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
+// The first BatchMatMul wants the same batch on both sides.
+static rn_status_t check_same_batch(const rn_tensor_t* a, const rn_tensor_t* b) {
+  if (a->rank != b->rank)
+    return shape_error("In[0] and In[1] has different ndims: ", a, " vs. ", b);
+  if (a->rank < 2) return rn_invalid_argument("In[0] and In[1] ndims must be >= 2: %d", a->rank);
+  for (int d = 0; d < a->rank - 2; ++d) {
+    if (rn_tensor_dim(a, d) == rn_tensor_dim(b, d)) continue;
+    char text[80];
+    snprintf(text, sizeof text, "In[0].dim(%d) and In[1].dim(%d) must be the same: ", d, d);
+    return shape_error(text, a, " vs ", b);
+  }
+  return RN_OK;
+}
+
+static rn_status_t batch_multiply(rn_kernel_ctx_t* ctx, const rn_tensor_t* a,
+                                  const rn_tensor_t* b) {
   if (a->rank < 2) return rn_invalid_argument("In[0] ndims must be >= 2: %d", a->rank);
   if (b->rank < 2) return rn_invalid_argument("In[1] ndims must be >= 2: %d", b->rank);
   batch_job_t job = {.pool = rn_ctx_pool(ctx)};
@@ -148,23 +173,81 @@ static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
   job.c_bytes = (size_t)(job.gemm.m * job.gemm.n) * item;
   int64_t matrices = out->count / (job.gemm.m * job.gemm.n);
   double flops = 2.0 * (double)job.gemm.m * (double)job.gemm.n * (double)job.gemm.k;
-  int64_t grain = flops > 4e6 ? 1 : (int64_t)(4e6 / (flops + 1)) + 1;
+  int64_t grain = flops > 4e6 ? 1 : (int64_t)(4e6 / (flops + 1e3)) + 1;
   rn_pool_for(job.pool, matrices, grain, batch_piece, &job);
   return job.status;
 }
 
-#define MATMUL_TYPES                                                                            \
-  (RN_TYPES_FLOATS | RN_TYPES_COMPLEX | RN_T(INT16) | RN_T(INT32) | RN_T(INT64) | RN_T(UINT8) | \
-   RN_T(UINT16) | RN_T(UINT32) | RN_T(UINT64))
-#define ROW(name, attr, init_, compute_)                                                        \
-  {                                                                                             \
-    .op = name, .device = "CPU", .types = {{attr, MATMUL_TYPES}}, .flags = RN_KERNEL_EXPENSIVE, \
-    .state_size = sizeof(matmul_t), .init = init_, .compute = compute_                          \
+static rn_status_t batch_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
+  if (((const matmul_t*)ctx->state)->wants_same_batch) RN_RETURN_IF_ERROR(check_same_batch(a, b));
+  return batch_multiply(ctx, a, b);
+}
+
+// BatchMatMulV3: two types may go in, and another come out. Unless all are the same, the operands
+// are converted to the type of the sums (float for bfloat16).
+
+typedef struct mixed_t {
+  const rn_tensor_t* in;
+  rn_tensor_t copy;
+} mixed_t;
+
+static rn_status_t convert(rn_kernel_ctx_t* ctx, mixed_t* mixed, rn_dtype_t to) {
+  const rn_tensor_t* in = mixed->in;
+  if (in->dtype == to) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_temp(ctx, to, rn_tensor_shape(in), &mixed->copy));
+  for (int64_t i = 0; i < in->count; ++i) {
+    int32_t value =
+        in->dtype == RN_INT8 ? RN_DATA(in, const int8_t)[i] : RN_DATA(in, const uint8_t)[i];
+    if (to == RN_INT32)
+      RN_DATA(&mixed->copy, int32_t)[i] = value;
+    else
+      RN_DATA(&mixed->copy, uint16_t)[i] = rn_float_to_bfloat16((float)value);
   }
+  mixed->in = &mixed->copy;
+  return RN_OK;
+}
+
+static rn_status_t mixed_compute(rn_kernel_ctx_t* ctx) {
+  rn_dtype_t out = rn_dtype_base(ctx->kernel->output_types[0]);
+  mixed_t a = {.in = rn_in(ctx, 0)}, b = {.in = rn_in(ctx, 1)};
+  rn_status_t status = convert(ctx, &a, out);
+  if (rn_ok(status)) status = convert(ctx, &b, out);
+  if (rn_ok(status)) status = batch_multiply(ctx, a.in, b.in);
+  rn_tensor_clear(&a.copy);
+  rn_tensor_clear(&b.copy);
+  return status;
+}
+
+#define MATMUL_TYPES (RN_TYPES_FLOATS | RN_TYPES_COMPLEX | RN_T(INT16) | RN_T(INT32) | RN_T(INT64))
+#define ROW(name, init_, compute_)                                                             \
+  {                                                                                            \
+    .op = name, .device = "CPU", .types = {{"T", MATMUL_TYPES}}, .flags = RN_KERNEL_EXPENSIVE, \
+    .state_size = sizeof(matmul_t), .init = init_, .compute = compute_                         \
+  }
+#define MIXED(a, b, out)                                                                    \
+  {                                                                                         \
+    .op = "BatchMatMulV3", .device = "CPU", .types = {{"Ta", a}, {"Tb", b}, {"Tout", out}}, \
+    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(matmul_t), .init = batch_init,       \
+    .compute = mixed_compute                                                                \
+  }
+#define SAME(type) MIXED(RN_T(type), RN_T(type), RN_T(type))
+#define BYTES (RN_T(INT8) | RN_T(UINT8))
 
 static const rn_kernel_def_t rows[] = {
-    ROW("MatMul", "T", matmul_init, matmul_compute),
-    ROW("BatchMatMul", "T", batch_init, batch_compute),
-    ROW("BatchMatMulV2", "T", batch_init, batch_compute),
+    ROW("MatMul", matmul_init, matmul_compute),
+    ROW("BatchMatMul", same_batch_init, batch_compute),
+    ROW("BatchMatMulV2", batch_init, batch_compute),
+    SAME(BFLOAT16),
+    SAME(FLOAT),
+    SAME(DOUBLE),
+    SAME(INT16),
+    SAME(INT32),
+    SAME(INT64),
+    SAME(COMPLEX64),
+    SAME(COMPLEX128),
+    MIXED(BYTES, BYTES, RN_T(INT32)),
+    MIXED(BYTES, RN_T(BFLOAT16), RN_T(BFLOAT16)),
+    MIXED(RN_T(BFLOAT16), BYTES, RN_T(BFLOAT16)),
 };
 RN_KERNEL_FAMILY(cpu_matmul, rows);

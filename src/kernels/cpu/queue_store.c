@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/rows.h"
 
 static inline rn_tensor_t* at(const rn_queue_t* queue, int64_t i) {
   return queue->ring + ((queue->head + i) & queue->mask) * queue->spec.component_count;
@@ -132,22 +133,8 @@ void rn_queue_take(rn_queue_t* queue, rn_tensor_t* element) {
 // aligned as tensors are. In a bag one slice could hold its batch for ever: there it is copied.
 rn_status_t rn_queue_slice(const rn_queue_t* queue, const rn_kernel_ctx_t* ctx,
                            const rn_tensor_t* batch, int64_t index, rn_tensor_t* out) {
-  rn_shape_t shape = {batch->rank - 1, rn_tensor_dims(batch) + 1};
-  int64_t count = batch->count / rn_tensor_dim(batch, 0);
-  const char* data =
-      RN_DATA(batch, const char) + (size_t)(index * count) * rn_dtype_size(batch->dtype);
   bool is_line = queue->spec.kind == RN_QUEUE_FIFO || queue->spec.kind == RN_QUEUE_PADDING;
-  if (is_line && batch->buffer && (uintptr_t)data % RN_ALIGN == 0) {
-    RN_RETURN_IF_ERROR(rn_tensor_init(out, batch->dtype, shape));
-    out->data = (void*)(uintptr_t)data;
-    out->buffer = batch->buffer;
-    rn_buffer_retain(out->buffer);
-    return RN_OK;
-  }
-  RN_RETURN_IF_ERROR(rn_tensor_create(ctx->kernel->device_memory, batch->dtype, shape, out));
-  rn_status_t status = rn_move_row(batch->dtype, data, out->data, count);
-  if (!rn_ok(status)) rn_tensor_clear(out);
-  return status;
+  return rn_rows_slice(batch, index, 1, true, is_line, ctx->kernel->device_memory, out);
 }
 
 // The shape of component |c| of a batch: as declared, unknown dimensions as large as the largest.

@@ -1,4 +1,5 @@
 // Select and SelectV2: elements of one tensor or the other.
+#include "kernels/cpu/array.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/object.h"
@@ -97,18 +98,17 @@ static rn_status_t compute_rows(rn_kernel_ctx_t* ctx, int64_t count) {
 
 static rn_status_t select_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *condition = rn_in(ctx, 0), *yes = rn_in(ctx, 1), *no = rn_in(ctx, 2);
-  rn_shape_text_t a, b;
   if (condition->rank == 0) {
     if (!rn_tensor_same_shape(yes, no))
       return rn_invalid_argument(
           "'then' and 'else' must have the same size.  but received: %s vs. %s",
-          rn_shape_text(yes, &a), rn_shape_text(no, &b));
+          rn_text_of(yes).text, rn_text_of(no).text);
     return compute_rows(ctx, 1);
   }
   if (condition->rank == 1 && !rn_tensor_same_shape(condition, yes)) {
     if (yes->rank < 1)
       return rn_invalid_argument("'then' must be at least a vector, but saw shape: %s",
-                                 rn_shape_text(yes, &a));
+                                 rn_text_of(yes).text);
     if (yes->rank > 1) {
       if (rn_tensor_dim(yes, 0) != condition->count)
         return rn_invalid_argument(
@@ -117,7 +117,7 @@ static rn_status_t select_compute(rn_kernel_ctx_t* ctx) {
       if (!rn_tensor_same_shape(yes, no))
         return rn_invalid_argument(
             "'then' and 'else' must have the same size.  but received: %s vs. %s",
-            rn_shape_text(yes, &a), rn_shape_text(no, &b));
+            rn_text_of(yes).text, rn_text_of(no).text);
       return compute_rows(ctx, condition->count);
     }
   }
@@ -130,11 +130,10 @@ static rn_status_t select_v2_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* in[] = {rn_in(ctx, 0), rn_in(ctx, 1), rn_in(ctx, 2)};
   if (!rn_tensor_same_shape(in[1], in[2]) || !rn_tensor_same_shape(in[0], in[1])) {
     rn_broadcast_t broadcast;
-    rn_shape_text_t a, b, c;
     if (!rn_broadcast_make(in, 3, &broadcast))
       return rn_invalid_argument("condition %s, then %s, and else %s must be broadcastable",
-                                 rn_shape_text(in[0], &a), rn_shape_text(in[1], &b),
-                                 rn_shape_text(in[2], &c));
+                                 rn_text_of(in[0]).text, rn_text_of(in[1]).text,
+                                 rn_text_of(in[2]).text);
   }
   return compute_broadcast(ctx);
 }

@@ -1,22 +1,21 @@
 // Choosing vector functions, and running them over arrays of any type. See vector.h.
 #include "kernels/cpu/vector.h"
 
+#include "kernels/cpu/isa.h"
+
 extern const rn_vector_table_t rn_vector_table_base;
 #ifdef __x86_64__
 extern const rn_vector_table_t rn_vector_table_avx2;
 extern const rn_vector_table_t rn_vector_table_avx512;
 #endif
 
-const rn_vector_table_t* rn_vector_table(void) {
-#ifdef __x86_64__
-  // The compiler's run-time keeps what the processor can do in a variable of its own: a load and a
-  // test each.
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return &rn_vector_table_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &rn_vector_table_avx2;
-#endif
-  return &rn_vector_table_base;
+const rn_vector_table_t* rn_vector_table(void) { return RN_ISA_PICK(&rn_vector_table_); }
+
+bool rn_vector_is_costly(rn_vector_code_t code) {
+  return (code >= RN_VECTOR_EXP && code <= RN_VECTOR_ERFC) || code == RN_VECTOR_SOFTPLUS ||
+         code == RN_VECTOR_ELU || code == RN_VECTOR_SELU || code == RN_VECTOR_ATAN2 ||
+         code == RN_VECTOR_POW || code == RN_VECTOR_XLOGY || code == RN_VECTOR_XLOG1PY ||
+         code == RN_VECTOR_SOFTPLUS_GRAD;
 }
 
 // 16-bit floats are computed as floats, a block at a time, and rounded once.

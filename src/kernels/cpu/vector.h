@@ -109,6 +109,9 @@ typedef struct rn_vector_table_t {
 // The best table for this processor. Decided once.
 const rn_vector_table_t* rn_vector_table(void);
 
+// Whether an element takes about ten times as long as an addition.
+bool rn_vector_is_costly(rn_vector_code_t code);
+
 // Elements that a pass over memory handles at a time: a few such blocks stay in the first-level
 // cache.
 #define RN_VECTOR_BLOCK 1024

@@ -40,6 +40,7 @@ typedef __m512d vf64_t;
 #define F32_RINT(a) _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 #define F32_IF_LESS(a, b, x, y) _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x)
 #define F32_SCALE(a, n) _mm512_scalef_ps(a, n)
+#define F64_IF_LESS(a, b, x, y) _mm512_mask_blend_pd(_mm512_cmp_pd_mask(a, b, _CMP_LT_OQ), y, x)
 #elif defined(RN_ISA_avx2)
 #include <immintrin.h>
 typedef __m256 vf32_t;
@@ -60,6 +61,7 @@ typedef __m256d vf64_t;
 #define F32_ABS(a) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a)
 #define F32_RINT(a) _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 #define F32_IF_LESS(a, b, x, y) _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ))
+#define F64_IF_LESS(a, b, x, y) _mm256_blendv_pd(y, x, _mm256_cmp_pd(a, b, _CMP_LT_OQ))
 #elif defined(__x86_64__)
 #include <emmintrin.h>
 typedef __m128 vf32_t;
@@ -82,6 +84,8 @@ typedef __m128d vf64_t;
 #define F32_RINT(a) (((a) + _mm_set1_ps(0x1.8p23f)) - _mm_set1_ps(0x1.8p23f))
 #define F32_IF_LESS(a, b, x, y) \
   _mm_or_ps(_mm_and_ps(_mm_cmplt_ps(a, b), x), _mm_andnot_ps(_mm_cmplt_ps(a, b), y))
+#define F64_IF_LESS(a, b, x, y) \
+  _mm_or_pd(_mm_and_pd(_mm_cmplt_pd(a, b), x), _mm_andnot_pd(_mm_cmplt_pd(a, b), y))
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 typedef float32x4_t vf32_t;
@@ -103,6 +107,7 @@ typedef float64x2_t vf64_t;
 #define F32_ABS(a) vabsq_f32(a)
 #define F32_RINT(a) vrndnq_f32(a)
 #define F32_IF_LESS(a, b, x, y) vbslq_f32(vcltq_f32(a, b), x, y)
+#define F64_IF_LESS(a, b, x, y) vbslq_f64(vcltq_f64(a, b), x, y)
 #else
 #error "no vector registers known for this processor"
 #endif

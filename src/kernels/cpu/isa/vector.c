@@ -62,7 +62,8 @@
 #define BINARY(name, T, U, EXPRESSION) \
   static void name(ARGS) { LOOP2(T, U, EXPRESSION); }
 
-// Operations that are a formula, for both float types. The constants are rounded to the type.
+// Operations that are a formula, for both float types. The constants are rounded to the type. Where
+// nothing flows back, gradients of roots and reciprocals are 0 whatever the value.
 #define FLOAT_FORMULAS(T, S, FABS, SQRT_, FLOOR_, CEIL_, RINT_)        \
   UNARY(neg_##S, T, T, -x)                                             \
   UNARY(abs_##S, T, T, FABS(x))                                        \
@@ -91,9 +92,9 @@
   BINARY(xdivy_##S, T, T, x == 0 ? 0 : x / y)                          \
   BINARY(sigmoid_grad_##S, T, T, y* x*(1 - x))                         \
   BINARY(tanh_grad_##S, T, T, y*(1 - x * x))                           \
-  BINARY(sqrt_grad_##S, T, T, y*(T)0.5 / x)                            \
-  BINARY(rsqrt_grad_##S, T, T, x* x*(y * (T)-0.5) * x)                 \
-  BINARY(reciprocal_grad_##S, T, T, -y* x* x)                          \
+  BINARY(sqrt_grad_##S, T, T, y == 0 ? 0 : y * (T)0.5 / x)             \
+  BINARY(rsqrt_grad_##S, T, T, y == 0 ? 0 : x * x * (y * (T)-0.5) * x) \
+  BINARY(reciprocal_grad_##S, T, T, y == 0 ? 0 : -y * x * x)           \
   BINARY(softsign_grad_##S, T, T, x / ((1 + FABS(y)) * (1 + FABS(y)))) \
   BINARY(elu_grad_##S, T, T, y < 0 ? (y + 1) * x : x)                  \
   BINARY(selu_grad_##S, T, T,                                          \
@@ -215,7 +216,20 @@ REG_F64_1(exp_f64, SLEEF_F64(exp, u10)(x))
 REG_F64_1(tanh_f64, SLEEF_F64(tanh, u10)(x))
 BOTH1(expm1, u10)
 BOTH1(log, u10)
-BOTH1(log1p, u10)
+
+// SLEEF's gives up a little before the largest numbers: there log(1 + x) = log(x / 2^64) + 64 ln 2.
+static inline vf32_t f32_log1p(vf32_t x) {
+  const vf32_t bound = F32_SET1(0x1p100f);
+  const vf32_t y = SLEEF_F32(log1p, u10)(F32_IF_LESS(bound, x, x * F32_SET1(0x1p-64f), x));
+  return y + F32_IF_LESS(bound, x, F32_SET1(0x1.62e43p5f), F32_SET1(-0.0f));
+}
+static inline vf64_t f64_log1p(vf64_t x) {
+  const vf64_t bound = F64_SET1(0x1p1000);
+  const vf64_t y = SLEEF_F64(log1p, u10)(F64_IF_LESS(bound, x, x * F64_SET1(0x1p-64), x));
+  return y + F64_IF_LESS(bound, x, F64_SET1(0x1.62e42fefa39efp5), F64_SET1(-0.0));
+}
+REG_F32_1(log1p_f32, f32_log1p(x))
+REG_F64_1(log1p_f64, f64_log1p(x))
 BOTH1(sin, u10)
 BOTH1(cos, u10)
 BOTH1(tan, u10)

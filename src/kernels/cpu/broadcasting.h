@@ -3,8 +3,8 @@
 // What is computed element by element says only what to do with a run of elements; the shapes, the
 // output, the threads and the order of the walk are here. A run is a piece of each operand that is
 // an array (step 1) or one number for all (step 0).
-#ifndef RUNNEL_KERNELS_CPU_BROADCAST_H_
-#define RUNNEL_KERNELS_CPU_BROADCAST_H_
+#ifndef RUNNEL_KERNELS_CPU_BROADCASTING_H_
+#define RUNNEL_KERNELS_CPU_BROADCASTING_H_
 
 #include "framework/kernel.h"
 
@@ -66,15 +66,9 @@ RN_MUST_USE rn_status_t rn_elementwise_compute(rn_kernel_ctx_t* ctx, int operand
 #define RN_GRAIN_CHEAP (64 * 1024)
 #define RN_GRAIN_COSTLY (16 * 1024)
 
-// A tensor's shape for a message.
-typedef struct rn_shape_text_t {
-  char text[RN_MAX_RANK * 21 + 3];
-} rn_shape_text_t;
-const char* rn_shape_text(const rn_tensor_t* tensor, rn_shape_text_t* text);
-
 // "Incompatible shapes: [2,3] vs. [4]".
 RN_MUST_USE rn_status_t rn_broadcast_error(const rn_tensor_t* a, const rn_tensor_t* b);
 // What is said when input |i| is not shaped like input 0.
 RN_MUST_USE rn_status_t rn_same_shape_error(const rn_kernel_ctx_t* ctx, int i);
 
-#endif  // RUNNEL_KERNELS_CPU_BROADCAST_H_
+#endif  // RUNNEL_KERNELS_CPU_BROADCASTING_H_

@@ -1,0 +1,141 @@
+// runnel graph: what is in a GraphDef.
+#include <stdio.h>
+
+#include "cli/graph_view.h"
+#include "proto/attr_value.pb.h"
+#include "wire/text.h"
+
+const char rn_cli_graph_help[] =
+    "usage: runnel graph FILE [--stats | --text | --dot] [--input NAME=SHAPE ...]\n"
+    "\n"
+    "Looks into a GraphDef, given as bytes (.pb) or as text (.pbtxt); '-' reads the standard "
+    "input.\n"
+    "\n"
+    "  --stats             inputs, outputs, parameters, ops by number, and what this library\n"
+    "                      lacks to run it (this is what you get without an option)\n"
+    "  --text              the graph as text, one field a line (pbtxt)\n"
+    "  --dot               a drawing for Graphviz: name scopes as boxes, small constants inside "
+    "the\n"
+    "                      nodes that use them, types and shapes on the edges, a colour for each\n"
+    "                      device\n"
+    "  --input NAME=SHAPE  take the placeholder NAME to have this shape, as in x=[32,784] or\n"
+    "                      x=[?,784]; shapes that follow from it are shown\n"
+    "\n"
+    "examples:\n"
+    "  runnel graph model.pb\n"
+    "  runnel graph model.pb --text > model.pbtxt\n"
+    "  runnel graph model.pb --dot --input x=[1,784] | dot -Tsvg > model.svg\n";
+
+typedef enum graph_mode_t { STATS, TEXT, DOT, INPUT } graph_mode_t;
+
+// "[2,?,3]" or "?" as a message in |arena|.
+static rn_status_t parse_shape(rn_str_t text, rn_arena_t* arena, rn_pb_TensorShapeProto_t* out) {
+  *out = (rn_pb_TensorShapeProto_t){0};
+  out->unknown_rank = rn_str_is(text, "?");
+  if (out->unknown_rank) return RN_OK;
+  if (text.size < 2 || text.data[0] != '[' || text.data[text.size - 1] != ']')
+    return rn_invalid_argument("'%.*s' is no shape; write [2,?,3]", RN_STR_ARGS(text));
+  rn_str_t rest = rn_str_trim(rn_str_n(text.data + 1, text.size - 2));
+  size_t count = rest.size ? 1 : 0;
+  for (size_t i = 0; i < rest.size; ++i) count += rest.data[i] == ',';
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, count, &out->dim.items));
+  out->dim.count = (uint32_t)count;
+  for (size_t i = 0; i < count; ++i) {
+    rn_str_t part = rn_str_trim(rn_str_split(&rest, ','));
+    int64_t* size = &out->dim.items[i].size;
+    if (rn_str_is(part, "?") || rn_str_is(part, "-1"))
+      *size = -1;
+    else if (!rn_str_to_i64(part, size) || *size < 0)
+      return rn_invalid_argument("'%.*s' is no shape; write [2,?,3]", RN_STR_ARGS(text));
+  }
+  return RN_OK;
+}
+
+// Gives the placeholder |name| the shape |text|, in the message.
+static rn_status_t set_input(rn_cli_file_t* file, rn_str_t name, rn_str_t text) {
+  rn_pb_NodeDef_t* node = NULL;
+  for (uint32_t n = 0; n < file->def->node.count && !node; ++n)
+    if (rn_str_eq(file->def->node.items[n].name, name)) node = &file->def->node.items[n];
+  if (!node)
+    return rn_not_found("%s: --input %.*s: the graph has no such node", file->path,
+                        RN_STR_ARGS(name));
+  const rn_op_def_t* op = rn_op_find(node->op);
+  if (!op || op->role != RN_ROLE_PLACEHOLDER || rn_op_attr_index(op, RN_STR("shape")) < 0)
+    return rn_invalid_argument("%s: --input %.*s: the node is a %.*s, not a placeholder",
+                               file->path, RN_STR_ARGS(name), RN_STR_ARGS(node->op));
+  rn_pb_AttrValue_t* value = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&file->arena, &value));
+  value->value_case = rn_pb_AttrValue_shape_field;
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&file->arena, &value->shape));
+  RN_RETURN_IF_ERROR(rn_cli_prefix(parse_shape(text, &file->arena, value->shape),
+                                   "--input %.*s: ", RN_STR_ARGS(name)));
+  // The later of two entries counts, so appending replaces.
+  uint32_t count = node->attr.count;
+  rn_pb_NodeDef_AttrEntry_t* items = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&file->arena, (size_t)count + 1, &items));
+  if (count) memcpy(items, node->attr.items, count * sizeof *items);
+  items[count] = (rn_pb_NodeDef_AttrEntry_t){.key = RN_STR("shape"), .value = value};
+  node->attr.items = items;
+  node->attr.count = node->attr.capacity = count + 1;
+  return RN_OK;
+}
+
+static rn_status_t print_text(const rn_cli_t* cli, const rn_cli_file_t* file) {
+  rn_strbuf_t out;
+  rn_strbuf_init(&out, cli->allocator);
+  rn_status_t status = rn_pb_print(&rn_pb_GraphDef_desc, file->def, &out);
+  if (rn_ok(status)) fwrite(rn_strbuf_view(&out).data, 1, out.size, stdout);
+  rn_strbuf_clear(&out);
+  return rn_cli_prefix(status, "%s: ", file->path);
+}
+
+static rn_status_t show(const rn_cli_t* cli, rn_cli_file_t* file, graph_mode_t mode) {
+  if (mode == TEXT) return print_text(cli, file);
+  rn_view_t view;
+  rn_status_t status = rn_view_create(cli, file, &view);
+  if (rn_ok(status)) status = mode == DOT ? rn_view_dot(cli, &view) : rn_view_stats(cli, &view);
+  rn_view_clear(&view);
+  return status;
+}
+
+// Reads the arguments once more for --input, now that there is a graph.
+static rn_status_t set_inputs(rn_cli_t* cli, const rn_cli_option_t* options, rn_cli_file_t* file) {
+  cli->at = 0;
+  cli->options_over = false;
+  for (int option = 0; option != RN_CLI_END;) {
+    const char* value;
+    rn_str_t name, shape;
+    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
+    if (option != INPUT) continue;
+    RN_RETURN_IF_ERROR(rn_cli_split(cli, "--input", value, &name, &shape));
+    RN_RETURN_IF_ERROR(set_input(file, name, shape));
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_cli_graph(rn_cli_t* cli) {
+  static const rn_cli_option_t options[] = {
+      {"--stats", false}, {"--text", false}, {"--dot", false}, {"--input", true}, {NULL, false}};
+  graph_mode_t mode = STATS;
+  const char* path = NULL;
+  int modes = 0;
+  for (int option = 0; option != RN_CLI_END;) {
+    const char* value;
+    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
+    if (option == RN_CLI_WORD && path)
+      return rn_cli_usage(cli, "one file at a time, not '%s' too", value);
+    if (option == RN_CLI_WORD) path = value;
+    if (option >= STATS && option <= DOT) {
+      mode = (graph_mode_t)option;
+      modes++;
+    }
+  }
+  if (!path) return rn_cli_usage(cli, "name a file");
+  if (modes > 1) return rn_cli_usage(cli, "one of --stats, --text and --dot");
+  rn_cli_file_t file;
+  rn_status_t status = rn_cli_load(cli, path, &file);
+  if (rn_ok(status)) status = set_inputs(cli, options, &file);
+  if (rn_ok(status)) status = show(cli, &file, mode);
+  rn_cli_file_clear(&file);
+  return status;
+}

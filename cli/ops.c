@@ -1,0 +1,294 @@
+// runnel ops: what the library can do, op by op.
+#include <ctype.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "cli/cli.h"
+#include "framework/kernel.h"
+#include "framework/op_def.h"
+
+const char rn_cli_ops_help[] =
+    "usage: runnel ops [NAME] [--family FAMILY] [--search TEXT] [--missing]\n"
+    "\n"
+    "Lists the ops of this library, or explains one. A line of the list has the name, the devices\n"
+    "that can compute it, 'grad' if gradients flow back through it, and what it does.\n"
+    "\n"
+    "  --family FAMILY   only those of one file of op definitions: math, nn, array, state ...\n"
+    "  --search TEXT     only those with TEXT in their name or description\n"
+    "  --missing         only those without a CPU kernel: they can be built, not run\n"
+    "\n"
+    "examples:\n"
+    "  runnel ops                        everything\n"
+    "  runnel ops Conv2D                 its signature, attributes, types, devices\n"
+    "  runnel ops --family training      the update rules\n"
+    "  runnel ops --search softmax       whatever is about softmax\n";
+
+static const struct {
+  const char* op;
+  const char* family;
+} families[] = {
+#include "op_families.inc"
+};
+
+static const char* family_of(const char* op) {
+  for (size_t i = 0; i < sizeof families / sizeof *families; ++i)
+    if (strcmp(families[i].op, op) == 0) return families[i].family;
+  return "";
+}
+
+static bool is_family(const char* name) {
+  for (size_t i = 0; i < sizeof families / sizeof *families; ++i)
+    if (strcmp(families[i].family, name) == 0) return true;
+  return false;
+}
+
+static rn_status_t no_family(const char* name) {
+  rn_strbuf_t names;
+  rn_strbuf_init(&names, rn_allocator_default());
+  const char* last = "";
+  for (size_t i = 0; i < sizeof families / sizeof *families; ++i) {
+    if (strcmp(families[i].family, last) == 0) continue;
+    rn_strbuf_printf(&names, "%s%s", *last ? ", " : "", families[i].family);
+    last = families[i].family;
+  }
+  rn_status_t status = rn_not_found("there is no family of ops called '%s'; there are %s", name,
+                                    rn_strbuf_view(&names).data);
+  rn_strbuf_clear(&names);
+  return status;
+}
+
+static bool contains(const char* text, const char* part) {
+  size_t length = strlen(part);
+  for (; *text; ++text)
+    if (strncasecmp(text, part, length) == 0) return true;
+  return length == 0;
+}
+
+// The executor runs these itself, whatever the device.
+static bool is_built_in(const rn_op_def_t* op) {
+  return (op->role >= RN_ROLE_SWITCH && op->role <= RN_ROLE_CONTROL_TRIGGER) ||
+         op->role == RN_ROLE_NO_OP;
+}
+
+typedef struct devices_t {
+  const char* op;
+  bool has_cpu;
+  rn_strbuf_t* names;  // may be NULL
+} devices_t;
+
+static rn_status_t note_device(const rn_kernel_def_t* def, void* arg) {
+  devices_t* devices = arg;
+  if (strcmp(def->op, devices->op) != 0) return RN_OK;
+  if (strcmp(def->device, "CPU") == 0) devices->has_cpu = true;
+  if (!devices->names || strstr(rn_strbuf_view(devices->names).data, def->device)) return RN_OK;
+  rn_strbuf_printf(devices->names, "%s%s", devices->names->size ? " " : "", def->device);
+  return RN_OK;
+}
+
+typedef struct list_t {
+  const rn_cli_t* cli;
+  const char* family;
+  const char* search;
+  bool only_missing;
+  int shown, with_cpu;
+} list_t;
+
+static rn_status_t list_op(const rn_op_def_t* op, void* arg) {
+  list_t* list = arg;
+  if (list->family && strcmp(family_of(op->name), list->family) != 0) return RN_OK;
+  if (list->search && !contains(op->name, list->search) && !contains(op->summary, list->search))
+    return RN_OK;
+  rn_strbuf_t names;
+  rn_strbuf_init(&names, list->cli->allocator);
+  devices_t devices = {.op = op->name, .names = &names};
+  rn_status_t status = rn_kernel_each(note_device, &devices);
+  bool has_cpu = devices.has_cpu || is_built_in(op);
+  if (rn_ok(status) && !(list->only_missing && has_cpu)) {
+    list->shown++;
+    list->with_cpu += has_cpu;
+    printf("%-40s %-8s %-4s %s\n", op->name,
+           is_built_in(op) ? "any"
+           : names.size    ? names.data
+                           : "-",
+           op->grad ? "grad" : "-", op->summary);
+  }
+  rn_strbuf_clear(&names);
+  return status;
+}
+
+static void print_type_set(rn_dtypes_t set) {
+  bool is_first = true;
+  putchar('{');
+  for (rn_dtype_t t = 1; t < RN_DTYPE_COUNT; ++t) {
+    if (!rn_dtypes_has(set, t)) continue;
+    printf("%s%s", is_first ? "" : ", ", rn_dtype_name(t));
+    is_first = false;
+  }
+  putchar('}');
+}
+
+static void print_args(const rn_op_def_t* op, const rn_arg_def_t* args, int count) {
+  putchar('(');
+  for (int i = 0; i < count; ++i) {
+    const rn_arg_def_t* arg = &args[i];
+    printf("%s%s: %s", i ? ", " : "", arg->name, arg->is_ref ? "ref " : "");
+    if (arg->type_list_attr >= 0) {
+      printf("list %s", op->attrs[arg->type_list_attr].name);
+      continue;
+    }
+    if (arg->number_attr >= 0) printf("%s * ", op->attrs[arg->number_attr].name);
+    printf("%s", arg->type_attr >= 0 ? op->attrs[arg->type_attr].name : rn_dtype_name(arg->type));
+  }
+  putchar(')');
+}
+
+static void print_attr(const rn_cli_t* cli, const rn_attr_def_t* attr) {
+  printf("  %s: %s", attr->name, rn_attr_kind_name(attr->kind, attr->is_list));
+  if (attr->has_minimum) printf(" >= %lld", (long long)attr->minimum);
+  for (int i = 0; i < attr->allowed_count; ++i)
+    printf("%s%s", i ? ", " : " in {",
+           attr->kind == RN_ATTR_TYPE ? rn_dtype_name(attr->allowed_types[i])
+                                      : attr->allowed_strings[i]);
+  if (attr->allowed_count) putchar('}');
+  if (attr->has_default) {
+    rn_strbuf_t buf;
+    rn_strbuf_init(&buf, cli->allocator);
+    rn_attr_value_print(&buf, &attr->default_value);
+    printf(" = %s", rn_strbuf_view(&buf).data);
+    rn_strbuf_clear(&buf);
+  }
+  putchar('\n');
+}
+
+static void print_flags(const rn_op_def_t* op) {
+  static const struct {
+    int flag;
+    const char* name;
+  } names[] = {{RN_OP_STATEFUL, "stateful"},
+               {RN_OP_COMMUTATIVE, "commutative"},
+               {RN_OP_AGGREGATE, "aggregate"},
+               {RN_OP_ALLOWS_UNINITIALIZED, "takes uninitialised variables"},
+               {RN_OP_DISTRIBUTED, "distributed communication"}};
+  bool is_first = true;
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+    if (!(op->flags & names[i].flag)) continue;
+    printf("%s%s", is_first ? "flags       " : ", ", names[i].name);
+    is_first = false;
+  }
+  if (!is_first) putchar('\n');
+}
+
+static rn_status_t print_kernel(const rn_kernel_def_t* def, void* arg) {
+  devices_t* devices = arg;
+  if (strcmp(def->op, devices->op) != 0) return RN_OK;
+  devices->has_cpu = true;  // here: some row was printed
+  printf("  %-5s", def->device);
+  for (int i = 0; i < 4 && def->types[i].attr; ++i) {
+    printf("%s%s in ", i ? ", " : " ", def->types[i].attr);
+    print_type_set(def->types[i].types);
+  }
+  if (!def->types[0].attr) printf(" every type");
+  for (int i = 0; i < 8 && def->host_args[i]; ++i)
+    printf("%s%s", i ? ", " : "; on the host: ", def->host_args[i]);
+  if (def->label) printf("; _kernel = \"%s\"", def->label);
+  putchar('\n');
+  return RN_OK;
+}
+
+static rn_status_t explain(const rn_cli_t* cli, const rn_op_def_t* op) {
+  printf("%s", op->name);
+  print_args(op, op->inputs, op->input_count);
+  printf(" -> ");
+  print_args(op, op->outputs, op->output_count);
+  printf("\n  %s\n\n", op->summary);
+  if (op->attr_count) printf("attributes\n");
+  for (int i = 0; i < op->attr_count; ++i) print_attr(cli, &op->attrs[i]);
+  if (op->attr_count) putchar('\n');
+  const char* family = family_of(op->name);
+  if (*family) printf("family      %s\n", family);
+  print_flags(op);
+  if (op->deprecated_at)
+    printf("deprecated  from GraphDef version %d on: %s\n", op->deprecated_at, op->deprecation);
+  printf("gradient    %s\n", op->grad                    ? "yes"
+                             : op->flags & RN_OP_NO_GRAD ? "nothing flows back through it"
+                                                         : "no rule");
+  printf("kernels\n");
+  devices_t devices = {.op = op->name};
+  if (is_built_in(op)) {
+    printf("  any   the executor runs it itself\n");
+    return RN_OK;
+  }
+  RN_RETURN_IF_ERROR(rn_kernel_each(print_kernel, &devices));
+  if (!devices.has_cpu) printf("  none: it can be built and exported, not run\n");
+  return RN_OK;
+}
+
+static int distance(const char* a, const char* b) {
+  enum { LONGEST = 64 };
+  int row[LONGEST + 1];
+  int n = (int)strlen(a), m = (int)strlen(b);
+  if (n > LONGEST || m > LONGEST) return LONGEST;
+  for (int j = 0; j <= m; ++j) row[j] = j;
+  for (int i = 1; i <= n; ++i) {
+    int corner = row[0];
+    row[0] = i;
+    for (int j = 1; j <= m; ++j) {
+      int cost = corner + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+      corner = row[j];
+      if (row[j] + 1 < cost) cost = row[j] + 1;
+      if (row[j - 1] + 1 < cost) cost = row[j - 1] + 1;
+      row[j] = cost;
+    }
+  }
+  return row[m];
+}
+
+typedef struct nearest_t {
+  const char* name;
+  const char* best;
+  int distance;
+} nearest_t;
+
+static rn_status_t note_nearest(const rn_op_def_t* op, void* arg) {
+  nearest_t* nearest = arg;
+  int d = distance(op->name, nearest->name);
+  if (d < nearest->distance) *nearest = (nearest_t){nearest->name, op->name, d};
+  return RN_OK;
+}
+
+static rn_status_t not_found(const char* name) {
+  nearest_t nearest = {.name = name, .distance = 4};
+  RN_RETURN_IF_ERROR(rn_op_each(note_nearest, &nearest));
+  if (nearest.best)
+    return rn_not_found("no op is called '%s'; did you mean %s?", name, nearest.best);
+  return rn_not_found("no op is called '%s'; try 'runnel ops --search TEXT'", name);
+}
+
+rn_status_t rn_cli_ops(rn_cli_t* cli) {
+  enum { FAMILY, SEARCH, MISSING };
+  static const rn_cli_option_t options[] = {
+      {"--family", true}, {"--search", true}, {"--missing", false}, {NULL, false}};
+  list_t list = {.cli = cli};
+  const char* name = NULL;
+  for (int option = 0; option != RN_CLI_END;) {
+    const char* value;
+    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
+    if (option == RN_CLI_WORD && name)
+      return rn_cli_usage(cli, "one op at a time, not '%s' too", value);
+    if (option == RN_CLI_WORD) name = value;
+    if (option == FAMILY) list.family = value;
+    if (option == SEARCH) list.search = value;
+    if (option == MISSING) list.only_missing = true;
+  }
+  if (list.family && !is_family(list.family)) return no_family(list.family);
+  if (name && (list.family || list.search || list.only_missing))
+    return rn_cli_usage(cli, "either an op's name or a choice of ops");
+  if (name) {
+    const rn_op_def_t* op = rn_op_find(rn_str(name));
+    return op ? explain(cli, op) : not_found(name);
+  }
+  RN_RETURN_IF_ERROR(rn_op_each(list_op, &list));
+  if (list.shown == 0) return rn_not_found("no op is like that");
+  printf("%d ops, %d of them run on the CPU\n", list.shown, list.with_cpu);
+  return RN_OK;
+}

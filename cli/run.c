@@ -1,0 +1,337 @@
+// runnel run: one step of a graph, from the shell.
+#include <stdio.h>
+
+#include "base/vec.h"
+#include "cli/load.h"
+#include "cli/npy.h"
+#include "cli/trace.h"
+#include "cli/value.h"
+#include "session/session.h"
+
+const char rn_cli_run_help[] =
+    "usage: runnel run GRAPH [--feed NAME=VALUE ...] [--fetch NAME ...] [--save NAME=FILE ...]\n"
+    "                  [--init OP ...] [--target OP ...] [--threads N] [--repeat N]\n"
+    "                  [--timeout MS] [--trace FILE]\n"
+    "\n"
+    "Runs a step of a GraphDef (.pb or .pbtxt): feeds values, prints what is fetched as NumPy "
+    "would.\n"
+    "A NAME is a node's, with ':1' behind it for its second output.\n"
+    "\n"
+    "  --feed NAME=VALUE   VALUE is @file.npy, or a literal: 1.5  true  \"text\"  [1,2,3]\n"
+    "                      [[1,2],[3,4]]. It gets the type that the graph wants, or the one "
+    "written\n"
+    "                      behind it: 7:int64\n"
+    "  --fetch NAME        print this value\n"
+    "  --save NAME=FILE    write this value to FILE.npy instead\n"
+    "  --init OP           run this node once, in a step of its own, before anything else: the\n"
+    "                      initialiser of variables, say\n"
+    "  --target OP         run this node too, without fetching anything of it\n"
+    "  --threads N         work with N threads (default: one a processor)\n"
+    "  --repeat N          run the step N times and say on stderr how long one took\n"
+    "  --timeout MS        give up a step after so many milliseconds\n"
+    "  --trace FILE        write what the (last) step did when, as JSON for chrome://tracing\n"
+    "                      or Perfetto\n"
+    "\n"
+    "examples:\n"
+    "  runnel run add.pb --feed x=1.5 --feed y=2 --fetch sum\n"
+    "  runnel run mlp.pb --feed images=@digits.npy --fetch probabilities:0\n"
+    "  runnel run mlp.pb --feed images=@digits.npy --save logits=out.npy --repeat 1000\n"
+    "  runnel run train.pbtxt --init init --target train --fetch loss --trace step.json\n";
+
+enum { FEED, FETCH, SAVE, INIT, TARGET, THREADS, REPEAT, TIMEOUT, TRACE };
+static const rn_cli_option_t options[] = {
+    {"--feed", true},   {"--fetch", true},   {"--save", true},   {"--init", true},
+    {"--target", true}, {"--threads", true}, {"--repeat", true}, {"--timeout", true},
+    {"--trace", true},  {NULL, false}};
+
+typedef struct fetch_t {
+  const char* name;  // as written
+  rn_str_t file;     // empty: print it
+} fetch_t;
+
+typedef struct job_t {
+  rn_cli_t* cli;
+  rn_arena_t arena;
+  const char* path;
+  const char* trace;
+  int64_t threads, repeat, timeout_ms;
+  rn_cli_file_t file;
+  rn_graph_t* graph;      // Owned
+  rn_session_t* session;  // Owned
+  RN_VEC(const char*) feed_texts;
+  RN_VEC(rn_edge_t) feeds;
+  RN_VEC(rn_tensor_t) values;
+  RN_VEC(fetch_t) fetch_texts;
+  RN_VEC(rn_edge_t) fetches;
+  RN_VEC(const char*) target_texts;
+  RN_VEC(rn_node_t*) targets;
+  RN_VEC(const char*) init_texts;
+  RN_VEC(rn_node_t*) inits;
+  rn_tensor_t* results;  // in the arena; one a fetch
+} job_t;
+
+static rn_status_t take_fetch(job_t* job, const char* value, bool is_saved) {
+  fetch_t fetch = {.name = value};
+  if (is_saved) {
+    rn_str_t name, copy;
+    RN_RETURN_IF_ERROR(rn_cli_split(job->cli, "--save", value, &name, &fetch.file));
+    RN_RETURN_IF_ERROR(rn_arena_str(&job->arena, name, &copy));
+    fetch.name = copy.data;
+  }
+  return rn_vec_push(&job->fetch_texts, job->cli->allocator, fetch);
+}
+
+static rn_status_t take_option(job_t* job, int option, const char* value) {
+  rn_cli_t* cli = job->cli;
+  switch (option) {
+    case FEED:
+      return rn_vec_push(&job->feed_texts, cli->allocator, value);
+    case FETCH:
+    case SAVE:
+      return take_fetch(job, value, option == SAVE);
+    case INIT:
+      return rn_vec_push(&job->init_texts, cli->allocator, value);
+    case TARGET:
+      return rn_vec_push(&job->target_texts, cli->allocator, value);
+    case THREADS:
+      RN_RETURN_IF_ERROR(rn_cli_number(cli, "--threads", value, 1, &job->threads));
+      return job->threads > 1024 ? rn_cli_usage(cli, "--threads of more than 1024") : RN_OK;
+    case REPEAT:
+      return rn_cli_number(cli, "--repeat", value, 1, &job->repeat);
+    case TIMEOUT:
+      RN_RETURN_IF_ERROR(rn_cli_number(cli, "--timeout", value, 1, &job->timeout_ms));
+      return job->timeout_ms > INT32_MAX ? rn_cli_usage(cli, "--timeout of more than %d", INT32_MAX)
+                                         : RN_OK;
+    case TRACE:
+      job->trace = value;
+      return RN_OK;
+    case RN_CLI_WORD:
+      if (job->path) return rn_cli_usage(cli, "one graph at a time, not '%s' too", value);
+      job->path = value;
+      return RN_OK;
+    default:
+      return RN_OK;
+  }
+}
+
+static rn_status_t read_arguments(job_t* job) {
+  for (int option = 0; option != RN_CLI_END;) {
+    const char* value;
+    RN_RETURN_IF_ERROR(rn_cli_next(job->cli, options, &option, &value));
+    RN_RETURN_IF_ERROR(take_option(job, option, value));
+  }
+  if (!job->path) return rn_cli_usage(job->cli, "name a graph");
+  if (job->fetch_texts.count + job->target_texts.count + job->init_texts.count == 0)
+    return rn_cli_usage(job->cli, "nothing is asked for; say --fetch, --save or --target");
+  return RN_OK;
+}
+
+static rn_status_t find_node(const job_t* job, const char* option, rn_str_t name, rn_node_t** out) {
+  *out = rn_graph_find(job->graph, name);
+  if (*out) return RN_OK;
+  return rn_not_found(
+      "%s: %s %.*s: the graph has no node of that name; 'runnel graph %s' lists "
+      "inputs and outputs",
+      job->path, option, RN_STR_ARGS(name), job->path);
+}
+
+// "name" or "name:1". A node's name has no ':' in it.
+static rn_status_t find_edge(const job_t* job, const char* option, rn_str_t text, rn_edge_t* out) {
+  rn_str_t rest = text, name = rn_str_split(&rest, ':');
+  int64_t index = 0;
+  if (name.size != text.size && (!rn_str_to_i64(rest, &index) || index < 0 || index > INT32_MAX))
+    return rn_cli_usage(job->cli, "%s %.*s: ':' wants the number of an output behind it", option,
+                        RN_STR_ARGS(text));
+  RN_RETURN_IF_ERROR(find_node(job, option, name, &out->node));
+  out->index = (int)index;
+  if (index < out->node->output_count) return RN_OK;
+  return rn_invalid_argument(
+      "%s: %s %.*s: the node (%s) has %d outputs; use --target for those "
+      "that have none",
+      job->path, option, RN_STR_ARGS(text), out->node->op->name, out->node->output_count);
+}
+
+// A file of integers may be what a quantised placeholder wants.
+static rn_status_t fit_type(rn_tensor_t* value, rn_dtype_t wanted) {
+  bool is_quantised = wanted == RN_QINT8 || wanted == RN_QUINT8 || wanted == RN_QINT16 ||
+                      wanted == RN_QUINT16 || wanted == RN_QINT32;
+  if (is_quantised && rn_dtype_is_integer(value->dtype) &&
+      rn_dtype_size(value->dtype) == rn_dtype_size(wanted))
+    value->dtype = (uint8_t)wanted;
+  if (value->dtype == wanted) return RN_OK;
+  return rn_invalid_argument("the value is %s and the graph wants %s", rn_dtype_name(value->dtype),
+                             rn_dtype_name(wanted));
+}
+
+static rn_status_t resolve_feed(job_t* job, const char* text) {
+  rn_cli_t* cli = job->cli;
+  rn_str_t name, value_text;
+  rn_edge_t edge;
+  RN_RETURN_IF_ERROR(rn_cli_split(cli, "--feed", text, &name, &value_text));
+  RN_RETURN_IF_ERROR(find_edge(job, "--feed", name, &edge));
+  rn_dtype_t wanted = rn_dtype_base(edge.node->outputs[edge.index].dtype);
+  rn_tensor_t value;
+  RN_RETURN_IF_ERROR(rn_cli_prefix(rn_cli_value(cli, value_text, wanted, &value),
+                                   "--feed %.*s: ", RN_STR_ARGS(name)));
+  rn_status_t status = rn_cli_prefix(fit_type(&value, wanted), "--feed %.*s: ", RN_STR_ARGS(name));
+  if (rn_ok(status)) status = rn_vec_push(&job->feeds, cli->allocator, edge);
+  if (rn_ok(status)) status = rn_vec_push(&job->values, cli->allocator, value);
+  if (!rn_ok(status)) rn_tensor_clear(&value);
+  return status;
+}
+
+// Names to nodes, texts to values.
+static rn_status_t resolve(job_t* job) {
+  rn_allocator_t allocator = job->cli->allocator;
+  rn_edge_t edge;
+  rn_node_t* node;
+  for (size_t i = 0; i < job->feed_texts.count; ++i)
+    RN_RETURN_IF_ERROR(resolve_feed(job, job->feed_texts.items[i]));
+  for (size_t i = 0; i < job->fetch_texts.count; ++i) {
+    const fetch_t* fetch = &job->fetch_texts.items[i];
+    RN_RETURN_IF_ERROR(
+        find_edge(job, fetch->file.size ? "--save" : "--fetch", rn_str(fetch->name), &edge));
+    RN_RETURN_IF_ERROR(rn_vec_push(&job->fetches, allocator, edge));
+  }
+  for (size_t i = 0; i < job->target_texts.count; ++i) {
+    RN_RETURN_IF_ERROR(find_node(job, "--target", rn_str(job->target_texts.items[i]), &node));
+    RN_RETURN_IF_ERROR(rn_vec_push(&job->targets, allocator, node));
+  }
+  for (size_t i = 0; i < job->init_texts.count; ++i) {
+    RN_RETURN_IF_ERROR(find_node(job, "--init", rn_str(job->init_texts.items[i]), &node));
+    RN_RETURN_IF_ERROR(rn_vec_push(&job->inits, allocator, node));
+  }
+  return RN_ARENA_ARRAY(&job->arena, job->fetches.count, &job->results);
+}
+
+static rn_status_t open_session(job_t* job) {
+  rn_session_options_t session;
+  rn_session_options_init(&session);
+  session.intra_threads = session.inter_threads = (int)job->threads;
+  session.timeout_ms = job->timeout_ms;
+  session.allow_soft_placement = true;
+  return rn_session_create(job->graph, &session, job->cli->env, job->cli->allocator, &job->session);
+}
+
+static rn_status_t run_inits(job_t* job) {
+  for (size_t i = 0; i < job->inits.count; ++i) {
+    rn_signature_t signature = {.targets = &job->inits.items[i], .target_count = 1};
+    RN_RETURN_IF_ERROR(rn_cli_prefix(rn_session_run(job->session, &signature, NULL, NULL, NULL),
+                                     "%s: --init %s: ", job->path, job->init_texts.items[i]));
+  }
+  return RN_OK;
+}
+
+static void clear_results(job_t* job) {
+  for (size_t i = 0; job->results && i < job->fetches.count; ++i) rn_tensor_clear(&job->results[i]);
+}
+
+static rn_status_t run_steps(job_t* job, rn_step_stats_t* stats) {
+  const rn_env_t* env = job->cli->env;
+  const rn_tensor_t** values = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&job->arena, job->values.count, &values));
+  for (size_t i = 0; i < job->values.count; ++i) values[i] = &job->values.items[i];
+  rn_signature_t signature = {.feeds = job->feeds.items,
+                              .feed_count = (int32_t)job->feeds.count,
+                              .fetches = job->fetches.items,
+                              .fetch_count = (int32_t)job->fetches.count,
+                              .targets = job->targets.items,
+                              .target_count = (int32_t)job->targets.count};
+  int64_t first_ns = 0, start = 0;
+  for (int64_t i = 0; i < job->repeat; ++i) {
+    bool is_last = i + 1 == job->repeat;
+    rn_step_options_t step = {.stats = is_last ? stats : NULL};
+    clear_results(job);
+    int64_t begin = env->now_ns(env->self);
+    if (i == 1) start = begin;
+    RN_RETURN_IF_ERROR(rn_cli_prefix(
+        rn_session_run(job->session, &signature, values, job->results, &step), "%s: ", job->path));
+    if (i == 0) first_ns = env->now_ns(env->self) - begin;
+  }
+  if (job->repeat > 1)
+    fprintf(stderr, "%lld steps: the first took %.1f us, the others %.2f us each\n",
+            (long long)job->repeat, (double)first_ns / 1e3,
+            (double)(env->now_ns(env->self) - start) / 1e3 / (double)(job->repeat - 1));
+  return RN_OK;
+}
+
+static rn_status_t write_file(const job_t* job, rn_str_t path, const rn_strbuf_t* bytes) {
+  char* name = NULL;
+  RN_RETURN_IF_ERROR(rn_str_dup(job->cli->allocator, path, &name));
+  rn_status_t status = job->cli->env->write_file(job->cli->env->self, name, rn_strbuf_view(bytes));
+  rn_free(job->cli->allocator, name, path.size + 1);
+  return rn_cli_prefix(status, "cannot write ");
+}
+
+static rn_status_t print_result(const job_t* job, size_t i) {
+  const rn_tensor_t* value = &job->results[i];
+  const fetch_t* fetch = &job->fetch_texts.items[i];
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, job->cli->allocator);
+  rn_status_t status = RN_OK;
+  if (fetch->file.size) {
+    status = rn_cli_prefix(rn_npy_write(value, &buf), "--save %s: ", fetch->name);
+    if (rn_ok(status)) status = write_file(job, fetch->file, &buf);
+  } else {
+    rn_strbuf_printf(&buf, "%s: %s ", fetch->name, rn_dtype_name(value->dtype));
+    rn_shape_print(&buf, rn_tensor_shape(value));
+    rn_strbuf_append(&buf, RN_STR("\n"));
+    rn_cli_show(&buf, value);
+    status = rn_strbuf_status(&buf);
+    if (rn_ok(status)) fwrite(buf.data, 1, buf.size, stdout);
+  }
+  rn_strbuf_clear(&buf);
+  return status;
+}
+
+static rn_status_t write_trace(const job_t* job, const rn_step_stats_t* stats) {
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, job->cli->allocator);
+  rn_cli_trace(stats, &buf);
+  rn_status_t status = rn_strbuf_status(&buf);
+  if (rn_ok(status)) status = write_file(job, rn_str(job->trace), &buf);
+  rn_strbuf_clear(&buf);
+  return status;
+}
+
+static rn_status_t run(job_t* job) {
+  RN_RETURN_IF_ERROR(read_arguments(job));
+  RN_RETURN_IF_ERROR(rn_cli_load(job->cli, job->path, &job->file));
+  RN_RETURN_IF_ERROR(rn_cli_import(&job->file, &job->graph));
+  RN_RETURN_IF_ERROR(resolve(job));
+  RN_RETURN_IF_ERROR(open_session(job));
+  RN_RETURN_IF_ERROR(run_inits(job));
+  if (job->fetches.count + job->targets.count == 0) return RN_OK;
+  rn_step_stats_t stats;
+  rn_step_stats_init(&stats, job->cli->allocator, job->cli->env);
+  rn_status_t status = run_steps(job, job->trace ? &stats : NULL);
+  for (size_t i = 0; rn_ok(status) && i < job->fetches.count; ++i) status = print_result(job, i);
+  if (rn_ok(status) && job->trace) status = write_trace(job, &stats);
+  rn_step_stats_clear(&stats);
+  return status;
+}
+
+rn_status_t rn_cli_run(rn_cli_t* cli) {
+  rn_allocator_t allocator = cli->allocator;
+  job_t job = {.cli = cli, .repeat = 1};
+  rn_arena_init(&job.arena, allocator);
+  rn_arena_init(&job.file.arena, allocator);
+  rn_strbuf_init(&job.file.bytes, allocator);
+  rn_status_t status = run(&job);
+  clear_results(&job);
+  for (size_t i = 0; i < job.values.count; ++i) rn_tensor_clear(&job.values.items[i]);
+  rn_session_destroy(job.session);
+  rn_graph_release(job.graph);
+  rn_cli_file_clear(&job.file);
+  rn_vec_free(&job.feed_texts, allocator);
+  rn_vec_free(&job.feeds, allocator);
+  rn_vec_free(&job.values, allocator);
+  rn_vec_free(&job.fetch_texts, allocator);
+  rn_vec_free(&job.fetches, allocator);
+  rn_vec_free(&job.target_texts, allocator);
+  rn_vec_free(&job.targets, allocator);
+  rn_vec_free(&job.init_texts, allocator);
+  rn_vec_free(&job.inits, allocator);
+  rn_arena_clear(&job.arena);
+  return status;
+}

@@ -1,0 +1,10 @@
+// Step statistics as a file that chrome://tracing and Perfetto show.
+#ifndef RUNNEL_CLI_TRACE_H_
+#define RUNNEL_CLI_TRACE_H_
+
+#include "exec/step_stats.h"
+
+// Appends the step as JSON: one row a device and thread, one bar a node.
+void rn_cli_trace(const rn_step_stats_t* stats, rn_strbuf_t* out);
+
+#endif  // RUNNEL_CLI_TRACE_H_

@@ -1,0 +1,141 @@
+// Rows dealt out to several tensors, and put together again.
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/move.h"
+#include "kernels/kernel_rows.h"
+
+static bool starts_with(const rn_tensor_t* tensor, const rn_tensor_t* prefix) {
+  if (tensor->rank < prefix->rank) return false;
+  for (int d = 0; d < prefix->rank; ++d)
+    if (rn_tensor_dim(tensor, d) != rn_tensor_dim(prefix, d)) return false;
+  return true;
+}
+
+// Elements of the dimensions of |tensor| from |first| on.
+static int64_t row_of(const rn_tensor_t* tensor, int first) {
+  return tensor->count ? rn_dims_product(rn_tensor_dims(tensor), first, tensor->rank) : 0;
+}
+
+static rn_status_t count_parts(const rn_tensor_t* partitions, int number, int64_t* counts) {
+  for (int64_t i = 0; i < partitions->count; ++i) {
+    int64_t part = rn_int_at(partitions, i);
+    if (part < 0 || part >= number)
+      return rn_invalid_argument("partitions%s = %lld is not in [0, %d)",
+                                 partitions->rank ? rn_place_text(partitions, i).text : "",
+                                 (long long)part, number);
+    ++counts[part];
+  }
+  return RN_OK;
+}
+
+static rn_status_t deal(rn_kernel_ctx_t* ctx, const rn_tensor_t* data,
+                        const rn_tensor_t* partitions, int64_t* counts) {
+  const int number = ctx->kernel->output_count;
+  RN_RETURN_IF_ERROR(count_parts(partitions, number, counts));
+  int64_t dims[RN_MAX_RANK + 1];
+  const int32_t rank = data->rank - partitions->rank + 1;
+  for (int d = 1; d < rank; ++d) dims[d] = rn_tensor_dim(data, partitions->rank + d - 1);
+  for (int p = 0; p < number; ++p) {
+    rn_tensor_t* out = NULL;
+    dims[0] = counts[p];
+    RN_RETURN_IF_ERROR(rn_output(ctx, p, (rn_shape_t){rank, dims}, &out));
+    counts[p] = 0;
+  }
+  const int64_t row = row_of(data, partitions->rank);
+  const int64_t bytes = row * (int64_t)rn_dtype_size(data->dtype);
+  if (!row) return RN_OK;
+  for (int64_t i = 0; i < partitions->count; ++i) {
+    int64_t part = rn_int_at(partitions, i);
+    RN_RETURN_IF_ERROR(rn_move_row(data->dtype, (const char*)data->data + i * bytes,
+                                   (char*)ctx->out[part].data + counts[part]++ * bytes, row));
+  }
+  return RN_OK;
+}
+
+static rn_status_t dynamic_partition(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *data = rn_in(ctx, 0), *partitions = rn_in(ctx, 1);
+  if (!starts_with(data, partitions))
+    return rn_invalid_argument(
+        "data.shape must start with partitions.shape, got data.shape = %s, partitions.shape = %s",
+        rn_text_of(data).text, rn_text_of(partitions).text);
+  const size_t number = (size_t)ctx->kernel->output_count;
+  int64_t* counts = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(ctx->kernel->allocator, number, &counts));
+  rn_status_t status = deal(ctx, data, partitions, counts);
+  RN_FREE_ARRAY(ctx->kernel->allocator, counts, number);
+  return status;
+}
+
+static rn_status_t check_parts(rn_kernel_ctx_t* ctx, int number, int64_t* out_rows) {
+  int64_t highest = -1;
+  const rn_tensor_t *data0 = rn_in(ctx, number), *indices0 = rn_in(ctx, 0);
+  for (int i = 0; i < number; ++i) {
+    const rn_tensor_t *indices = rn_in(ctx, i), *data = rn_in(ctx, number + i);
+    if (!starts_with(data, indices))
+      return rn_invalid_argument("data[%d].shape = %s does not start with indices[%d].shape = %s",
+                                 i, rn_text_of(data).text, i, rn_text_of(indices).text);
+    bool same = data->rank - indices->rank == data0->rank - indices0->rank;
+    for (int d = indices->rank; same && d < data->rank; ++d)
+      same = rn_tensor_dim(data, d) == rn_tensor_dim(data0, d - indices->rank + indices0->rank);
+    if (!same)
+      return rn_invalid_argument(
+          "Need data[0].shape[%d:] = data[%d].shape[%d:], got data[0].shape = %s, data[%d].shape = "
+          "%s, indices[0].shape = %s, indices[%d].shape = %s",
+          indices0->rank, i, indices->rank, rn_text_of(data0).text, i, rn_text_of(data).text,
+          rn_text_of(indices0).text, i, rn_text_of(indices).text);
+    for (int64_t k = 0; k < indices->count; ++k) {
+      int64_t index = rn_int_at(indices, k);
+      if (index > highest) highest = index;
+    }
+  }
+  *out_rows = highest + 1;
+  return RN_OK;
+}
+
+static rn_status_t dynamic_stitch(rn_kernel_ctx_t* ctx) {
+  const int number = ctx->kernel->input_count / 2;
+  int64_t rows;
+  RN_RETURN_IF_ERROR(check_parts(ctx, number, &rows));
+  const rn_tensor_t *data0 = rn_in(ctx, number), *indices0 = rn_in(ctx, 0);
+  int64_t dims[RN_MAX_RANK + 1] = {rows};
+  const int32_t rank = data0->rank - indices0->rank + 1;
+  for (int d = 1; d < rank; ++d) dims[d] = rn_tensor_dim(data0, indices0->rank + d - 1);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &out));
+  // Rows that nobody names are zeros.
+  rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
+  const int64_t row = out->count ? out->count / rows : 0;
+  const int64_t bytes = row * (int64_t)rn_dtype_size(out->dtype);
+  for (int i = 0; i < number; ++i) {
+    const rn_tensor_t *indices = rn_in(ctx, i), *data = rn_in(ctx, number + i);
+    for (int64_t k = 0; k < indices->count; ++k) {
+      int64_t index = rn_int_at(indices, k);
+      if (index < 0 || index >= rows)
+        return rn_invalid_argument("indices%s is out of range",
+                                   indices->rank ? rn_place_text(indices, k).text : "");
+      if (row)
+        RN_RETURN_IF_ERROR(rn_move_row(out->dtype, (const char*)data->data + k * bytes,
+                                       (char*)out->data + index * bytes, row));
+    }
+  }
+  return RN_OK;
+}
+
+#define STITCH_TYPES \
+  (RN_TYPES_NUMBERS | RN_TYPES_QUANTISED | RN_T(BOOL) | RN_T(STRING) | RN_T(VARIANT))
+
+static const rn_kernel_def_t rows[] = {
+    {.op = "DynamicPartition",
+     .device = "CPU",
+     .types = {{"T",
+                RN_TYPES_NUMBERS | RN_T(BOOL) | RN_T(STRING) | RN_T(RESOURCE) | RN_T(VARIANT)}},
+     .compute = dynamic_partition},
+    {.op = "DynamicStitch",
+     .device = "CPU",
+     .types = {{"T", STITCH_TYPES}},
+     .compute = dynamic_stitch},
+    {.op = "ParallelDynamicStitch",
+     .device = "CPU",
+     .types = {{"T", STITCH_TYPES}},
+     .compute = dynamic_stitch},
+};
+RN_KERNEL_FAMILY(cpu_dynamic_stitch, rows);

@@ -1,0 +1,24 @@
+// Places of extremes, for one generation of processor.
+#ifndef RUNNEL_KERNELS_CPU_ISA_ARGMAX_H_
+#define RUNNEL_KERNELS_CPU_ISA_ARGMAX_H_
+
+#include "tensor/dtype.h"
+
+#define RN_ARGMAX_COLUMNS 512
+
+// For each of |width| columns (at most RN_ARGMAX_COLUMNS) of |rows| rows that are |stride| elements
+// apart, the row of the largest (smallest) element, the first of equals. NaNs are passed over; a
+// column of nothing else gives 0.
+typedef void (*rn_argmax_fn_t)(const void* in, int64_t rows, int64_t stride, int64_t width,
+                               int64_t* out);
+
+typedef struct rn_argmax_table_t {
+  rn_argmax_fn_t fn[2][RN_DTYPE_COUNT];  // max, min
+} rn_argmax_table_t;
+extern const rn_argmax_table_t rn_argmax_table_base;
+#ifdef __x86_64__
+extern const rn_argmax_table_t rn_argmax_table_avx2;
+extern const rn_argmax_table_t rn_argmax_table_avx512;
+#endif
+
+#endif  // RUNNEL_KERNELS_CPU_ISA_ARGMAX_H_

@@ -1,0 +1,28 @@
+// The loops of depthwise convolution, per generation of processor; kernels/cpu/depthwise.c chooses.
+#ifndef RUNNEL_KERNELS_CPU_ISA_DEPTHWISE_H_
+#define RUNNEL_KERNELS_CPU_ISA_DEPTHWISE_H_
+
+#include "kernels/cpu/window.h"
+
+// Every channel of x is convolved with |multiplier| filters of its own: y's channels are
+// [depth, multiplier], the filter is [rows, columns, depth, multiplier].
+typedef struct rn_depthwise_t {
+  rn_window_axis_t rows, columns;
+  int64_t depth, multiplier;
+  void *x, *w, *y;
+} rn_depthwise_t;
+
+// |forward| writes rows [begin, end) of y, counted over all images. |input| adds the gradients of
+// images [begin, end) to x, |filter| to w.
+typedef void (*rn_depthwise_fn_t)(const rn_depthwise_t* conv, int64_t begin, int64_t end);
+typedef struct rn_depthwise_fns_t {
+  rn_depthwise_fn_t forward, input, filter;
+} rn_depthwise_fns_t;
+
+extern const rn_depthwise_fns_t rn_depthwise_base[RN_DTYPE_COUNT];
+#ifdef __x86_64__
+extern const rn_depthwise_fns_t rn_depthwise_avx2[RN_DTYPE_COUNT];
+extern const rn_depthwise_fns_t rn_depthwise_avx512[RN_DTYPE_COUNT];
+#endif
+
+#endif  // RUNNEL_KERNELS_CPU_ISA_DEPTHWISE_H_

@@ -1,0 +1,27 @@
+// Copying rows by index, for one generation of processor.
+#ifndef RUNNEL_KERNELS_CPU_ISA_GATHER_H_
+#define RUNNEL_KERNELS_CPU_ISA_GATHER_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Copies rows |begin| to |end| of the result: row i is the |row| bytes at index i of |params|. The
+// indices were checked; those of [end, count) are looked at only to fetch ahead.
+typedef void (*rn_gather_rows_fn_t)(const char* params, const void* indices, int64_t begin,
+                                    int64_t end, int64_t count, size_t row, char* out);
+// The first index that is not in [0, limit), or |count|.
+typedef int64_t (*rn_gather_check_fn_t)(const void* indices, int64_t count, int64_t limit);
+
+// By type of index: int16, int32, int64.
+typedef struct rn_gather_table_t {
+  rn_gather_rows_fn_t rows[3];
+  rn_gather_check_fn_t check[3];
+} rn_gather_table_t;
+
+extern const rn_gather_table_t rn_gather_table_base;
+#ifdef __x86_64__
+extern const rn_gather_table_t rn_gather_table_avx2;
+extern const rn_gather_table_t rn_gather_table_avx512;
+#endif
+
+#endif  // RUNNEL_KERNELS_CPU_ISA_GATHER_H_

@@ -1,0 +1,29 @@
+// The loops of batch normalisation, per generation of processor; kernels/cpu/batch_norm.c chooses.
+// All over [rows, columns] of floats; a number for each column in the others.
+#ifndef RUNNEL_KERNELS_CPU_ISA_NORM_H_
+#define RUNNEL_KERNELS_CPU_ISA_NORM_H_
+
+#include <stdint.h>
+
+typedef struct rn_norm_fns_t {
+  // sums[c] = the sum of (x - mean)^2.
+  void (*squares)(const float* x, const float* mean, int64_t rows, int64_t columns, float* sums);
+  // sums[c] = the sum of dy (x - mean).
+  void (*products)(const float* dy, const float* x, const float* mean, int64_t rows,
+                   int64_t columns, float* sums);
+  // y = (x - mean) scale + offset; |y| may be |x|.
+  void (*apply)(const float* x, const float* mean, const float* scale, const float* offset,
+                float* y, int64_t rows, int64_t columns);
+  // dx = (dy - dy_mean - (x - mean) slope) scale; |dx| may be |dy| or |x|.
+  void (*gradient)(const float* dy, const float* x, const float* mean, const float* dy_mean,
+                   const float* slope, const float* scale, float* dx, int64_t rows,
+                   int64_t columns);
+} rn_norm_fns_t;
+
+extern const rn_norm_fns_t rn_norm_base[1];
+#ifdef __x86_64__
+extern const rn_norm_fns_t rn_norm_avx2[1];
+extern const rn_norm_fns_t rn_norm_avx512[1];
+#endif
+
+#endif  // RUNNEL_KERNELS_CPU_ISA_NORM_H_

@@ -1,0 +1,179 @@
+// Reductions of rows that share an id, sorted or not.
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/combine.h"
+#include "kernels/cpu/move.h"
+#include "kernels/kernel_rows.h"
+#include "tensor/float16.h"
+
+typedef struct segment_t {
+  rn_combine_op_t op;
+  bool is_mean;
+} segment_t;
+
+static rn_status_t segment_init(const rn_kernel_init_t* init, void* state) {
+  rn_str_t name = rn_str(init->op->name);
+  segment_t* segment = state;
+  segment->is_mean = rn_str_ends_with(name, RN_STR("Mean"));
+  segment->op = rn_str_ends_with(name, RN_STR("Max"))    ? RN_COMBINE_MAX
+                : rn_str_ends_with(name, RN_STR("Min"))  ? RN_COMBINE_MIN
+                : rn_str_ends_with(name, RN_STR("Prod")) ? RN_COMBINE_MUL
+                                                         : RN_COMBINE_ADD;
+  return RN_OK;
+}
+
+// Divides a row by the number of rows that went into it: integers towards zero.
+static void divide_row(rn_dtype_t dtype, void* row, int64_t n, int64_t by) {
+  _Alignas(16) char divisor[16] = {0};
+  switch (dtype) {
+    case RN_FLOAT:
+    case RN_COMPLEX64: {
+      float value = (float)by;
+      memcpy(divisor, &value, sizeof value);
+      break;
+    }
+    case RN_DOUBLE:
+    case RN_COMPLEX128: {
+      double value = (double)by;
+      memcpy(divisor, &value, sizeof value);
+      break;
+    }
+    case RN_HALF: {
+      uint16_t value = rn_float_to_half((float)by);
+      memcpy(divisor, &value, sizeof value);
+      break;
+    }
+    case RN_BFLOAT16: {
+      uint16_t value = rn_float_to_bfloat16((float)by);
+      memcpy(divisor, &value, sizeof value);
+      break;
+    }
+    default:
+      memcpy(divisor, &by, sizeof by);  // the low bytes are the number in a smaller type
+  }
+  rn_combine(RN_COMBINE_DIV, dtype)(row, divisor, 0, row, n);
+}
+
+static rn_status_t check_sorted(const rn_tensor_t* data, const rn_tensor_t* ids,
+                                int64_t* out_rows) {
+  if (data->rank < 1) return rn_invalid_argument("input must be at least rank 1");
+  if (ids->rank != 1) return rn_invalid_argument("segment_ids should be a vector.");
+  if (ids->count != rn_tensor_dim(data, 0))
+    return rn_invalid_argument("segment_ids should be the same size as dimension 0 of input.");
+  *out_rows = 0;
+  if (ids->count == 0) return RN_OK;
+  int64_t last = rn_int_at(ids, ids->count - 1);
+  if (last < 0) return rn_invalid_argument("segment ids must be >= 0");
+  if (last == INT64_MAX)
+    return rn_invalid_argument("Expected a non-negative size, got -9223372036854775808");
+  *out_rows = last + 1;
+  for (int64_t i = 0; i < ids->count; ++i) {
+    int64_t id = rn_int_at(ids, i);
+    if (i > 0 && id < rn_int_at(ids, i - 1))
+      return rn_invalid_argument("segment ids are not increasing");
+    if (id < 0 || id > last)
+      return rn_invalid_argument(
+          "Segment id %lld out of range [0, %lld), possibly because 'segment_ids' input is not "
+          "sorted.",
+          (long long)id, (long long)last + 1);
+  }
+  return RN_OK;
+}
+
+// |rows| rows shaped like those of |data|.
+static rn_status_t make_rows(rn_kernel_ctx_t* ctx, const rn_tensor_t* data, int skipped,
+                             int64_t rows, rn_tensor_t** out) {
+  int64_t dims[RN_MAX_RANK + 1] = {rows};
+  for (int d = skipped; d < data->rank; ++d) dims[d - skipped + 1] = rn_tensor_dim(data, d);
+  return rn_output(ctx, 0, (rn_shape_t){data->rank - skipped + 1, dims}, out);
+}
+
+static rn_status_t segment_reduce(rn_kernel_ctx_t* ctx) {
+  const segment_t* segment = ctx->state;
+  const rn_tensor_t *data = rn_in(ctx, 0), *ids = rn_in(ctx, 1);
+  int64_t rows;
+  RN_RETURN_IF_ERROR(check_sorted(data, ids, &rows));
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(make_rows(ctx, data, 1, rows, &out));
+  if (out->count == 0) return RN_OK;
+  const int64_t row = out->count / rows, bytes = row * (int64_t)rn_dtype_size(data->dtype);
+  rn_combine_fn_t fn = rn_combine(segment->op, data->dtype);
+  rn_combine_fn_t assign = rn_combine(RN_COMBINE_ASSIGN, data->dtype);
+  // Ids that no row has give 1 for products and 0 for everything else.
+  _Alignas(16) char empty[16] = {0};
+  if (segment->op == RN_COMBINE_MUL) rn_combine_identity(RN_COMBINE_MUL, data->dtype, empty);
+  int64_t next = 0;
+  for (int64_t i = 0; i < ids->count;) {
+    int64_t id = rn_int_at(ids, i), first = i;
+    for (; next < id; ++next) {
+      char* hole = (char*)out->data + next * bytes;
+      assign(hole, empty, 0, hole, row);
+    }
+    char* to = (char*)out->data + id * bytes;
+    memcpy(to, (const char*)data->data + i * bytes, (size_t)bytes);
+    for (++i; i < ids->count && rn_int_at(ids, i) == id; ++i)
+      fn(to, (const char*)data->data + i * bytes, 1, to, row);
+    if (segment->is_mean) divide_row(data->dtype, to, row, i - first);
+    next = id + 1;
+  }
+  return RN_OK;
+}
+
+static rn_status_t unsorted_segment(rn_kernel_ctx_t* ctx) {
+  const segment_t* segment = ctx->state;
+  const rn_tensor_t *data = rn_in(ctx, 0), *ids = rn_in(ctx, 1), *number = rn_in(ctx, 2);
+  if (number->rank != 0)
+    return rn_invalid_argument("num_segments should be a scalar, not shape %s",
+                               rn_text_of(number).text);
+  bool fits = data->rank >= ids->rank;
+  for (int d = 0; fits && d < ids->rank; ++d)
+    fits = rn_tensor_dim(data, d) == rn_tensor_dim(ids, d);
+  if (!fits)
+    return rn_invalid_argument("data.shape = %s does not start with segment_ids.shape = %s",
+                               rn_text_of(data).text, rn_text_of(ids).text);
+  const int64_t rows = rn_int_at(number, 0);
+  if (rows < 0)
+    return rn_invalid_argument("Input num_segments == %lld must not be negative.", (long long)rows);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(make_rows(ctx, data, ids->rank, rows, &out));
+  if (out->count == 0) return RN_OK;
+  _Alignas(16) char start[16];
+  rn_combine_identity(segment->op, data->dtype, start);
+  RN_RETURN_IF_ERROR(rn_move_fill(rn_ctx_pool(ctx), out->dtype, start, out->data, out->count));
+  const int64_t row = out->count / rows, bytes = row * (int64_t)rn_dtype_size(data->dtype);
+  rn_combine_fn_t fn = rn_combine(segment->op, data->dtype);
+  for (int64_t i = 0; i < ids->count; ++i) {
+    int64_t id = rn_int_at(ids, i);
+    if (id < 0) continue;
+    if (id >= rows)
+      return rn_invalid_argument("segment_ids%s = %lld is out of range [0, %lld)",
+                                 rn_place_text(ids, i).text, (long long)id, (long long)rows);
+    char* to = (char*)out->data + id * bytes;
+    fn(to, (const char*)data->data + i * bytes, 1, to, row);
+  }
+  return RN_OK;
+}
+
+#define SEGMENT(name, types_)                                                            \
+  {                                                                                      \
+    .op = name, .device = "CPU", .types = {{"T", types_}, {"Tindices", RN_TYPES_INDEX}}, \
+    .state_size = sizeof(segment_t), .init = segment_init, .compute = segment_reduce     \
+  }
+#define UNSORTED(name, types_)                                                         \
+  {                                                                                    \
+    .op = name, .device = "CPU",                                                       \
+    .types = {{"T", types_}, {"Tindices", RN_TYPES_INDEX | RN_T(INT16)}},              \
+    .state_size = sizeof(segment_t), .init = segment_init, .compute = unsorted_segment \
+  }
+
+static const rn_kernel_def_t rows[] = {
+    SEGMENT("SegmentSum", RN_TYPES_NUMBERS),
+    SEGMENT("SegmentMean", RN_TYPES_NUMBERS),
+    SEGMENT("SegmentProd", RN_TYPES_NUMBERS),
+    SEGMENT("SegmentMax", RN_TYPES_REAL),
+    SEGMENT("SegmentMin", RN_TYPES_REAL),
+    UNSORTED("UnsortedSegmentSum", RN_TYPES_NUMBERS),
+    UNSORTED("UnsortedSegmentProd", RN_TYPES_NUMBERS),
+    UNSORTED("UnsortedSegmentMax", RN_TYPES_REAL),
+    UNSORTED("UnsortedSegmentMin", RN_TYPES_REAL),
+};
+RN_KERNEL_FAMILY(cpu_segment, rows);

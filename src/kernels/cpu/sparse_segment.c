@@ -1,0 +1,196 @@
+// Sums, means and root-n means of rows chosen by index, by segment; and their gradients.
+#include <math.h>
+
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/combine.h"
+#include "kernels/cpu/move.h"
+#include "kernels/kernel_rows.h"
+#include "tensor/float16.h"
+
+enum { SUM, MEAN, SQRT_N };
+
+static rn_status_t kind_init(const rn_kernel_init_t* init, void* state) {
+  const char* name = init->op->name;
+  *(int*)state = strstr(name, "Mean") ? MEAN : strstr(name, "SqrtN") ? SQRT_N : SUM;
+  return RN_OK;
+}
+
+// One number in the type of the rows.
+static void put_number(rn_dtype_t dtype, double value, void* out) {
+  memset(out, 0, 16);
+  switch (dtype) {
+    case RN_DOUBLE:
+      memcpy(out, &value, sizeof value);
+      break;
+    case RN_FLOAT: {
+      float number = (float)value;
+      memcpy(out, &number, sizeof number);
+      break;
+    }
+    default: {
+      uint16_t number =
+          dtype == RN_HALF ? rn_float_to_half((float)value) : rn_float_to_bfloat16((float)value);
+      memcpy(out, &number, sizeof number);
+    }
+  }
+}
+
+static rn_status_t check_inputs(const rn_tensor_t* data, const rn_tensor_t* indices,
+                                const rn_tensor_t* ids) {
+  if (data->rank < 1) return rn_invalid_argument("Shape must be at least rank 1");
+  if (indices->rank != 1) return rn_invalid_argument("indices should be a vector.");
+  if (ids->rank != 1) return rn_invalid_argument("segment_ids should be a vector.");
+  if (indices->count != ids->count)
+    return rn_invalid_argument("segment_ids and indices should have same size.");
+  return RN_OK;
+}
+
+static rn_status_t read_number(const rn_kernel_ctx_t* ctx, const rn_tensor_t* ids,
+                               int64_t* out_rows) {
+  int64_t last = ids->count ? rn_int_at(ids, ids->count - 1) : -1;
+  if (ctx->kernel->input_count < 4) {
+    if (ids->count && last < 0) return rn_invalid_argument("segment ids must be >= 0");
+    if (last == INT64_MAX)
+      return rn_invalid_argument("Expected a non-negative size, got -9223372036854775808");
+    *out_rows = last + 1;
+    return RN_OK;
+  }
+  const rn_tensor_t* number = rn_in(ctx, 3);
+  if (number->rank != 0 && !(number->rank == 1 && number->count == 1))
+    return rn_invalid_argument("num_segments should be a scalar, not shape %s",
+                               rn_text_of(number).text);
+  *out_rows = rn_int_at(number, 0);
+  if (*out_rows < 0) return rn_invalid_argument("segment ids must be >= 0");
+  if (last >= *out_rows) return rn_invalid_argument("segment ids must be < num_segments");
+  return RN_OK;
+}
+
+static rn_status_t bad_id(int64_t id, int64_t rows) {
+  return rn_invalid_argument(
+      "Segment id %lld out of range [0, %lld), possibly because 'segment_ids' input is not sorted.",
+      (long long)id, (long long)rows);
+}
+
+static rn_status_t sparse_segment(rn_kernel_ctx_t* ctx) {
+  const int kind = *(const int*)ctx->state;
+  const rn_tensor_t *data = rn_in(ctx, 0), *indices = rn_in(ctx, 1), *ids = rn_in(ctx, 2);
+  int64_t rows = 0;
+  RN_RETURN_IF_ERROR(check_inputs(data, indices, ids));
+  RN_RETURN_IF_ERROR(read_number(ctx, ids, &rows));
+  int64_t dims[RN_MAX_RANK];
+  memcpy(dims, rn_tensor_dims(data), (size_t)data->rank * sizeof *dims);
+  dims[0] = rows;
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){data->rank, dims}, &out));
+  const int64_t limit = rn_tensor_dim(data, 0);
+  const int64_t row = data->count ? rn_dims_product(dims, 1, data->rank) : 0;
+  const int64_t bytes = row * (int64_t)rn_dtype_size(data->dtype);
+  if (out->count) memset(out->data, 0, rn_tensor_bytes(out));
+  rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, data->dtype);
+  for (int64_t i = 0; i < ids->count;) {
+    int64_t id = rn_int_at(ids, i), first = i;
+    if (i > 0 && id < rn_int_at(ids, i - 1))
+      return rn_invalid_argument("segment ids are not increasing");
+    if (id < 0 || id >= rows) return bad_id(id, rows);
+    char* to = out->count ? (char*)out->data + id * bytes : NULL;
+    for (; i < ids->count && rn_int_at(ids, i) == id; ++i) {
+      int64_t index = rn_int_at(indices, i);
+      if (index < 0 || index >= limit)
+        return rn_invalid_argument("Bad: indices[%lld] == %lld out of range [0, %lld)",
+                                   (long long)i, (long long)index, (long long)limit);
+      if (row) add(to, (const char*)data->data + index * bytes, 1, to, row);
+    }
+    if (kind == SUM || i - first == 1 || !row) continue;
+    _Alignas(16) char scale[16];
+    double count = (double)(i - first);
+    put_number(data->dtype, kind == MEAN ? count : sqrt(count), scale);
+    rn_combine(RN_COMBINE_DIV, data->dtype)(to, scale, 0, to, row);
+  }
+  return RN_OK;
+}
+
+// Adds the gradient's row |id|, scaled, to row |index| of the output.
+static void add_scaled(rn_dtype_t dtype, const char* from, double scale, char* to, char* spare,
+                       int64_t n) {
+  if (scale == 1) {
+    rn_combine(RN_COMBINE_ADD, dtype)(to, from, 1, to, n);
+    return;
+  }
+  _Alignas(16) char number[16];
+  put_number(dtype, scale, number);
+  rn_combine(RN_COMBINE_MUL, dtype)(from, number, 0, spare, n);
+  rn_combine(RN_COMBINE_ADD, dtype)(to, spare, 1, to, n);
+}
+
+static rn_status_t grad_rows(int kind, const rn_tensor_t* grad, const rn_tensor_t* indices,
+                             const rn_tensor_t* ids, int64_t* counts, char* spare,
+                             rn_tensor_t* out) {
+  const int64_t segments = rn_tensor_dim(grad, 0), limit = rn_tensor_dim(out, 0);
+  const int64_t row = out->count ? rn_dims_product(rn_tensor_dims(out), 1, out->rank) : 0;
+  const int64_t bytes = row * (int64_t)rn_dtype_size(grad->dtype);
+  for (int64_t i = 0; i < ids->count; ++i) {
+    int64_t id = rn_int_at(ids, i);
+    if (id < 0 || id >= segments)
+      return rn_invalid_argument("Segment id %lld out of range [0, %lld).", (long long)id,
+                                 (long long)segments);
+    ++counts[id];
+  }
+  for (int64_t i = 0; i < ids->count; ++i) {
+    int64_t id = rn_int_at(ids, i), index = rn_int_at(indices, i);
+    if (index < 0 || index >= limit)
+      return rn_invalid_argument("Index %lld out of range [0, %lld).", (long long)index,
+                                 (long long)limit);
+    double count = (double)counts[id];
+    double scale = kind == SUM ? 1 : kind == MEAN ? 1 / count : 1 / sqrt(count);
+    if (row)
+      add_scaled(grad->dtype, (const char*)grad->data + id * bytes, scale,
+                 (char*)out->data + index * bytes, spare, row);
+  }
+  return RN_OK;
+}
+
+static rn_status_t sparse_segment_grad(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *grad = rn_in(ctx, 0), *indices = rn_in(ctx, 1), *ids = rn_in(ctx, 2),
+                    *size = rn_in(ctx, 3);
+  RN_RETURN_IF_ERROR(check_inputs(grad, indices, ids));
+  if (size->rank != 0) return rn_invalid_argument("output_dim0 should be a scalar.");
+  int64_t dims[RN_MAX_RANK];
+  memcpy(dims, rn_tensor_dims(grad), (size_t)grad->rank * sizeof *dims);
+  dims[0] = rn_int_at(size, 0);
+  if (dims[0] < 0)
+    return rn_invalid_argument("Expected a non-negative size, got %lld", (long long)dims[0]);
+  const int64_t segments = rn_tensor_dim(grad, 0);
+  if (ids->count && rn_int_at(ids, ids->count - 1) >= segments)
+    return rn_invalid_argument("Invalid number of segments");
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){grad->rank, dims}, &out));
+  if (out->count) memset(out->data, 0, rn_tensor_bytes(out));
+  rn_tensor_t counts = {0}, spare = {0};
+  int64_t row = out->count ? out->count / dims[0] : 0;
+  rn_status_t status = rn_temp(ctx, RN_INT64, (rn_shape_t){1, &segments}, &counts);
+  if (rn_ok(status)) status = rn_temp(ctx, grad->dtype, (rn_shape_t){1, &row}, &spare);
+  if (rn_ok(status)) {
+    if (segments) memset(counts.data, 0, rn_tensor_bytes(&counts));
+    status = grad_rows(*(const int*)ctx->state, grad, indices, ids, counts.data, spare.data, out);
+  }
+  rn_tensor_clear(&counts);
+  rn_tensor_clear(&spare);
+  return status;
+}
+
+#define ROW(name, types_, function)                                                   \
+  {                                                                                   \
+    .op = name, .device = "CPU", .types = {{"T", types_}}, .state_size = sizeof(int), \
+    .init = kind_init, .compute = function                                            \
+  }
+#define ROWS(kind, types_)                                                 \
+  ROW("SparseSegment" kind, types_, sparse_segment),                       \
+      ROW("SparseSegment" kind "WithNumSegments", types_, sparse_segment), \
+      ROW("SparseSegment" kind "Grad", RN_TYPES_FLOATS, sparse_segment_grad)
+
+static const rn_kernel_def_t rows[] = {
+    ROWS("Sum", RN_TYPES_REAL),
+    ROWS("Mean", RN_TYPES_FLOATS),
+    ROWS("SqrtN", RN_TYPES_FLOATS),
+};
+RN_KERNEL_FAMILY(cpu_sparse_segment, rows);

@@ -1,0 +1,273 @@
+// TopK and InTopK.
+#include <inttypes.h>
+#include <math.h>
+
+#include "kernels/cpu/window.h"
+#include "kernels/kernel_rows.h"
+#include "tensor/float16.h"
+
+// Elements in a piece of work.
+#define PIECE_ELEMENTS (1 << 14)
+
+typedef struct topk_state_t {
+  int64_t k;  // TopK; -1: it is an input
+  bool is_sorted;
+} topk_state_t;
+
+static rn_status_t topk_init(const rn_kernel_init_t* init, void* state) {
+  topk_state_t* topk = state;
+  topk->k = rn_op_attr_index(init->op, RN_STR("k")) >= 0 ? rn_init_int(init, "k") : -1;
+  topk->is_sorted = rn_init_bool(init, "sorted");
+  return RN_OK;
+}
+
+// The k best of a row: values descending, equal ones by place. |best|, of k + 1, holds places: a
+// heap with the worst on top, then sorted. If no order is asked for it stays as it is, and it is
+// stock's: the heap is that of C++'s <algorithm>, one larger than k, its last place the one to
+// drop.
+typedef void (*row_fn_t)(const void* row, int64_t n, int64_t k, bool is_sorted, int64_t* best);
+
+#define TOPK(T, S, VALUE)                                                                     \
+  static inline bool better_##S(const T* x, int64_t a, int64_t b) {                           \
+    return VALUE(x[a]) > VALUE(x[b]) || (VALUE(x[a]) == VALUE(x[b]) && a < b);                \
+  }                                                                                           \
+  static void lift_##S(const T* x, int64_t* heap, int64_t at, int64_t top, int64_t place) {   \
+    for (; at > top && better_##S(x, heap[(at - 1) / 2], place); at = (at - 1) / 2)           \
+      heap[at] = heap[(at - 1) / 2];                                                          \
+    heap[at] = place;                                                                         \
+  }                                                                                           \
+  /* Moves the hole at |at| down to a leaf, then |place| up from there. */                    \
+  static void sink_##S(const T* x, int64_t* heap, int64_t at, int64_t size, int64_t place) {  \
+    int64_t top = at, child = at;                                                             \
+    while (child < (size - 1) / 2) {                                                          \
+      child = 2 * (child + 1);                                                                \
+      if (better_##S(x, heap[child], heap[child - 1])) --child;                               \
+      heap[at] = heap[child];                                                                 \
+      at = child;                                                                             \
+    }                                                                                         \
+    if (size % 2 == 0 && child == (size - 2) / 2) {                                           \
+      child = 2 * child + 1;                                                                  \
+      heap[at] = heap[child];                                                                 \
+      at = child;                                                                             \
+    }                                                                                         \
+    lift_##S(x, heap, at, top, place);                                                        \
+  }                                                                                           \
+  static void drop_##S(const T* x, int64_t* heap, int64_t size) { /* the worst goes last */   \
+    int64_t last = heap[size - 1];                                                            \
+    heap[size - 1] = heap[0];                                                                 \
+    if (size > 1) sink_##S(x, heap, 0, size - 1, last);                                       \
+  }                                                                                           \
+  static void row_##S(const void* row, int64_t n, int64_t k, bool is_sorted, int64_t* best) { \
+    const T* x = row;                                                                         \
+    if (k == 1) {                                                                             \
+      best[0] = 0;                                                                            \
+      for (int64_t i = 1; i < n; ++i)                                                         \
+        if (VALUE(x[i]) > VALUE(x[best[0]])) best[0] = i;                                     \
+      return;                                                                                 \
+    }                                                                                         \
+    int64_t size = k < n ? k + 1 : k;                                                         \
+    for (int64_t i = 0; i < size; ++i) best[i] = i;                                           \
+    for (int64_t i = size / 2 - 1; i >= 0; --i) sink_##S(x, best, i, size, best[i]);          \
+    if (k < n) drop_##S(x, best, size);                                                       \
+    for (int64_t i = size; i < n; ++i)                                                        \
+      if (better_##S(x, i, best[0])) {                                                        \
+        lift_##S(x, best, k, 0, i);                                                           \
+        drop_##S(x, best, size);                                                              \
+      }                                                                                       \
+    if (!is_sorted && k < n) return;                                                          \
+    for (int64_t last = k; last > 1; --last) drop_##S(x, best, last);                         \
+  }
+
+#define SAME(x) (x)
+TOPK(float, f32, SAME)
+TOPK(double, f64, SAME)
+TOPK(int8_t, i8, SAME)
+TOPK(int16_t, i16, SAME)
+TOPK(int32_t, i32, SAME)
+TOPK(int64_t, i64, SAME)
+TOPK(uint8_t, u8, SAME)
+TOPK(uint16_t, u16, SAME)
+TOPK(uint32_t, u32, SAME)
+TOPK(uint64_t, u64, SAME)
+TOPK(uint16_t, half, rn_half_to_float)
+TOPK(uint16_t, bfloat16, rn_bfloat16_to_float)
+
+static const row_fn_t row_fns[RN_DTYPE_COUNT] = {
+    [RN_FLOAT] = row_f32,  [RN_DOUBLE] = row_f64, [RN_INT8] = row_i8,
+    [RN_INT16] = row_i16,  [RN_INT32] = row_i32,  [RN_INT64] = row_i64,
+    [RN_UINT8] = row_u8,   [RN_UINT16] = row_u16, [RN_UINT32] = row_u32,
+    [RN_UINT64] = row_u64, [RN_HALF] = row_half,  [RN_BFLOAT16] = row_bfloat16,
+};
+
+typedef struct job_t {
+  row_fn_t fn;
+  const char* x;
+  char* values;
+  void* places;
+  int64_t* best;  // for every row
+  rn_dtype_t index_type;
+  int64_t n, k;
+  size_t item;
+  bool is_sorted;
+} job_t;
+
+static void put_place(const job_t* job, int64_t at, int64_t place) {
+  if (job->index_type == RN_INT32)
+    ((int32_t*)job->places)[at] = (int32_t)place;
+  else if (job->index_type == RN_INT16)
+    ((int16_t*)job->places)[at] = (int16_t)place;
+  else
+    ((int64_t*)job->places)[at] = place;
+}
+
+static void run_piece(void* arg, int64_t begin, int64_t end) {
+  const job_t* job = arg;
+  for (int64_t r = begin; r < end; ++r) {
+    const char* row = job->x + (size_t)(r * job->n) * job->item;
+    int64_t* best = job->best + r * (job->k + 1);
+    job->fn(row, job->n, job->k, job->is_sorted, best);
+    for (int64_t i = 0; i < job->k; ++i) {
+      memcpy(job->values + (size_t)(r * job->k + i) * job->item, row + (size_t)best[i] * job->item,
+             job->item);
+      put_place(job, r * job->k + i, best[i]);
+    }
+  }
+}
+
+static rn_status_t read_k(rn_kernel_ctx_t* ctx, int64_t* out) {
+  const topk_state_t* state = ctx->state;
+  *out = state->k;
+  if (state->k >= 0 || ctx->kernel->input_count < 2) return RN_OK;
+  const rn_tensor_t* k = rn_in(ctx, 1);
+  char text[256];
+  if (k->rank != 0)
+    return rn_invalid_argument("k must be scalar, got shape %s",
+                               rn_window_text(k, text, sizeof text));
+  switch (k->dtype) {
+    case RN_INT16:
+      *out = RN_DATA(k, const int16_t)[0];
+      break;
+    case RN_INT32:
+      *out = RN_DATA(k, const int32_t)[0];
+      break;
+    default:
+      *out = RN_DATA(k, const int64_t)[0];
+      break;
+  }
+  return *out >= 0 ? RN_OK : rn_invalid_argument("Need k >= 0, got %" PRId64, *out);
+}
+
+static rn_status_t topk_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* x = rn_in(ctx, 0);
+  int64_t k = 0;
+  RN_RETURN_IF_ERROR(read_k(ctx, &k));
+  if (x->rank < 1) return rn_invalid_argument("input must be >= 1-D, got shape []");
+  int64_t n = rn_tensor_dim(x, x->rank - 1), dims[RN_MAX_RANK];
+  if (n < k)
+    return rn_invalid_argument(
+        "input must have at least k columns. Had %" PRId64 ", needed %" PRId64, n, k);
+  memcpy(dims, rn_tensor_dims(x), x->rank * sizeof *dims);
+  dims[x->rank - 1] = k;
+  rn_tensor_t *values = NULL, *places = NULL, best = {0};
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){x->rank, dims}, &values));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){x->rank, dims}, &places));
+  if (values->count == 0) return RN_OK;
+  int64_t sizes[2] = {values->count / k, k + 1};
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){2, sizes}, &best));
+  job_t job = {.fn = row_fns[x->dtype],
+               .x = x->data,
+               .values = values->data,
+               .places = places->data,
+               .best = best.data,
+               .index_type = places->dtype,
+               .n = n,
+               .k = k,
+               .item = rn_dtype_size(x->dtype),
+               .is_sorted = ((const topk_state_t*)ctx->state)->is_sorted};
+  rn_pool_for(rn_ctx_pool(ctx), sizes[0], PIECE_ELEMENTS / (n + 4 * k) + 1, run_piece, &job);
+  rn_tensor_clear(&best);
+  return RN_OK;
+}
+
+// InTopK: whether the target is among the k best of its row. Not known, so false, where the target
+// is no class or something is not finite.
+
+static bool is_in_top(const float* row, int64_t classes, int64_t target, int64_t k) {
+  if (target < 0 || target >= classes || !isfinite(row[target])) return false;
+  int64_t more = 0;
+  for (int64_t c = 0; c < classes; ++c) {
+    if (!isfinite(row[c])) return false;
+    if (row[c] > row[target]) ++more;
+  }
+  return more < k;
+}
+
+typedef struct in_topk_state_t {
+  int64_t k;
+} in_topk_state_t;
+
+static rn_status_t in_topk_init(const rn_kernel_init_t* init, void* state) {
+  ((in_topk_state_t*)state)->k = rn_init_int(init, "k");
+  return RN_OK;
+}
+
+static int64_t index_at(const rn_tensor_t* tensor, int64_t i) {
+  return tensor->dtype == RN_INT32 ? RN_DATA(tensor, const int32_t)[i]
+                                   : RN_DATA(tensor, const int64_t)[i];
+}
+
+static rn_status_t in_topk_run(rn_kernel_ctx_t* ctx, int64_t k) {
+  const rn_tensor_t *predictions = rn_in(ctx, 0), *targets = rn_in(ctx, 1);
+  if (predictions->rank != 2) return rn_invalid_argument("predictions must be 2-dimensional");
+  if (targets->rank != 1) return rn_invalid_argument("targets must be 1-dimensional");
+  int64_t rows = rn_tensor_dim(predictions, 0), classes = rn_tensor_dim(predictions, 1);
+  if (rows != targets->count)
+    return rn_invalid_argument("First dimension of predictions %" PRId64
+                               " must match length of targets %" PRId64,
+                               rows, targets->count);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(targets), &out));
+  for (int64_t r = 0; r < rows; ++r) RN_DATA(out, bool)
+  [r] =
+      is_in_top(RN_DATA(predictions, const float) + r * classes, classes, index_at(targets, r), k);
+  return RN_OK;
+}
+
+static rn_status_t in_topk_compute(rn_kernel_ctx_t* ctx) {
+  return in_topk_run(ctx, ((const in_topk_state_t*)ctx->state)->k);
+}
+
+static rn_status_t in_topk_v2_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* k = rn_in(ctx, 2);
+  char text[256];
+  if (k->rank != 0)
+    return rn_invalid_argument("k must be 0-D, got shape %s", rn_window_text(k, text, sizeof text));
+  return in_topk_run(ctx, index_at(k, 0));
+}
+
+static const rn_kernel_def_t rows[] = {
+    {.op = "TopK",
+     .device = "CPU",
+     .types = {{"T", RN_TYPES_REAL}},
+     .state_size = sizeof(topk_state_t),
+     .init = topk_init,
+     .compute = topk_compute},
+    {.op = "TopKV2",
+     .device = "CPU",
+     .types = {{"T", RN_TYPES_REAL}, {"index_type", RN_T(INT16) | RN_TYPES_INDEX}},
+     .host_args = {"k"},
+     .state_size = sizeof(topk_state_t),
+     .init = topk_init,
+     .compute = topk_compute},
+    {.op = "InTopK",
+     .device = "CPU",
+     .types = {{"T", RN_TYPES_INDEX}},
+     .state_size = sizeof(in_topk_state_t),
+     .init = in_topk_init,
+     .compute = in_topk_compute},
+    {.op = "InTopKV2",
+     .device = "CPU",
+     .types = {{"T", RN_TYPES_INDEX}},
+     .compute = in_topk_v2_compute},
+};
+RN_KERNEL_FAMILY(cpu_topk, rows);

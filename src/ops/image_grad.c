@@ -1,0 +1,27 @@
+// Gradient rules of resizing.
+#include "ops/rules.h"
+
+static bool is_floating(int dtype) {
+  return dtype == RN_HALF || dtype == RN_BFLOAT16 || dtype == RN_FLOAT || dtype == RN_DOUBLE;
+}
+
+RN_RULE(resize_bilinear) {
+  rn_edge_t x = rn_grad_in(g, 0);
+  if (!is_floating(rn_edge_dtype(x))) return RN_OK;
+  rn_grad_to(g, 0, RN_RULE_ALIKE(g, "ResizeBilinearGrad", rn_grad_dy(g, 0), x));
+  return RN_OK;
+}
+
+RN_RULE(resize_nearest_neighbor) {
+  rn_edge_t x = rn_grad_in(g, 0), size;
+  rn_shape_t shape = rn_grad_shape(g, x);
+  if (shape.rank == 4 && shape.dims[1] >= 0 && shape.dims[2] >= 0) {
+    size = rn_rule_ints(g, RN_INT32, &shape.dims[1], 2);
+  } else {
+    int64_t begin = 1, count = 2;
+    size = rn_Slice(g->scope, rn_Shape(g->scope, x), rn_rule_ints(g, RN_INT32, &begin, 1),
+                    rn_rule_ints(g, RN_INT32, &count, 1));
+  }
+  rn_grad_to(g, 0, RN_RULE_ALIKE(g, "ResizeNearestNeighborGrad", rn_grad_dy(g, 0), size));
+  return RN_OK;
+}

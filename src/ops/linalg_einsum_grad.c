@@ -1,0 +1,130 @@
+// The gradient rule of Einsum: products by equations again.
+//
+// With operands A and B, labels LA and LB and output labels LC, the gradient of A is the product
+// "LC,LB->LA" of dC and B, but for
+// - labels of A that neither C nor B has: A was summed over them alone, so that the gradient is
+//   repeated along them;
+// - labels that A has twice: the gradient lies on the diagonal;
+// - axes under "...", which broadcast: the gradient is summed where A had size 1.
+#include "ops/rules.h"
+
+enum { LABELS = 2 * RN_MAX_RANK };
+
+// The labels of an operand, letters only; where "..." stands is kept beside them.
+typedef struct labels_t {
+  char text[LABELS];
+  int count;
+  int dots;  // labels before the "..."; -1: it has none
+} labels_t;
+
+static bool has_dots(const labels_t* labels) { return labels->dots >= 0; }
+
+static bool has(const labels_t* labels, char label) {
+  return memchr(labels->text, label, (size_t)labels->count) != NULL;
+}
+
+// Reads up to one of |ends|, and returns what is behind it; NULL if the text is too long.
+static const char* parse(const char* text, const char* ends, labels_t* out) {
+  *out = (labels_t){.dots = -1};
+  for (; *text && !strchr(ends, *text); ++text) {
+    if (*text == ' ') continue;
+    if (!strncmp(text, "...", 3)) {
+      out->dots = out->count;
+      text += 2;
+    } else if (out->count == LABELS) {
+      return NULL;
+    } else {
+      out->text[out->count++] = *text;
+    }
+  }
+  return text + (*text == '-') + (*text != 0);
+}
+
+// An equation under construction.
+typedef struct equation_t {
+  char text[4 * LABELS + 32];
+  size_t size;
+} equation_t;
+
+static void add_text(equation_t* equation, const char* text, size_t size) {
+  memcpy(equation->text + equation->size, text, size);
+  equation->size += size;
+  equation->text[equation->size] = 0;
+}
+
+static void add_labels(equation_t* equation, const labels_t* labels) {
+  int before = has_dots(labels) ? labels->dots : labels->count;
+  add_text(equation, labels->text, (size_t)before);
+  if (has_dots(labels)) add_text(equation, "...", 3);
+  add_text(equation, labels->text + before, (size_t)(labels->count - before));
+}
+
+static rn_edge_t einsum1(rn_grad_t* g, rn_edge_t x, const labels_t* from, const labels_t* to) {
+  equation_t equation = {.size = 0};
+  add_labels(&equation, from);
+  add_text(&equation, "->", 2);
+  add_labels(&equation, to);
+  return rn_Einsum(g->scope, &x, 1, equation.text);
+}
+
+// The node's labels.
+typedef struct product_t {
+  int count;  // operands
+  labels_t in[2];
+  labels_t out;
+} product_t;
+
+// dC times the other operand, summed to the labels |to|.
+static rn_edge_t core(rn_grad_t* g, const product_t* p, int operand, const labels_t* to) {
+  rn_edge_t inputs[2] = {rn_grad_dy(g, 0), RN_NO_EDGE};
+  equation_t equation = {.size = 0};
+  add_labels(&equation, &p->out);
+  if (p->count == 2) {
+    inputs[1] = rn_rule_conj(g, rn_grad_in(g, 1 - operand));
+    add_text(&equation, ",", 1);
+    add_labels(&equation, &p->in[1 - operand]);
+  }
+  add_text(&equation, "->", 2);
+  add_labels(&equation, to);
+  return rn_Einsum(g->scope, inputs, p->count, equation.text);
+}
+
+static rn_edge_t to_operand(rn_grad_t* g, const product_t* p, int operand) {
+  const labels_t* own = &p->in[operand];
+  const labels_t* other = p->count == 2 ? &p->in[1 - operand] : NULL;
+  bool joint_dots = has_dots(&p->out) || (other && has_dots(other));
+  // Each label once, "..." in front: all of them, and those that dC or the other operand has.
+  labels_t once = {.dots = has_dots(own) ? 0 : -1};
+  labels_t known = {.dots = has_dots(own) && joint_dots ? 0 : -1};
+  for (int i = 0; i < own->count; ++i) {
+    char label = own->text[i];
+    if (has(&once, label)) continue;
+    once.text[once.count++] = label;
+    if (has(&p->out, label) || (other && has(other, label))) known.text[known.count++] = label;
+  }
+  bool is_plain = once.count == own->count && once.dots == own->dots;
+  bool is_repeated = known.count < once.count || (has_dots(own) && !joint_dots);
+  rn_edge_t value = core(g, p, operand, &known), like = rn_grad_in(g, operand);
+  if (!is_plain && (is_repeated || has_dots(own))) like = einsum1(g, like, own, &once);
+  for (int i = once.count - 1; i >= 0; --i)
+    if (!has(&known, once.text[i])) value = rn_rule_expand(g, value, i - once.count);
+  if (is_repeated && has_dots(&known)) {
+    value = rn_AddV2(g->scope, value, rn_ZerosLike(g->scope, like));
+  } else if (is_repeated) {
+    value = rn_BroadcastTo(g->scope, value, rn_rule_shape(g, like, RN_INT32));
+  }
+  if (has_dots(&known)) value = rn_rule_unbroadcast(g, value, like, value, once.count);
+  return is_plain ? value : einsum1(g, value, &once, own);
+}
+
+RN_RULE(einsum) {
+  product_t p = {.count = g->input_count};
+  if (p.count > 2) return rn_unimplemented("Einsum of more than two operands");
+  const char* text = RN_RULE_TEXT(g, "equation");
+  for (int i = 0; text && i < p.count; ++i) text = parse(text, ",-", &p.in[i]);
+  if (text) text = parse(text, "", &p.out);
+  if (!text) return rn_invalid_argument("Einsum equation is too long");
+  for (int i = 0; i < p.count; ++i)
+    if (rn_grad_wants(g, i)) rn_grad_to(g, i, to_operand(g, &p, i));
+  return RN_OK;
+}

@@ -1,0 +1,19 @@
+// Gradient rules of rounding to few levels: rounding counts as the identity between the limits.
+#include "ops/rules.h"
+
+RN_RULE(fake_quant_args) {
+  rn_edge_t x = rn_grad_in(g, 0);
+  rn_grad_to(g, 0, RN_RULE_ALIKE(g, "FakeQuantWithMinMaxArgsGradient", rn_grad_dy(g, 0), x));
+  return RN_OK;
+}
+
+// To the input and to both limits.
+static rn_status_t limits(rn_grad_t* g, const char* op) {
+  rn_edge_t d =
+      RN_RULE_ALIKE(g, op, rn_grad_dy(g, 0), rn_grad_in(g, 0), rn_grad_in(g, 1), rn_grad_in(g, 2));
+  for (int i = 0; d.node && i < 3; ++i) rn_grad_to(g, i, (rn_edge_t){d.node, i});
+  return RN_OK;
+}
+
+RN_RULE(fake_quant_vars) { return limits(g, "FakeQuantWithMinMaxVarsGradient"); }
+RN_RULE(fake_quant_channels) { return limits(g, "FakeQuantWithMinMaxVarsPerChannelGradient"); }

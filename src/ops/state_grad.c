@@ -1,0 +1,24 @@
+// Gradient rules of reads of resource variables. The gradient of a variable is that of its value.
+#include "ops/rules.h"
+
+RN_RULE(read_variable) {
+  rn_grad_to(g, 0, rn_grad_dy(g, 0));
+  return RN_OK;
+}
+
+RN_RULE(resource_gather) {
+  rn_edge_t shape = rn_VariableShape(g->scope, rn_grad_in(g, 0));
+  int64_t batch = rn_grad_attr_int(g, "batch_dims");
+  rn_grad_to(
+      g, 0,
+      rn_rule_gather(g, rn_grad_dy(g, 0), rn_grad_in(g, 1), batch, batch, shape, RN_SHAPE_UNKNOWN));
+  return RN_OK;
+}
+
+RN_RULE(resource_gather_nd) {
+  rn_edge_t indices = rn_grad_in(g, 1);
+  rn_edge_t shape =
+      rn_VariableShape(g->scope, rn_grad_in(g, 0), .out_type = rn_edge_dtype(indices));
+  rn_grad_to(g, 0, rn_ScatterNd(g->scope, indices, rn_grad_dy(g, 0), shape));
+  return RN_OK;
+}
