@@ -175,7 +175,7 @@ static rn_status_t run_built(const rn_cli_t* cli, rn_graph_t* graph, const bench
   RN_RETURN_IF_ERROR(rn_session_create(graph, &options, cli->env, cli->allocator, &session));
   rn_status_t status = measure(cli, session, b, seconds, &one);
   if (rn_ok(status)) {
-    printf("%-38s %12.1f %14.2f  %10.3g %s\n", name, 1 / one, one * 1e6, b->work / one, b->unit);
+    printf("%-38s %12.1f %14.2f  %10.1f %s\n", name, 1 / one, one * 1e6, b->work / one, b->unit);
     fflush(stdout);
   }
   rn_session_destroy(session);

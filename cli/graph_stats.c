@@ -80,7 +80,8 @@ static void print_parameters(const rn_view_t* view) {
   for (int32_t n = 0; n < view->count; ++n) {
     const rn_view_node_t* node = &view->nodes[n];
     uint8_t role = node->op ? node->op->role : RN_ROLE_PLAIN;
-    if (role == RN_ROLE_VARIABLE) {
+    // Queues and tables hold state too, but have no shape.
+    if (role == RN_ROLE_VARIABLE && rn_op_attr_index(node->op, RN_STR("shape")) >= 0) {
       int64_t size = variable_size(node);
       variables++;
       if (size < 0) unsized++;

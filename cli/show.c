@@ -23,6 +23,7 @@ typedef struct show_t {
   double largest, smallest;  // absolute values, zeros aside
   int digits;                // behind the point, when scientific
   int before, behind;        // characters before the point, and of the point and what follows
+  int special;               // characters of "nan" or "-inf", if there is one
   int column;
 } show_t;
 
@@ -173,7 +174,11 @@ static void measure(show_t* show, int64_t i) {
   cell_t cell;
   print_cell(show, i, &cell);
   int length = (int)strlen(cell.text);
-  int before = isfinite(number_at(show->tensor, i)) ? length_before_point(cell.text) : length;
+  if (!isfinite(number_at(show->tensor, i))) {
+    if (length > show->special) show->special = length;
+    return;
+  }
+  int before = length_before_point(cell.text);
   if (before > show->before) show->before = before;
   if (length - before > show->behind) show->behind = length - before;
 }
@@ -200,16 +205,17 @@ static void put_cell(show_t* show, int64_t i) {
 }
 
 static void new_line(show_t* show, int axis) {
+  while (show->buf->size && show->buf->data[show->buf->size - 1] == ' ') show->buf->size--;
   rn_strbuf_printf(show->buf, "\n%*s", axis, "");
   show->column = axis;
 }
 
-static void put_gap(show_t* show, int axis) {
+static void put_gap(show_t* show, int axis, int next) {
   int rank = show->tensor->rank;
   if (axis + 1 < rank) {
     for (int a = axis + 1; a < rank - 1; ++a) rn_strbuf_append(show->buf, RN_STR("\n"));
     new_line(show, axis + 1);
-  } else if (show->column + 1 + show->before + show->behind >= LINE_WIDTH) {
+  } else if (show->column + 1 + next >= LINE_WIDTH) {
     new_line(show, axis + 1);
   } else {
     rn_strbuf_append(show->buf, RN_STR(" "));
@@ -234,11 +240,11 @@ static void walk(show_t* show, int axis, int64_t offset) {
   for (int64_t i = 0; i < dim; ++i) {
     if (is_cut && i == EDGE) {
       i = dim - EDGE;
-      if (show->is_printing) put_gap(show, axis);
+      if (show->is_printing) put_gap(show, axis, 3);
       if (show->is_printing) rn_strbuf_append(show->buf, RN_STR("..."));
       show->column += 3;
     }
-    if (show->is_printing && i > 0) put_gap(show, axis);
+    if (show->is_printing && i > 0) put_gap(show, axis, show->before + show->behind);
     walk(show, axis + 1, offset + i * step);
   }
   if (show->is_printing) rn_strbuf_append(show->buf, RN_STR("]"));
@@ -250,6 +256,7 @@ void rn_cli_show(rn_strbuf_t* buf, const rn_tensor_t* tensor) {
     return;
   }
   show_t show = {.buf = buf, .tensor = tensor, .is_long = tensor->count > THRESHOLD};
+  if (tensor->dtype == RN_BOOL) show.before = 5;  // "False", whether there is one or not
   walk(&show, 0, 0);
   show.is_scientific =
       show.largest >= 1e8 ||
@@ -258,6 +265,7 @@ void rn_cli_show(rn_strbuf_t* buf, const rn_tensor_t* tensor) {
     show.before = show.behind = 0;
     walk(&show, 0, 0);
   }
+  if (show.special > show.before + show.behind) show.before = show.special - show.behind;
   show.column = 0;
   show.is_printing = true;
   walk(&show, 0, 0);

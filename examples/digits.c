@@ -59,6 +59,20 @@ static uint32_t random_bits(void) {
   return state;
 }
 
+// The images come writer by writer: mixed, the held-out ones are like the others.
+static void shuffle(data_t* data) {
+  for (uint32_t i = data->count - 1; i > 0; --i) {
+    uint32_t j = random_bits() % (i + 1);
+    float image[PIXELS];
+    memcpy(image, data->images + i * PIXELS, sizeof image);
+    memcpy(data->images + i * PIXELS, data->images + j * PIXELS, sizeof image);
+    memcpy(data->images + j * PIXELS, image, sizeof image);
+    int32_t label = data->labels[i];
+    data->labels[i] = data->labels[j];
+    data->labels[j] = label;
+  }
+}
+
 // A variable and the node that gives it its first value.
 typedef struct variable_t {
   rn_edge_t handle, value;
@@ -155,6 +169,8 @@ static double seconds(void) {
 
 int main(int argc, char** argv) {
   data_t data = read_data(argc > 1 ? argv[1] : RN_DATA_DIR "/digits.bin");
+  if (data.count <= TRAINED) fail("too few images", "in the data");
+  shuffle(&data);
   TF_Status* status = TF_NewStatus();
   TF_Graph* graph = TF_NewGraph();
   rn_scope_t* scope = rn_scope_create(rn_graph_of(graph));

@@ -19,12 +19,14 @@ static rn_status_t check_prefix(rn_graph_t* graph, const char* prefix) {
   return status;
 }
 
+// |may_lack|: an edge may have no operation.
 static rn_status_t check_edges(rn_graph_t* graph, const TF_Output* edges, int count,
-                               const char* what) {
+                               const char* what, bool may_lack) {
   if (count < 0 || (count > 0 && !edges)) {
     return rn_invalid_argument("TF_AddGradients: bad list of %d outputs in '%s'", count, what);
   }
   for (int i = 0; i < count; ++i) {
+    if (may_lack && !edges[i].oper) continue;
     RN_RETURN_IF_ERROR(rn_capi_check_edge(graph, rn_capi_edge(edges[i])));
   }
   return RN_OK;
@@ -35,9 +37,9 @@ static rn_status_t add_gradients(rn_graph_t* graph, const char* prefix, const TF
                                  TF_Output* results) {
   if (!graph) return rn_capi_null("TF_AddGradients", "g");
   if (nx > 0 && !results) return rn_capi_null("TF_AddGradients", "dy");
-  RN_RETURN_IF_ERROR(check_edges(graph, y, ny, "y"));
-  RN_RETURN_IF_ERROR(check_edges(graph, x, nx, "x"));
-  if (initial) RN_RETURN_IF_ERROR(check_edges(graph, initial, ny, "dx"));
+  RN_RETURN_IF_ERROR(check_edges(graph, y, ny, "y", false));
+  RN_RETURN_IF_ERROR(check_edges(graph, x, nx, "x", false));
+  if (initial) RN_RETURN_IF_ERROR(check_edges(graph, initial, ny, "dx", true));
   if (prefix && *prefix) RN_RETURN_IF_ERROR(check_prefix(graph, prefix));
   rn_edge_t* out = NULL;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_capi_allocator(), (size_t)nx, &out));

@@ -29,8 +29,7 @@ enum {
   MARK_DONE = 4,  // a Merge was started
 };
 
-// A value waiting for the next iteration, because parallel_iterations of them are at work; or a
-// loop invariant, for every iteration.
+// A loop invariant, for every iteration.
 typedef struct held_t {
   int32_t instr;
   rn_tensor_t value;
@@ -48,7 +47,10 @@ struct frame_t {
   int32_t live_count;
   int32_t pending_enters;
   RN_VEC(held_t) invariants;
-  RN_VEC(held_t) waiting;
+  // While parallel_iterations of them are at work: the next one, not yet among the live, with the
+  // values that wait for it already in place; and which NextIterations brought them.
+  iteration_t* ahead;
+  RN_VEC(int32_t) waiting;
   RN_VEC(int32_t) dead_exits;  // of the newest iteration
 };
 
@@ -90,7 +92,7 @@ static size_t iteration_size(const rn_frame_def_t* def) {
          (size_t)def->instr_count * (2 * sizeof(int32_t) + 1) + def->memory + 64;
 }
 
-static rn_status_t new_iteration(rn_frames_t* frames, frame_t* frame, iteration_t** out) {
+static rn_status_t make_iteration(rn_frames_t* frames, frame_t* frame, iteration_t** out) {
   const rn_frame_def_t* def = frame->def;
   iteration_t* it = frames->free_iterations[frame->number];
   if (it) {
@@ -113,18 +115,21 @@ static rn_status_t new_iteration(rn_frames_t* frames, frame_t* frame, iteration_
   memcpy(it->pending, def->pending, (size_t)def->instr_count * sizeof *it->pending);
   memset(it->dead_inputs, 0, (size_t)def->instr_count * (sizeof *it->dead_inputs + 1));
   it->frame = frame;
-  it->index = frame->last ? frame->last->index + 1 : 0;
   it->next = NULL;
   it->children = NULL;
   it->outstanding = 0;
+  *out = it;
+  return RN_OK;
+}
+
+static void link_iteration(frame_t* frame, iteration_t* it) {
+  it->index = frame->last ? frame->last->index + 1 : 0;
   if (frame->last)
     frame->last->next = it;
   else
     frame->first = it;
   frame->last = it;
   frame->live_count++;
-  *out = it;
-  return RN_OK;
 }
 
 // Empties a slot; one with memory of its own keeps the memory.
@@ -159,7 +164,7 @@ static rn_status_t new_frame(rn_frames_t* frames, int32_t number, iteration_t* p
   frame->id = frames->next_id++;
   frame->parent = parent;
   frame->next = NULL;
-  frame->first = frame->last = NULL;
+  frame->first = frame->last = frame->ahead = NULL;
   frame->live_count = 0;
   frame->pending_enters = frame->def->enter_count;
   if (parent) {
@@ -169,7 +174,9 @@ static rn_status_t new_frame(rn_frames_t* frames, int32_t number, iteration_t* p
   }
   *out = frame;
   iteration_t* first;
-  return new_iteration(frames, frame, &first);
+  RN_RETURN_IF_ERROR(make_iteration(frames, frame, &first));
+  link_iteration(frame, first);
+  return RN_OK;
 }
 
 static void clear_held(held_t* items, size_t count) {
@@ -188,8 +195,9 @@ static void free_frame(rn_frames_t* frames, frame_t* frame) {
     free_iteration(frames, it);
   }
   frame->last = NULL;
+  if (frame->ahead) free_iteration(frames, frame->ahead);
+  frame->ahead = NULL;
   clear_held(frame->invariants.items, frame->invariants.count);
-  clear_held(frame->waiting.items, frame->waiting.count);
   frame->invariants.count = frame->waiting.count = frame->dead_exits.count = 0;
   frame->next = frames->free_frames;
   frames->free_frames = frame;
@@ -278,15 +286,15 @@ static rn_status_t notify(rn_frames_t* frames, iteration_t* it, const rn_instr_t
 
 static rn_status_t finish_iterations(rn_frames_t* frames, frame_t* frame);
 
-static rn_status_t start_iteration(rn_frames_t* frames, frame_t* frame, iteration_t** out) {
-  RN_RETURN_IF_ERROR(new_iteration(frames, frame, out));
+static rn_status_t start_iteration(rn_frames_t* frames, frame_t* frame, iteration_t* it) {
+  link_iteration(frame, it);
   frame->dead_exits.count = 0;
   for (size_t i = 0; i < frame->invariants.count; ++i) {
     const rn_instr_t* enter = &frames->state->plan->instrs[frame->invariants.items[i].instr];
     rn_tensor_t copy = {0};
     RN_RETURN_IF_ERROR(rn_tensor_share(&frame->invariants.items[i].value, &copy));
-    RN_RETURN_IF_ERROR(deliver(frames, *out, enter, 0, &copy, false));
-    RN_RETURN_IF_ERROR(notify(frames, *out, enter, false));
+    RN_RETURN_IF_ERROR(deliver(frames, it, enter, 0, &copy, false));
+    RN_RETURN_IF_ERROR(notify(frames, it, enter, false));
   }
   return RN_OK;
 }
@@ -325,14 +333,14 @@ static rn_status_t next_iteration(rn_frames_t* frames, iteration_t* it, int32_t 
   frame_t* frame = it->frame;
   iteration_t* to = it->next;
   if (!to && frame->live_count >= frame->def->parallel_iterations) {
-    RN_RETURN_IF_ERROR(
-        rn_vec_reserve(&frame->waiting, frames->allocator, frame->waiting.count + 1));
-    held_t held = {number, {0}};
-    RN_RETURN_IF_ERROR(rn_tensor_keep(value, frames->state->plan->device->allocator, &held.value));
-    frame->waiting.items[frame->waiting.count++] = held;
-    return RN_OK;
+    if (!frame->ahead) RN_RETURN_IF_ERROR(make_iteration(frames, frame, &frame->ahead));
+    RN_RETURN_IF_ERROR(deliver(frames, frame->ahead, instr, 0, value, true));
+    return rn_vec_push(&frame->waiting, frames->allocator, number);
   }
-  if (!to) RN_RETURN_IF_ERROR(start_iteration(frames, frame, &to));
+  if (!to) {
+    RN_RETURN_IF_ERROR(make_iteration(frames, frame, &to));
+    RN_RETURN_IF_ERROR(start_iteration(frames, frame, to));
+  }
   RN_RETURN_IF_ERROR(deliver(frames, to, instr, 0, value, true));
   return notify(frames, to, instr, false);
 }
@@ -352,14 +360,13 @@ static rn_status_t finish_frame(rn_frames_t* frames, frame_t* frame) {
   return finish_iterations(frames, parent->frame);
 }
 
-// The oldest iteration makes room: what waited for the next one goes there.
+// The oldest iteration makes room for the next.
 static rn_status_t start_waiting(rn_frames_t* frames, frame_t* frame) {
-  iteration_t* to;
-  RN_RETURN_IF_ERROR(start_iteration(frames, frame, &to));
+  iteration_t* to = frame->ahead;
+  frame->ahead = NULL;
+  RN_RETURN_IF_ERROR(start_iteration(frames, frame, to));
   for (size_t i = 0; i < frame->waiting.count; ++i) {
-    held_t* held = &frame->waiting.items[i];
-    const rn_instr_t* instr = &frames->state->plan->instrs[held->instr];
-    RN_RETURN_IF_ERROR(deliver(frames, to, instr, 0, &held->value, true));
+    const rn_instr_t* instr = &frames->state->plan->instrs[frame->waiting.items[i]];
     RN_RETURN_IF_ERROR(notify(frames, to, instr, false));
   }
   frame->waiting.count = 0;

@@ -3,11 +3,18 @@
 #include "grad/grad.h"
 
 #include "framework/grad_def.h"
+#include "grad/loop.h"
 #include "graph/graph.h"
 #include "runnel/ops.h"
 
 // What has arrived at an output so far, summed when the node's turn comes.
 typedef RN_VEC(rn_edge_t) arrivals_t;
+
+// A loop on the way: one node as far as the walk goes.
+typedef struct walked_loop_t {
+  rn_loop_t loop;
+  int waiting;  // exits on the way that have not been visited yet
+} walked_loop_t;
 
 typedef struct walk_t {
   rn_graph_t* graph;
@@ -23,11 +30,26 @@ typedef struct walk_t {
   RN_VEC(rn_node_t*) ready;  // first come, first served
   size_t ready_head;
   RN_VEC(rn_node_t*) stack;
+  RN_VEC(walked_loop_t) loops;
+  const rn_node_t* body_of;  // the LoopCond of the loop whose body this walk is in; NULL: none
 } walk_t;
 
 static bool on_the_way(const walk_t* walk, const rn_node_t* node) {
   size_t id = (size_t)node->id;
   return id < walk->node_count && walk->leads_to_y[id] && walk->follows_x[id];
+}
+
+// Whether a walk over a loop's body begins at |node|.
+static bool is_start_of_body(const walk_t* walk, const rn_node_t* node) {
+  return walk->body_of && node->op->role == RN_ROLE_SWITCH && node->inputs[1].node == walk->body_of;
+}
+
+// Nothing is differentiated by the choice that a Switch makes, and a body ends where the next
+// iteration begins.
+static bool leads_on(const walk_t* walk, const rn_consumer_t* consumer) {
+  rn_op_role_t role = consumer->node->op->role;
+  if (role == RN_ROLE_SWITCH && consumer->input == 1) return false;
+  return !walk->body_of || (role != RN_ROLE_NEXT_ITERATION && role != RN_ROLE_EXIT);
 }
 
 static rn_status_t mark_backwards(walk_t* walk, const rn_edge_t* ys, int y_count) {
@@ -39,6 +61,7 @@ static rn_status_t mark_backwards(walk_t* walk, const rn_edge_t* ys, int y_count
   }
   while (walk->stack.count > 0) {
     const rn_node_t* node = walk->stack.items[--walk->stack.count];
+    if (is_start_of_body(walk, node)) continue;
     for (int32_t i = 0; i < node->input_count; ++i) {
       rn_node_t* source = node->inputs[i].node;
       if (walk->leads_to_y[source->id]) continue;
@@ -60,8 +83,10 @@ static rn_status_t mark_forwards(walk_t* walk) {
     const rn_node_t* node = walk->stack.items[--walk->stack.count];
     for (int32_t o = 0; o < node->output_count; ++o) {
       for (size_t c = 0; c < node->outputs[o].consumers.count; ++c) {
-        rn_node_t* next = node->outputs[o].consumers.items[c].node;
+        const rn_consumer_t* consumer = &node->outputs[o].consumers.items[c];
+        rn_node_t* next = consumer->node;
         if ((size_t)next->id >= walk->node_count || walk->follows_x[next->id]) continue;
+        if (!leads_on(walk, consumer)) continue;
         walk->follows_x[next->id] = true;
         RN_RETURN_IF_ERROR(rn_vec_push(&walk->stack, walk->graph->allocator, next));
       }
@@ -103,16 +128,19 @@ static rn_status_t scope_status(const walk_t* walk) {
   return rn_status_make((rn_code_t)rn_scope_code(walk->scope), "%s", rn_scope_message(walk->scope));
 }
 
+static rn_status_t no_rule(const rn_node_t* node) {
+  return rn_not_found(
+      "No gradient defined for op: %s. Please see "
+      "https://www.tensorflow.org/code/tensorflow/cc/gradients/README.md for "
+      "instructions on how to add C++ gradients.",
+      node->op->name);
+}
+
 // Asks the op of |node| for its rule; |wanted| says which of its inputs lead back to an x.
 static rn_status_t apply_rule(walk_t* walk, rn_node_t* node, const bool* wanted,
                               const rn_edge_t* dy, rn_edge_t* dx) {
   if (node->op->flags & RN_OP_NO_GRAD) return RN_OK;
-  if (!node->op->grad)
-    return rn_not_found(
-        "No gradient defined for op: %s. Please see "
-        "https://www.tensorflow.org/code/tensorflow/cc/gradients/README.md for "
-        "instructions on how to add C++ gradients.",
-        node->op->name);
+  if (!node->op->grad) return no_rule(node);
   rn_grad_t grad = {.scope = walk->scope,
                     .arena = &walk->arena,
                     .node = node,
@@ -129,10 +157,69 @@ static rn_status_t apply_rule(walk_t* walk, rn_node_t* node, const bool* wanted,
                             node->op->name);
 }
 
+// Hands |dx|, if there is one, to |input|; its node is ready when all its consumers have done so.
+static rn_status_t pass_on(walk_t* walk, rn_edge_t input, rn_edge_t dx) {
+  RN_RETURN_IF_ERROR(arrive(walk, input, dx));
+  if (--walk->pending[input.node->id] != 0 || !on_the_way(walk, input.node)) return RN_OK;
+  return rn_vec_push(&walk->ready, walk->graph->allocator, input.node);
+}
+
+// The loop that |exit| leaves, found when the first of its exits is visited.
+static rn_status_t loop_of(walk_t* walk, const rn_node_t* exit, walked_loop_t** out) {
+  for (size_t i = 0; i < walk->loops.count; ++i) {
+    *out = &walk->loops.items[i];
+    for (int v = 0; v < (*out)->loop.count; ++v)
+      if ((*out)->loop.vars[v].exit == exit) return RN_OK;
+  }
+  walked_loop_t walked = {0};
+  bool is_found;
+  RN_RETURN_IF_ERROR(rn_loop_find(walk->graph, &walk->arena, exit, &walked.loop, &is_found));
+  // Loops in loops would need stacks of stacks.
+  if (!is_found || walk->body_of) return no_rule(exit);
+  for (int v = 0; v < walked.loop.count; ++v)
+    walked.waiting += on_the_way(walk, walked.loop.vars[v].exit);
+  RN_RETURN_IF_ERROR(rn_vec_push(&walk->loops, walk->graph->allocator, walked));
+  *out = &walk->loops.items[walk->loops.count - 1];
+  return RN_OK;
+}
+
+// When all exits of a loop have been visited, the gradient goes on from its beginnings.
+static rn_status_t visit_exit(walk_t* walk, rn_node_t* exit) {
+  walked_loop_t* walked = NULL;
+  RN_RETURN_IF_ERROR(loop_of(walk, exit, &walked));
+  if (--walked->waiting > 0) return RN_OK;
+  const rn_loop_t* loop = &walked->loop;
+  rn_edge_t *dexits = NULL, *denters = NULL;
+  bool *is_active = NULL, any = false;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)loop->count, &dexits));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)loop->count, &denters));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)loop->count, &is_active));
+  for (int i = 0; i < loop->count; ++i) {
+    is_active[i] = on_the_way(walk, loop->vars[i].merge);
+    dexits[i] = sum_arrivals(walk, (rn_edge_t){loop->vars[i].exit, 0});
+    any |= is_active[i] && dexits[i].node;
+  }
+  for (int i = 0; any && i < loop->count; ++i) {
+    if (!is_active[i] || dexits[i].node) continue;
+    rn_edge_t left = {loop->vars[i].exit, 0};
+    dexits[i] = rn_ZerosLike(walk->scope, left);
+  }
+  RN_RETURN_IF_ERROR(scope_status(walk));
+  if (any)
+    RN_RETURN_IF_ERROR(rn_loop_gradients(walk->graph, walk->scope, &walk->arena, loop, is_active,
+                                         dexits, denters));
+  for (int i = 0; i < loop->count; ++i) {
+    if (!on_the_way(walk, loop->vars[i].enter)) continue;
+    RN_RETURN_IF_ERROR(pass_on(walk, loop->vars[i].enter->inputs[0], denters[i]));
+  }
+  return RN_OK;
+}
+
 // Sends the gradients of |node|'s outputs through its rule to the nodes before it.
 static rn_status_t visit(walk_t* walk, rn_node_t* node) {
+  if (node->op->role == RN_ROLE_EXIT) return visit_exit(walk, node);
   rn_edge_t *dy = NULL, *dx = NULL;
-  bool *wanted = NULL, any = false, leads_on = false;
+  bool *wanted = NULL, any = false, any_wanted = false;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)node->output_count, &dy));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)node->input_count, &dx));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)node->input_count, &wanted));
@@ -144,15 +231,11 @@ static rn_status_t visit(walk_t* walk, rn_node_t* node) {
   // An x that depends on no other x needs no rule.
   for (int32_t i = 0; i < node->input_count; ++i) {
     wanted[i] = on_the_way(walk, node->inputs[i].node);
-    leads_on |= wanted[i];
+    any_wanted |= wanted[i];
   }
-  if (any && leads_on) RN_RETURN_IF_ERROR(apply_rule(walk, node, wanted, dy, dx));
-  for (int32_t i = 0; i < node->input_count; ++i) {
-    RN_RETURN_IF_ERROR(arrive(walk, node->inputs[i], dx[i]));
-    rn_node_t* source = node->inputs[i].node;
-    if (--walk->pending[source->id] == 0 && on_the_way(walk, source))
-      RN_RETURN_IF_ERROR(rn_vec_push(&walk->ready, walk->graph->allocator, source));
-  }
+  if (any && any_wanted) RN_RETURN_IF_ERROR(apply_rule(walk, node, wanted, dy, dx));
+  for (int32_t i = 0; i < node->input_count; ++i)
+    RN_RETURN_IF_ERROR(pass_on(walk, node->inputs[i], dx[i]));
   return RN_OK;
 }
 
@@ -171,8 +254,7 @@ static rn_status_t start(walk_t* walk, const rn_edge_t* ys, int y_count, const r
   return RN_OK;
 }
 
-static rn_status_t run(walk_t* walk, const rn_edge_t* ys, int y_count, const rn_edge_t* dys,
-                       rn_edge_t* out_dxs) {
+static rn_status_t mark(walk_t* walk, const rn_edge_t* ys, int y_count) {
   size_t n = walk->node_count;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, n, &walk->leads_to_y));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, n, &walk->follows_x));
@@ -181,12 +263,25 @@ static rn_status_t run(walk_t* walk, const rn_edge_t* ys, int y_count, const rn_
   RN_RETURN_IF_ERROR(mark_backwards(walk, ys, y_count));
   RN_RETURN_IF_ERROR(mark_forwards(walk));
   count_consumers(walk);
-  for (int i = 0; i < walk->x_count; ++i)
-    if (!walk->leads_to_y[walk->xs[i].node->id])
-      return rn_invalid_argument(
-          "Cannot compute the partial derivative for node '%s' as it's unreachable from the output "
-          "node(s).",
-          walk->xs[i].node->name.data);
+  return RN_OK;
+}
+
+// Every x must lead to a y; in a body, those that do not have no gradient.
+static rn_status_t check_reach(const walk_t* walk) {
+  for (int i = 0; !walk->body_of && i < walk->x_count; ++i) {
+    if (walk->leads_to_y[walk->xs[i].node->id]) continue;
+    return rn_invalid_argument(
+        "Cannot compute the partial derivative for node '%s' as it's unreachable from the output "
+        "node(s).",
+        walk->xs[i].node->name.data);
+  }
+  return RN_OK;
+}
+
+static rn_status_t run(walk_t* walk, const rn_edge_t* ys, int y_count, const rn_edge_t* dys,
+                       rn_edge_t* out_dxs) {
+  RN_RETURN_IF_ERROR(mark(walk, ys, y_count));
+  RN_RETURN_IF_ERROR(check_reach(walk));
   RN_RETURN_IF_ERROR(start(walk, ys, y_count, dys));
   while (walk->ready_head < walk->ready.count)
     RN_RETURN_IF_ERROR(visit(walk, walk->ready.items[walk->ready_head++]));
@@ -194,12 +289,16 @@ static rn_status_t run(walk_t* walk, const rn_edge_t* ys, int y_count, const rn_
   return scope_status(walk);
 }
 
-static void free_arrivals(walk_t* walk) {
+static void clear_walk(walk_t* walk) {
   for (size_t id = 0; walk->arrivals && id < walk->node_count; ++id) {
     if (!walk->arrivals[id]) continue;
     for (int32_t o = 0; o < walk->graph->nodes.items[id]->output_count; ++o)
       rn_vec_free(&walk->arrivals[id][o], walk->graph->allocator);
   }
+  rn_vec_free(&walk->ready, walk->graph->allocator);
+  rn_vec_free(&walk->stack, walk->graph->allocator);
+  rn_vec_free(&walk->loops, walk->graph->allocator);
+  rn_arena_clear(&walk->arena);
 }
 
 rn_status_t rn_add_gradients(rn_graph_t* graph, rn_str_t prefix, const rn_edge_t* ys, int y_count,
@@ -211,12 +310,24 @@ rn_status_t rn_add_gradients(rn_graph_t* graph, rn_str_t prefix, const rn_edge_t
   walk.scope = root ? rn_scope_child(root, prefix.size ? prefix.data : "gradients") : NULL;
   rn_status_t status = walk.scope ? RN_OK : rn_out_of_memory();
   if (rn_ok(status)) status = run(&walk, ys, y_count, dys, out_dxs);
-  free_arrivals(&walk);
-  rn_vec_free(&walk.ready, graph->allocator);
-  rn_vec_free(&walk.stack, graph->allocator);
+  clear_walk(&walk);
   rn_scope_destroy(walk.scope);
   rn_scope_destroy(root);
-  rn_arena_clear(&walk.arena);
+  return status;
+}
+
+rn_status_t rn_body_gradients(rn_graph_t* graph, rn_scope_t* scope, const rn_node_t* cond,
+                              const rn_edge_t* ys, const rn_edge_t* xs, const rn_edge_t* dys,
+                              int count, rn_edge_t* out_dxs) {
+  walk_t walk = {.graph = graph,
+                 .scope = scope,
+                 .xs = xs,
+                 .x_count = count,
+                 .node_count = graph->nodes.count,
+                 .body_of = cond};
+  rn_arena_init(&walk.arena, graph->allocator);
+  rn_status_t status = run(&walk, ys, count, dys, out_dxs);
+  clear_walk(&walk);
   return status;
 }
 

@@ -163,19 +163,21 @@ static rn_status_t prune_locked(prune_t* prune) {
 }
 
 // Shapes were inferred for what the graph computes. Behind an edge that a client feeds with
-// something else they mean nothing, and are inferred anew.
+// something else they mean nothing, and are inferred anew; as they are in loops, of which more can
+// be said once they are whole.
 static rn_status_t forget_shapes(rn_ir_t* ir) {
   bool* is_open = NULL;
   int32_t* order = NULL;
   int32_t count = 0;
-  bool is_new = false;
+  bool is_new = false, has_loops = false;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &is_open));
   for (size_t n = 0; n < ir->nodes.count; ++n) {
     const rn_ir_node_t* node = &ir->nodes.items[n];
     is_open[n] = node->feed >= 0 && node->op->role != RN_ROLE_PLACEHOLDER;
     is_new |= is_open[n];
+    has_loops |= node->op->role == RN_ROLE_NEXT_ITERATION;
   }
-  if (!is_new) return RN_OK;
+  if (!is_new) return has_loops ? rn_pass_shapes(ir) : RN_OK;
   RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &count));
   while (is_new) {  // again only for a loop's back edges
     is_new = false;

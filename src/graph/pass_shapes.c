@@ -6,6 +6,11 @@ typedef struct shapes_t {
   rn_ir_t* ir;
   rn_partial_t* partials;      // by node: of output 0
   rn_handle_data_t** handles;  // by node: of its outputs
+  // For graphs with loops, NULL otherwise. |known|, by node: the shapes to start each round from.
+  // |assumed|, by node, of a Merge: what may come round; |is_assumed|: whether anything may yet.
+  rn_shape_t** known;
+  rn_shape_t* assumed;
+  bool* is_assumed;
 } shapes_t;
 
 // What a small constant says as sizes.
@@ -31,6 +36,34 @@ static rn_shape_t better(rn_shape_t known, rn_shape_t found) {
   return found_count >= known_count ? found : known;
 }
 
+static bool is_back_edge(const rn_ir_t* ir, const rn_ir_node_t* node, int32_t i) {
+  const rn_ir_node_t* source = &ir->nodes.items[node->inputs[i].node];
+  return node->op->role == RN_ROLE_MERGE && source->op->role == RN_ROLE_NEXT_ITERATION &&
+         source->feed < 0;
+}
+
+// What two shapes have in common.
+static rn_status_t common_shape(rn_arena_t* arena, rn_shape_t a, rn_shape_t b, rn_shape_t* out) {
+  *out = RN_SHAPE_UNKNOWN;
+  if (!rn_shape_has_rank(a) || a.rank != b.rank) return RN_OK;
+  int64_t* dims = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)a.rank, &dims));
+  for (int d = 0; d < a.rank; ++d) dims[d] = a.dims[d] == b.dims[d] ? a.dims[d] : RN_UNKNOWN;
+  *out = (rn_shape_t){a.rank, dims};
+  return RN_OK;
+}
+
+// What is taken for granted of a loop's value: at first, that it stays as it entered.
+static rn_shape_t what_comes_round(const shapes_t* s, const rn_ir_node_t* merge) {
+  size_t index = (size_t)(merge - s->ir->nodes.items);
+  if (s->is_assumed[index]) return s->assumed[index];
+  for (int32_t i = 0; i < merge->input_count; ++i) {
+    rn_ir_edge_t edge = merge->inputs[i];
+    if (!is_back_edge(s->ir, merge, i)) return s->ir->nodes.items[edge.node].shapes[edge.output];
+  }
+  return RN_SHAPE_UNKNOWN;
+}
+
 static rn_status_t gather(shapes_t* s, const rn_ir_node_t* node, rn_shape_t* shapes,
                           rn_dtype_t* types, const rn_tensor_t** values, rn_partial_t* partials,
                           rn_handle_data_t* handles) {
@@ -38,6 +71,7 @@ static rn_status_t gather(shapes_t* s, const rn_ir_node_t* node, rn_shape_t* sha
     rn_ir_edge_t edge = node->inputs[i];
     const rn_ir_node_t* source = &s->ir->nodes.items[edge.node];
     shapes[i] = source->shapes[edge.output];
+    if (s->known && is_back_edge(s->ir, node, i)) shapes[i] = what_comes_round(s, node);
     types[i] = source->types[edge.output];
     if (edge.output == 0) {
       values[i] = source->constant;
@@ -82,6 +116,8 @@ static rn_status_t infer_node(shapes_t* s, int32_t index) {
                         .outputs = out_shapes,
                         .output_handles = s->handles[index]};
   rn_status_t status = node->op->shape(&ctx);
+  // Op by op nobody can say what comes round; here the Merge asks.
+  if (s->known && node->op->role == RN_ROLE_ENTER) out_shapes[0] = shapes[0];
   if (!rn_ok(status)) {  // what cannot be is the kernel's to say, when it runs
     rn_status_free(status);
     return RN_OK;
@@ -93,6 +129,52 @@ static rn_status_t infer_node(shapes_t* s, int32_t index) {
   return RN_OK;
 }
 
+// Whether what comes round to Merge |index| has the shape that was taken for granted. If not, it is
+// taken for less from now on.
+static rn_status_t check_merge(shapes_t* s, int32_t index, bool* inout_holds) {
+  const rn_ir_node_t* node = &s->ir->nodes.items[index];
+  for (int32_t i = 0; i < node->input_count; ++i) {
+    if (!is_back_edge(s->ir, node, i)) continue;
+    rn_shape_t round = s->ir->nodes.items[node->inputs[i].node].shapes[node->inputs[i].output];
+    rn_shape_t common;
+    RN_RETURN_IF_ERROR(common_shape(&s->ir->arena, node->shapes[0], round, &common));
+    if (rn_shape_eq(common, node->shapes[0])) continue;
+    *inout_holds = false;
+    s->assumed[index] = common;
+    s->is_assumed[index] = true;
+  }
+  return RN_OK;
+}
+
+// Loops: at first a loop's values are taken to keep the shapes that they enter with. As long as
+// what comes round says otherwise, less is taken for granted and everything is inferred again: a
+// shape can lose each of its dimensions, and then its rank, so this ends.
+static rn_status_t infer_loops(shapes_t* s, const int32_t* order, int32_t count) {
+  rn_ir_t* ir = s->ir;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &s->known));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &s->assumed));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &s->is_assumed));
+  for (int32_t i = 0; i < count; ++i) {
+    rn_ir_node_t* node = &ir->nodes.items[order[i]];
+    s->known[order[i]] = node->shapes;
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)node->output_count, &node->shapes));
+  }
+  for (bool holds = false; !holds;) {
+    holds = true;
+    memset(s->partials, 0, ir->nodes.count * sizeof *s->partials);
+    for (int32_t i = 0; i < count; ++i) {
+      rn_ir_node_t* node = &ir->nodes.items[order[i]];
+      if (node->output_count)
+        memcpy(node->shapes, s->known[order[i]], (size_t)node->output_count * sizeof *node->shapes);
+    }
+    for (int32_t i = 0; i < count; ++i) RN_RETURN_IF_ERROR(infer_node(s, order[i]));
+    for (int32_t i = 0; i < count; ++i)
+      if (ir->nodes.items[order[i]].op->role == RN_ROLE_MERGE)
+        RN_RETURN_IF_ERROR(check_merge(s, order[i], &holds));
+  }
+  return RN_OK;
+}
+
 rn_status_t rn_pass_shapes(rn_ir_t* ir) {
   shapes_t s = {.ir = ir};
   int32_t* order = NULL;
@@ -100,6 +182,10 @@ rn_status_t rn_pass_shapes(rn_ir_t* ir) {
   RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &count));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &s.partials));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &s.handles));
+  bool has_loops = false;
+  for (int32_t i = 0; i < count; ++i)
+    has_loops |= ir->nodes.items[order[i]].op->role == RN_ROLE_NEXT_ITERATION;
+  if (has_loops) return infer_loops(&s, order, count);
   for (int32_t i = 0; i < count; ++i) RN_RETURN_IF_ERROR(infer_node(&s, order[i]));
   return RN_OK;
 }

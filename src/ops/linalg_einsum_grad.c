@@ -5,7 +5,8 @@
 // - labels of A that neither C nor B has: A was summed over them alone, so that the gradient is
 //   repeated along them;
 // - labels that A has twice: the gradient lies on the diagonal;
-// - axes under "...", which broadcast: the gradient is summed where A had size 1.
+// - axes under "...", which broadcast: the gradient is summed where A had size 1 or no axis. They
+//   stay until then, for Einsum itself does not sum over them.
 #include "ops/rules.h"
 
 enum { LABELS = 2 * RN_MAX_RANK };
@@ -95,7 +96,7 @@ static rn_edge_t to_operand(rn_grad_t* g, const product_t* p, int operand) {
   bool joint_dots = has_dots(&p->out) || (other && has_dots(other));
   // Each label once, "..." in front: all of them, and those that dC or the other operand has.
   labels_t once = {.dots = has_dots(own) ? 0 : -1};
-  labels_t known = {.dots = has_dots(own) && joint_dots ? 0 : -1};
+  labels_t known = {.dots = joint_dots ? 0 : -1};
   for (int i = 0; i < own->count; ++i) {
     char label = own->text[i];
     if (has(&once, label)) continue;
@@ -105,7 +106,7 @@ static rn_edge_t to_operand(rn_grad_t* g, const product_t* p, int operand) {
   bool is_plain = once.count == own->count && once.dots == own->dots;
   bool is_repeated = known.count < once.count || (has_dots(own) && !joint_dots);
   rn_edge_t value = core(g, p, operand, &known), like = rn_grad_in(g, operand);
-  if (!is_plain && (is_repeated || has_dots(own))) like = einsum1(g, like, own, &once);
+  if (!is_plain && (is_repeated || joint_dots)) like = einsum1(g, like, own, &once);
   for (int i = once.count - 1; i >= 0; --i)
     if (!has(&known, once.text[i])) value = rn_rule_expand(g, value, i - once.count);
   if (is_repeated && has_dots(&known)) {

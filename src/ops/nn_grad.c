@@ -146,15 +146,10 @@ static rn_edge_t xent_rows(rn_grad_t* g, rn_edge_t d, int own, int other) {
 
 RN_RULE(softmax_xent) {
   if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, xent_rows(g, xent_logits(g), 0, 1));
-  if (!rn_grad_wants(g, 1)) return RN_OK;
-  rn_edge_t dlabels = RN_NO_EDGE;
-  if (rn_grad_has_dy(g, 0)) {
-    rn_edge_t minus = rn_Neg(g->scope, rn_LogSoftmax(g->scope, rn_grad_in(g, 0)));
-    dlabels = rn_Mul(g->scope, rn_rule_expand(g, g->dy[0], -1), minus);
-  }
-  if (rn_grad_has_dy(g, 1)) {
-    dlabels = dlabels.node ? rn_Sub(g->scope, dlabels, g->dy[1]) : rn_Neg(g->scope, g->dy[1]);
-  }
+  // As in stock, the second output does not move with the labels.
+  if (!rn_grad_wants(g, 1) || !rn_grad_has_dy(g, 0)) return RN_OK;
+  rn_edge_t minus = rn_Neg(g->scope, rn_LogSoftmax(g->scope, rn_grad_in(g, 0)));
+  rn_edge_t dlabels = rn_Mul(g->scope, rn_rule_expand(g, g->dy[0], -1), minus);
   rn_grad_to(g, 1, xent_rows(g, dlabels, 1, 0));
   return RN_OK;
 }

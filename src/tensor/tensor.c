@@ -46,6 +46,7 @@ rn_status_t rn_buffer_create(rn_allocator_t allocator, rn_dtype_t dtype, size_t 
   uintptr_t data = ((uintptr_t)block + sizeof *block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1);
   atomic_init(&block->buffer.refs, 1);
   block->buffer.dtype = dtype;
+  block->buffer.is_lent = false;
   block->buffer.size = size;
   block->buffer.data = (void*)data;
   block->buffer.destroy = block_destroy;

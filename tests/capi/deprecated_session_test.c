@@ -51,18 +51,20 @@ CT_TEST(CAPI, DeprecatedSessionRuns) {
   extend(session, s);
   const char* inputs[] = {"feed"};
   const char* outputs[] = {"neg:0", "add"};
-  // TF_Run takes its inputs over.
+  // The fed tensors stay the caller's.
   TF_Tensor* values[] = {ct_int32(3)};
   TF_Tensor* results[2] = {0};
   TF_Run(session, NULL, inputs, values, 1, outputs, results, 2, NULL, 0, NULL, s);
   CT_OK(s);
   CT_INT(ct_take_int32(results[0]), -5);
   CT_INT(ct_take_int32(results[1]), 5);
+  TF_DeleteTensor(values[0]);
   const char* unknown[] = {"absent"};
   TF_Tensor* again[] = {ct_int32(3)};
   results[0] = NULL;
   TF_Run(session, NULL, inputs, again, 1, unknown, results, 1, NULL, 0, NULL, s);
   CT_ERROR_HAS(s, TF_INVALID_ARGUMENT, "absent:0");
+  TF_DeleteTensor(again[0]);
   cr_assert_null(results[0]);
   TF_ExtendGraph(session, "\xff\xff", 2, s);
   CT_ERROR(s, TF_INVALID_ARGUMENT, "Invalid GraphDef");
@@ -90,6 +92,7 @@ CT_TEST(CAPI, DeprecatedPartialRun) {
   TF_PRun(session, handle, NULL, NULL, 0, outputs + 1, results, 1, NULL, 0, s);
   CT_OK(s);
   CT_INT(ct_take_int32(results[0]), -5);
+  TF_DeleteTensor(values[0]);
   TF_DeletePRunHandle(handle);
   close_session(session, s);
 }

@@ -90,5 +90,6 @@ GRAD(DynamicStitch, SHAPES("2,3", "1,3"),
 GRAD(SparseToDense, SHAPES("2", ""),
      rn_SparseToDense(s, MATRIX(2, 0, 1, 2, 0), INTS(3, 2), x[0], x[1]))
 GRAD(SparseToDenseVector, SHAPES("", ""), rn_SparseToDense(s, INTS(1, 3), INTS(5), x[0], x[1]))
+GRAD(SparseToDenseScalar, SHAPES("", ""), rn_SparseToDense(s, INT(2), INTS(5), x[0], x[1]))
 GRAD(CheckNumerics, SHAPES("3"), rn_CheckNumerics(s, x[0], "here"))
 GRAD(Print, SHAPES("3"), rn_Print(s, x[0], NULL, 0, .first_n = RN_SET(0)))

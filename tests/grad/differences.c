@@ -216,7 +216,6 @@ static void check_round(differences_build_t build, const differences_t* options,
   rn_session_options_t session_options;
   rn_session_options_init(&session_options);
   session_options.intra_threads = session_options.inter_threads = 1;
-  if (getenv("RN_PLAIN")) session_options.optimize = false;
   must(rn_session_create(check.graph, &session_options, rn_env_system(), rn_allocator_system(),
                          &check.session),
        "session");

@@ -165,8 +165,10 @@ GRAD(SegmentMin, SHAPES("4"), rn_SegmentMin(s, x[0], IDS))
 GRAD(SegmentProd, SHAPES("4,2"), rn_SegmentProd(s, x[0], IDS))
 #define UNSORTED INTS(2, 0, -1, 2)
 GRAD(UnsortedSegmentSum, SHAPES("4,2"), rn_UnsortedSegmentSum(s, x[0], UNSORTED, INT(3)))
-GRAD(UnsortedSegmentMax, SHAPES("4,2"), rn_UnsortedSegmentMax(s, x[0], UNSORTED, INT(3)))
-GRAD(UnsortedSegmentMin, SHAPES("4"), rn_UnsortedSegmentMin(s, x[0], UNSORTED, INT(3)))
+// A segment without rows would hold the least of all numbers, which leaves no room for others.
+#define FULL INTS(1, 0, -1, 1)
+GRAD(UnsortedSegmentMax, SHAPES("4,2"), rn_UnsortedSegmentMax(s, x[0], FULL, INT(2)))
+GRAD(UnsortedSegmentMin, SHAPES("4"), rn_UnsortedSegmentMin(s, x[0], FULL, INT(2)))
 GRAD(UnsortedSegmentProd, SHAPES("4,2"), rn_UnsortedSegmentProd(s, x[0], UNSORTED, INT(3)))
 GRAD(UnsortedSegmentSumDeep, SHAPES("2,2,3"),
      rn_UnsortedSegmentSum(s, x[0], MATRIX(2, 1, -1, 0, 1), INT(2)))

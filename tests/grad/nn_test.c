@@ -26,7 +26,12 @@ GRAD(BiasAddNchw, OPTIONS(SHAPES("2,3,2,2", "3"), .is_twice = true, .is_static =
 GRAD(BiasAddV1, SHAPES("2,3", "3"), rn_BiasAddV1(s, x[0], x[1]))
 GRAD(Softmax, TWICE("2,3"), rn_Softmax(s, x[0]))
 GRAD(LogSoftmax, TWICE("2,3"), rn_LogSoftmax(s, x[0]))
-GRAD(SoftmaxXent, TWICE("2,3", "2,3"), rn_SoftmaxCrossEntropyWithLogits(s, x[0], x[1]).loss)
+GRAD(SoftmaxXent, SHAPES("2,3", "2,3"),
+     rn_SoftmaxCrossEntropyWithLogits(s, x[0], rn_Softmax(s, x[1])).loss)
+GRAD(SoftmaxXentTwice, TWICE("2,3"),
+     rn_SoftmaxCrossEntropyWithLogits(
+         s, x[0], rn_Softmax(s, rn_Cast(s, MATRIX(3, 1, 2, 0, 2, 1, 1), RN_DOUBLE)))
+         .loss)
 GRAD(SparseSoftmaxXent, TWICE("2,3"),
      rn_SparseSoftmaxCrossEntropyWithLogits(s, x[0], INTS(2, 0)).loss)
 GRAD(L2Loss, TWICE("2,3"), rn_L2Loss(s, x[0]))
@@ -56,7 +61,7 @@ GRAD(MaxPoolV2, SHAPES("1,5,4,2"),
      rn_MaxPoolV2(s, x[0], INTS(1, 2, 2, 1), INTS(1, 2, 2, 1), "SAME"))
 GRAD(MaxPoolWithArgmax, SHAPES("1,4,4,2"),
      rn_MaxPoolWithArgmax(s, x[0], twos, 4, twos, 4, "SAME").output)
-GRAD(AvgPool3D, SHAPES("1,3,4,4,2"), rn_AvgPool3D(s, x[0], cube, 5, slab, 5, "SAME"))
+GRAD(AvgPool3D, FLOAT("1,3,4,4,2"), rn_AvgPool3D(s, x[0], cube, 5, slab, 5, "SAME"))
 GRAD(MaxPool3D, FLOAT("1,2,4,4,1"), rn_MaxPool3D(s, x[0], cube, 5, slab, 5, "SAME"))
 GRAD(FractionalMaxPool, SHAPES("1,5,5,1"),
      rn_FractionalMaxPool(s, x[0], ((const float[]){1.0f, 1.5f, 1.5f, 1.0f}), 4,
@@ -64,10 +69,10 @@ GRAD(FractionalMaxPool, SHAPES("1,5,5,1"),
          .output)
 
 #define NORM FLOAT("2,3,2,2", "2", "2")
+#define NOTHING rn_const(s, RN_FLOAT, (const int64_t[]){0}, 1, NULL)
 #define MEAN rn_ZerosLike(s, x[1])
 #define VARIANCE rn_OnesLike(s, x[1])
-GRAD(FusedBatchNorm, NORM,
-     rn_FusedBatchNorm(s, x[0], x[1], x[2], rn_const_float(s, 0), rn_const_float(s, 0)).y)
+GRAD(FusedBatchNorm, NORM, rn_FusedBatchNorm(s, x[0], x[1], x[2], NOTHING, NOTHING).y)
 GRAD(FusedBatchNormV3, OPTIONS(SHAPES("2,3,2,2", "2", "2"), .is_float = true, .tolerance = 2e-2),
      rn_FusedBatchNormV3(s, x[0], x[1], x[2], MEAN, VARIANCE).y)
 GRAD(FusedBatchNormStill, NORM,
@@ -109,4 +114,4 @@ GRAD(EinsumTrace, SHAPES("3,3"), rn_Einsum(s, x, 1, "ii->"))
 GRAD(EinsumOuter, SHAPES("2", "3"), rn_Einsum(s, x, 2, "i,j->ij"))
 GRAD(EinsumBroadcast, SHAPES("2,1,2,3", "3,3,2"), rn_Einsum(s, x, 2, "...ij,...jk->...ik"))
 GRAD(EinsumDotsLast, SHAPES("2,3,4", "3,5"), rn_Einsum(s, x, 2, "ij...,jk->ki..."))
-GRAD(EinsumDotsSummed, SHAPES("2,3,4"), rn_Einsum(s, x, 1, "...i->i"))
+GRAD(EinsumDotsAndSum, SHAPES("2,3,4", "2"), rn_Einsum(s, x, 2, "i...j,i->..."))

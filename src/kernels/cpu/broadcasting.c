@@ -65,8 +65,8 @@ bool rn_broadcast_make(const rn_tensor_t* const* operands, int count, rn_broadca
     is_empty |= size == 0;
     if (size == 1) continue;
     is_too_large |= __builtin_mul_overflow(out->count, size, &out->count);
-    int64_t* last = &out->dims[out->rank - 1];
     if (out->rank > 0 && repeats[out->rank - 1] == repeated) {
+      int64_t* last = &out->dims[out->rank - 1];
       is_too_large |= __builtin_mul_overflow(*last, size, last);
     } else {
       repeats[out->rank] = (uint8_t)repeated;
@@ -141,22 +141,36 @@ typedef struct wide_t {
   uint64_t half[2];
 } wide_t;
 
-#define GATHER(T)                                                              \
-  do {                                                                         \
-    const T* from = (const T*)run->in[k] + cursor.offset[k];                   \
-    T* to = (T*)block + done;                                                  \
-    for (int64_t i = 0; i < n; ++i) to[i] = from[b->strides[k][last] ? i : 0]; \
+// |rows| rows of |n| elements: |row| elements from one row to the next, |step| from one element.
+#define GATHER(T)                                              \
+  do {                                                         \
+    const T* from = (const T*)run->in[k] + cursor.offset[k];   \
+    T* to = (T*)block + done;                                  \
+    for (int64_t r = 0; r < rows; ++r, from += row, to += n) { \
+      if (step)                                                \
+        for (int64_t i = 0; i < n; ++i) to[i] = from[i];       \
+      else                                                     \
+        for (int64_t i = 0; i < n; ++i) to[i] = *from;         \
+    }                                                          \
   } while (0)
 
 // Puts |count| elements of operand |k| from |begin| on next to each other.
 static void gather(const rn_broadcast_t* b, const rn_run_t* run, int k, int64_t begin,
                    int64_t count, void* block) {
   const int last = b->rank - 1;
+  const int64_t length = b->dims[last], step = b->strides[k][last];
+  const int64_t row = last > 0 ? b->strides[k][last - 1] : 0;
   cursor_t cursor;
   cursor_set(&cursor, b, begin);
   for (int64_t done = 0; done < count;) {
-    int64_t n = b->dims[last] - cursor.at[last];
-    if (n > count - done) n = count - done;
+    // Whole rows up to the end of the next dimension, or what there is of one.
+    int64_t n = length - cursor.at[last], rows = 1;
+    if (n > count - done) {
+      n = count - done;
+    } else if (n == length && last > 0) {
+      rows = b->dims[last - 1] - cursor.at[last - 1];
+      if (rows > (count - done) / length) rows = (count - done) / length;
+    }
     switch (run->in_size[k]) {
       case 1:
         GATHER(uint8_t);
@@ -174,29 +188,37 @@ static void gather(const rn_broadcast_t* b, const rn_run_t* run, int k, int64_t 
         GATHER(wide_t);
         break;
     }
+    done += rows * n;
+    if (rows > 1) {
+      cursor.at[last - 1] += rows - 1;
+      for (int j = 0; j < b->operands; ++j)
+        cursor.offset[j] += (rows - 1) * b->strides[j][last - 1];
+    }
     cursor_advance(&cursor, b, n);
-    done += n;
   }
 }
 
 static const int all_steps[RN_BROADCAST_OPERANDS] = {1, 1, 1};
 
-// For short runs: operands that repeat are first written out, a block at a time.
+// For short runs: operands that repeat are first written out, a block at a time. What repeats as a
+// whole looks the same in each block of whole rows, and is written out once.
 static void walk_blocks(void* arg, int64_t begin, int64_t end) {
   const walk_t* walk = arg;
   const rn_broadcast_t* b = walk->broadcast;
   const rn_run_t* run = walk->run;
+  const int64_t length = b->dims[b->rank - 1], block = GATHER_BLOCK / length * length;
   _Alignas(RN_ALIGN) char blocks[RN_BROADCAST_OPERANDS][GATHER_BLOCK * GATHER_SIZE];
-  for (; begin < end; begin += GATHER_BLOCK) {
-    int64_t n = end - begin < GATHER_BLOCK ? end - begin : GATHER_BLOCK;
+  for (int64_t at = begin; at < end; at += block) {
+    int64_t n = end - at < block ? end - at : block;
     const void* in[RN_BROADCAST_OPERANDS];
     for (int k = 0; k < b->operands; ++k) {
-      in[k] = (const char*)run->in[k] + (size_t)begin * run->in_size[k];
+      in[k] = (const char*)run->in[k] + (size_t)at * run->in_size[k];
       if (b->contiguous >> k & 1) continue;
-      gather(b, run, k, begin, n, blocks[k]);
       in[k] = blocks[k];
+      if (at > begin && b->rank == 2 && b->strides[k][0] == 0) continue;
+      gather(b, run, k, at, n, blocks[k]);
     }
-    run->fn(run->arg, in, all_steps, (char*)run->out + (size_t)begin * run->out_size, n);
+    run->fn(run->arg, in, all_steps, (char*)run->out + (size_t)at * run->out_size, n);
   }
 }
 
@@ -286,6 +308,13 @@ static rn_status_t compute_general(rn_kernel_ctx_t* ctx, int operands, uint64_t 
 
 rn_status_t rn_broadcast_compute(rn_kernel_ctx_t* ctx, int operands, uint64_t in_place,
                                  int64_t grain, rn_run_fn_t fn, void* arg) {
+  if (operands == 2 && (rn_in(ctx, 0)->rank | rn_in(ctx, 1)->rank) == 0) {
+    const void* in[] = {rn_in(ctx, 0)->data, rn_in(ctx, 1)->data};
+    rn_tensor_t* output;
+    RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, in_place, RN_SHAPE_SCALAR, &output));
+    fn(arg, in, all_steps, output->data, 1);
+    return RN_OK;
+  }
   int leader = 0;
   for (int k = 1; k < operands; ++k) {
     const rn_tensor_t* first = rn_in(ctx, leader);

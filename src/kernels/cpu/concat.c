@@ -109,6 +109,25 @@ static rn_status_t concat(rn_kernel_ctx_t* ctx) {
   return join(ctx, first, count, rn_dims_product(dims, 0, (int)axis), out);
 }
 
+// Rows of size 1 along the first axis.
+static rn_status_t parallel_concat(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* model = rn_in(ctx, 0);
+  const int count = ctx->kernel->input_count;
+  for (int i = 0; i < count; ++i)
+    if (rn_in(ctx, i)->rank < 1 || rn_tensor_dim(rn_in(ctx, i), 0) != 1 ||
+        !rn_tensor_same_shape(model, rn_in(ctx, i)))
+      return rn_invalid_argument(
+          "All values must have the same shape, with a first dimension of 1: values[0].shape = %s, "
+          "values[%d].shape = %s",
+          rn_text_of(model).text, i, rn_text_of(rn_in(ctx, i)).text);
+  int64_t dims[RN_MAX_RANK];
+  memcpy(dims, rn_tensor_dims(model), (size_t)model->rank * sizeof *dims);
+  dims[0] = count;
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){model->rank, dims}, &out));
+  return out->count ? join(ctx, 0, count, 1, out) : RN_OK;
+}
+
 static void print_vector(rn_strbuf_t* buf, const rn_tensor_t* tensor) {
   rn_strbuf_printf(buf, "[");
   for (int64_t i = 0; i < tensor->count; ++i)
@@ -330,6 +349,10 @@ static const rn_kernel_def_t rows[] = {
      .state_size = sizeof(concat_t),
      .init = concat_v2_init,
      .compute = concat},
+    {.op = "ParallelConcat",
+     .device = "CPU",
+     .types = {{"T", CONCAT_TYPES}},
+     .compute = parallel_concat},
     {.op = "ConcatOffset", .device = "CPU", .compute = concat_offset},
     {.op = "Pack",
      .device = "CPU",

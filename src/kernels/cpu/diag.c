@@ -237,7 +237,8 @@ static rn_status_t matrix_set_diag(rn_kernel_ctx_t* ctx) {
         "diagonal shape: %s",
         rn_text_of(input).text, rn_text_of(lines).text, rn_shape_text(expected).text);
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, 1, rn_tensor_shape(input), &out));
+  uint64_t candidates = lines->data != input->data;
+  RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, candidates, rn_tensor_shape(input), &out));
   if (out->count == 0) return RN_OK;
   if (out->data != input->data)
     RN_RETURN_IF_ERROR(rn_move_row(out->dtype, input->data, out->data, out->count));

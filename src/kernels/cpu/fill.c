@@ -24,6 +24,21 @@ static rn_status_t fill(rn_kernel_ctx_t* ctx) {
   return rn_move_fill(rn_ctx_pool(ctx), out->dtype, value->data, out->data, out->count);
 }
 
+// Elements that need not be set are set all the same: nothing of another tensor may be seen.
+static rn_status_t empty(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* sizes = rn_in(ctx, 0);
+  if (sizes->rank != 1)
+    return rn_invalid_argument("shape must be a vector of int32, got shape %s",
+                               rn_text_of(sizes).text);
+  int64_t dims[RN_MAX_RANK];
+  rn_shape_t shape;
+  RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
+  rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
+  return RN_OK;
+}
+
 static rn_status_t not_scalar(const char* name, const rn_tensor_t* tensor) {
   return rn_invalid_argument("%s must be a scalar, not shape %s", name, rn_text_of(tensor).text);
 }
@@ -236,6 +251,7 @@ static rn_status_t invert_permutation(rn_kernel_ctx_t* ctx) {
 
 static const rn_kernel_def_t rows[] = {
     {.op = "Fill", .device = "CPU", .compute = fill},
+    {.op = "Empty", .device = "CPU", .compute = empty},
     {.op = "Range",
      .device = "CPU",
      .types = {{"Tidx", RN_TYPES_FLOATS | RN_TYPES_INDEX}},

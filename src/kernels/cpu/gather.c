@@ -135,10 +135,11 @@ static rn_status_t check_batch(const rn_tensor_t* params, const rn_tensor_t* ind
 static rn_status_t gather_along(rn_kernel_ctx_t* ctx, const rn_tensor_t* params,
                                 const rn_tensor_t* indices, int64_t axis, int64_t batch_dims) {
   if (params->rank < 1) return rn_invalid_argument("params must be at least 1 dimensional");
-  int64_t needed = axis < 0 ? -axis : axis + 1;
-  if (axis < -params->rank || axis >= params->rank)
-    return rn_invalid_argument("Shape must be at least rank %lld but is rank %d", (long long)needed,
-                               params->rank);
+  if (axis < -params->rank || axis >= params->rank) {
+    uint64_t needed = axis < 0 ? (uint64_t)0 - (uint64_t)axis : (uint64_t)axis + 1;
+    return rn_invalid_argument("Shape must be at least rank %llu but is rank %d",
+                               (unsigned long long)needed, params->rank);
+  }
   if (axis < 0) axis += params->rank;
   if (batch_dims != 0) RN_RETURN_IF_ERROR(check_batch(params, indices, axis, &batch_dims));
   const int64_t* dims = rn_tensor_dims(params);

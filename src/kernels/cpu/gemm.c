@@ -14,6 +14,9 @@
 // Work for one thread, in nanoseconds: well above what handing it over costs.
 #define PIECE_NS 40e3
 #define MOST_PIECES 16
+// Sides of C that are halved: the first two times, and after that.
+#define LEAST_SIDE 128
+#define LONG_SIDE 1024
 // What a processor does in a nanosecond, roughly: operations, and bytes of memory passed.
 #define FLOPS_PER_NS 100.0
 #define BYTES_PER_NS 10.0
@@ -22,17 +25,31 @@
 #define LARGE_FLOPS (2.0 * 128 * 128 * 128)
 #define LARGE_TRANSPOSED_FLOPS (2.0 * 48 * 48 * 48)
 
-// Rows (or columns) in a piece, from the sizes alone; a multiple of 16 so that vector kernels have
-// no odd ends inside.
-static int64_t piece_size(const rn_gemm_t* g, int64_t length) {
-  double m = (double)g->m, n = (double)g->n, k = (double)g->k;
+// C in blocks, one a piece of work, from the sizes alone.
+typedef struct grid_t {
+  int64_t rows, columns;   // of a block; multiples of 16, so that tiles have no odd ends inside
+  int64_t across, pieces;  // blocks beside each other, and in all
+} grid_t;
+
+static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+static int64_t halve(int64_t length) { return ceil_div(ceil_div(length, 2), 16) * 16; }
+
+// Every piece copies its part of A and of B into blocks first, so that pieces are kept square and
+// large: four for whoever has two processors to four, then more where a side is long.
+static grid_t grid_of(const rn_gemm_part_t* part, size_t item) {
+  double m = (double)part->m, n = (double)part->n, k = (double)part->k;
   double flops = 2 * m * n * k / FLOPS_PER_NS;
-  double bytes = (m * k + k * n + m * n) * (double)rn_dtype_size(g->dtype) / BYTES_PER_NS;
-  double pieces = (flops > bytes ? flops : bytes) / PIECE_NS;
-  if (pieces < 2) return length;
-  if (pieces > MOST_PIECES) pieces = MOST_PIECES;
-  int64_t even = (int64_t)pieces & ~INT64_C(1);
-  return ((length + even - 1) / even + 15) / 16 * 16;
+  double bytes = (m * k + k * n + m * n) * (double)item / BYTES_PER_NS;
+  double wanted = (flops > bytes ? flops : bytes) / PIECE_NS;
+  grid_t grid = {part->m, part->n, 1, 1};
+  while (2 * grid.pieces <= MOST_PIECES && 2 * (double)grid.pieces <= wanted) {
+    int64_t* longer = grid.rows >= grid.columns ? &grid.rows : &grid.columns;
+    if (*longer < (grid.pieces < 4 ? LEAST_SIDE : LONG_SIDE)) break;
+    *longer = halve(*longer);
+    grid.across = ceil_div(part->n, grid.columns);
+    grid.pieces = grid.across * ceil_div(part->m, grid.rows);
+  }
+  return grid;
 }
 
 typedef struct job_t {
@@ -41,7 +58,7 @@ typedef struct job_t {
   const rn_dnnl_t* dnnl;  // NULL: our own tiles
   rn_gemm_fn_t fn;
   size_t item;
-  bool by_rows;
+  grid_t grid;
 } job_t;
 
 static void run_dnnl(const job_t* job, const rn_gemm_part_t* part) {
@@ -53,26 +70,26 @@ static void run_dnnl(const job_t* job, const rn_gemm_part_t* part) {
   rn_dnnl_leave(job->dnnl, threads);
 }
 
-static void run_piece(void* arg, int64_t begin, int64_t end) {
+static void run_blocks(void* arg, int64_t begin, int64_t end) {
   const job_t* job = arg;
-  rn_gemm_part_t part = job->part;
-  if (job->by_rows) {
-    part.m = end - begin;
-    part.a = (const char*)part.a + (size_t)(begin * part.a_row) * job->item;
-    part.c = (char*)part.c + (size_t)(begin * part.c_row) * job->item;
-  } else {
-    part.n = end - begin;
-    part.b = (const char*)part.b + (size_t)(begin * part.b_column) * job->item;
-    part.c = (char*)part.c + (size_t)begin * job->item;
+  const grid_t* grid = &job->grid;
+  for (int64_t i = begin; i < end; ++i) {
+    rn_gemm_part_t part = job->part;
+    int64_t row = i / grid->across * grid->rows, column = i % grid->across * grid->columns;
+    part.m = part.m - row < grid->rows ? part.m - row : grid->rows;
+    part.n = part.n - column < grid->columns ? part.n - column : grid->columns;
+    part.a = (const char*)part.a + (size_t)(row * part.a_row) * job->item;
+    part.b = (const char*)part.b + (size_t)(column * part.b_column) * job->item;
+    part.c = (char*)part.c + (size_t)(row * part.c_row + column) * job->item;
+    if (job->dnnl)
+      run_dnnl(job, &part);
+    else
+      job->fn(&part);
   }
-  if (job->dnnl)
-    run_dnnl(job, &part);
-  else
-    job->fn(&part);
 }
 
 static bool wants_dnnl(const rn_gemm_t* g) {
-  if (g->dtype != RN_FLOAT || g->m == 1 || g->n == 1 || g->k <= 8) return false;
+  if (g->dtype != RN_FLOAT || g->m == 1 || g->n == 1 || g->k <= 4) return false;
   double flops = 2.0 * (double)g->m * (double)g->n * (double)g->k;
   return flops > (g->transpose_b ? LARGE_TRANSPOSED_FLOPS : LARGE_FLOPS);
 }
@@ -112,9 +129,8 @@ static void run_pieces(rn_pool_t* pool, const rn_gemm_t* g) {
                                 .n = p.m,
                                 .k = p.k};
   }
-  job.by_rows = job.part.m >= job.part.n;
-  int64_t length = job.by_rows ? job.part.m : job.part.n;
-  rn_pool_for(pool, length, piece_size(g, length), run_piece, &job);
+  job.grid = grid_of(&job.part, job.item);
+  rn_pool_for(pool, job.grid.pieces, 1, run_blocks, &job);
 }
 
 #define TRANSPOSE(T)                                                                      \

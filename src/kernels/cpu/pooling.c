@@ -230,15 +230,16 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype, rn_p
   const rn_vector_table_t* table = rn_vector_table();
   rn_widen_fn_t widen = dtype == RN_HALF ? table->widen_half : table->widen_bfloat16;
   int64_t in = batch * pooling->in_size, out = batch * pooling->out_size;
-  int64_t dy_size = work == WORK_MAX_SECOND ? in : out, total = 2 * (in + out) + dy_size;
+  int64_t dy_size = work == WORK_MAX_SECOND ? in : out, total = 2 * in + 2 * out + dy_size;
   rn_tensor_t temp = {0};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &total}, &temp));
   rn_pooling_t wide = *pooling;
   float* x = temp.data;
-  float *y = x + in, *dx = y + out, *dy = dx + in;
-  wide.x = x, wide.y = y, wide.dx = dx, wide.dy = dy;
+  float *y = x + in, *dx = y + out, *pooled = dx + in, *dy = pooled + out;
+  wide.x = x, wide.y = y, wide.dx = dx, wide.dy = dy, wide.pooled = pooled;
   if (pooling->x) widen(pooling->x, x, in);
   if (pooling->dy) widen(pooling->dy, dy, dy_size);
+  if (pooling->pooled) widen(pooling->pooled, pooled, out);
   run_plain(ctx, work, RN_FLOAT, &wide, batch);
   rn_narrow_fn_t narrow = dtype == RN_HALF ? table->narrow_half : table->narrow_bfloat16;
   if (pooling->y) narrow(y, pooling->y, out);
@@ -352,6 +353,7 @@ static rn_status_t max_second_compute(rn_kernel_ctx_t* ctx) {
   if (y->count == 0) return RN_OK;
   pooling.x = x->data;
   pooling.dy = dx->data;
+  pooling.pooled = rn_in(ctx, 1)->data;
   pooling.y = y->data;
   return run(ctx, WORK_MAX_SECOND, x->dtype, &pooling, rn_tensor_dim(x, 0));
 }

@@ -139,7 +139,9 @@ static rn_status_t tensor_scatter(rn_kernel_ctx_t* ctx) {
         "updates: %s",
         rn_shape_text(shape).text, rn_text_of(updates).text);
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, 1, shape, &out));
+  // The updates may be the tensor itself.
+  uint64_t candidates = updates->data != tensor->data;
+  RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, candidates, shape, &out));
   if (out->data != tensor->data)
     RN_RETURN_IF_ERROR(rn_move_row(out->dtype, tensor->data, out->data, out->count));
   return scatter_slices(ctx, indices, updates, out);

@@ -73,6 +73,17 @@ static rn_status_t read_sizes(const rn_tensor_t* sizes, int64_t* dims, int64_t* 
   return RN_OK;
 }
 
+// The size to infer where another is zero: that of the elements there would be if nothing were.
+static int64_t missing_of_empty(const rn_tensor_t* input, const rn_tensor_t* sizes) {
+  uint64_t wanted = 1, given = 1;
+  for (int d = 0; d < input->rank; ++d)
+    if (rn_tensor_dim(input, d) != 0) wanted *= (uint64_t)rn_tensor_dim(input, d);
+  for (int64_t i = 0; i < sizes->count; ++i)
+    if (rn_int_at(sizes, i) > 0) given *= (uint64_t)rn_int_at(sizes, i);
+  int64_t missing = given ? (int64_t)(wanted / given) : 0;
+  return missing < 0 ? 0 : missing;
+}
+
 static rn_status_t reshape(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* input = rn_in(ctx, 0);
   const rn_tensor_t* sizes = rn_in(ctx, 1);
@@ -85,7 +96,7 @@ static rn_status_t reshape(rn_kernel_ctx_t* ctx) {
   int unknown;
   RN_RETURN_IF_ERROR(read_sizes(sizes, dims, &product, &unknown));
   if (unknown >= 0) {
-    int64_t missing = product > 0 ? input->count / product : 0;
+    int64_t missing = product > 0 ? input->count / product : missing_of_empty(input, sizes);
     if (product > 0 && product * missing != input->count)
       return rn_invalid_argument(
           "Input to reshape is a tensor with %lld values, but the requested shape requires a "

@@ -16,10 +16,10 @@ static rn_status_t slice(rn_kernel_ctx_t* ctx) {
   const int64_t* whole = rn_tensor_dims(input);
   for (int d = 0; d < rank; ++d) {
     int64_t b = rn_int_at(begin, d), s = rn_int_at(size, d);
-    if (s == -1) s = whole[d] - b;
     if (b < 0 || b > whole[d])
       return rn_invalid_argument("Expected begin[%d] in [0, %lld], but got %lld", d,
                                  (long long)whole[d], (long long)b);
+    if (s == -1) s = whole[d] - b;
     if (s < 0 || s > whole[d] - b)
       return rn_invalid_argument("Expected size[%d] in [0, %lld], but got %lld", d,
                                  (long long)(whole[d] - b), (long long)s);
@@ -47,8 +47,40 @@ static rn_status_t strided_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
+// x[i] and x[a:b] of a vector, as programs take shapes apart: no plan, one copy. Anything unusual
+// is left to the general case (|*out_done| stays false).
+static rn_status_t slice_vector(rn_kernel_ctx_t* ctx, bool* out_done) {
+  const rn_tensor_t *input = rn_in(ctx, 0), *begin = rn_in(ctx, 1), *end = rn_in(ctx, 2),
+                    *strides = rn_in(ctx, 3);
+  const rn_slice_masks_t* masks = ctx->state;
+  if (input->rank != 1 || begin->rank != 1 || end->rank != 1 || strides->rank != 1 ||
+      begin->count != 1 || end->count != 1 || strides->count != 1 || rn_int_at(strides, 0) != 1 ||
+      (masks->ellipsis | masks->new_axis) & 1 || !rn_dtype_is_plain(input->dtype))
+    return RN_OK;
+  const int64_t size = input->count;
+  int64_t first = rn_int_at(begin, 0), last = rn_int_at(end, 0);
+  const bool shrinks = masks->shrink_axis & 1;
+  if (first < 0) first += size;
+  if (last < 0) last += size;
+  if (masks->begin & 1 && !shrinks) first = 0;
+  if (masks->end & 1) last = size;
+  if (first < 0 || first >= size) return RN_OK;
+  if (shrinks) last = first + 1;
+  if (first >= last || last > size) return RN_OK;
+  const int64_t count = last - first;
+  rn_tensor_t* out = NULL;
+  *out_done = true;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){!shrinks, &count}, &out));
+  const size_t bytes = rn_dtype_size(input->dtype);
+  rn_move_bytes(out->data, (const char*)input->data + (size_t)first * bytes, (size_t)count * bytes);
+  return RN_OK;
+}
+
 static rn_status_t strided_slice(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* input = rn_in(ctx, 0);
+  bool is_done = false;
+  RN_RETURN_IF_ERROR(slice_vector(ctx, &is_done));
+  if (is_done) return RN_OK;
   rn_slice_spec_t spec;
   RN_RETURN_IF_ERROR(rn_slice_spec_make(rn_tensor_shape(input), rn_in(ctx, 1), rn_in(ctx, 2),
                                         rn_in(ctx, 3), ctx->state, &spec));
@@ -117,7 +149,9 @@ static rn_status_t tensor_strided_slice_update(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_slice_spec_make(rn_tensor_shape(input), rn_in(ctx, 1), rn_in(ctx, 2),
                                         rn_in(ctx, 3), ctx->state, &spec));
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output_like(ctx, 0, 0, &out));
+  // The value may be the input itself.
+  uint64_t candidates = rn_in(ctx, 4)->data != input->data;
+  RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, candidates, rn_tensor_shape(input), &out));
   if (out->data != input->data)
     RN_RETURN_IF_ERROR(rn_move_row(out->dtype, input->data, out->data, out->count));
   return write_slice(ctx, &spec, rn_in(ctx, 4), out);

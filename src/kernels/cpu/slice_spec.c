@@ -82,8 +82,8 @@ static rn_status_t work_out(const axis_t* axis, int32_t d, int64_t dim, rn_slice
       return rn_invalid_argument("only stride 1 allowed on non-range indexing.");
     int64_t at = axis->begin < 0 ? axis->begin + dim : axis->begin;
     if (at < 0 || at >= dim)
-      return rn_invalid_argument("slice index %lld of dimension %d out of bounds.",
-                                 (long long)axis->begin, d);
+      return rn_invalid_argument("slice index %lld of dimension %d out of bounds.", (long long)at,
+                                 d);
     out->begin[d] = at;
     out->stride[d] = 1;
     out->size[d] = 1;

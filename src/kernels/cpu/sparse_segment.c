@@ -88,12 +88,13 @@ static rn_status_t sparse_segment(rn_kernel_ctx_t* ctx) {
   if (out->count) memset(out->data, 0, rn_tensor_bytes(out));
   rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, data->dtype);
   for (int64_t i = 0; i < ids->count;) {
-    int64_t id = rn_int_at(ids, i), first = i;
-    if (i > 0 && id < rn_int_at(ids, i - 1))
+    int64_t id = rn_int_at(ids, i), first = i, end = i + 1;
+    while (end < ids->count && rn_int_at(ids, end) == id) ++end;
+    if (end < ids->count && rn_int_at(ids, end) < id)
       return rn_invalid_argument("segment ids are not increasing");
     if (id < 0 || id >= rows) return bad_id(id, rows);
     char* to = out->count ? (char*)out->data + id * bytes : NULL;
-    for (; i < ids->count && rn_int_at(ids, i) == id; ++i) {
+    for (; i < end; ++i) {
       int64_t index = rn_int_at(indices, i);
       if (index < 0 || index >= limit)
         return rn_invalid_argument("Bad: indices[%lld] == %lld out of range [0, %lld)",

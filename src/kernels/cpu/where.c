@@ -1,5 +1,4 @@
-// Places of elements: of those that are not zero, of flat indices, of values among bins; and the
-// check that numbers are finite.
+// Places of elements: of those that are not zero, and of flat indices.
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 
@@ -94,85 +93,10 @@ static rn_status_t unravel_index(rn_kernel_ctx_t* ctx) {
     for (int64_t d = dims->count - 1; d >= 0; --d) {
       int64_t size = rn_int_at(dims, d);
       rn_int_set(out, d * indices->count + i, size == -1 ? 0 : left % size);
-      left = size == -1 ? 0 - left : left / size;
+      left = size == -1 ? (int64_t)((uint64_t)0 - (uint64_t)left) : left / size;
     }
   }
   return RN_OK;
-}
-
-// CheckNumerics looks at bits only: an exponent of ones is an infinity or a NaN.
-enum { HAS_NAN = 1, HAS_PLUS = 2, HAS_MINUS = 4 };
-
-#define CHECK(T, EXPONENT, FRACTION)                                                  \
-  do {                                                                                \
-    const T* data = input->data;                                                      \
-    for (int64_t at = 0; at < n; at += 1024) {                                        \
-      int64_t end = at + 1024 < n ? at + 1024 : n;                                    \
-      T any = 0;                                                                      \
-      for (int64_t i = at; i < end; ++i) any |= (data[i] & (EXPONENT)) == (EXPONENT); \
-      if (!any) continue;                                                             \
-      for (int64_t i = at; i < end; ++i) {                                            \
-        if ((data[i] & (EXPONENT)) != (EXPONENT)) continue;                           \
-        found |= data[i] & (FRACTION)             ? HAS_NAN                           \
-                 : data[i] >> (8 * sizeof(T) - 1) ? HAS_MINUS                         \
-                                                  : HAS_PLUS;                         \
-      }                                                                               \
-    }                                                                                 \
-  } while (0)
-
-static int look_for_bad(const rn_tensor_t* input) {
-  const int64_t n = input->count;
-  int found = 0;
-  switch (input->dtype) {
-    case RN_FLOAT:
-      CHECK(uint32_t, UINT32_C(0x7f800000), UINT32_C(0x007fffff));
-      break;
-    case RN_DOUBLE:
-      CHECK(uint64_t, UINT64_C(0x7ff0000000000000), UINT64_C(0x000fffffffffffff));
-      break;
-    case RN_HALF:
-      CHECK(uint16_t, 0x7c00, 0x03ff);
-      break;
-    default:
-      CHECK(uint16_t, 0x7f80, 0x007f);
-  }
-  return found;
-}
-
-typedef struct check_t {
-  rn_allocator_t allocator;
-  char* message;  // Owned
-  size_t size;
-  bool tells_signs;
-} check_t;
-
-static rn_status_t check_init(const rn_kernel_init_t* init, void* state) {
-  check_t* check = state;
-  rn_str_t message = rn_init_string(init, "message");
-  check->allocator = init->allocator;
-  check->size = message.size;
-  check->tells_signs = rn_str_ends_with(rn_str(init->op->name), RN_STR("V2"));
-  return rn_str_dup(init->allocator, message, &check->message);
-}
-
-static void check_destroy(void* state) {
-  check_t* check = state;
-  if (check->message) rn_free(check->allocator, check->message, check->size + 1);
-}
-
-static rn_status_t check_numerics(rn_kernel_ctx_t* ctx) {
-  static const char* const words[] = {"NaN", "Inf", "Inf and NaN"};
-  static const char* const signed_words[] = {
-      NULL,   "NaN",          "+Inf",          "+Inf and NaN",
-      "-Inf", "-Inf and NaN", "-Inf and +Inf", "-Inf, +Inf, and NaN"};
-  const check_t* check = ctx->state;
-  int found = look_for_bad(rn_in(ctx, 0));
-  if (!found) return rn_forward(ctx, 0, 0);
-  const char* what = check->tells_signs   ? signed_words[found]
-                     : found == HAS_NAN   ? words[0]
-                     : !(found & HAS_NAN) ? words[1]
-                                          : words[2];
-  return rn_invalid_argument("%s : Tensor had %s values", check->message, what);
 }
 
 static const rn_kernel_def_t rows[] = {
@@ -181,21 +105,5 @@ static const rn_kernel_def_t rows[] = {
      .types = {{"T", RN_TYPES_NUMBERS | RN_T(BOOL)}},
      .compute = where},
     {.op = "UnravelIndex", .device = "CPU", .compute = unravel_index},
-    {.op = "CheckNumerics",
-     .device = "CPU",
-     .types = {{"T", RN_TYPES_FLOATS}},
-     .flags = RN_KERNEL_FORWARDS,
-     .state_size = sizeof(check_t),
-     .init = check_init,
-     .destroy = check_destroy,
-     .compute = check_numerics},
-    {.op = "CheckNumericsV2",
-     .device = "CPU",
-     .types = {{"T", RN_TYPES_FLOATS}},
-     .flags = RN_KERNEL_FORWARDS,
-     .state_size = sizeof(check_t),
-     .init = check_init,
-     .destroy = check_destroy,
-     .compute = check_numerics},
 };
 RN_KERNEL_FAMILY(cpu_where, rows);

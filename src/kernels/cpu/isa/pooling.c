@@ -83,48 +83,51 @@ static inline box_t box_at(const rn_pooling_t* p, int64_t row, int64_t column) {
       max_##S(p, begin, end);                                                                 \
   }
 
-#define MAX_GRADIENT(T, S)                                                                   \
-  static void max_gradient_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {          \
-    for (int64_t row = begin * p->rows.out; row < end * p->rows.out; ++row) {                \
-      int64_t image = row / p->rows.out;                                                     \
-      const T* x = (const T*)p->x + image * p->in_size;                                      \
-      T* dx = (T*)p->dx + image * p->in_size;                                                \
-      for (int64_t column = 0; column < p->columns.out; ++column) {                          \
-        box_t box = box_at(p, row % p->rows.out, column);                                    \
-        const T* dy = (const T*)p->dy + (row * p->columns.out + column) * p->depth;          \
-        for (int64_t first = 0; first < p->depth; first += BLOCK) {                          \
-          int64_t n = p->depth - first < BLOCK ? p->depth - first : BLOCK;                   \
-          T best[BLOCK];                                                                     \
-          int32_t at[BLOCK];                                                                 \
-          find_max_##S(p, x, box, first, n, best, at);                                       \
-          for (int64_t i = box.top; i < box.bottom; ++i)                                     \
-            for (int64_t j = box.left; j < box.right; ++j) {                                 \
-              int32_t place = (int32_t)(i * p->columns.in + j);                              \
-              T* to = dx + (int64_t)place * p->depth + first;                                \
-              RN_IVDEP for (int64_t c = 0; c < n; ++c) to[c] +=                              \
-                  at[c] == place ? dy[first + c] : 0;                                        \
-            }                                                                                \
-        }                                                                                    \
-      }                                                                                      \
-    }                                                                                        \
-  }                                                                                          \
-  static void max_second_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {            \
-    for (int64_t row = begin * p->rows.out; row < end * p->rows.out; ++row) {                \
-      int64_t image = row / p->rows.out;                                                     \
-      const T* x = (const T*)p->x + image * p->in_size;                                      \
-      const T* from = (const T*)p->dy + image * p->in_size;                                  \
-      for (int64_t column = 0; column < p->columns.out; ++column) {                          \
-        box_t box = box_at(p, row % p->rows.out, column);                                    \
-        T* y = (T*)p->y + (row * p->columns.out + column) * p->depth;                        \
-        for (int64_t first = 0; first < p->depth; first += BLOCK) {                          \
-          int64_t n = p->depth - first < BLOCK ? p->depth - first : BLOCK;                   \
-          T best[BLOCK];                                                                     \
-          int32_t at[BLOCK];                                                                 \
-          find_max_##S(p, x, box, first, n, best, at);                                       \
-          for (int64_t c = 0; c < n; ++c) y[first + c] = from[at[c] * p->depth + first + c]; \
-        }                                                                                    \
-      }                                                                                      \
-    }                                                                                        \
+#define MAX_GRADIENT(T, S)                                                          \
+  static void max_gradient_##S(const rn_pooling_t* p, int64_t begin, int64_t end) { \
+    for (int64_t row = begin * p->rows.out; row < end * p->rows.out; ++row) {       \
+      int64_t image = row / p->rows.out;                                            \
+      const T* x = (const T*)p->x + image * p->in_size;                             \
+      T* dx = (T*)p->dx + image * p->in_size;                                       \
+      for (int64_t column = 0; column < p->columns.out; ++column) {                 \
+        box_t box = box_at(p, row % p->rows.out, column);                           \
+        const T* dy = (const T*)p->dy + (row * p->columns.out + column) * p->depth; \
+        for (int64_t first = 0; first < p->depth; first += BLOCK) {                 \
+          int64_t n = p->depth - first < BLOCK ? p->depth - first : BLOCK;          \
+          T best[BLOCK];                                                            \
+          int32_t at[BLOCK];                                                        \
+          find_max_##S(p, x, box, first, n, best, at);                              \
+          for (int64_t i = box.top; i < box.bottom; ++i)                            \
+            for (int64_t j = box.left; j < box.right; ++j) {                        \
+              int32_t place = (int32_t)(i * p->columns.in + j);                     \
+              T* to = dx + (int64_t)place * p->depth + first;                       \
+              RN_IVDEP for (int64_t c = 0; c < n; ++c) to[c] +=                     \
+                  at[c] == place ? dy[first + c] : 0;                               \
+            }                                                                       \
+        }                                                                           \
+      }                                                                             \
+    }                                                                               \
+  }                                                                                 \
+  static void max_second_##S(const rn_pooling_t* p, int64_t begin, int64_t end) {   \
+    for (int64_t row = begin * p->rows.out; row < end * p->rows.out; ++row) {       \
+      int64_t image = row / p->rows.out * p->in_size;                               \
+      const T* x = (const T*)p->x + image;                                          \
+      const T* from = (const T*)p->dy + image;                                      \
+      for (int64_t column = 0; column < p->columns.out; ++column) {                 \
+        box_t box = box_at(p, row % p->rows.out, column);                           \
+        int64_t at = (row * p->columns.out + column) * p->depth;                    \
+        const T* most = (const T*)p->pooled + at;                                   \
+        T* y = (T*)p->y + at;                                                       \
+        for (int64_t c = 0; c < p->depth; ++c) y[c] = 0;                            \
+        /* Backwards, so that the first of several stays. */                        \
+        for (int64_t i = box.bottom - 1; i >= box.top; --i)                         \
+          for (int64_t j = box.right - 1; j >= box.left; --j) {                     \
+            int64_t pixel = (i * p->columns.in + j) * p->depth;                     \
+            RN_IVDEP for (int64_t c = 0; c < p->depth; ++c) y[c] =                  \
+                x[pixel + c] == most[c] ? from[pixel + c] : y[c];                   \
+          }                                                                         \
+      }                                                                             \
+    }                                                                               \
   }
 
 #define AVERAGE(T, S)                                                                   \

@@ -9,6 +9,9 @@
 #include "tensor/float16.h"
 
 #define LANES(A) ((int64_t)(512 / sizeof(A)))
+// Rows of up to SHORT elements are summed one by one, GROUP rows at a time.
+#define SHORT 32
+#define GROUP 16
 #define PART(A) ((int64_t)(8192 / sizeof(A)))
 
 // T: the input's type. A: the result's. LOAD makes an A of a T; OP combines x and y.
@@ -62,10 +65,35 @@
     }                                                                                         \
     for (int64_t j = 0; j < width; ++j) out[j] = lanes[j];                                    \
   }                                                                                           \
+  static void short_##name(const T* in, int64_t items, int64_t rows, A* out) {                \
+    int64_t i = 0;                                                                            \
+    for (; i + GROUP <= items; i += GROUP, in += GROUP * rows) {                              \
+      A group[GROUP];                                                                         \
+      for (int64_t k = 0; k < GROUP; ++k) group[k] = LOAD(in[k * rows]);                      \
+      for (int64_t r = 1; r < rows; ++r)                                                      \
+        for (int64_t k = 0; k < GROUP; ++k) {                                                 \
+          const A x = group[k], y = LOAD(in[k * rows + r]);                                   \
+          group[k] = OP;                                                                      \
+        }                                                                                     \
+      for (int64_t k = 0; k < GROUP; ++k) out[i + k] = group[k];                              \
+    }                                                                                         \
+    for (; i < items; ++i, in += rows) {                                                      \
+      A x = LOAD(in[0]);                                                                      \
+      for (int64_t r = 1; r < rows; ++r) {                                                    \
+        const A y = LOAD(in[r]);                                                              \
+        x = OP;                                                                               \
+      }                                                                                       \
+      out[i] = x;                                                                             \
+    }                                                                                         \
+  }                                                                                           \
   static void reduce_##name(const void* in_, int64_t items, int64_t rows, int64_t stride,     \
                             int64_t width, void* out_) {                                      \
     const T* in = in_;                                                                        \
     A* out = out_;                                                                            \
+    if (width == 1 && stride == 1 && rows <= SHORT) {                                         \
+      short_##name(in, items, rows, out);                                                     \
+      return;                                                                                 \
+    }                                                                                         \
     for (int64_t i = 0; i < items; ++i, in += rows * width, out += width) {                   \
       if (stride != width || 2 * width > LANES(A))                                            \
         wide_##name(in, rows, stride, width, out);                                            \

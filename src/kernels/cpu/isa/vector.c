@@ -295,8 +295,7 @@ REG_F64_2(pow_f64, SLEEF_F64(pow, u10)(x, y))
     }                                                                            \
   }
 
-// Softplus as stock cuts it: x where exp would swamp the one, exp(x) where the one would swamp exp;
-// log(eps) + 2 is the bound.
+// Softplus is x where exp would swamp the one: from -log(eps) - 2 on, as in stock.
 #define COMPOSED(T, S, BOUND)                                                                      \
   COMPOSED1(elu, T, S, expm1, x < 0 ? x : 0, x < 0 ? e : x)                                        \
   COMPOSED1(                                                                                       \
@@ -318,13 +317,13 @@ REG_F64_2(pow_f64, SLEEF_F64(pow, u10)(x, y))
       log1p_##S(small, 1, NULL, 0, logs, count);                                                   \
       RN_IVDEP for (int64_t i = 0; i < count; ++i) {                                               \
         const T x = a_step ? a_[start + i] : only;                                                 \
-        out_[start + i] = x > -BOUND ? x : x < BOUND ? small[i] : logs[i];                         \
+        out_[start + i] = x > BOUND ? x : logs[i];                                                 \
       }                                                                                            \
     }                                                                                              \
   }
 
-COMPOSED(float, f32, -13.942385f)
-COMPOSED(double, f64, -34.04365338911715)
+COMPOSED(float, f32, 13.942385f)
+COMPOSED(double, f64, 34.04365338911715)
 COMPOSED1(sigmoid, double, f64, exp, -__builtin_fabs(x), (x < 0 ? e : 1) / (1 + e))
 
 static void widen_half(const uint16_t* in, float* out, int64_t n) {

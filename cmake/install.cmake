@@ -1,0 +1,52 @@
+# What `make install` leaves under the prefix, so that a client written for TensorFlow's C library finds everything where it looks.
+#
+#   lib/             libtensorflow.so{,.2,.2.21.0}; libtensorflow_cc.so.2, libtensorflow_framework.so.2 and the names that
+#                    linkers read
+#   lib/pkgconfig/   tensorflow.pc, runnel.pc
+#   include/         tensorflow/, tsl/, xla/, runnel/ (with the generated ops.h)
+#   bin/runnel       the command
+#   share/man, share/doc/runnel
+include(GNUInstallDirs)
+
+# Debian's lib/<triplet> is for packages; under a prefix of one's own, lib is where people look.
+set(lib lib)
+
+install(TARGETS tensorflow LIBRARY DESTINATION ${lib} NAMELINK_COMPONENT Unspecified)
+rn_capi_install_facades(tensorflow ${lib})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include FILES_MATCHING PATTERN "*.h")
+install(FILES ${CMAKE_BINARY_DIR}/generated/include/runnel/ops.h DESTINATION include/runnel)
+if(TARGET runnel)
+  install(TARGETS runnel RUNTIME DESTINATION bin)
+endif()
+
+# The prefix of a .pc file follows from where the file lies, so that `cmake --install --prefix` may be any folder, and the tree
+# may be moved afterwards.
+function(rn_write_pc name description version libs requires)
+  file(WRITE ${CMAKE_BINARY_DIR}/${name}.pc
+"prefix=\${pcfiledir}/../..
+exec_prefix=\${prefix}
+libdir=\${prefix}/${lib}
+includedir=\${prefix}/include
+
+Name: ${name}
+Description: ${description}
+Version: ${version}
+Requires: ${requires}
+Libs: ${libs}
+Cflags: -I\${includedir}
+")
+  install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${lib}/pkgconfig)
+endfunction()
+rn_write_pc(tensorflow "TensorFlow's C API, by Runnel" 2.21.0
+            "-L\${libdir} -ltensorflow -ltensorflow_framework" "")
+rn_write_pc(runnel "Graph builders and gradients on top of TensorFlow's C API" ${PROJECT_VERSION} "" tensorflow)
+
+foreach(section 1 3)
+  file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/doc/man/*.${section})
+  install(FILES ${pages} DESTINATION share/man/man${section})
+endforeach()
+file(GLOB documents CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/doc/*.md ${PROJECT_SOURCE_DIR}/doc/*.svg)
+list(FILTER documents EXCLUDE REGEX "worklog")
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/runnel)
+install(FILES ${documents} DESTINATION share/doc/runnel/doc)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/generated/doc/ops DESTINATION share/doc/runnel)

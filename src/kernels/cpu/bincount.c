@@ -1,0 +1,145 @@
+// Counts of small integers, and of values in intervals of equal width.
+#include "kernels/cpu/array.h"
+#include "kernels/kernel_rows.h"
+#include "tensor/print.h"
+
+// Adds weight |w| (NULL: one) to bin |bin|, or sets it to one.
+static inline void count_one(rn_tensor_t* bins, int64_t bin, const rn_tensor_t* weights, int64_t w,
+                             bool is_binary) {
+  switch (bins->dtype) {
+#define CASE(type, T, U)                                                                 \
+  case RN_##type: {                                                                      \
+    T* at = RN_DATA(bins, T) + bin;                                                      \
+    *at = is_binary ? 1 : (T)((U)*at + (weights ? (U)RN_DATA(weights, const T)[w] : 1)); \
+    break;                                                                               \
+  }
+    CASE(INT32, int32_t, uint32_t)
+    CASE(INT64, int64_t, uint64_t)
+    CASE(FLOAT, float, float)
+    CASE(DOUBLE, double, double)
+#undef CASE
+    default:
+      break;
+  }
+}
+
+static rn_status_t read_size(const rn_tensor_t* size, int64_t* out) {
+  if (size->rank != 0)
+    return rn_invalid_argument("Shape must be rank 0 but is rank %d", size->rank);
+  *out = rn_int_at(size, 0);
+  if (*out < 0) return rn_invalid_argument("size (%lld) must be non-negative", (long long)*out);
+  return RN_OK;
+}
+
+// Counts |rows| rows of |input| into a row of |size| bins each.
+static rn_status_t count_rows(const rn_tensor_t* input, int64_t rows, int64_t size,
+                              const rn_tensor_t* weights, bool is_binary, rn_tensor_t* out) {
+  const rn_tensor_t* given = weights->count ? weights : NULL;
+  const int64_t columns = rows ? input->count / rows : 0;
+  for (int64_t i = 0; i < input->count; ++i)
+    if (rn_int_at(input, i) < 0) return rn_invalid_argument("Input arr must be non-negative!");
+  if (out->count) memset(out->data, 0, rn_tensor_bytes(out));
+  for (int64_t i = 0; i < input->count; ++i) {
+    int64_t value = rn_int_at(input, i);
+    if (value < size) count_one(out, i / columns * size + value, given, i, is_binary);
+  }
+  return RN_OK;
+}
+
+static rn_status_t bincount(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *input = rn_in(ctx, 0), *weights = rn_in(ctx, 2);
+  int64_t size;
+  RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 1), &size));
+  if (weights->count != 0 && weights->count != input->count)
+    return rn_invalid_argument("Input indices and weights must have the same size.");
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &size}, &out));
+  return count_rows(input, 1, size, weights, false, out);
+}
+
+static rn_status_t dense_init(const rn_kernel_init_t* init, void* state) {
+  *(bool*)state = rn_init_bool(init, "binary_output");
+  return RN_OK;
+}
+
+static rn_status_t dense_bincount(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *input = rn_in(ctx, 0), *weights = rn_in(ctx, 2);
+  if (input->rank > 2)
+    return rn_invalid_argument("Shape must be at most rank 2 but is rank %d", input->rank);
+  int64_t size;
+  RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 1), &size));
+  if (weights->count != 0 && !rn_tensor_same_shape(input, weights))
+    return rn_invalid_argument(
+        "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts "
+        "as all weights equal to 1. Received %s",
+        rn_text_of(weights).text);
+  const bool has_rows = input->rank == 2;
+  const int64_t rows = has_rows ? rn_tensor_dim(input, 0) : 1, dims[2] = {rows, size};
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(
+      rn_output(ctx, 0, has_rows ? (rn_shape_t){2, dims} : (rn_shape_t){1, &size}, &out));
+  return count_rows(input, rows, size, weights, *(const bool*)ctx->state, out);
+}
+
+static double value_at(const rn_tensor_t* tensor, int64_t i) {
+  switch (tensor->dtype) {
+    case RN_FLOAT:
+      return RN_DATA(tensor, const float)[i];
+    case RN_DOUBLE:
+      return RN_DATA(tensor, const double)[i];
+    default:
+      return (double)rn_int_at(tensor, i);
+  }
+}
+
+static rn_status_t bad_range(const rn_tensor_t* range) {
+  rn_strbuf_t low, high;
+  rn_strbuf_init(&low, rn_allocator_default());
+  rn_strbuf_init(&high, rn_allocator_default());
+  rn_print_double(&low, value_at(range, 0));
+  rn_print_double(&high, value_at(range, 1));
+  rn_status_t status = rn_invalid_argument(
+      "value_range should satisfy value_range[0] < value_range[1], but got '[%.*s, %.*s]'",
+      RN_STR_ARGS(rn_strbuf_view(&low)), RN_STR_ARGS(rn_strbuf_view(&high)));
+  rn_strbuf_clear(&low);
+  rn_strbuf_clear(&high);
+  return status;
+}
+
+static rn_status_t histogram(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *values = rn_in(ctx, 0), *range = rn_in(ctx, 1), *number = rn_in(ctx, 2);
+  if (range->rank != 1 || range->count != 2)
+    return rn_invalid_argument("value_range should be a vector of 2 elements.");
+  if (number->rank != 0) return rn_invalid_argument("nbins should be a scalar.");
+  const double low = value_at(range, 0), high = value_at(range, 1);
+  if (!(low < high)) return bad_range(range);
+  const int64_t bins = rn_int_at(number, 0);
+  if (bins <= 0)
+    return rn_invalid_argument("nbins should be a positive number, but got '%lld'",
+                               (long long)bins);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &bins}, &out));
+  memset(out->data, 0, rn_tensor_bytes(out));
+  const double step = (high - low) / (double)bins;
+  for (int64_t i = 0; i < values->count; ++i) {
+    double place = (value_at(values, i) - low) / step;
+    if (place != place) return rn_invalid_argument("Histogram values must not contain NaN");
+    int64_t bin = place < 0 ? 0 : place >= (double)bins ? bins - 1 : (int64_t)place;
+    rn_int_set(out, bin, rn_int_at(out, bin) + 1);
+  }
+  return RN_OK;
+}
+
+#define TYPES (RN_TYPES_INDEX | RN_T(FLOAT) | RN_T(DOUBLE))
+
+static const rn_kernel_def_t rows[] = {
+    {.op = "Bincount", .device = "CPU", .types = {{"T", TYPES}}, .compute = bincount},
+    {.op = "DenseBincount",
+     .device = "CPU",
+     .types = {{"T", TYPES}},
+     .state_size = sizeof(bool),
+     .init = dense_init,
+     .compute = dense_bincount},
+    {.op = "HistogramFixedWidth", .device = "CPU", .types = {{"T", TYPES}}, .compute = histogram},
+};
+RN_KERNEL_FAMILY(cpu_bincount, rows);

@@ -1,0 +1,132 @@
+// Variables that live within a step.
+#include "base/arena.h"
+#include "kernels/cpu/array.h"
+#include "kernels/kernel_rows.h"
+
+#define CONTAINER RN_STR("_temporary")
+
+typedef struct temporary_t {
+  rn_arena_t arena;  // the name and the shape
+  rn_str_t name;
+  rn_dtype_t dtype;
+  rn_shape_t shape;
+} temporary_t;
+
+static rn_status_t name_init(const rn_kernel_init_t* init, temporary_t* state) {
+  rn_arena_init(&state->arena, init->allocator);
+  rn_str_t name = rn_init_string(init, "var_name");
+  return rn_arena_str(&state->arena, name.size ? name : init->node, &state->name);
+}
+
+static rn_status_t make_init(const rn_kernel_init_t* init, void* state) {
+  temporary_t* temporary = state;
+  RN_RETURN_IF_ERROR(name_init(init, temporary));
+  temporary->dtype = rn_init_type(init, "dtype");
+  return rn_shape_copy(&temporary->arena, rn_init_attr(init, "shape")->shape, &temporary->shape);
+}
+
+static rn_status_t destroy_init(const rn_kernel_init_t* init, void* state) {
+  return name_init(init, state);
+}
+
+static void temporary_destroy(void* state) { rn_arena_clear(&((temporary_t*)state)->arena); }
+
+// Each iteration of a loop has variables of its own.
+static rn_status_t key_of(const rn_kernel_ctx_t* ctx, rn_strbuf_t* out) {
+  const temporary_t* temporary = ctx->state;
+  rn_strbuf_printf(out, "%.*s/frame:%llu", RN_STR_ARGS(temporary->name),
+                   (unsigned long long)ctx->frame);
+  return rn_strbuf_status(out);
+}
+
+typedef struct make_t {
+  const rn_kernel_ctx_t* ctx;
+  bool is_new;
+} make_t;
+
+static rn_status_t make_variable(void* arg, rn_resource_t** out) {
+  make_t* make = arg;
+  const temporary_t* temporary = make->ctx->state;
+  const rn_kernel_t* kernel = make->ctx->kernel;
+  rn_variable_t* variable = NULL;
+  RN_RETURN_IF_ERROR(
+      rn_variable_create(kernel->allocator, temporary->dtype, temporary->name, &variable));
+  rn_status_t status =
+      rn_tensor_create(kernel->device_memory, temporary->dtype, temporary->shape, &variable->value);
+  if (!rn_ok(status)) {
+    rn_object_release(&variable->resource.object);
+    return status;
+  }
+  if (rn_dtype_is_plain(variable->value.dtype))
+    memset(variable->value.data, 0, rn_tensor_bytes(&variable->value));
+  make->is_new = true;
+  *out = &variable->resource;
+  return RN_OK;
+}
+
+static rn_status_t temporary_variable(rn_kernel_ctx_t* ctx) {
+  const temporary_t* temporary = ctx->state;
+  if (!rn_shape_is_full(temporary->shape))
+    return rn_invalid_argument("The shape of a temporary variable must be known, got %s",
+                               rn_shape_text(temporary->shape).text);
+  rn_resources_t* table = NULL;
+  RN_RETURN_IF_ERROR(rn_step_get_resources(ctx->step, &table));
+  rn_strbuf_t key;
+  rn_strbuf_init(&key, ctx->kernel->allocator);
+  rn_resource_t* variable = NULL;
+  make_t make = {.ctx = ctx};
+  rn_status_t status = key_of(ctx, &key);
+  if (rn_ok(status))
+    status = rn_resources_get(table, CONTAINER, rn_strbuf_view(&key), RN_VARIABLE_TYPE,
+                              make_variable, &make, &variable);
+  if (rn_ok(status) && !make.is_new)
+    status = rn_already_exists("Resource %s already exists.", rn_strbuf_view(&key).data);
+  rn_strbuf_clear(&key);
+  // The step's table keeps it.
+  if (rn_ok(status)) rn_set_output_ref(ctx, 0, (rn_variable_t*)variable);
+  if (variable) rn_object_release(&variable->object);
+  return status;
+}
+
+static rn_status_t destroy_temporary(rn_kernel_ctx_t* ctx) {
+  rn_resources_t* table = NULL;
+  RN_RETURN_IF_ERROR(rn_step_get_resources(ctx->step, &table));
+  rn_strbuf_t key;
+  rn_strbuf_init(&key, ctx->kernel->allocator);
+  rn_resource_t* resource = NULL;
+  rn_tensor_t value = {0};
+  rn_status_t status = key_of(ctx, &key);
+  if (rn_ok(status))
+    status = rn_resources_get(table, CONTAINER, rn_strbuf_view(&key), RN_VARIABLE_TYPE, NULL, NULL,
+                              &resource);
+  if (rn_ok(status) && (rn_variable_t*)resource != rn_in_variable(ctx, 0))
+    status = rn_invalid_argument("The input is not the temporary variable that the node names");
+  if (rn_ok(status)) {
+    rn_variable_t* variable = (rn_variable_t*)resource;
+    rn_mutex_lock(&variable->mutex);
+    status = rn_tensor_share(&variable->value, &value);
+    rn_mutex_unlock(&variable->mutex);
+  }
+  if (rn_ok(status))
+    status = rn_resources_remove(table, CONTAINER, rn_strbuf_view(&key), RN_VARIABLE_TYPE);
+  if (rn_ok(status))
+    rn_set_output(ctx, 0, &value);
+  else
+    rn_tensor_clear(&value);
+  if (resource) rn_object_release(&resource->object);
+  rn_strbuf_clear(&key);
+  return status;
+}
+
+#define ROW(name, init_, function)                                                  \
+  {                                                                                 \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS,                    \
+    .state_size = sizeof(temporary_t), .init = init_, .destroy = temporary_destroy, \
+    .compute = function                                                             \
+  }
+
+static const rn_kernel_def_t rows[] = {
+    ROW("TemporaryVariable", make_init, temporary_variable),
+    ROW("DestroyTemporaryVariable", destroy_init, destroy_temporary),
+};
+RN_KERNEL_FAMILY(cpu_temporary, rows);

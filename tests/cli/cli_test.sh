@@ -1,0 +1,281 @@
+#!/usr/bin/env bash
+# The command `runnel`, as a person uses it: what it prints, how it ends, what it says when it is called wrongly.
+# usage: cli_test.sh RUNNEL PART
+set -u
+runnel=$1
+part=$2
+data=$(cd "$(dirname "$0")" && pwd)/data
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+net=$data/net.pbtxt
+failures=0
+
+fail() {
+  echo "FAILED: $1"
+  sed 's/^/  out: /' out
+  sed 's/^/  err: /' err
+  failures=$((failures + 1))
+}
+call() { "$runnel" "$@" >out 2>err; }
+# ok ARGUMENT ...: ends with 0 and says nothing on stderr.
+ok() {
+  call "$@" || fail "runnel $* (ended with $?)"
+  [ -s err ] && fail "runnel $*: text on stderr"
+}
+# prints PATTERN: the last output has a line that matches.
+prints() { grep -Eq -- "$1" out || fail "no output matches: $1"; }
+# shows TEXT: the last output is exactly this.
+shows() { [ "$(cat out)" = "$1" ] || fail "the output should be: $1"; }
+# bad CODE PATTERN ARGUMENT ...: ends with CODE, one line on stderr that begins with "runnel: " and matches.
+bad() {
+  local code=$1 pattern=$2 got
+  shift 2
+  call "$@"
+  got=$?
+  [ $got = "$code" ] || fail "runnel $*: ended with $got, not $code"
+  [ "$(wc -l <err)" = 1 ] || fail "runnel $*: not one line on stderr"
+  grep -q '^runnel: ' err || fail "runnel $*: no 'runnel: ' in front"
+  grep -Eq -- "$pattern" err || fail "runnel $*: stderr should match: $pattern"
+}
+
+part_main() {
+  ok --version
+  prints '^runnel [0-9]+\.[0-9]+\.[0-9]+ \(TensorFlow 2\.21\.0\)$'
+  ok --help
+  for command in ops graph run bench; do
+    prints "^  $command "
+    ok help $command
+    prints "^usage: runnel $command"
+    prints '^examples:'
+    cp out help
+    ok $command --help
+    cmp -s out help || fail "help $command and $command --help differ"
+    ok help
+  done
+  bad 2 'name a command'
+  bad 2 "no command 'swim'" swim
+  bad 2 "no command 'swim'" help swim
+  if [ -e /dev/full ]; then
+    "$runnel" ops >/dev/full 2>err
+    [ $? = 1 ] || fail "a full disk is not an error"
+    grep -q '^runnel: cannot write' err || fail "a full disk is not named"
+  fi
+}
+
+part_ops() {
+  ok ops
+  prints '^MatMul +CPU.* grad '
+  prints '^[0-9]+ ops, [0-9]+ of them run on the CPU$'
+  ok ops MatMul
+  prints '^MatMul\(a: T, b: T\) -> \(product: T\)$'
+  prints '^  transpose_a: bool = false$'
+  prints '^  T: type in \{bfloat16, half, float, '
+  prints '^family +math$'
+  prints '^gradient +yes$'
+  prints '^  CPU +T in \{.*float.*\}$'
+  ok ops Concat
+  prints '^Concat\(concat_dim: int32, values: N \* T\) -> \(output: T\)$'
+  prints '^  N: int >= 2$'
+  ok ops Switch
+  prints 'the executor runs it itself'
+  ok ops --family bitwise
+  prints '^BitwiseAnd '
+  grep -q '^MatMul ' out && fail '--family bitwise shows MatMul'
+  ok ops --search SOFTMAX
+  prints '^LogSoftmax '
+  bad 1 'did you mean MatMul\?' ops Matmull
+  bad 1 "no op is called 'Qwertyuiop'" ops Qwertyuiop
+  bad 1 "no family of ops called 'x'; there are array, " ops --family x
+  bad 1 'no op is like that' ops --search qwertyuiop
+  bad 2 'no option --colour' ops --colour
+  bad 2 'either an op' ops MatMul --family math
+  bad 2 '--family wants a value' ops --family
+  bad 2 '--missing takes no value' ops --missing=yes
+}
+
+part_graph() {
+  ok graph "$net"
+  prints '^nodes +20$'
+  prints '^edges +[0-9]+ data, 2 control$'
+  prints '^parameters +1 in 1 variables; 7 in 3 constants$'
+  prints '^inputs +x  float \[\?,2\]$'
+  prints 'y  float \[\?,2\]$'
+  prints '/device:CPU:0  1 node$'
+  prints '^ops +4  Placeholder$'
+  ok graph "$net" --stats --input 'x=[32,2]'
+  prints 'y  float \[32,2\]$'
+  ok graph --text "$net"
+  cp out again.pbtxt
+  ok graph again.pbtxt --text
+  cmp -s out again.pbtxt || fail 'text of text differs'
+  "$runnel" graph - --text <again.pbtxt >out 2>err || fail 'the standard input cannot be read'
+  cmp -s out again.pbtxt || fail 'the standard input is read differently'
+  ok graph "$net" --dot --input='x=[7,2]'
+  prints '^digraph '
+  prints 'subgraph "cluster_layer" \{ label="layer"$'
+  prints 'label="product\\nMatMul\\n1: float \[2,2\] = \[1 2\]\[3 4\]"'
+  prints 'label="float \[7,2\]"'
+  prints 'style=dashed'
+  prints 'fillcolor="#dbe9f6"'
+  [ "$(grep -c '{' out)" = "$(grep -c '}' out)" ] || fail 'the boxes of the drawing are not closed'
+  if command -v dot >/dev/null; then dot -Tsvg out >/dev/null 2>err || fail 'Graphviz refuses the drawing'; fi
+  ok graph "$data/unknown.pbtxt"
+  prints '^unknown ops NoSuchOp  2 nodes$'
+  prints '^ +OtherStrangeOp  1 node$'
+  prints '^import +fails: '
+  ok graph "$data/unknown.pbtxt" --dot
+  prints 'color=red'
+  bad 1 'nowhere.pb; No such file' graph nowhere.pb
+  head -c 400 "$runnel" >garbage.pb
+  bad 1 'garbage.pb: not a GraphDef' graph garbage.pb
+  printf '\xff\xff\xff\xff\xff\xff\xff\xff' >ones.pb
+  bad 1 'ones.pb: not a GraphDef' graph ones.pb
+  : >empty.pb
+  bad 1 'empty.pb: not a GraphDef' graph empty.pb
+  echo 'node { name: "a" op: ' >cut.pbtxt
+  bad 1 'cut.pbtxt: .*2:1' graph cut.pbtxt
+  bad 1 'Is a directory' graph .
+  bad 1 'no such node' graph "$net" --input 'q=[1]'
+  bad 1 'not a placeholder' graph "$net" --input 'y=[1]'
+  bad 1 'is no shape' graph "$net" --input 'x=[1,b]'
+  bad 2 'wants NAME=VALUE' graph "$net" --input x
+  bad 2 'name a file' graph
+  bad 2 'one of --stats, --text and --dot' graph "$net" --dot --text
+  bad 2 'one file at a time' graph "$net" "$net"
+}
+
+part_run() {
+  ok run "$net" --feed 'x=[[1,2],[3,4]]' --feed 'text=""' --fetch y
+  shows 'y: float [2,2]
+[[15. 19.]
+ [31. 43.]]'
+  ok run "$net" --feed 'text=["a\n","b \"c\""]' --fetch echo:0
+  shows 'echo:0: string [2]
+["a\n" "b \"c\""]'
+  ok run "$net" --feed 'any=[[[1,-2,300]]]' --fetch same
+  shows 'same: int32 [1,1,3]
+[[[  1  -2 300]]]'
+  ok run "$net" --feed 'any=7' --fetch same --feed real=1e-5 --fetch same_real
+  shows 'same: int32 []
+7
+same_real: double []
+1e-05'
+  ok run "$net" --feed 'any=[]' --fetch same
+  shows 'same: int32 [0]
+[]'
+  ok run "$net" --feed 'real=[0.1,2.5,-3,inf,nan]' --fetch same_real
+  shows 'same_real: double [5]
+[ 0.1  2.5 -3.   inf  nan]'
+  ok run "$net" --feed 'real=[1e-5,1.25]' --fetch same_real
+  shows 'same_real: double [2]
+[1.00e-05 1.25e+00]'
+  # Fed edges need not be placeholders; what lies before them is not needed.
+  ok run "$net" --feed 'layer/relu=[[1.5]]' --feed 'text=""' --fetch y
+  shows 'y: float [1,1]
+[[3.]]'
+  ok run "$net" --init init --target more --fetch count
+  shows 'count: float []
+4.0'
+  call run "$net" --init init --fetch count --repeat 5 || fail '--repeat'
+  shows 'count: float []
+12.0'
+  grep -Eq '^5 steps: ' err || fail '--repeat says no time'
+  ok run "$net" --feed 'x=[[1,2]]' --feed 'text=""' --fetch y --threads 1 --trace trace.json
+  grep -q '"traceEvents"' trace.json && grep -q '"name":"MatMul"' trace.json || fail 'no trace'
+  if command -v python3 >/dev/null; then python3 -m json.tool trace.json >out 2>err || fail 'the trace is no JSON'; fi
+
+  bad 1 'nowhere.pb; No such file' run nowhere.pb --fetch y
+  bad 1 '--fetch zebra: the graph has no node' run "$net" --fetch zebra
+  bad 1 '--target zebra: the graph has no node' run "$net" --target zebra
+  bad 1 '--feed zebra: the graph has no node' run "$net" --feed zebra=1 --fetch y
+  bad 1 'has 1 outputs' run "$net" --feed any=1 --fetch same:1
+  bad 1 "placeholder tensor 'x' with dtype float" run "$net" --feed 'text=""' --fetch y
+  bad 1 "shape \[\?,2\] to 'x', got shape \[3\]" run "$net" --feed 'x=[1,2,3]' --feed 'text=""' --fetch y
+  bad 1 '--feed x: the value is int32 and the graph wants float' run "$net" --feed 'x=[[1,2]]:int32' --fetch y
+  bad 1 "--feed any: '1.5' is no int32" run "$net" --feed any=1.5 --fetch same
+  bad 1 "--feed any: '3000000000' is no int32" run "$net" --feed any=3000000000 --fetch same
+  bad 1 '--feed x: the rows are not equally long' run "$net" --feed 'x=[[1,2],[3]]' --fetch y
+  bad 1 '--feed x: the rows are not equally deep' run "$net" --feed 'x=[[1,2],3]' --fetch y
+  bad 1 '--feed x: a .,. or .\]. is missing' run "$net" --feed 'x=[1 2]' --fetch y
+  bad 1 '--feed x: the value ends' run "$net" --feed 'x=[1,' --fetch y
+  bad 1 "--feed x: there is no type 'flaot'" run "$net" --feed 'x=1:flaot' --fetch y
+  bad 1 'left over' run "$net" --feed 'x=[1]]' --fetch y
+  bad 1 'does not end' run "$net" --feed 'text="abc' --fetch echo
+  bad 1 'double quotes' run "$net" --feed 'text=abc' --fetch echo
+  bad 1 'brackets deep' run "$net" --feed "x=$(printf '[%.0s' $(seq 100000))" --fetch y
+  bad 1 'Timed out' run "$net" --fetch wait --timeout 50
+  bad 1 "NoSuchOp.*OtherStrangeOp" run "$data/unknown.pbtxt" --fetch c
+  bad 1 'cannot write .*No such file' run "$net" --feed any=1 --save same=no/such/folder.npy
+  bad 2 'name a graph' run
+  bad 2 'nothing is asked for' run "$net"
+  bad 2 'wants NAME=VALUE' run "$net" --feed x --fetch y
+  bad 2 'at least 1' run "$net" --fetch y --repeat 0
+  bad 2 'at least 1' run "$net" --fetch y --threads many
+  bad 2 'number of an output' run "$net" --fetch y:first
+}
+
+part_npy() {
+  # Bytes as NumPy writes them.
+  header() { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '$1', 'fortran_order': $2, 'shape': $3, }"; }
+  { header '<f8' False '(2, 1)'; printf '\0\0\0\0\0\0\xf8\x3f\0\0\0\0\0\0\x04\xc0'; } >real.npy
+  ok run "$net" --feed real=@real.npy --fetch same_real --save same_real=saved.npy
+  shows 'same_real: double [2,1]
+[[ 1.5]
+ [-2.5]]'
+  [ "$(head -c 8 saved.npy | od -An -tx1 | tr -d ' ')" = 934e554d50590100 ] || fail 'the magic of a saved file'
+  [ "$(wc -c <saved.npy)" = 144 ] || fail 'the data of a saved file starts at a multiple of 64'
+  ok run "$net" --feed real=@saved.npy --fetch same_real
+  prints '^ \[-2\.5\]\]$'
+  { header '>i4' False '(3,)'; printf '\0\0\0\x01\0\0\0\x02\xff\xff\xff\xff'; } >big_endian.npy
+  ok run "$net" --feed any=@big_endian.npy --fetch same
+  prints '^\[ 1  2 -1\]$'
+  { header '|S3' False '(2,)'; printf 'a\0\0bcd'; } >bytes.npy
+  ok run "$net" --feed text=@bytes.npy --fetch echo --save echo=bytes2.npy
+  prints '^\["a" "bcd"\]$'
+  ok run "$net" --feed text=@bytes2.npy --fetch echo
+  prints '^\["a" "bcd"\]$'
+  { header '<U2' False '()'; printf '\xe9\0\0\0\0\0\0\0'; } >unicode.npy
+  ok run "$net" --feed text=@unicode.npy --fetch echo
+  prints '^"é"$'
+  { printf '\x93NUMPY\x02\x00\x74\x00\x00\x00%-115s\n' "{'shape': (), 'fortran_order': False, 'descr': '<i4'}"; printf '\x2a\0\0\0'; } >two.npy
+  ok run "$net" --feed any=@two.npy --fetch same
+  prints '^42$'
+
+  feed() { bad 1 "--feed real: $1.npy: $2" run "$net" --feed "real=@$1.npy" --fetch same_real; }
+  bad 1 'none.npy; No such file' run "$net" --feed real=@none.npy --fetch same_real
+  head -c 100 "$runnel" >not.npy
+  feed not 'not an .npy file'
+  head -c 9 real.npy >cut.npy
+  feed cut 'not an .npy file'
+  head -c 40 real.npy >cut.npy
+  feed cut 'not an .npy file: it ends within the header'
+  head -c 130 real.npy >cut.npy
+  feed cut 'not an .npy file: the size of its data'
+  { cat real.npy; printf x; } >long.npy
+  feed long 'not an .npy file: the size of its data'
+  { header '<f8' True '(2, 1)'; printf '%016d' 0; } >fortran.npy
+  feed fortran 'the array is in Fortran order'
+  { header '<f8' False '(-2, 1)'; printf '%016d' 0; } >negative.npy
+  feed negative 'not an .npy file'
+  { header '<f8' False '(4611686018427387904, 4)'; } >huge.npy
+  feed huge 'not an .npy file'
+  { header '<M8' False '(1,)'; printf '%08d' 0; } >date.npy
+  feed date "arrays of type '<M8' are not read"
+  { header '|O' False '(1,)'; printf '%08d' 0; } >object.npy
+  feed object "arrays of type|not an .npy"
+  bad 1 'the value is double and the graph wants int32' run "$net" --feed any=@real.npy --fetch same
+}
+
+part_bench() {
+  ok bench null scalar --seconds 0.02 --threads 1
+  prints '^case +steps/s'
+  prints '^null step +[0-9]'
+  prints '^scalar chain'
+  bad 1 "no case begins with 'zebra'" bench zebra
+  bad 2 'number above 0' bench --seconds nothing
+  bad 2 'at least 1' bench --threads 0
+}
+
+"part_$part"
+[ $failures = 0 ] || { echo "$failures failures"; exit 1; }

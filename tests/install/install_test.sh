@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Installs into an empty folder, then does what a stranger would: compile with pkg-config, link, run, read the manual.
+# usage: install_test.sh BUILD_FOLDER C_COMPILER
+set -eu
+build=$1
+cc=$2
+here=$(cd "$(dirname "$0")" && pwd)
+prefix=$(mktemp -d)
+trap 'rm -rf "$prefix"' EXIT
+fail() {
+  echo "FAILED: $1"
+  exit 1
+}
+
+cmake --install "$build" --prefix "$prefix" >"$prefix/log" || { cat "$prefix/log"; exit 1; }
+cd "$prefix"
+for file in lib/libtensorflow.so lib/libtensorflow.so.2 lib/libtensorflow.so.2.21.0 lib/libtensorflow_cc.so.2 \
+  lib/libtensorflow_framework.so.2 lib/libtensorflow_framework.so include/tensorflow/c/c_api.h include/tensorflow/c/eager/c_api.h \
+  include/runnel/runnel.h include/runnel/ops.h include/runnel/graph.h bin/runnel share/man/man1/runnel.1 \
+  share/doc/runnel/README.md share/doc/runnel/LICENSE share/doc/runnel/ops/math.md lib/pkgconfig/tensorflow.pc lib/pkgconfig/runnel.pc; do
+  [ -e $file ] || fail "$file is missing"
+done
+grep -rl "$build" include lib/pkgconfig share && fail 'an installed file names the build folder'
+
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+[ "$(pkg-config --modversion tensorflow)" = 2.21.0 ] || fail 'the version of tensorflow.pc'
+libs=$(pkg-config --libs tensorflow)
+case " $libs " in *' -ltensorflow '*) ;; *) fail "tensorflow.pc links with $libs" ;; esac
+case " $libs " in *' -ltensorflow_framework '*) ;; *) fail "tensorflow.pc links with $libs" ;; esac
+# shellcheck disable=SC2046
+"$cc" -Wall -Werror "$here/client.c" -o client $(pkg-config --cflags --libs tensorflow)
+# The first program of the README, as it stands there.
+sed -n '/^```c$/,/^```$/p' "$here/../../README.md" | grep -v '^```' >slope.c
+# shellcheck disable=SC2046
+"$cc" -Wall -Werror slope.c -o slope $(pkg-config --cflags --libs runnel)
+export LD_LIBRARY_PATH=$prefix/lib
+[ "$(./client)" = '2.21.0 42' ] || fail "the client says: $(./client 2>&1)"
+[ "$(./slope)" = 'the slope of x*x at 3 is 6' ] || fail "the README's program says: $(./slope 2>&1)"
+
+# The whole tree may be moved.
+mkdir moved
+mv lib include bin share moved/
+export PKG_CONFIG_PATH=$prefix/moved/lib/pkgconfig LD_LIBRARY_PATH=$prefix/moved/lib
+case "$(pkg-config --cflags tensorflow)" in *moved*) ;; *) fail 'tensorflow.pc does not follow its folder' ;; esac
+[ "$(./client)" = '2.21.0 42' ] || fail 'the client does not run with the moved library'
+unset LD_LIBRARY_PATH
+moved/bin/runnel --version | grep -q '^runnel ' || fail 'the command needs more than itself'
+moved/bin/runnel ops MatMul | grep -q '^MatMul(' || fail 'the command knows no ops'

@@ -1,0 +1,199 @@
+// The vector functions of every generation that this processor has: errors against long double, and
+// that an element's value does not depend on its place, on steps or on computing in place.
+#include "kernels/cpu/vector.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+extern const rn_vector_table_t rn_vector_table_base;
+#ifdef __x86_64__
+extern const rn_vector_table_t rn_vector_table_avx2;
+extern const rn_vector_table_t rn_vector_table_avx512;
+#endif
+
+static int tables(const rn_vector_table_t** out) {
+  int count = 0;
+  out[count++] = &rn_vector_table_base;
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    out[count++] = &rn_vector_table_avx2;
+  if (rn_vector_table() == &rn_vector_table_avx512) out[count++] = &rn_vector_table_avx512;
+#endif
+  return count;
+}
+
+static long double sigmoid(long double x) { return 1 / (1 + expl(-x)); }
+static long double softplus(long double x) {
+  return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x));
+}
+static long double elu(long double x) { return x < 0 ? expm1l(x) : x; }
+static long double inverse_root(long double x) { return 1 / sqrtl(x); }
+
+// The functions with the error that is promised, in units of the last place.
+static const struct {
+  rn_vector_code_t code;
+  long double (*exact)(long double);
+  double bound;
+} functions[] = {
+    {RN_VECTOR_EXP, expl, 0.85},       {RN_VECTOR_TANH, tanhl, 1.5},
+    {RN_VECTOR_SIGMOID, sigmoid, 2.2}, {RN_VECTOR_EXPM1, expm1l, 1.01},
+    {RN_VECTOR_LOG, logl, 1.01},       {RN_VECTOR_LOG1P, log1pl, 1.6},
+    {RN_VECTOR_SIN, sinl, 1.01},       {RN_VECTOR_COS, cosl, 1.01},
+    {RN_VECTOR_ATAN, atanl, 1.01},     {RN_VECTOR_ERF, erfl, 2.0},
+    {RN_VECTOR_SQRT, sqrtl, 0.51},     {RN_VECTOR_RSQRT, inverse_root, 1.51},
+    {RN_VECTOR_SOFTPLUS, softplus, 4}, {RN_VECTOR_ELU, elu, 1.01},
+};
+
+static double ulp_error(float got, long double want) {
+  if (isnan(want)) return isnan(got) ? 0 : INFINITY;
+  if (isinf((float)want) || isinf(got)) {
+    // At the edge of the range either side will do.
+    if ((float)want == got) return 0;
+    return fabsl(want) > 3.40282e38L && fabsl(want) < 3.40283e38L ? 0 : INFINITY;
+  }
+  int exponent;
+  frexpl(want, &exponent);
+  if (exponent < -125) exponent = -125;
+  return (double)(fabsl(got - want) / ldexpl(1, exponent - 24));
+}
+
+static float float_of(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+Test(vector, errors_over_all_exponents) {
+  const rn_vector_table_t* all[3];
+  int count = tables(all);
+  for (int t = 0; t < count; ++t) {
+    for (size_t f = 0; f < sizeof functions / sizeof *functions; ++f) {
+      double worst = 0;
+      float at = 0;
+      for (uint64_t start = 0; start < UINT64_C(1) << 32;) {
+        float x[512], y[512];
+        int n = 0;
+        for (; n < 512 && start < UINT64_C(1) << 32; ++n, start += 9973)
+          x[n] = float_of((uint32_t)start);
+        all[t]->fn[RN_FLOAT][functions[f].code](x, 1, NULL, 0, y, n);
+        for (int i = 0; i < n; ++i) {
+          // Reduction of large angles is SLEEF's business up to where stock's fails, too.
+          if ((functions[f].code == RN_VECTOR_SIN || functions[f].code == RN_VECTOR_COS) &&
+              fabsf(x[i]) > 1e6f)
+            continue;
+          double error = ulp_error(y[i], functions[f].exact(x[i]));
+          if (error > worst) worst = error, at = x[i];
+        }
+      }
+      cr_expect_leq(worst, functions[f].bound, "%s: function %d: %g ulp at %a", all[t]->name,
+                    (int)functions[f].code, worst, at);
+    }
+  }
+}
+
+Test(vector, doubles) {
+  const rn_vector_table_t* all[3];
+  int count = tables(all);
+  for (int t = 0; t < count; ++t) {
+    for (size_t f = 0; f < sizeof functions / sizeof *functions; ++f) {
+      for (double x = -30; x < 30; x += 0.037) {
+        double y;
+        all[t]->fn[RN_DOUBLE][functions[f].code](&x, 1, NULL, 0, &y, 1);
+        double want = (double)functions[f].exact(x);
+        if (isnan(want))
+          cr_expect(isnan(y));
+        else
+          cr_expect_leq(fabs(y - want), 4e-16 * (fabs(want) + 1e-300) * functions[f].bound,
+                        "%s: function %d of %g: %.17g, %.17g", all[t]->name, (int)functions[f].code,
+                        x, y, want);
+      }
+    }
+  }
+}
+
+enum { LENGTH = 1100 };
+
+static void check_places(const rn_vector_table_t* table, rn_dtype_t dtype, int code) {
+  rn_vector_fn_t fn = table->fn[dtype][code];
+  if (!fn) return;
+  size_t size = rn_dtype_size(dtype);
+  _Alignas(8) char a[LENGTH * 8], b[LENGTH * 8], whole[LENGTH * 8], one[8], in_place[LENGTH * 8];
+  for (int i = 0; i < LENGTH; ++i) {
+    if (dtype == RN_FLOAT) {
+      ((float*)a)[i] = (float)(i % 83) * 0.11f - 4, ((float*)b)[i] = (float)(i % 71) * 0.13f - 3;
+    } else if (dtype == RN_DOUBLE) {
+      ((double*)a)[i] = (i % 83) * 0.11 - 4, ((double*)b)[i] = (i % 71) * 0.13 - 3;
+    } else {
+      memset(a + (size_t)i * size, i * 37, size);
+      memset(b + (size_t)i * size, i * 11, size);
+    }
+  }
+  fn(a, 1, b, 1, whole, LENGTH);
+  for (int i = 0; i < LENGTH; i += 13) {
+    fn(a + (size_t)i * size, 1, b + (size_t)i * size, 1, one, 1);
+    cr_assert_arr_eq(one, whole + (size_t)i * size, size, "%s: dtype %d code %d element %d",
+                     table->name, dtype, code, i);
+  }
+  memcpy(in_place, a, sizeof a);
+  fn(in_place, 1, b, 1, in_place, LENGTH);
+  cr_assert_arr_eq(in_place, whole, LENGTH * size, "%s: dtype %d code %d in place of a",
+                   table->name, dtype, code);
+  memcpy(in_place, b, sizeof b);
+  fn(a, 1, in_place, 1, in_place, LENGTH);
+  cr_assert_arr_eq(in_place, whole, LENGTH * size, "%s: dtype %d code %d in place of b",
+                   table->name, dtype, code);
+  // One number for all is an array of it.
+  for (int i = 0; i < LENGTH; ++i) memcpy(b + (size_t)i * size, b, size);
+  fn(a, 1, b, 1, whole, LENGTH);
+  fn(a, 1, b, 0, in_place, LENGTH);
+  cr_assert_arr_eq(in_place, whole, LENGTH * size, "%s: dtype %d code %d b is one number",
+                   table->name, dtype, code);
+  for (int i = 0; i < LENGTH; ++i) memcpy(a + (size_t)i * size, a, size);
+  fn(a, 1, b, 1, whole, LENGTH);
+  fn(a, 0, b, 0, in_place, LENGTH);
+  cr_assert_arr_eq(in_place, whole, LENGTH * size, "%s: dtype %d code %d both are one number",
+                   table->name, dtype, code);
+  fn(a, 0, b, 1, in_place, LENGTH);
+  cr_assert_arr_eq(in_place, whole, LENGTH * size, "%s: dtype %d code %d a is one number",
+                   table->name, dtype, code);
+}
+
+Test(vector, places_and_steps) {
+  const rn_vector_table_t* all[3];
+  int count = tables(all);
+  for (int t = 0; t < count; ++t)
+    for (rn_dtype_t dtype = 1; dtype < RN_DTYPE_COUNT; ++dtype)
+      for (int code = 1; code < RN_VECTOR_COUNT; ++code) check_places(all[t], dtype, code);
+}
+
+Test(vector, every_op_has_functions) {
+  for (int code = 1; code < RN_VECTOR_COUNT; ++code) {
+    cr_expect(rn_vector_table()->fn[RN_FLOAT][code], "code %d", code);
+    cr_expect(rn_vector_table()->fn[RN_DOUBLE][code], "code %d", code);
+  }
+}
+
+Test(vector, halves_are_rounded_once) {
+  // 1 + 2^-11 is half way between two halves: to even. 2049 + 1 needs the float in between.
+  uint16_t a[] = {0x3c00, 0x6800}, b[] = {0x1000, 0x3c00}, out[2];
+  rn_vector_run(RN_VECTOR_ADD, RN_HALF, a, 1, b, 1, out, 2);
+  cr_assert_eq(out[0], 0x3c00);
+  cr_assert_eq(out[1], 0x6800);  // 2048 + 1 = 2049, half way: to even
+  uint16_t c = 0x3f80, d = 0x3b80, sum;
+  rn_vector_run(RN_VECTOR_ADD, RN_BFLOAT16, &c, 1, &d, 1, &sum, 1);
+  cr_assert_eq(sum, 0x3f80);
+}
+
+Test(vector, integers_wrap) {
+  int8_t a = 127, b = 1, out;
+  rn_vector_run(RN_VECTOR_ADD, RN_INT8, &a, 1, &b, 1, &out, 1);
+  cr_assert_eq(out, -128);
+  int32_t least = INT32_MIN, result;
+  rn_vector_run(RN_VECTOR_ABS, RN_INT32, &least, 1, NULL, 0, &result, 1);
+  cr_assert_eq(result, INT32_MIN);
+  rn_vector_run(RN_VECTOR_NEG, RN_INT32, &least, 1, NULL, 0, &result, 1);
+  cr_assert_eq(result, INT32_MIN);
+  uint16_t large = 65535, square;
+  rn_vector_run(RN_VECTOR_SQUARE, RN_UINT16, &large, 1, NULL, 0, &square, 1);
+  cr_assert_eq(square, 1);
+}
