@@ -156,8 +156,9 @@ static rn_status_t make_edges(frames_t* f) {
           if (is_control || instr->role != RN_ROLE_MERGE) instr->pending++;
           continue;
         }
+        int32_t slot = is_control ? -1 : plan->slot_local[rn_compile_slot(c, node->inputs[k])];
         plan->edges[from->first_edge + from->edge_count++] =
-            (rn_edge_out_t){n, is_control ? -1 : node->inputs[k].output, is_control ? -1 : k};
+            (rn_edge_out_t){n, instr->local, slot, instr->role};
       }
     }
     if (pass == 1) break;
@@ -167,6 +168,33 @@ static rn_status_t make_edges(frames_t* f) {
       plan->instrs[n].edge_count = 0;
     }
     RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, (size_t)total + 1, &plan->edges));
+  }
+  return RN_OK;
+}
+
+// What each instruction reads, and gives up, by number within its frame.
+static rn_status_t number_inputs(rn_compile_t* c) {
+  rn_plan_t* plan = c->plan;
+  size_t total = (size_t)plan->input_total + 1;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, total, &plan->input_locals));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, total, &plan->releases));
+  for (int32_t n = 0; n < plan->instr_count; ++n) {
+    rn_instr_t* instr = &plan->instrs[n];
+    instr->first_release = plan->release_total;
+    for (int32_t i = instr->first_input; i < instr->first_input + instr->input_count; ++i) {
+      int32_t local = plan->input_locals[i] = plan->slot_local[plan->inputs[i]];
+      bool is_repeated = false;
+      for (int32_t k = instr->first_input; k < i; ++k)
+        is_repeated |= plan->input_locals[k] == local;
+      if (!is_repeated) plan->releases[plan->release_total++] = local;
+      bool may_die = plan->slots[plan->inputs[i]].kind == RN_SLOT_DYNAMIC;
+      if (may_die && i - instr->first_input < 64)
+        instr->dying |= UINT64_C(1) << (i - instr->first_input);
+    }
+    instr->release_count = plan->release_total - instr->first_release;
+    if (instr->output_count) instr->local_output = plan->slot_local[instr->first_output];
+    for (int32_t o = instr->first_output; o < instr->first_output + instr->output_count; ++o)
+      instr->has_unread |= plan->slots[o].readers == 0 && !c->is_fetched[o];
   }
   return RN_OK;
 }
@@ -256,8 +284,9 @@ rn_status_t rn_compile_frames(rn_compile_t* c) {
   if (rn_ok(status)) status = assign_frames(&f);
   if (rn_ok(status)) status = check_back_edges(&f);
   if (rn_ok(status)) status = check_fetches(&f);
-  if (rn_ok(status)) status = make_edges(&f);
   if (rn_ok(status)) status = number_slots(&f);
+  if (rn_ok(status)) status = number_inputs(c);
+  if (rn_ok(status)) status = make_edges(&f);
   if (rn_ok(status)) status = describe_iterations(&f);
   if (rn_ok(status)) status = RN_ARENA_ARRAY(&plan->arena, f.defs.count, &plan->frames);
   if (rn_ok(status)) {

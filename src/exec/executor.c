@@ -32,8 +32,7 @@ bool rn_execution_should_stop(rn_execution_t* execution) {
     return true;
   }
   if (run->deadline_ns && run->step->env->now_ns(run->step->env->self) > run->deadline_ns) {
-    rn_execution_fail(execution,
-                      rn_deadline_exceeded("Timed out waiting for the step to complete"));
+    rn_execution_fail(execution, rn_deadline_exceeded("Timed out waiting for notification"));
     return true;
   }
   return false;
@@ -282,8 +281,7 @@ static void wait_locked(rn_execution_t* execution) {
     rn_cond_wait(&execution->changed, &execution->mutex);
   } else if (!rn_cond_wait_until(&execution->changed, &execution->mutex, run->deadline_ns)) {
     rn_mutex_unlock(&execution->mutex);
-    rn_execution_fail(execution,
-                      rn_deadline_exceeded("Timed out waiting for the step to complete"));
+    rn_execution_fail(execution, rn_deadline_exceeded("Timed out waiting for notification"));
     rn_mutex_lock(&execution->mutex);
   }
   execution->is_waiting = false;

@@ -135,14 +135,18 @@ static void link_iteration(frame_t* frame, iteration_t* it) {
 // Empties a slot; one with memory of its own keeps the memory.
 static void clear_slot(iteration_t* it, int32_t local) {
   rn_tensor_t* slot = &it->slots[local];
-  if (it->frame->def->offsets[local] != SIZE_MAX) {
-    if (slot->buffer || slot->rank > RN_INLINE_DIMS) rn_tensor_clear(slot);
-    *slot = it->frame->def->templates[local];
-    slot->data = it->memory + it->frame->def->offsets[local];
-    slot->dtype = RN_INVALID;
-  } else if (slot->dtype != RN_INVALID) {
-    rn_tensor_clear(slot);
+  size_t offset = it->frame->def->offsets[local];
+  if (offset == SIZE_MAX) {
+    if (slot->dtype != RN_INVALID) rn_tensor_clear(slot);
+    return;
   }
+  char* memory = it->memory + offset;
+  if (slot->buffer || slot->data != memory || slot->rank > RN_INLINE_DIMS) {
+    rn_tensor_clear(slot);
+    *slot = it->frame->def->templates[local];
+    slot->data = memory;
+  }
+  slot->dtype = RN_INVALID;
 }
 
 static void free_iteration(rn_frames_t* frames, iteration_t* it) {
@@ -208,28 +212,20 @@ static rn_status_t push_ready(rn_frames_t* frames, iteration_t* it, int32_t inst
   return rn_vec_push(&frames->ready, frames->allocator, (ready_t){it, instr, is_dead});
 }
 
-// Tells |edge|'s end in |it| that its source is done.
-static rn_status_t activate(rn_frames_t* frames, iteration_t* it, const rn_edge_out_t* edge,
-                            bool is_dead, bool from_enter) {
-  const rn_plan_t* plan = frames->state->plan;
-  const rn_instr_t* to = &plan->instrs[edge->instr];
-  int32_t local = to->local;
-  if (to->role != RN_ROLE_MERGE) {
-    if (is_dead) it->marks[local] |= MARK_DEAD;
-    if (--it->pending[local] > 0) return RN_OK;
-    bool runs_dead = it->marks[local] & MARK_DEAD && to->role != RN_ROLE_CONTROL_TRIGGER;
-    return push_ready(frames, it, edge->instr, runs_dead);
-  }
-  // A Merge starts with the first live input, or when all are dead; a dead Enter alone makes a
-  // loop's Merge dead, for the value that would come round will not.
-  if (edge->input < 0)
+// A Merge starts with the first live input, or when all are dead; a dead Enter alone makes a loop's
+// Merge dead, for the value that would come round will not.
+static rn_status_t activate_merge(rn_frames_t* frames, iteration_t* it, const rn_edge_out_t* edge,
+                                  bool is_dead, bool from_enter) {
+  int32_t local = edge->local;
+  int32_t inputs = frames->state->plan->instrs[edge->instr].input_count;
+  if (edge->slot < 0)
     it->pending[local]--;
   else if (!is_dead)
     it->marks[local] |= MARK_LIVE;
   else
-    it->dead_inputs[local] += from_enter ? to->input_count : 1;
+    it->dead_inputs[local] += from_enter ? inputs : 1;
   bool is_live = it->marks[local] & MARK_LIVE;
-  bool all_dead = it->dead_inputs[local] >= to->input_count;
+  bool all_dead = it->dead_inputs[local] >= inputs;
   if (it->marks[local] & MARK_DONE || it->pending[local] > 0 || (!is_live && !all_dead))
     return RN_OK;
   it->marks[local] |= MARK_DONE;
@@ -240,7 +236,7 @@ static rn_status_t activate(rn_frames_t* frames, iteration_t* it, const rn_edge_
 // iteration's memory are copied.
 static rn_status_t deliver(rn_frames_t* frames, iteration_t* it, const rn_instr_t* instr, int32_t o,
                            rn_tensor_t* value, bool crosses) {
-  int32_t local = frames->state->plan->slot_local[instr->first_output + o];
+  int32_t local = instr->local_output + o;
   rn_tensor_t* slot = &it->slots[local];
   if (!crosses || value->buffer || value->is_ref) {
     rn_tensor_t moved = *value;
@@ -268,18 +264,22 @@ static rn_status_t deliver(rn_frames_t* frames, iteration_t* it, const rn_instr_
 // All of |instr|'s consumers in |it| learn that it is done.
 static rn_status_t notify(rn_frames_t* frames, iteration_t* it, const rn_instr_t* instr,
                           bool is_dead) {
-  const rn_plan_t* plan = frames->state->plan;
-  for (int32_t e = instr->first_edge; e < instr->first_edge + instr->edge_count; ++e) {
-    const rn_edge_out_t* edge = &plan->edges[e];
-    bool dead_edge = is_dead;
-    if (edge->output >= 0 && !dead_edge)
-      dead_edge =
-          it->slots[plan->slot_local[instr->first_output + edge->output]].dtype == RN_INVALID;
-    RN_RETURN_IF_ERROR(activate(frames, it, edge, dead_edge, instr->role == RN_ROLE_ENTER));
+  const rn_edge_out_t* edge = &frames->state->plan->edges[instr->first_edge];
+  for (const rn_edge_out_t* end = edge + instr->edge_count; edge < end; ++edge) {
+    bool is_dead_edge = is_dead || (edge->slot >= 0 && it->slots[edge->slot].dtype == RN_INVALID);
+    if (__builtin_expect(edge->role == RN_ROLE_MERGE, 0)) {
+      RN_RETURN_IF_ERROR(
+          activate_merge(frames, it, edge, is_dead_edge, instr->role == RN_ROLE_ENTER));
+      continue;
+    }
+    if (is_dead_edge) it->marks[edge->local] |= MARK_DEAD;
+    if (--it->pending[edge->local] > 0) continue;
+    bool runs_dead = it->marks[edge->local] & MARK_DEAD && edge->role != RN_ROLE_CONTROL_TRIGGER;
+    RN_RETURN_IF_ERROR(push_ready(frames, it, edge->instr, runs_dead));
   }
-  for (int32_t o = 0; o < instr->output_count; ++o) {
-    int32_t local = plan->slot_local[instr->first_output + o];
-    if (it->readers[local] == 0 && it->slots[local].dtype != RN_INVALID) clear_slot(it, local);
+  for (int32_t o = 0; instr->has_unread && o < instr->output_count; ++o) {
+    int32_t local = instr->local_output + o;
+    if (it->readers[local] == 0) clear_slot(it, local);
   }
   return RN_OK;
 }
@@ -408,20 +408,14 @@ static rn_status_t propagate(rn_frames_t* frames, iteration_t* it, int32_t numbe
 }
 
 static void release_inputs(rn_frames_t* frames, iteration_t* it, const rn_instr_t* instr) {
-  const rn_plan_t* plan = frames->state->plan;
-  for (int32_t i = 0; i < instr->input_count; ++i) {
-    int32_t local = plan->slot_local[plan->inputs[instr->first_input + i]];
-    bool is_repeated = false;
-    for (int32_t k = 0; k < i; ++k)
-      is_repeated |= plan->slot_local[plan->inputs[instr->first_input + k]] == local;
-    if (!is_repeated && --it->readers[local] == 0) clear_slot(it, local);
-  }
+  const int32_t* release = &frames->state->plan->releases[instr->first_release];
+  for (const int32_t* end = release + instr->release_count; release < end; ++release)
+    if (--it->readers[*release] == 0) clear_slot(it, *release);
 }
 
 static rn_tensor_t* input_slot(rn_frames_t* frames, iteration_t* it, const rn_instr_t* instr,
                                int32_t i) {
-  const rn_plan_t* plan = frames->state->plan;
-  return &it->slots[plan->slot_local[plan->inputs[instr->first_input + i]]];
+  return &it->slots[frames->state->plan->input_locals[instr->first_input + i]];
 }
 
 // Shares input |i|, or the value of the variable that it refers to where a value is wanted.
@@ -457,11 +451,21 @@ static rn_status_t merge_values(rn_frames_t* frames, iteration_t* it, const rn_i
     ++live;
   if (live == instr->input_count) return rn_internal("Merge has no live input");
   RN_RETURN_IF_ERROR(share_input(frames, it, instr, live, &outputs[0]));
-  if (instr->output_count < 2 || it->readers[plan->slot_local[instr->first_output + 1]] == 0)
-    return RN_OK;
+  if (instr->output_count < 2 || it->readers[instr->local_output + 1] == 0) return RN_OK;
   RN_RETURN_IF_ERROR(
       rn_tensor_create(plan->host->allocator, RN_INT32, RN_SHAPE_SCALAR, &outputs[1]));
   *RN_DATA(&outputs[1], int32_t) = live;
+  return RN_OK;
+}
+
+// A small constant is lent, for the plan outlives the step: counting would cost more than a copy,
+// should somebody keep it.
+static rn_status_t share_constant(const rn_tensor_t* constant, rn_tensor_t* out) {
+  if (constant->rank > RN_INLINE_DIMS || rn_tensor_bytes(constant) > 256 ||
+      !rn_dtype_is_plain(constant->dtype))
+    return rn_tensor_share(constant, out);
+  *out = *constant;
+  out->buffer = NULL;
   return RN_OK;
 }
 
@@ -472,7 +476,7 @@ static rn_status_t move_values(rn_frames_t* frames, iteration_t* it, const rn_in
   const rn_plan_t* plan = frames->state->plan;
   rn_tensor_t* outputs = NULL;
   if (instr->out_frame == instr->frame && instr->output_count > 0)
-    outputs = &it->slots[plan->slot_local[instr->first_output]];  // one after the other
+    outputs = &it->slots[instr->local_output];  // one after the other
   switch (instr->role) {
     case RN_ROLE_SWITCH: {
       rn_tensor_t predicate = {0};
@@ -493,23 +497,20 @@ static rn_status_t move_values(rn_frames_t* frames, iteration_t* it, const rn_in
       return share_input(frames, it, instr, 0, &outputs[0]);
     default:  // a constant that lives or dies with a control edge, or nothing at all
       if (!outputs || plan->slots[instr->first_output].kind != RN_SLOT_CONSTANT) return RN_OK;
-      return rn_tensor_share(&plan->templates[instr->first_output], &outputs[0]);
+      return share_constant(&plan->templates[instr->first_output], &outputs[0]);
   }
 }
 
 // Says which inputs die with this instruction, and finds them.
 static uint64_t gather_inputs(rn_frames_t* frames, iteration_t* it, const rn_instr_t* instr,
                               rn_tensor_t** in) {
-  const rn_plan_t* plan = frames->state->plan;
+  const int32_t* locals = &frames->state->plan->input_locals[instr->first_input];
   uint64_t dying = 0;
   for (int32_t i = 0; i < instr->input_count; ++i) {
-    int32_t local = plan->slot_local[plan->inputs[instr->first_input + i]];
-    in[i] = &it->slots[local];
-    bool is_last = it->readers[local] == 1 &&
-                   plan->slots[it->frame->def->slots[local]].kind == RN_SLOT_DYNAMIC;
-    if (is_last && i < 64) dying |= UINT64_C(1) << i;
+    in[i] = &it->slots[locals[i]];
+    if (i < 64) dying |= (uint64_t)(it->readers[locals[i]] == 1) << i;
   }
-  return dying;
+  return dying & instr->dying;
 }
 
 static rn_status_t deref_inputs(rn_frames_t* frames, const rn_instr_t* instr, rn_tensor_t** in,
@@ -529,47 +530,61 @@ static void init_context(rn_frames_t* frames, iteration_t* it, int32_t number, b
                          rn_kernel_ctx_t* ctx) {
   const rn_plan_t* plan = frames->state->plan;
   const rn_instr_t* instr = &plan->instrs[number];
-  *ctx = (rn_kernel_ctx_t){
-      .kernel = instr->kernel,
-      .state = instr->kernel->state,
-      .out = instr->output_count ? &it->slots[plan->slot_local[instr->first_output]] : NULL,
-      .step = frames->state->execution->run->step,
-      .planned = instr->planned,
-      .is_dead = is_dead,
-      .frame = it->frame->id << 32 | (uint64_t)it->index};
+  *ctx = (rn_kernel_ctx_t){.kernel = instr->kernel,
+                           .state = instr->kernel->state,
+                           .out = &it->slots[instr->local_output],
+                           .step = frames->state->execution->run->step,
+                           .planned = instr->planned,
+                           .is_dead = is_dead,
+                           .frame = it->frame->id << 32 | (uint64_t)it->index};
   // Outputs with memory of their own get back the type that marks them as set.
   uint64_t planned = instr->planned;
   while (planned) {
     int o = __builtin_ctzll(planned);
     planned &= planned - 1;
-    ctx->out[o].dtype = it->frame->def->templates[plan->slot_local[instr->first_output + o]].dtype;
+    ctx->out[o].dtype = it->frame->def->templates[instr->local_output + o].dtype;
   }
 }
 
+// An instruction with many inputs, or with some that are variables to read.
+static rn_status_t compute_carefully(rn_frames_t* frames, iteration_t* it, const rn_instr_t* instr,
+                                     rn_kernel_ctx_t* ctx) {
+  rn_arena_t scratch;
+  rn_arena_init(&scratch, frames->allocator);
+  rn_tensor_t** in = NULL;
+  rn_tensor_t* dereffed = NULL;
+  rn_status_t status = RN_ARENA_ARRAY(&scratch, (size_t)instr->input_count, &in);
+  if (rn_ok(status)) status = RN_ARENA_ARRAY(&scratch, (size_t)instr->deref_count, &dereffed);
+  if (rn_ok(status)) {
+    ctx->in = in;
+    ctx->dying = gather_inputs(frames, it, instr, in);
+    status = deref_inputs(frames, instr, in, dereffed, &ctx->dying);
+    if (rn_ok(status)) status = instr->compute(ctx);
+    for (int32_t d = 0; d < instr->deref_count; ++d) rn_tensor_clear(&dereffed[d]);
+  }
+  rn_arena_clear(&scratch);
+  return status;
+}
+
+#define FEW_INPUTS 8
+
 static rn_status_t compute(rn_frames_t* frames, iteration_t* it, int32_t number, bool is_dead) {
+  rn_execution_t* execution = frames->state->execution;
   const rn_instr_t* instr = &frames->state->plan->instrs[number];
   rn_kernel_ctx_t ctx;
   init_context(frames, it, number, is_dead, &ctx);
-  rn_tensor_t* in_few[16];
-  rn_tensor_t dereffed_few[4] = {{0}};
-  rn_tensor_t** in = in_few;
-  rn_tensor_t* dereffed = dereffed_few;
-  rn_arena_t scratch;
-  rn_arena_init(&scratch, frames->allocator);
-  if (instr->input_count > 16)
-    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&scratch, (size_t)instr->input_count, &in));
-  rn_status_t status = RN_OK;
-  if (instr->deref_count > 4)
-    status = RN_ARENA_ARRAY(&scratch, (size_t)instr->deref_count, &dereffed);
-  ctx.in = in;
-  ctx.dying = gather_inputs(frames, it, instr, in);
-  if (rn_ok(status) && instr->deref_count)
-    status = deref_inputs(frames, instr, in, dereffed, &ctx.dying);
-  int64_t start = rn_execution_start_ns(frames->state->execution);
-  if (rn_ok(status)) status = instr->compute(&ctx);
-  rn_execution_record(frames->state->execution, frames->state->plan, number, ctx.out, start);
-  for (int32_t d = 0; d < instr->deref_count && dereffed; ++d) rn_tensor_clear(&dereffed[d]);
-  rn_arena_clear(&scratch);
+  bool is_traced = execution->run->stats != NULL;
+  int64_t start = is_traced ? rn_execution_start_ns(execution) : 0;
+  rn_status_t status;
+  if (__builtin_expect(instr->deref_count == 0 && instr->input_count <= FEW_INPUTS, 1)) {
+    rn_tensor_t* in[FEW_INPUTS];
+    ctx.in = in;
+    ctx.dying = gather_inputs(frames, it, instr, in);
+    status = instr->compute(&ctx);
+  } else {
+    status = compute_carefully(frames, it, instr, &ctx);
+  }
+  if (is_traced) rn_execution_record(execution, frames->state->plan, number, ctx.out, start);
   return status;
 }
 

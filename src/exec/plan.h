@@ -86,15 +86,18 @@ typedef struct rn_instr_t {
   int32_t frame;                   // the static frame it runs in
   int32_t out_frame;               // the one its outputs belong to: another for Enter and Exit
   int32_t local;                   // its number within |frame|
+  int32_t local_output;            // its first output's number within |out_frame|
+  bool has_unread;                 // some output has no reader
   int32_t first_edge, edge_count;  // into plan->edges: who waits for it
   int32_t pending;                 // edges it waits for; of a Merge, control edges only
 } rn_instr_t;
 
 // A value or control edge from an instruction, for the dataflow loop.
 typedef struct rn_edge_out_t {
-  int32_t instr;   // who waits
-  int32_t output;  // which output; -1: control
-  int32_t input;   // which input of the waiting instruction; -1: control
+  int32_t instr;  // who waits
+  int32_t local;  // its number within the frame
+  int32_t slot;   // the output's number within the frame; -1: control
+  uint8_t role;   // rn_op_role_t of who waits
 } rn_edge_out_t;
 
 typedef struct rn_task_t {
@@ -160,7 +163,9 @@ struct rn_plan_t {
   bool has_frames;
   int32_t frame_count;
   rn_frame_def_t* frames;
-  int32_t* slot_local;  // by slot: its number in its frame
+  int32_t* slot_local;    // by slot: its number in its frame
+  int32_t* input_locals;  // by input of each instruction: its slot's number in the frame; an
+                          // instruction's |releases| are these, each once
   rn_edge_out_t* edges;
   rn_mutex_t mutex;                // guards the free list
   struct rn_state_t* free_states;  // Owned; states of earlier steps, ready for the next

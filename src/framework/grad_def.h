@@ -1,7 +1,7 @@
 // Gradient rules: how an op passes the gradient of its outputs on to its inputs, by adding nodes to
 // the graph.
 //
-// A rule is named in the .ops file and written in ops/<family>.c. It reads the node's inputs,
+// A rule is named in the .ops file and written in ops/<family>_grad.c. It reads the node's inputs,
 // outputs and attributes, builds nodes with the typed builders in |scope|, and says rn_grad_to for
 // each input that has a gradient; inputs it leaves out get none. An output nobody asked a gradient
 // of has dy.node == NULL; rn_grad_dy makes zeros for it when the rule needs them.

@@ -63,6 +63,7 @@ typedef struct rn_signature_t {
   int32_t target_count;
   rn_node_t* const* done;  // nodes that ran already: nobody waits for them
   int32_t done_count;
+  bool is_part;  // a call of a partial run: what it feeds it may fetch
 } rn_signature_t;
 
 // Prunes |graph| to what the step needs (graph/pass_prune.c): walks back from fetches and targets,
@@ -72,6 +73,8 @@ typedef struct rn_signature_t {
 RN_MUST_USE rn_status_t rn_ir_create(rn_graph_t* graph, const rn_signature_t* signature,
                                      rn_ir_t** out_ir);
 void rn_ir_destroy(rn_ir_t* ir);
+// Whether |edge| is an output of |graph|; the message calls it a |what|.
+RN_MUST_USE rn_status_t rn_ir_check_edge(const rn_graph_t* graph, rn_edge_t edge, const char* what);
 
 // A copy of |prototype| at the end of the nodes; pointers to nodes are invalid afterwards. Its
 // arrays must be in the IR's arena.
@@ -97,8 +100,11 @@ bool rn_ir_wants_ref(const rn_ir_node_t* node, int32_t input);
 // Whether the node may be removed, merged or evaluated early: no state, no references, no side
 // effects.
 static inline bool rn_ir_is_pure(const rn_ir_node_t* node) {
-  if (node->op->flags & RN_OP_STATEFUL || node->feed >= 0 || node->op->role != RN_ROLE_PLAIN)
+  if (node->op->flags & RN_OP_STATEFUL || node->feed >= 0 || node->op->role != RN_ROLE_PLAIN) {
     return false;
+  }
+  for (int i = 0; i < node->op->input_count; ++i)
+    if (node->op->inputs[i].is_ref) return false;
   for (int32_t i = 0; i < node->output_count; ++i)
     if (rn_dtype_is_ref(node->types[i])) return false;
   return true;

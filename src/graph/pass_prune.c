@@ -12,7 +12,7 @@ typedef struct prune_t {
   RN_VEC(rn_node_t*) work;
 } prune_t;
 
-static rn_status_t check_edge(const rn_graph_t* graph, rn_edge_t edge, const char* what) {
+rn_status_t rn_ir_check_edge(const rn_graph_t* graph, rn_edge_t edge, const char* what) {
   if (!edge.node) return rn_invalid_argument("A %s is NULL", what);
   if (edge.node->graph != graph)
     return rn_invalid_argument("%s '%.*s' is not in the session's graph", what,
@@ -127,7 +127,7 @@ static rn_status_t prepare(prune_t* prune) {
   memset(prune->index, 0xff, n * sizeof *prune->index);
   for (int32_t i = 0; i < signature->feed_count; ++i) {
     rn_edge_t feed = signature->feeds[i];
-    RN_RETURN_IF_ERROR(check_edge(prune->graph, feed, "feed"));
+    RN_RETURN_IF_ERROR(rn_ir_check_edge(prune->graph, feed, "feed"));
     if (find_feed(prune, feed) >= 0 && find_feed(prune, feed) < i)
       return rn_invalid_argument("Tensor %.*s:%d was fed more than once.",
                                  RN_STR_ARGS(feed.node->name), feed.index);
@@ -145,7 +145,7 @@ static rn_status_t prune_locked(prune_t* prune) {
   ir->feed_count = signature->feed_count;
   ir->fetch_count = signature->fetch_count;
   for (int32_t i = 0; i < signature->fetch_count; ++i) {
-    RN_RETURN_IF_ERROR(check_edge(prune->graph, signature->fetches[i], "fetch"));
+    RN_RETURN_IF_ERROR(rn_ir_check_edge(prune->graph, signature->fetches[i], "fetch"));
     RN_RETURN_IF_ERROR(need_edge(prune, signature->fetches[i], &ir->fetches[i]));
   }
   for (int32_t i = 0; i < signature->target_count; ++i) {

@@ -262,6 +262,7 @@ rn_status_t rn_shape_fn_expand_dims(rn_shape_ctx_t* ctx) {
   rn_shape_t in = ctx->inputs[0], axis_shape = ctx->inputs[1];
   const rn_partial_t* axis_value = &ctx->input_partials[1];
   int64_t axis, axis_count;
+  rn_shape_input_value(ctx, 1);  // an error shows the axis
   if (rn_shape_count(axis_shape, &axis_count) && axis_count != RN_UNKNOWN && axis_count != 1 &&
       axis_value->is_known) {
     return rn_invalid_argument("'dim' input must be a tensor with a single value");
@@ -315,6 +316,7 @@ rn_status_t rn_shape_fn_squeeze(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_transpose(rn_shape_ctx_t* ctx) {
   rn_shape_t in = ctx->inputs[0], perm_shape = ctx->inputs[1];
   const rn_partial_t* perm = &ctx->input_partials[1];
+  rn_shape_input_value(ctx, 1);  // an error shows the permutation
   RN_TRY(rn_shape_with_rank(ctx, perm_shape, 1, &perm_shape));
   int64_t rank = perm_shape.dims[0];
   if (perm->is_known) rank = perm->count;

@@ -73,7 +73,7 @@ RN_RULE(tile) {
   int rank = rn_rule_rank(g, x);
   if (rank == 0) return to_x(g, dy);
   if (tile_shape(g, sizes, &rank)) {
-    parts = rn_rule_ints(g, RN_INT32, sizes, 2 * rank);
+    parts = rn_rule_ints(g, RN_INT64, sizes, 2 * rank);
   } else {
     rn_edge_t pair[2] = {rn_grad_in(g, 1), RN_NO_EDGE};
     pair[1] = rn_rule_shape(g, x, rn_edge_dtype(pair[0]));
@@ -105,14 +105,10 @@ static bool part_sizes(const rn_grad_t* g, int first, int count, int64_t axis, i
 }
 
 // Slices of the gradient where each part begins; sizes that only the step knows.
-static void cut_by_offsets(rn_grad_t* g, int first, int count, rn_edge_t axis) {
+static rn_status_t cut_by_offsets(rn_grad_t* g, int first, int count, rn_edge_t axis) {
   rn_edge_t dy = rn_grad_dy(g, 0);
   rn_edge_t* shapes = NULL;
-  rn_status_t status = RN_ARENA_ARRAY(g->arena, (size_t)count, &shapes);
-  if (!rn_ok(status)) {
-    rn_status_free(status);
-    return;
-  }
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(g->arena, (size_t)count, &shapes));
   rn_edges_t all = rn_ShapeN(g->scope, &g->inputs[first], count);
   for (int i = 0; i < count; ++i) shapes[i] = rn_edge_at(all, i);
   axis = rn_FloorMod(g->scope, rn_rule_cast(g, axis, RN_INT32),
@@ -122,22 +118,21 @@ static void cut_by_offsets(rn_grad_t* g, int first, int count, rn_edge_t axis) {
     if (!rn_grad_wants(g, first + i)) continue;
     rn_grad_to(g, first + i, rn_Slice(g->scope, dy, rn_edge_at(begins, i), shapes[i]));
   }
+  return RN_OK;
 }
 
 static rn_status_t cut(rn_grad_t* g, int first, int count, rn_edge_t axis) {
   rn_edge_t dy = rn_grad_dy(g, 0);
   int64_t at, *sizes = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(g->arena, (size_t)count, &sizes));
-  if (!rn_rule_scalar_value(axis, &at) || !part_sizes(g, first, count, at, sizes)) {
-    cut_by_offsets(g, first, count, axis);
-    return RN_OK;
-  }
+  if (!rn_rule_scalar_value(axis, &at) || !part_sizes(g, first, count, at, sizes))
+    return cut_by_offsets(g, first, count, axis);
   bool is_even = true;
   for (int i = 1; i < count; ++i) is_even &= sizes[i] == sizes[0];
   axis = rn_rule_cast(g, axis, RN_INT32);
   rn_edges_t parts =
       is_even ? rn_Split(g->scope, axis, dy, count)
-              : rn_SplitV(g->scope, dy, rn_rule_ints(g, RN_INT32, sizes, count), axis, count);
+              : rn_SplitV(g->scope, dy, rn_rule_ints(g, RN_INT64, sizes, count), axis, count);
   for (int i = 0; parts.node && i < count; ++i) rn_grad_to(g, first + i, rn_edge_at(parts, i));
   return RN_OK;
 }

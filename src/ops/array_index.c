@@ -39,9 +39,9 @@ rn_status_t rn_shape_fn_gather_v2(rn_shape_ctx_t* ctx) {
   }
   RN_TRY(rn_shape_with_rank_at_least(ctx, params, rn_ops_rank_for_axis(axis), &params));
   int batch_rank = rn_ops_rank_for_axis(batch);
-  if (batch > 0) RN_TRY(rn_shape_with_rank_at_least(ctx, params, batch_rank, &params));
   if (batch >= 0) batch_rank--;
   RN_TRY(rn_shape_with_rank_at_least(ctx, indices, batch_rank, &indices));
+  if (batch > 0) RN_TRY(rn_shape_with_rank_at_least(ctx, params, batch_rank + 1, &params));
   if (!ranks_known) return RN_OK;
   if (batch < 0) batch += indices.rank;
   if (axis < 0) axis += params.rank;
@@ -145,6 +145,8 @@ static rn_status_t check_scatter_nd(rn_shape_ctx_t* ctx, rn_shape_t indices, rn_
 rn_status_t rn_shape_fn_scatter_nd(rn_shape_ctx_t* ctx) {
   rn_shape_t to;
   RN_TRY(rn_ops_check_rank(ctx, 2, 1));
+  // What indices and updates say of each other is told without the sizes of the result.
+  RN_TRY(check_scatter_nd(ctx, ctx->inputs[0], ctx->inputs[1], RN_SHAPE_UNKNOWN));
   RN_TRY(rn_shape_from_input(ctx, 2, &to));
   // Ranks first: a wrong one is told without the sizes.
   rn_shape_t of_rank;
@@ -282,17 +284,19 @@ rn_status_t rn_shape_fn_like_values(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_unique(rn_shape_ctx_t* ctx) {
-  rn_shape_t in;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 1, &in));
+  // With counts, the rank of the input is the kernel's matter.
+  bool counts = ctx->output_count > 2;
+  if (!counts) RN_TRY(rn_ops_check_rank(ctx, 0, 1));
   RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]));
   ctx->outputs[1] = ctx->inputs[0];
-  if (ctx->output_count > 2) ctx->outputs[2] = ctx->outputs[0];
+  if (counts) ctx->outputs[2] = ctx->outputs[0];
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_unique_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t in = ctx->inputs[0];
   const rn_partial_t* value = &ctx->input_partials[1];
+  rn_shape_input_value(ctx, 1);  // an error shows the axis
   int64_t count = value->count, places = RN_UNKNOWN, axis;
   if (ctx->output_count > 2) RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[2]));
   RN_TRY(rn_shape_of_rank(ctx, in.rank, &ctx->outputs[0]));

@@ -212,9 +212,10 @@ rn_status_t rn_shape_fn_split_v(rn_shape_ctx_t* ctx) {
   rn_shape_t in = ctx->inputs[0], sizes_shape;
   int count = ctx->output_count;
   int64_t axis, unused;
+  rn_shape_input_value(ctx, 1);  // an error shows the sizes
   RN_TRY(rn_ops_axis_from_input(ctx, 2, in.rank, &axis));
   const rn_partial_t* parts = &ctx->input_partials[1];
-  if (count == 1 && (axis == RN_UNKNOWN || !parts->is_known)) {
+  if (count == 1 && axis == RN_UNKNOWN) {
     ctx->outputs[0] = in;
     return RN_OK;
   }

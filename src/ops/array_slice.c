@@ -127,7 +127,8 @@ static int64_t clamp_bound(int64_t bound, int64_t dim, bool forward) {
 }
 
 // The size of one sliced axis; |slice|'s bounds become positions in the input.
-static rn_status_t slice_axis(rn_axis_slice_t* slice, int axis, int64_t dim, int64_t* out_size) {
+static rn_status_t slice_axis(const rn_shape_ctx_t* ctx, rn_axis_slice_t* slice, int axis,
+                              int64_t dim, int64_t* out_size) {
   if (slice->stride == 0) return rn_invalid_argument("strides[%d] must be non-zero", axis);
   *out_size = slice->shrinks ? 1 : RN_UNKNOWN;
   if (dim == RN_UNKNOWN) return RN_OK;
@@ -136,10 +137,10 @@ static rn_status_t slice_axis(rn_axis_slice_t* slice, int axis, int64_t dim, int
   }
   if (slice->shrinks) {
     if (!slice->has_begin) return RN_OK;
+    for (int i = 1; i <= 2; i++) rn_shape_input_value(ctx, i);  // an error shows the bounds
     int64_t at = slice->begin < 0 ? slice->begin + dim : slice->begin;
     if (at < 0 || at >= dim) {
-      return rn_invalid_argument("slice index %" PRId64 " of dimension %d out of bounds.",
-                                 slice->begin, axis);
+      return rn_invalid_argument("slice index %" PRId64 " of dimension %d out of bounds.", at, axis);
     }
     slice->begin = at;
     return RN_OK;
@@ -188,6 +189,7 @@ rn_status_t rn_shape_fn_strided_slice(rn_shape_ctx_t* ctx) {
   rn_shape_t in = ctx->inputs[0], length;
   RN_TRY(spec_length(ctx, 1, &length));
   const rn_partial_t* strides = &ctx->input_partials[3];
+  rn_shape_input_value(ctx, 3);  // an error shows the strides
   if (!rn_shape_has_rank(in) || !strides->is_known || strides->count > RN_MAX_RANK) return RN_OK;
   for (int i = 0; i < strides->count; i++) {
     if (strides->values[i] == RN_UNKNOWN_VALUE) return RN_OK;
@@ -200,7 +202,7 @@ rn_status_t rn_shape_fn_strided_slice(rn_shape_ctx_t* ctx) {
   RN_TRY(make_dense(ctx, 1, in.rank, dense));
   int64_t sizes[RN_MAX_RANK], dims[2 * RN_MAX_RANK];
   for (int i = 0; i < in.rank; i++) {
-    RN_TRY(slice_axis(&dense->axes[i], i, in.dims[i], &sizes[i]));
+    RN_TRY(slice_axis(ctx, &dense->axes[i], i, in.dims[i], &sizes[i]));
   }
   int rank = 0;
   for (int i = 0; i < dense->out_count; i++) {
@@ -285,6 +287,7 @@ rn_status_t rn_shape_fn_reverse_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t in = ctx->inputs[0];
   RN_TRY(rn_ops_check_rank(ctx, 1, 1));
   const rn_partial_t* axes = &ctx->input_partials[1];
+  rn_shape_input_value(ctx, 1);  // an error shows the axes
   ctx->outputs[0] = in;
   if (!rn_shape_has_rank(in)) return RN_OK;
   if (in.rank > 8) return too_many_axes();

@@ -71,6 +71,7 @@ static rn_status_t space_batch_nd(rn_shape_ctx_t* ctx, bool to_batch) {
   RN_TRY(rn_shape_merge(ctx, ctx->inputs[2], pairs, &margins));
   if (count > RN_MAX_RANK - 1) count = RN_MAX_RANK;
   const rn_partial_t* blocks = &ctx->input_partials[1];
+  rn_shape_input_value(ctx, 1);  // an error shows the blocks
   int64_t sizes[RN_MAX_RANK];
   bool known = blocks->is_known && blocks->count == count;
   for (int i = 0; known && i < count; i++) {

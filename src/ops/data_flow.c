@@ -59,23 +59,15 @@ rn_status_t rn_shape_fn_accumulator_take(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_accumulator_take_v2(rn_shape_ctx_t* ctx) {
-  RN_TRY(rn_ops_check_rank(ctx, 1, 0));
-  if (ctx->input_handles[0].is_set) ctx->outputs[0] = ctx->input_handles[0].shape;
-  return RN_OK;
+  return rn_ops_check_rank(ctx, 1, 0);
 }
 
 rn_status_t rn_shape_fn_resource_accumulator(rn_shape_ctx_t* ctx) {
-  rn_shape_t shape;
-  RN_TRY(rn_ops_attr_shape(ctx, "shape", &shape));
-  ctx->output_handles[0] = (rn_handle_data_t){true, rn_shape_attr(ctx, "dtype")->type, shape};
-  return rn_shape_fn_scalar(ctx);
+  return rn_shape_vector(ctx, 2, &ctx->outputs[0]);
 }
 
 rn_status_t rn_shape_fn_sparse_accumulator_take(rn_shape_ctx_t* ctx) {
-  RN_TRY(rn_ops_check_rank(ctx, 1, 0));
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]));
-  ctx->outputs[2] = ctx->outputs[0];
-  return RN_OK;
+  return rn_ops_check_rank(ctx, 1, 0);
 }
 
 // Tensor arrays: the handle carries the shape of an element where all have the same.

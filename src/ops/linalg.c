@@ -109,6 +109,7 @@ rn_status_t rn_shape_fn_einsum(rn_shape_ctx_t* ctx) {
   left.size = arrow;
   rn_str_t right = {equation.data + arrow + 2, equation.size - arrow - 2};
   int64_t sizes[LETTERS];
+  bool seen[LETTERS] = {false};
   for (int i = 0; i < LETTERS; i++) sizes[i] = RN_UNKNOWN;
   rn_shape_t broadcast = RN_SHAPE_SCALAR, before, after;
   rn_term_t* term;
@@ -129,10 +130,20 @@ rn_status_t rn_shape_fn_einsum(rn_shape_ctx_t* ctx) {
     RN_TRY(rn_status_annotate(status, "\n\t for %dth input and equation: %.*s", i,
                               RN_STR_ARGS(equation)));
     RN_TRY(learn_sizes(ctx, term, in, sizes, &broadcast, &broadcast_unknown));
+    for (int k = 0; k < term->count; k++) seen[term->letters[k]] = true;
   }
   RN_TRY(parse_term(right, term));
   int64_t dims[RN_MAX_RANK];
-  for (int i = 0; i < term->count; i++) dims[i] = sizes[term->letters[i]];
+  for (int i = 0; i < term->count; i++) {
+    int letter = term->letters[i];
+    if (!seen[letter]) {
+      return rn_invalid_argument(
+          "Einsum output subscripts for equation '%.*s' has label '%c' which is not present in the "
+          "input subscripts",
+          RN_STR_ARGS(equation), letter < 26 ? 'a' + letter : 'A' + letter - 26);
+    }
+    dims[i] = sizes[letter];
+  }
   int split = term->ellipsis < 0 ? term->count : term->ellipsis;
   if (term->ellipsis >= 0 && broadcast_unknown) return RN_OK;
   RN_TRY(rn_shape_make(ctx, split, dims, &before));

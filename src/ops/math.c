@@ -145,6 +145,7 @@ static rn_status_t reduce_partial(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_reduce(rn_shape_ctx_t* ctx) {
   rn_shape_t in = ctx->inputs[0], unused;
+  rn_shape_input_value(ctx, 1);  // an error shows the axes
   RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[1], 1, &unused));
   bool keep = rn_ops_bool(ctx, "keep_dims");
   const rn_partial_t* axes = &ctx->input_partials[1];
@@ -277,7 +278,13 @@ static bool scalar_number(const rn_shape_ctx_t* ctx, int i, double* out) {
   if (!tensor || tensor->count != 1) return false;
   if (tensor->dtype == RN_FLOAT) *out = *RN_DATA(tensor, float);
   if (tensor->dtype == RN_DOUBLE) *out = *RN_DATA(tensor, double);
-  return tensor->dtype == RN_FLOAT || tensor->dtype == RN_DOUBLE;
+  if (tensor->dtype == RN_BFLOAT16) {
+    uint32_t bits = (uint32_t)*RN_DATA(tensor, uint16_t) << 16;
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    *out = number;
+  }
+  return tensor->dtype == RN_FLOAT || tensor->dtype == RN_DOUBLE || tensor->dtype == RN_BFLOAT16;
 }
 
 static rn_status_t range_partial(rn_shape_ctx_t* ctx, int64_t count) {
@@ -295,6 +302,11 @@ rn_status_t rn_shape_fn_range(rn_shape_ctx_t* ctx) {
   for (int i = 0; i < 3; i++) {
     RN_TRY(rn_status_annotate(rn_ops_check_rank(ctx, i, 0), "\n\t for '%s'", names[i]));
   }
+  // Half is in the definition, but only for values that the graph does not know.
+  bool all_known = true;
+  for (int i = 0; i < 3; i++) all_known = rn_shape_input_value(ctx, i) && all_known;
+  if (all_known && ctx->input_types[0] == RN_HALF)
+    return rn_invalid_argument("Unsupported dtype%d", (int)RN_HALF);
   double start, limit, delta;
   if (!scalar_number(ctx, 0, &start) || !scalar_number(ctx, 1, &limit) ||
       !scalar_number(ctx, 2, &delta)) {

@@ -311,10 +311,8 @@ rn_status_t rn_shape_fn_fractional_pool(rn_shape_ctx_t* ctx) {
                                        : (int64_t)((double)in.dims[i] / (double)ratio->list_f[i]);
   }
   RN_TRY(rn_shape_make(ctx, 4, dims, &ctx->outputs[0]));
-  for (int i = 1; i < 3; i++) {
-    int64_t edges = dims[i] == RN_UNKNOWN ? RN_UNKNOWN : dims[i] + 1;
-    RN_TRY(rn_shape_vector(ctx, edges, &ctx->outputs[i]));
-  }
+  // The edges are one more than the cells; programs were told the number of cells all along.
+  for (int i = 1; i < 3; i++) RN_TRY(rn_shape_vector(ctx, dims[i], &ctx->outputs[i]));
   return RN_OK;
 }
 

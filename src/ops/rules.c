@@ -1,7 +1,7 @@
 // Shapes, constants and broadcasting for gradient rules.
 #include "ops/rules.h"
 
-#include "graph/graph.h"
+#include "graph/build.h"
 
 const int64_t* rn_rule_values(rn_edge_t edge, int* out_count) {
   if (!edge.node || edge.index != 0) return NULL;
@@ -31,8 +31,8 @@ rn_edge_t rn_rule_ints(rn_grad_t* g, int dtype, const int64_t* values, int count
   if (count > 16) {
     rn_status_t status = RN_ARENA_ARRAY(g->arena, (size_t)count, &narrow);
     if (!rn_ok(status)) {
-      rn_status_free(status);
-      return RN_NO_EDGE;  // which no builder takes
+      rn_scope_fail(g->scope, status);
+      return RN_NO_EDGE;
     }
   }
   for (int i = 0; i < count; ++i) narrow[i] = (int32_t)values[i];

@@ -30,6 +30,7 @@ static rn_status_t check_known_scalar(const rn_shape_ctx_t* ctx, int i) {
 rn_status_t rn_ops_size_from_input(rn_shape_ctx_t* ctx, int i, int64_t* out_size) {
   int64_t value;
   *out_size = RN_UNKNOWN;
+  rn_shape_input_value(ctx, i);  // an error shows it
   RN_TRY(check_known_scalar(ctx, i));
   if (!rn_shape_input_scalar(ctx, i, &value)) return RN_OK;
   if (value < 0) {
@@ -43,6 +44,7 @@ rn_status_t rn_ops_size_from_input(rn_shape_ctx_t* ctx, int i, int64_t* out_size
 rn_status_t rn_ops_axis_from_input(rn_shape_ctx_t* ctx, int i, int rank, int64_t* out_axis) {
   int64_t value;
   *out_axis = RN_UNKNOWN;
+  rn_shape_input_value(ctx, i);  // an error shows it
   RN_TRY(check_known_scalar(ctx, i));
   if (!rn_shape_input_scalar(ctx, i, &value)) return RN_OK;
   if (rank < 0) {

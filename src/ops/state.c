@@ -79,10 +79,10 @@ rn_status_t rn_shape_fn_read_variable(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
+// The value must fit the handle, whatever validate_shape says to the kernel.
 rn_status_t rn_shape_fn_assign_variable(rn_shape_ctx_t* ctx) {
   rn_shape_t unused;
   RN_TRY(check_handle_type(ctx, rn_shape_attr(ctx, "dtype")->type));
-  if (!rn_ops_bool(ctx, "validate_shape")) return RN_OK;
   return rn_shape_merge(ctx, handle_shape(ctx), ctx->inputs[1], &unused);
 }
 

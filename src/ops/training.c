@@ -16,9 +16,17 @@ static rn_shape_t slot_shape(const rn_shape_ctx_t* ctx, int i) {
   return ctx->input_handles[i].is_set ? ctx->input_handles[i].shape : RN_SHAPE_UNKNOWN;
 }
 
+// On resources most ops leave the shape of the gradient to their kernel; two dense ones do not.
+static rn_shape_t gradient_shape(const rn_shape_ctx_t* ctx, int gradient) {
+  const char* op = ctx->op->name;
+  bool is_checked = ctx->op->inputs[0].is_ref || rn_ops_is(op, "ResourceApplyGradientDescent") ||
+                    rn_ops_is(op, "ResourceApplyProximalAdagrad");
+  return is_checked ? ctx->inputs[gradient] : RN_SHAPE_UNKNOWN;
+}
+
 static rn_status_t merge_sparse_gradient(rn_shape_ctx_t* ctx, int gradient, int indices,
                                          rn_shape_t* inout_variable) {
-  rn_shape_t rows, grad = ctx->inputs[gradient];
+  rn_shape_t rows, grad = gradient_shape(ctx, gradient);
   int64_t unused;
   RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[indices], 1, &rows));
   RN_TRY(rn_shape_with_rank_at_least(ctx, grad, 1, &grad));
@@ -43,7 +51,7 @@ rn_status_t rn_shape_fn_apply(rn_shape_ctx_t* ctx) {
   if (indices >= 0) {
     RN_TRY(merge_sparse_gradient(ctx, gradient, indices, &variable));
   } else {
-    RN_TRY(rn_shape_merge(ctx, variable, ctx->inputs[gradient], &variable));
+    RN_TRY(rn_shape_merge(ctx, variable, gradient_shape(ctx, gradient), &variable));
   }
   if (ctx->output_count) ctx->outputs[0] = variable;
   return RN_OK;

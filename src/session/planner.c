@@ -25,31 +25,6 @@ static rn_status_t narrow_feeds(rn_ir_t* ir, const rn_shape_t* feed_shapes) {
   return rn_pass_shapes(ir);
 }
 
-static rn_status_t describe_feeds(rn_program_t* program, const rn_ir_t* ir,
-                                  const rn_signature_t* signature) {
-  size_t count = (size_t)signature->feed_count;
-  program->feed_count = signature->feed_count;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&program->arena, count, &program->feed_types));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&program->arena, count, &program->feed_shapes));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&program->arena, count, &program->feed_names));
-  for (int32_t i = 0; i < signature->feed_count; ++i) {
-    rn_edge_t feed = signature->feeds[i];
-    program->feed_types[i] = rn_dtype_base(feed.node->outputs[feed.index].dtype);
-    program->feed_shapes[i] = RN_SHAPE_UNKNOWN;
-    rn_str_t name;
-    RN_RETURN_IF_ERROR(rn_arena_str(&program->arena, feed.node->name, &name));
-    program->feed_names[i] = name.data;
-  }
-  for (size_t n = 0; n < ir->nodes.count; ++n) {
-    const rn_ir_node_t* node = &ir->nodes.items[n];
-    if (node->feed < 0) continue;
-    RN_RETURN_IF_ERROR(
-        rn_shape_copy(&program->arena, node->shapes[0], &program->feed_shapes[node->feed]));
-    program->is_open |= !rn_shape_is_full(node->shapes[0]);
-  }
-  return RN_OK;
-}
-
 static bool takes_part(const rn_ir_t* ir, const rn_device_t* device) {
   for (size_t n = 0; n < ir->nodes.count; ++n)
     if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].device == device) return true;
@@ -76,9 +51,8 @@ static rn_status_t compile_parts(rn_program_t* program, const rn_planner_t* plan
 }
 
 static rn_status_t fill(rn_program_t* program, const rn_planner_t* planner, rn_ir_t* ir,
-                        const rn_signature_t* signature, const rn_shape_t* feed_shapes) {
+                        const rn_shape_t* feed_shapes) {
   if (feed_shapes) RN_RETURN_IF_ERROR(narrow_feeds(ir, feed_shapes));
-  RN_RETURN_IF_ERROR(describe_feeds(program, ir, signature));
   RN_RETURN_IF_ERROR(optimise(planner, ir));
   RN_RETURN_IF_ERROR(rn_place(ir, &planner->place));
   if (planner->optimize) RN_RETURN_IF_ERROR(rn_pass_fuse(ir));
@@ -97,7 +71,7 @@ rn_status_t rn_program_create(const rn_planner_t* planner, rn_graph_t* graph,
   if (rn_ok(status)) {
     program->allocator = planner->allocator;
     rn_arena_init(&program->arena, planner->allocator);
-    status = fill(program, planner, ir, signature, feed_shapes);
+    status = fill(program, planner, ir, feed_shapes);
   }
   rn_ir_destroy(ir);
   if (!rn_ok(status)) {

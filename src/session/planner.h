@@ -11,12 +11,7 @@ typedef struct rn_program_t {
   rn_allocator_t allocator;
   int32_t plan_count;
   rn_plan_t** plans;  // Owned; one for each device that takes part
-  int32_t feed_count;
-  rn_dtype_t* feed_types;
-  rn_shape_t* feed_shapes;  // what may be fed: the shapes that placeholders declare
-  const char** feed_names;  // for messages
   rn_arena_t arena;
-  bool is_open;   // some placeholder's shape is open: knowing what is fed would tell more
   bool is_plain;  // a step of it is one straight run in the calling thread: it waits for nobody
 } rn_program_t;
 

@@ -14,9 +14,12 @@
 typedef struct entry_t {
   struct entry_t* next;
   uint64_t hash;
-  rn_signature_t signature;            // copied
-  rn_program_t* program;               // Owned; for any shapes that may be fed
-  struct variant_t* _Atomic variants;  // Owned; programs for the shapes that were
+  rn_signature_t signature;  // copied
+  rn_dtype_t* feed_types;
+  rn_shape_t* feed_shapes;        // what may be fed: the shapes that placeholders declare
+  bool is_open;                   // those leave something open
+  rn_program_t* _Atomic program;  // Owned; for any shapes that may be fed. NULL: not needed so far
+  struct variant_t* _Atomic variants;  // Owned; programs for shapes that were fed
   int32_t variant_count;               // guarded by the session's mutex
   rn_arena_t arena;
 } entry_t;
@@ -25,7 +28,8 @@ typedef struct entry_t {
 // Added at the head, like entries.
 typedef struct variant_t {
   struct variant_t* next;
-  rn_program_t* program;  // Owned; its feed_shapes are full
+  rn_shape_t* shapes;     // by feed, full
+  rn_program_t* program;  // Owned
 } variant_t;
 
 // Shapes a signature gets programs of its own for; what comes later runs the general one.
@@ -155,12 +159,8 @@ rn_status_t rn_session_close(rn_session_t* session) {
 }
 
 static void entry_destroy(rn_session_t* session, entry_t* entry) {
-  for (variant_t* variant = entry->variants; variant;) {
-    variant_t* next = variant->next;
+  for (variant_t* variant = entry->variants; variant; variant = variant->next)
     rn_program_destroy(variant->program);
-    RN_FREE(session->allocator, variant);
-    variant = next;
-  }
   rn_program_destroy(entry->program);
   rn_arena_clear(&entry->arena);
   RN_FREE(session->allocator, entry);
@@ -254,6 +254,49 @@ static rn_status_t copy_signature(rn_arena_t* arena, const rn_signature_t* from,
   return RN_OK;
 }
 
+// A feed has the type of its edge; a placeholder's must have its shape too. Other edges take any
+// shape, as in stock.
+static rn_status_t describe_feeds(rn_graph_t* graph, entry_t* entry) {
+  const rn_signature_t* signature = &entry->signature;
+  RN_RETURN_IF_ERROR(
+      RN_ARENA_ARRAY(&entry->arena, (size_t)signature->feed_count, &entry->feed_types));
+  RN_RETURN_IF_ERROR(
+      RN_ARENA_ARRAY(&entry->arena, (size_t)signature->feed_count, &entry->feed_shapes));
+  rn_status_t status = RN_OK;
+  rn_mutex_lock(&graph->mutex);
+  for (int32_t i = 0; rn_ok(status) && i < signature->feed_count; ++i) {
+    rn_edge_t feed = signature->feeds[i];
+    const rn_output_t* output = &feed.node->outputs[feed.index];
+    entry->feed_types[i] = rn_dtype_base(output->dtype);
+    rn_shape_t shape =
+        feed.node->op->role == RN_ROLE_PLACEHOLDER ? output->shape : RN_SHAPE_UNKNOWN;
+    status = rn_shape_copy(&entry->arena, shape, &entry->feed_shapes[i]);
+    entry->is_open |= !rn_shape_is_full(shape);
+  }
+  rn_mutex_unlock(&graph->mutex);
+  return status;
+}
+
+static rn_status_t check_signature(rn_graph_t* graph, const rn_signature_t* signature) {
+  for (int32_t i = 0; i < signature->feed_count; ++i) {
+    rn_edge_t feed = signature->feeds[i];
+    RN_RETURN_IF_ERROR(rn_ir_check_edge(graph, feed, "feed"));
+    // The calls of a partial run hand values on; a client has no use for getting back what it gave.
+    for (int32_t k = 0; !signature->is_part && k < signature->fetch_count; ++k)
+      if (signature->fetches[k].node == feed.node && signature->fetches[k].index == feed.index)
+        return rn_invalid_argument("%s:%d is both fed and fetched.", feed.node->name.data,
+                                   feed.index);
+  }
+  return RN_OK;
+}
+
+static rn_status_t fill_entry(rn_session_t* session, const rn_signature_t* signature,
+                              entry_t* entry) {
+  RN_RETURN_IF_ERROR(check_signature(session->graph, signature));
+  RN_RETURN_IF_ERROR(copy_signature(&entry->arena, signature, &entry->signature));
+  return describe_feeds(session->graph, entry);
+}
+
 static rn_status_t make_entry_locked(rn_session_t* session, uint64_t hash,
                                      const rn_signature_t* signature, entry_t** out) {
   *out = find_entry(session, hash, signature);  // somebody else may have been faster
@@ -262,9 +305,7 @@ static rn_status_t make_entry_locked(rn_session_t* session, uint64_t hash,
   RN_RETURN_IF_ERROR(RN_NEW(session->allocator, &entry));
   rn_arena_init(&entry->arena, session->allocator);
   entry->hash = hash;
-  rn_status_t status =
-      rn_program_create(&session->planner, session->graph, signature, NULL, &entry->program);
-  if (rn_ok(status)) status = copy_signature(&entry->arena, signature, &entry->signature);
+  rn_status_t status = fill_entry(session, signature, entry);
   if (!rn_ok(status)) {
     entry_destroy(session, entry);
     return status;
@@ -275,12 +316,40 @@ static rn_status_t make_entry_locked(rn_session_t* session, uint64_t hash,
   return RN_OK;
 }
 
+static rn_status_t wrong_feed(const entry_t* entry, int i, const rn_tensor_t* feed) {
+  const char* name = entry->signature.feeds[i].node->name.data;
+  if (!feed || !rn_tensor_is_set(feed))
+    return rn_invalid_argument("The value fed to '%s' is NULL", name);
+  if (feed->dtype != entry->feed_types[i])
+    return rn_invalid_argument("Expects arg[%d] to be %s but %s is provided: '%s' was fed", i,
+                               rn_dtype_name(entry->feed_types[i]), rn_dtype_name(feed->dtype),
+                               name);
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, entry->arena.allocator);
+  rn_strbuf_printf(&buf, "You must feed a value of shape ");
+  rn_shape_print(&buf, entry->feed_shapes[i]);
+  rn_strbuf_printf(&buf, " to '%s', got shape ", name);
+  rn_shape_print(&buf, rn_tensor_shape(feed));
+  rn_status_t status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&buf)));
+  rn_strbuf_clear(&buf);
+  return status;
+}
+
+static rn_status_t check_feeds(const entry_t* entry, const rn_tensor_t* const* feeds) {
+  for (int32_t i = 0; i < entry->signature.feed_count; ++i) {
+    const rn_tensor_t* feed = feeds[i];
+    if (!feed || feed->dtype != entry->feed_types[i] ||
+        !rn_shape_compatible(entry->feed_shapes[i], rn_tensor_shape(feed)))
+      return wrong_feed(entry, i, feed);
+  }
+  return RN_OK;
+}
+
 static rn_program_t* find_variant(const entry_t* entry, const rn_tensor_t* const* feeds) {
   for (variant_t* variant = entry->variants; variant; variant = variant->next) {
-    const rn_program_t* program = variant->program;
     bool fits = true;
-    for (int32_t i = 0; fits && i < program->feed_count; ++i)
-      fits = rn_shape_eq(program->feed_shapes[i], rn_tensor_shape(feeds[i]));
+    for (int32_t i = 0; fits && i < entry->signature.feed_count; ++i)
+      fits = rn_shape_eq(variant->shapes[i], rn_tensor_shape(feeds[i]));
     if (fits) return variant->program;
   }
   return NULL;
@@ -288,21 +357,15 @@ static rn_program_t* find_variant(const entry_t* entry, const rn_tensor_t* const
 
 static rn_status_t make_variant_locked(rn_session_t* session, entry_t* entry,
                                        const rn_tensor_t* const* feeds, rn_program_t** out) {
-  *out = find_variant(entry, feeds);
-  if (*out) return RN_OK;
-  *out = entry->program;
-  if (entry->variant_count == MAX_VARIANTS) return RN_OK;
-  rn_shape_t* shapes = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&entry->arena, (size_t)entry->signature.feed_count, &shapes));
-  for (int32_t i = 0; i < entry->signature.feed_count; ++i) shapes[i] = rn_tensor_shape(feeds[i]);
   variant_t* variant = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW(session->allocator, &variant));
-  rn_status_t status = rn_program_create(&session->planner, session->graph, &entry->signature,
-                                         shapes, &variant->program);
-  if (!rn_ok(status)) {
-    RN_FREE(session->allocator, variant);
-    return status;
-  }
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&entry->arena, &variant));
+  RN_RETURN_IF_ERROR(
+      RN_ARENA_ARRAY(&entry->arena, (size_t)entry->signature.feed_count, &variant->shapes));
+  for (int32_t i = 0; i < entry->signature.feed_count; ++i)
+    RN_RETURN_IF_ERROR(
+        rn_shape_copy(&entry->arena, rn_tensor_shape(feeds[i]), &variant->shapes[i]));
+  RN_RETURN_IF_ERROR(rn_program_create(&session->planner, session->graph, &entry->signature,
+                                       variant->shapes, &variant->program));
   variant->next = entry->variants;
   entry->variants = variant;
   entry->variant_count++;
@@ -310,58 +373,42 @@ static rn_status_t make_variant_locked(rn_session_t* session, entry_t* entry,
   return RN_OK;
 }
 
-static rn_status_t check_feeds(const rn_program_t* program, const rn_tensor_t* const* feeds);
+// The program that this step runs, planned now if it is the first of its kind.
+static rn_status_t make_program_locked(rn_session_t* session, entry_t* entry,
+                                       const rn_tensor_t* const* feeds, rn_program_t** out) {
+  bool is_special = entry->is_open && entry->variant_count < MAX_VARIANTS;
+  *out = entry->is_open ? find_variant(entry, feeds) : NULL;
+  if (*out) return RN_OK;
+  if (is_special) return make_variant_locked(session, entry, feeds, out);
+  if (!entry->program) {
+    rn_program_t* program = NULL;
+    RN_RETURN_IF_ERROR(
+        rn_program_create(&session->planner, session->graph, &entry->signature, NULL, &program));
+    entry->program = program;
+  }
+  *out = entry->program;
+  return RN_OK;
+}
 
 // The program for |signature| and, where placeholders leave shapes open, for the shapes of |feeds|.
 static rn_status_t get_program(rn_session_t* session, const rn_signature_t* signature,
                                const rn_tensor_t* const* feeds, rn_program_t** out) {
   uint64_t hash = hash_signature(signature);
   entry_t* entry = find_entry(session, hash, signature);
+  rn_status_t status = RN_OK;
   if (!entry) {
     rn_mutex_lock(&session->mutex);
-    rn_status_t status = make_entry_locked(session, hash, signature, &entry);
+    status = make_entry_locked(session, hash, signature, &entry);
     rn_mutex_unlock(&session->mutex);
     RN_RETURN_IF_ERROR(status);
   }
-  *out = entry->program;
-  RN_RETURN_IF_ERROR(check_feeds(entry->program, feeds));
-  if (!entry->program->is_open) return RN_OK;
-  rn_program_t* variant = find_variant(entry, feeds);
-  if (variant) {
-    *out = variant;
-    return RN_OK;
-  }
+  RN_RETURN_IF_ERROR(check_feeds(entry, feeds));
+  *out = entry->is_open ? find_variant(entry, feeds) : entry->program;
+  if (*out) return RN_OK;
   rn_mutex_lock(&session->mutex);
-  rn_status_t status = make_variant_locked(session, entry, feeds, out);
+  status = make_program_locked(session, entry, feeds, out);
   rn_mutex_unlock(&session->mutex);
   return status;
-}
-
-static rn_status_t wrong_feed(const rn_program_t* program, int i, const rn_tensor_t* feed) {
-  if (!feed || !rn_tensor_is_set(feed))
-    return rn_invalid_argument("The value fed to '%s' is NULL", program->feed_names[i]);
-  if (feed->dtype != program->feed_types[i])
-    return rn_invalid_argument("Expects arg[%d] to be %s but %s is provided", i,
-                               rn_dtype_name(program->feed_types[i]), rn_dtype_name(feed->dtype));
-  rn_strbuf_t buf;
-  rn_strbuf_init(&buf, program->allocator);
-  rn_strbuf_printf(&buf, "You must feed a value of shape ");
-  rn_shape_print(&buf, program->feed_shapes[i]);
-  rn_strbuf_printf(&buf, " to '%s', got shape ", program->feed_names[i]);
-  rn_shape_print(&buf, rn_tensor_shape(feed));
-  rn_status_t status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&buf)));
-  rn_strbuf_clear(&buf);
-  return status;
-}
-
-static rn_status_t check_feeds(const rn_program_t* program, const rn_tensor_t* const* feeds) {
-  for (int32_t i = 0; i < program->feed_count; ++i) {
-    const rn_tensor_t* feed = feeds[i];
-    if (!feed || feed->dtype != program->feed_types[i] ||
-        !rn_shape_compatible(program->feed_shapes[i], rn_tensor_shape(feed)))
-      return wrong_feed(program, i, feed);
-  }
-  return RN_OK;
 }
 
 static void link_running(rn_session_t* session, running_t* step) {
@@ -414,8 +461,8 @@ static int64_t deadline_after(const rn_session_t* session, int64_t timeout_ms) {
 }
 
 static rn_status_t run_program(rn_session_t* session, rn_program_t* program,
-                               const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
-                               int fetch_count, const rn_step_options_t* options) {
+                               const rn_signature_t* signature, const rn_tensor_t* const* feeds,
+                               rn_tensor_t* fetches, const rn_step_options_t* options) {
   rn_cancel_t* outer = options ? options->cancel : NULL;
   rn_step_t step = {.id = session->next_step++,
                     .cancel = &session->closing,
@@ -430,9 +477,9 @@ static rn_status_t run_program(rn_session_t* session, rn_program_t* program,
                   .step = &step,
                   .pool = session->inter,
                   .feeds = feeds,
-                  .feed_count = program->feed_count,
+                  .feed_count = signature->feed_count,
                   .fetches = fetches,
-                  .fetch_count = fetch_count,
+                  .fetch_count = signature->fetch_count,
                   .stats = options ? options->stats : NULL};
   if (timeout_ms > 0) run.deadline_ns = deadline_after(session, timeout_ms);
   if (rn_ok(status))
@@ -464,8 +511,7 @@ rn_status_t rn_session_run(rn_session_t* session, const rn_signature_t* signatur
   rn_status_t status = RN_OK;
   if (!begin_step(session)) status = rn_cancelled("Session has been closed.");
   if (rn_ok(status)) status = get_program(session, signature, feeds, &program);
-  if (rn_ok(status))
-    status = run_program(session, program, feeds, fetches, signature->fetch_count, options);
+  if (rn_ok(status)) status = run_program(session, program, signature, feeds, fetches, options);
   end_step(session);
   return status;
 }

@@ -77,6 +77,8 @@ static rn_status_t hold(rn_kernel_ctx_t* ctx, int count, held_t* held) {
     held->locked[held->locked_count++] = previous = next;
   }
   for (int i = 0; i < count; ++i) {
+    if (!rn_in(ctx, i)->is_ref && !rn_tensor_is_set(&held->variables[i]->value))
+      return rn_internal("Invalid variable reference.");
     RN_RETURN_IF_ERROR(rn_variable_make_writable_locked(ctx, i, held->variables[i]));
     if (!rn_tensor_same_shape(&held->variables[0]->value, &held->variables[i]->value))
       return rn_invalid_argument("var and %s do not have the same shape",
@@ -94,8 +96,14 @@ static rn_status_t read_numbers(const rn_kernel_ctx_t* ctx, const apply_t* apply
       rn_strbuf_t buf;
       rn_strbuf_init(&buf, ctx->kernel->allocator);
       rn_shape_print(&buf, rn_tensor_shape(number));
-      rn_status_t status = rn_invalid_argument("%s is not a scalar: %.*s",
-                                               ctx->kernel->op->inputs[apply->numbers[i]].name,
+      const char* op = ctx->kernel->op->name;
+      const char* name = ctx->kernel->op->inputs[apply->numbers[i]].name;
+      // Stock words it in three ways.
+      bool is_positive = strstr(op, "ProximalAdagrad") && strcmp(name, "lr") == 0;
+      rn_status_t status = rn_invalid_argument("%s is not a %s: %.*s", name,
+                                               is_positive             ? "positive scalar"
+                                               : strstr(op, "RMSProp") ? "scalar "
+                                                                       : "scalar",
                                                RN_STR_ARGS(rn_strbuf_view(&buf)));
       rn_strbuf_clear(&buf);
       return status;
@@ -222,9 +230,12 @@ static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx, const rn_tensor_t* var, jo
   int64_t width = rows ? var->count / rows : 0;
   for (int64_t i = 0; i < indices->count; ++i) {
     int64_t row = index_at(indices, i);
-    if (row < 0 || row >= rows)
-      return rn_invalid_argument("Index %lld at offset %lld in indices is out of range",
-                                 (long long)row, (long long)i);
+    if (row >= 0 && row < rows) continue;
+    if (strstr(ctx->kernel->op->name, "KerasMomentum"))
+      return rn_invalid_argument("indices[%lld] = %lld is not in [0, %lld)", (long long)i,
+                                 (long long)row, (long long)rows);
+    return rn_invalid_argument("Index %lld at offset %lld in indices is out of range",
+                               (long long)row, (long long)i);
   }
   for (int64_t i = 0; i < indices->count; ++i)
     run_rule(job, index_at(indices, i) * width, i * width, width);

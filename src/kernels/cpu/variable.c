@@ -153,6 +153,13 @@ static rn_status_t is_initialized(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+// What ops that need the variable there say when it is not.
+static rn_status_t no_resource(const rn_variable_t* variable) {
+  return rn_not_found(
+      "Container localhost does not exist. (Could not find resource: localhost/%.*s)",
+      RN_STR_ARGS(variable->name));
+}
+
 static rn_status_t variable_shape(rn_kernel_ctx_t* ctx) {
   rn_variable_t* variable = NULL;
   RN_RETURN_IF_ERROR(rn_variable_of(ctx, 0, &variable));
@@ -160,7 +167,7 @@ static rn_status_t variable_shape(rn_kernel_ctx_t* ctx) {
   rn_mutex_lock(&variable->mutex);
   rn_status_t status = rn_tensor_is_set(&variable->value)
                            ? rn_tensor_share(&variable->value, &value)
-                           : rn_variable_uninitialized(ctx, 0, variable);
+                           : no_resource(variable);
   rn_mutex_unlock(&variable->mutex);
   RN_RETURN_IF_ERROR(status);
   int64_t rank = value.rank;
@@ -320,19 +327,29 @@ static rn_status_t update(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_variable_of(ctx, 0, &variable));
   const rn_tensor_t* value = rn_in(ctx, 1);
   rn_mutex_lock(&variable->mutex);
-  rn_status_t status = rn_variable_make_writable_locked(ctx, 0, variable);
+  rn_status_t status = !rn_in(ctx, 0)->is_ref && !rn_tensor_is_set(&variable->value)
+                           ? no_resource(variable)
+                           : rn_variable_make_writable_locked(ctx, 0, variable);
   if (rn_ok(status) && variable->value.dtype != value->dtype)
     status = rn_invalid_argument("Trying to update variable with wrong dtype. Expected %s got %s",
                                  rn_dtype_name(variable->value.dtype), rn_dtype_name(value->dtype));
   if (rn_ok(status) && !rn_tensor_same_shape(&variable->value, value))
-    status = shapes_differ(rn_in(ctx, 0)->is_ref ? "Incompatible shapes: %1 vs. %2"
-                                                 : "Cannot update variable with shape %1 using a "
-                                                   "Tensor with shape %2, shapes must be equal.",
-                           &variable->value, value);
+    status = rn_in(ctx, 0)->is_ref
+                 ? rn_invalid_argument("Parameters and update must be the same size")
+                 : shapes_differ(
+                       "Cannot update variable with shape %1 using a Tensor with shape %2, shapes "
+                       "must be equal.",
+                       &variable->value, value);
   if (rn_ok(status)) {
-    update_job_t job = {((update_t*)ctx->state)->code, value->dtype, variable->value.data,
-                        value->data, rn_dtype_size(value->dtype)};
-    rn_pool_for(rn_ctx_pool(ctx), value->count, 65536, update_piece, &job);
+    // A complex number is added as the two that it is.
+    bool is_complex = rn_dtype_is_complex(value->dtype);
+    rn_dtype_t dtype = value->dtype == RN_COMPLEX64    ? RN_FLOAT
+                       : value->dtype == RN_COMPLEX128 ? RN_DOUBLE
+                                                       : value->dtype;
+    update_job_t job = {((update_t*)ctx->state)->code, dtype, variable->value.data, value->data,
+                        rn_dtype_size(dtype)};
+    rn_pool_for(rn_ctx_pool(ctx), is_complex ? value->count * 2 : value->count, 65536, update_piece,
+                &job);
   }
   rn_mutex_unlock(&variable->mutex);
   RN_RETURN_IF_ERROR(status);
@@ -355,10 +372,10 @@ static rn_status_t nothing(rn_kernel_ctx_t* ctx) {
     .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS, .state_size = sizeof(holder_t), \
     .init = ref_variable_init, .destroy = holder_destroy, .compute = ref_variable_compute        \
   }
-#define UPDATE(name, attr)                                                                         \
-  {                                                                                                \
-    .op = name, .device = "CPU", .types = {{attr, RN_TYPES_REAL}}, .state_size = sizeof(update_t), \
-    .init = update_init, .compute = update                                                         \
+#define UPDATE(name, attr)                                                 \
+  {                                                                        \
+    .op = name, .device = "CPU", .types = {{attr, RN_TYPES_NUMBERS}},      \
+    .state_size = sizeof(update_t), .init = update_init, .compute = update \
   }
 
 static const rn_kernel_def_t rows[] = {
