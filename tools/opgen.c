@@ -59,7 +59,7 @@ static const char* const flag_words[] = {
 static const char* const role_words[] = {
     "switch",          "merge",    "enter", "exit",     "next_iteration", "loop_cond",
     "control_trigger", "send",     "recv",  "constant", "no_op",          "placeholder",
-    "identity",        "variable", "arg",   "retval",   "call",           NULL};
+    "identity",        "variable", "arg",   "retval",   "call",           "fused", NULL};
 
 // Where the reader stands: one logical line at a time.
 typedef struct reader_t {

@@ -72,6 +72,7 @@ typedef enum rn_op_role_t {
   RN_ROLE_VARIABLE,  // holds state of its own (ref variables, handles)
   RN_ROLE_ARG,
   RN_ROLE_RETVAL,
+  RN_ROLE_FUSED,  // made by the planner alone; not in the list that clients see
   RN_ROLE_CALL,  // calls the function in its attribute "f"
 } rn_op_role_t;
 

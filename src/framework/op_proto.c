@@ -204,6 +204,7 @@ void rn_op_write_proto(rn_strbuf_t* buf, const rn_op_def_t* def) {
 }
 
 static rn_status_t write_listed(const rn_op_def_t* def, void* arg) {
+  if (def->role == RN_ROLE_FUSED) return RN_OK;
   rn_strbuf_t* buf = arg;
   size_t mark = rn_pb_begin(buf, OP_LIST_OP);
   rn_op_write_proto(buf, def);

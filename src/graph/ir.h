@@ -63,7 +63,6 @@ typedef struct rn_signature_t {
   int32_t target_count;
   rn_node_t* const* done;  // nodes that ran already: nobody waits for them
   int32_t done_count;
-  bool is_part;  // a call of a partial run: what it feeds it may fetch
 } rn_signature_t;
 
 // Prunes |graph| to what the step needs (graph/pass_prune.c): walks back from fetches and targets,

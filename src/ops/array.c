@@ -316,13 +316,13 @@ rn_status_t rn_shape_fn_squeeze(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_transpose(rn_shape_ctx_t* ctx) {
   rn_shape_t in = ctx->inputs[0], perm_shape = ctx->inputs[1];
   const rn_partial_t* perm = &ctx->input_partials[1];
-  rn_shape_input_value(ctx, 1);  // an error shows the permutation
   RN_TRY(rn_shape_with_rank(ctx, perm_shape, 1, &perm_shape));
   int64_t rank = perm_shape.dims[0];
   if (perm->is_known) rank = perm->count;
   if (!rn_shape_has_rank(in) && rank == RN_UNKNOWN) return RN_OK;
   if (!rn_shape_has_rank(in)) RN_TRY(rn_shape_of_rank(ctx, (int)rank, &in));
   RN_TRY(rn_dim_with_value(rank, in.rank, &rank));
+  rn_shape_input_value(ctx, 1);  // an error shows the permutation
   int64_t dims[RN_MAX_RANK];
   for (int i = 0; i < in.rank; i++) {
     int64_t axis = perm->is_known ? perm->values[i] : RN_UNKNOWN_VALUE;

@@ -140,7 +140,8 @@ static rn_status_t slice_axis(const rn_shape_ctx_t* ctx, rn_axis_slice_t* slice,
     for (int i = 1; i <= 2; i++) rn_shape_input_value(ctx, i);  // an error shows the bounds
     int64_t at = slice->begin < 0 ? slice->begin + dim : slice->begin;
     if (at < 0 || at >= dim) {
-      return rn_invalid_argument("slice index %" PRId64 " of dimension %d out of bounds.", at, axis);
+      return rn_invalid_argument("slice index %" PRId64 " of dimension %d out of bounds.", at,
+                                 axis);
     }
     slice->begin = at;
     return RN_OK;

@@ -30,8 +30,10 @@ static rn_status_t space_axis(bool to_batch, int64_t dim, int64_t block, const r
     return RN_OK;
   }
   if (sum > dim) {
-    return rn_invalid_argument(
-        "Negative dimension size caused by subtracting %" PRId64 " from %" PRId64, sum, dim);
+    bool at_once = before > dim;
+    return rn_invalid_argument("Negative dimension size caused by subtracting %" PRId64
+                               " from %" PRId64,
+                               at_once ? before : after, at_once ? dim : dim - before);
   }
   *out = dim - sum;
   return RN_OK;
@@ -42,7 +44,13 @@ static rn_status_t space_batch(rn_shape_ctx_t* ctx, bool to_batch, rn_shape_t in
                                const int64_t* blocks, const rn_tensor_t* margins) {
   if (margins && margins->count != 2 * count) margins = NULL;
   RN_TRY(rn_shape_with_rank_at_least(ctx, in, count + 1, &in));
-  if (!rn_shape_has_rank(in)) return RN_OK;
+  if (!rn_shape_has_rank(in)) {  // blocks and margins are looked at all the same
+    for (int i = 0; i < count; i++) {
+      int64_t block = blocks ? blocks[i] : RN_UNKNOWN, unused;
+      RN_TRY(space_axis(to_batch, RN_UNKNOWN, block, margins, i, &unused));
+    }
+    return RN_OK;
+  }
   int64_t dims[RN_MAX_RANK], batch = in.dims[0];
   memcpy(dims, in.dims, (size_t)in.rank * sizeof *dims);
   for (int i = 0; i < count; i++) {

@@ -145,8 +145,8 @@ static rn_status_t reduce_partial(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_reduce(rn_shape_ctx_t* ctx) {
   rn_shape_t in = ctx->inputs[0], unused;
-  rn_shape_input_value(ctx, 1);  // an error shows the axes
   RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[1], 1, &unused));
+  rn_shape_input_value(ctx, 1);  // an error shows the axes
   bool keep = rn_ops_bool(ctx, "keep_dims");
   const rn_partial_t* axes = &ctx->input_partials[1];
   bool axes_known = axes->is_known;

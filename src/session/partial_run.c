@@ -281,8 +281,7 @@ static rn_status_t run_part(rn_session_t* session, part_t* part, const rn_signat
                                 .targets = call->targets,
                                 .target_count = call->target_count,
                                 .done = partial->done.items,
-                                .done_count = (int32_t)partial->done.count,
-                                .is_part = true};
+                                .done_count = (int32_t)partial->done.count};
     status = rn_session_run(session, &signature, feeds, values, NULL);
   }
   for (size_t i = 0; rn_ok(status) && i < part->fetches.count; ++i)

@@ -277,22 +277,15 @@ static rn_status_t describe_feeds(rn_graph_t* graph, entry_t* entry) {
   return status;
 }
 
-static rn_status_t check_signature(rn_graph_t* graph, const rn_signature_t* signature) {
-  for (int32_t i = 0; i < signature->feed_count; ++i) {
-    rn_edge_t feed = signature->feeds[i];
-    RN_RETURN_IF_ERROR(rn_ir_check_edge(graph, feed, "feed"));
-    // The calls of a partial run hand values on; a client has no use for getting back what it gave.
-    for (int32_t k = 0; !signature->is_part && k < signature->fetch_count; ++k)
-      if (signature->fetches[k].node == feed.node && signature->fetches[k].index == feed.index)
-        return rn_invalid_argument("%s:%d is both fed and fetched.", feed.node->name.data,
-                                   feed.index);
-  }
+static rn_status_t check_feed_edges(rn_graph_t* graph, const rn_signature_t* signature) {
+  for (int32_t i = 0; i < signature->feed_count; ++i)
+    RN_RETURN_IF_ERROR(rn_ir_check_edge(graph, signature->feeds[i], "feed"));
   return RN_OK;
 }
 
 static rn_status_t fill_entry(rn_session_t* session, const rn_signature_t* signature,
                               entry_t* entry) {
-  RN_RETURN_IF_ERROR(check_signature(session->graph, signature));
+  RN_RETURN_IF_ERROR(check_feed_edges(session->graph, signature));
   RN_RETURN_IF_ERROR(copy_signature(&entry->arena, signature, &entry->signature));
   return describe_feeds(session->graph, entry);
 }

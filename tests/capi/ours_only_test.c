@@ -349,3 +349,14 @@ CT_TEST(OursOnly, KernelThatSetsNoOutput) {
   cr_assert_neq(TF_GetCode(t.status), TF_OK);
   ct_close(&t);
 }
+
+// Stock refuses this; here a gradient may well be the very edge that was fed.
+CT_TEST(OursOnly, WhatIsFedMayBeFetched) {
+  ct_t t = ct_open();
+  TF_Operation* two = ct_scalar(&t, t.graph, "two", 2);
+  TF_Output fed = ct_out(two, 0);
+  TF_Tensor* value = ct_int32(41);
+  CT_INT(ct_take_int32(ct_try_run(&t, 1, &fed, &value, fed)), 41);
+  CT_OK(t.status);
+  ct_close(&t);
+}

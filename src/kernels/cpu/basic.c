@@ -20,6 +20,10 @@ typedef struct constant_t {
 static rn_status_t constant_init(const rn_kernel_init_t* init, void* state) {
   const rn_attr_value_t* value = rn_init_attr(init, "value");
   if (!value->tensor) return rn_invalid_argument("Const has no value");
+  rn_dtype_t dtype = rn_init_type(init, "dtype");
+  if (value->tensor->dtype != dtype)
+    return rn_invalid_argument("Type mismatch between value (%s) and dtype (%s)",
+                               rn_dtype_name(value->tensor->dtype), rn_dtype_name(dtype));
   return rn_tensor_keep(value->tensor, init->host_memory, &((constant_t*)state)->value);
 }
 

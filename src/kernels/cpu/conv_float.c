@@ -13,6 +13,8 @@
 // operations for each of its elements in a piece.
 #define PIECE_FLOPS_PER_WEIGHT 1600
 #define MOST_PIECES 16
+// Shapes that a kernel keeps compiled; beyond them the one not used for longest goes.
+#define MOST_PLANS 64
 
 // Memory objects for one run of a plan; kept for the next.
 typedef struct slot_t {
@@ -29,7 +31,10 @@ typedef struct plan_t {
   dnnl_primitive_t reorder;    // between the filter's own layout and the blocks; NULL: the same
   dnnl_memory_desc_t x, w, y, scratch, plain_w;
   size_t w_bytes, scratch_bytes;
-  slot_t* slots;  // free ones; guarded by the cache's mutex
+  // The rest is guarded by the cache's mutex.
+  slot_t* slots;       // free ones
+  int32_t users;       // calls under way
+  uint64_t last_used;  // by the engine's count of calls
   struct plan_t* next;
 } plan_t;
 
@@ -38,6 +43,8 @@ struct rn_conv_engine_t {
   dnnl_engine_t engine;
   dnnl_primitive_attr_t attr;
   plan_t* plans;
+  int32_t plan_count;
+  uint64_t calls;
 };
 
 static rn_status_t check(dnnl_status_t status) {
@@ -195,35 +202,67 @@ static bool same_conv(const rn_conv_t* a, const rn_conv_t* b) {
          memcmp(&a->batch, &b->batch, sizeof *a - offsetof(rn_conv_t, batch)) == 0;
 }
 
-// The plan for |conv|, made if there is none yet. Its primitive is NULL if oneDNN cannot.
+// Destroys the plan that was not used for longest, if one is idle.
+static void plan_evict(struct rn_conv_engine_t* engine) {
+  plan_t** oldest = NULL;
+  for (plan_t** link = &engine->plans; *link; link = &(*link)->next)
+    if (!(*link)->users && (!oldest || (*link)->last_used < (*oldest)->last_used)) oldest = link;
+  if (!oldest) return;
+  plan_t* plan = *oldest;
+  *oldest = plan->next;
+  --engine->plan_count;
+  plan_destroy(engine->dnnl, plan);
+}
+
+static rn_status_t plan_add(struct rn_conv_engine_t* engine, const rn_conv_t* conv,
+                            const dnnl_memory_desc_t* w_layout, plan_t** out) {
+  const rn_dnnl_t* dnnl = engine->dnnl;
+  plan_t* plan = NULL;
+  if (engine->plan_count >= MOST_PLANS) plan_evict(engine);
+  RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_default(), &plan));
+  plan->conv = *conv;
+  dnnl_status_t made = plan_make(engine, plan, w_layout);
+  if (made == dnnl_out_of_memory) {
+    plan_destroy(dnnl, plan);
+    return rn_out_of_memory();
+  }
+  if (made && plan->primitive) {
+    dnnl->primitive_destroy(plan->primitive);
+    plan->primitive = NULL;
+  }
+  plan->next = engine->plans;
+  engine->plans = plan;
+  ++engine->plan_count;
+  *out = plan;
+  return RN_OK;
+}
+
+// The plan for |conv|, and for a filter in |w_layout| unless that is NULL, made if there is none
+// yet; it stays until plan_put. Its primitive is NULL if oneDNN cannot.
 static rn_status_t plan_get(rn_conv_cache_t* cache, const rn_dnnl_t* dnnl, const rn_conv_t* conv,
                             const dnnl_memory_desc_t* w_layout, plan_t** out) {
   rn_mutex_lock(&cache->mutex);
   rn_status_t status = RN_OK;
   if (!cache->engine) status = engine_create(dnnl, &cache->engine);
   plan_t* plan = rn_ok(status) ? cache->engine->plans : NULL;
-  while (plan && !same_conv(&plan->conv, conv)) plan = plan->next;
-  if (rn_ok(status) && !plan) {
-    status = RN_NEW(rn_allocator_default(), &plan);
-    if (rn_ok(status)) {
-      plan->conv = *conv;
-      dnnl_status_t made = plan_make(cache->engine, plan, w_layout);
-      if (made == dnnl_out_of_memory) status = rn_out_of_memory();
-      if (made && plan->primitive) {
-        dnnl->primitive_destroy(plan->primitive);
-        plan->primitive = NULL;
-      }
-      if (rn_ok(status)) {
-        plan->next = cache->engine->plans;
-        cache->engine->plans = plan;
-      } else {
-        plan_destroy(dnnl, plan);
-      }
-    }
+  while (plan && !(same_conv(&plan->conv, conv) &&
+                   (!w_layout || dnnl->memory_desc_equal(&plan->w, w_layout))))
+    plan = plan->next;
+  if (rn_ok(status) && !plan) status = plan_add(cache->engine, conv, w_layout, &plan);
+  if (rn_ok(status)) {
+    ++plan->users;
+    plan->last_used = ++cache->engine->calls;
   }
   rn_mutex_unlock(&cache->mutex);
-  *out = plan;
+  *out = rn_ok(status) ? plan : NULL;
   return status;
+}
+
+static void plan_put(rn_conv_cache_t* cache, plan_t* plan) {
+  if (!plan) return;
+  rn_mutex_lock(&cache->mutex);
+  --plan->users;
+  rn_mutex_unlock(&cache->mutex);
 }
 
 static rn_status_t slot_create(struct rn_conv_engine_t* engine, const plan_t* plan, slot_t** out) {
@@ -387,6 +426,28 @@ static rn_status_t run_pieces(rn_kernel_ctx_t* ctx, job_t* job, const rn_conv_t*
   return RN_OK;
 }
 
+// With the plans in |job|; the memory they need comes from the device's allocator.
+static rn_status_t run_planned(rn_kernel_ctx_t* ctx, job_t* job, const rn_conv_t* conv) {
+  int64_t images = job->plan->conv.batch, pieces = (conv->batch + images - 1) / images;
+  job->scratch_bytes = round_up(job->plan->scratch_bytes);
+  if (job->last && round_up(job->last->scratch_bytes) > job->scratch_bytes)
+    job->scratch_bytes = round_up(job->last->scratch_bytes);
+  bool is_filter = conv->kind == RN_CONV_FILTER;
+  bool needs_blocks = job->plan->reorder || (is_filter && pieces > 1);
+  size_t blocks = needs_blocks ? job->plan->w_bytes * (size_t)(is_filter ? pieces : 1) : 0;
+  size_t total = 0;
+  if (!rn_mul_ok(job->scratch_bytes, (size_t)pieces, &total) ||
+      !rn_add_ok(total, round_up(blocks), &total))
+    return rn_out_of_memory();
+  rn_tensor_t temp = {0};
+  int64_t bytes = (int64_t)total;
+  if (total) RN_RETURN_IF_ERROR(rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &bytes}, &temp));
+  job->scratch = (char*)temp.data + round_up(blocks);
+  rn_status_t status = run_pieces(ctx, job, conv, pieces, needs_blocks ? temp.data : NULL);
+  rn_tensor_clear(&temp);
+  return status;
+}
+
 rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn_conv_t* conv,
                           rn_conv_data_t data, bool* out_done) {
   *out_done = false;
@@ -405,26 +466,9 @@ rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn
   if (rn_ok(status) && job.plan->primitive && last.batch)
     status = plan_get(cache, dnnl, &last, &job.plan->w, &job.last);
   rn_dnnl_leave(dnnl, threads);
-  RN_RETURN_IF_ERROR(status);
-  if (!job.plan->primitive || (last.batch && !job.last->primitive)) return RN_OK;
-
-  int64_t pieces = (conv->batch + whole.batch - 1) / whole.batch;
-  job.scratch_bytes = round_up(job.plan->scratch_bytes);
-  if (job.last && round_up(job.last->scratch_bytes) > job.scratch_bytes)
-    job.scratch_bytes = round_up(job.last->scratch_bytes);
-  bool is_filter = conv->kind == RN_CONV_FILTER;
-  bool needs_blocks = job.plan->reorder || (is_filter && pieces > 1);
-  size_t blocks = needs_blocks ? job.plan->w_bytes * (size_t)(is_filter ? pieces : 1) : 0;
-  size_t total = 0;
-  if (!rn_mul_ok(job.scratch_bytes, (size_t)pieces, &total) ||
-      !rn_add_ok(total, round_up(blocks), &total))
-    return rn_out_of_memory();
-  rn_tensor_t temp = {0};
-  int64_t bytes = (int64_t)total;
-  if (total) RN_RETURN_IF_ERROR(rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &bytes}, &temp));
-  job.scratch = (char*)temp.data + round_up(blocks);
-  status = run_pieces(ctx, &job, conv, pieces, needs_blocks ? temp.data : NULL);
-  rn_tensor_clear(&temp);
-  *out_done = true;
+  if (rn_ok(status)) *out_done = job.plan->primitive && (!job.last || job.last->primitive);
+  if (*out_done) status = run_planned(ctx, &job, conv);
+  plan_put(cache, job.plan);
+  plan_put(cache, job.last);
   return status;
 }

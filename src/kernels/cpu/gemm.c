@@ -34,8 +34,8 @@ typedef struct grid_t {
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 static int64_t halve(int64_t length) { return ceil_div(ceil_div(length, 2), 16) * 16; }
 
-// Every piece copies its part of A and of B into blocks first, so that pieces are kept square and
-// large: four for whoever has two processors to four, then more where a side is long.
+// Every piece copies its part of A and of B first, so pieces are kept square and large: four at
+// most, then more where a side is long.
 static grid_t grid_of(const rn_gemm_part_t* part, size_t item) {
   double m = (double)part->m, n = (double)part->n, k = (double)part->k;
   double flops = 2 * m * n * k / FLOPS_PER_NS;

@@ -87,9 +87,18 @@ static rn_status_t hold(rn_kernel_ctx_t* ctx, int count, held_t* held) {
   return RN_OK;
 }
 
-// The op's numbers in the type the rules compute in: float, or double.
-static rn_status_t read_numbers(const rn_kernel_ctx_t* ctx, const apply_t* apply, float* f32,
-                                double* f64) {
+// The op's numbers in the types that the rules compute in.
+typedef struct numbers_t {
+  float f32[RN_RULE_MAX_NUMBERS];
+  double f64[RN_RULE_MAX_NUMBERS];
+  float _Complex c64[RN_RULE_MAX_NUMBERS];
+  double _Complex c128[RN_RULE_MAX_NUMBERS];
+} numbers_t;
+
+static rn_status_t read_numbers(const rn_kernel_ctx_t* ctx, const apply_t* apply,
+                                numbers_t* numbers) {
+  float* f32 = numbers->f32;
+  double* f64 = numbers->f64;
   for (int i = 0; i < apply->number_count; ++i) {
     const rn_tensor_t* number = rn_in(ctx, apply->numbers[i]);
     if (number->count != 1 || number->rank != 0) {
@@ -126,6 +135,12 @@ static rn_status_t read_numbers(const rn_kernel_ctx_t* ctx, const apply_t* apply
         table->widen_bfloat16(RN_DATA(number, uint16_t), &f32[i], 1);
         f64[i] = f32[i];
         break;
+      case RN_COMPLEX64:
+        numbers->c64[i] = *RN_DATA(number, float _Complex);
+        break;
+      case RN_COMPLEX128:
+        numbers->c128[i] = *RN_DATA(number, double _Complex);
+        break;
       default:
         f32[i] = *RN_DATA(number, float);
         f64[i] = f32[i];
@@ -141,8 +156,7 @@ typedef struct job_t {
   size_t item;
   char* variables[MAX_VARIABLES];
   const char* gradient;
-  float f32[RN_RULE_MAX_NUMBERS];
-  double f64[RN_RULE_MAX_NUMBERS];
+  numbers_t numbers;
 } job_t;
 
 // 16-bit floats go through float, a block at a time, and are rounded once.
@@ -161,7 +175,7 @@ static void run_narrow(const job_t* job, const size_t at, size_t gradient_at, in
     }
     widen((const uint16_t*)job->gradient + gradient_at + (size_t)start, gradient, count);
     RN_ISA_PICK(rn_rule_table_)
-        .f32[job->apply->rule](v, gradient, job->f32, job->apply->flags, count);
+        .f32[job->apply->rule](v, gradient, job->numbers.f32, job->apply->flags, count);
     for (int i = 0; i < job->apply->variable_count; ++i)
       narrow(wide[i], (uint16_t*)job->variables[i] + at + (size_t)start, count);
   }
@@ -177,10 +191,22 @@ static void run_rule(const job_t* job, int64_t at, int64_t gradient_at, int64_t 
   for (int i = 0; i < job->apply->variable_count; ++i)
     v[i] = job->variables[i] + (size_t)at * job->item;
   const void* gradient = job->gradient + (size_t)gradient_at * job->item;
-  if (job->dtype == RN_DOUBLE)
-    RN_ISA_PICK(rn_rule_table_).f64[job->apply->rule](v, gradient, job->f64, job->apply->flags, n);
-  else
-    RN_ISA_PICK(rn_rule_table_).f32[job->apply->rule](v, gradient, job->f32, job->apply->flags, n);
+  rn_rule_t rule = job->apply->rule;
+  const numbers_t* numbers = &job->numbers;
+  switch (job->dtype) {
+    case RN_DOUBLE:
+      RN_ISA_PICK(rn_rule_table_).f64[rule](v, gradient, numbers->f64, job->apply->flags, n);
+      break;
+    case RN_COMPLEX64:
+      RN_ISA_PICK(rn_rule_table_).c64[rule](v, gradient, numbers->c64, job->apply->flags, n);
+      break;
+    case RN_COMPLEX128:
+      RN_ISA_PICK(rn_rule_table_).c128[rule](v, gradient, numbers->c128, job->apply->flags, n);
+      break;
+    default:
+      RN_ISA_PICK(rn_rule_table_).f32[rule](v, gradient, numbers->f32, job->apply->flags, n);
+      break;
+  }
 }
 
 static void dense_piece(void* arg, int64_t begin, int64_t end) {
@@ -245,7 +271,7 @@ static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx, const rn_tensor_t* var, jo
 static rn_status_t apply_compute(rn_kernel_ctx_t* ctx) {
   const apply_t* apply = ctx->state;
   job_t job = {.apply = apply};
-  RN_RETURN_IF_ERROR(read_numbers(ctx, apply, job.f32, job.f64));
+  RN_RETURN_IF_ERROR(read_numbers(ctx, apply, &job.numbers));
   held_t held = {0};
   rn_status_t status = hold(ctx, apply->variable_count, &held);
   if (rn_ok(status)) {
@@ -273,34 +299,48 @@ static rn_status_t apply_compute(rn_kernel_ctx_t* ctx) {
   }
 RN_RULES(INIT)
 
-#define ROW(op_, rule_)                                                                           \
-  {                                                                                               \
-    .op = op_, .device = "CPU", .types = {{"T", RN_TYPES_FLOATS}}, .state_size = sizeof(apply_t), \
-    .init = init_##rule_, .compute = apply_compute                                                \
+#define ROW_OF(op_, rule_, types_)                                                       \
+  {                                                                                      \
+    .op = op_, .device = "CPU", .types = {{"T", types_}}, .state_size = sizeof(apply_t), \
+    .init = init_##rule_, .compute = apply_compute                                       \
   }
+#define ROW(op, rule) ROW_OF(op, rule, RN_TYPES_FLOATS)
+// Complex types too: only rules of RN_COMPLEX_RULES, and only dense.
+#define WIDE_ROW(op, rule) ROW_OF(op, rule, RN_TYPES_FLOATS | RN_TYPES_COMPLEX)
+#define SPARSE(name, rule) ROW("SparseApply" name, rule), ROW("ResourceSparseApply" name, rule)
 #define DENSE(name, rule) ROW("Apply" name, rule), ROW("ResourceApply" name, rule)
-#define BOTH(name, rule) \
-  DENSE(name, rule), ROW("SparseApply" name, rule), ROW("ResourceSparseApply" name, rule)
+#define WIDE(name, rule) WIDE_ROW("Apply" name, rule), WIDE_ROW("ResourceApply" name, rule)
 
 static const rn_kernel_def_t rows[] = {
-    DENSE("GradientDescent", gradient_descent),
-    BOTH("Momentum", momentum),
-    ROW("ResourceApplyKerasMomentum", keras_momentum),
+    WIDE("GradientDescent", gradient_descent),
+    WIDE("Momentum", momentum),
+    SPARSE("Momentum", momentum),
+    WIDE_ROW("ResourceApplyKerasMomentum", keras_momentum),
     ROW("ResourceSparseApplyKerasMomentum", keras_momentum),
-    DENSE("Adam", adam),
+    WIDE("Adam", adam),
     ROW("ResourceApplyAdamWithAmsgrad", adam_amsgrad),
     DENSE("AdaMax", ada_max),
-    BOTH("Adagrad", adagrad),
-    BOTH("AdagradV2", adagrad_v2),
-    BOTH("AdagradDA", adagrad_da),
-    BOTH("Adadelta", adadelta),
-    BOTH("RMSProp", rms_prop),
-    BOTH("CenteredRMSProp", centered_rms_prop),
-    BOTH("Ftrl", ftrl),
-    BOTH("FtrlV2", ftrl_v2),
+    WIDE("Adagrad", adagrad),
+    SPARSE("Adagrad", adagrad),
+    WIDE("AdagradV2", adagrad_v2),
+    SPARSE("AdagradV2", adagrad_v2),
+    DENSE("AdagradDA", adagrad_da),
+    SPARSE("AdagradDA", adagrad_da),
+    WIDE("Adadelta", adadelta),
+    SPARSE("Adadelta", adadelta),
+    WIDE("RMSProp", rms_prop),
+    SPARSE("RMSProp", rms_prop),
+    WIDE("CenteredRMSProp", centered_rms_prop),
+    SPARSE("CenteredRMSProp", centered_rms_prop),
+    DENSE("Ftrl", ftrl),
+    SPARSE("Ftrl", ftrl),
+    DENSE("FtrlV2", ftrl_v2),
+    SPARSE("FtrlV2", ftrl_v2),
     DENSE("AddSign", add_sign),
     DENSE("PowerSign", power_sign),
-    BOTH("ProximalGradientDescent", proximal_gradient_descent),
-    BOTH("ProximalAdagrad", proximal_adagrad),
+    DENSE("ProximalGradientDescent", proximal_gradient_descent),
+    SPARSE("ProximalGradientDescent", proximal_gradient_descent),
+    DENSE("ProximalAdagrad", proximal_adagrad),
+    SPARSE("ProximalAdagrad", proximal_adagrad),
 };
 RN_KERNEL_FAMILY(cpu_training, rows);

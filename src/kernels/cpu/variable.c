@@ -68,11 +68,12 @@ static rn_status_t make_variable(void* arg, rn_resource_t** out) {
   return rn_variable_create(make->allocator, make->dtype, make->name, (rn_variable_t**)out);
 }
 
-// The variable's place: container and shared_name, or the node's name.
-static rn_status_t find_variable(const rn_kernel_init_t* init, holder_t* holder) {
+// The variable's place: container and shared_name, or the node's name. Messages call it by
+// |called|; "": by the name of its place.
+static rn_status_t find_variable(const rn_kernel_init_t* init, rn_str_t called, holder_t* holder) {
   rn_str_t name = rn_init_string(init, "shared_name");
   if (!name.size) name = init->node;
-  make_t make = {init->allocator, rn_init_type(init, "dtype"), name};
+  make_t make = {init->allocator, rn_init_type(init, "dtype"), called.size ? called : name};
   if (rn_str_is(name, ANONYMOUS_NAME))
     return make_variable(&make, (rn_resource_t**)&holder->variable);
   RN_RETURN_IF_ERROR(rn_resources_get(init->resources, rn_init_string(init, "container"), name,
@@ -86,7 +87,7 @@ static rn_status_t find_variable(const rn_kernel_init_t* init, holder_t* holder)
 }
 
 static rn_status_t ref_variable_init(const rn_kernel_init_t* init, void* state) {
-  return find_variable(init, state);
+  return find_variable(init, init->node, state);
 }
 
 static rn_status_t ref_variable_compute(rn_kernel_ctx_t* ctx) {
@@ -96,7 +97,7 @@ static rn_status_t ref_variable_compute(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t handle_init(const rn_kernel_init_t* init, void* state) {
   holder_t* holder = state;
-  RN_RETURN_IF_ERROR(find_variable(init, holder));
+  RN_RETURN_IF_ERROR(find_variable(init, RN_STR(""), holder));
   rn_str_t container = rn_init_string(init, "container");
   rn_handle_t* handle = NULL;
   RN_RETURN_IF_ERROR(rn_handle_create(

@@ -2,6 +2,7 @@
 // arguments.
 #include "kernels/cpu/isa/training.h"
 
+#include <complex.h>
 #include <math.h>
 
 #include "kernels/cpu/isa/isa.h"
@@ -36,22 +37,50 @@
   var[i] = ABS(linear[i]) > (l1_)*lr ? pull / quadratic : 0;  \
   accum[i] = accum[i] + g * g
 
-#define RULES(T, S)                                                                                \
-  /* alpha */                                                                                      \
-  RULE(gradient_descent, T, S, const T lr = h[0], var[i] -= lr * g)                                \
-  /* lr, momentum */                                                                               \
-  RULE(momentum, T, S, T* accum = v[1]; const T lr = h[0]; const T momentum = h[1];                \
-       const int nesterov = flags & RN_RULE_NESTEROV, accum[i] = accum[i] * momentum + g;          \
-       var[i] -= nesterov ? g * lr + accum[i] * momentum * lr : accum[i] * lr)                     \
-  RULE(keras_momentum, T, S, T* accum = v[1]; const T lr = h[0]; const T momentum = h[1];          \
-       const int nesterov = flags & RN_RULE_NESTEROV, accum[i] = accum[i] * momentum - g * lr;     \
-       var[i] += nesterov ? accum[i] * momentum - g * lr : accum[i])                               \
+// Rules that complex numbers know too.
+#define ANY_RULES(T, S)                                                                           \
+  /* alpha */                                                                                     \
+  RULE(gradient_descent, T, S, const T lr = h[0], var[i] -= lr * g)                               \
+  /* lr, momentum */                                                                              \
+  RULE(momentum, T, S, T* accum = v[1]; const T lr = h[0]; const T momentum = h[1];               \
+       const int nesterov = flags & RN_RULE_NESTEROV, accum[i] = accum[i] * momentum + g;         \
+       var[i] -= nesterov ? g * lr + accum[i] * momentum * lr : accum[i] * lr)                    \
+  RULE(keras_momentum, T, S, T* accum = v[1]; const T lr = h[0]; const T momentum = h[1];         \
+       const int nesterov = flags & RN_RULE_NESTEROV, accum[i] = accum[i] * momentum - g * lr;    \
+       var[i] += nesterov ? accum[i] * momentum - g * lr : accum[i])                              \
+  /* beta1_power, beta2_power, lr, beta1, beta2, epsilon */                                       \
+  RULE(adam, T, S, T* m = v[1]; T* s = v[2]; const T alpha = h[2] * SQRT(1 - h[1]) / (1 - h[0]);  \
+       const T b1 = h[3]; const T b2 = h[4]; const T epsilon = h[5];                              \
+       const int nesterov = flags & RN_RULE_NESTEROV, m[i] += (g - m[i]) * (1 - b1);              \
+       s[i] += (g * g - s[i]) * (1 - b2);                                                         \
+       var[i] -= (nesterov ? g * (1 - b1) + b1 * m[i] : m[i]) * alpha / (SQRT(s[i]) + epsilon))   \
+  /* lr */                                                                                        \
+  RULE(adagrad, T, S, T* accum = v[1]; const T lr = h[0];                                         \
+       const int updates = flags & RN_RULE_UPDATE_SLOTS, if (updates) accum[i] += g * g;          \
+       var[i] -= g * lr * (1 / SQRT(accum[i])))                                                   \
+  /* lr, epsilon */                                                                               \
+  RULE(adagrad_v2, T, S, T* accum = v[1]; const T lr = h[0]; const T epsilon = h[1];              \
+       const int updates = flags & RN_RULE_UPDATE_SLOTS, if (updates) accum[i] += g * g;          \
+       var[i] -= g * lr / (SQRT(accum[i]) + epsilon))                                             \
+  /* lr, rho, epsilon */                                                                          \
+  RULE(adadelta, T, S, T* accum = v[1]; T* updates = v[2]; const T lr = h[0]; const T rho = h[1]; \
+       const T epsilon = h[2], accum[i] = accum[i] * rho + g * g * (1 - rho);                     \
+       const T update = SQRT(updates[i] + epsilon) * (1 / SQRT(accum[i] + epsilon)) * g;          \
+       updates[i] = updates[i] * rho + update * update * (1 - rho); var[i] -= update * lr)        \
+  /* lr, rho, momentum, epsilon */                                                                \
+  RULE(rms_prop, T, S, T* ms = v[1]; T* mom = v[2]; const T lr = h[0]; const T rho = h[1];        \
+       const T momentum = h[2]; const T epsilon = h[3], ms[i] += (g * g - ms[i]) * (1 - rho);     \
+       mom[i] = mom[i] * momentum + g * lr / SQRT(ms[i] + epsilon); var[i] -= mom[i])             \
+  RULE(centered_rms_prop, T, S, T* mg = v[1]; T* ms = v[2]; T* mom = v[3]; const T lr = h[0];     \
+       const T rho = h[1]; const T momentum = h[2];                                               \
+       const T epsilon = h[3], ms[i] += (g * g - ms[i]) * (1 - rho);                              \
+       mg[i] += (g - mg[i]) * (1 - rho);                                                          \
+       mom[i] = mom[i] * momentum + g * lr / SQRT(ms[i] - mg[i] * mg[i] + epsilon);               \
+       var[i] -= mom[i])
+
+// Rules that compare.
+#define REAL_RULES(T, S)                                                                           \
   /* beta1_power, beta2_power, lr, beta1, beta2, epsilon */                                        \
-  RULE(adam, T, S, T* m = v[1]; T* s = v[2]; const T alpha = h[2] * SQRT(1 - h[1]) / (1 - h[0]);   \
-       const T b1 = h[3]; const T b2 = h[4]; const T epsilon = h[5];                               \
-       const int nesterov = flags & RN_RULE_NESTEROV, m[i] += (g - m[i]) * (1 - b1);               \
-       s[i] += (g * g - s[i]) * (1 - b2);                                                          \
-       var[i] -= (nesterov ? g * (1 - b1) + b1 * m[i] : m[i]) * alpha / (SQRT(s[i]) + epsilon))    \
   RULE(adam_amsgrad, T, S, T* m = v[1]; T* s = v[2]; T* most = v[3];                               \
        const T alpha = h[2] * SQRT(1 - h[1]) / (1 - h[0]); const T b1 = h[3]; const T b2 = h[4];   \
        const T epsilon = h[5], m[i] += (g - m[i]) * (1 - b1); s[i] += (g * g - s[i]) * (1 - b2);   \
@@ -62,35 +91,12 @@
       ada_max, T, S, T* m = v[1]; T* s = v[2]; const T alpha = h[1] / (1 - h[0]);                  \
       const T b1 = h[2]; const T b2 = h[3]; const T epsilon = h[4], m[i] += (g - m[i]) * (1 - b1); \
       s[i] = b2 * s[i] > ABS(g) ? b2 * s[i] : ABS(g); var[i] -= alpha * (m[i] / (s[i] + epsilon))) \
-  /* lr */                                                                                         \
-  RULE(adagrad, T, S, T* accum = v[1]; const T lr = h[0];                                          \
-       const int updates = flags & RN_RULE_UPDATE_SLOTS, if (updates) accum[i] += g * g;           \
-       var[i] -= g * lr * (1 / SQRT(accum[i])))                                                    \
-  /* lr, epsilon */                                                                                \
-  RULE(adagrad_v2, T, S, T* accum = v[1]; const T lr = h[0]; const T epsilon = h[1];               \
-       const int updates = flags & RN_RULE_UPDATE_SLOTS, if (updates) accum[i] += g * g;           \
-       var[i] -= g * lr / (SQRT(accum[i]) + epsilon))                                              \
   /* lr, l1, l2, global_step */                                                                    \
   RULE(adagrad_da, T, S, T* sum = v[1]; T* squares = v[2]; const T lr = h[0]; const T l1 = h[1];   \
        const T l2 = h[2]; const T step = h[3], sum[i] += g; squares[i] += g * g;                   \
        const T magnitude = l1 > 0 ? ABS(sum[i]) - l1 * step : ABS(sum[i]);                         \
        const T top = l1 > 0 ? -SIGN(sum[i]) * (magnitude > 0 ? magnitude : 0) : -sum[i];           \
        var[i] = lr * top / (l2 * step * lr + SQRT(squares[i])))                                    \
-  /* lr, rho, epsilon */                                                                           \
-  RULE(adadelta, T, S, T* accum = v[1]; T* updates = v[2]; const T lr = h[0]; const T rho = h[1];  \
-       const T epsilon = h[2], accum[i] = accum[i] * rho + g * g * (1 - rho);                      \
-       const T update = SQRT(updates[i] + epsilon) * (1 / SQRT(accum[i] + epsilon)) * g;           \
-       updates[i] = updates[i] * rho + update * update * (1 - rho); var[i] -= update * lr)         \
-  /* lr, rho, momentum, epsilon */                                                                 \
-  RULE(rms_prop, T, S, T* ms = v[1]; T* mom = v[2]; const T lr = h[0]; const T rho = h[1];         \
-       const T momentum = h[2]; const T epsilon = h[3], ms[i] += (g * g - ms[i]) * (1 - rho);      \
-       mom[i] = mom[i] * momentum + g * lr / SQRT(ms[i] + epsilon); var[i] -= mom[i])              \
-  RULE(centered_rms_prop, T, S, T* mg = v[1]; T* ms = v[2]; T* mom = v[3]; const T lr = h[0];      \
-       const T rho = h[1]; const T momentum = h[2];                                                \
-       const T epsilon = h[3], ms[i] += (g * g - ms[i]) * (1 - rho);                               \
-       mg[i] += (g - mg[i]) * (1 - rho);                                                           \
-       mom[i] = mom[i] * momentum + g * lr / SQRT(ms[i] - mg[i] * mg[i] + epsilon);                \
-       var[i] -= mom[i])                                                                           \
   /* lr, l1, l2, lr_power */                                                                       \
   RULE(                                                                                            \
       ftrl, T, S, T* accum = v[1]; T* linear = v[2]; const T lr = h[0]; const T l1 = h[1];         \
@@ -140,7 +146,8 @@
 #define ABS __builtin_fabsf
 #define POW powf
 #define EXP expf
-RULES(float, f32)
+ANY_RULES(float, f32)
+REAL_RULES(float, f32)
 #undef T_
 #undef SQRT
 #undef ABS
@@ -151,11 +158,22 @@ RULES(float, f32)
 #define ABS __builtin_fabs
 #define POW pow
 #define EXP exp
-RULES(double, f64)
+ANY_RULES(double, f64)
+REAL_RULES(double, f64)
+#undef SQRT
+#define SQRT csqrtf
+ANY_RULES(float _Complex, c64)
+#undef SQRT
+#define SQRT csqrt
+ANY_RULES(double _Complex, c128)
 
 const rn_rule_table_t RN_ISA_NAME(rn_rule_table_) = {
 #define F32(name, variables) [RN_RULE_##name] = name##_f32,
 #define F64(name, variables) [RN_RULE_##name] = name##_f64,
+#define C64(name) [RN_RULE_##name] = name##_c64,
+#define C128(name) [RN_RULE_##name] = name##_c128,
     .f32 = {RN_RULES(F32)},
     .f64 = {RN_RULES(F64)},
+    .c64 = {RN_COMPLEX_RULES(C64)},
+    .c128 = {RN_COMPLEX_RULES(C128)},
 };

@@ -30,6 +30,18 @@ enum { RN_RULE_NESTEROV = 1, RN_RULE_UPDATE_SLOTS = 2, RN_RULE_MULTIPLY_LINEAR =
   X(proximal_gradient_descent, 1) \
   X(proximal_adagrad, 2)
 
+// Those that complex numbers have too.
+#define RN_COMPLEX_RULES(X) \
+  X(gradient_descent)       \
+  X(momentum)               \
+  X(keras_momentum)         \
+  X(adam)                   \
+  X(adagrad)                \
+  X(adagrad_v2)             \
+  X(adadelta)               \
+  X(rms_prop)               \
+  X(centered_rms_prop)
+
 typedef enum rn_rule_t {
 #define RN_RULE_ENUM(name, variables) RN_RULE_##name,
   RN_RULES(RN_RULE_ENUM)
@@ -43,6 +55,7 @@ typedef void (*rn_rule_fn_t)(void* const* v, const void* gradient, const void* h
 
 typedef struct rn_rule_table_t {
   rn_rule_fn_t f32[RN_RULE_COUNT], f64[RN_RULE_COUNT];
+  rn_rule_fn_t c64[RN_RULE_COUNT], c128[RN_RULE_COUNT];  // NULL where there is none
 } rn_rule_table_t;
 
 extern const rn_rule_table_t rn_rule_table_base;

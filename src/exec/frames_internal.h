@@ -1,0 +1,103 @@
+// Frames at work: what frames.c, which moves values, and frames_run.c, which runs instructions,
+// share. For these two only.
+#ifndef RUNNEL_EXEC_FRAMES_INTERNAL_H_
+#define RUNNEL_EXEC_FRAMES_INTERNAL_H_
+
+#include "exec/execution.h"
+#include "exec/frames.h"
+
+typedef struct rn_iteration_t rn_iteration_t;
+typedef struct rn_frame_t rn_frame_t;
+
+// One turn of a loop. Its arrays are copied from the frame's definition when it starts.
+struct rn_iteration_t {
+  rn_frame_t* frame;
+  int64_t index;
+  rn_iteration_t* next;  // in the frame's list, oldest first; or in the free list
+  rn_frame_t* children;  // loops that were entered from this iteration
+  int32_t outstanding;   // instructions that are ready or under way, and children
+  rn_tensor_t* slots;    // by local slot
+  int32_t* readers;      // by local slot: who has still to read it
+  int32_t* pending;      // by local instruction
+  uint8_t* marks;        // by local instruction: MARK_*
+  int32_t* dead_inputs;  // by local instruction, of a Merge
+  char* memory;          // small values
+};
+
+enum {
+  MARK_DEAD = 1,  // some input is dead
+  MARK_LIVE = 2,  // a Merge has a live input
+  MARK_DONE = 4,  // a Merge was started
+};
+
+// A loop invariant, for every iteration.
+typedef struct held_t {
+  int32_t instr;
+  rn_tensor_t value;
+} held_t;
+
+// One run of a loop.
+struct rn_frame_t {
+  const rn_frame_def_t* def;
+  int32_t number;  // of |def|
+  uint64_t id;
+  rn_iteration_t* parent;  // NULL: frame 0
+  rn_frame_t* next;        // sibling, or in the free list
+  rn_iteration_t* first;   // live iterations, oldest first
+  rn_iteration_t* last;
+  int32_t live_count;
+  int32_t pending_enters;
+  RN_VEC(held_t) invariants;
+  // While parallel_iterations of them are at work: the next one, not yet among the live, with the
+  // values that wait for it already in place; and which NextIterations brought them.
+  rn_iteration_t* ahead;
+  RN_VEC(int32_t) waiting;
+  RN_VEC(int32_t) dead_exits;  // of the newest iteration
+};
+
+typedef struct rn_ready_t {
+  rn_iteration_t* iteration;
+  int32_t instr;
+  bool is_dead;
+} rn_ready_t;
+
+// An asynchronous kernel under way, with its input pointers behind it.
+typedef struct rn_flight_t {
+  rn_kernel_ctx_t ctx;  // first: rn_done gives it back
+  rn_state_t* state;
+  rn_iteration_t* iteration;
+  int32_t instr;
+  rn_status_t status;
+  int64_t start_ns;  // 0: nobody asks
+  struct rn_flight_t* next;
+  rn_tensor_t* dereffed;  // by input, as far as the instruction has any
+  rn_tensor_t* in[];
+} rn_flight_t;
+
+struct rn_frames_t {
+  rn_state_t* state;
+  rn_allocator_t allocator;
+  rn_frame_t* root;
+  bool is_driven;  // guarded by the execution's mutex, as is |landed|
+  // Completed, not yet seen by the driver. Changes under the mutex; the driver peeks at it without.
+  rn_flight_t* _Atomic landed;
+  RN_VEC(rn_ready_t) ready;
+  rn_iteration_t** free_iterations;  // by frame definition
+  rn_frame_t* free_frames;
+  uint64_t next_id;
+};
+
+static inline rn_tensor_t* rn_frames_input(rn_frames_t* frames, rn_iteration_t* it,
+                                           const rn_instr_t* instr, int32_t i) {
+  return &it->slots[frames->state->plan->input_locals[instr->first_input + i]];
+}
+
+// After an instruction: its outputs go out, its inputs are given back, its iteration may be over.
+// |value| is what Enter, Exit and NextIteration carry elsewhere, NULL otherwise; what is left of it
+// is the caller's to clear.
+RN_MUST_USE rn_status_t rn_frames_finish(rn_frames_t* frames, rn_iteration_t* it, int32_t number,
+                                         bool is_dead, rn_tensor_t* value);
+// Lands what completed after the step had failed.
+void rn_frames_drop_landed(rn_frames_t* frames);
+
+#endif  // RUNNEL_EXEC_FRAMES_INTERNAL_H_
