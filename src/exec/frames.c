@@ -47,18 +47,28 @@ static void link_iteration(rn_frame_t* frame, rn_iteration_t* it) {
   frame->live_count++;
 }
 
-// Empties a slot; one with memory of its own keeps the memory. What is marked unset may leave its
-// shape behind: only a buffer, or dims of its own, must be given back.
-static void clear_slot(rn_iteration_t* it, int32_t local) {
+// Gives back what a slot holds; one with memory of its own gets that again.
+static __attribute__((noinline)) void reset_slot(rn_iteration_t* it, int32_t local) {
+  rn_tensor_t* slot = &it->slots[local];
+  size_t offset = it->frame->def->offsets[local];
+  rn_tensor_clear(slot);
+  if (offset == SIZE_MAX) return;
+  *slot = it->frame->def->templates[local];
+  slot->data = it->memory + offset;
+  slot->dtype = RN_INVALID;
+}
+
+// Empties a slot. What is marked unset may leave its shape behind: only a buffer, or dims of its
+// own, must be given back, and memory of its own found again.
+static inline void clear_slot(rn_iteration_t* it, int32_t local) {
   rn_tensor_t* slot = &it->slots[local];
   size_t offset = it->frame->def->offsets[local];
   bool is_lent = !slot->buffer && slot->rank <= RN_INLINE_DIMS;
-  if (__builtin_expect(!is_lent, 0)) rn_tensor_clear(slot);
-  if (offset != SIZE_MAX && slot->data != it->memory + offset) {
-    *slot = it->frame->def->templates[local];
-    slot->data = it->memory + offset;
-  }
-  slot->dtype = RN_INVALID;
+  bool is_in_place = offset == SIZE_MAX || slot->data == it->memory + offset;
+  if (__builtin_expect(is_lent && is_in_place, 1))
+    slot->dtype = RN_INVALID;
+  else
+    reset_slot(it, local);
 }
 
 static void free_iteration(rn_frames_t* frames, rn_iteration_t* it) {

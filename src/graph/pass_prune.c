@@ -107,7 +107,9 @@ static rn_status_t expand(prune_t* prune, rn_node_t* node) {
   }
   if (node->op->role == RN_ROLE_CONSTANT) {
     const rn_attr_value_t* value = rn_node_attr(node, RN_STR("value"));
-    if (value) copy.constant = value->tensor;
+    // A GraphDef may declare one type and carry another; the kernel says so when it runs.
+    if (value && value->tensor && value->tensor->dtype == node->outputs[0].dtype)
+      copy.constant = value->tensor;
   }
   ir->nodes.items[prune->index[node->id]] = copy;
   return RN_OK;

@@ -208,8 +208,15 @@ def odds(t):
     t.row("high", "UnravelIndex", [vec("int32", [8]), vec("int32", [2, 4])])
     t.row("same", "EnsureShape", [drawn("float", [2, 3])], {"shape": [2, 3]})
     t.row("partial", "EnsureShape", [drawn("float", [2, 3])], {"shape": [None, 3]})
-    t.row("bad", "EnsureShape", [drawn("float", [2, 3])], {"shape": [2, 4]})
-    t.row("rank", "EnsureShape", [drawn("float", [2, 3])], {"shape": [2]})
+    # The kernel's message goes on with a name that stock gave to what is fed.
+    for name, shape in (("bad", [2, 4]), ("rank", [2])):
+        t.row(
+            name,
+            "EnsureShape",
+            [drawn("float", [2, 3])],
+            {"shape": shape},
+            message={"starts": "Shape of tensor "},
+        )
     t.row("grad", "EnsureShape", [drawn("double", [2])], {"shape": [2]}, grad=True)
     t.row("zeros", "Empty", [ivec(2, 3)], {"dtype": "float", "init": True})
     t.row("shape_only", "Empty", [ivec(2)], {"dtype": "int32"}, undefined=[0])

@@ -7,7 +7,7 @@ from . import math_more, math_reduce
 UNARY = [
     ("Abs", "F I", -2, 2, True),
     ("Neg", "F I C", -2, 2, True),
-    ("Sign", "F I C", -2, 2, True),
+    ("Sign", "F I", -2, 2, True),
     ("Square", "F I U C", -3, 3, True),
     ("Sqrt", "F C", 0.1, 4, True),
     ("Rsqrt", "F C", 0.1, 4, True),
@@ -26,7 +26,7 @@ UNARY = [
     ("Erfc", "F", -2, 2, True),
     ("Floor", "F", -4, 4, False),
     ("Ceil", "F", -4, 4, False),
-    ("Round", "F i", -4, 4, False),
+    ("Round", "F", -4, 4, False),  # of integers, stock makes 0
     ("Rint", "f", -4, 4, False),
     ("IsNan", "F", -4, 4, False),
     ("IsInf", "F", -4, 4, False),
@@ -63,6 +63,8 @@ def unary(t):
             t.each("grad", op, "half bfloat16", lambda d: [drawn(d, [5], lo, hi)], grad=True)
             t.row("grad_scalar", op, [drawn("double", [], lo, hi)], grad=True)
             t.row("grad_empty", op, [drawn("double", [0])], grad=True)
+    # The complex sign divides by a magnitude, which is rounded.
+    t.each("", "Sign", "C", lambda d: [drawn(d, [11], -2, 2)])
     t.row("limits", "Abs", [vec("int8", [-128, 127, 0])])
     t.row("limits", "Neg", [vec("int32", [-2147483648, 2147483647, 0])])
     t.row("uint8", "Neg", [vec("uint8", [1])])

@@ -72,7 +72,10 @@ def activations(t):
 
 def softmaxes(t):
     for op in ("Softmax", "LogSoftmax"):
-        t.each("", op, "F", lambda d: [drawn(d, [3, 5], -4, 4)])
+        for d in F:
+            # Stock rounds every step of bfloat16's logarithm.
+            rounded = {"tol": 2e-2} if (op, d) == ("LogSoftmax", "bfloat16") else {}
+            t.row(d, op, [drawn(d, [3, 5], -4, 4)], **rounded)
         t.row("vector", op, [drawn("float", [7], -4, 4)])
         t.row("rank3", op, [drawn("float", [2, 3, 4], -4, 4)])
         t.row("one_class", op, [drawn("float", [3, 1])])

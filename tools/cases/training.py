@@ -106,7 +106,9 @@ def sparse(t, name, rule, flags, prefix, var):
         "ProximalGradientDescent": "f",
     }.get(name, "F")
     for d in dtypes(kinds):
-        t.row(d, op, arguments(rule, d, var, [5, 3], [4, 0]), tol=loose(d))
+        # Stock rounds each step, and the difference of two roots is divided by a small lr.
+        tol = 5e-2 if (name, d) == ("FtrlV2", "bfloat16") else loose(d)
+        t.row(d, op, arguments(rule, d, var, [5, 3], [4, 0]), tol=tol)
     t.row("twice", op, arguments(rule, "float", var, [5, 3], [1, 1]))
     t.row("vector", op, arguments(rule, "float", var, [5], [1, 3]))
     t.row("none", op, arguments(rule, "float", var, [5, 2], []))

@@ -80,6 +80,10 @@ static rn_status_t hold(rn_kernel_ctx_t* ctx, int count, held_t* held) {
     if (!rn_in(ctx, i)->is_ref && !rn_tensor_is_set(&held->variables[i]->value))
       return rn_internal("Invalid variable reference.");
     RN_RETURN_IF_ERROR(rn_variable_make_writable_locked(ctx, i, held->variables[i]));
+    if (held->variables[0]->value.dtype != held->variables[i]->value.dtype)
+      return rn_invalid_argument(
+          "var is %s, %s is %s", rn_dtype_name(held->variables[0]->value.dtype),
+          ctx->kernel->op->inputs[i].name, rn_dtype_name(held->variables[i]->value.dtype));
     if (!rn_tensor_same_shape(&held->variables[0]->value, &held->variables[i]->value))
       return rn_invalid_argument("var and %s do not have the same shape",
                                  ctx->kernel->op->inputs[i].name);
