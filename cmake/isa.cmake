@@ -6,6 +6,13 @@
 # which the sources append to their names; which one runs is decided at run time (kernels/cpu/isa.h).
 function(rn_isa_objects out folder)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.c)
+  # Tables of many small loops: vectors, but no copies of every loop for every case.
+  if(CMAKE_C_COMPILER_ID STREQUAL GNU)
+    foreach(name argmax cast combine loops reduce)
+      set_source_files_properties(${PROJECT_SOURCE_DIR}/${folder}/${name}.c PROPERTIES
+                                  COMPILE_OPTIONS "-O2;-ftree-vectorize;-fvect-cost-model=dynamic")
+    endforeach()
+  endif()
   set(objects)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set(generations base avx2 avx512)

@@ -7,7 +7,7 @@
 #include "exec/compile.h"
 
 // A hand-off to another thread costs some 20 us: work below this is not worth one.
-#define WORTH_A_THREAD_NS 60000
+#define WORTH_A_THREAD_NS 150000
 
 typedef struct cost_t {
   int64_t own;
@@ -30,7 +30,7 @@ static int64_t guess_cost(const rn_compile_t* c, const rn_ir_node_t* node) {
       bytes += count * (int64_t)rn_dtype_size(rn_dtype_base(node->types[i]));
   }
   bool is_expensive = node->kernel && node->kernel->flags & RN_KERNEL_EXPENSIVE;
-  return 30 + bytes / 10 * (is_expensive ? 16 : 1);
+  return 10 + bytes / 10 * (is_expensive ? 16 : 1);
 }
 
 static bool is_async(const rn_ir_node_t* node) {

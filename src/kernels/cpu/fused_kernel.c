@@ -5,6 +5,7 @@
 typedef struct fused_t {
   rn_fused_t program;
   rn_fused_step_t* steps;  // Owned
+  uint64_t sharable;       // inputs whose memory the result may take over
   rn_allocator_t allocator;
 } fused_t;
 
@@ -29,7 +30,10 @@ static rn_status_t fused_init(const rn_kernel_init_t* init, void* state) {
                                 .outputs = 1,
                                 .step_count = count,
                                 .steps = fused->steps};
-  return rn_fused_check(&fused->program);
+  RN_RETURN_IF_ERROR(rn_fused_check(&fused->program));
+  for (int i = 0; i < inputs; ++i)
+    if (rn_fused_may_share(&fused->program, 0, i)) fused->sharable |= UINT64_C(1) << i;
+  return RN_OK;
 }
 
 static void fused_destroy(void* state) {
@@ -59,10 +63,11 @@ static rn_status_t fused_compute(rn_kernel_ctx_t* ctx) {
                          (long long)widest->count, (long long)input->count);
     in[i] = input->data;
     steps[i] = is_whole && widest->count != 1;
-    if (is_whole && rn_fused_may_share(&fused->program, 0, i)) candidates |= UINT64_C(1) << i;
+    if (is_whole) candidates |= UINT64_C(1) << i;
   }
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, candidates, rn_tensor_shape(widest), &out));
+  RN_RETURN_IF_ERROR(
+      rn_output_in_place(ctx, 0, candidates & fused->sharable, rn_tensor_shape(widest), &out));
   void* outs[1] = {out->data};
   rn_fused_run(rn_ctx_pool(ctx), &fused->program, in, steps, outs, out->count);
   return RN_OK;
