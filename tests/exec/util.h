@@ -18,6 +18,16 @@
 #define RT_TEST(suite, name) Test(suite, name, .timeout = 60)
 #define RT_UNUSED __attribute__((unused))
 
+// A sanitizer has an allocator of its own, which keeps what is freed.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define RT_HAS_SANITIZER 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define RT_HAS_SANITIZER 1
+#endif
+
 #define RT_OK(expression)                                                                       \
   do {                                                                                          \
     rn_status_t rt_status = (expression);                                                       \

@@ -1,18 +1,9 @@
 // A repeated step over static shapes takes no memory from the system but for what is fetched.
 #include "util.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HAS_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HAS_SANITIZER 1
-#endif
-
 static _Atomic long allocations;
 
-#ifndef HAS_SANITIZER  // a sanitizer has an allocator of its own
+#ifndef RT_HAS_SANITIZER  // a sanitizer has an allocator of its own
 extern void* __libc_malloc(size_t size);
 extern void* __libc_calloc(size_t count, size_t size);
 extern void* __libc_realloc(void* ptr, size_t size);
