@@ -1,4 +1,5 @@
-// A client as anybody would write it: TensorFlow's headers, TensorFlow's names, nothing of this project. Adds 2 and 40.
+// A client as anybody would write it: TensorFlow's headers, TensorFlow's names, nothing of this
+// project. Adds 2 and 40.
 #include <stdio.h>
 #include <string.h>
 #include <tensorflow/c/c_api.h>
@@ -18,7 +19,8 @@ static TF_Tensor* scalar(int value) {
 int main(void) {
   TF_Status* status = TF_NewStatus();
   TF_Graph* graph = TF_NewGraph();
-  TF_Output inputs[2] = {{placeholder(graph, "a", status), 0}, {placeholder(graph, "b", status), 0}};
+  TF_Output inputs[2] = {{placeholder(graph, "a", status), 0},
+                         {placeholder(graph, "b", status), 0}};
   TF_OperationDescription* desc = TF_NewOperation(graph, "AddV2", "sum");
   TF_AddInput(desc, inputs[0]);
   TF_AddInput(desc, inputs[1]);
