@@ -204,12 +204,8 @@ static rn_status_t find_args(const rn_kernel_init_t* init, rn_plugin_state_t* st
       RN_NEW_ARRAY(rn_capi_allocator(), (size_t)op->input_count + 1, &state->arg_starts));
   int32_t flat = 0;
   for (int i = 0; i < op->input_count; ++i) {
-    const rn_arg_def_t* arg = &op->inputs[i];
-    int32_t length = 1;
-    if (arg->number_attr >= 0) length = (int32_t)init->attrs[arg->number_attr].i;
-    if (arg->type_list_attr >= 0) length = init->attrs[arg->type_list_attr].count;
     state->arg_starts[i] = flat;
-    flat += length;
+    flat += rn_arg_length(&op->inputs[i], init->attrs);
   }
   state->arg_starts[op->input_count] = flat;
   return RN_OK;

@@ -140,9 +140,7 @@ static void mark_host(const rn_kernel_def_t* def, const rn_kernel_init_t* init,
                       const rn_arg_def_t* args, int arg_count, bool* is_host, int flat_count) {
   int flat = 0;
   for (int a = 0; a < arg_count; ++a) {
-    int length = 1;
-    if (args[a].number_attr >= 0) length = (int)init->attrs[args[a].number_attr].i;
-    if (args[a].type_list_attr >= 0) length = init->attrs[args[a].type_list_attr].count;
+    int length = rn_arg_length(&args[a], init->attrs);
     bool host = init->is_host;
     for (size_t h = 0; h < sizeof def->host_args / sizeof *def->host_args && def->host_args[h]; ++h)
       host |= strcmp(def->host_args[h], args[a].name) == 0;

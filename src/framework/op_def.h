@@ -73,7 +73,7 @@ typedef enum rn_op_role_t {
   RN_ROLE_ARG,
   RN_ROLE_RETVAL,
   RN_ROLE_FUSED,  // made by the planner alone; not in the list that clients see
-  RN_ROLE_CALL,  // calls the function in its attribute "f"
+  RN_ROLE_CALL,   // calls the function in its attribute "f"
 } rn_op_role_t;
 
 typedef struct rn_op_def_t {
@@ -103,6 +103,12 @@ RN_MUST_USE rn_status_t rn_op_register(const rn_op_def_t* def);
 // Visits all definitions in order of name; returns the visitor's first error.
 RN_MUST_USE rn_status_t rn_op_each(rn_status_t (*visit)(const rn_op_def_t* def, void* arg),
                                    void* arg);
+
+// How many edges argument |arg| takes or gives in a node with these attributes (by place).
+static inline int32_t rn_arg_length(const rn_arg_def_t* arg, const rn_attr_value_t* attrs) {
+  if (arg->type_list_attr >= 0) return attrs[arg->type_list_attr].count;
+  return arg->number_attr >= 0 ? (int32_t)attrs[arg->number_attr].i : 1;
+}
 
 // The place of attribute |name| in |def|, or -1.
 int rn_op_attr_index(const rn_op_def_t* def, rn_str_t name);

@@ -1,6 +1,28 @@
 // The step's graph: nodes, order, sweeping. See ir.h.
 #include "graph/ir.h"
 
+rn_status_t rn_signature_copy(rn_arena_t* arena, const rn_signature_t* from, rn_signature_t* out) {
+  rn_edge_t *feeds = NULL, *fetches = NULL;
+  rn_node_t **targets = NULL, **done = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->feed_count, &feeds));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->fetch_count, &fetches));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->target_count, &targets));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->done_count, &done));
+  for (int32_t i = 0; i < from->done_count; ++i) done[i] = from->done[i];
+  for (int32_t i = 0; i < from->feed_count; ++i) feeds[i] = from->feeds[i];
+  for (int32_t i = 0; i < from->fetch_count; ++i) fetches[i] = from->fetches[i];
+  for (int32_t i = 0; i < from->target_count; ++i) targets[i] = from->targets[i];
+  *out = (rn_signature_t){.feeds = feeds,
+                          .feed_count = from->feed_count,
+                          .fetches = fetches,
+                          .fetch_count = from->fetch_count,
+                          .targets = targets,
+                          .target_count = from->target_count,
+                          .done = done,
+                          .done_count = from->done_count};
+  return RN_OK;
+}
+
 void rn_ir_destroy(rn_ir_t* ir) {
   if (!ir) return;
   for (size_t i = 0; i < ir->owned.count; ++i) rn_tensor_clear(&ir->owned.items[i]);
@@ -56,9 +78,7 @@ bool rn_ir_wants_ref(const rn_ir_node_t* node, int32_t input) {
   int32_t flat = 0;
   for (int a = 0; a < node->op->input_count; ++a) {
     const rn_arg_def_t* arg = &node->op->inputs[a];
-    int32_t length = 1;
-    if (arg->number_attr >= 0) length = (int32_t)node->attrs[arg->number_attr].i;
-    if (arg->type_list_attr >= 0) length = node->attrs[arg->type_list_attr].count;
+    int32_t length = rn_arg_length(arg, node->attrs);
     if (input < flat + length) return arg->is_ref;
     flat += length;
   }

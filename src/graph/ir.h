@@ -65,6 +65,10 @@ typedef struct rn_signature_t {
   int32_t done_count;
 } rn_signature_t;
 
+// A copy whose arrays are in |arena|.
+RN_MUST_USE rn_status_t rn_signature_copy(rn_arena_t* arena, const rn_signature_t* from,
+                                          rn_signature_t* out);
+
 // Prunes |graph| to what the step needs (graph/pass_prune.c): walks back from fetches and targets,
 // stops at feeds. Feeds become nodes with |feed| set. Errors name the edge: fetching or feeding
 // what does not exist, feeding twice, a placeholder that nobody feeds is *not* an error here: its

@@ -56,12 +56,6 @@ static rn_status_t find_loops(cut_t* cut) {
   return RN_OK;
 }
 
-static int32_t flat_length(const rn_ir_node_t* node, const rn_arg_def_t* arg) {
-  if (arg->number_attr >= 0) return (int32_t)node->attrs[arg->number_attr].i;
-  if (arg->type_list_attr >= 0) return node->attrs[arg->type_list_attr].count;
-  return 1;
-}
-
 // Whether input (or output) |flat| of |node| is in host memory on its device.
 static bool is_host(const rn_ir_node_t* node, bool is_input, int32_t flat) {
   if (node->device->is_host) return true;
@@ -80,8 +74,8 @@ static bool is_host(const rn_ir_node_t* node, bool is_input, int32_t flat) {
   const rn_arg_def_t* args = is_input ? node->op->inputs : node->op->outputs;
   int count = is_input ? node->op->input_count : node->op->output_count;
   int32_t at = 0;
-  for (int a = 0; a < count; at += flat_length(node, &args[a]), ++a) {
-    if (flat >= at + flat_length(node, &args[a])) continue;
+  for (int a = 0; a < count; at += rn_arg_length(&args[a], node->attrs), ++a) {
+    if (flat >= at + rn_arg_length(&args[a], node->attrs)) continue;
     const char* const* host_args = node->kernel->host_args;
     for (size_t h = 0; h < sizeof node->kernel->host_args / sizeof *host_args && host_args[h]; ++h)
       if (strcmp(host_args[h], args[a].name) == 0) return true;

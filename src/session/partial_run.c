@@ -88,27 +88,13 @@ static rn_status_t close_over(rn_partial_run_t* partial) {
   return RN_OK;
 }
 
-static rn_status_t copy_setup(rn_partial_run_t* partial, const rn_signature_t* from) {
-  rn_edge_t *feeds = NULL, *fetches = NULL;
-  rn_node_t** targets = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&partial->arena, (size_t)from->feed_count, &feeds));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&partial->arena, (size_t)from->fetch_count, &fetches));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&partial->arena, (size_t)from->target_count, &targets));
+static rn_status_t keep_setup(rn_partial_run_t* partial, const rn_signature_t* from) {
+  RN_RETURN_IF_ERROR(rn_signature_copy(&partial->arena, from, &partial->setup));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&partial->arena, (size_t)from->feed_count, &partial->is_fed));
   RN_RETURN_IF_ERROR(
       RN_ARENA_ARRAY(&partial->arena, (size_t)from->fetch_count, &partial->is_taken));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&partial->arena, partial->node_count, &partial->in_closure));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&partial->arena, partial->node_count, &partial->is_done));
-  for (int32_t i = 0; i < from->feed_count; ++i) feeds[i] = from->feeds[i];
-  for (int32_t i = 0; i < from->fetch_count; ++i) fetches[i] = from->fetches[i];
-  for (int32_t i = 0; i < from->target_count; ++i) targets[i] = from->targets[i];
-  partial->setup = (rn_signature_t){.feeds = feeds,
-                                    .feed_count = from->feed_count,
-                                    .fetches = fetches,
-                                    .fetch_count = from->fetch_count,
-                                    .targets = targets,
-                                    .target_count = from->target_count};
-  return RN_OK;
+  return RN_ARENA_ARRAY(&partial->arena, partial->node_count, &partial->is_done);
 }
 
 rn_status_t rn_session_partial_setup(rn_session_t* session, const rn_signature_t* signature,
@@ -123,7 +109,7 @@ rn_status_t rn_session_partial_setup(rn_session_t* session, const rn_signature_t
   rn_arena_init(&partial->arena, graph->allocator);
   rn_mutex_lock(&graph->mutex);
   partial->node_count = graph->nodes.count;
-  rn_status_t status = copy_setup(partial, signature);
+  rn_status_t status = keep_setup(partial, signature);
   if (rn_ok(status)) status = close_over(partial);
   rn_mutex_unlock(&graph->mutex);
   if (!rn_ok(status)) {

@@ -231,29 +231,6 @@ static entry_t* find_entry(rn_session_t* session, uint64_t hash, const rn_signat
   return NULL;
 }
 
-static rn_status_t copy_signature(rn_arena_t* arena, const rn_signature_t* from,
-                                  rn_signature_t* out) {
-  rn_edge_t *feeds = NULL, *fetches = NULL;
-  rn_node_t **targets = NULL, **done = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->feed_count, &feeds));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->fetch_count, &fetches));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->target_count, &targets));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->done_count, &done));
-  for (int32_t i = 0; i < from->done_count; ++i) done[i] = from->done[i];
-  for (int32_t i = 0; i < from->feed_count; ++i) feeds[i] = from->feeds[i];
-  for (int32_t i = 0; i < from->fetch_count; ++i) fetches[i] = from->fetches[i];
-  for (int32_t i = 0; i < from->target_count; ++i) targets[i] = from->targets[i];
-  *out = (rn_signature_t){.feeds = feeds,
-                          .feed_count = from->feed_count,
-                          .fetches = fetches,
-                          .fetch_count = from->fetch_count,
-                          .targets = targets,
-                          .target_count = from->target_count,
-                          .done = done,
-                          .done_count = from->done_count};
-  return RN_OK;
-}
-
 // A feed has the type of its edge; a placeholder's must have its shape too. Other edges take any
 // shape, as in stock.
 static rn_status_t describe_feeds(rn_graph_t* graph, entry_t* entry) {
@@ -286,7 +263,7 @@ static rn_status_t check_feed_edges(rn_graph_t* graph, const rn_signature_t* sig
 static rn_status_t fill_entry(rn_session_t* session, const rn_signature_t* signature,
                               entry_t* entry) {
   RN_RETURN_IF_ERROR(check_feed_edges(session->graph, signature));
-  RN_RETURN_IF_ERROR(copy_signature(&entry->arena, signature, &entry->signature));
+  RN_RETURN_IF_ERROR(rn_signature_copy(&entry->arena, signature, &entry->signature));
   return describe_feeds(session->graph, entry);
 }
 

@@ -1,6 +1,7 @@
 // MatMul and its batched forms.
 #include <stdio.h>
 
+#include "kernels/cpu/array.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
@@ -32,15 +33,7 @@ static rn_status_t same_batch_init(const rn_kernel_init_t* init, void* state) {
 // "before[2,3]between[4,5]".
 static rn_status_t shape_error(const char* before, const rn_tensor_t* a, const char* between,
                                const rn_tensor_t* b) {
-  rn_strbuf_t buf;
-  rn_strbuf_init(&buf, rn_allocator_default());
-  rn_strbuf_append(&buf, rn_str(before));
-  rn_shape_print(&buf, rn_tensor_shape(a));
-  rn_strbuf_append(&buf, rn_str(between));
-  rn_shape_print(&buf, rn_tensor_shape(b));
-  rn_status_t status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&buf)));
-  rn_strbuf_clear(&buf);
-  return status;
+  return rn_invalid_argument("%s%s%s%s", before, rn_text_of(a).text, between, rn_text_of(b).text);
 }
 
 // The last two dimensions, as they are multiplied.

@@ -5,6 +5,7 @@
 // "grad" and "delta" the gradient, "indices" its rows, everything else a number, in order. The
 // rules themselves are in isa/training.c.
 #include "kernels/cpu/isa/training.h"
+#include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/variable.h"
 #include "kernels/cpu/vector.h"
@@ -106,20 +107,15 @@ static rn_status_t read_numbers(const rn_kernel_ctx_t* ctx, const apply_t* apply
   for (int i = 0; i < apply->number_count; ++i) {
     const rn_tensor_t* number = rn_in(ctx, apply->numbers[i]);
     if (number->count != 1 || number->rank != 0) {
-      rn_strbuf_t buf;
-      rn_strbuf_init(&buf, ctx->kernel->allocator);
-      rn_shape_print(&buf, rn_tensor_shape(number));
       const char* op = ctx->kernel->op->name;
       const char* name = ctx->kernel->op->inputs[apply->numbers[i]].name;
       // Stock words it in three ways.
       bool is_positive = strstr(op, "ProximalAdagrad") && strcmp(name, "lr") == 0;
-      rn_status_t status = rn_invalid_argument("%s is not a %s: %.*s", name,
-                                               is_positive             ? "positive scalar"
-                                               : strstr(op, "RMSProp") ? "scalar "
-                                                                       : "scalar",
-                                               RN_STR_ARGS(rn_strbuf_view(&buf)));
-      rn_strbuf_clear(&buf);
-      return status;
+      return rn_invalid_argument("%s is not a %s: %s", name,
+                                 is_positive             ? "positive scalar"
+                                 : strstr(op, "RMSProp") ? "scalar "
+                                                         : "scalar",
+                                 rn_text_of(number).text);
     }
     const rn_vector_table_t* table = rn_vector_table();
     switch (number->dtype) {
@@ -217,25 +213,12 @@ static void dense_piece(void* arg, int64_t begin, int64_t end) {
   run_rule(arg, begin, begin, end - begin);
 }
 
-static rn_status_t shape_error(const char* what, const rn_tensor_t* var,
-                               const rn_tensor_t* gradient) {
-  rn_strbuf_t buf;
-  rn_strbuf_init(&buf, rn_allocator_default());
-  rn_shape_print(&buf, rn_tensor_shape(var));
-  rn_strbuf_printf(&buf, " ");
-  rn_shape_print(&buf, rn_tensor_shape(gradient));
-  rn_status_t status = rn_invalid_argument("%s%.*s", what, RN_STR_ARGS(rn_strbuf_view(&buf)));
-  rn_strbuf_clear(&buf);
-  return status;
-}
-
 static rn_status_t apply_dense(rn_kernel_ctx_t* ctx, const rn_tensor_t* var, job_t* job) {
   const rn_tensor_t* gradient = rn_in(ctx, job->apply->gradient);
   if (!rn_tensor_same_shape(var, gradient))
-    return shape_error(strcmp(ctx->kernel->op->inputs[job->apply->gradient].name, "delta") == 0
-                           ? "var and delta do not have the same shape"
-                           : "var and grad do not have the same shape",
-                       var, gradient);
+    return rn_invalid_argument("var and %s do not have the same shape%s %s",
+                               ctx->kernel->op->inputs[job->apply->gradient].name,
+                               rn_text_of(var).text, rn_text_of(gradient).text);
   rn_pool_for(rn_ctx_pool(ctx), var->count, 32768, dense_piece, job);
   return RN_OK;
 }

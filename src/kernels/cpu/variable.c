@@ -1,6 +1,7 @@
 // Variables, as references (2016) and as resources (today): making, reading, assigning.
 #include "kernels/cpu/variable.h"
 
+#include "kernels/cpu/array.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -217,28 +218,6 @@ static rn_status_t assign_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-static rn_status_t shapes_differ(const char* format, const rn_tensor_t* a, const rn_tensor_t* b) {
-  rn_strbuf_t left, right;
-  rn_strbuf_init(&left, rn_allocator_default());
-  rn_strbuf_init(&right, rn_allocator_default());
-  rn_shape_print(&left, rn_tensor_shape(a));
-  rn_shape_print(&right, rn_tensor_shape(b));
-  rn_strbuf_t text;
-  rn_strbuf_init(&text, rn_allocator_default());
-  for (const char* at = format; *at; ++at) {
-    if (at[0] == '%')
-      rn_strbuf_append(&text, rn_strbuf_view(*++at == '1' ? &left : &right));
-    else
-      rn_strbuf_append_n(&text, at, 1);
-  }
-  rn_str_t message = rn_strbuf_view(&text);
-  rn_status_t status = rn_status_make_n(RN_CODE_INVALID_ARGUMENT, message.data, message.size);
-  rn_strbuf_clear(&left);
-  rn_strbuf_clear(&right);
-  rn_strbuf_clear(&text);
-  return status;
-}
-
 // A reference variable keeps its buffer where the shape allows, because readers see through it;
 // otherwise the value is taken over.
 static rn_status_t assign_ref(rn_kernel_ctx_t* ctx) {
@@ -251,9 +230,9 @@ static rn_status_t assign_ref(rn_kernel_ctx_t* ctx) {
   bool is_set = rn_tensor_is_set(&variable->value);
   bool fits = is_set && rn_tensor_same_shape(&variable->value, value);
   if (is_set && !fits && ((assign_t*)ctx->state)->validates_shape)
-    status = shapes_differ(
-        "Assign requires shapes of both tensors to match. lhs shape= %1 rhs shape= %2",
-        &variable->value, value);
+    status = rn_invalid_argument(
+        "Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
+        rn_text_of(&variable->value).text, rn_text_of(value).text);
   else if (fits && rn_dtype_is_plain(value->dtype))
     memmove(variable->value.data, value->data, rn_tensor_bytes(value));
   else
@@ -283,9 +262,9 @@ static rn_status_t assign_variable(rn_kernel_ctx_t* ctx) {
   rn_status_t status = RN_OK;
   if (((assign_t*)ctx->state)->validates_shape && rn_tensor_is_set(&variable->value) &&
       !rn_tensor_same_shape(&variable->value, value))
-    status = shapes_differ(
-        "Trying to assign to variable with tensor with wrong shape. Expected %1 got %2",
-        &variable->value, value);
+    status = rn_invalid_argument(
+        "Trying to assign to variable with tensor with wrong shape. Expected %s got %s",
+        rn_text_of(&variable->value).text, rn_text_of(value).text);
   rn_tensor_t old = {0};
   if (rn_ok(status)) {
     old = variable->value;
@@ -337,10 +316,10 @@ static rn_status_t update(rn_kernel_ctx_t* ctx) {
   if (rn_ok(status) && !rn_tensor_same_shape(&variable->value, value))
     status = rn_in(ctx, 0)->is_ref
                  ? rn_invalid_argument("Parameters and update must be the same size")
-                 : shapes_differ(
-                       "Cannot update variable with shape %1 using a Tensor with shape %2, shapes "
+                 : rn_invalid_argument(
+                       "Cannot update variable with shape %s using a Tensor with shape %s, shapes "
                        "must be equal.",
-                       &variable->value, value);
+                       rn_text_of(&variable->value).text, rn_text_of(value).text);
   if (rn_ok(status)) {
     // A complex number is added as the two that it is.
     bool is_complex = rn_dtype_is_complex(value->dtype);
