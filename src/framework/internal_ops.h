@@ -16,6 +16,13 @@ static inline const rn_op_def_t* rn_op_recv(bool to_host) {
 static inline const rn_op_def_t* rn_op_fused(void) {
   return rn_op_find(RN_STR("_FusedElementwise"));
 }
+// Matrix products that are summed up, and a descent by such a sum: nothing of it is written out.
+static inline const rn_op_def_t* rn_op_sum_of_products(void) {
+  return rn_op_find(RN_STR("_SumOfProducts"));
+}
+static inline const rn_op_def_t* rn_op_descent_by_products(void) {
+  return rn_op_find(RN_STR("_DescentByProducts"));
+}
 static inline const rn_op_def_t* rn_op_constant(void) { return rn_op_find(RN_STR("Const")); }
 
 #endif  // RUNNEL_FRAMEWORK_INTERNAL_OPS_H_

@@ -123,6 +123,8 @@ RN_MUST_USE rn_status_t rn_pass_fold(rn_ir_t* ir, rn_device_t* cpu, const rn_env
 // After placement: elementwise nodes over one shape become one node where nothing else needs what
 // is between them.
 RN_MUST_USE rn_status_t rn_pass_fuse(rn_ir_t* ir);
+// After placement: sums of matrix products, and gradient descent by them, become one node each.
+RN_MUST_USE rn_status_t rn_pass_products(rn_ir_t* ir);
 // Runs shape inference over the IR again with what feeds and constants tell now.
 RN_MUST_USE rn_status_t rn_pass_shapes(rn_ir_t* ir);
 

@@ -55,7 +55,10 @@ static rn_status_t fill(rn_program_t* program, const rn_planner_t* planner, rn_i
   if (feed_shapes) RN_RETURN_IF_ERROR(narrow_feeds(ir, feed_shapes));
   RN_RETURN_IF_ERROR(optimise(planner, ir));
   RN_RETURN_IF_ERROR(rn_place(ir, &planner->place));
-  if (planner->optimize) RN_RETURN_IF_ERROR(rn_pass_fuse(ir));
+  if (planner->optimize) {
+    RN_RETURN_IF_ERROR(rn_pass_products(ir));
+    RN_RETURN_IF_ERROR(rn_pass_fuse(ir));
+  }
   RN_RETURN_IF_ERROR(rn_partition(ir, &planner->place));
   return compile_parts(program, planner, ir);
 }

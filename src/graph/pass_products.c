@@ -1,0 +1,163 @@
+// Sums of matrix products, and gradient descent by them, without writing the products out.
+//
+// A weight that is used at every step of an unrolled network has a gradient for each, and they are
+// summed up: AddN(MatMul, MatMul, …). What is more, such a sum, or a single product, is often only
+// there to be applied. Both become one node, which keeps every bit: each product is summed up by
+// itself, and the sums are added in AddN's order.
+#include "framework/internal_ops.h"
+#include "graph/ir.h"
+
+// Depth up to which a product is taken in: beyond it, writing it out costs little beside making it,
+// and a product alone has faster ways.
+#define MAX_DEPTH 128
+
+typedef struct products_t {
+  rn_ir_t* ir;
+  const rn_op_def_t *product, *sum_of_products;
+  int32_t* readers;  // by node: inputs and fetches that read it; control edges and targets count
+} products_t;
+
+static rn_ir_node_t* node_at(const products_t* p, int32_t index) {
+  return &p->ir->nodes.items[index];
+}
+
+static void count_readers(products_t* p) {
+  for (size_t n = 0; n < p->ir->nodes.count; ++n) {
+    const rn_ir_node_t* node = &p->ir->nodes.items[n];
+    if (node->is_removed) continue;
+    for (int32_t i = 0; i < node->input_count; ++i)
+      if (node->inputs[i].node >= 0) p->readers[node->inputs[i].node]++;
+    for (int32_t i = 0; i < node->control_count; ++i) p->readers[node->controls[i]]++;
+  }
+  for (int32_t i = 0; i < p->ir->fetch_count; ++i)
+    if (p->ir->fetches[i].node >= 0) p->readers[p->ir->fetches[i].node]++;
+  for (int32_t i = 0; i < p->ir->target_count; ++i) p->readers[p->ir->targets[i]]++;
+}
+
+static bool flag(const rn_ir_node_t* node, const char* name) {
+  const rn_attr_value_t* value = rn_ir_attr(node, rn_str(name));
+  return value && value->b;
+}
+
+static bool is_matrix(const products_t* p, rn_ir_edge_t edge) {
+  rn_shape_t shape = node_at(p, edge.node)->shapes[edge.output];
+  return shape.rank == 2 && rn_shape_is_full(shape);
+}
+
+// A product that only |reader| reads, of the form that tiles can take: shallow, B as it is
+// multiplied, C no vector.
+static bool is_shallow_product(const products_t* p, rn_ir_edge_t edge, const rn_ir_node_t* reader) {
+  const rn_ir_node_t* node = node_at(p, edge.node);
+  if (node->op != p->product || node->control_count > 0 || p->readers[edge.node] != 1 ||
+      node->device != reader->device || flag(node, "transpose_b"))
+    return false;
+  if (node->types[0] != RN_FLOAT && node->types[0] != RN_DOUBLE) return false;
+  if (!is_matrix(p, node->inputs[0]) || !is_matrix(p, node->inputs[1]) || !is_matrix(p, edge))
+    return false;
+  const rn_ir_edge_t b = node->inputs[1];
+  int64_t depth = node_at(p, b.node)->shapes[b.output].dims[0];
+  return depth > 0 && depth <= MAX_DEPTH && node->shapes[0].dims[0] > 1 &&
+         node->shapes[0].dims[1] > 1;
+}
+
+static rn_status_t fill_attrs(const products_t* p, const rn_op_def_t* op, rn_dtype_t dtype,
+                              int32_t count, bool transposes, const rn_attr_value_t** out) {
+  rn_attr_value_t* attrs = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)op->attr_count, &attrs));
+  for (int a = 0; a < op->attr_count; ++a) {
+    attrs[a].kind = op->attrs[a].kind;
+    switch (attrs[a].kind) {
+      case RN_ATTR_TYPE:
+        attrs[a].type = dtype;
+        break;
+      case RN_ATTR_INT:
+        attrs[a].i = count;
+        break;
+      default:
+        attrs[a].b = transposes;
+        break;
+    }
+  }
+  *out = attrs;
+  return RN_OK;
+}
+
+// Turns |node| into |op| over the operands of |count| products, behind |kept| of its own inputs;
+// |terms| are where the products are. The products go.
+static rn_status_t take_over(products_t* p, int32_t index, const rn_op_def_t* op, int32_t kept,
+                             const rn_ir_edge_t* terms, int32_t count) {
+  rn_ir_node_t made = *node_at(p, index);
+  const rn_ir_node_t* first = node_at(p, terms[0].node);
+  made.op = op;
+  made.extra_count = 0;
+  made.input_count = kept + 2 * count;
+  RN_RETURN_IF_ERROR(
+      fill_attrs(p, op, first->types[0], count, flag(first, "transpose_a"), &made.attrs));
+  made.kernel = rn_kernel_find(op, made.attrs, NULL, first->kernel->device);
+  if (!made.kernel) return RN_OK;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)made.input_count, &made.inputs));
+  memcpy(made.inputs, node_at(p, index)->inputs, (size_t)kept * sizeof *made.inputs);
+  for (int32_t t = 0; t < count; ++t) {
+    rn_ir_node_t* product = node_at(p, terms[t].node);
+    made.inputs[kept + t] = product->inputs[0];
+    made.inputs[kept + count + t] = product->inputs[1];
+    product->is_removed = true;
+  }
+  *node_at(p, index) = made;
+  return RN_OK;
+}
+
+static rn_status_t sum_products(products_t* p, int32_t index) {
+  const rn_ir_node_t* node = node_at(p, index);
+  for (int32_t i = 0; i < node->input_count; ++i) {
+    if (!is_shallow_product(p, node->inputs[i], node)) return RN_OK;
+    const rn_ir_node_t* product = node_at(p, node->inputs[i].node);
+    const rn_ir_node_t* first = node_at(p, node->inputs[0].node);
+    if (flag(product, "transpose_a") != flag(first, "transpose_a") ||
+        !rn_shape_eq(product->shapes[0], first->shapes[0]))
+      return RN_OK;
+  }
+  return take_over(p, index, p->sum_of_products, 0, node->inputs, node->input_count);
+}
+
+// The inputs of a descent: variable, rate, gradient.
+static rn_status_t descend_by_products(products_t* p, int32_t index, const rn_op_def_t* op) {
+  const rn_ir_node_t* node = node_at(p, index);
+  const rn_ir_edge_t gradient = node->inputs[2];
+  if (is_shallow_product(p, gradient, node)) return take_over(p, index, op, 2, &gradient, 1);
+  rn_ir_node_t* sum = node_at(p, gradient.node);
+  if (sum->op != p->sum_of_products || p->readers[gradient.node] != 1 || sum->control_count > 0 ||
+      sum->device != node->device)
+    return RN_OK;
+  rn_ir_node_t made = *node;
+  made.op = op;
+  made.attrs = sum->attrs;  // both ops have the same
+  made.extra_count = 0;
+  made.kernel = rn_kernel_find(op, made.attrs, NULL, node->kernel->device);
+  if (!made.kernel) return RN_OK;
+  made.input_count = 2 + sum->input_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)made.input_count, &made.inputs));
+  memcpy(made.inputs, node->inputs, 2 * sizeof *made.inputs);
+  memcpy(made.inputs + 2, sum->inputs, (size_t)sum->input_count * sizeof *made.inputs);
+  sum->is_removed = true;
+  *node_at(p, index) = made;
+  return RN_OK;
+}
+
+rn_status_t rn_pass_products(rn_ir_t* ir) {
+  products_t p = {.ir = ir,
+                  .product = rn_op_find(RN_STR("MatMul")),
+                  .sum_of_products = rn_op_sum_of_products()};
+  const rn_op_def_t *sum = rn_op_find(RN_STR("AddN")), *by_products = rn_op_descent_by_products();
+  const rn_op_def_t* descent = rn_op_find(RN_STR("ResourceApplyGradientDescent"));
+  if (!p.product || !p.sum_of_products || !by_products) return RN_OK;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &p.readers));
+  count_readers(&p);
+  for (size_t n = 0; n < ir->nodes.count; ++n)
+    if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op == sum)
+      RN_RETURN_IF_ERROR(sum_products(&p, (int32_t)n));
+  for (size_t n = 0; n < ir->nodes.count; ++n)
+    if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op == descent)
+      RN_RETURN_IF_ERROR(descend_by_products(&p, (int32_t)n, by_products));
+  return RN_OK;
+}
