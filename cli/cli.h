@@ -6,7 +6,7 @@
 #ifndef RUNNEL_CLI_CLI_H_
 #define RUNNEL_CLI_CLI_H_
 
-#include "base/env.h"
+#include "base/fs.h"
 #include "base/str.h"
 
 typedef struct rn_cli_t {

@@ -41,10 +41,9 @@ rn_status_t rn_cli_load(const rn_cli_t* cli, const char* path, rn_cli_file_t* ou
   rn_arena_init(&out->arena, cli->allocator);
   rn_strbuf_init(&out->bytes, cli->allocator);
   bool is_input = strcmp(path, "-") == 0;
-  RN_RETURN_IF_ERROR(
-      rn_cli_prefix(cli->env->read_file(cli->env->self, is_input ? "/dev/stdin" : path,
-                                        MAX_FILE_BYTES, &out->bytes),
-                    "cannot read the graph: "));
+  RN_RETURN_IF_ERROR(rn_cli_prefix(
+      rn_fs_read(cli->env, is_input ? "/dev/stdin" : path, MAX_FILE_BYTES, &out->bytes),
+      "cannot read the graph: "));
   RN_RETURN_IF_ERROR(decode(out));
   // Foreign bytes often decode as a message of nothing but unknown fields.
   const rn_pb_GraphDef_t* def = out->def;

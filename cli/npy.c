@@ -98,7 +98,7 @@ static rn_status_t take_entry(rn_str_t* at, header_t* header) {
   if (rn_str_is(key, "descr")) {
     if (!take_string(at, &descr) || descr.size < 2)
       return bad("'descr' is not one type; arrays of records are not read");
-    bool has_order = strchr("<>|=", descr.data[0]) != NULL;
+    bool has_order = descr.data[0] && strchr("<>|=", descr.data[0]);
     header->order = has_order ? descr.data[0] : '=';
     header->code = has_order ? rn_str_n(descr.data + 1, descr.size - 1) : descr;
     header->kind = header->code.data[0];
@@ -256,24 +256,6 @@ rn_status_t rn_npy_read(rn_str_t bytes, rn_allocator_t allocator, rn_tensor_t* o
   return status;
 }
 
-// The type whose elements look the same in memory and that NumPy knows.
-static rn_dtype_t stored_as(rn_dtype_t dtype) {
-  switch (dtype) {
-    case RN_QINT8:
-      return RN_INT8;
-    case RN_QUINT8:
-      return RN_UINT8;
-    case RN_QINT16:
-      return RN_INT16;
-    case RN_QUINT16:
-      return RN_UINT16;
-    case RN_QINT32:
-      return RN_INT32;
-    default:
-      return dtype;
-  }
-}
-
 static rn_status_t string_width(const rn_tensor_t* tensor, size_t* out) {
   *out = 1;
   for (int64_t i = 0; i < tensor->count; ++i) {
@@ -305,7 +287,7 @@ static rn_status_t type_code(const rn_tensor_t* tensor, size_t width, char code[
     snprintf(code, 16, "|S%zu", width);
     return RN_OK;
   }
-  rn_dtype_t dtype = stored_as(tensor->dtype);
+  rn_dtype_t dtype = rn_dtype_stored(tensor->dtype);
   for (size_t i = 0; i < sizeof types / sizeof *types; ++i) {
     if (types[i].dtype != dtype) continue;
     snprintf(code, 16, "%c%s", rn_dtype_size(dtype) == 1 ? '|' : '<', types[i].code);

@@ -153,8 +153,7 @@ static rn_status_t find_edge(const job_t* job, const char* option, rn_str_t text
 
 // A file of integers may be what a quantised placeholder wants.
 static rn_status_t fit_type(rn_tensor_t* value, rn_dtype_t wanted) {
-  bool is_quantised = wanted == RN_QINT8 || wanted == RN_QUINT8 || wanted == RN_QINT16 ||
-                      wanted == RN_QUINT16 || wanted == RN_QINT32;
+  bool is_quantised = rn_dtype_stored(wanted) != wanted;
   if (is_quantised && rn_dtype_is_integer(value->dtype) &&
       rn_dtype_size(value->dtype) == rn_dtype_size(wanted))
     value->dtype = (uint8_t)wanted;
@@ -258,7 +257,7 @@ static rn_status_t run_steps(job_t* job, rn_step_stats_t* stats) {
 static rn_status_t write_file(const job_t* job, rn_str_t path, const rn_strbuf_t* bytes) {
   char* name = NULL;
   RN_RETURN_IF_ERROR(rn_str_dup(job->cli->allocator, path, &name));
-  rn_status_t status = job->cli->env->write_file(job->cli->env->self, name, rn_strbuf_view(bytes));
+  rn_status_t status = rn_fs_write(job->cli->env, name, rn_strbuf_view(bytes));
   rn_free(job->cli->allocator, name, path.size + 1);
   return rn_cli_prefix(status, "cannot write ");
 }

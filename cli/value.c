@@ -283,7 +283,7 @@ static rn_status_t read_npy(const rn_cli_t* cli, rn_str_t path, rn_tensor_t* out
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, cli->allocator);
   RN_RETURN_IF_ERROR(rn_str_dup(cli->allocator, path, &name));
-  rn_status_t status = cli->env->read_file(cli->env->self, name, SIZE_MAX, &bytes);
+  rn_status_t status = rn_fs_read(cli->env, name, SIZE_MAX, &bytes);
   if (rn_ok(status))
     status = rn_cli_prefix(rn_npy_read(rn_strbuf_view(&bytes), cli->allocator, out), "%s: ", name);
   rn_strbuf_clear(&bytes);

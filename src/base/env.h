@@ -1,5 +1,5 @@
-// The environment: clock, files, randomness, log and threads behind one table, so that tests can
-// own them.
+// The environment: clock, files, network, randomness, log and threads behind one table, so that
+// tests can own them.
 #ifndef RUNNEL_BASE_ENV_H_
 #define RUNNEL_BASE_ENV_H_
 
@@ -8,10 +8,10 @@
 
 typedef enum rn_log_level_t { RN_LOG_INFO, RN_LOG_WARNING, RN_LOG_ERROR } rn_log_level_t;
 
-typedef struct rn_file_t rn_file_t;  // an open file; of the environment that opened it
+typedef struct rn_fs_t rn_fs_t;    // files and directories: base/fs.h
+typedef struct rn_net_t rn_net_t;  // streams between processes: base/net.h
 
-// Every function may be called from any thread. Files: paths are NUL-terminated; errors carry the
-// path and errno's text.
+// Every function may be called from any thread.
 typedef struct rn_env_t {
   void* self;
   rn_allocator_t allocator;
@@ -22,9 +22,10 @@ typedef struct rn_env_t {
   uint64_t (*random)(void* self);  // unpredictable bits, for seeds that nobody gave
   void (*log)(void* self, rn_log_level_t level, const char* message);
 
-  rn_status_t (*read_file)(void* self, const char* path, size_t limit,
-                           rn_strbuf_t* out);                              // appends the whole file
-  rn_status_t (*write_file)(void* self, const char* path, rn_str_t data);  // creates or replaces
+  const rn_fs_t* fs;
+  void* fs_self;  // for the functions of |fs|
+  const rn_net_t* net;
+  void* net_self;  // for the functions of |net|
 } rn_env_t;
 
 // The process's surroundings: real clock and files, no pool, silent log.

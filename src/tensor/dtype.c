@@ -25,6 +25,23 @@ bool rn_dtype_is_complex(rn_dtype_t dtype) {
   return rn_dtypes_has(T(COMPLEX64) | T(COMPLEX128), dtype);
 }
 
+rn_dtype_t rn_dtype_stored(rn_dtype_t dtype) {
+  switch (dtype) {
+    case RN_QINT8:
+      return RN_INT8;
+    case RN_QUINT8:
+      return RN_UINT8;
+    case RN_QINT16:
+      return RN_INT16;
+    case RN_QUINT16:
+      return RN_UINT16;
+    case RN_QINT32:
+      return RN_INT32;
+    default:
+      return dtype;
+  }
+}
+
 bool rn_dtype_is_integer(rn_dtype_t dtype) {
   return rn_dtypes_has(T(INT2) | T(INT4) | T(INT8) | T(INT16) | T(INT32) | T(INT64) | T(UINT2) |
                            T(UINT4) | T(UINT8) | T(UINT16) | T(UINT32) | T(UINT64),

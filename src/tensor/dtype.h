@@ -79,6 +79,8 @@ static inline bool rn_dtype_is_plain(rn_dtype_t dtype) {
 }
 bool rn_dtype_is_floating(rn_dtype_t dtype);  // half, bfloat16, float, double, float8, float4
 bool rn_dtype_is_complex(rn_dtype_t dtype);
+// The integer that a quantised number is stored as; any other type is itself.
+rn_dtype_t rn_dtype_stored(rn_dtype_t dtype);
 bool rn_dtype_is_integer(rn_dtype_t dtype);  // signed and unsigned, not quantised, not bool
 
 // "float", "int32_ref"; as TensorFlow prints them in messages. "INVALID" for 0, and for numbers

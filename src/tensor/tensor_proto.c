@@ -1,6 +1,7 @@
 // Tensors and shapes to and from their messages.
 #include "tensor/tensor_proto.h"
 
+#include "tensor/object_proto.h"
 #include "tensor/tstring.h"
 #include "wire/text.h"
 #include "wire/writer.h"
@@ -188,8 +189,7 @@ static bool string_bytes(const rn_str_t* items, size_t have, size_t count, size_
   return rn_add_ok(total, rest, out);
 }
 
-// The content of a string tensor: all lengths as varints, then all bytes.
-static bool split_content(rn_str_t content, size_t count, rn_str_t* items) {
+bool rn_tensor_content_split(rn_str_t content, size_t count, rn_str_t* items) {
   const uint8_t* p = (const uint8_t*)content.data;
   const uint8_t* end = p + content.size;
   for (size_t i = 0; i < count; ++i) {
@@ -212,7 +212,7 @@ static bool split_content(rn_str_t content, size_t count, rn_str_t* items) {
   return p == end;
 }
 
-static rn_status_t parse_error(const rn_pb_TensorProto_t* proto) {
+rn_status_t rn_tensor_proto_error(const rn_pb_TensorProto_t* proto) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, rn_allocator_default());
   rn_pb_TensorProto_t shown = *proto;
@@ -242,9 +242,10 @@ static rn_status_t read_strings(const rn_pb_TensorProto_t* proto, values_t value
   rn_status_t status = RN_OK;
   if (proto->tensor_content.size) {
     // Each string takes a byte at least, so the table is no larger than a multiple of the input.
-    if (count > proto->tensor_content.size) return parse_error(proto);
+    if (count > proto->tensor_content.size) return rn_tensor_proto_error(proto);
     RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, count, &split));
-    if (!split_content(proto->tensor_content, count, split)) status = parse_error(proto);
+    if (!rn_tensor_content_split(proto->tensor_content, count, split))
+      status = rn_tensor_proto_error(proto);
     values = (values_t){VALUES_STRING, split, count};
   }
   size_t room = max_bytes - rn_tensor_bytes(tensor);
@@ -266,7 +267,7 @@ static rn_status_t read_strings(const rn_pb_TensorProto_t* proto, values_t value
 static rn_status_t read_plain(const rn_pb_TensorProto_t* proto, values_t values,
                               rn_allocator_t allocator, rn_tensor_t* tensor) {
   rn_str_t content = proto->tensor_content;
-  if (content.size && content.size != rn_tensor_bytes(tensor)) return parse_error(proto);
+  if (content.size && content.size != rn_tensor_bytes(tensor)) return rn_tensor_proto_error(proto);
   RN_RETURN_IF_ERROR(
       rn_buffer_create(allocator, tensor->dtype, rn_tensor_bytes(tensor), &tensor->buffer));
   tensor->data = tensor->buffer->data;
@@ -284,7 +285,8 @@ static rn_status_t read_plain(const rn_pb_TensorProto_t* proto, values_t values,
 rn_status_t rn_tensor_from_proto(const rn_pb_TensorProto_t* proto, size_t max_bytes,
                                  rn_allocator_t allocator, rn_tensor_t* out) {
   *out = (rn_tensor_t){0};
-  if (!rn_dtype_is_valid(proto->dtype) || rn_dtype_is_ref(proto->dtype)) return parse_error(proto);
+  if (!rn_dtype_is_valid(proto->dtype) || rn_dtype_is_ref(proto->dtype))
+    return rn_tensor_proto_error(proto);
   int64_t dims[RN_MAX_RANK];
   rn_shape_t shape = RN_SHAPE_SCALAR;
   if (proto->tensor_shape) {
@@ -298,9 +300,8 @@ rn_status_t rn_tensor_from_proto(const rn_pb_TensorProto_t* proto, size_t max_by
   rn_status_t status = RN_OK;
   if (rn_tensor_bytes(out) > max_bytes) {
     status = too_large(out, max_bytes);
-  } else if (values.kind == VALUES_NONE && out->count) {
-    status = rn_unimplemented("A tensor of type %s cannot be read from a TensorProto",
-                              rn_dtype_name(proto->dtype));
+  } else if (values.kind == VALUES_NONE) {
+    status = rn_objects_from_proto(proto, max_bytes, allocator, out);
   } else if (values.kind == VALUES_STRING) {
     status = read_strings(proto, values, max_bytes, allocator, out);
   } else {
@@ -418,15 +419,15 @@ rn_status_t rn_tensor_to_proto(const rn_tensor_t* tensor, rn_tensor_form_t form,
                                rn_pb_TensorProto_t* out) {
   *out = (rn_pb_TensorProto_t){.dtype = tensor->dtype};
   bool is_object = tensor->dtype == RN_RESOURCE || tensor->dtype == RN_VARIANT;
-  if (tensor->is_ref || (is_object && tensor->count)) {
-    return rn_unimplemented("A %s%s tensor has no TensorProto", rn_dtype_name(tensor->dtype),
-                            tensor->is_ref ? " reference" : "");
-  }
+  if (tensor->is_ref)
+    return rn_unimplemented("A %s reference tensor has no TensorProto",
+                            rn_dtype_name(tensor->dtype));
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(arena, &out->tensor_shape));
   RN_RETURN_IF_ERROR(rn_shape_to_proto(rn_tensor_shape(tensor), arena, out->tensor_shape));
   if (tensor->count == 0) return RN_OK;
   if (form == RN_TENSOR_AUTO) form = tensor->count > 1 ? RN_TENSOR_CONTENT : RN_TENSOR_TYPED;
   if (form == RN_TENSOR_CONTENT) {
+    if (is_object) return rn_objects_to_proto(tensor, true, arena, out);
     if (tensor->dtype == RN_STRING) return string_content(tensor, arena, &out->tensor_content);
     out->tensor_content = rn_str_n(tensor->data, rn_tensor_bytes(tensor));
     return RN_OK;
@@ -436,5 +437,6 @@ rn_status_t rn_tensor_to_proto(const rn_tensor_t* tensor, rn_tensor_form_t form,
     return rn_resource_exhausted("A tensor of %lld elements is too large for a TensorProto",
                                  (long long)tensor->count);
   }
-  return typed_values(tensor, arena, out);
+  return is_object ? rn_objects_to_proto(tensor, false, arena, out)
+                   : typed_values(tensor, arena, out);
 }

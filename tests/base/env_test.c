@@ -1,5 +1,5 @@
 // The system environment: clocks, files and the silent log.
-#include "base/env.h"
+#include "base/fs.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -32,38 +32,38 @@ Test(env, files) {
   snprintf(path, sizeof path, "%s/file", dir);
   static char data[100000];
   for (size_t i = 0; i < sizeof data; i++) data[i] = (char)(i * 31);
-  cr_assert(rn_ok(env->write_file(env->self, path, rn_str_n(data, sizeof data))));
+  cr_assert(rn_ok(rn_fs_write(env, path, rn_str_n(data, sizeof data))));
   rn_strbuf_t out;
   rn_strbuf_init(&out, rn_allocator_system());
   rn_strbuf_append(&out, RN_STR("x"));
-  cr_assert(rn_ok(env->read_file(env->self, path, sizeof data, &out)));
+  cr_assert(rn_ok(rn_fs_read(env, path, sizeof data, &out)));
   cr_assert_eq(out.size, sizeof data + 1);
   cr_assert_eq(memcmp(out.data + 1, data, sizeof data), 0);
   rn_strbuf_clear(&out);
-  rn_status_t status = env->read_file(env->self, path, sizeof data - 1, &out);
+  rn_status_t status = rn_fs_read(env, path, sizeof data - 1, &out);
   cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED);
   rn_status_free(status);
   rn_strbuf_clear(&out);
 
-  cr_assert(rn_ok(env->write_file(env->self, path, RN_STR("ab"))));
-  cr_assert(rn_ok(env->read_file(env->self, path, SIZE_MAX, &out)));
+  cr_assert(rn_ok(rn_fs_write(env, path, RN_STR("ab"))));
+  cr_assert(rn_ok(rn_fs_read(env, path, SIZE_MAX, &out)));
   cr_assert_str_eq(out.data, "ab");
   rn_strbuf_clear(&out);
-  cr_assert(rn_ok(env->write_file(env->self, path, (rn_str_t){0})));
-  cr_assert(rn_ok(env->read_file(env->self, path, 0, &out)));
+  cr_assert(rn_ok(rn_fs_write(env, path, (rn_str_t){0})));
+  cr_assert(rn_ok(rn_fs_read(env, path, 0, &out)));
   cr_assert_eq(out.size, 0);
 
-  expect_error(env->read_file(env->self, "/nonexistent/x", 10, &out), RN_CODE_NOT_FOUND,
+  expect_error(rn_fs_read(env, "/nonexistent/x", 10, &out), RN_CODE_NOT_FOUND,
                "/nonexistent/x; No such file or directory");
-  expect_error(env->write_file(env->self, "/nonexistent/x", RN_STR("a")), RN_CODE_NOT_FOUND,
+  expect_error(rn_fs_write(env, "/nonexistent/x", RN_STR("a")), RN_CODE_NOT_FOUND,
                "/nonexistent/x; No such file or directory");
   char message[200];
   snprintf(message, sizeof message, "%s; Is a directory", dir);
-  expect_error(env->read_file(env->self, dir, 10, &out), RN_CODE_FAILED_PRECONDITION, message);
-  expect_error(env->write_file(env->self, "/dev/full", RN_STR("a")), RN_CODE_RESOURCE_EXHAUSTED,
+  expect_error(rn_fs_read(env, dir, 10, &out), RN_CODE_FAILED_PRECONDITION, message);
+  expect_error(rn_fs_write(env, "/dev/full", RN_STR("a")), RN_CODE_RESOURCE_EXHAUSTED,
                "/dev/full; No space left on device");
   rn_strbuf_clear(&out);
-  cr_assert(rn_ok(env->read_file(env->self, "/proc/self/stat", 10000, &out)));
+  cr_assert(rn_ok(rn_fs_read(env, "/proc/self/stat", 10000, &out)));
   cr_assert_gt(out.size, 0);
   rn_strbuf_clear(&out);
   unlink(path);

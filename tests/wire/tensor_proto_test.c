@@ -3,8 +3,10 @@
 
 #include <stdio.h>
 
+#include "tensor/handle.h"
 #include "tensor/tstring.h"
 #include "util.h"
+#include "wire/decode.h"
 #include "wire/encode.h"
 #include "wire/text.h"
 
@@ -127,6 +129,118 @@ Test(tensor_proto, strings) {
   }
 }
 
+Test(tensor_proto, handles) {
+  static const char text[] =
+      "dtype: DT_RESOURCE tensor_shape { dim { size: 3 } } "
+      "resource_handle_val { device: '/cpu:0' container: 'c' name: 'v' maybe_type_name: 'Var' "
+      "  dtypes_and_shapes { dtype: DT_FLOAT shape { dim { size: 2 } dim { size: -1 } } } } "
+      "resource_handle_val { name: 'w' }";
+  rn_tensor_t tensor, again;
+  ASSERT_OK(read(text, &tensor));
+  for (rn_tensor_form_t form = RN_TENSOR_AUTO; form <= RN_TENSOR_TYPED; ++form) {
+    rn_pb_TensorProto_t proto;
+    ASSERT_OK(rn_tensor_to_proto(&tensor, form, &arena, &proto));
+    cr_assert_eq(proto.tensor_content.size != 0, form != RN_TENSOR_TYPED);
+    cr_assert_eq(proto.resource_handle_val.count, form == RN_TENSOR_TYPED ? 3 : 0);
+    ASSERT_OK(rn_tensor_from_proto(&proto, MAX_BYTES, rn_allocator_counting(&counting), &again));
+    const rn_handle_t** handles = again.data;
+    ASSERT_STR(handles[0]->device, RN_STR("/cpu:0"));
+    ASSERT_STR(handles[0]->container, RN_STR("c"));
+    ASSERT_STR(handles[0]->name, RN_STR("v"));
+    ASSERT_STR(handles[0]->type_name, RN_STR("Var"));
+    cr_assert_eq(handles[0]->dtype, RN_FLOAT);
+    cr_assert_eq(handles[0]->shape.rank, 2);
+    cr_assert_eq(handles[0]->shape.dims[1], -1);
+    cr_assert_null(handles[0]->resource);
+    ASSERT_STR(handles[1]->name, RN_STR("w"));
+    cr_assert_eq(handles[1]->dtype, RN_INVALID);
+    ASSERT_STR(handles[2]->name, RN_STR("w"));
+    rn_tensor_clear(&again);
+  }
+  rn_tensor_clear(&tensor);
+}
+
+// Elements that point nowhere.
+Test(tensor_proto, objects_of_nothing) {
+  static const char* const texts[] = {"dtype: DT_RESOURCE tensor_shape { dim { size: 2 } }",
+                                      "dtype: DT_VARIANT tensor_shape { dim { size: 2 } }",
+                                      "dtype: DT_VARIANT tensor_shape { dim { size: 2 } } "
+                                      "variant_val { }"};
+  for (int i = 0; i < 3; ++i) {
+    rn_tensor_t tensor, again;
+    ASSERT_OK(read(texts[i], &tensor));
+    cr_assert_null(RN_DATA(&tensor, void*)[1]);
+    rn_pb_TensorProto_t proto;
+    ASSERT_OK(rn_tensor_to_proto(&tensor, RN_TENSOR_TYPED, &arena, &proto));
+    cr_assert_eq(i ? proto.variant_val.count : proto.resource_handle_val.count, 2);
+    ASSERT_OK(rn_tensor_from_proto(&proto, MAX_BYTES, rn_allocator_counting(&counting), &again));
+    cr_assert_eq(again.count, 2);
+    rn_tensor_clear(&tensor);
+    rn_tensor_clear(&again);
+  }
+}
+
+// Lists of tensors as stock's SerializeTensor writes them, and as we write them again.
+Test(tensor_proto, tensor_lists) {
+  static const char* const messages[] = {
+      // [[1, 2], [3, 4]] of shape [2]
+      "081512002253520a1674656e736f72666c6f773a3a54656e736f724c69737412100001ffffffffffffffffff0112"
+      "0208021a1208011204120208022a080000803f000000401a1208011204120208022a080000404000008040",
+      // Three of shape [?, 3], of which only the second is set
+      "08151200224d4c0a1674656e736f72666c6f773a3a54656e736f724c697374121f02000203ffffffffffffffffff"
+      "01120b08ffffffffffffffffff01120208031a110803120812020801120208033a03070809",
+      // None, of at most five strings of any shape
+      "0815120022201f0a1674656e736f72666c6f773a3a54656e736f724c69737412050007051801",
+      "081512002233320a1674656e736f72666c6f773a3a54656e736f724c697374120e0007ffffffffffffffffff0118"
+      "011a080807120042026162",
+  };
+  for (size_t i = 0; i < sizeof messages / sizeof *messages; ++i) {
+    char bytes[200];
+    rn_str_t message = from_hex(messages[i], bytes);
+    rn_pb_TensorProto_t *proto = NULL, again;
+    ASSERT_OK(RN_PB_DECODE(TensorProto, message, NULL, &arena, &proto));
+    rn_tensor_t tensor;
+    ASSERT_OK(rn_tensor_from_proto(proto, MAX_BYTES, rn_allocator_counting(&counting), &tensor));
+    ASSERT_OK(rn_tensor_to_proto(&tensor, RN_TENSOR_CONTENT, &arena, &again));
+    rn_strbuf_t out;
+    rn_strbuf_init(&out, rn_allocator_system());
+    ASSERT_OK(RN_PB_ENCODE(TensorProto, &again, NULL, &out));
+    ASSERT_STR(rn_strbuf_view(&out), message);
+    rn_strbuf_clear(&out);
+    rn_tensor_clear(&tensor);
+    // Cut anywhere, or with any byte changed, it is still a list or an error.
+    for (size_t at = 32; at < message.size; ++at) {
+      for (int flip = 0; flip < 4; ++flip) {
+        char broken[200];
+        memcpy(broken, message.data, message.size);
+        broken[at] ^= (char)(flip == 3 ? 0x80 : 1 << flip);
+        rn_status_t status =
+            RN_PB_DECODE(TensorProto, rn_str_n(broken, message.size), NULL, &arena, &proto);
+        if (rn_ok(status))
+          status =
+              rn_tensor_from_proto(proto, MAX_BYTES, rn_allocator_counting(&counting), &tensor);
+        if (rn_ok(status)) rn_tensor_clear(&tensor);
+        rn_status_free(status);
+      }
+    }
+  }
+}
+
+static void nothing(rn_object_t* object) { (void)object; }
+
+Test(tensor_proto, variants_that_hold_something) {
+  int64_t one = 1;
+  rn_tensor_t tensor;
+  rn_object_t object = {.refs = 1, .destroy = nothing};
+  ASSERT_OK(rn_tensor_create(rn_allocator_counting(&counting), RN_VARIANT, (rn_shape_t){1, &one},
+                             &tensor));
+  RN_DATA(&tensor, rn_object_t*)[0] = &object;
+  rn_pb_TensorProto_t proto;
+  ASSERT_FAILS(rn_tensor_to_proto(&tensor, RN_TENSOR_AUTO, &arena, &proto), RN_CODE_UNIMPLEMENTED,
+               "What element 0 of a variant tensor holds has no message");
+  rn_tensor_clear(&tensor);
+}
+
 Test(tensor_proto, scalars_and_empty_ones) {
   rn_tensor_t tensor;
   ASSERT_OK(read("dtype: DT_FLOAT float_val: 2.5", &tensor));
@@ -177,8 +291,14 @@ Test(tensor_proto, refused) {
        RN_CODE_RESOURCE_EXHAUSTED, "1099511627776 elements of type float"},
       {"dtype: DT_STRING tensor_shape { dim { size: 40000 } } string_val: 'aaaaaaaaaaaaaaaaaaaa'",
        RN_CODE_RESOURCE_EXHAUSTED, "40000 elements of type string"},
-      {"dtype: DT_RESOURCE tensor_shape {}", RN_CODE_UNIMPLEMENTED, "resource"},
-      {"dtype: DT_VARIANT", RN_CODE_UNIMPLEMENTED, "variant"},
+      {"dtype: DT_VARIANT tensor_shape {} variant_val { type_name: 'tensorflow::Thing' }",
+       RN_CODE_UNIMPLEMENTED, "A variant of kind 'tensorflow::Thing' cannot be read"},
+      {"dtype: DT_VARIANT tensor_shape {} variant_val { type_name: 'tensorflow::TensorList' }",
+       RN_CODE_INVALID_ARGUMENT, "malformed metadata"},
+      {"dtype: DT_VARIANT tensor_shape {} tensor_content: '\\x05ab'", RN_CODE_INVALID_ARGUMENT,
+       "Cannot parse tensor from proto:"},
+      {"dtype: DT_RESOURCE tensor_shape {} resource_handle_val { dtypes_and_shapes { dtype: 99 } }",
+       RN_CODE_INVALID_ARGUMENT, "data type 99"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
     rn_tensor_t tensor;

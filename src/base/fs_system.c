@@ -1,0 +1,246 @@
+// Files and directories of the operating system.
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE  // strerrordesc_np: errno's text without a shared buffer
+#endif
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+
+typedef struct system_file_t {
+  rn_file_t file;  // first
+  rn_allocator_t allocator;
+  int fd;
+  char* path;  // Owned
+} system_file_t;
+
+static rn_code_t code_of_errno(int error) {
+  switch (error) {
+    case EINVAL:
+    case ENAMETOOLONG:
+    case E2BIG:
+    case EFAULT:
+    case ENOTTY:
+      return RN_CODE_INVALID_ARGUMENT;
+    case ETIMEDOUT:
+      return RN_CODE_DEADLINE_EXCEEDED;
+    case ENOENT:
+    case ENODEV:
+    case ENXIO:
+    case ESRCH:
+      return RN_CODE_NOT_FOUND;
+    case EEXIST:
+      return RN_CODE_ALREADY_EXISTS;
+    case EPERM:
+    case EACCES:
+    case EROFS:
+      return RN_CODE_PERMISSION_DENIED;
+    case ENOTEMPTY:
+    case EISDIR:
+    case ENOTDIR:
+    case EBADF:
+    case EBUSY:
+    case ETXTBSY:
+    case EPIPE:
+      return RN_CODE_FAILED_PRECONDITION;
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EMLINK:
+      return RN_CODE_RESOURCE_EXHAUSTED;
+    case EFBIG:
+    case EOVERFLOW:
+    case ERANGE:
+      return RN_CODE_OUT_OF_RANGE;
+    case ENOSYS:
+    case ENOTSUP:
+      return RN_CODE_UNIMPLEMENTED;
+    case EAGAIN:
+      return RN_CODE_UNAVAILABLE;
+    default:
+      return RN_CODE_UNKNOWN;
+  }
+}
+
+rn_status_t rn_status_of_errno(const char* context, int error) {
+  const char* text = strerrordesc_np(error);
+  return rn_status_make(code_of_errno(error), "%s; %s", context, text ? text : "unknown error");
+}
+
+static rn_status_t outcome(const char* path, int result) {
+  return result == 0 ? RN_OK : rn_status_of_errno(path, errno);
+}
+
+static rn_status_t file_read(rn_file_t* base, void* out, size_t size, size_t* out_size) {
+  system_file_t* file = (system_file_t*)base;
+  for (*out_size = 0; *out_size < size;) {
+    ssize_t got = read(file->fd, (char*)out + *out_size, size - *out_size);
+    if (got < 0 && errno != EINTR) return rn_status_of_errno(file->path, errno);
+    if (got == 0) break;
+    if (got > 0) *out_size += (size_t)got;
+  }
+  return RN_OK;
+}
+
+static rn_status_t file_read_at(rn_file_t* base, uint64_t offset, void* out, size_t size,
+                                size_t* out_size) {
+  system_file_t* file = (system_file_t*)base;
+  *out_size = 0;
+  if (offset > INT64_MAX || size > INT64_MAX - offset)
+    return rn_status_of_errno(file->path, EOVERFLOW);
+  while (*out_size < size) {
+    ssize_t got =
+        pread(file->fd, (char*)out + *out_size, size - *out_size, (off_t)(offset + *out_size));
+    if (got < 0 && errno != EINTR) return rn_status_of_errno(file->path, errno);
+    if (got == 0) break;
+    if (got > 0) *out_size += (size_t)got;
+  }
+  return RN_OK;
+}
+
+static rn_status_t file_append(rn_file_t* base, rn_str_t data) {
+  system_file_t* file = (system_file_t*)base;
+  while (data.size) {
+    ssize_t put = write(file->fd, data.data, data.size);
+    if (put < 0 && errno != EINTR) return rn_status_of_errno(file->path, errno);
+    if (put > 0) data = rn_str_n(data.data + put, data.size - (size_t)put);
+  }
+  return RN_OK;
+}
+
+static rn_status_t file_sync(rn_file_t* base) {
+  system_file_t* file = (system_file_t*)base;
+  return outcome(file->path, fsync(file->fd));
+}
+
+static rn_status_t file_truncate(rn_file_t* base, int64_t size) {
+  system_file_t* file = (system_file_t*)base;
+  return outcome(file->path, ftruncate(file->fd, size));
+}
+
+static void describe(const struct stat* from, rn_file_stat_t* out) {
+  *out = (rn_file_stat_t){
+      .size = from->st_size,
+      .modified_ns = (int64_t)from->st_mtim.tv_sec * 1000000000 + from->st_mtim.tv_nsec,
+      .is_directory = S_ISDIR(from->st_mode)};
+}
+
+static rn_status_t file_stat(rn_file_t* base, rn_file_stat_t* out) {
+  system_file_t* file = (system_file_t*)base;
+  struct stat found;
+  if (fstat(file->fd, &found) != 0) return rn_status_of_errno(file->path, errno);
+  describe(&found, out);
+  return RN_OK;
+}
+
+static rn_status_t file_close(rn_file_t* base) {
+  system_file_t* file = (system_file_t*)base;
+  // Some file systems report a full disk only here. The descriptor is gone even if it fails.
+  rn_status_t status = file->fd < 0 ? RN_OK : outcome(file->path, close(file->fd));
+  if (file->path) rn_free(file->allocator, file->path, strlen(file->path) + 1);
+  RN_FREE(file->allocator, file);
+  return status;
+}
+
+static const rn_file_vtable_t system_file = {
+    .read = file_read,
+    .read_at = file_read_at,
+    .append = file_append,
+    .sync = file_sync,
+    .truncate = file_truncate,
+    .stat = file_stat,
+    .close = file_close,
+};
+
+static rn_status_t system_open(void* self, const char* path, rn_open_mode_t mode,
+                               rn_allocator_t allocator, rn_file_t** out_file) {
+  (void)self;
+  static const int flags[] = {O_RDONLY, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND,
+                              O_WRONLY | O_CREAT | O_APPEND};
+  *out_file = NULL;
+  system_file_t* file = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &file));
+  *file = (system_file_t){.file = {&system_file}, .allocator = allocator, .fd = -1};
+  rn_status_t status = rn_str_dup(allocator, rn_str(path), &file->path);
+  if (rn_ok(status)) file->fd = open(path, flags[mode] | O_CLOEXEC, 0666);
+  if (rn_ok(status) && file->fd < 0) status = rn_status_of_errno(path, errno);
+  if (!rn_ok(status)) {
+    rn_status_free(file_close(&file->file));
+    return status;
+  }
+  *out_file = &file->file;
+  return RN_OK;
+}
+
+static rn_status_t system_stat(void* self, const char* path, rn_file_stat_t* out) {
+  (void)self;
+  struct stat found;
+  if (stat(path, &found) != 0) return rn_status_of_errno(path, errno);
+  describe(&found, out);
+  return RN_OK;
+}
+
+static rn_status_t system_remove(void* self, const char* path) {
+  (void)self;
+  return outcome(path, unlink(path));
+}
+
+static rn_status_t system_rename(void* self, const char* from, const char* to) {
+  (void)self;
+  return outcome(from, rename(from, to));
+}
+
+static rn_status_t system_make_directory(void* self, const char* path) {
+  (void)self;
+  return outcome(path, mkdir(path, 0755));
+}
+
+static rn_status_t system_remove_directory(void* self, const char* path) {
+  (void)self;
+  return outcome(path, rmdir(path));
+}
+
+static rn_status_t system_sync_directory(void* self, const char* path) {
+  (void)self;
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return rn_status_of_errno(path, errno);
+  rn_status_t status = outcome(path, fsync(fd));
+  close(fd);
+  return status;
+}
+
+static rn_status_t system_list(void* self, const char* path, rn_names_t* names) {
+  (void)self;
+  DIR* directory = opendir(path);
+  if (!directory) return rn_status_of_errno(path, errno);
+  rn_status_t status = RN_OK;
+  while (rn_ok(status)) {
+    errno = 0;
+    const struct dirent* entry = readdir(directory);
+    if (!entry) {
+      if (errno) status = rn_status_of_errno(path, errno);
+      break;
+    }
+    bool is_self = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    if (!is_self) status = rn_names_add(names, rn_str(entry->d_name));
+  }
+  closedir(directory);
+  return status;
+}
+
+const rn_fs_t rn_fs_system = {
+    .open = system_open,
+    .stat = system_stat,
+    .remove = system_remove,
+    .rename = system_rename,
+    .make_directory = system_make_directory,
+    .remove_directory = system_remove_directory,
+    .sync_directory = system_sync_directory,
+    .list = system_list,
+};

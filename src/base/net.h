@@ -1,0 +1,62 @@
+// Streams of bytes between processes, behind a table of the environment.
+//
+// Every call that waits has a deadline of the environment's clock: RN_FOREVER, or RN_AT_ONCE, which
+// does what can be done without waiting. One thread may read a stream while another writes it and a
+// third calls shutdown; nothing may overlap with close. A peer that is gone is UNAVAILABLE.
+#ifndef RUNNEL_BASE_NET_H_
+#define RUNNEL_BASE_NET_H_
+
+#include "base/env.h"
+
+#define RN_FOREVER INT64_MAX
+#define RN_AT_ONCE INT64_MIN
+
+// A listener or a stream. Implementations put this first in a struct of their own.
+typedef struct rn_socket_t {
+  const struct rn_socket_vtable_t* vtable;
+} rn_socket_t;
+
+typedef struct rn_socket_vtable_t {
+  // Of a listener. DEADLINE_EXCEEDED if nobody came.
+  rn_status_t (*accept)(rn_socket_t* socket, int64_t deadline_ns, rn_socket_t** out_stream);
+  // Waits until something can be moved, then moves what can be: 1 to |size| bytes, or, of a read, 0
+  // at the end of the stream. DEADLINE_EXCEEDED if nothing could.
+  rn_status_t (*read)(rn_socket_t* socket, void* out, size_t size, int64_t deadline_ns,
+                      size_t* out_size);
+  rn_status_t (*write)(rn_socket_t* socket, const void* data, size_t size, int64_t deadline_ns,
+                       size_t* out_size);
+  // Ends both directions and wakes who waits on them, who see the end or CANCELLED.
+  void (*shutdown)(rn_socket_t* socket);
+  // Adds "host:port" of this end.
+  rn_status_t (*address)(rn_socket_t* socket, rn_strbuf_t* out);
+  void (*close)(rn_socket_t* socket);  // and frees
+} rn_socket_vtable_t;
+
+// What poll asks and answers about a socket; of a listener, reading means accepting.
+typedef struct rn_poll_t {
+  rn_socket_t* socket;
+  bool wants_read, wants_write;
+  bool can_read, can_write;  // also set when the call would fail at once
+} rn_poll_t;
+
+struct rn_net_t {
+  // |address| is "host:port", "[v6]:port" or "unix:path". Port 0 is any that is free.
+  rn_status_t (*listen)(void* self, const char* address, rn_allocator_t allocator,
+                        rn_socket_t** out_listener);
+  rn_status_t (*connect)(void* self, const char* address, int64_t deadline_ns,
+                         rn_allocator_t allocator, rn_socket_t** out_stream);
+  // Two ends of one stream: to wake a thread in poll, or to talk to a child.
+  rn_status_t (*pair)(void* self, rn_allocator_t allocator, rn_socket_t** out_a,
+                      rn_socket_t** out_b);
+  // Waits until some can do what they want, or the deadline: then none can, and that is fine.
+  rn_status_t (*poll)(void* self, rn_poll_t* items, size_t count, int64_t deadline_ns);
+};
+
+extern const rn_net_t rn_net_system;  // TCP and Unix sockets of the operating system
+
+// All of |size| bytes. A stream that ends before is UNAVAILABLE.
+RN_MUST_USE rn_status_t rn_net_read_all(rn_socket_t* socket, void* out, size_t size,
+                                        int64_t deadline_ns);
+RN_MUST_USE rn_status_t rn_net_write_all(rn_socket_t* socket, rn_str_t data, int64_t deadline_ns);
+
+#endif  // RUNNEL_BASE_NET_H_

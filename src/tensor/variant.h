@@ -1,0 +1,22 @@
+// Kinds of values that variant tensors hold and that can travel in messages.
+#ifndef RUNNEL_TENSOR_VARIANT_H_
+#define RUNNEL_TENSOR_VARIANT_H_
+
+#include "proto/tensor.pb.h"
+#include "tensor/object.h"
+#include "tensor/tensor.h"
+
+typedef struct rn_variant_kind_t {
+  const char* type_name;  // as TensorFlow calls it
+  bool (*holds)(const rn_object_t* object);
+  // |*out| may borrow from the object; the rest is in |arena|.
+  rn_status_t (*to_proto)(const rn_object_t* object, rn_arena_t* arena,
+                          rn_pb_VariantTensorDataProto_t* out);
+  // Copies what it keeps. No more than |max_bytes| of elements are allocated.
+  rn_status_t (*from_proto)(const rn_pb_VariantTensorDataProto_t* proto, size_t max_bytes,
+                            rn_allocator_t allocator, rn_object_t** out);
+} rn_variant_kind_t;
+
+extern const rn_variant_kind_t* const rn_variant_kinds[];  // NULL-terminated; kernels/variants.c
+
+#endif  // RUNNEL_TENSOR_VARIANT_H_
