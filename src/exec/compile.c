@@ -1,6 +1,7 @@
 // From the placed graph of a step to a plan: fates, slots, instructions, kernels. See plan.h.
 #include "exec/compile.h"
 
+#include "exec/kernel_init.h"
 #include "exec/state.h"
 
 void rn_kernel_cache_init(rn_kernel_cache_t* cache, rn_allocator_t allocator) {
@@ -127,34 +128,10 @@ static rn_status_t cached_kernel(rn_kernel_cache_t* cache, const rn_ir_node_t* n
 // The kernel of a node: its own, or the session's if the node has state.
 static rn_status_t make_kernel(rn_compile_t* c, const rn_ir_node_t* node, const rn_kernel_t** out) {
   rn_plan_t* plan = c->plan;
-  rn_dtype_t* input_types = NULL;
-  rn_shape_t* input_shapes = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, (size_t)node->input_count, &input_types));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, (size_t)node->input_count, &input_shapes));
-  for (int32_t i = 0; i < node->input_count; ++i) {
-    const rn_ir_node_t* source = rn_compile_node(c, node->inputs[i].node);
-    input_types[i] = source->types[node->inputs[i].output];
-    input_shapes[i] = source->shapes[node->inputs[i].output];
-  }
-  rn_kernel_init_t init = {.op = node->op,
-                           .node = node->name,
-                           .attrs = node->attrs,
-                           .extra_count = node->extra_count,
-                           .extras = node->extras,
-                           .input_count = node->input_count,
-                           .input_types = input_types,
-                           .output_count = node->output_count,
-                           .output_types = node->types,
-                           .input_shapes = input_shapes,
-                           .output_shapes = node->shapes,
-                           .device = node->device,
-                           .resources = node->device->resources,
-                           .device_name = node->device->name,
-                           .allocator = plan->allocator,
-                           .device_memory = node->device->allocator,
-                           .host_memory = c->options->host->allocator,
-                           .is_host = node->device->is_host,
-                           .env = c->options->env};
+  rn_kernel_init_t init;
+  RN_RETURN_IF_ERROR(rn_exec_kernel_init(c->ir, node, node->device, c->options->host,
+                                         c->options->env, plan->allocator, &init));
+  init.functions = c->options->functions;
   rn_kernel_t* kernel = NULL;
   rn_kernel_cache_t* cache = c->options->kernels;
   bool is_transfer = node->op->role == RN_ROLE_SEND ||

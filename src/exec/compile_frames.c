@@ -23,7 +23,8 @@ static rn_status_t find_frame(frames_t* f, int32_t parent, const rn_ir_node_t* e
       return RN_OK;
     }
   }
-  rn_frame_def_t def = {.parent = parent,
+  rn_frame_def_t def = {.name_hash = rn_str_hash(text),
+                        .parent = parent,
                         .parallel_iterations = parallel ? (int32_t)parallel->i : 10};
   if (def.parallel_iterations < 1)
     return rn_invalid_argument("parallel_iterations of '%.*s' must be at least 1",
@@ -82,9 +83,6 @@ static rn_status_t assign_frames(frames_t* f) {
         return rn_invalid_argument(
             "Invalid Exit op: Cannot find a corresponding Enter op.\n\t [[{{node %.*s}}]]",
             RN_STR_ARGS(node->name));
-    } else if (is_instr && node->op->role == RN_ROLE_NEXT_ITERATION && runs_in == 0) {
-      return rn_invalid_argument("{{node %.*s}} (NextIteration) is in a loop that no Enter opens",
-                                 RN_STR_ARGS(node->name));
     }
     f->frame[index] = belongs_to;
     if (!is_instr) continue;
@@ -118,21 +116,6 @@ static rn_status_t check_back_edges(frames_t* f) {
         return rn_invalid_argument("{{node %.*s}} closes a loop that no Enter opens",
                                    RN_STR_ARGS(node->name));
     }
-  }
-  return RN_OK;
-}
-
-// A value within a loop comes once an iteration: none of them is *the* value.
-static rn_status_t check_fetches(const frames_t* f) {
-  const rn_compile_t* c = f->c;
-  for (int32_t i = 0; i < c->ir->fetch_count; ++i) {
-    int32_t source = c->ir->fetches[i].node;
-    if (source < 0 || c->fate[source] == RN_FATE_ELSEWHERE || f->frame[source] <= 0) continue;
-    return rn_invalid_argument(
-        "Fetch %d: {{node %.*s}} is within the loop '%.*s'; only what leaves a loop through an "
-        "Exit can be fetched",
-        i, RN_STR_ARGS(rn_compile_node(c, source)->name),
-        RN_STR_ARGS(f->defs.items[f->frame[source]].name));
   }
   return RN_OK;
 }
@@ -193,8 +176,11 @@ static rn_status_t number_inputs(rn_compile_t* c) {
     }
     instr->release_count = plan->release_total - instr->first_release;
     if (instr->output_count) instr->local_output = plan->slot_local[instr->first_output];
-    for (int32_t o = instr->first_output; o < instr->first_output + instr->output_count; ++o)
-      instr->has_unread |= plan->slots[o].readers == 0 && !c->is_fetched[o];
+    bool is_loop = instr->out_frame != 0;
+    for (int32_t o = instr->first_output; o < instr->first_output + instr->output_count; ++o) {
+      instr->has_unread |= plan->slots[o].readers == 0 && (is_loop || !c->is_fetched[o]);
+      instr->has_loop_fetch |= is_loop && c->is_fetched[o];
+    }
   }
   return RN_OK;
 }
@@ -239,6 +225,33 @@ static rn_status_t number_slots(frames_t* f) {
   return RN_OK;
 }
 
+// Of a plan that sends from within loops: counted, then listed.
+static rn_status_t list_shared(frames_t* f) {
+  rn_plan_t* plan = f->c->plan;
+  bool is_shared = false;
+  for (int32_t n = 0; n < plan->instr_count; ++n)
+    is_shared |= plan->instrs[n].role == RN_ROLE_SEND && plan->instrs[n].frame != 0;
+  for (int pass = 0; is_shared && pass < 2; ++pass) {
+    for (int32_t n = 0; n < plan->instr_count; ++n) {
+      rn_frame_def_t* def = &f->defs.items[plan->instrs[n].frame];
+      if (plan->instrs[n].role == RN_ROLE_SEND) {
+        if (pass == 1) def->sends[def->send_count] = n;
+        def->send_count++;
+      } else if (plan->instrs[n].role == RN_ROLE_NEXT_ITERATION) {
+        if (pass == 1) def->nexts[def->next_count] = n;
+        def->next_count++;
+      }
+    }
+    for (size_t d = 0; pass == 0 && d < f->defs.count; ++d) {
+      rn_frame_def_t* def = &f->defs.items[d];
+      RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, (size_t)def->send_count, &def->sends));
+      RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, (size_t)def->next_count, &def->nexts));
+      def->send_count = def->next_count = 0;
+    }
+  }
+  return RN_OK;
+}
+
 static rn_status_t describe_iterations(frames_t* f) {
   rn_compile_t* c = f->c;
   rn_plan_t* plan = c->plan;
@@ -254,8 +267,9 @@ static rn_status_t describe_iterations(frames_t* f) {
       int32_t local = plan->slot_local[slot];
       def->slots[local] = slot;
       def->offsets[local] = SIZE_MAX;
-      // A fetched value has one reader that never comes.
-      def->readers[local] = plan->slots[slot].readers + (c->is_fetched[slot] ? 1 : 0);
+      // A fetched value has one reader that never comes; out of a loop a copy is taken at once.
+      bool stays = c->is_fetched[slot] && f->frame[index] == 0;
+      def->readers[local] = plan->slots[slot].readers + (stays ? 1 : 0);
       if (!has_own_memory(c, slot, node->shapes[o])) continue;
       RN_RETURN_IF_ERROR(
           rn_tensor_init(&def->templates[local], plan->slots[slot].dtype, node->shapes[o]));
@@ -283,11 +297,11 @@ rn_status_t rn_compile_frames(rn_compile_t* c) {
   if (rn_ok(status)) status = rn_compile_lifetimes(c);
   if (rn_ok(status)) status = assign_frames(&f);
   if (rn_ok(status)) status = check_back_edges(&f);
-  if (rn_ok(status)) status = check_fetches(&f);
   if (rn_ok(status)) status = number_slots(&f);
   if (rn_ok(status)) status = number_inputs(c);
   if (rn_ok(status)) status = make_edges(&f);
   if (rn_ok(status)) status = describe_iterations(&f);
+  if (rn_ok(status)) status = list_shared(&f);
   if (rn_ok(status)) status = RN_ARENA_ARRAY(&plan->arena, f.defs.count, &plan->frames);
   if (rn_ok(status)) {
     memcpy(plan->frames, f.defs.items, f.defs.count * sizeof *plan->frames);

@@ -32,6 +32,11 @@ struct rn_execution_t {
   rn_status_t status;  // the first error
   int32_t helper_count;
   rn_helper_t* helpers;
+  // Of a step that nobody waits for: whom to tell, and how many threads run its work now. The one
+  // that leaves last, with nothing ready and nothing active, ends the step.
+  rn_done_fn_t done;
+  void* done_arg;
+  int32_t drivers;
 };
 
 // Records an error (takes it), cancels the step. OK does nothing.
@@ -39,6 +44,8 @@ void rn_execution_fail(rn_execution_t* execution, rn_status_t status);
 // Whether the step should go no further: cancelled, failed or past its deadline (which it then
 // records).
 bool rn_execution_should_stop(rn_execution_t* execution);
+// Something that was active has ended. The lock is held, and given back.
+void rn_execution_leave_locked(rn_execution_t* execution);
 // Records what instruction |n| did, if somebody asks.
 void rn_execution_record(rn_execution_t* execution, const rn_plan_t* plan, int32_t n,
                          const rn_tensor_t* outputs, int64_t start_ns);

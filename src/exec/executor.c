@@ -184,9 +184,7 @@ static void async_done(rn_kernel_ctx_t* ctx, rn_status_t status) {
   rn_mutex_lock(&execution->mutex);
   // The task of an asynchronous instruction is its own; the instruction knows it by its number.
   finish_task_locked(execution, state, &plan->tasks[plan->async_tasks[instr->async]]);
-  execution->active--;
-  rn_cond_signal(&execution->changed);
-  rn_mutex_unlock(&execution->mutex);
+  rn_execution_leave_locked(execution);
 }
 
 static void start_async(rn_execution_t* execution, rn_state_t* state, int32_t n) {
@@ -263,15 +261,73 @@ static void drain_locked(rn_execution_t* execution) {
   }
 }
 
+static void end_started(rn_execution_t* execution);
+
+// Runs what there is of a step that nobody waits for; the last one out ends it. The lock is held,
+// and given back.
+static void drive_locked(rn_execution_t* execution) {
+  execution->drivers++;
+  drain_locked(execution);
+  execution->drivers--;
+  bool is_over = execution->active == 0 && execution->ready == 0 && execution->drivers == 0;
+  rn_mutex_unlock(&execution->mutex);
+  if (is_over) end_started(execution);
+}
+
 static void helper_run(rn_job_t* job) {
   rn_helper_t* helper = (rn_helper_t*)job;
   rn_execution_t* execution = helper->execution;
   rn_mutex_lock(&execution->mutex);
+  if (execution->done) {
+    helper->is_busy = false;
+    execution->active--;
+    drive_locked(execution);
+    return;
+  }
   drain_locked(execution);
   helper->is_busy = false;
   execution->active--;
   rn_cond_signal(&execution->changed);
   rn_mutex_unlock(&execution->mutex);
+}
+
+static bool has_work_locked(const rn_execution_t* execution) {
+  if (execution->ready > 0) return true;
+  for (int32_t p = 0; p < execution->run->plan_count; ++p)
+    if (execution->states[p]->frames && rn_frames_has_work_locked(execution->states[p]))
+      return true;
+  return false;
+}
+
+// Whoever completes an asynchronous kernel has work of his own to go back to: what became ready is
+// for the pool, where there is one.
+void rn_execution_leave_locked(rn_execution_t* execution) {
+  execution->active--;
+  if (!execution->done) {
+    rn_cond_signal(&execution->changed);
+    rn_mutex_unlock(&execution->mutex);
+    return;
+  }
+  if (execution->drivers > 0) {  // they look again before they leave
+    rn_mutex_unlock(&execution->mutex);
+    return;
+  }
+  rn_job_t* helper = NULL;
+  if (has_work_locked(execution) && !execution->is_failed) {
+    for (int32_t h = 0; !helper && h < execution->helper_count; ++h) {
+      if (execution->helpers[h].is_busy) continue;
+      execution->helpers[h].is_busy = true;
+      execution->active++;
+      helper = &execution->helpers[h].job;
+    }
+  }
+  if (!helper) {
+    drive_locked(execution);
+    return;
+  }
+  rn_pool_t* pool = execution->run->pool;
+  rn_mutex_unlock(&execution->mutex);
+  rn_pool_submit(pool, helper);
 }
 
 static void wait_locked(rn_execution_t* execution) {
@@ -463,7 +519,7 @@ static rn_status_t sync_devices(rn_execution_t* execution) {
   return status;
 }
 
-static rn_status_t execute_together(rn_execution_t* execution) {
+static rn_status_t acquire_states(rn_execution_t* execution) {
   const rn_run_t* run = execution->run;
   rn_status_t status = RN_OK;
   for (int32_t p = 0; rn_ok(status) && p < run->plan_count; ++p) {
@@ -474,10 +530,12 @@ static rn_status_t execute_together(rn_execution_t* execution) {
     lend_feeds(state, run);
     if (run->plans[p]->has_frames) status = rn_frames_start(state);
   }
-  if (rn_ok(status)) {
-    run_together(execution);
-    status = rn_status_join(execution->status, sync_devices(execution));
-  }
+  return status;
+}
+
+// Takes the results, and gives the states back. The devices have done what was issued.
+static rn_status_t end_states(rn_execution_t* execution, rn_status_t status) {
+  const rn_run_t* run = execution->run;
   if (rn_ok(status)) status = collect(execution);
   for (int32_t p = 0; p < run->plan_count; ++p) {
     if (!execution->states[p]) continue;
@@ -488,9 +546,22 @@ static rn_status_t execute_together(rn_execution_t* execution) {
   return status;
 }
 
+static rn_status_t execute_together(rn_execution_t* execution) {
+  rn_status_t status = acquire_states(execution);
+  if (rn_ok(status)) {
+    run_together(execution);
+    status = rn_status_join(execution->status, sync_devices(execution));
+  }
+  return end_states(execution, status);
+}
+
 bool rn_execute_is_plain(rn_plan_t* const* plans, int32_t plan_count) {
   return plan_count == 1 && plans[0]->task_count <= 1 && plans[0]->async_count == 0 &&
          !plans[0]->has_frames;
+}
+
+static void drop_fetches(const rn_run_t* run) {
+  for (int32_t i = 0; i < run->fetch_count; ++i) rn_tensor_clear(&run->fetches[i]);
 }
 
 rn_status_t rn_execute(const rn_run_t* run) {
@@ -513,7 +584,85 @@ rn_status_t rn_execute(const rn_run_t* run) {
     rn_mutex_destroy(&execution.mutex);
     if (run->plan_count > 16) RN_FREE_ARRAY(allocator, execution.states, run->plan_count);
   }
-  if (!rn_ok(status))
-    for (int32_t i = 0; i < run->fetch_count; ++i) rn_tensor_clear(&run->fetches[i]);
+  if (!rn_ok(status)) drop_fetches(run);
   return status;
+}
+
+// A step that nobody waits for, in one block with its states and helpers.
+typedef struct started_t {
+  rn_execution_t execution;  // first
+  rn_run_t run;
+  size_t size;
+  int32_t synced;       // plans whose devices are waited for no more
+  rn_status_t outcome;  // so far
+} started_t;
+
+static rn_status_t new_started(const rn_run_t* run, started_t** out) {
+  int helpers = rn_pool_threads(run->pool) - 1;
+  if (helpers > RN_MAX_HELPERS) helpers = RN_MAX_HELPERS;
+  size_t size = sizeof **out + (size_t)run->plan_count * sizeof(rn_state_t*) +
+                (size_t)helpers * sizeof(rn_helper_t);
+  RN_RETURN_IF_ERROR(rn_alloc_zeroed(rn_allocator_default(), size, (void**)out));
+  started_t* started = *out;
+  started->size = size;
+  started->run = *run;
+  started->execution.run = &started->run;
+  started->execution.helpers = (rn_helper_t*)(started + 1);
+  started->execution.states = (rn_state_t**)(started->execution.helpers + helpers);
+  rn_mutex_init(&started->execution.mutex);
+  rn_cond_init(&started->execution.changed);
+  return make_helpers(&started->execution);
+}
+
+// Ends a started step: nobody else has anything to do with it any more.
+static void end_with(rn_execution_t* execution, rn_status_t status) {
+  started_t* started = (started_t*)execution;
+  rn_done_fn_t done = execution->done;
+  void* arg = execution->done_arg;
+  status = end_states(execution, status);
+  if (!rn_ok(status)) drop_fetches(&started->run);
+  rn_cond_destroy(&execution->changed);
+  rn_mutex_destroy(&execution->mutex);
+  rn_free(rn_allocator_default(), started, started->size);
+  done(arg, status);
+}
+
+// Asks one device after the other for the end of what was issued to it. Nothing waits here: this
+// may be the very thread that the device works on.
+static void sync_next(void* arg, rn_status_t status) {
+  started_t* started = arg;
+  started->outcome = rn_status_join(started->outcome, status);
+  while (started->synced < started->run.plan_count) {
+    rn_device_t* device = started->run.plans[started->synced++]->device;
+    if (device->is_host) continue;
+    device->vtable->sync(device, sync_next, started);
+    return;
+  }
+  end_with(&started->execution, started->outcome);
+}
+
+static void end_started(rn_execution_t* execution) { sync_next(execution, execution->status); }
+
+void rn_execute_start(const rn_run_t* run, rn_done_fn_t done, void* arg) {
+  if (rn_execute_is_plain(run->plans, run->plan_count)) {
+    done(arg, rn_execute(run));
+    return;
+  }
+  started_t* started = NULL;
+  rn_status_t status = new_started(run, &started);
+  if (!rn_ok(status)) {
+    done(arg, status);
+    return;
+  }
+  rn_execution_t* execution = &started->execution;
+  execution->done = done;
+  execution->done_arg = arg;
+  status = acquire_states(execution);
+  if (!rn_ok(status)) {
+    end_with(execution, status);
+    return;
+  }
+  rn_mutex_lock(&execution->mutex);
+  start_states_locked(execution);
+  drive_locked(execution);
 }

@@ -28,4 +28,11 @@ bool rn_execute_is_plain(rn_plan_t* const* plans, int32_t plan_count);
 // |fetches| are left unset.
 RN_MUST_USE rn_status_t rn_execute(const rn_run_t* run);
 
+// Starts the step in the calling thread and returns when it can go no further; others then take it
+// up. |done| is called once, with a status it owns, without locks held, perhaps before this
+// returns. |run| is copied; what it points to is needed until |done|. Cancelling
+// |run->step->cancel| from outside must fail the step's rendezvous too.
+typedef void (*rn_done_fn_t)(void* arg, rn_status_t status);
+void rn_execute_start(const rn_run_t* run, rn_done_fn_t done, void* arg);
+
 #endif  // RUNNEL_EXEC_EXECUTOR_H_

@@ -1,7 +1,6 @@
 // Constant folding: what depends on constants only is computed once, ahead of all steps.
-#include "device/device.h"
+#include "exec/kernel_init.h"
 #include "framework/internal_ops.h"
-#include "graph/ir.h"
 
 // A result may be this large whatever it is made of; beyond, only if it is no larger than its
 // inputs.
@@ -34,38 +33,6 @@ static bool can_fold(const fold_t* fold, const rn_ir_node_t* node) {
   int64_t bytes = result_bytes(node);
   if (bytes < 0) return input_bytes <= ALWAYS_BYTES;  // shapes of shapes and the like
   return bytes <= fold->max_bytes && (bytes <= ALWAYS_BYTES || bytes <= input_bytes);
-}
-
-static rn_status_t make_kernel(const fold_t* fold, const rn_ir_node_t* node,
-                               const rn_kernel_def_t* def, rn_kernel_t** out) {
-  rn_dtype_t* types = NULL;
-  rn_shape_t* shapes = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&fold->ir->arena, (size_t)node->input_count, &types));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&fold->ir->arena, (size_t)node->input_count, &shapes));
-  for (int32_t i = 0; i < node->input_count; ++i) {
-    types[i] = fold->ir->nodes.items[node->inputs[i].node].constant->dtype;
-    shapes[i] = rn_tensor_shape(fold->ir->nodes.items[node->inputs[i].node].constant);
-  }
-  rn_kernel_init_t init = {.op = node->op,
-                           .node = node->name,
-                           .attrs = node->attrs,
-                           .extra_count = node->extra_count,
-                           .extras = node->extras,
-                           .input_count = node->input_count,
-                           .input_types = types,
-                           .output_count = 1,
-                           .output_types = node->types,
-                           .input_shapes = shapes,
-                           .output_shapes = node->shapes,
-                           .device = fold->cpu,
-                           .resources = fold->cpu->resources,
-                           .device_name = fold->cpu->name,
-                           .allocator = fold->ir->allocator,
-                           .device_memory = fold->cpu->allocator,
-                           .host_memory = fold->cpu->allocator,
-                           .is_host = true,
-                           .env = fold->env};
-  return rn_kernel_create(def, &init, out);
 }
 
 static rn_status_t evaluate(const fold_t* fold, const rn_ir_node_t* node, const rn_kernel_t* kernel,
@@ -122,7 +89,10 @@ static rn_status_t fold_node(const fold_t* fold, int32_t index) {
   rn_tensor_t* value = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&ir->arena, &value));
   rn_kernel_t* kernel = NULL;
-  rn_status_t status = make_kernel(fold, node, def, &kernel);
+  rn_kernel_init_t init;
+  RN_RETURN_IF_ERROR(
+      rn_exec_kernel_init(ir, node, fold->cpu, fold->cpu, fold->env, ir->allocator, &init));
+  rn_status_t status = rn_kernel_create(def, &init, &kernel);
   if (rn_ok(status)) status = evaluate(fold, node, kernel, value);
   rn_kernel_destroy(kernel);
   if (!rn_ok(status)) {

@@ -78,6 +78,17 @@ static void free_iteration(rn_frames_t* frames, rn_iteration_t* it) {
   frames->free_iterations[it->frame->number] = it;
 }
 
+// Names a run of a loop by where it was entered. A part of the step that enters the same loop from
+// the same iteration comes to the same number. Mixing as in splitmix64.
+static uint64_t frame_id(const rn_frame_def_t* def, const rn_iteration_t* parent) {
+  if (!parent) return 0;
+  uint64_t x =
+      def->name_hash ^ (parent->frame->id + 0x9e3779b97f4a7c15u * (uint64_t)(parent->index + 1));
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
 static rn_status_t new_frame(rn_frames_t* frames, int32_t number, rn_iteration_t* parent,
                              rn_frame_t** out) {
   rn_frame_t* frame = frames->free_frames;
@@ -87,7 +98,7 @@ static rn_status_t new_frame(rn_frames_t* frames, int32_t number, rn_iteration_t
     RN_RETURN_IF_ERROR(RN_NEW(frames->allocator, &frame));
   frame->def = &frames->state->plan->frames[number];
   frame->number = number;
-  frame->id = frames->next_id++;
+  frame->id = frame_id(frame->def, parent);
   frame->parent = parent;
   frame->next = NULL;
   frame->first = frame->last = frame->ahead = NULL;
@@ -153,10 +164,10 @@ static rn_status_t leave_dead(rn_frames_t* frames, rn_iteration_t* it, int32_t n
   return rn_vec_push(&it->frame->dead_exits, frames->allocator, number);
 }
 
-// A Merge starts with the first live input, or when all are dead; a dead Enter alone makes a loop's
-// Merge dead, for the value that would come round will not.
+// A Merge starts with the first live input, or when all are dead; a dead Enter or NextIteration
+// alone makes a loop's Merge dead, for the other one belongs to another iteration.
 static rn_status_t activate_merge(rn_frames_t* frames, rn_iteration_t* it,
-                                  const rn_edge_out_t* edge, bool is_dead, bool from_enter) {
+                                  const rn_edge_out_t* edge, bool is_dead, uint8_t from) {
   int32_t local = edge->local;
   int32_t inputs = frames->state->plan->instrs[edge->instr].input_count;
   if (edge->slot < 0)
@@ -164,7 +175,7 @@ static rn_status_t activate_merge(rn_frames_t* frames, rn_iteration_t* it,
   else if (!is_dead)
     it->marks[local] |= MARK_LIVE;
   else
-    it->dead_inputs[local] += from_enter ? inputs : 1;
+    it->dead_inputs[local] += from == RN_ROLE_ENTER || from == RN_ROLE_NEXT_ITERATION ? inputs : 1;
   bool is_live = it->marks[local] & MARK_LIVE;
   bool all_dead = it->dead_inputs[local] >= inputs;
   if (it->marks[local] & MARK_DONE || it->pending[local] > 0 || (!is_live && !all_dead))
@@ -202,15 +213,37 @@ static rn_status_t deliver(rn_frames_t* frames, rn_iteration_t* it, const rn_ins
   return status;
 }
 
+// A fetch of a value within a loop takes the one that comes; a second one is an error, as in stock.
+static __attribute__((noinline)) rn_status_t keep_fetched(rn_frames_t* frames, rn_iteration_t* it,
+                                                          const rn_instr_t* instr) {
+  rn_state_t* state = frames->state;
+  const rn_plan_t* plan = state->plan;
+  for (int32_t i = 0; i < plan->fetch_count; ++i) {
+    int32_t slot = plan->fetch_slots[i], o = slot - instr->first_output;
+    if (slot == RN_NO_SLOT || o < 0 || o >= instr->output_count) continue;
+    const rn_tensor_t* value = &it->slots[instr->local_output + o];
+    bool is_repeated = false;  // one value, fetched twice
+    for (int32_t k = 0; k < i; ++k) is_repeated |= plan->fetch_slots[k] == slot;
+    if (is_repeated || value->dtype == RN_INVALID) continue;
+    if (rn_tensor_is_set(&state->slots[slot]))
+      return rn_status_annotate(rn_internal("Retval[%d] has already been set.", i),
+                                "\n\t [[{{node _retval_%.*s_%d_%d}}]]",
+                                RN_STR_ARGS(plan->names[plan->slots[slot].producer]), o, i);
+    RN_RETURN_IF_ERROR(rn_tensor_keep(value, plan->device->allocator, &state->slots[slot]));
+  }
+  return RN_OK;
+}
+
 // All of |instr|'s consumers in |it| learn that it is done.
 static rn_status_t notify(rn_frames_t* frames, rn_iteration_t* it, const rn_instr_t* instr,
                           bool is_dead) {
   const rn_edge_out_t* edge = &frames->state->plan->edges[instr->first_edge];
+  if (__builtin_expect(instr->has_loop_fetch && !is_dead, 0))
+    RN_RETURN_IF_ERROR(keep_fetched(frames, it, instr));
   for (const rn_edge_out_t* end = edge + instr->edge_count; edge < end; ++edge) {
     bool is_dead_edge = is_dead || (edge->slot >= 0 && it->slots[edge->slot].dtype == RN_INVALID);
     if (__builtin_expect(edge->role == RN_ROLE_MERGE, 0)) {
-      RN_RETURN_IF_ERROR(
-          activate_merge(frames, it, edge, is_dead_edge, instr->role == RN_ROLE_ENTER));
+      RN_RETURN_IF_ERROR(activate_merge(frames, it, edge, is_dead_edge, instr->role));
       continue;
     }
     if (is_dead_edge) it->marks[edge->local] |= MARK_DEAD;
@@ -229,17 +262,35 @@ static rn_status_t notify(rn_frames_t* frames, rn_iteration_t* it, const rn_inst
 
 static rn_status_t finish_iterations(rn_frames_t* frames, rn_frame_t* frame);
 
+static rn_status_t deliver_invariant(rn_frames_t* frames, rn_iteration_t* it, const held_t* held) {
+  const rn_instr_t* enter = &frames->state->plan->instrs[held->instr];
+  bool is_dead = !rn_tensor_is_set(&held->value);
+  if (!is_dead) {
+    rn_tensor_t copy = {0};
+    RN_RETURN_IF_ERROR(rn_tensor_share(&held->value, &copy));
+    RN_RETURN_IF_ERROR(deliver(frames, it, enter, 0, &copy, false));
+  }
+  return notify(frames, it, enter, is_dead);
+}
+
 static rn_status_t start_iteration(rn_frames_t* frames, rn_frame_t* frame, rn_iteration_t* it) {
   link_iteration(frame, it);
   frame->dead_exits.count = 0;
-  for (size_t i = 0; i < frame->invariants.count; ++i) {
-    const rn_instr_t* enter = &frames->state->plan->instrs[frame->invariants.items[i].instr];
-    rn_tensor_t copy = {0};
-    RN_RETURN_IF_ERROR(rn_tensor_share(&frame->invariants.items[i].value, &copy));
-    RN_RETURN_IF_ERROR(deliver(frames, it, enter, 0, &copy, false));
-    RN_RETURN_IF_ERROR(notify(frames, it, enter, false));
-  }
+  for (size_t i = 0; i < frame->invariants.count; ++i)
+    RN_RETURN_IF_ERROR(deliver_invariant(frames, it, &frame->invariants.items[i]));
   return RN_OK;
+}
+
+static rn_status_t enter_invariant(rn_frames_t* frames, rn_frame_t* frame, int32_t number,
+                                   const rn_tensor_t* value, bool is_dead) {
+  held_t held = {number, {0}};
+  if (!is_dead)
+    RN_RETURN_IF_ERROR(rn_tensor_keep(value, frames->state->plan->device->allocator, &held.value));
+  rn_status_t status = rn_vec_push(&frame->invariants, frames->allocator, held);
+  if (!rn_ok(status)) rn_tensor_clear(&held.value);
+  for (rn_iteration_t* to = frame->first; rn_ok(status) && to; to = to->next)
+    status = deliver_invariant(frames, to, &held);
+  return status;
 }
 
 static rn_status_t enter_frame(rn_frames_t* frames, rn_iteration_t* it, int32_t number,
@@ -249,20 +300,8 @@ static rn_status_t enter_frame(rn_frames_t* frames, rn_iteration_t* it, int32_t 
   while (child && child->number != instr->out_frame) child = child->next;
   if (!child) RN_RETURN_IF_ERROR(new_frame(frames, instr->out_frame, it, &child));
   child->pending_enters--;
-  if (instr->is_constant_enter && !is_dead) {
-    held_t held = {number, {0}};
-    RN_RETURN_IF_ERROR(rn_tensor_keep(value, frames->state->plan->device->allocator, &held.value));
-    rn_status_t status = rn_vec_push(&child->invariants, frames->allocator, held);
-    if (!rn_ok(status)) {
-      rn_tensor_clear(&held.value);
-      return status;
-    }
-    for (rn_iteration_t* to = child->first; to; to = to->next) {
-      rn_tensor_t copy = {0};
-      RN_RETURN_IF_ERROR(rn_tensor_share(&held.value, &copy));
-      RN_RETURN_IF_ERROR(deliver(frames, to, instr, 0, &copy, false));
-      RN_RETURN_IF_ERROR(notify(frames, to, instr, false));
-    }
+  if (instr->is_constant_enter) {
+    RN_RETURN_IF_ERROR(enter_invariant(frames, child, number, value, is_dead));
   } else {
     if (!is_dead) RN_RETURN_IF_ERROR(deliver(frames, child->first, instr, 0, value, true));
     RN_RETURN_IF_ERROR(notify(frames, child->first, instr, is_dead));
@@ -275,6 +314,10 @@ static rn_status_t next_iteration(rn_frames_t* frames, rn_iteration_t* it, int32
   const rn_instr_t* instr = &frames->state->plan->instrs[number];
   rn_frame_t* frame = it->frame;
   rn_iteration_t* to = it->next;
+  if (!frame->parent) {  // outside of any loop nothing comes round: the value passes
+    RN_RETURN_IF_ERROR(deliver(frames, it, instr, 0, value, true));
+    return notify(frames, it, instr, false);
+  }
   if (!to && frame->live_count >= frame->def->parallel_iterations) {
     if (!frame->ahead) RN_RETURN_IF_ERROR(make_iteration(frames, frame, &frame->ahead));
     RN_RETURN_IF_ERROR(deliver(frames, frame->ahead, instr, 0, value, true));
@@ -316,11 +359,37 @@ static rn_status_t start_waiting(rn_frames_t* frames, rn_frame_t* frame) {
   return RN_OK;
 }
 
+// Other parts of the step wait for every Send of every iteration: one that nothing has reached says
+// that its value is dead.
+static rn_status_t run_left_sends(rn_frames_t* frames, rn_iteration_t* it) {
+  const rn_frame_def_t* def = it->frame->def;
+  for (int32_t i = 0; i < def->send_count; ++i) {
+    const rn_instr_t* send = &frames->state->plan->instrs[def->sends[i]];
+    if (it->pending[send->local] == 0) continue;
+    it->pending[send->local] = 0;
+    RN_RETURN_IF_ERROR(push_ready(frames, it, def->sends[i], true));
+  }
+  return RN_OK;
+}
+
+// Whatever did not go round alive is dead in the next iteration, where Sends may depend on it.
+static rn_status_t pass_dead(rn_frames_t* frames, rn_iteration_t* it) {
+  const rn_frame_def_t* def = it->frame->def;
+  for (int32_t i = 0; it->next && i < def->next_count; ++i) {
+    const rn_instr_t* next = &frames->state->plan->instrs[def->nexts[i]];
+    if (it->pending[next->local] == 0 && !(it->marks[next->local] & MARK_DEAD)) continue;
+    RN_RETURN_IF_ERROR(notify(frames, it->next, next, true));
+  }
+  return RN_OK;
+}
+
 static rn_status_t finish_iterations(rn_frames_t* frames, rn_frame_t* frame) {
-  if (!frame->parent) return RN_OK;  // frame 0 stays for the fetches
   while (frame->first && frame->pending_enters == 0 && frame->first->outstanding == 0) {
     rn_iteration_t* it = frame->first;
+    if (it->frame->def->send_count > 0) RN_RETURN_IF_ERROR(run_left_sends(frames, it));
+    if (it->outstanding > 0 || !frame->parent) return RN_OK;  // frame 0 stays for the fetches
     if (frame->waiting.count > 0) RN_RETURN_IF_ERROR(start_waiting(frames, frame));
+    if (it->frame->def->next_count > 0) RN_RETURN_IF_ERROR(pass_dead(frames, it));
     frame->first = it->next;
     if (!frame->first) frame->last = NULL;
     frame->live_count--;
@@ -359,6 +428,8 @@ rn_status_t rn_frames_finish(rn_frames_t* frames, rn_iteration_t* it, int32_t nu
 }
 
 rn_tensor_t* rn_frames_value(rn_state_t* state, int32_t slot) {
+  int32_t producer = state->plan->slots[slot].producer;
+  if (producer >= 0 && state->plan->instrs[producer].out_frame != 0) return &state->slots[slot];
   return &state->frames->root->first->slots[state->plan->slot_local[slot]];
 }
 
@@ -368,16 +439,21 @@ static rn_status_t frames_create(rn_state_t* state) {
   RN_RETURN_IF_ERROR(RN_NEW(plan->allocator, &frames));
   frames->allocator = plan->allocator;
   frames->state = state;
-  state->frames = frames;
-  return rn_alloc_array(plan->allocator, (size_t)plan->frame_count, sizeof *frames->free_iterations,
-                        (void**)&frames->free_iterations);
+  rn_status_t status =
+      rn_alloc_array(plan->allocator, (size_t)plan->frame_count, sizeof *frames->free_iterations,
+                     (void**)&frames->free_iterations);
+  if (!rn_ok(status)) {
+    rn_frames_destroy(frames);
+    return status;
+  }
+  state->frames = frames;  // whole, for the state goes back to the free list whatever happens
+  return RN_OK;
 }
 
 rn_status_t rn_frames_start(rn_state_t* state) {
   rn_plan_t* plan = state->plan;
   if (!state->frames) RN_RETURN_IF_ERROR(frames_create(state));
   rn_frames_t* frames = state->frames;
-  frames->next_id = 0;  // frame 0 has the same key in all parts of a step
   RN_RETURN_IF_ERROR(new_frame(frames, 0, NULL, &frames->root));
   rn_iteration_t* it = frames->root->first;
   for (int32_t s = 0; s < plan->slot_count; ++s) {

@@ -18,6 +18,7 @@ RN_MUST_USE rn_status_t rn_frames_start(rn_state_t* state);
 // Runs what is ready, with the execution's mutex released meanwhile. False if there was nothing, or
 // another thread is at it.
 bool rn_frames_drain_locked(rn_state_t* state);
+bool rn_frames_has_work_locked(const rn_state_t* state);
 // The value of slot |slot| of frame 0 after the step, or NULL if it is dead.
 rn_tensor_t* rn_frames_value(rn_state_t* state, int32_t slot);
 // Gives back everything the step left. Fine on states without frames.

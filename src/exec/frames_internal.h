@@ -30,7 +30,7 @@ enum {
   MARK_DONE = 4,  // a Merge was started
 };
 
-// A loop invariant, for every iteration.
+// A loop invariant, for every iteration; unset if it is dead.
 typedef struct held_t {
   int32_t instr;
   rn_tensor_t value;
@@ -39,8 +39,8 @@ typedef struct held_t {
 // One run of a loop.
 struct rn_frame_t {
   const rn_frame_def_t* def;
-  int32_t number;  // of |def|
-  uint64_t id;
+  int32_t number;          // of |def|
+  uint64_t id;             // 0 for frame 0; the same in all parts of a step
   rn_iteration_t* parent;  // NULL: frame 0
   rn_frame_t* next;        // sibling, or in the free list
   rn_iteration_t* first;   // live iterations, oldest first
@@ -84,7 +84,6 @@ struct rn_frames_t {
   RN_VEC(rn_ready_t) ready;
   rn_iteration_t** free_iterations;  // by frame definition
   rn_frame_t* free_frames;
-  uint64_t next_id;
 };
 
 static inline rn_tensor_t* rn_frames_input(rn_frames_t* frames, rn_iteration_t* it,

@@ -113,7 +113,8 @@ static void init_context(rn_frames_t* frames, rn_iteration_t* it, int32_t number
                            .step = frames->state->execution->run->step,
                            .planned = instr->planned,
                            .is_dead = is_dead,
-                           .frame = it->frame->id << 32 | (uint64_t)it->index};
+                           .frame = it->frame->id,
+                           .iteration = it->index};
   // Outputs with memory of their own get back the type that marks them as set.
   uint64_t planned = instr->planned;
   while (planned) {
@@ -177,9 +178,7 @@ static void flight_done(rn_kernel_ctx_t* ctx, rn_status_t status) {
   rn_mutex_lock(&state->execution->mutex);
   flight->next = state->frames->landed;
   state->frames->landed = flight;
-  state->execution->active--;
-  rn_cond_signal(&state->execution->changed);
-  rn_mutex_unlock(&state->execution->mutex);
+  rn_execution_leave_locked(state->execution);
 }
 
 static rn_status_t take_off(rn_frames_t* frames, rn_iteration_t* it, int32_t number, bool is_dead) {
@@ -288,6 +287,10 @@ static void drive(rn_frames_t* frames) {
     rn_status_t status = run_one(frames, &item);
     if (!rn_ok(status)) rn_execution_fail(execution, status);
   }
+}
+
+bool rn_frames_has_work_locked(const rn_state_t* state) {
+  return state->frames->ready.count > 0 || state->frames->landed;
 }
 
 bool rn_frames_drain_locked(rn_state_t* state) {

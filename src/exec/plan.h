@@ -34,6 +34,7 @@ typedef struct rn_plan_options_t {
   rn_device_t* host;  // the CPU device, for host arguments' memory
   const rn_env_t* env;
   rn_kernel_cache_t* kernels;
+  rn_functions_t* functions;  // what kernels call functions through; NULL: none
   int threads;  // what the step may use; 1: everything is one task where nothing waits
 } rn_plan_options_t;
 
@@ -88,6 +89,7 @@ typedef struct rn_instr_t {
   int32_t local;                   // its number within |frame|
   int32_t local_output;            // its first output's number within |out_frame|
   bool has_unread;                 // some output has no reader
+  bool has_loop_fetch;             // some output is fetched, and belongs to a loop
   int32_t first_edge, edge_count;  // into plan->edges: who waits for it
   int32_t pending;                 // edges it waits for; of a Merge, control edges only
 } rn_instr_t;
@@ -116,11 +118,18 @@ typedef struct rn_deref_t {
 // by copying those here.
 typedef struct rn_frame_def_t {
   rn_str_t name;
+  uint64_t name_hash;
   int32_t parent;
   int32_t parallel_iterations;
   int32_t enter_count;  // Enter instructions that lead into it
   int32_t instr_count;
   int32_t* pending;  // by local instruction
+  // Where a loop is shared with other parts of the step, none of these may be left out: its Sends,
+  // and what carries values to the next iteration.
+  int32_t send_count;
+  int32_t* sends;  // instructions
+  int32_t next_count;
+  int32_t* nexts;  // instructions
   int32_t slot_count;
   int32_t* slots;          // plan slot of each local slot
   int32_t* readers;        // by local slot

@@ -14,23 +14,26 @@ typedef struct cost_t {
   int64_t path;  // the longest chain that ends here
 } cost_t;
 
+// More than any step takes; sums of it over the nodes of a graph stay within 64 bits.
+#define MOST_NS (INT64_C(1) << 40)
+
+static int64_t bytes_of(const rn_ir_node_t* node, int32_t output) {
+  int64_t count, bytes;
+  if (!rn_shape_count(node->shapes[output], &count) || count < 0) return 0;
+  size_t size = rn_dtype_size(rn_dtype_base(node->types[output]));
+  return rn_mul_i64_ok(count, (int64_t)size, &bytes) && bytes < MOST_NS ? bytes : MOST_NS;
+}
+
 // A guess, for cutting only: bytes at memory speed, and a factor for kernels that do more than pass
 // over them.
 static int64_t guess_cost(const rn_compile_t* c, const rn_ir_node_t* node) {
   int64_t bytes = 0;
-  for (int32_t i = 0; i < node->input_count; ++i) {
-    const rn_ir_node_t* source = rn_compile_node(c, node->inputs[i].node);
-    int64_t count;
-    if (rn_shape_count(source->shapes[node->inputs[i].output], &count) && count > 0)
-      bytes += count * (int64_t)rn_dtype_size(rn_dtype_base(source->types[node->inputs[i].output]));
-  }
-  for (int32_t i = 0; i < node->output_count; ++i) {
-    int64_t count;
-    if (rn_shape_count(node->shapes[i], &count) && count > 0)
-      bytes += count * (int64_t)rn_dtype_size(rn_dtype_base(node->types[i]));
-  }
+  for (int32_t i = 0; i < node->input_count && bytes < MOST_NS; ++i)
+    bytes += bytes_of(rn_compile_node(c, node->inputs[i].node), node->inputs[i].output);
+  for (int32_t i = 0; i < node->output_count && bytes < MOST_NS; ++i) bytes += bytes_of(node, i);
   bool is_expensive = node->kernel && node->kernel->flags & RN_KERNEL_EXPENSIVE;
-  return 10 + bytes / 10 * (is_expensive ? 16 : 1);
+  int64_t cost = 10 + bytes / 10 * (is_expensive ? 16 : 1);
+  return cost < MOST_NS ? cost : MOST_NS;
 }
 
 static bool is_async(const rn_ir_node_t* node) {

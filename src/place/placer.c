@@ -7,6 +7,8 @@
 #include "place/place.h"
 
 #define MAX_DEVICES 64
+// No label of a kernel is as long.
+#define MAX_LABEL 64
 
 typedef uint64_t mask_t;  // of devices
 
@@ -36,21 +38,14 @@ static bool needs_kernel(const rn_ir_node_t* node) {
   return node->feed < 0 && role != RN_ROLE_NO_OP && !is_control_flow && !node->constant;
 }
 
-static const char* kernel_label(const rn_ir_node_t* node, rn_arena_t* arena) {
-  if (node->extra_count == 0) return NULL;
-  const rn_attr_value_t* label = rn_ir_attr(node, RN_STR("_kernel"));
-  if (!label || label->kind != RN_ATTR_STRING) return NULL;
-  rn_str_t copy;
-  rn_status_t status = rn_arena_str(arena, label->s, &copy);
-  bool ok = rn_ok(status);
-  rn_status_free(status);
-  return ok ? copy.data : NULL;
-}
-
-static const rn_kernel_def_t* find_kernel(const placer_t* placer, const rn_ir_node_t* node,
-                                          const rn_device_t* device) {
-  return rn_kernel_find(node->op, node->attrs, kernel_label(node, &placer->ir->arena),
-                        device->type);
+static const rn_kernel_def_t* find_kernel(const rn_ir_node_t* node, const rn_device_t* device) {
+  char text[MAX_LABEL] = "";
+  const rn_attr_value_t* label = node->extra_count > 0 ? rn_ir_attr(node, RN_STR("_kernel")) : NULL;
+  if (label && label->kind == RN_ATTR_STRING) {
+    if (label->s.size >= sizeof text) return NULL;
+    memcpy(text, label->s.data, label->s.size);
+  }
+  return rn_kernel_find(node->op, node->attrs, text, device->type);
 }
 
 static void print_devices(const placer_t* placer, rn_strbuf_t* buf) {
@@ -144,7 +139,7 @@ static rn_status_t feasible_mask(const placer_t* placer, const rn_ir_node_t* nod
   }
   mask_t supported = 0;
   for (int d = 0; d < placer->options->device_count; ++d)
-    if (find_kernel(placer, node, placer->options->devices[d])) supported |= (mask_t)1 << d;
+    if (find_kernel(node, placer->options->devices[d])) supported |= (mask_t)1 << d;
   *out = requested & supported;
   if (!*out && supported && placer->options->allow_soft_placement) *out = all & supported;
   if (*out) return RN_OK;
@@ -212,11 +207,10 @@ static void choose(placer_t* placer, int32_t index) {
   rn_ir_node_t* node = node_at(placer, index);
   int device = __builtin_ctzll(placer->masks[find_root(placer, index)]);
   // A value that is known already needs no kernel but on the CPU: others receive it.
-  if (node->feed >= 0 ||
-      (node->constant && !find_kernel(placer, node, placer->options->devices[device])))
+  if (node->feed >= 0 || (node->constant && !find_kernel(node, placer->options->devices[device])))
     device = 0;
   node->device = placer->options->devices[device];
-  node->kernel = node->feed >= 0 ? NULL : find_kernel(placer, node, node->device);
+  node->kernel = node->feed >= 0 ? NULL : find_kernel(node, node->device);
   if (placer->options->log_placement)
     rn_log(placer->options->env, RN_LOG_INFO, "%.*s: (%s): %.*s", RN_STR_ARGS(node->name),
            node->op->name, RN_STR_ARGS(node->device->name));

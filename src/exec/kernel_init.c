@@ -1,0 +1,51 @@
+// What a kernel is told when it is made. See kernel_init.h.
+#include "exec/kernel_init.h"
+
+// A feed is named as stock names the node that brings it into the graph.
+static rn_status_t name_source(rn_ir_t* ir, rn_ir_edge_t edge, rn_kernel_source_t* out) {
+  const rn_ir_node_t* source = &ir->nodes.items[edge.node];
+  *out = (rn_kernel_source_t){source->name, edge.output};
+  if (source->feed < 0) return RN_OK;
+  return rn_arena_printf(&ir->arena, &out->node, "_arg_%.*s_0_%d", RN_STR_ARGS(source->name),
+                         source->feed);
+}
+
+rn_status_t rn_exec_kernel_init(rn_ir_t* ir, const rn_ir_node_t* node, rn_device_t* device,
+                                rn_device_t* host, const rn_env_t* env, rn_allocator_t allocator,
+                                rn_kernel_init_t* out) {
+  size_t count = (size_t)node->input_count;
+  rn_dtype_t* types = NULL;
+  rn_shape_t* shapes = NULL;
+  rn_kernel_source_t* sources = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &types));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &shapes));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, count, &sources));
+  for (size_t i = 0; i < count; ++i) {
+    const rn_ir_node_t* source = &ir->nodes.items[node->inputs[i].node];
+    types[i] = source->types[node->inputs[i].output];
+    shapes[i] = source->shapes[node->inputs[i].output];
+    RN_RETURN_IF_ERROR(name_source(ir, node->inputs[i], &sources[i]));
+  }
+  *out = (rn_kernel_init_t){.op = node->op,
+                            .node = node->name,
+                            .attrs = node->attrs,
+                            .extra_count = node->extra_count,
+                            .extras = node->extras,
+                            .input_count = node->input_count,
+                            .input_types = types,
+                            .output_count = node->output_count,
+                            .output_types = node->types,
+                            .input_shapes = shapes,
+                            .output_shapes = node->shapes,
+                            .sources = sources,
+                            .producer = ir->producer,
+                            .device = device,
+                            .resources = device->resources,
+                            .device_name = device->name,
+                            .allocator = allocator,
+                            .device_memory = device->allocator,
+                            .host_memory = host->allocator,
+                            .is_host = device->is_host,
+                            .env = env};
+  return RN_OK;
+}
