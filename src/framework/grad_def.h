@@ -3,13 +3,16 @@
 //
 // A rule is named in the .ops file and written in ops/<family>_grad.c. It reads the node's inputs,
 // outputs and attributes, builds nodes with the typed builders in |scope|, and says rn_grad_to for
-// each input that has a gradient; inputs it leaves out get none. An output nobody asked a gradient
-// of has dy.node == NULL; rn_grad_dy makes zeros for it when the rule needs them.
+// each input that has a gradient; inputs it leaves out get none. To an output that nobody asked a
+// gradient of none arrives; rn_grad_dy makes zeros for it when the rule needs them.
+//
+// A gradient may be slices (runnel/gradients.h). A rule that can make use of that asks
+// rn_grad_slices first; rn_grad_dy makes them dense, and says so in the log.
 #ifndef RUNNEL_FRAMEWORK_GRAD_DEF_H_
 #define RUNNEL_FRAMEWORK_GRAD_DEF_H_
 
 #include "framework/op_def.h"
-#include "runnel/graph.h"
+#include "runnel/gradients.h"
 
 struct rn_grad_t {
   rn_scope_t* scope;  // where the rule builds; carries the first error
@@ -18,9 +21,18 @@ struct rn_grad_t {
   int32_t input_count;
   const rn_edge_t* inputs;
   int32_t output_count;
-  const rn_edge_t* dy;  // gradient of each output; node NULL: none
-  const bool* wanted;   // by input: whether somebody waits for its gradient; NULL: all
-  rn_edge_t* dx;        // gradient of each input; the rule fills it through rn_grad_to
+  rn_gradient_t* dy;   // what arrived at each output
+  const bool* wanted;  // by input: whether somebody waits for its gradient; NULL: all
+  rn_gradient_t* dx;   // gradient of each input; the rule fills it through rn_grad_to
+  const char* source;  // names this question: gradients of arrays that belong together say it
+  void* level;         // the walk's own
+  // The shape of a forward value as a vector, where it is cheaper than the value itself; NULL: the
+  // value is at hand. Set by whoever runs the rule in a loop.
+  rn_edge_t (*shape_of)(void* arg, rn_edge_t like, int dtype);
+  void* shape_arg;
+  // Some columns of |matrix|, computed without the others; RN_NO_EDGE where that is no gain. NULL
+  // as above.
+  rn_edge_t (*columns_of)(void* arg, rn_edge_t matrix, int64_t first, int64_t count);
 };
 
 static inline rn_edge_t rn_grad_in(const rn_grad_t* grad, int i) { return grad->inputs[i]; }
@@ -31,10 +43,24 @@ static inline rn_edge_t rn_grad_out(const rn_grad_t* grad, int i) {
 static inline bool rn_grad_wants(const rn_grad_t* grad, int i) {
   return !grad->wanted || grad->wanted[i];
 }
-static inline bool rn_grad_has_dy(const rn_grad_t* grad, int i) { return grad->dy[i].node != NULL; }
+static inline bool rn_grad_has_dy(const rn_grad_t* grad, int i) {
+  return !rn_gradient_is_none(grad->dy[i]);
+}
 // The gradient of output |i|; zeros like the output if there is none.
-rn_edge_t rn_grad_dy(const rn_grad_t* grad, int i);
-static inline void rn_grad_to(rn_grad_t* grad, int i, rn_edge_t dx) { grad->dx[i] = dx; }
+rn_edge_t rn_grad_dy(rn_grad_t* grad, int i);
+// The same, but RN_NO_EDGE if there is none.
+rn_edge_t rn_grad_dy_or_none(rn_grad_t* grad, int i);
+// Whether slices arrived at output |i|, and which.
+static inline bool rn_grad_slices(const rn_grad_t* grad, int i, rn_gradient_t* out) {
+  *out = grad->dy[i];
+  return rn_gradient_is_slices(grad->dy[i]);
+}
+static inline void rn_grad_to(rn_grad_t* grad, int i, rn_edge_t dx) {
+  grad->dx[i] = (rn_gradient_t){.dense = dx};
+}
+static inline void rn_grad_slices_to(rn_grad_t* grad, int i, rn_gradient_t slices) {
+  grad->dx[i] = slices;
+}
 
 // Attributes of the forward node, by name; the definition guarantees that they exist.
 const rn_attr_value_t* rn_grad_attr(const rn_grad_t* grad, const char* name);
@@ -51,5 +77,14 @@ static inline float rn_grad_attr_float(const rn_grad_t* grad, const char* name) 
 const char* rn_grad_op(const rn_grad_t* grad);
 // The static shape of an edge; RN_SHAPE_UNKNOWN when nothing is known.
 rn_shape_t rn_grad_shape(const rn_grad_t* grad, rn_edge_t edge);
+
+// Rules of clients, by name: of an op that has none of its own, or what "_gradient_op_type" says.
+typedef struct rn_grad_rule_t {
+  rn_gradient_fn_t fn;  // NULL: there is none
+  void* arg;
+} rn_grad_rule_t;
+// ALREADY_EXISTS if |name| has a rule. Any thread; rules stay for ever.
+RN_MUST_USE rn_status_t rn_grad_rule_register(rn_str_t name, rn_grad_rule_t rule);
+rn_grad_rule_t rn_grad_rule_find(rn_str_t name);
 
 #endif  // RUNNEL_FRAMEWORK_GRAD_DEF_H_

@@ -1,4 +1,5 @@
-// The ops that the runtime itself puts into a graph: what carries values between devices. Their
+// The ops that the runtime itself puts into a graph: what carries values between devices, goes
+// round with their loops, and what calls and functional control flow are taken apart into. Their
 // names are declared here and nowhere above.
 #ifndef RUNNEL_FRAMEWORK_INTERNAL_OPS_H_
 #define RUNNEL_FRAMEWORK_INTERNAL_OPS_H_
@@ -24,5 +25,20 @@ static inline const rn_op_def_t* rn_op_descent_by_products(void) {
   return rn_op_find(RN_STR("_DescentByProducts"));
 }
 static inline const rn_op_def_t* rn_op_constant(void) { return rn_op_find(RN_STR("Const")); }
+static inline const rn_op_def_t* rn_op_enter(void) { return rn_op_find(RN_STR("Enter")); }
+static inline const rn_op_def_t* rn_op_merge(void) { return rn_op_find(RN_STR("Merge")); }
+static inline const rn_op_def_t* rn_op_switch(void) { return rn_op_find(RN_STR("Switch")); }
+static inline const rn_op_def_t* rn_op_next_iteration(void) {
+  return rn_op_find(RN_STR("NextIteration"));
+}
+static inline const rn_op_def_t* rn_op_exit(void) { return rn_op_find(RN_STR("Exit")); }
+static inline const rn_op_def_t* rn_op_loop_cond(void) { return rn_op_find(RN_STR("LoopCond")); }
+static inline const rn_op_def_t* rn_op_identity(void) { return rn_op_find(RN_STR("Identity")); }
+static inline const rn_op_def_t* rn_op_no_op(void) { return rn_op_find(RN_STR("NoOp")); }
+static inline const rn_op_def_t* rn_op_equal(void) { return rn_op_find(RN_STR("Equal")); }
+// A call of the function in its attribute "f".
+static inline const rn_op_def_t* rn_op_call(bool is_stateful) {
+  return rn_op_find(is_stateful ? RN_STR("StatefulPartitionedCall") : RN_STR("PartitionedCall"));
+}
 
 #endif  // RUNNEL_FRAMEWORK_INTERNAL_OPS_H_

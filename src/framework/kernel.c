@@ -5,64 +5,57 @@
 #include "base/vec.h"
 
 // Rows by op, built once from the families; plug-ins' rows are appended under the lock. A chain per
-// op, in order of registration.
+// op, in order of registration. Without memory for it, the families themselves are searched.
 typedef struct row_t {
   const rn_kernel_def_t* def;
   struct row_t* _Atomic next;
 } row_t;
 
-typedef struct table_t {
-  rn_map_t by_op;  // op name -> first row
-} table_t;
-
 static struct {
   rn_mutex_t mutex;
   bool is_built;
-  table_t table;
+  rn_map_t by_op;  // op name -> first row
+  row_t* rows;     // of the families, in one block
 } registry = {.mutex = RN_MUTEX_INIT};
 
-static rn_status_t add_row(const rn_kernel_def_t* def) {
-  row_t* row = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_system(), &row));
+// Puts |row| at the end of its op's chain.
+static rn_status_t link_row(row_t* row, const rn_kernel_def_t* def) {
   row->def = def;
   rn_str_t op = rn_str(def->op);
-  row_t* first = rn_map_get(&registry.table.by_op, op);
-  if (!first) {
-    rn_status_t status = rn_map_put(&registry.table.by_op, op, row);
-    if (!rn_ok(status)) RN_FREE(rn_allocator_system(), row);
-    return status;
-  }
+  row_t* first = rn_map_get(&registry.by_op, op);
+  if (!first) return rn_map_put(&registry.by_op, op, row);
   while (first->next) first = first->next;
   first->next = row;
   return RN_OK;
 }
 
-static rn_status_t add_families(void) {
+static size_t count_builtin(void) {
+  size_t count = 0;
   for (const rn_kernel_family_t* const* family = rn_builtin_kernels; *family; ++family)
-    for (size_t i = 0; i < (*family)->count; ++i) RN_RETURN_IF_ERROR(add_row(&(*family)->rows[i]));
-  return RN_OK;
+    count += (*family)->count;
+  return count;
 }
 
-static void drop_rows(void) {
-  size_t position = 0;
-  const rn_map_entry_t* entry;
-  while ((entry = rn_map_next(&registry.table.by_op, &position))) {
-    for (row_t* row = entry->value; row;) {
-      row_t* next = row->next;
-      RN_FREE(rn_allocator_system(), row);
-      row = next;
-    }
-  }
-  rn_map_clear(&registry.table.by_op);
+static rn_status_t add_families(void) {
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_allocator_system(), count_builtin(), &registry.rows));
+  row_t* row = registry.rows;
+  for (const rn_kernel_family_t* const* family = rn_builtin_kernels; *family; ++family)
+    for (size_t i = 0; i < (*family)->count; ++i)
+      RN_RETURN_IF_ERROR(link_row(row++, &(*family)->rows[i]));
+  return RN_OK;
 }
 
 // All or nothing: whoever asks after a failure tries again.
 static rn_status_t build_locked(void) {
   if (registry.is_built) return RN_OK;
-  rn_map_init(&registry.table.by_op, rn_allocator_system());
+  rn_map_init(&registry.by_op, rn_allocator_system());
   rn_status_t status = add_families();
   registry.is_built = rn_ok(status);
-  if (!registry.is_built) drop_rows();
+  if (!registry.is_built) {
+    rn_map_clear(&registry.by_op);
+    RN_FREE_ARRAY(rn_allocator_system(), registry.rows, count_builtin());
+    registry.rows = NULL;
+  }
   return status;
 }
 
@@ -86,19 +79,38 @@ static bool row_fits(const rn_kernel_def_t* def, const rn_op_def_t* op,
   return true;
 }
 
-static row_t* first_row(rn_str_t op) {
+// False: there is no memory for the table, and so no row of a plug-in either.
+static bool first_row(rn_str_t op, row_t** out) {
   rn_mutex_lock(&registry.mutex);
   rn_status_t status = build_locked();
-  row_t* row = rn_ok(status) ? rn_map_get(&registry.table.by_op, op) : NULL;
+  bool is_built = rn_ok(status);
+  *out = is_built ? rn_map_get(&registry.by_op, op) : NULL;
   rn_status_free(status);
   rn_mutex_unlock(&registry.mutex);
-  return row;
+  return is_built;
+}
+
+static const rn_kernel_def_t* find_without_table(const rn_op_def_t* op,
+                                                 const rn_attr_value_t* attrs, const char* label,
+                                                 const char* device) {
+  const rn_kernel_def_t* best = NULL;
+  for (const rn_kernel_family_t* const* family = rn_builtin_kernels; *family; ++family) {
+    for (size_t i = 0; i < (*family)->count; ++i) {
+      const rn_kernel_def_t* def = &(*family)->rows[i];
+      if (strcmp(def->op, op->name) == 0 && row_fits(def, op, attrs, label, device) &&
+          (!best || def->priority > best->priority))
+        best = def;
+    }
+  }
+  return best;
 }
 
 const rn_kernel_def_t* rn_kernel_find(const rn_op_def_t* op, const rn_attr_value_t* attrs,
                                       const char* label, const char* device) {
+  row_t* first = NULL;
+  if (!first_row(rn_str(op->name), &first)) return find_without_table(op, attrs, label, device);
   const rn_kernel_def_t* best = NULL;
-  for (row_t* row = first_row(rn_str(op->name)); row; row = row->next)
+  for (row_t* row = first; row; row = row->next)
     if (row_fits(row->def, op, attrs, label, device) &&
         (!best || row->def->priority > best->priority))
       best = row->def;
@@ -108,7 +120,12 @@ const rn_kernel_def_t* rn_kernel_find(const rn_op_def_t* op, const rn_attr_value
 rn_status_t rn_kernel_register(const rn_kernel_def_t* def) {
   rn_mutex_lock(&registry.mutex);
   rn_status_t status = build_locked();
-  if (rn_ok(status)) status = add_row(def);
+  row_t* row = NULL;
+  if (rn_ok(status)) status = RN_NEW(rn_allocator_system(), &row);
+  if (rn_ok(status)) {
+    status = link_row(row, def);
+    if (!rn_ok(status)) RN_FREE(rn_allocator_system(), row);
+  }
   rn_mutex_unlock(&registry.mutex);
   return status;
 }
@@ -124,7 +141,7 @@ rn_status_t rn_kernel_each(rn_status_t (*visit)(const rn_kernel_def_t* def, void
   rn_status_t status = build_locked();
   size_t position = 0;
   const rn_map_entry_t* entry;
-  while (rn_ok(status) && (entry = rn_map_next(&registry.table.by_op, &position)))
+  while (rn_ok(status) && (entry = rn_map_next(&registry.by_op, &position)))
     status = rn_vec_push(&firsts, allocator, entry->value);
   rn_mutex_unlock(&registry.mutex);
   if (firsts.count) qsort(firsts.items, firsts.count, sizeof *firsts.items, compare_rows);
@@ -151,7 +168,7 @@ static void mark_host(const rn_kernel_def_t* def, const rn_kernel_init_t* init,
 // One block: the kernel, its types, its host marks, its name and its state.
 static size_t kernel_block(const rn_kernel_def_t* def, const rn_kernel_init_t* init,
                            size_t* out_state) {
-  size_t types = (size_t)(init->input_count + init->output_count);
+  size_t types = (size_t)init->input_count + (size_t)init->output_count;
   size_t size =
       sizeof(rn_kernel_t) + types * (sizeof(rn_dtype_t) + sizeof(bool)) + init->node.size + 1;
   size = (size + 15) & ~(size_t)15;

@@ -18,6 +18,7 @@ typedef struct rn_device_t rn_device_t;
 typedef struct rn_kernel_t rn_kernel_t;
 typedef struct rn_kernel_ctx_t rn_kernel_ctx_t;
 typedef struct rn_step_t rn_step_t;
+typedef struct rn_functions_t rn_functions_t;  // see framework/function.h
 
 enum {
   // Output i is input i: same bytes, perhaps another shape. Such a kernel only says rn_forward.
@@ -43,6 +44,12 @@ typedef struct rn_kernel_type_t {
   rn_dtypes_t types;  // what it may be
 } rn_kernel_type_t;
 
+// Where an input of a node comes from.
+typedef struct rn_kernel_source_t {
+  rn_str_t node;
+  int32_t output;
+} rn_kernel_source_t;
+
 // What |init| gets. Everything is borrowed for the call.
 typedef struct rn_kernel_init_t {
   const struct rn_kernel_def_t* def;  // the row itself; set by rn_kernel_create
@@ -57,6 +64,8 @@ typedef struct rn_kernel_init_t {
   const rn_dtype_t* output_types;
   const rn_shape_t* input_shapes;  // as inferred; may be unknown
   const rn_shape_t* output_shapes;
+  const rn_kernel_source_t* sources;  // where inputs come from
+  int32_t producer;                   // GraphDef version of the graph
   rn_device_t* device;
   rn_resources_t* resources;  // of the device
   rn_str_t device_name;
@@ -65,6 +74,7 @@ typedef struct rn_kernel_init_t {
   rn_allocator_t host_memory;    // for tensors of host arguments
   bool is_host;                  // the device's memory is host memory
   const rn_env_t* env;
+  rn_functions_t* functions;  // what calls go through; outlives the kernel. NULL: there are none
 } rn_kernel_init_t;
 
 typedef struct rn_kernel_def_t {
@@ -110,7 +120,11 @@ struct rn_step_t {
   rn_resources_t*
       step_resources;  // what dies with the step (stacks, TensorArrays); made when first asked for
   const rn_env_t* env;
-  rn_pool_t* pool;  // for work inside a kernel; NULL: one thread
+  rn_pool_t* pool;                // for work inside a kernel; NULL: one thread
+  rn_str_t config;                // the session's ConfigProto, serialized; empty: all defaults
+  int64_t deadline_ns;            // of the environment's clock; 0: none
+  struct rn_step_stats_t* stats;  // exec's, for the calls that kernels make; NULL: nobody asks
+  int32_t call_depth;             // how many calls this step is in
 };
 
 // The resources that die with |step|, made when first asked for. Borrowed.
@@ -127,7 +141,10 @@ struct rn_kernel_ctx_t {
   uint64_t dying;    // bit i: nobody needs input i after this call (inputs from 64 on: never)
   uint64_t planned;  // bit i: output i has memory from the plan
   bool is_dead;      // a Send on the way not taken: it tells the other side so
-  uint64_t frame;  // which loop iteration this is: part of rendezvous keys and step resource names
+  // Which run of which loop this is, and which turn of it: part of rendezvous keys and of names of
+  // step resources. The same in all parts of a step; 0 and 0 outside of loops.
+  uint64_t frame;
+  int64_t iteration;
   void (*done)(rn_kernel_ctx_t* ctx, rn_status_t status);  // the executor's: see rn_done
 };
 

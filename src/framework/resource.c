@@ -140,65 +140,48 @@ void rn_resources_clear(rn_resources_t* resources, rn_str_t container) {
   }
 }
 
-// A handle and its texts and dims in one block.
-typedef struct handle_block_t {
-  rn_handle_t handle;
-  rn_allocator_t allocator;
-  size_t size;
-} handle_block_t;
-
-static void handle_destroy(rn_object_t* object) {
-  handle_block_t* block = (handle_block_t*)object;
-  if (block->handle.resource) rn_object_release(&block->handle.resource->object);
-  rn_free(block->allocator, block, block->size);
-}
-
-static rn_str_t place(char** at, rn_str_t text) {
-  rn_str_t placed = rn_str_n(*at, text.size);
-  if (text.size) memcpy(*at, text.data, text.size);
-  (*at)[text.size] = '\0';
-  *at += text.size + 1;
-  return placed;
-}
-
 rn_status_t rn_handle_create(rn_allocator_t allocator, rn_str_t device, rn_str_t container,
                              rn_str_t name, rn_dtype_t dtype, rn_shape_t shape,
                              rn_resource_t* resource, rn_handle_t** out) {
-  *out = NULL;
-  size_t rank = shape.rank > 0 ? (size_t)shape.rank : 0;
-  size_t size = sizeof(handle_block_t) + rank * sizeof(int64_t) + device.size + container.size +
-                name.size + 3;
-  handle_block_t* block = NULL;
-  RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, size, (void**)&block));
-  block->allocator = allocator;
-  block->size = size;
-  int64_t* dims = (int64_t*)(block + 1);
-  if (rank) memcpy(dims, shape.dims, rank * sizeof *dims);
-  char* text = (char*)(dims + rank);
-  block->handle = (rn_handle_t){.object = {.refs = 1, .destroy = handle_destroy},
-                                .device = place(&text, device),
-                                .container = place(&text, container),
-                                .name = place(&text, name),
-                                .dtype = dtype,
-                                .shape = {shape.rank, rank ? dims : NULL},
-                                .resource = resource};
-  if (resource) rn_object_retain(&resource->object);
-  *out = &block->handle;
+  rn_handle_t from = {.device = device,
+                      .container = container,
+                      .name = name,
+                      .type_name = rn_str(resource ? resource->type : NULL),
+                      .dtype = dtype,
+                      .shape = shape,
+                      .resource = resource};
+  return rn_handle_make(allocator, &from, out);
+}
+
+// Finds what a handle from a message stands for. Several threads may: the first one's stays.
+static rn_status_t bind_handle(rn_handle_t* handle, rn_resources_t* resources, const char* type,
+                               rn_resource_t** out) {
+  RN_RETURN_IF_ERROR(
+      rn_resources_get(resources, handle->container, handle->name, type, NULL, NULL, out));
+  rn_resource_t* before = NULL;
+  if (!__atomic_compare_exchange_n(&handle->resource, &before, *out, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE)) {
+    rn_object_release(&(*out)->object);
+    *out = before;
+  }
   return RN_OK;
 }
 
-rn_status_t rn_handle_resource(const rn_tensor_t* handle, const char* type, rn_resource_t** out) {
+rn_status_t rn_handle_resource(const rn_tensor_t* handle, rn_resources_t* resources,
+                               const char* type, rn_resource_t** out) {
   *out = NULL;
   if (handle->dtype != RN_RESOURCE || handle->count != 1)
     return rn_invalid_argument("Expected a resource handle, got a %s tensor with %lld elements",
                                rn_dtype_name(handle->dtype), (long long)handle->count);
-  const rn_handle_t* object = *RN_DATA(handle, rn_handle_t*);
-  if (!object || !object->resource)
-    return rn_invalid_argument("Trying to access a resource through an empty handle");
-  if (strcmp(object->resource->type, type) != 0)
+  rn_handle_t* object = *RN_DATA(handle, rn_handle_t*);
+  rn_resource_t* resource = object ? __atomic_load_n(&object->resource, __ATOMIC_ACQUIRE) : NULL;
+  if (object && !resource && object->name.size && resources)
+    RN_RETURN_IF_ERROR(bind_handle(object, resources, type, &resource));
+  if (!resource) return rn_invalid_argument("Trying to access a resource through an empty handle");
+  if (strcmp(resource->type, type) != 0)
     return rn_invalid_argument("Trying to access resource %.*s, a %s, as a %s",
-                               RN_STR_ARGS(object->name), object->resource->type, type);
-  *out = object->resource;
+                               RN_STR_ARGS(object->name), resource->type, type);
+  *out = resource;
   return RN_OK;
 }
 
@@ -239,7 +222,9 @@ rn_status_t rn_variable_read(const rn_tensor_t* reference, bool allows_uninitial
   rn_status_t status = rn_tensor_share(&variable->value, out);
   rn_mutex_unlock(&variable->mutex);
   RN_RETURN_IF_ERROR(status);
-  if (!rn_tensor_is_set(out) && !allows_uninitialized)
+  if (rn_tensor_is_set(out)) return RN_OK;
+  rn_tensor_clear(out);  // what is not initialised may have a shape already
+  if (!allows_uninitialized)
     return rn_failed_precondition("Attempting to use uninitialized value %.*s",
                                   RN_STR_ARGS(variable->name));
   return RN_OK;

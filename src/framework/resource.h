@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 #include "base/sync.h"
+#include "tensor/handle.h"
 #include "tensor/object.h"
 #include "tensor/tensor.h"
 
@@ -32,24 +33,16 @@ RN_MUST_USE rn_status_t rn_resources_remove(rn_resources_t* resources, rn_str_t 
 // Empties one container, or all of them if |container| is empty.
 void rn_resources_clear(rn_resources_t* resources, rn_str_t container);
 
-// A handle: what a resource tensor's element points to. Carries the resource itself, so that using
-// it looks nothing up.
-typedef struct rn_handle_t {
-  rn_object_t object;
-  rn_str_t device, container, name;  // in one block with the handle
-  rn_dtype_t dtype;                  // of a variable; else RN_INVALID
-  rn_shape_t shape;
-  rn_resource_t* resource;  // Retained
-} rn_handle_t;
-
+// A handle to |resource|, of which it keeps a reference.
 RN_MUST_USE rn_status_t rn_handle_create(rn_allocator_t allocator, rn_str_t device,
                                          rn_str_t container, rn_str_t name, rn_dtype_t dtype,
                                          rn_shape_t shape, rn_resource_t* resource,
                                          rn_handle_t** out);
-// The resource of kind |type| behind a scalar handle tensor; borrowed from it. INVALID_ARGUMENT for
+// The resource of kind |type| behind a scalar handle tensor; borrowed from it. A handle that came
+// in a message finds it in |resources| (NULL: it finds nothing) and keeps it. INVALID_ARGUMENT for
 // anything else.
-RN_MUST_USE rn_status_t rn_handle_resource(const rn_tensor_t* handle, const char* type,
-                                           rn_resource_t** out);
+RN_MUST_USE rn_status_t rn_handle_resource(const rn_tensor_t* handle, rn_resources_t* resources,
+                                           const char* type, rn_resource_t** out);
 
 // A variable's cell, for reference edges and for resource variables alike. |mutex| guards |value|
 // (the tensor, not the bytes: an update in place holds the lock, a reader that shares the buffer

@@ -168,7 +168,9 @@ rn_status_t rn_shape_slice(rn_shape_ctx_t* ctx, rn_shape_t shape, int64_t start,
                                " over shape with rank %" PRId64 ")",
                                first, last, start, end, rank);
   }
-  *out = (rn_shape_t){(int32_t)(last - first), shape.dims + first};
+  // A scalar has no dims to point to.
+  *out =
+      first == last ? RN_SHAPE_SCALAR : (rn_shape_t){(int32_t)(last - first), shape.dims + first};
   return RN_OK;
 }
 

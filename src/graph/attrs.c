@@ -150,7 +150,8 @@ static rn_status_t missing_attrs(const rn_node_t* node, int count) {
   rn_strbuf_t text = start_message(node);
   rn_strbuf_append(&text,
                    count == 1 ? RN_STR("NodeDef missing attr ") : RN_STR("NodeDef missing attrs "));
-  for (int i = 0, found = 0; i < node->op->attr_count; i++) {
+  // Stock lists them from its hash map: the last of the definition first.
+  for (int i = node->op->attr_count - 1, found = 0; i >= 0; i--) {
     if (node->attrs[i].kind != RN_ATTR_UNSET) continue;
     rn_strbuf_printf(&text, "%s'%s'", found++ ? ", " : "", node->op->attrs[i].name);
   }
@@ -226,6 +227,17 @@ rn_status_t rn_node_make_outputs(rn_node_t* node) {
       output->dtype = rn_node_arg_type(node, arg, j);
       output->shape = RN_SHAPE_UNKNOWN;
     }
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_node_check_attrs(const rn_node_t* node) {
+  for (int i = 0; i < node->op->attr_count; i++) {
+    if (node->attrs[i].kind != RN_ATTR_PLACEHOLDER) continue;
+    return rn_invalid_argument(
+        "AttrValue had value with unexpected type 'placeholder'\n\t for attr '%s'\n\t; NodeDef: "
+        "{{node %.*s}}",
+        node->op->attrs[i].name, RN_STR_ARGS(node->name));
   }
   return RN_OK;
 }

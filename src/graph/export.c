@@ -3,6 +3,7 @@
 #include "framework/attr_proto.h"
 #include "graph/build.h"
 #include "graph/import.h"
+#include "graph/library.h"
 #include "proto/graph.pb.h"
 #include "wire/encode.h"
 #include "wire/writer.h"
@@ -155,22 +156,32 @@ static rn_status_t put_node(exporter_t* exporter, const rn_node_t* node) {
   for (int i = 0; i < node->input_count; i++) put_input(out, node->inputs[i]);
   RN_RETURN_IF_ERROR(put_controls(exporter, node));
   if (node->device.size) rn_pb_put_str(out, rn_pb_NodeDef_device_field, node->device);
-  return put_attrs(exporter, node);
+  RN_RETURN_IF_ERROR(put_attrs(exporter, node));
+  if (node->full_type.size)
+    rn_pb_put_str(out, rn_pb_NodeDef_experimental_type_field, node->full_type);
+  return RN_OK;
+}
+
+static void put_functions(rn_strbuf_t* out, rn_library_t* library) {
+  rn_mutex_lock(&library->mutex);
+  for (size_t i = 0; i < library->entries.count; i++) {
+    const rn_function_t* function = library->entries.items[i].function;
+    rn_pb_put_str(out, rn_pb_FunctionDefLibrary_function_field, function->bytes);
+  }
+  for (size_t i = 0; i < library->entries.count; i++) {
+    const rn_library_entry_t* entry = &library->entries.items[i];
+    if (!entry->gradient.size) continue;
+    size_t gradient = rn_pb_begin(out, rn_pb_FunctionDefLibrary_gradient_field);
+    rn_pb_put_str(out, rn_pb_GradientDef_function_name_field, entry->function->name);
+    rn_pb_put_str(out, rn_pb_GradientDef_gradient_func_field, entry->gradient);
+    rn_pb_end(out, gradient);
+  }
+  rn_mutex_unlock(&library->mutex);
 }
 
 static void put_library(rn_strbuf_t* out, const rn_graph_t* graph) {
   size_t library = rn_pb_begin(out, rn_pb_GraphDef_library_field);
-  for (size_t i = 0; i < graph->functions.count; i++) {
-    rn_pb_put_str(out, rn_pb_FunctionDefLibrary_function_field, graph->functions.items[i].bytes);
-  }
-  for (size_t i = 0; i < graph->functions.count; i++) {
-    const rn_graph_function_t* function = &graph->functions.items[i];
-    if (!function->gradient.size) continue;
-    size_t gradient = rn_pb_begin(out, rn_pb_FunctionDefLibrary_gradient_field);
-    rn_pb_put_str(out, rn_pb_GradientDef_function_name_field, function->name);
-    rn_pb_put_str(out, rn_pb_GradientDef_gradient_func_field, function->gradient);
-    rn_pb_end(out, gradient);
-  }
+  put_functions(out, graph->library);
   rn_pb_end(out, library);
 }
 
@@ -213,6 +224,22 @@ rn_status_t rn_graph_export(rn_graph_t* graph, rn_strbuf_t* out) {
   exporter_clear(&exporter);
   if (!rn_ok(status)) out->size = before;
   return status;
+}
+
+rn_status_t rn_node_export_renamed_locked(const rn_node_t* node, rn_str_t name,
+                                          const rn_str_t* inputs, size_t input_count,
+                                          rn_strbuf_t* out) {
+  exporter_t exporter = {.out = out};
+  rn_arena_init(&exporter.scratch, node->graph->allocator);
+  rn_pb_put_str(out, rn_pb_NodeDef_name_field, name);
+  rn_pb_put_str(out, rn_pb_NodeDef_op_field, rn_str(node->op->name));
+  for (size_t i = 0; i < input_count; i++) {
+    rn_pb_put_str(out, rn_pb_NodeDef_input_field, inputs[i]);
+  }
+  if (node->device.size) rn_pb_put_str(out, rn_pb_NodeDef_device_field, node->device);
+  rn_status_t status = put_attrs(&exporter, node);
+  exporter_clear(&exporter);
+  return rn_ok(status) ? rn_strbuf_status(out) : status;
 }
 
 rn_status_t rn_node_export(const rn_node_t* node, rn_strbuf_t* out) {

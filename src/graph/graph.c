@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "graph/build.h"
+#include "graph/library.h"
 
-rn_status_t rn_graph_create(rn_allocator_t allocator, rn_graph_t** out_graph) {
+rn_status_t rn_graph_create_body(rn_allocator_t allocator, rn_library_t* library,
+                                 rn_graph_t** out_graph) {
   *out_graph = NULL;
   rn_graph_t* graph = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &graph));
@@ -19,11 +21,21 @@ rn_status_t rn_graph_create(rn_allocator_t allocator, rn_graph_t** out_graph) {
   rn_map_init(&graph->by_name, allocator);
   rn_map_init(&graph->name_counts, allocator);
   rn_map_init(&graph->prefixes, allocator);
-  rn_map_init(&graph->function_numbers, allocator);
+  graph->library = library;
   graph->producer = RN_GRAPH_PRODUCER;
   graph->min_consumer = RN_GRAPH_MIN_CONSUMER;
   *out_graph = graph;
   return RN_OK;
+}
+
+rn_status_t rn_graph_create(rn_allocator_t allocator, rn_graph_t** out_graph) {
+  RN_RETURN_IF_ERROR(rn_graph_create_body(allocator, NULL, out_graph));
+  (*out_graph)->owns_library = true;
+  rn_status_t status = rn_library_create(allocator, &(*out_graph)->library);
+  if (rn_ok(status)) return RN_OK;
+  rn_graph_release(*out_graph);
+  *out_graph = NULL;
+  return status;
 }
 
 void rn_graph_retain(rn_graph_t* graph) {
@@ -32,14 +44,14 @@ void rn_graph_retain(rn_graph_t* graph) {
 
 void rn_graph_release(rn_graph_t* graph) {
   if (!graph || atomic_fetch_sub_explicit(&graph->refs, 1, memory_order_acq_rel) != 1) return;
+  if (graph->attachment) graph->free_attachment(graph->attachment);
   for (size_t i = 0; i < graph->nodes.count; i++) rn_node_dispose(graph->nodes.items[i]);
   rn_vec_free(&graph->nodes, graph->allocator);
-  rn_vec_free(&graph->functions, graph->allocator);
   rn_vec_free(&graph->bad_consumers, graph->allocator);
   rn_map_clear(&graph->by_name);
   rn_map_clear(&graph->name_counts);
   rn_map_clear(&graph->prefixes);
-  rn_map_clear(&graph->function_numbers);
+  if (graph->owns_library) rn_library_destroy(graph->library);
   rn_arena_clear(&graph->arena);
   rn_mutex_destroy(&graph->mutex);
   RN_FREE(graph->allocator, graph);
@@ -111,15 +123,10 @@ rn_status_t rn_graph_claim_prefix_locked(rn_graph_t* graph, rn_str_t base, rn_st
   return rn_map_put(&graph->prefixes, *out, graph);
 }
 
-rn_graph_function_t* rn_graph_find_function_locked(rn_graph_t* graph, rn_str_t name) {
-  uintptr_t number = (uintptr_t)rn_map_get(&graph->function_numbers, name);
-  return number ? &graph->functions.items[number - 1] : NULL;
-}
-
 const rn_op_def_t* rn_graph_find_op_locked(rn_graph_t* graph, rn_str_t name) {
   const rn_op_def_t* op = rn_op_find(name);
-  if (op || graph->functions.count == 0) return op;
-  const rn_graph_function_t* function = rn_graph_find_function_locked(graph, name);
+  if (op) return op;
+  const rn_function_t* function = rn_library_find(graph->library, name);
   return function ? function->op : NULL;
 }
 

@@ -19,6 +19,8 @@
 // The GraphDef versions we write: those of TensorFlow 2.21.
 #define RN_GRAPH_PRODUCER 2474
 #define RN_GRAPH_MIN_CONSUMER 0
+// The first consumers that knew functions.
+#define RN_FUNCTIONS_VERSION 12
 
 typedef struct rn_consumer_t {
   rn_node_t* node;
@@ -38,6 +40,7 @@ struct rn_node_t {
   const rn_op_def_t* op;
   rn_str_t name;           // NUL-terminated, as are all strings of a node
   rn_str_t device;         // as requested; may be any text
+  rn_str_t full_type;      // a FullTypeDef, serialized: a note that travels with the node
   rn_attr_value_t* attrs;  // one for each attribute of |op|, complete
   int32_t extra_count;     // attributes that the op does not define: "_class", "_output_shapes" …
   rn_attr_t* extras;
@@ -50,14 +53,7 @@ struct rn_node_t {
   RN_VEC(rn_node_t*) control_consumers;
 };
 
-// A function in a graph's library, kept as it came: the bytes of its FunctionDef. What runs it
-// decodes it.
-typedef struct rn_graph_function_t {
-  rn_str_t name;
-  rn_str_t bytes;         // serialised FunctionDef
-  rn_str_t gradient;      // name of its gradient function; empty: none
-  const rn_op_def_t* op;  // the function as an op that nodes can be of
-} rn_graph_function_t;
+typedef struct rn_library_t rn_library_t;  // functions: see function.h
 
 struct rn_graph_t {
   _Atomic int32_t refs;
@@ -69,11 +65,14 @@ struct rn_graph_t {
   rn_map_t name_counts;  // taken name -> the last number rn_graph_unique_name_locked put behind it
   rn_map_t prefixes;  // "a" and "a/b" of every node "a/b/c" up to |prefixed_count|, and of scopes
   size_t prefixed_count;
-  RN_VEC(rn_graph_function_t) functions;
-  rn_map_t function_numbers;  // name -> place in |functions| + 1, as a pointer
-  bool allows_shapeless;      // nodes of ops that have no shape function may be added
+  rn_library_t* library;  // has a lock of its own
+  bool owns_library;      // false: the graph is a function's body, and this is that of its maker
+  bool allows_shapeless;  // nodes of ops that have no shape function may be added
   int32_t producer, min_consumer;
   RN_VEC(int32_t) bad_consumers;
+  // What a room above keeps with the graph, which frees it when it goes; set once.
+  void* attachment;
+  void (*free_attachment)(void* attachment);
 };
 
 // An owner's reference.
@@ -119,11 +118,18 @@ RN_MUST_USE rn_status_t rn_graph_add_locked(rn_graph_t* graph, const rn_node_spe
 // of a loop; the graph is then as before.
 RN_MUST_USE rn_status_t rn_graph_update_edge(rn_graph_t* graph, rn_edge_t source, rn_node_t* node,
                                              int input);
+// Adds |source| to the inputs of |node|, whose one list of inputs is also its list of outputs, and
+// which gets an output more with it: how loops that call functions grow. INVALID_ARGUMENT for other
+// nodes and for cycles; the graph is then as before.
+RN_MUST_USE rn_status_t rn_graph_append_input(rn_graph_t* graph, rn_edge_t source, rn_node_t* node);
 // Merges |shape| into what is known of |edge|.
 RN_MUST_USE rn_status_t rn_graph_set_shape(rn_graph_t* graph, rn_edge_t edge, rn_shape_t shape);
 
 // The value of attribute |name| of |node|, defined or extra; NULL if there is none.
 const rn_attr_value_t* rn_node_attr(const rn_node_t* node, rn_str_t name);
+// INVALID_ARGUMENT if an attribute of |node|'s op is left open (a placeholder): such a node can be
+// kept and exported, but neither run nor differentiated.
+RN_MUST_USE rn_status_t rn_node_check_attrs(const rn_node_t* node);
 
 // "{{node a/b}} = MatMul[T=DT_FLOAT, …](x, y)": how stock describes a node in messages.
 void rn_node_summary(rn_strbuf_t* buf, const rn_node_t* node);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "graph/function.h"
 #include "graph/import_state.h"
 
 // What a GraphDef's tensors may take in all: a message of a few bytes can ask for any size, as a
@@ -14,9 +15,6 @@
 
 // GraphDef versions go by days; graphs of producers up to three weeks ahead are promised to load.
 #define FORWARD_DAYS 21
-
-// The first consumers that knew functions.
-#define FUNCTIONS_VERSION 12
 
 #define VERSION_TEXT "TensorFlow 2.21.0"
 
@@ -228,7 +226,8 @@ static rn_status_t join_versions(rn_import_t* import, int32_t old_producer) {
   }
   graph->producer = import->producer < old_producer ? import->producer : old_producer;
   int32_t min_consumer = versions ? versions->min_consumer : 0;
-  if (graph->functions.count && min_consumer < FUNCTIONS_VERSION) min_consumer = FUNCTIONS_VERSION;
+  bool has_functions = rn_graph_function_count(graph) > 0;
+  if (has_functions && min_consumer < RN_FUNCTIONS_VERSION) min_consumer = RN_FUNCTIONS_VERSION;
   if (min_consumer > graph->min_consumer) graph->min_consumer = min_consumer;
   return RN_OK;
 }
@@ -263,8 +262,8 @@ static rn_status_t run(rn_import_t* import, rn_str_t bytes, rn_import_results_t*
   graph->producer = import->producer;  // what shape functions go by
   rn_status_t status = build(import, results);
   if (!rn_ok(status)) {
+    dispose_nodes(import);  // before the functions that they are calls of
     rn_import_undo_functions(import);
-    dispose_nodes(import);
     rn_arena_rewind(&graph->arena, mark);
     graph->producer = old_producer;
     return status;
@@ -273,8 +272,8 @@ static rn_status_t run(rn_import_t* import, rn_str_t bytes, rn_import_results_t*
   if (rn_ok(status)) status = commit_nodes(import);
   if (!rn_ok(status)) {
     // Lists of older nodes may have moved to behind the mark: the memory stays.
-    rn_import_undo_functions(import);
     dispose_nodes(import);
+    rn_import_undo_functions(import);
     graph->producer = old_producer;
     graph->min_consumer = old_min_consumer;
     graph->bad_consumers.count = old_bad;

@@ -15,6 +15,7 @@ typedef struct rn_import_options_t {
   bool uniquify_names;
   bool uniquify_prefix;
   bool validate_colocation;
+  bool allows_any_names;  // of nodes: for bodies of functions, which name them as they like
   rn_str_t default_device;
   const rn_tensor_id_t*
       map_from;  // input mapping: |map_from[i]| of the GraphDef becomes |map_to[i]| of the graph

@@ -57,7 +57,7 @@ static rn_status_t index_names(rn_import_t* import) {
       RN_ARENA_ARRAY(&import->scratch, (size_t)import->node_count, &import->names.hashes));
   for (int32_t i = 0; i < import->node_count; i++) {
     const rn_import_def_t* def = rn_import_def(import, i);
-    if (!rn_node_name_is_valid(def->name)) {
+    if (!import->options->allows_any_names && !rn_node_name_is_valid(def->name)) {
       return rn_invalid_argument("Node '%.*s': Node name contains invalid characters",
                                  RN_STR_ARGS(def->name));
     }

@@ -272,8 +272,14 @@ static rn_status_t take_shapes(source_t* source, rn_node_t* node) {
   return status;
 }
 
+static rn_status_t take_full_type(const source_t* source, rn_node_t* node) {
+  if (source->def->full_type.size == 0) return RN_OK;
+  return rn_arena_str(&node->graph->arena, source->def->full_type, &node->full_type);
+}
+
 static rn_status_t fill(source_t* source, rn_node_t* node) {
   RN_RETURN_IF_ERROR(read_attrs(source, node));
+  RN_RETURN_IF_ERROR(take_full_type(source, node));
   RN_RETURN_IF_ERROR(check_input_count(source, node));
   RN_RETURN_IF_ERROR(rn_op_check_version(node->op, source->import->producer));
   RN_RETURN_IF_ERROR(rn_node_make_outputs(node));

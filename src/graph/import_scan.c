@@ -59,6 +59,9 @@ static uint32_t read_node(rn_import_t* import, rn_str_t bytes, rn_import_def_t* 
       case rn_pb_NodeDef_attr_field:
         if (!attrs) attrs = start;
         break;
+      case rn_pb_NodeDef_experimental_type_field:
+        def->full_type = field.bytes;
+        break;
       default:
         break;
     }

@@ -12,6 +12,7 @@ typedef struct rn_import_def_t {
   rn_str_t name;
   rn_str_t op;
   rn_str_t device;
+  rn_str_t full_type;
   rn_str_t attrs;  // fields of a NodeDef, the attributes among them
 } rn_import_def_t;
 
@@ -50,12 +51,14 @@ typedef struct rn_import_t {
   rn_str_t* final_names;  // by number, empty or no array: prefix + own name
   rn_strbuf_t name_buffer;
 
-  rn_import_ref_t* refs;  // |inputs| resolved
-  int32_t* order;         // numbers, inputs before the nodes that read them; NULL: as they come
-  bool* is_map_used;      // by entry of the input mapping
-  rn_node_t** nodes;      // by number; NULL: not built yet
-  size_t function_count;  // functions of the graph before the import
-  bool* had_gradient;     // by function; NULL: the library was not touched
+  rn_import_ref_t* refs;    // |inputs| resolved
+  int32_t* order;           // numbers, inputs before the nodes that read them; NULL: as they come
+  bool* is_map_used;        // by entry of the input mapping
+  rn_node_t** nodes;        // by number; NULL: not built yet
+  rn_str_t* new_functions;  // names of what this import put into the library
+  size_t new_function_count;
+  rn_str_t* new_gradients;
+  size_t new_gradient_count;
 } rn_import_t;
 
 static inline const rn_import_def_t* rn_import_def(const rn_import_t* import, int32_t number) {
@@ -90,7 +93,7 @@ RN_MUST_USE rn_status_t rn_import_build_node(rn_import_t* import, int32_t number
 // Links the inputs of a Merge that come round a loop.
 RN_MUST_USE rn_status_t rn_import_link_back_edges(rn_import_t* import, int32_t number);
 
-// functions.c: adds the GraphDef's functions to the graph's library; takes them back.
+// import_functions.c: adds the GraphDef's functions to the graph's library; takes them back.
 RN_MUST_USE rn_status_t rn_import_functions(rn_import_t* import);
 void rn_import_undo_functions(rn_import_t* import);
 

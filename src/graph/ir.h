@@ -39,6 +39,7 @@ typedef struct rn_ir_node_t {
 } rn_ir_node_t;
 
 typedef struct rn_ir_t {
+  rn_graph_t* graph;  // Borrowed: functions are found in its library
   rn_arena_t arena;
   rn_allocator_t allocator;
   RN_VEC(rn_ir_node_t) nodes;
@@ -50,7 +51,8 @@ typedef struct rn_ir_t {
                      // others
   RN_VEC(rn_tensor_t)
   owned;  // tensors that constants of passes point to; their buffers are released with the IR
-  int32_t producer;  // GraphDef version
+  int32_t producer;    // GraphDef version
+  int32_t call_depth;  // of a body whose shapes are inferred for a call: how many calls deep it is
 } rn_ir_t;
 
 // What a step asks for. Borrowed for the call.
@@ -63,6 +65,7 @@ typedef struct rn_signature_t {
   int32_t target_count;
   rn_node_t* const* done;  // nodes that ran already: nobody waits for them
   int32_t done_count;
+  int32_t call_depth;  // see rn_ir_t
 } rn_signature_t;
 
 // A copy whose arrays are in |arena|.
@@ -114,6 +117,23 @@ static inline bool rn_ir_is_pure(const rn_ir_node_t* node) {
 }
 
 // Passes. Each leaves the IR meaning the same.
+
+// When conditionals and loops that call functions are taken apart.
+typedef enum rn_lowering_t {
+  RN_LOWER_WHERE_ASKED = 0,  // the attribute "_lower_using_switch_merge" asks for it
+  RN_LOWER_ALWAYS,           // wherever that can be done
+  RN_LOWER_NEVER,
+} rn_lowering_t;
+typedef struct rn_calls_options_t {
+  bool keeps_calls;  // calls stay calls, and are made when they run
+  rn_lowering_t lowering;
+} rn_calls_options_t;
+// Puts the bodies of functions in place of calls (graph/pass_calls.c), conditionals and loops of
+// functions into Switch, Merge and their like (graph/pass_lower.c). Nodes of a body get names
+// "call/node", run on the call's device unless they name one, and run whether or not their
+// values are used if they have state; whoever waited for the call waits for those. What calls
+// itself, what asks not to be taken apart and what would grow beyond all bounds stays a call.
+RN_MUST_USE rn_status_t rn_pass_calls(rn_ir_t* ir, const rn_calls_options_t* options);
 RN_MUST_USE rn_status_t rn_pass_cse(rn_ir_t* ir);  // common sub-expressions: one of each
 RN_MUST_USE rn_status_t
 rn_pass_simplify(rn_ir_t* ir);  // identities and arithmetic that need not be done
@@ -125,6 +145,11 @@ RN_MUST_USE rn_status_t rn_pass_fold(rn_ir_t* ir, rn_device_t* cpu, const rn_env
 RN_MUST_USE rn_status_t rn_pass_fuse(rn_ir_t* ir);
 // After placement: sums of matrix products, and gradient descent by them, become one node each.
 RN_MUST_USE rn_status_t rn_pass_products(rn_ir_t* ir);
+// What is known of the results of the function or functions that |node|, a call, conditional or
+// choice, may call with inputs of these shapes; merged into |shapes|, one for each output. Says
+// nothing of what it cannot find out. |shapes| are in the IR's arena.
+RN_MUST_USE rn_status_t rn_ir_infer_call(rn_ir_t* ir, const rn_ir_node_t* node,
+                                         const rn_shape_t* inputs, rn_shape_t* shapes);
 // Runs shape inference over the IR again with what feeds and constants tell now.
 RN_MUST_USE rn_status_t rn_pass_shapes(rn_ir_t* ir);
 

@@ -40,6 +40,7 @@ static bool flag(const rn_ir_node_t* node, const char* name) {
 }
 
 static bool is_matrix(const products_t* p, rn_ir_edge_t edge) {
+  if (edge.node < 0) return false;
   rn_shape_t shape = node_at(p, edge.node)->shapes[edge.output];
   return shape.rank == 2 && rn_shape_is_full(shape);
 }
@@ -47,9 +48,11 @@ static bool is_matrix(const products_t* p, rn_ir_edge_t edge) {
 // A product that only |reader| reads, of the form that tiles can take: shallow, B as it is
 // multiplied, C no vector.
 static bool is_shallow_product(const products_t* p, rn_ir_edge_t edge, const rn_ir_node_t* reader) {
+  if (edge.node < 0) return false;
   const rn_ir_node_t* node = node_at(p, edge.node);
-  if (node->op != p->product || node->control_count > 0 || p->readers[edge.node] != 1 ||
-      node->device != reader->device || flag(node, "transpose_b"))
+  // What is fed is no product, whatever op it stands for: it has no inputs.
+  if (node->op != p->product || node->feed >= 0 || node->control_count > 0 ||
+      p->readers[edge.node] != 1 || node->device != reader->device || flag(node, "transpose_b"))
     return false;
   if (node->types[0] != RN_FLOAT && node->types[0] != RN_DOUBLE) return false;
   if (!is_matrix(p, node->inputs[0]) || !is_matrix(p, node->inputs[1]) || !is_matrix(p, edge))
@@ -124,6 +127,7 @@ static rn_status_t sum_products(products_t* p, int32_t index) {
 static rn_status_t descend_by_products(products_t* p, int32_t index, const rn_op_def_t* op) {
   const rn_ir_node_t* node = node_at(p, index);
   const rn_ir_edge_t gradient = node->inputs[2];
+  if (gradient.node < 0) return RN_OK;
   if (is_shallow_product(p, gradient, node)) return take_over(p, index, op, 2, &gradient, 1);
   rn_ir_node_t* sum = node_at(p, gradient.node);
   if (sum->op != p->sum_of_products || p->readers[gradient.node] != 1 || sum->control_count > 0 ||
@@ -154,7 +158,8 @@ rn_status_t rn_pass_products(rn_ir_t* ir) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &p.readers));
   count_readers(&p);
   for (size_t n = 0; n < ir->nodes.count; ++n)
-    if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op == sum)
+    if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op == sum &&
+        ir->nodes.items[n].feed < 0)
       RN_RETURN_IF_ERROR(sum_products(&p, (int32_t)n));
   for (size_t n = 0; n < ir->nodes.count; ++n)
     if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op == descent)

@@ -85,6 +85,7 @@ static bool is_fed_placeholder(const prune_t* prune, rn_node_t* node) {
 }
 
 static rn_status_t expand(prune_t* prune, rn_node_t* node) {
+  RN_RETURN_IF_ERROR(rn_node_check_attrs(node));
   rn_ir_t* ir = prune->ir;
   rn_ir_node_t copy = ir->nodes.items[prune->index[node->id]];
   copy.input_count = node->input_count;
@@ -174,8 +175,11 @@ static rn_status_t forget_shapes(rn_ir_t* ir) {
   bool is_new = false, has_loops = false;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &is_open));
   for (size_t n = 0; n < ir->nodes.count; ++n) {
-    const rn_ir_node_t* node = &ir->nodes.items[n];
-    is_open[n] = node->feed >= 0 && node->op->role != RN_ROLE_PLACEHOLDER;
+    rn_ir_node_t* node = &ir->nodes.items[n];
+    // Of a loop, the graph says that its values keep their shapes; nobody has looked.
+    bool is_loop = node->feed < 0 && node->op->role == RN_ROLE_WHILE;
+    is_open[n] = is_loop || (node->feed >= 0 && node->op->role != RN_ROLE_PLACEHOLDER);
+    for (int32_t o = 0; is_loop && o < node->output_count; ++o) node->shapes[o] = RN_SHAPE_UNKNOWN;
     is_new |= is_open[n];
     has_loops |= node->op->role == RN_ROLE_NEXT_ITERATION;
   }
@@ -199,6 +203,8 @@ rn_status_t rn_ir_create(rn_graph_t* graph, const rn_signature_t* signature, rn_
   *out_ir = NULL;
   rn_ir_t* ir = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(graph->allocator, &ir));
+  ir->graph = graph;
+  ir->call_depth = signature->call_depth;
   ir->allocator = graph->allocator;
   rn_arena_init(&ir->arena, graph->allocator);
   prune_t prune = {.graph = graph, .ir = ir, .signature = signature};

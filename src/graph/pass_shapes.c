@@ -122,6 +122,7 @@ static rn_status_t infer_node(shapes_t* s, int32_t index) {
     rn_status_free(status);
     return RN_OK;
   }
+  RN_RETURN_IF_ERROR(rn_ir_infer_call(ir, node, shapes, out_shapes));
   for (size_t i = 0; i < outputs; ++i) node->shapes[i] = better(node->shapes[i], out_shapes[i]);
   s->partials[index] = ctx.output_partial;
   if (!ctx.output_partial.is_known && node->op->role == RN_ROLE_IDENTITY)

@@ -12,6 +12,10 @@ struct rn_scope_t {
   rn_strbuf_t next_name;
   rn_strbuf_t name;  // of the node under construction, complete
   RN_VEC(rn_node_t*) controls;
+  const rn_scope_hook_t* hook;        // Borrowed; may be NULL
+  const rn_attr_value_t* colocation;  // Borrowed; may be NULL
+  void* context;                      // Owned; may be NULL
+  void (*free_context)(rn_allocator_t allocator, void* context);
 
   // The node under construction; what it points to lies in |scratch|, behind |mark|.
   bool is_building;
@@ -98,11 +102,48 @@ rn_scope_t* rn_scope_child(rn_scope_t* parent, const char* name) {
   }
   if (!rn_scope_ok(scope)) return scope;
   check(scope, claim_prefix(scope, rn_str(name)));
+  if (parent->hook && parent->hook->is_inherited) scope->hook = parent->hook;
   rn_strbuf_append(&scope->device, rn_strbuf_view(&parent->device));
   for (size_t i = 0; i < parent->controls.count; i++) {
     rn_scope_add_control(scope, parent->controls.items[i]);
   }
   return scope;
+}
+
+void rn_scope_take_back(rn_scope_t* scope, size_t count) {
+  rn_str_t prefix = rn_strbuf_view(&scope->prefix);
+  if (!prefix.size || prefix.data[prefix.size - 1] != '/') return;  // it was not even claimed
+  prefix.size--;
+  rn_mutex_lock(&scope->graph->mutex);
+  rn_graph_take_back_locked(scope->graph, count, prefix);
+  rn_mutex_unlock(&scope->graph->mutex);
+}
+
+rn_scope_t* rn_scope_at(rn_scope_t* parent, rn_str_t prefix) {
+  if (!parent) return NULL;
+  rn_scope_t* scope = new_scope(parent->graph, parent);
+  if (!scope) {
+    rn_scope_fail(parent, rn_out_of_memory());
+    return NULL;
+  }
+  rn_strbuf_append(&scope->prefix, prefix);
+  rn_strbuf_append(&scope->device, rn_strbuf_view(&parent->device));
+  check(scope, rn_strbuf_status(&scope->prefix));
+  return scope;
+}
+
+rn_allocator_t rn_scope_allocator(const rn_scope_t* scope) { return scope->allocator; }
+
+void rn_scope_set_context(rn_scope_t* scope, void* context,
+                          void (*free_context)(rn_allocator_t allocator, void* context)) {
+  if (scope->context) scope->free_context(scope->allocator, scope->context);
+  scope->context = context;
+  scope->free_context = free_context;
+}
+
+void* rn_scope_context(const rn_scope_t* scope) {
+  while (scope && !scope->context) scope = scope->parent;
+  return scope ? scope->context : NULL;
 }
 
 // Forgets the node under construction.
@@ -120,6 +161,7 @@ static void reset(rn_scope_t* scope) {
 void rn_scope_destroy(rn_scope_t* scope) {
   if (!scope) return;
   reset(scope);
+  if (scope->context) scope->free_context(scope->allocator, scope->context);
   rn_status_free(scope->error);
   rn_strbuf_clear(&scope->prefix);
   rn_strbuf_clear(&scope->device);
@@ -167,6 +209,21 @@ const char* rn_scope_message(const rn_scope_t* scope) {
   return scope ? rn_status_message(scope->root->error) : "no scope";
 }
 
+void rn_scope_set_hook(rn_scope_t* scope, const rn_scope_hook_t* hook) { scope->hook = hook; }
+
+const rn_scope_hook_t* rn_scope_hook(const rn_scope_t* scope) { return scope->hook; }
+
+void rn_scope_set_colocation(rn_scope_t* scope, const rn_attr_value_t* value) {
+  scope->colocation = value;
+}
+
+static rn_edge_t map_input(const rn_scope_t* scope, rn_edge_t input) {
+  const rn_scope_hook_t* hook = scope->hook;
+  return hook && hook->map && input.node ? hook->map(hook->arg, input) : input;
+}
+
+rn_str_t rn_scope_prefix(const rn_scope_t* scope) { return rn_strbuf_view(&scope->prefix); }
+
 rn_arena_t* rn_scope_scratch(rn_scope_t* scope) { return &scope->scratch; }
 
 void rn_op_begin(rn_scope_t* scope, const char* op) {
@@ -186,7 +243,7 @@ bool rn_scope_can_add(rn_scope_t* scope) {
 
 void rn_op_input(rn_scope_t* scope, rn_edge_t input) {
   if (!rn_scope_can_add(scope)) return;
-  check(scope, rn_vec_push(&scope->inputs, scope->allocator, input));
+  check(scope, rn_vec_push(&scope->inputs, scope->allocator, map_input(scope, input)));
   check(scope, rn_vec_push(&scope->arg_lengths, scope->allocator, RN_ARG_SINGLE));
 }
 
@@ -197,7 +254,7 @@ void rn_op_input_list(rn_scope_t* scope, const rn_edge_t* inputs, int count) {
     return;
   }
   for (int i = 0; i < count; i++) {
-    check(scope, rn_vec_push(&scope->inputs, scope->allocator, inputs[i]));
+    check(scope, rn_vec_push(&scope->inputs, scope->allocator, map_input(scope, inputs[i])));
   }
   check(scope, rn_vec_push(&scope->arg_lengths, scope->allocator, count));
 }
@@ -216,6 +273,22 @@ void rn_scope_add_attr(rn_scope_t* scope, const char* name, const rn_attr_value_
   rn_scope_fail(scope, status);
 }
 
+static rn_status_t apply_hook(rn_scope_t* scope) {
+  const rn_scope_hook_t* hook = scope->hook;
+  size_t kept = 0;
+  for (size_t i = 0; hook && hook->map_control && i < scope->op_controls.count; i++) {
+    rn_node_t* control = scope->op_controls.items[i];
+    if (control) control = hook->map_control(hook->arg, control);
+    if (control) scope->op_controls.items[kept++] = control;
+  }
+  if (hook && hook->map_control) scope->op_controls.count = kept;
+  if (hook && hook->anchor && scope->inputs.count == 0)
+    RN_RETURN_IF_ERROR(rn_vec_push(&scope->op_controls, scope->allocator, hook->anchor));
+  if (!scope->colocation) return RN_OK;
+  rn_attr_t attr = {.name = RN_STR("_class"), .value = *scope->colocation};
+  return rn_vec_push(&scope->attrs, scope->allocator, attr);
+}
+
 static rn_status_t add_gathered(rn_scope_t* scope, rn_node_t** out_node) {
   rn_str_t own = scope->next_name.size ? rn_strbuf_view(&scope->next_name) : scope->op;
   if (!rn_node_name_is_valid(own) && own.data != scope->op.data) {
@@ -229,6 +302,7 @@ static rn_status_t add_gathered(rn_scope_t* scope, rn_node_t** out_node) {
     RN_RETURN_IF_ERROR(
         rn_vec_push(&scope->op_controls, scope->allocator, scope->controls.items[i]));
   }
+  RN_RETURN_IF_ERROR(apply_hook(scope));
   rn_node_spec_t spec = {
       .op = scope->op,
       .device = rn_strbuf_view(&scope->device),
@@ -253,6 +327,7 @@ rn_node_t* rn_op_finish(rn_scope_t* scope) {
   rn_node_t* node = NULL;
   if (!scope || !rn_scope_can_add(scope)) return NULL;
   check(scope, add_gathered(scope, &node));
+  if (node && scope->hook && scope->hook->built) scope->hook->built(scope->hook->arg, node);
   scope->next_name.size = 0;
   reset(scope);
   return node;

@@ -130,5 +130,8 @@ void rn_op_summary(rn_strbuf_t* buf, const rn_op_def_t* op) {
   if (op->flags & RN_OP_ALLOWS_UNINITIALIZED) {
     rn_strbuf_append(buf, RN_STR("; allows_uninitialized_input=true"));
   }
+  if (op->flags & RN_OP_DISTRIBUTED) {
+    rn_strbuf_append(buf, RN_STR("; is_distributed_communication=true"));
+  }
   rn_strbuf_append(buf, RN_STR(">"));
 }

@@ -126,8 +126,7 @@ static void propagate(worklist_t* list, rn_node_t* node) {
   }
 }
 
-static rn_status_t check_update(rn_graph_t* graph, rn_edge_t source, const rn_node_t* node,
-                                int input) {
+static rn_status_t check_source(rn_graph_t* graph, rn_edge_t source, const rn_node_t* node) {
   if (!source.node || !node) return rn_invalid_argument("Cannot update edge. Node is null.");
   if (source.node->graph != graph || node->graph != graph) {
     return rn_invalid_argument("Cannot update edge. '%.*s' is of another graph.",
@@ -138,6 +137,12 @@ static rn_status_t check_update(rn_graph_t* graph, rn_edge_t source, const rn_no
         "Cannot update edge. Output index [%d] is greater than the number of total outputs [%d].",
         source.index, source.node->output_count);
   }
+  return RN_OK;
+}
+
+static rn_status_t check_update(rn_graph_t* graph, rn_edge_t source, const rn_node_t* node,
+                                int input) {
+  RN_RETURN_IF_ERROR(check_source(graph, source, node));
   if (input < 0 || input >= node->input_count) {
     return rn_out_of_range(
         "Cannot update edge. Input index [%d] is greater than the number of total inputs [%d].",
@@ -237,6 +242,79 @@ static rn_status_t update_edge_locked(rn_graph_t* graph, rn_edge_t source, rn_no
 rn_status_t rn_graph_update_edge(rn_graph_t* graph, rn_edge_t source, rn_node_t* node, int input) {
   rn_mutex_lock(&graph->mutex);
   rn_status_t status = update_edge_locked(graph, source, node, input);
+  rn_mutex_unlock(&graph->mutex);
+  return status;
+}
+
+// A type more at the end of attribute |index|, a list of types.
+static rn_status_t longer_types(rn_node_t* node, int index, rn_dtype_t dtype,
+                                rn_attr_value_t* out) {
+  const rn_attr_value_t* old = &node->attrs[index];
+  rn_attr_value_t longer = *old;
+  rn_dtype_t* types = NULL;
+  rn_allocator_t allocator = node->graph->allocator;
+  size_t count = (size_t)old->count;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, count + 1, &types));
+  if (count) memcpy(types, old->list_type, count * sizeof *types);
+  types[count] = rn_dtype_base(dtype);
+  longer.kind = RN_ATTR_TYPE;
+  longer.is_list = true;
+  longer.list_type = types;
+  longer.count = (int32_t)count + 1;
+  rn_status_t status = rn_node_copy_value(node, &longer, out);
+  RN_FREE_ARRAY(allocator, types, count + 1);
+  return status;
+}
+
+// |node| with an input and an output more, in arrays of its own; nobody knows it.
+static rn_status_t make_longer(const rn_node_t* node, int index, rn_edge_t source,
+                               rn_node_t* longer) {
+  rn_arena_t* arena = &node->graph->arena;
+  *longer = *node;
+  size_t attrs = (size_t)node->op->attr_count, inputs = (size_t)node->input_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, attrs, &longer->attrs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs + 1, &longer->inputs));
+  memcpy(longer->attrs, node->attrs, attrs * sizeof *longer->attrs);
+  if (inputs) memcpy(longer->inputs, node->inputs, inputs * sizeof *longer->inputs);
+  longer->inputs[inputs] = source;
+  longer->input_count++;
+  rn_dtype_t dtype = source.node->outputs[source.index].dtype;
+  RN_RETURN_IF_ERROR(longer_types(longer, index, dtype, &longer->attrs[index]));
+  rn_status_t status = rn_node_make_outputs(longer);
+  if (!rn_ok(status)) rn_attr_value_clear(&longer->attrs[index]);
+  return status;
+}
+
+static rn_status_t append_input_locked(rn_graph_t* graph, rn_edge_t source, rn_node_t* node) {
+  RN_RETURN_IF_ERROR(check_source(graph, source, node));
+  const rn_op_def_t* op = node->op;
+  int index = op->input_count == 1 ? op->inputs[0].type_list_attr : -1;
+  if (index < 0 || op->output_count != 1 || op->outputs[0].type_list_attr != index)
+    return rn_invalid_argument("Operation '%.*s' (%s) cannot take one more input",
+                               RN_STR_ARGS(node->name), op->name);
+  RN_RETURN_IF_ERROR(check_cycle(source, node));
+  rn_node_t longer;
+  RN_RETURN_IF_ERROR(make_longer(node, index, source, &longer));
+  for (int i = 0; i < node->output_count; i++) longer.outputs[i] = node->outputs[i];
+  rn_node_t before = *node;
+  rn_consumer_t consumer = {node, node->input_count};
+  rn_output_t* output = &source.node->outputs[source.index];
+  rn_status_t status = rn_output_add_consumer(graph, output, consumer);
+  if (rn_ok(status)) {
+    *node = longer;
+    status = rn_node_infer_locked(node);
+    if (!rn_ok(status)) {
+      *node = before;
+      output->consumers.count--;
+    }
+  }
+  rn_attr_value_clear(rn_ok(status) ? &before.attrs[index] : &longer.attrs[index]);
+  return status;
+}
+
+rn_status_t rn_graph_append_input(rn_graph_t* graph, rn_edge_t source, rn_node_t* node) {
+  rn_mutex_lock(&graph->mutex);
+  rn_status_t status = append_input_locked(graph, source, node);
   rn_mutex_unlock(&graph->mutex);
   return status;
 }

@@ -44,11 +44,11 @@ rn_status_t rn_session_options_parse(rn_str_t bytes, rn_session_options_t* inout
   rn_arena_init(&arena, rn_allocator_default());
   rn_pb_ConfigProto_t* config = NULL;
   rn_status_t status = RN_PB_DECODE(ConfigProto, bytes, NULL, &arena, &config);
-  if (!rn_ok(status)) {
+  if (rn_ok(status)) {
+    status = read_config(config, inout_options);
+  } else if (rn_status_code(status) == RN_CODE_INVALID_ARGUMENT) {
     rn_status_free(status);
     status = rn_invalid_argument("Unparseable ConfigProto");
-  } else {
-    status = read_config(config, inout_options);
   }
   rn_arena_clear(&arena);
   return status;

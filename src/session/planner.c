@@ -25,6 +25,13 @@ static rn_status_t narrow_feeds(rn_ir_t* ir, const rn_shape_t* feed_shapes) {
   return rn_pass_shapes(ir);
 }
 
+static void set_default_device(const rn_planner_t* planner, rn_ir_t* ir) {
+  for (size_t n = 0; planner->default_device.size && n < ir->nodes.count; ++n) {
+    rn_ir_node_t* node = &ir->nodes.items[n];
+    if (!node->requested_device.size) node->requested_device = planner->default_device;
+  }
+}
+
 static bool takes_part(const rn_ir_t* ir, const rn_device_t* device) {
   for (size_t n = 0; n < ir->nodes.count; ++n)
     if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].device == device) return true;
@@ -41,6 +48,7 @@ static rn_status_t compile_parts(rn_program_t* program, const rn_planner_t* plan
                                  .host = planner->place.devices[0],
                                  .env = planner->env,
                                  .kernels = planner->kernels,
+                                 .functions = planner->functions,
                                  .threads = planner->threads};
     rn_plan_t** plan = &program->plans[program->plan_count];
     RN_RETURN_IF_ERROR(rn_plan_create(ir, &options, planner->allocator, plan));
@@ -52,6 +60,8 @@ static rn_status_t compile_parts(rn_program_t* program, const rn_planner_t* plan
 
 static rn_status_t fill(rn_program_t* program, const rn_planner_t* planner, rn_ir_t* ir,
                         const rn_shape_t* feed_shapes) {
+  set_default_device(planner, ir);
+  RN_RETURN_IF_ERROR(rn_pass_calls(ir, &planner->calls));
   if (feed_shapes) RN_RETURN_IF_ERROR(narrow_feeds(ir, feed_shapes));
   RN_RETURN_IF_ERROR(optimise(planner, ir));
   RN_RETURN_IF_ERROR(rn_place(ir, &planner->place));

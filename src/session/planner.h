@@ -20,6 +20,9 @@ typedef struct rn_planner_t {
   const rn_env_t* env;
   rn_place_options_t place;
   rn_kernel_cache_t* kernels;
+  rn_functions_t* functions;  // what kernels call functions through; NULL: none
+  rn_calls_options_t calls;
+  rn_str_t default_device;  // of nodes that name none; "": any
   int threads;
   bool optimize;
 } rn_planner_t;

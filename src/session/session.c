@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "exec/executor.h"
+#include "session/functions.h"
 #include "session/planner.h"
 
 #define BUCKETS 256  // of the program cache; a power of two
@@ -53,6 +54,7 @@ struct rn_session_t {
   int device_count;
   rn_device_t** devices;  // Owned; the first is a CPU
   rn_kernel_cache_t kernels;
+  rn_functions_t* functions;  // Owned
   rn_planner_t planner;
   entry_t* _Atomic buckets[BUCKETS];
   _Atomic int64_t next_step;
@@ -109,7 +111,24 @@ static rn_status_t set_up(rn_session_t* session) {
                                               .env = &session->env},
                                     .kernels = &session->kernels,
                                     .threads = rn_pool_threads(session->inter),
+                                    .calls = options->calls,
                                     .optimize = options->optimize};
+  rn_functions_options_t functions = {.graph = session->graph,
+                                      .planner = &session->planner,
+                                      .env = &session->env,
+                                      .intra = session->intra,
+                                      .inter = session->inter,
+                                      .config = session->options.config};
+  RN_RETURN_IF_ERROR(rn_functions_create(&functions, session->allocator, &session->functions));
+  session->planner.functions = session->functions;
+  return RN_OK;
+}
+
+static rn_status_t copy_config(rn_session_t* session, rn_str_t config) {
+  if (config.size == 0) return RN_OK;
+  char* copy = NULL;
+  RN_RETURN_IF_ERROR(rn_str_dup(session->allocator, config, &copy));
+  session->options.config = rn_str_n(copy, config.size);
   return RN_OK;
 }
 
@@ -125,7 +144,7 @@ rn_status_t rn_session_create(rn_graph_t* graph, const rn_session_options_t* opt
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &session));
   session->allocator = allocator;
   session->options = *options;
-  session->options.target = RN_STR("");
+  session->options.target = session->options.config = RN_STR("");
   session->env = *env;
   session->graph = graph;
   rn_graph_retain(graph);
@@ -133,7 +152,8 @@ rn_status_t rn_session_create(rn_graph_t* graph, const rn_session_options_t* opt
   rn_cond_init(&session->idle);
   rn_cancel_init(&session->closing);
   rn_kernel_cache_init(&session->kernels, allocator);
-  rn_status_t status = set_up(session);
+  rn_status_t status = copy_config(session, options->config);
+  if (rn_ok(status)) status = set_up(session);
   if (!rn_ok(status)) {
     rn_session_destroy(session);
     return status;
@@ -143,6 +163,13 @@ rn_status_t rn_session_create(rn_graph_t* graph, const rn_session_options_t* opt
 }
 
 rn_graph_t* rn_session_graph(rn_session_t* session) { return session->graph; }
+rn_functions_t* rn_session_functions(rn_session_t* session) { return session->functions; }
+void rn_session_step_init(rn_session_t* session, rn_step_t* out) {
+  *out = (rn_step_t){.cancel = &session->closing,
+                     .env = &session->env,
+                     .pool = session->intra,
+                     .config = session->options.config};
+}
 int rn_session_device_count(const rn_session_t* session) { return session->device_count; }
 const rn_device_t* rn_session_device(const rn_session_t* session, int i) {
   return i >= 0 && i < session->device_count ? session->devices[i] : NULL;
@@ -177,11 +204,17 @@ void rn_session_destroy(rn_session_t* session) {
     }
   }
   rn_kernel_cache_clear(&session->kernels);
+  // Resources may hold functions, and functions hold kernels of the devices.
+  for (int i = 0; i < session->device_count; ++i)
+    rn_resources_clear(session->devices[i]->resources, (rn_str_t){0});
+  rn_functions_destroy(session->functions);
   for (int i = 0; i < session->device_count; ++i) rn_device_destroy(session->devices[i]);
   int total = (session->options.cpu_devices < 1 ? 1 : session->options.cpu_devices) +
               session->options.null_devices;
   RN_FREE_ARRAY(session->allocator, session->devices, total);
   rn_pool_destroy(session->pool);
+  rn_str_t config = session->options.config;
+  if (config.size) rn_free(session->allocator, (char*)config.data, config.size + 1);
   rn_graph_release(session->graph);
   rn_cancel_destroy(&session->closing);
   rn_cond_destroy(&session->idle);
@@ -325,8 +358,8 @@ static rn_program_t* find_variant(const entry_t* entry, const rn_tensor_t* const
   return NULL;
 }
 
-static rn_status_t make_variant_locked(rn_session_t* session, entry_t* entry,
-                                       const rn_tensor_t* const* feeds, rn_program_t** out) {
+static rn_status_t fill_variant(rn_session_t* session, entry_t* entry,
+                                const rn_tensor_t* const* feeds, variant_t** out) {
   variant_t* variant = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&entry->arena, &variant));
   RN_RETURN_IF_ERROR(
@@ -334,8 +367,20 @@ static rn_status_t make_variant_locked(rn_session_t* session, entry_t* entry,
   for (int32_t i = 0; i < entry->signature.feed_count; ++i)
     RN_RETURN_IF_ERROR(
         rn_shape_copy(&entry->arena, rn_tensor_shape(feeds[i]), &variant->shapes[i]));
-  RN_RETURN_IF_ERROR(rn_program_create(&session->planner, session->graph, &entry->signature,
-                                       variant->shapes, &variant->program));
+  *out = variant;
+  return rn_program_create(&session->planner, session->graph, &entry->signature, variant->shapes,
+                           &variant->program);
+}
+
+static rn_status_t make_variant_locked(rn_session_t* session, entry_t* entry,
+                                       const rn_tensor_t* const* feeds, rn_program_t** out) {
+  variant_t* variant = NULL;
+  rn_arena_mark_t mark = rn_arena_mark(&entry->arena);
+  rn_status_t status = fill_variant(session, entry, feeds, &variant);
+  if (!rn_ok(status)) {
+    rn_arena_rewind(&entry->arena, mark);  // shapes that do not fit may be fed for ever
+    return status;
+  }
   variant->next = entry->variants;
   entry->variants = variant;
   entry->variant_count++;
@@ -437,7 +482,8 @@ static rn_status_t run_program(rn_session_t* session, rn_program_t* program,
   rn_step_t step = {.id = session->next_step++,
                     .cancel = &session->closing,
                     .env = &session->env,
-                    .pool = session->intra};
+                    .pool = session->intra,
+                    .config = session->options.config};
   rn_status_t status = RN_OK;
   if (program->plan_count > 1) status = rn_rendezvous_create(session->allocator, &step.rendezvous);
   int64_t timeout_ms =
@@ -452,6 +498,8 @@ static rn_status_t run_program(rn_session_t* session, rn_program_t* program,
                   .fetch_count = signature->fetch_count,
                   .stats = options ? options->stats : NULL};
   if (timeout_ms > 0) run.deadline_ns = deadline_after(session, timeout_ms);
+  step.deadline_ns = run.deadline_ns;
+  step.stats = run.stats;
   if (rn_ok(status))
     status =
         program->is_plain && !outer ? rn_execute(&run) : execute_cancellable(session, &run, outer);

@@ -24,9 +24,11 @@ typedef struct rn_session_options_t {
   bool log_device_placement;
   bool optimize;    // false: opt_level L0 or disable_meta_optimizer: the graph runs as it was built
   int cpu_devices;  // device_count["CPU"]; default 1
-  int null_devices;    // device_count["NULL"]; default 0
-  int64_t timeout_ms;  // operation_timeout_in_ms; 0: none
-  rn_str_t target;     // "" : this process
+  int null_devices;          // device_count["NULL"]; default 0
+  int64_t timeout_ms;        // operation_timeout_in_ms; 0: none
+  rn_calls_options_t calls;  // how functions are run
+  rn_str_t target;           // "" : this process
+  rn_str_t config;           // the ConfigProto itself, for kernels that ask; the session copies it
 } rn_session_options_t;
 
 void rn_session_options_init(rn_session_options_t* options);
@@ -70,6 +72,14 @@ RN_MUST_USE rn_status_t rn_session_partial_run(rn_session_t* session, rn_partial
                                                const rn_tensor_t* const* feeds,
                                                rn_tensor_t* fetches);
 void rn_partial_run_destroy(rn_partial_run_t* partial);
+
+// What the functions of the graph's library are run through outside of steps; see
+// framework/function.h. Borrowed; no call may be under way when the session is closed.
+rn_functions_t* rn_session_functions(rn_session_t* session);
+
+// What a step starts as whose kernels are called outside of plans: the session's environment, threads
+// and config, and the cancellation that closing it sets off.
+void rn_session_step_init(rn_session_t* session, rn_step_t* out);
 
 int rn_session_device_count(const rn_session_t* session);
 const rn_device_t* rn_session_device(const rn_session_t* session, int i);

@@ -1,5 +1,7 @@
 // Memory that runs out: the n-th allocation fails, for n = 1, 2, 3 …, while a graph is built,
 // planned, run and destroyed. Every time a status comes back, and nothing is left.
+#include "graph/build.h"
+#include "runnel/function.h"
 #include "util.h"
 
 typedef struct world_t {
@@ -192,3 +194,40 @@ static void build_dead_devices(world_t* w) {
   w->fetches[w->fetch_count++] = rn_Merge(w->s, ((rn_edge_t[]){way.output_false, yes}), 2).output;
 }
 Test(faults, conditional_over_devices, .timeout = 120) { sweep(build_dead_devices, 1); }
+
+// A function over one float: kind 0 squares, 1 asks whether it is small, 2 calls "square" and
+// waits.
+static void define(world_t* w, const char* name, int kind) {
+  rn_graph_t* graph = NULL;
+  rn_status_t status = rn_graph_create(w->graph->allocator, &graph);
+  rn_scope_t* body = rn_ok(status) ? rn_scope_create(graph) : NULL;
+  rn_status_free(status);
+  if (body) {
+    rn_edge_t x = scalar(body), y = rn_Mul(body, x, x);
+    if (kind == 1) y = rn_Less(body, y, rn_const_float(body, 100));
+    if (kind == 2) {
+      static const int types[] = {RN_FLOAT};
+      y = rn_edge_at(rn_PartitionedCall(body, &x, 1, types, 1, "square"), 0);
+      y = rt_op(body, "TestInline", y);
+    }
+    rn_define_function(w->s, name, body, &x, 1, &y, 1);
+  } else {
+    rn_scope_fail(w->s, rn_out_of_memory());
+  }
+  rn_scope_destroy(body);
+  rn_graph_release(graph);
+}
+
+static void build_functions(world_t* w) {
+  static const int types[] = {RN_FLOAT};
+  define(w, "square", 0);
+  define(w, "small", 1);
+  define(w, "waits", 2);
+  w->x = scalar(w->s);
+  rn_edge_t p = rn_Greater(w->s, w->x, rn_const_float(w->s, 0));
+  w->fetches[w->fetch_count++] = rn_edge_at(rn_call(w->s, "waits", &w->x, 1), 0);
+  w->fetches[w->fetch_count++] =
+      rn_edge_at(rn_If(w->s, p, &w->x, 1, types, 1, "waits", "square"), 0);
+  w->fetches[w->fetch_count++] = rn_edge_at(rn_While(w->s, &w->x, 1, "small", "waits"), 0);
+}
+Test(faults, functions, .timeout = 300) { sweep(build_functions, 0); }

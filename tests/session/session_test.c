@@ -321,6 +321,40 @@ RT_TEST(session, targets_and_nothing) {
   rt_end(&rt);
 }
 
+// What a GraphDef may leave open can be kept in a graph, not run.
+RT_TEST(session, open_attributes) {
+  rt_t rt = rt_begin(1);
+  rn_attr_t attrs[] = {{RN_STR("dtype"), {.kind = RN_ATTR_TYPE, .type = RN_FLOAT}},
+                       {RN_STR("value"), {.kind = RN_ATTR_PLACEHOLDER, .s = RN_STR("of whom")}}};
+  rn_node_spec_t spec = {
+      .op = RN_STR("Const"), .name = RN_STR("open"), .attrs = attrs, .attr_count = 2};
+  rn_node_t* node = NULL;
+  RT_OK(rn_graph_add(rt.graph, &spec, &node));
+  RT_ERROR(rt_try(&rt, (rn_edge_t){node, 0}), INVALID_ARGUMENT, "attr 'value'");
+  RT_ERROR(rt_try(&rt, rn_Neg(rt.s, ((rn_edge_t){node, 0}))), INVALID_ARGUMENT, "{{node open}}");
+  rt_end(&rt);
+}
+
+// References to a temporary variable may be read after it was destroyed.
+RT_TEST(session, destroyed_temporary) {
+  rt_t rt = rt_begin(1);
+  rn_op_begin(rt.s, "TemporaryVariable");
+  rn_op_attr_type(rt.s, "dtype", RN_FLOAT);
+  rn_op_attr_shape(rt.s, "shape", NULL, 0);
+  rn_op_attr_string(rt.s, "var_name", "v");
+  rn_edge_t variable = {rn_op_finish(rt.s), 0};
+  rn_op_begin(rt.s, "DestroyTemporaryVariable");
+  rn_op_input(rt.s, variable);
+  rn_op_attr_string(rt.s, "var_name", "v");
+  rn_edge_t last = {rn_op_finish(rt.s), 0};
+  rt_step_t step = {0};
+  rt_fetch(&step, variable);
+  rt_fetch(&step, last);
+  RT_ERROR(rt_run(&rt, &step), FAILED_PRECONDITION, "uninitialized value v");
+  cr_assert_eq(rt_get(&rt, last, RN_NO_EDGE, 0), 0);
+  rt_end(&rt);
+}
+
 RT_TEST(session, timeouts_beyond_reason) {
   rt_t rt = rt_begin(1);
   rt_step_t step = {.options = {.timeout_ms = INT64_MAX}};

@@ -1,6 +1,11 @@
-// The functions of a graph's library: kept as bytes, known as ops.
+// Functions as objects: a FunctionDef, and its signature as an op. See function.h.
+#include "graph/function.h"
+
+#include <stdatomic.h>
+
 #include "framework/attr_proto.h"
-#include "graph/import_state.h"
+#include "graph/library.h"
+#include "wire/decode.h"
 #include "wire/encode.h"
 
 static rn_status_t copy_text(rn_arena_t* arena, rn_str_t str, const char** out) {
@@ -95,94 +100,74 @@ static rn_status_t make_op(rn_arena_t* arena, const rn_pb_OpDef_t* signature,
   op->input_count = (int16_t)inputs;
   op->output_count = (int16_t)outputs;
   op->flags = signature->is_stateful ? RN_OP_STATEFUL : 0;
+  op->role = RN_ROLE_FUNCTION;
   op->shape = rn_shape_fn_unknown;
   *out = op;
   return RN_OK;
 }
 
-static rn_status_t keep_function(rn_graph_t* graph, rn_graph_function_t function) {
-  size_t count = graph->functions.count;
-  RN_RETURN_IF_ERROR(rn_vec_reserve(&graph->functions, graph->allocator, count + 1));
-  RN_RETURN_IF_ERROR(
-      rn_map_put(&graph->function_numbers, function.name, (void*)(uintptr_t)(count + 1)));
-  graph->functions.items[graph->functions.count++] = function;
+// Whether the function itself asks not to be taken apart.
+static bool asks_noinline(const rn_pb_FunctionDef_t* def) {
+  for (uint32_t i = 0; i < def->attr.count; i++) {
+    const rn_pb_FunctionDef_AttrEntry_t* attr = &def->attr.items[i];
+    if (rn_str_is(attr->key, "_noinline") && attr->value &&
+        attr->value->value_case == rn_pb_AttrValue_b_field) {
+      return attr->value->b;
+    }
+  }
+  return false;
+}
+
+static rn_status_t fill(rn_function_t* function, const rn_pb_FunctionDef_t* def) {
+  static const rn_pb_OpDef_t none = {0};
+  const rn_pb_OpDef_t* signature = def->signature ? def->signature : &none;
+  rn_arena_t* arena = &function->arena;
+  rn_strbuf_t bytes;
+  rn_strbuf_init(&bytes, function->allocator);
+  rn_pb_encode_options_t sorted = {.sort_maps = true};
+  rn_status_t status = RN_PB_ENCODE(FunctionDef, def, &sorted, &bytes);
+  if (rn_ok(status)) status = rn_arena_str(arena, rn_strbuf_view(&bytes), &function->bytes);
+  rn_strbuf_clear(&bytes);
+  RN_RETURN_IF_ERROR(status);
+  RN_RETURN_IF_ERROR(rn_arena_str(arena, signature->name, &function->name));
+  function->is_noinline = asks_noinline(def);
+  return make_op(arena, signature, &function->op);
+}
+
+rn_status_t rn_function_from_def(rn_allocator_t allocator, const rn_pb_FunctionDef_t* def,
+                                 rn_function_t** out) {
+  *out = NULL;
+  rn_function_t* function = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &function));
+  atomic_init(&function->refs, 1);
+  function->allocator = allocator;
+  rn_arena_init(&function->arena, allocator);
+  rn_status_t status = fill(function, def);
+  if (!rn_ok(status)) {
+    rn_function_release(function);
+    return status;
+  }
+  *out = function;
   return RN_OK;
 }
 
-static rn_status_t add_function(rn_graph_t* graph, const rn_pb_FunctionDef_t* def) {
-  static const rn_pb_OpDef_t none = {0};
-  const rn_pb_OpDef_t* signature = def->signature ? def->signature : &none;
-  if (!signature->name.size) return rn_invalid_argument("A function of the library has no name");
-  if (rn_op_find(signature->name)) {
-    return rn_invalid_argument(
-        "Cannot add function '%.*s' because an op with the same name already exists.",
-        RN_STR_ARGS(signature->name));
-  }
-  rn_strbuf_t bytes;
-  rn_strbuf_init(&bytes, graph->allocator);
-  rn_pb_encode_options_t sorted = {.sort_maps = true};  // equal functions have equal bytes
-  rn_status_t status = RN_PB_ENCODE(FunctionDef, def, &sorted, &bytes);
-  const rn_graph_function_t* known = rn_graph_find_function_locked(graph, signature->name);
-  if (rn_ok(status) && known && !rn_str_eq(known->bytes, rn_strbuf_view(&bytes))) {
-    status = rn_invalid_argument(
-        "Cannot add function '%.*s' because a different function with the same name already "
-        "exists.",
-        RN_STR_ARGS(signature->name));
-  }
-  if (rn_ok(status) && !known) {
-    rn_graph_function_t function = {0};
-    status = rn_arena_str(&graph->arena, signature->name, &function.name);
-    if (rn_ok(status)) {
-      status = rn_arena_str(&graph->arena, rn_strbuf_view(&bytes), &function.bytes);
-    }
-    if (rn_ok(status)) status = make_op(&graph->arena, signature, &function.op);
-    if (rn_ok(status)) status = keep_function(graph, function);
-  }
-  rn_strbuf_clear(&bytes);
+rn_status_t rn_function_parse(rn_allocator_t allocator, rn_str_t bytes, rn_function_t** out) {
+  *out = NULL;
+  rn_arena_t scratch;
+  rn_arena_init(&scratch, allocator);
+  rn_pb_FunctionDef_t* def = NULL;
+  rn_status_t status = RN_PB_DECODE(FunctionDef, bytes, NULL, &scratch, &def);
+  if (rn_ok(status)) status = rn_function_from_def(allocator, def, out);
+  rn_arena_clear(&scratch);
   return status;
 }
 
-static rn_status_t set_gradient(rn_graph_t* graph, const rn_pb_GradientDef_t* def) {
-  rn_graph_function_t* function = rn_graph_find_function_locked(graph, def->function_name);
-  if (!function) return RN_OK;  // of a function that is not here: it says nothing
-  if (function->gradient.size) {
-    if (rn_str_eq(function->gradient, def->gradient_func)) return RN_OK;
-    return rn_invalid_argument(
-        "Cannot assign gradient function '%.*s' to '%.*s' because it already has gradient "
-        "function '%.*s'",
-        RN_STR_ARGS(def->gradient_func), RN_STR_ARGS(def->function_name),
-        RN_STR_ARGS(function->gradient));
-  }
-  return rn_arena_str(&graph->arena, def->gradient_func, &function->gradient);
+void rn_function_retain(rn_function_t* function) {
+  atomic_fetch_add_explicit(&function->refs, 1, memory_order_relaxed);
 }
 
-rn_status_t rn_import_functions(rn_import_t* import) {
-  const rn_pb_FunctionDefLibrary_t* library = import->def->library;
-  rn_graph_t* graph = import->graph;
-  import->function_count = graph->functions.count;
-  if (!library) return RN_OK;
-  RN_RETURN_IF_ERROR(
-      RN_ARENA_ARRAY(&import->scratch, import->function_count, &import->had_gradient));
-  for (size_t i = 0; i < import->function_count; i++) {
-    import->had_gradient[i] = graph->functions.items[i].gradient.size > 0;
-  }
-  for (uint32_t i = 0; i < library->function.count; i++) {
-    RN_RETURN_IF_ERROR(add_function(graph, &library->function.items[i]));
-  }
-  for (uint32_t i = 0; i < library->gradient.count; i++) {
-    RN_RETURN_IF_ERROR(set_gradient(graph, &library->gradient.items[i]));
-  }
-  return RN_OK;
-}
-
-void rn_import_undo_functions(rn_import_t* import) {
-  rn_graph_t* graph = import->graph;
-  if (!import->had_gradient) return;
-  while (graph->functions.count > import->function_count) {
-    rn_graph_function_t* function = &graph->functions.items[--graph->functions.count];
-    rn_map_remove(&graph->function_numbers, function->name);
-  }
-  for (size_t i = 0; i < import->function_count; i++) {
-    if (!import->had_gradient[i]) graph->functions.items[i].gradient = (rn_str_t){0};
-  }
+void rn_function_release(rn_function_t* function) {
+  if (!function || atomic_fetch_sub_explicit(&function->refs, 1, memory_order_acq_rel) != 1) return;
+  rn_arena_clear(&function->arena);
+  RN_FREE(function->allocator, function);
 }

@@ -1,0 +1,38 @@
+// Functions in C: a graph that is built once and called from others.
+//
+//   rn_graph_t* body = (rn_graph_t*)TF_NewGraph();
+//   rn_scope_t* b = rn_scope_create(body);
+//   rn_edge_t x = rn_Placeholder(b, TF_FLOAT);
+//   rn_edge_t y = rn_Mul(b, x, x);
+//   rn_define_function(s, "square", b, &x, 1, &y, 1);
+//   rn_edge_t four = rn_edge_at(rn_call(s, "square", &two, 1), 0);
+//
+// A function belongs to the library of a graph, goes with it into a GraphDef, and may call others
+// of that library, itself too. Sessions put its body in the place of calls where they can.
+#ifndef RUNNEL_FUNCTION_H_
+#define RUNNEL_FUNCTION_H_
+
+#include "runnel/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+// Makes a function of the whole graph of |body| and adds it to the library of |scope|'s graph.
+// |inputs| are placeholders of that graph, or other edges with a node of their own; all other nodes
+// become the function's. The graph of |body| stays as it is and is not needed afterwards. False,
+// with the error in |scope|, if a name is taken or an input is missing; an error of |body| counts.
+bool rn_define_function(rn_scope_t* scope, const char* name, rn_scope_t* body,
+                        const rn_edge_t* inputs, int input_count, const rn_edge_t* outputs,
+                        int output_count);
+
+// Calls a function of the graph's library; it has no attributes left open. The results, in order.
+rn_edges_t rn_call(rn_scope_t* scope, const char* function, const rn_edge_t* args, int arg_count);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // RUNNEL_FUNCTION_H_

@@ -1,0 +1,457 @@
+// Functions as programs, and calls of them. See functions.h.
+#include "session/functions.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "exec/executor.h"
+#include "graph/function.h"
+
+// Shapes a function gets programs of its own for; what comes later runs the general one.
+#define MAX_VARIANTS 8
+
+typedef struct table_t {
+  rn_functions_t functions;  // first
+  rn_allocator_t allocator;
+  rn_functions_options_t options;
+  rn_planner_t planner;
+  rn_cancel_t never;         // the cancellation of calls that nobody stops
+  rn_mutex_t mutex;          // guards all below
+  rn_map_t by_key;           // key -> function_t*
+  struct function_t* first;  // all of them
+  bool is_closing;
+} table_t;
+
+// A program for one set of shapes. Added at the head and kept, so that readers take no lock.
+typedef struct variant_t {
+  struct variant_t* next;
+  rn_shape_t* shapes;  // by argument, full
+  rn_program_t* program;
+} variant_t;
+
+typedef struct function_t {
+  rn_instance_t instance;  // first
+  int32_t refs;            // guarded by the table's mutex, as are the links
+  struct function_t *next, *previous;
+  table_t* table;
+  rn_str_t key;
+  const rn_function_body_t* body;
+  rn_signature_t signature;  // over the body's graph
+  rn_planner_t planner;
+  rn_kernel_cache_t kernels;
+  rn_arena_t arena;
+  rn_mutex_t mutex;  // guards planning
+  variant_t* _Atomic variants;
+  int32_t variant_count;
+  rn_program_t* _Atomic program;  // for any shapes; NULL: not needed so far
+} function_t;
+
+static void drop_programs(function_t* function) {
+  for (variant_t* variant = function->variants; variant; variant = variant->next)
+    rn_program_destroy(variant->program);
+  function->variants = NULL;
+  rn_program_destroy(function->program);
+  function->program = NULL;
+  rn_kernel_cache_clear(&function->kernels);
+  rn_kernel_cache_init(&function->kernels, function->table->allocator);
+}
+
+static void function_destroy(function_t* function) {
+  if (!function) return;
+  drop_programs(function);
+  rn_kernel_cache_clear(&function->kernels);
+  rn_mutex_destroy(&function->mutex);
+  rn_arena_clear(&function->arena);
+  RN_FREE(function->table->allocator, function);
+}
+
+static bool must_run(const rn_node_t* node) {
+  return node->op->flags & RN_OP_STATEFUL && node->op->role != RN_ROLE_ARG &&
+         node->op->role != RN_ROLE_PLACEHOLDER;
+}
+
+// Arguments are fed, results fetched; control results and stateful nodes run in any case.
+static rn_status_t make_signature(function_t* function) {
+  const rn_function_body_t* body = function->body;
+  rn_arena_t* arena = &function->arena;
+  rn_edge_t* feeds = NULL;
+  rn_node_t** targets = NULL;
+  int32_t target_count = 0;
+  size_t nodes = body->graph->nodes.count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)body->arg_count, &feeds));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, nodes + (size_t)body->control_count, &targets));
+  for (int32_t i = 0; i < body->arg_count; ++i) feeds[i] = (rn_edge_t){body->args[i], 0};
+  for (int32_t i = 0; i < body->control_count; ++i) targets[target_count++] = body->controls[i];
+  for (size_t i = 0; i < nodes; ++i)
+    if (must_run(body->graph->nodes.items[i]))
+      targets[target_count++] = body->graph->nodes.items[i];
+  function->signature = (rn_signature_t){.feeds = feeds,
+                                         .feed_count = body->arg_count,
+                                         .fetches = body->results,
+                                         .fetch_count = body->result_count,
+                                         .targets = targets,
+                                         .target_count = target_count};
+  return RN_OK;
+}
+
+static rn_status_t describe(function_t* function) {
+  const rn_function_body_t* body = function->body;
+  rn_dtype_t *args = NULL, *results = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&function->arena, (size_t)body->arg_count, &args));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&function->arena, (size_t)body->result_count, &results));
+  for (int32_t i = 0; i < body->arg_count; ++i)
+    args[i] = rn_dtype_base(body->args[i]->outputs[0].dtype);
+  for (int32_t i = 0; i < body->result_count; ++i)
+    results[i] = rn_dtype_base(body->results[i].node->outputs[body->results[i].index].dtype);
+  function->instance = (rn_instance_t){.name = body->function->name,
+                                       .arg_count = body->arg_count,
+                                       .arg_types = args,
+                                       .result_count = body->result_count,
+                                       .result_types = results};
+  return RN_OK;
+}
+
+static rn_status_t function_create(table_t* table, const rn_function_body_t* body, rn_str_t device,
+                                   rn_str_t key, function_t** out) {
+  function_t* function = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(table->allocator, &function));
+  function->table = table;
+  function->body = body;
+  function->refs = 1;
+  rn_arena_init(&function->arena, table->allocator);
+  rn_mutex_init(&function->mutex);
+  rn_kernel_cache_init(&function->kernels, table->allocator);
+  function->planner = table->planner;
+  function->planner.kernels = &function->kernels;
+  rn_status_t status = rn_arena_str(&function->arena, key, &function->key);
+  if (rn_ok(status))
+    status = rn_arena_str(&function->arena, device, &function->planner.default_device);
+  if (rn_ok(status)) status = make_signature(function);
+  if (rn_ok(status)) status = describe(function);
+  if (!rn_ok(status)) {
+    function_destroy(function);
+    return status;
+  }
+  *out = function;
+  return RN_OK;
+}
+
+static rn_status_t enter_locked(table_t* table, function_t* function) {
+  RN_RETURN_IF_ERROR(rn_map_put(&table->by_key, function->key, function));
+  function->next = table->first;
+  if (table->first) table->first->previous = function;
+  table->first = function;
+  return RN_OK;
+}
+
+static rn_status_t get_function(table_t* table, const rn_function_body_t* body, rn_str_t device,
+                                rn_str_t key, function_t** out) {
+  rn_status_t status = RN_OK;
+  rn_mutex_lock(&table->mutex);
+  function_t* function = rn_map_get(&table->by_key, key);
+  if (function) {
+    function->refs++;
+  } else {
+    status = function_create(table, body, device, key, &function);
+    if (rn_ok(status)) {
+      status = enter_locked(table, function);
+      if (!rn_ok(status)) function_destroy(function);
+    }
+  }
+  rn_mutex_unlock(&table->mutex);
+  *out = rn_ok(status) ? function : NULL;
+  return status;
+}
+
+// A body stands for a function with its attributes: the library keeps one of each.
+static rn_status_t instantiate(rn_functions_t* functions, const rn_func_attr_t* call,
+                               rn_str_t device, rn_instance_t** out) {
+  table_t* table = (table_t*)functions;
+  *out = NULL;
+  const rn_function_body_t* body = NULL;
+  RN_RETURN_IF_ERROR(rn_function_body(table->options.graph, call, &body));
+  rn_strbuf_t key;
+  rn_strbuf_init(&key, table->allocator);
+  rn_strbuf_printf(&key, "%p %.*s", (const void*)body, RN_STR_ARGS(device));
+  function_t* function = NULL;
+  rn_status_t status = rn_strbuf_status(&key);
+  if (rn_ok(status)) status = get_function(table, body, device, rn_strbuf_view(&key), &function);
+  rn_strbuf_clear(&key);
+  if (rn_ok(status)) *out = &function->instance;
+  return status;
+}
+
+static void unlink_locked(table_t* table, function_t* function) {
+  rn_map_remove(&table->by_key, function->key);
+  if (function->previous)
+    function->previous->next = function->next;
+  else
+    table->first = function->next;
+  if (function->next) function->next->previous = function->previous;
+}
+
+static void release(rn_functions_t* functions, rn_instance_t* instance) {
+  table_t* table = (table_t*)functions;
+  function_t* function = (function_t*)instance;
+  rn_mutex_lock(&table->mutex);
+  bool is_last = --function->refs == 0 && !table->is_closing;
+  if (is_last) unlink_locked(table, function);
+  rn_mutex_unlock(&table->mutex);
+  if (is_last) function_destroy(function);
+}
+
+static rn_program_t* find_variant(const function_t* function, const rn_tensor_t* const* args) {
+  for (variant_t* variant = function->variants; variant; variant = variant->next) {
+    bool fits = true;
+    for (int32_t i = 0; fits && i < function->instance.arg_count; ++i)
+      fits = rn_shape_eq(variant->shapes[i], rn_tensor_shape(args[i]));
+    if (fits) return variant->program;
+  }
+  return NULL;
+}
+
+static rn_status_t fill_variant(function_t* function, const rn_tensor_t* const* args,
+                                variant_t** out) {
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&function->arena, out));
+  variant_t* variant = *out;
+  size_t count = (size_t)function->instance.arg_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&function->arena, count, &variant->shapes));
+  for (size_t i = 0; i < count; ++i)
+    RN_RETURN_IF_ERROR(
+        rn_shape_copy(&function->arena, rn_tensor_shape(args[i]), &variant->shapes[i]));
+  return rn_program_create(&function->planner, function->body->graph, &function->signature,
+                           variant->shapes, &variant->program);
+}
+
+static rn_status_t make_program_locked(function_t* function, const rn_tensor_t* const* args,
+                                       rn_program_t** out) {
+  *out = find_variant(function, args);  // somebody else may have been faster
+  if (*out) return RN_OK;
+  if (function->variant_count < MAX_VARIANTS) {
+    variant_t* variant = NULL;
+    rn_arena_mark_t mark = rn_arena_mark(&function->arena);
+    rn_status_t status = fill_variant(function, args, &variant);
+    if (!rn_ok(status)) {
+      rn_arena_rewind(&function->arena, mark);
+      return status;
+    }
+    variant->next = function->variants;
+    function->variants = variant;
+    function->variant_count++;
+    *out = variant->program;
+    return RN_OK;
+  }
+  if (!function->program) {
+    rn_program_t* program = NULL;
+    RN_RETURN_IF_ERROR(rn_program_create(&function->planner, function->body->graph,
+                                         &function->signature, NULL, &program));
+    function->program = program;
+  }
+  *out = function->program;
+  return RN_OK;
+}
+
+static rn_status_t get_program(function_t* function, const rn_tensor_t* const* args,
+                               rn_program_t** out) {
+  *out = find_variant(function, args);
+  if (*out) return RN_OK;
+  rn_mutex_lock(&function->mutex);
+  rn_status_t status = make_program_locked(function, args, out);
+  rn_mutex_unlock(&function->mutex);
+  return status;
+}
+
+static rn_status_t check_args(const function_t* function, const rn_function_call_t* call) {
+  for (int32_t i = 0; i < function->instance.arg_count; ++i) {
+    const rn_tensor_t* arg = call->args[i];
+    if (!arg || !rn_tensor_is_set(arg))
+      return rn_invalid_argument("Argument %d of function '%.*s' has no value", i,
+                                 RN_STR_ARGS(function->instance.name));
+    if (arg->dtype != function->instance.arg_types[i])
+      return rn_invalid_argument("Expects arg[%d] to be %s but %s is provided", i,
+                                 rn_dtype_name(function->instance.arg_types[i]),
+                                 rn_dtype_name(arg->dtype));
+  }
+  int32_t depth = call->step ? call->step->call_depth : 0;
+  if (depth >= RN_MAX_CALL_DEPTH)
+    return rn_resource_exhausted("Calls of function '%.*s' nest more than %d deep",
+                                 RN_STR_ARGS(function->instance.name), RN_MAX_CALL_DEPTH);
+  return RN_OK;
+}
+
+// The step that a call is, on behalf of the step that makes it.
+static rn_step_t make_step(const table_t* table, const rn_function_call_t* call,
+                           rn_cancel_t* cancel) {
+  rn_step_t step = {.cancel = cancel,
+                    .env = table->options.env,
+                    .pool = table->options.intra,
+                    .config = table->options.config};
+  if (!call->step) return step;
+  step.id = call->step->id;
+  step.deadline_ns = call->step->deadline_ns;
+  step.stats = call->step->stats;
+  step.call_depth = call->step->call_depth + 1;
+  return step;
+}
+
+static rn_run_t make_run(const function_t* function, rn_program_t* program,
+                         const rn_function_call_t* call, rn_step_t* step) {
+  return (rn_run_t){.plans = program->plans,
+                    .plan_count = program->plan_count,
+                    .step = step,
+                    .pool = function->table->options.inter,
+                    .feeds = call->args,
+                    .feed_count = function->instance.arg_count,
+                    .fetches = call->results,
+                    .fetch_count = function->instance.result_count,
+                    .deadline_ns = step->deadline_ns,
+                    .stats = step->stats};
+}
+
+static rn_cancel_t* outer_cancel(const rn_function_call_t* call) {
+  return call->step ? call->step->cancel : call->cancel;
+}
+
+// A call that waits for nobody: one straight run.
+static rn_status_t run_plain(const function_t* function, rn_program_t* program,
+                             const rn_function_call_t* call) {
+  rn_cancel_t* outer = outer_cancel(call);
+  rn_step_t step = make_step(function->table, call, outer ? outer : &function->table->never);
+  rn_run_t run = make_run(function, program, call, &step);
+  rn_status_t status = rn_execute(&run);
+  if (step.step_resources) rn_resources_destroy(step.step_resources);
+  return status;
+}
+
+// A call that may wait. It has a cancellation of its own, which the caller's reaches.
+typedef struct flight_t {
+  rn_cancel_entry_t outer;  // first
+  rn_cancel_t* outer_cancel;
+  rn_cancel_t cancel;
+  rn_step_t step;
+  rn_function_call_t* call;
+  table_t* table;
+  // The call may end within the very callback that cancels it: then that callback cleans up.
+  pthread_t callback_thread;
+  bool is_in_callback, is_over;
+  rn_status_t status;
+} flight_t;
+
+static void land(flight_t* flight) {
+  rn_function_call_t* call = flight->call;
+  rn_status_t status = flight->status;
+  if (flight->step.rendezvous) rn_rendezvous_release(flight->step.rendezvous);
+  if (flight->step.step_resources) rn_resources_destroy(flight->step.step_resources);
+  rn_cancel_destroy(&flight->cancel);
+  RN_FREE(flight->table->allocator, flight);
+  call->done(call, status);
+}
+
+static void on_cancel(rn_cancel_entry_t* entry) {
+  flight_t* flight = (flight_t*)entry;
+  flight->callback_thread = pthread_self();
+  __atomic_store_n(&flight->is_in_callback, true, __ATOMIC_RELEASE);
+  if (flight->step.rendezvous)
+    rn_rendezvous_fail(flight->step.rendezvous, rn_cancelled("Step was cancelled"));
+  rn_cancel(&flight->cancel);
+  if (flight->is_over) land(flight);  // only this thread can have set it while it is in here
+}
+
+static void on_done(void* arg, rn_status_t status) {
+  flight_t* flight = arg;
+  flight->status = status;
+  bool is_within = __atomic_load_n(&flight->is_in_callback, __ATOMIC_ACQUIRE) &&
+                   pthread_equal(flight->callback_thread, pthread_self());
+  if (is_within) {
+    flight->is_over = true;
+    return;
+  }
+  if (flight->outer_cancel) rn_cancel_remove(flight->outer_cancel, &flight->outer);
+  land(flight);
+}
+
+static rn_status_t take_off(function_t* function, rn_program_t* program, rn_function_call_t* call) {
+  table_t* table = function->table;
+  flight_t* flight = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(table->allocator, &flight));
+  flight->outer.fn = on_cancel;
+  flight->call = call;
+  flight->table = table;
+  rn_cancel_init(&flight->cancel);
+  flight->step = make_step(table, call, &flight->cancel);
+  rn_status_t status = RN_OK;
+  if (program->plan_count > 1)
+    status = rn_rendezvous_create(table->allocator, &flight->step.rendezvous);
+  rn_cancel_t* outer = outer_cancel(call);
+  if (rn_ok(status) && outer) {
+    if (rn_cancel_add(outer, &flight->outer))
+      flight->outer_cancel = outer;
+    else
+      status = rn_cancelled("Step was cancelled");
+  }
+  if (!rn_ok(status)) {
+    if (flight->step.rendezvous) rn_rendezvous_release(flight->step.rendezvous);
+    rn_cancel_destroy(&flight->cancel);
+    RN_FREE(table->allocator, flight);
+    return status;
+  }
+  rn_run_t run = make_run(function, program, call, &flight->step);
+  rn_execute_start(&run, on_done, flight);
+  return RN_OK;
+}
+
+static void run(rn_functions_t* functions, rn_instance_t* instance, rn_function_call_t* call) {
+  (void)functions;
+  function_t* function = (function_t*)instance;
+  for (int32_t i = 0; i < instance->result_count; ++i) call->results[i] = (rn_tensor_t){0};
+  rn_program_t* program = NULL;
+  rn_status_t status = check_args(function, call);
+  if (rn_ok(status)) status = get_program(function, call->args, &program);
+  if (rn_ok(status) && !program->is_plain) {
+    status = take_off(function, program, call);
+    if (rn_ok(status)) return;
+  } else if (rn_ok(status)) {
+    status = run_plain(function, program, call);
+  }
+  call->done(call, status);
+}
+
+static const rn_functions_vtable_t vtable = {
+    .instantiate = instantiate, .release = release, .run = run};
+
+rn_status_t rn_functions_create(const rn_functions_options_t* options, rn_allocator_t allocator,
+                                rn_functions_t** out) {
+  *out = NULL;
+  table_t* table = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &table));
+  table->functions.vtable = &vtable;
+  table->allocator = allocator;
+  table->options = *options;
+  table->planner = *options->planner;
+  table->planner.functions = &table->functions;
+  rn_cancel_init(&table->never);
+  rn_mutex_init(&table->mutex);
+  rn_map_init(&table->by_key, allocator);
+  *out = &table->functions;
+  return RN_OK;
+}
+
+void rn_functions_destroy(rn_functions_t* functions) {
+  table_t* table = (table_t*)functions;
+  if (!table) return;
+  // Functions that call each other hold each other: first all let go.
+  rn_mutex_lock(&table->mutex);
+  table->is_closing = true;
+  rn_mutex_unlock(&table->mutex);
+  for (function_t* function = table->first; function; function = function->next)
+    drop_programs(function);
+  while (table->first) {
+    function_t* function = table->first;
+    table->first = function->next;
+    function_destroy(function);
+  }
+  rn_map_clear(&table->by_key);
+  rn_mutex_destroy(&table->mutex);
+  rn_cancel_destroy(&table->never);
+  RN_FREE(table->allocator, table);
+}

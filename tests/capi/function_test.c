@@ -1,0 +1,649 @@
+// Functions: made of graphs, refused when half described, copied, called, described, imported.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "util.h"
+
+// Field numbers of FunctionDef, OpDef, ArgDef and NodeDef.
+enum {
+  FN_SIGNATURE = 1,
+  FN_NODE = 3,
+  FN_RET = 4,
+  FN_CONTROL_RET = 6,
+  OP_NAME = 1,
+  OP_INPUT = 2,
+  OP_OUTPUT = 3,
+  OP_ATTR = 4,
+  OP_DESCRIPTION = 6,
+  OP_STATEFUL = 17,
+  ARG_NAME = 1,
+  NODE_NAME = 1,
+  NODE_INPUT = 3,
+};
+
+// A graph that becomes a function, and a host graph to call it from.
+typedef struct fn_t {
+  ct_t host;
+  ct_t body;
+  TF_Function* function;
+} fn_t;
+
+static fn_t begin(void) { return (fn_t){.host = ct_open(), .body = ct_open()}; }
+
+static void end(fn_t* fn) {
+  TF_DeleteFunction(fn->function);
+  ct_close(&fn->host);
+  ct_close(&fn->body);
+}
+
+static TF_Operation* feed(fn_t* fn, const char* name) {
+  return ct_placeholder(&fn->body, fn->body.graph, name, TF_INT32);
+}
+
+// The whole body graph, or the operations given.
+static TF_Function* define_try(fn_t* fn, int num_opers, const TF_Operation* const* opers,
+                               int ninputs, const TF_Output* inputs, int noutputs,
+                               const TF_Output* outputs, const char* const* names) {
+  TF_Function* function =
+      TF_GraphToFunction(fn->body.graph, "MyFunc", 0, num_opers, opers, ninputs, inputs, noutputs,
+                         outputs, names, NULL, NULL, fn->body.status);
+  cr_assert_eq(function == NULL, TF_GetCode(fn->body.status) != TF_OK);
+  return function;
+}
+
+static void define(fn_t* fn, int num_opers, const TF_Operation* const* opers, int ninputs,
+                   const TF_Output* inputs, int noutputs, const TF_Output* outputs,
+                   const char* const* names) {
+  fn->function = define_try(fn, num_opers, opers, ninputs, inputs, noutputs, outputs, names);
+  CT_OK(fn->body.status);
+  CT_STR(TF_FunctionName(fn->function), "MyFunc");
+  TF_GraphCopyFunction(fn->host.graph, fn->function, NULL, fn->host.status);
+  CT_OK(fn->host.status);
+}
+
+// A node of the host graph whose op is |name|.
+static TF_Operation* use(fn_t* fn, const char* name, int count, const TF_Output* inputs) {
+  TF_OperationDescription* desc = TF_NewOperation(fn->host.graph, name, "func_node");
+  for (int i = 0; i < count; ++i) TF_AddInput(desc, inputs[i]);
+  TF_Operation* oper = TF_FinishOperation(desc, fn->host.status);
+  CT_OK(fn->host.status);
+  return oper;
+}
+
+// Calls the function with int32 scalars; compares each output.
+static void check(fn_t* fn, int count, const int32_t* values, int results, const int32_t* wanted) {
+  TF_Output inputs[4];
+  static const char* const names[] = {"p0", "p1", "p2", "p3"};
+  for (int i = 0; i < count; ++i)
+    inputs[i] = ct_out(ct_placeholder(&fn->host, fn->host.graph, names[i], TF_INT32), 0);
+  TF_Operation* oper = use(fn, "MyFunc", count, inputs);
+  CT_INT(TF_OperationNumOutputs(oper), results);
+  for (int r = 0; r < results; ++r) {
+    TF_Tensor* tensors[4];
+    for (int i = 0; i < count; ++i) tensors[i] = ct_int32(values[i]);
+    CT_INT(ct_take_int32(ct_run(&fn->host, count, inputs, tensors, ct_out(oper, r))), wanted[r]);
+  }
+}
+
+static TF_Buffer* function_def(fn_t* fn) {
+  TF_Buffer* buffer = TF_NewBuffer();
+  TF_FunctionToFunctionDef(fn->function, buffer, fn->body.status);
+  CT_OK(fn->body.status);
+  return buffer;
+}
+
+// Argument |i| (of field |kind|) of the signature is called |name|.
+static void check_arg(fn_t* fn, int kind, int i, const char* name) {
+  TF_Buffer* def = function_def(fn);
+  pb_field_t signature, field;
+  cr_assert(pb_find(def->data, def->length, FN_SIGNATURE, &signature));
+  pb_reader_t reader = pb_read(signature.data, signature.length);
+  int found = 0;
+  while (pb_next(&reader, &field)) {
+    if (field.number != kind || found++ != i) continue;
+    cr_assert(pb_has_string(field.data, field.length, ARG_NAME, name), "argument %d is not '%s'", i,
+              name);
+  }
+  cr_assert_gt(found, i, "no argument %d", i);
+  TF_DeleteBuffer(def);
+}
+
+static void check_node(fn_t* fn, const char* name, int number, const char* input) {
+  TF_Buffer* def = function_def(fn);
+  pb_field_t node, field;
+  cr_assert(pb_find_named(def->data, def->length, FN_NODE, NODE_NAME, name, &node), "no '%s'",
+            name);
+  pb_reader_t reader = pb_read(node.data, node.length);
+  int found = 0;
+  while (pb_next(&reader, &field)) {
+    if (field.number != NODE_INPUT || found++ != number) continue;
+    cr_assert(pb_field_is(&field, input), "input %d of '%s' is '%.*s', not '%s'", number, name,
+              (int)field.length, (const char*)field.data, input);
+  }
+  cr_assert_gt(found, number);
+  TF_DeleteBuffer(def);
+}
+
+static void check_pair(fn_t* fn, int map, const char* key, const char* value) {
+  TF_Buffer* def = function_def(fn);
+  pb_field_t entry;
+  cr_assert(pb_find_named(def->data, def->length, map, 1, key, &entry), "no '%s'", key);
+  cr_assert(pb_has_string(entry.data, entry.length, 2, value), "'%s' is not '%s'", key, value);
+  TF_DeleteBuffer(def);
+}
+
+CT_TEST(function, no_inputs_one_output) {
+  fn_t fn = begin();
+  TF_Output out = ct_out(ct_scalar(&fn.body, fn.body.graph, "scalar10", 10), 0);
+  define(&fn, -1, NULL, 0, NULL, 1, &out, NULL);
+  check_arg(&fn, OP_OUTPUT, 0, "scalar10");
+  check(&fn, 0, NULL, 1, (int32_t[]){10});
+  end(&fn);
+}
+
+CT_TEST(function, one_input_one_output) {
+  fn_t fn = begin();
+  TF_Operation* x = feed(&fn, "feed");
+  TF_Output in = ct_out(x, 0), out = ct_out(ct_neg(&fn.body, fn.body.graph, "neg", x), 0);
+  define(&fn, -1, NULL, 1, &in, 1, &out, NULL);
+  check_arg(&fn, OP_INPUT, 0, "feed");
+  check_arg(&fn, OP_OUTPUT, 0, "neg");
+  check_node(&fn, "neg_0", 0, "feed");
+  check_pair(&fn, FN_RET, "neg", "neg_0:y:0");
+  check(&fn, 1, (int32_t[]){3}, 1, (int32_t[]){-3});
+  end(&fn);
+}
+
+CT_TEST(function, output_names) {
+  fn_t fn = begin();
+  TF_Operation* x = feed(&fn, "feed");
+  TF_Output in = ct_out(x, 0), out = ct_out(ct_neg(&fn.body, fn.body.graph, "neg", x), 0);
+  define(&fn, -1, NULL, 1, &in, 1, &out, (const char*[]){"negated_num"});
+  check_arg(&fn, OP_OUTPUT, 0, "negated_num");
+  check_pair(&fn, FN_RET, "negated_num", "neg:y:0");
+  check(&fn, 1, (int32_t[]){3}, 1, (int32_t[]){-3});
+  end(&fn);
+}
+
+CT_TEST(function, output_named_as_an_input) {
+  fn_t fn = begin();
+  TF_Operation* x = feed(&fn, "feed");
+  TF_Output in = ct_out(x, 0), out = ct_out(ct_neg(&fn.body, fn.body.graph, "neg", x), 0);
+  define(&fn, -1, NULL, 1, &in, 1, &out, (const char*[]){"feed"});
+  check_arg(&fn, OP_INPUT, 0, "feed_0");
+  check_arg(&fn, OP_OUTPUT, 0, "feed");
+  check(&fn, 1, (int32_t[]){3}, 1, (int32_t[]){-3});
+  end(&fn);
+}
+
+CT_TEST(function, identity) {
+  fn_t fn = begin();
+  TF_Output in = ct_out(feed(&fn, "feed"), 0);
+  define(&fn, -1, NULL, 1, &in, 1, &in, NULL);
+  check_arg(&fn, OP_INPUT, 0, "feed_0");
+  check_arg(&fn, OP_OUTPUT, 0, "feed");
+  check(&fn, 1, (int32_t[]){3}, 1, (int32_t[]){3});
+  end(&fn);
+}
+
+CT_TEST(function, permutation) {
+  for (int named = 0; named < 2; ++named) {
+    fn_t fn = begin();
+    TF_Output in[] = {ct_out(feed(&fn, "feed1"), 0), ct_out(feed(&fn, "feed2"), 0)};
+    TF_Output out[] = {in[1], in[0]};
+    const char* const names[] = {"first", "second"};
+    define(&fn, -1, NULL, 2, in, 2, out, named ? names : NULL);
+    check_arg(&fn, OP_OUTPUT, 0, named ? "first" : "feed2");
+    check_arg(&fn, OP_INPUT, 0, named ? "feed1" : "feed1_0");
+    check(&fn, 2, (int32_t[]){2, 3}, 2, (int32_t[]){3, 2});
+    end(&fn);
+  }
+}
+
+CT_TEST(function, two_inputs) {
+  fn_t fn = begin();
+  TF_Output in[] = {ct_out(feed(&fn, "feed1"), 0), ct_out(feed(&fn, "feed2"), 0)};
+  TF_Output out = ct_out(ct_add(&fn.body, fn.body.graph, "add", in[0], in[1]), 0);
+  define(&fn, -1, NULL, 2, in, 1, &out, NULL);
+  check_node(&fn, "add_0", 1, "feed2");
+  check(&fn, 2, (int32_t[]){2, 3}, 1, (int32_t[]){5});
+  end(&fn);
+}
+
+CT_TEST(function, no_outputs) {
+  fn_t fn = begin();
+  TF_Output in[] = {ct_out(feed(&fn, "feed1"), 0), ct_out(feed(&fn, "feed2"), 0)};
+  ct_add(&fn.body, fn.body.graph, "add", in[0], in[1]);
+  define(&fn, -1, NULL, 2, in, 0, NULL, NULL);
+  TF_Output constants[] = {ct_out(ct_scalar(&fn.host, fn.host.graph, "a", 1), 0),
+                           ct_out(ct_scalar(&fn.host, fn.host.graph, "b", 2), 0)};
+  TF_Operation* oper = use(&fn, "MyFunc", 2, constants);
+  CT_INT(TF_OperationNumOutputs(oper), 0);
+  TF_SessionRun(ct_session(&fn.host, NULL), NULL, NULL, NULL, 0, NULL, NULL, 0,
+                (const TF_Operation* const*)&oper, 1, NULL, fn.host.status);
+  CT_OK(fn.host.status);
+  end(&fn);
+}
+
+CT_TEST(function, one_output_twice) {
+  for (int named = 0; named < 2; ++named) {
+    fn_t fn = begin();
+    TF_Output in[] = {ct_out(feed(&fn, "feed1"), 0), ct_out(feed(&fn, "feed2"), 0)};
+    TF_Output add = ct_out(ct_add(&fn.body, fn.body.graph, "add", in[0], in[1]), 0);
+    TF_Output out[] = {add, add};
+    const char* const names[] = {"out1", "out2"};
+    define(&fn, -1, NULL, 2, in, 2, out, named ? names : NULL);
+    check_arg(&fn, OP_OUTPUT, 1, named ? "out2" : "add_0");
+    check_pair(&fn, FN_RET, named ? "out2" : "add_0", named ? "add:sum:0" : "add_1:sum:0");
+    check(&fn, 2, (int32_t[]){2, 3}, 2, (int32_t[]){5, 5});
+    end(&fn);
+  }
+}
+
+CT_TEST(function, three_inputs_two_outputs) {
+  fn_t fn = begin();
+  TF_Output in[] = {ct_out(feed(&fn, "feed1"), 0), ct_out(feed(&fn, "feed2"), 0),
+                    ct_out(feed(&fn, "feed3"), 0)};
+  TF_Output a = ct_out(ct_add(&fn.body, fn.body.graph, "add1", in[0], in[1]), 0);
+  TF_Output b = ct_out(ct_add(&fn.body, fn.body.graph, "add2", a, in[2]), 0);
+  TF_Output out[] = {b, a};
+  define(&fn, -1, NULL, 3, in, 2, out, NULL);
+  check_node(&fn, "add2_0", 0, "add1_0:sum:0");
+  check(&fn, 3, (int32_t[]){2, 3, 4}, 2, (int32_t[]){9, 5});
+  end(&fn);
+}
+
+CT_TEST(function, some_operations_only) {
+  fn_t fn = begin();
+  TF_Output in[] = {ct_out(feed(&fn, "feed1"), 0), ct_out(feed(&fn, "feed2"), 0)};
+  TF_Operation* add = ct_add(&fn.body, fn.body.graph, "add", in[0], in[1]);
+  ct_neg(&fn.body, fn.body.graph, "unused", add);
+  TF_Output out = ct_out(add, 0);
+  define(&fn, 1, (const TF_Operation*[]){add}, 2, in, 1, &out, NULL);
+  TF_Buffer* def = function_def(&fn);
+  CT_INT(pb_count(def->data, def->length, FN_NODE), 1);
+  TF_DeleteBuffer(def);
+  check(&fn, 2, (int32_t[]){2, 3}, 1, (int32_t[]){5});
+  end(&fn);
+}
+
+CT_TEST(function, outputs_of_a_node_with_several) {
+  fn_t fn = begin();
+  TF_Operation* x = feed(&fn, "feed");
+  TF_Operation* split = ct_split3(&fn.body, fn.body.graph, "split3", x);
+  TF_Output in = ct_out(x, 0);
+  TF_Output add =
+      ct_out(ct_add(&fn.body, fn.body.graph, "add", ct_out(split, 0), ct_out(split, 2)), 0);
+  TF_Output out[] = {add, ct_out(split, 1)};
+  define(&fn, -1, NULL, 1, &in, 2, out, NULL);
+  check_node(&fn, "add_0", 0, "split3_0:output:0");
+  check_node(&fn, "add_0", 1, "split3_0:output:2");
+  check_pair(&fn, FN_RET, "split3", "split3_0:output:1");
+  end(&fn);
+}
+
+CT_TEST(function, outputs_as_inputs) {
+  fn_t fn = begin();
+  TF_Operation* split = ct_split3(&fn.body, fn.body.graph, "split3", feed(&fn, "feed"));
+  TF_Output in[] = {ct_out(split, 0), ct_out(split, 2)};
+  TF_Operation* add = ct_add(&fn.body, fn.body.graph, "add", in[0], in[1]);
+  TF_Output out = ct_out(add, 0);
+  cr_assert_null(define_try(&fn, -1, NULL, 2, in, 1, &out, NULL));
+  CT_ERROR(fn.body.status, TF_INVALID_ARGUMENT,
+           "When `num_opers` is set to -1, nodes referenced in `inputs` must have a single output. "
+           "Node split3 has 3 outputs. Encountered while creating function 'MyFunc'");
+  define(&fn, 1, (const TF_Operation*[]){add}, 2, in, 1, &out, NULL);
+  check_arg(&fn, OP_INPUT, 0, "split3");
+  check_arg(&fn, OP_INPUT, 1, "split3_0");
+  check(&fn, 2, (int32_t[]){2, 3}, 1, (int32_t[]){5});
+  end(&fn);
+}
+
+CT_TEST(function, control_edges) {
+  fn_t fn = begin();
+  TF_Operation *a = feed(&fn, "feed1"), *b = feed(&fn, "feed2");
+  TF_Operation* scalar = ct_scalar(&fn.body, fn.body.graph, "scalar", 5);
+  TF_Operation* add = ct_add_after(&fn.body, fn.body.graph, "add", a, b, scalar);
+  TF_Output in[] = {ct_out(a, 0), ct_out(b, 0)}, out = ct_out(add, 0);
+  cr_assert_null(define_try(&fn, 1, (const TF_Operation*[]){add}, 2, in, 1, &out, NULL));
+  CT_ERROR(fn.body.status, TF_INVALID_ARGUMENT,
+           "The source of control edge [id=3 scalar:-1 -> add:-1] is not in the body. Encountered "
+           "while creating function 'MyFunc'");
+  define(&fn, -1, NULL, 2, in, 1, &out, NULL);
+  check_node(&fn, "add_0", 2, "^scalar");
+  check(&fn, 2, (int32_t[]){2, 3}, 1, (int32_t[]){5});
+  end(&fn);
+}
+
+CT_TEST(function, refuses) {
+  fn_t fn = begin();
+  TF_Operation *a = feed(&fn, "feed1"), *b = feed(&fn, "feed2");
+  TF_Operation* scalar = ct_scalar(&fn.body, fn.body.graph, "scalar", 2);
+  TF_Operation* add = ct_add(&fn.body, fn.body.graph, "add", ct_out(a, 0), ct_out(b, 0));
+  TF_Output in[] = {ct_out(a, 0), ct_out(b, 0)}, out[] = {ct_out(add, 0), ct_out(add, 0)};
+  TF_Output twice[] = {ct_out(a, 0), ct_out(a, 0)}, high[] = {ct_out(a, 0), ct_out(b, 2)};
+  TF_Output null[] = {ct_out(a, 0), ct_out(NULL, 0)}, high_out = ct_out(add, 1);
+  TF_Output null_out = ct_out(NULL, 0), other = ct_out(scalar, 0);
+  const TF_Operation* body[] = {add};
+  cr_assert_null(define_try(&fn, -1, NULL, 2, twice, 1, out, NULL));
+  CT_ERROR(fn.body.status, TF_INVALID_ARGUMENT,
+           "TF_Output feed1:0 appears more than once in the input list");
+  cr_assert_null(define_try(&fn, -1, NULL, 2, in, 2, out, (const char*[]){"my_out", "my_out"}));
+  CT_ERROR(fn.body.status, TF_INVALID_ARGUMENT,
+           "Cannot have duplicate output names. Name 'my_out' appears more than once in "
+           "'output_names' array.");
+  cr_assert_null(define_try(&fn, -1, NULL, 2, high, 1, out, NULL));
+  CT_ERROR(fn.body.status, TF_OUT_OF_RANGE,
+           "Node 'feed2' (type: 'Placeholder', num of outputs: 1) does not have output 2\n"
+           "\tEncountered while processing input 1 into function 'MyFunc'");
+  cr_assert_null(define_try(&fn, -1, NULL, 2, null, 1, out, NULL));
+  CT_ERROR(fn.body.status, TF_INVALID_ARGUMENT,
+           "Node is null\n\tEncountered while processing input 1 into function 'MyFunc'");
+  cr_assert_null(define_try(&fn, -1, NULL, 2, in, 1, &high_out, NULL));
+  CT_ERROR(fn.body.status, TF_OUT_OF_RANGE,
+           "Node 'add' (type: 'AddN', num of outputs: 1) does not have output 1\n"
+           "\tEncountered while processing output 0 from function 'MyFunc'");
+  cr_assert_null(define_try(&fn, -1, NULL, 2, in, 1, &null_out, NULL));
+  CT_ERROR(fn.body.status, TF_INVALID_ARGUMENT,
+           "Node is null\n\tEncountered while processing output 0 from function 'MyFunc'");
+  cr_assert_null(define_try(&fn, 1, body, 1, in, 1, out, NULL));
+  CT_ERROR(fn.body.status, TF_INVALID_ARGUMENT,
+           "Input 1, 'feed2:0', of node 'add' in function 'MyFunc' is not available. You might "
+           "need to include it in inputs or include its source node in the body");
+  cr_assert_null(define_try(&fn, 1, body, 2, in, 1, &other, NULL));
+  CT_ERROR(fn.body.status, TF_INVALID_ARGUMENT,
+           "TF_Output scalar:0 is neither in the function body nor among function inputs. "
+           "Encountered while creating function 'MyFunc'");
+  end(&fn);
+}
+
+CT_TEST(function, control_outputs) {
+  fn_t fn = begin();
+  TF_Operation* x = feed(&fn, "feed");
+  TF_Operation* neg = ct_neg(&fn.body, fn.body.graph, "neg", x);
+  TF_Output in = ct_out(x, 0);
+  const TF_Operation* controls[] = {neg, neg};
+  fn.function = TF_GraphToFunctionWithControlOutputs(
+      fn.body.graph, "MyFunc", 0, -1, NULL, 1, &in, 0, NULL, NULL, 1, controls,
+      (const char*[]){"done"}, NULL, NULL, fn.body.status);
+  CT_OK(fn.body.status);
+  check_pair(&fn, FN_CONTROL_RET, "done", "neg");
+  TF_Function* refused = TF_GraphToFunctionWithControlOutputs(
+      fn.body.graph, "MyFunc", 0, -1, NULL, 1, &in, 0, NULL, NULL, 2, controls,
+      (const char*[]){"done", "done"}, NULL, NULL, fn.body.status);
+  cr_assert_null(refused);
+  CT_ERROR(fn.body.status, TF_INVALID_ARGUMENT, "Repeated control output name: done");
+  end(&fn);
+}
+
+static TF_Function* negation(fn_t* fn, const char* name) {
+  static int count;
+  char label[16];
+  snprintf(label, sizeof label, "x%d", count++);
+  TF_Operation* x = feed(fn, label);
+  TF_Output in = ct_out(x, 0);
+  snprintf(label, sizeof label, "y%d", count++);
+  TF_Operation* y = ct_neg(&fn->body, fn->body.graph, label, x);
+  TF_Output out = ct_out(y, 0);
+  TF_Function* function = TF_GraphToFunction(fn->body.graph, name, 0, 1, (const TF_Operation*[]){y},
+                                             1, &in, 1, &out, NULL, NULL, NULL, fn->body.status);
+  CT_OK(fn->body.status);
+  return function;
+}
+
+CT_TEST(function, gradients_of_functions) {
+  fn_t fn = begin();
+  TF_Function *f = negation(&fn, "MyFunc"), *g = negation(&fn, "MyOther");
+  TF_Function *g1 = negation(&fn, "MyGrad1"), *g2 = negation(&fn, "MyGrad2");
+  TF_Status* status = fn.host.status;
+  TF_GraphCopyFunction(fn.host.graph, NULL, NULL, status);
+  CT_ERROR(status, TF_INVALID_ARGUMENT, "'func' argument to TF_GraphCopyFunction cannot be null");
+  TF_GraphCopyFunction(fn.host.graph, NULL, g1, status);
+  CT_ERROR(status, TF_INVALID_ARGUMENT, "'func' argument to TF_GraphCopyFunction cannot be null");
+  TF_GraphCopyFunction(fn.host.graph, f, g1, status);
+  CT_OK(status);
+  CT_INT(TF_GraphNumFunctions(fn.host.graph), 2);
+  TF_GraphCopyFunction(fn.host.graph, f, g2, status);
+  CT_ERROR(status, TF_INVALID_ARGUMENT,
+           "Cannot assign gradient function 'MyGrad2' to 'MyFunc' because it already has gradient "
+           "function 'MyGrad1'");
+  TF_GraphCopyFunction(fn.host.graph, f, g1, status);  // the same again is fine
+  CT_OK(status);
+  TF_GraphCopyFunction(fn.host.graph, g, g1, status);  // one gradient of two functions
+  CT_OK(status);
+  TF_GraphCopyFunction(fn.host.graph, g2, f, status);  // two that are there: one's gradient
+  CT_OK(status);
+  CT_INT(TF_GraphNumFunctions(fn.host.graph), 4);
+  TF_Buffer* def = TF_NewBuffer();
+  TF_GraphToGraphDef(fn.host.graph, def, status);
+  CT_OK(status);
+  pb_field_t library, gradient;
+  cr_assert(pb_find(def->data, def->length, 2, &library));
+  cr_assert(pb_find_named(library.data, library.length, 2, 1, "MyGrad2", &gradient));
+  cr_assert(pb_has_string(gradient.data, gradient.length, 2, "MyFunc"));
+  TF_DeleteBuffer(def);
+  TF_DeleteFunction(f);
+  TF_DeleteFunction(g);
+  TF_DeleteFunction(g1);
+  TF_DeleteFunction(g2);
+  end(&fn);
+}
+
+CT_TEST(function, names_are_taken_once) {
+  fn_t fn = begin();
+  TF_Function *first = negation(&fn, "MyFunc"), *op = negation(&fn, "MatMul");
+  TF_Output in = ct_out(feed(&fn, "other"), 0);
+  TF_Function* second = TF_GraphToFunction(fn.body.graph, "MyFunc", 0, 0, NULL, 1, &in, 1, &in,
+                                           NULL, NULL, NULL, fn.body.status);
+  CT_OK(fn.body.status);
+  TF_Status* status = fn.host.status;
+  TF_GraphCopyFunction(fn.host.graph, first, NULL, status);
+  CT_OK(status);
+  TF_GraphCopyFunction(fn.host.graph, second, NULL, status);
+  CT_ERROR(status, TF_INVALID_ARGUMENT,
+           "Cannot add function 'MyFunc' because a different function with the same name already "
+           "exists.");
+  TF_GraphCopyFunction(fn.host.graph, op, NULL, status);
+  CT_ERROR(status, TF_INVALID_ARGUMENT,
+           "Cannot add function 'MatMul' because an op with the same name already exists.");
+  TF_DeleteFunction(first);
+  TF_DeleteFunction(second);
+  TF_DeleteFunction(op);
+  end(&fn);
+}
+
+CT_TEST(function, import_function_def) {
+  fn_t fn = begin();
+  TF_Operation* x = feed(&fn, "feed");
+  TF_Output in = ct_out(x, 0), out = ct_out(ct_neg(&fn.body, fn.body.graph, "neg", x), 0);
+  define(&fn, -1, NULL, 1, &in, 1, &out, NULL);
+  TF_Buffer* def = function_def(&fn);
+  fn_t copy = begin();
+  copy.function = TF_FunctionImportFunctionDef(def->data, def->length, copy.body.status);
+  CT_OK(copy.body.status);
+  CT_STR(TF_FunctionName(copy.function), "MyFunc");
+  TF_GraphCopyFunction(copy.host.graph, copy.function, NULL, copy.host.status);
+  CT_OK(copy.host.status);
+  check(&copy, 1, (int32_t[]){3}, 1, (int32_t[]){-3});
+  TF_Buffer* again = function_def(&copy);
+  CT_INT(again->length, def->length);
+  TF_DeleteBuffer(again);
+  TF_DeleteBuffer(def);
+  end(&copy);
+  end(&fn);
+}
+
+CT_TEST(function, import_of_bad_bytes) {
+  ct_t t = ct_open();
+  static const char bytes[] = {0x0b, 0x01, 0x02};
+  cr_assert_null(TF_FunctionImportFunctionDef(bytes, sizeof bytes, t.status));
+  CT_ERROR(t.status, TF_INVALID_ARGUMENT,
+           "Invalid FunctionDef given to TF_FunctionImportFunctionDef");
+  ct_close(&t);
+}
+
+CT_TEST(function, attributes) {
+  fn_t fn = begin();
+  fn.function = negation(&fn, "MyFunc");
+  TF_Status* status = fn.body.status;
+  TF_Buffer* value = TF_NewBuffer();
+  TF_FunctionGetAttrValueProto(fn.function, "foo_attr", value, status);
+  CT_ERROR(status, TF_INVALID_ARGUMENT, "Function 'MyFunc' has no attr named 'foo_attr'.");
+  for (char text = 'a'; text <= 'b'; ++text) {  // the second takes the first one's place
+    char bytes[] = {0x12, 0x01, text};
+    TF_FunctionSetAttrValueProto(fn.function, "foo_attr", bytes, sizeof bytes, status);
+    CT_OK(status);
+  }
+  TF_FunctionGetAttrValueProto(fn.function, "foo_attr", value, status);
+  CT_OK(status);
+  CT_INT(value->length, 3);
+  cr_assert(memcmp(value->data,
+                   "\x12\x01"
+                   "b",
+                   3) == 0);
+  TF_FunctionSetAttrValueProto(fn.function, "bad", "\xff\xff", 2, status);
+  CT_ERROR(status, TF_INVALID_ARGUMENT,
+           "Unparseable AttrValue proto passed to TF_FunctionSetAttrValueProto");
+  TF_DeleteBuffer(value);
+  end(&fn);
+}
+
+CT_TEST(function, description) {
+  fn_t fn = begin();
+  TF_Output in = ct_out(feed(&fn, "feed"), 0);
+  fn.function = TF_GraphToFunction(fn.body.graph, "MyFunc", 0, -1, NULL, 1, &in, 1, &in, NULL, NULL,
+                                   "Return something", fn.body.status);
+  CT_OK(fn.body.status);
+  TF_Buffer* def = function_def(&fn);
+  pb_field_t signature;
+  cr_assert(pb_find(def->data, def->length, FN_SIGNATURE, &signature));
+  cr_assert(pb_has_string(signature.data, signature.length, OP_DESCRIPTION, "Return something"));
+  TF_DeleteBuffer(def);
+  end(&fn);
+}
+
+// Equal bodies have equal names, others have others.
+CT_TEST(function, names_with_a_hash) {
+  fn_t fn = begin();
+  TF_Operation* x = feed(&fn, "feed");
+  TF_Output in = ct_out(x, 0), out = ct_out(ct_neg(&fn.body, fn.body.graph, "neg", x), 0);
+  TF_Function* made[3];
+  for (int i = 0; i < 3; ++i) {
+    made[i] = TF_GraphToFunction(fn.body.graph, "base", 1, i < 2 ? -1 : 0, NULL, 1, &in, 1,
+                                 i < 2 ? &out : &in, NULL, NULL, NULL, fn.body.status);
+    CT_OK(fn.body.status);
+    cr_assert_eq(strncmp(TF_FunctionName(made[i]), "base_", 5), 0);
+    CT_INT(strlen(TF_FunctionName(made[i])), 16);
+  }
+  CT_STR(TF_FunctionName(made[0]), TF_FunctionName(made[1]));
+  cr_assert_str_neq(TF_FunctionName(made[0]), TF_FunctionName(made[2]));
+  for (int i = 0; i < 3; ++i) TF_DeleteFunction(made[i]);
+  end(&fn);
+}
+
+CT_TEST(function, op_def) {
+  fn_t fn = begin();
+  TF_Operation* shape = feed(&fn, "shape");
+  TF_Operation* random = ct_random_uniform(&fn.body, fn.body.graph, "random", shape, TF_FLOAT);
+  TF_Output in = ct_out(shape, 0), out = ct_out(random, 0);
+  define(&fn, -1, NULL, 1, &in, 1, &out, NULL);
+  TF_Buffer* def = TF_NewBuffer();
+  TF_GraphGetOpDef(fn.host.graph, "MyFunc", def, fn.host.status);
+  CT_OK(fn.host.status);
+  cr_assert(pb_has_string(def->data, def->length, OP_NAME, "MyFunc"));
+  CT_INT(pb_count(def->data, def->length, OP_INPUT), 1);
+  CT_INT(pb_count(def->data, def->length, OP_OUTPUT), 1);
+  pb_field_t stateful;
+  cr_assert(pb_find(def->data, def->length, OP_STATEFUL, &stateful));
+  CT_INT(stateful.value, 1);
+  TF_DeleteBuffer(def);
+  end(&fn);
+}
+
+// An attribute that is left open becomes the function's.
+CT_TEST(function, open_attributes) {
+  fn_t fn = begin();
+  TF_Operation* shape = feed(&fn, "shape");
+  TF_OperationDescription* desc = TF_NewOperation(fn.body.graph, "RandomUniform", "random");
+  TF_AddInput(desc, ct_out(shape, 0));
+  TF_SetAttrType(desc, "dtype", TF_FLOAT);
+  TF_SetAttrPlaceholder(desc, "seed", "the_seed");
+  TF_Operation* random = TF_FinishOperation(desc, fn.body.status);
+  CT_OK(fn.body.status);
+  TF_Output in = ct_out(shape, 0), out = ct_out(random, 0);
+  define(&fn, -1, NULL, 1, &in, 1, &out, NULL);
+  TF_Buffer* def = function_def(&fn);
+  pb_field_t signature, attr;
+  cr_assert(pb_find(def->data, def->length, FN_SIGNATURE, &signature));
+  cr_assert(pb_find_named(signature.data, signature.length, OP_ATTR, 1, "the_seed", &attr));
+  cr_assert(pb_has_string(attr.data, attr.length, 2, "int"));
+  TF_DeleteBuffer(def);
+  end(&fn);
+}
+
+CT_TEST(function, functions_of_a_graph) {
+  fn_t fn = begin();
+  TF_Function* made[] = {negation(&fn, "FooFunc"), negation(&fn, "BarFunc")};
+  TF_Function* listed[4];
+  CT_INT(TF_GraphNumFunctions(fn.host.graph), 0);
+  CT_INT(TF_GraphGetFunctions(fn.host.graph, NULL, 0, fn.host.status), 0);
+  CT_OK(fn.host.status);
+  for (int i = 0; i < 2; ++i) {
+    TF_GraphCopyFunction(fn.host.graph, made[i], NULL, fn.host.status);
+    CT_OK(fn.host.status);
+  }
+  CT_INT(TF_GraphNumFunctions(fn.host.graph), 2);
+  CT_INT(TF_GraphGetFunctions(fn.host.graph, listed, 1, fn.host.status), 1);
+  CT_OK(fn.host.status);
+  TF_DeleteFunction(listed[0]);
+  CT_INT(TF_GraphGetFunctions(fn.host.graph, listed, 4, fn.host.status), 2);
+  CT_OK(fn.host.status);
+  bool swapped = strcmp(TF_FunctionName(listed[0]), "FooFunc") != 0;
+  CT_STR(TF_FunctionName(listed[swapped]), "FooFunc");
+  CT_STR(TF_FunctionName(listed[!swapped]), "BarFunc");
+  for (int i = 0; i < 2; ++i) {
+    TF_DeleteFunction(listed[i]);
+    TF_DeleteFunction(made[i]);
+  }
+  end(&fn);
+}
+
+// A function outlives the graphs it was made from and copied to, and they outlive it.
+CT_TEST(function, lives_on) {
+  fn_t fn = begin();
+  TF_Operation* x = feed(&fn, "feed");
+  TF_Output in = ct_out(x, 0), out = ct_out(ct_neg(&fn.body, fn.body.graph, "neg", x), 0);
+  define(&fn, -1, NULL, 1, &in, 1, &out, NULL);
+  TF_DeleteFunction(fn.function);
+  fn.function = NULL;
+  TF_DeleteGraph(fn.body.graph);
+  fn.body.graph = NULL;
+  check(&fn, 1, (int32_t[]){7}, 1, (int32_t[]){-7});
+  TF_DeleteStatus(fn.body.status);
+  ct_close(&fn.host);
+}
+
+// A loop in a function.
+CT_TEST(function, while_loop) {
+  fn_t fn = begin();
+  TF_Output in[] = {ct_out(feed(&fn, "feed1"), 0), ct_out(feed(&fn, "feed2"), 0)};
+  TF_WhileParams made = TF_NewWhile(fn.body.graph, in, 2, fn.body.status);
+  CT_OK(fn.body.status);
+  TF_WhileParams* params = malloc(sizeof *params);
+  memcpy(params, &made, sizeof made);
+  params->name = "loop";
+  params->cond_output = ct_out(
+      ct_less(&fn.body, params->cond_graph, "less", params->cond_inputs[0], params->cond_inputs[1]),
+      0);
+  TF_Operation* one = ct_scalar(&fn.body, params->body_graph, "one", 1);
+  params->body_outputs[0] = ct_out(
+      ct_add(&fn.body, params->body_graph, "add", params->body_inputs[0], ct_out(one, 0)), 0);
+  params->body_outputs[1] = params->body_inputs[1];
+  TF_Output out[2];
+  TF_FinishWhile(params, fn.body.status, out);
+  CT_OK(fn.body.status);
+  free(params);
+  define(&fn, -1, NULL, 2, in, 1, out, NULL);
+  check(&fn, 2, (int32_t[]){2, 9}, 1, (int32_t[]){9});
+  end(&fn);
+}
