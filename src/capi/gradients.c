@@ -32,6 +32,11 @@ static rn_status_t check_edges(rn_graph_t* graph, const TF_Output* edges, int co
   return RN_OK;
 }
 
+static void log_line(void* arg, const char* line) {
+  (void)arg;
+  rn_log(rn_capi_env(), RN_LOG_WARNING, "%s", line);
+}
+
 static rn_status_t add_gradients(rn_graph_t* graph, const char* prefix, const TF_Output* y, int ny,
                                  const TF_Output* x, int nx, const TF_Output* initial,
                                  TF_Output* results) {
@@ -41,12 +46,20 @@ static rn_status_t add_gradients(rn_graph_t* graph, const char* prefix, const TF
   RN_RETURN_IF_ERROR(check_edges(graph, x, nx, "x", false));
   if (initial) RN_RETURN_IF_ERROR(check_edges(graph, initial, ny, "dx", true));
   if (prefix && *prefix) RN_RETURN_IF_ERROR(check_prefix(graph, prefix));
-  rn_edge_t* out = NULL;
+  rn_gradient_t* out = NULL;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_capi_allocator(), (size_t)nx, &out));
-  rn_status_t status = rn_add_gradients(graph, rn_str(prefix), (const rn_edge_t*)y, ny,
-                                        (const rn_edge_t*)x, nx, (const rn_edge_t*)initial, out);
+  rn_gradient_options_t options = {
+      .dys = (const rn_edge_t*)initial, .dense = true, .name = prefix, .log = log_line};
+  rn_grad_request_t request = {.graph = graph,
+                               .ys = (const rn_edge_t*)y,
+                               .y_count = ny,
+                               .xs = (const rn_edge_t*)x,
+                               .x_count = nx,
+                               .options = &options,
+                               .wants_all = true};
+  rn_status_t status = rn_grad_run(&request, out);
   for (int i = 0; rn_ok(status) && i < nx; ++i) {
-    results[i] = out[i].node ? rn_capi_output(out[i]) : (TF_Output){NULL, -1};
+    results[i] = out[i].dense.node ? rn_capi_output(out[i].dense) : (TF_Output){NULL, -1};
   }
   RN_FREE_ARRAY(rn_capi_allocator(), out, nx);
   return status;

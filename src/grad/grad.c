@@ -1,147 +1,282 @@
 // The reverse walk: from ys back to xs, asking each op on the way for its rule. Rules live with
 // their ops.
-#include "grad/grad.h"
-
-#include "framework/grad_def.h"
-#include "grad/loop.h"
-#include "graph/graph.h"
+#include "grad/walk.h"
 #include "runnel/ops.h"
 
-// What has arrived at an output so far, summed when the node's turn comes.
-typedef RN_VEC(rn_edge_t) arrivals_t;
+// Sums are begun when so many have arrived: no more of them are kept at a time. AddN adds in order,
+// so a sum of sums in order has the same bits.
+#define MOST_ARRIVALS 4
 
-// A loop on the way: one node as far as the walk goes.
-typedef struct walked_loop_t {
-  rn_loop_t loop;
-  int waiting;  // exits on the way that have not been visited yet
-} walked_loop_t;
-
-typedef struct walk_t {
-  rn_graph_t* graph;
-  rn_arena_t arena;
-  rn_scope_t* scope;
-  const rn_edge_t* xs;
-  int x_count;
-  size_t node_count;      // nodes of the graph when the walk began
-  bool* leads_to_y;       // by node id: some y depends on it
-  bool* follows_x;        // by node id: it depends on some x, or is one
-  int32_t* pending;       // by node id: consumers on the way that have not sent their gradients yet
-  arrivals_t** arrivals;  // by node id: an array for its outputs; NULL: nothing arrived
-  RN_VEC(rn_node_t*) ready;  // first come, first served
-  size_t ready_head;
-  RN_VEC(rn_node_t*) stack;
-  RN_VEC(walked_loop_t) loops;
-  const rn_node_t* body_of;  // the LoopCond of the loop whose body this walk is in; NULL: none
-} walk_t;
-
-static bool on_the_way(const walk_t* walk, const rn_node_t* node) {
-  size_t id = (size_t)node->id;
-  return id < walk->node_count && walk->leads_to_y[id] && walk->follows_x[id];
+static bool is_trainable(int dtype) {
+  return rn_dtype_is_floating(dtype) || rn_dtype_is_complex(dtype) || dtype == RN_RESOURCE ||
+         dtype == RN_VARIANT;
 }
 
-// Whether a walk over a loop's body begins at |node|.
-static bool is_start_of_body(const walk_t* walk, const rn_node_t* node) {
-  return walk->body_of && node->op->role == RN_ROLE_SWITCH && node->inputs[1].node == walk->body_of;
+bool rn_walk_carries(const rn_walk_t* walk, const rn_node_t* node, int input) {
+  rn_op_role_t role = node->op->role;
+  if (role == RN_ROLE_SWITCH && input == 1) return false;  // the choice is not differentiated
+  // In the frame of the ys an iteration is a world of its own.
+  if (role == RN_ROLE_NEXT_ITERATION && walk->base && rn_loop_of(&walk->loops, node) == walk->base)
+    return false;
+  int dtype = rn_edge_dtype(node->inputs[input]);
+  return is_trainable(dtype) || (walk->allows_ints && rn_dtype_is_integer(dtype));
 }
 
-// Nothing is differentiated by the choice that a Switch makes, and a body ends where the next
-// iteration begins.
-static bool leads_on(const walk_t* walk, const rn_consumer_t* consumer) {
-  rn_op_role_t role = consumer->node->op->role;
-  if (role == RN_ROLE_SWITCH && consumer->input == 1) return false;
-  return !walk->body_of || (role != RN_ROLE_NEXT_ITERATION && role != RN_ROLE_EXIT);
+static rn_status_t mark_node(rn_walk_t* walk, rn_node_t* node, int mark) {
+  if (walk->marks[node->id] & mark) return RN_OK;
+  walk->marks[node->id] |= (uint8_t)mark;
+  return rn_vec_push(&walk->stack, walk->graph->allocator, node);
 }
 
-static rn_status_t mark_backwards(walk_t* walk, const rn_edge_t* ys, int y_count) {
+static rn_status_t mark_backwards(rn_walk_t* walk) {
+  const rn_grad_request_t* request = walk->request;
   walk->stack.count = 0;
-  for (int i = 0; i < y_count; ++i) {
-    if (walk->leads_to_y[ys[i].node->id]) continue;
-    walk->leads_to_y[ys[i].node->id] = true;
-    RN_RETURN_IF_ERROR(rn_vec_push(&walk->stack, walk->graph->allocator, ys[i].node));
+  for (int i = 0; i < request->y_count; ++i) {
+    walk->marks[request->ys[i].node->id] |= RN_MARK_Y;
+    RN_RETURN_IF_ERROR(mark_node(walk, request->ys[i].node, RN_MARK_LEADS));
   }
   while (walk->stack.count > 0) {
     const rn_node_t* node = walk->stack.items[--walk->stack.count];
-    if (is_start_of_body(walk, node)) continue;
-    for (int32_t i = 0; i < node->input_count; ++i) {
-      rn_node_t* source = node->inputs[i].node;
-      if (walk->leads_to_y[source->id]) continue;
-      walk->leads_to_y[source->id] = true;
-      RN_RETURN_IF_ERROR(rn_vec_push(&walk->stack, walk->graph->allocator, source));
-    }
+    rn_op_role_t role = node->op->role;
+    walk->has_conds |= (role == RN_ROLE_SWITCH && !rn_loop_is_switch(node)) ||
+                       (role == RN_ROLE_MERGE && !rn_loop_is_merge(node));
+    for (int32_t i = 0; i < node->input_count; ++i)
+      if (rn_walk_carries(walk, node, i))
+        RN_RETURN_IF_ERROR(mark_node(walk, node->inputs[i].node, RN_MARK_LEADS));
   }
   return RN_OK;
 }
 
-static rn_status_t mark_forwards(walk_t* walk) {
+static rn_status_t mark_forwards(rn_walk_t* walk) {
+  const rn_grad_request_t* request = walk->request;
   walk->stack.count = 0;
-  for (int i = 0; i < walk->x_count; ++i) {
-    if (walk->follows_x[walk->xs[i].node->id]) continue;
-    walk->follows_x[walk->xs[i].node->id] = true;
-    RN_RETURN_IF_ERROR(rn_vec_push(&walk->stack, walk->graph->allocator, walk->xs[i].node));
+  for (int i = 0; i < request->x_count; ++i) {
+    walk->marks[request->xs[i].node->id] |= RN_MARK_X;
+    RN_RETURN_IF_ERROR(mark_node(walk, request->xs[i].node, RN_MARK_FOLLOWS));
   }
   while (walk->stack.count > 0) {
     const rn_node_t* node = walk->stack.items[--walk->stack.count];
     for (int32_t o = 0; o < node->output_count; ++o) {
       for (size_t c = 0; c < node->outputs[o].consumers.count; ++c) {
         const rn_consumer_t* consumer = &node->outputs[o].consumers.items[c];
-        rn_node_t* next = consumer->node;
-        if ((size_t)next->id >= walk->node_count || walk->follows_x[next->id]) continue;
-        if (!leads_on(walk, consumer)) continue;
-        walk->follows_x[next->id] = true;
-        RN_RETURN_IF_ERROR(rn_vec_push(&walk->stack, walk->graph->allocator, next));
+        if ((size_t)consumer->node->id >= walk->node_count) continue;
+        if (!rn_walk_carries(walk, consumer->node, consumer->input)) continue;
+        RN_RETURN_IF_ERROR(mark_node(walk, consumer->node, RN_MARK_FOLLOWS));
       }
     }
   }
   return RN_OK;
 }
 
-// How many edges of each node lead to nodes on the way.
-static void count_consumers(walk_t* walk) {
+// Whether a gradient will be sent from |node| to its input |i|. What leaves an iteration or enters
+// one is not sent but is where the walk over a body begins and ends.
+static bool sends(const rn_walk_t* walk, const rn_node_t* node, int i) {
+  rn_op_role_t role = node->op->role;
+  if (role == RN_ROLE_NEXT_ITERATION || role == RN_ROLE_EXIT || rn_loop_is_merge(node))
+    return false;
+  return rn_walk_carries(walk, node, i) && rn_walk_on_way(walk, node->inputs[i].node);
+}
+
+static void count_pending(rn_walk_t* walk) {
   for (size_t id = 0; id < walk->node_count; ++id) {
     const rn_node_t* node = walk->graph->nodes.items[id];
-    if (!on_the_way(walk, node)) continue;
-    for (int32_t i = 0; i < node->input_count; ++i) walk->pending[node->inputs[i].node->id]++;
+    if (!rn_walk_on_way(walk, node)) continue;
+    for (int32_t i = 0; i < node->input_count; ++i)
+      if (sends(walk, node, i)) walk->pending[node->inputs[i].node->id]++;
   }
 }
 
-static rn_status_t arrive(walk_t* walk, rn_edge_t at, rn_edge_t gradient) {
-  if (!gradient.node || !on_the_way(walk, at.node)) return RN_OK;
-  arrivals_t** slot = &walk->arrivals[at.node->id];
-  if (!*slot) RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)at.node->output_count, slot));
-  return rn_vec_push(&(*slot)[at.index], walk->graph->allocator, gradient);
+rn_status_t rn_walk_status(const rn_level_t* level) {
+  if (rn_scope_ok(level->scope)) return RN_OK;
+  return rn_status_make((rn_code_t)rn_scope_code(level->scope), "%s",
+                        rn_scope_message(level->scope));
 }
 
-// The sum of what arrived at |edge|, in the order of arrival; RN_NO_EDGE if nothing did.
-static rn_edge_t sum_arrivals(walk_t* walk, rn_edge_t edge) {
-  arrivals_t* all = walk->arrivals[edge.node->id];
-  if (!all || all[edge.index].count == 0) return RN_NO_EDGE;
-  arrivals_t* mine = &all[edge.index];
+rn_note_t* rn_walk_note(rn_level_t* level, const rn_node_t* node) {
+  rn_walk_t* walk = level->walk;
+  size_t needed = (size_t)node->id + 1, had = walk->notes.count;
+  if (needed > had) {
+    size_t room = needed < walk->node_count ? walk->node_count : needed;
+    rn_status_t status = rn_vec_reserve(&walk->notes, walk->graph->allocator, room);
+    if (!rn_ok(status)) {
+      rn_scope_fail(level->here, status);
+      return NULL;
+    }
+    memset(walk->notes.items + had, 0, (needed - had) * sizeof *walk->notes.items);
+    walk->notes.count = needed;
+  }
+  return &walk->notes.items[node->id];
+}
+
+rn_edge_t rn_level_dense(rn_level_t* level, rn_gradient_t gradient, const rn_node_t* node) {
+  if (!rn_gradient_is_slices(gradient)) return gradient.dense;
+  const rn_gradient_options_t* options = level->walk->options;
+  if (options->log && level->walk->made_dense++ < 8) {  // the first few tell enough
+    rn_str_t line;
+    rn_status_t status =
+        rn_arena_printf(&level->walk->arena, &line,
+                        "The slices that arrive at node '%s' (%s) are made dense; this may take "
+                        "much memory",
+                        node->name.data, node->op->name);
+    if (rn_ok(status)) options->log(options->log_arg, line.data);
+    rn_status_free(status);
+  }
+  return rn_gradient_to_dense(level->scope, gradient);
+}
+
+rn_status_t rn_level_arrive(rn_level_t* level, rn_edge_t at, rn_gradient_t gradient) {
+  rn_walk_t* walk = level->walk;
+  if (rn_gradient_is_none(gradient) || !rn_walk_on_way(walk, at.node)) return RN_OK;
+  if (walk->has_conds) RN_RETURN_IF_ERROR(rn_guard_fit(level, at, &gradient));
+  rn_arrivals_t** slot = &walk->arrivals[at.node->id];
+  if (!*slot) RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)at.node->output_count, slot));
+  rn_arrivals_t* mine = &(*slot)[at.index];
+  if (mine->count == MOST_ARRIVALS) {
+    mine->items[0] = rn_gradient_sum(level->scope, mine->items, (int)mine->count);
+    mine->count = 1;
+  }
+  return rn_vec_push(mine, walk->graph->allocator, gradient);
+}
+
+rn_gradient_t rn_level_sum(rn_level_t* level, rn_edge_t edge) {
+  rn_arrivals_t* all = level->walk->arrivals[edge.node->id];
+  if (!all || all[edge.index].count == 0) return (rn_gradient_t){0};
+  rn_arrivals_t* mine = &all[edge.index];
   if (mine->count > 1) {
-    mine->items[0] = rn_AddN(walk->scope, mine->items, (int)mine->count);
+    mine->items[0] = rn_gradient_sum(level->scope, mine->items, (int)mine->count);
     mine->count = 1;
   }
   return mine->items[0];
 }
 
-static rn_status_t scope_status(const walk_t* walk) {
-  if (rn_scope_ok(walk->scope)) return RN_OK;
-  return rn_status_make((rn_code_t)rn_scope_code(walk->scope), "%s", rn_scope_message(walk->scope));
+rn_edge_t rn_level_sum_dense(rn_level_t* level, rn_edge_t edge) {
+  return rn_level_dense(level, rn_level_sum(level, edge), edge.node);
 }
 
-static rn_status_t no_rule(const rn_node_t* node) {
-  return rn_not_found(
-      "No gradient defined for op: %s. Please see "
-      "https://www.tensorflow.org/code/tensorflow/cc/gradients/README.md for "
-      "instructions on how to add C++ gradients.",
-      node->op->name);
+int rn_walk_value(rn_walk_t* walk, rn_edge_t edge, rn_shape_t* out_shape) {
+  const rn_handle_data_t* handle = &edge.node->outputs[edge.index].handle;
+  bool is_variable = rn_edge_dtype(edge) == RN_RESOURCE && handle->is_set;
+  *out_shape = is_variable ? handle->shape : rn_walk_shape(walk, edge);
+  return is_variable ? (int)handle->dtype : rn_edge_dtype(edge);
 }
 
-// Asks the op of |node| for its rule; |wanted| says which of its inputs lead back to an x.
-static rn_status_t apply_rule(walk_t* walk, rn_node_t* node, const bool* wanted,
-                              const rn_edge_t* dy, rn_edge_t* dx) {
-  if (node->op->flags & RN_OP_NO_GRAD) return RN_OK;
-  if (!node->op->grad) return no_rule(node);
-  rn_grad_t grad = {.scope = walk->scope,
+rn_edge_t rn_level_value(rn_level_t* level, rn_edge_t edge) {
+  const rn_handle_data_t* handle = &edge.node->outputs[edge.index].handle;
+  if (rn_edge_dtype(edge) != RN_RESOURCE || !handle->is_set) return edge;
+  return rn_ReadVariableOp(level->scope, edge, (int)handle->dtype);
+}
+
+rn_edge_t rn_level_zeros(rn_level_t* level, rn_edge_t like) {
+  rn_shape_t shape;
+  int dtype = rn_walk_value(level->walk, like, &shape);
+  // In a loop the value would have to be kept for its shape alone.
+  bool is_kept = !level->backward || rn_backward_has(level, like);
+  if (is_kept || !rn_shape_is_full(shape) || dtype == RN_RESOURCE || dtype == RN_VARIANT)
+    return rn_ZerosLike(level->scope, rn_level_value(level, like));
+  int64_t rank = shape.rank;
+  rn_edge_t dims = rn_const(level->scope, RN_INT64, &rank, 1, shape.dims);
+  return rn_Fill(level->scope, dims, rn_const_scalar(level->scope, dtype, 0));
+}
+
+// The rule of a client's for |node|; fn NULL: none.
+static rn_grad_rule_t client_rule(const rn_node_t* node) {
+  const rn_attr_value_t* type = NULL;
+  for (int32_t i = 0; i < node->extra_count; ++i)
+    if (rn_str_is(node->extras[i].name, "_gradient_op_type")) type = &node->extras[i].value;
+  if (type && type->kind == RN_ATTR_STRING) return rn_grad_rule_find(type->s);
+  return node->op->grad ? (rn_grad_rule_t){0} : rn_grad_rule_find(rn_str(node->op->name));
+}
+
+// Whether another rule than the op's own is asked for by name, and which op's that is.
+static const rn_op_def_t* ruling_op(const rn_node_t* node) {
+  for (int32_t i = 0; i < node->extra_count; ++i) {
+    const rn_attr_value_t* value = &node->extras[i].value;
+    if (!rn_str_is(node->extras[i].name, "_gradient_op_type") || value->kind != RN_ATTR_STRING)
+      continue;
+    return rn_op_find(value->s);
+  }
+  return node->op;
+}
+
+static rn_status_t ask_client(rn_grad_rule_t rule, rn_grad_t* grad) {
+  bool done = rule.fn(grad, rule.arg);
+  if (done || !rn_scope_ok(grad->scope)) return RN_OK;
+  return rn_internal("the gradient function failed and said nothing");
+}
+
+static rn_status_t apply_rule(rn_level_t* level, rn_grad_t* grad) {
+  rn_node_t* node = grad->node;
+  RN_RETURN_IF_ERROR(rn_node_check_attrs(node));
+  rn_grad_rule_t rule = client_rule(node);
+  const rn_op_def_t* op = ruling_op(node);
+  rn_status_t status;
+  if (rule.fn)
+    status = ask_client(rule, grad);
+  else if (op && (op->flags & RN_OP_NO_GRAD))
+    return RN_OK;
+  else if (op == node->op && rn_call_is(node))
+    status = rn_call_gradient(grad);
+  else if (op && op->grad)
+    status = op->grad(grad);
+  else
+    return rn_walk_no_rule(level->walk, node);
+  status = rn_status_join(status, rn_walk_status(level));
+  if (rn_ok(status)) return status;
+  return rn_status_annotate(status, "\n\t in the gradient of node '%s' (%s)", node->name.data,
+                            node->op->name);
+}
+
+// The rule's nodes stand where the op does.
+static rn_status_t apply_colocated(rn_level_t* level, rn_grad_t* grad) {
+  if (!level->walk->options->colocate) return apply_rule(level, grad);
+  rn_node_t* node = grad->node;
+  const rn_attr_value_t* own = rn_node_attr(node, RN_STR("_class"));
+  rn_str_t place;
+  RN_RETURN_IF_ERROR(rn_arena_printf(&level->walk->arena, &place, "loc:@%s", node->name.data));
+  rn_attr_value_t with = {.kind = RN_ATTR_STRING, .is_list = true, .count = 1, .list_s = &place};
+  if (own && own->kind == RN_ATTR_STRING && own->is_list && own->count > 0) with = *own;
+  rn_scope_set_device(level->scope, node->device.data);
+  rn_scope_set_colocation(level->scope, &with);
+  rn_status_t status = apply_rule(level, grad);
+  rn_scope_set_colocation(level->scope, NULL);
+  rn_scope_set_device(level->scope, NULL);
+  return status;
+}
+
+// All of |edges| that exist wait for each other.
+static void gate(rn_scope_t* scope, rn_edge_t** edges, int count) {
+  if (count < 2) return;
+  rn_op_begin(scope, "NoOp");
+  for (int i = 0; i < count; ++i) rn_op_control(scope, edges[i]->node);
+  rn_node_t* group = rn_op_finish(scope);
+  for (int i = 0; group && i < count; ++i) {
+    rn_op_begin(scope, "Identity");
+    rn_op_input(scope, *edges[i]);
+    rn_op_control(scope, group);
+    *edges[i] = (rn_edge_t){rn_op_finish(scope), 0};
+  }
+}
+
+static rn_status_t gate_all(rn_walk_t* walk, rn_scope_t* scope, rn_gradient_t* gradients,
+                            int count) {
+  rn_edge_t** edges = NULL;
+  int n = 0;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, 2 * (size_t)count, &edges));
+  for (int i = 0; i < count; ++i) {
+    if (gradients[i].dense.node) edges[n++] = &gradients[i].dense;
+    if (gradients[i].values.node) edges[n++] = &gradients[i].values;
+    if (gradients[i].values.node) edges[n++] = &gradients[i].indices;
+  }
+  gate(scope, edges, n);
+  return RN_OK;
+}
+
+static rn_status_t ask_rule(rn_level_t* level, rn_node_t* node, rn_gradient_t* dy,
+                            const bool* wanted, rn_gradient_t* dx) {
+  rn_walk_t* walk = level->walk;
+  if (node->op->role == RN_ROLE_SWITCH) return rn_guard_visit_switch(level, node, dy, dx);
+  if (node->op->role == RN_ROLE_MERGE) return rn_guard_visit_merge(level, node, dy[0], dx);
+  rn_grad_t grad = {.scope = level->scope,
                     .arena = &walk->arena,
                     .node = node,
                     .input_count = node->input_count,
@@ -149,201 +284,316 @@ static rn_status_t apply_rule(walk_t* walk, rn_node_t* node, const bool* wanted,
                     .output_count = node->output_count,
                     .dy = dy,
                     .wanted = wanted,
-                    .dx = dx};
-  rn_status_t status = node->op->grad(&grad);
-  status = rn_status_join(status, scope_status(walk));
-  if (rn_ok(status)) return status;
-  return rn_status_annotate(status, "\n\t in the gradient of node '%s' (%s)", node->name.data,
-                            node->op->name);
-}
-
-// Hands |dx|, if there is one, to |input|; its node is ready when all its consumers have done so.
-static rn_status_t pass_on(walk_t* walk, rn_edge_t input, rn_edge_t dx) {
-  RN_RETURN_IF_ERROR(arrive(walk, input, dx));
-  if (--walk->pending[input.node->id] != 0 || !on_the_way(walk, input.node)) return RN_OK;
-  return rn_vec_push(&walk->ready, walk->graph->allocator, input.node);
-}
-
-// The loop that |exit| leaves, found when the first of its exits is visited.
-static rn_status_t loop_of(walk_t* walk, const rn_node_t* exit, walked_loop_t** out) {
-  for (size_t i = 0; i < walk->loops.count; ++i) {
-    *out = &walk->loops.items[i];
-    for (int v = 0; v < (*out)->loop.count; ++v)
-      if ((*out)->loop.vars[v].exit == exit) return RN_OK;
-  }
-  walked_loop_t walked = {0};
-  bool is_found;
-  RN_RETURN_IF_ERROR(rn_loop_find(walk->graph, &walk->arena, exit, &walked.loop, &is_found));
-  // Loops in loops would need stacks of stacks.
-  if (!is_found || walk->body_of) return no_rule(exit);
-  for (int v = 0; v < walked.loop.count; ++v)
-    walked.waiting += on_the_way(walk, walked.loop.vars[v].exit);
-  RN_RETURN_IF_ERROR(rn_vec_push(&walk->loops, walk->graph->allocator, walked));
-  *out = &walk->loops.items[walk->loops.count - 1];
+                    .dx = dx,
+                    .source = walk->source.data,
+                    .level = level,
+                    .shape_of = level->backward ? rn_backward_shape_of : NULL,
+                    .columns_of = level->backward ? rn_backward_columns_of : NULL,
+                    .shape_arg = level};
+  RN_RETURN_IF_ERROR(apply_colocated(level, &grad));
+  if (walk->options->gate == RN_GATE_OP)
+    RN_RETURN_IF_ERROR(gate_all(walk, level->scope, dx, node->input_count));
   return RN_OK;
 }
 
-// When all exits of a loop have been visited, the gradient goes on from its beginnings.
-static rn_status_t visit_exit(walk_t* walk, rn_node_t* exit) {
-  walked_loop_t* walked = NULL;
-  RN_RETURN_IF_ERROR(loop_of(walk, exit, &walked));
-  if (--walked->waiting > 0) return RN_OK;
-  const rn_loop_t* loop = &walked->loop;
-  rn_edge_t *dexits = NULL, *denters = NULL;
-  bool *is_active = NULL, any = false;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)loop->count, &dexits));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)loop->count, &denters));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)loop->count, &is_active));
-  for (int i = 0; i < loop->count; ++i) {
-    is_active[i] = on_the_way(walk, loop->vars[i].merge);
-    dexits[i] = sum_arrivals(walk, (rn_edge_t){loop->vars[i].exit, 0});
-    any |= is_active[i] && dexits[i].node;
-  }
-  for (int i = 0; any && i < loop->count; ++i) {
-    if (!is_active[i] || dexits[i].node) continue;
-    rn_edge_t left = {loop->vars[i].exit, 0};
-    dexits[i] = rn_ZerosLike(walk->scope, left);
-  }
-  RN_RETURN_IF_ERROR(scope_status(walk));
-  if (any)
-    RN_RETURN_IF_ERROR(rn_loop_gradients(walk->graph, walk->scope, &walk->arena, loop, is_active,
-                                         dexits, denters));
-  for (int i = 0; i < loop->count; ++i) {
-    if (!on_the_way(walk, loop->vars[i].enter)) continue;
-    RN_RETURN_IF_ERROR(pass_on(walk, loop->vars[i].enter->inputs[0], denters[i]));
-  }
-  return RN_OK;
+rn_status_t rn_level_pass_on(rn_level_t* level, rn_edge_t input, rn_gradient_t dx) {
+  rn_walk_t* walk = level->walk;
+  RN_RETURN_IF_ERROR(rn_level_arrive(level, input, dx));
+  if (--walk->pending[input.node->id] != 0) return RN_OK;
+  return rn_vec_push(&level->ready, walk->graph->allocator, input.node);
 }
 
 // Sends the gradients of |node|'s outputs through its rule to the nodes before it.
-static rn_status_t visit(walk_t* walk, rn_node_t* node) {
-  if (node->op->role == RN_ROLE_EXIT) return visit_exit(walk, node);
-  rn_edge_t *dy = NULL, *dx = NULL;
+static rn_status_t visit(rn_level_t* level, rn_node_t* node) {
+  rn_walk_t* walk = level->walk;
+  rn_op_role_t role = node->op->role;
+  if (role == RN_ROLE_EXIT) return rn_backward_visit_exit(level, node);
+  // What arrived here is what the loop asked for.
+  if (role == RN_ROLE_ENTER || rn_loop_is_merge(node)) return RN_OK;
+  rn_gradient_t *dy = NULL, *dx = NULL;
   bool *wanted = NULL, any = false, any_wanted = false;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)node->output_count, &dy));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)node->input_count, &dx));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)node->input_count, &wanted));
+  size_t inputs = (size_t)node->input_count, outputs = (size_t)node->output_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, outputs, &dy));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, inputs, &dx));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, inputs, &wanted));
   for (int32_t o = 0; o < node->output_count; ++o) {
-    dy[o] = sum_arrivals(walk, (rn_edge_t){node, o});
-    any |= dy[o].node != NULL;
+    dy[o] = rn_level_sum(level, (rn_edge_t){node, o});
+    any |= !rn_gradient_is_none(dy[o]);
   }
-  RN_RETURN_IF_ERROR(scope_status(walk));
-  // An x that depends on no other x needs no rule.
+  RN_RETURN_IF_ERROR(rn_walk_status(level));
+  // An x that depends on no other x needs no rule; a stop passes nothing on.
+  bool is_stop = (walk->marks[node->id] & RN_MARK_STOP) != 0;
   for (int32_t i = 0; i < node->input_count; ++i) {
-    wanted[i] = on_the_way(walk, node->inputs[i].node);
+    wanted[i] = sends(walk, node, i);
     any_wanted |= wanted[i];
   }
-  if (any && any_wanted) RN_RETURN_IF_ERROR(apply_rule(walk, node, wanted, dy, dx));
+  if (any && any_wanted && !is_stop) RN_RETURN_IF_ERROR(ask_rule(level, node, dy, wanted, dx));
   for (int32_t i = 0; i < node->input_count; ++i)
-    RN_RETURN_IF_ERROR(pass_on(walk, node->inputs[i], dx[i]));
+    if (wanted[i]) RN_RETURN_IF_ERROR(rn_level_pass_on(level, node->inputs[i], dx[i]));
   return RN_OK;
 }
 
-static rn_status_t start(walk_t* walk, const rn_edge_t* ys, int y_count, const rn_edge_t* dys) {
-  for (int i = 0; i < y_count; ++i) {
-    rn_edge_t dy = dys ? dys[i] : rn_OnesLike(walk->scope, ys[i]);
-    RN_RETURN_IF_ERROR(scope_status(walk));
-    RN_RETURN_IF_ERROR(arrive(walk, ys[i], dy));
+rn_status_t rn_level_start(rn_level_t* level, rn_node_t* node) {
+  rn_walk_t* walk = level->walk;
+  if (walk->pending[node->id] > 0 || !rn_walk_on_way(walk, node)) return RN_OK;
+  walk->pending[node->id] = INT32_MAX;  // once, however many of its outputs are asked for
+  return rn_vec_push(&level->ready, walk->graph->allocator, node);
+}
+
+rn_status_t rn_level_drain(rn_level_t* level) {
+  while (level->ready_head < level->ready.count)
+    RN_RETURN_IF_ERROR(visit(level, level->ready.items[level->ready_head++]));
+  return rn_walk_status(level);
+}
+
+void rn_level_clear(rn_level_t* level) {
+  rn_vec_free(&level->ready, level->walk->graph->allocator);
+}
+
+static rn_status_t start(rn_level_t* level) {
+  const rn_grad_request_t* request = level->walk->request;
+  const rn_edge_t* dys = request->options->dys;
+  for (int i = 0; i < request->y_count; ++i) {
+    rn_edge_t y = request->ys[i];
+    rn_edge_t dy = dys ? dys[i] : RN_NO_EDGE;
+    if (!dys && rn_walk_on_way(level->walk, y.node)) dy = rn_OnesLike(level->scope, y);
+    RN_RETURN_IF_ERROR(rn_walk_status(level));
+    RN_RETURN_IF_ERROR(rn_level_arrive(level, y, (rn_gradient_t){.dense = dy}));
   }
-  for (int i = 0; i < y_count; ++i) {
-    rn_node_t* node = ys[i].node;
-    if (walk->pending[node->id] > 0 || !on_the_way(walk, node)) continue;
-    walk->pending[node->id] = INT32_MAX;  // once, however many of its outputs are asked for
-    RN_RETURN_IF_ERROR(rn_vec_push(&walk->ready, walk->graph->allocator, node));
+  for (int i = 0; i < request->y_count; ++i)
+    RN_RETURN_IF_ERROR(rn_level_start(level, request->ys[i].node));
+  return RN_OK;
+}
+
+// Marks what some y depends on by whatever edges.
+static rn_status_t mark_reach(rn_walk_t* walk) {
+  const rn_grad_request_t* request = walk->request;
+  walk->stack.count = 0;
+  for (int i = 0; i < request->y_count; ++i)
+    RN_RETURN_IF_ERROR(mark_node(walk, request->ys[i].node, RN_MARK_REACH));
+  while (walk->stack.count > 0) {
+    const rn_node_t* node = walk->stack.items[--walk->stack.count];
+    for (int32_t i = 0; i < node->input_count; ++i)
+      RN_RETURN_IF_ERROR(mark_node(walk, node->inputs[i].node, RN_MARK_REACH));
   }
   return RN_OK;
 }
 
-static rn_status_t mark(walk_t* walk, const rn_edge_t* ys, int y_count) {
-  size_t n = walk->node_count;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, n, &walk->leads_to_y));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, n, &walk->follows_x));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, n, &walk->pending));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, n, &walk->arrivals));
-  RN_RETURN_IF_ERROR(mark_backwards(walk, ys, y_count));
-  RN_RETURN_IF_ERROR(mark_forwards(walk));
-  count_consumers(walk);
-  return RN_OK;
-}
-
-// Every x must lead to a y; in a body, those that do not have no gradient.
-static rn_status_t check_reach(const walk_t* walk) {
-  for (int i = 0; !walk->body_of && i < walk->x_count; ++i) {
-    if (walk->leads_to_y[walk->xs[i].node->id]) continue;
+// Every x must lead to a y, where that is asked.
+static rn_status_t check_reach(rn_walk_t* walk) {
+  const rn_grad_request_t* request = walk->request;
+  bool all = true;
+  for (int i = 0; request->wants_all && i < request->x_count; ++i)
+    all &= (walk->marks[request->xs[i].node->id] & RN_MARK_LEADS) != 0;
+  if (all) return RN_OK;
+  RN_RETURN_IF_ERROR(mark_reach(walk));
+  for (int i = 0; i < request->x_count; ++i) {
+    if (walk->marks[request->xs[i].node->id] & RN_MARK_REACH) continue;
     return rn_invalid_argument(
         "Cannot compute the partial derivative for node '%s' as it's unreachable from the output "
         "node(s).",
-        walk->xs[i].node->name.data);
+        request->xs[i].node->name.data);
   }
   return RN_OK;
 }
 
-static rn_status_t run(walk_t* walk, const rn_edge_t* ys, int y_count, const rn_edge_t* dys,
-                       rn_edge_t* out_dxs) {
-  RN_RETURN_IF_ERROR(mark(walk, ys, y_count));
-  RN_RETURN_IF_ERROR(check_reach(walk));
-  RN_RETURN_IF_ERROR(start(walk, ys, y_count, dys));
-  while (walk->ready_head < walk->ready.count)
-    RN_RETURN_IF_ERROR(visit(walk, walk->ready.items[walk->ready_head++]));
-  for (int i = 0; i < walk->x_count; ++i) out_dxs[i] = sum_arrivals(walk, walk->xs[i]);
-  return scope_status(walk);
+// ys and xs are all in one frame; nothing on the way is outside all loops and inside one.
+static rn_status_t check_frames(rn_walk_t* walk) {
+  const rn_grad_request_t* request = walk->request;
+  for (int i = 0; i < request->y_count + request->x_count; ++i) {
+    bool is_y = i < request->y_count;
+    const rn_node_t* node = is_y ? request->ys[i].node : request->xs[i - request->y_count].node;
+    const rn_loop_t* loop = rn_loop_of(&walk->loops, node);
+    if (i == 0) walk->base = loop;
+    if (loop == walk->base) continue;
+    return rn_invalid_argument(
+        "Gradients cross the border of a loop: '%s' is in frame '%.*s', '%s' in frame '%.*s'",
+        request->ys[0].node->name.data, RN_STR_ARGS(walk->base ? walk->base->frame : RN_STR("")),
+        node->name.data, RN_STR_ARGS(loop ? loop->frame : RN_STR("")));
+  }
+  return RN_OK;
 }
 
-static void clear_walk(walk_t* walk) {
+static rn_status_t check_strays(const rn_walk_t* walk) {
+  for (size_t i = 0; i < walk->loops.strays.count; ++i) {
+    const rn_stray_t* stray = &walk->loops.strays.items[i];
+    if (rn_walk_on_way(walk, stray->node)) return rn_loops_stray(&walk->loops, stray);
+  }
+  return RN_OK;
+}
+
+// Marks everything anew: the graph has grown.
+static rn_status_t mark(rn_walk_t* walk) {
+  const rn_grad_request_t* request = walk->request;
+  rn_loops_clear(&walk->loops);
+  walk->node_count = walk->graph->nodes.count;
+  walk->has_conds = false;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, walk->node_count, &walk->marks));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, walk->node_count, &walk->pending));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, walk->node_count, &walk->arrivals));
+  RN_RETURN_IF_ERROR(rn_loops_find(walk->graph, walk->node_count, &walk->arena, &walk->loops));
+  RN_RETURN_IF_ERROR(check_frames(walk));
+  for (int i = 0; i < request->x_count; ++i)
+    walk->allows_ints |= rn_dtype_is_integer(rn_edge_dtype(request->xs[i]));
+  for (int i = 0; i < request->options->stop_count; ++i)
+    walk->marks[request->options->stops[i].node->id] |= RN_MARK_STOP;
+  RN_RETURN_IF_ERROR(mark_backwards(walk));
+  return mark_forwards(walk);
+}
+
+// Functions may call functions so deep, and so often, until it is taken for a recursion.
+enum { MOST_ROUNDS = 64, MOST_CALLS = 10000 };
+
+static void replace_edge(rn_edge_t* edges, int count, const rn_node_t* node, const rn_edge_t* by) {
+  for (int i = 0; i < count; ++i)
+    if (edges[i].node == node) edges[i] = by[edges[i].index];
+}
+
+// Opens the calls on the way that were marked; |*out_count| says how many.
+static rn_status_t open_round(rn_walk_t* walk, rn_scope_t* scope, rn_edge_t* ys, rn_edge_t* xs,
+                              int* out_count) {
+  *out_count = 0;
+  for (size_t id = 0; id < walk->node_count; ++id) {
+    rn_node_t* node = walk->graph->nodes.items[id];
+    if (!rn_walk_on_way(walk, node) || !rn_call_must_open(node)) continue;
+    bool has_way = false;  // an x needs no rule
+    for (int32_t i = 0; i < node->input_count; ++i)
+      has_way |= rn_walk_carries(walk, node, i) && rn_walk_on_way(walk, node->inputs[i].node);
+    if (!has_way || (walk->marks[id] & RN_MARK_STOP)) continue;
+    rn_edge_t* by = NULL;
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)node->output_count, &by));
+    walk->is_opening = true;
+    bool has_frames = walk->has_conds || walk->loops.of;
+    RN_RETURN_IF_ERROR(rn_call_open(scope, node, has_frames, by));
+    replace_edge(ys, walk->request->y_count, node, by);
+    replace_edge(xs, walk->request->x_count, node, by);
+    ++*out_count;
+  }
+  return RN_OK;
+}
+
+static rn_status_t open_calls(rn_walk_t* walk, rn_scope_t* scope, rn_edge_t* ys, rn_edge_t* xs) {
+  int total = 0;
+  for (int round = 0;; ++round) {
+    RN_RETURN_IF_ERROR(mark(walk));
+    int count = 0;
+    RN_RETURN_IF_ERROR(open_round(walk, scope, ys, xs, &count));
+    walk->is_opening = count > 0;
+    if (count == 0) return RN_OK;
+    total += count;
+    if (round < MOST_ROUNDS && total < MOST_CALLS) continue;
+    for (size_t id = walk->graph->nodes.count; id-- > 0;) {
+      const rn_node_t* node = walk->graph->nodes.items[id];
+      if (rn_call_must_open(node))
+        return rn_invalid_argument(
+            "Functions call each other without end: node '%s' (%s) is %d calls deep",
+            node->name.data, node->op->name, round + 1);
+    }
+  }
+}
+
+static rn_status_t prepare(rn_walk_t* walk, rn_scope_t* scope, rn_edge_t* ys, rn_edge_t* xs) {
+  RN_RETURN_IF_ERROR(open_calls(walk, scope, ys, xs));
+  RN_RETURN_IF_ERROR(check_strays(walk));
+  count_pending(walk);
+  return check_reach(walk);
+}
+
+static rn_status_t collect(rn_level_t* level, rn_gradient_t* out) {
+  const rn_grad_request_t* request = level->walk->request;
+  const rn_gradient_options_t* options = request->options;
+  for (int i = 0; i < request->x_count; ++i) {
+    rn_edge_t x = request->xs[i];
+    out[i] = rn_level_sum(level, x);
+    if (options->dense) out[i] = (rn_gradient_t){.dense = rn_level_dense(level, out[i], x.node)};
+    if (rn_gradient_is_none(out[i]) && options->unconnected == RN_UNCONNECTED_ZERO) {
+      bool is_handle = rn_edge_dtype(x) == RN_RESOURCE;
+      const rn_handle_data_t* handle = &x.node->outputs[x.index].handle;
+      if (is_handle && !handle->is_set) continue;
+      rn_edge_t like = is_handle ? rn_ReadVariableOp(level->scope, x, handle->dtype) : x;
+      out[i].dense = rn_ZerosLike(level->scope, like);
+    }
+  }
+  if (options->gate == RN_GATE_GRAPH)
+    RN_RETURN_IF_ERROR(gate_all(level->walk, level->scope, out, request->x_count));
+  return rn_walk_status(level);
+}
+
+static void clear_walk(rn_walk_t* walk) {
   for (size_t id = 0; walk->arrivals && id < walk->node_count; ++id) {
     if (!walk->arrivals[id]) continue;
     for (int32_t o = 0; o < walk->graph->nodes.items[id]->output_count; ++o)
       rn_vec_free(&walk->arrivals[id][o], walk->graph->allocator);
   }
-  rn_vec_free(&walk->ready, walk->graph->allocator);
   rn_vec_free(&walk->stack, walk->graph->allocator);
-  rn_vec_free(&walk->loops, walk->graph->allocator);
+  rn_vec_free(&walk->notes, walk->graph->allocator);
+  rn_loops_clear(&walk->loops);
   rn_arena_clear(&walk->arena);
+}
+
+static rn_status_t run(rn_walk_t* walk, rn_scope_t* scope, rn_gradient_t* out) {
+  const rn_grad_request_t* asked = walk->request;
+  rn_edge_t *ys = NULL, *xs = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)asked->y_count, &ys));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)asked->x_count, &xs));
+  if (asked->y_count > 0) memcpy(ys, asked->ys, (size_t)asked->y_count * sizeof *ys);
+  if (asked->x_count > 0) memcpy(xs, asked->xs, (size_t)asked->x_count * sizeof *xs);
+  rn_grad_request_t request = *asked;
+  request.ys = ys;
+  request.xs = xs;
+  walk->request = &request;
+  RN_RETURN_IF_ERROR(prepare(walk, scope, ys, xs));
+  rn_str_t prefix = rn_scope_prefix(scope);
+  if (prefix.size > 0) prefix.size--;
+  RN_RETURN_IF_ERROR(rn_arena_str(&walk->arena, prefix, &walk->source));
+  rn_level_t level = {.walk = walk, .scope = scope, .here = scope, .there = scope};
+  // Inside a loop everything hangs on the frame.
+  rn_scope_hook_t hook = {.anchor = walk->base ? walk->request->ys[0].node : NULL};
+  rn_scope_set_hook(scope, &hook);
+  rn_status_t status = start(&level);
+  if (rn_ok(status)) status = rn_level_drain(&level);
+  if (rn_ok(status)) status = collect(&level, out);
+  rn_scope_set_hook(scope, NULL);
+  rn_level_clear(&level);
+  return status;
+}
+
+rn_status_t rn_grad_run(const rn_grad_request_t* request, rn_gradient_t* out) {
+  rn_graph_t* graph = request->graph;
+  rn_walk_t walk = {.request = request,
+                    .options = request->options,
+                    .graph = graph,
+                    .node_count = graph->nodes.count,
+                    .loops = {.allocator = graph->allocator}};
+  rn_arena_init(&walk.arena, graph->allocator);
+  const char* name = request->options->name;
+  rn_scope_t* root = rn_scope_create(graph);
+  rn_scope_t* scope = root ? rn_scope_child(root, name && *name ? name : "gradients") : NULL;
+  rn_status_t status = scope ? RN_OK : rn_out_of_memory();
+  if (rn_ok(status)) status = run(&walk, scope, out);
+  clear_walk(&walk);
+  if (scope && !rn_ok(status) && !walk.is_opening) rn_scope_take_back(scope, walk.node_count);
+  rn_scope_destroy(scope);
+  rn_scope_destroy(root);
+  return status;
 }
 
 rn_status_t rn_add_gradients(rn_graph_t* graph, rn_str_t prefix, const rn_edge_t* ys, int y_count,
                              const rn_edge_t* xs, int x_count, const rn_edge_t* dys,
                              rn_edge_t* out_dxs) {
-  walk_t walk = {.graph = graph, .xs = xs, .x_count = x_count, .node_count = graph->nodes.count};
-  rn_arena_init(&walk.arena, graph->allocator);
-  rn_scope_t* root = rn_scope_create(graph);
-  walk.scope = root ? rn_scope_child(root, prefix.size ? prefix.data : "gradients") : NULL;
-  rn_status_t status = walk.scope ? RN_OK : rn_out_of_memory();
-  if (rn_ok(status)) status = run(&walk, ys, y_count, dys, out_dxs);
-  clear_walk(&walk);
-  rn_scope_destroy(walk.scope);
-  rn_scope_destroy(root);
+  rn_gradient_options_t options = {
+      .dys = dys, .dense = true, .name = prefix.size ? prefix.data : NULL};
+  rn_grad_request_t request = {.graph = graph,
+                               .ys = ys,
+                               .y_count = y_count,
+                               .xs = xs,
+                               .x_count = x_count,
+                               .options = &options,
+                               .wants_all = true};
+  rn_gradient_t* all = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(graph->allocator, (size_t)x_count, &all));
+  rn_status_t status = rn_grad_run(&request, all);
+  for (int i = 0; rn_ok(status) && i < x_count; ++i) out_dxs[i] = all[i].dense;
+  RN_FREE_ARRAY(graph->allocator, all, (size_t)x_count);
   return status;
-}
-
-rn_status_t rn_body_gradients(rn_graph_t* graph, rn_scope_t* scope, const rn_node_t* cond,
-                              const rn_edge_t* ys, const rn_edge_t* xs, const rn_edge_t* dys,
-                              int count, rn_edge_t* out_dxs) {
-  walk_t walk = {.graph = graph,
-                 .scope = scope,
-                 .xs = xs,
-                 .x_count = count,
-                 .node_count = graph->nodes.count,
-                 .body_of = cond};
-  rn_arena_init(&walk.arena, graph->allocator);
-  rn_status_t status = run(&walk, ys, count, dys, out_dxs);
-  clear_walk(&walk);
-  return status;
-}
-
-rn_edge_t rn_grad_dy(const rn_grad_t* grad, int i) {
-  return rn_grad_has_dy(grad, i) ? grad->dy[i] : rn_ZerosLike(grad->scope, rn_grad_out(grad, i));
-}
-
-const char* rn_grad_op(const rn_grad_t* grad) { return grad->node->op->name; }
-
-const rn_attr_value_t* rn_grad_attr(const rn_grad_t* grad, const char* name) {
-  static const rn_attr_value_t none = {0};
-  const rn_attr_value_t* value = rn_node_attr(grad->node, rn_str(name));
-  return value ? value : &none;
-}
-
-rn_shape_t rn_grad_shape(const rn_grad_t* grad, rn_edge_t edge) {
-  (void)grad;
-  return edge.node ? edge.node->outputs[edge.index].shape : RN_SHAPE_UNKNOWN;
 }

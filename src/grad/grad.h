@@ -4,15 +4,29 @@
 
 #include "base/status.h"
 #include "base/str.h"
-#include "runnel/graph.h"
+#include "runnel/gradients.h"
 
-// Adds the gradients of |ys|, summed, with respect to each of |xs|; |out_dxs[i]| becomes that of
-// |xs[i]|, RN_NO_EDGE if nothing flows back to it. |dys| holds the gradient that arrives at
-// each y, RN_NO_EDGE where none does; NULL: ones. All edges must be outputs of |graph|.
+// One question to the walk. All edges must be outputs of |graph|; everything is borrowed.
+typedef struct rn_grad_request_t {
+  rn_graph_t* graph;
+  const rn_edge_t* ys;
+  int y_count;
+  const rn_edge_t* xs;
+  int x_count;
+  const rn_gradient_options_t* options;  // never NULL
+  // Every x must lead to a y: else the status is INVALID_ARGUMENT, as that of TF_AddGradients.
+  bool wants_all;
+} rn_grad_request_t;
+
+// Adds the gradients of the sum of all y by each x; |out[i]| is none if nothing flows back to it.
 //
-// New nodes are named "<prefix>/…"; the caller has seen to it that no node is called so yet. An
-// empty prefix means "gradients", "gradients_1" … whatever is free. On failure the status is
-// stock's and |out_dxs| is unset; nodes added before the failure may stay, unused.
+// New nodes are named "<name>/…", where the name is that of the options, or "gradients",
+// "gradients_1" … whatever is free. On failure |out| is unset, the status names op, node and path,
+// and nodes added before the failure may stay, unused.
+RN_MUST_USE rn_status_t rn_grad_run(const rn_grad_request_t* request, rn_gradient_t* out);
+
+// TF_AddGradients: the same, dense, with |dys| as in the options. A |prefix| that is not empty must
+// be free.
 RN_MUST_USE rn_status_t rn_add_gradients(rn_graph_t* graph, rn_str_t prefix, const rn_edge_t* ys,
                                          int y_count, const rn_edge_t* xs, int x_count,
                                          const rn_edge_t* dys, rn_edge_t* out_dxs);

@@ -98,6 +98,7 @@ rn_edge_t rn_rule_shape(rn_grad_t* g, rn_edge_t like, int dtype) {
   rn_shape_t shape = rn_grad_shape(g, like);
   if (rn_shape_is_full(shape) && (dtype == RN_INT64 || fits_int32(shape)))
     return rn_rule_ints(g, dtype, shape.dims, shape.rank);
+  if (g->shape_of) return g->shape_of(g->shape_arg, like, dtype);
   return rn_Shape(g->scope, like, .out_type = dtype);
 }
 

@@ -70,4 +70,14 @@ rn_status_t rn_rule_broadcast(rn_grad_t* g, int x, rn_edge_t dx, int y, rn_edge_
 rn_edge_t rn_rule_gather(rn_grad_t* g, rn_edge_t dy, rn_edge_t indices, int64_t axis, int64_t batch,
                          rn_edge_t shape, rn_shape_t known);
 
+// Rows that were taken along the first axis, as slices of a tensor of the shape |shape| (a vector)
+// that is known as |known|.
+rn_gradient_t rn_rule_rows(rn_grad_t* g, rn_edge_t dy, rn_edge_t indices, rn_edge_t shape,
+                           rn_shape_t known);
+// What arrived at output |i| goes to input |to| as it came.
+static inline rn_status_t rn_rule_pass(rn_grad_t* g, int i, int to) {
+  if (rn_grad_has_dy(g, i)) rn_grad_slices_to(g, to, g->dy[i]);
+  return RN_OK;
+}
+
 #endif  // RUNNEL_OPS_RULES_H_

@@ -176,3 +176,6 @@ GRAD(SparseSegmentSum, SHAPES("4,2"), rn_SparseSegmentSum(s, x[0], INTS(3, 1, 1)
 GRAD(SparseSegmentMean, SHAPES("4,2"), rn_SparseSegmentMean(s, x[0], INTS(3, 1, 1), INTS(0, 0, 1)))
 GRAD(SparseSegmentSqrtN, SHAPES("4,2"),
      rn_SparseSegmentSqrtN(s, x[0], INTS(3, 1, 1), INTS(0, 0, 1)))
+
+GRAD(Betainc, OPTIONS(SHAPES("4"), .low = 0.2, .high = 0.8),
+     rn_Betainc(s, REAL(1.5), REAL(2.5), x[0]))

@@ -115,3 +115,16 @@ GRAD(EinsumOuter, SHAPES("2", "3"), rn_Einsum(s, x, 2, "i,j->ij"))
 GRAD(EinsumBroadcast, SHAPES("2,1,2,3", "3,3,2"), rn_Einsum(s, x, 2, "...ij,...jk->...ik"))
 GRAD(EinsumDotsLast, SHAPES("2,3,4", "3,5"), rn_Einsum(s, x, 2, "ij...,jk->ki..."))
 GRAD(EinsumDotsAndSum, SHAPES("2,3,4", "2"), rn_Einsum(s, x, 2, "i...j,i->..."))
+
+// Gradients that are linear in what arrives.
+static rn_edge_t floats(rn_scope_t* s, const int64_t* dims, int rank) {
+  float values[64];
+  for (int i = 0; i < 64; ++i) values[i] = 0.25f * (float)(i % 5) - 0.5f;
+  return rn_const(s, RN_FLOAT, dims, rank, values);
+}
+#define IMAGE floats(s, (const int64_t[]){1, 2, 3, 1}, 4)
+#define STILL_FLOAT(...) OPTIONS(SHAPES(__VA_ARGS__), .is_float = true, .is_static = true)
+GRAD(FakeQuantGradient, STILL_FLOAT("1,2,3,1"),
+     rn_FakeQuantWithMinMaxArgsGradient(s, x[0], IMAGE, .min = RN_SET(-0.3f), .max = RN_SET(0.3f)))
+GRAD(ResizeBilinearGradient, STILL_FLOAT("1,4,5,1"), rn_ResizeBilinearGrad(s, x[0], IMAGE))
+GRAD(ResizeBicubicGradient, STILL_FLOAT("1,4,5,1"), rn_ResizeBicubicGrad(s, x[0], IMAGE))

@@ -99,12 +99,15 @@ WALK_TEST(NothingFlowsBack) {
 WALK_TEST(NoRule) {
   walk_test_t t = open_graph();
   rn_edge_t x = rn_Placeholder(t.s, RN_FLOAT), dx;
-  rn_status_t status = gradients(&t, rn_PreventGradient(t.s, x), 1, &x, &dx);
+  rn_edge_t y = rn_Neg(t.s, rn_PreventGradient(t.s, rn_Neg(t.s, x)));
+  rn_status_t status = gradients(&t, y, 1, &x, &dx);
   cr_assert_eq(rn_status_code(status), RN_CODE_NOT_FOUND);
   cr_assert_str_eq(rn_status_message(status),
                    "No gradient defined for op: PreventGradient. Please see "
                    "https://www.tensorflow.org/code/tensorflow/cc/gradients/README.md for "
-                   "instructions on how to add C++ gradients.");
+                   "instructions on how to add C++ gradients."
+                   "\n\t node 'PreventGradient'; towards y: - 'Neg_1'; towards x: - 'Neg' - "
+                   "'Placeholder'");
   rn_status_free(status);
   close_graph(&t);
 }

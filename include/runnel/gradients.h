@@ -1,0 +1,122 @@
+// Gradients in C: the reverse walk with its options, sparse results, rules of one's own, products
+// with Jacobians and a checker.
+//
+//   rn_gradient_t d[2];
+//   rn_gradients_of(s, &loss, 1, xs, 2, &(rn_gradient_options_t){.colocate = true}, d);
+//   if (rn_gradient_is_slices(d[0])) … d[0].values, d[0].indices …
+//
+// All of it adds nodes to the scope's graph; a failure is the scope's error, as with builders.
+#ifndef RUNNEL_GRADIENTS_H_
+#define RUNNEL_GRADIENTS_H_
+
+#include "runnel/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+// The gradient of one x. Dense: |dense| alone is set. Slices: |dense| is RN_NO_EDGE and row |i| of
+// |values| belongs to row |indices[i]| of a tensor of shape |dense_shape| (a vector of int32 or
+// int64); a row that is named twice gets the sum. None: no edge is set.
+typedef struct rn_gradient_t {
+  rn_edge_t dense;
+  rn_edge_t values;
+  rn_edge_t indices;  // a vector of int32 or int64
+  rn_edge_t dense_shape;
+} rn_gradient_t;
+
+static inline bool rn_gradient_is_slices(rn_gradient_t gradient) {
+  return gradient.values.node != NULL;
+}
+static inline bool rn_gradient_is_none(rn_gradient_t gradient) {
+  return !gradient.dense.node && !gradient.values.node;
+}
+
+// What an x gets that no y depends on.
+typedef enum rn_unconnected_t {
+  RN_UNCONNECTED_NONE,
+  RN_UNCONNECTED_ZERO,  // zeros like x
+} rn_unconnected_t;
+
+// What waits for what.
+typedef enum rn_gate_t {
+  RN_GATE_NONE,   // each gradient is there as soon as it can be
+  RN_GATE_OP,     // the gradients of one op's inputs together
+  RN_GATE_GRAPH,  // all results together
+} rn_gate_t;
+
+typedef struct rn_gradient_options_t {
+  const rn_edge_t* dys;    // what arrives at each y, RN_NO_EDGE: nothing; NULL: ones everywhere
+  const rn_edge_t* stops;  // nothing flows back through these edges, nor past them
+  int stop_count;
+  rn_unconnected_t unconnected;
+  rn_gate_t gate;
+  bool colocate;     // nodes of an op's gradient are placed with the op ("_class", device)
+  bool dense;        // results are never slices
+  bool swap_memory;  // values that loops keep may leave the device's memory
+  const char* name;  // scope of the new nodes; NULL: "gradients"
+  // Told about slices that an op made dense; NULL: nobody is.
+  void (*log)(void* arg, const char* line);
+  void* log_arg;
+} rn_gradient_options_t;
+
+// Gradients of the sum of |ys| with respect to each of |xs|. |options| NULL: all defaults. False
+// (and the scope's error) if that cannot be done; |out| is then all none.
+//
+// An x may be any edge, the handle of a resource variable too: its gradient is that of the
+// variable's value. Paths through integers carry nothing, and are no error.
+bool rn_gradients_of(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const rn_edge_t* xs,
+                     int x_count, const rn_gradient_options_t* options, rn_gradient_t* out);
+
+// The same of one y, dense.
+bool rn_gradients(rn_scope_t* scope, rn_edge_t y, const rn_edge_t* xs, int count,
+                  rn_edge_t* out_dxs);
+
+// A gradient as one tensor: itself, or its slices added up. RN_NO_EDGE for none.
+rn_edge_t rn_gradient_to_dense(rn_scope_t* scope, rn_gradient_t gradient);
+// The sum of |count| gradients: slices stay slices when all are. Those that are none do not count.
+rn_gradient_t rn_gradient_sum(rn_scope_t* scope, const rn_gradient_t* gradients, int count);
+// |gradient| times the scalar |factor|.
+rn_gradient_t rn_gradient_scale(rn_scope_t* scope, rn_gradient_t gradient, rn_edge_t factor);
+// Slices whose indices are all different (equal ones are added); dense ones are left alone.
+rn_gradient_t rn_gradient_unique(rn_scope_t* scope, rn_gradient_t gradient);
+
+// The change of each y when the xs move by |vs|: the Jacobian times a vector, found by going back
+// twice. RN_NO_EDGE in |out_dys| where y depends on no x.
+bool rn_jacobian_vector(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const rn_edge_t* xs,
+                        int x_count, const rn_edge_t* vs, rn_edge_t* out_dys);
+
+// Rules of one's own.
+//
+// A rule is asked once for each node of its op between the ys and the xs. It builds nodes in
+// rn_grad_scope(g) and says rn_grad_send for every input that has a gradient; it returns false
+// after rn_grad_refuse, or when it can do nothing.
+typedef struct rn_grad_t rn_grad_t;
+typedef bool (*rn_gradient_fn_t)(rn_grad_t* g, void* arg);
+
+// Makes |fn| the rule |name|: of the op called so if that has none of its own (ops of plug-ins),
+// and of every node whose attribute "_gradient_op_type" is |name|. False if the name has a rule
+// already. For the whole process, and for ever, as the table of ops.
+bool rn_register_gradient(const char* name, rn_gradient_fn_t fn, void* arg);
+
+rn_scope_t* rn_grad_scope(rn_grad_t* g);
+rn_node_t* rn_grad_node(const rn_grad_t* g);
+int rn_grad_input_count(const rn_grad_t* g);
+rn_edge_t rn_grad_input(const rn_grad_t* g, int i);
+rn_edge_t rn_grad_output(const rn_grad_t* g, int i);
+// What arrived at output |i|, zeros if nothing did; slices are made dense.
+rn_edge_t rn_grad_arrived(rn_grad_t* g, int i);
+// The same as it came; none if nothing did.
+rn_gradient_t rn_grad_arrived_as_is(const rn_grad_t* g, int i);
+bool rn_grad_is_wanted(const rn_grad_t* g, int i);  // whether input |i| leads to an x
+void rn_grad_send(rn_grad_t* g, int i, rn_edge_t gradient);
+void rn_grad_send_slices(rn_grad_t* g, int i, rn_gradient_t slices);
+void rn_grad_refuse(rn_grad_t* g, int code, const char* message);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // RUNNEL_GRADIENTS_H_

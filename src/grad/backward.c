@@ -1,0 +1,674 @@
+// The loop that runs backwards.
+//
+//   forward, added:   n = 0 … n + 1, and for each value v that is needed: push(v)
+//   backward:         while (n > 0) { n - 1; v = pop(); d = gradients of the body by its inputs }
+//
+// Iterations may overlap, but pushes and pops may not pass each other: each waits for its
+// iteration's counter, and the counter waits for them before it goes on. A loop in a loop does the
+// same in every iteration of the outer one, on the same stacks: its counter begins when the outer
+// iteration does, and the outer counter waits for its end. Its number of iterations is a value of
+// the outer body like any other.
+//
+// What does not change from iteration to iteration is not pushed: it enters the backward loop from
+// where it entered the forward one. What is alive in one branch of a conditional only is pushed
+// there, and popped under the same condition.
+#include "grad/backward.h"
+#include "runnel/ops.h"
+
+static void fail(rn_level_t* level, rn_status_t status) {
+  if (!rn_ok(status)) rn_scope_fail(level->here, status);
+}
+
+static bool is_forward(const rn_walk_t* walk, const rn_node_t* node) {
+  size_t id = (size_t)node->id;
+  return id < walk->node_count || (id < walk->notes.count && walk->notes.items[id].is_forward);
+}
+
+// A node that was added to the forward frame of |loop|.
+static void note_forward(rn_level_t* level, rn_node_t* node, rn_loop_t* loop) {
+  rn_note_t* note = node ? rn_walk_note(level, node) : NULL;
+  if (!note) return;
+  note->is_forward = true;
+  note->loop = loop;
+}
+
+static rn_loop_t* frame_of(const rn_walk_t* walk, const rn_node_t* node) {
+  size_t id = (size_t)node->id;
+  if (id < walk->node_count) return rn_loop_of(&walk->loops, node);
+  return id < walk->notes.count ? walk->notes.items[id].loop : NULL;
+}
+
+static rn_edge_t enter_as(rn_scope_t* scope, rn_edge_t value, const rn_backward_t* b,
+                          rn_str_t frame, bool is_constant) {
+  return rn_Enter(scope, value, frame.data, .is_constant = is_constant,
+                  .parallel_iterations = RN_SET(b->loop->parallel_iterations));
+}
+
+// Keeping values.
+
+// A handle of the step's frame in the forward or backward frame of |level|.
+static rn_edge_t carry_handle(rn_level_t* level, rn_edge_t handle, bool is_forward_side) {
+  rn_backward_t* b = level->backward;
+  if (!b) return handle;
+  handle = carry_handle(level->outer, handle, is_forward_side);
+  rn_scope_t* outside = is_forward_side ? level->outer->there : level->outer->here;
+  return enter_as(outside, handle, b, is_forward_side ? b->loop->frame : b->frame, true);
+}
+
+static rn_edge_t bring(void* arg, rn_edge_t from);
+
+// Alive in the backward body when |guard| holds.
+static rn_edge_t token_of(rn_level_t* level, const rn_guard_t* guard) {
+  if (!guard) return level->backward->backward.pivot;
+  if (guard->token.node) return guard->token;
+  rn_edge_t before = token_of(level, guard->parent);
+  rn_Switch_out_t out = rn_Switch(level->here, before, bring(level, guard->pred));
+  rn_edge_t alive = guard->branch ? out.output_true : out.output_false;
+  ((rn_guard_t*)guard)->token = rn_Identity(level->here, alive);
+  rn_guard_set(level, guard->token.node, guard);
+  return guard->token;
+}
+
+static rn_status_t wait_for(rn_level_t* level, rn_counter_t* counter, rn_node_t* node,
+                            const rn_guard_t* guard) {
+  rn_nodes_t* list = guard ? &counter->guarded : &counter->waits;
+  return node ? rn_vec_push(list, level->walk->graph->allocator, node) : RN_OK;
+}
+
+static bool swaps(const rn_level_t* level) {
+  return level->backward->loop->swaps_memory || level->walk->options->swap_memory;
+}
+
+static rn_edge_t push_and_pop(rn_level_t* level, rn_edge_t from) {
+  rn_backward_t* b = level->backward;
+  rn_level_t* first = level;
+  while (first->outer) first = first->outer;
+  int dtype = rn_edge_dtype(from);
+  const rn_guard_t* guard = rn_guard_of(level, from);
+  rn_edge_t handle = rn_StackV2(first->here, rn_const_int32(first->here, -1), dtype);
+
+  rn_edge_t inside = carry_handle(level, handle, true);
+  rn_scope_add_control(b->there, b->forward.pivot.node);
+  rn_edge_t push = rn_StackPushV2(b->there, inside, from, .swap_memory = swaps(level));
+  rn_scope_clear_controls(b->there);
+  note_forward(level, push.node, b->loop);
+
+  inside = carry_handle(level, handle, false);
+  rn_edge_t token = token_of(level, guard);
+  rn_scope_add_control(b->here, token.node);
+  rn_edge_t pop = rn_StackPopV2(b->here, inside, dtype);
+  rn_scope_clear_controls(b->here);
+  if (!pop.node) return RN_NO_EDGE;
+  fail(level, rn_graph_set_shape(level->walk->graph, pop, rn_walk_shape(level->walk, from)));
+  fail(level, wait_for(level, &b->forward, push.node, guard));
+  fail(level, wait_for(level, &b->backward, pop.node, guard));
+  rn_note_t* note = rn_walk_note(level, pop.node);
+  if (note) note->origin = from;
+  rn_guard_set(level, pop.node, guard);
+  return pop;
+}
+
+// Values that are the same in every iteration.
+
+static bool may_be_hoisted(const rn_node_t* node) {
+  return node->op->role == RN_ROLE_PLAIN && !(node->op->flags & RN_OP_STATEFUL) &&
+         node->input_count > 0 && node->controls.count == 0;
+}
+
+// The variable that |node| is the Merge or the Switch of, if the body hands it on as it came; NULL
+// otherwise.
+static const rn_loop_var_t* unchanged_var(const rn_loop_t* loop, const rn_node_t* node) {
+  for (size_t i = 0; i < loop->vars.count; ++i) {
+    const rn_loop_var_t* var = &loop->vars.items[i];
+    if (var->switch_ != node && var->merge != node) continue;
+    rn_edge_t from = var->next->inputs[0];
+    while (from.node->op->role == RN_ROLE_IDENTITY && from.node->controls.count == 0)
+      from = from.node->inputs[0];
+    return var->switch_ && from.node == var->switch_ ? var : NULL;
+  }
+  return NULL;
+}
+
+static bool is_invariant(rn_level_t* level, const rn_node_t* node) {
+  const rn_walk_t* walk = level->walk;
+  if (frame_of(walk, node) != level->backward->loop) return false;
+  if (node->op->role == RN_ROLE_ENTER) {
+    const rn_attr_value_t* constant = rn_node_attr(node, RN_STR("is_constant"));
+    return constant && constant->b;
+  }
+  if (rn_loop_is_switch(node) || rn_loop_is_merge(node))
+    return unchanged_var(level->backward->loop, node) != NULL;
+  if (node->op->role == RN_ROLE_CONSTANT)
+    return rn_dtype_is_plain(node->outputs[0].dtype) &&
+           rn_guard_of(level, (rn_edge_t){(rn_node_t*)node, 0}) == NULL;
+  bool is_identity = node->op->role == RN_ROLE_IDENTITY && node->controls.count == 0;
+  if (!is_identity && !may_be_hoisted(node)) return false;
+  rn_note_t* note = rn_walk_note(level, node);
+  if (!note) return false;
+  if (note->invariance) return note->invariance == 2;
+  note->invariance = 1;
+  bool all = true;
+  for (int32_t i = 0; all && i < node->input_count; ++i)
+    all = is_invariant(level, node->inputs[i].node);
+  note = rn_walk_note(level, node);
+  if (note && all) note->invariance = 2;
+  return all;
+}
+
+// A GraphDef may leave an attribute open, or declare one type and carry another.
+static rn_status_t check_copy(const rn_node_t* node) {
+  RN_RETURN_IF_ERROR(rn_node_check_attrs(node));
+  if (node->op->role != RN_ROLE_CONSTANT) return RN_OK;
+  const rn_tensor_t* value = rn_node_attr(node, RN_STR("value"))->tensor;
+  rn_dtype_t declared = node->outputs[0].dtype, dtype = value ? value->dtype : RN_INVALID;
+  if (dtype == declared) return RN_OK;
+  return rn_invalid_argument("Type mismatch between value (%s) and dtype (%s) of '%s'",
+                             rn_dtype_name(dtype), rn_dtype_name(declared), node->name.data);
+}
+
+static rn_edge_t copy_constant(rn_scope_t* scope, const rn_node_t* node) {
+  const rn_tensor_t* value = rn_node_attr(node, RN_STR("value"))->tensor;
+  return rn_const(scope, value->dtype, rn_tensor_dims(value), value->rank, value->data);
+}
+
+// The node |node| once more, with these inputs.
+static rn_node_t* clone(rn_scope_t* scope, const rn_node_t* node, const rn_edge_t* inputs) {
+  rn_op_begin(scope, node->op->name);
+  for (int32_t i = 0, at = 0; i < node->op->input_count; ++i) {
+    const rn_arg_def_t* arg = &node->op->inputs[i];
+    int32_t length = rn_arg_length(arg, node->attrs);
+    bool is_list = arg->number_attr >= 0 || arg->type_list_attr >= 0;
+    if (is_list)
+      rn_op_input_list(scope, inputs + at, length);
+    else
+      rn_op_input(scope, inputs[at]);
+    at += length;
+  }
+  for (int i = 0; i < node->op->attr_count; ++i) {
+    rn_attr_value_t value = node->attrs[i];
+    if (value.kind == RN_ATTR_TENSOR && !value.is_list) continue;  // only constants have one
+    rn_scope_add_attr(scope, node->op->attrs[i].name, &value);
+  }
+  return rn_op_finish(scope);
+}
+
+// An invariant of the loop, computed in the frame around it.
+static rn_edge_t hoist(rn_level_t* level, rn_edge_t from) {
+  rn_level_t* outer = level->outer;
+  rn_node_t* node = from.node;
+  rn_note_t* note = rn_walk_note(level, node);
+  if (!note) return RN_NO_EDGE;
+  rn_status_t sound = check_copy(node);
+  if (!rn_ok(sound)) {
+    fail(level, sound);
+    return RN_NO_EDGE;
+  }
+  if (node->op->role == RN_ROLE_ENTER) return node->inputs[0];
+  if (rn_loop_is_switch(node) || rn_loop_is_merge(node))
+    return unchanged_var(level->backward->loop, node)->enter->inputs[0];
+  if (node->op->role == RN_ROLE_IDENTITY) return hoist(level, node->inputs[0]);
+  if (node->op->role == RN_ROLE_CONSTANT) return copy_constant(outer->scope, node);
+  rn_edge_t* inputs = NULL;
+  rn_status_t status = RN_ARENA_ARRAY(&level->walk->arena, (size_t)node->input_count, &inputs);
+  if (!rn_ok(status)) {
+    fail(level, status);
+    return RN_NO_EDGE;
+  }
+  for (int32_t i = 0; i < node->input_count; ++i) inputs[i] = hoist(level, node->inputs[i]);
+  return (rn_edge_t){clone(outer->scope, node, inputs), from.index};
+}
+
+// Identity nodes are not worth keeping what they pass on twice.
+static rn_edge_t without_identities(const rn_level_t* level, rn_edge_t from) {
+  const rn_walk_t* walk = level->walk;
+  while ((size_t)from.node->id < walk->node_count && from.node->op->role == RN_ROLE_IDENTITY &&
+         from.node->input_count == 1 && from.node->controls.count == 0 &&
+         !rn_dtype_is_ref(from.node->inputs[0].node->outputs[from.node->inputs[0].index].dtype))
+    from = from.node->inputs[0];
+  return from;
+}
+
+static rn_edge_t make_copy(rn_level_t* level, rn_edge_t from) {
+  rn_backward_t* b = level->backward;
+  rn_node_t* node = from.node;
+  bool is_plain = rn_dtype_is_plain(rn_edge_dtype(from));
+  if (node->op->role == RN_ROLE_CONSTANT && is_plain) {
+    rn_status_t sound = check_copy(node);
+    if (!rn_ok(sound)) {
+      fail(level, sound);
+      return RN_NO_EDGE;
+    }
+    rn_scope_add_control(b->here, token_of(level, rn_guard_of(level, from)).node);
+    rn_edge_t copy = copy_constant(b->here, node);
+    rn_scope_clear_controls(b->here);
+    return copy;
+  }
+  bool is_number = rn_loop_is_merge(node) && from.index == 1;  // of an input, not a value
+  if (!is_number && is_invariant(level, node))
+    return enter_as(level->outer->scope, hoist(level, from), b, b->frame, true);
+  bool is_switch = node->op->role == RN_ROLE_SWITCH && !rn_loop_is_switch(node);
+  if (is_switch && is_invariant(level, node->inputs[0].node)) {
+    rn_edge_t value = bring(level, node->inputs[0]), pred = bring(level, node->inputs[1]);
+    rn_Switch_out_t out = rn_Switch(b->here, value, pred);
+    return from.index ? out.output_true : out.output_false;
+  }
+  return push_and_pop(level, from);
+}
+
+// |from|, a value of the forward body, in the backward body.
+static rn_edge_t bring(void* arg, rn_edge_t from) {
+  rn_level_t* level = arg;
+  rn_walk_t* walk = level->walk;
+  if (!level->backward || !from.node || !is_forward(walk, from.node)) return from;
+  from = without_identities(level, from);
+  rn_loop_t* loop = frame_of(walk, from.node);
+  if (loop != level->backward->loop) {
+    fail(level,
+         rn_invalid_argument("The gradient of loop '%.*s' needs '%s', which is not in it",
+                             RN_STR_ARGS(level->backward->loop->frame), from.node->name.data));
+    return RN_NO_EDGE;
+  }
+  rn_note_t* note = rn_walk_note(level, from.node);
+  if (!note) return RN_NO_EDGE;
+  if (note->brought && note->brought[from.index].node) return note->brought[from.index];
+  rn_edge_t copy = make_copy(level, from);
+  note = rn_walk_note(level, from.node);
+  if (!note || !copy.node) return RN_NO_EDGE;
+  if (!note->brought) {
+    rn_status_t status =
+        RN_ARENA_ARRAY(&walk->arena, (size_t)from.node->output_count, &note->brought);
+    if (!rn_ok(status)) {
+      fail(level, status);
+      return copy;
+    }
+  }
+  note->brought[from.index] = copy;
+  return copy;
+}
+
+bool rn_backward_has(rn_level_t* level, rn_edge_t edge) {
+  if (!level->backward || !edge.node || !is_forward(level->walk, edge.node)) return true;
+  edge = without_identities(level, edge);
+  const rn_walk_t* walk = level->walk;
+  size_t id = (size_t)edge.node->id;
+  bool is_kept = id < walk->notes.count && walk->notes.items[id].brought &&
+                 walk->notes.items[id].brought[edge.index].node;
+  return is_kept || is_invariant(level, edge.node);
+}
+
+rn_edge_t rn_backward_shape_of(void* arg, rn_edge_t like, int dtype) {
+  rn_level_t* level = arg;
+  if (rn_backward_has(level, like)) return rn_Shape(level->scope, like, .out_type = dtype);
+  rn_edge_t shape = rn_Shape(level->backward->there, like, .out_type = dtype);
+  note_forward(level, shape.node, level->backward->loop);
+  return shape;
+}
+
+// A product a b' with a factor b that is the same in every iteration: of b the rows are taken that
+// make the columns, outside the loop.
+rn_edge_t rn_backward_columns_of(void* arg, rn_edge_t matrix, int64_t first, int64_t count) {
+  rn_level_t* level = arg;
+  rn_backward_t* b = level->backward;
+  const rn_node_t* product = matrix.node;
+  if ((size_t)product->id < level->walk->node_count || strcmp(product->op->name, "MatMul") != 0)
+    return RN_NO_EDGE;
+  const rn_attr_value_t* is_turned[2] = {rn_node_attr(product, RN_STR("transpose_a")),
+                                         rn_node_attr(product, RN_STR("transpose_b"))};
+  const rn_node_t* factor = product->inputs[1].node;
+  const rn_attr_value_t* held = rn_node_attr(factor, RN_STR("is_constant"));
+  bool fits = !is_turned[0]->b && is_turned[1]->b && factor->op->role == RN_ROLE_ENTER && held &&
+              held->b && product->outputs[0].consumers.count == 0;
+  if (!fits) return RN_NO_EDGE;
+  int32_t from[2] = {(int32_t)first, 0}, size[2] = {(int32_t)count, -1};
+  rn_scope_t* outside = level->outer->scope;
+  rn_edge_t rows = rn_Slice(outside, factor->inputs[0], rn_const_int32_list(outside, from, 2),
+                            rn_const_int32_list(outside, size, 2));
+  rn_edge_t inside = enter_as(outside, rows, b, b->frame, true);
+  return rn_MatMul(b->here, product->inputs[0], inside, .transpose_b = true);
+}
+
+// Building the two counters.
+
+// The Merge of a loop variable; its second input comes later.
+static rn_edge_t merge_of(rn_scope_t* inside, rn_edge_t enter) {
+  rn_edge_t pair[2] = {enter, enter};
+  return rn_Merge(inside, pair, 2).output;
+}
+
+rn_status_t rn_backward_close(rn_level_t* level, rn_scope_t* inside, rn_edge_t merge,
+                              rn_edge_t value) {
+  rn_edge_t next = rn_NextIteration(inside, value);
+  RN_RETURN_IF_ERROR(rn_walk_status(level));
+  return rn_graph_update_edge(level->walk->graph, next, merge.node, 1);
+}
+
+// A scalar that lives when |anchor| does.
+static rn_edge_t scalar_after(rn_scope_t* scope, rn_node_t* anchor, int32_t value) {
+  if (anchor) rn_scope_add_control(scope, anchor);
+  rn_edge_t scalar = rn_const_int32(scope, value);
+  rn_scope_clear_controls(scope);
+  return scalar;
+}
+
+static void hang_counter(rn_scope_t* scope, rn_counter_t* counter, rn_edge_t cond) {
+  rn_Switch_out_t out = rn_Switch(scope, counter->merge, cond);
+  counter->in = out.output_true;
+  counter->pivot = rn_Identity(scope, out.output_true);
+  counter->exit = rn_Exit(scope, out.output_false);
+}
+
+static rn_status_t open_counters(rn_level_t* outer, rn_backward_t* b) {
+  rn_loop_t* loop = b->loop;
+  // The forward counter begins when the loop does, wherever that is.
+  rn_node_t* anchor = NULL;
+  if (outer->backward || b->guard || outer->walk->base)
+    anchor = rn_Identity(outer->there, loop->vars.items[0].enter->inputs[0]).node;
+  note_forward(outer, anchor, loop->parent);
+  // Pushes of one outer iteration come after those of the one before.
+  if (outer->backward) rn_scope_add_control(outer->there, outer->backward->forward.pivot.node);
+  rn_edge_t zero = scalar_after(outer->there, anchor, 0);
+  note_forward(outer, zero.node, loop->parent);
+  rn_edge_t enter = enter_as(outer->there, zero, b, loop->frame, false);
+  b->forward.merge = merge_of(b->there, enter);
+  hang_counter(b->there, &b->forward, (rn_edge_t){loop->cond, 0});
+  note_forward(outer, b->forward.exit.node, loop->parent);
+  rn_guard_set(outer, b->forward.exit.node, b->guard);
+  RN_RETURN_IF_ERROR(rn_walk_status(outer));
+  if (outer->backward)
+    RN_RETURN_IF_ERROR(wait_for(outer, &outer->backward->forward, b->forward.exit.node, b->guard));
+  enter = enter_as(outer->scope, b->forward.exit, b, b->frame, false);
+  b->backward.merge = merge_of(b->here, enter);
+  zero = scalar_after(b->here, b->backward.merge.node, 0);
+  b->cond = rn_LoopCond(b->here, rn_Greater(b->here, b->backward.merge, zero));
+  hang_counter(b->here, &b->backward, b->cond);
+  RN_RETURN_IF_ERROR(rn_walk_status(outer));
+  // Pops of the next outer iteration come after those of this one.
+  if (outer->backward)
+    RN_RETURN_IF_ERROR(
+        wait_for(outer, &outer->backward->backward, b->backward.exit.node, b->guard));
+  return RN_OK;
+}
+
+// The counter's next value: it goes on by one when everything is done that it waits for.
+static rn_edge_t count_on(rn_scope_t* scope, rn_counter_t* counter, const char* op) {
+  rn_node_t* trigger = NULL;
+  if (counter->guarded.count > 0) {
+    rn_op_begin(scope, "ControlTrigger");
+    for (size_t i = 0; i < counter->guarded.count; ++i)
+      rn_op_control(scope, counter->guarded.items[i]);
+    trigger = rn_op_finish(scope);
+  }
+  rn_edge_t one = scalar_after(scope, counter->pivot.node, 1);
+  rn_op_begin(scope, op);
+  rn_op_input(scope, counter->in);
+  rn_op_input(scope, one);
+  for (size_t i = 0; i < counter->waits.count; ++i) rn_op_control(scope, counter->waits.items[i]);
+  if (trigger) rn_op_control(scope, trigger);
+  return (rn_edge_t){rn_op_finish(scope), 0};
+}
+
+rn_edge_t rn_backward_hold(rn_level_t* outer, rn_backward_t* b, rn_edge_t value) {
+  return enter_as(outer->scope, value, b, b->frame, true);
+}
+
+rn_carried_t rn_backward_carry(rn_level_t* outer, rn_backward_t* b, rn_edge_t start) {
+  rn_carried_t carried = {0};
+  carried.merge = merge_of(b->here, enter_as(outer->scope, start, b, b->frame, false));
+  rn_Switch_out_t out = rn_Switch(b->here, carried.merge, b->cond);
+  carried.in = out.output_true;
+  carried.out = rn_Exit(b->here, out.output_false);
+  rn_guard_set(outer, carried.out.node, b->guard);
+  return carried;
+}
+
+// What arrives at the exits of a variable.
+static rn_edge_t arrived_at(rn_level_t* outer, const rn_loop_var_t* var) {
+  rn_gradient_t sum = {0};
+  if (!var->switch_) return RN_NO_EDGE;
+  const rn_output_t* output = &var->switch_->outputs[0];
+  for (size_t c = 0; c < output->consumers.count; ++c) {
+    rn_node_t* exit = output->consumers.items[c].node;
+    if (exit->op->role != RN_ROLE_EXIT || !rn_walk_on_way(outer->walk, exit)) continue;
+    rn_gradient_t pair[2] = {sum, rn_level_sum(outer, (rn_edge_t){exit, 0})};
+    sum = rn_gradient_sum(outer->scope, pair, 2);
+  }
+  return rn_level_dense(outer, sum, var->switch_);
+}
+
+static rn_edge_t exit_of(rn_level_t* outer, rn_backward_t* b, const rn_loop_var_t* var) {
+  if (var->exit) return (rn_edge_t){var->exit, 0};
+  rn_edge_t last = {var->switch_, 0}, exit = rn_Exit(b->there, last);
+  note_forward(outer, exit.node, b->loop->parent);
+  rn_guard_set(outer, exit.node, b->guard);
+  return exit;
+}
+
+// The variables' gradients enter the body where the next iteration began.
+static rn_status_t open_vars(rn_level_t* outer, rn_backward_t* b, rn_carried_t* vars) {
+  rn_loop_t* loop = b->loop;
+  for (size_t i = 0; i < loop->vars.count; ++i) {
+    const rn_loop_var_t* var = &loop->vars.items[i];
+    if (!rn_walk_on_way(outer->walk, var->merge) || !var->switch_) continue;
+    rn_edge_t start = arrived_at(outer, var);
+    if (!start.node) start = rn_level_zeros(outer, exit_of(outer, b, var));
+    vars[i] = rn_backward_carry(outer, b, start);
+    RN_RETURN_IF_ERROR(rn_walk_status(outer));
+    rn_gradient_t d = {.dense = vars[i].in};
+    RN_RETURN_IF_ERROR(rn_level_arrive(&b->level, var->next->inputs[0], d));
+  }
+  for (size_t i = 0; i < loop->vars.count; ++i)
+    if (vars[i].merge.node)
+      RN_RETURN_IF_ERROR(rn_level_start(&b->level, loop->vars.items[i].next->inputs[0].node));
+  return RN_OK;
+}
+
+static rn_status_t close_vars(rn_backward_t* b, rn_carried_t* vars) {
+  rn_level_t* level = &b->level;
+  for (size_t i = 0; i < b->loop->vars.count; ++i) {
+    if (!vars[i].merge.node) continue;
+    rn_edge_t at = {b->loop->vars.items[i].merge, 0};
+    rn_edge_t d = rn_level_sum_dense(level, at);
+    if (!d.node) d = rn_level_zeros(level, at);
+    RN_RETURN_IF_ERROR(rn_backward_close(level, b->here, vars[i].merge, d));
+  }
+  return RN_OK;
+}
+
+// The gradient of an invariant is the sum over all iterations.
+static rn_status_t accumulate(rn_level_t* outer, rn_backward_t* b, rn_collect_t* collect,
+                              rn_node_t* enter, rn_gradient_t* out) {
+  rn_level_t* level = &b->level;
+  rn_gradient_t d = rn_level_sum(level, (rn_edge_t){enter, 0});
+  *out = (rn_gradient_t){0};
+  if (rn_gradient_is_none(d)) return rn_walk_status(level);
+  if (!rn_gradient_is_slices(d)) {
+    bool is_taken = false;
+    rn_shape_t shape;
+    rn_walk_value(outer->walk, enter->inputs[0], &shape);
+    RN_RETURN_IF_ERROR(rn_collect_try(outer, b, collect, d.dense, shape, out, &is_taken));
+    if (is_taken) return RN_OK;
+    rn_carried_t sum = rn_backward_carry(outer, b, rn_level_zeros(outer, enter->inputs[0]));
+    out->dense = sum.out;
+    // Lists are added element by element, which AddN alone does.
+    rn_edge_t pair[2] = {sum.in, d.dense};
+    bool is_list = rn_edge_dtype(d.dense) == RN_VARIANT;
+    rn_edge_t more = is_list ? rn_AddN(b->here, pair, 2) : rn_AddV2(b->here, sum.in, d.dense);
+    return rn_backward_close(level, b->here, sum.merge, more);
+  }
+  // No rows at first, then one batch of them after the other.
+  rn_shape_t shape = d.values.node->outputs[d.values.index].shape;
+  if (shape.rank < 1) {
+    rn_carried_t sum = rn_backward_carry(outer, b, rn_level_zeros(outer, enter->inputs[0]));
+    out->dense = sum.out;
+    rn_edge_t dense = rn_level_dense(level, d, enter);
+    return rn_backward_close(level, b->here, sum.merge, rn_AddV2(b->here, sum.in, dense));
+  }
+  int64_t dims[RN_MAX_RANK] = {0}, none = 0;
+  bool is_known = true;
+  for (int i = 1; i < shape.rank; ++i) {
+    dims[i] = shape.dims[i];
+    is_known &= dims[i] >= 0;
+  }
+  int dtype = rn_edge_dtype(d.values);
+  rn_edge_t empty = RN_NO_EDGE, table = enter->inputs[0];
+  int64_t rank = shape.rank;
+  if (is_known) {
+    empty = rn_Fill(outer->scope, rn_const(outer->scope, RN_INT64, &rank, 1, dims),
+                    rn_const_scalar(outer->scope, dtype, 0));
+  } else {
+    table = rn_level_value(outer, table);
+    empty = rn_GatherV2(outer->scope, table, rn_const(outer->scope, RN_INT32, &none, 1, dims),
+                        rn_const_int32(outer->scope, 0));
+  }
+  int index_type = rn_edge_dtype(d.indices);
+  rn_carried_t values = rn_backward_carry(outer, b, empty);
+  rn_carried_t indices =
+      rn_backward_carry(outer, b, rn_const(outer->scope, index_type, &none, 1, dims));
+  rn_edge_t zero = scalar_after(b->here, b->backward.pivot.node, 0);
+  rn_edge_t more[2] = {values.in, d.values};
+  // Rows come and go: the number of them is not that of the beginning.
+  RN_RETURN_IF_ERROR(
+      rn_backward_close(level, b->here, values.merge, rn_ConcatV2(b->here, more, 2, zero)));
+  rn_edge_t more_indices[2] = {indices.in, d.indices};
+  RN_RETURN_IF_ERROR(rn_backward_close(level, b->here, indices.merge,
+                                       rn_ConcatV2(b->here, more_indices, 2, zero)));
+  out->values = values.out;
+  out->indices = indices.out;
+  rn_shape_t known = rn_walk_shape(outer->walk, table);
+  int64_t known_rank = known.rank;
+  out->dense_shape = rn_shape_is_full(known)
+                         ? rn_const(outer->scope, RN_INT64, &known_rank, 1, known.dims)
+                         : rn_Shape(outer->scope, table);
+  return rn_walk_status(level);
+}
+
+static rn_status_t build(rn_level_t* outer, rn_backward_t* b, rn_collect_t* collect) {
+  rn_loop_t* loop = b->loop;
+  rn_walk_t* walk = outer->walk;
+  rn_level_t* level = &b->level;
+  rn_carried_t* vars = NULL;
+  rn_gradient_t* sums = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, loop->vars.count, &vars));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, loop->invariants.count, &sums));
+  RN_RETURN_IF_ERROR(open_counters(outer, b));
+  b->hook = (rn_scope_hook_t){.map = bring, .arg = level, .anchor = b->backward.pivot.node};
+  rn_scope_set_hook(b->body, &b->hook);
+  RN_RETURN_IF_ERROR(open_vars(outer, b, vars));
+  RN_RETURN_IF_ERROR(rn_level_drain(level));
+  RN_RETURN_IF_ERROR(close_vars(b, vars));
+  for (size_t i = 0; i < loop->invariants.count; ++i)
+    if (rn_walk_on_way(walk, loop->invariants.items[i]))
+      RN_RETURN_IF_ERROR(accumulate(outer, b, collect, loop->invariants.items[i], &sums[i]));
+  rn_edge_t less = count_on(b->here, &b->backward, "Sub");
+  RN_RETURN_IF_ERROR(rn_backward_close(level, b->here, b->backward.merge, less));
+  RN_RETURN_IF_ERROR(rn_collect_finish(outer, b, collect, less));
+  rn_edge_t more = count_on(b->there, &b->forward, "AddV2");
+  RN_RETURN_IF_ERROR(rn_backward_close(level, b->there, b->forward.merge, more));
+  for (size_t i = 0; i < loop->vars.count; ++i) {
+    rn_node_t* enter = loop->vars.items[i].enter;
+    if (!rn_walk_on_way(walk, enter) || !rn_walk_on_way(walk, enter->inputs[0].node)) continue;
+    rn_gradient_t d = {.dense = vars[i].out};
+    RN_RETURN_IF_ERROR(rn_level_pass_on(outer, enter->inputs[0], d));
+  }
+  for (size_t i = 0; i < loop->invariants.count; ++i) {
+    rn_node_t* enter = loop->invariants.items[i];
+    if (!rn_walk_on_way(walk, enter) || !rn_walk_on_way(walk, enter->inputs[0].node)) continue;
+    RN_RETURN_IF_ERROR(rn_level_pass_on(outer, enter->inputs[0], sums[i]));
+  }
+  return rn_walk_status(outer);
+}
+
+static rn_status_t walk_loop(rn_level_t* outer, rn_loop_t* loop) {
+  rn_walk_t* walk = outer->walk;
+  rn_backward_t b = {.loop = loop};
+  // No other frame is called so: node numbers grow.
+  RN_RETURN_IF_ERROR(rn_arena_printf(&walk->arena, &b.frame, "%.*s_gradient_%zu",
+                                     RN_STR_ARGS(loop->frame), walk->graph->nodes.count));
+  RN_RETURN_IF_ERROR(rn_refine_shapes(outer, loop));
+  b.guard = rn_guard_of(outer, loop->vars.items[0].enter->inputs[0]);
+  b.there = rn_scope_child(outer->there, "loop");
+  b.here = rn_scope_child(outer->here, "back");
+  b.body = b.here ? rn_scope_child(b.here, "body") : NULL;
+  rn_status_t status = b.there && b.body ? RN_OK : rn_out_of_memory();
+  b.level = (rn_level_t){.walk = walk,
+                         .outer = outer,
+                         .backward = &b,
+                         .scope = b.body,
+                         .here = b.here,
+                         .there = b.there};
+  rn_collect_t collect = {0};
+  if (rn_ok(status)) status = build(outer, &b, &collect);
+  rn_collect_clear(&collect, walk->graph->allocator);
+  rn_level_clear(&b.level);
+  rn_vec_free(&b.forward.waits, walk->graph->allocator);
+  rn_vec_free(&b.forward.guarded, walk->graph->allocator);
+  rn_vec_free(&b.backward.waits, walk->graph->allocator);
+  rn_vec_free(&b.backward.guarded, walk->graph->allocator);
+  rn_scope_destroy(b.body);
+  rn_scope_destroy(b.here);
+  rn_scope_destroy(b.there);
+  return status;
+}
+
+// Nothing comes back from this loop.
+static rn_status_t walk_past(rn_level_t* outer, rn_loop_t* loop) {
+  const rn_walk_t* walk = outer->walk;
+  for (size_t i = 0; i < loop->vars.count + loop->invariants.count; ++i) {
+    rn_node_t* enter = i < loop->vars.count ? loop->vars.items[i].enter
+                                            : loop->invariants.items[i - loop->vars.count];
+    if (!rn_walk_on_way(walk, enter) || !rn_walk_on_way(walk, enter->inputs[0].node)) continue;
+    RN_RETURN_IF_ERROR(rn_level_pass_on(outer, enter->inputs[0], (rn_gradient_t){0}));
+  }
+  return RN_OK;
+}
+
+static bool is_exit_on_way(const rn_walk_t* walk, const rn_node_t* node) {
+  return node->op->role == RN_ROLE_EXIT && rn_walk_on_way(walk, node);
+}
+
+static bool is_var_switch(const rn_loop_t* loop, const rn_node_t* node) {
+  for (size_t i = 0; i < loop->vars.count; ++i)
+    if (loop->vars.items[i].switch_ == node) return true;
+  return false;
+}
+
+static rn_status_t prepare(const rn_walk_t* walk, rn_loop_t* loop, const rn_node_t* exit) {
+  RN_RETURN_IF_ERROR(rn_loop_complete(loop));
+  if (loop->is_backward)
+    return rn_unimplemented(
+        "Second-order gradient for while loops not supported: loop '%.*s', left by node '%s'",
+        RN_STR_ARGS(loop->frame), exit->name.data);
+  for (size_t i = 0; i < loop->vars.count; ++i) {
+    const rn_loop_var_t* var = &loop->vars.items[i];
+    for (size_t c = 0; var->switch_ && c < var->switch_->outputs[0].consumers.count; ++c)
+      loop->waiting += is_exit_on_way(walk, var->switch_->outputs[0].consumers.items[c].node);
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_backward_visit_exit(rn_level_t* level, rn_node_t* exit) {
+  rn_walk_t* walk = level->walk;
+  rn_node_t* source = exit->inputs[0].node;
+  rn_loop_t* loop = rn_loop_of(&walk->loops, source);
+  if (!loop)
+    return rn_invalid_argument("Node '%s' (%s) leaves a loop that nothing enters", exit->name.data,
+                               exit->op->name);
+  if (!loop->is_complete) RN_RETURN_IF_ERROR(prepare(walk, loop, exit));
+  if (!is_var_switch(loop, source))
+    return rn_invalid_argument(
+        "Loop '%.*s' is malformed: node '%s' (%s) leaves it from '%s', which is no Switch of a "
+        "loop "
+        "variable",
+        RN_STR_ARGS(loop->frame), exit->name.data, exit->op->name, source->name.data);
+  if (--loop->waiting > 0) return RN_OK;
+  bool any = false;
+  for (size_t i = 0; i < loop->vars.count; ++i) {
+    const rn_loop_var_t* var = &loop->vars.items[i];
+    for (size_t c = 0; var->switch_ && c < var->switch_->outputs[0].consumers.count; ++c) {
+      rn_node_t* node = var->switch_->outputs[0].consumers.items[c].node;
+      if (is_exit_on_way(walk, node))
+        any |= !rn_gradient_is_none(rn_level_sum(level, (rn_edge_t){node, 0}));
+    }
+  }
+  return any && loop->has_back_prop ? walk_loop(level, loop) : walk_past(level, loop);
+}

@@ -1,0 +1,275 @@
+// Conditionals of Switch and Merge nodes: when a value is alive, and gradients that are alive just
+// then.
+//
+// A Switch makes one of its outputs dead, and what is dead stays so up to a Merge. The gradient of
+// a Merge is a Switch, that of a Switch a Merge. A gradient that lives longer than the value it
+// belongs to would win in that Merge, one that lives shorter would take others with it in a sum; so
+// what arrives somewhere is made to live as long as what it arrives at.
+#include "grad/walk.h"
+#include "runnel/ops.h"
+
+// A predicate by the value that it began as: Identity nodes do not change it, and what was brought
+// back stands for a forward value.
+static rn_edge_t predicate_of(rn_level_t* level, rn_edge_t edge) {
+  for (;;) {
+    const rn_walk_t* walk = level->walk;
+    size_t id = (size_t)edge.node->id;
+    if (id >= walk->node_count && id < walk->notes.count && walk->notes.items[id].origin.node)
+      edge = walk->notes.items[id].origin;
+    else if (edge.node->op->role == RN_ROLE_IDENTITY && edge.node->input_count > 0)
+      edge = edge.node->inputs[0];
+    else
+      return edge;
+  }
+}
+
+static bool same_edge(rn_edge_t a, rn_edge_t b) { return a.node == b.node && a.index == b.index; }
+
+static const rn_guard_t* guard_with(rn_level_t* level, const rn_guard_t* parent, rn_edge_t pred,
+                                    int branch) {
+  rn_walk_t* walk = level->walk;
+  for (const rn_guard_t* g = parent; g; g = g->parent)
+    if (same_edge(g->pred, pred) && g->branch == branch) return parent;
+  for (rn_guard_t* g = walk->guards; g; g = g->next)
+    if (g->parent == parent && same_edge(g->pred, pred) && g->branch == branch) return g;
+  rn_guard_t* guard = NULL;
+  rn_status_t status = RN_ARENA_NEW(&walk->arena, &guard);
+  if (!rn_ok(status)) {
+    rn_scope_fail(level->here, status);
+    return parent;
+  }
+  *guard = (rn_guard_t){.parent = parent,
+                        .pred = pred,
+                        .branch = branch,
+                        .depth = parent ? parent->depth + 1 : 1,
+                        .next = walk->guards};
+  walk->guards = guard;
+  return guard;
+}
+
+// Both hold.
+static const rn_guard_t* both(rn_level_t* level, const rn_guard_t* a, const rn_guard_t* b) {
+  if (a == b || !b) return a;
+  if (!a) return b;
+  a = both(level, a, b->parent);
+  return guard_with(level, a, b->pred, b->branch);
+}
+
+// What all of a Merge's inputs have in common.
+static const rn_guard_t* common(const rn_guard_t* a, const rn_guard_t* b) {
+  while (a != b) {
+    int depth_a = a ? a->depth : 0, depth_b = b ? b->depth : 0;
+    if (depth_a >= depth_b) a = a->parent;
+    if (depth_b >= depth_a) b = b->parent;
+  }
+  return a;
+}
+
+static bool is_known(rn_level_t* level, const rn_node_t* node) {
+  const rn_walk_t* walk = level->walk;
+  return (size_t)node->id < walk->notes.count && walk->notes.items[node->id].has_guard;
+}
+
+void rn_guard_set(rn_level_t* level, rn_node_t* node, const rn_guard_t* guard) {
+  rn_note_t* note = node ? rn_walk_note(level, node) : NULL;
+  if (!note) return;
+  note->guard = guard;
+  note->has_guard = true;
+}
+
+// The guard of |edge|, whose node's is known.
+static const rn_guard_t* of_edge(rn_level_t* level, rn_edge_t edge) {
+  const rn_guard_t* guard = level->walk->notes.items[edge.node->id].guard;
+  if (edge.node->op->role != RN_ROLE_SWITCH || rn_loop_is_switch(edge.node)) return guard;
+  return guard_with(level, guard, predicate_of(level, edge.node->inputs[1]), edge.index);
+}
+
+// What a node waits for, as far as that decides whether it is alive. A loop is alive when what
+// enters it is; inside, everything is counted from its own beginning.
+static int source_count(const rn_node_t* node) {
+  if (node->op->role == RN_ROLE_ENTER || rn_loop_is_merge(node)) return 0;
+  return node->input_count;
+}
+
+static rn_edge_t source_of(rn_level_t* level, const rn_node_t* node, int i) {
+  if (node->op->role != RN_ROLE_EXIT) return node->inputs[i];
+  const rn_loop_t* loop = rn_loop_of(&level->walk->loops, node->inputs[0].node);
+  if (!loop || loop->vars.count + loop->invariants.count == 0) return node->inputs[i];
+  return loop->vars.count > 0 ? loop->vars.items[0].enter->inputs[0]
+                              : loop->invariants.items[0]->inputs[0];
+}
+
+static const rn_guard_t* compute(rn_level_t* level, const rn_node_t* node) {
+  const rn_guard_t* guard = NULL;
+  int count = source_count(node);
+  bool is_merge = node->op->role == RN_ROLE_MERGE;
+  for (int i = 0; i < count; ++i) {
+    const rn_guard_t* own = of_edge(level, source_of(level, node, i));
+    guard = i == 0 ? own : is_merge ? common(guard, own) : both(level, guard, own);
+  }
+  for (size_t i = 0; i < node->controls.count; ++i) {
+    const rn_node_t* control = node->controls.items[i];
+    if (control->op->role == RN_ROLE_ENTER || control->op->role == RN_ROLE_CONTROL_TRIGGER)
+      continue;
+    if (is_known(level, control))
+      guard = both(level, guard, level->walk->notes.items[control->id].guard);
+  }
+  return guard;
+}
+
+// Pushes what must be known before |node|; whether all is.
+static bool push_sources(rn_level_t* level, const rn_node_t* node, rn_status_t* inout) {
+  rn_walk_t* walk = level->walk;
+  size_t before = walk->stack.count;
+  int count = source_count(node);
+  for (int i = 0; i < count && rn_ok(*inout); ++i) {
+    rn_node_t* source = source_of(level, node, i).node;
+    if (!is_known(level, source))
+      *inout = rn_vec_push(&walk->stack, walk->graph->allocator, source);
+  }
+  bool waits = node->op->role != RN_ROLE_ENTER && !rn_loop_is_merge(node);
+  for (size_t i = 0; waits && i < node->controls.count && rn_ok(*inout); ++i) {
+    rn_node_t* source = node->controls.items[i];
+    if (!is_known(level, source))
+      *inout = rn_vec_push(&walk->stack, walk->graph->allocator, source);
+  }
+  return walk->stack.count == before;
+}
+
+const rn_guard_t* rn_guard_of(rn_level_t* level, rn_edge_t edge) {
+  rn_walk_t* walk = level->walk;
+  if (!walk->has_conds || !edge.node) return NULL;
+  if (!is_known(level, edge.node)) {
+    walk->stack.count = 0;
+    rn_status_t status = rn_vec_push(&walk->stack, walk->graph->allocator, edge.node);
+    while (rn_ok(status) && walk->stack.count > 0) {
+      rn_node_t* node = walk->stack.items[walk->stack.count - 1];
+      if (!is_known(level, node) && !push_sources(level, node, &status)) continue;
+      walk->stack.count--;
+      if (!is_known(level, node)) rn_guard_set(level, node, compute(level, node));
+      if (!rn_scope_ok(level->here)) return NULL;
+    }
+    if (!rn_ok(status)) {
+      rn_scope_fail(level->here, status);
+      return NULL;
+    }
+  }
+  return of_edge(level, edge);
+}
+
+static bool holds(const rn_guard_t* guard, rn_edge_t pred, int branch) {
+  for (; guard; guard = guard->parent)
+    if (same_edge(guard->pred, pred) && guard->branch == branch) return true;
+  return false;
+}
+
+static rn_edge_t branch_of(rn_level_t* level, rn_edge_t value, rn_edge_t pred, int branch) {
+  rn_Switch_out_t out = rn_Switch(level->scope, value, pred);
+  return branch ? out.output_true : out.output_false;
+}
+
+// Zeros like |at| that are alive when |at| is and |pred| is |branch|.
+static rn_edge_t zeros_in(rn_level_t* level, rn_edge_t at, rn_edge_t pred, int branch) {
+  rn_shape_t shape;
+  int dtype = rn_walk_value(level->walk, at, &shape);
+  if (!level->backward || !rn_shape_is_full(shape) || rn_backward_has(level, at))
+    return rn_ZerosLike(level->scope, rn_level_value(level, branch_of(level, at, pred, branch)));
+  int64_t rank = shape.rank;
+  rn_edge_t zero = rn_const_scalar(level->scope, dtype, 0);
+  rn_edge_t dims = rn_const(level->scope, RN_INT64, &rank, 1, shape.dims);
+  return rn_Fill(level->scope, dims, branch_of(level, zero, pred, branch));
+}
+
+static rn_edge_t merge(rn_level_t* level, rn_edge_t a, rn_edge_t b) {
+  rn_edge_t pair[2] = {a, b};
+  return rn_Merge(level->scope, pair, 2).output;
+}
+
+// Each tensor of a gradient through |pred|'s |branch|.
+static rn_gradient_t cut(rn_level_t* level, rn_gradient_t d, rn_edge_t pred, int branch) {
+  rn_edge_t* parts[] = {&d.dense, &d.values, &d.indices, &d.dense_shape};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
+    if (parts[i]->node) *parts[i] = branch_of(level, *parts[i], pred, branch);
+  return d;
+}
+
+rn_status_t rn_guard_fit(rn_level_t* level, rn_edge_t at, rn_gradient_t* inout) {
+  const rn_guard_t* wanted = rn_guard_of(level, at);
+  rn_edge_t value = rn_gradient_is_slices(*inout) ? inout->values : inout->dense;
+  const rn_guard_t* own = rn_guard_of(level, value);
+  RN_RETURN_IF_ERROR(rn_walk_status(level));
+  if (own == wanted) return RN_OK;
+  for (const rn_guard_t* g = wanted; g; g = g->parent)
+    if (!holds(own, g->pred, g->branch)) *inout = cut(level, *inout, g->pred, g->branch);
+  for (const rn_guard_t* g = own; g; g = g->parent) {
+    if (holds(wanted, g->pred, g->branch)) continue;
+    rn_edge_t d = rn_level_dense(level, *inout, at.node);
+    *inout = (rn_gradient_t){.dense = merge(level, d, zeros_in(level, at, g->pred, 1 - g->branch))};
+  }
+  return rn_walk_status(level);
+}
+
+rn_status_t rn_guard_visit_switch(rn_level_t* level, rn_node_t* node, const rn_gradient_t* dy,
+                                  rn_gradient_t* dx) {
+  if (rn_loop_is_switch(node)) {
+    dx[0] = dy[1];
+    return RN_OK;
+  }
+  bool has[2] = {!rn_gradient_is_none(dy[0]), !rn_gradient_is_none(dy[1])};
+  if (has[0] && has[1] && rn_gradient_is_slices(dy[0]) && rn_gradient_is_slices(dy[1])) {
+    dx[0].values = merge(level, dy[0].values, dy[1].values);
+    dx[0].indices = merge(level, dy[0].indices, dy[1].indices);
+    dx[0].dense_shape = merge(level, dy[0].dense_shape, dy[1].dense_shape);
+    return rn_walk_status(level);
+  }
+  rn_edge_t d[2];
+  for (int i = 0; i < 2; ++i) {
+    d[i] = rn_level_dense(level, dy[i], node);
+    // The Switch of the forward graph has the value in the other branch already.
+    if (has[i]) continue;
+    rn_edge_t other = {node, i};
+    d[i] = level->backward ? zeros_in(level, node->inputs[0], node->inputs[1], i)
+                           : rn_ZerosLike(level->scope, rn_level_value(level, other));
+  }
+  dx[0].dense = merge(level, d[0], d[1]);
+  return rn_walk_status(level);
+}
+
+// The predicate that chose between the two inputs of a Merge, and the branch of the first.
+static bool choice_of(rn_level_t* level, const rn_node_t* node, rn_edge_t* out_pred,
+                      int* out_branch) {
+  if (node->input_count != 2) return false;
+  const rn_guard_t *a = rn_guard_of(level, node->inputs[0]),
+                   *b = rn_guard_of(level, node->inputs[1]);
+  if (!a || !b || a->parent != b->parent || !same_edge(a->pred, b->pred) || a->branch == b->branch)
+    return false;
+  *out_pred = a->pred;
+  *out_branch = a->branch;
+  return true;
+}
+
+rn_status_t rn_guard_visit_merge(rn_level_t* level, rn_node_t* node, rn_gradient_t dy,
+                                 rn_gradient_t* dx) {
+  rn_edge_t pred;
+  int first;
+  if (rn_gradient_is_none(dy)) return RN_OK;  // only the number of the branch was used
+  if (choice_of(level, node, &pred, &first)) {
+    rn_edge_t* from[] = {&dy.dense, &dy.values, &dy.indices, &dy.dense_shape};
+    for (int p = 0; p < 4; ++p) {
+      if (!from[p]->node) continue;
+      rn_Switch_out_t out = rn_Switch(level->scope, *from[p], pred);
+      for (int i = 0; i < 2; ++i) {
+        rn_edge_t* to[] = {&dx[i].dense, &dx[i].values, &dx[i].indices, &dx[i].dense_shape};
+        int branch = i == 0 ? first : 1 - first;
+        *to[p] = branch ? out.output_true : out.output_false;
+      }
+    }
+    return rn_walk_status(level);
+  }
+  for (int32_t i = 0; i < node->input_count; ++i) {
+    rn_edge_t number = {node, 1};
+    rn_edge_t is_it = rn_Equal(level->scope, number, rn_const_int32(level->scope, i));
+    dx[i] = cut(level, dy, is_it, 1);
+  }
+  return rn_walk_status(level);
+}

@@ -1,0 +1,155 @@
+// The inside of the walk, for the files of this room.
+//
+// A walk answers one question (rn_grad_request_t). It marks the nodes between ys and xs, then
+// visits them, each when all its consumers on the way have been. Nodes of one frame are visited by
+// one level: the frame of the ys by the first, the body of each loop by one of its own, whose rules
+// build in the loop that runs backwards.
+#ifndef RUNNEL_GRAD_WALK_H_
+#define RUNNEL_GRAD_WALK_H_
+
+#include "base/arena.h"
+#include "framework/grad_def.h"
+#include "grad/grad.h"
+#include "grad/inline.h"
+#include "grad/loops.h"
+#include "graph/build.h"
+
+// A condition under which a value is alive: |pred| is |branch|, and |parent| holds. NULL: always.
+// Conditions that say the same are the same object.
+typedef struct rn_guard_t rn_guard_t;
+struct rn_guard_t {
+  const rn_guard_t* parent;
+  rn_edge_t pred;  // a forward value; see rn_guard_of
+  int branch;
+  int depth;
+  rn_guard_t* next;  // in the walk's list
+  rn_edge_t token;   // of the level: alive when the guard holds; node NULL: not built yet
+};
+
+// What has arrived at an output so far, summed when the node's turn comes.
+typedef RN_VEC(rn_gradient_t) rn_arrivals_t;
+
+// What control flow needs to know of a node.
+typedef struct rn_note_t {
+  const rn_guard_t* guard;  // when |has_guard|
+  bool has_guard;
+  bool is_forward;     // added to a forward frame, |loop|'s
+  rn_loop_t* loop;     // of a node that was added
+  rn_edge_t origin;    // the forward value that this one of the way back stands for
+  rn_edge_t* brought;  // by output: the value on the way back; NULL: none yet
+  rn_shape_t* shapes;  // by output, where the walk knows more than the graph; NULL: it does not
+  uint8_t invariance;  // 0: not asked yet, 1: no, 2: yes
+} rn_note_t;
+
+enum {
+  RN_MARK_LEADS = 1,    // a gradient may come to it
+  RN_MARK_FOLLOWS = 2,  // a gradient is wanted behind it
+  RN_MARK_STOP = 4,
+  RN_MARK_X = 8,
+  RN_MARK_Y = 16,
+  RN_MARK_REACH = 32,  // some y depends on it
+};
+
+typedef struct rn_walk_t {
+  const rn_grad_request_t* request;
+  const rn_gradient_options_t* options;
+  rn_graph_t* graph;
+  rn_arena_t arena;
+  size_t node_count;         // nodes of the graph when the walk began
+  uint8_t* marks;            // by node id: RN_MARK_*
+  int32_t* pending;          // by node id: edges on the way whose gradient has not been sent yet
+  rn_arrivals_t** arrivals;  // by node id: an array for its outputs; NULL: nothing arrived
+  RN_VEC(rn_node_t*) stack;
+  bool is_opening;   // calls are being opened: nodes before the walk's own read new ones
+  bool allows_ints;  // an x is an integer: integers carry gradients
+  bool has_conds;    // the way leads through Switch or Merge nodes that are no loop's
+  rn_loops_t loops;
+  const rn_loop_t* base;    // the frame of the ys; NULL: none
+  RN_VEC(rn_note_t) notes;  // by node id, as far as needed
+  rn_guard_t* guards;
+  int made_dense;   // log lines so far
+  rn_str_t source;  // see rn_grad_t
+} rn_walk_t;
+
+typedef struct rn_backward_t rn_backward_t;
+
+// The part of the walk in one frame.
+typedef struct rn_level_t {
+  rn_walk_t* walk;
+  struct rn_level_t* outer;  // NULL: the first
+  rn_backward_t* backward;   // the loop whose body this is; NULL: none
+  rn_scope_t* scope;         // where rules build; reads of forward values are brought back
+  rn_scope_t* here;          // the same frame, without that
+  rn_scope_t* there;         // the forward frame
+  RN_VEC(rn_node_t*) ready;  // first come, first served
+  size_t ready_head;
+} rn_level_t;
+
+static inline bool rn_walk_has(const rn_walk_t* walk, const rn_node_t* node, int marks) {
+  return (size_t)node->id < walk->node_count && (walk->marks[node->id] & marks) == marks;
+}
+// Whether |node| lies between ys and xs.
+static inline bool rn_walk_on_way(const rn_walk_t* walk, const rn_node_t* node) {
+  return rn_walk_has(walk, node, RN_MARK_LEADS | RN_MARK_FOLLOWS);
+}
+// Whether gradients go through input |input| of |node| at all.
+bool rn_walk_carries(const rn_walk_t* walk, const rn_node_t* node, int input);
+// The first error of the builders.
+RN_MUST_USE rn_status_t rn_walk_status(const rn_level_t* level);
+// The note of |node|, made if need be; NULL when memory is short (the scope then has the error).
+rn_note_t* rn_walk_note(rn_level_t* level, const rn_node_t* node);
+
+// |gradient| arrives at |at|.
+RN_MUST_USE rn_status_t rn_level_arrive(rn_level_t* level, rn_edge_t at, rn_gradient_t gradient);
+// The sum of what arrived at |edge|, in the order of arrival.
+rn_gradient_t rn_level_sum(rn_level_t* level, rn_edge_t edge);
+// The same as one tensor.
+rn_edge_t rn_level_sum_dense(rn_level_t* level, rn_edge_t edge);
+// |gradient| as one tensor, with a line in the log where that is work. |node| wanted it so.
+rn_edge_t rn_level_dense(rn_level_t* level, rn_gradient_t gradient, const rn_node_t* node);
+// Hands |dx| to |input|, whose node is ready when all its consumers have done so.
+RN_MUST_USE rn_status_t rn_level_pass_on(rn_level_t* level, rn_edge_t input, rn_gradient_t dx);
+// Visits |node| as soon as nothing is pending.
+RN_MUST_USE rn_status_t rn_level_start(rn_level_t* level, rn_node_t* node);
+RN_MUST_USE rn_status_t rn_level_drain(rn_level_t* level);
+// The type and the shape of what an edge stands for: of a variable's value where it is a handle
+// that says so.
+int rn_walk_value(rn_walk_t* walk, rn_edge_t edge, rn_shape_t* out_shape);
+// That value: a variable is read.
+rn_edge_t rn_level_value(rn_level_t* level, rn_edge_t edge);
+// Zeros like the forward value |like|.
+rn_edge_t rn_level_zeros(rn_level_t* level, rn_edge_t like);
+void rn_level_clear(rn_level_t* level);
+
+// Conditionals (guards.c). The condition of a value: pairs of predicates and branches.
+const rn_guard_t* rn_guard_of(rn_level_t* level, rn_edge_t edge);
+void rn_guard_set(rn_level_t* level, rn_node_t* node, const rn_guard_t* guard);
+// |gradient| made to live exactly when |at| does: zeros where it is dead and |at| is not.
+RN_MUST_USE rn_status_t rn_guard_fit(rn_level_t* level, rn_edge_t at, rn_gradient_t* inout);
+RN_MUST_USE rn_status_t rn_guard_visit_switch(rn_level_t* level, rn_node_t* node,
+                                              const rn_gradient_t* dy, rn_gradient_t* dx);
+RN_MUST_USE rn_status_t rn_guard_visit_merge(rn_level_t* level, rn_node_t* node, rn_gradient_t dy,
+                                             rn_gradient_t* dx);
+
+// What is known of an edge's shape.
+static inline rn_shape_t rn_walk_shape(const rn_walk_t* walk, rn_edge_t edge) {
+  size_t id = (size_t)edge.node->id;
+  bool knows = id < walk->notes.count && walk->notes.items[id].shapes;
+  return knows ? walk->notes.items[id].shapes[edge.index] : edge.node->outputs[edge.index].shape;
+}
+// Finds the shapes of values in |loop|, and in the loops inside it, that stay as they are from
+// iteration to iteration (shapes.c).
+RN_MUST_USE rn_status_t rn_refine_shapes(rn_level_t* level, rn_loop_t* loop);
+
+// Loops (backward.c). A loop is walked when all its exits on the way have been visited.
+RN_MUST_USE rn_status_t rn_backward_visit_exit(rn_level_t* level, rn_node_t* exit);
+// The shape of a forward value, for rules in a loop (see rn_grad_t).
+rn_edge_t rn_backward_shape_of(void* level, rn_edge_t like, int dtype);
+rn_edge_t rn_backward_columns_of(void* level, rn_edge_t matrix, int64_t first, int64_t count);
+// Whether |edge| already has a copy on the way back.
+bool rn_backward_has(rn_level_t* level, rn_edge_t edge);
+
+// "No gradient defined for op …", with node and path (report.c).
+RN_MUST_USE rn_status_t rn_walk_no_rule(const rn_walk_t* walk, const rn_node_t* node);
+
+#endif  // RUNNEL_GRAD_WALK_H_
