@@ -16,7 +16,7 @@ from cases.base import Table
 
 FAMILIES = (
     "math array nn state training random data_flow control_flow string bitwise debug "
-    "linalg image quant parsing io sparse function dataset"
+    "linalg list ctc_rnn stateless_random lookup image quant parsing io sparse function dataset summary misc"
 ).split()
 
 

@@ -56,10 +56,29 @@ static const char* const kind_words[KIND_COUNT] = {"string", "int",   "float",  
                                                    "type",   "shape", "tensor", "func"};
 static const char* const flag_words[] = {
     "stateful", "commutative", "aggregate", "allows_uninitialized", "distributed", NULL};
-static const char* const role_words[] = {
-    "switch",          "merge",    "enter", "exit",     "next_iteration", "loop_cond",
-    "control_trigger", "send",     "recv",  "constant", "no_op",          "placeholder",
-    "identity",        "variable", "arg",   "retval",   "call",           "fused", NULL};
+static const char* const role_words[] = {"switch",
+                                         "merge",
+                                         "enter",
+                                         "exit",
+                                         "next_iteration",
+                                         "loop_cond",
+                                         "control_trigger",
+                                         "send",
+                                         "recv",
+                                         "constant",
+                                         "no_op",
+                                         "placeholder",
+                                         "identity",
+                                         "variable",
+                                         "arg",
+                                         "retval",
+                                         "call",
+                                         "fused",
+                                         "if",
+                                         "case",
+                                         "while",
+                                         "gradient",
+                                         NULL};
 
 // Where the reader stands: one logical line at a time.
 typedef struct reader_t {
@@ -208,8 +227,10 @@ static char* take_string(reader_t* reader) {
       c = *++reader->at;
       if (c == 'n') {
         c = '\n';
+      } else if (c == 't') {
+        c = '\t';
       } else if (c != '"' && c != '\\') {
-        fail(reader, "only \\n, \\\" and \\\\ are known in strings");
+        fail(reader, "only \\n, \\t, \\\" and \\\\ are known in strings");
       }
     }
     text[size++] = c;
@@ -610,8 +631,8 @@ static void close_output(FILE* out, const char* path) {
 void write_string(FILE* out, const char* text) {
   fputc('"', out);
   for (; *text; text++) {
-    if (*text == '"' || *text == '\\' || *text == '\n') fputc('\\', out);
-    fputc(*text == '\n' ? 'n' : *text, out);
+    if (*text == '"' || *text == '\\' || *text == '\n' || *text == '\t') fputc('\\', out);
+    fputc(*text == '\n' ? 'n' : *text == '\t' ? 't' : *text, out);
   }
   fputc('"', out);
 }

@@ -31,13 +31,12 @@ static void channel_destroy(void* state) {
     rn_free(channel->allocator, (char*)channel->prefix.data, channel->prefix.size + 1);
 }
 
-// The key of this iteration; frame 0 of a step is "0:0".
+// The key of this iteration; outside of loops it ends in "0:0".
 static void make_key(const rn_kernel_ctx_t* ctx, rn_strbuf_t* key) {
   const channel_t* channel = ctx->state;
   rn_strbuf_init(key, channel->allocator);
-  rn_strbuf_printf(key, "%.*s;%llu:%llu", RN_STR_ARGS(channel->prefix),
-                   (unsigned long long)(ctx->frame >> 32),
-                   (unsigned long long)(ctx->frame & 0xffffffff));
+  rn_strbuf_printf(key, "%.*s;%llu:%lld", RN_STR_ARGS(channel->prefix),
+                   (unsigned long long)ctx->frame, (long long)ctx->iteration);
 }
 
 static rn_status_t send(rn_kernel_ctx_t* ctx) {

@@ -49,7 +49,8 @@ rn_status_t rn_shape_fn_identity_n(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_zeros_like(rn_shape_ctx_t* ctx) {
   ctx->outputs[0] = ctx->inputs[0];
-  if (ctx->input_types[0] == RN_RESOURCE) ctx->output_handles[0] = ctx->input_handles[0];
+  if (ctx->input_types[0] == RN_RESOURCE || ctx->input_types[0] == RN_VARIANT)
+    ctx->output_handles[0] = ctx->input_handles[0];
   return RN_OK;
 }
 
@@ -81,15 +82,25 @@ rn_status_t rn_shape_fn_ensure_shape(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-rn_status_t rn_shape_fn_quantize_and_dequantize_v3(rn_shape_ctx_t* ctx) {
-  rn_shape_t limits;
-  int64_t axis = rn_ops_int(ctx, "axis");
+rn_status_t rn_shape_fn_quantize_and_dequantize_v2(rn_shape_ctx_t* ctx) {
+  rn_shape_t limits, in = ctx->inputs[0];
+  int64_t axis = rn_ops_int(ctx, "axis"), unused;
   // One interval for the whole input, or one for each slice along the axis.
   RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], axis == -1 ? 0 : 1, &limits));
   RN_TRY(rn_shape_merge(ctx, ctx->inputs[2], limits, &limits));
-  RN_TRY(rn_ops_check_rank(ctx, 3, 0));
+  if (axis < -1) return rn_invalid_argument("axis should be at least -1, got %" PRId64, axis);
+  if (axis >= RN_MAX_RANK) return rn_invalid_argument("axis is too large: %" PRId64, axis);
+  if (axis != -1) {
+    RN_TRY(rn_shape_with_rank_at_least(ctx, in, (int)axis + 1, &in));
+    RN_TRY(rn_dim_merge(limits.dims[0], rn_shape_dim(in, (int)axis), &unused));
+  }
   ctx->outputs[0] = ctx->inputs[0];
   return RN_OK;
+}
+
+rn_status_t rn_shape_fn_quantize_and_dequantize_v3(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_shape_fn_quantize_and_dequantize_v2(ctx));
+  return rn_ops_check_rank(ctx, 3, 0);
 }
 
 // Shapes as values.

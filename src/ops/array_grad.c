@@ -7,7 +7,7 @@ static rn_status_t to_x(rn_grad_t* g, rn_edge_t dx) {
 }
 
 // Ops that give what they take.
-RN_RULE(identity) { return to_x(g, rn_grad_dy(g, 0)); }
+RN_RULE(identity) { return rn_rule_pass(g, 0, 0); }
 RN_RULE(deep_copy) { return to_x(g, rn_grad_dy(g, 0)); }
 RN_RULE(ensure_shape) { return to_x(g, rn_grad_dy(g, 0)); }
 RN_RULE(placeholder_with_default) { return to_x(g, rn_grad_dy(g, 0)); }
@@ -16,7 +16,7 @@ RN_RULE(placeholder_with_default) { return to_x(g, rn_grad_dy(g, 0)); }
 RN_RULE(quantize_and_dequantize) { return to_x(g, rn_grad_dy(g, 0)); }
 
 RN_RULE(identity_n) {
-  for (int i = 0; i < g->input_count; ++i) rn_grad_to(g, i, g->dy[i]);
+  for (int i = 0; i < g->input_count; ++i) rn_grad_slices_to(g, i, g->dy[i]);
   return RN_OK;
 }
 
@@ -25,7 +25,21 @@ static rn_status_t back_to_shape(rn_grad_t* g) {
   return to_x(g, rn_rule_reshape_like(g, rn_grad_dy(g, 0), rn_grad_in(g, 0)));
 }
 
-RN_RULE(reshape) { return back_to_shape(g); }
+// Rows stay rows where the number of them does.
+RN_RULE(reshape) {
+  rn_gradient_t rows;
+  rn_shape_t from = rn_grad_shape(g, rn_grad_in(g, 0)), to = rn_grad_shape(g, rn_grad_out(g, 0));
+  if (!rn_grad_slices(g, 0, &rows) || !rn_shape_is_full(from) || from.rank < 1 || to.rank < 1 ||
+      from.dims[0] != to.dims[0])
+    return back_to_shape(g);
+  int64_t dims[RN_MAX_RANK];
+  memcpy(dims, from.dims, (size_t)from.rank * sizeof *dims);
+  rows.dense_shape = rn_rule_ints(g, RN_INT64, dims, from.rank);
+  dims[0] = -1;
+  rows.values = rn_Reshape(g->scope, rows.values, rn_rule_ints(g, RN_INT64, dims, from.rank));
+  rn_grad_slices_to(g, 0, rows);
+  return RN_OK;
+}
 RN_RULE(expand_dims) { return back_to_shape(g); }
 RN_RULE(squeeze) { return back_to_shape(g); }
 
@@ -121,12 +135,29 @@ static rn_status_t cut_by_offsets(rn_grad_t* g, int first, int count, rn_edge_t 
   return RN_OK;
 }
 
+// The columns of a matrix that one part alone waits for, where they can be had without the rest.
+static bool cut_columns(rn_grad_t* g, int first, int count, int64_t axis, const int64_t* sizes) {
+  int part = -1, wanted = 0;
+  int64_t begin = 0;
+  for (int i = 0; i < count; ++i) {
+    wanted += rn_grad_wants(g, first + i);
+    if (rn_grad_wants(g, first + i)) part = i;
+  }
+  if (wanted != 1 || rn_rule_rank(g, rn_grad_in(g, first)) != 2 || (axis != 1 && axis != -1))
+    return false;
+  for (int i = 0; i < part; ++i) begin += sizes[i];
+  rn_edge_t columns = g->columns_of(g->shape_arg, rn_grad_dy(g, 0), begin, sizes[part]);
+  if (columns.node) rn_grad_to(g, first + part, columns);
+  return columns.node != NULL;
+}
+
 static rn_status_t cut(rn_grad_t* g, int first, int count, rn_edge_t axis) {
   rn_edge_t dy = rn_grad_dy(g, 0);
   int64_t at, *sizes = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(g->arena, (size_t)count, &sizes));
   if (!rn_rule_scalar_value(axis, &at) || !part_sizes(g, first, count, at, sizes))
     return cut_by_offsets(g, first, count, axis);
+  if (g->columns_of && cut_columns(g, first, count, at, sizes)) return RN_OK;
   bool is_even = true;
   for (int i = 1; i < count; ++i) is_even &= sizes[i] == sizes[0];
   axis = rn_rule_cast(g, axis, RN_INT32);
@@ -137,8 +168,55 @@ static rn_status_t cut(rn_grad_t* g, int first, int count, rn_edge_t axis) {
   return RN_OK;
 }
 
-RN_RULE(concat) { return cut(g, 1, g->input_count - 1, rn_grad_in(g, 0)); }
-RN_RULE(concat_v2) { return cut(g, 0, g->input_count - 1, rn_grad_in(g, g->input_count - 1)); }
+// Slices of a tensor that was joined. Along the first axis: those whose rows lie in a part, with
+// their numbers counted from there. Along another: the columns of the part, of all of them.
+static rn_status_t cut_slices(rn_grad_t* g, int first, int count, int64_t axis,
+                              rn_gradient_t rows) {
+  int64_t begin = 0, *sizes = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(g->arena, (size_t)count, &sizes));
+  if (!part_sizes(g, first, count, axis, sizes)) return rn_internal("sizes of parts");
+  int dtype = rn_edge_dtype(rows.indices), rank = rn_rule_rank(g, rn_grad_in(g, first));
+  if (axis < 0) axis += rank;
+  for (int i = 0; i < count; begin += sizes[i++]) {
+    if (!rn_grad_wants(g, first + i)) continue;
+    rn_gradient_t part = rows;
+    part.dense_shape = rn_rule_shape(g, rn_grad_in(g, first + i), RN_INT64);
+    if (axis > 0) {
+      int64_t from[RN_MAX_RANK] = {0}, size[RN_MAX_RANK];
+      for (int d = 0; d < rank; ++d) size[d] = -1;
+      from[axis] = begin;
+      size[axis] = sizes[i];
+      part.values = rn_Slice(g->scope, rows.values, rn_rule_ints(g, RN_INT64, from, rank),
+                             rn_rule_ints(g, RN_INT64, size, rank));
+    } else {
+      rn_edge_t low = rn_const_scalar(g->scope, dtype, (double)begin);
+      rn_edge_t high = rn_const_scalar(g->scope, dtype, (double)(begin + sizes[i]));
+      rn_edge_t inside = rn_LogicalAnd(g->scope, rn_GreaterEqual(g->scope, rows.indices, low),
+                                       rn_Less(g->scope, rows.indices, high));
+      int64_t column = 1;
+      rn_edge_t which =
+          rn_Squeeze(g->scope, rn_Where(g->scope, inside), .squeeze_dims = RN_LIST(&column, 1));
+      rn_edge_t zero = rn_const_int32(g->scope, 0);
+      part.values = rn_GatherV2(g->scope, rows.values, which, zero);
+      part.indices = rn_Sub(g->scope, rn_GatherV2(g->scope, rows.indices, which, zero), low);
+    }
+    rn_grad_slices_to(g, first + i, part);
+  }
+  return RN_OK;
+}
+
+static rn_status_t cut_any(rn_grad_t* g, int first, int count, rn_edge_t axis) {
+  rn_gradient_t rows;
+  int64_t at, *sizes = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(g->arena, (size_t)count, &sizes));
+  if (rn_grad_slices(g, 0, &rows) && rn_rule_scalar_value(axis, &at) &&
+      part_sizes(g, first, count, at, sizes))
+    return cut_slices(g, first, count, at, rows);
+  return cut(g, first, count, axis);
+}
+
+RN_RULE(concat) { return cut_any(g, 1, g->input_count - 1, rn_grad_in(g, 0)); }
+RN_RULE(concat_v2) { return cut_any(g, 0, g->input_count - 1, rn_grad_in(g, g->input_count - 1)); }
 
 static rn_status_t join(rn_grad_t* g, int to, rn_edge_t axis) {
   rn_edge_t* dys;

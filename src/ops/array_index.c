@@ -103,7 +103,7 @@ static rn_status_t must_match(rn_shape_ctx_t* ctx, rn_named_range_t a, rn_named_
   RN_TRY(rn_shape_slice(ctx, a.shape, a.from, a.to, &part_a));
   RN_TRY(rn_shape_slice(ctx, b.shape, b.from, b.to, &part_b));
   rn_status_t status = rn_shape_merge(ctx, part_a, part_b, &unused);
-  if (rn_ok(status)) return RN_OK;
+  if (rn_status_code(status) != RN_CODE_INVALID_ARGUMENT) return status;
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, rn_allocator_default());
   rn_strbuf_append(&buf, RN_STR("D"));

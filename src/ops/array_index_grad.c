@@ -90,14 +90,37 @@ rn_edge_t rn_rule_gather(rn_grad_t* g, rn_edge_t dy, rn_edge_t indices, int64_t 
   return swap_blocks(g, sum, batch, batch + 1, axis + 1, RN_NO_EDGE);
 }
 
-RN_RULE(gather) {
+rn_gradient_t rn_rule_rows(rn_grad_t* g, rn_edge_t dy, rn_edge_t indices, rn_edge_t shape,
+                           rn_shape_t known) {
+  rn_gradient_t rows = {.values = dy, .indices = indices, .dense_shape = shape};
+  if (rn_rule_rank(g, indices) == 1) return rows;
+  int64_t flat = -1, dims[RN_MAX_RANK], one = 1;
+  rows.indices = rn_Reshape(g->scope, indices, rn_rule_ints(g, RN_INT32, &flat, 1));
+  bool is_known = known.rank > 0;
+  for (int i = 1; i < known.rank; ++i) is_known &= (dims[i] = known.dims[i]) >= 0;
+  if (is_known) {
+    dims[0] = -1;
+    rows.values = rn_Reshape(g->scope, dy, rn_rule_ints(g, RN_INT64, dims, known.rank));
+    return rows;
+  }
+  int dtype = rn_edge_dtype(shape);
+  rn_edge_t inner = rn_Slice(g->scope, shape, rn_rule_ints(g, RN_INT32, &one, 1),
+                             rn_rule_ints(g, RN_INT32, &flat, 1));
+  rn_edge_t parts[2] = {rn_rule_ints(g, dtype, &flat, 1), inner};
+  rows.values =
+      rn_Reshape(g->scope, dy, rn_ConcatV2(g->scope, parts, 2, rn_const_int32(g->scope, 0)));
+  return rows;
+}
+
+static rn_status_t rows_of(rn_grad_t* g) {
   rn_edge_t params = rn_grad_in(g, 0);
-  rn_edge_t shape = rn_rule_shape(g, params, RN_INT32);
-  rn_grad_to(
-      g, 0,
-      rn_rule_gather(g, rn_grad_dy(g, 0), rn_grad_in(g, 1), 0, 0, shape, rn_grad_shape(g, params)));
+  rn_grad_slices_to(g, 0,
+                    rn_rule_rows(g, rn_grad_dy(g, 0), rn_grad_in(g, 1),
+                                 rn_rule_shape(g, params, RN_INT32), rn_grad_shape(g, params)));
   return RN_OK;
 }
+
+RN_RULE(gather) { return rows_of(g); }
 
 RN_RULE(gather_v2) {
   rn_edge_t params = rn_grad_in(g, 0), indices = rn_grad_in(g, 1);
@@ -115,6 +138,7 @@ RN_RULE(gather_v2) {
     if (known.rank < 0) return rn_unimplemented("axis below 0 and params of unknown rank");
     axis += known.rank;
   }
+  if (axis == 0 && batch == 0) return rows_of(g);
   rn_edge_t shape = rn_rule_shape(g, params, RN_INT32);
   rn_grad_to(g, 0, rn_rule_gather(g, rn_grad_dy(g, 0), indices, axis, batch, shape, known));
   return RN_OK;

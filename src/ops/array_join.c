@@ -110,6 +110,7 @@ static rn_status_t bad_axis(int64_t axis, int rank) {
 rn_status_t rn_shape_fn_pack(rn_shape_ctx_t* ctx) {
   rn_shape_t part;
   RN_TRY(rn_ops_merge_inputs(ctx, 0, ctx->input_count - 1, &part));
+  if (ctx->input_types[0] == RN_VARIANT) ctx->output_handles[0] = ctx->input_handles[0];
   if (!rn_shape_has_rank(part)) return RN_OK;
   int64_t axis = rn_ops_int(ctx, "axis");
   int rank = part.rank + 1;

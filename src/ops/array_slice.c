@@ -81,7 +81,7 @@ static rn_status_t make_dense(const rn_shape_ctx_t* ctx, int first, int rank,
                               rn_dense_slice_t* dense) {
   const rn_partial_t* strides = &ctx->input_partials[first + 2];
   int count = strides->count, axis = 0, new_after_ellipsis = 0;
-  int64_t ellipsis = rn_ops_int(ctx, "ellipsis_mask");
+  uint64_t ellipsis = (uint64_t)rn_ops_int(ctx, "ellipsis_mask");
   if (ellipsis & (ellipsis - 1)) {
     return rn_invalid_argument("Multiple ellipses in slice spec not allowed");
   }

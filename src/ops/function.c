@@ -45,3 +45,8 @@ rn_status_t rn_shape_fn_symbolic_gradient(rn_shape_ctx_t* ctx) {
   }
   return RN_OK;
 }
+
+rn_status_t rn_shape_fn_fake_param(rn_shape_ctx_t* ctx) {
+  ctx->outputs[0] = rn_shape_attr(ctx, "shape")->shape;
+  return RN_OK;
+}

@@ -25,3 +25,27 @@ RN_RULE(resize_nearest_neighbor) {
   rn_grad_to(g, 0, RN_RULE_ALIKE(g, "ResizeNearestNeighborGrad", rn_grad_dy(g, 0), size));
   return RN_OK;
 }
+
+RN_RULE(resize_bicubic) {
+  rn_edge_t x = rn_grad_in(g, 0);
+  int dtype = rn_edge_dtype(x);
+  if (dtype != RN_FLOAT && dtype != RN_DOUBLE) return RN_OK;
+  rn_grad_to(g, 0, RN_RULE_ALIKE(g, "ResizeBicubicGrad", rn_grad_dy(g, 0), x));
+  return RN_OK;
+}
+
+// Resizing is linear: the gradient of its gradient is resizing again, to the size that arrived.
+static rn_status_t resize_again(rn_grad_t* g, const char* op) {
+  rn_edge_t grads = rn_grad_in(g, 0);
+  if (!rn_grad_wants(g, 0)) return RN_OK;
+  int64_t begin = 1, count = 2;
+  rn_edge_t size =
+      rn_Slice(g->scope, rn_rule_shape(g, grads, RN_INT32), rn_rule_ints(g, RN_INT32, &begin, 1),
+               rn_rule_ints(g, RN_INT32, &count, 1));
+  rn_grad_to(g, 0, RN_RULE_ALIKE(g, op, rn_grad_dy(g, 0), size));
+  return RN_OK;
+}
+
+RN_RULE(resize_bilinear_grad) { return resize_again(g, "ResizeBilinear"); }
+RN_RULE(resize_nearest_neighbor_grad) { return resize_again(g, "ResizeNearestNeighbor"); }
+RN_RULE(resize_bicubic_grad) { return resize_again(g, "ResizeBicubic"); }

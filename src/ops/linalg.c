@@ -101,7 +101,7 @@ static rn_status_t learn_sizes(rn_shape_ctx_t* ctx, const rn_term_t* term, rn_sh
 rn_status_t rn_shape_fn_einsum(rn_shape_ctx_t* ctx) {
   rn_str_t equation = rn_shape_attr(ctx, "equation")->s, left = equation;
   size_t arrow = 0;
-  while (arrow + 1 < equation.size && memcmp(equation.data + arrow, "->", 2)) arrow++;
+  while (arrow + 1 < equation.size && memcmp(equation.data + arrow, "->", 2) != 0) arrow++;
   if (arrow + 1 >= equation.size) {
     return rn_invalid_argument("Expecting exactly one '->' in einsum equation: %.*s",
                                RN_STR_ARGS(equation));
@@ -117,6 +117,10 @@ rn_status_t rn_shape_fn_einsum(rn_shape_ctx_t* ctx) {
   bool broadcast_unknown = false;
   int terms = 1;
   for (size_t i = 0; i < left.size; i++) terms += left.data[i] == ',';
+  if (terms > 2) {
+    return rn_invalid_argument("Expecting 1 or 2 input subscripts in equation '%.*s' but got: %d",
+                               RN_STR_ARGS(equation), terms);
+  }
   if (terms != ctx->input_count) {
     return rn_invalid_argument("Expected %d inputs for equation %.*s but got: %d", terms,
                                RN_STR_ARGS(equation), ctx->input_count);

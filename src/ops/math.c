@@ -60,11 +60,12 @@ rn_status_t rn_shape_fn_equal(rn_shape_ctx_t* ctx) {
   rn_status_t status = rn_shape_broadcast(ctx, a, b, true, &ctx->outputs[0]);
   if (rn_ops_bool(ctx, "incompatible_shape_error")) return status;
   // Shapes that do not fit make the result one False, so it is known only when they do or do not.
-  if (!rn_ok(status)) {
+  if (rn_status_code(status) == RN_CODE_INVALID_ARGUMENT) {
     rn_status_free(status);
     ctx->outputs[0] = RN_SHAPE_SCALAR;
     return RN_OK;
   }
+  RN_TRY(status);
   for (int i = 1; i <= a.rank && i <= b.rank; i++) {
     int64_t x = a.dims[a.rank - i], y = b.dims[b.rank - i];
     if ((x == RN_UNKNOWN) != (y == RN_UNKNOWN) && x != 1 && y != 1) {
@@ -79,10 +80,35 @@ rn_status_t rn_shape_fn_approximate_equal(rn_shape_ctx_t* ctx) {
   return rn_shape_merge(ctx, ctx->inputs[0], ctx->inputs[1], &ctx->outputs[0]);
 }
 
+// The elements of a sum of lists are what is known of all of them.
+static rn_status_t merge_lists(rn_shape_ctx_t* ctx) {
+  rn_handle_data_t* sum = &ctx->output_handles[0];
+  for (int i = 0; i < ctx->input_count; i++) {
+    const rn_handle_data_t* list = &ctx->input_handles[i];
+    if (!list->is_set) {
+      *sum = (rn_handle_data_t){0};
+      return RN_OK;
+    }
+    if (i == 0) *sum = *list;
+    if (sum->dtype != list->dtype) {
+      return rn_invalid_argument(
+          "shapes_and_types[0][0].dtype() == %s != shapes_and_types[0][0].dtype == %s",
+          rn_dtype_name(sum->dtype), rn_dtype_name(list->dtype));
+    }
+    rn_status_t status = rn_shape_merge(ctx, sum->shape, list->shape, &sum->shape);
+    if (!rn_ok(status)) {
+      return rn_status_annotate(
+          status,
+          "\n\tFrom merging shapes_and_types[%d][0].shape with shapes_and_types[0][0].shape", 0);
+    }
+  }
+  return RN_OK;
+}
+
 rn_status_t rn_shape_fn_add_n(rn_shape_ctx_t* ctx) {
   if (ctx->input_types[0] == RN_VARIANT) {
     ctx->outputs[0] = ctx->inputs[0];
-    return RN_OK;
+    return merge_lists(ctx);
   }
   return rn_ops_merge_inputs(ctx, 0, ctx->input_count - 1, &ctx->outputs[0]);
 }
@@ -418,6 +444,30 @@ rn_status_t rn_shape_fn_sparse_segment(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &indices));
   RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &ids));
   RN_TRY(rn_shape_merge(ctx, indices, ids, &ids));
+  return rows_of(ctx, RN_UNKNOWN, data, 1);
+}
+
+rn_status_t rn_shape_fn_sparse_segment_count(rn_shape_ctx_t* ctx) {
+  rn_shape_t data, indices, ids;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &data));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &indices));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &ids));
+  RN_TRY(rn_shape_merge(ctx, indices, ids, &ids));
+  RN_TRY(rn_ops_check_rank(ctx, 3, 0));
+  int64_t rows = RN_UNKNOWN;
+  if (rn_shape_input_scalar(ctx, 3, &rows) && rows < 0) {
+    return rn_invalid_argument("Cannot specify a negative value for num_segments");
+  }
+  return rows_of(ctx, rows, data, 1);
+}
+
+rn_status_t rn_shape_fn_sparse_segment_grad_v2(rn_shape_ctx_t* ctx) {
+  rn_shape_t data, indices;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &data));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &indices));
+  RN_TRY(rn_shape_merge(ctx, ctx->inputs[2], indices, &indices));
+  RN_TRY(rn_ops_check_rank(ctx, 3, 0));
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]));
   return rows_of(ctx, RN_UNKNOWN, data, 1);
 }
 

@@ -14,21 +14,58 @@ static rn_status_t times2(rn_grad_t* g, rn_edge_t by_x, rn_edge_t by_y) {
 
 // Negates what goes to input |i|, after it was summed.
 static rn_status_t negate(rn_grad_t* g, int i) {
-  if (g->dx[i].node) rn_grad_to(g, i, rn_Neg(g->scope, g->dx[i]));
+  if (g->dx[i].dense.node) rn_grad_to(g, i, rn_Neg(g->scope, g->dx[i].dense));
   return RN_OK;
+}
+
+// Whether slices arrived that both inputs may have as they are: nothing was broadcast.
+static bool same_slices(rn_grad_t* g, rn_gradient_t* out) {
+  rn_shape_t x = rn_grad_shape(g, x_of(g)), y = rn_grad_shape(g, y_of(g));
+  return rn_grad_slices(g, 0, out) && rn_shape_is_full(x) && rn_shape_eq(x, y);
 }
 
 RN_RULE(add) {
   if (rn_edge_dtype(x_of(g)) == RN_STRING) return RN_OK;
+  rn_gradient_t rows;
+  if (same_slices(g, &rows)) {
+    rn_grad_slices_to(g, 0, rows);
+    rn_grad_slices_to(g, 1, rows);
+    return RN_OK;
+  }
   return rn_rule_broadcast(g, 0, rn_grad_dy(g, 0), 1, rn_grad_dy(g, 0));
 }
 
 RN_RULE(sub) {
+  rn_gradient_t rows;
+  if (same_slices(g, &rows)) {
+    rn_grad_slices_to(g, 0, rows);
+    rows.values = rn_grad_wants(g, 1) ? rn_Neg(g->scope, rows.values) : rows.values;
+    if (rn_grad_wants(g, 1)) rn_grad_slices_to(g, 1, rows);
+    return RN_OK;
+  }
   RN_RETURN_IF_ERROR(rn_rule_broadcast(g, 0, rn_grad_dy(g, 0), 1, rn_grad_dy(g, 0)));
   return negate(g, 1);
 }
 
+// Slices times a scalar, which is input |scalar|: its own gradient needs the rows that took part.
+static rn_status_t mul_slices(rn_grad_t* g, int scalar, rn_gradient_t rows) {
+  rn_edge_t factor = rn_grad_in(g, scalar), whole = rn_grad_in(g, 1 - scalar);
+  if (rn_grad_wants(g, scalar)) {
+    rn_edge_t part = rn_GatherV2(g->scope, whole, rows.indices, rn_const_int32(g->scope, 0));
+    rn_edge_t product = rn_Mul(g->scope, rows.values, rn_rule_conj(g, part));
+    rn_grad_to(g, scalar, rn_rule_sum_all(g, product));
+  }
+  rows.values = rn_Mul(g->scope, rows.values, rn_rule_conj(g, factor));
+  if (rn_grad_wants(g, 1 - scalar)) rn_grad_slices_to(g, 1 - scalar, rows);
+  return RN_OK;
+}
+
 RN_RULE(mul) {
+  rn_gradient_t rows;
+  if (rn_grad_slices(g, 0, &rows)) {
+    if (rn_rule_rank(g, y_of(g)) == 0) return mul_slices(g, 1, rows);
+    if (rn_rule_rank(g, x_of(g)) == 0) return mul_slices(g, 0, rows);
+  }
   return times2(g, rn_grad_wants(g, 0) ? y_of(g) : RN_NO_EDGE,
                 rn_grad_wants(g, 1) ? x_of(g) : RN_NO_EDGE);
 }
@@ -247,9 +284,24 @@ RN_RULE(cross) {
 }
 
 static rn_status_t to_all(rn_grad_t* g) {
-  for (int i = 0; i < g->input_count; ++i) rn_grad_to(g, i, rn_grad_dy(g, 0));
+  for (int i = 0; i < g->input_count; ++i) rn_grad_slices_to(g, i, g->dy[0]);
   return RN_OK;
 }
 
 RN_RULE(add_n) { return to_all(g); }
 RN_RULE(accumulate_n) { return to_all(g); }
+
+// By x: the density x^(a-1) (1-x)^(b-1) / B(a, b). By a and b there is no formula.
+RN_RULE(betainc) {
+  rn_edge_t a = rn_grad_in(g, 0), b = rn_grad_in(g, 1), x = rn_grad_in(g, 2);
+  if (!rn_grad_wants(g, 2)) return RN_OK;
+  rn_edge_t one = rn_rule_scalar(g, x, 1);
+  rn_edge_t beta = rn_AddV2(g->scope, rn_Lgamma(g->scope, a), rn_Lgamma(g->scope, b));
+  beta = rn_Sub(g->scope, beta, rn_Lgamma(g->scope, rn_AddV2(g->scope, a, b)));
+  rn_edge_t left = rn_Xlogy(g->scope, rn_Sub(g->scope, a, one), x);
+  rn_edge_t right = rn_Xlog1py(g->scope, rn_Sub(g->scope, b, one), rn_Neg(g->scope, x));
+  rn_edge_t power = rn_Sub(g->scope, rn_AddV2(g->scope, left, right), beta);
+  rn_edge_t dx = rn_Mul(g->scope, rn_grad_dy(g, 0), rn_Exp(g->scope, power));
+  rn_grad_to(g, 2, rn_rule_unbroadcast(g, dx, x, rn_grad_out(g, 0), 0));
+  return RN_OK;
+}

@@ -28,7 +28,13 @@ static rn_edge_t y_of(const rn_grad_t* g) { return rn_grad_out(g, 0); }
 
 RN_RULE(abs) { return times(g, rn_Sign(g->scope, x_of(g))); }
 
-RN_RULE(neg) { return to_x(g, rn_Neg(g->scope, rn_grad_dy(g, 0))); }
+RN_RULE(neg) {
+  rn_gradient_t rows;
+  if (!rn_grad_slices(g, 0, &rows)) return to_x(g, rn_Neg(g->scope, rn_grad_dy(g, 0)));
+  rows.values = rn_Neg(g->scope, rows.values);
+  rn_grad_slices_to(g, 0, rows);
+  return RN_OK;
+}
 
 RN_RULE(exp) { return times(g, y_of(g)); }
 
@@ -229,5 +235,11 @@ static bool is_differentiable(int dtype) {
 RN_RULE(cast) {
   int from = rn_edge_dtype(x_of(g)), to = rn_edge_dtype(y_of(g));
   if (!is_differentiable(from) || !is_differentiable(to)) return RN_OK;
+  rn_gradient_t rows;
+  if (rn_grad_slices(g, 0, &rows)) {
+    rows.values = rn_rule_cast(g, rows.values, from);
+    rn_grad_slices_to(g, 0, rows);
+    return RN_OK;
+  }
   return to_x(g, rn_rule_cast(g, rn_grad_dy(g, 0), from));
 }

@@ -91,9 +91,9 @@ RN_RULE(batch_matmul) {
 RN_RULE(batch_matmul_v2) {
   batch_products(g);
   for (int i = 0; i < 2; ++i) {
-    if (!g->dx[i].node) continue;
+    if (!g->dx[i].dense.node) continue;
     rn_edge_t own = rn_grad_in(g, i), other = rn_grad_in(g, 1 - i);
-    rn_grad_to(g, i, rn_rule_unbroadcast(g, g->dx[i], own, other, 2));
+    rn_grad_to(g, i, rn_rule_unbroadcast(g, g->dx[i].dense, own, other, 2));
   }
   return RN_OK;
 }
@@ -250,7 +250,7 @@ RN_RULE(unsorted_segment_prod) {
   segment_products_t parts = {.zeros = rn_UnsortedSegmentSum(g->scope, mark, ids, count),
                               .nonzero = rn_UnsortedSegmentProd(g->scope, rest, ids, count)};
   segment_product(g, u.ids, is_zero, parts);
-  rn_edge_t dx = g->dx[0];
+  rn_edge_t dx = g->dx[0].dense;
   rn_grad_to(g, 0, rn_SelectV2(g->scope, u.is_used, dx, rn_rule_zero(g, dx)));
   return RN_OK;
 }

@@ -206,3 +206,38 @@ RN_RULE(cumprod) {
   rn_grad_to(g, 0, is_integer ? rn_Div(g->scope, sums, at) : rn_DivNoNan(g->scope, sums, at));
   return RN_OK;
 }
+
+// The gradients of sums of chosen rows are linear in what arrived: row r of that went, divided by
+// the size of its run or the root of it, to every row that was chosen for r.
+static rn_status_t sparse_segment_gradient(rn_grad_t* g, double power) {
+  rn_edge_t grad = rn_grad_in(g, 0), indices = rn_grad_in(g, 1), runs = rn_grad_in(g, 2);
+  if (!rn_grad_wants(g, 0)) return RN_OK;
+  rn_shape_t shape = rn_grad_shape(g, grad);
+  rn_edge_t zero = rn_const_int32(g->scope, 0), count;
+  if (shape.rank > 0 && shape.dims[0] >= 0 && shape.dims[0] <= INT32_MAX)
+    count = rn_const_int32(g->scope, (int32_t)shape.dims[0]);
+  else
+    count = rn_GatherV2(g->scope, rn_rule_shape(g, grad, RN_INT32), zero, zero);
+  rn_edge_t rows = rn_GatherV2(g->scope, rn_grad_dy(g, 0), indices, zero);
+  rn_edge_t sums = rn_UnsortedSegmentSum(g->scope, rows, runs, count);
+  if (power != 0) {
+    int dtype = rn_edge_dtype(grad);
+    rn_edge_t ones = rn_Cast(g->scope, rn_OnesLike(g->scope, runs), dtype);
+    rn_edge_t sizes = rn_UnsortedSegmentSum(g->scope, ones, runs, count);
+    sizes = rn_Maximum(g->scope, sizes, rn_const_scalar(g->scope, dtype, 1));
+    if (power < 1) sizes = rn_Sqrt(g->scope, sizes);
+    // As a column, whatever the rank: the sizes lie along the first axis.
+    rn_edge_t tail = rn_ZerosLike(g->scope, rn_Shape(g->scope, grad));
+    rn_edge_t dims = rn_AddV2(g->scope, tail, rn_const_int32(g->scope, 1));
+    rn_edge_t at = rn_const_int32_list(g->scope, (const int32_t[]){0}, 1);
+    at = rn_rule_expand(g, at, 1);
+    dims = rn_TensorScatterUpdate(g->scope, dims, at, rn_rule_expand(g, count, 0));
+    sums = rn_RealDiv(g->scope, sums, rn_Reshape(g->scope, sizes, dims));
+  }
+  rn_grad_to(g, 0, sums);
+  return RN_OK;
+}
+
+RN_RULE(sparse_segment_sum_grad) { return sparse_segment_gradient(g, 0); }
+RN_RULE(sparse_segment_mean_grad) { return sparse_segment_gradient(g, 1); }
+RN_RULE(sparse_segment_sqrt_n_grad) { return sparse_segment_gradient(g, 0.5); }

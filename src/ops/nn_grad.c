@@ -130,9 +130,9 @@ RN_RULE(log_softmax) {
 static rn_edge_t xent_logits(rn_grad_t* g) {
   rn_edge_t dx = RN_NO_EDGE, logits = rn_grad_in(g, 0);
   if (rn_grad_has_dy(g, 0))
-    dx = rn_Mul(g->scope, rn_rule_expand(g, g->dy[0], -1), rn_grad_out(g, 1));
+    dx = rn_Mul(g->scope, rn_rule_expand(g, rn_grad_dy(g, 0), -1), rn_grad_out(g, 1));
   if (!rn_grad_has_dy(g, 1)) return dx;
-  rn_edge_t twice = through_softmax(g, g->dy[1], rn_Softmax(g->scope, logits));
+  rn_edge_t twice = through_softmax(g, rn_grad_dy(g, 1), rn_Softmax(g->scope, logits));
   return dx.node ? rn_AddV2(g->scope, dx, twice) : twice;
 }
 
@@ -149,7 +149,7 @@ RN_RULE(softmax_xent) {
   // As in stock, the second output does not move with the labels.
   if (!rn_grad_wants(g, 1) || !rn_grad_has_dy(g, 0)) return RN_OK;
   rn_edge_t minus = rn_Neg(g->scope, rn_LogSoftmax(g->scope, rn_grad_in(g, 0)));
-  rn_edge_t dlabels = rn_Mul(g->scope, rn_rule_expand(g, g->dy[0], -1), minus);
+  rn_edge_t dlabels = rn_Mul(g->scope, rn_rule_expand(g, rn_grad_dy(g, 0), -1), minus);
   rn_grad_to(g, 1, xent_rows(g, dlabels, 1, 0));
   return RN_OK;
 }
@@ -183,7 +183,7 @@ RN_RULE(top_k) {
   starts = rn_Reshape(g->scope, starts, rn_Shape(g->scope, rows));
   rn_edge_t places =
       rn_Reshape(g->scope, rn_AddV2(g->scope, at, starts), rn_rule_ints(g, RN_INT32, column, 2));
-  rn_edge_t values = rn_Reshape(g->scope, g->dy[0], rn_rule_ints(g, RN_INT32, column, 1));
+  rn_edge_t values = rn_Reshape(g->scope, rn_grad_dy(g, 0), rn_rule_ints(g, RN_INT32, column, 1));
   rn_edge_t flat = rn_ScatterNd(g->scope, places, values, rn_rule_expand(g, size, 0));
   return to_x(g, rn_Reshape(g->scope, flat, shape));
 }

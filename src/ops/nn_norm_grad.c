@@ -24,7 +24,7 @@ static rn_status_t batch_norm(rn_grad_t* g, const char* gradient) {
     to_three(g, RN_RULE_ALIKE(g, gradient, dy, x, scale, mean, variance), 0);
   }
   for (int i = 1; i <= 2; ++i)
-    rn_grad_to(g, i, rn_rule_cast(g, g->dx[i], rn_edge_dtype(rn_grad_in(g, i))));
+    rn_grad_to(g, i, rn_rule_cast(g, g->dx[i].dense, rn_edge_dtype(rn_grad_in(g, i))));
   return RN_OK;
 }
 
@@ -154,9 +154,9 @@ static void to_scale(const norm_t* t, rn_edge_t a) {
 
 RN_RULE(fused_batch_norm_grad) {
   norm_t t = norm_of(g);
-  rn_edge_t a = rn_rule_cast(g, g->dy[0], RN_FLOAT);
-  rn_edge_t b = rn_grad_has_dy(g, 1) ? channels(&t, g->dy[1]) : RN_NO_EDGE;
-  rn_edge_t c = rn_grad_has_dy(g, 2) ? channels(&t, g->dy[2]) : RN_NO_EDGE;
+  rn_edge_t a = rn_rule_cast(g, rn_grad_dy_or_none(g, 0), RN_FLOAT);
+  rn_edge_t b = rn_grad_has_dy(g, 1) ? channels(&t, rn_grad_dy(g, 1)) : RN_NO_EDGE;
+  rn_edge_t c = rn_grad_has_dy(g, 2) ? channels(&t, rn_grad_dy(g, 2)) : RN_NO_EDGE;
   if (!a.node && !b.node && !c.node) return RN_OK;
   if (rn_grad_wants(g, 0)) to_gradient(&t, a, b, c);
   if (rn_grad_wants(g, 1)) to_images(&t, a, b);

@@ -287,11 +287,17 @@ rn_status_t rn_shape_fn_max_pool_3d_grad(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_avg_pool_grad(rn_shape_ctx_t* ctx) { return sized(ctx, 0, 4); }
 rn_status_t rn_shape_fn_avg_pool_3d_grad(rn_shape_ctx_t* ctx) { return sized(ctx, 0, 5); }
 
-rn_status_t rn_shape_fn_max_pool_grad_grad(rn_shape_ctx_t* ctx) {
+static rn_status_t pool_second(rn_shape_ctx_t* ctx, rn_status_t status) {
   rn_shape_t unused;
-  RN_TRY(rn_shape_fn_max_pool(ctx));
+  RN_TRY(status);
   RN_TRY(rn_shape_merge(ctx, ctx->inputs[0], ctx->inputs[2], &unused));
   return rn_shape_merge(ctx, ctx->inputs[1], ctx->outputs[0], &unused);
+}
+rn_status_t rn_shape_fn_max_pool_grad_grad(rn_shape_ctx_t* ctx) {
+  return pool_second(ctx, rn_shape_fn_max_pool(ctx));
+}
+rn_status_t rn_shape_fn_max_pool_3d_grad_grad(rn_shape_ctx_t* ctx) {
+  return pool_second(ctx, rn_shape_fn_pool3d(ctx));
 }
 
 rn_status_t rn_shape_fn_fractional_pool(rn_shape_ctx_t* ctx) {
@@ -304,18 +310,25 @@ rn_status_t rn_shape_fn_fractional_pool(rn_shape_ctx_t* ctx) {
   int64_t dims[4];
   for (int i = 0; i < 4; i++) {
     if (!(ratio->list_f[i] >= 1)) {
-      return rn_invalid_argument("pooling_ratio[%d] must be at least 1, got %g", i,
+      return rn_invalid_argument("pooling_ratio cannot be smaller than 1, got: %g",
                                  (double)ratio->list_f[i]);
     }
     dims[i] = in.dims[i] == RN_UNKNOWN ? RN_UNKNOWN
                                        : (int64_t)((double)in.dims[i] / (double)ratio->list_f[i]);
   }
   RN_TRY(rn_shape_make(ctx, 4, dims, &ctx->outputs[0]));
-  // The edges are one more than the cells; programs were told the number of cells all along.
-  for (int i = 1; i < 3; i++) RN_TRY(rn_shape_vector(ctx, dims[i], &ctx->outputs[i]));
+  // The edges are one more than the cells; stock infers the number of cells.
+  for (int i = 1; i < 3; i++) {
+    int64_t edges = dims[i] == RN_UNKNOWN ? RN_UNKNOWN : dims[i] + 1;
+    RN_TRY(rn_shape_vector(ctx, edges, &ctx->outputs[i]));
+  }
   return RN_OK;
 }
 
+rn_status_t rn_shape_fn_fractional_avg_pool_grad(rn_shape_ctx_t* ctx) {
+  if (!ctx->input_partials[0].is_known) return rn_shape_of_rank(ctx, 4, &ctx->outputs[0]);
+  return sized(ctx, 0, 4);
+}
 rn_status_t rn_shape_fn_fractional_pool_grad(rn_shape_ctx_t* ctx) {
   return rn_shape_with_rank(ctx, ctx->inputs[0], 4, &ctx->outputs[0]);
 }

@@ -107,6 +107,16 @@ RN_RULE(max_pool_with_argmax) {
   return RN_OK;
 }
 
+RN_RULE(fractional_avg_pool) {
+  if (rn_grad_has_dy(g, 0)) {
+    rn_edge_t size = rn_Shape(g->scope, rn_grad_in(g, 0), .out_type = RN_INT64);
+    rn_grad_to(g, 0,
+               RN_RULE_ALIKE(g, "FractionalAvgPoolGrad", size, rn_grad_dy(g, 0), rn_grad_out(g, 1),
+                             rn_grad_out(g, 2)));
+  }
+  return RN_OK;
+}
+
 RN_RULE(fractional_max_pool) {
   if (rn_grad_has_dy(g, 0))
     rn_grad_to(g, 0,
@@ -127,3 +137,52 @@ static rn_status_t maximum_gradient(rn_grad_t* g, const char* op) {
 
 RN_RULE(max_pool_grad) { return maximum_gradient(g, "MaxPoolGradGrad"); }
 RN_RULE(max_pool_grad_grad) { return maximum_gradient(g, "MaxPoolGrad"); }
+RN_RULE(max_pool_3d_grad) { return maximum_gradient(g, "MaxPool3DGradGrad"); }
+RN_RULE(max_pool_3d_grad_grad) { return maximum_gradient(g, "MaxPool3DGrad"); }
+
+// The sizes of windows come as inputs; the gradient of the gradient wants them as attributes.
+RN_RULE(max_pool_grad_v2) {
+  int sizes = 0, steps = 0;
+  const int64_t* ksize = rn_rule_values(rn_grad_in(g, 3), &sizes);
+  const int64_t* strides = rn_rule_values(rn_grad_in(g, 4), &steps);
+  rn_edge_t x = rn_grad_in(g, 0), y = rn_grad_in(g, 1);
+  if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, rn_ZerosLike(g->scope, x));
+  if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_ZerosLike(g->scope, y));
+  if (!rn_grad_wants(g, 2)) return RN_OK;
+  if (!ksize || !strides || sizes != 4 || steps != 4)
+    return rn_unimplemented("the size or the step of the window is not a constant");
+  rn_op_begin(g->scope, "MaxPoolGradGrad");
+  rn_op_input(g->scope, x);
+  rn_op_input(g->scope, y);
+  rn_op_input(g->scope, rn_grad_dy(g, 0));
+  rn_op_attr_int_list(g->scope, "ksize", ksize, 4);
+  rn_op_attr_int_list(g->scope, "strides", strides, 4);
+  rn_op_attr_string(g->scope, "padding", RN_RULE_TEXT(g, "padding"));
+  rn_op_attr_string(g->scope, "data_format", RN_RULE_TEXT(g, "data_format"));
+  rn_grad_to(g, 2, (rn_edge_t){rn_op_finish(g->scope), 0});
+  return RN_OK;
+}
+
+// What was scattered to the places of the maxima is gathered from there.
+RN_RULE(max_pool_grad_with_argmax) {
+  rn_edge_t x = rn_grad_in(g, 0), grad = rn_grad_in(g, 1), places = rn_grad_in(g, 2);
+  if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, rn_ZerosLike(g->scope, x));
+  if (!rn_grad_wants(g, 1)) return RN_OK;
+  rn_edge_t dy = rn_grad_dy(g, 0), shape = rn_rule_shape(g, grad, RN_INT32);
+  int64_t flat = -1;
+  if (rn_grad_attr_bool(g, "include_batch_in_index")) {
+    dy = rn_Reshape(g->scope, dy, rn_rule_ints(g, RN_INT32, &flat, 1));
+    rn_grad_to(g, 1, rn_GatherV2(g->scope, dy, places, rn_const_int32(g->scope, 0)));
+    return RN_OK;
+  }
+  // One row an image.
+  rn_edge_t zero = rn_const_int32(g->scope, 0), one = rn_const_int32(g->scope, 1);
+  rn_edge_t pair[2] = {rn_GatherV2(g->scope, rn_rule_shape(g, x, RN_INT32), zero, zero),
+                       rn_const_int32(g->scope, -1)};
+  rn_edge_t rows = rn_Pack(g->scope, pair, 2);
+  dy = rn_Reshape(g->scope, dy, rows);
+  places = rn_Reshape(g->scope, places, rows);
+  rn_edge_t taken = rn_GatherV2(g->scope, dy, places, one, .batch_dims = 1);
+  rn_grad_to(g, 1, rn_Reshape(g->scope, taken, shape));
+  return RN_OK;
+}

@@ -17,3 +17,12 @@ static rn_status_t limits(rn_grad_t* g, const char* op) {
 
 RN_RULE(fake_quant_vars) { return limits(g, "FakeQuantWithMinMaxVarsGradient"); }
 RN_RULE(fake_quant_channels) { return limits(g, "FakeQuantWithMinMaxVarsPerChannelGradient"); }
+
+// What arrived passes where the input lay inside; by the input nothing changes but at the ends.
+RN_RULE(fake_quant_args_grad) {
+  rn_edge_t inputs = rn_grad_in(g, 1);
+  if (rn_grad_wants(g, 0))
+    rn_grad_to(g, 0, RN_RULE_ALIKE(g, "FakeQuantWithMinMaxArgsGradient", rn_grad_dy(g, 0), inputs));
+  if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_ZerosLike(g->scope, inputs));
+  return RN_OK;
+}

@@ -69,3 +69,27 @@ rn_status_t rn_shape_fn_accidental_hits(rn_shape_ctx_t* ctx) {
   ctx->outputs[1] = ctx->outputs[2] = ctx->outputs[0];
   return RN_OK;
 }
+
+// Generators whose state is in a variable.
+
+rn_status_t rn_shape_fn_stateful(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 1, 0));
+  return rn_shape_from_input(ctx, 2, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_stateful_first(rn_shape_ctx_t* ctx) {
+  return rn_shape_from_input(ctx, 1, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_stateful_int(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 1, 0));
+  RN_TRY(rn_ops_check_scalars(ctx, 3, 4));
+  return rn_shape_from_input(ctx, 2, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_rng_read(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_scalars(ctx, 1, 2));
+  return rn_shape_vector(ctx, 3, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_rng_skip(rn_shape_ctx_t* ctx) { return rn_ops_check_scalars(ctx, 1, 2); }

@@ -152,10 +152,25 @@ static outcome_t compare_values(check_t* check, const char* what, TF_Tensor* con
   return OUTCOME_PASSED;
 }
 
+// Whether stock infers a wrong shape for output |i|.
+static bool is_wrong_static(const check_t* check, size_t i) {
+  const json_t* wrong = json_object_get(check->row, "wrong_static");
+  for (size_t k = 0; k < json_array_size(wrong); k++) {
+    if ((size_t)json_integer_value(json_array_get(wrong, k)) == i) return true;
+  }
+  return false;
+}
+
 static outcome_t compare_static(check_t* check, const build_t* build) {
   const json_t* want = json_object_get(check->golden, "static");
   for (size_t i = 0; i < json_array_size(want); i++) {
     const json_t* shape = json_array_get(want, i);
+    if (is_wrong_static(check, i) && !check->options.is_stock) {
+      // What came out is right; without an answer nothing is known.
+      const json_t* outputs = json_object_get(check->golden, "outputs");
+      if (!outputs) continue;
+      shape = json_object_get(json_array_get(outputs, i), "shape");
+    }
     const TF_Output out = {build->node, (int)i};
     const int rank = TF_GraphGetTensorNumDims(build->graph, out, build->status);
     const int want_rank = json_is_null(shape) ? -1 : (int)json_array_size(shape);
@@ -189,7 +204,9 @@ static outcome_t check_answer(check_t* check, const build_t* build, TF_Session* 
                       TF_Message(build->status));
   }
   outcome_t outcome = OUTCOME_PASSED;
-  if (error) {
+  if (error && json_is_true(json_object_get(check->row, "beyond"))) {
+    // Stock refuses what the library does; other rows say whether it does it right.
+  } else if (error) {
     outcome = check_fail(check, "ran, should be error %s \"%s\"", text_of(error, "code"),
                          text_of(error, "message"));
   } else {

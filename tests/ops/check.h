@@ -28,6 +28,7 @@ typedef struct {
 
 outcome_t check_eval(check_t* check);
 outcome_t check_grad(check_t* check);
+outcome_t check_grad2(check_t* check);  // gradients of gradients, against central differences
 outcome_t check_perf(check_t* check);
 
 // Helpers that the modes share.

@@ -235,6 +235,130 @@ static outcome_t run_gradients(check_t* check, grad_t* g) {
   return outcome == OUTCOME_PASSED ? compare_differences(check, g) : outcome;
 }
 
+// The second order: the gradients, weighted once more, by every x and every incoming gradient.
+
+typedef struct {
+  size_t count;  // of what is differentiated: the gradients of the first order
+  TF_Output weights[MAX_NODES];
+  TF_Tensor* weight_values[MAX_NODES];
+} second_t;
+
+static bool add_weights(grad_t* g, second_t* second) {
+  for (size_t k = 0; k < g->dx_count; k++) {
+    int64_t dims[MAX_RANK];
+    char name[32];
+    for (int d = 0; d < TF_NumDims(g->dx_values[k]); d++) dims[d] = TF_Dim(g->dx_values[k], d);
+    snprintf(name, sizeof name, "ddx%zu", k);
+    const TF_DataType type = TF_TensorType(g->dx_values[k]);
+    second->weights[k] =
+        build_placeholder(&g->build, name, type, dims, TF_NumDims(g->dx_values[k]));
+    if (!second->weights[k].oper) return false;
+    second->weight_values[k] = value_draw(type, dims, TF_NumDims(g->dx_values[k]), 2000 + k);
+    second->count++;
+  }
+  return true;
+}
+
+// sum(weight * dx) at the current feeds.
+static bool weighted_gradients(const grad_t* g, const second_t* second, double* out) {
+  TF_Tensor* dx[MAX_NODES];
+  if (!check_run(&g->build, g->session, g->dxs, g->dx_count, NULL, dx)) return false;
+  *out = 0;
+  for (size_t k = 0; k < g->dx_count; k++) {
+    for (size_t j = 0; j < value_count(dx[k]); j++)
+      *out += value_get(dx[k], j) * value_get(second->weight_values[k], j);
+  }
+  check_release(dx, g->dx_count);
+  return true;
+}
+
+// The gradient of the gradients by feed |feed|; none where nothing of it is left in them.
+static bool second_gradient(grad_t* g, const second_t* second, size_t feed, TF_Tensor** out) {
+  TF_Output dx = {NULL, -1};
+  TF_Output weights[MAX_NODES];
+  *out = NULL;
+  memcpy(weights, second->weights, sizeof weights);
+  TF_AddGradients(g->build.graph, g->dxs, (int)g->dx_count, &g->build.feeds[feed], 1, weights,
+                  g->build.status, &dx);
+  if (!ok(g)) return strstr(TF_Message(g->build.status), "unreachable") != NULL;
+  if (!dx.oper) return true;
+  // The weights are fed in this run alone.
+  const size_t fed = g->build.feed_count;
+  for (size_t k = 0; k < second->count; k++) {
+    g->build.feeds[g->build.feed_count] = second->weights[k];
+    g->build.feed_values[g->build.feed_count++] = second->weight_values[k];
+  }
+  const bool done = check_run(&g->build, g->session, &dx, 1, NULL, out);
+  g->build.feed_count = fed;
+  return done;
+}
+
+static outcome_t compare_second(check_t* check, grad_t* g, const second_t* second, size_t feed) {
+  TF_Tensor *x = g->build.feed_values[feed], *found = NULL;
+  if (!second_gradient(g, second, feed, &found))
+    return check_fail(check, "second order by feed %zu: %s", feed, TF_Message(g->build.status));
+  const double step = 1e-5, tol = 2e-6;
+  const size_t n = value_count(x), stride = n > MAX_MOVED ? n / MAX_MOVED : 1;
+  double scale = 1;
+  outcome_t outcome = OUTCOME_PASSED;
+  for (size_t i = 0; found && i < n; i++) scale = fmax(scale, fabs(value_get(found, i)));
+  for (size_t i = 0; i < n && outcome == OUTCOME_PASSED; i += stride) {
+    const double old = value_get(x, i), got = found ? value_get(found, i) : 0;
+    double high = 0, low = 0;
+    value_set(x, i, old + step);
+    bool done = weighted_gradients(g, second, &high);
+    value_set(x, i, old - step);
+    done = done && weighted_gradients(g, second, &low);
+    value_set(x, i, old);
+    const double want = (high - low) / (2 * step);
+    if (!done) {
+      outcome = check_fail(check, "central difference: %s", TF_Message(g->build.status));
+    } else if (!(fabs(got - want) <= tol * scale)) {
+      outcome = check_fail(check, "second order by feed %zu [%zu] is %.9g, differences give %.9g",
+                           feed, i, got, want);
+    }
+  }
+  if (found) TF_DeleteTensor(found);
+  return outcome;
+}
+
+static bool all_double(const grad_t* g) {
+  for (size_t k = 0; k < g->dx_count; k++)
+    if (TF_TensorType(g->dx_values[k]) != TF_DOUBLE) return false;
+  for (size_t i = 0; i < g->y_count; i++)
+    if (TF_TensorType(g->dy_values[i]) != TF_DOUBLE) return false;
+  return g->dx_count > 0;
+}
+
+static outcome_t run_second(check_t* check, grad_t* g, second_t* second) {
+  outcome_t outcome = run_gradients(check, g);
+  if (outcome != OUTCOME_PASSED || !all_double(g))
+    return OUTCOME_SKIPPED;  // the first order's affair
+  if (g->build.feed_count + g->dx_count > MAX_NODES) return OUTCOME_SKIPPED;
+  if (!add_weights(g, second)) return check_fail(check, "weights: %s", TF_Message(g->build.status));
+  for (size_t i = 0; i < g->build.leaf_count && outcome == OUTCOME_PASSED; i++)
+    outcome = compare_second(check, g, second, g->build.leaves[i]);
+  for (size_t i = 0; i < g->y_count && outcome == OUTCOME_PASSED; i++)
+    outcome = compare_second(check, g, second, g->build.feed_count - g->y_count + i);
+  return outcome;
+}
+
+outcome_t check_grad2(check_t* check) {
+  const bool is_rough = json_is_false(json_object_get(check->row, "fd"));
+  if (!json_object_get(check->golden, "grads") || is_rough) return OUTCOME_SKIPPED;
+  grad_t* g = calloc(1, sizeof *g);
+  second_t* second = calloc(1, sizeof *second);
+  if (!g || !second) abort();
+  const outcome_t outcome = run_second(check, g, second);
+  check_release(g->dx_values, g->dx_count);
+  check_release(second->weight_values, second->count);
+  check_close(g->session);
+  build_destroy(&g->build);
+  free(second);
+  free(g);
+  return outcome;
+}
+
 outcome_t check_grad(check_t* check) {
   const bool is_recorded = json_object_get(check->golden, "grads") != NULL;
   if (!is_recorded && !json_object_get(check->golden, "grad_error")) return OUTCOME_SKIPPED;

@@ -5,6 +5,64 @@ from .base import *
 EXACT = {"tol": 0}
 
 
+def ragged(t):
+    """Rows of different lengths, padded."""
+    op, five = "RaggedTensorToTensor", [1, 2, 3, 4, 5]
+    ids = lambda *values: vec("int64", list(values))
+
+    def row(name, shape, values, default, parts, types, **more):
+        t.row(
+            name,
+            op,
+            [shape, values, default, parts],
+            {"row_partition_types": types},
+            **more
+        )
+
+    open2 = const(vec("int64", [-1, -1]))
+    zero, splits = scalar("int32", 0), [ids(0, 2, 2, 5)]
+    for d in dtypes("F I U C b"):
+        values = vec(d, [True, False, True, True, False] if d == "bool" else five)
+        row(d, open2, values, scalar(d, True if d == "bool" else 7), splits, ["ROW_SPLITS"])
+    row("string", open2, vec("string", list("abcde")), scalar("string", "-"), splits, ["ROW_SPLITS"])
+    whole = vec("int32", five)
+    row("fed", vec("int64", [-1, -1]), whole, zero, splits, ["ROW_SPLITS"])
+    row("any_const", const(scalar("int64", -1)), whole, zero, splits, ["ROW_SPLITS"])
+    row(
+        "any_shape",
+        scalar("int64", -1),
+        whole,
+        zero,
+        splits,
+        ["ROW_SPLITS"],
+        message={"starts": "Received a shape scalar with unknown static value."},
+    )
+    row("cut", const(ids(2, 2)), whole, zero, splits, ["ROW_SPLITS"])
+    row("pad", const(ids(4, 4)), whole, scalar("int32", -1), splits, ["ROW_SPLITS"])
+    row("int32", const(vec("int32", [-1, 2])), whole, zero, [vec("int32", [0, 2, 2, 5])], ["ROW_SPLITS"])
+    rowids = ["FIRST_DIM_SIZE", "VALUE_ROWIDS"]
+    row("rowids", open2, whole, zero, [scalar("int64", 4), ids(0, 0, 2, 2, 2)], rowids)
+    row("rowids_cut", const(ids(3, 2)), whole, zero, [scalar("int64", 4), ids(0, 0, 2, 2, 2)], rowids)
+    open3 = const(ids(-1, -1, -1))
+    row("two", open3, whole, zero, [ids(0, 2, 3), ids(0, 1, 3, 5)], ["ROW_SPLITS"] * 2)
+    row("two_cut", const(ids(2, 1, 3)), whole, zero, [ids(0, 2, 3), ids(0, 1, 3, 5)], ["ROW_SPLITS"] * 2)
+    mixed = [scalar("int64", 2), ids(0, 1, 1), ids(0, 1, 3, 4)]
+    row("mixed", open3, vec("int32", five[:4]), zero, mixed, rowids + ["ROW_SPLITS"])
+    cells = given("int32", [3, 2], [1, 2, 3, 4, 5, 6])
+    row("cells", open3, cells, vec("int32", [9, 8]), [ids(0, 1, 3)], ["ROW_SPLITS"])
+    row("cells_scalar", const(ids(-1, -1, 2)), cells, scalar("int32", 7), [ids(0, 1, 3)], ["ROW_SPLITS"])
+    row("no_rows", open2, given("int32", [0], []), zero, [ids(0)], ["ROW_SPLITS"])
+    row("bad_type", open2, whole, zero, splits, ["ROW_LIMITS"])
+    row("descending", open2, whole, zero, [ids(0, 2, 1, 5)], ["ROW_SPLITS"])
+    row("not_zero", open2, whole, zero, [ids(1, 5)], ["ROW_SPLITS"])
+    row("nothing", open2, whole, zero, [ids()], ["ROW_SPLITS"])
+    row("high_rowid", open2, whole, zero, [scalar("int64", 2), ids(0, 0, 1, 1, 7)], rowids)
+    row("rank", const(ids(-1)), whole, zero, splits, ["ROW_SPLITS"])
+    row("counts", open2, whole, zero, splits, ["ROW_SPLITS"] * 2)
+    row("default", open2, whole, vec("int32", [1, 2]), splits, ["ROW_SPLITS"])
+    row("first_alone", open2, whole, zero, [scalar("int64", 2)], ["FIRST_DIM_SIZE"])
+
+
 def blocks(t):
     for d in dtypes("F I U"):
         t.row(
@@ -242,6 +300,7 @@ def odds(t):
 
 
 def fill(t):
+    ragged(t)
     blocks(t)
     sequences(t)
     scatters(t)

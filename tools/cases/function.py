@@ -13,3 +13,18 @@ def fill(t):
         t.row("no_body", op, [[drawn("float", [2])]])
     for op in ("Case", "StatelessCase"):
         t.row("no_branches", op, [scalar("int32", 0), [drawn("float", [2])]], {"Tout": ["float"]})
+    t.row("no_function", "RemoteCall", [scalar("string", "CPU:0"), [drawn("float", [2])]], {"Tout": ["float"]})
+    t.row("no_body", "For", [scalar("int32", 0), scalar("int32", 1), scalar("int32", 1), [drawn("float", [2])]])
+    t.row("made", "FakeParam", [], {"dtype": "float", "shape": [2, 3]}, undefined=[0])
+    t.row("scalar", "FakeParam", [], {"dtype": "int32", "shape": []}, undefined=[0])
+    t.row("here", "DeviceIndex", [], {"device_names": ["GPU", "CPU"]})
+    t.row("nowhere", "DeviceIndex", [], {"device_names": ["GPU", "TPU"]})
+    for d in ("float", "double", "int32", "uint8", "int16", "int8", "int64"):
+        t.row(d, "ToBool", [scalar(d, 3)])
+        t.row("zero_" + d, "ToBool", [scalar(d, 0)])
+    t.row("bool", "ToBool", [yes])
+    t.row("string", "ToBool", [scalar("string", "a")])
+    t.row("empty_string", "ToBool", [scalar("string", "")])
+    t.row("list", "ToBool", [vec("float", [0, 0])])
+    t.row("empty_list", "ToBool", [vec("float", [])])
+    t.row("half", "ToBool", [scalar("half", 1)])

@@ -21,7 +21,7 @@ def png(width, height, rgb):
 
 def fill(t):
     sizes = [("up", [5, 7]), ("down", [2, 2]), ("same", [3, 4]), ("one", [1, 1])]
-    for op in ("ResizeBilinear", "ResizeNearestNeighbor", "ResizeArea"):
+    for op in ("ResizeBilinear", "ResizeNearestNeighbor", "ResizeArea", "ResizeBicubic"):
         for name, s in sizes:
             t.row(name, op, [drawn("float", [2, 3, 4, 2]), ivec(*s)])
             t.row(
@@ -47,7 +47,7 @@ def fill(t):
         [drawn("float", [1, 2, 2, 1]), ivec(3, 3)],
         {"align_corners": True, "half_pixel_centers": True},
     )
-    for op in ("ResizeBilinear", "ResizeNearestNeighbor"):
+    for op in ("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic"):
         t.row("grad", op, [drawn("float", [1, 3, 3, 1]), ivec(5, 4)], grad=True)
         t.row(
             "grad_centers",
@@ -67,6 +67,47 @@ def fill(t):
         tol=1e-6,
     )
     t.row("float", "ResizeNearestNeighborGrad", [drawn("float", [1, 5, 4, 2]), ivec(3, 3)])
+    for op in ("ResizeBilinearGrad", "ResizeBicubicGrad"):
+        for d in dtypes("F" if op == "ResizeBilinearGrad" else "f"):
+            for name, a in (("", {}), ("corners_", {"align_corners": True})):
+                t.row(
+                    name + "down_" + d,
+                    op,
+                    [drawn("float", [2, 2, 3, 2]), drawn(d, [2, 5, 4, 2])],
+                    a,
+                    tol=loose(d) and max(loose(d), 1e-6),
+                )
+        t.row(
+            "centers",
+            op,
+            [drawn("float", [1, 7, 5, 1]), drawn("float", [1, 3, 3, 1])],
+            {"half_pixel_centers": True},
+            tol=1e-5,
+        )
+        t.row("batches", op, [drawn("float", [2, 5, 4, 1]), drawn("float", [1, 3, 3, 1])], message="code-only")
+        t.row("rank3", op, [drawn("float", [5, 4, 1]), drawn("float", [1, 3, 3, 1])])
+        t.row("empty", op, [drawn("float", [0, 5, 4, 1]), drawn("float", [0, 3, 3, 1])])
+        t.row(
+            "both",
+            op,
+            [drawn("float", [1, 5, 4, 1]), drawn("float", [1, 3, 3, 1])],
+            {"align_corners": True, "half_pixel_centers": True},
+        )
+    for d in dtypes("F int8 uint8 int32"):
+        t.row(
+            "down_" + d, "ResizeNearestNeighborGrad", [drawn(d, [1, 5, 4, 2], 0, 9), ivec(3, 3)]
+        )
+    for name, a in (("corners", {"align_corners": True}), ("centers", {"half_pixel_centers": True})):
+        t.row(name, "ResizeNearestNeighborGrad", [drawn("float", [1, 5, 4, 2]), ivec(3, 3)], a)
+        t.row(
+            name + "_up", "ResizeNearestNeighborGrad", [drawn("float", [1, 2, 3, 1]), ivec(4, 4)], a
+        )
+    t.row("zero", "ResizeNearestNeighborGrad", [drawn("float", [1, 2, 3, 1]), vec("int32", [0, 4])])
+    for op in ("ResizeBilinear", "ResizeNearestNeighbor", "ResizeArea", "ResizeBicubic"):
+        t.row("large", op, [drawn("float", [1, 17, 13, 3]), ivec(29, 31)], tol=1e-6)
+        t.row("shrink", op, [drawn("float", [1, 31, 29, 2]), ivec(9, 7)], tol=1e-6)
+        t.row("no_images", op, [drawn("float", [0, 3, 3, 2]), ivec(2, 2)])
+        t.row("no_pixels", op, [drawn("float", [1, 0, 3, 2]), ivec(2, 2)])
     rgb = drawn("float", [2, 3, 3], 0, 1)
     for name, f in (("half", 0.5), ("double", 2.0), ("zero", 0.0), ("negative", -0.3)):
         t.row(name, "AdjustContrastv2", [rgb, scalar("float", f)], tol=1e-5)

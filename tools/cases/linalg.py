@@ -3,7 +3,109 @@
 from .base import *
 
 
+def regular(n, shift=5):
+    """An invertible matrix whose largest elements are off the diagonal."""
+    return [
+        (i * 3 + j * 5) % 11 / 11 + (n if j == (i + shift) % n else 0)
+        for i in range(n)
+        for j in range(n)
+    ]
+
+
+def positive(n):
+    return [(i * j) % 7 / 7 + (n if i == j else 0) for i in range(n) for j in range(n)]
+
+
+def large(t):
+    """Sizes beyond a panel, stacks, what is refused."""
+    for n in (33, 70):
+        for d in ("float", "complex128"):
+            tol = 1e-5 if d == "float" else 1e-11
+            a = given(d, [n, n], regular(n))
+            t.row("large_%d_%s" % (n, d), "MatrixSolve", [a, drawn(d, [n, 19])], tol=tol)
+            t.row(
+                "large_adjoint_%d_%s" % (n, d),
+                "MatrixSolve",
+                [a, drawn(d, [n, 2])],
+                {"adjoint": True},
+                tol=tol,
+            )
+            t.row("large_%d_%s" % (n, d), "MatrixInverse", [a], tol=tol)
+            t.row("large_%d_%s" % (n, d), "Cholesky", [given(d, [n, n], positive(n))], tol=tol)
+            for lower in (True, False):
+                for adjoint in (True, False):
+                    t.row(
+                        "large_%d_%s_%d%d" % (n, d, lower, adjoint),
+                        "MatrixTriangularSolve",
+                        [given(d, [n, n], positive(n)), drawn(d, [n, 18])],
+                        {"lower": lower, "adjoint": adjoint},
+                        tol=tol,
+                    )
+    t.row("large", "MatrixDeterminant", [given("double", [20, 20], regular(20))], tol=1e-10)
+    t.row("odd", "MatrixDeterminant", [given("double", [2, 2], [0.0, 2, 3, 1])])
+    t.row("negative", "MatrixDeterminant", [given("float", [2, 2], [-1, 2, 3, 1])])
+    stack = given("double", [3, 2, 2], [2, 1, 0.0, 1, 1, 1, -1, 2, 0.0, 3, 1, 1])
+    for op in ("MatrixInverse", "MatrixDeterminant"):
+        t.row("stack", op, [stack])
+    t.row("stack", "MatrixSolve", [stack, drawn("double", [3, 2, 3])])
+    t.row("outer", "MatrixSolve", [stack, drawn("double", [2, 2, 3])])
+    t.row("ranks", "MatrixSolve", [stack, drawn("double", [2, 3])])
+    t.row("vector", "MatrixSolve", [stack, drawn("double", [2])])
+    op = "MatrixTriangularSolve"
+    t.row("broadcast", op, [given("double", [2, 1, 2, 2], [2, 0.0, 1, 1, 1, 0.0, 3, 2]), drawn("double", [3, 2, 2])])
+    t.row("broadcast_rhs", op, [stack, drawn("double", [2, 3])], {"lower": False})
+    t.row("outer", op, [stack, drawn("double", [2, 2, 3])])
+    t.row("sizes", op, [stack, drawn("double", [3, 3, 3])])
+    t.row("not_square", op, [drawn("double", [2, 3]), drawn("double", [2, 1])])
+    t.row("vector", op, [drawn("double", [2]), drawn("double", [2, 1])])
+    t.row("empty", op, [given("double", [0, 0], []), given("double", [0, 2], [])])
+    t.row("adjoint", "MatrixInverse", [given("complex64", [2, 2], [1, 2, 3, 5])], {"adjoint": True}, tol=1e-5)
+    for adjoint in (True, False):
+        t.row(
+            "grad_adjoint_%d" % adjoint,
+            "MatrixSolve",
+            [stack, drawn("double", [3, 2, 2])],
+            {"adjoint": adjoint},
+            grad=True,
+            fd_tol=1e-6,
+            grad_tol=1e-11,
+        )
+        t.row(
+            "grad_stack_%d" % adjoint,
+            "MatrixInverse",
+            [stack],
+            {"adjoint": adjoint},
+            grad=True,
+            fd_tol=1e-6,
+            grad_tol=1e-11,
+        )
+    for name, eq, shapes in [
+        ("two_sums", "abc,cde->be", [[2, 3, 4], [4, 2, 3]]),
+        ("own_sum", "ab,c->b", [[2, 3], [4]]),
+        ("repeat_out", "i->ii", [[3]]),
+        ("repeat_in", "iij,j->i", [[3, 3, 2], [2]]),
+        ("ellipsis_sum", "...i->...", [[2, 3, 4]]),
+        ("ellipsis_one", "i...,j...->ij...", [[2, 1, 3], [3, 4, 1]]),
+        ("turned", "ji,kj->ki", [[4, 3], [2, 4]]),
+        ("shared_last", "ijb,jkb->ikb", [[2, 3, 4], [3, 2, 4]]),
+        ("empty", "ij,jk->ik", [[2, 0], [0, 3]]),
+        ("empty_out", "ij,jk->ik", [[0, 2], [2, 3]]),
+        ("three", "ij,jk,kl->il", [[2, 3], [3, 2], [2, 2]]),
+        ("capitals", "Ab,bC->AC", [[2, 3], [3, 2]]),
+        ("scalars", ",->", [[], []]),
+    ]:
+        t.row(name, "Einsum", [[drawn("double", s) for s in shapes]], {"equation": eq})
+    t.row(
+        "large",
+        "Einsum",
+        [[drawn("float", [3, 37, 20]), drawn("float", [3, 20, 41])]],
+        {"equation": "bij,bjk->bik"},
+        tol=1e-5,
+    )
+
+
 def fill(t):
+    large(t)
     near = [2, 0.5, 0.0, 0.25, 3, 1, 0.0, -0.5, 1.5]
     for d in dtypes("f C"):
         t.row(d, "MatrixSolve", [given(d, [3, 3], near), drawn(d, [3, 2])], tol=loose(d))

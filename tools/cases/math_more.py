@@ -252,6 +252,35 @@ def sparse_segments(t):
             op + "Grad",
             [drawn("float", [2, 2]), vec("int32", [4]), vec("int32", [0]), scalar("int32", 4)],
         )
+        chosen = [vec("int32", [3, 0, 3]), vec("int32", [0, 0, 1])]
+        for d in F:
+            t.row(
+                d,
+                op + "GradV2",
+                [drawn(d, [2, 2])] + chosen + [scalar("int32", 4)],
+                tol=loose(d),
+            )
+            t.row(
+                d,
+                op + "WithNumSegments",
+                [drawn(d, [4, 2])] + chosen + [scalar("int32", 4)],
+                tol=loose(d),
+            )
+        long = [vec("int64", [3, 0, 3]), vec("int64", [0, 0, 1])]
+        t.row("int64", op + "GradV2", [drawn("float", [2, 2])] + long + [iscalar(9)])
+        t.row("int64", op + "WithNumSegments", [drawn("float", [4, 2])] + long + [iscalar(3)])
+        nothing = [vec("int32", []), vec("int32", [])]
+        t.row("empty", op + "GradV2", [drawn("float", [0, 2])] + nothing + [iscalar(3)])
+        t.row("empty", op + "WithNumSegments", [drawn("float", [4, 2])] + nothing + [iscalar(3)])
+        t.row("few", op + "WithNumSegments", [drawn("float", [4, 2])] + chosen + [iscalar(1)])
+        t.row("negative", op + "WithNumSegments", [drawn("float", [4, 2])] + chosen + [iscalar(-1)])
+        t.row("high", op + "GradV2", [drawn("float", [2, 2])] + chosen + [scalar("int32", 2)])
+        t.row(
+            "grad",
+            op + "WithNumSegments",
+            [drawn("double", [4, 2])] + chosen + [iscalar(3)],
+            grad=True,
+        )
     t.row(
         "int32",
         "SparseSegmentSum",

@@ -39,6 +39,11 @@ def out_shape(x, f, attrs):
     return out + [f[3]]
 
 
+def beyond(attrs):
+    """Stock has no gradients of dilated convolutions on the CPU."""
+    return {"beyond": True} if "dilations" in attrs else {}
+
+
 def conv(t):
     with_strides = lambda a: dict({"strides": [1, 1, 1, 1]}, **a)
     for d in F:
@@ -75,6 +80,7 @@ def conv(t):
             [ivec(*x), drawn("float", f), drawn("float", y)],
             a,
             tol=1e-5,
+            **beyond(a)
         )
         t.row(
             name,
@@ -82,6 +88,7 @@ def conv(t):
             [drawn("float", x), ivec(*f), drawn("float", y)],
             a,
             tol=1e-5,
+            **beyond(a)
         )
         if name not in ("wide_channels", "batch"):
             t.row(
@@ -91,6 +98,15 @@ def conv(t):
                 a,
                 grad=True,
                 **wrong_in_stock(name == "explicit")
+            )
+        if "dilations" in a:
+            t.row(
+                "grad_float_" + name,
+                "Conv2D",
+                [drawn("float", x), drawn("float", f)],
+                a,
+                grad=True,
+                tol=1e-5,
             )
     same = {"strides": [1, 1, 1, 1], "padding": "SAME"}
     t.row(

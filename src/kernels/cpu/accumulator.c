@@ -25,6 +25,12 @@ typedef struct waiter_t {
   rn_status_t status;
 } waiter_t;
 
+typedef struct rows_t {
+  rn_tensor_t sum;      // unset: none yet
+  rn_tensor_t indices;  // sparse: the row of each row of |sum|, int64
+  rn_tensor_t counts;   // sparse: gradients in each row, int64
+} rows_t;
+
 struct accumulator_t {
   rn_resource_t resource;
   rn_allocator_t allocator;
@@ -34,19 +40,21 @@ struct accumulator_t {
   bool is_mean, is_sparse;
   rn_mutex_t mutex;  // guards what follows
   int64_t step;
-  int64_t count;        // gradients in the sum
-  rn_tensor_t sum;      // unset: none yet
-  rn_tensor_t indices;  // sparse: the row of each row of |sum|, int64
-  rn_tensor_t counts;   // sparse: gradients in each row, int64
-  rn_tensor_t dims;     // sparse: the whole shape as the last gradient gave it; unset: not given
+  int64_t count;  // gradients in the sum
+  rows_t rows;
+  rn_tensor_t dims;  // sparse: the whole shape as the last gradient gave it; unset: not given
   waiter_t* first;
   waiter_t** last;
 };
 
+static void clear_rows(rows_t* rows) {
+  rn_tensor_clear(&rows->sum);
+  rn_tensor_clear(&rows->indices);
+  rn_tensor_clear(&rows->counts);
+}
+
 static void clear_sum(accumulator_t* accumulator) {
-  rn_tensor_clear(&accumulator->sum);
-  rn_tensor_clear(&accumulator->indices);
-  rn_tensor_clear(&accumulator->counts);
+  clear_rows(&accumulator->rows);
   rn_tensor_clear(&accumulator->dims);
   accumulator->count = 0;
 }
@@ -124,20 +132,20 @@ static void divide(rn_dtype_t dtype, void* sum, int64_t by, int64_t n) {
 
 // Taking what is there. The mean is made in place: the sum is nobody else's.
 static void take_locked(accumulator_t* accumulator, waiter_t* waiter) {
-  rn_tensor_t* sum = &accumulator->sum;
+  rn_tensor_t* sum = &accumulator->rows.sum;
   if (accumulator->is_mean && !accumulator->is_sparse) {
     divide(accumulator->dtype, sum->data, accumulator->count, sum->count);
   } else if (accumulator->is_mean && sum->count) {
     int64_t width = sum->count / rn_tensor_dim(sum, 0);
-    for (int64_t i = 0; i < accumulator->counts.count; ++i)
+    for (int64_t i = 0; i < accumulator->rows.counts.count; ++i)
       divide(accumulator->dtype,
              RN_DATA(sum, char) + (size_t)(i * width) * rn_dtype_size(sum->dtype),
-             RN_DATA(&accumulator->counts, int64_t)[i], width);
+             RN_DATA(&accumulator->rows.counts, int64_t)[i], width);
   }
   waiter->value = *sum;
-  waiter->indices = accumulator->indices;
+  waiter->indices = accumulator->rows.indices;
   waiter->shape = accumulator->dims;
-  *sum = accumulator->indices = accumulator->dims = (rn_tensor_t){0};
+  *sum = accumulator->rows.indices = accumulator->dims = (rn_tensor_t){0};
   clear_sum(accumulator);
   accumulator->step++;
 }
@@ -169,11 +177,10 @@ static rn_status_t output_shape(rn_kernel_ctx_t* ctx, const accumulator_t* accum
   int64_t rank = rn_shape_has_rank(shape) ? shape.rank : waiter->value.rank;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 2, (rn_shape_t){1, &rank}, &out));
-  for (int64_t d = 0; d < rank; ++d)
-    RN_DATA(out, int64_t)
-    [d] = rn_shape_has_rank(shape) && (d == 0 || shape.dims[d] >= 0) ? shape.dims[d]
-          : d ? rn_tensor_dim(&waiter->value, (int)d)
-              : -1;
+  for (int64_t d = 0; d < rank; ++d) RN_DATA(out, int64_t)
+  [d] = rn_shape_has_rank(shape) && (d == 0 || shape.dims[d] >= 0) ? shape.dims[d]
+        : d ? rn_tensor_dim(&waiter->value, (int)d)
+            : -1;
   return RN_OK;
 }
 
@@ -284,13 +291,14 @@ static void take_gradient(rn_kernel_ctx_t* ctx) {
 // Applying.
 static rn_status_t add_dense_locked(rn_kernel_ctx_t* ctx, accumulator_t* accumulator,
                                     const rn_tensor_t* gradient) {
-  if (!rn_tensor_is_set(&accumulator->sum))
-    RN_RETURN_IF_ERROR(rn_tensor_copy(gradient, ctx->kernel->device_memory, &accumulator->sum));
-  else if (!rn_tensor_same_shape(&accumulator->sum, gradient))
+  if (!rn_tensor_is_set(&accumulator->rows.sum))
+    RN_RETURN_IF_ERROR(
+        rn_tensor_copy(gradient, ctx->kernel->device_memory, &accumulator->rows.sum));
+  else if (!rn_tensor_same_shape(&accumulator->rows.sum, gradient))
     return rn_invalid_argument("Shape mismatch: expected %s, got %s",
-                               rn_text_of(&accumulator->sum).text, rn_text_of(gradient).text);
+                               rn_text_of(&accumulator->rows.sum).text, rn_text_of(gradient).text);
   else
-    add_to(gradient->dtype, accumulator->sum.data, gradient->data, gradient->count);
+    add_to(gradient->dtype, accumulator->rows.sum.data, gradient->data, gradient->count);
   accumulator->count++;
   return RN_OK;
 }
@@ -316,9 +324,9 @@ static rn_status_t add_dense_input(rn_kernel_ctx_t* ctx, accumulator_t* accumula
   return add_dense_locked(ctx, accumulator, rn_in(ctx, 2));
 }
 
-static rn_status_t scalar_step(const rn_tensor_t* step, int64_t* out) {
+static rn_status_t scalar_step(const rn_tensor_t* step, const char* name, int64_t* out) {
   if (step->rank != 0)
-    return rn_invalid_argument("Argument local_step must be scalar, but had bad shape %s",
+    return rn_invalid_argument("Argument %s must be scalar, but had bad shape %s", name,
                                rn_text_of(step).text);
   *out = rn_int_at(step, 0);
   return RN_OK;
@@ -326,7 +334,7 @@ static rn_status_t scalar_step(const rn_tensor_t* step, int64_t* out) {
 
 static rn_status_t apply_dense(rn_kernel_ctx_t* ctx) {
   int64_t step;
-  RN_RETURN_IF_ERROR(scalar_step(rn_in(ctx, 1), &step));
+  RN_RETURN_IF_ERROR(scalar_step(rn_in(ctx, 1), "local_step", &step));
   accumulator_t* accumulator = NULL;
   RN_RETURN_IF_ERROR(accumulator_of(ctx, false, &accumulator));
   const rn_tensor_t* gradient = rn_in(ctx, 2);
@@ -339,19 +347,8 @@ static rn_status_t apply_dense(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Rows merge like two sorted lists; equal rows add up.
-typedef struct merge_t {
-  rn_tensor_t sum, indices, counts;
-} merge_t;
-
-static void merge_clear(merge_t* merge) {
-  rn_tensor_clear(&merge->sum);
-  rn_tensor_clear(&merge->indices);
-  rn_tensor_clear(&merge->counts);
-}
-
-static rn_status_t merge_create(rn_allocator_t memory, const rn_tensor_t* values, int64_t rows,
-                                merge_t* out) {
+static rn_status_t rows_create(rn_allocator_t memory, const rn_tensor_t* values, int64_t rows,
+                               rows_t* out) {
   int64_t dims[RN_MAX_RANK];
   for (int d = 0; d < values->rank; ++d) dims[d] = d ? rn_tensor_dim(values, d) : rows;
   RN_RETURN_IF_ERROR(
@@ -370,40 +367,37 @@ static int64_t union_size(const int64_t* a, int64_t n, const int64_t* b, int64_t
   return size + (n - i) + (m - j);
 }
 
+// Rows merge like two sorted lists; equal rows add up.
 static rn_status_t merge_rows_locked(rn_kernel_ctx_t* ctx, accumulator_t* accumulator,
                                      const rn_tensor_t* indices, const rn_tensor_t* values) {
-  bool is_first = !rn_tensor_is_set(&accumulator->sum);
-  int64_t n = is_first ? 0 : accumulator->indices.count, m = indices->count;
-  const int64_t* a = is_first ? NULL : RN_DATA(&accumulator->indices, const int64_t);
+  bool is_first = !rn_tensor_is_set(&accumulator->rows.sum);
+  int64_t n = is_first ? 0 : accumulator->rows.indices.count, m = indices->count;
+  const int64_t* a = is_first ? NULL : RN_DATA(&accumulator->rows.indices, const int64_t);
   const int64_t* b = RN_DATA(indices, const int64_t);
-  const int64_t* counts = is_first ? NULL : RN_DATA(&accumulator->counts, const int64_t);
+  const int64_t* counts = is_first ? NULL : RN_DATA(&accumulator->rows.counts, const int64_t);
   int64_t total = union_size(a, n, b, m);
-  merge_t merge = {0};
-  rn_status_t status = merge_create(ctx->kernel->device_memory, values, total, &merge);
+  rows_t merge = {0};
+  rn_status_t status = rows_create(ctx->kernel->device_memory, values, total, &merge);
   if (!rn_ok(status)) {
-    merge_clear(&merge);
+    clear_rows(&merge);
     return status;
   }
-  int64_t width = m ? values->count / m : n ? accumulator->sum.count / n : 0;
+  int64_t width = m ? values->count / m : n ? accumulator->rows.sum.count / n : 0;
   size_t bytes = (size_t)width * rn_dtype_size(values->dtype);
   for (int64_t i = 0, j = 0, k = 0; k < total; ++k) {
     bool takes_a = i < n && (j == m || a[i] <= b[j]), takes_b = j < m && (i == n || b[j] <= a[i]);
     char* to = RN_DATA(&merge.sum, char) + (size_t)k * bytes;
     const char* row = RN_DATA(values, const char) + (size_t)j * bytes;
     if (bytes)
-      memcpy(to, takes_a ? RN_DATA(&accumulator->sum, char) + (size_t)i * bytes : row, bytes);
+      memcpy(to, takes_a ? RN_DATA(&accumulator->rows.sum, char) + (size_t)i * bytes : row, bytes);
     if (takes_a && takes_b) add_to(values->dtype, to, row, width);
     RN_DATA(&merge.indices, int64_t)[k] = takes_a ? a[i] : b[j];
     RN_DATA(&merge.counts, int64_t)[k] = (takes_a ? counts[i] : 0) + takes_b;
     i += takes_a;
     j += takes_b;
   }
-  rn_tensor_clear(&accumulator->sum);
-  rn_tensor_clear(&accumulator->indices);
-  rn_tensor_clear(&accumulator->counts);
-  accumulator->sum = merge.sum;
-  accumulator->indices = merge.indices;
-  accumulator->counts = merge.counts;
+  clear_rows(&accumulator->rows);
+  accumulator->rows = merge;
   return RN_OK;
 }
 
@@ -442,7 +436,7 @@ static rn_status_t check_rows(const accumulator_t* accumulator, const rn_tensor_
 
 static rn_status_t add_rows_input(rn_kernel_ctx_t* ctx, accumulator_t* accumulator) {
   const rn_tensor_t* values = rn_in(ctx, 3);
-  const rn_tensor_t* sum = &accumulator->sum;
+  const rn_tensor_t* sum = &accumulator->rows.sum;
   bool fits = !rn_tensor_is_set(sum) || sum->rank == values->rank;
   for (int d = 1; fits && rn_tensor_is_set(sum) && d < values->rank; ++d)
     fits = rn_tensor_dim(sum, d) == rn_tensor_dim(values, d);
@@ -472,7 +466,7 @@ static rn_status_t sparse_init(const rn_kernel_init_t* init, void* state) {
 
 static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx) {
   int64_t step;
-  RN_RETURN_IF_ERROR(scalar_step(rn_in(ctx, 1), &step));
+  RN_RETURN_IF_ERROR(scalar_step(rn_in(ctx, 1), "local_step", &step));
   accumulator_t* accumulator = NULL;
   RN_RETURN_IF_ERROR(accumulator_of(ctx, true, &accumulator));
   rn_status_t status = check_gradient(accumulator, rn_in(ctx, 3));
@@ -504,14 +498,12 @@ static rn_status_t num_accumulated(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t set_global_step(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t* step = rn_in(ctx, 1);
-  if (step->rank != 0)
-    return rn_invalid_argument("Argument new_global_step must be scalar, but had bad shape %s",
-                               rn_text_of(step).text);
+  int64_t step;
+  RN_RETURN_IF_ERROR(scalar_step(rn_in(ctx, 1), "new_global_step", &step));
   accumulator_t* accumulator = NULL;
   RN_RETURN_IF_ERROR(any_accumulator(ctx, &accumulator));
   rn_mutex_lock(&accumulator->mutex);
-  accumulator->step = rn_int_at(step, 0);
+  accumulator->step = step;
   rn_mutex_unlock(&accumulator->mutex);
   rn_object_release(&accumulator->resource.object);
   return RN_OK;

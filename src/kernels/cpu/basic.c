@@ -1,6 +1,7 @@
 // Kernels that pass values on: identities, constants, placeholders, and the ops that only order
 // others.
 #include "framework/kernel.h"
+#include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 
 static rn_status_t forward_all(rn_kernel_ctx_t* ctx) {
@@ -59,15 +60,9 @@ static rn_status_t placeholder_compute(rn_kernel_ctx_t* ctx) {
   if (placeholder->rank <= 0)
     return rn_invalid_argument("You must feed a value for placeholder tensor '%.*s' with dtype %s",
                                RN_STR_ARGS(ctx->kernel->node), rn_dtype_name(placeholder->dtype));
-  rn_strbuf_t buf;
-  rn_strbuf_init(&buf, ctx->kernel->allocator);
-  rn_shape_print(&buf, shape);
-  rn_status_t status = rn_invalid_argument(
-      "You must feed a value for placeholder tensor '%.*s' with dtype %s and shape %.*s",
-      RN_STR_ARGS(ctx->kernel->node), rn_dtype_name(placeholder->dtype),
-      RN_STR_ARGS(rn_strbuf_view(&buf)));
-  rn_strbuf_clear(&buf);
-  return status;
+  return rn_invalid_argument(
+      "You must feed a value for placeholder tensor '%.*s' with dtype %s and shape %s",
+      RN_STR_ARGS(ctx->kernel->node), rn_dtype_name(placeholder->dtype), rn_shape_text(shape).text);
 }
 
 static rn_status_t prevent_gradient(rn_kernel_ctx_t* ctx) { return rn_forward(ctx, 0, 0); }

@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/bias.h"
 #include "kernels/cpu/isa/norm.h"
 #include "kernels/cpu/vector.h"
-#include "kernels/cpu/window.h"
 #include "kernels/kernel_rows.h"
 
 #define PIECE_ELEMENTS (1 << 16)
@@ -159,10 +159,8 @@ static rn_status_t sum_rows(rn_kernel_ctx_t* ctx, job_t* job, int64_t rows, floa
 }
 
 static rn_status_t expect_vector(const rn_tensor_t* tensor, const char* name) {
-  char text[256];
   if (tensor->rank == 1) return RN_OK;
-  return rn_invalid_argument("%s must be 1-dimensional%s", name,
-                             rn_window_text(tensor, text, sizeof text));
+  return rn_invalid_argument("%s must be 1-dimensional%s", name, rn_text_of(tensor).text);
 }
 static rn_status_t expect_channels(const rn_tensor_t* tensor, const char* name, int64_t channels) {
   if (tensor->count == channels) return RN_OK;
@@ -171,10 +169,8 @@ static rn_status_t expect_channels(const rn_tensor_t* tensor, const char* name, 
       name, tensor->count, channels);
 }
 static rn_status_t expect_image(const rn_tensor_t* x) {
-  char text[256];
   if (x->rank == 4 || x->rank == 5) return RN_OK;
-  return rn_invalid_argument("input must be 4 or 5-dimensional%s",
-                             rn_window_text(x, text, sizeof text));
+  return rn_invalid_argument("input must be 4 or 5-dimensional%s", rn_text_of(x).text);
 }
 
 static rn_status_t forward_check(rn_kernel_ctx_t* ctx, view_t* out_view) {
@@ -290,14 +286,13 @@ static rn_status_t gradient_check(rn_kernel_ctx_t* ctx, view_t* out_view) {
                                       "reserve_space_2", ""};
   const norm_state_t* state = ctx->state;
   const rn_tensor_t *dy = rn_in(ctx, 0), *x = rn_in(ctx, 1);
-  char text[2][256];
   RN_RETURN_IF_ERROR(expect_image(dy));
   if (x->rank != 4 && x->rank != 5) return expect_image(x);
   for (int i = 2; i < 5; ++i) RN_RETURN_IF_ERROR(expect_vector(rn_in(ctx, i), names[i]));
   if (!rn_tensor_same_shape(dy, x))
     return rn_invalid_argument(
         "x and y_backprop must have same shape, but x has shape %s and y_backprop has shape %s",
-        rn_window_text(x, text[0], sizeof text[0]), rn_window_text(dy, text[1], sizeof text[1]));
+        rn_text_of(x).text, rn_text_of(dy).text);
   *out_view = view_of(x, state->is_channels_first);
   for (int i = 2; i < 5; ++i)
     RN_RETURN_IF_ERROR(expect_channels(rn_in(ctx, i), names[i], out_view->channels));

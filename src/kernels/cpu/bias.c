@@ -1,8 +1,8 @@
 // BiasAdd, its gradient, and L2Loss; the loops are in isa/bias.c.
 #include "kernels/cpu/isa/bias.h"
+#include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/vector.h"
-#include "kernels/cpu/window.h"
 #include "kernels/kernel_rows.h"
 
 // Elements in a piece of work: some 30 us of memory traffic.
@@ -94,17 +94,13 @@ static void add_planes(void* arg, int64_t begin, int64_t end) {
 }
 
 static rn_status_t add_check(const rn_tensor_t* x, const rn_tensor_t* bias, bool is_nchw) {
-  char text[2][256];
   if (x->rank < 2)
-    return rn_invalid_argument("Input tensor must be at least 2D: %s",
-                               rn_window_text(x, text[0], sizeof text[0]));
-  if (bias->rank != 1)
-    return rn_invalid_argument("Biases must be 1D: %s",
-                               rn_window_text(bias, text[0], sizeof text[0]));
+    return rn_invalid_argument("Input tensor must be at least 2D: %s", rn_text_of(x).text);
+  if (bias->rank != 1) return rn_invalid_argument("Biases must be 1D: %s", rn_text_of(bias).text);
   if (bias->count != rn_tensor_dim(x, is_nchw ? 1 : x->rank - 1))
     return rn_invalid_argument(
         "Must provide as many biases as the last dimension of the input tensor: %s vs. %s",
-        rn_window_text(bias, text[0], sizeof text[0]), rn_window_text(x, text[1], sizeof text[1]));
+        rn_text_of(bias).text, rn_text_of(x).text);
   return RN_OK;
 }
 
@@ -217,10 +213,8 @@ static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, const rn_tensor_t* dy, vie
 static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
   const bias_state_t* state = ctx->state;
   const rn_tensor_t* dy = rn_in(ctx, 0);
-  char text[256];
   if (dy->rank < 2)
-    return rn_invalid_argument("Input tensor must be at least 2D: %s",
-                               rn_window_text(dy, text, sizeof text));
+    return rn_invalid_argument("Input tensor must be at least 2D: %s", rn_text_of(dy).text);
   view_t view = view_of(dy, state->is_nchw);
   rn_tensor_t *out = NULL, temp = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &view.channels}, &out));

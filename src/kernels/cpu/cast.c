@@ -10,24 +10,6 @@ typedef struct cast_t {
   int cut_bits;  // low bits of a float source that Truncate clears first; 0: rounding is wanted
 } cast_t;
 
-// Quantised numbers convert as the integers they are stored in.
-static rn_dtype_t plain_type(rn_dtype_t dtype) {
-  switch (dtype) {
-    case RN_QINT8:
-      return RN_INT8;
-    case RN_QUINT8:
-      return RN_UINT8;
-    case RN_QINT16:
-      return RN_INT16;
-    case RN_QUINT16:
-      return RN_UINT16;
-    case RN_QINT32:
-      return RN_INT32;
-    default:
-      return dtype;
-  }
-}
-
 static int bits_to_cut(rn_dtype_t source, rn_dtype_t target) {
   if (source == RN_FLOAT) return target == RN_HALF ? 13 : target == RN_BFLOAT16 ? 16 : 0;
   if (source == RN_DOUBLE) return target == RN_HALF ? 42 : target == RN_FLOAT ? 29 : 0;
@@ -39,7 +21,8 @@ static rn_status_t cast_init(const rn_kernel_init_t* init, void* state) {
   rn_dtype_t source = rn_dtype_base(init->input_types[0]), target = init->output_types[0];
   cast->source_size = rn_dtype_size(source);
   cast->target_size = rn_dtype_size(target);
-  cast->fn = rn_casts()->fn[plain_type(source)][plain_type(target)];
+  // Quantised numbers convert as the integers they are stored in.
+  cast->fn = rn_casts()->fn[rn_dtype_stored(source)][rn_dtype_stored(target)];
   if (rn_init_bool(init, "Truncate")) cast->cut_bits = bits_to_cut(source, target);
   if (!cast->fn && source != target)
     return rn_unimplemented("Cast %s to %s is not supported", rn_dtype_name(source),

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "kernels/cpu/array.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -39,10 +40,7 @@ static rn_status_t gradient_init(const rn_kernel_init_t* init, void* state, cons
   conv_state_t* conv = state;
   RN_RETURN_IF_ERROR(conv_init(init, state));
   if (conv->attrs.is_nchw) return rn_invalid_argument("%s only supports NHWC.", op);
-  if (conv->attrs.dilations[1] != 1 || conv->attrs.dilations[2] != 1)
-    return rn_invalid_argument(
-        "Current CPU implementations do not yet support dilation rates larger than 1.");
-  return RN_OK;
+  return RN_OK;  // dilated windows are no different here; stock refuses them on the CPU
 }
 
 static rn_status_t input_init(const rn_kernel_init_t* init, void* state) {
@@ -100,13 +98,10 @@ static rn_status_t run_narrow(rn_kernel_ctx_t* ctx, bool is_half, const rn_conv_
 
 static rn_status_t forward_sizes(const conv_state_t* state, const rn_tensor_t* x,
                                  const rn_tensor_t* w, rn_conv_t* conv) {
-  char text[256];
   if (x->rank != 4)
-    return rn_invalid_argument("convolution input must be 4-dimensional: %s",
-                               rn_window_text(x, text, sizeof text));
+    return rn_invalid_argument("convolution input must be 4-dimensional: %s", rn_text_of(x).text);
   if (w->rank != 4)
-    return rn_invalid_argument("convolution filter must be 4-dimensional: %s",
-                               rn_window_text(w, text, sizeof text));
+    return rn_invalid_argument("convolution filter must be 4-dimensional: %s", rn_text_of(w).text);
   int64_t x_dims[4];
   rn_window_order(state->attrs.is_nchw, rn_tensor_dims(x), x_dims);
   int64_t depth = rn_tensor_dim(w, 2);

@@ -1,6 +1,7 @@
 // DepthwiseConv2dNative and its gradients; the loops are in isa/depthwise.c.
 #include <inttypes.h>
 
+#include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/depthwise.h"
 #include "kernels/cpu/vector.h"
@@ -134,10 +135,8 @@ static rn_status_t measure(const state_t* state, const int64_t x[4], const int64
 }
 
 static rn_status_t expect_rank4(const rn_tensor_t* tensor, const char* name) {
-  char text[256];
   if (tensor->rank == 4) return RN_OK;
-  return rn_invalid_argument("%s must be 4-dimensional%s", name,
-                             rn_window_text(tensor, text, sizeof text));
+  return rn_invalid_argument("%s must be 4-dimensional%s", name, rn_text_of(tensor).text);
 }
 
 static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {

@@ -189,6 +189,17 @@ static rn_status_t matrix_band(const rn_tensor_t* input, band_t* band) {
   return RN_OK;
 }
 
+// The shape of the band of |input|'s matrices, in |dims|, and how many matrices there are.
+static rn_shape_t band_shape(const rn_tensor_t* input, const band_t* band, int64_t* dims,
+                             int64_t* out_batch) {
+  int32_t rank = input->rank - 2;
+  for (int32_t d = 0; d < rank; ++d) dims[d] = rn_tensor_dim(input, d);
+  *out_batch = input->count ? rn_dims_product(dims, 0, rank) : 0;
+  if (band->count > 1) dims[rank++] = band->count;
+  dims[rank++] = band->longest;
+  return (rn_shape_t){rank, dims};
+}
+
 static rn_status_t matrix_diag_part(rn_kernel_ctx_t* ctx) {
   const diag_t* diag = ctx->state;
   const rn_tensor_t *input = rn_in(ctx, 0), *padding = NULL;
@@ -198,14 +209,9 @@ static rn_status_t matrix_diag_part(rn_kernel_ctx_t* ctx) {
   if (diag->version > 1) RN_RETURN_IF_ERROR(read_padding(ctx, 2, &padding));
   RN_RETURN_IF_ERROR(check_bounds(&band, "."));
   measure(&band);
-  int32_t rank = input->rank - 2;
-  int64_t dims[RN_MAX_RANK];
-  for (int32_t d = 0; d < rank; ++d) dims[d] = rn_tensor_dim(input, d);
-  int64_t batch = input->count ? rn_dims_product(dims, 0, rank) : 0;
-  if (band.count > 1) dims[rank++] = band.count;
-  dims[rank++] = band.longest;
+  int64_t dims[RN_MAX_RANK], batch;
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank, dims}, &out));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, band_shape(input, &band, dims, &batch), &out));
   if (out->count == 0) return RN_OK;
   if (band.count > 1) RN_RETURN_IF_ERROR(fill_with(ctx, padding, out));
   return move_lines(ctx, &band, batch, out->dtype, input->data, out->data, true);
@@ -222,13 +228,8 @@ static rn_status_t matrix_set_diag(rn_kernel_ctx_t* ctx) {
                                rn_text_of(lines).text);
   RN_RETURN_IF_ERROR(check_bounds(&band, ""));
   measure(&band);
-  int32_t rank = input->rank - 2;
-  int64_t dims[RN_MAX_RANK];
-  for (int32_t d = 0; d < rank; ++d) dims[d] = rn_tensor_dim(input, d);
-  int64_t batch = input->count ? rn_dims_product(dims, 0, rank) : 0;
-  if (band.count > 1) dims[rank++] = band.count;
-  dims[rank++] = band.longest;
-  rn_shape_t expected = {rank, dims};
+  int64_t dims[RN_MAX_RANK], batch;
+  rn_shape_t expected = band_shape(input, &band, dims, &batch);
   if (!rn_shape_eq(expected, rn_tensor_shape(lines)))
     return rn_invalid_argument(
         "Either first dimensions of diagonal don't match input.shape[:-2], or diagonal.shape[:-1] "

@@ -1,7 +1,5 @@
 // Files as tensors: whole files read and written, names that match a pattern, names of shards.
-#include <glob.h>
-#include <sys/stat.h>
-
+#include "base/fs.h"
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
@@ -34,8 +32,7 @@ static rn_status_t read_file(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(path_of(ctx, text_of(name), &path));
   rn_strbuf_t content;
   rn_strbuf_init(&content, ctx->kernel->allocator);
-  const rn_env_t* env = ctx->step->env;
-  rn_status_t status = env->read_file(env->self, path, SIZE_MAX, &content);
+  rn_status_t status = rn_fs_read(ctx->step->env, path, SIZE_MAX, &content);
   if (rn_ok(status)) status = output_text(ctx, rn_strbuf_view(&content));
   rn_strbuf_clear(&content);
   rn_free(ctx->kernel->allocator, path, text_of(name).size + 1);
@@ -44,12 +41,12 @@ static rn_status_t read_file(rn_kernel_ctx_t* ctx) {
 
 // Makes the folders above |path|, which is restored. What cannot be made shows when the file is
 // written.
-static void make_folders(char* path) {
-  for (char* at = strchr(path + (*path == '/'), '/'); at; at = strchr(at + 1, '/')) {
-    *at = '\0';
-    mkdir(path, 0777);
-    *at = '/';
-  }
+static void make_folders(const rn_env_t* env, char* path) {
+  char* last = strrchr(path, '/');
+  if (!last || last == path) return;
+  *last = '\0';
+  rn_status_free(rn_fs_make_directories(env, path));
+  *last = '/';
 }
 
 static rn_status_t write_file(rn_kernel_ctx_t* ctx) {
@@ -62,25 +59,19 @@ static rn_status_t write_file(rn_kernel_ctx_t* ctx) {
                                rn_text_of(content).text);
   char* path = NULL;
   RN_RETURN_IF_ERROR(path_of(ctx, text_of(name), &path));
-  make_folders(path);
-  const rn_env_t* env = ctx->step->env;
-  rn_status_t status = env->write_file(env->self, path, text_of(content));
+  make_folders(ctx->step->env, path);
+  rn_status_t status = rn_fs_write(ctx->step->env, path, text_of(content));
   rn_free(ctx->kernel->allocator, path, text_of(name).size + 1);
   return status;
 }
 
-static int compare_paths(const void* a, const void* b) {
-  return strcmp(*(char* const*)a, *(char* const*)b);
-}
-
-static rn_status_t output_paths(rn_kernel_ctx_t* ctx, glob_t* found) {
-  int64_t count = (int64_t)found->gl_pathc;
-  if (count) qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, compare_paths);
+static rn_status_t output_names(rn_kernel_ctx_t* ctx, const rn_names_t* names) {
+  int64_t count = (int64_t)names->list.count;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &count}, &out));
   for (int64_t i = 0; i < count; ++i)
-    if (!rn_tstring_assign(&RN_DATA(out, rn_tstring_t)[i], found->gl_pathv[i],
-                           strlen(found->gl_pathv[i])))
+    if (!rn_tstring_assign(&RN_DATA(out, rn_tstring_t)[i], names->list.items[i].data,
+                           names->list.items[i].size))
       return rn_out_of_memory();
   return RN_OK;
 }
@@ -90,22 +81,20 @@ static rn_status_t matching_files(rn_kernel_ctx_t* ctx) {
   if (patterns->rank > 1)
     return rn_invalid_argument("Input patterns tensor must be scalar or vector, but had shape: %s",
                                rn_text_of(patterns).text);
-  glob_t found = {0};
+  rn_names_t found;
+  rn_names_init(&found, ctx->kernel->allocator);
   rn_status_t status = RN_OK;
   for (int64_t i = 0; rn_ok(status) && i < patterns->count; ++i) {
     rn_str_t text = rn_tstring_view(&RN_DATA(patterns, const rn_tstring_t)[i]);
     char* pattern = NULL;
     status = path_of(ctx, text, &pattern);
     if (!rn_ok(status)) break;
-    int answer = glob(pattern, GLOB_NOSORT | (i ? GLOB_APPEND : 0), NULL, &found);
-    if (answer != 0 && answer != GLOB_NOMATCH)
-      status = answer == GLOB_NOSPACE
-                   ? rn_out_of_memory()
-                   : rn_internal("The pattern '%s' could not be followed", pattern);
+    status = rn_fs_glob(ctx->step->env, pattern, &found);
     rn_free(ctx->kernel->allocator, pattern, text.size + 1);
   }
-  if (rn_ok(status)) status = output_paths(ctx, &found);
-  globfree(&found);
+  rn_names_sort(&found);
+  if (rn_ok(status)) status = output_names(ctx, &found);
+  rn_names_clear(&found);
   return status;
 }
 

@@ -31,14 +31,14 @@ typedef struct rn_places_t {
 void rn_places_init(rn_places_t* places, const rn_tensor_t* indices, rn_shape_t shape);
 // The row that place |i| stands for, -1 if it is out of bounds.
 static inline int64_t rn_place_at(const rn_places_t* places, int64_t i) {
-  int64_t row = 0;
+  uint64_t row = 0;  // wraps around for places that are out of bounds
   bool bad = false;
   for (int d = 0; d < places->depth; ++d) {
     int64_t index = rn_int_at(places->indices, i * places->depth + d);
     bad = bad || index < 0 || index >= places->shape.dims[d];
-    row += (int64_t)((uint64_t)index * (uint64_t)places->steps[d]);
+    row += (uint64_t)index * (uint64_t)places->steps[d];
   }
-  return bad ? -1 : row;
+  return bad ? -1 : (int64_t)row;
 }
 // INVALID_ARGUMENT "indices[i] = [..] does not index into <what> [..]<ending>" for place |i|.
 RN_MUST_USE rn_status_t rn_place_error(const rn_kernel_ctx_t* ctx, const rn_places_t* places,

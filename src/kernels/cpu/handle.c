@@ -175,7 +175,7 @@ rn_status_t rn_handle_input(const rn_kernel_ctx_t* ctx, int i, const char* type,
   *out = NULL;
   rn_variable_t* variable = rn_in_variable(ctx, i);
   if (!variable) {
-    RN_RETURN_IF_ERROR(rn_handle_resource(rn_in(ctx, i), type, out));
+    RN_RETURN_IF_ERROR(rn_handle_resource(rn_in(ctx, i), ctx->kernel->resources, type, out));
     rn_object_retain(&(*out)->object);
     return RN_OK;
   }

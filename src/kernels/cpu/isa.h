@@ -5,7 +5,12 @@
 
 #include <stdbool.h>
 
-#ifdef __x86_64__
+#if defined(RN_ISA_ONLY)
+// A build for one generation: quick to make, for the sanitizers.
+#define RN_ISA_JOIN(name, generation) name##generation
+#define RN_ISA_JOIN_EXPANDED(name, generation) RN_ISA_JOIN(name, generation)
+#define RN_ISA_PICK(name) (RN_ISA_JOIN_EXPANDED(name, RN_ISA_ONLY))
+#elif defined(__x86_64__)
 // The compiler's run-time keeps what the processor can do in a variable of its own: a load and a
 // test each.
 static inline bool rn_cpu_has_avx512(void) {

@@ -2,6 +2,7 @@
 #include <float.h>
 #include <inttypes.h>
 
+#include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/pooling.h"
 #include "kernels/cpu/vector.h"
@@ -303,10 +304,9 @@ static rn_status_t max_v2_compute(rn_kernel_ctx_t* ctx) {
 static rn_status_t expect_shape(const char* what, const rn_tensor_t* tensor,
                                 const int64_t dims[4]) {
   if (memcmp(rn_tensor_dims(tensor), dims, 4 * sizeof *dims) == 0) return RN_OK;
-  char text[128];
-  return rn_invalid_argument(
-      "Expected %s shape to be [%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "], but got %s", what,
-      dims[0], dims[1], dims[2], dims[3], rn_window_text(tensor, text, sizeof text));
+  return rn_invalid_argument("Expected %s shape to be [%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
+                             "], but got %s",
+                             what, dims[0], dims[1], dims[2], dims[3], rn_text_of(tensor).text);
 }
 
 // What the gradients of MaxPool check: x, y and the gradient that comes in.

@@ -10,12 +10,13 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/philox.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/random.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
-#define BLOCKS_PER_OUTPUT 256  // what a call reserves for each output
-#define GRAIN_GROUPS 8192      // groups of outputs in a piece of work
-#define CHUNK_BLOCKS 256       // blocks of words at a time
+#define BLOCKS_PER_OUTPUT RN_RANDOM_BLOCKS
+#define GRAIN_GROUPS 8192  // groups of outputs in a piece of work
+#define CHUNK_BLOCKS 256   // blocks of words at a time
 
 static rn_status_t stream_init(const rn_kernel_init_t* init, void* state) {
   rn_stream_t* stream = state;
@@ -106,8 +107,21 @@ static void to_int64(const fill_t* fill, const uint32_t* words, int64_t group, i
   }
 }
 
+static void bits_to_int32(const fill_t* fill, const uint32_t* words, int64_t group,
+                          int64_t groups) {
+  memcpy((uint32_t*)fill->out + 4 * group, words,
+         (size_t)outputs_of(fill, group, groups) * sizeof *words);
+}
+
+static void bits_to_int64(const fill_t* fill, const uint32_t* words, int64_t group,
+                          int64_t groups) {
+  uint64_t* out = (uint64_t*)fill->out + 2 * group;
+  int64_t n = outputs_of(fill, group, groups);
+  for (int64_t i = 0; i < n; ++i) out[i] = words[2 * i] | (uint64_t)words[2 * i + 1] << 32;
+}
+
 // Two normal numbers from two uniform ones (Box and Muller, 1958).
-static inline void normal_floats(uint32_t x0, uint32_t x1, float out[2]) {
+void rn_random_normal_floats(uint32_t x0, uint32_t x1, float out[2]) {
   float u1 = rn_word_to_float(x0);
   if (u1 < 1.0e-7f) u1 = 1.0e-7f;
   float angle = (float)(2.0 * M_PI * (double)rn_word_to_float(x1));
@@ -116,7 +130,7 @@ static inline void normal_floats(uint32_t x0, uint32_t x1, float out[2]) {
   out[1] = cosf(angle) * radius;
 }
 
-static inline void normal_doubles(const uint32_t x[4], double out[2]) {
+void rn_random_normal_pair(const uint32_t x[4], double out[2]) {
   double u1 = rn_words_to_double(x[0], x[1]);
   if (u1 < 1.0e-7) u1 = 1.0e-7;
   double angle = 2 * M_PI * rn_words_to_double(x[2], x[3]);
@@ -140,7 +154,7 @@ static inline void store_float(rn_dtype_t dtype, void* out, int64_t i, float val
     int64_t n = outputs_of(fill, group, groups);                                         \
     for (int64_t i = 0; i < n; i += 2) {                                                 \
       float pair[2];                                                                     \
-      normal_floats(words[i], words[i + 1], pair);                                       \
+      rn_random_normal_floats(words[i], words[i + 1], pair);                             \
       store_float(dtype, fill->out, 4 * group + i, pair[0]);                             \
       if (i + 1 < n) store_float(dtype, fill->out, 4 * group + i + 1, pair[1]);          \
     }                                                                                    \
@@ -155,7 +169,7 @@ static void normal_to_double(const fill_t* fill, const uint32_t* words, int64_t 
   int64_t n = outputs_of(fill, group, groups);
   for (int64_t i = 0; i < n; i += 2) {
     double pair[2];
-    normal_doubles(words + 2 * i, pair);
+    rn_random_normal_pair(words + 2 * i, pair);
     out[i] = pair[0];
     if (i + 1 < n) out[i + 1] = pair[1];
   }
@@ -173,42 +187,67 @@ static rn_status_t random_output(rn_kernel_ctx_t* ctx, int i, rn_tensor_t** out)
   return rn_output(ctx, i, shape, out);
 }
 
-static void run_fill(rn_kernel_ctx_t* ctx, rn_tensor_t* out, fill_t* fill) {
+// |fill| with its kind and numbers; |philox| is the part of the stream that is for it.
+static void run_fill(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out, fill_t* fill) {
   if (out->count == 0) return;
-  fill->philox = rn_stream_reserve(ctx->state, (uint64_t)out->count * BLOCKS_PER_OUTPUT);
+  fill->philox = philox;
   fill->out = out->data;
   fill->count = out->count;
   fill->group = rn_dtype_size(out->dtype) == 8 ? 2 : 4;
   int64_t groups = out->count / fill->group;
   if (fill->convert == to_float) {
     // Whole groups without a stop in between; the rest, if any, the ordinary way.
-    rn_pool_for(rn_ctx_pool(ctx), groups, 4 * GRAIN_GROUPS, float_piece, fill);
+    rn_pool_for(pool, groups, 4 * GRAIN_GROUPS, float_piece, fill);
     if (groups * fill->group < out->count) fill_piece(fill, groups, groups + 1);
     return;
   }
   groups += groups * fill->group < out->count;
-  rn_pool_for(rn_ctx_pool(ctx), groups, GRAIN_GROUPS, fill_piece, fill);
+  rn_pool_for(pool, groups, GRAIN_GROUPS, fill_piece, fill);
+}
+
+// The part of the kernel's stream that |out| takes.
+static rn_philox_t reserve(rn_kernel_ctx_t* ctx, const rn_tensor_t* out) {
+  return rn_stream_reserve(ctx->state, (uint64_t)out->count * BLOCKS_PER_OUTPUT);
+}
+
+void rn_random_uniform(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out) {
+  fill_t fill = {.convert = out->dtype == RN_FLOAT    ? to_float
+                            : out->dtype == RN_DOUBLE ? to_double
+                            : out->dtype == RN_HALF   ? to_half
+                                                      : to_bfloat16};
+  run_fill(pool, philox, out, &fill);
+}
+
+void rn_random_normal(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out) {
+  fill_t fill = {.convert = out->dtype == RN_FLOAT    ? normal_to_float
+                            : out->dtype == RN_DOUBLE ? normal_to_double
+                            : out->dtype == RN_HALF   ? normal_to_half
+                                                      : normal_to_bfloat16};
+  run_fill(pool, philox, out, &fill);
+}
+
+void rn_random_integers(rn_pool_t* pool, rn_philox_t philox, uint64_t low, uint64_t range,
+                        rn_tensor_t* out) {
+  bool is_wide = rn_dtype_size(out->dtype) == 8;
+  fill_t fill = {.low = low, .range = range};
+  if (range)
+    fill.convert = is_wide ? to_int64 : to_int32;
+  else
+    fill.convert = is_wide ? bits_to_int64 : bits_to_int32;
+  run_fill(pool, philox, out, &fill);
 }
 
 static rn_status_t random_uniform(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(random_output(ctx, 0, &out));
-  fill_t fill = {.convert = out->dtype == RN_FLOAT    ? to_float
-                            : out->dtype == RN_DOUBLE ? to_double
-                            : out->dtype == RN_HALF   ? to_half
-                                                      : to_bfloat16};
-  run_fill(ctx, out, &fill);
+  if (out->count) rn_random_uniform(rn_ctx_pool(ctx), reserve(ctx, out), out);
   return RN_OK;
 }
 
 static rn_status_t random_normal(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(random_output(ctx, 0, &out));
-  fill_t fill = {.convert = out->dtype == RN_FLOAT    ? normal_to_float
-                            : out->dtype == RN_DOUBLE ? normal_to_double
-                            : out->dtype == RN_HALF   ? normal_to_half
-                                                      : normal_to_bfloat16};
-  run_fill(ctx, out, &fill);
+  if (out->count) rn_random_normal(rn_ctx_pool(ctx), reserve(ctx, out), out);
   return RN_OK;
 }
 
@@ -226,10 +265,8 @@ static rn_status_t random_integers(rn_kernel_ctx_t* ctx) {
   if (from >= to)
     return rn_invalid_argument("Need minval < maxval, got %lld >= %lld", (long long)from,
                                (long long)to);
-  fill_t fill = {.low = (uint64_t)from,
-                 .range = (uint64_t)to - (uint64_t)from,
-                 .convert = out->dtype == RN_INT32 ? to_int32 : to_int64};
-  run_fill(ctx, out, &fill);
+  rn_random_integers(rn_ctx_pool(ctx), reserve(ctx, out), (uint64_t)from,
+                     (uint64_t)to - (uint64_t)from, out);
   return RN_OK;
 }
 
@@ -255,10 +292,10 @@ static void truncated_group(const truncated_t* job, int64_t group) {
     if (job->dtype == RN_DOUBLE) {
       x[2] = rn_philox_word(&words);
       x[3] = rn_philox_word(&words);
-      normal_doubles(x, pair);
+      rn_random_normal_pair(x, pair);
     } else {
       float floats[2];
-      normal_floats(x[0], x[1], floats);
+      rn_random_normal_floats(x[0], x[1], floats);
       pair[0] = floats[0];
       pair[1] = floats[1];
     }
@@ -277,23 +314,22 @@ static void truncated_piece(void* arg, int64_t begin, int64_t end) {
   for (int64_t group = begin; group < end; ++group) truncated_group(arg, group);
 }
 
+void rn_random_truncated(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out) {
+  if (out->count == 0) return;
+  truncated_t job = {.philox = philox, .dtype = out->dtype, .out = out->data, .count = out->count};
+  int64_t size = out->dtype == RN_DOUBLE ? 2 : 4;
+  rn_pool_for(pool, (out->count - 1) / size + 1, GRAIN_GROUPS / 16, truncated_piece, &job);
+}
+
 static rn_status_t truncated_normal(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(random_output(ctx, 0, &out));
-  if (out->count == 0) return RN_OK;
-  truncated_t job = {
-      .philox = rn_stream_reserve(ctx->state, (uint64_t)out->count * BLOCKS_PER_OUTPUT),
-      .dtype = out->dtype,
-      .out = out->data,
-      .count = out->count};
-  int64_t size = out->dtype == RN_DOUBLE ? 2 : 4;
-  rn_pool_for(rn_ctx_pool(ctx), (out->count - 1) / size + 1, GRAIN_GROUPS / 16, truncated_piece,
-              &job);
+  if (out->count) rn_random_truncated(rn_ctx_pool(ctx), reserve(ctx, out), out);
   return RN_OK;
 }
 
 // Shuffling along the first dimension: each place takes one of those not yet taken.
-static rn_status_t random_shuffle(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_random_shuffle(rn_kernel_ctx_t* ctx, const rn_philox_t* philox) {
   const rn_tensor_t* input = rn_in(ctx, 0);
   int64_t rows = input->rank ? rn_tensor_dim(input, 0) : 1;
   rn_tensor_t* out = NULL;
@@ -305,7 +341,7 @@ static rn_status_t random_shuffle(rn_kernel_ctx_t* ctx) {
   int64_t* from = RN_DATA(&order, int64_t);
   for (int64_t i = 0; i < rows; ++i) from[i] = i;
   rn_philox_single_t words =
-      rn_philox_single(rn_stream_reserve(ctx->state, ((uint64_t)rows + 3) / 4));
+      rn_philox_single(philox ? *philox : rn_stream_reserve(ctx->state, ((uint64_t)rows + 3) / 4));
   for (int64_t i = 0; i + 1 < rows; ++i) {
     int64_t j = i + (int64_t)(rn_philox_word(&words) % (uint64_t)(rows - i));
     int64_t other = from[j];
@@ -326,6 +362,8 @@ static rn_status_t random_shuffle(rn_kernel_ctx_t* ctx) {
   rn_tensor_clear(&order);
   return status;
 }
+
+static rn_status_t random_shuffle(rn_kernel_ctx_t* ctx) { return rn_random_shuffle(ctx, NULL); }
 
 // Draws of classes, each row from its own logits.
 typedef struct draw_t {
@@ -385,7 +423,7 @@ static void draw_piece(void* arg, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) draw_row(job, row, job->sums + row * job->classes);
 }
 
-static rn_status_t multinomial(rn_kernel_ctx_t* ctx) {
+rn_status_t rn_random_multinomial(rn_kernel_ctx_t* ctx, const rn_philox_t* philox) {
   const rn_tensor_t* logits = rn_in(ctx, 0);
   const rn_tensor_t* samples = rn_in(ctx, 1);
   if (logits->rank != 2)
@@ -407,7 +445,7 @@ static rn_status_t multinomial(rn_kernel_ctx_t* ctx) {
   uint64_t outputs = ((uint64_t)draws + 3) / 4 * 8 * (uint64_t)rows;
   rn_tensor_t sums = {0};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_DOUBLE, rn_tensor_shape(logits), &sums));
-  draw_t job = {rn_stream_reserve(ctx->state, outputs * BLOCKS_PER_OUTPUT),
+  draw_t job = {philox ? *philox : rn_stream_reserve(ctx->state, outputs * BLOCKS_PER_OUTPUT),
                 logits,
                 out,
                 RN_DATA(&sums, double),
@@ -418,6 +456,8 @@ static rn_status_t multinomial(rn_kernel_ctx_t* ctx) {
   rn_tensor_clear(&sums);
   return RN_OK;
 }
+
+static rn_status_t multinomial(rn_kernel_ctx_t* ctx) { return rn_random_multinomial(ctx, NULL); }
 
 #define RANDOM(name, attr, set, function)                                                   \
   {                                                                                         \

@@ -97,6 +97,8 @@ static rn_status_t compile_error(rn_str_t pattern, int error, size_t offset) {
     }
     case PCRE2_ERROR_END_BACKSLASH:
       return bad_pattern(pattern, "trailing \\", RN_STR(""));
+    case PCRE2_ERROR_HEAP_FAILED:
+      return rn_out_of_memory();
     default: {
       PCRE2_UCHAR text[120];
       pcre2_get_error_message(error, text, sizeof text);

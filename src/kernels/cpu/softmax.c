@@ -1,10 +1,10 @@
 // Softmax, LogSoftmax and the cross entropies; the loops are in isa/softmax.c.
 #include <inttypes.h>
 
+#include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/softmax.h"
 #include "kernels/cpu/vector.h"
-#include "kernels/cpu/window.h"
 #include "kernels/kernel_rows.h"
 
 // Elements in a piece of work: some 20 us of exp.
@@ -170,12 +170,10 @@ static rn_status_t cross_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *logits = rn_in(ctx, 0), *labels = rn_in(ctx, 1);
   int64_t dims[2] = {0};
   int rank = 0;
-  char text[2][256];
   if (!broadcast_dims(logits, labels, dims, &rank))
     return rn_invalid_argument(
         "logits and labels must be broadcastable: logits_size=%s labels_size=%s",
-        rn_window_text(logits, text[0], sizeof text[0]),
-        rn_window_text(labels, text[1], sizeof text[1]));
+        rn_text_of(logits).text, rn_text_of(labels).text);
   if (rank != 2)
     return rn_invalid_argument(
         "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional");
@@ -239,21 +237,19 @@ static rn_status_t sparse_run(rn_kernel_ctx_t* ctx, const int64_t* places, rn_te
 
 static rn_status_t sparse_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *logits = rn_in(ctx, 0), *labels = rn_in(ctx, 1);
-  char text[2][256];
-  rn_window_text(logits, text[0], sizeof text[0]);
   if (logits->rank != 2)
-    return rn_invalid_argument("logits must be 2-D, but got shape %s", text[0]);
+    return rn_invalid_argument("logits must be 2-D, but got shape %s", rn_text_of(logits).text);
   if (labels->rank != 1)
-    return rn_invalid_argument("labels must be 1-D, but got shape %s",
-                               rn_window_text(labels, text[1], sizeof text[1]));
+    return rn_invalid_argument("labels must be 1-D, but got shape %s", rn_text_of(labels).text);
   if (rn_tensor_dim(logits, 0) != rn_tensor_dim(labels, 0))
     return rn_invalid_argument(
         "logits and labels must have the same first dimension, got logits shape %s and labels "
         "shape %s",
-        text[0], rn_window_text(labels, text[1], sizeof text[1]));
+        rn_text_of(logits).text, rn_text_of(labels).text);
   int64_t columns = rn_tensor_dim(logits, 1);
   if (columns < 1)
-    return rn_invalid_argument("Must have at least one class, but got logits shape %s", text[0]);
+    return rn_invalid_argument("Must have at least one class, but got logits shape %s",
+                               rn_text_of(logits).text);
   rn_tensor_t *loss = NULL, *gradient = NULL, temp = {0}, places = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(labels), &loss));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, rn_tensor_shape(logits), &gradient));

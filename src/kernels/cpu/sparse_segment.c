@@ -1,5 +1,6 @@
 // Sums, means and root-n means of rows chosen by index, by segment; and their gradients.
 #include <math.h>
+#include <stdlib.h>
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
@@ -150,16 +151,12 @@ static rn_status_t grad_rows(int kind, const rn_tensor_t* grad, const rn_tensor_
   return RN_OK;
 }
 
-static rn_status_t sparse_segment_grad(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t *grad = rn_in(ctx, 0), *indices = rn_in(ctx, 1), *ids = rn_in(ctx, 2),
-                    *size = rn_in(ctx, 3);
-  RN_RETURN_IF_ERROR(check_inputs(grad, indices, ids));
-  if (size->rank != 0) return rn_invalid_argument("output_dim0 should be a scalar.");
+// Adds up |grad| into the rows of a new output 0, |rows| of them.
+static rn_status_t make_grad(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices, int64_t rows) {
+  const rn_tensor_t *grad = rn_in(ctx, 0), *ids = rn_in(ctx, 2);
   int64_t dims[RN_MAX_RANK];
   memcpy(dims, rn_tensor_dims(grad), (size_t)grad->rank * sizeof *dims);
-  dims[0] = rn_int_at(size, 0);
-  if (dims[0] < 0)
-    return rn_invalid_argument("Expected a non-negative size, got %lld", (long long)dims[0]);
+  dims[0] = rows;
   const int64_t segments = rn_tensor_dim(grad, 0);
   if (ids->count && rn_int_at(ids, ids->count - 1) >= segments)
     return rn_invalid_argument("Invalid number of segments");
@@ -179,15 +176,75 @@ static rn_status_t sparse_segment_grad(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
+static rn_status_t read_rows(const rn_tensor_t* size, const char* name, int64_t* out) {
+  if (size->rank != 0) return rn_invalid_argument("%s should be a scalar.", name);
+  *out = rn_int_at(size, 0);
+  if (*out < 0)
+    return rn_invalid_argument("Expected a non-negative size, got %lld", (long long)*out);
+  return RN_OK;
+}
+
+static rn_status_t sparse_segment_grad(rn_kernel_ctx_t* ctx) {
+  int64_t rows = 0;
+  RN_RETURN_IF_ERROR(check_inputs(rn_in(ctx, 0), rn_in(ctx, 1), rn_in(ctx, 2)));
+  RN_RETURN_IF_ERROR(read_rows(rn_in(ctx, 3), "output_dim0", &rows));
+  return make_grad(ctx, rn_in(ctx, 1), rows);
+}
+
+static int by_number(const void* a, const void* b) {
+  int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
+  return (x > y) - (x < y);
+}
+
+// The second form gives only the rows that were chosen, and which they are. |sorted| and |places|
+// have room for all indices.
+static rn_status_t sparse_segment_rows(rn_kernel_ctx_t* ctx, int64_t rows, int64_t* sorted,
+                                       rn_tensor_t* places) {
+  const rn_tensor_t* indices = rn_in(ctx, 1);
+  int64_t count = 0;
+  for (int64_t i = 0; i < indices->count; ++i) {
+    sorted[i] = rn_int_at(indices, i);
+    if (sorted[i] < 0 || sorted[i] >= rows)
+      return rn_invalid_argument("Index %lld out of range [0, %lld).", (long long)sorted[i],
+                                 (long long)rows);
+  }
+  if (indices->count) qsort(sorted, (size_t)indices->count, sizeof *sorted, by_number);
+  for (int64_t i = 0; i < indices->count; ++i)
+    if (i == 0 || sorted[i] != sorted[i - 1]) sorted[count++] = sorted[i];
+  for (int64_t i = 0; i < indices->count; ++i) {
+    int64_t index = rn_int_at(indices, i);
+    const int64_t* found = bsearch(&index, sorted, (size_t)count, sizeof *sorted, by_number);
+    RN_DATA(places, int64_t)[i] = found - sorted;
+  }
+  rn_tensor_t* unique = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){1, &count}, &unique));
+  for (int64_t i = 0; i < count; ++i) rn_int_set(unique, i, sorted[i]);
+  return make_grad(ctx, places, count);
+}
+
+static rn_status_t sparse_segment_grad_v2(rn_kernel_ctx_t* ctx) {
+  int64_t rows = 0, count = rn_in(ctx, 1)->count;
+  RN_RETURN_IF_ERROR(check_inputs(rn_in(ctx, 0), rn_in(ctx, 1), rn_in(ctx, 2)));
+  RN_RETURN_IF_ERROR(read_rows(rn_in(ctx, 3), "dense_output_dim0", &rows));
+  rn_tensor_t sorted = {0}, places = {0};
+  rn_status_t status = rn_temp(ctx, RN_INT64, (rn_shape_t){1, &count}, &sorted);
+  if (rn_ok(status)) status = rn_temp(ctx, RN_INT64, (rn_shape_t){1, &count}, &places);
+  if (rn_ok(status)) status = sparse_segment_rows(ctx, rows, sorted.data, &places);
+  rn_tensor_clear(&sorted);
+  rn_tensor_clear(&places);
+  return status;
+}
+
 #define ROW(name, types_, function)                                                   \
   {                                                                                   \
     .op = name, .device = "CPU", .types = {{"T", types_}}, .state_size = sizeof(int), \
     .init = kind_init, .compute = function                                            \
   }
-#define ROWS(kind, types_)                                                 \
-  ROW("SparseSegment" kind, types_, sparse_segment),                       \
-      ROW("SparseSegment" kind "WithNumSegments", types_, sparse_segment), \
-      ROW("SparseSegment" kind "Grad", RN_TYPES_FLOATS, sparse_segment_grad)
+#define ROWS(kind, types_)                                                    \
+  ROW("SparseSegment" kind, types_, sparse_segment),                          \
+      ROW("SparseSegment" kind "WithNumSegments", types_, sparse_segment),    \
+      ROW("SparseSegment" kind "Grad", RN_TYPES_FLOATS, sparse_segment_grad), \
+      ROW("SparseSegment" kind "GradV2", RN_TYPES_FLOATS, sparse_segment_grad_v2)
 
 static const rn_kernel_def_t rows[] = {
     ROWS("Sum", RN_TYPES_REAL),

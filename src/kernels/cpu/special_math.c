@@ -183,6 +183,14 @@ static double igamma_grad_a(double a, double x) {
   return sum;
 }
 
+// How a sample x from the gamma distribution of a moves with a while its quantile stays: the
+// density times the step makes up for the change of the distribution function.
+static double gamma_sample_grad(double a, double x) {
+  if (isnan(a) || isnan(x) || x < 0 || a <= 0) return NAN;
+  if (x == 0) return 0;
+  return -igamma_grad_a(a, x) / exp((a - 1) * log(x) - x - log_gamma(a));
+}
+
 static double beta_fraction(double a, double b, double x) {
   const double tiny = 1e-300;
   double c = 1, d = 1 - (a + b) * x / (a + 1);
@@ -249,6 +257,7 @@ LOOP2_BOTH(polygamma, polygamma)
 LOOP2_BOTH(igamma, igamma)
 LOOP2_BOTH(igammac, igammac)
 LOOP2_BOTH(igamma_grad_a, igamma_grad_a)
+LOOP2_BOTH(gamma_sample_grad, gamma_sample_grad)
 LOOP2(next_after, f32, float, nextafterf(x, y))
 LOOP2(next_after, f64, double, nextafter(x, y))
 
@@ -286,6 +295,7 @@ BINARY_KERNEL(polygamma)
 BINARY_KERNEL(igamma)
 BINARY_KERNEL(igammac)
 BINARY_KERNEL(igamma_grad_a)
+BINARY_KERNEL(gamma_sample_grad)
 BINARY_KERNEL(next_after)
 
 // Single numbers go with everything, arrays only with their like.
@@ -320,6 +330,7 @@ static const rn_kernel_def_t rows[] = {
     ROW("Igamma", igamma, PRECISE),
     ROW("Igammac", igammac, PRECISE),
     ROW("IgammaGradA", igamma_grad_a, PRECISE),
+    ROW("RandomGammaGrad", gamma_sample_grad, PRECISE),
     ROW("NextAfter", next_after, PRECISE),
     ROW("Betainc", betainc, PRECISE),
 };

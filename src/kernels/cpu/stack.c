@@ -105,8 +105,9 @@ static rn_status_t make_stack_v2(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-static rn_status_t hand_over(void* arg, rn_resource_t** out) {
+static rn_status_t share(void* arg, rn_resource_t** out) {
   *out = arg;
+  rn_object_retain(&(*out)->object);
   return RN_OK;
 }
 
@@ -125,14 +126,13 @@ static rn_status_t make_stack(rn_kernel_ctx_t* ctx) {
     char key[64];
     int size = snprintf(key, sizeof key, "stack_%p", (void*)stack);
     status = rn_resources_get(table, RN_STR("_stacks"), rn_str_n(key, (size_t)size),
-                              RN_VARIABLE_TYPE, hand_over, &ref->resource, &kept);
+                              RN_VARIABLE_TYPE, share, &ref->resource, &kept);
   }
   if (rn_ok(status)) {
     rn_set_output_ref(ctx, 0, ref);
     rn_object_release(&kept->object);
-  } else if (ref) {
-    rn_object_release(&ref->resource.object);
   }
+  if (ref) rn_object_release(&ref->resource.object);
   rn_object_release(&stack->resource.object);
   return status;
 }

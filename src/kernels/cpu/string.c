@@ -1,5 +1,6 @@
 // Strings, one by one: case, length, parts, base64, numbers to text and back.
 #include <ctype.h>
+#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <wctype.h>
@@ -39,7 +40,8 @@ static rn_status_t case_init(const rn_kernel_init_t* init, void* state) {
     return rn_invalid_argument("only utf-8 or '' (no encoding) is supported, received %.*s",
                                RN_STR_ARGS(encoding));
   kind->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-  return kind->locale ? RN_OK : rn_internal("The locale C.UTF-8 is not installed");
+  if (kind->locale) return RN_OK;
+  return errno == ENOMEM ? rn_out_of_memory() : rn_internal("The locale C.UTF-8 is not installed");
 }
 
 static void case_destroy(void* state) {

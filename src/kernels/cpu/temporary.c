@@ -1,9 +1,12 @@
 // Variables that live within a step.
+#include <stdio.h>
+
 #include "base/arena.h"
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 
 #define CONTAINER RN_STR("_temporary")
+#define GRAVEYARD RN_STR("_destroyed")
 
 typedef struct temporary_t {
   rn_arena_t arena;  // the name and the shape
@@ -34,8 +37,8 @@ static void temporary_destroy(void* state) { rn_arena_clear(&((temporary_t*)stat
 // Each iteration of a loop has variables of its own.
 static rn_status_t key_of(const rn_kernel_ctx_t* ctx, rn_strbuf_t* out) {
   const temporary_t* temporary = ctx->state;
-  rn_strbuf_printf(out, "%.*s/frame:%llu", RN_STR_ARGS(temporary->name),
-                   (unsigned long long)ctx->frame);
+  rn_strbuf_printf(out, "%.*s/frame:%llu/iteration:%lld", RN_STR_ARGS(temporary->name),
+                   (unsigned long long)ctx->frame, (long long)ctx->iteration);
   return rn_strbuf_status(out);
 }
 
@@ -88,6 +91,24 @@ static rn_status_t temporary_variable(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
+static rn_status_t retain(void* arg, rn_resource_t** out) {
+  *out = arg;
+  rn_object_retain(&(*out)->object);
+  return RN_OK;
+}
+
+// Other nodes may still hold references, which keep nothing alive: until the step ends the cell
+// stays, without its value, under a name that nobody looks up.
+static rn_status_t bury(rn_resources_t* table, rn_resource_t* variable) {
+  rn_resource_t* kept = NULL;
+  char name[32];
+  snprintf(name, sizeof name, "%p", (void*)variable);
+  RN_RETURN_IF_ERROR(
+      rn_resources_get(table, GRAVEYARD, rn_str(name), RN_VARIABLE_TYPE, retain, variable, &kept));
+  rn_object_release(&kept->object);
+  return RN_OK;
+}
+
 static rn_status_t destroy_temporary(rn_kernel_ctx_t* ctx) {
   rn_resources_t* table = NULL;
   RN_RETURN_IF_ERROR(rn_step_get_resources(ctx->step, &table));
@@ -101,18 +122,17 @@ static rn_status_t destroy_temporary(rn_kernel_ctx_t* ctx) {
                               &resource);
   if (rn_ok(status) && (rn_variable_t*)resource != rn_in_variable(ctx, 0))
     status = rn_invalid_argument("The input is not the temporary variable that the node names");
+  if (rn_ok(status)) status = bury(table, resource);
+  if (rn_ok(status))
+    status = rn_resources_remove(table, CONTAINER, rn_strbuf_view(&key), RN_VARIABLE_TYPE);
   if (rn_ok(status)) {
     rn_variable_t* variable = (rn_variable_t*)resource;
     rn_mutex_lock(&variable->mutex);
-    status = rn_tensor_share(&variable->value, &value);
+    value = variable->value;
+    variable->value = (rn_tensor_t){0};
     rn_mutex_unlock(&variable->mutex);
-  }
-  if (rn_ok(status))
-    status = rn_resources_remove(table, CONTAINER, rn_strbuf_view(&key), RN_VARIABLE_TYPE);
-  if (rn_ok(status))
     rn_set_output(ctx, 0, &value);
-  else
-    rn_tensor_clear(&value);
+  }
   if (resource) rn_object_release(&resource->object);
   rn_strbuf_clear(&key);
   return status;

@@ -238,20 +238,14 @@ static rn_status_t make_zeros_locked(rn_tensor_array_t* array, element_t* elemen
                                      rn_allocator_t memory) {
   rn_shape_t shape = rn_tensor_is_set(&element->value) ? rn_tensor_shape(&element->value)
                                                        : array->spec.element_shape;
-  if (!rn_shape_is_full(shape)) {
-    rn_strbuf_t text;
-    rn_strbuf_init(&text, array->allocator);
-    rn_shape_print(&text, shape);
-    rn_status_t status = rn_invalid_argument(
+  if (!rn_shape_is_full(shape))
+    return rn_invalid_argument(
         "TensorArray %.*s: Could not read from TensorArray index %lld.  Furthermore, the element "
         "shape is not fully defined: %s.  It is possible you are working with a resizeable "
         "TensorArray and stop_gradients is not allowing the gradients to be written.  If you set "
         "the full element_shape property on the forward TensorArray, the proper all-zeros tensor "
         "will be returned instead of incurring this error.",
-        RN_STR_ARGS(array->name), (long long)index, rn_strbuf_view(&text).data);
-    rn_strbuf_clear(&text);
-    return status;
-  }
+        RN_STR_ARGS(array->name), (long long)index, rn_shape_text(shape).text);
   rn_tensor_t zeros = {0};
   RN_RETURN_IF_ERROR(rn_tensor_create(memory, array->spec.dtype, shape, &zeros));
   if (rn_dtype_is_plain(zeros.dtype)) memset(zeros.data, 0, rn_tensor_bytes(&zeros));

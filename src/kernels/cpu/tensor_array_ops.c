@@ -88,7 +88,7 @@ static void source_destroy(void* state) {
 
 static rn_status_t array_of(const rn_kernel_ctx_t* ctx, rn_tensor_array_t** out) {
   rn_resource_t* resource = NULL;
-  RN_RETURN_IF_ERROR(rn_handle_resource(rn_in(ctx, 0), RN_TENSOR_ARRAY_TYPE, &resource));
+  RN_RETURN_IF_ERROR(rn_handle_resource(rn_in(ctx, 0), NULL, RN_TENSOR_ARRAY_TYPE, &resource));
   *out = (rn_tensor_array_t*)resource;
   return RN_OK;
 }
@@ -287,7 +287,23 @@ static rn_status_t stack_up(rn_kernel_ctx_t* ctx, const taken_t* taken, rn_shape
   return RN_OK;
 }
 
+// What the attribute says of elements, for arrays that have none and do not say.
+typedef struct gatherer_t {
+  rn_arena_t arena;
+  rn_shape_t element;
+} gatherer_t;
+
+static rn_status_t gatherer_init(const rn_kernel_init_t* init, void* state) {
+  gatherer_t* gatherer = state;
+  rn_arena_init(&gatherer->arena, init->allocator);
+  return rn_shape_copy(&gatherer->arena, rn_init_attr(init, "element_shape")->shape,
+                       &gatherer->element);
+}
+
+static void gatherer_destroy(void* state) { rn_arena_clear(&((gatherer_t*)state)->arena); }
+
 static rn_status_t gather(rn_kernel_ctx_t* ctx) {
+  const gatherer_t* gatherer = ctx->state;
   rn_tensor_array_t* array = NULL;
   RN_RETURN_IF_ERROR(array_of(ctx, &array));
   RN_RETURN_IF_ERROR(check_read_type(ctx, array));
@@ -296,6 +312,9 @@ static rn_status_t gather(rn_kernel_ctx_t* ctx) {
     return rn_invalid_argument("Expected indices to be a vector, but received shape: %s",
                                rn_text_of(indices).text);
   rn_shape_t element = rn_tensor_array_element_shape(array);
+  if (!rn_shape_is_full(element) && rn_shape_is_full(gatherer->element) &&
+      rn_shape_compatible(element, gatherer->element))
+    element = gatherer->element;
   if (indices->count == 0 && !rn_shape_is_full(element))
     return rn_unimplemented(
         "TensorArray has size zero, but element shape %s is not fully defined. Currently only "
@@ -401,7 +420,13 @@ static const rn_kernel_def_t rows[] = {
     USE("TensorArrayScatterV3", RN_KERNEL_KEEPS_INPUTS, scatter),
     USE("TensorArraySplitV3", RN_KERNEL_KEEPS_INPUTS, split),
     USE("TensorArrayReadV3", RN_KERNEL_OWN_OUTPUTS, read_one),
-    USE("TensorArrayGatherV3", RN_KERNEL_OWN_OUTPUTS, gather),
+    {.op = "TensorArrayGatherV3",
+     .device = "CPU",
+     .flags = RN_KERNEL_OWN_OUTPUTS,
+     .state_size = sizeof(gatherer_t),
+     .init = gatherer_init,
+     .destroy = gatherer_destroy,
+     .compute = gather},
     USE("TensorArrayConcatV3", RN_KERNEL_OWN_OUTPUTS, concat),
     USE("TensorArraySizeV3", 0, array_size),
     USE("TensorArrayCloseV3", 0, close_array),

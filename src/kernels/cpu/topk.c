@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "kernels/cpu/window.h"
+#include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
@@ -139,10 +139,8 @@ static rn_status_t read_k(rn_kernel_ctx_t* ctx, int64_t* out) {
   *out = state->k;
   if (state->k >= 0 || ctx->kernel->input_count < 2) return RN_OK;
   const rn_tensor_t* k = rn_in(ctx, 1);
-  char text[256];
   if (k->rank != 0)
-    return rn_invalid_argument("k must be scalar, got shape %s",
-                               rn_window_text(k, text, sizeof text));
+    return rn_invalid_argument("k must be scalar, got shape %s", rn_text_of(k).text);
   switch (k->dtype) {
     case RN_INT16:
       *out = RN_DATA(k, const int16_t)[0];
@@ -239,9 +237,7 @@ static rn_status_t in_topk_compute(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t in_topk_v2_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* k = rn_in(ctx, 2);
-  char text[256];
-  if (k->rank != 0)
-    return rn_invalid_argument("k must be 0-D, got shape %s", rn_window_text(k, text, sizeof text));
+  if (k->rank != 0) return rn_invalid_argument("k must be 0-D, got shape %s", rn_text_of(k).text);
   return in_topk_run(ctx, index_at(k, 0));
 }
 

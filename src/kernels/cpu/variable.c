@@ -12,7 +12,8 @@ rn_status_t rn_variable_of(const rn_kernel_ctx_t* ctx, int i, rn_variable_t** ou
   *out = rn_in_variable(ctx, i);
   if (*out) return RN_OK;
   rn_resource_t* resource = NULL;
-  RN_RETURN_IF_ERROR(rn_handle_resource(rn_in(ctx, i), RN_VARIABLE_TYPE, &resource));
+  RN_RETURN_IF_ERROR(
+      rn_handle_resource(rn_in(ctx, i), ctx->kernel->resources, RN_VARIABLE_TYPE, &resource));
   *out = (rn_variable_t*)resource;
   return RN_OK;
 }
@@ -87,8 +88,26 @@ static rn_status_t find_variable(const rn_kernel_init_t* init, rn_str_t called, 
   return RN_OK;
 }
 
+// Until it is initialised, a reference variable has its declared shape, which the first Assign must
+// fit; an unknown one counts as a scalar's, as in stock.
+static rn_status_t declare_shape_locked(rn_variable_t* variable, rn_shape_t shape) {
+  if (rn_tensor_is_set(&variable->value) || variable->value.rank > 0) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_tensor_init(&variable->value, variable->dtype, shape));
+  variable->value.dtype = RN_INVALID;  // a shape, but nothing in it
+  return RN_OK;
+}
+
 static rn_status_t ref_variable_init(const rn_kernel_init_t* init, void* state) {
-  return find_variable(init, init->node, state);
+  rn_shape_t shape = rn_init_attr(init, "shape")->shape;
+  if (rn_shape_has_rank(shape) && !rn_shape_is_full(shape))
+    return rn_invalid_argument("Shape %s is not fully defined", rn_shape_text(shape).text);
+  RN_RETURN_IF_ERROR(find_variable(init, init->node, state));
+  if (!rn_shape_has_rank(shape)) return RN_OK;
+  rn_variable_t* variable = ((holder_t*)state)->variable;
+  rn_mutex_lock(&variable->mutex);
+  rn_status_t status = declare_shape_locked(variable, shape);
+  rn_mutex_unlock(&variable->mutex);
+  return status;
 }
 
 static rn_status_t ref_variable_compute(rn_kernel_ctx_t* ctx) {
@@ -228,8 +247,8 @@ static rn_status_t assign_ref(rn_kernel_ctx_t* ctx) {
   rn_mutex_lock(&variable->mutex);
   rn_status_t status = RN_OK;
   bool is_set = rn_tensor_is_set(&variable->value);
-  bool fits = is_set && rn_tensor_same_shape(&variable->value, value);
-  if (is_set && !fits && ((assign_t*)ctx->state)->validates_shape)
+  bool is_same = rn_tensor_same_shape(&variable->value, value), fits = is_set && is_same;
+  if (!is_same && ((assign_t*)ctx->state)->validates_shape)
     status = rn_invalid_argument(
         "Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
         rn_text_of(&variable->value).text, rn_text_of(value).text);

@@ -93,15 +93,3 @@ rn_status_t rn_window_axis(const rn_window_attrs_t* attrs, int axis, int64_t in,
                                out->out, in, effective, stride);
   return RN_OK;
 }
-
-const char* rn_window_text(const rn_tensor_t* tensor, char* text, size_t size) {
-  rn_strbuf_t buf;
-  rn_strbuf_init(&buf, rn_allocator_default());
-  rn_shape_print(&buf, rn_tensor_shape(tensor));
-  rn_str_t view = rn_strbuf_view(&buf);
-  size_t length = view.size < size - 1 ? view.size : size - 1;
-  memcpy(text, view.data, length);
-  text[length] = 0;
-  rn_strbuf_clear(&buf);
-  return text;
-}

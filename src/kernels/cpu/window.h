@@ -47,7 +47,4 @@ static inline void rn_window_at(const rn_window_axis_t* axis, int64_t at, int64_
   *out_end = end > axis->in ? axis->in : end;
 }
 
-// A shape as text for messages: "[2,3]". At most |size| - 1 characters.
-const char* rn_window_text(const rn_tensor_t* tensor, char* text, size_t size);
-
 #endif  // RUNNEL_KERNELS_CPU_WINDOW_H_

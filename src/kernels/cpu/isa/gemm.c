@@ -298,34 +298,35 @@ TILE(double, vf64_t, m64_t, F64_WIDTH, f64, F64_LOAD, F64_STORE, F64_SET1, F64_F
 #define BLOCK_K 64
 #define BLOCK_N 512
 
-#define ROWS(T, S)                                                         \
-  static void gemm_##S(const rn_gemm_part_t* g) {                          \
-    const T *a = g->a, *b = g->b;                                          \
-    T* c = g->c;                                                           \
-    for (int64_t i = 0; i < g->m; ++i)                                     \
-      for (int64_t j = 0; j < g->n; ++j) c[i * g->c_row + j] = 0;          \
-    for (int64_t j0 = 0; j0 < g->n; j0 += BLOCK_N) {                       \
-      int64_t j1 = j0 + BLOCK_N < g->n ? j0 + BLOCK_N : g->n;              \
-      for (int64_t p0 = 0; p0 < g->k; p0 += BLOCK_K) {                     \
-        int64_t p1 = p0 + BLOCK_K < g->k ? p0 + BLOCK_K : g->k;            \
-        for (int64_t i = 0; i < g->m; ++i) {                               \
-          T* row = c + i * g->c_row;                                       \
-          for (int64_t p = p0; p < p1; ++p) {                              \
-            const T x = a[i * g->a_row + p * g->a_column];                 \
-            const T* other = b + p * g->b_row;                             \
-            for (int64_t j = j0; j < j1; ++j) row[j] += (T)(x * other[j]); \
-          }                                                                \
-        }                                                                  \
-      }                                                                    \
-    }                                                                      \
+// |AS| keeps products of small integers unsigned, where int would overflow.
+#define ROWS(T, S, AS)                                                        \
+  static void gemm_##S(const rn_gemm_part_t* g) {                             \
+    const T *a = g->a, *b = g->b;                                             \
+    T* c = g->c;                                                              \
+    for (int64_t i = 0; i < g->m; ++i)                                        \
+      for (int64_t j = 0; j < g->n; ++j) c[i * g->c_row + j] = 0;             \
+    for (int64_t j0 = 0; j0 < g->n; j0 += BLOCK_N) {                          \
+      int64_t j1 = j0 + BLOCK_N < g->n ? j0 + BLOCK_N : g->n;                 \
+      for (int64_t p0 = 0; p0 < g->k; p0 += BLOCK_K) {                        \
+        int64_t p1 = p0 + BLOCK_K < g->k ? p0 + BLOCK_K : g->k;               \
+        for (int64_t i = 0; i < g->m; ++i) {                                  \
+          T* row = c + i * g->c_row;                                          \
+          for (int64_t p = p0; p < p1; ++p) {                                 \
+            const T x = a[i * g->a_row + p * g->a_column];                    \
+            const T* other = b + p * g->b_row;                                \
+            for (int64_t j = j0; j < j1; ++j) row[j] += (T)(AS x * other[j]); \
+          }                                                                   \
+        }                                                                     \
+      }                                                                       \
+    }                                                                         \
   }
 
-ROWS(uint8_t, u8)
-ROWS(uint16_t, u16)
-ROWS(uint32_t, u32)
-ROWS(uint64_t, u64)
-ROWS(float complex, c64)
-ROWS(double complex, c128)
+ROWS(uint8_t, u8, 1u *)
+ROWS(uint16_t, u16, 1u *)
+ROWS(uint32_t, u32, )
+ROWS(uint64_t, u64, )
+ROWS(float complex, c64, )
+ROWS(double complex, c128, )
 
 const rn_gemm_fn_t RN_ISA_NAME(rn_gemm_)[RN_DTYPE_COUNT] = {
     [RN_FLOAT] = gemm_f32,  [RN_DOUBLE] = gemm_f64,    [RN_INT8] = gemm_u8,

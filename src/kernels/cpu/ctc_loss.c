@@ -1,0 +1,338 @@
+// Connectionist temporal classification (Graves et al., 2006): minus the log probability of a
+// sequence of labels, summed over all ways to spread it over time, and its gradient.
+#include <float.h>
+#include <math.h>
+
+#include "kernels/cpu/array.h"
+#include "kernels/kernel_rows.h"
+
+#define NONE (-INFINITY)  // the logarithm of 0
+
+typedef struct ctc_t {
+  bool collapses;  // repeated labels become one before anything else
+  bool merges;     // repeats in time are one label
+  bool ignores;    // sequences that do not fit are left out
+  bool blank_first;
+} ctc_t;
+
+static rn_status_t ctc_init(const rn_kernel_init_t* init, void* state) {
+  ctc_t* ctc = state;
+  ctc->collapses = rn_init_bool(init, "preprocess_collapse_repeated");
+  ctc->merges = rn_init_bool(init, "ctc_merge_repeated");
+  ctc->ignores = rn_init_bool(init, "ignore_longer_outputs_than_inputs");
+  ctc->blank_first = rn_str_ends_with(rn_str(init->op->name), RN_STR("V2"));
+  return RN_OK;
+}
+
+// The labels of all sequences, one after the other.
+typedef struct labels_t {
+  int64_t* begin;  // batch + 1 of them
+  int32_t* values;
+} labels_t;
+
+typedef struct job_t {
+  const ctc_t* ctc;
+  int64_t time, batch, classes, blank, most;  // most labels of a sequence
+  const rn_tensor_t *inputs, *lengths;
+  labels_t labels;
+  rn_tensor_t *loss, *gradient;
+  double* scratch;  // |room| for each sequence
+  int64_t room;
+} job_t;
+
+static double log_add(double a, double b) {
+  if (a == NONE) return b;
+  if (b == NONE) return a;
+  return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
+}
+
+// One sequence: the labels with a blank before, between and behind them, and tables by label and
+// time.
+typedef struct paths_t {
+  const job_t* job;
+  const int32_t* labels;
+  int64_t count, time;   // count: labels and blanks
+  double* y;             // time x classes: probabilities
+  double *alpha, *beta;  // time x count
+} paths_t;
+
+static inline int64_t class_at(const paths_t* p, int64_t u) {
+  return u % 2 ? p->labels[u / 2] : p->job->blank;
+}
+static inline double log_y(const paths_t* p, int64_t t, int64_t u) {
+  return log(p->y[t * p->job->classes + class_at(p, u)]);
+}
+// Whether a path may stay at |u|, and whether it may jump from |u| to |u| + 2.
+static inline bool may_stay(const paths_t* p, int64_t u) { return p->job->ctc->merges || !(u % 2); }
+static inline bool may_jump(const paths_t* p, int64_t u) {
+  return u % 2 && !(p->job->ctc->merges && class_at(p, u) == class_at(p, u + 2));
+}
+
+static void softmax_row(const rn_tensor_t* inputs, int64_t first, int64_t classes, double* y) {
+  double largest = -DBL_MAX, sum = 0;
+  for (int64_t c = 0; c < classes; ++c) {
+    y[c] = inputs->dtype == RN_FLOAT ? (double)RN_DATA(inputs, const float)[first + c]
+                                     : RN_DATA(inputs, const double)[first + c];
+    if (y[c] > largest) largest = y[c];
+  }
+  for (int64_t c = 0; c < classes; ++c) sum += y[c] = exp(y[c] - largest);
+  for (int64_t c = 0; c < classes; ++c) y[c] /= sum;
+}
+
+static void go_forward(paths_t* p) {
+  for (int64_t t = 0; t < p->time; ++t) {
+    double* now = p->alpha + t * p->count;
+    for (int64_t u = 0; u < p->count; ++u) {
+      double sum = NONE;
+      if (t == 0) {
+        sum = u < 2 ? 0 : NONE;
+      } else {
+        const double* before = now - p->count;
+        if (may_stay(p, u)) sum = before[u];
+        if (u > 0) sum = log_add(sum, before[u - 1]);
+        if (u > 1 && may_jump(p, u - 2)) sum = log_add(sum, before[u - 2]);
+      }
+      now[u] = sum == NONE ? NONE : sum + log_y(p, t, u);
+    }
+  }
+}
+
+static void go_back(paths_t* p) {
+  for (int64_t t = p->time - 1; t >= 0; --t) {
+    double* now = p->beta + t * p->count;
+    for (int64_t u = 0; u < p->count; ++u) {
+      if (t == p->time - 1) {
+        now[u] = u >= p->count - 2 ? 0 : NONE;
+        continue;
+      }
+      const double* after = now + p->count;
+      double sum = may_stay(p, u) ? after[u] + log_y(p, t + 1, u) : NONE;
+      if (u + 1 < p->count) sum = log_add(sum, after[u + 1] + log_y(p, t + 1, u + 1));
+      if (u + 2 < p->count && may_jump(p, u))
+        sum = log_add(sum, after[u + 2] + log_y(p, t + 1, u + 2));
+      now[u] = sum;
+    }
+  }
+}
+
+static void store(rn_tensor_t* tensor, int64_t i, double value) {
+  if (tensor->dtype == RN_FLOAT)
+    RN_DATA(tensor, float)[i] = (float)value;
+  else
+    RN_DATA(tensor, double)[i] = value;
+}
+
+// y less the share of the paths that are in each class then.
+static void store_gradient(const paths_t* p, int64_t b, double total, double* shares) {
+  const job_t* job = p->job;
+  for (int64_t t = 0; t < p->time; ++t) {
+    for (int64_t c = 0; c < job->classes; ++c) shares[c] = NONE;
+    for (int64_t u = 0; u < p->count && total != NONE; ++u) {
+      double* share = &shares[class_at(p, u)];
+      *share = log_add(*share, p->alpha[t * p->count + u] + p->beta[t * p->count + u]);
+    }
+    int64_t first = (t * job->batch + b) * job->classes;
+    for (int64_t c = 0; c < job->classes; ++c) {
+      double share = shares[c] == NONE ? 0 : exp(shares[c] - total);
+      store(job->gradient, first + c, p->y[t * job->classes + c] - share);
+    }
+  }
+}
+
+static void one_sequence(const job_t* job, int64_t b) {
+  int64_t labels = job->labels.begin[b + 1] - job->labels.begin[b];
+  double* scratch = job->scratch + b * job->room;
+  paths_t p = {.job = job,
+               .labels = job->labels.values + job->labels.begin[b],
+               .count = 2 * labels + 1,
+               .time = rn_int_at(job->lengths, b)};
+  if (p.time == 0 || labels > p.time) return;
+  p.y = scratch;
+  p.alpha = p.y + job->time * job->classes;
+  p.beta = p.alpha + p.time * p.count;
+  double* shares = p.beta + p.time * p.count;
+  for (int64_t t = 0; t < p.time; ++t)
+    softmax_row(job->inputs, (t * job->batch + b) * job->classes, job->classes,
+                p.y + t * job->classes);
+  go_forward(&p);
+  go_back(&p);
+  double total = NONE;
+  for (int64_t u = 0; u < p.count; ++u) total = log_add(total, p.alpha[u] + p.beta[u]);
+  store(job->loss, b, -total);
+  store_gradient(&p, b, total, shares);
+}
+
+static void sequences(void* arg, int64_t begin, int64_t end) {
+  for (int64_t b = begin; b < end; ++b) one_sequence(arg, b);
+}
+
+static rn_status_t check_shapes(const rn_kernel_ctx_t* ctx, job_t* job) {
+  const rn_tensor_t *indices = rn_in(ctx, 1), *values = rn_in(ctx, 2);
+  job->inputs = rn_in(ctx, 0);
+  job->lengths = rn_in(ctx, 3);
+  if (job->inputs->rank != 3) return rn_invalid_argument("inputs is not a 3-Tensor");
+  if (job->lengths->rank != 1) return rn_invalid_argument("sequence_length is not a vector");
+  if (indices->rank != 2) return rn_invalid_argument("labels_indices is not a matrix");
+  if (rn_tensor_dim(indices, 1) > 1 && rn_tensor_dim(indices, 1) != 2)
+    return rn_invalid_argument("Order length must be SparseTensor rank.");
+  if (values->rank != 1) return rn_invalid_argument("labels_values is not a vector");
+  job->time = rn_tensor_dim(job->inputs, 0);
+  job->batch = rn_tensor_dim(job->inputs, 1);
+  job->classes = rn_tensor_dim(job->inputs, 2);
+  if (job->classes < 1 || job->classes > INT32_MAX)
+    return rn_invalid_argument("num_classes must be positive, got %lld", (long long)job->classes);
+  if (job->lengths->count != job->batch)
+    return rn_invalid_argument(
+        "len(sequence_length) != batch_size.  len(sequence_length):  %lld batch_size: %lld",
+        (long long)job->lengths->count, (long long)job->batch);
+  if (rn_tensor_dim(indices, 0) != values->count || rn_tensor_dim(indices, 1) != 2)
+    return rn_invalid_argument(
+        "labels_indices and labels_values must contain the same number of rows, but saw shapes: %s "
+        "vs. %s",
+        rn_text_of(indices).text, rn_text_of(values).text);
+  for (int64_t b = 0; b < job->batch; ++b) {
+    int64_t length = rn_int_at(job->lengths, b);
+    if (length > job->time)
+      return rn_invalid_argument("sequence_length(%lld) <= %lld", (long long)b,
+                                 (long long)job->time);
+    if (length < 0) return rn_invalid_argument("seq_len(%lld) < 0", (long long)b);
+  }
+  return RN_OK;
+}
+
+// The labels are sorted by sequence and place.
+static rn_status_t check_order(const rn_tensor_t* indices, int64_t batch, int64_t columns) {
+  const int64_t* at = RN_DATA(indices, const int64_t);
+  for (int64_t i = 0; i < indices->count / 2; ++i) {
+    int64_t b = at[2 * i], n = at[2 * i + 1];
+    if (b < 0 || b >= batch || n < 0)
+      return rn_invalid_argument(
+          "label SparseTensor is not valid: indices[%lld] = [%lld,%lld] is out of bounds: need 0 "
+          "<= "
+          "index < [%lld,%lld]",
+          (long long)i, (long long)b, (long long)n, (long long)batch, (long long)columns);
+    if (i && (b < at[2 * i - 2] || (b == at[2 * i - 2] && n <= at[2 * i - 1])))
+      return rn_invalid_argument(
+          "label SparseTensor is not valid: indices[%lld] = [%lld,%lld] is %s", (long long)i,
+          (long long)b, (long long)n,
+          b == at[2 * i - 2] && n == at[2 * i - 1] ? "repeated" : "out of order");
+  }
+  return RN_OK;
+}
+
+static void print_labels(rn_strbuf_t* text, const int32_t* labels, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) rn_strbuf_printf(text, i ? ",%d" : "%d", labels[i]);
+}
+
+// What is wrong with labels [first, i] of sequence |b|: a negative one, or one behind the end.
+static rn_status_t bad_label(const rn_kernel_ctx_t* ctx, const job_t* job,
+                             const rn_tensor_t* indices, const int32_t* labels, int64_t b,
+                             int64_t first, int64_t kept, int64_t made, bool is_negative) {
+  int64_t end = first;
+  while (end < indices->count / 2 && RN_DATA(indices, const int64_t)[2 * end] == b) ++end;
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, ctx->kernel->allocator);
+  if (is_negative)
+    rn_strbuf_printf(&text,
+                     "All labels must be nonnegative integers, batch: %lld labels: ", (long long)b);
+  else
+    rn_strbuf_printf(&text,
+                     "Saw a non-null label (index >= num_classes - 1) following a null label, "
+                     "batch: %lld num_classes: %lld labels: ",
+                     (long long)b, (long long)job->classes);
+  print_labels(&text, labels + first, end - first);
+  if (!is_negative) {
+    rn_strbuf_printf(&text, " labels seen so far: ");
+    print_labels(&text, job->labels.values + kept, made - kept);
+  }
+  rn_status_t status = rn_strbuf_status(&text);
+  if (rn_ok(status)) status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&text)));
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+// Labels from the first that is none on must be none.
+static rn_status_t take_labels(const rn_kernel_ctx_t* ctx, job_t* job, const rn_tensor_t* indices,
+                               const rn_tensor_t* values) {
+  const int64_t* at = RN_DATA(indices, const int64_t);
+  const int32_t* from = RN_DATA(values, const int32_t);
+  int64_t i = 0, made = 0;
+  for (int64_t b = 0; b < job->batch; ++b) {
+    int64_t first = i, kept = made;
+    bool is_over = false;
+    job->labels.begin[b] = made;
+    for (; i < values->count && at[2 * i] == b; ++i) {
+      int32_t label = from[i];
+      bool is_none = job->blank ? label >= job->blank : label >= job->classes;
+      if (label < 0 || (is_over && !is_none))
+        return bad_label(ctx, job, indices, from, b, first, kept, made, label < 0);
+      is_over |= is_none;
+      if (is_over || (job->ctc->collapses && made > kept && job->labels.values[made - 1] == label))
+        continue;
+      job->labels.values[made++] = label;
+    }
+    if (i == first) return rn_invalid_argument("Labels length is zero in batch %lld", (long long)b);
+    int64_t length = rn_int_at(job->lengths, b), count = made - kept;
+    if (count > job->most) job->most = count;
+    if (count > length && !job->ctc->ignores)
+      return rn_invalid_argument(
+          "Not enough time for target transition sequence (required: %lld, available: %lld)%lldYou "
+          "can turn this error into a warning by using the flag ignore_longer_outputs_than_inputs",
+          (long long)count, (long long)length, (long long)b);
+  }
+  job->labels.begin[job->batch] = made;
+  return RN_OK;
+}
+
+static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, rn_tensor_t* scratch) {
+  const rn_tensor_t *indices = rn_in(ctx, 1), *values = rn_in(ctx, 2);
+  int64_t columns = 0;
+  for (int64_t i = 0; i < values->count; ++i) {
+    int64_t column = RN_DATA(indices, const int64_t)[2 * i + 1];
+    if (column >= columns) columns = column + (column < INT64_MAX);
+  }
+  RN_RETURN_IF_ERROR(check_order(indices, job->batch, columns));
+  RN_RETURN_IF_ERROR(take_labels(ctx, job, indices, values));
+  // Tables by class and by label for each time; the sizes are those of tensors that exist.
+  int64_t paths, tables, total;
+  if (!rn_mul_i64_ok(2 * job->most + 1, 2, &paths) || !rn_add_i64_ok(paths, job->classes, &paths) ||
+      !rn_mul_i64_ok(paths, job->time, &tables) ||
+      !rn_add_i64_ok(tables, job->classes, &job->room) ||
+      !rn_mul_i64_ok(job->room, job->batch, &total))
+    return rn_invalid_argument("The labels and inputs are too large together");
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_DOUBLE, (rn_shape_t){1, &total}, scratch));
+  job->scratch = RN_DATA(scratch, double);
+  rn_pool_for(rn_ctx_pool(ctx), job->batch, 2000 / (tables + 1) + 1, sequences, job);
+  return RN_OK;
+}
+
+static rn_status_t ctc_loss(rn_kernel_ctx_t* ctx) {
+  job_t job = {.ctc = ctx->state};
+  RN_RETURN_IF_ERROR(check_shapes(ctx, &job));
+  job.blank = job.ctc->blank_first ? 0 : job.classes - 1;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &job.batch}, &job.loss));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 1, rn_tensor_shape(job.inputs), &job.gradient));
+  memset(job.loss->data, 0, rn_tensor_bytes(job.loss));
+  memset(job.gradient->data, 0, rn_tensor_bytes(job.gradient));
+  rn_tensor_t begin = {0}, values = {0}, scratch = {0};
+  int64_t places = job.batch + 1;
+  rn_status_t status = rn_temp(ctx, RN_INT64, (rn_shape_t){1, &places}, &begin);
+  if (rn_ok(status)) status = rn_temp(ctx, RN_INT32, rn_tensor_shape(rn_in(ctx, 2)), &values);
+  if (rn_ok(status)) {
+    job.labels = (labels_t){RN_DATA(&begin, int64_t), RN_DATA(&values, int32_t)};
+    status = run(ctx, &job, &scratch);
+  }
+  rn_tensor_clear(&begin);
+  rn_tensor_clear(&values);
+  rn_tensor_clear(&scratch);
+  return status;
+}
+
+#define CTC(name)                                                                           \
+  {                                                                                         \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(ctc_t), \
+    .init = ctc_init, .compute = ctc_loss                                                   \
+  }
+
+static const rn_kernel_def_t rows[] = {CTC("CTCLoss"), CTC("CTCLossV2")};
+RN_KERNEL_FAMILY(cpu_ctc_loss, rows);

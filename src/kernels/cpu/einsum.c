@@ -1,0 +1,426 @@
+// Einsum: sums of products named by axes.
+//
+// An axis of the equation is a letter, or one of the dimensions behind an ellipsis. An axis that
+// only one operand has, and the result has not, is summed first. What is left is a product of
+// matrices: [shared, own of a, summed] times [shared, summed, own of b].
+#include <inttypes.h>
+
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/vector.h"
+#include "kernels/kernel_rows.h"
+
+enum { LETTERS = 52, AXES = LETTERS + RN_MAX_RANK };
+
+// One term of the equation: the axes of its dimensions in order; -1 stands for the ellipsis.
+typedef struct term_t {
+  int axes[RN_MAX_RANK];
+  int count;  // of letters and ellipsis
+  bool has_ellipsis;
+} term_t;
+
+typedef struct state_t {
+  term_t inputs[2], output;
+  int input_count;
+} state_t;
+
+static rn_status_t parse_term(rn_str_t text, term_t* term) {
+  for (size_t i = 0; i < text.size; ++i) {
+    char c = text.data[i];
+    bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    bool is_ellipsis = i + 2 < text.size && memcmp(text.data + i, "...", 3) == 0;
+    if ((!is_letter && (!is_ellipsis || term->has_ellipsis)) || term->count == RN_MAX_RANK)
+      return rn_invalid_argument("Invalid character in einsum equation term: %.*s",
+                                 RN_STR_ARGS(text));
+    if (is_ellipsis) i += 2, term->has_ellipsis = true;
+    term->axes[term->count++] = is_ellipsis ? -1 : c >= 'a' ? c - 'a' : c - 'A' + 26;
+  }
+  return RN_OK;
+}
+
+static rn_status_t einsum_init(const rn_kernel_init_t* init, void* state_) {
+  state_t* state = state_;
+  rn_str_t equation = rn_init_string(init, "equation");
+  size_t arrow = 0;
+  while (arrow + 1 < equation.size && memcmp(equation.data + arrow, "->", 2) != 0) arrow++;
+  if (arrow + 1 >= equation.size)
+    return rn_invalid_argument("Expecting exactly one '->' in einsum equation: %.*s",
+                               RN_STR_ARGS(equation));
+  rn_str_t left = rn_str_n(equation.data, arrow);
+  rn_str_t right = rn_str_n(equation.data + arrow + 2, equation.size - arrow - 2);
+  int terms = 1;
+  for (size_t i = 0; i < left.size; ++i) terms += left.data[i] == ',';
+  if (terms != init->input_count)
+    return rn_invalid_argument("Expected %d inputs but got: %d", terms, init->input_count);
+  if (terms > 2)
+    return rn_invalid_argument("Expected 1 or 2 inputs in equation %.*s, but got %d",
+                               RN_STR_ARGS(equation), terms);
+  state->input_count = terms;
+  for (int i = 0; i < terms; ++i)
+    RN_RETURN_IF_ERROR(parse_term(rn_str_split(&left, ','), &state->inputs[i]));
+  return parse_term(right, &state->output);
+}
+
+// An operand as the equation sees it.
+typedef struct operand_t {
+  const void* data;
+  int64_t strides[AXES];  // of repeated axes the sum: the diagonal
+  bool has[AXES];
+} operand_t;
+
+typedef struct sum_t {
+  rn_kernel_ctx_t* ctx;
+  rn_dtype_t dtype;
+  size_t item;
+  int ellipsis;  // its dimensions: axes LETTERS .. LETTERS + ellipsis, the last one first
+  int64_t sizes[AXES];
+  operand_t in[2];
+  int input_count;
+  bool in_output[AXES];
+} sum_t;
+
+// The axis of dimension |d| of a tensor of |rank|.
+static int axis_of(const term_t* term, int rank, int d) {
+  int extra = rank - (term->count - 1), seen = 0;
+  for (int k = 0; k < term->count; ++k) {
+    int width = term->axes[k] >= 0 ? 1 : extra;
+    if (d < seen + width)
+      return term->axes[k] >= 0 ? term->axes[k] : LETTERS + seen + extra - 1 - d;
+    seen += width;
+  }
+  return -1;
+}
+
+static rn_status_t learn_sizes(sum_t* sum, const term_t* term, int index) {
+  const rn_tensor_t* in = rn_in(sum->ctx, index);
+  int letters = term->count - term->has_ellipsis;
+  if (term->has_ellipsis ? in->rank < letters : in->rank != letters)
+    return rn_invalid_argument("Expected input %d to have rank %s%d but got: %d", index,
+                               term->has_ellipsis ? "at least " : "", letters, in->rank);
+  if (term->has_ellipsis && in->rank - letters > sum->ellipsis) sum->ellipsis = in->rank - letters;
+  for (int d = 0; d < in->rank; ++d) {
+    int axis = axis_of(term, in->rank, d);
+    int64_t size = rn_tensor_dim(in, d), *known = &sum->sizes[axis];
+    bool broadcasts = axis >= LETTERS;
+    if (*known < 0 || (broadcasts && *known == 1))
+      *known = size;
+    else if (*known != size && !(broadcasts && size == 1))
+      return rn_invalid_argument("Expected dimension %" PRId64
+                                 " at axis %d of the input shaped %s but got dimension "
+                                 "%" PRId64,
+                                 *known, d, rn_text_of(in).text, size);
+  }
+  return RN_OK;
+}
+
+static void learn_strides(sum_t* sum, const term_t* term, int index) {
+  const rn_tensor_t* in = rn_in(sum->ctx, index);
+  operand_t* operand = &sum->in[index];
+  operand->data = in->data;
+  int64_t stride = 1;
+  for (int d = in->rank - 1; d >= 0; --d) {
+    int axis = axis_of(term, in->rank, d);
+    bool is_repeated = rn_tensor_dim(in, d) == 1 && sum->sizes[axis] != 1;
+    if (!is_repeated) {
+      operand->has[axis] = true;
+      operand->strides[axis] += stride;
+    }
+    stride *= rn_tensor_dim(in, d);
+  }
+}
+
+// An element of 16 bytes.
+typedef struct pair_t {
+  uint64_t words[2];
+} pair_t;
+
+// A list of axes, outermost first, with their sizes.
+typedef struct axes_t {
+  int axes[AXES];
+  int count;
+  int64_t size;
+} axes_t;
+
+static void add_axis(const sum_t* sum, axes_t* axes, int axis) {
+  if (!axes->count) axes->size = 1;
+  axes->axes[axes->count++] = axis;
+  axes->size *= sum->sizes[axis];
+}
+
+static void add_axes(const sum_t* sum, axes_t* axes, const axes_t* more) {
+  for (int i = 0; i < more->count; ++i) add_axis(sum, axes, more->axes[i]);
+}
+
+static int64_t size_of(const axes_t* axes) { return axes->count ? axes->size : 1; }
+
+#define COPY(T) \
+  for (int64_t i = 0; i < n; ++i) ((T*)to)[i * to_step] = ((const T*)from)[i * from_step]
+
+static void copy_run(size_t item, const char* from, int64_t from_step, char* to, int64_t to_step,
+                     int64_t n) {
+  if (from_step == 1 && to_step == 1)
+    memcpy(to, from, (size_t)n * item);
+  else if (item == 2)
+    COPY(uint16_t);
+  else if (item == 4)
+    COPY(uint32_t);
+  else if (item == 8)
+    COPY(uint64_t);
+  else
+    COPY(pair_t);
+}
+
+// Copies over |axes|, by the strides of each axis on either side.
+static void copy_axes(const sum_t* sum, const axes_t* axes, const char* from,
+                      const int64_t* from_strides, char* to, const int64_t* to_strides) {
+  int rank = axes->count;
+  if (size_of(axes) == 0) return;
+  if (rank == 0) {
+    memcpy(to, from, sum->item);
+    return;
+  }
+  int64_t at[AXES] = {0};
+  int last = axes->axes[rank - 1];
+  for (;;) {
+    copy_run(sum->item, from, from_strides[last], to, to_strides[last], sum->sizes[last]);
+    int k = rank - 2;
+    for (; k >= 0; --k) {
+      int axis = axes->axes[k];
+      from += (size_t)from_strides[axis] * sum->item;
+      to += (size_t)to_strides[axis] * sum->item;
+      if (++at[k] < sum->sizes[axis]) break;
+      at[k] = 0;
+      from -= (size_t)(from_strides[axis] * sum->sizes[axis]) * sum->item;
+      to -= (size_t)(to_strides[axis] * sum->sizes[axis]) * sum->item;
+    }
+    if (k < 0) return;
+  }
+}
+
+static void dense_strides(const sum_t* sum, const axes_t* axes, int64_t* strides) {
+  int64_t stride = 1;
+  for (int k = axes->count - 1; k >= 0; --k) {
+    strides[axes->axes[k]] = stride;
+    stride *= sum->sizes[axes->axes[k]];
+  }
+}
+
+static bool is_dense(const sum_t* sum, const axes_t* axes, const int64_t* strides) {
+  int64_t stride = 1;
+  for (int k = axes->count - 1; k >= 0; --k) {
+    int64_t size = sum->sizes[axes->axes[k]];
+    if (size != 1 && strides[axes->axes[k]] != stride) return false;
+    stride *= size;
+  }
+  return true;
+}
+
+// |operand| over |axes|, one after the other, with the axes |summed| added up. |*out_data| points
+// into the operand itself where that will do, else into |temp|, which the caller clears.
+static rn_status_t take(const sum_t* sum, const operand_t* operand, const axes_t* summed,
+                        const axes_t* axes, rn_tensor_t* temp, const void** out_data) {
+  *out_data = operand->data;
+  if (summed->count == 0 && is_dense(sum, axes, operand->strides)) return RN_OK;
+  axes_t all = *summed;
+  add_axes(sum, &all, axes);
+  int64_t strides[AXES] = {0}, count = size_of(&all), part = size_of(axes);
+  dense_strides(sum, &all, strides);
+  RN_RETURN_IF_ERROR(rn_temp(sum->ctx, sum->dtype, (rn_shape_t){1, &count}, temp));
+  copy_axes(sum, &all, operand->data, operand->strides, temp->data, strides);
+  *out_data = temp->data;
+  for (int64_t i = 1; i < size_of(summed); ++i)
+    rn_vector_run(RN_VECTOR_ADD, sum->dtype, temp->data, 1,
+                  (char*)temp->data + (size_t)(i * part) * sum->item, 1, temp->data, part);
+  return RN_OK;
+}
+
+typedef struct job_t {
+  rn_gemm_t gemm;
+  size_t a_bytes, b_bytes, c_bytes;
+  rn_pool_t* pool;
+  bool failed;  // the first to set it owns |status|
+  rn_status_t status;
+} job_t;
+
+static void multiply_piece(void* arg, int64_t begin, int64_t end) {
+  job_t* job = arg;
+  for (int64_t i = begin; i < end; ++i) {
+    rn_gemm_t gemm = job->gemm;
+    gemm.a = (const char*)gemm.a + (size_t)i * job->a_bytes;
+    gemm.b = (const char*)gemm.b + (size_t)i * job->b_bytes;
+    gemm.c = (char*)gemm.c + (size_t)i * job->c_bytes;
+    rn_status_t status = rn_gemm(job->pool, &gemm);
+    if (!rn_ok(status) && !__atomic_exchange_n(&job->failed, true, __ATOMIC_RELAXED))
+      job->status = status;
+    else
+      rn_status_free(status);
+  }
+}
+
+static rn_status_t multiply(const sum_t* sum, rn_gemm_t gemm, int64_t batch) {
+  job_t job = {.gemm = gemm,
+               .a_bytes = (size_t)(gemm.m * gemm.k) * sum->item,
+               .b_bytes = (size_t)(gemm.k * gemm.n) * sum->item,
+               .c_bytes = (size_t)(gemm.m * gemm.n) * sum->item};
+  rn_pool_t* pool = rn_ctx_pool(sum->ctx);
+  double each = (double)gemm.m * (double)gemm.n * (double)gemm.k + 1;
+  if (batch == 1 || each > 1e7) {
+    job.pool = pool;
+    multiply_piece(&job, 0, batch);
+  } else {
+    rn_pool_for(pool, batch, each > 1e6 ? 1 : (int64_t)(1e6 / each) + 1, multiply_piece, &job);
+  }
+  return job.status;
+}
+
+// Where the axes of the result lie in it; |*out_diagonal|: some axis comes twice.
+static rn_status_t make_output(sum_t* sum, const term_t* term, rn_tensor_t** out, int64_t* strides,
+                               bool* out_diagonal) {
+  int rank = term->count - term->has_ellipsis + (term->has_ellipsis ? sum->ellipsis : 0);
+  int64_t dims[RN_MAX_RANK], stride = 1;
+  if (rank > RN_MAX_RANK) return rn_invalid_argument("The result has too many dimensions");
+  for (int d = 0; d < rank; ++d) dims[d] = sum->sizes[axis_of(term, rank, d)];
+  RN_RETURN_IF_ERROR(rn_output(sum->ctx, 0, (rn_shape_t){rank, dims}, out));
+  for (int d = rank - 1; d >= 0; --d) {
+    int axis = axis_of(term, rank, d);
+    *out_diagonal |= sum->in_output[axis];
+    sum->in_output[axis] = true;
+    strides[axis] += stride;
+    stride *= dims[d];
+  }
+  return RN_OK;
+}
+
+// The axes of the result in its order, each once.
+static void output_order(const sum_t* sum, const term_t* term, int rank, axes_t* out) {
+  bool seen[AXES] = {false};
+  for (int d = 0; d < rank; ++d) {
+    int axis = axis_of(term, rank, d);
+    if (!seen[axis]) add_axis(sum, out, axis);
+    seen[axis] = true;
+  }
+}
+
+typedef struct plan_t {
+  axes_t order;         // of the result
+  axes_t summed_in[2];  // before the product
+  axes_t shared, contracted, own[2];
+} plan_t;
+
+static void make_plan(const sum_t* sum, plan_t* plan) {
+  for (int k = 0; k < plan->order.count; ++k) {
+    int axis = plan->order.axes[k];
+    bool a = sum->in[0].has[axis], b = sum->in[1].has[axis];
+    add_axis(sum, a && b ? &plan->shared : &plan->own[b], axis);
+  }
+  for (int axis = 0; axis < AXES; ++axis) {
+    bool a = sum->in[0].has[axis], b = sum->in[1].has[axis];
+    if (sum->in_output[axis] || (!a && !b)) continue;
+    add_axis(sum, a && b ? &plan->contracted : &plan->summed_in[b], axis);
+  }
+}
+
+// Takes an operand as [shared, rows, columns], or, where it lies so already, transposed.
+static rn_status_t take_matrix(const sum_t* sum, const plan_t* plan, int index, const axes_t* rows,
+                               const axes_t* columns, rn_tensor_t* temp, const void** out_data,
+                               bool* out_transposed) {
+  axes_t straight = plan->shared, turned = plan->shared;
+  add_axes(sum, &straight, rows);
+  add_axes(sum, &straight, columns);
+  add_axes(sum, &turned, columns);
+  add_axes(sum, &turned, rows);
+  const operand_t* in = &sum->in[index];
+  *out_transposed = plan->summed_in[index].count == 0 && !is_dense(sum, &straight, in->strides) &&
+                    is_dense(sum, &turned, in->strides);
+  return take(sum, in, &plan->summed_in[index], *out_transposed ? &turned : &straight, temp,
+              out_data);
+}
+
+static rn_status_t run_two(const sum_t* sum, const plan_t* plan, char* out,
+                           const int64_t* out_strides, bool is_diagonal) {
+  rn_tensor_t temps[3] = {{0}};
+  rn_gemm_t gemm = {.dtype = sum->dtype,
+                    .m = size_of(&plan->own[0]),
+                    .n = size_of(&plan->own[1]),
+                    .k = size_of(&plan->contracted)};
+  axes_t all = plan->shared;
+  add_axes(sum, &all, &plan->own[0]);
+  add_axes(sum, &all, &plan->own[1]);
+  bool is_direct = !is_diagonal && is_dense(sum, &all, out_strides);
+  int64_t count = size_of(&all), strides[AXES] = {0};
+  rn_status_t status = take_matrix(sum, plan, 0, &plan->own[0], &plan->contracted, &temps[0],
+                                   &gemm.a, &gemm.transpose_a);
+  if (rn_ok(status))
+    status = take_matrix(sum, plan, 1, &plan->contracted, &plan->own[1], &temps[1], &gemm.b,
+                         &gemm.transpose_b);
+  if (rn_ok(status) && !is_direct)
+    status = rn_temp(sum->ctx, sum->dtype, (rn_shape_t){1, &count}, &temps[2]);
+  gemm.c = is_direct ? out : temps[2].data;
+  if (rn_ok(status)) status = multiply(sum, gemm, size_of(&plan->shared));
+  if (rn_ok(status) && !is_direct) {
+    dense_strides(sum, &all, strides);
+    copy_axes(sum, &all, temps[2].data, strides, out, out_strides);
+  }
+  for (int i = 0; i < 3; ++i) rn_tensor_clear(&temps[i]);
+  return status;
+}
+
+static rn_status_t run_one(const sum_t* sum, const plan_t* plan, char* out,
+                           const int64_t* out_strides) {
+  rn_tensor_t temp = {0};
+  const void* data = NULL;
+  int64_t strides[AXES] = {0};
+  rn_status_t status = take(sum, &sum->in[0], &plan->summed_in[0], &plan->order, &temp, &data);
+  dense_strides(sum, &plan->order, strides);
+  if (rn_ok(status)) copy_axes(sum, &plan->order, data, strides, out, out_strides);
+  rn_tensor_clear(&temp);
+  return status;
+}
+
+static rn_status_t run(sum_t* sum, plan_t* plan, const state_t* state) {
+  for (int axis = 0; axis < AXES; ++axis) sum->sizes[axis] = -1;
+  for (int i = 0; i < sum->input_count; ++i)
+    RN_RETURN_IF_ERROR(learn_sizes(sum, &state->inputs[i], i));
+  for (int i = 0; i < sum->input_count; ++i) learn_strides(sum, &state->inputs[i], i);
+  rn_tensor_t* out = NULL;
+  int64_t strides[AXES] = {0};
+  bool is_diagonal = false;
+  RN_RETURN_IF_ERROR(make_output(sum, &state->output, &out, strides, &is_diagonal));
+  if (out->count == 0) return RN_OK;
+  bool is_empty = is_diagonal;
+  for (int i = 0; i < sum->input_count; ++i) is_empty |= rn_in(sum->ctx, i)->count == 0;
+  if (is_empty) memset(out->data, 0, rn_tensor_bytes(out));
+  for (int i = 0; i < sum->input_count; ++i)
+    if (rn_in(sum->ctx, i)->count == 0) return RN_OK;
+  output_order(sum, &state->output, out->rank, &plan->order);
+  make_plan(sum, plan);
+  return sum->input_count == 1 ? run_one(sum, plan, out->data, strides)
+                               : run_two(sum, plan, out->data, strides, is_diagonal);
+}
+
+static rn_status_t einsum_compute(rn_kernel_ctx_t* ctx) {
+  const state_t* state = ctx->state;
+  struct {
+    sum_t sum;
+    plan_t plan;
+  }* work = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(ctx->kernel->allocator, &work));
+  work->sum.ctx = ctx;
+  work->sum.dtype = rn_in(ctx, 0)->dtype;
+  work->sum.item = rn_dtype_size(work->sum.dtype);
+  work->sum.input_count = state->input_count;
+  rn_status_t status = run(&work->sum, &work->plan, state);
+  RN_FREE(ctx->kernel->allocator, work);
+  return status;
+}
+
+static const rn_kernel_def_t rows[] = {
+    {.op = "Einsum",
+     .device = "CPU",
+     .types = {{"T", RN_TYPES_FLOATS | RN_TYPES_COMPLEX | RN_TYPES_INDEX}},
+     .flags = RN_KERNEL_EXPENSIVE,
+     .state_size = sizeof(state_t),
+     .init = einsum_init,
+     .compute = einsum_compute},
+};
+RN_KERNEL_FAMILY(cpu_einsum, rows);

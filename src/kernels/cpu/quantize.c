@@ -1,0 +1,163 @@
+// QuantizeAndDequantize: floats rounded to the levels of an integer of some bits, and back.
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "kernels/cpu/array.h"
+#include "kernels/kernel_rows.h"
+
+typedef struct state_t {
+  bool is_signed, is_narrow, has_range, rounds_up, has_bits_input;
+  int64_t bits, axis;
+} state_t;
+
+static bool bits_are_good(const state_t* state, int64_t bits) {
+  return bits > 0 && bits < (state->is_signed ? 62 : 63);
+}
+
+static rn_status_t common_init(const rn_kernel_init_t* init, state_t* state) {
+  state->is_signed = rn_init_bool(init, "signed_input");
+  state->is_narrow = rn_init_bool(init, "narrow_range");
+  state->has_range = rn_init_bool(init, "range_given");
+  state->axis = rn_init_int(init, "axis");
+  if (state->axis < -1)
+    return rn_invalid_argument("Axis must be at least -1. Found %" PRId64, state->axis);
+  return RN_OK;
+}
+
+static rn_status_t v2_init(const rn_kernel_init_t* init, void* state_) {
+  state_t* state = state_;
+  RN_RETURN_IF_ERROR(common_init(init, state));
+  state->bits = rn_init_int(init, "num_bits");
+  state->rounds_up = rn_str_is(rn_init_string(init, "round_mode"), "HALF_UP");
+  if (!bits_are_good(state, state->bits))
+    return rn_invalid_argument("num_bits is out of range: %" PRId64 " with signed_input_ %d",
+                               state->bits, state->is_signed);
+  return RN_OK;
+}
+
+static rn_status_t v3_init(const rn_kernel_init_t* init, void* state_) {
+  state_t* state = state_;
+  state->has_bits_input = true;
+  return common_init(init, state);
+}
+
+// A slice [outer][inner] of the input that has one range: elements |step| apart, in runs.
+typedef struct slice_t {
+  int64_t outer, inner, step;
+} slice_t;
+
+// The range is widened, so that 0 is a level, without moving the side that decides the scale.
+#define QUANTIZE(T, MAX, RINT, FLOOR)                                                          \
+  static void quantize_##T(const state_t* state, int64_t bits, const T* in, T* out,            \
+                           const slice_t* slice, T min, T max) {                               \
+    T least =                                                                                  \
+        (T)(state->is_signed ? -(INT64_C(1) << (bits - 1)) + (state->is_narrow ? 1 : 0) : 0);  \
+    T most = (T)((INT64_C(1) << (state->is_signed ? bits - 1 : bits)) - 1);                    \
+    if (!state->has_range) {                                                                   \
+      min = max = in[0];                                                                       \
+      for (int64_t o = 0; o < slice->outer; ++o)                                               \
+        for (int64_t i = 0; i < slice->inner; ++i) {                                           \
+          T x = in[o * slice->step + i];                                                       \
+          min = x < min ? x : min;                                                             \
+          max = x > max ? x : max;                                                             \
+        }                                                                                      \
+    }                                                                                          \
+    T from_min = least * min > 0 ? least / min : MAX,                                          \
+      from_max = most * max > 0 ? most / max : MAX;                                            \
+    T scale, inverse;                                                                          \
+    if (from_min < from_max) {                                                                 \
+      scale = from_min, inverse = min / least, max = most * inverse;                           \
+    } else {                                                                                   \
+      scale = from_max, inverse = max / most, min = least * inverse;                           \
+    }                                                                                          \
+    for (int64_t o = 0; o < slice->outer; ++o)                                                 \
+      for (int64_t i = 0; i < slice->inner; ++i) {                                             \
+        T x = in[o * slice->step + i];                                                         \
+        if (state->has_range) x = x > max ? max : x < min ? min : x;                           \
+        x *= scale;                                                                            \
+        out[o * slice->step + i] = (state->rounds_up ? FLOOR(x + (T)0.5) : RINT(x)) * inverse; \
+      }                                                                                        \
+  }
+QUANTIZE(float, FLT_MAX, rintf, floorf)
+QUANTIZE(double, DBL_MAX, rint, floor)
+
+static rn_status_t check_range(const rn_tensor_t* min, const rn_tensor_t* max, int64_t i) {
+  double low = min->dtype == RN_FLOAT ? (double)RN_DATA(min, float)[i] : RN_DATA(min, double)[i];
+  double high = max->dtype == RN_FLOAT ? (double)RN_DATA(max, float)[i] : RN_DATA(max, double)[i];
+  if (low <= high) return RN_OK;
+  return rn_invalid_argument("Invalid range: input_min %g > input_max %g", low, high);
+}
+
+static rn_status_t check_limits(rn_kernel_ctx_t* ctx, const state_t* state, int64_t slices) {
+  static const char* const names[2] = {"input_min", "input_max"};
+  for (int i = 0; i < 2 && state->has_range; ++i) {
+    const rn_tensor_t* limit = rn_in(ctx, i + 1);
+    if ((state->axis == -1 || !state->has_bits_input) && limit->rank != 0)
+      return rn_invalid_argument("%s must be a scalar.", names[i]);
+    if (state->axis != -1 && state->has_bits_input && limit->count != slices)
+      return rn_invalid_argument("%s_tensor has incorrect size, was %" PRId64 " expected %" PRId64
+                                 " to match dim %" PRId64 " of the input %s",
+                                 names[i], limit->count, slices, state->axis,
+                                 rn_text_of(limit).text);
+  }
+  for (int64_t i = 0; state->has_range && i < rn_in(ctx, 1)->count; ++i)
+    RN_RETURN_IF_ERROR(check_range(rn_in(ctx, 1), rn_in(ctx, 2), i));
+  return RN_OK;
+}
+
+static rn_status_t read_bits(rn_kernel_ctx_t* ctx, const state_t* state, int64_t* out) {
+  *out = state->bits;
+  if (!state->has_bits_input) return RN_OK;
+  const rn_tensor_t* bits = rn_in(ctx, 3);
+  if (bits->rank != 0)
+    return rn_invalid_argument(
+        "Invalid shape. The `num_bits` tensor should be a scalar. Got dimensions: %d", bits->rank);
+  *out = *RN_DATA(bits, const int32_t);
+  if (bits_are_good(state, *out)) return RN_OK;
+  return rn_invalid_argument("num_bits is out of range: %" PRId64 " with `signed_input_` %d", *out,
+                             state->is_signed);
+}
+
+static rn_status_t quantize_compute(rn_kernel_ctx_t* ctx) {
+  const state_t* state = ctx->state;
+  const rn_tensor_t* in = rn_in(ctx, 0);
+  int64_t bits = 0, slices = 1;
+  slice_t slice = {1, in->count, in->count};
+  if (state->axis != -1 && in->rank <= state->axis)
+    return rn_invalid_argument("Shape must be at least rank %" PRId64 " but is rank %d",
+                               state->axis + 1, in->rank);
+  if (state->axis != -1) {
+    rn_axis_view_t view = rn_axis_view(in, (int)state->axis);
+    slices = view.size;
+    slice = (slice_t){view.outer, view.inner, view.size * view.inner};
+  }
+  RN_RETURN_IF_ERROR(read_bits(ctx, state, &bits));
+  RN_RETURN_IF_ERROR(check_limits(ctx, state, slices));
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(in), &out));
+  const rn_tensor_t *min = rn_in(ctx, 1), *max = rn_in(ctx, 2);
+  for (int64_t i = 0; i < slices && out->count; ++i) {
+    int64_t limit = state->has_range && min->count > 1 ? i : 0, at = i * slice.inner;
+    bool uses = state->has_range;
+    if (in->dtype == RN_FLOAT)
+      quantize_float(state, bits, RN_DATA(in, float) + at, RN_DATA(out, float) + at, &slice,
+                     uses ? RN_DATA(min, float)[limit] : 0, uses ? RN_DATA(max, float)[limit] : 0);
+    else
+      quantize_double(state, bits, RN_DATA(in, double) + at, RN_DATA(out, double) + at, &slice,
+                      uses ? RN_DATA(min, double)[limit] : 0,
+                      uses ? RN_DATA(max, double)[limit] : 0);
+  }
+  return RN_OK;
+}
+
+#define ROW(op_, init_)                                                       \
+  {                                                                           \
+    .op = op_, .device = "CPU", .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}}, \
+    .state_size = sizeof(state_t), .init = init_, .compute = quantize_compute \
+  }
+static const rn_kernel_def_t rows[] = {
+    ROW("QuantizeAndDequantizeV2", v2_init),
+    ROW("QuantizeAndDequantizeV3", v3_init),
+};
+RN_KERNEL_FAMILY(cpu_quantize, rows);

@@ -1,0 +1,518 @@
+// Images resized: bilinear, nearest neighbour, by area, bicubic; and the gradients.
+//
+// Which pixels an output takes, and how much of each, is found once for the rows and once for the
+// columns; what is not a float becomes one first, as in stock.
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/vector.h"
+#include "kernels/kernel_rows.h"
+
+// Multiplications in a piece of work.
+#define PIECE_PRODUCTS 1e5
+
+typedef enum method_t { BILINEAR, NEAREST, AREA, BICUBIC } method_t;
+
+typedef struct state_t {
+  bool align_corners, half_pixel_centers;
+} state_t;
+
+static rn_status_t resize_init(const rn_kernel_init_t* init, void* state_) {
+  state_t* state = state_;
+  state->align_corners = rn_init_bool(init, "align_corners");
+  if (rn_op_attr_index(init->op, RN_STR("half_pixel_centers")) >= 0)
+    state->half_pixel_centers = rn_init_bool(init, "half_pixel_centers");
+  if (state->align_corners && state->half_pixel_centers)
+    return rn_invalid_argument("If half_pixel_centers is True, align_corners must be False.");
+  return RN_OK;
+}
+
+// Input pixels for one output pixel, by their places and weights. By area: the pixels first to
+// last, of which only the ends have weights of their own.
+enum { TAPS = 4 };
+typedef struct taps_t {
+  int64_t at[TAPS];
+  float weights[TAPS];
+} taps_t;
+
+static float scale_of(const state_t* state, int64_t in, int64_t out) {
+  return state->align_corners && out > 1 ? (float)(in - 1) / (float)(out - 1)
+                                         : (float)in / (float)out;
+}
+
+static int64_t bound(int64_t i, int64_t size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
+
+// Where the centre of output |i| lies in the input.
+static float place_of(const state_t* state, float scale, int64_t i) {
+  return state->half_pixel_centers ? ((float)i + 0.5f) * scale - 0.5f : (float)i * scale;
+}
+
+static void bilinear_taps(const state_t* state, int64_t in, int64_t out, taps_t* taps) {
+  float scale = scale_of(state, in, out);
+  for (int64_t i = 0; i < out; ++i) {
+    float place = place_of(state, scale, i), below = floorf(place);
+    int64_t low = (int64_t)below, high = (int64_t)ceilf(place);
+    taps[i].at[1] = high < in - 1 ? high : in - 1;
+    taps[i].at[0] = low > 0 ? low : 0;
+    if (taps[i].at[0] > taps[i].at[1]) taps[i].at[0] = taps[i].at[1];
+    taps[i].weights[1] = place - below;
+    taps[i].weights[0] = 1 - taps[i].weights[1];
+  }
+}
+
+static void nearest_taps(const state_t* state, int64_t in, int64_t out, taps_t* taps) {
+  float scale = scale_of(state, in, out);
+  for (int64_t i = 0; i < out; ++i) {
+    float place = state->half_pixel_centers ? ((float)i + 0.5f) * scale : (float)i * scale;
+    taps[i].at[0] = bound((int64_t)(state->align_corners ? roundf(place) : floorf(place)), in);
+  }
+}
+
+// How much of pixel |v| lies in [from, to), which is |scale| long.
+static float covered(float v, float from, float to, float scale) {
+  if (v < from) return v + 1 > to ? scale : v + 1 - from;
+  return v + 1 > to ? to - v : 1.0f;
+}
+
+static void area_taps(const state_t* state, int64_t in, int64_t out, taps_t* taps) {
+  float scale = scale_of(state, in, out);
+  for (int64_t i = 0; i < out; ++i) {
+    float from = (float)i * scale, to = (float)(i + 1) * scale;
+    taps[i].at[0] = (int64_t)floorf(from);
+    taps[i].at[1] = (int64_t)ceilf(to);
+    taps[i].weights[0] = covered((float)taps[i].at[0], from, to, scale);
+    taps[i].weights[1] = covered((float)(taps[i].at[1] - 1), from, to, scale);
+  }
+}
+
+// Keys' cubic by distance, in steps of 1/1024, as stock tabulates it.
+#define STEPS 1024
+static float cubic_near(double a, double x) { return (float)(((a + 2) * x - (a + 3)) * x * x + 1); }
+static float cubic_far(double a, double x) {
+  return (float)(((a * x - 5 * a) * x + 8 * a) * x - 4 * a);
+}
+
+static void bicubic_taps(const state_t* state, int64_t in, int64_t out, taps_t* taps) {
+  float scale = scale_of(state, in, out);
+  double a = state->half_pixel_centers ? -0.5 : -0.75;
+  for (int64_t i = 0; i < out; ++i) {
+    float place = place_of(state, scale, i), below = floorf(place);
+    int64_t low = (int64_t)below;
+    int64_t step = lrintf((place - below) * STEPS);
+    double near = (double)step / STEPS, far = (double)(STEPS - step) / STEPS;
+    float weights[TAPS] = {cubic_far(a, near + 1), cubic_near(a, near), cubic_near(a, far),
+                           cubic_far(a, far + 1)};
+    float sum = 0;
+    for (int k = 0; k < TAPS; ++k) {
+      taps[i].at[k] = bound(low - 1 + k, in);
+      // With half-pixel centres what lies outside counts nothing; else the edge counts again.
+      if (state->half_pixel_centers && taps[i].at[k] != low - 1 + k) weights[k] = 0;
+      sum += weights[k];
+    }
+    bool normalises = state->half_pixel_centers && fabsf(sum) >= 1000 * FLT_MIN;
+    for (int k = 0; k < TAPS; ++k)
+      taps[i].weights[k] = normalises ? weights[k] * (1 / sum) : weights[k];
+  }
+}
+
+static void find_taps(const state_t* state, method_t method, int64_t in, int64_t out,
+                      taps_t* taps) {
+  switch (method) {
+    case BILINEAR:
+      bilinear_taps(state, in, out, taps);
+      break;
+    case NEAREST:
+      nearest_taps(state, in, out, taps);
+      break;
+    case AREA:
+      area_taps(state, in, out, taps);
+      break;
+    case BICUBIC:
+      bicubic_taps(state, in, out, taps);
+      break;
+  }
+}
+
+// One resizing: |in| and |out| are rows and columns of the original and of the resized image.
+typedef struct job_t {
+  method_t method;
+  int64_t batch, depth, in[2], out[2];
+  const taps_t *rows, *columns;
+  const void* from;
+  void* to;
+  size_t item;
+  float scale;  // AREA: of the sums
+  rn_dtype_t dtype;
+} job_t;
+
+static void bilinear_row(const job_t* job, const float* image, int64_t y, float* to) {
+  const taps_t* row = &job->rows[y];
+  const float* top = image + row->at[0] * job->in[1] * job->depth;
+  const float* bottom = image + row->at[1] * job->in[1] * job->depth;
+  float down = row->weights[1];
+  for (int64_t x = 0; x < job->out[1]; ++x, to += job->depth) {
+    const taps_t* column = &job->columns[x];
+    int64_t left = column->at[0] * job->depth, right = column->at[1] * job->depth;
+    float across = column->weights[1];
+    for (int64_t c = 0; c < job->depth; ++c) {
+      float upper = top[left + c] + (top[right + c] - top[left + c]) * across;
+      float lower = bottom[left + c] + (bottom[right + c] - bottom[left + c]) * across;
+      to[c] = upper + (lower - upper) * down;
+    }
+  }
+}
+
+// The part of one row of the input that output column |column| covers.
+static float row_sum(const job_t* job, const float* row, const taps_t* column) {
+  int64_t first = column->at[0], last = column->at[1] - 1, width = job->in[1];
+  float sum = row[bound(first, width) * job->depth] * column->weights[0];
+  if (first == last) return sum;
+  for (int64_t x = first + 1; x < last; ++x) sum += row[bound(x, width) * job->depth];
+  return sum + row[bound(last, width) * job->depth] * column->weights[1];
+}
+
+static void area_row(const job_t* job, const float* image, int64_t y, float* to) {
+  const taps_t* row = &job->rows[y];
+  int64_t first = row->at[0], last = row->at[1] - 1;
+  for (int64_t x = 0; x < job->out[1]; ++x)
+    for (int64_t c = 0; c < job->depth; ++c) {
+      float sum = 0;
+      for (int64_t i = first; i <= last; ++i) {
+        const float* from = image + bound(i, job->in[0]) * job->in[1] * job->depth + c;
+        float weight = i == first ? row->weights[0] : i == last ? row->weights[1] : 1.0f;
+        sum += row_sum(job, from, &job->columns[x]) * weight;
+      }
+      *to++ = sum * job->scale;
+    }
+}
+
+static void bicubic_row(const job_t* job, const float* image, int64_t y, float* to) {
+  const taps_t* row = &job->rows[y];
+  const float* lines[TAPS];
+  for (int i = 0; i < TAPS; ++i) lines[i] = image + row->at[i] * job->in[1] * job->depth;
+  const float* down = row->weights;
+  for (int64_t x = 0; x < job->out[1]; ++x, to += job->depth) {
+    const taps_t* column = &job->columns[x];
+    for (int64_t c = 0; c < job->depth; ++c) {
+      float value = 0;
+      for (int k = 0; k < TAPS; ++k) {
+        int64_t at = column->at[k] * job->depth + c;
+        float part = lines[0][at] * down[0] + lines[1][at] * down[1] + lines[2][at] * down[2] +
+                     lines[3][at] * down[3];
+        value = k == 0 ? part * column->weights[0] : value + part * column->weights[k];
+      }
+      to[c] = value;
+    }
+  }
+}
+
+static void nearest_row(const job_t* job, const char* image, int64_t y, char* to) {
+  size_t pixel = (size_t)job->depth * job->item;
+  const char* row = image + (size_t)(job->rows[y].at[0] * job->in[1]) * pixel;
+  for (int64_t x = 0; x < job->out[1]; ++x, to += pixel)
+    memcpy(to, row + (size_t)job->columns[x].at[0] * pixel, pixel);
+}
+
+// Rows of the output, counted over all images.
+static void resize_piece(void* arg, int64_t begin, int64_t end) {
+  const job_t* job = arg;
+  size_t image_bytes = (size_t)(job->in[0] * job->in[1] * job->depth) * job->item;
+  size_t row_bytes = (size_t)(job->out[1] * job->depth) * job->item;
+  for (int64_t i = begin; i < end; ++i) {
+    const void* image = (const char*)job->from + (size_t)(i / job->out[0]) * image_bytes;
+    void* to = (char*)job->to + (size_t)i * row_bytes;
+    int64_t y = i % job->out[0];
+    switch (job->method) {
+      case BILINEAR:
+        bilinear_row(job, image, y, to);
+        break;
+      case NEAREST:
+        nearest_row(job, image, y, to);
+        break;
+      case AREA:
+        area_row(job, image, y, to);
+        break;
+      case BICUBIC:
+        bicubic_row(job, image, y, to);
+        break;
+    }
+  }
+}
+
+// The gradients go the other way: each output pixel gives to the pixels it was made of.
+static void bilinear_back(const job_t* job, const float* from, double* to64, float* to32) {
+  int taps = job->method == BICUBIC ? TAPS : 2;
+  for (int64_t y = 0; y < job->out[0]; ++y)
+    for (int64_t x = 0; x < job->out[1]; ++x, from += job->depth)
+      for (int i = 0; i < taps; ++i)
+        for (int k = 0; k < taps; ++k) {
+          const taps_t *row = &job->rows[y], *column = &job->columns[x];
+          int64_t at = (row->at[i] * job->in[1] + column->at[k]) * job->depth;
+          float down = row->weights[i], across = column->weights[k];
+          for (int64_t c = 0; c < job->depth; ++c) {
+            float part = from[c] * down * across;
+            if (to64)
+              to64[at + c] += (double)part;
+            else
+              to32[at + c] += part;
+          }
+        }
+}
+
+#define ADD_NEAREST(T)                                                                          \
+  do {                                                                                          \
+    const T* from = (const T*)job->from + image * out_size;                                     \
+    T* to = (T*)job->to + image * in_size;                                                      \
+    for (int64_t y = 0; y < job->out[0]; ++y)                                                   \
+      for (int64_t x = 0; x < job->out[1]; ++x, from += job->depth) {                           \
+        T* pixel = to + (job->rows[y].at[0] * job->in[1] + job->columns[x].at[0]) * job->depth; \
+        for (int64_t c = 0; c < job->depth; ++c) pixel[c] = (T)(pixel[c] + from[c]);            \
+      }                                                                                         \
+  } while (0)
+
+static void nearest_back(const job_t* job, int64_t image, int64_t in_size, int64_t out_size) {
+  switch (job->dtype) {
+    case RN_DOUBLE:
+      ADD_NEAREST(double);
+      break;
+    case RN_INT8:
+    case RN_UINT8:
+      ADD_NEAREST(uint8_t);
+      break;
+    case RN_INT32:
+      ADD_NEAREST(uint32_t);
+      break;
+    default:
+      ADD_NEAREST(float);
+  }
+}
+
+// Images [begin, end).
+static void back_piece(void* arg, int64_t begin, int64_t end) {
+  const job_t* job = arg;
+  int64_t in_size = job->in[0] * job->in[1] * job->depth;
+  int64_t out_size = job->out[0] * job->out[1] * job->depth;
+  for (int64_t i = begin; i < end; ++i) {
+    const float* from = (const float*)job->from + i * out_size;
+    if (job->method == NEAREST)
+      nearest_back(job, i, in_size, out_size);
+    else if (job->dtype == RN_DOUBLE)
+      bilinear_back(job, from, (double*)job->to + i * in_size, NULL);
+    else
+      bilinear_back(job, from, NULL, (float*)job->to + i * in_size);
+  }
+}
+
+#define WIDEN(T)                                                                   \
+  for (int64_t i = 0; i < in->count; ++i) out[i] = (float)RN_DATA(in, const T)[i]; \
+  break
+
+static void to_floats(const rn_tensor_t* in, float* out) {
+  switch (in->dtype) {
+    case RN_HALF:
+      rn_vector_table()->widen_half(in->data, out, in->count);
+      break;
+    case RN_BFLOAT16:
+      rn_vector_table()->widen_bfloat16(in->data, out, in->count);
+      break;
+    case RN_DOUBLE:
+      WIDEN(double);
+    case RN_INT8:
+      WIDEN(int8_t);
+    case RN_UINT8:
+      WIDEN(uint8_t);
+    case RN_INT16:
+      WIDEN(int16_t);
+    case RN_UINT16:
+      WIDEN(uint16_t);
+    case RN_INT32:
+      WIDEN(int32_t);
+    case RN_INT64:
+      WIDEN(int64_t);
+    default:
+      memcpy(out, in->data, rn_tensor_bytes(in));
+  }
+}
+
+// Finds the taps and runs |piece| over |count| rows or images.
+static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, int64_t count, double each,
+                       void (*piece)(void*, int64_t, int64_t)) {
+  rn_tensor_t memory = {0};
+  int64_t bytes = (job->out[0] + job->out[1]) * (int64_t)sizeof(taps_t);
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &bytes}, &memory));
+  taps_t* taps = memory.data;
+  find_taps(ctx->state, job->method, job->in[0], job->out[0], taps);
+  find_taps(ctx->state, job->method, job->in[1], job->out[1], taps + job->out[0]);
+  job->rows = taps;
+  job->columns = taps + job->out[0];
+  int64_t grain = each >= PIECE_PRODUCTS ? 1 : (int64_t)(PIECE_PRODUCTS / (each + 1)) + 1;
+  rn_pool_for(rn_ctx_pool(ctx), count, grain, piece, job);
+  rn_tensor_clear(&memory);
+  return RN_OK;
+}
+
+static rn_status_t check_images(const rn_tensor_t* images) {
+  if (images->rank != 4)
+    return rn_invalid_argument("input must be 4-dimensional%s", rn_text_of(images).text);
+  for (int i = 1; i < 3; ++i)
+    if (rn_tensor_dim(images, i) > INT32_MAX)
+      return rn_invalid_argument("input sizes must be between 0 and max int32");
+  return RN_OK;
+}
+
+static rn_status_t read_size(const rn_tensor_t* size, int64_t out[2]) {
+  if (size->rank != 1)
+    return rn_invalid_argument("shape_t must be 1-dimensional%s", rn_text_of(size).text);
+  if (size->count != 2)
+    return rn_invalid_argument("shape_t must have two elements%s", rn_text_of(size).text);
+  for (int i = 0; i < 2; ++i) out[i] = RN_DATA(size, const int32_t)[i];
+  if (out[0] <= 0 || out[1] <= 0) return rn_invalid_argument("output dimensions must be positive");
+  return RN_OK;
+}
+
+static rn_status_t resize(rn_kernel_ctx_t* ctx, method_t method) {
+  const rn_tensor_t* images = rn_in(ctx, 0);
+  job_t job = {.method = method, .item = sizeof(float), .dtype = images->dtype};
+  RN_RETURN_IF_ERROR(check_images(images));
+  RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 1), job.out));
+  const int64_t* dims = rn_tensor_dims(images);
+  job.batch = dims[0], job.in[0] = dims[1], job.in[1] = dims[2], job.depth = dims[3];
+  if (job.in[0] <= 0 || job.in[1] <= 0)
+    return rn_invalid_argument("input image must be of non-zero size");
+  int64_t out_dims[4] = {job.batch, job.out[0], job.out[1], job.depth};
+  rn_tensor_t *out = NULL, floats = {0};
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, out_dims}, &out));
+  if (out->count == 0) return RN_OK;
+  job.from = images->data;
+  job.to = out->data;
+  if (method == NEAREST) {
+    job.item = rn_dtype_size(images->dtype);
+  } else if (images->dtype != RN_FLOAT) {
+    RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, rn_tensor_shape(images), &floats));
+    to_floats(images, floats.data);
+    job.from = floats.data;
+  }
+  const state_t* state = ctx->state;
+  job.scale = 1 / (scale_of(state, job.in[0], job.out[0]) * scale_of(state, job.in[1], job.out[1]));
+  double each = (double)(job.out[1] * job.depth) * (method == BICUBIC ? 20 : 4);
+  if (method == AREA) each = (double)(job.in[0] / job.out[0] + 2) * (double)(job.in[1] * job.depth);
+  rn_status_t status = run(ctx, &job, job.batch * job.out[0], each, resize_piece);
+  rn_tensor_clear(&floats);
+  return status;
+}
+
+static rn_status_t bilinear_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, BILINEAR); }
+static rn_status_t nearest_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, NEAREST); }
+static rn_status_t area_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, AREA); }
+static rn_status_t bicubic_compute(rn_kernel_ctx_t* ctx) { return resize(ctx, BICUBIC); }
+
+// 16-bit floats are added up as floats.
+static rn_status_t run_back(rn_kernel_ctx_t* ctx, job_t* job, const rn_tensor_t* dy,
+                            rn_tensor_t* dx) {
+  bool is_narrow = dx->dtype == RN_HALF || dx->dtype == RN_BFLOAT16;
+  rn_tensor_t sums = {0}, floats = {0};
+  rn_status_t status = RN_OK;
+  job->from = dy->data;
+  job->to = dx->data;
+  if (is_narrow) {
+    status = rn_temp(ctx, RN_FLOAT, rn_tensor_shape(dx), &sums);
+    job->to = sums.data;
+  }
+  if (rn_ok(status) && dy->dtype != RN_FLOAT && is_narrow) {
+    status = rn_temp(ctx, RN_FLOAT, rn_tensor_shape(dy), &floats);
+    if (rn_ok(status)) to_floats(dy, floats.data);
+    job->from = floats.data;
+  }
+  if (rn_ok(status)) {
+    size_t item = is_narrow ? sizeof(float) : rn_dtype_size(dx->dtype);
+    memset(job->to, 0, (size_t)dx->count * item);
+    double each =
+        (double)(job->out[0] * job->out[1] * job->depth) * (job->method == BICUBIC    ? 16
+                                                            : job->method == BILINEAR ? 4
+                                                                                      : 1);
+    status = run(ctx, job, job->batch, each, back_piece);
+  }
+  const rn_vector_table_t* table = rn_vector_table();
+  if (rn_ok(status) && is_narrow)
+    (dx->dtype == RN_HALF ? table->narrow_half : table->narrow_bfloat16)(sums.data, dx->data,
+                                                                         dx->count);
+  rn_tensor_clear(&sums);
+  rn_tensor_clear(&floats);
+  return status;
+}
+
+static rn_status_t interpolation_back(rn_kernel_ctx_t* ctx, method_t method) {
+  const rn_tensor_t *dy = rn_in(ctx, 0), *x = rn_in(ctx, 1);
+  if (dy->rank != 4)
+    return rn_invalid_argument("input_grad must be 4-dimensional%s", rn_text_of(dy).text);
+  if (x->rank != 4)
+    return rn_invalid_argument("original_image must be 4-dimensional%s", rn_text_of(x).text);
+  const int64_t *small = rn_tensor_dims(x), *large = rn_tensor_dims(dy);
+  // Images and channels are those of the gradient, rows and columns those of the original.
+  job_t job = {.method = method, .dtype = x->dtype, .batch = large[0], .depth = large[3]};
+  for (int i = 0; i < 2; ++i) job.in[i] = small[i + 1], job.out[i] = large[i + 1];
+  if (job.in[0] <= 0 || job.in[1] <= 0 || job.in[0] > INT32_MAX || job.in[1] > INT32_MAX)
+    return rn_invalid_argument("original sizes must be between 0 and max int32");
+  int64_t dims[4] = {job.batch, job.in[0], job.in[1], job.depth};
+  rn_tensor_t* dx = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &dx));
+  if (dx->count == 0) return RN_OK;
+  if (dy->count == 0) {
+    memset(dx->data, 0, rn_tensor_bytes(dx));
+    return RN_OK;
+  }
+  return run_back(ctx, &job, dy, dx);
+}
+
+static rn_status_t bilinear_gradient(rn_kernel_ctx_t* ctx) {
+  return interpolation_back(ctx, BILINEAR);
+}
+static rn_status_t bicubic_gradient(rn_kernel_ctx_t* ctx) {
+  return interpolation_back(ctx, BICUBIC);
+}
+
+static rn_status_t nearest_gradient(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *dy = rn_in(ctx, 0), *size = rn_in(ctx, 1);
+  job_t job = {.method = NEAREST, .dtype = dy->dtype};
+  if (dy->rank != 4)
+    return rn_invalid_argument("input must be 4-dimensional%s", rn_text_of(dy).text);
+  if (size->rank != 1)
+    return rn_invalid_argument("shape_t must be 1-dimensional%s", rn_text_of(size).text);
+  if (size->count != 2)
+    return rn_invalid_argument("shape_t must have two elements%s", rn_text_of(size).text);
+  for (int i = 0; i < 2; ++i) {
+    job.in[i] = RN_DATA(size, const int32_t)[i];
+    job.out[i] = rn_tensor_dim(dy, i + 1);
+    if (job.in[i] <= 0) return rn_invalid_argument("shape_t's elements must be positive");
+  }
+  job.batch = rn_tensor_dim(dy, 0), job.depth = rn_tensor_dim(dy, 3);
+  int64_t dims[4] = {job.batch, job.in[0], job.in[1], job.depth};
+  rn_tensor_t* dx = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &dx));
+  if (dx->count == 0) return RN_OK;
+  if (dy->count == 0) {
+    memset(dx->data, 0, rn_tensor_bytes(dx));
+    return RN_OK;
+  }
+  return run_back(ctx, &job, dy, dx);
+}
+
+#define IMAGES (RN_TYPES_FLOATS | RN_TYPES_INTS | RN_T(UINT8) | RN_T(UINT16))
+#define ROW(op_, types_, compute_)                                                                 \
+  {                                                                                                \
+    .op = op_, .device = "CPU", .types = {{"T", types_}}, .flags = RN_KERNEL_EXPENSIVE,            \
+    .host_args = {"size"}, .state_size = sizeof(state_t), .init = resize_init, .compute = compute_ \
+  }
+static const rn_kernel_def_t rows[] = {
+    ROW("ResizeBilinear", IMAGES, bilinear_compute),
+    ROW("ResizeNearestNeighbor", IMAGES, nearest_compute),
+    ROW("ResizeArea", IMAGES, area_compute),
+    ROW("ResizeBicubic", IMAGES, bicubic_compute),
+    ROW("ResizeBilinearGrad", RN_TYPES_FLOATS, bilinear_gradient),
+    ROW("ResizeBicubicGrad", RN_T(FLOAT) | RN_T(DOUBLE), bicubic_gradient),
+    ROW("ResizeNearestNeighborGrad", RN_TYPES_FLOATS | RN_T(INT8) | RN_T(UINT8) | RN_T(INT32),
+        nearest_gradient),
+};
+RN_KERNEL_FAMILY(cpu_resize, rows);

@@ -1,0 +1,133 @@
+// SparseToDense: values at their places in a tensor of one default value.
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "kernels/cpu/array.h"
+#include "kernels/kernel_rows.h"
+#include "tensor/tstring.h"
+
+typedef struct state_t {
+  bool validates;
+} state_t;
+
+static rn_status_t scatter_init(const rn_kernel_init_t* init, void* state) {
+  ((state_t*)state)->validates = rn_init_bool(init, "validate_indices");
+  return RN_OK;
+}
+
+// The sparse values: |count| of them, at |rank| numbers each.
+typedef struct sparse_t {
+  const rn_tensor_t *indices, *values;
+  int64_t count, rank;
+  const int64_t* dims;
+} sparse_t;
+
+static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, sparse_t* sparse) {
+  const rn_tensor_t *indices = rn_in(ctx, 0), *shape = rn_in(ctx, 1), *values = rn_in(ctx, 2);
+  if (indices->rank > 2)
+    return rn_invalid_argument("sparse_indices should be a scalar, vector, or matrix, got shape %s",
+                               rn_text_of(indices).text);
+  sparse->indices = indices;
+  sparse->values = values;
+  sparse->count = indices->rank > 0 ? rn_tensor_dim(indices, 0) : 1;
+  sparse->rank = indices->rank > 1 ? rn_tensor_dim(indices, 1) : 1;
+  if (shape->rank != 1)
+    return rn_invalid_argument("output_shape must be rank 1, got shape %s", rn_text_of(shape).text);
+  if (shape->count != sparse->rank)
+    return rn_invalid_argument("output_shape has incorrect number of elements: %" PRId64
+                               " should be: %" PRId64,
+                               shape->count, sparse->rank);
+  if (values->rank != 0 && (values->rank != 1 || values->count != sparse->count))
+    return rn_invalid_argument("sparse_values has incorrect shape %s, should be [] or [%" PRId64
+                               "]",
+                               rn_text_of(values).text, sparse->count);
+  if (rn_in(ctx, 3)->rank != 0) return rn_invalid_argument("default_value should be a scalar.");
+  return RN_OK;
+}
+
+static rn_shape_text_t index_text(const sparse_t* sparse, int64_t i) {
+  rn_shape_text_t text = {.text = "["};
+  size_t used = 1;
+  for (int64_t d = 0; d < sparse->rank; ++d) {
+    int n = snprintf(text.text + used, sizeof text.text - used, "%s%" PRId64, d ? "," : "",
+                     rn_int_at(sparse->indices, i * sparse->rank + d));
+    if (n < 0 || used + (size_t)n >= sizeof text.text - 1) break;
+    used += (size_t)n;
+  }
+  memcpy(text.text + used, "]", 2);
+  return text;
+}
+
+// Element |i| lies within the shape and, if they are to be in order, after element i - 1.
+static rn_status_t check_index(const sparse_t* sparse, int64_t i, bool is_ordered) {
+  int order = i == 0 || !is_ordered ? 1 : 0;
+  for (int64_t d = 0; d < sparse->rank; ++d) {
+    int64_t at = rn_int_at(sparse->indices, i * sparse->rank + d);
+    if (at < 0 || at >= sparse->dims[d]) {
+      rn_shape_t shape = {(int32_t)sparse->rank, sparse->dims};
+      if (!is_ordered)
+        return rn_invalid_argument("Indices are not valid (out of bounds).  Shape: %s",
+                                   rn_shape_text(shape).text);
+      return rn_invalid_argument("indices[%" PRId64 "] = %s is out of bounds: need 0 <= index < %s",
+                                 i, index_text(sparse, i).text, rn_shape_text(shape).text);
+    }
+    if (order == 0) {
+      int64_t before = rn_int_at(sparse->indices, (i - 1) * sparse->rank + d);
+      order = (at > before) - (at < before);
+    }
+  }
+  if (order > 0) return RN_OK;
+  if (order == 0)
+    return rn_invalid_argument("indices[%" PRId64 "] = %s is repeated", i,
+                               index_text(sparse, i).text);
+  return rn_invalid_argument(
+      "indices[%" PRId64
+      "] = %s is out of order. Many sparse ops require sorted indices.\n    Use "
+      "`tf.sparse.reorder` to create a correctly ordered copy.\n\n",
+      i, index_text(sparse, i).text);
+}
+
+static rn_status_t copy_element(rn_tensor_t* to, int64_t at, const rn_tensor_t* from, int64_t i) {
+  if (to->dtype == RN_STRING) {
+    rn_str_t text = rn_tstring_view(&RN_DATA(from, const rn_tstring_t)[i]);
+    return rn_tstring_assign(&RN_DATA(to, rn_tstring_t)[at], text.data, text.size)
+               ? RN_OK
+               : rn_out_of_memory();
+  }
+  size_t item = rn_dtype_size(to->dtype);
+  memcpy((char*)to->data + (size_t)at * item, (const char*)from->data + (size_t)i * item, item);
+  return RN_OK;
+}
+
+static rn_status_t scatter_compute(rn_kernel_ctx_t* ctx) {
+  sparse_t sparse = {0};
+  int64_t dims[RN_MAX_RANK];
+  rn_shape_t shape;
+  RN_RETURN_IF_ERROR(read_sparse(ctx, &sparse));
+  RN_RETURN_IF_ERROR(rn_read_dims(rn_in(ctx, 1), dims, &shape));
+  sparse.dims = dims;
+  for (int64_t i = 0; i < sparse.count; ++i)
+    RN_RETURN_IF_ERROR(check_index(&sparse, i, ((const state_t*)ctx->state)->validates));
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
+  for (int64_t i = 0; i < out->count; ++i)
+    RN_RETURN_IF_ERROR(copy_element(out, i, rn_in(ctx, 3), 0));
+  for (int64_t i = 0; i < sparse.count; ++i) {
+    int64_t at = 0;
+    for (int64_t d = 0; d < sparse.rank; ++d)
+      at = at * dims[d] + rn_int_at(sparse.indices, i * sparse.rank + d);
+    RN_RETURN_IF_ERROR(copy_element(out, at, sparse.values, sparse.values->rank ? i : 0));
+  }
+  return RN_OK;
+}
+
+static const rn_kernel_def_t rows[] = {
+    {.op = "SparseToDense",
+     .device = "CPU",
+     .types = {{"T", RN_TYPES_PLAIN | RN_T(STRING)}, {"Tindices", RN_TYPES_INDEX}},
+     .host_args = {"output_shape"},
+     .state_size = sizeof(state_t),
+     .init = scatter_init,
+     .compute = scatter_compute},
+};
+RN_KERNEL_FAMILY(cpu_sparse_to_dense, rows);

@@ -1,0 +1,62 @@
+// Shape functions of tables from keys to values. Of a table that changes the values' type and shape
+// travel with the handle.
+#include "ops/shapes.h"
+
+// The handle is a scalar, or a reference to two strings in the first form.
+static rn_status_t check_handle(rn_shape_ctx_t* ctx) {
+  if (ctx->input_types[0] == RN_RESOURCE) return rn_ops_check_rank(ctx, 0, 0);
+  rn_shape_t handle;
+  int64_t unused;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 1, &handle));
+  return rn_dim_with_value(handle.dims[0], 2, &unused);
+}
+
+rn_status_t rn_shape_fn_table(rn_shape_ctx_t* ctx) {
+  ctx->outputs[0] = RN_SHAPE_SCALAR;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_table_changing(rn_shape_ctx_t* ctx) {
+  ctx->outputs[0] = RN_SHAPE_SCALAR;
+  ctx->output_handles[0] =
+      (rn_handle_data_t){true, rn_shape_attr(ctx, "value_dtype")->type, RN_SHAPE_SCALAR};
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_table_find(rn_shape_ctx_t* ctx) {
+  RN_TRY(check_handle(ctx));
+  const rn_handle_data_t* table = &ctx->input_handles[0];
+  if (!table->is_set) return RN_OK;
+  rn_dtype_t dtype = rn_shape_attr(ctx, "Tout")->type;
+  if (table->dtype != dtype)
+    return rn_invalid_argument("Trying to read value with wrong dtype. Expected %s got %s",
+                               rn_dtype_name(table->dtype), rn_dtype_name(dtype));
+  return rn_shape_concat(ctx, ctx->inputs[1], table->shape, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_table_insert(rn_shape_ctx_t* ctx) { return check_handle(ctx); }
+rn_status_t rn_shape_fn_table_remove(rn_shape_ctx_t* ctx) { return check_handle(ctx); }
+
+rn_status_t rn_shape_fn_table_size(rn_shape_ctx_t* ctx) {
+  RN_TRY(check_handle(ctx));
+  ctx->outputs[0] = RN_SHAPE_SCALAR;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_table_export(rn_shape_ctx_t* ctx) {
+  RN_TRY(check_handle(ctx));
+  if (ctx->input_types[0] == RN_RESOURCE) return RN_OK;
+  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_table_initialize(rn_shape_ctx_t* ctx) {
+  rn_shape_t keys, unused;
+  RN_TRY(check_handle(ctx));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &keys));
+  return rn_shape_merge(ctx, keys, ctx->inputs[2], &unused);
+}
+
+rn_status_t rn_shape_fn_table_from_file(rn_shape_ctx_t* ctx) {
+  RN_TRY(check_handle(ctx));
+  return rn_ops_check_rank(ctx, 1, 0);
+}

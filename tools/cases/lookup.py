@@ -1,0 +1,149 @@
+"""Tables from keys to values: filled once or changed, found, exported."""
+
+from .base import *
+
+KEYS = {"int32": [3, 1, 7], "int64": [3, 1, 7], "string": ["c", "a", "g"]}
+VALUES = {
+    "float": [0.5, 1.5, 2.5],
+    "double": [0.5, 1.5, 2.5],
+    "int32": [5, 6, 7],
+    "int64": [50, 60, 70],
+    "string": ["x", "y", "z"],
+}
+PAIRS = [
+    ("string", "int64"),
+    ("int64", "string"),
+    ("int32", "float"),
+    ("int64", "int64"),
+    ("string", "string"),
+    ("int32", "double"),
+]
+
+
+def table(op, k, v, **more):
+    return dict(node(op, [], {"key_dtype": k, "value_dtype": v}), id="t", **more)
+
+
+def from_file(t):
+    def row(name, v2, k, v, lines, asked, key, value, **more):
+        attrs = {"key_index": key, "value_index": value}
+        for a in ("vocab_size", "delimiter", "offset"):
+            if a in more:
+                attrs[a] = more.pop(a)
+        path = scalar("string", "/tmp/runnel_case_table.txt", const=True)
+        text = scalar("string", lines, const=True)
+        fallback = scalar(v, "none" if v == "string" else -1)
+        t.row(
+            name,
+            "InitializeTableFromTextFile" + v2,
+            [table("HashTable" + v2, k, v), path],
+            attrs,
+            before=[node("WriteFile", [path, text])],
+            then=[node("LookupTableFind" + v2, [use("t"), vec(k, asked), fallback])],
+            **more
+        )
+
+    for v2 in ("", "V2"):
+        s = dict(delimiter=" ")
+        abc = "a 1\nb 2\nc 3\n"
+        row("line_number", v2, "string", "int64", abc, ["a 1", "c 3", "x"], -2, -1)
+        row("number_line", v2, "int64", "string", abc, [0, 2, 9], -1, -2)
+        row("columns", v2, "string", "int64", abc, ["a", "c"], 0, 1, **s)
+        row("swapped", v2, "int64", "string", abc, [1, 3], 1, 0, **s)
+        row("floats", v2, "string", "float", "a 1.5\nb 2e3", ["a", "b"], 0, 1, **s)
+        row("int32", v2, "string", "int32", abc, ["a", "c"], 0, 1, **s)
+        row("some", v2, "string", "int64", abc, ["a", "c"], 0, 1, vocab_size=2, **s)
+        row("too_few", v2, "string", "int64", abc, ["a"], 0, 1, vocab_size=9, **s)
+        row("offset", v2, "string", "int64", abc, ["a", "c"], 0, -1, offset=5, **s)
+        row("repeated", v2, "string", "int64", "a\nb\nb\n", ["a"], -2, -1)
+        row("not_int", v2, "string", "int64", "a x\nb y\n", ["a"], 0, 1, **s)
+        row("few_columns", v2, "string", "int64", abc, ["a"], 0, 2, **s)
+        row("delimiter", v2, "string", "int64", abc, ["a"], 0, 1, delimiter="  ")
+        row("number_for_text", v2, "string", "string", abc, ["a"], 0, -1, **s)
+        row("number_key_for_text", v2, "string", "string", abc, ["a"], -1, -2, **s)
+
+
+def fill(t):
+    from_file(t)
+    for v2 in ("", "V2"):
+        fixed, changing = "HashTable" + v2, "MutableHashTable" + v2
+        find, size = "LookupTableFind" + v2, "LookupTableSize" + v2
+        init, insert = "InitializeTable" + v2, "LookupTableInsert" + v2
+        load, export = "LookupTableImport" + v2, "LookupTableExport" + v2
+        many = lambda k, v: [node(size, [use("t")])]
+        for k, v in PAIRS:
+            name = "%s_%s" % (k, v)
+            # A table that changes has no strings for strings.
+            lacks = {"message": "code-only"} if (k, v) == ("string", "string") else {}
+            keys, values = vec(k, KEYS[k]), vec(v, VALUES[v])
+            asked = given(k, [2, 2], KEYS[k][1:] + KEYS[k][:1] + KEYS[k][-1:])
+            fallback = scalar(v, "none" if v == "string" else -1)
+            unknown = given(k, [2], ["q", "a"] if k == "string" else [100, 1])
+            look = [
+                node(find, [use("t"), asked, fallback]),
+                node(find, [use("t"), unknown, fallback]),
+                node(size, [use("t")]),
+            ]
+            t.row(name, init, [table(fixed, k, v), keys, values], then=look)
+            t.row(name, insert, [table(changing, k, v), keys, values], then=look, **lacks)
+            t.row(name, load, [table(changing, k, v), keys, values], then=look, **lacks)
+            t.row("not_filled_" + name, find, [table(fixed, k, v), unknown, fallback])
+            t.row("new_" + name, find, [table(changing, k, v), unknown, fallback], **lacks)
+            one = [use("t"), vec(k, KEYS[k][:1]), vec(v, VALUES[v][:1])]
+            t.row("one_" + name, export, [table(changing, k, v)], then=[node(load, one), node(export, [use("t")])], **lacks)
+        for op in (fixed, changing):
+            t.row(
+                "size",
+                op,
+                [],
+                {"key_dtype": "int64", "value_dtype": "int64"},
+                then=[node(size, [use("node")])],
+                **({} if v2 else {"undefined": [0]})  # its name has a number
+            )
+            t.row("bad_types", op, [], {"key_dtype": "float", "value_dtype": "int64"}, message="code-only")
+            t.row("size", size, [table(op, "int64", "int64")])
+        ints = lambda *x: vec("int64", list(x))
+        h, m = table(fixed, "int64", "int64"), table(changing, "int64", "int64")
+        sees = [node(find, [use("t"), ints(1, 2, 3), scalar("int64", -1)]), node(size, [use("t")])]
+        t.row("repeated_same", init, [h, ints(1, 1), ints(5, 5)], then=sees)
+        t.row("repeated", init, [h, ints(1, 1), ints(5, 6)])
+        t.row("counts", init, [h, ints(1, 2), ints(5)])
+        t.row("scalars", init, [h, scalar("int64", 1), scalar("int64", 5)])
+        t.row("key_type", init, [h, vec("int32", [1]), ints(5)])
+        t.row("value_type", init, [h, ints(1), vec("int32", [5])])
+        t.row("mutable", init, [m, ints(1), ints(5)], message="code-only")
+        t.row("fixed", insert, [h, ints(1), ints(5)], message="code-only")
+        t.row("repeated", insert, [m, ints(1, 1, 2), ints(5, 6, 7)], then=sees)
+        t.row("again", insert, [m, ints(1), ints(5)], then=[node(insert, [use("t"), ints(1, 3), ints(8, 9)])] + sees)
+        t.row("matrix", insert, [m, given("int64", [2, 1], [1, 2]), given("int64", [2, 1], [5, 6])], then=sees)
+        t.row("counts", insert, [m, ints(1, 2), ints(5)])
+        t.row("key_type", insert, [m, vec("int32", [1]), ints(5)])
+        t.row("value_type", insert, [m, ints(1), vec("int32", [5])])
+        t.row("replaces", load, [m, ints(1), ints(5)], then=[node(load, [use("t"), ints(3), ints(9)])] + sees)
+        if not v2:
+            t.row("key_type", find, [m, vec("int32", [1]), scalar("int64", 5)])
+        t.row("value_type", find, [m, ints(1), scalar("int32", 5)])
+        t.row("default_vector", find, [m, ints(1, 2), ints(5)], message="code-only")
+        t.row("default_each", find, [m, ints(1, 2), ints(5, 6)])
+        t.row("empty", find, [m, given("int64", [0, 3], []), scalar("int64", 5)])
+        t.row("scalar", find, [m, scalar("int64", 4), scalar("int64", 5)])
+        t.row("not_filled", export, [h], {"Tkeys": "int64", "Tvalues": "int64"}, message="code-only")
+    for r in t.rows:  # the types that no input gives
+        if r["op"].startswith("LookupTableExport") and "attrs" not in r:
+            a = r["inputs"][0]["attrs"]
+            r["attrs"] = {"Tkeys": a["key_dtype"], "Tvalues": a["value_dtype"]}
+            for n in r.get("then", []):
+                if n["op"].startswith("LookupTableExport"):
+                    n["attrs"] = r["attrs"]
+    m = table("MutableHashTableV2", "int64", "int64")
+    ints = lambda *x: vec("int64", list(x))
+    filled = [node("LookupTableInsertV2", [use("t"), ints(1, 2, 3), ints(5, 6, 7)])]
+    sees = [
+        node("LookupTableFindV2", [use("t"), ints(1, 2, 3), scalar("int64", -1)]),
+        node("LookupTableSizeV2", [use("t")]),
+    ]
+    gone = [node("LookupTableRemoveV2", [use("t"), ints(2, 9, 2)])]
+    t.row("", "LookupTableRemoveV2", [m, ints(1)], then=filled + gone + sees)
+    t.row("key_type", "LookupTableRemoveV2", [m, vec("int32", [1])])
+    h = table("HashTableV2", "int64", "int64")
+    t.row("fixed", "LookupTableRemoveV2", [h, ints(1)], message="code-only")

@@ -1,0 +1,8 @@
+"""Ops of no family; stock has their definitions, but no kernel on the CPU."""
+
+from .base import *
+
+
+def fill(t):
+    t.row("no_kernel", "InfeedEnqueueTuple", [[drawn("float", [2])]], {"shapes": [[2]]}, message="code-only")
+    t.row("no_shapes", "InfeedEnqueueTuple", [[drawn("float", [2])]])
