@@ -1,0 +1,80 @@
+// A recurrent network over rows of different lengths, by a while loop inside the graph.
+//
+// The task: every moment of a row brings a number and a mark, 0 or 1; exactly two are marked, and
+// at the end the sum of those two is asked for. The network has to keep the first for many moments
+// and to let all others pass. One who always says 1 is off by 1/6 (squared, in the mean).
+//
+// Nothing in the graph says how long a row is: the loop turns as often as the batch that is fed is
+// long. Within a batch, |lengths| says where each row ends; what lies behind is rubbish.
+#include "example.h"
+
+enum { BATCH = 64, SHORTEST = 4, LONGEST = 16, UNITS = 24 };
+
+typedef struct batch_t {
+  int longest;
+  float rows[BATCH * LONGEST * 2];  // [BATCH, longest, 2]
+  int32_t lengths[BATCH];
+  float sums[BATCH];
+} batch_t;
+
+static void make_batch(example_t* e, int longest, batch_t* b) {
+  b->longest = longest;
+  for (int i = 0; i < BATCH; ++i) {
+    int length = SHORTEST + (int)example_draw(e, (uint32_t)(longest - SHORTEST + 1));
+    int first = (int)example_draw(e, (uint32_t)length / 2);
+    int second = length / 2 + (int)example_draw(e, (uint32_t)(length - length / 2));
+    float* row = b->rows + i * longest * 2;
+    b->lengths[i] = length;
+    for (int t = 0; t < longest; ++t) {
+      bool is_inside = t < length;
+      row[2 * t] = is_inside ? example_uniform(e) : 100;
+      row[2 * t + 1] = !is_inside || t == first || t == second;
+    }
+    b->sums[i] = row[2 * first] + row[2 * second];
+  }
+}
+
+int main(int argc, char** argv) {
+  example_t e = example_open(argc, argv, "Adds two marked numbers of rows of any length.", 1000);
+  rn_scope_t* s = e.scope;
+  rn_edge_t rows = PLACEHOLDER(s, TF_FLOAT, -1, -1, 2);
+  rn_edge_t lengths = PLACEHOLDER(s, TF_INT32, -1);
+  rn_edge_t sums = PLACEHOLDER(s, TF_FLOAT, -1, 1);
+
+  // A cell is one step; the loop around it keeps a state for each row, and after a row's end its
+  // state stays what it was: the last one is all that we need.
+  rn_cell_t cell = rn_gru_cell(UNITS, .initializer = rn_init_orthogonal(1, example_seed(&e, 0)));
+  rn_edge_t state = RN_NO_EDGE;
+  rn_dynamic_rnn(s, &cell, rows, &state, .lengths = lengths);
+  rn_edge_t guess = rn_dense(s, state, 1, .name = "out",
+                             .kernel_initializer = rn_init_glorot_uniform(example_seed(&e, 1)));
+  rn_edge_t loss = rn_mean_squared_error(s, sums, guess);
+  // Going back through many turns, gradients can grow without bound: they are clipped.
+  rn_node_t* train =
+      rn_minimize(s, rn_adam(.learning_rate = 0.01f), loss, .clip = {RN_CLIP_GLOBAL_NORM, 1});
+
+  example_start(&e);
+  static batch_t b;
+  float error = 0;
+  for (int step = 1; step <= e.steps; ++step) {
+    // Each batch is of another length, and the same graph takes them all.
+    make_batch(&e, SHORTEST + (int)example_draw(&e, LONGEST - SHORTEST + 1), &b);
+    example_run(&e, train,
+                FEEDS(FEED(rows, b.rows, BATCH, b.longest, 2), FEED(lengths, b.lengths, BATCH),
+                      FEED(sums, b.sums, BATCH, 1)),
+                FETCHES(FETCH(loss, &error)));
+    example_progress(&e, step, "squared error %.5f", error);
+  }
+
+  float total = 0;
+  enum { TESTS = 10 };
+  for (int i = 0; i < TESTS; ++i) {
+    make_batch(&e, LONGEST, &b);
+    example_run(&e, NULL,
+                FEEDS(FEED(rows, b.rows, BATCH, b.longest, 2), FEED(lengths, b.lengths, BATCH),
+                      FEED(sums, b.sums, BATCH, 1)),
+                FETCHES(FETCH(loss, &error)));
+    total += error / TESTS;
+  }
+  return example_close(&e, total < 0.01f, "squared error %.5f on new rows", total);
+}

@@ -1,0 +1,162 @@
+// What the examples share: see example.h.
+#include "example.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST = 8 };  // feeds or fetches of a step
+
+void example_fail(const char* what, const char* message) {
+  fprintf(stderr, "%s: %s\n", what, message);
+  exit(1);
+}
+
+static void check(const example_t* e, const char* what) {
+  if (TF_GetCode(e->status) != TF_OK) example_fail(what, TF_Message(e->status));
+}
+
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static long long number(const char* option, const char* text, long long least) {
+  char* end = NULL;
+  long long value = text ? strtoll(text, &end, 10) : 0;
+  if (!text || !*text || *end || value < least || value > 1000000000)
+    example_fail(option, "needs a number after it");
+  return value;
+}
+
+example_t example_open(int argc, char** argv, const char* about, int steps) {
+  const char* slash = strrchr(argv[0], '/');
+  example_t e = {.name = slash ? slash + 1 : argv[0], .steps = steps, .seed = 1};
+  for (int i = 1; i < argc; ++i) {
+    if (!strcmp(argv[i], "--steps")) {
+      e.steps = (int)number(argv[i], i + 1 < argc ? argv[i + 1] : NULL, 1);
+      ++i;
+    } else if (!strcmp(argv[i], "--seed")) {
+      e.seed = (uint64_t)number(argv[i], i + 1 < argc ? argv[i + 1] : NULL, 0);
+      ++i;
+    } else {
+      bool is_asked = !strcmp(argv[i], "--help");
+      fprintf(is_asked ? stdout : stderr,
+              "usage: %s [--steps N] [--seed N]\n%s\n"
+              "  --steps N  how long to train (%d)\n  --seed N   other random numbers (1)\n",
+              e.name, about, steps);
+      exit(is_asked ? 0 : 2);
+    }
+  }
+  e.random = e.seed;
+  e.status = TF_NewStatus();
+  e.graph = TF_NewGraph();
+  e.scope = e.graph ? rn_scope_create(rn_graph_of(e.graph)) : NULL;
+  if (!e.status || !e.scope) example_fail(e.name, "no memory");
+  return e;
+}
+
+void example_start(example_t* e) {
+  rn_node_t* init = rn_initialize_variables(e->scope, RN_GLOBAL_VARIABLES);
+  if (!rn_scope_ok(e->scope)) example_fail("the graph", rn_scope_message(e->scope));
+  TF_SessionOptions* options = TF_NewSessionOptions();
+  e->session = TF_NewSession(e->graph, options, e->status);
+  TF_DeleteSessionOptions(options);
+  check(e, "the session");
+  example_run(e, init, NULL, NULL);
+  e->start = seconds();
+}
+
+static TF_Tensor* tensor_of(const feed_t* feed) {
+  int64_t count = 1;
+  for (int i = 0; i < feed->rank; ++i) count *= feed->dims[i];
+  size_t size = (size_t)count * TF_DataTypeSize(feed->type);
+  TF_Tensor* t = TF_AllocateTensor(feed->type, feed->dims, feed->rank, size);
+  if (!t) example_fail("a tensor", "no memory");
+  if (size) memcpy(TF_TensorData(t), feed->data, size);
+  return t;
+}
+
+void example_run(example_t* e, rn_node_t* target, const feed_t* feeds, const fetch_t* fetches) {
+  TF_Output inputs[MOST], outputs[MOST];
+  TF_Tensor *fed[MOST], *got[MOST] = {NULL};
+  int feed_count = 0, fetch_count = 0;
+  for (; feeds && feeds[feed_count].type; ++feed_count) {
+    if (feed_count == MOST) example_fail("a step", "too many feeds");
+    inputs[feed_count] = rn_output_of(feeds[feed_count].edge);
+    fed[feed_count] = tensor_of(&feeds[feed_count]);
+  }
+  for (; fetches && fetches[fetch_count].size; ++fetch_count) {
+    if (fetch_count == MOST) example_fail("a step", "too many fetches");
+    outputs[fetch_count] = rn_output_of(fetches[fetch_count].edge);
+  }
+  const TF_Operation* op = target ? rn_operation_of(target) : NULL;
+  TF_SessionRun(e->session, NULL, inputs, fed, feed_count, outputs, got, fetch_count, &op,
+                target ? 1 : 0, NULL, e->status);
+  check(e, "a step");
+  for (int i = 0; i < feed_count; ++i) TF_DeleteTensor(fed[i]);
+  for (int i = 0; i < fetch_count; ++i) {
+    if (TF_TensorByteSize(got[i]) != fetches[i].size)
+      example_fail("a step", "what was fetched does not fit");
+    memcpy(fetches[i].data, TF_TensorData(got[i]), fetches[i].size);
+    TF_DeleteTensor(got[i]);
+  }
+}
+
+rn_edge_t example_placeholder(rn_scope_t* scope, TF_DataType type, const int64_t* dims, int rank) {
+  return rn_Placeholder(scope, type, .shape = RN_SET_SHAPE(dims, rank));
+}
+
+void example_progress(example_t* e, int step, const char* format, ...) {
+  double now = seconds();
+  bool is_last = step >= e->steps;
+  if (!is_last && now - e->last < 0.2) return;
+  e->last = now;
+  va_list args;
+  va_start(args, format);
+  printf("\rstep %5d   ", step);
+  vprintf(format, args);
+  printf("   %8.0f steps/s ", step / (now - e->start));
+  va_end(args);
+  if (is_last) putchar('\n');
+  fflush(stdout);
+}
+
+int example_close(example_t* e, bool reached, const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  printf("%s: ", e->name);
+  vprintf(format, args);
+  printf(": %s\n", reached ? "learned" : "NOT learned");
+  va_end(args);
+  TF_DeleteSession(e->session, e->status);
+  rn_scope_destroy(e->scope);
+  TF_DeleteGraph(e->graph);
+  TF_DeleteStatus(e->status);
+  return reached ? 0 : 1;
+}
+
+// A Weyl sequence, well mixed: good for any seed, 0 too.
+static uint64_t bits(example_t* e) {
+  uint64_t x = e->random += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+uint32_t example_draw(example_t* e, uint32_t below) {
+  return (uint32_t)(((bits(e) >> 32) * below) >> 32);
+}
+
+float example_uniform(example_t* e) { return (float)(bits(e) >> 40) * 0x1p-24f; }
+
+float example_normal(example_t* e) {
+  float radius = sqrtf(-2 * logf(1 - example_uniform(e)));
+  return radius * cosf(6.2831853f * example_uniform(e));
+}
+
+int64_t example_seed(const example_t* e, int i) { return (int64_t)(e->seed * 1000 + 1) + i; }

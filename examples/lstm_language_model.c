@@ -1,0 +1,134 @@
+// A language model: an LSTM guesses the next word of a text, with a full and a sampled softmax.
+//
+// The text is made on the spot by a small grammar: "the dogs [that often] bark ." A verb suits its
+// noun, and agrees with it in number, also across what may stand between: who guesses it has to
+// remember. The author notes for each word how many there were to choose from, and so knows the
+// perplexity that no reader can go below: about 4.6. Who does not remember stays above 6.
+//
+// A full softmax looks at every word of the vocabulary for every word of the text. A sampled one
+// looks at the true word and a few others, and corrects for how likely those were drawn: much less
+// work where the vocabulary is large. Here each trains a model of its own, and both are judged by
+// the full one, on a text that neither has seen.
+#include <math.h>
+
+#include "example.h"
+
+enum { NOUNS = 30, ADVERBS = 20, SUITING = 3 };  // verbs: as many as nouns
+// Frequent words have small numbers: candidates are drawn in that belief.
+enum { THE, STOP, THAT, ADVERB, NOUN = ADVERB + ADVERBS, VERB = NOUN + 2 * NOUNS };
+enum { WORDS = VERB + 2 * NOUNS, TEXT = 20000 };
+enum { BATCH = 32, TIME = 16, UNITS = 64, SAMPLED = 32, TESTS = 20 };
+
+typedef struct text_t {
+  int32_t words[TEXT];
+  float surprise[TEXT];  // the logarithm of how many words were equally likely
+} text_t;
+
+static void write_text(example_t* e, text_t* t) {
+  for (int at = 0; at < TEXT;) {
+    int noun = (int)example_draw(e, NOUNS), plural = (int)example_draw(e, 2);
+    int verb = (noun + (int)example_draw(e, SUITING)) % NOUNS;
+    int adverb = (int)example_draw(e, ADVERBS), has_adverb = (int)example_draw(e, 2);
+    const int32_t words[] = {
+        THE, NOUN + 2 * noun + plural, THAT, ADVERB + adverb, VERB + 2 * verb + plural, STOP};
+    const int odds[] = {1, 2 * NOUNS, 2, ADVERBS, has_adverb ? SUITING : 2 * SUITING, 1};
+    for (int i = 0; i < 6 && at < TEXT; ++i) {
+      if (!has_adverb && (i == 2 || i == 3)) continue;
+      t->words[at] = words[i];
+      t->surprise[at++] = logf((float)odds[i]);
+    }
+  }
+}
+
+// Rows of TIME words, each from the start of a sentence on. The mean surprise of their next words.
+static float make_batch(example_t* e, const text_t* t, int32_t* words, int32_t* next) {
+  float surprise = 0;
+  for (int i = 0; i < BATCH; ++i) {
+    int at = (int)example_draw(e, TEXT - 2 * TIME);
+    while (t->words[at] != STOP) ++at;
+    for (int k = 0; k < TIME; ++k) {
+      words[i * TIME + k] = t->words[at + k];
+      next[i * TIME + k] = t->words[at + k + 1];
+      surprise += t->surprise[at + k + 1];
+    }
+  }
+  return surprise / (BATCH * TIME);
+}
+
+typedef struct model_t {
+  rn_edge_t loss;  // by the full softmax
+  rn_node_t* train;
+} model_t;
+
+static model_t build(const example_t* e, const char* name, rn_edge_t words, rn_edge_t next,
+                     bool is_sampled) {
+  rn_scope_t* s = rn_variable_scope(e->scope, name);
+  rn_edge_t x = rn_embedding(s, words, WORDS, UNITS,
+                             .kernel_initializer = rn_init_uniform(-0.5, 0.5, example_seed(e, 0)));
+  // The cell, unrolled: TIME copies of it that share their weights.
+  rn_edge_t inputs[TIME], outputs[TIME];
+  rn_edges_t moments = rn_Unpack(s, x, TIME, .axis = 1);
+  for (int i = 0; i < TIME; ++i) inputs[i] = rn_edge_at(moments, i);
+  rn_cell_t cell = rn_lstm_cell(UNITS, .initializer = rn_init_glorot_uniform(example_seed(e, 1)));
+  rn_static_rnn(s, &cell, inputs, TIME, outputs, NULL);
+  rn_edge_t h = rn_Reshape(s, rn_Pack(s, outputs, TIME, .axis = 1),
+                           rn_const_int32_list(s, (int32_t[]){-1, UNITS}, 2));
+  rn_edge_t labels = rn_Reshape(s, next, rn_const_int32_list(s, (int32_t[]){-1}, 1));
+
+  // A row of weights for each word, as the sampled softmax gathers them.
+  const int64_t dims[2] = {WORDS, UNITS};
+  const rn_var_t* weights = rn_get_variable(
+      s, "weights", dims, 2, .initializer = rn_init_glorot_uniform(example_seed(e, 2)));
+  const rn_var_t* biases = rn_get_variable(s, "biases", dims, 1, .initializer = rn_init_zeros());
+  if (!rn_scope_ok(s)) example_fail(name, rn_scope_message(s));
+  rn_edge_t logits =
+      rn_BiasAdd(s, rn_MatMul(s, h, weights->value, .transpose_b = true), biases->value);
+  model_t m = {.loss = rn_sparse_softmax_cross_entropy(s, labels, logits)};
+
+  rn_class_weights_t layer = {&weights, 1, biases, WORDS};
+  rn_edge_t trained = m.loss;
+  if (is_sampled)
+    trained = rn_Mean(
+        s, rn_sampled_softmax_loss(s, &layer, labels, h, SAMPLED, .seed = example_seed(e, 3)),
+        rn_const_int32(s, 0));
+  // Adam's own variables are called after it: two models, two names.
+  m.train = rn_minimize(s, rn_adam(.learning_rate = 0.01f, .name = name), trained,
+                        .clip = {RN_CLIP_GLOBAL_NORM, 5});
+  rn_scope_destroy(s);
+  return m;
+}
+
+int main(int argc, char** argv) {
+  example_t e = example_open(argc, argv, "LSTM language models: full and sampled softmax.", 400);
+  rn_edge_t words = PLACEHOLDER(e.scope, TF_INT32, BATCH, TIME);
+  rn_edge_t next = PLACEHOLDER(e.scope, TF_INT32, BATCH, TIME);
+  model_t full = build(&e, "full", words, next, false);
+  model_t sampled = build(&e, "sampled", words, next, true);
+  example_start(&e);
+
+  static text_t text, unseen;
+  write_text(&e, &text);
+  write_text(&e, &unseen);
+  int32_t x[BATCH * TIME], y[BATCH * TIME];
+  float by_full, by_sampled;
+  for (int step = 1; step <= e.steps; ++step) {
+    make_batch(&e, &text, x, y);
+    const feed_t* feeds = FEEDS(FEED(words, x, BATCH, TIME), FEED(next, y, BATCH, TIME));
+    example_run(&e, full.train, feeds, FETCHES(FETCH(full.loss, &by_full)));
+    example_run(&e, sampled.train, feeds, FETCHES(FETCH(sampled.loss, &by_sampled)));
+    example_progress(&e, step, "perplexity: full %6.2f   sampled %6.2f", expf(by_full),
+                     expf(by_sampled));
+  }
+
+  float least = 0, mean_full = 0, mean_sampled = 0;
+  for (int i = 0; i < TESTS; ++i) {
+    least += make_batch(&e, &unseen, x, y) / TESTS;
+    example_run(&e, NULL, FEEDS(FEED(words, x, BATCH, TIME), FEED(next, y, BATCH, TIME)),
+                FETCHES(FETCH(full.loss, &by_full), FETCH(sampled.loss, &by_sampled)));
+    mean_full += by_full / TESTS;
+    mean_sampled += by_sampled / TESTS;
+  }
+  bool is_learned = expf(mean_full) < 5.5f && expf(mean_sampled) < 5.5f;
+  return example_close(&e, is_learned, "perplexity %.2f, sampled %.2f, least possible %.2f",
+                       expf(mean_full), expf(mean_sampled), expf(least));
+}

@@ -1,0 +1,49 @@
+// Softmax regression: the simplest classifier there is, on handwritten digits.
+//
+// Each digit has a weight for every pixel; an image is the digit whose weighted sum is largest. The
+// softmax makes probabilities of the sums, and the cross entropy asks for a high one of the truth.
+// Without a hidden layer that gets 96 to 98 % right, depending on which images are held out.
+#include <stdlib.h>
+
+#include "digits_data.h"
+
+enum { BATCH = 100 };
+
+int main(int argc, char** argv) {
+  example_t e = example_open(argc, argv, "Softmax regression on handwritten digits.", 4000);
+  rn_scope_t* s = e.scope;
+
+  rn_edge_t images = PLACEHOLDER(s, TF_FLOAT, -1, DIGITS_PIXELS);
+  rn_edge_t labels = PLACEHOLDER(s, TF_INT32, -1);
+  // Zeros will do as a start here: without a hidden layer there is one best answer, and no two
+  // units that would stay alike.
+  rn_edge_t logits = rn_dense(s, images, DIGITS_CLASSES, .kernel_initializer = rn_init_zeros(),
+                              .kernel_regularizer = rn_regularize(0, 3e-5));
+  rn_sparse_softmax_cross_entropy(s, labels, logits);
+  // Losses and regularisers are collected as they are built; this is the sum of both.
+  rn_edge_t loss = rn_total_loss(s);
+  rn_node_t* train = rn_minimize(s, rn_adam(.learning_rate = 0.01f), loss);
+  rn_edge_t guess = rn_ArgMax(s, logits, rn_const_int32(s, 1), .output_type = TF_INT32);
+  rn_edge_t right = rn_Cast(s, rn_Equal(s, guess, labels), TF_FLOAT);
+  rn_edge_t accuracy = rn_Mean(s, right, rn_const_int32(s, 0));
+
+  example_start(&e);
+  digits_t* digits = digits_read(&e);
+  float loss_now, part;
+  for (int step = 1; step <= e.steps; ++step) {
+    float x[BATCH * DIGITS_PIXELS];
+    int32_t y[BATCH];
+    digits_batch(&e, digits, BATCH, x, y);
+    example_run(&e, train, FEEDS(FEED(images, x, BATCH, DIGITS_PIXELS), FEED(labels, y, BATCH)),
+                FETCHES(FETCH(loss, &loss_now), FETCH(accuracy, &part)));
+    example_progress(&e, step, "loss %.4f   accuracy %5.1f %%", loss_now, 100 * part);
+  }
+
+  // How good it is shows on images that it has never seen.
+  example_run(&e, NULL,
+              FEEDS(FEED(images, digits->images[DIGITS_TRAINED], DIGITS_HELD_OUT, DIGITS_PIXELS),
+                    FEED(labels, digits->labels + DIGITS_TRAINED, DIGITS_HELD_OUT)),
+              FETCHES(FETCH(accuracy, &part)));
+  free(digits);
+  return example_close(&e, part >= 0.95f, "%.1f %% of the held-out digits", 100 * part);
+}

@@ -1,0 +1,236 @@
+// Training: optimizers, learning rates that change, clipping, moving averages, loss scaling.
+//
+//   const rn_var_t* step = rn_global_step(s);
+//   rn_edge_t rate = rn_exponential_decay(s, 0.1f, step->value, 1000, 0.96f);
+//   rn_node_t* train = rn_minimize(s, rn_momentum(.rate = rate, .momentum = 0.9f), loss,
+//                                  .global_step = step, .clip = {RN_CLIP_GLOBAL_NORM, 5});
+//
+// All of it adds nodes to the scope's graph; a failure is the scope's error, as with builders.
+// Variables that optimizers keep ("slots") are called as TensorFlow's tf.compat.v1.train calls
+// them, so that checkpoints agree.
+#ifndef RUNNEL_TRAIN_H_
+#define RUNNEL_TRAIN_H_
+
+#include "runnel/gradients.h"
+#include "runnel/variables.h"
+
+#ifndef __cplusplus  // options are designated initialisers, as in runnel/ops.h
+#pragma GCC visibility push(default)
+
+// Clipping. Norms are Euclidean.
+typedef enum rn_clip_kind_t {
+  RN_CLIP_NOTHING,
+  RN_CLIP_VALUE,         // each element to -limit … limit
+  RN_CLIP_NORM,          // each gradient to a norm of at most limit
+  RN_CLIP_AVERAGE_NORM,  // each gradient, its norm divided by its elements
+  RN_CLIP_GLOBAL_NORM,   // all of them together
+} rn_clip_kind_t;
+typedef struct rn_clip_t {
+  rn_clip_kind_t kind;
+  float limit;
+} rn_clip_t;
+
+rn_edge_t rn_clip_by_value(rn_scope_t* scope, rn_edge_t x, rn_edge_t min, rn_edge_t max);
+rn_edge_t rn_clip_by_norm(rn_scope_t* scope, rn_edge_t x, rn_edge_t limit);
+rn_edge_t rn_clip_by_average_norm(rn_scope_t* scope, rn_edge_t x, rn_edge_t limit);
+// The norm of all gradients as one vector; of slices, that of their values.
+rn_edge_t rn_global_norm(rn_scope_t* scope, const rn_gradient_t* gradients, int count);
+// Replaces the gradients (the values of slices) by clipped ones.
+void rn_clip_gradients(rn_scope_t* scope, rn_clip_t clip, rn_gradient_t* gradients, int count);
+
+// Optimizers: plain values.
+//
+// Numbers that are left out have TensorFlow's defaults; one whose default is not zero, other than
+// the learning rate, is set with RN_SET(value). An optimizer reads those that it knows.
+typedef struct rn_optimizer_rule_t rn_optimizer_rule_t;
+typedef struct rn_optimizer_t {
+  const rn_optimizer_rule_t* rule;
+  const char* name;             // NULL: the rule's; slots are called "variable/name"
+  float learning_rate;          // or:
+  rn_edge_t rate;               // a scalar
+  float momentum;               // Momentum, RMSProp
+  rn_opt_float_t beta1, beta2;  // Adam: 0.9, 0.999
+  rn_opt_float_t epsilon;       // Adam, Adadelta: 1e-8; RMSProp: 1e-10
+  rn_opt_float_t rho;           // Adadelta: 0.95; RMSProp: 0.9
+  rn_opt_float_t accumulator;   // Adagrad, AdagradDA, Ftrl, ProximalAdagrad: starts with 0.1
+  rn_opt_float_t power;         // Ftrl: -0.5
+  float l1, l2;                 // AdagradDA, Ftrl, Proximal…
+  float l2_shrinkage;           // Ftrl
+  float weight_decay;           // Adam: AdamW's, times the learning rate
+  bool nesterov;                // Momentum, Adam
+  bool centered;                // RMSProp
+  bool amsgrad;                 // Adam
+  bool use_locking;
+  const rn_var_t* step;  // AdagradDA: the global step
+  const void* arg;       // of a rule of one's own
+} rn_optimizer_t;
+
+rn_optimizer_t rn_gradient_descent_(rn_optimizer_t options);
+rn_optimizer_t rn_momentum_(rn_optimizer_t options);
+rn_optimizer_t rn_adagrad_(rn_optimizer_t options);
+rn_optimizer_t rn_adagrad_da_(rn_optimizer_t options);
+rn_optimizer_t rn_adadelta_(rn_optimizer_t options);
+rn_optimizer_t rn_adam_(rn_optimizer_t options);
+rn_optimizer_t rn_rmsprop_(rn_optimizer_t options);
+rn_optimizer_t rn_ftrl_(rn_optimizer_t options);
+rn_optimizer_t rn_proximal_gradient_descent_(rn_optimizer_t options);
+rn_optimizer_t rn_proximal_adagrad_(rn_optimizer_t options);
+#define RN_OPTIMIZER_(...) ((rn_optimizer_t){.rule = NULL, __VA_ARGS__})
+#define rn_gradient_descent(...) rn_gradient_descent_(RN_OPTIMIZER_(__VA_ARGS__))
+#define rn_momentum(...) rn_momentum_(RN_OPTIMIZER_(__VA_ARGS__))
+#define rn_adagrad(...) rn_adagrad_(RN_OPTIMIZER_(__VA_ARGS__))
+#define rn_adagrad_da(...) rn_adagrad_da_(RN_OPTIMIZER_(__VA_ARGS__))
+#define rn_adadelta(...) rn_adadelta_(RN_OPTIMIZER_(__VA_ARGS__))
+#define rn_adam(...) rn_adam_(RN_OPTIMIZER_(__VA_ARGS__))
+#define rn_rmsprop(...) rn_rmsprop_(RN_OPTIMIZER_(__VA_ARGS__))
+#define rn_ftrl(...) rn_ftrl_(RN_OPTIMIZER_(__VA_ARGS__))
+#define rn_proximal_gradient_descent(...) rn_proximal_gradient_descent_(RN_OPTIMIZER_(__VA_ARGS__))
+#define rn_proximal_adagrad(...) rn_proximal_adagrad_(RN_OPTIMIZER_(__VA_ARGS__))
+
+// A rule: how a variable changes with its gradient (doc/adding_an_optimizer.md).
+#define RN_MAX_SLOTS 4
+typedef struct rn_update_t {
+  rn_scope_t* scope;
+  const rn_optimizer_t* optimizer;
+  const rn_var_t* variable;
+  const rn_var_t* slots[RN_MAX_SLOTS];   // of the variable
+  const rn_var_t* shared[RN_MAX_SLOTS];  // of the optimizer, float
+  rn_edge_t rate;                        // the learning rate, in the variable's type
+} rn_update_t;
+
+struct rn_optimizer_rule_t {
+  const char* name;
+  float learning_rate;  // where none is given; 0: one must be
+  // How many slots each variable gets, like the variable, and what they start with; NULL: none.
+  int (*slots)(const rn_optimizer_t* optimizer, float starts[RN_MAX_SLOTS]);
+  // The same of variables that the optimizer has once, with their names; NULL: none.
+  int (*shared)(const rn_optimizer_t* optimizer, const char* names[RN_MAX_SLOTS],
+                float starts[RN_MAX_SLOTS]);
+  // The node that updates the variable by a dense gradient.
+  rn_node_t* (*dense)(rn_update_t* update, rn_edge_t gradient);
+  // By slices; NULL: they are made dense. Indices are all different unless |takes_repeated|.
+  rn_node_t* (*sparse)(rn_update_t* update, rn_edge_t values, rn_edge_t indices);
+  bool takes_repeated;
+  // Built after |updated|, which has updated all variables; |update| has no variable. NULL: nothing
+  // is left to do.
+  rn_node_t* (*finish)(rn_update_t* update, rn_node_t* updated);
+};
+// |value| as a scalar of the variable's type.
+rn_edge_t rn_update_number(const rn_update_t* update, float value);
+
+// Loss scaling: small gradients of half precision are kept from vanishing. The loss is multiplied
+// by the scale, and the gradients are divided by it.
+typedef struct rn_loss_scale_t {
+  float scale;       // 0: none; of a dynamic one: the first
+  bool is_dynamic;   // halved, and the step left out, when a gradient is not finite
+  int64_t period;    // good steps before it grows; 0: 2000
+  float multiplier;  // 0: 2
+} rn_loss_scale_t;
+
+typedef struct rn_minimize_options_t {
+  char unused_;
+  const rn_var_t* global_step;       // counts the steps
+  const rn_var_t* const* variables;  // NULL: all that are trainable
+  int variable_count;
+  rn_clip_t clip;
+  rn_loss_scale_t loss_scale;
+  rn_gate_t gate;
+  bool colocate;
+  const char* name;  // of the node; NULL: the optimizer's
+} rn_minimize_options_t;
+// The node that does one step of training: gradients of |loss|, clipped, applied.
+rn_node_t* rn_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t loss,
+                        rn_minimize_options_t options);
+#define rn_minimize(scope, optimizer, ...) \
+  rn_minimize_((scope), (optimizer), RN_OPTIONS_(rn_minimize_options_t, __VA_ARGS__, .unused_ = 0))
+
+// Its two halves. Gradients of |loss| with respect to |count| variables; those that it does not
+// depend on are none.
+bool rn_compute_gradients(rn_scope_t* scope, rn_edge_t loss, const rn_var_t* const* variables,
+                          int count, const rn_gradient_options_t* options, rn_gradient_t* out);
+// Applies gradients; those that are none are passed over. |global_step| may be NULL.
+rn_node_t* rn_apply_gradients(rn_scope_t* scope, rn_optimizer_t optimizer,
+                              const rn_gradient_t* gradients, const rn_var_t* const* variables,
+                              int count, const rn_var_t* global_step, const char* name);
+// Slot |i| that an optimizer called |name| keeps for |variable|; NULL: it has none.
+const rn_var_t* rn_slot(rn_scope_t* scope, const rn_var_t* variable, const char* name, int i);
+
+// Learning rates by |step|, a scalar of any number type. Float results.
+typedef struct rn_decay_options_t {
+  char unused_;
+  bool staircase;           // exponential, natural exponential, inverse time: in whole periods
+  rn_opt_float_t end;       // polynomial: 0.0001
+  rn_opt_float_t power;     // polynomial: 1
+  bool cycle;               // polynomial: begins again
+  float alpha;              // cosine: the least, as a part of the rate; linear cosine: its alpha
+  rn_opt_float_t beta;      // linear cosine: 0.001
+  rn_opt_float_t periods;   // linear cosine: 0.5
+  rn_opt_float_t time;      // restarts: each period times 2
+  rn_opt_float_t height;    // restarts: each first rate times 1
+  rn_opt_float_t variance;  // noisy: 1
+  rn_opt_float_t calming;   // noisy: 0.55, how the variance falls
+  int64_t seed;             // noisy
+} rn_decay_options_t;
+rn_edge_t rn_exponential_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                float factor, rn_decay_options_t options);
+rn_edge_t rn_natural_exp_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                float factor, rn_decay_options_t options);
+rn_edge_t rn_inverse_time_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                 float factor, rn_decay_options_t options);
+rn_edge_t rn_polynomial_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                               rn_decay_options_t options);
+rn_edge_t rn_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                           rn_decay_options_t options);
+rn_edge_t rn_cosine_decay_restarts_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                    rn_decay_options_t options);
+rn_edge_t rn_linear_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                  rn_decay_options_t options);
+rn_edge_t rn_noisy_linear_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                        rn_decay_options_t options);
+// |rates[i]| up to and with |boundaries[i]|, then |rates[count]|.
+rn_edge_t rn_piecewise_constant(rn_scope_t* scope, rn_edge_t step, const int64_t* boundaries,
+                                const float* rates, int count);
+#define RN_DECAY_(...) RN_OPTIONS_(rn_decay_options_t, __VA_ARGS__, .unused_ = 0)
+#define rn_exponential_decay(scope, rate, step, steps, ...) \
+  rn_exponential_decay_((scope), (rate), (step), (steps), RN_DECAY_(__VA_ARGS__))
+#define rn_natural_exp_decay(scope, rate, step, steps, ...) \
+  rn_natural_exp_decay_((scope), (rate), (step), (steps), RN_DECAY_(__VA_ARGS__))
+#define rn_inverse_time_decay(scope, rate, step, steps, ...) \
+  rn_inverse_time_decay_((scope), (rate), (step), (steps), RN_DECAY_(__VA_ARGS__))
+#define rn_polynomial_decay(scope, rate, step, ...) \
+  rn_polynomial_decay_((scope), (rate), (step), RN_DECAY_(__VA_ARGS__))
+#define rn_cosine_decay(scope, rate, step, ...) \
+  rn_cosine_decay_((scope), (rate), (step), RN_DECAY_(__VA_ARGS__))
+#define rn_cosine_decay_restarts(scope, rate, step, ...) \
+  rn_cosine_decay_restarts_((scope), (rate), (step), RN_DECAY_(__VA_ARGS__))
+#define rn_linear_cosine_decay(scope, rate, step, ...) \
+  rn_linear_cosine_decay_((scope), (rate), (step), RN_DECAY_(__VA_ARGS__))
+#define rn_noisy_linear_cosine_decay(scope, rate, step, ...) \
+  rn_noisy_linear_cosine_decay_((scope), (rate), (step), RN_DECAY_(__VA_ARGS__))
+
+// Moving averages.
+//
+// variable -= (variable - value) · (1 - decay). With |zero_debias| the average of a variable that
+// began with zeros is corrected for that; the two variables this takes are called
+// "variable/biased" and "variable/local_step".
+rn_node_t* rn_assign_moving_average(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value,
+                                    rn_edge_t decay, bool zero_debias);
+typedef struct rn_average_options_t {
+  char unused_;
+  rn_edge_t num_updates;  // the decay is at most (1 + num_updates) / (10 + num_updates)
+  const char* name;       // NULL: "ExponentialMovingAverage"
+} rn_average_options_t;
+// Keeps an average "variable/ExponentialMovingAverage" of each variable, which starts as the
+// variable does. The node that brings them up to date; NULL |variables|: all that are trainable.
+rn_node_t* rn_average_variables_(rn_scope_t* scope, const rn_var_t* const* variables, int count,
+                                 float decay, rn_average_options_t options);
+#define rn_average_variables(scope, variables, count, ...) \
+  rn_average_variables_((scope), (variables), (count),     \
+                        RN_OPTIONS_(rn_average_options_t, __VA_ARGS__, .unused_ = 0))
+// The average that is kept of |variable|; |name| as above. NULL: none.
+const rn_var_t* rn_average_of(rn_scope_t* scope, const rn_var_t* variable, const char* name);
+
+#pragma GCC visibility pop
+#endif  // __cplusplus
+
+#endif  // RUNNEL_TRAIN_H_

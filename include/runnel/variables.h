@@ -1,0 +1,191 @@
+// Variables by name: scopes with get-or-create, initialisers, regularisers, collections.
+//
+//   rn_scope_t* layer = rn_variable_scope(s, "layer", .reuse = RN_REUSE_AUTO);
+//   const rn_var_t* w = rn_get_variable(layer, "w", dims, 2,
+//                                            .initializer = rn_init_glorot_uniform(7));
+//   rn_edge_t y = rn_MatMul(layer, x, w->value);
+//   rn_node_t* init = rn_initialize_variables(s, RN_GLOBAL_VARIABLES);
+//
+// Variables and collections belong to the graph and live as long as it does, so that a later scope
+// over the same graph finds them. They are made by one thread at a time for each graph. A failure
+// is the scope's error, as with builders: the result is then NULL, RN_NO_EDGE or nothing, and every
+// function here takes such results and does nothing with them.
+#ifndef RUNNEL_VARIABLES_H_
+#define RUNNEL_VARIABLES_H_
+
+#include "runnel/graph.h"
+#include "runnel/ops.h"
+
+#ifndef __cplusplus  // options are designated initialisers, as in runnel/ops.h
+#pragma GCC visibility push(default)
+
+typedef enum rn_variable_kind_t {
+  RN_VARIABLE_DEFAULT,    // as the variable scope says; resources where none does
+  RN_VARIABLE_RESOURCE,   // VarHandleOp
+  RN_VARIABLE_REFERENCE,  // VariableV2
+} rn_variable_kind_t;
+
+typedef struct rn_var_t {
+  const char* name;         // the node's, and that in checkpoints
+  rn_edge_t handle;         // the resource, or the reference
+  rn_edge_t value;          // a read of it: what layers compute with
+  rn_edge_t initial_value;  // what |init| assigns
+  rn_node_t* init;
+  int dtype;
+  int rank;
+  const int64_t* dims;
+  bool is_resource;
+  bool is_trainable;
+} rn_var_t;
+
+// Initialisers: plain values, copied as one likes. One of one's own sets |make|, which builds the
+// first value of a variable in |scope|.
+typedef struct rn_initializer_t rn_initializer_t;
+typedef rn_edge_t (*rn_initialize_fn_t)(rn_scope_t* scope, const rn_initializer_t* self,
+                                        const int64_t* dims, int rank, int dtype);
+typedef enum rn_fan_t { RN_FAN_IN, RN_FAN_OUT, RN_FAN_AVG } rn_fan_t;
+typedef enum rn_distribution_t {
+  RN_TRUNCATED_NORMAL,
+  RN_UNTRUNCATED_NORMAL,
+  RN_UNIFORM,
+} rn_distribution_t;
+struct rn_initializer_t {
+  rn_initialize_fn_t make;  // NULL: none was given
+  double a, b;              // bounds, mean and deviation, value, gain or scale
+  int64_t seed;             // 0: other numbers every time
+  rn_fan_t fan;
+  rn_distribution_t distribution;
+  const void* arg;  // of |make|
+};
+
+rn_initializer_t rn_init_zeros(void);
+rn_initializer_t rn_init_ones(void);
+rn_initializer_t rn_init_constant(double value);
+// |data| are the elements, in the variable's type and shape; borrowed until the variable is made.
+rn_initializer_t rn_init_values(const void* data);
+rn_initializer_t rn_init_uniform(double min, double max, int64_t seed);
+rn_initializer_t rn_init_normal(double mean, double deviation, int64_t seed);
+rn_initializer_t rn_init_truncated_normal(double mean, double deviation, int64_t seed);
+rn_initializer_t rn_init_variance_scaling(double scale, rn_fan_t fan,
+                                          rn_distribution_t distribution, int64_t seed);
+rn_initializer_t rn_init_glorot_uniform(int64_t seed);
+rn_initializer_t rn_init_glorot_normal(int64_t seed);
+rn_initializer_t rn_init_he_uniform(int64_t seed);
+rn_initializer_t rn_init_he_normal(int64_t seed);
+rn_initializer_t rn_init_lecun_uniform(int64_t seed);
+rn_initializer_t rn_init_lecun_normal(int64_t seed);
+rn_initializer_t rn_init_orthogonal(double gain, int64_t seed);
+rn_initializer_t rn_init_identity(double gain);
+// The value that |initializer| builds, without a variable. Glorot's where it has no |make|.
+rn_edge_t rn_initial_value(rn_scope_t* scope, rn_initializer_t initializer, const int64_t* dims,
+                           int rank, int dtype);
+
+// Regularisers: a scalar to add to the loss, of a variable's value.
+typedef struct rn_regularizer_t rn_regularizer_t;
+struct rn_regularizer_t {
+  rn_edge_t (*make)(rn_scope_t* scope, const rn_regularizer_t* self, rn_edge_t value);
+  double l1, l2;
+  const void* arg;
+};
+// l1 Σ|w| + l2 Σw².
+rn_regularizer_t rn_regularize(double l1, double l2);
+
+// Collections: lists by name, each thing in the order it came.
+#define RN_GLOBAL_VARIABLES "variables"
+#define RN_LOCAL_VARIABLES "local_variables"
+#define RN_TRAINABLE_VARIABLES "trainable_variables"
+#define RN_MODEL_VARIABLES "model_variables"
+#define RN_METRIC_VARIABLES "metric_variables"
+#define RN_MOVING_AVERAGE_VARIABLES "moving_average_variables"
+#define RN_REGULARIZATION_LOSSES "regularization_losses"
+#define RN_LOSSES "losses"
+#define RN_UPDATE_OPS "update_ops"
+#define RN_GLOBAL_STEP "global_step"
+
+typedef struct rn_collected_t {
+  rn_edge_t edge;            // a tensor, or a node that is run
+  const rn_var_t* variable;  // NULL: no variable
+} rn_collected_t;
+
+void rn_collect(rn_scope_t* scope, const char* collection, rn_edge_t edge);
+void rn_collect_variable(rn_scope_t* scope, const char* collection, const rn_var_t* variable);
+// How many there are; |*out| points to them until something is added.
+int rn_collection(rn_scope_t* scope, const char* collection, const rn_collected_t** out);
+
+// What rn_get_variable does with a name that is or is not there.
+typedef enum rn_reuse_t {
+  RN_REUSE_INHERIT,  // as the scope around
+  RN_REUSE_NEVER,    // it must be new (at the root: the default)
+  RN_REUSE_ALWAYS,   // it must be there
+  RN_REUSE_AUTO,     // it is made if it is not there
+} rn_reuse_t;
+
+typedef struct rn_variable_scope_options_t {
+  char unused_;
+  rn_reuse_t reuse;  // what is inside a scope that always reuses does so too
+  int dtype;         // 0: float, or as around
+  rn_variable_kind_t kind;
+  rn_initializer_t initializer;
+  rn_regularizer_t regularizer;
+  bool absolute;  // |name| is the whole prefix of the variables
+} rn_variable_scope_options_t;
+// A scope under |parent| whose variables get the prefix "name/" as it is (nodes get it made
+// unique), and whose options are defaults of the variables inside. Destroyed like any scope.
+rn_scope_t* rn_variable_scope_(rn_scope_t* parent, const char* name,
+                               rn_variable_scope_options_t options);
+#define rn_variable_scope(parent, ...) \
+  rn_variable_scope_((parent), RN_OPTIONS_(rn_variable_scope_options_t, __VA_ARGS__, .unused_ = 0))
+// The same with the first of "name", "name_1" … that no variable scope here was opened under.
+rn_scope_t* rn_unique_variable_scope(rn_scope_t* parent, const char* name);
+
+typedef struct rn_variable_options_t {
+  char unused_;
+  int dtype;  // 0: the scope's
+  rn_variable_kind_t kind;
+  rn_initializer_t initializer;  // none: the scope's, else Glorot's (zeros for integers)
+  rn_regularizer_t regularizer;  // none: the scope's
+  bool not_trainable;
+  bool no_regularizer;     // nor the scope's
+  const char* collection;  // in place of RN_GLOBAL_VARIABLES
+} rn_variable_options_t;
+// The variable |name| of the variable scope: found or made, as the scope's reuse says.
+const rn_var_t* rn_get_variable_(rn_scope_t* scope, const char* name, const int64_t* dims, int rank,
+                                 rn_variable_options_t options);
+#define rn_get_variable(scope, name, dims, ...) \
+  rn_get_variable_((scope), (name), (dims),     \
+                   RN_OPTIONS_(rn_variable_options_t, __VA_ARGS__, .unused_ = 0))
+// A new variable that starts with |initial_value|, whose shape is known; its name is made unique
+// under the scope's prefix.
+const rn_var_t* rn_new_variable_(rn_scope_t* scope, const char* name, rn_edge_t initial_value,
+                                 rn_variable_options_t options);
+#define rn_new_variable(scope, name, ...) \
+  rn_new_variable_((scope), (name), RN_OPTIONS_(rn_variable_options_t, __VA_ARGS__, .unused_ = 0))
+// By its whole name; NULL if there is none.
+const rn_var_t* rn_find_variable(rn_scope_t* scope, const char* name);
+
+// The training step's counter, "global_step": one int64 for each graph, made at the first call.
+const rn_var_t* rn_global_step(rn_scope_t* scope);
+
+// Nodes over variables of either kind.
+rn_edge_t rn_var_read(rn_scope_t* scope, const rn_var_t* variable);  // as of now
+rn_node_t* rn_var_assign(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value);
+rn_node_t* rn_var_add(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value);
+rn_node_t* rn_var_subtract(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value);
+// Rows |indices| of the variable, read, or with |rows| added.
+rn_edge_t rn_var_gather(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices);
+rn_node_t* rn_var_scatter_add(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices,
+                              rn_edge_t rows);
+// The variable's value after |node| has run.
+rn_edge_t rn_var_read_after(rn_scope_t* scope, const rn_var_t* variable, rn_node_t* node);
+
+// A node that runs when all of |nodes| have.
+rn_node_t* rn_group(rn_scope_t* scope, rn_node_t* const* nodes, int count);
+// A node that gives every variable of the collection its first value.
+rn_node_t* rn_initialize_variables(rn_scope_t* scope, const char* collection);
+// A node that runs everything in the collection.
+rn_node_t* rn_group_collection(rn_scope_t* scope, const char* collection);
+
+#pragma GCC visibility pop
+#endif  // __cplusplus
+
+#endif  // RUNNEL_VARIABLES_H_
