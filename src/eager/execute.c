@@ -1,0 +1,237 @@
+// Running an op: its kernel is looked up, called with values, and its results become handles.
+#include "eager/internal.h"
+
+// A call of a kernel that may end on another thread.
+typedef struct waiting_t {
+  rn_kernel_ctx_t ctx;  // first
+  rn_mutex_t mutex;
+  rn_cond_t done;
+  bool is_done;
+  rn_status_t status;
+} waiting_t;
+
+static void on_done(rn_kernel_ctx_t* ctx, rn_status_t status) {
+  waiting_t* waiting = (waiting_t*)ctx;
+  rn_mutex_lock(&waiting->mutex);
+  waiting->status = status;
+  waiting->is_done = true;
+  rn_cond_signal(&waiting->done);
+  rn_mutex_unlock(&waiting->mutex);
+}
+
+static rn_status_t run_async(const rn_kernel_ctx_t* ctx) {
+  waiting_t waiting = {.ctx = *ctx};
+  waiting.ctx.done = on_done;
+  rn_mutex_init(&waiting.mutex);
+  rn_cond_init(&waiting.done);
+  ctx->kernel->def->compute_async(&waiting.ctx);
+  rn_mutex_lock(&waiting.mutex);
+  while (!waiting.is_done) rn_cond_wait(&waiting.done, &waiting.mutex);
+  rn_mutex_unlock(&waiting.mutex);
+  rn_cond_destroy(&waiting.done);
+  rn_mutex_destroy(&waiting.mutex);
+  return waiting.status;
+}
+
+static rn_status_t run_kernel(rn_eager_t* eager, const rn_kernel_t* kernel, rn_cancel_t* cancel,
+                              rn_tensor_t* const* inputs, rn_tensor_t* outputs) {
+  rn_step_t step = eager->step;
+  if (cancel) step.cancel = cancel;
+  if (rn_is_cancelled(step.cancel)) return rn_cancelled("Operation was cancelled");
+  rn_kernel_ctx_t ctx = {
+      .kernel = kernel, .state = kernel->state, .in = inputs, .out = outputs, .step = &step};
+  return kernel->def->compute ? kernel->def->compute(&ctx) : run_async(&ctx);
+}
+
+// Results that a kernel only borrowed become their own.
+static rn_status_t keep_outputs(const rn_eager_kernel_t* kernel, rn_tensor_t* outputs) {
+  for (int32_t i = 0; i < kernel->output_count; ++i) {
+    if (outputs[i].buffer && !outputs[i].is_ref) continue;
+    if (outputs[i].is_ref || !rn_tensor_is_set(&outputs[i]))
+      return rn_internal("Missing %d-th output from {{node %s}}", i, kernel->def->name);
+    rn_tensor_t kept = {0};
+    RN_RETURN_IF_ERROR(rn_tensor_keep(&outputs[i], rn_allocator_default(), &kept));
+    rn_tensor_clear(&outputs[i]);
+    outputs[i] = kept;
+  }
+  return RN_OK;
+}
+
+static rn_status_t run(rn_eager_t* eager, const rn_eager_kernel_t* kernel, rn_cancel_t* cancel,
+                       rn_tensor_t* const* inputs, rn_tensor_t* outputs) {
+  if (kernel->kernel) return run_kernel(eager, kernel->kernel, cancel, inputs, outputs);
+  if (kernel->session) {
+    rn_step_options_t options = {.cancel = cancel};
+    return rn_session_run(kernel->session, &kernel->step, (const rn_tensor_t* const*)inputs,
+                          outputs, &options);
+  }
+  if (kernel->instance) {
+    rn_step_t step = eager->step;
+    if (cancel) step.cancel = cancel;
+    // The function has resources of its own for what dies with a step.
+    rn_function_call_t call = {
+        .cancel = step.cancel, .args = (const rn_tensor_t* const*)inputs, .results = outputs};
+    return rn_function_run_and_wait(kernel->functions, kernel->instance, &call);
+  }
+  return kernel->constant ? rn_tensor_share(kernel->constant, outputs) : RN_OK;
+}
+
+static void note(rn_eager_t* eager, const rn_eager_kernel_t* kernel, const rn_tensor_t* outputs,
+                 int64_t start_ns) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < kernel->output_count; ++i) bytes += (int64_t)rn_tensor_bytes(&outputs[i]);
+  rn_node_stats_t stats = {.node = rn_str(kernel->def->name),
+                           .op = kernel->def->name,
+                           .device = kernel->device->name,
+                           .start_ns = start_ns,
+                           .end_ns = eager->step.env->now_ns(eager->step.env->self),
+                           .output_bytes = bytes};
+  rn_step_stats_add(&eager->stats, &stats);
+}
+
+rn_status_t rn_eager_run(rn_eager_t* eager, const rn_eager_kernel_t* kernel, rn_cancel_t* cancel,
+                         rn_tensor_t* const* inputs, rn_tensor_t* outputs) {
+  bool has_stats = atomic_load_explicit(&eager->has_stats, memory_order_relaxed);
+  int64_t start_ns = has_stats ? eager->step.env->now_ns(eager->step.env->self) : 0;
+  rn_status_t status = run(eager, kernel, cancel, inputs, outputs);
+  if (rn_ok(status)) status = keep_outputs(kernel, outputs);
+  if (has_stats && rn_ok(status)) note(eager, kernel, outputs, start_ns);
+  if (!rn_ok(status))
+    for (int32_t i = 0; i < kernel->output_count; ++i) {
+      if (outputs[i].is_ref) outputs[i] = (rn_tensor_t){0};
+      rn_tensor_clear(&outputs[i]);
+    }
+  return status;
+}
+
+static void release_handles(rn_eager_handle_t** handles, int32_t count) {
+  for (int32_t i = 0; i < count; ++i) {
+    rn_eager_handle_release(handles[i]);
+    handles[i] = NULL;
+  }
+}
+
+static rn_status_t make_handles(rn_eager_t* eager, const rn_eager_kernel_t* kernel,
+                                rn_eager_sync_t* sync, rn_eager_handle_t** out) {
+  for (int32_t i = 0; i < kernel->output_count; ++i) {
+    rn_status_t status =
+        rn_eager_handle_new(eager, kernel->device, kernel->output_types[i], sync, &out[i]);
+    if (!rn_ok(status)) {
+      release_handles(out, i);
+      return status;
+    }
+  }
+  return RN_OK;
+}
+
+// Arrays of a call: on the stack for few.
+typedef struct scratch_t {
+  rn_allocator_t allocator;
+  size_t input_count, output_count;
+  rn_tensor_t** inputs;
+  rn_tensor_t* outputs;
+  rn_tensor_t* few_inputs[RN_EAGER_FEW];
+  rn_tensor_t few_outputs[RN_EAGER_FEW];
+} scratch_t;
+
+static void scratch_clear(scratch_t* scratch) {
+  if (scratch->inputs != scratch->few_inputs)
+    RN_FREE_ARRAY(scratch->allocator, scratch->inputs, scratch->input_count);
+  if (scratch->outputs != scratch->few_outputs)
+    RN_FREE_ARRAY(scratch->allocator, scratch->outputs, scratch->output_count);
+}
+
+static rn_status_t scratch_init(scratch_t* scratch, rn_allocator_t allocator, int32_t inputs,
+                                int32_t outputs) {
+  scratch->allocator = allocator;
+  scratch->input_count = (size_t)inputs;
+  scratch->output_count = (size_t)outputs;
+  scratch->inputs = scratch->few_inputs;
+  scratch->outputs = scratch->few_outputs;
+  rn_status_t status = RN_OK;
+  if (inputs > RN_EAGER_FEW) {
+    scratch->inputs = NULL;
+    status = RN_NEW_ARRAY(allocator, (size_t)inputs, &scratch->inputs);
+  }
+  if (outputs > RN_EAGER_FEW) {
+    scratch->outputs = NULL;
+    if (rn_ok(status)) status = RN_NEW_ARRAY(allocator, (size_t)outputs, &scratch->outputs);
+  } else {
+    for (int32_t i = 0; i < outputs; ++i) scratch->outputs[i] = (rn_tensor_t){0};
+  }
+  if (!rn_ok(status)) scratch_clear(scratch);
+  return status;
+}
+
+static rn_status_t get_values(rn_eager_handle_t* const* handles, int32_t count, rn_tensor_t** out) {
+  for (int32_t i = 0; i < count; ++i) {
+    const rn_tensor_t* value = NULL;
+    RN_RETURN_IF_ERROR(rn_eager_handle_value(handles[i], &value));
+    out[i] = (rn_tensor_t*)(uintptr_t)value;  // kernels only read it
+  }
+  return RN_OK;
+}
+
+static rn_status_t execute_now(rn_eager_op_t* op, const rn_eager_kernel_t* kernel,
+                               rn_eager_handle_t** outputs) {
+  rn_eager_t* eager = op->eager;
+  scratch_t scratch;
+  RN_RETURN_IF_ERROR(
+      scratch_init(&scratch, eager->allocator, op->input_count, kernel->output_count));
+  rn_status_t status = get_values(op->inputs, op->input_count, scratch.inputs);
+  if (rn_ok(status)) status = make_handles(eager, kernel, NULL, outputs);
+  if (rn_ok(status)) {
+    status = rn_eager_run(eager, kernel, op->cancel, scratch.inputs, scratch.outputs);
+    if (rn_ok(status))
+      for (int32_t i = 0; i < kernel->output_count; ++i) outputs[i]->tensor = scratch.outputs[i];
+    else
+      release_handles(outputs, kernel->output_count);
+  }
+  scratch_clear(&scratch);
+  return status;
+}
+
+static rn_status_t execute_later(rn_eager_op_t* op, rn_eager_kernel_t* kernel,
+                                 rn_eager_executor_t* executor, rn_eager_handle_t** outputs) {
+  RN_RETURN_IF_ERROR(make_handles(op->eager, kernel, rn_eager_executor_sync(executor), outputs));
+  rn_status_t status =
+      rn_eager_executor_add(executor, op->eager, kernel, op->cancel, op->inputs, outputs);
+  if (!rn_ok(status)) release_handles(outputs, kernel->output_count);
+  return status;
+}
+
+static rn_status_t find_device(rn_eager_op_t* op) {
+  if (op->device) return RN_OK;
+  if (op->device_name.size == 0) {
+    op->device = op->eager->cpu;
+    return RN_OK;
+  }
+  return rn_eager_device(op->eager, rn_strbuf_view(&op->device_name), &op->device);
+}
+
+static rn_status_t execute(rn_eager_op_t* op, rn_eager_handle_t** outputs, int32_t* inout_count) {
+  rn_eager_t* eager = op->eager;
+  rn_eager_kernel_t* kernel = NULL;
+  RN_RETURN_IF_ERROR(find_device(op));
+  RN_RETURN_IF_ERROR(rn_eager_kernel_get(op, op->device, &kernel));
+  if (*inout_count < kernel->output_count)
+    return rn_invalid_argument("Expecting %d outputs, but *num_retvals is %d", kernel->output_count,
+                               *inout_count);
+  rn_eager_executor_t* executor = rn_eager_async_executor(eager);
+  RN_RETURN_IF_ERROR(executor ? execute_later(op, kernel, executor, outputs)
+                              : execute_now(op, kernel, outputs));
+  *inout_count = kernel->output_count;
+  if (atomic_load_explicit(&eager->tape_count, memory_order_relaxed) == 0) return RN_OK;
+  rn_status_t status = rn_eager_record(eager, kernel, op->inputs, outputs);
+  if (!rn_ok(status)) release_handles(outputs, kernel->output_count);
+  return status;
+}
+
+rn_status_t rn_eager_execute(rn_eager_op_t* op, rn_eager_handle_t** outputs, int32_t* inout_count) {
+  if (!rn_ok(op->status)) return rn_status_copy(op->status);
+  if (!op->def) return rn_failed_precondition("The op has no name: it could not be reset");
+  atomic_fetch_add(&op->eager->running, 1);
+  rn_status_t status = execute(op, outputs, inout_count);
+  atomic_fetch_sub(&op->eager->running, 1);
+  return status;
+}

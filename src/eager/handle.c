@@ -1,0 +1,127 @@
+// Handles of tensors.
+#include "eager/internal.h"
+
+#define CPU_NAME "/job:localhost/replica:0/task:0/device:CPU:0"
+
+void rn_eager_sync_retain(rn_eager_sync_t* sync) {
+  atomic_fetch_add_explicit(&sync->refs, 1, memory_order_relaxed);
+}
+
+void rn_eager_sync_release(rn_eager_sync_t* sync) {
+  if (!sync || atomic_fetch_sub_explicit(&sync->refs, 1, memory_order_acq_rel) != 1) return;
+  rn_cond_destroy(&sync->done);
+  rn_mutex_destroy(&sync->mutex);
+  RN_FREE(sync->allocator, sync);
+}
+
+rn_status_t rn_eager_handle_new(rn_eager_t* eager, rn_device_t* device, rn_dtype_t dtype,
+                                rn_eager_sync_t* sync, rn_eager_handle_t** out) {
+  rn_allocator_t allocator = rn_allocator_default();
+  rn_eager_handle_t* handle = NULL;
+  *out = NULL;
+  RN_RETURN_IF_ERROR(rn_alloc(allocator, sizeof *handle, (void**)&handle));
+  bool is_first_cpu = !eager || !device || device == eager->cpu;
+  *handle = (rn_eager_handle_t){.refs = 1,
+                                .state = sync ? RN_HANDLE_PENDING : RN_HANDLE_READY,
+                                .dtype = dtype,
+                                .allocator = allocator,
+                                .device = is_first_cpu ? NULL : device,
+                                .eager = is_first_cpu ? NULL : eager,
+                                .sync = sync};
+  if (!is_first_cpu) rn_eager_retain(eager);
+  if (sync) rn_eager_sync_retain(sync);
+  *out = handle;
+  return RN_OK;
+}
+
+rn_status_t rn_eager_handle_create(const rn_tensor_t* tensor, rn_eager_handle_t** out) {
+  RN_RETURN_IF_ERROR(rn_eager_handle_new(NULL, NULL, tensor->dtype, NULL, out));
+  rn_status_t status = rn_tensor_keep(tensor, rn_allocator_default(), &(*out)->tensor);
+  if (!rn_ok(status)) {
+    (*out)->tensor = (rn_tensor_t){0};
+    rn_eager_handle_release(*out);
+    *out = NULL;
+  }
+  return status;
+}
+
+void rn_eager_handle_retain(rn_eager_handle_t* handle) {
+  atomic_fetch_add_explicit(&handle->refs, 1, memory_order_relaxed);
+}
+
+void rn_eager_handle_release(rn_eager_handle_t* handle) {
+  if (!handle || atomic_fetch_sub_explicit(&handle->refs, 1, memory_order_acq_rel) != 1) return;
+  rn_tensor_clear(&handle->tensor);
+  rn_status_free(handle->status);
+  if (handle->sync) rn_eager_sync_release(handle->sync);
+  if (handle->eager) rn_eager_release(handle->eager);
+  RN_FREE(handle->allocator, handle);
+}
+
+rn_dtype_t rn_eager_handle_dtype(const rn_eager_handle_t* handle) { return handle->dtype; }
+
+void rn_eager_handle_settle(rn_eager_handle_t* handle, rn_tensor_t* value, rn_status_t status) {
+  rn_mutex_lock(&handle->sync->mutex);
+  if (rn_ok(status)) {
+    handle->tensor = *value;
+    *value = (rn_tensor_t){0};
+  } else {
+    handle->status = rn_status_copy(status);
+  }
+  atomic_store_explicit(&handle->state, rn_ok(status) ? RN_HANDLE_READY : RN_HANDLE_FAILED,
+                        memory_order_release);
+  rn_cond_broadcast(&handle->sync->done);
+  rn_mutex_unlock(&handle->sync->mutex);
+}
+
+rn_status_t rn_eager_handle_value(rn_eager_handle_t* handle, const rn_tensor_t** out) {
+  uint8_t state = atomic_load_explicit(&handle->state, memory_order_acquire);
+  if (__builtin_expect(state == RN_HANDLE_PENDING, 0)) {
+    rn_mutex_lock(&handle->sync->mutex);
+    while (handle->state == RN_HANDLE_PENDING)
+      rn_cond_wait(&handle->sync->done, &handle->sync->mutex);
+    state = handle->state;
+    rn_mutex_unlock(&handle->sync->mutex);
+  }
+  *out = &handle->tensor;
+  return state == RN_HANDLE_READY ? RN_OK : rn_status_copy(handle->status);
+}
+
+rn_status_t rn_eager_handle_status(rn_eager_handle_t* handle) {
+  bool failed = atomic_load_explicit(&handle->state, memory_order_acquire) == RN_HANDLE_FAILED;
+  return failed ? rn_status_copy(handle->status) : RN_OK;
+}
+
+const char* rn_eager_handle_device(const rn_eager_handle_t* handle) {
+  return handle->device ? handle->device->name.data : CPU_NAME;
+}
+
+const char* rn_eager_handle_device_type(const rn_eager_handle_t* handle) {
+  return handle->device ? handle->device->type : "CPU";
+}
+
+// Values of devices with memory of their own are kept by the host between ops.
+const char* rn_eager_handle_backing_device(const rn_eager_handle_t* handle) {
+  return handle->device && handle->device->is_host ? handle->device->name.data : CPU_NAME;
+}
+
+rn_status_t rn_eager_handle_copy_to(rn_eager_handle_t* handle, rn_eager_t* eager,
+                                    rn_device_t* device, rn_eager_handle_t** out) {
+  *out = NULL;
+  rn_device_t* wanted = device == eager->cpu ? NULL : device;
+  if (handle->device == wanted) {
+    rn_eager_handle_retain(handle);
+    *out = handle;
+    return RN_OK;
+  }
+  const rn_tensor_t* value = NULL;
+  RN_RETURN_IF_ERROR(rn_eager_handle_value(handle, &value));
+  RN_RETURN_IF_ERROR(rn_eager_handle_new(eager, device, handle->dtype, NULL, out));
+  rn_status_t status = rn_tensor_share(value, &(*out)->tensor);
+  if (!rn_ok(status)) {
+    (*out)->tensor = (rn_tensor_t){0};
+    rn_eager_handle_release(*out);
+    *out = NULL;
+  }
+  return status;
+}

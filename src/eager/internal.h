@@ -1,0 +1,172 @@
+// What the files of this room share.
+#ifndef RUNNEL_EAGER_INTERNAL_H_
+#define RUNNEL_EAGER_INTERNAL_H_
+
+#include <stdatomic.h>
+
+#include "eager/eager.h"
+#include "framework/function.h"
+
+#define RN_EAGER_BUCKETS 1024  // of kernels; a power of two
+#define RN_EAGER_FEW 8         // inputs, outputs and attributes that need no memory of their own
+#define RN_EAGER_UNSET 0xFF    // rn_attr_value_t.kind of an attribute that was not given
+
+// Where threads wait for a value: an executor's, which it outlives.
+typedef struct rn_eager_sync_t {
+  _Atomic int32_t refs;
+  rn_allocator_t allocator;
+  rn_mutex_t mutex;
+  rn_cond_t done;
+} rn_eager_sync_t;
+void rn_eager_sync_retain(rn_eager_sync_t* sync);
+void rn_eager_sync_release(rn_eager_sync_t* sync);  // NULL is fine
+
+enum { RN_HANDLE_PENDING, RN_HANDLE_READY, RN_HANDLE_FAILED };
+
+struct rn_eager_handle_t {
+  _Atomic int32_t refs;
+  _Atomic uint8_t state;
+  rn_dtype_t dtype;
+  rn_allocator_t allocator;
+  rn_tensor_t tensor;     // once READY
+  rn_device_t* device;    // NULL: the first CPU
+  rn_eager_t* eager;      // Retained if |device| is set, whose owner it is
+  rn_eager_sync_t* sync;  // Retained; NULL: was ready from the start
+  rn_status_t status;     // once FAILED
+};
+// An empty one of |dtype| on |device|; |sync| NULL: it will be set before anybody sees it.
+RN_MUST_USE rn_status_t rn_eager_handle_new(rn_eager_t* eager, rn_device_t* device,
+                                            rn_dtype_t dtype, rn_eager_sync_t* sync,
+                                            rn_eager_handle_t** out);
+// Gives a pending one its value, which is moved, or its error, which is copied.
+void rn_eager_handle_settle(rn_eager_handle_t* handle, rn_tensor_t* value, rn_status_t status);
+
+// A kernel made for one op with its attributes, input types and device. Counted.
+typedef struct rn_eager_kernel_t {
+  struct rn_eager_kernel_t* next;  // in its bucket
+  _Atomic int32_t refs;
+  rn_allocator_t allocator;
+  uint64_t hash;
+  // What it is found by.
+  const rn_op_def_t* def;
+  rn_device_t* device;
+  int32_t input_count;
+  rn_dtype_t* input_types;
+  int32_t* lengths;  // of the arguments; NULL: not known
+  rn_attr_value_t* given;
+  int32_t extra_count;
+  rn_attr_t* extras;
+  rn_arena_t arena;
+  // What it is: a node with all attributes, in a graph of its own, after the placeholders that it
+  // reads; and a kernel, or a function, or a constant.
+  rn_graph_t* graph;  // Owned
+  rn_node_t* node;
+  rn_kernel_t* kernel;  // Owned
+  rn_functions_t* functions;
+  rn_instance_t* instance;  // Owned
+  rn_str_t wrapper;         // the function of one node that was made for it; empty: none
+  rn_graph_t* library;      // where that is
+  const rn_tensor_t* constant;
+  rn_session_t* session;  // for devices with memory of their own: a step of it; else NULL
+  rn_signature_t step;
+  int32_t output_count;
+  const rn_dtype_t* output_types;
+} rn_eager_kernel_t;
+void rn_eager_kernel_retain(rn_eager_kernel_t* kernel);
+void rn_eager_kernel_release(rn_eager_kernel_t* kernel);  // NULL is fine
+// The kernel for |op| on |device|, made if it is not there yet; borrowed for as long as
+// eager->running is held.
+RN_MUST_USE rn_status_t rn_eager_kernel_get(const rn_eager_op_t* op, rn_device_t* device,
+                                            rn_eager_kernel_t** out);
+RN_MUST_USE rn_status_t rn_eager_kernel_create(const rn_eager_op_t* op, rn_device_t* device,
+                                               uint64_t hash, rn_eager_kernel_t** out);
+
+struct rn_eager_op_t {
+  rn_eager_t* eager;
+  const rn_op_def_t* def;
+  rn_function_t* function;  // Retained; NULL: |def| is an op
+  rn_device_t* device;      // NULL: not asked for
+  rn_strbuf_t device_name;  // as it was asked for
+  rn_cancel_t* cancel;
+  int32_t input_count, input_capacity;
+  rn_eager_handle_t** inputs;  // Retained
+  int32_t arg_count;           // arguments that were given
+  bool knows_lengths;          // false once single tensors were given for a list
+  int32_t* lengths;            // by argument; RN_ARG_SINGLE for one tensor
+  int32_t attr_room;
+  rn_attr_value_t* attrs;  // by place in the definition
+  RN_VEC(rn_attr_t) extras;
+  rn_arena_t arena;
+  bool has_tensors;  // attributes that hold buffers
+  rn_status_t status;
+  rn_eager_handle_t* few_inputs[RN_EAGER_FEW];
+  int32_t few_lengths[RN_EAGER_FEW];
+  rn_attr_value_t few_attrs[RN_EAGER_FEW];
+};
+
+typedef struct rn_eager_thread_t {
+  uint64_t id;
+  rn_eager_executor_t* executor;  // Retained; NULL: the context's
+  int policy;                     // -1: the context's
+} rn_eager_thread_t;
+
+// A function that the client added.
+typedef struct rn_eager_function_t {
+  rn_function_t* function;  // Retained
+  int32_t count;            // how often
+} rn_eager_function_t;
+
+struct rn_eager_tape_t;
+struct rn_tape_cache_t;
+
+struct rn_eager_t {
+  _Atomic int32_t refs;
+  rn_allocator_t allocator;
+  uint64_t id;
+  rn_graph_t* library;    // Owned
+  rn_session_t* session;  // Owned
+  rn_step_t step;         // what every call's step starts as
+  rn_device_t* cpu;
+  int policy;
+  _Atomic bool is_soft;
+  rn_eager_executor_t* executor;  // Owned: the default one
+  rn_eager_kernel_t* _Atomic buckets[RN_EAGER_BUCKETS];
+  _Atomic int64_t running;      // executions that may look at kernels
+  _Atomic bool has_threads;     // somebody set an executor or a policy
+  _Atomic int32_t tape_count;   // tapes that record, of all threads
+  _Atomic uint64_t step_count;  // steps made for devices of their own memory: part of names
+  _Atomic bool has_stats;
+  rn_mutex_t mutex;            // guards what follows, and making kernels
+  rn_eager_kernel_t* retired;  // taken out of the buckets, perhaps still looked at
+  RN_VEC(rn_eager_thread_t) threads;
+  RN_VEC(rn_eager_executor_t*) executors;  // Retained: all that work for the context
+  struct rn_eager_tape_t* tapes;           // that record; see tape.c
+  struct rn_tape_cache_t* tape_cache;
+  RN_VEC(rn_eager_function_t) functions;
+  int32_t steps;  // started and not ended
+  rn_step_stats_t stats;
+};
+// A number that is the calling thread's alone.
+uint64_t rn_eager_thread_id(void);
+// The executor that the calling thread's ops go to if it is asynchronous; else NULL. Borrowed.
+rn_eager_executor_t* rn_eager_async_executor(rn_eager_t* eager);
+
+// Runs |kernel| on values; |outputs| are unset and the caller's on success.
+RN_MUST_USE rn_status_t rn_eager_run(rn_eager_t* eager, const rn_eager_kernel_t* kernel,
+                                     rn_cancel_t* cancel, rn_tensor_t* const* inputs,
+                                     rn_tensor_t* outputs);
+// Puts a call into the queue; fails with the executor's error. Handles are retained.
+RN_MUST_USE rn_status_t rn_eager_executor_add(rn_eager_executor_t* executor, rn_eager_t* eager,
+                                              rn_eager_kernel_t* kernel, rn_cancel_t* cancel,
+                                              rn_eager_handle_t* const* inputs,
+                                              rn_eager_handle_t* const* outputs);
+rn_eager_sync_t* rn_eager_executor_sync(rn_eager_executor_t* executor);
+void rn_eager_executor_retain(rn_eager_executor_t* executor);
+
+// The session's devices and the calling thread's tapes hear of a call.
+RN_MUST_USE rn_status_t rn_eager_record(rn_eager_t* eager, rn_eager_kernel_t* kernel,
+                                        rn_eager_handle_t* const* inputs,
+                                        rn_eager_handle_t* const* outputs);
+void rn_eager_tape_cache_destroy(struct rn_tape_cache_t* cache);  // NULL is fine
+
+#endif  // RUNNEL_EAGER_INTERNAL_H_

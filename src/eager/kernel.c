@@ -1,0 +1,420 @@
+// Making a kernel: attributes are settled from what was given, from the inputs and from defaults;
+// the node that they make is built, and what runs it is found.
+#include "eager/internal.h"
+#include "graph/library.h"
+
+void rn_eager_kernel_retain(rn_eager_kernel_t* kernel) {
+  atomic_fetch_add_explicit(&kernel->refs, 1, memory_order_relaxed);
+}
+
+void rn_eager_kernel_release(rn_eager_kernel_t* kernel) {
+  if (!kernel || atomic_fetch_sub_explicit(&kernel->refs, 1, memory_order_acq_rel) != 1) return;
+  rn_kernel_destroy(kernel->kernel);
+  if (kernel->instance) rn_function_forget(kernel->functions, kernel->instance);
+  if (kernel->wrapper.size)
+    rn_status_free(rn_graph_remove_function(kernel->library, kernel->wrapper));
+  rn_graph_release(kernel->graph);
+  for (int i = 0; kernel->given && i < kernel->def->attr_count; ++i)
+    if (kernel->given[i].kind != RN_EAGER_UNSET) rn_attr_value_clear(&kernel->given[i]);
+  for (int32_t i = 0; i < kernel->extra_count; ++i) rn_attr_value_clear(&kernel->extras[i].value);
+  rn_arena_clear(&kernel->arena);
+  RN_FREE(kernel->allocator, kernel);
+}
+
+// Copies what the kernel is found by.
+static rn_status_t copy_key(const rn_eager_op_t* op, rn_eager_kernel_t* kernel) {
+  rn_arena_t* arena = &kernel->arena;
+  size_t inputs = (size_t)op->input_count, attrs = (size_t)op->def->attr_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs, &kernel->input_types));
+  for (size_t i = 0; i < inputs; ++i) kernel->input_types[i] = op->inputs[i]->dtype;
+  if (op->knows_lengths) {
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)op->def->input_count + 1, &kernel->lengths));
+    memcpy(kernel->lengths, op->lengths, (size_t)op->arg_count * sizeof *op->lengths);
+  }
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, attrs, &kernel->given));
+  for (size_t i = 0; i < attrs; ++i) kernel->given[i].kind = RN_EAGER_UNSET;
+  for (size_t i = 0; i < attrs; ++i)
+    if (op->attrs[i].kind != RN_EAGER_UNSET)
+      RN_RETURN_IF_ERROR(rn_attr_value_copy(arena, &op->attrs[i], &kernel->given[i]));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, op->extras.count, &kernel->extras));
+  for (size_t i = 0; i < op->extras.count; ++i) {
+    rn_attr_t* extra = &kernel->extras[i];
+    RN_RETURN_IF_ERROR(rn_arena_str(arena, op->extras.items[i].name, &extra->name));
+    RN_RETURN_IF_ERROR(rn_attr_value_copy(arena, &op->extras.items[i].value, &extra->value));
+    kernel->extra_count++;
+  }
+  return RN_OK;
+}
+
+static void settle(rn_attr_value_t* slot, rn_attr_value_t value) {
+  if (slot->kind == RN_EAGER_UNSET) *slot = value;
+}
+
+// What the inputs of one argument say.
+static rn_status_t infer_argument(rn_arena_t* arena, const rn_arg_def_t* arg,
+                                  const rn_dtype_t* types, int32_t count, rn_attr_value_t* attrs) {
+  if (arg->number_attr >= 0)
+    settle(&attrs[arg->number_attr], (rn_attr_value_t){.kind = RN_ATTR_INT, .i = count});
+  if (arg->type_attr >= 0 && count > 0)
+    settle(&attrs[arg->type_attr], (rn_attr_value_t){.kind = RN_ATTR_TYPE, .type = types[0]});
+  if (arg->type_list_attr >= 0) {
+    rn_dtype_t* list = NULL;
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)count, &list));
+    for (int32_t i = 0; i < count; ++i) list[i] = types[i];
+    settle(&attrs[arg->type_list_attr],
+           (rn_attr_value_t){
+               .kind = RN_ATTR_TYPE, .is_list = true, .count = count, .list_type = list});
+  }
+  return RN_OK;
+}
+
+static int missing_of(const rn_arg_def_t* args, int count, const rn_attr_value_t* attrs) {
+  for (int i = 0; i < count; ++i) {
+    const int16_t named[] = {args[i].number_attr, args[i].type_attr, args[i].type_list_attr};
+    for (int k = 0; k < 3; ++k)
+      if (named[k] >= 0 && attrs[named[k]].kind == RN_EAGER_UNSET) return named[k];
+  }
+  return -1;
+}
+
+// The attribute that stock complains of: those that say types and lengths come first. -1: none.
+static int first_missing(const rn_op_def_t* def, const rn_attr_value_t* attrs) {
+  int missing = missing_of(def->inputs, def->input_count, attrs);
+  if (missing < 0) missing = missing_of(def->outputs, def->output_count, attrs);
+  for (int i = 0; missing < 0 && i < def->attr_count; ++i)
+    if (attrs[i].kind == RN_EAGER_UNSET) missing = i;
+  return missing;
+}
+
+// Given attributes go before what inputs say, and that before defaults. As in stock, nothing is
+// inferred once single tensors were given for a list.
+static rn_status_t settle_attrs(const rn_eager_op_t* op, rn_arena_t* arena,
+                                rn_attr_value_t* attrs) {
+  const rn_op_def_t* def = op->def;
+  for (int i = 0; i < def->attr_count; ++i) attrs[i] = op->attrs[i];
+  int32_t next = 0;
+  rn_dtype_t* types = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)op->input_count, &types));
+  for (int32_t i = 0; i < op->input_count; ++i) types[i] = op->inputs[i]->dtype;
+  for (int32_t i = 0; op->knows_lengths && i < op->arg_count; ++i) {
+    int32_t count = op->lengths[i] == RN_ARG_SINGLE ? 1 : op->lengths[i];
+    RN_RETURN_IF_ERROR(infer_argument(arena, &def->inputs[i], types + next, count, attrs));
+    next += count;
+  }
+  for (int i = 0; i < def->attr_count; ++i)
+    if (attrs[i].kind == RN_EAGER_UNSET && def->attrs[i].has_default)
+      attrs[i] = def->attrs[i].default_value;
+  int missing = first_missing(def, attrs);
+  if (missing >= 0)
+    return rn_not_found("No attr named '%s' in NodeDef:\n\t [[{{node %s}}]]",
+                        def->attrs[missing].name, def->name);
+  return RN_OK;
+}
+
+static rn_dtype_t wanted_type(const rn_arg_def_t* arg, const rn_attr_value_t* attrs, int32_t i) {
+  if (arg->type_attr >= 0) {
+    const rn_attr_value_t* value = &attrs[arg->type_attr];
+    return value->kind == RN_ATTR_TYPE && !value->is_list ? value->type : RN_INVALID;
+  }
+  if (arg->type_list_attr >= 0) return attrs[arg->type_list_attr].list_type[i];
+  return arg->type;
+}
+
+// How many tensors an argument takes; -1 if its attribute is not what it should be, which is said
+// when the node is built.
+static int64_t wanted_length(const rn_arg_def_t* arg, const rn_attr_value_t* attrs) {
+  int attr = arg->type_list_attr >= 0 ? arg->type_list_attr : arg->number_attr;
+  if (attr < 0) return 1;
+  const rn_attr_value_t* value = &attrs[attr];
+  if (arg->type_list_attr >= 0)
+    return value->is_list && (value->kind == RN_ATTR_TYPE || !value->count) ? value->count : -1;
+  return value->kind == RN_ATTR_INT && !value->is_list ? value->i : -1;
+}
+
+static rn_status_t check_inputs(const rn_eager_op_t* op, const rn_attr_value_t* attrs) {
+  const rn_op_def_t* def = op->def;
+  int64_t total = 0;
+  for (int a = 0; a < def->input_count; ++a) {
+    int64_t length = wanted_length(&def->inputs[a], attrs);
+    if (length < 0) return RN_OK;
+    total += length;
+  }
+  if (total != op->input_count)
+    return rn_invalid_argument("expected %lld inputs, got %d", (long long)total, op->input_count);
+  int32_t flat = 0;
+  for (int a = 0; a < def->input_count; ++a) {
+    int64_t length = wanted_length(&def->inputs[a], attrs);
+    for (int32_t i = 0; i < length; ++i, ++flat) {
+      rn_dtype_t wanted = wanted_type(&def->inputs[a], attrs, i);
+      rn_dtype_t found = op->inputs[flat]->dtype;
+      if (wanted != RN_INVALID && rn_dtype_base(wanted) != found)
+        return rn_invalid_argument(
+            "cannot compute %s as input #%d(zero-based) was expected to be a %s tensor but is a "
+            "%s tensor",
+            def->name, flat, rn_dtype_name(rn_dtype_base(wanted)), rn_dtype_name(found));
+    }
+  }
+  return RN_OK;
+}
+
+static rn_status_t refuse_references(const rn_op_def_t* def) {
+  for (int i = 0; i < def->input_count + def->output_count; ++i) {
+    const rn_arg_def_t* arg =
+        i < def->input_count ? &def->inputs[i] : &def->outputs[i - def->input_count];
+    if (arg->is_ref)
+      return rn_unimplemented("%s op does not support eager execution. Arg '%s' is a ref.",
+                              def->name, arg->name);
+  }
+  return RN_OK;
+}
+
+// A placeholder for every input, and the node that reads them.
+static rn_status_t build_node(const rn_eager_op_t* op, const rn_attr_value_t* attrs,
+                              rn_eager_kernel_t* kernel) {
+  const rn_op_def_t* def = op->def;
+  rn_arena_t* arena = &kernel->arena;
+  rn_edge_t* inputs = NULL;
+  rn_attr_t* named = NULL;
+  size_t attr_count = (size_t)def->attr_count + op->extras.count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)op->input_count, &inputs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, attr_count, &named));
+  for (int i = 0; i < def->attr_count; ++i)
+    named[i] = (rn_attr_t){rn_str(def->attrs[i].name), attrs[i]};
+  for (size_t i = 0; i < op->extras.count; ++i)
+    named[(size_t)def->attr_count + i] = kernel->extras[i];
+  for (int32_t i = 0; i < op->input_count; ++i) {
+    rn_attr_t type = {RN_STR("dtype"), {.kind = RN_ATTR_TYPE, .type = op->inputs[i]->dtype}};
+    rn_node_spec_t spec = {.op = RN_STR("Placeholder"), .attrs = &type, .attr_count = 1};
+    RN_RETURN_IF_ERROR(rn_arena_printf(arena, &spec.name, "input_%d", i));
+    RN_RETURN_IF_ERROR(rn_graph_add(kernel->graph, &spec, &inputs[i].node));
+  }
+  rn_node_spec_t spec = {.op = rn_str(def->name),
+                         .name = rn_str(def->name),
+                         .inputs = inputs,
+                         .input_count = op->input_count,
+                         .attrs = named,
+                         .attr_count = (int32_t)attr_count,
+                         .arg_lengths = kernel->lengths,
+                         .arg_count = op->arg_count};
+  return rn_graph_add(kernel->graph, &spec, &kernel->node);
+}
+
+static rn_status_t describe_outputs(rn_eager_kernel_t* kernel) {
+  rn_dtype_t* types = NULL;
+  kernel->output_count = kernel->node->output_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&kernel->arena, (size_t)kernel->output_count, &types));
+  for (int32_t i = 0; i < kernel->output_count; ++i)
+    types[i] = rn_dtype_base(kernel->node->outputs[i].dtype);
+  kernel->output_types = types;
+  return RN_OK;
+}
+
+// Whether the op is run by a kernel of its own, and not by the executor or through functions.
+static bool has_own_kernel(const rn_op_def_t* def) {
+  switch (def->role) {
+    case RN_ROLE_PLAIN:
+    case RN_ROLE_PLACEHOLDER:
+    case RN_ROLE_IDENTITY:
+    case RN_ROLE_VARIABLE:
+    case RN_ROLE_SEND:
+    case RN_ROLE_RECV:
+      return true;
+    default:
+      return false;
+  }
+}
+
+static rn_status_t make_kernel(rn_eager_t* eager, const rn_kernel_def_t* def,
+                               rn_eager_kernel_t* kernel) {
+  rn_arena_t* arena = &kernel->arena;
+  rn_node_t* node = kernel->node;
+  size_t inputs = (size_t)node->input_count, outputs = (size_t)node->output_count;
+  rn_shape_t* shapes = NULL;
+  rn_kernel_source_t* sources = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs + outputs, &shapes));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs, &sources));
+  for (size_t i = 0; i < inputs; ++i) {
+    shapes[i] = RN_SHAPE_UNKNOWN;
+    sources[i] = (rn_kernel_source_t){node->inputs[i].node->name, 0};
+  }
+  for (size_t i = 0; i < outputs; ++i) shapes[inputs + i] = node->outputs[i].shape;
+  rn_device_t* device = kernel->device;
+  rn_kernel_init_t init = {.op = node->op,
+                           .node = node->name,
+                           .attrs = node->attrs,
+                           .extra_count = node->extra_count,
+                           .extras = node->extras,
+                           .input_count = node->input_count,
+                           .input_types = kernel->input_types,
+                           .output_count = node->output_count,
+                           .output_types = kernel->output_types,
+                           .input_shapes = shapes,
+                           .output_shapes = shapes + inputs,
+                           .sources = sources,
+                           .producer = RN_GRAPH_PRODUCER,
+                           .device = device,
+                           .resources = device->resources,
+                           .device_name = device->name,
+                           .allocator = eager->allocator,
+                           .device_memory = device->allocator,
+                           .host_memory = eager->cpu->allocator,
+                           .is_host = device->is_host,
+                           .env = eager->step.env,
+                           .functions = kernel->functions};
+  return rn_kernel_create(def, &init, &kernel->kernel);
+}
+
+// A function of the one node, which the session plans like any other.
+static rn_status_t make_wrapper(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
+  rn_arena_t* arena = &kernel->arena;
+  rn_edge_t* outputs = NULL;
+  rn_str_t name;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)kernel->output_count, &outputs));
+  for (int32_t i = 0; i < kernel->output_count; ++i) outputs[i] = (rn_edge_t){kernel->node, i};
+  RN_RETURN_IF_ERROR(
+      rn_arena_printf(arena, &name, "__wrapped__%s_%p", kernel->def->name, (void*)kernel));
+  rn_function_spec_t spec = {.graph = kernel->graph,
+                             .name = name,
+                             .nodes = &kernel->node,
+                             .node_count = 1,
+                             .inputs = kernel->node->inputs,
+                             .input_count = kernel->input_count,
+                             .outputs = outputs,
+                             .output_count = kernel->output_count};
+  // What has no result must run all the same.
+  if (kernel->output_count == 0) {
+    spec.controls = &kernel->node;
+    spec.control_count = 1;
+  }
+  rn_function_t* function = NULL;
+  RN_RETURN_IF_ERROR(rn_function_create(&spec, &function));
+  rn_status_t status = rn_graph_add_function(eager->library, function, NULL);
+  rn_function_release(function);
+  RN_RETURN_IF_ERROR(status);
+  kernel->wrapper = name;
+  rn_func_attr_t call = {.name = name};
+  return rn_function_prepare(kernel->functions, &call, kernel->device->name, &kernel->instance);
+}
+
+// A step of the context's session: the node once more, in the session's graph and on its device.
+static rn_status_t make_step(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
+  rn_arena_t* arena = &kernel->arena;
+  const rn_node_t* from = kernel->node;
+  rn_edge_t *feeds = NULL, *fetches = NULL;
+  rn_node_t** node = NULL;
+  rn_attr_t* attrs = NULL;
+  unsigned long long number = atomic_fetch_add(&eager->step_count, 1);
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)kernel->input_count, &feeds));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)kernel->output_count, &fetches));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->op->attr_count, &attrs));
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(arena, &node));
+  for (int i = 0; i < from->op->attr_count; ++i)
+    attrs[i] = (rn_attr_t){rn_str(from->op->attrs[i].name), from->attrs[i]};
+  for (int32_t i = 0; i < kernel->input_count; ++i) {
+    rn_attr_t type = {RN_STR("dtype"), {.kind = RN_ATTR_TYPE, .type = kernel->input_types[i]}};
+    rn_node_spec_t spec = {.op = RN_STR("Placeholder"), .attrs = &type, .attr_count = 1};
+    RN_RETURN_IF_ERROR(rn_arena_printf(arena, &spec.name, "eager_%llu/input_%d", number, i));
+    RN_RETURN_IF_ERROR(rn_graph_add(eager->library, &spec, &feeds[i].node));
+  }
+  rn_node_spec_t spec = {.op = rn_str(from->op->name),
+                         .device = kernel->device->name,
+                         .inputs = feeds,
+                         .input_count = kernel->input_count,
+                         .attrs = attrs,
+                         .attr_count = from->op->attr_count};
+  RN_RETURN_IF_ERROR(rn_arena_printf(arena, &spec.name, "eager_%llu/%s", number, from->op->name));
+  RN_RETURN_IF_ERROR(rn_graph_add(eager->library, &spec, node));
+  for (int32_t i = 0; i < kernel->output_count; ++i) fetches[i] = (rn_edge_t){*node, i};
+  kernel->session = eager->session;
+  kernel->step = (rn_signature_t){.feeds = feeds,
+                                  .feed_count = kernel->input_count,
+                                  .fetches = fetches,
+                                  .fetch_count = kernel->output_count,
+                                  .targets = node,
+                                  .target_count = 1};
+  return RN_OK;
+}
+
+static rn_status_t make_instance(rn_eager_kernel_t* kernel) {
+  rn_arena_t* arena = &kernel->arena;
+  const rn_node_t* node = kernel->node;
+  rn_attr_t* attrs = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)node->op->attr_count, &attrs));
+  for (int i = 0; i < node->op->attr_count; ++i)
+    attrs[i] = (rn_attr_t){rn_str(node->op->attrs[i].name), node->attrs[i]};
+  rn_func_attr_t call = {
+      .name = rn_str(node->op->name), .attr_count = node->op->attr_count, .attrs = attrs};
+  return rn_function_prepare(kernel->functions, &call, kernel->device->name, &kernel->instance);
+}
+
+static rn_status_t no_kernel(const rn_eager_kernel_t* kernel) {
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, kernel->allocator);
+  rn_strbuf_printf(&text, "Could not find device for node: ");
+  rn_strbuf_printf(&text, "{{node %s}} = %s[", kernel->def->name, kernel->def->name);
+  for (int i = 0; i < kernel->def->attr_count; ++i) {
+    rn_strbuf_printf(&text, "%s%s=", i ? ", " : "", kernel->def->attrs[i].name);
+    rn_attr_value_print(&text, &kernel->node->attrs[i]);
+  }
+  rn_strbuf_printf(&text, "]\nNo kernel is registered for device %s", kernel->device->type);
+  rn_status_t status = rn_not_found("%.*s", RN_STR_ARGS(rn_strbuf_view(&text)));
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+static rn_status_t find_runner(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
+  const rn_op_def_t* def = kernel->def;
+  kernel->functions = rn_session_functions(eager->session);
+  kernel->library = eager->library;
+  if (!kernel->device->is_host) return make_step(eager, kernel);
+  if (def->role == RN_ROLE_FUNCTION) return make_instance(kernel);
+  if (def->role == RN_ROLE_NO_OP && kernel->output_count == 0) return RN_OK;
+  if (def->role == RN_ROLE_CONSTANT) {
+    const rn_attr_value_t* value = rn_node_attr(kernel->node, RN_STR("value"));
+    const rn_attr_value_t* type = rn_node_attr(kernel->node, RN_STR("dtype"));
+    if (value && value->kind == RN_ATTR_TENSOR && type && value->tensor->dtype == type->type) {
+      kernel->constant = value->tensor;
+      return RN_OK;
+    }
+  }
+  const rn_kernel_def_t* row = rn_kernel_find(def, kernel->node->attrs, NULL, kernel->device->type);
+  if (!row && has_own_kernel(def)) return no_kernel(kernel);
+  if (row && has_own_kernel(def)) return make_kernel(eager, row, kernel);
+  return make_wrapper(eager, kernel);
+}
+
+static rn_status_t fill(const rn_eager_op_t* op, rn_eager_kernel_t* kernel) {
+  rn_eager_t* eager = op->eager;
+  rn_attr_value_t* attrs = NULL;
+  RN_RETURN_IF_ERROR(refuse_references(op->def));
+  RN_RETURN_IF_ERROR(copy_key(op, kernel));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&kernel->arena, (size_t)op->def->attr_count, &attrs));
+  RN_RETURN_IF_ERROR(settle_attrs(op, &kernel->arena, attrs));
+  RN_RETURN_IF_ERROR(check_inputs(op, attrs));
+  RN_RETURN_IF_ERROR(
+      rn_graph_create_body(eager->allocator, eager->library->library, &kernel->graph));
+  RN_RETURN_IF_ERROR(build_node(op, attrs, kernel));
+  RN_RETURN_IF_ERROR(describe_outputs(kernel));
+  return find_runner(eager, kernel);
+}
+
+rn_status_t rn_eager_kernel_create(const rn_eager_op_t* op, rn_device_t* device, uint64_t hash,
+                                   rn_eager_kernel_t** out) {
+  *out = NULL;
+  rn_eager_kernel_t* kernel = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(op->eager->allocator, &kernel));
+  kernel->refs = 1;
+  kernel->allocator = op->eager->allocator;
+  kernel->hash = hash;
+  kernel->def = op->def;
+  kernel->device = device;
+  kernel->input_count = op->input_count;
+  rn_arena_init(&kernel->arena, kernel->allocator);
+  rn_status_t status = fill(op, kernel);
+  if (!rn_ok(status)) {
+    rn_eager_kernel_release(kernel);
+    return status;
+  }
+  *out = kernel;
+  return RN_OK;
+}

@@ -1,0 +1,396 @@
+// The gradient function of a stretch of recorded ops: found if an equal stretch had one, else
+// built.
+#include <inttypes.h>
+
+#include "eager/tape_internal.h"
+#include "grad/grad.h"
+#include "graph/library.h"
+
+// Functions that are kept; when there are more, all are forgotten.
+#define MAX_FUNCTIONS 1024
+
+// An input of the function: the value, or the gradient that arrived, of this number.
+typedef struct input_t {
+  bool is_gradient;
+  int32_t number;  // a value, or a place in |ys|
+} input_t;
+
+typedef struct entry_t {
+  struct entry_t* next;
+  rn_str_t key;
+  rn_str_t function;                   // name in the context's library; empty: nothing flows back
+  RN_VEC(rn_eager_kernel_t*) kernels;  // Retained: the key holds their addresses
+  int32_t input_count;
+  input_t* inputs;
+  int32_t result_count;
+  int32_t* results;  // by x: number of the function's output; -1: nothing flows back
+  rn_arena_t arena;
+  _Atomic int32_t refs;
+} entry_t;
+
+struct rn_tape_cache_t {
+  rn_allocator_t allocator;
+  rn_graph_t* library;  // Borrowed: the context's, which outlives this
+  rn_map_t by_key;
+  uint64_t count;  // ever made: part of the names
+};
+
+static void entry_release(struct rn_tape_cache_t* cache, entry_t* entry) {
+  if (!entry || atomic_fetch_sub(&entry->refs, 1) != 1) return;
+  if (entry->function.size)
+    rn_status_free(rn_graph_remove_function(cache->library, entry->function));
+  for (size_t i = 0; i < entry->kernels.count; ++i)
+    rn_eager_kernel_release(entry->kernels.items[i]);
+  rn_vec_free(&entry->kernels, cache->allocator);
+  rn_arena_clear(&entry->arena);
+  RN_FREE(cache->allocator, entry);
+}
+
+static void forget_all(struct rn_tape_cache_t* cache) {
+  size_t position = 0;
+  for (const rn_map_entry_t* at; (at = rn_map_next(&cache->by_key, &position));)
+    entry_release(cache, at->value);
+  rn_map_clear(&cache->by_key);
+  rn_map_init(&cache->by_key, cache->allocator);
+}
+
+void rn_eager_tape_cache_destroy(struct rn_tape_cache_t* cache) {
+  if (!cache) return;
+  forget_all(cache);
+  rn_map_clear(&cache->by_key);
+  RN_FREE(cache->allocator, cache);
+}
+
+static rn_status_t get_cache_locked(rn_eager_t* eager, struct rn_tape_cache_t** out) {
+  *out = eager->tape_cache;
+  if (*out) return RN_OK;
+  RN_RETURN_IF_ERROR(RN_NEW(eager->allocator, out));
+  (*out)->allocator = eager->allocator;
+  (*out)->library = eager->library;
+  rn_map_init(&(*out)->by_key, eager->allocator);
+  eager->tape_cache = *out;
+  return RN_OK;
+}
+
+// --- The key: all that the function depends on
+
+static rn_status_t write_shape(rn_strbuf_t* key, rn_eager_handle_t* handle) {
+  const rn_tensor_t* tensor = NULL;
+  RN_RETURN_IF_ERROR(rn_eager_handle_value(handle, &tensor));
+  int32_t head[] = {(int32_t)handle->dtype, tensor->rank};
+  rn_strbuf_append_n(key, head, sizeof head);
+  rn_strbuf_append_n(key, rn_tensor_dims(tensor), tensor->rank * sizeof(int64_t));
+  return RN_OK;
+}
+
+static rn_status_t write_key(const rn_tape_segment_t* segment, rn_strbuf_t* key) {
+  for (size_t i = 0; i < segment->records.count; ++i)
+    rn_strbuf_append_n(key, &segment->records.items[i]->kernel, sizeof(void*));
+  rn_strbuf_append_n(key, segment->edges.items, segment->edges.count * sizeof(int32_t));
+  for (size_t i = 0; i < segment->values.count; ++i)
+    if (segment->values.items[i].is_leaf)
+      RN_RETURN_IF_ERROR(write_shape(key, segment->values.items[i].handle));
+  for (size_t i = 0; i < segment->dys.count; ++i)
+    RN_RETURN_IF_ERROR(write_shape(key, segment->dys.items[i]));
+  rn_strbuf_append_n(key, segment->ys.items, segment->ys.count * sizeof(int32_t));
+  rn_strbuf_append_n(key, "/", 1);
+  rn_strbuf_append_n(key, segment->xs.items, segment->xs.count * sizeof(int32_t));
+  return rn_strbuf_status(key);
+}
+
+// --- Building
+
+typedef struct build_t {
+  rn_eager_t* eager;
+  const rn_tape_segment_t* segment;
+  entry_t* entry;
+  rn_arena_t* arena;  // the entry's
+  rn_graph_t* graph;
+  rn_edge_t* edges;       // by value
+  rn_edge_t* dys;         // by y
+  int32_t forward_count;  // nodes of the graph before the gradient's
+} build_t;
+
+static rn_status_t add_placeholder(build_t* build, rn_eager_handle_t* handle, const char* prefix,
+                                   int32_t number, rn_edge_t* out) {
+  const rn_tensor_t* tensor = NULL;
+  RN_RETURN_IF_ERROR(rn_eager_handle_value(handle, &tensor));
+  rn_attr_t attrs[] = {
+      {RN_STR("dtype"), {.kind = RN_ATTR_TYPE, .type = handle->dtype}},
+      {RN_STR("shape"), {.kind = RN_ATTR_SHAPE, .shape = rn_tensor_shape(tensor)}},
+  };
+  rn_node_spec_t spec = {.op = RN_STR("Placeholder"), .attrs = attrs, .attr_count = 2};
+  RN_RETURN_IF_ERROR(rn_arena_printf(build->arena, &spec.name, "%s_%d", prefix, number));
+  *out = RN_NO_EDGE;
+  return rn_graph_add(build->graph, &spec, &out->node);
+}
+
+// A recorded op, as it ran.
+static rn_status_t add_node(build_t* build, const rn_tape_record_t* record, const int32_t* numbers,
+                            int32_t index) {
+  const rn_node_t* from = record->kernel->node;
+  size_t attr_count = (size_t)from->op->attr_count + (size_t)from->extra_count;
+  rn_attr_t* attrs = NULL;
+  rn_edge_t* inputs = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, attr_count, &attrs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, (size_t)record->input_count, &inputs));
+  for (int i = 0; i < from->op->attr_count; ++i)
+    attrs[i] = (rn_attr_t){rn_str(from->op->attrs[i].name), from->attrs[i]};
+  for (int32_t i = 0; i < from->extra_count; ++i) attrs[from->op->attr_count + i] = from->extras[i];
+  for (int32_t i = 0; i < record->input_count; ++i) inputs[i] = build->edges[numbers[i]];
+  rn_node_spec_t spec = {.op = rn_str(from->op->name),
+                         .inputs = inputs,
+                         .input_count = record->input_count,
+                         .attrs = attrs,
+                         .attr_count = (int32_t)attr_count};
+  RN_RETURN_IF_ERROR(rn_arena_printf(build->arena, &spec.name, "%s_%d", from->op->name, index));
+  rn_node_t* node = NULL;
+  RN_RETURN_IF_ERROR(rn_graph_add(build->graph, &spec, &node));
+  for (int32_t i = 0; i < record->output_count; ++i)
+    build->edges[numbers[record->input_count + i]] = (rn_edge_t){node, i};
+  return RN_OK;
+}
+
+static rn_status_t add_forward(build_t* build) {
+  const rn_tape_segment_t* segment = build->segment;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->values.count, &build->edges));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->ys.count, &build->dys));
+  for (size_t i = 0; i < segment->values.count; ++i)
+    if (segment->values.items[i].is_leaf)
+      RN_RETURN_IF_ERROR(add_placeholder(build, segment->values.items[i].handle, "value",
+                                         (int32_t)i, &build->edges[i]));
+  size_t next = 0;
+  for (size_t i = 0; i < segment->records.count; ++i) {
+    const rn_tape_record_t* record = segment->records.items[i];
+    RN_RETURN_IF_ERROR(add_node(build, record, &segment->edges.items[next], (int32_t)i));
+    next += (size_t)record->input_count + (size_t)record->output_count;
+  }
+  for (size_t i = 0; i < segment->ys.count; ++i)
+    RN_RETURN_IF_ERROR(
+        add_placeholder(build, segment->dys.items[i], "dy", (int32_t)i, &build->dys[i]));
+  build->forward_count = (int32_t)build->graph->nodes.count;
+  return RN_OK;
+}
+
+// The gradients' edges, dense; {NULL} where nothing flows back.
+static rn_status_t add_backward(build_t* build, rn_edge_t* out) {
+  const rn_tape_segment_t* segment = build->segment;
+  rn_edge_t *ys = NULL, *xs = NULL;
+  rn_gradient_t* gradients = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->ys.count, &ys));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->xs.count, &xs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->xs.count, &gradients));
+  for (size_t i = 0; i < segment->ys.count; ++i) ys[i] = build->edges[segment->ys.items[i]];
+  for (size_t i = 0; i < segment->xs.count; ++i) xs[i] = build->edges[segment->xs.items[i]];
+  rn_gradient_options_t options = {.dys = build->dys, .dense = true};
+  rn_grad_request_t request = {.graph = build->graph,
+                               .ys = ys,
+                               .y_count = (int)segment->ys.count,
+                               .xs = xs,
+                               .x_count = (int)segment->xs.count,
+                               .options = &options};
+  RN_RETURN_IF_ERROR(rn_grad_run(&request, gradients));
+  for (size_t i = 0; i < segment->xs.count; ++i) out[i] = gradients[i].dense;
+  return RN_OK;
+}
+
+// Marks the gradient's nodes that |node| needs, itself included; the forward ones are only read.
+static rn_status_t mark_needed(const build_t* build, rn_node_t* node, bool* is_needed) {
+  RN_VEC(rn_node_t*) stack = {0};
+  rn_allocator_t allocator = build->eager->allocator;
+  rn_status_t status = rn_vec_push(&stack, allocator, node);
+  while (rn_ok(status) && stack.count) {
+    rn_node_t* at = stack.items[--stack.count];
+    if (at->id < build->forward_count || is_needed[at->id]) continue;
+    is_needed[at->id] = true;
+    for (int32_t i = 0; rn_ok(status) && i < at->input_count; ++i)
+      status = rn_vec_push(&stack, allocator, at->inputs[i].node);
+    for (size_t i = 0; rn_ok(status) && i < at->controls.count; ++i)
+      status = rn_vec_push(&stack, allocator, at->controls.items[i]);
+  }
+  rn_vec_free(&stack, allocator);
+  return status;
+}
+
+// Whether |edge| is a value or an arrived gradient that the function reads; then it becomes an
+// input, once.
+typedef RN_VEC(rn_edge_t) edges_t;
+static rn_status_t note_input(build_t* build, rn_edge_t edge, edges_t* inputs) {
+  if (edge.node->id >= build->forward_count) return RN_OK;
+  for (size_t i = 0; i < inputs->count; ++i)
+    if (inputs->items[i].node == edge.node && inputs->items[i].index == edge.index) return RN_OK;
+  return rn_vec_push(inputs, build->eager->allocator, edge);
+}
+
+static rn_status_t name_inputs(build_t* build, const edges_t* edges) {
+  const rn_tape_segment_t* segment = build->segment;
+  entry_t* entry = build->entry;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, edges->count, &entry->inputs));
+  entry->input_count = (int32_t)edges->count;
+  for (size_t e = 0; e < edges->count; ++e) {
+    rn_edge_t edge = edges->items[e];
+    bool is_found = false;
+    for (size_t i = 0; !is_found && i < segment->values.count; ++i) {
+      is_found = build->edges[i].node == edge.node && build->edges[i].index == edge.index;
+      if (is_found) entry->inputs[e] = (input_t){false, (int32_t)i};
+    }
+    for (size_t i = 0; !is_found && i < segment->ys.count; ++i) {
+      is_found = build->dys[i].node == edge.node;
+      if (is_found) entry->inputs[e] = (input_t){true, (int32_t)i};
+    }
+    if (!is_found)
+      return rn_internal("A gradient reads '%s', which was not recorded", edge.node->name.data);
+  }
+  return RN_OK;
+}
+
+static rn_status_t make_function(build_t* build, const bool* is_needed, const edges_t* inputs,
+                                 const rn_edge_t* outputs, int32_t output_count) {
+  rn_node_t** nodes = NULL;
+  int32_t node_count = 0;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, build->graph->nodes.count, &nodes));
+  for (size_t i = 0; i < build->graph->nodes.count; ++i)
+    if (is_needed[i]) nodes[node_count++] = build->graph->nodes.items[i];
+  rn_str_t name;
+  RN_RETURN_IF_ERROR(rn_arena_printf(build->arena, &name, "__backward_%" PRIu64,
+                                     build->eager->tape_cache->count++));
+  rn_function_spec_t spec = {.graph = build->graph,
+                             .name = name,
+                             .nodes = nodes,
+                             .node_count = node_count,
+                             .inputs = inputs->items,
+                             .input_count = (int32_t)inputs->count,
+                             .outputs = outputs,
+                             .output_count = output_count};
+  rn_function_t* function = NULL;
+  RN_RETURN_IF_ERROR(rn_function_create(&spec, &function));
+  rn_status_t status = rn_graph_add_function(build->eager->library, function, NULL);
+  rn_function_release(function);
+  if (rn_ok(status)) build->entry->function = name;
+  return status;
+}
+
+// The function of the gradients' nodes: they read values and arrived gradients.
+static rn_status_t cut_out(build_t* build, const rn_edge_t* results, edges_t* inputs) {
+  const rn_tape_segment_t* segment = build->segment;
+  entry_t* entry = build->entry;
+  bool* is_needed = NULL;
+  rn_edge_t* outputs = NULL;
+  int32_t output_count = 0;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, build->graph->nodes.count, &is_needed));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->xs.count, &outputs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->xs.count, &entry->results));
+  entry->result_count = (int32_t)segment->xs.count;
+  for (size_t i = 0; i < segment->xs.count; ++i) {
+    entry->results[i] = -1;
+    if (!results[i].node) continue;
+    entry->results[i] = output_count;
+    outputs[output_count++] = results[i];
+    RN_RETURN_IF_ERROR(mark_needed(build, results[i].node, is_needed));
+    RN_RETURN_IF_ERROR(note_input(build, results[i], inputs));
+  }
+  if (output_count == 0) return RN_OK;
+  for (size_t n = 0; n < build->graph->nodes.count; ++n) {
+    const rn_node_t* node = build->graph->nodes.items[n];
+    for (int32_t i = 0; is_needed[n] && i < node->input_count; ++i)
+      RN_RETURN_IF_ERROR(note_input(build, node->inputs[i], inputs));
+  }
+  RN_RETURN_IF_ERROR(name_inputs(build, inputs));
+  return make_function(build, is_needed, inputs, outputs, output_count);
+}
+
+static rn_status_t build_entry(build_t* build) {
+  rn_edge_t* results = NULL;
+  edges_t inputs = {0};
+  RN_RETURN_IF_ERROR(
+      rn_graph_create_body(build->eager->allocator, build->eager->library->library, &build->graph));
+  rn_status_t status = RN_ARENA_ARRAY(build->arena, build->segment->xs.count, &results);
+  if (rn_ok(status)) status = add_forward(build);
+  if (rn_ok(status)) status = add_backward(build, results);
+  if (rn_ok(status)) status = cut_out(build, results, &inputs);
+  rn_vec_free(&inputs, build->eager->allocator);
+  rn_graph_release(build->graph);
+  return status;
+}
+
+static rn_status_t entry_create(rn_eager_t* eager, const rn_tape_segment_t* segment, rn_str_t key,
+                                entry_t** out) {
+  entry_t* entry = NULL;
+  *out = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(eager->allocator, &entry));
+  entry->refs = 1;
+  rn_arena_init(&entry->arena, eager->allocator);
+  build_t build = {.eager = eager, .segment = segment, .entry = entry, .arena = &entry->arena};
+  rn_status_t status = rn_arena_str(&entry->arena, key, &entry->key);
+  for (size_t i = 0; rn_ok(status) && i < segment->records.count; ++i) {
+    rn_eager_kernel_t* kernel = segment->records.items[i]->kernel;
+    status = rn_vec_push(&entry->kernels, eager->allocator, kernel);
+    if (rn_ok(status)) rn_eager_kernel_retain(kernel);
+  }
+  if (rn_ok(status)) status = build_entry(&build);
+  if (!rn_ok(status)) {
+    entry_release(eager->tape_cache, entry);
+    return status;
+  }
+  *out = entry;
+  return RN_OK;
+}
+
+// Building happens under the context's lock: two threads do not build the same.
+static rn_status_t get_entry(rn_eager_t* eager, const rn_tape_segment_t* segment, rn_str_t key,
+                             entry_t** out) {
+  struct rn_tape_cache_t* cache = NULL;
+  *out = NULL;
+  rn_mutex_lock(&eager->mutex);
+  rn_status_t status = get_cache_locked(eager, &cache);
+  entry_t* entry = rn_ok(status) ? rn_map_get(&cache->by_key, key) : NULL;
+  if (rn_ok(status) && !entry) {
+    if (cache->by_key.count >= MAX_FUNCTIONS) forget_all(cache);
+    status = entry_create(eager, segment, key, &entry);
+    if (rn_ok(status)) {
+      status = rn_map_put(&cache->by_key, entry->key, entry);
+      if (!rn_ok(status)) entry_release(cache, entry);
+    }
+  }
+  if (rn_ok(status)) {
+    atomic_fetch_add(&entry->refs, 1);
+    *out = entry;
+  }
+  rn_mutex_unlock(&eager->mutex);
+  return status;
+}
+
+static rn_status_t call(rn_eager_t* eager, const rn_tape_segment_t* segment, const entry_t* entry,
+                        rn_eager_handle_t** out) {
+  rn_eager_op_t* op = NULL;
+  rn_eager_handle_t** results = NULL;
+  size_t room = segment->xs.count;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(eager->allocator, room, &results));
+  int32_t count = (int32_t)room;
+  rn_status_t status = rn_eager_op_create(eager, entry->function, &op);
+  for (int32_t i = 0; rn_ok(status) && i < entry->input_count; ++i) {
+    input_t input = entry->inputs[i];
+    status =
+        rn_eager_op_add_input(op, input.is_gradient ? segment->dys.items[input.number]
+                                                    : segment->values.items[input.number].handle);
+  }
+  if (rn_ok(status)) status = rn_eager_execute(op, results, &count);
+  rn_eager_op_destroy(op);
+  for (size_t i = 0; rn_ok(status) && i < segment->xs.count; ++i)
+    out[i] = entry->results[i] >= 0 ? results[entry->results[i]] : NULL;
+  RN_FREE_ARRAY(eager->allocator, results, room);
+  return status;
+}
+
+rn_status_t rn_tape_run_segment(rn_eager_t* eager, const rn_tape_segment_t* segment,
+                                rn_eager_handle_t** out) {
+  rn_strbuf_t key;
+  rn_strbuf_init(&key, eager->allocator);
+  entry_t* entry = NULL;
+  rn_status_t status = write_key(segment, &key);
+  if (rn_ok(status)) status = get_entry(eager, segment, rn_strbuf_view(&key), &entry);
+  rn_strbuf_clear(&key);
+  if (rn_ok(status) && entry->function.size) status = call(eager, segment, entry, out);
+  entry_release(eager->tape_cache, entry);
+  return status;
+}

@@ -1,0 +1,75 @@
+// What recording and walking back share.
+#ifndef RUNNEL_EAGER_TAPE_INTERNAL_H_
+#define RUNNEL_EAGER_TAPE_INTERNAL_H_
+
+#include "eager/internal.h"
+#include "eager/tape.h"
+
+// What a value is known by: its handle, or the variable behind it.
+typedef const void* rn_tape_key_t;
+
+// Keys to numbers.
+typedef struct rn_tape_map_t {
+  rn_allocator_t allocator;
+  rn_tape_key_t* keys;  // Owned; NULL: free
+  int32_t* values;      // Owned
+  size_t capacity, count;
+} rn_tape_map_t;
+void rn_tape_map_clear(rn_tape_map_t* map);
+int32_t rn_tape_map_get(const rn_tape_map_t* map, rn_tape_key_t key);  // -1: not there
+RN_MUST_USE rn_status_t rn_tape_map_put(rn_tape_map_t* map, rn_tape_key_t key, int32_t value);
+
+typedef struct rn_tape_custom_t {
+  _Atomic int32_t refs;
+  rn_allocator_t allocator;
+  rn_eager_custom_t custom;
+} rn_tape_custom_t;
+
+// One op that ran.
+typedef struct rn_tape_record_t {
+  rn_eager_kernel_t* kernel;  // Retained; NULL: custom
+  rn_tape_custom_t* custom;   // Retained
+  int32_t input_count, output_count;
+  rn_eager_handle_t** handles;  // Retained, in one block: inputs, then outputs
+} rn_tape_record_t;
+
+struct rn_eager_tape_t {
+  rn_eager_tape_t* next;  // of the context
+  rn_eager_t* eager;      // Retained
+  uint64_t thread;
+  bool is_persistent, watches_variables, is_used;
+  bool is_recording;
+  rn_tape_map_t tracked;  // values that lead back to something watched
+  RN_VEC(rn_tape_record_t) records;
+  RN_VEC(rn_eager_handle_t*) watched;  // Retained
+};
+
+RN_MUST_USE rn_status_t rn_tape_key(rn_eager_handle_t* handle, rn_tape_key_t* out);
+bool rn_tape_is_variable(rn_eager_handle_t* handle);  // once rn_tape_key has seen it
+void rn_tape_clear_records(rn_eager_tape_t* tape);
+
+// A stretch of recorded ops without custom ones, as the graph of a gradient sees it: values are
+// numbered, leaves (what the stretch reads and did not make) as well as results.
+typedef struct rn_tape_value_t {
+  rn_tape_key_t key;
+  rn_eager_handle_t* handle;  // Borrowed from the tape
+  bool is_leaf;
+} rn_tape_value_t;
+
+typedef struct rn_tape_segment_t {
+  rn_allocator_t allocator;
+  rn_tape_map_t numbers;  // key -> number
+  RN_VEC(rn_tape_value_t) values;
+  RN_VEC(const rn_tape_record_t*) records;
+  RN_VEC(int32_t) edges;           // by record: numbers of inputs, then outputs
+  RN_VEC(int32_t) ys;              // values whose gradient has arrived
+  RN_VEC(rn_eager_handle_t*) dys;  // Borrowed: those gradients
+  RN_VEC(int32_t) xs;              // values whose gradient is wanted
+} rn_tape_segment_t;
+
+// Gradients by |xs| of the ys with |dys|; |out| has room for xs.count handles, the caller's, NULL
+// where nothing flows back.
+RN_MUST_USE rn_status_t rn_tape_run_segment(rn_eager_t* eager, const rn_tape_segment_t* segment,
+                                            rn_eager_handle_t** out);
+
+#endif  // RUNNEL_EAGER_TAPE_INTERNAL_H_

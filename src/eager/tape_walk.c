@@ -1,0 +1,359 @@
+// Walking back: recorded ops between targets and sources are taken in stretches, last first, each
+// by one call of a gradient function; custom steps in between ask their callbacks.
+#include "eager/tape_internal.h"
+
+typedef struct walk_t {
+  rn_eager_tape_t* tape;
+  rn_eager_t* eager;
+  rn_allocator_t allocator;
+  rn_tape_map_t reached;               // what depends on a source
+  rn_tape_map_t wanted;                // what a target depends on
+  rn_tape_map_t places;                // key -> place in |arrived|
+  RN_VEC(rn_eager_handle_t*) arrived;  // Owned: the sum of what came back to a value; NULL: nothing
+} walk_t;
+
+static void walk_clear(walk_t* walk) {
+  for (size_t i = 0; i < walk->arrived.count; ++i) rn_eager_handle_release(walk->arrived.items[i]);
+  rn_vec_free(&walk->arrived, walk->allocator);
+  rn_tape_map_clear(&walk->reached);
+  rn_tape_map_clear(&walk->wanted);
+  rn_tape_map_clear(&walk->places);
+}
+
+// One op with one result, run in the context: what outer tapes see.
+static rn_status_t run_op(rn_eager_t* eager, const char* name, rn_eager_handle_t* const* inputs,
+                          int32_t count, rn_eager_handle_t** out) {
+  rn_eager_op_t* op = NULL;
+  int32_t room = 1;
+  *out = NULL;
+  RN_RETURN_IF_ERROR(rn_eager_op_create(eager, rn_str(name), &op));
+  rn_status_t status = RN_OK;
+  for (int32_t i = 0; rn_ok(status) && i < count; ++i)
+    status = rn_eager_op_add_input(op, inputs[i]);
+  if (rn_ok(status)) status = rn_eager_execute(op, out, &room);
+  rn_eager_op_destroy(op);
+  return status;
+}
+
+// Adds |gradient|, which is taken, to what has come back to |key|.
+static rn_status_t arrive(walk_t* walk, rn_tape_key_t key, rn_eager_handle_t* gradient,
+                          bool replaces) {
+  int32_t place = rn_tape_map_get(&walk->places, key);
+  rn_status_t status = RN_OK;
+  if (place < 0) {
+    place = (int32_t)walk->arrived.count;
+    status = rn_tape_map_put(&walk->places, key, place);
+    if (rn_ok(status)) status = rn_vec_push(&walk->arrived, walk->allocator, NULL);
+    if (!rn_ok(status)) {
+      rn_eager_handle_release(gradient);
+      return status;
+    }
+  }
+  rn_eager_handle_t** slot = &walk->arrived.items[place];
+  if (*slot && !replaces) {
+    rn_eager_handle_t* sum = NULL;
+    status = run_op(walk->eager, "AddV2", (rn_eager_handle_t*[]){*slot, gradient}, 2, &sum);
+    rn_eager_handle_release(gradient);
+    gradient = sum;
+  }
+  if (!rn_ok(status)) return status;
+  rn_eager_handle_release(*slot);
+  *slot = gradient;
+  return RN_OK;
+}
+
+static rn_eager_handle_t* arrived_at(const walk_t* walk, rn_tape_key_t key) {
+  int32_t place = rn_tape_map_get(&walk->places, key);
+  return place < 0 ? NULL : walk->arrived.items[place];
+}
+
+static rn_status_t start_targets(walk_t* walk, const rn_eager_gradient_t* request) {
+  for (int32_t i = 0; i < request->target_count; ++i) {
+    rn_eager_handle_t* target = request->targets[i];
+    rn_eager_handle_t* given = request->target_gradients ? request->target_gradients[i] : NULL;
+    rn_tape_key_t key;
+    RN_RETURN_IF_ERROR(rn_tape_key(target, &key));
+    RN_RETURN_IF_ERROR(rn_tape_map_put(&walk->wanted, key, 0));
+    if (given)
+      rn_eager_handle_retain(given);
+    else
+      RN_RETURN_IF_ERROR(run_op(walk->eager, "OnesLike", &target, 1, &given));
+    RN_RETURN_IF_ERROR(arrive(walk, key, given, false));
+  }
+  return RN_OK;
+}
+
+static rn_status_t any_in(const rn_tape_map_t* map, rn_eager_handle_t* const* handles,
+                          int32_t count, bool* out) {
+  *out = false;
+  for (int32_t i = 0; !*out && i < count; ++i) {
+    rn_tape_key_t key;
+    RN_RETURN_IF_ERROR(rn_tape_key(handles[i], &key));
+    *out = rn_tape_map_get(map, key) >= 0;
+  }
+  return RN_OK;
+}
+
+static rn_status_t add_all(rn_tape_map_t* map, rn_eager_handle_t* const* handles, int32_t count) {
+  for (int32_t i = 0; i < count; ++i) {
+    rn_tape_key_t key;
+    RN_RETURN_IF_ERROR(rn_tape_key(handles[i], &key));
+    RN_RETURN_IF_ERROR(rn_tape_map_put(map, key, 0));
+  }
+  return RN_OK;
+}
+
+static rn_eager_handle_t* const* outputs_of(const rn_tape_record_t* record) {
+  return record->handles + record->input_count;
+}
+
+// Which records lie between the sources and the targets.
+static rn_status_t find_path(walk_t* walk, const rn_eager_gradient_t* request, bool* on_path) {
+  const rn_eager_tape_t* tape = walk->tape;
+  RN_RETURN_IF_ERROR(add_all(&walk->reached, request->sources, request->source_count));
+  for (size_t i = 0; i < tape->records.count; ++i) {
+    const rn_tape_record_t* record = &tape->records.items[i];
+    RN_RETURN_IF_ERROR(any_in(&walk->reached, record->handles, record->input_count, &on_path[i]));
+    if (on_path[i])
+      RN_RETURN_IF_ERROR(add_all(&walk->reached, outputs_of(record), record->output_count));
+  }
+  for (size_t i = tape->records.count; i-- > 0;) {
+    const rn_tape_record_t* record = &tape->records.items[i];
+    bool is_wanted = false;
+    RN_RETURN_IF_ERROR(any_in(&walk->wanted, outputs_of(record), record->output_count, &is_wanted));
+    on_path[i] = on_path[i] && is_wanted;
+    if (on_path[i])
+      RN_RETURN_IF_ERROR(add_all(&walk->wanted, record->handles, record->input_count));
+  }
+  return RN_OK;
+}
+
+// --- Stretches
+
+static void segment_clear(rn_tape_segment_t* segment) {
+  rn_tape_map_clear(&segment->numbers);
+  rn_vec_free(&segment->values, segment->allocator);
+  rn_vec_free(&segment->records, segment->allocator);
+  rn_vec_free(&segment->edges, segment->allocator);
+  rn_vec_free(&segment->ys, segment->allocator);
+  rn_vec_free(&segment->dys, segment->allocator);
+  rn_vec_free(&segment->xs, segment->allocator);
+}
+
+static rn_status_t number_value(rn_tape_segment_t* segment, rn_eager_handle_t* handle,
+                                bool is_leaf) {
+  rn_tape_key_t key;
+  RN_RETURN_IF_ERROR(rn_tape_key(handle, &key));
+  int32_t number = rn_tape_map_get(&segment->numbers, key);
+  if (number < 0) {
+    number = (int32_t)segment->values.count;
+    RN_RETURN_IF_ERROR(rn_tape_map_put(&segment->numbers, key, number));
+    rn_tape_value_t value = {.key = key, .handle = handle, .is_leaf = is_leaf};
+    RN_RETURN_IF_ERROR(rn_vec_push(&segment->values, segment->allocator, value));
+  }
+  return rn_vec_push(&segment->edges, segment->allocator, number);
+}
+
+static rn_status_t add_record(rn_tape_segment_t* segment, const rn_tape_record_t* record) {
+  RN_RETURN_IF_ERROR(rn_vec_push(&segment->records, segment->allocator, record));
+  int32_t count = record->input_count + record->output_count;
+  for (int32_t i = 0; i < count; ++i)
+    RN_RETURN_IF_ERROR(number_value(segment, record->handles[i], i < record->input_count));
+  return RN_OK;
+}
+
+// What has arrived goes in, and what the rest of the walk and the sources need comes out.
+static rn_status_t choose_ends(const walk_t* walk, const rn_eager_gradient_t* request,
+                               rn_tape_segment_t* segment) {
+  rn_allocator_t allocator = segment->allocator;
+  for (size_t i = 0; i < segment->values.count; ++i) {
+    const rn_tape_value_t* value = &segment->values.items[i];
+    rn_eager_handle_t* gradient = arrived_at(walk, value->key);
+    if (value->is_leaf) {
+      if (rn_tape_map_get(&walk->reached, value->key) >= 0)
+        RN_RETURN_IF_ERROR(rn_vec_push(&segment->xs, allocator, (int32_t)i));
+    } else if (gradient) {
+      RN_RETURN_IF_ERROR(rn_vec_push(&segment->ys, allocator, (int32_t)i));
+      RN_RETURN_IF_ERROR(rn_vec_push(&segment->dys, allocator, gradient));
+    }
+  }
+  for (int32_t i = 0; i < request->source_count; ++i) {
+    rn_tape_key_t key;
+    RN_RETURN_IF_ERROR(rn_tape_key(request->sources[i], &key));
+    int32_t number = rn_tape_map_get(&segment->numbers, key);
+    if (number >= 0 && !segment->values.items[number].is_leaf)
+      RN_RETURN_IF_ERROR(rn_vec_push(&segment->xs, allocator, number));
+  }
+  return RN_OK;
+}
+
+// The gradient of a value that the stretch made holds what had arrived there before.
+static rn_status_t take_results(walk_t* walk, const rn_tape_segment_t* segment,
+                                rn_eager_handle_t** results) {
+  rn_status_t status = RN_OK;
+  for (size_t i = 0; i < segment->xs.count; ++i) {
+    const rn_tape_value_t* value = &segment->values.items[segment->xs.items[i]];
+    if (!results[i]) continue;
+    if (rn_ok(status))
+      status = arrive(walk, value->key, results[i], !value->is_leaf);
+    else
+      rn_eager_handle_release(results[i]);
+  }
+  return status;
+}
+
+static rn_status_t walk_segment(walk_t* walk, const rn_eager_gradient_t* request,
+                                rn_tape_segment_t* segment) {
+  RN_RETURN_IF_ERROR(choose_ends(walk, request, segment));
+  if (segment->ys.count == 0 || segment->xs.count == 0) return RN_OK;
+  rn_eager_handle_t** results = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(walk->allocator, segment->xs.count, &results));
+  rn_status_t status = rn_tape_run_segment(walk->eager, segment, results);
+  if (rn_ok(status)) status = take_results(walk, segment, results);
+  RN_FREE_ARRAY(walk->allocator, results, segment->xs.count);
+  return status;
+}
+
+static rn_status_t call_custom(walk_t* walk, const rn_tape_record_t* record,
+                               rn_eager_handle_t** gradients) {
+  bool has_any = false;
+  for (int32_t i = 0; i < record->output_count; ++i) {
+    rn_tape_key_t key;
+    RN_RETURN_IF_ERROR(rn_tape_key(outputs_of(record)[i], &key));
+    gradients[record->input_count + i] = arrived_at(walk, key);
+    has_any |= gradients[record->input_count + i] != NULL;
+  }
+  if (!has_any) return RN_OK;
+  const rn_eager_custom_t* custom = &record->custom->custom;
+  RN_RETURN_IF_ERROR(custom->gradient(custom->arg, gradients + record->input_count,
+                                      record->output_count, gradients, record->input_count));
+  for (int32_t i = 0; i < record->input_count; ++i) {
+    rn_tape_key_t key;
+    rn_eager_handle_t* gradient = gradients[i];
+    gradients[i] = NULL;
+    if (!gradient) continue;
+    rn_status_t status = rn_tape_key(record->handles[i], &key);
+    if (rn_ok(status))
+      status = arrive(walk, key, gradient, false);
+    else
+      rn_eager_handle_release(gradient);
+    RN_RETURN_IF_ERROR(status);
+  }
+  return RN_OK;
+}
+
+static rn_status_t walk_custom(walk_t* walk, const rn_tape_record_t* record) {
+  size_t count = (size_t)record->input_count + (size_t)record->output_count;
+  rn_eager_handle_t** gradients = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(walk->allocator, count, &gradients));
+  rn_status_t status = call_custom(walk, record, gradients);
+  for (int32_t i = 0; i < record->input_count; ++i) rn_eager_handle_release(gradients[i]);
+  RN_FREE_ARRAY(walk->allocator, gradients, count);
+  return status;
+}
+
+// The stretch that ends before |end|: down to the custom record before it, whose place + 1 is
+// |*out_begin|.
+static rn_status_t walk_stretch(walk_t* walk, const rn_eager_gradient_t* request,
+                                const bool* on_path, size_t end, size_t* out_begin) {
+  const rn_eager_tape_t* tape = walk->tape;
+  size_t begin = end;
+  while (begin > 0 && (!on_path[begin - 1] || tape->records.items[begin - 1].kernel)) --begin;
+  rn_tape_segment_t segment = {.allocator = walk->allocator};
+  segment.numbers.allocator = walk->allocator;
+  rn_status_t status = RN_OK;
+  for (size_t i = begin; rn_ok(status) && i < end; ++i)
+    if (on_path[i]) status = add_record(&segment, &tape->records.items[i]);
+  if (rn_ok(status)) status = walk_segment(walk, request, &segment);
+  segment_clear(&segment);
+  *out_begin = begin;
+  return status;
+}
+
+static rn_status_t walk_back(walk_t* walk, const rn_eager_gradient_t* request,
+                             const bool* on_path) {
+  size_t end = walk->tape->records.count;
+  while (end > 0) {
+    RN_RETURN_IF_ERROR(walk_stretch(walk, request, on_path, end, &end));
+    if (end > 0) RN_RETURN_IF_ERROR(walk_custom(walk, &walk->tape->records.items[--end]));
+  }
+  return RN_OK;
+}
+
+static rn_status_t zeros_like(rn_eager_t* eager, rn_eager_handle_t* source,
+                              rn_eager_handle_t** out) {
+  if (source->dtype != RN_RESOURCE) return run_op(eager, "ZerosLike", &source, 1, out);
+  rn_eager_op_t* op = NULL;
+  rn_eager_handle_t* value = NULL;
+  int32_t room = 1;
+  const rn_tensor_t* address = NULL;
+  RN_RETURN_IF_ERROR(rn_eager_handle_value(source, &address));
+  rn_resource_t* variable = NULL;
+  RN_RETURN_IF_ERROR(rn_handle_resource(address, NULL, RN_VARIABLE_TYPE, &variable));
+  RN_RETURN_IF_ERROR(rn_eager_op_create(eager, RN_STR("ReadVariableOp"), &op));
+  rn_attr_value_t dtype = {.kind = RN_ATTR_TYPE, .type = ((rn_variable_t*)variable)->dtype};
+  rn_eager_op_set_attr(op, RN_STR("dtype"), &dtype);
+  rn_status_t status = rn_eager_op_add_input(op, source);
+  if (rn_ok(status)) status = rn_eager_execute(op, &value, &room);
+  rn_eager_op_destroy(op);
+  if (rn_ok(status)) status = run_op(eager, "ZerosLike", &value, 1, out);
+  rn_eager_handle_release(value);
+  return status;
+}
+
+static rn_status_t collect(walk_t* walk, const rn_eager_gradient_t* request,
+                           rn_eager_handle_t** out) {
+  for (int32_t i = 0; i < request->source_count; ++i) {
+    rn_tape_key_t key;
+    RN_RETURN_IF_ERROR(rn_tape_key(request->sources[i], &key));
+    out[i] = arrived_at(walk, key);
+    if (out[i])
+      rn_eager_handle_retain(out[i]);
+    else if (request->wants_zeros)
+      RN_RETURN_IF_ERROR(zeros_like(walk->eager, request->sources[i], &out[i]));
+  }
+  return RN_OK;
+}
+
+static rn_status_t run_walk(walk_t* walk, const rn_eager_gradient_t* request,
+                            rn_eager_handle_t** out) {
+  size_t count = walk->tape->records.count;
+  bool* on_path = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(walk->allocator, count + 1, &on_path));
+  rn_status_t status = start_targets(walk, request);
+  if (rn_ok(status)) status = find_path(walk, request, on_path);
+  if (rn_ok(status)) status = walk_back(walk, request, on_path);
+  if (rn_ok(status)) status = collect(walk, request, out);
+  RN_FREE_ARRAY(walk->allocator, on_path, count + 1);
+  return status;
+}
+
+rn_status_t rn_eager_tape_gradient(rn_eager_tape_t* tape, const rn_eager_gradient_t* request,
+                                   rn_eager_handle_t** out) {
+  for (int32_t i = 0; i < request->source_count; ++i) out[i] = NULL;
+  if (tape->thread != rn_eager_thread_id())
+    return rn_failed_precondition("A tape gives gradients on the thread that it records");
+  if (!tape->is_persistent && tape->is_used)
+    return rn_failed_precondition(
+        "A non-persistent GradientTape can only be used to compute one set of gradients (or "
+        "jacobians)");
+  // What the walk executes is not for this tape: records must stay where they are meanwhile.
+  bool was_recording = tape->is_recording;
+  rn_eager_tape_set_recording(tape, false);
+  rn_allocator_t allocator = tape->eager->allocator;
+  walk_t walk = {.tape = tape, .eager = tape->eager, .allocator = allocator};
+  walk.reached.allocator = walk.wanted.allocator = walk.places.allocator = allocator;
+  rn_status_t status = run_walk(&walk, request, out);
+  walk_clear(&walk);
+  for (int32_t i = 0; !rn_ok(status) && i < request->source_count; ++i) {
+    rn_eager_handle_release(out[i]);
+    out[i] = NULL;
+  }
+  if (!tape->is_persistent) {
+    tape->is_used = true;
+    rn_tape_clear_records(tape);
+  } else if (was_recording) {
+    rn_eager_tape_set_recording(tape, true);
+  }
+  return status;
+}

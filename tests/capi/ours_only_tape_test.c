@@ -1,0 +1,247 @@
+// Tapes: gradients of what was executed, of one's own rules, and of gradients.
+#include <math.h>
+
+#include "eager_util.h"
+#include "runnel/tape.h"
+
+static rn_tape_t* start(ce_t* t, rn_tape_options_t options) {
+  rn_tape_t* tape = rn_tape_start(t->context, &options, t->status);
+  CT_OK(t->status);
+  return tape;
+}
+
+static void watch(ce_t* t, rn_tape_t* tape, TFE_TensorHandle* x) {
+  rn_tape_watch(tape, x, t->status);
+  CT_OK(t->status);
+}
+
+static TFE_TensorHandle* gradient(ce_t* t, rn_tape_t* tape, TFE_TensorHandle* y,
+                                  TFE_TensorHandle* x) {
+  TFE_TensorHandle* dx = NULL;
+  rn_tape_gradient(tape, &y, 1, &x, 1, NULL, &dx, t->status);
+  CT_OK(t->status);
+  return dx;
+}
+
+CT_TEST(tape, gradient_of_a_square) {
+  ce_t t = ce_open();
+  TFE_TensorHandle* x = ce_float(&t, 3);
+  rn_tape_t* tape = start(&t, (rn_tape_options_t){0});
+  watch(&t, tape, x);
+  TFE_TensorHandle* y = ce_binary(&t, "Mul", x, x);
+  CE_FLOAT(ce_take(&t, gradient(&t, tape, y, x)), 6);
+  TFE_TensorHandle* dx = NULL;
+  cr_assert_not(rn_tape_gradient(tape, &y, 1, &x, 1, NULL, &dx, t.status));
+  CT_ERROR_HAS(t.status, TF_FAILED_PRECONDITION, "A non-persistent GradientTape can only be used");
+  cr_assert_null(dx);
+  rn_tape_delete(tape);
+  TFE_DeleteTensorHandle(x);
+  TFE_DeleteTensorHandle(y);
+  ce_close(&t);
+}
+
+CT_TEST(tape, what_is_not_watched_has_no_gradient) {
+  ce_t t = ce_open();
+  TFE_TensorHandle* x = ce_float(&t, 3);
+  TFE_TensorHandle* z = ce_float(&t, 5);
+  rn_tape_t* tape = start(&t, (rn_tape_options_t){.is_persistent = true});
+  watch(&t, tape, x);
+  TFE_TensorHandle* y = ce_binary(&t, "Mul", x, z);
+  cr_assert_null(gradient(&t, tape, z, x));
+  CE_FLOAT(ce_take(&t, gradient(&t, tape, y, x)), 5);
+  rn_tape_gradient_options_t options = {.zeros = true};
+  TFE_TensorHandle* dx = NULL;
+  cr_assert(rn_tape_gradient(tape, &z, 1, &x, 1, &options, &dx, t.status));
+  CE_FLOAT(ce_take(&t, dx), 0);
+  rn_tape_delete(tape);
+  TFE_DeleteTensorHandle(x);
+  TFE_DeleteTensorHandle(y);
+  TFE_DeleteTensorHandle(z);
+  ce_close(&t);
+}
+
+CT_TEST(tape, several_targets_and_sources) {
+  ce_t t = ce_open();
+  TFE_TensorHandle* in[] = {ce_float(&t, 2), ce_float(&t, 5)};
+  rn_tape_t* tape = start(&t, (rn_tape_options_t){.is_persistent = true});
+  watch(&t, tape, in[0]);
+  watch(&t, tape, in[1]);
+  TFE_TensorHandle* product = ce_binary(&t, "Mul", in[0], in[1]);
+  TFE_TensorHandle* square = ce_unary(&t, "Square", product);
+  // A value in between is a source too.
+  TFE_TensorHandle* sources[] = {in[0], in[1], product};
+  TFE_TensorHandle* targets[] = {product, square};
+  TFE_TensorHandle* d[3];
+  cr_assert(rn_tape_gradient(tape, targets, 2, sources, 3, NULL, d, t.status));
+  CE_FLOAT(ce_take(&t, d[0]), 5 + 2 * 10 * 5);
+  CE_FLOAT(ce_take(&t, d[1]), 2 + 2 * 10 * 2);
+  CE_FLOAT(ce_take(&t, d[2]), 1 + 2 * 10);
+  TFE_TensorHandle* three = ce_float(&t, 3);
+  rn_tape_gradient_options_t options = {.target_gradients = (TFE_TensorHandle*[]){three, NULL}};
+  cr_assert(rn_tape_gradient(tape, targets, 2, sources, 1, &options, d, t.status));
+  CE_FLOAT(ce_take(&t, d[0]), 3 * 5 + 2 * 10 * 5);
+  rn_tape_delete(tape);
+  TFE_DeleteTensorHandle(three);
+  TFE_DeleteTensorHandle(in[0]);
+  TFE_DeleteTensorHandle(in[1]);
+  TFE_DeleteTensorHandle(product);
+  TFE_DeleteTensorHandle(square);
+  ce_close(&t);
+}
+
+CT_TEST(tape, nothing_is_recorded_while_it_pauses) {
+  ce_t t = ce_open();
+  TFE_TensorHandle* x = ce_float(&t, 3);
+  rn_tape_t* tape = start(&t, (rn_tape_options_t){.is_persistent = true});
+  watch(&t, tape, x);
+  rn_tape_pause(tape);
+  TFE_TensorHandle* y = ce_binary(&t, "Mul", x, x);
+  rn_tape_resume(tape);
+  TFE_TensorHandle* z = ce_binary(&t, "Mul", x, y);
+  cr_assert_null(gradient(&t, tape, y, x));
+  CE_FLOAT(ce_take(&t, gradient(&t, tape, z, x)), 9);
+  rn_tape_delete(tape);
+  TFE_DeleteTensorHandle(x);
+  TFE_DeleteTensorHandle(y);
+  TFE_DeleteTensorHandle(z);
+  ce_close(&t);
+}
+
+CT_TEST(tape, gradients_of_gradients) {
+  ce_t t = ce_open();
+  TFE_TensorHandle* x = ce_float(&t, 2);
+  rn_tape_t* third = start(&t, (rn_tape_options_t){0});
+  watch(&t, third, x);
+  rn_tape_t* second = start(&t, (rn_tape_options_t){0});
+  watch(&t, second, x);
+  rn_tape_t* first = start(&t, (rn_tape_options_t){0});
+  watch(&t, first, x);
+  TFE_TensorHandle* square = ce_binary(&t, "Mul", x, x);
+  TFE_TensorHandle* y = ce_binary(&t, "Mul", square, square);  // x^4
+  TFE_TensorHandle* d1 = gradient(&t, first, y, x);
+  CE_FLOAT(ce_value(&t, d1), 4 * 8);
+  TFE_TensorHandle* d2 = gradient(&t, second, d1, x);
+  CE_FLOAT(ce_value(&t, d2), 12 * 4);
+  TFE_TensorHandle* d3 = gradient(&t, third, d2, x);
+  CE_FLOAT(ce_take(&t, d3), 24 * 2);
+  rn_tape_delete(first);
+  rn_tape_delete(second);
+  rn_tape_delete(third);
+  TFE_DeleteTensorHandle(d1);
+  TFE_DeleteTensorHandle(d2);
+  TFE_DeleteTensorHandle(square);
+  TFE_DeleteTensorHandle(y);
+  TFE_DeleteTensorHandle(x);
+  ce_close(&t);
+}
+
+// y = (3 - w)^2 goes down by its gradient: the variable is watched because it is read.
+CT_TEST(tape, a_variable_is_trained) {
+  ce_t t = ce_open();
+  TFE_TensorHandle* w = ce_variable(&t, "w", 0);
+  TFE_TensorHandle* goal = ce_float(&t, 3);
+  TFE_TensorHandle* rate = ce_float(&t, 0.25f);
+  for (int i = 0; i < 50; ++i) {
+    rn_tape_t* tape = start(&t, (rn_tape_options_t){0});
+    TFE_TensorHandle* value = ce_read(&t, w);
+    TFE_TensorHandle* difference = ce_binary(&t, "Sub", goal, value);
+    TFE_TensorHandle* loss = ce_unary(&t, "Square", difference);
+    TFE_TensorHandle* dw = gradient(&t, tape, loss, w);
+    cr_assert_not_null(dw);
+    rn_tape_delete(tape);
+    ce_do(&t, ce_op(&t, "ResourceApplyGradientDescent", 3, (TFE_TensorHandle*[]){w, rate, dw}));
+    TFE_DeleteTensorHandle(value);
+    TFE_DeleteTensorHandle(difference);
+    TFE_DeleteTensorHandle(loss);
+    TFE_DeleteTensorHandle(dw);
+  }
+  float found = ce_take(&t, ce_read(&t, w));
+  cr_assert(fabsf(found - 3) < 1e-6f, "%g", (double)found);
+  TFE_DeleteTensorHandle(goal);
+  TFE_DeleteTensorHandle(rate);
+  TFE_DeleteTensorHandle(w);
+  ce_close(&t);
+}
+
+CT_TEST(tape, matrices_and_shapes_that_change) {
+  ce_t t = ce_open();
+  for (int rows = 1; rows < 4; ++rows) {
+    float ones[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    TFE_TensorHandle* a = ce_handle(&t, ct_float_matrix(rows, 4, ones));
+    TFE_TensorHandle* b = ce_handle(&t, ct_float_matrix(4, 2, ones));
+    TFE_TensorHandle* axes = ce_handle(&t, ct_int32_vector(2, (int32_t[]){0, 1}));
+    rn_tape_t* tape = start(&t, (rn_tape_options_t){0});
+    watch(&t, tape, b);
+    TFE_TensorHandle* product = ce_binary(&t, "MatMul", a, b);
+    TFE_TensorHandle* sum = ce_binary(&t, "Sum", product, axes);
+    TFE_TensorHandle* db = gradient(&t, tape, sum, b);
+    CT_INT(TFE_TensorHandleDim(db, 0, t.status), 4);
+    CT_INT(TFE_TensorHandleDim(db, 1, t.status), 2);
+    CE_FLOAT(ce_take(&t, db), rows);
+    rn_tape_delete(tape);
+    TFE_DeleteTensorHandle(a);
+    TFE_DeleteTensorHandle(b);
+    TFE_DeleteTensorHandle(axes);
+    TFE_DeleteTensorHandle(product);
+    TFE_DeleteTensorHandle(sum);
+  }
+  ce_close(&t);
+}
+
+// The gradient of one's own: twice what arrived.
+typedef struct twice_t {
+  ce_t* t;
+  int calls, frees;
+} twice_t;
+
+static void twice(void* arg, TFE_TensorHandle* const* outputs, int output_count,
+                  TFE_TensorHandle** inputs, int input_count, TF_Status* status) {
+  twice_t* state = arg;
+  CT_INT(output_count, 1);
+  CT_INT(input_count, 1);
+  ++state->calls;
+  inputs[0] = ce_binary(state->t, "AddV2", outputs[0], outputs[0]);
+  TF_SetStatus(status, TF_OK, "");
+}
+static void count_free(void* arg) { ++((twice_t*)arg)->frees; }
+
+CT_TEST(tape, a_rule_of_ones_own) {
+  ce_t t = ce_open();
+  twice_t state = {.t = &t};
+  TFE_TensorHandle* x = ce_float(&t, 3);
+  rn_tape_t* tape = start(&t, (rn_tape_options_t){0});
+  watch(&t, tape, x);
+  TFE_TensorHandle* square = ce_binary(&t, "Mul", x, x);
+  rn_tape_pause(tape);
+  TFE_TensorHandle* round = ce_unary(&t, "Neg", square);
+  rn_tape_resume(tape);
+  rn_tape_record(t.context, &square, 1, &round, 1, twice, &state, count_free, t.status);
+  CT_OK(t.status);
+  TFE_TensorHandle* y = ce_binary(&t, "Mul", round, square);
+  // dy/dsquare = round + 2 * square, dsquare/dx = 2x
+  CE_FLOAT(ce_take(&t, gradient(&t, tape, y, x)), (-9 + 2 * 9) * 6);
+  CT_INT(state.calls, 1);
+  rn_tape_delete(tape);
+  CT_INT(state.frees, 1);
+  TFE_DeleteTensorHandle(x);
+  TFE_DeleteTensorHandle(square);
+  TFE_DeleteTensorHandle(round);
+  TFE_DeleteTensorHandle(y);
+  ce_close(&t);
+}
+
+CT_TEST(tape, bad_calls_are_told) {
+  ce_t t = ce_open();
+  cr_assert_null(rn_tape_start(NULL, NULL, t.status));
+  CT_CODE(t.status, TF_INVALID_ARGUMENT);
+  rn_tape_t* tape = rn_tape_start(t.context, NULL, t.status);
+  rn_tape_watch(tape, NULL, t.status);
+  CT_CODE(t.status, TF_INVALID_ARGUMENT);
+  cr_assert_not(rn_tape_gradient(tape, NULL, 1, NULL, 0, NULL, NULL, t.status));
+  CT_CODE(t.status, TF_INVALID_ARGUMENT);
+  rn_tape_pause(NULL);
+  rn_tape_resume(NULL);
+  rn_tape_delete(NULL);
+  rn_tape_delete(tape);
+  ce_close(&t);
+}
