@@ -1,5 +1,6 @@
 // Any bytes, as a GraphDef. The first byte picks options. What is refused must leave the graph as
 // it was; what is accepted must export, and its export must import into an equal graph.
+#include "fuzz/util.h"
 #include "graph/graph.h"
 #include "graph/import.h"
 
@@ -7,35 +8,30 @@
 // what asks for much.
 #define MAX_BYTES ((int64_t)1 << 28)
 
-static void must(rn_status_t status) {
-  if (!rn_ok(status)) __builtin_trap();
-}
-
 static rn_graph_t* new_graph(rn_counting_allocator_t* counting) {
   rn_graph_t* graph = NULL;
-  must(rn_graph_create(rn_allocator_counting(counting), &graph));
+  fuzz_must(rn_graph_create(rn_allocator_counting(counting), &graph));
   return graph;
 }
 
 static rn_strbuf_t export_graph(rn_graph_t* graph) {
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, rn_allocator_system());
-  must(rn_graph_export(graph, &bytes));
+  fuzz_must(rn_graph_export(graph, &bytes));
   return bytes;
 }
 
 static void check_equal(const rn_strbuf_t* a, const rn_strbuf_t* b) {
-  if (!rn_str_eq(rn_strbuf_view(a), rn_strbuf_view(b))) __builtin_trap();
+  fuzz_check(rn_str_eq(rn_strbuf_view(a), rn_strbuf_view(b)));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   rn_counting_allocator_t counting = {.base = rn_allocator_system()};
   rn_graph_t *graph = new_graph(&counting), *second = new_graph(&counting);
   rn_node_t* control = NULL;
   rn_node_spec_t spec = {.op = RN_STR("NoOp"), .name = RN_STR("before")};
-  must(rn_graph_add(graph, &spec, &control));
+  fuzz_must(rn_graph_add(graph, &spec, &control));
   uint8_t choice = data[0];
   rn_import_options_t options = {
       .prefix = choice & 1 ? RN_STR("p") : RN_STR(""),
@@ -55,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else if (counting.peak_bytes < MAX_BYTES) {
     rn_strbuf_t once = export_graph(graph);
     rn_import_options_t plain = {.validate_colocation = options.validate_colocation};
-    must(rn_graph_import(second, rn_strbuf_view(&once), &plain, NULL));
+    fuzz_must(rn_graph_import(second, rn_strbuf_view(&once), &plain, NULL));
     rn_strbuf_t twice = export_graph(second);
     check_equal(&once, &twice);
     rn_strbuf_clear(&once);
@@ -65,6 +61,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   rn_strbuf_clear(&before);
   rn_graph_release(graph);
   rn_graph_release(second);
-  if (counting.live_blocks != 0) __builtin_trap();
+  fuzz_check(counting.live_blocks == 0);
   return 0;
 }

@@ -9,7 +9,7 @@ build=build/fuzz
 cc=${CC:-clang}
 command -v "$cc" >/dev/null || { echo "fuzz.sh: $cc is missing; install the packages clang and libclang-rt-14-dev" >&2; exit 1; }
 mkdir -p $build
-cmake -S . -B $build -G Ninja -DCMAKE_C_COMPILER="$cc" -DRN_FUZZ=ON \
+cmake -S . -B $build -G Ninja -DCMAKE_C_COMPILER="$cc" -DRN_FUZZ=ON -DRN_ISA_ONLY=native \
   -DRN_SANITIZE=address,undefined,fuzzer-no-link >$build/cmake.log || { cat $build/cmake.log >&2; exit 1; }
 targets=("$@")
 if [ ${#targets[@]} = 0 ]; then
@@ -17,21 +17,15 @@ if [ ${#targets[@]} = 0 ]; then
 fi
 ninja -C $build -j "${JOBS:-$(nproc)}" "${targets[@]}"
 
-# Messages and graphs that the tests carry are where the fuzzer starts from.
-seed() {
-  local corpus=$1
-  case $2 in
-    fuzz_text) cp tests/wire/fixtures/*.txt "$corpus/" ;;
-    *) cp tests/wire/fixtures/*.pb tests/graph/data/*.pb "$corpus/" ;;
-  esac
-}
+# Inputs may ask for more memory than there is.
+export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 mkdir -p $build/crashes
 failed=0
 for target in "${targets[@]}"; do
   corpus=$build/corpus/$target
   if [ ! -d "$corpus" ]; then
     mkdir -p "$corpus"
-    seed "$corpus" "$target" 2>/dev/null || true
+    cp fuzz/corpus/"$target"/* "$corpus/"
   fi
   echo "$target: $seconds seconds"
   $build/fuzz/"$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
