@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir
 CMAKE_FLAGS ?=
 
-.PHONY: all help deps configure train test check bench install asan ubsan tsan format lint fuzz coverage clean
+.PHONY: all help deps configure train examples test check bench install asan ubsan tsan format lint fuzz coverage clean
 
 all: configure  ## Build the library, the command and the examples
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -26,6 +26,9 @@ configure: deps
 train: all  ## Train a classifier of handwritten digits
 	@$(BUILD)/examples/digits
 
+examples: all  ## Run the examples and check what they learn
+	@$(CTEST) $(BUILD) --output-on-failure -j $(JOBS) -L examples
+
 test: all  ## Run every test
 	@$(CTEST) $(BUILD) --output-on-failure -j $(JOBS)
 
@@ -36,14 +39,14 @@ bench: all  ## Measure against stock TensorFlow, side by side
 	@bench/run.sh $(BUILD)
 
 install: all  ## Install under PREFIX
-	@cmake --install $(BUILD) --prefix $(PREFIX)
+	@cmake --install $(BUILD) --prefix $(PREFIX) --strip
 
 asan:  ## Run the tests under the address sanitizer
 	@$(MAKE) check BUILD=build/asan CMAKE_FLAGS="-DRN_SANITIZE=address"
 ubsan:  ## ... the undefined-behaviour sanitizer
 	@$(MAKE) check BUILD=build/ubsan CMAKE_FLAGS="-DRN_SANITIZE=undefined"
 tsan:  ## ... the thread sanitizer
-	@$(MAKE) check BUILD=build/tsan CMAKE_FLAGS="-DRN_SANITIZE=thread"
+	@$(MAKE) check BUILD=build/tsan CMAKE_FLAGS="-DRN_SANITIZE=thread -DRN_ISA_ONLY=native"
 
 fuzz:  ## Build the fuzz targets and run each for a minute
 	@tools/fuzz.sh
@@ -56,7 +59,7 @@ format:  ## Format every C file
 
 lint: configure  ## Static checks: includes, clang-tidy
 	@tools/check_includes.sh
-	@git ls-files 'src/*.c' | xargs clang-tidy -p $(BUILD) --quiet
+	@git ls-files -co --exclude-standard 'src/*.c' 'cli/*.c' | xargs -n 16 clang-tidy -p $(BUILD) --quiet --extra-arg=-Wno-unknown-warning-option
 
 clean:  ## Remove what was built
 	@rm -rf build/release build/asan build/ubsan build/tsan build/fuzz build/coverage

@@ -29,6 +29,7 @@ extern const bench_case_t bench_dense_cases[];
 extern const bench_case_t bench_train_cases[];
 extern const bench_case_t bench_graph_cases[];
 extern const bench_case_t bench_process_cases[];
+extern const bench_case_t bench_machine_cases[];
 
 // Monotonic seconds.
 double bench_now(void);

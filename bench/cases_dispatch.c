@@ -6,6 +6,7 @@
 
 #include "bench.h"
 #include "graph_util.h"
+#include "tensorflow/c/eager/c_api.h"
 
 enum { kLayers = 100, kWidth = 100, kMaxClients = 16 };
 
@@ -317,6 +318,47 @@ static double client_threads(const bench_options_t* options, int count, int unus
   return rate;
 }
 
+// What a client of eager execution does for one op: describes it, runs it, drops it.
+typedef struct {
+  TFE_Context* context;
+  TFE_TensorHandle* one;
+  TFE_TensorHandle* sum;
+  TF_Status* status;
+} eager_t;
+
+static void eager_add_step(void* argument) {
+  eager_t* eager = argument;
+  TFE_Op* op = TFE_NewOp(eager->context, "AddV2", eager->status);
+  TFE_OpAddInput(op, eager->one, eager->status);
+  TFE_OpAddInput(op, eager->one, eager->status);
+  if (eager->sum) TFE_DeleteTensorHandle(eager->sum);
+  int count = 1;
+  TFE_Execute(op, &eager->sum, &count, eager->status);
+  if (TF_GetCode(eager->status) != TF_OK) bench_fail("%s", TF_Message(eager->status));
+  TFE_DeleteOp(op);
+}
+
+static double eager_add(const bench_options_t* options, int a, int b) {
+  (void)a, (void)b;
+  TF_Status* status = TF_NewStatus();
+  TFE_ContextOptions* context_options = TFE_NewContextOptions();
+  eager_t eager = {.context = TFE_NewContext(context_options, status), .status = status};
+  TFE_DeleteContextOptions(context_options);
+  if (!eager.context) bench_fail("%s", TF_Message(status));
+  TF_Tensor* tensor = tensor_float(1.5f);
+  eager.one = TFE_NewTensorHandle(tensor, status);
+  TF_DeleteTensor(tensor);
+  double rate = bench_rate(options, eager_add_step, &eager);
+  TF_Tensor* result = TFE_TensorHandleResolve(eager.sum, status);
+  bench_expect("sum", *(float*)TF_TensorData(result), 3, 0);
+  TF_DeleteTensor(result);
+  TFE_DeleteTensorHandle(eager.sum);
+  TFE_DeleteTensorHandle(eager.one);
+  TFE_DeleteContext(eager.context);
+  TF_DeleteStatus(status);
+  return rate;
+}
+
 const bench_case_t bench_dispatch_cases[] = {
     {"null_step", "steps/s", null_step, 0, 0},
     {"identity_chain", "ops/s", identities, 1, 10000},
@@ -326,6 +368,7 @@ const bench_case_t bench_dispatch_cases[] = {
     {"vec256", "ops/s", vector_chain, 1000, 256},
     {"while_2scalars", "iterations/s", while_loop, 10000, 0},
     {"queue_pairs", "pairs/s", queue_pairs, 0, 0},
+    {"eager_add", "ops/s", eager_add, 0, 0},
     {"threads_1", "steps/s", client_threads, 1, 0},
     {"threads_2", "steps/s", client_threads, 2, 0},
     {"threads_4", "steps/s", client_threads, 4, 0},

@@ -128,10 +128,47 @@ static double first_run(const bench_options_t* options, int a, int b) {
   return seconds * 1e3;
 }
 
+// A net of 5,000 nodes: gradients of its result by the weights of all layers.
+enum { kLayers = 1000, kLayerNodes = 5, kWidth = 8 };
+
+static void add_layers(net_t* net, TF_Output* weights, TF_Output* out_loss) {
+  TF_Output y = net_placeholder(net, TF_FLOAT, SHAPE(4, kWidth));
+  for (int i = 0; i < kLayers; ++i) {
+    weights[i] = net_placeholder(net, TF_FLOAT, SHAPE(kWidth, kWidth));
+    TF_Output product = net_binary(net, "MatMul", y, weights[i]);
+    TF_Output gate = net_unary(net, "Sigmoid", product);
+    y = net_binary(net, "AddV2", net_binary(net, "Mul", gate, y), y);
+  }
+  *out_loss = net_unary(net, "Square", y);
+}
+
+static double time_gradients(void* unused) {
+  (void)unused;
+  static TF_Output weights[kLayers], gradients[kLayers];
+  net_t net;
+  net_open(&net);
+  TF_Output loss;
+  add_layers(&net, weights, &loss);
+  double start = bench_now();
+  TF_AddGradients(net.graph, &loss, 1, weights, kLayers, NULL, net.status, gradients);
+  double seconds = bench_now() - start;
+  check_ok(net.status, "adding gradients");
+  for (int i = 0; i < kLayers; ++i)
+    if (gradients[i].oper == NULL) bench_fail("layer %d has no gradient", i);
+  net_close(&net);
+  return seconds;
+}
+
+static double add_gradients(const bench_options_t* options, int a, int b) {
+  (void)a, (void)b;
+  return kLayers * kLayerNodes / bench_shortest(options, time_gradients, NULL);
+}
+
 const bench_case_t bench_graph_cases[] = {
     {"graph_build", "nodes/s", graph_build, 0, 0},
     {"graph_export", "nodes/s", graph_export, 0, 0},
     {"graph_import", "nodes/s", graph_import, 0, 0},
     {"first_run", "ms", first_run, 0, 0},
+    {"add_gradients", "nodes/s", add_gradients, 0, 0},
     {0},
 };

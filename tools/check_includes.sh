@@ -13,10 +13,11 @@ declare -A may=(
   [graph]="base wire proto tensor io framework runnel"
   [ops]="base tensor framework graph runnel"
   [grad]="base tensor framework graph ops runnel"
-  [kernels]="base tensor io framework device"
+  [kernels]="base wire tensor io framework device"
   [place]="base tensor framework device graph"
   [exec]="base tensor framework device graph"
   [session]="base wire proto tensor framework device graph exec place"
+  [eager]="base tensor framework device graph ops grad exec place session runnel"
   [train]="base tensor framework graph ops grad session runnel"
 )
 bad=0

@@ -265,10 +265,11 @@ static rn_status_t set_class_proto(TF_OperationDescription* desc, rn_str_t bytes
   rn_pb_AttrValue_t* proto = NULL;
   rn_status_t status =
       RN_PB_DECODE(AttrValue, bytes, &(rn_pb_limits_t){.copy_bytes = true}, &desc->arena, &proto);
-  if (!rn_ok(status)) {
+  if (rn_status_code(status) == RN_CODE_INVALID_ARGUMENT) {
     rn_status_free(status);
     return rn_invalid_argument("Unparseable AttrValue proto");
   }
+  if (!rn_ok(status)) return status;
   if (proto->value_case == 0) return rn_desc_set_colocations(desc, 0, NULL);
   if (proto->value_case != rn_pb_AttrValue_list_field) {
     return rn_invalid_argument("Expected \"list\" field for \"" RN_COLOCATION_ATTR "\" attribute");

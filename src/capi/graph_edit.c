@@ -105,12 +105,25 @@ static bool same_tensor_type(const rn_attr_value_t* a, const rn_attr_value_t* b)
   return a->tensor->dtype == b->tensor->dtype && rn_tensor_same_shape(a->tensor, b->tensor);
 }
 
+// Whether |value| is the list of types |slot|, and more.
+static bool is_longer_list(const rn_attr_value_t* slot, const rn_attr_value_t* value) {
+  if (!slot->is_list || !value->is_list || value->kind != RN_ATTR_TYPE ||
+      value->count < slot->count)
+    return false;
+  for (int i = 0; i < slot->count; ++i)
+    if (slot->list_type[i] != value->list_type[i]) return false;
+  return true;
+}
+
 // An attribute of the definition: the node must stay one that could have been built.
 static rn_status_t replace_defined_locked(rn_node_t* node, int index,
                                           const rn_attr_value_t* value) {
   rn_attr_value_t* slot = &node->attrs[index];
   const char* name = node->op->attrs[index].name;
   if (rn_attr_value_eq(slot, value)) return RN_OK;
+  // The types of a While grow with its inputs: TF_AddWhileInputHack.
+  if (node->op->role == RN_ROLE_WHILE && strcmp(name, "T") == 0 && is_longer_list(slot, value))
+    return RN_OK;
   if (value->kind != slot->kind || value->is_list != slot->is_list ||
       !same_tensor_type(slot, value) || is_structural(node->op, index)) {
     return rn_invalid_argument(
@@ -211,12 +224,26 @@ void TF_ClearAttr(TF_Graph* graph, TF_Operation* op, const char* attr_name, TF_S
   rn_capi_set(status, outcome);
 }
 
-// Full types are notes for TensorFlow's own type inference: nothing here reads them, so none are
-// kept.
+static rn_status_t set_full_type(rn_node_t* node, rn_str_t bytes, rn_arena_t* arena) {
+  rn_pb_FullTypeDef_t* type = NULL;
+  RN_RETURN_IF_ERROR(RN_PB_DECODE(FullTypeDef, bytes, NULL, arena, &type));
+  rn_mutex_lock(&node->graph->mutex);
+  rn_str_t copy;
+  rn_status_t status = rn_arena_str(&node->graph->arena, bytes, &copy);
+  if (rn_ok(status)) node->full_type = copy;
+  rn_mutex_unlock(&node->graph->mutex);
+  return status;
+}
+
+// There is no status: what is no FullTypeDef changes nothing.
 void TF_SetFullType(TF_Graph* graph, TF_Operation* op, const TF_Buffer* full_type_proto) {
-  (void)graph;
-  (void)op;
-  (void)full_type_proto;
+  if (!is_of(graph, op) || !full_type_proto || (!full_type_proto->data && full_type_proto->length))
+    return;
+  rn_arena_t arena;
+  rn_arena_init(&arena, rn_capi_allocator());
+  rn_str_t bytes = rn_str_n(full_type_proto->data, full_type_proto->length);
+  rn_status_free(set_full_type(rn_capi_node(op), bytes, &arena));
+  rn_arena_clear(&arena);
 }
 
 void TF_SetRequireShapeInferenceFns(TF_Graph* graph, bool require) {
@@ -298,17 +325,29 @@ void TF_SetHandleShapeAndType(TF_Graph* graph, TF_Output output, const void* pro
   rn_capi_set(status, outcome);
 }
 
-// While operations call functions, which are still to come.
+// In stock's words; its nodes are numbered from 2.
+static rn_status_t no_while(const rn_node_t* node) {
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_capi_allocator());
+  rn_strbuf_printf(
+      &text,
+      "dst argument to AddWhileEdgeHack should be a While op, got: {name:'%s' id:%d op "
+      "device:{requested: '%.*s', assigned: ''} def:{",
+      node->name.data, node->id + 2, RN_STR_ARGS(node->device));
+  rn_node_summary(&text, node);
+  rn_strbuf_append(&text, RN_STR("}}"));
+  return rn_status_from_buf(RN_CODE_INTERNAL, &text);
+}
+
 void TF_AddWhileInputHack(TF_Graph* graph, TF_Output new_src, TF_Operation* dst,
                           TF_Status* status) {
   rn_status_t outcome = check(graph, dst, __func__);
   if (rn_ok(outcome)) outcome = rn_capi_check_edge(rn_capi_graph(graph), rn_capi_edge(new_src));
   if (rn_ok(outcome)) {
-    rn_str_t op = rn_str(rn_capi_node(dst)->op->name);
-    bool is_while = rn_str_is(op, "While") || rn_str_is(op, "StatelessWhile");
-    outcome = is_while ? rn_unimplemented("TF_AddWhileInputHack is not implemented yet")
-                       : rn_invalid_argument("Node %s is no While operation but %s",
-                                             rn_capi_node(dst)->name.data, op.data);
+    rn_node_t* node = rn_capi_node(dst);
+    outcome = node->op->role == RN_ROLE_WHILE
+                  ? rn_graph_append_input(rn_capi_graph(graph), rn_capi_edge(new_src), node)
+                  : no_while(node);
   }
   rn_capi_set(status, outcome);
 }

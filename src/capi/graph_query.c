@@ -229,23 +229,3 @@ int TF_OperationGetControlOutputs(TF_Operation* oper, TF_Operation** control_out
 int TF_OperationNumControlOutputs(TF_Operation* oper) {
   return TF_OperationGetControlOutputs(oper, NULL, 0);
 }
-
-int TF_GraphNumFunctions(TF_Graph* g) {
-  if (!g) return 0;
-  rn_graph_t* graph = rn_capi_graph(g);
-  rn_mutex_lock(&graph->mutex);
-  int count = (int)graph->functions.count;
-  rn_mutex_unlock(&graph->mutex);
-  return count;
-}
-
-// TF_Function is still to come: a graph without functions is answered, others are not.
-int TF_GraphGetFunctions(TF_Graph* g, TF_Function** funcs, int max_func, TF_Status* status) {
-  (void)funcs;
-  rn_status_t outcome = g ? RN_OK : RN_CAPI_NULL("g");
-  if (rn_ok(outcome) && max_func > 0 && TF_GraphNumFunctions(g) > 0) {
-    outcome = rn_unimplemented("%s is not implemented yet", __func__);
-  }
-  rn_capi_set(status, outcome);
-  return 0;
-}

@@ -22,8 +22,10 @@ struct TF_ImportGraphDefOptions {
 
 struct TF_ImportGraphDefResults {
   rn_import_results_t results;
-  const char** missing_names;  // Owned arrays over what |results| holds
+  const char**
+      missing_names;  // Owned arrays, over what |results| holds, with room for all mappings
   int* missing_indexes;
+  size_t missing_room;
 };
 
 TF_ImportGraphDefOptions* TF_NewImportGraphDefOptions(void) {
@@ -192,16 +194,23 @@ void TF_GraphImportGraphDefWithReturnOutputs(TF_Graph* graph, const TF_Buffer* g
   rn_capi_set(status, outcome);
 }
 
+// All the memory that the answer may need, taken first: nothing can fail once nodes were added.
+static rn_status_t results_create(const TF_ImportGraphDefOptions* options,
+                                  TF_ImportGraphDefResults** out) {
+  RN_RETURN_IF_ERROR(RN_NEW(rn_capi_allocator(), out));
+  TF_ImportGraphDefResults* handle = *out;
+  handle->missing_room = options ? options->map_from.count : 0;
+  RN_RETURN_IF_ERROR(
+      RN_NEW_ARRAY(rn_capi_allocator(), handle->missing_room, &handle->missing_names));
+  return RN_NEW_ARRAY(rn_capi_allocator(), handle->missing_room, &handle->missing_indexes);
+}
+
 // The missing mappings as the two arrays that the API hands out.
-static rn_status_t list_missing(TF_ImportGraphDefResults* handle) {
-  size_t count = (size_t)handle->results.missing_unused_count;
-  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_capi_allocator(), count, &handle->missing_names));
-  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_capi_allocator(), count, &handle->missing_indexes));
-  for (size_t i = 0; i < count; ++i) {
+static void list_missing(TF_ImportGraphDefResults* handle) {
+  for (int i = 0; i < handle->results.missing_unused_count; ++i) {
     handle->missing_names[i] = handle->results.missing_unused[i].name.data;
     handle->missing_indexes[i] = handle->results.missing_unused[i].index;
   }
-  return RN_OK;
 }
 
 TF_ImportGraphDefResults* TF_GraphImportGraphDefWithResults(TF_Graph* graph,
@@ -209,19 +218,20 @@ TF_ImportGraphDefResults* TF_GraphImportGraphDefWithResults(TF_Graph* graph,
                                                             const TF_ImportGraphDefOptions* options,
                                                             TF_Status* status) {
   TF_ImportGraphDefResults* handle = NULL;
-  rn_status_t outcome = RN_NEW(rn_capi_allocator(), &handle);
+  rn_status_t outcome = results_create(options, &handle);
   if (rn_ok(outcome)) outcome = run_import(graph, graph_def, options, &handle->results);
-  if (rn_ok(outcome)) outcome = list_missing(handle);
-  if (rn_capi_ok(status, outcome)) return handle;
+  if (rn_capi_ok(status, outcome)) {
+    list_missing(handle);
+    return handle;
+  }
   TF_DeleteImportGraphDefResults(handle);
   return NULL;
 }
 
 void TF_DeleteImportGraphDefResults(TF_ImportGraphDefResults* results) {
   if (!results) return;
-  size_t count = (size_t)results->results.missing_unused_count;
-  RN_FREE_ARRAY(rn_capi_allocator(), results->missing_names, count);
-  RN_FREE_ARRAY(rn_capi_allocator(), results->missing_indexes, count);
+  RN_FREE_ARRAY(rn_capi_allocator(), results->missing_names, results->missing_room);
+  RN_FREE_ARRAY(rn_capi_allocator(), results->missing_indexes, results->missing_room);
   rn_import_results_clear(&results->results);
   RN_FREE(rn_capi_allocator(), results);
 }

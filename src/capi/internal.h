@@ -101,6 +101,8 @@ RN_MUST_USE rn_status_t rn_capi_parse_attr(rn_str_t bytes, rn_arena_t* arena, rn
 RN_MUST_USE rn_status_t rn_capi_write_attr(rn_strbuf_t* buf, const rn_attr_value_t* value);
 
 // An op that a plug-in registered: told to the library that is being loaded on this thread, if any.
+// The room for it is made before it is registered, so that the note itself cannot fail.
+RN_MUST_USE rn_status_t rn_capi_note_room(void);
 void rn_capi_note_op(const rn_op_def_t* def);
 
 #endif  // RUNNEL_CAPI_INTERNAL_H_

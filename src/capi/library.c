@@ -31,10 +31,13 @@ struct TF_Library {
   TF_Buffer op_list;
 };
 
+rn_status_t rn_capi_note_room(void) {
+  if (!loading) return RN_OK;
+  return rn_vec_reserve(&loading->ops, rn_allocator_system(), loading->ops.count + 1);
+}
+
 void rn_capi_note_op(const rn_op_def_t* def) {
-  if (!loading) return;
-  rn_status_t status = rn_vec_push(&loading->ops, rn_allocator_system(), def);
-  if (!rn_ok(status)) rn_status_free(status);
+  if (loading) loading->ops.items[loading->ops.count++] = def;
 }
 
 static loaded_t* find_locked(void* handle) {

@@ -119,17 +119,16 @@ rn_status_t rn_capi_partial_run(TF_Session* session, const char* handle,
   RN_RETURN_IF_ERROR(rn_capi_step_check(step));
   rn_capi_partial_t* partial = handle ? acquire(session, handle) : NULL;
   if (!partial) return rn_invalid_argument("Must run 'setup' before performing partial runs!");
-  rn_tensor_t* fetches = NULL;
-  rn_status_t status = RN_NEW_ARRAY(rn_capi_allocator(), (size_t)step->output_count, &fetches);
-  bool ran = false;
+  rn_capi_fetches_t fetches;
+  rn_status_t status = rn_capi_fetches_init(&fetches, step->output_count);
   if (rn_ok(status)) {
     rn_signature_t part = rn_capi_step_signature(step);
     status = rn_session_partial_run(session->session, partial->run, &part,
-                                    (const rn_tensor_t* const*)step->input_values, fetches);
-    ran = rn_ok(status);
-    if (ran) status = rn_capi_wrap_all(fetches, step->output_count, step->output_values);
-    RN_FREE_ARRAY(rn_capi_allocator(), fetches, step->output_count);
+                                    (const rn_tensor_t* const*)step->input_values, fetches.tensors);
   }
+  bool ran = rn_ok(status);
+  if (ran) rn_capi_fetches_take(&fetches, step->output_values);
+  rn_capi_fetches_clear(&fetches);
   give_back(session, partial, ran ? step->input_count : 0, ran ? step->output_count : 0);
   return status;
 }

@@ -5,7 +5,8 @@
 
 void TF_OpKernelConstruction_Failure(TF_OpKernelConstruction* ctx, TF_Status* status) {
   if (!ctx) return;
-  rn_status_t failure = rn_capi_status_of(status);
+  // Who has no status could not make one.
+  rn_status_t failure = status ? rn_capi_status_of(status) : rn_out_of_memory();
   if (rn_ok(failure)) failure = rn_internal("A kernel failed to build and gave no reason");
   ctx->failure = rn_status_join(ctx->failure, failure);
 }
@@ -232,7 +233,7 @@ static rn_status_t add_attr(rn_pb_NodeDef_t* node, rn_str_t name, const rn_attr_
   return RN_OK;
 }
 
-// The kernel does not know where its inputs come from, so they are left out.
+// Control inputs are left out: a kernel does not know of them.
 static rn_status_t node_def(const rn_kernel_init_t* init, rn_arena_t* arena, rn_strbuf_t* buf) {
   rn_pb_NodeDef_t node = {
       .name = init->node, .op = rn_str(init->op->name), .device = init->device_name};
@@ -244,6 +245,11 @@ static rn_status_t node_def(const rn_kernel_init_t* init, rn_arena_t* arena, rn_
   for (int i = 0; i < init->extra_count; ++i) {
     RN_RETURN_IF_ERROR(add_attr(&node, init->extras[i].name, &init->extras[i].value, arena));
   }
+  size_t inputs = (size_t)init->input_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs, &node.input.items));
+  for (size_t i = 0; i < inputs; ++i)
+    RN_RETURN_IF_ERROR(rn_plugin_source_name(&init->sources[i], arena, &node.input.items[i]));
+  node.input.count = node.input.capacity = (uint32_t)inputs;
   return rn_capi_encode(&rn_pb_NodeDef_desc, &node, buf);
 }
 

@@ -7,7 +7,8 @@
 
 void TF_OpKernelContext_Failure(TF_OpKernelContext* ctx, TF_Status* status) {
   if (!ctx) return;
-  rn_status_t failure = rn_capi_status_of(status);
+  // Who has no status could not make one.
+  rn_status_t failure = status ? rn_capi_status_of(status) : rn_out_of_memory();
   if (rn_ok(failure)) failure = rn_internal("A kernel failed and gave no reason");
   rn_mutex_lock(&ctx->mutex);
   ctx->failure = rn_status_join(ctx->failure, failure);
@@ -199,9 +200,7 @@ SP_Stream TF_GetStream(TF_OpKernelContext* ctx, TF_Status* status) {
 int64_t TF_StepId(TF_OpKernelContext* ctx) { return ctx ? ctx->ctx->step->id : -1; }
 int64_t TF_GetStepId(TF_OpKernelContext* ctx) { return TF_StepId(ctx); }
 uint64_t TF_GetFrameId(TF_OpKernelContext* ctx) { return ctx ? ctx->ctx->frame : 0; }
-
-// A frame's number here tells the iteration, too.
-int64_t TF_GetIterId(TF_OpKernelContext* ctx) { return ctx ? (int64_t)ctx->ctx->frame : -1; }
+int64_t TF_GetIterId(TF_OpKernelContext* ctx) { return ctx ? ctx->ctx->iteration : -1; }
 
 int TF_GetDeviceId(TF_OpKernelContext* ctx) {
   return ctx && ctx->ctx->kernel->device ? ctx->ctx->kernel->device->index : -1;
@@ -213,7 +212,9 @@ TF_StringView TF_GetDeviceName(TF_OpKernelContext* ctx) {
   return (TF_StringView){name.data, name.size};
 }
 
-int TF_GetGraphDefVersion(TF_OpKernelContext* ctx) { return ctx ? RN_GRAPH_PRODUCER : 0; }
+int TF_GetGraphDefVersion(TF_OpKernelContext* ctx) {
+  return ctx ? ((const rn_plugin_state_t*)ctx->ctx->state)->producer : 0;
+}
 
 TF_StringView TF_GetOpKernelName(TF_OpKernelContext* ctx) {
   if (!ctx) return (TF_StringView){0};
@@ -225,14 +226,9 @@ TF_StringView TF_GetResourceMgrDefaultContainerName(TF_OpKernelContext* ctx) {
   return ctx ? (TF_StringView){name.data, name.size} : (TF_StringView){0};
 }
 
-// A compiled plan has no names of edges any more: the argument's name stands in.
 TF_StringView TF_GetOpKernelRequestedInput(TF_OpKernelContext* ctx, size_t index) {
   if (!ctx || index >= (size_t)ctx->ctx->kernel->input_count) return (TF_StringView){0};
-  const rn_plugin_state_t* state = ctx->ctx->state;
-  const rn_op_def_t* op = ctx->ctx->kernel->op;
-  int arg = 0;
-  while (arg + 1 < op->input_count && (size_t)state->arg_starts[arg + 1] <= index) arg++;
-  rn_str_t name = rn_str(op->inputs[arg].name);
+  rn_str_t name = ((const rn_plugin_state_t*)ctx->ctx->state)->input_names[index];
   return (TF_StringView){name.data, name.size};
 }
 
@@ -247,8 +243,15 @@ void TF_GetSerializedFunctionDefLibrary(TF_OpKernelContext* ctx,
 
 void TF_GetSerializedConfigProto(TF_OpKernelContext* ctx, TF_Buffer* serialized_config_proto,
                                  TF_Status* status) {
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, rn_capi_allocator());
   rn_status_t outcome = ctx ? rn_capi_buffer_check(serialized_config_proto) : RN_CAPI_NULL("ctx");
-  if (rn_ok(outcome)) outcome = rn_unimplemented("%s is not implemented yet", __func__);
+  if (rn_ok(outcome)) {
+    rn_strbuf_append(&buf, ctx->ctx->step->config);
+    outcome = rn_strbuf_status(&buf);
+  }
+  if (rn_ok(outcome)) outcome = rn_capi_buffer_take(&buf, serialized_config_proto);
+  rn_strbuf_clear(&buf);
   rn_capi_set(status, outcome);
 }
 
@@ -257,19 +260,8 @@ static rn_status_t write_handle(const rn_tensor_t* tensor, rn_arena_t* arena, rn
     return rn_invalid_argument("The input is no resource handle");
   }
   const rn_handle_t* handle = *RN_DATA(tensor, const rn_handle_t*);
-  rn_pb_TensorShapeProto_t shape = {0};
-  rn_pb_ResourceHandleProto_DtypeAndShape_t value = {.dtype = handle->dtype, .shape = &shape};
-  rn_pb_ResourceHandleProto_t proto = {
-      .device = handle->device,
-      .container = handle->container,
-      .name = handle->name,
-      .maybe_type_name = rn_str(handle->resource ? handle->resource->type : NULL),
-  };
-  if (handle->dtype != RN_INVALID) {
-    RN_RETURN_IF_ERROR(rn_shape_to_proto(handle->shape, arena, &shape));
-    proto.dtypes_and_shapes.items = &value;
-    proto.dtypes_and_shapes.count = 1;
-  }
+  rn_pb_ResourceHandleProto_t proto;
+  RN_RETURN_IF_ERROR(rn_handle_to_proto(handle, arena, &proto));
   return rn_capi_encode(&rn_pb_ResourceHandleProto_desc, &proto, buf);
 }
 

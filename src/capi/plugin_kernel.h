@@ -23,6 +23,9 @@ typedef struct rn_plugin_state_t {
   void* client;         // what the plug-in's create function gave
   int32_t* arg_starts;  // Owned; where each input argument begins, and the end of the last
   int arg_count;
+  int32_t producer;       // GraphDef version of the graph
+  rn_arena_t arena;       // of what follows
+  rn_str_t* input_names;  // "node", or "node:1" for a later output
 } rn_plugin_state_t;
 
 struct TF_OpKernelConstruction {
@@ -42,6 +45,10 @@ struct TF_OpKernelContext {
 
 // Sets up the |def| of a plug-in: how a kernel is made, run and destroyed.
 void rn_plugin_kernel_bind(rn_plugin_kernel_t* plugin);
+
+// "node", or "node:1" for an output that is not the first; NUL-terminated, in |arena|.
+RN_MUST_USE rn_status_t rn_plugin_source_name(const rn_kernel_source_t* source, rn_arena_t* arena,
+                                              rn_str_t* out);
 
 // The attribute |name|, of the definition or not; NULL: none.
 const rn_attr_value_t* rn_construction_attr(const TF_OpKernelConstruction* ctx, const char* name);

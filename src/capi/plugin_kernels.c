@@ -211,10 +211,27 @@ static rn_status_t find_args(const rn_kernel_init_t* init, rn_plugin_state_t* st
   return RN_OK;
 }
 
+rn_status_t rn_plugin_source_name(const rn_kernel_source_t* source, rn_arena_t* arena,
+                                  rn_str_t* out) {
+  if (source->output == 0) return rn_arena_str(arena, source->node, out);
+  return rn_arena_printf(arena, out, "%.*s:%d", RN_STR_ARGS(source->node), source->output);
+}
+
+static rn_status_t name_inputs(const rn_kernel_init_t* init, rn_plugin_state_t* state) {
+  rn_arena_init(&state->arena, rn_capi_allocator());
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&state->arena, (size_t)init->input_count, &state->input_names));
+  for (int i = 0; i < init->input_count; ++i)
+    RN_RETURN_IF_ERROR(
+        rn_plugin_source_name(&init->sources[i], &state->arena, &state->input_names[i]));
+  return RN_OK;
+}
+
 static rn_status_t plugin_init(const rn_kernel_init_t* init, void* state) {
   rn_plugin_state_t* own = state;
   own->plugin = (const rn_plugin_kernel_t*)init->def;
+  own->producer = init->producer;
   RN_RETURN_IF_ERROR(find_args(init, own));
+  RN_RETURN_IF_ERROR(name_inputs(init, own));
   if (!own->plugin->create) return RN_OK;
   TF_OpKernelConstruction construction = {.init = init};
   own->client = own->plugin->create(&construction);
@@ -225,6 +242,7 @@ static void plugin_destroy(void* state) {
   rn_plugin_state_t* own = state;
   if (own->plugin && own->plugin->destroy && own->client) own->plugin->destroy(own->client);
   RN_FREE_ARRAY(rn_capi_allocator(), own->arg_starts, own->arg_starts ? own->arg_count + 1 : 0);
+  rn_arena_clear(&own->arena);
 }
 
 static void context_init(TF_OpKernelContext* context, rn_kernel_ctx_t* ctx, bool is_async) {

@@ -79,7 +79,10 @@ void TF_OpDefinitionBuilderAddAttr(TF_OpDefinitionBuilder* builder, const char* 
   rn_attr_def_t attr;
   rn_status_t status = attr_spec ? rn_op_spec_attr(&builder->op->arena, rn_str(attr_spec), &attr)
                                  : RN_CAPI_NULL("attr_spec");
-  if (rn_ok(status)) status = rn_vec_push(&builder->attrs, rn_capi_allocator(), attr);
+  if (rn_ok(status)) {
+    status = rn_vec_push(&builder->attrs, rn_capi_allocator(), attr);
+    if (!rn_ok(status) && attr.has_default) rn_attr_value_clear(&attr.default_value);
+  }
   fail(builder, status);
 }
 
@@ -188,6 +191,7 @@ void TF_RegisterOpDefinition(TF_OpDefinitionBuilder* builder, TF_Status* status)
   rn_status_t outcome = builder->error;
   builder->error = RN_OK;
   if (rn_ok(outcome)) outcome = complete(builder);
+  if (rn_ok(outcome)) outcome = rn_capi_note_room();
   if (rn_ok(outcome)) outcome = rn_op_register(&builder->op->def);
   if (rn_ok(outcome)) {
     // The same definition may have been there before.

@@ -3,9 +3,6 @@
 #include "capi/session.h"
 #include "proto/config.pb.h"
 
-// Steps of up to this many fetches keep them on the stack.
-#define SMALL_STEP 16
-
 static rn_status_t bad_list(const char* what, int count) {
   return rn_invalid_argument("Session::Run: bad list of %d %s", count, what);
 }
@@ -47,37 +44,55 @@ rn_signature_t rn_capi_step_signature(const rn_capi_step_t* step) {
   };
 }
 
-rn_status_t rn_capi_wrap_all(rn_tensor_t* tensors, int count, TF_Tensor** out) {
-  rn_status_t status = RN_OK;
-  for (int i = 0; i < count; ++i) {
-    if (rn_ok(status)) {
-      status = rn_capi_tensor_wrap(&tensors[i], &out[i]);
-    } else {
-      rn_tensor_clear(&tensors[i]);
-      out[i] = NULL;
-    }
+static bool is_small(const rn_capi_fetches_t* fetches) {
+  return __builtin_expect(fetches->count <= RN_CAPI_FEW_FETCHES, 1);
+}
+
+rn_status_t rn_capi_fetches_init(rn_capi_fetches_t* fetches, int count) {
+  fetches->count = count;
+  fetches->tensors = fetches->few_tensors;
+  fetches->handles = fetches->few_handles;
+  if (!is_small(fetches)) {
+    fetches->handles = NULL;
+    fetches->tensors = NULL;
+    RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_capi_allocator(), (size_t)count, &fetches->handles));
+    RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_capi_allocator(), (size_t)count, &fetches->tensors));
   }
-  if (rn_ok(status)) return RN_OK;
-  for (int i = 0; i < count; ++i) {
-    TF_DeleteTensor(out[i]);
-    out[i] = NULL;
+  for (int i = 0; i < count; ++i) fetches->handles[i] = NULL;
+  for (int i = 0; i < count; ++i)
+    RN_RETURN_IF_ERROR(RN_NEW(rn_capi_allocator(), &fetches->handles[i]));
+  return RN_OK;
+}
+
+void rn_capi_fetches_take(rn_capi_fetches_t* fetches, TF_Tensor** out) {
+  for (int i = 0; i < fetches->count; ++i) {
+    TF_Tensor* handle = fetches->handles[i];
+    handle->tensor = fetches->tensors[i];
+    handle->length = rn_tensor_bytes(&handle->tensor);
+    out[i] = handle;
+    fetches->handles[i] = NULL;
   }
-  return status;
+}
+
+void rn_capi_fetches_clear(rn_capi_fetches_t* fetches) {
+  for (int i = 0; fetches->handles && i < fetches->count; ++i) TF_DeleteTensor(fetches->handles[i]);
+  if (is_small(fetches)) return;
+  RN_FREE_ARRAY(rn_capi_allocator(), fetches->handles, fetches->count);
+  RN_FREE_ARRAY(rn_capi_allocator(), fetches->tensors, fetches->count);
 }
 
 static rn_status_t run_step(TF_Session* session, const rn_capi_step_t* step,
                             const rn_step_options_t* options) {
-  rn_tensor_t few[SMALL_STEP];
-  rn_tensor_t* fetches = few;
-  if (__builtin_expect(step->output_count > SMALL_STEP, 0)) {
-    RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_capi_allocator(), (size_t)step->output_count, &fetches));
+  rn_capi_fetches_t fetches;
+  rn_status_t status = rn_capi_fetches_init(&fetches, step->output_count);
+  if (rn_ok(status)) {
+    rn_signature_t signature = rn_capi_step_signature(step);
+    status =
+        rn_session_run(session->session, &signature, (const rn_tensor_t* const*)step->input_values,
+                       fetches.tensors, options);
   }
-  rn_signature_t signature = rn_capi_step_signature(step);
-  rn_status_t status =
-      rn_session_run(session->session, &signature, (const rn_tensor_t* const*)step->input_values,
-                     fetches, options);
-  if (rn_ok(status)) status = rn_capi_wrap_all(fetches, step->output_count, step->output_values);
-  if (fetches != few) RN_FREE_ARRAY(rn_capi_allocator(), fetches, step->output_count);
+  if (rn_ok(status)) rn_capi_fetches_take(&fetches, step->output_values);
+  rn_capi_fetches_clear(&fetches);
   return status;
 }
 

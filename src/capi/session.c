@@ -1,6 +1,10 @@
 // Sessions: options, life and death, devices.
 #include "capi/session.h"
 
+// What TF_NewSession sets in every ConfigProto, as bytes to put behind it:
+// experimental { disable_optimize_for_static_graph: true }. A client may add to its graph any time.
+#define ALWAYS_SET RN_STR("\x82\x01\x03\xc0\x01\x01")
+
 TF_SessionOptions* TF_NewSessionOptions(void) {
   TF_SessionOptions* options = NULL;
   rn_status_t status = RN_NEW(rn_capi_allocator(), &options);
@@ -9,6 +13,7 @@ TF_SessionOptions* TF_NewSessionOptions(void) {
     return NULL;
   }
   rn_session_options_init(&options->parsed);
+  rn_strbuf_init(&options->config, rn_capi_allocator());
   return options;
 }
 
@@ -22,6 +27,7 @@ static void forget_target(TF_SessionOptions* options) {
 void TF_DeleteSessionOptions(TF_SessionOptions* options) {
   if (!options) return;
   forget_target(options);
+  rn_strbuf_clear(&options->config);
   RN_FREE(rn_capi_allocator(), options);
 }
 
@@ -46,7 +52,17 @@ void TF_SetConfig(TF_SessionOptions* options, const void* proto, size_t proto_le
     rn_status_free(outcome);
     outcome = rn_invalid_argument("Unparseable ConfigProto");
   }
-  if (rn_ok(outcome)) options->parsed = parsed;
+  rn_strbuf_t config;
+  rn_strbuf_init(&config, rn_capi_allocator());
+  if (rn_ok(outcome)) {
+    rn_strbuf_append_n(&config, proto, proto_len);
+    outcome = rn_strbuf_status(&config);
+  }
+  if (rn_ok(outcome)) {
+    options->parsed = parsed;
+    rn_strbuf_clear(&options->config);
+    options->config = config;
+  }
   rn_capi_set(status, outcome);
 }
 
@@ -66,8 +82,16 @@ rn_status_t rn_capi_session_create(rn_graph_t* graph, const TF_SessionOptions* o
   TF_Session* session = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(rn_capi_allocator(), &session));
   rn_mutex_init(&session->mutex);
-  rn_status_t status =
-      rn_session_create(graph, &parsed, rn_capi_env(), rn_capi_allocator(), &session->session);
+  rn_strbuf_t config;
+  rn_strbuf_init(&config, rn_capi_allocator());
+  if (options) rn_strbuf_append(&config, rn_strbuf_view(&options->config));
+  rn_strbuf_append(&config, ALWAYS_SET);
+  rn_status_t status = rn_strbuf_status(&config);
+  parsed.config = rn_strbuf_view(&config);
+  if (rn_ok(status))
+    status =
+        rn_session_create(graph, &parsed, rn_capi_env(), rn_capi_allocator(), &session->session);
+  rn_strbuf_clear(&config);
   if (!rn_ok(status)) {
     rn_capi_session_destroy(session);
     return status;

@@ -8,7 +8,8 @@
 
 struct TF_SessionOptions {
   rn_session_options_t parsed;
-  char* target;  // Owned; NULL: this process
+  char* target;        // Owned; NULL: this process
+  rn_strbuf_t config;  // the ConfigProto as it was given
 };
 
 // A step in pieces, found by the handle that the client holds. |users| are the calls under way; it
@@ -58,8 +59,22 @@ RN_MUST_USE rn_status_t rn_capi_partial_run(TF_Session* session, const char* han
 
 void rn_capi_partial_free(rn_capi_partial_t* partial);  // NULL is fine
 
-// Moves |count| tensors into new handles; all or none. Tensors are cleared on failure.
-RN_MUST_USE rn_status_t rn_capi_wrap_all(rn_tensor_t* tensors, int count, TF_Tensor** out);
+// Where the results of a step land. The handles are made before it runs, so that nothing can fail
+// once it has had its effects, and kept here till its end, for a client may get its results into
+// the array that its feeds are in.
+#define RN_CAPI_FEW_FETCHES 16
+typedef struct rn_capi_fetches_t {
+  int count;
+  rn_tensor_t* tensors;
+  TF_Tensor** handles;  // Owned, each and the array
+  rn_tensor_t few_tensors[RN_CAPI_FEW_FETCHES];
+  TF_Tensor* few_handles[RN_CAPI_FEW_FETCHES];
+} rn_capi_fetches_t;
+RN_MUST_USE rn_status_t rn_capi_fetches_init(rn_capi_fetches_t* fetches, int count);
+// Hands the tensors out.
+void rn_capi_fetches_take(rn_capi_fetches_t* fetches, TF_Tensor** out);
+// Takes half-made ones too; handles that were not handed out go.
+void rn_capi_fetches_clear(rn_capi_fetches_t* fetches);
 
 // Appends the RunMetadata of a traced step.
 void rn_capi_write_metadata(rn_strbuf_t* buf, const rn_step_stats_t* stats);

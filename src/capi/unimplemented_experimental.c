@@ -27,11 +27,6 @@ void TF_AttrBuilderCheckCanRunOnDevice(TF_AttrBuilder* builder, const char* devi
   RN_NOT_YET(status);
 }
 
-TFE_TensorHandle* TFE_NewTensorHandleFromScalar(TF_DataType data_type, void* data, size_t len,
-                                                TF_Status* status) {
-  RN_NOT_YET(status);
-  return NULL;
-}
 void TFE_EnableCollectiveOps(TFE_Context* ctx, const void* proto, size_t proto_len,
                              TF_Status* status) {
   RN_NOT_YET(status);

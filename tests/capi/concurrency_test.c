@@ -79,8 +79,7 @@ static void* grow_and_run(void* arg) {
     TF_OperationDescription* desc = TF_NewOperation(shared->t.graph, "Neg", name);
     TF_AddInput(desc, shared->fetch);
     TF_Operation* grown = TF_FinishOperation(desc, s);
-    shared_t mine = *shared;
-    mine.fetch = ct_out(grown, 0);
+    shared_t mine = {.t = shared->t, .feed = shared->feed, .fetch = ct_out(grown, 0)};
     if (grown == NULL || !run_once(&mine, id, id + 2)) atomic_fetch_add(&shared->failures, 1);
   }
   TF_DeleteStatus(s);

@@ -27,6 +27,41 @@ CT_TEST(OursOnly, InputFromDifferentGraphError) {
   ct_close(&t);
 }
 
+static void unknown_shape(TF_ShapeInferenceContext* context, TF_Status* status) {
+  TF_ShapeInferenceContextSetUnknownShape(context, status);
+}
+
+// Gradients that fail when some of them are built already leave the graph as it was.
+CT_TEST(OursOnly, FailedGradientsAddNothing) {
+  ct_t t = ct_open();
+  TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder("OpWithoutGradient");
+  TF_OpDefinitionBuilderAddInput(builder, "x: float");
+  TF_OpDefinitionBuilderAddOutput(builder, "y: float");
+  TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, unknown_shape);
+  TF_RegisterOpDefinition(builder, t.status);
+  CT_OK(t.status);
+  TF_Output x = ct_out(ct_placeholder(&t, t.graph, "x", TF_FLOAT), 0);
+  TF_Operation* middle = ct_unary(&t, t.graph, "OpWithoutGradient", "middle", x);
+  TF_Operation* square = ct_unary(&t, t.graph, "Square", "square", ct_out(middle, 0));
+  TF_Output y = ct_out(ct_unary(&t, t.graph, "Tanh", "y", ct_out(square, 0)), 0), dx;
+  char* before = ct_graph_text(t.graph);
+  for (int i = 0; i < 2; ++i) {  // the prefix is free again
+    TF_AddGradientsWithPrefix(t.graph, "mine", &y, 1, &x, 1, NULL, t.status, &dx);
+    CT_ERROR_HAS(t.status, TF_NOT_FOUND, "OpWithoutGradient");
+    char* after = ct_graph_text(t.graph);
+    CT_STR(after, before);
+    free(after);
+  }
+  CT_INT(TF_OperationOutputNumConsumers(ct_out(square, 0)), 1);
+  CT_INT(TF_OperationNumControlOutputs(square), 0);
+  x = ct_out(middle, 0);
+  TF_AddGradientsWithPrefix(t.graph, "mine", &y, 1, &x, 1, NULL, t.status, &dx);
+  CT_OK(t.status);
+  cr_assert(strncmp(TF_OperationName(dx.oper), "mine/", 5) == 0);
+  free(before);
+  ct_close(&t);
+}
+
 CT_TEST(OursOnly, RunOfAnotherGraphsOperation) {
   ct_t t = ct_open();
   ct_t other = ct_open();
@@ -262,12 +297,8 @@ CT_TEST(OursOnly, NotYet) {
   ct_t t = ct_open();
   cr_assert_null(TF_NewServer("", 0, t.status));
   CT_ERROR_HAS(t.status, TF_UNIMPLEMENTED, "TF_NewServer");
-  TFE_ContextOptions* options = TFE_NewContextOptions();
-  cr_assert_null(TFE_NewContext(options, t.status));
-  CT_ERROR_HAS(t.status, TF_UNIMPLEMENTED, "TFE_NewContext");
-  TFE_DeleteContextOptions(options);
-  cr_assert_null(TF_FunctionImportFunctionDef("", 0, t.status));
-  CT_ERROR_HAS(t.status, TF_UNIMPLEMENTED, "TF_FunctionImportFunctionDef");
+  TFE_ContextSetServerDef(NULL, 0, "", 0, t.status);
+  CT_ERROR_HAS(t.status, TF_UNIMPLEMENTED, "TFE_ContextSetServerDef");
   ct_close(&t);
 }
 
@@ -358,5 +389,25 @@ CT_TEST(OursOnly, WhatIsFedMayBeFetched) {
   TF_Tensor* value = ct_int32(41);
   CT_INT(ct_take_int32(ct_try_run(&t, 1, &fed, &value, fed)), 41);
   CT_OK(t.status);
+  ct_close(&t);
+}
+
+// Stock forgets the type that was there.
+CT_TEST(OursOnly, BytesThatAreNoFullTypeChangeNothing) {
+  ct_t t = ct_open();
+  TF_Operation* feed = ct_placeholder(&t, t.graph, "feed", TF_FLOAT);
+  TF_Buffer* type = TF_NewBufferFromString("\x08\x64", 2);
+  TF_Buffer* bad = TF_NewBufferFromString("\xff\xff\xff", 3);
+  TF_SetFullType(t.graph, feed, type);
+  TF_SetFullType(t.graph, feed, bad);
+  TF_Buffer* node = TF_NewBuffer();
+  TF_OperationToNodeDef(feed, node, t.status);
+  CT_OK(t.status);
+  pb_field_t field;
+  cr_assert(pb_find(node->data, node->length, 7, &field));
+  CT_INT(field.length, 2);
+  TF_DeleteBuffer(node);
+  TF_DeleteBuffer(bad);
+  TF_DeleteBuffer(type);
   ct_close(&t);
 }

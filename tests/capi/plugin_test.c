@@ -296,6 +296,7 @@ static void* attrs_create(TF_OpKernelConstruction* c) {
   TF_Buffer* node = TF_OpKernelConstruction_GetNodeDef(c, s);
   CT_OK(s);
   cr_assert(pb_has_string(node->data, node->length, 2, "AttrsOp"));
+  cr_assert(pb_has_string(node->data, node->length, 3, "one"));
   TF_DeleteBuffer(node);
   TF_DeleteStatus(s);
   return NULL;

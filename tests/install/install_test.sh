@@ -12,7 +12,7 @@ fail() {
   exit 1
 }
 
-cmake --install "$build" --prefix "$prefix" >"$prefix/log" || { cat "$prefix/log"; exit 1; }
+cmake --install "$build" --prefix "$prefix" --strip >"$prefix/log" || { cat "$prefix/log"; exit 1; }
 cd "$prefix"
 for file in lib/libtensorflow.so lib/libtensorflow.so.2 lib/libtensorflow.so.2.21.0 lib/libtensorflow_cc.so.2 \
   lib/libtensorflow_framework.so.2 lib/libtensorflow_framework.so include/tensorflow/c/c_api.h include/tensorflow/c/eager/c_api.h \
@@ -20,6 +20,7 @@ for file in lib/libtensorflow.so lib/libtensorflow.so.2 lib/libtensorflow.so.2.2
   share/doc/runnel/README.md share/doc/runnel/LICENSE share/doc/runnel/ops/math.md lib/pkgconfig/tensorflow.pc lib/pkgconfig/runnel.pc; do
   [ -e $file ] || fail "$file is missing"
 done
+readelf -S lib/libtensorflow.so.2 | grep -q debug_info && fail 'the library was not stripped'
 grep -rl "$build" include lib/pkgconfig share && fail 'an installed file names the build folder'
 
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
