@@ -6,7 +6,7 @@
 #include "graph/graph.h"
 #include "graph/import.h"
 
-#define MAX_BYTES ((int64_t)64 << 20)
+#define MAX_BYTES ((int64_t)8 << 20)
 #define MAX_FEEDS 16
 #define MAX_FETCHES 32
 #define MAX_MS 50

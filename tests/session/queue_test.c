@@ -162,7 +162,7 @@ RT_TEST(queue, waiters_are_served_in_order) {
   call_t calls[6];
   for (int i = 0; i < 6; ++i) {
     start(&calls[i], &q, PUT, (float)i);
-    pause_ms(20);
+    pause_ms(150);  // a busy machine takes its time to start a thread
   }
   for (int i = 0; i < 6; ++i) {
     float value;

@@ -1,6 +1,5 @@
 // Strings, one by one: case, length, parts, base64, numbers to text and back.
 #include <ctype.h>
-#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <wctype.h>
@@ -40,8 +39,8 @@ static rn_status_t case_init(const rn_kernel_init_t* init, void* state) {
     return rn_invalid_argument("only utf-8 or '' (no encoding) is supported, received %.*s",
                                RN_STR_ARGS(encoding));
   kind->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-  if (kind->locale) return RN_OK;
-  return errno == ENOMEM ? rn_out_of_memory() : rn_internal("The locale C.UTF-8 is not installed");
+  // The C library has it built in and fails for want of memory only, whatever errno says.
+  return kind->locale ? RN_OK : rn_resource_exhausted("The locale C.UTF-8 could not be loaded");
 }
 
 static void case_destroy(void* state) {
