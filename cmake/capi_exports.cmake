@@ -8,6 +8,8 @@
 #   rn_capi_exports(tensorflow)   # exports src/capi/symbols*.txt, hides everything else
 #   rn_capi_facades(tensorflow)   # libtensorflow_cc.so.2, libtensorflow_framework.so.2 beside it
 
+include(CheckLinkerFlag)
+
 set(RN_CAPI_EXPORTS_GENERATE "${CMAKE_CURRENT_LIST_DIR}/capi_exports_generate.cmake")
 get_filename_component(RN_CAPI_SYMBOLS_DIR "${CMAKE_CURRENT_LIST_DIR}/../src/capi" ABSOLUTE)
 
@@ -31,6 +33,12 @@ function(rn_capi_exports target)
   # Calls inside the library stay inside it, whatever else the process has loaded.
   target_link_options(${target} PRIVATE "LINKER:--version-script=${map}"
                       "LINKER:-Bsymbolic-functions")
+  # The tables of ops are pointers by the ten thousand: relative relocations in a bitmap are a
+  # fiftieth of the usual list.
+  check_linker_flag(C "LINKER:-z,pack-relative-relocs" RN_HAS_PACKED_RELOCATIONS)
+  if(RN_HAS_PACKED_RELOCATIONS)
+    target_link_options(${target} PRIVATE "LINKER:-z,pack-relative-relocs")
+  endif()
   if(NOT arg_ALLOW_UNDEFINED)
     target_link_options(${target} PRIVATE "LINKER:-z,defs")
   endif()

@@ -510,7 +510,7 @@ static rn_status_t accumulate(rn_level_t* outer, rn_backward_t* b, rn_collect_t*
     is_known &= dims[i] >= 0;
   }
   int dtype = rn_edge_dtype(d.values);
-  rn_edge_t empty = RN_NO_EDGE, table = enter->inputs[0];
+  rn_edge_t empty, table = enter->inputs[0];
   int64_t rank = shape.rank;
   if (is_known) {
     empty = rn_Fill(outer->scope, rn_const(outer->scope, RN_INT64, &rank, 1, dims),
