@@ -27,6 +27,7 @@ typedef struct {
 extern const bench_case_t bench_dispatch_cases[];
 extern const bench_case_t bench_dense_cases[];
 extern const bench_case_t bench_train_cases[];
+extern const bench_case_t bench_model_cases[];
 extern const bench_case_t bench_graph_cases[];
 extern const bench_case_t bench_process_cases[];
 extern const bench_case_t bench_machine_cases[];
@@ -41,6 +42,12 @@ double bench_rate(const bench_options_t* options, void (*step)(void* context), v
 // batches' time is used up. For work whose set-up must stay out of the clock.
 double bench_shortest(const bench_options_t* options, double (*sample)(void* context),
                       void* context);
+
+// A size from /proc/self/status, such as VmRSS, in megabytes.
+double bench_status_megabytes(const char* field);
+
+// Bytes a second, in 1e9, that two threads pass over: a = b * s + c over arrays larger than caches.
+double bench_memory_rate(const bench_options_t* options);
 
 // Ends the process with |format| on stderr and exit status 1: a case that fails has no figure.
 __attribute__((noreturn, format(printf, 1, 2))) void bench_fail(const char* format, ...);

@@ -1,6 +1,8 @@
 // What the machine itself can do, measured in the same run: the limits that other figures are read
 // against. No library takes part.
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "bench.h"
 
@@ -8,9 +10,11 @@ enum { kLanes = 16, kChains = 12, kTurns = 2000 };
 
 typedef float lanes_t __attribute__((vector_size(kLanes * sizeof(float))));
 
-// Chains of multiplications and additions that fill the pipelines of any processor since 2013.
-__attribute__((target_clones("avx512f", "fma", "default"), noinline)) static float multiply_add(
-    float start) {
+// Chains of multiplications and additions, fused, that fill the pipelines of any processor since
+// 2013.
+__attribute__((target_clones("avx512f", "fma", "default"), optimize("fp-contract=fast"),
+               noinline)) static float
+multiply_add(float start) {
   lanes_t sums[kChains], factor = {0}, term = {0};
   factor += 0.999f;
   term += start;
@@ -85,9 +89,52 @@ static double machine_scale2(const bench_options_t* options, int unused, int unu
   return two / one;
 }
 
+enum { kStream = 64 << 20 };  // floats of an array, half of them for each thread: beyond any cache
+
+typedef struct {
+  pthread_t thread;
+  float *a, *b, *c;
+} stream_t;
+
+__attribute__((optimize("O3"))) static void* stream(void* arg) {
+  const stream_t* part = arg;
+  float* restrict a = part->a;
+  for (int i = 0; i < kStream / 2; ++i) a[i] = part->b[i] * 0.5f + part->c[i];
+  return NULL;
+}
+
+static double stream_once(void* arg) {
+  stream_t other = *(stream_t*)arg, own = other;
+  own.a += kStream / 2, own.b += kStream / 2, own.c += kStream / 2;
+  double start = bench_now();
+  if (pthread_create(&other.thread, NULL, stream, &other)) bench_fail("no thread");
+  stream(&own);
+  pthread_join(other.thread, NULL);
+  return bench_now() - start;
+}
+
+double bench_memory_rate(const bench_options_t* options) {
+  stream_t whole = {0};
+  float** arrays[] = {&whole.a, &whole.b, &whole.c};
+  for (int i = 0; i < 3; ++i) {
+    *arrays[i] = malloc(kStream * sizeof(float));
+    if (*arrays[i] == NULL) bench_fail("no memory");
+    memset(*arrays[i], 0, kStream * sizeof(float));
+  }
+  double seconds = bench_shortest(options, stream_once, &whole);
+  for (int i = 0; i < 3; ++i) free(*arrays[i]);
+  return 3.0 * kStream * sizeof(float) / seconds * 1e-9;
+}
+
+static double machine_memory(const bench_options_t* options, int unused, int unused2) {
+  (void)unused, (void)unused2;
+  return bench_memory_rate(options);
+}
+
 const bench_case_t bench_machine_cases[] = {
     {"machine_fma1", "GFLOP/s", machine_fma, 1, 0},
     {"machine_fma2", "GFLOP/s", machine_fma, 2, 0},
+    {"machine_memory", "GB/s", machine_memory, 0, 0},
     {"machine_scale2", "x", machine_scale2, 0, 0},
     {0},
 };

@@ -45,22 +45,6 @@ static double session_churn(const bench_options_t* options, int a, int b) {
   return 1e6 / rate;
 }
 
-static double status_megabytes(const char* field) {
-  FILE* file = fopen("/proc/self/status", "r");
-  if (file == NULL) bench_fail("cannot read /proc/self/status");
-  char line[256];
-  double kilobytes = -1;
-  size_t length = strlen(field);
-  while (kilobytes < 0 && fgets(line, sizeof line, file) != NULL) {
-    if (strncmp(line, field, length) == 0 && line[length] == ':') {
-      if (sscanf(line + length + 1, "%lf", &kilobytes) != 1) kilobytes = -1;
-    }
-  }
-  fclose(file);
-  if (kilobytes < 0) bench_fail("no %s in /proc/self/status", field);
-  return kilobytes * 1024e-6;
-}
-
 // Resident megabytes, now or at the |peak|, of a process that ran one step.
 static double resident(const bench_options_t* options, int peak, int unused) {
   (void)options, (void)unused;
@@ -68,7 +52,7 @@ static double resident(const bench_options_t* options, int peak, int unused) {
   null_graph_open(&null);
   TF_Session* session = session_open(&null.net, (session_config_t){0});
   run_once(&null, session);
-  double megabytes = status_megabytes(peak ? "VmHWM" : "VmRSS");
+  double megabytes = bench_status_megabytes(peak ? "VmHWM" : "VmRSS");
   session_close(session);
   net_close(&null.net);
   return megabytes;

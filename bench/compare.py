@@ -18,6 +18,7 @@ import time
 BENCH = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(BENCH)
 OUT = os.path.join(ROOT, "build", "bench")
+MODELS = os.path.join(OUT, "models")
 STOCK_PACKAGE = "tensorflow-cpu==2.21.0"
 LIBRARY = "libtensorflow.so.2"
 CFLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-ffp-contract=off", "-Wall", "-Wextra"]
@@ -70,6 +71,18 @@ def build_client(name, include, libraries):
     return client
 
 
+def write_models(venv):
+    """The graphs of models.py, when they are missing or older than it."""
+    script = os.path.join(BENCH, "models.py")
+    last = os.path.join(MODELS, "done")
+    if os.path.exists(last) and os.path.getmtime(last) > os.path.getmtime(script):
+        return
+    subprocess.run([os.path.join(venv, "bin", "python"), script, MODELS], check=True,
+                   stderr=subprocess.DEVNULL)
+    with open(last, "w", encoding="ascii"):
+        pass
+
+
 def read_bars():
     """The rows of bars.tsv as dictionaries, in the file's order."""
     with open(os.path.join(BENCH, "bars.tsv"), encoding="utf-8") as file:
@@ -79,7 +92,7 @@ def read_bars():
 
 def run_case(client, case, options):
     """One figure of one client, or None and what it said."""
-    environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3")
+    environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", BENCH_MODELS=MODELS)
     command = [client, "--case", case]
     if options.quick:
         command.append("--quick")
@@ -218,6 +231,7 @@ def prepare(options):
     """Clients by name and the libraries they are linked to."""
     os.makedirs(OUT, exist_ok=True)
     wheel = os.path.abspath(find_stock(options.venv))
+    write_models(options.venv)
     libraries = {"stock": [os.path.join(wheel, "libtensorflow_cc.so.2"),
                            os.path.join(wheel, "libtensorflow_framework.so.2")]}
     includes = {"stock": os.path.join(wheel, "include"), "ours": os.path.join(ROOT, "include")}

@@ -13,8 +13,8 @@
 extern char** environ;
 
 static const bench_case_t* const kThemes[] = {
-    bench_machine_cases, bench_process_cases, bench_dispatch_cases,
-    bench_dense_cases,   bench_train_cases,   bench_graph_cases,
+    bench_machine_cases, bench_process_cases, bench_dispatch_cases, bench_dense_cases,
+    bench_train_cases,   bench_model_cases,   bench_graph_cases,
 };
 enum { kThemeCount = sizeof kThemes / sizeof *kThemes };
 

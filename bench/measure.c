@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "bench.h"
@@ -65,4 +66,20 @@ void bench_expect(const char* what, double actual, double expected, double relat
   if (!(fabs(actual - expected) <= slack)) {
     bench_fail("%s: got %.9g, expected %.9g", what, actual, expected);
   }
+}
+
+double bench_status_megabytes(const char* field) {
+  FILE* file = fopen("/proc/self/status", "r");
+  if (file == NULL) bench_fail("cannot read /proc/self/status");
+  char line[256];
+  double kilobytes = -1;
+  size_t length = strlen(field);
+  while (kilobytes < 0 && fgets(line, sizeof line, file) != NULL) {
+    if (strncmp(line, field, length) == 0 && line[length] == ':') {
+      if (sscanf(line + length + 1, "%lf", &kilobytes) != 1) kilobytes = -1;
+    }
+  }
+  fclose(file);
+  if (kilobytes < 0) bench_fail("no %s in /proc/self/status", field);
+  return kilobytes * 1024e-6;
 }
