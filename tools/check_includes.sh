@@ -19,6 +19,8 @@ declare -A may=(
   [session]="base wire proto tensor framework device graph exec place"
   [eager]="base tensor framework device graph ops grad exec place session runnel"
   [train]="base tensor framework graph ops grad session runnel"
+  [saved_model]="base wire proto tensor io framework device graph ops grad exec place session train runnel"
+  [dist]="base wire proto tensor io framework device graph exec place session runnel"
 )
 bad=0
 while IFS=: read -r file line text; do

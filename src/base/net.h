@@ -25,6 +25,9 @@ typedef struct rn_socket_vtable_t {
                       size_t* out_size);
   rn_status_t (*write)(rn_socket_t* socket, const void* data, size_t size, int64_t deadline_ns,
                        size_t* out_size);
+  // The same for |count| (> 0) pieces, one after the other.
+  rn_status_t (*write_pieces)(rn_socket_t* socket, const rn_str_t* pieces, size_t count,
+                              int64_t deadline_ns, size_t* out_size);
   // Ends both directions and wakes who waits on them, who see the end or CANCELLED.
   void (*shutdown)(rn_socket_t* socket);
   // Adds "host:port" of this end.

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -124,6 +125,28 @@ static rn_status_t system_write(rn_socket_t* base, const void* data, size_t size
   return RN_OK;
 }
 
+#define MAX_PIECES 64
+
+static rn_status_t system_write_pieces(rn_socket_t* base, const rn_str_t* pieces, size_t count,
+                                       int64_t deadline_ns, size_t* out_size) {
+  system_socket_t* socket = (system_socket_t*)base;
+  struct iovec vectors[MAX_PIECES];
+  *out_size = 0;
+  if (count > MAX_PIECES) count = MAX_PIECES;
+  for (size_t i = 0; i < count; ++i)
+    vectors[i] = (struct iovec){.iov_base = (char*)pieces[i].data, .iov_len = pieces[i].size};
+  struct msghdr message = {.msg_iov = vectors, .msg_iovlen = count};
+  for (;;) {
+    ssize_t put = sendmsg(socket->fd, &message, MSG_NOSIGNAL);
+    if (put >= 0) {
+      *out_size = (size_t)put;
+      return RN_OK;
+    }
+    if (!is_blocked(errno)) return error_of(socket, errno);
+    RN_RETURN_IF_ERROR(wait_for(socket, POLLOUT, deadline_ns));
+  }
+}
+
 static void system_shutdown(rn_socket_t* base) {
   system_socket_t* socket = (system_socket_t*)base;
   socket->is_shut = true;
@@ -154,6 +177,7 @@ static const rn_socket_vtable_t system_socket = {
     .accept = system_accept,
     .read = system_read,
     .write = system_write,
+    .write_pieces = system_write_pieces,
     .shutdown = system_shutdown,
     .address = system_address,
     .close = system_close,

@@ -1,0 +1,49 @@
+// The client's end of gRPC: calls to one address, over a connection that is made when it is needed
+// and made again when it is lost.
+#ifndef RUNNEL_DIST_RPC_CHANNEL_H_
+#define RUNNEL_DIST_RPC_CHANNEL_H_
+
+#include "dist/rpc/http2.h"
+
+typedef struct rn_channel_t rn_channel_t;
+
+// A call, embedded in the caller's own record, which stays put until |done|. The caller sets what
+// comes first.
+typedef struct rn_rpc_out_t {
+  const char* path;
+  int64_t deadline_ns;   // of the environment's clock; INT64_MAX: none
+  bool waits_for_ready;  // for a peer that cannot be reached yet
+  rn_align_fn_t align;   // of the response
+  rn_message_t request;  // taken
+  // Called once, without locks held, on the loop's thread. The response is |call->stream.message|;
+  // the callee owns |status| and ends with rn_rpc_out_clear.
+  void (*done)(struct rn_rpc_out_t* call, rn_status_t status);
+  // The channel's.
+  rn_stream_t stream;
+  rn_channel_t* channel;
+  struct rn_rpc_out_t *previous, *next;
+  rn_timer_t timer;
+  bool is_active, is_waiting, is_sent, is_cancelled, is_late;
+} rn_rpc_out_t;
+
+typedef struct rn_channel_options_t {
+  rn_loop_t* loop;
+  rn_allocator_t allocator;
+  const char* address;   // copied
+  int64_t keepalive_ns;  // see rn_http2_options_t
+  int64_t connect_ns;    // how long one attempt may take; 0: 20 s
+} rn_channel_options_t;
+
+RN_MUST_USE rn_status_t rn_channel_create(const rn_channel_options_t* options, rn_channel_t** out);
+// Fails what is under way and waits for it. Not on the loop's thread. NULL is fine.
+void rn_channel_destroy(rn_channel_t* channel);
+const char* rn_channel_address(const rn_channel_t* channel);
+
+// From any thread.
+void rn_rpc_start(rn_channel_t* channel, rn_rpc_out_t* call);
+// Ends the call with CANCELLED, soon; harmless when it has ended, while its record stands. From any
+// thread.
+void rn_rpc_cancel(rn_channel_t* channel, rn_rpc_out_t* call);
+void rn_rpc_out_clear(rn_rpc_out_t* call);
+
+#endif  // RUNNEL_DIST_RPC_CHANNEL_H_

@@ -1,0 +1,97 @@
+// One HTTP/2 connection that carries gRPC calls, at either end. nghttp2 knows the protocol; what it
+// says goes out from the thread that said it, what comes in is read on the loop's thread.
+//
+// A stream is one call: a request, a response, then a status. Owners embed it in their own records
+// and are told about it through a table. The tables' functions run on the loop's thread with no
+// locks held.
+#ifndef RUNNEL_DIST_RPC_HTTP2_H_
+#define RUNNEL_DIST_RPC_HTTP2_H_
+
+#include "dist/rpc/loop.h"
+#include "dist/rpc/message.h"
+
+typedef struct rn_http2_t rn_http2_t;
+typedef struct rn_stream_t rn_stream_t;
+
+// Where in a message the bytes begin that must be aligned, by its first bytes (up to
+// RN_HTTP2_HEAD); 0 where it does not matter.
+#define RN_HTTP2_HEAD 128
+typedef size_t (*rn_align_fn_t)(rn_str_t head, size_t size);
+
+struct rn_stream_t {
+  rn_http2_t* http2;  // Borrowed while the stream is open
+  int32_t id;
+  // What came. |path| and |deadline_ns| of a request; |status| of a response.
+  rn_strbuf_t path;
+  int64_t deadline_ns;  // of the environment's clock; INT64_MAX: none
+  int http_status;
+  int grpc_status;       // -1: none came
+  rn_strbuf_t details;   // grpc-message, as it came
+  rn_message_t message;  // of the other end
+  rn_align_fn_t align;
+  // The connection's own.
+  rn_stream_t *previous, *next;  // open streams
+  rn_stream_t* next_event;
+  bool is_listed, is_complete, is_closed, has_event;
+  uint32_t reset_code;
+  rn_status_t failure;  // Owned: why it cannot go on
+  char head[RN_HTTP2_HEAD];
+  uint8_t prefix[5];  // compressed or not, size
+  size_t prefix_size, head_size, received, expected;
+  rn_message_t out;
+  uint8_t out_prefix[5];
+  size_t out_prefix_left, out_piece, out_offset;
+  int out_status;  // of a response, in its trailers; -1: this is a request
+  rn_strbuf_t out_details;
+};
+
+typedef struct rn_http2_events_t {
+  // A request begins: a stream to keep it in, zeroed; NULL: no more can be taken. Servers only.
+  // Called under the connection's lock: it must not call the connection.
+  rn_stream_t* (*open)(void* owner);
+  // A request has come whole. Servers only.
+  void (*request)(rn_stream_t* stream);
+  // The stream is over; |status| says why (owned by the callee): of a client, the call's result.
+  // Nothing of the connection touches the stream afterwards.
+  void (*closed)(rn_stream_t* stream, rn_status_t status);
+  // The connection is over, after the last of its streams. The owner releases it.
+  void (*lost)(void* owner, rn_http2_t* http2, rn_status_t status);
+} rn_http2_events_t;
+
+typedef struct rn_http2_options_t {
+  rn_loop_t* loop;
+  rn_allocator_t allocator;
+  const rn_http2_events_t* events;
+  void* owner;
+  bool is_server;
+  size_t max_message;    // bytes; 0: 2 GiB less one
+  int64_t keepalive_ns;  // silence, while calls are open, after which the peer is asked whether it
+                         // lives; after twice that it is dead. 0: never
+} rn_http2_options_t;
+
+// Takes |socket|, also when it fails. On the loop's thread.
+RN_MUST_USE rn_status_t rn_http2_create(const rn_http2_options_t* options, rn_socket_t* socket,
+                                        rn_http2_t** out);
+void rn_http2_retain(rn_http2_t* http2);
+void rn_http2_release(rn_http2_t* http2);  // NULL is fine
+void* rn_http2_owner(const rn_http2_t* http2);
+
+// Ends the connection from any thread; |lost| follows on the loop's. Takes |status|.
+void rn_http2_close(rn_http2_t* http2, rn_status_t status);
+// Says that no new calls are taken; those under way go on.
+void rn_http2_drain(rn_http2_t* http2);
+size_t rn_http2_stream_count(rn_http2_t* http2);
+
+// Starts a call on |stream| (zeroed but for |align|), from any thread. |message| is taken on
+// success. Fails if the connection is over: then nothing more is said about the stream.
+RN_MUST_USE rn_status_t rn_http2_request(rn_http2_t* http2, rn_stream_t* stream, const char* path,
+                                         const char* authority, int64_t deadline_ns,
+                                         rn_message_t* message);
+// Answers a request, from any thread: |message| with OK, or an error (taken). Clears |message|.
+void rn_http2_respond(rn_stream_t* stream, rn_status_t status, rn_message_t* message);
+// Gives a call up, from any thread while it is open: the other end is told.
+void rn_http2_reset(rn_stream_t* stream);
+// Frees what a closed stream holds.
+void rn_stream_clear(rn_stream_t* stream);
+
+#endif  // RUNNEL_DIST_RPC_HTTP2_H_

@@ -1,0 +1,250 @@
+// The loop: poll over the watched sockets and a pair of sockets that others wake it by, a heap of
+// timers, a list of jobs. See loop.h.
+#include "dist/rpc/loop.h"
+
+#include "base/vec.h"
+
+struct rn_loop_t {
+  rn_allocator_t allocator;
+  const rn_env_t* env;
+  pthread_t thread;
+  bool has_thread;
+  rn_socket_t *wake_in, *wake_out;  // Owned: a byte written to one ends the poll on the other
+  _Atomic bool is_woken;            // the byte is under way
+  RN_VEC(rn_watch_t*) watches;      // the thread's own
+  RN_VEC(rn_poll_t) polled;         // likewise; has room for all watches and the wake
+  RN_VEC(rn_watch_t*) asked;        // likewise: whom each of |polled| is about
+  rn_mutex_t mutex;                 // guards what follows
+  rn_cond_t timer_ended;
+  rn_loop_job_t *first, *last;
+  RN_VEC(rn_timer_t*) timers;  // a heap by time; a timer's place is its index + 1
+  rn_timer_t* running;
+  bool is_stopping;
+};
+
+const rn_env_t* rn_loop_env(const rn_loop_t* loop) { return loop->env; }
+int64_t rn_loop_now(const rn_loop_t* loop) { return loop->env->now_ns(loop->env->self); }
+bool rn_loop_is_here(const rn_loop_t* loop) {
+  return loop->has_thread && pthread_equal(pthread_self(), loop->thread);
+}
+
+void rn_loop_wake(rn_loop_t* loop) {
+  if (rn_loop_is_here(loop) || __atomic_exchange_n((bool*)&loop->is_woken, true, __ATOMIC_SEQ_CST))
+    return;
+  size_t written;
+  rn_status_free(loop->wake_in->vtable->write(loop->wake_in, "", 1, RN_AT_ONCE, &written));
+}
+
+void rn_loop_post(rn_loop_t* loop, rn_loop_job_t* job) {
+  job->next = NULL;
+  rn_mutex_lock(&loop->mutex);
+  if (loop->last)
+    loop->last->next = job;
+  else
+    loop->first = job;
+  loop->last = job;
+  rn_mutex_unlock(&loop->mutex);
+  rn_loop_wake(loop);
+}
+
+rn_status_t rn_loop_watch(rn_loop_t* loop, rn_watch_t* watch) {
+  size_t needed = loop->watches.count + 2;
+  RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->polled, loop->allocator, needed));
+  RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->asked, loop->allocator, needed));
+  RN_RETURN_IF_ERROR(rn_vec_push(&loop->watches, loop->allocator, watch));
+  watch->is_watched = true;
+  return RN_OK;
+}
+
+void rn_loop_unwatch(rn_loop_t* loop, rn_watch_t* watch) {
+  if (!watch->is_watched) return;
+  watch->is_watched = false;
+  for (size_t i = 0; i < loop->watches.count; ++i)
+    if (loop->watches.items[i] == watch)
+      loop->watches.items[i] = loop->watches.items[--loop->watches.count];
+  for (size_t i = 0; i < loop->asked.count; ++i)
+    if (loop->asked.items[i] == watch) loop->asked.items[i] = NULL;
+}
+
+// The heap: a timer that is put in or has changed finds its place upwards or downwards.
+static void put(rn_loop_t* loop, size_t i, rn_timer_t* timer) {
+  loop->timers.items[i] = timer;
+  timer->place = i + 1;
+}
+
+static void settle(rn_loop_t* loop, size_t i) {
+  rn_timer_t* timer = loop->timers.items[i];
+  while (i > 0 && loop->timers.items[(i - 1) / 2]->at_ns > timer->at_ns) {
+    put(loop, i, loop->timers.items[(i - 1) / 2]);
+    i = (i - 1) / 2;
+  }
+  for (size_t child; (child = 2 * i + 1) < loop->timers.count; i = child) {
+    if (child + 1 < loop->timers.count &&
+        loop->timers.items[child + 1]->at_ns < loop->timers.items[child]->at_ns)
+      child++;
+    if (loop->timers.items[child]->at_ns >= timer->at_ns) break;
+    put(loop, i, loop->timers.items[child]);
+  }
+  put(loop, i, timer);
+}
+
+static void take_out(rn_loop_t* loop, rn_timer_t* timer) {
+  size_t i = timer->place - 1;
+  timer->place = 0;
+  rn_timer_t* moved = loop->timers.items[--loop->timers.count];
+  if (moved == timer) return;
+  put(loop, i, moved);
+  settle(loop, i);
+}
+
+rn_status_t rn_loop_set_timer(rn_loop_t* loop, rn_timer_t* timer, int64_t at_ns) {
+  rn_status_t status = RN_OK;
+  rn_mutex_lock(&loop->mutex);
+  if (!timer->place) {
+    status = rn_vec_push(&loop->timers, loop->allocator, timer);
+    if (rn_ok(status)) timer->place = loop->timers.count;
+  }
+  bool is_first = false;
+  if (rn_ok(status)) {
+    timer->at_ns = at_ns;
+    settle(loop, timer->place - 1);
+    is_first = timer->place == 1;
+  }
+  rn_mutex_unlock(&loop->mutex);
+  if (is_first) rn_loop_wake(loop);
+  return status;
+}
+
+void rn_loop_clear_timer(rn_loop_t* loop, rn_timer_t* timer) {
+  rn_mutex_lock(&loop->mutex);
+  if (timer->place) take_out(loop, timer);
+  while (loop->running == timer && !rn_loop_is_here(loop))
+    rn_cond_wait(&loop->timer_ended, &loop->mutex);
+  rn_mutex_unlock(&loop->mutex);
+}
+
+static void run_jobs(rn_loop_t* loop) {
+  rn_mutex_lock(&loop->mutex);
+  rn_loop_job_t* job = loop->first;
+  loop->first = loop->last = NULL;
+  rn_mutex_unlock(&loop->mutex);
+  while (job) {
+    rn_loop_job_t* next = job->next;
+    job->run(job);
+    job = next;
+  }
+}
+
+// When the next timer is due.
+static int64_t run_timers(rn_loop_t* loop) {
+  rn_mutex_lock(&loop->mutex);
+  while (loop->timers.count && loop->timers.items[0]->at_ns <= rn_loop_now(loop)) {
+    rn_timer_t* timer = loop->timers.items[0];
+    take_out(loop, timer);
+    loop->running = timer;
+    rn_mutex_unlock(&loop->mutex);
+    timer->fn(timer);
+    rn_mutex_lock(&loop->mutex);
+    loop->running = NULL;
+    rn_cond_broadcast(&loop->timer_ended);
+  }
+  int64_t next = loop->timers.count ? loop->timers.items[0]->at_ns : RN_FOREVER;
+  if (loop->first) next = RN_AT_ONCE;
+  rn_mutex_unlock(&loop->mutex);
+  return next;
+}
+
+static void poll_once(rn_loop_t* loop, int64_t until_ns) {
+  loop->polled.count = loop->asked.count = loop->watches.count + 1;
+  loop->polled.items[0] = (rn_poll_t){.socket = loop->wake_out, .wants_read = true};
+  loop->asked.items[0] = NULL;
+  for (size_t i = 0; i < loop->watches.count; ++i) {
+    rn_watch_t* watch = loop->watches.items[i];
+    loop->polled.items[i + 1] =
+        (rn_poll_t){.socket = watch->socket, .wants_read = true, .wants_write = watch->wants_write};
+    loop->asked.items[i + 1] = watch;
+  }
+  rn_status_t status =
+      loop->env->net->poll(loop->env->net_self, loop->polled.items, loop->polled.count, until_ns);
+  if (!rn_ok(status)) {
+    rn_log(loop->env, RN_LOG_ERROR, "polling sockets: %s", rn_status_message(status));
+    rn_status_free(status);
+    return;
+  }
+  if (loop->polled.items[0].can_read) {
+    char bytes[64];
+    size_t size;
+    rn_status_free(
+        loop->wake_out->vtable->read(loop->wake_out, bytes, sizeof bytes, RN_AT_ONCE, &size));
+    loop->is_woken = false;
+  }
+  // What is called may unwatch any, which clears its place in |asked|.
+  for (size_t i = 1; i < loop->polled.count; ++i) {
+    const rn_poll_t* item = &loop->polled.items[i];
+    rn_watch_t* watch = loop->asked.items[i];
+    if (watch && (item->can_read || item->can_write))
+      watch->ready(watch, item->can_read, item->can_write);
+  }
+}
+
+static void* loop_main(void* arg) {
+  rn_loop_t* loop = arg;
+  for (;;) {
+    run_jobs(loop);
+    int64_t until = run_timers(loop);
+    rn_mutex_lock(&loop->mutex);
+    bool is_over = loop->is_stopping && !loop->first;
+    rn_mutex_unlock(&loop->mutex);
+    if (is_over) return NULL;
+    poll_once(loop, until);
+  }
+}
+
+static rn_status_t set_up(rn_loop_t* loop) {
+  RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->polled, loop->allocator, 2));
+  RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->asked, loop->allocator, 2));
+  RN_RETURN_IF_ERROR(
+      loop->env->net->pair(loop->env->net_self, loop->allocator, &loop->wake_in, &loop->wake_out));
+  // Nothing runs on the thread before its number is known.
+  rn_mutex_lock(&loop->mutex);
+  loop->has_thread = pthread_create(&loop->thread, NULL, loop_main, loop) == 0;
+  rn_mutex_unlock(&loop->mutex);
+  return loop->has_thread ? RN_OK : rn_resource_exhausted("No thread for the network");
+}
+
+rn_status_t rn_loop_create(const rn_env_t* env, rn_allocator_t allocator, rn_loop_t** out) {
+  *out = NULL;
+  rn_loop_t* loop = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &loop));
+  loop->allocator = allocator;
+  loop->env = env;
+  rn_mutex_init(&loop->mutex);
+  rn_cond_init(&loop->timer_ended);
+  rn_status_t status = set_up(loop);
+  if (!rn_ok(status)) {
+    rn_loop_destroy(loop);
+    return status;
+  }
+  *out = loop;
+  return RN_OK;
+}
+
+void rn_loop_destroy(rn_loop_t* loop) {
+  if (!loop) return;
+  if (loop->has_thread) {
+    rn_mutex_lock(&loop->mutex);
+    loop->is_stopping = true;
+    rn_mutex_unlock(&loop->mutex);
+    rn_loop_wake(loop);
+    pthread_join(loop->thread, NULL);
+  }
+  if (loop->wake_in) loop->wake_in->vtable->close(loop->wake_in);
+  if (loop->wake_out) loop->wake_out->vtable->close(loop->wake_out);
+  rn_vec_free(&loop->watches, loop->allocator);
+  rn_vec_free(&loop->polled, loop->allocator);
+  rn_vec_free(&loop->asked, loop->allocator);
+  rn_vec_free(&loop->timers, loop->allocator);
+  rn_cond_destroy(&loop->timer_ended);
+  rn_mutex_destroy(&loop->mutex);
+  RN_FREE(loop->allocator, loop);
+}

@@ -1,0 +1,54 @@
+// A thread that watches sockets and clocks: everything that the network starts begins here.
+//
+// Sockets are watched, timers set and jobs posted from any thread; what they call runs on the
+// loop's thread, one after the other, with no locks held, and must not wait.
+#ifndef RUNNEL_DIST_RPC_LOOP_H_
+#define RUNNEL_DIST_RPC_LOOP_H_
+
+#include "base/net.h"
+#include "base/sync.h"
+
+typedef struct rn_loop_t rn_loop_t;
+
+// A socket under watch, embedded in its owner. It is read as long as it is watched.
+typedef struct rn_watch_t {
+  rn_socket_t* socket;       // Borrowed
+  _Atomic bool wants_write;  // rn_loop_wake makes a change known
+  void (*ready)(struct rn_watch_t* watch, bool can_read, bool can_write);
+  bool is_watched;  // the loop's
+} rn_watch_t;
+
+// Called once, at |at_ns| of the environment's clock or later.
+typedef struct rn_timer_t {
+  void (*fn)(struct rn_timer_t* timer);
+  int64_t at_ns;
+  size_t place;  // the loop's: in its heap, from 1; 0: not set
+} rn_timer_t;
+
+typedef struct rn_loop_job_t {
+  void (*run)(struct rn_loop_job_t* job);
+  struct rn_loop_job_t* next;
+} rn_loop_job_t;
+
+RN_MUST_USE rn_status_t rn_loop_create(const rn_env_t* env, rn_allocator_t allocator,
+                                       rn_loop_t** out);
+// Runs the jobs that were posted, ends the thread. Nothing may be watched any more. NULL is fine.
+void rn_loop_destroy(rn_loop_t* loop);
+
+const rn_env_t* rn_loop_env(const rn_loop_t* loop);
+int64_t rn_loop_now(const rn_loop_t* loop);
+
+void rn_loop_post(rn_loop_t* loop, rn_loop_job_t* job);
+void rn_loop_wake(rn_loop_t* loop);
+bool rn_loop_is_here(const rn_loop_t* loop);  // whether this is the loop's thread
+
+// On the loop's thread only. Room for the watch is made here, so that nothing fails later.
+RN_MUST_USE rn_status_t rn_loop_watch(rn_loop_t* loop, rn_watch_t* watch);
+void rn_loop_unwatch(rn_loop_t* loop, rn_watch_t* watch);
+
+// From any thread. Setting one that is set moves it. After clear returns the timer's function
+// neither runs nor will, unless the caller is the loop's thread inside it.
+RN_MUST_USE rn_status_t rn_loop_set_timer(rn_loop_t* loop, rn_timer_t* timer, int64_t at_ns);
+void rn_loop_clear_timer(rn_loop_t* loop, rn_timer_t* timer);
+
+#endif  // RUNNEL_DIST_RPC_LOOP_H_

@@ -1,0 +1,31 @@
+// What goes over a connection in one direction of a call: pieces of bytes, one after the other.
+//
+// A message that is sent points into the buffers of its tensors; one that came is a single piece.
+#ifndef RUNNEL_DIST_RPC_MESSAGE_H_
+#define RUNNEL_DIST_RPC_MESSAGE_H_
+
+#include "base/str.h"
+#include "base/vec.h"
+#include "tensor/tensor.h"
+
+typedef struct rn_piece_t {
+  rn_str_t bytes;
+  rn_buffer_t* buffer;  // Retained: what keeps them
+} rn_piece_t;
+
+typedef struct rn_message_t {
+  rn_allocator_t allocator;
+  RN_VEC(rn_piece_t) pieces;
+  size_t size;  // of all pieces
+} rn_message_t;
+
+void rn_message_init(rn_message_t* message, rn_allocator_t allocator);
+void rn_message_clear(rn_message_t* message);
+// Appends a copy of |bytes|.
+RN_MUST_USE rn_status_t rn_message_add(rn_message_t* message, rn_str_t bytes);
+// Appends |bytes| of |buffer| themselves.
+RN_MUST_USE rn_status_t rn_message_lend(rn_message_t* message, rn_buffer_t* buffer, rn_str_t bytes);
+// The bytes of a message of one piece at most.
+rn_str_t rn_message_view(const rn_message_t* message);
+
+#endif  // RUNNEL_DIST_RPC_MESSAGE_H_

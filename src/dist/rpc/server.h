@@ -1,0 +1,47 @@
+// The server's end of gRPC: a port, its connections, and the calls that come in on them.
+#ifndef RUNNEL_DIST_RPC_SERVER_H_
+#define RUNNEL_DIST_RPC_SERVER_H_
+
+#include "dist/rpc/http2.h"
+#include "framework/cancel.h"
+
+typedef struct rn_rpc_server_t rn_rpc_server_t;
+
+// A call that came in. It ends with rn_rpc_reply, once, from any thread.
+typedef struct rn_rpc_in_t {
+  rn_stream_t stream;
+  rn_rpc_server_t* server;
+  rn_http2_t* http2;   // Retained
+  rn_cancel_t cancel;  // set off when the client gives up, is gone, or its deadline passes
+  rn_timer_t deadline;
+  _Atomic int holds;  // the stream's and the handler's
+} rn_rpc_in_t;
+
+static inline rn_str_t rn_rpc_path(const rn_rpc_in_t* call) {
+  return rn_strbuf_view(&call->stream.path);
+}
+static inline rn_str_t rn_rpc_request(const rn_rpc_in_t* call) {
+  return rn_message_view(&call->stream.message);
+}
+
+typedef struct rn_rpc_server_options_t {
+  rn_loop_t* loop;
+  rn_allocator_t allocator;
+  const char* address;  // "host:port"; port 0 is any
+  // Runs on the loop's thread: what takes time goes to other threads.
+  void (*handle)(void* self, rn_rpc_in_t* call);
+  void* self;
+  size_t max_message;
+} rn_rpc_server_options_t;
+
+RN_MUST_USE rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options,
+                                             rn_rpc_server_t** out);
+int rn_rpc_server_port(const rn_rpc_server_t* server);
+// Closes the port and every connection, waits until every call was replied to. Not on the loop's
+// thread. NULL is fine.
+void rn_rpc_server_destroy(rn_rpc_server_t* server);
+
+// Takes |status| and what |message| holds.
+void rn_rpc_reply(rn_rpc_in_t* call, rn_status_t status, rn_message_t* message);
+
+#endif  // RUNNEL_DIST_RPC_SERVER_H_
