@@ -39,6 +39,7 @@ bool rn_execution_should_stop(rn_execution_t* execution) {
 }
 
 rn_status_t rn_execution_node_error(const rn_plan_t* plan, int32_t instr, rn_status_t status) {
+  if (rn_status_is_derived(status)) return status;  // it names the node that failed already
   return rn_status_annotate(status, "\n\t [[{{node %.*s}}]]", RN_STR_ARGS(plan->names[instr]));
 }
 

@@ -34,6 +34,7 @@ void rn_cancel(rn_cancel_t* cancel) {
     rn_cancel_entry_t* entry = cancel->entries;
     unlink_locked(cancel, entry);
     cancel->running = entry;
+    cancel->thread = pthread_self();
     rn_mutex_unlock(&cancel->mutex);
     entry->fn(entry);  // the entry may be gone afterwards
     rn_mutex_lock(&cancel->mutex);
@@ -61,7 +62,8 @@ bool rn_cancel_remove(rn_cancel_t* cancel, rn_cancel_entry_t* entry) {
   rn_mutex_lock(&cancel->mutex);
   bool removed = entry->is_linked;
   if (removed) unlink_locked(cancel, entry);
-  while (cancel->running == entry) rn_cond_wait(&cancel->idle, &cancel->mutex);
+  while (cancel->running == entry && !pthread_equal(cancel->thread, pthread_self()))
+    rn_cond_wait(&cancel->idle, &cancel->mutex);
   rn_mutex_unlock(&cancel->mutex);
   return removed;
 }

@@ -19,6 +19,7 @@ typedef struct rn_cancel_t {
   rn_cond_t idle;    // no callback is running
   rn_cancel_entry_t* entries;
   rn_cancel_entry_t* running;  // the entry whose callback runs now
+  pthread_t thread;            // and where
 } rn_cancel_t;
 
 void rn_cancel_init(rn_cancel_t* cancel);
@@ -30,8 +31,8 @@ static inline bool rn_is_cancelled(const rn_cancel_t* cancel) {
 void rn_cancel(rn_cancel_t* cancel);
 // False if it is cancelled already: then |entry| is not kept and its callback is not called.
 bool rn_cancel_add(rn_cancel_t* cancel, rn_cancel_entry_t* entry);
-// After it returns the callback neither runs nor will. Must not be called from the callback itself
-// or under a lock it takes. True if the entry was removed before its callback was called.
+// After it returns the callback neither runs nor will, unless the caller is inside it. Must not be
+// called under a lock that it takes. True if the entry was removed before its callback was called.
 bool rn_cancel_remove(rn_cancel_t* cancel, rn_cancel_entry_t* entry);
 // Makes a used one as new, for the next step. No entries may be left.
 void rn_cancel_reset(rn_cancel_t* cancel);

@@ -28,7 +28,26 @@ struct rn_rendezvous_t {
   rn_mutex_t mutex;
   rn_map_t meetings;
   rn_status_t failure;  // Owned; once set, it is everybody's answer
+  rn_remote_t remote;   // |has| is NULL: all values are made here
 };
+
+#define DERIVED "type.googleapis.com/tensorflow.DerivedStatus"
+
+rn_status_t rn_status_derive(rn_status_t status) {
+  rn_status_set_payload(status, DERIVED, "");
+  return status;
+}
+
+static void look(const char* key, const char* value, void* arg) {
+  (void)value;
+  if (strcmp(key, DERIVED) == 0) *(bool*)arg = true;
+}
+
+bool rn_status_is_derived(rn_status_t status) {
+  bool is_derived = false;
+  rn_status_each_payload(status, look, &is_derived);
+  return is_derived;
+}
 
 rn_status_t rn_rendezvous_create(rn_allocator_t allocator, rn_rendezvous_t** out) {
   *out = NULL;
@@ -42,7 +61,18 @@ rn_status_t rn_rendezvous_create(rn_allocator_t allocator, rn_rendezvous_t** out
   return RN_OK;
 }
 
+void rn_rendezvous_set_remote(rn_rendezvous_t* rendezvous, rn_remote_t remote) {
+  rendezvous->remote = remote;
+}
+
 void rn_rendezvous_retain(rn_rendezvous_t* rendezvous) { rendezvous->refs++; }
+
+bool rn_rendezvous_is_empty(rn_rendezvous_t* rendezvous) {
+  rn_mutex_lock(&rendezvous->mutex);
+  bool is_empty = rendezvous->meetings.count == 0;
+  rn_mutex_unlock(&rendezvous->mutex);
+  return is_empty;
+}
 
 static void free_item(rn_rendezvous_t* rendezvous, item_t* item) {
   rn_tensor_clear(&item->value);
@@ -66,6 +96,7 @@ void rn_rendezvous_release(rn_rendezvous_t* rendezvous) {
     free_meeting(rendezvous, entry->value);
   rn_map_clear(&rendezvous->meetings);
   rn_status_free(rendezvous->failure);
+  if (rendezvous->remote.destroy) rendezvous->remote.destroy(rendezvous->remote.self);
   rn_mutex_destroy(&rendezvous->mutex);
   RN_FREE(rendezvous->allocator, rendezvous);
 }
@@ -144,6 +175,11 @@ static void wait_locked(meeting_t* meeting, rn_recv_t* recv) {
 
 void rn_rendezvous_recv(rn_rendezvous_t* rendezvous, rn_str_t key, rn_recv_t* recv) {
   recv->key = key;
+  const rn_remote_t* remote = &rendezvous->remote;
+  if (remote->has && remote->has(remote->self, key)) {
+    remote->recv(remote->self, key, recv);
+    return;
+  }
   item_t* item = NULL;
   meeting_t* meeting = NULL;
   rn_mutex_lock(&rendezvous->mutex);
@@ -176,7 +212,7 @@ void rn_rendezvous_fail(rn_rendezvous_t* rendezvous, rn_status_t status) {
   if (rendezvous->failure) {
     rn_status_free(status);
   } else {
-    rendezvous->failure = status;
+    rendezvous->failure = rn_status_derive(status);
     size_t position = 0;
     const rn_map_entry_t* entry;
     while ((entry = rn_map_next(&rendezvous->meetings, &position))) {
@@ -190,6 +226,7 @@ void rn_rendezvous_fail(rn_rendezvous_t* rendezvous, rn_status_t status) {
     }
   }
   rn_mutex_unlock(&rendezvous->mutex);
+  if (rendezvous->remote.give_up) rendezvous->remote.give_up(rendezvous->remote.self);
   while (waiting) {
     rn_recv_t* recv = waiting;
     waiting = recv->next;

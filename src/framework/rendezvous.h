@@ -21,7 +21,22 @@ typedef struct rn_recv_t {
   rn_str_t key;
 } rn_recv_t;
 
+// Where values come from that no Send of this process makes. Set once, before anybody comes.
+typedef struct rn_remote_t {
+  void* self;
+  bool (*has)(void* self, rn_str_t key);  // whether |key| is one of those
+  // Calls recv->fn once; the caller keeps |key| and |recv| until then.
+  void (*recv)(void* self, rn_str_t key, rn_recv_t* recv);
+  void (*give_up)(void* self);  // the rendezvous has failed: so does what is under way
+  void (*destroy)(void* self);  // with the rendezvous; nothing is under way
+} rn_remote_t;
+
+// What others see of an error that happened elsewhere in the step: marks it so. Takes |status|.
+RN_MUST_USE rn_status_t rn_status_derive(rn_status_t status);
+bool rn_status_is_derived(rn_status_t status);
+
 RN_MUST_USE rn_status_t rn_rendezvous_create(rn_allocator_t allocator, rn_rendezvous_t** out);
+void rn_rendezvous_set_remote(rn_rendezvous_t* rendezvous, rn_remote_t remote);
 void rn_rendezvous_retain(rn_rendezvous_t* rendezvous);
 void rn_rendezvous_release(rn_rendezvous_t* rendezvous);
 
@@ -30,6 +45,8 @@ RN_MUST_USE rn_status_t rn_rendezvous_send(rn_rendezvous_t* rendezvous, rn_str_t
                                            rn_tensor_t* value, bool is_dead, rn_device_t* device);
 // |key| must live until |recv->fn| was called.
 void rn_rendezvous_recv(rn_rendezvous_t* rendezvous, rn_str_t key, rn_recv_t* recv);
+// Whether no value and no receiver waits.
+bool rn_rendezvous_is_empty(rn_rendezvous_t* rendezvous);
 // Takes |status|.
 void rn_rendezvous_fail(rn_rendezvous_t* rendezvous, rn_status_t status);
 

@@ -265,29 +265,38 @@ static void on_call_timer(rn_timer_t* timer) {
   if (was_waiting) finish(call, rn_cancelled("The call has not been sent"));
 }
 
+// Under the lock.
+static void end_soon(rn_channel_t* channel, rn_rpc_out_t* call) {
+  rn_status_free(rn_loop_set_timer(channel->options.loop, &call->timer, INT64_MIN));
+}
+
 void rn_rpc_start(rn_channel_t* channel, rn_rpc_out_t* call) {
   call->channel = channel;
-  call->is_active = true;
-  call->is_waiting = call->is_sent = call->is_cancelled = call->is_late = false;
   call->timer = (rn_timer_t){.fn = on_call_timer};
   rn_mutex_lock(&channel->mutex);
+  call->is_active = true;
   link_call(channel, call);
-  if (call->deadline_ns != INT64_MAX) {
+  if (call->is_cancelled) {
+    call->is_waiting = true;
+    end_soon(channel, call);
+  } else {
     // Without room for a timer the peer's has to do: it has the deadline too.
-    rn_status_free(rn_loop_set_timer(channel->options.loop, &call->timer, call->deadline_ns));
+    if (call->deadline_ns != INT64_MAX)
+      rn_status_free(rn_loop_set_timer(channel->options.loop, &call->timer, call->deadline_ns));
+    send_or_wait(channel, call);
   }
-  send_or_wait(channel, call);
   rn_mutex_unlock(&channel->mutex);
 }
 
 void rn_rpc_cancel(rn_channel_t* channel, rn_rpc_out_t* call) {
   rn_mutex_lock(&channel->mutex);
-  if (call->is_active && !call->is_cancelled) {
-    call->is_cancelled = true;
+  bool was_cancelled = call->is_cancelled;
+  call->is_cancelled = true;
+  if (call->is_active && !was_cancelled) {
     if (call->is_sent)
       rn_http2_reset(&call->stream);
     else
-      rn_status_free(rn_loop_set_timer(channel->options.loop, &call->timer, INT64_MIN));
+      end_soon(channel, call);
   }
   rn_mutex_unlock(&channel->mutex);
 }

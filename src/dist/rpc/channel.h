@@ -7,8 +7,8 @@
 
 typedef struct rn_channel_t rn_channel_t;
 
-// A call, embedded in the caller's own record, which stays put until |done|. The caller sets what
-// comes first.
+// A call, embedded in the caller's own record, zeroed, which stays put until |done|. The caller
+// sets what comes first.
 typedef struct rn_rpc_out_t {
   const char* path;
   int64_t deadline_ns;   // of the environment's clock; INT64_MAX: none
@@ -41,8 +41,8 @@ const char* rn_channel_address(const rn_channel_t* channel);
 
 // From any thread.
 void rn_rpc_start(rn_channel_t* channel, rn_rpc_out_t* call);
-// Ends the call with CANCELLED, soon; harmless when it has ended, while its record stands. From any
-// thread.
+// Ends the call with CANCELLED, soon, or as soon as it is started; harmless when it has ended,
+// while its record stands. From any thread.
 void rn_rpc_cancel(rn_channel_t* channel, rn_rpc_out_t* call);
 void rn_rpc_out_clear(rn_rpc_out_t* call);
 

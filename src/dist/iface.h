@@ -1,0 +1,220 @@
+// What tasks say to each other, whatever carries it: one record for each kind of call, one table
+// for each of the two services.
+//
+// A call is asynchronous. Its record holds the question and room for the answer, belongs to the
+// caller and stays put until |done|, which is called once, on any thread, with no locks held; the
+// callee of |done| owns the status. Strings of the question are lent for the same time.
+#ifndef RUNNEL_DIST_IFACE_H_
+#define RUNNEL_DIST_IFACE_H_
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "framework/cancel.h"
+#include "tensor/tensor.h"
+
+typedef struct rn_call_t {
+  void (*done)(struct rn_call_t* call, rn_status_t status);
+  void* owner;           // the caller's
+  int64_t deadline_ns;   // of the environment's clock; INT64_MAX: none
+  rn_cancel_t* cancel;   // Borrowed; NULL: nobody will give it up
+  bool waits_for_ready;  // for a task that cannot be reached yet
+} rn_call_t;
+
+typedef struct rn_named_tensor_t {
+  rn_str_t name;
+  rn_tensor_t value;
+} rn_named_tensor_t;
+
+// A device as others see it.
+typedef struct rn_device_info_t {
+  rn_str_t name, type;
+  int64_t memory_limit;
+  uint64_t incarnation;
+} rn_device_info_t;
+
+// Calls to a worker.
+
+typedef struct rn_get_status_t {
+  rn_call_t call;
+  rn_arena_t arena;  // Owned by the caller: holds the answer
+  rn_device_info_t* devices;
+  size_t device_count;
+} rn_get_status_t;
+
+typedef struct rn_create_worker_session_t {
+  rn_call_t call;
+  rn_str_t session;
+  rn_str_t job;  // what the master thinks the task is
+  int32_t task;
+  bool isolates;  // state is the session's own
+  rn_str_t master;
+  uint64_t master_incarnation;
+} rn_create_worker_session_t;
+
+typedef struct rn_delete_worker_session_t {
+  rn_call_t call;
+  rn_str_t session;
+} rn_delete_worker_session_t;
+
+typedef struct rn_register_graph_t {
+  rn_call_t call;
+  rn_str_t session, graph_def, config;
+  char handle[32];  // the answer, NUL-terminated
+} rn_register_graph_t;
+
+typedef struct rn_deregister_graph_t {
+  rn_call_t call;
+  rn_str_t session, handle;
+} rn_deregister_graph_t;
+
+typedef struct rn_run_graph_t {
+  rn_call_t call;
+  rn_str_t session, handle;
+  int64_t step;
+  const rn_named_tensor_t* feeds;  // lent
+  size_t feed_count;
+  const rn_str_t* fetch_names;
+  size_t fetch_count;
+  rn_tensor_t* fetches;  // the answer: set and owned by the caller on success
+  bool wants_stats;
+  rn_strbuf_t stats;  // the answer: a StepStats, if it was wanted
+} rn_run_graph_t;
+
+typedef struct rn_cleanup_graph_t {
+  rn_call_t call;
+  int64_t step;
+} rn_cleanup_graph_t;
+
+typedef struct rn_recv_tensor_t {
+  rn_call_t call;
+  int64_t step;
+  rn_str_t key;
+  int64_t request;    // a number of the caller's
+  rn_tensor_t value;  // the answer: owned by the caller, unset if it is dead
+  bool is_dead;
+} rn_recv_tensor_t;
+
+typedef struct rn_cleanup_all_t {
+  rn_call_t call;
+  const rn_str_t* containers;  // none: all
+  size_t container_count;
+} rn_cleanup_all_t;
+
+typedef struct rn_worker_t {
+  const struct rn_worker_vtable_t* vtable;
+} rn_worker_t;
+
+typedef struct rn_worker_vtable_t {
+  void (*get_status)(rn_worker_t* worker, rn_get_status_t* call);
+  void (*create_session)(rn_worker_t* worker, rn_create_worker_session_t* call);
+  void (*delete_session)(rn_worker_t* worker, rn_delete_worker_session_t* call);
+  void (*register_graph)(rn_worker_t* worker, rn_register_graph_t* call);
+  void (*deregister_graph)(rn_worker_t* worker, rn_deregister_graph_t* call);
+  void (*run_graph)(rn_worker_t* worker, rn_run_graph_t* call);
+  void (*cleanup_graph)(rn_worker_t* worker, rn_cleanup_graph_t* call);
+  void (*recv_tensor)(rn_worker_t* worker, rn_recv_tensor_t* call);
+  void (*cleanup_all)(rn_worker_t* worker, rn_cleanup_all_t* call);
+} rn_worker_vtable_t;
+
+// Calls to a master.
+
+typedef struct rn_create_session_t {
+  rn_call_t call;
+  rn_str_t graph_def, config, target;
+  char session[32];  // the answer
+  int64_t version;
+} rn_create_session_t;
+
+typedef struct rn_extend_session_t {
+  rn_call_t call;
+  rn_str_t session, graph_def;
+  int64_t version;  // and the new one as the answer
+} rn_extend_session_t;
+
+typedef struct rn_run_step_t {
+  rn_call_t call;
+  rn_str_t session, partial_run;
+  const rn_named_tensor_t* feeds;  // lent
+  size_t feed_count;
+  const rn_str_t *fetch_names, *targets;
+  size_t fetch_count, target_count;
+  int64_t timeout_ms;
+  int trace_level;
+  bool wants_graphs;  // the partitions, in the metadata
+  int64_t request;
+  rn_tensor_t* fetches;  // the answer: set and owned by the caller on success
+  rn_strbuf_t metadata;  // the answer: a RunMetadata, if something was asked
+} rn_run_step_t;
+
+typedef struct rn_close_session_t {
+  rn_call_t call;
+  rn_str_t session;
+} rn_close_session_t;
+
+typedef struct rn_list_devices_t {
+  rn_call_t call;
+  rn_str_t session;
+  rn_arena_t arena;  // Owned by the caller: holds the answer
+  rn_device_info_t* devices;
+  size_t device_count;
+} rn_list_devices_t;
+
+typedef struct rn_reset_t {
+  rn_call_t call;
+  const rn_str_t *containers, *filters;
+  size_t container_count, filter_count;
+} rn_reset_t;
+
+typedef struct rn_partial_setup_t {
+  rn_call_t call;
+  rn_str_t session;
+  const rn_str_t *feeds, *fetches, *targets;
+  size_t feed_count, fetch_count, target_count;
+  char handle[32];  // the answer
+} rn_partial_setup_t;
+
+typedef struct rn_make_callable_t {
+  rn_call_t call;
+  rn_str_t session;
+  const rn_str_t *feeds, *fetches, *targets;
+  size_t feed_count, fetch_count, target_count;
+  int64_t handle;  // the answer
+} rn_make_callable_t;
+
+typedef struct rn_run_callable_t {
+  rn_call_t call;
+  rn_str_t session;
+  int64_t handle;
+  const rn_tensor_t* feeds;  // lent, in the callable's order
+  size_t feed_count;
+  size_t fetch_count;    // the answer, as the next two
+  rn_tensor_t* fetches;  // owned by the caller, from |allocator|
+  rn_strbuf_t metadata;
+} rn_run_callable_t;
+
+typedef struct rn_release_callable_t {
+  rn_call_t call;
+  rn_str_t session;
+  int64_t handle;
+} rn_release_callable_t;
+
+typedef struct rn_master_t {
+  const struct rn_master_vtable_t* vtable;
+} rn_master_t;
+
+typedef struct rn_master_vtable_t {
+  void (*create_session)(rn_master_t* master, rn_create_session_t* call);
+  void (*extend_session)(rn_master_t* master, rn_extend_session_t* call);
+  void (*partial_setup)(rn_master_t* master, rn_partial_setup_t* call);
+  void (*run_step)(rn_master_t* master, rn_run_step_t* call);
+  void (*close_session)(rn_master_t* master, rn_close_session_t* call);
+  void (*list_devices)(rn_master_t* master, rn_list_devices_t* call);
+  void (*reset)(rn_master_t* master, rn_reset_t* call);
+  void (*make_callable)(rn_master_t* master, rn_make_callable_t* call);
+  void (*run_callable)(rn_master_t* master, rn_run_callable_t* call);
+  void (*release_callable)(rn_master_t* master, rn_release_callable_t* call);
+} rn_master_vtable_t;
+
+static inline void rn_call_done(rn_call_t* call, rn_status_t status) { call->done(call, status); }
+
+#endif  // RUNNEL_DIST_IFACE_H_

@@ -1,0 +1,386 @@
+// The master: finds the session that a call is about. See master.h.
+#include "dist/master.h"
+
+#include "dist/master_session.h"
+#include "graph/import.h"
+
+struct rn_local_master_t {
+  rn_master_t face;  // first
+  rn_local_master_options_t options;
+  rn_mutex_t mutex;  // guards what follows
+  rn_cond_t idle;
+  rn_map_t sessions;
+  int alive;  // sessions that are not gone yet
+  bool is_closing;
+};
+
+rn_master_t* rn_local_master_face(rn_local_master_t* master) { return &master->face; }
+const rn_local_master_options_t* rn_local_master_options(const rn_local_master_t* master) {
+  return &master->options;
+}
+
+void rn_local_master_count(rn_local_master_t* master, int by) {
+  rn_mutex_lock(&master->mutex);
+  master->alive += by;
+  if (!master->alive) rn_cond_broadcast(&master->idle);
+  rn_mutex_unlock(&master->mutex);
+}
+
+// The session, with a reference for the caller.
+static rn_status_t find(rn_local_master_t* master, rn_str_t handle, rn_master_session_t** out) {
+  rn_mutex_lock(&master->mutex);
+  *out = rn_map_get(&master->sessions, handle);
+  if (*out) (*out)->refs++;
+  rn_mutex_unlock(&master->mutex);
+  return *out ? RN_OK : rn_aborted("Session %.*s is not found.", RN_STR_ARGS(handle));
+}
+
+static rn_status_t on_ready(rn_local_master_t* master, rn_master_session_t* session) {
+  rn_mutex_lock(&master->mutex);
+  rn_status_t status = master->is_closing
+                           ? rn_unavailable("The master is closing")
+                           : rn_map_put(&master->sessions, rn_str(session->handle), session);
+  if (rn_ok(status)) session->refs++;
+  rn_mutex_unlock(&master->mutex);
+  return status;
+}
+
+static void create_session(rn_master_t* face, rn_create_session_t* call) {
+  rn_master_session_open((rn_local_master_t*)face, call, on_ready);
+}
+
+static void extend_session(rn_master_t* face, rn_extend_session_t* call) {
+  rn_master_session_t* session = NULL;
+  rn_status_t status = find((rn_local_master_t*)face, call->session, &session);
+  if (rn_ok(status)) {
+    rn_mutex_lock(&session->mutex);
+    if (call->version != session->version)
+      status = rn_aborted("Current version is %lld but caller expected %lld.",
+                          (long long)session->version, (long long)call->version);
+    rn_import_options_t import = {.allows_any_names = true};
+    if (rn_ok(status)) status = rn_graph_import(session->graph, call->graph_def, &import, NULL);
+    rn_master_plan_options_t options;
+    rn_master_session_plan_options(session, &options);
+    if (rn_ok(status)) status = rn_master_check(&options, session->graph);
+    if (rn_ok(status)) call->version = ++session->version;
+    rn_mutex_unlock(&session->mutex);
+  }
+  rn_master_session_release(session);
+  rn_call_done(&call->call, status);
+}
+
+static void run_step(rn_master_t* face, rn_run_step_t* call) {
+  rn_master_session_t* session = NULL;
+  rn_status_t status = find((rn_local_master_t*)face, call->session, &session);
+  if (rn_ok(status) && call->partial_run.size)
+    status = rn_unimplemented("Partial runs over a cluster");
+  if (rn_ok(status))
+    rn_master_session_run(session, call);
+  else
+    rn_call_done(&call->call, status);
+  rn_master_session_release(session);
+}
+
+static void partial_setup(rn_master_t* face, rn_partial_setup_t* call) {
+  (void)face;
+  rn_call_done(&call->call, rn_unimplemented("Partial runs over a cluster"));
+}
+
+static void close_session(rn_master_t* face, rn_close_session_t* call) {
+  rn_local_master_t* master = (rn_local_master_t*)face;
+  rn_mutex_lock(&master->mutex);
+  rn_master_session_t* session = rn_map_get(&master->sessions, call->session);
+  if (session) rn_map_remove(&master->sessions, call->session);
+  rn_mutex_unlock(&master->mutex);
+  rn_status_t status =
+      session ? RN_OK
+              : rn_aborted("Session %.*s is not found. Possibly, this master has restarted.",
+                           RN_STR_ARGS(call->session));
+  if (session)
+    rn_master_session_close(session, call);
+  else
+    rn_call_done(&call->call, status);
+  rn_master_session_release(session);
+}
+
+static void list_devices(rn_master_t* face, rn_list_devices_t* call) {
+  rn_master_session_t* session = NULL;
+  rn_status_t status = find((rn_local_master_t*)face, call->session, &session);
+  if (rn_ok(status))
+    status = RN_ARENA_ARRAY(&call->arena, (size_t)session->device_count, &call->devices);
+  for (int i = 0; rn_ok(status) && i < session->device_count; ++i) {
+    const rn_device_t* device = session->devices[i];
+    rn_device_info_t* info = &call->devices[i];
+    *info = (rn_device_info_t){.memory_limit = device->memory_limit,
+                               .incarnation = device->incarnation};
+    status = rn_arena_str(&call->arena, device->name, &info->name);
+    if (rn_ok(status)) status = rn_arena_str(&call->arena, rn_str(device->type), &info->type);
+    if (rn_ok(status)) call->device_count++;
+  }
+  rn_master_session_release(session);
+  rn_call_done(&call->call, status);
+}
+
+// Clears the containers of every task; the answer waits for all of them.
+typedef struct reset_t {
+  rn_fan_t fan;  // first
+  rn_reset_t* call;
+  rn_allocator_t allocator;
+  size_t size;
+  rn_cleanup_all_t calls[];
+} reset_t;
+
+static void on_reset_all(rn_fan_t* fan, rn_status_t status) {
+  reset_t* reset = (reset_t*)fan;
+  rn_reset_t* call = reset->call;
+  rn_free(reset->allocator, reset, reset->size);
+  rn_call_done(&call->call, status);
+}
+
+static void on_reset(rn_call_t* call, rn_status_t status) {
+  rn_fan_end(call->owner, status, RN_STR(""));
+}
+
+static void reset(rn_master_t* face, rn_reset_t* call) {
+  rn_local_master_t* master = (rn_local_master_t*)face;
+  int count = master->options.task_count;
+  size_t size = sizeof(reset_t) + (size_t)count * sizeof(rn_cleanup_all_t);
+  reset_t* reset = NULL;
+  rn_status_t status = rn_alloc_zeroed(master->options.allocator, size, (void**)&reset);
+  if (!rn_ok(status)) {
+    rn_call_done(&call->call, status);
+    return;
+  }
+  reset->call = call;
+  reset->allocator = master->options.allocator;
+  reset->size = size;
+  rn_fan_open(&reset->fan, count + 1, on_reset_all);
+  for (int t = 0; t < count; ++t) {
+    rn_worker_t* worker =
+        t == 0 ? rn_local_worker_face(master->options.worker)
+               : master->options.peers.find(master->options.peers.self, master->options.tasks[t]);
+    reset->calls[t] = (rn_cleanup_all_t){.call = {.done = on_reset,
+                                                  .owner = reset,
+                                                  .deadline_ns = call->call.deadline_ns,
+                                                  .cancel = call->call.cancel},
+                                         .containers = call->containers,
+                                         .container_count = call->container_count};
+    if (worker)
+      worker->vtable->cleanup_all(worker, &reset->calls[t]);
+    else
+      rn_fan_end(&reset->fan, RN_OK, RN_STR(""));
+  }
+  rn_fan_end(&reset->fan, RN_OK, RN_STR(""));
+}
+
+// Callables: a step's names under a number.
+
+static rn_status_t copy_names(rn_arena_t* arena, const rn_str_t* from, size_t count,
+                              rn_str_t** out) {
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, count, out));
+  for (size_t i = 0; i < count; ++i) RN_RETURN_IF_ERROR(rn_arena_str(arena, from[i], &(*out)[i]));
+  return RN_OK;
+}
+
+static rn_status_t keep_callable(rn_master_session_t* session, rn_allocator_t allocator,
+                                 rn_make_callable_t* call) {
+  rn_master_callable_t* callable = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &callable));
+  rn_arena_init(&callable->arena, allocator);
+  callable->feed_count = call->feed_count;
+  callable->fetch_count = call->fetch_count;
+  callable->target_count = call->target_count;
+  rn_status_t status =
+      copy_names(&callable->arena, call->feeds, call->feed_count, &callable->feeds);
+  if (rn_ok(status))
+    status = copy_names(&callable->arena, call->fetches, call->fetch_count, &callable->fetches);
+  if (rn_ok(status))
+    status = copy_names(&callable->arena, call->targets, call->target_count, &callable->targets);
+  if (!rn_ok(status)) {
+    rn_arena_clear(&callable->arena);
+    RN_FREE(allocator, callable);
+    return status;
+  }
+  rn_mutex_lock(&session->mutex);
+  call->handle = callable->handle = session->next_callable++;
+  callable->next = session->callables;
+  session->callables = callable;
+  rn_mutex_unlock(&session->mutex);
+  return RN_OK;
+}
+
+static void make_callable(rn_master_t* face, rn_make_callable_t* call) {
+  rn_master_session_t* session = NULL;
+  rn_local_master_t* master = (rn_local_master_t*)face;
+  rn_status_t status = find(master, call->session, &session);
+  if (rn_ok(status)) status = keep_callable(session, master->options.allocator, call);
+  rn_master_session_release(session);
+  rn_call_done(&call->call, status);
+}
+
+// A callable's step, in terms of an ordinary one.
+typedef struct called_t {
+  rn_run_step_t step;  // first
+  rn_run_callable_t* call;
+  rn_arena_t arena;
+  rn_allocator_t allocator;
+} called_t;
+
+static void on_called(rn_call_t* call, rn_status_t status) {
+  called_t* called = (called_t*)call;
+  rn_run_callable_t* outer = called->call;
+  if (rn_ok(status)) {
+    memcpy(outer->fetches, called->step.fetches, outer->fetch_count * sizeof *outer->fetches);
+  } else {
+    RN_FREE_ARRAY(called->allocator, outer->fetches, outer->fetch_count);
+    outer->fetches = NULL;
+    outer->fetch_count = 0;
+  }
+  rn_arena_clear(&called->arena);
+  RN_FREE(called->allocator, called);
+  rn_call_done(&outer->call, status);
+}
+
+static rn_status_t prepare_call(rn_master_session_t* session, rn_run_callable_t* call,
+                                called_t* called) {
+  rn_mutex_lock(&session->mutex);
+  const rn_master_callable_t* callable = session->callables;
+  while (callable && callable->handle != call->handle) callable = callable->next;
+  rn_status_t status = RN_OK;
+  rn_named_tensor_t* feeds = NULL;
+  rn_str_t *names = NULL, *fetches = NULL, *targets = NULL;
+  if (!callable)
+    status = rn_invalid_argument("No such callable handle: %lld", (long long)call->handle);
+  else if (callable->feed_count != call->feed_count)
+    status = rn_invalid_argument("Expected %zu feed tensors, but got %zu", callable->feed_count,
+                                 call->feed_count);
+  if (rn_ok(status))
+    status = copy_names(&called->arena, callable->feeds, callable->feed_count, &names);
+  if (rn_ok(status))
+    status = copy_names(&called->arena, callable->fetches, callable->fetch_count, &fetches);
+  if (rn_ok(status))
+    status = copy_names(&called->arena, callable->targets, callable->target_count, &targets);
+  if (rn_ok(status)) status = RN_ARENA_ARRAY(&called->arena, call->feed_count, &feeds);
+  if (rn_ok(status))
+    status = RN_ARENA_ARRAY(&called->arena, callable->fetch_count, &called->step.fetches);
+  if (rn_ok(status))
+    status = rn_alloc_array(called->allocator, callable->fetch_count, sizeof *call->fetches,
+                            (void**)&call->fetches);
+  if (rn_ok(status)) {
+    for (size_t i = 0; i < call->feed_count; ++i)
+      feeds[i] = (rn_named_tensor_t){names[i], call->feeds[i]};
+    call->fetch_count = callable->fetch_count;
+    called->step.feeds = feeds;
+    called->step.feed_count = call->feed_count;
+    called->step.fetch_names = fetches;
+    called->step.fetch_count = callable->fetch_count;
+    called->step.targets = targets;
+    called->step.target_count = callable->target_count;
+  }
+  rn_mutex_unlock(&session->mutex);
+  return status;
+}
+
+static void run_callable(rn_master_t* face, rn_run_callable_t* call) {
+  rn_local_master_t* master = (rn_local_master_t*)face;
+  rn_master_session_t* session = NULL;
+  called_t* called = NULL;
+  call->fetch_count = 0;
+  call->fetches = NULL;
+  rn_status_t status = find(master, call->session, &session);
+  if (rn_ok(status)) status = RN_NEW(master->options.allocator, &called);
+  if (rn_ok(status)) {
+    called->call = call;
+    called->allocator = master->options.allocator;
+    rn_arena_init(&called->arena, called->allocator);
+    called->step.call = call->call;
+    called->step.call.done = on_called;
+    called->step.session = call->session;
+    status = prepare_call(session, call, called);
+  }
+  if (rn_ok(status)) {
+    rn_master_session_run(session, &called->step);
+  } else {
+    if (called) {
+      rn_arena_clear(&called->arena);
+      RN_FREE(called->allocator, called);
+    }
+    rn_call_done(&call->call, status);
+  }
+  rn_master_session_release(session);
+}
+
+static void release_callable(rn_master_t* face, rn_release_callable_t* call) {
+  rn_local_master_t* master = (rn_local_master_t*)face;
+  rn_master_session_t* session = NULL;
+  rn_master_callable_t* callable = NULL;
+  rn_status_t status = find(master, call->session, &session);
+  if (rn_ok(status)) {
+    rn_mutex_lock(&session->mutex);
+    rn_master_callable_t** at = &session->callables;
+    while (*at && (*at)->handle != call->handle) at = &(*at)->next;
+    callable = *at;
+    if (callable) *at = callable->next;
+    rn_mutex_unlock(&session->mutex);
+  }
+  if (callable) {
+    rn_arena_clear(&callable->arena);
+    RN_FREE(master->options.allocator, callable);
+  }
+  rn_master_session_release(session);
+  rn_call_done(&call->call, status);
+}
+
+static const rn_master_vtable_t vtable = {
+    .create_session = create_session,
+    .extend_session = extend_session,
+    .partial_setup = partial_setup,
+    .run_step = run_step,
+    .close_session = close_session,
+    .list_devices = list_devices,
+    .reset = reset,
+    .make_callable = make_callable,
+    .run_callable = run_callable,
+    .release_callable = release_callable,
+};
+
+size_t rn_local_master_session_count(rn_local_master_t* master) {
+  rn_mutex_lock(&master->mutex);
+  size_t count = master->sessions.count;
+  rn_mutex_unlock(&master->mutex);
+  return count;
+}
+
+rn_status_t rn_local_master_create(const rn_local_master_options_t* options,
+                                   rn_local_master_t** out) {
+  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, out));
+  (*out)->face.vtable = &vtable;
+  (*out)->options = *options;
+  rn_mutex_init(&(*out)->mutex);
+  rn_cond_init(&(*out)->idle);
+  rn_map_init(&(*out)->sessions, options->allocator);
+  return RN_OK;
+}
+
+void rn_local_master_destroy(rn_local_master_t* master) {
+  if (!master) return;
+  for (;;) {
+    size_t position = 0;
+    rn_mutex_lock(&master->mutex);
+    master->is_closing = true;
+    const rn_map_entry_t* entry = rn_map_next(&master->sessions, &position);
+    rn_master_session_t* session = entry ? entry->value : NULL;
+    if (session) rn_map_remove(&master->sessions, rn_str(session->handle));
+    rn_mutex_unlock(&master->mutex);
+    if (!session) break;
+    rn_master_session_close(session, NULL);
+    rn_master_session_release(session);
+  }
+  rn_mutex_lock(&master->mutex);
+  while (master->alive) rn_cond_wait(&master->idle, &master->mutex);
+  rn_mutex_unlock(&master->mutex);
+  rn_map_clear(&master->sessions);
+  rn_cond_destroy(&master->idle);
+  rn_mutex_destroy(&master->mutex);
+  RN_FREE(master->options.allocator, master);
+}

@@ -1,0 +1,29 @@
+// The master of this process: sessions of clients over all tasks of a cluster.
+//
+// A session's graph is cut by task for each kind of step that is asked for, the parts are
+// registered with their workers once, and every step of that kind is one call to each of them. The
+// ends of feeds and fetches are on the master's own CPU.
+#ifndef RUNNEL_DIST_MASTER_H_
+#define RUNNEL_DIST_MASTER_H_
+
+#include "dist/worker.h"
+
+typedef struct rn_local_master_t rn_local_master_t;
+
+typedef struct rn_local_master_options_t {
+  const rn_env_t* env;  // outlives the master
+  rn_allocator_t allocator;
+  rn_local_worker_t* worker;  // of the same process
+  const rn_str_t* tasks;  // all of the cluster, "/job:ps/replica:0/task:0"; the master's is first
+  int task_count;
+  rn_peers_t peers;  // how the others are reached
+} rn_local_master_options_t;
+
+RN_MUST_USE rn_status_t rn_local_master_create(const rn_local_master_options_t* options,
+                                               rn_local_master_t** out);
+// Closes every session and waits for what is under way. NULL is fine.
+void rn_local_master_destroy(rn_local_master_t* master);
+rn_master_t* rn_local_master_face(rn_local_master_t* master);
+size_t rn_local_master_session_count(rn_local_master_t* master);
+
+#endif  // RUNNEL_DIST_MASTER_H_

@@ -1,0 +1,39 @@
+// Calls to several tasks at once: see master_session.h.
+#include "dist/master_session.h"
+#include "framework/rendezvous.h"
+
+void rn_fan_open(rn_fan_t* fan, int pending, void (*next)(rn_fan_t* fan, rn_status_t status)) {
+  *fan = (rn_fan_t){.next = next, .pending = pending};
+  rn_mutex_init(&fan->mutex);
+}
+
+// Whether |status| is what others see of an error, not the error itself.
+static bool is_consequence(rn_status_t status) {
+  return rn_status_is_derived(status) || rn_status_code(status) == RN_CODE_CANCELLED;
+}
+
+static rn_status_t prefix(rn_status_t status, rn_str_t task) {
+  if (rn_ok(status) || !task.size) return status;
+  rn_status_t named = rn_status_make(rn_status_code(status), "From %.*s:\n%s", RN_STR_ARGS(task),
+                                     rn_status_message(status));
+  if (rn_status_is_derived(status)) named = rn_status_derive(named);
+  rn_status_free(status);
+  return named;
+}
+
+void rn_fan_end(rn_fan_t* fan, rn_status_t status, rn_str_t task) {
+  status = prefix(status, task);
+  rn_mutex_lock(&fan->mutex);
+  if (fan->status && status && is_consequence(fan->status) && !is_consequence(status)) {
+    rn_status_free(fan->status);
+    fan->status = RN_OK;
+  }
+  fan->status = rn_status_join(fan->status, status);
+  bool is_last = --fan->pending == 0;
+  rn_mutex_unlock(&fan->mutex);
+  if (!is_last) return;
+  rn_status_t result = fan->status;
+  fan->status = RN_OK;
+  rn_mutex_destroy(&fan->mutex);
+  fan->next(fan, result);
+}

@@ -1,0 +1,143 @@
+// Steps cut up by task: see master_plan.h. The passes that make kernels of several ops are left to
+// the workers, who run the kernels.
+#include "dist/master_plan.h"
+
+#include "framework/internal_ops.h"
+#include "graph/ir_export.h"
+
+void rn_master_plan_clear(rn_master_plan_t* plan) {
+  for (size_t i = 0; i < plan->parts.count; ++i) rn_strbuf_clear(&plan->parts.items[i].graph_def);
+  if (plan->parts.items) rn_vec_free(&plan->parts, plan->allocator);
+}
+
+// Attributes of an end that the client holds: a Recv of a feed, a Send of a fetch.
+static rn_status_t end_attrs(rn_ir_t* ir, const rn_op_def_t* op, rn_dtype_t dtype, rn_str_t name,
+                             const rn_device_t* device, const rn_attr_value_t** out) {
+  rn_attr_value_t* attrs = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)op->attr_count, &attrs));
+  for (int a = 0; a < op->attr_count; ++a) {
+    const char* attr = op->attrs[a].name;
+    attrs[a].kind = op->attrs[a].kind;
+    if (attrs[a].kind == RN_ATTR_TYPE) attrs[a].type = dtype;
+    if (attrs[a].kind == RN_ATTR_BOOL) attrs[a].b = true;  // client_terminated
+    if (attrs[a].kind == RN_ATTR_INT) attrs[a].i = (int64_t)device->incarnation;
+    if (attrs[a].kind == RN_ATTR_STRING)
+      attrs[a].s = strcmp(attr, "tensor_name") == 0 ? name : device->name;
+  }
+  *out = attrs;
+  return RN_OK;
+}
+
+static rn_status_t add_feeds(rn_ir_t* ir, const rn_master_plan_options_t* options) {
+  const rn_device_t* client = options->place.devices[0];
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    rn_ir_node_t* node = &ir->nodes.items[n];
+    if (node->is_removed || node->feed < 0) continue;
+    rn_str_t name = options->feed_names[node->feed];
+    node->op = rn_op_recv(false);
+    RN_RETURN_IF_ERROR(
+        end_attrs(ir, node->op, rn_dtype_base(node->types[0]), name, client, &node->attrs));
+    RN_RETURN_IF_ERROR(rn_arena_printf(&ir->arena, &node->name, "recv_%.*s", RN_STR_ARGS(name)));
+    node->types[0] = rn_dtype_base(node->types[0]);
+    node->extra_count = node->input_count = 0;
+    node->feed = -1;
+    node->requested_device = client->name;
+  }
+  return RN_OK;
+}
+
+static rn_status_t add_fetches(rn_ir_t* ir, const rn_master_plan_options_t* options) {
+  rn_device_t* client = options->place.devices[0];
+  for (int32_t i = 0; i < ir->fetch_count; ++i) {
+    rn_str_t name = options->fetch_names[i];
+    rn_ir_edge_t edge = ir->fetches[i];
+    rn_dtype_t dtype = rn_dtype_base(ir->nodes.items[edge.node].types[edge.output]);
+    rn_ir_node_t send = {.op = rn_op_send(false),
+                         .input_count = 1,
+                         .feed = -1,
+                         .device = client,
+                         .requested_device = client->name};
+    RN_RETURN_IF_ERROR(rn_arena_printf(&ir->arena, &send.name, "send_%.*s", RN_STR_ARGS(name)));
+    RN_RETURN_IF_ERROR(RN_ARENA_NEW(&ir->arena, &send.inputs));
+    send.inputs[0] = edge;
+    RN_RETURN_IF_ERROR(end_attrs(ir, send.op, dtype, name, client, &send.attrs));
+    int32_t index;
+    RN_RETURN_IF_ERROR(rn_ir_add(ir, &send, &index));
+  }
+  ir->fetch_count = 0;
+  return RN_OK;
+}
+
+static int task_of(const rn_master_plan_options_t* options, const rn_device_t* device) {
+  for (int d = 0; d < options->place.device_count; ++d)
+    if (options->place.devices[d] == device) return options->tasks[d];
+  return -1;
+}
+
+// The part of |task| as a GraphDef; nothing is added if it has none. The nodes of others are hidden
+// meanwhile.
+static rn_status_t add_part(rn_ir_t* ir, const rn_master_plan_options_t* options, int task,
+                            bool* hidden, rn_master_plan_t* out) {
+  size_t left = 0;
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    rn_ir_node_t* node = &ir->nodes.items[n];
+    hidden[n] = !node->is_removed && task_of(options, node->device) != task;
+    if (hidden[n]) node->is_removed = true;
+    if (node->is_removed) continue;
+    node->requested_device = node->device->name;
+    left++;
+  }
+  rn_status_t status = RN_OK;
+  if (left) {
+    rn_plan_part_t part = {.task = task};
+    rn_strbuf_init(&part.graph_def, out->allocator);
+    status = rn_ir_export(ir, NULL, NULL, &part.graph_def);
+    if (rn_ok(status)) status = rn_vec_push(&out->parts, out->allocator, part);
+    if (!rn_ok(status)) rn_strbuf_clear(&part.graph_def);
+  }
+  for (size_t n = 0; n < ir->nodes.count; ++n)
+    if (hidden[n]) ir->nodes.items[n].is_removed = false;
+  return status;
+}
+
+static rn_status_t fill(rn_ir_t* ir, const rn_master_plan_options_t* options,
+                        rn_master_plan_t* out) {
+  RN_RETURN_IF_ERROR(rn_pass_calls(ir, &options->calls));
+  if (options->optimize) {
+    RN_RETURN_IF_ERROR(rn_pass_simplify(ir));
+    RN_RETURN_IF_ERROR(rn_pass_cse(ir));
+    RN_RETURN_IF_ERROR(rn_ir_sweep(ir));
+  }
+  RN_RETURN_IF_ERROR(rn_place(ir, &options->place));
+  RN_RETURN_IF_ERROR(rn_partition(ir, &options->place));
+  RN_RETURN_IF_ERROR(add_feeds(ir, options));
+  RN_RETURN_IF_ERROR(add_fetches(ir, options));
+  bool* hidden = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count, &hidden));
+  for (int t = 0; t < options->task_count; ++t)
+    RN_RETURN_IF_ERROR(add_part(ir, options, t, hidden, out));
+  return RN_OK;
+}
+
+rn_status_t rn_master_plan(const rn_master_plan_options_t* options, rn_graph_t* graph,
+                           const rn_signature_t* signature, rn_master_plan_t* out) {
+  *out = (rn_master_plan_t){.allocator = options->allocator};
+  rn_ir_t* ir = NULL;
+  RN_RETURN_IF_ERROR(rn_ir_create(graph, signature, &ir));
+  rn_status_t status = fill(ir, options, out);
+  rn_ir_destroy(ir);
+  if (!rn_ok(status)) rn_master_plan_clear(out);
+  return status;
+}
+
+rn_status_t rn_master_check(const rn_master_plan_options_t* options, rn_graph_t* graph) {
+  rn_ir_t* ir = NULL;
+  rn_mutex_lock(&graph->mutex);
+  size_t count = graph->nodes.count;
+  rn_mutex_unlock(&graph->mutex);
+  rn_signature_t all = {.targets = graph->nodes.items, .target_count = (int32_t)count};
+  RN_RETURN_IF_ERROR(rn_ir_create(graph, &all, &ir));
+  rn_status_t status = rn_place(ir, &options->place);
+  rn_ir_destroy(ir);
+  return status;
+}

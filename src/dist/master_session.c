@@ -1,0 +1,308 @@
+// Sessions of a master: how they are opened and closed. See master_session.h.
+#include "dist/master_session.h"
+
+#include <stdio.h>
+
+#include "graph/import.h"
+#include "wire/decode.h"
+
+// A device of another task: a name that nodes are placed on.
+static void stand_in_destroy(rn_device_t* device) { (void)device; }
+static const rn_device_vtable_t stand_in = {.destroy = stand_in_destroy};
+
+// Opening: what is under way meanwhile.
+typedef struct opening_t {
+  rn_fan_t fan;  // first
+  rn_master_session_t* session;
+  rn_create_session_t* call;
+  rn_status_t (*ready)(rn_local_master_t* master, rn_master_session_t* session);
+} opening_t;
+
+void rn_master_session_release(rn_master_session_t* session) {
+  if (!session || --session->refs) return;
+  rn_local_master_t* master = session->master;
+  rn_allocator_t allocator = rn_local_master_options(master)->allocator;
+  while (session->programs) {
+    rn_master_program_t* program = session->programs;
+    session->programs = program->next;
+    rn_master_plan_clear(&program->plan);
+    rn_status_free(program->failure);
+  }
+  while (session->callables) {
+    rn_master_callable_t* callable = session->callables;
+    session->callables = callable->next;
+    rn_arena_clear(&callable->arena);
+    RN_FREE(allocator, callable);
+  }
+  for (int t = 0; t < session->task_count; ++t) rn_arena_clear(&session->tasks[t].status.arena);
+  rn_graph_release(session->graph);
+  rn_cancel_destroy(&session->closing);
+  rn_mutex_destroy(&session->mutex);
+  rn_arena_clear(&session->arena);
+  RN_FREE(allocator, session);
+  rn_local_master_count(master, -1);
+}
+
+void rn_master_session_plan_options(const rn_master_session_t* session,
+                                    rn_master_plan_options_t* out) {
+  const rn_local_master_options_t* master = rn_local_master_options(session->master);
+  *out = (rn_master_plan_options_t){
+      .allocator = master->allocator,
+      .place = {.devices = session->devices,
+                .device_count = session->device_count,
+                .allow_soft_placement = session->options.allow_soft_placement,
+                .log_placement = session->options.log_device_placement,
+                .env = master->env},
+      .tasks = session->device_tasks,
+      .task_count = session->task_count,
+      .calls = session->options.calls,
+      .optimize = session->options.optimize};
+}
+
+// Whether a device filter, or the lack of any, lets |task| take part.
+static bool passes(const rn_master_session_t* session, rn_str_t task) {
+  rn_device_spec_t own, filter;
+  const rn_pb_ConfigProto_t* config = session->config_proto;
+  if (!config->device_filters.count) return true;
+  if (!rn_device_spec_parse(task, &own)) return false;
+  for (uint32_t i = 0; i < config->device_filters.count; ++i)
+    if (rn_device_spec_parse(config->device_filters.items[i], &filter) &&
+        rn_device_spec_matches(&filter, &own))
+      return true;
+  return false;
+}
+
+static rn_status_t find_tasks(rn_master_session_t* session) {
+  const rn_local_master_options_t* master = rn_local_master_options(session->master);
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&session->arena, (size_t)master->task_count, &session->tasks));
+  for (int t = 0; t < master->task_count; ++t) {
+    if (t > 0 && !passes(session, master->tasks[t])) continue;
+    rn_master_task_t* task = &session->tasks[session->task_count];
+    task->name = master->tasks[t];
+    task->worker = t == 0 ? rn_local_worker_face(master->worker)
+                          : master->peers.find(master->peers.self, task->name);
+    if (!task->worker) return rn_not_found("No way to %.*s", RN_STR_ARGS(task->name));
+    rn_arena_init(&task->status.arena, master->allocator);
+    session->task_count++;
+  }
+  return RN_OK;
+}
+
+static rn_status_t add_devices(rn_master_session_t* session) {
+  const rn_local_master_options_t* master = rn_local_master_options(session->master);
+  size_t count = 0;
+  for (int t = 0; t < session->task_count; ++t) count += session->tasks[t].status.device_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&session->arena, count, &session->devices));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&session->arena, count, &session->device_tasks));
+  for (int t = 0; t < session->task_count; ++t) {
+    for (size_t d = 0; d < session->tasks[t].status.device_count; ++d) {
+      const rn_device_info_t* info = &session->tasks[t].status.devices[d];
+      rn_device_t* device = t == 0 ? rn_local_worker_device(master->worker, (int)d) : NULL;
+      if (!device) {
+        rn_str_t type;
+        RN_RETURN_IF_ERROR(rn_arena_str(&session->arena, info->type, &type));
+        RN_RETURN_IF_ERROR(RN_ARENA_NEW(&session->arena, &device));
+        *device = (rn_device_t){.vtable = &stand_in,
+                                .name = info->name,
+                                .type = type.data,
+                                .is_host = rn_str_is(type, "CPU"),
+                                .memory_limit = info->memory_limit,
+                                .incarnation = info->incarnation};
+      }
+      session->device_tasks[session->device_count] = t;
+      session->devices[session->device_count++] = device;
+    }
+  }
+  return session->device_count ? RN_OK : rn_internal("The tasks have no devices");
+}
+
+static void opening_end(opening_t* opening, rn_status_t status) {
+  rn_create_session_t* call = opening->call;
+  rn_master_session_t* session = opening->session;
+  rn_allocator_t allocator = rn_local_master_options(session->master)->allocator;
+  memcpy(call->session, session->handle, sizeof call->session);
+  if (rn_ok(status)) status = opening->ready(session->master, session);
+  if (!rn_ok(status)) rn_master_session_close(session, NULL);
+  RN_FREE(allocator, opening);
+  rn_master_session_release(session);
+  rn_call_done(&call->call, status);
+}
+
+static void on_created_all(rn_fan_t* fan, rn_status_t status) {
+  opening_t* opening = (opening_t*)fan;
+  rn_master_plan_options_t options;
+  rn_master_session_plan_options(opening->session, &options);
+  if (rn_ok(status)) status = rn_master_check(&options, opening->session->graph);
+  opening_end(opening, status);
+}
+
+typedef struct create_t {
+  rn_create_worker_session_t call;  // first
+  int task;
+} create_t;
+
+static void on_created(rn_call_t* call, rn_status_t status) {
+  opening_t* opening = call->owner;
+  rn_master_task_t* task = &opening->session->tasks[((create_t*)call)->task];
+  task->has_session = rn_ok(status);
+  rn_fan_end(&opening->fan, status, task->name);
+}
+
+static void create_all(opening_t* opening) {
+  rn_master_session_t* session = opening->session;
+  create_t* creates = NULL;
+  rn_status_t status = add_devices(session);
+  if (rn_ok(status))
+    status = RN_ARENA_ARRAY(&session->arena, (size_t)session->task_count, &creates);
+  if (!rn_ok(status)) {
+    opening_end(opening, status);
+    return;
+  }
+  int count = session->task_count;  // the last answer may free the session
+  rn_fan_open(&opening->fan, count, on_created_all);
+  for (int t = 0; t < count; ++t) {
+    rn_device_spec_t spec = {0};
+    rn_device_spec_parse(session->tasks[t].name, &spec);
+    creates[t] = (create_t){.call = {.call = {.done = on_created,
+                                              .owner = opening,
+                                              .deadline_ns = opening->call->call.deadline_ns,
+                                              .cancel = opening->call->call.cancel},
+                                     .session = rn_str(session->handle),
+                                     .job = spec.job,
+                                     .task = spec.task,
+                                     .isolates = session->config_proto->isolate_session_state,
+                                     .master = session->tasks[0].name,
+                                     .master_incarnation = session->devices[0]->incarnation},
+                            .task = t};
+  }
+  for (int t = 0; t < count; ++t) {
+    rn_worker_t* worker = session->tasks[t].worker;
+    worker->vtable->create_session(worker, &creates[t].call);
+  }
+}
+
+static void on_status_all(rn_fan_t* fan, rn_status_t status) {
+  opening_t* opening = (opening_t*)fan;
+  if (rn_ok(status))
+    create_all(opening);
+  else
+    opening_end(opening, status);
+}
+
+static void on_status(rn_call_t* call, rn_status_t status) {
+  rn_master_task_t* task =
+      (rn_master_task_t*)((char*)call - __builtin_offsetof(rn_master_task_t, status));
+  opening_t* opening = call->owner;
+  rn_fan_end(&opening->fan, status, task->name);
+}
+
+static rn_status_t set_up(rn_master_session_t* session, const rn_create_session_t* call) {
+  const rn_local_master_options_t* master = rn_local_master_options(session->master);
+  RN_RETURN_IF_ERROR(rn_arena_str(&session->arena, call->config, &session->config));
+  rn_session_options_init(&session->options);
+  RN_RETURN_IF_ERROR(rn_session_options_parse(session->config, &session->options));
+  rn_pb_ConfigProto_t* config = NULL;
+  RN_RETURN_IF_ERROR(RN_PB_DECODE(ConfigProto, session->config, NULL, &session->arena, &config));
+  session->config_proto = config;
+  RN_RETURN_IF_ERROR(rn_graph_create(master->allocator, &session->graph));
+  rn_import_options_t import = {.allows_any_names = true};
+  RN_RETURN_IF_ERROR(rn_graph_import(session->graph, call->graph_def, &import, NULL));
+  snprintf(session->handle, sizeof session->handle, "%016llx",
+           (unsigned long long)master->env->random(master->env->self));
+  return find_tasks(session);
+}
+
+void rn_master_session_open(rn_local_master_t* master, rn_create_session_t* call,
+                            rn_status_t (*ready)(rn_local_master_t* master,
+                                                 rn_master_session_t* session)) {
+  rn_allocator_t allocator = rn_local_master_options(master)->allocator;
+  rn_master_session_t* session = NULL;
+  opening_t* opening = NULL;
+  rn_status_t status = RN_NEW(allocator, &session);
+  if (rn_ok(status)) {
+    session->refs = 1;
+    session->master = master;
+    rn_local_master_count(master, 1);
+    rn_mutex_init(&session->mutex);
+    rn_cancel_init(&session->closing);
+    rn_arena_init(&session->arena, allocator);
+    status = set_up(session, call);
+  }
+  if (rn_ok(status)) status = RN_NEW(allocator, &opening);
+  if (!rn_ok(status)) {
+    rn_master_session_release(session);
+    rn_call_done(&call->call, status);
+    return;
+  }
+  *opening = (opening_t){.session = session, .call = call, .ready = ready};
+  int count = session->task_count;
+  rn_fan_open(&opening->fan, count, on_status_all);
+  for (int t = 0; t < count; ++t)
+    session->tasks[t].status.call = (rn_call_t){.done = on_status,
+                                                .owner = opening,
+                                                .deadline_ns = call->call.deadline_ns,
+                                                .cancel = call->call.cancel,
+                                                .waits_for_ready = true};
+  for (int t = 0; t < count; ++t)
+    session->tasks[t].worker->vtable->get_status(session->tasks[t].worker,
+                                                 &session->tasks[t].status);
+}
+
+typedef struct delete_t {
+  rn_delete_worker_session_t call;  // first
+  rn_allocator_t allocator;
+  char session[32];
+} delete_t;
+
+static void on_deleted(rn_call_t* call, rn_status_t status) {
+  delete_t* gone = (delete_t*)call;
+  rn_status_free(status);  // the task may be dead
+  RN_FREE(gone->allocator, gone);
+}
+
+#define DELETE_NS INT64_C(10000000000)
+
+static void close_tasks(rn_master_session_t* session) {
+  const rn_local_master_options_t* master = rn_local_master_options(session->master);
+  for (int t = 0; t < session->task_count; ++t) {
+    rn_master_task_t* task = &session->tasks[t];
+    delete_t* gone = NULL;
+    rn_status_t status = task->has_session ? RN_NEW(master->allocator, &gone) : RN_OK;
+    task->has_session = false;
+    rn_status_free(status);
+    if (!gone) continue;
+    gone->allocator = master->allocator;
+    memcpy(gone->session, session->handle, sizeof gone->session);
+    gone->call.session = rn_str(gone->session);
+    gone->call.call = (rn_call_t){
+        .done = on_deleted, .deadline_ns = master->env->now_ns(master->env->self) + DELETE_NS};
+    task->worker->vtable->delete_session(task->worker, &gone->call);
+  }
+}
+
+// Takes the session's part in the closing: once, when nothing runs any more.
+static void finish_closing(rn_master_session_t* session) {
+  rn_close_session_t* call = session->closer;
+  session->closer = NULL;
+  close_tasks(session);
+  if (call) rn_call_done(&call->call, RN_OK);
+  rn_master_session_release(session);
+}
+
+void rn_master_session_close(rn_master_session_t* session, rn_close_session_t* call) {
+  session->refs++;  // until the end of the closing
+  rn_mutex_lock(&session->mutex);
+  session->is_closed = true;
+  session->closer = call;
+  session->running++;  // this
+  rn_mutex_unlock(&session->mutex);
+  rn_cancel(&session->closing);
+  rn_master_session_end_step(session);
+}
+
+void rn_master_session_end_step(rn_master_session_t* session) {
+  rn_mutex_lock(&session->mutex);
+  bool is_last = --session->running == 0 && session->is_closed;
+  rn_mutex_unlock(&session->mutex);
+  if (is_last) finish_closing(session);
+}

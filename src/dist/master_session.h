@@ -1,0 +1,97 @@
+// A client's session on a master. For the files of the master only.
+#ifndef RUNNEL_DIST_MASTER_SESSION_H_
+#define RUNNEL_DIST_MASTER_SESSION_H_
+
+#include "base/map.h"
+#include "dist/master.h"
+#include "dist/master_plan.h"
+#include "proto/config.pb.h"
+#include "session/session.h"
+
+typedef struct rn_master_task_t {
+  rn_str_t name;
+  rn_worker_t* worker;     // Borrowed
+  rn_get_status_t status;  // how it was found
+  bool has_session;
+} rn_master_task_t;
+
+// One end of a call to several tasks: |next| is called when the last has answered, with the first
+// error that is not a consequence of another.
+typedef struct rn_fan_t {
+  void (*next)(struct rn_fan_t* fan, rn_status_t status);
+  rn_mutex_t mutex;
+  int pending;
+  rn_status_t status;
+} rn_fan_t;
+void rn_fan_open(rn_fan_t* fan, int pending, void (*next)(rn_fan_t* fan, rn_status_t status));
+// One has answered; takes |status|. |task| is put before a message, unless it is empty.
+void rn_fan_end(rn_fan_t* fan, rn_status_t status, rn_str_t task);
+
+// A kind of step, registered with the workers that take part.
+typedef struct rn_master_program_t {
+  struct rn_master_program_t* next;
+  struct rn_master_session_t* session;
+  rn_str_t key;  // feeds, fetches and targets
+  rn_master_plan_t plan;
+  rn_fan_t fan;
+  rn_register_graph_t* calls;  // by part
+  enum { RN_PROGRAM_NEW, RN_PROGRAM_READY, RN_PROGRAM_FAILED } state;
+  struct rn_master_step_t* waiting;  // steps that wait for it
+  rn_status_t failure;               // Owned
+} rn_master_program_t;
+
+typedef struct rn_master_callable_t {
+  struct rn_master_callable_t* next;
+  int64_t handle;
+  rn_str_t *feeds, *fetches, *targets;
+  size_t feed_count, fetch_count, target_count;
+  rn_arena_t arena;
+} rn_master_callable_t;
+
+typedef struct rn_master_session_t {
+  _Atomic int refs;
+  rn_local_master_t* master;
+  char handle[32];  // the key of the map
+  rn_graph_t* graph;
+  rn_session_options_t options;
+  rn_arena_t arena;
+  rn_str_t config;
+  const rn_pb_ConfigProto_t* config_proto;  // the same, in the arena
+  int task_count;
+  rn_master_task_t* tasks;  // the first is the master's own
+  int device_count;
+  rn_device_t** devices;  // those of other tasks stand for them
+  int* device_tasks;
+  rn_cancel_t closing;
+  rn_mutex_t mutex;  // guards what follows, and planning
+  int64_t version;
+  rn_master_program_t* programs;
+  rn_master_callable_t* callables;
+  int64_t next_callable;
+  int running;
+  bool is_closed;
+  rn_close_session_t* closer;  // who waits for the last step
+} rn_master_session_t;
+
+const rn_local_master_options_t* rn_local_master_options(const rn_local_master_t* master);
+// A session has come into being, or is gone.
+void rn_local_master_count(rn_local_master_t* master, int by);
+
+void rn_master_session_release(rn_master_session_t* session);
+void rn_master_session_plan_options(const rn_master_session_t* session,
+                                    rn_master_plan_options_t* out);
+
+// Opens one: asks all tasks what they are, opens sessions on them, then answers |call|; |ready| is
+// called before the answer, with the caller's reference.
+void rn_master_session_open(rn_local_master_t* master, rn_create_session_t* call,
+                            rn_status_t (*ready)(rn_local_master_t* master,
+                                                 rn_master_session_t* session));
+// Cancels its steps, and when the last of them has ended closes the sessions on the tasks and
+// answers |call| (NULL: nobody asked).
+void rn_master_session_close(rn_master_session_t* session, rn_close_session_t* call);
+// A step has ended.
+void rn_master_session_end_step(rn_master_session_t* session);
+// Runs a step; |call| is answered.
+void rn_master_session_run(rn_master_session_t* session, rn_run_step_t* call);
+
+#endif  // RUNNEL_DIST_MASTER_SESSION_H_

@@ -1,0 +1,374 @@
+// Steps of a master: the kind of step is cut and registered when it first comes, then each is one
+// call to every task that takes part. See master_session.h.
+#include "dist/master_session.h"
+#include "proto/config.pb.h"
+
+// A call of one part.
+typedef struct part_t {
+  rn_run_graph_t call;  // first
+  struct rn_master_step_t* step;
+  int task;
+} part_t;
+
+// A step under way.
+typedef struct rn_master_step_t {
+  rn_fan_t fan;      // first
+  _Atomic int refs;  // its own, and those of who cancels it
+  rn_master_session_t* session;
+  rn_run_step_t* call;
+  struct rn_master_step_t* next;  // that waits for the same program
+  rn_master_program_t* program;
+  rn_cancel_t cancel;
+  rn_cancel_entry_t caller, closing;  // who else may cancel it
+  bool caller_linked, closing_linked;
+  int64_t id;
+  rn_arena_t arena;
+  part_t* parts;
+} rn_master_step_t;
+
+static rn_allocator_t allocator_of(const rn_master_session_t* session) {
+  return rn_local_master_options(session->master)->allocator;
+}
+
+// From names to edges and nodes.
+
+static rn_status_t find_edge(rn_master_session_t* session, rn_str_t name, const char* what,
+                             rn_edge_t* out) {
+  rn_str_t rest = name, node = rn_str_split(&rest, ':');
+  int64_t index = 0;
+  rn_node_t* found = rn_graph_find(session->graph, node);
+  bool ok = found && (node.size == name.size || rn_str_to_i64(rest, &index));
+  if (!ok || index < 0 || index >= found->output_count)
+    return rn_not_found("%s %.*s: not found", what, RN_STR_ARGS(name));
+  *out = (rn_edge_t){found, (int32_t)index};
+  return RN_OK;
+}
+
+static rn_status_t find_signature(rn_master_step_t* step, rn_str_t** out_feed_names,
+                                  rn_signature_t* out) {
+  rn_run_step_t* call = step->call;
+  rn_edge_t *feeds = NULL, *fetches = NULL;
+  rn_node_t** targets = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&step->arena, call->feed_count, &feeds));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&step->arena, call->feed_count, out_feed_names));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&step->arena, call->fetch_count, &fetches));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&step->arena, call->target_count, &targets));
+  for (size_t i = 0; i < call->feed_count; ++i) {
+    (*out_feed_names)[i] = call->feeds[i].name;
+    RN_RETURN_IF_ERROR(find_edge(step->session, call->feeds[i].name,
+                                 "FeedInputs: unable to find feed output", &feeds[i]));
+  }
+  for (size_t i = 0; i < call->fetch_count; ++i)
+    RN_RETURN_IF_ERROR(
+        find_edge(step->session, call->fetch_names[i], "FetchOutputs node", &fetches[i]));
+  for (size_t i = 0; i < call->target_count; ++i) {
+    targets[i] = rn_graph_find(step->session->graph, call->targets[i]);
+    if (!targets[i])
+      return rn_not_found("PruneForTargets: Some target nodes not found: %.*s ",
+                          RN_STR_ARGS(call->targets[i]));
+  }
+  *out = (rn_signature_t){.feeds = feeds,
+                          .feed_count = (int32_t)call->feed_count,
+                          .fetches = fetches,
+                          .fetch_count = (int32_t)call->fetch_count,
+                          .targets = targets,
+                          .target_count = (int32_t)call->target_count};
+  return RN_OK;
+}
+
+// The end of a step.
+
+static void step_release(rn_master_step_t* step) {
+  if (--step->refs) return;
+  rn_master_session_t* session = step->session;
+  rn_cancel_destroy(&step->cancel);
+  rn_arena_clear(&step->arena);
+  RN_FREE(allocator_of(session), step);
+  rn_master_session_release(session);
+}
+
+static void step_end(rn_master_step_t* step, rn_status_t status) {
+  rn_master_session_t* session = step->session;
+  rn_run_step_t* call = step->call;
+  if (!rn_ok(status))
+    for (size_t i = 0; i < call->fetch_count; ++i) rn_tensor_clear(&call->fetches[i]);
+  if (step->caller_linked) rn_cancel_remove(call->call.cancel, &step->caller);
+  if (step->closing_linked) rn_cancel_remove(&session->closing, &step->closing);
+  rn_master_session_end_step(session);
+  step_release(step);
+  rn_call_done(&call->call, status);
+}
+
+// Tells a task to forget the step; nobody waits for the answer.
+typedef struct cleanup_t {
+  rn_cleanup_graph_t call;  // first
+  rn_allocator_t allocator;
+} cleanup_t;
+
+static void on_clean(rn_call_t* call, rn_status_t status) {
+  rn_status_free(status);
+  RN_FREE(((cleanup_t*)call)->allocator, call);
+}
+
+static void clean_up(rn_master_step_t* step) {
+  rn_master_session_t* session = step->session;
+  for (size_t p = 0; p < step->program->plan.parts.count; ++p) {
+    rn_worker_t* worker = session->tasks[step->program->plan.parts.items[p].task].worker;
+    cleanup_t* cleanup = NULL;
+    rn_status_t status = RN_NEW(allocator_of(session), &cleanup);
+    rn_status_free(status);
+    if (!cleanup) continue;
+    cleanup->allocator = allocator_of(session);
+    cleanup->call.step = step->id;
+    cleanup->call.call = (rn_call_t){.done = on_clean, .deadline_ns = INT64_MAX};
+    worker->vtable->cleanup_graph(worker, &cleanup->call);
+  }
+}
+
+static void on_all_run(rn_fan_t* fan, rn_status_t status) {
+  rn_master_step_t* step = (rn_master_step_t*)fan;
+  clean_up(step);
+  step_end(step, status);
+}
+
+// Running.
+
+static void on_part(rn_call_t* call, rn_status_t status) {
+  part_t* part = (part_t*)call;
+  rn_master_step_t* step = part->step;
+  // The first error ends the step everywhere.
+  if (!rn_ok(status)) rn_cancel(&step->cancel);
+  rn_str_t task = part->task == 0 ? RN_STR("") : step->session->tasks[part->task].name;
+  rn_fan_end(&step->fan, status, task);
+}
+
+static rn_status_t make_parts(rn_master_step_t* step) {
+  rn_master_program_t* program = step->program;
+  rn_run_step_t* call = step->call;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&step->arena, program->plan.parts.count, &step->parts));
+  for (size_t p = 0; p < program->plan.parts.count; ++p) {
+    part_t* part = &step->parts[p];
+    part->step = step;
+    part->task = program->plan.parts.items[p].task;
+    part->call = (rn_run_graph_t){
+        .call = {.done = on_part, .deadline_ns = call->call.deadline_ns, .cancel = &step->cancel},
+        .session = rn_str(step->session->handle),
+        .handle = rn_str(program->calls[p].handle),
+        .step = step->id};
+    if (part->task != 0) continue;  // feeds and fetches end on the master's own device
+    part->call.feeds = call->feeds;
+    part->call.feed_count = call->feed_count;
+    part->call.fetch_names = call->fetch_names;
+    part->call.fetch_count = call->fetch_count;
+    part->call.fetches = call->fetches;
+  }
+  return RN_OK;
+}
+
+// The parts of others are under way before the own one, which may run in this thread.
+static void run_parts(rn_master_step_t* step) {
+  const rn_env_t* env = rn_local_master_options(step->session->master)->env;
+  step->id = (int64_t)(env->random(env->self) & ((UINT64_C(1) << 56) - 1));
+  rn_status_t status = make_parts(step);
+  size_t count = step->program->plan.parts.count;
+  if (!rn_ok(status) || !count) {
+    step_end(step, status);
+    return;
+  }
+  rn_fan_open(&step->fan, (int)count, on_all_run);
+  part_t *parts = step->parts, *own = NULL;
+  rn_master_task_t* tasks = step->session->tasks;
+  for (size_t p = 0; p < count; ++p) {
+    rn_worker_t* worker = tasks[parts[p].task].worker;
+    if (parts[p].task == 0)
+      own = &parts[p];
+    else
+      worker->vtable->run_graph(worker, &parts[p].call);
+  }
+  if (own) tasks[0].worker->vtable->run_graph(tasks[0].worker, &own->call);
+}
+
+// Programs.
+
+static void put_names(rn_strbuf_t* key, char mark, const rn_str_t* names, size_t count) {
+  for (size_t i = 0; i < count; ++i) rn_strbuf_printf(key, "%c%.*s\n", mark, RN_STR_ARGS(names[i]));
+}
+
+static rn_status_t key_of(rn_master_step_t* step, rn_str_t* out) {
+  const rn_run_step_t* call = step->call;
+  rn_strbuf_t key;
+  rn_strbuf_init(&key, allocator_of(step->session));
+  for (size_t i = 0; i < call->feed_count; ++i) put_names(&key, '<', &call->feeds[i].name, 1);
+  put_names(&key, '>', call->fetch_names, call->fetch_count);
+  put_names(&key, '!', call->targets, call->target_count);
+  rn_status_t status = rn_strbuf_status(&key);
+  if (rn_ok(status)) status = rn_arena_str(&step->arena, rn_strbuf_view(&key), out);
+  rn_strbuf_clear(&key);
+  return status;
+}
+
+// The program is registered, or cannot be: all that waited for it go on.
+static void on_all_registered(rn_fan_t* fan, rn_status_t status) {
+  rn_master_program_t* program =
+      (rn_master_program_t*)((char*)fan - __builtin_offsetof(rn_master_program_t, fan));
+  rn_master_session_t* session = program->session;
+  rn_mutex_lock(&session->mutex);
+  program->state = rn_ok(status) ? RN_PROGRAM_READY : RN_PROGRAM_FAILED;
+  program->failure = status;
+  rn_master_step_t* step = program->waiting;
+  program->waiting = NULL;
+  if (!rn_ok(status)) {  // the next step tries again
+    rn_master_program_t** at = &session->programs;
+    while (*at != program) at = &(*at)->next;
+    *at = program->next;
+  }
+  rn_mutex_unlock(&session->mutex);
+  while (step) {
+    rn_master_step_t* next = step->next;
+    if (rn_ok(status))
+      run_parts(step);
+    else
+      step_end(step, rn_status_copy(status));
+    step = next;
+  }
+  if (rn_ok(status)) return;
+  rn_master_plan_clear(&program->plan);
+  rn_status_free(program->failure);
+  program->failure = RN_OK;
+}
+
+static void on_registered(rn_call_t* call, rn_status_t status) {
+  rn_master_program_t* program = call->owner;
+  size_t p = (size_t)((rn_register_graph_t*)call - program->calls);
+  rn_fan_end(&program->fan, status,
+             program->session->tasks[program->plan.parts.items[p].task].name);
+}
+
+static void register_parts(rn_master_program_t* program) {
+  rn_master_session_t* session = program->session;
+  size_t count = program->plan.parts.count;
+  rn_fan_open(&program->fan, (int)count + 1, on_all_registered);
+  for (size_t p = 0; p < count; ++p)
+    program->calls[p] =
+        (rn_register_graph_t){.call = {.done = on_registered,
+                                       .owner = program,
+                                       .deadline_ns = INT64_MAX,
+                                       .cancel = &session->closing},
+                              .session = rn_str(session->handle),
+                              .graph_def = rn_strbuf_view(&program->plan.parts.items[p].graph_def),
+                              .config = session->config};
+  for (size_t p = 0; p < count; ++p) {
+    rn_worker_t* worker = session->tasks[program->plan.parts.items[p].task].worker;
+    worker->vtable->register_graph(worker, &program->calls[p]);
+  }
+  rn_fan_end(&program->fan, RN_OK, RN_STR(""));
+}
+
+static rn_status_t make_program_locked(rn_master_step_t* step, rn_str_t key,
+                                       rn_master_program_t** out) {
+  rn_master_session_t* session = step->session;
+  rn_signature_t signature;
+  rn_str_t* feed_names = NULL;
+  rn_master_plan_options_t options;
+  rn_master_program_t* program = NULL;
+  RN_RETURN_IF_ERROR(find_signature(step, &feed_names, &signature));
+  rn_master_session_plan_options(session, &options);
+  options.feed_names = feed_names;
+  options.fetch_names = step->call->fetch_names;
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&session->arena, &program));
+  program->session = session;
+  RN_RETURN_IF_ERROR(rn_arena_str(&session->arena, key, &program->key));
+  RN_RETURN_IF_ERROR(rn_master_plan(&options, session->graph, &signature, &program->plan));
+  rn_status_t status = RN_ARENA_ARRAY(&session->arena, program->plan.parts.count, &program->calls);
+  if (!rn_ok(status)) {
+    rn_master_plan_clear(&program->plan);
+    return status;
+  }
+  program->next = session->programs;
+  session->programs = program;
+  *out = program;
+  return RN_OK;
+}
+
+static rn_master_program_t* find_program_locked(rn_master_session_t* session, rn_str_t key) {
+  rn_master_program_t* program = session->programs;
+  while (program && !rn_str_eq(program->key, key)) program = program->next;
+  return program;
+}
+
+// Goes on with the step, at once or when its program is there.
+static rn_status_t dispatch(rn_master_step_t* step) {
+  rn_master_session_t* session = step->session;
+  rn_str_t key;
+  RN_RETURN_IF_ERROR(key_of(step, &key));
+  rn_mutex_lock(&session->mutex);
+  rn_status_t status = RN_OK;
+  bool is_new = false;
+  rn_master_program_t* program = find_program_locked(session, key);
+  if (!program) {
+    status = make_program_locked(step, key, &program);
+    is_new = rn_ok(status);
+  }
+  step->program = program;
+  bool waits = rn_ok(status) && program->state != RN_PROGRAM_READY;
+  if (waits) {
+    step->next = program->waiting;
+    program->waiting = step;
+  }
+  rn_mutex_unlock(&session->mutex);
+  if (!rn_ok(status)) return status;
+  if (is_new)
+    register_parts(program);
+  else if (!waits)
+    run_parts(step);
+  return RN_OK;
+}
+
+static void cancel_step(rn_master_step_t* step) {
+  step->refs++;
+  rn_cancel(&step->cancel);
+  step_release(step);
+}
+static void on_caller(rn_cancel_entry_t* entry) {
+  cancel_step((rn_master_step_t*)((char*)entry - __builtin_offsetof(rn_master_step_t, caller)));
+}
+static void on_closing(rn_cancel_entry_t* entry) {
+  cancel_step((rn_master_step_t*)((char*)entry - __builtin_offsetof(rn_master_step_t, closing)));
+}
+
+static rn_status_t begin(rn_master_session_t* session, rn_run_step_t* call,
+                         rn_master_step_t** out) {
+  rn_master_step_t* step = NULL;
+  rn_mutex_lock(&session->mutex);
+  rn_status_t status = session->is_closed ? rn_cancelled("Session has been closed.") : RN_OK;
+  if (rn_ok(status)) status = RN_NEW(allocator_of(session), &step);
+  if (rn_ok(status)) session->running++;
+  rn_mutex_unlock(&session->mutex);
+  if (!rn_ok(status)) return status;
+  session->refs++;
+  step->refs = 1;
+  step->session = session;
+  step->call = call;
+  rn_arena_init(&step->arena, allocator_of(session));
+  rn_cancel_init(&step->cancel);
+  step->caller.fn = on_caller;
+  step->closing.fn = on_closing;
+  step->closing_linked = rn_cancel_add(&session->closing, &step->closing);
+  step->caller_linked = call->call.cancel && rn_cancel_add(call->call.cancel, &step->caller);
+  if (!step->closing_linked || (call->call.cancel && !step->caller_linked))
+    rn_cancel(&step->cancel);
+  *out = step;
+  return RN_OK;
+}
+
+void rn_master_session_run(rn_master_session_t* session, rn_run_step_t* call) {
+  for (size_t i = 0; i < call->fetch_count; ++i) call->fetches[i] = (rn_tensor_t){0};
+  rn_master_step_t* step = NULL;
+  rn_status_t status = begin(session, call, &step);
+  if (!rn_ok(status)) {
+    rn_call_done(&call->call, status);
+    return;
+  }
+  status = dispatch(step);
+  if (!rn_ok(status)) step_end(step, status);
+}

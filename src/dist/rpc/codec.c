@@ -1,0 +1,560 @@
+// Messages: see codec.h.
+#include "dist/rpc/codec.h"
+
+#include "framework/rendezvous.h"
+#include "proto/config.pb.h"
+#include "proto/device_attributes.pb.h"
+#include "proto/master.pb.h"
+#include "proto/named_tensor.pb.h"
+#include "proto/worker.pb.h"
+#include "tensor/tensor_proto.h"
+#include "wire/decode.h"
+#include "wire/encode.h"
+#include "wire/scan.h"
+#include "wire/writer.h"
+
+// A field of our own in responses, which others pass over: the error is what was heard of one.
+#define DERIVED_FIELD 1000
+
+// From which size on bytes are pointed to and not copied.
+#define LARGE 4096
+
+void rn_encoder_open(rn_encoder_t* encoder, rn_message_t* message) {
+  *encoder = (rn_encoder_t){.message = message};
+  rn_strbuf_init(&encoder->head, message->allocator);
+}
+
+static void flush(rn_encoder_t* encoder) {
+  if (rn_ok(encoder->status)) encoder->status = rn_strbuf_status(&encoder->head);
+  if (rn_ok(encoder->status))
+    encoder->status = rn_message_add(encoder->message, rn_strbuf_view(&encoder->head));
+  encoder->head.size = 0;
+}
+
+rn_status_t rn_encoder_close(rn_encoder_t* encoder) {
+  flush(encoder);
+  rn_strbuf_clear(&encoder->head);
+  rn_status_t status = encoder->status;
+  encoder->status = RN_OK;
+  return status;
+}
+
+static size_t varint_size(uint64_t value) {
+  size_t size = 1;
+  while (value >= 0x80) value >>= 7, size++;
+  return size;
+}
+
+static bool is_plain(const rn_tensor_t* tensor) {
+  return rn_dtype_is_plain(tensor->dtype) && !tensor->is_ref;
+}
+
+// Type, shape and what stands before the content.
+static void put_tensor_head(rn_strbuf_t* out, const rn_tensor_t* tensor, size_t content) {
+  rn_pb_put_uint(out, rn_pb_TensorProto_dtype_field, tensor->dtype);
+  size_t shape = rn_pb_begin(out, rn_pb_TensorProto_tensor_shape_field);
+  for (int i = 0; i < tensor->rank; ++i) {
+    size_t dim = rn_pb_begin(out, rn_pb_TensorShapeProto_dim_field);
+    if (rn_tensor_dim(tensor, i))
+      rn_pb_put_uint(out, rn_pb_TensorShapeProto_Dim_size_field,
+                     (uint64_t)rn_tensor_dim(tensor, i));
+    rn_pb_end(out, dim);
+  }
+  rn_pb_end(out, shape);
+  char* p = rn_pb_room(out, 2 * RN_PB_MAX_VARINT);
+  if (!p) return;
+  p = rn_pb_tag_to(p, rn_pb_TensorProto_tensor_content_field, RN_PB_WIRE_LENGTH);
+  rn_pb_written(out, rn_pb_varint_to(p, content));
+}
+
+// The bytes themselves, the last of a message.
+static void put_content(rn_encoder_t* encoder, const rn_tensor_t* tensor, size_t size) {
+  rn_str_t bytes = rn_str_n(tensor->data, size);
+  if (size < LARGE) {
+    rn_strbuf_append(&encoder->head, bytes);
+    return;
+  }
+  flush(encoder);
+  if (!rn_ok(encoder->status)) return;
+  encoder->status = tensor->buffer ? rn_message_lend(encoder->message, tensor->buffer, bytes)
+                                   : rn_message_add(encoder->message, bytes);
+}
+
+// A tensor of strings, handles or variants, through its proto.
+static rn_status_t put_other(rn_strbuf_t* out, const rn_tensor_t* tensor) {
+  rn_arena_t arena;
+  rn_pb_TensorProto_t proto;
+  rn_arena_init(&arena, out->allocator);
+  rn_status_t status = rn_tensor_to_proto(tensor, RN_TENSOR_CONTENT, &arena, &proto);
+  if (rn_ok(status)) status = RN_PB_ENCODE(TensorProto, &proto, NULL, out);
+  rn_arena_clear(&arena);
+  return status;
+}
+
+static void put_length(rn_strbuf_t* out, uint32_t number, size_t length) {
+  char* p = rn_pb_room(out, 2 * RN_PB_MAX_VARINT);
+  if (p) rn_pb_written(out, rn_pb_varint_to(rn_pb_tag_to(p, number, RN_PB_WIRE_LENGTH), length));
+}
+
+// Field |number|, a TensorProto; or, if |name| is given, a NamedTensorProto with one.
+static void put_tensor(rn_encoder_t* encoder, uint32_t number, const rn_str_t* name,
+                       const rn_tensor_t* tensor) {
+  if (!rn_ok(encoder->status)) return;
+  rn_strbuf_t body;
+  rn_strbuf_init(&body, encoder->message->allocator);
+  bool plain = is_plain(tensor);
+  size_t content = plain ? rn_tensor_bytes(tensor) : 0;
+  if (plain)
+    put_tensor_head(&body, tensor, content);
+  else
+    encoder->status = put_other(&body, tensor);
+  if (rn_ok(encoder->status)) encoder->status = rn_strbuf_status(&body);
+  if (rn_ok(encoder->status)) {
+    size_t size = body.size + content;
+    if (name) {
+      size_t inner = 1 + varint_size(size) + size;
+      size_t named = name->size ? 1 + varint_size(name->size) + name->size : 0;
+      put_length(&encoder->head, number, named + inner);
+      if (named) rn_pb_put_str(&encoder->head, rn_pb_NamedTensorProto_name_field, *name);
+      number = rn_pb_NamedTensorProto_tensor_field;
+    }
+    put_length(&encoder->head, number, size);
+    rn_strbuf_append(&encoder->head, rn_strbuf_view(&body));
+    if (plain) put_content(encoder, tensor, content);
+  }
+  rn_strbuf_clear(&body);
+}
+
+void rn_encode_tensor(rn_encoder_t* encoder, uint32_t number, const rn_tensor_t* tensor) {
+  put_tensor(encoder, number, NULL, tensor);
+}
+
+void rn_encode_named_tensor(rn_encoder_t* encoder, uint32_t number, rn_str_t name,
+                            const rn_tensor_t* tensor) {
+  put_tensor(encoder, number, &name, tensor);
+}
+
+static rn_status_t malformed(const char* what) { return rn_invalid_argument("Malformed %s", what); }
+
+// A large tensor of plain bytes that can stay where it is; false if it is none such.
+static bool view_tensor(rn_str_t bytes, rn_buffer_t* buffer, rn_tensor_t* out) {
+  rn_pb_scan_t scan = rn_pb_scan(bytes);
+  rn_pb_field_t field;
+  rn_str_t content = {0};
+  int64_t dims[RN_MAX_RANK];
+  int rank = 0;
+  uint64_t dtype = 0;
+  while (rn_pb_scan_next(&scan, &field)) {
+    if (field.number == rn_pb_TensorProto_dtype_field) dtype = field.value;
+    if (field.number == rn_pb_TensorProto_tensor_content_field) content = field.bytes;
+    if (field.number != rn_pb_TensorProto_tensor_shape_field) continue;
+    rn_pb_scan_t shape = rn_pb_scan(field.bytes);
+    rn_pb_field_t dim;
+    while (rn_pb_scan_next(&shape, &dim)) {
+      if (dim.number != rn_pb_TensorShapeProto_dim_field || rank == RN_MAX_RANK) return false;
+      dims[rank++] = (int64_t)rn_field_value(dim.bytes, rn_pb_TensorShapeProto_Dim_size_field);
+    }
+    if (shape.is_bad) return false;
+  }
+  if (scan.is_bad || content.size < LARGE || dtype >= RN_DTYPE_COUNT ||
+      !rn_dtype_is_plain((rn_dtype_t)dtype))
+    return false;
+  rn_tensor_t tensor;
+  rn_shape_t shape = {rank, dims};
+  if (!rn_shape_is_full(shape)) return false;
+  rn_status_t status = rn_tensor_init(&tensor, (rn_dtype_t)dtype, shape);
+  bool fits = rn_ok(status) && rn_tensor_bytes(&tensor) == content.size &&
+              (uintptr_t)content.data % rn_dtype_size((rn_dtype_t)dtype) == 0;
+  if (!fits && rn_ok(status)) rn_tensor_clear(&tensor);
+  rn_status_free(status);
+  if (!fits) return false;
+  rn_buffer_retain(buffer);
+  tensor.buffer = buffer;
+  tensor.data = (char*)content.data;
+  *out = tensor;
+  return true;
+}
+
+rn_status_t rn_decode_tensor(rn_str_t bytes, rn_buffer_t* buffer, rn_allocator_t allocator,
+                             rn_tensor_t* out) {
+  *out = (rn_tensor_t){0};
+  if (buffer && view_tensor(bytes, buffer, out)) return RN_OK;
+  rn_arena_t arena;
+  rn_pb_TensorProto_t* proto = NULL;
+  rn_arena_init(&arena, allocator);
+  rn_status_t status = RN_PB_DECODE(TensorProto, bytes, NULL, &arena, &proto);
+  if (rn_ok(status)) status = rn_tensor_from_proto(proto, SIZE_MAX / 4, allocator, out);
+  rn_arena_clear(&arena);
+  return status;
+}
+
+rn_status_t rn_decode_named_tensor(rn_str_t bytes, rn_buffer_t* buffer, rn_allocator_t allocator,
+                                   rn_named_tensor_t* out) {
+  out->name = rn_field_bytes(bytes, rn_pb_NamedTensorProto_name_field);
+  return rn_decode_tensor(rn_field_bytes(bytes, rn_pb_NamedTensorProto_tensor_field), buffer,
+                          allocator, &out->value);
+}
+
+rn_str_t rn_field_bytes(rn_str_t message, uint32_t number) {
+  rn_pb_scan_t scan = rn_pb_scan(message);
+  rn_pb_field_t field;
+  rn_str_t found = RN_STR("");
+  while (rn_pb_scan_next(&scan, &field))
+    if (field.number == number && field.wire == RN_PB_WIRE_LENGTH) found = field.bytes;
+  return found;
+}
+
+uint64_t rn_field_value(rn_str_t message, uint32_t number) {
+  rn_pb_scan_t scan = rn_pb_scan(message);
+  rn_pb_field_t field;
+  uint64_t found = 0;
+  while (rn_pb_scan_next(&scan, &field))
+    if (field.number == number && field.wire != RN_PB_WIRE_LENGTH) found = field.value;
+  return found;
+}
+
+// How often field |number| is there; -1: the bytes are no message.
+static int64_t count_fields(rn_str_t message, uint32_t number) {
+  rn_pb_scan_t scan = rn_pb_scan(message);
+  rn_pb_field_t field;
+  int64_t count = 0;
+  while (rn_pb_scan_next(&scan, &field))
+    count += field.number == number && field.wire == RN_PB_WIRE_LENGTH;
+  return scan.is_bad ? -1 : count;
+}
+
+rn_status_t rn_decode_names(const rn_in_t* in, uint32_t number, rn_str_t** out, size_t* out_count) {
+  int64_t count = count_fields(in->bytes, number);
+  if (count < 0) return malformed("request");
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(in->arena, (size_t)count, out));
+  rn_pb_scan_t scan = rn_pb_scan(in->bytes);
+  rn_pb_field_t field;
+  *out_count = 0;
+  while (rn_pb_scan_next(&scan, &field))
+    if (field.number == number && field.wire == RN_PB_WIRE_LENGTH)
+      (*out)[(*out_count)++] = field.bytes;
+  return RN_OK;
+}
+
+// The start of the content, by a walk that ends where the head does.
+size_t rn_align_received(rn_str_t head, size_t size) {
+  (void)size;
+  rn_pb_scan_t scan = rn_pb_scan(head);
+  while (scan.next < scan.end) {
+    uint64_t tag, length;
+    if (!rn_pb_scan_varint(&scan, &tag)) return 0;
+    uint32_t number = (uint32_t)(tag >> 3), wire = tag & 7;
+    if (wire == RN_PB_WIRE_VARINT) {
+      if (!rn_pb_scan_varint(&scan, &length)) return 0;
+      continue;
+    }
+    if (wire != RN_PB_WIRE_LENGTH || !rn_pb_scan_varint(&scan, &length)) return 0;
+    if (number == rn_pb_RecvTensorResponse_tensor_field && length > LARGE) continue;  // go inside
+    if (number == rn_pb_TensorProto_tensor_content_field) return (size_t)(scan.next - head.data);
+    if (length > (uint64_t)(scan.end - scan.next)) return 0;
+    scan.next += length;
+  }
+  return 0;
+}
+
+// Devices.
+
+void rn_encode_devices(rn_encoder_t* encoder, uint32_t number, const rn_device_info_t* devices,
+                       size_t count) {
+  rn_strbuf_t* out = &encoder->head;
+  for (size_t i = 0; i < count; ++i) {
+    size_t device = rn_pb_begin(out, number);
+    rn_pb_put_str(out, rn_pb_DeviceAttributes_name_field, devices[i].name);
+    rn_pb_put_str(out, rn_pb_DeviceAttributes_device_type_field, devices[i].type);
+    rn_pb_put_uint(out, rn_pb_DeviceAttributes_memory_limit_field,
+                   (uint64_t)devices[i].memory_limit);
+    rn_pb_put_str(out, rn_pb_DeviceAttributes_locality_field, RN_STR(""));
+    rn_pb_put_fixed64(out, rn_pb_DeviceAttributes_incarnation_field, devices[i].incarnation);
+    rn_pb_put_uint(out, rn_pb_DeviceAttributes_xla_global_id_field, UINT64_MAX);
+    rn_pb_end(out, device);
+  }
+}
+
+rn_status_t rn_decode_devices(const rn_in_t* in, uint32_t number, rn_device_info_t** out,
+                              size_t* out_count) {
+  int64_t count = count_fields(in->bytes, number);
+  if (count < 0) return malformed("list of devices");
+  rn_device_info_t* devices = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(in->arena, *out_count + (size_t)count, &devices));
+  if (*out_count) memcpy(devices, *out, *out_count * sizeof *devices);
+  *out = devices;
+  rn_pb_scan_t scan = rn_pb_scan(in->bytes);
+  rn_pb_field_t field;
+  while (rn_pb_scan_next(&scan, &field)) {
+    if (field.number != number || field.wire != RN_PB_WIRE_LENGTH) continue;
+    rn_device_info_t* device = &devices[*out_count];
+    rn_str_t name = rn_field_bytes(field.bytes, rn_pb_DeviceAttributes_name_field);
+    rn_str_t type = rn_field_bytes(field.bytes, rn_pb_DeviceAttributes_device_type_field);
+    RN_RETURN_IF_ERROR(rn_arena_str(in->arena, name, &device->name));
+    RN_RETURN_IF_ERROR(rn_arena_str(in->arena, type, &device->type));
+    device->memory_limit =
+        (int64_t)rn_field_value(field.bytes, rn_pb_DeviceAttributes_memory_limit_field);
+    device->incarnation = rn_field_value(field.bytes, rn_pb_DeviceAttributes_incarnation_field);
+    ++*out_count;
+  }
+  return RN_OK;
+}
+
+// RunGraph.
+
+static void put_bool(rn_strbuf_t* out, uint32_t number, bool value) {
+  if (value) rn_pb_put_uint(out, number, 1);
+}
+
+static void put_names(rn_strbuf_t* out, uint32_t number, const rn_str_t* names, size_t count) {
+  for (size_t i = 0; i < count; ++i) rn_pb_put_str(out, number, names[i]);
+}
+
+void rn_encode_run_graph(rn_encoder_t* encoder, const rn_run_graph_t* call) {
+  rn_strbuf_t* out = &encoder->head;
+  rn_pb_put_str(out, rn_pb_RunGraphRequest_graph_handle_field, call->handle);
+  rn_pb_put_uint(out, rn_pb_RunGraphRequest_step_id_field, (uint64_t)call->step);
+  put_names(out, rn_pb_RunGraphRequest_recv_key_field, call->fetch_names, call->fetch_count);
+  size_t options = rn_pb_begin(out, rn_pb_RunGraphRequest_exec_opts_field);
+  put_bool(out, rn_pb_ExecutorOpts_record_timeline_field, call->wants_stats);
+  rn_pb_end(out, options);
+  rn_pb_put_str(out, rn_pb_RunGraphRequest_session_handle_field, call->session);
+  rn_pb_put_uint(out, rn_pb_RunGraphRequest_store_errors_in_response_body_field, 1);
+  rn_pb_put_uint(out, rn_pb_RunGraphRequest_create_worker_session_called_field, 1);
+  for (size_t i = 0; i < call->feed_count; ++i)
+    rn_encode_named_tensor(encoder, rn_pb_RunGraphRequest_send_field, call->feeds[i].name,
+                           &call->feeds[i].value);
+}
+
+// Tensors under names, into an array of the arena.
+static rn_status_t take_tensors(const rn_in_t* in, uint32_t number, rn_named_tensor_t** out,
+                                size_t* out_count) {
+  int64_t count = count_fields(in->bytes, number);
+  if (count < 0) return malformed("message");
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(in->arena, (size_t)count, out));
+  rn_pb_scan_t scan = rn_pb_scan(in->bytes);
+  rn_pb_field_t field;
+  *out_count = 0;
+  rn_status_t status = RN_OK;
+  while (rn_ok(status) && rn_pb_scan_next(&scan, &field)) {
+    if (field.number != number || field.wire != RN_PB_WIRE_LENGTH) continue;
+    status = rn_decode_named_tensor(field.bytes, in->buffer, in->allocator, &(*out)[*out_count]);
+    if (rn_ok(status)) ++*out_count;
+  }
+  if (rn_ok(status)) return RN_OK;
+  for (size_t i = 0; i < *out_count; ++i) rn_tensor_clear(&(*out)[i].value);
+  *out_count = 0;
+  return status;
+}
+
+rn_status_t rn_decode_run_graph(const rn_in_t* in, rn_run_graph_t* call) {
+  rn_str_t bytes = in->bytes, *names = NULL;
+  rn_named_tensor_t* feeds = NULL;
+  call->handle = rn_field_bytes(bytes, rn_pb_RunGraphRequest_graph_handle_field);
+  call->session = rn_field_bytes(bytes, rn_pb_RunGraphRequest_session_handle_field);
+  call->step = (int64_t)rn_field_value(bytes, rn_pb_RunGraphRequest_step_id_field);
+  rn_str_t options = rn_field_bytes(bytes, rn_pb_RunGraphRequest_exec_opts_field);
+  call->wants_stats = rn_field_value(options, rn_pb_ExecutorOpts_record_timeline_field);
+  if (rn_field_value(bytes, rn_pb_RunGraphRequest_is_partial_field))
+    return rn_unimplemented("Partial runs over a cluster");
+  RN_RETURN_IF_ERROR(
+      rn_decode_names(in, rn_pb_RunGraphRequest_recv_key_field, &names, &call->fetch_count));
+  call->fetch_names = names;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(in->arena, call->fetch_count, &call->fetches));
+  RN_RETURN_IF_ERROR(take_tensors(in, rn_pb_RunGraphRequest_send_field, &feeds, &call->feed_count));
+  call->feeds = feeds;
+  return RN_OK;
+}
+
+static void put_status(rn_strbuf_t* out, uint32_t code_field, uint32_t text_field,
+                       rn_status_t status) {
+  if (rn_ok(status)) return;
+  rn_pb_put_uint(out, code_field, (uint64_t)rn_status_code(status));
+  rn_pb_put_str(out, text_field, rn_str(rn_status_message(status)));
+  if (rn_status_is_derived(status)) rn_pb_put_uint(out, DERIVED_FIELD, 1);
+}
+
+static rn_status_t take_status(rn_str_t bytes, uint32_t code_field, uint32_t text_field) {
+  uint64_t code = rn_field_value(bytes, code_field);
+  rn_str_t text = rn_field_bytes(bytes, text_field);
+  if (!code) return RN_OK;
+  rn_status_t status = rn_status_make_n(
+      code <= RN_CODE_UNAUTHENTICATED ? (rn_code_t)code : RN_CODE_UNKNOWN, text.data, text.size);
+  return rn_field_value(bytes, DERIVED_FIELD) ? rn_status_derive(status) : status;
+}
+
+void rn_encode_run_graph_response(rn_encoder_t* encoder, const rn_run_graph_t* call,
+                                  rn_status_t status) {
+  rn_strbuf_t* out = &encoder->head;
+  put_status(out, rn_pb_RunGraphResponse_status_code_field,
+             rn_pb_RunGraphResponse_status_error_message_field, status);
+  if (call->stats.size)
+    rn_pb_put_str(out, rn_pb_RunGraphResponse_step_stats_field, rn_strbuf_view(&call->stats));
+  rn_pb_put_str(out, rn_pb_RunGraphResponse_cost_graph_field, RN_STR(""));
+  for (size_t i = 0; rn_ok(status) && i < call->fetch_count; ++i)
+    rn_encode_named_tensor(encoder, rn_pb_RunGraphResponse_recv_field, call->fetch_names[i],
+                           &call->fetches[i]);
+}
+
+// Tensors that were asked for by name, in the order of the question.
+static rn_status_t take_answers(const rn_in_t* in, uint32_t number, const rn_str_t* names,
+                                size_t count, rn_tensor_t* out) {
+  rn_named_tensor_t* came = NULL;
+  size_t came_count = 0;
+  for (size_t i = 0; i < count; ++i) out[i] = (rn_tensor_t){0};
+  RN_RETURN_IF_ERROR(take_tensors(in, number, &came, &came_count));
+  rn_status_t status = RN_OK;
+  for (size_t i = 0; rn_ok(status) && i < count; ++i) {
+    size_t c = 0;
+    while (c < came_count && !rn_str_eq(came[c].name, names[i])) c++;
+    status = c < came_count ? rn_tensor_share(&came[c].value, &out[i])
+                            : rn_internal("No value came for '%.*s'", RN_STR_ARGS(names[i]));
+  }
+  for (size_t c = 0; c < came_count; ++c) rn_tensor_clear(&came[c].value);
+  for (size_t i = 0; !rn_ok(status) && i < count; ++i) rn_tensor_clear(&out[i]);
+  return status;
+}
+
+rn_status_t rn_decode_run_graph_response(const rn_in_t* in, rn_run_graph_t* call) {
+  RN_RETURN_IF_ERROR(take_status(in->bytes, rn_pb_RunGraphResponse_status_code_field,
+                                 rn_pb_RunGraphResponse_status_error_message_field));
+  if (call->wants_stats)
+    rn_strbuf_append(&call->stats,
+                     rn_field_bytes(in->bytes, rn_pb_RunGraphResponse_step_stats_field));
+  return take_answers(in, rn_pb_RunGraphResponse_recv_field, call->fetch_names, call->fetch_count,
+                      call->fetches);
+}
+
+// RecvTensor.
+
+void rn_encode_received(rn_encoder_t* encoder, const rn_recv_tensor_t* call, int64_t now_us) {
+  rn_strbuf_t* out = &encoder->head;
+  put_bool(out, rn_pb_RecvTensorResponse_is_dead_field, call->is_dead);
+  rn_pb_put_uint(out, rn_pb_RecvTensorResponse_send_start_micros_field, (uint64_t)now_us);
+  if (!call->is_dead) {
+    rn_encode_tensor(encoder, rn_pb_RecvTensorResponse_tensor_field, &call->value);
+    return;
+  }
+  // Of a dead value nobody looks at the type.
+  rn_tensor_t nothing = {.dtype = RN_FLOAT, .rank = 1};
+  rn_encode_tensor(encoder, rn_pb_RecvTensorResponse_tensor_field, &nothing);
+}
+
+rn_status_t rn_decode_received(const rn_in_t* in, rn_recv_tensor_t* call) {
+  if (count_fields(in->bytes, rn_pb_RecvTensorResponse_tensor_field) < 0)
+    return malformed("RecvTensorResponse");
+  call->is_dead = rn_field_value(in->bytes, rn_pb_RecvTensorResponse_is_dead_field);
+  if (call->is_dead) return RN_OK;
+  return rn_decode_tensor(rn_field_bytes(in->bytes, rn_pb_RecvTensorResponse_tensor_field),
+                          in->buffer, in->allocator, &call->value);
+}
+
+// RunStep.
+
+void rn_encode_run_step(rn_encoder_t* encoder, const rn_run_step_t* call) {
+  rn_strbuf_t* out = &encoder->head;
+  rn_pb_put_str(out, rn_pb_RunStepRequest_session_handle_field, call->session);
+  put_names(out, rn_pb_RunStepRequest_fetch_field, call->fetch_names, call->fetch_count);
+  put_names(out, rn_pb_RunStepRequest_target_field, call->targets, call->target_count);
+  size_t options = rn_pb_begin(out, rn_pb_RunStepRequest_options_field);
+  if (call->trace_level)
+    rn_pb_put_uint(out, rn_pb_RunOptions_trace_level_field, (uint64_t)call->trace_level);
+  if (call->timeout_ms)
+    rn_pb_put_uint(out, rn_pb_RunOptions_timeout_in_ms_field, (uint64_t)call->timeout_ms);
+  put_bool(out, rn_pb_RunOptions_output_partition_graphs_field, call->wants_graphs);
+  rn_pb_end(out, options);
+  if (call->partial_run.size)
+    rn_pb_put_str(out, rn_pb_RunStepRequest_partial_run_handle_field, call->partial_run);
+  rn_pb_put_uint(out, rn_pb_RunStepRequest_store_errors_in_response_body_field, 1);
+  rn_pb_put_uint(out, rn_pb_RunStepRequest_request_id_field, (uint64_t)call->request);
+  for (size_t i = 0; i < call->feed_count; ++i)
+    rn_encode_named_tensor(encoder, rn_pb_RunStepRequest_feed_field, call->feeds[i].name,
+                           &call->feeds[i].value);
+}
+
+rn_status_t rn_decode_run_step(const rn_in_t* in, rn_run_step_t* call, bool* out_errors_in_body) {
+  rn_str_t bytes = in->bytes, *fetches = NULL, *targets = NULL;
+  rn_named_tensor_t* feeds = NULL;
+  call->session = rn_field_bytes(bytes, rn_pb_RunStepRequest_session_handle_field);
+  call->partial_run = rn_field_bytes(bytes, rn_pb_RunStepRequest_partial_run_handle_field);
+  call->request = (int64_t)rn_field_value(bytes, rn_pb_RunStepRequest_request_id_field);
+  *out_errors_in_body =
+      rn_field_value(bytes, rn_pb_RunStepRequest_store_errors_in_response_body_field);
+  rn_str_t options = rn_field_bytes(bytes, rn_pb_RunStepRequest_options_field);
+  call->trace_level = (int)rn_field_value(options, rn_pb_RunOptions_trace_level_field);
+  call->timeout_ms = (int64_t)rn_field_value(options, rn_pb_RunOptions_timeout_in_ms_field);
+  call->wants_graphs = rn_field_value(options, rn_pb_RunOptions_output_partition_graphs_field);
+  RN_RETURN_IF_ERROR(
+      rn_decode_names(in, rn_pb_RunStepRequest_fetch_field, &fetches, &call->fetch_count));
+  RN_RETURN_IF_ERROR(
+      rn_decode_names(in, rn_pb_RunStepRequest_target_field, &targets, &call->target_count));
+  call->fetch_names = fetches;
+  call->targets = targets;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(in->arena, call->fetch_count, &call->fetches));
+  RN_RETURN_IF_ERROR(take_tensors(in, rn_pb_RunStepRequest_feed_field, &feeds, &call->feed_count));
+  call->feeds = feeds;
+  return RN_OK;
+}
+
+void rn_encode_run_step_response(rn_encoder_t* encoder, const rn_run_step_t* call,
+                                 rn_status_t status) {
+  rn_strbuf_t* out = &encoder->head;
+  rn_pb_put_str(out, rn_pb_RunStepResponse_metadata_field, rn_strbuf_view(&call->metadata));
+  put_status(out, rn_pb_RunStepResponse_status_code_field,
+             rn_pb_RunStepResponse_status_error_message_field, status);
+  for (size_t i = 0; rn_ok(status) && i < call->fetch_count; ++i)
+    rn_encode_named_tensor(encoder, rn_pb_RunStepResponse_tensor_field, call->fetch_names[i],
+                           &call->fetches[i]);
+}
+
+rn_status_t rn_decode_run_step_response(const rn_in_t* in, rn_run_step_t* call) {
+  RN_RETURN_IF_ERROR(take_status(in->bytes, rn_pb_RunStepResponse_status_code_field,
+                                 rn_pb_RunStepResponse_status_error_message_field));
+  rn_strbuf_append(&call->metadata,
+                   rn_field_bytes(in->bytes, rn_pb_RunStepResponse_metadata_field));
+  return take_answers(in, rn_pb_RunStepResponse_tensor_field, call->fetch_names, call->fetch_count,
+                      call->fetches);
+}
+
+// RunCallable.
+
+// The tensors of field |number|, into |out|, which has room for them.
+static rn_status_t take_plain_tensors(const rn_in_t* in, uint32_t number, rn_tensor_t* out,
+                                      size_t* out_count) {
+  rn_pb_scan_t scan = rn_pb_scan(in->bytes);
+  rn_pb_field_t field;
+  rn_status_t status = RN_OK;
+  *out_count = 0;
+  while (rn_ok(status) && rn_pb_scan_next(&scan, &field)) {
+    if (field.number != number || field.wire != RN_PB_WIRE_LENGTH) continue;
+    status = rn_decode_tensor(field.bytes, in->buffer, in->allocator, &out[*out_count]);
+    if (rn_ok(status)) ++*out_count;
+  }
+  for (size_t i = 0; !rn_ok(status) && i < *out_count; ++i) rn_tensor_clear(&out[i]);
+  if (!rn_ok(status)) *out_count = 0;
+  return status;
+}
+
+rn_status_t rn_decode_run_callable(const rn_in_t* in, rn_run_callable_t* call) {
+  int64_t count = count_fields(in->bytes, rn_pb_RunCallableRequest_feed_field);
+  rn_tensor_t* feeds = NULL;
+  if (count < 0) return malformed("RunCallableRequest");
+  call->session = rn_field_bytes(in->bytes, rn_pb_RunCallableRequest_session_handle_field);
+  call->handle = (int64_t)rn_field_value(in->bytes, rn_pb_RunCallableRequest_handle_field);
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(in->arena, (size_t)count, &feeds));
+  call->feeds = feeds;
+  return take_plain_tensors(in, rn_pb_RunCallableRequest_feed_field, feeds, &call->feed_count);
+}
+
+rn_status_t rn_decode_run_callable_response(const rn_in_t* in, rn_run_callable_t* call) {
+  int64_t count = count_fields(in->bytes, rn_pb_RunCallableResponse_fetch_field);
+  if (count < 0) return malformed("RunCallableResponse");
+  RN_RETURN_IF_ERROR(
+      rn_alloc_array(in->allocator, (size_t)count, sizeof *call->fetches, (void**)&call->fetches));
+  rn_status_t status = take_plain_tensors(in, rn_pb_RunCallableResponse_fetch_field, call->fetches,
+                                          &call->fetch_count);
+  if (rn_ok(status)) return RN_OK;
+  RN_FREE_ARRAY(in->allocator, call->fetches, count);
+  call->fetches = NULL;
+  return status;
+}

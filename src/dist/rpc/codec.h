@@ -1,0 +1,77 @@
+// Messages of the two services, from the records of dist/iface.h and back.
+//
+// Tensors of some size are neither copied into a message nor out of it: they are sent from their
+// own buffers and live on in the one they came in.
+#ifndef RUNNEL_DIST_RPC_CODEC_H_
+#define RUNNEL_DIST_RPC_CODEC_H_
+
+#include "base/arena.h"
+#include "dist/iface.h"
+#include "dist/rpc/message.h"
+
+// A message under construction. What fails is kept: one check at the end.
+typedef struct rn_encoder_t {
+  rn_message_t* message;
+  rn_strbuf_t head;  // what is not in the message yet
+  rn_status_t status;
+} rn_encoder_t;
+void rn_encoder_open(rn_encoder_t* encoder, rn_message_t* message);
+// Moves the rest into the message; the first failure.
+RN_MUST_USE rn_status_t rn_encoder_close(rn_encoder_t* encoder);
+// A TensorProto as field |number|, or a NamedTensorProto.
+void rn_encode_tensor(rn_encoder_t* encoder, uint32_t number, const rn_tensor_t* tensor);
+void rn_encode_named_tensor(rn_encoder_t* encoder, uint32_t number, rn_str_t name,
+                            const rn_tensor_t* tensor);
+
+// The tensor of a TensorProto's bytes, which lie in |buffer| (NULL: they do not stay).
+RN_MUST_USE rn_status_t rn_decode_tensor(rn_str_t bytes, rn_buffer_t* buffer,
+                                         rn_allocator_t allocator, rn_tensor_t* out);
+RN_MUST_USE rn_status_t rn_decode_named_tensor(rn_str_t bytes, rn_buffer_t* buffer,
+                                               rn_allocator_t allocator, rn_named_tensor_t* out);
+
+// Where the content of the tensor begins in a RecvTensorResponse: an rn_align_fn_t.
+size_t rn_align_received(rn_str_t head, size_t size);
+
+// Requests and responses of the calls that carry more than a few names; the small ones are written
+// where they are used. Strings are lent from the bytes, arrays lie in |arena|.
+typedef struct rn_in_t {
+  rn_str_t bytes;
+  rn_buffer_t* buffer;  // Borrowed: what the bytes lie in
+  rn_arena_t* arena;
+  rn_allocator_t allocator;  // of tensors
+} rn_in_t;
+
+void rn_encode_devices(rn_encoder_t* encoder, uint32_t number, const rn_device_info_t* devices,
+                       size_t count);
+// Adds those of field |number| to what is there.
+RN_MUST_USE rn_status_t rn_decode_devices(const rn_in_t* in, uint32_t number,
+                                          rn_device_info_t** out, size_t* out_count);
+
+void rn_encode_run_graph(rn_encoder_t* encoder, const rn_run_graph_t* call);
+RN_MUST_USE rn_status_t rn_decode_run_graph(const rn_in_t* in, rn_run_graph_t* call);
+// Errors are in the body: |status| is lent.
+void rn_encode_run_graph_response(rn_encoder_t* encoder, const rn_run_graph_t* call,
+                                  rn_status_t status);
+RN_MUST_USE rn_status_t rn_decode_run_graph_response(const rn_in_t* in, rn_run_graph_t* call);
+
+void rn_encode_received(rn_encoder_t* encoder, const rn_recv_tensor_t* call, int64_t now_us);
+RN_MUST_USE rn_status_t rn_decode_received(const rn_in_t* in, rn_recv_tensor_t* call);
+
+void rn_encode_run_step(rn_encoder_t* encoder, const rn_run_step_t* call);
+RN_MUST_USE rn_status_t rn_decode_run_step(const rn_in_t* in, rn_run_step_t* call,
+                                           bool* out_errors_in_body);
+void rn_encode_run_step_response(rn_encoder_t* encoder, const rn_run_step_t* call,
+                                 rn_status_t status);
+RN_MUST_USE rn_status_t rn_decode_run_step_response(const rn_in_t* in, rn_run_step_t* call);
+
+RN_MUST_USE rn_status_t rn_decode_run_callable(const rn_in_t* in, rn_run_callable_t* call);
+RN_MUST_USE rn_status_t rn_decode_run_callable_response(const rn_in_t* in, rn_run_callable_t* call);
+
+// The names of the repeated string field |number|.
+RN_MUST_USE rn_status_t rn_decode_names(const rn_in_t* in, uint32_t number, rn_str_t** out,
+                                        size_t* out_count);
+// The last field |number| of a message, as bytes or as a number; empty or 0 if there is none.
+rn_str_t rn_field_bytes(rn_str_t message, uint32_t number);
+uint64_t rn_field_value(rn_str_t message, uint32_t number);
+
+#endif  // RUNNEL_DIST_RPC_CODEC_H_

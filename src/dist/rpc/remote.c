@@ -1,0 +1,395 @@
+// Peers in other processes: see remote.h.
+#include "dist/rpc/remote.h"
+
+#include "dist/rpc/codec.h"
+#include "proto/config.pb.h"
+#include "proto/master.pb.h"
+#include "proto/tensorflow_server.pb.h"
+#include "proto/worker.pb.h"
+#include "wire/writer.h"
+
+struct rn_remote_peer_t {
+  rn_worker_t worker;
+  rn_master_t master;
+  rn_channel_t* channel;  // Borrowed
+  const rn_env_t* env;
+  rn_allocator_t allocator;
+};
+
+typedef rn_status_t (*decode_fn_t)(const rn_in_t* in, rn_call_t* call);
+
+// A call under way.
+typedef struct sent_t {
+  rn_rpc_out_t out;  // first
+  rn_remote_peer_t* peer;
+  rn_call_t* call;
+  decode_fn_t decode;
+  rn_cancel_entry_t entry;
+  bool is_linked;
+} sent_t;
+
+static rn_remote_peer_t* of_worker(rn_worker_t* worker) {
+  return (rn_remote_peer_t*)((char*)worker - __builtin_offsetof(rn_remote_peer_t, worker));
+}
+static rn_remote_peer_t* of_master(rn_master_t* master) {
+  return (rn_remote_peer_t*)((char*)master - __builtin_offsetof(rn_remote_peer_t, master));
+}
+
+static void on_cancel(rn_cancel_entry_t* entry) {
+  sent_t* sent = (sent_t*)((char*)entry - __builtin_offsetof(sent_t, entry));
+  rn_rpc_cancel(sent->peer->channel, &sent->out);
+}
+
+static void on_done(rn_rpc_out_t* out, rn_status_t status) {
+  sent_t* sent = (sent_t*)out;
+  rn_remote_peer_t* peer = sent->peer;
+  rn_call_t* call = sent->call;
+  if (sent->is_linked) rn_cancel_remove(call->cancel, &sent->entry);
+  if (rn_ok(status) && sent->decode) {
+    const rn_message_t* message = &out->stream.message;
+    rn_arena_t arena;
+    rn_arena_init(&arena, peer->allocator);
+    rn_in_t in = {.bytes = rn_message_view(message),
+                  .buffer = message->pieces.count ? message->pieces.items[0].buffer : NULL,
+                  .arena = &arena,
+                  .allocator = peer->allocator};
+    status = sent->decode(&in, call);
+    rn_arena_clear(&arena);
+  }
+  rn_rpc_out_clear(out);
+  RN_FREE(peer->allocator, sent);
+  rn_call_done(call, status);
+}
+
+// A call to |path|: |*out_sent| takes the request by |encoder|, then goes with send_off.
+static rn_status_t prepare(rn_remote_peer_t* peer, const char* path, rn_call_t* call,
+                           decode_fn_t decode, sent_t** out_sent, rn_encoder_t* encoder) {
+  *out_sent = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(peer->allocator, out_sent));
+  sent_t* sent = *out_sent;
+  sent->peer = peer;
+  sent->call = call;
+  sent->decode = decode;
+  sent->entry.fn = on_cancel;
+  sent->out.path = path;
+  sent->out.deadline_ns = call->deadline_ns;
+  sent->out.waits_for_ready = call->waits_for_ready;
+  sent->out.done = on_done;
+  rn_message_init(&sent->out.request, peer->allocator);
+  rn_encoder_open(encoder, &sent->out.request);
+  return RN_OK;
+}
+
+// Takes |status|, what preparing the call came to.
+static void send_off(rn_remote_peer_t* peer, rn_call_t* call, sent_t* sent, rn_encoder_t* encoder,
+                     rn_status_t status) {
+  if (sent) status = rn_status_join(status, rn_encoder_close(encoder));
+  if (rn_ok(status) && call->cancel) {
+    sent->is_linked = rn_cancel_add(call->cancel, &sent->entry);
+    if (!sent->is_linked) status = rn_cancelled("The call was cancelled before it was made");
+  }
+  if (rn_ok(status)) {
+    rn_rpc_start(peer->channel, &sent->out);
+    return;
+  }
+  if (sent) {
+    rn_rpc_out_clear(&sent->out);
+    RN_FREE(peer->allocator, sent);
+  }
+  rn_call_done(call, status);
+}
+
+// One call: BODY writes the request into |out|.
+#define CALL(peer, PATH, record, DECODE, BODY)                                          \
+  do {                                                                                  \
+    sent_t* sent;                                                                       \
+    rn_encoder_t encoder;                                                               \
+    rn_status_t made = prepare((peer), PATH, &(record)->call, DECODE, &sent, &encoder); \
+    if (rn_ok(made)) {                                                                  \
+      rn_strbuf_t* out = &encoder.head;                                                 \
+      (void)out;                                                                        \
+      BODY;                                                                             \
+    }                                                                                   \
+    send_off((peer), &(record)->call, sent, &encoder, made);                            \
+  } while (0)
+#define WORKER_PATH(method) "/tensorflow.WorkerService/" method
+#define MASTER_PATH(method) "/tensorflow.MasterService/" method
+
+static void put_names(rn_strbuf_t* out, uint32_t number, const rn_str_t* names, size_t count) {
+  for (size_t i = 0; i < count; ++i) rn_pb_put_str(out, number, names[i]);
+}
+
+static void copy_handle(rn_str_t from, char* out, size_t room) {
+  size_t size = from.size < room - 1 ? from.size : room - 1;
+  if (size) memcpy(out, from.data, size);
+  out[size] = '\0';
+}
+
+// The worker.
+
+static rn_status_t take_status(const rn_in_t* in, rn_call_t* call) {
+  rn_get_status_t* status = (rn_get_status_t*)call;
+  rn_in_t lasting = *in;
+  lasting.arena = &status->arena;
+  return rn_decode_devices(&lasting, rn_pb_GetStatusResponse_device_attributes_field,
+                           &status->devices, &status->device_count);
+}
+
+static void get_status(rn_worker_t* worker, rn_get_status_t* call) {
+  CALL(of_worker(worker), WORKER_PATH("GetStatus"), call, take_status, );
+}
+
+static void put_server_def(rn_strbuf_t* out, const rn_create_worker_session_t* call) {
+  size_t def = rn_pb_begin(out, rn_pb_CreateWorkerSessionRequest_server_def_field);
+  rn_pb_put_str(out, rn_pb_ServerDef_job_name_field, call->job);
+  if (call->task) rn_pb_put_uint(out, rn_pb_ServerDef_task_index_field, (uint64_t)call->task);
+  rn_pb_put_str(out, rn_pb_ServerDef_protocol_field, RN_STR("grpc"));
+  rn_pb_end(out, def);
+}
+
+static void create_worker_session(rn_worker_t* worker, rn_create_worker_session_t* call) {
+  CALL(of_worker(worker), WORKER_PATH("CreateWorkerSession"), call, NULL, {
+    rn_pb_put_str(out, rn_pb_CreateWorkerSessionRequest_session_handle_field, call->session);
+    put_server_def(out, call);
+    if (call->isolates)
+      rn_pb_put_uint(out, rn_pb_CreateWorkerSessionRequest_isolate_session_state_field, 1);
+    rn_pb_put_str(out, rn_pb_CreateWorkerSessionRequest_master_task_field, call->master);
+    rn_pb_put_uint(out, rn_pb_CreateWorkerSessionRequest_master_incarnation_field,
+                   call->master_incarnation);
+  });
+}
+
+static void delete_worker_session(rn_worker_t* worker, rn_delete_worker_session_t* call) {
+  CALL(of_worker(worker), WORKER_PATH("DeleteWorkerSession"), call, NULL, {
+    rn_pb_put_str(out, rn_pb_DeleteWorkerSessionRequest_session_handle_field, call->session);
+  });
+}
+
+static rn_status_t take_registered(const rn_in_t* in, rn_call_t* call) {
+  rn_register_graph_t* record = (rn_register_graph_t*)call;
+  copy_handle(rn_field_bytes(in->bytes, rn_pb_RegisterGraphResponse_graph_handle_field),
+              record->handle, sizeof record->handle);
+  return RN_OK;
+}
+
+static void register_graph(rn_worker_t* worker, rn_register_graph_t* call) {
+  CALL(of_worker(worker), WORKER_PATH("RegisterGraph"), call, take_registered, {
+    rn_pb_put_str(out, rn_pb_RegisterGraphRequest_session_handle_field, call->session);
+    rn_pb_put_str(out, rn_pb_RegisterGraphRequest_graph_def_field, call->graph_def);
+    rn_pb_put_str(out, rn_pb_RegisterGraphRequest_graph_options_field, RN_STR(""));
+    rn_pb_put_str(out, rn_pb_RegisterGraphRequest_debug_options_field, RN_STR(""));
+    rn_pb_put_uint(out, rn_pb_RegisterGraphRequest_create_worker_session_called_field, 1);
+    rn_pb_put_str(out, rn_pb_RegisterGraphRequest_config_proto_field, call->config);
+  });
+}
+
+static void deregister_graph(rn_worker_t* worker, rn_deregister_graph_t* call) {
+  CALL(of_worker(worker), WORKER_PATH("DeregisterGraph"), call, NULL, {
+    rn_pb_put_str(out, rn_pb_DeregisterGraphRequest_graph_handle_field, call->handle);
+    rn_pb_put_str(out, rn_pb_DeregisterGraphRequest_session_handle_field, call->session);
+    rn_pb_put_uint(out, rn_pb_DeregisterGraphRequest_create_worker_session_called_field, 1);
+  });
+}
+
+static rn_status_t take_run(const rn_in_t* in, rn_call_t* call) {
+  return rn_decode_run_graph_response(in, (rn_run_graph_t*)call);
+}
+
+static void run_graph(rn_worker_t* worker, rn_run_graph_t* call) {
+  CALL(of_worker(worker), WORKER_PATH("RunGraph"), call, take_run,
+       { rn_encode_run_graph(&encoder, call); });
+}
+
+static void cleanup_graph(rn_worker_t* worker, rn_cleanup_graph_t* call) {
+  CALL(of_worker(worker), WORKER_PATH("CleanupGraph"), call, NULL,
+       { rn_pb_put_uint(out, rn_pb_CleanupGraphRequest_step_id_field, (uint64_t)call->step); });
+}
+
+static rn_status_t take_tensor(const rn_in_t* in, rn_call_t* call) {
+  return rn_decode_received(in, (rn_recv_tensor_t*)call);
+}
+
+static void recv_tensor(rn_worker_t* worker, rn_recv_tensor_t* call) {
+  call->value = (rn_tensor_t){0};
+  CALL(of_worker(worker), WORKER_PATH("RecvTensor"), call, take_tensor, {
+    sent->out.align = rn_align_received;
+    rn_pb_put_uint(out, rn_pb_RecvTensorRequest_step_id_field, (uint64_t)call->step);
+    rn_pb_put_str(out, rn_pb_RecvTensorRequest_rendezvous_key_field, call->key);
+    rn_pb_put_uint(out, rn_pb_RecvTensorRequest_request_id_field, (uint64_t)call->request);
+  });
+}
+
+static void cleanup_all(rn_worker_t* worker, rn_cleanup_all_t* call) {
+  CALL(of_worker(worker), WORKER_PATH("CleanupAll"), call, NULL, {
+    put_names(out, rn_pb_CleanupAllRequest_container_field, call->containers,
+              call->container_count);
+  });
+}
+
+static const rn_worker_vtable_t worker_table = {
+    .get_status = get_status,
+    .create_session = create_worker_session,
+    .delete_session = delete_worker_session,
+    .register_graph = register_graph,
+    .deregister_graph = deregister_graph,
+    .run_graph = run_graph,
+    .cleanup_graph = cleanup_graph,
+    .recv_tensor = recv_tensor,
+    .cleanup_all = cleanup_all,
+};
+
+// The master.
+
+static rn_status_t take_created(const rn_in_t* in, rn_call_t* call) {
+  rn_create_session_t* record = (rn_create_session_t*)call;
+  copy_handle(rn_field_bytes(in->bytes, rn_pb_CreateSessionResponse_session_handle_field),
+              record->session, sizeof record->session);
+  record->version =
+      (int64_t)rn_field_value(in->bytes, rn_pb_CreateSessionResponse_graph_version_field);
+  return record->session[0] ? RN_OK : rn_internal("The master named no session");
+}
+
+static void create_session(rn_master_t* master, rn_create_session_t* call) {
+  CALL(of_master(master), MASTER_PATH("CreateSession"), call, take_created, {
+    rn_pb_put_str(out, rn_pb_CreateSessionRequest_graph_def_field, call->graph_def);
+    rn_pb_put_str(out, rn_pb_CreateSessionRequest_config_field, call->config);
+    rn_pb_put_str(out, rn_pb_CreateSessionRequest_target_field, call->target);
+  });
+}
+
+static rn_status_t take_extended(const rn_in_t* in, rn_call_t* call) {
+  ((rn_extend_session_t*)call)->version =
+      (int64_t)rn_field_value(in->bytes, rn_pb_ExtendSessionResponse_new_graph_version_field);
+  return RN_OK;
+}
+
+static void extend_session(rn_master_t* master, rn_extend_session_t* call) {
+  CALL(of_master(master), MASTER_PATH("ExtendSession"), call, take_extended, {
+    rn_pb_put_str(out, rn_pb_ExtendSessionRequest_session_handle_field, call->session);
+    rn_pb_put_str(out, rn_pb_ExtendSessionRequest_graph_def_field, call->graph_def);
+    rn_pb_put_uint(out, rn_pb_ExtendSessionRequest_current_graph_version_field,
+                   (uint64_t)call->version);
+  });
+}
+
+static rn_status_t take_partial(const rn_in_t* in, rn_call_t* call) {
+  rn_partial_setup_t* record = (rn_partial_setup_t*)call;
+  copy_handle(rn_field_bytes(in->bytes, rn_pb_PartialRunSetupResponse_partial_run_handle_field),
+              record->handle, sizeof record->handle);
+  return RN_OK;
+}
+
+static void partial_setup(rn_master_t* master, rn_partial_setup_t* call) {
+  CALL(of_master(master), MASTER_PATH("PartialRunSetup"), call, take_partial, {
+    rn_pb_put_str(out, rn_pb_PartialRunSetupRequest_session_handle_field, call->session);
+    put_names(out, rn_pb_PartialRunSetupRequest_feed_field, call->feeds, call->feed_count);
+    put_names(out, rn_pb_PartialRunSetupRequest_fetch_field, call->fetches, call->fetch_count);
+    put_names(out, rn_pb_PartialRunSetupRequest_target_field, call->targets, call->target_count);
+  });
+}
+
+static rn_status_t take_step(const rn_in_t* in, rn_call_t* call) {
+  return rn_decode_run_step_response(in, (rn_run_step_t*)call);
+}
+
+static void run_step(rn_master_t* master, rn_run_step_t* call) {
+  CALL(of_master(master), MASTER_PATH("RunStep"), call, take_step,
+       { rn_encode_run_step(&encoder, call); });
+}
+
+static void close_session(rn_master_t* master, rn_close_session_t* call) {
+  CALL(of_master(master), MASTER_PATH("CloseSession"), call, NULL,
+       { rn_pb_put_str(out, rn_pb_CloseSessionRequest_session_handle_field, call->session); });
+}
+
+static rn_status_t take_devices(const rn_in_t* in, rn_call_t* call) {
+  rn_list_devices_t* record = (rn_list_devices_t*)call;
+  rn_in_t lasting = *in;
+  lasting.arena = &record->arena;
+  RN_RETURN_IF_ERROR(rn_decode_devices(&lasting, rn_pb_ListDevicesResponse_local_device_field,
+                                       &record->devices, &record->device_count));
+  return rn_decode_devices(&lasting, rn_pb_ListDevicesResponse_remote_device_field,
+                           &record->devices, &record->device_count);
+}
+
+static void list_devices(rn_master_t* master, rn_list_devices_t* call) {
+  CALL(of_master(master), MASTER_PATH("ListDevices"), call, take_devices,
+       { rn_pb_put_str(out, rn_pb_ListDevicesRequest_session_handle_field, call->session); });
+}
+
+static void reset(rn_master_t* master, rn_reset_t* call) {
+  CALL(of_master(master), MASTER_PATH("Reset"), call, NULL, {
+    put_names(out, rn_pb_ResetRequest_container_field, call->containers, call->container_count);
+    put_names(out, rn_pb_ResetRequest_device_filters_field, call->filters, call->filter_count);
+  });
+}
+
+static rn_status_t take_callable(const rn_in_t* in, rn_call_t* call) {
+  ((rn_make_callable_t*)call)->handle =
+      (int64_t)rn_field_value(in->bytes, rn_pb_MakeCallableResponse_handle_field);
+  return RN_OK;
+}
+
+static void make_callable(rn_master_t* master, rn_make_callable_t* call) {
+  CALL(of_master(master), MASTER_PATH("MakeCallable"), call, take_callable, {
+    rn_pb_put_str(out, rn_pb_MakeCallableRequest_session_handle_field, call->session);
+    size_t options = rn_pb_begin(out, rn_pb_MakeCallableRequest_options_field);
+    put_names(out, rn_pb_CallableOptions_feed_field, call->feeds, call->feed_count);
+    put_names(out, rn_pb_CallableOptions_fetch_field, call->fetches, call->fetch_count);
+    put_names(out, rn_pb_CallableOptions_target_field, call->targets, call->target_count);
+    rn_pb_end(out, options);
+  });
+}
+
+static rn_status_t take_called(const rn_in_t* in, rn_call_t* call) {
+  return rn_decode_run_callable_response(in, (rn_run_callable_t*)call);
+}
+
+static void run_callable(rn_master_t* master, rn_run_callable_t* call) {
+  call->fetches = NULL;
+  call->fetch_count = 0;
+  CALL(of_master(master), MASTER_PATH("RunCallable"), call, take_called, {
+    rn_pb_put_str(out, rn_pb_RunCallableRequest_session_handle_field, call->session);
+    rn_pb_put_uint(out, rn_pb_RunCallableRequest_handle_field, (uint64_t)call->handle);
+    for (size_t i = 0; i < call->feed_count; ++i)
+      rn_encode_tensor(&encoder, rn_pb_RunCallableRequest_feed_field, &call->feeds[i]);
+  });
+}
+
+static void release_callable(rn_master_t* master, rn_release_callable_t* call) {
+  CALL(of_master(master), MASTER_PATH("ReleaseCallable"), call, NULL, {
+    rn_pb_put_str(out, rn_pb_ReleaseCallableRequest_session_handle_field, call->session);
+    rn_pb_put_uint(out, rn_pb_ReleaseCallableRequest_handle_field, (uint64_t)call->handle);
+  });
+}
+
+static const rn_master_vtable_t master_table = {
+    .create_session = create_session,
+    .extend_session = extend_session,
+    .partial_setup = partial_setup,
+    .run_step = run_step,
+    .close_session = close_session,
+    .list_devices = list_devices,
+    .reset = reset,
+    .make_callable = make_callable,
+    .run_callable = run_callable,
+    .release_callable = release_callable,
+};
+
+rn_status_t rn_remote_peer_create(rn_channel_t* channel, const rn_env_t* env,
+                                  rn_allocator_t allocator, rn_remote_peer_t** out) {
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, out));
+  **out = (rn_remote_peer_t){.worker.vtable = &worker_table,
+                             .master.vtable = &master_table,
+                             .channel = channel,
+                             .env = env,
+                             .allocator = allocator};
+  return RN_OK;
+}
+
+void rn_remote_peer_destroy(rn_remote_peer_t* peer) {
+  if (peer) RN_FREE(peer->allocator, peer);
+}
+
+rn_worker_t* rn_remote_worker(rn_remote_peer_t* peer) { return &peer->worker; }
+rn_master_t* rn_remote_master(rn_remote_peer_t* peer) { return &peer->master; }

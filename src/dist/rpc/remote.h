@@ -1,0 +1,20 @@
+// Workers and masters of other processes, behind the tables of dist/iface.h: each call becomes a
+// message over a channel, each answer comes from one.
+#ifndef RUNNEL_DIST_RPC_REMOTE_H_
+#define RUNNEL_DIST_RPC_REMOTE_H_
+
+#include "dist/iface.h"
+#include "dist/rpc/channel.h"
+
+typedef struct rn_remote_peer_t rn_remote_peer_t;
+
+// Keeps |channel|, which outlives the peer, borrowed.
+RN_MUST_USE rn_status_t rn_remote_peer_create(rn_channel_t* channel, const rn_env_t* env,
+                                              rn_allocator_t allocator, rn_remote_peer_t** out);
+// No call may be under way. NULL is fine.
+void rn_remote_peer_destroy(rn_remote_peer_t* peer);
+
+rn_worker_t* rn_remote_worker(rn_remote_peer_t* peer);
+rn_master_t* rn_remote_master(rn_remote_peer_t* peer);
+
+#endif  // RUNNEL_DIST_RPC_REMOTE_H_

@@ -1,0 +1,438 @@
+// From messages to calls of the tables, and the answers back. See service.h.
+#include "dist/rpc/service.h"
+
+#include "dist/rpc/codec.h"
+#include "proto/config.pb.h"
+#include "proto/master.pb.h"
+#include "proto/tensorflow_server.pb.h"
+#include "proto/worker.pb.h"
+#include "wire/scan.h"
+#include "wire/writer.h"
+
+typedef union record_t {
+  rn_call_t call;
+  rn_get_status_t get_status;
+  rn_create_worker_session_t create_worker_session;
+  rn_delete_worker_session_t delete_worker_session;
+  rn_register_graph_t register_graph;
+  rn_deregister_graph_t deregister_graph;
+  rn_run_graph_t run_graph;
+  rn_cleanup_graph_t cleanup_graph;
+  rn_recv_tensor_t recv_tensor;
+  rn_cleanup_all_t cleanup_all;
+  rn_create_session_t create_session;
+  rn_extend_session_t extend_session;
+  rn_partial_setup_t partial_setup;
+  rn_run_step_t run_step;
+  rn_close_session_t close_session;
+  rn_list_devices_t list_devices;
+  rn_reset_t reset;
+  rn_make_callable_t make_callable;
+  rn_run_callable_t run_callable;
+  rn_release_callable_t release_callable;
+} record_t;
+
+typedef struct handling_t handling_t;
+
+// A method: how its request is read, what it calls, how its answer is written and what is freed
+// then. |is_quick|: it may run on the loop's thread.
+typedef struct method_t {
+  const char* path;
+  bool is_quick;
+  rn_status_t (*decode)(handling_t* h, const rn_in_t* in);
+  void (*call)(handling_t* h);
+  void (*encode)(handling_t* h, rn_encoder_t* encoder, rn_status_t status);
+  void (*clear)(handling_t* h);
+} method_t;
+
+// A call that came in.
+struct handling_t {
+  record_t record;  // first
+  rn_job_t job;
+  rn_service_t* service;
+  rn_rpc_in_t* in;
+  const method_t* method;
+  rn_arena_t arena;
+  bool errors_in_body;
+};
+
+static void finish(handling_t* h, rn_status_t status) {
+  rn_service_t* service = h->service;
+  rn_rpc_in_t* in = h->in;
+  rn_message_t response;
+  rn_message_init(&response, service->allocator);
+  if (h->method->encode && (rn_ok(status) || h->errors_in_body)) {
+    rn_encoder_t encoder;
+    rn_encoder_open(&encoder, &response);
+    h->method->encode(h, &encoder, status);
+    rn_status_free(status);
+    status = rn_encoder_close(&encoder);
+  }
+  if (h->method->clear) h->method->clear(h);
+  rn_arena_clear(&h->arena);
+  RN_FREE(service->allocator, h);
+  rn_rpc_reply(in, status, &response);
+}
+
+static void on_done(rn_call_t* call, rn_status_t status) { finish((handling_t*)call, status); }
+
+static void run(rn_job_t* job) {
+  handling_t* h = (handling_t*)((char*)job - __builtin_offsetof(handling_t, job));
+  const rn_message_t* message = &h->in->stream.message;
+  rn_in_t in = {.bytes = rn_message_view(message),
+                .buffer = message->pieces.count ? message->pieces.items[0].buffer : NULL,
+                .arena = &h->arena,
+                .allocator = h->service->allocator};
+  h->record.call = (rn_call_t){
+      .done = on_done, .deadline_ns = h->in->stream.deadline_ns, .cancel = &h->in->cancel};
+  rn_status_t status = h->method->decode ? h->method->decode(h, &in) : RN_OK;
+  if (rn_ok(status))
+    h->method->call(h);
+  else
+    finish(h, status);
+}
+
+// The worker's methods.
+
+#define WORKER(h) ((h)->service->worker)
+#define MASTER(h) ((h)->service->master)
+#define CALLS(name, side, function) \
+  static void call_##name(handling_t* h) { side(h)->vtable->function(side(h), &h->record.name); }
+CALLS(get_status, WORKER, get_status)
+CALLS(create_worker_session, WORKER, create_session)
+CALLS(delete_worker_session, WORKER, delete_session)
+CALLS(register_graph, WORKER, register_graph)
+CALLS(deregister_graph, WORKER, deregister_graph)
+CALLS(run_graph, WORKER, run_graph)
+CALLS(cleanup_graph, WORKER, cleanup_graph)
+CALLS(recv_tensor, WORKER, recv_tensor)
+CALLS(cleanup_all, WORKER, cleanup_all)
+CALLS(create_session, MASTER, create_session)
+CALLS(extend_session, MASTER, extend_session)
+CALLS(partial_setup, MASTER, partial_setup)
+CALLS(run_step, MASTER, run_step)
+CALLS(close_session, MASTER, close_session)
+CALLS(list_devices, MASTER, list_devices)
+CALLS(reset, MASTER, reset)
+CALLS(make_callable, MASTER, make_callable)
+CALLS(run_callable, MASTER, run_callable)
+CALLS(release_callable, MASTER, release_callable)
+
+static rn_status_t read_get_status(handling_t* h, const rn_in_t* in) {
+  (void)in;
+  rn_arena_init(&h->record.get_status.arena, h->service->allocator);
+  return RN_OK;
+}
+static void write_get_status(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  (void)status;
+  rn_encode_devices(encoder, rn_pb_GetStatusResponse_device_attributes_field,
+                    h->record.get_status.devices, h->record.get_status.device_count);
+}
+static void clear_get_status(handling_t* h) { rn_arena_clear(&h->record.get_status.arena); }
+
+static rn_status_t read_create_worker_session(handling_t* h, const rn_in_t* in) {
+  rn_create_worker_session_t* call = &h->record.create_worker_session;
+  rn_str_t server = rn_field_bytes(in->bytes, rn_pb_CreateWorkerSessionRequest_server_def_field);
+  call->session = rn_field_bytes(in->bytes, rn_pb_CreateWorkerSessionRequest_session_handle_field);
+  call->job = rn_field_bytes(server, rn_pb_ServerDef_job_name_field);
+  call->task = (int32_t)rn_field_value(server, rn_pb_ServerDef_task_index_field);
+  call->isolates =
+      rn_field_value(in->bytes, rn_pb_CreateWorkerSessionRequest_isolate_session_state_field);
+  call->master = rn_field_bytes(in->bytes, rn_pb_CreateWorkerSessionRequest_master_task_field);
+  call->master_incarnation =
+      rn_field_value(in->bytes, rn_pb_CreateWorkerSessionRequest_master_incarnation_field);
+  return RN_OK;
+}
+
+static rn_status_t read_delete_worker_session(handling_t* h, const rn_in_t* in) {
+  h->record.delete_worker_session.session =
+      rn_field_bytes(in->bytes, rn_pb_DeleteWorkerSessionRequest_session_handle_field);
+  return RN_OK;
+}
+
+static rn_status_t read_register_graph(handling_t* h, const rn_in_t* in) {
+  rn_register_graph_t* call = &h->record.register_graph;
+  bool has_session =
+      rn_field_value(in->bytes, rn_pb_RegisterGraphRequest_create_worker_session_called_field);
+  call->session = has_session
+                      ? rn_field_bytes(in->bytes, rn_pb_RegisterGraphRequest_session_handle_field)
+                      : RN_STR("");
+  call->graph_def = rn_field_bytes(in->bytes, rn_pb_RegisterGraphRequest_graph_def_field);
+  call->config = rn_field_bytes(in->bytes, rn_pb_RegisterGraphRequest_config_proto_field);
+  return RN_OK;
+}
+static void write_register_graph(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  (void)status;
+  rn_pb_put_str(&encoder->head, rn_pb_RegisterGraphResponse_graph_handle_field,
+                rn_str(h->record.register_graph.handle));
+}
+
+static rn_status_t read_deregister_graph(handling_t* h, const rn_in_t* in) {
+  rn_deregister_graph_t* call = &h->record.deregister_graph;
+  call->handle = rn_field_bytes(in->bytes, rn_pb_DeregisterGraphRequest_graph_handle_field);
+  call->session = rn_field_bytes(in->bytes, rn_pb_DeregisterGraphRequest_session_handle_field);
+  return RN_OK;
+}
+
+static rn_status_t read_run_graph(handling_t* h, const rn_in_t* in) {
+  rn_run_graph_t* call = &h->record.run_graph;
+  h->errors_in_body =
+      rn_field_value(in->bytes, rn_pb_RunGraphRequest_store_errors_in_response_body_field);
+  rn_strbuf_init(&call->stats, h->service->allocator);
+  return rn_decode_run_graph(in, call);
+}
+static void write_run_graph(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  rn_encode_run_graph_response(encoder, &h->record.run_graph, status);
+}
+static void clear_run_graph(handling_t* h) {
+  rn_run_graph_t* call = &h->record.run_graph;
+  for (size_t i = 0; i < call->feed_count; ++i)
+    rn_tensor_clear((rn_tensor_t*)&call->feeds[i].value);
+  for (size_t i = 0; call->fetches && i < call->fetch_count; ++i)
+    rn_tensor_clear(&call->fetches[i]);
+  rn_strbuf_clear(&call->stats);
+}
+
+static rn_status_t read_cleanup_graph(handling_t* h, const rn_in_t* in) {
+  h->record.cleanup_graph.step =
+      (int64_t)rn_field_value(in->bytes, rn_pb_CleanupGraphRequest_step_id_field);
+  return RN_OK;
+}
+
+static rn_status_t read_recv_tensor(handling_t* h, const rn_in_t* in) {
+  rn_recv_tensor_t* call = &h->record.recv_tensor;
+  call->step = (int64_t)rn_field_value(in->bytes, rn_pb_RecvTensorRequest_step_id_field);
+  call->key = rn_field_bytes(in->bytes, rn_pb_RecvTensorRequest_rendezvous_key_field);
+  call->request = (int64_t)rn_field_value(in->bytes, rn_pb_RecvTensorRequest_request_id_field);
+  return RN_OK;
+}
+static void write_recv_tensor(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  (void)status;
+  const rn_env_t* env = h->service->env;
+  rn_encode_received(encoder, &h->record.recv_tensor, env->wall_us(env->self));
+}
+static void clear_recv_tensor(handling_t* h) { rn_tensor_clear(&h->record.recv_tensor.value); }
+
+static rn_status_t read_cleanup_all(handling_t* h, const rn_in_t* in) {
+  rn_cleanup_all_t* call = &h->record.cleanup_all;
+  rn_str_t* containers = NULL;
+  RN_RETURN_IF_ERROR(rn_decode_names(in, rn_pb_CleanupAllRequest_container_field, &containers,
+                                     &call->container_count));
+  call->containers = containers;
+  return RN_OK;
+}
+
+// What nobody of ours needs an answer to: received tensors are acknowledged, traces are not kept.
+static void call_nothing(handling_t* h) { finish(h, RN_OK); }
+
+// The master's methods.
+
+static rn_status_t read_create_session(handling_t* h, const rn_in_t* in) {
+  rn_create_session_t* call = &h->record.create_session;
+  call->graph_def = rn_field_bytes(in->bytes, rn_pb_CreateSessionRequest_graph_def_field);
+  call->config = rn_field_bytes(in->bytes, rn_pb_CreateSessionRequest_config_field);
+  call->target = rn_field_bytes(in->bytes, rn_pb_CreateSessionRequest_target_field);
+  return RN_OK;
+}
+static void write_create_session(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  (void)status;
+  rn_pb_put_str(&encoder->head, rn_pb_CreateSessionResponse_session_handle_field,
+                rn_str(h->record.create_session.session));
+}
+
+static rn_status_t read_extend_session(handling_t* h, const rn_in_t* in) {
+  rn_extend_session_t* call = &h->record.extend_session;
+  call->session = rn_field_bytes(in->bytes, rn_pb_ExtendSessionRequest_session_handle_field);
+  call->graph_def = rn_field_bytes(in->bytes, rn_pb_ExtendSessionRequest_graph_def_field);
+  call->version =
+      (int64_t)rn_field_value(in->bytes, rn_pb_ExtendSessionRequest_current_graph_version_field);
+  return RN_OK;
+}
+static void write_extend_session(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  (void)status;
+  rn_pb_put_uint(&encoder->head, rn_pb_ExtendSessionResponse_new_graph_version_field,
+                 (uint64_t)h->record.extend_session.version);
+}
+
+static rn_status_t read_partial_setup(handling_t* h, const rn_in_t* in) {
+  rn_partial_setup_t* call = &h->record.partial_setup;
+  rn_str_t *feeds = NULL, *fetches = NULL, *targets = NULL;
+  call->session = rn_field_bytes(in->bytes, rn_pb_PartialRunSetupRequest_session_handle_field);
+  RN_RETURN_IF_ERROR(
+      rn_decode_names(in, rn_pb_PartialRunSetupRequest_feed_field, &feeds, &call->feed_count));
+  RN_RETURN_IF_ERROR(
+      rn_decode_names(in, rn_pb_PartialRunSetupRequest_fetch_field, &fetches, &call->fetch_count));
+  RN_RETURN_IF_ERROR(rn_decode_names(in, rn_pb_PartialRunSetupRequest_target_field, &targets,
+                                     &call->target_count));
+  call->feeds = feeds;
+  call->fetches = fetches;
+  call->targets = targets;
+  return RN_OK;
+}
+static void write_partial_setup(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  (void)status;
+  rn_pb_put_str(&encoder->head, rn_pb_PartialRunSetupResponse_partial_run_handle_field,
+                rn_str(h->record.partial_setup.handle));
+}
+
+static rn_status_t read_run_step(handling_t* h, const rn_in_t* in) {
+  rn_strbuf_init(&h->record.run_step.metadata, h->service->allocator);
+  return rn_decode_run_step(in, &h->record.run_step, &h->errors_in_body);
+}
+static void write_run_step(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  rn_encode_run_step_response(encoder, &h->record.run_step, status);
+}
+static void clear_run_step(handling_t* h) {
+  rn_run_step_t* call = &h->record.run_step;
+  for (size_t i = 0; i < call->feed_count; ++i)
+    rn_tensor_clear((rn_tensor_t*)&call->feeds[i].value);
+  for (size_t i = 0; call->fetches && i < call->fetch_count; ++i)
+    rn_tensor_clear(&call->fetches[i]);
+  rn_strbuf_clear(&call->metadata);
+}
+
+static rn_status_t read_close_session(handling_t* h, const rn_in_t* in) {
+  h->record.close_session.session =
+      rn_field_bytes(in->bytes, rn_pb_CloseSessionRequest_session_handle_field);
+  return RN_OK;
+}
+
+static rn_status_t read_list_devices(handling_t* h, const rn_in_t* in) {
+  rn_arena_init(&h->record.list_devices.arena, h->service->allocator);
+  h->record.list_devices.session =
+      rn_field_bytes(in->bytes, rn_pb_ListDevicesRequest_session_handle_field);
+  return RN_OK;
+}
+static void write_list_devices(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  (void)status;
+  rn_encode_devices(encoder, rn_pb_ListDevicesResponse_local_device_field,
+                    h->record.list_devices.devices, h->record.list_devices.device_count);
+}
+static void clear_list_devices(handling_t* h) { rn_arena_clear(&h->record.list_devices.arena); }
+
+static rn_status_t read_reset(handling_t* h, const rn_in_t* in) {
+  rn_reset_t* call = &h->record.reset;
+  rn_str_t *containers = NULL, *filters = NULL;
+  RN_RETURN_IF_ERROR(
+      rn_decode_names(in, rn_pb_ResetRequest_container_field, &containers, &call->container_count));
+  RN_RETURN_IF_ERROR(
+      rn_decode_names(in, rn_pb_ResetRequest_device_filters_field, &filters, &call->filter_count));
+  call->containers = containers;
+  call->filters = filters;
+  return RN_OK;
+}
+
+static rn_status_t read_make_callable(handling_t* h, const rn_in_t* in) {
+  rn_make_callable_t* call = &h->record.make_callable;
+  rn_str_t *feeds = NULL, *fetches = NULL, *targets = NULL;
+  rn_in_t options = *in;
+  call->session = rn_field_bytes(in->bytes, rn_pb_MakeCallableRequest_session_handle_field);
+  options.bytes = rn_field_bytes(in->bytes, rn_pb_MakeCallableRequest_options_field);
+  RN_RETURN_IF_ERROR(
+      rn_decode_names(&options, rn_pb_CallableOptions_feed_field, &feeds, &call->feed_count));
+  RN_RETURN_IF_ERROR(
+      rn_decode_names(&options, rn_pb_CallableOptions_fetch_field, &fetches, &call->fetch_count));
+  RN_RETURN_IF_ERROR(
+      rn_decode_names(&options, rn_pb_CallableOptions_target_field, &targets, &call->target_count));
+  call->feeds = feeds;
+  call->fetches = fetches;
+  call->targets = targets;
+  return RN_OK;
+}
+static void write_make_callable(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  (void)status;
+  if (h->record.make_callable.handle)
+    rn_pb_put_uint(&encoder->head, rn_pb_MakeCallableResponse_handle_field,
+                   (uint64_t)h->record.make_callable.handle);
+}
+
+static rn_status_t read_run_callable(handling_t* h, const rn_in_t* in) {
+  rn_strbuf_init(&h->record.run_callable.metadata, h->service->allocator);
+  return rn_decode_run_callable(in, &h->record.run_callable);
+}
+static void write_run_callable(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  (void)status;
+  rn_run_callable_t* call = &h->record.run_callable;
+  rn_pb_put_str(&encoder->head, rn_pb_RunCallableResponse_metadata_field,
+                rn_strbuf_view(&call->metadata));
+  for (size_t i = 0; i < call->fetch_count; ++i)
+    rn_encode_tensor(encoder, rn_pb_RunCallableResponse_fetch_field, &call->fetches[i]);
+}
+static void clear_run_callable(handling_t* h) {
+  rn_run_callable_t* call = &h->record.run_callable;
+  for (size_t i = 0; i < call->feed_count; ++i) rn_tensor_clear((rn_tensor_t*)&call->feeds[i]);
+  for (size_t i = 0; i < call->fetch_count; ++i) rn_tensor_clear(&call->fetches[i]);
+  RN_FREE_ARRAY(h->service->allocator, call->fetches, call->fetch_count);
+  rn_strbuf_clear(&call->metadata);
+}
+
+static rn_status_t read_release_callable(handling_t* h, const rn_in_t* in) {
+  rn_release_callable_t* call = &h->record.release_callable;
+  call->session = rn_field_bytes(in->bytes, rn_pb_ReleaseCallableRequest_session_handle_field);
+  call->handle = (int64_t)rn_field_value(in->bytes, rn_pb_ReleaseCallableRequest_handle_field);
+  return RN_OK;
+}
+
+#define W "/tensorflow.WorkerService/"
+#define M "/tensorflow.MasterService/"
+static const method_t methods[] = {
+    {W "RunGraph", false, read_run_graph, call_run_graph, write_run_graph, clear_run_graph},
+    {W "RecvTensor", true, read_recv_tensor, call_recv_tensor, write_recv_tensor,
+     clear_recv_tensor},
+    {W "CleanupGraph", true, read_cleanup_graph, call_cleanup_graph, NULL, NULL},
+    {M "RunStep", false, read_run_step, call_run_step, write_run_step, clear_run_step},
+    {M "RunCallable", false, read_run_callable, call_run_callable, write_run_callable,
+     clear_run_callable},
+    {W "GetStatus", true, read_get_status, call_get_status, write_get_status, clear_get_status},
+    {W "CreateWorkerSession", true, read_create_worker_session, call_create_worker_session, NULL,
+     NULL},
+    {W "DeleteWorkerSession", false, read_delete_worker_session, call_delete_worker_session, NULL,
+     NULL},
+    {W "RegisterGraph", false, read_register_graph, call_register_graph, write_register_graph,
+     NULL},
+    {W "DeregisterGraph", false, read_deregister_graph, call_deregister_graph, NULL, NULL},
+    {W "CleanupAll", false, read_cleanup_all, call_cleanup_all, NULL, NULL},
+    {W "MarkRecvFinished", true, NULL, call_nothing, NULL, NULL},
+    {W "Logging", true, NULL, call_nothing, NULL, NULL},
+    {W "Tracing", true, NULL, call_nothing, NULL, NULL},
+    {M "CreateSession", false, read_create_session, call_create_session, write_create_session,
+     NULL},
+    {M "ExtendSession", false, read_extend_session, call_extend_session, write_extend_session,
+     NULL},
+    {M "PartialRunSetup", false, read_partial_setup, call_partial_setup, write_partial_setup, NULL},
+    {M "CloseSession", false, read_close_session, call_close_session, NULL, NULL},
+    {M "ListDevices", true, read_list_devices, call_list_devices, write_list_devices,
+     clear_list_devices},
+    {M "Reset", false, read_reset, call_reset, NULL, NULL},
+    {M "MakeCallable", false, read_make_callable, call_make_callable, write_make_callable, NULL},
+    {M "ReleaseCallable", true, read_release_callable, call_release_callable, NULL, NULL},
+};
+
+static const method_t* find_method(rn_str_t path) {
+  for (size_t i = 0; i < sizeof methods / sizeof *methods; ++i)
+    if (rn_str_is(path, methods[i].path)) return &methods[i];
+  return NULL;
+}
+
+void rn_service_handle(void* self, rn_rpc_in_t* call) {
+  rn_service_t* service = self;
+  const method_t* method = find_method(rn_rpc_path(call));
+  handling_t* h = NULL;
+  rn_status_t status = method ? RN_NEW(service->allocator, &h)
+                              : rn_unimplemented("No method %.*s", RN_STR_ARGS(rn_rpc_path(call)));
+  if (!rn_ok(status)) {
+    rn_message_t none;
+    rn_message_init(&none, service->allocator);
+    rn_rpc_reply(call, status, &none);
+    return;
+  }
+  h->service = service;
+  h->in = call;
+  h->method = method;
+  h->job.run = run;
+  rn_arena_init(&h->arena, service->allocator);
+  if (method->is_quick)
+    run(&h->job);
+  else
+    rn_pool_submit(service->env->pool, &h->job);
+}

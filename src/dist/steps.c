@@ -1,0 +1,194 @@
+// Steps of a worker: see steps.h. A value of another task is asked for when somebody here wants it.
+#include "dist/steps.h"
+
+#include "base/map.h"
+
+typedef struct step_t {
+  int64_t id;                   // the key of the map
+  rn_rendezvous_t* rendezvous;  // Retained
+} step_t;
+
+struct rn_steps_t {
+  rn_allocator_t allocator;
+  const rn_env_t* env;
+  char* task;  // Owned
+  rn_peers_t peers;
+  rn_mutex_t mutex;  // guards the map
+  rn_map_t steps;    // id -> step_t*
+};
+
+// The values that a step gets from other tasks.
+typedef struct remote_t {
+  rn_steps_t* steps;
+  int64_t id;
+  rn_rendezvous_t* rendezvous;  // Borrowed: it owns this
+  rn_cancel_t cancel;           // of all calls under way
+} remote_t;
+
+typedef struct receipt_t {
+  rn_recv_tensor_t call;  // first
+  remote_t* remote;
+  rn_recv_t* recv;
+} receipt_t;
+
+rn_str_t rn_task_of_device(rn_str_t device) {
+  const rn_str_t mark = RN_STR("/device:");
+  for (size_t i = 0; i + mark.size <= device.size; ++i)
+    if (memcmp(device.data + i, mark.data, mark.size) == 0) return rn_str_n(device.data, i);
+  return device;
+}
+
+static rn_str_t task_of_key(rn_str_t key) { return rn_task_of_device(rn_str_split(&key, ';')); }
+
+static bool remote_has(void* self, rn_str_t key) {
+  const remote_t* remote = self;
+  return !rn_str_is(task_of_key(key), remote->steps->task);
+}
+
+static void on_value(rn_call_t* call, rn_status_t status) {
+  receipt_t* receipt = (receipt_t*)call;
+  rn_rendezvous_t* rendezvous = receipt->remote->rendezvous;
+  rn_tensor_t value = receipt->call.value;
+  rn_recv_t* recv = receipt->recv;
+  bool is_dead = receipt->call.is_dead;
+  RN_FREE(receipt->remote->steps->allocator, receipt);
+  // What another task answers is what it heard; that it does not answer is news.
+  if (!rn_ok(status) && rn_status_code(status) != RN_CODE_UNAVAILABLE)
+    status = rn_status_derive(status);
+  recv->fn(recv, status, &value, is_dead, NULL);
+  rn_rendezvous_release(rendezvous);
+}
+
+static rn_status_t ask(remote_t* remote, rn_str_t key, rn_recv_t* recv) {
+  rn_str_t task = task_of_key(key);
+  rn_worker_t* peer = remote->steps->peers.find(remote->steps->peers.self, task);
+  if (!peer) return rn_not_found("No task %.*s in the cluster", RN_STR_ARGS(task));
+  receipt_t* receipt = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(remote->steps->allocator, &receipt));
+  const rn_env_t* env = remote->steps->env;
+  receipt->remote = remote;
+  receipt->recv = recv;
+  receipt->call = (rn_recv_tensor_t){
+      .call = {.done = on_value, .deadline_ns = INT64_MAX, .cancel = &remote->cancel},
+      .step = remote->id,
+      .key = key,
+      .request = (int64_t)(env->random(env->self) >> 1 | 1)};
+  rn_rendezvous_retain(remote->rendezvous);
+  peer->vtable->recv_tensor(peer, &receipt->call);
+  return RN_OK;
+}
+
+static void remote_recv(void* self, rn_str_t key, rn_recv_t* recv) {
+  rn_status_t status = ask(self, key, recv);
+  rn_tensor_t none = {0};
+  if (!rn_ok(status)) recv->fn(recv, status, &none, false, NULL);
+}
+
+static void remote_give_up(void* self) { rn_cancel(&((remote_t*)self)->cancel); }
+
+static void remote_destroy(void* self) {
+  remote_t* remote = self;
+  rn_cancel_destroy(&remote->cancel);
+  RN_FREE(remote->steps->allocator, remote);
+}
+
+static rn_status_t make_step(rn_steps_t* steps, int64_t id, step_t** out) {
+  *out = NULL;
+  step_t* step = NULL;
+  remote_t* remote = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(steps->allocator, &step));
+  step->id = id;
+  rn_status_t status = rn_rendezvous_create(steps->allocator, &step->rendezvous);
+  if (rn_ok(status)) status = RN_NEW(steps->allocator, &remote);
+  if (rn_ok(status)) {
+    *remote = (remote_t){.steps = steps, .id = id, .rendezvous = step->rendezvous};
+    rn_cancel_init(&remote->cancel);
+    rn_rendezvous_set_remote(step->rendezvous, (rn_remote_t){.self = remote,
+                                                             .has = remote_has,
+                                                             .recv = remote_recv,
+                                                             .give_up = remote_give_up,
+                                                             .destroy = remote_destroy});
+    status = rn_map_put(&steps->steps, rn_str_n((char*)&step->id, sizeof step->id), step);
+  }
+  if (rn_ok(status)) {
+    *out = step;
+    return RN_OK;
+  }
+  rn_rendezvous_release(step->rendezvous);
+  RN_FREE(steps->allocator, step);
+  return status;
+}
+
+rn_status_t rn_steps_get(rn_steps_t* steps, int64_t id, rn_rendezvous_t** out) {
+  *out = NULL;
+  rn_status_t status = RN_OK;
+  rn_mutex_lock(&steps->mutex);
+  step_t* step = rn_map_get(&steps->steps, rn_str_n((char*)&id, sizeof id));
+  if (!step) status = make_step(steps, id, &step);
+  if (rn_ok(status)) {
+    rn_rendezvous_retain(step->rendezvous);
+    *out = step->rendezvous;
+  }
+  rn_mutex_unlock(&steps->mutex);
+  return status;
+}
+
+void rn_steps_drop(rn_steps_t* steps, int64_t id, rn_status_t status) {
+  rn_mutex_lock(&steps->mutex);
+  rn_str_t key = rn_str_n((char*)&id, sizeof id);
+  step_t* step = rn_map_get(&steps->steps, key);
+  if (step) rn_map_remove(&steps->steps, key);
+  rn_mutex_unlock(&steps->mutex);
+  if (!step) {
+    rn_status_free(status);
+    return;
+  }
+  rn_rendezvous_fail(step->rendezvous, status);
+  rn_rendezvous_release(step->rendezvous);
+  RN_FREE(steps->allocator, step);
+}
+
+size_t rn_steps_count(rn_steps_t* steps) {
+  rn_mutex_lock(&steps->mutex);
+  size_t count = steps->steps.count;
+  rn_mutex_unlock(&steps->mutex);
+  return count;
+}
+
+rn_status_t rn_steps_create(const rn_env_t* env, rn_allocator_t allocator, rn_str_t task,
+                            rn_peers_t peers, rn_steps_t** out) {
+  *out = NULL;
+  rn_steps_t* steps = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &steps));
+  *steps = (rn_steps_t){.allocator = allocator, .env = env, .peers = peers};
+  rn_mutex_init(&steps->mutex);
+  rn_map_init(&steps->steps, allocator);
+  rn_status_t status = rn_str_dup(allocator, task, &steps->task);
+  if (!rn_ok(status)) {
+    rn_steps_destroy(steps);
+    return status;
+  }
+  *out = steps;
+  return RN_OK;
+}
+
+void rn_steps_clear(rn_steps_t* steps) {
+  for (;;) {
+    size_t position = 0;
+    rn_mutex_lock(&steps->mutex);
+    const rn_map_entry_t* entry = rn_map_next(&steps->steps, &position);
+    int64_t id = entry ? ((step_t*)entry->value)->id : 0;
+    rn_mutex_unlock(&steps->mutex);
+    if (!entry) return;
+    rn_steps_drop(steps, id, rn_cancelled("The worker is closing"));
+  }
+}
+
+void rn_steps_destroy(rn_steps_t* steps) {
+  if (!steps) return;
+  rn_steps_clear(steps);
+  rn_map_clear(&steps->steps);
+  if (steps->task) rn_free(steps->allocator, steps->task, strlen(steps->task) + 1);
+  rn_mutex_destroy(&steps->mutex);
+  RN_FREE(steps->allocator, steps);
+}

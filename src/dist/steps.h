@@ -1,0 +1,38 @@
+// The steps that a worker takes part in, each with its rendezvous.
+//
+// A step is known from the moment somebody names it: its part may be told to run, or another task
+// may ask for one of its values, in either order. It is forgotten when it is cleaned up.
+#ifndef RUNNEL_DIST_STEPS_H_
+#define RUNNEL_DIST_STEPS_H_
+
+#include "base/env.h"
+#include "dist/iface.h"
+#include "framework/rendezvous.h"
+
+typedef struct rn_steps_t rn_steps_t;
+
+// How the other tasks are reached. |find| gives a worker for "/job:ps/replica:0/task:0", which
+// lives as long as the steps do; NULL if there is no such task.
+typedef struct rn_peers_t {
+  void* self;
+  rn_worker_t* (*find)(void* self, rn_str_t task);
+} rn_peers_t;
+
+// The part of a device's name that names its task.
+rn_str_t rn_task_of_device(rn_str_t device);
+
+// |task| is this worker's own; copied.
+RN_MUST_USE rn_status_t rn_steps_create(const rn_env_t* env, rn_allocator_t allocator,
+                                        rn_str_t task, rn_peers_t peers, rn_steps_t** out);
+// Fails and forgets every step.
+void rn_steps_clear(rn_steps_t* steps);
+// Nothing of any step may be under way. NULL is fine.
+void rn_steps_destroy(rn_steps_t* steps);
+
+// The rendezvous of step |id|; the caller releases it.
+RN_MUST_USE rn_status_t rn_steps_get(rn_steps_t* steps, int64_t id, rn_rendezvous_t** out);
+// Forgets step |id| and fails whoever still waits in it. Takes |status|.
+void rn_steps_drop(rn_steps_t* steps, int64_t id, rn_status_t status);
+size_t rn_steps_count(rn_steps_t* steps);
+
+#endif  // RUNNEL_DIST_STEPS_H_

@@ -1,0 +1,37 @@
+// The worker of this process: its devices, the sessions that masters have opened on it, the graphs
+// they have registered, the steps under way.
+#ifndef RUNNEL_DIST_WORKER_H_
+#define RUNNEL_DIST_WORKER_H_
+
+#include "device/device.h"
+#include "dist/iface.h"
+#include "dist/steps.h"
+
+typedef struct rn_local_worker_t rn_local_worker_t;
+
+typedef struct rn_local_worker_options_t {
+  const rn_env_t* env;  // with the pool that steps run on; outlives the worker
+  rn_allocator_t allocator;
+  const char* task;  // "/job:worker/replica:0/task:0"
+  int cpu_devices, null_devices;
+  rn_peers_t peers;
+} rn_local_worker_options_t;
+
+RN_MUST_USE rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
+                                               rn_local_worker_t** out);
+// Cancels what runs and waits for it. NULL is fine.
+void rn_local_worker_destroy(rn_local_worker_t* worker);
+
+// For callers of the table. Calls may block for as long as planning or computing takes.
+rn_worker_t* rn_local_worker_face(rn_local_worker_t* worker);
+int rn_local_worker_device_count(const rn_local_worker_t* worker);
+rn_device_t* rn_local_worker_device(const rn_local_worker_t* worker, int i);
+
+// For a page that shows how the task is.
+typedef struct rn_worker_stats_t {
+  size_t sessions, graphs, steps;
+  int64_t steps_run;
+} rn_worker_stats_t;
+rn_worker_stats_t rn_local_worker_stats(rn_local_worker_t* worker);
+
+#endif  // RUNNEL_DIST_WORKER_H_

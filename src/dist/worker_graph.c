@@ -1,0 +1,273 @@
+// Registered graphs: see worker_graph.h.
+#include "dist/worker_graph.h"
+
+#include "exec/executor.h"
+#include "graph/import.h"
+
+struct rn_worker_graph_t {
+  _Atomic int refs;
+  rn_env_t env;
+  rn_allocator_t allocator;
+  rn_arena_t arena;
+  rn_graph_t* graph;  // Retained
+  rn_functions_t* functions;
+  rn_planner_t planner;
+  rn_program_t* program;
+  int32_t feed_count, fetch_count;
+  rn_str_t *feed_names, *fetch_names;  // as the client calls them: "x:0"
+  rn_str_t config;
+};
+
+// A step under way.
+typedef struct running_t {
+  _Atomic int refs;          // its own, and that of somebody who cancels it
+  rn_worker_graph_t* graph;  // Retained
+  rn_run_graph_t* call;
+  rn_step_t step;
+  rn_cancel_t cancel;
+  rn_cancel_entry_t outer;  // in the caller's
+  bool is_linked;
+  rn_step_stats_t stats;
+  rn_tensor_t* fetches;
+  const rn_tensor_t* feeds[];  // by the program's feeds
+} running_t;
+
+void rn_worker_graph_retain(rn_worker_graph_t* graph) { graph->refs++; }
+
+void rn_worker_graph_release(rn_worker_graph_t* graph) {
+  if (!graph || --graph->refs) return;
+  rn_program_destroy(graph->program);
+  rn_functions_destroy(graph->functions);
+  rn_graph_release(graph->graph);
+  rn_arena_clear(&graph->arena);
+  RN_FREE(graph->allocator, graph);
+}
+
+static bool is_client_end(const rn_node_t* node, rn_op_role_t role) {
+  const rn_attr_value_t* ends = rn_node_attr(node, RN_STR("client_terminated"));
+  return node->op->role == role && ends && ends->b;
+}
+
+static bool is_read(const rn_node_t* node) {
+  for (int32_t i = 0; i < node->output_count; ++i)
+    if (node->outputs[i].consumers.count) return true;
+  return node->control_consumers.count > 0;
+}
+
+// What the graph feeds and fetches, and the nodes that nobody waits for, which must run.
+static rn_status_t find_ends(rn_worker_graph_t* graph, rn_signature_t* out) {
+  size_t count = graph->graph->nodes.count;
+  rn_edge_t *feeds = NULL, *fetches = NULL;
+  rn_node_t** targets = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&graph->arena, count, &feeds));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&graph->arena, count, &fetches));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&graph->arena, count, &targets));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&graph->arena, count, &graph->feed_names));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&graph->arena, count, &graph->fetch_names));
+  int32_t target_count = 0;
+  for (size_t n = 0; n < count; ++n) {
+    rn_node_t* node = graph->graph->nodes.items[n];
+    const rn_attr_value_t* name = rn_node_attr(node, RN_STR("tensor_name"));
+    if (is_client_end(node, RN_ROLE_RECV)) {
+      feeds[graph->feed_count] = (rn_edge_t){node, 0};
+      graph->feed_names[graph->feed_count++] = name->s;
+    } else if (is_client_end(node, RN_ROLE_SEND)) {
+      fetches[graph->fetch_count] = node->inputs[0];
+      graph->fetch_names[graph->fetch_count++] = name->s;
+    } else if (!is_read(node)) {
+      targets[target_count++] = node;
+    }
+  }
+  *out = (rn_signature_t){.feeds = feeds,
+                          .feed_count = graph->feed_count,
+                          .fetches = fetches,
+                          .fetch_count = graph->fetch_count,
+                          .targets = targets,
+                          .target_count = target_count};
+  return RN_OK;
+}
+
+static rn_status_t set_up(rn_worker_graph_t* graph, const rn_worker_graph_options_t* options,
+                          rn_str_t graph_def) {
+  rn_session_options_t session;
+  rn_session_options_init(&session);
+  RN_RETURN_IF_ERROR(rn_session_options_parse(options->config, &session));
+  RN_RETURN_IF_ERROR(rn_arena_str(&graph->arena, options->config, &graph->config));
+  RN_RETURN_IF_ERROR(rn_graph_create(graph->allocator, &graph->graph));
+  rn_import_options_t import = {.allows_any_names = true};
+  RN_RETURN_IF_ERROR(rn_graph_import(graph->graph, graph_def, &import, NULL));
+  graph->planner = (rn_planner_t){.allocator = graph->allocator,
+                                  .env = &graph->env,
+                                  .place = {.devices = options->devices,
+                                            .device_count = options->device_count,
+                                            .allow_soft_placement = session.allow_soft_placement,
+                                            .env = &graph->env},
+                                  .kernels = options->kernels,
+                                  .threads = rn_pool_threads(graph->env.pool),
+                                  .calls = session.calls,
+                                  .optimize = session.optimize};
+  rn_functions_options_t functions = {.graph = graph->graph,
+                                      .planner = &graph->planner,
+                                      .env = &graph->env,
+                                      .intra = graph->env.pool,
+                                      .inter = graph->env.pool,
+                                      .config = graph->config};
+  RN_RETURN_IF_ERROR(rn_functions_create(&functions, graph->allocator, &graph->functions));
+  graph->planner.functions = graph->functions;
+  rn_signature_t signature;
+  RN_RETURN_IF_ERROR(find_ends(graph, &signature));
+  return rn_program_create(&graph->planner, graph->graph, &signature, NULL, &graph->program);
+}
+
+rn_status_t rn_worker_graph_create(const rn_worker_graph_options_t* options, rn_str_t graph_def,
+                                   rn_worker_graph_t** out) {
+  *out = NULL;
+  rn_worker_graph_t* graph = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &graph));
+  graph->refs = 1;
+  graph->allocator = options->allocator;
+  graph->env = *options->env;
+  rn_arena_init(&graph->arena, options->allocator);
+  rn_status_t status = set_up(graph, options, graph_def);
+  if (!rn_ok(status)) {
+    rn_worker_graph_release(graph);
+    return status;
+  }
+  *out = graph;
+  return RN_OK;
+}
+
+static int32_t find_name(const rn_str_t* names, int32_t count, rn_str_t name) {
+  for (int32_t i = 0; i < count; ++i)
+    if (rn_str_eq(names[i], name)) return i;
+  return -1;
+}
+
+static rn_status_t take_feeds(running_t* running) {
+  const rn_worker_graph_t* graph = running->graph;
+  for (size_t i = 0; i < running->call->feed_count; ++i) {
+    const rn_named_tensor_t* feed = &running->call->feeds[i];
+    int32_t at = find_name(graph->feed_names, graph->feed_count, feed->name);
+    if (at < 0)
+      return rn_invalid_argument("The part of the step does not feed '%.*s'",
+                                 RN_STR_ARGS(feed->name));
+    running->feeds[at] = &feed->value;
+  }
+  for (int32_t i = 0; i < graph->feed_count; ++i)
+    if (!running->feeds[i])
+      return rn_invalid_argument("Nothing was fed for '%.*s'", RN_STR_ARGS(graph->feed_names[i]));
+  return RN_OK;
+}
+
+static rn_status_t give_fetches(running_t* running) {
+  const rn_worker_graph_t* graph = running->graph;
+  for (size_t i = 0; i < running->call->fetch_count; ++i) {
+    rn_str_t name = running->call->fetch_names[i];
+    int32_t at = find_name(graph->fetch_names, graph->fetch_count, name);
+    if (at < 0)
+      return rn_invalid_argument("The part of the step does not fetch '%.*s'", RN_STR_ARGS(name));
+    RN_RETURN_IF_ERROR(rn_tensor_share(&running->fetches[at], &running->call->fetches[i]));
+  }
+  return RN_OK;
+}
+
+static size_t running_size(const rn_worker_graph_t* graph) {
+  return sizeof(running_t) + (size_t)graph->feed_count * sizeof(rn_tensor_t*);
+}
+
+static void running_release(running_t* running) {
+  if (--running->refs) return;
+  rn_worker_graph_t* graph = running->graph;
+  for (int32_t i = 0; running->fetches && i < graph->fetch_count; ++i)
+    rn_tensor_clear(&running->fetches[i]);
+  RN_FREE_ARRAY(graph->allocator, running->fetches, graph->fetch_count);
+  if (running->step.step_resources) rn_resources_destroy(running->step.step_resources);
+  rn_step_stats_clear(&running->stats);
+  rn_cancel_destroy(&running->cancel);
+  rn_rendezvous_release(running->step.rendezvous);
+  rn_free(graph->allocator, running, running_size(graph));
+  rn_worker_graph_release(graph);
+}
+
+static void on_outer_cancel(rn_cancel_entry_t* entry) {
+  running_t* running = (running_t*)((char*)entry - __builtin_offsetof(running_t, outer));
+  running->refs++;
+  rn_cancel(&running->cancel);
+  rn_rendezvous_fail(running->step.rendezvous, rn_cancelled("Step was cancelled"));
+  running_release(running);
+}
+
+static void on_ended(void* arg, rn_status_t status) {
+  running_t* running = arg;
+  rn_run_graph_t* call = running->call;
+  if (running->is_linked) rn_cancel_remove(call->call.cancel, &running->outer);
+  if (rn_ok(status)) status = give_fetches(running);
+  if (!rn_ok(status)) {
+    for (size_t i = 0; i < call->fetch_count; ++i) rn_tensor_clear(&call->fetches[i]);
+    // Others may wait for what this part will never send.
+    rn_rendezvous_fail(running->step.rendezvous, rn_status_copy(status));
+  }
+  running_release(running);
+  rn_call_done(&call->call, status);
+}
+
+static rn_status_t prepare(rn_worker_graph_t* graph, rn_run_graph_t* call,
+                           rn_rendezvous_t* rendezvous, running_t** out) {
+  running_t* running = NULL;
+  RN_RETURN_IF_ERROR(rn_alloc_zeroed(graph->allocator, running_size(graph), (void**)&running));
+  running->refs = 1;
+  running->graph = graph;
+  running->call = call;
+  rn_worker_graph_retain(graph);
+  rn_rendezvous_retain(rendezvous);
+  rn_cancel_init(&running->cancel);
+  rn_step_stats_init(&running->stats, graph->allocator, &graph->env);
+  running->step = (rn_step_t){.id = call->step,
+                              .cancel = &running->cancel,
+                              .rendezvous = rendezvous,
+                              .env = &graph->env,
+                              .pool = graph->env.pool,
+                              .config = graph->config,
+                              .stats = call->wants_stats ? &running->stats : NULL};
+  rn_status_t status = take_feeds(running);
+  if (rn_ok(status))
+    status = rn_alloc_array(graph->allocator, (size_t)graph->fetch_count, sizeof(rn_tensor_t),
+                            (void**)&running->fetches);
+  if (!rn_ok(status)) {
+    running_release(running);
+    return status;
+  }
+  *out = running;
+  return RN_OK;
+}
+
+void rn_worker_graph_run(rn_worker_graph_t* graph, rn_run_graph_t* call,
+                         rn_rendezvous_t* rendezvous) {
+  for (size_t i = 0; i < call->fetch_count; ++i) call->fetches[i] = (rn_tensor_t){0};
+  running_t* running = NULL;
+  rn_status_t status = prepare(graph, call, rendezvous, &running);
+  if (!rn_ok(status)) {
+    rn_call_done(&call->call, status);
+    return;
+  }
+  running->outer.fn = on_outer_cancel;
+  if (call->call.cancel) {
+    running->is_linked = rn_cancel_add(call->call.cancel, &running->outer);
+    if (!running->is_linked) {
+      on_ended(running, rn_cancelled("Step was cancelled"));
+      return;
+    }
+  }
+  rn_run_t run = {.plans = graph->program->plans,
+                  .plan_count = graph->program->plan_count,
+                  .step = &running->step,
+                  .pool = graph->env.pool,
+                  .feeds = running->feeds,
+                  .feed_count = graph->feed_count,
+                  .fetches = running->fetches,
+                  .fetch_count = graph->fetch_count,
+                  .deadline_ns = call->call.deadline_ns == INT64_MAX ? 0 : call->call.deadline_ns,
+                  .stats = running->step.stats};
+  running->step.deadline_ns = run.deadline_ns;
+  rn_execute_start(&run, on_ended, running);
+}

@@ -1,0 +1,34 @@
+// A graph that a master has registered with a worker: the worker's part of a kind of step, planned
+// once, run any number of times.
+//
+// All of it runs: nothing is pruned. What the client feeds is a Recv that the client ends, what it
+// fetches a Send likewise.
+#ifndef RUNNEL_DIST_WORKER_GRAPH_H_
+#define RUNNEL_DIST_WORKER_GRAPH_H_
+
+#include "dist/iface.h"
+#include "session/functions.h"
+#include "session/planner.h"
+
+typedef struct rn_worker_graph_t rn_worker_graph_t;
+
+typedef struct rn_worker_graph_options_t {
+  const rn_env_t* env;  // with the pool that steps run on
+  rn_allocator_t allocator;
+  rn_device_t* const* devices;  // of this task; the first is the CPU
+  int device_count;
+  rn_kernel_cache_t* kernels;  // of the session
+  rn_str_t config;             // a ConfigProto
+} rn_worker_graph_options_t;
+
+RN_MUST_USE rn_status_t rn_worker_graph_create(const rn_worker_graph_options_t* options,
+                                               rn_str_t graph_def, rn_worker_graph_t** out);
+void rn_worker_graph_retain(rn_worker_graph_t* graph);
+void rn_worker_graph_release(rn_worker_graph_t* graph);  // NULL is fine
+
+// Runs a step of it; |call| is answered. The rendezvous is retained meanwhile. Starts in the
+// calling thread, and goes on in others where it has to wait.
+void rn_worker_graph_run(rn_worker_graph_t* graph, rn_run_graph_t* call,
+                         rn_rendezvous_t* rendezvous);
+
+#endif  // RUNNEL_DIST_WORKER_GRAPH_H_

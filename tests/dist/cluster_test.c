@@ -1,0 +1,245 @@
+// A cluster within one process: a master, its worker and parameter servers, calls made directly.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "dist/master.h"
+#include "graph/import.h"
+#include "runnel/ops.h"
+
+#define OK(expression)                                                                          \
+  do {                                                                                          \
+    rn_status_t ok_status = (expression);                                                       \
+    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
+  } while (0)
+#define CLUSTER_TEST(name) Test(cluster, name, .timeout = 60)
+#define PS0 "/job:ps/replica:0/task:0"
+#define PS1 "/job:ps/replica:0/task:1"
+#define WORKER "/job:worker/replica:0/task:0"
+
+enum { kTasks = 3 };
+static const char* const names[kTasks] = {WORKER, PS0, PS1};
+
+typedef struct cluster_t {
+  rn_env_t env;
+  rn_pool_t* pool;
+  rn_local_worker_t* workers[kTasks];
+  rn_local_master_t* master;
+} cluster_t;
+
+static rn_worker_t* find(void* self, rn_str_t task) {
+  cluster_t* cluster = self;
+  for (int i = 0; i < kTasks; ++i)
+    if (rn_str_is(task, names[i])) return rn_local_worker_face(cluster->workers[i]);
+  return NULL;
+}
+
+static rn_allocator_t memory(void) { return rn_allocator_system(); }
+
+static void cluster_open(cluster_t* cluster) {
+  *cluster = (cluster_t){.env = *rn_env_system()};
+  OK(rn_pool_create(memory(), 2, &cluster->pool));
+  cluster->env.pool = cluster->pool;
+  rn_peers_t peers = {.self = cluster, .find = find};
+  static rn_str_t tasks[kTasks];
+  for (int i = 0; i < kTasks; ++i) {
+    tasks[i] = rn_str(names[i]);
+    rn_local_worker_options_t options = {
+        .env = &cluster->env, .allocator = memory(), .task = names[i], .peers = peers};
+    OK(rn_local_worker_create(&options, &cluster->workers[i]));
+  }
+  rn_local_master_options_t options = {.env = &cluster->env,
+                                       .allocator = memory(),
+                                       .worker = cluster->workers[0],
+                                       .tasks = tasks,
+                                       .task_count = kTasks,
+                                       .peers = peers};
+  OK(rn_local_master_create(&options, &cluster->master));
+}
+
+static void cluster_close(cluster_t* cluster) {
+  rn_local_master_destroy(cluster->master);
+  for (int i = 0; i < kTasks; ++i) {
+    rn_worker_stats_t stats = rn_local_worker_stats(cluster->workers[i]);
+    cr_assert_eq(stats.sessions, 1, "%zu sessions of %s left", stats.sessions - 1, names[i]);
+    cr_assert_eq(stats.steps, 0, "%zu steps of %s left", stats.steps, names[i]);
+  }
+  for (int i = 0; i < kTasks; ++i) rn_local_worker_destroy(cluster->workers[i]);
+  rn_pool_destroy(cluster->pool);
+}
+
+// Waiting for the answer of a call.
+typedef struct answer_t {
+  rn_mutex_t mutex;
+  rn_cond_t came;
+  bool is_here;
+  rn_status_t status;
+} answer_t;
+
+static void on_answer(rn_call_t* call, rn_status_t status) {
+  answer_t* answer = call->owner;
+  rn_mutex_lock(&answer->mutex);
+  answer->status = status;
+  answer->is_here = true;
+  rn_cond_broadcast(&answer->came);
+  rn_mutex_unlock(&answer->mutex);
+}
+
+static rn_call_t ask(answer_t* answer) {
+  *answer = (answer_t){.is_here = false};
+  rn_mutex_init(&answer->mutex);
+  rn_cond_init(&answer->came);
+  return (rn_call_t){.done = on_answer, .owner = answer, .deadline_ns = INT64_MAX};
+}
+
+static rn_status_t wait_for(answer_t* answer) {
+  rn_mutex_lock(&answer->mutex);
+  while (!answer->is_here) rn_cond_wait(&answer->came, &answer->mutex);
+  rn_mutex_unlock(&answer->mutex);
+  return answer->status;
+}
+
+static void session_open(cluster_t* cluster, rn_graph_t* graph, rn_create_session_t* session) {
+  rn_strbuf_t bytes;
+  rn_strbuf_init(&bytes, memory());
+  OK(rn_graph_export(graph, &bytes));
+  answer_t answer;
+  *session = (rn_create_session_t){.call = ask(&answer), .graph_def = rn_strbuf_view(&bytes)};
+  rn_master_t* master = rn_local_master_face(cluster->master);
+  master->vtable->create_session(master, session);
+  OK(wait_for(&answer));
+  rn_strbuf_clear(&bytes);
+}
+
+static void session_close(cluster_t* cluster, const rn_create_session_t* session) {
+  answer_t answer;
+  rn_close_session_t call = {.call = ask(&answer), .session = rn_str(session->session)};
+  rn_master_t* master = rn_local_master_face(cluster->master);
+  master->vtable->close_session(master, &call);
+  OK(wait_for(&answer));
+}
+
+// Runs a step that feeds |feed| (may be NULL), fetches |fetch| (likewise) and runs |target|.
+static rn_status_t run(cluster_t* cluster, const rn_create_session_t* session, const char* feed,
+                       float fed, const char* fetch, const char* target, float* out) {
+  answer_t answer;
+  rn_named_tensor_t feeds = {.name = rn_str(feed)};
+  if (feed) {
+    OK(rn_tensor_create(memory(), RN_FLOAT, RN_SHAPE_SCALAR, &feeds.value));
+    *RN_DATA(&feeds.value, float) = fed;
+  }
+  rn_str_t fetches = rn_str(fetch), targets = rn_str(target);
+  rn_tensor_t value = {0};
+  rn_run_step_t call = {.call = ask(&answer),
+                        .session = rn_str(session->session),
+                        .feeds = &feeds,
+                        .feed_count = feed ? 1 : 0,
+                        .fetch_names = &fetches,
+                        .fetch_count = fetch ? 1 : 0,
+                        .targets = &targets,
+                        .target_count = target ? 1 : 0,
+                        .fetches = &value};
+  rn_master_t* master = rn_local_master_face(cluster->master);
+  master->vtable->run_step(master, &call);
+  rn_status_t status = wait_for(&answer);
+  if (rn_ok(status) && fetch && out) *out = *RN_DATA(&value, float);
+  rn_tensor_clear(&value);
+  rn_tensor_clear(&feeds.value);
+  return status;
+}
+
+// Sets where the next node goes and what it is called.
+static rn_scope_t* on(rn_scope_t* scope, const char* device, const char* name) {
+  rn_scope_set_device(scope, device);
+  if (name) rn_scope_name_next(scope, name);
+  return scope;
+}
+static void expect_ok(rn_scope_t* scope) {
+  cr_assert(rn_scope_ok(scope), "%s", rn_scope_message(scope));
+}
+
+static const char* const at_ps0 = "/job:ps/task:0";
+static const char* const at_ps1 = "/job:ps/task:1";
+
+CLUSTER_TEST(values_cross_tasks) {
+  cluster_t cluster;
+  cluster_open(&cluster);
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t x = rn_Placeholder(on(s, NULL, "x"), RN_FLOAT);
+  rn_edge_t three = rn_const_float(on(s, at_ps0, NULL), 3);
+  rn_edge_t a = rn_Mul(on(s, at_ps0, "a"), x, three);
+  rn_edge_t one = rn_const_float(on(s, at_ps1, NULL), 1);
+  rn_edge_t b = rn_AddV2(on(s, at_ps1, "b"), a, one);
+  rn_Identity(on(s, NULL, "y"), b);
+  expect_ok(s);
+  rn_create_session_t session;
+  session_open(&cluster, graph, &session);
+  for (int i = 0; i < 100; ++i) {
+    float y = 0;
+    OK(run(&cluster, &session, "x:0", (float)i, "y:0", NULL, &y));
+    cr_assert_float_eq(y, (float)(3 * i + 1), 1e-6);
+  }
+  session_close(&cluster, &session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  cluster_close(&cluster);
+}
+
+CLUSTER_TEST(variables_live_on_their_servers) {
+  cluster_t cluster;
+  cluster_open(&cluster);
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t v = rn_VarHandleOp(on(s, at_ps0, "v"), RN_FLOAT, NULL, 0, .shared_name = "v");
+  rn_AssignVariableOp(on(s, at_ps0, "init"), v, rn_const_float(s, 10));
+  rn_edge_t two = rn_const_float(on(s, NULL, NULL), 2);
+  rn_AssignAddVariableOp(on(s, at_ps0, "add"), v, two);
+  rn_ReadVariableOp(on(s, at_ps0, "read"), v, RN_FLOAT);
+  expect_ok(s);
+  rn_create_session_t session;
+  float value = 0;
+  for (int turn = 0; turn < 2; ++turn) {  // the second session finds what the first has left
+    session_open(&cluster, graph, &session);
+    if (turn == 0) OK(run(&cluster, &session, NULL, 0, NULL, "init", NULL));
+    for (int i = 0; i < 3; ++i) OK(run(&cluster, &session, NULL, 0, NULL, "add", NULL));
+    OK(run(&cluster, &session, NULL, 0, "read:0", NULL, &value));
+    cr_assert_float_eq(value, 16 + 6 * turn, 1e-6);
+    session_close(&cluster, &session);
+  }
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  cluster_close(&cluster);
+}
+
+CLUSTER_TEST(an_error_names_its_task_and_leaves_the_session_alive) {
+  cluster_t cluster;
+  cluster_open(&cluster);
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t x = rn_Placeholder(on(s, NULL, "x"), RN_FLOAT);
+  rn_edge_t checked = rn_CheckNumerics(on(s, at_ps0, "check"), x, "bad number");
+  rn_edge_t b = rn_Neg(on(s, at_ps1, "b"), checked);
+  rn_Identity(on(s, NULL, "y"), b);
+  expect_ok(s);
+  rn_create_session_t session;
+  session_open(&cluster, graph, &session);
+  float y = 0;
+  for (int i = 0; i < 20; ++i) {
+    rn_status_t status = run(&cluster, &session, "x:0", 1.0f / 0.0f, "y:0", NULL, &y);
+    cr_assert_eq(rn_status_code(status), RN_CODE_INVALID_ARGUMENT, "%s", rn_status_message(status));
+    cr_assert(strstr(rn_status_message(status), "From " PS0 ":\n"), "%s",
+              rn_status_message(status));
+    cr_assert(strstr(rn_status_message(status), "bad number"), "%s", rn_status_message(status));
+    rn_status_free(status);
+    OK(run(&cluster, &session, "x:0", 4, "y:0", NULL, &y));
+    cr_assert_float_eq(y, -4, 1e-6);
+  }
+  session_close(&cluster, &session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  cluster_close(&cluster);
+}
