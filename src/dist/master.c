@@ -3,6 +3,9 @@
 
 #include "dist/master_session.h"
 #include "graph/import.h"
+#include "proto/graph.pb.h"
+#include "proto/node_def.pb.h"
+#include "wire/scan.h"
 
 struct rn_local_master_t {
   rn_master_t face;  // first
@@ -49,6 +52,54 @@ static void create_session(rn_master_t* face, rn_create_session_t* call) {
   rn_master_session_open((rn_local_master_t*)face, call, on_ready);
 }
 
+// What the new nodes read of those that are there, as an input map. |from| and |to| are NULL when
+// they are only counted.
+static size_t old_inputs(rn_graph_t* graph, rn_str_t graph_def, rn_tensor_id_t* from,
+                         rn_edge_t* to) {
+  size_t count = 0;
+  rn_pb_scan_t nodes = rn_pb_scan(graph_def);
+  rn_pb_field_t node, input;
+  while (rn_pb_scan_next(&nodes, &node)) {
+    if (node.number != rn_pb_GraphDef_node_field || node.wire != RN_PB_WIRE_LENGTH) continue;
+    rn_pb_scan_t inputs = rn_pb_scan(node.bytes);
+    while (rn_pb_scan_next(&inputs, &input)) {
+      if (input.number != rn_pb_NodeDef_input_field || input.wire != RN_PB_WIRE_LENGTH) continue;
+      rn_str_t rest = input.bytes;
+      bool is_control = rest.size && rest.data[0] == '^';
+      if (is_control) rest = rn_str_n(rest.data + 1, rest.size - 1);
+      int64_t index = 0;
+      rn_str_t name = rn_str_split(&rest, ':');
+      rn_node_t* found = rn_graph_find(graph, name);
+      if (rest.size && !rn_str_to_i64(rest, &index)) continue;
+      if (!found || index < 0 || index > INT32_MAX) continue;
+      if (from) from[count] = (rn_tensor_id_t){name, is_control ? -1 : (int32_t)index};
+      if (to) to[count] = (rn_edge_t){found, is_control ? -1 : (int)index};
+      count++;
+    }
+  }
+  return count;
+}
+
+static rn_status_t extend_graph(rn_master_session_t* session, rn_str_t graph_def) {
+  rn_arena_t arena;
+  rn_tensor_id_t* from = NULL;
+  rn_edge_t* to = NULL;
+  rn_arena_init(&arena, rn_local_master_options(session->master)->allocator);
+  size_t count = old_inputs(session->graph, graph_def, NULL, NULL);
+  rn_status_t status = RN_ARENA_ARRAY(&arena, count, &from);
+  if (rn_ok(status)) status = RN_ARENA_ARRAY(&arena, count, &to);
+  if (rn_ok(status)) {
+    rn_import_options_t import = {
+        .allows_any_names = true,
+        .map_from = from,
+        .map_to = to,
+        .map_count = (int32_t)old_inputs(session->graph, graph_def, from, to)};
+    status = rn_graph_import(session->graph, graph_def, &import, NULL);
+  }
+  rn_arena_clear(&arena);
+  return status;
+}
+
 static void extend_session(rn_master_t* face, rn_extend_session_t* call) {
   rn_master_session_t* session = NULL;
   rn_status_t status = find((rn_local_master_t*)face, call->session, &session);
@@ -57,8 +108,7 @@ static void extend_session(rn_master_t* face, rn_extend_session_t* call) {
     if (call->version != session->version)
       status = rn_aborted("Current version is %lld but caller expected %lld.",
                           (long long)session->version, (long long)call->version);
-    rn_import_options_t import = {.allows_any_names = true};
-    if (rn_ok(status)) status = rn_graph_import(session->graph, call->graph_def, &import, NULL);
+    if (rn_ok(status)) status = extend_graph(session, call->graph_def);
     rn_master_plan_options_t options;
     rn_master_session_plan_options(session, &options);
     if (rn_ok(status)) status = rn_master_check(&options, session->graph);

@@ -45,16 +45,25 @@ static bool remote_has(void* self, rn_str_t key) {
   return !rn_str_is(task_of_key(key), remote->steps->task);
 }
 
+// What another task answers is what it heard of an error; that it does not answer is news.
+static rn_status_t of_peer(rn_status_t status, rn_str_t task) {
+  if (rn_ok(status)) return RN_OK;
+  if (rn_status_code(status) != RN_CODE_UNAVAILABLE) return rn_status_derive(status);
+  rn_status_t named =
+      rn_unavailable("From %.*s:\n%s", RN_STR_ARGS(task), rn_status_message(status));
+  rn_status_free(status);
+  return named;
+}
+
 static void on_value(rn_call_t* call, rn_status_t status) {
   receipt_t* receipt = (receipt_t*)call;
+  rn_str_t task = task_of_key(receipt->call.key);
   rn_rendezvous_t* rendezvous = receipt->remote->rendezvous;
   rn_tensor_t value = receipt->call.value;
   rn_recv_t* recv = receipt->recv;
   bool is_dead = receipt->call.is_dead;
   RN_FREE(receipt->remote->steps->allocator, receipt);
-  // What another task answers is what it heard; that it does not answer is news.
-  if (!rn_ok(status) && rn_status_code(status) != RN_CODE_UNAVAILABLE)
-    status = rn_status_derive(status);
+  status = of_peer(status, task);
   recv->fn(recv, status, &value, is_dead, NULL);
   rn_rendezvous_release(rendezvous);
 }

@@ -203,8 +203,8 @@ static void put_versions(rn_strbuf_t* out, const rn_graph_t* graph) {
   rn_pb_end(out, versions);
 }
 
-static rn_status_t put_graph(exporter_t* exporter, const rn_graph_t* graph) {
-  for (size_t i = 0; i < graph->nodes.count; i++) {
+static rn_status_t put_graph(exporter_t* exporter, const rn_graph_t* graph, size_t first) {
+  for (size_t i = first; i < graph->nodes.count; i++) {
     size_t node = rn_pb_begin(exporter->out, rn_pb_GraphDef_node_field);
     RN_RETURN_IF_ERROR(put_node(exporter, graph->nodes.items[i]));
     rn_pb_end(exporter->out, node);
@@ -215,11 +215,17 @@ static rn_status_t put_graph(exporter_t* exporter, const rn_graph_t* graph) {
 }
 
 rn_status_t rn_graph_export(rn_graph_t* graph, rn_strbuf_t* out) {
+  return rn_graph_export_from(graph, 0, out, NULL);
+}
+
+rn_status_t rn_graph_export_from(rn_graph_t* graph, size_t first, rn_strbuf_t* out,
+                                 size_t* out_count) {
   exporter_t exporter = {.out = out};
   rn_arena_init(&exporter.scratch, graph->allocator);
   size_t before = out->size;
   rn_mutex_lock(&graph->mutex);
-  rn_status_t status = put_graph(&exporter, graph);
+  if (out_count) *out_count = graph->nodes.count;
+  rn_status_t status = put_graph(&exporter, graph, first);
   rn_mutex_unlock(&graph->mutex);
   exporter_clear(&exporter);
   if (!rn_ok(status)) out->size = before;

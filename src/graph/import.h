@@ -50,6 +50,9 @@ RN_MUST_USE rn_status_t rn_graph_import(rn_graph_t* graph, rn_str_t bytes,
 
 // Appends the serialised GraphDef of the whole graph, functions and versions included.
 RN_MUST_USE rn_status_t rn_graph_export(rn_graph_t* graph, rn_strbuf_t* out);
+// The same without the first |first| nodes; |*out_count| (NULL is fine) says how many the graph has.
+RN_MUST_USE rn_status_t rn_graph_export_from(rn_graph_t* graph, size_t first, rn_strbuf_t* out,
+                                             size_t* out_count);
 // Appends one node as a serialised NodeDef.
 RN_MUST_USE rn_status_t rn_node_export(const rn_node_t* node, rn_strbuf_t* out);
 

@@ -1,0 +1,85 @@
+// Servers: a task of a cluster, by its ServerDef.
+#include "dist/server.h"
+
+#include "capi/internal.h"
+#include "proto/tensorflow_server.pb.h"
+#include "tensorflow/c/c_api.h"
+#include "wire/decode.h"
+
+struct TF_Server {
+  rn_server_t* server;  // Owned
+};
+
+static rn_status_t take_tasks(const rn_pb_ServerDef_t* def, rn_arena_t* arena,
+                              rn_server_options_t* options) {
+  size_t count = 0;
+  const rn_pb_ClusterDef_t* cluster = def->cluster;
+  for (uint32_t j = 0; cluster && j < cluster->job.count; ++j)
+    count += cluster->job.items[j].tasks.count;
+  rn_server_task_t* tasks = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, count, &tasks));
+  for (uint32_t j = 0; cluster && j < cluster->job.count; ++j) {
+    const rn_pb_JobDef_t* job = &cluster->job.items[j];
+    for (uint32_t t = 0; t < job->tasks.count; ++t)
+      tasks[options->task_count++] = (rn_server_task_t){
+          .job = job->name, .index = job->tasks.items[t].key, .address = job->tasks.items[t].value};
+  }
+  options->tasks = tasks;
+  return RN_OK;
+}
+
+static rn_status_t create(rn_str_t proto, rn_arena_t* arena, rn_server_t** out) {
+  rn_pb_ServerDef_t* def = NULL;
+  rn_status_t status = RN_PB_DECODE(ServerDef, proto, NULL, arena, &def);
+  if (rn_status_code(status) == RN_CODE_INVALID_ARGUMENT) {
+    rn_status_free(status);
+    return rn_invalid_argument("Could not parse provided bytes into a ServerDef protocol buffer");
+  }
+  RN_RETURN_IF_ERROR(status);
+  if (def->protocol.size && !rn_str_is(def->protocol, "grpc"))
+    return rn_not_found("No server factory registered for the given ServerDef: protocol \"%.*s\"",
+                        RN_STR_ARGS(def->protocol));
+  rn_server_options_t options = {.env = rn_capi_env(),
+                                 .allocator = rn_capi_allocator(),
+                                 .job = def->job_name,
+                                 .index = def->task_index};
+  RN_RETURN_IF_ERROR(take_tasks(def, arena, &options));
+  return rn_server_create(&options, out);
+}
+
+TF_Server* TF_NewServer(const void* proto, size_t proto_len, TF_Status* status) {
+  if (!proto && proto_len) {
+    rn_capi_set(status, RN_CAPI_NULL("proto"));
+    return NULL;
+  }
+  TF_Server* server = NULL;
+  rn_arena_t arena;
+  rn_arena_init(&arena, rn_capi_allocator());
+  rn_status_t outcome = RN_NEW(rn_capi_allocator(), &server);
+  if (rn_ok(outcome)) outcome = create(rn_str_n(proto, proto_len), &arena, &server->server);
+  if (!rn_ok(outcome) && server) {
+    RN_FREE(rn_capi_allocator(), server);
+    server = NULL;
+  }
+  rn_arena_clear(&arena);
+  rn_capi_set(status, outcome);
+  return server;
+}
+
+void TF_ServerStart(TF_Server* server, TF_Status* status) {
+  rn_capi_set(status, server ? rn_server_start(server->server) : RN_CAPI_NULL("server"));
+}
+void TF_ServerStop(TF_Server* server, TF_Status* status) {
+  rn_capi_set(status, server ? rn_server_stop(server->server) : RN_CAPI_NULL("server"));
+}
+void TF_ServerJoin(TF_Server* server, TF_Status* status) {
+  rn_capi_set(status, server ? rn_server_join(server->server) : RN_CAPI_NULL("server"));
+}
+const char* TF_ServerTarget(TF_Server* server) {
+  return server ? rn_server_target(server->server) : NULL;
+}
+void TF_DeleteServer(TF_Server* server) {
+  if (!server) return;
+  rn_server_destroy(server->server);
+  RN_FREE(rn_capi_allocator(), server);
+}

@@ -1,0 +1,319 @@
+// Sessions with a master elsewhere: see client.h.
+#include "dist/client.h"
+
+#include "dist/iface.h"
+#include "dist/rpc/remote.h"
+#include "graph/import.h"
+
+#define SCHEME "grpc://"
+#define CLOSE_NS INT64_C(10000000000)
+
+struct rn_client_t {
+  rn_allocator_t allocator;
+  const rn_env_t* env;
+  rn_graph_t* graph;  // Retained
+  char *target, *config;
+  size_t config_size;
+  int64_t timeout_ms;
+  rn_loop_t* loop;
+  rn_channel_t* channel;
+  rn_remote_peer_t* peer;
+  rn_master_t* master;
+  rn_mutex_t mutex;  // guards what follows, and telling the master of the graph
+  char session[32];  // "": none yet
+  int64_t version;
+  size_t told;  // nodes of the graph that the master knows
+  bool is_closed;
+  rn_arena_t arena;  // what follows
+  rn_device_t** devices;
+  int device_count;
+};
+
+// Somebody who waits for the answer of a call.
+typedef struct waiter_t {
+  rn_mutex_t mutex;
+  rn_cond_t came;
+  bool is_here;
+  rn_status_t status;
+} waiter_t;
+
+static void on_answer(rn_call_t* call, rn_status_t status) {
+  waiter_t* waiter = call->owner;
+  rn_mutex_lock(&waiter->mutex);
+  waiter->status = status;
+  waiter->is_here = true;
+  rn_cond_signal(&waiter->came);
+  rn_mutex_unlock(&waiter->mutex);
+}
+
+static rn_call_t call_for(waiter_t* waiter, int64_t deadline_ns, rn_cancel_t* cancel) {
+  *waiter = (waiter_t){.is_here = false};
+  rn_mutex_init(&waiter->mutex);
+  rn_cond_init(&waiter->came);
+  return (rn_call_t){.done = on_answer,
+                     .owner = waiter,
+                     .deadline_ns = deadline_ns,
+                     .cancel = cancel,
+                     .waits_for_ready = true};
+}
+
+static rn_status_t wait_for(waiter_t* waiter) {
+  rn_mutex_lock(&waiter->mutex);
+  while (!waiter->is_here) rn_cond_wait(&waiter->came, &waiter->mutex);
+  rn_mutex_unlock(&waiter->mutex);
+  rn_cond_destroy(&waiter->came);
+  rn_mutex_destroy(&waiter->mutex);
+  return waiter->status;
+}
+
+static int64_t deadline_after(const rn_client_t* client, int64_t timeout_ms) {
+  int64_t ns, deadline, ms = timeout_ms > 0 ? timeout_ms : client->timeout_ms;
+  if (ms <= 0 || !rn_mul_i64_ok(ms, 1000000, &ns)) return INT64_MAX;
+  return rn_add_i64_ok(client->env->now_ns(client->env->self), ns, &deadline) ? deadline
+                                                                              : INT64_MAX;
+}
+
+static rn_status_t set_up(rn_client_t* client, const rn_client_options_t* options) {
+  RN_RETURN_IF_ERROR(rn_str_dup(client->allocator, options->target, &client->target));
+  RN_RETURN_IF_ERROR(rn_str_dup(client->allocator, options->config, &client->config));
+  client->config_size = options->config.size;
+  RN_RETURN_IF_ERROR(rn_loop_create(client->env, client->allocator, &client->loop));
+  rn_channel_options_t channel = {.loop = client->loop,
+                                  .allocator = client->allocator,
+                                  .address = client->target + strlen(SCHEME)};
+  RN_RETURN_IF_ERROR(rn_channel_create(&channel, &client->channel));
+  RN_RETURN_IF_ERROR(
+      rn_remote_peer_create(client->channel, client->env, client->allocator, &client->peer));
+  client->master = rn_remote_master(client->peer);
+  return RN_OK;
+}
+
+rn_status_t rn_client_create(const rn_client_options_t* options, rn_graph_t* graph,
+                             rn_client_t** out) {
+  *out = NULL;
+  if (!rn_str_starts_with(options->target, RN_STR(SCHEME)) ||
+      options->target.size == strlen(SCHEME))
+    return rn_invalid_argument("Not a target: '%.*s'; it should be grpc://host:port",
+                               RN_STR_ARGS(options->target));
+  rn_client_t* client = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &client));
+  client->allocator = options->allocator;
+  client->env = options->env;
+  client->timeout_ms = options->timeout_ms;
+  client->graph = graph;
+  rn_graph_retain(graph);
+  rn_mutex_init(&client->mutex);
+  rn_arena_init(&client->arena, options->allocator);
+  rn_status_t status = set_up(client, options);
+  if (!rn_ok(status)) {
+    rn_client_destroy(client);
+    return status;
+  }
+  *out = client;
+  return RN_OK;
+}
+
+rn_status_t rn_client_close(rn_client_t* client) {
+  rn_mutex_lock(&client->mutex);
+  bool has_session = !client->is_closed && client->session[0];
+  client->is_closed = true;
+  rn_mutex_unlock(&client->mutex);
+  if (!has_session) return RN_OK;
+  waiter_t waiter;
+  rn_close_session_t call = {
+      .call = call_for(&waiter, client->env->now_ns(client->env->self) + CLOSE_NS, NULL),
+      .session = rn_str(client->session)};
+  call.call.waits_for_ready = false;
+  client->master->vtable->close_session(client->master, &call);
+  return wait_for(&waiter);
+}
+
+void rn_client_destroy(rn_client_t* client) {
+  if (!client) return;
+  if (client->master) rn_status_free(rn_client_close(client));
+  rn_channel_destroy(client->channel);
+  rn_remote_peer_destroy(client->peer);
+  rn_loop_destroy(client->loop);
+  rn_graph_release(client->graph);
+  if (client->target) rn_free(client->allocator, client->target, strlen(client->target) + 1);
+  if (client->config) rn_free(client->allocator, client->config, client->config_size + 1);
+  rn_arena_clear(&client->arena);
+  rn_mutex_destroy(&client->mutex);
+  RN_FREE(client->allocator, client);
+}
+
+static rn_status_t create_session(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* cancel) {
+  rn_strbuf_t graph;
+  rn_strbuf_init(&graph, client->allocator);
+  size_t count = 0;
+  rn_status_t status = rn_graph_export_from(client->graph, 0, &graph, &count);
+  if (rn_ok(status)) {
+    waiter_t waiter;
+    rn_create_session_t call = {.call = call_for(&waiter, deadline_ns, cancel),
+                                .graph_def = rn_strbuf_view(&graph),
+                                .config = rn_str_n(client->config, client->config_size),
+                                .target = rn_str(client->target)};
+    client->master->vtable->create_session(client->master, &call);
+    status = wait_for(&waiter);
+    if (rn_ok(status)) {
+      memcpy(client->session, call.session, sizeof client->session);
+      client->version = call.version;
+      client->told = count;
+    }
+  }
+  rn_strbuf_clear(&graph);
+  return status;
+}
+
+static rn_status_t extend_session(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* cancel) {
+  rn_strbuf_t graph;
+  rn_strbuf_init(&graph, client->allocator);
+  size_t count = 0;
+  rn_status_t status = rn_graph_export_from(client->graph, client->told, &graph, &count);
+  if (rn_ok(status)) {
+    waiter_t waiter;
+    rn_extend_session_t call = {.call = call_for(&waiter, deadline_ns, cancel),
+                                .session = rn_str(client->session),
+                                .graph_def = rn_strbuf_view(&graph),
+                                .version = client->version};
+    client->master->vtable->extend_session(client->master, &call);
+    status = wait_for(&waiter);
+    if (rn_ok(status)) {
+      client->version = call.version;
+      client->told = count;
+    }
+  }
+  rn_strbuf_clear(&graph);
+  return status;
+}
+
+// Tells the master what it does not know of the graph.
+static rn_status_t tell(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* cancel) {
+  rn_mutex_lock(&client->mutex);
+  rn_mutex_lock(&client->graph->mutex);
+  size_t count = client->graph->nodes.count;
+  rn_mutex_unlock(&client->graph->mutex);
+  rn_status_t status = RN_OK;
+  if (client->is_closed)
+    status = rn_cancelled("Session has been closed.");
+  else if (!client->session[0])
+    status = create_session(client, deadline_ns, cancel);
+  else if (count > client->told)
+    status = extend_session(client, deadline_ns, cancel);
+  rn_mutex_unlock(&client->mutex);
+  return status;
+}
+
+static rn_status_t edge_name(rn_arena_t* arena, rn_edge_t edge, rn_str_t* out) {
+  return rn_arena_printf(arena, out, "%.*s:%d", RN_STR_ARGS(edge.node->name), edge.index);
+}
+
+static rn_status_t put_names(rn_arena_t* arena, const rn_signature_t* signature,
+                             const rn_tensor_t* const* values, rn_run_step_t* call) {
+  rn_named_tensor_t* feeds = NULL;
+  rn_str_t *fetches = NULL, *targets = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)signature->feed_count, &feeds));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)signature->fetch_count, &fetches));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)signature->target_count, &targets));
+  for (int32_t i = 0; i < signature->feed_count; ++i) {
+    RN_RETURN_IF_ERROR(edge_name(arena, signature->feeds[i], &feeds[i].name));
+    feeds[i].value = *values[i];  // lent
+  }
+  for (int32_t i = 0; i < signature->fetch_count; ++i)
+    RN_RETURN_IF_ERROR(edge_name(arena, signature->fetches[i], &fetches[i]));
+  for (int32_t i = 0; i < signature->target_count; ++i) targets[i] = signature->targets[i]->name;
+  call->feeds = feeds;
+  call->feed_count = (size_t)signature->feed_count;
+  call->fetch_names = fetches;
+  call->fetch_count = (size_t)signature->fetch_count;
+  call->targets = targets;
+  call->target_count = (size_t)signature->target_count;
+  return RN_OK;
+}
+
+static rn_status_t check(const rn_client_t* client, const rn_signature_t* signature) {
+  for (int32_t i = 0; i < signature->feed_count; ++i)
+    RN_RETURN_IF_ERROR(rn_ir_check_edge(client->graph, signature->feeds[i], "feed"));
+  for (int32_t i = 0; i < signature->fetch_count; ++i)
+    RN_RETURN_IF_ERROR(rn_ir_check_edge(client->graph, signature->fetches[i], "fetch"));
+  return RN_OK;
+}
+
+static rn_status_t client_run(void* self, const rn_signature_t* signature,
+                              const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
+                              const rn_step_options_t* options) {
+  rn_client_t* client = self;
+  const rn_step_options_t none = {0};
+  if (!options) options = &none;
+  RN_RETURN_IF_ERROR(check(client, signature));
+  int64_t deadline = deadline_after(client, options->timeout_ms);
+  RN_RETURN_IF_ERROR(tell(client, deadline, options->cancel));
+  rn_arena_t arena;
+  waiter_t waiter;
+  rn_arena_init(&arena, client->allocator);
+  rn_run_step_t call = {
+      .call = call_for(&waiter, deadline, options->cancel),
+      .session = rn_str(client->session),
+      .timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : client->timeout_ms,
+      .trace_level = options->trace_level,
+      .request = (int64_t)(client->env->random(client->env->self) >> 1 | 1),
+      .fetches = fetches};
+  rn_strbuf_init(&call.metadata, client->allocator);
+  rn_status_t status = put_names(&arena, signature, feeds, &call);
+  if (rn_ok(status)) {
+    client->master->vtable->run_step(client->master, &call);
+    status = wait_for(&waiter);
+  }
+  if (options->metadata) rn_strbuf_append(options->metadata, rn_strbuf_view(&call.metadata));
+  rn_strbuf_clear(&call.metadata);
+  rn_arena_clear(&arena);
+  return status;
+}
+
+static rn_status_t take_devices(rn_client_t* client, const rn_list_devices_t* call) {
+  rn_device_t* devices = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&client->arena, call->device_count, &client->devices));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&client->arena, call->device_count, &devices));
+  for (size_t i = 0; i < call->device_count; ++i) {
+    const rn_device_info_t* info = &call->devices[i];
+    rn_str_t type;
+    RN_RETURN_IF_ERROR(rn_arena_str(&client->arena, info->name, &devices[i].name));
+    RN_RETURN_IF_ERROR(rn_arena_str(&client->arena, info->type, &type));
+    devices[i].type = type.data;
+    devices[i].memory_limit = info->memory_limit;
+    devices[i].incarnation = info->incarnation;
+    client->devices[i] = &devices[i];
+  }
+  client->device_count = (int)call->device_count;
+  return RN_OK;
+}
+
+static rn_status_t client_devices(void* self, rn_device_t*** out, int* out_count) {
+  rn_client_t* client = self;
+  int64_t deadline = deadline_after(client, 0);
+  RN_RETURN_IF_ERROR(tell(client, deadline, NULL));
+  waiter_t waiter;
+  rn_list_devices_t call = {.call = call_for(&waiter, deadline, NULL),
+                            .session = rn_str(client->session)};
+  rn_arena_init(&call.arena, client->allocator);
+  client->master->vtable->list_devices(client->master, &call);
+  rn_status_t status = wait_for(&waiter);
+  rn_mutex_lock(&client->mutex);
+  if (rn_ok(status)) status = take_devices(client, &call);
+  *out = client->devices;
+  *out_count = client->device_count;
+  rn_mutex_unlock(&client->mutex);
+  rn_arena_clear(&call.arena);
+  return status;
+}
+
+static rn_status_t client_close(void* self) { return rn_client_close(self); }
+static void client_destroy(void* self) { rn_client_destroy(self); }
+
+rn_session_remote_t rn_client_as_session(rn_client_t* client) {
+  return (rn_session_remote_t){.self = client,
+                               .run = client_run,
+                               .devices = client_devices,
+                               .close = client_close,
+                               .destroy = client_destroy};
+}

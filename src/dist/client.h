@@ -1,0 +1,30 @@
+// A session whose master is in another process: "grpc://host:port".
+//
+// The graph goes to the master with the first step, and what was added to it since with each
+// later one. Any number of threads may run steps at once.
+#ifndef RUNNEL_DIST_CLIENT_H_
+#define RUNNEL_DIST_CLIENT_H_
+
+#include "session/session.h"
+
+typedef struct rn_client_t rn_client_t;
+
+typedef struct rn_client_options_t {
+  const rn_env_t* env;  // outlives the client
+  rn_allocator_t allocator;
+  rn_str_t target;     // "grpc://host:port"
+  rn_str_t config;     // a ConfigProto
+  int64_t timeout_ms;  // of steps that name none; 0: for ever
+} rn_client_options_t;
+
+// Says nothing to the master yet. Keeps |graph|.
+RN_MUST_USE rn_status_t rn_client_create(const rn_client_options_t* options, rn_graph_t* graph,
+                                         rn_client_t** out);
+// Tells the master. Closing twice is fine.
+RN_MUST_USE rn_status_t rn_client_close(rn_client_t* client);
+void rn_client_destroy(rn_client_t* client);  // NULL is fine
+
+// As a session of this process, which takes the client.
+rn_session_remote_t rn_client_as_session(rn_client_t* client);
+
+#endif  // RUNNEL_DIST_CLIENT_H_

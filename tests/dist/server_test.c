@@ -1,0 +1,193 @@
+// Servers on loopback and a client: the same steps as within one process, over real connections.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/net.h"
+#include "dist/client.h"
+#include "dist/server.h"
+#include "runnel/ops.h"
+
+#define OK(expression)                                                                          \
+  do {                                                                                          \
+    rn_status_t ok_status = (expression);                                                       \
+    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
+  } while (0)
+#define SERVER_TEST(name) Test(server, name, .timeout = 60)
+
+enum { kTasks = 3 };
+static rn_allocator_t memory(void) { return rn_allocator_system(); }
+
+// Ports that are free now: found by listening on any.
+static void find_ports(char addresses[kTasks][64]) {
+  const rn_env_t* env = rn_env_system();
+  rn_socket_t* sockets[kTasks];
+  for (int i = 0; i < kTasks; ++i) {
+    rn_strbuf_t address;
+    rn_strbuf_init(&address, memory());
+    OK(env->net->listen(env->net_self, "127.0.0.1:0", memory(), &sockets[i]));
+    OK(sockets[i]->vtable->address(sockets[i], &address));
+    snprintf(addresses[i], 64, "%s", address.data);
+    rn_strbuf_clear(&address);
+  }
+  for (int i = 0; i < kTasks; ++i) sockets[i]->vtable->close(sockets[i]);
+}
+
+typedef struct cluster_t {
+  char addresses[kTasks][64];
+  rn_server_task_t tasks[kTasks];
+  rn_server_t* servers[kTasks];
+} cluster_t;
+
+static void server_open(cluster_t* cluster, int i) {
+  rn_server_options_t options = {.env = rn_env_system(),
+                                 .allocator = memory(),
+                                 .tasks = cluster->tasks,
+                                 .task_count = kTasks,
+                                 .job = cluster->tasks[i].job,
+                                 .index = cluster->tasks[i].index,
+                                 .lease_ns = 1000000000};
+  OK(rn_server_create(&options, &cluster->servers[i]));
+  OK(rn_server_start(cluster->servers[i]));
+}
+
+static void cluster_open(cluster_t* cluster) {
+  *cluster = (cluster_t){0};
+  find_ports(cluster->addresses);
+  for (int i = 0; i < kTasks; ++i)
+    cluster->tasks[i] = (rn_server_task_t){.job = i == 0 ? RN_STR("worker") : RN_STR("ps"),
+                                           .index = i == 0 ? 0 : i - 1,
+                                           .address = rn_str(cluster->addresses[i])};
+  for (int i = 0; i < kTasks; ++i) server_open(cluster, i);
+}
+
+static void cluster_close(cluster_t* cluster) {
+  for (int i = 0; i < kTasks; ++i) rn_server_destroy(cluster->servers[i]);
+}
+
+static rn_session_t* connect_to(cluster_t* cluster, rn_graph_t* graph) {
+  rn_client_t* client = NULL;
+  rn_client_options_t options = {.env = rn_env_system(),
+                                 .allocator = memory(),
+                                 .target = rn_str(rn_server_target(cluster->servers[0]))};
+  OK(rn_client_create(&options, graph, &client));
+  rn_session_t* session = NULL;
+  rn_session_options_t here;
+  rn_session_options_init(&here);
+  here.target = options.target;
+  here.remote = rn_client_as_session(client);
+  OK(rn_session_create(graph, &here, rn_env_system(), memory(), &session));
+  return session;
+}
+
+static rn_status_t run(rn_session_t* session, rn_edge_t feed, float fed, rn_edge_t fetch,
+                       rn_node_t* target, float* out) {
+  rn_tensor_t value = {0}, fed_value = {0};
+  const rn_tensor_t* feeds[] = {&fed_value};
+  if (feed.node) {
+    OK(rn_tensor_create(memory(), RN_FLOAT, RN_SHAPE_SCALAR, &fed_value));
+    *RN_DATA(&fed_value, float) = fed;
+  }
+  rn_signature_t signature = {.feeds = &feed,
+                              .feed_count = feed.node != NULL,
+                              .fetches = &fetch,
+                              .fetch_count = fetch.node != NULL,
+                              .targets = &target,
+                              .target_count = target != NULL};
+  rn_status_t status = rn_session_run(session, &signature, feeds, &value, NULL);
+  if (rn_ok(status) && out) *out = *RN_DATA(&value, float);
+  rn_tensor_clear(&value);
+  rn_tensor_clear(&fed_value);
+  return status;
+}
+
+static rn_scope_t* on(rn_scope_t* scope, const char* device, const char* name) {
+  rn_scope_set_device(scope, device);
+  if (name) rn_scope_name_next(scope, name);
+  return scope;
+}
+static const char* const at_ps0 = "/job:ps/task:0";
+static const char* const at_ps1 = "/job:ps/task:1";
+
+SERVER_TEST(steps_and_growing_graphs) {
+  cluster_t cluster;
+  cluster_open(&cluster);
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t x = rn_Placeholder(on(s, NULL, "x"), RN_FLOAT);
+  rn_edge_t three = rn_const_float(on(s, at_ps0, NULL), 3);
+  rn_edge_t a = rn_Mul(on(s, at_ps0, "a"), x, three);
+  rn_edge_t b = rn_Neg(on(s, at_ps1, "b"), a);
+  rn_session_t* session = connect_to(&cluster, graph);
+  float y = 0;
+  for (int i = 0; i < 50; ++i) {
+    OK(run(session, x, (float)i, b, NULL, &y));
+    cr_assert_float_eq(y, (float)(-3 * i), 1e-6);
+  }
+  rn_edge_t c = rn_Square(on(s, at_ps0, "c"), b);  // the graph grows
+  cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
+  OK(run(session, x, 2, c, NULL, &y));
+  cr_assert_float_eq(y, 36, 1e-6);
+  rn_session_destroy(session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  cluster_close(&cluster);
+}
+
+SERVER_TEST(large_tensors_cross_unharmed) {
+  cluster_t cluster;
+  cluster_open(&cluster);
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  enum { kSide = 2000 };
+  int64_t two = 2;
+  int32_t sides[] = {kSide, kSide};
+  rn_edge_t dims = rn_const(on(s, at_ps0, NULL), RN_INT32, &two, 1, sides);
+  rn_edge_t value = rn_const_float(on(s, at_ps0, NULL), 0.5f);
+  rn_edge_t large = rn_Fill(on(s, at_ps0, "large"), dims, value);
+  rn_edge_t moved = rn_Square(on(s, at_ps1, "moved"), large);
+  int32_t both[] = {0, 1};
+  rn_edge_t axes = rn_const(on(s, NULL, NULL), RN_INT32, &two, 1, both);
+  rn_edge_t sum = rn_Sum(on(s, NULL, "sum"), moved, axes);
+  cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
+  rn_session_t* session = connect_to(&cluster, graph);
+  for (int i = 0; i < 5; ++i) {
+    float y = 0;
+    OK(run(session, RN_NO_EDGE, 0, sum, NULL, &y));
+    cr_assert_float_eq(y, kSide * kSide * 0.25f, 1);
+  }
+  rn_session_destroy(session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  cluster_close(&cluster);
+}
+
+SERVER_TEST(a_task_that_dies_is_named_within_its_lease) {
+  cluster_t cluster;
+  cluster_open(&cluster);
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t x = rn_Placeholder(on(s, NULL, "x"), RN_FLOAT);
+  rn_edge_t a = rn_Neg(on(s, at_ps0, "a"), x);
+  rn_edge_t b = rn_Neg(on(s, at_ps1, "b"), x);
+  cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
+  rn_session_t* session = connect_to(&cluster, graph);
+  float y = 0;
+  OK(run(session, x, 1, a, NULL, &y));
+  OK(run(session, x, 1, b, NULL, &y));
+  rn_server_destroy(cluster.servers[1]);
+  cluster.servers[1] = NULL;
+  rn_status_t status = run(session, x, 1, a, NULL, &y);
+  cr_assert_eq(rn_status_code(status), RN_CODE_UNAVAILABLE, "%s", rn_status_message(status));
+  cr_assert(strstr(rn_status_message(status), "/job:ps/replica:0/task:0"), "%s",
+            rn_status_message(status));
+  rn_status_free(status);
+  OK(run(session, x, 1, b, NULL, &y));  // the others go on
+  rn_session_destroy(session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  cluster_close(&cluster);
+}
