@@ -2,6 +2,8 @@
 // starts from.
 #include "exec/compile.h"
 
+#include "base/hash.h"
+
 // Values up to this many bytes live in their iteration's own memory; larger ones get buffers that
 // travel between iterations.
 #define SMALL_BYTES 256
@@ -23,7 +25,7 @@ static rn_status_t find_frame(frames_t* f, int32_t parent, const rn_ir_node_t* e
       return RN_OK;
     }
   }
-  rn_frame_def_t def = {.name_hash = rn_str_hash(text),
+  rn_frame_def_t def = {.name_hash = rn_murmur_hash64(text, RN_HASH64_SEED),
                         .parent = parent,
                         .parallel_iterations = parallel ? (int32_t)parallel->i : 10};
   if (def.parallel_iterations < 1)

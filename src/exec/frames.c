@@ -78,15 +78,15 @@ static void free_iteration(rn_frames_t* frames, rn_iteration_t* it) {
   frames->free_iterations[it->frame->number] = it;
 }
 
+static uint64_t combine(uint64_t a, uint64_t b) {
+  return a ^ (b + UINT64_C(0x9e3779b97f4a7800) + (a << 10) + (a >> 4));
+}
+
 // Names a run of a loop by where it was entered. A part of the step that enters the same loop from
-// the same iteration comes to the same number. Mixing as in splitmix64.
+// the same iteration comes to the same number, here and in stock: it is part of rendezvous keys.
 static uint64_t frame_id(const rn_frame_def_t* def, const rn_iteration_t* parent) {
   if (!parent) return 0;
-  uint64_t x =
-      def->name_hash ^ (parent->frame->id + 0x9e3779b97f4a7c15u * (uint64_t)(parent->index + 1));
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
+  return combine(parent->frame->id, combine((uint64_t)parent->index, def->name_hash));
 }
 
 static rn_status_t new_frame(rn_frames_t* frames, int32_t number, rn_iteration_t* parent,

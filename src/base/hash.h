@@ -1,6 +1,6 @@
-// The hashes that TensorFlow's files and ops are defined by.
-#ifndef RUNNEL_KERNELS_CPU_STRING_HASH_H_
-#define RUNNEL_KERNELS_CPU_STRING_HASH_H_
+// The hashes that TensorFlow's files, keys and ops are defined by.
+#ifndef RUNNEL_BASE_HASH_H_
+#define RUNNEL_BASE_HASH_H_
 
 #include "base/str.h"
 
@@ -10,4 +10,4 @@ uint64_t rn_sip_hash64(rn_str_t text, const uint64_t key[2]);  // SipHash-2-4
 
 #define RN_HASH64_SEED UINT64_C(0xDECAFCAFFE)  // of TensorFlow's Hash64
 
-#endif  // RUNNEL_KERNELS_CPU_STRING_HASH_H_
+#endif  // RUNNEL_BASE_HASH_H_

@@ -1,0 +1,177 @@
+// Hashes, each written here from its published definition: FarmHash (Pike, 2014), MurmurHash64A
+// (Appleby, 2008) and SipHash-2-4 (Aumasson and Bernstein, 2012). No packaged C library has the
+// first in the form that TensorFlow's buckets are defined by. See hash.h.
+#include "base/hash.h"
+
+static inline uint64_t load64(const char* p) {
+  const uint8_t* b = (const uint8_t*)p;
+  uint64_t value = 0;
+  for (int i = 0; i < 8; ++i) value |= (uint64_t)b[i] << (8 * i);
+  return value;
+}
+
+static inline uint64_t load32(const char* p) {
+  const uint8_t* b = (const uint8_t*)p;
+  return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24;
+}
+
+static inline uint64_t rotate_right(uint64_t value, int by) {
+  return value >> by | value << (64 - by);
+}
+
+// FarmHash.
+#define FARM_A UINT64_C(0xc3a5c85c97cb3127)
+#define FARM_B UINT64_C(0xb492b66fbe98f273)
+#define FARM_C UINT64_C(0x9ae16a3b2f90404f)
+
+static inline uint64_t shift_mix(uint64_t value) { return value ^ value >> 47; }
+
+static inline uint64_t fold(uint64_t u, uint64_t v, uint64_t factor) {
+  uint64_t a = shift_mix((u ^ v) * factor);
+  return shift_mix((v ^ a) * factor) * factor;
+}
+
+typedef struct pair_t {
+  uint64_t first, second;
+} pair_t;
+
+static inline pair_t mix32(const char* s, uint64_t a, uint64_t b) {
+  uint64_t w = load64(s), x = load64(s + 8), y = load64(s + 16), z = load64(s + 24);
+  a += w;
+  b = rotate_right(b + a + z, 21);
+  uint64_t c = a;
+  a += x + y;
+  b += rotate_right(a, 44);
+  return (pair_t){a + z, b + c};
+}
+
+static uint64_t farm_to_16(const char* s, size_t n) {
+  uint64_t factor = FARM_C + n * 2;
+  if (n >= 8) {
+    uint64_t a = load64(s) + FARM_C, b = load64(s + n - 8);
+    return fold(rotate_right(b, 37) * factor + a, (rotate_right(a, 25) + b) * factor, factor);
+  }
+  if (n >= 4) return fold(n + (load32(s) << 3), load32(s + n - 4), factor);
+  if (n == 0) return FARM_C;
+  uint32_t low = (uint32_t)(uint8_t)s[0] + ((uint32_t)(uint8_t)s[n >> 1] << 8);
+  uint32_t high = (uint32_t)n + ((uint32_t)(uint8_t)s[n - 1] << 2);
+  return shift_mix(low * FARM_C ^ high * FARM_A) * FARM_C;
+}
+
+static uint64_t farm_to_32(const char* s, size_t n) {
+  uint64_t factor = FARM_C + n * 2;
+  uint64_t a = load64(s) * FARM_B, b = load64(s + 8);
+  uint64_t c = load64(s + n - 8) * factor, d = load64(s + n - 16) * FARM_C;
+  return fold(rotate_right(a + b, 43) + rotate_right(c, 30) + d,
+              a + rotate_right(b + FARM_C, 18) + c, factor);
+}
+
+static uint64_t farm_to_64(const char* s, size_t n) {
+  uint64_t factor = FARM_C + n * 2;
+  uint64_t a = load64(s) * FARM_C, b = load64(s + 8);
+  uint64_t c = load64(s + n - 8) * factor, d = load64(s + n - 16) * FARM_C;
+  uint64_t y = rotate_right(a + b, 43) + rotate_right(c, 30) + d;
+  uint64_t z = fold(y, a + rotate_right(b + FARM_C, 18) + c, factor);
+  uint64_t e = load64(s + 16) * factor, f = load64(s + 24);
+  uint64_t g = (y + load64(s + n - 32)) * factor, h = (z + load64(s + n - 24)) * factor;
+  return fold(rotate_right(e + f, 43) + rotate_right(g, 30) + h, e + rotate_right(f + a, 18) + g,
+              factor);
+}
+
+typedef struct farm_t {
+  uint64_t x, y, z;
+  pair_t v, w;
+} farm_t;
+
+static inline void farm_block(farm_t* h, const char* s, uint64_t factor, uint64_t weight) {
+  h->x = rotate_right(h->x + h->y + h->v.first + load64(s + 8), 37) * factor;
+  h->y = rotate_right(h->y + h->v.second + load64(s + 48), 42) * factor;
+  h->x ^= h->w.second * weight;
+  h->y += h->v.first * weight + load64(s + 40);
+  h->z = rotate_right(h->z + h->w.first, 33) * factor;
+  h->v = mix32(s, h->v.second * factor, h->x + h->w.first);
+  h->w = mix32(s + 32, h->z + h->w.second, h->y + load64(s + 16));
+  uint64_t z = h->z;
+  h->z = h->x;
+  h->x = z;
+}
+
+uint64_t rn_farm_fingerprint64(rn_str_t text) {
+  const char* s = text.data;
+  size_t n = text.size;
+  if (n <= 16) return farm_to_16(s, n);
+  if (n <= 32) return farm_to_32(s, n);
+  if (n <= 64) return farm_to_64(s, n);
+  farm_t h = {.x = 81, .y = 81 * FARM_B + 113};
+  h.z = shift_mix(h.y * FARM_C + 113) * FARM_C;
+  h.x = h.x * FARM_C + load64(s);
+  const char* end = s + (n - 1) / 64 * 64;
+  for (; s != end; s += 64) farm_block(&h, s, FARM_B, 1);
+  // The last 64 bytes, some of them for the second time.
+  uint64_t factor = FARM_B + ((h.z & 0xff) << 1);
+  h.w.first += (n - 1) & 63;
+  h.v.first += h.w.first;
+  h.w.first += h.v.first;
+  farm_block(&h, text.data + n - 64, factor, 9);
+  return fold(fold(h.v.first, h.w.first, factor) + shift_mix(h.y) * FARM_A + h.z,
+              fold(h.v.second, h.w.second, factor) + h.x, factor);
+}
+
+uint64_t rn_murmur_hash64(rn_str_t text, uint64_t seed) {
+  const uint64_t factor = UINT64_C(0xc6a4a7935bd1e995);
+  const char* s = text.data;
+  size_t n = text.size;
+  uint64_t h = seed ^ n * factor;
+  for (; n >= 8; n -= 8, s += 8) {
+    uint64_t k = load64(s) * factor;
+    k = (k ^ k >> 47) * factor;
+    h = (h ^ k) * factor;
+  }
+  if (n) {
+    for (size_t i = 0; i < n; ++i) h ^= (uint64_t)(uint8_t)s[i] << (8 * i);
+    h *= factor;
+  }
+  h = (h ^ h >> 47) * factor;
+  return h ^ h >> 47;
+}
+
+// SipHash.
+static inline uint64_t rotate_left(uint64_t value, int by) {
+  return value << by | value >> (64 - by);
+}
+
+static inline void sip_rounds(uint64_t v[4], int rounds) {
+  while (rounds-- > 0) {
+    v[0] += v[1];
+    v[1] = rotate_left(v[1], 13) ^ v[0];
+    v[0] = rotate_left(v[0], 32);
+    v[2] += v[3];
+    v[3] = rotate_left(v[3], 16) ^ v[2];
+    v[0] += v[3];
+    v[3] = rotate_left(v[3], 21) ^ v[0];
+    v[2] += v[1];
+    v[1] = rotate_left(v[1], 17) ^ v[2];
+    v[2] = rotate_left(v[2], 32);
+  }
+}
+
+uint64_t rn_sip_hash64(rn_str_t text, const uint64_t key[2]) {
+  uint64_t v[4] = {key[0] ^ UINT64_C(0x736f6d6570736575), key[1] ^ UINT64_C(0x646f72616e646f6d),
+                   key[0] ^ UINT64_C(0x6c7967656e657261), key[1] ^ UINT64_C(0x7465646279746573)};
+  const char* s = text.data;
+  size_t n = text.size;
+  for (; n >= 8; n -= 8, s += 8) {
+    uint64_t word = load64(s);
+    v[3] ^= word;
+    sip_rounds(v, 2);
+    v[0] ^= word;
+  }
+  uint64_t last = (uint64_t)text.size << 56;
+  for (size_t i = 0; i < n; ++i) last |= (uint64_t)(uint8_t)s[i] << (8 * i);
+  v[3] ^= last;
+  sip_rounds(v, 2);
+  v[0] ^= last;
+  v[2] ^= 0xff;
+  sip_rounds(v, 4);
+  return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
