@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Clusters of Runnel and stock TensorFlow tasks, driven by stock's Python client: stock_test.py RUNNEL
+
+Every mix of the two trains a model whose variables are on two parameter servers, passes large
+tensors, runs a loop whose body is on both, and reports an error as stock does.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np  # noqa: E402
+import tensorflow as stock  # noqa: E402
+
+tf = stock.compat.v1
+RUNNEL = sys.argv[1]
+TASKS = (("worker", 0), ("ps", 0), ("ps", 1))
+STOCK_SERVER = """
+import json, os, sys
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+cluster = tf.train.ClusterSpec(json.loads(sys.argv[1]))
+server = tf.distribute.Server(cluster, sys.argv[2], int(sys.argv[3]))
+print(server.target, flush=True)
+server.join()
+"""
+PS0, PS1 = "/job:ps/task:0", "/job:ps/task:1"
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class Cluster:
+    """Three tasks, each of the kind that |kinds| says."""
+
+    def __init__(self, kinds):
+        addresses = [f"127.0.0.1:{port}" for port in free_ports(3)]
+        cluster = json.dumps({"worker": addresses[:1], "ps": addresses[1:]})
+        self.target = "grpc://" + addresses[0]
+        self.tasks = []
+        for (job, index), kind in zip(TASKS, kinds):
+            if kind == "runnel":
+                command = [RUNNEL, "server", "--cluster", cluster, "--job", job, "--task", str(index)]
+            else:
+                command = [sys.executable, "-c", STOCK_SERVER, cluster, job, str(index)]
+            self.tasks.append(subprocess.Popen(command, stdout=subprocess.PIPE,
+                                               stderr=subprocess.DEVNULL, text=True))
+
+    def __enter__(self):
+        for task in self.tasks:
+            assert task.stdout.readline().startswith("grpc://"), "a task did not start"
+        return self
+
+    def __exit__(self, *_):
+        for task in self.tasks:
+            task.terminate()
+        for task in self.tasks:
+            try:
+                task.wait(10)
+            except subprocess.TimeoutExpired:
+                task.kill()
+
+
+def train(session, x):
+    with tf.device(PS0):
+        v = tf.get_variable("v", [3], initializer=tf.ones_initializer(), use_resource=False)
+    with tf.device(PS1):
+        w = tf.get_variable("w", [3], initializer=tf.ones_initializer(), use_resource=True)
+    loss = tf.reduce_sum(tf.square(v * x - 2) + tf.square(w * x - 1))
+    step = tf.train.GradientDescentOptimizer(0.05).minimize(loss)
+    session.run(tf.global_variables_initializer())
+    losses = [session.run([step, loss], {x: [1, 2, 3]})[1] for _ in range(20)]
+    want_v, want_w, inputs = np.ones(3, "f"), np.ones(3, "f"), np.array([1, 2, 3], "f")
+    for _ in range(20):
+        want_v -= 0.05 * 2 * (want_v * inputs - 2) * inputs
+        want_w -= 0.05 * 2 * (want_w * inputs - 1) * inputs
+    np.testing.assert_allclose(session.run(v), want_v, rtol=1e-5)
+    np.testing.assert_allclose(session.run(w), want_w, rtol=1e-5)
+    assert losses[-1] < losses[0] / 50
+
+
+def loop_over_tasks(session):
+    def body(i, a):
+        with tf.device(PS0):
+            a = a + 1.0
+        with tf.device(PS1):
+            a = a * 2.0
+        return i + 1, a
+
+    result = tf.while_loop(lambda i, a: i < 5, body, [tf.constant(0), tf.constant(1.0)])
+    assert session.run(result) == (5, 94.0)
+
+
+def large_tensors(session):
+    with tf.device(PS0):
+        large = tf.fill([1000, 1000], 2.0)
+    with tf.device(PS1):
+        large = tf.square(large)
+    assert session.run(tf.reduce_sum(large)) == 4e6
+    fed = tf.placeholder(tf.float32, [None, 512])
+    value = np.random.RandomState(1).rand(3000, 512).astype("f")
+    with tf.device(PS1):
+        doubled = fed * 2
+    np.testing.assert_array_equal(session.run(doubled, {fed: value}), value * 2)
+
+
+def queue_and_strings(session):
+    with tf.device(PS0):
+        queue = tf.FIFOQueue(3, [tf.string], [[2]])
+    session.run(queue.enqueue([tf.constant(["a", "b\0c"])]))
+    assert list(session.run(queue.dequeue())) == [b"a", b"b\0c"]
+
+
+def error_names_the_node(session, x):
+    with tf.device(PS0):
+        checked = tf.check_numerics(x, "out of range", name="checked")
+    try:
+        session.run(checked, {x: [1, np.inf, 2]})
+    except tf.errors.InvalidArgumentError as error:
+        assert "out of range" in str(error) and "checked" in str(error), str(error)
+        assert error.op.name == "checked"
+    else:
+        raise AssertionError("no error came")
+
+
+def check(kinds):
+    with Cluster(kinds) as cluster, tf.Graph().as_default():
+        config = tf.ConfigProto(operation_timeout_in_ms=30000)
+        with tf.Session(cluster.target, config=config) as session:
+            x = tf.placeholder(tf.float32, [3])
+            train(session, x)
+            loop_over_tasks(session)
+            large_tensors(session)
+            queue_and_strings(session)
+            error_names_the_node(session, x)
+            assert len(session.list_devices()) >= 3
+
+
+def main():
+    tf.disable_eager_execution()
+    tf.disable_control_flow_v2()
+    mixes = (("runnel", "runnel", "runnel"), ("runnel", "stock", "runnel"),
+             ("stock", "runnel", "stock"), ("stock", "runnel", "runnel"))
+    for kinds in mixes:
+        check(kinds)
+        print("ok:", *kinds, flush=True)
+    print(f"{len(mixes)} passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()
