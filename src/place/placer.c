@@ -16,9 +16,10 @@ typedef struct placer_t {
   rn_ir_t* ir;
   const rn_place_options_t* options;
   rn_device_spec_t specs[MAX_DEVICES];
-  int32_t* group;    // by node: union-find
-  mask_t* masks;     // by node; of the whole group at its root
-  rn_map_t by_name;  // node name -> node number + 1, made when a "_class" asks for it
+  int32_t* group;     // by node: union-find
+  mask_t* masks;      // by node: where it may go; of the whole group at its root
+  mask_t* supported;  // likewise: where there are kernels, whatever was requested
+  rn_map_t by_name;   // node name -> node number + 1, made when a "_class" asks for it
 } placer_t;
 
 static rn_ir_node_t* node_at(const placer_t* placer, int32_t index) {
@@ -127,11 +128,13 @@ static rn_status_t requested_mask(const placer_t* placer, const rn_ir_node_t* no
   return *out ? RN_OK : unknown_device(placer, node, &spec);
 }
 
-static rn_status_t feasible_mask(const placer_t* placer, const rn_ir_node_t* node, mask_t* out) {
+static rn_status_t feasible_mask(const placer_t* placer, const rn_ir_node_t* node, mask_t* out,
+                                 mask_t* out_supported) {
   mask_t requested = placer->options->device_count >= 64
                          ? ~(mask_t)0
                          : ((mask_t)1 << placer->options->device_count) - 1;
   mask_t all = requested;
+  *out_supported = all;
   if (node->requested_device.size) RN_RETURN_IF_ERROR(requested_mask(placer, node, &requested));
   if (!needs_kernel(node)) {
     *out = requested;
@@ -140,16 +143,19 @@ static rn_status_t feasible_mask(const placer_t* placer, const rn_ir_node_t* nod
   mask_t supported = 0;
   for (int d = 0; d < placer->options->device_count; ++d)
     if (find_kernel(node, placer->options->devices[d])) supported |= (mask_t)1 << d;
+  *out_supported = supported;
   *out = requested & supported;
   if (!*out && supported && placer->options->allow_soft_placement) *out = all & supported;
   if (*out) return RN_OK;
   return supported ? no_kernel_there(placer, node, requested) : no_kernel(placer, node);
 }
 
+// Puts |a| where |b| is. Who uses state follows it, wherever else it was asked to be.
 static rn_status_t join(placer_t* placer, int32_t a, int32_t b, bool by_user) {
   int32_t x = find_root(placer, a), y = find_root(placer, b);
   if (x == y) return RN_OK;
   mask_t both = placer->masks[x] & placer->masks[y];
+  if (!both && !by_user) both = placer->supported[x] & placer->masks[y];
   if (!both) {
     if (by_user && placer->options->allow_soft_placement) return RN_OK;
     const rn_ir_node_t *p = node_at(placer, a), *q = node_at(placer, b);
@@ -164,6 +170,7 @@ static rn_status_t join(placer_t* placer, int32_t a, int32_t b, bool by_user) {
   }
   placer->group[x] = y;
   placer->masks[y] = both;
+  placer->supported[y] &= placer->supported[x];
   return RN_OK;
 }
 
@@ -222,12 +229,14 @@ static rn_status_t place(placer_t* placer) {
     return rn_invalid_argument("A session may have %d devices at most", MAX_DEVICES);
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&placer->ir->arena, n + 1, &placer->group));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&placer->ir->arena, n + 1, &placer->masks));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&placer->ir->arena, n + 1, &placer->supported));
   for (int d = 0; d < placer->options->device_count; ++d)
     rn_device_spec_parse(placer->options->devices[d]->name, &placer->specs[d]);
   for (size_t i = 0; i < n; ++i) {
     placer->group[i] = (int32_t)i;
     if (placer->ir->nodes.items[i].is_removed) continue;
-    rn_status_t status = feasible_mask(placer, &placer->ir->nodes.items[i], &placer->masks[i]);
+    rn_status_t status = feasible_mask(placer, &placer->ir->nodes.items[i], &placer->masks[i],
+                                       &placer->supported[i]);
     if (!rn_ok(status))
       return rn_status_annotate(status, "\n\t [[%.*s]]",
                                 RN_STR_ARGS(placer->ir->nodes.items[i].name));
