@@ -45,6 +45,11 @@ enum {
   VALUE_B = 5,
   VALUE_TYPE = 6,
   VALUE_SHAPE = 7,
+  VALUE_TENSOR = 8,
+
+  TENSOR_DTYPE = 1,
+  TENSOR_SHAPE = 2,
+  TENSOR_INT = 7,
 
   SHAPE_DIM = 2,
   SHAPE_UNKNOWN_RANK = 3,
@@ -59,6 +64,19 @@ static void write_shape(rn_strbuf_t* buf, uint32_t number, rn_shape_t shape) {
     if (shape.dims[i]) rn_pb_put_uint(buf, DIM_SIZE, (uint64_t)shape.dims[i]);
     rn_pb_end(buf, dim);
   }
+  rn_pb_end(buf, mark);
+}
+
+// Tensors of definitions are colours: a few bytes, in the field that small numbers share.
+static void write_tensor(rn_strbuf_t* buf, const rn_tensor_t* tensor) {
+  size_t mark = rn_pb_begin(buf, VALUE_TENSOR);
+  rn_pb_put_uint(buf, TENSOR_DTYPE, tensor->dtype);
+  write_shape(buf, TENSOR_SHAPE, rn_tensor_shape(tensor));
+  size_t packed = rn_pb_begin(buf, TENSOR_INT);
+  for (int64_t i = 0; tensor->dtype == RN_UINT8 && i < tensor->count; i++) {
+    rn_pb_put_varint(buf, RN_DATA(tensor, const uint8_t)[i]);
+  }
+  rn_pb_end(buf, packed);
   rn_pb_end(buf, mark);
 }
 
@@ -120,6 +138,9 @@ static void write_value(rn_strbuf_t* buf, uint32_t number, const rn_attr_value_t
         break;
       case RN_ATTR_TYPE:
         rn_pb_put_uint(buf, VALUE_TYPE, (uint64_t)value->type);
+        break;
+      case RN_ATTR_TENSOR:
+        write_tensor(buf, value->tensor);
         break;
       case RN_ATTR_SHAPE:
         write_shape(buf, VALUE_SHAPE, value->shape);

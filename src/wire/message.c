@@ -1,5 +1,7 @@
 #include "wire/message.h"
 
+#include "proto/messages.pb.h"
+
 // Maps up to this long are compared pairwise; it is quicker than sorting, and needs no memory.
 #define RN_PB_SMALL_MAP 16
 
@@ -26,6 +28,13 @@ const rn_pb_field_desc_t* rn_pb_find_field_by_name(const rn_pb_message_desc_t* d
   for (size_t i = 0; i < desc->field_count; ++i) {
     if (rn_str_is(name, desc->fields[i].name)) return &desc->fields[i];
   }
+  return NULL;
+}
+
+const rn_pb_message_desc_t* rn_pb_find_by_url(rn_str_t url) {
+  while (url.size && memchr(url.data, '/', url.size)) rn_str_split(&url, '/');
+  for (size_t i = 0; i < rn_pb_message_count; ++i)
+    if (rn_str_is(url, rn_pb_messages[i]->name)) return rn_pb_messages[i];
   return NULL;
 }
 

@@ -121,6 +121,11 @@ typedef struct rn_pb_message_desc_t {
 const rn_pb_field_desc_t* rn_pb_find_field(const rn_pb_message_desc_t* desc, uint32_t number);
 const rn_pb_field_desc_t* rn_pb_find_field_by_name(const rn_pb_message_desc_t* desc, rn_str_t name);
 
+// A message of any type, in its bytes; the text format shows what is in it.
+#define RN_PB_ANY "google.protobuf.Any"
+// The message that |url| ("type.googleapis.com/tensorflow.GraphDef") names; NULL if there is none.
+const rn_pb_message_desc_t* rn_pb_find_by_url(rn_str_t url);
+
 // The name of |number|, NULL if it has none; of several names the first.
 const char* rn_pb_enum_name(const rn_pb_enum_desc_t* desc, int32_t number);
 bool rn_pb_enum_number(const rn_pb_enum_desc_t* desc, rn_str_t name, int32_t* out_number);

@@ -1,6 +1,7 @@
 // Text to messages: a recursive descent over the characters, with a limit on its depth.
 #include <math.h>
 
+#include "wire/encode.h"
 #include "wire/text.h"
 
 typedef struct rn_pb_parser_t {
@@ -415,6 +416,35 @@ static rn_status_t parse_field(rn_pb_parser_t* s, const rn_pb_message_desc_t* de
   return RN_OK;
 }
 
+// `[url] { … }`, what an Any holds: kept as its bytes.
+static rn_status_t parse_any(rn_pb_parser_t* s, const rn_pb_message_desc_t* desc, char* message) {
+  const char* at = ++s->p;
+  while (s->p != s->end && *s->p != ']' && *s->p != '\n') ++s->p;
+  rn_str_t url = rn_str_trim(rn_str_n(at, (size_t)(s->p - at)));
+  const rn_pb_message_desc_t* inner = rn_pb_find_by_url(url);
+  if (s->p == s->end || *s->p != ']') return error_here(s, "Expected \"]\".");
+  if (!inner) return error_at(s, at, "Could not find type", url);
+  ++s->p;
+  accept(s, ':');
+  void *held = NULL, *bytes = NULL, *name = NULL;
+  RN_RETURN_IF_ERROR(take(s, inner->size, &held));
+  RN_RETURN_IF_ERROR(parse_message(s, inner, held));
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, s->arena->allocator);
+  rn_status_t status = rn_pb_encode(inner, held, NULL, &buf);
+  if (rn_ok(status)) status = take(s, buf.size + 1, &bytes);
+  if (rn_ok(status)) status = take(s, url.size + 1, &name);
+  if (rn_ok(status)) {
+    if (buf.size) memcpy(bytes, buf.data, buf.size);
+    memcpy(name, url.data, url.size);
+    *(rn_str_t*)(message + desc->fields[0].offset) = rn_str_n(name, url.size);
+    *(rn_str_t*)(message + desc->fields[1].offset) = rn_str_n(bytes, buf.size);
+  }
+  rn_strbuf_clear(&buf);
+  if (!accept(s, ',')) accept(s, ';');
+  return status;
+}
+
 // Fields up to |close|, or to the end of the text if it is 0.
 static rn_status_t parse_fields(rn_pb_parser_t* s, const rn_pb_message_desc_t* desc, char close,
                                 char* message) {
@@ -424,6 +454,10 @@ static rn_status_t parse_fields(rn_pb_parser_t* s, const rn_pb_message_desc_t* d
       return close ? error_here(s, "The text ends inside a message.") : RN_OK;
     }
     if (close && accept(s, close)) return RN_OK;
+    if (*s->p == '[' && strcmp(desc->name, RN_PB_ANY) == 0) {
+      RN_RETURN_IF_ERROR(parse_any(s, desc, message));
+      continue;
+    }
     RN_RETURN_IF_ERROR(parse_field(s, desc, message));
   }
 }

@@ -157,9 +157,53 @@ static rn_status_t print_list(rn_pb_printer_t* p, const rn_pb_field_desc_t* fiel
   return status;
 }
 
+// Whether the text form can hold |url| between brackets.
+static bool is_plain_url(rn_str_t url) {
+  for (size_t i = 0; i < url.size; ++i) {
+    char c = url.data[i];
+    bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!is_word && c != '.' && c != '/' && c != '_' && c != '-') return false;
+  }
+  return true;
+}
+
+// What an Any holds, if that can be told, and read again: not deeper than text may be.
+static rn_status_t print_any(rn_pb_printer_t* p, const rn_pb_message_desc_t* desc,
+                             const void* message, bool* out_done) {
+  rn_str_t url = *(const rn_str_t*)((const char*)message + desc->fields[0].offset);
+  rn_str_t bytes = *(const rn_str_t*)((const char*)message + desc->fields[1].offset);
+  const rn_pb_message_desc_t* inner = is_plain_url(url) ? rn_pb_find_by_url(url) : NULL;
+  if (!inner || p->indent + 2 >= RN_PB_DEFAULT_DEPTH) return RN_OK;
+  rn_pb_limits_t limits = {.max_depth = (uint32_t)(RN_PB_DEFAULT_DEPTH - 2 - p->indent)};
+  rn_arena_t scratch;
+  rn_arena_init(&scratch, p->out->allocator);
+  void* held = NULL;
+  rn_status_t status = rn_pb_decode(inner, bytes, &limits, &scratch, &held);
+  if (rn_ok(status)) {
+    *out_done = true;
+    start_line(p);
+    rn_strbuf_printf(p->out, "[%.*s] {", RN_STR_ARGS(url));
+    end_line(p);
+    ++p->indent;
+    status = print_fields(p, inner, held);
+    --p->indent;
+    start_line(p);
+    put(p, "}");
+    end_line(p);
+  } else if (rn_status_code(status) == RN_CODE_INVALID_ARGUMENT) {
+    rn_status_free(status);
+    status = RN_OK;
+  }
+  rn_arena_clear(&scratch);
+  return status;
+}
+
 static rn_status_t print_fields(rn_pb_printer_t* p, const rn_pb_message_desc_t* desc,
                                 const void* message) {
   if (p->indent > RN_PB_MAX_DEPTH) return rn_invalid_argument("%s: nested too deep", desc->name);
+  bool is_done = false;
+  if (strcmp(desc->name, RN_PB_ANY) == 0) RN_RETURN_IF_ERROR(print_any(p, desc, message, &is_done));
+  if (is_done) return RN_OK;
   for (size_t i = 0; i < desc->field_count; ++i) {
     const rn_pb_field_desc_t* field = &desc->fields[i];
     if (!desc->is_map_entry && !rn_pb_is_set(field, message)) continue;

@@ -118,8 +118,14 @@ def our_messages(tool):
 
 
 def classes(names):
-    pool = descriptor_pool.Default()
-    return {n: message_factory.GetMessageClass(pool.FindMessageTypeByName(n)) for n in names}
+    """Those that the wheel has Python for: all but the messages of clusters."""
+    pool, found = descriptor_pool.Default(), {}
+    for name in names:
+        try:
+            found[name] = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+        except KeyError:
+            continue
+    return found
 
 
 def record(folder):

@@ -7,6 +7,7 @@
 #include "proto/api_def.pb.h"
 #include "proto/config.pb.h"
 #include "proto/graph.pb.h"
+#include "proto/meta_graph.pb.h"
 #include "proto/step_stats.pb.h"
 #include "util.h"
 
@@ -261,4 +262,43 @@ Test(text, multiline_leaves_plain_text_alone) {
     ASSERT_OK(rn_pb_text_from_multiline(rn_str(rows[i]), &out));
     ASSERT_STR(rn_strbuf_view(&out), rn_str(rows[i]));
   }
+}
+
+// What an Any holds is shown, and read back into its bytes.
+Test(text, any_shows_what_it_holds) {
+  const char* text =
+      "node_list {\n"
+      "}\n";
+  const char* any =
+      "any_list {\n"
+      "  value {\n"
+      "    [type.googleapis.com/tensorflow.AssetFileDef] {\n"
+      "      tensor_info {\n"
+      "        name: \"a:0\"\n"
+      "      }\n"
+      "      filename: \"words\"\n"
+      "    }\n"
+      "  }\n"
+      "  value {\n"
+      "    type_url: \"type.googleapis.com/nobody.Knows\"\n"
+      "    value: \"\\001\"\n"
+      "  }\n"
+      "}\n";
+  rn_pb_CollectionDef_t* list = NULL;
+  ASSERT_OK(PARSE(CollectionDef, text, &list));
+  ASSERT_OK(PARSE(CollectionDef, any, &list));
+  cr_assert_eq(list->any_list->value.count, 2);
+  ASSERT_STR(list->any_list->value.items[0].type_url,
+             RN_STR("type.googleapis.com/tensorflow.AssetFileDef"));
+  ASSERT_STR(list->any_list->value.items[0].value, RN_STR("\x0a\x05\x0a\x03"
+                                                          "a:0\x12\x05words"));
+  out.size = 0;
+  ASSERT_OK(rn_pb_print(&rn_pb_CollectionDef_desc, list, &out));
+  ASSERT_STR(rn_strbuf_view(&out), rn_str(any));
+  ASSERT_FAILS(PARSE(CollectionDef, "any_list { value { [x/tensorflow.Nothing] { } } }", &list),
+               RN_CODE_INVALID_ARGUMENT, "1:21: Could not find type \"x/tensorflow.Nothing\"");
+  ASSERT_FAILS(PARSE(CollectionDef, "any_list { value { [x/tensorflow.GraphDef { } } }", &list),
+               RN_CODE_INVALID_ARGUMENT, "Expected \"]\"");
+  ASSERT_FAILS(PARSE(CollectionDef, "node_list { [x/tensorflow.GraphDef] { } }", &list),
+               RN_CODE_INVALID_ARGUMENT, "Expected identifier");
 }

@@ -1,0 +1,152 @@
+// runnel ckpt: what is in a checkpoint, and whether it is whole.
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/npy.h"
+#include "cli/value.h"
+#include "io/checkpoint.h"
+#include "io/checkpoint_state.h"
+
+const char rn_cli_ckpt_help[] =
+    "usage: runnel ckpt list PREFIX\n"
+    "       runnel ckpt show PREFIX NAME [--npy FILE]\n"
+    "       runnel ckpt verify PREFIX ...\n"
+    "       runnel ckpt latest DIRECTORY\n"
+    "\n"
+    "Looks into checkpoints of either format. PREFIX is what a saver returned: model-100 for\n"
+    "model-100.index and model-100.data-00000-of-00001; a file of the first format is its own.\n"
+    "\n"
+    "  list              name, type, shape and size of every tensor\n"
+    "  show              the values of one tensor\n"
+    "  verify            reads everything and compares checksums\n"
+    "  latest            the newest whole checkpoint of a directory; what was passed over, and "
+    "why,\n"
+    "                    goes to stderr\n"
+    "\n"
+    "  --npy FILE        writes the tensor as an array of NumPy's instead of printing it\n"
+    "\n"
+    "examples:\n"
+    "  runnel ckpt list run/model-100\n"
+    "  runnel ckpt show run/model-100 dense/kernel\n"
+    "  runnel ckpt verify $(runnel ckpt latest run)\n";
+
+static void print_line(const rn_checkpoint_tensor_t* tensor, const rn_bundle_entry_t* entry,
+                       rn_strbuf_t* scratch) {
+  rn_cli_digits_t digits;
+  scratch->size = 0;
+  rn_shape_print(scratch, tensor->shape);
+  printf("%-40.*s %-10s %-16s", RN_STR_ARGS(tensor->name), rn_dtype_name(tensor->dtype),
+         rn_strbuf_view(scratch).data);
+  if (entry && entry->slice_count)
+    printf(" in %zu slices", entry->slice_count);
+  else if (entry)
+    printf(" %14s", rn_cli_digits(entry->size, &digits));
+  putchar('\n');
+}
+
+static rn_status_t list(rn_cli_t* cli, const rn_checkpoint_t* checkpoint) {
+  rn_bundle_reader_t* bundle = rn_checkpoint_bundle(checkpoint);
+  rn_strbuf_t scratch;
+  rn_strbuf_init(&scratch, cli->allocator);
+  for (size_t i = 0; i < rn_checkpoint_count(checkpoint); ++i) {
+    rn_checkpoint_tensor_t tensor = rn_checkpoint_tensor(checkpoint, i);
+    print_line(&tensor, bundle ? rn_bundle_entry(bundle, i) : NULL, &scratch);
+  }
+  rn_strbuf_clear(&scratch);
+  return RN_OK;
+}
+
+static rn_status_t show(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const char* name,
+                        const char* npy) {
+  rn_tensor_t tensor;
+  RN_RETURN_IF_ERROR(
+      rn_checkpoint_read(checkpoint, rn_str(name), cli->env->pool, cli->allocator, &tensor));
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, cli->allocator);
+  rn_status_t status = RN_OK;
+  if (npy) {
+    status = rn_npy_write(&tensor, &text);
+    if (rn_ok(status)) status = rn_fs_write(cli->env, npy, rn_strbuf_view(&text));
+  } else {
+    rn_cli_show(&text, &tensor);
+    status = rn_strbuf_status(&text);
+    if (rn_ok(status)) printf("%s\n", text.data);
+  }
+  rn_strbuf_clear(&text);
+  rn_tensor_clear(&tensor);
+  return status;
+}
+
+static rn_status_t verify(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const char* prefix) {
+  int64_t bytes = 0, start = cli->env->now_ns(cli->env->self);
+  RN_RETURN_IF_ERROR(rn_checkpoint_verify(checkpoint, cli->env->pool, &bytes));
+  double seconds = (double)(cli->env->now_ns(cli->env->self) - start) * 1e-9;
+  rn_cli_digits_t digits, count;
+  printf("%s: %s tensors, %s bytes, all checksums are right (%.2f s)\n", prefix,
+         rn_cli_digits((int64_t)rn_checkpoint_count(checkpoint), &count),
+         rn_cli_digits(bytes, &digits), seconds);
+  return RN_OK;
+}
+
+static rn_status_t latest(rn_cli_t* cli, const char* directory) {
+  rn_strbuf_t path, note;
+  rn_strbuf_init(&path, cli->allocator);
+  rn_strbuf_init(&note, cli->allocator);
+  rn_status_t status =
+      rn_checkpoint_latest(cli->env, directory, RN_CHECKPOINT_STATE, cli->env->pool, &path, &note);
+  if (rn_ok(status)) printf("%s\n", path.data);
+  if (rn_ok(status) && note.size) fprintf(stderr, "runnel: %s\n", note.data);
+  rn_strbuf_clear(&note);
+  rn_strbuf_clear(&path);
+  return status;
+}
+
+typedef struct words_t {
+  const char* items[64];
+  int count;
+  const char* npy;
+} words_t;
+
+static rn_status_t read_words(rn_cli_t* cli, words_t* out) {
+  static const rn_cli_option_t options[] = {{"--npy", true}, {NULL, false}};
+  for (;;) {
+    int option;
+    const char* value;
+    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
+    if (option == RN_CLI_END) return RN_OK;
+    if (option == 0) out->npy = value;
+    if (option != RN_CLI_WORD) continue;
+    if (out->count == 64) return rn_cli_usage(cli, "too many words");
+    out->items[out->count++] = value;
+  }
+}
+
+static rn_status_t look(rn_cli_t* cli, const char* verb, const words_t* words, const char* prefix) {
+  rn_checkpoint_t* checkpoint = NULL;
+  RN_RETURN_IF_ERROR(rn_checkpoint_open(cli->env, prefix, &checkpoint));
+  rn_status_t status = strcmp(verb, "list") == 0 ? list(cli, checkpoint)
+                       : strcmp(verb, "show") == 0
+                           ? show(cli, checkpoint, words->items[2], words->npy)
+                           : verify(cli, checkpoint, prefix);
+  rn_checkpoint_close(checkpoint);
+  return status;
+}
+
+rn_status_t rn_cli_ckpt(rn_cli_t* cli) {
+  words_t words = {0};
+  RN_RETURN_IF_ERROR(read_words(cli, &words));
+  const char* verb = words.count ? words.items[0] : "";
+  bool is_show = strcmp(verb, "show") == 0, is_verify = strcmp(verb, "verify") == 0;
+  bool is_latest = strcmp(verb, "latest") == 0;
+  if (!is_show && !is_verify && !is_latest && strcmp(verb, "list") != 0)
+    return rn_cli_usage(cli, "list, show, verify or latest?");
+  if (words.npy && !is_show) return rn_cli_usage(cli, "--npy goes with show");
+  if (is_show && words.count != 3) return rn_cli_usage(cli, "show wants a checkpoint and a name");
+  if (!is_show && !is_verify && words.count != 2)
+    return rn_cli_usage(cli, "%s wants one %s", verb, is_latest ? "directory" : "checkpoint");
+  if (words.count < 2) return rn_cli_usage(cli, "%s wants a checkpoint", verb);
+  if (is_latest) return latest(cli, words.items[1]);
+  if (!is_verify) return look(cli, verb, &words, words.items[1]);
+  for (int i = 1; i < words.count; ++i) RN_RETURN_IF_ERROR(look(cli, verb, &words, words.items[i]));
+  return RN_OK;
+}

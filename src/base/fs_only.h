@@ -1,0 +1,23 @@
+// A file system that shows some folders only: what code from outside gets to see.
+//
+// A path is allowed if, with all links on the way followed, it lies in an allowed folder. The
+// folders are taken as they are when the view is made; somebody who may replace folders by links
+// while a path is being opened is not kept out.
+#ifndef RUNNEL_BASE_FS_ONLY_H_
+#define RUNNEL_BASE_FS_ONLY_H_
+
+#include "base/fs.h"
+
+typedef struct rn_fs_only_t rn_fs_only_t;
+
+// A view of |env|'s files. |folder|, if it is not empty, may be read, with all that is in it.
+// |allow| lists what else may be done, with ';' between: "read:FOLDER", "write:FOLDER" (which reads
+// too), "network", "all". INVALID_ARGUMENT for other words. |env| must outlive the view.
+RN_MUST_USE rn_status_t rn_fs_only_create(const rn_env_t* env, rn_str_t folder, rn_str_t allow,
+                                          rn_allocator_t allocator, rn_fs_only_t** out);
+void rn_fs_only_destroy(rn_fs_only_t* only);  // NULL is fine
+// Puts the view in the place of |env|'s files and, unless it was allowed, of its network, which
+// then refuses.
+void rn_fs_only_apply(rn_fs_only_t* only, rn_env_t* env);
+
+#endif  // RUNNEL_BASE_FS_ONLY_H_

@@ -1,0 +1,123 @@
+// Bundles: checkpoints of the second format. |prefix|.index is a table (table.h) of entries, and
+// the bytes of tensors are in |prefix|.data-00000-of-00002 and so on.
+//
+// The index, keys in the order of their bytes:
+//
+//   ""          a BundleHeaderProto: number of data files, byte order (ours is little-endian, and
+//               nothing else is read), version (producer 1)
+//   name        a BundleEntryProto: type, shape, data file, offset, size, masked CRC-32C
+//   name        of a tensor stored in parts: type, shape and the slices; each of them has an entry
+//               under a key of its own (rn_slice_key)
+//
+// A tensor's bytes, one tensor behind the other without gaps:
+//
+//   numbers     the elements, row-major, little-endian; the checksum is theirs
+//   strings     varint length …, u32 masked CRC-32C of the lengths, then all bytes; the lengths
+//               count in checksums as u32 (as u64 from 2^32 on), and the tensor's checksum goes on
+//               from theirs over the stored u32 and the bytes
+//   variants    for each: varint length, a VariantTensorDataProto, u32 masked CRC-32C of all so
+//               far, which the checksum then covers too; lengths count as u64
+//
+// Limits: what an entry claims is checked against the size of its file before memory is taken.
+#ifndef RUNNEL_IO_BUNDLE_H_
+#define RUNNEL_IO_BUNDLE_H_
+
+#include "base/fs.h"
+#include "base/pool.h"
+#include "io/slice.h"
+#include "tensor/tensor.h"
+
+// The names of the files of a checkpoint.
+void rn_bundle_index_name(rn_strbuf_t* buf, const char* prefix);
+void rn_bundle_data_name(rn_strbuf_t* buf, const char* prefix, int32_t shard, int32_t shards);
+// Whether there is an index for |prefix|.
+bool rn_bundle_exists(const rn_env_t* env, const char* prefix);
+
+// What is known of a tensor in a checkpoint.
+typedef struct rn_bundle_entry_t {
+  rn_str_t name;  // NUL-terminated
+  rn_dtype_t dtype;
+  rn_shape_t shape;
+  int32_t shard;
+  int64_t offset, size;
+  uint32_t checksum;   // masked
+  size_t slice_count;  // 0: stored whole
+  rn_slice_t* slices;  // fit the shape
+  bool is_part;        // itself a slice, not a tensor
+} rn_bundle_entry_t;
+
+// Reading. A reader does not change; any number of threads may use it.
+typedef struct rn_bundle_reader_t rn_bundle_reader_t;
+
+// Reads the index. NOT_FOUND if there is none, DATA_LOSS if it is damaged, with path and place;
+// UNIMPLEMENTED for a checkpoint of a big-endian machine.
+RN_MUST_USE rn_status_t rn_bundle_reader_open(const rn_env_t* env, const char* prefix,
+                                              rn_bundle_reader_t** out);
+void rn_bundle_reader_close(rn_bundle_reader_t* reader);  // NULL is fine
+const char* rn_bundle_reader_prefix(const rn_bundle_reader_t* reader);
+int32_t rn_bundle_reader_shards(const rn_bundle_reader_t* reader);
+
+// The tensors, in the order of their names; |i| < count. Borrowed from the reader.
+size_t rn_bundle_count(const rn_bundle_reader_t* reader);
+const rn_bundle_entry_t* rn_bundle_entry(const rn_bundle_reader_t* reader, size_t i);
+// The tensor |name|, or NULL.
+const rn_bundle_entry_t* rn_bundle_find(const rn_bundle_reader_t* reader, rn_str_t name);
+// The same; NOT_FOUND in TensorFlow's words.
+RN_MUST_USE rn_status_t rn_bundle_lookup(const rn_bundle_reader_t* reader, rn_str_t name,
+                                         const rn_bundle_entry_t** out);
+
+// Whether the bytes of |slice| of the tensor (NULL: all of it) are there as the entry says, as far
+// as sizes tell. To be called before memory for it is taken.
+RN_MUST_USE rn_status_t rn_bundle_check(rn_bundle_reader_t* reader, const rn_bundle_entry_t* entry,
+                                        const rn_slice_t* slice);
+// Reads |slice| of the tensor (NULL: all of it) into |tensor|, whose type and shape must be those
+// of it and whose bytes are the caller's to write. Verifies checksums: DATA_LOSS names file and
+// place. |pool| may be NULL.
+RN_MUST_USE rn_status_t rn_bundle_read(rn_bundle_reader_t* reader, const rn_bundle_entry_t* entry,
+                                       const rn_slice_t* slice, rn_pool_t* pool,
+                                       rn_tensor_t* tensor);
+// Checks, makes the tensor and reads all of it.
+RN_MUST_USE rn_status_t rn_bundle_read_new(rn_bundle_reader_t* reader,
+                                           const rn_bundle_entry_t* entry, rn_pool_t* pool,
+                                           rn_allocator_t allocator, rn_tensor_t* out);
+// Reads every tensor and slice and compares its checksum, keeping nothing. |*out_bytes| counts.
+RN_MUST_USE rn_status_t rn_bundle_verify(rn_bundle_reader_t* reader, rn_pool_t* pool,
+                                         int64_t* out_bytes);
+
+// Writing. One thread at a time.
+//
+// Bytes go to a temporary file as tensors are added. Finish makes the checkpoint: data on disk,
+// then the index on disk, then the names, the index last, and each directory synced in between. A
+// crash, or a failure, at any point leaves what was under |prefix| before as it was, or the new
+// checkpoint whole: data files of the checkpoint that is replaced are left alone, under other
+// numbers than the new ones, until the new index is in place for good.
+typedef struct rn_bundle_writer_t rn_bundle_writer_t;
+
+// Makes the directories above |prefix|. |pool| (may be NULL) is used for checksums.
+RN_MUST_USE rn_status_t rn_bundle_writer_create(const rn_env_t* env, const char* prefix,
+                                                rn_pool_t* pool, rn_bundle_writer_t** out);
+// Removes what was not finished. NULL is fine.
+void rn_bundle_writer_destroy(rn_bundle_writer_t* writer);
+// Adds a tensor; the writer keeps nothing of it. INVALID_ARGUMENT for a name that was added before
+// or is empty. After a failure only destroy may follow.
+RN_MUST_USE rn_status_t rn_bundle_writer_add(rn_bundle_writer_t* writer, rn_str_t name,
+                                             const rn_tensor_t* tensor);
+// Adds |tensor| as |slice| of the tensor |name| of |shape|.
+RN_MUST_USE rn_status_t rn_bundle_writer_add_slice(rn_bundle_writer_t* writer, rn_str_t name,
+                                                   rn_shape_t shape, rn_slice_t slice,
+                                                   const rn_tensor_t* tensor);
+// Writes the index and puts the checkpoint in its place. Bytes of the data file in |*out_bytes| if
+// that is not NULL.
+RN_MUST_USE rn_status_t rn_bundle_writer_finish(rn_bundle_writer_t* writer, int64_t* out_bytes);
+
+// Makes one checkpoint |destination| of those under |prefixes| by moving their data files and
+// joining their indexes; theirs are removed. As safe as the writer; a failure in the middle may
+// leave data files of the parts under the destination's name, which nothing refers to.
+RN_MUST_USE rn_status_t rn_bundle_merge(const rn_env_t* env, const rn_str_t* prefixes, size_t count,
+                                        bool allow_missing, const char* destination);
+
+// Removes the checkpoint under |prefix|: the index first, then every data file of that name,
+// whether the index could be read or not. What is not there is fine.
+RN_MUST_USE rn_status_t rn_bundle_remove(const rn_env_t* env, const char* prefix);
+
+#endif  // RUNNEL_IO_BUNDLE_H_
