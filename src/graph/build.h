@@ -65,8 +65,8 @@ RN_MUST_USE rn_status_t rn_graph_claim_prefix_locked(rn_graph_t* graph, rn_str_t
                                                      rn_str_t* out);
 
 // Takes back the nodes from number |count| on, which are all called |prefix| or "prefix/…", and the
-// claim on that prefix: the graph is as it was without them. False, and nothing is done, if others
-// have added nodes meanwhile.
+// claim on that prefix (all nodes, if it is empty): the graph is as it was without them. False, and
+// nothing is done, if others have added nodes meanwhile.
 bool rn_graph_take_back_locked(rn_graph_t* graph, size_t count, rn_str_t prefix);
 
 // Whether |name| may be imported: letters, digits and "._/-", in parts joined by '>' that start

@@ -74,6 +74,30 @@ const rn_attr_value_t* rn_ir_attr(const rn_ir_node_t* node, rn_str_t name) {
   return NULL;
 }
 
+static bool is_one_of(const rn_ir_node_t* node, const char* const* names) {
+  while (*names && strcmp(node->op->name, *names) != 0) ++names;
+  return *names != NULL;
+}
+
+int rn_ir_repeated_input(const rn_ir_node_t* node) {
+  static const char* const of_first[] = {"Tile", "BroadcastTo", "Reshape", NULL};
+  static const char* const of_second[] = {"Fill", NULL};
+  if (node->feed >= 0) return -1;
+  return is_one_of(node, of_first) ? 0 : is_one_of(node, of_second) ? 1 : -1;
+}
+
+bool rn_ir_takes_numbers(const rn_ir_node_t* node) {
+  static const char* const names[] = {"Add",     "AddV2",   "Sub",     "Mul",
+                                      "RealDiv", "Maximum", "Minimum", NULL};
+  return node->feed < 0 && node->input_count == 2 && is_one_of(node, names);
+}
+
+bool rn_ir_is_read(const rn_ir_node_t* node) {
+  static const char* const names[] = {"ReadVariableOp", "ResourceGather", "ResourceGatherNd",
+                                      "VariableShape", NULL};
+  return node->feed < 0 && is_one_of(node, names);
+}
+
 bool rn_ir_wants_ref(const rn_ir_node_t* node, int32_t input) {
   int32_t flat = 0;
   for (int a = 0; a < node->op->input_count; ++a) {

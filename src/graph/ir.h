@@ -100,6 +100,14 @@ RN_MUST_USE rn_status_t rn_ir_sweep(rn_ir_t* ir);
 // if there is none.
 const rn_attr_value_t* rn_ir_attr(const rn_ir_node_t* node, rn_str_t name);
 
+// The input whose elements are all that the output consists of, however often; -1: none.
+int rn_ir_repeated_input(const rn_ir_node_t* node);
+// Whether the node combines two inputs element by element, either of which may be one number.
+bool rn_ir_takes_numbers(const rn_ir_node_t* node);
+
+// Whether the node reads a variable, and that is all that it does with it.
+bool rn_ir_is_read(const rn_ir_node_t* node);
+
 // Whether flat input |input| of |node| must be a reference to a variable.
 bool rn_ir_wants_ref(const rn_ir_node_t* node, int32_t input);
 
@@ -134,10 +142,16 @@ typedef struct rn_calls_options_t {
 // values are used if they have state; whoever waited for the call waits for those. What calls
 // itself, what asks not to be taken apart and what would grow beyond all bounds stays a call.
 RN_MUST_USE rn_status_t rn_pass_calls(rn_ir_t* ir, const rn_calls_options_t* options);
+// Variables that loops only read are read before them. Leaves Identities behind, for the next pass.
+RN_MUST_USE rn_status_t rn_pass_invariants(rn_ir_t* ir);
+// Control edges into nodes without effects lead from what has some, and only where an input has not
+// waited for it; what is then needed by nobody goes.
+RN_MUST_USE rn_status_t rn_pass_controls(rn_ir_t* ir);
 RN_MUST_USE rn_status_t rn_pass_cse(rn_ir_t* ir);  // common sub-expressions: one of each
 RN_MUST_USE rn_status_t
 rn_pass_simplify(rn_ir_t* ir);  // identities and arithmetic that need not be done
-// Evaluates what depends on constants only, with CPU kernels, up to |max_bytes| a result.
+// Evaluates what depends on constants only, with CPU kernels, up to |max_bytes| a result, and what
+// can be evaluated with the shapes that are known then. Sweeps, and leaves the shapes inferred.
 RN_MUST_USE rn_status_t rn_pass_fold(rn_ir_t* ir, rn_device_t* cpu, const rn_env_t* env,
                                      int64_t max_bytes);
 // After placement: elementwise nodes over one shape become one node where nothing else needs what
@@ -145,6 +159,14 @@ RN_MUST_USE rn_status_t rn_pass_fold(rn_ir_t* ir, rn_device_t* cpu, const rn_env
 RN_MUST_USE rn_status_t rn_pass_fuse(rn_ir_t* ir);
 // After placement: sums of matrix products, and gradient descent by them, become one node each.
 RN_MUST_USE rn_status_t rn_pass_products(rn_ir_t* ir);
+// After placement and the sums: matrices that several products multiply by are packed once.
+RN_MUST_USE rn_status_t rn_pass_pack(rn_ir_t* ir);
+// After placement, before fusion: convolutions and what follows them become one node each.
+RN_MUST_USE rn_status_t rn_pass_conv(rn_ir_t* ir);
+// For tools, not for steps, because it changes rounding: where a convolution or matrix product by a
+// constant is followed by multiplications and additions of constants, one a channel, or by a batch
+// normalisation with fixed statistics, the factors go into the constant and one BiasAdd is left.
+RN_MUST_USE rn_status_t rn_pass_batch_norms(rn_ir_t* ir);
 // What is known of the results of the function or functions that |node|, a call, conditional or
 // choice, may call with inputs of these shapes; merged into |shapes|, one for each output. Says
 // nothing of what it cannot find out. |shapes| are in the IR's arena.

@@ -1,4 +1,6 @@
-// Common sub-expressions: of pure nodes that compute the same from the same, one is kept.
+// Common sub-expressions: of pure nodes that compute the same from the same, one is kept. So of
+// reads of a variable that wait for the same: what is written comes before both, after both, or
+// when it likes.
 #include "graph/ir.h"
 
 // Constants larger than this are not compared.
@@ -103,7 +105,7 @@ static void redirect(cse_t* cse, rn_ir_node_t* node) {
 static void merge_node(cse_t* cse, int32_t index) {
   rn_ir_node_t* node = &cse->ir->nodes.items[index];
   redirect(cse, node);
-  if (!rn_ir_is_pure(node) && !is_small_constant(node)) return;
+  if (!rn_ir_is_pure(node) && !is_small_constant(node) && !rn_ir_is_read(node)) return;
   if (node->output_count == 0) return;
   uint64_t hash = cse->hash[index] = hash_node(node);
   size_t at = hash & cse->mask;

@@ -1,15 +1,17 @@
 // Sums of matrix products, and gradient descent by them, without writing the products out.
 //
 // A weight that is used at every step of an unrolled network has a gradient for each, and they are
-// summed up: AddN(MatMul, MatMul, …). What is more, such a sum, or a single product, is often only
-// there to be applied. Both become one node, which keeps every bit: each product is summed up by
-// itself, and the sums are added in AddN's order.
+// summed up: AddN(MatMul, MatMul, …), or, in a loop, AddV2(sum so far, MatMul). What is more, such
+// a sum, or a single product, is often only there to be applied. All become one node, which keeps
+// every bit: each product is summed up by itself, and the sums are added in AddN's order.
 #include "framework/internal_ops.h"
 #include "graph/ir.h"
 
 // Depth up to which a product is taken in: beyond it, writing it out costs little beside making it,
 // and a product alone has faster ways.
 #define MAX_DEPTH 128
+// Terms up to which a sum takes the sum before it in: what is copied on the way stays bounded.
+#define MAX_TERMS 1024
 
 typedef struct products_t {
   rn_ir_t* ir;
@@ -110,16 +112,56 @@ static rn_status_t take_over(products_t* p, int32_t index, const rn_op_def_t* op
   return RN_OK;
 }
 
+// Whether inputs of |node| from |first| on are products that can be summed up: all with A this way,
+// all of |shape|.
+static bool are_alike(const products_t* p, const rn_ir_node_t* node, int32_t first, bool transposes,
+                      rn_shape_t shape) {
+  for (int32_t i = first; i < node->input_count; ++i) {
+    if (!is_shallow_product(p, node->inputs[i], node)) return false;
+    const rn_ir_node_t* product = node_at(p, node->inputs[i].node);
+    if (flag(product, "transpose_a") != transposes || !rn_shape_eq(product->shapes[0], shape))
+      return false;
+  }
+  return true;
+}
+
+// Sums of many gradients are made a few at a time: AddN(AddN(a, b, c), d, e). What comes first is
+// added first, so the terms of a sum at the first place may stand for it.
+static rn_status_t extend_sum(products_t* p, int32_t index) {
+  const rn_ir_node_t* node = node_at(p, index);
+  rn_ir_node_t* before = node_at(p, node->inputs[0].node);
+  int32_t added = node->input_count - 1, had = before->input_count / 2, all = had + added;
+  if (before->control_count > 0 || p->readers[node->inputs[0].node] != 1 ||
+      before->device != node->device || all > MAX_TERMS ||
+      !are_alike(p, node, 1, flag(before, "transpose_a"), before->shapes[0]))
+    return RN_OK;
+  rn_ir_node_t made = *node;
+  made.op = before->op;
+  made.kernel = before->kernel;
+  made.extra_count = 0;
+  made.input_count = 2 * all;
+  RN_RETURN_IF_ERROR(
+      fill_attrs(p, made.op, made.types[0], all, flag(before, "transpose_a"), &made.attrs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)made.input_count, &made.inputs));
+  memcpy(made.inputs, before->inputs, (size_t)had * sizeof *made.inputs);
+  memcpy(made.inputs + all, before->inputs + had, (size_t)had * sizeof *made.inputs);
+  for (int32_t t = 0; t < added; ++t) {
+    rn_ir_node_t* product = node_at(p, node->inputs[1 + t].node);
+    made.inputs[had + t] = product->inputs[0];
+    made.inputs[all + had + t] = product->inputs[1];
+    product->is_removed = true;
+  }
+  before->is_removed = true;
+  *node_at(p, index) = made;
+  return RN_OK;
+}
+
 static rn_status_t sum_products(products_t* p, int32_t index) {
   const rn_ir_node_t* node = node_at(p, index);
-  for (int32_t i = 0; i < node->input_count; ++i) {
-    if (!is_shallow_product(p, node->inputs[i], node)) return RN_OK;
-    const rn_ir_node_t* product = node_at(p, node->inputs[i].node);
-    const rn_ir_node_t* first = node_at(p, node->inputs[0].node);
-    if (flag(product, "transpose_a") != flag(first, "transpose_a") ||
-        !rn_shape_eq(product->shapes[0], first->shapes[0]))
-      return RN_OK;
-  }
+  if (node->inputs[0].node < 0) return RN_OK;
+  const rn_ir_node_t* first = node_at(p, node->inputs[0].node);
+  if (first->op == p->sum_of_products) return extend_sum(p, index);
+  if (!are_alike(p, node, 0, flag(first, "transpose_a"), first->shapes[0])) return RN_OK;
   return take_over(p, index, p->sum_of_products, 0, node->inputs, node->input_count);
 }
 
@@ -148,6 +190,22 @@ static rn_status_t descend_by_products(products_t* p, int32_t index, const rn_op
   return RN_OK;
 }
 
+// c + a b, as loops add up the gradients of their weights: the sum may take c's place.
+static rn_status_t add_product(products_t* p, int32_t index, const rn_op_def_t* op) {
+  const rn_ir_node_t* node = node_at(p, index);
+  for (int32_t i = 1; i >= 0; --i) {
+    const rn_ir_edge_t product = node->inputs[i], other = node->inputs[1 - i];
+    if (!is_shallow_product(p, product, node) || !is_matrix(p, other) ||
+        !rn_shape_eq(node_at(p, other.node)->shapes[other.output],
+                     node_at(p, product.node)->shapes[0]))
+      continue;
+    node_at(p, index)->inputs[0] = other;  // a + b is b + a, bit by bit
+    node_at(p, index)->inputs[1] = product;
+    return take_over(p, index, op, 1, &product, 1);
+  }
+  return RN_OK;
+}
+
 rn_status_t rn_pass_products(rn_ir_t* ir) {
   products_t p = {.ir = ir,
                   .product = rn_op_find(RN_STR("MatMul")),
@@ -157,12 +215,18 @@ rn_status_t rn_pass_products(rn_ir_t* ir) {
   if (!p.product || !p.sum_of_products || !by_products) return RN_OK;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &p.readers));
   count_readers(&p);
-  for (size_t n = 0; n < ir->nodes.count; ++n)
-    if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op == sum &&
-        ir->nodes.items[n].feed < 0)
-      RN_RETURN_IF_ERROR(sum_products(&p, (int32_t)n));
+  int32_t *order = NULL, count = 0;
+  RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &count));  // inner sums before outer ones
+  for (int32_t i = 0; i < count; ++i)
+    if (ir->nodes.items[order[i]].op == sum && ir->nodes.items[order[i]].feed < 0)
+      RN_RETURN_IF_ERROR(sum_products(&p, order[i]));
   for (size_t n = 0; n < ir->nodes.count; ++n)
     if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op == descent)
       RN_RETURN_IF_ERROR(descend_by_products(&p, (int32_t)n, by_products));
+  const rn_op_def_t *add = rn_op_find(RN_STR("AddV2")), *with_product = rn_op_add_product();
+  for (size_t n = 0; with_product && n < ir->nodes.count; ++n)
+    if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op == add &&
+        ir->nodes.items[n].feed < 0)
+      RN_RETURN_IF_ERROR(add_product(&p, (int32_t)n, with_product));
   return RN_OK;
 }

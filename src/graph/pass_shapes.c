@@ -147,19 +147,80 @@ static rn_status_t check_merge(shapes_t* s, int32_t index, bool* inout_holds) {
   return RN_OK;
 }
 
+// The stack whose handle |edge| carries; -1: it is none, or nobody knows which.
+static int32_t stack_of(const shapes_t* s, rn_ir_edge_t edge) {
+  for (;;) {
+    const rn_ir_node_t* node = &s->ir->nodes.items[edge.node];
+    if (node->feed >= 0) return -1;
+    if (strcmp(node->op->name, "StackV2") == 0) return edge.node;
+    if (node->op->role != RN_ROLE_ENTER && node->op->role != RN_ROLE_IDENTITY) return -1;
+    edge = node->inputs[0];
+  }
+}
+
+typedef enum stack_t { STACK_EMPTY = 0, STACK_KNOWN, STACK_OPEN } stack_t;
+
+// What |node| does to the stacks that it is given: |shapes|, by stack, is what is pushed there.
+static rn_status_t note_stacks(const shapes_t* s, const rn_ir_node_t* node, stack_t* stacks,
+                               rn_shape_t* shapes) {
+  bool passes_on = node->op->role == RN_ROLE_ENTER || node->op->role == RN_ROLE_IDENTITY ||
+                   strcmp(node->op->name, "StackPopV2") == 0 ||
+                   strcmp(node->op->name, "StackCloseV2") == 0;
+  for (int32_t i = 0; i < node->input_count && !passes_on; ++i) {
+    const rn_ir_node_t* source = &s->ir->nodes.items[node->inputs[i].node];
+    if (source->types[node->inputs[i].output] != RN_RESOURCE) continue;
+    int32_t stack = stack_of(s, node->inputs[i]);
+    if (stack < 0) continue;
+    if (strcmp(node->op->name, "StackPushV2") != 0) {
+      stacks[stack] = STACK_OPEN;
+      continue;
+    }
+    rn_ir_edge_t value = node->inputs[1];
+    rn_shape_t shape = s->ir->nodes.items[value.node].shapes[value.output];
+    if (stacks[stack] == STACK_EMPTY)
+      shapes[stack] = shape;
+    else
+      RN_RETURN_IF_ERROR(common_shape(&s->ir->arena, shapes[stack], shape, &shapes[stack]));
+    if (stacks[stack] == STACK_EMPTY) stacks[stack] = STACK_KNOWN;
+  }
+  return RN_OK;
+}
+
+// What a loop's gradient takes from a stack has the shape of what was put there. True in
+// |*out_is_new| if that says more of a shape than was known.
+static rn_status_t know_stacks(shapes_t* s, const int32_t* order, int32_t count, bool* out_is_new) {
+  rn_ir_t* ir = s->ir;
+  stack_t* stacks = NULL;
+  rn_shape_t* shapes = NULL;
+  *out_is_new = false;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &stacks));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &shapes));
+  for (int32_t i = 0; i < count; ++i) {
+    const rn_ir_node_t* node = &ir->nodes.items[order[i]];
+    // A push to one of several stacks could be to any.
+    if (strcmp(node->op->name, "StackPushV2") == 0 &&
+        (node->feed >= 0 || stack_of(s, node->inputs[0]) < 0))
+      return RN_OK;
+    RN_RETURN_IF_ERROR(note_stacks(s, node, stacks, shapes));
+  }
+  for (int32_t i = 0; i < count; ++i) {
+    const rn_ir_node_t* node = &ir->nodes.items[order[i]];
+    if (node->feed >= 0 || strcmp(node->op->name, "StackPopV2") != 0) continue;
+    int32_t stack = stack_of(s, node->inputs[0]);
+    if (stack < 0 || stacks[stack] != STACK_KNOWN) continue;
+    rn_shape_t* known = &s->known[order[i]][0];
+    rn_shape_t found = better(*known, shapes[stack]);
+    *out_is_new |= !rn_shape_eq(found, *known);
+    *known = found;
+  }
+  return RN_OK;
+}
+
 // Loops: at first a loop's values are taken to keep the shapes that they enter with. As long as
 // what comes round says otherwise, less is taken for granted and everything is inferred again: a
 // shape can lose each of its dimensions, and then its rank, so this ends.
-static rn_status_t infer_loops(shapes_t* s, const int32_t* order, int32_t count) {
+static rn_status_t infer_round(shapes_t* s, const int32_t* order, int32_t count) {
   rn_ir_t* ir = s->ir;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &s->known));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &s->assumed));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &s->is_assumed));
-  for (int32_t i = 0; i < count; ++i) {
-    rn_ir_node_t* node = &ir->nodes.items[order[i]];
-    s->known[order[i]] = node->shapes;
-    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)node->output_count, &node->shapes));
-  }
   for (bool holds = false; !holds;) {
     holds = true;
     memset(s->partials, 0, ir->nodes.count * sizeof *s->partials);
@@ -172,6 +233,29 @@ static rn_status_t infer_loops(shapes_t* s, const int32_t* order, int32_t count)
     for (int32_t i = 0; i < count; ++i)
       if (ir->nodes.items[order[i]].op->role == RN_ROLE_MERGE)
         RN_RETURN_IF_ERROR(check_merge(s, order[i], &holds));
+  }
+  return RN_OK;
+}
+
+// Gradients of gradients take from stacks what was computed from what came off other stacks.
+#define STACK_ROUNDS 4
+
+static rn_status_t infer_loops(shapes_t* s, const int32_t* order, int32_t count) {
+  rn_ir_t* ir = s->ir;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &s->known));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &s->assumed));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &s->is_assumed));
+  for (int32_t i = 0; i < count; ++i) {
+    rn_ir_node_t* node = &ir->nodes.items[order[i]];
+    s->known[order[i]] = node->shapes;
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)node->output_count, &node->shapes));
+  }
+  bool is_new = true;
+  for (int round = 0; is_new && round < STACK_ROUNDS; ++round) {
+    // What is taken for granted of a loop's values starts afresh: more is known of them now.
+    memset(s->is_assumed, 0, ir->nodes.count * sizeof *s->is_assumed);
+    RN_RETURN_IF_ERROR(infer_round(s, order, count));
+    RN_RETURN_IF_ERROR(know_stacks(s, order, count, &is_new));
   }
   return RN_OK;
 }

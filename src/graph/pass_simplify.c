@@ -1,4 +1,4 @@
-// Identities, and arithmetic that need not be done.
+// Identities, shapes that are there already, and arithmetic that need not be done.
 //
 // Only rewrites that keep every bit: x * 1, x / 1 and x - 0 are x; x + 0 is not, for -0 + 0 = +0.
 #include "graph/ir.h"
@@ -45,6 +45,8 @@ static bool keeps_shape(const rn_ir_t* ir, const rn_ir_node_t* node, rn_ir_edge_
 static int passed_on(const rn_ir_t* ir, const rn_ir_node_t* node) {
   if (node->op->role == RN_ROLE_IDENTITY) return 0;
   if (node->input_count != 2 || !rn_ir_is_pure(node)) return -1;
+  if (strcmp(node->op->name, "Reshape") == 0)
+    return keeps_shape(ir, node, node->inputs[0]) ? 0 : -1;
   static const struct {
     const char* op;
     double number;
@@ -81,6 +83,7 @@ rn_status_t rn_pass_simplify(rn_ir_t* ir) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n + 1, &s.is_awaited));
   for (size_t i = 0; i < n; ++i) {
     s.instead[i] = (rn_ir_edge_t){(int32_t)i, 0};
+    if (ir->nodes.items[i].is_removed) continue;
     for (int32_t c = 0; c < ir->nodes.items[i].control_count; ++c)
       s.is_awaited[ir->nodes.items[i].controls[c]] = true;
   }

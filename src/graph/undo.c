@@ -32,8 +32,8 @@ static void take_back_node(rn_graph_t* graph, rn_node_t* node) {
 }
 
 static bool is_under(rn_str_t name, rn_str_t prefix) {
-  return rn_str_starts_with(name, prefix) &&
-         (name.size == prefix.size || name.data[prefix.size] == '/');
+  return prefix.size == 0 || (rn_str_starts_with(name, prefix) &&
+                              (name.size == prefix.size || name.data[prefix.size] == '/'));
 }
 
 // Taking an entry out may move others, so every search starts anew.

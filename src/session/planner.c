@@ -8,11 +8,13 @@
 
 static rn_status_t optimise(const rn_planner_t* planner, rn_ir_t* ir) {
   if (!planner->optimize) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_pass_invariants(ir));
+  RN_RETURN_IF_ERROR(rn_pass_controls(ir));
   RN_RETURN_IF_ERROR(rn_pass_simplify(ir));
   RN_RETURN_IF_ERROR(rn_pass_cse(ir));
   RN_RETURN_IF_ERROR(rn_pass_fold(ir, planner->place.devices[0], planner->env, MAX_FOLDED_BYTES));
-  RN_RETURN_IF_ERROR(rn_ir_sweep(ir));
-  return rn_pass_shapes(ir);  // folded values are sizes, as a rule
+  RN_RETURN_IF_ERROR(rn_pass_simplify(ir));  // with the shapes that are known now
+  return rn_ir_sweep(ir);
 }
 
 // Narrows the feeds to the shapes that this program is for.
@@ -67,6 +69,8 @@ static rn_status_t fill(rn_program_t* program, const rn_planner_t* planner, rn_i
   RN_RETURN_IF_ERROR(rn_place(ir, &planner->place));
   if (planner->optimize) {
     RN_RETURN_IF_ERROR(rn_pass_products(ir));
+    RN_RETURN_IF_ERROR(rn_pass_pack(ir));
+    RN_RETURN_IF_ERROR(rn_pass_conv(ir));
     RN_RETURN_IF_ERROR(rn_pass_fuse(ir));
   }
   RN_RETURN_IF_ERROR(rn_partition(ir, &planner->place));

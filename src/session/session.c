@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 
+#include "base/fs_only.h"
 #include "exec/executor.h"
 #include "session/functions.h"
 #include "session/planner.h"
@@ -47,10 +48,11 @@ struct rn_session_t {
   rn_allocator_t allocator;
   rn_graph_t* graph;  // Retained
   rn_session_options_t options;
-  rn_env_t env;      // the caller's with our pool
-  rn_pool_t* pool;   // Owned
-  rn_pool_t* intra;  // pool, or NULL when kernels may use one thread only
-  rn_pool_t* inter;  // likewise for kernels beside each other
+  rn_env_t env;        // the caller's with our pool
+  rn_fs_only_t* only;  // Owned; what |env| shows of files; NULL: all
+  rn_pool_t* pool;     // Owned
+  rn_pool_t* intra;    // pool, or NULL when kernels may use one thread only
+  rn_pool_t* inter;    // likewise for kernels beside each other
   int device_count;
   rn_device_t** devices;  // Owned; the first is a CPU
   rn_kernel_cache_t kernels;
@@ -93,8 +95,19 @@ static rn_status_t make_devices(rn_session_t* session) {
   return RN_OK;
 }
 
+// What the graph may do beyond computing.
+static rn_status_t limit(rn_session_t* session) {
+  if (!session->options.is_limited) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_fs_only_create(&session->env, session->options.folder,
+                                       session->options.allow, session->allocator, &session->only));
+  rn_fs_only_apply(session->only, &session->env);
+  session->options.folder = session->options.allow = RN_STR("");  // the caller's
+  return RN_OK;
+}
+
 static rn_status_t set_up(rn_session_t* session) {
   const rn_session_options_t* options = &session->options;
+  RN_RETURN_IF_ERROR(limit(session));
   int intra = options->intra_threads, inter = options->inter_threads;
   int threads = intra < 1 || inter < 1 ? 0 : intra > inter ? intra : inter;
   RN_RETURN_IF_ERROR(rn_pool_create(session->allocator, threads, &session->pool));
@@ -136,12 +149,17 @@ rn_status_t rn_session_create(rn_graph_t* graph, const rn_session_options_t* opt
                               const rn_env_t* env, rn_allocator_t allocator,
                               rn_session_t** out_session) {
   *out_session = NULL;
-  if (options->target.size)
-    return rn_not_found(
+  rn_session_t* session = NULL;
+  rn_status_t made = RN_OK;
+  if (options->target.size && !options->remote.run)
+    made = rn_not_found(
         "No session factory registered for the given session options: {target: \"%.*s\"}",
         RN_STR_ARGS(options->target));
-  rn_session_t* session = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW(allocator, &session));
+  if (rn_ok(made)) made = RN_NEW(allocator, &session);
+  if (!rn_ok(made)) {
+    if (options->remote.destroy) options->remote.destroy(options->remote.self);
+    return made;
+  }
   session->allocator = allocator;
   session->options = *options;
   session->options.target = session->options.config = RN_STR("");
@@ -153,7 +171,7 @@ rn_status_t rn_session_create(rn_graph_t* graph, const rn_session_options_t* opt
   rn_cancel_init(&session->closing);
   rn_kernel_cache_init(&session->kernels, allocator);
   rn_status_t status = copy_config(session, options->config);
-  if (rn_ok(status)) status = set_up(session);
+  if (rn_ok(status) && !options->remote.run) status = set_up(session);
   if (!rn_ok(status)) {
     rn_session_destroy(session);
     return status;
@@ -170,19 +188,28 @@ void rn_session_step_init(rn_session_t* session, rn_step_t* out) {
                      .pool = session->intra,
                      .config = session->options.config};
 }
+rn_status_t rn_session_devices(rn_session_t* session, rn_device_t*** out, int* out_count) {
+  const rn_session_remote_t* remote = &session->options.remote;
+  if (remote->run) return remote->devices(remote->self, out, out_count);
+  *out = session->devices;
+  *out_count = session->device_count;
+  return RN_OK;
+}
 int rn_session_device_count(const rn_session_t* session) { return session->device_count; }
 const rn_device_t* rn_session_device(const rn_session_t* session, int i) {
   return i >= 0 && i < session->device_count ? session->devices[i] : NULL;
 }
 
 rn_status_t rn_session_close(rn_session_t* session) {
+  const rn_session_remote_t* remote = &session->options.remote;
+  rn_status_t status = remote->run ? remote->close(remote->self) : RN_OK;  // and so end its steps
   rn_cancel(&session->closing);
   rn_mutex_lock(&session->mutex);
   if ((atomic_fetch_or(&session->steps, CLOSED) & ~CLOSED) == 0) session->is_idle = true;
   for (running_t* step = session->running; step; step = step->next) rn_cancel(step->cancel);
   while (!session->is_idle) rn_cond_wait(&session->idle, &session->mutex);
   rn_mutex_unlock(&session->mutex);
-  return RN_OK;
+  return status;
 }
 
 static void entry_destroy(rn_session_t* session, entry_t* entry) {
@@ -207,12 +234,14 @@ void rn_session_destroy(rn_session_t* session) {
   // Resources may hold functions, and functions hold kernels of the devices.
   for (int i = 0; i < session->device_count; ++i)
     rn_resources_clear(session->devices[i]->resources, (rn_str_t){0});
+  if (session->options.remote.run) session->options.remote.destroy(session->options.remote.self);
   rn_functions_destroy(session->functions);
   for (int i = 0; i < session->device_count; ++i) rn_device_destroy(session->devices[i]);
   int total = (session->options.cpu_devices < 1 ? 1 : session->options.cpu_devices) +
               session->options.null_devices;
   RN_FREE_ARRAY(session->allocator, session->devices, total);
   rn_pool_destroy(session->pool);
+  rn_fs_only_destroy(session->only);
   rn_str_t config = session->options.config;
   if (config.size) rn_free(session->allocator, (char*)config.data, config.size + 1);
   rn_graph_release(session->graph);
@@ -527,7 +556,13 @@ rn_status_t rn_session_run(rn_session_t* session, const rn_signature_t* signatur
   for (int32_t i = 0; i < signature->fetch_count; ++i) fetches[i] = (rn_tensor_t){0};
   rn_program_t* program = NULL;
   rn_status_t status = RN_OK;
+  const rn_session_remote_t* remote = &session->options.remote;
   if (!begin_step(session)) status = rn_cancelled("Session has been closed.");
+  if (rn_ok(status) && __builtin_expect(remote->run != NULL, 0)) {
+    status = remote->run(remote->self, signature, feeds, fetches, options);
+    end_step(session);
+    return status;
+  }
   if (rn_ok(status)) status = get_program(session, signature, feeds, &program);
   if (rn_ok(status)) status = run_program(session, program, signature, feeds, fetches, options);
   end_step(session);

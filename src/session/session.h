@@ -14,6 +14,25 @@
 typedef struct rn_session_t rn_session_t;
 typedef struct rn_partial_run_t rn_partial_run_t;
 
+typedef struct rn_step_options_t {
+  int64_t timeout_ms;      // 0: the session's
+  rn_step_stats_t* stats;  // filled when not NULL
+  rn_cancel_t* cancel;     // the caller's, to stop the step with; NULL: none
+  int trace_level;         // of a session that is elsewhere, as RunOptions has it
+  rn_strbuf_t* metadata;   // likewise: its RunMetadata goes here; NULL: nobody asks
+} rn_step_options_t;
+
+// A session that is elsewhere: who runs its steps. |run| is NULL: it is here.
+typedef struct rn_session_remote_t {
+  void* self;
+  rn_status_t (*run)(void* self, const rn_signature_t* signature, const rn_tensor_t* const* feeds,
+                     rn_tensor_t* fetches, const rn_step_options_t* options);
+  // The devices that it has, stand-ins with names, lent until |close|.
+  rn_status_t (*devices)(void* self, rn_device_t*** out, int* out_count);
+  rn_status_t (*close)(void* self);
+  void (*destroy)(void* self);
+} rn_session_remote_t;
+
 // What of a ConfigProto matters here; rn_session_options_parse reads one.
 typedef struct rn_session_options_t {
   int intra_threads;     // inside a kernel; 0: one for each processor
@@ -24,11 +43,15 @@ typedef struct rn_session_options_t {
   bool log_device_placement;
   bool optimize;    // false: opt_level L0 or disable_meta_optimizer: the graph runs as it was built
   int cpu_devices;  // device_count["CPU"]; default 1
-  int null_devices;          // device_count["NULL"]; default 0
-  int64_t timeout_ms;        // operation_timeout_in_ms; 0: none
-  rn_calls_options_t calls;  // how functions are run
-  rn_str_t target;           // "" : this process
-  rn_str_t config;           // the ConfigProto itself, for kernels that ask; the session copies it
+  int null_devices;            // device_count["NULL"]; default 0
+  int64_t timeout_ms;          // operation_timeout_in_ms; 0: none
+  rn_calls_options_t calls;    // how functions are run
+  bool is_limited;             // files and network as |allow| says only
+  rn_str_t folder;             // that may be read in any case: a model's own; copied
+  rn_str_t allow;              // see rn_fs_only_create; copied
+  rn_str_t target;             // "" : this process
+  rn_session_remote_t remote;  // what the target stands for; taken, also when creating fails
+  rn_str_t config;  // the ConfigProto itself, for kernels that ask; the session copies it
 } rn_session_options_t;
 
 void rn_session_options_init(rn_session_options_t* options);
@@ -47,12 +70,6 @@ RN_MUST_USE rn_status_t rn_session_close(rn_session_t* session);
 void rn_session_destroy(rn_session_t* session);
 
 rn_graph_t* rn_session_graph(rn_session_t* session);
-
-typedef struct rn_step_options_t {
-  int64_t timeout_ms;      // 0: the session's
-  rn_step_stats_t* stats;  // filled when not NULL
-  rn_cancel_t* cancel;     // the caller's, to stop the step with; NULL: none
-} rn_step_options_t;
 
 // Runs one step. |feeds| are lent; |fetches| are set and owned by the caller on success, unset on
 // failure. |options| may be NULL.
@@ -77,10 +94,13 @@ void rn_partial_run_destroy(rn_partial_run_t* partial);
 // framework/function.h. Borrowed; no call may be under way when the session is closed.
 rn_functions_t* rn_session_functions(rn_session_t* session);
 
-// What a step starts as whose kernels are called outside of plans: the session's environment, threads
-// and config, and the cancellation that closing it sets off.
+// What a step starts as whose kernels are called outside of plans: the session's environment,
+// threads and config, and the cancellation that closing it sets off.
 void rn_session_step_init(rn_session_t* session, rn_step_t* out);
 
+// All of them, lent; of a session that is elsewhere it is asked for them.
+RN_MUST_USE rn_status_t rn_session_devices(rn_session_t* session, rn_device_t*** out,
+                                           int* out_count);
 int rn_session_device_count(const rn_session_t* session);
 const rn_device_t* rn_session_device(const rn_session_t* session, int i);
 

@@ -68,7 +68,8 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, const rn_conv_t* 
     return run_narrow(ctx, dtype == RN_HALF, conv, data, sizes);
   }
   bool done = false;
-  if (dtype == RN_FLOAT) RN_RETURN_IF_ERROR(rn_conv_float(ctx, &state->cache, conv, data, &done));
+  if (dtype == RN_FLOAT)
+    RN_RETURN_IF_ERROR(rn_conv_float(ctx, &state->cache, conv, data, NULL, &done));
   return done ? RN_OK : rn_conv_plain(ctx, dtype, conv, data);
 }
 
@@ -96,14 +97,14 @@ static rn_status_t run_narrow(rn_kernel_ctx_t* ctx, bool is_half, const rn_conv_
   return status;
 }
 
-static rn_status_t forward_sizes(const conv_state_t* state, const rn_tensor_t* x,
-                                 const rn_tensor_t* w, rn_conv_t* conv) {
+rn_status_t rn_conv_forward_sizes(const rn_window_attrs_t* attrs, const rn_tensor_t* x,
+                                  const rn_tensor_t* w, rn_conv_t* conv) {
   if (x->rank != 4)
     return rn_invalid_argument("convolution input must be 4-dimensional: %s", rn_text_of(x).text);
   if (w->rank != 4)
     return rn_invalid_argument("convolution filter must be 4-dimensional: %s", rn_text_of(w).text);
   int64_t x_dims[4];
-  rn_window_order(state->attrs.is_nchw, rn_tensor_dims(x), x_dims);
+  rn_window_order(attrs->is_nchw, rn_tensor_dims(x), x_dims);
   int64_t depth = rn_tensor_dim(w, 2);
   conv->kind = RN_CONV_FORWARD;
   conv->batch = x_dims[0];
@@ -117,15 +118,15 @@ static rn_status_t forward_sizes(const conv_state_t* state, const rn_tensor_t* x
                                " vs %" PRId64,
                                conv->in_depth, depth);
   conv->groups = conv->in_depth / depth;
-  RN_RETURN_IF_ERROR(rn_window_axis(&state->attrs, 1, x_dims[1], rn_tensor_dim(w, 0), &conv->rows));
-  return rn_window_axis(&state->attrs, 2, x_dims[2], rn_tensor_dim(w, 1), &conv->columns);
+  RN_RETURN_IF_ERROR(rn_window_axis(attrs, 1, x_dims[1], rn_tensor_dim(w, 0), &conv->rows));
+  return rn_window_axis(attrs, 2, x_dims[2], rn_tensor_dim(w, 1), &conv->columns);
 }
 
 static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
   conv_state_t* state = ctx->state;
   const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
   rn_conv_t conv = {0};
-  RN_RETURN_IF_ERROR(forward_sizes(state, x, w, &conv));
+  RN_RETURN_IF_ERROR(rn_conv_forward_sizes(&state->attrs, x, w, &conv));
   int64_t dims[4] = {conv.batch, conv.rows.out, conv.columns.out, conv.out_depth};
   int64_t channels_first[4] = {dims[0], dims[3], dims[1], dims[2]};
   rn_tensor_t* y = NULL;

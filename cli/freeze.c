@@ -1,0 +1,80 @@
+// runnel saved_model freeze: a GraphDef of one signature, with constants for variables.
+#include <stdio.h>
+
+#include "cli/load.h"
+#include "cli/model.h"
+#include "saved_model/freeze.h"
+
+typedef struct freeze_job_t {
+  const char *path, *file, *tags, *signature;
+  bool folds, is_text;
+} freeze_job_t;
+
+static rn_status_t read_arguments(rn_cli_t* cli, freeze_job_t* job) {
+  enum { TAGS, SIGNATURE, FOLD, TEXT };
+  static const rn_cli_option_t options[] = {{"--tags", true},
+                                            {"--signature", true},
+                                            {"--fold-batch-norms", false},
+                                            {"--text", false},
+                                            {NULL, false}};
+  for (int option = 0; option != RN_CLI_END;) {
+    const char* value;
+    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
+    if (option == RN_CLI_WORD && job->file) return rn_cli_usage(cli, "a model and a file, no more");
+    if (option == RN_CLI_WORD) *(job->path ? &job->file : &job->path) = value;
+    if (option == TAGS) job->tags = value;
+    if (option == SIGNATURE) job->signature = value;
+    job->folds |= option == FOLD;
+    job->is_text |= option == TEXT;
+  }
+  if (!job->file) return rn_cli_usage(cli, "name the folder of a model and a file to write");
+  return RN_OK;
+}
+
+// The ports as the freezer wants them.
+static rn_status_t split(rn_arena_t* arena, const rn_port_t* ports, int32_t count,
+                         const rn_edge_t** out_edges, const rn_str_t** out_names) {
+  rn_edge_t* edges = NULL;
+  rn_str_t* names = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)count, &edges));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)count, &names));
+  for (int32_t i = 0; i < count; ++i) {
+    edges[i] = ports[i].edge;
+    names[i] = ports[i].name;
+  }
+  *out_edges = edges;
+  *out_names = names;
+  return RN_OK;
+}
+
+static rn_status_t freeze(rn_cli_t* cli, rn_cli_model_t* model, const freeze_job_t* job,
+                          rn_strbuf_t* out) {
+  rn_session_options_t session;
+  rn_session_options_init(&session);
+  session.allow_soft_placement = true;
+  RN_RETURN_IF_ERROR(rn_cli_model_load(cli, model, &session, NULL));
+  RN_RETURN_IF_ERROR(rn_cli_model_use(cli, model, job->signature));
+  rn_freeze_options_t options = {.input_count = model->input_count,
+                                 .output_count = model->output_count,
+                                 .folds_batch_norms = job->folds};
+  RN_RETURN_IF_ERROR(split(&model->arena, model->inputs, model->input_count, &options.inputs,
+                           &options.input_names));
+  RN_RETURN_IF_ERROR(split(&model->arena, model->outputs, model->output_count, &options.outputs,
+                           &options.output_names));
+  return rn_cli_prefix(rn_freeze(model->session, &options, out), "%s: ", job->path);
+}
+
+rn_status_t rn_cli_saved_model_freeze(rn_cli_t* cli) {
+  freeze_job_t job = {0};
+  RN_RETURN_IF_ERROR(read_arguments(cli, &job));
+  rn_cli_model_t model;
+  rn_strbuf_t bytes;
+  rn_strbuf_init(&bytes, cli->allocator);
+  rn_status_t status = rn_cli_model_open(cli, job.path, job.tags, &model);
+  if (rn_ok(status)) status = freeze(cli, &model, &job, &bytes);
+  if (rn_ok(status))
+    status = rn_cli_write_graph(cli, job.file, rn_strbuf_view(&bytes), job.is_text);
+  rn_strbuf_clear(&bytes);
+  rn_cli_model_clear(&model);
+  return status;
+}

@@ -1,0 +1,115 @@
+// Models on disk: loading SavedModels, running them by signature, writing them.
+//
+//   rn_model_t* m = rn_model_load("mnist", NULL, status);
+//   const char* names[] = {"images"};
+//   const char* wanted[] = {"scores"};
+//   rn_model_run(m, "serving_default", names, &images, 1, wanted, &scores, 1, status);
+//   rn_model_close(m);
+//
+// Models are those of TensorFlow, of either generation: signatures over one graph, and exports of
+// Keras. Every function reports through |status|, and takes NULL for it.
+#ifndef RUNNEL_SAVED_MODEL_H_
+#define RUNNEL_SAVED_MODEL_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tensorflow/c/c_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+// What sessions made with |options| may do beyond computing: words with ';' between them,
+// "read:FOLDER", "write:FOLDER" (which reads too), "network", "all". Without it a graph of one's
+// own may do everything, and a model that was loaded may read its own folder and nothing else, or
+// what the environment variable RUNNEL_ALLOW says besides, in the same words. What is not allowed
+// fails with TF_PERMISSION_DENIED.
+void rn_session_options_allow(TF_SessionOptions* options, const char* allow, TF_Status* status);
+
+// A loaded model: a graph, a session with its variables filled, and its signatures. Any number of
+// threads may run it at once.
+typedef struct rn_model_t rn_model_t;
+
+typedef struct rn_model_options_t {
+  const char* const* tags;  // of the graph to load; NULL: "serve", or the only graph there is
+  int tag_count;
+  const TF_SessionOptions* session;  // NULL: the usual
+} rn_model_options_t;
+
+// |options| may be NULL. NULL after an error.
+rn_model_t* rn_model_load(const char* folder, const rn_model_options_t* options, TF_Status* status);
+void rn_model_close(rn_model_t* model);  // NULL is fine
+
+// Both live as long as the model.
+TF_Graph* rn_model_graph(rn_model_t* model);
+TF_Session* rn_model_session(rn_model_t* model);
+
+// An input or output of a signature. Strings live as long as the model.
+typedef struct rn_model_port_t {
+  const char* name;    // in the signature
+  const char* tensor;  // in the graph: "serving_default_x:0"
+  TF_DataType dtype;
+  int rank;             // -1: unknown
+  const int64_t* dims;  // -1: unknown
+} rn_model_port_t;
+
+int rn_model_signature_count(const rn_model_t* model);
+const char* rn_model_signature(const rn_model_t* model, int index);  // its name; NULL: none there
+// The inputs, by name; how many, -1 if there is no such signature. |*out_ports| may be NULL.
+int rn_model_inputs(const rn_model_t* model, const char* signature,
+                    const rn_model_port_t** out_ports);
+int rn_model_outputs(const rn_model_t* model, const char* signature,
+                     const rn_model_port_t** out_ports);
+
+// One step: inputs and outputs by their names in |signature| (NULL: "serving_default"). All inputs
+// of the signature must be given, in any order; any of its outputs may be asked for. The caller
+// owns the results; after an error they are NULL.
+void rn_model_run(rn_model_t* model, const char* signature, const char* const* input_names,
+                  TF_Tensor* const* inputs, int input_count, const char* const* output_names,
+                  TF_Tensor** outputs, int output_count, TF_Status* status);
+
+// What is written into a model.
+typedef struct rn_signature_def_t {
+  const char* name;    // "serving_default"
+  const char* method;  // NULL: "tensorflow/serving/predict"
+  int input_count;
+  const char* const* input_names;
+  const TF_Output* inputs;
+  int output_count;
+  const char* const* output_names;
+  const TF_Output* outputs;
+} rn_signature_def_t;
+
+typedef struct rn_asset_def_t {
+  const char* path;  // a file, which is copied
+  TF_Output tensor;  // what the graph reads its name from: fed with it when the model is loaded
+} rn_asset_def_t;
+
+typedef struct rn_saved_model_def_t {
+  const char* const* tags;  // NULL: "serve"
+  int tag_count;
+  const rn_signature_def_t* signatures;
+  int signature_count;
+  const rn_asset_def_t* assets;
+  int asset_count;
+  const TF_Operation* init;  // run after loading: initialisers of tables; NULL: none
+  bool overwrites;           // a model that is there already is replaced
+} rn_saved_model_def_t;
+
+// Writes the graph of |session| and the values of its variables as a SavedModel into |folder|,
+// which is made. The graph stays as it is: nodes that save and restore are added to what is
+// written. The files are on disk for good when it returns, saved_model.pb last: a folder that has
+// it is a whole model. Variables without a value are left out; TF_FAILED_PRECONDITION if a
+// signature depends on one. TF_ALREADY_EXISTS if there is a model and |overwrites| is false. Stock
+// TensorFlow reads the result, also with tf.saved_model.load.
+bool rn_saved_model_write(TF_Session* session, const char* folder, const rn_saved_model_def_t* def,
+                          TF_Status* status);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // RUNNEL_SAVED_MODEL_H_

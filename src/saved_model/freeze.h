@@ -1,0 +1,28 @@
+// Freezing: a graph in which variables are constants, for those who only want to run it.
+#ifndef RUNNEL_SAVED_MODEL_FREEZE_H_
+#define RUNNEL_SAVED_MODEL_FREEZE_H_
+
+#include "session/session.h"
+
+typedef struct rn_freeze_options_t {
+  const rn_edge_t* inputs;  // become placeholders
+  const rn_str_t* input_names;
+  int32_t input_count;
+  const rn_edge_t* outputs;
+  const rn_str_t* output_names;
+  int32_t output_count;
+  bool keeps_variables;    // variables stay what they are
+  bool keeps_calls;        // of functions: they are not put in place
+  bool keeps_constants;    // what follows from constants is not computed ahead
+  bool folds_batch_norms;  // see rn_pass_batch_norms
+} rn_freeze_options_t;
+
+// Appends a GraphDef of what |outputs| need of |inputs|, named as the lists say (NULL, or empty
+// names: nodes keep their own). Functions are put in place and loops of functions taken apart;
+// variables of |session|, which runs the graph, become constants of their values; what follows from
+// constants is computed. FAILED_PRECONDITION naming the node where a variable has no value, or is
+// changed by what is left.
+RN_MUST_USE rn_status_t rn_freeze(rn_session_t* session, const rn_freeze_options_t* options,
+                                  rn_strbuf_t* out);
+
+#endif  // RUNNEL_SAVED_MODEL_FREEZE_H_

@@ -1,0 +1,340 @@
+// Writing SavedModels: see writer.h.
+#include "saved_model/writer.h"
+
+#include "base/fs.h"
+#include "framework/resource.h"
+#include "graph/import.h"
+#include "io/bundle.h"
+#include "proto/saved_model.pb.h"
+#include "tensor/tensor_proto.h"
+#include "wire/encode.h"
+#include "wire/writer.h"
+
+#define TENSORFLOW_VERSION "2.21.0"  // whose formats these are
+#define PREDICT_METHOD "tensorflow/serving/predict"
+
+typedef struct writer_t {
+  rn_session_t* session;
+  const rn_saved_model_def_t* def;
+  const rn_env_t* env;
+  rn_allocator_t allocator;
+  rn_arena_t arena;
+  rn_str_t folder;
+  rn_graph_t* copy;  // Owned: of the session's graph, with what saves and restores
+  RN_VEC(rn_model_variable_t) variables;
+  rn_saver_nodes_t saver;
+  rn_pb_MetaGraphDef_t meta;
+} writer_t;
+
+static rn_str_t text_attr(const rn_node_t* node, const char* name) {
+  const rn_attr_value_t* value = rn_node_attr(node, rn_str(name));
+  return value && value->kind == RN_ATTR_STRING ? value->s : RN_STR("");
+}
+
+static bool is_op(const rn_node_t* node, const char* op) { return strcmp(node->op->name, op) == 0; }
+
+// The value of the variable, on whichever device it is.
+static rn_status_t find_value(writer_t* w, rn_model_variable_t* variable) {
+  rn_str_t container = text_attr(variable->node, "container");
+  rn_status_t status = RN_OK;
+  for (int d = 0; rn_ok(status) && d < rn_session_device_count(w->session); ++d) {
+    const rn_device_t* device = rn_session_device(w->session, d);
+    rn_resource_t* resource = NULL;
+    if (!device->is_host || rn_tensor_is_set(&variable->value)) continue;
+    rn_status_t found = rn_resources_get(device->resources, container, variable->name,
+                                         RN_VARIABLE_TYPE, NULL, NULL, &resource);
+    if (!rn_ok(found)) {
+      rn_status_free(found);
+      continue;
+    }
+    rn_variable_t* cell = (rn_variable_t*)resource;
+    rn_mutex_lock(&cell->mutex);
+    // A copy: references are written in place.
+    if (rn_tensor_is_set(&cell->value))
+      status = rn_tensor_copy(&cell->value, w->allocator, &variable->value);
+    rn_mutex_unlock(&cell->mutex);
+    rn_object_release(&resource->object);
+  }
+  return status;
+}
+
+static rn_status_t add_variable(writer_t* w, rn_node_t* node, bool is_needed) {
+  rn_model_variable_t variable = {.node = node, .name = text_attr(node, "shared_name")};
+  if (!variable.name.size) variable.name = node->name;
+  for (size_t i = 0; i < w->variables.count; ++i)
+    if (rn_str_eq(w->variables.items[i].name, variable.name)) return RN_OK;
+  RN_RETURN_IF_ERROR(find_value(w, &variable));
+  if (!rn_tensor_is_set(&variable.value))
+    return is_needed ? rn_failed_precondition("Attempting to use uninitialized value %.*s",
+                                              RN_STR_ARGS(variable.name))
+                     : RN_OK;
+  rn_status_t status = rn_vec_push(&w->variables, w->allocator, variable);
+  if (!rn_ok(status)) rn_tensor_clear(&variable.value);
+  return status;
+}
+
+// Marks by number the nodes of the copy that a signature, or the initialisation, depends on.
+static rn_status_t mark_needed(writer_t* w, bool** out) {
+  rn_node_t** stack = NULL;
+  size_t count = w->copy->nodes.count, depth = 0;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, count + 1, out));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, count + 1, &stack));
+#define REACH(reached)                 \
+  do {                                 \
+    rn_node_t* node_ = (reached);      \
+    if (node_ && !(*out)[node_->id]) { \
+      (*out)[node_->id] = true;        \
+      stack[depth++] = node_;          \
+    }                                  \
+  } while (0)
+  for (int i = 0; i < w->def->signature_count; ++i)
+    for (int o = 0; o < w->def->signatures[i].output_count; ++o) {
+      const rn_node_t* node = (const rn_node_t*)w->def->signatures[i].outputs[o].oper;
+      if (node) REACH(rn_graph_find(w->copy, node->name));
+    }
+  if (w->def->init) REACH(rn_graph_find(w->copy, ((const rn_node_t*)w->def->init)->name));
+  while (depth > 0) {
+    const rn_node_t* node = stack[--depth];
+    for (int32_t i = 0; i < node->input_count; ++i) REACH(node->inputs[i].node);
+    for (size_t i = 0; i < node->controls.count; ++i) REACH(node->controls.items[i]);
+  }
+#undef REACH
+  return RN_OK;
+}
+
+static rn_status_t copy_graph(writer_t* w) {
+  rn_strbuf_t bytes;
+  rn_strbuf_init(&bytes, w->allocator);
+  rn_import_options_t options = {0};
+  rn_import_results_t results = {.allocator = w->allocator};
+  rn_status_t status = rn_graph_export(rn_session_graph(w->session), &bytes);
+  if (rn_ok(status)) status = rn_graph_create(w->allocator, &w->copy);
+  if (rn_ok(status)) status = rn_graph_import(w->copy, rn_strbuf_view(&bytes), &options, &results);
+  rn_import_results_clear(&results);
+  rn_strbuf_clear(&bytes);
+  return status;
+}
+
+static rn_status_t add_saver(writer_t* w) {
+  size_t count = w->copy->nodes.count;
+  bool* is_needed = NULL;
+  RN_RETURN_IF_ERROR(mark_needed(w, &is_needed));
+  for (size_t n = 0; n < count; ++n) {
+    rn_node_t* node = w->copy->nodes.items[n];
+    if (is_op(node, "VarHandleOp") || is_op(node, "VariableV2") || is_op(node, "Variable"))
+      RN_RETURN_IF_ERROR(add_variable(w, node, is_needed[node->id]));
+  }
+  if (!w->variables.count) return RN_OK;
+  RN_RETURN_IF_ERROR(
+      rn_saver_nodes_add(w->copy, w->variables.items, w->variables.count, &w->arena, &w->saver));
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&w->arena, &w->meta.saver_def));
+  *w->meta.saver_def = (rn_pb_SaverDef_t){.filename_tensor_name = w->saver.filename,
+                                          .save_tensor_name = w->saver.save,
+                                          .restore_op_name = w->saver.restore,
+                                          .max_to_keep = 5,
+                                          .keep_checkpoint_every_n_hours = 10000,
+                                          .version = rn_pb_SaverDef_V2};
+  return RN_OK;
+}
+
+// What a signature says of a tensor.
+static rn_status_t describe(writer_t* w, TF_Output output, const char* name,
+                            rn_pb_TensorInfo_t** out) {
+  const rn_node_t* node = (const rn_node_t*)output.oper;
+  if (!name || !*name || !node || output.index < 0 || output.index >= node->output_count)
+    return rn_invalid_argument("A signature names a tensor that is none: '%s'", name ? name : "");
+  rn_str_t tensor;
+  RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &tensor, "%s:%d", node->name.data, output.index));
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&w->arena, out));
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&w->arena, &(*out)->tensor_shape));
+  (*out)->encoding_case = rn_pb_TensorInfo_name_field;
+  (*out)->name = tensor;
+  rn_graph_t* graph = node->graph;
+  rn_mutex_lock(&graph->mutex);
+  (*out)->dtype = rn_dtype_base(node->outputs[output.index].dtype);
+  rn_status_t status =
+      rn_shape_to_proto(node->outputs[output.index].shape, &w->arena, (*out)->tensor_shape);
+  rn_mutex_unlock(&graph->mutex);
+  return status;
+}
+
+static rn_status_t add_signature(writer_t* w, const rn_signature_def_t* def,
+                                 rn_pb_MetaGraphDef_SignatureDefEntry_t* out) {
+  if (!def->name || !*def->name || def->input_count < 0 || def->output_count < 0)
+    return rn_invalid_argument("A signature has no name, or bad lists");
+  rn_pb_SignatureDef_t* signature = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&w->arena, &signature));
+  *out = (rn_pb_MetaGraphDef_SignatureDefEntry_t){rn_str(def->name), signature};
+  signature->method_name = rn_str(def->method ? def->method : PREDICT_METHOD);
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, (size_t)def->input_count, &signature->inputs.items));
+  RN_RETURN_IF_ERROR(
+      RN_ARENA_ARRAY(&w->arena, (size_t)def->output_count, &signature->outputs.items));
+  for (int i = 0; i < def->input_count; ++i) {
+    signature->inputs.items[i].key = rn_str(def->input_names[i]);
+    RN_RETURN_IF_ERROR(
+        describe(w, def->inputs[i], def->input_names[i], &signature->inputs.items[i].value));
+  }
+  for (int i = 0; i < def->output_count; ++i) {
+    signature->outputs.items[i].key = rn_str(def->output_names[i]);
+    RN_RETURN_IF_ERROR(
+        describe(w, def->outputs[i], def->output_names[i], &signature->outputs.items[i].value));
+  }
+  signature->inputs.count = (uint32_t)def->input_count;
+  signature->outputs.count = (uint32_t)def->output_count;
+  return RN_OK;
+}
+
+// What initialises the model is named by a collection, which loaders of either generation read.
+static rn_status_t add_init(writer_t* w) {
+  const rn_node_t* init = (const rn_node_t*)w->def->init;
+  rn_pb_CollectionDef_t* list = NULL;
+  if (!init) return RN_OK;
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&w->arena, &list));
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&w->arena, &list->node_list));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, 1, &list->node_list->value.items));
+  list->kind_case = rn_pb_CollectionDef_node_list_field;
+  list->node_list->value.items[0] = init->name;
+  list->node_list->value.count = 1;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, 1, &w->meta.collection_def.items));
+  w->meta.collection_def.items[0].key = RN_STR("saved_model_main_op");
+  w->meta.collection_def.items[0].value = list;
+  w->meta.collection_def.count = 1;
+  return RN_OK;
+}
+
+static rn_status_t add_signatures(writer_t* w) {
+  size_t count = (size_t)w->def->signature_count;
+  if (w->def->signature_count < 0) return rn_invalid_argument("bad list of signatures");
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, count, &w->meta.signature_def.items));
+  w->meta.signature_def.count = (uint32_t)count;
+  for (size_t i = 0; i < count; ++i)
+    RN_RETURN_IF_ERROR(add_signature(w, &w->def->signatures[i], &w->meta.signature_def.items[i]));
+  return add_init(w);
+}
+
+static rn_status_t add_info(writer_t* w) {
+  rn_pb_MetaGraphDef_MetaInfoDef_t* info = NULL;
+  int count = w->def->tags ? w->def->tag_count : 1;
+  if (count < 0) return rn_invalid_argument("bad list of tags");
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&w->arena, &info));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, (size_t)count, &info->tags.items));
+  for (int i = 0; i < count; ++i)
+    info->tags.items[i] = rn_str(w->def->tags ? w->def->tags[i] : "serve");
+  info->tags.count = (uint32_t)count;
+  info->tensorflow_version = RN_STR(TENSORFLOW_VERSION);
+  w->meta.meta_info_def = info;
+  return RN_OK;
+}
+
+// The part behind the last '/'.
+static rn_str_t base_name(rn_str_t path) {
+  size_t start = path.size;
+  while (start > 0 && path.data[start - 1] != '/') --start;
+  return rn_str_n(path.data + start, path.size - start);
+}
+
+static rn_status_t write_file(writer_t* w, const char* name, rn_str_t bytes) {
+  rn_str_t path;
+  RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &path, "%s/%s", w->folder.data, name));
+  return rn_fs_replace(w->env, path.data, bytes);
+}
+
+static rn_status_t copy_asset(writer_t* w, const rn_asset_def_t* asset, rn_pb_AssetFileDef_t* out) {
+  rn_str_t name = base_name(rn_str(asset->path)), target;
+  if (!name.size) return rn_invalid_argument("An asset has no file");
+  out->filename = name;
+  RN_RETURN_IF_ERROR(describe(w, asset->tensor, "asset", &out->tensor_info));
+  RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &target, "assets/%.*s", RN_STR_ARGS(name)));
+  rn_strbuf_t bytes;
+  rn_strbuf_init(&bytes, w->allocator);
+  rn_status_t status = rn_fs_read(w->env, asset->path, SIZE_MAX, &bytes);
+  if (rn_ok(status)) status = write_file(w, target.data, rn_strbuf_view(&bytes));
+  rn_strbuf_clear(&bytes);
+  return status;
+}
+
+static rn_status_t write_assets(writer_t* w) {
+  rn_str_t path;
+  RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &path, "%s/assets", w->folder.data));
+  RN_RETURN_IF_ERROR(rn_fs_make_directories(w->env, path.data));
+  if (w->def->asset_count < 0) return rn_invalid_argument("bad list of assets");
+  RN_RETURN_IF_ERROR(
+      RN_ARENA_ARRAY(&w->arena, (size_t)w->def->asset_count, &w->meta.asset_file_def.items));
+  for (int i = 0; i < w->def->asset_count; ++i)
+    RN_RETURN_IF_ERROR(copy_asset(w, &w->def->assets[i], &w->meta.asset_file_def.items[i]));
+  w->meta.asset_file_def.count = (uint32_t)w->def->asset_count;
+  return RN_OK;
+}
+
+static rn_status_t write_variables(writer_t* w) {
+  if (!w->variables.count) return RN_OK;
+  rn_str_t prefix;
+  RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &prefix, "%s/variables/variables", w->folder.data));
+  rn_bundle_writer_t* bundle = NULL;
+  RN_RETURN_IF_ERROR(rn_bundle_writer_create(w->env, prefix.data, NULL, &bundle));
+  rn_status_t status = RN_OK;
+  for (size_t i = 0; rn_ok(status) && i < w->variables.count; ++i)
+    status = rn_bundle_writer_add(bundle, w->variables.items[i].name, &w->variables.items[i].value);
+  if (rn_ok(status)) status = rn_bundle_writer_finish(bundle, NULL);
+  rn_bundle_writer_destroy(bundle);
+  return status;
+}
+
+// Streamed: the graph, the large part, is written once, into the bytes of the file.
+static rn_status_t write_model(writer_t* w) {
+  rn_strbuf_t bytes;
+  rn_strbuf_init(&bytes, w->allocator);
+  rn_pb_put_uint(&bytes, rn_pb_SavedModel_saved_model_schema_version_field, 1);
+  size_t meta = rn_pb_begin(&bytes, rn_pb_SavedModel_meta_graphs_field);
+  rn_pb_encode_options_t sorted = {.sort_maps = true};
+  rn_status_t status = RN_PB_ENCODE(MetaGraphDef, &w->meta, &sorted, &bytes);
+  size_t graph = rn_pb_begin(&bytes, rn_pb_MetaGraphDef_graph_def_field);
+  if (rn_ok(status)) status = rn_graph_export(w->copy, &bytes);
+  rn_pb_end(&bytes, graph);
+  rn_pb_end(&bytes, meta);
+  if (rn_ok(status)) status = rn_strbuf_status(&bytes);
+  if (rn_ok(status) && bytes.size > INT32_MAX)
+    status = rn_invalid_argument("%s: the graph is too large for a message: %zu bytes",
+                                 w->folder.data, bytes.size);
+  if (rn_ok(status)) status = write_file(w, "saved_model.pb", rn_strbuf_view(&bytes));
+  rn_strbuf_clear(&bytes);
+  return status;
+}
+
+static rn_status_t check_folder(writer_t* w) {
+  static const char* const names[] = {"saved_model.pb", "saved_model.pbtxt"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+    rn_str_t path;
+    RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &path, "%s/%s", w->folder.data, names[i]));
+    if (!rn_fs_exists(w->env, path.data)) continue;
+    if (!w->def->overwrites) return rn_already_exists("%s; there is a model already", path.data);
+    // The old graph must not meet the new variables.
+    RN_RETURN_IF_ERROR(w->env->fs->remove(w->env->fs_self, path.data));
+  }
+  return rn_fs_make_directories(w->env, w->folder.data);
+}
+
+static rn_status_t save(writer_t* w) {
+  RN_RETURN_IF_ERROR(add_info(w));
+  RN_RETURN_IF_ERROR(copy_graph(w));
+  RN_RETURN_IF_ERROR(add_saver(w));
+  RN_RETURN_IF_ERROR(add_signatures(w));
+  RN_RETURN_IF_ERROR(check_folder(w));
+  RN_RETURN_IF_ERROR(write_variables(w));
+  RN_RETURN_IF_ERROR(write_assets(w));
+  return write_model(w);
+}
+
+rn_status_t rn_saved_model_save(rn_session_t* session, const char* folder,
+                                const rn_saved_model_def_t* def, const rn_env_t* env,
+                                rn_allocator_t allocator) {
+  writer_t w = {.session = session, .def = def, .env = env, .allocator = allocator};
+  rn_arena_init(&w.arena, allocator);
+  rn_status_t status = rn_arena_str(&w.arena, rn_str(folder), &w.folder);
+  if (rn_ok(status)) status = save(&w);
+  for (size_t i = 0; i < w.variables.count; ++i) rn_tensor_clear(&w.variables.items[i].value);
+  rn_vec_free(&w.variables, allocator);
+  rn_graph_release(w.copy);
+  rn_arena_clear(&w.arena);
+  return status;
+}

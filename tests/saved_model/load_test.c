@@ -1,0 +1,266 @@
+// Models that Keras exported: found, loaded, run and frozen; what is no model gives a status.
+#include "graph/import.h"
+#include "saved_model/freeze.h"
+#include "saved_model/saved_model.h"
+#include "util.h"
+
+#define SM_TEST(suite, name) Test(suite, name, .timeout = 120)
+
+static const char* const models[] = {"mlp", "convnet", "lstm"};
+
+typedef struct loaded_t {
+  rn_saved_model_t* file;
+  const rn_meta_graph_t* meta;
+  rn_graph_t* graph;
+  rn_session_t* session;
+  rn_arena_t arena;
+  rn_port_t *inputs, *outputs;
+  int32_t input_count, output_count;
+} loaded_t;
+
+static void load(const char* folder, loaded_t* out) {
+  rn_allocator_t allocator = rn_allocator_default();
+  rn_str_t tag = RN_STR("serve");
+  const rn_pb_SignatureDef_t* signature;
+  rn_session_options_t options;
+  rn_session_options_init(&options);
+  options.is_limited = true;
+  options.folder = rn_str(folder);
+  *out = (loaded_t){0};
+  rn_arena_init(&out->arena, allocator);
+  SM_OK(rn_saved_model_open(rn_env_system(), rn_str(folder), allocator, &out->file));
+  SM_OK(rn_saved_model_find(out->file, &tag, 1, &out->meta));
+  SM_OK(rn_graph_create(allocator, &out->graph));
+  SM_OK(rn_meta_graph_import(out->meta, out->graph));
+  SM_OK(rn_session_create(out->graph, &options, rn_env_system(), allocator, &out->session));
+  SM_OK(rn_meta_graph_restore(out->file, out->meta, out->session, NULL));
+  SM_OK(rn_meta_graph_signature(out->meta, RN_STR("serving_default"), &signature));
+  SM_OK(rn_signature_ports(out->graph, signature, false, &out->arena, &out->inputs,
+                           &out->input_count));
+  SM_OK(rn_signature_ports(out->graph, signature, true, &out->arena, &out->outputs,
+                           &out->output_count));
+}
+
+static void unload(loaded_t* loaded) {
+  rn_session_destroy(loaded->session);
+  rn_graph_release(loaded->graph);
+  rn_saved_model_destroy(loaded->file);
+  rn_arena_clear(&loaded->arena);
+}
+
+static rn_tensor_t port_array(const char* model, const char* kind, const rn_port_t* port) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/%s_%s.npy", sm_data(model), kind, port->name.data);
+  return sm_array(path);
+}
+
+static void run_and_compare(rn_session_t* session, rn_edge_t input, rn_edge_t output,
+                            const rn_tensor_t* fed, const rn_tensor_t* wanted) {
+  rn_signature_t signature = {
+      .feeds = &input, .feed_count = 1, .fetches = &output, .fetch_count = 1};
+  rn_tensor_t result;
+  SM_OK(rn_session_run(session, &signature, &fed, &result, NULL));
+  sm_expect_close(&result, wanted);
+  rn_tensor_clear(&result);
+}
+
+static void run_frozen(const loaded_t* loaded, bool folds, const rn_tensor_t* fed,
+                       const rn_tensor_t* wanted) {
+  rn_freeze_options_t options = {.inputs = &loaded->inputs[0].edge,
+                                 .input_names = &loaded->inputs[0].name,
+                                 .input_count = 1,
+                                 .outputs = &loaded->outputs[0].edge,
+                                 .output_names = &loaded->outputs[0].name,
+                                 .output_count = 1,
+                                 .folds_batch_norms = folds};
+  rn_strbuf_t bytes;
+  rn_strbuf_init(&bytes, rn_allocator_default());
+  SM_OK(rn_freeze(loaded->session, &options, &bytes));
+  rn_graph_t* graph;
+  rn_session_t* session;
+  rn_import_options_t import = {0};
+  rn_import_results_t results = {.allocator = rn_allocator_default()};
+  rn_session_options_t plain;
+  rn_session_options_init(&plain);
+  SM_OK(rn_graph_create(rn_allocator_default(), &graph));
+  SM_OK(rn_graph_import(graph, rn_strbuf_view(&bytes), &import, &results));
+  for (size_t i = 0; i < graph->nodes.count; ++i) {
+    const char* op = graph->nodes.items[i]->op->name;
+    cr_assert(strcmp(op, "VarHandleOp") && strcmp(op, "ReadVariableOp") && !strstr(op, "Call"),
+              "%s", op);
+    cr_assert(!folds || (strcmp(op, "Rsqrt") && !strstr(op, "BatchNorm")), "%s", op);
+  }
+  SM_OK(rn_session_create(graph, &plain, rn_env_system(), rn_allocator_default(), &session));
+  rn_edge_t input = {rn_graph_find(graph, loaded->inputs[0].name), 0};
+  rn_edge_t output = {rn_graph_find(graph, loaded->outputs[0].name), 0};
+  cr_assert(input.node && output.node);
+  run_and_compare(session, input, output, fed, wanted);
+  rn_session_destroy(session);
+  rn_graph_release(graph);
+  rn_import_results_clear(&results);
+  rn_strbuf_clear(&bytes);
+}
+
+SM_TEST(saved_model, answers_are_stock_s) {
+  for (size_t m = 0; m < sizeof models / sizeof *models; ++m) {
+    loaded_t loaded;
+    load(sm_data(models[m]), &loaded);
+    cr_assert_eq(loaded.input_count, 1);
+    cr_assert_eq(loaded.output_count, 1);
+    rn_tensor_t fed = port_array(models[m], "in", &loaded.inputs[0]);
+    rn_tensor_t wanted = port_array(models[m], "out", &loaded.outputs[0]);
+    run_and_compare(loaded.session, loaded.inputs[0].edge, loaded.outputs[0].edge, &fed, &wanted);
+    run_frozen(&loaded, false, &fed, &wanted);
+    run_frozen(&loaded, true, &fed, &wanted);
+    rn_tensor_clear(&fed);
+    rn_tensor_clear(&wanted);
+    unload(&loaded);
+  }
+}
+
+SM_TEST(saved_model, what_is_not_there) {
+  rn_saved_model_t* model;
+  rn_allocator_t allocator = rn_allocator_default();
+  SM_ERROR(rn_saved_model_open(rn_env_system(), RN_STR("/nowhere"), allocator, &model), NOT_FOUND,
+           "Could not find SavedModel .pb or .pbtxt at supplied export directory path: /nowhere. "
+           "Check that the directory exists and that you have the right permissions");
+  SM_OK(rn_saved_model_open(rn_env_system(), rn_str(sm_data("mlp")), allocator, &model));
+  const rn_meta_graph_t* meta;
+  const rn_pb_SignatureDef_t* signature;
+  rn_str_t tags[] = {RN_STR("serve"), RN_STR("train")};
+  SM_ERROR(rn_saved_model_find(model, tags, 2, &meta), NOT_FOUND,
+           "Could not find meta graph def matching supplied tags: { serve train }. To inspect");
+  SM_ERROR(rn_saved_model_find(model, NULL, 0, &meta), NOT_FOUND, "tags: {  }");
+  SM_OK(rn_saved_model_find(model, tags, 1, &meta));
+  SM_ERROR(rn_meta_graph_signature(meta, RN_STR("predict"), &signature), NOT_FOUND, "it has: ");
+  rn_saved_model_destroy(model);
+}
+
+// A folder with this text as its model.
+static void write_text(const char* folder, const char* text) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/saved_model.pbtxt", folder);
+  SM_OK(rn_fs_write(rn_env_system(), path, rn_str(text)));
+}
+
+static rn_status_t try_load(const char* folder) {
+  rn_allocator_t allocator = rn_allocator_default();
+  rn_saved_model_t* file = NULL;
+  rn_graph_t* graph = NULL;
+  rn_session_t* session = NULL;
+  rn_session_options_t options;
+  rn_session_options_init(&options);
+  options.is_limited = true;
+  options.folder = rn_str(folder);
+  rn_status_t status = rn_saved_model_open(rn_env_system(), rn_str(folder), allocator, &file);
+  if (rn_ok(status) && !file->graph_count) status = rn_not_found("no graph");
+  if (rn_ok(status)) status = rn_graph_create(allocator, &graph);
+  if (rn_ok(status)) status = rn_meta_graph_import(&file->graphs[0], graph);
+  if (rn_ok(status))
+    status = rn_session_create(graph, &options, rn_env_system(), allocator, &session);
+  if (rn_ok(status)) status = rn_meta_graph_restore(file, &file->graphs[0], session, NULL);
+  rn_session_destroy(session);
+  rn_graph_release(graph);
+  rn_saved_model_destroy(file);
+  return status;
+}
+
+#define READ_NODES                                                               \
+  "node { name: 'f' op: 'Const' attr { key: 'dtype' value { type: DT_STRING } }" \
+  " attr { key: 'value' value { tensor { dtype: DT_STRING tensor_shape { }"      \
+  " string_val: '%s' } } } }"                                                    \
+  "node { name: 'r' op: 'ReadFile' input: 'f' } node { name: 'i' op: 'NoOp' input: '^r' }"
+
+// A model that reads a file when it is loaded.
+static rn_status_t load_reader(const char* folder, const char* file) {
+  char text[2048], nodes[1024];
+  snprintf(nodes, sizeof nodes, READ_NODES, file);
+  snprintf(
+      text, sizeof text,
+      "meta_graphs { meta_info_def { tags: 'serve' } graph_def { %s versions { producer: 24 } }"
+      " collection_def { key: 'legacy_init_op' value { node_list { value: 'i' } } } }",
+      nodes);
+  write_text(folder, text);
+  return try_load(folder);
+}
+
+SM_TEST(saved_model, files_outside_are_closed) {
+  char folder[64], path[128];
+  sm_folder(folder);
+  snprintf(path, sizeof path, "%s/words.txt", folder);
+  SM_OK(rn_fs_write(rn_env_system(), path, RN_STR("words")));
+  SM_OK(load_reader(folder, path));
+  SM_ERROR(load_reader(folder, "/etc/hostname"), PERMISSION_DENIED, "this session may not read it");
+  snprintf(path, sizeof path, "%s/../../etc/hostname", folder);
+  SM_ERROR(load_reader(folder, path), PERMISSION_DENIED, "may not read");
+  snprintf(path, sizeof path, "%s/link", folder);
+  cr_assert_eq(symlink("/etc/hostname", path), 0);
+  SM_ERROR(load_reader(folder, path), PERMISSION_DENIED, "may not read");
+  sm_remove(folder);
+}
+
+SM_TEST(saved_model, assets_stay_inside) {
+  char folder[64];
+  sm_folder(folder);
+  static const char* const names[] = {"../secret", "/etc/passwd", "a/../../b"};
+  for (size_t i = 0; i < 3; ++i) {
+    char text[1024];
+    snprintf(text, sizeof text,
+             "meta_graphs { graph_def { node { name: 'a' op: 'Placeholder' attr { key: 'dtype' "
+             "value { type: "
+             "DT_STRING } } } } asset_file_def { filename: '%s' tensor_info { name: 'a:0' } } }",
+             names[i]);
+    write_text(folder, text);
+    SM_ERROR(try_load(folder), INVALID_ARGUMENT, "is not in the folder of the model");
+  }
+  sm_remove(folder);
+}
+
+SM_TEST(saved_model, text_that_is_none) {
+  char folder[64];
+  sm_folder(folder);
+  write_text(folder, "meta_graphs { bogus: 1 }");
+  SM_ERROR(try_load(folder), DATA_LOSS, "1:15: Message type has no field named");
+  write_text(folder,
+             "meta_graphs { graph_def { node { name: 'x' op: 'NoSuchOp' } node { name: 'y' op: "
+             "'NorThis' } } }");
+  SM_ERROR(try_load(folder), NOT_FOUND, "NoSuchOp");
+  write_text(folder,
+             "meta_graphs { collection_def { key: 'legacy_init_op' value { node_list { value: "
+             "'gone' } } } }");
+  SM_ERROR(try_load(folder), NOT_FOUND, "no node 'gone'");
+  write_text(folder,
+             "meta_graphs { saver_def { restore_op_name: 'x' } asset_file_def { filename: 'f' } }");
+  SM_ERROR(try_load(folder), INVALID_ARGUMENT, "belongs to no tensor");
+  sm_remove(folder);
+}
+
+// Cut short and with bits turned over: a status, never more.
+SM_TEST(saved_model, damaged_files) {
+  rn_strbuf_t bytes;
+  rn_strbuf_init(&bytes, rn_allocator_default());
+  char path[512];
+  snprintf(path, sizeof path, "%s/saved_model.pb", sm_data("mlp"));
+  SM_OK(rn_fs_read(rn_env_system(), path, SIZE_MAX, &bytes));
+  uint64_t seed = 1;
+  for (int i = 0; i < 400; ++i) {
+    rn_saved_model_t* model = NULL;
+    char* copy = malloc(bytes.size);
+    memcpy(copy, bytes.data, bytes.size);
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    size_t at = (size_t)(seed >> 33) % bytes.size, size = i % 2 ? bytes.size : at;
+    if (i % 2) copy[at] ^= (char)(1 << (seed >> 60 & 7));
+    rn_status_t status =
+        rn_saved_model_parse(rn_env_system(), RN_STR("/nowhere"), rn_str_n(copy, size), false,
+                             rn_allocator_default(), &model);
+    rn_graph_t* graph;
+    SM_OK(rn_graph_create(rn_allocator_default(), &graph));
+    if (rn_ok(status) && model->graph_count)
+      status = rn_meta_graph_import(&model->graphs[0], graph);
+    rn_status_free(status);
+    rn_graph_release(graph);
+    rn_saved_model_destroy(model);
+    free(copy);
+  }
+  rn_strbuf_clear(&bytes);
+}
