@@ -16,4 +16,34 @@ rn_status_t rn_shape_fn_iterator_get_next(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-rn_status_t rn_shape_fn_tensor_dataset(rn_shape_ctx_t* ctx) { return rn_shape_fn_scalar(ctx); }
+// Inputs of datasets that are one number, or one text.
+static const char* const scalars[] = {
+    "batch_size",   "buffer_size",    "cardinality", "compression_type",
+    "count",        "drop_remainder", "filename",    "footer_bytes",
+    "header_bytes", "index",          "num_shards",  "record_bytes",
+    "seed",         "seed2",          "shift",       "size",
+    "start",        "step",           "stop",        "stride"};
+
+static bool is_scalar(const char* name) {
+  for (size_t i = 0; i < sizeof scalars / sizeof *scalars; ++i)
+    if (rn_ops_is(scalars[i], name)) return true;
+  return false;
+}
+
+rn_status_t rn_shape_fn_dataset(rn_shape_ctx_t* ctx) {
+  int32_t at = 0;
+  for (int i = 0; i < ctx->op->input_count; ++i) {
+    const char* name = ctx->op->inputs[i].name;
+    if (is_scalar(name)) RN_TRY(rn_ops_check_rank(ctx, at, 0));
+    rn_shape_t unused;
+    if (rn_ops_is(name, "filenames"))
+      RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[at], 1, &unused));
+    at += rn_arg_length(&ctx->op->inputs[i], ctx->attrs);
+  }
+  return rn_shape_fn_scalar(ctx);
+}
+
+rn_status_t rn_shape_fn_iterator_state(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 0));
+  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+}

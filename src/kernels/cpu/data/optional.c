@@ -1,0 +1,182 @@
+// Optionals: the components of an element, or nothing, in a variant. And states of iterators, which
+// are variants too.
+#include "kernels/cpu/data/walk.h"
+
+#include "tensor/tensor_proto.h"
+#include "tensor/variant.h"
+
+typedef struct optional_t {
+  rn_object_t object;
+  rn_allocator_t allocator;
+  int32_t count;  // < 0: nothing
+  rn_tensor_t values[];
+} optional_t;
+
+static size_t optional_size(int32_t count) {
+  return sizeof(optional_t) + (size_t)(count < 0 ? 0 : count) * sizeof(rn_tensor_t);
+}
+
+static void optional_destroy(rn_object_t* object) {
+  optional_t* optional = (optional_t*)object;
+  rn_data_row_clear(optional->values, optional->count);
+  rn_free(optional->allocator, optional, optional_size(optional->count));
+}
+
+rn_status_t rn_data_optional_create(rn_allocator_t memory, rn_tensor_t* values, int32_t count,
+                                    rn_tensor_t* out) {
+  optional_t* optional = NULL;
+  rn_allocator_t allocator = rn_allocator_default();
+  RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, optional_size(count), (void**)&optional));
+  optional->object = (rn_object_t){.refs = 1, .destroy = optional_destroy};
+  optional->allocator = allocator;
+  optional->count = count;
+  if (count > 0) rn_data_row_move(values, optional->values, count);
+  return rn_data_variant(memory, &optional->object, out);
+}
+
+static rn_status_t optional_of(const rn_tensor_t* tensor, optional_t** out) {
+  rn_object_t* object = tensor->rank == 0 ? *RN_DATA(tensor, rn_object_t*) : NULL;
+  if (!object || object->destroy != optional_destroy)
+    return rn_invalid_argument(
+        "OptionalHasValue requires input to be a scalar variant that holds an optional.");
+  *out = (optional_t*)object;
+  return RN_OK;
+}
+
+static rn_status_t from_value(rn_kernel_ctx_t* ctx) {
+  int32_t count = ctx->kernel->input_count;
+  rn_tensor_t *values = NULL, out = {0};
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(ctx->kernel->allocator, (size_t)count, &values));
+  rn_status_t status = RN_OK;
+  for (int32_t i = 0; rn_ok(status) && i < count; ++i)
+    status = rn_tensor_keep(rn_in(ctx, i), ctx->kernel->host_memory, &values[i]);
+  if (rn_ok(status))
+    status = rn_data_optional_create(ctx->kernel->host_memory, values, count, &out);
+  rn_data_row_clear(values, count);
+  RN_FREE_ARRAY(ctx->kernel->allocator, values, count);
+  if (rn_ok(status)) rn_set_output(ctx, 0, &out);
+  return status;
+}
+
+static rn_status_t from_nothing(rn_kernel_ctx_t* ctx) {
+  rn_tensor_t out = {0};
+  RN_RETURN_IF_ERROR(rn_data_optional_create(ctx->kernel->host_memory, NULL, -1, &out));
+  rn_set_output(ctx, 0, &out);
+  return RN_OK;
+}
+
+static rn_status_t has_value(rn_kernel_ctx_t* ctx) {
+  optional_t* optional = NULL;
+  RN_RETURN_IF_ERROR(optional_of(rn_in(ctx, 0), &optional));
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, RN_SHAPE_SCALAR, &out));
+  *RN_DATA(out, bool) = optional->count >= 0;
+  return RN_OK;
+}
+
+static rn_status_t get_value(rn_kernel_ctx_t* ctx) {
+  const rn_kernel_t* kernel = ctx->kernel;
+  optional_t* optional = NULL;
+  RN_RETURN_IF_ERROR(optional_of(rn_in(ctx, 0), &optional));
+  if (optional->count < 0) return rn_invalid_argument("The given optional does not have a value.");
+  if (optional->count != kernel->output_count)
+    return rn_invalid_argument("The given optional has %d components, expected %d.",
+                               optional->count, kernel->output_count);
+  for (int32_t i = 0; i < optional->count; ++i) {
+    if (optional->values[i].dtype != kernel->output_types[i])
+      return rn_invalid_argument(
+          "The given optional does not match the expected type for component "
+          "%d. Expected: %s. Actual: %s.",
+          i, rn_dtype_name(kernel->output_types[i]), rn_dtype_name(optional->values[i].dtype));
+    rn_tensor_t out = {0};
+    RN_RETURN_IF_ERROR(rn_tensor_share(&optional->values[i], &out));
+    rn_set_output(ctx, i, &out);
+  }
+  return RN_OK;
+}
+
+// States of iterators.
+typedef struct state_t {
+  rn_object_t object;
+  rn_allocator_t allocator;
+  size_t size;
+  char bytes[];
+} state_t;
+
+static void state_destroy(rn_object_t* object) {
+  state_t* state = (state_t*)object;
+  rn_free(state->allocator, state, sizeof *state + state->size);
+}
+
+static rn_status_t state_make(rn_allocator_t allocator, rn_str_t bytes, rn_object_t** out) {
+  state_t* state = NULL;
+  size_t size = 0;
+  *out = NULL;
+  if (!rn_add_ok(sizeof *state, bytes.size, &size)) return rn_out_of_memory();
+  RN_RETURN_IF_ERROR(rn_alloc(allocator, size, (void**)&state));
+  state->object = (rn_object_t){.refs = 1, .destroy = state_destroy};
+  state->allocator = allocator;
+  state->size = bytes.size;
+  if (bytes.size) memcpy(state->bytes, bytes.data, bytes.size);
+  *out = &state->object;
+  return RN_OK;
+}
+
+rn_status_t rn_data_state_create(rn_allocator_t memory, rn_str_t bytes, rn_tensor_t* out) {
+  int64_t one = 1;
+  rn_object_t* state = NULL;
+  RN_RETURN_IF_ERROR(state_make(rn_allocator_default(), bytes, &state));
+  rn_status_t status = rn_tensor_create(memory, RN_VARIANT, (rn_shape_t){1, &one}, out);
+  if (rn_ok(status))
+    *RN_DATA(out, rn_object_t*) = state;
+  else
+    rn_object_release(state);
+  return status;
+}
+
+rn_status_t rn_data_state_of(const rn_tensor_t* tensor, rn_str_t* out) {
+  rn_object_t* object =
+      tensor->rank == 1 && tensor->count == 1 ? *RN_DATA(tensor, rn_object_t*) : NULL;
+  if (!object || object->destroy != state_destroy)
+    return rn_invalid_argument("The serialized state of an iterator is expected");
+  const state_t* state = (const state_t*)object;
+  *out = rn_str_n(state->bytes, state->size);
+  return RN_OK;
+}
+
+static bool state_holds(const rn_object_t* object) { return object->destroy == state_destroy; }
+
+static rn_status_t state_to_proto(const rn_object_t* object, rn_arena_t* arena,
+                                  rn_pb_VariantTensorDataProto_t* out) {
+  (void)arena;
+  const state_t* state = (const state_t*)object;
+  out->metadata = rn_str_n(state->bytes, state->size);
+  return RN_OK;
+}
+
+static rn_status_t state_from_proto(const rn_pb_VariantTensorDataProto_t* proto, size_t max_bytes,
+                                    rn_allocator_t allocator, rn_object_t** out) {
+  (void)max_bytes;  // it is no larger than the message
+  return state_make(allocator, proto->metadata, out);
+}
+
+extern const rn_variant_kind_t rn_variant_iterator_state;
+const rn_variant_kind_t rn_variant_iterator_state = {"tensorflow::Iterator", state_holds,
+                                                     state_to_proto, state_from_proto};
+
+static const rn_kernel_def_t rows[] = {
+    {.op = "OptionalFromValue",
+     .device = "CPU",
+     .flags = RN_KERNEL_KEEPS_INPUTS | RN_KERNEL_OWN_OUTPUTS,
+     .compute = from_value},
+    {.op = "OptionalNone",
+     .device = "CPU",
+     .flags = RN_KERNEL_OWN_OUTPUTS,
+     .compute = from_nothing},
+    {.op = "OptionalHasValue", .device = "CPU", .compute = has_value},
+    {.op = "OptionalGetValue",
+     .device = "CPU",
+     .flags = RN_KERNEL_OWN_OUTPUTS,
+     .compute = get_value},
+};
+RN_KERNEL_FAMILY(cpu_data_optional, rows);

@@ -1,0 +1,11 @@
+// Elements made ahead of time, in the background.
+#ifndef RUNNEL_KERNELS_CPU_DATA_PREFETCH_H_
+#define RUNNEL_KERNELS_CPU_DATA_PREFETCH_H_
+
+#include "kernels/cpu/data/data.h"
+
+// A dataset of the elements of |input|, |capacity| of which are made ahead. The caller owns it.
+RN_MUST_USE rn_status_t rn_data_prefetch_over(rn_dataset_t* input, int64_t capacity,
+                                              rn_dataset_t** out);
+
+#endif  // RUNNEL_KERNELS_CPU_DATA_PREFETCH_H_

@@ -1,0 +1,34 @@
+// Rows of elements in memory, and datasets of them.
+#ifndef RUNNEL_KERNELS_CPU_DATA_WINDOW_H_
+#define RUNNEL_KERNELS_CPU_DATA_WINDOW_H_
+
+#include "base/vec.h"
+#include "kernels/cpu/data/data.h"
+
+typedef struct rn_data_rows_t {
+  rn_allocator_t allocator;
+  int32_t component_count;
+  RN_VEC(rn_tensor_t*) list;  // Owned rows
+} rn_data_rows_t;
+
+// |row| is moved.
+RN_MUST_USE rn_status_t rn_data_rows_push(rn_data_rows_t* rows, rn_tensor_t* row);
+void rn_data_rows_drop(rn_data_rows_t* rows, size_t count);  // from the front
+void rn_data_rows_clear(rn_data_rows_t* rows);
+void rn_data_rows_save(const rn_data_rows_t* rows, rn_data_writer_t* writer);
+RN_MUST_USE rn_status_t rn_data_rows_restore(rn_data_rows_t* rows, rn_data_reader_t* reader,
+                                             const rn_dtype_t* types, rn_tensor_t* scratch);
+
+// A dataset of |count| rows, shared: |component_count| components from |first| on, which are of the
+// types that |like| has there. The caller owns it.
+RN_MUST_USE rn_status_t rn_data_rows_dataset(const rn_dataset_t* like, int32_t first,
+                                             int32_t component_count, rn_tensor_t* const* rows,
+                                             int64_t count, rn_dataset_t** out);
+
+// Such a dataset in the scalar |tensor|, borrowed; NULL if it is something else. As fields of a
+// state, and back.
+const rn_dataset_t* rn_data_rows_of(const rn_tensor_t* tensor);
+void rn_data_rows_put(rn_data_writer_t* writer, const rn_dataset_t* rows);
+RN_MUST_USE rn_status_t rn_data_rows_take(rn_data_reader_t* reader, rn_tensor_t* out);
+
+#endif  // RUNNEL_KERNELS_CPU_DATA_WINDOW_H_
