@@ -13,6 +13,7 @@
 // where it entered the forward one. What is alive in one branch of a conditional only is pushed
 // there, and popped under the same condition.
 #include "grad/backward.h"
+#include "grad/stacks.h"
 #include "runnel/ops.h"
 
 static void fail(rn_level_t* level, rn_status_t status) {
@@ -46,22 +47,20 @@ static rn_edge_t enter_as(rn_scope_t* scope, rn_edge_t value, const rn_backward_
 
 // Keeping values.
 
-// A handle of the step's frame in the forward or backward frame of |level|.
-static rn_edge_t carry_handle(rn_level_t* level, rn_edge_t handle, bool is_forward_side) {
+rn_edge_t rn_backward_handle(rn_level_t* level, rn_edge_t handle, bool is_forward_side) {
   rn_backward_t* b = level->backward;
   if (!b) return handle;
-  handle = carry_handle(level->outer, handle, is_forward_side);
+  handle = rn_backward_handle(level->outer, handle, is_forward_side);
   rn_scope_t* outside = is_forward_side ? level->outer->there : level->outer->here;
   return enter_as(outside, handle, b, is_forward_side ? b->loop->frame : b->frame, true);
 }
 
 static rn_edge_t bring(void* arg, rn_edge_t from);
 
-// Alive in the backward body when |guard| holds.
-static rn_edge_t token_of(rn_level_t* level, const rn_guard_t* guard) {
+rn_edge_t rn_backward_token(rn_level_t* level, const rn_guard_t* guard) {
   if (!guard) return level->backward->backward.pivot;
   if (guard->token.node) return guard->token;
-  rn_edge_t before = token_of(level, guard->parent);
+  rn_edge_t before = rn_backward_token(level, guard->parent);
   rn_Switch_out_t out = rn_Switch(level->here, before, bring(level, guard->pred));
   rn_edge_t alive = guard->branch ? out.output_true : out.output_false;
   ((rn_guard_t*)guard)->token = rn_Identity(level->here, alive);
@@ -69,8 +68,8 @@ static rn_edge_t token_of(rn_level_t* level, const rn_guard_t* guard) {
   return guard->token;
 }
 
-static rn_status_t wait_for(rn_level_t* level, rn_counter_t* counter, rn_node_t* node,
-                            const rn_guard_t* guard) {
+rn_status_t rn_backward_wait(rn_level_t* level, rn_counter_t* counter, rn_node_t* node,
+                             const rn_guard_t* guard) {
   rn_nodes_t* list = guard ? &counter->guarded : &counter->waits;
   return node ? rn_vec_push(list, level->walk->graph->allocator, node) : RN_OK;
 }
@@ -87,21 +86,21 @@ static rn_edge_t push_and_pop(rn_level_t* level, rn_edge_t from) {
   const rn_guard_t* guard = rn_guard_of(level, from);
   rn_edge_t handle = rn_StackV2(first->here, rn_const_int32(first->here, -1), dtype);
 
-  rn_edge_t inside = carry_handle(level, handle, true);
+  rn_edge_t inside = rn_backward_handle(level, handle, true);
   rn_scope_add_control(b->there, b->forward.pivot.node);
   rn_edge_t push = rn_StackPushV2(b->there, inside, from, .swap_memory = swaps(level));
   rn_scope_clear_controls(b->there);
   note_forward(level, push.node, b->loop);
 
-  inside = carry_handle(level, handle, false);
-  rn_edge_t token = token_of(level, guard);
+  inside = rn_backward_handle(level, handle, false);
+  rn_edge_t token = rn_backward_token(level, guard);
   rn_scope_add_control(b->here, token.node);
   rn_edge_t pop = rn_StackPopV2(b->here, inside, dtype);
   rn_scope_clear_controls(b->here);
   if (!pop.node) return RN_NO_EDGE;
   fail(level, rn_graph_set_shape(level->walk->graph, pop, rn_walk_shape(level->walk, from)));
-  fail(level, wait_for(level, &b->forward, push.node, guard));
-  fail(level, wait_for(level, &b->backward, pop.node, guard));
+  fail(level, rn_backward_wait(level, &b->forward, push.node, guard));
+  fail(level, rn_backward_wait(level, &b->backward, pop.node, guard));
   rn_note_t* note = rn_walk_note(level, pop.node);
   if (note) note->origin = from;
   rn_guard_set(level, pop.node, guard);
@@ -238,7 +237,7 @@ static rn_edge_t make_copy(rn_level_t* level, rn_edge_t from) {
       fail(level, sound);
       return RN_NO_EDGE;
     }
-    rn_scope_add_control(b->here, token_of(level, rn_guard_of(level, from)).node);
+    rn_scope_add_control(b->here, rn_backward_token(level, rn_guard_of(level, from)).node);
     rn_edge_t copy = copy_constant(b->here, node);
     rn_scope_clear_controls(b->here);
     return copy;
@@ -357,6 +356,19 @@ static void hang_counter(rn_scope_t* scope, rn_counter_t* counter, rn_edge_t con
   counter->exit = rn_Exit(scope, out.output_false);
 }
 
+// The backward loop begins when all that it will pop has been pushed.
+static void await_stacks(rn_level_t* outer, const rn_backward_t* b) {
+  const rn_walk_t* walk = outer->walk;
+  const rn_node_t* last = NULL;
+  for (size_t i = 0; i < walk->pair_count; ++i) {
+    const rn_pair_t* pair = &walk->pairs[i];
+    if (pair->push_nest != b->loop || !pair->handle.node) continue;
+    rn_node_t* exit = pair->pop_nest->back_exit;
+    if (exit && exit != last) rn_scope_add_control(outer->scope, exit);
+    last = exit;
+  }
+}
+
 static rn_status_t open_counters(rn_level_t* outer, rn_backward_t* b) {
   rn_loop_t* loop = b->loop;
   // The forward counter begins when the loop does, wherever that is.
@@ -375,17 +387,21 @@ static rn_status_t open_counters(rn_level_t* outer, rn_backward_t* b) {
   rn_guard_set(outer, b->forward.exit.node, b->guard);
   RN_RETURN_IF_ERROR(rn_walk_status(outer));
   if (outer->backward)
-    RN_RETURN_IF_ERROR(wait_for(outer, &outer->backward->forward, b->forward.exit.node, b->guard));
+    RN_RETURN_IF_ERROR(
+        rn_backward_wait(outer, &outer->backward->forward, b->forward.exit.node, b->guard));
+  await_stacks(outer, b);
   enter = enter_as(outer->scope, b->forward.exit, b, b->frame, false);
+  rn_scope_clear_controls(outer->scope);
   b->backward.merge = merge_of(b->here, enter);
   zero = scalar_after(b->here, b->backward.merge.node, 0);
   b->cond = rn_LoopCond(b->here, rn_Greater(b->here, b->backward.merge, zero));
   hang_counter(b->here, &b->backward, b->cond);
+  rn_guard_set(outer, b->backward.exit.node, b->guard);
   RN_RETURN_IF_ERROR(rn_walk_status(outer));
   // Pops of the next outer iteration come after those of this one.
   if (outer->backward)
     RN_RETURN_IF_ERROR(
-        wait_for(outer, &outer->backward->backward, b->backward.exit.node, b->guard));
+        rn_backward_wait(outer, &outer->backward->backward, b->backward.exit.node, b->guard));
   return RN_OK;
 }
 
@@ -422,9 +438,9 @@ rn_carried_t rn_backward_carry(rn_level_t* outer, rn_backward_t* b, rn_edge_t st
 }
 
 // What arrives at the exits of a variable.
-static rn_edge_t arrived_at(rn_level_t* outer, const rn_loop_var_t* var) {
+static rn_gradient_t arrived_at(rn_level_t* outer, const rn_loop_var_t* var) {
   rn_gradient_t sum = {0};
-  if (!var->switch_) return RN_NO_EDGE;
+  if (!var->switch_) return sum;
   const rn_output_t* output = &var->switch_->outputs[0];
   for (size_t c = 0; c < output->consumers.count; ++c) {
     rn_node_t* exit = output->consumers.items[c].node;
@@ -432,7 +448,7 @@ static rn_edge_t arrived_at(rn_level_t* outer, const rn_loop_var_t* var) {
     rn_gradient_t pair[2] = {sum, rn_level_sum(outer, (rn_edge_t){exit, 0})};
     sum = rn_gradient_sum(outer->scope, pair, 2);
   }
-  return rn_level_dense(outer, sum, var->switch_);
+  return sum;
 }
 
 static rn_edge_t exit_of(rn_level_t* outer, rn_backward_t* b, const rn_loop_var_t* var) {
@@ -443,13 +459,21 @@ static rn_edge_t exit_of(rn_level_t* outer, rn_backward_t* b, const rn_loop_var_
   return exit;
 }
 
+// Whether a variable that is asked for goes through the body as it came. Its gradient is that of an
+// invariant, and what arrives at the exit: nothing need go round.
+static bool is_held(const rn_walk_t* walk, const rn_loop_t* loop, const rn_loop_var_t* var) {
+  return var->switch_ && rn_walk_on_way(walk, var->merge) && unchanged_var(loop, var->switch_);
+}
+
 // The variables' gradients enter the body where the next iteration began.
 static rn_status_t open_vars(rn_level_t* outer, rn_backward_t* b, rn_carried_t* vars) {
   rn_loop_t* loop = b->loop;
   for (size_t i = 0; i < loop->vars.count; ++i) {
     const rn_loop_var_t* var = &loop->vars.items[i];
-    if (!rn_walk_on_way(outer->walk, var->merge) || !var->switch_) continue;
-    rn_edge_t start = arrived_at(outer, var);
+    if (!rn_walk_on_way(outer->walk, var->merge) || !var->switch_ ||
+        is_held(outer->walk, loop, var))
+      continue;
+    rn_edge_t start = rn_level_dense(outer, arrived_at(outer, var), var->switch_);
     if (!start.node) start = rn_level_zeros(outer, exit_of(outer, b, var));
     vars[i] = rn_backward_carry(outer, b, start);
     RN_RETURN_IF_ERROR(rn_walk_status(outer));
@@ -457,7 +481,7 @@ static rn_status_t open_vars(rn_level_t* outer, rn_backward_t* b, rn_carried_t* 
     RN_RETURN_IF_ERROR(rn_level_arrive(&b->level, var->next->inputs[0], d));
   }
   for (size_t i = 0; i < loop->vars.count; ++i)
-    if (vars[i].merge.node)
+    if (vars[i].merge.node || is_held(outer->walk, loop, &loop->vars.items[i]))
       RN_RETURN_IF_ERROR(rn_level_start(&b->level, loop->vars.items[i].next->inputs[0].node));
   return RN_OK;
 }
@@ -476,9 +500,9 @@ static rn_status_t close_vars(rn_backward_t* b, rn_carried_t* vars) {
 
 // The gradient of an invariant is the sum over all iterations.
 static rn_status_t accumulate(rn_level_t* outer, rn_backward_t* b, rn_collect_t* collect,
-                              rn_node_t* enter, rn_gradient_t* out) {
+                              rn_node_t* enter, rn_edge_t at, rn_gradient_t* out) {
   rn_level_t* level = &b->level;
-  rn_gradient_t d = rn_level_sum(level, (rn_edge_t){enter, 0});
+  rn_gradient_t d = rn_level_sum(level, at);
   *out = (rn_gradient_t){0};
   if (rn_gradient_is_none(d)) return rn_walk_status(level);
   if (!rn_gradient_is_slices(d)) {
@@ -547,18 +571,25 @@ static rn_status_t build(rn_level_t* outer, rn_backward_t* b, rn_collect_t* coll
   rn_walk_t* walk = outer->walk;
   rn_level_t* level = &b->level;
   rn_carried_t* vars = NULL;
-  rn_gradient_t* sums = NULL;
+  rn_gradient_t *sums = NULL, *held = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, loop->vars.count, &vars));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, loop->vars.count, &held));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, loop->invariants.count, &sums));
   RN_RETURN_IF_ERROR(open_counters(outer, b));
   b->hook = (rn_scope_hook_t){.map = bring, .arg = level, .anchor = b->backward.pivot.node};
   rn_scope_set_hook(b->body, &b->hook);
   RN_RETURN_IF_ERROR(open_vars(outer, b, vars));
+  RN_RETURN_IF_ERROR(rn_stacks_open(level));
   RN_RETURN_IF_ERROR(rn_level_drain(level));
   RN_RETURN_IF_ERROR(close_vars(b, vars));
   for (size_t i = 0; i < loop->invariants.count; ++i)
     if (rn_walk_on_way(walk, loop->invariants.items[i]))
-      RN_RETURN_IF_ERROR(accumulate(outer, b, collect, loop->invariants.items[i], &sums[i]));
+      RN_RETURN_IF_ERROR(accumulate(outer, b, collect, loop->invariants.items[i],
+                                    (rn_edge_t){loop->invariants.items[i], 0}, &sums[i]));
+  for (size_t i = 0; i < loop->vars.count; ++i)
+    if (is_held(walk, loop, &loop->vars.items[i]))
+      RN_RETURN_IF_ERROR(accumulate(outer, b, collect, loop->vars.items[i].enter,
+                                    (rn_edge_t){loop->vars.items[i].merge, 0}, &held[i]));
   rn_edge_t less = count_on(b->here, &b->backward, "Sub");
   RN_RETURN_IF_ERROR(rn_backward_close(level, b->here, b->backward.merge, less));
   RN_RETURN_IF_ERROR(rn_collect_finish(outer, b, collect, less));
@@ -568,6 +599,10 @@ static rn_status_t build(rn_level_t* outer, rn_backward_t* b, rn_collect_t* coll
     rn_node_t* enter = loop->vars.items[i].enter;
     if (!rn_walk_on_way(walk, enter) || !rn_walk_on_way(walk, enter->inputs[0].node)) continue;
     rn_gradient_t d = {.dense = vars[i].out};
+    if (is_held(walk, loop, &loop->vars.items[i])) {
+      rn_gradient_t both[2] = {arrived_at(outer, &loop->vars.items[i]), held[i]};
+      d = rn_gradient_sum(outer->scope, both, 2);
+    }
     RN_RETURN_IF_ERROR(rn_level_pass_on(outer, enter->inputs[0], d));
   }
   for (size_t i = 0; i < loop->invariants.count; ++i) {
@@ -598,6 +633,7 @@ static rn_status_t walk_loop(rn_level_t* outer, rn_loop_t* loop) {
                          .there = b.there};
   rn_collect_t collect = {0};
   if (rn_ok(status)) status = build(outer, &b, &collect);
+  loop->back_exit = b.backward.exit.node;
   rn_collect_clear(&collect, walk->graph->allocator);
   rn_level_clear(&b.level);
   rn_vec_free(&b.forward.waits, walk->graph->allocator);
@@ -632,18 +668,58 @@ static bool is_var_switch(const rn_loop_t* loop, const rn_node_t* node) {
   return false;
 }
 
-static rn_status_t prepare(const rn_walk_t* walk, rn_loop_t* loop, const rn_node_t* exit) {
+// Counts what |loop| waits for.
+static rn_status_t prepare(const rn_walk_t* walk, rn_loop_t* loop) {
   RN_RETURN_IF_ERROR(rn_loop_complete(loop));
-  if (loop->is_backward)
-    return rn_unimplemented(
-        "Second-order gradient for while loops not supported: loop '%.*s', left by node '%s'",
-        RN_STR_ARGS(loop->frame), exit->name.data);
+  if (loop->is_counted) return RN_OK;
+  loop->is_counted = true;
+  loop->waiting = rn_stacks_waiting(walk, loop);
   for (size_t i = 0; i < loop->vars.count; ++i) {
     const rn_loop_var_t* var = &loop->vars.items[i];
     for (size_t c = 0; var->switch_ && c < var->switch_->outputs[0].consumers.count; ++c)
       loop->waiting += is_exit_on_way(walk, var->switch_->outputs[0].consumers.items[c].node);
   }
   return RN_OK;
+}
+
+// Whether anything comes to |loop|, by its exits or over stacks.
+static bool is_reached(rn_level_t* level, const rn_loop_t* loop) {
+  bool any = rn_stacks_bring(level->walk, loop);
+  for (size_t i = 0; i < loop->vars.count; ++i) {
+    const rn_loop_var_t* var = &loop->vars.items[i];
+    for (size_t c = 0; var->switch_ && c < var->switch_->outputs[0].consumers.count; ++c) {
+      rn_node_t* node = var->switch_->outputs[0].consumers.items[c].node;
+      if (is_exit_on_way(level->walk, node))
+        any |= !rn_gradient_is_none(rn_level_sum(level, (rn_edge_t){node, 0}));
+    }
+  }
+  return any;
+}
+
+static rn_status_t leave(rn_level_t* level, rn_loop_t* loop);
+
+// |loop| has been walked: those whose stacks it pops from wait for one less.
+static rn_status_t release(rn_level_t* level, const rn_loop_t* loop) {
+  const rn_walk_t* walk = level->walk;
+  for (size_t i = 0; i < walk->pair_count; ++i) {
+    const rn_pair_t* pair = &walk->pairs[i];
+    if (pair->pop_nest != loop || !rn_walk_on_way(walk, pair->push)) continue;
+    RN_RETURN_IF_ERROR(prepare(walk, pair->push_nest));
+    if (--pair->push_nest->waiting == 0) RN_RETURN_IF_ERROR(leave(level, pair->push_nest));
+  }
+  return RN_OK;
+}
+
+// Walks |loop|: all that it waited for is there.
+static rn_status_t leave(rn_level_t* level, rn_loop_t* loop) {
+  bool comes_back = loop->has_back_prop && is_reached(level, loop);
+  RN_RETURN_IF_ERROR(comes_back ? walk_loop(level, loop) : walk_past(level, loop));
+  return release(level, loop);
+}
+
+rn_status_t rn_backward_visit_silent(rn_level_t* level, rn_loop_t* loop) {
+  RN_RETURN_IF_ERROR(prepare(level->walk, loop));
+  return loop->waiting == 0 ? leave(level, loop) : RN_OK;
 }
 
 rn_status_t rn_backward_visit_exit(rn_level_t* level, rn_node_t* exit) {
@@ -653,22 +729,12 @@ rn_status_t rn_backward_visit_exit(rn_level_t* level, rn_node_t* exit) {
   if (!loop)
     return rn_invalid_argument("Node '%s' (%s) leaves a loop that nothing enters", exit->name.data,
                                exit->op->name);
-  if (!loop->is_complete) RN_RETURN_IF_ERROR(prepare(walk, loop, exit));
+  RN_RETURN_IF_ERROR(prepare(walk, loop));
   if (!is_var_switch(loop, source))
     return rn_invalid_argument(
         "Loop '%.*s' is malformed: node '%s' (%s) leaves it from '%s', which is no Switch of a "
         "loop "
         "variable",
         RN_STR_ARGS(loop->frame), exit->name.data, exit->op->name, source->name.data);
-  if (--loop->waiting > 0) return RN_OK;
-  bool any = false;
-  for (size_t i = 0; i < loop->vars.count; ++i) {
-    const rn_loop_var_t* var = &loop->vars.items[i];
-    for (size_t c = 0; var->switch_ && c < var->switch_->outputs[0].consumers.count; ++c) {
-      rn_node_t* node = var->switch_->outputs[0].consumers.items[c].node;
-      if (is_exit_on_way(walk, node))
-        any |= !rn_gradient_is_none(rn_level_sum(level, (rn_edge_t){node, 0}));
-    }
-  }
-  return any && loop->has_back_prop ? walk_loop(level, loop) : walk_past(level, loop);
+  return --loop->waiting > 0 ? RN_OK : leave(level, loop);
 }

@@ -37,6 +37,14 @@ RN_MUST_USE rn_status_t rn_backward_close(rn_level_t* level, rn_scope_t* inside,
 // |value|, from around the loop, in every iteration.
 rn_edge_t rn_backward_hold(rn_level_t* outer, rn_backward_t* b, rn_edge_t value);
 
+// A handle of the step's frame in the forward or backward frame of |level|.
+rn_edge_t rn_backward_handle(rn_level_t* level, rn_edge_t handle, bool is_forward_side);
+// Alive in the backward body when |guard| holds.
+rn_edge_t rn_backward_token(rn_level_t* level, const rn_guard_t* guard);
+// |counter| goes on after |node| only, which is alive when |guard| holds.
+RN_MUST_USE rn_status_t rn_backward_wait(rn_level_t* level, rn_counter_t* counter, rn_node_t* node,
+                                         const rn_guard_t* guard);
+
 // Sums over iterations that are cheaper as one product of everything (collect.c).
 typedef struct rn_collected_t {
   rn_edge_t value;   // in the body

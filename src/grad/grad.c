@@ -1,6 +1,6 @@
 // The reverse walk: from ys back to xs, asking each op on the way for its rule. Rules live with
 // their ops.
-#include "grad/walk.h"
+#include "grad/stacks.h"
 #include "runnel/ops.h"
 
 // Sums are begun when so many have arrived: no more of them are kept at a time. AddN adds in order,
@@ -40,6 +40,8 @@ static rn_status_t mark_backwards(rn_walk_t* walk) {
     rn_op_role_t role = node->op->role;
     walk->has_conds |= (role == RN_ROLE_SWITCH && !rn_loop_is_switch(node)) ||
                        (role == RN_ROLE_MERGE && !rn_loop_is_merge(node));
+    const rn_pair_t* pair = rn_walk_pair(walk, node);
+    if (pair && node == pair->pop) RN_RETURN_IF_ERROR(mark_node(walk, pair->push, RN_MARK_LEADS));
     for (int32_t i = 0; i < node->input_count; ++i)
       if (rn_walk_carries(walk, node, i))
         RN_RETURN_IF_ERROR(mark_node(walk, node->inputs[i].node, RN_MARK_LEADS));
@@ -56,6 +58,8 @@ static rn_status_t mark_forwards(rn_walk_t* walk) {
   }
   while (walk->stack.count > 0) {
     const rn_node_t* node = walk->stack.items[--walk->stack.count];
+    const rn_pair_t* pair = rn_walk_pair(walk, node);
+    if (pair && node == pair->push) RN_RETURN_IF_ERROR(mark_node(walk, pair->pop, RN_MARK_FOLLOWS));
     for (int32_t o = 0; o < node->output_count; ++o) {
       for (size_t c = 0; c < node->outputs[o].consumers.count; ++c) {
         const rn_consumer_t* consumer = &node->outputs[o].consumers.items[c];
@@ -274,6 +278,10 @@ static rn_status_t gate_all(rn_walk_t* walk, rn_scope_t* scope, rn_gradient_t* g
 static rn_status_t ask_rule(rn_level_t* level, rn_node_t* node, rn_gradient_t* dy,
                             const bool* wanted, rn_gradient_t* dx) {
   rn_walk_t* walk = level->walk;
+  if (rn_walk_pair(walk, node)) {  // a push, whose output is what it pushed
+    dx[1] = dy[0];
+    return RN_OK;
+  }
   if (node->op->role == RN_ROLE_SWITCH) return rn_guard_visit_switch(level, node, dy, dx);
   if (node->op->role == RN_ROLE_MERGE) return rn_guard_visit_merge(level, node, dy[0], dx);
   rn_grad_t grad = {.scope = level->scope,
@@ -308,6 +316,8 @@ static rn_status_t visit(rn_level_t* level, rn_node_t* node) {
   rn_walk_t* walk = level->walk;
   rn_op_role_t role = node->op->role;
   if (role == RN_ROLE_EXIT) return rn_backward_visit_exit(level, node);
+  const rn_pair_t* pair = rn_walk_pair(walk, node);
+  if (pair && node == pair->pop) return rn_stacks_visit_pop(level, node);
   // What arrived here is what the loop asked for.
   if (role == RN_ROLE_ENTER || rn_loop_is_merge(node)) return RN_OK;
   rn_gradient_t *dy = NULL, *dx = NULL;
@@ -432,6 +442,7 @@ static rn_status_t mark(rn_walk_t* walk) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, walk->node_count, &walk->pending));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, walk->node_count, &walk->arrivals));
   RN_RETURN_IF_ERROR(rn_loops_find(walk->graph, walk->node_count, &walk->arena, &walk->loops));
+  RN_RETURN_IF_ERROR(rn_stacks_find(walk));
   RN_RETURN_IF_ERROR(check_frames(walk));
   for (int i = 0; i < request->x_count; ++i)
     walk->allows_ints |= rn_dtype_is_integer(rn_edge_dtype(request->xs[i]));
@@ -495,6 +506,7 @@ static rn_status_t open_calls(rn_walk_t* walk, rn_scope_t* scope, rn_edge_t* ys,
 static rn_status_t prepare(rn_walk_t* walk, rn_scope_t* scope, rn_edge_t* ys, rn_edge_t* xs) {
   RN_RETURN_IF_ERROR(open_calls(walk, scope, ys, xs));
   RN_RETURN_IF_ERROR(check_strays(walk));
+  RN_RETURN_IF_ERROR(rn_stacks_check(walk));
   count_pending(walk);
   return check_reach(walk);
 }

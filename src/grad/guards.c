@@ -86,10 +86,10 @@ static const rn_guard_t* of_edge(rn_level_t* level, rn_edge_t edge) {
 
 // What a node waits for, as far as that decides whether it is alive. A loop is alive when what
 // enters it is; inside, everything is counted from its own beginning.
-static int source_count(const rn_node_t* node) {
-  if (node->op->role == RN_ROLE_ENTER || rn_loop_is_merge(node)) return 0;
-  return node->input_count;
+static bool begins_loop(const rn_node_t* node) {
+  return node->op->role == RN_ROLE_ENTER || rn_loop_is_merge(node);
 }
+static int source_count(const rn_node_t* node) { return begins_loop(node) ? 0 : node->input_count; }
 
 static rn_edge_t source_of(rn_level_t* level, const rn_node_t* node, int i) {
   if (node->op->role != RN_ROLE_EXIT) return node->inputs[i];
@@ -107,7 +107,7 @@ static const rn_guard_t* compute(rn_level_t* level, const rn_node_t* node) {
     const rn_guard_t* own = of_edge(level, source_of(level, node, i));
     guard = i == 0 ? own : is_merge ? common(guard, own) : both(level, guard, own);
   }
-  for (size_t i = 0; i < node->controls.count; ++i) {
+  for (size_t i = 0; !begins_loop(node) && i < node->controls.count; ++i) {
     const rn_node_t* control = node->controls.items[i];
     if (control->op->role == RN_ROLE_ENTER || control->op->role == RN_ROLE_CONTROL_TRIGGER)
       continue;
@@ -127,8 +127,7 @@ static bool push_sources(rn_level_t* level, const rn_node_t* node, rn_status_t* 
     if (!is_known(level, source))
       *inout = rn_vec_push(&walk->stack, walk->graph->allocator, source);
   }
-  bool waits = node->op->role != RN_ROLE_ENTER && !rn_loop_is_merge(node);
-  for (size_t i = 0; waits && i < node->controls.count && rn_ok(*inout); ++i) {
+  for (size_t i = 0; !begins_loop(node) && i < node->controls.count && rn_ok(*inout); ++i) {
     rn_node_t* source = node->controls.items[i];
     if (!is_known(level, source))
       *inout = rn_vec_push(&walk->stack, walk->graph->allocator, source);
@@ -193,6 +192,40 @@ static rn_gradient_t cut(rn_level_t* level, rn_gradient_t d, rn_edge_t pred, int
   return d;
 }
 
+// No slices at all, of the kind of |like|, for |at|: alive when |at| is and |pred| is |branch|.
+// False where the shape of a row is not known.
+static bool no_slices_in(rn_level_t* level, rn_gradient_t like, rn_edge_t at, rn_edge_t pred,
+                         int branch, rn_gradient_t* out) {
+  rn_shape_t row = like.values.node->outputs[like.values.index].shape, shape;
+  rn_walk_value(level->walk, at, &shape);
+  if (row.rank < 1 || !rn_shape_is_full(shape) || shape.rank != row.rank || !like.dense_shape.node)
+    return false;
+  int64_t dims[RN_MAX_RANK], rank = row.rank, none = 0;
+  memcpy(dims, shape.dims, (size_t)row.rank * sizeof *dims);
+  rn_scope_t* scope = level->scope;
+  rn_edge_t dense_shape;
+  if (rn_edge_dtype(like.dense_shape) == RN_INT64) {
+    dense_shape = rn_const(scope, RN_INT64, &rank, 1, dims);
+  } else {
+    int32_t narrow[RN_MAX_RANK];
+    for (int i = 0; i < row.rank; ++i) narrow[i] = (int32_t)dims[i];
+    dense_shape = rn_const_int32_list(scope, narrow, row.rank);
+  }
+  dims[0] = 0;
+  rn_gradient_t empty = {
+      .values = rn_const(scope, rn_edge_dtype(like.values), dims, row.rank, dims),
+      .indices = rn_const(scope, rn_edge_dtype(like.indices), &none, 1, dims),
+      .dense_shape = dense_shape};
+  *out = cut(level, empty, pred, branch);
+  return true;
+}
+
+static rn_gradient_t merge_slices(rn_level_t* level, rn_gradient_t a, rn_gradient_t b) {
+  return (rn_gradient_t){.values = merge(level, a.values, b.values),
+                         .indices = merge(level, a.indices, b.indices),
+                         .dense_shape = merge(level, a.dense_shape, b.dense_shape)};
+}
+
 rn_status_t rn_guard_fit(rn_level_t* level, rn_edge_t at, rn_gradient_t* inout) {
   const rn_guard_t* wanted = rn_guard_of(level, at);
   rn_edge_t value = rn_gradient_is_slices(*inout) ? inout->values : inout->dense;
@@ -202,7 +235,13 @@ rn_status_t rn_guard_fit(rn_level_t* level, rn_edge_t at, rn_gradient_t* inout) 
   for (const rn_guard_t* g = wanted; g; g = g->parent)
     if (!holds(own, g->pred, g->branch)) *inout = cut(level, *inout, g->pred, g->branch);
   for (const rn_guard_t* g = own; g; g = g->parent) {
+    rn_gradient_t none;
     if (holds(wanted, g->pred, g->branch)) continue;
+    if (rn_gradient_is_slices(*inout) &&
+        no_slices_in(level, *inout, at, g->pred, 1 - g->branch, &none)) {
+      *inout = merge_slices(level, *inout, none);
+      continue;
+    }
     rn_edge_t d = rn_level_dense(level, *inout, at.node);
     *inout = (rn_gradient_t){.dense = merge(level, d, zeros_in(level, at, g->pred, 1 - g->branch))};
   }
@@ -216,10 +255,13 @@ rn_status_t rn_guard_visit_switch(rn_level_t* level, rn_node_t* node, const rn_g
     return RN_OK;
   }
   bool has[2] = {!rn_gradient_is_none(dy[0]), !rn_gradient_is_none(dy[1])};
-  if (has[0] && has[1] && rn_gradient_is_slices(dy[0]) && rn_gradient_is_slices(dy[1])) {
-    dx[0].values = merge(level, dy[0].values, dy[1].values);
-    dx[0].indices = merge(level, dy[0].indices, dy[1].indices);
-    dx[0].dense_shape = merge(level, dy[0].dense_shape, dy[1].dense_shape);
+  rn_gradient_t slices[2] = {dy[0], dy[1]};
+  for (int i = 0; i < 2; ++i)
+    if (!has[i] && rn_gradient_is_slices(dy[1 - i]) &&
+        !no_slices_in(level, dy[1 - i], node->inputs[0], node->inputs[1], i, &slices[i]))
+      slices[i] = (rn_gradient_t){0};
+  if (rn_gradient_is_slices(slices[0]) && rn_gradient_is_slices(slices[1])) {
+    dx[0] = merge_slices(level, slices[0], slices[1]);
     return rn_walk_status(level);
   }
   rn_edge_t d[2];

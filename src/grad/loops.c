@@ -122,7 +122,6 @@ static rn_status_t note_part(rn_loops_t* loops, rn_node_t* node) {
     loop->has_back_prop = flag(node, RN_STR("_back_prop"), true);
     loop->swaps_memory = flag(node, RN_STR("_swap_memory"), false);
   }
-  if (strcmp(node->op->name, "StackPopV2") == 0) loop->is_backward = true;
   if (!is_enter(node)) return RN_OK;
   rn_node_t* merge = consumer_of(node, 0, RN_ROLE_MERGE);
   if (!merge) return rn_vec_push(&loop->invariants, loops->allocator, node);

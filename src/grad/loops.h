@@ -19,11 +19,12 @@ struct rn_loop_t {
   RN_VEC(rn_loop_var_t) vars;
   RN_VEC(rn_node_t*) invariants;  // Enter nodes whose value is there in every iteration
   int64_t parallel_iterations;
-  bool is_backward;  // made by a walk: it takes values from stacks
   bool has_back_prop, swaps_memory;
-  bool is_complete;  // rn_loop_complete was called
-  bool is_refined;   // rn_refine_shapes was called, for it or for one around it
-  int waiting;       // exits on the way that have not been visited yet
+  bool is_complete;      // rn_loop_complete was called
+  bool is_refined;       // rn_refine_shapes was called, for it or for one around it
+  bool is_counted;       // |waiting| was
+  int waiting;           // exits on the way not visited yet, stacks not read yet
+  rn_node_t* back_exit;  // the end of the loop that undoes it; NULL: not walked
 };
 
 // An edge between frames that no Enter or Exit carries.

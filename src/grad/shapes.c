@@ -54,7 +54,8 @@ static void infer_all_locked(refine_t* r) {
   for (size_t i = 0; i < r->count; ++i) {
     rn_node_t* node = r->nodes[i];
     rn_status_t status = rn_node_infer_locked(node);
-    if (!rn_ok(status)) restore(r, i);
+    bool is_pop = rn_walk_pair(r->walk, node) != NULL;  // what it pops is known to the graph alone
+    if (!rn_ok(status) || is_pop) restore(r, i);
     rn_status_free(status);
     if (!r->is_assumed[node->id]) continue;
     node->outputs[0].shape = node->inputs[0].node->outputs[node->inputs[0].index].shape;

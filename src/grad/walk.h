@@ -50,6 +50,8 @@ enum {
   RN_MARK_REACH = 32,  // some y depends on it
 };
 
+typedef struct rn_pair_t rn_pair_t;  // see stacks.h
+
 typedef struct rn_walk_t {
   const rn_grad_request_t* request;
   const rn_gradient_options_t* options;
@@ -64,6 +66,9 @@ typedef struct rn_walk_t {
   bool allows_ints;  // an x is an integer: integers carry gradients
   bool has_conds;    // the way leads through Switch or Merge nodes that are no loop's
   rn_loops_t loops;
+  rn_pair_t** pair_of;  // by node id: the stack that it pushes to or pops from; NULL: there is none
+  size_t pair_count;
+  rn_pair_t* pairs;
   const rn_loop_t* base;    // the frame of the ys; NULL: none
   RN_VEC(rn_note_t) notes;  // by node id, as far as needed
   rn_guard_t* guards;
@@ -141,8 +146,16 @@ static inline rn_shape_t rn_walk_shape(const rn_walk_t* walk, rn_edge_t edge) {
 // iteration to iteration (shapes.c).
 RN_MUST_USE rn_status_t rn_refine_shapes(rn_level_t* level, rn_loop_t* loop);
 
-// Loops (backward.c). A loop is walked when all its exits on the way have been visited.
+// The stack that |node| pushes to or pops from; NULL: it does not.
+static inline rn_pair_t* rn_walk_pair(const rn_walk_t* walk, const rn_node_t* node) {
+  return walk->pair_of && (size_t)node->id < walk->node_count ? walk->pair_of[node->id] : NULL;
+}
+
+// Loops (backward.c). A loop is walked when all its exits on the way have been visited, and all
+// loops that pop what it pushed have been walked.
 RN_MUST_USE rn_status_t rn_backward_visit_exit(rn_level_t* level, rn_node_t* exit);
+// Walks |loop|, which has no exit on the way, if gradients come over stacks.
+RN_MUST_USE rn_status_t rn_backward_visit_silent(rn_level_t* level, rn_loop_t* loop);
 // The shape of a forward value, for rules in a loop (see rn_grad_t).
 rn_edge_t rn_backward_shape_of(void* level, rn_edge_t like, int dtype);
 rn_edge_t rn_backward_columns_of(void* level, rn_edge_t matrix, int64_t first, int64_t count);

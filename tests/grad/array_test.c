@@ -93,3 +93,4 @@ GRAD(SparseToDenseVector, SHAPES("", ""), rn_SparseToDense(s, INTS(1, 3), INTS(5
 GRAD(SparseToDenseScalar, SHAPES("", ""), rn_SparseToDense(s, INT(2), INTS(5), x[0], x[1]))
 GRAD(CheckNumerics, SHAPES("3"), rn_CheckNumerics(s, x[0], "here"))
 GRAD(Print, SHAPES("3"), rn_Print(s, x[0], NULL, 0, .first_n = RN_SET(0)))
+GRAD(MatrixDiagV2, SHAPES("2,2,3"), rn_MatrixDiagV2(s, x[0], INTS(0, 1), INT(-1), INT(-1), REAL(0)))

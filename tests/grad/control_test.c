@@ -157,8 +157,93 @@ static void check_recorded(const char* name) {
   rn_graph_release(r.graph);
 }
 
-#define RECORDED(name) \
-  Test(grad_control, name, .timeout = 60) { check_recorded(#name); }
+// The sum of |fetches| at the fed values.
+static double total(rn_session_t* session, const recorded_t* r, const rn_edge_t* fetches,
+                    int count) {
+  const rn_tensor_t* fed[MAX_EDGES];
+  rn_tensor_t found[MAX_EDGES] = {0};
+  for (int i = 0; i < r->feed_count; ++i) fed[i] = &r->values[i];
+  rn_signature_t signature = {
+      .feeds = r->feeds, .feed_count = r->feed_count, .fetches = fetches, .fetch_count = count};
+  must(rn_session_run(session, &signature, fed, found, NULL), "run");
+  double sum = 0;
+  for (int i = 0; i < count; ++i) {
+    for (int64_t k = 0; k < found[i].count; ++k) sum += RN_DATA(&found[i], double)[k];
+    rn_tensor_clear(&found[i]);
+  }
+  return sum;
+}
+
+static rn_tensor_t* value_of(recorded_t* r, rn_edge_t x) {
+  for (int i = 0; i < r->feed_count; ++i)
+    if (r->feeds[i].node == x.node && r->feeds[i].index == x.index) return &r->values[i];
+  return NULL;
+}
+
+// The gradients of |ys| by all x against differences of their sum.
+static int check_order(rn_session_t* session, recorded_t* r, const char* name, int order,
+                       rn_edge_t* ys, int y_count) {
+  rn_gradient_options_t options = {.dense = true, .unconnected = RN_UNCONNECTED_ZERO};
+  rn_grad_request_t request = {.graph = r->graph,
+                               .ys = ys,
+                               .y_count = y_count,
+                               .xs = r->xs,
+                               .x_count = r->x_count,
+                               .options = &options};
+  rn_gradient_t gradients[MAX_EDGES];
+  must(rn_grad_run(&request, gradients), name);
+  for (int i = 0; i < r->x_count; ++i) {
+    rn_tensor_t* x = value_of(r, r->xs[i]);
+    const rn_tensor_t* fed[MAX_EDGES];
+    for (int k = 0; k < r->feed_count; ++k) fed[k] = &r->values[k];
+    rn_tensor_t dx = {0};
+    rn_signature_t signature = {.feeds = r->feeds,
+                                .feed_count = r->feed_count,
+                                .fetches = &gradients[i].dense,
+                                .fetch_count = 1};
+    must(rn_session_run(session, &signature, fed, &dx, NULL), name);
+    double scale = 1, step = 4e-6;
+    for (int64_t k = 0; k < dx.count; ++k) scale = fmax(scale, fabs(RN_DATA(&dx, double)[k]));
+    for (int64_t k = 0; k < dx.count; ++k) {
+      double old = RN_DATA(x, double)[k], found = RN_DATA(&dx, double)[k];
+      RN_DATA(x, double)[k] = old + step;
+      double above = total(session, r, ys, y_count);
+      RN_DATA(x, double)[k] = old - step;
+      double wanted = (above - total(session, r, ys, y_count)) / (2 * step);
+      RN_DATA(x, double)[k] = old;
+      cr_expect(fabs(found - wanted) <= 1e-7 * scale,
+                "%s: order %d, d/dx%d[%d] is %.10g, differences give %.10g", name, order, i, (int)k,
+                found, wanted);
+    }
+    rn_tensor_clear(&dx);
+  }
+  for (int i = 0; i < r->x_count; ++i) ys[i] = gradients[i].dense;
+  return r->x_count;
+}
+
+// Gradients of gradients of gradients, by differences.
+static void check_higher(const char* name) {
+  recorded_t r = open_recorded(name);
+  rn_session_options_t session_options;
+  rn_session_options_init(&session_options);
+  session_options.intra_threads = session_options.inter_threads = 1;
+  rn_session_t* session = NULL;
+  must(rn_session_create(r.graph, &session_options, rn_env_system(), rn_allocator_system(),
+                         &session),
+       "session");
+  rn_edge_t ys[MAX_EDGES];
+  int count = r.y_count;
+  memcpy(ys, r.ys, sizeof ys);
+  for (int order = 1; order <= 3; ++order) count = check_order(session, &r, name, order, ys, count);
+  rn_session_destroy(session);
+  for (int i = 0; i < r.feed_count; ++i) rn_tensor_clear(&r.values[i]);
+  for (int i = 0; i < r.dx_count; ++i) rn_tensor_clear(&r.dxs[i]);
+  rn_graph_release(r.graph);
+}
+
+#define RECORDED(name)                                               \
+  Test(grad_control, name, .timeout = 60) { check_recorded(#name); } \
+  Test(grad_higher, name, .timeout = 60) { check_higher(#name); }
 RECORDED(cond_both)
 RECORDED(cond_other)
 RECORDED(cond_constant_branch)

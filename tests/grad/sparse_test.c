@@ -244,6 +244,85 @@ SPARSE_TEST(Conditional) {
   pair[1] = rn_Mul(s, rn_Identity(s, rn_Switch(s, REAL(2), no).output_true), REAL(1));
   pair[1] = rn_Fill(s, INTS(1, 2), pair[1]);
   d = gradient_of(&t, rn_Merge(s, pair, 2).output, table);
+  cr_assert(rn_gradient_is_slices(d));
   DENSE(&t, d, 0, 0, 1, 1, 0, 0);
+  cr_expect_eq(t.logged, 0);
   end(&t);
+}
+
+// Rows of what was stitched go back to the parts as rows.
+SPARSE_TEST(Stitched) {
+  sparse_t t = begin();
+  rn_scope_t* s = t.s;
+  rn_edge_t tables[2] = {table_of(s, 3), table_of(s, 2)}, at[2] = {INTS(4, 0, 2), INTS(1, 3)};
+  rn_edge_t whole = rn_DynamicStitch(s, at, 2, tables, 2);
+  rn_edge_t y = rn_GatherV2(s, whole, INTS(4, 1, 2, 4), INT(0));
+  rn_gradient_t d = gradient_of(&t, y, tables[0]);
+  cr_assert(rn_gradient_is_slices(d));
+  DENSE(&t, d, 2, 2, 0, 0, 1, 1);
+  d = gradient_of(&t, y, tables[1]);
+  cr_assert(rn_gradient_is_slices(d));
+  DENSE(&t, d, 1, 1, 0, 0);
+  cr_expect_eq(t.logged, 0);
+  end(&t);
+}
+
+// One row of the new shape is two of the old; where it is half of one there are no slices.
+SPARSE_TEST(Reshaped) {
+  sparse_t t = begin();
+  rn_scope_t* s = t.s;
+  rn_edge_t table = table_of(s, 4), pairs = rn_Reshape(s, table, INTS(2, 2, 2));
+  rn_gradient_t d = gradient_of(&t, rn_GatherV2(s, pairs, INTS(1, 1), INT(0)), table);
+  cr_assert(rn_gradient_is_slices(d));
+  DENSE(&t, d, 0, 0, 0, 0, 2, 2, 2, 2);
+  cr_expect_eq(t.logged, 0);
+  rn_edge_t halves = rn_Reshape(s, table, INTS(8, 1));
+  d = gradient_of(&t, rn_GatherV2(s, halves, INTS(3), INT(0)), table);
+  cr_assert(!rn_gradient_is_slices(d));
+  DENSE(&t, d, 0, 0, 0, 1, 0, 0, 0, 0);
+  end(&t);
+}
+
+// x = x * table[i], i from 0 to 2; the table is held, or handed on from iteration to iteration.
+static rn_edge_t looked_up_in_loop(rn_scope_t* s, rn_edge_t table, bool is_handed_on) {
+  rn_edge_t ones = rn_const(s, RN_DOUBLE, (const int64_t[]){2}, 1, (const double[]){1, 1});
+  rn_edge_t start[3] = {INT(0), ones, table}, merges[3], in[3], outs[3];
+  int count = is_handed_on ? 3 : 2;
+  for (int i = 0; i < count; ++i) {
+    rn_edge_t enter = rn_Enter(s, start[i], "lookup"), both[2] = {enter, enter};
+    merges[i] = rn_Merge(s, both, 2).output;
+  }
+  in[2] = is_handed_on ? RN_NO_EDGE : rn_Enter(s, table, "lookup", .is_constant = true);
+  rn_scope_add_control(s, merges[0].node);
+  rn_edge_t cond = rn_LoopCond(s, rn_Less(s, merges[0], INT(2)));
+  rn_scope_clear_controls(s);
+  for (int i = 0; i < count; ++i) {
+    rn_Switch_out_t both = rn_Switch(s, merges[i], cond);
+    in[i] = both.output_true;
+    outs[i] = rn_Exit(s, both.output_false);
+  }
+  rn_scope_add_control(s, in[0].node);
+  rn_edge_t next[3] = {rn_AddV2(s, in[0], INT(1)),
+                       rn_Mul(s, in[1], rn_GatherV2(s, in[2], in[0], INT(0))), in[2]};
+  rn_scope_clear_controls(s);
+  for (int i = 0; i < count; ++i) {
+    rn_edge_t back = rn_NextIteration(s, next[i]);
+    rn_status_t status = rn_graph_update_edge(rn_scope_graph(s), back, merges[i].node, 1);
+    cr_assert(rn_ok(status));
+  }
+  return outs[1];
+}
+
+SPARSE_TEST(Looped) {
+  for (int is_handed_on = 0; is_handed_on < 2; ++is_handed_on) {
+    sparse_t t = begin();
+    rn_edge_t table = table_of(t.s, 4);
+    rn_gradient_t d = gradient_of(&t, looked_up_in_loop(t.s, table, is_handed_on), table);
+    cr_assert(rn_gradient_is_slices(d), "handed on: %d", is_handed_on);
+    double indices[2];
+    fetch(&t, d.indices, indices, 2);
+    DENSE(&t, d, 3, 4, 1, 2, 0, 0, 0, 0);
+    cr_expect_eq(t.logged, 0);
+    end(&t);
+  }
 }

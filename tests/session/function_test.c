@@ -3,6 +3,7 @@
 #include "framework/function.h"
 #include "graph/function.h"
 #include "runnel/function.h"
+#include "tensor/tstring.h"
 #include "util.h"
 
 // The ways of running functions, each with one thread and with several.
@@ -751,4 +752,33 @@ RT_TEST(function, builders) {
   rn_scope_destroy(body);
   rn_graph_release(graph);
   rt_end(&rt);
+}
+
+// The body of a call runs where the call does; what it says itself counts more.
+RT_TEST(function, hands_its_device_on) {
+  for (int w = 0; w < WAYS; ++w) {
+    rt_t rt = begin(&ways[w]);
+    rt.options.cpu_devices = 2;
+    for (int says = 0; says < 2; ++says) {
+      fn_t fn = fn_begin(&rt, 1);
+      if (says) rn_scope_set_device(fn.s, "/device:CPU:0");
+      fn_end(&fn, &rt, says ? "says" : "silent", rn_GetSessionHandle(fn.s, fn.args[0]));
+    }
+    const int text[] = {RN_STRING};
+    rn_edge_t x = rn_const_float(rt.s, 3);
+    for (int says = 0; says < 2; ++says) {
+      rn_scope_set_device(rt.s, "/device:CPU:1");
+      rn_edge_t y =
+          rn_edge_at(rn_StatefulPartitionedCall(rt.s, &x, 1, text, 1, says ? "says" : "silent"), 0);
+      rn_scope_set_device(rt.s, NULL);
+      rn_signature_t signature = {.fetches = &y, .fetch_count = 1};
+      rn_tensor_t found = {0};
+      RT_OK(rn_session_run(rt_session(&rt), &signature, NULL, &found, NULL));
+      rn_str_t handle = rn_tstring_view(RN_DATA(&found, rn_tstring_t));
+      cr_expect(rn_str_ends_with(handle, says ? RN_STR("CPU:0") : RN_STR("CPU:1")), "way %d: %.*s",
+                w, RN_STR_ARGS(handle));
+      rn_tensor_clear(&found);
+    }
+    rt_end(&rt);
+  }
 }

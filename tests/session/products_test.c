@@ -6,12 +6,16 @@ typedef struct case_t {
   int64_t m, n, k;
   int count;
   bool transposes;
+  int at_a_time;  // 0: one sum; else as gradients arrive: AddN(AddN(a, b, c), d, e)
 } case_t;
 
 // Every size of tile and edge, depths from one to the deepest that is taken in.
 static const case_t cases[] = {
-    {2, 2, 1, 1, true},    {6, 32, 1, 2, true},   {7, 33, 1, 3, true},    {13, 31, 5, 4, false},
-    {48, 64, 8, 20, true}, {5, 200, 3, 7, false}, {64, 17, 128, 2, true}, {31, 129, 2, 9, true},
+    {2, 2, 1, 1, true, 0},       {6, 32, 1, 2, true, 0},   {7, 33, 1, 3, true, 0},
+    {13, 31, 5, 4, false, 0},    {48, 64, 8, 20, true, 0}, {5, 200, 3, 7, false, 0},
+    {64, 17, 128, 2, true, 0},   {31, 129, 2, 9, true, 0}, {101, 300, 32, 5, true, 0},
+    {130, 333, 40, 3, false, 0}, {48, 64, 8, 20, true, 4}, {49, 65, 3, 9, false, 2},
+    {101, 300, 32, 7, true, 3},
 };
 
 // Numbers with all their digits: whole ones would hide a wrong order of sums.
@@ -43,7 +47,14 @@ static rn_tensor_t run(const case_t* c, rn_dtype_t dtype, bool optimize, bool de
   rn_edge_t products[32];
   for (int t = 0; t < c->count; ++t)
     products[t] = rn_MatMul(s, rn_edge_at(as, t), rn_edge_at(bs, t), .transpose_a = c->transposes);
-  rn_edge_t sum = c->count > 1 ? rn_AddN(s, products, c->count) : products[0];
+  rn_edge_t sum = c->count > 1 && !c->at_a_time ? rn_AddN(s, products, c->count) : products[0];
+  for (int t = 1; c->at_a_time && t < c->count;) {
+    rn_edge_t terms[32] = {sum};
+    int more = c->count - t < c->at_a_time ? c->count - t : c->at_a_time;
+    memcpy(terms + 1, products + t, (size_t)more * sizeof *terms);
+    sum = rn_AddN(s, terms, more + 1);
+    t += more;
+  }
   const int64_t c_dims[2] = {c->m, c->n};
   rn_edge_t variable = rn_VarHandleOp(s, dtype, c_dims, 2);
   rn_node_t* init = rn_AssignVariableOp(s, variable, rn_ZerosLike(s, sum));
@@ -73,7 +84,7 @@ static void compare(bool descends) {
     for (int wide = 0; wide < 2; ++wide) {
       rn_dtype_t dtype = wide ? RN_DOUBLE : RN_FLOAT;
       rn_tensor_t wanted = run(&cases[i], dtype, false, descends, 1);
-      for (int threads = 1; threads <= 2; ++threads) {
+      for (int threads = 1; threads <= 8; threads *= 2) {
         rn_tensor_t got = run(&cases[i], dtype, true, descends, threads);
         cr_assert_eq(got.count, wanted.count);
         cr_assert(memcmp(got.data, wanted.data, rn_tensor_bytes(&wanted)) == 0, "case %zu", i);

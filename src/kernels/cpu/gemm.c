@@ -1,136 +1,206 @@
-// Matrix products: large ones of floats through oneDNN, small and thin ones of floats and those of
-// doubles by tiles of our own, 16-bit floats through float, everything else by plain loops. See
-// gemm.h.
+// Matrix products: floats and doubles by tiles, 16-bit floats through float, everything else by
+// plain loops. See gemm.h.
 #include "kernels/cpu/gemm.h"
 
 #include <complex.h>
 
 #include "base/alloc.h"
-#include "kernels/cpu/dnnl.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/gemm.h"
 #include "kernels/cpu/vector.h"
 
 // Work for one thread, in nanoseconds: well above what handing it over costs.
 #define PIECE_NS 40e3
-#define MOST_PIECES 16
-// Sides of C that are halved: the first two times, and after that.
-#define LEAST_SIDE 128
-#define LONG_SIDE 1024
+#define MOST_PIECES 32
 // What a processor does in a nanosecond, roughly: operations, and bytes of memory passed.
 #define FLOPS_PER_NS 100.0
 #define BYTES_PER_NS 10.0
-// Where oneDNN's blocking is worth more than its call costs, in operations; sooner if B must be
-// transposed on the way.
-#define LARGE_FLOPS (2.0 * 128 * 128 * 128)
-#define LARGE_TRANSPOSED_FLOPS (2.0 * 48 * 48 * 48)
+// Rows of a piece come in multiples of this, which whole tiles of any generation fill.
+#define ROW_UNIT 12
+// Rows of a piece at least: where B is packed, every piece packs its columns for itself.
+#define LEAST_ROWS 48
+#define LEAST_ROWS_PACKING 192
+#define ENOUGH_PIECES 8
+// More than the caches of one processor, as a rule; a page.
+#define LARGE_BYTES (4 << 20)
+#define PAGE_BYTES 4096
+// Rows of C up to which columns of B that lie along memory are multiplied as they lie.
+#define FEW_ROWS 4
+// Rows of C from which packing B pays; but elements of its rows, or of its columns, up to which it
+// does not.
+#define PACK_ROWS 24
+#define SHORT_ROW 256
+#define SHALLOW 8
 
-// C in blocks, one a piece of work, from the sizes alone.
+// C in blocks, one a piece of work.
 typedef struct grid_t {
-  int64_t rows, columns;   // of a block; multiples of 16, so that tiles have no odd ends inside
+  int64_t rows, columns;   // of a block
   int64_t across, pieces;  // blocks beside each other, and in all
 } grid_t;
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-static int64_t halve(int64_t length) { return ceil_div(ceil_div(length, 2), 16) * 16; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// Every piece copies its part of A and of B first, so pieces are kept square and large: four at
-// most, then more where a side is long.
-static grid_t grid_of(const rn_gemm_part_t* part, size_t item) {
+// |length| in at most |wanted| parts of at least |shortest|, all but the last a multiple of |unit|.
+static int64_t part_length(int64_t length, int64_t wanted, int64_t shortest, int64_t unit) {
+  int64_t parts = least(wanted, length / shortest);
+  if (parts < 2) return length;
+  return ceil_div(ceil_div(length, parts), unit) * unit;
+}
+
+// From the sizes of the whole product, so that its parts are all made alike.
+static rn_gemm_way_t way_of(const rn_gemm_part_t* part) {
+  bool is_plain = part->b_column == 1;
+  if (!is_plain && part->a_column == 1 && (part->m <= FEW_ROWS || part->n == 1))
+    return RN_GEMM_DOTS;
+  if (part->m == 1) return RN_GEMM_ROW;
+  if (part->panels) return RN_GEMM_BLOCKS;
+  if (is_plain && (part->m < PACK_ROWS || part->b_row <= SHORT_ROW || part->k <= SHALLOW))
+    return RN_GEMM_IN_PLACE;
+  return RN_GEMM_BLOCKS;
+}
+
+static grid_t grid_of(const rn_gemm_part_t* part, size_t item, int64_t strip) {
   double m = (double)part->m, n = (double)part->n, k = (double)part->k;
   double flops = 2 * m * n * k / FLOPS_PER_NS;
   double bytes = (m * k + k * n + m * n) * (double)item / BYTES_PER_NS;
-  double wanted = (flops > bytes ? flops : bytes) / PIECE_NS;
-  grid_t grid = {part->m, part->n, 1, 1};
-  while (2 * grid.pieces <= MOST_PIECES && 2 * (double)grid.pieces <= wanted) {
-    int64_t* longer = grid.rows >= grid.columns ? &grid.rows : &grid.columns;
-    if (*longer < (grid.pieces < 4 ? LEAST_SIDE : LONG_SIDE)) break;
-    *longer = halve(*longer);
-    grid.across = ceil_div(part->n, grid.columns);
-    grid.pieces = grid.across * ceil_div(part->m, grid.rows);
+  double pieces = (flops > bytes ? flops : bytes) / PIECE_NS;
+  // An even number, for two threads.
+  int64_t wanted = pieces < 2 ? 1 : pieces > MOST_PIECES ? MOST_PIECES : ((int64_t)pieces + 1) & -2;
+  grid_t grid = {.rows = part->m, .columns = part->n};
+  bool packs = part->way == RN_GEMM_BLOCKS && !part->panels;
+  // Columns first where they are packed, rows first where C is then written in order.
+  if (!packs) grid.rows = part_length(part->m, wanted, LEAST_ROWS, ROW_UNIT);
+  // Many rows of A are best read once for several strips, unless that leaves few pieces.
+  int64_t strips = packs ? 4 : 1;
+  while (strips > 1 && part->n / (strips * strip) * (part->m / LEAST_ROWS_PACKING) < ENOUGH_PIECES)
+    strips /= 2;
+  int64_t across = wanted / ceil_div(part->m, grid.rows);
+  // Rows of a B that is in memory are best read along whole pages.
+  bool in_memory = !packs && !part->panels && k * n * (double)item > LARGE_BYTES;
+  int64_t pages = part->n * (int64_t)item / PAGE_BYTES;
+  if (in_memory) across = least(across, pages < 2 ? 2 : pages);
+  grid.columns = part_length(part->n, across, strips * strip, strip);
+  grid.across = ceil_div(part->n, grid.columns);
+  if (packs) grid.rows = part_length(part->m, wanted / grid.across, LEAST_ROWS_PACKING, ROW_UNIT);
+  if (part->turns) {  // one strip, and what the scratch has room for
+    int64_t most = RN_GEMM_TURNED / part->n / ROW_UNIT * ROW_UNIT;
+    grid.rows = least(grid.rows, most);
   }
+  grid.pieces = grid.across * ceil_div(part->m, grid.rows);
   return grid;
 }
 
 typedef struct job_t {
-  const rn_gemm_t* gemm;
   rn_gemm_part_t part;
-  const rn_dnnl_t* dnnl;  // NULL: our own tiles
   rn_gemm_fn_t fn;
   size_t item;
   grid_t grid;
+  bool failed;  // the first to set it owns |status|
+  rn_status_t status;
 } job_t;
 
-static void run_dnnl(const job_t* job, const rn_gemm_part_t* part) {
-  const rn_gemm_t* g = job->gemm;
-  int64_t lda = g->transpose_a ? g->m : g->k, ldb = g->transpose_b ? g->k : g->n;
-  int threads = rn_dnnl_enter(job->dnnl);
-  job->dnnl->sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', part->m, part->n,
-                   part->k, 1, part->a, lda, part->b, ldb, 0, part->c, part->c_row);
-  rn_dnnl_leave(job->dnnl, threads);
+static void run_block(const job_t* job, int64_t i, void* scratch) {
+  const grid_t* grid = &job->grid;
+  rn_gemm_part_t part = job->part;
+  int64_t row = i / grid->across * grid->rows, column = i % grid->across * grid->columns;
+  part.m = least(part.m - row, grid->rows);
+  part.n = least(part.n - column, grid->columns);
+  part.a = (const char*)part.a + (size_t)(row * part.a_row) * job->item;
+  part.b = (const char*)part.b + (size_t)(column * part.b_column) * job->item;
+  // A strip has k rows of its width, so the panels of a column begin at column * k.
+  if (part.panels) part.panels = (const char*)part.panels + (size_t)(column * part.k) * job->item;
+  part.c = (char*)part.c +
+           (size_t)(part.turns ? column * part.c_row + row : row * part.c_row + column) * job->item;
+  part.scratch = scratch;
+  job->fn(&part);
 }
 
 static void run_blocks(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
-  const grid_t* grid = &job->grid;
-  for (int64_t i = begin; i < end; ++i) {
-    rn_gemm_part_t part = job->part;
-    int64_t row = i / grid->across * grid->rows, column = i % grid->across * grid->columns;
-    part.m = part.m - row < grid->rows ? part.m - row : grid->rows;
-    part.n = part.n - column < grid->columns ? part.n - column : grid->columns;
-    part.a = (const char*)part.a + (size_t)(row * part.a_row) * job->item;
-    part.b = (const char*)part.b + (size_t)(column * part.b_column) * job->item;
-    part.c = (char*)part.c + (size_t)(row * part.c_row + column) * job->item;
-    if (job->dnnl)
-      run_dnnl(job, &part);
-    else
-      job->fn(&part);
+  job_t* job = arg;
+  void *block = NULL, *scratch = NULL;
+  size_t size = job->part.way == RN_GEMM_BLOCKS ? RN_GEMM_SCRATCH + RN_ALIGN : 0;
+  if (size) {
+    rn_status_t status = rn_alloc(rn_allocator_default(), size, &block);
+    if (!rn_ok(status)) {
+      if (!__atomic_exchange_n(&job->failed, true, __ATOMIC_RELAXED))
+        job->status = status;
+      else
+        rn_status_free(status);
+      return;
+    }
+    scratch = (void*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
   }
+  for (int64_t i = begin; i < end; ++i) run_block(job, i, scratch);
+  if (size) rn_free(rn_allocator_default(), block, size);
 }
 
-static bool wants_dnnl(const rn_gemm_t* g) {
-  if (g->dtype != RN_FLOAT || g->m == 1 || g->n == 1 || g->k <= 4) return false;
-  double flops = 2.0 * (double)g->m * (double)g->n * (double)g->k;
-  return flops > (g->transpose_b ? LARGE_TRANSPOSED_FLOPS : LARGE_FLOPS);
+static rn_gemm_part_t whole_of(const rn_gemm_t* g) {
+  return (rn_gemm_part_t){.a = g->a,
+                          .a_row = g->transpose_a ? 1 : g->k,
+                          .a_column = g->transpose_a ? g->m : 1,
+                          .b = g->b,
+                          .b_row = g->transpose_b ? 1 : g->n,
+                          .b_column = g->transpose_b ? g->k : 1,
+                          .panels = g->panels,
+                          .c = g->c,
+                          .c_row = g->n,
+                          .m = g->m,
+                          .n = g->n,
+                          .k = g->k};
 }
 
-static void run_pieces(rn_pool_t* pool, const rn_gemm_t* g) {
-  job_t job = {.gemm = g,
-               .fn = RN_ISA_PICK(rn_gemm_)[g->dtype],
-               .item = rn_dtype_size(g->dtype),
-               .part = {.a = g->a,
-                        .a_row = g->transpose_a ? 1 : g->k,
-                        .a_column = g->transpose_a ? g->m : 1,
-                        .b = g->b,
-                        .b_row = g->transpose_b ? 1 : g->n,
-                        .b_column = g->transpose_b ? g->k : 1,
-                        .c = g->c,
-                        .c_row = g->n,
-                        .m = g->m,
-                        .n = g->n,
-                        .k = g->k}};
-  if (wants_dnnl(g)) {
-    rn_status_t status = rn_dnnl(&job.dnnl);
-    if (!rn_ok(status)) job.dnnl = NULL;  // our own tiles do it too
-    rn_status_free(status);
+// The transposed product: C' = B' A'.
+static rn_gemm_part_t turn(const rn_gemm_part_t* p) {
+  return (rn_gemm_part_t){.a = p->b,
+                          .a_row = p->b_column,
+                          .a_column = p->b_row,
+                          .b = p->a,
+                          .b_row = p->a_column,
+                          .b_column = p->a_row,
+                          .c = p->c,
+                          .c_row = p->c_row,
+                          .m = p->n,
+                          .n = p->m,
+                          .k = p->k};
+}
+
+static rn_status_t run_job(rn_pool_t* pool, job_t* job, int64_t strip) {
+  job->grid = grid_of(&job->part, job->item, strip);
+  rn_pool_for(pool, job->grid.pieces, 1, run_blocks, job);
+  return job->status;
+}
+
+// Few rows by a transposed B: to pack B would cost as much as to multiply by it. Its rows are as
+// good as rows of A, and A is packed in the place of B.
+static rn_status_t run_turned(rn_pool_t* pool, job_t* job, rn_gemm_pack_fn_t pack, int64_t strip) {
+  job->part = turn(&job->part);
+  job->part.way = RN_GEMM_BLOCKS;
+  job->part.turns = true;
+  size_t size = (size_t)(strip * job->part.k) * job->item + RN_ALIGN;
+  void* block = NULL;
+  RN_RETURN_IF_ERROR(rn_alloc(rn_allocator_default(), size, &block));
+  job->part.panels = (void*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
+  pack(&job->part, (void*)job->part.panels);
+  rn_status_t status = run_job(pool, job, strip);
+  rn_free(rn_allocator_default(), block, size);
+  return status;
+}
+
+static rn_status_t run_pieces(rn_pool_t* pool, const rn_gemm_t* g) {
+  const rn_gemm_table_t* table = RN_ISA_PICK(&rn_gemm_);
+  job_t job = {.fn = table->fn[g->dtype], .item = rn_dtype_size(g->dtype), .part = whole_of(g)};
+  int64_t strip = table->strip_bytes / (int64_t)job.item;
+  bool is_real = g->dtype == RN_FLOAT || g->dtype == RN_DOUBLE;
+  if (g->n == 1 && g->m > 1 && is_real) {  // a column is a row of the transposed product
+    job.part = turn(&job.part);
+    job.part.c_row = job.part.n;
   }
-  // A column is a row of the transposed product: C' = B' A'.
-  if (g->n == 1 && g->m > 1 && (g->dtype == RN_FLOAT || g->dtype == RN_DOUBLE)) {
-    rn_gemm_part_t p = job.part;
-    job.part = (rn_gemm_part_t){.a = p.b,
-                                .a_row = p.b_column,
-                                .a_column = p.b_row,
-                                .b = p.a,
-                                .b_row = p.a_column,
-                                .b_column = p.a_row,
-                                .c = p.c,
-                                .c_row = p.m,
-                                .m = 1,
-                                .n = p.m,
-                                .k = p.k};
-  }
-  job.grid = grid_of(&job.part, job.item);
-  rn_pool_for(pool, job.grid.pieces, 1, run_blocks, &job);
+  job.part.way = way_of(&job.part);
+  if (is_real && job.part.way == RN_GEMM_BLOCKS && !job.part.panels && g->transpose_b &&
+      !g->transpose_a && g->m <= strip && g->n >= 4 * g->m)
+    return run_turned(pool, &job, g->dtype == RN_FLOAT ? table->pack_f32 : table->pack_f64, strip);
+  return run_job(pool, &job, strip);
 }
 
 #define TRANSPOSE(T)                                                                      \
@@ -200,7 +270,7 @@ static rn_status_t straighten(const void* in, bool is_transposed, bool conjugate
 }
 
 static rn_status_t gemm_plain(rn_pool_t* pool, const rn_gemm_t* gemm) {
-  if (!RN_ISA_PICK(rn_gemm_)[gemm->dtype])
+  if (!RN_ISA_PICK(&rn_gemm_)->fn[gemm->dtype])
     return rn_unimplemented("No matrix product for %s", rn_dtype_name(gemm->dtype));
   rn_gemm_t plain = *gemm;
   plain.transpose_a = plain.transpose_b = false;
@@ -210,7 +280,7 @@ static rn_status_t gemm_plain(rn_pool_t* pool, const rn_gemm_t* gemm) {
   if (rn_ok(status))
     status = straighten(gemm->b, gemm->transpose_b, gemm->conjugate_b, gemm->k, gemm->n,
                         gemm->dtype, &plain.b, &b_size);
-  if (rn_ok(status)) run_pieces(pool, &plain);
+  if (rn_ok(status)) status = run_pieces(pool, &plain);
   if (a_size) rn_free(rn_allocator_default(), (void*)plain.a, a_size);
   if (b_size) rn_free(rn_allocator_default(), (void*)plain.b, b_size);
   return status;
@@ -247,9 +317,39 @@ rn_status_t rn_gemm(rn_pool_t* pool, const rn_gemm_t* gemm) {
     return RN_OK;
   }
   if (gemm->dtype == RN_FLOAT || gemm->dtype == RN_DOUBLE) {
-    run_pieces(pool, gemm);
-    return RN_OK;
+    return run_pieces(pool, gemm);
   }
   if (gemm->dtype == RN_HALF || gemm->dtype == RN_BFLOAT16) return gemm_narrow(pool, gemm);
   return gemm_plain(pool, gemm);
+}
+
+static int64_t strip_of(rn_dtype_t dtype) {
+  return RN_ISA_PICK(&rn_gemm_)->strip_bytes / (int64_t)rn_dtype_size(dtype);
+}
+
+int64_t rn_gemm_panels_count(rn_dtype_t dtype, int64_t n, int64_t k) {
+  int64_t strip = strip_of(dtype);
+  return ceil_div(n, strip) * strip * k;
+}
+
+static void pack_strips(void* arg, int64_t begin, int64_t end) {
+  const rn_gemm_t* g = arg;
+  const rn_gemm_table_t* table = RN_ISA_PICK(&rn_gemm_);
+  rn_gemm_part_t part = whole_of(g);
+  size_t item = rn_dtype_size(g->dtype);
+  int64_t strip = strip_of(g->dtype), column = begin * strip;
+  part.b = (const char*)part.b + (size_t)(column * part.b_column) * item;
+  part.n = least(end * strip, part.n) - column;
+  (g->dtype == RN_FLOAT ? table->pack_f32 : table->pack_f64)(
+      &part, (char*)g->c + (size_t)(column * part.k) * item);
+}
+
+void rn_gemm_pack(rn_pool_t* pool, const rn_gemm_t* gemm) {
+  int64_t strip = strip_of(gemm->dtype);
+  size_t bytes = (size_t)(strip * gemm->k) * rn_dtype_size(gemm->dtype);
+  // The columns that the last strip lacks.
+  if (gemm->n % strip) memset((char*)gemm->c + (size_t)(gemm->n / strip) * bytes, 0, bytes);
+  double strip_ns = (double)(strip * gemm->k) * (double)rn_dtype_size(gemm->dtype) / BYTES_PER_NS;
+  rn_pool_for(pool, ceil_div(gemm->n, strip), (int64_t)(PIECE_NS / (strip_ns + 1)) + 1, pack_strips,
+              (void*)gemm);
 }

@@ -12,11 +12,17 @@ typedef struct rn_gemm_t {
   int64_t m, n, k;
   const void* a;
   const void* b;
-  void* c;  // m x n, overwritten
+  const void* panels;  // NULL, or what rn_gemm_pack made of B; |b| is set nevertheless
+  void* c;             // m x n, overwritten
 } rn_gemm_t;
 
-// Computes it on |pool|. The work is cut by sizes alone, so that the result does not depend on the
-// number of threads.
+// Computes it on |pool|. How the work is cut, and whether B is packed, changes no bit.
 RN_MUST_USE rn_status_t rn_gemm(rn_pool_t* pool, const rn_gemm_t* gemm);
+
+// B in the order in which tiles read it, for those who multiply by it more than once; float and
+// double. The elements that it takes, and the packing: of |gemm|, the B and its sizes count, and
+// the panels go to |c|. Panels are of the processor that made them.
+int64_t rn_gemm_panels_count(rn_dtype_t dtype, int64_t n, int64_t k);
+void rn_gemm_pack(rn_pool_t* pool, const rn_gemm_t* gemm);
 
 #endif  // RUNNEL_KERNELS_CPU_GEMM_H_

@@ -1,4 +1,4 @@
-// MatMul and its batched forms.
+// MatMul, its batched forms, and the ops that graph/pass_pack.c makes.
 #include <stdio.h>
 
 #include "kernels/cpu/array.h"
@@ -54,7 +54,8 @@ static rn_status_t matrix_sizes(const matmul_t* matmul, const rn_tensor_t* a, co
   return RN_OK;
 }
 
-static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) {
+// |panels| is NULL, or B packed.
+static rn_status_t multiply(rn_kernel_ctx_t* ctx, const rn_tensor_t* panels) {
   const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
   if (a->rank != 2 || b->rank != 2) {
     if (a->rank != b->rank)
@@ -69,7 +70,37 @@ static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) {
   gemm.a = a->data;
   gemm.b = b->data;
   gemm.c = out->data;
+  if (panels && panels->count != rn_gemm_panels_count(gemm.dtype, gemm.n, gemm.k))
+    return rn_internal("Panels of another matrix");
+  if (panels) gemm.panels = panels->data;
   return rn_gemm(rn_ctx_pool(ctx), &gemm);
+}
+
+static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) { return multiply(ctx, NULL); }
+static rn_status_t packed_compute(rn_kernel_ctx_t* ctx) { return multiply(ctx, rn_in(ctx, 2)); }
+
+static rn_status_t pack_init(const rn_kernel_init_t* init, void* state) {
+  ((matmul_t*)state)->transpose_b = rn_init_bool(init, "transpose_b");
+  return RN_OK;
+}
+
+static rn_status_t pack_compute(rn_kernel_ctx_t* ctx) {
+  const matmul_t* matmul = ctx->state;
+  const rn_tensor_t* b = rn_in(ctx, 0);
+  if (b->rank != 2) return rn_internal("Panels of no matrix");
+  int64_t n = rn_tensor_dim(b, matmul->transpose_b ? 0 : 1);
+  int64_t k = rn_tensor_dim(b, matmul->transpose_b ? 1 : 0);
+  int64_t count = rn_gemm_panels_count(b->dtype, n, k);
+  rn_tensor_t* panels = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &count}, &panels));
+  rn_gemm_t gemm = {.dtype = b->dtype,
+                    .transpose_b = matmul->transpose_b,
+                    .n = n,
+                    .k = k,
+                    .b = b->data,
+                    .c = panels->data};
+  rn_gemm_pack(rn_ctx_pool(ctx), &gemm);
+  return RN_OK;
 }
 
 // Batches broadcast against each other: where each matrix of the output takes its operands from.
@@ -226,9 +257,17 @@ static rn_status_t mixed_compute(rn_kernel_ctx_t* ctx) {
   }
 #define SAME(type) MIXED(RN_T(type), RN_T(type), RN_T(type))
 #define BYTES (RN_T(INT8) | RN_T(UINT8))
+#define PACKING(name, init_, compute_)                                           \
+  {                                                                              \
+    .op = name, .device = "CPU", .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}},   \
+    .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(matmul_t), .init = init_, \
+    .compute = compute_                                                          \
+  }
 
 static const rn_kernel_def_t rows[] = {
     ROW("MatMul", matmul_init, matmul_compute),
+    PACKING("_PackMatrix", pack_init, pack_compute),
+    PACKING("_PackedMatMul", matmul_init, packed_compute),
     ROW("BatchMatMul", same_batch_init, batch_compute),
     ROW("BatchMatMulV2", batch_init, batch_compute),
     SAME(BFLOAT16),

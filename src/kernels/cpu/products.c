@@ -1,7 +1,8 @@
-// The ops that graph/pass_products.c makes: sums of matrix products, and descent by them.
+// The ops that graph/pass_products.c makes: sums of matrix products, a product added to what is
+// there, and descent by products.
 //
-// Operands are packed into the order in which tiles read them, then every tile of C is made at
-// once, in registers, over all products: C is written once, or, in descent, not at all.
+// Operands are packed into the order in which tiles read them, then every block of C is made at
+// once over all products: C is written once, or, in descent, not at all.
 #include "kernels/cpu/isa/products.h"
 
 #include "kernels/cpu/array.h"
@@ -13,11 +14,13 @@
 #define PIECE_NS 40e3
 #define FLOPS_PER_NS 100.0
 #define BYTES_PER_NS 10.0
-// Packed columns of B up to which they are swept once for each strip of rows, so that C is passed
-// over in order; above it, rows of A are swept for each strip of columns.
-#define SMALL_B (128 << 10)
-// Rows and columns of the largest tile, for those that stick out of C.
-#define MAX_TILE_BYTES (6 * 128)
+// Packed columns of B up to which they are swept once for each block of rows, so that C is passed
+// over in order; above it, rows of A are swept for each strip of columns, unless C is so large that
+// a strip of it is on more pages than the processor finds at once.
+#define SMALL_B (1 << 20)
+#define LARGE_C (8 << 20)
+// Tiles of a block of a single product: smaller pieces, for there is nothing to keep in the cache.
+#define SINGLE_TILES 4
 
 typedef struct products_t {
   int32_t count;    // of products
@@ -34,6 +37,10 @@ static rn_status_t init_from(const rn_kernel_init_t* init, products_t* products,
 static rn_status_t sum_init(const rn_kernel_init_t* init, void* state) {
   return init_from(init, state, 0);
 }
+static rn_status_t add_init(const rn_kernel_init_t* init, void* state) {
+  *(products_t*)state = (products_t){1, 1, rn_init_bool(init, "transpose_a")};
+  return RN_OK;
+}
 static rn_status_t descent_init(const rn_kernel_init_t* init, void* state) {
   return init_from(init, state, 2);
 }
@@ -45,9 +52,11 @@ typedef struct job_t {
   rn_products_fn_t fn;
   size_t item;
   int64_t m, n, k;  // k: of all products together
-  int columns;      // of a tile
-  int64_t row_tiles, column_tiles;
-  bool by_rows;  // strips are of rows
+  int rows;         // of a tile
+  int columns;      // of a strip
+  int tiles;        // of a block
+  int64_t blocks, strips;
+  bool by_rows;  // blocks of rows are the outer loop, strips the inner one
   char *a, *b;   // packed
   int32_t* ks;
   char* c;
@@ -61,98 +70,108 @@ static const rn_tensor_t* right(const job_t* job, int32_t t) {
   return rn_in(job->ctx, job->products->first + job->products->count + t);
 }
 
-// |rows| x |columns| of the matrix at |from| to |to|, whose rows have |width| elements; the rest is
-// zero.
-static void pack_rows(const char* from, int64_t step, int64_t rows, int64_t columns, int width,
-                      size_t item, char* to) {
-  size_t used = (size_t)columns * item, whole = (size_t)width * item;
-  for (int64_t p = 0; p < rows; ++p, to += whole, from += (size_t)step * item) {
-    memcpy(to, from, used);
-    if (used < whole) memset(to + used, 0, whole - used);
-  }
-}
-
-static void pack_across(const char* from, int64_t step, int64_t rows, int64_t columns, int width,
-                        size_t item, char* to) {
-  for (int64_t p = 0; p < rows; ++p, from += item)
-    for (int i = 0; i < width; ++i, to += item) {
-      if (i < columns)
-        memcpy(to, from + (size_t)(i * step) * item, item);
-      else
-        memset(to, 0, item);
-    }
-}
-
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static void pack_a(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
-  int rows = job->table.tile.rows;
-  for (int64_t tile = begin; tile < end; ++tile) {
-    char* to = job->a + (size_t)(tile * job->k * rows) * job->item;
-    int64_t at = tile * rows, used = least(job->m - at, rows);
-    for (int32_t t = 0; t < job->products->count; ++t) {
-      const char* data = left(job, t)->data;
-      int64_t k = job->ks[t];
-      if (job->products->transposes)
-        pack_rows(data + (size_t)at * job->item, job->m, k, used, rows, job->item, to);
-      else
-        pack_across(data + (size_t)(at * k) * job->item, k, k, used, rows, job->item, to);
-      to += (size_t)(k * rows) * job->item;
-    }
+// |k| rows of |used| bytes, |step| bytes apart, to |to|, where a row has |width|; the rest is zero.
+static void pack_rows(const char* from, size_t step, int64_t k, size_t used, size_t width,
+                      char* to) {
+#define ROWS(bytes)                                                                         \
+  if (used == (bytes) && width == (bytes)) {                                                \
+    for (int64_t p = 0; p < k; ++p, from += step, to += (bytes)) memcpy(to, from, (bytes)); \
+    return;                                                                                 \
+  }
+  // Whole rows of tiles and strips, in registers.
+  ROWS(16)
+  ROWS(24)
+  ROWS(32)
+  ROWS(48)
+  ROWS(96)
+  ROWS(256)
+#undef ROWS
+  for (int64_t p = 0; p < k; ++p, from += step, to += width) {
+    memcpy(to, from, used);
+    memset(to + used, 0, width - used);
   }
 }
 
-static void pack_b(void* arg, int64_t begin, int64_t end) {
-  const job_t* job = arg;
-  for (int64_t tile = begin; tile < end; ++tile) {
-    char* to = job->b + (size_t)(tile * job->k * job->columns) * job->item;
-    int64_t at = tile * job->columns, used = least(job->n - at, job->columns);
-    for (int32_t t = 0; t < job->products->count; ++t) {
-      const char* data = right(job, t)->data;
-      pack_rows(data + (size_t)at * job->item, job->n, job->ks[t], used, job->columns, job->item,
-                to);
-      to += (size_t)(job->ks[t] * job->columns) * job->item;
-    }
+// |used| rows of |k| elements, across.
+#define ACROSS(T)                                                                         \
+  static void across_##T(const void* from, int64_t k, int64_t used, int rows, void* to) { \
+    for (int64_t p = 0; p < k; ++p)                                                       \
+      for (int i = 0; i < rows; ++i)                                                      \
+        ((T*)to)[p * rows + i] = i < used ? ((const T*)from)[i * k + p] : 0;              \
+  }
+ACROSS(uint32_t)
+ACROSS(uint64_t)
+
+static void pack_tile(const job_t* job, int64_t tile) {
+  char* to = job->a + (size_t)(tile * job->k * job->rows) * job->item;
+  int64_t at = tile * job->rows, used = least(job->m - at, job->rows);
+  for (int32_t t = 0; t < job->products->count; ++t) {
+    const char* data = left(job, t)->data;
+    int64_t k = job->ks[t];
+    if (job->products->transposes)
+      pack_rows(data + (size_t)at * job->item, (size_t)job->m * job->item, k,
+                (size_t)used * job->item, (size_t)job->rows * job->item, to);
+    else
+      (job->item == 4 ? across_uint32_t : across_uint64_t)(data + (size_t)(at * k) * job->item, k,
+                                                           used, job->rows, to);
+    to += (size_t)(k * job->rows) * job->item;
   }
 }
 
-static void run_tile(const job_t* job, int64_t row_tile, int64_t column_tile) {
-  int rows = job->table.tile.rows, columns = job->columns;
-  int64_t row = row_tile * rows, column = column_tile * columns;
-  rn_products_part_t part = {.a = job->a + (size_t)(row_tile * job->k * rows) * job->item,
-                             .b = job->b + (size_t)(column_tile * job->k * columns) * job->item,
-                             .c = job->c + (size_t)(row * job->n + column) * job->item,
-                             .c_row = job->n,
-                             .ks = job->ks,
-                             .count = job->products->count,
-                             .descent = job->descent};
-  int64_t used_rows = least(job->m - row, rows), used_columns = least(job->n - column, columns);
-  if (used_rows == rows && used_columns == columns) {
-    job->fn(&part);
-    return;
+static void pack_strip(const job_t* job, int64_t strip) {
+  char* to = job->b + (size_t)(strip * job->k * job->columns) * job->item;
+  int64_t at = strip * job->columns, used = least(job->n - at, job->columns);
+  for (int32_t t = 0; t < job->products->count; ++t) {
+    const char* data = right(job, t)->data;
+    pack_rows(data + (size_t)at * job->item, (size_t)job->n * job->item, job->ks[t],
+              (size_t)used * job->item, (size_t)job->columns * job->item, to);
+    to += (size_t)(job->ks[t] * job->columns) * job->item;
   }
-  _Alignas(64) char edge[MAX_TILE_BYTES] = {0};
-  char* c = part.c;
-  size_t whole = (size_t)columns * job->item, used = (size_t)used_columns * job->item;
-  size_t step = (size_t)job->n * job->item;
-  if (job->descent)
-    for (int64_t i = 0; i < used_rows; ++i)
-      memcpy(edge + (size_t)i * whole, c + (size_t)i * step, used);
-  part.c = edge;
-  part.c_row = columns;
+}
+
+static void pack_block(const job_t* job, int64_t block) {
+  int64_t tiles = (job->m + job->rows - 1) / job->rows, tile = block * job->tiles;
+  for (int64_t end = least(tiles, tile + job->tiles); tile < end; ++tile) pack_tile(job, tile);
+}
+
+static void run_block(const job_t* job, int64_t block, int64_t strip) {
+  int64_t tile = block * job->tiles, row = tile * job->rows, column = strip * job->columns;
+  rn_products_block_t part = {.a = job->a + (size_t)(tile * job->k * job->rows) * job->item,
+                              .a_tile = job->k * job->rows,
+                              .b = job->b + (size_t)(strip * job->k * job->columns) * job->item,
+                              .c = job->c + (size_t)(row * job->n + column) * job->item,
+                              .c_row = job->n,
+                              .rows = least(job->m - row, job->tiles * job->rows),
+                              .columns = least(job->n - column, job->columns),
+                              .ks = job->ks,
+                              .count = job->products->count,
+                              .descent = job->descent};
   job->fn(&part);
-  for (int64_t i = 0; i < used_rows; ++i)
-    memcpy(c + (size_t)i * step, edge + (size_t)i * whole, used);
 }
 
-static void run_strips(void* arg, int64_t begin, int64_t end) {
+// The operand of the inner loop is packed before, that of the outer loop where it is used.
+static void pack_inner(void* arg, int64_t begin, int64_t end) {
+  const job_t* job = arg;
+  for (int64_t i = begin; i < end; ++i) {
+    if (job->by_rows)
+      pack_strip(job, i);
+    else
+      pack_block(job, i);
+  }
+}
+
+static void run_outer(void* arg, int64_t begin, int64_t end) {
   const job_t* job = arg;
   for (int64_t outer = begin; outer < end; ++outer) {
-    if (job->by_rows)
-      for (int64_t j = 0; j < job->column_tiles; ++j) run_tile(job, outer, j);
-    else
-      for (int64_t i = 0; i < job->row_tiles; ++i) run_tile(job, i, outer);
+    if (job->by_rows) {
+      pack_block(job, outer);
+      for (int64_t j = 0; j < job->strips; ++j) run_block(job, outer, j);
+    } else {
+      pack_strip(job, outer);
+      for (int64_t i = 0; i < job->blocks; ++i) run_block(job, i, outer);
+    }
   }
 }
 
@@ -177,19 +196,21 @@ static rn_status_t measure(job_t* job, int64_t c_shape[2]) {
   return RN_OK;
 }
 
-// With sizes and C set: packs, and runs over all tiles.
+// With sizes and C set: packs, and runs over all blocks.
 static rn_status_t multiply(rn_kernel_ctx_t* ctx, job_t* job, rn_dtype_t dtype) {
   if (job->m == 0 || job->n == 0) return RN_OK;
   job->item = rn_dtype_size(dtype);
   job->table = RN_ISA_PICK(rn_products_);
   job->fn = dtype == RN_FLOAT ? job->table.f32 : job->table.f64;
-  job->columns = job->table.tile.column_bytes / (int)job->item;
-  int rows = job->table.tile.rows;
-  job->row_tiles = (job->m + rows - 1) / rows;
-  job->column_tiles = (job->n + job->columns - 1) / job->columns;
-  int64_t a_count = job->row_tiles * rows * job->k;
-  int64_t b_count = job->column_tiles * job->columns * job->k;
-  job->by_rows = b_count * (int64_t)job->item <= SMALL_B;
+  job->rows = job->table.tile_rows;
+  job->columns = job->table.strip_bytes / (int)job->item;
+  int64_t tiles = (job->m + job->rows - 1) / job->rows;
+  job->tiles = job->products->count > 1 ? RN_PRODUCTS_TILES : SINGLE_TILES;
+  job->blocks = (tiles + job->tiles - 1) / job->tiles;
+  job->strips = (job->n + job->columns - 1) / job->columns;
+  int64_t a_count = tiles * job->rows * job->k, b_count = job->strips * job->columns * job->k;
+  job->by_rows =
+      b_count * (int64_t)job->item <= SMALL_B || job->m * job->n * (int64_t)job->item >= LARGE_C;
   size_t ks_bytes = (size_t)job->products->count * sizeof *job->ks;
   size_t b_bytes = (size_t)b_count * job->item, a_bytes = (size_t)a_count * job->item;
   int64_t bytes = (int64_t)(b_bytes + a_bytes + ks_bytes);
@@ -201,14 +222,14 @@ static rn_status_t multiply(rn_kernel_ctx_t* ctx, job_t* job, rn_dtype_t dtype) 
   for (int32_t t = 0; t < job->products->count; ++t)
     job->ks[t] = (int32_t)rn_tensor_dim(right(job, t), 0);
   rn_pool_t* pool = rn_ctx_pool(ctx);
-  int64_t grain = (int64_t)(PIECE_NS * BYTES_PER_NS) / (job->k * job->columns * 4) + 1;
-  rn_pool_for(pool, job->row_tiles, grain, pack_a, job);
-  rn_pool_for(pool, job->column_tiles, grain, pack_b, job);
+  int64_t inner = job->by_rows ? job->strips : job->blocks;
+  int64_t outer = job->by_rows ? job->blocks : job->strips;
+  double inner_ns = (double)(job->by_rows ? b_bytes : a_bytes) / (double)inner / BYTES_PER_NS;
+  rn_pool_for(pool, inner, (int64_t)(PIECE_NS / (inner_ns + 1)) + 1, pack_inner, job);
   double all = (double)job->m * (double)job->n;
   double flops = 2 * all * (double)job->k / FLOPS_PER_NS, bytes_c = 8 * all / BYTES_PER_NS;
-  int64_t strips = job->by_rows ? job->row_tiles : job->column_tiles;
-  double strip_ns = (flops > bytes_c ? flops : bytes_c) / (double)strips;
-  rn_pool_for(pool, strips, (int64_t)(PIECE_NS / strip_ns) + 1, run_strips, job);
+  double outer_ns = (flops > bytes_c ? flops : bytes_c) / (double)outer;
+  rn_pool_for(pool, outer, (int64_t)(PIECE_NS / (outer_ns + 1)) + 1, run_outer, job);
   rn_tensor_clear(&scratch);
   return RN_OK;
 }
@@ -220,6 +241,26 @@ static rn_status_t sum_compute(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
   job.c = out->data;
+  return multiply(ctx, &job, out->dtype);
+}
+
+// c + a b is c less -1 times a b. In a loop the sum takes the place of c, unless that is an
+// operand.
+static rn_status_t add_compute(rn_kernel_ctx_t* ctx) {
+  static const float minus_one_f32 = -1;
+  static const double minus_one_f64 = -1;
+  job_t job = {.ctx = ctx, .products = ctx->state};
+  int64_t dims[2];
+  RN_RETURN_IF_ERROR(measure(&job, dims));
+  const rn_tensor_t* start = rn_in(ctx, 0);
+  if (!rn_shape_eq(rn_tensor_shape(start), (rn_shape_t){2, dims}))
+    return rn_internal("A product and what it is added to have different shapes");
+  bool is_operand = start->data == left(&job, 0)->data || start->data == right(&job, 0)->data;
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, is_operand ? 0 : 1, (rn_shape_t){2, dims}, &out));
+  if (start->data != out->data) memcpy(out->data, start->data, rn_tensor_bytes(start));
+  job.c = out->data;
+  job.descent = out->dtype == RN_FLOAT ? (const void*)&minus_one_f32 : &minus_one_f64;
   return multiply(ctx, &job, out->dtype);
 }
 
@@ -260,6 +301,7 @@ static rn_status_t descent_compute(rn_kernel_ctx_t* ctx) {
   }
 static const rn_kernel_def_t rows[] = {
     ROW("_SumOfProducts", sum_init, sum_compute),
+    ROW("_AddProduct", add_init, add_compute),
     ROW("_DescentByProducts", descent_init, descent_compute),
 };
 RN_KERNEL_FAMILY(cpu_products, rows);

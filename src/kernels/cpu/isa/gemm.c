@@ -1,9 +1,7 @@
 // Matrix products: register tiles for float and double, plain loops for the other types.
 //
-// A tile is a few rows of A against a few registers' width of B, summed up over k in registers. B
-// is read where it lies if its rows are short, else a panel of it (or of its transpose) is copied
-// first. Every element of C is the same chain of operations, wherever its tile begins, so that
-// cutting a product into parts changes no bit.
+// B is read where it lies if its rows are short, else blocks of it (or of its transpose) are packed
+// into panels first. The tiles themselves are in gemm_tiles.h.
 #include "kernels/cpu/isa/gemm.h"
 
 #include <complex.h>
@@ -50,12 +48,16 @@ typedef int64_t m64_t;
 #define F64_STORE_M(p, m, v) F64_STORE_N(p, v, m)
 #endif
 
-// Depth of a panel: with a tile's width of B it stays in the second-level cache.
-#define PANEL_K 256
-// Rows of C from which copying B pays.
-#define PACK_ROWS 24
-// Elements of a row of B up to which it is read in place, whatever the rows of C.
-#define SHORT_ROW 256
+#define BLOCK_BYTES RN_GEMM_BLOCK_BYTES
+#define BLOCK_DEPTH RN_GEMM_BLOCK_DEPTH
+#define BLOCK_ROWS RN_GEMM_BLOCK_ROWS
+// Rows of B that are longer than this are read this many at a time, where they lie: as many streams
+// as recent processors follow at once.
+#define LONG_ROW_BYTES 1024
+#define LONG_ROWS 32
+// Bytes from one element of a row of A to the next up to which A is read where it lies: beyond it,
+// each is on a page of its own, and they push each other out of the cache.
+#define NEAR_BYTES 3584
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -106,193 +108,79 @@ INLINE void fold_f64(const vf64_t* v, double* c, int count) {
 FOLD(float, vf32_t, F32_WIDTH, f32, F32_STORE)
 FOLD(double, vf64_t, F64_WIDTH, f64, F64_STORE)
 #endif
-
-// |masked|: the last register of B and C has |mask| of its elements only.
-#define TILE(T, V, M, W, S, LOAD, STORE, SET1, FMA, LOAD_M, STORE_M, MASK)                        \
-  INLINE void tile_##S(int rows, int registers, bool masked, const T* a, int64_t a_row,           \
-                       int64_t a_column, const T* b, int64_t b_row, T* c, int64_t c_row,          \
-                       int64_t k, bool add, M mask) {                                             \
-    V sum[2 * TILE_ROWS][TILE_REGISTERS];                                                         \
-    int last = registers - 1;                                                                     \
-    _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i)                                       \
-        _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) {                             \
-      const T* from = c + i * c_row + j * W;                                                      \
-      sum[i][j] = !add ? SET1(0) : masked && j == last ? LOAD_M(from, mask) : LOAD(from);         \
-    }                                                                                             \
-    for (int64_t p = 0; p < k; ++p, a += a_column, b += b_row) {                                  \
-      V right[TILE_REGISTERS];                                                                    \
-      _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) right[j] =                      \
-          masked && j == last ? LOAD_M(b + j * W, mask) : LOAD(b + j * W);                        \
-      _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i) {                                   \
-        const V left = SET1(a[i * a_row]);                                                        \
-        _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) sum[i][j] =                   \
-            FMA(left, right[j], sum[i][j]);                                                       \
-      }                                                                                           \
-    }                                                                                             \
-    _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i)                                       \
-        _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) {                             \
-      T* to = c + i * c_row + j * W;                                                              \
-      if (masked && j == last)                                                                    \
-        STORE_M(to, mask, sum[i][j]);                                                             \
-      else                                                                                        \
-        STORE(to, sum[i][j]);                                                                     \
-    }                                                                                             \
-  }                                                                                               \
-  /* All rows of A against |registers| of B. */                                                   \
-  INLINE void strip_##S(int registers, bool masked, const T* a, int64_t a_row, int64_t a_column,  \
-                        const T* b, int64_t b_row, T* c, int64_t c_row, int64_t m, int64_t k,     \
-                        bool add, M mask) {                                                       \
-    int64_t i = 0;                                                                                \
-    /* A narrow strip needs more rows to keep the multipliers busy. */                            \
-    if (registers == 1)                                                                           \
-      for (; i + 2 * TILE_ROWS <= m; i += 2 * TILE_ROWS)                                          \
-        tile_##S(2 * TILE_ROWS, 1, masked, a + i * a_row, a_row, a_column, b, b_row,              \
-                 c + i * c_row, c_row, k, add, mask);                                             \
-    for (; i + TILE_ROWS <= m; i += TILE_ROWS)                                                    \
-      tile_##S(TILE_ROWS, registers, masked, a + i * a_row, a_row, a_column, b, b_row,            \
-               c + i * c_row, c_row, k, add, mask);                                               \
-    for (; i + 2 <= m; i += 2)                                                                    \
-      tile_##S(2, registers, masked, a + i * a_row, a_row, a_column, b, b_row, c + i * c_row,     \
-               c_row, k, add, mask);                                                              \
-    if (i < m)                                                                                    \
-      tile_##S(1, registers, masked, a + i * a_row, a_row, a_column, b, b_row, c + i * c_row,     \
-               c_row, k, add, mask);                                                              \
-  }                                                                                               \
-  static void strip_any_##S(int64_t columns, const T* a, int64_t a_row, int64_t a_column,         \
-                            const T* b, int64_t b_row, T* c, int64_t c_row, int64_t m, int64_t k, \
-                            bool add) {                                                           \
-    int registers = (int)((columns + W - 1) / W);                                                 \
-    int rest = (int)(columns - (registers - 1) * W);                                              \
-    if (registers == TILE_REGISTERS && rest == W) {                                               \
-      strip_##S(TILE_REGISTERS, false, a, a_row, a_column, b, b_row, c, c_row, m, k, add,         \
-                MASK(1));                                                                         \
-      return;                                                                                     \
-    }                                                                                             \
-    const M mask = MASK(rest);                                                                    \
-    if (registers == 1)                                                                           \
-      strip_##S(1, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask);                \
-    else if (registers == 2)                                                                      \
-      strip_##S(2, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask);                \
-    else if (registers == 3)                                                                      \
-      strip_##S(3, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask);                \
-    else                                                                                          \
-      strip_##S(TILE_REGISTERS, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask);   \
-  }                                                                                               \
-  /* One row of C over many registers of B: enough sums under way to hide the latency. */         \
-  static void row_##S(const T* a, int64_t a_column, const T* b, int64_t b_row, T* c, int64_t n,   \
-                      int64_t k) {                                                                \
-    int64_t j = 0;                                                                                \
-    for (; j + 8 * W <= n; j += 8 * W) {                                                          \
-      V sum[8];                                                                                   \
-      _Pragma("GCC unroll 8") for (int r = 0; r < 8; ++r) sum[r] = SET1(0);                       \
-      const T* from = b + j;                                                                      \
-      for (int64_t p = 0; p < k; ++p, from += b_row) {                                            \
-        const V left = SET1(a[p * a_column]);                                                     \
-        _Pragma("GCC unroll 8") for (int r = 0; r < 8; ++r) sum[r] =                              \
-            FMA(left, LOAD(from + r * W), sum[r]);                                                \
-      }                                                                                           \
-      _Pragma("GCC unroll 8") for (int r = 0; r < 8; ++r) STORE(c + j + r * W, sum[r]);           \
-    }                                                                                             \
-    for (; j < n; j += TILE_REGISTERS * W)                                                        \
-      strip_any_##S(n - j < TILE_REGISTERS * W ? n - j : TILE_REGISTERS * W, a, 0, a_column,      \
-                    b + j, b_row, c + j, 0, 1, k, false);                                         \
-  }                                                                                               \
-  /* Columns of B lie along memory: products of rows with rows, four at a time. */                \
-  INLINE void dot_##S(int count, const T* a, const T* b, int64_t b_column, T* c, int64_t k) {     \
-    V sum[4], more[4];                                                                            \
-    _Pragma("GCC unroll 4") for (int j = 0; j < 4; ++j) sum[j] = more[j] = SET1(0);               \
-    int64_t p = 0;                                                                                \
-    for (; p + 2 * W <= k; p += 2 * W) {                                                          \
-      const V left = LOAD(a + p), right = LOAD(a + p + W);                                        \
-      _Pragma("GCC unroll 4") for (int j = 0; j < count; ++j) {                                   \
-        sum[j] = FMA(left, LOAD(b + j * b_column + p), sum[j]);                                   \
-        more[j] = FMA(right, LOAD(b + j * b_column + p + W), more[j]);                            \
-      }                                                                                           \
-    }                                                                                             \
-    for (; p < k; p += W) {                                                                       \
-      int rest = k - p < W ? (int)(k - p) : W;                                                    \
-      const M mask = MASK(rest);                                                                  \
-      const V left = LOAD_M(a + p, mask);                                                         \
-      _Pragma("GCC unroll 4") for (int j = 0; j < count; ++j) sum[j] =                            \
-          FMA(left, LOAD_M(b + j * b_column + p, mask), sum[j]);                                  \
-    }                                                                                             \
-    _Pragma("GCC unroll 4") for (int j = 0; j < 4; ++j) sum[j] += more[j];                        \
-    fold_##S(sum, c, count);                                                                      \
-  }                                                                                               \
-  static void dots_##S(const rn_gemm_part_t* g) {                                                 \
-    const T *a = g->a, *b = g->b;                                                                 \
-    T* c = g->c;                                                                                  \
-    int64_t j = 0;                                                                                \
-    for (; j + 4 <= g->n; j += 4)                                                                 \
-      for (int64_t i = 0; i < g->m; ++i)                                                          \
-        dot_##S(4, a + i * g->a_row, b + j * g->b_column, g->b_column, c + i * g->c_row + j,      \
-                g->k);                                                                            \
-    for (; j < g->n; ++j)                                                                         \
-      for (int64_t i = 0; i < g->m; ++i)                                                          \
-        dot_##S(1, a + i * g->a_row, b + j * g->b_column, g->b_column, c + i * g->c_row + j,      \
-                g->k);                                                                            \
-  }                                                                                               \
-  static void pack_##S(const T* b, int64_t b_row, int64_t b_column, int64_t k, int64_t columns,   \
-                       T* panel) {                                                                \
-    if (b_column == 1) {                                                                          \
-      for (int64_t p = 0; p < k; ++p, panel += TILE_REGISTERS * W, b += b_row)                    \
-        memcpy(panel, b, (size_t)columns * sizeof *b);                                            \
-      return;                                                                                     \
-    }                                                                                             \
-    /* Sixteen rows of the panel at a time stay in the first-level cache. */                      \
-    for (int64_t p0 = 0; p0 < k; p0 += 16) {                                                      \
-      int64_t p1 = p0 + 16 < k ? p0 + 16 : k;                                                     \
-      for (int64_t j = 0; j < columns; ++j)                                                       \
-        for (int64_t p = p0; p < p1; ++p)                                                         \
-          panel[p * (TILE_REGISTERS * W) + j] = b[p * b_row + j * b_column];                      \
-    }                                                                                             \
-  }                                                                                               \
-  /* B as it lies: a few rows of C at a time, so that C is written in order. */                   \
-  static void in_place_##S(const rn_gemm_part_t* g) {                                             \
-    const T *a = g->a, *b = g->b;                                                                 \
-    T* c = g->c;                                                                                  \
-    int64_t step = g->k < 16 ? TILE_ROWS : 8 * TILE_ROWS;                                         \
-    for (int64_t i = 0; i < g->m; i += step) {                                                    \
-      int64_t m = g->m - i < step ? g->m - i : step;                                              \
-      for (int64_t j = 0; j < g->n; j += TILE_REGISTERS * W) {                                    \
-        int64_t columns = g->n - j < TILE_REGISTERS * W ? g->n - j : TILE_REGISTERS * W;          \
-        strip_any_##S(columns, a + i * g->a_row, g->a_row, g->a_column, b + j, g->b_row,          \
-                      c + i * g->c_row + j, g->c_row, m, g->k, false);                            \
-      }                                                                                           \
-    }                                                                                             \
-  }                                                                                               \
-  static void gemm_##S(const rn_gemm_part_t* g) {                                                 \
-    const T *a = g->a, *b = g->b;                                                                 \
-    T* c = g->c;                                                                                  \
-    bool is_plain = g->b_column == 1;                                                             \
-    if (g->m == 1 && is_plain) {                                                                  \
-      row_##S(a, g->a_column, b, g->b_row, c, g->n, g->k);                                        \
-      return;                                                                                     \
-    }                                                                                             \
-    if (!is_plain && g->a_column == 1 && (g->m <= 4 || g->n == 1)) {                              \
-      dots_##S(g);                                                                                \
-      return;                                                                                     \
-    }                                                                                             \
-    if (is_plain && (g->m < PACK_ROWS || g->b_row <= SHORT_ROW || g->k <= 8)) {                   \
-      in_place_##S(g);                                                                            \
-      return;                                                                                     \
-    }                                                                                             \
-    T panel[PANEL_K * TILE_REGISTERS * W] __attribute__((aligned(64)));                           \
-    for (int64_t j = 0; j < g->n; j += TILE_REGISTERS * W) {                                      \
-      int64_t columns = g->n - j < TILE_REGISTERS * W ? g->n - j : TILE_REGISTERS * W;            \
-      for (int64_t p = 0; p < g->k; p += PANEL_K) {                                               \
-        int64_t k = g->k - p < PANEL_K ? g->k - p : PANEL_K;                                      \
-        pack_##S(b + p * g->b_row + j * g->b_column, g->b_row, g->b_column, k, columns, panel);   \
-        strip_any_##S(columns, a + p * g->a_column, g->a_row, g->a_column, panel,                 \
-                      TILE_REGISTERS * W, c + j, g->c_row, g->m, k, p > 0);                       \
-      }                                                                                           \
-    }                                                                                             \
+// Columns of a square of floats become rows: four rows at a time go into the quarters of a
+// register, then every quarter turns by itself.
+#if defined(RN_ISA_avx512)
+INLINE __m512 quarters_f32(const float* from, int64_t step) {
+  __m512 v = _mm512_broadcast_f32x4(_mm_loadu_ps(from));
+  v = _mm512_mask_broadcast_f32x4(v, 0x00f0, _mm_loadu_ps(from + 4 * step));
+  v = _mm512_mask_broadcast_f32x4(v, 0x0f00, _mm_loadu_ps(from + 8 * step));
+  return _mm512_mask_broadcast_f32x4(v, 0xf000, _mm_loadu_ps(from + 12 * step));
+}
+#define UNPACK_LO_PD(a, b) \
+  _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)))
+#define UNPACK_HI_PD(a, b) \
+  _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)))
+#define UNPACK_LO_PS(a, b) _mm512_unpacklo_ps(a, b)
+#define UNPACK_HI_PS(a, b) _mm512_unpackhi_ps(a, b)
+#define HAS_TURN 1
+#elif defined(RN_ISA_avx2)
+INLINE __m256 quarters_f32(const float* from, int64_t step) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(from)),
+                              _mm_loadu_ps(from + 4 * step), 1);
+}
+#define UNPACK_LO_PD(a, b) \
+  _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)))
+#define UNPACK_HI_PD(a, b) \
+  _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)))
+#define UNPACK_LO_PS(a, b) _mm256_unpacklo_ps(a, b)
+#define UNPACK_HI_PS(a, b) _mm256_unpackhi_ps(a, b)
+#define HAS_TURN 1
+#endif
+#ifdef HAS_TURN
+INLINE void turn_f32(const float* from, int64_t step, float* to, int64_t to_step) {
+  for (int c = 0; c < F32_WIDTH; c += 4, to += 4 * to_step) {
+    const vf32_t r0 = quarters_f32(from + c, step), r1 = quarters_f32(from + step + c, step);
+    const vf32_t r2 = quarters_f32(from + 2 * step + c, step);
+    const vf32_t r3 = quarters_f32(from + 3 * step + c, step);
+    const vf32_t low = UNPACK_LO_PS(r0, r1), high = UNPACK_HI_PS(r0, r1);
+    const vf32_t low2 = UNPACK_LO_PS(r2, r3), high2 = UNPACK_HI_PS(r2, r3);
+    F32_STORE(to, UNPACK_LO_PD(low, low2));
+    F32_STORE(to + to_step, UNPACK_HI_PD(low, low2));
+    F32_STORE(to + 2 * to_step, UNPACK_LO_PD(high, high2));
+    F32_STORE(to + 3 * to_step, UNPACK_HI_PD(high, high2));
   }
+}
+#define TURN turn_f32
+#endif
 
-TILE(float, vf32_t, m32_t, F32_WIDTH, f32, F32_LOAD, F32_STORE, F32_SET1, F32_FMA, F32_LOAD_M,
-     F32_STORE_M, F32_MASK)
-TILE(double, vf64_t, m64_t, F64_WIDTH, f64, F64_LOAD, F64_STORE, F64_SET1, F64_FMA, F64_LOAD_M,
-     F64_STORE_M, F64_MASK)
+#define T float
+#define V vf32_t
+#define M m32_t
+#define W F32_WIDTH
+#define NAME(x) x##_f32
+#define LOAD F32_LOAD
+#define STORE F32_STORE
+#define SET1 F32_SET1
+#define FMA F32_FMA
+#define LOAD_M F32_LOAD_M
+#define STORE_M F32_STORE_M
+#define MASK F32_MASK
+#include "kernels/cpu/isa/gemm_tiles.h"
+
+#define T double
+#define V vf64_t
+#define M m64_t
+#define W F64_WIDTH
+#define NAME(x) x##_f64
+#define LOAD F64_LOAD
+#define STORE F64_STORE
+#define SET1 F64_SET1
+#define FMA F64_FMA
+#define LOAD_M F64_LOAD_M
+#define STORE_M F64_STORE_M
+#define MASK F64_MASK
+#include "kernels/cpu/isa/gemm_tiles.h"
 
 // Rows of B, scaled, added to rows of C. Blocks of B stay in the cache meanwhile.
 #define BLOCK_K 64
@@ -328,9 +216,23 @@ ROWS(uint64_t, u64, )
 ROWS(float complex, c64, )
 ROWS(double complex, c128, )
 
-const rn_gemm_fn_t RN_ISA_NAME(rn_gemm_)[RN_DTYPE_COUNT] = {
-    [RN_FLOAT] = gemm_f32,  [RN_DOUBLE] = gemm_f64,    [RN_INT8] = gemm_u8,
-    [RN_INT16] = gemm_u16,  [RN_INT32] = gemm_u32,     [RN_INT64] = gemm_u64,
-    [RN_UINT8] = gemm_u8,   [RN_UINT16] = gemm_u16,    [RN_UINT32] = gemm_u32,
-    [RN_UINT64] = gemm_u64, [RN_COMPLEX64] = gemm_c64, [RN_COMPLEX128] = gemm_c128,
+const rn_gemm_table_t RN_ISA_NAME(rn_gemm_) = {
+    .strip_bytes = TILE_REGISTERS * F32_WIDTH * (int)sizeof(float),
+    .pack_f32 = pack_f32,
+    .pack_f64 = pack_f64,
+    .fn =
+        {
+            [RN_FLOAT] = gemm_f32,
+            [RN_DOUBLE] = gemm_f64,
+            [RN_INT8] = gemm_u8,
+            [RN_INT16] = gemm_u16,
+            [RN_INT32] = gemm_u32,
+            [RN_INT64] = gemm_u64,
+            [RN_UINT8] = gemm_u8,
+            [RN_UINT16] = gemm_u16,
+            [RN_UINT32] = gemm_u32,
+            [RN_UINT64] = gemm_u64,
+            [RN_COMPLEX64] = gemm_c64,
+            [RN_COMPLEX128] = gemm_c128,
+        },
 };

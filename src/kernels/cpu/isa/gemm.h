@@ -4,6 +4,14 @@
 
 #include "tensor/dtype.h"
 
+// How floats and doubles are multiplied. All ways but the dots give the same bits.
+typedef enum rn_gemm_way_t {
+  RN_GEMM_ROW = 0,   // one row of C; b_column = 1
+  RN_GEMM_DOTS,      // few rows of C; columns of B, and rows of A, along memory
+  RN_GEMM_IN_PLACE,  // B is read where it lies; b_column = 1
+  RN_GEMM_BLOCKS,    // B is packed, or comes packed
+} rn_gemm_way_t;
+
 // C = op(A) op(B), or a part of it. Elements of op(A) and op(B) are found by their steps: one of
 // the two is 1.
 typedef struct rn_gemm_part_t {
@@ -11,19 +19,43 @@ typedef struct rn_gemm_part_t {
   int64_t a_row, a_column;
   const void* b;
   int64_t b_row, b_column;
+  const void* panels;  // NULL, or B packed, from the part's first column on, which begins a strip
   void* c;
   int64_t c_row;
   int64_t m, n, k;  // k > 0
+  rn_gemm_way_t way;
+  bool turns;  // C is written across: element [i, j] goes to c[j * c_row + i]; by blocks only, m x
+               // n at most RN_GEMM_TURNED, and a_column = 1
+  void* scratch;  // RN_GEMM_SCRATCH bytes at a cache line, if the way is by blocks
 } rn_gemm_part_t;
 
-typedef void (*rn_gemm_fn_t)(const rn_gemm_part_t* part);
+// What is packed at a time: bytes of a row of B and rows of it, so that both stay in the
+// second-level cache; rows of A, if they are columns in memory.
+#define RN_GEMM_BLOCK_BYTES 1024
+#define RN_GEMM_BLOCK_DEPTH 384
+#define RN_GEMM_BLOCK_ROWS 48
+// Elements of a block of C that is written across.
+#define RN_GEMM_TURNED (RN_GEMM_BLOCK_BYTES / sizeof(double) * RN_GEMM_BLOCK_DEPTH)
+#define RN_GEMM_SCRATCH \
+  ((RN_GEMM_BLOCK_BYTES + RN_GEMM_BLOCK_ROWS * sizeof(double)) * RN_GEMM_BLOCK_DEPTH)
 
-// Rows for float and double (tiles in registers), and for the integers and complex numbers (plain
-// loops, b_column = 1 only). Signed integers wrap as unsigned ones do.
-extern const rn_gemm_fn_t rn_gemm_base[RN_DTYPE_COUNT];
+typedef void (*rn_gemm_fn_t)(const rn_gemm_part_t* part);
+// B of |part| into |panels|: strips of columns one after the other, each k rows of a strip's width;
+// the last strip has that width too.
+typedef void (*rn_gemm_pack_fn_t)(const rn_gemm_part_t* part, void* panels);
+
+// Functions for float and double (tiles in registers), and for the integers and complex numbers
+// (plain loops, b_column = 1 only). Signed integers wrap as unsigned ones do.
+typedef struct rn_gemm_table_t {
+  int strip_bytes;  // the width of a strip
+  rn_gemm_pack_fn_t pack_f32, pack_f64;
+  rn_gemm_fn_t fn[RN_DTYPE_COUNT];
+} rn_gemm_table_t;
+
+extern const rn_gemm_table_t rn_gemm_base;
 #ifdef __x86_64__
-extern const rn_gemm_fn_t rn_gemm_avx2[RN_DTYPE_COUNT];
-extern const rn_gemm_fn_t rn_gemm_avx512[RN_DTYPE_COUNT];
+extern const rn_gemm_table_t rn_gemm_avx2;
+extern const rn_gemm_table_t rn_gemm_avx512;
 #endif
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_GEMM_H_

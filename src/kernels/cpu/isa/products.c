@@ -1,66 +1,79 @@
-// Sums of matrix products, a tile at a time: see products.h.
+// Sums of matrix products, a block at a time: see products.h.
 //
-// Two sets of registers: the product under way, and the sum of those before it. So the bits are
-// those of products that were written out and added, and nothing is written out.
+// The sums of a block are in a buffer that stays in the first-level cache; a product is summed up
+// in registers and then added to them. So the bits are those of products that were written out and
+// added, and nothing is written out.
 #include "kernels/cpu/isa/products.h"
 
 #include "kernels/cpu/isa/isa.h"
 
 #if defined(RN_ISA_avx512)
 #define TILE_ROWS 6
+#define TILE_REGISTERS 4
 #define F64_FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
 #elif defined(RN_ISA_avx2)
-#define TILE_ROWS 3
+#define TILE_ROWS 4
+#define TILE_REGISTERS 3
 #define F64_FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
 #else
-#define TILE_ROWS 3
+#define TILE_ROWS 4
+#define TILE_REGISTERS 3
 #define F64_FMA(a, b, c) ((a) * (b) + (c))
 #endif
-#define TILE_REGISTERS 2
 
 #define EACH                                                  \
   _Pragma("GCC unroll 8") for (int i = 0; i < TILE_ROWS; ++i) \
-      _Pragma("GCC unroll 2") for (int j = 0; j < TILE_REGISTERS; ++j)
+      _Pragma("GCC unroll 4") for (int j = 0; j < TILE_REGISTERS; ++j)
 
-#define PRODUCTS(T, V, W, S, LOAD, STORE, SET1, FMA)                                       \
-  static void products_##S(const rn_products_part_t* part) {                               \
-    const T *a = part->a, *b = part->b;                                                    \
-    V total[TILE_ROWS][TILE_REGISTERS], sum[TILE_ROWS][TILE_REGISTERS];                    \
-    for (int32_t t = 0; t < part->count; ++t) {                                            \
-      EACH sum[i][j] = SET1(0);                                                            \
-      for (int32_t p = 0; p < part->ks[t]; ++p, a += TILE_ROWS, b += TILE_REGISTERS * W) { \
-        V right[TILE_REGISTERS];                                                           \
-        _Pragma("GCC unroll 2") for (int j = 0; j < TILE_REGISTERS; ++j) right[j] =        \
-            LOAD(b + j * W);                                                               \
-        _Pragma("GCC unroll 8") for (int i = 0; i < TILE_ROWS; ++i) {                      \
-          const V left = SET1(a[i]);                                                       \
-          _Pragma("GCC unroll 2") for (int j = 0; j < TILE_REGISTERS; ++j) sum[i][j] =     \
-              FMA(left, right[j], sum[i][j]);                                              \
-        }                                                                                  \
-      }                                                                                    \
-      if (t == 0) {                                                                        \
-        EACH total[i][j] = sum[i][j];                                                      \
-      } else {                                                                             \
-        EACH total[i][j] = total[i][j] + sum[i][j];                                        \
-      }                                                                                    \
-    }                                                                                      \
-    T* c = part->c;                                                                        \
-    if (part->descent) {                                                                   \
-      const V alpha = SET1(*(const T*)part->descent);                                      \
-      EACH {                                                                               \
-        T* to = c + i * part->c_row + j * W;                                               \
-        STORE(to, LOAD(to) - alpha * total[i][j]);                                         \
-      }                                                                                    \
-    } else {                                                                               \
-      EACH STORE(c + i * part->c_row + j * W, total[i][j]);                                \
-    }                                                                                      \
+#define PRODUCTS(T, V, W, S, LOAD, STORE, SET1, FMA)                                               \
+  /* One term of one tile. */                                                                      \
+  static void term_##S(const T* a, const T* b, T* total, int32_t k, bool is_first) {               \
+    V sum[TILE_ROWS][TILE_REGISTERS];                                                              \
+    EACH sum[i][j] = SET1(0);                                                                      \
+    for (int32_t p = 0; p < k; ++p, a += TILE_ROWS, b += TILE_REGISTERS * W) {                     \
+      V right[TILE_REGISTERS];                                                                     \
+      _Pragma("GCC unroll 4") for (int j = 0; j < TILE_REGISTERS; ++j) right[j] = LOAD(b + j * W); \
+      _Pragma("GCC unroll 8") for (int i = 0; i < TILE_ROWS; ++i) {                                \
+        const V left = SET1(a[i]);                                                                 \
+        _Pragma("GCC unroll 4") for (int j = 0; j < TILE_REGISTERS; ++j) sum[i][j] =               \
+            FMA(left, right[j], sum[i][j]);                                                        \
+      }                                                                                            \
+    }                                                                                              \
+    EACH {                                                                                         \
+      T* to = total + (i * TILE_REGISTERS + j) * W;                                                \
+      if (!is_first) sum[i][j] = LOAD(to) + sum[i][j];                                             \
+      STORE(to, sum[i][j]);                                                                        \
+    }                                                                                              \
+  }                                                                                                \
+  static void products_##S(const rn_products_block_t* block) {                                     \
+    enum { strip = TILE_REGISTERS * W };                                                           \
+    T total[RN_PRODUCTS_TILES * TILE_ROWS * strip] __attribute__((aligned(64)));                   \
+    const T *a = block->a, *b = block->b;                                                          \
+    for (int32_t t = 0; t < block->count; ++t) {                                                   \
+      int32_t k = block->ks[t];                                                                    \
+      for (int64_t i = 0; i < block->rows; i += TILE_ROWS)                                         \
+        term_##S(a + i / TILE_ROWS * block->a_tile, b, total + i * strip, k, t == 0);              \
+      a += k * TILE_ROWS;                                                                          \
+      b += k * strip;                                                                              \
+    }                                                                                              \
+    T* c = block->c;                                                                               \
+    const T* from = total;                                                                         \
+    for (int64_t i = 0; i < block->rows; ++i, c += block->c_row, from += strip) {                  \
+      if (block->descent) {                                                                        \
+        const T alpha = *(const T*)block->descent;                                                 \
+        for (int64_t j = 0; j < block->columns; ++j) c[j] = c[j] - alpha * from[j];                \
+      } else {                                                                                     \
+        for (int64_t j = 0; j < block->columns; ++j) c[j] = from[j];                               \
+      }                                                                                            \
+    }                                                                                              \
   }
 
 PRODUCTS(float, vf32_t, F32_WIDTH, f32, F32_LOAD, F32_STORE, F32_SET1, F32_FMA)
 PRODUCTS(double, vf64_t, F64_WIDTH, f64, F64_LOAD, F64_STORE, F64_SET1, F64_FMA)
 
 const rn_products_table_t RN_ISA_NAME(rn_products_) = {
-    .tile = {TILE_ROWS, TILE_REGISTERS* F32_WIDTH*(int)sizeof(float)},
+    .tile_rows = TILE_ROWS,
+    .strip_bytes = TILE_REGISTERS * F32_WIDTH * (int)sizeof(float),
     .f32 = products_f32,
     .f64 = products_f64,
 };

@@ -1,0 +1,419 @@
+// Products of one type of real numbers by tiles in registers. A template: gemm.c includes it once a
+// type, with the type's names defined.
+//
+//   T V M W    element, register, mask, elements of a register
+//   NAME(x)    x with the type's suffix
+//   LOAD STORE SET1 FMA LOAD_M STORE_M MASK
+//
+// A tile is a few rows of A against a strip of B, a few registers wide, summed up over k in
+// registers. Every element of C is the same chain of operations, k after k, wherever its tile
+// begins and wherever the chain was set down in C for a while: no way of cutting a product
+// changes a bit.
+
+#define tile_ NAME(tile)
+#define strip_ NAME(strip)
+#define strip_any_ NAME(strip_any)
+#define row_of_ NAME(row_of)
+#define rows_at_a_time_ NAME(rows_at_a_time)
+#define row_ NAME(row)
+#define dot_ NAME(dot)
+#define dots_ NAME(dots)
+#define pack_strip_ NAME(pack_strip)
+#define pack_ NAME(pack)
+#define pack_rows_ NAME(pack_rows)
+#define in_place_ NAME(in_place)
+#define few_rows_ NAME(few_rows)
+#define reads_a_in_place_ NAME(reads_a_in_place)
+#define packing_rows_ NAME(packing_rows)
+#define block_ NAME(block)
+#define depth_ NAME(depth)
+#define blocks_ NAME(blocks)
+#define turned_blocks_ NAME(turned_blocks)
+#define gemm_ NAME(gemm)
+
+// Columns of a strip of B.
+#define STRIP (TILE_REGISTERS * W)
+// Strips that are packed at a time.
+#define STRIPS ((int64_t)(BLOCK_BYTES / (STRIP * sizeof(T))))
+
+// |masked|: the last register of B and C has |mask| of its elements only. Unless |panel| is NULL, B
+// is packed there on the way.
+INLINE void tile_(int rows, int registers, bool masked, const T* a, int64_t a_row, int64_t a_column,
+                  const T* b, int64_t b_row, T* c, int64_t c_row, int64_t k, bool add, M mask,
+                  T* panel) {
+  V sum[2 * TILE_ROWS][TILE_REGISTERS];
+  int last = registers - 1;
+  _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i)
+      _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) {
+    const T* from = c + i * c_row + j * W;
+    sum[i][j] = !add ? SET1(0) : masked && j == last ? LOAD_M(from, mask) : LOAD(from);
+  }
+  for (int64_t p = 0; p < k; ++p, a += a_column, b += b_row) {
+    V right[TILE_REGISTERS];
+    _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) right[j] =
+        masked && j == last ? LOAD_M(b + j * W, mask) : LOAD(b + j * W);
+    if (panel) {
+      _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) STORE(panel + j * W, right[j]);
+      panel += STRIP;
+    }
+    _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i) {
+      const V left = SET1(a[i * a_row]);
+      _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) sum[i][j] =
+          FMA(left, right[j], sum[i][j]);
+    }
+  }
+  _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i)
+      _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) {
+    T* to = c + i * c_row + j * W;
+    if (masked && j == last)
+      STORE_M(to, mask, sum[i][j]);
+    else
+      STORE(to, sum[i][j]);
+  }
+}
+
+// All rows of A against |registers| of B.
+INLINE void strip_(int registers, bool masked, const T* a, int64_t a_row, int64_t a_column,
+                   const T* b, int64_t b_row, T* c, int64_t c_row, int64_t m, int64_t k, bool add,
+                   M mask) {
+  int64_t i = 0;
+#define AT                                                                                       \
+  registers, masked, a + i *a_row, a_row, a_column, b, b_row, c + i *c_row, c_row, k, add, mask, \
+      NULL
+#define TILES(rows) \
+  for (; i + (rows) <= m; i += (rows)) tile_(rows, AT)
+  // A narrow strip needs more rows to keep the multipliers busy.
+  if (registers == 1) TILES(2 * TILE_ROWS);
+#if TILE_ROWS == 6
+  // Two rows alone would wait for B: eight are two tiles of four.
+  for (; i + 6 <= m && m - i != 8; i += 6) tile_(6, AT);
+  TILES(4);
+#else
+  TILES(TILE_ROWS);
+#endif
+  TILES(2);
+  TILES(1);
+#undef TILES
+#undef AT
+}
+
+static void strip_any_(int64_t columns, const T* a, int64_t a_row, int64_t a_column, const T* b,
+                       int64_t b_row, T* c, int64_t c_row, int64_t m, int64_t k, bool add) {
+  int registers = (int)((columns + W - 1) / W);
+  int rest = (int)(columns - (registers - 1) * W);
+  if (registers == TILE_REGISTERS && rest == W) {
+    strip_(TILE_REGISTERS, false, a, a_row, a_column, b, b_row, c, c_row, m, k, add, MASK(1));
+    return;
+  }
+  const M mask = MASK(rest);
+  if (registers == 1)
+    strip_(1, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask);
+  else if (registers == 2)
+    strip_(2, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask);
+  else if (registers == 3)
+    strip_(3, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask);
+  else
+    strip_(TILE_REGISTERS, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask);
+}
+
+// One row of C over many registers of B: enough sums under way to hide the latency.
+INLINE void row_of_(const T* a, int64_t a_column, const T* b, int64_t b_row, T* c, int64_t n,
+                    int64_t k, bool add) {
+  int64_t j = 0;
+  for (; j + 8 * W <= n; j += 8 * W) {
+    V sum[8];
+    _Pragma("GCC unroll 8") for (int r = 0; r < 8; ++r) {
+      if (add)
+        sum[r] = LOAD(c + j + r * W);
+      else
+        sum[r] = SET1(0);
+    }
+    const T* from = b + j;
+    for (int64_t p = 0; p < k; ++p, from += b_row) {
+      const V left = SET1(a[p * a_column]);
+      _Pragma("GCC unroll 8") for (int r = 0; r < 8; ++r) sum[r] =
+          FMA(left, LOAD(from + r * W), sum[r]);
+    }
+    _Pragma("GCC unroll 8") for (int r = 0; r < 8; ++r) STORE(c + j + r * W, sum[r]);
+  }
+  for (; j < n; j += STRIP)
+    strip_any_(n - j < STRIP ? n - j : STRIP, a, 0, a_column, b + j, b_row, c + j, 0, 1, k, add);
+}
+
+// Rows of B up to which it is read from end to end before the next are: long ones are on as many
+// pages.
+INLINE int64_t rows_at_a_time_(int64_t b_row, int64_t k) {
+  return b_row * (int64_t)sizeof(T) > LONG_ROW_BYTES ? LONG_ROWS : k;
+}
+
+static void row_(const rn_gemm_part_t* g) {
+  const T *a = g->a, *b = g->b;
+  int64_t depth = rows_at_a_time_(g->b_row, g->k);
+  for (int64_t p = 0; p < g->k; p += depth)
+    row_of_(a + p * g->a_column, g->a_column, b + p * g->b_row, g->b_row, g->c, g->n,
+            g->k - p < depth ? g->k - p : depth, p > 0);
+}
+
+// Columns of B lie along memory: products of rows with rows, four at a time.
+INLINE void dot_(int count, const T* a, const T* b, int64_t b_column, T* c, int64_t k) {
+  V sum[4], more[4];
+  _Pragma("GCC unroll 4") for (int j = 0; j < 4; ++j) sum[j] = more[j] = SET1(0);
+  int64_t p = 0;
+  for (; p + 2 * W <= k; p += 2 * W) {
+    const V left = LOAD(a + p), right = LOAD(a + p + W);
+    _Pragma("GCC unroll 4") for (int j = 0; j < count; ++j) {
+      sum[j] = FMA(left, LOAD(b + j * b_column + p), sum[j]);
+      more[j] = FMA(right, LOAD(b + j * b_column + p + W), more[j]);
+    }
+  }
+  for (; p < k; p += W) {
+    int rest = k - p < W ? (int)(k - p) : W;
+    const M mask = MASK(rest);
+    const V left = LOAD_M(a + p, mask);
+    _Pragma("GCC unroll 4") for (int j = 0; j < count; ++j) sum[j] =
+        FMA(left, LOAD_M(b + j * b_column + p, mask), sum[j]);
+  }
+  _Pragma("GCC unroll 4") for (int j = 0; j < 4; ++j) sum[j] += more[j];
+  NAME(fold)(sum, c, count);
+}
+
+static void dots_(const rn_gemm_part_t* g) {
+  const T *a = g->a, *b = g->b;
+  T* c = g->c;
+  int64_t j = 0;
+  for (; j + 4 <= g->n; j += 4)
+    for (int64_t i = 0; i < g->m; ++i)
+      dot_(4, a + i * g->a_row, b + j * g->b_column, g->b_column, c + i * g->c_row + j, g->k);
+  for (; j < g->n; ++j)
+    for (int64_t i = 0; i < g->m; ++i)
+      dot_(1, a + i * g->a_row, b + j * g->b_column, g->b_column, c + i * g->c_row + j, g->k);
+}
+
+// |k| rows of |columns| of B, one after the other; a row of the panel is a strip wide, and what is
+// beyond |columns| is never read.
+static void pack_strip_(const T* b, int64_t b_row, int64_t b_column, int64_t k, int64_t columns,
+                        T* panel) {
+  if (b_column == 1 && columns == STRIP) {
+    for (int64_t p = 0; p < k; ++p, panel += STRIP, b += b_row)
+      _Pragma("GCC unroll 8") for (int j = 0; j < TILE_REGISTERS; ++j)
+          STORE(panel + j * W, LOAD(b + j * W));
+    return;
+  }
+  if (b_column == 1) {
+    for (int64_t p = 0; p < k; ++p, panel += STRIP, b += b_row)
+      memcpy(panel, b, (size_t)columns * sizeof *b);
+    return;
+  }
+  int64_t j = 0;
+#ifdef TURN
+  // A square of W x W at a time, through registers.
+  int64_t whole = k / W * W;
+  for (; j + W <= columns; j += W) {
+    const T* from = b + j * b_column;
+    for (int64_t p = 0; p < whole; p += W)
+      TURN(from + p * b_row, b_column, panel + p * STRIP + j, STRIP);
+    for (int64_t p = whole; p < k; ++p)
+      for (int i = 0; i < W; ++i) panel[p * STRIP + j + i] = from[p * b_row + i * b_column];
+  }
+#endif
+  // Sixteen rows of the panel at a time stay in the first-level cache.
+  for (int64_t p0 = 0; p0 < k; p0 += 16) {
+    int64_t p1 = p0 + 16 < k ? p0 + 16 : k;
+    for (int64_t i = j; i < columns; ++i)
+      for (int64_t p = p0; p < p1; ++p) panel[p * STRIP + i] = b[p * b_row + i * b_column];
+  }
+}
+
+static void pack_(const rn_gemm_part_t* g, void* panels) {
+  const T* b = g->b;
+  T* to = panels;
+  for (int64_t j = 0; j < g->n; j += STRIP, to += g->k * STRIP)
+    pack_strip_(b + j * g->b_column, g->b_row, g->b_column, g->k,
+                g->n - j < STRIP ? g->n - j : STRIP, to);
+}
+
+// |rows| columns of A, stored as its rows are multiplied, into tiles: |k| times TILE_ROWS each. All
+// tiles at once, because rows of A that are far apart in memory push each other out of the cache.
+static void pack_rows_(const T* a, int64_t a_column, int64_t rows, int64_t k, T* to) {
+  for (int64_t p = 0; p < k; ++p, a += a_column, to += TILE_ROWS) {
+    int64_t i = 0;
+    for (; i + TILE_ROWS <= rows; i += TILE_ROWS) memcpy(to + i * k, a + i, TILE_ROWS * sizeof *to);
+    for (int64_t r = 0; i + r < rows; ++r) to[i * k + r] = a[i + r];
+  }
+}
+
+// B as it lies: a few rows of C at a time, so that C is written in order.
+static void in_place_(const rn_gemm_part_t* g) {
+  const T *a = g->a, *b = g->b;
+  T* c = g->c;
+  int64_t step = g->k < 16 ? TILE_ROWS : 8 * TILE_ROWS;
+  int64_t depth = rows_at_a_time_(g->b_row, g->k);
+  for (int64_t i = 0; i < g->m; i += step) {
+    int64_t m = g->m - i < step ? g->m - i : step;
+    for (int64_t p = 0; p < g->k; p += depth) {
+      int64_t k = g->k - p < depth ? g->k - p : depth;
+      for (int64_t j = 0; j < g->n; j += STRIP)
+        strip_any_(g->n - j < STRIP ? g->n - j : STRIP, a + i * g->a_row + p * g->a_column,
+                   g->a_row, g->a_column, b + p * g->b_row + j, g->b_row, c + i * g->c_row + j,
+                   g->c_row, m, k, p > 0);
+    }
+  }
+}
+
+// Rows [i, i + m) of C, the strips of a block beside each other, over |k| of the depth: the rows of
+// A stay in the first-level cache meanwhile, the panels in the second.
+static void few_rows_(const T* a, int64_t a_row, int64_t a_column, const T* panels, int64_t step,
+                      T* c, int64_t c_row, int64_t m, int64_t n, int64_t k, bool add) {
+  for (int64_t j = 0; j < n; j += STRIP, panels += step)
+    strip_any_(n - j < STRIP ? n - j : STRIP, a, a_row, a_column, panels, STRIP, c + j, c_row, m, k,
+               add);
+}
+
+// Elements of A that are multiplied one after the other are near enough to be read where they lie.
+INLINE bool reads_a_in_place_(const rn_gemm_part_t* g) {
+  return g->a_column * (int64_t)sizeof(T) <= NEAR_BYTES;
+}
+
+// The first rows of A against strips of B as they lie, which are packed on the way: what waits for
+// memory hides behind the multiplications. Returns how many rows that were, in |n| columns.
+static int64_t packing_rows_(const rn_gemm_part_t* g, const T* a, const T* b, T* c, int64_t n,
+                             int64_t k, bool add, T* panels) {
+  bool is_plain = g->b_column == 1 && g->m >= TILE_ROWS && reads_a_in_place_(g);
+  for (int64_t j = 0; j < n; j += STRIP, panels += k * STRIP) {
+    const T* from = b + j * g->b_column;
+    if (is_plain && n - j >= STRIP) {
+      tile_(TILE_ROWS, TILE_REGISTERS, false, a, g->a_row, g->a_column, from, g->b_row, c + j,
+            g->c_row, k, add, MASK(1), panels);
+      continue;
+    }
+    pack_strip_(from, g->b_row, g->b_column, k, n - j < STRIP ? n - j : STRIP, panels);
+    if (is_plain)
+      strip_any_(n - j, a, g->a_row, g->a_column, panels, STRIP, c + j, g->c_row, TILE_ROWS, k,
+                 add);
+  }
+  return is_plain ? TILE_ROWS : 0;
+}
+
+// Columns [j, j + n) of C, over |k| of the depth.
+static void block_(const rn_gemm_part_t* g, int64_t j, int64_t n, int64_t p, int64_t k) {
+  const T *a = (const T*)g->a + p * g->a_column, *panels = g->scratch;
+  T* c = (T*)g->c + j;
+  int64_t step = k * STRIP, i = 0;
+  if (g->panels) {
+    step = g->k * STRIP;
+    panels = (const T*)g->panels + j / STRIP * step + p * STRIP;
+  } else {
+    const T* b = (const T*)g->b + p * g->b_row + j * g->b_column;
+    i = packing_rows_(g, a, b, c, n, k, p > 0, g->scratch);
+  }
+  if (reads_a_in_place_(g)) {
+    for (int64_t m; i < g->m; i += m) {
+      m = g->m - i >= 2 * TILE_ROWS ? TILE_ROWS : g->m - i;
+      few_rows_(a + i * g->a_row, g->a_row, g->a_column, panels, step, c + i * g->c_row, g->c_row,
+                m, n, k, p > 0);
+    }
+    return;
+  }
+  T* left = (T*)g->scratch + STRIPS * STRIP * BLOCK_DEPTH;
+  for (; i < g->m; i += BLOCK_ROWS) {
+    int64_t rows = g->m - i < BLOCK_ROWS ? g->m - i : BLOCK_ROWS;
+    pack_rows_(a + i, g->a_column, rows, k, left);
+    for (int64_t r = 0; r < rows; r += TILE_ROWS)
+      few_rows_(left + r * k, 1, TILE_ROWS, panels, step, c + (i + r) * g->c_row, g->c_row,
+                rows - r < TILE_ROWS ? rows - r : TILE_ROWS, n, k, p > 0);
+  }
+}
+
+// The depth of blocks, all but the last: even ones. Where nothing is packed, A is read far along
+// its rows.
+static int64_t depth_(const rn_gemm_part_t* g) {
+  int64_t most = g->turns ? 8 * BLOCK_DEPTH : BLOCK_DEPTH;
+  int64_t blocks = (g->k + most / 3) / (most * 2 / 3);
+  return blocks > 1 ? (g->k + blocks - 1) / blocks : g->k;
+}
+
+static void blocks_(const rn_gemm_part_t* g) {
+  int64_t depth = depth_(g);
+  for (int64_t j = 0; j < g->n; j += STRIPS * STRIP) {
+    int64_t n = g->n - j < STRIPS * STRIP ? g->n - j : STRIPS * STRIP;
+    for (int64_t p = 0; p < g->k; p += depth)
+      block_(g, j, n, p, g->k - p < depth ? g->k - p : depth);
+  }
+}
+
+// The product is made in the scratch and then written across.
+static void turned_blocks_(const rn_gemm_part_t* g) {
+  rn_gemm_part_t part = *g;
+  part.c = g->scratch;
+  part.c_row = g->n;
+  blocks_(&part);
+  const T* from = g->scratch;
+  T* to = g->c;
+  int64_t i = 0;
+#ifdef TURN
+  for (; i + W <= g->m; i += W) {
+    int64_t j = 0;
+    for (; j + W <= g->n; j += W) TURN(from + i * g->n + j, g->n, to + j * g->c_row + i, g->c_row);
+    for (; j < g->n; ++j)
+      for (int64_t r = i; r < i + W; ++r) to[j * g->c_row + r] = from[r * g->n + j];
+  }
+#endif
+  for (; i < g->m; ++i)
+    for (int64_t j = 0; j < g->n; ++j) to[j * g->c_row + i] = from[i * g->n + j];
+}
+
+static void gemm_(const rn_gemm_part_t* g) {
+  switch (g->way) {
+    case RN_GEMM_ROW:
+      row_(g);
+      break;
+    case RN_GEMM_DOTS:
+      dots_(g);
+      break;
+    case RN_GEMM_IN_PLACE:
+      in_place_(g);
+      break;
+    default:
+      if (g->turns)
+        turned_blocks_(g);
+      else
+        blocks_(g);
+      break;
+  }
+}
+
+#undef tile_
+#undef strip_
+#undef strip_any_
+#undef row_of_
+#undef rows_at_a_time_
+#undef row_
+#undef dot_
+#undef dots_
+#undef pack_strip_
+#undef pack_
+#undef pack_rows_
+#undef in_place_
+#undef few_rows_
+#undef reads_a_in_place_
+#undef packing_rows_
+#undef block_
+#undef depth_
+#undef blocks_
+#undef turned_blocks_
+#undef gemm_
+#undef STRIP
+#undef STRIPS
+#undef TURN
+#undef T
+#undef V
+#undef M
+#undef W
+#undef NAME
+#undef LOAD
+#undef STORE
+#undef SET1
+#undef FMA
+#undef LOAD_M
+#undef STORE_M
+#undef MASK
