@@ -24,7 +24,7 @@ configure: deps
 	@ln -sf $(BUILD)/compile_commands.json compile_commands.json
 
 train: all  ## Train a classifier of handwritten digits
-	@$(BUILD)/examples/digits
+	@$(BUILD)/examples/digits build/train
 
 examples: all  ## Run the examples and check what they learn
 	@$(CTEST) $(BUILD) --output-on-failure -j $(JOBS) -L examples

@@ -28,7 +28,11 @@ extern const bench_case_t bench_dispatch_cases[];
 extern const bench_case_t bench_dense_cases[];
 extern const bench_case_t bench_train_cases[];
 extern const bench_case_t bench_model_cases[];
+extern const bench_case_t bench_saved_model_cases[];
 extern const bench_case_t bench_graph_cases[];
+extern const bench_case_t bench_data_cases[];
+extern const bench_case_t bench_parse_cases[];
+extern const bench_case_t bench_files_cases[];
 extern const bench_case_t bench_process_cases[];
 extern const bench_case_t bench_machine_cases[];
 

@@ -83,6 +83,16 @@ def write_models(venv):
         pass
 
 
+def write_saved_models(venv):
+    """Exports of Keras for cases_saved_model.c, when they are missing."""
+    folder, names = os.path.join(MODELS, "saved"), ["lenet", "mobilenet", "resnet50"]
+    missing = [name for name in names if not os.path.exists(os.path.join(folder, name, "ports.txt"))]
+    if missing:
+        script = os.path.join(ROOT, "tests", "saved_model", "make_models.py")
+        subprocess.run([os.path.join(venv, "bin", "python"), script, folder, *missing], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def read_bars():
     """The rows of bars.tsv as dictionaries, in the file's order."""
     with open(os.path.join(BENCH, "bars.tsv"), encoding="utf-8") as file:
@@ -232,6 +242,7 @@ def prepare(options):
     os.makedirs(OUT, exist_ok=True)
     wheel = os.path.abspath(find_stock(options.venv))
     write_models(options.venv)
+    write_saved_models(options.venv)
     libraries = {"stock": [os.path.join(wheel, "libtensorflow_cc.so.2"),
                            os.path.join(wheel, "libtensorflow_framework.so.2")]}
     includes = {"stock": os.path.join(wheel, "include"), "ours": os.path.join(ROOT, "include")}

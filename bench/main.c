@@ -13,8 +13,9 @@
 extern char** environ;
 
 static const bench_case_t* const kThemes[] = {
-    bench_machine_cases, bench_process_cases, bench_dispatch_cases, bench_dense_cases,
-    bench_train_cases,   bench_model_cases,   bench_graph_cases,
+    bench_machine_cases, bench_process_cases, bench_dispatch_cases,    bench_dense_cases,
+    bench_train_cases,   bench_model_cases,   bench_graph_cases,       bench_data_cases,
+    bench_parse_cases,   bench_files_cases,   bench_saved_model_cases,
 };
 enum { kThemeCount = sizeof kThemes / sizeof *kThemes };
 

@@ -1,6 +1,8 @@
 // Graphs from files: see load.h.
 #include "cli/load.h"
 
+#include <stdio.h>
+
 #include "graph/import.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
@@ -76,6 +78,33 @@ rn_status_t rn_cli_import(const rn_cli_file_t* file, rn_graph_t** out_graph) {
   }
   *out_graph = graph;
   return RN_OK;
+}
+
+static rn_status_t to_text(const rn_cli_t* cli, rn_str_t bytes, rn_strbuf_t* out) {
+  rn_arena_t arena;
+  rn_arena_init(&arena, cli->allocator);
+  rn_pb_GraphDef_t* def = NULL;
+  rn_status_t status = RN_PB_DECODE(GraphDef, bytes, NULL, &arena, &def);
+  if (rn_ok(status)) status = rn_pb_print(&rn_pb_GraphDef_desc, def, out);
+  rn_arena_clear(&arena);
+  return status;
+}
+
+rn_status_t rn_cli_write_graph(const rn_cli_t* cli, const char* path, rn_str_t bytes,
+                               bool is_text) {
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, cli->allocator);
+  rn_status_t status = RN_OK;
+  if (is_text || has_text_name(rn_str(path))) {
+    status = to_text(cli, bytes, &text);
+    bytes = rn_strbuf_view(&text);
+  }
+  if (rn_ok(status) && strcmp(path, "-") == 0)
+    fwrite(bytes.data, 1, bytes.size, stdout);
+  else if (rn_ok(status))
+    status = rn_cli_prefix(rn_fs_write(cli->env, path, bytes), "cannot write ");
+  rn_strbuf_clear(&text);
+  return status;
 }
 
 const rn_pb_AttrValue_t* rn_cli_attr(const rn_pb_NodeDef_t* node, const char* name) {

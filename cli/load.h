@@ -23,6 +23,11 @@ void rn_cli_file_clear(rn_cli_file_t* file);
 // A graph with the nodes of |file|. The caller owns a reference. Errors name the file.
 RN_MUST_USE rn_status_t rn_cli_import(const rn_cli_file_t* file, rn_graph_t** out_graph);
 
+// Writes the serialised GraphDef |bytes| to |path|, as text if that is asked for or the name of the
+// file says so; "-" is the standard output.
+RN_MUST_USE rn_status_t rn_cli_write_graph(const rn_cli_t* cli, const char* path, rn_str_t bytes,
+                                           bool is_text);
+
 // The attribute |name| of a node, the last if it comes twice; NULL if there is none.
 const rn_pb_AttrValue_t* rn_cli_attr(const rn_pb_NodeDef_t* node, const char* name);
 

@@ -35,9 +35,9 @@ static void print_help(void) {
       "\n",
       RN_VERSION_STRING);
   for (int i = 0; i < COMMAND_COUNT; ++i)
-    printf("  %-8s %s\n", commands[i].name, commands[i].summary);
+    printf("  %-12s %s\n", commands[i].name, commands[i].summary);
   printf(
-      "  %-8s explain a command, with examples\n"
+      "  %-12s explain a command, with examples\n"
       "\n"
       "  --version   print the version and the TensorFlow level it matches\n"
       "  --help      print this\n"
@@ -47,6 +47,7 @@ static void print_help(void) {
       "  runnel graph model.pb             what is in a GraphDef\n"
       "  runnel graph model.pb --dot | dot -Tsvg > model.svg\n"
       "  runnel run model.pb --feed 'x=[[1,2],[3,4]]' --fetch y\n"
+      "  runnel saved_model show model     what a SavedModel takes and gives\n"
       "\n"
       "Exit status: 0 done, 1 failed, 2 called wrongly. Errors go to stderr.\n",
       "help");

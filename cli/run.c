@@ -3,6 +3,7 @@
 
 #include "base/vec.h"
 #include "cli/load.h"
+#include "cli/model.h"
 #include "cli/npy.h"
 #include "cli/trace.h"
 #include "cli/value.h"
@@ -12,10 +13,13 @@ const char rn_cli_run_help[] =
     "usage: runnel run GRAPH [--feed NAME=VALUE ...] [--fetch NAME ...] [--save NAME=FILE ...]\n"
     "                  [--init OP ...] [--target OP ...] [--threads N] [--repeat N]\n"
     "                  [--timeout MS] [--trace FILE]\n"
+    "                  [--signature NAME] [--tags T,...] [--allow WHAT]\n"
     "\n"
-    "Runs a step of a GraphDef (.pb or .pbtxt): feeds values, prints what is fetched as NumPy "
-    "would.\n"
-    "A NAME is a node's, with ':1' behind it for its second output.\n"
+    "Runs a step of a GraphDef (.pb or .pbtxt), or of a SavedModel (a folder): feeds values, "
+    "prints\n"
+    "what is fetched as NumPy would. A NAME is a node's, with ':1' behind it for its second "
+    "output;\n"
+    "of a SavedModel it is an input's or output's in the signature too.\n"
     "\n"
     "  --feed NAME=VALUE   VALUE is @file.npy, or a literal: 1.5  true  \"text\"  [1,2,3]\n"
     "                      [[1,2],[3,4]]. It gets the type that the graph wants, or the one "
@@ -31,18 +35,24 @@ const char rn_cli_run_help[] =
     "  --timeout MS        give up a step after so many milliseconds\n"
     "  --trace FILE        write what the (last) step did when, as JSON for chrome://tracing\n"
     "                      or Perfetto\n"
+    "  --signature NAME    of a SavedModel; without it serving_default, or the only one\n"
+    "  --tags T,...        of a SavedModel with several graphs; without it: serve\n"
+    "  --allow WHAT        what a SavedModel may do beyond reading its own folder: read:FOLDER,\n"
+    "                      write:FOLDER, network, all, with ';' between\n"
     "\n"
     "examples:\n"
     "  runnel run add.pb --feed x=1.5 --feed y=2 --fetch sum\n"
     "  runnel run mlp.pb --feed images=@digits.npy --fetch probabilities:0\n"
     "  runnel run mlp.pb --feed images=@digits.npy --save logits=out.npy --repeat 1000\n"
+    "  runnel run mnist_model --feed images=@digits.npy --fetch scores\n"
     "  runnel run train.pbtxt --init init --target train --fetch loss --trace step.json\n";
 
-enum { FEED, FETCH, SAVE, INIT, TARGET, THREADS, REPEAT, TIMEOUT, TRACE };
+enum { FEED, FETCH, SAVE, INIT, TARGET, THREADS, REPEAT, TIMEOUT, TRACE, SIGNATURE, TAGS, ALLOW };
 static const rn_cli_option_t options[] = {
-    {"--feed", true},   {"--fetch", true},   {"--save", true},   {"--init", true},
-    {"--target", true}, {"--threads", true}, {"--repeat", true}, {"--timeout", true},
-    {"--trace", true},  {NULL, false}};
+    {"--feed", true},   {"--fetch", true},     {"--save", true},   {"--init", true},
+    {"--target", true}, {"--threads", true},   {"--repeat", true}, {"--timeout", true},
+    {"--trace", true},  {"--signature", true}, {"--tags", true},   {"--allow", true},
+    {NULL, false}};
 
 typedef struct fetch_t {
   const char* name;  // as written
@@ -55,9 +65,12 @@ typedef struct job_t {
   const char* path;
   const char* trace;
   int64_t threads, repeat, timeout_ms;
+  const char *signature, *tags, *allow;
   rn_cli_file_t file;
-  rn_graph_t* graph;      // Owned
-  rn_session_t* session;  // Owned
+  rn_cli_model_t model;  // of a folder; then graph and session are its
+  bool is_model;
+  rn_graph_t* graph;      // Owned, unless the model's
+  rn_session_t* session;  // Owned, unless the model's
   RN_VEC(const char*) feed_texts;
   RN_VEC(rn_edge_t) feeds;
   RN_VEC(rn_tensor_t) values;
@@ -105,6 +118,15 @@ static rn_status_t take_option(job_t* job, int option, const char* value) {
     case TRACE:
       job->trace = value;
       return RN_OK;
+    case SIGNATURE:
+      job->signature = value;
+      return RN_OK;
+    case TAGS:
+      job->tags = value;
+      return RN_OK;
+    case ALLOW:
+      job->allow = value;
+      return RN_OK;
     case RN_CLI_WORD:
       if (job->path) return rn_cli_usage(cli, "one graph at a time, not '%s' too", value);
       job->path = value;
@@ -121,7 +143,11 @@ static rn_status_t read_arguments(job_t* job) {
     RN_RETURN_IF_ERROR(take_option(job, option, value));
   }
   if (!job->path) return rn_cli_usage(job->cli, "name a graph");
-  if (job->fetch_texts.count + job->target_texts.count + job->init_texts.count == 0)
+  job->is_model = rn_cli_is_folder(job->cli, job->path);
+  if (!job->is_model && (job->signature || job->tags || job->allow))
+    return rn_cli_usage(job->cli, "--signature, --tags and --allow are for SavedModels");
+  if (!job->is_model &&
+      job->fetch_texts.count + job->target_texts.count + job->init_texts.count == 0)
     return rn_cli_usage(job->cli, "nothing is asked for; say --fetch, --save or --target");
   return RN_OK;
 }
@@ -135,8 +161,21 @@ static rn_status_t find_node(const job_t* job, const char* option, rn_str_t name
       job->path, option, RN_STR_ARGS(name), job->path);
 }
 
+// Whether the model's signature has a port of this name.
+static bool find_port(const job_t* job, rn_str_t name, bool is_feed, rn_edge_t* out) {
+  const rn_port_t* ports = is_feed ? job->model.inputs : job->model.outputs;
+  int32_t count = is_feed ? job->model.input_count : job->model.output_count;
+  for (int32_t i = 0; job->is_model && i < count; ++i) {
+    if (!rn_str_eq(ports[i].name, name)) continue;
+    *out = ports[i].edge;
+    return true;
+  }
+  return false;
+}
+
 // "name" or "name:1". A node's name has no ':' in it.
 static rn_status_t find_edge(const job_t* job, const char* option, rn_str_t text, rn_edge_t* out) {
+  if (find_port(job, text, strcmp(option, "--feed") == 0, out)) return RN_OK;
   rn_str_t rest = text, name = rn_str_split(&rest, ':');
   int64_t index = 0;
   if (name.size != text.size && (!rn_str_to_i64(rest, &index) || index < 0 || index > INT32_MAX))
@@ -203,13 +242,35 @@ static rn_status_t resolve(job_t* job) {
   return RN_ARENA_ARRAY(&job->arena, job->fetches.count, &job->results);
 }
 
-static rn_status_t open_session(job_t* job) {
+static void session_options(const job_t* job, rn_session_options_t* out) {
+  rn_session_options_init(out);
+  out->intra_threads = out->inter_threads = (int)job->threads;
+  out->timeout_ms = job->timeout_ms;
+  out->allow_soft_placement = true;
+}
+
+static rn_status_t open_graph(job_t* job) {
   rn_session_options_t session;
-  rn_session_options_init(&session);
-  session.intra_threads = session.inter_threads = (int)job->threads;
-  session.timeout_ms = job->timeout_ms;
-  session.allow_soft_placement = true;
+  session_options(job, &session);
+  RN_RETURN_IF_ERROR(rn_cli_load(job->cli, job->path, &job->file));
+  RN_RETURN_IF_ERROR(rn_cli_import(&job->file, &job->graph));
   return rn_session_create(job->graph, &session, job->cli->env, job->cli->allocator, &job->session);
+}
+
+static rn_status_t open_model(job_t* job) {
+  rn_session_options_t session;
+  session_options(job, &session);
+  RN_RETURN_IF_ERROR(rn_cli_model_open(job->cli, job->path, job->tags, &job->model));
+  RN_RETURN_IF_ERROR(rn_cli_model_load(job->cli, &job->model, &session, job->allow));
+  RN_RETURN_IF_ERROR(rn_cli_model_use(job->cli, &job->model, job->signature));
+  job->graph = job->model.graph;
+  job->session = job->model.session;
+  bool wants_all = !job->fetch_texts.count && !job->target_texts.count && !job->init_texts.count;
+  for (int32_t i = 0; wants_all && i < job->model.output_count; ++i) {
+    fetch_t fetch = {.name = job->model.outputs[i].name.data};
+    RN_RETURN_IF_ERROR(rn_vec_push(&job->fetch_texts, job->cli->allocator, fetch));
+  }
+  return RN_OK;
 }
 
 static rn_status_t run_inits(job_t* job) {
@@ -286,7 +347,7 @@ static rn_status_t print_result(const job_t* job, size_t i) {
 static rn_status_t write_trace(const job_t* job, const rn_step_stats_t* stats) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, job->cli->allocator);
-  rn_cli_trace(stats, &buf);
+  rn_cli_put_trace(stats, &buf);
   rn_status_t status = rn_strbuf_status(&buf);
   if (rn_ok(status)) status = write_file(job, rn_str(job->trace), &buf);
   rn_strbuf_clear(&buf);
@@ -295,10 +356,8 @@ static rn_status_t write_trace(const job_t* job, const rn_step_stats_t* stats) {
 
 static rn_status_t run(job_t* job) {
   RN_RETURN_IF_ERROR(read_arguments(job));
-  RN_RETURN_IF_ERROR(rn_cli_load(job->cli, job->path, &job->file));
-  RN_RETURN_IF_ERROR(rn_cli_import(&job->file, &job->graph));
+  RN_RETURN_IF_ERROR(job->is_model ? open_model(job) : open_graph(job));
   RN_RETURN_IF_ERROR(resolve(job));
-  RN_RETURN_IF_ERROR(open_session(job));
   RN_RETURN_IF_ERROR(run_inits(job));
   if (job->fetches.count + job->targets.count == 0) return RN_OK;
   rn_step_stats_t stats;
@@ -315,12 +374,16 @@ rn_status_t rn_cli_run(rn_cli_t* cli) {
   job_t job = {.cli = cli, .repeat = 1};
   rn_arena_init(&job.arena, allocator);
   rn_arena_init(&job.file.arena, allocator);
+  rn_arena_init(&job.model.arena, allocator);
   rn_strbuf_init(&job.file.bytes, allocator);
   rn_status_t status = run(&job);
   clear_results(&job);
   for (size_t i = 0; i < job.values.count; ++i) rn_tensor_clear(&job.values.items[i]);
-  rn_session_destroy(job.session);
-  rn_graph_release(job.graph);
+  if (!job.is_model) {
+    rn_session_destroy(job.session);
+    rn_graph_release(job.graph);
+  }
+  rn_cli_model_clear(&job.model);
   rn_cli_file_clear(&job.file);
   rn_vec_free(&job.feed_texts, allocator);
   rn_vec_free(&job.feeds, allocator);

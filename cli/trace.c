@@ -1,61 +1,150 @@
-// Traces in the Trace Event format: an object with a list "traceEvents". See trace.h.
+// `runnel trace`: what a step said of itself, as a file that browsers show.
+#include <stdio.h>
+
+#include "cli/cli.h"
 #include "cli/trace.h"
+#include "io/event_file.h"
+#include "proto/config.pb.h"
+#include "wire/decode.h"
+#include "wire/scan.h"
 
-static void put_string(rn_strbuf_t* out, rn_str_t text) {
-  rn_strbuf_append(out, RN_STR("\""));
-  for (size_t i = 0; i < text.size; ++i) {
-    unsigned char c = (unsigned char)text.data[i];
-    if (c == '"' || c == '\\')
-      rn_strbuf_printf(out, "\\%c", c);
-    else if (c < 0x20)
-      rn_strbuf_printf(out, "\\u%04x", c);
-    else
-      rn_strbuf_append_n(out, &c, 1);
-  }
-  rn_strbuf_append(out, RN_STR("\""));
+const char rn_cli_trace_help[] =
+    "usage: runnel trace FILE [--output FILE]\n"
+    "\n"
+    "Turns a RunMetadata message, as TF_SessionRun fills it when it is asked to trace, into a "
+    "file\n"
+    "for chrome://tracing or https://ui.perfetto.dev: one row a device and thread, one bar a "
+    "node.\n"
+    "FILE may also be an event file; the last run metadata in it is taken.\n"
+    "\n"
+    "  --output FILE   where to write (the standard output if this is left out)\n"
+    "  -o FILE         the same\n"
+    "\n"
+    "Examples:\n"
+    "  runnel trace step.pb -o step.json\n"
+    "  runnel trace log/events.out.tfevents.1700000000.host.1.0.v2 > step.json\n";
+
+static const rn_cli_option_t options[] = {{"--output", true}, {"-o", true}, {NULL, false}};
+
+// "matmul = MatMul(x, w)": the op stands between the sign and the parenthesis.
+static void op_of(rn_str_t label, char* out, size_t size) {
+  const char* sign = memmem(label.data, label.size, " = ", 3);
+  rn_str_t rest = sign ? rn_str_n(sign + 3, label.size - (size_t)(sign + 3 - label.data)) : label;
+  rn_str_t op = rn_str_split(&rest, '(');
+  snprintf(out, size, "%.*s", RN_STR_ARGS(op));
 }
 
-// The number of the device of entry |index|: how many others came before it.
-static int device_number(const rn_step_stats_t* stats, size_t index, bool* out_is_new) {
-  int number = 0;
-  *out_is_new = true;
-  for (size_t i = 0; i <= index; ++i) {
-    bool is_first = true;
-    for (size_t j = 0; j < i && is_first; ++j)
-      is_first = !rn_str_eq(stats->nodes.items[j].device, stats->nodes.items[i].device);
-    if (!is_first) continue;
-    if (rn_str_eq(stats->nodes.items[i].device, stats->nodes.items[index].device)) {
-      *out_is_new = i == index;
-      return number;
-    }
-    ++number;
+static int64_t nanos(int64_t nanos, int64_t micros) { return nanos ? nanos : micros * 1000; }
+
+static rn_status_t add_node(rn_arena_t* arena, rn_str_t device, const rn_pb_NodeExecStats_t* node,
+                            rn_step_stats_t* stats) {
+  char* op = NULL;
+  size_t size = node->timeline_label.size + 1;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, size, &op));
+  op_of(node->timeline_label, op, size);
+  int64_t start = nanos(node->all_start_nanos, node->all_start_micros), bytes = 0;
+  for (uint32_t i = 0; i < node->output.count; ++i) {
+    const rn_pb_TensorDescription_t* tensor = node->output.items[i].tensor_description;
+    if (tensor && tensor->allocation_description)
+      bytes += tensor->allocation_description->requested_bytes;
   }
-  return number;
+  rn_node_stats_t entry = {
+      .node = node->node_name,
+      .op = op,
+      .device = device,
+      .start_ns = start + nanos(node->op_start_rel_nanos, node->op_start_rel_micros),
+      .end_ns = start + nanos(node->op_end_rel_nanos, node->op_end_rel_micros),
+      .output_bytes = bytes,
+      .thread = (int32_t)node->thread_id};
+  if (stats->nodes.count == 0 || entry.start_ns < stats->start_ns) stats->start_ns = entry.start_ns;
+  rn_step_stats_add(stats, &entry);
+  return RN_OK;
 }
 
-void rn_cli_trace(const rn_step_stats_t* stats, rn_strbuf_t* out) {
-  rn_strbuf_append(out, RN_STR("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"));
-  int device = 0;
-  for (size_t i = 0; i < stats->nodes.count; ++i) {
-    const rn_node_stats_t* node = &stats->nodes.items[i];
-    bool is_new = i == 0;
-    // Neighbours are nearly always of one device; only a change is looked up.
-    if (i == 0 || !rn_str_eq(node->device, stats->nodes.items[i - 1].device))
-      device = device_number(stats, i, &is_new);
-    if (is_new) {
-      rn_strbuf_printf(
-          out, "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":", device);
-      put_string(out, node->device);
-      rn_strbuf_append(out, RN_STR("}},\n"));
-    }
-    rn_strbuf_printf(out, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":",
-                     device, node->thread, (double)(node->start_ns - stats->start_ns) / 1e3,
-                     (double)(node->end_ns - node->start_ns) / 1e3);
-    put_string(out, rn_str(node->op && *node->op ? node->op : "(control flow)"));
-    rn_strbuf_append(out, RN_STR(",\"args\":{\"node\":"));
-    put_string(out, node->node);
-    rn_strbuf_printf(out, ",\"bytes\":%lld}}%s\n", (long long)node->output_bytes,
-                     i + 1 < stats->nodes.count ? "," : "");
+static rn_status_t write_text(const rn_cli_t* cli, const char* path, const rn_strbuf_t* text) {
+  if (path && strcmp(path, "-") != 0) return rn_fs_write(cli->env, path, rn_strbuf_view(text));
+  fwrite(text->data, 1, text->size, stdout);
+  return RN_OK;
+}
+
+static rn_status_t convert(const rn_cli_t* cli, rn_str_t bytes, rn_arena_t* arena,
+                           const char* output) {
+  rn_pb_RunMetadata_t* metadata = NULL;
+  RN_RETURN_IF_ERROR(RN_PB_DECODE(RunMetadata, bytes, NULL, arena, &metadata));
+  if (!metadata->step_stats || metadata->step_stats->dev_stats.count == 0)
+    return rn_invalid_argument("no step statistics in it: was the step run with a trace level?");
+  rn_step_stats_t stats;
+  rn_step_stats_init(&stats, cli->allocator, cli->env);
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, cli->allocator);
+  rn_status_t status = RN_OK;
+  for (uint32_t d = 0; d < metadata->step_stats->dev_stats.count; ++d) {
+    const rn_pb_DeviceStepStats_t* device = &metadata->step_stats->dev_stats.items[d];
+    for (uint32_t i = 0; i < device->node_stats.count && rn_ok(status); ++i)
+      status = add_node(arena, device->device, &device->node_stats.items[i], &stats);
   }
-  rn_strbuf_append(out, RN_STR("]}\n"));
+  if (rn_ok(status)) {
+    rn_cli_put_trace(&stats, &text);
+    status = rn_strbuf_status(&text);
+  }
+  if (rn_ok(status)) status = write_text(cli, output, &text);
+  rn_strbuf_clear(&text);
+  rn_step_stats_clear(&stats);
+  return status;
+}
+
+// The last run metadata of an event file, appended to |out|.
+static rn_status_t find_in_events(const rn_cli_t* cli, const char* path, rn_strbuf_t* out) {
+  rn_record_reader_t* reader = NULL;
+  RN_RETURN_IF_ERROR(rn_record_reader_open(cli->env, path, RN_COMPRESSION_NONE, 0, &reader));
+  rn_status_t status = RN_OK;
+  for (bool is_end = false; rn_ok(status);) {
+    rn_str_t record;
+    rn_event_t event;
+    status = rn_record_reader_next(reader, &record, &is_end);
+    if (is_end) break;
+    if (rn_ok(status)) status = rn_event_parse(record, &event);
+    if (!rn_ok(status) || event.kind != RN_EVENT_RUN_METADATA) continue;
+    rn_pb_scan_t scan = rn_pb_scan(event.bytes);
+    rn_pb_field_t field;
+    while (rn_pb_scan_next(&scan, &field)) {
+      if (field.number != RN_RUN_METADATA_BYTES || field.wire != RN_PB_WIRE_LENGTH) continue;
+      out->size = 0;
+      rn_strbuf_append(out, field.bytes);
+    }
+  }
+  rn_record_reader_close(reader);
+  if (rn_ok(status) && out->size == 0) return rn_not_found("no run metadata in this event file");
+  return rn_status_join(status, rn_strbuf_status(out));
+}
+
+static rn_status_t trace_file(const rn_cli_t* cli, const char* path, const char* output) {
+  rn_arena_t arena;
+  rn_strbuf_t bytes;
+  rn_arena_init(&arena, cli->allocator);
+  rn_strbuf_init(&bytes, cli->allocator);
+  rn_status_t status = strstr(path, "tfevents") ? find_in_events(cli, path, &bytes)
+                                                : rn_fs_read(cli->env, path, INT32_MAX, &bytes);
+  if (rn_ok(status)) status = convert(cli, rn_strbuf_view(&bytes), &arena, output);
+  rn_strbuf_clear(&bytes);
+  rn_arena_clear(&arena);
+  return rn_cli_prefix(status, "%s: ", path);
+}
+
+rn_status_t rn_cli_trace(rn_cli_t* cli) {
+  const char *path = NULL, *output = NULL, *value = NULL;
+  int option = 0;
+  for (;;) {
+    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
+    if (option == RN_CLI_END) break;
+    if (option != RN_CLI_WORD) {
+      output = value;
+    } else if (path) {
+      return rn_cli_usage(cli, "one file at a time, not also '%s'", value);
+    } else {
+      path = value;
+    }
+  }
+  if (!path) return rn_cli_usage(cli, "name a file");
+  return trace_file(cli, path, output);
 }

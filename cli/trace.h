@@ -5,6 +5,6 @@
 #include "exec/step_stats.h"
 
 // Appends the step as JSON: one row a device and thread, one bar a node.
-void rn_cli_trace(const rn_step_stats_t* stats, rn_strbuf_t* out);
+void rn_cli_put_trace(const rn_step_stats_t* stats, rn_strbuf_t* out);
 
 #endif  // RUNNEL_CLI_TRACE_H_

@@ -27,7 +27,7 @@ function(rn_isa_objects out folder)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.c)
   # Tables of many small loops: vectors, but no copies of every loop for every case.
   if(CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT RN_SANITIZE AND NOT RN_COVERAGE)
-    foreach(name argmax cast combine loops reduce)
+    foreach(name argmax cast combine gemm loops reduce)
       set_source_files_properties(${PROJECT_SOURCE_DIR}/${folder}/${name}.c PROPERTIES
                                   COMPILE_OPTIONS "-O2;-ftree-vectorize;-fvect-cost-model=dynamic")
     endforeach()

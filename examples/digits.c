@@ -1,225 +1,178 @@
-// Trains a classifier of handwritten digits: two layers, softmax, gradient descent, all of it in C.
+// The main job: a classifier of handwritten digits that can be stopped at any time and goes on
+// where it was, and that leaves behind what one wants to have of a training run.
 //
-//   make train
-//
-// 1,500 of the 1,797 images are trained on, the rest are held out; the program ends with 0 if at
-// least 95 % of those are told right.
-#include <stdint.h>
+//   FOLDER/checkpoint, FOLDER/state-1000.*   the newest states: a run that finds one goes on there
+//   FOLDER/events.out.tfevents.*             loss and accuracy, histograms, weights as images
+//   FOLDER/model/                            the trained model, a SavedModel
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "runnel/runnel.h"
+#include "digits_data.h"
 
-enum { PIXELS = 64, HIDDEN = 64, CLASSES = 10, TRAINED = 1500, BATCH = 50, EPOCHS = 60 };
-
-static void fail(const char* what, const char* message) {
-  fprintf(stderr, "digits: %s: %s\n", what, message);
-  exit(1);
-}
-
-static void check(TF_Status* status, const char* what) {
-  if (TF_GetCode(status) != TF_OK) fail(what, TF_Message(status));
-}
-
-typedef struct data_t {
-  uint32_t count;
-  float* images;  // count x PIXELS, 0 … 1
-  int32_t* labels;
-} data_t;
-
-static data_t read_data(const char* path) {
-  FILE* file = fopen(path, "rb");
-  if (!file) fail("cannot open the data", path);
-  char magic[8];
-  uint32_t header[3];
-  if (fread(magic, 8, 1, file) != 1 || memcmp(magic, "DIGITS01", 8) != 0 ||
-      fread(header, sizeof header, 1, file) != 1 || header[1] * header[2] != PIXELS ||
-      header[0] > 100000)
-    fail("not a file of digits", path);
-  data_t data = {header[0], malloc((size_t)header[0] * PIXELS * sizeof(float)),
-                 malloc((size_t)header[0] * sizeof(int32_t))};
-  if (!data.images || !data.labels) fail("no memory for", path);
-  for (uint32_t i = 0; i < data.count; ++i) {
-    uint8_t row[PIXELS + 1];
-    if (fread(row, sizeof row, 1, file) != 1) fail("the file ends too early", path);
-    for (int p = 0; p < PIXELS; ++p) data.images[i * PIXELS + p] = row[p] / 16.0f;
-    data.labels[i] = row[PIXELS];
-  }
-  fclose(file);
-  return data;
-}
-
-static uint32_t random_bits(void) {
-  static uint32_t state = 2016;
-  state ^= state << 13;
-  state ^= state >> 17;
-  state ^= state << 5;
-  return state;
-}
-
-// The images come writer by writer: mixed, the held-out ones are like the others.
-static void shuffle(data_t* data) {
-  for (uint32_t i = data->count - 1; i > 0; --i) {
-    uint32_t j = random_bits() % (i + 1);
-    float image[PIXELS];
-    memcpy(image, data->images + i * PIXELS, sizeof image);
-    memcpy(data->images + i * PIXELS, data->images + j * PIXELS, sizeof image);
-    memcpy(data->images + j * PIXELS, image, sizeof image);
-    int32_t label = data->labels[i];
-    data->labels[i] = data->labels[j];
-    data->labels[j] = label;
-  }
-}
-
-// A variable and the node that gives it its first value.
-typedef struct variable_t {
-  rn_edge_t handle, value;
-  rn_node_t* init;
-} variable_t;
-
-static variable_t variable(rn_scope_t* s, const char* name, const int32_t* dims, int rank,
-                           float deviation) {
-  int64_t shape[2] = {dims[0], rank > 1 ? dims[1] : 1};
-  variable_t v;
-  v.handle = rn_VarHandleOp(s, TF_FLOAT, shape, rank, .shared_name = name, .name = name);
-  v.value = rn_ReadVariableOp(s, v.handle, TF_FLOAT);
-  rn_edge_t size = rn_const_int32_list(s, dims, rank);
-  rn_edge_t first =
-      deviation > 0 ? rn_Mul(s, rn_TruncatedNormal(s, size, TF_FLOAT, .seed = 1, .seed2 = dims[0]),
-                             rn_const_float(s, deviation))
-                    : rn_Fill(s, size, rn_const_float(s, 0));
-  v.init = rn_AssignVariableOp(s, v.handle, first);
-  return v;
-}
+enum { HIDDEN = 64, BATCH = 50, STEPS = 6000, SAVE_EVERY = 2000, LOG_EVERY = 100, PATH = 512 };
 
 typedef struct model_t {
-  rn_edge_t images, labels, loss, accuracy;
-  rn_node_t *init[4], *train[4];
+  rn_edge_t images, labels, scores, loss, accuracy, weights;
+  const rn_var_t* step;
+  rn_node_t* train;
 } model_t;
 
-static model_t build(rn_scope_t* s, float rate) {
+static model_t build(rn_scope_t* s) {
   model_t m;
-  int64_t image_shape[2] = {-1, PIXELS}, label_shape[1] = {-1};
-  m.images = rn_Placeholder(s, TF_FLOAT, .shape = RN_SET_SHAPE(image_shape, 2), .name = "images");
-  m.labels = rn_Placeholder(s, TF_INT32, .shape = RN_SET_SHAPE(label_shape, 1), .name = "labels");
-  variable_t w1 = variable(s, "w1", (const int32_t[]){PIXELS, HIDDEN}, 2, 0.15f);
-  variable_t b1 = variable(s, "b1", (const int32_t[]){HIDDEN}, 1, 0);
-  variable_t w2 = variable(s, "w2", (const int32_t[]){HIDDEN, CLASSES}, 2, 0.15f);
-  variable_t b2 = variable(s, "b2", (const int32_t[]){CLASSES}, 1, 0);
-  rn_edge_t hidden = rn_Relu(s, rn_BiasAdd(s, rn_MatMul(s, m.images, w1.value), b1.value));
-  rn_edge_t logits = rn_BiasAdd(s, rn_MatMul(s, hidden, w2.value), b2.value);
-  rn_edge_t losses = rn_SparseSoftmaxCrossEntropyWithLogits(s, logits, m.labels).loss;
-  rn_edge_t first_axis = rn_const_int32_list(s, (const int32_t[]){0}, 1);
-  m.loss = rn_Mean(s, losses, first_axis);
+  m.images = PLACEHOLDER(s, TF_FLOAT, -1, DIGITS_PIXELS);
+  m.labels = PLACEHOLDER(s, TF_INT32, -1);
+  rn_edge_t hidden = rn_dense(s, m.images, HIDDEN, .activation = rn_relu, .name = "hidden",
+                              .kernel_initializer = rn_init_glorot_uniform(1));
+  rn_edge_t logits = rn_dense(s, hidden, DIGITS_CLASSES, .name = "out",
+                              .kernel_initializer = rn_init_glorot_uniform(2));
+  m.scores = rn_softmax(s, logits);
+  m.loss = rn_sparse_softmax_cross_entropy(s, m.labels, logits);
+  m.step = rn_global_step(s);
+  m.train = rn_minimize(s, rn_adam(.learning_rate = 0.002f), m.loss, .global_step = m.step);
   rn_edge_t guess = rn_ArgMax(s, logits, rn_const_int32(s, 1), .output_type = TF_INT32);
-  m.accuracy = rn_Mean(s, rn_Cast(s, rn_Equal(s, guess, m.labels), TF_FLOAT), first_axis);
-
-  variable_t all[4] = {w1, b1, w2, b2};
-  rn_edge_t values[4], gradients[4];
-  for (int i = 0; i < 4; ++i) values[i] = all[i].value;
-  rn_gradients(s, m.loss, values, 4, gradients);
-  rn_edge_t step = rn_const_float(s, rate);
-  for (int i = 0; i < 4; ++i) {
-    m.init[i] = all[i].init;
-    m.train[i] = rn_ResourceApplyGradientDescent(s, all[i].handle, step, gradients[i]);
-  }
+  rn_edge_t right = rn_Cast(s, rn_Equal(s, guess, m.labels), TF_FLOAT);
+  m.accuracy = rn_Mean(s, right, rn_const_int32(s, 0));
+  const rn_collected_t* variables = NULL;
+  bool has_any = rn_collection(s, RN_TRAINABLE_VARIABLES, &variables) > 0;
+  m.weights = has_any ? variables[0].variable->value : RN_NO_EDGE;  // of the hidden layer
   return m;
 }
 
-static TF_Tensor* tensor(TF_DataType type, const int64_t* dims, int rank, const void* data,
-                         size_t size) {
-  TF_Tensor* t = TF_AllocateTensor(type, dims, rank, size);
-  if (!t) fail("no memory for", "a tensor");
-  memcpy(TF_TensorData(t), data, size);
-  return t;
+// Ctrl-C ends the loop, not the program.
+static volatile sig_atomic_t is_stopped;
+static void stop(int number) {
+  (void)number;
+  is_stopped = 1;
 }
 
-// Runs a step over |count| images. Trains if |targets| are given; the loss and the accuracy come
-// out.
-static void run(TF_Session* session, const model_t* m, const float* images, const int32_t* labels,
-                int64_t count, rn_node_t* const* targets, int target_count, float* loss,
-                float* accuracy) {
-  TF_Status* status = TF_NewStatus();
-  int64_t image_dims[2] = {count, PIXELS};
-  TF_Output feeds[2] = {rn_output_of(m->images), rn_output_of(m->labels)};
-  TF_Tensor* values[2] = {
-      tensor(TF_FLOAT, image_dims, 2, images, (size_t)count * PIXELS * sizeof(float)),
-      tensor(TF_INT32, &count, 1, labels, (size_t)count * sizeof(int32_t))};
-  TF_Output fetches[2] = {rn_output_of(m->loss), rn_output_of(m->accuracy)};
-  TF_Tensor* results[2] = {NULL, NULL};
-  TF_SessionRun(session, NULL, feeds, values, 2, fetches, results, 2,
-                (const TF_Operation* const*)targets, target_count, NULL, status);
-  check(status, "a step");
-  *loss = *(float*)TF_TensorData(results[0]);
-  *accuracy = *(float*)TF_TensorData(results[1]);
-  for (int i = 0; i < 2; ++i) {
-    TF_DeleteTensor(values[i]);
-    TF_DeleteTensor(results[i]);
-  }
-  TF_DeleteStatus(status);
+static void check(const example_t* e, const char* what) {
+  if (TF_GetCode(e->status) != TF_OK) example_fail(what, TF_Message(e->status));
 }
 
-static double seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+// Goes on with the newest checkpoint that is whole, if there is one.
+static void resume(example_t* e, rn_saver_t* saver, const char* folder) {
+  char* note = NULL;
+  char* path = rn_latest_checkpoint(folder, NULL, &note, e->status);
+  if (!path && TF_GetCode(e->status) != TF_NOT_FOUND) check(e, folder);
+  if (note) printf("%s\n", note);
+  if (path && !rn_saver_restore(saver, e->session, path, e->status)) check(e, path);
+  if (path && !rn_saver_recover(saver, folder, e->status)) check(e, folder);
+  if (path) printf("goes on from %s\n", path);
+  free(note);
+  free(path);
+}
+
+// What the hidden units look at, one beside the other: bright where a pixel speaks for them.
+static void log_weights(example_t* e, rn_summary_writer_t* log, const model_t* m, int64_t step) {
+  static float weights[DIGITS_PIXELS][HIDDEN];
+  example_run(e, NULL, NULL, FETCHES(FETCH(m->weights, &weights)));
+  int64_t dims[2] = {DIGITS_PIXELS, HIDDEN};
+  TF_Tensor* values = TF_AllocateTensor(TF_FLOAT, dims, 2, sizeof weights);
+  if (!values) example_fail("a tensor", "no memory");
+  memcpy(TF_TensorData(values), weights, sizeof weights);
+  rn_summary_histogram(log, "hidden/weights", step, values, e->status);
+  TF_DeleteTensor(values);
+  uint8_t image[72][72];
+  memset(image, 255, sizeof image);
+  for (int unit = 0; unit < HIDDEN; ++unit)
+    for (int p = 0; p < DIGITS_PIXELS; ++p) {
+      float level = 128 + 256 * weights[p][unit];
+      image[unit / 8 * 9 + p / 8][unit % 8 * 9 + p % 8] = (uint8_t)(level < 0     ? 0
+                                                                    : level > 255 ? 255
+                                                                                  : level);
+    }
+  rn_summary_image(log, "hidden/units", step, image[0], 72, 72, 1, e->status);
+}
+
+static float held_out(example_t* e, const model_t* m, const digits_t* digits) {
+  float accuracy = 0;
+  example_run(e, NULL,
+              FEEDS(FEED(m->images, digits->images[DIGITS_TRAINED], DIGITS_HELD_OUT, DIGITS_PIXELS),
+                    FEED(m->labels, digits->labels + DIGITS_TRAINED, DIGITS_HELD_OUT)),
+              FETCHES(FETCH(m->accuracy, &accuracy)));
+  return accuracy;
+}
+
+// Trains until the step that |e->steps| divides, or Ctrl-C; the accuracy on what it never saw.
+static float train(example_t* e, const model_t* m, rn_saver_t* saver, rn_summary_writer_t* log,
+                   const digits_t* digits, const char* state) {
+  int64_t step = 0;
+  example_run(e, NULL, NULL, FETCHES(FETCH(m->step->value, &step)));
+  e->random += (uint64_t)step;  // other batches than those before
+  float accuracy = 0;
+  do {
+    float images[BATCH * DIGITS_PIXELS], loss = 0, part = 0;
+    int32_t labels[BATCH];
+    digits_batch(e, digits, BATCH, images, labels);
+    example_run(
+        e, m->train,
+        FEEDS(FEED(m->images, images, BATCH, DIGITS_PIXELS), FEED(m->labels, labels, BATCH)),
+        FETCHES(FETCH(m->loss, &loss), FETCH(m->accuracy, &part)));
+    ++step;
+    example_progress(e, (int)step, "loss %.4f   accuracy %5.1f %%", loss, 100 * part);
+    if (step % LOG_EVERY == 0) {
+      rn_summary_scalar(log, "loss", step, loss, e->status);
+      rn_summary_scalar(log, "accuracy", step, part, e->status);
+    }
+    if (is_stopped || step % SAVE_EVERY == 0 || step % e->steps == 0) {
+      accuracy = held_out(e, m, digits);
+      rn_summary_scalar(log, "held_out/accuracy", step, accuracy, e->status);
+      log_weights(e, log, m, step);
+      if (!rn_saver_save(saver, e->session, state, step, e->status)) check(e, state);
+    }
+  } while (!is_stopped && step % e->steps != 0);
+  return accuracy;
+}
+
+static void write_model(example_t* e, const model_t* m, const char* folder) {
+  TF_Output input = rn_output_of(m->images), output = rn_output_of(m->scores);
+  rn_signature_def_t signature = {.name = "serving_default",
+                                  .input_count = 1,
+                                  .input_names = (const char*[]){"images"},
+                                  .inputs = &input,
+                                  .output_count = 1,
+                                  .output_names = (const char*[]){"scores"},
+                                  .outputs = &output};
+  rn_saved_model_def_t def = {.signatures = &signature, .signature_count = 1, .overwrites = true};
+  if (!rn_saved_model_write(e->session, folder, &def, e->status)) check(e, folder);
 }
 
 int main(int argc, char** argv) {
-  data_t data = read_data(argc > 1 ? argv[1] : RN_DATA_DIR "/digits.bin");
-  if (data.count <= TRAINED) fail("too few images", "in the data");
-  shuffle(&data);
-  TF_Status* status = TF_NewStatus();
-  TF_Graph* graph = TF_NewGraph();
-  rn_scope_t* scope = rn_scope_create(rn_graph_of(graph));
-  model_t model = build(scope, 0.2f);
-  if (!rn_scope_ok(scope)) fail("the graph", rn_scope_message(scope));
+  const char* folder = argc > 1 && argv[1][0] != '-' ? argv[1] : "train";
+  bool is_named = folder == argv[1];
+  if (is_named) argv[1] = argv[0];
+  example_t e =
+      example_open(argc - is_named, argv + is_named,
+                   "Learns handwritten digits; FOLDER before the options is where it keeps "
+                   "what it learns (train). Stops at Ctrl-C and goes on when run again.",
+                   STEPS);
+  model_t m = build(e.scope);
+  rn_saver_t* saver = rn_saver(e.scope, .max_to_keep = 3);
+  example_start(&e);
+  digits_t* digits = digits_read(&e);
+  rn_summary_writer_t* log = rn_summary_writer_create(folder, NULL, e.status);
+  check(&e, folder);
+  char state[PATH], model[PATH];
+  snprintf(state, sizeof state, "%s/state", folder);
+  snprintf(model, sizeof model, "%s/model", folder);
+  resume(&e, saver, folder);
+  rn_summary_graph(log, e.graph, e.status);
+  signal(SIGINT, stop);
 
-  TF_SessionOptions* options = TF_NewSessionOptions();
-  TF_Session* session = TF_NewSession(graph, options, status);
-  check(status, "the session");
-  TF_SessionRun(session, NULL, NULL, NULL, 0, NULL, NULL, 0, (const TF_Operation* const*)model.init,
-                4, NULL, status);
-  check(status, "the first values");
-
-  printf("Runnel %s: %d images to learn from, %u held out\n", rn_version(), TRAINED,
-         data.count - TRAINED);
-  double start = seconds();
-  int step = 0;
-  for (int epoch = 0; epoch < EPOCHS; ++epoch) {
-    float loss = 0, accuracy = 0, loss_sum = 0, accuracy_sum = 0;
-    for (int batch = 0; batch < TRAINED / BATCH; ++batch, ++step) {
-      float images[BATCH * PIXELS];
-      int32_t labels[BATCH];
-      for (int i = 0; i < BATCH; ++i) {
-        uint32_t pick = random_bits() % TRAINED;
-        memcpy(images + i * PIXELS, data.images + pick * PIXELS, PIXELS * sizeof(float));
-        labels[i] = data.labels[pick];
-      }
-      run(session, &model, images, labels, BATCH, model.train, 4, &loss, &accuracy);
-      loss_sum += loss;
-      accuracy_sum += accuracy;
-    }
-    float batches = TRAINED / BATCH;
-    printf("\rstep %5d   loss %.4f   accuracy %5.1f %%   %8.0f examples/s", step,
-           loss_sum / batches, 100 * accuracy_sum / batches, step * BATCH / (seconds() - start));
-    fflush(stdout);
-    if (epoch % 10 == 9) putchar('\n');
-  }
-  float loss, accuracy;
-  run(session, &model, data.images + TRAINED * PIXELS, data.labels + TRAINED, data.count - TRAINED,
-      NULL, 0, &loss, &accuracy);
-  printf("held out: loss %.4f, accuracy %.1f %%\n", loss, 100 * accuracy);
-
-  TF_CloseSession(session, status);
-  TF_DeleteSession(session, status);
-  TF_DeleteSessionOptions(options);
-  rn_scope_destroy(scope);
-  TF_DeleteGraph(graph);
-  TF_DeleteStatus(status);
-  free(data.images);
-  free(data.labels);
-  return accuracy >= 0.95f ? 0 : 1;
+  float accuracy = train(&e, &m, saver, log, digits, state);
+  rn_summary_writer_close(log, e.status);
+  printf("\n%s; %s\n", is_stopped ? "stopped, and saved" : "done",
+         is_stopped ? "run it again to go on" : "run it again to train some more");
+  if (!is_stopped) write_model(&e, &m, model);
+  printf(
+      "  states   runnel ckpt list %s\n  log      runnel events %s    or    tensorboard --logdir "
+      "%s\n",
+      folder, folder, folder);
+  if (!is_stopped) printf("  model    runnel saved_model show %s\n", model);
+  rn_saver_destroy(saver);
+  free(digits);
+  return example_close(&e, is_stopped || accuracy >= 0.95f, "%.1f %% of the held-out digits",
+                       100 * accuracy);
 }

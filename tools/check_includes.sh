@@ -18,7 +18,7 @@ declare -A may=(
   [exec]="base tensor framework device graph"
   [session]="base wire proto tensor framework device graph exec place"
   [eager]="base tensor framework device graph ops grad exec place session runnel"
-  [train]="base tensor framework graph ops grad session runnel"
+  [train]="base tensor io framework graph ops grad session runnel"
   [saved_model]="base wire proto tensor io framework device graph ops grad exec place session train runnel"
   [dist]="base wire proto tensor io framework device graph exec place session runnel"
 )

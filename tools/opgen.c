@@ -284,7 +284,23 @@ static names_t take_string_set(reader_t* reader) {
   return strings;
 }
 
+// A tensor is a vector: its type, then its elements.
+static void take_tensor(reader_t* reader, value_t* value) {
+  char* type = take_word(reader, "a type");
+  if (strcmp(type, "uint8")) fail(reader, "a tensor by default is of uint8, not of '%s'", type);
+  name_add(&value->words, type);
+  expect(reader, "[");
+  do {
+    name_add(&value->words, take_number(reader, false));
+  } while (take(reader, ","));
+  expect(reader, "]");
+}
+
 static void take_value(reader_t* reader, int kind, value_t* value) {
+  if (kind == KIND_TENSOR) {
+    take_tensor(reader, value);
+    return;
+  }
   dims_t shape = {0, NULL};
   char* word = NULL;
   switch (kind) {

@@ -74,14 +74,17 @@ static const char* safe(const char* name) {
 static bool is_positional(const attr_t* attr) {
   return attr->inferred_from < 0 && !attr->has_default;
 }
-static bool is_option(const attr_t* attr) { return attr->inferred_from < 0 && attr->has_default; }
+static bool is_option(const attr_t* attr) {
+  return attr->inferred_from < 0 && attr->has_default && attr->kind != KIND_TENSOR;
+}
 
-// Whether the op can be built here: tensors are given to rn_const, and the ops whose names begin
-// with an underscore are the library's own.
+// Whether the op can be built here: tensors without a default are given to rn_const, and the ops
+// whose names begin with an underscore are the library's own.
 static bool has_builder(const op_t* op) {
   if (op->name[0] == '_') return false;
   for (int i = 0; i < op->attr_count; i++) {
-    if (op->attrs[i].kind == KIND_TENSOR && op->attrs[i].inferred_from < 0) return false;
+    const attr_t* attr = &op->attrs[i];
+    if (attr->kind == KIND_TENSOR && attr->inferred_from < 0 && !attr->has_default) return false;
   }
   return true;
 }
@@ -166,6 +169,8 @@ static void write_list_count(FILE* out, const op_t* op, const arg_t* arg) {
     fprintf(out, "%s_count", safe(op->inputs[attr->inferred_from].name));
   } else if (is_positional(attr)) {
     fprintf(out, arg->number ? "(int)%s" : "%s_count", safe(attr->name));
+  } else if (arg->number && is_zero(attr)) {
+    fprintf(out, "(int)options.%s", safe(attr->name));
   } else if (arg->number) {
     fprintf(out, "(int)(options.%s.is_set ? options.%s.value : %s)", safe(attr->name),
             safe(attr->name), attr->value.words.items[0]);

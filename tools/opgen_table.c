@@ -87,11 +87,28 @@ static void write_scalar(FILE* out, const attr_t* attr, int i) {
   }
 }
 
+// A tensor borrows its elements, which are whole numbers of a type that C has under that name.
+static void write_tensor(FILE* out, const op_t* op, const attr_t* attr) {
+  const names_t* words = &attr->value.words;
+  if (!words->count) return;
+  fprintf(out, "static const %s_t %s_%s_data[] = {", words->items[0], op->name, attr->name);
+  for (int i = 1; i < words->count; i++) fprintf(out, "%s%s", i > 1 ? ", " : "", words->items[i]);
+  fprintf(out,
+          "};\nstatic const rn_tensor_t %s_%s_tensor = {.data = (void*)%s_%s_data, "
+          ".count = %d, .dtype = RN_%s, .rank = 1, .inline_dims = {%d}};\n",
+          op->name, attr->name, op->name, attr->name, words->count - 1, type_of(words->items[0]),
+          words->count - 1);
+}
+
 // Shapes need their dims, and lists their elements, as arrays of their own.
 static void write_value_arrays(FILE* out, const op_t* op, const attr_t* attr) {
   static const char* const element[] = {"rn_str_t",   "int64_t",    "float", "bool",
                                         "rn_dtype_t", "rn_shape_t", NULL,    NULL};
   const value_t* value = &attr->value;
+  if (attr->kind == KIND_TENSOR) {
+    write_tensor(out, op, attr);
+    return;
+  }
   if (attr->kind == KIND_SHAPE) {
     for (int i = 0; i < value->words.count; i++) {
       if (value->shapes[i].rank <= 0) continue;
@@ -135,6 +152,8 @@ static void write_default(FILE* out, const op_t* op, const attr_t* attr) {
     } else {
       fputs("NULL}", out);
     }
+  } else if (attr->kind == KIND_TENSOR) {
+    fprintf(out, ", .tensor = &%s_%s_tensor", op->name, attr->name);
   } else {
     fprintf(out, ", .%s = ", field[attr->kind]);
     write_scalar(out, attr, 0);

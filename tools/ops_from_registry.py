@@ -45,9 +45,20 @@ def value_text(kind, value):
         return value if isinstance(value, str) else repr(value)
     if kind.startswith("list("):
         return "[" + ", ".join(value_text(kind[5:-1], v) for v in value) + "]"
+    if kind == "tensor":
+        return tensor_text(value["tensor"])
     if kind in ("string", "int", "bool"):
         return json.dumps(value)
     sys.exit("ops_from_registry: no text for a default of kind " + kind)
+
+
+def tensor_text(data):
+    from tensorflow.core.framework import tensor_pb2
+    from tensorflow.python.framework import tensor_util
+    array = tensor_util.MakeNdarray(tensor_pb2.TensorProto.FromString(bytes.fromhex(data)))
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        sys.exit("ops_from_registry: no text for a tensor of %s %s" % (array.dtype, array.shape))
+    return "%s [%s]" % (array.dtype, ", ".join(str(v) for v in array))
 
 
 def shape_text(dims):

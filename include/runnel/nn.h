@@ -122,6 +122,13 @@ struct rn_cell_t {
   const char* name;  // of its variable scope; NULL: the kind's
   rn_activation_t activation;
   rn_opt_float_t forget_bias;  // LSTM: 1
+  bool peepholes;         // LSTM: gates look at the state, by "w_i_diag", "w_f_diag", "w_o_diag"
+  int64_t projection;     // LSTM: > 0: the output is so wide, by "projection/kernel"
+  float state_clip;       // LSTM: > 0: c stays within it
+  float projection_clip;  // LSTM: > 0: what is projected does
+  float drop_input, drop_output, drop_state;  // of rn_dropout_cell: rates
+  rn_edge_t training;                         // of rn_dropout_cell: a bool; none: it trains
+  int64_t seed;
   rn_initializer_t initializer;
   const rn_cell_t* inner;  // of a stack: borrowed
   int inner_count;
@@ -138,6 +145,12 @@ rn_cell_t rn_gru_cell_(rn_cell_t options);
 #define rn_gru_cell(...) rn_gru_cell_((rn_cell_t){.units = __VA_ARGS__})
 // Cells one above the other; |cells| is borrowed. States are those of the first, then the next …
 rn_cell_t rn_stacked_cells(const rn_cell_t* cells, int count);
+// |cell| with dropout on what goes in, comes out and stays (of an LSTM h alone); borrowed.
+rn_cell_t rn_dropout_cell_(const rn_cell_t* cell, rn_cell_t options);
+#define rn_dropout_cell(...) rn_dropout_cell_2_(__VA_ARGS__, .name = NULL)
+#define rn_dropout_cell_2_(cell, ...) rn_dropout_cell_((cell), (rn_cell_t){__VA_ARGS__})
+// |cell| with its input added to its output, which is as wide; borrowed.
+rn_cell_t rn_residual_cell(const rn_cell_t* cell);
 // States of zeros for |batch| rows, a scalar of int32.
 void rn_zero_states(rn_scope_t* scope, const rn_cell_t* cell, rn_edge_t batch, int dtype,
                     rn_edge_t* out_states);
@@ -220,13 +233,13 @@ typedef struct rn_loss_options_t {
 rn_edge_t rn_weighted_loss_(rn_scope_t* scope, rn_edge_t losses, rn_loss_options_t options);
 #define RN_LOSS_(...) RN_OPTIONS_(rn_loss_options_t, __VA_ARGS__, .unused_ = 0)
 #define rn_weighted_loss(scope, ...) rn_weighted_loss_((scope), RN_LOSS_(__VA_ARGS__))
-#define RN_LOSSES_OF_TWO_(X)                                                         \
-  X(mean_squared_error)                                                              \
-  X(absolute_difference)                                                             \
-  X(huber_loss)                                                                      \
-  X(log_loss)                                                                        \
-  X(cosine_distance) X(hinge_loss) X(softmax_cross_entropy) X(sigmoid_cross_entropy) \
-      X(sparse_softmax_cross_entropy)
+#define RN_LOSSES_OF_TWO_(X) \
+  X(mean_squared_error)      \
+  X(absolute_difference)     \
+  X(huber_loss)              \
+  X(log_loss)                \
+  X(cosine_distance)         \
+  X(hinge_loss) X(softmax_cross_entropy) X(sigmoid_cross_entropy) X(sparse_softmax_cross_entropy)
 // Labels, then predictions or logits.
 #define RN_DECLARE_(name)                                                            \
   rn_edge_t rn_##name##_(rn_scope_t* scope, rn_edge_t labels, rn_edge_t predictions, \
@@ -262,17 +275,30 @@ typedef struct rn_metric_options_t {
   rn_edge_t weights;
   int thresholds;         // area under a curve: 0 is 200
   bool precision_recall;  // area under that curve, not that of the receiver
+  int axis;               // mean_cosine_distance: along which vectors lie
+  int classes;            // mean_iou, mean_per_class_accuracy: how many there are
+  rn_edge_t normalizer;   // mean_relative_error: what errors are divided by
 } rn_metric_options_t;
 #define RN_METRIC_(...) RN_OPTIONS_(rn_metric_options_t, __VA_ARGS__, .unused_ = 0)
 rn_metric_t rn_metric_mean_(rn_scope_t* scope, rn_edge_t values, rn_metric_options_t options);
 #define rn_metric_mean(scope, ...) rn_metric_mean_((scope), RN_METRIC_(__VA_ARGS__))
-#define RN_METRICS_OF_TWO_(X)                                                                      \
-  X(accuracy)                                                                                      \
-  X(mean_squared_error)                                                                            \
-  X(root_mean_squared_error)                                                                       \
-  X(mean_absolute_error)                                                                           \
-  X(true_positives) X(false_positives) X(true_negatives) X(false_negatives) X(precision) X(recall) \
-      X(auc)
+// The share of values below |threshold|.
+rn_metric_t rn_metric_percentage_below_(rn_scope_t* scope, rn_edge_t values, float threshold,
+                                        rn_metric_options_t options);
+#define rn_metric_percentage_below(scope, values, ...) \
+  rn_metric_percentage_below_((scope), (values), RN_METRIC_(__VA_ARGS__))
+#define RN_METRICS_OF_TWO_(X) \
+  X(accuracy)                 \
+  X(mean_squared_error)       \
+  X(root_mean_squared_error)  \
+  X(mean_absolute_error)      \
+  X(true_positives)           \
+  X(false_positives)          \
+  X(true_negatives)           \
+  X(false_negatives)          \
+  X(precision)                \
+  X(recall)                   \
+  X(auc) X(mean_relative_error) X(mean_cosine_distance) X(mean_per_class_accuracy) X(mean_iou)
 // Labels, then predictions.
 #define RN_DECLARE_(name)                                                                     \
   rn_metric_t rn_metric_##name##_(rn_scope_t* scope, rn_edge_t labels, rn_edge_t predictions, \
@@ -300,6 +326,14 @@ RN_METRICS_OF_TWO_(RN_DECLARE_)
 #define rn_metric_recall(scope, labels, ...) \
   rn_metric_recall_((scope), (labels), RN_METRIC_(__VA_ARGS__))
 #define rn_metric_auc(scope, labels, ...) rn_metric_auc_((scope), (labels), RN_METRIC_(__VA_ARGS__))
+#define rn_metric_mean_relative_error(scope, labels, ...) \
+  rn_metric_mean_relative_error_((scope), (labels), RN_METRIC_(__VA_ARGS__))
+#define rn_metric_mean_cosine_distance(scope, labels, ...) \
+  rn_metric_mean_cosine_distance_((scope), (labels), RN_METRIC_(__VA_ARGS__))
+#define rn_metric_mean_per_class_accuracy(scope, labels, ...) \
+  rn_metric_mean_per_class_accuracy_((scope), (labels), RN_METRIC_(__VA_ARGS__))
+#define rn_metric_mean_iou(scope, labels, ...) \
+  rn_metric_mean_iou_((scope), (labels), RN_METRIC_(__VA_ARGS__))
 
 // Candidate samplers.
 typedef enum rn_sampler_t {

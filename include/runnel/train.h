@@ -230,6 +230,12 @@ rn_node_t* rn_average_variables_(rn_scope_t* scope, const rn_var_t* const* varia
 // The average that is kept of |variable|; |name| as above. NULL: none.
 const rn_var_t* rn_average_of(rn_scope_t* scope, const rn_var_t* variable, const char* name);
 
+// Finding where numbers go wrong: a node that, when it is run, fails the step if anything that |ys|
+// are computed from is NaN or infinite. The message names what comes first in the graph:
+// "hidden/MatMul:0 : Tensor had NaN values". What is inside of conditionals and loops is not looked
+// at, only what comes out of them. NULL if there is nothing to check.
+rn_node_t* rn_add_check_numerics(rn_scope_t* scope, const rn_edge_t* ys, int count);
+
 #pragma GCC visibility pop
 #endif  // __cplusplus
 

@@ -98,7 +98,7 @@ static rn_status_t run_step(TF_Session* session, const rn_capi_step_t* step,
 
 typedef struct run_options_t {
   int64_t timeout_ms;
-  bool is_traced;
+  int trace_level;
 } run_options_t;
 
 static rn_status_t parse_options(const TF_Buffer* bytes, run_options_t* out) {
@@ -112,7 +112,7 @@ static rn_status_t parse_options(const TF_Buffer* bytes, run_options_t* out) {
       RN_PB_DECODE(RunOptions, rn_str_n(bytes->data, bytes->length), NULL, &arena, &options);
   if (rn_ok(status)) {
     out->timeout_ms = options->timeout_in_ms;
-    out->is_traced = options->trace_level > 0;
+    out->trace_level = (int)options->trace_level;
   } else if (rn_status_code(status) == RN_CODE_INVALID_ARGUMENT) {
     rn_status_free(status);
     status = rn_invalid_argument("Unparseable RunOptions proto");
@@ -128,21 +128,25 @@ static rn_status_t run_with_options(TF_Session* session, const rn_capi_step_t* s
   }
   run_options_t parsed;
   RN_RETURN_IF_ERROR(parse_options(run_options, &parsed));
-  bool is_traced = parsed.is_traced && run_metadata;
+  bool is_traced = parsed.trace_level > 0 && run_metadata;
   rn_step_stats_t stats;
   rn_step_stats_init(&stats, rn_capi_allocator(), rn_capi_env());
-  rn_step_options_t options = {.timeout_ms = parsed.timeout_ms, .stats = is_traced ? &stats : NULL};
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, rn_capi_allocator());
+  rn_step_options_t options = {.timeout_ms = parsed.timeout_ms,
+                               .stats = is_traced ? &stats : NULL,
+                               .trace_level = parsed.trace_level,
+                               .metadata = run_metadata ? &buf : NULL};
   rn_status_t status = run_step(session, step, &options);
   if (rn_ok(status) && run_metadata) {
-    rn_strbuf_t buf;
-    rn_strbuf_init(&buf, rn_capi_allocator());
-    if (is_traced) rn_capi_write_metadata(&buf, &stats);
+    if (is_traced && !buf.size) rn_capi_write_metadata(&buf, &stats);
     status = rn_capi_buffer_take(&buf, run_metadata);
     for (int i = 0; !rn_ok(status) && i < step->output_count; ++i) {
       TF_DeleteTensor(step->output_values[i]);
       step->output_values[i] = NULL;
     }
   }
+  rn_strbuf_clear(&buf);
   rn_step_stats_clear(&stats);
   return status;
 }
@@ -174,4 +178,11 @@ void TF_SessionRun(TF_Session* session, const TF_Buffer* run_options, const TF_O
                                 : RN_CAPI_NULL("session");
   if (__builtin_expect(!rn_ok(outcome), 0)) clear_outputs(output_values, noutputs);
   rn_capi_set(status, outcome);
+}
+
+rn_status_t rn_capi_timeout(const TF_Buffer* run_options, int64_t* out_ms) {
+  run_options_t parsed;
+  RN_RETURN_IF_ERROR(parse_options(run_options, &parsed));
+  *out_ms = parsed.timeout_ms;
+  return RN_OK;
 }

@@ -1,6 +1,11 @@
 // Sessions: options, life and death, devices.
 #include "capi/session.h"
 
+#include <stdlib.h>
+
+#include "dist/client.h"
+#include "runnel/saved_model.h"
+
 // What TF_NewSession sets in every ConfigProto, as bytes to put behind it:
 // experimental { disable_optimize_for_static_graph: true }. A client may add to its graph any time.
 #define ALWAYS_SET RN_STR("\x82\x01\x03\xc0\x01\x01")
@@ -27,6 +32,7 @@ static void forget_target(TF_SessionOptions* options) {
 void TF_DeleteSessionOptions(TF_SessionOptions* options) {
   if (!options) return;
   forget_target(options);
+  if (options->allow) rn_free(rn_capi_allocator(), options->allow, strlen(options->allow) + 1);
   rn_strbuf_clear(&options->config);
   RN_FREE(rn_capi_allocator(), options);
 }
@@ -66,17 +72,50 @@ void TF_SetConfig(TF_SessionOptions* options, const void* proto, size_t proto_le
   rn_capi_set(status, outcome);
 }
 
+void rn_session_options_allow(TF_SessionOptions* options, const char* allow, TF_Status* status) {
+  if (!options || !allow) {
+    rn_capi_set(status, RN_CAPI_NULL(options ? "allow" : "options"));
+    return;
+  }
+  char* copy = NULL;
+  if (!rn_capi_ok(status, rn_str_dup(rn_capi_allocator(), rn_str(allow), &copy))) return;
+  if (options->allow) rn_free(rn_capi_allocator(), options->allow, strlen(options->allow) + 1);
+  options->allow = copy;
+}
+
 rn_status_t rn_capi_session_create(rn_graph_t* graph, const TF_SessionOptions* options,
                                    TF_Session** out) {
+  return rn_capi_session_create_for(graph, options, NULL, out);
+}
+
+// The session of |inout_options|' target: its master is in another process.
+static rn_status_t connect_to(rn_graph_t* graph, rn_session_options_t* inout_options) {
+  rn_client_options_t options = {.env = rn_capi_env(),
+                                 .allocator = rn_capi_allocator(),
+                                 .target = inout_options->target,
+                                 .config = inout_options->config,
+                                 .timeout_ms = inout_options->timeout_ms};
+  rn_client_t* client = NULL;
+  RN_RETURN_IF_ERROR(rn_client_create(&options, graph, &client));
+  inout_options->remote = rn_client_as_session(client);
+  return RN_OK;
+}
+
+rn_status_t rn_capi_session_create_for(rn_graph_t* graph, const TF_SessionOptions* options,
+                                       const char* folder, TF_Session** out) {
   *out = NULL;
   rn_session_options_t parsed;
   rn_session_options_init(&parsed);
   if (options) parsed = options->parsed;
   parsed.target = rn_str(options ? options->target : NULL);
-  if (parsed.target.size) {
+  parsed.is_limited = folder || (options && options->allow);
+  parsed.folder = rn_str(folder);
+  parsed.allow = rn_str(options && options->allow ? options->allow : getenv("RUNNEL_ALLOW"));
+  bool is_remote = rn_str_starts_with(parsed.target, RN_STR("grpc://"));
+  if (parsed.target.size && !is_remote) {
     return rn_not_found(
         "No session factory registered for the given session options: {target: \"%s\" config: } "
-        "Registered factories are {DIRECT_SESSION}.",
+        "Registered factories are {DIRECT_SESSION, GRPC_SESSION}.",
         options->target);
   }
   TF_Session* session = NULL;
@@ -88,6 +127,7 @@ rn_status_t rn_capi_session_create(rn_graph_t* graph, const TF_SessionOptions* o
   rn_strbuf_append(&config, ALWAYS_SET);
   rn_status_t status = rn_strbuf_status(&config);
   parsed.config = rn_strbuf_view(&config);
+  if (rn_ok(status) && is_remote) status = connect_to(graph, &parsed);
   if (rn_ok(status))
     status =
         rn_session_create(graph, &parsed, rn_capi_env(), rn_capi_allocator(), &session->session);
@@ -149,10 +189,12 @@ struct TF_DeviceList {
 };
 
 static rn_status_t fill_devices(TF_DeviceList* list, TF_Session* session) {
-  int count = rn_session_device_count(session->session);
+  int count = 0;
+  rn_device_t** devices = NULL;
+  RN_RETURN_IF_ERROR(rn_session_devices(session->session, &devices, &count));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&list->arena, (size_t)count, &list->devices));
   for (int i = 0; i < count; ++i) {
-    const rn_device_t* device = rn_session_device(session->session, i);
+    const rn_device_t* device = devices[i];
     rn_str_t name, type;
     RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, device->name, &name));
     RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, rn_str(device->type), &type));

@@ -10,6 +10,7 @@ struct TF_SessionOptions {
   rn_session_options_t parsed;
   char* target;        // Owned; NULL: this process
   rn_strbuf_t config;  // the ConfigProto as it was given
+  char* allow;         // Owned; what sessions may do beyond computing; NULL: what is usual
 };
 
 // A step in pieces, found by the handle that the client holds. |users| are the calls under way; it
@@ -31,9 +32,17 @@ struct TF_Session {
 
 RN_MUST_USE rn_status_t rn_capi_session_create(rn_graph_t* graph, const TF_SessionOptions* options,
                                                TF_Session** out);
+// The same for a model that was loaded from |folder|: it may read that and, unless the options
+// allow more, nothing else. |folder| NULL: a graph of the client's own, which may do everything.
+RN_MUST_USE rn_status_t rn_capi_session_create_for(rn_graph_t* graph,
+                                                   const TF_SessionOptions* options,
+                                                   const char* folder, TF_Session** out);
 // Ends partial runs and frees all; NULL is fine.
 void rn_capi_session_destroy(TF_Session* session);
 RN_MUST_USE rn_status_t rn_capi_session_devices(TF_Session* session, TF_DeviceList** out);
+
+// The time limit of a serialised RunOptions; NULL is none.
+RN_MUST_USE rn_status_t rn_capi_timeout(const TF_Buffer* run_options, int64_t* out_ms);
 
 // One step, as TF_SessionRun has it. |outputs| and |values| are set on success only.
 typedef struct rn_capi_step_t {

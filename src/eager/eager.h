@@ -21,7 +21,7 @@ typedef struct rn_eager_executor_t rn_eager_executor_t;
 typedef struct rn_eager_options_t {
   rn_session_options_t session;
   bool is_async;
-  int policy;  // TFE_ContextDevicePlacementPolicy: kept for those who ask
+  int policy;  // TFE_ContextDevicePlacementPolicy; to warn is to copy silently
 } rn_eager_options_t;
 
 // |env| must outlive the context. The caller owns a reference.

@@ -209,11 +209,42 @@ static rn_status_t find_device(rn_eager_op_t* op) {
   return rn_eager_device(op->eager, rn_strbuf_view(&op->device_name), &op->device);
 }
 
+// TFE_ContextDevicePlacementPolicy.
+enum { EXPLICIT = 0, SILENT = 2, SILENT_FOR_INT32 = 3 };
+
+// Inputs that lie on other devices are brought over, unless the thread's policy forbids it.
+static rn_status_t check_placement(const rn_eager_op_t* op, const rn_eager_kernel_t* kernel) {
+  int policy = rn_eager_policy(op->eager);
+  if (policy != EXPLICIT && policy != SILENT_FOR_INT32) return RN_OK;
+  const bool* is_host = kernel->kernel ? kernel->kernel->input_is_host : NULL;
+  for (int32_t i = 0; i < op->input_count; ++i) {
+    const rn_eager_handle_t* input = op->inputs[i];
+    const rn_device_t *wanted = kernel->device ? kernel->device : op->eager->cpu,
+                      *found = input->device ? input->device : op->eager->cpu;
+    if (!wanted->is_host && is_host && is_host[i]) wanted = op->eager->cpu;
+    bool may_move =
+        input->dtype == RN_RESOURCE || (policy == SILENT_FOR_INT32 && input->dtype == RN_INT32);
+    if (found == wanted || may_move) continue;
+    return rn_invalid_argument(
+        "Tensors on conflicting devices: cannot compute %s as input #%d was expected to be on %.*s "
+        "but is actually on %.*s (operation running on %.*s) Tensors can be copied explicitly "
+        "using: `with tf.device(device_name): x = tf.identity(x)` or transparently copied by using "
+        "tf.config.experimental.set_device_policy('silent'). Copying tensors between devices may "
+        "slow down your model",
+        kernel->def->name, i, RN_STR_ARGS(wanted->name), RN_STR_ARGS(found->name),
+        RN_STR_ARGS(wanted->name));
+  }
+  return RN_OK;
+}
+
 static rn_status_t execute(rn_eager_op_t* op, rn_eager_handle_t** outputs, int32_t* inout_count) {
   rn_eager_t* eager = op->eager;
   rn_eager_kernel_t* kernel = NULL;
   RN_RETURN_IF_ERROR(find_device(op));
   RN_RETURN_IF_ERROR(rn_eager_kernel_get(op, op->device, &kernel));
+  bool has_policy =
+      atomic_load_explicit(&eager->has_threads, memory_order_relaxed) || eager->policy != SILENT;
+  if (has_policy) RN_RETURN_IF_ERROR(check_placement(op, kernel));
   if (*inout_count < kernel->output_count)
     return rn_invalid_argument("Expecting %d outputs, but *num_retvals is %d", kernel->output_count,
                                *inout_count);

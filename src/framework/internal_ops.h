@@ -21,8 +21,21 @@ static inline const rn_op_def_t* rn_op_fused(void) {
 static inline const rn_op_def_t* rn_op_sum_of_products(void) {
   return rn_op_find(RN_STR("_SumOfProducts"));
 }
+static inline const rn_op_def_t* rn_op_add_product(void) {
+  return rn_op_find(RN_STR("_AddProduct"));
+}
 static inline const rn_op_def_t* rn_op_descent_by_products(void) {
   return rn_op_find(RN_STR("_DescentByProducts"));
+}
+// A convolution and what follows it element by element; graph/pass_conv.c says how its steps are
+// written.
+static inline const rn_op_def_t* rn_op_conv_then(void) { return rn_op_find(RN_STR("_ConvThen")); }
+// A matrix packed for products, and a product by one.
+static inline const rn_op_def_t* rn_op_pack_matrix(void) {
+  return rn_op_find(RN_STR("_PackMatrix"));
+}
+static inline const rn_op_def_t* rn_op_packed_product(void) {
+  return rn_op_find(RN_STR("_PackedMatMul"));
 }
 static inline const rn_op_def_t* rn_op_constant(void) { return rn_op_find(RN_STR("Const")); }
 static inline const rn_op_def_t* rn_op_enter(void) { return rn_op_find(RN_STR("Enter")); }

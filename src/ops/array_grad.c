@@ -25,26 +25,45 @@ static rn_status_t back_to_shape(rn_grad_t* g) {
   return to_x(g, rn_rule_reshape_like(g, rn_grad_dy(g, 0), rn_grad_in(g, 0)));
 }
 
-// Rows stay rows where the number of them does.
+// The number of elements in a row; 0: not known.
+static int64_t row_size(rn_shape_t shape) {
+  int64_t size = 1;
+  if (shape.rank < 1) return 0;
+  for (int i = 1; i < shape.rank; ++i)
+    if (shape.dims[i] <= 0 || !rn_mul_i64_ok(size, shape.dims[i], &size)) return 0;
+  return size;
+}
+
+// Rows stay rows where one of the new shape is one or several of the old.
 RN_RULE(reshape) {
   rn_gradient_t rows;
-  rn_shape_t from = rn_grad_shape(g, rn_grad_in(g, 0)), to = rn_grad_shape(g, rn_grad_out(g, 0));
-  if (!rn_grad_slices(g, 0, &rows) || !rn_shape_is_full(from) || from.rank < 1 || to.rank < 1 ||
-      from.dims[0] != to.dims[0])
+  rn_edge_t x = rn_grad_in(g, 0);
+  rn_shape_t from = rn_grad_shape(g, x), to = rn_grad_shape(g, rn_grad_out(g, 0));
+  int64_t from_size = row_size(from), to_size = row_size(to);
+  if (!rn_grad_slices(g, 0, &rows) || !from_size || !to_size || to_size % from_size != 0)
     return back_to_shape(g);
-  int64_t dims[RN_MAX_RANK];
+  int64_t dims[RN_MAX_RANK], many = to_size / from_size;
   memcpy(dims, from.dims, (size_t)from.rank * sizeof *dims);
-  rows.dense_shape = rn_rule_ints(g, RN_INT64, dims, from.rank);
+  rows.dense_shape = rn_shape_is_full(from) ? rn_rule_ints(g, RN_INT64, dims, from.rank)
+                                            : rn_rule_shape(g, x, RN_INT64);
   dims[0] = -1;
   rows.values = rn_Reshape(g->scope, rows.values, rn_rule_ints(g, RN_INT64, dims, from.rank));
+  if (many > 1 && many <= INT32_MAX) {
+    rn_edge_t wide = rows.indices, within = rn_rule_range(g, 0, (int)many, 1);
+    if (rn_edge_dtype(wide) != RN_INT64) wide = rn_Cast(g->scope, wide, RN_INT64);
+    wide = rn_Reshape(g->scope, wide, rn_rule_ints(g, RN_INT32, (const int64_t[]){-1, 1}, 2));
+    wide = rn_Mul(g->scope, wide, rn_const_scalar(g->scope, RN_INT64, (double)many));
+    wide = rn_AddV2(g->scope, wide, rn_Cast(g->scope, within, RN_INT64));
+    rows.indices = rn_Reshape(g->scope, wide, rn_rule_ints(g, RN_INT32, (const int64_t[]){-1}, 1));
+  }
   rn_grad_slices_to(g, 0, rows);
   return RN_OK;
 }
 RN_RULE(expand_dims) { return back_to_shape(g); }
 RN_RULE(squeeze) { return back_to_shape(g); }
 
-RN_RULE(transpose) {
-  rn_edge_t perm = rn_grad_in(g, 1);
+// The permutation that undoes |perm|.
+static rn_edge_t undo_permutation(rn_grad_t* g, rn_edge_t perm) {
   int dtype = rn_edge_dtype(perm), count = 0;
   const int64_t* values = rn_rule_values(perm, &count);
   int64_t inverse[RN_MAX_RANK] = {0};
@@ -53,9 +72,20 @@ RN_RULE(transpose) {
     if (fits) inverse[values[i]] = i;
     if (!fits) values = NULL;
   }
-  rn_edge_t back =
-      values ? rn_rule_ints(g, dtype, inverse, count) : rn_InvertPermutation(g->scope, perm);
-  return to_x(g, rn_Transpose(g->scope, rn_grad_dy(g, 0), back));
+  return values ? rn_rule_ints(g, dtype, inverse, count) : rn_InvertPermutation(g->scope, perm);
+}
+
+RN_RULE(transpose) {
+  return to_x(g, rn_Transpose(g->scope, rn_grad_dy(g, 0), undo_permutation(g, rn_grad_in(g, 1))));
+}
+RN_RULE(conjugate_transpose) {
+  rn_edge_t back = undo_permutation(g, rn_grad_in(g, 1));
+  return to_x(g, rn_ConjugateTranspose(g->scope, rn_grad_dy(g, 0), back));
+}
+
+RN_RULE(roll) {
+  rn_edge_t back = rn_Neg(g->scope, rn_grad_in(g, 1));
+  return to_x(g, rn_Roll(g->scope, rn_grad_dy(g, 0), back, rn_grad_in(g, 2)));
 }
 
 RN_RULE(fill) {
@@ -350,6 +380,41 @@ RN_RULE(matrix_set_diag) {
   if (rn_grad_wants(g, 0))
     rn_grad_to(g, 0, rn_MatrixSetDiag(g->scope, dy, rn_ZerosLike(g->scope, rn_grad_in(g, 1))));
   if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_MatrixDiagPart(g->scope, dy));
+  return RN_OK;
+}
+
+// Diagonals by number. The second form has no attribute for where short ones stand.
+static const char* align_of(const rn_grad_t* g) {
+  return strstr(rn_grad_op(g), "V3") ? RN_RULE_TEXT(g, "align") : NULL;
+}
+
+static rn_edge_t diagonals_of(rn_grad_t* g, rn_edge_t matrices, rn_edge_t k) {
+  const char* align = align_of(g);
+  rn_edge_t zero = rn_rule_zero(g, matrices);
+  return align ? rn_MatrixDiagPartV3(g->scope, matrices, k, zero, .align = align)
+               : rn_MatrixDiagPartV2(g->scope, matrices, k, zero);
+}
+
+static rn_edge_t with_diagonals(rn_grad_t* g, rn_edge_t matrices, rn_edge_t lines, rn_edge_t k) {
+  const char* align = align_of(g);
+  return align ? rn_MatrixSetDiagV3(g->scope, matrices, lines, k, .align = align)
+               : rn_MatrixSetDiagV2(g->scope, matrices, lines, k);
+}
+
+RN_RULE(matrix_diag_v2) { return to_x(g, diagonals_of(g, rn_grad_dy(g, 0), rn_grad_in(g, 1))); }
+
+RN_RULE(matrix_diag_part_v2) {
+  rn_edge_t zeros = rn_ZerosLike(g->scope, rn_grad_in(g, 0));
+  return to_x(g, with_diagonals(g, zeros, rn_grad_dy(g, 0), rn_grad_in(g, 1)));
+}
+
+RN_RULE(matrix_set_diag_v2) {
+  rn_edge_t dy = rn_grad_dy(g, 0), k = rn_grad_in(g, 2);
+  if (rn_grad_wants(g, 0)) {
+    rn_edge_t zeros = rn_ZerosLike(g->scope, rn_grad_in(g, 1));
+    rn_grad_to(g, 0, with_diagonals(g, dy, zeros, k));
+  }
+  if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, diagonals_of(g, dy, k));
   return RN_OK;
 }
 

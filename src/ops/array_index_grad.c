@@ -187,3 +187,21 @@ RN_RULE(tensor_scatter_update) {
   if (rn_grad_wants(g, 2)) rn_grad_to(g, 2, rn_GatherNd(g->scope, dy, at));
   return RN_OK;
 }
+
+// The larger (smaller) one gets the gradient; those that are equal share it.
+RN_RULE(tensor_scatter_extreme) {
+  rn_scope_t* scope = g->scope;
+  rn_edge_t x = rn_grad_in(g, 0), at = rn_grad_in(g, 1), updates = rn_grad_in(g, 2);
+  rn_edge_t y = rn_grad_out(g, 0);
+  int dtype = rn_edge_dtype(x);
+  rn_edge_t from_x = rn_Cast(scope, rn_Equal(scope, x, y), dtype);
+  rn_edge_t from_updates =
+      rn_Cast(scope, rn_Equal(scope, updates, rn_GatherNd(scope, y, at)), dtype);
+  rn_edge_t shape = rn_rule_shape(g, x, rn_edge_dtype(at));
+  rn_edge_t shares = rn_AddV2(scope, from_x, rn_ScatterNd(scope, at, from_updates, shape));
+  rn_edge_t share = rn_RealDiv(scope, rn_grad_dy(g, 0), shares);
+  if (rn_grad_wants(g, 0)) rn_grad_to(g, 0, rn_Mul(scope, share, from_x));
+  if (rn_grad_wants(g, 2))
+    rn_grad_to(g, 2, rn_Mul(scope, rn_GatherNd(scope, share, at), from_updates));
+  return RN_OK;
+}

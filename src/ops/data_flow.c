@@ -156,6 +156,44 @@ rn_status_t rn_shape_fn_tensor_array_size(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_tensor_array_close(rn_shape_ctx_t* ctx) { return check_pair(ctx, 0); }
 
+// The form whose handle is a pair of strings: nothing is known of the elements.
+
+rn_status_t rn_shape_fn_tensor_array_v2(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 0));
+  return rn_shape_vector(ctx, 2, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_tensor_array_grad_v2(rn_shape_ctx_t* ctx) {
+  RN_TRY(check_pair(ctx, 0));
+  return rn_shape_vector(ctx, 2, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_tensor_array_read_v2(rn_shape_ctx_t* ctx) {
+  RN_TRY(check_pair(ctx, 0));
+  return rn_ops_check_scalars(ctx, 1, 2);
+}
+
+rn_status_t rn_shape_fn_tensor_array_gather_v2(rn_shape_ctx_t* ctx) {
+  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_ops_check_rank(ctx, 1, 1));
+  return rn_ops_check_rank(ctx, 2, 0);
+}
+
+// Barriers, tensors of the session.
+
+rn_status_t rn_shape_fn_barrier_close(rn_shape_ctx_t* ctx) { return check_pair(ctx, 0); }
+
+rn_status_t rn_shape_fn_barrier_insert_many(rn_shape_ctx_t* ctx) {
+  rn_shape_t keys, values, rows, unused;
+  RN_TRY(check_pair(ctx, 0));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &keys));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[2], 1, &values));
+  RN_TRY(rn_shape_vector(ctx, rn_shape_dim(values, 0), &rows));
+  return rn_shape_merge(ctx, keys, rows, &unused);
+}
+
+rn_status_t rn_shape_fn_session_tensor(rn_shape_ctx_t* ctx) { return rn_ops_check_rank(ctx, 0, 0); }
+
 // Partition and stitch.
 
 rn_status_t rn_shape_fn_dynamic_partition(rn_shape_ctx_t* ctx) {

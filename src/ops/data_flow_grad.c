@@ -1,4 +1,6 @@
 // Gradient rules of dealing rows out and putting them together again.
+#include <stdio.h>
+
 #include "ops/rules.h"
 
 // Slices of some of the parts: their rows are counted in the whole.
@@ -42,7 +44,40 @@ RN_RULE(dynamic_partition) {
   return RN_OK;
 }
 
+// Slices of the whole: the part and the row in it that each of them came from are stitched like the
+// rows were, then the slices are dealt out. Of parts that claim the same row the last has it.
+static rn_status_t stitch_slices(rn_grad_t* g, rn_gradient_t rows) {
+  int count = g->input_count / 2;
+  rn_edge_t *parts = NULL, *places = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(g->arena, (size_t)count, &parts));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(g->arena, (size_t)count, &places));
+  rn_edge_t zero = rn_const_int32(g->scope, 0), one = rn_const_int32(g->scope, 1);
+  for (int i = 0; i < count; ++i) {
+    rn_edge_t size = rn_Size(g->scope, rn_grad_in(g, i));
+    places[i] = rn_Range(g->scope, zero, size, one);
+    parts[i] = rn_Fill(g->scope, rn_Reshape(g->scope, size, rn_rule_range(g, 1, 2, 1)),
+                       rn_const_int32(g->scope, i));
+  }
+  rn_edge_t part = rn_DynamicStitch(g->scope, g->inputs, count, parts, count);
+  rn_edge_t place = rn_DynamicStitch(g->scope, g->inputs, count, places, count);
+  part = rn_GatherV2(g->scope, part, rows.indices, zero);
+  place = rn_GatherV2(g->scope, place, rows.indices, zero);
+  rn_edges_t values = rn_DynamicPartition(g->scope, rows.values, part, count);
+  rn_edges_t indices = rn_DynamicPartition(g->scope, place, part, count);
+  for (int i = 0; values.node && indices.node && i < count; ++i) {
+    rn_gradient_t d = {.values = rn_edge_at(values, i),
+                       .indices = rn_edge_at(indices, i),
+                       .dense_shape = rn_rule_shape(g, rn_grad_in(g, count + i), RN_INT32)};
+    if (rn_grad_wants(g, count + i)) rn_grad_slices_to(g, count + i, d);
+  }
+  return RN_OK;
+}
+
 RN_RULE(dynamic_stitch) {
+  rn_gradient_t rows;
+  bool is_flat = true;
+  for (int i = 0; i < g->input_count / 2; ++i) is_flat &= rn_rule_rank(g, rn_grad_in(g, i)) == 1;
+  if (rn_grad_slices(g, 0, &rows) && is_flat) return stitch_slices(g, rows);
   int count = g->input_count / 2;
   rn_edge_t dy = rn_grad_dy(g, 0), zero = rn_const_int32(g->scope, 0);
   for (int i = 0; i < count; ++i) {
@@ -55,68 +90,110 @@ RN_RULE(dynamic_stitch) {
 // Tensor arrays. The gradients of an array's elements are collected in an array of their own; which
 // one is found by the name of the question. Flows tell what has been written when.
 
-static rn_TensorArrayGradV3_out_t array_of_gradients(rn_grad_t* g, rn_edge_t flow) {
-  return rn_TensorArrayGradV3(g->scope, rn_grad_in(g, 0), flow, g->source);
+typedef struct array_t {
+  rn_edge_t handle, flow;
+  const char* version;
+} array_t;
+
+static array_t array_of_gradients(rn_grad_t* g, rn_edge_t flow) {
+  const char* op = rn_grad_op(g);
+  array_t array = {.version = op + strlen(op) - 2};
+  if (strcmp(array.version, "V3") == 0) {
+    rn_TensorArrayGradV3_out_t out =
+        rn_TensorArrayGradV3(g->scope, rn_grad_in(g, 0), flow, g->source);
+    array.handle = out.grad_handle;
+    array.flow = out.flow_out;
+    return array;
+  }
+  // The older form gives no flow: what reads the array waits for it.
+  rn_op_begin(g->scope, "TensorArrayGradV2");
+  rn_op_input(g->scope, rn_grad_in(g, 0));
+  rn_op_input(g->scope, flow);
+  rn_op_attr_string(g->scope, "source", g->source);
+  array.handle = (rn_edge_t){rn_op_finish(g->scope), 0};
+  rn_op_begin(g->scope, "Identity");
+  rn_op_input(g->scope, flow);
+  if (array.handle.node) rn_op_control(g->scope, array.handle.node);
+  array.flow = (rn_edge_t){rn_op_finish(g->scope), 0};
+  return array;
+}
+
+// TensorArray|verb| with |first| and |second| (RN_NO_EDGE: none) between handle and flow.
+static void begin_on(rn_grad_t* g, const array_t* array, const char* verb, rn_edge_t first,
+                     rn_edge_t second) {
+  char op[32];
+  snprintf(op, sizeof op, "TensorArray%s%s", verb, array->version);
+  rn_op_begin(g->scope, op);
+  rn_op_input(g->scope, array->handle);
+  if (first.node) rn_op_input(g->scope, first);
+  if (second.node) rn_op_input(g->scope, second);
+  rn_op_input(g->scope, array->flow);
+}
+
+static rn_edge_t write_to(rn_grad_t* g, const array_t* array, const char* verb, rn_edge_t first,
+                          rn_edge_t second) {
+  begin_on(g, array, verb, first, second);
+  return (rn_edge_t){rn_op_finish(g->scope), 0};
+}
+
+// Rows of |like|'s type and, but for their number, shape.
+static rn_edge_t read_from(rn_grad_t* g, const array_t* array, const char* verb, rn_edge_t at,
+                           rn_edge_t like, const char* shape_attr) {
+  rn_shape_t shape = rn_grad_shape(g, like);
+  begin_on(g, array, verb, at, RN_NO_EDGE);
+  rn_op_attr_type(g->scope, "dtype", rn_edge_dtype(like));
+  if (shape_attr && shape.rank > 0)  // there may be no element to tell
+    rn_op_attr_shape(g->scope, shape_attr, shape.dims + 1, shape.rank - 1);
+  return (rn_edge_t){rn_op_finish(g->scope), 0};
 }
 
 RN_RULE(tensor_array_read) {
-  rn_edge_t dy = rn_grad_dy(g, 0), index = rn_grad_in(g, 1);
-  rn_TensorArrayGradV3_out_t array = array_of_gradients(g, rn_grad_in(g, 2));
-  rn_grad_to(g, 2, rn_TensorArrayWriteV3(g->scope, array.grad_handle, index, dy, array.flow_out));
+  array_t array = array_of_gradients(g, rn_grad_in(g, 2));
+  rn_grad_to(g, 2, write_to(g, &array, "Write", rn_grad_in(g, 1), rn_grad_dy(g, 0)));
   return RN_OK;
 }
 
 RN_RULE(tensor_array_write) {
-  rn_edge_t dflow = rn_grad_dy(g, 0), index = rn_grad_in(g, 1);
-  rn_TensorArrayGradV3_out_t array = array_of_gradients(g, dflow);
+  rn_edge_t dflow = rn_grad_dy(g, 0);
+  array_t array = array_of_gradients(g, dflow);
   if (rn_grad_wants(g, 2))
-    rn_grad_to(g, 2,
-               rn_TensorArrayReadV3(g->scope, array.grad_handle, index, array.flow_out,
-                                    rn_edge_dtype(rn_grad_in(g, 2))));
+    rn_grad_to(g, 2, read_from(g, &array, "Read", rn_grad_in(g, 1), rn_grad_in(g, 2), NULL));
   rn_grad_to(g, 3, dflow);
   return RN_OK;
 }
 
 RN_RULE(tensor_array_gather) {
-  rn_edge_t dy = rn_grad_dy(g, 0), indices = rn_grad_in(g, 1);
-  rn_TensorArrayGradV3_out_t array = array_of_gradients(g, rn_grad_in(g, 2));
-  rn_grad_to(g, 2,
-             rn_TensorArrayScatterV3(g->scope, array.grad_handle, indices, dy, array.flow_out));
+  array_t array = array_of_gradients(g, rn_grad_in(g, 2));
+  rn_grad_to(g, 2, write_to(g, &array, "Scatter", rn_grad_in(g, 1), rn_grad_dy(g, 0)));
   return RN_OK;
 }
 
 RN_RULE(tensor_array_scatter) {
-  rn_edge_t dflow = rn_grad_dy(g, 0), indices = rn_grad_in(g, 1), value = rn_grad_in(g, 2);
-  rn_TensorArrayGradV3_out_t array = array_of_gradients(g, dflow);
-  rn_shape_t shape = rn_grad_shape(g, value);
-  rn_edge_t rows = RN_NO_EDGE;
-  int dtype = rn_edge_dtype(value);
+  rn_edge_t dflow = rn_grad_dy(g, 0), value = rn_grad_in(g, 2);
+  array_t array = array_of_gradients(g, dflow);
   if (rn_grad_wants(g, 2))
-    rows =
-        shape.rank > 0
-            ? rn_TensorArrayGatherV3(g->scope, array.grad_handle, indices, array.flow_out, dtype,
-                                     .element_shape = RN_SET_SHAPE(shape.dims + 1, shape.rank - 1))
-            : rn_TensorArrayGatherV3(g->scope, array.grad_handle, indices, array.flow_out, dtype);
-  if (rn_grad_wants(g, 2)) rn_grad_to(g, 2, rows);
+    rn_grad_to(g, 2, read_from(g, &array, "Gather", rn_grad_in(g, 1), value, "element_shape"));
   rn_grad_to(g, 3, dflow);
   return RN_OK;
 }
 
 RN_RULE(tensor_array_concat) {
-  rn_edge_t dy = rn_grad_dy(g, 0), lengths = rn_grad_out(g, 1);
-  rn_TensorArrayGradV3_out_t array = array_of_gradients(g, rn_grad_in(g, 1));
-  rn_grad_to(g, 1, rn_TensorArraySplitV3(g->scope, array.grad_handle, dy, lengths, array.flow_out));
+  array_t array = array_of_gradients(g, rn_grad_in(g, 1));
+  rn_grad_to(g, 1, write_to(g, &array, "Split", rn_grad_dy(g, 0), rn_grad_out(g, 1)));
   return RN_OK;
 }
 
 RN_RULE(tensor_array_split) {
-  rn_edge_t dflow = rn_grad_dy(g, 0);
-  rn_TensorArrayGradV3_out_t array = array_of_gradients(g, dflow);
+  rn_edge_t dflow = rn_grad_dy(g, 0), value = rn_grad_in(g, 1);
+  array_t array = array_of_gradients(g, dflow);
   if (rn_grad_wants(g, 1))
-    rn_grad_to(g, 1,
-               rn_TensorArrayConcatV3(g->scope, array.grad_handle, array.flow_out,
-                                      rn_edge_dtype(rn_grad_in(g, 1)))
-                   .value);
+    rn_grad_to(g, 1, read_from(g, &array, "Concat", RN_NO_EDGE, value, "element_shape_except0"));
   rn_grad_to(g, 3, dflow);
+  return RN_OK;
+}
+
+// The handle is another, what has been written when is the same.
+RN_RULE(tensor_array_gradient) {
+  rn_grad_to(g, 1, rn_grad_dy(g, 1));
   return RN_OK;
 }

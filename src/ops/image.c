@@ -51,3 +51,47 @@ rn_status_t rn_shape_fn_random_crop(rn_shape_ctx_t* ctx) {
   }
   return rn_shape_make(ctx, 3, dims, &ctx->outputs[0]);
 }
+
+rn_status_t rn_shape_fn_decode_and_crop(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_shape_fn_decode_image(ctx));
+  rn_shape_t window;
+  int64_t unused;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &window));
+  RN_TRY(rn_dim_with_value(window.dims[0], 4, &unused));
+  const rn_partial_t* values = &ctx->input_partials[1];
+  int64_t dims[3] = {RN_UNKNOWN, RN_UNKNOWN, ctx->outputs[0].dims[2]};
+  for (int i = 0; i < 2 && values->is_known && values->count == 4; i++) {
+    if (values->values[i + 2] >= 0) dims[i] = values->values[i + 2];
+  }
+  return rn_shape_make(ctx, 3, dims, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_decode_gif(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 0));
+  int64_t dims[4] = {RN_UNKNOWN, RN_UNKNOWN, RN_UNKNOWN, 3};
+  return rn_shape_make(ctx, 4, dims, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_decode_any_image(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 0));
+  // An animation has a dimension more, and only the file says whether it is one.
+  if (rn_ops_bool(ctx, "expand_animations")) return RN_OK;
+  return rn_shape_fn_decode_image(ctx);
+}
+
+rn_status_t rn_shape_fn_encode_jpeg(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 3));
+  return rn_shape_fn_scalar(ctx);
+}
+
+rn_status_t rn_shape_fn_encode_png(rn_shape_ctx_t* ctx) {
+  rn_shape_t images;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 3, &images));
+  if (images.rank < 0) return RN_OK;
+  return rn_shape_slice(ctx, images, 0, -3, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_jpeg_shape(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 0));
+  return rn_shape_vector(ctx, 3, &ctx->outputs[0]);
+}

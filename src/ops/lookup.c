@@ -23,6 +23,15 @@ rn_status_t rn_shape_fn_table_changing(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
+// Its values are tensors.
+rn_status_t rn_shape_fn_table_of_tensors(rn_shape_ctx_t* ctx) {
+  rn_shape_t shape;
+  RN_TRY(rn_ops_attr_shape(ctx, "value_shape", &shape));
+  ctx->outputs[0] = RN_SHAPE_SCALAR;
+  ctx->output_handles[0] = (rn_handle_data_t){true, rn_shape_attr(ctx, "value_dtype")->type, shape};
+  return RN_OK;
+}
+
 rn_status_t rn_shape_fn_table_find(rn_shape_ctx_t* ctx) {
   RN_TRY(check_handle(ctx));
   const rn_handle_data_t* table = &ctx->input_handles[0];

@@ -1,4 +1,6 @@
 // Gradient rules of reductions and running sums.
+#include <float.h>
+
 #include "ops/rules.h"
 
 // The axes of a reduction, where they and the rank are known.
@@ -191,6 +193,27 @@ RN_RULE(cumsum) {
   rn_grad_to(g, 0,
              rn_Cumsum(g->scope, rn_grad_dy(g, 0), rn_grad_in(g, 1), .exclusive = is_exclusive,
                        .reverse = !is_reverse));
+  return RN_OK;
+}
+
+// exp(x_i) times the sum of dy_j / exp(y_j) over the j that x_i is part of, in logarithms, positive
+// and negative dy apart.
+static rn_edge_t logsumexp_part(rn_grad_t* g, double sign) {
+  rn_scope_t* scope = g->scope;
+  rn_edge_t x = rn_grad_in(g, 0), dy = rn_rule_scale(g, sign, rn_grad_dy(g, 0));
+  int dtype = rn_edge_dtype(x);
+  double least = dtype == RN_DOUBLE ? -DBL_MAX : dtype == RN_HALF ? -65504 : -FLT_MAX;
+  if (dtype == RN_BFLOAT16) least = -3.3895313892515355e38;
+  rn_edge_t is_part = rn_Greater(scope, dy, rn_rule_zero(g, x));
+  rn_edge_t logs = rn_SelectV2(scope, is_part, rn_Log(scope, dy), rn_rule_scalar(g, x, least));
+  rn_edge_t sums = rn_CumulativeLogsumexp(
+      scope, rn_Sub(scope, logs, rn_grad_out(g, 0)), rn_grad_in(g, 1),
+      .exclusive = rn_grad_attr_bool(g, "exclusive"), .reverse = !rn_grad_attr_bool(g, "reverse"));
+  return rn_Exp(scope, rn_AddV2(scope, sums, x));
+}
+
+RN_RULE(cumulative_logsumexp) {
+  rn_grad_to(g, 0, rn_Sub(g->scope, logsumexp_part(g, 1), logsumexp_part(g, -1)));
   return RN_OK;
 }
 

@@ -4,3 +4,164 @@
 rn_status_t rn_shape_fn_sparse_to_dense(rn_shape_ctx_t* ctx) {
   return rn_shape_from_input(ctx, 1, &ctx->outputs[0]);
 }
+
+// Sparse tensors are three tensors: indices [values, dims], values, sizes [dims].
+
+// Matrix and vector of indices and values, as far as each is known.
+static rn_status_t check_parts(rn_shape_ctx_t* ctx, int i, int v, int s, rn_shape_t* out_indices,
+                               rn_shape_t* out_values, rn_shape_t* out_sizes) {
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 2, out_indices));
+  if (v >= 0) RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[v], 1, out_values));
+  return rn_shape_with_rank(ctx, ctx->inputs[s], 1, out_sizes);
+}
+
+rn_status_t rn_shape_fn_sparse_reorder(rn_shape_ctx_t* ctx) {
+  rn_shape_t sizes;
+  return check_parts(ctx, 0, 1, 2, &ctx->outputs[0], &ctx->outputs[1], &sizes);
+}
+
+rn_status_t rn_shape_fn_sparse_reshape(rn_shape_ctx_t* ctx) {
+  rn_shape_t indices, sizes, target;
+  RN_TRY(check_parts(ctx, 0, -1, 1, &indices, NULL, &sizes));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &target));
+  RN_TRY(rn_shape_matrix(ctx, indices.dims[0], target.dims[0], &ctx->outputs[0]));
+  ctx->outputs[1] = target;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_sparse_slice(rn_shape_ctx_t* ctx) {
+  rn_shape_t sizes;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &sizes));
+  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, sizes.dims[0], &ctx->outputs[0]));
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]));
+  ctx->outputs[2] = sizes;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_sparse_slice_grad(rn_shape_ctx_t* ctx) {
+  rn_shape_t indices;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 2, &indices));
+  return rn_shape_vector(ctx, indices.dims[0], &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_sparse_concat(rn_shape_ctx_t* ctx) {
+  int n = (int)rn_ops_int(ctx, "N");
+  int64_t total = 0, rank = RN_UNKNOWN;
+  for (int k = 0; k < n; k++) {
+    rn_shape_t indices, values, sizes;
+    int64_t count;
+    RN_TRY(check_parts(ctx, k, n + k, 2 * n + k, &indices, &values, &sizes));
+    RN_TRY(rn_dim_merge(indices.dims[0], values.dims[0], &count));
+    RN_TRY(rn_dim_merge(rank, indices.dims[1], &rank));
+    RN_TRY(rn_dim_merge(rank, sizes.dims[0], &rank));
+    RN_TRY(rn_ops_add(total, count, &total));
+  }
+  RN_TRY(rn_shape_matrix(ctx, total, rank, &ctx->outputs[0]));
+  RN_TRY(rn_shape_vector(ctx, total, &ctx->outputs[1]));
+  return rn_shape_vector(ctx, rank, &ctx->outputs[2]);
+}
+
+rn_status_t rn_shape_fn_sparse_split(rn_shape_ctx_t* ctx) {
+  int n = (int)rn_ops_int(ctx, "num_split");
+  rn_shape_t sizes = ctx->inputs[3];
+  int64_t rank = sizes.rank == 1 ? sizes.dims[0] : RN_UNKNOWN;
+  for (int k = 0; k < n; k++) {
+    RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, rank, &ctx->outputs[k]));
+    RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[n + k]));
+    ctx->outputs[2 * n + k] = sizes;
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_sparse_fill_empty_rows(rn_shape_ctx_t* ctx) {
+  rn_shape_t indices, values, sizes, known;
+  int64_t count, rank;
+  RN_TRY(check_parts(ctx, 0, 1, 2, &indices, &values, &sizes));
+  RN_TRY(rn_ops_check_rank(ctx, 3, 0));
+  RN_TRY(rn_dim_merge(indices.dims[0], values.dims[0], &count));
+  RN_TRY(rn_dim_merge(indices.dims[1], sizes.dims[0], &rank));
+  RN_TRY(rn_shape_from_input(ctx, 2, &known));
+  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, rank, &ctx->outputs[0]));
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]));
+  RN_TRY(rn_shape_vector(ctx, known.rank > 0 ? known.dims[0] : RN_UNKNOWN, &ctx->outputs[2]));
+  return rn_shape_vector(ctx, count, &ctx->outputs[3]);
+}
+
+rn_status_t rn_shape_fn_sparse_tensor_dense_add(rn_shape_ctx_t* ctx) {
+  ctx->outputs[0] = ctx->inputs[3];
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_sparse_dense_cwise(rn_shape_ctx_t* ctx) {
+  rn_shape_t indices;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &indices));
+  return rn_shape_vector(ctx, indices.dims[0], &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_sparse_tensor_dense_mat_mul(rn_shape_ctx_t* ctx) {
+  bool adjoint_a = rn_ops_bool(ctx, "adjoint_a"), adjoint_b = rn_ops_bool(ctx, "adjoint_b");
+  rn_shape_t unused, a, b;
+  int64_t inner;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &unused));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &unused));
+  RN_TRY(rn_shape_from_input(ctx, 2, &a));
+  RN_TRY(rn_shape_with_rank(ctx, a, 2, &a));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[3], 2, &b));
+  RN_TRY(rn_dim_merge(a.dims[adjoint_a ? 0 : 1], b.dims[adjoint_b ? 1 : 0], &inner));
+  return rn_shape_matrix(ctx, a.dims[adjoint_a ? 1 : 0], b.dims[adjoint_b ? 0 : 1],
+                         &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_sparse_reduce(rn_shape_ctx_t* ctx) {
+  const rn_tensor_t *sizes = rn_shape_input_value(ctx, 2), *axes = rn_shape_input_value(ctx, 3);
+  bool keeps = rn_ops_bool(ctx, "keep_dims"), is_reduced[RN_MAX_RANK] = {false};
+  int64_t dims[RN_MAX_RANK];
+  int rank = 0;
+  if (!sizes || !axes || sizes->count > RN_MAX_RANK) return rn_shape_fn_unknown(ctx);
+  for (int64_t i = 0; i < axes->count; i++) {
+    int64_t axis = RN_DATA(axes, const int32_t)[i];
+    if (axis < -sizes->count || axis >= sizes->count)
+      return rn_invalid_argument("Invalid reduction dimension %" PRId64 " for input with %" PRId64
+                                 " dimensions.",
+                                 axis, sizes->count);
+    is_reduced[axis < 0 ? axis + sizes->count : axis] = true;
+  }
+  for (int64_t d = 0; d < sizes->count; d++)
+    if (keeps || !is_reduced[d])
+      dims[rank++] = is_reduced[d] ? 1 : RN_DATA(sizes, const int64_t)[d];
+  return rn_shape_make(ctx, rank, dims, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_sparse_add(rn_shape_ctx_t* ctx) {
+  rn_shape_t sizes;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &sizes));
+  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, sizes.dims[0], &ctx->outputs[0]));
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]));
+  ctx->outputs[2] = sizes;
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_sparse_add_grad(rn_shape_ctx_t* ctx) {
+  for (int i = 0; i < 2; i++) {
+    rn_shape_t indices;
+    RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1 + i], 2, &indices));
+    RN_TRY(rn_shape_vector(ctx, indices.dims[0], &ctx->outputs[i]));
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_sparse_sparse(rn_shape_ctx_t* ctx) {
+  rn_shape_t indices, values, sizes;
+  RN_TRY(check_parts(ctx, 0, 1, 2, &indices, &values, &sizes));
+  RN_TRY(check_parts(ctx, 3, 4, 5, &indices, &values, &sizes));
+  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, RN_UNKNOWN, &ctx->outputs[0]));
+  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]);
+}
+
+rn_status_t rn_shape_fn_sparse_fill_empty_rows_grad(rn_shape_ctx_t* ctx) {
+  rn_shape_t unused;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 1, &ctx->outputs[0]));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &unused));
+  ctx->outputs[1] = RN_SHAPE_SCALAR;
+  return RN_OK;
+}

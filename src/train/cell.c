@@ -40,20 +40,53 @@ static rn_edge_t rnn_step(rn_scope_t* scope, const rn_cell_t* self, rn_edge_t x,
   return out_states[0] = y;
 }
 
+// |edge| within ± |limit|; 0: any.
+static rn_edge_t clipped(rn_scope_t* s, rn_edge_t edge, float limit) {
+  if (!(limit > 0)) return edge;
+  return rn_ClipByValue(s, edge, rn_like(s, edge, -limit), rn_like(s, edge, limit));
+}
+
+// |gate| and what it sees of |c|.
+static rn_edge_t peep(rn_scope_t* s, const rn_cell_t* self, rn_edge_t gate, const char* name,
+                      rn_edge_t c) {
+  if (!self->peepholes || !rn_scope_ok(s)) return gate;
+  const rn_var_t* weight =
+      rn_get_variable(s, name, &self->state_units[0], 1, .dtype = rn_edge_dtype(c),
+                      .initializer = self->initializer);
+  return weight ? rn_AddV2(s, gate, rn_Mul(s, weight->value, c)) : RN_NO_EDGE;
+}
+
+static rn_edge_t project(rn_scope_t* s, const rn_cell_t* self, rn_edge_t h) {
+  if (self->projection <= 0 || !rn_scope_ok(s)) return h;
+  int64_t dims[2] = {self->state_units[0], self->projection};
+  rn_scope_t* inner = rn_variable_scope(s, "projection");
+  const rn_var_t* kernel =
+      inner ? rn_get_variable(inner, "kernel", dims, 2, .dtype = rn_edge_dtype(h),
+                              .initializer = self->initializer)
+            : NULL;
+  h = kernel ? clipped(s, rn_MatMul(s, h, kernel->value), self->projection_clip) : RN_NO_EDGE;
+  rn_scope_destroy(inner);
+  return h;
+}
+
 static rn_edge_t lstm_step(rn_scope_t* scope, const rn_cell_t* self, rn_edge_t x,
                            const rn_edge_t* states, rn_edge_t* out_states) {
   rn_scope_t* s = begin(scope, self, "lstm_cell", x);
-  rn_edge_t gates = linear(s, x, states[1], 4 * self->units, self->initializer, 0);
+  rn_edge_t gates = linear(s, x, states[1], 4 * self->state_units[0], self->initializer, 0);
   out_states[0] = out_states[1] = RN_NO_EDGE;
   if (rn_scope_ok(s)) {
     rn_activation_t act = activation_of(self);
     rn_edges_t part = rn_Split(s, rn_const_int32(s, 1), gates, 4);
     rn_edge_t i = rn_edge_at(part, 0), j = rn_edge_at(part, 1), f = rn_edge_at(part, 2);
     rn_edge_t bias = rn_like(s, x, rn_number(self->forget_bias, 1));
-    rn_edge_t kept = rn_Mul(s, rn_Sigmoid(s, rn_AddV2(s, f, bias)), states[0]);
+    f = peep(s, self, rn_AddV2(s, f, bias), "w_f_diag", states[0]);
+    i = peep(s, self, i, "w_i_diag", states[0]);
+    rn_edge_t kept = rn_Mul(s, rn_Sigmoid(s, f), states[0]);
     rn_edge_t c = rn_AddV2(s, kept, rn_Mul(s, rn_Sigmoid(s, i), act(s, j)));
+    c = clipped(s, c, self->state_clip);
+    rn_edge_t o = peep(s, self, rn_edge_at(part, 3), "w_o_diag", c);
     out_states[0] = c;
-    out_states[1] = rn_Mul(s, rn_Sigmoid(s, rn_edge_at(part, 3)), act(s, c));
+    out_states[1] = project(s, self, rn_Mul(s, rn_Sigmoid(s, o), act(s, c)));
   }
   rn_scope_destroy(s);
   return out_states[1];
@@ -97,6 +130,53 @@ static rn_edge_t stack_step(rn_scope_t* scope, const rn_cell_t* self, rn_edge_t 
   return x;
 }
 
+// Cells around a cell.
+
+static rn_edge_t dropped(rn_scope_t* scope, const rn_cell_t* self, rn_edge_t x, float rate,
+                         int number) {
+  if (rate == 0 || !rn_scope_ok(scope)) return x;
+  int64_t seed = self->seed ? self->seed + number : 0;
+  return rn_dropout(scope, x, rate, .training = self->training, .seed = seed);
+}
+
+static rn_edge_t dropout_step(rn_scope_t* scope, const rn_cell_t* self, rn_edge_t x,
+                              const rn_edge_t* states, rn_edge_t* out_states) {
+  const rn_cell_t* cell = self->inner;
+  x = dropped(scope, self, x, self->drop_input, 0);
+  rn_edge_t y = cell->step(scope, cell, x, states, out_states);
+  for (int i = 0; i < cell->state_count; ++i)
+    if (cell->step != lstm_step || i == 1)  // what an LSTM remembers is left alone
+      out_states[i] = dropped(scope, self, out_states[i], self->drop_state, 2 + i);
+  return dropped(scope, self, y, self->drop_output, 1);
+}
+
+static rn_edge_t residual_step(rn_scope_t* scope, const rn_cell_t* self, rn_edge_t x,
+                               const rn_edge_t* states, rn_edge_t* out_states) {
+  rn_edge_t y = self->inner->step(scope, self->inner, x, states, out_states);
+  return rn_scope_ok(scope) ? rn_AddV2(scope, x, y) : RN_NO_EDGE;
+}
+
+static void wrap(const rn_cell_t* cell, rn_cell_t* out) {
+  out->inner = cell;
+  out->inner_count = cell ? 1 : 0;
+  if (!cell) return;
+  out->units = cell->units;
+  out->state_count = cell->state_count;
+  memcpy(out->state_units, cell->state_units, sizeof out->state_units);
+}
+
+rn_cell_t rn_dropout_cell_(const rn_cell_t* cell, rn_cell_t options) {
+  wrap(cell, &options);
+  options.step = cell ? dropout_step : NULL;
+  return options;
+}
+
+rn_cell_t rn_residual_cell(const rn_cell_t* cell) {
+  rn_cell_t around = {.step = cell ? residual_step : NULL};
+  wrap(cell, &around);
+  return around;
+}
+
 rn_cell_t rn_rnn_cell_(rn_cell_t cell) {
   cell.step = rnn_step;
   cell.state_count = 1;
@@ -108,6 +188,7 @@ rn_cell_t rn_lstm_cell_(rn_cell_t cell) {
   cell.step = lstm_step;
   cell.state_count = 2;
   cell.state_units[0] = cell.state_units[1] = cell.units;
+  if (cell.projection > 0) cell.units = cell.state_units[1] = cell.projection;
   return cell;
 }
 

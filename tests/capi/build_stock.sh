@@ -18,7 +18,7 @@ names=${*:-$(cd "$here" && ls -- *_test.c | grep -v '^ours_only_' | sed 's/_test
 failed=0
 for name in $names; do
   # The original's header of experimental eager calls is C++: ours declares the same.
-  case $name in eager_*) own="-I$root/include" ;; *) own="" ;; esac
+  case $name in eager_* | checkpoint) own="-I$root/include" ;; *) own="" ;; esac
   $cc $own $flags -DCT_PLUGIN_PATH="\"$out/plugin_op.so\"" "$here/${name}_test.c" "$here/util.c" \
     "$here/proto.c" -o "$out/${name}_test" "$tf/libtensorflow_cc.so.2" \
     "$tf/libtensorflow_framework.so.2" -Wl,-rpath,"$tf" -lcriterion -lpthread -lm

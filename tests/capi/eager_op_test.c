@@ -225,6 +225,49 @@ CT_TEST(eager_op, devices_of_ops) {
   ce_close(&t);
 }
 
+// Inputs on another device are brought over, unless the policy says that one must ask for it.
+CT_TEST(eager_op, placement_policies) {
+  pb_t config = {0}, entry = {0};  // ConfigProto.device_count {"CPU": 2}
+  pb_string(&entry, 1, "CPU");
+  pb_varint(&entry, 2, 2);
+  pb_message(&config, 1, &entry);
+  ce_t t = ce_open_with(false, &config);
+  CT_INT(TFE_ContextGetDevicePlacementPolicy(t.context), TFE_DEVICE_PLACEMENT_SILENT);
+  float data[2] = {1, 2};
+  TFE_TensorHandle* x = ce_floats(&t, 2, data);
+  TFE_TensorHandle* i = ce_handle(&t, ct_int32(7));
+  TFE_TensorHandle* both[2] = {x, i};
+  for (int policy = TFE_DEVICE_PLACEMENT_EXPLICIT; policy <= TFE_DEVICE_PLACEMENT_SILENT_FOR_INT32;
+       ++policy) {
+    TFE_ContextSetThreadLocalDevicePlacementPolicy(t.context,
+                                                   (TFE_ContextDevicePlacementPolicy)policy);
+    CT_INT(TFE_ContextGetDevicePlacementPolicy(t.context), policy);
+    for (int k = 0; k < 2; ++k) {
+      bool moves = policy == TFE_DEVICE_PLACEMENT_WARN || policy == TFE_DEVICE_PLACEMENT_SILENT ||
+                   (policy == TFE_DEVICE_PLACEMENT_SILENT_FOR_INT32 && k == 1);
+      TFE_Op* op = ce_op(&t, "Neg", 1, &both[k]);
+      TFE_OpSetDevice(op, "/device:CPU:1", t.status);
+      CT_OK(t.status);
+      if (moves) {
+        TFE_DeleteTensorHandle(ce_run(&t, op));
+      } else {
+        cr_assert_null(ce_try(&t, op));
+        CT_ERROR_HAS(t.status, TF_INVALID_ARGUMENT,
+                     "Tensors on conflicting devices: cannot compute Neg as input #0 was expected "
+                     "to be on /job:localhost/replica:0/task:0/device:CPU:1 but is actually on " CPU
+                     " (operation running on /job:localhost/replica:0/task:0/device:CPU:1)");
+      }
+    }
+    // Where it is there is nothing to move.
+    TFE_DeleteTensorHandle(ce_unary(&t, "Neg", x));
+  }
+  TFE_DeleteTensorHandle(x);
+  TFE_DeleteTensorHandle(i);
+  pb_free(&config);
+  pb_free(&entry);
+  ce_close(&t);
+}
+
 CT_TEST(eager_op, reset_makes_it_another) {
   ce_t t = ce_open();
   TFE_TensorHandle* x = ce_float(&t, 4);

@@ -135,6 +135,62 @@ CT_TEST(tape, gradients_of_gradients) {
   ce_close(&t);
 }
 
+// Adds the graph's function of two arguments and closes it.
+static void add_function(ce_t* t, ct_t* g, const char* name, const TF_Output* in, int out_count,
+                         const TF_Output* out) {
+  TF_Function* function = TF_GraphToFunction(g->graph, name, 0, -1, NULL, 2, in, out_count, out,
+                                             NULL, NULL, NULL, t->status);
+  CT_OK(t->status);
+  TFE_ContextAddFunction(t->context, function, t->status);
+  CT_OK(t->status);
+  TF_DeleteFunction(function);
+  ct_close(g);
+}
+
+// The same through a loop: x is squared twice.
+CT_TEST(tape, gradients_of_gradients_of_a_loop) {
+  ce_t t = ce_open();
+  ct_t g = ct_open();
+  TF_Output in[] = {ct_out(ct_placeholder(&g, g.graph, "x", TF_FLOAT), 0),
+                    ct_out(ct_placeholder(&g, g.graph, "n", TF_INT32), 0)};
+  TF_Operation* two = ct_scalar(&g, g.graph, "two", 2);
+  TF_Output less = ct_out(ct_less(&g, g.graph, "less", in[1], ct_out(two, 0)), 0);
+  add_function(&t, &g, "cond", in, 1, &less);
+  g = ct_open();
+  TF_Output args[] = {ct_out(ct_placeholder(&g, g.graph, "x", TF_FLOAT), 0),
+                      ct_out(ct_placeholder(&g, g.graph, "n", TF_INT32), 0)};
+  TF_Operation* one = ct_scalar(&g, g.graph, "one", 1);
+  TF_Output next[] = {ct_out(ct_binary(&g, g.graph, "Mul", "square", args[0], args[0]), 0),
+                      ct_out(ct_binary(&g, g.graph, "AddV2", "more", args[1], ct_out(one, 0)), 0)};
+  add_function(&t, &g, "body", args, 2, next);
+
+  TFE_TensorHandle* start_at[] = {ce_float(&t, 2), ce_handle(&t, ct_int32(0))};
+  rn_tape_t* second = start(&t, (rn_tape_options_t){0});
+  watch(&t, second, start_at[0]);
+  rn_tape_t* first = start(&t, (rn_tape_options_t){0});
+  watch(&t, first, start_at[0]);
+  TFE_Op* op = ce_op(&t, "While", 0, NULL);
+  TFE_OpAddInputList(op, start_at, 2, t.status);
+  TFE_OpSetAttrFunctionName(op, "cond", "cond", 4);
+  TFE_OpSetAttrFunctionName(op, "body", "body", 4);
+  TFE_TensorHandle* out[2];
+  int count = 2;
+  TFE_Execute(op, out, &count, t.status);
+  CT_OK(t.status);
+  TFE_TensorHandle* d1 = gradient(&t, first, out[0], start_at[0]);
+  CE_FLOAT(ce_value(&t, d1), 4 * 8);
+  CE_FLOAT(ce_take(&t, gradient(&t, second, d1, start_at[0])), 12 * 4);
+  rn_tape_delete(first);
+  rn_tape_delete(second);
+  TFE_DeleteOp(op);
+  TFE_DeleteTensorHandle(d1);
+  for (int i = 0; i < 2; ++i) {
+    TFE_DeleteTensorHandle(out[i]);
+    TFE_DeleteTensorHandle(start_at[i]);
+  }
+  ce_close(&t);
+}
+
 // y = (3 - w)^2 goes down by its gradient: the variable is watched because it is read.
 CT_TEST(tape, a_variable_is_trained) {
   ce_t t = ce_open();

@@ -295,8 +295,6 @@ CT_TEST(OursOnly, FailedWhileLeavesNothingBehind) {
 // What comes with later work says so by name.
 CT_TEST(OursOnly, NotYet) {
   ct_t t = ct_open();
-  cr_assert_null(TF_NewServer("", 0, t.status));
-  CT_ERROR_HAS(t.status, TF_UNIMPLEMENTED, "TF_NewServer");
   TFE_ContextSetServerDef(NULL, 0, "", 0, t.status);
   CT_ERROR_HAS(t.status, TF_UNIMPLEMENTED, "TFE_ContextSetServerDef");
   ct_close(&t);

@@ -43,7 +43,7 @@ part_main() {
   ok --version
   prints '^runnel [0-9]+\.[0-9]+\.[0-9]+ \(TensorFlow 2\.21\.0\)$'
   ok --help
-  for command in ops graph run bench; do
+  for command in ops graph run bench ckpt saved_model transform; do
     prints "^  $command "
     ok help $command
     prints "^usage: runnel $command"
@@ -275,6 +275,144 @@ part_bench() {
   bad 1 "no case begins with 'zebra'" bench zebra
   bad 2 'number above 0' bench --seconds nothing
   bad 2 'at least 1' bench --threads 0
+}
+
+part_events() {
+  mkdir -p runs/empty
+  cp "$data/events.out.tfevents" runs/events.out.tfevents.1.host
+  ok events runs --list
+  prints '^runs: 9 events in 1 file'
+  prints '^  scalar +loss +3 points, step 30: 0.5'
+  prints '^  scalar +new/loss +1 point, +step 30: 0.25'
+  prints '^  histogram +h '
+  prints '^  graph '
+  ok events runs --csv --tag new
+  prints '^runs,new/loss,30,[0-9.]+,0.25$'
+  ok events runs --tag loss --width 20 --height 3
+  prints '0.5 ┤'
+  head -c 150 runs/events.out.tfevents.1.host >cut && mv cut runs/events.out.tfevents.1.host
+  call events runs --list || fail 'a damaged log is refused'
+  prints '^  scalar +loss +1 point'
+  grep -q 'truncated record at 114; .*what came before it is shown' err || fail 'the damage is not named'
+  bad 1 'no event files in' events runs/empty
+  bad 1 'No such file' events nowhere
+  bad 2 'name a folder' events
+  bad 2 'at least 2' events runs --height 1
+}
+
+part_trace() {
+  ok trace "$data/run_metadata.pb" -o step.json
+  grep -q '"name":"_MklMatMul","args":{"node":"b","bytes":64}' step.json || fail 'no MatMul in the trace'
+  python3 -c 'import json; json.load(open("step.json"))' 2>/dev/null || ! command -v python3 >/dev/null || fail 'no JSON'
+  ok trace "$data/run_metadata.pb"
+  prints '"ph":"X"'
+  printf 'xxx' >bad.pb
+  bad 1 'bad.pb: ' trace bad.pb
+  : >empty.pb
+  bad 1 'no step statistics' trace empty.pb
+  bad 1 'no run metadata' trace "$data/events.out.tfevents"
+  bad 2 'name a file' trace
+}
+
+part_ckpt() {
+  cp -r "$data/ckpt" run && chmod -R u+w run
+  ok ckpt list run/model
+  prints '^b +int32 +\[3\] +12$'
+  prints '^s +string +\[3\] +310$'
+  prints '^sc +double +\[\] +8$'
+  [ "$(wc -l <out)" = 5 ] || fail 'not five tensors'
+  ok ckpt list run/old
+  prints '^w +float +\[2,2\]'
+  ok ckpt show run/model b
+  shows '[1 2 3]'
+  ok ckpt show run/model w --npy w.npy
+  [ "$(head -c 6 w.npy | tail -c 5)" = NUMPY ] || fail 'no .npy file'
+  ok ckpt verify run/model run/old
+  prints '^run/model: 5 tensors, 346 bytes, all checksums are right'
+  prints '^run/old: 3 tensors'
+  printf 'model_checkpoint_path: "model"\nall_model_checkpoint_paths: "old"\n' >run/checkpoint
+  ok ckpt latest run
+  shows run/model
+  printf 'x' | dd of=run/model.data-00000-of-00001 bs=1 seek=3 conv=notrunc status=none
+  bad 1 'Checksum does not match.*tensor w at offset 0' ckpt verify run/model
+  call ckpt latest run || fail 'no older checkpoint is taken'
+  shows run/old
+  grep -q 'checkpoint run/model cannot be used' err || fail 'the damage is not named'
+  head -c 100 "$data/ckpt/model.index" >run/model.index
+  bad 1 'run/model.index: not an sstable' ckpt list run/model
+  bad 1 'Failed to find any matching files for nowhere' ckpt list nowhere
+  bad 1 'Key z not found in checkpoint' ckpt show run/old z
+  bad 2 'list, show, verify or latest' ckpt
+  bad 2 'wants a checkpoint and a name' ckpt show run/model
+  bad 2 'goes with show' ckpt list run/model --npy x
+}
+
+part_saved_model() {
+  local models
+  models=$(cd "$data/../../saved_model/data" && pwd)
+  ok saved_model show "$models/mlp"
+  prints '^tags: serve  \(TensorFlow 2\.21\.0, with objects\)$'
+  prints '^  signature serving_default  \(tensorflow/serving/predict\)$'
+  prints '^    in  keras_tensor: float \[\?,8\]  \(serving_default_keras_tensor:0\)$'
+  prints '^    out output_0: float \[\?,4\] '
+  prints '^  graph: 45 nodes, 5 functions with 89 nodes, 12 variables$'
+  ok saved_model show "$models/lstm" --functions --tags serve
+  prints '^    __inference_.*: [0-9]+ arguments, [0-9]+ results, [0-9]+ nodes$'
+  ok saved_model run "$models/mlp" --feed "keras_tensor=@$models/mlp/in_keras_tensor.npy"
+  cp out wanted
+  prints '^output_0: float \[3,4\]$'
+  ok run "$models/mlp" --signature serve --fetch output_0 --feed "keras_tensor=@$models/mlp/in_keras_tensor.npy"
+  cmp -s out wanted || fail 'the two signatures differ'
+  ok saved_model freeze "$models/mlp" mlp.pb
+  ok run mlp.pb --feed "keras_tensor=@$models/mlp/in_keras_tensor.npy" --fetch output_0
+  cmp -s out wanted || fail 'the frozen graph differs'
+  ok saved_model freeze "$models/convnet" conv.pbtxt --fold-batch-norms
+  grep -q 'op: "BiasAdd"' conv.pbtxt || fail 'no bias'
+  grep -Eq 'op: "(Mul|Rsqrt|VarHandleOp)"' conv.pbtxt && fail 'batch norms are left'
+  mkdir empty
+  bad 1 'Could not find SavedModel .pb or .pbtxt at supplied export directory path: empty' saved_model show empty
+  bad 1 "no graph has the tags 'train'; --tags may be: serve" saved_model show "$models/mlp" --tags train
+  bad 1 "no signature 'x'; it has: serve, serving_default" saved_model run "$models/mlp" --signature x
+  bad 1 '--feed nothing: the graph has no node' saved_model run "$models/mlp" --feed nothing=1
+  bad 1 "'everything' is nothing that a session can be allowed" saved_model run "$models/mlp" --allow everything
+  bad 2 'show, run or freeze' saved_model
+  bad 2 "not 'eat'" saved_model eat
+  bad 2 'a file to write' saved_model freeze "$models/mlp"
+  bad 2 'are for SavedModels' run mlp.pb --tags serve --fetch output_0
+}
+
+part_transform() {
+  ok transform "$net" net.pb
+  ok transform net.pb again.pbtxt
+  ok graph "$net" --text
+  cmp -s out again.pbtxt || fail 'text, bytes, text: something was lost'
+  ok transform net.pb - --text
+  cmp -s out again.pbtxt || fail 'the standard output differs'
+  cat >chain.pbtxt <<'END'
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "two" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 2 } } } }
+node { name: "four" op: "Mul" input: "two" input: "two" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "a" op: "Mul" input: "x" input: "four" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "b" op: "AddV2" input: "a" input: "two" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "unused" op: "Neg" input: "b" attr { key: "T" value { type: DT_FLOAT } } }
+END
+  ok transform chain.pbtxt cut.pbtxt --output b
+  grep -q unused cut.pbtxt && fail 'what is not used is still there'
+  ok run cut.pbtxt --feed x=3 --fetch b
+  shows "$(printf 'b: float []\n14.0')"
+  ok transform chain.pbtxt cut.pbtxt --input a --output b
+  [ "$(grep -c 'op:' cut.pbtxt)" = 3 ] || fail 'not three nodes'
+  ok run cut.pbtxt --feed a=5 --fetch b
+  shows "$(printf 'b: float []\n7.0')"
+  ok transform chain.pbtxt cut.pbtxt --output b --fold-constants
+  grep -A1 'name: "four"' cut.pbtxt | grep -q Const || fail 'not folded'
+  ok run cut.pbtxt --feed x=3 --fetch b
+  shows "$(printf 'b: float []\n14.0')"
+  bad 1 "--output c: The graph has no node 'c'" transform chain.pbtxt out.pb --output c
+  bad 1 'cannot read the graph: nowhere' transform nowhere out.pb
+  bad 2 'a file to write' transform chain.pbtxt
+  bad 2 'say with --output' transform chain.pbtxt out.pb --inline
 }
 
 "part_$part"

@@ -51,6 +51,16 @@ Test(loss, follows_stock) {
   trial_close(&t);
 }
 
+// Numbers of classes, 0 … 3.
+static rn_edge_t class_of(rn_scope_t* s, rn_edge_t x) {
+  rn_edge_t spread = rn_Mul(s, rn_Abs(s, x), rn_const_float(s, 3.99f));
+  return rn_Cast(s, spread, TF_INT64);
+}
+
+static rn_edge_t pairs_of(rn_scope_t* s, rn_edge_t x) {
+  return rn_Reshape(s, x, rn_const_int32_list(s, (const int32_t[]){4, 2}, 2));
+}
+
 Test(metric, follows_stock) {
   trial_t t = trial_open();
   rn_scope_t* s = t.s;
@@ -60,6 +70,7 @@ Test(metric, follows_stock) {
     feeds[i] = rn_Placeholder(s, TF_FLOAT, .shape = RN_SET_SHAPE(&eight, 1));
   rn_edge_t y = feeds[0], p = feeds[1], w = feeds[2], zero = rn_const_float(s, 0);
   rn_edge_t is_y = rn_Greater(s, y, zero), is_p = rn_Greater(s, p, zero), size = rn_Abs(s, p);
+  rn_edge_t over_half = rn_Relu(s, rn_Sub(s, w, rn_const_float(s, 0.5f)));
   struct {
     const char* name;
     rn_metric_t metric;
@@ -74,10 +85,22 @@ Test(metric, follows_stock) {
       {"metric/fp", rn_metric_false_positives(s, is_y, is_p, .weights = w)},
       {"metric/auc", rn_metric_auc(s, is_y, size, .weights = w)},
       {"metric/auc_pr", rn_metric_auc(s, is_y, size, .thresholds = 20, .precision_recall = true)},
+      {"metric/below", rn_metric_percentage_below(s, p, 0.3f, .weights = w)},
+      {"metric/relative", rn_metric_mean_relative_error(s, y, p, .normalizer = over_half)},
+      {"metric/cosine",
+       rn_metric_mean_cosine_distance(s, pairs_of(s, y), pairs_of(s, p), .axis = 1)},
+      {"metric/iou", rn_metric_mean_iou(s, class_of(s, y), class_of(s, p), .classes = 5)},
+      {"metric/iou_weights",
+       rn_metric_mean_iou(s, class_of(s, y), class_of(s, p), .classes = 4, .weights = w)},
+      {"metric/class_accuracy",
+       rn_metric_mean_per_class_accuracy(s, class_of(s, y), class_of(s, p), .classes = 4)},
+      {"metric/class_accuracy_weights",
+       rn_metric_mean_per_class_accuracy(s, class_of(s, y), class_of(s, p), .classes = 5,
+                                         .weights = w)},
   };
   int count = (int)(sizeof all / sizeof *all);
   trial_init(&t);
-  double updates[10], want[2];
+  double updates[20], want[2];
   for (int batch = 0; batch < 3; ++batch) {
     float data[3][8];
     wave_into(data[0], 8, 0.7 + batch);
@@ -96,7 +119,7 @@ Test(metric, follows_stock) {
     expect_close(all[i].name, 1, updates[i], want[1], 2e-6);
   }
   const rn_collected_t* items;
-  cr_expect(rn_collection(s, RN_LOCAL_VARIABLES, &items) == 5 * 2 + 2 + 2 + 1 + 4 + 4);
+  cr_expect(rn_collection(s, RN_LOCAL_VARIABLES, &items) == 8 * 2 + 2 + 2 + 1 + 4 + 4 + 2 + 2 * 2);
   trial_close(&t);
 }
 

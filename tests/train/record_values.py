@@ -125,14 +125,28 @@ def metrics():
         'auc': m.auc(y > 0, tf.abs(p), w),
         'auc_pr': m.auc(y > 0, tf.abs(p), num_thresholds=20, curve='PR',
                         summation_method='trapezoidal'),
+        'below': m.percentage_below(p, 0.3, w),
+        'relative': m.mean_relative_error(y, p, tf.nn.relu(w - 0.5)),
+        'cosine': m.mean_cosine_distance(tf.reshape(y, [4, 2]), tf.reshape(p, [4, 2]), 1),
+    }
+    # Classes 0 … 3; the value alone, for what stock gives as an update is something else.
+    class_of = lambda x: tf.cast(tf.abs(x) * 3.99, tf.int64)
+    classes = {
+        'iou': m.mean_iou(class_of(y), class_of(p), 5),
+        'iou_weights': m.mean_iou(class_of(y), class_of(p), 4, w),
+        'class_accuracy': m.mean_per_class_accuracy(class_of(y), class_of(p), 4),
+        'class_accuracy_weights': m.mean_per_class_accuracy(class_of(y), class_of(p), 5, w),
     }
     with v1.Session() as session:
         session.run(v1.local_variables_initializer())
         for i in range(3):
             feeds = {y: wave((8,), 0.7 + i), p: wave((8,), 1.3 + i), w: np.abs(wave((8,), 0.4 + i))}
             updates = session.run({k: x[1] for k, x in d.items()}, feeds)
+            session.run([x[1] for x in classes.values()], feeds)
         for name, x in d.items():
             put('metric/' + name, [session.run(x[0]), updates[name]])
+        for name, x in classes.items():
+            put('metric/' + name, [session.run(x[0])] * 2)
 
 
 def initializers():

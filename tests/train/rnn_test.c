@@ -5,7 +5,7 @@
 
 #include "util.h"
 
-enum { BATCH = 3, TIME = 5, DEPTH = 2, UNITS = 4 };
+enum { BATCH = 3, TIME = 5, DEPTH = 2, UNITS = 4, VARIABLES = 6 };
 
 static rn_edge_t inputs_of(rn_scope_t* s) {
   float data[BATCH * TIME * DEPTH];
@@ -44,35 +44,124 @@ Test(cell, lstm) {
   trial_close(&t);
 }
 
+// The same with gates that look at the state, clipped, and with a narrower output.
+Test(cell, lstm_with_peepholes_and_projection) {
+  enum { NARROW = 3 };
+  trial_t t = trial_open();
+  float kernel[(DEPTH + NARROW) * 4 * UNITS];
+  wave_into(kernel, (DEPTH + NARROW) * 4 * UNITS, 1.3);
+  rn_cell_t cell = rn_lstm_cell(UNITS, .initializer = rn_init_values(kernel), .peepholes = true,
+                                .projection = NARROW, .state_clip = 0.6f, .projection_clip = 0.25f);
+  cr_assert(cell.units == NARROW && cell.state_units[0] == UNITS && cell.state_units[1] == NARROW);
+  rn_edge_t x = wave(t.s, 1, DEPTH, 0.7), next[2];
+  rn_edge_t states[2] = {wave(t.s, 1, UNITS, 0.4), wave(t.s, 1, NARROW, 0.9)};
+  rn_edge_t y = cell.step(t.s, &cell, x, states, next);
+  cr_assert(rn_scope_ok(t.s), "%s", rn_scope_message(t.s));
+  trial_init(&t);
+  double got[NARROW], c_got[UNITS], h[UNITS];
+  cr_assert(trial_fetch(&t, y, NULL, NULL, 0, got, NARROW) == NARROW);
+  trial_fetch(&t, next[0], NULL, NULL, 0, c_got, UNITS);
+  for (int u = 0; u < UNITS; ++u) {
+    double gate[4] = {0}, before = sin(0.4 * (u + 1)), peephole = kernel[u];
+    for (int g = 0; g < 4; ++g) {
+      for (int k = 0; k < DEPTH; ++k)
+        gate[g] += sin(0.7 * (k + 1)) * kernel[k * 4 * UNITS + g * UNITS + u];
+      for (int k = 0; k < NARROW; ++k)
+        gate[g] += sin(0.9 * (k + 1)) * kernel[(DEPTH + k) * 4 * UNITS + g * UNITS + u];
+    }
+    double c = sigmoid(gate[2] + 1 + peephole * before) * before +
+               sigmoid(gate[0] + peephole * before) * tanh(gate[1]);
+    c = fmax(-0.6, fmin(0.6, c));
+    expect_close("c", u, c_got[u], c, 1e-6);
+    h[u] = sigmoid(gate[3] + peephole * c) * tanh(c);
+  }
+  for (int n = 0; n < NARROW; ++n) {
+    double sum = 0;
+    for (int u = 0; u < UNITS; ++u) sum += h[u] * kernel[u * NARROW + n];
+    expect_close("h", n, got[n], fmax(-0.25, fmin(0.25, sum)), 1e-6);
+  }
+  cr_expect(rn_find_variable(t.s, "lstm_cell/w_f_diag") &&
+            rn_find_variable(t.s, "lstm_cell/w_i_diag") &&
+            rn_find_variable(t.s, "lstm_cell/w_o_diag") &&
+            rn_find_variable(t.s, "lstm_cell/projection/kernel"));
+  trial_close(&t);
+}
+
+// Dropout around a cell leaves out or doubles, and nothing when it does not train; what goes past a
+// cell is added.
+Test(cell, wrappers) {
+  trial_t t = trial_open();
+  rn_cell_t inner = rn_rnn_cell(UNITS, .initializer = rn_init_glorot_uniform(11));
+  rn_edge_t idle = rn_Less(t.s, rn_const_int32(t.s, 1), rn_const_int32(t.s, 0));
+  rn_cell_t dropped = rn_dropout_cell(&inner, .drop_output = 0.5f, .seed = 3);
+  rn_cell_t still = rn_dropout_cell(&inner, .drop_input = 0.9f, .drop_output = 0.5f,
+                                    .drop_state = 0.5f, .training = idle);
+  rn_cell_t past = rn_residual_cell(&inner);
+  const rn_cell_t* cells[4] = {&inner, &dropped, &still, &past};
+  rn_edge_t x = wave(t.s, 8, UNITS, 0.7), state = wave(t.s, 8, UNITS, 0.9), next, y[4];
+  for (int i = 0; i < 4; ++i) {
+    cr_assert(cells[i]->units == UNITS && cells[i]->state_count == 1);
+    // Variables of its own, which begin as all of them do.
+    char name[8] = {'c', (char)('0' + i)};
+    rn_scope_t* s = rn_variable_scope(t.s, name);
+    y[i] = cells[i]->step(s, cells[i], x, &state, &next);
+    rn_scope_destroy(s);
+  }
+  cr_assert(rn_scope_ok(t.s), "%s", rn_scope_message(t.s));
+  trial_init(&t);
+  double got[4][8 * UNITS];
+  int left_out = 0;
+  for (int i = 0; i < 4; ++i)
+    cr_assert(trial_fetch(&t, y[i], NULL, NULL, 0, got[i], 8 * UNITS) == 8 * UNITS);
+  for (int k = 0; k < 8 * UNITS; ++k) {
+    left_out += got[1][k] == 0;
+    if (got[1][k] != 0) expect_close("dropped", k, got[1][k], 2 * got[0][k], 1e-6);
+    expect_close("still", k, got[2][k], got[0][k], 1e-6);
+    expect_close("past", k, got[3][k], got[0][k] + sin(0.7 * (k + 1)), 1e-6);
+  }
+  cr_expect(left_out > 4 && left_out < 28, "%d of 32", left_out);
+  trial_close(&t);
+}
+
 static rn_edge_t lengths_of(rn_scope_t* s) {
   return rn_const_int32_list(s, (const int32_t[]){5, 2, 4}, BATCH);
 }
 
 // What a network gives: outputs [batch, time, units], states, and gradients of its variables.
 typedef struct given_t {
-  double outputs[BATCH * TIME * UNITS], states[4][BATCH * UNITS], gradients[4][256];
-  int variable_count, gradient_sizes[4];
+  double outputs[BATCH * TIME * UNITS], states[4][BATCH * UNITS], gradients[VARIABLES][256],
+      seconds[VARIABLES][256];
+  int variable_count, gradient_sizes[VARIABLES];
 } given_t;
 
 static void collect(trial_t* t, rn_edge_t outputs, const rn_edge_t* states, int state_count,
                     given_t* out) {
   rn_edge_t loss = rn_AddV2(t->s, rn_L2Loss(t->s, outputs), rn_L2Loss(t->s, states[0]));
   const rn_collected_t* items;
-  const rn_var_t* variables[4];
+  const rn_var_t* variables[VARIABLES];
   out->variable_count = rn_collection(t->s, RN_TRAINABLE_VARIABLES, &items);
-  cr_assert(out->variable_count <= 4);
+  cr_assert(out->variable_count <= VARIABLES);
   for (int i = 0; i < out->variable_count; ++i) variables[i] = items[i].variable;
-  rn_gradient_t d[4];
+  rn_gradient_t d[VARIABLES];
   cr_assert(rn_compute_gradients(t->s, loss, variables, out->variable_count, NULL, d), "%s",
             rn_scope_message(t->s));
+  // How steep it is where it is steep: the way leads through the loop that runs backwards.
+  rn_edge_t slopes[VARIABLES];
+  for (int i = 0; i < out->variable_count; ++i) slopes[i] = rn_L2Loss(t->s, d[i].dense);
+  rn_gradient_t dd[VARIABLES];
+  cr_assert(rn_compute_gradients(t->s, rn_AddN(t->s, slopes, out->variable_count), variables,
+                                 out->variable_count, NULL, dd),
+            "%s", rn_scope_message(t->s));
   trial_init(t);
   cr_assert(trial_fetch(t, outputs, NULL, NULL, 0, out->outputs, BATCH * TIME * UNITS) ==
             BATCH * TIME * UNITS);
   for (int i = 0; i < state_count; ++i)
     cr_assert(trial_fetch(t, states[i], NULL, NULL, 0, out->states[i], BATCH * UNITS) ==
               BATCH * UNITS);
-  for (int i = 0; i < out->variable_count; ++i)
+  for (int i = 0; i < out->variable_count; ++i) {
     out->gradient_sizes[i] = trial_fetch(t, d[i].dense, NULL, NULL, 0, out->gradients[i], 256);
+    trial_fetch(t, dd[i].dense, NULL, NULL, 0, out->seconds[i], 256);
+  }
 }
 
 static rn_cell_t cell_of(int kind) {
@@ -80,6 +169,9 @@ static rn_cell_t cell_of(int kind) {
   if (kind == 0) return rn_rnn_cell(UNITS, .initializer = seeded);
   if (kind == 1) return rn_lstm_cell(UNITS, .initializer = seeded);
   if (kind == 2) return rn_gru_cell(UNITS, .initializer = seeded);
+  if (kind == 4)
+    return rn_lstm_cell(UNITS, .initializer = seeded, .peepholes = true, .projection = UNITS,
+                        .state_clip = 0.3f, .projection_clip = 0.2f);
   static rn_cell_t two[2];
   two[0] = rn_lstm_cell(UNITS, .initializer = seeded);
   two[1] = rn_lstm_cell(UNITS, .initializer = seeded);
@@ -113,7 +205,7 @@ static void loop(int kind, bool with_lengths, given_t* out) {
 // A loop gives what the unrolled network gives: values, states, gradients.
 Test(rnn, loops_as_unrolled) {
   static given_t a, b;
-  for (int kind = 0; kind < 4; ++kind) {
+  for (int kind = 0; kind < 5; ++kind) {
     for (int with_lengths = 0; with_lengths < 2; ++with_lengths) {
       unroll(kind, with_lengths, &a);
       loop(kind, with_lengths, &b);
@@ -128,6 +220,8 @@ Test(rnn, loops_as_unrolled) {
         cr_assert(a.gradient_sizes[k] == b.gradient_sizes[k] && a.gradient_sizes[k] <= 256);
         for (int i = 0; i < a.gradient_sizes[k]; ++i)
           expect_close("gradient", i, b.gradients[k][i], a.gradients[k][i], 1e-5);
+        for (int i = 0; i < a.gradient_sizes[k]; ++i)
+          expect_close("second", i, b.seconds[k][i], a.seconds[k][i], 1e-4);
       }
       // Beyond a row's length there is nothing, and its state stays.
       if (with_lengths)

@@ -39,6 +39,19 @@ def fill(t):
     for d in F:
         t.row(d, "CheckNumerics", [drawn(d, [5])], {"message": "checked"})
         t.row("nan_" + d, "CheckNumerics", [vec(d, [1, NAN])], {"message": "checked"})
+        t.row(d, "CheckNumericsV2", [drawn(d, [5])], {"message": "checked"})
+        t.row("minus_" + d, "CheckNumericsV2", [vec(d, [1, "-inf"])], {"message": "checked"})
+    for name, values in (
+        ("nan", [NAN]),
+        ("inf", [1, INF]),
+        ("signs", ["-inf", INF]),
+        ("nan_inf", [NAN, INF]),
+        ("nan_minus", [NAN, "-inf"]),
+        ("all", [NAN, "-inf", INF]),
+        ("empty", []),
+    ):
+        t.row(name, "CheckNumericsV2", [vec("float", values)], {"message": "m"})
+    t.row("grad", "CheckNumericsV2", [drawn("double", [3])], {"message": "m"}, grad=True, beyond=True)
     t.row("inf", "CheckNumerics", [vec("float", [1, INF])], {"message": "m"})
     t.row("minus_inf", "CheckNumerics", [vec("float", ["-inf"])], {"message": "m"})
     t.row("both", "CheckNumerics", [vec("float", [NAN, INF])], {"message": "m"})

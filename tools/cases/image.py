@@ -4,6 +4,7 @@ import base64
 import struct
 import zlib
 
+from . import image_codec, image_more
 from .base import *
 
 
@@ -134,3 +135,5 @@ def fill(t):
             [scalar("string", {"b64": png(2, 1, [255, 0, 10, 1, 2, 3])})],
             {"channels": channels},
         )
+    image_codec.fill(t)
+    image_more.fill(t)

@@ -123,3 +123,78 @@ def fill(t):
             [reader, scalar("string", "x")],
             message="code-only",
         )
+        fill_readers(t, v2)
+
+
+def fill_readers(t, v2):
+    """What identity readers give: their items."""
+    reader = node("IdentityReader" + v2, attrs={"shared_name": "ir"})
+    queue = node("FIFOQueue" + v2, attrs={"component_types": ["string"], "shared_name": "iq"})
+    many = {"Tcomponents": ["string"]}
+    put = [
+        node("QueueEnqueueMany" + v2, [queue, [vec("string", ["a", "bb", ""])]], many),
+        node("QueueClose" + v2, [queue]),
+    ]
+    counts = [
+        node("ReaderNumRecordsProduced" + v2, [reader]),
+        node("ReaderNumWorkUnitsCompleted" + v2, [reader]),
+        node("ReaderSerializeState" + v2, [reader]),
+    ]
+    read = node("ReaderRead" + v2, [reader, queue])
+    t.row("items", "ReaderRead" + v2, [reader, queue], before=put, then=counts)
+    t.row("second", "ReaderRead" + v2, [reader, queue], before=put + [read], then=counts)
+    t.row(
+        "used_up",
+        "ReaderRead" + v2,
+        [reader, queue],
+        before=put + [read] * 3,
+        then=counts,
+        message="code-only",
+    )
+    for n in (0, 1, 2, 5):
+        t.row(
+            "items_%d" % n,
+            "ReaderReadUpTo" + v2,
+            [reader, queue, scalar("int64", n)],
+            before=put,
+            then=counts,
+        )
+    t.row("read", "ReaderReset" + v2, [reader], before=put + [read], then=counts + [read])
+    state = {"b64": "CAUQBRgDIgFh"}
+    t.row(
+        "numbers",
+        "ReaderRestoreState" + v2,
+        [reader, scalar("string", state)],
+        before=put + [read],
+        then=counts + [read],
+    )
+    for name, state in (("in_work", "CAUQAg=="), ("negative", "CP///////////wE="), ("bad", "eno=")):
+        t.row(
+            name,
+            "ReaderRestoreState" + v2,
+            [reader, scalar("string", {"b64": state})],
+            then=counts,
+            message="code-only",
+        )
+    numbers = node("FIFOQueue" + v2, attrs={"component_types": ["int32"], "shared_name": "nq"})
+    put = [node("QueueEnqueue" + v2, [numbers, [scalar("int32", 1)]], {"Tcomponents": ["int32"]})]
+    t.row("numbers", "ReaderRead" + v2, [reader, numbers], before=put)
+    pairs = node(
+        "FIFOQueue" + v2, attrs={"component_types": ["string", "string"], "shared_name": "pq"}
+    )
+    put = [
+        node(
+            "QueueEnqueue" + v2,
+            [pairs, [scalar("string", "a"), scalar("string", "b")]],
+            {"Tcomponents": ["string", "string"]},
+        )
+    ]
+    t.row("pairs", "ReaderRead" + v2, [reader, pairs], before=put)
+    put = [
+        node("QueueEnqueue" + v2, [queue, [vec("string", ["a", "b"])]], {"Tcomponents": ["string"]})
+    ]
+    t.row("vector", "ReaderRead" + v2, [reader, queue], before=put)
+    t.row("no_queue", "ReaderRead" + v2, [reader, reader], message="code-only")
+    if v2:
+        for name, bad in (("header", {"header_bytes": -1}), ("hop", {"hop_bytes": -1})):
+            t.row(name, "FixedLengthRecordReaderV2", [], dict(bad, record_bytes=2))

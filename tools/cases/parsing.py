@@ -1,5 +1,6 @@
 """Text and bytes to tensors."""
 
+from . import parsing_example
 from .base import *
 
 
@@ -83,6 +84,8 @@ def fill(t):
         {"select_cols": [0, 2]},
     )
     t.row("not_a_number", "DecodeCSV", [vec("string", ["x"]), [vec("int32", [0])]])
+    fill_csv(t)
+    fill_bytes(t)
     # An Example with the features i: int64 [7] and x: float [1, 2].
     example = {"b64": "Ch8KCgoBaRIFGgMKAQcKEQoBeBIMEgoKCAAAgD8AAABA"}
     t.row(
@@ -158,3 +161,141 @@ def fill(t):
         single,
         message="code-only",
     )
+    parsing_example.fill(t)
+
+
+def fill_csv(t):
+    records = [
+        "1,2,",
+        '1,"a""b"',
+        '1,"ab',
+        '1,"ab"c',
+        '1,a"b',
+        '"1",2',
+        "1,\r\n",
+        " 1 , 2 ",
+        '1, "x"',
+        "",
+        '"",""',
+        '1,"a\nb"',
+        '1,"x,y"',
+        '1,"x" ',
+        "1,\r2",
+        "1,2\n",
+        '"a"\r\n,b',
+        "1,a\r",
+        ",",
+        '"""",""""',
+    ]
+    for i, record in enumerate(records):
+        fields = [vec("string", ["d"]), vec("string", ["e"])]
+        t.row("record_%d" % i, "DecodeCSV", [vec("string", [record]), fields])
+    numbers = ["", "x", "99999999999999999999", "1.5", "-3", " 4 ", "NA", "+5", "0x10", "1e400"]
+    for d in dtypes("f i"):
+        for i, text in enumerate(numbers):
+            t.row(
+                "%s_%d" % (d, i),
+                "DecodeCSV",
+                [vec("string", [text + ",1"]), [vec(d, [7]), vec("int32", [0])]],
+                {"na_value": "NA"},
+            )
+    two = [vec("int32", [0]), vec("int32", [0])]
+    t.row("matrix", "DecodeCSV", [given("string", [2, 1], ["1,2", "3,4"]), two])
+    t.row("scalar_default", "DecodeCSV", [vec("string", [",2"]), [scalar("int32", 5), two[0]]])
+    t.row("columns_short", "DecodeCSV", [vec("string", ["1,2,3"]), two], {"select_cols": [1, 3]})
+    t.row("second_bad", "DecodeCSV", [vec("string", ["1,2", "3,x", "y,1"]), two])
+    for name, cols in (("falling", [3, 1]), ("count", [1]), ("negative", [-1, 1])):
+        t.row(
+            "columns_" + name,
+            "DecodeCSV",
+            [vec("string", ["1,2,3"]), two],
+            {"select_cols": cols},
+        )
+    for name, delimiter, record in (
+        ("two", ",,", "1"),
+        ("quote", '"', '1"2'),
+        ("line", "\n", "1\n2"),
+        ("tab", "\t", "1\t2"),
+    ):
+        t.row(
+            "delimiter_" + name,
+            "DecodeCSV",
+            [vec("string", [record]), two],
+            {"field_delim": delimiter},
+        )
+    t.row("none", "DecodeCSV", [vec("string", []), two])
+    t.row("default_pair", "DecodeCSV", [vec("string", ["1,2"]), [vec("int32", [1, 2]), two[0]]])
+
+
+def fill_bytes(t):
+    text = vec("string", ["abcdef", "xy", ""])
+    for d in dtypes("int8 int16 i f uint8 uint16 bfloat16"):
+        t.row(d, "DecodePaddedRaw", [text, iscalar(8)], {"out_type": d}, tol=0)
+    t.row("cut", "DecodePaddedRaw", [text, iscalar(2)], {"out_type": "uint8"})
+    t.row("fed", "DecodePaddedRaw", [text, scalar("int32", 4)], {"out_type": "int16"})
+    t.row(
+        "big_endian",
+        "DecodePaddedRaw",
+        [text, iscalar(4)],
+        {"out_type": "int16", "little_endian": False},
+    )
+    for n in (3, 0, -2):
+        t.row("bad_%d" % n, "DecodePaddedRaw", [text, iscalar(n)], {"out_type": "int16"})
+        t.row(
+            "bad_fed_%d" % n, "DecodePaddedRaw", [text, scalar("int32", n)], {"out_type": "int16"}
+        )
+    zlib_hello = {"b64": "eJzLSM3JyVfIQJAAOi4GfQ=="}
+    gzip_hi = {"b64": "H4sIAAAAAAACA8vIBACsKpPYAgAAAA=="}
+    t.row("none", "DecodeCompressed", [vec("string", ["abc", ""])])
+    t.row("zlib", "DecodeCompressed", [vec("string", [zlib_hello])], {"compression_type": "ZLIB"})
+    t.row("gzip", "DecodeCompressed", [scalar("string", gzip_hi)], {"compression_type": "GZIP"})
+    t.row("empty", "DecodeCompressed", [vec("string", [""])], {"compression_type": "GZIP"})
+    t.row("junk", "DecodeCompressed", [vec("string", ["junk"])], {"compression_type": "ZLIB"})
+    t.row("unknown", "DecodeCompressed", [vec("string", ["a"])], {"compression_type": "FOO"})
+    for i, text in enumerate(JSON):
+        t.row("%d" % i, "DecodeJSONExample", [scalar("string", text)])
+    for i, text in enumerate(BAD_JSON):
+        t.row("bad_%d" % i, "DecodeJSONExample", [scalar("string", text)], message="code-only")
+    t.row("several", "DecodeJSONExample", [vec("string", JSON[:2])])
+
+
+def feature(value):
+    return '{"features":{"feature":{"a":%s}}}' % value
+
+
+JSON = [
+    "{}",
+    feature('{"int64List":{"value":[1,"2",-5,1e3]}}'),
+    feature('{"int64_list":{"value":[9223372036854775807,"-9223372036854775808"]}}'),
+    feature('{"floatList":{"value":[1.5,"NaN","-Infinity","2.5",1e-50]}}'),
+    feature('{"bytesList":{"value":["YWI=","YWI","_-8","+/8=",""]}}'),
+    feature("{}"),
+    feature('{"int64List":{}}'),
+    feature('{"int64List":{"value":[]}}'),
+    feature('{"int64List":null}'),
+    '{"features":null}',
+    '{"features":{}}',
+    ' { "features" : { "feature" : { "b\\u00e9\\n\\ud83d\\ude00" : { "int64List" : { "value" : [ 1 ] } } } } } ',
+]
+BAD_JSON = [
+    "",
+    "{",
+    "[]",
+    "null",
+    '{"x":1}',
+    "{} x",
+    '{"features":[]}',
+    feature('{"int64List":{"value":[1.5]}}'),
+    feature('{"int64List":{"value":["x"]}}'),
+    feature('{"int64List":{"value":[9223372036854775808]}}'),
+    feature('{"int64List":{"value":1}}'),
+    feature('{"floatList":{"value":[1e40]}}'),
+    feature('{"floatList":{"value":["x"]}}'),
+    feature('{"bytesList":{"value":["?"]}}'),
+    feature('{"bytesList":{"value":[1]}}'),
+    feature('{"int64List":{"value":[1,]}}'),
+    feature('{"int64List":{"value":[01]}}'),
+    feature('{"int64List":{"value":[1]},"floatList":{"value":[1]}}'),
+    '{"features":{"feature":{"a":{"int64List":{"value":[1]}}}}',
+    '{"features":{"feature":{"\\ud83d":{}}}}',
+]

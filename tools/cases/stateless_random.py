@@ -13,7 +13,34 @@ def key(k=12345, lo=0, hi=7, alg=1):
     return [vec("uint64", [k]), vec("uint64", [lo, hi]), scalar("int32", alg)]
 
 
+def bounded(t):
+    op = "StatelessParameterizedTruncatedNormal"
+    seed = const(vec("int64", [7, 3]))
+    f = lambda d, v: vec(d, v) if isinstance(v, list) else scalar(d, v)
+    params = lambda d, *vs: [f(d, v) for v in vs]
+    for d in dtypes("f"):
+        for name, shape, ps in [
+            ("wide", [6], (0.0, 1.0, -50.0, 50.0)),
+            ("moved", [3, 2], (5.0, 2.0, 1.0, 9.0)),
+            ("rejecting", [40], (0.0, 1.0, -1.4, 1.4)),
+            ("narrow", [9], (0.0, 1.0, 0.1, 0.4)),
+            ("tail", [9], (0.0, 1.0, 2.0, 9.0)),
+            ("other_tail", [9], (0.0, 1.0, -9.0, -2.0)),
+            ("each", [3, 2], ([0.0, 100.0], 1.0, -50.0, 150.0)),
+            ("each_of_four", [5, 3], ([0.0, 1.0, 2.0], [1.0, 2.0, 3.0], [-1.0, 0.5, -9.0], [2.0, 0.9, 20.0])),
+            ("scalar", [], (0.0, 1.0, -2.0, 2.0)),
+            ("empty", [0, 2], (0.0, 1.0, -2.0, 2.0)),
+        ]:
+            t.row("%s_%s" % (name, d), op, [ivec(*shape), seed] + params(d, *ps), tol=1e-5 if d == "float" else 1e-12)
+    outer = [given("float", [2, 1], [0.0, 10.0]), f("float", 1.0), f("float", -50.0), f("float", [40.0, 50.0, 60.0])]
+    t.row("outer", op, [ivec(2, 2, 3), seed] + outer, tol=1e-5)
+    t.row("shape", op, [ivec(3, 2), seed] + params("float", [0.0, 1.0, 2.0], 1.0, -5.0, 5.0), message="code-only")
+    t.row("order", op, [ivec(3), seed] + params("float", 0.0, 1.0, 5.0, -5.0), message="code-only")
+    t.row("seed", op, [ivec(3), const(vec("int64", [1]))] + params("float", 0.0, 1.0, -5.0, 5.0))
+
+
 def fill(t):
+    bounded(t)
     for base in ("StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal"):
         exact = EXACT if "Uniform" in base else {}
         for op, place in ((base, [seed(7, 11)]), (base + "V2", key())):

@@ -85,3 +85,32 @@ def fill(t):
     t.row("tags", "AudioSummaryV2", [vec("string", ["t", "u"]), drawn("float", [1, 3]), rate])
     t.row("special", "AudioSummaryV2", [text("t"), given("float", [1, 3], [INF, "-inf", 1]), rate])
     t.row("deprecated", "AudioSummary", [text("t"), drawn("float", [1, 3])], {"sample_rate": 8000.0})
+
+    t.each("", "ImageSummary", "half float double", lambda d: [text("i"), drawn(d, [2, 3, 4, 3], 0, 2)])
+    t.each("signed", "ImageSummary", "half float double", lambda d: [text("i"), drawn(d, [1, 3, 4, 1], -3, 2)])
+    t.row("uint8", "ImageSummary", [text("i"), drawn("uint8", [2, 3, 4, 3], 0, 256)])
+    t.row("alpha", "ImageSummary", [text("i"), drawn("uint8", [1, 3, 4, 4], 0, 256)])
+    t.row("float_alpha", "ImageSummary", [text("i"), drawn("float", [1, 3, 4, 4], 0, 1)])
+    t.row("one", "ImageSummary", [text("i"), drawn("uint8", [3, 2, 2, 1], 0, 256)], {"max_images": 1})
+    t.row("five", "ImageSummary", [text("i"), drawn("uint8", [5, 2, 2, 1], 0, 256)])
+    t.row("all", "ImageSummary", [text(""), drawn("uint8", [5, 2, 2, 1], 0, 256)], {"max_images": 9})
+    t.row("none", "ImageSummary", [text("i"), given("uint8", [0, 2, 2, 1], [])])
+    t.row("zeros", "ImageSummary", [text("i"), given("float", [1, 2, 2, 1], 0)])
+    t.row("small", "ImageSummary", [text("i"), given("float", [1, 2, 2, 1], 1e-7)])
+    t.row("ones", "ImageSummary", [text("i"), given("float", [1, 2, 2, 1], 1)])
+    odd = given("float", [1, 2, 2, 3], [1, 2, NAN, 0, 0, 1, INF, 1, 1, "-inf", 0, 0.5])
+    t.row("odd", "ImageSummary", [text("i"), odd])
+    bad = {"dtype": "uint8", "shape": [3], "values": [1, 2, 3]}
+    t.row("bad_color", "ImageSummary", [text("i"), odd], {"bad_color": bad})
+    nothing = given("float", [1, 1, 2, 1], [NAN, INF])
+    t.row("nothing", "ImageSummary", [text("i"), nothing])
+    for name, colour in (
+        ("short", {"dtype": "uint8", "shape": [2], "values": [1, 2]}),
+        ("scalar", {"dtype": "uint8", "shape": [], "values": [1]}),
+        ("int32", {"dtype": "int32", "shape": [4], "values": [1, 2, 3, 4]}),
+    ):
+        t.row("bad_" + name, "ImageSummary", [text("i"), odd], {"bad_color": colour})
+    t.row("rank3", "ImageSummary", [text("i"), drawn("float", [3, 4, 3])])
+    t.row("two_channels", "ImageSummary", [text("i"), drawn("float", [1, 3, 4, 2])])
+    t.row("tags", "ImageSummary", [vec("string", ["i"]), drawn("float", [1, 3, 4, 3])])
+    t.row("flat", "ImageSummary", [text("i"), given("uint8", [1, 0, 4, 3], [])])

@@ -41,7 +41,8 @@ static rn_status_t read_k(const rn_tensor_t* k, band_t* band) {
   if (k->rank > 1)
     return rn_invalid_argument("diag_index must be a scalar or vector, received shape: %s",
                                rn_text_of(k).text);
-  if (k->count < 1 || k->count > 2)
+  if (k->count < 1) return rn_invalid_argument("Expected diag_index to have at least 1 element");
+  if (k->count > 2)
     return rn_invalid_argument(
         "diag_index must have only one or two elements, received %lld elements.",
         (long long)k->count);
@@ -107,7 +108,7 @@ static rn_status_t move_lines(rn_kernel_ctx_t* ctx, const band_t* band, int64_t 
 
 static rn_status_t read_padding(rn_kernel_ctx_t* ctx, int input, const rn_tensor_t** out) {
   *out = rn_in(ctx, input);
-  return (*out)->count == 1 ? RN_OK : rn_invalid_argument("padding_value must be a scalar");
+  return (*out)->count == 1 ? RN_OK : rn_invalid_argument("Padding must be scalar.");
 }
 
 static rn_status_t fill_with(rn_kernel_ctx_t* ctx, const rn_tensor_t* padding, rn_tensor_t* out) {
@@ -228,6 +229,10 @@ static rn_status_t matrix_set_diag(rn_kernel_ctx_t* ctx) {
                                rn_text_of(lines).text);
   RN_RETURN_IF_ERROR(check_bounds(&band, ""));
   measure(&band);
+  if (band.count > 1 && (lines->rank < 2 || rn_tensor_dim(lines, lines->rank - 2) != band.count))
+    return rn_invalid_argument(
+        "The number of diagonals provided in `diag` is not consistent with `lower_diag_index` and "
+        "`upper_diag_index`");
   int64_t dims[RN_MAX_RANK], batch;
   rn_shape_t expected = band_shape(input, &band, dims, &batch);
   if (!rn_shape_eq(expected, rn_tensor_shape(lines)))

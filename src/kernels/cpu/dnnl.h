@@ -12,7 +12,6 @@
 
 // X(function): what we call of it. The prototypes come from its header.
 #define RN_DNNL_FUNCTIONS(X)                        \
-  X(sgemm)                                          \
   X(engine_create)                                  \
   X(engine_destroy)                                 \
   X(stream_create)                                  \
@@ -27,6 +26,10 @@
   X(primitive_attr_create)                          \
   X(primitive_attr_destroy)                         \
   X(primitive_attr_set_scratchpad_mode)             \
+  X(primitive_attr_set_post_ops)                    \
+  X(post_ops_create)                                \
+  X(post_ops_destroy)                               \
+  X(post_ops_append_binary)                         \
   X(dilated_convolution_forward_desc_init)          \
   X(dilated_convolution_backward_data_desc_init)    \
   X(dilated_convolution_backward_weights_desc_init) \

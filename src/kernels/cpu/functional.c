@@ -16,6 +16,7 @@ typedef struct target_t {
 typedef struct calls_t {
   rn_functions_t* functions;
   rn_arena_t arena;
+  rn_str_t device;  // where the call is: nodes of bodies that say nothing else are there too
   int32_t target_count;
   target_t* targets;
   RN_VEC(rn_attr_value_t) values;  // copies that hold buffers
@@ -37,6 +38,7 @@ static rn_status_t calls_begin(const rn_kernel_init_t* init, calls_t* calls, int
                                   RN_STR_ARGS(init->node), init->op->name);
   calls->functions = init->functions;
   rn_arena_init(&calls->arena, init->allocator);
+  RN_RETURN_IF_ERROR(rn_arena_str(&calls->arena, init->device_name, &calls->device));
   return RN_ARENA_ARRAY(&calls->arena, (size_t)count, &calls->targets);
 }
 
@@ -102,7 +104,7 @@ static rn_status_t get_instance(calls_t* calls, int32_t i, int32_t args, int32_t
   *out = target->instance;
   if (*out) return RN_OK;
   rn_instance_t *made = NULL, *seen = NULL;
-  RN_RETURN_IF_ERROR(rn_function_prepare(calls->functions, target->function, RN_STR(""), &made));
+  RN_RETURN_IF_ERROR(rn_function_prepare(calls->functions, target->function, calls->device, &made));
   rn_status_t status = check_instance(made, args, results);
   if (!rn_ok(status)) {
     rn_function_forget(calls->functions, made);

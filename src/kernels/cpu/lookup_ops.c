@@ -3,6 +3,7 @@
 #include "kernels/cpu/handle.h"
 #include "kernels/cpu/lookup_table.h"
 #include "kernels/kernel_rows.h"
+#include "tensor/tstring.h"
 
 static rn_status_t make_table(void* arg, rn_str_t name, rn_resource_t** out, bool is_fixed) {
   const rn_kernel_init_t* init = arg;
@@ -43,6 +44,52 @@ static rn_status_t changing_init(const rn_kernel_init_t* init, void* state) {
   return table_init(init, state, make_changing, false);
 }
 
+// Tables whose values are tensors.
+static rn_status_t tensors_init(const rn_kernel_init_t* init, void* state) {
+  RN_RETURN_IF_ERROR(changing_init(init, state));
+  rn_lookup_table_t* table = (rn_lookup_table_t*)((rn_handle_state_t*)state)->resource;
+  rn_shape_t shape = rn_init_attr(init, "value_shape")->shape;
+  bool is_dense = strncmp(init->op->name, "MutableDense", 12) == 0;
+  if (shape.rank > 1 || (shape.rank == 0 && !is_dense))
+    return rn_invalid_argument(
+        "%s, got shape %s",
+        is_dense ? "Empty value must be a scalar or a vector" : "Default value must be a vector",
+        rn_shape_text(shape).text);
+  return rn_lookup_table_set_shape(table, shape);
+}
+
+// The dense kind is told two keys that are none. How many buckets there are is the table's affair.
+static rn_status_t dense_init(const rn_kernel_init_t* init, void* state) {
+  int64_t buckets = rn_init_int(init, "initial_num_buckets");
+  float load = rn_init_float(init, "max_load_factor");
+  if (buckets < 4 || (buckets & (buckets - 1)) != 0)
+    return rn_invalid_argument("Number of buckets must be at least 4 and a power of 2, got: %lld",
+                               (long long)buckets);
+  if (!(load > 0 && load < 1))
+    return rn_invalid_argument("max_load_factor must be between 0 and 1, got: %g", (double)load);
+  return tensors_init(init, state);
+}
+
+static bool is_same_key(const rn_tensor_t* a, const rn_tensor_t* b) {
+  if (a->dtype != RN_STRING) return rn_int_at(a, 0) == rn_int_at(b, 0);
+  return rn_str_eq(rn_tstring_view(RN_DATA(a, const rn_tstring_t)),
+                   rn_tstring_view(RN_DATA(b, const rn_tstring_t)));
+}
+
+static rn_status_t dense_compute(rn_kernel_ctx_t* ctx) {
+  rn_lookup_table_t* table = (rn_lookup_table_t*)((rn_handle_state_t*)ctx->state)->resource;
+  const rn_tensor_t *empty = rn_in(ctx, 0), *deleted = rn_in(ctx, 1);
+  if (!rn_tensor_same_shape(empty, deleted))
+    return rn_invalid_argument("Empty and deleted keys must have same shape, got shapes: %s and %s",
+                               rn_text_of(empty).text, rn_text_of(deleted).text);
+  if (empty->rank != 0)
+    return rn_unimplemented("Keys must be scalars, not of shape %s", rn_text_of(empty).text);
+  if (is_same_key(empty, deleted))
+    return rn_invalid_argument("Empty and deleted keys cannot be equal");
+  RN_RETURN_IF_ERROR(rn_lookup_table_reserve(table, empty, deleted));
+  return rn_handle_state_compute(ctx);
+}
+
 // The table, which the caller releases, with inputs 1 and 2 of its key and value types. Anything
 // else gets both signatures.
 static rn_status_t table_of(const rn_kernel_ctx_t* ctx, rn_lookup_table_t** out) {
@@ -77,14 +124,27 @@ static rn_status_t done(rn_lookup_table_t* table, rn_status_t status) {
   return status;
 }
 
+// The shape of the values of |keys|, in |dims|.
+static rn_shape_t values_shape(const rn_lookup_table_t* table, const rn_tensor_t* keys,
+                               int64_t* dims) {
+  rn_shape_t shape = rn_lookup_table_shape(table);
+  int rank = 0;
+  for (int i = 0; i < keys->rank; ++i) dims[rank++] = rn_tensor_dim(keys, i);
+  for (int i = 0; i < shape.rank; ++i) dims[rank++] = shape.dims[i];
+  return (rn_shape_t){rank, dims};
+}
+
 static rn_status_t find_in(rn_kernel_ctx_t* ctx, rn_lookup_table_t* table) {
   const rn_tensor_t *keys = rn_in(ctx, 1), *fallback = rn_in(ctx, 2);
-  bool is_each = rn_tensor_same_shape(keys, fallback);
-  if (fallback->rank != 0 && !is_each)
-    return rn_invalid_argument("Expected shape [] or %s for default value, got %s",
-                               rn_text_of(keys).text, rn_text_of(fallback).text);
+  int64_t dims[2 * RN_MAX_RANK];
+  rn_shape_t one = rn_lookup_table_shape(table), all = values_shape(table, keys, dims);
+  rn_shape_t given = rn_tensor_shape(fallback);
+  if (!rn_shape_eq(given, one) && !rn_shape_eq(given, all))
+    return rn_invalid_argument("Expected shape %s or %s for default value, got %s",
+                               rn_shape_text(one).text, rn_shape_text(all).text,
+                               rn_text_of(fallback).text);
   rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(keys), &out));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, all, &out));
   return rn_lookup_table_find(table, keys, fallback, out);
 }
 
@@ -94,10 +154,12 @@ static rn_status_t find(rn_kernel_ctx_t* ctx) {
   return done(table, find_in(ctx, table));
 }
 
-static rn_status_t check_counts(const rn_kernel_ctx_t* ctx) {
+static rn_status_t check_counts(const rn_kernel_ctx_t* ctx, const rn_lookup_table_t* table) {
   const rn_tensor_t *keys = rn_in(ctx, 1), *values = rn_in(ctx, 2);
-  if (rn_tensor_same_shape(keys, values)) return RN_OK;
-  return rn_invalid_argument("Expected shape %s for value, got %s", rn_text_of(keys).text,
+  int64_t dims[2 * RN_MAX_RANK];
+  rn_shape_t wanted = values_shape(table, keys, dims);
+  if (rn_shape_eq(wanted, rn_tensor_shape(values))) return RN_OK;
+  return rn_invalid_argument("Expected shape %s for value, got %s", rn_shape_text(wanted).text,
                              rn_text_of(values).text);
 }
 
@@ -107,7 +169,7 @@ static rn_status_t change(rn_kernel_ctx_t* ctx, const char* what, bool clears) {
   rn_status_t status = RN_OK;
   if (rn_lookup_table_is_fixed(table))
     status = rn_unimplemented("%s not supported by InitializableLookupTable implementations", what);
-  if (rn_ok(status)) status = check_counts(ctx);
+  if (rn_ok(status)) status = check_counts(ctx, table);
   if (rn_ok(status)) status = rn_lookup_table_insert(table, rn_in(ctx, 1), rn_in(ctx, 2), clears);
   return done(table, status);
 }
@@ -182,6 +244,13 @@ static rn_status_t export(rn_kernel_ctx_t* ctx) {
     .flags = RN_KERNEL_OWN_OUTPUTS, .state_size = sizeof(rn_handle_state_t), .init = function, \
     .destroy = rn_handle_state_destroy, .compute = rn_handle_state_compute                     \
   }
+#define DENSE(name)                                                                              \
+  {                                                                                              \
+    .op = name, .device = "CPU",                                                                 \
+    .types = {{"key_dtype", RN_TYPES_INDEX | RN_T(STRING)}, {"value_dtype", NUMBERS}},           \
+    .flags = RN_KERNEL_OWN_OUTPUTS, .state_size = sizeof(rn_handle_state_t), .init = dense_init, \
+    .destroy = rn_handle_state_destroy, .compute = dense_compute                                 \
+  }
 #define BOTH(name, flags_, function)                                       \
   {.op = name, .device = "CPU", .flags = flags_, .compute = function}, {   \
     .op = name "V2", .device = "CPU", .flags = flags_, .compute = function \
@@ -194,6 +263,11 @@ static const rn_kernel_def_t rows[] = {
     TABLE("MutableHashTable", RN_T(STRING), NUMBERS, changing_init),
     TABLE("MutableHashTableV2", RN_TYPES_INDEX, NUMBERS | RN_T(STRING), changing_init),
     TABLE("MutableHashTableV2", RN_T(STRING), NUMBERS, changing_init),
+    TABLE("MutableHashTableOfTensors", RN_T(INT64), NUMBERS | RN_T(STRING), tensors_init),
+    TABLE("MutableHashTableOfTensors", RN_T(INT32) | RN_T(STRING), NUMBERS, tensors_init),
+    TABLE("MutableHashTableOfTensorsV2", RN_T(INT64), NUMBERS | RN_T(STRING), tensors_init),
+    TABLE("MutableHashTableOfTensorsV2", RN_T(INT32) | RN_T(STRING), NUMBERS, tensors_init),
+    DENSE("MutableDenseHashTableV2"),
     BOTH("LookupTableFind", 0, find),
     BOTH("LookupTableInsert", 0, insert),
     BOTH("LookupTableImport", 0, import),

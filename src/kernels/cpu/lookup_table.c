@@ -15,7 +15,11 @@ struct rn_lookup_table_t {
   size_t name_size;
   rn_dtype_t key, value;
   bool is_fixed;
-  rn_mutex_t mutex;  // guards what follows
+  bool has_shape;           // rn_lookup_table_set_shape was called
+  rn_shape_t shape;         // of a value; Owned
+  int64_t width;            // its number of elements
+  rn_mutex_t mutex;         // guards what follows
+  rn_tensor_t reserved[2];  // empty, deleted: keys that are refused; unset: none
   bool is_initialized;
   rn_tensor_t keys, values;  // room for |capacity| entries
   int64_t count, capacity;
@@ -26,6 +30,8 @@ static void table_destroy(rn_object_t* object) {
   rn_lookup_table_t* table = (rn_lookup_table_t*)object;
   rn_tensor_clear(&table->keys);
   rn_tensor_clear(&table->values);
+  for (int i = 0; i < 2; ++i) rn_tensor_clear(&table->reserved[i]);
+  RN_FREE_ARRAY(table->allocator, (int64_t*)table->shape.dims, (size_t)table->shape.rank);
   if (table->index) RN_FREE_ARRAY(table->allocator, table->index, 2 * table->capacity);
   if (table->name) rn_free(table->allocator, table->name, table->name_size + 1);
   rn_mutex_destroy(&table->mutex);
@@ -43,6 +49,7 @@ rn_status_t rn_lookup_table_create(rn_allocator_t allocator, rn_str_t name, rn_d
   table->key = key;
   table->value = value;
   table->is_fixed = is_fixed;
+  table->width = 1;
   table->name_size = name.size;
   rn_mutex_init(&table->mutex);
   rn_status_t status = rn_str_dup(allocator, name, &table->name);
@@ -58,6 +65,43 @@ rn_resource_t* rn_lookup_table_resource(rn_lookup_table_t* table) { return &tabl
 rn_dtype_t rn_lookup_table_key(const rn_lookup_table_t* table) { return table->key; }
 rn_dtype_t rn_lookup_table_value(const rn_lookup_table_t* table) { return table->value; }
 bool rn_lookup_table_is_fixed(const rn_lookup_table_t* table) { return table->is_fixed; }
+
+rn_shape_t rn_lookup_table_shape(const rn_lookup_table_t* table) { return table->shape; }
+
+rn_status_t rn_lookup_table_set_shape(rn_lookup_table_t* table, rn_shape_t shape) {
+  int64_t count = 0, *dims = NULL;
+  if (!rn_shape_is_full(shape) || !rn_shape_count(shape, &count))
+    return rn_invalid_argument("The values of a table must have a shape that is known");
+  rn_mutex_lock(&table->mutex);
+  rn_status_t status = RN_OK;
+  if (table->has_shape) {
+    if (!rn_shape_eq(table->shape, shape))
+      status = rn_invalid_argument("Conflicting value shapes of table '%.*s'",
+                                   (int)table->name_size, table->name);
+  } else {
+    status = RN_NEW_ARRAY(table->allocator, (size_t)shape.rank, &dims);
+    if (rn_ok(status)) {
+      if (shape.rank) memcpy(dims, shape.dims, (size_t)shape.rank * sizeof *dims);
+      table->shape = (rn_shape_t){shape.rank, dims};
+      table->width = count;
+      table->has_shape = true;
+    }
+  }
+  rn_mutex_unlock(&table->mutex);
+  return status;
+}
+
+rn_status_t rn_lookup_table_reserve(rn_lookup_table_t* table, const rn_tensor_t* empty,
+                                    const rn_tensor_t* deleted) {
+  const rn_tensor_t* keys[2] = {empty, deleted};
+  rn_status_t status = RN_OK;
+  rn_mutex_lock(&table->mutex);
+  for (int i = 0; i < 2; ++i)
+    if (rn_ok(status) && keys[i] && !rn_tensor_is_set(&table->reserved[i]))
+      status = rn_tensor_keep(keys[i], table->allocator, &table->reserved[i]);
+  rn_mutex_unlock(&table->mutex);
+  return status;
+}
 
 static uint64_t hash_bytes(const char* data, size_t size) {
   uint64_t hash = UINT64_C(0xcbf29ce484222325);  // FNV-1a
@@ -97,11 +141,13 @@ static int64_t entry_of(const rn_lookup_table_t* table, const rn_tensor_t* keys,
 }
 
 static rn_status_t larger(rn_lookup_table_t* table, rn_tensor_t* tensor, rn_dtype_t dtype,
-                          int64_t capacity) {
+                          int64_t capacity, int64_t width) {
   rn_tensor_t made = {0};
-  RN_RETURN_IF_ERROR(rn_tensor_create(table->allocator, dtype, (rn_shape_t){1, &capacity}, &made));
+  int64_t total;
+  if (!rn_mul_i64_ok(capacity, width, &total)) return rn_out_of_memory();
+  RN_RETURN_IF_ERROR(rn_tensor_create(table->allocator, dtype, (rn_shape_t){1, &total}, &made));
   rn_status_t status =
-      table->count ? rn_move_row(dtype, tensor->data, made.data, table->count) : RN_OK;
+      table->count ? rn_move_row(dtype, tensor->data, made.data, table->count * width) : RN_OK;
   if (!rn_ok(status)) {
     rn_tensor_clear(&made);
     return status;
@@ -115,8 +161,8 @@ static rn_status_t grow(rn_lookup_table_t* table) {
   if (table->count < table->capacity) return RN_OK;
   int64_t capacity = table->capacity ? table->capacity * 2 : 16;
   int64_t* index = NULL;
-  RN_RETURN_IF_ERROR(larger(table, &table->keys, table->key, capacity));
-  RN_RETURN_IF_ERROR(larger(table, &table->values, table->value, capacity));
+  RN_RETURN_IF_ERROR(larger(table, &table->keys, table->key, capacity, 1));
+  RN_RETURN_IF_ERROR(larger(table, &table->values, table->value, capacity, table->width));
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(table->allocator, (size_t)(2 * capacity), &index));
   if (table->index) RN_FREE_ARRAY(table->allocator, table->index, 2 * table->capacity);
   table->index = index;
@@ -129,8 +175,23 @@ static char* element(const rn_tensor_t* tensor, int64_t i) {
   return RN_DATA(tensor, char) + (size_t)i * rn_dtype_size(tensor->dtype);
 }
 
+// Value |i| of |tensor|, which holds values of the table.
+static char* value_at(const rn_lookup_table_t* table, const rn_tensor_t* tensor, int64_t i) {
+  return element(tensor, i * table->width);
+}
+
+static rn_status_t check_key(const rn_lookup_table_t* table, const rn_tensor_t* keys, int64_t i,
+                             int reserved_count) {
+  for (int k = 0; k < reserved_count; ++k)
+    if (rn_tensor_is_set(&table->reserved[k]) && same(&table->reserved[k], 0, keys, i))
+      return rn_invalid_argument("Using the %s_key as a table key is not allowed",
+                                 k ? "deleted" : "empty");
+  return RN_OK;
+}
+
 static rn_status_t set_locked(rn_lookup_table_t* table, const rn_tensor_t* keys,
                               const rn_tensor_t* values, int64_t i) {
+  RN_RETURN_IF_ERROR(check_key(table, keys, i, 2));
   RN_RETURN_IF_ERROR(grow(table));
   int64_t slot = slot_of(table, keys, i);
   if (!table->index[slot]) {
@@ -138,8 +199,8 @@ static rn_status_t set_locked(rn_lookup_table_t* table, const rn_tensor_t* keys,
         rn_move_row(table->key, element(keys, i), element(&table->keys, table->count), 1));
     table->index[slot] = ++table->count;
   }
-  return rn_move_row(table->value, element(values, i),
-                     element(&table->values, table->index[slot] - 1), 1);
+  return rn_move_row(table->value, value_at(table, values, i),
+                     value_at(table, &table->values, table->index[slot] - 1), table->width);
 }
 
 static rn_status_t uninitialized(void) { return rn_failed_precondition("Table not initialized."); }
@@ -147,11 +208,13 @@ static rn_status_t uninitialized(void) { return rn_failed_precondition("Table no
 static rn_status_t find_locked(rn_lookup_table_t* table, const rn_tensor_t* keys,
                                const rn_tensor_t* fallback, rn_tensor_t* values) {
   if (table->is_fixed && !table->is_initialized) return uninitialized();
+  bool is_one = fallback->count == table->width;
   for (int64_t i = 0; i < keys->count; ++i) {
+    RN_RETURN_IF_ERROR(check_key(table, keys, i, 2));
     int64_t entry = entry_of(table, keys, i);
-    const char* from = entry >= 0 ? element(&table->values, entry)
-                                  : element(fallback, fallback->count == 1 ? 0 : i);
-    RN_RETURN_IF_ERROR(rn_move_row(table->value, from, element(values, i), 1));
+    const char* from = entry >= 0 ? value_at(table, &table->values, entry)
+                                  : value_at(table, fallback, is_one ? 0 : i);
+    RN_RETURN_IF_ERROR(rn_move_row(table->value, from, value_at(table, values, i), table->width));
   }
   return RN_OK;
 }
@@ -271,8 +334,8 @@ static rn_status_t remove_locked(rn_lookup_table_t* table, const rn_tensor_t* ke
     table->index[slot_of(table, &table->keys, last)] = entry + 1;
     RN_RETURN_IF_ERROR(
         rn_move_row(table->key, element(&table->keys, last), element(&table->keys, entry), 1));
-    RN_RETURN_IF_ERROR(rn_move_row(table->value, element(&table->values, last),
-                                   element(&table->values, entry), 1));
+    RN_RETURN_IF_ERROR(rn_move_row(table->value, value_at(table, &table->values, last),
+                                   value_at(table, &table->values, entry), table->width));
   }
   --table->count;
   return RN_OK;
@@ -294,9 +357,12 @@ rn_status_t rn_lookup_table_size(rn_lookup_table_t* table, int64_t* out) {
 }
 
 static rn_status_t export_one(rn_lookup_table_t* table, rn_allocator_t memory,
-                              const rn_tensor_t* from, rn_dtype_t dtype, rn_tensor_t* out) {
-  RN_RETURN_IF_ERROR(rn_tensor_create(memory, dtype, (rn_shape_t){1, &table->count}, out));
-  return table->count ? rn_move_row(dtype, from->data, out->data, table->count) : RN_OK;
+                              const rn_tensor_t* from, rn_dtype_t dtype, rn_shape_t shape,
+                              rn_tensor_t* out) {
+  int64_t dims[RN_MAX_RANK + 1] = {table->count};
+  if (shape.rank) memcpy(dims + 1, shape.dims, (size_t)shape.rank * sizeof *dims);
+  RN_RETURN_IF_ERROR(rn_tensor_create(memory, dtype, (rn_shape_t){shape.rank + 1, dims}, out));
+  return out->count ? rn_move_row(dtype, from->data, out->data, out->count) : RN_OK;
 }
 
 rn_status_t rn_lookup_table_export(rn_lookup_table_t* table, rn_allocator_t memory,
@@ -305,8 +371,10 @@ rn_status_t rn_lookup_table_export(rn_lookup_table_t* table, rn_allocator_t memo
   rn_status_t status = RN_OK;
   if (table->is_fixed && !table->is_initialized)
     status = rn_aborted("HashTable is not initialized.");
-  if (rn_ok(status)) status = export_one(table, memory, &table->keys, table->key, out_keys);
-  if (rn_ok(status)) status = export_one(table, memory, &table->values, table->value, out_values);
+  if (rn_ok(status))
+    status = export_one(table, memory, &table->keys, table->key, RN_SHAPE_SCALAR, out_keys);
+  if (rn_ok(status))
+    status = export_one(table, memory, &table->values, table->value, table->shape, out_values);
   rn_mutex_unlock(&table->mutex);
   return status;
 }

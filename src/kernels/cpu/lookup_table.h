@@ -12,6 +12,14 @@ typedef struct rn_lookup_table_t rn_lookup_table_t;
 RN_MUST_USE rn_status_t rn_lookup_table_create(rn_allocator_t allocator, rn_str_t name,
                                                rn_dtype_t key, rn_dtype_t value, bool is_fixed,
                                                rn_lookup_table_t** out);
+// Before the first use: values are tensors of |shape|, which is full. A second time it must be the
+// same.
+RN_MUST_USE rn_status_t rn_lookup_table_set_shape(rn_lookup_table_t* table, rn_shape_t shape);
+rn_shape_t rn_lookup_table_shape(const rn_lookup_table_t* table);
+// Keys that stand for something else in the client's eyes and are refused: scalars of the key's
+// type; NULL: none. Those that are set already stay.
+RN_MUST_USE rn_status_t rn_lookup_table_reserve(rn_lookup_table_t* table, const rn_tensor_t* empty,
+                                                const rn_tensor_t* deleted);
 rn_resource_t* rn_lookup_table_resource(rn_lookup_table_t* table);
 rn_dtype_t rn_lookup_table_key(const rn_lookup_table_t* table);
 rn_dtype_t rn_lookup_table_value(const rn_lookup_table_t* table);
@@ -19,7 +27,7 @@ bool rn_lookup_table_is_fixed(const rn_lookup_table_t* table);
 
 // Any thread may call these. Types have been checked; counts agree.
 //
-// |values|[i] becomes the value of |keys|[i], or the default: its only element, or its i-th.
+// |values|[i] becomes the value of |keys|[i], or the default: its only value, or its i-th.
 RN_MUST_USE rn_status_t rn_lookup_table_find(rn_lookup_table_t* table, const rn_tensor_t* keys,
                                              const rn_tensor_t* fallback, rn_tensor_t* values);
 // Sets values; |clears| forgets all others first.

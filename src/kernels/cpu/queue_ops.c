@@ -322,6 +322,45 @@ static rn_status_t queue_is_closed(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
+// A queue that comes as a resource, as a reference.
+typedef struct fake_t {
+  rn_mutex_t mutex;
+  rn_variable_t* ref;  // Retained; made by the first step
+  bool is_made;
+} fake_t;
+
+static rn_status_t fake_init(const rn_kernel_init_t* init, void* state) {
+  (void)init;
+  fake_t* fake = state;
+  rn_mutex_init(&fake->mutex);
+  fake->is_made = true;
+  return RN_OK;
+}
+
+static void fake_destroy(void* state) {
+  fake_t* fake = state;
+  if (fake->ref) rn_object_release(&fake->ref->resource.object);
+  if (fake->is_made) rn_mutex_destroy(&fake->mutex);
+}
+
+static rn_status_t fake_queue(rn_kernel_ctx_t* ctx) {
+  fake_t* fake = ctx->state;
+  rn_resource_t* resource = NULL;
+  RN_RETURN_IF_ERROR(rn_handle_input(ctx, 0, RN_QUEUE_TYPE, &resource));
+  const rn_handle_t* handle = *RN_DATA(rn_in(ctx, 0), rn_handle_t*);
+  rn_status_t status = RN_OK;
+  rn_mutex_lock(&fake->mutex);
+  if (!fake->ref)
+    status = rn_handle_ref_create(ctx->kernel->allocator, handle->container, handle->name, resource,
+                                  &fake->ref);
+  rn_variable_t* ref = fake->ref;
+  rn_mutex_unlock(&fake->mutex);
+  rn_object_release(&resource->object);
+  RN_RETURN_IF_ERROR(status);
+  rn_set_output_ref(ctx, 0, ref);
+  return RN_OK;
+}
+
 #define MAKE(name, init_)                                                                       \
   {                                                                                             \
     .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS,                                \
@@ -350,5 +389,12 @@ static const rn_kernel_def_t rows[] = {
     BOTH(USE, "QueueClose", 0, close_init, close_queue),
     BOTH(ASK, "QueueSize", queue_size),
     BOTH(ASK, "QueueIsClosed", queue_is_closed),
+    {.op = "FakeQueue",
+     .device = "CPU",
+     .flags = RN_KERNEL_OWN_OUTPUTS,
+     .state_size = sizeof(fake_t),
+     .init = fake_init,
+     .destroy = fake_destroy,
+     .compute = fake_queue},
 };
 RN_KERNEL_FAMILY(cpu_queue, rows);

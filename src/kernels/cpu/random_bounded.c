@@ -181,7 +181,109 @@ static rn_status_t bounded(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+// The stateless form. The parameters broadcast; the shape asked for ends with what they broadcast
+// to, and each of their places has as many numbers as the dimensions before that.
+
+// The shape that the four broadcast to.
+static rn_status_t join_shapes(const rn_kernel_ctx_t* ctx, int64_t* dims, rn_shape_t* out) {
+  int rank = 0;
+  for (int i = 2; i < 6; ++i)
+    if (rn_in(ctx, i)->rank > rank) rank = rn_in(ctx, i)->rank;
+  for (int d = 0; d < rank; ++d) dims[d] = 1;
+  for (int i = 2; i < 6; ++i) {
+    const rn_tensor_t* param = rn_in(ctx, i);
+    for (int d = 0; d < param->rank; ++d) {
+      int64_t size = rn_tensor_dim(param, d), *mine = &dims[rank - param->rank + d];
+      if (size == *mine || size == 1) continue;
+      if (*mine != 1)
+        return rn_invalid_argument(
+            "The parameters of the truncated normal distribution do not broadcast");
+      *mine = size;
+    }
+  }
+  *out = (rn_shape_t){rank, dims};
+  return RN_OK;
+}
+
+// |param| at every place of |shape|.
+static rn_status_t spread(rn_kernel_ctx_t* ctx, const rn_tensor_t* param, rn_shape_t shape,
+                          int64_t count, rn_tensor_t* out) {
+  RN_RETURN_IF_ERROR(rn_temp(ctx, param->dtype, (rn_shape_t){1, &count}, out));
+  size_t size = rn_dtype_size(param->dtype);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i, from = 0, step = 1;
+    for (int d = shape.rank - 1; d >= 0; --d) {
+      int64_t at = rest % shape.dims[d];
+      rest /= shape.dims[d];
+      int own = d - (shape.rank - param->rank);
+      if (own < 0) continue;
+      if (rn_tensor_dim(param, own) > 1) from += at * step;
+      step *= rn_tensor_dim(param, own);
+    }
+    memcpy((char*)out->data + (size_t)i * size, (const char*)param->data + (size_t)from * size,
+           size);
+  }
+  return RN_OK;
+}
+
+static rn_status_t draw_all(job_t* job) {
+  rn_philox_t at = job->philox;
+  for (int64_t b = 0; b < job->batches; ++b)
+    if (!(job->out->dtype == RN_FLOAT ? batch_float(job, &at, b) : batch_double(job, &at, b)))
+      return rn_invalid_argument("Invalid parameters");
+  return RN_OK;
+}
+
+static rn_status_t draw_places(rn_kernel_ctx_t* ctx, job_t* job, rn_shape_t places,
+                               rn_tensor_t* spread_params, rn_tensor_t* drawn, rn_tensor_t* out) {
+  for (int i = 0; i < 4; ++i) {
+    RN_RETURN_IF_ERROR(spread(ctx, rn_in(ctx, i + 2), places, job->batches, &spread_params[i]));
+    job->params[i] = &spread_params[i];
+  }
+  job->out = out;
+  if (job->batches == 1) return draw_all(job);
+  RN_RETURN_IF_ERROR(rn_temp(ctx, out->dtype, (rn_shape_t){1, &out->count}, drawn));
+  job->out = drawn;
+  RN_RETURN_IF_ERROR(draw_all(job));
+  size_t size = rn_dtype_size(out->dtype);
+  for (int64_t b = 0; b < job->batches; ++b)
+    for (int64_t i = 0; i < job->batch; ++i)
+      memcpy((char*)out->data + (size_t)(i * job->batches + b) * size,
+             (const char*)drawn->data + (size_t)(b * job->batch + i) * size, size);
+  return RN_OK;
+}
+
+static rn_status_t stateless_bounded(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* sizes = rn_in(ctx, 0);
+  if (sizes->rank != 1)
+    return rn_invalid_argument("Input shape should be a vector, got shape: %s",
+                               rn_text_of(sizes).text);
+  int64_t dims[RN_MAX_RANK], place_dims[RN_MAX_RANK];
+  rn_shape_t shape, places;
+  RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
+  RN_RETURN_IF_ERROR(join_shapes(ctx, place_dims, &places));
+  bool ends_so = places.rank <= shape.rank;
+  for (int d = 0; ends_so && d < places.rank; ++d)
+    ends_so = places.dims[d] == shape.dims[shape.rank - places.rank + d];
+  if (!ends_so) return rn_invalid_argument("Shape passed in must end with broadcasted shape.");
+  job_t job = {.batches = 1};
+  RN_RETURN_IF_ERROR(rn_random_seeded(rn_in(ctx, 1), &job.philox));
+  rn_tensor_t *out = NULL, spread_params[4] = {0}, drawn = {0};
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
+  if (out->count == 0) return RN_OK;
+  job.batches = rn_dims_product(places.dims, 0, places.rank);
+  job.batch = out->count / job.batches;
+  rn_status_t status = draw_places(ctx, &job, places, spread_params, &drawn, out);
+  for (int i = 0; i < 4; ++i) rn_tensor_clear(&spread_params[i]);
+  rn_tensor_clear(&drawn);
+  return status;
+}
+
 static const rn_kernel_def_t rows[] = {
+    {.op = "StatelessParameterizedTruncatedNormal",
+     .device = "CPU",
+     .types = {{"dtype", RN_T(FLOAT) | RN_T(DOUBLE)}},
+     .compute = stateless_bounded},
     {.op = "ParameterizedTruncatedNormal",
      .device = "CPU",
      .types = {{"dtype", RN_T(FLOAT) | RN_T(DOUBLE)}},

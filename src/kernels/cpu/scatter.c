@@ -2,6 +2,7 @@
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/gather.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/row_batches.h"
 #include "kernels/cpu/variable.h"
 #include "kernels/kernel_rows.h"
 
@@ -68,13 +69,40 @@ static bool has_zero(const rn_tensor_t* tensor) {
   return false;
 }
 
-static rn_status_t scatter_rows(const scatter_t* scatter, const rn_tensor_t* indices,
-                                const rn_tensor_t* updates, rn_tensor_t* params) {
+typedef struct job_t {
+  rn_combine_fn_t fn;
+  char* to;
+  const char* from;
+  int64_t row, bytes;  // of a row
+} job_t;
+
+static void combine_rows(void* arg, const int64_t* rows, const int64_t* places, int count) {
+  const job_t* job = arg;
+  for (int i = 0; i < count; ++i)
+    rn_row_prefetch(job->to + rows[i] * job->bytes, (size_t)job->bytes);
+  for (int i = 0; i < count; ++i) {
+    char* to = job->to + rows[i] * job->bytes;
+    job->fn(to, job->from + places[i] * job->bytes, 1, to, job->row);
+  }
+}
+
+// Bytes a nanosecond, of rows read, changed and written.
+#define BYTES_PER_NS 16.0
+
+static rn_status_t scatter_rows(rn_pool_t* pool, const scatter_t* scatter,
+                                const rn_tensor_t* indices, const rn_tensor_t* updates,
+                                rn_tensor_t* params) {
   const int64_t row = rn_dims_product(rn_tensor_dims(params), 1, params->rank);
   const int64_t bytes = row * (int64_t)rn_dtype_size(params->dtype);
   const bool is_scalar = updates->rank == 0;
   const char* from = updates->data;
   if (params->count == 0) return RN_OK;
+  if (scatter->fn && !is_scalar) {
+    job_t job = {scatter->fn, params->data, updates->data, row, bytes};
+    rn_row_batches(pool, indices, rn_tensor_dim(params, 0), 5 + (double)bytes / BYTES_PER_NS,
+                   combine_rows, &job);
+    return RN_OK;
+  }
   for (int64_t i = 0; i < indices->count; ++i) {
     char* to = (char*)params->data + rn_int_at(indices, i) * bytes;
     if (scatter->fn) {
@@ -110,7 +138,7 @@ static rn_status_t scatter_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable)
     if (rn_in(ctx, 1)->count == 0) return RN_OK;
   }
   RN_RETURN_IF_ERROR(rn_variable_make_writable_locked(ctx, 0, variable));
-  return scatter_rows(scatter, rn_in(ctx, 1), rn_in(ctx, 2), &variable->value);
+  return scatter_rows(rn_ctx_pool(ctx), scatter, rn_in(ctx, 1), rn_in(ctx, 2), &variable->value);
 }
 
 static rn_status_t scatter(rn_kernel_ctx_t* ctx) {

@@ -2,6 +2,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/row_batches.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
@@ -118,6 +119,24 @@ static rn_status_t segment_reduce(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+typedef struct rows_t {
+  rn_combine_fn_t fn;
+  char* to;
+  const char* from;
+  int64_t row, bytes;  // of a row
+} rows_t;
+
+static void combine_rows(void* arg, const int64_t* ids, const int64_t* places, int count) {
+  const rows_t* job = arg;
+  for (int i = 0; i < count; ++i) {
+    char* to = job->to + ids[i] * job->bytes;
+    job->fn(to, job->from + places[i] * job->bytes, 1, to, job->row);
+  }
+}
+
+// Bytes a nanosecond, of rows read and added up.
+#define BYTES_PER_NS 16.0
+
 static rn_status_t unsorted_segment(rn_kernel_ctx_t* ctx) {
   const segment_t* segment = ctx->state;
   const rn_tensor_t *data = rn_in(ctx, 0), *ids = rn_in(ctx, 1), *number = rn_in(ctx, 2);
@@ -140,16 +159,14 @@ static rn_status_t unsorted_segment(rn_kernel_ctx_t* ctx) {
   rn_combine_identity(segment->op, data->dtype, start);
   RN_RETURN_IF_ERROR(rn_move_fill(rn_ctx_pool(ctx), out->dtype, start, out->data, out->count));
   const int64_t row = out->count / rows, bytes = row * (int64_t)rn_dtype_size(data->dtype);
-  rn_combine_fn_t fn = rn_combine(segment->op, data->dtype);
   for (int64_t i = 0; i < ids->count; ++i) {
     int64_t id = rn_int_at(ids, i);
-    if (id < 0) continue;
     if (id >= rows)
       return rn_invalid_argument("segment_ids%s = %lld is out of range [0, %lld)",
                                  rn_place_text(ids, i).text, (long long)id, (long long)rows);
-    char* to = (char*)out->data + id * bytes;
-    fn(to, (const char*)data->data + i * bytes, 1, to, row);
   }
+  rows_t job = {rn_combine(segment->op, data->dtype), out->data, data->data, row, bytes};
+  rn_row_batches(rn_ctx_pool(ctx), ids, rows, 5 + (double)bytes / BYTES_PER_NS, combine_rows, &job);
   return RN_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/move.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
@@ -110,8 +111,8 @@ static rn_status_t scatter_compute(rn_kernel_ctx_t* ctx) {
     RN_RETURN_IF_ERROR(check_index(&sparse, i, ((const state_t*)ctx->state)->validates));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
-  for (int64_t i = 0; i < out->count; ++i)
-    RN_RETURN_IF_ERROR(copy_element(out, i, rn_in(ctx, 3), 0));
+  RN_RETURN_IF_ERROR(
+      rn_move_fill(rn_ctx_pool(ctx), out->dtype, rn_in(ctx, 3)->data, out->data, out->count));
   for (int64_t i = 0; i < sparse.count; ++i) {
     int64_t at = 0;
     for (int64_t d = 0; d < sparse.rank; ++d)

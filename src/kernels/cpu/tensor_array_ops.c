@@ -5,6 +5,7 @@
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/tensor_array.h"
 #include "kernels/kernel_rows.h"
+#include "tensor/tstring.h"
 
 // Making.
 typedef struct maker_t {
@@ -14,24 +15,54 @@ typedef struct maker_t {
   _Atomic int64_t made;
 } maker_t;
 
+#define IDENTICAL "identical_element_shapes"  // the older form lacks it
+
 static rn_status_t maker_init(const rn_kernel_init_t* init, void* state) {
   maker_t* maker = state;
   rn_arena_init(&maker->arena, init->allocator);
   rn_str_t name = rn_init_string(init, "tensor_array_name");
   RN_RETURN_IF_ERROR(rn_arena_str(&maker->arena, name.size ? name : init->node, &maker->name));
-  maker->spec =
-      (rn_tensor_array_spec_t){.dtype = rn_init_type(init, "dtype"),
-                               .is_dynamic = rn_init_bool(init, "dynamic_size"),
-                               .clears = rn_init_bool(init, "clear_after_read"),
-                               .is_uniform = rn_init_bool(init, "identical_element_shapes")};
+  bool is_third = rn_op_attr_index(init->op, RN_STR(IDENTICAL)) >= 0;
+  maker->spec = (rn_tensor_array_spec_t){.dtype = rn_init_type(init, "dtype"),
+                                         .is_dynamic = rn_init_bool(init, "dynamic_size"),
+                                         .clears = rn_init_bool(init, "clear_after_read"),
+                                         .is_uniform = is_third && rn_init_bool(init, IDENTICAL)};
   return rn_shape_copy(&maker->arena, rn_init_attr(init, "element_shape")->shape,
                        &maker->spec.element_shape);
 }
 
 static void maker_destroy(void* state) { rn_arena_clear(&((maker_t*)state)->arena); }
 
+#define CONTAINER RN_STR("_tensor_arrays")
+
+static rn_status_t share_array(void* arg, rn_resource_t** out) {
+  *out = arg;
+  rn_object_retain(&(*out)->object);
+  return RN_OK;
+}
+
+// The older form's handle is the pair [container, name]; the step's table keeps the array.
+static rn_status_t output_name(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array) {
+  rn_resources_t* table = NULL;
+  rn_resource_t* kept = NULL;
+  rn_tensor_t* out = NULL;
+  rn_str_t name = rn_tensor_array_name(array);
+  int64_t two = 2;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &two}, &out));
+  rn_tstring_t* text = RN_DATA(out, rn_tstring_t);
+  if (!rn_tstring_assign(&text[0], CONTAINER.data, CONTAINER.size) ||
+      !rn_tstring_assign(&text[1], name.data, name.size))
+    return rn_out_of_memory();
+  RN_RETURN_IF_ERROR(rn_step_get_resources(ctx->step, &table));
+  RN_RETURN_IF_ERROR(rn_resources_get(table, CONTAINER, name, RN_TENSOR_ARRAY_TYPE, share_array,
+                                      rn_tensor_array_resource(array), &kept));
+  rn_object_release(&kept->object);
+  return RN_OK;
+}
+
 // A handle to |array| as output 0, and a number for the flow as output 1.
 static rn_status_t output_handle(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array) {
+  if (ctx->kernel->output_types[0] == RN_STRING) return output_name(ctx, array);
   rn_tensor_t *out = NULL, *flow = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, RN_SHAPE_SCALAR, &out));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, RN_SHAPE_SCALAR, &flow));
@@ -86,8 +117,26 @@ static void source_destroy(void* state) {
   if (source->text) rn_free(source->allocator, source->text, source->size + 1);
 }
 
+// The array behind a pair of strings; the step keeps it.
+static rn_status_t array_called(const rn_kernel_ctx_t* ctx, rn_tensor_array_t** out) {
+  const rn_tensor_t* pair = rn_in(ctx, 0);
+  if (pair->count != 2)
+    return rn_invalid_argument("Tensor array handle must be 2-element vector, but had shape: %s",
+                               rn_text_of(pair).text);
+  const rn_tstring_t* text = RN_DATA(pair, const rn_tstring_t);
+  rn_resources_t* table = NULL;
+  rn_resource_t* resource = NULL;
+  RN_RETURN_IF_ERROR(rn_step_get_resources(ctx->step, &table));
+  RN_RETURN_IF_ERROR(rn_resources_get(table, rn_tstring_view(&text[0]), rn_tstring_view(&text[1]),
+                                      RN_TENSOR_ARRAY_TYPE, NULL, NULL, &resource));
+  rn_object_release(&resource->object);
+  *out = (rn_tensor_array_t*)resource;
+  return RN_OK;
+}
+
 static rn_status_t array_of(const rn_kernel_ctx_t* ctx, rn_tensor_array_t** out) {
   rn_resource_t* resource = NULL;
+  if (rn_in(ctx, 0)->dtype == RN_STRING) return array_called(ctx, out);
   RN_RETURN_IF_ERROR(rn_handle_resource(rn_in(ctx, 0), NULL, RN_TENSOR_ARRAY_TYPE, &resource));
   *out = (rn_tensor_array_t*)resource;
   return RN_OK;
@@ -300,6 +349,13 @@ static rn_status_t gatherer_init(const rn_kernel_init_t* init, void* state) {
                        &gatherer->element);
 }
 
+static rn_status_t joiner_init(const rn_kernel_init_t* init, void* state) {
+  gatherer_t* joiner = state;
+  rn_arena_init(&joiner->arena, init->allocator);
+  return rn_shape_copy(&joiner->arena, rn_init_attr(init, "element_shape_except0")->shape,
+                       &joiner->element);
+}
+
 static void gatherer_destroy(void* state) { rn_arena_clear(&((gatherer_t*)state)->arena); }
 
 static rn_status_t gather(rn_kernel_ctx_t* ctx) {
@@ -371,6 +427,12 @@ static rn_status_t concat(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(check_read_type(ctx, array));
   RN_RETURN_IF_ERROR(rn_tensor_array_size(array, &size));
   rn_shape_t element = rn_tensor_array_element_shape(array);
+  const rn_shape_t except0 = ((const gatherer_t*)ctx->state)->element;
+  int64_t dims[RN_MAX_RANK + 1] = {0};
+  if (size == 0 && rn_shape_is_full(except0) && except0.rank < RN_MAX_RANK) {
+    if (except0.rank) memcpy(dims + 1, except0.dims, (size_t)except0.rank * sizeof *dims);
+    element = (rn_shape_t){except0.rank + 1, dims};
+  }
   if (size == 0 && (!rn_shape_is_full(element) || element.rank == 0))
     return rn_unimplemented(
         "TensorArray has size zero, but element_shape_except0 is not fully defined. Currently only "
@@ -403,32 +465,25 @@ static rn_status_t close_array(rn_kernel_ctx_t* ctx) {
 #define USE(name, flags_, function) \
   { .op = name, .device = "CPU", .flags = flags_, .compute = function }
 
+#define WITH(name, flags_, type, init_, destroy_, function)                                  \
+  {                                                                                          \
+    .op = name, .device = "CPU", .flags = flags_, .state_size = sizeof(type), .init = init_, \
+    .destroy = destroy_, .compute = function                                                 \
+  }
+#define BOTH(row, name, ...) row(name "V3", __VA_ARGS__), row(name "V2", __VA_ARGS__)
+
 static const rn_kernel_def_t rows[] = {
-    {.op = "TensorArrayV3",
-     .device = "CPU",
-     .state_size = sizeof(maker_t),
-     .init = maker_init,
-     .destroy = maker_destroy,
-     .compute = make_array},
-    {.op = "TensorArrayGradV3",
-     .device = "CPU",
-     .state_size = sizeof(source_t),
-     .init = source_init,
-     .destroy = source_destroy,
-     .compute = make_gradient},
-    USE("TensorArrayWriteV3", RN_KERNEL_KEEPS_INPUTS, write_one),
-    USE("TensorArrayScatterV3", RN_KERNEL_KEEPS_INPUTS, scatter),
-    USE("TensorArraySplitV3", RN_KERNEL_KEEPS_INPUTS, split),
-    USE("TensorArrayReadV3", RN_KERNEL_OWN_OUTPUTS, read_one),
-    {.op = "TensorArrayGatherV3",
-     .device = "CPU",
-     .flags = RN_KERNEL_OWN_OUTPUTS,
-     .state_size = sizeof(gatherer_t),
-     .init = gatherer_init,
-     .destroy = gatherer_destroy,
-     .compute = gather},
-    USE("TensorArrayConcatV3", RN_KERNEL_OWN_OUTPUTS, concat),
-    USE("TensorArraySizeV3", 0, array_size),
-    USE("TensorArrayCloseV3", 0, close_array),
+    BOTH(WITH, "TensorArray", 0, maker_t, maker_init, maker_destroy, make_array),
+    BOTH(WITH, "TensorArrayGrad", 0, source_t, source_init, source_destroy, make_gradient),
+    BOTH(USE, "TensorArrayWrite", RN_KERNEL_KEEPS_INPUTS, write_one),
+    BOTH(USE, "TensorArrayScatter", RN_KERNEL_KEEPS_INPUTS, scatter),
+    BOTH(USE, "TensorArraySplit", RN_KERNEL_KEEPS_INPUTS, split),
+    BOTH(USE, "TensorArrayRead", RN_KERNEL_OWN_OUTPUTS, read_one),
+    BOTH(WITH, "TensorArrayGather", RN_KERNEL_OWN_OUTPUTS, gatherer_t, gatherer_init,
+         gatherer_destroy, gather),
+    BOTH(WITH, "TensorArrayConcat", RN_KERNEL_OWN_OUTPUTS, gatherer_t, joiner_init,
+         gatherer_destroy, concat),
+    BOTH(USE, "TensorArraySize", 0, array_size),
+    BOTH(USE, "TensorArrayClose", 0, close_array),
 };
 RN_KERNEL_FAMILY(cpu_tensor_array, rows);

@@ -89,6 +89,52 @@ static bool same_item(const items_t* a, int64_t i, const items_t* b, int64_t k) 
   return true;
 }
 
+// Integers in a vector, as ids of rows come: the table holds the numbers that values got, and
+// |values|, what they were. Returns how many there are.
+#define FIND_INTEGERS(T)                                                                      \
+  static int64_t find_##T(const T* in, int64_t n, int32_t* slots, size_t capacity, T* values, \
+                          rn_tensor_t* idx) {                                                 \
+    int64_t count = 0;                                                                        \
+    for (int64_t i = 0; i < n; ++i) {                                                         \
+      const T value = in[i];                                                                  \
+      size_t at = mix(0, (uint64_t)value) & (capacity - 1);                                   \
+      while (slots[at] >= 0 && values[slots[at]] != value) at = (at + 1) & (capacity - 1);    \
+      if (slots[at] < 0) {                                                                    \
+        slots[at] = (int32_t)count;                                                           \
+        values[count++] = value;                                                              \
+      }                                                                                       \
+      rn_int_set(idx, i, slots[at]);                                                          \
+    }                                                                                         \
+    return count;                                                                             \
+  }
+FIND_INTEGERS(int32_t)
+FIND_INTEGERS(int64_t)
+
+static bool are_integers(const items_t* items) {
+  rn_dtype_t dtype = items->tensor->dtype;
+  return items->tensor->rank == 1 && items->view.size < INT32_MAX / 4 &&
+         (dtype == RN_INT32 || dtype == RN_INT64);
+}
+
+// The distinct values of |input|, in |out|; their numbers, in |idx|.
+static rn_status_t unique_integers(rn_kernel_ctx_t* ctx, const rn_tensor_t* input, rn_tensor_t* idx,
+                                   rn_tensor_t** out) {
+  size_t capacity = 16, size = rn_dtype_size(input->dtype);
+  while (capacity < 2 * (size_t)input->count) capacity *= 2;
+  rn_tensor_t scratch = {0};
+  int64_t bytes = (int64_t)(capacity * sizeof(int32_t) + (size_t)input->count * size);
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &bytes}, &scratch));
+  int32_t* slots = scratch.data;
+  void* values = slots + capacity;
+  memset(slots, 0xff, capacity * sizeof *slots);
+  int64_t count = size == 4 ? find_int32_t(input->data, input->count, slots, capacity, values, idx)
+                            : find_int64_t(input->data, input->count, slots, capacity, values, idx);
+  rn_status_t status = rn_output(ctx, 0, (rn_shape_t){1, &count}, out);
+  if (rn_ok(status)) memcpy((*out)->data, values, (size_t)count * size);
+  rn_tensor_clear(&scratch);
+  return status;
+}
+
 // A table of items by value; slots hold an item's number, or -1.
 typedef struct table_t {
   rn_allocator_t allocator;
@@ -137,11 +183,21 @@ static rn_status_t write_unique(rn_kernel_ctx_t* ctx, const items_t* items, int 
   return RN_OK;
 }
 
+static rn_status_t write_counts(rn_kernel_ctx_t* ctx, const rn_tensor_t* idx, int64_t count) {
+  if (ctx->kernel->output_count < 3) return RN_OK;
+  rn_tensor_t* counts = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 2, (rn_shape_t){1, &count}, &counts));
+  for (int64_t u = 0; u < count; ++u) rn_int_set(counts, u, 0);
+  for (int64_t i = 0; i < idx->count; ++i) {
+    int64_t u = rn_int_at(idx, i);
+    rn_int_set(counts, u, rn_int_at(counts, u) + 1);
+  }
+  return RN_OK;
+}
+
 static rn_status_t find_unique(rn_kernel_ctx_t* ctx, const items_t* items, int axis, table_t* table,
-                               int64_t* firsts, int64_t* numbers) {
+                               int64_t* firsts, int64_t* numbers, rn_tensor_t* idx) {
   const int64_t n = items->view.size;
-  rn_tensor_t* idx = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){1, &n}, &idx));
   int64_t count = 0;
   for (int64_t i = 0; i < n; ++i) {
     int64_t* slot = table_find(table, items, items, i);
@@ -153,15 +209,7 @@ static rn_status_t find_unique(rn_kernel_ctx_t* ctx, const items_t* items, int a
     rn_int_set(idx, i, numbers[*slot]);
   }
   RN_RETURN_IF_ERROR(write_unique(ctx, items, axis, firsts, count));
-  if (ctx->kernel->output_count < 3) return RN_OK;
-  rn_tensor_t* counts = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 2, (rn_shape_t){1, &count}, &counts));
-  for (int64_t u = 0; u < count; ++u) rn_int_set(counts, u, 0);
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t u = rn_int_at(idx, i);
-    rn_int_set(counts, u, rn_int_at(counts, u) + 1);
-  }
-  return RN_OK;
+  return write_counts(ctx, idx, count);
 }
 
 static rn_status_t read_axis(rn_kernel_ctx_t* ctx, int* out) {
@@ -189,12 +237,19 @@ static rn_status_t unique(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(read_axis(ctx, &axis));
   items_t items = {rn_in(ctx, 0), rn_axis_view(rn_in(ctx, 0), axis)};
   const int64_t n = items.view.size;
+  rn_tensor_t* idx = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){1, &n}, &idx));
+  if (are_integers(&items)) {
+    rn_tensor_t* out = NULL;
+    RN_RETURN_IF_ERROR(unique_integers(ctx, items.tensor, idx, &out));
+    return write_counts(ctx, idx, out->count);
+  }
   rn_allocator_t allocator = ctx->kernel->allocator;
   int64_t* places = NULL;  // the first of each value, and the number that each value got
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, 2 * (size_t)n, &places));
   table_t table = {0};
   rn_status_t status = table_create(allocator, n, &table);
-  if (rn_ok(status)) status = find_unique(ctx, &items, axis, &table, places, places + n);
+  if (rn_ok(status)) status = find_unique(ctx, &items, axis, &table, places, places + n, idx);
   if (table.slots) table_clear(&table);
   RN_FREE_ARRAY(allocator, places, 2 * n);
   return status;

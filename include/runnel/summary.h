@@ -1,0 +1,74 @@
+// Training logs: event files that TensorBoard and `runnel events` read.
+//
+//   rn_summary_writer_t* log = rn_summary_writer_create("/tmp/run", NULL, status);
+//   rn_summary_graph(log, graph, status);
+//   for (…) rn_summary_scalar(log, "loss", step, loss, status);
+//   rn_summary_writer_close(log, status);
+//
+// Values are written as TensorFlow 2 writes them, with the name of the plugin that shows them.
+// Every function takes NULL for the writer, and then does nothing, and NULL for |status|. What is
+// wrong is said by |status|; a log that cannot be written is no reason to end a training run. Any
+// thread may call any of them, but for close.
+#ifndef RUNNEL_SUMMARY_H_
+#define RUNNEL_SUMMARY_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tensorflow/c/c_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+typedef struct rn_summary_writer_t rn_summary_writer_t;
+
+typedef struct rn_summary_options_t {
+  const char* suffix;       // of the files' names; NULL: ".v2"
+  int64_t max_queue;        // events that may wait to be written; 0: 10
+  int64_t flush_millis;     // how long they may wait; 0: two minutes
+  uint64_t max_file_bytes;  // a file that has more is followed by another; 0: one file for all
+} rn_summary_options_t;
+
+// Begins a log in |folder|, which is made if it is not there. What is in it already stays, and is
+// part of the same log to those who read it. |options| may be NULL. NULL after an error.
+rn_summary_writer_t* rn_summary_writer_create(const char* folder,
+                                              const rn_summary_options_t* options,
+                                              TF_Status* status);
+// Back when all that was written is on the disk.
+void rn_summary_writer_flush(rn_summary_writer_t* writer, TF_Status* status);
+// Flushes and frees |writer|.
+void rn_summary_writer_close(rn_summary_writer_t* writer, TF_Status* status);
+
+// A number, for a curve.
+void rn_summary_scalar(rn_summary_writer_t* writer, const char* tag, int64_t step, float value,
+                       TF_Status* status);
+// How the values of a tensor of real numbers are distributed, in 30 buckets of equal width.
+void rn_summary_histogram(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                          const TF_Tensor* values, TF_Status* status);
+// An image: rows from the top, 1 (grey), 3 or 4 channels beside each other.
+void rn_summary_image(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                      const uint8_t* pixels, int64_t height, int64_t width, int channels,
+                      TF_Status* status);
+// Text, shown as Markdown.
+void rn_summary_text(rn_summary_writer_t* writer, const char* tag, int64_t step, const char* text,
+                     TF_Status* status);
+// Any tensor, for the plugin of that name (NULL: none).
+void rn_summary_tensor(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                       const TF_Tensor* tensor, const char* plugin, TF_Status* status);
+// What ops like ScalarSummary and MergeSummary gave: serialised Summary messages.
+void rn_summary_merged(rn_summary_writer_t* writer, int64_t step, const TF_Tensor* summaries,
+                       TF_Status* status);
+// The graph, for TensorBoard's picture of it.
+void rn_summary_graph(rn_summary_writer_t* writer, TF_Graph* graph, TF_Status* status);
+// What a step said of itself: the RunMetadata that TF_SessionRun fills.
+void rn_summary_run_metadata(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                             const TF_Buffer* metadata, TF_Status* status);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // RUNNEL_SUMMARY_H_

@@ -1,0 +1,298 @@
+// Sparse tensors computed with: products and sums with dense ones, sums and largest values over
+// dimensions. Numbers are combined by the loops of combine.h, so all types share this code.
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/combine.h"
+#include "kernels/cpu/move.h"
+#include "kernels/kernel_rows.h"
+
+// Indices [count, rank], of int32 or int64, and values.
+typedef struct sparse_t {
+  const rn_tensor_t *indices, *values;
+  int64_t count;
+  int rank;
+  int64_t shape[RN_MAX_RANK];
+} sparse_t;
+
+static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int first, sparse_t* out) {
+  const rn_tensor_t *indices = rn_in(ctx, first), *values = rn_in(ctx, first + 1);
+  const rn_tensor_t* shape = rn_in(ctx, first + 2);
+  if (indices->rank != 2)
+    return rn_invalid_argument("Input indices should be a matrix but received shape: %s",
+                               rn_text_of(indices).text);
+  if (values->rank != 1)
+    return rn_invalid_argument("Input values should be a vector but received shape: %s",
+                               rn_text_of(values).text);
+  if (shape->rank != 1)
+    return rn_invalid_argument("Input shape should be a vector but received shape: %s",
+                               rn_text_of(shape).text);
+  if (values->count != rn_tensor_dim(indices, 0))
+    return rn_invalid_argument("Number of values (%lld) must match first dimension of indices: %s",
+                               (long long)values->count, rn_text_of(indices).text);
+  if (shape->count != rn_tensor_dim(indices, 1) || shape->count > RN_MAX_RANK)
+    return rn_invalid_argument(
+        "Number of dimensions (%lld) must match second dimension of "
+        "indices: %s",
+        (long long)shape->count, rn_text_of(indices).text);
+  *out = (sparse_t){
+      .indices = indices, .values = values, .count = values->count, .rank = (int)shape->count};
+  int64_t places = 1;
+  for (int d = 0; d < out->rank; ++d) {
+    out->shape[d] = rn_int_at(shape, d);
+    if (out->shape[d] < 0 || !rn_mul_i64_ok(places, out->shape[d], &places))
+      return rn_invalid_argument("Dimension %d of the dense shape is invalid: %lld", d,
+                                 (long long)out->shape[d]);
+  }
+  return RN_OK;
+}
+
+static int64_t index_at(const sparse_t* sparse, int64_t i, int d) {
+  return rn_int_at(sparse->indices, i * sparse->rank + d);
+}
+
+static rn_status_t check_indices(const sparse_t* sparse) {
+  for (int64_t i = 0; i < sparse->count; ++i)
+    for (int d = 0; d < sparse->rank; ++d) {
+      int64_t at = index_at(sparse, i, d);
+      if (at < 0 || at >= sparse->shape[d])
+        return rn_invalid_argument("indices[%lld,%d] = %lld is out of bounds: not in [0, %lld)",
+                                   (long long)i, d, (long long)at, (long long)sparse->shape[d]);
+    }
+  return RN_OK;
+}
+
+static char* element(const rn_tensor_t* tensor, int64_t i) {
+  return (char*)tensor->data + (size_t)i * rn_dtype_size(tensor->dtype);
+}
+
+// A sparse tensor added to a dense one.
+static rn_status_t sparse_tensor_dense_add(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* b = rn_in(ctx, 3);
+  rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, b->dtype);
+  rn_tensor_t* out = NULL;
+  sparse_t a;
+  RN_RETURN_IF_ERROR(read_sparse(ctx, 0, &a));
+  bool is_same = b->rank == a.rank;
+  for (int d = 0; d < a.rank && is_same; ++d) is_same = rn_tensor_dim(b, d) == a.shape[d];
+  if (!is_same)
+    return rn_invalid_argument("Operands must have the same shape, got %s for the dense one",
+                               rn_text_of(b).text);
+  RN_RETURN_IF_ERROR(check_indices(&a));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(b), &out));
+  if (b->count) memcpy(out->data, b->data, rn_tensor_bytes(b));
+  for (int64_t i = 0; i < a.count; ++i) {
+    int64_t place = 0;
+    for (int d = 0; d < a.rank; ++d) place = place * a.shape[d] + index_at(&a, i, d);
+    add(element(out, place), element(a.values, i), 1, element(out, place), 1);
+  }
+  return RN_OK;
+}
+
+// Values combined with the dense ones at their places; the dense tensor is broadcast.
+
+static rn_status_t dense_strides(const sparse_t* a, const rn_tensor_t* dense, int64_t* strides) {
+  int skipped = a->rank - dense->rank;
+  int64_t stride = 1;
+  bool fits = skipped >= 0;
+  for (int d = a->rank - 1; d >= 0 && fits; --d) {
+    int64_t size = d < skipped ? 1 : rn_tensor_dim(dense, d - skipped);
+    fits = size == 1 || size == a->shape[d];
+    strides[d] = size == 1 ? 0 : stride;
+    stride *= size;
+  }
+  if (fits) return RN_OK;
+  return rn_invalid_argument(
+      "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: the "
+      "dense one is %s",
+      rn_text_of(dense).text);
+}
+
+static rn_status_t cwise(rn_kernel_ctx_t* ctx, rn_combine_op_t op) {
+  const rn_tensor_t* dense = rn_in(ctx, 3);
+  size_t size = rn_dtype_size(dense->dtype);
+  int64_t strides[RN_MAX_RANK];
+  rn_tensor_t* out = NULL;
+  sparse_t a;
+  RN_RETURN_IF_ERROR(read_sparse(ctx, 0, &a));
+  RN_RETURN_IF_ERROR(dense_strides(&a, dense, strides));
+  RN_RETURN_IF_ERROR(check_indices(&a));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &a.count}, &out));
+  for (int64_t i = 0; i < a.count; ++i) {
+    int64_t place = 0;
+    for (int d = 0; d < a.rank; ++d) place += strides[d] * index_at(&a, i, d);
+    rn_move_bytes(element(out, i), element(dense, place), size);
+  }
+  if (a.count) rn_combine(op, dense->dtype)(a.values->data, out->data, 1, out->data, a.count);
+  return RN_OK;
+}
+static rn_status_t cwise_add(rn_kernel_ctx_t* ctx) { return cwise(ctx, RN_COMBINE_ADD); }
+static rn_status_t cwise_mul(rn_kernel_ctx_t* ctx) { return cwise(ctx, RN_COMBINE_MUL); }
+static rn_status_t cwise_div(rn_kernel_ctx_t* ctx) { return cwise(ctx, RN_COMBINE_DIV); }
+
+// A sparse matrix times a dense one: a row of the product gets rows of the dense one, each times a
+// value.
+
+typedef struct product_t {
+  bool adjoint_a, adjoint_b;
+} product_t;
+
+static rn_status_t product_init(const rn_kernel_init_t* init, void* self) {
+  product_t* product = self;
+  product->adjoint_a = rn_init_bool(init, "adjoint_a");
+  product->adjoint_b = rn_init_bool(init, "adjoint_b");
+  return RN_OK;
+}
+
+static void conjugate(rn_dtype_t dtype, void* data, int64_t n) {
+  if (dtype == RN_COMPLEX64)
+    for (int64_t i = 0; i < n; ++i) ((float*)data)[2 * i + 1] = -((float*)data)[2 * i + 1];
+  if (dtype == RN_COMPLEX128)
+    for (int64_t i = 0; i < n; ++i) ((double*)data)[2 * i + 1] = -((double*)data)[2 * i + 1];
+}
+
+// |*out| = the adjoint of the matrix |b|.
+static rn_status_t adjoint_of(rn_kernel_ctx_t* ctx, const rn_tensor_t* b, rn_tensor_t* out) {
+  int64_t rows = rn_tensor_dim(b, 0), columns = rn_tensor_dim(b, 1);
+  rn_move_t move;
+  RN_RETURN_IF_ERROR(rn_temp(ctx, b->dtype, (rn_shape_t){2, (int64_t[]){columns, rows}}, out));
+  rn_move_begin(&move);
+  rn_move_add(&move, columns, 1, rows);
+  rn_move_add(&move, rows, columns, 1);
+  RN_RETURN_IF_ERROR(rn_move_run(&move, rn_ctx_pool(ctx), b->dtype, b->data, out->data));
+  conjugate(b->dtype, out->data, b->count);
+  return RN_OK;
+}
+
+static rn_status_t multiply(rn_kernel_ctx_t* ctx, const sparse_t* a, const rn_tensor_t* b,
+                            bool adjoint_a, rn_tensor_t* row) {
+  rn_combine_fn_t mul = rn_combine(RN_COMBINE_MUL, b->dtype);
+  rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, b->dtype);
+  int64_t columns = rn_tensor_dim(b, 1), m = a->shape[adjoint_a ? 1 : 0];
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, (int64_t[]){m, columns}}, &out));
+  rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
+  RN_RETURN_IF_ERROR(rn_temp(ctx, b->dtype, (rn_shape_t){1, &columns}, row));
+  if (columns == 0) return RN_OK;
+  for (int64_t i = 0; i < a->count; ++i) {
+    int64_t r = index_at(a, i, adjoint_a ? 1 : 0), k = index_at(a, i, adjoint_a ? 0 : 1);
+    char value[16];
+    memcpy(value, element(a->values, i), rn_dtype_size(b->dtype));
+    if (adjoint_a) conjugate(b->dtype, value, 1);
+    mul(element(b, k * columns), value, 0, row->data, columns);
+    add(element(out, r * columns), row->data, 1, element(out, r * columns), columns);
+  }
+  return RN_OK;
+}
+
+static rn_status_t sparse_tensor_dense_mat_mul(rn_kernel_ctx_t* ctx) {
+  const product_t* product = ctx->state;
+  const rn_tensor_t* b = rn_in(ctx, 3);
+  rn_tensor_t turned = {0}, row = {0};
+  sparse_t a;
+  RN_RETURN_IF_ERROR(read_sparse(ctx, 0, &a));
+  if (b->rank != 2) return rn_invalid_argument("Tensor 'b' is not a matrix");
+  if (a.rank != 2) return rn_invalid_argument("Tensor 'a_shape' must have 2 elements");
+  RN_RETURN_IF_ERROR(check_indices(&a));
+  int64_t inner_a = a.shape[product->adjoint_a ? 0 : 1];
+  int64_t inner_b = rn_tensor_dim(b, product->adjoint_b ? 1 : 0);
+  if (inner_a != inner_b)
+    return rn_invalid_argument(
+        "Cannot multiply A and B because inner dimension does not match: "
+        "%lld vs. %lld.  Did you forget a transpose?  Dimensions of A: "
+        "[%lld, %lld).  Dimensions of B: %s",
+        (long long)inner_a, (long long)inner_b, (long long)a.shape[0], (long long)a.shape[1],
+        rn_text_of(b).text);
+  rn_status_t status = product->adjoint_b ? adjoint_of(ctx, b, &turned) : RN_OK;
+  if (rn_ok(status))
+    status = multiply(ctx, &a, product->adjoint_b ? &turned : b, product->adjoint_a, &row);
+  rn_tensor_clear(&turned);
+  rn_tensor_clear(&row);
+  return status;
+}
+
+// Sums and largest values over dimensions, dense. What has no value is 0.
+
+typedef struct reduce_t {
+  bool keeps_dims;
+} reduce_t;
+
+static rn_status_t reduce_init(const rn_kernel_init_t* init, void* self) {
+  ((reduce_t*)self)->keeps_dims = rn_init_bool(init, "keep_dims");
+  return RN_OK;
+}
+
+// The output's shape, and the stride of each dimension in it, 0 where it is reduced.
+static rn_status_t reduced_shape(rn_kernel_ctx_t* ctx, const sparse_t* in, int64_t* dims,
+                                 int64_t* strides, int* out_rank) {
+  const rn_tensor_t* axes = rn_in(ctx, 3);
+  bool keeps = ((const reduce_t*)ctx->state)->keeps_dims, is_reduced[RN_MAX_RANK] = {false};
+  for (int64_t i = 0; i < axes->count; ++i) {
+    int64_t axis = rn_int_at(axes, i);
+    if (axis < -in->rank || axis >= in->rank)
+      return rn_invalid_argument("Invalid reduction dimension %lld, for input with %d dimensions.",
+                                 (long long)axis, in->rank);
+    is_reduced[axis < 0 ? axis + in->rank : axis] = true;
+  }
+  int64_t stride = 1;
+  for (int d = in->rank - 1; d >= 0; --d) {
+    strides[d] = is_reduced[d] ? 0 : stride;
+    if (!is_reduced[d]) stride *= in->shape[d];
+  }
+  *out_rank = 0;
+  for (int d = 0; d < in->rank; ++d)
+    if (keeps || !is_reduced[d]) dims[(*out_rank)++] = is_reduced[d] ? 1 : in->shape[d];
+  return RN_OK;
+}
+
+static rn_status_t reduce_into(rn_kernel_ctx_t* ctx, const sparse_t* in, const int64_t* strides,
+                               rn_combine_op_t op, rn_tensor_t* out, bool* seen) {
+  rn_combine_fn_t combine = rn_combine(op, out->dtype);
+  (void)ctx;
+  for (int64_t i = 0; i < in->count; ++i) {
+    int64_t place = 0;
+    for (int d = 0; d < in->rank; ++d) place += strides[d] * index_at(in, i, d);
+    char* to = element(out, place);
+    if (seen[place])
+      combine(to, element(in->values, i), 1, to, 1);
+    else
+      memcpy(to, element(in->values, i), rn_dtype_size(out->dtype));
+    seen[place] = true;
+  }
+  return RN_OK;
+}
+
+static rn_status_t reduce(rn_kernel_ctx_t* ctx, rn_combine_op_t op) {
+  int64_t dims[RN_MAX_RANK], strides[RN_MAX_RANK];
+  rn_tensor_t *out = NULL, seen = {0};
+  sparse_t in;
+  int rank = 0;
+  RN_RETURN_IF_ERROR(read_sparse(ctx, 0, &in));
+  RN_RETURN_IF_ERROR(reduced_shape(ctx, &in, dims, strides, &rank));
+  RN_RETURN_IF_ERROR(check_indices(&in));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){(int16_t)rank, dims}, &out));
+  rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_BOOL, (rn_shape_t){1, &out->count}, &seen));
+  rn_move_zero(rn_ctx_pool(ctx), RN_BOOL, seen.data, seen.count);
+  rn_status_t status = reduce_into(ctx, &in, strides, op, out, RN_DATA(&seen, bool));
+  rn_tensor_clear(&seen);
+  return status;
+}
+static rn_status_t reduce_sum(rn_kernel_ctx_t* ctx) { return reduce(ctx, RN_COMBINE_ADD); }
+static rn_status_t reduce_max(rn_kernel_ctx_t* ctx) { return reduce(ctx, RN_COMBINE_MAX); }
+
+#define ROW(name, types_, ...) \
+  { .op = name, .device = "CPU", .types = {{"T", types_}}, __VA_ARGS__ }
+
+static const rn_kernel_def_t rows[] = {
+    ROW("SparseTensorDenseAdd", RN_TYPES_NUMBERS, .compute = sparse_tensor_dense_add),
+    ROW("SparseDenseCwiseAdd", RN_TYPES_REAL, .compute = cwise_add),
+    ROW("SparseDenseCwiseMul", RN_TYPES_REAL, .compute = cwise_mul),
+    ROW("SparseDenseCwiseDiv", RN_TYPES_REAL, .compute = cwise_div),
+    ROW("SparseTensorDenseMatMul", RN_TYPES_FLOATS | RN_TYPES_COMPLEX | RN_T(INT32),
+        .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(product_t), .init = product_init,
+        .compute = sparse_tensor_dense_mat_mul),
+    ROW("SparseReduceSum", RN_TYPES_NUMBERS, .state_size = sizeof(reduce_t), .init = reduce_init,
+        .compute = reduce_sum),
+    ROW("SparseReduceMax", RN_TYPES_REAL, .state_size = sizeof(reduce_t), .init = reduce_init,
+        .compute = reduce_max),
+};
+RN_KERNEL_FAMILY(cpu_sparse_math, rows);
