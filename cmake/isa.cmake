@@ -59,7 +59,12 @@ function(rn_isa_objects out folder)
   set(flags_avx512 ${flags_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
   if(sources)
     foreach(generation IN LISTS generations)
-      add_library(${out}_${generation} OBJECT ${sources})
+      # Many small loops that 512-bit registers gain little for (RN_ISA_PICK_NARROW).
+      set(own ${sources})
+      if(generation STREQUAL avx512 AND NOT RN_ISA_ONLY)
+        list(FILTER own EXCLUDE REGEX "/(argmax|cast|combine|loops|reduce)\\.c$")
+      endif()
+      add_library(${out}_${generation} OBJECT ${own})
       target_include_directories(${out}_${generation} PRIVATE
                                  $<TARGET_PROPERTY:runnel_objects,INTERFACE_INCLUDE_DIRECTORIES>)
       target_compile_definitions(${out}_${generation} PRIVATE RN_ISA=${generation} RN_ISA_${generation}=1)

@@ -1,7 +1,7 @@
 // Sessions with a master elsewhere: see client.h.
 #include "dist/client.h"
 
-#include "dist/iface.h"
+#include "dist/calls.h"
 #include "dist/rpc/remote.h"
 #include "graph/import.h"
 
@@ -28,43 +28,6 @@ struct rn_client_t {
   rn_device_t** devices;
   int device_count;
 };
-
-// Somebody who waits for the answer of a call.
-typedef struct waiter_t {
-  rn_mutex_t mutex;
-  rn_cond_t came;
-  bool is_here;
-  rn_status_t status;
-} waiter_t;
-
-static void on_answer(rn_call_t* call, rn_status_t status) {
-  waiter_t* waiter = call->owner;
-  rn_mutex_lock(&waiter->mutex);
-  waiter->status = status;
-  waiter->is_here = true;
-  rn_cond_signal(&waiter->came);
-  rn_mutex_unlock(&waiter->mutex);
-}
-
-static rn_call_t call_for(waiter_t* waiter, int64_t deadline_ns, rn_cancel_t* cancel) {
-  *waiter = (waiter_t){.is_here = false};
-  rn_mutex_init(&waiter->mutex);
-  rn_cond_init(&waiter->came);
-  return (rn_call_t){.done = on_answer,
-                     .owner = waiter,
-                     .deadline_ns = deadline_ns,
-                     .cancel = cancel,
-                     .waits_for_ready = true};
-}
-
-static rn_status_t wait_for(waiter_t* waiter) {
-  rn_mutex_lock(&waiter->mutex);
-  while (!waiter->is_here) rn_cond_wait(&waiter->came, &waiter->mutex);
-  rn_mutex_unlock(&waiter->mutex);
-  rn_cond_destroy(&waiter->came);
-  rn_mutex_destroy(&waiter->mutex);
-  return waiter->status;
-}
 
 static int64_t deadline_after(const rn_client_t* client, int64_t timeout_ms) {
   int64_t ns, deadline, ms = timeout_ms > 0 ? timeout_ms : client->timeout_ms;
@@ -119,13 +82,13 @@ rn_status_t rn_client_close(rn_client_t* client) {
   client->is_closed = true;
   rn_mutex_unlock(&client->mutex);
   if (!has_session) return RN_OK;
-  waiter_t waiter;
+  rn_waiter_t waiter;
   rn_close_session_t call = {
-      .call = call_for(&waiter, client->env->now_ns(client->env->self) + CLOSE_NS, NULL),
+      .call = rn_waiter_call(&waiter, client->env->now_ns(client->env->self) + CLOSE_NS, NULL),
       .session = rn_str(client->session)};
   call.call.waits_for_ready = false;
   client->master->vtable->close_session(client->master, &call);
-  return wait_for(&waiter);
+  return rn_waiter_wait(&waiter);
 }
 
 void rn_client_destroy(rn_client_t* client) {
@@ -148,13 +111,13 @@ static rn_status_t create_session(rn_client_t* client, int64_t deadline_ns, rn_c
   size_t count = 0;
   rn_status_t status = rn_graph_export_from(client->graph, 0, &graph, &count);
   if (rn_ok(status)) {
-    waiter_t waiter;
-    rn_create_session_t call = {.call = call_for(&waiter, deadline_ns, cancel),
+    rn_waiter_t waiter;
+    rn_create_session_t call = {.call = rn_waiter_call(&waiter, deadline_ns, cancel),
                                 .graph_def = rn_strbuf_view(&graph),
                                 .config = rn_str_n(client->config, client->config_size),
                                 .target = rn_str(client->target)};
     client->master->vtable->create_session(client->master, &call);
-    status = wait_for(&waiter);
+    status = rn_waiter_wait(&waiter);
     if (rn_ok(status)) {
       memcpy(client->session, call.session, sizeof client->session);
       client->version = call.version;
@@ -171,13 +134,13 @@ static rn_status_t extend_session(rn_client_t* client, int64_t deadline_ns, rn_c
   size_t count = 0;
   rn_status_t status = rn_graph_export_from(client->graph, client->told, &graph, &count);
   if (rn_ok(status)) {
-    waiter_t waiter;
-    rn_extend_session_t call = {.call = call_for(&waiter, deadline_ns, cancel),
+    rn_waiter_t waiter;
+    rn_extend_session_t call = {.call = rn_waiter_call(&waiter, deadline_ns, cancel),
                                 .session = rn_str(client->session),
                                 .graph_def = rn_strbuf_view(&graph),
                                 .version = client->version};
     client->master->vtable->extend_session(client->master, &call);
-    status = wait_for(&waiter);
+    status = rn_waiter_wait(&waiter);
     if (rn_ok(status)) {
       client->version = call.version;
       client->told = count;
@@ -204,33 +167,6 @@ static rn_status_t tell(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* c
   return status;
 }
 
-static rn_status_t edge_name(rn_arena_t* arena, rn_edge_t edge, rn_str_t* out) {
-  return rn_arena_printf(arena, out, "%.*s:%d", RN_STR_ARGS(edge.node->name), edge.index);
-}
-
-static rn_status_t put_names(rn_arena_t* arena, const rn_signature_t* signature,
-                             const rn_tensor_t* const* values, rn_run_step_t* call) {
-  rn_named_tensor_t* feeds = NULL;
-  rn_str_t *fetches = NULL, *targets = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)signature->feed_count, &feeds));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)signature->fetch_count, &fetches));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)signature->target_count, &targets));
-  for (int32_t i = 0; i < signature->feed_count; ++i) {
-    RN_RETURN_IF_ERROR(edge_name(arena, signature->feeds[i], &feeds[i].name));
-    feeds[i].value = *values[i];  // lent
-  }
-  for (int32_t i = 0; i < signature->fetch_count; ++i)
-    RN_RETURN_IF_ERROR(edge_name(arena, signature->fetches[i], &fetches[i]));
-  for (int32_t i = 0; i < signature->target_count; ++i) targets[i] = signature->targets[i]->name;
-  call->feeds = feeds;
-  call->feed_count = (size_t)signature->feed_count;
-  call->fetch_names = fetches;
-  call->fetch_count = (size_t)signature->fetch_count;
-  call->targets = targets;
-  call->target_count = (size_t)signature->target_count;
-  return RN_OK;
-}
-
 static rn_status_t check(const rn_client_t* client, const rn_signature_t* signature) {
   for (int32_t i = 0; i < signature->feed_count; ++i)
     RN_RETURN_IF_ERROR(rn_ir_check_edge(client->graph, signature->feeds[i], "feed"));
@@ -249,20 +185,20 @@ static rn_status_t client_run(void* self, const rn_signature_t* signature,
   int64_t deadline = deadline_after(client, options->timeout_ms);
   RN_RETURN_IF_ERROR(tell(client, deadline, options->cancel));
   rn_arena_t arena;
-  waiter_t waiter;
+  rn_waiter_t waiter;
   rn_arena_init(&arena, client->allocator);
   rn_run_step_t call = {
-      .call = call_for(&waiter, deadline, options->cancel),
+      .call = rn_waiter_call(&waiter, deadline, options->cancel),
       .session = rn_str(client->session),
       .timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : client->timeout_ms,
       .trace_level = options->trace_level,
       .request = (int64_t)(client->env->random(client->env->self) >> 1 | 1),
       .fetches = fetches};
   rn_strbuf_init(&call.metadata, client->allocator);
-  rn_status_t status = put_names(&arena, signature, feeds, &call);
+  rn_status_t status = rn_run_step_name(&call, &arena, signature, feeds);
   if (rn_ok(status)) {
     client->master->vtable->run_step(client->master, &call);
-    status = wait_for(&waiter);
+    status = rn_waiter_wait(&waiter);
   }
   if (options->metadata) rn_strbuf_append(options->metadata, rn_strbuf_view(&call.metadata));
   rn_strbuf_clear(&call.metadata);
@@ -292,12 +228,12 @@ static rn_status_t client_devices(void* self, rn_device_t*** out, int* out_count
   rn_client_t* client = self;
   int64_t deadline = deadline_after(client, 0);
   RN_RETURN_IF_ERROR(tell(client, deadline, NULL));
-  waiter_t waiter;
-  rn_list_devices_t call = {.call = call_for(&waiter, deadline, NULL),
+  rn_waiter_t waiter;
+  rn_list_devices_t call = {.call = rn_waiter_call(&waiter, deadline, NULL),
                             .session = rn_str(client->session)};
   rn_arena_init(&call.arena, client->allocator);
   client->master->vtable->list_devices(client->master, &call);
-  rn_status_t status = wait_for(&waiter);
+  rn_status_t status = rn_waiter_wait(&waiter);
   rn_mutex_lock(&client->mutex);
   if (rn_ok(status)) status = take_devices(client, &call);
   *out = client->devices;

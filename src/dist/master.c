@@ -122,18 +122,21 @@ static void extend_session(rn_master_t* face, rn_extend_session_t* call) {
 static void run_step(rn_master_t* face, rn_run_step_t* call) {
   rn_master_session_t* session = NULL;
   rn_status_t status = find((rn_local_master_t*)face, call->session, &session);
-  if (rn_ok(status) && call->partial_run.size)
-    status = rn_unimplemented("Partial runs over a cluster");
-  if (rn_ok(status))
+  bool is_whole = rn_ok(status) && !call->partial_run.size;
+  if (is_whole)
     rn_master_session_run(session, call);
-  else
-    rn_call_done(&call->call, status);
+  else if (rn_ok(status))
+    status = rn_master_partial_run(session, call);
+  if (!is_whole) rn_call_done(&call->call, status);
   rn_master_session_release(session);
 }
 
 static void partial_setup(rn_master_t* face, rn_partial_setup_t* call) {
-  (void)face;
-  rn_call_done(&call->call, rn_unimplemented("Partial runs over a cluster"));
+  rn_master_session_t* session = NULL;
+  rn_status_t status = find((rn_local_master_t*)face, call->session, &session);
+  if (rn_ok(status)) status = rn_master_partial_setup(session, call);
+  rn_master_session_release(session);
+  rn_call_done(&call->call, status);
 }
 
 static void close_session(rn_master_t* face, rn_close_session_t* call) {

@@ -22,6 +22,7 @@ void rn_master_session_release(rn_master_session_t* session) {
   if (!session || --session->refs) return;
   rn_local_master_t* master = session->master;
   rn_allocator_t allocator = rn_local_master_options(master)->allocator;
+  rn_master_partials_clear(session);
   while (session->programs) {
     rn_master_program_t* program = session->programs;
     session->programs = program->next;

@@ -48,6 +48,14 @@ typedef struct rn_master_callable_t {
   rn_arena_t arena;
 } rn_master_callable_t;
 
+// A step in pieces.
+typedef struct rn_master_partial_t {
+  struct rn_master_partial_t* next;
+  char handle[32];
+  rn_partial_run_t* run;  // Owned
+  size_t left;            // feeds and fetches that have not come yet
+} rn_master_partial_t;
+
 typedef struct rn_master_session_t {
   _Atomic int refs;
   rn_local_master_t* master;
@@ -68,6 +76,10 @@ typedef struct rn_master_session_t {
   rn_master_program_t* programs;
   rn_master_callable_t* callables;
   int64_t next_callable;
+  rn_session_t*
+      face;  // Owned: this session as others have them, for steps in pieces; NULL: not yet
+  rn_master_partial_t* partials;
+  int64_t next_partial;
   int running;
   bool is_closed;
   rn_close_session_t* closer;  // who waits for the last step
@@ -93,5 +105,18 @@ void rn_master_session_close(rn_master_session_t* session, rn_close_session_t* c
 void rn_master_session_end_step(rn_master_session_t* session);
 // Runs a step; |call| is answered.
 void rn_master_session_run(rn_master_session_t* session, rn_run_step_t* call);
+
+// From names to edges and nodes, in |arena|.
+RN_MUST_USE rn_status_t rn_master_session_find(rn_master_session_t* session, rn_arena_t* arena,
+                                               const rn_str_t* feeds, size_t feed_count,
+                                               const rn_str_t* fetches, size_t fetch_count,
+                                               const rn_str_t* targets, size_t target_count,
+                                               rn_signature_t* out);
+
+// Steps in pieces; both wait for what they do.
+RN_MUST_USE rn_status_t rn_master_partial_setup(rn_master_session_t* session,
+                                                rn_partial_setup_t* call);
+RN_MUST_USE rn_status_t rn_master_partial_run(rn_master_session_t* session, rn_run_step_t* call);
+void rn_master_partials_clear(rn_master_session_t* session);
 
 #endif  // RUNNEL_DIST_MASTER_SESSION_H_

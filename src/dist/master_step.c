@@ -44,36 +44,44 @@ static rn_status_t find_edge(rn_master_session_t* session, rn_str_t name, const 
   return RN_OK;
 }
 
+rn_status_t rn_master_session_find(rn_master_session_t* session, rn_arena_t* arena,
+                                   const rn_str_t* feeds, size_t feed_count,
+                                   const rn_str_t* fetches, size_t fetch_count,
+                                   const rn_str_t* targets, size_t target_count,
+                                   rn_signature_t* out) {
+  rn_edge_t *fed = NULL, *fetched = NULL;
+  rn_node_t** nodes = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, feed_count, &fed));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, fetch_count, &fetched));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, target_count, &nodes));
+  for (size_t i = 0; i < feed_count; ++i)
+    RN_RETURN_IF_ERROR(
+        find_edge(session, feeds[i], "FeedInputs: unable to find feed output", &fed[i]));
+  for (size_t i = 0; i < fetch_count; ++i)
+    RN_RETURN_IF_ERROR(find_edge(session, fetches[i], "FetchOutputs node", &fetched[i]));
+  for (size_t i = 0; i < target_count; ++i) {
+    nodes[i] = rn_graph_find(session->graph, targets[i]);
+    if (!nodes[i])
+      return rn_not_found("PruneForTargets: Some target nodes not found: %.*s ",
+                          RN_STR_ARGS(targets[i]));
+  }
+  *out = (rn_signature_t){.feeds = fed,
+                          .feed_count = (int32_t)feed_count,
+                          .fetches = fetched,
+                          .fetch_count = (int32_t)fetch_count,
+                          .targets = nodes,
+                          .target_count = (int32_t)target_count};
+  return RN_OK;
+}
+
 static rn_status_t find_signature(rn_master_step_t* step, rn_str_t** out_feed_names,
                                   rn_signature_t* out) {
-  rn_run_step_t* call = step->call;
-  rn_edge_t *feeds = NULL, *fetches = NULL;
-  rn_node_t** targets = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&step->arena, call->feed_count, &feeds));
+  const rn_run_step_t* call = step->call;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&step->arena, call->feed_count, out_feed_names));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&step->arena, call->fetch_count, &fetches));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&step->arena, call->target_count, &targets));
-  for (size_t i = 0; i < call->feed_count; ++i) {
-    (*out_feed_names)[i] = call->feeds[i].name;
-    RN_RETURN_IF_ERROR(find_edge(step->session, call->feeds[i].name,
-                                 "FeedInputs: unable to find feed output", &feeds[i]));
-  }
-  for (size_t i = 0; i < call->fetch_count; ++i)
-    RN_RETURN_IF_ERROR(
-        find_edge(step->session, call->fetch_names[i], "FetchOutputs node", &fetches[i]));
-  for (size_t i = 0; i < call->target_count; ++i) {
-    targets[i] = rn_graph_find(step->session->graph, call->targets[i]);
-    if (!targets[i])
-      return rn_not_found("PruneForTargets: Some target nodes not found: %.*s ",
-                          RN_STR_ARGS(call->targets[i]));
-  }
-  *out = (rn_signature_t){.feeds = feeds,
-                          .feed_count = (int32_t)call->feed_count,
-                          .fetches = fetches,
-                          .fetch_count = (int32_t)call->fetch_count,
-                          .targets = targets,
-                          .target_count = (int32_t)call->target_count};
-  return RN_OK;
+  for (size_t i = 0; i < call->feed_count; ++i) (*out_feed_names)[i] = call->feeds[i].name;
+  return rn_master_session_find(step->session, &step->arena, *out_feed_names, call->feed_count,
+                                call->fetch_names, call->fetch_count, call->targets,
+                                call->target_count, out);
 }
 
 // The end of a step.

@@ -70,7 +70,7 @@ static rn_status_t arg_extreme(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank - 1, dims}, &out));
   if (out->count == 0) return RN_OK;
-  work_t work = {.fn = RN_ISA_PICK(&rn_argmax_table_)->fn[state->is_min][input->dtype],
+  work_t work = {.fn = RN_ISA_PICK_NARROW(&rn_argmax_table_)->fn[state->is_min][input->dtype],
                  .in = input->data,
                  .out = out,
                  .size = rn_dtype_size(input->dtype),

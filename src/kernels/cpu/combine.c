@@ -7,7 +7,7 @@
 
 rn_combine_fn_t rn_combine(rn_combine_op_t op, rn_dtype_t dtype) {
   if (dtype <= 0 || dtype >= RN_DTYPE_COUNT) return NULL;
-  return RN_ISA_PICK(&rn_combine_table_)->fn[op][dtype];
+  return RN_ISA_PICK_NARROW(&rn_combine_table_)->fn[op][dtype];
 }
 
 // X(type, C type, smallest, largest)

@@ -10,5 +10,5 @@ extern const rn_loops_t rn_loops_avx2, rn_loops_avx512;
 extern const rn_casts_t rn_casts_avx2, rn_casts_avx512;
 #endif
 
-const rn_loops_t* rn_loops(void) { return RN_ISA_PICK(&rn_loops_); }
-const rn_casts_t* rn_casts(void) { return RN_ISA_PICK(&rn_casts_); }
+const rn_loops_t* rn_loops(void) { return RN_ISA_PICK_NARROW(&rn_loops_); }
+const rn_casts_t* rn_casts(void) { return RN_ISA_PICK_NARROW(&rn_casts_); }

@@ -136,7 +136,7 @@ static void plan_pass(pass_t* p, int64_t rows, int64_t inner) {
 // in between.
 static rn_status_t run_passes(rn_kernel_ctx_t* ctx, rn_reduce_op_t op, groups_t* groups,
                               const void* in, rn_dtype_t dtype, void* out) {
-  const rn_reduce_table_t* table = RN_ISA_PICK(&rn_reduce_table_);
+  const rn_reduce_table_t* table = RN_ISA_PICK_NARROW(&rn_reduce_table_);
   rn_tensor_t scratch[2] = {{0}, {0}};
   rn_status_t status = RN_OK;
   for (int turn = 0;; turn ^= 1) {
