@@ -324,6 +324,7 @@ static bool write_xmp(encoder_t* e, rn_str_t xmp) {
   bool fits = !marker.failed && marker.size <= UINT16_MAX - 2;
   if (fits)
     jpeg.write_marker(&e->info, JPEG_APP0 + 1, (const JOCTET*)marker.data, (unsigned)marker.size);
+  if (marker.failed) e->out->failed = true;  // for want of memory, which is what is then said
   rn_strbuf_clear(&marker);
   return fits;
 }

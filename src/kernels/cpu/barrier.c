@@ -267,28 +267,75 @@ static rn_status_t slice_of(const rn_kernel_ctx_t* ctx, const rn_tensor_t* batch
   return status;
 }
 
-static bool try_insert(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* out_status) {
-  barrier_t* barrier = (barrier_t*)owner;
+// What an insertion needs of memory, had before anything goes in: a slice of the values for each
+// key, the entries of new keys, room among the ready.
+static rn_status_t prepare_insert(barrier_t* barrier, rn_kernel_ctx_t* ctx, rn_tensor_t* slices,
+                                  bool* out_any_fresh) {
   const rn_tensor_t *keys = rn_in(ctx, 1), *values = rn_in(ctx, 2);
   int64_t c = ((const verb_t*)ctx->state)->component;
-  bool any_fresh = false;
-  rn_status_t status = check_insert(barrier, ctx);
-  if (rn_ok(status)) status = check_keys(barrier, ctx);
-  for (int64_t i = 0; rn_ok(status) && i < keys->count; ++i) {
+  rn_allocator_t allocator = barrier->parking.allocator;
+  for (int64_t i = 0; i < keys->count; ++i)
+    RN_RETURN_IF_ERROR(slice_of(ctx, values, i, barrier->shapes[c], &slices[i]));
+  RN_RETURN_IF_ERROR(
+      rn_vec_reserve(&barrier->ready, allocator, barrier->ready.count + (size_t)keys->count));
+  for (int64_t i = 0; i < keys->count; ++i) {
     entry_t* entry = NULL;
     bool is_fresh = false;
     rn_str_t key = rn_tstring_view(&RN_DATA(keys, rn_tstring_t)[i]);
-    status = entry_for(barrier, key, &entry, &is_fresh);
-    any_fresh |= is_fresh;
-    if (rn_ok(status) && rn_tensor_is_set(&entry->values[c]))
-      status =
-          rn_invalid_argument("Key %.*s already has a value for component %lld in barrier %.*s",
-                              RN_STR_ARGS(key), (long long)c, RN_STR_ARGS(barrier->name));
-    if (rn_ok(status)) status = slice_of(ctx, values, i, barrier->shapes[c], &entry->values[c]);
-    if (rn_ok(status) && ++entry->present == barrier->components)
-      status = make_ready(barrier, (size_t)(entry - barrier->incomplete.items));
+    RN_RETURN_IF_ERROR(entry_for(barrier, key, &entry, &is_fresh));
+    *out_any_fresh |= is_fresh;
   }
-  if (any_fresh) barrier->next_index++;
+  return RN_OK;
+}
+
+static rn_status_t insert_all(barrier_t* barrier, rn_kernel_ctx_t* ctx, rn_tensor_t* slices) {
+  const rn_tensor_t* keys = rn_in(ctx, 1);
+  int64_t c = ((const verb_t*)ctx->state)->component;
+  for (int64_t i = 0; i < keys->count; ++i) {
+    entry_t* entry = NULL;
+    bool is_fresh = false;
+    rn_str_t key = rn_tstring_view(&RN_DATA(keys, rn_tstring_t)[i]);
+    RN_RETURN_IF_ERROR(entry_for(barrier, key, &entry, &is_fresh));
+    if (rn_tensor_is_set(&entry->values[c]))
+      return rn_invalid_argument("Key %.*s already has a value for component %lld in barrier %.*s",
+                                 RN_STR_ARGS(key), (long long)c, RN_STR_ARGS(barrier->name));
+    entry->values[c] = slices[i];
+    slices[i] = (rn_tensor_t){0};
+    if (++entry->present == barrier->components)
+      RN_RETURN_IF_ERROR(make_ready(barrier, (size_t)(entry - barrier->incomplete.items)));
+  }
+  return RN_OK;
+}
+
+// Takes back the entries behind the first |count|, which are new and empty.
+static void forget_entries(barrier_t* barrier, size_t count) {
+  while (barrier->incomplete.count > count) {
+    entry_t* entry = &barrier->incomplete.items[--barrier->incomplete.count];
+    rn_map_remove(&barrier->by_key, rn_str_n(entry->key, entry->key_size));
+    clear_entry(barrier, entry);
+  }
+}
+
+static bool try_insert(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* out_status) {
+  barrier_t* barrier = (barrier_t*)owner;
+  rn_allocator_t allocator = barrier->parking.allocator;
+  int64_t count = rn_in(ctx, 1)->count;
+  size_t before = barrier->incomplete.count;
+  rn_tensor_t* slices = NULL;
+  bool any_fresh = false;
+  rn_status_t status = check_insert(barrier, ctx);
+  if (rn_ok(status)) status = check_keys(barrier, ctx);
+  if (rn_ok(status)) status = RN_NEW_ARRAY(allocator, (size_t)count, &slices);
+  if (rn_ok(status)) {
+    status = prepare_insert(barrier, ctx, slices, &any_fresh);
+    if (!rn_ok(status)) forget_entries(barrier, before);
+  }
+  if (rn_ok(status)) {
+    status = insert_all(barrier, ctx, slices);
+    if (any_fresh) barrier->next_index++;
+  }
+  for (int64_t i = 0; slices && i < count; ++i) rn_tensor_clear(&slices[i]);
+  RN_FREE_ARRAY(allocator, slices, (size_t)count);
   *out_status = status;
   return true;
 }

@@ -92,7 +92,7 @@ static rn_status_t quoted_field(cursor_t* cursor, rn_str_t record, size_t* inout
     return rn_invalid_argument("Quoted field has to end with quote followed by delim or end");
   *inout_at = i + 2;
   *out = rn_str_n(record.data + start, i - start);
-  if (cursor->field.size == 0) return RN_OK;
+  if (cursor->field.size == 0 && !cursor->field.failed) return RN_OK;
   rn_strbuf_append_n(&cursor->field, record.data + start, i - start);
   *out = rn_strbuf_view(&cursor->field);
   return rn_strbuf_status(&cursor->field);

@@ -330,6 +330,7 @@ static rn_status_t png_all(rn_kernel_ctx_t* ctx, const rn_tensor_t* images, rn_t
       status = one;
     }
   }
+  if (rn_ok(status)) status = rn_strbuf_status(&failed);
   if (rn_ok(status) && failed.size)
     status = rn_internal("PNG encoding failed at the following flattened batch indices: %s",
                          failed.data);
