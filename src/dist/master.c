@@ -397,13 +397,6 @@ static const rn_master_vtable_t vtable = {
     .release_callable = release_callable,
 };
 
-size_t rn_local_master_session_count(rn_local_master_t* master) {
-  rn_mutex_lock(&master->mutex);
-  size_t count = master->sessions.count;
-  rn_mutex_unlock(&master->mutex);
-  return count;
-}
-
 rn_status_t rn_local_master_create(const rn_local_master_options_t* options,
                                    rn_local_master_t** out) {
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, out));

@@ -24,6 +24,5 @@ RN_MUST_USE rn_status_t rn_local_master_create(const rn_local_master_options_t* 
 // Closes every session and waits for what is under way. NULL is fine.
 void rn_local_master_destroy(rn_local_master_t* master);
 rn_master_t* rn_local_master_face(rn_local_master_t* master);
-size_t rn_local_master_session_count(rn_local_master_t* master);
 
 #endif  // RUNNEL_DIST_MASTER_H_

@@ -38,9 +38,6 @@ struct rn_server_t {
 };
 
 const char* rn_server_target(const rn_server_t* server) { return server->target; }
-int rn_server_port(const rn_server_t* server) { return rn_rpc_server_port(server->rpc); }
-rn_local_worker_t* rn_server_worker(rn_server_t* server) { return server->worker; }
-rn_local_master_t* rn_server_master(rn_server_t* server) { return server->master; }
 
 static rn_status_t connect_peer(rn_server_t* server, peer_t* peer) {
   int64_t lease = server->options.lease_ns ? server->options.lease_ns : LEASE_NS;

@@ -38,8 +38,5 @@ RN_MUST_USE rn_status_t rn_server_join(rn_server_t* server);
 void rn_server_destroy(rn_server_t* server);
 
 const char* rn_server_target(const rn_server_t* server);  // "grpc://host:port"
-int rn_server_port(const rn_server_t* server);
-rn_local_worker_t* rn_server_worker(rn_server_t* server);
-rn_local_master_t* rn_server_master(rn_server_t* server);
 
 #endif  // RUNNEL_DIST_SERVER_H_

@@ -31,14 +31,15 @@ typedef struct receipt_t {
   rn_recv_t* recv;
 } receipt_t;
 
-rn_str_t rn_task_of_device(rn_str_t device) {
+// The part of a device's name that names its task.
+static rn_str_t task_of_device(rn_str_t device) {
   const rn_str_t mark = RN_STR("/device:");
   for (size_t i = 0; i + mark.size <= device.size; ++i)
     if (memcmp(device.data + i, mark.data, mark.size) == 0) return rn_str_n(device.data, i);
   return device;
 }
 
-static rn_str_t task_of_key(rn_str_t key) { return rn_task_of_device(rn_str_split(&key, ';')); }
+static rn_str_t task_of_key(rn_str_t key) { return task_of_device(rn_str_split(&key, ';')); }
 
 static bool remote_has(void* self, rn_str_t key) {
   const remote_t* remote = self;

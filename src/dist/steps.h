@@ -18,9 +18,6 @@ typedef struct rn_peers_t {
   rn_worker_t* (*find)(void* self, rn_str_t task);
 } rn_peers_t;
 
-// The part of a device's name that names its task.
-rn_str_t rn_task_of_device(rn_str_t device);
-
 // |task| is this worker's own; copied.
 RN_MUST_USE rn_status_t rn_steps_create(const rn_env_t* env, rn_allocator_t allocator,
                                         rn_str_t task, rn_peers_t peers, rn_steps_t** out);

@@ -41,7 +41,6 @@ struct rn_local_worker_t {
 };
 
 rn_worker_t* rn_local_worker_face(rn_local_worker_t* worker) { return &worker->face; }
-int rn_local_worker_device_count(const rn_local_worker_t* worker) { return worker->device_count; }
 rn_device_t* rn_local_worker_device(const rn_local_worker_t* worker, int i) {
   return worker->devices[i];
 }

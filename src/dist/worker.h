@@ -24,7 +24,6 @@ void rn_local_worker_destroy(rn_local_worker_t* worker);
 
 // For callers of the table. Calls may block for as long as planning or computing takes.
 rn_worker_t* rn_local_worker_face(rn_local_worker_t* worker);
-int rn_local_worker_device_count(const rn_local_worker_t* worker);
 rn_device_t* rn_local_worker_device(const rn_local_worker_t* worker, int i);
 
 // For a page that shows how the task is.

@@ -67,13 +67,6 @@ void rn_rendezvous_set_remote(rn_rendezvous_t* rendezvous, rn_remote_t remote) {
 
 void rn_rendezvous_retain(rn_rendezvous_t* rendezvous) { rendezvous->refs++; }
 
-bool rn_rendezvous_is_empty(rn_rendezvous_t* rendezvous) {
-  rn_mutex_lock(&rendezvous->mutex);
-  bool is_empty = rendezvous->meetings.count == 0;
-  rn_mutex_unlock(&rendezvous->mutex);
-  return is_empty;
-}
-
 static void free_item(rn_rendezvous_t* rendezvous, item_t* item) {
   rn_tensor_clear(&item->value);
   RN_FREE(rendezvous->allocator, item);

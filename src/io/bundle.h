@@ -55,7 +55,6 @@ RN_MUST_USE rn_status_t rn_bundle_reader_open(const rn_env_t* env, const char* p
                                               rn_bundle_reader_t** out);
 void rn_bundle_reader_close(rn_bundle_reader_t* reader);  // NULL is fine
 const char* rn_bundle_reader_prefix(const rn_bundle_reader_t* reader);
-int32_t rn_bundle_reader_shards(const rn_bundle_reader_t* reader);
 
 // The tensors, in the order of their names; |i| < count. Borrowed from the reader.
 size_t rn_bundle_count(const rn_bundle_reader_t* reader);

@@ -218,7 +218,6 @@ void rn_bundle_reader_close(rn_bundle_reader_t* reader) {
 }
 
 const char* rn_bundle_reader_prefix(const rn_bundle_reader_t* reader) { return reader->prefix; }
-int32_t rn_bundle_reader_shards(const rn_bundle_reader_t* reader) { return reader->shards; }
 size_t rn_bundle_count(const rn_bundle_reader_t* reader) { return reader->named.count; }
 const rn_bundle_entry_t* rn_bundle_entry(const rn_bundle_reader_t* reader, size_t i) {
   return reader->named.items[i];

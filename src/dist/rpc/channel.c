@@ -33,8 +33,6 @@ struct rn_channel_t {
   int connections;  // that have not been lost yet
 };
 
-const char* rn_channel_address(const rn_channel_t* channel) { return channel->address; }
-
 static rn_rpc_out_t* call_of(rn_stream_t* stream) {
   return (rn_rpc_out_t*)((char*)stream - __builtin_offsetof(rn_rpc_out_t, stream));
 }

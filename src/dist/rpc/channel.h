@@ -37,7 +37,6 @@ typedef struct rn_channel_options_t {
 RN_MUST_USE rn_status_t rn_channel_create(const rn_channel_options_t* options, rn_channel_t** out);
 // Fails what is under way and waits for it. Not on the loop's thread. NULL is fine.
 void rn_channel_destroy(rn_channel_t* channel);
-const char* rn_channel_address(const rn_channel_t* channel);
 
 // From any thread.
 void rn_rpc_start(rn_channel_t* channel, rn_rpc_out_t* call);

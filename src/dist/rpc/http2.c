@@ -50,7 +50,6 @@ struct rn_http2_t {
   size_t small_first;  // of |small|, what is written already
 };
 
-void* rn_http2_owner(const rn_http2_t* http2) { return http2->options.owner; }
 void rn_http2_retain(rn_http2_t* http2) { http2->refs++; }
 
 void rn_http2_release(rn_http2_t* http2) {
@@ -601,20 +600,6 @@ void rn_http2_close(rn_http2_t* http2, rn_status_t status) {
   fail(http2, status);
   push(http2);
   rn_mutex_unlock(&http2->mutex);
-}
-
-void rn_http2_drain(rn_http2_t* http2) {
-  rn_mutex_lock(&http2->mutex);
-  nghttp2_submit_shutdown_notice(http2->session);
-  push(http2);
-  rn_mutex_unlock(&http2->mutex);
-}
-
-size_t rn_http2_stream_count(rn_http2_t* http2) {
-  rn_mutex_lock(&http2->mutex);
-  size_t count = http2->stream_count;
-  rn_mutex_unlock(&http2->mutex);
-  return count;
 }
 
 // Calls.

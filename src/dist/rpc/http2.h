@@ -74,13 +74,9 @@ RN_MUST_USE rn_status_t rn_http2_create(const rn_http2_options_t* options, rn_so
                                         rn_http2_t** out);
 void rn_http2_retain(rn_http2_t* http2);
 void rn_http2_release(rn_http2_t* http2);  // NULL is fine
-void* rn_http2_owner(const rn_http2_t* http2);
 
 // Ends the connection from any thread; |lost| follows on the loop's. Takes |status|.
 void rn_http2_close(rn_http2_t* http2, rn_status_t status);
-// Says that no new calls are taken; those under way go on.
-void rn_http2_drain(rn_http2_t* http2);
-size_t rn_http2_stream_count(rn_http2_t* http2);
 
 // Starts a call on |stream| (zeroed but for |align|), from any thread. |message| is taken on
 // success. Fails if the connection is over: then nothing more is said about the stream.
