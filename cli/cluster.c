@@ -2,6 +2,7 @@
 #include "cli/cluster.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 
 #include "proto/cluster.pb.h"
 #include "wire/text.h"
@@ -26,8 +27,8 @@ static bool is_address(rn_str_t address) {
          port >= 0 && port <= 65535;
 }
 
-static rn_status_t add_task(rn_cli_cluster_t* cluster, rn_str_t job, int32_t index,
-                            rn_str_t address) {
+rn_status_t rn_cli_cluster_add(rn_cli_cluster_t* cluster, rn_str_t job, int32_t index,
+                               rn_str_t address) {
   rn_server_task_t task = {.index = index};
   if (!job.size) return rn_invalid_argument("a job of the cluster has no name");
   if (!is_address(address))
@@ -52,16 +53,16 @@ static rn_status_t take_json(rn_cli_cluster_t* cluster, json_t* jobs) {
     json_array_foreach(tasks, index, address) {
       ok = ok && json_is_string(address);
       if (ok)
-        RN_RETURN_IF_ERROR(
-            add_task(cluster, rn_str(job), (int32_t)index, rn_str(json_string_value(address))));
+        RN_RETURN_IF_ERROR(rn_cli_cluster_add(cluster, rn_str(job), (int32_t)index,
+                                              rn_str(json_string_value(address))));
     }
     json_object_foreach(tasks, key, address) {
       int64_t number;
       ok = ok && json_is_string(address) && rn_str_to_i64(rn_str(key), &number) && number >= 0 &&
            number <= INT32_MAX;
       if (ok)
-        RN_RETURN_IF_ERROR(
-            add_task(cluster, rn_str(job), (int32_t)number, rn_str(json_string_value(address))));
+        RN_RETURN_IF_ERROR(rn_cli_cluster_add(cluster, rn_str(job), (int32_t)number,
+                                              rn_str(json_string_value(address))));
     }
     if (!ok)
       return rn_invalid_argument("job %s of the cluster is no list of addresses host:port", job);
@@ -92,7 +93,7 @@ static rn_status_t parse_short(rn_cli_cluster_t* cluster, rn_str_t text) {
     rn_str_t tasks = rn_str_trim(rn_str_split(&text, ',')), job = rn_str_split(&tasks, '=');
     for (int32_t i = 0; tasks.size; ++i)
       RN_RETURN_IF_ERROR(
-          add_task(cluster, rn_str_trim(job), i, rn_str_trim(rn_str_split(&tasks, '|'))));
+          rn_cli_cluster_add(cluster, rn_str_trim(job), i, rn_str_trim(rn_str_split(&tasks, '|'))));
   }
   return RN_OK;
 }
@@ -103,9 +104,9 @@ static rn_status_t parse_proto(rn_cli_cluster_t* cluster, rn_str_t text) {
       rn_pb_parse(&rn_pb_ClusterDef_desc, text, NULL, &cluster->arena, (void**)&def));
   for (uint32_t j = 0; j < def->job.count; ++j)
     for (uint32_t t = 0; t < def->job.items[j].tasks.count; ++t)
-      RN_RETURN_IF_ERROR(add_task(cluster, def->job.items[j].name,
-                                  def->job.items[j].tasks.items[t].key,
-                                  def->job.items[j].tasks.items[t].value));
+      RN_RETURN_IF_ERROR(rn_cli_cluster_add(cluster, def->job.items[j].name,
+                                            def->job.items[j].tasks.items[t].key,
+                                            def->job.items[j].tasks.items[t].value));
   return RN_OK;
 }
 
@@ -156,4 +157,22 @@ rn_status_t rn_cli_cluster_parse_config(rn_cli_cluster_t* cluster, rn_str_t text
   if (json_is_integer(index)) cluster->index = (int32_t)json_integer_value(index);
   json_decref(root);
   return status;
+}
+
+rn_status_t rn_cli_cluster_find(rn_cli_t* cli, rn_cli_cluster_t* cluster, const char* text,
+                                const char* dir) {
+  if (text && dir) return rn_cli_usage(cli, "--cluster and --dir exclude each other");
+  if (dir) {
+    rn_str_t path;
+    RN_RETURN_IF_ERROR(rn_arena_printf(&cluster->arena, &path, "%s/cluster.json", dir));
+    if (!is_file(cli->env, path.data))
+      return rn_not_found("%s: there is no such file: is this the folder of a cluster?", path.data);
+    return rn_cli_cluster_parse(cluster, cli->env, path.data);
+  }
+  if (!text) text = getenv("RUNNEL_CLUSTER");
+  if (text && *text) return rn_cli_cluster_parse(cluster, cli->env, text);
+  const char* config = getenv("TF_CONFIG");
+  if (!config)
+    return rn_cli_usage(cli, "say which cluster: --cluster or --dir, RUNNEL_CLUSTER or TF_CONFIG");
+  return rn_cli_prefix(rn_cli_cluster_parse_config(cluster, rn_str(config)), "TF_CONFIG: ");
 }

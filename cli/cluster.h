@@ -23,4 +23,29 @@ RN_MUST_USE rn_status_t rn_cli_cluster_parse(rn_cli_cluster_t* cluster, const rn
 // From the text of TF_CONFIG: a cluster and the task.
 RN_MUST_USE rn_status_t rn_cli_cluster_parse_config(rn_cli_cluster_t* cluster, rn_str_t text);
 
+// What people say about a cluster that a launcher has started.
+typedef struct rn_cli_launch_t {
+  const char* jobs;   // "ps=2,worker": which ranks are what; NULL: all are workers
+  const char* hosts;  // a file; NULL: none
+  int port_base;      // 0: 8888
+} rn_cli_launch_t;
+// From the environment of srun, and from that of Open MPI's mpirun; both say which task this is.
+RN_MUST_USE rn_status_t rn_cli_cluster_of_slurm(rn_cli_cluster_t* cluster,
+                                                const rn_cli_launch_t* launch);
+RN_MUST_USE rn_status_t rn_cli_cluster_of_mpi(rn_cli_cluster_t* cluster, const rn_env_t* env,
+                                              const rn_cli_launch_t* launch);
+
+// For commands that ask a cluster: from |text|, or from the folder |dir| of `runnel cluster up`,
+// or, where both are NULL, from RUNNEL_CLUSTER or TF_CONFIG.
+RN_MUST_USE rn_status_t rn_cli_cluster_find(rn_cli_t* cli, rn_cli_cluster_t* cluster,
+                                            const char* text, const char* dir);
+
+// What `runnel cert` makes, for |cluster| and a client, in |dir|; says nothing.
+RN_MUST_USE rn_status_t rn_cli_cert_make(rn_cli_t* cli, const rn_cli_cluster_t* cluster,
+                                         const char* dir);
+
+// Adds a task; refuses one that is there already and an address that is none.
+RN_MUST_USE rn_status_t rn_cli_cluster_add(rn_cli_cluster_t* cluster, rn_str_t job, int32_t index,
+                                           rn_str_t address);
+
 #endif  // RUNNEL_CLI_CLUSTER_H_

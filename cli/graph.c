@@ -1,12 +1,12 @@
 // runnel graph: what is in a GraphDef.
 #include <stdio.h>
 
-#include "cli/graph_view.h"
+#include "cli/graph_fold.h"
 #include "proto/attr_value.pb.h"
 #include "wire/text.h"
 
 const char rn_cli_graph_help[] =
-    "usage: runnel graph FILE [--stats | --text | --dot] [--input NAME=SHAPE ...]\n"
+    "usage: runnel graph FILE [--stats | --text | --dot] [--depth N] [--input NAME=SHAPE ...]\n"
     "\n"
     "Looks into a GraphDef, given as bytes (.pb) or as text (.pbtxt); '-' reads the standard "
     "input.\n"
@@ -17,7 +17,8 @@ const char rn_cli_graph_help[] =
     "  --dot               a drawing for Graphviz: name scopes as boxes, small constants inside "
     "the\n"
     "                      nodes that use them, types and shapes on the edges, a colour for each\n"
-    "                      device\n"
+    "                      device; scopes of large graphs are folded into one box each\n"
+    "  --depth N           fold the scopes that lie in N others (0: every scope is one box)\n"
     "  --input NAME=SHAPE  take the placeholder NAME to have this shape, as in x=[32,784] or\n"
     "                      x=[?,784]; shapes that follow from it are shown\n"
     "\n"
@@ -26,7 +27,7 @@ const char rn_cli_graph_help[] =
     "  runnel graph model.pb --text > model.pbtxt\n"
     "  runnel graph model.pb --dot --input x=[1,784] | dot -Tsvg > model.svg\n";
 
-typedef enum graph_mode_t { STATS, TEXT, DOT, INPUT } graph_mode_t;
+typedef enum graph_mode_t { STATS, TEXT, DOT, INPUT, DEPTH } graph_mode_t;
 
 // "[2,?,3]" or "?" as a message in |arena|.
 static rn_status_t parse_shape(rn_str_t text, rn_arena_t* arena, rn_pb_TensorShapeProto_t* out) {
@@ -89,11 +90,12 @@ static rn_status_t print_text(const rn_cli_t* cli, const rn_cli_file_t* file) {
   return rn_cli_prefix(status, "%s: ", file->path);
 }
 
-static rn_status_t show(const rn_cli_t* cli, rn_cli_file_t* file, graph_mode_t mode) {
+static rn_status_t show(const rn_cli_t* cli, rn_cli_file_t* file, graph_mode_t mode, int depth) {
   if (mode == TEXT) return print_text(cli, file);
   rn_view_t view;
   rn_status_t status = rn_view_create(cli, file, &view);
-  if (rn_ok(status)) status = mode == DOT ? rn_view_dot(cli, &view) : rn_view_stats(cli, &view);
+  if (rn_ok(status))
+    status = mode == DOT ? rn_view_dot(cli, &view, depth) : rn_view_stats(cli, &view);
   rn_view_clear(&view);
   return status;
 }
@@ -114,9 +116,10 @@ static rn_status_t set_inputs(rn_cli_t* cli, const rn_cli_option_t* options, rn_
 }
 
 rn_status_t rn_cli_graph(rn_cli_t* cli) {
-  static const rn_cli_option_t options[] = {
-      {"--stats", false}, {"--text", false}, {"--dot", false}, {"--input", true}, {NULL, false}};
+  static const rn_cli_option_t options[] = {{"--stats", false}, {"--text", false}, {"--dot", false},
+                                            {"--input", true},  {"--depth", true}, {NULL, false}};
   graph_mode_t mode = STATS;
+  int64_t depth = RN_FOLD_AUTOMATIC;
   const char* path = NULL;
   int modes = 0;
   for (int option = 0; option != RN_CLI_END;) {
@@ -125,6 +128,8 @@ rn_status_t rn_cli_graph(rn_cli_t* cli) {
     if (option == RN_CLI_WORD && path)
       return rn_cli_usage(cli, "one file at a time, not '%s' too", value);
     if (option == RN_CLI_WORD) path = value;
+    if (option == DEPTH && (!rn_str_to_i64(rn_str(value), &depth) || depth < 0 || depth > 1000))
+      return rn_cli_usage(cli, "--depth wants a number of scopes, not '%s'", value);
     if (option >= STATS && option <= DOT) {
       mode = (graph_mode_t)option;
       modes++;
@@ -135,7 +140,7 @@ rn_status_t rn_cli_graph(rn_cli_t* cli) {
   rn_cli_file_t file;
   rn_status_t status = rn_cli_load(cli, path, &file);
   if (rn_ok(status)) status = set_inputs(cli, options, &file);
-  if (rn_ok(status)) status = show(cli, &file, mode);
+  if (rn_ok(status)) status = show(cli, &file, mode, (int)depth);
   rn_cli_file_clear(&file);
   return status;
 }

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/vec.h"
-#include "cli/graph_view.h"
+#include "cli/graph_fold.h"
 #include "tensor/print.h"
 
 #define MAX_SCOPES 32      // boxes in boxes; what is deeper stays in the last
@@ -18,7 +18,9 @@ typedef struct dot_t {
   const rn_cli_t* cli;
   const rn_view_t* view;
   RN_VEC(rn_str_t) devices;
+  rn_arena_t* arena;
   int32_t* order;  // nodes by name: those of a scope lie together
+  rn_fold_t fold;
 } dot_t;
 
 static void put_text(rn_str_t text) {
@@ -95,9 +97,10 @@ static rn_status_t put_node(dot_t* dot, int32_t n, int indent) {
   const rn_view_node_t* node = &dot->view->nodes[n];
   int device = -1;
   if (node->def->device.size) RN_RETURN_IF_ERROR(device_number(dot, node->def->device, &device));
+  rn_str_t label = rn_fold_rest(node->def->name, dot->fold.depth);
   printf("%*sn%d [label=\"", indent, "", n);
-  put_text(base_name(node->def->name));
-  if (!rn_str_eq(base_name(node->def->name), node->def->op)) {
+  put_text(label);
+  if (!rn_str_eq(label, node->def->op)) {
     fputs("\\n", stdout);
     put_text(node->def->op);
   }
@@ -120,26 +123,43 @@ static rn_status_t put_node(dot_t* dot, int32_t n, int indent) {
   return RN_OK;
 }
 
-static void put_edges(const dot_t* dot, int32_t n) {
-  const rn_view_node_t* node = &dot->view->nodes[n];
-  for (int32_t i = 0; i < node->input_count; ++i) {
-    rn_view_edge_t edge = node->inputs[i];
-    if (edge.node < 0) continue;
-    const rn_view_node_t* source = &dot->view->nodes[edge.node];
-    if (edge.output < 0) {
-      // A control edge from a constant orders nothing.
-      if (!is_hidden(source)) printf("  n%d -> n%d [style=dashed, color=gray50]\n", edge.node, n);
-      continue;
-    }
-    if (is_hidden(source)) continue;
-    rn_strbuf_t text;
-    rn_strbuf_init(&text, dot->cli->allocator);
-    rn_view_describe(source, edge.output, &text);
-    printf("  n%d -> n%d [label=\"", edge.node, n);
-    put_text(rn_strbuf_view(&text));
-    printf("\"]\n");
-    rn_strbuf_clear(&text);
+// A scope that is folded: its name and what is in it.
+static rn_status_t put_group(dot_t* dot, int32_t g, int indent) {
+  const rn_fold_group_t* group = &dot->fold.groups[g];
+  int device = -1;
+  if (group->device.size) RN_RETURN_IF_ERROR(device_number(dot, group->device, &device));
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, dot->cli->allocator);
+  rn_status_t status = rn_fold_describe(dot->view, &dot->fold, g, dot->arena, &text);
+  printf("%*sn%d [label=\"", indent, "", dot->view->count + g);
+  put_text(rn_fold_rest(group->path, dot->fold.depth));
+  printf("/\\n");
+  put_text(rn_strbuf_view(&text));
+  printf("\", tooltip=\"");
+  put_text(group->path);
+  printf("\", shape=box3d, style=filled");
+  if (device >= 0) printf(", fillcolor=\"%s\"", colours[device % COLOUR_COUNT]);
+  printf("]\n");
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+static void put_edge(const dot_t* dot, const rn_fold_edge_t* edge) {
+  printf("  n%d -> n%d [", edge->from, edge->to);
+  if (edge->is_control) {
+    printf("style=dashed, color=gray50]\n");
+    return;
   }
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, dot->cli->allocator);
+  if (edge->count > 1)
+    rn_strbuf_printf(&text, "%d edges", edge->count);
+  else
+    rn_view_describe(&dot->view->nodes[edge->source.node], edge->source.output, &text);
+  printf("label=\"");
+  put_text(rn_strbuf_view(&text));
+  printf(edge->count > 1 ? "\", penwidth=2]\n" : "\"]\n");
+  rn_strbuf_clear(&text);
 }
 
 // How many of the scopes in front of |name| and |other| are the same.
@@ -183,15 +203,20 @@ static void open_scope(rn_str_t name, int number) {
 static rn_status_t put_nodes(dot_t* dot) {
   rn_str_t last = {0};
   int open = 0;
+  int32_t last_thing = -1;
   for (int32_t i = 0; i < dot->view->count; ++i) {
-    int32_t n = dot->order[i];
+    int32_t n = dot->order[i], thing = dot->fold.thing[n];
     rn_str_t name = dot->view->nodes[n].def->name;
-    if (is_hidden(&dot->view->nodes[n])) continue;
+    if (thing < 0 || thing == last_thing) continue;
     int same = common_scopes(name, last), wanted = scope_count(name);
+    if (wanted > dot->fold.depth) wanted = dot->fold.depth;
     while (open > same) printf("%*s}\n", 2 * open--, "");
     for (; open < wanted; ++open) open_scope(name, open);
-    RN_RETURN_IF_ERROR(put_node(dot, n, 2 + 2 * open));
+    RN_RETURN_IF_ERROR(thing < dot->view->count
+                           ? put_node(dot, n, 2 + 2 * open)
+                           : put_group(dot, thing - dot->view->count, 2 + 2 * open));
     last = name;
+    last_thing = thing;
   }
   while (open > 0) printf("%*s}\n", 2 * open--, "");
   return RN_OK;
@@ -222,11 +247,12 @@ static rn_status_t sort_nodes(dot_t* dot, rn_arena_t* arena) {
   return RN_OK;
 }
 
-rn_status_t rn_view_dot(const rn_cli_t* cli, const rn_view_t* view) {
-  dot_t dot = {.cli = cli, .view = view};
+rn_status_t rn_view_dot(const rn_cli_t* cli, const rn_view_t* view, int depth) {
   rn_arena_t arena;
   rn_arena_init(&arena, cli->allocator);
+  dot_t dot = {.cli = cli, .view = view, .arena = &arena};
   rn_status_t status = sort_nodes(&dot, &arena);
+  if (rn_ok(status)) status = rn_fold_create(view, dot.order, is_hidden, depth, &arena, &dot.fold);
   if (rn_ok(status)) {
     printf(
         "digraph \"graph\" {\n"
@@ -239,8 +265,7 @@ rn_status_t rn_view_dot(const rn_cli_t* cli, const rn_view_t* view) {
       printf("\n");
     }
     status = put_nodes(&dot);
-    for (int32_t n = 0; n < view->count; ++n)
-      if (!is_hidden(&view->nodes[n])) put_edges(&dot, n);
+    for (int32_t e = 0; e < dot.fold.edge_count; ++e) put_edge(&dot, &dot.fold.edges[e]);
     put_legend(&dot);
     printf("}\n");
   }

@@ -41,6 +41,8 @@ const rn_tensor_t* rn_view_constant(const rn_view_node_t* node);
 
 // The two ways of showing one; graph.c has the third.
 RN_MUST_USE rn_status_t rn_view_stats(const rn_cli_t* cli, const rn_view_t* view);
-RN_MUST_USE rn_status_t rn_view_dot(const rn_cli_t* cli, const rn_view_t* view);
+// |depth|: scopes in scopes that are drawn open; deeper ones are folded. RN_FOLD_AUTOMATIC of
+// graph_fold.h: as many as make a drawing that is not too large.
+RN_MUST_USE rn_status_t rn_view_dot(const rn_cli_t* cli, const rn_view_t* view, int depth);
 
 #endif  // RUNNEL_CLI_GRAPH_VIEW_H_

@@ -1,85 +1,184 @@
 // runnel server: one task of a cluster.
+#include <jansson.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/cluster.h"
+#include "cli/http.h"
+#include "kernels/cpu/queue.h"
 
 const char rn_cli_server_help[] =
-    "usage: runnel server [--cluster CLUSTER] [--job JOB] [--task N] [--port PORT]\n"
+    "usage: runnel server [--cluster CLUSTER] [--job JOB] [--task N] [--port PORT] [OPTION ...]\n"
     "\n"
     "Runs one task of a cluster: a worker with its devices, and a master for the clients that "
     "name\n"
-    "it as their target. Prints the target when it is ready. Ends in good order on SIGTERM and on\n"
-    "Ctrl-C. Stock TensorFlow's clients and servers may be the other tasks.\n"
+    "it as their target. Prints the target when it is ready. On SIGTERM and Ctrl-C it takes no "
+    "new\n"
+    "sessions and steps, lets the running ones end, and ends; a second signal ends it at once.\n"
+    "The port also answers HTTP: /healthz, /readyz, /statusz, /metrics.\n"
+    "Stock TensorFlow's clients and servers may be the other tasks.\n"
     "\n"
     "  --cluster CLUSTER  {\"ps\": [\"host:port\", ...], \"worker\": [...]}, or "
     "ps=a:1|b:2,worker=c:3,\n"
     "                     or a ClusterDef in text form, or a file with one of them;\n"
+    "                     slurm or mpi: the tasks that srun or mpirun has started;\n"
     "                     without it the environment variable TF_CONFIG\n"
+    "  --jobs JOBS        with slurm and mpi, ps=2,worker=4: which ranks are what, in this order\n"
+    "                     (default: all are workers; a job without a number has the rest)\n"
+    "  --hosts FILE       with mpi, the hosts that mpirun was given (default: this machine)\n"
+    "  --port-base PORT   with slurm and mpi, the port of a host's first task (default 8888)\n"
     "  --job JOB          which job this is (needless where the cluster has one task)\n"
     "  --task N           which task of the job (default: that of TF_CONFIG, else 0)\n"
     "  --port PORT        listen here and not on the task's own port of the cluster\n"
     "  --threads N        threads that steps run on (default: one for each processor)\n"
     "  --cpus N           CPU devices (default 1)\n"
     "  --lease SECONDS    silence after which another task is given up (default 10)\n"
-    "  --insecure         allow an address beyond this machine: whoever reaches the port can run\n"
-    "                     what it likes here\n"
+    "  --session-gc SECONDS  how long an idle session outlives the connection of its client\n"
+    "                     (default 3600)\n"
+    "  --drain SECONDS    how long running steps may take after a signal (default 10)\n"
+    "  --tls-cert FILE    the task's certificate, with its key and the authority of all tasks\n"
+    "  --tls-key FILE     and clients ('runnel cert' makes them): others are refused\n"
+    "  --tls-ca FILE\n"
+    "  --insecure         allow an address beyond this machine without TLS: whoever reaches the\n"
+    "                     port can run what it likes here\n"
+    "  --no-loans         send large tensors over the network even to tasks of this machine\n"
+    "  --allow WHAT       what graphs may do with files and the network: read:FOLDER, "
+    "write:FOLDER,\n"
+    "                     network, with ';' between; \"\": nothing (default: all)\n"
+    "  --max-message MIB  the largest message of a client (default 2048)\n"
+    "  --max-streams N    calls that a client may have open (default 65536)\n"
+    "  --max-sessions N   sessions that a client may have open (default 1000)\n"
+    "  --max-memory MIB   messages of a client that are kept at a time (default: any number)\n"
+    "  --show             print the cluster and which task this is, and, on the last line, the\n"
+    "                     cluster in JSON; and end\n"
     "\n"
     "examples:\n"
     "  runnel server --cluster worker=localhost:2222\n"
     "  runnel server --cluster 'ps=localhost:2222,worker=localhost:2223|localhost:2224' --job ps\n"
     "  TF_CONFIG='{\"cluster\": {...}, \"task\": {\"type\": \"worker\", \"index\": 0}}' runnel "
-    "server\n";
+    "server\n"
+    "  srun -n 6 runnel server --cluster slurm --jobs ps=2,worker --insecure\n";
+
+enum {
+  OPTION_CLUSTER,
+  OPTION_JOBS,
+  OPTION_HOSTS,
+  OPTION_JOB,
+  OPTION_ALLOW,
+  OPTION_TLS_CERT,
+  OPTION_TLS_KEY,
+  OPTION_TLS_CA,
+  OPTION_INSECURE,
+  OPTION_SHOW,
+  OPTION_NO_LOANS,
+  OPTION_NUMBERS,  // those that follow are numbers
+};
+enum {
+  NUMBER_TASK,
+  NUMBER_PORT,
+  NUMBER_PORT_BASE,
+  NUMBER_THREADS,
+  NUMBER_CPUS,
+  NUMBER_LEASE,
+  NUMBER_DRAIN,
+  NUMBER_MAX_MESSAGE,
+  NUMBER_MAX_STREAMS,
+  NUMBER_MAX_SESSIONS,
+  NUMBER_MAX_MEMORY,
+  NUMBER_SESSION_GC,
+  NUMBER_COUNT
+};
+static const rn_cli_option_t options_of_server[] = {
+    {"--cluster", true},     {"--jobs", true},        {"--hosts", true},
+    {"--job", true},         {"--allow", true},       {"--tls-cert", true},
+    {"--tls-key", true},     {"--tls-ca", true},      {"--insecure", false},
+    {"--show", false},       {"--no-loans", false},   {"--task", true},
+    {"--port", true},        {"--port-base", true},   {"--threads", true},
+    {"--cpus", true},        {"--lease", true},       {"--drain", true},
+    {"--max-message", true}, {"--max-streams", true}, {"--max-sessions", true},
+    {"--max-memory", true},  {"--session-gc", true},  {0},
+};
 
 typedef struct request_t {
   rn_cli_cluster_t cluster;
-  int64_t port, threads, cpus, task, lease;
-  const char* job;
-  bool is_insecure;
+  rn_env_t env;  // the system's, with a log
+  const char* texts[OPTION_NUMBERS];
+  int64_t numbers[NUMBER_COUNT];
+  bool is_insecure, is_shown, lends_nothing;
+  rn_tls_t* tls;
 } request_t;
 
-static rn_status_t read_arguments(rn_cli_t* cli, request_t* request) {
-  static const rn_cli_option_t options[] = {
-      {"--cluster", true}, {"--job", true},       {"--task", true},
-      {"--port", true},    {"--threads", true},   {"--cpus", true},
-      {"--lease", true},   {"--insecure", false}, {0},
-  };
-  bool has_cluster = false;
-  for (;;) {
-    int option;
-    const char* value = NULL;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_END) break;
-    if (option == RN_CLI_WORD) return rn_cli_usage(cli, "'%s' is too much", value);
-    int64_t* numbers[] = {
-        NULL,           NULL,           &request->task, &request->port, &request->threads,
-        &request->cpus, &request->lease};
-    if (option == 0) {
-      has_cluster = true;
-      RN_RETURN_IF_ERROR(rn_cli_cluster_parse(&request->cluster, cli->env, value));
-    } else if (option == 1) {
-      request->job = value;
-    } else if (option == 7) {
-      request->is_insecure = true;
-    } else {
-      RN_RETURN_IF_ERROR(rn_cli_number(cli, options[option].name, value, 0, numbers[option]));
-    }
+static rn_status_t find_cluster(rn_cli_t* cli, request_t* request) {
+  const char* text = request->texts[OPTION_CLUSTER];
+  bool is_slurm = text && strcmp(text, "slurm") == 0, is_mpi = text && strcmp(text, "mpi") == 0;
+  if (is_slurm || is_mpi) {
+    rn_cli_launch_t launch = {.jobs = request->texts[OPTION_JOBS],
+                              .hosts = request->texts[OPTION_HOSTS],
+                              .port_base = (int)request->numbers[NUMBER_PORT_BASE]};
+    rn_status_t status = is_slurm ? rn_cli_cluster_of_slurm(&request->cluster, &launch)
+                                  : rn_cli_cluster_of_mpi(&request->cluster, cli->env, &launch);
+    return rn_cli_prefix(status, "%s: ", text);
   }
-  if (has_cluster) return RN_OK;
+  if (request->texts[OPTION_JOBS] || request->texts[OPTION_HOSTS])
+    return rn_cli_usage(cli, "--jobs and --hosts go with --cluster slurm or mpi");
+  if (text) return rn_cli_cluster_parse(&request->cluster, cli->env, text);
   const char* config = getenv("TF_CONFIG");
   if (!config) return rn_cli_usage(cli, "neither --cluster nor TF_CONFIG says what the cluster is");
   return rn_cli_prefix(rn_cli_cluster_parse_config(&request->cluster, rn_str(config)),
                        "TF_CONFIG: ");
 }
 
-static const rn_server_task_t* find_task(const request_t* request, rn_str_t job, int32_t index) {
+static rn_status_t read_arguments(rn_cli_t* cli, request_t* request) {
+  for (;;) {
+    int option;
+    const char* value = NULL;
+    RN_RETURN_IF_ERROR(rn_cli_next(cli, options_of_server, &option, &value));
+    if (option == RN_CLI_END) break;
+    if (option == RN_CLI_WORD) return rn_cli_usage(cli, "'%s' is too much", value);
+    if (option == OPTION_INSECURE)
+      request->is_insecure = true;
+    else if (option == OPTION_SHOW)
+      request->is_shown = true;
+    else if (option == OPTION_NO_LOANS)
+      request->lends_nothing = true;
+    else if (option < OPTION_NUMBERS)
+      request->texts[option] = value;
+    else
+      RN_RETURN_IF_ERROR(rn_cli_number(cli, options_of_server[option].name, value, 0,
+                                       &request->numbers[option - OPTION_NUMBERS]));
+  }
+  for (int i = NUMBER_THREADS; i < NUMBER_COUNT; ++i)
+    if (request->numbers[i] > 1 << 30)
+      return rn_cli_usage(cli, "%s is too large", options_of_server[OPTION_NUMBERS + i].name);
+  if (request->numbers[NUMBER_PORT] > 65535 || request->numbers[NUMBER_PORT_BASE] > 65535)
+    return rn_cli_usage(cli, "a port is 65535 at most");
+  RN_RETURN_IF_ERROR(find_cluster(cli, request));
+  return rn_cli_tls(cli, request->texts[OPTION_TLS_CERT], request->texts[OPTION_TLS_KEY],
+                    request->texts[OPTION_TLS_CA], &request->tls);
+}
+
+static const rn_server_task_t* find_task(const request_t* request, rn_str_t job, int64_t index) {
   const rn_cli_cluster_t* cluster = &request->cluster;
   for (size_t i = 0; i < cluster->tasks.count; ++i)
     if (cluster->tasks.items[i].index == index && rn_str_eq(cluster->tasks.items[i].job, job))
       return &cluster->tasks.items[i];
   return NULL;
+}
+
+static rn_status_t no_task(const request_t* request, rn_str_t job, int64_t index) {
+  const rn_cli_cluster_t* cluster = &request->cluster;
+  int count = 0;
+  for (size_t i = 0; i < cluster->tasks.count; ++i)
+    if (rn_str_eq(cluster->tasks.items[i].job, job)) ++count;
+  if (!count)
+    return rn_invalid_argument("the cluster has no job %.*s, but %.*s and maybe others",
+                               RN_STR_ARGS(job), RN_STR_ARGS(cluster->tasks.items[0].job));
+  return rn_invalid_argument("the cluster has no task %lld of job %.*s, which has %d",
+                             (long long)index, RN_STR_ARGS(job), count);
 }
 
 static bool is_here(rn_str_t address) {
@@ -88,38 +187,175 @@ static bool is_here(rn_str_t address) {
          rn_str_starts_with(address, RN_STR("[::1]:"));
 }
 
+// Who answers at |address|: the name of a task, or "".
+static void ask_name(const request_t* request, rn_allocator_t allocator, const char* address,
+                     char* out, size_t room) {
+  rn_strbuf_t body;
+  rn_strbuf_init(&body, allocator);
+  int code = 0;
+  rn_cli_http_t ask = {.env = &request->env,
+                       .allocator = allocator,
+                       .tls = request->tls,
+                       .address = address,
+                       .method = "GET",
+                       .path = "/statusz?format=json",
+                       .timeout_ns = 2000000000};
+  rn_status_t status = rn_cli_http(&ask, &code, &body);
+  json_t* root = rn_ok(status) && code == 200 ? json_loadb(body.data, body.size, 0, NULL) : NULL;
+  const char* name = json_string_value(json_object_get(root, "task"));
+  snprintf(out, room, "%s", name ? name : "");
+  json_decref(root);
+  rn_status_free(status);
+  rn_strbuf_clear(&body);
+}
+
+// As lists, where the tasks of each job count from 0: what TF_CONFIG and --cluster take.
+static void show_json(const rn_cli_cluster_t* cluster) {
+  json_t* jobs = json_object();
+  bool ok = jobs != NULL;
+  for (size_t i = 0; ok && i < cluster->tasks.count; ++i) {
+    const rn_server_task_t* task = &cluster->tasks.items[i];
+    json_t* list = json_object_get(jobs, task->job.data);
+    if (!list && task->index == 0) {
+      list = json_array();
+      ok = json_object_set_new(jobs, task->job.data, list) == 0;
+    }
+    ok = ok && json_array_size(list) == (size_t)task->index &&
+         json_array_append_new(list, json_string(task->address.data)) == 0;
+  }
+  char* text = ok ? json_dumps(jobs, 0) : NULL;
+  if (text) printf("%s\n", text);
+  free(text);
+  json_decref(jobs);
+}
+
+static rn_status_t show(const request_t* request, const rn_server_task_t* own) {
+  const rn_cli_cluster_t* cluster = &request->cluster;
+  for (size_t i = 0; i < cluster->tasks.count; ++i) {
+    const rn_server_task_t* task = &cluster->tasks.items[i];
+    printf("%s%.*s:%d %.*s\n", task == own ? "* " : "  ", RN_STR_ARGS(task->job), task->index,
+           RN_STR_ARGS(task->address));
+  }
+  show_json(cluster);
+  return RN_OK;
+}
+
 // Which task this is, and where it listens.
 static rn_status_t choose(rn_cli_t* cli, request_t* request, rn_server_options_t* out) {
   const rn_cli_cluster_t* cluster = &request->cluster;
-  rn_str_t job = request->job ? rn_str(request->job) : cluster->job;
+  const int64_t* numbers = request->numbers;
+  const char* said = request->texts[OPTION_JOB];
+  rn_str_t job = said ? rn_str(said) : cluster->job;
   if (!job.size && cluster->tasks.count == 1) job = cluster->tasks.items[0].job;
   if (!job.size) return rn_cli_usage(cli, "--job must say which job of the cluster this is");
-  int32_t index = request->task >= 0 ? (int32_t)request->task : cluster->index;
+  int64_t index = numbers[NUMBER_TASK] >= 0 ? numbers[NUMBER_TASK] : cluster->index;
   if (index < 0) index = 0;
   const rn_server_task_t* task = find_task(request, job, index);
-  if (!task)
-    return rn_invalid_argument("the cluster has no task %d of job %.*s", index, RN_STR_ARGS(job));
-  if (!is_here(task->address) && !request->is_insecure)
+  if (!task) return no_task(request, job, index);
+  if (request->is_shown) return show(request, task);
+  if (!is_here(task->address) && !request->is_insecure && !request->tls)
     return rn_invalid_argument(
         "%.*s can be reached from other machines, and whoever reaches it can run what it likes "
-        "here; say --insecure if that is meant",
+        "here; give it certificates (--tls-cert and others), or say --insecure if that is meant",
         RN_STR_ARGS(task->address));
-  *out = (rn_server_options_t){.env = cli->env,
+  *out = (rn_server_options_t){.env = &request->env,
                                .allocator = cli->allocator,
                                .tasks = cluster->tasks.items,
                                .task_count = cluster->tasks.count,
                                .job = job,
-                               .index = index,
-                               .threads = (int)request->threads,
-                               .cpu_devices = (int)request->cpus,
-                               .lease_ns = request->lease * 1000000000};
-  if (request->port < 0) return RN_OK;
-  return rn_arena_printf(&request->cluster.arena, &out->address, "%s:%lld",
-                         is_here(task->address) ? "127.0.0.1" : "0.0.0.0",
-                         (long long)request->port);
+                               .index = (int32_t)index,
+                               .threads = (int)numbers[NUMBER_THREADS],
+                               .cpu_devices = (int)numbers[NUMBER_CPUS],
+                               .lease_ns = numbers[NUMBER_LEASE] * 1000000000,
+                               .session_gc_ns = numbers[NUMBER_SESSION_GC] * 1000000000,
+                               .lends_nothing = request->lends_nothing,
+                               .max_message = (size_t)numbers[NUMBER_MAX_MESSAGE] << 20,
+                               .max_client_memory = (size_t)numbers[NUMBER_MAX_MEMORY] << 20,
+                               .max_streams = (int)numbers[NUMBER_MAX_STREAMS],
+                               .max_sessions = (int)numbers[NUMBER_MAX_SESSIONS],
+                               .tls = request->tls,
+                               .is_limited = request->texts[OPTION_ALLOW] != NULL,
+                               .allow = rn_str(request->texts[OPTION_ALLOW])};
+  if (numbers[NUMBER_PORT] < 0) return RN_OK;
+  char name[256], own[256];
+  ask_name(request, cli->allocator, task->address.data, name, sizeof name);
+  snprintf(own, sizeof own, "/job:%.*s/replica:0/task:%lld", RN_STR_ARGS(job), (long long)index);
+  if (strcmp(name, own) == 0)
+    return rn_invalid_argument("%s runs already, at %.*s", own, RN_STR_ARGS(task->address));
+  bool is_v6 = task->address.data[0] == '[', here = is_here(task->address);
+  const char* place = is_v6 ? (here ? "[::1]" : "[::]") : here ? "127.0.0.1" : "0.0.0.0";
+  return rn_arena_printf(&request->cluster.arena, &out->address, "%s:%lld", place,
+                         (long long)numbers[NUMBER_PORT]);
 }
 
-static rn_status_t serve(const rn_server_options_t* options) {
+// A port that is taken: who has it?
+static rn_status_t explain(const request_t* request, const rn_server_options_t* options,
+                           rn_status_t status) {
+  const rn_server_task_t* task = find_task(request, options->job, options->index);
+  if (!task || !strstr(rn_status_message(status), "Address already in use")) return status;
+  char name[256], suffix[512] = "";
+  const char* address = options->address.size ? options->address.data : task->address.data;
+  ask_name(request, options->allocator, address, name, sizeof name);
+  if (name[0]) snprintf(suffix, sizeof suffix, "; %s of a Runnel cluster answers there", name);
+  rn_status_t longer =
+      rn_status_make(rn_status_code(status), "%s%s", rn_status_message(status), suffix);
+  rn_status_free(status);
+  return longer;
+}
+
+static void log_line(void* self, rn_log_level_t level, const char* message) {
+  (void)self;
+  static const char letters[] = "IWE";
+  struct timespec now;
+  struct tm parts;
+  char stamp[32];
+  clock_gettime(CLOCK_REALTIME, &now);
+  localtime_r(&now.tv_sec, &parts);
+  strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S", &parts);
+  fprintf(stderr, "%s.%03ld %c %s\n", stamp, now.tv_nsec / 1000000, letters[level], message);
+}
+
+static int64_t queue_size(rn_resource_t* queue) { return rn_queue_size((rn_queue_t*)queue); }
+
+static void on_asked_to_end(void* self) {
+  (void)self;
+  kill(getpid(), SIGTERM);
+}
+
+static void* end_anyhow(void* arg) {
+  (void)arg;
+  sleep(2);
+  fprintf(stderr, "runnel: what runs does not end; it is left\n");
+  _exit(1);
+}
+
+// Lets the running steps end; false if a second signal cut it short.
+static bool drain(rn_server_t* server, const sigset_t* signals, int64_t seconds) {
+  const rn_env_t* env = rn_env_system();
+  int64_t start = env->now_ns(env->self), quiet = 0;
+  rn_server_drain(server);
+  // Quiet for a moment: a part of a step may be between two tasks.
+  while (quiet < 3 && env->now_ns(env->self) - start < seconds * 1000000000) {
+    const struct timespec moment = {.tv_nsec = 10000000};
+    if (sigtimedwait(signals, NULL, &moment) > 0) return false;
+    quiet = rn_server_is_busy(server) ? 0 : quiet + 1;
+  }
+  return true;
+}
+
+static void wait_and_end(rn_server_t* server, const sigset_t* signals, int64_t seconds) {
+  int signal = 0;
+  while (sigwait(signals, &signal) != 0) continue;
+  fprintf(stderr, "runnel: ending after %s\n", signal == SIGTERM ? "SIGTERM" : "Ctrl-C");
+  if (!drain(server, signals, seconds)) {
+    fprintf(stderr, "runnel: ending at once\n");
+    _exit(1);
+  }
+  pthread_t thread;
+  if (rn_server_is_busy(server)) pthread_create(&thread, NULL, end_anyhow, NULL);
+}
+
+static rn_status_t serve(const request_t* request, const rn_server_options_t* options) {
   // Signals come to this thread alone, when it asks for them.
   sigset_t signals;
   sigemptyset(&signals);
@@ -127,26 +363,32 @@ static rn_status_t serve(const rn_server_options_t* options) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, NULL);
   rn_server_t* server = NULL;
-  RN_RETURN_IF_ERROR(rn_server_create(options, &server));
-  rn_status_t status = rn_server_start(server);
+  rn_status_t status = rn_server_create(options, &server);
+  if (!rn_ok(status)) return explain(request, options, status);
+  status = rn_server_start(server);
   if (rn_ok(status)) {
     printf("%s\n", rn_server_target(server));
     fflush(stdout);
-    int signal = 0;
-    while (sigwait(&signals, &signal) != 0) continue;
-    fprintf(stderr, "runnel: ending after %s\n", signal == SIGTERM ? "SIGTERM" : "Ctrl-C");
+    wait_and_end(server, &signals, request->numbers[NUMBER_DRAIN]);
   }
   rn_server_destroy(server);
   return status;
 }
 
 rn_status_t rn_cli_server(rn_cli_t* cli) {
-  request_t request = {.port = -1, .task = -1};
+  request_t request = {.env = *cli->env,
+                       .numbers = {[NUMBER_PORT] = -1, [NUMBER_TASK] = -1, [NUMBER_DRAIN] = 10}};
+  request.env.log = log_line;
   rn_server_options_t options;
   rn_cli_cluster_init(&request.cluster, cli->allocator);
   rn_status_t status = read_arguments(cli, &request);
   if (rn_ok(status)) status = choose(cli, &request, &options);
-  if (rn_ok(status)) status = serve(&options);
+  if (rn_ok(status) && !request.is_shown) {
+    options.asked_to_end = on_asked_to_end;
+    options.queue_size = queue_size;
+    status = serve(&request, &options);
+  }
+  rn_tls_release(request.tls);
   rn_cli_cluster_clear(&request.cluster);
   return status;
 }

@@ -1,6 +1,6 @@
-// Example and SequenceExample messages, JSON of them, and lines of CSV, through the ops that parse
-// them, in every form: dense, padded, sparse, ragged. The first byte chooses the op; the rest is
-// cut into two messages.
+// Example and SequenceExample messages, JSON of them, lines of CSV, text in charsets, messages by
+// their descriptors and serialized sparse tensors, through the ops that parse them. The first byte
+// chooses the op; the rest is cut into two messages.
 #include "fuzz/util.h"
 #include "graph/graph.h"
 #include "runnel/input.h"
@@ -79,7 +79,34 @@ static void build_other(parse_t* p, int which) {
   want(p, edge.node);
 }
 
-static void build(parse_t* p, int choice) {
+static void build_charset(parse_t* p, int which) {
+  static const char* const names[] = {"UTF-8", "UTF-16", "UTF-32LE", "EUC-JP", "GB18030"};
+  const char* name = names[which];
+  want(p, rn_UnicodeDecodeWithOffsets(p->s, p->text, name).char_values.node);
+  want(p, rn_UnicodeTranscode(p->s, p->text, name, "UTF-8", .errors = "ignore").node);
+}
+
+// The first message is the descriptor, the second is of the type p.M that it may have.
+static void build_message(parse_t* p, rn_str_t descriptor) {
+  static const char* const names[] = {"i", "s"};
+  static const int kinds[] = {RN_INT32, RN_STRING};
+  char source[4096];
+  size_t size = descriptor.size < 4000 ? descriptor.size : 4000;
+  memcpy(source, "bytes://", 8);
+  memcpy(source + 8, descriptor.data, size);
+  source[8 + size] = '\0';
+  want(p, rn_DecodeProtoV2(p->s, p->text, "p.M", names, 2, kinds, 2, .descriptor_source = source)
+              .sizes.node);
+}
+
+static void build_sparse(parse_t* p) {
+  static const int32_t three[] = {0, 1, 1};
+  const int64_t count = 3;
+  rn_edge_t parts = rn_Gather(p->s, p->text, rn_const(p->s, RN_INT32, &count, 1, three));
+  want(p, rn_DeserializeSparse(p->s, parts, RN_FLOAT).sparse_indices.node);
+}
+
+static void build(parse_t* p, int choice, rn_str_t first) {
   p->text = rn_Placeholder(p->s, RN_STRING);
   if (choice == 0)
     build_example(p);
@@ -87,8 +114,14 @@ static void build(parse_t* p, int choice) {
     build_sequence(p);
   else if (choice == 2)
     build_csv(p);
-  else
+  else if (choice < 7)
     build_other(p, choice - 3);
+  else if (choice < 12)
+    build_charset(p, choice - 7);
+  else if (choice == 12)
+    build_message(p, first);
+  else
+    build_sparse(p);
   fuzz_check(rn_scope_ok(p->s));
 }
 
@@ -116,13 +149,13 @@ static void run(parse_t* p, rn_str_t a, rn_str_t b) {
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz_bytes_t bytes = {data, size};
   parse_t p = {0};
-  int choice = fuzz_pick(&bytes, 7);
+  int choice = fuzz_pick(&bytes, 14);
   size_t cut = fuzz_byte(&bytes);
   rn_str_t a = fuzz_take(&bytes, cut * bytes.left / 255), b = fuzz_take(&bytes, size);
   fuzz_must(rn_graph_create(rn_allocator_system(), &p.graph));
   p.s = rn_scope_create(p.graph);
   fuzz_check(p.s != NULL);
-  build(&p, choice);
+  build(&p, choice, a);
   run(&p, a, b);
   rn_scope_destroy(p.s);
   rn_graph_release(p.graph);

@@ -4,6 +4,7 @@
 #ifndef RUNNEL_RUNNEL_H_
 #define RUNNEL_RUNNEL_H_
 
+#include "runnel/cluster.h"
 #include "runnel/control_flow.h"
 #include "runnel/coordinator.h"
 #include "runnel/gradients.h"
@@ -13,6 +14,7 @@
 #include "runnel/ops.h"
 #include "runnel/saved_model.h"
 #include "runnel/saver.h"
+#include "runnel/session.h"
 #include "runnel/summary.h"
 #include "runnel/tape.h"
 #include "runnel/train.h"

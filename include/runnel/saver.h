@@ -74,6 +74,9 @@ const char* rn_saver_save_best(rn_saver_t* saver, TF_Session* session, const cha
 // the one before, whose failure is this one's.
 bool rn_saver_save_async(rn_saver_t* saver, TF_Session* session, const char* path, int64_t step,
                          TF_Status* status);
+// The same for savers that keep the best; as there, nothing is written if better ones are kept.
+bool rn_saver_save_best_async(rn_saver_t* saver, TF_Session* session, const char* path,
+                              int64_t step, double metric, TF_Status* status);
 // Waits until the last one is on disk.
 bool rn_saver_wait(rn_saver_t* saver, TF_Status* status);
 
@@ -86,7 +89,8 @@ int rn_saver_restore_some(rn_saver_t* saver, TF_Session* session, const char* pa
                           TF_Status* status);
 
 // Goes on with the checkpoints of |directory| that an earlier process left: they count among those
-// that are kept. A directory without any is fine.
+// that are kept. A directory without any is fine. What a process that was killed had begun to write
+// there is removed once it is an hour old.
 bool rn_saver_recover(rn_saver_t* saver, const char* directory, TF_Status* status);
 
 // The newest checkpoint of |directory| whose checksums are all right, for free(); NULL if there is

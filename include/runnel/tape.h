@@ -42,10 +42,20 @@ void rn_tape_resume(rn_tape_t* tape);
 // What is computed from |handle| from now on is recorded.
 void rn_tape_watch(rn_tape_t* tape, TFE_TensorHandle* handle, TF_Status* status);
 
+// A gradient as rows: row i of |values| belongs to row |indices|[i] of a tensor of shape |shape|; a
+// row that is named twice gets the sum. The handles are the caller's.
+typedef struct rn_tape_slices_t {
+  TFE_TensorHandle *values, *indices, *shape;
+} rn_tape_slices_t;
+
 typedef struct rn_tape_gradient_options_t {
   // What arrives at each target; NULL, or NULL for one of them: ones.
   TFE_TensorHandle* const* target_gradients;
   bool zeros;  // a source that no target depends on gets zeros and not NULL
+  // NULL: all gradients are dense. Else room for one a source: a gradient that only touches rows
+  // (of an embedding that was gathered from) comes here, and |out| is NULL for it; zeroed
+  // otherwise.
+  rn_tape_slices_t* slices;
 } rn_tape_gradient_options_t;
 
 // Gradients of the sum of the targets by each source: a watched handle, or a variable's, for which

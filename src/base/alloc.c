@@ -2,9 +2,30 @@
 #include "base/alloc.h"
 
 #include <stdatomic.h>
+#include <sys/mman.h>
+
+// Blocks of this size and more are asked for in large pages, where the system has any: rows of a
+// table are in as many pages as there are rows, and every page of 4 KiB is a fault and a miss.
+#define LARGE_PAGES_MIN ((size_t)4 << 20)
+#define LARGE_PAGE ((size_t)2 << 20)
+
+// What lies in whole pages only, so that nothing is made larger by it. A hint: it may be refused.
+static void* in_large_pages(void* start, size_t size) {
+#ifdef MADV_HUGEPAGE
+  uintptr_t begin = ((uintptr_t)start + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1);
+  uintptr_t end = ((uintptr_t)start + size) & ~(uintptr_t)(LARGE_PAGE - 1);
+  if (start && begin < end) madvise((void*)begin, end - begin, MADV_HUGEPAGE);
+#else
+  (void)size;
+#endif
+  return start;
+}
 
 static void* system_realloc(void* self, void* ptr, size_t old_size, size_t new_size) {
   (void)self, (void)old_size;
+  void* start = NULL;
+  if (!ptr && new_size >= LARGE_PAGES_MIN)
+    return posix_memalign(&start, LARGE_PAGE, new_size) ? NULL : in_large_pages(start, new_size);
   if (new_size) return realloc(ptr, new_size);  // realloc(NULL, n) is malloc(n)
   free(ptr);
   return NULL;
@@ -58,6 +79,7 @@ rn_status_t rn_alloc_zeroed(rn_allocator_t allocator, size_t size, void** out) {
   if (size == 0) size = 1;
   if (allocator.fn == system_realloc) {
     *out = calloc(1, size);  // fresh pages are zero already; calloc knows which ones are
+    if (size >= LARGE_PAGES_MIN) in_large_pages(*out, size);
   } else {
     *out = allocator.fn(allocator.self, NULL, 0, size);
     if (*out) memset(*out, 0, size);

@@ -7,7 +7,6 @@
 #include "base/cache_alloc.h"
 
 #include <stdatomic.h>
-#include <sys/mman.h>
 
 #include "base/sync.h"
 
@@ -17,11 +16,6 @@
 // the bytes, and must not fall into the next class for it.
 #define SLACK (2 * (size_t)RN_ALIGN)
 #define CLASSES 144  // 4 for each power of two from 2^12 to 2^48
-
-// Blocks of this size and more are asked for in large pages, where the system has any: rows of a
-// table are in as many pages as there are rows, and every page of 4 KiB is a fault and a miss.
-#define LARGE_PAGES_MIN ((size_t)4 << 20)
-#define LARGE_PAGE ((uintptr_t)2 << 20)
 
 // While the allocator has an owner, this is part of |held|.
 #define OWNED (INT64_C(1) << 62)
@@ -81,24 +75,12 @@ static uint32_t class_of(size_t size) {
   return index < CLASSES ? index : CLASSES;
 }
 
-// Advice, so whether it is taken does not matter. Whole pages only: nothing of the neighbours.
-static void ask_for_large_pages(uint8_t* start, size_t size) {
-#ifdef MADV_HUGEPAGE
-  uintptr_t first = ((uintptr_t)start + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
-  uintptr_t end = ((uintptr_t)start + size) & ~(LARGE_PAGE - 1);
-  if (size >= LARGE_PAGES_MIN) madvise((void*)first, end - first, MADV_HUGEPAGE);
-#else
-  (void)start, (void)size;
-#endif
-}
-
 // |size| aligned bytes from the base.
 static void* base_take(rn_cache_alloc_t* cache, size_t size) {
   size_t whole;
   if (!rn_add_ok(size, RN_ALIGN, &whole)) return NULL;
   uint8_t* start = cache->base.fn(cache->base.self, NULL, 0, whole);
   if (!start) return NULL;
-  ask_for_large_pages(start, whole);
   uint8_t* bytes = (uint8_t*)(((uintptr_t)start + RN_ALIGN) & ~(uintptr_t)(RN_ALIGN - 1));
   bytes[-1] = (uint8_t)(bytes - start);  // 16 to RN_ALIGN: base blocks are 16-byte aligned
   return bytes;

@@ -33,6 +33,10 @@ typedef struct rn_socket_vtable_t {
   // Adds "host:port" of this end.
   rn_status_t (*address)(rn_socket_t* socket, rn_strbuf_t* out);
   void (*close)(rn_socket_t* socket);  // and frees
+  // Of a stream over another one; NULL otherwise. The one below, which is what poll takes, and
+  // whether a read would give something that has left it already.
+  rn_socket_t* (*below)(rn_socket_t* socket);
+  bool (*has_more)(rn_socket_t* socket);
 } rn_socket_vtable_t;
 
 // What poll asks and answers about a socket; of a listener, reading means accepting.

@@ -22,6 +22,9 @@ struct TFE_CancellationManager {
   struct rn_capi_callback_t* callbacks;
 };
 
+// The client's own data behind a value of a custom device.
+void* rn_capi_custom_data(const rn_eager_foreign_t* value);
+
 static inline rn_eager_t* rn_capi_eager(TFE_Context* ctx) { return (rn_eager_t*)ctx; }
 static inline rn_eager_handle_t* rn_capi_handle(TFE_TensorHandle* h) {
   return (rn_eager_handle_t*)h;

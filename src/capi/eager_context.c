@@ -175,6 +175,22 @@ void TFE_ContextGetFunctionDef(TFE_Context* ctx, const char* function_name, TF_B
   rn_capi_set(status, outcome);
 }
 
+// Where nodes were made is not known: an empty GraphDebugInfo.
+void TFE_ContextGetGraphDebugInfo(TFE_Context* ctx, const char* function_name, TF_Buffer* buf,
+                                  TF_Status* status) {
+  rn_function_t* function = find_function(ctx, function_name);
+  rn_status_t outcome = !ctx        ? RN_CAPI_NULL("ctx")
+                        : !function ? no_function(function_name)
+                                    : rn_capi_buffer_check(buf);
+  if (rn_ok(outcome)) {
+    rn_strbuf_t bytes;
+    rn_strbuf_init(&bytes, rn_capi_allocator());
+    outcome = rn_capi_buffer_take(&bytes, buf);
+  }
+  rn_function_release(function);
+  rn_capi_set(status, outcome);
+}
+
 TF_Function* TFE_ContextGetFunction(TFE_Context* ctx, const char* name, TF_Status* status) {
   TF_Function* handle = NULL;
   rn_function_t* function = find_function(ctx, name);

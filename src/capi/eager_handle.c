@@ -57,17 +57,41 @@ static const rn_tensor_t* value_of(TFE_TensorHandle* h, TF_Status* status) {
   return ok ? value : NULL;
 }
 
+// The value of a custom device behind |h|, whose shape only the client knows; NULL for others.
+static const rn_eager_foreign_t* custom_of(TFE_TensorHandle* h) {
+  return h ? rn_eager_handle_custom(rn_capi_handle(h)) : NULL;
+}
+
+static int64_t custom_elements(const rn_eager_foreign_t* custom, TF_Status* status) {
+  int rank = 0;
+  int64_t count = 1, dim = 0;
+  rn_status_t outcome = custom->rank(custom->self, &rank);
+  for (int i = 0; i < rank && rn_ok(outcome); ++i) {
+    outcome = custom->dim(custom->self, i, &dim);
+    if (rn_ok(outcome) && !rn_mul_i64_ok(count, dim, &count))
+      outcome = rn_invalid_argument("The value of a custom device has too many elements");
+  }
+  return rn_capi_ok(status, outcome) ? count : -1;
+}
+
 int TFE_TensorHandleNumDims(TFE_TensorHandle* h, TF_Status* status) {
+  const rn_eager_foreign_t* custom = custom_of(h);
+  int rank = -1;
+  if (custom) return rn_capi_ok(status, custom->rank(custom->self, &rank)) ? rank : -1;
   const rn_tensor_t* value = value_of(h, status);
   return value ? value->rank : -1;
 }
 
 int64_t TFE_TensorHandleNumElements(TFE_TensorHandle* h, TF_Status* status) {
+  if (custom_of(h)) return custom_elements(custom_of(h), status);
   const rn_tensor_t* value = value_of(h, status);
   return value ? value->count : -1;
 }
 
 int64_t TFE_TensorHandleDim(TFE_TensorHandle* h, int dim_index, TF_Status* status) {
+  const rn_eager_foreign_t* custom = custom_of(h);
+  int64_t dim = -1;
+  if (custom) return rn_capi_ok(status, custom->dim(custom->self, dim_index, &dim)) ? dim : -1;
   const rn_tensor_t* value = value_of(h, status);
   if (!value) return -1;
   if (dim_index >= 0 && dim_index < value->rank) return rn_tensor_dim(value, dim_index);
@@ -109,10 +133,17 @@ TFE_TensorHandle* TFE_TensorHandleCopySharingTensor(TFE_TensorHandle* h, TF_Stat
   return h;
 }
 
+// Of a custom device, what it copies to the first CPU.
 TF_Tensor* TFE_TensorHandleResolve(TFE_TensorHandle* h, TF_Status* status) {
   TF_Tensor* tensor = NULL;
+  rn_eager_handle_t* copy = NULL;
+  if (custom_of(h)) {
+    if (!rn_capi_ok(status, rn_eager_handle_to_host(rn_capi_handle(h), &copy))) return NULL;
+    h = (TFE_TensorHandle*)copy;
+  }
   const rn_tensor_t* value = value_of(h, status);
   if (value) rn_capi_set(status, rn_capi_tensor_keep(value, &tensor));
+  rn_eager_handle_release(copy);
   return tensor;
 }
 
@@ -120,13 +151,16 @@ static rn_status_t copy_to_device(TFE_TensorHandle* h, TFE_Context* ctx, const c
                                   rn_eager_handle_t** out) {
   if (!h) return no_handle();
   if (!ctx) return rn_capi_null("TFE_TensorHandleCopyToDevice", "ctx");
+  rn_eager_t* eager = rn_capi_eager(ctx);
   rn_device_t* device = NULL;
-  rn_status_t status = rn_eager_device(rn_capi_eager(ctx), rn_str(name), &device);
-  if (!rn_ok(status)) {
-    rn_status_free(status);
-    return rn_invalid_argument("%s unknown device.", name ? name : "");
+  if (!rn_eager_has_custom_device(eager, rn_str(name))) {
+    rn_status_t status = rn_eager_device(eager, rn_str(name), &device);
+    if (!rn_ok(status)) {
+      rn_status_free(status);
+      return rn_invalid_argument("%s unknown device.", name ? name : "");
+    }
   }
-  return rn_eager_handle_copy_to(rn_capi_handle(h), rn_capi_eager(ctx), device, out);
+  return rn_eager_handle_copy_to_name(rn_capi_handle(h), eager, rn_str(name), out);
 }
 
 TFE_TensorHandle* TFE_TensorHandleCopyToDevice(TFE_TensorHandle* h, TFE_Context* ctx,
@@ -137,6 +171,10 @@ TFE_TensorHandle* TFE_TensorHandleCopyToDevice(TFE_TensorHandle* h, TFE_Context*
 }
 
 void* TFE_TensorHandleDevicePointer(TFE_TensorHandle* h, TF_Status* status) {
+  if (custom_of(h)) {
+    rn_capi_set(status, RN_OK);
+    return rn_capi_custom_data(custom_of(h));
+  }
   const rn_tensor_t* value = value_of(h, status);
   return value ? value->data : NULL;
 }

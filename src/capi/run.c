@@ -1,7 +1,9 @@
 // Running steps. The plain case, no options and few tensors, goes straight through: no allocation
 // but the handles of the results.
+#include "capi/eager.h"
 #include "capi/session.h"
 #include "proto/config.pb.h"
+#include "runnel/session.h"
 
 static rn_status_t bad_list(const char* what, int count) {
   return rn_invalid_argument("Session::Run: bad list of %d %s", count, what);
@@ -122,7 +124,8 @@ static rn_status_t parse_options(const TF_Buffer* bytes, run_options_t* out) {
 }
 
 static rn_status_t run_with_options(TF_Session* session, const rn_capi_step_t* step,
-                                    const TF_Buffer* run_options, TF_Buffer* run_metadata) {
+                                    const TF_Buffer* run_options, TF_Buffer* run_metadata,
+                                    rn_cancel_t* cancel) {
   if (run_metadata && run_metadata->data) {
     return rn_invalid_argument("Passing non-empty run_metadata is invalid.");
   }
@@ -135,6 +138,7 @@ static rn_status_t run_with_options(TF_Session* session, const rn_capi_step_t* s
   rn_strbuf_init(&buf, rn_capi_allocator());
   rn_step_options_t options = {.timeout_ms = parsed.timeout_ms,
                                .stats = is_traced ? &stats : NULL,
+                               .cancel = cancel,
                                .trace_level = parsed.trace_level,
                                .metadata = run_metadata ? &buf : NULL};
   rn_status_t status = run_step(session, step, &options);
@@ -151,16 +155,24 @@ static rn_status_t run_with_options(TF_Session* session, const rn_capi_step_t* s
   return status;
 }
 
-rn_status_t rn_capi_session_run(TF_Session* session, const rn_capi_step_t* step,
-                                const TF_Buffer* run_options, TF_Buffer* run_metadata) {
+static rn_status_t run_cancellable(TF_Session* session, const rn_capi_step_t* step,
+                                   const TF_Buffer* run_options, TF_Buffer* run_metadata,
+                                   rn_cancel_t* cancel) {
   RN_RETURN_IF_ERROR(rn_capi_step_check(step));
   if (step->output_count + step->target_count == 0) {
     return rn_invalid_argument("Must specify at least one target to fetch or execute.");
   }
   if (__builtin_expect(run_options || run_metadata, 0)) {
-    return run_with_options(session, step, run_options, run_metadata);
+    return run_with_options(session, step, run_options, run_metadata, cancel);
   }
-  return run_step(session, step, NULL);
+  if (!cancel) return run_step(session, step, NULL);
+  rn_step_options_t options = {.cancel = cancel};
+  return run_step(session, step, &options);
+}
+
+rn_status_t rn_capi_session_run(TF_Session* session, const rn_capi_step_t* step,
+                                const TF_Buffer* run_options, TF_Buffer* run_metadata) {
+  return run_cancellable(session, step, run_options, run_metadata, NULL);
 }
 
 // What a failed call leaves: no results.
@@ -172,9 +184,21 @@ void TF_SessionRun(TF_Session* session, const TF_Buffer* run_options, const TF_O
                    TF_Tensor* const* input_values, int ninputs, const TF_Output* outputs,
                    TF_Tensor** output_values, int noutputs, const TF_Operation* const* target_opers,
                    int ntargets, TF_Buffer* run_metadata, TF_Status* status) {
+  rn_session_run_cancellable(session, run_options, inputs, input_values, ninputs, outputs,
+                             output_values, noutputs, target_opers, ntargets, run_metadata, NULL,
+                             status);
+}
+
+void rn_session_run_cancellable(TF_Session* session, const TF_Buffer* run_options,
+                                const TF_Output* inputs, TF_Tensor* const* input_values,
+                                int ninputs, const TF_Output* outputs, TF_Tensor** output_values,
+                                int noutputs, const TF_Operation* const* target_opers, int ntargets,
+                                TF_Buffer* run_metadata, TFE_CancellationManager* cancellation,
+                                TF_Status* status) {
   rn_capi_step_t step = {inputs,        input_values, ninputs,      outputs,
                          output_values, noutputs,     target_opers, ntargets};
-  rn_status_t outcome = session ? rn_capi_session_run(session, &step, run_options, run_metadata)
+  rn_cancel_t* cancel = cancellation ? &cancellation->cancel : NULL;
+  rn_status_t outcome = session ? run_cancellable(session, &step, run_options, run_metadata, cancel)
                                 : RN_CAPI_NULL("session");
   if (__builtin_expect(!rn_ok(outcome), 0)) clear_outputs(output_values, noutputs);
   rn_capi_set(status, outcome);

@@ -30,7 +30,13 @@ const char* rn_saver_save_best(rn_saver_t* saver, TF_Session* session, const cha
 bool rn_saver_save_async(rn_saver_t* saver, TF_Session* session, const char* path, int64_t step,
                          TF_Status* status) {
   return has_all(saver, session, status) &&
-         rn_capi_ok(status, rn_saver_run_async(saver, session->session, path, step));
+         rn_capi_ok(status, rn_saver_run_async(saver, session->session, path, step, NULL));
+}
+
+bool rn_saver_save_best_async(rn_saver_t* saver, TF_Session* session, const char* path,
+                              int64_t step, double metric, TF_Status* status) {
+  return has_all(saver, session, status) &&
+         rn_capi_ok(status, rn_saver_run_async(saver, session->session, path, step, &metric));
 }
 
 bool rn_saver_wait(rn_saver_t* saver, TF_Status* status) {

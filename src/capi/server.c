@@ -1,9 +1,12 @@
 // Servers: a task of a cluster, by its ServerDef.
 #include "dist/server.h"
 
+#include <stdlib.h>
+
 #include "capi/internal.h"
 #include "proto/tensorflow_server.pb.h"
 #include "tensorflow/c/c_api.h"
+#include "train/cluster_spec.h"
 #include "wire/decode.h"
 
 struct TF_Server {
@@ -44,6 +47,9 @@ static rn_status_t create(rn_str_t proto, rn_arena_t* arena, rn_server_t** out) 
                                  .job = def->job_name,
                                  .index = def->task_index};
   RN_RETURN_IF_ERROR(take_tasks(def, arena, &options));
+  const rn_pb_ConfigProto_t* config = def->default_session_config;
+  if (config && config->experimental && config->experimental->coordination_config)
+    options.lease_ns = config->experimental->coordination_config->heartbeat_timeout_in_ms * 1000000;
   return rn_server_create(&options, out);
 }
 
@@ -82,4 +88,55 @@ void TF_DeleteServer(TF_Server* server) {
   if (!server) return;
   rn_server_destroy(server->server);
   RN_FREE(rn_capi_allocator(), server);
+}
+
+// Clusters as people write them down.
+
+rn_cluster_t* rn_cluster_parse(const char* text, TF_Status* status) {
+  bool is_config = !text;
+  if (is_config) text = getenv("TF_CONFIG");
+  rn_cluster_t* cluster = NULL;
+  rn_capi_set(status,
+              text ? rn_cluster_create(rn_capi_allocator(), rn_str(text), is_config, &cluster)
+                   : rn_not_found("TF_CONFIG does not say what the cluster is"));
+  return cluster;
+}
+
+static rn_status_t create_task(const rn_cluster_t* cluster, const char* job, int task,
+                               rn_arena_t* arena, rn_server_t** out) {
+  if (!rn_cluster_address(cluster, job, task))
+    return rn_not_found("The cluster has no task %d of job %s", task, job);
+  rn_server_task_t* tasks = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, cluster->tasks.count, &tasks));
+  for (size_t i = 0; i < cluster->tasks.count; ++i) {
+    const rn_cluster_task_t* from = &cluster->tasks.items[i];
+    tasks[i] = (rn_server_task_t){.job = from->job, .index = from->index, .address = from->address};
+  }
+  rn_server_options_t options = {.env = rn_capi_env(),
+                                 .allocator = rn_capi_allocator(),
+                                 .tasks = tasks,
+                                 .task_count = cluster->tasks.count,
+                                 .job = rn_str(job),
+                                 .index = task};
+  return rn_server_create(&options, out);
+}
+
+TF_Server* rn_cluster_server(const rn_cluster_t* cluster, const char* job, int task,
+                             TF_Status* status) {
+  if (!cluster || !job) {
+    rn_capi_set(status, RN_CAPI_NULL(cluster ? "job" : "cluster"));
+    return NULL;
+  }
+  TF_Server* server = NULL;
+  rn_arena_t arena;
+  rn_arena_init(&arena, rn_capi_allocator());
+  rn_status_t outcome = RN_NEW(rn_capi_allocator(), &server);
+  if (rn_ok(outcome)) outcome = create_task(cluster, job, task, &arena, &server->server);
+  if (!rn_ok(outcome) && server) {
+    RN_FREE(rn_capi_allocator(), server);
+    server = NULL;
+  }
+  rn_arena_clear(&arena);
+  rn_capi_set(status, outcome);
+  return server;
 }

@@ -111,7 +111,7 @@ rn_status_t rn_capi_session_create_for(rn_graph_t* graph, const TF_SessionOption
   parsed.is_limited = folder || (options && options->allow);
   parsed.folder = rn_str(folder);
   parsed.allow = rn_str(options && options->allow ? options->allow : getenv("RUNNEL_ALLOW"));
-  bool is_remote = rn_str_starts_with(parsed.target, RN_STR("grpc://"));
+  bool is_remote = rn_client_is_target(parsed.target);
   if (parsed.target.size && !is_remote) {
     return rn_not_found(
         "No session factory registered for the given session options: {target: \"%s\" config: } "

@@ -4,6 +4,9 @@
 #include "capi/eager.h"
 #include "eager/tape.h"
 
+// Both are three handles.
+_Static_assert(sizeof(rn_tape_slices_t) == sizeof(rn_eager_slices_t), "slices are cast");
+
 static rn_eager_tape_t* own(rn_tape_t* tape) { return (rn_eager_tape_t*)tape; }
 
 rn_tape_t* rn_tape_start(TFE_Context* context, const rn_tape_options_t* options,
@@ -57,7 +60,8 @@ bool rn_tape_gradient(rn_tape_t* tape, TFE_TensorHandle* const* targets, int tar
         .sources = (rn_eager_handle_t* const*)sources,
         .source_count = source_count,
         .target_gradients = options ? (rn_eager_handle_t* const*)options->target_gradients : NULL,
-        .wants_zeros = options && options->zeros};
+        .wants_zeros = options && options->zeros,
+        .slices = options ? (rn_eager_slices_t*)options->slices : NULL};
     outcome = rn_eager_tape_gradient(own(tape), &request, (rn_eager_handle_t**)out);
   }
   return rn_capi_ok(status, outcome);

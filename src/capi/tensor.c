@@ -5,6 +5,7 @@
 
 #include "capi/internal.h"
 #include "proto/tensor.pb.h"
+#include "runnel/session.h"
 #include "tensor/tensor_proto.h"
 
 size_t TF_DataTypeSize(TF_DataType dt) {
@@ -99,14 +100,15 @@ static bool client_bytes(TF_Tensor* handle, void* data,
   return true;
 }
 
-TF_Tensor* TF_NewTensor(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
-                        size_t len, void (*deallocator)(void* data, size_t len, void* arg),
-                        void* deallocator_arg) {
+// A tensor over |data|, which is copied unless it is aligned to |alignment|.
+static TF_Tensor* new_over(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
+                           size_t len, void (*deallocator)(void* data, size_t len, void* arg),
+                           void* deallocator_arg, size_t alignment) {
   TF_Tensor* handle = data || len == 0 ? new_handle(dtype, dims, num_dims, len) : NULL;
   bool is_kept = false;
   if (handle) {
     bool ok;
-    if (dtype != TF_STRING && (uintptr_t)data % RN_ALIGN != 0) {
+    if (dtype != TF_STRING && (uintptr_t)data % alignment != 0) {
       ok = own_bytes(handle);
       if (ok && len) memcpy(handle->tensor.data, data, len);
     } else {
@@ -119,6 +121,19 @@ TF_Tensor* TF_NewTensor(TF_DataType dtype, const int64_t* dims, int num_dims, vo
   }
   if (!is_kept && deallocator) deallocator(data, len, deallocator_arg);
   return handle;
+}
+
+TF_Tensor* TF_NewTensor(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
+                        size_t len, void (*deallocator)(void* data, size_t len, void* arg),
+                        void* deallocator_arg) {
+  return new_over(dtype, dims, num_dims, data, len, deallocator, deallocator_arg, RN_ALIGN);
+}
+
+// Kernels take any place that an element may lie at, for they work on parts of tensors, too.
+TF_Tensor* rn_tensor_over(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
+                          size_t len, void (*deallocator)(void* data, size_t len, void* arg),
+                          void* deallocator_arg) {
+  return new_over(dtype, dims, num_dims, data, len, deallocator, deallocator_arg, 16);
 }
 
 TF_Tensor* TF_AllocateTensor(TF_DataType dtype, const int64_t* dims, int num_dims, size_t len) {

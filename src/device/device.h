@@ -27,6 +27,8 @@ typedef struct rn_device_vtable_t {
                          rn_device_done_t done, void* arg);
   // Calls |done| when everything issued so far has been done, with the first error it met.
   void (*sync)(rn_device_t* device, rn_device_done_t done, void* arg);
+  // Gives back memory that is kept for later. NULL: none is.
+  void (*trim)(rn_device_t* device);
 } rn_device_vtable_t;
 
 struct rn_device_t {

@@ -1,12 +1,16 @@
 // Sessions with a master elsewhere: see client.h.
 #include "dist/client.h"
 
+#include <stdlib.h>
+
 #include "dist/calls.h"
 #include "dist/rpc/remote.h"
 #include "graph/import.h"
 
 #define SCHEME "grpc://"
+#define SECURE_SCHEME "grpcs://"
 #define CLOSE_NS INT64_C(10000000000)
+#define REPEAT_NS INT64_C(20000000)  // before a step is asked for again, doubled each time
 
 struct rn_client_t {
   rn_allocator_t allocator;
@@ -14,10 +18,12 @@ struct rn_client_t {
   rn_graph_t* graph;  // Retained
   char *target, *config;
   size_t config_size;
-  int64_t timeout_ms;
+  int64_t timeout_ms, lease_ns;
   rn_loop_t* loop;
+  rn_tls_t* tls;  // Retained; NULL: plain
   rn_channel_t* channel;
   rn_remote_peer_t* peer;
+  rn_leases_t* leases;
   rn_master_t* master;
   rn_mutex_t mutex;  // guards what follows, and telling the master of the graph
   char session[32];  // "": none yet
@@ -36,26 +42,57 @@ static int64_t deadline_after(const rn_client_t* client, int64_t timeout_ms) {
                                                                               : INT64_MAX;
 }
 
+// The client's certificate, as the environment names it.
+static rn_status_t find_certificate(rn_client_t* client) {
+  rn_tls_options_t options = {.allocator = client->allocator,
+                              .cert = getenv("RUNNEL_TLS_CERT"),
+                              .key = getenv("RUNNEL_TLS_KEY"),
+                              .ca = getenv("RUNNEL_TLS_CA")};
+  if (!options.cert || !options.key || !options.ca)
+    return rn_invalid_argument(
+        "A target grpcs:// needs RUNNEL_TLS_CERT, RUNNEL_TLS_KEY and RUNNEL_TLS_CA");
+  return rn_tls_create(&options, &client->tls);
+}
+
 static rn_status_t set_up(rn_client_t* client, const rn_client_options_t* options) {
   RN_RETURN_IF_ERROR(rn_str_dup(client->allocator, options->target, &client->target));
   RN_RETURN_IF_ERROR(rn_str_dup(client->allocator, options->config, &client->config));
   client->config_size = options->config.size;
+  client->lease_ns = options->lease_ns;
+  if (!client->lease_ns) RN_RETURN_IF_ERROR(rn_lease_of_config(options->config, &client->lease_ns));
+  if (client->lease_ns <= 0) client->lease_ns = rn_lease_default();
   RN_RETURN_IF_ERROR(rn_loop_create(client->env, client->allocator, &client->loop));
+  bool is_secure = rn_str_starts_with(options->target, RN_STR(SECURE_SCHEME));
+  if (is_secure) RN_RETURN_IF_ERROR(find_certificate(client));
+  size_t scheme = strlen(is_secure ? SECURE_SCHEME : SCHEME);
   rn_channel_options_t channel = {.loop = client->loop,
                                   .allocator = client->allocator,
-                                  .address = client->target + strlen(SCHEME)};
+                                  .address = client->target + scheme,
+                                  .connect_ns = client->lease_ns,
+                                  .tls = client->tls};
   RN_RETURN_IF_ERROR(rn_channel_create(&channel, &client->channel));
   RN_RETURN_IF_ERROR(
       rn_remote_peer_create(client->channel, client->env, client->allocator, &client->peer));
   client->master = rn_remote_master(client->peer);
-  return RN_OK;
+  rn_leases_options_t leases = {.env = client->env,
+                                .allocator = client->allocator,
+                                .timers = rn_loop_timers(client->loop),
+                                .lease_ns = client->lease_ns};
+  RN_RETURN_IF_ERROR(rn_leases_create(&leases, &client->leases));
+  // A master's port has a worker, too, and that is who is asked how it is.
+  return rn_leases_add(client->leases, rn_str(client->target),
+                       rn_channel_link(client->channel, rn_remote_worker(client->peer)));
+}
+
+bool rn_client_is_target(rn_str_t target) {
+  return rn_str_starts_with(target, RN_STR(SCHEME)) ||
+         rn_str_starts_with(target, RN_STR(SECURE_SCHEME));
 }
 
 rn_status_t rn_client_create(const rn_client_options_t* options, rn_graph_t* graph,
                              rn_client_t** out) {
   *out = NULL;
-  if (!rn_str_starts_with(options->target, RN_STR(SCHEME)) ||
-      options->target.size == strlen(SCHEME))
+  if (!rn_client_is_target(options->target) || rn_str_ends_with(options->target, RN_STR("//")))
     return rn_invalid_argument("Not a target: '%.*s'; it should be grpc://host:port",
                                RN_STR_ARGS(options->target));
   rn_client_t* client = NULL;
@@ -94,9 +131,12 @@ rn_status_t rn_client_close(rn_client_t* client) {
 void rn_client_destroy(rn_client_t* client) {
   if (!client) return;
   if (client->master) rn_status_free(rn_client_close(client));
+  rn_leases_stop(client->leases);
   rn_channel_destroy(client->channel);
+  rn_leases_destroy(client->leases);
   rn_remote_peer_destroy(client->peer);
   rn_loop_destroy(client->loop);
+  rn_tls_release(client->tls);
   rn_graph_release(client->graph);
   if (client->target) rn_free(client->allocator, client->target, strlen(client->target) + 1);
   if (client->config) rn_free(client->allocator, client->config, client->config_size + 1);
@@ -150,8 +190,9 @@ static rn_status_t extend_session(rn_client_t* client, int64_t deadline_ns, rn_c
   return status;
 }
 
-// Tells the master what it does not know of the graph.
-static rn_status_t tell(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* cancel) {
+// Tells the master what it does not know of the graph; what the session is called there.
+static rn_status_t tell(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* cancel,
+                        char out_session[32]) {
   rn_mutex_lock(&client->mutex);
   rn_mutex_lock(&client->graph->mutex);
   size_t count = client->graph->nodes.count;
@@ -163,6 +204,7 @@ static rn_status_t tell(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* c
     status = create_session(client, deadline_ns, cancel);
   else if (count > client->told)
     status = extend_session(client, deadline_ns, cancel);
+  memcpy(out_session, client->session, sizeof client->session);
   rn_mutex_unlock(&client->mutex);
   return status;
 }
@@ -175,6 +217,54 @@ static rn_status_t check(const rn_client_t* client, const rn_signature_t* signat
   return RN_OK;
 }
 
+// A master that has been started anew knows nothing of the session: the next step opens another.
+static void forget_session(rn_client_t* client, const char* session, rn_status_t status) {
+  if (rn_status_code(status) != RN_CODE_ABORTED ||
+      !strstr(rn_status_message(status), "is not found") ||
+      !strstr(rn_status_message(status), session))
+    return;
+  rn_mutex_lock(&client->mutex);
+  if (strcmp(client->session, session) == 0) client->session[0] = '\0';
+  rn_mutex_unlock(&client->mutex);
+}
+
+static void sleep_until(int64_t at_ns) {
+  rn_mutex_t mutex;
+  rn_cond_t never;
+  rn_mutex_init(&mutex);
+  rn_cond_init(&never);
+  rn_mutex_lock(&mutex);
+  while (rn_cond_wait_until(&never, &mutex, at_ns)) continue;
+  rn_mutex_unlock(&mutex);
+  rn_cond_destroy(&never);
+  rn_mutex_destroy(&mutex);
+}
+
+// Runs a step; where the connection broke, asks again under the same number, for a lease: the
+// master runs it once.
+static rn_status_t run_named(rn_client_t* client, rn_run_step_t* call, int64_t deadline,
+                             rn_cancel_t* cancel) {
+  const rn_env_t* env = client->env;
+  int64_t now = env->now_ns(env->self), until = now + client->lease_ns, pause = REPEAT_NS;
+  for (;;) {
+    rn_waiter_t waiter;
+    call->call = rn_waiter_call(&waiter, deadline, cancel);
+    call->call.waits_for_ready = false;
+    call->is_answered = false;
+    client->master->vtable->run_step(client->master, call);
+    rn_status_t status = rn_waiter_wait(&waiter);
+    now = env->now_ns(env->self);
+    rn_lease_info_t lease = {0};
+    rn_leases_list(client->leases, &lease, 1);
+    if (rn_status_code(status) != RN_CODE_UNAVAILABLE || call->is_answered || lease.is_lost ||
+        now + pause >= until || now + pause >= deadline || (cancel && rn_is_cancelled(cancel)))
+      return status;
+    rn_status_free(status);
+    sleep_until(now + pause);
+    pause *= 2;
+  }
+}
+
 static rn_status_t client_run(void* self, const rn_signature_t* signature,
                               const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
                               const rn_step_options_t* options) {
@@ -183,23 +273,20 @@ static rn_status_t client_run(void* self, const rn_signature_t* signature,
   if (!options) options = &none;
   RN_RETURN_IF_ERROR(check(client, signature));
   int64_t deadline = deadline_after(client, options->timeout_ms);
-  RN_RETURN_IF_ERROR(tell(client, deadline, options->cancel));
+  char session[sizeof client->session];
+  RN_RETURN_IF_ERROR(tell(client, deadline, options->cancel, session));
   rn_arena_t arena;
-  rn_waiter_t waiter;
   rn_arena_init(&arena, client->allocator);
   rn_run_step_t call = {
-      .call = rn_waiter_call(&waiter, deadline, options->cancel),
-      .session = rn_str(client->session),
+      .session = rn_str(session),
       .timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : client->timeout_ms,
       .trace_level = options->trace_level,
       .request = (int64_t)(client->env->random(client->env->self) >> 1 | 1),
       .fetches = fetches};
   rn_strbuf_init(&call.metadata, client->allocator);
   rn_status_t status = rn_run_step_name(&call, &arena, signature, feeds);
-  if (rn_ok(status)) {
-    client->master->vtable->run_step(client->master, &call);
-    status = rn_waiter_wait(&waiter);
-  }
+  if (rn_ok(status)) status = run_named(client, &call, deadline, options->cancel);
+  if (!rn_ok(status)) forget_session(client, session, status);
   if (options->metadata) rn_strbuf_append(options->metadata, rn_strbuf_view(&call.metadata));
   rn_strbuf_clear(&call.metadata);
   rn_arena_clear(&arena);
@@ -227,10 +314,11 @@ static rn_status_t take_devices(rn_client_t* client, const rn_list_devices_t* ca
 static rn_status_t client_devices(void* self, rn_device_t*** out, int* out_count) {
   rn_client_t* client = self;
   int64_t deadline = deadline_after(client, 0);
-  RN_RETURN_IF_ERROR(tell(client, deadline, NULL));
+  char session[sizeof client->session];
+  RN_RETURN_IF_ERROR(tell(client, deadline, NULL, session));
   rn_waiter_t waiter;
   rn_list_devices_t call = {.call = rn_waiter_call(&waiter, deadline, NULL),
-                            .session = rn_str(client->session)};
+                            .session = rn_str(session)};
   rn_arena_init(&call.arena, client->allocator);
   client->master->vtable->list_devices(client->master, &call);
   rn_status_t status = rn_waiter_wait(&waiter);

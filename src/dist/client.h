@@ -12,10 +12,14 @@ typedef struct rn_client_t rn_client_t;
 typedef struct rn_client_options_t {
   const rn_env_t* env;  // outlives the client
   rn_allocator_t allocator;
-  rn_str_t target;     // "grpc://host:port"
+  rn_str_t target;     // "grpc://host:port"; "grpcs://": with TLS and the certificate that the
+                       // environment names (RUNNEL_TLS_CERT, RUNNEL_TLS_KEY, RUNNEL_TLS_CA)
   rn_str_t config;     // a ConfigProto
   int64_t timeout_ms;  // of steps that name none; 0: for ever
+  int64_t lease_ns;    // silence of the master after which calls end; 0: the config's, or 10 s
 } rn_client_options_t;
+
+bool rn_client_is_target(rn_str_t target);
 
 // Says nothing to the master yet. Keeps |graph|.
 RN_MUST_USE rn_status_t rn_client_create(const rn_client_options_t* options, rn_graph_t* graph,

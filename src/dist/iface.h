@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "dist/caller.h"
 #include "framework/cancel.h"
 #include "tensor/tensor.h"
 
@@ -17,6 +18,7 @@ typedef struct rn_call_t {
   void* owner;           // the caller's
   int64_t deadline_ns;   // of the environment's clock; INT64_MAX: none
   rn_cancel_t* cancel;   // Borrowed; NULL: nobody will give it up
+  rn_caller_t* caller;   // Borrowed: the connection it came on, at the callee's end; NULL: none
   bool waits_for_ready;  // for a task that cannot be reached yet
 } rn_call_t;
 
@@ -39,6 +41,7 @@ typedef struct rn_get_status_t {
   rn_arena_t arena;  // Owned by the caller: holds the answer
   rn_device_info_t* devices;
   size_t device_count;
+  bool is_ours;  // the answer: it knows what only our own tasks say to each other
 } rn_get_status_t;
 
 typedef struct rn_create_worker_session_t {
@@ -76,8 +79,13 @@ typedef struct rn_run_graph_t {
   const rn_str_t* fetch_names;
   size_t fetch_count;
   rn_tensor_t* fetches;  // the answer: set and owned by the caller on success
-  bool wants_stats;
+  bool is_partial;       // a piece of a step; |is_last|: the last of them
+  bool is_last;
+  bool cleans_up;  // the worker forgets the step by itself, when it ended well and all that it sent
+                   // was taken. For our own tasks only
+  bool wants_stats, wants_graph;
   rn_strbuf_t stats;  // the answer: a StepStats, if it was wanted
+  rn_strbuf_t graph;  // the answer: the part's GraphDef, likewise
 } rn_run_graph_t;
 
 typedef struct rn_cleanup_graph_t {
@@ -96,7 +104,7 @@ typedef struct rn_recv_tensor_t {
 
 typedef struct rn_cleanup_all_t {
   rn_call_t call;
-  const rn_str_t* containers;  // none: all
+  const rn_str_t* containers;  // none: the default one
   size_t container_count;
 } rn_cleanup_all_t;
 
@@ -144,6 +152,7 @@ typedef struct rn_run_step_t {
   int64_t request;
   rn_tensor_t* fetches;  // the answer: set and owned by the caller on success
   rn_strbuf_t metadata;  // the answer: a RunMetadata, if something was asked
+  bool is_answered;      // the answer: it is the master's, also if it is an error
 } rn_run_step_t;
 
 typedef struct rn_close_session_t {
@@ -178,6 +187,9 @@ typedef struct rn_make_callable_t {
   rn_str_t session;
   const rn_str_t *feeds, *fetches, *targets;
   size_t feed_count, fetch_count, target_count;
+  int64_t timeout_ms;
+  int trace_level;
+  bool wants_graphs;
   int64_t handle;  // the answer
 } rn_make_callable_t;
 
@@ -185,6 +197,7 @@ typedef struct rn_run_callable_t {
   rn_call_t call;
   rn_str_t session;
   int64_t handle;
+  int64_t request;           // a number of the caller's
   const rn_tensor_t* feeds;  // lent, in the callable's order
   size_t feed_count;
   size_t fetch_count;    // the answer, as the next two

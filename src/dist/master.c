@@ -15,9 +15,16 @@ struct rn_local_master_t {
   rn_map_t sessions;
   int alive;  // sessions that are not gone yet
   bool is_closing;
+  rn_timer_t sweep;
 };
 
 rn_master_t* rn_local_master_face(rn_local_master_t* master) { return &master->face; }
+size_t rn_local_master_sessions(rn_local_master_t* master) {
+  rn_mutex_lock(&master->mutex);
+  size_t count = master->sessions.count;
+  rn_mutex_unlock(&master->mutex);
+  return count;
+}
 const rn_local_master_options_t* rn_local_master_options(const rn_local_master_t* master) {
   return &master->options;
 }
@@ -30,11 +37,13 @@ void rn_local_master_count(rn_local_master_t* master, int by) {
 }
 
 // The session, with a reference for the caller.
-static rn_status_t find(rn_local_master_t* master, rn_str_t handle, rn_master_session_t** out) {
+static rn_status_t find(rn_local_master_t* master, const rn_call_t* call, rn_str_t handle,
+                        rn_master_session_t** out) {
   rn_mutex_lock(&master->mutex);
   *out = rn_map_get(&master->sessions, handle);
   if (*out) (*out)->refs++;
   rn_mutex_unlock(&master->mutex);
+  if (*out) rn_master_session_meet(*out, call);
   return *out ? RN_OK : rn_aborted("Session %.*s is not found.", RN_STR_ARGS(handle));
 }
 
@@ -102,9 +111,9 @@ static rn_status_t extend_graph(rn_master_session_t* session, rn_str_t graph_def
 
 static void extend_session(rn_master_t* face, rn_extend_session_t* call) {
   rn_master_session_t* session = NULL;
-  rn_status_t status = find((rn_local_master_t*)face, call->session, &session);
+  rn_status_t status = find((rn_local_master_t*)face, &call->call, call->session, &session);
   if (rn_ok(status)) {
-    rn_mutex_lock(&session->mutex);
+    rn_mutex_lock(&session->planning);
     if (call->version != session->version)
       status = rn_aborted("Current version is %lld but caller expected %lld.",
                           (long long)session->version, (long long)call->version);
@@ -113,27 +122,96 @@ static void extend_session(rn_master_t* face, rn_extend_session_t* call) {
     rn_master_session_plan_options(session, &options);
     if (rn_ok(status)) status = rn_master_check(&options, session->graph);
     if (rn_ok(status)) call->version = ++session->version;
-    rn_mutex_unlock(&session->mutex);
+    rn_mutex_unlock(&session->planning);
   }
   rn_master_session_release(session);
   rn_call_done(&call->call, status);
 }
 
+// A piece of a step waits for others, so it has a thread of its own.
+typedef struct piece_t {
+  rn_job_t job;  // first
+  rn_allocator_t allocator;
+  rn_master_session_t* session;  // Retained
+  rn_run_step_t* call;
+} piece_t;
+
+static void run_piece(rn_job_t* job) {
+  piece_t* piece = (piece_t*)job;
+  rn_run_step_t* call = piece->call;
+  rn_status_t status = rn_master_partial_run(piece->session, call);
+  rn_master_session_release(piece->session);
+  RN_FREE(piece->allocator, piece);
+  rn_call_done(&call->call, status);
+}
+
+static void start_piece(rn_local_master_t* master, rn_master_session_t* session,
+                        rn_run_step_t* call) {
+  piece_t* piece = NULL;
+  rn_status_t status = RN_NEW(master->options.allocator, &piece);
+  if (!rn_ok(status)) {
+    rn_call_done(&call->call, status);
+    return;
+  }
+  session->refs++;
+  *piece = (piece_t){.job.run = run_piece,
+                     .allocator = master->options.allocator,
+                     .session = session,
+                     .call = call};
+  rn_pool_submit(master->options.env->pool, &piece->job);
+}
+
+// Sessions whose clients are gone.
+
+static int64_t session_gc_ns(const rn_local_master_t* master) {
+  return master->options.session_gc_ns > 0 ? master->options.session_gc_ns : RN_SESSION_GC_NS;
+}
+
+static rn_master_session_t* take_left(rn_local_master_t* master, int64_t since_ns) {
+  rn_master_session_t* found = NULL;
+  size_t position = 0;
+  const rn_map_entry_t* entry;
+  rn_mutex_lock(&master->mutex);
+  while (!found && (entry = rn_map_next(&master->sessions, &position)))
+    if (rn_master_session_is_left(entry->value, since_ns)) found = entry->value;
+  if (found) rn_map_remove(&master->sessions, rn_str(found->handle));
+  rn_mutex_unlock(&master->mutex);
+  return found;
+}
+
+static void on_sweep(rn_timer_t* timer) {
+  rn_local_master_t* master =
+      (rn_local_master_t*)((char*)timer - __builtin_offsetof(rn_local_master_t, sweep));
+  const rn_env_t* env = master->options.env;
+  int64_t now = env->now_ns(env->self), patience = session_gc_ns(master);
+  rn_master_session_t* session;
+  while ((session = take_left(master, now - patience))) {
+    rn_log(env, RN_LOG_INFO, "Session %s is closed: its client has been gone for %lld s",
+           session->handle, (long long)(patience / 1000000000));
+    rn_master_session_close(session, NULL);
+    rn_master_session_release(session);
+  }
+  rn_status_free(master->options.timers.set(master->options.timers.self, timer,
+                                            now + patience / 4));  // its room is there
+}
+
+static void run_whole(void* self, rn_run_step_t* call) { rn_master_session_run(self, call); }
+
 static void run_step(rn_master_t* face, rn_run_step_t* call) {
   rn_master_session_t* session = NULL;
-  rn_status_t status = find((rn_local_master_t*)face, call->session, &session);
-  bool is_whole = rn_ok(status) && !call->partial_run.size;
-  if (is_whole)
-    rn_master_session_run(session, call);
-  else if (rn_ok(status))
-    status = rn_master_partial_run(session, call);
-  if (!is_whole) rn_call_done(&call->call, status);
+  rn_status_t status = find((rn_local_master_t*)face, &call->call, call->session, &session);
+  if (!rn_ok(status))
+    rn_call_done(&call->call, status);
+  else if (call->partial_run.size)
+    start_piece((rn_local_master_t*)face, session, call);
+  else
+    rn_fence_run(session->fence, call, run_whole, session);
   rn_master_session_release(session);
 }
 
 static void partial_setup(rn_master_t* face, rn_partial_setup_t* call) {
   rn_master_session_t* session = NULL;
-  rn_status_t status = find((rn_local_master_t*)face, call->session, &session);
+  rn_status_t status = find((rn_local_master_t*)face, &call->call, call->session, &session);
   if (rn_ok(status)) status = rn_master_partial_setup(session, call);
   rn_master_session_release(session);
   rn_call_done(&call->call, status);
@@ -158,7 +236,12 @@ static void close_session(rn_master_t* face, rn_close_session_t* call) {
 
 static void list_devices(rn_master_t* face, rn_list_devices_t* call) {
   rn_master_session_t* session = NULL;
-  rn_status_t status = find((rn_local_master_t*)face, call->session, &session);
+  rn_status_t status = find((rn_local_master_t*)face, &call->call, call->session, &session);
+  if (!session) {
+    rn_status_free(status);
+    status = rn_invalid_argument("Session %.*s is not found. Possibly, this master has restarted.",
+                                 RN_STR_ARGS(call->session));
+  }
   if (rn_ok(status))
     status = RN_ARENA_ARRAY(&call->arena, (size_t)session->device_count, &call->devices);
   for (int i = 0; rn_ok(status) && i < session->device_count; ++i) {
@@ -218,7 +301,8 @@ static void reset(rn_master_t* face, rn_reset_t* call) {
                                                   .cancel = call->call.cancel},
                                          .containers = call->containers,
                                          .container_count = call->container_count};
-    if (worker)
+    if (worker &&
+        rn_master_task_passes(master->options.tasks[t], call->filters, call->filter_count))
       worker->vtable->cleanup_all(worker, &reset->calls[t]);
     else
       rn_fan_end(&reset->fan, RN_OK, RN_STR(""));
@@ -243,6 +327,9 @@ static rn_status_t keep_callable(rn_master_session_t* session, rn_allocator_t al
   callable->feed_count = call->feed_count;
   callable->fetch_count = call->fetch_count;
   callable->target_count = call->target_count;
+  callable->timeout_ms = call->timeout_ms;
+  callable->trace_level = call->trace_level;
+  callable->wants_graphs = call->wants_graphs;
   rn_status_t status =
       copy_names(&callable->arena, call->feeds, call->feed_count, &callable->feeds);
   if (rn_ok(status))
@@ -265,7 +352,7 @@ static rn_status_t keep_callable(rn_master_session_t* session, rn_allocator_t al
 static void make_callable(rn_master_t* face, rn_make_callable_t* call) {
   rn_master_session_t* session = NULL;
   rn_local_master_t* master = (rn_local_master_t*)face;
-  rn_status_t status = find(master, call->session, &session);
+  rn_status_t status = find(master, &call->call, call->session, &session);
   if (rn_ok(status)) status = keep_callable(session, master->options.allocator, call);
   rn_master_session_release(session);
   rn_call_done(&call->call, status);
@@ -284,6 +371,7 @@ static void on_called(rn_call_t* call, rn_status_t status) {
   rn_run_callable_t* outer = called->call;
   if (rn_ok(status)) {
     memcpy(outer->fetches, called->step.fetches, outer->fetch_count * sizeof *outer->fetches);
+    outer->metadata = called->step.metadata;
   } else {
     RN_FREE_ARRAY(called->allocator, outer->fetches, outer->fetch_count);
     outer->fetches = NULL;
@@ -329,6 +417,9 @@ static rn_status_t prepare_call(rn_master_session_t* session, rn_run_callable_t*
     called->step.fetch_count = callable->fetch_count;
     called->step.targets = targets;
     called->step.target_count = callable->target_count;
+    called->step.timeout_ms = callable->timeout_ms;
+    called->step.trace_level = callable->trace_level;
+    called->step.wants_graphs = callable->wants_graphs;
   }
   rn_mutex_unlock(&session->mutex);
   return status;
@@ -340,7 +431,7 @@ static void run_callable(rn_master_t* face, rn_run_callable_t* call) {
   called_t* called = NULL;
   call->fetch_count = 0;
   call->fetches = NULL;
-  rn_status_t status = find(master, call->session, &session);
+  rn_status_t status = find(master, &call->call, call->session, &session);
   if (rn_ok(status)) status = RN_NEW(master->options.allocator, &called);
   if (rn_ok(status)) {
     called->call = call;
@@ -349,10 +440,12 @@ static void run_callable(rn_master_t* face, rn_run_callable_t* call) {
     called->step.call = call->call;
     called->step.call.done = on_called;
     called->step.session = call->session;
+    called->step.metadata = call->metadata;
+    called->step.request = call->request;
     status = prepare_call(session, call, called);
   }
   if (rn_ok(status)) {
-    rn_master_session_run(session, &called->step);
+    rn_fence_run(session->fence, &called->step, run_whole, session);
   } else {
     if (called) {
       rn_arena_clear(&called->arena);
@@ -367,7 +460,7 @@ static void release_callable(rn_master_t* face, rn_release_callable_t* call) {
   rn_local_master_t* master = (rn_local_master_t*)face;
   rn_master_session_t* session = NULL;
   rn_master_callable_t* callable = NULL;
-  rn_status_t status = find(master, call->session, &session);
+  rn_status_t status = find(master, &call->call, call->session, &session);
   if (rn_ok(status)) {
     rn_mutex_lock(&session->mutex);
     rn_master_callable_t** at = &session->callables;
@@ -405,11 +498,22 @@ rn_status_t rn_local_master_create(const rn_local_master_options_t* options,
   rn_mutex_init(&(*out)->mutex);
   rn_cond_init(&(*out)->idle);
   rn_map_init(&(*out)->sessions, options->allocator);
-  return RN_OK;
+  (*out)->sweep.fn = on_sweep;
+  if (!options->timers.set) return RN_OK;
+  const rn_env_t* env = options->env;
+  rn_status_t status = options->timers.set(options->timers.self, &(*out)->sweep,
+                                           env->now_ns(env->self) + session_gc_ns(*out) / 4);
+  if (!rn_ok(status)) {
+    rn_local_master_destroy(*out);
+    *out = NULL;
+  }
+  return status;
 }
 
 void rn_local_master_destroy(rn_local_master_t* master) {
   if (!master) return;
+  if (master->options.timers.set)
+    master->options.timers.clear(master->options.timers.self, &master->sweep);
   for (;;) {
     size_t position = 0;
     rn_mutex_lock(&master->mutex);

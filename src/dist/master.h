@@ -6,9 +6,12 @@
 #ifndef RUNNEL_DIST_MASTER_H_
 #define RUNNEL_DIST_MASTER_H_
 
+#include "dist/timers.h"
 #include "dist/worker.h"
 
 typedef struct rn_local_master_t rn_local_master_t;
+
+#define RN_SESSION_GC_NS INT64_C(3600000000000)
 
 typedef struct rn_local_master_options_t {
   const rn_env_t* env;  // outlives the master
@@ -16,13 +19,20 @@ typedef struct rn_local_master_options_t {
   rn_local_worker_t* worker;  // of the same process
   const rn_str_t* tasks;  // all of the cluster, "/job:ps/replica:0/task:0"; the master's is first
   int task_count;
-  rn_peers_t peers;  // how the others are reached
+  rn_peers_t peers;    // how the others are reached
+  rn_timers_t timers;  // |set| may be NULL: a broken connection then cancels its steps at once
+  int64_t grace_ns;    // how long they go on otherwise, for a client that asks again
+  // How long a session that does nothing outlives the connection it was last used on; 0:
+  // RN_SESSION_GC_NS. Without timers, for ever.
+  int64_t session_gc_ns;
 } rn_local_master_options_t;
 
 RN_MUST_USE rn_status_t rn_local_master_create(const rn_local_master_options_t* options,
                                                rn_local_master_t** out);
 // Closes every session and waits for what is under way. NULL is fine.
 void rn_local_master_destroy(rn_local_master_t* master);
+// How many sessions clients have open.
+size_t rn_local_master_sessions(rn_local_master_t* master);
 rn_master_t* rn_local_master_face(rn_local_master_t* master);
 
 #endif  // RUNNEL_DIST_MASTER_H_

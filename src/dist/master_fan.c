@@ -13,7 +13,9 @@ static bool is_consequence(rn_status_t status) {
 }
 
 static rn_status_t prefix(rn_status_t status, rn_str_t task) {
-  if (rn_ok(status) || !task.size) return status;
+  // A task that cannot be reached was named by the one that tried.
+  if (rn_ok(status) || !task.size || strncmp(rn_status_message(status), "From /job:", 10) == 0)
+    return status;
   rn_status_t named = rn_status_make(rn_status_code(status), "From %.*s:\n%s", RN_STR_ARGS(task),
                                      rn_status_message(status));
   if (rn_status_is_derived(status)) named = rn_status_derive(named);

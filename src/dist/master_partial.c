@@ -55,9 +55,11 @@ rn_status_t rn_master_partial_setup(rn_master_session_t* session, rn_partial_set
       rn_master_session_find(session, &arena, call->feeds, call->feed_count, call->fetches,
                              call->fetch_count, call->targets, call->target_count, &signature);
   if (rn_ok(status)) status = RN_NEW(allocator, &partial);
-  rn_mutex_lock(&session->mutex);
+  rn_mutex_lock(&session->planning);
   if (rn_ok(status)) status = make_face_locked(session);
   if (rn_ok(status)) status = rn_session_partial_setup(session->face, &signature, &partial->run);
+  rn_mutex_unlock(&session->planning);
+  rn_mutex_lock(&session->mutex);
   if (rn_ok(status)) {
     snprintf(partial->handle, sizeof partial->handle, "%lld", (long long)session->next_partial++);
     memcpy(call->handle, partial->handle, sizeof call->handle);

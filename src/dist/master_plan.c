@@ -100,6 +100,15 @@ static rn_status_t add_part(rn_ir_t* ir, const rn_master_plan_options_t* options
   return status;
 }
 
+static bool is_straight(const rn_ir_t* ir) {
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    const rn_ir_node_t* node = &ir->nodes.items[n];
+    if (node->is_removed || !node->op) continue;
+    if (node->op->role >= RN_ROLE_SWITCH && node->op->role <= RN_ROLE_CONTROL_TRIGGER) return false;
+  }
+  return true;
+}
+
 static rn_status_t fill(rn_ir_t* ir, const rn_master_plan_options_t* options,
                         rn_master_plan_t* out) {
   RN_RETURN_IF_ERROR(rn_pass_calls(ir, &options->calls));
@@ -110,6 +119,7 @@ static rn_status_t fill(rn_ir_t* ir, const rn_master_plan_options_t* options,
   }
   RN_RETURN_IF_ERROR(rn_place(ir, &options->place));
   RN_RETURN_IF_ERROR(rn_partition(ir, &options->place));
+  out->is_straight = is_straight(ir);
   RN_RETURN_IF_ERROR(add_feeds(ir, options));
   RN_RETURN_IF_ERROR(add_fetches(ir, options));
   bool* hidden = NULL;

@@ -13,6 +13,8 @@ typedef struct rn_plan_part_t {
 typedef struct rn_master_plan_t {
   rn_allocator_t allocator;
   RN_VEC(rn_plan_part_t) parts;
+  bool is_straight;  // no conditionals or loops: when a step has ended well, all that was sent was
+                     // taken
 } rn_master_plan_t;
 void rn_master_plan_clear(rn_master_plan_t* plan);
 

@@ -35,10 +35,16 @@ void rn_master_session_release(rn_master_session_t* session) {
     rn_arena_clear(&callable->arena);
     RN_FREE(allocator, callable);
   }
-  for (int t = 0; t < session->task_count; ++t) rn_arena_clear(&session->tasks[t].status.arena);
+  for (int t = 0; t < session->task_count; ++t) {
+    rn_arena_clear(&session->tasks[t].status.arena);
+    rn_status_free(session->tasks[t].silence);
+  }
   rn_graph_release(session->graph);
+  rn_fence_release(session->fence);
+  rn_caller_release(session->caller);
   rn_cancel_destroy(&session->closing);
   rn_mutex_destroy(&session->mutex);
+  rn_mutex_destroy(&session->planning);
   rn_arena_clear(&session->arena);
   RN_FREE(allocator, session);
   rn_local_master_count(master, -1);
@@ -60,24 +66,24 @@ void rn_master_session_plan_options(const rn_master_session_t* session,
       .optimize = session->options.optimize};
 }
 
-// Whether a device filter, or the lack of any, lets |task| take part.
-static bool passes(const rn_master_session_t* session, rn_str_t task) {
+bool rn_master_task_passes(rn_str_t task, const rn_str_t* filters, size_t count) {
   rn_device_spec_t own, filter;
-  const rn_pb_ConfigProto_t* config = session->config_proto;
-  if (!config->device_filters.count) return true;
+  if (!count) return true;
   if (!rn_device_spec_parse(task, &own)) return false;
-  for (uint32_t i = 0; i < config->device_filters.count; ++i)
-    if (rn_device_spec_parse(config->device_filters.items[i], &filter) &&
-        rn_device_spec_matches(&filter, &own))
+  for (size_t i = 0; i < count; ++i)
+    if (rn_device_spec_parse(filters[i], &filter) && rn_device_spec_matches(&filter, &own))
       return true;
   return false;
 }
 
 static rn_status_t find_tasks(rn_master_session_t* session) {
   const rn_local_master_options_t* master = rn_local_master_options(session->master);
+  const rn_pb_ConfigProto_t* config = session->config_proto;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&session->arena, (size_t)master->task_count, &session->tasks));
   for (int t = 0; t < master->task_count; ++t) {
-    if (t > 0 && !passes(session, master->tasks[t])) continue;
+    if (t > 0 && !rn_master_task_passes(master->tasks[t], config->device_filters.items,
+                                        config->device_filters.count))
+      continue;
     rn_master_task_t* task = &session->tasks[session->task_count];
     task->name = master->tasks[t];
     task->worker = t == 0 ? rn_local_worker_face(master->worker)
@@ -117,11 +123,32 @@ static rn_status_t add_devices(rn_master_session_t* session) {
   return session->device_count ? RN_OK : rn_internal("The tasks have no devices");
 }
 
+void rn_master_session_meet(rn_master_session_t* session, const rn_call_t* call) {
+  rn_mutex_lock(&session->mutex);
+  rn_caller_t* old = session->caller;
+  if (old != call->caller) session->caller = rn_caller_retain(call->caller);
+  if (old == call->caller) old = NULL;
+  rn_mutex_unlock(&session->mutex);
+  rn_caller_release(old);
+}
+
+bool rn_master_session_is_left(rn_master_session_t* session, int64_t since_ns) {
+  rn_mutex_lock(&session->mutex);
+  bool is_left = !session->running && rn_caller_is_lost(session->caller) &&
+                 session->caller->lost_ns <= since_ns;
+  rn_mutex_unlock(&session->mutex);
+  return is_left;
+}
+
 static void opening_end(opening_t* opening, rn_status_t status) {
   rn_create_session_t* call = opening->call;
   rn_master_session_t* session = opening->session;
   rn_allocator_t allocator = rn_local_master_options(session->master)->allocator;
   memcpy(call->session, session->handle, sizeof call->session);
+  rn_master_session_meet(session, &call->call);
+  // A client that is gone will not hear what the session is called.
+  if (rn_ok(status) && call->call.cancel && rn_is_cancelled(call->call.cancel))
+    status = rn_cancelled("The client has given the session up");
   if (rn_ok(status)) status = opening->ready(session->master, session);
   if (!rn_ok(status)) rn_master_session_close(session, NULL);
   RN_FREE(allocator, opening);
@@ -145,7 +172,10 @@ typedef struct create_t {
 static void on_created(rn_call_t* call, rn_status_t status) {
   opening_t* opening = call->owner;
   rn_master_task_t* task = &opening->session->tasks[((create_t*)call)->task];
-  task->has_session = rn_ok(status);
+  // Where the answer was lost there may be one.
+  task->has_session = rn_ok(status) || rn_status_code(status) == RN_CODE_UNAVAILABLE ||
+                      rn_status_code(status) == RN_CODE_CANCELLED ||
+                      rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED;
   rn_fan_end(&opening->fan, status, task->name);
 }
 
@@ -210,6 +240,11 @@ static rn_status_t set_up(rn_master_session_t* session, const rn_create_session_
   RN_RETURN_IF_ERROR(rn_graph_import(session->graph, call->graph_def, &import, NULL));
   snprintf(session->handle, sizeof session->handle, "%016llx",
            (unsigned long long)master->env->random(master->env->self));
+  rn_fence_options_t fence = {.allocator = master->allocator,
+                              .env = master->env,
+                              .timers = master->timers,
+                              .grace_ns = master->grace_ns};
+  RN_RETURN_IF_ERROR(rn_fence_create(&fence, &session->fence));
   return find_tasks(session);
 }
 
@@ -225,6 +260,7 @@ void rn_master_session_open(rn_local_master_t* master, rn_create_session_t* call
     session->master = master;
     rn_local_master_count(master, 1);
     rn_mutex_init(&session->mutex);
+    rn_mutex_init(&session->planning);
     rn_cancel_init(&session->closing);
     rn_arena_init(&session->arena, allocator);
     status = set_up(session, call);
@@ -237,11 +273,15 @@ void rn_master_session_open(rn_local_master_t* master, rn_create_session_t* call
   }
   *opening = (opening_t){.session = session, .call = call, .ready = ready};
   int count = session->task_count;
+  // A little earlier than the client gives up, so that it still hears who did not answer.
+  const rn_env_t* env = rn_local_master_options(master)->env;
+  int64_t deadline = call->call.deadline_ns, now = env->now_ns(env->self);
+  if (deadline != INT64_MAX && deadline > now) deadline -= (deadline - now) / 8;
   rn_fan_open(&opening->fan, count, on_status_all);
   for (int t = 0; t < count; ++t)
     session->tasks[t].status.call = (rn_call_t){.done = on_status,
                                                 .owner = opening,
-                                                .deadline_ns = call->call.deadline_ns,
+                                                .deadline_ns = deadline,
                                                 .cancel = call->call.cancel,
                                                 .waits_for_ready = true};
   for (int t = 0; t < count; ++t)
@@ -249,19 +289,27 @@ void rn_master_session_open(rn_local_master_t* master, rn_create_session_t* call
                                                  &session->tasks[t].status);
 }
 
+// A session that a task should close. It is told until it has heard it, or is dead for long.
 typedef struct delete_t {
   rn_delete_worker_session_t call;  // first
   rn_allocator_t allocator;
+  rn_worker_t* worker;
+  int tries;
   char session[32];
 } delete_t;
 
+#define DELETE_NS INT64_C(60000000000)
+#define DELETE_TRIES 8
+
 static void on_deleted(rn_call_t* call, rn_status_t status) {
   delete_t* gone = (delete_t*)call;
-  rn_status_free(status);  // the task may be dead
-  RN_FREE(gone->allocator, gone);
+  bool is_lost = rn_status_code(status) == RN_CODE_UNAVAILABLE && ++gone->tries < DELETE_TRIES;
+  rn_status_free(status);
+  if (is_lost)
+    gone->worker->vtable->delete_session(gone->worker, &gone->call);
+  else
+    RN_FREE(gone->allocator, gone);
 }
-
-#define DELETE_NS INT64_C(10000000000)
 
 static void close_tasks(rn_master_session_t* session) {
   const rn_local_master_options_t* master = rn_local_master_options(session->master);
@@ -273,10 +321,12 @@ static void close_tasks(rn_master_session_t* session) {
     rn_status_free(status);
     if (!gone) continue;
     gone->allocator = master->allocator;
+    gone->worker = task->worker;
     memcpy(gone->session, session->handle, sizeof gone->session);
     gone->call.session = rn_str(gone->session);
-    gone->call.call = (rn_call_t){
-        .done = on_deleted, .deadline_ns = master->env->now_ns(master->env->self) + DELETE_NS};
+    gone->call.call = (rn_call_t){.done = on_deleted,
+                                  .deadline_ns = master->env->now_ns(master->env->self) + DELETE_NS,
+                                  .waits_for_ready = true};
     task->worker->vtable->delete_session(task->worker, &gone->call);
   }
 }

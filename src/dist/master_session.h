@@ -3,6 +3,7 @@
 #define RUNNEL_DIST_MASTER_SESSION_H_
 
 #include "base/map.h"
+#include "dist/fence.h"
 #include "dist/master.h"
 #include "dist/master_plan.h"
 #include "proto/config.pb.h"
@@ -13,6 +14,9 @@ typedef struct rn_master_task_t {
   rn_worker_t* worker;     // Borrowed
   rn_get_status_t status;  // how it was found
   bool has_session;
+  bool is_suspect;      // it, or the way to it, has failed: see master_mend.h
+  bool has_lost;        // and says that it does not know the session
+  rn_status_t silence;  // Owned: why it did not say how it is, when it was last asked
 } rn_master_task_t;
 
 // One end of a call to several tasks: |next| is called when the last has answered, with the first
@@ -34,17 +38,30 @@ typedef struct rn_master_program_t {
   rn_str_t key;  // feeds, fetches and targets
   rn_master_plan_t plan;
   rn_fan_t fan;
-  rn_register_graph_t* calls;  // by part
+  rn_job_t job;                    // plans it
+  struct rn_master_step_t* maker;  // the step it is planned for, which waits for it
+  rn_register_graph_t* calls;      // by part
   enum { RN_PROGRAM_NEW, RN_PROGRAM_READY, RN_PROGRAM_FAILED } state;
   struct rn_master_step_t* waiting;  // steps that wait for it
   rn_status_t failure;               // Owned
+  bool is_outdated;                  // a task was started anew: no step finds it any more
+  struct rn_master_program_t* next_outdated;
 } rn_master_program_t;
+
+// Somebody who goes on when tasks have been looked at.
+typedef struct rn_mend_waiter_t {
+  struct rn_mend_waiter_t* next;
+  void (*go_on)(struct rn_mend_waiter_t* waiter);
+} rn_mend_waiter_t;
 
 typedef struct rn_master_callable_t {
   struct rn_master_callable_t* next;
   int64_t handle;
   rn_str_t *feeds, *fetches, *targets;
   size_t feed_count, fetch_count, target_count;
+  int64_t timeout_ms;
+  int trace_level;
+  bool wants_graphs;
   rn_arena_t arena;
 } rn_master_callable_t;
 
@@ -71,7 +88,9 @@ typedef struct rn_master_session_t {
   rn_device_t** devices;  // those of other tasks stand for them
   int* device_tasks;
   rn_cancel_t closing;
-  rn_mutex_t mutex;  // guards what follows, and planning
+  rn_fence_t* fence;    // of its steps
+  rn_mutex_t planning;  // held, before |mutex|, while the graph grows or a step is planned
+  rn_mutex_t mutex;     // guards what follows; never held for long
   int64_t version;
   rn_master_program_t* programs;
   rn_master_callable_t* callables;
@@ -80,6 +99,9 @@ typedef struct rn_master_session_t {
       face;  // Owned: this session as others have them, for steps in pieces; NULL: not yet
   rn_master_partial_t* partials;
   int64_t next_partial;
+  rn_caller_t* caller;  // Retained: who has used it last; NULL: somebody of this process
+  rn_mend_waiter_t* mend_waiters;
+  bool is_mending;
   int running;
   bool is_closed;
   rn_close_session_t* closer;  // who waits for the last step
@@ -88,6 +110,9 @@ typedef struct rn_master_session_t {
 const rn_local_master_options_t* rn_local_master_options(const rn_local_master_t* master);
 // A session has come into being, or is gone.
 void rn_local_master_count(rn_local_master_t* master, int by);
+
+// Whether one of |filters|, or the lack of any, lets |task| take part.
+bool rn_master_task_passes(rn_str_t task, const rn_str_t* filters, size_t count);
 
 void rn_master_session_release(rn_master_session_t* session);
 void rn_master_session_plan_options(const rn_master_session_t* session,
@@ -101,6 +126,10 @@ void rn_master_session_open(rn_local_master_t* master, rn_create_session_t* call
 // Cancels its steps, and when the last of them has ended closes the sessions on the tasks and
 // answers |call| (NULL: nobody asked).
 void rn_master_session_close(rn_master_session_t* session, rn_close_session_t* call);
+// |call| is about the session: who makes it is its client.
+void rn_master_session_meet(rn_master_session_t* session, const rn_call_t* call);
+// Whether nothing of it is under way and its client has been gone since |since_ns| or longer.
+bool rn_master_session_is_left(rn_master_session_t* session, int64_t since_ns);
 // A step has ended.
 void rn_master_session_end_step(rn_master_session_t* session);
 // Runs a step; |call| is answered.

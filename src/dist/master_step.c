@@ -1,7 +1,13 @@
 // Steps of a master: the kind of step is cut and registered when it first comes, then each is one
 // call to every task that takes part. See master_session.h.
+#include "dist/master_mend.h"
 #include "dist/master_session.h"
+#include "framework/rendezvous.h"
 #include "proto/config.pb.h"
+#include "wire/writer.h"
+
+// RunOptions.TraceLevel: the one that collects anything.
+#define FULL_TRACE 3
 
 // A call of one part.
 typedef struct part_t {
@@ -21,6 +27,8 @@ typedef struct rn_master_step_t {
   rn_cancel_t cancel;
   rn_cancel_entry_t caller, closing;  // who else may cancel it
   bool caller_linked, closing_linked;
+  rn_mend_waiter_t mending;
+  bool is_mended;  // its tasks have been looked at
   int64_t id;
   rn_arena_t arena;
   part_t* parts;
@@ -114,15 +122,23 @@ typedef struct cleanup_t {
 } cleanup_t;
 
 static void on_clean(rn_call_t* call, rn_status_t status) {
+  cleanup_t* cleanup = (cleanup_t*)call;
   rn_status_free(status);
-  RN_FREE(((cleanup_t*)call)->allocator, call);
+  RN_FREE(cleanup->allocator, cleanup);
 }
 
-static void clean_up(rn_master_step_t* step) {
+// Whether part |p| of a step that ended well is forgotten without a word.
+static bool cleans_up(const rn_master_step_t* step, size_t p) {
+  const rn_master_plan_t* plan = &step->program->plan;
+  return plan->is_straight && step->session->tasks[plan->parts.items[p].task].status.is_ours;
+}
+
+static void clean_up(rn_master_step_t* step, bool is_ok) {
   rn_master_session_t* session = step->session;
   for (size_t p = 0; p < step->program->plan.parts.count; ++p) {
     rn_worker_t* worker = session->tasks[step->program->plan.parts.items[p].task].worker;
     cleanup_t* cleanup = NULL;
+    if (is_ok && cleans_up(step, p)) continue;
     rn_status_t status = RN_NEW(allocator_of(session), &cleanup);
     rn_status_free(status);
     if (!cleanup) continue;
@@ -133,9 +149,28 @@ static void clean_up(rn_master_step_t* step) {
   }
 }
 
+// Statistics of all parts are one list of devices; the graphs are those that were registered.
+static void write_metadata(rn_master_step_t* step) {
+  const rn_run_step_t* call = step->call;
+  const rn_master_plan_t* plan = &step->program->plan;
+  rn_strbuf_t* out = &step->call->metadata;
+  if (call->trace_level == FULL_TRACE) {
+    size_t stats = rn_pb_begin(out, rn_pb_RunMetadata_step_stats_field);
+    for (size_t p = 0; p < plan->parts.count; ++p)
+      rn_strbuf_append(out, rn_strbuf_view(&step->parts[p].call.stats));
+    rn_pb_end(out, stats);
+  }
+  for (size_t p = 0; call->wants_graphs && p < plan->parts.count; ++p)
+    rn_pb_put_str(out, rn_pb_RunMetadata_partition_graphs_field,
+                  rn_strbuf_view(&plan->parts.items[p].graph_def));
+}
+
 static void on_all_run(rn_fan_t* fan, rn_status_t status) {
   rn_master_step_t* step = (rn_master_step_t*)fan;
-  clean_up(step);
+  clean_up(step, rn_ok(status));
+  if (rn_ok(status)) write_metadata(step);
+  for (size_t p = 0; p < step->program->plan.parts.count; ++p)
+    rn_strbuf_clear(&step->parts[p].call.stats);
   step_end(step, status);
 }
 
@@ -144,10 +179,13 @@ static void on_all_run(rn_fan_t* fan, rn_status_t status) {
 static void on_part(rn_call_t* call, rn_status_t status) {
   part_t* part = (part_t*)call;
   rn_master_step_t* step = part->step;
-  // The first error ends the step everywhere.
-  if (!rn_ok(status)) rn_cancel(&step->cancel);
-  rn_str_t task = part->task == 0 ? RN_STR("") : step->session->tasks[part->task].name;
-  rn_fan_end(&step->fan, status, task);
+  // The first error ends the step everywhere. One that was heard of elsewhere is not the first: the
+  // part that it comes from is about to say so itself, and must not be cut short.
+  if (!rn_ok(status)) {
+    rn_master_suspect(step->session, &step->program->plan, part->task, status);
+    if (!rn_status_is_derived(status)) rn_cancel(&step->cancel);
+  }
+  rn_fan_end(&step->fan, status, step->session->tasks[part->task].name);
 }
 
 static rn_status_t make_parts(rn_master_step_t* step) {
@@ -162,7 +200,10 @@ static rn_status_t make_parts(rn_master_step_t* step) {
         .call = {.done = on_part, .deadline_ns = call->call.deadline_ns, .cancel = &step->cancel},
         .session = rn_str(step->session->handle),
         .handle = rn_str(program->calls[p].handle),
-        .step = step->id};
+        .step = step->id,
+        .cleans_up = cleans_up(step, p),
+        .wants_stats = call->trace_level == FULL_TRACE};
+    rn_strbuf_init(&part->call.stats, allocator_of(step->session));
     if (part->task != 0) continue;  // feeds and fetches end on the master's own device
     part->call.feeds = call->feeds;
     part->call.feed_count = call->feed_count;
@@ -216,10 +257,9 @@ static rn_status_t key_of(rn_master_step_t* step, rn_str_t* out) {
 }
 
 // The program is registered, or cannot be: all that waited for it go on.
-static void on_all_registered(rn_fan_t* fan, rn_status_t status) {
-  rn_master_program_t* program =
-      (rn_master_program_t*)((char*)fan - __builtin_offsetof(rn_master_program_t, fan));
+static void settle(rn_master_program_t* program, rn_status_t status) {
   rn_master_session_t* session = program->session;
+  session->refs++;  // the end of the last step might be its end
   rn_mutex_lock(&session->mutex);
   program->state = rn_ok(status) ? RN_PROGRAM_READY : RN_PROGRAM_FAILED;
   program->failure = status;
@@ -239,15 +279,26 @@ static void on_all_registered(rn_fan_t* fan, rn_status_t status) {
       step_end(step, rn_status_copy(status));
     step = next;
   }
-  if (rn_ok(status)) return;
-  rn_master_plan_clear(&program->plan);
-  rn_status_free(program->failure);
-  program->failure = RN_OK;
+  if (!rn_ok(status)) {
+    for (size_t p = 0; program->calls && p < program->plan.parts.count; ++p)
+      if (program->calls[p].handle[0])
+        rn_master_forget(session, program->plan.parts.items[p].task, program->calls[p].handle);
+    rn_master_plan_clear(&program->plan);
+    rn_status_free(program->failure);
+    program->failure = RN_OK;
+  }
+  rn_master_session_release(session);
+}
+
+static void on_all_registered(rn_fan_t* fan, rn_status_t status) {
+  settle((rn_master_program_t*)((char*)fan - __builtin_offsetof(rn_master_program_t, fan)), status);
 }
 
 static void on_registered(rn_call_t* call, rn_status_t status) {
   rn_master_program_t* program = call->owner;
   size_t p = (size_t)((rn_register_graph_t*)call - program->calls);
+  if (!rn_ok(status))
+    rn_master_suspect(program->session, &program->plan, program->plan.parts.items[p].task, status);
   rn_fan_end(&program->fan, status,
              program->session->tasks[program->plan.parts.items[p].task].name);
 }
@@ -272,26 +323,46 @@ static void register_parts(rn_master_program_t* program) {
   rn_fan_end(&program->fan, RN_OK, RN_STR(""));
 }
 
-static rn_status_t make_program_locked(rn_master_step_t* step, rn_str_t key,
-                                       rn_master_program_t** out) {
-  rn_master_session_t* session = step->session;
+static rn_status_t plan_program(rn_master_program_t* program) {
+  rn_master_session_t* session = program->session;
+  rn_master_step_t* step = program->maker;
   rn_signature_t signature;
   rn_str_t* feed_names = NULL;
   rn_master_plan_options_t options;
-  rn_master_program_t* program = NULL;
   RN_RETURN_IF_ERROR(find_signature(step, &feed_names, &signature));
   rn_master_session_plan_options(session, &options);
   options.feed_names = feed_names;
   options.fetch_names = step->call->fetch_names;
+  RN_RETURN_IF_ERROR(rn_master_plan(&options, session->graph, &signature, &program->plan));
+  rn_mutex_lock(&session->mutex);
+  rn_status_t status = RN_ARENA_ARRAY(&session->arena, program->plan.parts.count, &program->calls);
+  rn_mutex_unlock(&session->mutex);
+  if (!rn_ok(status)) rn_master_plan_clear(&program->plan);
+  return status;
+}
+
+static void run_planning(rn_job_t* job) {
+  rn_master_program_t* program =
+      (rn_master_program_t*)((char*)job - __builtin_offsetof(rn_master_program_t, job));
+  rn_master_session_t* session = program->session;
+  rn_mutex_lock(&session->planning);
+  rn_status_t status = plan_program(program);
+  rn_mutex_unlock(&session->planning);
+  if (rn_ok(status))
+    register_parts(program);
+  else
+    settle(program, status);
+}
+
+static rn_status_t add_program_locked(rn_master_step_t* step, rn_str_t key,
+                                      rn_master_program_t** out) {
+  rn_master_session_t* session = step->session;
+  rn_master_program_t* program = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&session->arena, &program));
   program->session = session;
+  program->maker = step;
+  program->job.run = run_planning;
   RN_RETURN_IF_ERROR(rn_arena_str(&session->arena, key, &program->key));
-  RN_RETURN_IF_ERROR(rn_master_plan(&options, session->graph, &signature, &program->plan));
-  rn_status_t status = RN_ARENA_ARRAY(&session->arena, program->plan.parts.count, &program->calls);
-  if (!rn_ok(status)) {
-    rn_master_plan_clear(&program->plan);
-    return status;
-  }
   program->next = session->programs;
   session->programs = program;
   *out = program;
@@ -300,11 +371,21 @@ static rn_status_t make_program_locked(rn_master_step_t* step, rn_str_t key,
 
 static rn_master_program_t* find_program_locked(rn_master_session_t* session, rn_str_t key) {
   rn_master_program_t* program = session->programs;
-  while (program && !rn_str_eq(program->key, key)) program = program->next;
+  while (program && (program->is_outdated || !rn_str_eq(program->key, key)))
+    program = program->next;
   return program;
 }
 
 // Goes on with the step, at once or when its program is there.
+static rn_status_t dispatch(rn_master_step_t* step);
+
+static void on_mended(rn_mend_waiter_t* waiter) {
+  rn_master_step_t* step =
+      (rn_master_step_t*)((char*)waiter - __builtin_offsetof(rn_master_step_t, mending));
+  rn_status_t status = dispatch(step);
+  if (!rn_ok(status)) step_end(step, status);
+}
+
 static rn_status_t dispatch(rn_master_step_t* step) {
   rn_master_session_t* session = step->session;
   rn_str_t key;
@@ -313,11 +394,22 @@ static rn_status_t dispatch(rn_master_step_t* step) {
   rn_status_t status = RN_OK;
   bool is_new = false;
   rn_master_program_t* program = find_program_locked(session, key);
+  bool is_ready = program && program->state == RN_PROGRAM_READY;  // else it has no plan yet
+  bool mends = !step->is_mended && (is_ready || !program) &&
+               rn_master_is_suspect_locked(session, is_ready ? &program->plan : NULL);
+  if (mends) {
+    rn_mutex_unlock(&session->mutex);
+    step->is_mended = true;
+    step->mending.go_on = on_mended;
+    rn_master_mend(session, &step->mending);
+    return RN_OK;
+  }
   if (!program) {
-    status = make_program_locked(step, key, &program);
+    status = add_program_locked(step, key, &program);
     is_new = rn_ok(status);
   }
   step->program = program;
+  if (is_ready && step->is_mended) status = rn_master_silence_locked(session, &program->plan);
   bool waits = rn_ok(status) && program->state != RN_PROGRAM_READY;
   if (waits) {
     step->next = program->waiting;
@@ -326,7 +418,7 @@ static rn_status_t dispatch(rn_master_step_t* step) {
   rn_mutex_unlock(&session->mutex);
   if (!rn_ok(status)) return status;
   if (is_new)
-    register_parts(program);
+    rn_pool_submit(rn_local_master_options(session->master)->env->pool, &program->job);
   else if (!waits)
     run_parts(step);
   return RN_OK;

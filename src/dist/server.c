@@ -3,11 +3,18 @@
 
 #include <stdio.h>
 
+#include "base/fs_only.h"
+
 #include "dist/rpc/channel.h"
 #include "dist/rpc/remote.h"
 #include "dist/rpc/service.h"
+#include "dist/status_page.h"
+#include "dist/worker_gc.h"
+#include "framework/resource_view.h"
 
-#define LEASE_NS INT64_C(10000000000)
+#define MAX_SESSIONS 1000
+#define MAX_QUEUES 64  // that a page shows
+#define STALL_NS INT64_C(60000000000)
 
 // Another task, and the way there, made when it is first needed.
 typedef struct peer_t {
@@ -15,19 +22,26 @@ typedef struct peer_t {
   const char* address;  // "host:port"
   rn_channel_t* channel;
   rn_remote_peer_t* remote;
+  bool is_ready;
 } peer_t;
 
 struct rn_server_t {
   rn_allocator_t allocator;
   rn_arena_t arena;
-  rn_env_t env;  // the caller's with our pool
+  rn_env_t env;    // the caller's with our pool
+  rn_env_t inner;  // the same as graphs see it
+  rn_fs_only_t* only;
   rn_server_options_t options;
   rn_pool_t* pool;
   rn_loop_t* loop;
+  rn_leases_t* leases;
+  rn_worker_gc_t* gc;
   rn_rpc_server_t* rpc;
   rn_local_worker_t* worker;
   rn_local_master_t* master;
   rn_service_t service;
+  rn_gate_t gate;
+  int64_t started_ns;
   rn_str_t* names;  // of the tasks, the own one first
   peer_t* peers;    // all but the own one
   size_t peer_count;
@@ -39,15 +53,23 @@ struct rn_server_t {
 
 const char* rn_server_target(const rn_server_t* server) { return server->target; }
 
+// Goes on where it failed the last time.
 static rn_status_t connect_peer(rn_server_t* server, peer_t* peer) {
-  int64_t lease = server->options.lease_ns ? server->options.lease_ns : LEASE_NS;
+  int64_t lease = server->options.lease_ns;
   rn_channel_options_t options = {.loop = server->loop,
                                   .allocator = server->allocator,
                                   .address = peer->address,
-                                  .keepalive_ns = lease / 2,
-                                  .connect_ns = lease};
-  RN_RETURN_IF_ERROR(rn_channel_create(&options, &peer->channel));
-  return rn_remote_peer_create(peer->channel, &server->env, server->allocator, &peer->remote);
+                                  .connect_ns = lease,
+                                  .tls = server->options.tls,
+                                  .peer = peer->task.data};
+  if (!peer->channel) RN_RETURN_IF_ERROR(rn_channel_create(&options, &peer->channel));
+  if (!peer->remote)
+    RN_RETURN_IF_ERROR(
+        rn_remote_peer_create(peer->channel, &server->env, server->allocator, &peer->remote));
+  rn_link_t link = rn_channel_link(peer->channel, rn_remote_worker(peer->remote));
+  RN_RETURN_IF_ERROR(rn_leases_add(server->leases, peer->task, link));
+  peer->is_ready = true;
+  return RN_OK;
 }
 
 static rn_worker_t* find_peer(void* self, rn_str_t task) {
@@ -57,7 +79,7 @@ static rn_worker_t* find_peer(void* self, rn_str_t task) {
   for (size_t i = 0; i < server->peer_count && !found; ++i) {
     peer_t* peer = &server->peers[i];
     if (!rn_str_eq(peer->task, task)) continue;
-    rn_status_t status = peer->remote ? RN_OK : connect_peer(server, peer);
+    rn_status_t status = peer->is_ready ? RN_OK : connect_peer(server, peer);
     if (rn_ok(status)) found = rn_remote_worker(peer->remote);
     rn_status_free(status);
   }
@@ -71,13 +93,171 @@ static void handle(void* self, rn_rpc_in_t* call) {
   rn_mutex_lock(&server->mutex);
   bool is_ready = server->is_started && !server->is_stopped;
   rn_mutex_unlock(&server->mutex);
-  if (is_ready) {
+  rn_status_t status = rn_gate_admit(&server->gate, call);
+  if (rn_ok(status) && !is_ready) status = rn_unavailable("The server has not been started");
+  if (rn_ok(status)) {
     rn_service_handle(&server->service, call);
     return;
   }
   rn_message_t none;
   rn_message_init(&none, server->allocator);
-  rn_rpc_reply(call, rn_unavailable("The server has not been started"), &none);
+  rn_rpc_reply(call, status, &none);
+}
+
+static void on_replied(void* self, rn_rpc_in_t* call, rn_code_t code) {
+  rn_gate_replied(&((rn_server_t*)self)->gate, call, code);
+}
+
+void rn_server_drain(rn_server_t* server) { rn_gate_drain(&server->gate); }
+
+bool rn_server_is_busy(rn_server_t* server) {
+  return rn_gate_busy(&server->gate) || rn_local_worker_stats(server->worker).steps;
+}
+
+// Pages, on the loop's thread.
+
+static void view_peers(rn_server_t* server, rn_lease_info_t* leases, rn_peer_view_t* out) {
+  size_t count = rn_leases_list(server->leases, leases, server->peer_count);
+  if (count > server->peer_count) count = server->peer_count;
+  rn_mutex_lock(&server->mutex);
+  for (size_t i = 0; i < server->peer_count; ++i) {
+    const peer_t* peer = &server->peers[i];
+    out[i] = (rn_peer_view_t){
+        .task = peer->task, .address = rn_str(peer->address), .is_used = peer->is_ready};
+    if (peer->is_ready) out[i].channel = rn_channel_stats(peer->channel);
+    for (size_t l = 0; l < count; ++l)
+      if (rn_str_eq(leases[l].task, peer->task)) out[i].lease = leases[l];
+  }
+  rn_mutex_unlock(&server->mutex);
+}
+
+static rn_task_state_t state_of(rn_server_t* server) {
+  rn_mutex_lock(&server->mutex);
+  rn_task_state_t state = server->gate.drained_ns || server->is_stopped ? RN_TASK_DRAINING
+                          : server->is_started                          ? RN_TASK_READY
+                                                                        : RN_TASK_STARTING;
+  rn_mutex_unlock(&server->mutex);
+  return state;
+}
+
+// The queues on the devices that sessions share, the first few of them.
+typedef struct queues_t {
+  rn_server_t* server;
+  rn_arena_t* arena;
+  rn_queue_view_t items[MAX_QUEUES];
+  size_t count;
+  rn_status_t status;
+} queues_t;
+
+static void see_resource(void* arg, rn_str_t container, rn_str_t name, rn_resource_t* resource) {
+  queues_t* queues = arg;
+  if (strcmp(resource->type, "Queue") != 0 || queues->count == MAX_QUEUES || !rn_ok(queues->status))
+    return;
+  rn_queue_view_t* view = &queues->items[queues->count++];
+  view->size = queues->server->options.queue_size(resource);
+  queues->status = rn_arena_str(queues->arena, container, &view->container);
+  if (rn_ok(queues->status)) queues->status = rn_arena_str(queues->arena, name, &view->name);
+}
+
+static rn_status_t view_queues(rn_server_t* server, rn_arena_t* arena, queues_t** out) {
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, 1, out));
+  **out = (queues_t){.server = server, .arena = arena};
+  int cpus = server->options.cpu_devices < 1 ? 1 : server->options.cpu_devices;
+  for (int i = 0; server->options.queue_size && i < cpus; ++i)
+    rn_resources_each(rn_local_worker_device(server->worker, i)->resources, see_resource, *out);
+  return (*out)->status;
+}
+
+static size_t sessions_of(rn_server_t* server) {
+  rn_mutex_lock(&server->mutex);
+  size_t count = server->master ? rn_local_master_sessions(server->master) : 0;
+  rn_mutex_unlock(&server->mutex);
+  return count;
+}
+
+typedef void page_fn_t(const rn_task_view_t* view, rn_strbuf_t* out);
+
+static rn_status_t show(rn_server_t* server, page_fn_t* page, rn_strbuf_t* out) {
+  rn_arena_t arena;
+  rn_peer_view_t* peers = NULL;
+  rn_lease_info_t* leases = NULL;
+  rn_arena_init(&arena, server->allocator);
+  rn_status_t status = RN_ARENA_ARRAY(&arena, server->peer_count, &peers);
+  if (rn_ok(status)) status = RN_ARENA_ARRAY(&arena, server->peer_count, &leases);
+  queues_t* queues = NULL;
+  if (rn_ok(status)) status = view_queues(server, &arena, &queues);
+  if (rn_ok(status)) {
+    view_peers(server, leases, peers);
+    const rn_server_options_t* options = &server->options;
+    int64_t now = rn_loop_now(server->loop);
+    rn_task_view_t view = {.task = server->names[0],
+                           .target = server->target,
+                           .state = state_of(server),
+                           .is_secure = options->tls != NULL,
+                           .incarnation = rn_local_worker_device(server->worker, 0)->incarnation,
+                           .now_ns = now,
+                           .uptime_ns = now - server->started_ns,
+                           .lease_ns = options->lease_ns,
+                           .sessions = sessions_of(server),
+                           .worker = rn_local_worker_stats(server->worker),
+                           .port = rn_rpc_server_stats(server->rpc),
+                           .gate = &server->gate,
+                           .peers = peers,
+                           .peer_count = server->peer_count,
+                           .queues = queues->items,
+                           .queue_count = queues->count};
+    page(&view, out);
+    status = rn_strbuf_status(out);
+  }
+  rn_arena_clear(&arena);
+  return status;
+}
+
+// Asked by a program of ours, or by a person who means it: pages of other sites cannot set the
+// header.
+static void end_page(rn_server_t* server, const rn_http1_request_t* request,
+                     rn_http1_answer_t* out) {
+  bool may = server->options.asked_to_end && rn_str_is(request->token, "stop");
+  out->code = !rn_str_is(request->method, "POST") ? 405 : may ? 202 : 403;
+  rn_strbuf_printf(&out->body, "%s\n",
+                   out->code == 405 ? "POST it"
+                   : may            ? "ending"
+                                    : "the header X-Runnel: stop is missing, or nobody may ask");
+  if (out->code == 202) server->options.asked_to_end(server->options.asked_self);
+}
+
+static void page(void* self, const rn_http1_request_t* request, rn_str_t peer,
+                 rn_http1_answer_t* out) {
+  (void)peer;
+  rn_server_t* server = self;
+  rn_status_t status = RN_OK;
+  rn_task_state_t state = state_of(server);
+  out->code = 200;
+  if (rn_str_is(request->path, "/stop")) {
+    end_page(server, request, out);
+  } else if (!rn_str_is(request->method, "GET") && !rn_str_is(request->method, "HEAD")) {
+    out->code = 405;
+  } else if (rn_str_is(request->path, "/healthz")) {
+    out->code = state == RN_TASK_DRAINING ? 503 : 200;
+    rn_strbuf_printf(&out->body, "%s\n", state == RN_TASK_DRAINING ? "draining" : "ok");
+  } else if (rn_str_is(request->path, "/readyz")) {
+    out->code = state == RN_TASK_READY ? 200 : 503;
+    rn_strbuf_printf(&out->body, "%s\n", state == RN_TASK_READY ? "ready" : "not ready");
+  } else if (state == RN_TASK_STARTING) {
+    out->code = 503;
+  } else if (rn_str_is(request->path, "/metrics")) {
+    out->type = "text/plain; version=0.0.4; charset=utf-8";
+    status = show(server, rn_status_page_metrics, &out->body);
+  } else if (rn_str_is(request->path, "/statusz") || rn_str_is(request->path, "/")) {
+    bool is_json = rn_http1_query_has(request->query, "format", "json");
+    out->type = is_json ? "application/json" : "text/html; charset=utf-8";
+    status = show(server, is_json ? rn_status_page_json : rn_status_page_html, &out->body);
+  } else {
+    out->code = 404;
+    rn_strbuf_printf(&out->body, "There are /healthz, /readyz, /statusz and /metrics\n");
+  }
+  if (!rn_ok(status)) out->code = 500;
+  rn_status_free(status);
 }
 
 static rn_status_t task_name(rn_server_t* server, rn_str_t job, int32_t index, rn_str_t* out) {
@@ -128,8 +308,9 @@ static rn_status_t listen_address(rn_server_t* server, rn_str_t own, rn_str_t* o
     return rn_invalid_argument("Could not interpret \"%.*s\" as a host-port pair.",
                                RN_STR_ARGS(own));
   rn_str_t host = rn_str_n(own.data, (size_t)(colon - own.data));
-  return rn_arena_printf(&server->arena, out, "%s:%s", is_loopback(host) ? "127.0.0.1" : "0.0.0.0",
-                         colon + 1);
+  bool is_v6 = host.size && host.data[0] == '[', is_here = is_loopback(host);
+  const char* place = is_v6 ? (is_here ? "[::1]" : "[::]") : is_here ? "127.0.0.1" : "0.0.0.0";
+  return rn_arena_printf(&server->arena, out, "%s:%s", place, colon + 1);
 }
 
 static rn_status_t set_up(rn_server_t* server) {
@@ -145,36 +326,76 @@ static rn_status_t set_up(rn_server_t* server) {
   }
   server->env.pool = server->pool;
   RN_RETURN_IF_ERROR(rn_loop_create(&server->env, server->allocator, &server->loop));
+  server->started_ns = rn_loop_now(server->loop);
+  rn_leases_options_t leases = {.env = &server->env,
+                                .allocator = server->allocator,
+                                .timers = rn_loop_timers(server->loop),
+                                .lease_ns = options->lease_ns};
+  RN_RETURN_IF_ERROR(rn_leases_create(&leases, &server->leases));
   rn_peers_t peers = {.self = server, .find = find_peer};
-  rn_local_worker_options_t worker = {.env = &server->env,
+  server->inner = server->env;
+  if (options->is_limited) {
+    RN_RETURN_IF_ERROR(rn_fs_only_create(&server->env, RN_STR(""), options->allow,
+                                         server->allocator, &server->only));
+    rn_fs_only_apply(server->only, &server->inner);
+  }
+  rn_local_worker_options_t worker = {.env = &server->inner,
                                       .allocator = server->allocator,
                                       .task = server->names[0].data,
                                       .cpu_devices = options->cpu_devices,
                                       .null_devices = options->null_devices,
                                       .peers = peers};
   RN_RETURN_IF_ERROR(rn_local_worker_create(&worker, &server->worker));
-  rn_local_master_options_t master = {.env = &server->env,
+  int64_t lease = options->lease_ns;
+  rn_local_master_options_t master = {.env = &server->inner,
                                       .allocator = server->allocator,
                                       .worker = server->worker,
                                       .tasks = server->names,
                                       .task_count = (int)options->task_count,
-                                      .peers = peers};
+                                      .peers = peers,
+                                      .timers = rn_loop_timers(server->loop),
+                                      .grace_ns = lease,
+                                      .session_gc_ns = options->session_gc_ns};
   RN_RETURN_IF_ERROR(rn_local_master_create(&master, &server->master));
-  server->service = (rn_service_t){.worker = rn_local_worker_face(server->worker),
+  rn_worker_gc_options_t gc = {.env = &server->env,
+                               .allocator = server->allocator,
+                               .worker = server->worker,
+                               .peers = peers,
+                               .timers = rn_loop_timers(server->loop)};
+  RN_RETURN_IF_ERROR(rn_worker_gc_create(&gc, &server->gc));
+  if (!options->lends_nothing)
+    RN_RETURN_IF_ERROR(rn_loans_create(&server->env, server->allocator, &server->service.loans));
+  server->service = (rn_service_t){.loans = server->service.loans,
+                                   .worker = rn_local_worker_face(server->worker),
                                    .master = rn_local_master_face(server->master),
                                    .env = &server->env,
                                    .allocator = server->allocator};
+  server->gate =
+      (rn_gate_t){.env = &server->env,
+                  .task = server->names[0],
+                  .names = server->names,
+                  .name_count = options->task_count,
+                  .checks_names = options->tls != NULL,
+                  .max_sessions = options->max_sessions ? options->max_sessions : MAX_SESSIONS};
   rn_rpc_server_options_t rpc = {.loop = server->loop,
                                  .allocator = server->allocator,
+                                 .keepalive_ns = lease / 2,
                                  .address = address.data,
                                  .handle = handle,
-                                 .self = server};
+                                 .replied = on_replied,
+                                 .self = server,
+                                 .max_message = options->max_message,
+                                 .max_streams = (uint32_t)options->max_streams,
+                                 .max_held = options->max_client_memory,
+                                 .stall_ns = options->stall_ns ? options->stall_ns : STALL_NS,
+                                 .tls = options->tls,
+                                 .page = page};
   RN_RETURN_IF_ERROR(rn_rpc_server_create(&rpc, &server->rpc));
   rn_str_t host = own;
   const char* colon = own.size ? strrchr(own.data, ':') : NULL;
   if (colon) host.size = (size_t)(colon - own.data);
-  snprintf(server->target, sizeof server->target, "grpc://%.*s:%d", RN_STR_ARGS(host),
-           rn_rpc_server_port(server->rpc));
+  snprintf(server->target, sizeof server->target, "grpc%s://%.*s:%d", options->tls ? "s" : "",
+           RN_STR_ARGS(host), rn_rpc_server_port(server->rpc));
   return RN_OK;
 }
 
@@ -185,6 +406,8 @@ rn_status_t rn_server_create(const rn_server_options_t* options, rn_server_t** o
   server->allocator = options->allocator;
   server->env = *options->env;
   server->options = *options;
+  if (server->options.lease_ns <= 0) server->options.lease_ns = rn_lease_default();
+  rn_tls_retain(options->tls);
   rn_arena_init(&server->arena, options->allocator);
   rn_mutex_init(&server->mutex);
   rn_cond_init(&server->changed);
@@ -209,13 +432,14 @@ rn_status_t rn_server_start(rn_server_t* server) {
 rn_status_t rn_server_stop(rn_server_t* server) {
   rn_mutex_lock(&server->mutex);
   bool is_first = !server->is_stopped;
+  rn_local_master_t* master = server->master;
   server->is_stopped = true;
+  server->master = NULL;
   rn_cond_broadcast(&server->changed);
   rn_mutex_unlock(&server->mutex);
   if (!is_first) return RN_OK;
   // Steps end with their connections; what others wait for here ends with the steps.
-  rn_local_master_destroy(server->master);
-  server->master = NULL;
+  rn_local_master_destroy(master);
   rn_rpc_server_destroy(server->rpc);
   server->rpc = NULL;
   return RN_OK;
@@ -231,11 +455,19 @@ rn_status_t rn_server_join(rn_server_t* server) {
 void rn_server_destroy(rn_server_t* server) {
   if (!server) return;
   rn_status_free(rn_server_stop(server));
+  rn_leases_stop(server->leases);
+  rn_worker_gc_stop(server->gc);
+  for (size_t i = 0; i < server->peer_count; ++i) rn_remote_peer_stop(server->peers[i].remote);
   for (size_t i = 0; i < server->peer_count; ++i) rn_channel_destroy(server->peers[i].channel);
+  rn_leases_destroy(server->leases);
+  rn_worker_gc_destroy(server->gc);
   rn_local_worker_destroy(server->worker);
   for (size_t i = 0; i < server->peer_count; ++i) rn_remote_peer_destroy(server->peers[i].remote);
+  rn_loans_destroy(server->service.loans);
   rn_loop_destroy(server->loop);
   rn_pool_destroy(server->pool);
+  rn_tls_release(server->options.tls);
+  rn_fs_only_destroy(server->only);
   rn_cond_destroy(&server->changed);
   rn_mutex_destroy(&server->mutex);
   rn_arena_clear(&server->arena);

@@ -3,6 +3,8 @@
 #define RUNNEL_DIST_SERVER_H_
 
 #include "dist/master.h"
+#include "dist/rpc/tls.h"
+#include "framework/resource.h"
 
 typedef struct rn_server_t rn_server_t;
 
@@ -24,7 +26,25 @@ typedef struct rn_server_options_t {
                      // where it points, else on every interface
   int threads;       // that steps run on; 0: one for each processor, and two at least
   int cpu_devices, null_devices;
-  int64_t lease_ns;  // silence after which a peer is dead; 0: 10 s
+  int64_t lease_ns;       // silence after which a peer is dead; 0: rn_lease_default
+  int64_t session_gc_ns;  // how long an idle session outlives its client's connection; 0: an hour
+  bool lends_nothing;     // tensors go over the network, even to tasks of this machine
+  // What one client may have, each 0 for the default: bytes of a message (2 GiB), open calls
+  // (65536), sessions (1000), bytes of messages at a time (any number).
+  size_t max_message, max_client_memory;
+  int max_streams, max_sessions;
+  int64_t stall_ns;  // how long a client may read nothing of what waits for it; 0: 60 s
+  rn_tls_t* tls;     // Retained; NULL: plain. With it, other tasks are known by their certificates
+  // Where |is_limited|, graphs see files and the network as |allow| says only: see base/fs_only.h.
+  bool is_limited;
+  rn_str_t allow;  // lent for the call
+  // How many elements a resource of kind "Queue" has, for pages; must not wait. NULL: none are
+  // shown.
+  int64_t (*queue_size)(rn_resource_t* queue);
+  // Somebody who may has asked over HTTP for the task's end; on the network's thread. NULL: nobody
+  // may.
+  void (*asked_to_end)(void* self);
+  void* asked_self;
 } rn_server_options_t;
 
 // Listens from now on; answers from rn_server_start on.
@@ -32,6 +52,10 @@ RN_MUST_USE rn_status_t rn_server_create(const rn_server_options_t* options, rn_
 RN_MUST_USE rn_status_t rn_server_start(rn_server_t* server);
 // Takes no more calls and ends those under way.
 RN_MUST_USE rn_status_t rn_server_stop(rn_server_t* server);
+// Takes no new sessions and steps from now on; what is under way goes on. See dist/gate.h.
+void rn_server_drain(rn_server_t* server);
+// Whether steps are under way, or values of steps that others have not fetched yet.
+bool rn_server_is_busy(rn_server_t* server);
 // Waits until it is stopped.
 RN_MUST_USE rn_status_t rn_server_join(rn_server_t* server);
 // Stops and frees. NULL is fine.

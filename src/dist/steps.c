@@ -6,6 +6,8 @@
 typedef struct step_t {
   int64_t id;                   // the key of the map
   rn_rendezvous_t* rendezvous;  // Retained
+  bool has_ended;               // its part here
+  const void* owner;            // NULL: nobody has told it to run
 } step_t;
 
 struct rn_steps_t {
@@ -46,12 +48,20 @@ static bool remote_has(void* self, rn_str_t key) {
   return !rn_str_is(task_of_key(key), remote->steps->task);
 }
 
-// What another task answers is what it heard of an error; that it does not answer is news.
+// That a task does not answer, or is another process by now, is news.
+static bool is_news(rn_status_t status) {
+  static const char restarted[] = "RecvTensor expects a different device incarnation";
+  return rn_status_code(status) == RN_CODE_UNAVAILABLE ||
+         (rn_status_code(status) == RN_CODE_ABORTED &&
+          strncmp(rn_status_message(status), restarted, sizeof restarted - 1) == 0);
+}
+
+// Whatever else a task answers is what it heard of an error, or has told the master itself.
 static rn_status_t of_peer(rn_status_t status, rn_str_t task) {
   if (rn_ok(status)) return RN_OK;
-  if (rn_status_code(status) != RN_CODE_UNAVAILABLE) return rn_status_derive(status);
-  rn_status_t named =
-      rn_unavailable("From %.*s:\n%s", RN_STR_ARGS(task), rn_status_message(status));
+  if (!is_news(status)) return rn_status_derive(status);
+  rn_status_t named = rn_status_make(rn_status_code(status), "From %.*s:\n%s", RN_STR_ARGS(task),
+                                     rn_status_message(status));
   rn_status_free(status);
   return named;
 }
@@ -156,6 +166,57 @@ void rn_steps_drop(rn_steps_t* steps, int64_t id, rn_status_t status) {
   rn_rendezvous_fail(step->rendezvous, status);
   rn_rendezvous_release(step->rendezvous);
   RN_FREE(steps->allocator, step);
+}
+
+static void drop_if_over(rn_steps_t* steps, int64_t id, bool has_ended) {
+  rn_str_t key = rn_str_n((char*)&id, sizeof id);
+  rn_mutex_lock(&steps->mutex);
+  step_t* step = rn_map_get(&steps->steps, key);
+  if (step && has_ended) step->has_ended = true;
+  bool is_over = step && step->has_ended && rn_rendezvous_is_empty(step->rendezvous);
+  if (is_over) rn_map_remove(&steps->steps, key);
+  rn_mutex_unlock(&steps->mutex);
+  if (!is_over) return;
+  rn_rendezvous_release(step->rendezvous);
+  RN_FREE(steps->allocator, step);
+}
+
+void rn_steps_end(rn_steps_t* steps, int64_t id) { drop_if_over(steps, id, true); }
+void rn_steps_taken(rn_steps_t* steps, int64_t id) { drop_if_over(steps, id, false); }
+
+void rn_steps_own(rn_steps_t* steps, int64_t id, const void* owner) {
+  rn_mutex_lock(&steps->mutex);
+  step_t* step = rn_map_get(&steps->steps, rn_str_n((char*)&id, sizeof id));
+  if (step) step->owner = owner;
+  rn_mutex_unlock(&steps->mutex);
+}
+
+void rn_steps_drop_owned(rn_steps_t* steps, const void* owner, rn_status_t status) {
+  for (bool is_found = true; is_found;) {
+    int64_t id = 0;
+    size_t position = 0;
+    const rn_map_entry_t* entry;
+    is_found = false;
+    rn_mutex_lock(&steps->mutex);
+    while (!is_found && (entry = rn_map_next(&steps->steps, &position))) {
+      id = ((step_t*)entry->value)->id;
+      is_found = ((step_t*)entry->value)->owner == owner;
+    }
+    rn_mutex_unlock(&steps->mutex);
+    if (is_found) rn_steps_drop(steps, id, rn_status_copy(status));
+  }
+  rn_status_free(status);
+}
+
+void rn_steps_drop_unowned(rn_steps_t* steps, int64_t id, rn_status_t status) {
+  rn_mutex_lock(&steps->mutex);
+  const step_t* step = rn_map_get(&steps->steps, rn_str_n((char*)&id, sizeof id));
+  bool is_unowned = step && !step->owner;
+  rn_mutex_unlock(&steps->mutex);
+  if (is_unowned)
+    rn_steps_drop(steps, id, status);
+  else
+    rn_status_free(status);
 }
 
 size_t rn_steps_count(rn_steps_t* steps) {

@@ -30,6 +30,17 @@ void rn_steps_destroy(rn_steps_t* steps);
 RN_MUST_USE rn_status_t rn_steps_get(rn_steps_t* steps, int64_t id, rn_rendezvous_t** out);
 // Forgets step |id| and fails whoever still waits in it. Takes |status|.
 void rn_steps_drop(rn_steps_t* steps, int64_t id, rn_status_t status);
+// The part of step |id| has ended well: it is forgotten as soon as nobody waits in it.
+void rn_steps_end(rn_steps_t* steps, int64_t id);
+// Somebody has taken a value of step |id|.
+void rn_steps_taken(rn_steps_t* steps, int64_t id);
+// Step |id| is one of |owner|'s, whose end is its end: see the next two.
+void rn_steps_own(rn_steps_t* steps, int64_t id, const void* owner);
+// Drops every step of |owner|. Takes |status|.
+void rn_steps_drop_owned(rn_steps_t* steps, const void* owner, rn_status_t status);
+// Drops step |id| if it is nobody's: somebody asked for its values, and it has not come. Takes
+// |status|.
+void rn_steps_drop_unowned(rn_steps_t* steps, int64_t id, rn_status_t status);
 size_t rn_steps_count(rn_steps_t* steps);
 
 #endif  // RUNNEL_DIST_STEPS_H_

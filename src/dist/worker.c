@@ -5,6 +5,9 @@
 
 #include "base/map.h"
 #include "dist/worker_graph.h"
+#include "dist/worker_partial.h"
+
+#define WARN_NS INT64_C(10000000000)
 
 // A graph under its handle.
 typedef struct registered_t {
@@ -23,6 +26,9 @@ typedef struct session_t {
   rn_kernel_cache_t kernels;  // shared by its graphs
   registered_t* graphs;
   int64_t next_handle;
+  rn_str_t master;  // Owned; who has opened it, "" if that is not known
+  uint64_t master_incarnation;
+  int64_t used_ns;  // when its master last did something with it
 } session_t;
 
 struct rn_local_worker_t {
@@ -30,14 +36,16 @@ struct rn_local_worker_t {
   rn_local_worker_options_t options;
   rn_allocator_t allocator;
   int device_count;
-  rn_device_t** devices;  // Owned; the first is the CPU
-  rn_steps_t* steps;      // Owned
-  rn_mutex_t mutex;       // guards what follows
+  rn_device_t** devices;           // Owned; the first is the CPU
+  rn_steps_t* steps;               // Owned
+  rn_worker_partials_t* partials;  // Owned
+  rn_mutex_t mutex;                // guards what follows
   rn_cond_t idle;
   rn_map_t sessions;
   int running;  // steps
   int64_t steps_run;
   bool is_closing;
+  int64_t warned_ns;  // when the log heard last of a session that was refused
 };
 
 rn_worker_t* rn_local_worker_face(rn_local_worker_t* worker) { return &worker->face; }
@@ -87,12 +95,14 @@ static void session_free(rn_local_worker_t* worker, session_t* session) {
   }
   if (session->name.data)
     rn_free(worker->allocator, (char*)session->name.data, session->name.size + 1);
+  if (session->master.data)
+    rn_free(worker->allocator, (char*)session->master.data, session->master.size + 1);
   RN_FREE(worker->allocator, session);
 }
 
-static rn_status_t make_session_locked(rn_local_worker_t* worker, rn_str_t name, bool isolates) {
-  if (rn_map_get(&worker->sessions, name))
-    return rn_already_exists("Session %.*s is open already", RN_STR_ARGS(name));
+static rn_status_t make_session_locked(rn_local_worker_t* worker, rn_str_t name, bool isolates,
+                                       rn_str_t master, uint64_t master_incarnation) {
+  if (rn_map_get(&worker->sessions, name)) return RN_OK;  // a question that was asked again
   session_t* session = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(worker->allocator, &session));
   session->refs = 1;
@@ -100,6 +110,10 @@ static rn_status_t make_session_locked(rn_local_worker_t* worker, rn_str_t name,
   char* copy = NULL;
   rn_status_t status = rn_str_dup(worker->allocator, name, &copy);
   if (rn_ok(status)) session->name = rn_str_n(copy, name.size);
+  if (rn_ok(status)) status = rn_str_dup(worker->allocator, master, &copy);
+  if (rn_ok(status)) session->master = rn_str_n(copy, master.size);
+  session->master_incarnation = master_incarnation;
+  session->used_ns = worker->options.env->now_ns(worker->options.env->self);
   session->owns_devices = isolates;
   session->devices = isolates ? NULL : worker->devices;
   if (rn_ok(status) && isolates) status = make_devices(worker, &session->devices);
@@ -128,10 +142,104 @@ static rn_status_t find_session_locked(rn_local_worker_t* worker, rn_str_t name,
       RN_STR_ARGS(name), worker->options.task);
 }
 
+static void trim_devices(rn_local_worker_t* worker) {
+  for (int i = 0; i < worker->device_count; ++i)
+    if (worker->devices[i]->vtable->trim) worker->devices[i]->vtable->trim(worker->devices[i]);
+}
+
+// A master of another cluster, or of one that is written down in another way, has no sessions here.
+static rn_status_t check_master(const rn_local_worker_t* worker,
+                                const rn_create_worker_session_t* call) {
+  const rn_local_worker_options_t* options = &worker->options;
+  char wanted[300];
+  snprintf(wanted, sizeof wanted, "/job:%.*s/replica:0/task:%d", RN_STR_ARGS(call->job),
+           call->task);
+  if (call->job.size && strcmp(wanted, options->task) != 0)
+    return rn_invalid_argument("%.*s takes this task for %s, but it is %s: their clusters differ",
+                               RN_STR_ARGS(call->master), wanted, options->task);
+  if (call->master.size && options->peers.find && !rn_str_is(call->master, options->task) &&
+      !options->peers.find(options->peers.self, call->master))
+    return rn_status_make(RN_CODE_PERMISSION_DENIED, "%.*s is no task of the cluster of %s",
+                          RN_STR_ARGS(call->master), options->task);
+  return RN_OK;
+}
+
+// A session that is not in the map any more: its steps end.
+static void end_session(rn_local_worker_t* worker, session_t* session) {
+  rn_steps_drop_owned(worker->steps, session, rn_aborted("The session was closed"));
+  session_release(worker, session, false);
+}
+
+// Takes a session out of the map that |master| has opened in another life than |incarnation|, or
+// in that one if |is_same|; NULL: there is none.
+static session_t* take_of_master(rn_local_worker_t* worker, rn_str_t master, uint64_t incarnation,
+                                 bool is_same) {
+  session_t* found = NULL;
+  size_t position = 0;
+  const rn_map_entry_t* entry;
+  rn_mutex_lock(&worker->mutex);
+  while (!found && master.size && (entry = rn_map_next(&worker->sessions, &position))) {
+    session_t* session = entry->value;
+    if (rn_str_eq(session->master, master) &&
+        (session->master_incarnation == incarnation) == is_same)
+      found = session;
+  }
+  if (found) rn_map_remove(&worker->sessions, found->name);
+  rn_mutex_unlock(&worker->mutex);
+  return found;
+}
+
+void rn_local_worker_forget_master(rn_local_worker_t* worker, rn_str_t master,
+                                   uint64_t incarnation) {
+  session_t* session;
+  while ((session = take_of_master(worker, master, incarnation, true)))
+    end_session(worker, session);
+}
+
+rn_status_t rn_local_worker_masters(rn_local_worker_t* worker, rn_arena_t* arena,
+                                    rn_worker_master_t** out, size_t* out_count) {
+  size_t position = 0;
+  const rn_map_entry_t* entry;
+  rn_mutex_lock(&worker->mutex);
+  rn_status_t status = RN_ARENA_ARRAY(arena, worker->sessions.count, out);
+  *out_count = 0;
+  while (rn_ok(status) && (entry = rn_map_next(&worker->sessions, &position))) {
+    const session_t* session = entry->value;
+    rn_worker_master_t* master = &(*out)[*out_count];
+    if (!session->master.size || rn_str_is(session->master, worker->options.task)) continue;
+    master->incarnation = session->master_incarnation;
+    master->used_ns = session->used_ns;
+    status = rn_arena_str(arena, session->master, &master->task);
+    ++*out_count;
+  }
+  rn_mutex_unlock(&worker->mutex);
+  return status;
+}
+
+// The log hears of the first session that was refused, and then now and then.
+static void warn(rn_local_worker_t* worker, rn_status_t refused) {
+  const rn_env_t* env = worker->options.env;
+  int64_t now = env->now_ns(env->self);
+  rn_mutex_lock(&worker->mutex);
+  bool is_due = !worker->warned_ns || now - worker->warned_ns >= WARN_NS;
+  if (is_due) worker->warned_ns = now | 1;
+  rn_mutex_unlock(&worker->mutex);
+  if (is_due) rn_log(env, RN_LOG_WARNING, "a session was refused: %s", rn_status_message(refused));
+}
+
 static void create_session(rn_worker_t* face, rn_create_worker_session_t* call) {
   rn_local_worker_t* worker = (rn_local_worker_t*)face;
+  rn_status_t status = check_master(worker, call);
+  if (!rn_ok(status)) warn(worker, status);
+  // What the same master had open before it was started anew, nobody will close.
+  session_t* old;
+  while (rn_ok(status) &&
+         (old = take_of_master(worker, call->master, call->master_incarnation, false)))
+    end_session(worker, old);
   rn_mutex_lock(&worker->mutex);
-  rn_status_t status = make_session_locked(worker, call->session, call->isolates);
+  if (rn_ok(status))
+    status = make_session_locked(worker, call->session, call->isolates, call->master,
+                                 call->master_incarnation);
   rn_mutex_unlock(&worker->mutex);
   rn_call_done(&call->call, status);
 }
@@ -140,16 +248,18 @@ static void delete_session(rn_worker_t* face, rn_delete_worker_session_t* call) 
   rn_local_worker_t* worker = (rn_local_worker_t*)face;
   session_t* session = NULL;
   rn_mutex_lock(&worker->mutex);
-  rn_status_t status = find_session_locked(worker, call->session, &session);
-  if (rn_ok(status)) rn_map_remove(&worker->sessions, call->session);
+  session = rn_map_get(&worker->sessions, call->session);
+  if (session) rn_map_remove(&worker->sessions, call->session);
   rn_mutex_unlock(&worker->mutex);
-  if (session) session_release(worker, session, false);
-  rn_call_done(&call->call, status);
+  if (session) end_session(worker, session);
+  trim_devices(worker);
+  rn_call_done(&call->call, RN_OK);
 }
 
 static void get_status(rn_worker_t* face, rn_get_status_t* call) {
   rn_local_worker_t* worker = (rn_local_worker_t*)face;
   rn_status_t status = RN_ARENA_ARRAY(&call->arena, (size_t)worker->device_count, &call->devices);
+  call->is_ours = true;
   for (int i = 0; rn_ok(status) && i < worker->device_count; ++i) {
     const rn_device_t* device = worker->devices[i];
     call->devices[call->device_count++] = (rn_device_info_t){.name = device->name,
@@ -220,7 +330,8 @@ static void deregister_graph(rn_worker_t* face, rn_deregister_graph_t* call) {
     if (registered)
       *at = registered->next;
     else
-      status = rn_not_found("No graph %.*s", RN_STR_ARGS(call->handle));
+      status = rn_aborted("Graph handle is not found: %.*s. Possibly, this worker just restarted.",
+                          RN_STR_ARGS(call->handle));
   }
   rn_mutex_unlock(&worker->mutex);
   if (registered) {
@@ -235,7 +346,10 @@ typedef struct run_t {
   rn_run_graph_t call;  // first
   rn_run_graph_t* outer;
   rn_local_worker_t* worker;
-  session_t* session;  // Retained
+  session_t* session;           // Retained
+  rn_job_t job;                 // starts it
+  rn_worker_graph_t* graph;     // Retained until then
+  rn_rendezvous_t* rendezvous;  // likewise
 } run_t;
 
 static void on_run(rn_call_t* call, rn_status_t status) {
@@ -243,6 +357,9 @@ static void on_run(rn_call_t* call, rn_status_t status) {
   rn_local_worker_t* worker = run->worker;
   rn_run_graph_t* outer = run->outer;
   session_t* session = run->session;
+  if (rn_ok(status) && outer->cleans_up) rn_steps_end(worker->steps, outer->step);
+  outer->stats = run->call.stats;
+  outer->graph = run->call.graph;
   RN_FREE(worker->allocator, run);
   rn_call_done(&outer->call, status);
   session_release(worker, session, true);
@@ -261,37 +378,66 @@ static rn_status_t begin_run(rn_local_worker_t* worker, rn_run_graph_t* call,
     *out = registered->graph;
     *out_session = session;
     rn_worker_graph_retain(*out);
-    session->refs++;
-    worker->running++;
+    session->used_ns = worker->options.env->now_ns(worker->options.env->self);
+    rn_steps_own(worker->steps, call->step, session);  // whoever takes the session away sees it
+    session->refs += 2;  // one for who starts it, one for who ends it: either may be the last
+    worker->running += 2;
     worker->steps_run++;
   }
   rn_mutex_unlock(&worker->mutex);
   return status;
 }
 
+static void start_run(rn_job_t* job) {
+  run_t* run = (run_t*)((char*)job - __builtin_offsetof(run_t, job));
+  rn_local_worker_t* worker = run->worker;
+  session_t* session = run->session;
+  rn_worker_graph_t* graph = run->graph;
+  rn_rendezvous_t* rendezvous = run->rendezvous;
+  rn_worker_graph_run(graph, &run->call, rendezvous);
+  rn_worker_graph_release(graph);
+  rn_rendezvous_release(rendezvous);
+  session_release(worker, session, true);
+}
+
+// What is quick runs here, on a thread that has others to serve; the rest on one of its own.
 static void run_graph(rn_worker_t* face, rn_run_graph_t* call) {
   rn_local_worker_t* worker = (rn_local_worker_t*)face;
   rn_worker_graph_t* graph = NULL;
   rn_rendezvous_t* rendezvous = NULL;
   run_t* run = NULL;
   session_t* session = NULL;
+  if (call->is_partial) {
+    rn_worker_partials_run(worker->partials, call);
+    return;
+  }
   rn_status_t status = rn_steps_get(worker->steps, call->step, &rendezvous);
   if (rn_ok(status)) status = RN_NEW(worker->allocator, &run);
   if (rn_ok(status)) status = begin_run(worker, call, &session, &graph);
-  if (rn_ok(status)) {
-    *run = (run_t){.call = *call, .outer = call, .worker = worker, .session = session};
-    run->call.call.done = on_run;
-    rn_worker_graph_run(graph, &run->call, rendezvous);
-  } else {
+  if (!rn_ok(status)) {
     if (run) RN_FREE(worker->allocator, run);
+    rn_rendezvous_release(rendezvous);
+    rn_steps_drop_unowned(worker->steps, call->step, rn_status_copy(status));
     rn_call_done(&call->call, status);
+    return;
   }
-  rn_worker_graph_release(graph);
-  rn_rendezvous_release(rendezvous);
+  *run = (run_t){.call = *call,
+                 .outer = call,
+                 .worker = worker,
+                 .session = session,
+                 .job.run = start_run,
+                 .graph = graph,
+                 .rendezvous = rendezvous};
+  run->call.call.done = on_run;
+  if (rn_worker_graph_is_quick(graph))
+    start_run(&run->job);
+  else
+    rn_pool_submit(worker->options.env->pool, &run->job);
 }
 
 static void cleanup_graph(rn_worker_t* face, rn_cleanup_graph_t* call) {
   rn_local_worker_t* worker = (rn_local_worker_t*)face;
+  rn_worker_partials_forget(worker->partials, call->step);
   rn_steps_drop(worker->steps, call->step, rn_aborted("Cleanup %lld", (long long)call->step));
   rn_call_done(&call->call, RN_OK);
 }
@@ -302,13 +448,24 @@ typedef struct asked_t {
   rn_local_worker_t* worker;
   rn_recv_tensor_t* call;
   rn_rendezvous_t* rendezvous;  // Retained
+  rn_cancel_entry_t gone;       // in the call's cancellation
+  bool is_linked;
 } asked_t;
+
+// Who asked is gone: so is a step that has not come, for nobody will clean it up.
+static void on_asker_gone(rn_cancel_entry_t* entry) {
+  const asked_t* asked = (asked_t*)((char*)entry - __builtin_offsetof(asked_t, gone));
+  rn_steps_drop_unowned(asked->worker->steps, asked->call->step,
+                        rn_cancelled("RecvTensor was cancelled"));
+}
 
 static void on_asked(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value, bool is_dead,
                      rn_device_t* device) {
   asked_t* asked = (asked_t*)recv;
   rn_recv_tensor_t* call = asked->call;
   rn_rendezvous_t* rendezvous = asked->rendezvous;
+  rn_steps_t* steps = asked->worker->steps;
+  if (asked->is_linked) rn_cancel_remove(call->call.cancel, &asked->gone);
   RN_FREE(asked->worker->allocator, asked);
   if (rn_ok(status) && device) {
     status = rn_unimplemented("A value in the memory of %.*s cannot leave the task yet",
@@ -319,12 +476,17 @@ static void on_asked(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value, bo
   call->is_dead = is_dead;
   *value = (rn_tensor_t){0};
   rn_rendezvous_release(rendezvous);
+  rn_steps_taken(steps, call->step);
   rn_call_done(&call->call, status);
 }
 
 // Whether the key names a device of ours, as it is since this process started.
 static rn_status_t check_key(const rn_local_worker_t* worker, rn_str_t key) {
+  rn_str_t whole = key;
   rn_str_t name = rn_str_split(&key, ';'), incarnation = rn_str_split(&key, ';');
+  rn_str_t receiver = rn_str_split(&key, ';'), edge = rn_str_split(&key, ';');
+  if (!receiver.size || !edge.size || !key.size)
+    return rn_invalid_argument("Invalid  rendezvous key: %.*s", RN_STR_ARGS(whole));
   for (int i = 0; i < worker->device_count; ++i) {
     const rn_device_t* device = worker->devices[i];
     char own[32];
@@ -354,16 +516,32 @@ static void recv_tensor(rn_worker_t* face, rn_recv_tensor_t* call) {
   asked->recv.fn = on_asked;
   asked->worker = worker;
   asked->call = call;
+  asked->gone.fn = on_asker_gone;
+  asked->is_linked = call->call.cancel && rn_cancel_add(call->call.cancel, &asked->gone);
+  if (call->call.cancel && !asked->is_linked) {
+    rn_tensor_t none = {0};
+    rn_steps_drop_unowned(worker->steps, call->step, rn_cancelled("RecvTensor was cancelled"));
+    on_asked(&asked->recv, rn_cancelled("RecvTensor was cancelled"), &none, false, NULL);
+    return;
+  }
   rn_rendezvous_recv(asked->rendezvous, call->key, &asked->recv);
 }
 
 static void cleanup_all(rn_worker_t* face, rn_cleanup_all_t* call) {
   rn_local_worker_t* worker = (rn_local_worker_t*)face;
+  rn_device_spec_t own = {0};
+  rn_device_spec_parse(rn_str(worker->options.task), &own);
   for (int i = 0; i < worker->device_count; ++i) {
-    if (!call->container_count) rn_resources_clear(worker->devices[i]->resources, (rn_str_t){0});
-    for (size_t c = 0; c < call->container_count; ++c)
+    if (!call->container_count)
+      rn_resources_clear(worker->devices[i]->resources, RN_STR("localhost"));
+    for (size_t c = 0; c < call->container_count; ++c) {
+      // A task's default container has the name of its job.
+      bool is_default = rn_str_eq(call->containers[c], own.job);
       rn_resources_clear(worker->devices[i]->resources, call->containers[c]);
+      if (is_default) rn_resources_clear(worker->devices[i]->resources, RN_STR("localhost"));
+    }
   }
+  trim_devices(worker);
   rn_call_done(&call->call, RN_OK);
 }
 
@@ -407,7 +585,9 @@ rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
   if (rn_ok(status))
     status = rn_steps_create(options->env, worker->allocator, rn_str(options->task), options->peers,
                              &worker->steps);
-  if (rn_ok(status)) status = make_session_locked(worker, RN_STR(""), false);
+  if (rn_ok(status))
+    status = rn_worker_partials_create(&worker->face, worker->allocator, &worker->partials);
+  if (rn_ok(status)) status = make_session_locked(worker, RN_STR(""), false, RN_STR(""), 0);
   if (!rn_ok(status)) {
     rn_local_worker_destroy(worker);
     return status;
@@ -433,6 +613,7 @@ void rn_local_worker_destroy(rn_local_worker_t* worker) {
   for (int i = 0; worker->devices && i < worker->device_count; ++i)
     if (worker->devices[i]) rn_resources_clear(worker->devices[i]->resources, (rn_str_t){0});
   rn_steps_destroy(worker->steps);
+  rn_worker_partials_destroy(worker->partials);
   destroy_devices(worker, worker->devices);
   rn_cond_destroy(&worker->idle);
   rn_mutex_destroy(&worker->mutex);

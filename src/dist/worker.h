@@ -26,6 +26,18 @@ void rn_local_worker_destroy(rn_local_worker_t* worker);
 rn_worker_t* rn_local_worker_face(rn_local_worker_t* worker);
 rn_device_t* rn_local_worker_device(const rn_local_worker_t* worker, int i);
 
+// Masters of other tasks that have sessions here, one entry a session.
+typedef struct rn_worker_master_t {
+  rn_str_t task;
+  uint64_t incarnation;
+  int64_t used_ns;  // when it last did something with its session
+} rn_worker_master_t;
+RN_MUST_USE rn_status_t rn_local_worker_masters(rn_local_worker_t* worker, rn_arena_t* arena,
+                                                rn_worker_master_t** out, size_t* out_count);
+// Closes the sessions of a master that is no more.
+void rn_local_worker_forget_master(rn_local_worker_t* worker, rn_str_t master,
+                                   uint64_t incarnation);
+
 // For a page that shows how the task is.
 typedef struct rn_worker_stats_t {
   size_t sessions, graphs, steps;

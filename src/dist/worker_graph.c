@@ -3,9 +3,20 @@
 
 #include "exec/executor.h"
 #include "graph/import.h"
+#include "session/step_stats_proto.h"
+
+// What a quick graph may take, and more for each value of another task, which it waits for.
+#define QUICK_NS 100000
+#define QUICK_RECV_NS 60000
+// How many runs in a row must be alike before the graph is taken to be.
+#define QUICK_RUNS 3
+#define SLOW_RUNS 8
 
 struct rn_worker_graph_t {
   _Atomic int refs;
+  int64_t quick_ns;   // 0: something in it may keep a thread waiting
+  _Atomic int alike;  // runs in a row: quick ones above 0, slow ones below
+  _Atomic bool is_quick;
   rn_env_t env;
   rn_allocator_t allocator;
   rn_arena_t arena;
@@ -26,6 +37,7 @@ typedef struct running_t {
   rn_step_t step;
   rn_cancel_t cancel;
   rn_cancel_entry_t outer;  // in the caller's
+  int64_t start_ns;
   bool is_linked;
   rn_step_stats_t stats;
   rn_tensor_t* fetches;
@@ -87,6 +99,55 @@ static rn_status_t find_ends(rn_worker_graph_t* graph, rn_signature_t* out) {
   return RN_OK;
 }
 
+static bool names_function(const rn_op_def_t* op) {
+  for (int a = 0; a < op->attr_count; ++a)
+    if (op->attrs[a].kind == RN_ATTR_FUNC) return true;
+  return op->role == RN_ROLE_FUNCTION;
+}
+
+// Kernels that compute, and those of variables; others may wait for files, queues or functions.
+static bool never_waits(const rn_op_def_t* op) {
+  static const char* const state[] = {"Variable",      "VarHandleOp",     "ReadVariableOp",
+                                      "Assign",        "VarIsInitialize", "IsVariableInitialized",
+                                      "ResourceApply", "ResourceScatter", "ResourceGather",
+                                      "Random",        "Truncated",       "_"};
+  if (names_function(op)) return false;
+  if (!(op->flags & RN_OP_STATEFUL)) return true;
+  for (size_t i = 0; i < sizeof state / sizeof *state; ++i)
+    if (strncmp(op->name, state[i], strlen(state[i])) == 0) return true;
+  return false;
+}
+
+static int64_t quick_limit(const rn_worker_graph_t* graph) {
+  int64_t limit = QUICK_NS;
+  for (size_t n = 0; n < graph->graph->nodes.count; ++n) {
+    const rn_op_def_t* op = graph->graph->nodes.items[n]->op;
+    if (!never_waits(op)) return 0;
+    if (op->role == RN_ROLE_RECV) limit += QUICK_RECV_NS;
+  }
+  return limit;
+}
+
+// Takes note of a run. One that was very slow is enough to be careful again.
+static void note_run(rn_worker_graph_t* graph, int64_t ns) {
+  if (!graph->quick_ns) return;
+  bool is_quick = ns <= graph->quick_ns;
+  if (!is_quick && ns > 10 * graph->quick_ns) {
+    graph->is_quick = false;
+    graph->alike = 0;
+    return;
+  }
+  int alike = graph->alike;
+  alike = is_quick ? (alike > 0 ? alike + 1 : 1) : (alike < 0 ? alike - 1 : -1);
+  if (alike >= QUICK_RUNS) graph->is_quick = true;
+  if (alike <= -SLOW_RUNS) graph->is_quick = false;
+  graph->alike = alike > QUICK_RUNS ? QUICK_RUNS : alike < -SLOW_RUNS ? -SLOW_RUNS : alike;
+}
+
+bool rn_worker_graph_is_quick(const rn_worker_graph_t* graph) {
+  return __atomic_load_n((const bool*)&graph->is_quick, __ATOMIC_RELAXED);
+}
+
 static rn_status_t set_up(rn_worker_graph_t* graph, const rn_worker_graph_options_t* options,
                           rn_str_t graph_def) {
   rn_session_options_t session;
@@ -96,6 +157,7 @@ static rn_status_t set_up(rn_worker_graph_t* graph, const rn_worker_graph_option
   RN_RETURN_IF_ERROR(rn_graph_create(graph->allocator, &graph->graph));
   rn_import_options_t import = {.allows_any_names = true};
   RN_RETURN_IF_ERROR(rn_graph_import(graph->graph, graph_def, &import, NULL));
+  graph->quick_ns = quick_limit(graph);
   graph->planner = (rn_planner_t){.allocator = graph->allocator,
                                   .env = &graph->env,
                                   .place = {.devices = options->devices,
@@ -148,9 +210,7 @@ static rn_status_t take_feeds(running_t* running) {
   for (size_t i = 0; i < running->call->feed_count; ++i) {
     const rn_named_tensor_t* feed = &running->call->feeds[i];
     int32_t at = find_name(graph->feed_names, graph->feed_count, feed->name);
-    if (at < 0)
-      return rn_invalid_argument("The part of the step does not feed '%.*s'",
-                                 RN_STR_ARGS(feed->name));
+    if (at < 0) continue;  // no node of this kind of step reads it
     running->feeds[at] = &feed->value;
   }
   for (int32_t i = 0; i < graph->feed_count; ++i)
@@ -200,8 +260,14 @@ static void on_outer_cancel(rn_cancel_entry_t* entry) {
 static void on_ended(void* arg, rn_status_t status) {
   running_t* running = arg;
   rn_run_graph_t* call = running->call;
+  const rn_env_t* env = &running->graph->env;
+  note_run(running->graph, env->now_ns(env->self) - running->start_ns);
   if (running->is_linked) rn_cancel_remove(call->call.cancel, &running->outer);
   if (rn_ok(status)) status = give_fetches(running);
+  if (call->wants_stats) rn_step_stats_write(&running->stats, &call->stats);
+  size_t count = 0;
+  if (rn_ok(status) && call->wants_graph)
+    status = rn_graph_export_from(running->graph->graph, 0, &call->graph, &count);
   if (!rn_ok(status)) {
     for (size_t i = 0; i < call->fetch_count; ++i) rn_tensor_clear(&call->fetches[i]);
     // Others may wait for what this part will never send.
@@ -218,6 +284,7 @@ static rn_status_t prepare(rn_worker_graph_t* graph, rn_run_graph_t* call,
   running->refs = 1;
   running->graph = graph;
   running->call = call;
+  running->start_ns = graph->env.now_ns(graph->env.self);
   rn_worker_graph_retain(graph);
   rn_rendezvous_retain(rendezvous);
   rn_cancel_init(&running->cancel);
@@ -261,7 +328,7 @@ void rn_worker_graph_run(rn_worker_graph_t* graph, rn_run_graph_t* call,
   rn_run_t run = {.plans = graph->program->plans,
                   .plan_count = graph->program->plan_count,
                   .step = &running->step,
-                  .pool = graph->env.pool,
+                  .pool = rn_worker_graph_is_quick(graph) ? NULL : graph->env.pool,
                   .feeds = running->feeds,
                   .feed_count = graph->feed_count,
                   .fetches = running->fetches,

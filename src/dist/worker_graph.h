@@ -26,6 +26,8 @@ RN_MUST_USE rn_status_t rn_worker_graph_create(const rn_worker_graph_options_t* 
 void rn_worker_graph_retain(rn_worker_graph_t* graph);
 void rn_worker_graph_release(rn_worker_graph_t* graph);  // NULL is fine
 
+// Whether it is known to take so little time that a thread which serves others can run it.
+bool rn_worker_graph_is_quick(const rn_worker_graph_t* graph);
 // Runs a step of it; |call| is answered. The rendezvous is retained meanwhile. Starts in the
 // calling thread, and goes on in others where it has to wait.
 void rn_worker_graph_run(rn_worker_graph_t* graph, rn_run_graph_t* call,

@@ -16,9 +16,13 @@ static uint64_t next_context_id(void) {
 
 static rn_status_t set_up(rn_eager_t* eager, const rn_eager_options_t* options,
                           const rn_env_t* env) {
+  eager->options = options->session;
+  rn_strbuf_append(&eager->config, options->session.config);
+  RN_RETURN_IF_ERROR(rn_strbuf_status(&eager->config));
+  eager->options.config = rn_strbuf_view(&eager->config);
   RN_RETURN_IF_ERROR(rn_graph_create(eager->allocator, &eager->library));
   RN_RETURN_IF_ERROR(
-      rn_session_create(eager->library, &options->session, env, eager->allocator, &eager->session));
+      rn_session_create(eager->library, &eager->options, env, eager->allocator, &eager->session));
   rn_session_step_init(eager->session, &eager->step);
   eager->cpu = (rn_device_t*)(uintptr_t)rn_session_device(eager->session, 0);
   RN_RETURN_IF_ERROR(rn_resources_create(eager->allocator, &eager->step.step_resources));
@@ -37,6 +41,9 @@ rn_status_t rn_eager_create(const rn_eager_options_t* options, const rn_env_t* e
   eager->policy = options->policy;
   eager->is_soft = options->session.allow_soft_placement;
   rn_mutex_init(&eager->mutex);
+  rn_cond_init(&eager->pair_added);
+  rn_strbuf_init(&eager->executed, allocator);
+  rn_strbuf_init(&eager->config, allocator);
   rn_status_t status = set_up(eager, options, env);
   if (!rn_ok(status)) {
     rn_eager_release(eager);
@@ -67,6 +74,9 @@ static void destroy(rn_eager_t* eager) {
   if (eager->stats.allocator.fn) rn_step_stats_clear(&eager->stats);
   rn_session_destroy(eager->session);
   rn_graph_release(eager->library);
+  rn_eager_custom_devices_clear(eager);
+  rn_eager_store_clear(eager);
+  rn_strbuf_clear(&eager->config);
   rn_mutex_destroy(&eager->mutex);
   RN_FREE(eager->allocator, eager);
 }
@@ -77,6 +87,39 @@ void rn_eager_release(rn_eager_t* eager) {
 }
 
 void rn_eager_close(rn_eager_t* eager) { rn_status_free(rn_eager_wait(eager)); }
+
+// Whether nothing refers to a device of the session yet.
+static bool is_fresh(const rn_eager_t* eager) {
+  for (size_t i = 0; i < RN_EAGER_BUCKETS; ++i)
+    if (eager->buckets[i]) return false;
+  return atomic_load(&eager->refs) == 1 && !eager->retired && !eager->tape_cache;
+}
+
+static rn_status_t set_cpus_locked(rn_eager_t* eager, int count) {
+  if (!is_fresh(eager))
+    return rn_failed_precondition("The devices of a context are chosen before it runs anything");
+  rn_session_options_t options = eager->options;
+  rn_session_t* session = NULL;
+  options.cpu_devices = count;
+  RN_RETURN_IF_ERROR(
+      rn_session_create(eager->library, &options, eager->step.env, eager->allocator, &session));
+  rn_resources_t* resources = eager->step.step_resources;
+  rn_session_destroy(eager->session);
+  eager->session = session;
+  eager->options = options;
+  rn_session_step_init(session, &eager->step);
+  eager->step.step_resources = resources;
+  eager->cpu = (rn_device_t*)(uintptr_t)rn_session_device(session, 0);
+  return RN_OK;
+}
+
+rn_status_t rn_eager_set_cpus(rn_eager_t* eager, int count) {
+  if (count < 1 || count > 1024) return rn_invalid_argument("%d is no number of CPUs", count);
+  rn_mutex_lock(&eager->mutex);
+  rn_status_t status = set_cpus_locked(eager, count);
+  rn_mutex_unlock(&eager->mutex);
+  return status;
+}
 
 rn_session_t* rn_eager_session(rn_eager_t* eager) { return eager->session; }
 rn_graph_t* rn_eager_library(rn_eager_t* eager) { return eager->library; }

@@ -32,6 +32,9 @@ void rn_eager_release(rn_eager_t* eager);  // NULL is fine
 // Waits for what is queued; nothing new may be executed meanwhile or afterwards.
 void rn_eager_close(rn_eager_t* eager);
 
+// Gives the context |count| CPUs. FAILED_PRECONDITION once something has run, or lies on a device
+// other than the first.
+RN_MUST_USE rn_status_t rn_eager_set_cpus(rn_eager_t* eager, int count);
 rn_session_t* rn_eager_session(rn_eager_t* eager);
 rn_graph_t* rn_eager_library(rn_eager_t* eager);  // whose functions are ops of the context
 uint64_t rn_eager_id(const rn_eager_t* eager);    // different for every context of the process
@@ -52,6 +55,15 @@ void rn_eager_end_step(rn_eager_t* eager);
 void rn_eager_enable_stats(rn_eager_t* eager, bool enable);
 void rn_eager_take_stats(rn_eager_t* eager, void (*use)(void* arg, const rn_step_stats_t* stats),
                          void* arg);
+// From now on every call is logged, and its op's name kept: "Add, Neg, ", in the order of calls.
+void rn_eager_set_logging(rn_eager_t* eager, bool enable);
+RN_MUST_USE rn_status_t rn_eager_executed(rn_eager_t* eager, rn_strbuf_t* out);
+// Values that the users of a context leave for each other. A key that is there is ALREADY_EXISTS.
+// Reading waits up to |wait_ms| for it; removing takes what is below it ("key/…") too.
+RN_MUST_USE rn_status_t rn_eager_set_value(rn_eager_t* eager, rn_str_t key, rn_str_t value);
+RN_MUST_USE rn_status_t rn_eager_get_value(rn_eager_t* eager, rn_str_t key, int64_t wait_ms,
+                                           rn_strbuf_t* out);
+void rn_eager_remove_value(rn_eager_t* eager, rn_str_t key);
 // The device that |name| means; "" is the first CPU. INVALID_ARGUMENT in stock's words.
 RN_MUST_USE rn_status_t rn_eager_device(rn_eager_t* eager, rn_str_t name, rn_device_t** out);
 // "/device:CPU:0" for "/cpu:0"; false if |name| is no device name.
@@ -64,7 +76,8 @@ RN_MUST_USE rn_status_t rn_eager_handle_create(const rn_tensor_t* tensor, rn_eag
 void rn_eager_handle_retain(rn_eager_handle_t* handle);
 void rn_eager_handle_release(rn_eager_handle_t* handle);  // NULL is fine
 rn_dtype_t rn_eager_handle_dtype(const rn_eager_handle_t* handle);
-// The value, borrowed, once it is there; else the error of the op that was to make it.
+// The value, borrowed, once it is there; else the error of the op that was to make it. Of a packed
+// handle, the first of its values; of one on a custom device, UNIMPLEMENTED.
 RN_MUST_USE rn_status_t rn_eager_handle_value(rn_eager_handle_t* handle, const rn_tensor_t** out);
 // That error if it is known already; does not wait.
 RN_MUST_USE rn_status_t rn_eager_handle_status(rn_eager_handle_t* handle);
@@ -77,7 +90,66 @@ const char* rn_eager_handle_backing_device(const rn_eager_handle_t* handle);
 RN_MUST_USE rn_status_t rn_eager_handle_copy_to(rn_eager_handle_t* handle, rn_eager_t* eager,
                                                 rn_device_t* device, rn_eager_handle_t** out);
 
+// --- Custom devices: what runs on them, and what their values are, is the client's business.
+
+// A value that only its device understands.
+typedef struct rn_eager_foreign_t {
+  void* self;
+  rn_status_t (*rank)(void* self, int* out);
+  rn_status_t (*dim)(void* self, int axis, int64_t* out);
+  void (*destroy)(void* self);
+} rn_eager_foreign_t;
+
+// Handles that functions give out are the caller's.
+typedef struct rn_eager_custom_device_t {
+  void* self;
+  rn_status_t (*copy_to)(void* self, rn_eager_t* eager, rn_eager_handle_t* handle,
+                         rn_eager_handle_t** out);
+  rn_status_t (*copy_from)(void* self, rn_eager_t* eager, rn_eager_handle_t* handle,
+                           const char* device, rn_eager_handle_t** out);
+  rn_status_t (*execute)(void* self, rn_eager_op_t* op, rn_eager_handle_t** outputs,
+                         int32_t* inout_count);
+  // NULL: handles cannot be packed on it.
+  rn_status_t (*pack)(void* self, rn_eager_t* eager, rn_eager_handle_t** handles, int32_t count,
+                      rn_eager_handle_t** out);
+  void (*destroy)(void* self);
+} rn_eager_custom_device_t;
+
+// Adds a device to |eager|, which destroys it in the end; a failed call leaves it to the caller.
+// INVALID_ARGUMENT for a name that is no full device name, ALREADY_EXISTS for one that is taken.
+RN_MUST_USE rn_status_t rn_eager_add_custom_device(rn_eager_t* eager, rn_str_t name,
+                                                   const rn_eager_custom_device_t* device);
+bool rn_eager_has_custom_device(rn_eager_t* eager, rn_str_t name);
+// A handle of |value| on the custom device |name|; it destroys the value in the end.
+RN_MUST_USE rn_status_t rn_eager_custom_handle(rn_eager_t* eager, rn_str_t name, rn_dtype_t dtype,
+                                               const rn_eager_foreign_t* value,
+                                               rn_eager_handle_t** out);
+// What |handle| holds of a custom device; NULL: an ordinary value.
+const rn_eager_foreign_t* rn_eager_handle_custom(const rn_eager_handle_t* handle);
+// A handle on the device |name|, custom or not.
+RN_MUST_USE rn_status_t rn_eager_handle_copy_to_name(rn_eager_handle_t* handle, rn_eager_t* eager,
+                                                     rn_str_t name, rn_eager_handle_t** out);
+// What a custom device copies of |handle| to the first CPU.
+RN_MUST_USE rn_status_t rn_eager_handle_to_host(rn_eager_handle_t* handle, rn_eager_handle_t** out);
+// One handle over values of one type and shape on several devices: an op takes the one that lies on
+// its own device.
+RN_MUST_USE rn_status_t rn_eager_pack(rn_eager_t* eager, rn_eager_handle_t** handles, int32_t count,
+                                      rn_eager_handle_t** out);
+
 // --- Ops
+
+// What is known of a tensor without running anything. A |value| goes before the rest.
+typedef struct rn_eager_shape_t {
+  rn_dtype_t dtype;  // RN_INVALID: as the op's attributes say
+  rn_shape_t shape;
+  const rn_tensor_t* value;  // Borrowed; NULL: not known
+} rn_eager_shape_t;
+
+// What the outputs of |op| would be for such inputs; its own inputs do not count. Results live in
+// |arena|.
+RN_MUST_USE rn_status_t rn_eager_op_infer(const rn_eager_op_t* op, const rn_eager_shape_t* inputs,
+                                          int32_t count, rn_arena_t* arena, rn_eager_shape_t** out,
+                                          int32_t* out_count);
 
 // NOT_FOUND, in stock's words, if |name| is neither an op nor a function of the context.
 RN_MUST_USE rn_status_t rn_eager_op_create(rn_eager_t* eager, rn_str_t name, rn_eager_op_t** out);

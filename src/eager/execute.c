@@ -240,6 +240,11 @@ static rn_status_t check_placement(const rn_eager_op_t* op, const rn_eager_kerne
 static rn_status_t execute(rn_eager_op_t* op, rn_eager_handle_t** outputs, int32_t* inout_count) {
   rn_eager_t* eager = op->eager;
   rn_eager_kernel_t* kernel = NULL;
+  if (op->has_special || atomic_load_explicit(&eager->has_custom, memory_order_relaxed)) {
+    bool is_done = false;
+    RN_RETURN_IF_ERROR(rn_eager_execute_special(op, outputs, inout_count, &is_done));
+    if (is_done) return RN_OK;
+  }
   RN_RETURN_IF_ERROR(find_device(op));
   RN_RETURN_IF_ERROR(rn_eager_kernel_get(op, op->device, &kernel));
   bool has_policy =
@@ -248,6 +253,8 @@ static rn_status_t execute(rn_eager_op_t* op, rn_eager_handle_t** outputs, int32
   if (*inout_count < kernel->output_count)
     return rn_invalid_argument("Expecting %d outputs, but *num_retvals is %d", kernel->output_count,
                                *inout_count);
+  if (atomic_load_explicit(&eager->is_logging, memory_order_relaxed))
+    rn_eager_log(eager, op->def->name, op->device);
   rn_eager_executor_t* executor = rn_eager_async_executor(eager);
   RN_RETURN_IF_ERROR(executor ? execute_later(op, kernel, executor, outputs)
                               : execute_now(op, kernel, outputs));

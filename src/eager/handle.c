@@ -54,6 +54,7 @@ void rn_eager_handle_release(rn_eager_handle_t* handle) {
   rn_tensor_clear(&handle->tensor);
   rn_status_free(handle->status);
   if (handle->sync) rn_eager_sync_release(handle->sync);
+  if (handle->special) rn_eager_special_destroy(handle->special);
   if (handle->eager) rn_eager_release(handle->eager);
   RN_FREE(handle->allocator, handle);
 }
@@ -84,6 +85,11 @@ rn_status_t rn_eager_handle_value(rn_eager_handle_t* handle, const rn_tensor_t**
     rn_mutex_unlock(&handle->sync->mutex);
   }
   *out = &handle->tensor;
+  if (__builtin_expect(handle->special != NULL, 0)) {
+    if (handle->special->part_count) return rn_eager_handle_value(handle->special->parts[0], out);
+    return rn_unimplemented("A value of the custom device %s is not the host's to read",
+                            handle->special->device->name);
+  }
   return state == RN_HANDLE_READY ? RN_OK : rn_status_copy(handle->status);
 }
 
@@ -92,16 +98,22 @@ rn_status_t rn_eager_handle_status(rn_eager_handle_t* handle) {
   return failed ? rn_status_copy(handle->status) : RN_OK;
 }
 
+// The device of values on several.
+#define PACKED_NAME "/job:localhost/replica:0/task:0/device:COMPOSITE:0"
+
 const char* rn_eager_handle_device(const rn_eager_handle_t* handle) {
+  if (handle->special) return handle->special->device ? handle->special->device->name : PACKED_NAME;
   return handle->device ? handle->device->name.data : CPU_NAME;
 }
 
 const char* rn_eager_handle_device_type(const rn_eager_handle_t* handle) {
+  if (handle->special) return handle->special->device ? handle->special->device->type : "COMPOSITE";
   return handle->device ? handle->device->type : "CPU";
 }
 
 // Values of devices with memory of their own are kept by the host between ops.
 const char* rn_eager_handle_backing_device(const rn_eager_handle_t* handle) {
+  if (handle->special) return rn_eager_handle_device(handle);
   return handle->device && handle->device->is_host ? handle->device->name.data : CPU_NAME;
 }
 

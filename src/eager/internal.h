@@ -21,6 +21,36 @@ typedef struct rn_eager_sync_t {
 void rn_eager_sync_retain(rn_eager_sync_t* sync);
 void rn_eager_sync_release(rn_eager_sync_t* sync);  // NULL is fine
 
+// A custom device of a context.
+typedef struct rn_eager_custom_entry_t {
+  rn_eager_custom_device_t device;
+  char* name;  // Owned, canonical
+  char* type;  // Owned: "CUSTOM" of "…/device:CUSTOM:0"
+} rn_eager_custom_entry_t;
+
+// What a handle is that is no tensor on a device of the session: a value of a custom device, or
+// several handles.
+typedef struct rn_eager_special_t {
+  const rn_eager_custom_entry_t* device;  // of the context that the handle retains
+  rn_eager_foreign_t custom;
+  int32_t part_count;
+  rn_eager_handle_t** parts;  // Retained
+  rn_eager_t* eager;          // Retained
+} rn_eager_special_t;
+void rn_eager_special_destroy(rn_eager_special_t* special);  // NULL is fine
+// Runs |op| on a custom device if it asks for one, or if an input is there and it asks for none;
+// |*out_done| says so. Else inputs of custom devices and packed ones become ordinary ones.
+RN_MUST_USE rn_status_t rn_eager_execute_special(rn_eager_op_t* op, rn_eager_handle_t** outputs,
+                                                 int32_t* inout_count, bool* out_done);
+void rn_eager_custom_devices_clear(rn_eager_t* eager);
+
+// A key with its value.
+typedef struct rn_eager_pair_t {
+  rn_strbuf_t key, value;
+} rn_eager_pair_t;
+void rn_eager_store_clear(rn_eager_t* eager);
+void rn_eager_log(rn_eager_t* eager, const char* op, const rn_device_t* device);
+
 enum { RN_HANDLE_PENDING, RN_HANDLE_READY, RN_HANDLE_FAILED };
 
 struct rn_eager_handle_t {
@@ -28,11 +58,12 @@ struct rn_eager_handle_t {
   _Atomic uint8_t state;
   rn_dtype_t dtype;
   rn_allocator_t allocator;
-  rn_tensor_t tensor;     // once READY
-  rn_device_t* device;    // NULL: the first CPU
-  rn_eager_t* eager;      // Retained if |device| is set, whose owner it is
-  rn_eager_sync_t* sync;  // Retained; NULL: was ready from the start
-  rn_status_t status;     // once FAILED
+  rn_tensor_t tensor;           // once READY
+  rn_device_t* device;          // NULL: the first CPU
+  rn_eager_t* eager;            // Retained if |device| is set, whose owner it is
+  rn_eager_sync_t* sync;        // Retained; NULL: was ready from the start
+  rn_status_t status;           // once FAILED
+  rn_eager_special_t* special;  // Owned; NULL: an ordinary value
 };
 // An empty one of |dtype| on |device|; |sync| NULL: it will be set before anybody sees it.
 RN_MUST_USE rn_status_t rn_eager_handle_new(rn_eager_t* eager, rn_device_t* device,
@@ -98,6 +129,7 @@ struct rn_eager_op_t {
   RN_VEC(rn_attr_t) extras;
   rn_arena_t arena;
   bool has_tensors;  // attributes that hold buffers
+  bool has_special;  // inputs that are no ordinary values
   rn_status_t status;
   rn_eager_handle_t* few_inputs[RN_EAGER_FEW];
   int32_t few_lengths[RN_EAGER_FEW];
@@ -123,9 +155,11 @@ struct rn_eager_t {
   _Atomic int32_t refs;
   rn_allocator_t allocator;
   uint64_t id;
-  rn_graph_t* library;    // Owned
-  rn_session_t* session;  // Owned
-  rn_step_t step;         // what every call's step starts as
+  rn_graph_t* library;           // Owned
+  rn_session_t* session;         // Owned
+  rn_session_options_t options;  // of the session
+  rn_strbuf_t config;            // what |options| points into
+  rn_step_t step;                // what every call's step starts as
   rn_device_t* cpu;
   int policy;
   _Atomic bool is_soft;
@@ -136,6 +170,8 @@ struct rn_eager_t {
   _Atomic int32_t tape_count;   // tapes that record, of all threads
   _Atomic uint64_t step_count;  // steps made for devices of their own memory: part of names
   _Atomic bool has_stats;
+  _Atomic bool is_logging;
+  _Atomic bool has_custom;     // devices
   rn_mutex_t mutex;            // guards what follows, and making kernels
   rn_eager_kernel_t* retired;  // taken out of the buckets, perhaps still looked at
   RN_VEC(rn_eager_thread_t) threads;
@@ -145,6 +181,10 @@ struct rn_eager_t {
   RN_VEC(rn_eager_function_t) functions;
   int32_t steps;  // started and not ended
   rn_step_stats_t stats;
+  RN_VEC(rn_eager_custom_entry_t*) custom_devices;  // Owned; they stay until the context goes
+  RN_VEC(rn_eager_pair_t) pairs;
+  rn_cond_t pair_added;
+  rn_strbuf_t executed;
 };
 // A number that is the calling thread's alone.
 uint64_t rn_eager_thread_id(void);

@@ -33,6 +33,7 @@ static void clear_attrs(rn_eager_op_t* op) {
 static void clear(rn_eager_op_t* op) {
   for (int32_t i = 0; i < op->input_count; ++i) rn_eager_handle_release(op->inputs[i]);
   op->input_count = op->arg_count = 0;
+  op->has_special = false;
   if (op->def) clear_attrs(op);
   op->extras.count = 0;
   rn_function_release(op->function);
@@ -159,6 +160,7 @@ rn_status_t rn_eager_op_add_input(rn_eager_op_t* op, rn_eager_handle_t* input) {
   }
   rn_eager_handle_retain(input);
   op->inputs[op->input_count++] = input;
+  op->has_special |= input->special != NULL;
   return RN_OK;
 }
 
@@ -171,6 +173,7 @@ rn_status_t rn_eager_op_add_list(rn_eager_op_t* op, rn_eager_handle_t* const* in
   for (int32_t i = 0; i < count; ++i) {
     rn_eager_handle_retain(inputs[i]);
     op->inputs[op->input_count++] = inputs[i];
+    op->has_special |= inputs[i]->special != NULL;
   }
   return RN_OK;
 }

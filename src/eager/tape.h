@@ -36,6 +36,11 @@ RN_MUST_USE rn_status_t rn_eager_tape_record_custom(rn_eager_t* eager,
                                                     rn_eager_handle_t* const* outputs,
                                                     int32_t output_count, rn_eager_custom_t custom);
 
+// Rows of a gradient, their numbers, and the shape of the whole.
+typedef struct rn_eager_slices_t {
+  rn_eager_handle_t *values, *indices, *shape;
+} rn_eager_slices_t;
+
 typedef struct rn_eager_gradient_t {
   rn_eager_handle_t* const* targets;
   int32_t target_count;
@@ -43,6 +48,9 @@ typedef struct rn_eager_gradient_t {
   int32_t source_count;
   rn_eager_handle_t* const* target_gradients;  // NULL, or NULL for one: ones
   bool wants_zeros;                            // for sources that no target depends on
+  // NULL: results are dense. Else room for one a source: what comes as slices is put there, the
+  // caller's, and the result itself is NULL.
+  rn_eager_slices_t* slices;
 } rn_eager_gradient_t;
 // Gradients of the sum of the targets by each source; the caller owns them. NULL where nothing
 // flows back. A tape that is not persistent stops recording and gives gradients once.

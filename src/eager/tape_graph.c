@@ -15,6 +15,12 @@ typedef struct input_t {
   int32_t number;  // a value, or a place in |ys|
 } input_t;
 
+// What an x gets: the function's output of this number, or three from there on; -1: nothing.
+typedef struct result_t {
+  int32_t first;
+  bool is_slices;
+} result_t;
+
 typedef struct entry_t {
   struct entry_t* next;
   rn_str_t key;
@@ -22,8 +28,7 @@ typedef struct entry_t {
   RN_VEC(rn_eager_kernel_t*) kernels;  // Retained: the key holds their addresses
   int32_t input_count;
   input_t* inputs;
-  int32_t result_count;
-  int32_t* results;  // by x: number of the function's output; -1: nothing flows back
+  result_t* results;  // by x
   rn_arena_t arena;
   _Atomic int32_t refs;
 } entry_t;
@@ -93,7 +98,7 @@ static rn_status_t write_key(const rn_tape_segment_t* segment, rn_strbuf_t* key)
   for (size_t i = 0; i < segment->dys.count; ++i)
     RN_RETURN_IF_ERROR(write_shape(key, segment->dys.items[i]));
   rn_strbuf_append_n(key, segment->ys.items, segment->ys.count * sizeof(int32_t));
-  rn_strbuf_append_n(key, "/", 1);
+  rn_strbuf_append_n(key, segment->keeps_slices ? "|" : "/", 1);
   rn_strbuf_append_n(key, segment->xs.items, segment->xs.count * sizeof(int32_t));
   return rn_strbuf_status(key);
 }
@@ -172,26 +177,22 @@ static rn_status_t add_forward(build_t* build) {
   return RN_OK;
 }
 
-// The gradients' edges, dense; {NULL} where nothing flows back.
-static rn_status_t add_backward(build_t* build, rn_edge_t* out) {
+// The gradients' edges.
+static rn_status_t add_backward(build_t* build, rn_gradient_t* gradients) {
   const rn_tape_segment_t* segment = build->segment;
   rn_edge_t *ys = NULL, *xs = NULL;
-  rn_gradient_t* gradients = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->ys.count, &ys));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->xs.count, &xs));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->xs.count, &gradients));
   for (size_t i = 0; i < segment->ys.count; ++i) ys[i] = build->edges[segment->ys.items[i]];
   for (size_t i = 0; i < segment->xs.count; ++i) xs[i] = build->edges[segment->xs.items[i]];
-  rn_gradient_options_t options = {.dys = build->dys, .dense = true};
+  rn_gradient_options_t options = {.dys = build->dys, .dense = !segment->keeps_slices};
   rn_grad_request_t request = {.graph = build->graph,
                                .ys = ys,
                                .y_count = (int)segment->ys.count,
                                .xs = xs,
                                .x_count = (int)segment->xs.count,
                                .options = &options};
-  RN_RETURN_IF_ERROR(rn_grad_run(&request, gradients));
-  for (size_t i = 0; i < segment->xs.count; ++i) out[i] = gradients[i].dense;
-  return RN_OK;
+  return rn_grad_run(&request, gradients);
 }
 
 // Marks the gradient's nodes that |node| needs, itself included; the forward ones are only read.
@@ -270,37 +271,45 @@ static rn_status_t make_function(build_t* build, const bool* is_needed, const ed
   return status;
 }
 
+// Makes |edge| an output of the function.
+static rn_status_t add_output(build_t* build, rn_edge_t edge, bool* is_needed, edges_t* inputs,
+                              rn_edge_t* outputs, int32_t* count) {
+  outputs[(*count)++] = edge;
+  RN_RETURN_IF_ERROR(mark_needed(build, edge.node, is_needed));
+  return note_input(build, edge, inputs);
+}
+
 // The function of the gradients' nodes: they read values and arrived gradients.
-static rn_status_t cut_out(build_t* build, const rn_edge_t* results, edges_t* inputs) {
+static rn_status_t cut_out(build_t* build, const rn_gradient_t* gradients, edges_t* inputs) {
   const rn_tape_segment_t* segment = build->segment;
   entry_t* entry = build->entry;
   bool* is_needed = NULL;
   rn_edge_t* outputs = NULL;
-  int32_t output_count = 0;
+  int32_t count = 0;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, build->graph->nodes.count, &is_needed));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->xs.count, &outputs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, 3 * segment->xs.count, &outputs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->xs.count, &entry->results));
-  entry->result_count = (int32_t)segment->xs.count;
   for (size_t i = 0; i < segment->xs.count; ++i) {
-    entry->results[i] = -1;
-    if (!results[i].node) continue;
-    entry->results[i] = output_count;
-    outputs[output_count++] = results[i];
-    RN_RETURN_IF_ERROR(mark_needed(build, results[i].node, is_needed));
-    RN_RETURN_IF_ERROR(note_input(build, results[i], inputs));
+    rn_gradient_t gradient = gradients[i];
+    bool is_slices = rn_gradient_is_slices(gradient);
+    entry->results[i] = (result_t){rn_gradient_is_none(gradient) ? -1 : count, is_slices};
+    const rn_edge_t edges[] = {is_slices ? gradient.values : gradient.dense, gradient.indices,
+                               gradient.dense_shape};
+    for (int k = 0; entry->results[i].first >= 0 && k < (is_slices ? 3 : 1); ++k)
+      RN_RETURN_IF_ERROR(add_output(build, edges[k], is_needed, inputs, outputs, &count));
   }
-  if (output_count == 0) return RN_OK;
+  if (count == 0) return RN_OK;
   for (size_t n = 0; n < build->graph->nodes.count; ++n) {
     const rn_node_t* node = build->graph->nodes.items[n];
     for (int32_t i = 0; is_needed[n] && i < node->input_count; ++i)
       RN_RETURN_IF_ERROR(note_input(build, node->inputs[i], inputs));
   }
   RN_RETURN_IF_ERROR(name_inputs(build, inputs));
-  return make_function(build, is_needed, inputs, outputs, output_count);
+  return make_function(build, is_needed, inputs, outputs, count);
 }
 
 static rn_status_t build_entry(build_t* build) {
-  rn_edge_t* results = NULL;
+  rn_gradient_t* results = NULL;
   edges_t inputs = {0};
   RN_RETURN_IF_ERROR(
       rn_graph_create_body(build->eager->allocator, build->eager->library->library, &build->graph));
@@ -361,10 +370,10 @@ static rn_status_t get_entry(rn_eager_t* eager, const rn_tape_segment_t* segment
 }
 
 static rn_status_t call(rn_eager_t* eager, const rn_tape_segment_t* segment, const entry_t* entry,
-                        rn_eager_handle_t** out) {
+                        rn_tape_gradient_t* out) {
   rn_eager_op_t* op = NULL;
   rn_eager_handle_t** results = NULL;
-  size_t room = segment->xs.count;
+  size_t room = 3 * segment->xs.count;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(eager->allocator, room, &results));
   int32_t count = (int32_t)room;
   rn_status_t status = rn_eager_op_create(eager, entry->function, &op);
@@ -376,14 +385,19 @@ static rn_status_t call(rn_eager_t* eager, const rn_tape_segment_t* segment, con
   }
   if (rn_ok(status)) status = rn_eager_execute(op, results, &count);
   rn_eager_op_destroy(op);
-  for (size_t i = 0; rn_ok(status) && i < segment->xs.count; ++i)
-    out[i] = entry->results[i] >= 0 ? results[entry->results[i]] : NULL;
+  for (size_t i = 0; rn_ok(status) && i < segment->xs.count; ++i) {
+    result_t result = entry->results[i];
+    rn_eager_handle_t** from = results + result.first;
+    if (result.first < 0) continue;
+    out[i] = result.is_slices ? (rn_tape_gradient_t){NULL, from[0], from[1], from[2]}
+                              : (rn_tape_gradient_t){.dense = from[0]};
+  }
   RN_FREE_ARRAY(eager->allocator, results, room);
   return status;
 }
 
 rn_status_t rn_tape_run_segment(rn_eager_t* eager, const rn_tape_segment_t* segment,
-                                rn_eager_handle_t** out) {
+                                rn_tape_gradient_t* out) {
   rn_strbuf_t key;
   rn_strbuf_init(&key, eager->allocator);
   entry_t* entry = NULL;

@@ -56,8 +56,16 @@ typedef struct rn_tape_value_t {
   bool is_leaf;
 } rn_tape_value_t;
 
+// A gradient: dense alone, or rows with their numbers and the whole's shape (runnel/gradients.h).
+// NULL: nothing.
+typedef struct rn_tape_gradient_t {
+  rn_eager_handle_t *dense, *values, *indices, *shape;
+} rn_tape_gradient_t;
+void rn_tape_gradient_clear(rn_tape_gradient_t* gradient);
+
 typedef struct rn_tape_segment_t {
   rn_allocator_t allocator;
+  bool keeps_slices;      // else all results are dense
   rn_tape_map_t numbers;  // key -> number
   RN_VEC(rn_tape_value_t) values;
   RN_VEC(const rn_tape_record_t*) records;
@@ -67,9 +75,9 @@ typedef struct rn_tape_segment_t {
   RN_VEC(int32_t) xs;              // values whose gradient is wanted
 } rn_tape_segment_t;
 
-// Gradients by |xs| of the ys with |dys|; |out| has room for xs.count handles, the caller's, NULL
-// where nothing flows back.
+// Gradients by |xs| of the ys with |dys|; |out| has room for xs.count of them, zeroed; handles are
+// the caller's.
 RN_MUST_USE rn_status_t rn_tape_run_segment(rn_eager_t* eager, const rn_tape_segment_t* segment,
-                                            rn_eager_handle_t** out);
+                                            rn_tape_gradient_t* out);
 
 #endif  // RUNNEL_EAGER_TAPE_INTERNAL_H_

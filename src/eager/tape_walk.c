@@ -9,11 +9,19 @@ typedef struct walk_t {
   rn_tape_map_t reached;               // what depends on a source
   rn_tape_map_t wanted;                // what a target depends on
   rn_tape_map_t places;                // key -> place in |arrived|
-  RN_VEC(rn_eager_handle_t*) arrived;  // Owned: the sum of what came back to a value; NULL: nothing
+  RN_VEC(rn_tape_gradient_t) arrived;  // Owned: the sum of what came back to a value
 } walk_t;
 
+void rn_tape_gradient_clear(rn_tape_gradient_t* gradient) {
+  rn_eager_handle_release(gradient->dense);
+  rn_eager_handle_release(gradient->values);
+  rn_eager_handle_release(gradient->indices);
+  rn_eager_handle_release(gradient->shape);
+  *gradient = (rn_tape_gradient_t){0};
+}
+
 static void walk_clear(walk_t* walk) {
-  for (size_t i = 0; i < walk->arrived.count; ++i) rn_eager_handle_release(walk->arrived.items[i]);
+  for (size_t i = 0; i < walk->arrived.count; ++i) rn_tape_gradient_clear(&walk->arrived.items[i]);
   rn_vec_free(&walk->arrived, walk->allocator);
   rn_tape_map_clear(&walk->reached);
   rn_tape_map_clear(&walk->wanted);
@@ -35,36 +43,84 @@ static rn_status_t run_op(rn_eager_t* eager, const char* name, rn_eager_handle_t
   return status;
 }
 
+// The first element of a shape, as a scalar of the same type.
+static rn_status_t first_of(rn_eager_handle_t* shape, rn_eager_handle_t** out) {
+  const rn_tensor_t* dims = NULL;
+  RN_RETURN_IF_ERROR(rn_eager_handle_value(shape, &dims));
+  if (dims->count < 1) return rn_internal("Slices of a scalar");
+  rn_tensor_t first = {.data = dims->data, .count = 1, .dtype = dims->dtype};
+  return rn_eager_handle_create(&first, out);
+}
+
+// Adds up slices.
+static rn_status_t make_dense(rn_eager_t* eager, rn_tape_gradient_t* gradient) {
+  if (!gradient->values) return RN_OK;
+  rn_eager_handle_t *rows = NULL, *dense = NULL;
+  RN_RETURN_IF_ERROR(first_of(gradient->shape, &rows));
+  rn_status_t status =
+      run_op(eager, "UnsortedSegmentSum",
+             (rn_eager_handle_t*[]){gradient->values, gradient->indices, rows}, 3, &dense);
+  rn_eager_handle_release(rows);
+  RN_RETURN_IF_ERROR(status);
+  rn_tape_gradient_clear(gradient);
+  gradient->dense = dense;
+  return RN_OK;
+}
+
+// |*inout| becomes its sum with |other|; both dense.
+static rn_status_t add_to(rn_eager_t* eager, rn_tape_gradient_t* inout, rn_tape_gradient_t* other) {
+  rn_eager_handle_t* sum = NULL;
+  RN_RETURN_IF_ERROR(make_dense(eager, inout));
+  RN_RETURN_IF_ERROR(make_dense(eager, other));
+  RN_RETURN_IF_ERROR(
+      run_op(eager, "AddV2", (rn_eager_handle_t*[]){inout->dense, other->dense}, 2, &sum));
+  rn_eager_handle_release(inout->dense);
+  inout->dense = sum;
+  return RN_OK;
+}
+
 // Adds |gradient|, which is taken, to what has come back to |key|.
-static rn_status_t arrive(walk_t* walk, rn_tape_key_t key, rn_eager_handle_t* gradient,
+static rn_status_t arrive(walk_t* walk, rn_tape_key_t key, rn_tape_gradient_t gradient,
                           bool replaces) {
   int32_t place = rn_tape_map_get(&walk->places, key);
   rn_status_t status = RN_OK;
   if (place < 0) {
     place = (int32_t)walk->arrived.count;
     status = rn_tape_map_put(&walk->places, key, place);
-    if (rn_ok(status)) status = rn_vec_push(&walk->arrived, walk->allocator, NULL);
+    if (rn_ok(status))
+      status = rn_vec_push(&walk->arrived, walk->allocator, (rn_tape_gradient_t){0});
     if (!rn_ok(status)) {
-      rn_eager_handle_release(gradient);
+      rn_tape_gradient_clear(&gradient);
       return status;
     }
   }
-  rn_eager_handle_t** slot = &walk->arrived.items[place];
-  if (*slot && !replaces) {
-    rn_eager_handle_t* sum = NULL;
-    status = run_op(walk->eager, "AddV2", (rn_eager_handle_t*[]){*slot, gradient}, 2, &sum);
-    rn_eager_handle_release(gradient);
-    gradient = sum;
+  rn_tape_gradient_t* slot = &walk->arrived.items[place];
+  bool is_empty = !slot->dense && !slot->values;
+  if (!is_empty && !replaces) {
+    status = add_to(walk->eager, slot, &gradient);
+    rn_tape_gradient_clear(&gradient);
+    return status;
   }
-  if (!rn_ok(status)) return status;
-  rn_eager_handle_release(*slot);
+  rn_tape_gradient_clear(slot);
   *slot = gradient;
   return RN_OK;
 }
 
-static rn_eager_handle_t* arrived_at(const walk_t* walk, rn_tape_key_t key) {
+// What arrived at |key|; NULL: nothing.
+static rn_tape_gradient_t* arrived_at(const walk_t* walk, rn_tape_key_t key) {
   int32_t place = rn_tape_map_get(&walk->places, key);
-  return place < 0 ? NULL : walk->arrived.items[place];
+  rn_tape_gradient_t* slot = place < 0 ? NULL : &walk->arrived.items[place];
+  return slot && (slot->dense || slot->values) ? slot : NULL;
+}
+
+// The same as one tensor, borrowed.
+static rn_status_t dense_at(const walk_t* walk, rn_tape_key_t key, rn_eager_handle_t** out) {
+  rn_tape_gradient_t* slot = arrived_at(walk, key);
+  *out = NULL;
+  if (!slot) return RN_OK;
+  RN_RETURN_IF_ERROR(make_dense(walk->eager, slot));
+  *out = slot->dense;
+  return RN_OK;
 }
 
 static rn_status_t start_targets(walk_t* walk, const rn_eager_gradient_t* request) {
@@ -78,7 +134,7 @@ static rn_status_t start_targets(walk_t* walk, const rn_eager_gradient_t* reques
       rn_eager_handle_retain(given);
     else
       RN_RETURN_IF_ERROR(run_op(walk->eager, "OnesLike", &target, 1, &given));
-    RN_RETURN_IF_ERROR(arrive(walk, key, given, false));
+    RN_RETURN_IF_ERROR(arrive(walk, key, (rn_tape_gradient_t){.dense = given}, false));
   }
   return RN_OK;
 }
@@ -168,7 +224,8 @@ static rn_status_t choose_ends(const walk_t* walk, const rn_eager_gradient_t* re
   rn_allocator_t allocator = segment->allocator;
   for (size_t i = 0; i < segment->values.count; ++i) {
     const rn_tape_value_t* value = &segment->values.items[i];
-    rn_eager_handle_t* gradient = arrived_at(walk, value->key);
+    rn_eager_handle_t* gradient = NULL;
+    if (!value->is_leaf) RN_RETURN_IF_ERROR(dense_at(walk, value->key, &gradient));
     if (value->is_leaf) {
       if (rn_tape_map_get(&walk->reached, value->key) >= 0)
         RN_RETURN_IF_ERROR(rn_vec_push(&segment->xs, allocator, (int32_t)i));
@@ -189,15 +246,15 @@ static rn_status_t choose_ends(const walk_t* walk, const rn_eager_gradient_t* re
 
 // The gradient of a value that the stretch made holds what had arrived there before.
 static rn_status_t take_results(walk_t* walk, const rn_tape_segment_t* segment,
-                                rn_eager_handle_t** results) {
+                                rn_tape_gradient_t* results) {
   rn_status_t status = RN_OK;
   for (size_t i = 0; i < segment->xs.count; ++i) {
     const rn_tape_value_t* value = &segment->values.items[segment->xs.items[i]];
-    if (!results[i]) continue;
+    if (!results[i].dense && !results[i].values) continue;
     if (rn_ok(status))
       status = arrive(walk, value->key, results[i], !value->is_leaf);
     else
-      rn_eager_handle_release(results[i]);
+      rn_tape_gradient_clear(&results[i]);
   }
   return status;
 }
@@ -206,7 +263,8 @@ static rn_status_t walk_segment(walk_t* walk, const rn_eager_gradient_t* request
                                 rn_tape_segment_t* segment) {
   RN_RETURN_IF_ERROR(choose_ends(walk, request, segment));
   if (segment->ys.count == 0 || segment->xs.count == 0) return RN_OK;
-  rn_eager_handle_t** results = NULL;
+  segment->keeps_slices = request->slices != NULL;
+  rn_tape_gradient_t* results = NULL;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(walk->allocator, segment->xs.count, &results));
   rn_status_t status = rn_tape_run_segment(walk->eager, segment, results);
   if (rn_ok(status)) status = take_results(walk, segment, results);
@@ -220,7 +278,7 @@ static rn_status_t call_custom(walk_t* walk, const rn_tape_record_t* record,
   for (int32_t i = 0; i < record->output_count; ++i) {
     rn_tape_key_t key;
     RN_RETURN_IF_ERROR(rn_tape_key(outputs_of(record)[i], &key));
-    gradients[record->input_count + i] = arrived_at(walk, key);
+    RN_RETURN_IF_ERROR(dense_at(walk, key, &gradients[record->input_count + i]));
     has_any |= gradients[record->input_count + i] != NULL;
   }
   if (!has_any) return RN_OK;
@@ -234,7 +292,7 @@ static rn_status_t call_custom(walk_t* walk, const rn_tape_record_t* record,
     if (!gradient) continue;
     rn_status_t status = rn_tape_key(record->handles[i], &key);
     if (rn_ok(status))
-      status = arrive(walk, key, gradient, false);
+      status = arrive(walk, key, (rn_tape_gradient_t){.dense = gradient}, false);
     else
       rn_eager_handle_release(gradient);
     RN_RETURN_IF_ERROR(status);
@@ -301,17 +359,30 @@ static rn_status_t zeros_like(rn_eager_t* eager, rn_eager_handle_t* source,
   return status;
 }
 
+static rn_status_t collect_one(walk_t* walk, const rn_eager_gradient_t* request, int32_t i,
+                               rn_eager_handle_t** out) {
+  rn_tape_key_t key;
+  RN_RETURN_IF_ERROR(rn_tape_key(request->sources[i], &key));
+  const rn_tape_gradient_t* slot = arrived_at(walk, key);
+  if (!slot)
+    return request->wants_zeros ? zeros_like(walk->eager, request->sources[i], out) : RN_OK;
+  if (slot->values && request->slices) {
+    rn_eager_slices_t slices = {slot->values, slot->indices, slot->shape};
+    rn_eager_handle_retain(slices.values);
+    rn_eager_handle_retain(slices.indices);
+    rn_eager_handle_retain(slices.shape);
+    request->slices[i] = slices;
+    return RN_OK;
+  }
+  RN_RETURN_IF_ERROR(dense_at(walk, key, out));
+  rn_eager_handle_retain(*out);
+  return RN_OK;
+}
+
 static rn_status_t collect(walk_t* walk, const rn_eager_gradient_t* request,
                            rn_eager_handle_t** out) {
-  for (int32_t i = 0; i < request->source_count; ++i) {
-    rn_tape_key_t key;
-    RN_RETURN_IF_ERROR(rn_tape_key(request->sources[i], &key));
-    out[i] = arrived_at(walk, key);
-    if (out[i])
-      rn_eager_handle_retain(out[i]);
-    else if (request->wants_zeros)
-      RN_RETURN_IF_ERROR(zeros_like(walk->eager, request->sources[i], &out[i]));
-  }
+  for (int32_t i = 0; i < request->source_count; ++i)
+    RN_RETURN_IF_ERROR(collect_one(walk, request, i, &out[i]));
   return RN_OK;
 }
 
@@ -330,7 +401,10 @@ static rn_status_t run_walk(walk_t* walk, const rn_eager_gradient_t* request,
 
 rn_status_t rn_eager_tape_gradient(rn_eager_tape_t* tape, const rn_eager_gradient_t* request,
                                    rn_eager_handle_t** out) {
-  for (int32_t i = 0; i < request->source_count; ++i) out[i] = NULL;
+  for (int32_t i = 0; i < request->source_count; ++i) {
+    out[i] = NULL;
+    if (request->slices) request->slices[i] = (rn_eager_slices_t){0};
+  }
   if (tape->thread != rn_eager_thread_id())
     return rn_failed_precondition("A tape gives gradients on the thread that it records");
   if (!tape->is_persistent && tape->is_used)
@@ -348,6 +422,11 @@ rn_status_t rn_eager_tape_gradient(rn_eager_tape_t* tape, const rn_eager_gradien
   for (int32_t i = 0; !rn_ok(status) && i < request->source_count; ++i) {
     rn_eager_handle_release(out[i]);
     out[i] = NULL;
+    if (!request->slices) continue;
+    rn_eager_handle_release(request->slices[i].values);
+    rn_eager_handle_release(request->slices[i].indices);
+    rn_eager_handle_release(request->slices[i].shape);
+    request->slices[i] = (rn_eager_slices_t){0};
   }
   if (!tape->is_persistent) {
     tape->is_used = true;

@@ -199,6 +199,13 @@ void rn_rendezvous_recv(rn_rendezvous_t* rendezvous, rn_str_t key, rn_recv_t* re
   }
 }
 
+bool rn_rendezvous_is_empty(rn_rendezvous_t* rendezvous) {
+  rn_mutex_lock(&rendezvous->mutex);
+  bool is_empty = rendezvous->meetings.count == 0;
+  rn_mutex_unlock(&rendezvous->mutex);
+  return is_empty;
+}
+
 void rn_rendezvous_fail(rn_rendezvous_t* rendezvous, rn_status_t status) {
   rn_recv_t* waiting = NULL;
   rn_mutex_lock(&rendezvous->mutex);

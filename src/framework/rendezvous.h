@@ -45,6 +45,8 @@ RN_MUST_USE rn_status_t rn_rendezvous_send(rn_rendezvous_t* rendezvous, rn_str_t
                                            rn_tensor_t* value, bool is_dead, rn_device_t* device);
 // |key| must live until |recv->fn| was called.
 void rn_rendezvous_recv(rn_rendezvous_t* rendezvous, rn_str_t key, rn_recv_t* recv);
+// Whether nobody waits in it, neither a value nor a receiver.
+bool rn_rendezvous_is_empty(rn_rendezvous_t* rendezvous);
 // Takes |status|.
 void rn_rendezvous_fail(rn_rendezvous_t* rendezvous, rn_status_t status);
 

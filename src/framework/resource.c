@@ -1,5 +1,5 @@
 // Resources by container and name, handles to them, and variables.
-#include "framework/resource.h"
+#include "framework/resource_view.h"
 
 // An entry's key and record in one block.
 typedef struct entry_t {
@@ -100,6 +100,21 @@ rn_status_t rn_resources_get(rn_resources_t* resources, rn_str_t container, rn_s
   rn_mutex_unlock(&resources->mutex);
   if (!kept) free_entry(resources, key);
   return status;
+}
+
+void rn_resources_each(rn_resources_t* resources,
+                       void (*see)(void* arg, rn_str_t container, rn_str_t name,
+                                   rn_resource_t* resource),
+                       void* arg) {
+  size_t position = 0;
+  const rn_map_entry_t* at;
+  rn_mutex_lock(&resources->mutex);
+  while ((at = rn_map_next(&resources->entries, &position))) {
+    const entry_t* entry = at->value;
+    rn_str_t name = rn_str_n(entry->key, entry->key_size), container = rn_str_split(&name, '\0');
+    see(arg, container, name, entry->resource);
+  }
+  rn_mutex_unlock(&resources->mutex);
 }
 
 rn_status_t rn_resources_remove(rn_resources_t* resources, rn_str_t container, rn_str_t name,

@@ -97,6 +97,8 @@ void rn_scope_set_colocation(rn_scope_t* scope, const rn_attr_value_t* value);
 
 // "" or "a/b/".
 rn_str_t rn_scope_prefix(const rn_scope_t* scope);
+// What nodes built now ask for; "": nothing. Lent until it changes.
+rn_str_t rn_scope_device(const rn_scope_t* scope);
 // A scope over the same graph, reporting to |parent|, whose names get |prefix| ("" or "a/b/") as it
 // is, without its control inputs and its hook. NULL when memory is short.
 rn_scope_t* rn_scope_at(rn_scope_t* parent, rn_str_t prefix);

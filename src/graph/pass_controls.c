@@ -21,6 +21,7 @@
 typedef struct controls_t {
   rn_ir_t* ir;
   bool* is_pure;  // by node: neither state nor effects
+  bool* is_view;  // by node: what it gives may be the memory of a variable that is a reference
   bool* is_sink;  // by node: waits itself
   int32_t* bit;   // by node: its number among the roots; -1: it is none
   int32_t* root;  // by number: the node
@@ -55,6 +56,28 @@ static bool is_pure(const rn_ir_t* ir, const rn_ir_node_t* node) {
   for (int32_t o = 0; o < node->output_count; ++o)
     if (rn_dtype_is_ref(node->types[o])) return false;
   return true;
+}
+
+// Whether what a node gives may be the memory of a reference variable, which writers change under
+// its readers: a read of one, or what passes a read on.
+static bool is_view(const controls_t* c, const rn_ir_node_t* node) {
+  static const char* const passing[] = {"Bitcast", "ExpandDims", "Reshape", "Squeeze"};
+  bool passes = node->op->role != RN_ROLE_PLAIN;
+  for (size_t i = 0; !passes && i < sizeof passing / sizeof *passing; ++i)
+    passes = strcmp(node->op->name, passing[i]) == 0;
+  for (int32_t i = 0; passes && node->feed < 0 && i < node->input_count; ++i) {
+    rn_ir_edge_t edge = node->inputs[i];
+    const rn_ir_node_t* source = &c->ir->nodes.items[edge.node];
+    if (c->is_view[edge.node] || rn_dtype_is_ref(source->types[edge.output])) return true;
+  }
+  return false;
+}
+
+// Who reads such memory must be done before it changes, as if it read the variable itself.
+static bool reads_view(const controls_t* c, const rn_ir_node_t* node) {
+  for (int32_t i = 0; i < node->input_count; ++i)
+    if (c->is_view[node->inputs[i].node]) return true;
+  return false;
 }
 
 // The outputs of a Switch live and die one by one, which only their readers can tell.
@@ -97,12 +120,14 @@ static rn_status_t sort_nodes(controls_t* c, const int32_t* order, int32_t count
   rn_ir_t* ir = c->ir;
   size_t n = ir->nodes.count + 1;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n, &c->is_pure));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n, &c->is_view));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n, &c->is_sink));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n, &c->bit));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n, &c->root));
   for (int32_t i = 0; i < count; ++i) {
     const rn_ir_node_t* node = &ir->nodes.items[order[i]];
-    bool pure = is_pure(ir, node);
+    bool pure = is_pure(ir, node) && !reads_view(c, node);
+    c->is_view[order[i]] = is_view(c, node);
     bool is_root = !is_given(node) && (!pure || reads_switch(ir, node));
     c->is_pure[order[i]] = pure;
     c->bit[order[i]] = is_root ? (int32_t)c->root_count : -1;

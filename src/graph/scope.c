@@ -224,6 +224,8 @@ static rn_edge_t map_input(const rn_scope_t* scope, rn_edge_t input) {
 
 rn_str_t rn_scope_prefix(const rn_scope_t* scope) { return rn_strbuf_view(&scope->prefix); }
 
+rn_str_t rn_scope_device(const rn_scope_t* scope) { return rn_strbuf_view(&scope->device); }
+
 rn_arena_t* rn_scope_scratch(rn_scope_t* scope) { return &scope->scratch; }
 
 void rn_op_begin(rn_scope_t* scope, const char* op) {

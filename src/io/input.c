@@ -4,12 +4,16 @@
 //   packed: [ taken | compressed | free )        compressed streams only
 #include "io/input.h"
 
+#include <stdatomic.h>
 #include <zlib.h>
 
 #define DEFAULT_BUFFER ((size_t)256 << 10)
 
 typedef struct bytes_t {
-  char* data;  // Owned
+  rn_allocator_t allocator;
+  char* data;          // Owned, or in |block|
+  rn_buffer_t* block;  // Retained; NULL: |data| is a block of its own
+  bool is_shared;      // blocks may be kept by others
   size_t capacity, start, end;
 } bytes_t;
 
@@ -45,13 +49,20 @@ bool rn_compression_from_name(rn_str_t name, rn_compression_t* out) {
 const char* rn_input_path(const rn_input_t* input) { return input->path; }
 uint64_t rn_input_position(const rn_input_t* input) { return input->position; }
 
+static void drop_bytes(bytes_t* bytes) {
+  if (bytes->block)
+    rn_buffer_release(bytes->block);
+  else
+    rn_free(bytes->allocator, bytes->data, bytes->capacity);
+}
+
 void rn_input_close(rn_input_t* input) {
   if (!input) return;
   rn_allocator_t allocator = input->allocator;
   if (input->is_inflating) inflateEnd(&input->inflater);
   if (input->file) rn_status_free(input->file->vtable->close(input->file));
-  rn_free(allocator, input->buffer.data, input->buffer.capacity);
-  rn_free(allocator, input->packed.data, input->packed.capacity);
+  drop_bytes(&input->buffer);
+  drop_bytes(&input->packed);
   if (input->path) rn_free(allocator, input->path, strlen(input->path) + 1);
   RN_FREE(allocator, input);
 }
@@ -81,7 +92,7 @@ rn_status_t rn_input_open(const rn_env_t* env, const char* path, rn_compression_
   *out = NULL;
   rn_input_t* input = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(env->allocator, &input));
-  input->allocator = env->allocator;
+  input->allocator = input->buffer.allocator = input->packed.allocator = env->allocator;
   input->compression = compression;
   input->piece = buffer_size ? buffer_size : DEFAULT_BUFFER;
   rn_status_t status = set_up(input, env, path);
@@ -92,19 +103,36 @@ rn_status_t rn_input_open(const rn_env_t* env, const char* path, rn_compression_
   return status;
 }
 
+static rn_status_t replace_bytes(bytes_t* bytes, size_t capacity) {
+  size_t used = bytes->end - bytes->start;
+  rn_buffer_t* block = NULL;
+  void* data = NULL;
+  if (bytes->is_shared) {
+    RN_RETURN_IF_ERROR(rn_buffer_create(bytes->allocator, RN_UINT8, capacity, &block));
+    data = block->data;
+  } else {
+    RN_RETURN_IF_ERROR(rn_alloc(bytes->allocator, capacity, &data));
+  }
+  if (used) memcpy(data, bytes->data + bytes->start, used);
+  drop_bytes(bytes);
+  bytes->data = data;
+  bytes->block = block;
+  bytes->capacity = capacity;
+  return RN_OK;
+}
+
+static bool is_kept(const bytes_t* bytes) {
+  return bytes->block && atomic_load_explicit(&bytes->block->refs, memory_order_acquire) > 1;
+}
+
 // Room for |extra| bytes or more behind what is there; what was taken goes. Grows by doubling.
-static rn_status_t make_room(bytes_t* bytes, rn_allocator_t allocator, size_t extra, size_t piece) {
+static rn_status_t make_room(bytes_t* bytes, size_t extra, size_t piece) {
   size_t used = bytes->end - bytes->start, needed;
   if (!rn_add_ok(used, extra, &needed)) return rn_out_of_memory();
-  if (needed > bytes->capacity) {
-    void* data = NULL;
+  if (needed > bytes->capacity || is_kept(bytes)) {
     if (needed < piece) needed = piece;
     if (needed / 2 < used && used <= SIZE_MAX / 2) needed = 2 * used;
-    RN_RETURN_IF_ERROR(rn_alloc(allocator, needed, &data));
-    if (used) memcpy(data, bytes->data + bytes->start, used);
-    rn_free(allocator, bytes->data, bytes->capacity);
-    bytes->data = data;
-    bytes->capacity = needed;
+    RN_RETURN_IF_ERROR(replace_bytes(bytes, needed));
   } else if (used) {
     memmove(bytes->data, bytes->data + bytes->start, used);
   }
@@ -112,6 +140,14 @@ static rn_status_t make_room(bytes_t* bytes, rn_allocator_t allocator, size_t ex
   bytes->end = used;
   return RN_OK;
 }
+
+void rn_input_share(rn_input_t* input, rn_allocator_t memory) {
+  if (input->buffer.data) return;
+  input->buffer.allocator = memory;
+  input->buffer.is_shared = true;
+}
+
+rn_buffer_t* rn_input_block(const rn_input_t* input) { return input->buffer.block; }
 
 // Reads |size| bytes behind what is in |bytes|, fewer at the end.
 static rn_status_t read_file(rn_input_t* input, bytes_t* bytes, size_t size, size_t* out_got) {
@@ -131,7 +167,7 @@ static rn_status_t fill_plain(rn_input_t* input, size_t wanted) {
   // What the file is known to hold may be had at once; what is only claimed, as it comes.
   bool is_known = input->file_size > 0 && rn_input_may_hold(input, wanted);
   if (!is_known && size > step) size = step;
-  RN_RETURN_IF_ERROR(make_room(&input->buffer, input->allocator, size, input->piece));
+  RN_RETURN_IF_ERROR(make_room(&input->buffer, size, input->piece));
   size = input->buffer.capacity - input->buffer.end;
   RN_RETURN_IF_ERROR(read_file(input, &input->buffer, size, &got));
   if (got < size) input->ended = true;
@@ -150,7 +186,7 @@ static rn_status_t read_packed(rn_input_t* input, bool* out_end) {
   bytes_t* packed = &input->packed;
   size_t got = 0;
   packed->start = packed->end = 0;
-  RN_RETURN_IF_ERROR(make_room(packed, input->allocator, 1, input->piece));
+  RN_RETURN_IF_ERROR(make_room(packed, 1, input->piece));
   RN_RETURN_IF_ERROR(read_file(input, packed, packed->capacity, &got));
   *out_end = got == 0;
   return RN_OK;
@@ -168,7 +204,7 @@ static rn_status_t end_member(rn_input_t* input) {
 // Inflates until at least one byte more is in the buffer, or the stream ends.
 static rn_status_t fill_inflated(rn_input_t* input) {
   z_stream* z = &input->inflater;
-  RN_RETURN_IF_ERROR(make_room(&input->buffer, input->allocator, 1, input->piece));
+  RN_RETURN_IF_ERROR(make_room(&input->buffer, 1, input->piece));
   for (size_t before = input->buffer.end; input->buffer.end == before && !input->ended;) {
     if (input->packed.start == input->packed.end) {
       bool is_end = false;

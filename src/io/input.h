@@ -7,6 +7,7 @@
 #define RUNNEL_IO_INPUT_H_
 
 #include "base/fs.h"
+#include "tensor/tensor.h"
 
 typedef enum rn_compression_t {
   RN_COMPRESSION_NONE,
@@ -36,6 +37,12 @@ RN_MUST_USE rn_status_t rn_input_skip(rn_input_t* input, uint64_t size, uint64_t
 // |strips_return|. The last line may lack its \n. The view lasts as that of a peek.
 RN_MUST_USE rn_status_t rn_input_line(rn_input_t* input, bool strips_return, rn_str_t* out,
                                       bool* out_end);
+
+// For whoever keeps what was shown: from now on the bytes lie in counted blocks from |memory|, and
+// are left alone as long as somebody holds the block. To be called before anything was read.
+void rn_input_share(rn_input_t* input, rn_allocator_t memory);
+// The block that the bytes shown last lie in, borrowed; NULL if they are not shared.
+rn_buffer_t* rn_input_block(const rn_input_t* input);
 
 // Bytes taken so far, after decompression.
 uint64_t rn_input_position(const rn_input_t* input);

@@ -85,8 +85,18 @@ rn_status_t rn_record_reader_next(rn_record_reader_t* reader, rn_str_t* out, boo
   if (!is_intact(record.data, record.size))
     return corrupted(reader, rn_input_position(reader->input) + RN_RECORD_HEADER, "");
   reader->shown = (size_t)size;
+  // The checksum has been seen, and the bytes are ours.
+  if (rn_input_block(reader->input)) *(char*)(uintptr_t)(record.data + record.size) = '\0';
   *out = record;
   return RN_OK;
+}
+
+void rn_record_reader_share(rn_record_reader_t* reader, rn_allocator_t memory) {
+  rn_input_share(reader->input, memory);
+}
+
+rn_buffer_t* rn_record_reader_block(const rn_record_reader_t* reader) {
+  return rn_input_block(reader->input);
 }
 
 rn_status_t rn_record_reader_skip(rn_record_reader_t* reader, int64_t count, int64_t* out_skipped) {

@@ -24,6 +24,10 @@ void rn_record_reader_close(rn_record_reader_t* reader);  // NULL is fine
 // for a checksum that is wrong, "truncated record at 0"; the reader then stays where it is.
 RN_MUST_USE rn_status_t rn_record_reader_next(rn_record_reader_t* reader, rn_str_t* out,
                                               bool* out_end);
+// The same with records that outlast the reader, for whoever holds |rn_record_reader_block|; each
+// has a NUL behind it. See rn_input_share.
+void rn_record_reader_share(rn_record_reader_t* reader, rn_allocator_t memory);
+rn_buffer_t* rn_record_reader_block(const rn_record_reader_t* reader);
 // Passes over up to |count| records without checking what they hold.
 RN_MUST_USE rn_status_t rn_record_reader_skip(rn_record_reader_t* reader, int64_t count,
                                               int64_t* out_skipped);

@@ -2,7 +2,8 @@
 #include "tensor/variant.h"
 
 extern const rn_variant_kind_t rn_variant_iterator_state;
+extern const rn_variant_kind_t rn_variant_tensor;
 extern const rn_variant_kind_t rn_variant_tensor_list;
 
-const rn_variant_kind_t* const rn_variant_kinds[] = {&rn_variant_iterator_state,
-                                                     &rn_variant_tensor_list, NULL};
+const rn_variant_kind_t* const rn_variant_kinds[] = {
+    &rn_variant_iterator_state, &rn_variant_tensor_list, &rn_variant_tensor, NULL};

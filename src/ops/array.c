@@ -82,18 +82,22 @@ rn_status_t rn_shape_fn_ensure_shape(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
-rn_status_t rn_shape_fn_quantize_and_dequantize_v2(rn_shape_ctx_t* ctx) {
-  rn_shape_t limits, in = ctx->inputs[0];
-  int64_t axis = rn_ops_int(ctx, "axis"), unused;
-  // One interval for the whole input, or one for each slice along the axis.
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], axis == -1 ? 0 : 1, &limits));
-  RN_TRY(rn_shape_merge(ctx, ctx->inputs[2], limits, &limits));
+rn_status_t rn_ops_check_limits(rn_shape_ctx_t* ctx, rn_shape_t in, int at, int64_t axis,
+                                rn_shape_t* out_limits) {
+  rn_shape_t limits;
+  int64_t unused;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[at], axis == -1 ? 0 : 1, &limits));
+  RN_TRY(rn_shape_merge(ctx, ctx->inputs[at + 1], limits, out_limits));
   if (axis < -1) return rn_invalid_argument("axis should be at least -1, got %" PRId64, axis);
   if (axis >= RN_MAX_RANK) return rn_invalid_argument("axis is too large: %" PRId64, axis);
-  if (axis != -1) {
-    RN_TRY(rn_shape_with_rank_at_least(ctx, in, (int)axis + 1, &in));
-    RN_TRY(rn_dim_merge(limits.dims[0], rn_shape_dim(in, (int)axis), &unused));
-  }
+  if (axis == -1) return RN_OK;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, in, (int)axis + 1, &in));
+  return rn_dim_merge(out_limits->dims[0], rn_shape_dim(in, (int)axis), &unused);
+}
+
+rn_status_t rn_shape_fn_quantize_and_dequantize_v2(rn_shape_ctx_t* ctx) {
+  rn_shape_t limits;
+  RN_TRY(rn_ops_check_limits(ctx, ctx->inputs[0], 1, rn_ops_int(ctx, "axis"), &limits));
   ctx->outputs[0] = ctx->inputs[0];
   return RN_OK;
 }

@@ -1,8 +1,7 @@
 // Shape functions of joins, stacks, splits and tiles.
 #include "ops/shapes.h"
 
-// Joins inputs |first| … |last| along the axis given by input |axis_input|.
-static rn_status_t concat(rn_shape_ctx_t* ctx, int first, int last, int axis_input) {
+rn_status_t rn_ops_concat(rn_shape_ctx_t* ctx, int first, int last, int axis_input) {
   RN_TRY(rn_ops_check_rank(ctx, axis_input, 0));
   int rank = RN_UNKNOWN;
   for (int i = first; i <= last && rank == RN_UNKNOWN; i++) rank = ctx->inputs[i].rank;
@@ -67,13 +66,13 @@ static bool is_int(const rn_shape_ctx_t* ctx, int i) {
 }
 
 rn_status_t rn_shape_fn_concat(rn_shape_ctx_t* ctx) {
-  RN_TRY(concat(ctx, 1, ctx->input_count - 1, 0));
+  RN_TRY(rn_ops_concat(ctx, 1, ctx->input_count - 1, 0));
   if (ctx->outputs[0].rank != 1 || !is_int(ctx, 1)) return RN_OK;
   return join_partials(ctx, 1, ctx->input_count - 1);
 }
 
 rn_status_t rn_shape_fn_concat_v2(rn_shape_ctx_t* ctx) {
-  RN_TRY(concat(ctx, 0, ctx->input_count - 2, ctx->input_count - 1));
+  RN_TRY(rn_ops_concat(ctx, 0, ctx->input_count - 2, ctx->input_count - 1));
   if (ctx->outputs[0].rank != 1 || !is_int(ctx, 0)) return RN_OK;
   return join_partials(ctx, 0, ctx->input_count - 2);
 }

@@ -484,3 +484,11 @@ rn_status_t rn_shape_fn_sparse_segment_grad(rn_shape_ctx_t* ctx) {
   }
   return rows_of(ctx, rows, data, 1);
 }
+
+rn_status_t rn_shape_fn_sobol_sample(rn_shape_ctx_t* ctx) {
+  int64_t dims, count;
+  RN_TRY(rn_ops_check_scalars(ctx, 0, 2));
+  RN_TRY(rn_ops_size_from_input(ctx, 0, &dims));
+  RN_TRY(rn_ops_size_from_input(ctx, 1, &count));
+  return rn_shape_matrix(ctx, count, dims, &ctx->outputs[0]);
+}

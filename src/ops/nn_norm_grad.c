@@ -163,3 +163,12 @@ RN_RULE(fused_batch_norm_grad) {
   if (rn_grad_wants(g, 2)) to_scale(&t, a);
   return RN_OK;
 }
+
+// Of old graphs.
+RN_RULE(batch_norm_global) {
+  rn_edge_t d =
+      RN_RULE_ALIKE(g, "BatchNormWithGlobalNormalizationGrad", rn_grad_in(g, 0), rn_grad_in(g, 1),
+                    rn_grad_in(g, 2), rn_grad_in(g, 4), rn_grad_dy(g, 0));
+  for (int i = 0; d.node && i < 5; ++i) rn_grad_to(g, i, (rn_edge_t){d.node, i});
+  return RN_OK;
+}

@@ -6,8 +6,14 @@ typedef struct rn_layout_t {
   int rank, channels, space;  // |rank| - 2 axes of space from |space| on
 } rn_layout_t;
 
+// Ops without the attribute have images that end with their channels.
+static rn_str_t format_of(const rn_shape_ctx_t* ctx) {
+  if (rn_op_attr_index(ctx->op, RN_STR("data_format")) < 0) return RN_STR("NHWC");
+  return rn_shape_attr(ctx, "data_format")->s;
+}
+
 static rn_layout_t layout_of(const rn_shape_ctx_t* ctx, int rank) {
-  rn_str_t format = rn_shape_attr(ctx, "data_format")->s;
+  rn_str_t format = format_of(ctx);
   bool first = format.size > 1 && format.data[1] == 'C';
   return (rn_layout_t){rank, first ? 1 : rank - 1, first ? 2 : 1};
 }
@@ -62,7 +68,7 @@ static rn_status_t slide(rn_shape_ctx_t* ctx, rn_layout_t layout, rn_shape_t in,
 static rn_status_t check_conv_attrs(const rn_shape_ctx_t* ctx, int rank) {
   const rn_attr_value_t *strides = rn_shape_attr(ctx, "strides"),
                         *dilations = rn_shape_attr(ctx, "dilations");
-  rn_str_t format = rn_shape_attr(ctx, "data_format")->s;
+  rn_str_t format = format_of(ctx);
   const char* name = rank == 4 ? "Conv2D" : "Conv3D";
   if (dilations->count != rank) {
     return rn_invalid_argument(

@@ -196,3 +196,27 @@ rn_status_t rn_shape_fn_parse_single_sequence_example(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 1, 1));
   return sequence_outputs(ctx, RN_SHAPE_SCALAR, false, false);
 }
+
+rn_status_t rn_shape_fn_decode_proto(rn_shape_ctx_t* ctx) {
+  rn_shape_t messages = ctx->inputs[0], last;
+  if (!rn_shape_has_rank(messages)) return RN_OK;
+  for (int i = 0; i < ctx->output_count; i++) {
+    RN_TRY(rn_shape_vector(ctx, i ? RN_UNKNOWN : ctx->output_count - 1, &last));
+    RN_TRY(rn_shape_concat(ctx, messages, last, &ctx->outputs[i]));
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_encode_proto(rn_shape_ctx_t* ctx) {
+  rn_shape_t merged, values, own;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &own));
+  merged = RN_SHAPE_UNKNOWN;
+  for (int i = 1; i < ctx->input_count; i++) {
+    RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[i], 2, &values));
+    if (!rn_shape_has_rank(values)) continue;
+    RN_TRY(rn_shape_slice(ctx, values, 0, -1, &values));
+    RN_TRY(rn_shape_merge(ctx, merged, values, &merged));
+  }
+  ctx->outputs[0] = merged;
+  return RN_OK;
+}

@@ -26,3 +26,17 @@ RN_RULE(fake_quant_args_grad) {
   if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_ZerosLike(g->scope, inputs));
   return RN_OK;
 }
+
+// To the input and to both limits, with the axis of the op.
+RN_RULE(quantize_and_dequantize_v4) { return limits(g, "QuantizeAndDequantizeV4Grad"); }
+
+// What passed forwards passes back; the limits get nothing.
+RN_RULE(quantize_and_dequantize_v4_grad) {
+  if (rn_grad_wants(g, 0))
+    rn_grad_to(g, 0,
+               RN_RULE_ALIKE(g, "QuantizeAndDequantizeV4Grad", rn_grad_dy(g, 0), rn_grad_in(g, 1),
+                             rn_grad_in(g, 2), rn_grad_in(g, 3)));
+  for (int i = 1; i < 4; ++i)
+    if (rn_grad_wants(g, i)) rn_grad_to(g, i, rn_ZerosLike(g->scope, rn_grad_in(g, i)));
+  return RN_OK;
+}

@@ -52,4 +52,17 @@ RN_MUST_USE rn_status_t rn_ops_window(int64_t size, int64_t window, int64_t dila
                                       int64_t stride, rn_str_t padding, int64_t before,
                                       int64_t after, int64_t* out);
 
+// Shape functions that those of the quantised forms begin with.
+rn_status_t rn_shape_fn_avg_pool(rn_shape_ctx_t* ctx);
+rn_status_t rn_shape_fn_bias_add_v1(rn_shape_ctx_t* ctx);
+rn_status_t rn_shape_fn_conv2d(rn_shape_ctx_t* ctx);
+rn_status_t rn_shape_fn_matmul(rn_shape_ctx_t* ctx);
+rn_status_t rn_shape_fn_max_pool(rn_shape_ctx_t* ctx);
+rn_status_t rn_shape_fn_reshape(rn_shape_ctx_t* ctx);
+// Joins inputs |first| … |last| along the axis given by input |axis_input|.
+RN_MUST_USE rn_status_t rn_ops_concat(rn_shape_ctx_t* ctx, int first, int last, int axis_input);
+// Limits at inputs |at| and |at| + 1, one for each place of |axis| of |in|, or one of each for -1.
+RN_MUST_USE rn_status_t rn_ops_check_limits(rn_shape_ctx_t* ctx, rn_shape_t in, int at,
+                                            int64_t axis, rn_shape_t* out_limits);
+
 #endif  // RUNNEL_OPS_SHAPES_H_

@@ -165,3 +165,134 @@ rn_status_t rn_shape_fn_sparse_fill_empty_rows_grad(rn_shape_ctx_t* ctx) {
   ctx->outputs[1] = RN_SHAPE_SCALAR;
   return RN_OK;
 }
+
+rn_status_t rn_shape_fn_sparse_softmax(rn_shape_ctx_t* ctx) {
+  rn_shape_t indices, sizes;
+  return check_parts(ctx, 0, 1, 2, &indices, &ctx->outputs[0], &sizes);
+}
+
+// Indices [?, |rank|], values [?], sizes [|rank|].
+static rn_status_t sparse_of_rank(rn_shape_ctx_t* ctx, int64_t rank) {
+  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, rank, &ctx->outputs[0]));
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]));
+  return rn_shape_vector(ctx, rank, &ctx->outputs[2]);
+}
+
+rn_status_t rn_shape_fn_sparse_cross(rn_shape_ctx_t* ctx) { return sparse_of_rank(ctx, 2); }
+
+rn_status_t rn_shape_fn_dense_to_dense_set(rn_shape_ctx_t* ctx) {
+  rn_shape_t a, b = ctx->inputs[1], groups_a, groups_b, merged;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &a));
+  if (!rn_shape_has_rank(a)) {
+    RN_TRY(rn_shape_with_rank_at_least(ctx, b, 2, &b));
+    return sparse_of_rank(ctx, rn_shape_has_rank(b) ? b.rank : RN_UNKNOWN);
+  }
+  RN_TRY(rn_shape_with_rank(ctx, b, a.rank, &b));
+  RN_TRY(rn_shape_slice(ctx, a, 0, a.rank - 1, &groups_a));
+  RN_TRY(rn_shape_slice(ctx, b, 0, b.rank - 1, &groups_b));
+  RN_TRY(rn_shape_merge(ctx, groups_a, groups_b, &merged));
+  return sparse_of_rank(ctx, a.rank);
+}
+
+// A sparse operand whose parts fit together; its rank, or RN_UNKNOWN.
+static rn_status_t check_whole(rn_shape_ctx_t* ctx, int first, int64_t* out_rank) {
+  rn_shape_t indices, values, sizes;
+  RN_TRY(check_parts(ctx, first, first + 1, first + 2, &indices, &values, &sizes));
+  int64_t rows = indices.dims[0], count = values.dims[0];
+  int64_t columns = indices.dims[1], rank = sizes.dims[0];
+  if (rows != RN_UNKNOWN && count != RN_UNKNOWN && rows != count)
+    return rn_invalid_argument("Number of elements in index (%" PRId64 ") and values (%" PRId64
+                               ") do not match.",
+                               rows, count);
+  if (columns != RN_UNKNOWN && rank != RN_UNKNOWN && columns != rank)
+    return rn_invalid_argument(
+        "Index rank (%" PRId64 ") and shape rank (%" PRId64 ") do not match.", columns, rank);
+  *out_rank = rank;
+  return RN_OK;
+}
+
+static rn_status_t check_set_rank(int64_t rank, int i) {
+  if (rank == RN_UNKNOWN || rank >= 2) return RN_OK;
+  return rn_invalid_argument("Input %d, expected rank >= 2, got %" PRId64 ".", i, rank);
+}
+
+rn_status_t rn_shape_fn_dense_to_sparse_set(rn_shape_ctx_t* ctx) {
+  rn_shape_t a;
+  int64_t rank;
+  RN_TRY(check_whole(ctx, 1, &rank));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &a));
+  RN_TRY(check_set_rank(rank, 1));
+  return sparse_of_rank(ctx, rn_shape_has_rank(a) ? a.rank : rank);
+}
+
+rn_status_t rn_shape_fn_sparse_to_sparse_set(rn_shape_ctx_t* ctx) {
+  int64_t rank, other;
+  RN_TRY(check_whole(ctx, 0, &rank));
+  RN_TRY(check_whole(ctx, 3, &other));
+  RN_TRY(check_set_rank(rank, 0));
+  RN_TRY(check_set_rank(other, 1));
+  return sparse_of_rank(ctx, rank == RN_UNKNOWN ? other : rank);
+}
+
+// Sparse tensors as threes.
+
+rn_status_t rn_shape_fn_serialize_sparse(rn_shape_ctx_t* ctx) {
+  rn_shape_t indices, values, sizes;
+  RN_TRY(check_parts(ctx, 0, 1, 2, &indices, &values, &sizes));
+  return rn_shape_vector(ctx, 3, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_serialize_many_sparse(rn_shape_ctx_t* ctx) {
+  rn_shape_t indices, values, sizes;
+  RN_TRY(check_parts(ctx, 0, 1, 2, &indices, &values, &sizes));
+  return rn_shape_matrix(ctx, RN_UNKNOWN, 3, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_deserialize_sparse(rn_shape_ctx_t* ctx) {
+  rn_shape_t in;
+  int64_t three;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &in));
+  RN_TRY(rn_dim_with_value(rn_shape_dim(in, -1), 3, &three));
+  return sparse_of_rank(ctx, RN_UNKNOWN);
+}
+
+rn_status_t rn_shape_fn_deserialize_many_sparse(rn_shape_ctx_t* ctx) {
+  rn_shape_t in;
+  int64_t three;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &in));
+  RN_TRY(rn_dim_with_value(in.dims[1], 3, &three));
+  return sparse_of_rank(ctx, RN_UNKNOWN);
+}
+
+rn_status_t rn_shape_fn_add_sparse_to_tensors_map(rn_shape_ctx_t* ctx) {
+  rn_shape_t indices, values, sizes;
+  RN_TRY(check_parts(ctx, 0, 1, 2, &indices, &values, &sizes));
+  return rn_shape_fn_scalar(ctx);
+}
+
+rn_status_t rn_shape_fn_add_many_sparse_to_tensors_map(rn_shape_ctx_t* ctx) {
+  rn_shape_t indices, values, sizes;
+  RN_TRY(check_parts(ctx, 0, 1, 2, &indices, &values, &sizes));
+  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_take_many_sparse(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 1));
+  return sparse_of_rank(ctx, RN_UNKNOWN);
+}
+
+rn_status_t rn_shape_fn_dense_count_sparse(rn_shape_ctx_t* ctx) {
+  rn_shape_t values = ctx->inputs[0], weights = ctx->inputs[1];
+  bool has_none = false;
+  for (int d = 0; d < weights.rank; d++) has_none |= weights.dims[d] == 0;
+  if (!has_none) RN_TRY(rn_shape_merge(ctx, weights, values, &values));
+  return sparse_of_rank(ctx, rn_shape_has_rank(values) ? values.rank : RN_UNKNOWN);
+}
+
+rn_status_t rn_shape_fn_sparse_count_sparse(rn_shape_ctx_t* ctx) {
+  rn_shape_t indices;
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &indices));
+  return sparse_of_rank(ctx, indices.dims[1]);
+}
+
+rn_status_t rn_shape_fn_ragged_count_sparse(rn_shape_ctx_t* ctx) { return sparse_of_rank(ctx, 2); }

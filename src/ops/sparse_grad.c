@@ -156,3 +156,17 @@ RN_RULE(sparse_add) {
   if (rn_grad_wants(g, 4)) rn_grad_to(g, 4, grad.b_val_grad);
   return RN_OK;
 }
+
+// y * (dy - the sum of y * dy over the row). A dense tensor is read at the places of values by
+// multiplying ones with it.
+RN_RULE(sparse_softmax) {
+  rn_scope_t* s = g->scope;
+  rn_edge_t indices = rn_grad_in(g, 0), sizes = rn_grad_in(g, 2);
+  rn_edge_t y = rn_grad_out(g, 0), dy = rn_grad_dy(g, 0);
+  if (!rn_grad_wants(g, 1)) return RN_OK;
+  rn_edge_t sums = rn_SparseReduceSum(s, indices, rn_Mul(s, y, dy), sizes, rn_const_int32(s, -1),
+                                      .keep_dims = true);
+  rn_edge_t at_places = rn_SparseDenseCwiseMul(s, indices, rn_OnesLike(s, y), sizes, sums);
+  rn_grad_to(g, 1, rn_Mul(s, y, rn_Sub(s, dy, at_places)));
+  return RN_OK;
+}

@@ -77,3 +77,32 @@ rn_status_t rn_shape_fn_substr(rn_shape_ctx_t* ctx) {
   }
   return rn_shape_broadcast(ctx, in, at, true, &ctx->outputs[0]);
 }
+
+// One more than there are texts.
+rn_status_t rn_shape_fn_unicode_decode(rn_shape_ctx_t* ctx) {
+  int64_t count = 1;
+  if (!rn_shape_has_rank(ctx->inputs[0])) count = RN_UNKNOWN;
+  for (int d = 0; d < ctx->inputs[0].rank; d++)
+    RN_TRY(rn_ops_multiply(count, ctx->inputs[0].dims[d], &count));
+  RN_TRY(rn_ops_add(count, 1, &count));
+  RN_TRY(rn_shape_vector(ctx, count, &ctx->outputs[0]));
+  for (int i = 1; i < ctx->output_count; i++)
+    RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[i]));
+  return RN_OK;
+}
+
+rn_status_t rn_shape_fn_unicode_encode(rn_shape_ctx_t* ctx) {
+  rn_shape_t splits;
+  RN_TRY(rn_ops_check_rank(ctx, 0, 1));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &splits));
+  int64_t count = splits.dims[0];
+  if (count == 0)
+    return rn_invalid_argument("Negative dimension size caused by subtracting 1 from 0");
+  return rn_shape_vector(ctx, count == RN_UNKNOWN ? count : count - 1, &ctx->outputs[0]);
+}
+
+rn_status_t rn_shape_fn_string_ngrams(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_ops_check_rank(ctx, 0, 1));
+  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &ctx->outputs[1]));
+  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+}

@@ -6,21 +6,50 @@
 // nothing goes to an accelerator that was not asked for by name.
 #include "place/place.h"
 
-#define MAX_DEVICES 64
 // No label of a kernel is as long.
 #define MAX_LABEL 64
 
-typedef uint64_t mask_t;  // of devices
+// A set of devices is |words| of these.
+typedef uint64_t word_t;
+#define WORD_BITS 64
 
 typedef struct placer_t {
   rn_ir_t* ir;
   const rn_place_options_t* options;
-  rn_device_spec_t specs[MAX_DEVICES];
-  int32_t* group;     // by node: union-find
-  mask_t* masks;      // by node: where it may go; of the whole group at its root
-  mask_t* supported;  // likewise: where there are kernels, whatever was requested
-  rn_map_t by_name;   // node name -> node number + 1, made when a "_class" asks for it
+  rn_device_spec_t* specs;    // by device
+  int words;                  // of a set
+  word_t *all, *asked, *fit;  // every device; room for sets while one node is looked at
+  int32_t* group;             // by node: union-find
+  word_t* masks;              // a set by node: where it may go; of the whole group at its root
+  word_t* supported;          // likewise: where there are kernels, whatever was requested
+  rn_map_t by_name;           // node name -> node number + 1, made when a "_class" asks for it
 } placer_t;
+
+static word_t* set_of(const placer_t* placer, word_t* sets, int32_t node) {
+  return sets + (size_t)node * (size_t)placer->words;
+}
+
+// The first device of a set; -1: it is empty.
+static int first_of(const placer_t* placer, const word_t* set) {
+  for (int w = 0; w < placer->words; ++w)
+    if (set[w]) return w * WORD_BITS + __builtin_ctzll(set[w]);
+  return -1;
+}
+
+static void include(word_t* set, int device) {
+  set[device / WORD_BITS] |= (word_t)1 << device % WORD_BITS;
+}
+
+static void copy_set(const placer_t* placer, word_t* to, const word_t* from) {
+  memcpy(to, from, (size_t)placer->words * sizeof *to);
+}
+
+// |out| = |a| and |b|; whether something is left.
+static bool intersect(const placer_t* placer, const word_t* a, const word_t* b, word_t* out) {
+  word_t any = 0;
+  for (int w = 0; w < placer->words; ++w) any |= out[w] = a[w] & b[w];
+  return any != 0;
+}
 
 static rn_ir_node_t* node_at(const placer_t* placer, int32_t index) {
   return &placer->ir->nodes.items[index];
@@ -97,66 +126,74 @@ static rn_status_t no_kernel(const placer_t* placer, const rn_ir_node_t* node) {
 }
 
 // There is a kernel, but not where the node must run.
-static rn_status_t no_kernel_there(const placer_t* placer, const rn_ir_node_t* node,
-                                   mask_t requested) {
+static rn_status_t no_kernel_there(const placer_t* placer, const rn_ir_node_t* node) {
   return rn_invalid_argument(
       "Cannot assign a device for operation %.*s: Could not satisfy explicit device specification "
       "'%.*s' because no supported kernel for %s devices is available.",
       RN_STR_ARGS(node->name), RN_STR_ARGS(node->requested_device),
-      placer->options->devices[__builtin_ctzll(requested)]->type);
+      placer->options->devices[first_of(placer, placer->asked)]->type);
 }
 
-static mask_t matching(const placer_t* placer, const rn_device_spec_t* spec) {
-  mask_t mask = 0;
+// Puts the devices that |spec| allows into |asked|; whether there are any.
+static bool ask_for(const placer_t* placer, const rn_device_spec_t* spec) {
+  memset(placer->asked, 0, (size_t)placer->words * sizeof *placer->asked);
   for (int d = 0; d < placer->options->device_count; ++d)
-    if (rn_device_spec_matches(spec, &placer->specs[d])) mask |= (mask_t)1 << d;
-  return mask;
+    if (rn_device_spec_matches(spec, &placer->specs[d])) include(placer->asked, d);
+  return first_of(placer, placer->asked) >= 0;
 }
 
-static rn_status_t requested_mask(const placer_t* placer, const rn_ir_node_t* node, mask_t* out) {
+static rn_status_t find_requested(const placer_t* placer, const rn_ir_node_t* node) {
   rn_device_spec_t spec;
   if (!rn_device_spec_parse(node->requested_device, &spec))
     return rn_invalid_argument("Malformed device specification '%.*s' in node: {{node %.*s}}",
                                RN_STR_ARGS(node->requested_device), RN_STR_ARGS(node->name));
-  *out = matching(placer, &spec);
-  if (*out) return RN_OK;
+  if (ask_for(placer, &spec)) return RN_OK;
   // Soft placement forgives the kind and the number of the device, not the task.
   rn_device_spec_t softer = spec;
   softer.type = RN_STR("");
   softer.index = -1;
-  if (placer->options->allow_soft_placement) *out = matching(placer, &softer);
-  return *out ? RN_OK : unknown_device(placer, node, &spec);
+  if (placer->options->allow_soft_placement && ask_for(placer, &softer)) return RN_OK;
+  return unknown_device(placer, node, &spec);
 }
 
-static rn_status_t feasible_mask(const placer_t* placer, const rn_ir_node_t* node, mask_t* out,
-                                 mask_t* out_supported) {
-  mask_t requested = placer->options->device_count >= 64
-                         ? ~(mask_t)0
-                         : ((mask_t)1 << placer->options->device_count) - 1;
-  mask_t all = requested;
-  *out_supported = all;
-  if (node->requested_device.size) RN_RETURN_IF_ERROR(requested_mask(placer, node, &requested));
+// Devices with a kernel for |node|. Those of one kind come one after the other, as a rule.
+static void find_supported(const placer_t* placer, const rn_ir_node_t* node, word_t* out) {
+  const char* type = NULL;
+  bool has_kernel = false;
+  for (int d = 0; d < placer->options->device_count; ++d) {
+    const rn_device_t* device = placer->options->devices[d];
+    if (!type || strcmp(type, device->type) != 0) has_kernel = find_kernel(node, device) != NULL;
+    type = device->type;
+    if (has_kernel) include(out, d);
+  }
+}
+
+static rn_status_t find_feasible(const placer_t* placer, const rn_ir_node_t* node, word_t* out,
+                                 word_t* out_supported) {
+  copy_set(placer, placer->asked, placer->all);
+  if (node->requested_device.size) RN_RETURN_IF_ERROR(find_requested(placer, node));
   if (!needs_kernel(node)) {
-    *out = requested;
+    copy_set(placer, out_supported, placer->all);
+    copy_set(placer, out, placer->asked);
     return RN_OK;
   }
-  mask_t supported = 0;
-  for (int d = 0; d < placer->options->device_count; ++d)
-    if (find_kernel(node, placer->options->devices[d])) supported |= (mask_t)1 << d;
-  *out_supported = supported;
-  *out = requested & supported;
-  if (!*out && supported && placer->options->allow_soft_placement) *out = all & supported;
-  if (*out) return RN_OK;
-  return supported ? no_kernel_there(placer, node, requested) : no_kernel(placer, node);
+  find_supported(placer, node, out_supported);
+  if (intersect(placer, placer->asked, out_supported, out)) return RN_OK;
+  if (first_of(placer, out_supported) < 0) return no_kernel(placer, node);
+  if (!placer->options->allow_soft_placement) return no_kernel_there(placer, node);
+  copy_set(placer, out, out_supported);
+  return RN_OK;
 }
 
 // Puts |a| where |b| is. Who uses state follows it, wherever else it was asked to be.
 static rn_status_t join(placer_t* placer, int32_t a, int32_t b, bool by_user) {
   int32_t x = find_root(placer, a), y = find_root(placer, b);
   if (x == y) return RN_OK;
-  mask_t both = placer->masks[x] & placer->masks[y];
-  if (!both && !by_user) both = placer->supported[x] & placer->masks[y];
-  if (!both) {
+  word_t *mine = set_of(placer, placer->masks, x), *other = set_of(placer, placer->masks, y);
+  word_t* support = set_of(placer, placer->supported, x);
+  bool meets = intersect(placer, mine, other, placer->fit);
+  if (!meets && !by_user) meets = intersect(placer, support, other, placer->fit);
+  if (!meets) {
     if (by_user && placer->options->allow_soft_placement) return RN_OK;
     const rn_ir_node_t *p = node_at(placer, a), *q = node_at(placer, b);
     return rn_invalid_argument(
@@ -169,8 +206,9 @@ static rn_status_t join(placer_t* placer, int32_t a, int32_t b, bool by_user) {
         RN_STR_ARGS(p->requested_device), RN_STR_ARGS(q->requested_device));
   }
   placer->group[x] = y;
-  placer->masks[y] = both;
-  placer->supported[y] &= placer->supported[x];
+  copy_set(placer, other, placer->fit);
+  word_t* supported = set_of(placer, placer->supported, y);
+  intersect(placer, supported, support, supported);
   return RN_OK;
 }
 
@@ -212,7 +250,7 @@ static rn_status_t join_neighbours(placer_t* placer, int32_t index) {
 
 static void choose(placer_t* placer, int32_t index) {
   rn_ir_node_t* node = node_at(placer, index);
-  int device = __builtin_ctzll(placer->masks[find_root(placer, index)]);
+  int device = first_of(placer, set_of(placer, placer->masks, find_root(placer, index)));
   // A value that is known already needs no kernel but on the CPU: others receive it.
   if (node->feed >= 0 || (node->constant && !find_kernel(node, placer->options->devices[device])))
     device = 0;
@@ -223,20 +261,35 @@ static void choose(placer_t* placer, int32_t index) {
            node->op->name, RN_STR_ARGS(node->device->name));
 }
 
+static rn_status_t prepare(placer_t* placer) {
+  rn_arena_t* arena = &placer->ir->arena;
+  int devices = placer->options->device_count;
+  placer->words = devices / WORD_BITS + 1;
+  size_t words = (size_t)placer->words, n = placer->ir->nodes.count + 1, total;
+  if (!rn_mul_ok(n, words, &total)) return rn_out_of_memory();
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)devices, &placer->specs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, words, &placer->all));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, words, &placer->asked));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, words, &placer->fit));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, n, &placer->group));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, total, &placer->masks));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, total, &placer->supported));
+  for (int d = 0; d < devices; ++d) {
+    rn_device_spec_parse(placer->options->devices[d]->name, &placer->specs[d]);
+    include(placer->all, d);
+  }
+  return RN_OK;
+}
+
 static rn_status_t place(placer_t* placer) {
   size_t n = placer->ir->nodes.count;
-  if (placer->options->device_count > MAX_DEVICES)
-    return rn_invalid_argument("A session may have %d devices at most", MAX_DEVICES);
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&placer->ir->arena, n + 1, &placer->group));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&placer->ir->arena, n + 1, &placer->masks));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&placer->ir->arena, n + 1, &placer->supported));
-  for (int d = 0; d < placer->options->device_count; ++d)
-    rn_device_spec_parse(placer->options->devices[d]->name, &placer->specs[d]);
+  RN_RETURN_IF_ERROR(prepare(placer));
   for (size_t i = 0; i < n; ++i) {
     placer->group[i] = (int32_t)i;
     if (placer->ir->nodes.items[i].is_removed) continue;
-    rn_status_t status = feasible_mask(placer, &placer->ir->nodes.items[i], &placer->masks[i],
-                                       &placer->supported[i]);
+    rn_status_t status = find_feasible(placer, &placer->ir->nodes.items[i],
+                                       set_of(placer, placer->masks, (int32_t)i),
+                                       set_of(placer, placer->supported, (int32_t)i));
     if (!rn_ok(status))
       return rn_status_annotate(status, "\n\t [[%.*s]]",
                                 RN_STR_ARGS(placer->ir->nodes.items[i].name));

@@ -56,15 +56,30 @@ typedef struct work_t {
   RN_VEC(rn_node_t*) nodes;
 } work_t;
 
-static void make_shared(work_t* work) {
+// Where the optimizer's own variables go: to the variable whose name comes first, as TensorFlow has
+// it, so that replicas of both meet there.
+static const char* shared_device(const rn_gradient_t* gradients, const rn_var_t* const* variables,
+                                 int count) {
+  const rn_var_t* first = NULL;
+  for (int i = 0; i < count; ++i)
+    if (variables[i] && !rn_gradient_is_none(gradients[i]) &&
+        (!first || strcmp(variables[i]->name, first->name) < 0))
+      first = variables[i];
+  return first ? first->handle.node->device.data : "";
+}
+
+static void make_shared(work_t* work, const char* device) {
   const rn_optimizer_t* optimizer = work->common.optimizer;
   if (!optimizer->rule->shared) return;
   const char* names[RN_MAX_SLOTS] = {0};
   float starts[RN_MAX_SLOTS] = {0};
   int count = optimizer->rule->shared(optimizer, names, starts);
-  for (int i = 0; i < count && i < RN_MAX_SLOTS; ++i)
+  rn_scope_t* beside = rn_scope_at(work->scope, rn_scope_prefix(work->scope));
+  if (beside) rn_scope_set_device(beside, device);
+  for (int i = 0; beside && i < count && i < RN_MAX_SLOTS; ++i)
     work->common.shared[i] = rn_new_variable(
-        work->scope, names[i], rn_const_float(work->part, starts[i]), .not_trainable = true);
+        beside, names[i], rn_const_float(work->part, starts[i]), .not_trainable = true);
+  rn_scope_destroy(beside);
 }
 
 static void make_slots(work_t* work, rn_update_t* update) {
@@ -134,7 +149,7 @@ static rn_node_t* apply_all(work_t* work, const rn_gradient_t* gradients,
   rn_scope_name_next(work->part, "learning_rate");
   work->rate = optimizer->rate.node ? rn_Identity(work->part, optimizer->rate)
                                     : rn_const_float(work->part, rate);
-  make_shared(work);
+  make_shared(work, shared_device(gradients, variables, count));
   for (int i = 0; i < count && rn_scope_ok(work->scope); ++i) {
     if (!variables[i] || rn_gradient_is_none(gradients[i])) continue;
     rn_status_t status = update_variable(work, variables[i], gradients[i]);

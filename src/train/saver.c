@@ -5,6 +5,7 @@
 
 #include "io/bundle.h"
 #include "io/checkpoint.h"
+#include "io/checkpoint_v1.h"
 #include "tensor/tstring.h"
 #include "train/store.h"
 #include "train/words.h"
@@ -15,6 +16,7 @@ struct rn_snapshot_t {
   rn_pool_t* pool;
   rn_tensor_t* tensors;  // one a variable
   rn_strbuf_t path;
+  double metric;  // NaN: none was told
 };
 
 static rn_status_t fill(rn_saver_t* saver, rn_scope_t* scope, const rn_saver_options_t* options) {
@@ -118,12 +120,17 @@ static rn_status_t run_with_path(rn_saver_t* saver, rn_session_t* session, const
   return status;
 }
 
+// Savers that keep the best are told a metric, and no others.
+static rn_status_t check_metric(const rn_saver_t* saver, const double* metric) {
+  if ((saver->options.best != RN_BEST_LATEST) == (metric != NULL)) return RN_OK;
+  return rn_failed_precondition("A saver that keeps the best is told a metric, and no other is");
+}
+
 rn_status_t rn_saver_run_save(rn_saver_t* saver, rn_session_t* session, const char* path,
                               int64_t step, const double* metric, const char** out_path) {
   *out_path = NULL;
   RN_RETURN_IF_ERROR(rn_saver_join(saver));
-  if ((saver->options.best != RN_BEST_LATEST) != (metric != NULL))
-    return rn_failed_precondition("A saver that keeps the best is told a metric, and no other is");
+  RN_RETURN_IF_ERROR(check_metric(saver, metric));
   if (metric && !rn_saver_is_wanted(saver, *metric)) return RN_OK;
   saver->last_path.size = 0;
   RN_RETURN_IF_ERROR(name_path(saver, path, step, &saver->last_path));
@@ -156,19 +163,47 @@ static rn_status_t write_one(const rn_saved_t* saved, const rn_tensor_t* tensor,
   return rn_bundle_writer_add_slice(writer, rn_str(saved->name), shape, slice, tensor);
 }
 
-static rn_status_t write_snapshot(rn_snapshot_t* snapshot) {
+// A saver whose tasks write a shard each has all of it here, and makes one.
+static rn_status_t write_bundle(rn_snapshot_t* snapshot, rn_arena_t* arena) {
   rn_saver_t* saver = snapshot->saver;
-  rn_arena_t arena;
-  rn_arena_init(&arena, saver->allocator);
   rn_bundle_writer_t* writer = NULL;
   // Not the session's threads: steps go on meanwhile, and the checksum is a small part of it.
   rn_status_t status = rn_bundle_writer_create(snapshot->env, snapshot->path.data, NULL, &writer);
   for (int i = 0; rn_ok(status) && i < saver->count; ++i)
-    status = write_one(&saver->variables[i], &snapshot->tensors[i], writer, &arena);
+    status = write_one(&saver->variables[i], &snapshot->tensors[i], writer, arena);
   if (rn_ok(status)) status = rn_bundle_writer_finish(writer, NULL);
   rn_bundle_writer_destroy(writer);
+  return status;
+}
+
+static rn_status_t write_table(rn_snapshot_t* snapshot, rn_arena_t* arena) {
+  rn_saver_t* saver = snapshot->saver;
+  rn_v1_writer_t* writer = NULL;
+  rn_status_t status = rn_v1_writer_create(snapshot->env, snapshot->path.data, &writer);
+  for (int i = 0; rn_ok(status) && i < saver->count; ++i) {
+    const rn_saved_t* saved = &saver->variables[i];
+    rn_shape_t shape = rn_tensor_shape(&snapshot->tensors[i]), unused;
+    rn_slice_t slice;
+    status = saved->slice[0]
+                 ? rn_shape_and_slice_parse(rn_str(saved->slice), arena, &shape, &slice, &unused)
+                 : rn_slice_whole(arena, shape.rank, &slice);
+    if (rn_ok(status))
+      status = rn_v1_writer_add(writer, rn_str(saved->name), shape, slice, &snapshot->tensors[i]);
+  }
+  if (rn_ok(status)) status = rn_v1_writer_finish(writer);
+  rn_v1_writer_destroy(writer);
+  return status;
+}
+
+static rn_status_t write_snapshot(rn_snapshot_t* snapshot) {
+  rn_saver_t* saver = snapshot->saver;
+  rn_arena_t arena;
+  rn_arena_init(&arena, saver->allocator);
+  rn_status_t status = saver->options.is_first_format ? write_table(snapshot, &arena)
+                                                      : write_bundle(snapshot, &arena);
   rn_arena_clear(&arena);
-  return rn_ok(status) ? rn_saver_keep(saver, snapshot->env, snapshot->path.data, NAN) : status;
+  return rn_ok(status) ? rn_saver_keep(saver, snapshot->env, snapshot->path.data, snapshot->metric)
+                       : status;
 }
 
 static void* write_behind(void* arg) {
@@ -209,15 +244,14 @@ static rn_status_t take_values(rn_saver_t* saver, rn_session_t* session, rn_tens
 }
 
 rn_status_t rn_saver_run_async(rn_saver_t* saver, rn_session_t* session, const char* path,
-                               int64_t step) {
+                               int64_t step, const double* metric) {
   RN_RETURN_IF_ERROR(rn_saver_join(saver));
-  if (saver->options.best != RN_BEST_LATEST || saver->options.is_first_format ||
-      saver->options.is_sharded)
-    return rn_unimplemented(
-        "Savers that keep the best, write shards or the first format do not write behind");
+  RN_RETURN_IF_ERROR(check_metric(saver, metric));
+  if (metric && !rn_saver_is_wanted(saver, *metric)) return RN_OK;
   rn_snapshot_t* snapshot = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(saver->allocator, &snapshot));
   snapshot->saver = saver;
+  snapshot->metric = metric ? *metric : NAN;
   rn_strbuf_init(&snapshot->path, saver->allocator);
   rn_step_t here = surroundings(session);
   snapshot->env = here.env;

@@ -65,7 +65,7 @@ RN_MUST_USE rn_status_t rn_saver_run_save(rn_saver_t* saver, rn_session_t* sessi
                                           const char* path, int64_t step, const double* metric,
                                           const char** out_path);
 RN_MUST_USE rn_status_t rn_saver_run_async(rn_saver_t* saver, rn_session_t* session,
-                                           const char* path, int64_t step);
+                                           const char* path, int64_t step, const double* metric);
 RN_MUST_USE rn_status_t rn_saver_join(rn_saver_t* saver);
 RN_MUST_USE rn_status_t rn_saver_run_restore(rn_saver_t* saver, rn_session_t* session,
                                              const char* path);

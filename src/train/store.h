@@ -30,13 +30,24 @@ typedef struct rn_store_t {
 // The store of the scope's graph, made at the first call; NULL after an error.
 rn_store_t* rn_store_of(rn_scope_t* scope);
 
+// Where variables of a cluster go (device_setter.c); in the store's arena.
+typedef struct rn_setter_t rn_setter_t;
+
 // What a variable scope says; none of the strings is NULL.
 typedef struct rn_frame_t {
   char* prefix;  // Owned; "" or "a/b/"
   rn_variable_scope_options_t options;
+  rn_setter_t* setter;  // NULL: variables go where their scope says
 } rn_frame_t;
 // That of the nearest variable scope around |scope|, else the defaults of the root.
 const rn_frame_t* rn_frame_of(const rn_scope_t* scope);
+// Makes |setter| that of |scope| and of what is made from it.
+RN_MUST_USE rn_status_t rn_frame_set_setter(rn_scope_t* scope, rn_setter_t* setter);
+// Sets the device of |inner| scopes to where the setter of |scope|, if there is one, puts the
+// variable |name| that is about to be made. A device that the client has set is left alone, and so
+// are variables of RN_LOCAL_VARIABLES.
+RN_MUST_USE rn_status_t rn_setter_place(rn_scope_t* scope, rn_str_t name, const rn_var_t* variable,
+                                        bool is_local, rn_scope_t* const* inner, int count);
 
 // Makes a variable whose node is called |name|, made unique where it is taken. |initial_value| is
 // an edge, or none: then |options->initializer| builds it.

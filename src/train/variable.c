@@ -109,8 +109,13 @@ static rn_status_t make(rn_scope_t* scope, rn_store_t* store, rn_str_t name, rn_
   rn_scope_t* inner = rn_scope_at(scope, rn_str_n(text.data, name.size + 1));
   rn_scope_t* init = rn_scope_at(scope, rn_strbuf_view(&text));
   text.data[name.size] = 0;
-  if (outer && inner && init) build(outer, inner, init, v, text.data, options);
-  if (rn_scope_ok(scope)) {
+  if (outer && inner && init) {
+    bool is_local = options->collection && strcmp(options->collection, RN_LOCAL_VARIABLES) == 0;
+    status =
+        rn_setter_place(scope, name, v, is_local, (rn_scope_t* const[]){outer, inner, init}, 3);
+    if (rn_ok(status)) build(outer, inner, init, v, text.data, options);
+  }
+  if (rn_ok(status) && rn_scope_ok(scope)) {
     v->name = v->handle.node->name.data;
     file_away(scope, inner, v, options);
   }
@@ -118,7 +123,7 @@ static rn_status_t make(rn_scope_t* scope, rn_store_t* store, rn_str_t name, rn_
   rn_scope_destroy(inner);
   rn_scope_destroy(outer);
   rn_strbuf_clear(&text);
-  return RN_OK;
+  return status;
 }
 
 const rn_var_t* rn_var_make(rn_scope_t* scope, rn_str_t name, const int64_t* dims, int rank,

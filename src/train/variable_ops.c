@@ -40,11 +40,29 @@ rn_node_t* rn_var_subtract(rn_scope_t* scope, const rn_var_t* variable, rn_edge_
   return rn_AssignSub(scope, variable->handle, value).node;
 }
 
-rn_edge_t rn_var_gather(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices) {
-  if (!is_usable(scope, variable)) return RN_NO_EDGE;
+static rn_edge_t gather(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices) {
   if (variable->is_resource)
     return rn_ResourceGather(scope, variable->handle, indices, variable->dtype);
   return rn_GatherV2(scope, variable->handle, indices, rn_const_int32(scope, 0));
+}
+
+// Rows are taken where the variable is, and what is colocated with that goes there, too.
+rn_edge_t rn_var_gather(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices) {
+  if (!is_usable(scope, variable)) return RN_NO_EDGE;
+  rn_str_t there = variable->handle.node->device, here = rn_scope_device(scope);
+  if (!there.size || rn_str_eq(there, here)) return gather(scope, variable, indices);
+  char* kept = NULL;
+  rn_status_t status = rn_str_dup(rn_scope_allocator(scope), here, &kept);
+  if (!rn_ok(status)) {
+    rn_scope_fail(scope, status);
+    return RN_NO_EDGE;
+  }
+  size_t size = here.size + 1;
+  rn_scope_set_device(scope, there.data);
+  rn_edge_t rows = gather(scope, variable, indices);
+  rn_scope_set_device(scope, kept);
+  rn_free(rn_scope_allocator(scope), kept, size);
+  return rows;
 }
 
 rn_node_t* rn_var_scatter_add(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices,

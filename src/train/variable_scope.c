@@ -68,11 +68,27 @@ static rn_status_t make_frame(rn_scope_t* scope, const char* name,
   if (rn_ok(status)) status = RN_NEW(allocator, &frame);
   if (rn_ok(status)) {
     frame->options = complete(*options, &around->options);
+    frame->setter = around->setter;
     status = rn_str_dup(allocator, rn_strbuf_view(&prefix), &frame->prefix);
     if (rn_ok(status)) status = note_opened(store, frame->prefix);
     rn_scope_set_context(scope, frame, free_frame);
   }
   rn_strbuf_clear(&prefix);
+  return status;
+}
+
+rn_status_t rn_frame_set_setter(rn_scope_t* scope, rn_setter_t* setter) {
+  rn_allocator_t allocator = rn_scope_allocator(scope);
+  const rn_frame_t* around = rn_frame_of(scope);
+  rn_frame_t* frame = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &frame));
+  frame->options = around->options;
+  frame->setter = setter;
+  rn_status_t status = rn_str_dup(allocator, rn_str(around->prefix), &frame->prefix);
+  if (rn_ok(status))
+    rn_scope_set_context(scope, frame, free_frame);
+  else
+    free_frame(allocator, frame);
   return status;
 }
 

@@ -8,7 +8,7 @@ root=$(cd "$here/../.." && pwd)
 out="$root/build/capi_stock"
 tf=$(ls -d "$root"/build/venv/lib/python3*/site-packages/tensorflow)
 cc=${CC:-gcc}
-flags="-std=gnu11 -g -O1 -D_GNU_SOURCE -Wall -Wextra -Werror -isystem $tf/include"
+flags="-std=gnu11 -g -O1 -D_GNU_SOURCE -DCT_STOCK -Wall -Wextra -Werror -isystem $tf/include"
 mkdir -p "$out"
 
 # The plug-in finds TF_ symbols in the process that loads it, as a client's plug-in does.

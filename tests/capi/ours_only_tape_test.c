@@ -301,3 +301,127 @@ CT_TEST(tape, bad_calls_are_told) {
   rn_tape_delete(tape);
   ce_close(&t);
 }
+
+// A table of four rows of two, as a variable, and two rows gathered from it, one of them twice.
+static TFE_TensorHandle* table(ce_t* t) {
+  static const float values[] = {1, 2, 3, 4, 5, 6, 7, 8};
+  TFE_Op* op = ce_op(t, "VarHandleOp", 0, NULL);
+  TFE_OpSetAttrType(op, "dtype", TF_FLOAT);
+  TFE_OpSetAttrShape(op, "shape", (int64_t[]){4, 2}, 2, t->status);
+  TFE_OpSetAttrString(op, "shared_name", "table", 5);
+  TFE_TensorHandle* variable = ce_run(t, op);
+  TFE_TensorHandle* initial =
+      ce_handle(t, ct_tensor(TF_FLOAT, (int64_t[]){4, 2}, 2, values, sizeof values));
+  ce_do(t, ce_op(t, "AssignVariableOp", 2, (TFE_TensorHandle*[]){variable, initial}));
+  TFE_DeleteTensorHandle(initial);
+  return variable;
+}
+
+static TFE_TensorHandle* gathered(ce_t* t, TFE_TensorHandle* variable) {
+  static const int32_t rows[] = {2, 0, 2};
+  TFE_TensorHandle* indices =
+      ce_handle(t, ct_tensor(TF_INT32, (int64_t[]){3}, 1, rows, sizeof rows));
+  TFE_Op* op = ce_op(t, "ResourceGather", 2, (TFE_TensorHandle*[]){variable, indices});
+  TFE_OpSetAttrType(op, "dtype", TF_FLOAT);
+  TFE_TensorHandle* result = ce_run(t, op);
+  TFE_DeleteTensorHandle(indices);
+  return result;
+}
+
+static void check_floats(ce_t* t, TFE_TensorHandle* handle, int count, const float* wanted) {
+  TF_Tensor* tensor = TFE_TensorHandleResolve(handle, t->status);
+  CT_OK(t->status);
+  CT_INT(TF_TensorElementCount(tensor), count);
+  for (int i = 0; i < count; ++i) CE_FLOAT(((float*)TF_TensorData(tensor))[i], wanted[i]);
+  TF_DeleteTensor(tensor);
+  TFE_DeleteTensorHandle(handle);
+}
+
+static void check_ints(ce_t* t, TFE_TensorHandle* handle, int count, const int64_t* wanted) {
+  TF_Tensor* tensor = TFE_TensorHandleResolve(handle, t->status);
+  CT_OK(t->status);
+  CT_INT(TF_TensorElementCount(tensor), count);
+  const void* data = TF_TensorData(tensor);
+  for (int i = 0; i < count; ++i)
+    CT_INT(
+        TF_TensorType(tensor) == TF_INT32 ? ((const int32_t*)data)[i] : ((const int64_t*)data)[i],
+        wanted[i]);
+  TF_DeleteTensor(tensor);
+  TFE_DeleteTensorHandle(handle);
+}
+
+CT_TEST(tape, rows_of_an_embedding) {
+  ce_t t = ce_open();
+  TFE_TensorHandle* variable = table(&t);
+  for (int keeps = 0; keeps < 2; ++keeps) {
+    rn_tape_t* tape = rn_tape_start(t.context, NULL, t.status);
+    TFE_TensorHandle* rows = gathered(&t, variable);
+    TFE_TensorHandle* y = ce_unary(&t, "Square", rows);
+    rn_tape_slices_t slices = {0};
+    rn_tape_gradient_options_t options = {.slices = keeps ? &slices : NULL};
+    TFE_TensorHandle* dense = NULL;
+    cr_assert(rn_tape_gradient(tape, &y, 1, &variable, 1, &options, &dense, t.status));
+    if (keeps) {
+      cr_assert_null(dense);
+      check_floats(&t, slices.values, 6, (float[]){10, 12, 2, 4, 10, 12});
+      check_ints(&t, slices.indices, 3, (int64_t[]){2, 0, 2});
+      check_ints(&t, slices.shape, 2, (int64_t[]){4, 2});
+    } else {
+      check_floats(&t, dense, 8, (float[]){2, 4, 0, 0, 20, 24, 0, 0});
+    }
+    TFE_DeleteTensorHandle(rows);
+    TFE_DeleteTensorHandle(y);
+    rn_tape_delete(tape);
+  }
+  TFE_DeleteTensorHandle(variable);
+  ce_close(&t);
+}
+
+// A gradient that touches all rows is dense, also where slices are asked for; so is the sum of
+// slices and others, and what passes through a step of one's own.
+CT_TEST(tape, slices_and_others) {
+  ce_t t = ce_open();
+  TFE_TensorHandle* variable = table(&t);
+  TFE_TensorHandle* x = ce_float(&t, 3);
+  rn_tape_t* tape = rn_tape_start(t.context, NULL, t.status);
+  rn_tape_watch(tape, x, t.status);
+  TFE_TensorHandle* rows = gathered(&t, variable);
+  TFE_Op* op = ce_op(&t, "ReadVariableOp", 1, &variable);
+  TFE_OpSetAttrType(op, "dtype", TF_FLOAT);
+  TFE_TensorHandle* all = ce_run(&t, op);
+  TFE_TensorHandle* scaled = ce_binary(&t, "Mul", all, x);
+  TFE_TensorHandle* targets[] = {rows, scaled};
+  TFE_TensorHandle *sources[] = {variable, x}, *out[2] = {0};
+  rn_tape_slices_t slices[2];
+  rn_tape_gradient_options_t options = {.slices = slices};
+  cr_assert(rn_tape_gradient(tape, targets, 2, sources, 2, &options, out, t.status));
+  cr_assert_null(slices[0].values);
+  cr_assert_null(slices[1].values);
+  check_floats(&t, out[0], 8, (float[]){4, 4, 3, 3, 5, 5, 3, 3});
+  check_floats(&t, out[1], 1, (float[]){36});
+  TFE_DeleteTensorHandle(rows);
+  TFE_DeleteTensorHandle(all);
+  TFE_DeleteTensorHandle(scaled);
+  rn_tape_delete(tape);
+
+  // Two stretches, with a step of one's own between them.
+  tape = rn_tape_start(t.context, NULL, t.status);
+  rows = gathered(&t, variable);
+  rn_tape_pause(tape);
+  twice_t state = {.t = &t};
+  TFE_TensorHandle* doubled = ce_binary(&t, "AddV2", rows, rows);
+  rn_tape_resume(tape);
+  rn_tape_record(t.context, &rows, 1, &doubled, 1, twice, &state, NULL, t.status);
+  CT_OK(t.status);
+  cr_assert(rn_tape_gradient(tape, &doubled, 1, &variable, 1, &options, out, t.status));
+  cr_assert_null(out[0]);
+  check_floats(&t, slices[0].values, 6, (float[]){2, 2, 2, 2, 2, 2});
+  TFE_DeleteTensorHandle(slices[0].indices);
+  TFE_DeleteTensorHandle(slices[0].shape);
+  TFE_DeleteTensorHandle(rows);
+  TFE_DeleteTensorHandle(doubled);
+  rn_tape_delete(tape);
+  TFE_DeleteTensorHandle(x);
+  TFE_DeleteTensorHandle(variable);
+  ce_close(&t);
+}

@@ -43,7 +43,7 @@ part_main() {
   ok --version
   prints '^runnel [0-9]+\.[0-9]+\.[0-9]+ \(TensorFlow 2\.21\.0\)$'
   ok --help
-  for command in ops graph run bench ckpt saved_model transform; do
+  for command in ops graph run bench ckpt saved_model transform server cluster top cert; do
     prints "^  $command "
     ok help $command
     prints "^usage: runnel $command"
@@ -120,6 +120,31 @@ part_graph() {
   prints 'fillcolor="#dbe9f6"'
   [ "$(grep -c '{' out)" = "$(grep -c '}' out)" ] || fail 'the boxes of the drawing are not closed'
   if command -v dot >/dev/null; then dot -Tsvg out >/dev/null 2>err || fail 'Graphviz refuses the drawing'; fi
+  ok graph "$net" --dot --depth 0
+  prints 'label="layer/\\n.*1 MatMul.*shape=box3d'
+  if grep -q subgraph out && ! grep -q 'cluster "' out; then fail 'a folded scope is a box still'; fi
+  # 120 blocks of three nodes are folded of themselves; the two edges between neighbours are one.
+  {
+    echo 'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }'
+    from=x
+    for i in $(seq 120); do
+      for part in "a Neg $from" "b Add b$i/a $from" "c Mul b$i/b b$i/a"; do
+        set -- $part
+        printf 'node { name: "b%d/%s" op: "%s" attr { key: "T" value { type: DT_FLOAT } }' "$i" "$1" "$2"
+        shift 2
+        for input; do printf ' input: "%s"' "$input"; done
+        echo ' }'
+      done
+      from=b$i/c
+    done
+  } >large.pbtxt
+  ok graph large.pbtxt --dot
+  prints 'label="b77/\\n1 Add, 1 Mul, 1 Neg"'
+  prints 'label="2 edges", penwidth=2'
+  [ "$(grep -c -- '->' out)" = 120 ] || fail 'edges of folded scopes are not one each'
+  ok graph large.pbtxt --dot --depth 1
+  prints 'label="c\\nMul"'
+  bad 2 '--depth wants a number of scopes' graph "$net" --dot --depth x
   ok graph "$data/unknown.pbtxt"
   prints '^unknown ops NoSuchOp  2 nodes$'
   prints '^ +OtherStrangeOp  1 node$'

@@ -349,6 +349,15 @@ def interleave_parallel(c):
                                        block_length=block, num_parallel_calls=2))
 
 
+# Datasets of all lengths, none among them, over more and fewer places than there are of them.
+@case
+def interleave_uneven(c):
+    for cycle, block, calls in ((1, 1, tf.data.AUTOTUNE), (3, 2, 3), (5, 1, 2), (7, 4, tf.data.AUTOTUNE),
+                                (20, 2, 8), (2, 1, 3)):
+        c.all(D.range(12).interleave(lambda x: D.from_tensors(x).repeat(x * 5 % 4), cycle_length=cycle,
+                                     block_length=block, num_parallel_calls=calls))
+
+
 @case
 def reduce(c):
     c.run(fetch=[D.range(10).reduce(np.int64(0), lambda s, x: s + x)])
@@ -678,6 +687,23 @@ def long_pipeline(c):
     c.all(d)
 
 
+@case
+def filter_parallel_fails(c):
+    r = tf.raw_ops.RangeDataset(start=0, stop=6, step=1, **INTS)
+
+    @defun(tf.int64)
+    def divides(x):
+        return tf.equal(12 % (x - 3), 0)
+
+    @defun(tf.int64)
+    def vector(x):
+        return tf.fill([2], True)
+
+    for predicate in (divides, vector):
+        ints(c, tf.raw_ops.ParallelFilterDataset(input_dataset=r, other_arguments=[], predicate=predicate,
+                                                 num_parallel_calls=2, **INTS), repeat=9)
+
+
 # Ops of older graphs, and ops that Python adds elsewhere.
 def defun(*types):
     from tensorflow.python.framework import function
@@ -927,6 +953,8 @@ SAVED = {
     "repeat": lambda: D.range(3).repeat(4),
     "prefetch": lambda: D.range(9).prefetch(3),
     "interleave": lambda: D.range(1, 6).interleave(lambda x: D.from_tensors(x).repeat(x), 2, 2),
+    "interleave_parallel": lambda: D.range(1, 6).interleave(
+        lambda x: D.from_tensors(x).repeat(x), 3, 2, num_parallel_calls=2),
     "flat_map": lambda: D.range(5).flat_map(lambda x: D.range(x)),
     "zip": lambda: D.zip((D.range(9), D.range(20, 30).take(8))),
     "concatenate": lambda: D.range(3).concatenate(D.range(10, 15)),

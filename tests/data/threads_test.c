@@ -219,6 +219,91 @@ static void several_askers(int threads) {
   close_test(&test);
 }
 
+// The function |name|: whether x is a multiple of 3, or a dataset of the numbers below x.
+static void add_other(test_t* test, const char* name, bool gives_dataset) {
+  TF_Graph* body = TF_NewGraph();
+  TF_OperationDescription* desc = begin(test, body, "Placeholder");
+  TF_SetAttrType(desc, "dtype", TF_INT64);
+  TF_SetAttrShape(desc, "shape", NULL, 0);
+  TF_Output x = finish(test, desc), y;
+  if (gives_dataset) {
+    desc = begin(test, body, "RangeDataset");
+    TF_AddInput(desc, constant(test, body, 0));
+    TF_AddInput(desc, x);
+    TF_AddInput(desc, constant(test, body, 1));
+    elements(desc);
+    y = finish(test, desc);
+  } else {
+    desc = begin(test, body, "FloorMod");
+    TF_AddInput(desc, x);
+    TF_AddInput(desc, constant(test, body, 3));
+    y = finish(test, desc);
+    desc = begin(test, body, "Equal");
+    TF_AddInput(desc, y);
+    TF_AddInput(desc, constant(test, body, 0));
+    y = finish(test, desc);
+  }
+  TF_Function* function =
+      TF_GraphToFunction(body, name, 0, -1, NULL, 1, &x, 1, &y, NULL, NULL, NULL, test->status);
+  TF_GraphCopyFunction(test->graph, function, NULL, test->status);
+  TF_DeleteFunction(function);
+  TF_DeleteGraph(body);
+}
+
+// A filter that judges several at once gives what it should in order, twice.
+static void filtered(int threads, int64_t calls) {
+  test_t test;
+  open_test(&test, false);
+  add_other(&test, "third", false);
+  TF_OperationDescription* desc = begin(&test, test.graph, "ParallelFilterDataset");
+  TF_AddInput(desc, range(&test, ELEMENTS));
+  TF_AddInputList(desc, NULL, 0);
+  TF_AddInput(desc, constant(&test, test.graph, calls));
+  TF_SetAttrFuncName(desc, "predicate", "third", 5);
+  TF_SetAttrTypeList(desc, "Targuments", NULL, 0);
+  elements(desc);
+  iterate(&test, finish(&test, desc));
+  open_session(&test, threads);
+  for (int round = 0; round < 2; ++round) {
+    int64_t value = -1;
+    EXPECT(run_make(&test) == TF_OK);
+    for (int64_t want = 0; want < ELEMENTS; want += 3)
+      EXPECT(run_next(&test, &value) == TF_OK && value == want);
+    EXPECT(run_next(&test, &value) == TF_OUT_OF_RANGE);
+  }
+  close_test(&test);
+}
+
+// Datasets of 0 to 19 elements, |cycle| of them open, in the order of a single thread.
+static void interleaved(int threads, int64_t cycle, int64_t block, int64_t calls) {
+  int64_t got[2][ELEMENTS];
+  int counts[2] = {0, 0};
+  for (int parallel = 0; parallel < 2; ++parallel) {
+    test_t test;
+    open_test(&test, false);
+    add_other(&test, "below", true);
+    TF_OperationDescription* desc =
+        begin(&test, test.graph, parallel ? "ParallelInterleaveDatasetV2" : "InterleaveDataset");
+    TF_AddInput(desc, range(&test, 20));
+    TF_AddInputList(desc, NULL, 0);
+    TF_AddInput(desc, constant(&test, test.graph, cycle));
+    TF_AddInput(desc, constant(&test, test.graph, block));
+    if (parallel) TF_AddInput(desc, constant(&test, test.graph, calls));
+    TF_SetAttrFuncName(desc, "f", "below", 5);
+    TF_SetAttrTypeList(desc, "Targuments", NULL, 0);
+    elements(desc);
+    iterate(&test, finish(&test, desc));
+    open_session(&test, threads);
+    EXPECT(run_make(&test) == TF_OK);
+    while (counts[parallel] < ELEMENTS &&
+           run_next(&test, &got[parallel][counts[parallel]]) == TF_OK)
+      ++counts[parallel];
+    close_test(&test);
+  }
+  EXPECT(counts[0] == 190 && counts[1] == 190);
+  EXPECT(!memcmp(got[0], got[1], 190 * sizeof(int64_t)));
+}
+
 static void* ask_until_error(void* arg) {
   test_t* test = arg;
   int64_t value = 0;
@@ -304,6 +389,10 @@ int main(void) {
   alarm(240);
   for (int threads = 1; threads <= 8; threads *= 2) {
     several_askers(threads);
+    for (int64_t calls = 1; calls < 40; calls = calls * 3 + 1) {
+      filtered(threads, calls);
+      interleaved(threads, calls, 1 + calls % 3, 1 + calls / 2);
+    }
     for (int i = 0; i < 6; ++i) closed_at_work(threads, 500 << i);
     made_anew(threads);
     for (int shape = 0; shape < 3; ++shape) cancelled(threads, shape);

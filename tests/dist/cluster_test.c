@@ -1,9 +1,15 @@
-// A cluster within one process: a master, its worker and parameter servers, calls made directly.
+// A master, its worker and parameter servers: calls made directly, within one process, and the same
+// over connections.
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE  // memmem
+#endif
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "dist/master.h"
+#include "base/net.h"
+#include "dist/rpc/remote.h"
+#include "dist/server.h"
 #include "graph/import.h"
 #include "runnel/ops.h"
 
@@ -12,7 +18,12 @@
     rn_status_t ok_status = (expression);                                                       \
     cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
   } while (0)
-#define CLUSTER_TEST(name) Test(cluster, name, .timeout = 60)
+// Each is run twice.
+#define CLUSTER_TEST(name)                                      \
+  static void name(bool over_rpc);                              \
+  Test(cluster, name, .timeout = 60) { name(false); }           \
+  Test(cluster, name##_over_rpc, .timeout = 60) { name(true); } \
+  static void name(bool over_rpc)
 #define PS0 "/job:ps/replica:0/task:0"
 #define PS1 "/job:ps/replica:0/task:1"
 #define WORKER "/job:worker/replica:0/task:0"
@@ -25,6 +36,12 @@ typedef struct cluster_t {
   rn_pool_t* pool;
   rn_local_worker_t* workers[kTasks];
   rn_local_master_t* master;
+  rn_master_t* face;  // of the master, wherever it is
+  // Over connections:
+  rn_server_t* servers[kTasks];
+  rn_loop_t* loop;
+  rn_channel_t* channel;
+  rn_remote_peer_t* peer;
 } cluster_t;
 
 static rn_worker_t* find(void* self, rn_str_t task) {
@@ -36,8 +53,53 @@ static rn_worker_t* find(void* self, rn_str_t task) {
 
 static rn_allocator_t memory(void) { return rn_allocator_system(); }
 
-static void cluster_open(cluster_t* cluster) {
+// Ports that are free now: found by listening on any.
+static void find_ports(char addresses[kTasks][64]) {
+  const rn_env_t* env = rn_env_system();
+  rn_socket_t* sockets[kTasks];
+  for (int i = 0; i < kTasks; ++i) {
+    rn_strbuf_t address;
+    rn_strbuf_init(&address, memory());
+    OK(env->net->listen(env->net_self, "127.0.0.1:0", memory(), &sockets[i]));
+    OK(sockets[i]->vtable->address(sockets[i], &address));
+    snprintf(addresses[i], 64, "%s", address.data);
+    rn_strbuf_clear(&address);
+  }
+  for (int i = 0; i < kTasks; ++i) sockets[i]->vtable->close(sockets[i]);
+}
+
+static void cluster_open_servers(cluster_t* cluster) {
+  char addresses[kTasks][64];
+  rn_server_task_t tasks[kTasks];
+  find_ports(addresses);
+  for (int i = 0; i < kTasks; ++i)
+    tasks[i] = (rn_server_task_t){.job = i == 0 ? RN_STR("worker") : RN_STR("ps"),
+                                  .index = i == 0 ? 0 : i - 1,
+                                  .address = rn_str(addresses[i])};
+  for (int i = 0; i < kTasks; ++i) {
+    rn_server_options_t options = {.env = rn_env_system(),
+                                   .allocator = memory(),
+                                   .tasks = tasks,
+                                   .task_count = kTasks,
+                                   .job = tasks[i].job,
+                                   .index = tasks[i].index};
+    OK(rn_server_create(&options, &cluster->servers[i]));
+    OK(rn_server_start(cluster->servers[i]));
+  }
+  OK(rn_loop_create(rn_env_system(), memory(), &cluster->loop));
+  rn_channel_options_t options = {
+      .loop = cluster->loop, .allocator = memory(), .address = addresses[0]};
+  OK(rn_channel_create(&options, &cluster->channel));
+  OK(rn_remote_peer_create(cluster->channel, rn_env_system(), memory(), &cluster->peer));
+  cluster->face = rn_remote_master(cluster->peer);
+}
+
+static void cluster_open(cluster_t* cluster, bool over_rpc) {
   *cluster = (cluster_t){.env = *rn_env_system()};
+  if (over_rpc) {
+    cluster_open_servers(cluster);
+    return;
+  }
   OK(rn_pool_create(memory(), 2, &cluster->pool));
   cluster->env.pool = cluster->pool;
   rn_peers_t peers = {.self = cluster, .find = find};
@@ -55,9 +117,17 @@ static void cluster_open(cluster_t* cluster) {
                                        .task_count = kTasks,
                                        .peers = peers};
   OK(rn_local_master_create(&options, &cluster->master));
+  cluster->face = rn_local_master_face(cluster->master);
 }
 
 static void cluster_close(cluster_t* cluster) {
+  if (cluster->peer) {
+    rn_channel_destroy(cluster->channel);
+    rn_remote_peer_destroy(cluster->peer);
+    rn_loop_destroy(cluster->loop);
+    for (int i = 0; i < kTasks; ++i) rn_server_destroy(cluster->servers[i]);
+    return;
+  }
   rn_local_master_destroy(cluster->master);
   for (int i = 0; i < kTasks; ++i) {
     rn_worker_stats_t stats = rn_local_worker_stats(cluster->workers[i]);
@@ -105,7 +175,7 @@ static void session_open(cluster_t* cluster, rn_graph_t* graph, rn_create_sessio
   OK(rn_graph_export(graph, &bytes));
   answer_t answer;
   *session = (rn_create_session_t){.call = ask(&answer), .graph_def = rn_strbuf_view(&bytes)};
-  rn_master_t* master = rn_local_master_face(cluster->master);
+  rn_master_t* master = cluster->face;
   master->vtable->create_session(master, session);
   OK(wait_for(&answer));
   rn_strbuf_clear(&bytes);
@@ -114,7 +184,7 @@ static void session_open(cluster_t* cluster, rn_graph_t* graph, rn_create_sessio
 static void session_close(cluster_t* cluster, const rn_create_session_t* session) {
   answer_t answer;
   rn_close_session_t call = {.call = ask(&answer), .session = rn_str(session->session)};
-  rn_master_t* master = rn_local_master_face(cluster->master);
+  rn_master_t* master = cluster->face;
   master->vtable->close_session(master, &call);
   OK(wait_for(&answer));
 }
@@ -139,9 +209,11 @@ static rn_status_t run(cluster_t* cluster, const rn_create_session_t* session, c
                         .targets = &targets,
                         .target_count = target ? 1 : 0,
                         .fetches = &value};
-  rn_master_t* master = rn_local_master_face(cluster->master);
+  rn_strbuf_init(&call.metadata, memory());
+  rn_master_t* master = cluster->face;
   master->vtable->run_step(master, &call);
   rn_status_t status = wait_for(&answer);
+  rn_strbuf_clear(&call.metadata);
   if (rn_ok(status) && fetch && out) *out = *RN_DATA(&value, float);
   rn_tensor_clear(&value);
   rn_tensor_clear(&feeds.value);
@@ -163,7 +235,7 @@ static const char* const at_ps1 = "/job:ps/task:1";
 
 CLUSTER_TEST(values_cross_tasks) {
   cluster_t cluster;
-  cluster_open(&cluster);
+  cluster_open(&cluster, over_rpc);
   rn_graph_t* graph = NULL;
   OK(rn_graph_create(memory(), &graph));
   rn_scope_t* s = rn_scope_create(graph);
@@ -189,7 +261,7 @@ CLUSTER_TEST(values_cross_tasks) {
 
 CLUSTER_TEST(variables_live_on_their_servers) {
   cluster_t cluster;
-  cluster_open(&cluster);
+  cluster_open(&cluster, over_rpc);
   rn_graph_t* graph = NULL;
   OK(rn_graph_create(memory(), &graph));
   rn_scope_t* s = rn_scope_create(graph);
@@ -216,7 +288,7 @@ CLUSTER_TEST(variables_live_on_their_servers) {
 
 CLUSTER_TEST(an_error_names_its_task_and_leaves_the_session_alive) {
   cluster_t cluster;
-  cluster_open(&cluster);
+  cluster_open(&cluster, over_rpc);
   rn_graph_t* graph = NULL;
   OK(rn_graph_create(memory(), &graph));
   rn_scope_t* s = rn_scope_create(graph);
@@ -238,6 +310,118 @@ CLUSTER_TEST(an_error_names_its_task_and_leaves_the_session_alive) {
     OK(run(&cluster, &session, "x:0", 4, "y:0", NULL, &y));
     cr_assert_float_eq(y, -4, 1e-6);
   }
+  session_close(&cluster, &session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  cluster_close(&cluster);
+}
+
+// Callables: made once, called often, and gone when they are released.
+CLUSTER_TEST(callables) {
+  cluster_t cluster;
+  cluster_open(&cluster, over_rpc);
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t x = rn_Placeholder(on(s, NULL, "x"), RN_FLOAT);
+  rn_edge_t a = rn_Neg(on(s, at_ps0, "a"), x);
+  rn_Square(on(s, at_ps1, "y"), a);
+  expect_ok(s);
+  rn_create_session_t session;
+  session_open(&cluster, graph, &session);
+  answer_t answer;
+  rn_str_t feed = RN_STR("x:0"), fetches[] = {RN_STR("a:0"), RN_STR("y:0")};
+  rn_make_callable_t make = {.call = ask(&answer),
+                             .session = rn_str(session.session),
+                             .feeds = &feed,
+                             .feed_count = 1,
+                             .fetches = fetches,
+                             .fetch_count = 2};
+  cluster.face->vtable->make_callable(cluster.face, &make);
+  OK(wait_for(&answer));
+  for (int i = 0; i < 20; ++i) {
+    rn_tensor_t fed;
+    OK(rn_tensor_create(memory(), RN_FLOAT, RN_SHAPE_SCALAR, &fed));
+    *RN_DATA(&fed, float) = (float)i;
+    rn_run_callable_t call = {.call = ask(&answer),
+                              .session = rn_str(session.session),
+                              .handle = make.handle,
+                              .feeds = &fed,
+                              .feed_count = 1};
+    rn_strbuf_init(&call.metadata, memory());
+    cluster.face->vtable->run_callable(cluster.face, &call);
+    OK(wait_for(&answer));
+    cr_assert_eq(call.fetch_count, 2);
+    cr_assert_float_eq(*RN_DATA(&call.fetches[0], float), (float)-i, 1e-6);
+    cr_assert_float_eq(*RN_DATA(&call.fetches[1], float), (float)(i * i), 1e-6);
+    for (size_t f = 0; f < call.fetch_count; ++f) rn_tensor_clear(&call.fetches[f]);
+    RN_FREE_ARRAY(memory(), call.fetches, call.fetch_count);
+    rn_strbuf_clear(&call.metadata);
+    rn_tensor_clear(&fed);
+  }
+  rn_release_callable_t release = {
+      .call = ask(&answer), .session = rn_str(session.session), .handle = make.handle};
+  cluster.face->vtable->release_callable(cluster.face, &release);
+  OK(wait_for(&answer));
+  rn_run_callable_t gone = {
+      .call = ask(&answer), .session = rn_str(session.session), .handle = make.handle};
+  cluster.face->vtable->run_callable(cluster.face, &gone);
+  rn_status_t status = wait_for(&answer);
+  cr_assert_eq(rn_status_code(status), RN_CODE_INVALID_ARGUMENT, "%s", rn_status_message(status));
+  rn_status_free(status);
+  session_close(&cluster, &session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  cluster_close(&cluster);
+}
+
+// Whether a traced step tells of every task, and a reset takes the variables away.
+CLUSTER_TEST(statistics_and_reset) {
+  cluster_t cluster;
+  cluster_open(&cluster, over_rpc);
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t v = rn_VarHandleOp(on(s, at_ps0, "v"), RN_FLOAT, NULL, 0, .shared_name = "v");
+  rn_AssignVariableOp(on(s, at_ps0, "init"), v, rn_const_float(s, 10));
+  rn_edge_t read = rn_ReadVariableOp(on(s, at_ps0, "read"), v, RN_FLOAT);
+  rn_Neg(on(s, at_ps1, "negated"), read);
+  expect_ok(s);
+  rn_create_session_t session;
+  session_open(&cluster, graph, &session);
+  OK(run(&cluster, &session, NULL, 0, NULL, "init", NULL));
+  answer_t answer;
+  rn_str_t fetch = RN_STR("negated:0");
+  rn_tensor_t value = {0};
+  rn_run_step_t call = {.call = ask(&answer),
+                        .session = rn_str(session.session),
+                        .fetch_names = &fetch,
+                        .fetch_count = 1,
+                        .trace_level = 3,
+                        .wants_graphs = true,
+                        .fetches = &value};
+  rn_strbuf_init(&call.metadata, memory());
+  cluster.face->vtable->run_step(cluster.face, &call);
+  OK(wait_for(&answer));
+  cr_assert_float_eq(*RN_DATA(&value, float), -10, 1e-6);
+  const char* words[] = {PS0 "/device:CPU:0", PS1 "/device:CPU:0", "negated = Neg()",
+                         "read = ReadVariableOp()"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
+    cr_assert_not_null(memmem(call.metadata.data, call.metadata.size, words[i], strlen(words[i])),
+                       "nothing of %s", words[i]);
+  rn_strbuf_clear(&call.metadata);
+  rn_tensor_clear(&value);
+
+  rn_reset_t reset = {.call = ask(&answer)};
+  cluster.face->vtable->reset(cluster.face, &reset);
+  OK(wait_for(&answer));
+  session_close(&cluster, &session);
+  session_open(&cluster, graph, &session);
+  float got = 0;
+  rn_status_t status = run(&cluster, &session, NULL, 0, "read:0", NULL, &got);
+  cr_assert_eq(rn_status_code(status), RN_CODE_FAILED_PRECONDITION, "%s",
+               rn_status_message(status));
+  rn_status_free(status);
   session_close(&cluster, &session);
   rn_scope_destroy(s);
   rn_graph_release(graph);

@@ -2,7 +2,8 @@
 """Clusters of Runnel and stock TensorFlow tasks, driven by stock's Python client: stock_test.py RUNNEL
 
 Every mix of the two trains a model whose variables are on two parameter servers, passes large
-tensors, runs a loop whose body is on both, and reports an error as stock does.
+tensors, runs a loop whose body is on both, reports an error as stock does, runs steps in pieces and
+as callables, collects statistics of all tasks, and keeps the state of sessions apart or together.
 """
 
 import json
@@ -14,6 +15,7 @@ import sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np  # noqa: E402
 import tensorflow as stock  # noqa: E402
+from tensorflow.core.protobuf import config_pb2  # noqa: E402
 
 tf = stock.compat.v1
 RUNNEL = sys.argv[1]
@@ -145,6 +147,75 @@ def step_in_pieces(session, x):
     np.testing.assert_array_equal(session.partial_run(handle, c, {b: first}), [4, 9, 16])
 
 
+def state_and_containers(cluster):
+    """Who shares state, and what a reset takes away."""
+    with tf.device(PS0):
+        v = tf.get_variable("state", [], initializer=tf.ones_initializer(), use_resource=False)
+        with tf.container("box"):
+            w = tf.get_variable("boxed", [], initializer=tf.ones_initializer(), use_resource=True)
+    add = tf.assign_add(v, 1.0)
+
+    def value(session, fetch):
+        try:
+            return session.run(fetch)
+        except tf.errors.FailedPreconditionError:
+            return None
+
+    def values():
+        with tf.Session(cluster.target) as session:
+            return value(session, v), value(session, w)
+
+    apart = tf.ConfigProto(isolate_session_state=True)
+    with tf.Session(cluster.target) as a, tf.Session(cluster.target, config=apart) as b:
+        a.run([v.initializer, w.initializer])
+        a.run(add)
+        assert value(b, v) is None
+        b.run(v.initializer)
+        assert (value(a, v), value(b, v)) == (2, 1)
+    assert values() == (2, 1)
+    tf.Session.reset(cluster.target, ["box"])
+    assert values() == (2, None)
+    with tf.Session(cluster.target) as session:
+        session.run(w.initializer)
+    tf.Session.reset(cluster.target, ["ps"])  # the default container has the job's name
+    assert values() == (None, 1)
+    with tf.Session(cluster.target) as session:
+        session.run(v.initializer)
+    tf.Session.reset(cluster.target)
+    assert values() == (None, 1)
+
+
+def callables(session, x):
+    with tf.device(PS1):
+        y = x * 3.0
+    double = session._make_callable_from_options(
+        config_pb2.CallableOptions(feed=[x.name], fetch=[y.name]))
+    for i in range(3):
+        np.testing.assert_array_equal(double(np.array([i, 1, 2], "f"))[0], [3 * i, 3, 6])
+    del double
+
+
+def statistics(session, x):
+    with tf.device(PS0):
+        a = tf.square(x, name="stat_a")
+    with tf.device(PS1):
+        b = tf.negative(a, name="stat_b")
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True)
+    metadata = tf.RunMetadata()
+    session.run(b, {x: [1, 2, 3]}, options=options, run_metadata=metadata)
+    found = {node.node_name: device.device for device in metadata.step_stats.dev_stats
+             for node in device.node_stats}
+    assert found["stat_a"] == "/job:ps/replica:0/task:0/device:CPU:0", found
+    assert found["stat_b"] == "/job:ps/replica:0/task:1/device:CPU:0", found
+    graphs = [{node.name for node in graph.node} for graph in metadata.partition_graphs]
+    assert sum("stat_a" in names for names in graphs) == 1, graphs
+    assert sum("stat_b" in names for names in graphs) == 1, graphs
+    metadata = tf.RunMetadata()
+    options = tf.RunOptions(trace_level=tf.RunOptions.SOFTWARE_TRACE)
+    session.run(b, {x: [1, 2, 3]}, options=options, run_metadata=metadata)
+    assert not metadata.step_stats.dev_stats
+
+
 def check(kinds):
     with Cluster(kinds) as cluster, tf.Graph().as_default():
         config = tf.ConfigProto(operation_timeout_in_ms=30000)
@@ -155,16 +226,18 @@ def check(kinds):
             large_tensors(session)
             queue_and_strings(session)
             error_names_the_node(session, x)
-            if kinds[0] == "runnel":  # pieces of a stock master's step are still to come
-                step_in_pieces(session, x)
+            step_in_pieces(session, x)
+            callables(session, x)
+            statistics(session, x)
             assert len(session.list_devices()) >= 3
+        state_and_containers(cluster)
 
 
 def main():
     tf.disable_eager_execution()
     tf.disable_control_flow_v2()
-    mixes = (("runnel", "runnel", "runnel"), ("runnel", "stock", "runnel"),
-             ("stock", "runnel", "stock"), ("stock", "runnel", "runnel"))
+    mixes = (("runnel", "runnel", "runnel"), ("runnel", "stock", "runnel"), ("stock", "runnel", "stock"),
+             ("stock", "runnel", "runnel"), ("stock", "stock", "runnel"), ("runnel", "stock", "stock"))
     for kinds in mixes:
         check(kinds)
         print("ok:", *kinds, flush=True)

@@ -75,6 +75,10 @@ static void end(ft_t* t) {
     TF_DeleteTensor(t->tensors[i]);
     TF_DeleteBuffer(t->buffers[i]);
   }
+  rn_tape_delete(t->tape);
+  for (int i = 0; i < 8; ++i) TFE_DeleteTensorHandle(t->handles[i]);
+  TFE_DeleteContext(t->eager);
+  TF_DeleteFunction(t->function);
   if (t->handle) TF_DeletePRunHandle(t->handle);
   TF_DeleteDeviceList(t->devices);
   TF_DeleteApiDefMap(t->api_defs);

@@ -14,7 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runnel/nn.h"
 #include "runnel/runnel.h"
+#include "runnel/tape.h"
+#include "runnel/train.h"
+#include "tensorflow/c/c_api_experimental.h"
+#include "tensorflow/c/eager/c_api_experimental.h"
 
 #define FT_MAX 64
 
@@ -32,6 +37,10 @@ typedef struct ft_t {
   TF_DeviceList* devices;
   TF_Library* library;
   TF_DeprecatedSession* deprecated;
+  TFE_Context* eager;
+  TFE_TensorHandle* handles[8];
+  rn_tape_t* tape;
+  TF_Function* function;
   const char* handle;          // of a partial run
   TF_Tensor* tensors[FT_MAX];  // a scenario numbers its own
   TF_Buffer* buffers[FT_MAX];
@@ -108,8 +117,16 @@ static inline float ft_float(const TF_Tensor* tensor) { return *(float*)TF_Tenso
   X(gradients)          \
   X(builders)           \
   X(flow)               \
+  X(data)               \
+  X(data_threads)       \
   X(threads)            \
-  X(deprecated)
+  X(deprecated)         \
+  X(eager)              \
+  X(tape)               \
+  X(custom)             \
+  X(function)           \
+  X(training)           \
+  X(replicas)
 #define FT_DECLARE(name) void scenario_##name(ft_t* t);
 FT_SCENARIOS(FT_DECLARE)
 #undef FT_DECLARE

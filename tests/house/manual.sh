@@ -4,7 +4,7 @@
 runnel=$(realpath "$1") && [ -x "$runnel" ] || exit 1
 cd "$(dirname "$0")/../../doc/man" || exit 1
 bad=0
-for command in ops graph run bench events trace ckpt saved_model transform; do
+for command in ops graph run bench events trace ckpt saved_model transform server cluster top cert sim; do
   for option in $("$runnel" help $command | grep -oE '^  --[a-z-]+' | tr -d ' '); do
     grep -q -- "Fl ${option#-} \|Fl ${option#-}\$" runnel-$command.1 || { echo "runnel-$command.1 lacks $option"; bad=1; }
   done

@@ -166,3 +166,34 @@ RT_TEST(place, resources_stay) {
   RT_ERROR(rt_try(&rt, handle), INVALID_ARGUMENT, "cannot leave its device");
   rt_end(&rt);
 }
+
+// More devices than a machine word has bits, as a large cluster has.
+RT_TEST(place, many_devices) {
+  rt_t rt = rt_begin(1);
+  rt.options.cpu_devices = 130;
+  rt.options.optimize = false;
+  rn_edge_t x = rt_placeholder(&rt, "x"), sum = x;
+  const int devices[] = {0, 63, 64, 127, 128, 129};
+  for (size_t i = 0; i < sizeof devices / sizeof *devices; ++i) {
+    char device[64];
+    snprintf(device, sizeof device, "/device:CPU:%d", devices[i]);
+    rn_scope_set_device(rt.s, device);
+    sum = rn_AddV2(rt.s, sum, rn_const_float(rt.s, 1));
+    // Whoever uses state is where it is.
+    rn_edge_t v = rn_VariableV2(rt.s, NULL, 0, RN_FLOAT);
+    rn_scope_set_device(rt.s, NULL);
+    sum = rn_AddV2(rt.s, sum, rn_Assign(rt.s, v, rn_const_float(rt.s, 2)));
+  }
+  rn_tensor_t fed = rt_scalar(1);
+  rt_step_t step = {.options = {.timeout_ms = 20000}};
+  rt_feed(&step, x, &fed);
+  rt_fetch(&step, sum);
+  RT_OK(rt_run(&rt, &step));
+  cr_assert_eq(rt_value(&step.out[0]), 1 + 3 * (int)(sizeof devices / sizeof *devices));
+  rt_clear(&step);
+  rn_tensor_clear(&fed);
+  rn_scope_set_device(rt.s, "/device:CPU:130");
+  rn_edge_t none = rn_Neg(rt.s, x);
+  RT_ERROR(rt_try(&rt, none), INVALID_ARGUMENT, "was explicitly assigned to /device:CPU:130");
+  rt_end(&rt);
+}

@@ -218,6 +218,60 @@ Test(input, readers) {
   expect_sum(after_header, "a\nb\r\n3\r\n4", 9, 7, 2);
 }
 
+// Writes |size| bytes of the two records to both files.
+static void write_both(size_t size) {
+  for (int f = 0; f < 2; ++f) {
+    FILE* file = fopen(paths[f], "wb");
+    cr_assert_eq(fwrite(records, 1, size, file), size);
+    fclose(file);
+  }
+}
+
+// Every round has each record of each file once, however small the buffer is.
+Test(input, record_input) {
+  char pattern[96];
+  snprintf(pattern, sizeof pattern, "%s/*.txt", folder);
+  write_both(sizeof records - 1);
+  for (int buffer = 1; buffer < 8; ++buffer) {
+    trial_t t = trial_open();
+    rn_edge_t drawn = rn_RecordInput(
+        t.s, pattern, .batch_size = RN_SET(4), .file_buffer_size = RN_SET(buffer),
+        .file_parallelism = RN_SET(1 + buffer % 3), .file_shuffle_shift_ratio = 0.5f);
+    rn_edge_t number = rn_StringToNumber(t.s, drawn, .out_type = TF_INT32);
+    for (int round = 0; round < 5; ++round) {
+      double got[4];
+      int tens = 0, sevens = 0;
+      cr_assert_eq(trial_fetch(&t, number, NULL, NULL, 0, got, 4), 4);
+      for (int i = 0; i < 4; ++i) tens += got[i] == 10, sevens += got[i] == 7;
+      cr_expect(tens == 2 && sevens == 2, "%d tens, %d sevens", tens, sevens);
+    }
+    trial_close(&t);
+  }
+}
+
+static void expect_drawing_fails(const char* pattern, TF_Code code, const char* words) {
+  trial_t t = trial_open();
+  TF_Output drawn = rn_output_of(rn_RecordInput(t.s, pattern, .batch_size = RN_SET(4)));
+  trial_built(&t);
+  cr_assert_eq(trial_scalar(&t, rn_const_int32(t.s, 1)), 1);  // makes the session
+  TF_Tensor* value = NULL;
+  TF_SessionRun(t.session, NULL, NULL, NULL, 0, &drawn, &value, 1, NULL, 0, NULL, t.status);
+  cr_expect(TF_GetCode(t.status) == code, "%s", TF_Message(t.status));
+  cr_expect(strstr(TF_Message(t.status), words), "%s", TF_Message(t.status));
+  TF_SetStatus(t.status, TF_OK, "");
+  trial_close(&t);
+}
+
+Test(input, record_input_fails) {
+  char pattern[96];
+  snprintf(pattern, sizeof pattern, "%s/*.txt", folder);
+  expect_drawing_fails("/nowhere/at/*", TF_NOT_FOUND, "Found no files at /nowhere/at/*");
+  write_both(sizeof records - 4);
+  expect_drawing_fails(pattern, TF_DATA_LOSS, "truncated record at 18");
+  write_both(0);
+  expect_drawing_fails(pattern, TF_OUT_OF_RANGE, "hold no records");
+}
+
 static void expect_refused(trial_t* t, const char* words) {
   cr_expect(!rn_scope_ok(t->s));
   cr_expect(strstr(rn_scope_message(t->s), words), "%s", rn_scope_message(t->s));

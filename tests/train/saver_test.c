@@ -3,12 +3,15 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "util.h"
@@ -318,6 +321,89 @@ static void writes_behind(rn_variable_kind_t kind) {
 }
 Test(saver, writes_resources_behind) { writes_behind(RN_VARIABLE_RESOURCE); }
 Test(saver, writes_references_behind) { writes_behind(RN_VARIABLE_REFERENCE); }
+
+// Four checkpoints written behind; the last two stay and can be restored.
+static void writes_all_behind(model_t* m, rn_saver_t* saver, const char* index) {
+  start(m);
+  for (int step = 0; step < 4; ++step) {
+    cr_assert(rn_saver_save_async(saver, m->t.session, in_folder("b"), step, m->t.status), "%s",
+              TF_Message(m->t.status));
+    grow(m);
+  }
+  cr_assert(rn_saver_wait(saver, m->t.status), "%s", TF_Message(m->t.status));
+  for (int step = 0; step < 4; ++step) {
+    char name[16], file[32];
+    snprintf(name, sizeof name, "b-%d", step);
+    snprintf(file, sizeof file, "%s%s", name, index);
+    cr_expect_eq(is_there(file), step >= 2, "%s", file);
+    if (step < 2) continue;
+    cr_assert(rn_saver_restore(saver, m->t.session, in_folder(name), m->t.status), "%s",
+              TF_Message(m->t.status));
+    expect(m, 1 + step, 5 + step);
+  }
+  rn_saver_destroy(saver);
+  close_model(m);
+}
+
+Test(saver, writes_shards_behind) {
+  model_t m = open_model(RN_VARIABLE_DEFAULT);
+  writes_all_behind(&m, rn_saver(m.t.s, .max_to_keep = 2, .is_sharded = true), ".index");
+}
+
+Test(saver, writes_the_first_format_behind) {
+  model_t m = open_model(RN_VARIABLE_REFERENCE);
+  writes_all_behind(&m, rn_saver(m.t.s, .max_to_keep = 2, .is_first_format = true), "");
+}
+
+Test(saver, writes_the_best_behind) {
+  model_t m = open_model(RN_VARIABLE_DEFAULT);
+  rn_saver_t* saver = rn_saver(m.t.s, .max_to_keep = 2, .best = RN_BEST_LOWEST);
+  static const double metrics[] = {3, 1, 2, 5};
+  start(&m);
+  for (int step = 0; step < 4; ++step)
+    cr_assert(rn_saver_save_best_async(saver, m.t.session, in_folder("c"), step, metrics[step],
+                                       m.t.status),
+              "%s", TF_Message(m.t.status));
+  cr_assert(rn_saver_wait(saver, m.t.status), "%s", TF_Message(m.t.status));
+  cr_expect_not(is_there("c-0.index"));
+  cr_expect(is_there("c-1.index"));
+  cr_expect(is_there("c-2.index"));
+  cr_expect_not(is_there("c-3.index"));
+  cr_assert_not(rn_saver_save_async(saver, m.t.session, in_folder("c"), 9, m.t.status));
+  bad(&m.t, TF_FAILED_PRECONDITION, "told a metric");
+  rn_saver_destroy(saver);
+  close_model(&m);
+}
+
+// An empty file, last written to |age| seconds ago.
+static void leave_behind(const char* name, int age) {
+  struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = time(NULL) - age}};
+  FILE* file = fopen(in_folder(name), "w");
+  cr_assert_not_null(file);
+  fclose(file);
+  cr_assert_eq(utimensat(AT_FDCWD, in_folder(name), times, 0), 0);
+}
+
+Test(saver, sweeps_what_was_left_behind) {
+  model_t m = open_model(RN_VARIABLE_DEFAULT);
+  rn_saver_t* saver = rn_saver(m.t.s);
+  start(&m);
+  cr_assert(rn_saver_save(saver, m.t.session, in_folder("m"), 1, m.t.status));
+  leave_behind("m-2.index.tempstate123", 7200);
+  leave_behind("m-2.data-00000-of-00001.tempstate99", 7200);
+  leave_behind("m-3.index.tempstate7", 60);  // somebody may be at it
+  leave_behind("notes.tempstate", 7200);
+  leave_behind("m.tempstate1.txt", 7200);
+  cr_assert(rn_saver_recover(saver, folder, m.t.status), "%s", TF_Message(m.t.status));
+  cr_expect_not(is_there("m-2.index.tempstate123"));
+  cr_expect_not(is_there("m-2.data-00000-of-00001.tempstate99"));
+  cr_expect(is_there("m-3.index.tempstate7"));
+  cr_expect(is_there("notes.tempstate"));
+  cr_expect(is_there("m.tempstate1.txt"));
+  cr_expect(is_there("m-1.index"));
+  rn_saver_destroy(saver);
+  close_model(&m);
+}
 
 Test(saver, latest_passes_over_what_is_damaged) {
   model_t m = open_model(RN_VARIABLE_DEFAULT);

@@ -52,6 +52,16 @@ def ragged(t):
     row("cells", open3, cells, vec("int32", [9, 8]), [ids(0, 1, 3)], ["ROW_SPLITS"])
     row("cells_scalar", const(ids(-1, -1, 2)), cells, scalar("int32", 7), [ids(0, 1, 3)], ["ROW_SPLITS"])
     row("no_rows", open2, given("int32", [0], []), zero, [ids(0)], ["ROW_SPLITS"])
+    ones = [ids(0, 2, 2, 5)]
+    five = vec("double", [1, 2, 3, 4, 5])
+    grad = {"grad": True, "stock_grad": False}
+    row("grad", open2, five, scalar("double", 0.5), ones, ["ROW_SPLITS"], **grad)
+    row("grad_cut", const(ids(2, 2)), five, scalar("double", 0.5), ones, ["ROW_SPLITS"], **grad)
+    row("grad_rowids", open2, five, scalar("double", 7), [scalar("int64", 4), ids(0, 0, 2, 2, 2)], rowids, **grad)
+    row("grad_two", open3, five, scalar("double", 1), [ids(0, 2, 3), ids(0, 1, 3, 5)], ["ROW_SPLITS"] * 2, **grad)
+    pairs = drawn("double", [3, 2])
+    row("grad_cells", open3, pairs, vec("double", [9, 8]), [ids(0, 1, 3)], ["ROW_SPLITS"], **grad)
+    row("grad_cells_scalar", const(ids(-1, -1, 2)), pairs, scalar("double", 7), [ids(0, 1, 3)], ["ROW_SPLITS"], **grad)
     row("bad_type", open2, whole, zero, splits, ["ROW_LIMITS"])
     row("descending", open2, whole, zero, [ids(0, 2, 1, 5)], ["ROW_SPLITS"])
     row("not_zero", open2, whole, zero, [ids(1, 5)], ["ROW_SPLITS"])

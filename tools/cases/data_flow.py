@@ -580,9 +580,37 @@ def accumulators(t):
         ],
         {"has_known_shape": True},
     )
+    # A declared shape of [] asks for nothing: synchronous replicas declare that.
+    for name, declared in (("any", []), ("first", [3]), ("too_many", [3, 2, 1])):
+        loose = node(
+            "SparseConditionalAccumulator",
+            attrs={"dtype": "float", "shape": declared, "shared_name": "acc"},
+        )
+        rows = {"dtype": "float", "shape": [2, 2], "values": [1, 2, 3, 4]}
+        given = [loose, scalar("int64", 0), vec("int64", [0, 2]), rows, vec("int64", [3, 2])]
+        put = node("SparseAccumulatorApplyGradient", given, {"has_known_shape": True})
+        if name == "too_many":
+            attrs = {"has_known_shape": True}
+            t.row(name, "SparseAccumulatorApplyGradient", given, attrs, message="code-only")
+            continue
+        t.row(
+            "mean_" + name,
+            "SparseAccumulatorTakeGradient",
+            [loose, scalar("int32", 1)],
+            {"dtype": "float"},
+            before=[put, put],
+        )
 
 
 def fill(t):
     partitions(t)
     queues(t)
     arrays(t)
+    records(t)
+
+
+def records(t):
+    op = "RecordInput"
+    nowhere = {"file_pattern": "/dev/null/nowhere/*"}
+    t.row("nowhere", op, [], nowhere)
+    t.row("compression", op, [], dict(nowhere, compression_type="snappy"), message="code-only")

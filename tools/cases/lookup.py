@@ -24,6 +24,20 @@ def table(op, k, v, **more):
     return dict(node(op, [], {"key_dtype": k, "value_dtype": v}), id="t", **more)
 
 
+def variants(t):
+    def tensors(length):
+        lists = node("TensorListReserve", [ivec(2), iscalar(length)], {"element_dtype": "float"})
+        return node("Reshape", [lists, ivec(1)])
+
+    one = const(given("int32", [0], []))
+    fallback = node("Reshape", [tensors(5), one])
+    for asked in (3, 4):
+        found = node("LookupTableFindV2", [use("t"), vec("int64", [asked]), fallback])
+        t.row("variants_%d" % asked, "LookupTableInsertV2",
+              [table("MutableHashTableV2", "int64", "variant"), vec("int64", [3]), tensors(2)],
+              then=[node("TensorListLength", [node("Reshape", [found, one])])])
+
+
 def from_file(t):
     def row(name, v2, k, v, lines, asked, key, value, **more):
         attrs = {"key_index": key, "value_index": value}
@@ -65,6 +79,7 @@ def from_file(t):
 
 def fill(t):
     from_file(t)
+    variants(t)
     for v2 in ("", "V2"):
         fixed, changing = "HashTable" + v2, "MutableHashTable" + v2
         find, size = "LookupTableFind" + v2, "LookupTableSize" + v2

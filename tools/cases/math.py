@@ -527,3 +527,4 @@ def fill(t):
     ranges(t)
     math_reduce.fill(t)
     math_more.fill(t)
+    math_more.fill_sobol(t)

@@ -286,3 +286,23 @@ def sparse_segments(t):
         "SparseSegmentSum",
         [drawn("int32", [4, 2]), vec("int32", [3, 0, 3]), vec("int32", [0, 0, 2])],
     )
+
+
+def fill_sobol(t):
+    op = "SobolSample"
+    for d in dtypes("f"):
+        for dims, count, skip in ((1, 5, 0), (3, 17, 0), (3, 8, 5), (40, 33, 1000), (1024, 3, 123456)):
+            name = "%s_%d_%d_%d" % (d, dims, count, skip)
+            t.row(name, op, [scalar("int32", dims), scalar("int32", count), scalar("int32", skip)], {"dtype": d}, tol=0)
+    t.row("const", op, [iscalar(3), iscalar(4), iscalar(0)])
+    t.row("const_dims", op, [iscalar(3), scalar("int32", 4), iscalar(0)])
+    for name, numbers in (
+        ("dim_0", (0, 1, 0)),
+        ("dim_high", (21201, 1, 0)),
+        ("count_0", (1, 0, 0)),
+        ("count_low", (1, -1, 0)),
+        ("skip_low", (1, 1, -1)),
+        ("count_high", (1, 2, 2147483646)),
+    ):
+        t.row(name, op, [scalar("int32", n) for n in numbers])
+    t.row("vector", op, [vec("int32", [1]), iscalar(1), iscalar(0)])

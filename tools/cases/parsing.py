@@ -1,6 +1,6 @@
 """Text and bytes to tensors."""
 
-from . import parsing_example
+from . import parsing_example, parsing_proto
 from .base import *
 
 
@@ -162,6 +162,7 @@ def fill(t):
         message="code-only",
     )
     parsing_example.fill(t)
+    parsing_proto.fill(t)
 
 
 def fill_csv(t):

@@ -1,5 +1,6 @@
 """Sparse to dense."""
 
+from . import sparse_sets
 from .base import *
 
 
@@ -28,6 +29,7 @@ def fill(t):
     fill_rearranged(t)
     fill_computed(t)
     fill_merged(t)
+    sparse_sets.fill(t)
 
 
 # Three values of a tensor [3, 4], and the same unsorted.

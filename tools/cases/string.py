@@ -1,5 +1,6 @@
 """Ops on strings."""
 
+from . import string_unicode
 from .base import *
 
 RAW = {"b64": "/wABAg=="}
@@ -209,3 +210,4 @@ def fill(t):
     t.row(
         "letters", "UnicodeScript", [vec("int32", [65, 0x3B1, 0x5D0, 0x4E00, 0x30, -1, 0x10FFFF])]
     )
+    string_unicode.fill(t)

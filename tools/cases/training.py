@@ -105,6 +105,8 @@ def sparse(t, name, rule, flags, prefix, var):
         "ProximalAdagrad": "f",
         "ProximalGradientDescent": "f",
     }.get(name, "F")
+    if name in ("Momentum", "KerasMomentum", "Adagrad", "AdagradV2", "Adadelta", "RMSProp", "CenteredRMSProp"):
+        kinds += " C"
     for d in dtypes(kinds):
         # Stock rounds each step, and the difference of two roots is divided by a small lr.
         tol = 5e-2 if (name, d) == ("FtrlV2", "bfloat16") else loose(d)

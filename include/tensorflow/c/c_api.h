@@ -50,7 +50,8 @@ typedef struct TF_SessionOptions TF_SessionOptions;
 
 TF_CAPI_EXPORT TF_SessionOptions* TF_NewSessionOptions(void);
 
-// Where the session runs: "" or "local" in this process, "grpc://host:port" on a cluster.
+// Where the session runs: "" or "local" in this process, "grpc://host:port" on a cluster,
+// "grpcs://host:port" on one with certificates.
 TF_CAPI_EXPORT void TF_SetTarget(TF_SessionOptions* options, const char* target);
 
 // Replaces the configuration with a serialised ConfigProto.

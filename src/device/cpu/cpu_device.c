@@ -1,4 +1,5 @@
 // The CPU device: host memory with a cache in front of it; kernels run where they are called.
+#include <stdlib.h>  // says whether the C library is glibc
 #include "base/cache_alloc.h"
 #include "device/device.h"
 
@@ -33,8 +34,13 @@ static void cpu_sync(rn_device_t* device, rn_device_done_t done, void* arg) {
   done(arg, RN_OK);
 }
 
-static const rn_device_vtable_t cpu_vtable = {
-    .destroy = cpu_destroy, .copy_to_host = cpu_copy, .copy_from_host = cpu_copy, .sync = cpu_sync};
+static void cpu_trim(rn_device_t* device) { rn_cache_alloc_trim(((cpu_device_t*)device)->cache); }
+
+static const rn_device_vtable_t cpu_vtable = {.destroy = cpu_destroy,
+                                              .copy_to_host = cpu_copy,
+                                              .copy_from_host = cpu_copy,
+                                              .sync = cpu_sync,
+                                              .trim = cpu_trim};
 
 rn_status_t rn_cpu_device_create(rn_allocator_t allocator, rn_str_t name_prefix, int index,
                                  const rn_env_t* env, rn_device_t** out) {

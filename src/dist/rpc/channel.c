@@ -13,6 +13,8 @@ typedef struct attempt_t {
   rn_allocator_t allocator;
   const rn_env_t* env;
   int64_t deadline_ns;
+  rn_tls_t* tls;     // Retained
+  const char* peer;  // in |address|, behind it; NULL: anybody
   rn_socket_t* socket;
   rn_status_t status;
   size_t size;
@@ -21,7 +23,7 @@ typedef struct attempt_t {
 
 struct rn_channel_t {
   rn_channel_options_t options;
-  char* address;  // Owned
+  char *address, *peer;  // Owned; |peer| may be NULL
   rn_timer_t retry;
   rn_mutex_t mutex;  // guards what follows
   rn_cond_t changed;
@@ -31,6 +33,8 @@ struct rn_channel_t {
   rn_status_t failure;  // Owned: of the last attempt
   bool is_closing;
   int connections;  // that have not been lost yet
+  int64_t connects;
+  uint64_t old_in, old_out;  // bytes of connections that are gone
 };
 
 static rn_rpc_out_t* call_of(rn_stream_t* stream) {
@@ -50,6 +54,10 @@ static void unlink_call(rn_channel_t* channel, rn_rpc_out_t* call) {
   else
     channel->calls = call->next;
   if (call->next) call->next->previous = call->previous;
+}
+
+rn_allocator_t rn_channel_landing(const rn_channel_t* channel) {
+  return rn_loop_landing(channel->options.loop);
 }
 
 void rn_rpc_out_clear(rn_rpc_out_t* call) {
@@ -91,7 +99,10 @@ static void send_or_wait(rn_channel_t* channel, rn_rpc_out_t* call) {
     channel->http2 = NULL;  // its |lost| releases it
   }
   call->is_waiting = true;
-  if (!channel->http2 && !channel->attempt && !channel->retry.place) connect_now(channel);
+  // The next attempt may be due later; who does not want to wait gets one now.
+  bool is_due =
+      !call->waits_for_ready || !rn_loop_has_timer(channel->options.loop, &channel->retry);
+  if (!channel->http2 && !channel->attempt && is_due) connect_now(channel);
 }
 
 // Calls that wait: they are sent if there is a connection; else those end that do not want to wait.
@@ -132,7 +143,10 @@ static bool has_waiting(const rn_channel_t* channel) {
 static void on_lost(void* owner, rn_http2_t* http2, rn_status_t status) {
   rn_channel_t* channel = owner;
   rn_status_free(status);
+  rn_http2_stats_t stats = rn_http2_stats(http2);
   rn_mutex_lock(&channel->mutex);
+  channel->old_in += stats.bytes_in;
+  channel->old_out += stats.bytes_out;
   bool was_current = channel->http2 == http2;
   if (was_current) channel->http2 = NULL;
   if (was_current && has_waiting(channel) && !channel->is_closing && !channel->attempt)
@@ -148,6 +162,7 @@ static const rn_http2_events_t events = {.closed = on_closed, .lost = on_lost};
 static void attempt_free(attempt_t* attempt) {
   if (attempt->socket) attempt->socket->vtable->close(attempt->socket);
   rn_status_free(attempt->status);
+  rn_tls_release(attempt->tls);
   rn_mutex_destroy(&attempt->mutex);
   rn_free(attempt->allocator, attempt, attempt->size);
 }
@@ -174,6 +189,7 @@ static void on_attempt(rn_loop_job_t* job) {
   if (had_socket) {
     rn_mutex_lock(&channel->mutex);
     channel->connections++;
+    channel->connects++;
     rn_mutex_unlock(&channel->mutex);
     status = rn_http2_create(&options, attempt->socket, &http2);
     attempt->socket = NULL;
@@ -182,6 +198,13 @@ static void on_attempt(rn_loop_job_t* job) {
   if (!http2 && had_socket) channel->connections--;
   channel->attempt = NULL;
   channel->http2 = http2;
+  // A peer that cannot be reached is tried again and again; the log hears of it once.
+  bool is_news = !rn_ok(status) && !channel->is_closing &&
+                 strcmp(rn_status_message(status), rn_status_message(channel->failure)) != 0;
+  if (is_news)
+    rn_log(attempt->env, RN_LOG_WARNING, "%s%s%s cannot be reached: %s", channel->address,
+           channel->peer ? ", " : "", channel->peer ? channel->peer : "",
+           rn_status_message(status));
   rn_status_free(channel->failure);
   channel->failure = status;
   if (!http2 && !channel->is_closing && has_waiting(channel)) {
@@ -194,11 +217,26 @@ static void on_attempt(rn_loop_job_t* job) {
   attend(channel);
 }
 
+static rn_status_t secure(attempt_t* attempt) {
+  rn_socket_t* plain = attempt->socket;
+  bool wants_write;
+  attempt->socket = NULL;
+  rn_status_t status =
+      rn_tls_connect(attempt->tls, plain, attempt->address, attempt->peer, &attempt->socket);
+  if (rn_ok(status)) status = rn_tls_handshake(attempt->socket, attempt->deadline_ns, &wants_write);
+  if (!rn_ok(status) && attempt->socket) {
+    attempt->socket->vtable->close(attempt->socket);
+    attempt->socket = NULL;
+  }
+  return status;
+}
+
 static void* attempt_main(void* arg) {
   attempt_t* attempt = arg;
   attempt->status =
       attempt->env->net->connect(attempt->env->net_self, attempt->address, attempt->deadline_ns,
                                  attempt->allocator, &attempt->socket);
+  if (attempt->tls && rn_ok(attempt->status)) attempt->status = secure(attempt);
   rn_mutex_lock(&attempt->mutex);
   bool is_wanted = attempt->channel != NULL;
   if (is_wanted) rn_loop_post(attempt->channel->options.loop, &attempt->job);
@@ -208,7 +246,9 @@ static void* attempt_main(void* arg) {
 }
 
 static rn_status_t start_attempt(rn_channel_t* channel) {
-  size_t size = sizeof(attempt_t) + strlen(channel->address) + 1;
+  const char* peer = channel->peer ? channel->peer : "";
+  size_t length = strlen(channel->address) + 1;
+  size_t size = sizeof(attempt_t) + length + strlen(peer) + 1;
   attempt_t* attempt = NULL;
   RN_RETURN_IF_ERROR(rn_alloc(channel->options.allocator, size, (void**)&attempt));
   int64_t connect = channel->options.connect_ns ? channel->options.connect_ns : CONNECT_NS;
@@ -219,6 +259,10 @@ static rn_status_t start_attempt(rn_channel_t* channel) {
                          .deadline_ns = rn_loop_now(channel->options.loop) + connect,
                          .size = size};
   strcpy(attempt->address, channel->address);
+  strcpy(attempt->address + length, peer);
+  if (*peer) attempt->peer = attempt->address + length;
+  attempt->tls = channel->options.tls;
+  rn_tls_retain(attempt->tls);
   rn_mutex_init(&attempt->mutex);
   pthread_t thread;
   pthread_attr_t detached;
@@ -274,7 +318,7 @@ void rn_rpc_start(rn_channel_t* channel, rn_rpc_out_t* call) {
   rn_mutex_lock(&channel->mutex);
   call->is_active = true;
   link_call(channel, call);
-  if (call->is_cancelled) {
+  if (call->is_cancelled || channel->is_closing) {
     call->is_waiting = true;
     end_soon(channel, call);
   } else {
@@ -299,6 +343,67 @@ void rn_rpc_cancel(rn_channel_t* channel, rn_rpc_out_t* call) {
   rn_mutex_unlock(&channel->mutex);
 }
 
+// For leases. A call that waits for its peer to be ready may wait for ever; one that was sent may
+// not.
+
+static bool link_is_busy(void* self) {
+  rn_channel_t* channel = self;
+  bool is_busy = false;
+  rn_mutex_lock(&channel->mutex);
+  for (const rn_rpc_out_t* call = channel->calls; call && !is_busy; call = call->next)
+    is_busy = call->is_sent || !call->waits_for_ready;
+  rn_mutex_unlock(&channel->mutex);
+  return is_busy;
+}
+
+static int64_t link_heard_ns(void* self) {
+  rn_channel_t* channel = self;
+  rn_mutex_lock(&channel->mutex);
+  int64_t heard = channel->http2 ? rn_http2_stats(channel->http2).heard_ns : 0;
+  rn_mutex_unlock(&channel->mutex);
+  return heard;
+}
+
+static void link_drop(void* self, rn_status_t status) {
+  rn_channel_t* channel = self;
+  rn_mutex_lock(&channel->mutex);
+  rn_status_free(channel->failure);
+  channel->failure = rn_status_copy(status);
+  if (channel->http2)
+    rn_http2_close(channel->http2, status);
+  else
+    rn_status_free(status);
+  channel->http2 = NULL;  // its |lost| releases it
+  rn_mutex_unlock(&channel->mutex);
+  attend(channel);
+}
+
+rn_link_t rn_channel_link(rn_channel_t* channel, rn_worker_t* worker) {
+  return (rn_link_t){.self = channel,
+                     .worker = worker,
+                     .is_busy = link_is_busy,
+                     .heard_ns = link_heard_ns,
+                     .drop = link_drop};
+}
+
+rn_channel_stats_t rn_channel_stats(rn_channel_t* channel) {
+  rn_mutex_lock(&channel->mutex);
+  rn_channel_stats_t stats = {.is_connected = channel->http2 != NULL,
+                              .connects = channel->connects,
+                              .bytes_in = channel->old_in,
+                              .bytes_out = channel->old_out};
+  for (const rn_rpc_out_t* call = channel->calls; call; call = call->next) stats.calls++;
+  if (channel->http2) {
+    rn_http2_stats_t one = rn_http2_stats(channel->http2);
+    stats.silent_ns = rn_loop_now(channel->options.loop) - one.heard_ns;
+    stats.queued = one.queued;
+    stats.bytes_in += one.bytes_in;
+    stats.bytes_out += one.bytes_out;
+  }
+  rn_mutex_unlock(&channel->mutex);
+  return stats;
+}
+
 rn_status_t rn_channel_create(const rn_channel_options_t* options, rn_channel_t** out) {
   *out = NULL;
   rn_channel_t* channel = NULL;
@@ -307,7 +412,10 @@ rn_status_t rn_channel_create(const rn_channel_options_t* options, rn_channel_t*
   channel->retry.fn = on_retry;
   rn_mutex_init(&channel->mutex);
   rn_cond_init(&channel->changed);
+  rn_tls_retain(options->tls);
   rn_status_t status = rn_str_dup(options->allocator, rn_str(options->address), &channel->address);
+  if (rn_ok(status) && options->peer)
+    status = rn_str_dup(options->allocator, rn_str(options->peer), &channel->peer);
   if (!rn_ok(status)) {
     rn_channel_destroy(channel);
     return status;
@@ -355,6 +463,8 @@ void rn_channel_destroy(rn_channel_t* channel) {
   rn_status_free(channel->failure);
   if (channel->address)
     rn_free(channel->options.allocator, channel->address, strlen(channel->address) + 1);
+  if (channel->peer) rn_free(channel->options.allocator, channel->peer, strlen(channel->peer) + 1);
+  rn_tls_release(channel->options.tls);
   rn_cond_destroy(&channel->changed);
   rn_mutex_destroy(&channel->mutex);
   RN_FREE(channel->options.allocator, channel);

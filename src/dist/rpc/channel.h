@@ -3,7 +3,9 @@
 #ifndef RUNNEL_DIST_RPC_CHANNEL_H_
 #define RUNNEL_DIST_RPC_CHANNEL_H_
 
+#include "dist/lease.h"
 #include "dist/rpc/http2.h"
+#include "dist/rpc/tls.h"
 
 typedef struct rn_channel_t rn_channel_t;
 
@@ -32,11 +34,28 @@ typedef struct rn_channel_options_t {
   const char* address;   // copied
   int64_t keepalive_ns;  // see rn_http2_options_t
   int64_t connect_ns;    // how long one attempt may take; 0: 20 s
+  rn_tls_t* tls;         // Retained; NULL: plain
+  const char* peer;      // with TLS: the task that must answer; NULL: whoever the address names
 } rn_channel_options_t;
+
+// How a channel is.
+typedef struct rn_channel_stats_t {
+  bool is_connected;
+  size_t calls;                  // that have not ended
+  int64_t connects;              // connections that were made
+  int64_t silent_ns;             // since something came, while connected
+  size_t queued;                 // bytes that wait to be written
+  uint64_t bytes_in, bytes_out;  // of all connections there were
+} rn_channel_stats_t;
 
 RN_MUST_USE rn_status_t rn_channel_create(const rn_channel_options_t* options, rn_channel_t** out);
 // Fails what is under way and waits for it. Not on the loop's thread. NULL is fine.
 void rn_channel_destroy(rn_channel_t* channel);
+
+rn_channel_stats_t rn_channel_stats(rn_channel_t* channel);
+
+// Memory for what comes; see loop.h.
+rn_allocator_t rn_channel_landing(const rn_channel_t* channel);
 
 // From any thread.
 void rn_rpc_start(rn_channel_t* channel, rn_rpc_out_t* call);
@@ -44,5 +63,8 @@ void rn_rpc_start(rn_channel_t* channel, rn_rpc_out_t* call);
 // while its record stands. From any thread.
 void rn_rpc_cancel(rn_channel_t* channel, rn_rpc_out_t* call);
 void rn_rpc_out_clear(rn_rpc_out_t* call);
+
+// The channel as leases see it; |worker| is the peer at its other end.
+rn_link_t rn_channel_link(rn_channel_t* channel, rn_worker_t* worker);
 
 #endif  // RUNNEL_DIST_RPC_CHANNEL_H_

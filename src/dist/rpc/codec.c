@@ -15,6 +15,14 @@
 
 // A field of our own in responses, which others pass over: the error is what was heard of one.
 #define DERIVED_FIELD 1000
+// Likewise in GetStatusResponse: we are one of ours; in RunGraphRequest: see rn_run_graph_t.
+#define OURS_FIELD 1000
+#define CLEANS_UP_FIELD 1000
+// Likewise in RecvTensorRequest and -Response: who I am; and whose memory I can read, what I lend.
+#define REACH_FIELD 1000
+#define LOAN_FIELD 1001
+enum { REACH_MACHINE = 1, REACH_PID, REACH_ADDRESS, REACH_SECRET, REACH_SECRET2 };
+enum { LOAN_ID = 1, LOAN_ADDRESS, LOAN_TYPE, LOAN_DIM };
 
 // From which size on bytes are pointed to and not copied.
 #define LARGE 4096
@@ -145,13 +153,17 @@ static bool view_tensor(rn_str_t bytes, rn_buffer_t* buffer, rn_tensor_t* out) {
   int rank = 0;
   uint64_t dtype = 0;
   while (rn_pb_scan_next(&scan, &field)) {
-    if (field.number == rn_pb_TensorProto_dtype_field) dtype = field.value;
+    if (field.number == rn_pb_TensorProto_dtype_field && field.wire == RN_PB_WIRE_VARINT)
+      dtype = field.value;
+    if (field.wire != RN_PB_WIRE_LENGTH) continue;
     if (field.number == rn_pb_TensorProto_tensor_content_field) content = field.bytes;
     if (field.number != rn_pb_TensorProto_tensor_shape_field) continue;
     rn_pb_scan_t shape = rn_pb_scan(field.bytes);
     rn_pb_field_t dim;
     while (rn_pb_scan_next(&shape, &dim)) {
-      if (dim.number != rn_pb_TensorShapeProto_dim_field || rank == RN_MAX_RANK) return false;
+      if (dim.number != rn_pb_TensorShapeProto_dim_field || dim.wire != RN_PB_WIRE_LENGTH ||
+          rank == RN_MAX_RANK)
+        return false;
       dims[rank++] = (int64_t)rn_field_value(dim.bytes, rn_pb_TensorShapeProto_Dim_size_field);
     }
     if (shape.is_bad) return false;
@@ -237,7 +249,8 @@ rn_status_t rn_decode_names(const rn_in_t* in, uint32_t number, rn_str_t** out, 
 }
 
 // The start of the content, by a walk that ends where the head does.
-size_t rn_align_received(rn_str_t head, size_t size) {
+// What goes on beyond the head is the content, or a message that it is in.
+size_t rn_align_content(rn_str_t head, size_t size) {
   (void)size;
   rn_pb_scan_t scan = rn_pb_scan(head);
   while (scan.next < scan.end) {
@@ -249,10 +262,10 @@ size_t rn_align_received(rn_str_t head, size_t size) {
       continue;
     }
     if (wire != RN_PB_WIRE_LENGTH || !rn_pb_scan_varint(&scan, &length)) return 0;
-    if (number == rn_pb_RecvTensorResponse_tensor_field && length > LARGE) continue;  // go inside
-    if (number == rn_pb_TensorProto_tensor_content_field) return (size_t)(scan.next - head.data);
-    if (length > (uint64_t)(scan.end - scan.next)) return 0;
-    scan.next += length;
+    bool goes_on = length > (uint64_t)(scan.end - scan.next);
+    if (goes_on && number == rn_pb_TensorProto_tensor_content_field)
+      return (size_t)(scan.next - head.data);
+    if (!goes_on) scan.next += length;
   }
   return 0;
 }
@@ -300,6 +313,20 @@ rn_status_t rn_decode_devices(const rn_in_t* in, uint32_t number, rn_device_info
   return RN_OK;
 }
 
+void rn_encode_status(rn_encoder_t* encoder, const rn_get_status_t* call) {
+  rn_encode_devices(encoder, rn_pb_GetStatusResponse_device_attributes_field, call->devices,
+                    call->device_count);
+  if (call->is_ours) rn_pb_put_uint(&encoder->head, OURS_FIELD, 1);
+}
+
+rn_status_t rn_decode_status(const rn_in_t* in, rn_get_status_t* call) {
+  rn_in_t lasting = *in;
+  lasting.arena = &call->arena;
+  call->is_ours = rn_field_value(in->bytes, OURS_FIELD);
+  return rn_decode_devices(&lasting, rn_pb_GetStatusResponse_device_attributes_field,
+                           &call->devices, &call->device_count);
+}
+
 // RunGraph.
 
 static void put_bool(rn_strbuf_t* out, uint32_t number, bool value) {
@@ -317,7 +344,11 @@ void rn_encode_run_graph(rn_encoder_t* encoder, const rn_run_graph_t* call) {
   put_names(out, rn_pb_RunGraphRequest_recv_key_field, call->fetch_names, call->fetch_count);
   size_t options = rn_pb_begin(out, rn_pb_RunGraphRequest_exec_opts_field);
   put_bool(out, rn_pb_ExecutorOpts_record_timeline_field, call->wants_stats);
+  put_bool(out, rn_pb_ExecutorOpts_record_partition_graphs_field, call->wants_graph);
   rn_pb_end(out, options);
+  put_bool(out, rn_pb_RunGraphRequest_is_partial_field, call->is_partial);
+  put_bool(out, rn_pb_RunGraphRequest_is_last_partial_run_field, call->is_last);
+  put_bool(out, CLEANS_UP_FIELD, call->cleans_up);
   rn_pb_put_str(out, rn_pb_RunGraphRequest_session_handle_field, call->session);
   rn_pb_put_uint(out, rn_pb_RunGraphRequest_store_errors_in_response_body_field, 1);
   rn_pb_put_uint(out, rn_pb_RunGraphRequest_create_worker_session_called_field, 1);
@@ -355,8 +386,10 @@ rn_status_t rn_decode_run_graph(const rn_in_t* in, rn_run_graph_t* call) {
   call->step = (int64_t)rn_field_value(bytes, rn_pb_RunGraphRequest_step_id_field);
   rn_str_t options = rn_field_bytes(bytes, rn_pb_RunGraphRequest_exec_opts_field);
   call->wants_stats = rn_field_value(options, rn_pb_ExecutorOpts_record_timeline_field);
-  if (rn_field_value(bytes, rn_pb_RunGraphRequest_is_partial_field))
-    return rn_unimplemented("Partial runs over a cluster");
+  call->cleans_up = rn_field_value(bytes, CLEANS_UP_FIELD);
+  call->wants_graph = rn_field_value(options, rn_pb_ExecutorOpts_record_partition_graphs_field);
+  call->is_partial = rn_field_value(bytes, rn_pb_RunGraphRequest_is_partial_field);
+  call->is_last = rn_field_value(bytes, rn_pb_RunGraphRequest_is_last_partial_run_field);
   RN_RETURN_IF_ERROR(
       rn_decode_names(in, rn_pb_RunGraphRequest_recv_key_field, &names, &call->fetch_count));
   call->fetch_names = names;
@@ -390,7 +423,10 @@ void rn_encode_run_graph_response(rn_encoder_t* encoder, const rn_run_graph_t* c
              rn_pb_RunGraphResponse_status_error_message_field, status);
   if (call->stats.size)
     rn_pb_put_str(out, rn_pb_RunGraphResponse_step_stats_field, rn_strbuf_view(&call->stats));
-  rn_pb_put_str(out, rn_pb_RunGraphResponse_cost_graph_field, RN_STR(""));
+  if (rn_ok(status) && !call->is_partial)
+    rn_pb_put_str(out, rn_pb_RunGraphResponse_cost_graph_field, RN_STR(""));
+  if (rn_ok(status) && call->graph.size)
+    rn_pb_put_str(out, rn_pb_RunGraphResponse_partition_graph_field, rn_strbuf_view(&call->graph));
   for (size_t i = 0; rn_ok(status) && i < call->fetch_count; ++i)
     rn_encode_named_tensor(encoder, rn_pb_RunGraphResponse_recv_field, call->fetch_names[i],
                            &call->fetches[i]);
@@ -421,6 +457,9 @@ rn_status_t rn_decode_run_graph_response(const rn_in_t* in, rn_run_graph_t* call
   if (call->wants_stats)
     rn_strbuf_append(&call->stats,
                      rn_field_bytes(in->bytes, rn_pb_RunGraphResponse_step_stats_field));
+  if (call->wants_graph)
+    rn_strbuf_append(&call->graph,
+                     rn_field_bytes(in->bytes, rn_pb_RunGraphResponse_partition_graph_field));
   return take_answers(in, rn_pb_RunGraphResponse_recv_field, call->fetch_names, call->fetch_count,
                       call->fetches);
 }
@@ -440,6 +479,83 @@ void rn_encode_received(rn_encoder_t* encoder, const rn_recv_tensor_t* call, int
   rn_encode_tensor(encoder, rn_pb_RecvTensorResponse_tensor_field, &nothing);
 }
 
+void rn_encode_recv_tensor(rn_encoder_t* encoder, const rn_recv_tensor_t* call,
+                           const rn_reach_t* reach, bool works) {
+  rn_strbuf_t* out = &encoder->head;
+  rn_pb_put_uint(out, rn_pb_RecvTensorRequest_step_id_field, (uint64_t)call->step);
+  rn_pb_put_str(out, rn_pb_RecvTensorRequest_rendezvous_key_field, call->key);
+  rn_pb_put_uint(out, rn_pb_RecvTensorRequest_request_id_field, (uint64_t)call->request);
+  if (reach && works) rn_pb_put_fixed64(out, LOAN_FIELD, reach->secret[0]);
+  if (!reach || works || !reach->machine[0]) return;
+  size_t own = rn_pb_begin(out, REACH_FIELD);
+  rn_pb_put_str(out, REACH_MACHINE, rn_str(reach->machine));
+  rn_pb_end(out, own);
+}
+
+bool rn_asks_for_loan(rn_str_t request, const rn_reach_t* own) {
+  return rn_field_value(request, LOAN_FIELD) == own->secret[0];
+}
+
+bool rn_asks_for_reach(rn_str_t request, const rn_reach_t* own) {
+  rn_str_t machine = rn_field_bytes(rn_field_bytes(request, REACH_FIELD), REACH_MACHINE);
+  return machine.size && rn_str_is(machine, own->machine);
+}
+
+void rn_encode_reach(rn_encoder_t* encoder, const rn_reach_t* reach) {
+  rn_strbuf_t* out = &encoder->head;
+  size_t mark = rn_pb_begin(out, REACH_FIELD);
+  rn_pb_put_str(out, REACH_MACHINE, rn_str(reach->machine));
+  rn_pb_put_uint(out, REACH_PID, reach->pid);
+  rn_pb_put_fixed64(out, REACH_ADDRESS, reach->address);
+  rn_pb_put_fixed64(out, REACH_SECRET, reach->secret[0]);
+  rn_pb_put_fixed64(out, REACH_SECRET2, reach->secret[1]);
+  rn_pb_end(out, mark);
+}
+
+bool rn_decode_reach(rn_str_t response, rn_reach_t* out) {
+  rn_str_t bytes = rn_field_bytes(response, REACH_FIELD);
+  rn_str_t machine = rn_field_bytes(bytes, REACH_MACHINE);
+  if (!machine.size || machine.size >= sizeof out->machine) return false;
+  *out = (rn_reach_t){
+      .pid = rn_field_value(bytes, REACH_PID),
+      .address = rn_field_value(bytes, REACH_ADDRESS),
+      .secret = {rn_field_value(bytes, REACH_SECRET), rn_field_value(bytes, REACH_SECRET2)}};
+  memcpy(out->machine, machine.data, machine.size);
+  return true;
+}
+
+void rn_encode_loan(rn_encoder_t* encoder, const rn_tensor_t* value, const rn_loan_t* loan) {
+  rn_strbuf_t* out = &encoder->head;
+  size_t mark = rn_pb_begin(out, LOAN_FIELD);
+  rn_pb_put_fixed64(out, LOAN_ID, loan->id);
+  rn_pb_put_fixed64(out, LOAN_ADDRESS, loan->address);
+  rn_pb_put_uint(out, LOAN_TYPE, value->dtype);
+  for (int i = 0; i < value->rank; ++i)
+    rn_pb_put_uint(out, LOAN_DIM, (uint64_t)rn_tensor_dim(value, i));
+  rn_pb_end(out, mark);
+}
+
+rn_status_t rn_decode_loan(rn_str_t response, rn_loan_t* out, rn_tensor_t* out_value,
+                           bool* out_is_there) {
+  rn_str_t bytes = rn_field_bytes(response, LOAN_FIELD);
+  int64_t dims[RN_MAX_RANK];
+  int rank = 0;
+  *out_is_there = bytes.size > 0;
+  if (!bytes.size) return RN_OK;
+  rn_pb_scan_t scan = rn_pb_scan(bytes);
+  rn_pb_field_t field;
+  while (rn_pb_scan_next(&scan, &field)) {
+    if (field.number != LOAN_DIM || field.wire != RN_PB_WIRE_VARINT) continue;
+    if (rank == RN_MAX_RANK || field.value > INT64_MAX) return malformed("loan");
+    dims[rank++] = (int64_t)field.value;
+  }
+  uint64_t dtype = rn_field_value(bytes, LOAN_TYPE);
+  if (scan.is_bad || dtype >= RN_DTYPE_COUNT || !rn_dtype_is_plain((rn_dtype_t)dtype))
+    return malformed("loan");
+  *out = (rn_loan_t){rn_field_value(bytes, LOAN_ID), rn_field_value(bytes, LOAN_ADDRESS)};
+  return rn_tensor_init(out_value, (rn_dtype_t)dtype, (rn_shape_t){rank, dims});
+}
+
 rn_status_t rn_decode_received(const rn_in_t* in, rn_recv_tensor_t* call) {
   if (count_fields(in->bytes, rn_pb_RecvTensorResponse_tensor_field) < 0)
     return malformed("RecvTensorResponse");
@@ -454,6 +570,9 @@ rn_status_t rn_decode_received(const rn_in_t* in, rn_recv_tensor_t* call) {
 void rn_encode_run_step(rn_encoder_t* encoder, const rn_run_step_t* call) {
   rn_strbuf_t* out = &encoder->head;
   rn_pb_put_str(out, rn_pb_RunStepRequest_session_handle_field, call->session);
+  for (size_t i = 0; i < call->feed_count; ++i)  // at the beginning: see rn_align_content
+    rn_encode_named_tensor(encoder, rn_pb_RunStepRequest_feed_field, call->feeds[i].name,
+                           &call->feeds[i].value);
   put_names(out, rn_pb_RunStepRequest_fetch_field, call->fetch_names, call->fetch_count);
   put_names(out, rn_pb_RunStepRequest_target_field, call->targets, call->target_count);
   size_t options = rn_pb_begin(out, rn_pb_RunStepRequest_options_field);
@@ -467,9 +586,6 @@ void rn_encode_run_step(rn_encoder_t* encoder, const rn_run_step_t* call) {
     rn_pb_put_str(out, rn_pb_RunStepRequest_partial_run_handle_field, call->partial_run);
   rn_pb_put_uint(out, rn_pb_RunStepRequest_store_errors_in_response_body_field, 1);
   rn_pb_put_uint(out, rn_pb_RunStepRequest_request_id_field, (uint64_t)call->request);
-  for (size_t i = 0; i < call->feed_count; ++i)
-    rn_encode_named_tensor(encoder, rn_pb_RunStepRequest_feed_field, call->feeds[i].name,
-                           &call->feeds[i].value);
 }
 
 rn_status_t rn_decode_run_step(const rn_in_t* in, rn_run_step_t* call, bool* out_errors_in_body) {
@@ -541,6 +657,7 @@ rn_status_t rn_decode_run_callable(const rn_in_t* in, rn_run_callable_t* call) {
   if (count < 0) return malformed("RunCallableRequest");
   call->session = rn_field_bytes(in->bytes, rn_pb_RunCallableRequest_session_handle_field);
   call->handle = (int64_t)rn_field_value(in->bytes, rn_pb_RunCallableRequest_handle_field);
+  call->request = (int64_t)rn_field_value(in->bytes, rn_pb_RunCallableRequest_request_id_field);
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(in->arena, (size_t)count, &feeds));
   call->feeds = feeds;
   return take_plain_tensors(in, rn_pb_RunCallableRequest_feed_field, feeds, &call->feed_count);

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "dist/iface.h"
+#include "dist/rpc/loan.h"
 #include "dist/rpc/message.h"
 
 // A message under construction. What fails is kept: one check at the end.
@@ -29,8 +30,8 @@ RN_MUST_USE rn_status_t rn_decode_tensor(rn_str_t bytes, rn_buffer_t* buffer,
 RN_MUST_USE rn_status_t rn_decode_named_tensor(rn_str_t bytes, rn_buffer_t* buffer,
                                                rn_allocator_t allocator, rn_named_tensor_t* out);
 
-// Where the content of the tensor begins in a RecvTensorResponse: an rn_align_fn_t.
-size_t rn_align_received(rn_str_t head, size_t size);
+// Where the content of the first tensor begins in a message, if that is large: an rn_align_fn_t.
+size_t rn_align_content(rn_str_t head, size_t size);
 
 // Requests and responses of the calls that carry more than a few names; the small ones are written
 // where they are used. Strings are lent from the bytes, arrays lie in |arena|.
@@ -47,6 +48,10 @@ void rn_encode_devices(rn_encoder_t* encoder, uint32_t number, const rn_device_i
 RN_MUST_USE rn_status_t rn_decode_devices(const rn_in_t* in, uint32_t number,
                                           rn_device_info_t** out, size_t* out_count);
 
+void rn_encode_status(rn_encoder_t* encoder, const rn_get_status_t* call);
+// The answer lies in the call's own arena.
+RN_MUST_USE rn_status_t rn_decode_status(const rn_in_t* in, rn_get_status_t* call);
+
 void rn_encode_run_graph(rn_encoder_t* encoder, const rn_run_graph_t* call);
 RN_MUST_USE rn_status_t rn_decode_run_graph(const rn_in_t* in, rn_run_graph_t* call);
 // Errors are in the body: |status| is lent.
@@ -56,6 +61,23 @@ RN_MUST_USE rn_status_t rn_decode_run_graph_response(const rn_in_t* in, rn_run_g
 
 void rn_encode_received(rn_encoder_t* encoder, const rn_recv_tensor_t* call, int64_t now_us);
 RN_MUST_USE rn_status_t rn_decode_received(const rn_in_t* in, rn_recv_tensor_t* call);
+
+// What our own tasks add to RecvTensor: see loan.h. The receiver says on which machine it is, and
+// the sender who it is; or the receiver says whose memory it can read, and the sender lends.
+void rn_encode_recv_tensor(rn_encoder_t* encoder, const rn_recv_tensor_t* call,
+                           const rn_reach_t* reach, bool works);
+// Whether the sender may lend to who sent these bytes, and whether it is asked who it is.
+bool rn_asks_for_loan(rn_str_t request, const rn_reach_t* own);
+bool rn_asks_for_reach(rn_str_t request, const rn_reach_t* own);
+void rn_encode_reach(rn_encoder_t* encoder, const rn_reach_t* reach);
+bool rn_decode_reach(rn_str_t response, rn_reach_t* out);
+// Of ours in MarkRecvFinishedResponse: there was such a loan, and it ends now.
+#define RN_MARKED_FIELD 1000
+// Instead of the value itself.
+void rn_encode_loan(rn_encoder_t* encoder, const rn_tensor_t* value, const rn_loan_t* loan);
+// False if |response| holds none. The tensor has a type and a shape, but no bytes yet.
+RN_MUST_USE rn_status_t rn_decode_loan(rn_str_t response, rn_loan_t* out, rn_tensor_t* out_value,
+                                       bool* out_is_there);
 
 void rn_encode_run_step(rn_encoder_t* encoder, const rn_run_step_t* call);
 RN_MUST_USE rn_status_t rn_decode_run_step(const rn_in_t* in, rn_run_step_t* call,

@@ -16,6 +16,8 @@
 #define MAX_STREAMS 65536
 #define MAX_HEADERS 16384
 #define MAX_MESSAGE ((size_t)INT32_MAX)
+// Bytes of a frame from which on they are read into their message at once.
+#define LANDING_SIZE (32u << 10)
 // Bytes read at a time, and bytes that may wait to be written before frames are held back.
 #define READ_SIZE (256 << 10)
 #define QUEUE_SIZE (16u << 20)
@@ -31,10 +33,14 @@ struct rn_http2_t {
   _Atomic int refs;
   rn_http2_options_t options;
   rn_watch_t watch;
-  rn_timer_t timer;
+  rn_timer_t timer, stall;
   rn_loop_job_t job;    // tells the loop's thread that there is something to say
   rn_socket_t* socket;  // Owned
   char* input;          // Owned; READ_SIZE bytes
+  char peer[256];
+  rn_caller_t* caller;  // of a server's
+  _Atomic int tally;
+  _Atomic size_t held;  // bytes of messages that came
   rn_mutex_t mutex;     // guards all that follows
   nghttp2_session* session;
   rn_stream_t* streams;  // those that are open
@@ -42,8 +48,15 @@ struct rn_http2_t {
   rn_stream_t* events;  // streams that somebody has to be told about
   rn_status_t failure;  // Owned: why the connection is over
   bool is_over, is_lost, is_posted, is_drained;
-  int64_t heard_ns;  // when something came last
-  bool is_asked;     // a ping is under way
+  bool is_reading;       // the loop's thread takes in what came, and flushes afterwards
+  rn_stream_t* landing;  // whose DATA frame has begun and not ended
+  size_t landing_left;   // bytes of it that have not come
+  int64_t heard_ns;      // when something came last
+  int64_t moved_ns;      // when the peer took something last, of use where |has_stall|
+  bool has_stall;        // the timer for that is set
+  size_t answered;       // streams with a response that has not gone out whole
+  uint64_t bytes_in, bytes_out;
+  bool is_asked;  // a ping is under way
   RN_VEC(segment_t) queue;
   size_t queue_first, queue_bytes;
   rn_strbuf_t small;
@@ -63,9 +76,27 @@ void rn_http2_release(rn_http2_t* http2) {
   if (http2->socket) http2->socket->vtable->close(http2->socket);
   rn_free(allocator, http2->input, READ_SIZE);
   rn_status_free(http2->failure);
+  rn_caller_release(http2->caller);
   rn_mutex_destroy(&http2->mutex);
   RN_FREE(allocator, http2);
 }
+
+rn_http2_stats_t rn_http2_stats(rn_http2_t* http2) {
+  rn_mutex_lock(&http2->mutex);
+  rn_http2_stats_t stats = {.streams = http2->stream_count,
+                            .queued = http2->queue_bytes,
+                            .held = http2->held,
+                            .bytes_in = http2->bytes_in,
+                            .bytes_out = http2->bytes_out,
+                            .heard_ns = http2->heard_ns};
+  rn_mutex_unlock(&http2->mutex);
+  return stats;
+}
+
+rn_str_t rn_http2_peer(const rn_http2_t* http2) { return rn_str(http2->peer); }
+_Atomic int* rn_http2_tally(rn_http2_t* http2) { return &http2->tally; }
+
+rn_caller_t* rn_http2_caller(const rn_http2_t* http2) { return http2->caller; }
 
 static int64_t now_of(const rn_http2_t* http2) { return rn_loop_now(http2->options.loop); }
 
@@ -102,11 +133,15 @@ static void close_stream(rn_http2_t* http2, rn_stream_t* stream) {
     http2->streams = stream->next;
   if (stream->next) stream->next->previous = stream->previous;
   http2->stream_count--;
+  if (stream->is_answered) http2->answered--;
+  if (http2->landing == stream) http2->landing = NULL;
   rn_message_clear(&stream->out);
   add_event(http2, stream);
 }
 
 void rn_stream_clear(rn_stream_t* stream) {
+  if (stream->held) stream->http2->held -= stream->held;
+  stream->held = 0;
   rn_strbuf_clear(&stream->path);
   rn_strbuf_clear(&stream->details);
   rn_strbuf_clear(&stream->out_details);
@@ -140,6 +175,7 @@ static int on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame
   rn_stream_t* stream = http2->options.events->open(http2->options.owner);
   if (!stream) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   stream_init(http2, stream);
+  stream->align = http2->options.align;
   stream->id = frame->hd.stream_id;
   open_stream(http2, stream);
   nghttp2_session_set_stream_user_data(session, stream->id, stream);
@@ -187,9 +223,18 @@ static rn_status_t make_room(rn_stream_t* stream) {
     size_t at = stream->align(rn_str_n(stream->head, stream->head_size), size);
     pad = (RN_ALIGN - at % RN_ALIGN) % RN_ALIGN;
   }
+  rn_http2_t* http2 = stream->http2;
+  if (http2->options.max_held && size > http2->options.max_held - http2->held)
+    return rn_resource_exhausted(
+        "The messages of this client would take more than %zu bytes at a time",
+        http2->options.max_held);
+  if (http2->options.is_server) {  // which outlives the call
+    stream->held = size;
+    http2->held += size;
+  }
   rn_buffer_t* buffer = NULL;
   RN_RETURN_IF_ERROR(
-      rn_buffer_create(stream->http2->options.allocator, RN_UINT8, size + pad, &buffer));
+      rn_buffer_create(rn_loop_landing(http2->options.loop), RN_UINT8, size + pad, &buffer));
   rn_status_t status =
       rn_message_lend(&stream->message, buffer, rn_str_n((char*)buffer->data + pad, size));
   rn_buffer_release(buffer);
@@ -211,10 +256,11 @@ static rn_status_t take_prefix(rn_stream_t* stream) {
   return RN_OK;
 }
 
-// Moves what fits from |data| to |to|, which has |*have| of |want| bytes.
+// Moves what fits from |data| to |to|, which has |*have| of |want| bytes, unless it is there.
 static size_t fill(void* to, size_t* have, size_t want, const uint8_t** data, size_t* size) {
   size_t n = want - *have < *size ? want - *have : *size;
-  memcpy((char*)to + *have, *data, n);
+  char* place = (char*)to + *have;
+  if (place != (const char*)*data) memmove(place, *data, n);
   *have += n, *data += n, *size -= n;
   return n;
 }
@@ -243,11 +289,33 @@ static rn_status_t take_data(rn_stream_t* stream, const uint8_t* data, size_t si
 static int on_data(nghttp2_session* session, uint8_t flags, int32_t id, const uint8_t* data,
                    size_t size, void* arg) {
   (void)session, (void)flags;
-  rn_stream_t* stream = stream_of(arg, id);
+  rn_http2_t* http2 = arg;
+  rn_stream_t* stream = stream_of(http2, id);
+  if (http2->landing && http2->landing == stream) http2->landing_left -= size;
   if (!stream || stream->failure) return 0;
   rn_status_t status = take_data(stream, data, size);
   if (!rn_ok(status)) refuse(stream, status);
   return 0;
+}
+
+static int on_begin_frame(nghttp2_session* session, const nghttp2_frame_hd* head, void* arg) {
+  (void)session;
+  rn_http2_t* http2 = arg;
+  bool lands = head->type == NGHTTP2_DATA && !(head->flags & NGHTTP2_FLAG_PADDED);
+  http2->landing = lands ? stream_of(http2, head->stream_id) : NULL;
+  http2->landing_left = head->length;
+  return 0;
+}
+
+// Where the next bytes of the socket belong, if that is known: |*out_size| of them at most. The
+// stream stays while this is the loop's thread, which alone ends streams.
+static char* landing_place(const rn_http2_t* http2, size_t* out_size) {
+  const rn_stream_t* stream = http2->landing;
+  if (!stream || stream->failure || !stream->received) return NULL;
+  size_t left = stream->expected - stream->received;
+  *out_size = left < http2->landing_left ? left : http2->landing_left;
+  if (*out_size < LANDING_SIZE) return NULL;
+  return (char*)rn_message_view(&stream->message).data + stream->received;
 }
 
 static bool is_whole(const rn_stream_t* stream) {
@@ -424,12 +492,19 @@ static bool write_some(rn_http2_t* http2) {
   rn_status_t status =
       http2->socket->vtable->write_pieces(http2->socket, pieces, count, RN_AT_ONCE, &written);
   dequeue(http2, written);
+  http2->bytes_out += written;
+  if (written && http2->has_stall) http2->moved_ns = now_of(http2);
   if (rn_ok(status)) return true;
   if (rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED)
     rn_status_free(status);
   else
     fail(http2, status);
   return false;
+}
+
+// Whether something was said that the peer has not made room for.
+static bool waits_for_peer(const rn_http2_t* http2) {
+  return (http2->watch.wants_write || http2->answered) && !http2->is_over;
 }
 
 // Makes frames and writes them, as far as the socket goes. Under the lock.
@@ -447,6 +522,14 @@ static void flush(rn_http2_t* http2) {
   bool was_waiting = http2->watch.wants_write;
   http2->watch.wants_write = is_blocked && !http2->is_over;
   if (http2->watch.wants_write && !was_waiting) rn_loop_wake(http2->options.loop);
+  if (http2->options.stall_ns && !http2->has_stall && waits_for_peer(http2)) {
+    // Without room for a timer the peer has all the time there is.
+    http2->moved_ns = now_of(http2);
+    rn_status_t status = rn_loop_set_timer(http2->options.loop, &http2->stall,
+                                           http2->moved_ns + http2->options.stall_ns);
+    http2->has_stall = rn_ok(status);
+    rn_status_free(status);
+  }
 }
 
 // What everybody is told, on the loop's thread.
@@ -499,21 +582,34 @@ static void lose(rn_http2_t* http2) {
   bool is_first = http2->is_over && !http2->is_lost;
   if (is_first) {
     http2->is_lost = true;
+    if (http2->caller) http2->caller->lost_ns = now_of(http2);
     while (http2->streams) close_stream(http2, http2->streams);
   }
   rn_mutex_unlock(&http2->mutex);
   if (!is_first) return;
   rn_loop_unwatch(http2->options.loop, &http2->watch);
   rn_loop_clear_timer(http2->options.loop, &http2->timer);
+  rn_loop_clear_timer(http2->options.loop, &http2->stall);
   http2->socket->vtable->shutdown(http2->socket);
   tell(http2);
   http2->options.events->lost(http2->options.owner, http2, rn_status_copy(http2->failure));
 }
 
+static void take_bytes(rn_http2_t* http2, rn_str_t bytes) {
+  http2->heard_ns = now_of(http2);
+  http2->bytes_in += bytes.size;
+  ssize_t used = nghttp2_session_mem_recv(http2->session, (const uint8_t*)bytes.data, bytes.size);
+  if (used < 0) fail(http2, rn_unavailable("HTTP/2: %s", nghttp2_strerror((int)used)));
+}
+
 static void receive(rn_http2_t* http2) {
-  size_t size = 0;
-  rn_status_t status =
-      http2->socket->vtable->read(http2->socket, http2->input, READ_SIZE, RN_AT_ONCE, &size);
+  size_t size = 0, room = 0;
+  rn_mutex_lock(&http2->mutex);
+  http2->is_reading = true;
+  char* place = landing_place(http2, &room);
+  rn_mutex_unlock(&http2->mutex);
+  if (!place) place = http2->input, room = READ_SIZE;
+  rn_status_t status = http2->socket->vtable->read(http2->socket, place, room, RN_AT_ONCE, &size);
   rn_mutex_lock(&http2->mutex);
   if (!rn_ok(status) && rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED) {
     rn_status_free(status);
@@ -522,24 +618,24 @@ static void receive(rn_http2_t* http2) {
   } else if (size == 0) {
     fail(http2, rn_unavailable("Socket closed"));
   } else if (!http2->is_over) {
-    http2->heard_ns = now_of(http2);
-    ssize_t used = nghttp2_session_mem_recv(http2->session, (uint8_t*)http2->input, size);
-    if (used < 0) fail(http2, rn_unavailable("HTTP/2: %s", nghttp2_strerror((int)used)));
+    take_bytes(http2, rn_str_n(place, size));
   }
-  flush(http2);
   rn_mutex_unlock(&http2->mutex);
 }
 
 static void on_ready(rn_watch_t* watch, bool can_read, bool can_write) {
   rn_http2_t* http2 = (rn_http2_t*)((char*)watch - __builtin_offsetof(rn_http2_t, watch));
   rn_http2_retain(http2);
+  (void)can_write;
   if (can_read) {
     receive(http2);
-  } else if (can_write) {
-    rn_mutex_lock(&http2->mutex);
-    flush(http2);
-    rn_mutex_unlock(&http2->mutex);
+    tell(http2);
   }
+  // All that was said meanwhile goes out together.
+  rn_mutex_lock(&http2->mutex);
+  http2->is_reading = false;
+  flush(http2);
+  rn_mutex_unlock(&http2->mutex);
   tell(http2);
   lose(http2);
   rn_http2_release(http2);
@@ -572,20 +668,46 @@ static void on_timer(rn_timer_t* timer) {
   rn_http2_release(http2);
 }
 
+// Gives up a peer that has stopped reading, and what waits for it.
+static void on_stall(rn_timer_t* timer) {
+  rn_http2_t* http2 = (rn_http2_t*)((char*)timer - __builtin_offsetof(rn_http2_t, stall));
+  rn_http2_retain(http2);
+  rn_mutex_lock(&http2->mutex);
+  int64_t at = http2->moved_ns + http2->options.stall_ns;
+  http2->has_stall = false;
+  if (waits_for_peer(http2) && now_of(http2) >= at) {
+    fail(http2, rn_deadline_exceeded("The peer has stopped reading; %zu answers wait for it",
+                                     http2->answered));
+    http2->watch.wants_write = false;
+  } else if (waits_for_peer(http2)) {
+    rn_status_t status = rn_loop_set_timer(http2->options.loop, timer, at);
+    http2->has_stall = rn_ok(status);
+    rn_status_free(status);
+  }
+  rn_mutex_unlock(&http2->mutex);
+  lose(http2);
+  rn_http2_release(http2);
+}
+
 static void on_job(rn_loop_job_t* job) {
   rn_http2_t* http2 = (rn_http2_t*)((char*)job - __builtin_offsetof(rn_http2_t, job));
   rn_mutex_lock(&http2->mutex);
   http2->is_posted = false;
+  flush(http2);
   rn_mutex_unlock(&http2->mutex);
   tell(http2);
   lose(http2);
   rn_http2_release(http2);
 }
 
-// Flushes, and lets the loop's thread hear of what came of it. Under the lock.
+// Flushes, and lets the loop's thread hear of what came of it. Under the lock. The loop's thread
+// itself flushes when it has nothing else to do: what it says in one go is written in one go.
 static void push(rn_http2_t* http2) {
-  flush(http2);
-  if (http2->is_posted || http2->is_lost || !(http2->events || http2->is_over)) return;
+  bool is_here = rn_loop_is_here(http2->options.loop);
+  if (is_here && http2->is_reading) return;
+  if (!is_here) flush(http2);
+  if (http2->is_posted || http2->is_lost) return;
+  if (!is_here && !http2->events && !http2->is_over) return;
   http2->is_posted = true;
   rn_http2_retain(http2);
   rn_loop_post(http2->options.loop, &http2->job);
@@ -593,11 +715,12 @@ static void push(rn_http2_t* http2) {
 
 void rn_http2_close(rn_http2_t* http2, rn_status_t status) {
   rn_mutex_lock(&http2->mutex);
+  http2->failure = rn_status_join(http2->failure, status);  // before what comes of closing
   if (!http2->is_over) {
     nghttp2_session_terminate_session(http2->session, NGHTTP2_NO_ERROR);
     flush(http2);
   }
-  fail(http2, status);
+  http2->is_over = true;
   push(http2);
   rn_mutex_unlock(&http2->mutex);
 }
@@ -690,6 +813,8 @@ void rn_http2_respond(rn_stream_t* stream, rn_status_t status, rn_message_t* mes
     rn_grpc_escape(rn_str(rn_status_message(status)), &stream->out_details);
     if (stream->out_details.failed) stream->out_details.size = 0;
     if (rn_ok(status)) take_out_message(stream, message);
+    stream->is_answered = true;
+    http2->answered++;
     submit_response(http2, stream, rn_ok(status));
     push(http2);
   }
@@ -714,6 +839,7 @@ static rn_status_t make_session(rn_http2_t* http2) {
   nghttp2_session_callbacks* callbacks = NULL;
   if (nghttp2_session_callbacks_new(&callbacks)) return rn_out_of_memory();
   nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+  nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
   nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
   nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
@@ -733,7 +859,8 @@ static rn_status_t greet(rn_http2_t* http2) {
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
       {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, MAX_FRAME},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, MAX_HEADERS},
-      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, MAX_STREAMS},
+      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+       http2->options.max_streams ? http2->options.max_streams : MAX_STREAMS},
       {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
   };
   size_t count = sizeof settings / sizeof *settings - (http2->options.is_server ? 1 : 0);
@@ -770,18 +897,23 @@ rn_status_t rn_http2_create(const rn_http2_options_t* options, rn_socket_t* sock
   http2->watch.socket = socket;
   http2->watch.ready = on_ready;
   http2->timer.fn = on_timer;
+  http2->stall.fn = on_stall;
   http2->job.run = on_job;
   http2->heard_ns = now_of(http2);
+  snprintf(http2->peer, sizeof http2->peer, "%.*s", RN_STR_ARGS(options->peer));
   rn_mutex_init(&http2->mutex);
   rn_strbuf_init(&http2->small, options->allocator);
-  status = set_up(http2);
+  if (options->is_server) status = rn_caller_create(options->allocator, &http2->caller);
+  if (rn_ok(status)) status = set_up(http2);
   if (!rn_ok(status)) {
     rn_loop_unwatch(options->loop, &http2->watch);
     rn_loop_clear_timer(options->loop, &http2->timer);
+    rn_loop_clear_timer(options->loop, &http2->stall);
     rn_http2_release(http2);
     return status;
   }
   rn_mutex_lock(&http2->mutex);
+  if (options->first.size) take_bytes(http2, options->first);
   push(http2);
   rn_mutex_unlock(&http2->mutex);
   *out = http2;

@@ -7,6 +7,7 @@
 #ifndef RUNNEL_DIST_RPC_HTTP2_H_
 #define RUNNEL_DIST_RPC_HTTP2_H_
 
+#include "dist/caller.h"
 #include "dist/rpc/loop.h"
 #include "dist/rpc/message.h"
 
@@ -15,7 +16,7 @@ typedef struct rn_stream_t rn_stream_t;
 
 // Where in a message the bytes begin that must be aligned, by its first bytes (up to
 // RN_HTTP2_HEAD); 0 where it does not matter.
-#define RN_HTTP2_HEAD 128
+#define RN_HTTP2_HEAD 256
 typedef size_t (*rn_align_fn_t)(rn_str_t head, size_t size);
 
 struct rn_stream_t {
@@ -32,12 +33,13 @@ struct rn_stream_t {
   // The connection's own.
   rn_stream_t *previous, *next;  // open streams
   rn_stream_t* next_event;
-  bool is_listed, is_complete, is_closed, has_event;
+  bool is_listed, is_complete, is_closed, has_event, is_answered;
   uint32_t reset_code;
   rn_status_t failure;  // Owned: why it cannot go on
   char head[RN_HTTP2_HEAD];
   uint8_t prefix[5];  // compressed or not, size
   size_t prefix_size, head_size, received, expected;
+  size_t held;  // of |message|, as the connection counts it
   rn_message_t out;
   uint8_t out_prefix[5];
   size_t out_prefix_left, out_piece, out_offset;
@@ -64,16 +66,38 @@ typedef struct rn_http2_options_t {
   const rn_http2_events_t* events;
   void* owner;
   bool is_server;
+  rn_align_fn_t align;   // of requests; NULL: none
   size_t max_message;    // bytes; 0: 2 GiB less one
   int64_t keepalive_ns;  // silence, while calls are open, after which the peer is asked whether it
                          // lives; after twice that it is dead. 0: never
+  int64_t stall_ns;      // how long a peer may take nothing of what waits for it; 0: for ever
+  uint32_t max_streams;  // that the peer may have open; 0: 65536
+  size_t max_held;       // bytes of the peer's messages that are kept at a time; 0: any
+  rn_str_t first;        // what was read from the socket already; lent for the call
+  rn_str_t peer;         // the name on the peer's certificate, "": none; copied
 } rn_http2_options_t;
+
+// How a connection is.
+typedef struct rn_http2_stats_t {
+  size_t streams;       // open ones
+  size_t queued, held;  // bytes: that wait to be written; of messages that came and are in use
+  uint64_t bytes_in, bytes_out;
+  int64_t heard_ns;  // when something came last, of the environment's clock
+} rn_http2_stats_t;
 
 // Takes |socket|, also when it fails. On the loop's thread.
 RN_MUST_USE rn_status_t rn_http2_create(const rn_http2_options_t* options, rn_socket_t* socket,
                                         rn_http2_t** out);
 void rn_http2_retain(rn_http2_t* http2);
 void rn_http2_release(rn_http2_t* http2);  // NULL is fine
+// Who is at the other end of a server's connection; NULL at the client's.
+rn_caller_t* rn_http2_caller(const rn_http2_t* http2);
+
+// From any thread.
+rn_http2_stats_t rn_http2_stats(rn_http2_t* http2);
+rn_str_t rn_http2_peer(const rn_http2_t* http2);
+// A number that the owner keeps with the connection.
+_Atomic int* rn_http2_tally(rn_http2_t* http2);
 
 // Ends the connection from any thread; |lost| follows on the loop's. Takes |status|.
 void rn_http2_close(rn_http2_t* http2, rn_status_t status);

@@ -2,7 +2,12 @@
 // timers, a list of jobs. See loop.h.
 #include "dist/rpc/loop.h"
 
+#include "base/cache_alloc.h"
 #include "base/vec.h"
+
+// Memory kept for messages that will come, and how long a silence may be until it is given back.
+#define MAX_LANDING ((size_t)512 << 20)
+#define REST_NS INT64_C(2000000000)
 
 struct rn_loop_t {
   rn_allocator_t allocator;
@@ -11,6 +16,8 @@ struct rn_loop_t {
   bool has_thread;
   rn_socket_t *wake_in, *wake_out;  // Owned: a byte written to one ends the poll on the other
   _Atomic bool is_woken;            // the byte is under way
+  rn_cache_alloc_t* landing;        // Retained
+  int64_t busy_ns;                  // the thread's own: when a socket was ready last
   RN_VEC(rn_watch_t*) watches;      // the thread's own
   RN_VEC(rn_poll_t) polled;         // likewise; has room for all watches and the wake
   RN_VEC(rn_watch_t*) asked;        // likewise: whom each of |polled| is about
@@ -24,6 +31,7 @@ struct rn_loop_t {
 
 const rn_env_t* rn_loop_env(const rn_loop_t* loop) { return loop->env; }
 int64_t rn_loop_now(const rn_loop_t* loop) { return loop->env->now_ns(loop->env->self); }
+rn_allocator_t rn_loop_landing(const rn_loop_t* loop) { return rn_cache_allocator(loop->landing); }
 bool rn_loop_is_here(const rn_loop_t* loop) {
   return loop->has_thread && pthread_equal(pthread_self(), loop->thread);
 }
@@ -123,6 +131,21 @@ void rn_loop_clear_timer(rn_loop_t* loop, rn_timer_t* timer) {
   rn_mutex_unlock(&loop->mutex);
 }
 
+bool rn_loop_has_timer(rn_loop_t* loop, const rn_timer_t* timer) {
+  rn_mutex_lock(&loop->mutex);
+  bool is_set = timer->place != 0;
+  rn_mutex_unlock(&loop->mutex);
+  return is_set;
+}
+
+static rn_status_t timers_set(void* self, rn_timer_t* timer, int64_t at_ns) {
+  return rn_loop_set_timer(self, timer, at_ns);
+}
+static void timers_clear(void* self, rn_timer_t* timer) { rn_loop_clear_timer(self, timer); }
+rn_timers_t rn_loop_timers(rn_loop_t* loop) {
+  return (rn_timers_t){.self = loop, .set = timers_set, .clear = timers_clear};
+}
+
 static void run_jobs(rn_loop_t* loop) {
   rn_mutex_lock(&loop->mutex);
   rn_loop_job_t* job = loop->first;
@@ -154,15 +177,27 @@ static int64_t run_timers(rn_loop_t* loop) {
   return next;
 }
 
+static bool has_idle_memory(const rn_loop_t* loop) {
+  rn_cache_stats_t stats;
+  rn_cache_alloc_stats(loop->landing, &stats);
+  return stats.bytes_cached > 0;
+}
+
 static void poll_once(rn_loop_t* loop, int64_t until_ns) {
+  int64_t rest_ns = has_idle_memory(loop) ? loop->busy_ns + REST_NS : RN_FOREVER;
+  if (until_ns > rest_ns) until_ns = rest_ns;
   loop->polled.count = loop->asked.count = loop->watches.count + 1;
   loop->polled.items[0] = (rn_poll_t){.socket = loop->wake_out, .wants_read = true};
   loop->asked.items[0] = NULL;
   for (size_t i = 0; i < loop->watches.count; ++i) {
     rn_watch_t* watch = loop->watches.items[i];
+    const rn_socket_vtable_t* vtable = watch->socket->vtable;
     loop->polled.items[i + 1] =
-        (rn_poll_t){.socket = watch->socket, .wants_read = true, .wants_write = watch->wants_write};
+        (rn_poll_t){.socket = vtable->below ? vtable->below(watch->socket) : watch->socket,
+                    .wants_read = true,
+                    .wants_write = watch->wants_write};
     loop->asked.items[i + 1] = watch;
+    if (vtable->has_more && vtable->has_more(watch->socket)) until_ns = RN_AT_ONCE;
   }
   rn_status_t status =
       loop->env->net->poll(loop->env->net_self, loop->polled.items, loop->polled.count, until_ns);
@@ -182,9 +217,14 @@ static void poll_once(rn_loop_t* loop, int64_t until_ns) {
   for (size_t i = 1; i < loop->polled.count; ++i) {
     const rn_poll_t* item = &loop->polled.items[i];
     rn_watch_t* watch = loop->asked.items[i];
-    if (watch && (item->can_read || item->can_write))
-      watch->ready(watch, item->can_read, item->can_write);
+    bool has_more =
+        watch && watch->socket->vtable->has_more && watch->socket->vtable->has_more(watch->socket);
+    if (!watch || !(item->can_read || item->can_write || has_more)) continue;
+    watch->ready(watch, item->can_read || has_more, item->can_write);
+    rest_ns = RN_FOREVER;
+    loop->busy_ns = rn_loop_now(loop);
   }
+  if (rest_ns != RN_FOREVER && rn_loop_now(loop) >= rest_ns) rn_cache_alloc_trim(loop->landing);
 }
 
 static void* loop_main(void* arg) {
@@ -201,6 +241,7 @@ static void* loop_main(void* arg) {
 }
 
 static rn_status_t set_up(rn_loop_t* loop) {
+  RN_RETURN_IF_ERROR(rn_cache_alloc_create(loop->allocator, MAX_LANDING, &loop->landing));
   RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->polled, loop->allocator, 2));
   RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->asked, loop->allocator, 2));
   RN_RETURN_IF_ERROR(
@@ -240,6 +281,7 @@ void rn_loop_destroy(rn_loop_t* loop) {
   }
   if (loop->wake_in) loop->wake_in->vtable->close(loop->wake_in);
   if (loop->wake_out) loop->wake_out->vtable->close(loop->wake_out);
+  rn_cache_alloc_release(loop->landing);
   rn_vec_free(&loop->watches, loop->allocator);
   rn_vec_free(&loop->polled, loop->allocator);
   rn_vec_free(&loop->asked, loop->allocator);

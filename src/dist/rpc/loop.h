@@ -7,6 +7,7 @@
 
 #include "base/net.h"
 #include "base/sync.h"
+#include "dist/timers.h"
 
 typedef struct rn_loop_t rn_loop_t;
 
@@ -17,13 +18,6 @@ typedef struct rn_watch_t {
   void (*ready)(struct rn_watch_t* watch, bool can_read, bool can_write);
   bool is_watched;  // the loop's
 } rn_watch_t;
-
-// Called once, at |at_ns| of the environment's clock or later.
-typedef struct rn_timer_t {
-  void (*fn)(struct rn_timer_t* timer);
-  int64_t at_ns;
-  size_t place;  // the loop's: in its heap, from 1; 0: not set
-} rn_timer_t;
 
 typedef struct rn_loop_job_t {
   void (*run)(struct rn_loop_job_t* job);
@@ -38,6 +32,10 @@ void rn_loop_destroy(rn_loop_t* loop);
 const rn_env_t* rn_loop_env(const rn_loop_t* loop);
 int64_t rn_loop_now(const rn_loop_t* loop);
 
+// Memory for messages that come: what was used for others before is quicker to fill. Blocks may
+// outlive the loop.
+rn_allocator_t rn_loop_landing(const rn_loop_t* loop);
+
 void rn_loop_post(rn_loop_t* loop, rn_loop_job_t* job);
 void rn_loop_wake(rn_loop_t* loop);
 bool rn_loop_is_here(const rn_loop_t* loop);  // whether this is the loop's thread
@@ -50,5 +48,9 @@ void rn_loop_unwatch(rn_loop_t* loop, rn_watch_t* watch);
 // neither runs nor will, unless the caller is the loop's thread inside it.
 RN_MUST_USE rn_status_t rn_loop_set_timer(rn_loop_t* loop, rn_timer_t* timer, int64_t at_ns);
 void rn_loop_clear_timer(rn_loop_t* loop, rn_timer_t* timer);
+// Whether |timer| is set and has not run yet.
+bool rn_loop_has_timer(rn_loop_t* loop, const rn_timer_t* timer);
+// The same, for those who know no loop.
+rn_timers_t rn_loop_timers(rn_loop_t* loop);
 
 #endif  // RUNNEL_DIST_RPC_LOOP_H_

@@ -14,6 +14,12 @@ struct rn_remote_peer_t {
   rn_channel_t* channel;  // Borrowed
   const rn_env_t* env;
   rn_allocator_t allocator;
+  rn_mutex_t mutex;  // guards what follows
+  rn_cond_t idle;
+  enum { REACH_UNKNOWN, REACH_WORKS, REACH_FAILS } reach_state;
+  rn_reach_t reach;
+  int borrowing;  // tensors that are being read, until the call that gives them back is under way
+  bool is_stopped;
 };
 
 typedef rn_status_t (*decode_fn_t)(const rn_in_t* in, rn_call_t* call);
@@ -40,12 +46,112 @@ static void on_cancel(rn_cancel_entry_t* entry) {
   rn_rpc_cancel(sent->peer->channel, &sent->out);
 }
 
+static rn_status_t take_tensor(const rn_in_t* in, rn_call_t* call) {
+  return rn_decode_received(in, (rn_recv_tensor_t*)call);
+}
+
+// A tensor that the peer lends: read in a thread of the pool, then given back, then believed.
+typedef struct borrowed_t {
+  rn_job_t job;  // first
+  rn_remote_peer_t* peer;
+  rn_recv_tensor_t* call;
+  uint64_t pid;
+  rn_loan_t loan;
+  rn_tensor_t value;
+  rn_call_t mark;  // MarkRecvFinished
+  bool is_marked;
+} borrowed_t;
+
+static void mark_finished(borrowed_t* borrowed);
+
+static void borrowed_end(borrowed_t* borrowed, rn_status_t status) {
+  rn_remote_peer_t* peer = borrowed->peer;
+  rn_recv_tensor_t* call = borrowed->call;
+  if (rn_ok(status))
+    call->value = borrowed->value;
+  else
+    rn_tensor_clear(&borrowed->value);
+  RN_FREE(peer->allocator, borrowed);
+  rn_mutex_lock(&peer->mutex);
+  if (!rn_ok(status)) peer->reach_state = REACH_UNKNOWN;  // it may be another process by now
+  rn_mutex_unlock(&peer->mutex);
+  rn_call_done(&call->call, status);
+}
+
+static void read_borrowed(rn_job_t* job) {
+  borrowed_t* borrowed = (borrowed_t*)job;
+  rn_remote_peer_t* peer = borrowed->peer;
+  rn_tensor_t* value = &borrowed->value;
+  rn_status_t status = rn_buffer_create(rn_channel_landing(peer->channel), value->dtype,
+                                        rn_tensor_bytes(value), &value->buffer);
+  if (rn_ok(status)) {
+    value->data = value->buffer->data;
+    status = rn_reach_read(borrowed->pid, borrowed->loan.address, value->data,
+                           rn_tensor_bytes(value), peer->env->pool);
+  }
+  if (rn_ok(status))
+    mark_finished(borrowed);
+  else
+    borrowed_end(borrowed, status);
+  rn_mutex_lock(&peer->mutex);
+  if (--peer->borrowing == 0) rn_cond_broadcast(&peer->idle);
+  rn_mutex_unlock(&peer->mutex);
+}
+
+// What the response to RecvTensor says of the peer's memory. |*out| is what it lends, to be read;
+// NULL if the value came in the response.
+static rn_status_t borrow(rn_remote_peer_t* peer, rn_str_t response, rn_recv_tensor_t* call,
+                          borrowed_t** out) {
+  *out = NULL;
+  rn_reach_t reach;
+  rn_mutex_lock(&peer->mutex);
+  bool is_new = peer->reach_state == REACH_UNKNOWN;
+  rn_mutex_unlock(&peer->mutex);
+  if (is_new) {
+    bool works = rn_decode_reach(response, &reach) && rn_reach_works(&reach);
+    rn_mutex_lock(&peer->mutex);
+    peer->reach_state = works ? REACH_WORKS : REACH_FAILS;
+    if (works) peer->reach = reach;
+    rn_mutex_unlock(&peer->mutex);
+  }
+  rn_loan_t loan;
+  rn_tensor_t value = {0};
+  bool is_there;
+  RN_RETURN_IF_ERROR(rn_decode_loan(response, &loan, &value, &is_there));
+  if (!is_there) return RN_OK;
+  borrowed_t* borrowed = NULL;
+  rn_status_t status = RN_NEW(peer->allocator, &borrowed);
+  if (!rn_ok(status)) {
+    rn_tensor_clear(&value);
+    return status;
+  }
+  *borrowed = (borrowed_t){
+      .job.run = read_borrowed, .peer = peer, .call = call, .loan = loan, .value = value};
+  rn_mutex_lock(&peer->mutex);
+  if (peer->is_stopped || peer->reach_state != REACH_WORKS)
+    status = rn_unavailable("A tensor was lent that nobody asked for");
+  borrowed->pid = peer->reach.pid;
+  if (rn_ok(status)) peer->borrowing++;
+  rn_mutex_unlock(&peer->mutex);
+  if (rn_ok(status)) {
+    *out = borrowed;
+  } else {
+    rn_tensor_clear(&borrowed->value);
+    RN_FREE(peer->allocator, borrowed);
+  }
+  return status;
+}
+
 static void on_done(rn_rpc_out_t* out, rn_status_t status) {
   sent_t* sent = (sent_t*)out;
   rn_remote_peer_t* peer = sent->peer;
   rn_call_t* call = sent->call;
+  borrowed_t* borrowed = NULL;
   if (sent->is_linked) rn_cancel_remove(call->cancel, &sent->entry);
-  if (rn_ok(status) && sent->decode) {
+  if (rn_ok(status) && sent->decode == take_tensor)
+    status =
+        borrow(peer, rn_message_view(&out->stream.message), (rn_recv_tensor_t*)call, &borrowed);
+  if (rn_ok(status) && sent->decode && !borrowed) {
     const rn_message_t* message = &out->stream.message;
     rn_arena_t arena;
     rn_arena_init(&arena, peer->allocator);
@@ -58,7 +164,10 @@ static void on_done(rn_rpc_out_t* out, rn_status_t status) {
   }
   rn_rpc_out_clear(out);
   RN_FREE(peer->allocator, sent);
-  rn_call_done(call, status);
+  if (borrowed)
+    rn_pool_submit(peer->env->pool, &borrowed->job);
+  else
+    rn_call_done(call, status);
 }
 
 // A call to |path|: |*out_sent| takes the request by |encoder|, then goes with send_off.
@@ -72,6 +181,7 @@ static rn_status_t prepare(rn_remote_peer_t* peer, const char* path, rn_call_t* 
   sent->decode = decode;
   sent->entry.fn = on_cancel;
   sent->out.path = path;
+  sent->out.align = rn_align_content;
   sent->out.deadline_ns = call->deadline_ns;
   sent->out.waits_for_ready = call->waits_for_ready;
   sent->out.done = on_done;
@@ -128,11 +238,7 @@ static void copy_handle(rn_str_t from, char* out, size_t room) {
 // The worker.
 
 static rn_status_t take_status(const rn_in_t* in, rn_call_t* call) {
-  rn_get_status_t* status = (rn_get_status_t*)call;
-  rn_in_t lasting = *in;
-  lasting.arena = &status->arena;
-  return rn_decode_devices(&lasting, rn_pb_GetStatusResponse_device_attributes_field,
-                           &status->devices, &status->device_count);
+  return rn_decode_status(in, (rn_get_status_t*)call);
 }
 
 static void get_status(rn_worker_t* worker, rn_get_status_t* call) {
@@ -205,18 +311,43 @@ static void cleanup_graph(rn_worker_t* worker, rn_cleanup_graph_t* call) {
        { rn_pb_put_uint(out, rn_pb_CleanupGraphRequest_step_id_field, (uint64_t)call->step); });
 }
 
-static rn_status_t take_tensor(const rn_in_t* in, rn_call_t* call) {
-  return rn_decode_received(in, (rn_recv_tensor_t*)call);
+static borrowed_t* of_mark(rn_call_t* call) {
+  return (borrowed_t*)((char*)call - __builtin_offsetof(borrowed_t, mark));
+}
+
+static rn_status_t take_mark(const rn_in_t* in, rn_call_t* call) {
+  of_mark(call)->is_marked = rn_field_value(in->bytes, RN_MARKED_FIELD);
+  return RN_OK;
+}
+
+static void on_marked(rn_call_t* call, rn_status_t status) {
+  borrowed_t* borrowed = of_mark(call);
+  if (rn_ok(status) && !borrowed->is_marked)
+    status = rn_unavailable("A tensor was taken back while it was read");
+  borrowed_end(borrowed, status);
+}
+
+typedef struct mark_t {
+  rn_call_t call;
+} mark_t;
+
+static void mark_finished(borrowed_t* borrowed) {
+  borrowed->mark = (rn_call_t){.done = on_marked, .deadline_ns = INT64_MAX};
+  mark_t* record = (mark_t*)&borrowed->mark;
+  CALL(borrowed->peer, WORKER_PATH("MarkRecvFinished"), record, take_mark,
+       { rn_pb_put_uint(out, rn_pb_MarkRecvFinishedRequest_request_id_field, borrowed->loan.id); });
 }
 
 static void recv_tensor(rn_worker_t* worker, rn_recv_tensor_t* call) {
+  rn_remote_peer_t* peer = of_worker(worker);
   call->value = (rn_tensor_t){0};
-  CALL(of_worker(worker), WORKER_PATH("RecvTensor"), call, take_tensor, {
-    sent->out.align = rn_align_received;
-    rn_pb_put_uint(out, rn_pb_RecvTensorRequest_step_id_field, (uint64_t)call->step);
-    rn_pb_put_str(out, rn_pb_RecvTensorRequest_rendezvous_key_field, call->key);
-    rn_pb_put_uint(out, rn_pb_RecvTensorRequest_request_id_field, (uint64_t)call->request);
-  });
+  rn_mutex_lock(&peer->mutex);
+  rn_reach_t reach = peer->reach;
+  bool works = peer->reach_state == REACH_WORKS, asks = peer->reach_state == REACH_UNKNOWN;
+  rn_mutex_unlock(&peer->mutex);
+  if (asks) rn_reach_machine(reach.machine, sizeof reach.machine);
+  CALL(peer, WORKER_PATH("RecvTensor"), call, take_tensor,
+       { rn_encode_recv_tensor(&encoder, call, works || asks ? &reach : NULL, works); });
 }
 
 static void cleanup_all(rn_worker_t* worker, rn_cleanup_all_t* call) {
@@ -289,6 +420,7 @@ static void partial_setup(rn_master_t* master, rn_partial_setup_t* call) {
 }
 
 static rn_status_t take_step(const rn_in_t* in, rn_call_t* call) {
+  ((rn_run_step_t*)call)->is_answered = true;
   return rn_decode_run_step_response(in, (rn_run_step_t*)call);
 }
 
@@ -337,6 +469,13 @@ static void make_callable(rn_master_t* master, rn_make_callable_t* call) {
     put_names(out, rn_pb_CallableOptions_feed_field, call->feeds, call->feed_count);
     put_names(out, rn_pb_CallableOptions_fetch_field, call->fetches, call->fetch_count);
     put_names(out, rn_pb_CallableOptions_target_field, call->targets, call->target_count);
+    size_t run = rn_pb_begin(out, rn_pb_CallableOptions_run_options_field);
+    if (call->trace_level)
+      rn_pb_put_uint(out, rn_pb_RunOptions_trace_level_field, (uint64_t)call->trace_level);
+    if (call->timeout_ms)
+      rn_pb_put_uint(out, rn_pb_RunOptions_timeout_in_ms_field, (uint64_t)call->timeout_ms);
+    if (call->wants_graphs) rn_pb_put_uint(out, rn_pb_RunOptions_output_partition_graphs_field, 1);
+    rn_pb_end(out, run);
     rn_pb_end(out, options);
   });
 }
@@ -351,6 +490,8 @@ static void run_callable(rn_master_t* master, rn_run_callable_t* call) {
   CALL(of_master(master), MASTER_PATH("RunCallable"), call, take_called, {
     rn_pb_put_str(out, rn_pb_RunCallableRequest_session_handle_field, call->session);
     rn_pb_put_uint(out, rn_pb_RunCallableRequest_handle_field, (uint64_t)call->handle);
+    if (call->request)
+      rn_pb_put_uint(out, rn_pb_RunCallableRequest_request_id_field, (uint64_t)call->request);
     for (size_t i = 0; i < call->feed_count; ++i)
       rn_encode_tensor(&encoder, rn_pb_RunCallableRequest_feed_field, &call->feeds[i]);
   });
@@ -384,11 +525,24 @@ rn_status_t rn_remote_peer_create(rn_channel_t* channel, const rn_env_t* env,
                              .channel = channel,
                              .env = env,
                              .allocator = allocator};
+  rn_mutex_init(&(*out)->mutex);
+  rn_cond_init(&(*out)->idle);
   return RN_OK;
 }
 
+void rn_remote_peer_stop(rn_remote_peer_t* peer) {
+  if (!peer) return;
+  rn_mutex_lock(&peer->mutex);
+  peer->is_stopped = true;
+  while (peer->borrowing) rn_cond_wait(&peer->idle, &peer->mutex);
+  rn_mutex_unlock(&peer->mutex);
+}
+
 void rn_remote_peer_destroy(rn_remote_peer_t* peer) {
-  if (peer) RN_FREE(peer->allocator, peer);
+  if (!peer) return;
+  rn_cond_destroy(&peer->idle);
+  rn_mutex_destroy(&peer->mutex);
+  RN_FREE(peer->allocator, peer);
 }
 
 rn_worker_t* rn_remote_worker(rn_remote_peer_t* peer) { return &peer->worker; }

@@ -11,6 +11,9 @@ typedef struct rn_remote_peer_t rn_remote_peer_t;
 // Keeps |channel|, which outlives the peer, borrowed.
 RN_MUST_USE rn_status_t rn_remote_peer_create(rn_channel_t* channel, const rn_env_t* env,
                                               rn_allocator_t allocator, rn_remote_peer_t** out);
+// Reads no more of the peer's memory, and waits for what is being read. NULL is fine. Before the
+// channel goes.
+void rn_remote_peer_stop(rn_remote_peer_t* peer);
 // No call may be under way. NULL is fine.
 void rn_remote_peer_destroy(rn_remote_peer_t* peer);
 

@@ -1,6 +1,8 @@
 // The server's end: see server.h.
 #include "dist/rpc/server.h"
 
+#include "dist/rpc/codec.h"
+
 #include <stdlib.h>
 
 struct rn_rpc_server_t {
@@ -9,7 +11,10 @@ struct rn_rpc_server_t {
   rn_loop_job_t job;      // starts and ends watching
   rn_socket_t* listener;  // Owned
   int port;
-  rn_mutex_t mutex;  // guards what follows
+  rn_doors_t doors;          // the loop's thread's
+  uint64_t old_in, old_out;  // likewise: bytes of connections that are gone
+  rn_timer_t pulse;          // shows that this process runs
+  rn_mutex_t mutex;          // guards what follows
   rn_cond_t changed;
   RN_VEC(rn_http2_t*) connections;  // Retained
   size_t call_count;
@@ -59,6 +64,21 @@ static void on_deadline(rn_timer_t* timer) {
   rn_cancel(&((rn_rpc_in_t*)((char*)timer - __builtin_offsetof(rn_rpc_in_t, deadline)))->cancel);
 }
 
+// The pulse is late by most of a lease: whoever asked meanwhile has given it up, and must not find
+// later that it was done after all. It beats again before the sockets are next looked at.
+static bool has_been_stopped(const rn_rpc_server_t* server) {
+  int64_t lease = 2 * server->options.keepalive_ns;
+  return lease && rn_loop_now(server->options.loop) - server->pulse.at_ns > lease * 3 / 4;
+}
+
+static void on_pulse(rn_timer_t* timer) {
+  rn_rpc_server_t* server =
+      (rn_rpc_server_t*)((char*)timer - __builtin_offsetof(rn_rpc_server_t, pulse));
+  rn_loop_t* loop = server->options.loop;
+  int64_t next = rn_loop_now(loop) + server->options.keepalive_ns / 2;
+  rn_status_free(rn_loop_set_timer(loop, timer, next));  // its room in the heap is still there
+}
+
 static void on_request(rn_stream_t* stream) {
   rn_rpc_in_t* call = call_of(stream);
   call->http2 = stream->http2;
@@ -70,6 +90,12 @@ static void on_request(rn_stream_t* stream) {
     rn_status_free(
         rn_loop_set_timer(call->server->options.loop, &call->deadline, stream->deadline_ns));
   }
+  if (has_been_stopped(call->server)) {
+    rn_message_t none;
+    rn_message_init(&none, call->server->options.allocator);
+    rn_rpc_reply(call, rn_unavailable("The task had been stopped when the call came"), &none);
+    return;
+  }
   call->server->options.handle(call->server->options.self, call);
 }
 
@@ -80,13 +106,21 @@ static void on_closed(rn_stream_t* stream, rn_status_t status) {
 }
 
 void rn_rpc_reply(rn_rpc_in_t* call, rn_status_t status, rn_message_t* message) {
+  const rn_rpc_server_options_t* options = &call->server->options;
+  if (options->replied) options->replied(options->self, call, rn_status_code(status));
   rn_http2_respond(&call->stream, status, message);
   let_go(call);
 }
 
 static void on_lost(void* owner, rn_http2_t* http2, rn_status_t status) {
   rn_rpc_server_t* server = owner;
+  if (rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED)
+    rn_log(rn_loop_env(server->options.loop), RN_LOG_WARNING, "a connection was closed: %s",
+           rn_status_message(status));
   rn_status_free(status);
+  rn_http2_stats_t stats = rn_http2_stats(http2);
+  server->old_in += stats.bytes_in;
+  server->old_out += stats.bytes_out;
   rn_mutex_lock(&server->mutex);
   for (size_t i = 0; i < server->connections.count; ++i)
     if (server->connections.items[i] == http2)
@@ -99,13 +133,21 @@ static void on_lost(void* owner, rn_http2_t* http2, rn_status_t status) {
 static const rn_http2_events_t events = {
     .open = on_open, .request = on_request, .closed = on_closed, .lost = on_lost};
 
-static rn_status_t take_in(rn_rpc_server_t* server, rn_socket_t* socket) {
+static rn_status_t take_in(rn_rpc_server_t* server, rn_socket_t* socket, rn_str_t first,
+                           rn_str_t peer) {
   rn_http2_options_t options = {.loop = server->options.loop,
                                 .allocator = server->options.allocator,
                                 .events = &events,
                                 .owner = server,
                                 .is_server = true,
-                                .max_message = server->options.max_message};
+                                .align = rn_align_content,
+                                .keepalive_ns = server->options.keepalive_ns,
+                                .max_message = server->options.max_message,
+                                .max_streams = server->options.max_streams,
+                                .max_held = server->options.max_held,
+                                .stall_ns = server->options.stall_ns,
+                                .first = first,
+                                .peer = peer};
   rn_mutex_lock(&server->mutex);
   rn_status_t status = rn_vec_reserve(&server->connections, server->options.allocator,
                                       server->connections.count + 1);
@@ -122,27 +164,57 @@ static rn_status_t take_in(rn_rpc_server_t* server, rn_socket_t* socket) {
   return RN_OK;
 }
 
-static void on_ready(rn_watch_t* watch, bool can_read, bool can_write) {
-  (void)can_read, (void)can_write;
-  rn_rpc_server_t* server =
-      (rn_rpc_server_t*)((char*)watch - __builtin_offsetof(rn_rpc_server_t, watch));
-  rn_socket_t* socket = NULL;
-  rn_status_t status = server->listener->vtable->accept(server->listener, RN_AT_ONCE, &socket);
-  if (rn_ok(status)) status = take_in(server, socket);
+static void not_taken(rn_rpc_server_t* server, rn_status_t status) {
   if (!rn_ok(status) && rn_status_code(status) != RN_CODE_DEADLINE_EXCEEDED)
     rn_log(rn_loop_env(server->options.loop), RN_LOG_WARNING, "A connection was not taken: %s",
            rn_status_message(status));
   rn_status_free(status);
 }
 
+static void on_http2(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t peer) {
+  not_taken(self, take_in(self, socket, first, peer));
+}
+
+static void on_ready(rn_watch_t* watch, bool can_read, bool can_write) {
+  (void)can_read, (void)can_write;
+  rn_rpc_server_t* server =
+      (rn_rpc_server_t*)((char*)watch - __builtin_offsetof(rn_rpc_server_t, watch));
+  rn_socket_t* socket = NULL;
+  rn_status_t status = server->listener->vtable->accept(server->listener, RN_AT_ONCE, &socket);
+  if (rn_ok(status)) rn_doors_open(&server->doors, socket);
+  not_taken(server, status);
+}
+
+rn_rpc_server_stats_t rn_rpc_server_stats(rn_rpc_server_t* server) {
+  rn_rpc_server_stats_t stats = {.doors = server->doors.count,
+                                 .refused = server->doors.refused,
+                                 .bytes_in = server->old_in,
+                                 .bytes_out = server->old_out};
+  // Only this thread takes connections off, and their locks come before the server's.
+  rn_mutex_lock(&server->mutex);
+  stats.connections = server->connections.count;
+  stats.calls = server->call_count;
+  rn_mutex_unlock(&server->mutex);
+  for (size_t i = 0; i < stats.connections; ++i) {
+    rn_http2_stats_t one = rn_http2_stats(server->connections.items[i]);
+    stats.queued += one.queued;
+    stats.held += one.held;
+    stats.bytes_in += one.bytes_in;
+    stats.bytes_out += one.bytes_out;
+  }
+  return stats;
+}
+
 static void on_job(rn_loop_job_t* job) {
   rn_rpc_server_t* server =
       (rn_rpc_server_t*)((char*)job - __builtin_offsetof(rn_rpc_server_t, job));
   rn_status_t status = RN_OK;
-  if (server->is_closing)
+  if (server->is_closing) {
     rn_loop_unwatch(server->options.loop, &server->watch);
-  else
+    rn_doors_close(&server->doors);
+  } else {
     status = rn_loop_watch(server->options.loop, &server->watch);
+  }
   rn_mutex_lock(&server->mutex);
   server->failure = status;
   server->is_posted = false;
@@ -184,9 +256,21 @@ rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_
   rn_rpc_server_t* server = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &server));
   server->options = *options;
+  server->doors = (rn_doors_t){.loop = options->loop,
+                               .allocator = options->allocator,
+                               .tls = options->tls,
+                               .timeout_ns = options->door_timeout_ns,
+                               .http2 = on_http2,
+                               .page = options->page,
+                               .self = server,
+                               .page_self = options->self};
   rn_mutex_init(&server->mutex);
   rn_cond_init(&server->changed);
+  server->pulse.fn = on_pulse;
   rn_status_t status = set_up(server);
+  if (rn_ok(status) && options->keepalive_ns)
+    status = rn_loop_set_timer(options->loop, &server->pulse,
+                               rn_loop_now(options->loop) + options->keepalive_ns / 2);
   if (!rn_ok(status)) {
     rn_rpc_server_destroy(server);
     return status;
@@ -217,6 +301,7 @@ static void close_connections(rn_rpc_server_t* server) {
 void rn_rpc_server_destroy(rn_rpc_server_t* server) {
   if (!server) return;
   server->is_closing = true;
+  rn_loop_clear_timer(server->options.loop, &server->pulse);
   if (server->watch.socket) rn_status_free(on_loop(server));
   close_connections(server);
   rn_mutex_lock(&server->mutex);

@@ -9,6 +9,9 @@
 #include "wire/scan.h"
 #include "wire/writer.h"
 
+// Bytes of a request that the loop's thread reads itself.
+#define MAX_QUICK (64u << 10)
+
 typedef union record_t {
   rn_call_t call;
   rn_get_status_t get_status;
@@ -35,7 +38,7 @@ typedef union record_t {
 typedef struct handling_t handling_t;
 
 // A method: how its request is read, what it calls, how its answer is written and what is freed
-// then. |is_quick|: it may run on the loop's thread.
+// then. |is_quick|: it may run on the loop's thread, if reading the request takes no time.
 typedef struct method_t {
   const char* path;
   bool is_quick;
@@ -76,6 +79,14 @@ static void finish(handling_t* h, rn_status_t status) {
 
 static void on_done(rn_call_t* call, rn_status_t status) { finish((handling_t*)call, status); }
 
+// Whether the fields of a message follow one another to its end.
+static bool is_message(rn_str_t bytes) {
+  rn_pb_scan_t scan = rn_pb_scan(bytes);
+  rn_pb_field_t field;
+  while (rn_pb_scan_next(&scan, &field)) continue;
+  return !scan.is_bad;
+}
+
 static void run(rn_job_t* job) {
   handling_t* h = (handling_t*)((char*)job - __builtin_offsetof(handling_t, job));
   const rn_message_t* message = &h->in->stream.message;
@@ -83,9 +94,12 @@ static void run(rn_job_t* job) {
                 .buffer = message->pieces.count ? message->pieces.items[0].buffer : NULL,
                 .arena = &h->arena,
                 .allocator = h->service->allocator};
-  h->record.call = (rn_call_t){
-      .done = on_done, .deadline_ns = h->in->stream.deadline_ns, .cancel = &h->in->cancel};
-  rn_status_t status = h->method->decode ? h->method->decode(h, &in) : RN_OK;
+  h->record.call = (rn_call_t){.done = on_done,
+                               .deadline_ns = h->in->stream.deadline_ns,
+                               .cancel = &h->in->cancel,
+                               .caller = rn_http2_caller(h->in->http2)};
+  rn_status_t status = is_message(in.bytes) ? RN_OK : rn_internal("Unable to parse request");
+  if (rn_ok(status) && h->method->decode) status = h->method->decode(h, &in);
   if (rn_ok(status))
     h->method->call(h);
   else
@@ -125,8 +139,9 @@ static rn_status_t read_get_status(handling_t* h, const rn_in_t* in) {
 }
 static void write_get_status(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
   (void)status;
-  rn_encode_devices(encoder, rn_pb_GetStatusResponse_device_attributes_field,
-                    h->record.get_status.devices, h->record.get_status.device_count);
+  rn_encode_status(encoder, &h->record.get_status);
+  // Peers ask this now and then: time to forget what dead ones have borrowed.
+  if (h->service->loans) rn_loans_end(h->service->loans, 0);
 }
 static void clear_get_status(handling_t* h) { rn_arena_clear(&h->record.get_status.arena); }
 
@@ -179,6 +194,7 @@ static rn_status_t read_run_graph(handling_t* h, const rn_in_t* in) {
   h->errors_in_body =
       rn_field_value(in->bytes, rn_pb_RunGraphRequest_store_errors_in_response_body_field);
   rn_strbuf_init(&call->stats, h->service->allocator);
+  rn_strbuf_init(&call->graph, h->service->allocator);
   return rn_decode_run_graph(in, call);
 }
 static void write_run_graph(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
@@ -191,6 +207,7 @@ static void clear_run_graph(handling_t* h) {
   for (size_t i = 0; call->fetches && i < call->fetch_count; ++i)
     rn_tensor_clear(&call->fetches[i]);
   rn_strbuf_clear(&call->stats);
+  rn_strbuf_clear(&call->graph);
 }
 
 static rn_status_t read_cleanup_graph(handling_t* h, const rn_in_t* in) {
@@ -206,12 +223,41 @@ static rn_status_t read_recv_tensor(handling_t* h, const rn_in_t* in) {
   call->request = (int64_t)rn_field_value(in->bytes, rn_pb_RecvTensorRequest_request_id_field);
   return RN_OK;
 }
+// Lends the value to a task that can read it where it is; false if that cannot be.
+static bool lend(handling_t* h, rn_encoder_t* encoder) {
+  const rn_recv_tensor_t* call = &h->record.recv_tensor;
+  rn_loans_t* loans = h->service->loans;
+  rn_str_t request = rn_rpc_request(h->in);
+  if (!loans) return false;
+  if (rn_asks_for_reach(request, rn_loans_reach(loans)))
+    rn_encode_reach(encoder, rn_loans_reach(loans));
+  rn_loan_t loan;
+  if (call->is_dead || !rn_dtype_is_plain(call->value.dtype) || !call->value.buffer ||
+      rn_tensor_bytes(&call->value) < RN_LOAN_MIN ||
+      !rn_asks_for_loan(request, rn_loans_reach(loans)))
+    return false;
+  rn_status_t status = rn_loans_add(loans, &call->value, &loan);
+  bool ok = rn_ok(status);
+  if (ok) rn_encode_loan(encoder, &call->value, &loan);
+  rn_status_free(status);
+  return ok;
+}
 static void write_recv_tensor(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
   (void)status;
   const rn_env_t* env = h->service->env;
+  if (lend(h, encoder)) return;
   rn_encode_received(encoder, &h->record.recv_tensor, env->wall_us(env->self));
 }
 static void clear_recv_tensor(handling_t* h) { rn_tensor_clear(&h->record.recv_tensor.value); }
+
+// Ends a loan, and says whether there was one. Stock's tasks ask only for what they were told to.
+static void write_mark_finished(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  (void)status;
+  rn_str_t request = rn_rpc_request(h->in);
+  uint64_t id = rn_field_value(request, rn_pb_MarkRecvFinishedRequest_request_id_field);
+  if (h->service->loans && rn_loans_end(h->service->loans, id))
+    rn_pb_put_uint(&encoder->head, RN_MARKED_FIELD, 1);
+}
 
 static rn_status_t read_cleanup_all(handling_t* h, const rn_in_t* in) {
   rn_cleanup_all_t* call = &h->record.cleanup_all;
@@ -222,8 +268,10 @@ static rn_status_t read_cleanup_all(handling_t* h, const rn_in_t* in) {
   return RN_OK;
 }
 
-// What nobody of ours needs an answer to: received tensors are acknowledged, traces are not kept.
+// What needs no answer of ours: tensors are never asked to be acknowledged, and what is received is
+// among the statistics of its step.
 static void call_nothing(handling_t* h) { finish(h, RN_OK); }
+static void call_tracing(handling_t* h) { finish(h, rn_unimplemented("Tracing")); }
 
 // The master's methods.
 
@@ -337,6 +385,10 @@ static rn_status_t read_make_callable(handling_t* h, const rn_in_t* in) {
   call->feeds = feeds;
   call->fetches = fetches;
   call->targets = targets;
+  rn_str_t run = rn_field_bytes(options.bytes, rn_pb_CallableOptions_run_options_field);
+  call->trace_level = (int)rn_field_value(run, rn_pb_RunOptions_trace_level_field);
+  call->timeout_ms = (int64_t)rn_field_value(run, rn_pb_RunOptions_timeout_in_ms_field);
+  call->wants_graphs = rn_field_value(run, rn_pb_RunOptions_output_partition_graphs_field);
   return RN_OK;
 }
 static void write_make_callable(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
@@ -376,12 +428,12 @@ static rn_status_t read_release_callable(handling_t* h, const rn_in_t* in) {
 #define W "/tensorflow.WorkerService/"
 #define M "/tensorflow.MasterService/"
 static const method_t methods[] = {
-    {W "RunGraph", false, read_run_graph, call_run_graph, write_run_graph, clear_run_graph},
+    {W "RunGraph", true, read_run_graph, call_run_graph, write_run_graph, clear_run_graph},
     {W "RecvTensor", true, read_recv_tensor, call_recv_tensor, write_recv_tensor,
      clear_recv_tensor},
     {W "CleanupGraph", true, read_cleanup_graph, call_cleanup_graph, NULL, NULL},
-    {M "RunStep", false, read_run_step, call_run_step, write_run_step, clear_run_step},
-    {M "RunCallable", false, read_run_callable, call_run_callable, write_run_callable,
+    {M "RunStep", true, read_run_step, call_run_step, write_run_step, clear_run_step},
+    {M "RunCallable", true, read_run_callable, call_run_callable, write_run_callable,
      clear_run_callable},
     {W "GetStatus", true, read_get_status, call_get_status, write_get_status, clear_get_status},
     {W "CreateWorkerSession", true, read_create_worker_session, call_create_worker_session, NULL,
@@ -392,9 +444,9 @@ static const method_t methods[] = {
      NULL},
     {W "DeregisterGraph", false, read_deregister_graph, call_deregister_graph, NULL, NULL},
     {W "CleanupAll", false, read_cleanup_all, call_cleanup_all, NULL, NULL},
-    {W "MarkRecvFinished", true, NULL, call_nothing, NULL, NULL},
+    {W "MarkRecvFinished", true, NULL, call_nothing, write_mark_finished, NULL},
     {W "Logging", true, NULL, call_nothing, NULL, NULL},
-    {W "Tracing", true, NULL, call_nothing, NULL, NULL},
+    {W "Tracing", true, NULL, call_tracing, NULL, NULL},
     {M "CreateSession", false, read_create_session, call_create_session, write_create_session,
      NULL},
     {M "ExtendSession", false, read_extend_session, call_extend_session, write_extend_session,
@@ -418,8 +470,8 @@ void rn_service_handle(void* self, rn_rpc_in_t* call) {
   rn_service_t* service = self;
   const method_t* method = find_method(rn_rpc_path(call));
   handling_t* h = NULL;
-  rn_status_t status = method ? RN_NEW(service->allocator, &h)
-                              : rn_unimplemented("No method %.*s", RN_STR_ARGS(rn_rpc_path(call)));
+  rn_status_t status =
+      method ? RN_NEW(service->allocator, &h) : rn_status_make(RN_CODE_UNIMPLEMENTED, "%s", "");
   if (!rn_ok(status)) {
     rn_message_t none;
     rn_message_init(&none, service->allocator);
@@ -431,7 +483,7 @@ void rn_service_handle(void* self, rn_rpc_in_t* call) {
   h->method = method;
   h->job.run = run;
   rn_arena_init(&h->arena, service->allocator);
-  if (method->is_quick)
+  if (method->is_quick && rn_rpc_request(call).size <= MAX_QUICK)
     run(&h->job);
   else
     rn_pool_submit(service->env->pool, &h->job);

@@ -3,6 +3,7 @@
 #define RUNNEL_DIST_RPC_SERVICE_H_
 
 #include "dist/iface.h"
+#include "dist/rpc/loan.h"
 #include "dist/rpc/server.h"
 
 typedef struct rn_service_t {
@@ -10,6 +11,7 @@ typedef struct rn_service_t {
   rn_master_t* master;
   const rn_env_t* env;  // what takes time runs on its pool, which has threads of its own
   rn_allocator_t allocator;
+  rn_loans_t* loans;  // of this process; NULL: nothing is lent
 } rn_service_t;
 
 // For rn_rpc_server_options_t.handle, with an rn_service_t as |self|.

@@ -21,7 +21,6 @@ typedef struct waiter_t {
   int64_t wanted;
   bool is_waiting, is_cancelled;  // guarded by the accumulator's lock
   rn_tensor_t value, indices;     // what it gets
-  rn_tensor_t shape;              // of rows
   rn_status_t status;
 } waiter_t;
 
@@ -42,7 +41,6 @@ struct accumulator_t {
   int64_t step;
   int64_t count;  // gradients in the sum
   rows_t rows;
-  rn_tensor_t dims;  // sparse: the whole shape as the last gradient gave it; unset: not given
   waiter_t* first;
   waiter_t** last;
 };
@@ -55,7 +53,6 @@ static void clear_rows(rows_t* rows) {
 
 static void clear_sum(accumulator_t* accumulator) {
   clear_rows(&accumulator->rows);
-  rn_tensor_clear(&accumulator->dims);
   accumulator->count = 0;
 }
 
@@ -144,8 +141,7 @@ static void take_locked(accumulator_t* accumulator, waiter_t* waiter) {
   }
   waiter->value = *sum;
   waiter->indices = accumulator->rows.indices;
-  waiter->shape = accumulator->dims;
-  *sum = accumulator->rows.indices = accumulator->dims = (rn_tensor_t){0};
+  *sum = accumulator->rows.indices = (rn_tensor_t){0};
   clear_sum(accumulator);
   accumulator->step++;
 }
@@ -166,21 +162,18 @@ static waiter_t* serve_locked(accumulator_t* accumulator) {
   return ended;
 }
 
-// The shape of rows: as the gradients said, or what the accumulator declares.
+// The shape of the whole: as many rows as the accumulator declares, -1 where it does not; the rest
+// is that of a row. What gradients said of their shapes is not kept.
 static rn_status_t output_shape(rn_kernel_ctx_t* ctx, const accumulator_t* accumulator,
-                                waiter_t* waiter) {
-  if (rn_tensor_is_set(&waiter->shape)) {
-    rn_set_output(ctx, 2, &waiter->shape);
-    return RN_OK;
-  }
+                                const waiter_t* waiter) {
   rn_shape_t shape = accumulator->shape;
-  int64_t rank = rn_shape_has_rank(shape) ? shape.rank : waiter->value.rank;
+  int64_t rank = waiter->value.rank;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 2, (rn_shape_t){1, &rank}, &out));
-  for (int64_t d = 0; d < rank; ++d) RN_DATA(out, int64_t)
-  [d] = rn_shape_has_rank(shape) && (d == 0 || shape.dims[d] >= 0) ? shape.dims[d]
-        : d ? rn_tensor_dim(&waiter->value, (int)d)
-            : -1;
+  for (int64_t d = 1; d < rank; ++d)
+    RN_DATA(out, int64_t)[d] = rn_tensor_dim(&waiter->value, (int)d);
+  if (rank > 0)
+    RN_DATA(out, int64_t)[0] = rn_shape_has_rank(shape) && shape.rank > 0 ? shape.dims[0] : -1;
   return RN_OK;
 }
 
@@ -199,7 +192,6 @@ static void end(waiter_t* waiter) {
   }
   rn_tensor_clear(&waiter->value);
   rn_tensor_clear(&waiter->indices);
-  rn_tensor_clear(&waiter->shape);
   RN_FREE(accumulator->allocator, waiter);
   rn_object_release(&accumulator->resource.object);
   rn_done(ctx, status);
@@ -412,7 +404,8 @@ static rn_status_t check_rows(const accumulator_t* accumulator, const rn_tensor_
         "Expected values.shape[0] to be equal to the number of indices, got %lld and %lld",
         (long long)rn_tensor_dim(values, 0), (long long)indices->count);
   rn_shape_t shape = accumulator->shape;
-  if (rn_shape_has_rank(shape) && shape.rank != values->rank)
+  // A shape that is declared as [] asks for nothing: that is how replicas declare theirs.
+  if (rn_shape_has_rank(shape) && shape.rank > values->rank)
     return rn_invalid_argument("Shape mismatch: expected values of rank %d, got %s", shape.rank,
                                rn_text_of(values).text);
   for (int32_t d = 1; rn_shape_has_rank(shape) && d < shape.rank; ++d)
@@ -443,18 +436,7 @@ static rn_status_t add_rows_input(rn_kernel_ctx_t* ctx, accumulator_t* accumulat
   if (!fits)
     return rn_invalid_argument("Shape mismatch: expected rows as in %s, got %s",
                                rn_text_of(sum).text, rn_text_of(values).text);
-  rn_tensor_t dims = {0};
-  if (*(const bool*)ctx->state)
-    RN_RETURN_IF_ERROR(rn_tensor_copy(rn_in(ctx, 4), ctx->kernel->device_memory, &dims));
-  rn_status_t status = merge_rows_locked(ctx, accumulator, rn_in(ctx, 2), values);
-  if (!rn_ok(status)) {
-    rn_tensor_clear(&dims);
-    return status;
-  }
-  if (rn_tensor_is_set(&dims)) {
-    rn_tensor_clear(&accumulator->dims);
-    accumulator->dims = dims;
-  }
+  RN_RETURN_IF_ERROR(merge_rows_locked(ctx, accumulator, rn_in(ctx, 2), values));
   accumulator->count++;
   return RN_OK;
 }

@@ -132,6 +132,83 @@ static rn_status_t sharded_filespec(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
+// A constant whose bytes are a file's: read once, when it is first needed.
+
+typedef struct region_t {
+  rn_mutex_t mutex;
+  rn_tensor_t value;  // guarded by |mutex|; not set: not read yet
+  char* path;         // Owned
+  size_t path_size;
+  rn_allocator_t allocator;
+  int32_t rank;
+  int64_t dims[RN_MAX_RANK];
+  rn_dtype_t dtype;
+} region_t;
+
+static rn_status_t region_init(const rn_kernel_init_t* init, void* state) {
+  region_t* region = state;
+  rn_mutex_init(&region->mutex);
+  region->allocator = init->allocator;
+  region->dtype = rn_init_type(init, "dtype");
+  rn_shape_t shape = rn_init_attr(init, "shape")->shape;
+  if (!rn_shape_is_full(shape)) return rn_invalid_argument("The shape must be fully known");
+  region->rank = shape.rank;
+  memcpy(region->dims, shape.dims, (size_t)shape.rank * sizeof *shape.dims);
+  rn_str_t name = rn_init_string(init, "memory_region_name");
+  if (memchr(name.data, '\0', name.size))
+    return rn_invalid_argument("A file name must not hold a NUL");
+  RN_RETURN_IF_ERROR(rn_str_dup(init->allocator, name, &region->path));
+  region->path_size = name.size + 1;
+  return RN_OK;
+}
+
+static void region_destroy(void* state) {
+  region_t* region = state;
+  rn_tensor_clear(&region->value);
+  if (region->path) rn_free(region->allocator, region->path, region->path_size);
+  rn_mutex_destroy(&region->mutex);
+}
+
+static rn_status_t region_read(rn_kernel_ctx_t* ctx, region_t* region) {
+  int64_t size = 0;
+  size_t got = 0;
+  RN_RETURN_IF_ERROR(rn_fs_size(ctx->step->env, region->path, &size));
+  if (!rn_dtype_is_plain(region->dtype))
+    return rn_unimplemented("Sorry, DT_%s is not currently supported for ImmutableConstOp.",
+                            rn_dtype_proto_name(region->dtype) + 3);
+  rn_tensor_t value = {0};
+  RN_RETURN_IF_ERROR(
+      rn_tensor_init(&value, region->dtype, (rn_shape_t){region->rank, region->dims}));
+  size_t bytes = rn_tensor_bytes(&value);
+  rn_tensor_clear(&value);
+  if ((uint64_t)size < bytes)
+    return rn_internal("Readonly memory region has wrong length (%lld) when allocating %zu",
+                       (long long)size, bytes);
+  rn_file_t* file = NULL;
+  RN_RETURN_IF_ERROR(rn_fs_open(ctx->step->env, region->path, RN_OPEN_READ, &file));
+  rn_status_t status =
+      rn_temp(ctx, region->dtype, (rn_shape_t){region->rank, region->dims}, &value);
+  if (rn_ok(status) && bytes) status = file->vtable->read_at(file, 0, value.data, bytes, &got);
+  if (rn_ok(status) && got != bytes) status = rn_data_loss("%s became shorter", region->path);
+  rn_status_free(file->vtable->close(file));
+  if (rn_ok(status))
+    region->value = value;
+  else
+    rn_tensor_clear(&value);
+  return status;
+}
+
+static rn_status_t region_compute(rn_kernel_ctx_t* ctx) {
+  region_t* region = ctx->state;
+  rn_mutex_lock(&region->mutex);
+  rn_status_t status = rn_tensor_is_set(&region->value) ? RN_OK : region_read(ctx, region);
+  rn_tensor_t shared = {0};
+  if (rn_ok(status)) status = rn_tensor_share(&region->value, &shared);
+  rn_mutex_unlock(&region->mutex);
+  if (rn_ok(status)) rn_set_output(ctx, 0, &shared);
+  return status;
+}
+
 #define ROW(name, flags_, function) \
   { .op = name, .device = "CPU", .flags = flags_, .compute = function }
 
@@ -141,5 +218,12 @@ static const rn_kernel_def_t rows[] = {
     ROW("MatchingFiles", RN_KERNEL_EXPENSIVE, matching_files),
     ROW("ShardedFilename", 0, sharded_filename),
     ROW("ShardedFilespec", 0, sharded_filespec),
+    {.op = "ImmutableConst",
+     .device = "CPU",
+     .flags = RN_KERNEL_OWN_OUTPUTS,
+     .state_size = sizeof(region_t),
+     .init = region_init,
+     .destroy = region_destroy,
+     .compute = region_compute},
 };
 RN_KERNEL_FAMILY(cpu_file, rows);

@@ -175,7 +175,6 @@ static rn_status_t change(rn_kernel_ctx_t* ctx, const char* what, bool clears) {
 }
 
 static rn_status_t insert(rn_kernel_ctx_t* ctx) { return change(ctx, "Insert", false); }
-static rn_status_t import(rn_kernel_ctx_t* ctx) { return change(ctx, "Import", true); }
 
 static rn_status_t take_out(rn_kernel_ctx_t* ctx) {
   rn_lookup_table_t* table = NULL;
@@ -205,6 +204,15 @@ static rn_status_t initialize(rn_kernel_ctx_t* ctx) {
                                  (long long)keys->count, (long long)values->count);
   if (rn_ok(status)) status = rn_lookup_table_initialize(table, keys, values);
   return done(table, status);
+}
+
+// A table that does not change takes its first entries this way, too.
+static rn_status_t import(rn_kernel_ctx_t* ctx) {
+  rn_lookup_table_t* table = NULL;
+  RN_RETURN_IF_ERROR(table_of(ctx, &table));
+  bool is_fixed = rn_lookup_table_is_fixed(table);
+  RN_RETURN_IF_ERROR(done(table, RN_OK));
+  return is_fixed ? initialize(ctx) : change(ctx, "Import", true);
 }
 
 static rn_status_t size(rn_kernel_ctx_t* ctx) {
@@ -263,6 +271,8 @@ static const rn_kernel_def_t rows[] = {
     TABLE("MutableHashTable", RN_T(STRING), NUMBERS, changing_init),
     TABLE("MutableHashTableV2", RN_TYPES_INDEX, NUMBERS | RN_T(STRING), changing_init),
     TABLE("MutableHashTableV2", RN_T(STRING), NUMBERS, changing_init),
+    TABLE("MutableHashTable", RN_T(INT64), RN_T(VARIANT), changing_init),
+    TABLE("MutableHashTableV2", RN_T(INT64), RN_T(VARIANT), changing_init),
     TABLE("MutableHashTableOfTensors", RN_T(INT64), NUMBERS | RN_T(STRING), tensors_init),
     TABLE("MutableHashTableOfTensors", RN_T(INT32) | RN_T(STRING), NUMBERS, tensors_init),
     TABLE("MutableHashTableOfTensorsV2", RN_T(INT64), NUMBERS | RN_T(STRING), tensors_init),

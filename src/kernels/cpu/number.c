@@ -34,6 +34,18 @@ static rn_status_t to_f64(rn_number_reader_t* reader, rn_str_t text, bool is_nar
   return RN_OK;
 }
 
+// Digits alone.
+static bool to_u64(rn_str_t text, uint64_t* out) {
+  *out = 0;
+  for (size_t i = 0; i < text.size; ++i) {
+    uint64_t digit = (uint64_t)(text.data[i] - '0');
+    if (text.data[i] < '0' || digit > 9) return false;
+    if (__builtin_mul_overflow(*out, 10, out) || __builtin_add_overflow(*out, digit, out))
+      return false;
+  }
+  return text.size > 0;
+}
+
 rn_status_t rn_number_read(rn_number_reader_t* reader, rn_str_t text, rn_tensor_t* out, int64_t i,
                            bool* out_ok) {
   double number = 0;
@@ -49,6 +61,13 @@ rn_status_t rn_number_read(rn_number_reader_t* reader, rn_str_t text, rn_tensor_
     case RN_INT32:
       *out_ok = rn_str_to_i64(text, &integer) && integer >= INT32_MIN && integer <= INT32_MAX;
       RN_DATA(out, int32_t)[i] = (int32_t)integer;
+      return RN_OK;
+    case RN_UINT32:
+      *out_ok = rn_str_to_i64(text, &integer) && integer >= 0 && integer <= UINT32_MAX;
+      RN_DATA(out, uint32_t)[i] = (uint32_t)integer;
+      return RN_OK;
+    case RN_UINT64:
+      *out_ok = to_u64(text, &RN_DATA(out, uint64_t)[i]);
       return RN_OK;
     default:
       *out_ok = rn_str_to_i64(text, &RN_DATA(out, int64_t)[i]);

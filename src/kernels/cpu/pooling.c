@@ -5,6 +5,8 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/pooling.h"
+#include "kernels/cpu/loops.h"
+#include "kernels/cpu/quantized.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -223,6 +225,7 @@ static void run_plain(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype, rn_po
 static rn_status_t run(rn_kernel_ctx_t* ctx, work_t work, rn_dtype_t dtype, rn_pooling_t* pooling,
                        int64_t batch) {
   bool is_narrow = dtype == RN_HALF || dtype == RN_BFLOAT16;
+  dtype = rn_dtype_stored(dtype);
   pooling->lowest = lowest_of(dtype, dtype);
   if (!is_narrow) {
     run_plain(ctx, work, dtype, pooling, batch);
@@ -358,6 +361,26 @@ static rn_status_t max_second_compute(rn_kernel_ctx_t* ctx) {
   return run(ctx, WORK_MAX_SECOND, x->dtype, &pooling, rn_tensor_dim(x, 0));
 }
 
+// Levels are averaged as floats, and what is behind the point is dropped. Sums of up to 2^16 bytes
+// are exact in a float, and their quotients on the right side of the next integer.
+static rn_status_t average_levels(rn_kernel_ctx_t* ctx, rn_dtype_t dtype, rn_pooling_t* pooling,
+                                  int64_t batch) {
+  bool is_large = pooling->rows.filter > (1 << 16) / pooling->columns.filter;
+  rn_dtype_t wide = is_large ? RN_DOUBLE : RN_FLOAT;
+  int64_t in = batch * pooling->in_size, out = batch * pooling->out_size, total = in + out;
+  rn_tensor_t temp = {0};
+  RN_RETURN_IF_ERROR(rn_temp(ctx, wide, (rn_shape_t){1, &total}, &temp));
+  rn_pooling_t own = *pooling;
+  own.x = temp.data;
+  own.y = (char*)temp.data + (size_t)in * rn_dtype_size(wide);
+  dtype = rn_dtype_stored(dtype);
+  rn_casts()->fn[dtype][wide](NULL, &pooling->x, &(int){1}, temp.data, in);
+  run_plain(ctx, WORK_AVERAGE, wide, &own, batch);
+  rn_casts()->fn[wide][dtype](NULL, (const void* const*)&own.y, &(int){1}, pooling->y, out);
+  rn_tensor_clear(&temp);
+  return RN_OK;
+}
+
 static rn_status_t average_compute(rn_kernel_ctx_t* ctx) {
   const pooling_state_t* state = ctx->state;
   const rn_tensor_t* x = rn_in(ctx, 0);
@@ -373,7 +396,27 @@ static rn_status_t average_compute(rn_kernel_ctx_t* ctx) {
   if (y->count == 0) return RN_OK;
   pooling.x = x->data;
   pooling.y = y->data;
+  if (rn_dtype_stored(x->dtype) != x->dtype)
+    return average_levels(ctx, x->dtype, &pooling, dims[0]);
   return run(ctx, WORK_AVERAGE, x->dtype, &pooling, dims[0]);
+}
+
+// The pooling of levels, whose limits stay.
+static rn_status_t with_limits(rn_kernel_ctx_t* ctx, rn_status_t (*compute)(rn_kernel_ctx_t*)) {
+  static const char* const names[] = {"min_input", "max_input"};
+  for (int i = 0; i < 2; ++i)
+    if (rn_in(ctx, 1 + i)->rank != 0)
+      return rn_invalid_argument("%s shape must be rank 0 but is rank %d, received shape: %s",
+                                 names[i], rn_in(ctx, 1 + i)->rank,
+                                 rn_text_of(rn_in(ctx, 1 + i)).text);
+  RN_RETURN_IF_ERROR(compute(ctx));
+  return rn_quant_set_limits(ctx, 1, rn_quant_limits_at(ctx, 1));
+}
+static rn_status_t quantized_max_compute(rn_kernel_ctx_t* ctx) {
+  return with_limits(ctx, max_compute);
+}
+static rn_status_t quantized_average_compute(rn_kernel_ctx_t* ctx) {
+  return with_limits(ctx, average_compute);
 }
 
 // Stock takes a gradient of any size in space: windows past the end add nothing.
@@ -496,6 +539,8 @@ static const rn_kernel_def_t rows[] = {
      .compute = max_gradient_v2_compute},
     ROW("MaxPoolWithArgmax", REAL, max_init, argmax_compute),
     ROW("MaxPoolGradWithArgmax", REAL, max_gradient_init, argmax_gradient_compute),
+    ROW("QuantizedMaxPool", RN_T(QUINT8) | RN_T(QINT8), max_init, quantized_max_compute),
+    ROW("QuantizedAvgPool", RN_T(QUINT8) | RN_T(QINT8), average_init, quantized_average_compute),
     ROW("AvgPool", RN_TYPES_FLOATS, average_init, average_compute),
     ROW("AvgPoolGrad", RN_TYPES_FLOATS, average_gradient_init, average_gradient_compute),
 };

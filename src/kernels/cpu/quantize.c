@@ -8,6 +8,8 @@
 
 typedef struct state_t {
   bool is_signed, is_narrow, has_range, rounds_up, has_bits_input;
+  bool is_first;  // the limits are attributes
+  float min, max;
   int64_t bits, axis;
 } state_t;
 
@@ -25,15 +27,34 @@ static rn_status_t common_init(const rn_kernel_init_t* init, state_t* state) {
   return RN_OK;
 }
 
+static rn_status_t check_bits(const state_t* state) {
+  if (bits_are_good(state, state->bits)) return RN_OK;
+  return rn_invalid_argument("num_bits is out of range: %" PRId64 " with signed_input_ %d",
+                             state->bits, state->is_signed);
+}
+
+static rn_status_t v1_init(const rn_kernel_init_t* init, void* state_) {
+  state_t* state = state_;
+  *state = (state_t){.is_first = true,
+                     .is_signed = rn_init_bool(init, "signed_input"),
+                     .has_range = rn_init_bool(init, "range_given"),
+                     .min = rn_init_float(init, "input_min"),
+                     .max = rn_init_float(init, "input_max"),
+                     .bits = rn_init_int(init, "num_bits"),
+                     .axis = -1};
+  RN_RETURN_IF_ERROR(check_bits(state));
+  if (state->has_range && !(state->min <= state->max))
+    return rn_invalid_argument("Invalid range: input_min %g > input_max %g", state->min,
+                               state->max);
+  return RN_OK;
+}
+
 static rn_status_t v2_init(const rn_kernel_init_t* init, void* state_) {
   state_t* state = state_;
   RN_RETURN_IF_ERROR(common_init(init, state));
   state->bits = rn_init_int(init, "num_bits");
   state->rounds_up = rn_str_is(rn_init_string(init, "round_mode"), "HALF_UP");
-  if (!bits_are_good(state, state->bits))
-    return rn_invalid_argument("num_bits is out of range: %" PRId64 " with signed_input_ %d",
-                               state->bits, state->is_signed);
-  return RN_OK;
+  return check_bits(state);
 }
 
 static rn_status_t v3_init(const rn_kernel_init_t* init, void* state_) {
@@ -91,6 +112,7 @@ static rn_status_t check_range(const rn_tensor_t* min, const rn_tensor_t* max, i
 
 static rn_status_t check_limits(rn_kernel_ctx_t* ctx, const state_t* state, int64_t slices) {
   static const char* const names[2] = {"input_min", "input_max"};
+  if (state->is_first) return RN_OK;
   for (int i = 0; i < 2 && state->has_range; ++i) {
     const rn_tensor_t* limit = rn_in(ctx, i + 1);
     if ((state->axis == -1 || !state->has_bits_input) && limit->rank != 0)
@@ -119,45 +141,124 @@ static rn_status_t read_bits(rn_kernel_ctx_t* ctx, const state_t* state, int64_t
                              state->is_signed);
 }
 
+static int64_t slices_of(const state_t* state, const rn_tensor_t* x, slice_t* out) {
+  *out = (slice_t){1, x->count, x->count};
+  if (state->axis == -1) return 1;
+  rn_axis_view_t view = rn_axis_view(x, (int)state->axis);
+  *out = (slice_t){view.outer, view.inner, view.size * view.inner};
+  return view.size;
+}
+
+// The limit of slice |i| at input |at|, if there are limits.
+static double limit_of(const rn_kernel_ctx_t* ctx, int at, int64_t i) {
+  const state_t* state = ctx->state;
+  if (!state->has_range) return 0;
+  if (state->is_first) return at == 1 ? state->min : state->max;
+  const rn_tensor_t* limit = rn_in(ctx, at);
+  if (limit->count <= 1) i = 0;
+  return limit->dtype == RN_FLOAT ? (double)RN_DATA(limit, float)[i] : RN_DATA(limit, double)[i];
+}
+
 static rn_status_t quantize_compute(rn_kernel_ctx_t* ctx) {
   const state_t* state = ctx->state;
   const rn_tensor_t* in = rn_in(ctx, 0);
-  int64_t bits = 0, slices = 1;
-  slice_t slice = {1, in->count, in->count};
+  int64_t bits = 0;
+  slice_t slice;
   if (state->axis != -1 && in->rank <= state->axis)
     return rn_invalid_argument("Shape must be at least rank %" PRId64 " but is rank %d",
                                state->axis + 1, in->rank);
-  if (state->axis != -1) {
-    rn_axis_view_t view = rn_axis_view(in, (int)state->axis);
-    slices = view.size;
-    slice = (slice_t){view.outer, view.inner, view.size * view.inner};
-  }
+  int64_t slices = slices_of(state, in, &slice);
   RN_RETURN_IF_ERROR(read_bits(ctx, state, &bits));
   RN_RETURN_IF_ERROR(check_limits(ctx, state, slices));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(in), &out));
-  const rn_tensor_t *min = rn_in(ctx, 1), *max = rn_in(ctx, 2);
   for (int64_t i = 0; i < slices && out->count; ++i) {
-    int64_t limit = state->has_range && min->count > 1 ? i : 0, at = i * slice.inner;
-    bool uses = state->has_range;
+    int64_t at = i * slice.inner;
+    double min = limit_of(ctx, 1, i), max = limit_of(ctx, 2, i);
     if (in->dtype == RN_FLOAT)
       quantize_float(state, bits, RN_DATA(in, float) + at, RN_DATA(out, float) + at, &slice,
-                     uses ? RN_DATA(min, float)[limit] : 0, uses ? RN_DATA(max, float)[limit] : 0);
+                     (float)min, (float)max);
     else
-      quantize_double(state, bits, RN_DATA(in, double) + at, RN_DATA(out, double) + at, &slice,
-                      uses ? RN_DATA(min, double)[limit] : 0,
-                      uses ? RN_DATA(max, double)[limit] : 0);
+      quantize_double(state, bits, RN_DATA(in, double) + at, RN_DATA(out, double) + at, &slice, min,
+                      max);
   }
   return RN_OK;
 }
 
-#define ROW(op_, init_)                                                       \
+// The gradient passes between the limits; the limits themselves get none.
+
+#define PASS(T)                                                                                 \
+  static void pass_##T(const T* dy, const T* x, const slice_t* slice, double min_, double max_, \
+                       T* dx) {                                                                 \
+    const T min = (T)min_, max = (T)max_;                                                       \
+    for (int64_t o = 0; o < slice->outer; ++o)                                                  \
+      for (int64_t i = o * slice->step; i < o * slice->step + slice->inner; ++i)                \
+        dx[i] = x[i] >= min && x[i] <= max ? dy[i] : 0;                                         \
+  }
+PASS(float)
+PASS(double)
+
+static rn_status_t gradient_init(const rn_kernel_init_t* init, void* state) {
+  ((state_t*)state)->axis = rn_init_int(init, "axis");
+  ((state_t*)state)->has_range = true;
+  return RN_OK;
+}
+
+static rn_status_t check_gradient(rn_kernel_ctx_t* ctx, int64_t slices) {
+  static const char* const names[2] = {"min", "max"};
+  const state_t* state = ctx->state;
+  for (int i = 0; i < 2; ++i) {
+    const rn_tensor_t* limit = rn_in(ctx, 2 + i);
+    if (state->axis == -1 && limit->rank != 0)
+      return rn_invalid_argument("input_%s must be a scalar if axis is unspecified", names[i]);
+    if (state->axis != -1 && (limit->rank != 1 || limit->count != slices))
+      return rn_invalid_argument("%s has incorrect size, expected %" PRId64 " was %" PRId64,
+                                 names[i], slices, limit->count);
+  }
+  return RN_OK;
+}
+
+static rn_status_t gradient_compute(rn_kernel_ctx_t* ctx) {
+  const state_t* state = ctx->state;
+  const rn_tensor_t *dy = rn_in(ctx, 0), *x = rn_in(ctx, 1);
+  if (!rn_tensor_same_shape(dy, x))
+    return rn_invalid_argument("gradient and input must be the same size");
+  if (state->axis < -1 || (state->axis != -1 && state->axis >= x->rank))
+    return rn_invalid_argument(
+        "Axis should be -1 or 0 or a positive value less than %dbut given axis value was %" PRId64,
+        x->rank, state->axis);
+  slice_t slice;
+  int64_t slices = slices_of(state, x, &slice);
+  RN_RETURN_IF_ERROR(check_gradient(ctx, slices));
+  rn_tensor_t *dx = NULL, *dmin = NULL, *dmax = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &dx));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 1, rn_tensor_shape(rn_in(ctx, 2)), &dmin));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 2, rn_tensor_shape(rn_in(ctx, 3)), &dmax));
+  memset(dmin->data, 0, rn_tensor_bytes(dmin));
+  memset(dmax->data, 0, rn_tensor_bytes(dmax));
+  for (int64_t i = 0; i < slices && x->count; ++i) {
+    int64_t at = i * slice.inner;
+    double min = limit_of(ctx, 2, i), max = limit_of(ctx, 3, i);
+    if (x->dtype == RN_FLOAT)
+      pass_float(RN_DATA(dy, float) + at, RN_DATA(x, float) + at, &slice, min, max,
+                 RN_DATA(dx, float) + at);
+    else
+      pass_double(RN_DATA(dy, double) + at, RN_DATA(x, double) + at, &slice, min, max,
+                  RN_DATA(dx, double) + at);
+  }
+  return RN_OK;
+}
+
+#define ROW(op_, init_, compute_)                                             \
   {                                                                           \
     .op = op_, .device = "CPU", .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}}, \
-    .state_size = sizeof(state_t), .init = init_, .compute = quantize_compute \
+    .state_size = sizeof(state_t), .init = init_, .compute = compute_         \
   }
 static const rn_kernel_def_t rows[] = {
-    ROW("QuantizeAndDequantizeV2", v2_init),
-    ROW("QuantizeAndDequantizeV3", v3_init),
+    ROW("QuantizeAndDequantize", v1_init, quantize_compute),
+    ROW("QuantizeAndDequantizeV2", v2_init, quantize_compute),
+    ROW("QuantizeAndDequantizeV3", v3_init, quantize_compute),
+    ROW("QuantizeAndDequantizeV4", v2_init, quantize_compute),
+    ROW("QuantizeAndDequantizeV4Grad", gradient_init, gradient_compute),
 };
 RN_KERNEL_FAMILY(cpu_quantize, rows);

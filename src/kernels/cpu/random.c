@@ -341,7 +341,7 @@ rn_status_t rn_random_shuffle(rn_kernel_ctx_t* ctx, const rn_philox_t* philox) {
   int64_t* from = RN_DATA(&order, int64_t);
   for (int64_t i = 0; i < rows; ++i) from[i] = i;
   rn_philox_single_t words =
-      rn_philox_single(philox ? *philox : rn_stream_reserve(ctx->state, ((uint64_t)rows + 3) / 4));
+      rn_philox_single(philox ? *philox : rn_stream_reserve(ctx->state, ((uint64_t)rows + 2) / 4));
   for (int64_t i = 0; i + 1 < rows; ++i) {
     int64_t j = i + (int64_t)(rn_philox_word(&words) % (uint64_t)(rows - i));
     int64_t other = from[j];

@@ -1,5 +1,6 @@
 // Kernels that read or change shapes and leave the elements alone.
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/quantized.h"
 #include "kernels/kernel_rows.h"
 
 static rn_status_t write_shape(rn_kernel_ctx_t* ctx, int i) {
@@ -110,6 +111,15 @@ static rn_status_t reshape(rn_kernel_ctx_t* ctx) {
         "Input to reshape is a tensor with %lld values, but the requested shape has %lld",
         (long long)input->count, (long long)product);
   return rn_forward_reshaped(ctx, 0, 0, (rn_shape_t){(int32_t)sizes->count, dims});
+}
+
+static rn_status_t quantized_reshape(rn_kernel_ctx_t* ctx) {
+  static const char* const names[] = {"input_min", "input_max"};
+  RN_RETURN_IF_ERROR(reshape(ctx));
+  for (int i = 0; i < 2; ++i)
+    if (rn_in(ctx, 2 + i)->rank > 1 || rn_in(ctx, 2 + i)->count != 1)
+      return rn_invalid_argument("%s must be a scalar or a vector of 1 element", names[i]);
+  return rn_quant_set_limits(ctx, 1, rn_quant_limits_at(ctx, 2));
 }
 
 static rn_status_t expand_dims(rn_kernel_ctx_t* ctx) {
@@ -241,6 +251,11 @@ static const rn_kernel_def_t rows[] = {
     {.op = "Size", .device = "CPU", .compute = size},
     {.op = "Rank", .device = "CPU", .compute = rank},
     {.op = "Reshape", .device = "CPU", .flags = RN_KERNEL_FORWARDS, .compute = reshape},
+    {.op = "QuantizedReshape",
+     .device = "CPU",
+     .types = {{"T", RN_T(QUINT8) | RN_T(QINT32)}},
+     .host_args = {"shape"},
+     .compute = quantized_reshape},
     {.op = "ExpandDims", .device = "CPU", .flags = RN_KERNEL_FORWARDS, .compute = expand_dims},
     {.op = "Squeeze",
      .device = "CPU",

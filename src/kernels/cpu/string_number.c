@@ -30,7 +30,8 @@ static rn_status_t string_to_number(rn_kernel_ctx_t* ctx) {
 static const rn_kernel_def_t rows[] = {
     {.op = "StringToNumber",
      .device = "CPU",
-     .types = {{"out_type", RN_T(FLOAT) | RN_T(DOUBLE) | RN_TYPES_INDEX}},
+     .types = {{"out_type",
+                RN_T(FLOAT) | RN_T(DOUBLE) | RN_TYPES_INDEX | RN_T(UINT32) | RN_T(UINT64)}},
      .compute = string_to_number},
 };
 RN_KERNEL_FAMILY(cpu_string_number, rows);

@@ -306,33 +306,35 @@ RN_RULES(INIT)
     .init = init_##rule_, .compute = apply_compute                                       \
   }
 #define ROW(op, rule) ROW_OF(op, rule, RN_TYPES_FLOATS)
-// Complex types too: only rules of RN_COMPLEX_RULES, and only dense.
+// Complex types too: only rules of RN_COMPLEX_RULES.
 #define WIDE_ROW(op, rule) ROW_OF(op, rule, RN_TYPES_FLOATS | RN_TYPES_COMPLEX)
 #define SPARSE(name, rule) ROW("SparseApply" name, rule), ROW("ResourceSparseApply" name, rule)
 #define DENSE(name, rule) ROW("Apply" name, rule), ROW("ResourceApply" name, rule)
+#define WIDE_SPARSE(name, rule) \
+  WIDE_ROW("SparseApply" name, rule), WIDE_ROW("ResourceSparseApply" name, rule)
 #define WIDE(name, rule) WIDE_ROW("Apply" name, rule), WIDE_ROW("ResourceApply" name, rule)
 
 static const rn_kernel_def_t rows[] = {
     WIDE("GradientDescent", gradient_descent),
     WIDE("Momentum", momentum),
-    SPARSE("Momentum", momentum),
+    WIDE_SPARSE("Momentum", momentum),
     WIDE_ROW("ResourceApplyKerasMomentum", keras_momentum),
-    ROW("ResourceSparseApplyKerasMomentum", keras_momentum),
+    WIDE_ROW("ResourceSparseApplyKerasMomentum", keras_momentum),
     WIDE("Adam", adam),
     ROW("ResourceApplyAdamWithAmsgrad", adam_amsgrad),
     DENSE("AdaMax", ada_max),
     WIDE("Adagrad", adagrad),
-    SPARSE("Adagrad", adagrad),
+    WIDE_SPARSE("Adagrad", adagrad),
     WIDE("AdagradV2", adagrad_v2),
-    SPARSE("AdagradV2", adagrad_v2),
+    WIDE_SPARSE("AdagradV2", adagrad_v2),
     DENSE("AdagradDA", adagrad_da),
     SPARSE("AdagradDA", adagrad_da),
     WIDE("Adadelta", adadelta),
-    SPARSE("Adadelta", adadelta),
+    WIDE_SPARSE("Adadelta", adadelta),
     WIDE("RMSProp", rms_prop),
-    SPARSE("RMSProp", rms_prop),
+    WIDE_SPARSE("RMSProp", rms_prop),
     WIDE("CenteredRMSProp", centered_rms_prop),
-    SPARSE("CenteredRMSProp", centered_rms_prop),
+    WIDE_SPARSE("CenteredRMSProp", centered_rms_prop),
     DENSE("Ftrl", ftrl),
     SPARSE("Ftrl", ftrl),
     DENSE("FtrlV2", ftrl_v2),

@@ -254,6 +254,8 @@ static rn_status_t assign_ref(rn_kernel_ctx_t* ctx) {
         rn_text_of(&variable->value).text, rn_text_of(value).text);
   else if (fits && rn_dtype_is_plain(value->dtype))
     memmove(variable->value.data, value->data, rn_tensor_bytes(value));
+  else if (ctx->dying & 2 && rn_tensor_is_exclusive(value))
+    status = rn_tensor_share(value, &kept);
   else
     status = rn_tensor_copy(value, ctx->kernel->device_memory, &kept);
   if (rn_ok(status) && rn_tensor_is_set(&kept)) {
@@ -361,6 +363,18 @@ static rn_status_t pass_reference(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+static rn_status_t select_reference(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* index = rn_in(ctx, 0);
+  if (index->rank != 0)
+    return rn_invalid_argument("Index must be a scalar, but it has shape %s",
+                               rn_text_of(index).text);
+  int32_t at = *RN_DATA(index, const int32_t), count = ctx->kernel->input_count - 1;
+  if (at < 0 || at >= count)
+    return rn_invalid_argument("Index must be in the range [0, %d) but got %d", count, at);
+  rn_set_output_ref(ctx, 0, rn_in_variable(ctx, 1 + at));
+  return RN_OK;
+}
+
 static rn_status_t nothing(rn_kernel_ctx_t* ctx) {
   (void)ctx;
   return RN_OK;
@@ -402,7 +416,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "DisableCopyOnRead", .device = "CPU", .compute = nothing},
     {.op = "Assign",
      .device = "CPU",
-     .flags = RN_KERNEL_OWN_OUTPUTS,
+     .flags = RN_KERNEL_OWN_OUTPUTS | RN_KERNEL_KEEPS_INPUTS,
      .state_size = sizeof(assign_t),
      .init = assign_init,
      .compute = assign_ref},
@@ -420,5 +434,10 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .flags = RN_KERNEL_OWN_OUTPUTS,
      .compute = pass_reference},
+    {.op = "RefSelect",
+     .device = "CPU",
+     .host_args = {"index"},
+     .flags = RN_KERNEL_OWN_OUTPUTS,
+     .compute = select_reference},
 };
 RN_KERNEL_FAMILY(cpu_variable, rows);

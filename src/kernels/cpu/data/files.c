@@ -23,6 +23,7 @@ typedef struct files_iterator_t {
   rn_strbuf_t line;        // one that was changed
   bool is_batched;         // elements go into batches, where they stay together
   rn_data_chunk_t* chunk;  // Owned; what they are put into
+  rn_tstring_t view;       // the last record, in the block that it was read into
 } files_iterator_t;
 
 static rn_status_t read_text(const rn_dataset_t* dataset, const char* name, rn_str_t* out) {
@@ -93,6 +94,11 @@ static rn_status_t open_file(files_iterator_t* own, bool has_records) {
 static rn_status_t give_text(files_iterator_t* own, rn_str_t text) {
   rn_allocator_t memory = own->base.dataset->node->memory;
   rn_tensor_t* out = own->base.asked->out;
+  rn_buffer_t* block = own->records ? rn_record_reader_block(own->records) : NULL;
+  if (block) {
+    rn_data_text_view(block, text, &own->view, out);
+    return RN_OK;
+  }
   return own->is_batched ? rn_data_text_create_in(&own->chunk, memory, text, out)
                          : rn_data_text_create(memory, text, out);
 }
@@ -154,6 +160,7 @@ static rn_status_t files_restore(rn_data_iterator_t* iterator, rn_data_reader_t*
 static rn_status_t open_records(files_iterator_t* own) {
   const files_t* files = (const files_t*)own->base.dataset;
   RN_RETURN_IF_ERROR(open_file(own, true));
+  if (own->is_batched) rn_record_reader_share(own->records, files->base.node->memory);
   int64_t offset = files->offsets ? rn_int_at(files->offsets, own->file) : 0;
   return offset ? rn_record_reader_seek(own->records, (uint64_t)offset) : RN_OK;
 }

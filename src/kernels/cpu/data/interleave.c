@@ -1,5 +1,9 @@
 // Datasets of datasets: a function makes a dataset of each element, and their elements follow each
 // other, in blocks taken in turn from several that are open at once.
+//
+// Places are opened in the order in which their turns come: all of them once, then those whose
+// dataset has ended, first come first served. In parallel that happens before the turn itself,
+// which changes nothing in the order of elements.
 #include "kernels/cpu/data/data.h"
 #include "kernels/cpu/data/prefetch.h"
 
@@ -8,7 +12,9 @@ typedef struct interleave_t {
   rn_dataset_t* input;
   rn_data_func_t func;
   int64_t cycle_length, block_length;
-  int64_t ahead;  // elements that each open dataset makes in the background
+  bool has_fixed_cycle;
+  int64_t ahead;   // elements that each open dataset makes in the background
+  int64_t window;  // places that are opened before their turn
 } interleave_t;
 
 // An open dataset, or a place for one. Its element is kept, so that it can be made again.
@@ -16,6 +22,7 @@ typedef struct place_t {
   rn_data_source_t source;
   rn_tensor_t* element;
   rn_dataset_t* dataset;  // Retained while it is open
+  rn_status_t status;     // why it could not be opened; told when its turn comes
 } place_t;
 
 typedef struct interleave_iterator_t {
@@ -25,7 +32,12 @@ typedef struct interleave_iterator_t {
   place_t* places;
   int64_t place_count;
   int64_t cycle, block;
-  int64_t open_count;
+  int64_t open_count;  // places with a dataset, or with an error
+  int64_t target;      // the place that is being opened
+  int64_t primed;      // places from 0 that were opened, or begun with, a first time
+  int64_t reached;     // the highest place that had a turn
+  int64_t* ended;      // places to open again: a ring
+  int64_t ended_head, ended_count;
   bool is_over;  // the input is
 } interleave_iterator_t;
 
@@ -34,6 +46,7 @@ enum { LOOK = 0, ASKED, GOT_INPUT, CALLED };
 #define DEFAULT_CYCLE 4  // where stock takes the number of processors
 #define MAX_CYCLE 65536
 #define DEFAULT_AHEAD 2
+#define MAX_WINDOW 64
 
 static rn_status_t read_lengths(rn_dataset_t* dataset) {
   interleave_t* own = (interleave_t*)dataset;
@@ -41,7 +54,8 @@ static rn_status_t read_lengths(rn_dataset_t* dataset) {
   if (!rn_data_has_input(dataset, "cycle_length")) return RN_OK;
   bool is_plain = !rn_data_has_input(dataset, "num_parallel_calls");
   RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "cycle_length", &own->cycle_length));
-  if (own->cycle_length == RN_DATA_AUTOTUNE) own->cycle_length = DEFAULT_CYCLE;
+  own->has_fixed_cycle = own->cycle_length != RN_DATA_AUTOTUNE;
+  if (!own->has_fixed_cycle) own->cycle_length = DEFAULT_CYCLE;
   if (own->cycle_length <= 0)
     return is_plain ? rn_invalid_argument("cycle_length must be greater than zero.")
                     : rn_invalid_argument(
@@ -66,6 +80,12 @@ static rn_status_t read_parallel(rn_dataset_t* dataset) {
     RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "num_parallel_calls", &calls));
     if (calls <= 0 && calls != RN_DATA_AUTOTUNE)
       return rn_invalid_argument("num_parallel_calls must be greater than zero.");
+    if (calls > own->cycle_length && own->has_fixed_cycle)
+      return rn_invalid_argument(
+          "If `cycle_length` is set to a fixed value, `num_parallel_calls` must be either "
+          "`tf.data.AUTOTUNE` or a value less than or equal to `cycle_length`. However, "
+          "`num_parallel_calls` is %lld and `cycle_length` is %lld",
+          (long long)calls, (long long)own->cycle_length);
   }
   if (rn_data_has_input(dataset, "buffer_output_elements")) {
     RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "buffer_output_elements", &ahead));
@@ -83,6 +103,9 @@ static rn_status_t read_parallel(rn_dataset_t* dataset) {
   if (calls == 1) return RN_OK;
   own->ahead = ahead > 0 ? ahead : own->block_length;
   if (own->ahead < DEFAULT_AHEAD) own->ahead = DEFAULT_AHEAD;
+  if (!rn_data_has_threads(dataset->host)) return RN_OK;
+  own->window = calls > 0 ? calls : 2 * (int64_t)rn_pool_threads(dataset->host->pool);
+  if (own->window > MAX_WINDOW) own->window = MAX_WINDOW;
   return RN_OK;
 }
 
@@ -110,6 +133,7 @@ static rn_status_t interleave_start(rn_data_iterator_t* iterator) {
     RN_RETURN_IF_ERROR(
         rn_data_row(iterator, dataset->input->component_count, &own->places[i].element));
   own->place_count = dataset->cycle_length;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&iterator->arena, places, &own->ended));
   RN_RETURN_IF_ERROR(rn_data_call_init(&own->call, iterator, &dataset->func));
   return rn_data_source_start(&own->input, iterator, dataset->input);
 }
@@ -120,6 +144,8 @@ static void close_place(interleave_iterator_t* own, place_t* place) {
                     ((const interleave_t*)own->base.dataset)->input->component_count);
   rn_dataset_release(place->dataset);
   place->dataset = NULL;
+  rn_status_free(place->status);
+  place->status = RN_OK;
 }
 
 static void interleave_stop(rn_data_iterator_t* iterator) {
@@ -132,6 +158,7 @@ static void interleave_stop(rn_data_iterator_t* iterator) {
 static void advance(interleave_iterator_t* own) {
   own->block = 0;
   own->cycle = (own->cycle + 1) % own->place_count;
+  if (own->cycle > own->reached) own->reached = own->cycle;
 }
 
 // Makes the dataset in |result| the one of |place|.
@@ -156,36 +183,89 @@ static rn_status_t open_place(interleave_iterator_t* own, place_t* place, rn_ten
   return status;
 }
 
+static void push_ended(interleave_iterator_t* own, int64_t place, bool is_first) {
+  if (is_first) own->ended_head = (own->ended_head + own->place_count - 1) % own->place_count;
+  int64_t at = is_first ? own->ended_head : (own->ended_head + own->ended_count) % own->place_count;
+  own->ended[at] = place;
+  own->ended_count++;
+}
+
+// The place to open next; -1: none. One that failed is tried again before its turn is over.
+static int64_t place_to_open(interleave_iterator_t* own) {
+  int64_t window = ((const interleave_t*)own->base.dataset)->window;
+  if (own->is_over) return -1;
+  int64_t next = own->ended_count ? own->ended[own->ended_head] : -1;
+  if (next != own->cycle) {
+    if (own->primed < own->place_count)
+      return own->primed < own->reached + (window ? window : 1) ? own->primed++ : -1;
+    if (next < 0 || !window) return -1;
+  }
+  own->ended_head = (own->ended_head + 1) % own->place_count;
+  own->ended_count--;
+  return next;
+}
+
+// A place that could not be opened says so when its turn comes; true: that is now.
+static bool place_failed(interleave_iterator_t* own, rn_status_t status) {
+  place_t* place = &own->places[own->target];
+  close_place(own, place);
+  own->base.phase = LOOK;
+  if (own->target == own->cycle) {
+    push_ended(own, own->target, true);
+    return rn_data_finish(&own->base, status);
+  }
+  place->status = status;
+  own->open_count++;
+  return false;
+}
+
+// Takes what the dataset of the place at hand has answered; true: the request is answered.
+static bool take_element(interleave_iterator_t* own) {
+  const interleave_t* dataset = (const interleave_t*)own->base.dataset;
+  place_t* place = &own->places[own->cycle];
+  own->base.phase = LOOK;
+  if (place->source.request.is_end) {
+    close_place(own, place);
+    own->open_count--;
+    push_ended(own, own->cycle, false);
+    advance(own);
+    return false;
+  }
+  if (rn_ok(place->source.request.status) && ++own->block == dataset->block_length) advance(own);
+  return rn_data_finish(&own->base, place->source.request.status);
+}
+
 // One turn: true if something is to be waited for; |*out_done| if the request is answered.
 static bool interleave_turn(interleave_iterator_t* own, bool* out_done) {
   rn_data_iterator_t* iterator = &own->base;
   const interleave_t* dataset = (const interleave_t*)iterator->dataset;
   place_t* place = &own->places[own->cycle];
   *out_done = false;
-  if (iterator->phase == LOOK && place->source.iterator) {
-    iterator->phase = ASKED;
-    if (!rn_data_ask(&place->source, iterator->asked->out)) return true;
-  }
   if (iterator->phase == LOOK) {
-    if (own->is_over) {
+    own->target = place_to_open(own);
+    if (own->target >= 0) {
+      iterator->phase = GOT_INPUT;
+      if (!rn_data_ask(&own->input, own->places[own->target].element)) return true;
+    } else if (!rn_ok(place->status)) {
+      rn_status_t status = place->status;
+      place->status = RN_OK;
+      own->open_count--;
+      push_ended(own, own->cycle, true);
+      *out_done = rn_data_finish(iterator, status);
+      return false;
+    } else if (place->source.iterator) {
+      iterator->phase = ASKED;
+      if (!rn_data_ask(&place->source, iterator->asked->out)) return true;
+    } else {
       advance(own);
       return false;
     }
-    iterator->phase = GOT_INPUT;
-    if (!rn_data_ask(&own->input, place->element)) return true;
   }
   if (iterator->phase == ASKED) {
-    iterator->phase = LOOK;
-    if (place->source.request.is_end) {
-      close_place(own, place);
-      own->open_count--;
-      advance(own);
-      return false;
-    }
-    if (rn_ok(place->source.request.status) && ++own->block == dataset->block_length) advance(own);
-    *out_done = rn_data_finish(iterator, place->source.request.status);
+    *out_done = take_element(own);
     return false;
   }
+  place = &own->places[own->target];
   if (iterator->phase == GOT_INPUT) {
     if (own->input.request.is_end) {
       own->is_over = true;
@@ -193,7 +273,7 @@ static bool interleave_turn(interleave_iterator_t* own, bool* out_done) {
       return false;
     }
     if (!rn_ok(own->input.request.status)) {
-      *out_done = rn_data_finish(iterator, own->input.request.status);
+      *out_done = place_failed(own, own->input.request.status);
       return false;
     }
     iterator->phase = CALLED;
@@ -206,9 +286,9 @@ static bool interleave_turn(interleave_iterator_t* own, bool* out_done) {
   if (rn_ok(status)) status = open_place(own, place, &own->call.results[0]);
   if (rn_ok(status)) {
     own->open_count++;
+    if (dataset->window > 0) rn_data_prefetch_begin(place->source.iterator);
   } else {
-    close_place(own, place);
-    *out_done = rn_data_finish(iterator, status);
+    *out_done = place_failed(own, status);
   }
   return false;
 }
@@ -231,6 +311,9 @@ static rn_status_t interleave_save(rn_data_iterator_t* iterator, rn_data_writer_
   rn_data_put_int(writer, own->is_over);
   for (int64_t i = 0; i < own->place_count; ++i) {
     place_t* place = &own->places[i];
+    if (!rn_ok(place->status))
+      return rn_failed_precondition("A dataset that waits could not be made: %s",
+                                    rn_status_message(place->status));
     rn_data_put_int(writer, place->source.iterator != NULL);
     if (!place->source.iterator) continue;
     rn_data_put_row(writer, place->element, dataset->input->component_count);
@@ -267,10 +350,15 @@ static rn_status_t interleave_restore(rn_data_iterator_t* iterator, rn_data_read
   if (own->cycle < 0 || own->cycle >= own->place_count || own->block < 0)
     return rn_data_bad_state();
   own->is_over = is_over != 0;
+  own->primed = own->place_count;
   for (int64_t i = 0; i < own->place_count; ++i) {
     int64_t is_open = 0;
     RN_RETURN_IF_ERROR(rn_data_take_int(reader, &is_open));
     if (is_open) RN_RETURN_IF_ERROR(restore_place(own, &own->places[i], reader));
+  }
+  for (int64_t i = 0; i < own->place_count; ++i) {
+    int64_t place = (own->cycle + i) % own->place_count;
+    if (!own->places[place].source.iterator) push_ended(own, place, false);
   }
   return rn_data_restore_source(reader, &own->input, iterator,
                                 ((const interleave_t*)iterator->dataset)->input);

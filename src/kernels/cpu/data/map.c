@@ -142,7 +142,7 @@ const rn_data_kind_t rn_data_kind_map = {
     MAPPED, .open = map_open, .cardinality = rn_data_mapped_cardinality, .next = map_next};
 
 // Filter and take while: elements for which a predicate holds.
-static rn_status_t filter_open(rn_dataset_t* dataset) {
+rn_status_t rn_data_open_predicate(rn_dataset_t* dataset) {
   rn_data_mapped_t* filter = (rn_data_mapped_t*)dataset;
   RN_RETURN_IF_ERROR(rn_data_open_mapped(dataset, "predicate"));
   if (filter->input->component_count != dataset->component_count)
@@ -191,8 +191,9 @@ static bool take_while_next(rn_data_iterator_t* iterator) {
   return filter_step(iterator, "TakeWhile predicate `f`", true);
 }
 
-const rn_data_kind_t rn_data_kind_filter = {MAPPED, .open = filter_open, .next = filter_next};
-const rn_data_kind_t rn_data_kind_take_while = {MAPPED, .open = filter_open,
+const rn_data_kind_t rn_data_kind_filter = {MAPPED, .open = rn_data_open_predicate,
+                                            .next = filter_next};
+const rn_data_kind_t rn_data_kind_take_while = {MAPPED, .open = rn_data_open_predicate,
                                                 .next = take_while_next};
 
 // Scan: a map whose function also takes and gives a state.

@@ -16,6 +16,8 @@ typedef struct parallel_t {
   int64_t slots;
   int64_t limit;  // slots in use: fewer where there are few threads
   bool is_ordered;
+  bool judges;        // elements are those of the input, each with what the function says of it
+  rn_dtype_t* types;  // Owned; of such elements
 } parallel_t;
 
 typedef enum state_t { FREE, QUEUED, RUNNING, DONE } state_t;
@@ -53,11 +55,8 @@ typedef struct parallel_iterator_t {
   rn_cancel_t* entered;
 } parallel_iterator_t;
 
-static rn_status_t parallel_open(rn_dataset_t* dataset) {
+static rn_status_t read_calls(rn_dataset_t* dataset) {
   parallel_t* own = (parallel_t*)dataset;
-  RN_RETURN_IF_ERROR(rn_data_open_mapped(dataset, "f"));
-  RN_RETURN_IF_ERROR(
-      rn_data_func_gives(&own->mapped.func, dataset->component_count, dataset->types));
   int64_t calls = 0;
   RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "num_parallel_calls", &calls));
   if (calls <= 0 && calls != RN_DATA_AUTOTUNE)
@@ -71,6 +70,36 @@ static rn_status_t parallel_open(rn_dataset_t* dataset) {
                     !(deterministic && deterministic->kind == RN_ATTR_STRING &&
                       rn_str_is(deterministic->s, "false"));
   return RN_OK;
+}
+
+static rn_status_t parallel_open(rn_dataset_t* dataset) {
+  parallel_t* own = (parallel_t*)dataset;
+  RN_RETURN_IF_ERROR(rn_data_open_mapped(dataset, "f"));
+  RN_RETURN_IF_ERROR(
+      rn_data_func_gives(&own->mapped.func, dataset->component_count, dataset->types));
+  return read_calls(dataset);
+}
+
+// The elements of the input, and whether the predicate holds.
+static rn_status_t judged_open(rn_dataset_t* dataset) {
+  parallel_t* own = (parallel_t*)dataset;
+  RN_RETURN_IF_ERROR(rn_data_open_predicate(dataset));
+  int32_t count = own->mapped.input->component_count;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(dataset->node->allocator, (size_t)count + 1, &own->types));
+  memcpy(own->types, own->mapped.input->types, (size_t)count * sizeof *own->types);
+  own->types[count] = own->mapped.func.instance->result_types[0];
+  own->judges = true;
+  dataset->component_count = count + 1;
+  dataset->types = own->types;
+  return read_calls(dataset);
+}
+
+static void judged_close(rn_dataset_t* dataset) {
+  parallel_t* own = (parallel_t*)dataset;
+  if (own->types)
+    RN_FREE_ARRAY(dataset->node->allocator, own->types,
+                  (size_t)own->mapped.input->component_count + 1);
+  rn_data_close_mapped(dataset);
 }
 
 static void run_job(rn_job_t* job);
@@ -180,13 +209,17 @@ static bool give_locked(parallel_iterator_t* own) {
   }
   if (!slot) return false;
   bool is_end = false;
-  asked->status = rn_data_map_status(&dataset->mapped, slot->status, &is_end);
+  asked->status =
+      dataset->judges ? slot->status : rn_data_map_status(&dataset->mapped, slot->status, &is_end);
   slot->status = RN_OK;
   if (is_end) {
     own->is_ended = true;
     asked->is_end = true;
   } else if (rn_ok(asked->status)) {
-    rn_data_row_move(slot->call.results, asked->out, own->base.dataset->component_count);
+    int32_t kept = dataset->judges ? own->base.dataset->component_count - 1 : 0;
+    rn_data_row_move(slot->row, asked->out, kept);
+    rn_data_row_move(slot->call.results, asked->out + kept,
+                     own->base.dataset->component_count - kept);
   }
   clear_slot(own, slot);
   drop_given_locked(own);
@@ -208,9 +241,9 @@ static void answer(parallel_iterator_t* own, rn_data_request_t* request, rn_canc
 
 // A call has ended: its slot is done, and whoever waits for it may go on.
 static void slot_done(parallel_iterator_t* own, slot_t* slot) {
+  const parallel_t* dataset = (const parallel_t*)own->base.dataset;
   rn_cancel_t* entered = NULL;
-  rn_data_row_clear(slot->row,
-                    ((const parallel_t*)own->base.dataset)->mapped.input->component_count);
+  if (!dataset->judges) rn_data_row_clear(slot->row, dataset->mapped.input->component_count);
   rn_mutex_lock(&own->mutex);
   slot->status = slot->call.status;
   slot->state = DONE;
@@ -377,6 +410,11 @@ static void quiesce(parallel_iterator_t* own) {
   rn_mutex_unlock(&own->mutex);
 }
 
+// How many results of a call are in an element.
+static int32_t made_count(const parallel_t* dataset) {
+  return dataset->judges ? 1 : dataset->mapped.base.component_count;
+}
+
 // Slots that are done save what was made, queued ones their element.
 static rn_status_t parallel_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
   parallel_iterator_t* own = (parallel_iterator_t*)iterator;
@@ -393,10 +431,10 @@ static rn_status_t parallel_save(rn_data_iterator_t* iterator, rn_data_writer_t*
     rn_data_put_int(writer, slot->state == DONE);
     rn_data_put_int(writer, rn_status_code(slot->status));
     rn_data_put_text(writer, rn_str(rn_status_message(slot->status)));
-    if (slot->state == QUEUED)
+    bool is_good = slot->state == DONE && rn_ok(slot->status);
+    if (slot->state == QUEUED || (is_good && dataset->judges))
       rn_data_put_row(writer, slot->row, dataset->mapped.input->component_count);
-    else if (rn_ok(slot->status))
-      rn_data_put_row(writer, slot->call.results, iterator->dataset->component_count);
+    if (is_good) rn_data_put_row(writer, slot->call.results, made_count(dataset));
   }
   return rn_data_put_iterator(writer, own->source.iterator);
 }
@@ -411,11 +449,11 @@ static rn_status_t restore_slot(parallel_iterator_t* own, slot_t* slot, rn_data_
   if (code < 0 || code > RN_CODE_UNAUTHENTICATED || (code && !is_done)) return rn_data_bad_state();
   slot->state = is_done ? DONE : QUEUED;
   if (code) slot->status = rn_status_make_n((rn_code_t)code, message.data, message.size);
-  if (!is_done)
-    return rn_data_take_row(reader, dataset->mapped.input->types,
-                            dataset->mapped.input->component_count, slot->row);
-  if (code) return RN_OK;
-  return rn_data_take_row(reader, dataset->mapped.base.types, dataset->mapped.base.component_count,
+  if (!is_done || (dataset->judges && !code))
+    RN_RETURN_IF_ERROR(rn_data_take_row(reader, dataset->mapped.input->types,
+                                        dataset->mapped.input->component_count, slot->row));
+  if (!is_done || code) return RN_OK;
+  return rn_data_take_row(reader, dataset->mapped.func.instance->result_types, made_count(dataset),
                           slot->call.results);
 }
 
@@ -434,14 +472,12 @@ static rn_status_t parallel_restore(rn_data_iterator_t* iterator, rn_data_reader
   return rn_data_restore_source(reader, &own->source, iterator, dataset->mapped.input);
 }
 
-const rn_data_kind_t rn_data_kind_parallel_map = {.dataset_size = sizeof(parallel_t),
-                                                  .iterator_size = sizeof(parallel_iterator_t),
-                                                  .open = parallel_open,
+#define PARALLEL                                                                    \
+  .dataset_size = sizeof(parallel_t), .iterator_size = sizeof(parallel_iterator_t), \
+  .start = parallel_start, .stop = parallel_stop, .abandon = parallel_abandon,      \
+  .next = parallel_next, .save = parallel_save, .restore = parallel_restore
+
+const rn_data_kind_t rn_data_kind_parallel_map = {PARALLEL, .open = parallel_open,
                                                   .close = rn_data_close_mapped,
-                                                  .cardinality = rn_data_mapped_cardinality,
-                                                  .start = parallel_start,
-                                                  .stop = parallel_stop,
-                                                  .abandon = parallel_abandon,
-                                                  .next = parallel_next,
-                                                  .save = parallel_save,
-                                                  .restore = parallel_restore};
+                                                  .cardinality = rn_data_mapped_cardinality};
+const rn_data_kind_t rn_data_kind_judged = {PARALLEL, .open = judged_open, .close = judged_close};

@@ -425,3 +425,5 @@ rn_status_t rn_data_prefetch_over(rn_dataset_t* input, int64_t capacity, rn_data
   *out = dataset;
   return RN_OK;
 }
+
+void rn_data_prefetch_begin(rn_data_iterator_t* iterator) { kick((prefetch_iterator_t*)iterator); }

@@ -7,5 +7,7 @@
 // A dataset of the elements of |input|, |capacity| of which are made ahead. The caller owns it.
 RN_MUST_USE rn_status_t rn_data_prefetch_over(rn_dataset_t* input, int64_t capacity,
                                               rn_dataset_t** out);
+// Begins to make elements of an iterator over such a dataset, before any is asked for.
+void rn_data_prefetch_begin(rn_data_iterator_t* iterator);
 
 #endif  // RUNNEL_KERNELS_CPU_DATA_PREFETCH_H_

@@ -54,19 +54,23 @@ static void buffer_init(rn_buffer_t* buffer, void* data, size_t size,
   buffer->destroy = destroy;
 }
 
+static void set_string(rn_tstring_t* string, const char* bytes, size_t size) {
+  rn_tstring_init(string);
+  if (size > SMALL_BYTES) {
+    string->view.size = (uint64_t)size << 2 | FORM_VIEW;
+    string->view.data = bytes;
+  } else {
+    string->small[0] = (uint8_t)(size << 2);
+    memcpy(string->small + 1, bytes, size);
+  }
+}
+
 // |text| is where it is to be, with its allocator or chunk set; the tensor is a scalar.
 static void text_fill(text_t* text, rn_str_t from, rn_tensor_t* out) {
   buffer_init(&text->buffer, &text->string, sizeof text->string, text_destroy);
   memcpy(text->bytes, from.size ? from.data : "", from.size);
   text->bytes[from.size] = '\0';
-  rn_tstring_init(&text->string);
-  if (from.size > SMALL_BYTES) {
-    text->string.view.size = (uint64_t)from.size << 2 | FORM_VIEW;
-    text->string.view.data = text->bytes;
-  } else {
-    text->string.small[0] = (uint8_t)(from.size << 2);
-    memcpy(text->string.small + 1, text->bytes, from.size);
-  }
+  set_string(&text->string, text->bytes, from.size);
   out->buffer = &text->buffer;
   out->data = &text->string;
 }
@@ -117,6 +121,12 @@ rn_status_t rn_data_text_create_in(rn_data_chunk_t** inout_chunk, rn_allocator_t
   return RN_OK;
 }
 
+void rn_data_text_view(rn_buffer_t* block, rn_str_t text, rn_tstring_t* string, rn_tensor_t* out) {
+  set_string(string, text.data, text.size);
+  rn_buffer_retain(block);
+  *out = (rn_tensor_t){.buffer = block, .data = string, .count = 1, .dtype = RN_STRING};
+}
+
 // Several, and the buffers that they need.
 typedef struct texts_t {
   rn_buffer_t buffer;
@@ -163,10 +173,16 @@ rn_status_t rn_data_texts_put(rn_tensor_t* tensor, int64_t place, rn_tensor_t* e
   texts_t* texts = (texts_t*)tensor->buffer;
   rn_tstring_t* to = texts->strings + place;
   rn_tstring_t* from = RN_DATA(element, rn_tstring_t);
-  bool is_text = element->buffer && element->buffer->destroy == text_destroy;
+  rn_buffer_t* buffer = element->buffer;
+  bool is_view = buffer && buffer->dtype != RN_STRING;  // of bytes in a block
+  bool is_text = buffer && (is_view || buffer->destroy == text_destroy);
   if (is_text && !owns_its_bytes(from)) {
-    RN_RETURN_IF_ERROR(rn_vec_push(&texts->kept, texts->allocator, element->buffer));
-    rn_buffer_retain(element->buffer);
+    // Neighbours lie in one block, which is kept once.
+    bool is_kept = texts->kept.count && texts->kept.items[texts->kept.count - 1] == buffer;
+    if (!is_kept) {
+      RN_RETURN_IF_ERROR(rn_vec_push(&texts->kept, texts->allocator, buffer));
+      element->buffer = NULL;  // the reference is the texts' now
+    }
     *to = *from;
     return RN_OK;
   }

@@ -18,6 +18,9 @@ typedef struct rn_data_chunk_t rn_data_chunk_t;
 RN_MUST_USE rn_status_t rn_data_text_create_in(rn_data_chunk_t** inout_chunk, rn_allocator_t memory,
                                                rn_str_t text, rn_tensor_t* out);
 void rn_data_chunk_release(rn_data_chunk_t* chunk);  // NULL is fine
+// A scalar of |text|, which lies in |block| and stays there. The tensor borrows |*string|, which
+// must stay until it has been put into texts: rn_data_texts_put keeps the block and copies it.
+void rn_data_text_view(rn_buffer_t* block, rn_str_t text, rn_tstring_t* string, rn_tensor_t* out);
 // A tensor of empty strings that texts can be put into.
 RN_MUST_USE rn_status_t rn_data_texts_create(rn_allocator_t memory, rn_shape_t shape,
                                              rn_tensor_t* out);

@@ -1,0 +1,89 @@
+// A small client of HTTP/1: see http.h.
+#include "cli/http.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/net.h"
+
+#define MAX_ANSWER (64u << 20)
+
+static rn_status_t open_socket(const rn_cli_http_t* request, int64_t deadline_ns,
+                               rn_socket_t** out) {
+  const rn_env_t* env = request->env;
+  rn_socket_t* socket = NULL;
+  RN_RETURN_IF_ERROR(
+      env->net->connect(env->net_self, request->address, deadline_ns, request->allocator, &socket));
+  *out = socket;
+  if (!request->tls) return RN_OK;
+  *out = NULL;
+  RN_RETURN_IF_ERROR(rn_tls_connect(request->tls, socket, request->address, NULL, out));
+  bool wants_write;
+  return rn_tls_handshake(*out, deadline_ns, &wants_write);
+}
+
+static rn_status_t talk(const rn_cli_http_t* request, rn_socket_t* socket, int64_t deadline_ns,
+                        rn_strbuf_t* answer) {
+  char text[1024];
+  int size =
+      snprintf(text, sizeof text, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: runnel\r\n%s%s%s\r\n",
+               request->method, request->path, request->address, request->token ? "X-Runnel: " : "",
+               request->token ? request->token : "", request->token ? "\r\n" : "");
+  if (size < 0 || (size_t)size >= sizeof text)
+    return rn_invalid_argument("the address is too long");
+  RN_RETURN_IF_ERROR(rn_net_write_all(socket, rn_str_n(text, (size_t)size), deadline_ns));
+  for (;;) {
+    char bytes[8192];
+    size_t got = 0;
+    RN_RETURN_IF_ERROR(socket->vtable->read(socket, bytes, sizeof bytes, deadline_ns, &got));
+    if (!got) return rn_strbuf_status(answer);
+    rn_strbuf_append_n(answer, bytes, got);
+    if (answer->size > MAX_ANSWER) return rn_resource_exhausted("the answer has no end");
+  }
+}
+
+static rn_status_t take_answer(rn_str_t answer, int* out_code, rn_strbuf_t* out_body) {
+  rn_str_t head = answer;
+  rn_str_split(&head, ' ');
+  int64_t code;
+  const char* end = memmem(answer.data, answer.size, "\r\n\r\n", 4);
+  if (!rn_str_starts_with(answer, RN_STR("HTTP/1.")) || !end ||
+      !rn_str_to_i64(rn_str_split(&head, ' '), &code))
+    return rn_unavailable("the answer is no HTTP");
+  *out_code = (int)code;
+  end += 4;
+  rn_strbuf_append_n(out_body, end, answer.size - (size_t)(end - answer.data));
+  return rn_strbuf_status(out_body);
+}
+
+rn_status_t rn_cli_http(const rn_cli_http_t* request, int* out_code, rn_strbuf_t* out_body) {
+  int64_t deadline = request->env->now_ns(request->env->self) + request->timeout_ns;
+  rn_socket_t* socket = NULL;
+  rn_strbuf_t answer;
+  rn_strbuf_init(&answer, request->allocator);
+  rn_status_t status = open_socket(request, deadline, &socket);
+  if (rn_ok(status)) status = talk(request, socket, deadline, &answer);
+  if (rn_ok(status)) status = take_answer(rn_strbuf_view(&answer), out_code, out_body);
+  if (socket) socket->vtable->close(socket);
+  rn_strbuf_clear(&answer);
+  return rn_cli_prefix(status, "%s: ", request->address);
+}
+
+static const char* or_env(const char* value, const char* name) {
+  if (value) return value;
+  value = getenv(name);
+  return value && value[0] ? value : NULL;
+}
+
+rn_status_t rn_cli_tls(rn_cli_t* cli, const char* cert, const char* key, const char* ca,
+                       rn_tls_t** out) {
+  *out = NULL;
+  rn_tls_options_t options = {.allocator = cli->allocator,
+                              .cert = or_env(cert, "RUNNEL_TLS_CERT"),
+                              .key = or_env(key, "RUNNEL_TLS_KEY"),
+                              .ca = or_env(ca, "RUNNEL_TLS_CA")};
+  if (!options.cert && !options.key && !options.ca) return RN_OK;
+  if (!options.cert || !options.key || !options.ca)
+    return rn_cli_usage(cli, "--tls-cert, --tls-key and --tls-ca go together");
+  return rn_tls_create(&options, out);
+}

@@ -1,0 +1,276 @@
+// runnel sim: training on a simulated cluster, and what backup workers gain.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "dist/sim/training.h"
+
+const char rn_cli_sim_help[] =
+    "usage: runnel sim [OPTION ...]\n"
+    "\n"
+    "Trains synchronously on a simulated cluster, with 0, 1, 2 ... backup workers: an update "
+    "takes\n"
+    "the gradients that come first, as many as --workers says; those of the backups' number that\n"
+    "come last are dropped. The masters, workers, rendezvous, accumulators and queues are those "
+    "of\n"
+    "real clusters, on a simulated clock and network, in one thread: the same seed, the same run.\n"
+    "\n"
+    "A worker computes for --compute seconds times exp(0.08 N), N of the standard normal\n"
+    "distribution; --stragglers percent of the time it takes 1 + E times as long, E exponential\n"
+    "with the mean --straggle.\n"
+    "\n"
+    "  --workers N        gradients of an update (default 100)\n"
+    "  --ps N             parameter servers (default 16)\n"
+    "  --backups N        the most backup workers (default 6)\n"
+    "  --steps N          updates of each run (default 30)\n"
+    "  --seed N           (default 1)\n"
+    "  --compute MS       median of a worker's time, in milliseconds (default 2000)\n"
+    "  --stragglers N     percent of steps that straggle (default 2)\n"
+    "  --straggle PERCENT mean of E, in percent (default 100)\n"
+    "  --megabytes N      size of the model (default 96)\n"
+    "  --gbits N          of each task's port, each way, in Gbit/s (default 10)\n"
+    "  --svg FILE         draws step time against backup workers\n"
+    "\n"
+    "examples:\n"
+    "  runnel sim\n"
+    "  runnel sim --workers 50 --ps 17 --backups 5 --svg backups.svg\n";
+
+enum {
+  OPTION_WORKERS,
+  OPTION_PS,
+  OPTION_BACKUPS,
+  OPTION_STEPS,
+  OPTION_SEED,
+  OPTION_COMPUTE,
+  OPTION_STRAGGLERS,
+  OPTION_STRAGGLE,
+  OPTION_MEGABYTES,
+  OPTION_GBITS,
+  OPTION_SVG
+};
+#define NUMBERS OPTION_SVG
+#define WARM_UP 3  // updates that are not counted: sessions open, kinds of steps are registered
+
+typedef struct request_t {
+  int64_t numbers[NUMBERS];
+  const char* svg;
+} request_t;
+
+// What a run came to, in seconds.
+typedef struct result_t {
+  int backups;
+  double median, low, high, mean;
+  int64_t messages;
+} result_t;
+
+static rn_status_t read_arguments(rn_cli_t* cli, request_t* request) {
+  static const rn_cli_option_t options[] = {
+      {"--workers", true},   {"--ps", true},      {"--backups", true},    {"--steps", true},
+      {"--seed", true},      {"--compute", true}, {"--stragglers", true}, {"--straggle", true},
+      {"--megabytes", true}, {"--gbits", true},   {"--svg", true},        {0},
+  };
+  static const int64_t least[NUMBERS] = {1, 1, 0, 3, 0, 1, 0, 0, 1, 1};
+  for (;;) {
+    int option;
+    const char* value = NULL;
+    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
+    if (option == RN_CLI_END) break;
+    if (option == RN_CLI_WORD) return rn_cli_usage(cli, "'%s' is too much", value);
+    if (option == OPTION_SVG)
+      request->svg = value;
+    else
+      RN_RETURN_IF_ERROR(rn_cli_number(cli, options[option].name, value, least[option],
+                                       &request->numbers[option]));
+  }
+  if (request->numbers[OPTION_PS] > 64 || request->numbers[OPTION_WORKERS] > 1000 ||
+      request->numbers[OPTION_BACKUPS] > 100)
+    return rn_cli_usage(cli, "more than 64 servers, 1000 workers or 100 backups are too many");
+  return RN_OK;
+}
+
+static int64_t compute_ns(void* self, rn_sim_t* sim, int worker) {
+  (void)worker;
+  const request_t* request = self;
+  double ns = (double)request->numbers[OPTION_COMPUTE] * 1e6 * exp(0.08 * rn_sim_normal(sim));
+  bool straggles = rn_sim_uniform(sim) * 100 < (double)request->numbers[OPTION_STRAGGLERS];
+  double by = rn_sim_exponential(sim) * (double)request->numbers[OPTION_STRAGGLE] / 100;
+  return (int64_t)(straggles ? ns * (1 + by) : ns);
+}
+
+static int compare(const void* a, const void* b) {
+  double x = *(const double*)a, y = *(const double*)b;
+  return (x > y) - (x < y);
+}
+
+static rn_status_t summarise(rn_cli_t* cli, const rn_training_t* training, int64_t steps,
+                             result_t* out) {
+  double* times = NULL;
+  RN_RETURN_IF_ERROR(rn_alloc_array(cli->allocator, (size_t)steps, sizeof *times, (void**)&times));
+  for (int64_t i = 0; i < steps; ++i) {
+    times[i] = (double)(rn_training_update_ns(training, WARM_UP + i) -
+                        rn_training_update_ns(training, WARM_UP + i - 1)) *
+               1e-9;
+    out->mean += times[i] / (double)steps;
+  }
+  qsort(times, (size_t)steps, sizeof *times, compare);
+  out->median = times[steps / 2];
+  out->low = times[steps / 10];
+  out->high = times[steps - 1 - steps / 10];
+  RN_FREE_ARRAY(cli->allocator, times, steps);
+  return RN_OK;
+}
+
+static rn_status_t simulate(rn_cli_t* cli, request_t* request, int backups, result_t* out) {
+  const int64_t* numbers = request->numbers;
+  int workers = (int)numbers[OPTION_WORKERS] + backups;
+  // Only the numbers that are looked at are there; each stands for its share of the model.
+  double there = (workers * 16 + 1) * 4.0 * (double)numbers[OPTION_PS];
+  rn_training_options_t options = {
+      .allocator = cli->allocator,
+      .seed = (uint64_t)numbers[OPTION_SEED] * 1000 + (uint64_t)backups,
+      .servers = (int)numbers[OPTION_PS],
+      .workers = workers,
+      .is_sync = true,
+      .needed = (int)numbers[OPTION_WORKERS],
+      .trusts = true,
+      .lease_ns = INT64_C(3600000000000),
+      .wait_ns = INT64_C(3600000000000),
+      .net = {.latency_ns = 50000,
+              .jitter_ns = 20000,
+              .bytes_per_ns = (double)numbers[OPTION_GBITS] / 8,
+              .bytes_of_each = (double)numbers[OPTION_MEGABYTES] * 1e6 / there},
+      .compute_ns = compute_ns,
+      .compute_self = request};
+  *out = (result_t){.backups = backups};
+  rn_training_t* training = NULL;
+  RN_RETURN_IF_ERROR(rn_training_create(&options, &training));
+  rn_sim_t* sim = rn_training_sim(training);
+  int64_t wanted = numbers[OPTION_STEPS] + WARM_UP;
+  int64_t until = rn_sim_now(sim) + wanted * INT64_C(1000000000000);
+  while (rn_training_stats(training).updates < wanted && rn_sim_now(sim) < until)
+    rn_sim_run(sim, rn_sim_now(sim) + INT64_C(1000000000));
+  rn_status_t status = RN_OK;
+  if (rn_training_fault(training)[0])
+    status = rn_internal("%s", rn_training_fault(training));
+  else if (rn_training_stats(training).updates < wanted)
+    status = rn_internal("The training came to a stop");
+  if (rn_ok(status)) status = summarise(cli, training, numbers[OPTION_STEPS], out);
+  out->messages = rn_sim_messages(sim);
+  rn_training_destroy(training);
+  return status;
+}
+
+static void print_row(const request_t* request, const result_t* result, const result_t* without) {
+  double workers = (double)request->numbers[OPTION_WORKERS];
+  double gain = without->median / result->median;
+  int bar = (int)(result->median / without->median * 30 + 0.5);
+  printf("%7d  %7.3f  %7.3f  %7.3f  %7.3f  %8.3f  ", result->backups, result->median, result->low,
+         result->high, result->mean, gain * workers / (workers + result->backups));
+  for (int i = 0; i < bar && i < 60; ++i) fputs("█", stdout);
+  putchar('\n');
+  fflush(stdout);
+}
+
+// The picture: the median with a band from the 10th to the 90th percentile, and the speed-up for
+// each machine that is used.
+
+enum { LEFT = 70, TOP = 50, WIDTH = 520, HEIGHT = 260 };
+
+static double x_of(const result_t* results, size_t count, size_t i) {
+  (void)results;
+  return LEFT + (count > 1 ? (double)i * WIDTH / (double)(count - 1) : WIDTH / 2.0);
+}
+static double y_of(double value, double most) { return TOP + HEIGHT - value / most * HEIGHT; }
+
+// A round distance of lines that are four or a few more up to |most|.
+static double round_step(double most) {
+  double step = pow(10, floor(log10(most / 4)));
+  if (most / step > 20) return step * 5;
+  return most / step > 8 ? step * 2 : step;
+}
+
+static void draw_axes(FILE* file, const request_t* request, const result_t* results, size_t count,
+                      double most) {
+  fprintf(
+      file,
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 680 410\" "
+      "font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<rect width=\"680\" height=\"410\" fill=\"white\"/>\n"
+      "<text x=\"%d\" y=\"24\" font-size=\"15\">Step time against backup workers: %lld workers, "
+      "%lld parameter servers</text>\n"
+      "<text x=\"%d\" y=\"42\" fill=\"#666\">simulated; %lld %% of steps straggle</text>\n",
+      LEFT, (long long)request->numbers[OPTION_WORKERS], (long long)request->numbers[OPTION_PS],
+      LEFT, (long long)request->numbers[OPTION_STRAGGLERS]);
+  double step = round_step(most);
+  for (double value = 0; value <= most; value += step) {
+    double y = y_of(value, most);
+    fprintf(file,
+            "<path d=\"M%d %.1fH%d\" stroke=\"#ddd\"/>"
+            "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
+            LEFT, y, LEFT + WIDTH, LEFT - 8, y + 4, value);
+  }
+  for (size_t i = 0; i < count; ++i)
+    fprintf(file, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n",
+            x_of(results, count, i), TOP + HEIGHT + 20, results[i].backups);
+  fprintf(file,
+          "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">backup workers</text>\n"
+          "<text x=\"18\" y=\"%d\" transform=\"rotate(-90 18 %d)\" "
+          "text-anchor=\"middle\">seconds</text>\n",
+          LEFT + WIDTH / 2, TOP + HEIGHT + 44, TOP + HEIGHT / 2, TOP + HEIGHT / 2);
+}
+
+static rn_status_t draw(const request_t* request, const result_t* results, size_t count) {
+  FILE* file = fopen(request->svg, "w");
+  if (!file) return rn_not_found("%s cannot be written", request->svg);
+  double most = 0, workers = (double)request->numbers[OPTION_WORKERS];
+  for (size_t i = 0; i < count; ++i) most = fmax(most, results[i].high * 1.05);
+  draw_axes(file, request, results, count, most);
+  fputs("<path fill=\"#4a7\" fill-opacity=\"0.2\" d=\"M", file);
+  for (size_t i = 0; i < count; ++i)
+    fprintf(file, "%.1f %.1f ", x_of(results, count, i), y_of(results[i].high, most));
+  for (size_t i = count; i-- > 0;)
+    fprintf(file, "%.1f %.1f ", x_of(results, count, i), y_of(results[i].low, most));
+  fputs("z\"/>\n<path fill=\"none\" stroke=\"#285\" stroke-width=\"2\" d=\"M", file);
+  for (size_t i = 0; i < count; ++i)
+    fprintf(file, "%.1f %.1f ", x_of(results, count, i), y_of(results[i].median, most));
+  fputs("\"/>\n", file);
+  for (size_t i = 0; i < count; ++i) {
+    double x = x_of(results, count, i), y = y_of(results[i].median, most);
+    double gain = results[0].median / results[i].median * workers / (workers + results[i].backups);
+    fprintf(file,
+            "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"#285\"/>"
+            "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%.2f</text>"
+            "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" fill=\"#a40\">%.3f</text>\n",
+            x, y, x, y + 18, results[i].median, x, TOP + HEIGHT + 70, gain);
+  }
+  fprintf(
+      file,
+      "<text x=\"%d\" y=\"%d\" fill=\"#a40\">normalised speed-up: against none, for each worker "
+      "that is used</text>\n</svg>\n",
+      LEFT, TOP + HEIGHT + 86);
+  bool is_ok = !ferror(file);
+  return fclose(file) == 0 && is_ok ? RN_OK : rn_data_loss("%s was not written", request->svg);
+}
+
+rn_status_t rn_cli_sim(rn_cli_t* cli) {
+  request_t request = {.numbers = {100, 16, 6, 30, 1, 2000, 2, 100, 96, 10}};
+  RN_RETURN_IF_ERROR(read_arguments(cli, &request));
+  size_t count = (size_t)request.numbers[OPTION_BACKUPS] + 1;
+  result_t* results = NULL;
+  RN_RETURN_IF_ERROR(rn_alloc_array(cli->allocator, count, sizeof *results, (void**)&results));
+  printf(
+      "%lld workers, %lld parameter servers, %lld MB, %lld Gbit/s; seconds of a step over %lld\n"
+      "backups   median     10 %%     90 %%     mean  speed-up\n",
+      (long long)request.numbers[OPTION_WORKERS], (long long)request.numbers[OPTION_PS],
+      (long long)request.numbers[OPTION_MEGABYTES], (long long)request.numbers[OPTION_GBITS],
+      (long long)request.numbers[OPTION_STEPS]);
+  rn_status_t status = RN_OK;
+  for (size_t i = 0; i < count && rn_ok(status); ++i) {
+    status = simulate(cli, &request, (int)i, &results[i]);
+    if (rn_ok(status)) print_row(&request, &results[i], &results[0]);
+  }
+  if (rn_ok(status) && request.svg) status = draw(&request, results, count);
+  RN_FREE_ARRAY(cli->allocator, results, count);
+  return status;
+}

@@ -1,0 +1,50 @@
+// What the examples on clusters share, as example.h for those on one machine: a program that is
+// started once for each task, or once for all of them, which then starts itself.
+//
+//   task_t t = task_open(argc, argv, "Learns digits on a cluster.", 1000, 1, 2);
+//   … build in t.e.scope: variables go to the parameter servers …
+//   task_train(&t, rn_adam(.learning_rate = 0.005f), loss);
+//   while (task_step(&t, FEEDS(…), FETCHES(…))) …
+//   return task_close(&t, accuracy >= 0.95f, "%.1f %%", 100 * accuracy);
+//
+// What goes wrong ends the program with a message and 1.
+#ifndef RUNNEL_EXAMPLES_CLUSTER_TASK_H_
+#define RUNNEL_EXAMPLES_CLUSTER_TASK_H_
+
+#include "example.h"
+
+typedef struct task_t {
+  example_t e;  // the command line, the graph, random numbers; not its session
+  rn_cluster_t* cluster;
+  int index;  // of this worker; 0: the chief
+  int servers, workers;
+  int counted;            // gradients that make one update; 0: replicas do not wait for each other
+  const char* directory;  // of checkpoints; NULL: none
+  bool colocates;         // gradients are computed where what they are of was computed
+  const char* summary;  // the option --dump, for tests: where the result is written; NULL: nowhere
+  TF_Server* server;    // NULL: a process of its own
+  char target[256];
+  rn_saver_t* saver;
+  rn_supervisor_t* supervisor;
+  rn_sync_replicas_t sync;
+  rn_node_t* train;
+} task_t;
+
+// Reads the command line. Where it says which task this is, the server of the task is started: a
+// parameter server stays in here until it is told to end, and a worker comes back with a graph.
+// Otherwise all tasks, |servers| and |workers| of them if nothing else is said, are started as
+// processes of their own, and the program ends with the exit code of the first that failed. In the
+// environment of `runnel cluster up` a client is started for each of its workers.
+task_t task_open(int argc, char** argv, const char* about, int steps, int servers, int workers);
+// The step of training, asynchronous or as the command line says, and the supervisor that runs it.
+void task_train(task_t* t, rn_optimizer_t optimizer, rn_edge_t loss);
+// Runs one step; false when all have been.
+bool task_step(task_t* t, const feed_t* feeds, const fetch_t* fetches);
+// The same without training, in the same session.
+void task_look(task_t* t, const feed_t* feeds, const fetch_t* fetches);
+static inline bool task_is_chief(const task_t* t) { return t->index == 0; }
+// The chief says whether the bound was reached; all others have done their part. The exit code.
+int task_close(task_t* t, bool reached, const char* format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif  // RUNNEL_EXAMPLES_CLUSTER_TASK_H_

@@ -1,0 +1,76 @@
+"""Digits on a cluster: this script, started once for each task.
+
+    python distributed_digits.py --job ps     --task 0 &
+    python distributed_digits.py --job worker --task 0 &     # the chief
+    python distributed_digits.py --job worker --task 1
+
+The tasks' addresses are in --ps and --worker; TF_CONFIG, if set, says all of it instead. With --sync
+the workers' gradients are added up for one step (with --backup so many of them may be late); without,
+each worker goes on by itself. `python -m runnel` runs it, and stock TensorFlow does too.
+"""
+
+import argparse
+import json
+import os
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--ps", default="localhost:2222")
+parser.add_argument("--worker", default="localhost:2223,localhost:2224")
+parser.add_argument("--job", default="worker")
+parser.add_argument("--task", type=int, default=0)
+parser.add_argument("--steps", type=int, default=300)
+parser.add_argument("--sync", action="store_true")
+parser.add_argument("--backup", type=int, default=0)
+parser.add_argument("--folder", help="where checkpoints go")
+options = parser.parse_args()
+tf.disable_v2_behavior()
+
+cluster = {"ps": options.ps.split(","), "worker": options.worker.split(",")}
+if os.environ.get("TF_CONFIG"):
+    config = json.loads(os.environ["TF_CONFIG"])
+    cluster = config["cluster"]
+    options.job, options.task = config["task"]["type"], config["task"]["index"]
+server = tf.train.Server(tf.train.ClusterSpec(cluster), options.job, options.task)
+if options.job == "ps":
+    server.join()
+
+here = os.path.dirname(os.path.abspath(__file__))
+with open(os.path.join(here, "..", "data", "digits.bin"), "rb") as stream:
+    rows = np.frombuffer(stream.read()[20:], np.uint8).reshape(-1, 65)
+rows = rows[np.random.RandomState(0).permutation(len(rows))]
+images, labels = rows[:, :64].astype(np.float32) / 16, rows[:, 64].astype(np.int64)
+
+is_chief = options.task == 0
+with tf.device(tf.train.replica_device_setter(worker_device="/job:worker/task:%d" % options.task, cluster=cluster)):
+    x = tf.placeholder(tf.float32, [None, 64])
+    y = tf.placeholder(tf.int64, [None])
+    w1 = tf.get_variable("w1", [64, 32])
+    b1 = tf.get_variable("b1", [32], initializer=tf.zeros_initializer())
+    w2 = tf.get_variable("w2", [32, 10])
+    b2 = tf.get_variable("b2", [10], initializer=tf.zeros_initializer())
+    logits = tf.matmul(tf.nn.relu(tf.matmul(x, w1) + b1), w2) + b2
+    loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+    right = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), y), tf.float32))
+    step = tf.train.get_or_create_global_step()
+    optimizer = tf.train.AdamOptimizer(0.01)
+    hooks = [tf.train.StopAtStepHook(last_step=options.steps)]
+    if options.sync:
+        count = len(cluster["worker"])
+        optimizer = tf.train.SyncReplicasOptimizer(optimizer, count - options.backup, count)
+    train = optimizer.minimize(loss, global_step=step)
+    if options.sync:
+        hooks.append(optimizer.make_session_run_hook(is_chief))
+
+# A worker that has ended, or has not begun, is no concern of the others.
+config = tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % options.task])
+random = np.random.RandomState(options.task)
+with tf.train.MonitoredTrainingSession(server.target, is_chief, options.folder, hooks=hooks, config=config, stop_grace_period_secs=5) as sess:
+    while not sess.should_stop():
+        pick = random.randint(0, 1500, 64)
+        now, value, _, good = sess.run([step, loss, train, right], {x: images[pick], y: labels[pick]})
+        if now % 50 == 0:
+            print("worker %d: step %d, loss %.4f" % (options.task, now, value), flush=True)
+print("worker %d: last batch %.1f %% right" % (options.task, 100 * good), flush=True)

@@ -1,0 +1,29 @@
+"""Two affine layers with a ReLU between them: the example on the first slide of every lecture.
+
+The graph is built first; a step then feeds x and fetches what it wants of it. With the weights
+written down here the answer is known, so the program needs no training.
+"""
+
+import numpy as np
+import runnel as tf
+
+x = tf.placeholder(tf.float32, shape=[None, 3], name="x")
+with tf.name_scope("hidden"):
+    W1 = tf.Variable([[1.0, -1.0], [2.0, 0.0], [0.0, 3.0]], name="W")
+    b1 = tf.Variable(tf.constant([0.5, -0.5]), name="b")
+    h = tf.nn.relu(tf.matmul(x, W1) + b1)
+with tf.name_scope("output"):
+    W2 = tf.Variable([[1.0], [10.0]], name="W")
+    b2 = tf.Variable(tf.zeros([1]), name="b")
+    y = tf.matmul(h, W2) + b2
+slope, = tf.gradients(y, x)
+
+data = np.array([[1, 2, 3], [-1, 0, 0]], np.float32)
+with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    print("h =", sess.run(h, feed_dict={x: data}).tolist())
+    values, slopes = sess.run([y, slope], feed_dict={x: data})
+print("y =", values.ravel().tolist())
+print("dy/dx =", slopes.tolist())
+print("%d operations: %s ..." % (len(tf.get_default_graph().get_operations()), ", ".join(
+    op.name for op in tf.get_default_graph().get_operations()[:4])))

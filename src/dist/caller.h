@@ -1,0 +1,32 @@
+// Who makes calls, as far as a task knows: a connection that is open, or was lost.
+//
+// Counted; whatever outlives a call keeps the caller. Functions may be called from any thread.
+#ifndef RUNNEL_DIST_CALLER_H_
+#define RUNNEL_DIST_CALLER_H_
+
+#include "base/alloc.h"
+
+typedef struct rn_caller_t {
+  _Atomic int refs;
+  _Atomic int64_t lost_ns;  // when the connection broke, before its calls hear of it; 0: it is open
+  rn_allocator_t allocator;
+} rn_caller_t;
+
+static inline rn_status_t rn_caller_create(rn_allocator_t allocator, rn_caller_t** out) {
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, out));
+  (*out)->refs = 1;
+  (*out)->allocator = allocator;
+  return RN_OK;
+}
+static inline rn_caller_t* rn_caller_retain(rn_caller_t* caller) {  // NULL is fine
+  if (caller) caller->refs++;
+  return caller;
+}
+static inline void rn_caller_release(rn_caller_t* caller) {  // NULL is fine
+  if (caller && --caller->refs == 0) RN_FREE(caller->allocator, caller);
+}
+static inline bool rn_caller_is_lost(const rn_caller_t* caller) {
+  return caller && caller->lost_ns != 0;
+}
+
+#endif  // RUNNEL_DIST_CALLER_H_

@@ -1,0 +1,133 @@
+// The gate: see gate.h.
+#include "dist/gate.h"
+
+#define GRACE_NS INT64_C(500000000)
+#define WARN_NS INT64_C(10000000000)
+
+static const char* const names[] = {
+#define NAME(service, method) #method,
+    RN_GATE_METHODS(NAME)
+#undef NAME
+        "other"};
+static const rn_str_t paths[] = {
+#define PATH(service, method)                  \
+  {"/tensorflow." #service "Service/" #method, \
+   sizeof("/tensorflow." #service "Service/" #method) - 1},
+    RN_GATE_METHODS(PATH)
+#undef PATH
+};
+static const bool is_worker[] = {
+#define Master false
+#define Worker true
+#define IS_WORKER(service, method) service,
+    RN_GATE_METHODS(IS_WORKER)
+#undef IS_WORKER
+#undef Worker
+#undef Master
+        false};
+
+const char* rn_gate_method_name(rn_gate_method_t method) { return names[method]; }
+
+static int64_t now_of(const rn_gate_t* gate) { return gate->env->now_ns(gate->env->self); }
+
+static rn_gate_method_t method_of(rn_str_t path) {
+  int i = 0;
+  while (i < RN_GATE_OTHER && !rn_str_eq(paths[i], path)) ++i;
+  return (rn_gate_method_t)i;
+}
+
+static bool is_task(const rn_gate_t* gate, rn_str_t name) {
+  for (size_t i = 0; i < gate->name_count; ++i)
+    if (rn_str_eq(gate->names[i], name)) return true;
+  return false;
+}
+
+// What a task that ends takes no more.
+static bool is_new(const rn_gate_t* gate, rn_gate_method_t method) {
+  switch (method) {
+    case RN_GATE_CreateSession:
+    case RN_GATE_CreateWorkerSession:
+    case RN_GATE_RunStep:
+    case RN_GATE_RunCallable:
+    case RN_GATE_PartialRunSetup:
+    case RN_GATE_MakeCallable:
+      return true;
+    case RN_GATE_RunGraph:
+    case RN_GATE_RegisterGraph:
+      return now_of(gate) - gate->drained_ns > GRACE_NS;
+    default:
+      return false;
+  }
+}
+
+static rn_status_t check(const rn_gate_t* gate, rn_rpc_in_t* call, rn_gate_method_t method) {
+  rn_str_t peer = rn_http2_peer(call->http2);
+  // How a task is may be asked by anybody who has a certificate.
+  if (gate->checks_names && is_worker[method] && method != RN_GATE_GetStatus &&
+      !is_task(gate, peer))
+    return rn_status_make(RN_CODE_PERMISSION_DENIED,
+                          "\"%.*s\", as its certificate says, is no task of the cluster of %.*s",
+                          RN_STR_ARGS(peer), RN_STR_ARGS(gate->task));
+  if (gate->drained_ns && is_new(gate, method))
+    return rn_unavailable("%.*s is shutting down", RN_STR_ARGS(gate->task));
+  return RN_OK;
+}
+
+// The log hears of the first, and then now and then.
+static void warn(rn_gate_t* gate, rn_gate_method_t method, rn_status_t status) {
+  int64_t now = now_of(gate), last = gate->warned_ns;
+  if (last && now - last < WARN_NS) return;
+  gate->warned_ns = now | 1;
+  rn_log(gate->env, RN_LOG_WARNING, "%s was refused: %s (%lld calls so far)", names[method],
+         rn_status_message(status), (long long)gate->refused);
+}
+
+rn_status_t rn_gate_admit(rn_gate_t* gate, rn_rpc_in_t* call) {
+  rn_gate_method_t method = method_of(rn_rpc_path(call));
+  call->tag = (int)method;
+  call->begun_ns = now_of(gate);
+  gate->counts[method].started++;
+  rn_status_t status = check(gate, call, method);
+  // A session counts from the moment it is asked for.
+  if (rn_ok(status) && method == RN_GATE_CreateSession &&
+      ++*rn_http2_tally(call->http2) > gate->max_sessions && gate->max_sessions) {
+    --*rn_http2_tally(call->http2);
+    status = rn_resource_exhausted("This client has %d sessions open, which is the most it may",
+                                   gate->max_sessions);
+  }
+  if (!rn_ok(status)) {
+    gate->refused++;
+    call->tag = -1 - call->tag;
+    if (rn_status_code(status) != RN_CODE_UNAVAILABLE) warn(gate, method, status);
+  }
+  return status;
+}
+
+void rn_gate_replied(rn_gate_t* gate, rn_rpc_in_t* call, rn_code_t code) {
+  bool was_refused = call->tag < 0;
+  rn_gate_method_t method = (rn_gate_method_t)(was_refused ? -1 - call->tag : call->tag);
+  rn_gate_count_t* count = &gate->counts[method];
+  if (code != RN_CODE_OK) count->failed++;
+  count->ns += now_of(gate) - call->begun_ns;
+  count->ended++;
+  if (was_refused) return;
+  _Atomic int* sessions = rn_http2_tally(call->http2);
+  bool is_closed = method == RN_GATE_CloseSession && code == RN_CODE_OK;
+  bool is_lost = method == RN_GATE_CreateSession && code != RN_CODE_OK;
+  if ((is_closed || is_lost) && --*sessions < 0) ++*sessions;  // another connection opened it
+}
+
+void rn_gate_drain(rn_gate_t* gate) {
+  int64_t none = 0;
+  __atomic_compare_exchange_n((int64_t*)&gate->drained_ns, &none, now_of(gate) | 1, false,
+                              __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+int64_t rn_gate_busy(const rn_gate_t* gate) {
+  static const rn_gate_method_t parts[] = {RN_GATE_RunStep, RN_GATE_RunCallable, RN_GATE_RunGraph,
+                                           RN_GATE_RecvTensor};
+  int64_t busy = 0;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
+    busy += gate->counts[parts[i]].started - gate->counts[parts[i]].ended;
+  return busy;
+}

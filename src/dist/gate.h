@@ -1,0 +1,72 @@
+// The gate of a task: which calls it takes, and how many there were.
+//
+// Functions may be called from any thread.
+#ifndef RUNNEL_DIST_GATE_H_
+#define RUNNEL_DIST_GATE_H_
+
+#include "dist/rpc/server.h"
+
+// X(service, method): what a task answers, those first that come most.
+#define RN_GATE_METHODS(X)       \
+  X(Worker, RunGraph)            \
+  X(Worker, RecvTensor)          \
+  X(Master, RunStep)             \
+  X(Worker, CleanupGraph)        \
+  X(Worker, GetStatus)           \
+  X(Master, RunCallable)         \
+  X(Worker, MarkRecvFinished)    \
+  X(Worker, RegisterGraph)       \
+  X(Worker, DeregisterGraph)     \
+  X(Worker, CreateWorkerSession) \
+  X(Worker, DeleteWorkerSession) \
+  X(Worker, CleanupAll)          \
+  X(Worker, Logging)             \
+  X(Worker, Tracing)             \
+  X(Master, CreateSession)       \
+  X(Master, ExtendSession)       \
+  X(Master, PartialRunSetup)     \
+  X(Master, CloseSession)        \
+  X(Master, ListDevices)         \
+  X(Master, Reset)               \
+  X(Master, MakeCallable)        \
+  X(Master, ReleaseCallable)
+
+typedef enum rn_gate_method_t {
+#define RN_GATE_ENUM(service, method) RN_GATE_##method,
+  RN_GATE_METHODS(RN_GATE_ENUM)
+#undef RN_GATE_ENUM
+      RN_GATE_OTHER,
+  RN_GATE_METHOD_COUNT
+} rn_gate_method_t;
+
+typedef struct rn_gate_count_t {
+  _Atomic int64_t started, ended, failed, ns;
+} rn_gate_count_t;
+
+typedef struct rn_gate_t {
+  const rn_env_t* env;
+  rn_str_t task;          // whose gate it is
+  const rn_str_t* names;  // of all tasks
+  size_t name_count;
+  bool checks_names;           // calls to the worker come from tasks only, by their certificates
+  int max_sessions;            // of one connection; 0: any number
+  _Atomic int64_t drained_ns;  // since when nothing new is taken; 0: it is
+  _Atomic int64_t refused;     // calls
+  _Atomic int64_t warned_ns;   // when the log heard of one last
+  rn_gate_count_t counts[RN_GATE_METHOD_COUNT];
+} rn_gate_t;
+
+const char* rn_gate_method_name(rn_gate_method_t method);
+
+// Whether |call| may come in; counts it. Every call that was asked about ends with
+// rn_gate_replied.
+RN_MUST_USE rn_status_t rn_gate_admit(rn_gate_t* gate, rn_rpc_in_t* call);
+void rn_gate_replied(rn_gate_t* gate, rn_rpc_in_t* call, rn_code_t code);
+
+// From now on no sessions are opened and no steps begun; parts of steps that other masters have
+// begun are taken for half a second more.
+void rn_gate_drain(rn_gate_t* gate);
+// Calls that are parts of steps and have not ended.
+int64_t rn_gate_busy(const rn_gate_t* gate);
+
+#endif  // RUNNEL_DIST_GATE_H_

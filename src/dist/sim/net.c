@@ -1,0 +1,420 @@
+// How calls travel in a simulated cluster: see world.h. A message over a cut link is not lost but
+// late, as over TCP, until somebody gives up.
+#include <stdio.h>
+
+#include "dist/sim/world.h"
+
+#define RETRY_NS INT64_C(100000000)  // between attempts to get through
+#define OVERHEAD 200                 // bytes of a message without its tensors
+
+static void on_timer(rn_timer_t* timer);
+
+static rn_sim_node_t* from_of(const rn_flight_t* flight) {
+  return &flight->link->sim->nodes[flight->link->from];
+}
+static rn_sim_node_t* to_of(const rn_flight_t* flight) {
+  return &flight->link->sim->nodes[flight->link->to];
+}
+
+// Whether a message gets from |a| to |b| now.
+static bool reaches(rn_sim_t* sim, int a, int b) {
+  return a == b || !rn_sim_link(sim, a, b)->is_cut;
+}
+
+// A timer that could not be set would be a call that never ends.
+static void set(rn_flight_t* flight, rn_sim_node_t* node, rn_timer_t* timer, int64_t at_ns) {
+  rn_status_t status = rn_sim_set(flight->link->sim, node, timer, at_ns);
+  if (rn_ok(status)) return;
+  rn_status_free(status);
+  fputs("The simulation has run out of memory\n", stderr);
+  exit(1);
+}
+
+// When a message of |bytes| that leaves |a| now gets to |b|.
+static int64_t arrival(rn_sim_t* sim, int a, int b, size_t bytes) {
+  const rn_sim_net_t* net = &sim->options.net;
+  rn_sim_node_t *from = &sim->nodes[a], *to = &sim->nodes[b];
+  sim->messages++;
+  if (a == b) return sim->now_ns;
+  double late = (double)net->latency_ns + (double)net->jitter_ns * rn_sim_exponential(sim);
+  late *= from->slowness > to->slowness ? from->slowness : to->slowness;
+  bool is_near = !from->task || !to->task;  // clients share the machine of their master
+  if (net->bytes_per_ns <= 0 || is_near) return sim->now_ns + (int64_t)late;
+  double size = OVERHEAD + (double)bytes * (net->bytes_of_each > 0 ? net->bytes_of_each : 1);
+  int64_t takes = (int64_t)(size / net->bytes_per_ns);
+  int64_t leaves = from->out_free_ns > sim->now_ns ? from->out_free_ns : sim->now_ns;
+  from->out_free_ns = leaves + takes;
+  // The first byte may be there while the last is still to leave.
+  int64_t begins = leaves + (int64_t)late;
+  if (to->in_free_ns > begins) begins = to->in_free_ns;
+  to->in_free_ns = begins + takes;
+  return begins + takes;
+}
+
+// Frees a flight that nobody waits for at either end.
+static void flight_free(rn_flight_t* flight) {
+  rn_sim_t* sim = flight->link->sim;
+  rn_sim_clear(sim, &flight->timer);
+  rn_sim_clear(sim, &flight->caller_deadline);
+  rn_sim_clear(sim, &flight->callee_deadline);
+  rn_sim_clear(sim, &flight->given_up);
+  rn_sim_clear(sim, &flight->ending);
+  if (flight->previous)
+    flight->previous->next = flight->next;
+  else
+    flight->link->flights = flight->next;
+  if (flight->next) flight->next->previous = flight->previous;
+  rn_caller_release(flight->caller);
+  rn_status_free(flight->answer);
+  flight->kind->clear(&flight->record);
+  rn_cancel_destroy(&flight->cancel);
+  rn_arena_clear(&flight->arena);
+  RN_FREE(sim->allocator, flight);
+}
+
+void rn_sim_disconnect(rn_sim_link_t* link) {
+  if (link->caller) link->caller->lost_ns = link->sim->now_ns;
+  rn_caller_release(link->caller);
+  link->caller = NULL;
+}
+
+// The caller's end: it gets |status|, which is taken. A callee that still works hears of it later.
+static void finish(rn_flight_t* flight, rn_status_t status) {
+  rn_sim_t* sim = flight->link->sim;
+  rn_call_t* call = flight->call;
+  flight->call = NULL;
+  rn_sim_clear(sim, &flight->caller_deadline);
+  rn_sim_clear(sim, &flight->ending);
+  if (flight->is_linked) rn_cancel_remove(call->cancel, &flight->entry);
+  flight->is_linked = false;
+  rn_sim_note(sim, (uint64_t)rn_status_code(status) * 31 + (uint64_t)flight->link->from);
+  if (flight->state == RN_FLIGHT_RUNNING && !flight->is_orphan) {
+    const rn_sim_node_t* from = from_of(flight);
+    if (!from->is_up || rn_status_code(status) == RN_CODE_UNAVAILABLE)
+      rn_sim_disconnect(flight->link);
+    int64_t lease = sim->options.lease_ns ? sim->options.lease_ns : RN_LEASE_NS;
+    bool is_told = from->is_up && reaches(sim, flight->link->from, flight->link->to);
+    int64_t at = is_told ? arrival(sim, flight->link->from, flight->link->to, 0)
+                         : sim->now_ns + lease;  // then its connection is given up
+    set(flight, to_of(flight), &flight->given_up, at);
+  } else if (flight->state != RN_FLIGHT_RUNNING) {
+    flight_free(flight);
+  }
+  rn_call_done(call, status);
+}
+
+static void on_ending(rn_timer_t* timer) {
+  rn_flight_t* flight = (rn_flight_t*)((char*)timer - __builtin_offsetof(rn_flight_t, ending));
+  if (flight->call) finish(flight, rn_cancelled("CANCELLED"));
+}
+
+static void on_caller_cancel(rn_cancel_entry_t* entry) {
+  rn_flight_t* flight = (rn_flight_t*)((char*)entry - __builtin_offsetof(rn_flight_t, entry));
+  set(flight, from_of(flight), &flight->ending, flight->link->sim->now_ns);
+}
+
+static void on_caller_deadline(rn_timer_t* timer) {
+  rn_flight_t* flight =
+      (rn_flight_t*)((char*)timer - __builtin_offsetof(rn_flight_t, caller_deadline));
+  if (flight->call) finish(flight, rn_deadline_exceeded("Deadline Exceeded"));
+}
+
+static void on_callee_deadline(rn_timer_t* timer) {
+  rn_flight_t* flight =
+      (rn_flight_t*)((char*)timer - __builtin_offsetof(rn_flight_t, callee_deadline));
+  rn_cancel(&flight->cancel);
+}
+
+static void on_given_up(rn_timer_t* timer) {
+  rn_flight_t* flight = (rn_flight_t*)((char*)timer - __builtin_offsetof(rn_flight_t, given_up));
+  rn_cancel(&flight->cancel);
+}
+
+// The callee has answered.
+static void on_done(rn_call_t* call, rn_status_t status) {
+  rn_flight_t* flight = (rn_flight_t*)((char*)call - __builtin_offsetof(rn_flight_t, record));
+  rn_sim_t* sim = flight->link->sim;
+  rn_sim_clear(sim, &flight->callee_deadline);
+  rn_sim_clear(sim, &flight->given_up);
+  if (flight->is_orphan || !flight->call) {
+    rn_status_free(status);
+    flight->state = RN_FLIGHT_DEAD;
+    // Freed later: the callee may still be inside the call's cancellation.
+    if (!flight->call) set(flight, NULL, &flight->timer, sim->now_ns);
+    return;
+  }
+  flight->state = RN_FLIGHT_RETURNING;
+  if (rn_ok(status) && flight->kind->settle)
+    status = flight->kind->settle(&flight->record, &flight->arena);
+  flight->answer = status;
+  size_t bytes = rn_record_bytes(flight->kind, &flight->record, true);
+  set(flight, from_of(flight), &flight->timer,
+      arrival(sim, flight->link->to, flight->link->from, bytes));
+}
+
+static void run(rn_flight_t* flight) {
+  rn_sim_node_t* to = to_of(flight);
+  rn_sim_t* sim = flight->link->sim;
+  if (!flight->link->caller)
+    rn_status_free(rn_caller_create(sim->allocator, &flight->link->caller));
+  flight->caller = rn_caller_retain(flight->link->caller);
+  flight->state = RN_FLIGHT_RUNNING;
+  flight->is_parked = false;
+  flight->to_epoch = to->epoch;
+  flight->record.call = (rn_call_t){.done = on_done,
+                                    .deadline_ns = flight->deadline_ns,
+                                    .cancel = &flight->cancel,
+                                    .caller = flight->caller};
+  rn_sim_note(sim, rn_str_hash(rn_str(flight->kind->name)) ^ (uint64_t)flight->link->to);
+  if (flight->deadline_ns != INT64_MAX)
+    set(flight, to, &flight->callee_deadline, flight->deadline_ns);
+  if (flight->kind->call_worker)
+    flight->kind->call_worker(rn_local_worker_face(to->worker), &flight->record);
+  else
+    flight->kind->call_master(rn_local_master_face(to->master), &flight->record);
+}
+
+static bool breaks(rn_sim_t* sim) {
+  return sim->options.net.break_rate > 0 && rn_sim_uniform(sim) < sim->options.net.break_rate;
+}
+
+static void again(rn_flight_t* flight, rn_sim_node_t* node) {
+  set(flight, node, &flight->timer, flight->link->sim->now_ns + RETRY_NS);
+}
+
+static void on_going(rn_flight_t* flight) {
+  rn_sim_t* sim = flight->link->sim;
+  rn_sim_node_t* to = to_of(flight);
+  bool waits = flight->call->waits_for_ready;
+  if (!reaches(sim, flight->link->from, flight->link->to)) {
+    again(flight, to);
+  } else if (!to->is_up || (!waits && flight->to_epoch != to->epoch)) {
+    flight->is_parked = waits;
+    if (waits)
+      again(flight, NULL);
+    else if (reaches(sim, flight->link->to, flight->link->from) && (to->is_up || !to->is_silent))
+      finish(flight, rn_unavailable("failed to connect to all addresses; last error: UNKNOWN: %s",
+                                    "Connection refused"));
+    else
+      again(flight, NULL);
+  } else if (breaks(sim)) {
+    // The connection is gone before the question has come, or after that.
+    if (rn_sim_random(sim) & 1) run(flight);
+    if (flight->call) finish(flight, rn_unavailable("Socket closed"));
+  } else {
+    run(flight);
+  }
+}
+
+static void on_returning(rn_flight_t* flight) {
+  rn_sim_t* sim = flight->link->sim;
+  if (!reaches(sim, flight->link->to, flight->link->from)) {
+    again(flight, from_of(flight));
+    return;
+  }
+  flight->link->heard_ns = sim->now_ns;
+  if (breaks(sim)) {
+    rn_sim_disconnect(flight->link);
+    finish(flight, rn_unavailable("Socket closed"));
+    return;
+  }
+  rn_status_t status = flight->answer;
+  flight->answer = RN_OK;
+  if (rn_ok(status)) status = flight->kind->answer(&flight->record, flight->call);
+  finish(flight, status);
+}
+
+static void on_timer(rn_timer_t* timer) {
+  rn_flight_t* flight = (rn_flight_t*)((char*)timer - __builtin_offsetof(rn_flight_t, timer));
+  if (!flight->call) {
+    flight_free(flight);
+  } else if (flight->state == RN_FLIGHT_GOING) {
+    on_going(flight);
+  } else if (flight->state == RN_FLIGHT_RETURNING) {
+    on_returning(flight);
+  } else if (!reaches(flight->link->sim, flight->link->to, flight->link->from)) {
+    again(flight, from_of(flight));
+  } else {
+    finish(flight, rn_unavailable("Socket closed"));
+  }
+}
+
+static void start(rn_sim_link_t* link, const rn_record_kind_t* kind, rn_call_t* call) {
+  rn_sim_t* sim = link->sim;
+  rn_flight_t* flight = NULL;
+  rn_status_t status = sim->nodes[link->from].is_up ? RN_OK : rn_cancelled("The process is ending");
+  if (rn_ok(status)) status = RN_NEW(sim->allocator, &flight);
+  if (!rn_ok(status)) {
+    rn_call_done(call, status);
+    return;
+  }
+  flight->link = link;
+  flight->kind = kind;
+  flight->number = sim->next_number++;
+  flight->call = call;
+  flight->deadline_ns = call->deadline_ns;
+  flight->to_epoch = sim->nodes[link->to].epoch;
+  flight->timer.fn = on_timer;
+  flight->caller_deadline.fn = on_caller_deadline;
+  flight->callee_deadline.fn = on_callee_deadline;
+  flight->given_up.fn = on_given_up;
+  flight->ending.fn = on_ending;
+  flight->entry.fn = on_caller_cancel;
+  rn_cancel_init(&flight->cancel);
+  rn_arena_init(&flight->arena, sim->allocator);
+  flight->next = link->flights;
+  if (flight->next) flight->next->previous = flight;
+  link->flights = flight;
+  status = kind->ask(call, &flight->record, &flight->arena);
+  if (rn_ok(status) && call->cancel) {
+    flight->is_linked = rn_cancel_add(call->cancel, &flight->entry);
+    if (!flight->is_linked) status = rn_cancelled("The call was cancelled before it was made");
+  }
+  if (!rn_ok(status)) {
+    finish(flight, status);
+    return;
+  }
+  if (call->deadline_ns != INT64_MAX)
+    set(flight, from_of(flight), &flight->caller_deadline, call->deadline_ns);
+  size_t bytes = rn_record_bytes(kind, &flight->record, false);
+  set(flight, to_of(flight), &flight->timer, arrival(sim, link->from, link->to, bytes));
+}
+
+#define WORKER_LINK(worker) \
+  ((rn_sim_link_t*)((char*)(worker) - __builtin_offsetof(rn_sim_link_t, worker)))
+#define MASTER_LINK(master) \
+  ((rn_sim_link_t*)((char*)(master) - __builtin_offsetof(rn_sim_link_t, master)))
+#define WORKER_CALL(name, type)                                 \
+  static void name(rn_worker_t* worker, type* call) {           \
+    start(WORKER_LINK(worker), &rn_record_##name, &call->call); \
+  }
+#define MASTER_CALL(name, type)                                 \
+  static void name(rn_master_t* master, type* call) {           \
+    start(MASTER_LINK(master), &rn_record_##name, &call->call); \
+  }
+#define NOT_CARRIED(name, type)                                                                 \
+  static void name(rn_master_t* master, type* call) {                                           \
+    (void)master;                                                                               \
+    rn_call_done(&call->call, rn_unimplemented("The simulated network does not carry " #name)); \
+  }
+
+WORKER_CALL(get_status, rn_get_status_t)
+WORKER_CALL(create_worker_session, rn_create_worker_session_t)
+WORKER_CALL(delete_worker_session, rn_delete_worker_session_t)
+WORKER_CALL(register_graph, rn_register_graph_t)
+WORKER_CALL(deregister_graph, rn_deregister_graph_t)
+WORKER_CALL(run_graph, rn_run_graph_t)
+WORKER_CALL(cleanup_graph, rn_cleanup_graph_t)
+WORKER_CALL(recv_tensor, rn_recv_tensor_t)
+WORKER_CALL(cleanup_all, rn_cleanup_all_t)
+MASTER_CALL(create_session, rn_create_session_t)
+MASTER_CALL(extend_session, rn_extend_session_t)
+MASTER_CALL(run_step, rn_run_step_t)
+MASTER_CALL(close_session, rn_close_session_t)
+NOT_CARRIED(partial_setup, rn_partial_setup_t)
+NOT_CARRIED(list_devices, rn_list_devices_t)
+NOT_CARRIED(reset, rn_reset_t)
+NOT_CARRIED(make_callable, rn_make_callable_t)
+NOT_CARRIED(run_callable, rn_run_callable_t)
+NOT_CARRIED(release_callable, rn_release_callable_t)
+
+static const rn_worker_vtable_t worker_table = {
+    .get_status = get_status,
+    .create_session = create_worker_session,
+    .delete_session = delete_worker_session,
+    .register_graph = register_graph,
+    .deregister_graph = deregister_graph,
+    .run_graph = run_graph,
+    .cleanup_graph = cleanup_graph,
+    .recv_tensor = recv_tensor,
+    .cleanup_all = cleanup_all,
+};
+
+static const rn_master_vtable_t master_table = {
+    .create_session = create_session,
+    .extend_session = extend_session,
+    .partial_setup = partial_setup,
+    .run_step = run_step,
+    .close_session = close_session,
+    .list_devices = list_devices,
+    .reset = reset,
+    .make_callable = make_callable,
+    .run_callable = run_callable,
+    .release_callable = release_callable,
+};
+
+void rn_sim_link_init(rn_sim_link_t* link, rn_sim_t* sim, int from, int to) {
+  *link = (rn_sim_link_t){.worker.vtable = &worker_table,
+                          .master.vtable = &master_table,
+                          .sim = sim,
+                          .from = from,
+                          .to = to};
+}
+
+// For leases.
+
+static bool link_is_busy(void* self) {
+  const rn_sim_link_t* link = self;
+  for (const rn_flight_t* flight = link->flights; flight; flight = flight->next)
+    if (flight->call && !flight->is_parked) return true;
+  return false;
+}
+
+static int64_t link_heard_ns(void* self) { return ((rn_sim_link_t*)self)->heard_ns; }
+
+// The first call of |link| that has not ended and started before |number|; parked ones only if
+// |takes_parked|.
+static rn_flight_t* first_open(const rn_sim_link_t* link, uint64_t number, bool takes_parked) {
+  rn_flight_t* flight = link->flights;
+  while (flight &&
+         (!flight->call || flight->number >= number || (flight->is_parked && !takes_parked)))
+    flight = flight->next;
+  return flight;
+}
+
+static void link_drop(void* self, rn_status_t status) {
+  rn_sim_link_t* link = self;
+  rn_sim_disconnect(link);
+  // Those that ends of calls start are not of the old connection.
+  uint64_t now = link->sim->next_number++;
+  rn_flight_t* flight;
+  while ((flight = first_open(link, now, false))) finish(flight, rn_status_copy(status));
+  rn_status_free(status);
+}
+
+rn_link_t rn_sim_link_lease(rn_sim_link_t* link) {
+  return (rn_link_t){.self = link,
+                     .worker = &link->worker,
+                     .is_busy = link_is_busy,
+                     .heard_ns = link_heard_ns,
+                     .drop = link_drop};
+}
+
+// The ends of processes.
+
+void rn_sim_end_calls_from(rn_sim_t* sim, int node) {
+  for (int to = 0; to < sim->node_count; ++to) {
+    rn_flight_t* flight;
+    while ((flight = first_open(rn_sim_link(sim, node, to), UINT64_MAX, true)))
+      finish(flight, rn_cancelled("The process is ending"));
+  }
+}
+
+void rn_sim_orphan_calls_to(rn_sim_t* sim, int node) {
+  for (int from = 0; from < sim->node_count; ++from)
+    for (rn_flight_t* flight = rn_sim_link(sim, from, node)->flights; flight; flight = flight->next)
+      if (flight->state == RN_FLIGHT_RUNNING) {
+        flight->is_orphan = true;
+        rn_sim_clear(sim, &flight->callee_deadline);
+        rn_sim_clear(sim, &flight->given_up);
+        rn_cancel(&flight->cancel);
+      }
+}
+
+void rn_sim_tell_callers_of(rn_sim_t* sim, int node) {
+  for (int from = 0; from < sim->node_count; ++from)
+    for (rn_flight_t* flight = rn_sim_link(sim, from, node)->flights; flight; flight = flight->next)
+      if (flight->call && !flight->call->waits_for_ready &&
+          (flight->state == RN_FLIGHT_DEAD || flight->state == RN_FLIGHT_GOING))
+        set(flight, from_of(flight), &flight->timer, arrival(sim, node, from, 0));
+}

@@ -1,0 +1,49 @@
+// What a task says about itself over HTTP/1: a page for people, the same as JSON, and figures for
+// Prometheus. Text only: who serves it and where the figures come from is elsewhere.
+#ifndef RUNNEL_DIST_STATUS_PAGE_H_
+#define RUNNEL_DIST_STATUS_PAGE_H_
+
+#include "dist/gate.h"
+#include "dist/lease.h"
+#include "dist/rpc/channel.h"
+#include "dist/worker.h"
+
+// Another task. |channel| and |lease| are of use where |is_used|.
+typedef struct rn_peer_view_t {
+  rn_str_t task, address;
+  bool is_used;  // something was asked of it
+  rn_channel_stats_t channel;
+  rn_lease_info_t lease;
+} rn_peer_view_t;
+
+// A queue of the task, and its elements.
+typedef struct rn_queue_view_t {
+  rn_str_t container, name;
+  int64_t size;
+} rn_queue_view_t;
+
+typedef enum rn_task_state_t { RN_TASK_STARTING, RN_TASK_READY, RN_TASK_DRAINING } rn_task_state_t;
+
+// A task at one moment.
+typedef struct rn_task_view_t {
+  rn_str_t task;
+  const char* target;
+  rn_task_state_t state;
+  bool is_secure;  // it speaks TLS
+  uint64_t incarnation;
+  int64_t now_ns, uptime_ns, lease_ns;
+  size_t sessions;  // of its master
+  rn_worker_stats_t worker;
+  rn_rpc_server_stats_t port;
+  const rn_gate_t* gate;
+  const rn_peer_view_t* peers;
+  size_t peer_count;
+  const rn_queue_view_t* queues;
+  size_t queue_count;
+} rn_task_view_t;
+
+void rn_status_page_html(const rn_task_view_t* view, rn_strbuf_t* out);
+void rn_status_page_json(const rn_task_view_t* view, rn_strbuf_t* out);
+void rn_status_page_metrics(const rn_task_view_t* view, rn_strbuf_t* out);
+
+#endif  // RUNNEL_DIST_STATUS_PAGE_H_

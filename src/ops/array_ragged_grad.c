@@ -1,0 +1,49 @@
+// The gradient rule of padding rows of different lengths.
+#include "ops/rules.h"
+
+// The numbers of the values in place of themselves, -1 where there is padding; |rows| rows.
+static rn_edge_t places_of(rn_grad_t* g, rn_edge_t dy, rn_edge_t rows) {
+  const rn_attr_value_t* types = rn_grad_attr(g, "row_partition_types");
+  rn_scope_t* s = g->scope;
+  const char** names = NULL;
+  rn_edge_t* parts = NULL;
+  int count = g->input_count - 3;
+  rn_status_t status = RN_ARENA_ARRAY(g->arena, (size_t)types->count, &names);
+  if (rn_ok(status)) status = RN_ARENA_ARRAY(g->arena, (size_t)count, &parts);
+  if (!rn_ok(status)) {
+    rn_status_free(status);
+    return RN_NO_EDGE;
+  }
+  for (int i = 0; i < types->count; ++i) names[i] = types->list_s[i].data;
+  for (int i = 0; i < count; ++i) parts[i] = rn_grad_in(g, 3 + i);
+  bool has_size = types->count > 0 && rn_str_is(types->list_s[0], "FIRST_DIM_SIZE");
+  int64_t zero = 0, outer = types->count + (has_size ? 0 : 1);
+  rn_edge_t shape = rn_Slice(s, rn_rule_shape(g, dy, RN_INT64), rn_rule_ints(g, RN_INT32, &zero, 1),
+                             rn_rule_ints(g, RN_INT32, &outer, 1));
+  rn_edge_t numbers = rn_Range(s, rn_rule_scalar(g, rows, 0), rows, rn_rule_scalar(g, rows, 1));
+  return rn_RaggedTensorToTensor(s, shape, numbers, rn_rule_scalar(g, rows, -1), parts, count,
+                                 names, types->count);
+}
+
+// Values get what arrived at their places; the padding gets the rest, summed up.
+RN_RULE(ragged_to_tensor) {
+  rn_scope_t* s = g->scope;
+  rn_edge_t values = rn_grad_in(g, 1), fallback = rn_grad_in(g, 2), dy = rn_grad_dy(g, 0);
+  int64_t zero = 0, one = 1, all = -1;
+  rn_edge_t sizes = rn_rule_shape(g, values, RN_INT64), open = rn_rule_ints(g, RN_INT64, &all, 1);
+  rn_edge_t rows = rn_GatherV2(s, sizes, rn_const_int32(s, 0), rn_const_int32(s, 0));
+  rn_edge_t places = rn_Reshape(s, places_of(g, dy, rows), open);
+  rn_edge_t inner =
+      rn_Slice(s, sizes, rn_rule_ints(g, RN_INT32, &one, 1), rn_rule_ints(g, RN_INT32, &all, 1));
+  rn_edge_t shape[] = {open, inner};
+  dy = rn_Reshape(s, dy, rn_ConcatV2(s, shape, 2, rn_const_int32(s, 0)));
+  // Numbers below 0 are no segments.
+  if (rn_grad_wants(g, 1)) rn_grad_to(g, 1, rn_UnsortedSegmentSum(s, dy, places, rows));
+  if (rn_grad_wants(g, 2)) {
+    rn_edge_t padding = rn_Less(s, places, rn_rule_scalar(g, places, 0));
+    rn_edge_t sum = rn_Sum(s, rn_Select(s, padding, dy, rn_ZerosLike(s, dy)),
+                           rn_rule_ints(g, RN_INT32, &zero, 1));
+    rn_grad_to(g, 2, rn_rule_unbroadcast(g, sum, fallback, sum, 0));
+  }
+  return RN_OK;
+}

@@ -1,0 +1,11 @@
+// Step statistics as messages: what profilers and other tasks read.
+#ifndef RUNNEL_SESSION_STEP_STATS_PROTO_H_
+#define RUNNEL_SESSION_STEP_STATS_PROTO_H_
+
+#include "base/str.h"
+#include "exec/step_stats.h"
+
+// Appends the fields of a StepStats. The buffer keeps the error if memory runs out.
+void rn_step_stats_write(const rn_step_stats_t* stats, rn_strbuf_t* buf);
+
+#endif  // RUNNEL_SESSION_STEP_STATS_PROTO_H_

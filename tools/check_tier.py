@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Compare a list of ops with what a libtensorflow registers.
+
+  check_tier.py OPS.TSV LIBTENSORFLOW.SO [--tier T1] [--ops DIR]
+
+OPS.TSV has the columns op, family, tier, grad, kernels (tabs, a head line). For every op of the
+tier: it is registered; its CPU kernels take all the types of the list that its
+definition allows; where stock has a gradient
+(grad is "yes" or "missing-in-C++") the .ops file of DIR (src/ops) names a rule. One line for each
+thing that is missing, then a count. Needs no TensorFlow: kernels are read through the C API.
+"""
+import argparse
+import ctypes
+import glob
+import os
+import re
+import sys
+
+NAMES = {"f16": 19, "bf16": 14, "f32": 1, "f64": 2, "i8": 6, "i16": 5, "i32": 3, "i64": 9, "u8": 4,
+         "u16": 17, "u32": 22, "u64": 23, "c64": 8, "c128": 18, "b": 10, "str": 7, "res": 20,
+         "var": 21, "qi8": 11, "qu8": 12, "qi32": 13, "qi16": 15, "qu16": 16, "f8e5": 24,
+         "f8e4": 25, "int4": 29, "uint4": 30, "int2": 31, "uint2": 32, "float4_e2m1fn": 33}
+GROUPS = {"F": "f16 bf16 f32 f64", "I": "i8 i16 i32 i64", "U": "u8 u16 u32 u64", "C": "c64 c128",
+          "Q": "qi8 qu8 qi32"}
+
+
+def fields(data):
+    """The fields of a serialised message: number, value (int or bytes)."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        elif key & 7 == 2:
+            size = varint()
+            yield key >> 3, data[at:at + size]
+            at += size
+        elif key & 7 == 5:
+            yield key >> 3, data[at:at + 4]
+            at += 4
+        else:
+            yield key >> 3, data[at:at + 8]
+            at += 8
+
+
+def types_of(attr_value):
+    """AttrValue.list.type, packed or not."""
+    out = set()
+    for number, value in fields(attr_value):
+        if number == 1:  # list
+            for inner, types in fields(value):
+                if inner == 6 and isinstance(types, int):
+                    out.add(types)
+                elif inner == 6:
+                    one = shift = 0
+                    for byte in types:
+                        one |= (byte & 127) << shift
+                        shift += 7
+                        if byte < 128:
+                            out.add(one)
+                            one = shift = 0
+        elif number == 6:
+            out.add(value)
+    return out
+
+
+class Buffer(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("length", ctypes.c_size_t),
+                ("free", ctypes.c_void_p)]
+
+
+def bytes_of(function, *args):
+    function.restype = ctypes.POINTER(Buffer)
+    function.argtypes = [ctypes.c_void_p] * len(args)
+    buffer = function(*args)
+    return ctypes.string_at(buffer.contents.data, buffer.contents.length)
+
+
+def allowed(lib):
+    """(op, attribute) -> the types that the definition allows, where it names them."""
+    out = {}
+    for _, op in fields(bytes_of(lib.TF_GetAllOpList)):
+        parts = list(fields(op))
+        for number, attr in parts:
+            if number == 4:
+                attr = dict(fields(attr))
+                if attr.get(2) == b"type" and 7 in attr:
+                    out[parts[0][1].decode(), attr[1].decode()] = types_of(attr[7])
+    return out
+
+
+def kernels(lib):
+    """op -> {type attribute -> set of types} of its CPU kernels; an unbound attribute is absent."""
+    lib.TF_NewStatus.restype = ctypes.c_void_p
+    rows = {}
+    for _, kernel in fields(bytes_of(lib.TF_GetAllRegisteredKernels, lib.TF_NewStatus())):
+        op, device, limits = "", "", {}
+        for number, value in fields(kernel):
+            if number == 1:
+                op = value.decode()
+            elif number == 2:
+                device = value.decode()
+            elif number == 3:
+                parts = dict(fields(value))
+                limits[parts[1].decode()] = types_of(parts[2])
+        if device == "CPU":
+            rows.setdefault(op, []).append(limits)
+    out = {}
+    for op, several in rows.items():
+        names = set.intersection(*[set(r) for r in several])  # bound in every row
+        out[op] = {n: set().union(*[r[n] for r in several]) for n in names}
+    return out
+
+
+def gradients(folder):
+    """op -> what its "grad" line says; "" where there is none."""
+    out, op = {}, None
+    for path in glob.glob(os.path.join(folder, "*.ops")):
+        for line in open(path):
+            found = re.match(r"op (\w+)\(", line)
+            if found:
+                op = found.group(1)
+                out[op] = ""
+            elif op and line.startswith("  grad "):
+                out[op] = line.split()[1]
+    return out
+
+
+def wanted_types(text):
+    out = set()
+    for word in filter(None, text.split(",")):
+        for name in GROUPS.get(word, word).split():
+            out.add(name)
+    return out
+
+
+def missing_of(op, grad, kinds, have, rules, may):
+    if op not in rules:
+        return ["not registered"]
+    out = []
+    if kinds != "-" and op not in have:
+        out.append("no kernel")
+    elif kinds not in ("-", "any"):
+        for part in kinds.split():
+            attr, _, types = part.partition("=")
+            bound, can = have[op].get(attr), may.get((op, attr), set(NAMES.values()))
+            lacks = [t for t in sorted(wanted_types(types))
+                     if bound is not None and NAMES[t] in can - bound]
+            if lacks:
+                out.append("%s lacks %s" % (attr, " ".join(lacks)))
+    if grad in ("yes", "missing-in-C++") and rules[op] in ("", "none", "refused"):
+        out.append("no gradient rule")
+    return out
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("list")
+    parser.add_argument("library")
+    parser.add_argument("--tier", default="T1")
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser.add_argument("--ops", default=os.path.join(here, "../src/ops"))
+    parser.add_argument("--except", dest="excused", help="lines 'Op reason': these need only be registered")
+    args = parser.parse_args()
+    lib = ctypes.CDLL(args.library)
+    have, rules, may = kernels(lib), gradients(args.ops), allowed(lib)
+    excused = set()
+    if args.excused:
+        lines = [line.split() for line in open(args.excused) if line[0] != "#"]
+        excused = {words[0] for words in lines if words}
+    count = missing = 0
+    for line in open(args.list):
+        op, _, tier, grad, kinds = line.rstrip("\n").split("\t")[:5]
+        if tier != args.tier:
+            continue
+        count += 1
+        lacks = missing_of(op, grad, kinds.strip(), have, rules, may)
+        if op in excused:
+            lacks = [what for what in lacks if what == "not registered"]
+        missing += bool(lacks)
+        for what in lacks:
+            print("%s: %s" % (op, what))
+    print("%d ops of %s, %d missing" % (count, args.tier, missing))
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
