@@ -1,0 +1,432 @@
+// Graphs as a whole: GraphDefs in and out, gradients, functions.
+#include "core.h"
+
+#include "runnel/gradients.h"
+
+// to_graph_def(graph)
+static PyObject* to_graph_def(PyObject* self, PyObject* graph) {
+  (void)self;
+  if (!PyObject_TypeCheck(graph, rnpy.graph_type)) {
+    PyErr_SetString(PyExc_TypeError, "a Graph is wanted");
+    return NULL;
+  }
+  TF_Buffer* buffer = TF_NewBuffer();
+  TF_GraphToGraphDef(((rnpy_graph_t*)graph)->graph, buffer, rnpy_status());
+  if (rnpy_failed(rnpy_status(), NULL)) {
+    TF_DeleteBuffer(buffer);
+    return NULL;
+  }
+  return rnpy_take_buffer(buffer);
+}
+
+static int add_input_map(TF_ImportGraphDefOptions* options, PyObject* map) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(map); ++i) {
+    const char* name;
+    int index;
+    PyObject* object;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(map, i), "siO", &name, &index, &object)) return -1;
+    if (index < 0 && rnpy_is_operation(object)) {
+      TF_ImportGraphDefOptionsRemapControlDependency(options, name,
+                                                     ((rnpy_operation_t*)object)->oper);
+    } else if (rnpy_is_tensor(object)) {
+      TF_ImportGraphDefOptionsAddInputMapping(options, name, index, rnpy_tf_output(object));
+    } else {
+      PyErr_SetString(PyExc_TypeError, "an input map leads to Tensors");
+      return -1;
+    }
+  }
+  return 0;
+}
+
+static int add_returns(TF_ImportGraphDefOptions* options, PyObject* outputs, PyObject* opers) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outputs); ++i) {
+    const char* name;
+    int index;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(outputs, i), "si", &name, &index)) return -1;
+    TF_ImportGraphDefOptionsAddReturnOutput(options, name, index);
+  }
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(opers); ++i) {
+    const char* name = PyUnicode_AsUTF8(PyList_GET_ITEM(opers, i));
+    if (!name) return -1;
+    TF_ImportGraphDefOptionsAddReturnOperation(options, name);
+  }
+  return 0;
+}
+
+static PyObject* import_results(rnpy_graph_t* graph, TF_ImportGraphDefResults* results) {
+  int output_count, oper_count, unused_count;
+  TF_Output* outputs;
+  TF_Operation** opers;
+  const char** unused_names;
+  int* unused_indexes;
+  TF_ImportGraphDefResultsReturnOutputs(results, &output_count, &outputs);
+  TF_ImportGraphDefResultsReturnOperations(results, &oper_count, &opers);
+  TF_ImportGraphDefResultsMissingUnusedInputMappings(results, &unused_count, &unused_names,
+                                                     &unused_indexes);
+  PyObject* tensors = PyList_New(output_count);
+  PyObject* operations = PyList_New(oper_count);
+  PyObject* unused = PyList_New(0);
+  bool ok = tensors && operations && unused;
+  for (int i = 0; ok && i < output_count; ++i) {
+    PyObject* tensor = rnpy_edge(graph, outputs[i]);
+    ok = tensor != NULL;
+    if (ok) PyList_SET_ITEM(tensors, i, tensor);
+  }
+  for (int i = 0; ok && i < oper_count; ++i) {
+    PyObject* op = rnpy_operation(graph, opers[i]);
+    ok = op != NULL;
+    if (ok) PyList_SET_ITEM(operations, i, op);
+  }
+  for (int i = 0; ok && i < unused_count; ++i) {
+    PyObject* pair = Py_BuildValue("si", unused_names[i], unused_indexes[i]);
+    ok = pair && PyList_Append(unused, pair) == 0;
+    Py_XDECREF(pair);
+  }
+  PyObject* answer = ok ? PyTuple_Pack(3, tensors, operations, unused) : NULL;
+  Py_XDECREF(tensors);
+  Py_XDECREF(operations);
+  Py_XDECREF(unused);
+  return answer;
+}
+
+// import_graph_def(graph, bytes, prefix, [(name, index, Tensor)], [(name, index)], [name],
+//                  [control Operation]): (tensors, operations, unused mappings)
+static PyObject* import_graph_def(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject *graph_object, *map, *outputs, *opers, *controls;
+  const char *bytes, *prefix;
+  Py_ssize_t size;
+  if (!PyArg_ParseTuple(args, "O!y#sO!O!O!O!", rnpy.graph_type, &graph_object, &bytes, &size,
+                        &prefix, &PyList_Type, &map, &PyList_Type, &outputs, &PyList_Type, &opers,
+                        &PyList_Type, &controls))
+    return NULL;
+  rnpy_graph_t* graph = (rnpy_graph_t*)graph_object;
+  TF_ImportGraphDefOptions* options = TF_NewImportGraphDefOptions();
+  TF_ImportGraphDefOptionsSetPrefix(options, prefix);
+  TF_ImportGraphDefOptionsSetUniquifyNames(options, prefix[0] == 0);
+  if (graph->device)
+    TF_ImportGraphDefOptionsSetDefaultDevice(options, PyUnicode_AsUTF8(graph->device));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(controls); ++i)
+    TF_ImportGraphDefOptionsAddControlDependency(
+        options, ((rnpy_operation_t*)PyList_GET_ITEM(controls, i))->oper);
+  PyObject* answer = NULL;
+  if (add_input_map(options, map) == 0 && add_returns(options, outputs, opers) == 0) {
+    TF_Buffer* buffer = TF_NewBufferFromString(bytes, (size_t)size);
+    TF_ImportGraphDefResults* results =
+        TF_GraphImportGraphDefWithResults(graph->graph, buffer, options, rnpy_status());
+    TF_DeleteBuffer(buffer);
+    if (!rnpy_build_failed(rnpy_status())) {
+      if (rnpy_graph_sync(graph) == 0) answer = import_results(graph, results);
+      TF_DeleteImportGraphDefResults(results);
+    }
+  }
+  TF_DeleteImportGraphDefOptions(options);
+  return answer;
+}
+
+// --- Gradients
+
+static int edges_of(PyObject* list, rn_edge_t* out) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    PyObject* item = PyList_GET_ITEM(list, i);
+    if (item == Py_None) {
+      out[i] = RN_NO_EDGE;
+    } else if (rnpy_is_tensor(item)) {
+      TF_Output output = rnpy_tf_output(item);
+      out[i] = (rn_edge_t){(rn_node_t*)output.oper, output.index};
+    } else {
+      PyErr_Format(PyExc_TypeError, "A Tensor is wanted, not %R", item);
+      return -1;
+    }
+  }
+  return 0;
+}
+
+static PyObject* tensor_of(rnpy_graph_t* graph, rn_edge_t edge) {
+  return rnpy_edge(graph, (TF_Output){(TF_Operation*)edge.node, edge.index});
+}
+
+// None, a Tensor, or (values, indices, dense_shape).
+static PyObject* gradient_of(rnpy_graph_t* graph, rn_gradient_t gradient) {
+  if (!rn_gradient_is_slices(gradient)) return tensor_of(graph, gradient.dense);
+  PyObject* values = tensor_of(graph, gradient.values);
+  PyObject* indices = tensor_of(graph, gradient.indices);
+  PyObject* shape = tensor_of(graph, gradient.dense_shape);
+  PyObject* tuple = values && indices && shape ? PyTuple_Pack(3, values, indices, shape) : NULL;
+  Py_XDECREF(values);
+  Py_XDECREF(indices);
+  Py_XDECREF(shape);
+  return tuple;
+}
+
+// gradients(graph, ys, xs, dys or None, stops, name, colocate, gate, zeros): a list as above.
+static PyObject* gradients(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject *graph_object, *ys, *xs, *dys, *stops;
+  const char* name;
+  int colocate, gate, zeros;
+  if (!PyArg_ParseTuple(args, "O!O!O!OO!spip", rnpy.graph_type, &graph_object, &PyList_Type, &ys,
+                        &PyList_Type, &xs, &dys, &PyList_Type, &stops, &name, &colocate, &gate,
+                        &zeros))
+    return NULL;
+  rnpy_graph_t* graph = (rnpy_graph_t*)graph_object;
+  size_t y_count = (size_t)PyList_GET_SIZE(ys), x_count = (size_t)PyList_GET_SIZE(xs);
+  size_t stop_count = (size_t)PyList_GET_SIZE(stops);
+  if (dys != Py_None && (!PyList_Check(dys) || (size_t)PyList_GET_SIZE(dys) != y_count)) {
+    PyErr_SetString(PyExc_ValueError, "as many grad_ys as ys are wanted");
+    return NULL;
+  }
+  rn_edge_t* edges = PyMem_Calloc(2 * y_count + x_count + stop_count + 1, sizeof *edges);
+  rn_gradient_t* out = PyMem_Calloc(x_count + 1, sizeof *out);
+  PyObject* answer = NULL;
+  rn_scope_t* scope = rn_scope_create((rn_graph_t*)graph->graph);
+  if (!edges || !out || !scope) PyErr_NoMemory();
+  rn_edge_t *y = edges, *dy = y + y_count, *x = dy + y_count, *stop = x + x_count;
+  if (!PyErr_Occurred() && edges_of(ys, y) == 0 && edges_of(xs, x) == 0 &&
+      (dys == Py_None || edges_of(dys, dy) == 0) && edges_of(stops, stop) == 0) {
+    rn_gradient_options_t options = {
+        .dys = dys == Py_None ? NULL : dy,
+        .stops = stop,
+        .stop_count = (int)stop_count,
+        .unconnected = zeros ? RN_UNCONNECTED_ZERO : RN_UNCONNECTED_NONE,
+        .gate = (rn_gate_t)gate,
+        .colocate = colocate,
+        .name = name};
+    bool ok = rn_gradients_of(scope, y, (int)y_count, x, (int)x_count, &options, out);
+    if (!ok) {
+      if (rnpy_graph_rewind(graph) < 0) PyErr_Clear();
+      PyErr_SetString(
+          rn_scope_code(scope) == TF_INVALID_ARGUMENT ? PyExc_ValueError : PyExc_LookupError,
+          rn_scope_message(scope));
+    } else if (rnpy_graph_sync(graph) == 0) {
+      answer = PyList_New((Py_ssize_t)x_count);
+      for (size_t i = 0; answer && i < x_count; ++i) {
+        PyObject* gradient = gradient_of(graph, out[i]);
+        if (!gradient) {
+          Py_CLEAR(answer);
+        } else {
+          PyList_SET_ITEM(answer, (Py_ssize_t)i, gradient);
+        }
+      }
+    }
+  }
+  rn_scope_destroy(scope);
+  PyMem_Free(edges);
+  PyMem_Free(out);
+  return answer;
+}
+
+// --- Gradient rules in Python
+
+// What Python returned for one input: None, a Tensor, or slices (values, indices, dense_shape).
+static int send(rn_grad_t* g, int i, PyObject* value) {
+  if (value == Py_None) return 0;
+  if (rnpy_is_tensor(value)) {
+    TF_Output output = rnpy_tf_output(value);
+    rn_grad_send(g, i, (rn_edge_t){(rn_node_t*)output.oper, output.index});
+    return 0;
+  }
+  PyObject *values, *indices, *shape;
+  if (!PyArg_ParseTuple(value, "OOO", &values, &indices, &shape)) return -1;
+  PyObject* list = PyList_New(3);
+  if (!list) return -1;
+  Py_INCREF(values), Py_INCREF(indices), Py_INCREF(shape);
+  PyList_SET_ITEM(list, 0, values);
+  PyList_SET_ITEM(list, 1, indices);
+  PyList_SET_ITEM(list, 2, shape);
+  rn_edge_t edges[3];
+  int outcome = edges_of(list, edges);
+  Py_DECREF(list);
+  if (outcome == 0)
+    rn_grad_send_slices(
+        g, i, (rn_gradient_t){.values = edges[0], .indices = edges[1], .dense_shape = edges[2]});
+  return outcome;
+}
+
+typedef struct rule_t {
+  PyObject* function;  // (graph, op, list of gradients) -> list
+} rule_t;
+
+static PyObject* arrived(rn_grad_t* g, rnpy_graph_t* graph, int count) {
+  PyObject* list = PyList_New(count);
+  for (int i = 0; list && i < count; ++i) {
+    rn_edge_t edge = rn_grad_arrived(g, i);
+    PyObject* tensor = rnpy_graph_sync(graph) == 0 ? tensor_of(graph, edge) : NULL;
+    if (!tensor) {
+      Py_CLEAR(list);
+    } else {
+      PyList_SET_ITEM(list, i, tensor);
+    }
+  }
+  return list;
+}
+
+// The graph whose gradients are being built on this thread, for the rules; borrowed.
+static bool call_rule(rn_grad_t* g, const rule_t* rule) {
+  PyObject* current = rnpy_current();
+  if (!current || !PyObject_TypeCheck(current, rnpy.graph_type)) {
+    PyErr_Clear();
+    rn_grad_refuse(g, TF_UNIMPLEMENTED,
+                   "a gradient function in Python builds a graph, and a tape has none: "
+                   "tf.custom_gradient serves both");
+    return false;
+  }
+  rnpy_graph_t* graph = (rnpy_graph_t*)current;
+  TF_Operation* oper = (TF_Operation*)rn_grad_node(g);
+  PyObject* op = rnpy_operation(graph, oper);
+  PyObject* list = op ? arrived(g, graph, TF_OperationNumOutputs(oper)) : NULL;
+  PyObject* answer = list ? PyObject_CallFunctionObjArgs(rule->function, op, list, NULL) : NULL;
+  PyObject* fast = answer ? PySequence_Fast(answer, "a gradient function returns a list") : NULL;
+  int count = fast ? (int)PySequence_Fast_GET_SIZE(fast) : 0;
+  if (fast && count != rn_grad_input_count(g))
+    PyErr_Format(PyExc_ValueError,
+                 "Num gradients %d generated for op %R do not match num inputs %d", count, op,
+                 rn_grad_input_count(g));
+  for (int i = 0; !PyErr_Occurred() && i < count; ++i)
+    send(g, i, PySequence_Fast_GET_ITEM(fast, i));
+  Py_XDECREF(fast);
+  Py_XDECREF(answer);
+  Py_XDECREF(list);
+  Py_XDECREF(op);
+  if (!PyErr_Occurred()) return true;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject* text = value ? PyObject_Str(value) : NULL;
+  const char* message = text ? PyUnicode_AsUTF8(text) : NULL;
+  rn_grad_refuse(g, TF_INVALID_ARGUMENT, message ? message : "a gradient function failed");
+  Py_XDECREF(text);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  return false;
+}
+
+// A tape's walk has let go of the interpreter's lock.
+static bool apply_rule(rn_grad_t* g, void* arg) {
+  PyGILState_STATE state = PyGILState_Ensure();
+  bool is_done = call_rule(g, arg);
+  PyGILState_Release(state);
+  return is_done;
+}
+
+// register_gradient(name, function): for ever, as the table of ops.
+static PyObject* register_gradient(PyObject* self, PyObject* args) {
+  (void)self;
+  const char* name;
+  PyObject* function;
+  if (!PyArg_ParseTuple(args, "sO", &name, &function)) return NULL;
+  rule_t* rule = PyMem_Malloc(sizeof *rule);
+  if (!rule) return PyErr_NoMemory();
+  Py_INCREF(function);
+  rule->function = function;
+  if (!rn_register_gradient(name, apply_rule, rule)) {
+    Py_DECREF(function);
+    PyMem_Free(rule);
+    return PyErr_Format(PyExc_KeyError, "Registering two gradient with name '%s'!", name);
+  }
+  Py_RETURN_NONE;
+}
+
+// --- Functions
+
+static int outputs_of(PyObject* list, TF_Output* out) {
+  rn_edge_t* edges = (rn_edge_t*)out;
+  return edges_of(list, edges);
+}
+
+// define_function(into graph, name, body graph, inputs, outputs, output names or None): adds the
+// whole body to the library of the graph.
+static PyObject* define_function(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject *into, *body, *inputs, *outputs, *names;
+  const char* name;
+  if (!PyArg_ParseTuple(args, "O!sO!O!O!O", rnpy.graph_type, &into, &name, rnpy.graph_type, &body,
+                        &PyList_Type, &inputs, &PyList_Type, &outputs, &names))
+    return NULL;
+  size_t in_count = (size_t)PyList_GET_SIZE(inputs), out_count = (size_t)PyList_GET_SIZE(outputs);
+  TF_Output* edges = PyMem_Calloc(in_count + out_count + 1, sizeof *edges);
+  const char** texts = PyMem_Calloc(out_count + 1, sizeof *texts);
+  bool ok = edges && texts && outputs_of(inputs, edges) == 0 &&
+            outputs_of(outputs, edges + in_count) == 0;
+  for (size_t i = 0; ok && names != Py_None && i < out_count; ++i) {
+    PyObject* item = PySequence_GetItem(names, (Py_ssize_t)i);
+    texts[i] = item ? PyUnicode_AsUTF8(item) : NULL;
+    Py_XDECREF(item);  // kept by |names|
+    ok = texts[i] != NULL;
+  }
+  TF_Function* function = NULL;
+  if (ok) {
+    function = TF_GraphToFunction(((rnpy_graph_t*)body)->graph, name, 0, -1, NULL, (int)in_count,
+                                  edges, (int)out_count, edges + in_count,
+                                  names != Py_None ? texts : NULL, NULL, NULL, rnpy_status());
+    ok = !rnpy_build_failed(rnpy_status());
+  }
+  if (ok) {
+    TF_GraphCopyFunction(((rnpy_graph_t*)into)->graph, function, NULL, rnpy_status());
+    ok = !rnpy_build_failed(rnpy_status());
+  }
+  TF_DeleteFunction(function);
+  PyMem_Free(edges);
+  PyMem_Free(texts);
+  if (!ok) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject* function_def(TF_Function* function) {
+  TF_Buffer* buffer = TF_NewBuffer();
+  TF_FunctionToFunctionDef(function, buffer, rnpy_status());
+  if (rnpy_failed(rnpy_status(), NULL)) {
+    TF_DeleteBuffer(buffer);
+    return NULL;
+  }
+  return rnpy_take_buffer(buffer);
+}
+
+// functions_of(graph): [FunctionDef's bytes]
+static PyObject* functions_of(PyObject* self, PyObject* graph_object) {
+  (void)self;
+  if (!PyObject_TypeCheck(graph_object, rnpy.graph_type)) {
+    PyErr_SetString(PyExc_TypeError, "a Graph is wanted");
+    return NULL;
+  }
+  TF_Graph* graph = ((rnpy_graph_t*)graph_object)->graph;
+  int count = TF_GraphNumFunctions(graph);
+  TF_Function** functions = PyMem_Calloc((size_t)count + 1, sizeof(TF_Function*));
+  if (!functions) return PyErr_NoMemory();
+  count = TF_GraphGetFunctions(graph, functions, count, rnpy_status());
+  PyObject* list = rnpy_failed(rnpy_status(), NULL) ? NULL : PyList_New(0);
+  for (int i = 0; i < count; ++i) {
+    PyObject* bytes = list ? function_def(functions[i]) : NULL;
+    if (list && (!bytes || PyList_Append(list, bytes) < 0)) Py_CLEAR(list);
+    Py_XDECREF(bytes);
+    TF_DeleteFunction(functions[i]);
+  }
+  PyMem_Free(functions);
+  return list;
+}
+
+// add_function_def(graph, bytes): into the graph's library.
+static PyObject* add_function_def(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject* graph;
+  const char* bytes;
+  Py_ssize_t size;
+  if (!PyArg_ParseTuple(args, "O!y#", rnpy.graph_type, &graph, &bytes, &size)) return NULL;
+  TF_Function* function = TF_FunctionImportFunctionDef(bytes, (size_t)size, rnpy_status());
+  if (rnpy_build_failed(rnpy_status())) return NULL;
+  TF_GraphCopyFunction(((rnpy_graph_t*)graph)->graph, function, NULL, rnpy_status());
+  TF_DeleteFunction(function);
+  if (rnpy_build_failed(rnpy_status())) return NULL;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef rnpy_graph_io_methods[] = {
+    {"to_graph_def", to_graph_def, METH_O, "The bytes of a graph's GraphDef."},
+    {"import_graph_def", import_graph_def, METH_VARARGS, "Adds a GraphDef to a graph."},
+    {"gradients", gradients, METH_VARARGS, "The reverse walk."},
+    {"register_gradient", register_gradient, METH_VARARGS, "A rule of the user's."},
+    {"define_function", define_function, METH_VARARGS, "A graph becomes another's function."},
+    {"functions_of", functions_of, METH_O, "The FunctionDefs of a graph."},
+    {"add_function_def", add_function_def, METH_VARARGS, "Adds a FunctionDef to a graph."},
+    {NULL, NULL, 0, NULL},
+};

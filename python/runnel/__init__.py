@@ -1,0 +1,88 @@
+"""Runnel: TensorFlow's 1.x graph API.
+
+    import runnel as tf
+
+    x = tf.placeholder(tf.float32, [None, 3])
+    y = tf.reduce_sum(tf.square(x))
+    with tf.Session() as sess:
+        print(sess.run(y, {x: [[1, 2, 3]]}))
+
+What is here, what differs and what is absent: doc/python.md.
+"""
+
+import os as _os
+
+_home = _os.path.dirname(_os.path.abspath(__file__))
+
+
+def _find_build():
+    """In the source tree the C part lies in a build folder: $RUNNEL_BUILD, or build/release."""
+    if any(name.startswith("_core.") and not name.endswith(".pyi") for name in _os.listdir(_home)):
+        return
+    root = _os.path.dirname(_os.path.dirname(_home))
+    chosen = _os.environ.get("RUNNEL_BUILD")
+    for build in (chosen,) if chosen else (_os.path.join(root, "build", "release"),):
+        folder = _os.path.join(build if _os.path.isabs(build) else _os.path.join(root, build),
+                               "python", "runnel")
+        if _os.path.isdir(folder):
+            __path__.append(folder)
+
+
+_find_build()
+try:
+    from runnel import _core
+except ImportError as error:
+    raise ImportError(
+        "Runnel's C part is missing (%s). In the source tree, `make` builds it; another build folder "
+        "than build/release is named by RUNNEL_BUILD." % error) from None
+_core.register(package=_home + _os.sep)
+
+from runnel import dtypes, errors, tensor_shape
+from runnel import _names, direct, framework, raw_ops, convert, composite, session
+from runnel.framework import *
+from runnel.convert import *
+from runnel.composite import *
+from runnel.session import *
+from runnel.dtypes import (
+    DType, as_dtype, bfloat16, bool, complex64, complex128, double, float16, float32, float64, half,
+    int8, int16, int32, int64, qint8, qint16, qint32, quint8, quint16, resource, string, uint8,
+    uint16, uint32, uint64, variant, QUANTIZED_DTYPES)
+from runnel.tensor_shape import Dimension, TensorShape, dimension_at_index, dimension_value
+from runnel.device_spec import DeviceSpec
+from runnel.errors import OpError
+from runnel.array_ops import *
+from runnel.math_ops import *
+
+__version__ = "1.15.5"  # whose API this is; tf.runnel_version is our own
+VERSION = __version__
+runnel_version = _core.version
+GIT_VERSION = COMPILER_VERSION = "runnel-" + _core.version
+newaxis = None
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    import importlib
+    module = _names.LAZY.get(name)
+    if module is not None:
+        value = getattr(importlib.import_module("runnel." + module), name)
+    elif name in _names.SUBMODULES:
+        value = importlib.import_module("runnel." + name)
+    else:
+        value = direct.function(name)
+        if value is None:
+            raise AttributeError("runnel has no %r: see the table of names in doc/python.md" % name)
+    globals()[name] = value
+    return value
+
+
+def _print(*args, **kwargs):
+    from runnel.special_ops import print_v2
+    return print_v2(*args, **kwargs)
+
+
+globals()["print"] = _print  # tf.print, without hiding Python's own in this file
+
+
+def __dir__():
+    return sorted(set(globals()) | set(_names.LAZY) | _names.SUBMODULES | set(direct.NAMES))

@@ -1,0 +1,177 @@
+"""Coordinator: threads that stop together, and whose errors are told."""
+
+import contextlib
+import logging
+import sys
+import threading
+import time
+
+from runnel import errors
+
+_log = logging.getLogger("tensorflow")
+
+
+class Coordinator:
+    """Stops a group of threads when one of them asks for it, or fails.
+
+        coord = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(sess, coord)
+        while not coord.should_stop():
+            ...
+        coord.request_stop()
+        coord.join(threads)
+
+    Args:
+      clean_stop_exception_types: exceptions that end the work but are no errors; None: the end of
+        input, OutOfRangeError.
+    """
+
+    def __init__(self, clean_stop_exception_types=None):
+        if clean_stop_exception_types is None:
+            clean_stop_exception_types = (errors.OutOfRangeError,)
+        self._clean = tuple(clean_stop_exception_types)
+        self._lock = threading.Lock()
+        self._stop_event = threading.Event()
+        self._exc_info = None
+        self._joined = False
+        self._registered_threads = set()
+
+    def _filtered(self, ex):
+        """(is it clean, what is to be raised)"""
+        value = ex[1] if isinstance(ex, tuple) else ex
+        return isinstance(value, self._clean), value
+
+    def request_stop(self, ex=None):
+        """Asks all threads to stop. `ex`: why, an exception (or what sys.exc_info() gives), which
+        join will raise."""
+        with self._lock:
+            clean, value = (True, None) if ex is None else self._filtered(ex)
+            if self._joined:
+                if value is not None and not clean:
+                    _log.info("Error reported to Coordinator: %s", value)
+                    raise value
+                return
+            if self._stop_event.is_set():
+                return
+            if value is not None:
+                if clean:
+                    _log.info("The end was reported to the Coordinator: %s", value)
+                else:
+                    if not isinstance(value, BaseException):
+                        value = TypeError("Expected an exception, got %r" % (value,))
+                    _log.info("Error reported to Coordinator: %s, %s", type(value), value)
+                    self._exc_info = value
+            self._stop_event.set()
+
+    def clear_stop(self):
+        """Makes it as new."""
+        with self._lock:
+            self._joined = False
+            self._exc_info = None
+            self._stop_event.clear()
+
+    def should_stop(self):
+        """Whether it was asked to stop."""
+        return self._stop_event.is_set()
+
+    @contextlib.contextmanager
+    def stop_on_exception(self):
+        """A context whose exceptions are given to request_stop."""
+        try:
+            yield
+        except BaseException:  # whatever it is, the others must hear of it
+            self.request_stop(ex=sys.exc_info())
+
+    def wait_for_stop(self, timeout=None):
+        """Waits until it is asked to stop; whether it was."""
+        return self._stop_event.wait(timeout)
+
+    def register_thread(self, thread):
+        """A thread that join waits for."""
+        with self._lock:
+            self._registered_threads.add(thread)
+
+    def join(self, threads=None, stop_grace_period_secs=120, ignore_live_threads=False):
+        """Waits for the threads to end, and raises what one of them reported."""
+        with self._lock:
+            threads = self._registered_threads.union(threads or ())
+            threads = list(threads)
+        while any(t.is_alive() for t in threads) and not self.wait_for_stop(1.0):
+            pass
+        deadline = time.monotonic() + stop_grace_period_secs
+        for thread in threads:
+            while thread.is_alive() and time.monotonic() < deadline:
+                thread.join(min(1.0, max(0.0, deadline - time.monotonic())))
+        with self._lock:
+            self._joined = True
+            self._stop_event.set()
+            late = [t.name for t in threads if t.is_alive()]
+            self._registered_threads = set()
+            if self._exc_info is not None:
+                raise self._exc_info
+            if late and not ignore_live_threads:
+                raise RuntimeError("Coordinator stopped with threads still running: %s" % " ".join(late))
+            if late:
+                _log.info("Coordinator stopped with threads still running: %s", " ".join(late))
+
+    @property
+    def joined(self):
+        return self._joined
+
+    def raise_requested_exception(self):
+        """Raises what was reported, if anything was."""
+        with self._lock:
+            if self._exc_info is not None:
+                raise self._exc_info
+
+
+class LooperThread(threading.Thread):
+    """A thread that calls something again and again, until the coordinator stops.
+
+    `target(*args, **kwargs)` is called every `timer_interval_secs`, at once if that is None. A
+    subclass may say `run_loop`, `start_loop` and `stop_loop` instead.
+    """
+
+    def __init__(self, coord, timer_interval_secs, target=None, args=None, kwargs=None):
+        super().__init__()
+        self.daemon = True
+        if not isinstance(coord, Coordinator):
+            raise ValueError("'coord' argument must be a Coordinator: %s" % (coord,))
+        if target is None and (args or kwargs):
+            raise ValueError("'args' and 'kwargs' argument require that you also pass 'target'")
+        self._coord = coord
+        self._interval = timer_interval_secs
+        self._target_function = target
+        self._call_args = args or ()
+        self._call_kwargs = kwargs or {}
+        coord.register_thread(self)
+
+    @staticmethod
+    def loop(coord, timer_interval_secs, target, args=None, kwargs=None):
+        """Starts such a thread."""
+        thread = LooperThread(coord, timer_interval_secs, target, args, kwargs)
+        thread.start()
+        return thread
+
+    def run(self):
+        with self._coord.stop_on_exception():
+            self.start_loop()
+            if self._interval is None:
+                while not self._coord.should_stop():
+                    self.run_loop()
+            else:
+                following = time.time()
+                while not self._coord.wait_for_stop(max(0.0, following - time.time())):
+                    following += self._interval
+                    self.run_loop()
+            self.stop_loop()
+
+    def start_loop(self):
+        pass
+
+    def stop_loop(self):
+        pass
+
+    def run_loop(self):
+        if self._target_function:
+            self._target_function(*self._call_args, **self._call_kwargs)

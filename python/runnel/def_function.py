@@ -1,0 +1,212 @@
+"""tf.function: a Python function that becomes a function of the library, one for each signature.
+
+It is traced as Python runs it: `if` and `while` decide once, while tracing; tf.cond and
+tf.while_loop are what depends on values. In a graph it is simply called.
+"""
+
+import functools
+
+from runnel import dtypes, framework, nest, raw_ops, tensor_shape
+from runnel.convert import convert_to_tensor
+from runnel.tracing import trace
+
+_QUIET = ("Placeholder", "VarHandleOp", "Const", "NoOp")
+
+
+class TensorSpec:
+    """A type and a shape."""
+
+    def __init__(self, shape, dtype=dtypes.float32, name=None):
+        self.shape = tensor_shape.as_shape(shape)
+        self.dtype = dtypes.as_dtype(dtype)
+        self.name = name
+
+    @classmethod
+    def from_tensor(cls, tensor, name=None):
+        return cls(tensor.shape, tensor.dtype, name)
+
+    def is_compatible_with(self, tensor):
+        return self.dtype == tensor.dtype and self.shape.is_compatible_with(tensor.shape)
+
+    def __repr__(self):
+        return "TensorSpec(shape=%s, dtype=%r, name=%r)" % (self.shape, self.dtype, self.name)
+
+    def __eq__(self, other):
+        return isinstance(other, TensorSpec) and (self.dtype, str(self.shape), self.name) == (
+            other.dtype, str(other.shape), other.name)
+
+    def __hash__(self):
+        return hash((self.dtype, str(self.shape)))
+
+
+class _Order:
+    """Puts what has effects in a function in the order in which it was written.
+
+    Reads and writes of one resource are ordered among each other; so are effects on the outside
+    (printing). What is inside of loops and branches keeps the order that these give."""
+
+    def __init__(self):
+        self._writes = {}  # resource -> the last write
+        self._reads = {}   # resource -> reads since then
+        self._outside = None
+        self.last = []     # what must have run when the function returns
+
+    def __call__(self, op):
+        if op.type in _QUIET or op._get_control_flow_context() is not None:
+            return
+        function = getattr(raw_ops, op.type, None)
+        if function is None or not function.is_stateful:
+            return
+        resources = [x for x in op.inputs if x.dtype == dtypes.resource]
+        waits = []
+        if not resources:
+            if "Random" in op.type or "random" in op.type:
+                return
+            if self._outside is not None:
+                waits.append(self._outside)
+            self._outside = op
+        reads = op.type in ("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp",
+                            "VariableShape")
+        for handle in resources:
+            before = self._writes.get(id(handle))
+            if before is not None:
+                waits.append(before)
+            if reads:
+                self._reads.setdefault(id(handle), []).append(op)
+            else:
+                waits.extend(self._reads.pop(id(handle), ()))
+                self._writes[id(handle)] = op
+        for wait in {id(w): w for w in waits if w is not op}.values():
+            op._add_control_input(wait)
+        if not reads:
+            self.last.append(op)
+
+
+class _Concrete:
+    """A function of one signature."""
+
+    def __init__(self, python_function, specs, call, stem):
+        from runnel import backprop
+        order = _Order()
+        self._structure = None
+
+        def body(*tensors):
+            graph = framework.get_default_graph()
+            graph._observers.append(order)
+            result = call(python_function, tensors)
+            graph._observers.remove(order)
+            if isinstance(result, framework.Operation):
+                result = None
+            self._structure = result
+            leaves = [x for x in nest.flatten(result) if x is not None and not isinstance(
+                x, framework.Operation)]
+            leaves = [convert_to_tensor(x) for x in leaves]
+            with framework.control_dependencies(order.last):
+                if not leaves and order.last:
+                    return [raw_ops.Identity(convert_to_tensor(False))]
+                return [raw_ops.Identity(x) for x in leaves]
+
+        with backprop.watch_variables() as self.variables:
+            self._traced = trace(body, specs, stem)
+        self._is_stateful = bool(order.last)
+        self._shapes = self._traced.shapes
+
+    def __call__(self, tensors):
+        from runnel import backprop
+        for variable in self.variables:
+            backprop._accessed(variable)
+        op = raw_ops.StatefulPartitionedCall if self._is_stateful else raw_ops.PartitionedCall
+        results = op(args=list(tensors) + self._traced.captured, Tout=self._traced.dtypes, f=self._traced.attr)
+        leaves = iter(results)
+        flat = [None if x is None or isinstance(x, framework.Operation) else next(leaves)
+                for x in nest.flatten(self._structure)]
+        if nest.is_nested(self._structure):
+            return nest.pack_sequence_as(self._structure, flat)
+        return flat[0]
+
+
+def _leaf_key(x):
+    if isinstance(x, framework.Tensor):
+        return ("tensor", x.dtype, x._dims())
+    try:
+        hash(x)
+    except TypeError:
+        return ("object", id(x))
+    if isinstance(x, (int, float, str, bytes, bool, type(None), complex)):
+        return (type(x), x)
+    return ("object", id(x))
+
+
+class Function:
+    """What tf.function makes of a Python function."""
+
+    def __init__(self, python_function, input_signature=None):
+        self._python_function = python_function
+        self.python_function = python_function
+        self.input_signature = None if input_signature is None else tuple(input_signature)
+        self._cache = {}
+        functools.update_wrapper(self, python_function)
+
+    def __get__(self, instance, owner):
+        if instance is None:
+            return self
+        bound = instance.__dict__.setdefault("_tf_functions", {})
+        if self not in bound:
+            bound[self] = Function(self._python_function.__get__(instance, owner), self.input_signature)
+        return bound[self]
+
+    def __call__(self, *args, **kwargs):
+        if not framework.executing_eagerly():
+            return self._python_function(*args, **kwargs)
+        concrete, tensors = self._concrete(args, kwargs)
+        return concrete(tensors)
+
+    def _concrete(self, args, kwargs):
+        given = [args, kwargs]
+        leaves = [self._tensor_or_value(x) for x in nest.flatten(given)]
+        specs = None
+        if self.input_signature is not None:
+            leaves, specs = self._signed(leaves)
+        places = [i for i, x in enumerate(leaves) if isinstance(x, framework.Tensor)]
+        tensors = [leaves[i] for i in places]
+        if specs is None:
+            specs = [(x.dtype, x.shape) for x in tensors]
+            key = (str(nest.map_structure(lambda _: 0, given)), tuple(_leaf_key(x) for x in leaves))
+        else:
+            key = "signed"
+        concrete = self._cache.get(key)
+        if concrete is None:
+            def call(function, inside):
+                filled = list(leaves)
+                for place, tensor in zip(places, inside):
+                    filled[place] = tensor
+                arguments, keywords = nest.pack_sequence_as(given, filled)
+                return function(*arguments, **keywords)
+            stem = "__inference_%s" % getattr(self._python_function, "__name__", "function").strip("<>")
+            concrete = self._cache[key] = _Concrete(self._python_function, specs, call, stem)
+        return concrete, tensors
+
+    @staticmethod
+    def _tensor_or_value(x):
+        return convert_to_tensor(x) if type(x).__module__ == "numpy" else x
+
+    def _signed(self, leaves):
+        specs = nest.flatten(list(self.input_signature))
+        if len(leaves) != len(specs):
+            raise TypeError("%r takes %d arguments by its input_signature, and got %d" % (
+                getattr(self._python_function, "__name__", "f"), len(specs), len(leaves)))
+        tensors = [convert_to_tensor(x, dtype=None if isinstance(x, framework.Tensor) else s.dtype)
+                   for x, s in zip(leaves, specs)]
+        for tensor, spec in zip(tensors, specs):
+            if not spec.is_compatible_with(tensor):
+                raise TypeError("Python inputs incompatible with input_signature: %r, %r" % (tensor, spec))
+        return tensors, [(s.dtype, s.shape) for s in specs]
+
+
+def function(func=None, input_signature=None, autograph=True, experimental_autograph_options=None,
+             experimental_relax_shapes=False, reduce_retracing=False, jit_compile=None, **_):
+    """A decorator: calls of the function run as a graph, traced once for each signature of its
+    arguments. `input_signature`, a list of TensorSpecs, says what they all have in common."""
+    if func is None:
+        return lambda f: Function(f, input_signature)
+    return Function(func, input_signature)

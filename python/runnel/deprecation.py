@@ -1,0 +1,13 @@
+"""Old names: they work, and say so once."""
+
+_said = set()
+
+
+def warn_once(old, new):
+    """Says that `old` is deprecated, the first time it is used."""
+    if old in _said:
+        return
+    _said.add(old)
+    import warnings
+    warnings.warn("tf.%s is deprecated: use tf.%s instead." % (old, new), DeprecationWarning,
+                  stacklevel=3)

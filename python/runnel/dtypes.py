@@ -1,0 +1,344 @@
+"""Types of tensors: tf.float32 and its kin."""
+
+from runnel import _core
+
+_REF = 100
+
+
+class DType:
+    """The type of a tensor's elements.
+
+    There is one object a type, so types are compared with `is` as well as with `==`, which also
+    takes what makes a type: a name, a NumPy type, a number of types.proto.
+    """
+
+    __slots__ = ("_number", "_name", "_numpy", "_limits_")
+
+    def __init__(self, number, name, numpy_name):
+        self._number = number
+        self._name = name
+        self._numpy = numpy_name
+        _core.register_dtype(number, self)
+
+    @property
+    def name(self):
+        """Such as "float32"."""
+        return self._name
+
+    @property
+    def as_datatype_enum(self):
+        """The number of types.proto."""
+        return self._number
+
+    @property
+    def as_numpy_dtype(self):
+        """The NumPy type."""
+        return _numpy_type(self._number % _REF)
+
+    @property
+    def base_dtype(self):
+        """The type that a reference is one to."""
+        return _by_number[self._number - _REF] if self._number >= _REF else self
+
+    @property
+    def _is_ref_dtype(self):
+        return self._number >= _REF
+
+    @property
+    def _as_ref(self):
+        return self if self._number >= _REF else _by_number[self._number + _REF]
+
+    @property
+    def real_dtype(self):
+        """The type of the parts of a complex number."""
+        base = self.base_dtype
+        return float32 if base is complex64 else float64 if base is complex128 else self
+
+    @property
+    def is_bool(self):
+        return self.base_dtype is bool
+
+    @property
+    def is_integer(self):
+        return self.base_dtype in _INTEGERS
+
+    @property
+    def is_floating(self):
+        return self.base_dtype in _FLOATS
+
+    @property
+    def is_complex(self):
+        return self.base_dtype in (complex64, complex128)
+
+    @property
+    def is_quantized(self):
+        return self.base_dtype in _QUANTIZED
+
+    @property
+    def is_unsigned(self):
+        return self.base_dtype in (uint8, uint16, uint32, uint64)
+
+    @property
+    def is_numpy_compatible(self):
+        return self.base_dtype not in (resource, variant)
+
+    @property
+    def size(self):
+        """Bytes of an element; 0 for handles and texts."""
+        import numpy as np
+        if self.base_dtype in (string, resource, variant):
+            return 0
+        return np.dtype(self.as_numpy_dtype).itemsize
+
+    @property
+    def min(self):
+        """The smallest number."""
+        return self._limit(0)
+
+    @property
+    def max(self):
+        """The largest number."""
+        return self._limit(1)
+
+    @property
+    def limits(self):
+        """(min, max) of the range of values that images have in this type."""
+        if self.is_floating:
+            return (0, 1)
+        return (self.min, self.max)
+
+    def _limit(self, which):
+        import numpy as np
+        if self.is_bool:
+            return (False, True)[which]
+        if self.is_quantized or self.is_complex or not self.is_numpy_compatible or self is string:
+            raise TypeError("Cannot find %s value of %r." % (("minimum", "maximum")[which], self))
+        if self.base_dtype is bfloat16:
+            return (-1, 1)[which] * float.fromhex("0x1.FEp127")
+        kind = np.dtype(self.as_numpy_dtype)
+        info = np.finfo(kind) if self.is_floating else np.iinfo(kind)
+        return (info.min, info.max)[which]
+
+    def is_compatible_with(self, other):
+        """Whether a tensor of this type may stand where `other` is wanted."""
+        other = as_dtype(other)
+        return self._number in (other._number, other.base_dtype._number)
+
+    def __eq__(self, other):
+        if self is other:
+            return True
+        if other is None:
+            return False
+        if isinstance(other, DType):
+            return self._number == other._number
+        try:
+            return self._number == as_dtype(other)._number
+        except TypeError:
+            return False
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return self._number
+
+    def __int__(self):
+        return self._number
+
+    def __repr__(self):
+        return "tf." + self._name
+
+    def __str__(self):
+        return "<dtype: %r>" % self._name
+
+    def __reduce__(self):
+        return (as_dtype, (self._name,))
+
+
+_ROWS = (
+    (1, "float32", "float32"), (2, "float64", "float64"), (3, "int32", "int32"),
+    (4, "uint8", "uint8"), (5, "int16", "int16"), (6, "int8", "int8"), (7, "string", "object"),
+    (8, "complex64", "complex64"), (9, "int64", "int64"), (10, "bool", "bool"),
+    (11, "qint8", "int8"), (12, "quint8", "uint8"), (13, "qint32", "int32"),
+    (14, "bfloat16", "bfloat16"), (15, "qint16", "int16"), (16, "quint16", "uint16"),
+    (17, "uint16", "uint16"), (18, "complex128", "complex128"), (19, "float16", "float16"),
+    (20, "resource", "object"), (21, "variant", "object"), (22, "uint32", "uint32"),
+    (23, "uint64", "uint64"),
+)
+_by_number = {}
+_by_name = {}
+for _number, _name, _numpy in _ROWS:
+    _by_name[_name] = _by_number[_number] = DType(_number, _name, _numpy)
+    _by_name[_name + "_ref"] = _by_number[_number + _REF] = DType(
+        _number + _REF, _name + "_ref", _numpy)
+globals().update(_by_name)
+
+float32 = _by_name["float32"]
+float64 = double = _by_name["float64"]
+float16 = half = _by_name["float16"]
+bfloat16 = _by_name["bfloat16"]
+int8 = _by_name["int8"]
+int16 = _by_name["int16"]
+int32 = _by_name["int32"]
+int64 = _by_name["int64"]
+uint8 = _by_name["uint8"]
+uint16 = _by_name["uint16"]
+uint32 = _by_name["uint32"]
+uint64 = _by_name["uint64"]
+complex64 = _by_name["complex64"]
+complex128 = _by_name["complex128"]
+string = _by_name["string"]
+resource = _by_name["resource"]
+variant = _by_name["variant"]
+qint8 = _by_name["qint8"]
+quint8 = _by_name["quint8"]
+qint16 = _by_name["qint16"]
+quint16 = _by_name["quint16"]
+qint32 = _by_name["qint32"]
+_python_bool = __builtins__["bool"] if isinstance(__builtins__, dict) else __builtins__.bool
+bool = _by_name["bool"]  # noqa: A001
+
+_INTEGERS = frozenset((int8, int16, int32, int64, uint8, uint16, uint32, uint64))
+_FLOATS = frozenset((float16, float32, float64, bfloat16))
+_QUANTIZED = frozenset((qint8, quint8, qint16, quint16, qint32))
+QUANTIZED_DTYPES = _QUANTIZED
+_by_name["half"] = float16
+_by_name["float"] = float32
+_by_name["double"] = float64
+_PYTHON = {_python_bool: bool, float: float32, int: int32, str: string, bytes: string,
+           complex: complex64, object: string}
+_numpy_types: dict = {}
+
+
+def _numpy_type(number):
+    known = _numpy_types.get(number)
+    if known is None:
+        import numpy as np
+        name = _by_number[number]._numpy
+        if name == "bfloat16":
+            try:
+                from ml_dtypes import bfloat16 as known
+            except ImportError:
+                known = np.uint16  # the bits, where nothing else has them
+        elif name == "object":
+            known = np.object_
+        else:
+            known = getattr(np, name + "_" if name == "bool" else name)
+        _numpy_types[number] = known
+    return known
+
+
+def _numpy_dtype(number):
+    import numpy as np
+    return np.dtype(_numpy_type(number))
+
+
+_NUMPY_KINDS = {"O": string, "S": string, "U": string}
+
+
+def as_dtype(value):
+    """The DType that `value` stands for: a DType, a name, a Python or NumPy type, a number."""
+    if isinstance(value, DType):
+        return value
+    try:
+        if isinstance(value, str):
+            return _by_name[value]
+        if isinstance(value, int) and not isinstance(value, _python_bool):
+            return _by_number[value]
+        if isinstance(value, type) and value in _PYTHON:
+            return _PYTHON[value]
+    except KeyError:
+        raise TypeError("Cannot convert value %r to a TensorFlow DType." % (value,)) from None
+    kind = getattr(value, "kind", None)
+    if kind is None:
+        try:
+            import numpy as np
+            value = np.dtype(value)
+        except (TypeError, ImportError):
+            raise TypeError("Cannot convert value %r to a TensorFlow DType." % (value,)) from None
+        kind = value.kind
+    found = _NUMPY_KINDS.get(kind) or _by_name.get(value.name)
+    if found is None:
+        raise TypeError("Cannot convert value %r to a TensorFlow DType." % (value,))
+    return found
+
+
+def _from_numpy(value, number):
+    """(number, array) of any value, for C: the array is contiguous; strings are (lists, shape)."""
+    import numpy as np
+    array = value if isinstance(value, np.ndarray) else _to_array(value, number)
+    if number:
+        wanted = _by_number[number]
+    else:
+        wanted = as_dtype(array.dtype)
+        if not isinstance(value, (np.ndarray, np.generic)) and not _has_arrays(value):
+            # Plain Python numbers are single precision.
+            if wanted is float64:
+                wanted = float32
+            elif wanted is int64 and (array.size == 0 or (
+                    array.min() >= -2**31 and array.max() < 2**31)):
+                wanted = int32
+    if wanted is string:
+        return 7, (_texts(array), array.shape)
+    kind = np.dtype(wanted.as_numpy_dtype)
+    if array.dtype != kind:
+        _check_cast(array, wanted, value)
+        array = array.astype(kind)
+    array = np.asarray(array, order="C")
+    if wanted is bfloat16 and array.dtype != np.uint16:
+        array = array.view(np.uint16)
+    return wanted._number, array
+
+
+def _has_arrays(value):
+    import numpy as np
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
+
+
+def _to_array(value, number):
+    import numpy as np
+    if value is None:
+        raise ValueError("None values not supported.")
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError("Can't convert non-rectangular Python sequence to Tensor.") from None
+    if array.dtype == object and number != 7:
+        flat = array.ravel().tolist()
+        if not all(isinstance(item, (str, bytes)) for item in flat):
+            bad = next(item for item in flat if not isinstance(item, (str, bytes)))
+            if bad is None:
+                raise ValueError("None values not supported.")
+            raise TypeError("Failed to convert object of type %s to Tensor. Contents: %r. Consider "
+                            "casting elements to a supported type." % (type(value), value))
+    return array
+
+
+def _texts(array):
+    """Nested lists of str or bytes."""
+    if array.dtype.kind not in "OSU":
+        raise TypeError("Expected string, got an array of %s instead." % array.dtype)
+    return array.tolist()
+
+
+def _check_cast(array, wanted, value):
+    import numpy as np
+    kind = array.dtype.kind
+    if kind in "OSU" or (kind == "f" and wanted.is_integer and not isinstance(value, np.ndarray)):
+        raise TypeError("Expected %s, got %r of type '%s' instead." % (
+            wanted.name, value, type(value).__name__))
+    if kind == "c" and not wanted.is_complex:
+        raise TypeError("Expected %s, got complex numbers instead." % wanted.name)
+
+
+_core.register(dtype_class=DType, as_dtype=as_dtype, numpy_dtype=_numpy_dtype,
+               from_numpy=_from_numpy)
+
+
+def __getattr__(name):
+    if name in ("as_string", "cast", "complex", "saturate_cast"):  # tf.dtypes.cast
+        import runnel
+        return getattr(runnel, name)
+    raise AttributeError(name)

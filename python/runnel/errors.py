@@ -1,0 +1,137 @@
+"""What goes wrong in a step: tf.errors.
+
+Every error of the runtime is an OpError of the class of its code. `op` is the operation that
+failed, where the message names one, and the message then ends with the user's own line that made
+it.
+"""
+
+import re
+
+from runnel import _core
+
+__all__ = []
+OK = 0
+
+
+class OpError(Exception):
+    """An error of the runtime."""
+
+    _code = 2
+
+    def __init__(self, node_def, op, message, error_code=None, *args):
+        super().__init__(node_def, op, message)
+        self._node_def = node_def
+        self._op = op
+        self._message = message
+        self._error_code = self._code if error_code is None else error_code
+
+    @property
+    def message(self):
+        """What happened."""
+        return self._message
+
+    @property
+    def op(self):
+        """The Operation that failed, or None."""
+        return self._op
+
+    @property
+    def node_def(self):
+        """Its NodeDef, or None."""
+        if self._node_def is None and self._op is not None:
+            self._node_def = self._op.node_def
+        return self._node_def
+
+    @property
+    def error_code(self):
+        """The number of the code, as in error_codes.proto."""
+        return self._error_code
+
+    @property
+    def experimental_payloads(self):
+        return {}
+
+    def __reduce__(self):
+        return (type(self), (None, None, self._message))
+
+    def __str__(self):
+        place = describe(self._op)
+        return "%s\n\n%s" % (self._message, place) if place else self._message
+
+
+class OperatorNotAllowedInGraphError(TypeError):
+    """Python asked a tensor of a graph for its value."""
+
+
+def describe(op):
+    """Where the user made `op`, as text; "" if that is not known."""
+    where = op._defined_at if op is not None else None
+    if where is None:
+        return ""
+    import linecache
+    file, line, function = where
+    source = linecache.getline(file, line).strip()
+    text = "Node '%s' (%s) was made here:\n  File \"%s\", line %d, in %s" % (
+        op.name, op.type, file, line, function)
+    if source:
+        text += "\n    " + source
+    inputs = ["%s %s %s" % (t.name, t.dtype.name, t.shape) for t in op.inputs]
+    if inputs:
+        text += "\n  with inputs " + ", ".join(inputs)
+    return text
+
+
+_CODES = (
+    (1, "CANCELLED", "CancelledError"), (2, "UNKNOWN", "UnknownError"),
+    (3, "INVALID_ARGUMENT", "InvalidArgumentError"),
+    (4, "DEADLINE_EXCEEDED", "DeadlineExceededError"), (5, "NOT_FOUND", "NotFoundError"),
+    (6, "ALREADY_EXISTS", "AlreadyExistsError"), (7, "PERMISSION_DENIED", "PermissionDeniedError"),
+    (8, "RESOURCE_EXHAUSTED", "ResourceExhaustedError"),
+    (9, "FAILED_PRECONDITION", "FailedPreconditionError"), (10, "ABORTED", "AbortedError"),
+    (11, "OUT_OF_RANGE", "OutOfRangeError"), (12, "UNIMPLEMENTED", "UnimplementedError"),
+    (13, "INTERNAL", "InternalError"), (14, "UNAVAILABLE", "UnavailableError"),
+    (15, "DATA_LOSS", "DataLossError"), (16, "UNAUTHENTICATED", "UnauthenticatedError"),
+)
+_by_code = {}
+for _number, _constant, _class in _CODES:
+    _by_code[_number] = globals()[_class] = type(
+        _class, (OpError,), {"_code": _number, "__module__": __name__,
+                             "__doc__": "An error of the code %s." % _constant})
+    globals()[_constant] = _number
+
+# Said once more, for those who read types without running the program.
+CancelledError, UnknownError, InvalidArgumentError = _by_code[1], _by_code[2], _by_code[3]
+DeadlineExceededError, NotFoundError, AlreadyExistsError = _by_code[4], _by_code[5], _by_code[6]
+PermissionDeniedError, ResourceExhaustedError = _by_code[7], _by_code[8]
+FailedPreconditionError, AbortedError, OutOfRangeError = _by_code[9], _by_code[10], _by_code[11]
+UnimplementedError, InternalError, UnavailableError = _by_code[12], _by_code[13], _by_code[14]
+DataLossError, UnauthenticatedError = _by_code[15], _by_code[16]
+INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE, CANCELLED, ABORTED = 3, 5, 11, 1, 10
+
+
+def exception_type_from_error_code(code):
+    """The class of a code."""
+    return _by_code[code]
+
+
+def error_code_from_exception_type(cls):
+    """The code of a class."""
+    return cls._code
+
+
+_NODE = re.compile(r"\{\{(?:function_)?node ([^}]+)\}\}")
+
+
+def make_error(code, message, graph=None):
+    """The exception of a failed call; `graph` is where nodes of the message are looked for."""
+    op = None
+    if graph is not None:
+        for name in _NODE.findall(message):
+            op = graph._find(name.strip())
+            if op is not None:
+                break
+    return _by_code.get(code, UnknownError)(None, op, message)
+
+
+_core.register(make_error=make_error)
+__all__ = ["OpError"] + [row[2] for row in _CODES] + [row[1] for row in _CODES]

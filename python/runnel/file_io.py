@@ -1,0 +1,222 @@
+"""Files: tf.gfile and tf.io.gfile. Paths of this machine."""
+
+import collections
+import contextlib
+import glob as glob_lib
+import os
+import shutil
+
+from runnel import errors
+
+
+@contextlib.contextmanager
+def _errors(path):
+    """Errors of the system as errors of tf."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise errors.NotFoundError(None, None, "%s; %s" % (path, error.strerror)) from None
+    except FileExistsError:
+        raise errors.AlreadyExistsError(None, None, "file already exists: %s" % path) from None
+    except (PermissionError, IsADirectoryError, NotADirectoryError, OSError) as error:
+        cls = errors.PermissionDeniedError if isinstance(error, PermissionError) else errors.FailedPreconditionError
+        raise cls(None, None, "%s; %s" % (path, error.strerror)) from None
+
+
+def _path(path):
+    path = os.fspath(path)
+    path = path.decode() if isinstance(path, bytes) else path
+    return path[7:] if path.startswith("file://") else path
+
+
+class GFile:
+    """A file; opened at its first use."""
+
+    def __init__(self, name, mode="r"):
+        if mode not in ("r", "w", "a", "r+", "w+", "a+", "rb", "wb", "ab", "rb+", "wb+", "ab+", "r+b", "w+b", "a+b"):
+            raise errors.InvalidArgumentError(None, None, "mode is not 'r' or 'w' or 'a'")
+        self._name = _path(name)
+        self._mode = mode
+        self._file = None
+
+    @property
+    def name(self):
+        return self._name
+
+    @property
+    def mode(self):
+        return self._mode
+
+    def _open(self):
+        if self._file is None:
+            with _errors(self._name):
+                self._file = open(self._name, self._mode, **({} if "b" in self._mode else {"encoding": "utf-8"}))  # noqa: SIM115
+        return self._file
+
+    def _check(self, letters):
+        if not any(letter in self._mode for letter in letters):
+            raise errors.PermissionDeniedError(None, None, "File isn't open for %s" % (
+                "reading" if "r" in letters else "writing"))
+
+    def read(self, n=-1):
+        self._check("r+")
+        return self._open().read(n)
+
+    def write(self, file_content):
+        self._check("wa+")
+        if isinstance(file_content, bytes) and "b" not in self._mode:
+            file_content = file_content.decode("utf-8")
+        elif isinstance(file_content, str) and "b" in self._mode:
+            file_content = file_content.encode("utf-8")
+        self._open().write(file_content)
+
+    def readline(self):
+        self._check("r+")
+        return self._open().readline()
+
+    def readlines(self):
+        self._check("r+")
+        return self._open().readlines()
+
+    def seek(self, offset=None, whence=0, position=None):
+        self._open().seek(position if offset is None else offset, whence)
+
+    def tell(self):
+        return self._open().tell()
+
+    def size(self):
+        return stat(self._name).length
+
+    def seekable(self):
+        return True
+
+    def flush(self):
+        if self._file is not None:
+            self._file.flush()
+
+    def close(self):
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        line = self.readline()
+        if not line:
+            raise StopIteration
+        return line
+
+    next = __next__
+
+    def __enter__(self):
+        if "r" not in self._mode:
+            self._open()
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+FileStatistics = collections.namedtuple("FileStatistics", ["length", "mtime_nsec", "is_directory"])
+
+
+def exists(path):
+    """Whether there is such a file or folder."""
+    return os.path.exists(_path(path))
+
+
+def isdir(path):
+    """Whether it is a folder."""
+    return os.path.isdir(_path(path))
+
+
+def copy(src, dst, overwrite=False):
+    """Copies a file."""
+    src, dst = _path(src), _path(dst)
+    if os.path.exists(dst) and not overwrite:
+        raise errors.AlreadyExistsError(None, None, "file already exists")
+    with _errors(src):
+        shutil.copyfile(src, dst)
+
+
+def rename(src, dst, overwrite=False):
+    """Moves a file."""
+    src, dst = _path(src), _path(dst)
+    if os.path.exists(dst) and not overwrite:
+        raise errors.AlreadyExistsError(None, None, "file already exists")
+    with _errors(src):
+        os.replace(src, dst)
+
+
+def remove(path):
+    """Deletes a file."""
+    with _errors(path):
+        os.remove(_path(path))
+
+
+def rmtree(path):
+    """Deletes a folder and what is in it."""
+    with _errors(path):
+        shutil.rmtree(_path(path))
+
+
+def mkdir(path):
+    """Makes a folder."""
+    with _errors(path):
+        os.mkdir(_path(path))
+
+
+def makedirs(path):
+    """Makes a folder and those above it; one that is there is fine."""
+    with _errors(path):
+        os.makedirs(_path(path), exist_ok=True)
+
+
+def listdir(path):
+    """The names in a folder."""
+    if not isdir(path):
+        raise errors.NotFoundError(None, None, "Could not find directory %s" % path)
+    with _errors(path):
+        return os.listdir(_path(path))
+
+
+def glob(pattern):
+    """The files that match a pattern, or one of several."""
+    patterns = [pattern] if isinstance(pattern, (str, bytes)) or hasattr(pattern, "__fspath__") else pattern
+    return [path for one in patterns for path in sorted(glob_lib.glob(_path(one)))]
+
+
+def walk(top, topdown=True, onerror=None):
+    """(folder, folders in it, files in it) of a tree."""
+    for folder, folders, files in os.walk(_path(top), topdown=topdown, onerror=onerror):
+        yield folder, sorted(folders), sorted(files)
+
+
+def stat(path):
+    """Size, time and kind of a file."""
+    with _errors(path):
+        found = os.stat(_path(path))
+    return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(_path(path)))
+
+
+def join(path, *paths):
+    """Parts of a path joined."""
+    return os.path.join(_path(path), *[_path(p) for p in paths])
+
+
+def read_file_to_string(filename, binary_mode=False):
+    """What is in a file."""
+    with GFile(filename, "rb" if binary_mode else "r") as stream:
+        return stream.read()
+
+
+def write_string_to_file(filename, file_content):
+    """Makes a file of a text."""
+    with GFile(filename, "w") as stream:
+        stream.write(file_content)
+
+
+file_exists, is_directory, delete_file, delete_recursively = exists, isdir, remove, rmtree
+create_dir, recursive_create_dir, list_directory, get_matching_files = mkdir, makedirs, listdir, glob

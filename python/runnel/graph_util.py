@@ -1,0 +1,136 @@
+"""tf.graph_util: GraphDefs cut and frozen."""
+
+from runnel.graph_io import import_graph_def  # noqa: F401
+from runnel.protobuf import message_class
+
+
+def _node_name(text):
+    """The node of an input: "^a", "a:1" -> "a"."""
+    return text.lstrip("^").split(":")[0]
+
+
+def extract_sub_graph(graph_def, dest_nodes):
+    """The part of a GraphDef that some nodes need."""
+    if isinstance(dest_nodes, str):
+        raise TypeError("dest_nodes must be an iterable of strings.")
+    nodes = {node.name: node for node in graph_def.node}
+    for name in dest_nodes:
+        if name not in nodes:
+            raise AssertionError("%s is not in graph" % name)
+    keep, todo = set(), list(dest_nodes)
+    while todo:
+        name = todo.pop()
+        if name not in keep:
+            keep.add(name)
+            todo += [_node_name(text) for text in nodes[name].input]
+    out = message_class("GraphDef")()
+    for node in graph_def.node:
+        if node.name in keep:
+            out.node.append(node)
+    out.library.CopyFrom(graph_def.library)
+    out.versions.CopyFrom(graph_def.versions)
+    return out
+
+
+def tensor_shape_from_node_def_name(graph, input_name):
+    """The shape of a tensor by its name."""
+    return graph.get_tensor_by_name(input_name if ":" in input_name else input_name + ":0").shape
+
+
+def must_run_on_cpu(node, pin_variables_on_cpu=False):
+    """Whether a node has texts, or is a variable that is to stay there."""
+    definition = node.node_def if hasattr(node, "node_def") else node
+    if pin_variables_on_cpu and definition.op in ("Variable", "VariableV2", "VarHandleOp"):
+        return True
+    kind = definition.attr["dtype"].type if "dtype" in definition.attr else 0
+    return definition.op == "Const" and kind == 7
+
+
+_VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
+
+
+def convert_variables_to_constants(sess, input_graph_def, output_node_names, variable_names_whitelist=None,
+                                   variable_names_blacklist=None):
+    """A GraphDef in which variables are constants of their values in a session."""
+    part = extract_sub_graph(input_graph_def, output_node_names)
+    names = [node.name for node in part.node if node.op in _VARIABLES
+             and (variable_names_whitelist is None or node.name in variable_names_whitelist)
+             and node.name not in (variable_names_blacklist or ())]
+    values = dict(zip(names, sess.run([_value_of(sess.graph, name) for name in names]))) if names else {}
+    handles = {node.name for node in part.node if node.op == "VarHandleOp" and node.name in values}
+    out = message_class("GraphDef")()
+    for node in part.node:
+        if node.name in values:
+            _constant(out.node.add(), node, values[node.name])
+        elif node.op == "ReadVariableOp" and _node_name(node.input[0]) in handles:
+            copy = out.node.add(name=node.name, op="Identity", device=node.device)
+            copy.input.append(node.input[0])
+            copy.attr["T"].type = node.attr["dtype"].type
+        elif node.op == "ResourceGather" and _node_name(node.input[0]) in handles:
+            axis = out.node.add(name=node.name + "/axis", op="Const")
+            _fill_constant(axis, 0, 3)
+            copy = out.node.add(name=node.name, op="GatherV2", device=node.device)
+            copy.input.extend([node.input[0], node.input[1], axis.name])
+            copy.attr["Tparams"].type = node.attr["dtype"].type
+            copy.attr["Tindices"].type = node.attr["Tindices"].type
+            copy.attr["Taxis"].type = 3
+        else:
+            out.node.append(node)
+    out.library.CopyFrom(part.library)
+    out.versions.CopyFrom(part.versions)
+    return out
+
+
+def _value_of(graph, name):
+    op = graph.get_operation_by_name(name)
+    if op.type != "VarHandleOp":
+        return op.outputs[0]
+    from runnel import raw_ops
+    for reader in op.outputs[0].consumers():
+        if reader.type == "ReadVariableOp":
+            return reader.outputs[0]
+    with graph.as_default():
+        return raw_ops.ReadVariableOp(op.outputs[0], op.get_attr("dtype"))
+
+
+def _constant(target, node, value):
+    target.name = node.name
+    target.op = "Const"
+    target.device = node.device
+    _fill_constant(target, value, node.attr["dtype"].type)
+
+
+def _fill_constant(target, value, dtype):
+    from runnel.tensor_util import make_tensor_proto
+    target.op = "Const"
+    target.attr["dtype"].type = dtype
+    target.attr["value"].tensor.CopyFrom(make_tensor_proto(value, dtype))
+
+
+def remove_training_nodes(input_graph, protected_nodes=None):
+    """A GraphDef without checks and without identities that nothing needs."""
+    protected = set(protected_nodes or ())
+    dropped = {"CheckNumerics", "Print"}
+    kept = [node for node in input_graph.node if node.op not in dropped or node.name in protected]
+    names = {node.name for node in kept}
+    sources = {}
+    for node in input_graph.node:
+        if node.name not in names:
+            sources[node.name] = node.input[0]
+    control_readers = {_node_name(text) for node in kept for text in node.input if text.startswith("^")}
+    for node in kept:
+        has_control = any(text.startswith("^") for text in node.input)
+        if node.op == "Identity" and node.name not in protected and not has_control and node.name not in control_readers:
+            sources[node.name] = node.input[0]
+    out = message_class("GraphDef")()
+    for node in kept:
+        if node.name in sources:
+            continue
+        copy = out.node.add()
+        copy.CopyFrom(node)
+        del copy.input[:]
+        for text in node.input:
+            while not text.startswith("^") and _node_name(text) in sources:
+                text = sources[_node_name(text)]
+            copy.input.append(text)
+    return out

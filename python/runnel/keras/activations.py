@@ -1,0 +1,51 @@
+"""Activations by name."""
+
+from runnel import math_ops, nn_ops, raw_ops
+from runnel.convert import convert_to_tensor
+
+
+def linear(x):
+    return x
+
+
+def relu(x, alpha=0.0, max_value=None, threshold=0.0):
+    if alpha:
+        x = nn_ops.leaky_relu(x, alpha)
+    else:
+        x = nn_ops.relu(x)
+    return x if max_value is None else raw_ops.Minimum(x=x, y=convert_to_tensor(max_value, x.dtype))
+
+
+def softmax(x, axis=-1):
+    return nn_ops.softmax(x, axis)
+
+
+def hard_sigmoid(x):
+    """0.2 x + 0.5, cut to [0, 1]."""
+    from runnel.math_ops import clip_by_value
+    return clip_by_value(x * 0.2 + 0.5, 0.0, 1.0)
+
+
+def exponential(x):
+    return raw_ops.Exp(x=x)
+
+
+def elu(x, alpha=1.0):
+    return nn_ops.elu(x) if alpha == 1 else raw_ops.SelectV2(condition=x > 0, t=x,
+                                                            e=alpha * nn_ops.elu(x))
+
+
+selu, softplus, softsign, swish = nn_ops.selu, nn_ops.softplus, nn_ops.softsign, nn_ops.swish
+sigmoid, tanh = math_ops.sigmoid, math_ops.tanh
+
+
+def get(identifier):
+    """An activation, of its name or itself."""
+    if identifier is None:
+        return linear
+    if callable(identifier):
+        return identifier
+    found = globals().get(identifier)
+    if found is None:
+        raise ValueError("Unknown activation function: %s" % identifier)
+    return found

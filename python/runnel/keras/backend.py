@@ -1,0 +1,204 @@
+"""What models share: the session of a graph, and whether a step trains."""
+
+from runnel import array_ops, dtypes, math_ops, nn_ops
+from runnel.convert import convert_to_tensor
+from runnel.framework import get_default_graph, reset_default_graph
+
+_floatx = "float32"
+_epsilon = 1e-7
+
+
+class _State:
+    """What is kept for a graph."""
+
+    def __init__(self):
+        self.session = None
+        self.phase = None
+        self.ready = set()  # variables that have a value
+
+
+def _state():
+    scopes = get_default_graph()._scopes
+    if __name__ not in scopes:
+        scopes[__name__] = _State()
+    return scopes[__name__]
+
+
+def get_session():
+    """The session that models of the default graph run in; its variables have values."""
+    from runnel.session import Session, get_default_session
+    state = _state()
+    session = get_default_session()
+    if session is None or session.graph is not get_default_graph():
+        if state.session is None:
+            state.session = Session()
+        session = state.session
+    _initialize(session, state)
+    return session
+
+
+def set_session(session):
+    """Makes models run in a session of one's own."""
+    _state().session = session
+
+
+def _initialize(session, state):
+    from runnel.variables import global_variables, is_variable_initialized, local_variables
+    new = [v for v in global_variables() + local_variables() if v not in state.ready]
+    if not new:
+        return
+    known = session.run([is_variable_initialized(v) for v in new])
+    session.run([v.initializer for v, is_known in zip(new, known) if not is_known])
+    state.ready.update(new)
+
+
+def clear_session():
+    """Forgets all models: a new default graph."""
+    state = _state()
+    if state.session is not None:
+        state.session.close()
+    reset_default_graph()
+
+
+def learning_phase():
+    """A scalar bool: whether the step trains. `fit` feeds True."""
+    state = _state()
+    if state.phase is None:
+        state.phase = array_ops.placeholder_with_default(False, shape=(), name="keras_learning_phase")
+    return state.phase
+
+
+def floatx():
+    return _floatx
+
+
+def set_floatx(value):
+    global _floatx
+    _floatx = dtypes.as_dtype(value).name
+
+
+def epsilon():
+    return _epsilon
+
+
+def set_epsilon(value):
+    global _epsilon
+    _epsilon = value
+
+
+def get_value(x):
+    """The value of a variable."""
+    return get_session().run(x)
+
+
+def set_value(x, value):
+    """Gives a variable a value."""
+    x.load(value, get_session())
+
+
+def variable(value, dtype=None, name=None):
+    from runnel.variables import Variable
+    return Variable(convert_to_tensor(value, dtype), name=name)
+
+
+def int_shape(x):
+    return tuple(x.shape.as_list()) if x.shape.dims is not None else None
+
+
+def mean(x, axis=None, keepdims=False):
+    x = convert_to_tensor(x)
+    if x.dtype == dtypes.bool:
+        x = math_ops.cast(x, _floatx)
+    return math_ops.reduce_mean(x, axis, keepdims=keepdims)
+
+
+def sum(x, axis=None, keepdims=False):  # noqa: A001
+    return math_ops.reduce_sum(x, axis, keepdims=keepdims)
+
+
+def max(x, axis=None, keepdims=False):  # noqa: A001
+    return math_ops.reduce_max(x, axis, keepdims=keepdims)
+
+
+def square(x):
+    return convert_to_tensor(x) * x
+
+
+def sqrt(x):
+    from runnel import raw_ops
+    return raw_ops.Sqrt(x=raw_ops.Maximum(x=x, y=convert_to_tensor(0, convert_to_tensor(x).dtype)))
+
+
+def abs(x):  # noqa: A001
+    return math_ops.abs(x)
+
+
+def exp(x):
+    from runnel import raw_ops
+    return raw_ops.Exp(x=x)
+
+
+def log(x):
+    from runnel import raw_ops
+    return raw_ops.Log(x=x)
+
+
+def clip(x, min_value, max_value):
+    from runnel.math_ops import clip_by_value
+    return clip_by_value(x, min_value, max_value)
+
+
+def dot(x, y):
+    return math_ops.matmul(x, y)
+
+
+def softmax(x, axis=-1):
+    return nn_ops.softmax(x, axis)
+
+
+def cast(x, dtype):
+    return math_ops.cast(x, dtype)
+
+
+def concatenate(tensors, axis=-1):
+    return array_ops.concat(tensors, axis)
+
+
+def reshape(x, shape):
+    return array_ops.reshape(x, shape)
+
+
+def argmax(x, axis=-1):
+    return math_ops.argmax(x, axis)
+
+
+def equal(x, y):
+    return math_ops.equal(x, y)
+
+
+def zeros_like(x):
+    return array_ops.zeros_like(x)
+
+
+def ones_like(x):
+    return array_ops.ones_like(x)
+
+
+def shape(x):
+    return array_ops.shape(x)
+
+
+def ndim(x):
+    return x.shape.ndims
+
+
+def random_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+    from runnel import random_ops
+    return random_ops.random_normal(shape, mean, stddev, dtypes.as_dtype(dtype or _floatx), seed)
+
+
+def function(inputs, outputs, updates=None):
+    """A Python function that feeds `inputs` and gives `outputs`."""
+    def run(values):
+        return get_session().run((outputs, updates or []), dict(zip(inputs, values)))[0]
+    return run

@@ -1,0 +1,59 @@
+"""Initialisers by name."""
+
+from runnel.init_ops import (constant_initializer, glorot_normal_initializer,
+                             glorot_uniform_initializer, ones_initializer, orthogonal_initializer,
+                             random_normal_initializer, random_uniform_initializer,
+                             truncated_normal_initializer, variance_scaling_initializer,
+                             zeros_initializer)
+
+Zeros = zeros = zeros_initializer
+Ones = ones = ones_initializer
+Constant = constant = constant_initializer
+Orthogonal = orthogonal = orthogonal_initializer
+VarianceScaling = variance_scaling_initializer
+GlorotUniform = glorot_uniform = glorot_uniform_initializer
+GlorotNormal = glorot_normal = glorot_normal_initializer
+
+
+def RandomNormal(mean=0.0, stddev=0.05, seed=None):
+    return random_normal_initializer(mean, stddev, seed)
+
+
+def RandomUniform(minval=-0.05, maxval=0.05, seed=None):
+    return random_uniform_initializer(minval, maxval, seed)
+
+
+def TruncatedNormal(mean=0.0, stddev=0.05, seed=None):
+    return truncated_normal_initializer(mean, stddev, seed)
+
+
+random_normal, random_uniform = normal, uniform = RandomNormal, RandomUniform
+truncated_normal = TruncatedNormal
+
+
+def he_normal(seed=None):
+    return variance_scaling_initializer(2.0, "fan_in", "truncated_normal", seed)
+
+
+def he_uniform(seed=None):
+    return variance_scaling_initializer(2.0, "fan_in", "uniform", seed)
+
+
+def lecun_normal(seed=None):
+    return variance_scaling_initializer(1.0, "fan_in", "truncated_normal", seed)
+
+
+def lecun_uniform(seed=None):
+    return variance_scaling_initializer(1.0, "fan_in", "uniform", seed)
+
+
+def get(identifier):
+    """An initialiser, of its name or itself."""
+    if identifier is None:
+        return None
+    if isinstance(identifier, str):
+        found = globals().get(identifier)
+        if found is None:
+            raise ValueError("Unknown initializer: %s" % identifier)
+        return found()
+    return identifier() if isinstance(identifier, type) else identifier

@@ -1,0 +1,186 @@
+"""Losses by name: functions of (true values, predictions), a number an example."""
+
+from runnel import array_ops, dtypes, math_ops, nn_ops, raw_ops
+from runnel.convert import convert_to_tensor
+
+
+def _pair(y_true, y_pred):
+    y_pred = convert_to_tensor(y_pred)
+    return math_ops.cast(convert_to_tensor(y_true), y_pred.dtype), y_pred
+
+
+def _mean(x):
+    return math_ops.reduce_mean(x, -1)
+
+
+def mean_squared_error(y_true, y_pred):
+    y, p = _pair(y_true, y_pred)
+    return _mean(raw_ops.SquaredDifference(x=p, y=y))
+
+
+def mean_absolute_error(y_true, y_pred):
+    y, p = _pair(y_true, y_pred)
+    return _mean(math_ops.abs(p - y))
+
+
+def mean_absolute_percentage_error(y_true, y_pred):
+    y, p = _pair(y_true, y_pred)
+    return 100.0 * _mean(math_ops.abs((y - p) / raw_ops.Maximum(
+        x=math_ops.abs(y), y=convert_to_tensor(1e-7, p.dtype))))
+
+
+def mean_squared_logarithmic_error(y_true, y_pred):
+    y, p = _pair(y_true, y_pred)
+    least = convert_to_tensor(1e-7, p.dtype)
+    return _mean(raw_ops.SquaredDifference(x=raw_ops.Log1p(x=raw_ops.Maximum(x=p, y=least)),
+                                           y=raw_ops.Log1p(x=raw_ops.Maximum(x=y, y=least))))
+
+
+def hinge(y_true, y_pred):
+    y, p = _pair(y_true, y_pred)
+    return _mean(nn_ops.relu(1.0 - y * p))
+
+
+def squared_hinge(y_true, y_pred):
+    y, p = _pair(y_true, y_pred)
+    return _mean(raw_ops.Square(x=nn_ops.relu(1.0 - y * p)))
+
+
+def logcosh(y_true, y_pred):
+    y, p = _pair(y_true, y_pred)
+    x = p - y
+    return _mean(x + nn_ops.softplus(-2.0 * x) - 0.6931471805599453)
+
+
+def huber_loss(y_true, y_pred, delta=1.0):
+    y, p = _pair(y_true, y_pred)
+    size = math_ops.abs(p - y)
+    inner = raw_ops.Minimum(x=size, y=convert_to_tensor(delta, p.dtype))
+    return _mean(0.5 * inner * inner + delta * (size - inner))
+
+
+def _logits(y_pred, from_logits, op):
+    """The logits of predictions: what went into the activation, if it is known."""
+    if from_logits:
+        return y_pred
+    if y_pred.op.type == op:
+        return y_pred.op.inputs[0]
+    return None
+
+
+def categorical_crossentropy(y_true, y_pred, from_logits=False, label_smoothing=0):
+    y, p = _pair(y_true, y_pred)
+    if label_smoothing:
+        classes = math_ops.cast(array_ops.shape(y)[-1], p.dtype)
+        y = y * (1.0 - label_smoothing) + label_smoothing / classes
+    logits = _logits(p, from_logits, "Softmax")
+    if logits is not None:
+        return nn_ops.softmax_cross_entropy_with_logits_v2(labels=y, logits=logits)
+    p = p / math_ops.reduce_sum(p, -1, keepdims=True)
+    return -math_ops.reduce_sum(y * raw_ops.Log(x=_inside(p)), -1)
+
+
+def _inside(p):
+    from runnel.math_ops import clip_by_value
+    return clip_by_value(p, 1e-7, 1 - 1e-7)
+
+
+def sparse_categorical_crossentropy(y_true, y_pred, from_logits=False):
+    p = convert_to_tensor(y_pred)
+    y = math_ops.cast(convert_to_tensor(y_true), dtypes.int64)
+    if y.shape.ndims is not None and y.shape.ndims == p.shape.ndims:
+        y = array_ops.squeeze(y, [-1])
+    logits = _logits(p, from_logits, "Softmax")
+    if logits is None:
+        logits = raw_ops.Log(x=_inside(p))
+    return nn_ops.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+
+
+def binary_crossentropy(y_true, y_pred, from_logits=False, label_smoothing=0):
+    y, p = _pair(y_true, y_pred)
+    if label_smoothing:
+        y = y * (1.0 - label_smoothing) + 0.5 * label_smoothing
+    logits = _logits(p, from_logits, "Sigmoid")
+    if logits is not None:
+        return _mean(nn_ops.sigmoid_cross_entropy_with_logits(labels=y, logits=logits))
+    p = _inside(p)
+    return -_mean(y * raw_ops.Log(x=p + 1e-7) + (1 - y) * raw_ops.Log(x=1 - p + 1e-7))
+
+
+def kullback_leibler_divergence(y_true, y_pred):
+    y, p = _pair(y_true, y_pred)
+    y, p = _inside(y), _inside(p)
+    return math_ops.reduce_sum(y * raw_ops.Log(x=y / p), -1)
+
+
+def poisson(y_true, y_pred):
+    y, p = _pair(y_true, y_pred)
+    return _mean(p - y * raw_ops.Log(x=p + 1e-7))
+
+
+def cosine_similarity(y_true, y_pred, axis=-1):
+    y, p = _pair(y_true, y_pred)
+    return -math_ops.reduce_sum(nn_ops.l2_normalize(y, axis) * nn_ops.l2_normalize(p, axis), axis)
+
+
+mse = MSE = mean_squared_error
+mae = MAE = mean_absolute_error
+mape = MAPE = mean_absolute_percentage_error
+msle = MSLE = mean_squared_logarithmic_error
+kld = KLD = kullback_leibler_divergence
+cosine_proximity = cosine = cosine_similarity
+huber = huber_loss
+
+
+class Loss:
+    """A loss with arguments, for `compile`."""
+
+    _fn = None
+
+    def __init__(self, reduction="auto", name=None, **kwargs):
+        self.name, self._kwargs = name, kwargs
+
+    def call(self, y_true, y_pred):
+        return type(self)._fn(y_true, y_pred, **self._kwargs)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        losses = self.call(y_true, y_pred)
+        if sample_weight is not None:
+            losses = losses * math_ops.cast(convert_to_tensor(sample_weight), losses.dtype)
+        return math_ops.reduce_mean(losses)
+
+
+def _loss_class(name, fn, *arguments):
+    def __init__(self, *args, **kwargs):
+        named = dict(zip(arguments, args))
+        Loss.__init__(self, **named, **kwargs)
+    return type(name, (Loss,), {"_fn": staticmethod(fn), "__init__": __init__,
+                                "__doc__": "%s, with arguments." % fn.__name__})
+
+
+MeanSquaredError = _loss_class("MeanSquaredError", mean_squared_error)
+MeanAbsoluteError = _loss_class("MeanAbsoluteError", mean_absolute_error)
+BinaryCrossentropy = _loss_class("BinaryCrossentropy", binary_crossentropy, "from_logits",
+                                 "label_smoothing")
+CategoricalCrossentropy = _loss_class("CategoricalCrossentropy", categorical_crossentropy,
+                                      "from_logits", "label_smoothing")
+SparseCategoricalCrossentropy = _loss_class("SparseCategoricalCrossentropy",
+                                            sparse_categorical_crossentropy, "from_logits")
+Hinge = _loss_class("Hinge", hinge)
+Huber = _loss_class("Huber", huber_loss, "delta")
+KLDivergence = _loss_class("KLDivergence", kullback_leibler_divergence)
+LogCosh = _loss_class("LogCosh", logcosh)
+Poisson = _loss_class("Poisson", poisson)
+CosineSimilarity = _loss_class("CosineSimilarity", cosine_similarity)
+
+
+def get(identifier):
+    """A loss as a function, of its name or itself."""
+    if isinstance(identifier, Loss):
+        return identifier.call
+    if callable(identifier):
+        return identifier
+    found = globals().get(identifier)
+    if not callable(found):
+        raise ValueError("Unknown loss function: %s" % identifier)
+    return found.__call__ if isinstance(found, type) else found

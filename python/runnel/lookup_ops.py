@@ -1,0 +1,225 @@
+"""Tables: keys to values, made once at the start of a session."""
+
+from runnel import dtypes, framework
+from runnel import raw_ops as _ops
+from runnel.composite import SparseTensor
+from runnel.convert import convert_to_tensor
+from runnel.framework import GraphKeys, name_scope
+
+
+class TextFileIndex:
+    """What of a line of a file is meant."""
+
+    WHOLE_LINE = -2
+    LINE_NUMBER = -1
+
+
+class TableInitializerBase:
+    """What a table starts with."""
+
+    def __init__(self, key_dtype, value_dtype):
+        self._key_dtype = dtypes.as_dtype(key_dtype)
+        self._value_dtype = dtypes.as_dtype(value_dtype)
+
+    @property
+    def key_dtype(self):
+        return self._key_dtype
+
+    @property
+    def value_dtype(self):
+        return self._value_dtype
+
+    @property
+    def _shared_name(self):
+        return ""
+
+    def initialize(self, table):
+        """The operation that fills a table."""
+        raise NotImplementedError
+
+
+class KeyValueTensorInitializer(TableInitializerBase):
+    """Keys and values given as tensors."""
+
+    def __init__(self, keys, values, key_dtype=None, value_dtype=None, name=None):
+        with name_scope(name, "key_value_init", [keys, values]) as scope:
+            self._name = scope
+            self._keys = convert_to_tensor(keys, dtype=key_dtype, name="keys")
+            self._values = convert_to_tensor(values, dtype=value_dtype, name="values")
+        super().__init__(self._keys.dtype, self._values.dtype)
+
+    def initialize(self, table):
+        with name_scope(self._name, "key_value_init", [self._keys, self._values]):
+            return _collect(_ops.LookupTableImportV2(table.resource_handle, self._keys, self._values))
+
+
+class TextFileInitializer(TableInitializerBase):
+    """Keys and values are columns of a file, its lines, or their numbers."""
+
+    def __init__(self, filename, key_dtype, key_index, value_dtype, value_index, vocab_size=None, delimiter="\t", name=None, value_index_offset=0):
+        super().__init__(key_dtype, value_dtype)
+        self._filename_arg = filename
+        self._key_index, self._value_index = key_index, value_index
+        self._vocab_size, self._delimiter, self._name = vocab_size, delimiter, name
+        self._offset = value_index_offset
+
+    @property
+    def _shared_name(self):
+        if isinstance(self._filename_arg, (str, bytes)):
+            return "hash_table_%s_%s_%s_%s" % (self._filename_arg, self._vocab_size or -1, self._key_index, self._value_index)
+        return ""
+
+    def initialize(self, table):
+        with name_scope(self._name, "text_file_init", [table.resource_handle]):
+            filename = convert_to_tensor(self._filename_arg, dtypes.string, name="asset_filepath")
+            op = _ops.InitializeTableFromTextFileV2(
+                table.resource_handle, filename, key_index=self._key_index, value_index=self._value_index,
+                vocab_size=-1 if self._vocab_size is None else self._vocab_size, delimiter=self._delimiter)
+        framework.add_to_collection(GraphKeys.ASSET_FILEPATHS, filename)
+        return _collect(op)
+
+
+def _collect(op):
+    framework.add_to_collection(GraphKeys.TABLE_INITIALIZERS, op)
+    return op
+
+
+class _Table:
+    """What all tables can do."""
+
+    def __init__(self, key_dtype, value_dtype, handle, default_value, name):
+        self._key_dtype, self._value_dtype = dtypes.as_dtype(key_dtype), dtypes.as_dtype(value_dtype)
+        self.resource_handle = handle
+        self._default_value = convert_to_tensor(default_value, dtype=self._value_dtype)
+        self._name = name
+
+    @property
+    def key_dtype(self):
+        return self._key_dtype
+
+    @property
+    def value_dtype(self):
+        return self._value_dtype
+
+    @property
+    def name(self):
+        return self._name
+
+    @property
+    def default_value(self):
+        return self._default_value
+
+    def size(self, name=None):
+        """How many keys there are."""
+        with name_scope(name, "%s_Size" % self._name, [self.resource_handle]):
+            return _ops.LookupTableSizeV2(self.resource_handle)
+
+    def lookup(self, keys, name=None):
+        """The values of keys, the default where there is none."""
+        values = keys.values if isinstance(keys, SparseTensor) else convert_to_tensor(keys, dtype_hint=self._key_dtype)
+        if values.dtype.base_dtype != self._key_dtype:
+            raise TypeError("Dtype of argument `keys` must be %s, received: %s" % (self._key_dtype, values.dtype))
+        with name_scope(name, "%s_Lookup" % self._name, [self.resource_handle, values, self._default_value]):
+            found = _ops.LookupTableFindV2(self.resource_handle, values, self._default_value)
+        return SparseTensor(keys.indices, found, keys.dense_shape) if isinstance(keys, SparseTensor) else found
+
+    def __getitem__(self, keys):
+        return self.lookup(keys)
+
+    def export(self, name=None):
+        """(keys, values) of all."""
+        with name_scope(name, "%s_Export" % self._name, [self.resource_handle]):
+            return _ops.LookupTableExportV2(self.resource_handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype)
+
+
+class StaticHashTable(_Table):
+    """A table that does not change once it is initialised (tf.tables_initializer)."""
+
+    def __init__(self, initializer, default_value, name=None, experimental_is_anonymous=False):
+        with name_scope(name, "hash_table") as scope:
+            handle = _ops.HashTableV2(key_dtype=initializer.key_dtype, value_dtype=initializer.value_dtype, shared_name=initializer._shared_name,
+                                      use_node_name_sharing=True, name=scope)
+        super().__init__(initializer.key_dtype, initializer.value_dtype, handle, default_value, scope.rstrip("/").split("/")[-1])
+        self._initializer = initializer
+        self._init_op = initializer.initialize(self)
+
+    @property
+    def initializer(self):
+        """The operation that fills it."""
+        return self._init_op
+
+
+class StaticVocabularyTable:
+    """Texts to numbers; those that are not known go to buckets behind by their hash."""
+
+    def __init__(self, initializer, num_oov_buckets, lookup_key_dtype=None, name=None, experimental_is_anonymous=False):
+        self._buckets = num_oov_buckets
+        self._table = None if initializer is None else StaticHashTable(initializer, -1, name=name)
+        self._key_dtype = dtypes.as_dtype(lookup_key_dtype) if lookup_key_dtype else (
+            initializer.key_dtype if initializer is not None else dtypes.string)
+
+    @property
+    def initializer(self):
+        from runnel import control_flow
+        return self._table.initializer if self._table is not None else control_flow.no_op()
+
+    @property
+    def resource_handle(self):
+        return None if self._table is None else self._table.resource_handle
+
+    def size(self, name=None):
+        """How many numbers there are, buckets too."""
+        known = self._table.size() if self._table is not None else convert_to_tensor(0, dtype=dtypes.int64)
+        return known + convert_to_tensor(self._buckets, dtype=dtypes.int64)
+
+    def lookup(self, keys, name=None):
+        """The numbers of keys."""
+        values = keys.values if isinstance(keys, SparseTensor) else convert_to_tensor(keys, dtype=self._key_dtype)
+        texts = values if values.dtype == dtypes.string else _ops.AsString(values)
+        with name_scope(name, "string_to_index_Lookup"):
+            buckets = _ops.StringToHashBucketFast(texts, num_buckets=self._buckets, name="hash_bucket")
+            if self._table is None:
+                found = buckets
+            else:
+                if self._table.key_dtype != values.dtype:
+                    from runnel.math_ops import cast
+                    values = cast(values, self._table.key_dtype)
+                ids = self._table.lookup(values)
+                moved = buckets + self._table.size()
+                found = _ops.SelectV2(_ops.NotEqual(ids, self._table.default_value), ids, moved)
+        return SparseTensor(keys.indices, found, keys.dense_shape) if isinstance(keys, SparseTensor) else found
+
+    __getitem__ = lookup
+
+
+class MutableHashTable(_Table):
+    """A table that steps change: `insert`, `remove`."""
+
+    def __init__(self, key_dtype, value_dtype, default_value, name="MutableHashTable", checkpoint=True):
+        default = convert_to_tensor(default_value, dtype=dtypes.as_dtype(value_dtype))
+        if default._rank() == 0:
+            handle = _ops.MutableHashTableV2(key_dtype=key_dtype, value_dtype=value_dtype, use_node_name_sharing=True, name=name)
+        else:
+            handle = _ops.MutableHashTableOfTensorsV2(
+                key_dtype=key_dtype, value_dtype=value_dtype, value_shape=default.shape, use_node_name_sharing=True, name=name)
+        super().__init__(key_dtype, value_dtype, handle, default, handle.op.name.split("/")[-1])
+
+    def insert(self, keys, values, name=None):
+        """The operation that puts values at keys."""
+        keys = convert_to_tensor(keys, self._key_dtype, name="keys")
+        values = convert_to_tensor(values, self._value_dtype, name="values")
+        return _ops.LookupTableInsertV2(self.resource_handle, keys, values, name=name)
+
+    def remove(self, keys, name=None):
+        """The operation that forgets keys."""
+        return _ops.LookupTableRemoveV2(self.resource_handle, keys, name=name)
+
+
+def tables_initializer(name="init_all_tables"):
+    """The operation that fills all tables of the graph."""
+    from runnel.control_flow import group, no_op
+    initializers = framework.get_collection(GraphKeys.TABLE_INITIALIZERS)
+    return group(*initializers, name=name) if initializers else no_op(name=name)
+
+
+initialize_all_tables = tables_initializer

@@ -1,0 +1,8 @@
+"""tf.manip."""
+
+from runnel._namespace import namespace
+
+__getattr__, __dir__ = namespace(
+    __name__,
+    "batch_to_space_nd gather_nd reshape reverse roll scatter_nd space_to_batch_nd tile",
+)

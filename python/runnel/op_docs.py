@@ -1,0 +1,22 @@
+"""What each op does, in a sentence: from the .ops files, by way of the build."""
+
+import os
+
+_summaries = None
+
+
+def summary(name):
+    """The sentence on an op; None where there is none."""
+    global _summaries
+    if _summaries is None:
+        _summaries = {}
+        import runnel
+        for folder in runnel.__path__:
+            path = os.path.join(folder, "op_docs.txt")
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as stream:
+                    for line in stream:
+                        op, _, text = line.rstrip("\n").partition("\t")
+                        _summaries[op] = text
+                break
+    return _summaries.get(name)

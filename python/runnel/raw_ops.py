@@ -1,0 +1,136 @@
+"""A function for every op of the registry: tf.raw_ops.MatMul(a, b, transpose_b=True).
+
+Functions are made when they are first asked for. They take inputs (tensors, or what becomes one),
+then attributes, by position or name, and `name`. Names in lower case (`mat_mul`) are those of the
+same ops. help() of one shows its definition.
+"""
+
+import re
+
+from runnel import _core
+
+_lower_names = None
+
+
+def op_names():
+    """The names of all ops."""
+    from runnel.protobuf import message_class
+    return [op.name for op in message_class("OpList").FromString(_core.op_list()).op]
+
+
+def snake_case(name):
+    """ "MatMul" -> "mat_mul", "Conv2DBackpropInput" -> "conv2d_backprop_input" ."""
+    name = re.sub(r"([a-z0-9])([A-Z])(?=[a-z]|[A-Z]+[a-z]|$)", r"\1_\2", name)
+    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
+    return name.lower()
+
+
+def function(name):
+    """The function of an op; None if there is no such op."""
+    definition = _core.op_def(name)
+    return None if definition is None else _core.OpFunction(name, definition)
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    found = function(name)
+    if found is None:
+        global _lower_names
+        if _lower_names is None:
+            _lower_names = {snake_case(op): op for op in op_names()}
+        if name in _lower_names:
+            found = globals().get(_lower_names[name]) or function(_lower_names[name])
+    if found is None:
+        raise AttributeError("There is no op %r. doc/python.md of Runnel lists what there is." % name)
+    globals()[name] = found
+    return found
+
+
+def __dir__():
+    return op_names()
+
+
+def _op_def(op):
+    from runnel.protobuf import message_class
+    return message_class("OpDef").FromString(op._op_def)
+
+
+def _default(attr):
+    value = attr.default_value
+    field = value.WhichOneof("value")
+    if field == "list":
+        rows = value.list.ListFields()
+        return [_plain(attr.type, item) for item in rows[0][1]] if rows else []
+    return _plain(attr.type, getattr(value, field))
+
+
+def _plain(kind, value):
+    from runnel import dtypes, tensor_shape
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if "type" in kind:
+        return dtypes.as_dtype(value)
+    if "shape" in kind:
+        return tensor_shape.TensorShape(value)
+    return value
+
+
+def _signature(op):
+    """For C: the inspect.Signature of an op's function."""
+    import inspect
+    definition = _op_def(op)
+    attrs = {attr.name: attr for attr in definition.attr}
+    inputs = {arg.name for arg in definition.input_arg}
+    parameters = []
+    for name in op._params:
+        default = inspect.Parameter.empty
+        if name == "name" and name not in inputs:
+            default = None
+        elif name not in inputs and attrs[name].HasField("default_value"):
+            default = _default(attrs[name])
+        parameters.append(inspect.Parameter(
+            name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
+    return inspect.Signature(parameters)
+
+
+def _type_text(arg):
+    kind = arg.type_attr or arg.type_list_attr
+    if not kind:
+        from runnel import dtypes
+        kind = dtypes.as_dtype(arg.type).name if arg.type else "?"
+    if arg.number_attr:
+        return "a list of %s tensors of type %s" % (arg.number_attr, kind)
+    if arg.type_list_attr:
+        return "a list of tensors of the types %s" % kind
+    return "a %stensor of type %s" % ("mutable " if arg.is_ref else "", kind)
+
+
+def _documentation(op):
+    """For C: the docstring of an op's function."""
+    from runnel import dtypes, op_docs
+    definition = _op_def(op)
+    lines = [op_docs.summary(definition.name) or "The op %s." % definition.name, ""]
+    attrs = {attr.name: attr for attr in definition.attr}
+    arguments = {arg.name: arg for arg in definition.input_arg}
+    lines.append("Args:")
+    for name in op._params:
+        if name in arguments:
+            lines.append("  %s: %s." % (name, _type_text(arguments[name])))
+        elif name in attrs:
+            attr = attrs[name]
+            text = "  %s: a %s" % (name, attr.type)
+            if attr.HasField("default_value"):
+                text += ", %r if not given" % (_default(attr),)
+            lines.append(text + ".")
+    lines.append("  name: of the operation.")
+    types = [attr for attr in definition.attr if attr.type == "type" and attr.allowed_values.list.type]
+    for attr in types:
+        lines.append("%s is one of %s." % (
+            attr.name, ", ".join(dtypes.as_dtype(t).name for t in attr.allowed_values.list.type)))
+    outputs = ["  %s: %s." % (arg.name, _type_text(arg)) for arg in definition.output_arg]
+    lines += ["", "Returns:"] + (outputs or ["  The operation."])
+    return "\n".join(lines)
+
+
+_core.register(signature=_signature, documentation=_documentation)

@@ -1,0 +1,129 @@
+"""Record files, written and read in Python: tf.python_io."""
+
+import struct
+import zlib
+
+from runnel import _core, errors
+
+
+class TFRecordCompressionType:
+    """How records are compressed."""
+
+    NONE = 0
+    ZLIB = 1
+    GZIP = 2
+
+
+class TFRecordOptions:
+    """How record files are written."""
+
+    compression_type_map = {0: "", 1: "ZLIB", 2: "GZIP"}
+
+    def __init__(self, compression_type=None, **kwargs):
+        if isinstance(compression_type, int):
+            compression_type = self.compression_type_map[compression_type]
+        elif isinstance(compression_type, TFRecordOptions):
+            compression_type = compression_type.compression_type
+        self.compression_type = compression_type or ""
+        self.compression_level = kwargs.get("compression_level")
+
+    @classmethod
+    def get_compression_type_string(cls, options):
+        """The compression's name, of options, a number or a name."""
+        return TFRecordOptions(options).compression_type
+
+
+def _bits(options):
+    """The window bits of zlib for a compression; None: none."""
+    name = TFRecordOptions.get_compression_type_string(options)
+    if name not in ("", "ZLIB", "GZIP"):
+        raise ValueError("Not a valid compression_type: \"%s\"" % name)
+    return {"": None, "ZLIB": 15, "GZIP": 31}[name]
+
+
+class TFRecordWriter:
+    """Writes records to a file; a context manager."""
+
+    def __init__(self, path, options=None):
+        import os
+        try:
+            self._file = open(os.fspath(path), "wb")  # noqa: SIM115
+        except OSError as error:
+            raise errors.NotFoundError(None, None, "%s; %s" % (path, error.strerror)) from None
+        bits = _bits(options)
+        level = options.compression_level if isinstance(options, TFRecordOptions) else None
+        self._zip = None if bits is None else zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, bits)
+
+    def write(self, record):
+        """Appends a record, bytes."""
+        if isinstance(record, str):
+            record = record.encode("utf-8")
+        length = struct.pack("<Q", len(record))
+        data = b"".join((length, struct.pack("<I", _core.masked_crc32c(length)), record,
+                         struct.pack("<I", _core.masked_crc32c(record))))
+        self._file.write(data if self._zip is None else self._zip.compress(data))
+
+    def flush(self):
+        """Writes what is held back."""
+        if self._zip is not None:
+            self._file.write(self._zip.flush(zlib.Z_SYNC_FLUSH))
+        self._file.flush()
+
+    def close(self):
+        """Ends the file."""
+        if not self._file.closed:
+            if self._zip is not None:
+                self._file.write(self._zip.flush())
+            self._file.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+def tf_record_iterator(path, options=None):
+    """The records of a file, one after the other."""
+    bits = _bits(options)
+    try:
+        stream = open(path, "rb")  # noqa: SIM115
+    except OSError as error:
+        raise errors.NotFoundError(None, None, "%s; %s" % (path, error.strerror)) from None
+    with stream:
+        source = stream if bits is None else _Inflated(stream, bits)
+        offset = 0
+        while True:
+            header = source.read(12)
+            if not header:
+                return
+            if len(header) < 12:
+                raise errors.DataLossError(None, None, "truncated record at %d" % offset)
+            length, check = struct.unpack("<QI", header)
+            if _core.masked_crc32c(header[:8]) != check:
+                raise errors.DataLossError(None, None, "corrupted record at %d" % offset)
+            body = source.read(length + 4)
+            if len(body) < length + 4:
+                raise errors.DataLossError(None, None, "truncated record at %d" % offset)
+            if _core.masked_crc32c(body[:length]) != struct.unpack("<I", body[length:])[0]:
+                raise errors.DataLossError(None, None, "corrupted record at %d" % offset)
+            offset += length + 16
+            yield body[:length]
+
+
+class _Inflated:
+    """Reads a compressed file."""
+
+    def __init__(self, stream, bits):
+        self._stream = stream
+        self._zip = zlib.decompressobj(bits)
+        self._data = b""
+
+    def read(self, size):
+        while len(self._data) < size:
+            block = self._stream.read(1 << 16)
+            if not block:
+                break
+            self._data += self._zip.decompress(block)
+        out, self._data = self._data[:size], self._data[size:]
+        return out

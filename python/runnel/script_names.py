@@ -1,0 +1,105 @@
+"""Which names of `tf` a script uses, and which of them are not here: python -m runnel --names."""
+
+import ast
+import sys
+
+
+class _Finder(ast.NodeVisitor):
+    """Collects (line, name) of what is reached through tensorflow."""
+
+    def __init__(self):
+        self.modules = {}  # name in the script -> name below tf ("" is tf itself)
+        self.used = []
+
+    def visit_Import(self, node):
+        for alias in node.names:
+            below = _below(alias.name)
+            if below is not None:
+                if alias.asname:
+                    self.modules[alias.asname] = below
+                else:
+                    self.modules["tensorflow"] = ""
+                self._use(node, below)
+
+    def visit_ImportFrom(self, node):
+        below = _below(node.module or "") if not node.level else None
+        if below is None:
+            return
+        for alias in node.names:
+            name = ".".join(part for part in (below, alias.name) if part)
+            name = _below("tensorflow." + name)
+            self.modules[alias.asname or alias.name] = name
+            self._use(node, name)
+
+    def visit_Attribute(self, node):
+        parts = []
+        value = node
+        while isinstance(value, ast.Attribute):
+            parts.insert(0, value.attr)
+            value = value.value
+        if isinstance(value, ast.Name) and value.id in self.modules:
+            below = self.modules[value.id]
+            self._use(node, _below(".".join(part for part in ["tensorflow", below] + parts if part)))
+        else:
+            self.generic_visit(node)
+
+    def _use(self, node, name):
+        if name:
+            self.used.append((node.lineno, name))
+
+
+def _below(name):
+    """The part of a dotted name below tensorflow; None if it is not of tensorflow."""
+    parts = name.split(".")
+    if parts[0] not in ("tensorflow", "runnel"):
+        return None
+    parts = parts[1:]
+    while parts[:2] == ["compat", "v1"]:
+        parts = parts[2:]
+    return ".".join(parts)
+
+
+def _missing(name):
+    """The shortest part of a name that is not here; None if all of it is, or is past what is a module or a class."""
+    import types
+
+    import runnel as value
+    done = []
+    for part in name.split("."):
+        done.append(part)
+        if not isinstance(value, types.ModuleType) and value is not None and not isinstance(value, type):
+            return None
+        try:
+            value = getattr(value, part)
+        except (AttributeError, ImportError):
+            return ".".join(done)
+    return None
+
+
+def absent(path):
+    """[(line, name)] of a script."""
+    with open(path, encoding="utf-8") as stream:
+        tree = ast.parse(stream.read(), path)
+    finder = _Finder()
+    finder.visit(tree)
+    rows = []
+    for line, name in finder.used:
+        missing = _missing(name)
+        if missing is not None and (line, missing) not in rows:
+            rows.append((line, missing))
+    return sorted(rows)
+
+
+def main(paths):
+    """Prints "file:line: tf.name" of all; 1 if there is one."""
+    found = False
+    for path in paths:
+        try:
+            rows = absent(path)
+        except (OSError, SyntaxError) as error:
+            print("%s: %s" % (path, error), file=sys.stderr)
+            return 2
+        for line, name in rows:
+            print("%s:%d: tf.%s" % (path, line, name))
+            found = True
+    return 1 if found else 0

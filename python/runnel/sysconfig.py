@@ -1,0 +1,39 @@
+"""tf.sysconfig: how to build plug-ins."""
+
+import os
+
+CXX11_ABI_FLAG = 1
+CXX_VERSION = 201703
+MONOLITHIC_BUILD = 0
+
+
+def get_include():
+    """The folder of the C headers, in the source tree or under an installed prefix."""
+    import runnel
+    home = os.path.dirname(runnel.__file__)
+    for folder in (os.path.join(home, "include"), os.path.join(os.path.dirname(os.path.dirname(home)), "include")):
+        if os.path.isdir(os.path.join(folder, "tensorflow")):
+            return folder
+    return "/usr/local/include"
+
+
+def get_lib():
+    """The folder of libtensorflow.so.2."""
+    import runnel
+    for folder in [os.path.dirname(runnel.__file__)] + [os.path.dirname(os.path.dirname(p)) for p in runnel.__path__]:
+        if os.path.exists(os.path.join(folder, "libtensorflow.so.2")):
+            return folder
+    return "/usr/local/lib"
+
+
+def get_compile_flags():
+    return ["-I" + get_include()]
+
+
+def get_link_flags():
+    return ["-L" + get_lib(), "-l:libtensorflow.so.2"]
+
+
+def get_build_info():
+    """What it was built with."""
+    return {"is_cuda_build": False, "is_rocm_build": False}

@@ -1,0 +1,110 @@
+"""Python functions that become functions of a graph's library.
+
+The body is traced once, in a graph of its own. What it reads from the graph around becomes further
+arguments, which the caller passes along (`captured`).
+"""
+
+import itertools
+
+from runnel import _core, nest, raw_ops
+from runnel.convert import convert_to_tensor
+from runnel.framework import Graph, executing_eagerly, get_default_graph
+
+_numbers = itertools.count()
+_library = None  # in eager execution: the graph that holds the functions, besides the context
+_shared: set = set()  # names of those that the context has
+
+
+def _eager_library():
+    global _library
+    from runnel import eager
+    if _library is None:
+        _library = Graph()
+    _library.seed = eager.seed_state()[0]
+    return _library
+
+
+def _share():
+    """Gives the functions of the library to the context of eager execution."""
+    from runnel.protobuf import message_class
+    for definition in _core.functions_of(_library):
+        name = message_class("FunctionDef").FromString(definition).signature.name
+        if name not in _shared:
+            _core.eager_add_function(definition)
+            _shared.add(name)
+
+
+class _Body(Graph):
+    """The graph of a function under construction."""
+
+    def __init__(self, outer):
+        super().__init__()
+        self.outer = outer
+        self.captured = []  # tensors of the graph around
+        self.standing = []  # what stands for them here
+        self._inner = {}    # id of a tensor -> what stands for it
+        self.arguments = []
+        self.seed = outer.seed
+        self._building_function = True
+        self.outer_graph = None if outer is _library else outer
+        self._capture = self._take
+
+    def _take(self, tensor):
+        if tensor.graph is self:
+            return tensor
+        found = self._inner.get(id(tensor))
+        if found is None:
+            if tensor.graph is not self.outer and tensor.op is not None and isinstance(self.outer, _Body):
+                tensor_outside = self.outer._take(tensor)
+            else:
+                tensor_outside = tensor
+            with self.as_default(), self.control_dependencies(None):
+                found = raw_ops.Placeholder(dtype=tensor.dtype.base_dtype, shape=tensor.shape,
+                                            name="captured_%d" % len(self.captured))
+            self._inner[id(tensor)] = found
+            self.standing.append(found)
+            self.captured.append(tensor_outside)
+        return found
+
+
+class Traced:
+    """A function of the library: `name`, what it reads besides its arguments (`captured`), and what
+    its results are like."""
+
+    def __init__(self, name, captured, structure, results):
+        self.name = name
+        self.captured = captured
+        self.structure = structure
+        self.dtypes = [x.dtype for x in results]
+        self.shapes = [x.shape for x in results]
+
+    @property
+    def attr(self):
+        """The AttrValue of the function."""
+        from runnel.protobuf import message_class
+        value = message_class("AttrValue")()
+        value.func.name = self.name
+        return value
+
+
+def trace(fn, specs, stem):
+    """The function that `fn` builds from arguments of (type, shape) `specs`, in the current graph."""
+    is_eager = executing_eagerly()
+    outer = _eager_library() if is_eager else get_default_graph()
+    body = _Body(outer)
+    with body.as_default():
+        for index, (dtype, shape) in enumerate(specs):
+            body.arguments.append(raw_ops.Placeholder(dtype=dtype, shape=shape, name="arg%d" % index))
+        result = fn(*body.arguments)
+        flat = [convert_to_tensor(x) for x in nest.flatten(result)]
+        flat = [x if x.graph is body else body._take(x) for x in flat]
+        # An argument may be a result only by way of a node.
+        flat = [raw_ops.Identity(input=x) if x.op.type == "Placeholder" else x for x in flat]
+    name = "%s_%d" % (stem, next(_numbers))
+    for definition in _core.functions_of(body):
+        _core.add_function_def(outer, definition)
+    _core.define_function(outer, name, body, body.arguments + body.standing, flat, None)
+    if is_eager:
+        _share()
+    return Traced(name, list(body.captured), result, flat)
+

@@ -1,0 +1,178 @@
+"""Builds the wheel: `pip install .` at the root of the repository (PEP 517), with nothing but CMake,
+Ninja and a C compiler.
+
+The library is built under build/wheel and packed beside the Python files; RUNNEL_BUILD names a
+build folder that is packed as it is instead. CMAKE_ARGS are given to CMake.
+"""
+
+import base64
+import csv
+import hashlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zipfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PACKAGE = os.path.join(ROOT, "python", "runnel")
+
+
+def project():
+    """(version, requirements, least Python) of pyproject.toml."""
+    text = open(os.path.join(ROOT, "pyproject.toml"), encoding="utf-8").read()
+
+    def value(key):
+        return re.search(r'^%s = (.*)$' % key, text, re.M).group(1)
+    return (value("version").strip('"'), re.findall(r'"([^"]+)"', value("dependencies")),
+            value("requires-python").strip('"'))
+
+
+def tag():
+    python = "cp%d%d" % sys.version_info[:2]
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    return "%s-%s-%s" % (python, python, platform)
+
+
+def metadata():
+    version, requirements, python = project()
+    lines = ["Metadata-Version: 2.1", "Name: runnel", "Version: " + version,
+             "Summary: TensorFlow's 1.x graph API over a small runtime in C", "Requires-Python: " + python]
+    return "\n".join(lines + ["Requires-Dist: " + name for name in requirements]) + "\n"
+
+
+def build_library():
+    """The folder that has the library and the package's built files."""
+    chosen = os.environ.get("RUNNEL_BUILD")
+    if chosen:
+        return chosen if os.path.isabs(chosen) else os.path.join(ROOT, chosen)
+    folder = os.path.join(ROOT, "build", "wheel")
+    subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DRN_TESTS=OFF",
+                    "-DRN_PYTHON=" + sys.executable] + shlex.split(os.environ.get("CMAKE_ARGS", "")), check=True)
+    subprocess.run(["ninja", "-C", folder, "runnel_python", "runnel_python_tables", "runnel_python_stubs"], check=True)
+    return folder
+
+
+def built_files(folder):
+    """[(path in the wheel, file)] of what the build makes."""
+    made = os.path.join(folder, "python", "runnel")
+    rows = [("runnel/" + name, os.path.join(made, name)) for name in sorted(os.listdir(made))
+            if name != "__pycache__"]
+    rows.append(("runnel/libtensorflow.so.2", os.path.join(folder, "libtensorflow.so.2")))
+    return rows
+
+
+def source_files():
+    rows = []
+    for folder, folders, names in os.walk(PACKAGE):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(names):
+            if name.endswith((".py", ".pyi", ".typed")):
+                path = os.path.join(folder, name)
+                rows.append((os.path.relpath(path, os.path.dirname(PACKAGE)), path))
+    return rows
+
+
+def contents(path):
+    """A file's bytes; of libraries without their debugging parts."""
+    path = os.path.realpath(path)
+    strip = shutil.which("strip")
+    if ".so" in os.path.basename(path) and strip:
+        with tempfile.TemporaryDirectory() as folder:
+            stripped = os.path.join(folder, "library")
+            subprocess.run([strip, "--strip-unneeded", "-o", stripped, path], check=True)
+            with open(stripped, "rb") as stream:
+                return stream.read()
+    return open(path, "rb").read()
+
+
+class Wheel:
+    """A wheel being written: files, then RECORD."""
+
+    def __init__(self, path, name):
+        self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
+        self.info = name + ".dist-info"
+        self.rows = []
+
+    def add(self, name, data):
+        data = data.encode() if isinstance(data, str) else data
+        entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        entry.external_attr = 0o755 << 16 if ".so" in name else 0o644 << 16
+        self.zip.writestr(entry, data)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        self.rows.append((name, "sha256=" + digest, len(data)))
+
+    def close(self, wheel_tag, pure):
+        self.add(self.info + "/METADATA", metadata())
+        self.add(self.info + "/WHEEL", "Wheel-Version: 1.0\nGenerator: runnel\nRoot-Is-Purelib: %s\nTag: %s\n" % (
+            "true" if pure else "false", wheel_tag))
+        self.add(self.info + "/entry_points.txt", "[console_scripts]\nrunnel-python = runnel.__main__:main\n")
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows(self.rows + [(self.info + "/RECORD", "", "")])
+        self.zip.writestr(self.info + "/RECORD", out.getvalue())
+        self.zip.close()
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    """Writes the wheel and gives its name."""
+    folder = build_library()
+    name = "runnel-" + project()[0]
+    file = "%s-%s.whl" % (name, tag())
+    wheel = Wheel(os.path.join(wheel_directory, file), name)
+    for path, source in source_files() + built_files(folder):
+        wheel.add(path, contents(source))
+    wheel.close(tag(), pure=False)
+    return file
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """Writes the metadata alone, so that pip need not build to read it."""
+    folder = "runnel-%s.dist-info" % project()[0]
+    os.makedirs(os.path.join(metadata_directory, folder), exist_ok=True)
+    with open(os.path.join(metadata_directory, folder, "METADATA"), "w", encoding="utf-8") as stream:
+        stream.write(metadata())
+    return folder
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    """A wheel that points to the source tree (`pip install -e .`), where build/release has the C part."""
+    name = "runnel-" + project()[0]
+    file = "%s-py3-none-any.whl" % name
+    wheel = Wheel(os.path.join(wheel_directory, file), name)
+    wheel.add("runnel_source.pth", os.path.dirname(PACKAGE) + "\n")
+    wheel.close("py3-none-any", pure=True)
+    return file
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    """The source as git knows it."""
+    version = project()[0]
+    file = "runnel-%s.tar.gz" % version
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, text=True,
+                            stdout=subprocess.PIPE).stdout.split("\n")
+    import tarfile
+    with tarfile.open(os.path.join(sdist_directory, file), "w:gz") as tar:
+        for path in listed:
+            if path and os.path.exists(os.path.join(ROOT, path)):
+                tar.add(os.path.join(ROOT, path), "runnel-%s/%s" % (version, path))
+        data = metadata().encode()
+        info = tarfile.TarInfo("runnel-%s/PKG-INFO" % version)
+        info.size = len(data)
+        tar.addfile(info, io.BytesIO(data))
+    return file
+
+
+def get_requires_for_build_wheel(config_settings=None):
+    return []
+
+
+get_requires_for_build_editable = get_requires_for_build_sdist = get_requires_for_build_wheel

@@ -1,0 +1,43 @@
+"""Distributions: densities, moments, divergences, and samples by the seeds of stock."""
+
+from both import both
+
+
+@both
+def test_densities(tf, np):
+    d = tf.distributions
+    x = tf.constant([0.2, 0.7])
+    rows = []
+    for dist in (d.Normal([0.0, 1.0], 2.0), d.Uniform(0.0, [1.0, 3.0]), d.Exponential([1.0, 2.0]), d.Laplace(0.0, [1.0, 2.0])):
+        rows.append([dist.log_prob(x), dist.prob(x), dist.entropy(), dist.mean(), dist.variance(), dist.stddev()])
+    rows.append([d.Normal(0.0, 1.0).cdf(x), d.Uniform(0.0, 2.0).cdf(x), d.Exponential(2.0).cdf(x), d.Normal(1.0, 2.0).quantile(x)])
+    bernoulli = d.Bernoulli(logits=[0.5, -1.0])
+    rows.append([bernoulli.log_prob([1, 0]), bernoulli.prob([0, 0]), bernoulli.entropy(), bernoulli.mean(), bernoulli.variance(), bernoulli.mode(), d.Bernoulli(probs=0.3).logits])
+    categorical = d.Categorical(logits=[[0.1, 2.0, -1.0], [0.0, 0.0, 0.0]])
+    rows.append([categorical.log_prob([1, 2]), categorical.prob([0, 0]), categorical.entropy(), categorical.mode(), d.Categorical(probs=[0.2, 0.8]).log_prob(1)])
+    rows.append([d.kl_divergence(d.Normal(0.0, 1.0), d.Normal(1.0, 2.0)), d.kl_divergence(bernoulli, d.Bernoulli(logits=[0.0, 0.0])),
+                 d.kl_divergence(categorical, d.Categorical(logits=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))])
+    with tf.Session() as sess:
+        return sess.run(rows)
+
+
+@both
+def test_samples(tf, np):
+    d = tf.distributions
+    rows = [d.Normal([0.0, 10.0], 2.0).sample(3, seed=1), d.Uniform(0.0, 5.0).sample([2, 2], seed=2), d.Bernoulli(probs=[0.3, 0.6]).sample(4, seed=3),
+            d.Categorical(logits=[[0.1, 2.0, -1.0], [0.0, 0.0, 0.0]]).sample(5, seed=4), d.Exponential(2.0).sample([3], seed=5), d.Laplace(0.0, 1.0).sample([3], seed=6), d.Normal(0.0, 1.0).sample(seed=7)]
+    with tf.Session() as sess:
+        return sess.run(rows)
+
+
+@both
+def test_gradients(tf, np):
+    mu = tf.constant(0.5)
+    y = tf.reduce_mean(tf.square(tf.distributions.Normal(mu, 1.0).sample(10, seed=1)))
+    with tf.Session() as sess:
+        return sess.run(tf.gradients(y, mu))
+
+
+@both(raises=True)
+def test_no_divergence(tf, np):
+    tf.distributions.kl_divergence(tf.distributions.Normal(0.0, 1.0), tf.distributions.Uniform())

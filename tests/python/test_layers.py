@@ -1,0 +1,71 @@
+"""tf.layers and recurrent cells."""
+
+from both import both
+
+
+@both
+def test_convnet(tf, np):
+    tf.set_random_seed(1)
+    x, y, training = tf.placeholder(tf.float32, [None, 8, 8, 1]), tf.placeholder(tf.int32, [None]), tf.placeholder(tf.bool, [])
+    h = tf.layers.conv2d(x, 4, 3, padding="same", activation=tf.nn.relu)
+    h = tf.layers.batch_normalization(h, training=training)
+    h = tf.layers.flatten(tf.layers.max_pooling2d(h, 2, 2))
+    h = tf.layers.dense(h, 16, activation=tf.nn.relu, name="fc")
+    z = tf.layers.dense(h, 10)
+    loss = tf.losses.sparse_softmax_cross_entropy(y, z)
+    updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+    r = np.random.RandomState(0)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for v in tf.global_variables():  # values that do not depend on how many nodes were made before
+            v.load(r.randn(*v.shape.as_list()) * 0.1 + ("variance" in v.name), sess)
+        feeds = {x: r.randn(4, 8, 8, 1), y: [1, 2, 3, 4], training: False}
+        results = [sess.run(loss, feeds)]
+        feeds[training] = True
+        results += sess.run([loss] + tf.gradients(loss, tf.trainable_variables()), feeds)
+        sess.run(updates, feeds)
+        return [v.name for v in tf.global_variables()], results, sess.run([v for v in tf.global_variables() if "moving" in v.name])
+
+
+@both
+def test_more_layers(tf, np):
+    x, v = tf.ones([2, 8, 8, 2]), tf.ones([2, 6, 6, 6, 1])
+    ones = tf.ones_initializer()
+    outputs = [tf.layers.conv1d(x[:, 0], 3, 2, kernel_initializer=ones), tf.layers.conv3d(v, 2, 2, kernel_initializer=ones),
+               tf.layers.conv2d_transpose(x, 3, 3, 2, kernel_initializer=ones), tf.layers.conv2d_transpose(x, 3, 3, 2, padding="same", kernel_initializer=ones),
+               tf.layers.separable_conv2d(x, 3, 3, depthwise_initializer=ones, pointwise_initializer=ones),
+               tf.layers.average_pooling2d(x, 2, 1), tf.layers.max_pooling1d(x[:, 0], 2, 2), tf.layers.dropout(x, 0.5),
+               tf.layers.dense(x, 3, kernel_initializer=ones, bias_initializer=ones), tf.layers.batch_normalization(x[:, 0, 0])]
+    with tf.variable_scope("shared"):
+        tf.layers.dense(x[:, 0, 0], 2, name="d", kernel_initializer=ones)
+    with tf.variable_scope("shared", reuse=True):
+        outputs.append(tf.layers.dense(x[:, 0, 0] * 2, 2, name="d", kernel_initializer=ones))
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        return [v.name for v in tf.global_variables()], [str(o.shape) for o in outputs], sess.run(outputs)
+
+
+def _cells(tf):
+    rnn = tf.nn.rnn_cell
+    return [rnn.BasicLSTMCell(6), rnn.GRUCell(6), rnn.LSTMCell(6, use_peepholes=True, num_proj=4), rnn.BasicRNNCell(5),
+            rnn.MultiRNNCell([rnn.BasicRNNCell(6), rnn.LSTMCell(3)]), rnn.ResidualWrapper(rnn.GRUCell(5))]
+
+
+@both
+def test_recurrent(tf, np):
+    x, lengths = tf.placeholder(tf.float32, [None, 7, 5]), tf.placeholder(tf.int32, [None])
+    outputs = []
+    for i, cell in enumerate(_cells(tf)):
+        with tf.variable_scope("s%d" % i):
+            outputs.append(tf.nn.dynamic_rnn(cell, x, sequence_length=lengths, dtype=tf.float32))
+    for i, cell in enumerate(_cells(tf)):
+        with tf.variable_scope("t%d" % i):
+            outputs.append(tf.nn.static_rnn(cell, tf.unstack(x, axis=1), dtype=tf.float32))
+    outputs.append(tf.nn.bidirectional_dynamic_rnn(tf.nn.rnn_cell.GRUCell(3), tf.nn.rnn_cell.GRUCell(3), x, lengths, dtype=tf.float32))
+    gradients = tf.gradients([tf.reduce_sum(o[0][0]) for o in outputs], x)
+    r = np.random.RandomState(0)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for v in tf.global_variables():
+            v.load(r.randn(*v.shape.as_list()) * 0.3, sess)
+        return [v.name for v in tf.global_variables()], sess.run([outputs, gradients], {x: r.randn(3, 7, 5), lengths: [7, 3, 5]})

@@ -1,0 +1,67 @@
+"""tf.nn, function by function."""
+
+from both import both
+
+
+@both
+def test_functions(tf, np):
+    r = np.random.RandomState(0)
+    x = tf.constant(r.randn(2, 6, 6, 3).astype("f"))
+    k = tf.constant(r.randn(3, 3, 3, 4).astype("f"))
+    tf.set_random_seed(5)
+    out = {}
+    out["conv"] = tf.nn.conv2d(x, k, [1, 2, 2, 1], "SAME")
+    out["convv"] = tf.nn.conv2d(x, k, 1, "VALID", dilations=2)
+    out["ct"] = tf.nn.conv2d_transpose(tf.nn.conv2d(x, k, [1, 2, 2, 1], "SAME"), k, [2, 6, 6, 3], [1, 2, 2, 1])
+    out["mp"] = tf.nn.max_pool(x, [1, 2, 2, 1], [1, 2, 2, 1], "VALID")
+    out["ap"] = tf.nn.avg_pool(x, 2, 2, "SAME")
+    out["dw"] = tf.nn.depthwise_conv2d(x, tf.constant(r.randn(3, 3, 3, 2).astype("f")), [1, 1, 1, 1], "SAME")
+    out["c1"] = tf.nn.conv1d(x[:, 0], tf.constant(r.randn(3, 3, 5).astype("f")), 2, "SAME")
+    logits = tf.constant(r.randn(4, 5).astype("f"))
+    out["sm"] = tf.nn.softmax(logits)
+    out["sm0"] = tf.nn.softmax(logits, axis=0)
+    out["lsm"] = tf.nn.log_softmax(logits)
+    lab = tf.nn.softmax(tf.constant(r.randn(4, 5).astype("f")))
+    out["xe"] = tf.nn.softmax_cross_entropy_with_logits_v2(labels=lab, logits=logits)
+    out["xe0"] = tf.nn.softmax_cross_entropy_with_logits_v2(labels=lab, logits=logits, axis=0)
+    out["sxe"] = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[1, 2, 0, 4], logits=logits)
+    out["sig"] = tf.nn.sigmoid_cross_entropy_with_logits(labels=lab, logits=logits)
+    out["w"] = tf.nn.weighted_cross_entropy_with_logits(labels=lab, logits=logits, pos_weight=2.0)
+    out["drop"] = tf.nn.dropout(logits, 0.5, seed=3)
+    out["drop2"] = tf.nn.dropout(logits, rate=0.3, noise_shape=[4, 1])
+    out["mom"] = tf.nn.moments(x, [0, 1, 2])
+    out["lrn"] = tf.nn.lrn(x, 2)
+    out["l2n"] = tf.nn.l2_normalize(logits, 1)
+    out["bn"] = tf.nn.batch_normalization(logits, tf.zeros([5]), tf.ones([5]), tf.fill([5], 0.1), tf.fill([5], 2.0), 1e-3)
+    out["fbn"] = tf.nn.fused_batch_norm(x, [1.0, 2.0, 3.0], [0.0, 0.0, 1.0])[:3]
+    W = [tf.constant(r.randn(7, 3).astype("f")) for _ in range(3)]
+    out["emb"] = tf.nn.embedding_lookup(W, [[0, 5], [20, 3]])
+    out["embd"] = tf.nn.embedding_lookup(W, [[0, 5], [20, 3]], partition_strategy="div")
+    sp = tf.SparseTensor([[0, 0], [0, 1], [2, 0]], tf.constant([1, 3, 2], tf.int64), [3, 2])
+    out["embs"] = tf.nn.embedding_lookup_sparse(W[0], sp, None, combiner="sqrtn")
+    out["embw"] = tf.nn.embedding_lookup_sparse(
+        W[0], sp, tf.SparseTensor(sp.indices, tf.constant([0.5, 1.0, 2.0]), sp.dense_shape), combiner="mean"
+    )
+    ww = tf.constant(r.randn(50, 3).astype("f"))
+    bb = tf.constant(r.randn(50).astype("f"))
+    inp = tf.constant(r.randn(4, 3).astype("f"))
+    out["nce"] = tf.nn.nce_loss(
+        ww,
+        bb,
+        tf.constant([[1], [2], [7], [30]], tf.int64),
+        inp,
+        8,
+        50,
+        sampled_values=tf.nn.uniform_candidate_sampler([[1], [2], [7], [30]], 1, 8, True, 50, seed=4),
+    )
+    out["ss"] = tf.nn.sampled_softmax_loss(ww, bb, tf.constant([[1], [2], [7], [30]], tf.int64), inp, 8, 50, seed=9)
+    out["tk"] = tf.nn.top_k(logits, 2)
+    out["itk"] = tf.nn.in_top_k(logits, [1, 2, 0, 4], 2)
+    out["zf"] = tf.nn.zero_fraction(tf.nn.relu(logits))
+    out["lp"] = tf.nn.log_poisson_loss(tf.abs(logits) * 3, logits, True)
+    out["crelu"] = tf.nn.crelu(logits)
+    out["swish"] = tf.nn.swish(logits)
+    g = tf.gradients([tf.reduce_sum(out[n]) for n in ("xe", "sxe", "sig", "emb", "nce", "ss")], [logits, W[0], ww, inp])
+    out["g"] = [tf.convert_to_tensor(t) for t in g]
+    with tf.Session() as sess:
+        return sess.run(out)
