@@ -10,7 +10,8 @@
 // A tape records the ops that its thread executes in its context and whose inputs are watched or
 // come from what is watched. Variables (handles of VarHandleOp) are watched as soon as they are
 // read. Tapes nest: the gradients that an inner tape computes are recorded by outer ones, which
-// gives gradients of gradients. The rules on NULL, ownership and statuses are those of c_api.h.
+// gives gradients of gradients. So does a persistent tape that still records: it records the
+// gradients that it gives. The rules on NULL, ownership and statuses are those of c_api.h.
 #ifndef RUNNEL_TAPE_H_
 #define RUNNEL_TAPE_H_
 

@@ -151,6 +151,21 @@ void rn_tape_clear_records(rn_eager_tape_t* tape) {
   rn_tape_map_clear(&tape->tracked);
 }
 
+rn_status_t rn_tape_join_records(rn_eager_tape_t* tape, rn_tape_records_t* before) {
+  rn_allocator_t allocator = tape->eager->allocator;
+  rn_status_t status = rn_vec_reserve(before, allocator, before->count + tape->records.count);
+  for (size_t i = 0; i < tape->records.count; ++i) {
+    if (rn_ok(status)) {
+      before->items[before->count++] = tape->records.items[i];
+    } else {
+      record_clear(allocator, &tape->records.items[i]);
+    }
+  }
+  rn_vec_free(&tape->records, allocator);
+  tape->records = *before;
+  return status;
+}
+
 void rn_eager_tape_destroy(rn_eager_tape_t* tape) {
   if (!tape) return;
   rn_eager_t* eager = tape->eager;

@@ -33,6 +33,8 @@ typedef struct rn_tape_record_t {
   rn_eager_handle_t** handles;  // Retained, in one block: inputs, then outputs
 } rn_tape_record_t;
 
+typedef RN_VEC(rn_tape_record_t) rn_tape_records_t;
+
 struct rn_eager_tape_t {
   rn_eager_tape_t* next;  // of the context
   rn_eager_t* eager;      // Retained
@@ -40,13 +42,15 @@ struct rn_eager_tape_t {
   bool is_persistent, watches_variables, is_used;
   bool is_recording;
   rn_tape_map_t tracked;  // values that lead back to something watched
-  RN_VEC(rn_tape_record_t) records;
+  rn_tape_records_t records;
   RN_VEC(rn_eager_handle_t*) watched;  // Retained
 };
 
 RN_MUST_USE rn_status_t rn_tape_key(rn_eager_handle_t* handle, rn_tape_key_t* out);
 bool rn_tape_is_variable(rn_eager_handle_t* handle);  // once rn_tape_key has seen it
 void rn_tape_clear_records(rn_eager_tape_t* tape);
+// Puts |before| in front of what the tape has recorded; they are the tape's, also on failure.
+RN_MUST_USE rn_status_t rn_tape_join_records(rn_eager_tape_t* tape, rn_tape_records_t* before);
 
 // A stretch of recorded ops without custom ones, as the graph of a gradient sees it: values are
 // numbered, leaves (what the stretch reads and did not make) as well as results.

@@ -3,7 +3,7 @@
 #include "eager/tape_internal.h"
 
 typedef struct walk_t {
-  rn_eager_tape_t* tape;
+  rn_tape_records_t records;  // the tape's, which stay where they are
   rn_eager_t* eager;
   rn_allocator_t allocator;
   rn_tape_map_t reached;               // what depends on a source
@@ -165,16 +165,16 @@ static rn_eager_handle_t* const* outputs_of(const rn_tape_record_t* record) {
 
 // Which records lie between the sources and the targets.
 static rn_status_t find_path(walk_t* walk, const rn_eager_gradient_t* request, bool* on_path) {
-  const rn_eager_tape_t* tape = walk->tape;
+  const rn_tape_records_t* records = &walk->records;
   RN_RETURN_IF_ERROR(add_all(&walk->reached, request->sources, request->source_count));
-  for (size_t i = 0; i < tape->records.count; ++i) {
-    const rn_tape_record_t* record = &tape->records.items[i];
+  for (size_t i = 0; i < records->count; ++i) {
+    const rn_tape_record_t* record = &records->items[i];
     RN_RETURN_IF_ERROR(any_in(&walk->reached, record->handles, record->input_count, &on_path[i]));
     if (on_path[i])
       RN_RETURN_IF_ERROR(add_all(&walk->reached, outputs_of(record), record->output_count));
   }
-  for (size_t i = tape->records.count; i-- > 0;) {
-    const rn_tape_record_t* record = &tape->records.items[i];
+  for (size_t i = records->count; i-- > 0;) {
+    const rn_tape_record_t* record = &records->items[i];
     bool is_wanted = false;
     RN_RETURN_IF_ERROR(any_in(&walk->wanted, outputs_of(record), record->output_count, &is_wanted));
     on_path[i] = on_path[i] && is_wanted;
@@ -314,14 +314,14 @@ static rn_status_t walk_custom(walk_t* walk, const rn_tape_record_t* record) {
 // |*out_begin|.
 static rn_status_t walk_stretch(walk_t* walk, const rn_eager_gradient_t* request,
                                 const bool* on_path, size_t end, size_t* out_begin) {
-  const rn_eager_tape_t* tape = walk->tape;
+  const rn_tape_records_t* records = &walk->records;
   size_t begin = end;
-  while (begin > 0 && (!on_path[begin - 1] || tape->records.items[begin - 1].kernel)) --begin;
+  while (begin > 0 && (!on_path[begin - 1] || records->items[begin - 1].kernel)) --begin;
   rn_tape_segment_t segment = {.allocator = walk->allocator};
   segment.numbers.allocator = walk->allocator;
   rn_status_t status = RN_OK;
   for (size_t i = begin; rn_ok(status) && i < end; ++i)
-    if (on_path[i]) status = add_record(&segment, &tape->records.items[i]);
+    if (on_path[i]) status = add_record(&segment, &records->items[i]);
   if (rn_ok(status)) status = walk_segment(walk, request, &segment);
   segment_clear(&segment);
   *out_begin = begin;
@@ -330,10 +330,10 @@ static rn_status_t walk_stretch(walk_t* walk, const rn_eager_gradient_t* request
 
 static rn_status_t walk_back(walk_t* walk, const rn_eager_gradient_t* request,
                              const bool* on_path) {
-  size_t end = walk->tape->records.count;
+  size_t end = walk->records.count;
   while (end > 0) {
     RN_RETURN_IF_ERROR(walk_stretch(walk, request, on_path, end, &end));
-    if (end > 0) RN_RETURN_IF_ERROR(walk_custom(walk, &walk->tape->records.items[--end]));
+    if (end > 0) RN_RETURN_IF_ERROR(walk_custom(walk, &walk->records.items[--end]));
   }
   return RN_OK;
 }
@@ -388,7 +388,7 @@ static rn_status_t collect(walk_t* walk, const rn_eager_gradient_t* request,
 
 static rn_status_t run_walk(walk_t* walk, const rn_eager_gradient_t* request,
                             rn_eager_handle_t** out) {
-  size_t count = walk->tape->records.count;
+  size_t count = walk->records.count;
   bool* on_path = NULL;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(walk->allocator, count + 1, &on_path));
   rn_status_t status = start_targets(walk, request);
@@ -411,14 +411,23 @@ rn_status_t rn_eager_tape_gradient(rn_eager_tape_t* tape, const rn_eager_gradien
     return rn_failed_precondition(
         "A non-persistent GradientTape can only be used to compute one set of gradients (or "
         "jacobians)");
-  // What the walk executes is not for this tape: records must stay where they are meanwhile.
-  bool was_recording = tape->is_recording;
-  rn_eager_tape_set_recording(tape, false);
+  // What the walk executes is recorded behind the rest, where another gradient may follow.
+  bool goes_on = tape->is_persistent && tape->is_recording;
+  if (!goes_on) rn_eager_tape_set_recording(tape, false);
   rn_allocator_t allocator = tape->eager->allocator;
-  walk_t walk = {.tape = tape, .eager = tape->eager, .allocator = allocator};
+  walk_t walk = {.records = tape->records, .eager = tape->eager, .allocator = allocator};
+  if (goes_on) tape->records = (rn_tape_records_t){0};
   walk.reached.allocator = walk.wanted.allocator = walk.places.allocator = allocator;
   rn_status_t status = run_walk(&walk, request, out);
   walk_clear(&walk);
+  if (goes_on) {
+    rn_status_t joined = rn_tape_join_records(tape, &walk.records);
+    if (rn_ok(status)) {
+      status = joined;
+    } else {
+      rn_status_free(joined);
+    }
+  }
   for (int32_t i = 0; !rn_ok(status) && i < request->source_count; ++i) {
     rn_eager_handle_release(out[i]);
     out[i] = NULL;
@@ -431,8 +440,6 @@ rn_status_t rn_eager_tape_gradient(rn_eager_tape_t* tape, const rn_eager_gradien
   if (!tape->is_persistent) {
     tape->is_used = true;
     rn_tape_clear_records(tape);
-  } else if (was_recording) {
-    rn_eager_tape_set_recording(tape, true);
   }
   return status;
 }

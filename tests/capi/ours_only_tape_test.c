@@ -107,6 +107,30 @@ CT_TEST(tape, nothing_is_recorded_while_it_pauses) {
   ce_close(&t);
 }
 
+CT_TEST(tape, a_persistent_one_records_its_own_gradients) {
+  ce_t t = ce_open();
+  TFE_TensorHandle* x = ce_float(&t, 2);
+  rn_tape_t* tape = start(&t, (rn_tape_options_t){.is_persistent = true});
+  watch(&t, tape, x);
+  TFE_TensorHandle* square = ce_binary(&t, "Mul", x, x);
+  TFE_TensorHandle* y = ce_binary(&t, "Mul", square, square);
+  TFE_TensorHandle* first = gradient(&t, tape, y, x);
+  TFE_TensorHandle* second = gradient(&t, tape, first, x);
+  CE_FLOAT(ce_take(&t, gradient(&t, tape, second, x)), 24 * 2);
+  // Outside nothing is added any more.
+  rn_tape_pause(tape);
+  TFE_TensorHandle* again = gradient(&t, tape, y, x);
+  cr_assert_null(gradient(&t, tape, again, x));
+  rn_tape_delete(tape);
+  CE_FLOAT(ce_take(&t, again), 4 * 8);
+  CE_FLOAT(ce_take(&t, first), 4 * 8);
+  CE_FLOAT(ce_take(&t, second), 12 * 4);
+  TFE_DeleteTensorHandle(x);
+  TFE_DeleteTensorHandle(square);
+  TFE_DeleteTensorHandle(y);
+  ce_close(&t);
+}
+
 CT_TEST(tape, gradients_of_gradients) {
   ce_t t = ce_open();
   TFE_TensorHandle* x = ce_float(&t, 2);

@@ -283,6 +283,7 @@ static void add_late(cluster_t* cluster, client_t* client) {
   EXPECT(rn_ok(status), "%s", rn_status_message(status));
   rn_status_free(status);
   kill(cluster->tasks[2], SIGSTOP);
+  nap(0.1);  // until all of its threads have stopped
   status = run(client, (rn_edge_t){0}, client->add, NULL, &took);
   expect_unavailable(status, "/job:ps/replica:0/task:1", took, kLease, "an addition there");
   kill(cluster->tasks[2], SIGCONT);

@@ -103,9 +103,11 @@ static bool take_gradient(ft_t* t) {
   return ok;
 }
 
-static bool take_dense(ft_t* t) {
+// A gradient, and with a persistent tape that of it.
+static bool take_dense(ft_t* t, bool is_persistent) {
+  rn_tape_options_t options = {.is_persistent = is_persistent};
   rn_tape_delete(t->tape);
-  t->tape = rn_tape_start(t->eager, NULL, t->status);
+  t->tape = rn_tape_start(t->eager, &options, t->status);
   if (!t->tape) return false;
   rn_tape_watch(t->tape, t->handles[0], t->status);
   bool ok = ft_ok(t) && call(t, &t->handles[5], "Tanh", t->handles[0], NULL, NULL);
@@ -113,6 +115,12 @@ static bool take_dense(ft_t* t) {
   ok = ok &&
        rn_tape_gradient(t->tape, &t->handles[5], 1, &t->handles[0], 1, NULL, &dense, t->status);
   if (ok) FT_CHECK(t, dense != NULL);
+  TFE_TensorHandle* second = NULL;
+  if (ok && is_persistent) {
+    ok = rn_tape_gradient(t->tape, &dense, 1, &t->handles[0], 1, NULL, &second, t->status);
+    if (ok) FT_CHECK(t, second != NULL);
+  }
+  TFE_DeleteTensorHandle(second);
   TFE_DeleteTensorHandle(dense);
   return ok;
 }
@@ -127,7 +135,8 @@ void scenario_tape(ft_t* t) {
   FT(new_handle(t, &t->handles[2], t->tensors[1]));
   FT(call(t, &t->handles[3], "VarHandleOp", NULL, NULL, NULL));
   FT(call(t, NULL, "AssignVariableOp", t->handles[3], t->handles[0], NULL));
-  FT(take_dense(t));
+  FT(take_dense(t, false));
+  FT(take_dense(t, true));
   FT(take_gradient(t));
   FT(take_gradient(t));
 }

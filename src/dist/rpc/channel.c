@@ -359,7 +359,10 @@ static bool link_is_busy(void* self) {
 static int64_t link_heard_ns(void* self) {
   rn_channel_t* channel = self;
   rn_mutex_lock(&channel->mutex);
-  int64_t heard = channel->http2 ? rn_http2_stats(channel->http2).heard_ns : 0;
+  // A connection alone says nothing: a stopped process has them, too.
+  rn_http2_stats_t stats = {0};
+  if (channel->http2) stats = rn_http2_stats(channel->http2);
+  int64_t heard = stats.bytes_in ? stats.heard_ns : 0;
   rn_mutex_unlock(&channel->mutex);
   return heard;
 }

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#define PULSES 8
+
 struct rn_rpc_server_t {
   rn_rpc_server_options_t options;
   rn_watch_t watch;
@@ -64,18 +66,23 @@ static void on_deadline(rn_timer_t* timer) {
   rn_cancel(&((rn_rpc_in_t*)((char*)timer - __builtin_offsetof(rn_rpc_in_t, deadline)))->cancel);
 }
 
-// The pulse is late by most of a lease: whoever asked meanwhile has given it up, and must not find
-// later that it was done after all. It beats again before the sockets are next looked at.
+static int64_t pulse_ns(const rn_rpc_server_t* server) {
+  return 2 * server->options.keepalive_ns / PULSES;
+}
+
+// The pulse, of eight beats a lease, is late by five or more: whoever asked meanwhile has given it
+// up, or is about to (dist/lease.c: after thirteen sixteenths), and must not find later that it was
+// done after all. It beats again before the sockets are next looked at.
 static bool has_been_stopped(const rn_rpc_server_t* server) {
   int64_t lease = 2 * server->options.keepalive_ns;
-  return lease && rn_loop_now(server->options.loop) - server->pulse.at_ns > lease * 3 / 4;
+  return lease && rn_loop_now(server->options.loop) - server->pulse.at_ns > lease / PULSES * 5;
 }
 
 static void on_pulse(rn_timer_t* timer) {
   rn_rpc_server_t* server =
       (rn_rpc_server_t*)((char*)timer - __builtin_offsetof(rn_rpc_server_t, pulse));
   rn_loop_t* loop = server->options.loop;
-  int64_t next = rn_loop_now(loop) + server->options.keepalive_ns / 2;
+  int64_t next = rn_loop_now(loop) + pulse_ns(server);
   rn_status_free(rn_loop_set_timer(loop, timer, next));  // its room in the heap is still there
 }
 
@@ -270,7 +277,7 @@ rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_
   rn_status_t status = set_up(server);
   if (rn_ok(status) && options->keepalive_ns)
     status = rn_loop_set_timer(options->loop, &server->pulse,
-                               rn_loop_now(options->loop) + options->keepalive_ns / 2);
+                               rn_loop_now(options->loop) + pulse_ns(server));
   if (!rn_ok(status)) {
     rn_rpc_server_destroy(server);
     return status;
