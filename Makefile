@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir
 CMAKE_FLAGS ?=
 
-.PHONY: all help deps configure train examples test check bench install asan ubsan tsan format lint fuzz coverage clean
+.PHONY: all help deps stock configure train examples test check bench install asan ubsan tsan format lint fuzz coverage clean
 
 all: configure  ## Build the library, the command and the examples
 	@ninja -C $(BUILD) -j $(JOBS)
@@ -18,6 +18,9 @@ help:  ## Show this list
 
 deps:  ## Install the Debian packages the build needs
 	@tools/deps.sh
+
+stock:  ## Install stock TensorFlow under build/, for the tests that compare with it
+	@tools/stock.sh
 
 configure: deps
 	@cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) >$(BUILD).log 2>&1 || (mkdir -p $(BUILD); cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS))
@@ -29,7 +32,8 @@ train: all  ## Train a classifier of handwritten digits
 examples: all  ## Run the examples and check what they learn
 	@$(CTEST) $(BUILD) --output-on-failure -j $(JOBS) -L examples
 
-test: all  ## Run every test
+test: stock all  ## Run every test
+	@tools/deps.sh tests
 	@$(CTEST) $(BUILD) --output-on-failure -j $(JOBS)
 
 check: all  ## Run the quick part of the tests

@@ -20,20 +20,21 @@ typedef struct rn_cli_t {
 } rn_cli_t;
 
 // X(name, what it does, in a few words)
-#define RN_CLI_COMMANDS(X)                                    \
-  X(ops, "list the ops, or explain one")                      \
-  X(graph, "look into a graph: statistics, text, a picture")  \
-  X(run, "run a graph: feed values, fetch results")           \
-  X(saved_model, "show, run or freeze a SavedModel")          \
-  X(transform, "cut a graph to size, text to bytes")          \
-  X(ckpt, "list, show or verify a checkpoint")                \
-  X(events, "list a training log, and plot its curves")       \
-  X(trace, "turn what a step did into a Chrome trace")        \
-  X(server, "run a task of a cluster")                        \
-  X(sim, "train on a simulated cluster, with backup workers") \
-  X(cluster, "start a local cluster, look at one, end it")    \
-  X(top, "watch a cluster as it runs")                        \
-  X(cert, "make certificates for a cluster")                  \
+#define RN_CLI_COMMANDS(X)                                     \
+  X(ops, "list the ops, or explain one")                       \
+  X(graph, "look into a graph: statistics, text, a picture")   \
+  X(run, "run a graph: feed values, fetch results")            \
+  X(saved_model, "show, run or freeze a SavedModel")           \
+  X(transform, "cut a graph to size, text to bytes")           \
+  X(ckpt, "list, show or verify a checkpoint")                 \
+  X(events, "list a training log, and plot its curves")        \
+  X(trace, "turn what a step did into a Chrome trace")         \
+  X(server, "run a task of a cluster")                         \
+  X(sim, "train on a simulated cluster, with backup workers")  \
+  X(cluster, "start a local cluster, look at one, end it")     \
+  X(top, "watch a cluster as it runs")                         \
+  X(cert, "make certificates for a cluster")                   \
+  X(python_compat, "what a Python script needs and is absent") \
   X(bench, "time the core of this library on this machine")
 
 #define RN_CLI_DECLARE(name, summary)                   \

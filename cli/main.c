@@ -21,9 +21,15 @@ static const struct {
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
+// saved_model and saved-model are the same command.
+static bool is_called(const char* command, const char* name) {
+  while (*command && *command == (*name == '-' ? '_' : *name)) ++command, ++name;
+  return *command == *name;
+}
+
 static int find(const char* name) {
   for (int i = 0; i < COMMAND_COUNT; ++i)
-    if (strcmp(commands[i].name, name) == 0) return i;
+    if (is_called(commands[i].name, name)) return i;
   return -1;
 }
 
@@ -35,12 +41,12 @@ static void print_help(void) {
       "\n",
       RN_VERSION_STRING);
   for (int i = 0; i < COMMAND_COUNT; ++i)
-    printf("  %-12s %s\n", commands[i].name, commands[i].summary);
+    printf("  %-13s %s\n", commands[i].name, commands[i].summary);
   printf(
-      "  %-12s explain a command, with examples\n"
+      "  %-13s explain a command, with examples\n"
       "\n"
-      "  --version   print the version and the TensorFlow level it matches\n"
-      "  --help      print this\n"
+      "  --version    print the version and the TensorFlow level it matches\n"
+      "  --help       print this\n"
       "\n"
       "A first look:\n"
       "  runnel ops MatMul                 what the op takes, gives and accepts\n"

@@ -6,6 +6,7 @@
 """
 
 import argparse
+import time
 
 import numpy as np
 import runnel as tf
@@ -35,28 +36,26 @@ tf.summary.scalar("loss", loss)
 
 
 class Pace(tf.train.SessionRunHook):
-    """A hook of one's own: says where training begins, and waits between steps if asked to."""
+    """A hook of one's own: says where training begins and how good it is in the end, and waits between steps if asked to."""
 
     def after_create_session(self, session, coord):
         print("begins at step", session.run(step), flush=True)
 
     def after_run(self, run_context, run_values):
-        if options.slowly:
-            import time
-            time.sleep(options.slowly)
+        time.sleep(options.slowly)
+
+    def end(self, session):
+        now, good = session.run([step, right], {x: test_images, y: test_labels})
+        print("restart: %.1f %% of %d unseen digits at step %d" % (100 * good, len(test_images), now))
 
 
 hooks = [tf.train.StopAtStepHook(last_step=options.steps), tf.train.NanTensorHook(loss), Pace()]
 if options.folder:
     hooks.append(tf.train.CheckpointSaverHook(options.folder, save_steps=20))
 with tf.train.MonitoredTrainingSession(checkpoint_dir=options.folder, hooks=hooks, save_checkpoint_secs=None,
-                                       save_summaries_steps=None, log_step_count_steps=None) as sess:
+                                       save_summaries_steps=10, log_step_count_steps=None) as sess:
     while not sess.should_stop():
         pick = np.random.randint(0, len(images), 64)
         now, _ = sess.run([step, train], {x: images[pick], y: labels[pick]})
         if now % 20 == 0:
             print("step", now, flush=True)
-        if now == options.steps - 1:
-            # Asking is no step: only what names |train| makes one.
-            good = sess.run(right, {x: test_images, y: test_labels})
-print("restart: %.1f %% of %d unseen digits at step %d" % (100 * good, len(test_images), now))

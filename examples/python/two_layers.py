@@ -16,6 +16,7 @@ with tf.name_scope("output"):
     W2 = tf.Variable([[1.0], [10.0]], name="W")
     b2 = tf.Variable(tf.zeros([1]), name="b")
     y = tf.matmul(h, W2) + b2
+print(", ".join(op.name for op in tf.get_default_graph().get_operations()))
 slope, = tf.gradients(y, x)
 
 data = np.array([[1, 2, 3], [-1, 0, 0]], np.float32)
@@ -25,5 +26,3 @@ with tf.Session() as sess:
     values, slopes = sess.run([y, slope], feed_dict={x: data})
 print("y =", values.ravel().tolist())
 print("dy/dx =", slopes.tolist())
-print("%d operations: %s ..." % (len(tf.get_default_graph().get_operations()), ", ".join(
-    op.name for op in tf.get_default_graph().get_operations()[:4])))

@@ -73,6 +73,7 @@ typedef struct rnpy_state_t {
   PyObject* make_error;              // (code, message, graph) -> exception
   PyObject* numpy_dtype;             // number -> numpy.dtype
   PyObject* from_numpy;              // (array, number) -> (number, contiguous array)
+  PyObject* feed_array;              // (value, number) -> array of that type, as NumPy bends it
   PyObject* signature;               // (OpFunction) -> inspect.Signature
   PyObject* documentation;           // (OpFunction) -> str
   PyObject* default_graph;           // () -> Graph: where nothing else is said

@@ -90,6 +90,7 @@ static PyObject* register_names(PyObject* self, PyObject* args, PyObject* kwargs
       {"make_error", &rnpy.make_error},
       {"numpy_dtype", &rnpy.numpy_dtype},
       {"from_numpy", &rnpy.from_numpy},
+      {"feed_array", &rnpy.feed_array},
       {"signature", &rnpy.signature},
       {"documentation", &rnpy.documentation},
       {"default_graph", &rnpy.default_graph},

@@ -193,6 +193,20 @@ static int check_shape(PyObject* tensor, const TF_Tensor* value) {
   return -1;
 }
 
+// A feed's tensor: what a constant would be or, where that is refused, what NumPy makes of it.
+static TF_Tensor* feed_tensor(PyObject* value, int dtype) {
+  TF_Tensor* tensor = rnpy_to_tensor(value, dtype, true);
+  if (tensor || !rnpy.feed_array ||
+      !(PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_ValueError)))
+    return tensor;
+  PyErr_Clear();
+  int base = dtype >= RNPY_REF ? dtype - RNPY_REF : dtype;
+  PyObject* array = PyObject_CallFunction(rnpy.feed_array, "Oi", value, base);
+  if (array) tensor = rnpy_to_tensor(array, dtype, true);
+  Py_XDECREF(array);
+  return tensor;
+}
+
 static int step_feeds(rnpy_session_t* session, step_t* step, PyObject* feeds, PyObject* values) {
   int count = (int)PySequence_Fast_GET_SIZE(feeds);
   if (PySequence_Fast_GET_SIZE(values) != count) {
@@ -208,7 +222,7 @@ static int step_feeds(rnpy_session_t* session, step_t* step, PyObject* feeds, Py
     if (!is_of(session, tensor) || !rnpy_is_tensor(tensor)) return -1;
     step->feeds[i] = rnpy_tf_output(tensor);
     step->values[i] =
-        rnpy_to_tensor(PySequence_Fast_GET_ITEM(values, i), ((rnpy_tensor_t*)tensor)->dtype, true);
+        feed_tensor(PySequence_Fast_GET_ITEM(values, i), ((rnpy_tensor_t*)tensor)->dtype);
     if (!step->values[i]) return -1;
     step->feed_count = i + 1;
     if (check_shape(tensor, step->values[i]) < 0) return -1;

@@ -77,9 +77,10 @@ check_ops: assert_positive assert_negative assert_non_negative assert_non_positi
 check_ops: assert_rank_at_least assert_rank_in assert_integer assert_scalar assert_same_float_dtype
 check_ops: is_non_decreasing is_strictly_increasing is_numeric_tensor ensure_shape
 functional_ops: map_fn foldl foldr scan
-eager: enable_eager_execution disable_eager_execution
-backprop: GradientTape custom_gradient
+eager: enable_eager_execution disable_eager_execution executing_eagerly_outside_functions
+backprop: GradientTape custom_gradient recompute_grad grad_pass_through
 def_function: function TensorSpec
+eager_script: py_function
 tensor_array: TensorArray
 """
 _FLOW_MODULES = "data image nest saved_model summary"

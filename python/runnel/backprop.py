@@ -71,6 +71,15 @@ def _eager(x):
     return x if isinstance(x, framework.Tensor) else convert_to_tensor(x)
 
 
+def _inside(x):
+    """The same in a graph: what stands there for a variable, or a tensor, of eager execution."""
+    tensor = x.handle if _is_variable(x) else x
+    if isinstance(tensor, framework.Tensor) and tensor.op is None:
+        from runnel.eager import capture_constant
+        return capture_constant(tensor)
+    return x
+
+
 class GradientTape:
     """Records operations, so that gradients can be taken of them.
 
@@ -220,7 +229,7 @@ class GradientTape:
         given = None if output_gradients is None else [
             None if g is None else convert_to_tensor(g) for g in nest.flatten(output_gradients)]
         if self._tape is None:
-            return gradients([convert_to_tensor(t) for t in targets], sources, grad_ys=given,
+            return gradients([convert_to_tensor(t) for t in targets], [_inside(s) for s in sources], grad_ys=given,
                              unconnected_gradients=unconnected)
         targets = [t.value() if _is_variable(t) else _eager(t) for t in targets]
         targets, given = self._differentiable(targets, given)
@@ -311,6 +320,34 @@ def custom_gradient(f=None):
         run = _eager_custom if framework.executing_eagerly() else _graph_custom
         return run(f, args, kwargs)
     return decorated
+
+
+def recompute_grad(f):
+    """`f`, whose gradient runs it again and keeps nothing in between."""
+    @custom_gradient
+    @functools.wraps(f)
+    def inner(*args):
+        def grad(*dys, variables=None):
+            found = list(variables or ())
+            with GradientTape() as tape:
+                tape.watch(list(args))
+                again = f(*args)
+            grads = tape.gradient(again, list(args) + found, output_gradients=list(dys))
+            return (grads[:len(args)], grads[len(args):]) if found else grads
+        with stop_recording():
+            return f(*args), grad
+    return inner
+
+
+def grad_pass_through(f):
+    """`f`, through which gradients pass as they are."""
+    @custom_gradient
+    @functools.wraps(f)
+    def inner(*args, **kwargs):
+        def grad(*dys, variables=None):
+            return dys if variables is None else (dys, [None] * len(variables))
+        return f(*args, **kwargs), grad
+    return inner
 
 
 def _both(arguments, grad_fn, grads, variables):

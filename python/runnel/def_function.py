@@ -10,7 +10,13 @@ from runnel import dtypes, framework, nest, raw_ops, tensor_shape
 from runnel.convert import convert_to_tensor
 from runnel.tracing import trace
 
-_QUIET = ("Placeholder", "VarHandleOp", "Const", "NoOp")
+_QUIET = frozenset(("Placeholder", "VarHandleOp", "Const", "NoOp"))
+_READS = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "VariableShape"))
+
+
+def _is_stateful(op):
+    function = None if op.type in _QUIET else getattr(raw_ops, op.type, None)
+    return function is not None and function.is_stateful
 
 
 class TensorSpec:
@@ -52,10 +58,7 @@ class _Order:
         self.last = []     # what must have run when the function returns
 
     def __call__(self, op):
-        if op.type in _QUIET or op._get_control_flow_context() is not None:
-            return
-        function = getattr(raw_ops, op.type, None)
-        if function is None or not function.is_stateful:
+        if op._get_control_flow_context() is not None or not _is_stateful(op):
             return
         resources = [x for x in op.inputs if x.dtype == dtypes.resource]
         waits = []
@@ -65,8 +68,7 @@ class _Order:
             if self._outside is not None:
                 waits.append(self._outside)
             self._outside = op
-        reads = op.type in ("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp",
-                            "VariableShape")
+        reads = op.type in _READS
         for handle in resources:
             before = self._writes.get(id(handle))
             if before is not None:
@@ -89,6 +91,7 @@ class _Concrete:
         from runnel import backprop
         order = _Order()
         self._structure = None
+        self.has_effects = False  # running it twice matters
 
         def body(*tensors):
             graph = framework.get_default_graph()
@@ -98,6 +101,7 @@ class _Concrete:
             if isinstance(result, framework.Operation):
                 result = None
             self._structure = result
+            self.has_effects = any(_is_stateful(op) and op.type not in _READS for op in graph.get_operations())
             leaves = [x for x in nest.flatten(result) if x is not None and not isinstance(
                 x, framework.Operation)]
             leaves = [convert_to_tensor(x) for x in leaves]
@@ -108,15 +112,17 @@ class _Concrete:
 
         with backprop.watch_variables() as self.variables:
             self._traced = trace(body, specs, stem)
-        self._is_stateful = bool(order.last)
-        self._shapes = self._traced.shapes
+        self._op = raw_ops.StatefulPartitionedCall if order.last else raw_ops.PartitionedCall
+        self._is_single = isinstance(self._structure, (framework.Tensor, int, float))
 
     def __call__(self, tensors):
         from runnel import backprop
         for variable in self.variables:
             backprop._accessed(variable)
-        op = raw_ops.StatefulPartitionedCall if self._is_stateful else raw_ops.PartitionedCall
-        results = op(args=list(tensors) + self._traced.captured, Tout=self._traced.dtypes, f=self._traced.attr)
+        traced = self._traced
+        results = self._op(args=list(tensors) + traced.captured, Tout=traced.dtypes, f=traced.name)
+        if self._is_single:
+            return results[0]
         leaves = iter(results)
         flat = [None if x is None or isinstance(x, framework.Operation) else next(leaves)
                 for x in nest.flatten(self._structure)]
@@ -145,6 +151,7 @@ class Function:
         self.python_function = python_function
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self._cache = {}
+        self._by_tensors = {}
         functools.update_wrapper(self, python_function)
 
     def __get__(self, instance, owner):
@@ -158,15 +165,33 @@ class Function:
     def __call__(self, *args, **kwargs):
         if not framework.executing_eagerly():
             return self._python_function(*args, **kwargs)
-        concrete, tensors = self._concrete(args, kwargs)
+        if not kwargs and self.input_signature is None and all(isinstance(x, framework.Tensor) for x in args):
+            # The common case, without looking into structures.
+            key = tuple([(x._dtype_number, x._dims()) for x in args])
+            concrete = self._by_tensors.get(key)
+            if concrete is None:
+                concrete = self._by_tensors[key] = self._concrete(args, kwargs)[0]
+            tensors = args
+        else:
+            concrete, tensors = self._concrete(args, kwargs)
+        if concrete.has_effects and self._is_taped():
+            # The gradient of a call runs parts of it again: random numbers would be others, and
+            # variables would change twice. A tape of its single operations does not.
+            return self._python_function(*args, **kwargs)
         return concrete(tensors)
 
+    @staticmethod
+    def _is_taped():
+        from runnel import backprop
+        return bool(backprop._active.tapes)
+
     def _concrete(self, args, kwargs):
-        given = [args, kwargs]
-        leaves = [self._tensor_or_value(x) for x in nest.flatten(given)]
         specs = None
         if self.input_signature is not None:
-            leaves, specs = self._signed(leaves)
+            args, specs = self._signed(args, kwargs)
+            kwargs = {}
+        given = [args, kwargs]
+        leaves = [self._tensor_or_value(x) for x in nest.flatten(given)]
         places = [i for i, x in enumerate(leaves) if isinstance(x, framework.Tensor)]
         tensors = [leaves[i] for i in places]
         if specs is None:
@@ -190,17 +215,32 @@ class Function:
     def _tensor_or_value(x):
         return convert_to_tensor(x) if type(x).__module__ == "numpy" else x
 
-    def _signed(self, leaves):
-        specs = nest.flatten(list(self.input_signature))
-        if len(leaves) != len(specs):
+    def _signed(self, args, kwargs):
+        """The arguments as tensors, and their (type, shape), as the signature says."""
+        if kwargs:
+            import inspect
+            bound = inspect.signature(self._python_function).bind(*args, **kwargs)
+            args = bound.args
+        if len(args) != len(self.input_signature):
             raise TypeError("%r takes %d arguments by its input_signature, and got %d" % (
-                getattr(self._python_function, "__name__", "f"), len(specs), len(leaves)))
-        tensors = [convert_to_tensor(x, dtype=None if isinstance(x, framework.Tensor) else s.dtype)
-                   for x, s in zip(leaves, specs)]
-        for tensor, spec in zip(tensors, specs):
+                getattr(self._python_function, "__name__", "f"), len(self.input_signature), len(args)))
+        tensors = _as_specs(list(self.input_signature), list(args))
+        for tensor, spec in zip(nest.flatten(tensors), nest.flatten(list(self.input_signature))):
             if not spec.is_compatible_with(tensor):
                 raise TypeError("Python inputs incompatible with input_signature: %r, %r" % (tensor, spec))
-        return tensors, [(s.dtype, s.shape) for s in specs]
+        return tuple(tensors), [(s.dtype, s.shape) for s in nest.flatten(list(self.input_signature))]
+
+
+def _as_specs(specs, value):
+    """`value` in the structure of `specs`, with tensors as leaves."""
+    if isinstance(specs, TensorSpec):
+        return convert_to_tensor(value, dtype=None if isinstance(value, framework.Tensor) else specs.dtype)
+    if isinstance(specs, dict):
+        return {key: _as_specs(spec, value[key]) for key, spec in specs.items()}
+    if len(specs) != len(value):
+        raise TypeError("%r is not of the structure of the input_signature %r" % (value, specs))
+    parts = [_as_specs(spec, item) for spec, item in zip(specs, value)]
+    return type(specs)(*parts) if hasattr(specs, "_fields") else type(specs)(parts)
 
 
 def function(func=None, input_signature=None, autograph=True, experimental_autograph_options=None,

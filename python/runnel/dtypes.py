@@ -333,7 +333,17 @@ def _check_cast(array, wanted, value):
         raise TypeError("Expected %s, got complex numbers instead." % wanted.name)
 
 
-_core.register(dtype_class=DType, as_dtype=as_dtype, numpy_dtype=_numpy_dtype,
+def _feed_array(value, number):
+    """For C: what NumPy makes of a value that is fed; what it cannot make is its error."""
+    import numpy as np
+    wanted = _by_number[number]
+    if isinstance(value, int) and wanted.is_integer and not wanted.min <= value <= wanted.max:
+        raise TypeError("Type of feed value %s with type %s is not compatible with Tensor type %s. Try explicitly setting the type of "
+                        "the feed tensor to a larger type (e.g. int64)." % (value, type(value), wanted.as_numpy_dtype))
+    return np.asarray(value, dtype=wanted.as_numpy_dtype)
+
+
+_core.register(feed_array=_feed_array, dtype_class=DType, as_dtype=as_dtype, numpy_dtype=_numpy_dtype,
                from_numpy=_from_numpy)
 
 

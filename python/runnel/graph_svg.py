@@ -1,103 +1,173 @@
-"""A graph as a picture, for notebooks: boxes from top to bottom, each below what it reads.
+"""A graph as a picture, for notebooks: name scopes as frames, and in each of them its boxes, every one below what it reads.
 
-A large graph is drawn by its name scopes, opened as far as there is room.
+Scopes are opened from the outside in, as long as the picture stays small; the others are boxes with the number of
+their operations. Constants that one operation reads are left out, and what lies in the scope of an operation's own
+name (the parts of a variable) belongs to its box.
 """
 
 from html import escape
 
-MOST_BOXES = 120
-_WIDTH, _HEIGHT, _ACROSS, _DOWN = 150, 34, 20, 30
-_COLOURS = {"Const": "#eeeeee", "Placeholder": "#d5e8f7", "VariableV2": "#ffe6b3", "VarHandleOp": "#ffe6b3", "": "#ffffff"}
+MOST_BOXES, MOST_INSIDE, MOST_SCOPES = 40, 14, 120
+_LETTER, _HEIGHT, _GAP, _DOWN, _HEAD = 6.4, 34, 16, 26, 20
+_COLOURS = {"Const": "#eeeeee", "Placeholder": "#d5e8f7", "VariableV2": "#ffe6b3", "VarHandleOp": "#ffe6b3"}
 
 
-def _group(name, depth):
-    """The box of an operation when scopes are open to this depth."""
-    parts = name.split("/")
-    return "/".join(parts[:depth]) if len(parts) > depth else name
+class _Scope:
+    """An operation, or a scope with what is below it."""
+
+    def __init__(self, name):
+        self.name, self.kind, self.count, self.is_open = name, "", 0, False
+        self.children: dict = {}
+        self.edges: dict = {}  # (child, child) -> whether data goes there, and not order only
+        self.x = self.y = self.width = self.height = 0.0
 
 
-def _boxes(ops, depth):
-    """(box -> (op or "", count), edges between boxes)"""
-    boxes, edges = {}, set()
+def _shown(ops):
+    """The operations without the constants that belong to one other."""
+    readers: dict = {}
     for op in ops:
-        box = _group(op.name, depth)
-        kind, count = boxes.get(box, (op.type if box == op.name else "", 0))
-        boxes[box] = (kind, count + 1)
-        for source in [t.op for t in op.inputs] + list(op.control_inputs):
-            other = _group(source.name, depth)
-            if other != box:
-                edges.add((other, box))
-    return boxes, edges
+        for source in {t.op.name for t in op.inputs}:
+            readers[source] = readers.get(source, 0) + 1
+    return [op for op in ops if op.type != "Const" or readers.get(op.name, 0) != 1]
 
 
-def _open(ops):
-    """The deepest opening of scopes that fits."""
-    best = _boxes(ops, 1)
-    for depth in range(2, 8):
-        opened = _boxes(ops, depth)
-        if len(opened[0]) > MOST_BOXES:
-            break
-        best = opened
-    return best
+def _tree(ops):
+    root, leaves = _Scope(""), {}
+    names = {op.name for op in ops}
+    for op in ops:
+        scope, parts = root, op.name.split("/")
+        path = []
+        for depth in range(1, len(parts) + 1):
+            name = "/".join(parts[:depth])
+            scope.count += 1
+            scope = scope.children.setdefault(parts[depth - 1], _Scope(name))
+            path.append(parts[depth - 1])
+            if name in names:  # an operation: what is below its name is a part of it
+                break
+        scope.count += 1
+        if scope.name == op.name:
+            scope.kind = op.type
+        leaves[op.name] = path
+    for op in ops:
+        for source, is_data in [(t.op, True) for t in op.inputs] + [(o, False) for o in op.control_inputs]:
+            if source.name in leaves:
+                _connect(root, leaves[source.name], leaves[op.name], is_data)
+    return root
 
 
-def _layers(boxes, edges):
-    """box -> layer: one below the lowest of what it reads; loops are cut."""
-    sources: dict = {box: [] for box in boxes}
-    for source, target in edges:
-        if source in sources and target in sources:
-            sources[target].append(source)
+def _connect(scope, source, target, is_data):
+    """Notes an edge in the smallest scope that has both ends."""
+    for a, b in zip(source, target):
+        if a != b:
+            scope.edges[a, b] = scope.edges.get((a, b), False) or is_data
+            return
+        scope = scope.children[a]
+
+
+def _open(root):
+    """Opens scopes, outer and smaller ones first; whether even the outermost fit."""
+    root.is_open, boxes = True, len(root.children)
+    todo = list(root.children.values())
+    while todo:
+        todo.sort(key=lambda s: (s.name.count("/"), len(s.children)))
+        scope = todo.pop(0)
+        if scope.kind or len(scope.children) > MOST_INSIDE or not scope.children or boxes + len(scope.children) > MOST_BOXES:
+            continue
+        scope.is_open = True
+        boxes += len(scope.children)
+        todo += scope.children.values()
+    return len(root.children) <= MOST_SCOPES
+
+
+def _layers(scope):
+    """child -> layer: one below the lowest of what it reads; a loop is cut where it is found."""
+    sources: dict = {child: [] for child in scope.children}
+    for source, target in scope.edges:
+        sources[target].append(source)
     layer: dict = {}
-
-    def place(box):
-        todo = [(box, iter(sources[box]))]
-        active = {box}
-        while todo:
-            current, rest = todo[-1]
-            for source in rest:
-                if source not in layer and source not in active:
-                    active.add(source)
-                    todo.append((source, iter(sources[source])))
-                    break
-            else:
-                layer[current] = 1 + max((layer.get(s, -1) for s in sources[current]), default=-1)
-                active.discard(current)
-                todo.pop()
-
-    for box in boxes:
-        if box not in layer:
-            place(box)
+    for first in scope.children:
+        todo, active = [(first, iter(sources[first]))], {first}
+        while todo and first not in layer:
+            child, rest = todo[-1]
+            following = next((s for s in rest if s not in layer and s not in active), None)
+            if following is not None:
+                active.add(following)
+                todo.append((following, iter(sources[following])))
+                continue
+            layer[child] = 1 + max((layer.get(s, -1) for s in sources[child]), default=-1)
+            active.discard(child)
+            todo.pop()
+    # What reads nothing stands just above its first reader, not at the top.
+    for child in scope.children:
+        if not sources[child]:
+            layer[child] = max(0, min((layer[t] for s, t in scope.edges if s == child), default=1) - 1)
     return layer
+
+
+def _label(scope):
+    text = scope.name.rsplit("/", 1)[-1]
+    return text if len(text) <= 24 else text[:23] + "…"
+
+
+def _note(scope):
+    return scope.kind or "%d operations" % scope.count
+
+
+def _place(scope):
+    """Sizes and places of what is in a scope, relative to it."""
+    if not scope.is_open:
+        scope.width, scope.height = _LETTER * max(len(_label(scope)), len(_note(scope)), 6) + 16, _HEIGHT
+        return
+    layer = _layers(scope)
+    rows: list = [[] for _ in range(max(layer.values(), default=-1) + 1)]
+    for name, child in scope.children.items():
+        _place(child)
+        rows[layer[name]].append(name)
+    widths = [sum(scope.children[name].width + _GAP for name in row) for row in rows]
+    inner = max(widths + [_LETTER * len(_label(scope)) + 16])
+    middle: dict = {}
+    y = float(_HEAD + 6) if scope.name else 0.0
+    for row, width in zip(rows, widths):
+        before = {name: [middle[s] for s, t in scope.edges if t == name and s in middle] for name in row}
+        row.sort(key=lambda name: sum(before[name]) / len(before[name]) if before[name] else inner / 2)
+        x = (inner - width) / 2 + _GAP
+        for name in row:
+            child = scope.children[name]
+            child.x, child.y = x, y
+            middle[name] = x + child.width / 2
+            x += child.width + _GAP
+        y += max((scope.children[name].height for name in row), default=0) + _DOWN
+    scope.width, scope.height = inner + _GAP, y - _DOWN + 12
+
+
+def _draw(scope, x, y, out):
+    for (source, target), is_data in sorted(scope.edges.items()) if scope.is_open else ():
+        a, b = scope.children[source], scope.children[target]
+        x1, y1, x2, y2 = x + a.x + a.width / 2, y + a.y + a.height, x + b.x + b.width / 2, y + b.y
+        out.append('<path d="M%.0f %.0f C%.0f %.0f %.0f %.0f %.0f %.0f" fill="none" stroke="#999999"%s/>' % (
+            x1, y1, x1, y1 + 16, x2, y2 - 16, x2, y2, "" if is_data else ' stroke-dasharray="4 3"'))
+    for child in scope.children.values() if scope.is_open else ():
+        left, top = x + child.x, y + child.y
+        fill = "#fafafa" if child.is_open else _COLOURS.get(child.kind, "#f0f6f0") if child.kind else "#e8e8ff"
+        out.append('<g><title>%s</title><rect x="%.0f" y="%.0f" width="%.0f" height="%.0f" rx="5" fill="%s" stroke="#666666"/>' % (
+            escape(child.name), left, top, child.width, child.height, fill))
+        out.append('<text x="%.0f" y="%.0f" text-anchor="middle">%s</text>' % (left + child.width / 2, top + 14, escape(_label(child))))
+        if not child.is_open:
+            out.append('<text x="%.0f" y="%.0f" text-anchor="middle" fill="#777777">%s</text>' % (
+                left + child.width / 2, top + 28, escape(_note(child))))
+        out.append("</g>")
+        _draw(child, left, top, out)
 
 
 def draw(graph):
     """The SVG text of a graph."""
     ops = graph.get_operations()
-    boxes, edges = _open(ops)
-    if len(boxes) > MOST_BOXES:
+    root = _tree(_shown(ops))
+    if not _open(root):
         return ('<svg xmlns="http://www.w3.org/2000/svg" width="420" height="30"><text x="5" y="20" font-family="sans-serif" '
-                'font-size="13">a graph of %d operations in %d scopes</text></svg>' % (len(ops), len(boxes)))
-    layer = _layers(boxes, edges)
-    counts: dict = {}
-    place = {}
-    for box in boxes:
-        column = counts.get(layer[box], 0)
-        counts[layer[box]] = column + 1
-        place[box] = (10 + column * (_WIDTH + _ACROSS), 10 + layer[box] * (_HEIGHT + _DOWN))
-    width = 20 + max(counts.values(), default=1) * (_WIDTH + _ACROSS)
-    height = 20 + (max(layer.values(), default=0) + 1) * (_HEIGHT + _DOWN)
-    out = ['<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">' % (width, height)]
-    for source, target in sorted(edges):
-        if source in place and target in place:
-            (x1, y1), (x2, y2) = place[source], place[target]
-            out.append('<path d="M%d %d C %d %d %d %d %d %d" fill="none" stroke="#999999"/>' % (
-                x1 + _WIDTH / 2, y1 + _HEIGHT, x1 + _WIDTH / 2, y1 + _HEIGHT + 15, x2 + _WIDTH / 2, y2 - 15, x2 + _WIDTH / 2, y2))
-    for box, (kind, count) in boxes.items():
-        x, y = place[box]
-        label = box if len(box) <= 22 else "…" + box[-21:]
-        note = kind or "%d operations" % count
-        out.append('<g><title>%s</title><rect x="%d" y="%d" width="%d" height="%d" rx="5" fill="%s" stroke="#666666"/>'
-                   '<text x="%d" y="%d" text-anchor="middle">%s</text><text x="%d" y="%d" text-anchor="middle" fill="#777777">%s</text></g>' % (
-                       escape(box), x, y, _WIDTH, _HEIGHT, _COLOURS.get(kind, "#f4f8f4") if kind else "#e8e8ff",
-                       x + _WIDTH / 2, y + 14, escape(label), x + _WIDTH / 2, y + 28, escape(note)))
+                'font-size="13">a graph of %d operations in %d scopes</text></svg>' % (len(ops), len(root.children)))
+    _place(root)
+    out = ['<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" font-family="sans-serif" font-size="11">' % (
+        root.width + 8, root.height + 8)]
+    _draw(root, 0, 4, out)
     return "".join(out) + "</svg>"

@@ -202,7 +202,8 @@ class MutableHashTable(_Table):
         else:
             handle = _ops.MutableHashTableOfTensorsV2(
                 key_dtype=key_dtype, value_dtype=value_dtype, value_shape=default.shape, use_node_name_sharing=True, name=name)
-        super().__init__(key_dtype, value_dtype, handle, default, handle.op.name.split("/")[-1])
+        super().__init__(key_dtype, value_dtype, handle, default,
+                         name if handle.op is None else handle.op.name.split("/")[-1])
 
     def insert(self, keys, values, name=None):
         """The operation that puts values at keys."""

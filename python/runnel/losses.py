@@ -44,7 +44,7 @@ def _check_weights(weights, losses):
 
 def _num_present(losses, weights):
     """How many losses have a weight that is not 0."""
-    if weights.shape.ndims == 0 and not weights.op.inputs and weights.op.type == "Const":
+    if weights.shape.ndims == 0 and (weights.op is None or weights.op.type == "Const"):
         from runnel.convert import constant_value
         if constant_value(weights) != 0:
             return math_ops.cast(array_ops.size(losses, name="Size"), losses.dtype)

@@ -110,7 +110,8 @@ def _documentation(op):
     """For C: the docstring of an op's function."""
     from runnel import dtypes, op_docs
     definition = _op_def(op)
-    lines = [op_docs.summary(definition.name) or "The op %s." % definition.name, ""]
+    lines = ["%s%s" % (definition.name, _signature(op)), "",  # help() shows the signatures of Python's functions only
+             op_docs.summary(definition.name) or "The op %s." % definition.name, ""]
     attrs = {attr.name: attr for attr in definition.attr}
     arguments = {arg.name: arg for arg in definition.input_arg}
     lines.append("Args:")

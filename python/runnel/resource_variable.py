@@ -1,6 +1,7 @@
 """Resource variables: a handle, and reads and writes that say when they happen."""
 
 import itertools
+import weakref
 
 from runnel import _core, convert, dtypes, framework, raw_ops, tensor_shape
 from runnel.composite import IndexedSlices
@@ -10,6 +11,27 @@ from runnel.variables import (SaveSliceInfo, Variable, VariableAggregation, Vari
 
 _uid = itertools.count()
 _on_read: list = []  # called with a trainable variable before it is read: tapes
+
+
+class _Deleter:
+    """Frees what a variable of eager execution keeps, when the variable goes."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle):
+        self._handle = handle
+
+    def __del__(self):
+        try:
+            with framework._DefaultGraph(None):
+                raw_ops.DestroyResourceOp(resource=self._handle, ignore_lookup_error=True)
+        except Exception:  # the interpreter is ending: the memory goes with it
+            return
+
+
+def _destroy(handle):
+    with framework._DefaultGraph(None):
+        raw_ops.DestroyResourceOp(resource=handle, ignore_lookup_error=True)
 
 
 class ResourceVariable(Variable):
@@ -94,8 +116,12 @@ class ResourceVariable(Variable):
         self._name = self._handle_name + ":0"
         self._handle = raw_ops.VarHandleOp(shape=self._shape, dtype=self._dtype,
                                            shared_name=self._unique_id)
+        self._deleter = _Deleter(self._handle)
         raw_ops.AssignVariableOp(resource=self._handle, value=value)
         self._initializer_op = self._graph_element = self._is_initialized_op = None
+        # The value goes with the object; what still reads it (tapes) has read it before.
+        self._destroyer = weakref.finalize(self, _destroy, self._handle)
+        self._destroyer.atexit = False
 
     def _init_from_proto(self, proto, import_scope):
         graph = framework.get_default_graph()
@@ -202,8 +228,12 @@ class ResourceVariable(Variable):
         """Rows of it, without reading the others."""
         self._tell_tapes()
         with framework.name_scope("Gather" if name is None else name) as scope:
-            return raw_ops.ResourceGather(resource=self._handle, indices=indices, dtype=self._dtype,
-                                          name=scope)
+            indices = convert.convert_to_tensor(indices, name="indices")
+            value = raw_ops.ResourceGather(resource=self._handle, indices=indices, dtype=self._dtype,
+                                           name=scope)
+        if value.op is not None and self._shape.ndims is not None:  # which a captured handle cannot say
+            value.set_shape(indices.shape.concatenate(self._shape[1:]))
+        return value
 
     def gather_nd(self, indices, name=None):
         """Elements of it."""
@@ -248,7 +278,7 @@ class ResourceVariable(Variable):
 
     @property
     def _shared_name(self):
-        return self._unique_id if not self._in_graph_mode else self._handle_name
+        return self._handle_name
 
     def set_shape(self, shape):
         self._shape = self._shape.merge_with(shape)

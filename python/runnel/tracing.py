@@ -67,6 +67,17 @@ class _Body(Graph):
         return found
 
 
+_symbols = None
+
+
+def symbolic_graph():
+    """In eager execution: the graph of tensors without values, which models are described by."""
+    global _symbols
+    if _symbols is None:
+        _symbols = _Body(_eager_library())
+    return _symbols
+
+
 class Traced:
     """A function of the library: `name`, what it reads besides its arguments (`captured`), and what
     its results are like."""

@@ -43,8 +43,9 @@ def resource_variables_enabled():
 # --- Making one
 
 def _wants_resource(use_resource):
-    if _core.current() is None:
-        return True
+    with framework.init_scope():
+        if _core.current() is None:
+            return True
     if use_resource is None:
         from runnel import variable_scopes
         use_resource = variable_scopes.get_variable_scope().use_resource

@@ -24,6 +24,8 @@ DIFFERENT = {
     "sparse_concat": "of equal shapes only",
     "strings.split": "gives a SparseTensor only",
     "gradients": "aggregation_method makes no difference",
+    "function": "as Python runs it, without autograph; on a tape, one with effects (assigning, random numbers) runs op by op",
+    "GradientTape": "in a graph it is tf.gradients: a tensor need not be watched",
     "py_func": "in the process that made the graph only, as in stock",
     "Session.run": "a fetch that is fed comes back as it was fed",
     "RegisterGradient": "a rule in Python serves nodes outside of loops; its exception is raised as ValueError",

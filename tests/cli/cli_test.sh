@@ -53,6 +53,11 @@ part_main() {
     cmp -s out help || fail "help $command and $command --help differ"
     ok help
   done
+  prints '^  python_compat '
+  ok help python-compat
+  prints '^usage: runnel python-compat'
+  bad 2 'name a script' python-compat
+  PYTHON=no-such-python bad 1 'cannot start no-such-python' python-compat script.py
   bad 2 'name a command'
   bad 2 "no command 'swim'" swim
   bad 2 "no command 'swim'" help swim

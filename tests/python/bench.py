@@ -1,13 +1,13 @@
 """What the Python layer costs, here and in stock.
 
-    RUNNEL_BUILD=build/release PYTHONPATH=python build/venv/bin/python tests/python/bench.py [stock]
+    RUNNEL_BUILD=build/release PYTHONPATH=python build/venv/bin/python tests/python/bench.py [stock] [eager]
 """
 
 import sys
 import time
 
 start = time.perf_counter()
-if sys.argv[1:] == ["stock"]:
+if "stock" in sys.argv[1:]:
     import tensorflow.compat.v1 as tf
     tf.disable_v2_behavior()
 else:
@@ -80,8 +80,31 @@ def gradients():
         show("GraphDef of them", once(graph.as_graph_def))
 
 
+def eager():
+    tf.enable_eager_execution()
+    a, b, m = tf.constant(2.0), tf.constant(3.0), tf.ones([10, 10])
+    v = tf.Variable(1.0)
+
+    def tape():
+        with tf.GradientTape() as recorded:
+            y = v * v * a
+        return recorded.gradient(y, v)
+    square = tf.function(lambda x: x * x + a)
+    show("op by its raw name", each(lambda: tf.raw_ops.AddV2(x=a, y=b), 3000))
+    show("a + b", each(lambda: a + b, 3000))
+    show("matmul of 10 by 10", each(lambda: tf.matmul(m, m), 3000))
+    show("constant", each(lambda: tf.constant(1.0), 3000))
+    show("numpy()", each(a.numpy, 3000))
+    show("assign_add", each(lambda: v.assign_add(1.0), 3000))
+    show("tape of two products", each(tape, 300))
+    show("call of a tf.function", each(lambda: square(b), 1000))
+
+
 def main():
     show("import", imported)
+    if "eager" in sys.argv[1:]:
+        eager()
+        return
     steps()
     feeds()
     show("10,000 additions", once(additions))

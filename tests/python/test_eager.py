@@ -253,6 +253,34 @@ def test_tape_once(tf, np):
 
 
 @both
+def test_gradient_inside_of_the_tape(tf, np):
+    x = tf.constant(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x * x
+        first = tape.gradient(y, x)
+        second = tape.gradient(first, x)
+    return [first.numpy(), second.numpy(), tape.gradient(second, x).numpy()]
+
+
+@both
+def test_variable_made_in_a_function(tf, np):
+    class Lazy:
+        v = None
+
+        @tf.function
+        def __call__(self, x):
+            if self.v is None:
+                self.v = tf.Variable(5.0)
+            return self.v * x
+    lazy = Lazy()
+    out = [lazy(tf.constant(2.0)).numpy(), lazy(tf.constant(3.0)).numpy()]
+    with tf.GradientTape() as tape:
+        y = lazy(tf.constant(3.0))
+    return out + [tape.gradient(y, lazy.v).numpy()]
+
+
+@both
 def test_jacobians(tf, np):
     x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
     w = tf.Variable([1.0, -1.0])
@@ -493,3 +521,201 @@ def test_mlp_by_batches(tf, np):
         optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
         losses.append(loss.numpy())
     return losses
+
+
+@both
+def test_function_with_effects_on_a_tape(tf, np):
+    v = tf.Variable(1.0, trainable=False)
+    x = tf.ones([100])
+
+    @tf.function
+    def f(x):
+        v.assign_add(1.0)
+        return tf.nn.dropout(x, rate=0.5)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    return [v.numpy(), bool(np.array_equal(tape.gradient(y, x).numpy(), y.numpy())), v.numpy()]
+
+
+@both
+def test_gradients_of_functions_again(tf, np):
+    @tf.function
+    def branch(x):
+        return tf.cond(tf.reduce_sum(x) > 0, lambda: x * 2.0, lambda: x * x * x)
+
+    @tf.function
+    def cube(x):
+        return x * x * x
+    x = tf.constant([-1.0, -2.0])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = branch(x) + cube(x)
+        first = tape.gradient(y, x)
+    return [y.numpy(), first.numpy(), outer.gradient(first, x).numpy()]
+
+
+@both
+def test_layers(tf, np):
+    conv, norm, dense = tf.layers.Conv2D(2, 3, padding="same", kernel_initializer=tf.ones_initializer()), tf.layers.BatchNormalization(), tf.layers.Dense(3)
+
+    def model(x):
+        h = tf.nn.relu(norm(conv(x), training=True))
+        h = tf.layers.flatten(tf.layers.max_pooling2d(h, 2, 2))
+        return dense(h)
+    x = tf.constant(np.arange(32, dtype=np.float32).reshape(2, 4, 4, 1))
+    model(x)
+    for v in conv.variables + dense.variables:
+        v.assign(np.linspace(-1, 1, v.shape.num_elements(), dtype=np.float32).reshape(v.shape.as_list()))
+    with tf.GradientTape() as tape:
+        loss = tf.losses.sparse_softmax_cross_entropy([0, 2], model(x))
+    found = conv.trainable_variables + norm.trainable_variables + dense.trainable_variables
+    return [loss.numpy(), [g.numpy() for g in tape.gradient(loss, found)], norm.moving_mean.numpy(), [v.name for v in found]]
+
+
+@both
+def test_recurrent_cell(tf, np):
+    cell = tf.nn.rnn_cell.BasicLSTMCell(4)
+    state = cell.zero_state(2, tf.float32)
+    x = tf.ones([2, 3])
+    cell(x, state)
+    for v in cell.variables:
+        v.assign(np.linspace(-1, 1, v.shape.num_elements(), dtype=np.float32).reshape(v.shape.as_list()))
+    with tf.GradientTape() as tape:
+        for _ in range(3):
+            out, state = cell(x, state)
+        loss = tf.reduce_sum(out)
+    return [loss.numpy()] + [g.numpy() for g in tape.gradient(loss, cell.trainable_variables)]
+
+
+@both
+def test_py_function(tf, np):
+    x, n = tf.constant([1.0, 2.0]), tf.constant(3.0)
+
+    def power(a, k):
+        out = a
+        while k > 1:
+            out *= a
+            k -= 1
+        return out
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.py_function(power, [x, n], tf.float32)
+    out = [y.numpy(), tape.gradient(y, x).numpy()]
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [2])
+        y = tf.py_function(power, [x, 3.0], tf.float32)
+        y.set_shape([2])
+        with tf.Session() as sess:
+            out += sess.run([y, tf.gradients(y * 2.0, x)[0]], {x: [1.0, 2.0]})
+    return out
+
+
+@both
+def test_recompute_and_pass_through(tf, np):
+    v = tf.Variable(3.0)
+    x = tf.constant([1.0, 2.0])
+    again = tf.recompute_grad(lambda a: a * a)
+    through = tf.grad_pass_through(tf.round)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = again(x) * v
+        z = through(x * 1.4)
+    return [y.numpy(), tape.gradient(y, x).numpy(), tape.gradient(y, v).numpy(), z.numpy(), tape.gradient(z, x).numpy()]
+
+
+@both
+def test_tables_queues_averages(tf, np):
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2]), -1)
+    v = tf.Variable(1.0)
+    average = tf.train.ExponentialMovingAverage(0.9)
+    average.apply([v])
+    v.assign(2.0)
+    average.apply([v])
+    array = tf.TensorArray(tf.float32, 3)
+    for i in range(3):
+        array = array.write(i, float(i))
+    rate = tf.train.exponential_decay(0.1, tf.Variable(10), 10, 0.5)
+    return [table.lookup(tf.constant(["b", "z"])).numpy(), average.average(v).numpy(), array.stack().numpy(), rate().numpy()]
+
+
+@both
+def test_saver(tf, np):
+    import tempfile
+    v = tf.Variable([1.0, 2.0], name="kept")
+    saver = tf.train.Saver([v])
+    with tempfile.TemporaryDirectory() as folder:
+        path = saver.save(None, folder + "/model", global_step=3)
+        v.assign([0.0, 0.0])
+        saver.restore(None, path)
+        return [v.numpy(), tf.train.list_variables(path), path.rpartition("/")[2]]
+
+
+@both
+def test_threads(tf, np):
+    import threading
+    found = [None] * 8
+
+    def work(number):
+        x = tf.constant(float(number))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x * x
+        found[number] = tape.gradient(y, x).numpy()
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+@both
+def test_model_of_keras(tf, np):
+    class Net(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.hidden = tf.keras.layers.Dense(4, activation="relu", kernel_initializer="ones")
+            self.out = tf.keras.layers.Dense(2, kernel_initializer="ones", bias_initializer="ones")
+
+        def call(self, x):
+            return self.out(self.hidden(x))
+    net = Net()
+    plain = tf.keras.Sequential([tf.keras.layers.Dense(3, input_shape=(2,), kernel_initializer="ones"), tf.keras.layers.Dense(1)])
+    counted = [len(plain.trainable_variables), plain(np.ones((4, 2), np.float32)).shape.as_list()]
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    losses = []
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(net(tf.constant([[1.0, 2.0], [0.5, -1.0]])) - 1.0))
+        optimizer.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+        losses.append(loss.numpy())
+    return losses + counted
+
+
+@_both(eager=True, rtol=1e-4)
+def test_fit(tf, np):
+    rng = np.random.RandomState(1)
+    x, t = rng.rand(40, 4).astype(np.float32), rng.randint(0, 3, 40)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(8, activation="tanh", input_shape=(4,)),
+                                 tf.keras.layers.Dense(3, activation="softmax")])
+    model.set_weights([np.linspace(-1, 1, w.size, dtype=np.float32).reshape(w.shape) for w in model.get_weights()])
+    model.compile(optimizer=tf.train.AdamOptimizer(0.01), loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    history = model.fit(x, t, batch_size=10, epochs=3, shuffle=False, verbose=0).history
+    return [[float(v) for v in history["loss"]], model.predict(x[:5]), [float(v) for v in model.evaluate(x, t, verbose=0)]]
+
+
+@both
+def test_functional_model(tf, np):
+    inputs = tf.keras.Input(shape=(4,))
+    hidden = tf.keras.layers.Dense(3, activation="relu", kernel_initializer="ones")(inputs)
+    dropped = tf.keras.layers.Dropout(0.5)(hidden)
+    model = tf.keras.Model(inputs=inputs, outputs=tf.keras.layers.Dense(2, kernel_initializer="ones")(dropped))
+    table = tf.keras.Sequential([tf.keras.layers.Embedding(10, 4, input_length=3), tf.keras.layers.LSTM(5), tf.keras.layers.Dense(1)])
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(model(tf.ones([2, 4])))
+    late = tf.keras.Sequential([tf.keras.layers.Dense(3), tf.keras.layers.Dense(1)])
+    return [y.numpy(), [g.numpy() for g in tape.gradient(y, model.trainable_variables)], model.count_params(),
+            table(np.zeros((2, 3), np.int32)).shape.as_list(), late(tf.ones([4, 2])).shape.as_list(), len(late.trainable_variables)]

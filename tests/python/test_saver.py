@@ -265,12 +265,18 @@ with tf.Session() as sess:
 '''
 
 
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory):
+    out = {}
+    for which in ("stock", "runnel"):
+        out[which] = str(tmp_path_factory.mktemp("objects_" + which))
+        run(which, "save", out[which], OBJECTS)
+    return out, run("stock", "load", out["stock"], OBJECTS)
+
+
 @pytest.mark.parametrize("reader,writer", [("runnel", "runnel"), ("runnel", "stock"), ("stock", "runnel")])
-def test_objects_go_both_ways(tmp_path_factory, reader, writer):
-    where = {which: str(tmp_path_factory.mktemp(which)) for which in ("stock", writer)}
-    for which, folder_of in where.items():
-        run(which, "save", folder_of, OBJECTS)
-    assert run(reader, "load", where[writer], OBJECTS) == run("stock", "load", where["stock"], OBJECTS)
+def test_objects_go_both_ways(objects, reader, writer):
+    assert run(reader, "load", objects[0][writer], OBJECTS) == objects[1]
 
 
 def test_broken_index(tmp_path):

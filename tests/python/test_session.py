@@ -316,3 +316,46 @@ def test_fork():
     done = subprocess.run([sys.executable, "-c", FORKED], stdout=subprocess.PIPE, text=True, timeout=60,
                           env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)))
     assert done.stdout == "0\n"
+
+
+@both
+def test_bent_feeds(tf, np):
+    i = tf.placeholder(tf.int32, name="i")
+    f = tf.placeholder(tf.float32, name="f")
+    b = tf.placeholder(tf.bool, name="b")
+    t = tf.placeholder(tf.string, name="t")
+    with tf.Session() as sess:
+        return [sess.run(i + 0, {i: [1.7, 2.2]}), sess.run(i + 0, {i: True}), sess.run(f + 0, {f: [True, False]}), sess.run(f + 0, {f: "1.5"}), sess.run(f + 0, {f: [np.float64(2), 3]}), sess.run(tf.identity(b), {b: [0, 2]}),
+                sess.run(i + 0, {i: np.array([1.0, 2.0])}), sess.run(tf.identity(t), {t: [b"a"]}), sess.run(f + 0, {f: [np.ones(2), np.zeros(2)]})]
+
+
+@_failing
+def test_ragged_feed(tf, np):
+    f = tf.placeholder(tf.float32, name="f")
+    tf.Session().run(f + 1, {f: [[1, 2], [3]]})
+
+
+@_failing
+def test_text_for_a_number(tf, np):
+    f = tf.placeholder(tf.float32, name="f")
+    tf.Session().run(f + 1, {f: "word"})
+
+
+@_failing
+def test_too_large_feed(tf, np):
+    i = tf.placeholder(tf.int32, name="i")
+    tf.Session().run(i + 1, {i: 2**40})
+
+
+@_failing
+def test_feed_of_no_tensor(tf, np):
+    f = tf.placeholder(tf.float32, name="f")
+    tf.Session().run(f + 1, {"nothing:0": 1.0})
+
+
+@_failing
+def test_feed_of_another_graph(tf, np):
+    with tf.Graph().as_default():
+        other = tf.placeholder(tf.float32)
+    f = tf.constant(1.0)
+    tf.Session().run(f + 1, {other: 1.0})

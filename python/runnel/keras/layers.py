@@ -1,8 +1,10 @@
 """Layers: callable objects that make tensors of tensors, and own variables."""
 
+import contextlib
+
 from runnel import array_ops, dtypes, layers as _base, math_ops, nest, nn_conv, nn_ops, raw_ops
 from runnel.convert import convert_to_tensor
-from runnel.framework import Tensor, get_default_graph
+from runnel.framework import Tensor, executing_eagerly, get_default_graph
 from runnel.keras import (activations, backend as K, constraints, initializers,  # noqa: N812
                           regularizers)
 
@@ -42,7 +44,8 @@ class Layer(_base.Layer):
     def __call__(self, inputs, *args, **kwargs):
         if "training" in kwargs and kwargs["training"] is None:
             del kwargs["training"]
-        outputs = super().__call__(inputs, *args, **kwargs)
+        with _graph_for(inputs):
+            outputs = super().__call__(inputs, *args, **kwargs)
         for output in nest.flatten(outputs):
             if isinstance(output, Tensor):
                 output._keras_history = (self, inputs, kwargs)
@@ -69,6 +72,8 @@ class Layer(_base.Layer):
 
     def get_weights(self):
         """The values of the variables."""
+        if executing_eagerly():
+            return [v.numpy() for v in self.weights]
         return K.get_session().run(self.weights)
 
     def set_weights(self, weights):
@@ -77,6 +82,10 @@ class Layer(_base.Layer):
             raise ValueError("You called `set_weights(weights)` on layer \"%s\" with a weight list of "
                              "length %d, but the layer was expecting %d weights." % (
                                  self.name, len(weights), len(self.weights)))
+        if executing_eagerly():
+            for variable, value in zip(self.weights, weights):
+                variable.assign(value)
+            return
         session = K.get_session()
         for variable, value in zip(self.weights, weights):
             variable.load(value, session)
@@ -88,6 +97,15 @@ class Layer(_base.Layer):
     @classmethod
     def from_config(cls, config):
         return cls(**config)
+
+
+def _graph_for(inputs):
+    """In eager execution, the graph of inputs that have no values; else nothing."""
+    if executing_eagerly():
+        for x in nest.flatten(inputs):
+            if isinstance(x, Tensor) and x.op is not None:
+                return x.graph.as_default()
+    return contextlib.nullcontext()
 
 
 def _arguments_of(inner, self, args, kwargs):
@@ -129,8 +147,10 @@ class InputLayer(Layer):
             batch_size, input_shape = batch_shape[0], batch_shape[1:]
         self._name = name or get_default_graph().unique_name("input", mark_as_used=False)
         if input_tensor is None:
-            input_tensor = array_ops.placeholder(dtypes.as_dtype(dtype or K.floatx()),
-                                                 (batch_size,) + tuple(input_shape), name=self._name)
+            from runnel import tracing
+            with tracing.symbolic_graph().as_default() if executing_eagerly() else contextlib.nullcontext():
+                input_tensor = array_ops.placeholder(dtypes.as_dtype(dtype or K.floatx()),
+                                                     (batch_size,) + tuple(input_shape), name=self._name)
         input_tensor._keras_history = (self, None, {})
         self.built = True
         self._nodes.append((input_tensor, input_tensor))

@@ -63,7 +63,7 @@ def _logits(y_pred, from_logits, op):
     """The logits of predictions: what went into the activation, if it is known."""
     if from_logits:
         return y_pred
-    if y_pred.op.type == op:
+    if y_pred.op is not None and y_pred.op.type == op:
         return y_pred.op.inputs[0]
     return None
 

@@ -4,6 +4,7 @@ import json
 import os
 
 from runnel import nest
+from runnel.framework import executing_eagerly
 from runnel.keras import layers as _layers
 from runnel.keras.training import Trainable
 
@@ -50,8 +51,10 @@ class Model(Trainable):
 
     def __call__(self, inputs, training=None, **kwargs):
         if self.inputs is None:
+            if training is not None and _takes_training(self):
+                kwargs["training"] = training
             return self.call(inputs, **kwargs)
-        return _again(self, inputs)
+        return _again(self, inputs, training)
 
     def _all_layers(self):
         if self._layers:
@@ -104,11 +107,17 @@ class Model(Trainable):
 
     def get_weights(self):
         """The values of all variables."""
+        if executing_eagerly():
+            return [v.numpy() for v in self.weights]
         from runnel.keras import backend
         return backend.get_session().run(self.weights)
 
     def set_weights(self, weights):
         """Gives all variables values."""
+        if executing_eagerly():
+            for variable, value in zip(self.weights, weights):
+                variable.assign(value)
+            return
         from runnel.keras import backend
         session = backend.get_session()
         for variable, value in zip(self.weights, weights):
@@ -233,16 +242,23 @@ def _layers_between(inputs, outputs):
     return found
 
 
-def _again(model, inputs):
+def _again(model, inputs, training=None):
     """The layers of a model on other inputs."""
     values = {id(old): new for old, new in zip(model.inputs, nest.flatten(inputs))}
 
     def value(tensor):
         if id(tensor) not in values:
             layer, before, kwargs = tensor._keras_history
+            if training is not None and _takes_training(layer):
+                kwargs = dict(kwargs, training=training)
             values[id(tensor)] = layer(nest.map_structure(value, before), **kwargs)
         return values[id(tensor)]
     return nest.map_structure(value, model._output_structure)
+
+
+def _takes_training(layer):
+    import inspect
+    return "training" in inspect.signature(layer.call).parameters
 
 
 class Sequential(Model):
@@ -280,6 +296,12 @@ class Sequential(Model):
         self._output_structure, self.outputs = output, nest.flatten(output)
         self._layers.append(layer)
 
+    def call(self, inputs, training=None):
+        for layer in self.layers:
+            extra = {"training": training} if _takes_training(layer) else {}
+            inputs = layer(inputs, **extra)
+        return inputs
+
     def _build_for(self, shape, dtype=None):
         """A model whose first layer has no shape gets that of the data."""
         if self.inputs is None:
@@ -299,7 +321,7 @@ class Sequential(Model):
         return list(self._layers) + list(self._waiting)
 
     def _all_layers(self):
-        return self._layers
+        return self.layers
 
     def predict_classes(self, x, batch_size=32, verbose=0):
         """The class of each example."""

@@ -3,7 +3,7 @@
 from runnel import array_ops, dtypes, math_ops, nest
 from runnel.control_flow import group
 from runnel.convert import convert_to_tensor
-from runnel.framework import control_dependencies
+from runnel.framework import control_dependencies, executing_eagerly
 from runnel.keras import backend as K, callbacks as _callbacks, losses, metrics, optimizers  # noqa: N812
 
 
@@ -37,6 +37,9 @@ class Trainable:
 
     def _ensure(self, x, y=None):
         """Adds the loss and the step to the graph, when the data is known."""
+        if executing_eagerly():
+            self._ensure_eagerly(x, y)
+            return
         if self.inputs is None:
             first = nest.flatten(x)[0]
             if hasattr(self, "_build_for"):
@@ -54,6 +57,22 @@ class Trainable:
             raise RuntimeError("You must compile your model before training/testing. Use "
                                "`model.compile(optimizer, loss)`.")
         self._compiled = _Step(self, [a.dtype for a in y], [a.shape for a in y])
+
+    def _ensure_eagerly(self, x, y):
+        if y is None or self._compiled is not None:
+            return
+        if self.optimizer is None:
+            raise RuntimeError("You must compile your model before training/testing. Use "
+                               "`model.compile(optimizer, loss)`.")
+        from runnel.keras.eager_training import EagerStep
+        self._compiled = EagerStep(self, x if isinstance(x, list) else [x])
+
+    def _outputs(self, xs):
+        """The outputs for a batch, as arrays."""
+        if executing_eagerly():
+            from runnel.keras.eager_training import outputs_of
+            return [x.numpy() for x in outputs_of(self, xs)]
+        return K.get_session().run(self.outputs, dict(zip(self.inputs, xs)))
 
     def _arrays(self, data, count):
         import numpy
@@ -163,9 +182,7 @@ class Trainable:
         import numpy
         source = _source(self, x, None, batch_size or 32, steps, None, None, False)
         source.prepare(self, False)
-        session, parts = K.get_session(), []
-        for xs, _, _ in source.batches():
-            parts.append(session.run(self.outputs, dict(zip(self.inputs, xs))))
+        parts = [self._outputs(xs) for xs, _, _ in source.batches()]
         results = [numpy.concatenate(column) for column in zip(*parts)]
         return results[0] if len(results) == 1 else results
 
@@ -188,7 +205,7 @@ class Trainable:
         """The outputs for a batch."""
         xs, _ = self._data(x)
         self._ensure(xs if len(xs) > 1 else xs[0])
-        results = K.get_session().run(self.outputs, dict(zip(self.inputs, xs)))
+        results = self._outputs(xs)
         return results[0] if len(results) == 1 else results
 
 

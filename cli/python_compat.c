@@ -1,0 +1,83 @@
+// runnel python-compat: which names of tf a script uses that the Python client does not have. The
+// client knows them, so this starts it: that of the source tree, if this command lies in a build
+// folder of it, otherwise that which python3 finds.
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+const char rn_cli_python_compat_help[] =
+    "usage: runnel python-compat SCRIPT ...\n"
+    "\n"
+    "Lists the names of tensorflow that Python scripts use and that Runnel's client does not "
+    "have,\n"
+    "as file:line: name. Nothing of the scripts is run. A script without such names runs by\n"
+    "'python -m runnel SCRIPT'. Exit status: 0 if there are none, 1 if there are some, 2 if a\n"
+    "script cannot be read.\n"
+    "\n"
+    "The client is a Python package: 'pip install .' installs it. PYTHON names the interpreter\n"
+    "(default python3).\n"
+    "\n"
+    "examples:\n"
+    "  runnel python-compat train.py\n";
+
+// The folder of this command with |tail| behind it, if such a file is there.
+static bool beside(const char* tail, char out[static PATH_MAX]) {
+  char self[PATH_MAX], path[PATH_MAX + 64];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (length <= 0) return false;
+  self[length] = '\0';
+  char* slash = strrchr(self, '/');
+  if (!slash) return false;
+  *slash = '\0';
+  int wanted = snprintf(path, sizeof path, "%s/%s", self, tail);
+  return wanted > 0 && (size_t)wanted < sizeof path && realpath(path, out) != NULL;
+}
+
+// In a build folder of the source tree: the package and what was built for it.
+static rn_status_t use_source_tree(void) {
+  char package[PATH_MAX], build[PATH_MAX], search[2 * PATH_MAX];
+  if (!beside("../../../python/runnel/__main__.py", package) || !beside("..", build)) return RN_OK;
+  *strrchr(package, '/') = '\0';
+  *strrchr(package, '/') = '\0';
+  const char* old = getenv("PYTHONPATH");
+  int wanted =
+      snprintf(search, sizeof search, "%s%s%s", package, old && *old ? ":" : "", old ? old : "");
+  if (wanted < 0 || (size_t)wanted >= sizeof search)
+    return rn_invalid_argument("PYTHONPATH is too long");
+  if (setenv("PYTHONPATH", search, 1) != 0 || setenv("RUNNEL_BUILD", build, 0) != 0)
+    return rn_resource_exhausted("no memory for the environment");
+  return RN_OK;
+}
+
+rn_status_t rn_cli_python_compat(rn_cli_t* cli) {
+  static const rn_cli_option_t options[] = {{NULL, false}};
+  enum { MAX_SCRIPTS = 1000 };
+  char* argv[MAX_SCRIPTS + 5];
+  const char* python = getenv("PYTHON");
+  if (!python || !*python) python = "python3";
+  int count = 0;
+  argv[count++] = (char*)python;
+  argv[count++] = "-m";
+  argv[count++] = "runnel";
+  argv[count++] = "--names";
+  const int first = count;
+  for (;;) {
+    int option;
+    const char* value;
+    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
+    if (option == RN_CLI_END) break;
+    if (count - first >= MAX_SCRIPTS) return rn_cli_usage(cli, "at most %d scripts", MAX_SCRIPTS);
+    argv[count++] = (char*)value;
+  }
+  if (count == first) return rn_cli_usage(cli, "name a script");
+  argv[count] = NULL;
+  RN_RETURN_IF_ERROR(use_source_tree());
+  if (fflush(stdout) != 0) return rn_internal("cannot write the output");
+  execvp(python, argv);
+  return rn_not_found("cannot start %s: %s", python, strerror(errno));
+}

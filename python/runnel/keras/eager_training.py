@@ -1,0 +1,82 @@
+"""What `fit` and its kin do in eager execution: steps on a tape in place of nodes of a graph."""
+
+from runnel import array_ops, backprop, dtypes, math_ops, nest
+from runnel.convert import convert_to_tensor
+from runnel.keras import losses, metrics
+
+
+def tensors_of(arrays):
+    """Arrays as eager tensors; floating point of any kind is float32, as where it is fed."""
+    return [convert_to_tensor(a.astype("float32") if a.dtype.kind == "f" else a) for a in arrays]
+
+
+def outputs_of(model, arrays, training=False):
+    """What the model makes of a batch, a list."""
+    inputs = tensors_of(arrays)
+    return nest.flatten(model(inputs if len(inputs) > 1 else inputs[0], training=training))
+
+
+class EagerStep:
+    """The training of a model: loss, metrics, update."""
+
+    def __init__(self, model, xs):
+        self._model = model
+        self._optimizer = None
+        outputs = outputs_of(model, [a[:1] for a in xs])
+        functions = model.loss if isinstance(model.loss, (list, tuple)) else [model.loss] * len(outputs)
+        self._losses = [losses.get(function) for function in functions]
+        self._factors = model._loss_weights or [1.0] * len(outputs)
+        self.names, self._metrics = [], []
+        for number, (output, loss) in enumerate(zip(outputs, self._losses)):
+            for metric in model._metrics:
+                name, function = metrics.get(metric, loss, output)
+                self.names.append(name if len(outputs) == 1 else "output_%d_%s" % (number, name))
+                self._metrics.append((number, function))
+
+    @staticmethod
+    def _target(array, output, loss):
+        if "sparse" in getattr(loss, "__name__", ""):
+            return convert_to_tensor(array)
+        target = convert_to_tensor(array.astype(output.dtype.as_numpy_dtype))
+        rank = len(output.shape.as_list())
+        return array_ops.expand_dims(target, -1) if len(array.shape) == rank - 1 else target
+
+    def _figures(self, xs, ys, weights, trains):
+        outputs = outputs_of(self._model, xs, trains)
+        targets = [self._target(a, o, loss) for a, o, loss in zip(ys, outputs, self._losses)]
+        parts = []
+        for target, output, loss, factor in zip(targets, outputs, self._losses, self._factors):
+            per_example = loss(target, output)
+            axes = list(range(1, per_example.shape.ndims or 1))
+            if axes:
+                per_example = math_ops.reduce_mean(per_example, axes)
+            if weights is not None:
+                per_example *= convert_to_tensor(weights, dtype=dtypes.float32)
+            parts.append(factor * math_ops.reduce_mean(per_example))
+        parts += [loss() if callable(loss) else loss for loss in self._model.losses]
+        total = math_ops.add_n(parts) if len(parts) > 1 else parts[0]
+        return [total] + [math_ops.reduce_mean(function(targets[n], outputs[n]))
+                          for n, function in self._metrics]
+
+    def run(self, xs, ys, weights, trains):
+        """The loss and the metrics of a batch; `trains`: after a step downhill."""
+        if not trains:
+            return [float(v) for v in self._figures(xs, ys, weights, False)]
+        model = self._model
+        if self._optimizer is None:
+            self._optimizer = model.optimizer.build()
+        with backprop.GradientTape() as tape:
+            figures = self._figures(xs, ys, weights, True)
+        found = model.trainable_weights
+        pairs = [(g, v) for g, v in zip(tape.gradient(figures[0], found), found) if g is not None]
+        if model.optimizer.clipnorm:
+            from runnel.clip_ops import clip_by_norm
+            pairs = [(clip_by_norm(g, model.optimizer.clipnorm), v) for g, v in pairs]
+        if model.optimizer.clipvalue:
+            limit = model.optimizer.clipvalue
+            pairs = [(math_ops.clip_by_value(g, -limit, limit), v) for g, v in pairs]
+        self._optimizer.apply_gradients(pairs)
+        for _, variable in pairs:
+            if variable.constraint is not None:
+                variable.assign(variable.constraint(variable))
+        return [float(v) for v in figures]
