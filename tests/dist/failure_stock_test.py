@@ -9,13 +9,13 @@ killed and started again takes part in the next steps of the same session.
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+from ports import free_ports  # noqa: E402
 import tensorflow as stock  # noqa: E402
 
 tf = stock.compat.v1
@@ -31,16 +31,6 @@ server.join()
 """
 PS = "/job:ps/task:0"
 CONFIG = tf.ConfigProto(operation_timeout_in_ms=30000)
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class Cluster:

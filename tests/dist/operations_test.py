@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import traceback
+from ports import free_ports
 
 RUNNEL, PART = os.path.abspath(sys.argv[1]), sys.argv[2]
 # Of an idle task, in bytes; a sanitizer has memory of its own.
@@ -29,16 +30,6 @@ kept = []  # sessions of stock's: closing one would wait for its master, which i
 def check(condition, *what):
     if not condition:
         raise AssertionError(" ".join(str(each) for each in what))
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def environment(**more):

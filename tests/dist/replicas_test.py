@@ -9,7 +9,6 @@ stock MonitoredTrainingSession, and ours, no more than the time to restore it.
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,19 +16,10 @@ import time
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np  # noqa: E402
 import tensorflow as stock  # noqa: E402
+from ports import free_ports  # noqa: E402
 
 tf = stock.compat.v1
 RUNNEL, DIGITS, DIGITS_STOCK, FOLDER = sys.argv[1:5]
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class Cluster:

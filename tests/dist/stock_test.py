@@ -8,13 +8,13 @@ as callables, collects statistics of all tasks, and keeps the state of sessions 
 
 import json
 import os
-import socket
 import subprocess
 import sys
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np  # noqa: E402
 import tensorflow as stock  # noqa: E402
+from ports import free_ports  # noqa: E402
 from tensorflow.core.protobuf import config_pb2  # noqa: E402
 
 tf = stock.compat.v1
@@ -30,16 +30,6 @@ print(server.target, flush=True)
 server.join()
 """
 PS0, PS1 = "/job:ps/task:0", "/job:ps/task:1"
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 class Cluster:
