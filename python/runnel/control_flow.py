@@ -28,10 +28,6 @@ class ControlFlowContext:
         return self._outer_context
 
     @property
-    def grad_state(self):
-        return None
-
-    @property
     def back_prop(self):
         return True
 
@@ -122,10 +118,6 @@ class ControlFlowContext:
     def _outside(self):
         """A context for what connects the inside: it waits for nothing and belongs to nobody yet."""
         return control_dependencies(None)
-
-    def AddInnerOp(self, op):
-        if self._outer_context is not None:
-            self._outer_context.AddInnerOp(op)
 
 
 class CondContext(ControlFlowContext):

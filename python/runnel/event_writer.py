@@ -97,7 +97,10 @@ class FileWriter:
         self._seen = set()  # tags whose metadata has been written
         if graph is not None or graph_def is not None:
             self.add_graph(graph=graph, graph_def=graph_def)
-            self.add_meta_graph_of(graph)
+            if graph is not None:
+                from runnel.meta_graph import create_meta_graph_def
+                self.add_meta_graph(create_meta_graph_def(
+                    graph_def=graph.as_graph_def(add_shapes=True), graph=graph))
 
     def __enter__(self):
         return self
@@ -144,18 +147,6 @@ class FileWriter:
         event = message_class("Event")()
         event.graph_def = graph_def.SerializeToString()
         self._add(event, global_step)
-
-    def add_meta_graph_of(self, graph):
-        """The graph's MetaGraphDef, if it can be made."""
-        if graph is None:
-            return
-        try:
-            from runnel import meta_graph
-        except ImportError:
-            return
-        make = getattr(meta_graph, "create_meta_graph_def", None)
-        if make is not None:
-            self.add_meta_graph(make(graph_def=graph.as_graph_def(add_shapes=True), graph=graph))
 
     def add_meta_graph(self, meta_graph_def, global_step=None):
         event = message_class("Event")()

@@ -214,6 +214,16 @@ def _known_last(shape, layer, axis=-1):
     return shape.as_list()[axis]
 
 
+def _product(inputs, kernel, units):
+    """inputs kernel, along the last dimension."""
+    rank = inputs.shape.ndims
+    if rank is not None and rank <= 2:
+        return raw_ops.MatMul(a=inputs, b=kernel)
+    outputs = math_ops.tensordot(inputs, kernel, [[rank - 1], [0]])
+    outputs.set_shape(inputs.shape.as_list()[:-1] + [units])
+    return outputs
+
+
 class Dense(Layer):
     """activation(inputs kernel + bias)."""
 
@@ -242,12 +252,7 @@ class Dense(Layer):
         self.built = True
 
     def call(self, inputs):
-        rank = inputs.shape.ndims
-        if rank is not None and rank <= 2:
-            outputs = raw_ops.MatMul(a=inputs, b=self.kernel)
-        else:
-            outputs = math_ops.tensordot(inputs, self.kernel, [[rank - 1], [0]])
-            outputs.set_shape(inputs.shape.as_list()[:-1] + [self.units])
+        outputs = _product(inputs, self.kernel, self.units)
         if self.use_bias:
             outputs = nn_ops.bias_add(outputs, self.bias)
         return outputs if self.activation is None else self.activation(outputs)

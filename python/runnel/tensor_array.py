@@ -33,9 +33,6 @@ class TensorArray:
             self._handle, self._flow = handle, flow
             return
         with name_scope(name, "TensorArray", [handle, size, flow]) as scope:
-            context = get_default_graph()._get_control_flow_context()
-            waits = get_default_graph().control_dependencies(None) if context is None else None
-
             def make():
                 return raw_ops.TensorArrayV3(
                     size=convert_to_tensor(size, dtypes.int32), dtype=self._dtype,
@@ -43,7 +40,8 @@ class TensorArray:
                     clear_after_read=clear_after_read is None or bool(clear_after_read),
                     identical_element_shapes=bool(infer_shape),
                     tensor_array_name=tensor_array_name or "", name=scope)
-            if colocate_with_first_write_call and waits is not None:
+            is_in_loop = get_default_graph()._get_control_flow_context() is not None
+            if colocate_with_first_write_call and not is_in_loop:
                 with colocate_with(None, ignore_existing=True):
                     self._handle, self._flow = make()
             else:

@@ -210,30 +210,38 @@ static rn_node_t* minimize(rn_scope_t* scope, const rn_optimizer_t* optimizer, r
   return options->loss_scale.scale != 0 ? rn_scaling_end(&scaling, step) : step;
 }
 
+int rn_variables_to_train(rn_scope_t* scope, const rn_var_t* const* given, int given_count,
+                          rn_arena_t* arena, const rn_var_t*** out_variables,
+                          rn_gradient_t** out_gradients) {
+  const rn_collected_t* items = NULL;
+  int count = given ? given_count : rn_collection(scope, RN_TRAINABLE_VARIABLES, &items);
+  if (count <= 0) {
+    rn_refuse(scope, "No variables to optimize.");
+    return 0;
+  }
+  rn_status_t status = RN_ARENA_ARRAY(arena, (size_t)count, out_variables);
+  if (rn_ok(status)) status = RN_ARENA_ARRAY(arena, (size_t)count, out_gradients);
+  if (!rn_ok(status)) {
+    rn_scope_fail(scope, status);
+    return 0;
+  }
+  for (int i = 0; i < count; ++i) (*out_variables)[i] = given ? given[i] : items[i].variable;
+  return count;
+}
+
 rn_node_t* rn_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t loss,
                         rn_minimize_options_t options) {
   if (!rn_is_edge(scope, loss, "rn_minimize", "the loss")) return NULL;
-  const rn_collected_t* items = NULL;
-  int count = options.variables ? options.variable_count
-                                : rn_collection(scope, RN_TRAINABLE_VARIABLES, &items);
-  if (count <= 0) {
-    rn_refuse(scope, "No variables to optimize.");
-    return NULL;
-  }
   rn_arena_t arena;
   rn_arena_init(&arena, rn_scope_allocator(scope));
   const rn_var_t** variables = NULL;
   rn_gradient_t* gradients = NULL;
-  rn_status_t status = RN_ARENA_ARRAY(&arena, (size_t)count, &variables);
-  if (rn_ok(status)) status = RN_ARENA_ARRAY(&arena, (size_t)count, &gradients);
+  int count = rn_variables_to_train(scope, options.variables, options.variable_count, &arena,
+                                    &variables, &gradients);
   rn_node_t* node = NULL;
-  if (rn_ok(status)) {
-    for (int i = 0; i < count; ++i)
-      variables[i] = options.variables ? options.variables[i] : items[i].variable;
+  if (count > 0) {
     options.variable_count = count;
     node = minimize(scope, &optimizer, loss, &options, variables, gradients);
-  } else {
-    rn_scope_fail(scope, status);
   }
   rn_arena_clear(&arena);
   return node;

@@ -2,6 +2,7 @@
 #ifndef RUNNEL_TRAIN_OPTIMIZER_H_
 #define RUNNEL_TRAIN_OPTIMIZER_H_
 
+#include "base/arena.h"
 #include "runnel/train.h"
 
 // A number that has a default.
@@ -14,6 +15,12 @@ static inline float rn_number(rn_opt_float_t option, float standard) {
 void rn_step_begin(rn_update_t* update, const char* op, bool is_sparse, const rn_edge_t* inputs,
                    int count);
 rn_node_t* rn_step_finish(rn_update_t* update);
+
+// How many variables are to be trained: those |given| or, if it is NULL, all trainable ones. They,
+// and room for a gradient of each, are in |arena|. 0 after an error, which is the scope's.
+int rn_variables_to_train(rn_scope_t* scope, const rn_var_t* const* given, int given_count,
+                          rn_arena_t* arena, const rn_var_t*** out_variables,
+                          rn_gradient_t** out_gradients);
 
 // Loss scaling around the gradients of one minimize.
 typedef struct rn_scaling_t {

@@ -1,5 +1,6 @@
 // Synchronous replicas: accumulators beside the variables, a queue of tokens beside the step.
 #include "runnel/cluster.h"
+#include "train/optimizer.h"
 #include "train/store.h"
 #include "train/words.h"
 
@@ -213,29 +214,18 @@ bool rn_sync_apply_gradients_(rn_scope_t* scope, rn_optimizer_t optimizer,
 bool rn_sync_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t loss,
                        rn_sync_replicas_t* out, rn_sync_options_t options) {
   if (!rn_is_edge(scope, loss, "rn_sync_minimize", "the loss")) return false;
-  const rn_collected_t* items = NULL;
-  int count = options.variables ? options.variable_count
-                                : rn_collection(scope, RN_TRAINABLE_VARIABLES, &items);
-  if (count <= 0) {
-    rn_refuse(scope, "No variables to optimize.");
-    return false;
-  }
   rn_arena_t arena;
   rn_arena_init(&arena, rn_scope_allocator(scope));
   const rn_var_t** variables = NULL;
   rn_gradient_t* gradients = NULL;
-  rn_status_t status = RN_ARENA_ARRAY(&arena, (size_t)count, &variables);
-  if (rn_ok(status)) status = RN_ARENA_ARRAY(&arena, (size_t)count, &gradients);
+  int count = rn_variables_to_train(scope, options.variables, options.variable_count, &arena,
+                                    &variables, &gradients);
   bool done = false;
-  if (rn_ok(status)) {
-    for (int i = 0; i < count; ++i)
-      variables[i] = options.variables ? options.variables[i] : items[i].variable;
+  if (count > 0) {
     done = rn_compute_gradients(scope, loss, variables, count, NULL, gradients);
     if (done) rn_clip_gradients(scope, options.clip, gradients, count);
     done = done &&
            rn_sync_apply_gradients_(scope, optimizer, gradients, variables, count, out, options);
-  } else {
-    rn_scope_fail(scope, status);
   }
   rn_arena_clear(&arena);
   return done;

@@ -180,12 +180,7 @@ class Dense(Layer):
         self.built = True
 
     def call(self, inputs):
-        rank = inputs.shape.ndims
-        if rank == 2:
-            outputs = raw_ops.MatMul(a=inputs, b=self.kernel)
-        else:
-            outputs = math_ops.tensordot(inputs, self.kernel, [[rank - 1], [0]])
-            outputs.set_shape(inputs.shape.as_list()[:-1] + [self.units])
+        outputs = _base._product(inputs, self.kernel, self.units)
         if self.use_bias:
             outputs = nn_ops.bias_add(outputs, self.bias)
         return self.activation(outputs)

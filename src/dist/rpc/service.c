@@ -1,5 +1,6 @@
 // From messages to calls of the tables, and the answers back. See service.h.
 #include "dist/rpc/service.h"
+#include "dist/records.h"
 
 #include "dist/rpc/codec.h"
 #include "proto/config.pb.h"
@@ -11,29 +12,6 @@
 
 // Bytes of a request that the loop's thread reads itself.
 #define MAX_QUICK (64u << 10)
-
-typedef union record_t {
-  rn_call_t call;
-  rn_get_status_t get_status;
-  rn_create_worker_session_t create_worker_session;
-  rn_delete_worker_session_t delete_worker_session;
-  rn_register_graph_t register_graph;
-  rn_deregister_graph_t deregister_graph;
-  rn_run_graph_t run_graph;
-  rn_cleanup_graph_t cleanup_graph;
-  rn_recv_tensor_t recv_tensor;
-  rn_cleanup_all_t cleanup_all;
-  rn_create_session_t create_session;
-  rn_extend_session_t extend_session;
-  rn_partial_setup_t partial_setup;
-  rn_run_step_t run_step;
-  rn_close_session_t close_session;
-  rn_list_devices_t list_devices;
-  rn_reset_t reset;
-  rn_make_callable_t make_callable;
-  rn_run_callable_t run_callable;
-  rn_release_callable_t release_callable;
-} record_t;
 
 typedef struct handling_t handling_t;
 
@@ -50,7 +28,7 @@ typedef struct method_t {
 
 // A call that came in.
 struct handling_t {
-  record_t record;  // first
+  rn_record_t record;  // first
   rn_job_t job;
   rn_service_t* service;
   rn_rpc_in_t* in;

@@ -3,24 +3,7 @@
 #ifndef RUNNEL_DIST_SIM_RECORDS_H_
 #define RUNNEL_DIST_SIM_RECORDS_H_
 
-#include "dist/iface.h"
-
-typedef union rn_record_t {
-  rn_call_t call;
-  rn_get_status_t get_status;
-  rn_create_worker_session_t create_worker_session;
-  rn_delete_worker_session_t delete_worker_session;
-  rn_register_graph_t register_graph;
-  rn_deregister_graph_t deregister_graph;
-  rn_run_graph_t run_graph;
-  rn_cleanup_graph_t cleanup_graph;
-  rn_recv_tensor_t recv_tensor;
-  rn_cleanup_all_t cleanup_all;
-  rn_create_session_t create_session;
-  rn_extend_session_t extend_session;
-  rn_run_step_t run_step;
-  rn_close_session_t close_session;
-} rn_record_t;
+#include "dist/records.h"
 
 typedef struct rn_record_kind_t {
   const char* name;

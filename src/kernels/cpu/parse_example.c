@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/columns.h"
+#include "kernels/cpu/with_arena.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
@@ -324,17 +325,9 @@ static rn_status_t parse_single(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   return run_job(&job, ctx, arena, serialized);
 }
 
-static rn_status_t with_arena(rn_kernel_ctx_t* ctx,
-                              rn_status_t (*parse)(rn_kernel_ctx_t*, rn_arena_t*)) {
-  rn_arena_t arena;
-  rn_arena_init(&arena, ctx->kernel->allocator);
-  rn_status_t status = parse(ctx, &arena);
-  rn_arena_clear(&arena);
-  return status;
-}
-static rn_status_t compute_v1(rn_kernel_ctx_t* ctx) { return with_arena(ctx, parse_v1); }
-static rn_status_t compute_v2(rn_kernel_ctx_t* ctx) { return with_arena(ctx, parse_v2); }
-static rn_status_t compute_single(rn_kernel_ctx_t* ctx) { return with_arena(ctx, parse_single); }
+static rn_status_t compute_v1(rn_kernel_ctx_t* ctx) { return rn_with_arena(ctx, parse_v1); }
+static rn_status_t compute_v2(rn_kernel_ctx_t* ctx) { return rn_with_arena(ctx, parse_v2); }
+static rn_status_t compute_single(rn_kernel_ctx_t* ctx) { return rn_with_arena(ctx, parse_single); }
 
 // Attributes.
 

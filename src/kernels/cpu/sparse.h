@@ -24,6 +24,9 @@ static inline char* rn_element(const rn_tensor_t* tensor, int64_t i) {
   return (char*)tensor->data + (size_t)i * rn_dtype_size(tensor->dtype);
 }
 
+// INVALID_ARGUMENT unless the parts are a matrix and two vectors.
+RN_MUST_USE rn_status_t rn_sparse_check_ranks(const rn_tensor_t* indices, const rn_tensor_t* values,
+                                              const rn_tensor_t* shape);
 // The sparse tensor in inputs |first| (indices), |first| + 1, |first| + 2. INVALID_ARGUMENT if its
 // parts do not fit together; indices may still be anything.
 RN_MUST_USE rn_status_t rn_sparse_read(rn_kernel_ctx_t* ctx, int first, rn_sparse_t* out);

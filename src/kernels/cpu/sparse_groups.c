@@ -7,6 +7,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/sparse.h"
+#include "kernels/cpu/with_arena.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 
@@ -16,9 +17,8 @@ int rn_sparse_compare(const int64_t* a, const int64_t* b, int32_t rank) {
   return 0;
 }
 
-rn_status_t rn_sparse_read(rn_kernel_ctx_t* ctx, int first, rn_sparse_t* out) {
-  const rn_tensor_t *indices = rn_in(ctx, first), *values = rn_in(ctx, first + 1);
-  const rn_tensor_t* shape = rn_in(ctx, first + 2);
+rn_status_t rn_sparse_check_ranks(const rn_tensor_t* indices, const rn_tensor_t* values,
+                                  const rn_tensor_t* shape) {
   if (indices->rank != 2)
     return rn_invalid_argument("Input indices should be a matrix but received shape %s",
                                rn_text_of(indices).text);
@@ -28,6 +28,13 @@ rn_status_t rn_sparse_read(rn_kernel_ctx_t* ctx, int first, rn_sparse_t* out) {
   if (shape->rank != 1)
     return rn_invalid_argument("Input shape should be a vector but received shape %s",
                                rn_text_of(shape).text);
+  return RN_OK;
+}
+
+rn_status_t rn_sparse_read(rn_kernel_ctx_t* ctx, int first, rn_sparse_t* out) {
+  const rn_tensor_t *indices = rn_in(ctx, first), *values = rn_in(ctx, first + 1);
+  const rn_tensor_t* shape = rn_in(ctx, first + 2);
+  RN_RETURN_IF_ERROR(rn_sparse_check_ranks(indices, values, shape));
   if (rn_tensor_dim(indices, 0) != values->count)
     return rn_invalid_argument(
         "indices and values rows (indexing dimension) must match. (indices = %lld, values = %lld)",
@@ -251,16 +258,8 @@ static rn_status_t reduce_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   return RN_OK;
 }
 
-static rn_status_t with_arena(rn_kernel_ctx_t* ctx,
-                              rn_status_t (*compute)(rn_kernel_ctx_t*, rn_arena_t*)) {
-  rn_arena_t arena;
-  rn_arena_init(&arena, ctx->kernel->allocator);
-  rn_status_t status = compute(ctx, &arena);
-  rn_arena_clear(&arena);
-  return status;
-}
-static rn_status_t sparse_softmax(rn_kernel_ctx_t* ctx) { return with_arena(ctx, softmax_in); }
-static rn_status_t reduce_sparse(rn_kernel_ctx_t* ctx) { return with_arena(ctx, reduce_in); }
+static rn_status_t sparse_softmax(rn_kernel_ctx_t* ctx) { return rn_with_arena(ctx, softmax_in); }
+static rn_status_t reduce_sparse(rn_kernel_ctx_t* ctx) { return rn_with_arena(ctx, reduce_in); }
 
 #define REDUCE(name, types_)                                                               \
   {                                                                                        \

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/with_arena.h"
 #include "kernels/kernel_rows.h"
 
 typedef struct sparse_t {
@@ -127,15 +128,7 @@ static rn_status_t reorder_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   return give_entries(ctx, entries, in.count, in.rank);
 }
 
-static rn_status_t with_arena(rn_kernel_ctx_t* ctx,
-                              rn_status_t (*compute)(rn_kernel_ctx_t*, rn_arena_t*)) {
-  rn_arena_t arena;
-  rn_arena_init(&arena, ctx->kernel->allocator);
-  rn_status_t status = compute(ctx, &arena);
-  rn_arena_clear(&arena);
-  return status;
-}
-static rn_status_t sparse_reorder(rn_kernel_ctx_t* ctx) { return with_arena(ctx, reorder_in); }
+static rn_status_t sparse_reorder(rn_kernel_ctx_t* ctx) { return rn_with_arena(ctx, reorder_in); }
 
 // Joining.
 
@@ -210,7 +203,7 @@ static rn_status_t concat_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   RN_RETURN_IF_ERROR(give_entries(ctx, entries, total, rank));
   return output_shape(ctx, 2, shape, rank);
 }
-static rn_status_t sparse_concat(rn_kernel_ctx_t* ctx) { return with_arena(ctx, concat_in); }
+static rn_status_t sparse_concat(rn_kernel_ctx_t* ctx) { return rn_with_arena(ctx, concat_in); }
 
 // Parts: entries within a box, their indices counted from its corner.
 
@@ -414,7 +407,9 @@ static rn_status_t fill_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   }
   return RN_OK;
 }
-static rn_status_t sparse_fill_empty_rows(rn_kernel_ctx_t* ctx) { return with_arena(ctx, fill_in); }
+static rn_status_t sparse_fill_empty_rows(rn_kernel_ctx_t* ctx) {
+  return rn_with_arena(ctx, fill_in);
+}
 
 // The gradient of a slice: that of the entries which are in it, 0 for the others.
 static rn_status_t sparse_slice_grad(rn_kernel_ctx_t* ctx) {

@@ -4,6 +4,7 @@
 #include "kernels/cpu/data/data.h"
 #include "kernels/cpu/move.h"
 #include "kernels/cpu/philox.h"
+#include "kernels/cpu/sparse.h"
 
 // A range of numbers.
 typedef struct range_t {
@@ -235,15 +236,7 @@ typedef struct sparse_iterator_t {
 static rn_status_t sparse_open(rn_dataset_t* dataset) {
   const rn_tensor_t *indices = &dataset->inputs[0], *values = &dataset->inputs[1],
                     *shape = &dataset->inputs[2];
-  if (indices->rank != 2)
-    return rn_invalid_argument("Input indices should be a matrix but received shape %s",
-                               rn_text_of(indices).text);
-  if (values->rank != 1)
-    return rn_invalid_argument("Input values should be a vector but received shape %s",
-                               rn_text_of(values).text);
-  if (shape->rank != 1)
-    return rn_invalid_argument("Input shape should be a vector but received shape %s",
-                               rn_text_of(shape).text);
+  RN_RETURN_IF_ERROR(rn_sparse_check_ranks(indices, values, shape));
   int64_t count = rn_tensor_dim(indices, 0), rank = rn_tensor_dim(indices, 1);
   if (count != values->count)
     return rn_invalid_argument(
