@@ -45,14 +45,16 @@ static int run_file(const char* path) {
   return 0;
 }
 
-static int run_folder(const char* path, DIR* folder) {
+// In the order of their names: the same on every file system.
+static int run_folder(const char* path, struct dirent** entries, int entry_count) {
   char name[4096];
   int failed = 0;
-  for (struct dirent* entry; (entry = readdir(folder));) {
-    if (entry->d_name[0] == '.') continue;
-    snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-    failed |= run_file(name);
+  for (int i = 0; i < entry_count; ++i) {
+    snprintf(name, sizeof name, "%s/%s", path, entries[i]->d_name);
+    if (entries[i]->d_name[0] != '.') failed |= run_file(name);
+    free(entries[i]);
   }
+  free(entries);
   return failed;
 }
 
@@ -97,9 +99,9 @@ int main(int argc, char** argv) {
       run_random(strtoull(argv[i] + 9, NULL, 10));
       continue;
     }
-    DIR* folder = opendir(argv[i]);
-    failed |= folder ? run_folder(argv[i], folder) : run_file(argv[i]);
-    if (folder) closedir(folder);
+    struct dirent** entries = NULL;
+    int entry_count = scandir(argv[i], &entries, NULL, alphasort);
+    failed |= entry_count >= 0 ? run_folder(argv[i], entries, entry_count) : run_file(argv[i]);
   }
   printf("%d inputs\n", count);
   return failed || count == 0;  // a corpus that is not there is a mistake

@@ -510,8 +510,7 @@ rn_status_t rn_local_master_create(const rn_local_master_options_t* options,
   return status;
 }
 
-void rn_local_master_destroy(rn_local_master_t* master) {
-  if (!master) return;
+void rn_local_master_stop(rn_local_master_t* master) {
   if (master->options.timers.set)
     master->options.timers.clear(master->options.timers.self, &master->sweep);
   for (;;) {
@@ -526,6 +525,11 @@ void rn_local_master_destroy(rn_local_master_t* master) {
     rn_master_session_close(session, NULL);
     rn_master_session_release(session);
   }
+}
+
+void rn_local_master_destroy(rn_local_master_t* master) {
+  if (!master) return;
+  rn_local_master_stop(master);
   rn_mutex_lock(&master->mutex);
   while (master->alive) rn_cond_wait(&master->idle, &master->mutex);
   rn_mutex_unlock(&master->mutex);

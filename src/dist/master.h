@@ -29,7 +29,9 @@ typedef struct rn_local_master_options_t {
 
 RN_MUST_USE rn_status_t rn_local_master_create(const rn_local_master_options_t* options,
                                                rn_local_master_t** out);
-// Closes every session and waits for what is under way. NULL is fine.
+// Closes every session; no more can be opened. Calls may come until the master is destroyed.
+void rn_local_master_stop(rn_local_master_t* master);
+// Stops it and waits for what is under way. No call may come any more. NULL is fine.
 void rn_local_master_destroy(rn_local_master_t* master);
 // How many sessions clients have open.
 size_t rn_local_master_sessions(rn_local_master_t* master);

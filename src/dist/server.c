@@ -438,10 +438,12 @@ rn_status_t rn_server_stop(rn_server_t* server) {
   rn_cond_broadcast(&server->changed);
   rn_mutex_unlock(&server->mutex);
   if (!is_first) return RN_OK;
-  // Steps end with their connections; what others wait for here ends with the steps.
-  rn_local_master_destroy(master);
+  // Steps end with their connections; what others wait for here ends with the steps. Calls that
+  // came in meanwhile still find the master.
+  if (master) rn_local_master_stop(master);
   rn_rpc_server_destroy(server->rpc);
   server->rpc = NULL;
+  rn_local_master_destroy(master);
   return RN_OK;
 }
 
