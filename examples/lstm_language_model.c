@@ -1,9 +1,6 @@
 // A language model: an LSTM guesses the next word of a text, with a full and a sampled softmax.
 //
-// The text is made on the spot by a small grammar: "the dogs [that often] bark ." A verb suits its
-// noun, and agrees with it in number, also across what may stand between: who guesses it has to
-// remember. The author notes for each word how many there were to choose from, and so knows the
-// perplexity that no reader can go below: about 4.6. Who does not remember stays above 6.
+// The text is that of sentences.h, whose author knows how well it can be guessed.
 //
 // A full softmax looks at every word of the vocabulary for every word of the text. A sampled one
 // looks at the true word and a few others, and corrects for how likely those were drawn: much less
@@ -11,49 +8,9 @@
 // the full one, on a text that neither has seen.
 #include <math.h>
 
-#include "example.h"
+#include "sentences.h"
 
-enum { NOUNS = 30, ADVERBS = 20, SUITING = 3 };  // verbs: as many as nouns
-// Frequent words have small numbers: candidates are drawn in that belief.
-enum { THE, STOP, THAT, ADVERB, NOUN = ADVERB + ADVERBS, VERB = NOUN + 2 * NOUNS };
-enum { WORDS = VERB + 2 * NOUNS, TEXT = 20000 };
 enum { BATCH = 32, TIME = 16, UNITS = 64, SAMPLED = 32, TESTS = 20 };
-
-typedef struct text_t {
-  int32_t words[TEXT];
-  float surprise[TEXT];  // the logarithm of how many words were equally likely
-} text_t;
-
-static void write_text(example_t* e, text_t* t) {
-  for (int at = 0; at < TEXT;) {
-    int noun = (int)example_draw(e, NOUNS), plural = (int)example_draw(e, 2);
-    int verb = (noun + (int)example_draw(e, SUITING)) % NOUNS;
-    int adverb = (int)example_draw(e, ADVERBS), has_adverb = (int)example_draw(e, 2);
-    const int32_t words[] = {
-        THE, NOUN + 2 * noun + plural, THAT, ADVERB + adverb, VERB + 2 * verb + plural, STOP};
-    const int odds[] = {1, 2 * NOUNS, 2, ADVERBS, has_adverb ? SUITING : 2 * SUITING, 1};
-    for (int i = 0; i < 6 && at < TEXT; ++i) {
-      if (!has_adverb && (i == 2 || i == 3)) continue;
-      t->words[at] = words[i];
-      t->surprise[at++] = logf((float)odds[i]);
-    }
-  }
-}
-
-// Rows of TIME words, each from the start of a sentence on. The mean surprise of their next words.
-static float make_batch(example_t* e, const text_t* t, int32_t* words, int32_t* next) {
-  float surprise = 0;
-  for (int i = 0; i < BATCH; ++i) {
-    int at = (int)example_draw(e, TEXT - 2 * TIME);
-    while (t->words[at] != STOP) ++at;
-    for (int k = 0; k < TIME; ++k) {
-      words[i * TIME + k] = t->words[at + k];
-      next[i * TIME + k] = t->words[at + k + 1];
-      surprise += t->surprise[at + k + 1];
-    }
-  }
-  return surprise / (BATCH * TIME);
-}
 
 typedef struct model_t {
   rn_edge_t loss;  // by the full softmax
@@ -63,7 +20,7 @@ typedef struct model_t {
 static model_t build(const example_t* e, const char* name, rn_edge_t words, rn_edge_t next,
                      bool is_sampled) {
   rn_scope_t* s = rn_variable_scope(e->scope, name);
-  rn_edge_t x = rn_embedding(s, words, WORDS, UNITS,
+  rn_edge_t x = rn_embedding(s, words, SENTENCES_WORDS, UNITS,
                              .kernel_initializer = rn_init_uniform(-0.5, 0.5, example_seed(e, 0)));
   // The cell, unrolled: TIME copies of it that share their weights.
   rn_edge_t inputs[TIME], outputs[TIME];
@@ -76,7 +33,7 @@ static model_t build(const example_t* e, const char* name, rn_edge_t words, rn_e
   rn_edge_t labels = rn_Reshape(s, next, rn_const_int32_list(s, (int32_t[]){-1}, 1));
 
   // A row of weights for each word, as the sampled softmax gathers them.
-  const int64_t dims[2] = {WORDS, UNITS};
+  const int64_t dims[2] = {SENTENCES_WORDS, UNITS};
   const rn_var_t* weights = rn_get_variable(
       s, "weights", dims, 2, .initializer = rn_init_glorot_uniform(example_seed(e, 2)));
   const rn_var_t* biases = rn_get_variable(s, "biases", dims, 1, .initializer = rn_init_zeros());
@@ -85,7 +42,7 @@ static model_t build(const example_t* e, const char* name, rn_edge_t words, rn_e
       rn_BiasAdd(s, rn_MatMul(s, h, weights->value, .transpose_b = true), biases->value);
   model_t m = {.loss = rn_sparse_softmax_cross_entropy(s, labels, logits)};
 
-  rn_class_weights_t layer = {&weights, 1, biases, WORDS};
+  rn_class_weights_t layer = {&weights, 1, biases, SENTENCES_WORDS};
   rn_edge_t trained = m.loss;
   if (is_sampled)
     trained = rn_Mean(
@@ -106,13 +63,13 @@ int main(int argc, char** argv) {
   model_t sampled = build(&e, "sampled", words, next, true);
   example_start(&e);
 
-  static text_t text, unseen;
-  write_text(&e, &text);
-  write_text(&e, &unseen);
+  static sentences_t text, unseen;
+  sentences_write(&e, &text);
+  sentences_write(&e, &unseen);
   int32_t x[BATCH * TIME], y[BATCH * TIME];
   float by_full, by_sampled;
   for (int step = 1; step <= e.steps; ++step) {
-    make_batch(&e, &text, x, y);
+    sentences_batch(&e, &text, BATCH, TIME, x, y);
     const feed_t* feeds = FEEDS(FEED(words, x, BATCH, TIME), FEED(next, y, BATCH, TIME));
     example_run(&e, full.train, feeds, FETCHES(FETCH(full.loss, &by_full)));
     example_run(&e, sampled.train, feeds, FETCHES(FETCH(sampled.loss, &by_sampled)));
@@ -122,7 +79,7 @@ int main(int argc, char** argv) {
 
   float least = 0, mean_full = 0, mean_sampled = 0;
   for (int i = 0; i < TESTS; ++i) {
-    least += make_batch(&e, &unseen, x, y) / TESTS;
+    least += sentences_batch(&e, &unseen, BATCH, TIME, x, y) / TESTS;
     example_run(&e, NULL, FEEDS(FEED(words, x, BATCH, TIME), FEED(next, y, BATCH, TIME)),
                 FETCHES(FETCH(full.loss, &by_full), FETCH(sampled.loss, &by_sampled)));
     mean_full += by_full / TESTS;

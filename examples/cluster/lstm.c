@@ -6,53 +6,14 @@
 // Weights, their optimizer's state and the gradients of a layer never leave its task. The graph
 // says which node is where (rn_scope_set_device); the runtime does the rest.
 //
-// The text, and what there is to learn in it, is that of ../lstm_language_model.c.
+// The text, and what there is to learn in it, is that of ../sentences.h.
 #include <math.h>
 #include <stdio.h>
 
+#include "sentences.h"
 #include "task.h"
 
-enum { NOUNS = 30, ADVERBS = 20, SUITING = 3 };  // verbs: as many as nouns
-// Frequent words have small numbers: candidates are drawn in that belief.
-enum { THE, STOP, THAT, ADVERB, NOUN = ADVERB + ADVERBS, VERB = NOUN + 2 * NOUNS };
-enum { WORDS = VERB + 2 * NOUNS, TEXT = 20000 };
 enum { BATCH = 32, TIME = 16, UNITS = 64, TESTS = 20 };
-
-typedef struct text_t {
-  int32_t words[TEXT];
-  float surprise[TEXT];  // the logarithm of how many words were equally likely
-} text_t;
-
-static void write_text(example_t* e, text_t* t) {
-  for (int at = 0; at < TEXT;) {
-    int noun = (int)example_draw(e, NOUNS), plural = (int)example_draw(e, 2);
-    int verb = (noun + (int)example_draw(e, SUITING)) % NOUNS;
-    int adverb = (int)example_draw(e, ADVERBS), has_adverb = (int)example_draw(e, 2);
-    const int32_t words[] = {
-        THE, NOUN + 2 * noun + plural, THAT, ADVERB + adverb, VERB + 2 * verb + plural, STOP};
-    const int odds[] = {1, 2 * NOUNS, 2, ADVERBS, has_adverb ? SUITING : 2 * SUITING, 1};
-    for (int i = 0; i < 6 && at < TEXT; ++i) {
-      if (!has_adverb && (i == 2 || i == 3)) continue;
-      t->words[at] = words[i];
-      t->surprise[at++] = logf((float)odds[i]);
-    }
-  }
-}
-
-// Rows of TIME words, each from the start of a sentence on. The mean surprise of their next words.
-static float make_batch(example_t* e, const text_t* t, int32_t* words, int32_t* next) {
-  float surprise = 0;
-  for (int i = 0; i < BATCH; ++i) {
-    int at = (int)example_draw(e, TEXT - 2 * TIME);
-    while (t->words[at] != STOP) ++at;
-    for (int k = 0; k < TIME; ++k) {
-      words[i * TIME + k] = t->words[at + k];
-      next[i * TIME + k] = t->words[at + k + 1];
-      surprise += t->surprise[at + k + 1];
-    }
-  }
-  return surprise / (BATCH * TIME);
-}
 
 // A layer on one task: its variables are there, and so is what it computes.
 static void add_layer(task_t* t, const char* name, int task, rn_edge_t* moments) {
@@ -72,7 +33,7 @@ static rn_edge_t build(task_t* t, rn_edge_t words, rn_edge_t next) {
   rn_scope_t* s = t->e.scope;
   rn_edge_t moments[TIME];
   rn_edge_t x =
-      rn_embedding(s, words, WORDS, UNITS,
+      rn_embedding(s, words, SENTENCES_WORDS, UNITS,
                    .kernel_initializer = rn_init_uniform(-0.5, 0.5, example_seed(&t->e, 0)));
   rn_edges_t inputs = rn_Unpack(s, x, TIME, .axis = 1);
   for (int i = 0; i < TIME; ++i) moments[i] = rn_edge_at(inputs, i);
@@ -81,8 +42,8 @@ static rn_edge_t build(task_t* t, rn_edge_t words, rn_edge_t next) {
   rn_edge_t h = rn_Reshape(s, rn_Pack(s, moments, TIME, .axis = 1),
                            rn_const_int32_list(s, (int32_t[]){-1, UNITS}, 2));
   rn_edge_t labels = rn_Reshape(s, next, rn_const_int32_list(s, (int32_t[]){-1}, 1));
-  rn_edge_t logits =
-      rn_dense(s, h, WORDS, .kernel_initializer = rn_init_glorot_uniform(example_seed(&t->e, 3)));
+  rn_edge_t logits = rn_dense(s, h, SENTENCES_WORDS,
+                              .kernel_initializer = rn_init_glorot_uniform(example_seed(&t->e, 3)));
   return rn_sparse_softmax_cross_entropy(s, labels, logits);
 }
 
@@ -95,13 +56,13 @@ int main(int argc, char** argv) {
   t.colocates = true;
   task_train(&t, rn_adam(.learning_rate = 0.01f), loss);
 
-  static text_t text, unseen;
-  write_text(&t.e, &text);
-  write_text(&t.e, &unseen);
+  static sentences_t text, unseen;
+  sentences_write(&t.e, &text);
+  sentences_write(&t.e, &unseen);
   int32_t x[BATCH * TIME], y[BATCH * TIME];
   float loss_now = 0;
   for (bool goes_on = true; goes_on;) {
-    make_batch(&t.e, &text, x, y);
+    sentences_batch(&t.e, &text, BATCH, TIME, x, y);
     goes_on = task_step(&t, FEEDS(FEED(words, x, BATCH, TIME), FEED(next, y, BATCH, TIME)),
                         FETCHES(FETCH(loss, &loss_now)));
     if (task_is_chief(&t))
@@ -111,7 +72,7 @@ int main(int argc, char** argv) {
 
   float least = 0, mean = 0;
   for (int i = 0; task_is_chief(&t) && i < TESTS; ++i) {
-    least += make_batch(&t.e, &unseen, x, y) / TESTS;
+    least += sentences_batch(&t.e, &unseen, BATCH, TIME, x, y) / TESTS;
     task_look(&t, FEEDS(FEED(words, x, BATCH, TIME), FEED(next, y, BATCH, TIME)),
               FETCHES(FETCH(loss, &loss_now)));
     mean += loss_now / TESTS;

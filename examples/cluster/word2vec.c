@@ -6,30 +6,10 @@
 // rare, and then one of them has added to what the other has just changed.
 //
 // What is learned is told in ../word2vec.c.
+#include "families.h"
 #include "task.h"
 
-enum { FAMILIES = 50, MEMBERS = 8, WORDS = FAMILIES * MEMBERS, DEPTH = 16, SHARDS = 4 };
-enum { BATCH = 256, NEGATIVES = 32 };
-
-// A word's family is its number's remainder: neighbours are spread over the whole table.
-static int family_of(int word) { return word % FAMILIES; }
-
-static void make_pairs(example_t* e, int32_t* words, int64_t* neighbours) {
-  for (int i = 0; i < BATCH; ++i) {
-    words[i] = (int32_t)example_draw(e, WORDS);
-    neighbours[i] = family_of(words[i]) + FAMILIES * (int64_t)example_draw(e, MEMBERS);
-  }
-}
-
-// The |MEMBERS| words whose vectors have the smallest angle with each word's, itself first.
-static rn_edge_t nearest(rn_scope_t* s, const rn_var_t* const* shards) {
-  rn_edge_t all = rn_Range(s, rn_const_int32(s, 0), rn_const_int32(s, WORDS), rn_const_int32(s, 1));
-  rn_edge_t rows = rn_embedding_lookup(s, shards, SHARDS, all, false);
-  rn_edge_t squares = rn_Sum(s, rn_Square(s, rows), rn_const_int32(s, 1), .keep_dims = true);
-  rn_edge_t unit = rn_Mul(s, rows, rn_Rsqrt(s, squares));
-  rn_edge_t cosines = rn_MatMul(s, unit, unit, .transpose_b = true);
-  return rn_TopKV2(s, cosines, rn_const_int32(s, MEMBERS)).indices;
-}
+enum { DEPTH = 16, SHARDS = 4, BATCH = 256, NEGATIVES = 32 };
 
 int main(int argc, char** argv) {
   task_t t = task_open(argc, argv, "Finds which words of a text belong together, on a cluster.",
@@ -40,35 +20,34 @@ int main(int argc, char** argv) {
 
   const rn_var_t *shards[SHARDS], *outs[SHARDS];
   rn_initializer_t start = rn_init_uniform(-0.5, 0.5, example_seed(&t.e, 0));
-  rn_partitioned_variable(s, "vectors", WORDS, DEPTH, start, SHARDS, shards);
-  rn_partitioned_variable(s, "context", WORDS, DEPTH, rn_init_zeros(), SHARDS, outs);
-  const int64_t count = WORDS;
+  rn_partitioned_variable(s, "vectors", FAMILIES_WORDS, DEPTH, start, SHARDS, shards);
+  rn_partitioned_variable(s, "context", FAMILIES_WORDS, DEPTH, rn_init_zeros(), SHARDS, outs);
+  const int64_t count = FAMILIES_WORDS;
   const rn_var_t* biases = rn_get_variable(s, "biases", &count, 1, .initializer = rn_init_zeros());
   rn_edge_t vectors = rn_embedding_lookup(s, shards, SHARDS, words, false);
-  rn_class_weights_t context = {outs, SHARDS, biases, WORDS};
+  rn_class_weights_t context = {outs, SHARDS, biases, FAMILIES_WORDS};
   rn_edge_t losses = rn_nce_loss(s, &context, neighbours, vectors, NEGATIVES,
                                  .sampler = RN_SAMPLE_UNIFORM, .seed = example_seed(&t.e, 1));
   rn_edge_t loss = rn_Mean(s, losses, rn_const_int32(s, 0));
-  rn_edge_t near = nearest(s, shards);
+  rn_edge_t all =
+      rn_Range(s, rn_const_int32(s, 0), rn_const_int32(s, FAMILIES_WORDS), rn_const_int32(s, 1));
+  rn_edge_t near = families_nearest(s, rn_embedding_lookup(s, shards, SHARDS, all, false));
   task_train(&t, rn_adagrad(.learning_rate = 0.5f), loss);
 
   int32_t w[BATCH];
   int64_t n[BATCH];
   float loss_now = 0;
   for (bool goes_on = true; goes_on;) {
-    make_pairs(&t.e, w, n);
+    families_pairs(&t.e, BATCH, w, n);
     goes_on = task_step(&t, FEEDS(FEED(words, w, BATCH), FEED(neighbours, n, BATCH, 1)),
                         FETCHES(FETCH(loss, &loss_now)));
     if (task_is_chief(&t))
       example_progress(&t.e, (int)rn_supervisor_step(t.supervisor), "loss %.4f", loss_now);
   }
 
-  static int32_t found[WORDS][MEMBERS];
+  static int32_t found[FAMILIES_WORDS][FAMILIES_MEMBERS];
   if (task_is_chief(&t)) task_look(&t, NULL, FETCHES(FETCH(near, &found)));
-  int right = 0;
-  for (int i = 0; i < WORDS; ++i)
-    for (int k = 1; k < MEMBERS; ++k) right += family_of(found[i][k]) == family_of(i);
-  float part = (float)right / (WORDS * (MEMBERS - 1));
+  float part = families_found(found);
   return task_close(&t, part >= 0.95f, "%.1f %% of the nearest words are of the family",
                     100 * part);
 }
