@@ -14,7 +14,8 @@ const char rn_cli_ckpt_help[] =
     "       runnel ckpt latest DIRECTORY\n"
     "\n"
     "Looks into checkpoints of either format. PREFIX is what a saver returned: model-100 for\n"
-    "model-100.index and model-100.data-00000-of-00001; a file of the first format is its own.\n"
+    "model-100.index and model-100.data-00000-of-00001 (one of these will do, too); a file of the\n"
+    "first format is its own.\n"
     "\n"
     "  list              name, type, shape and size of every tensor\n"
     "  show              the values of one tensor\n"
@@ -121,9 +122,28 @@ static rn_status_t read_words(rn_cli_t* cli, words_t* out) {
   }
 }
 
+// People name a file of a checkpoint, too: its prefix is meant.
+static void cut_to_prefix(char* path) {
+  size_t size = strlen(path);
+  char* data = strstr(path, ".data-");
+  if (size > 6 && strcmp(path + size - 6, ".index") == 0)
+    path[size - 6] = '\0';
+  else if (data && strstr(data, "-of-") && !strchr(data, '/'))
+    *data = '\0';
+}
+
+static rn_status_t open_named(rn_cli_t* cli, const char* name, rn_checkpoint_t** out) {
+  char* prefix = NULL;
+  RN_RETURN_IF_ERROR(rn_str_dup(cli->allocator, rn_str(name), &prefix));
+  cut_to_prefix(prefix);
+  rn_status_t status = rn_checkpoint_open(cli->env, prefix, out);
+  rn_free(cli->allocator, prefix, strlen(name) + 1);
+  return status;
+}
+
 static rn_status_t look(rn_cli_t* cli, const char* verb, const words_t* words, const char* prefix) {
   rn_checkpoint_t* checkpoint = NULL;
-  RN_RETURN_IF_ERROR(rn_checkpoint_open(cli->env, prefix, &checkpoint));
+  RN_RETURN_IF_ERROR(open_named(cli, prefix, &checkpoint));
   rn_status_t status = strcmp(verb, "list") == 0 ? list(cli, checkpoint)
                        : strcmp(verb, "show") == 0
                            ? show(cli, checkpoint, words->items[2], words->npy)

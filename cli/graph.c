@@ -8,8 +8,8 @@
 const char rn_cli_graph_help[] =
     "usage: runnel graph FILE [--stats | --text | --dot] [--depth N] [--input NAME=SHAPE ...]\n"
     "\n"
-    "Looks into a GraphDef, given as bytes (.pb) or as text (.pbtxt); '-' reads the standard "
-    "input.\n"
+    "Looks into a GraphDef, given as bytes (.pb) or as text (.pbtxt), or into the graph of a\n"
+    "SavedModel (a folder); '-' reads the standard input.\n"
     "\n"
     "  --stats             inputs, outputs, parameters, ops by number, and what this library\n"
     "                      lacks to run it (this is what you get without an option)\n"

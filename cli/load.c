@@ -3,7 +3,9 @@
 
 #include <stdio.h>
 
+#include "cli/model.h"
 #include "graph/import.h"
+#include "saved_model/saved_model.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
 #include "wire/text.h"
@@ -38,11 +40,35 @@ static rn_status_t decode(rn_cli_file_t* file) {
                        "%s: not a GraphDef (give a .pb or .pbtxt): ", file->path);
 }
 
+// The graph of a SavedModel: the one for serving, or else the first.
+static rn_status_t read_model(const rn_cli_t* cli, const char* path, rn_cli_file_t* out) {
+  rn_saved_model_t* model = NULL;
+  RN_RETURN_IF_ERROR(rn_saved_model_open(cli->env, rn_str(path), cli->allocator, &model));
+  const rn_str_t serve = RN_STR("serve");
+  const rn_meta_graph_t* graph = NULL;
+  rn_status_t status = rn_saved_model_find(model, &serve, 1, &graph);
+  if (!rn_ok(status) && model->graph_count) {
+    rn_status_free(status);
+    status = RN_OK;
+    graph = &model->graphs[0];
+  }
+  if (rn_ok(status)) {
+    rn_strbuf_append(&out->bytes, graph->graph_def);
+    status = rn_strbuf_status(&out->bytes);
+  }
+  rn_saved_model_destroy(model);
+  return rn_ok(status) ? rn_cli_prefix(RN_PB_DECODE(GraphDef, rn_strbuf_view(&out->bytes), NULL,
+                                                    &out->arena, &out->def),
+                                       "%s: the model has no GraphDef: ", path)
+                       : status;
+}
+
 rn_status_t rn_cli_load(const rn_cli_t* cli, const char* path, rn_cli_file_t* out) {
   *out = (rn_cli_file_t){.path = path, .allocator = cli->allocator};
   rn_arena_init(&out->arena, cli->allocator);
   rn_strbuf_init(&out->bytes, cli->allocator);
   bool is_input = strcmp(path, "-") == 0;
+  if (!is_input && rn_cli_is_folder(cli, path)) return read_model(cli, path, out);
   RN_RETURN_IF_ERROR(rn_cli_prefix(
       rn_fs_read(cli->env, is_input ? "/dev/stdin" : path, MAX_FILE_BYTES, &out->bytes),
       "cannot read the graph: "));

@@ -1,4 +1,4 @@
-// Graphs from files: GraphDefs as bytes (.pb) or as text (.pbtxt).
+// Graphs from files: GraphDefs as bytes (.pb) or as text (.pbtxt), and those of SavedModels.
 #ifndef RUNNEL_CLI_LOAD_H_
 #define RUNNEL_CLI_LOAD_H_
 
@@ -15,8 +15,9 @@ typedef struct rn_cli_file_t {
   bool is_text;
 } rn_cli_file_t;
 
-// Reads |path|; "-" is the standard input. Text if the name ends in .pbtxt, .txt or .prototxt, or
-// if the content is no binary message but text. Errors name the file. Clear |*out| either way.
+// Reads |path|; "-" is the standard input, a folder a SavedModel. Text if the name ends in .pbtxt,
+// .txt or .prototxt, or if the content is no binary message but text. Errors name the file. Clear
+// |*out| either way.
 RN_MUST_USE rn_status_t rn_cli_load(const rn_cli_t* cli, const char* path, rn_cli_file_t* out);
 void rn_cli_file_clear(rn_cli_file_t* file);
 

@@ -156,9 +156,9 @@ static rn_status_t find_node(const job_t* job, const char* option, rn_str_t name
   *out = rn_graph_find(job->graph, name);
   if (*out) return RN_OK;
   return rn_not_found(
-      "%s: %s %.*s: the graph has no node of that name; 'runnel graph %s' lists "
-      "inputs and outputs",
-      job->path, option, RN_STR_ARGS(name), job->path);
+      "%s: %s %.*s: the graph has no node of that name; 'runnel %s %s' lists inputs and outputs",
+      job->path, option, RN_STR_ARGS(name), job->is_model ? "saved_model show" : "graph",
+      job->path);
 }
 
 // Whether the model's signature has a port of this name.

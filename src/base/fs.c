@@ -128,9 +128,21 @@ rn_status_t rn_fs_replace(const rn_env_t* env, const char* path, rn_str_t data) 
   return status;
 }
 
-static rn_status_t make_one(const rn_env_t* env, const char* path) {
+// Syncs the directory that |path|, which may be changed for the time, is entered in.
+static rn_status_t sync_parent(const rn_env_t* env, char* path) {
+  char* slash = strrchr(path, '/');
+  if (!slash) return env->fs->sync_directory(env->fs_self, ".");
+  if (slash == path) return env->fs->sync_directory(env->fs_self, "/");
+  *slash = 0;
+  rn_status_t status = env->fs->sync_directory(env->fs_self, path);
+  *slash = '/';
+  return status;
+}
+
+static rn_status_t make_one(const rn_env_t* env, char* path) {
   rn_status_t status = env->fs->make_directory(env->fs_self, path);
   rn_file_stat_t found;
+  if (rn_ok(status)) return sync_parent(env, path);
   if (rn_status_code(status) != RN_CODE_ALREADY_EXISTS) return status;
   rn_status_t look = env->fs->stat(env->fs_self, path, &found);
   bool is_there = rn_ok(look) && found.is_directory;

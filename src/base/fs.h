@@ -82,7 +82,7 @@ RN_MUST_USE rn_status_t rn_fs_write(const rn_env_t* env, const char* path, rn_st
 // Creates or replaces so that whoever looks, also after a crash, sees the old or the new file
 // whole.
 RN_MUST_USE rn_status_t rn_fs_replace(const rn_env_t* env, const char* path, rn_str_t data);
-// With all directories on the way; what exists is fine.
+// With all directories on the way; what exists is fine. The names survive a loss of power.
 RN_MUST_USE rn_status_t rn_fs_make_directories(const rn_env_t* env, const char* path);
 // Removes |path| and all that is in it, as far as that can be done; the first error.
 RN_MUST_USE rn_status_t rn_fs_remove_tree(const rn_env_t* env, const char* path,
@@ -94,7 +94,9 @@ RN_MUST_USE rn_status_t rn_fs_temporary(const rn_env_t* env, const char* path, r
 // The directory of |path|: "a/b" for "a/b/c", "/" for "/a", "." for "a".
 rn_str_t rn_path_directory(rn_str_t path);
 
-// "context; No such file or directory", with the code that stock gives it.
+// The code that TensorFlow gives an error of the system; 0 is no error.
+rn_code_t rn_code_of_errno(int error);
+// "context; No such file or directory", with that code.
 RN_MUST_USE rn_status_t rn_status_of_errno(const char* context, int error);
 
 #endif  // RUNNEL_BASE_FS_H_

@@ -1,6 +1,6 @@
 // Files and directories of the operating system.
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE  // strerrordesc_np: errno's text without a shared buffer
+#define _GNU_SOURCE  // sync_file_range
 #endif
 #include <dirent.h>
 #include <errno.h>
@@ -22,61 +22,6 @@ typedef struct system_file_t {
 // The disk starts on what was appended after so many bytes: otherwise it idles until a sync, and a
 // large file takes the time of copying and of the disk one after the other.
 #define WRITE_BEHIND ((size_t)8 << 20)
-
-static rn_code_t code_of_errno(int error) {
-  switch (error) {
-    case EINVAL:
-    case ENAMETOOLONG:
-    case E2BIG:
-    case EFAULT:
-    case ENOTTY:
-      return RN_CODE_INVALID_ARGUMENT;
-    case ETIMEDOUT:
-      return RN_CODE_DEADLINE_EXCEEDED;
-    case ENOENT:
-    case ENODEV:
-    case ENXIO:
-    case ESRCH:
-      return RN_CODE_NOT_FOUND;
-    case EEXIST:
-      return RN_CODE_ALREADY_EXISTS;
-    case EPERM:
-    case EACCES:
-    case EROFS:
-      return RN_CODE_PERMISSION_DENIED;
-    case ENOTEMPTY:
-    case EISDIR:
-    case ENOTDIR:
-    case EBADF:
-    case EBUSY:
-    case ETXTBSY:
-    case EPIPE:
-      return RN_CODE_FAILED_PRECONDITION;
-    case ENOSPC:
-    case EDQUOT:
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-    case EMLINK:
-      return RN_CODE_RESOURCE_EXHAUSTED;
-    case EFBIG:
-    case EOVERFLOW:
-    case ERANGE:
-      return RN_CODE_OUT_OF_RANGE;
-    case ENOSYS:
-    case ENOTSUP:
-      return RN_CODE_UNIMPLEMENTED;
-    case EAGAIN:
-      return RN_CODE_UNAVAILABLE;
-    default:
-      return RN_CODE_UNKNOWN;
-  }
-}
-
-rn_status_t rn_status_of_errno(const char* context, int error) {
-  const char* text = strerrordesc_np(error);
-  return rn_status_make(code_of_errno(error), "%s; %s", context, text ? text : "unknown error");
-}
 
 static rn_status_t outcome(const char* path, int result) {
   return result == 0 ? RN_OK : rn_status_of_errno(path, errno);

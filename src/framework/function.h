@@ -16,12 +16,16 @@ typedef struct rn_instance_t {
   const rn_dtype_t* arg_types;
   int32_t result_count;
   const rn_dtype_t* result_types;
+  rn_str_t def;  // the FunctionDef that it was made of
 } rn_instance_t;
 
 // One call, embedded in the caller's own struct and left alone until |done|.
 typedef struct rn_function_call_t {
   rn_step_t* step;      // the step that calls: its cancellation, deadline and threads. NULL: none
   rn_cancel_t* cancel;  // instead of a step's; NULL: nobody stops it
+  // Borrowed: where values from and to parts of the call elsewhere meet; fails with the call. NULL:
+  // there are none.
+  rn_rendezvous_t* rendezvous;
   const rn_tensor_t* const* args;  // lent; as many as the function takes
   rn_tensor_t* results;            // unset; the caller's on success, unset on failure
   // Called once, on any thread, without locks held, perhaps before rn_function_run returns. Owns
@@ -59,5 +63,11 @@ static inline void rn_function_run(rn_functions_t* functions, rn_instance_t* ins
 // Runs it and waits, for threads that may. |call->done| is overwritten.
 RN_MUST_USE rn_status_t rn_function_run_and_wait(rn_functions_t* functions, rn_instance_t* instance,
                                                  rn_function_call_t* call);
+
+// A number that values have in common if they are equal, with functions by what they do and not by
+// their names; others nearly never have it. Tensors by their bytes. |functions| may be NULL: names
+// count.
+RN_MUST_USE rn_status_t rn_attr_digest(rn_functions_t* functions, const rn_attr_value_t* value,
+                                       rn_allocator_t allocator, uint64_t* out);
 
 #endif  // RUNNEL_FRAMEWORK_FUNCTION_H_

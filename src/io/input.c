@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 #include <zlib.h>
 
+#include "io/snappy.h"
+
 #define DEFAULT_BUFFER ((size_t)256 << 10)
 
 typedef struct bytes_t {
@@ -46,6 +48,12 @@ bool rn_compression_from_name(rn_str_t name, rn_compression_t* out) {
   return true;
 }
 
+bool rn_record_compression_from_name(rn_str_t name, rn_compression_t* out) {
+  if (!rn_str_is(name, "SNAPPY")) return rn_compression_from_name(name, out);
+  *out = RN_COMPRESSION_SNAPPY;
+  return true;
+}
+
 const char* rn_input_path(const rn_input_t* input) { return input->path; }
 uint64_t rn_input_position(const rn_input_t* input) { return input->position; }
 
@@ -68,7 +76,8 @@ void rn_input_close(rn_input_t* input) {
 }
 
 static rn_status_t start_inflating(rn_input_t* input) {
-  if (input->compression == RN_COMPRESSION_NONE) return RN_OK;
+  if (input->compression != RN_COMPRESSION_ZLIB && input->compression != RN_COMPRESSION_GZIP)
+    return RN_OK;
   if (input->is_inflating) inflateEnd(&input->inflater);
   memset(&input->inflater, 0, sizeof input->inflater);
   // 15: the largest window; 16 more says that the header is gzip's.
@@ -234,12 +243,62 @@ static rn_status_t fill_inflated(rn_input_t* input) {
   return RN_OK;
 }
 
+// |size| compressed bytes or more in |packed|, as they come; false where the file ends before.
+static rn_status_t need_packed(rn_input_t* input, size_t size, bool* out_has) {
+  bytes_t* packed = &input->packed;
+  size_t got = 1;
+  while (packed->end - packed->start < size && got) {
+    size_t extra = size - (packed->end - packed->start);
+    RN_RETURN_IF_ERROR(
+        make_room(packed, extra < input->piece ? extra : input->piece, input->piece));
+    RN_RETURN_IF_ERROR(read_file(input, packed, packed->capacity - packed->end, &got));
+  }
+  *out_has = packed->end - packed->start >= size;
+  return RN_OK;
+}
+
+static rn_status_t bad_block(const rn_input_t* input, const char* what) {
+  uint64_t behind = input->packed.end - input->packed.start;
+  return rn_data_loss("%s; %s, at byte %llu", what, input->path,
+                      (unsigned long long)(input->file_offset - behind));
+}
+
+// Unfolds the next block: its size, high byte first, then its bytes.
+static rn_status_t fill_unfolded(rn_input_t* input) {
+  bytes_t* packed = &input->packed;
+  bool has_it = false;
+  RN_RETURN_IF_ERROR(need_packed(input, 4, &has_it));
+  if (!has_it && packed->start == packed->end) {
+    input->ended = true;
+    return RN_OK;
+  }
+  if (!has_it) return bad_block(input, "compressed stream ends early");
+  const uint8_t* head = (const uint8_t*)packed->data + packed->start;
+  size_t size = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
+  RN_RETURN_IF_ERROR(need_packed(input, 4 + size, &has_it));
+  if (!has_it) return bad_block(input, "compressed stream ends early");
+  rn_str_t block = rn_str_n(packed->data + packed->start + 4, size);
+  uint64_t room = 0;
+  // No element makes more than 64 bytes of one.
+  if (!rn_snappy_size(block, &room) || room / 64 > size)
+    return bad_block(input, "no block of snappy");
+  RN_RETURN_IF_ERROR(make_room(&input->buffer, (size_t)room, input->piece));
+  if (!rn_snappy_unfold(block, input->buffer.data + input->buffer.end, (size_t)room))
+    return bad_block(input, "no block of snappy");
+  input->buffer.end += (size_t)room;
+  packed->start += 4 + size;
+  return RN_OK;
+}
+
+static rn_status_t fill(rn_input_t* input, size_t wanted) {
+  if (input->compression == RN_COMPRESSION_NONE) return fill_plain(input, wanted);
+  return input->compression == RN_COMPRESSION_SNAPPY ? fill_unfolded(input) : fill_inflated(input);
+}
+
 rn_status_t rn_input_peek(rn_input_t* input, size_t wanted, rn_str_t* out) {
   bytes_t* buffer = &input->buffer;
-  while (buffer->end - buffer->start < wanted && !input->ended) {
-    RN_RETURN_IF_ERROR(input->compression == RN_COMPRESSION_NONE ? fill_plain(input, wanted)
-                                                                 : fill_inflated(input));
-  }
+  while (buffer->end - buffer->start < wanted && !input->ended)
+    RN_RETURN_IF_ERROR(fill(input, wanted));
   *out = rn_str_n(buffer->data ? buffer->data + buffer->start : "", buffer->end - buffer->start);
   return RN_OK;
 }

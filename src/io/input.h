@@ -11,12 +11,15 @@
 
 typedef enum rn_compression_t {
   RN_COMPRESSION_NONE,
-  RN_COMPRESSION_ZLIB,  // RFC 1950; what follows the first stream is ignored
-  RN_COMPRESSION_GZIP,  // RFC 1952; several members are one stream
+  RN_COMPRESSION_ZLIB,    // RFC 1950; what follows the first stream is ignored
+  RN_COMPRESSION_GZIP,    // RFC 1952; several members are one stream
+  RN_COMPRESSION_SNAPPY,  // blocks, each behind its size: files of records alone
 } rn_compression_t;
 
 // "", "ZLIB" or "GZIP"; false for anything else.
 bool rn_compression_from_name(rn_str_t name, rn_compression_t* out);
+// Those, or "SNAPPY": what files of records may be.
+bool rn_record_compression_from_name(rn_str_t name, rn_compression_t* out);
 
 typedef struct rn_input_t rn_input_t;
 

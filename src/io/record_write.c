@@ -3,10 +3,13 @@
 
 #include "base/crc32c.h"
 #include "io/record.h"
+#include "io/snappy.h"
 
 #define DEFAULT_BUFFER ((size_t)256 << 10)
 // A flush writes a mark of five bytes, and would write it again each time it found no room for all.
 #define SMALLEST_BUFFER 64
+// Of a block of snappy. Readers of TensorFlow have 256 KiB for a block and for what it unfolds to.
+#define SNAPPY_BLOCK ((size_t)128 << 10)
 
 struct rn_record_writer_t {
   rn_allocator_t allocator;
@@ -17,12 +20,15 @@ struct rn_record_writer_t {
   uint64_t offset;
   z_stream deflater;
   bool is_deflating;
-  bool is_broken;  // a write failed: what the file holds is not known
+  bool is_folding;     // what leaves the buffer becomes a block of snappy
+  rn_strbuf_t folded;  // it
+  bool is_broken;      // a write failed: what the file holds is not known
 };
 
 static void discard(rn_record_writer_t* writer) {
   rn_allocator_t allocator = writer->allocator;
   if (writer->is_deflating) deflateEnd(&writer->deflater);
+  rn_strbuf_clear(&writer->folded);
   rn_free(allocator, writer->buffer, writer->capacity);
   if (writer->path) rn_free(allocator, writer->path, strlen(writer->path) + 1);
   RN_FREE(allocator, writer);
@@ -32,9 +38,11 @@ static rn_status_t set_up(rn_record_writer_t* writer, const rn_env_t* env, const
                           const rn_record_writer_options_t* options) {
   writer->capacity = options->buffer_size ? options->buffer_size : DEFAULT_BUFFER;
   if (writer->capacity < SMALLEST_BUFFER) writer->capacity = SMALLEST_BUFFER;
+  writer->is_folding = options->compression == RN_COMPRESSION_SNAPPY;
+  if (writer->is_folding) writer->capacity = SNAPPY_BLOCK;
   RN_RETURN_IF_ERROR(rn_alloc(writer->allocator, writer->capacity, (void**)&writer->buffer));
   RN_RETURN_IF_ERROR(rn_str_dup(writer->allocator, rn_str(path), &writer->path));
-  if (options->compression != RN_COMPRESSION_NONE) {
+  if (options->compression != RN_COMPRESSION_NONE && !writer->is_folding) {
     int bits = options->compression == RN_COMPRESSION_GZIP ? 15 + 16 : 15;
     int level = options->level ? options->level : Z_DEFAULT_COMPRESSION;
     int result = deflateInit2(&writer->deflater, level, Z_DEFLATED, bits, 8, Z_DEFAULT_STRATEGY);
@@ -53,6 +61,7 @@ rn_status_t rn_record_writer_open(const rn_env_t* env, const char* path,
   rn_record_writer_t* writer = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(env->allocator, &writer));
   writer->allocator = env->allocator;
+  rn_strbuf_init(&writer->folded, env->allocator);
   rn_status_t status = set_up(writer, env, path, options ? options : &plain);
   if (rn_ok(status))
     *out = writer;
@@ -68,7 +77,14 @@ static rn_status_t to_file(rn_record_writer_t* writer, rn_str_t data) {
 static rn_status_t drain(rn_record_writer_t* writer) {
   rn_str_t data = rn_str_n(writer->buffer, writer->used);
   writer->used = 0;
-  return to_file(writer, data);
+  if (!writer->is_folding || !data.size) return to_file(writer, data);
+  writer->folded.size = 0;
+  rn_strbuf_append(&writer->folded, RN_STR("size"));
+  rn_snappy_fold(data, &writer->folded);
+  RN_RETURN_IF_ERROR(rn_strbuf_status(&writer->folded));
+  size_t size = writer->folded.size - 4;
+  for (int i = 0; i < 4; ++i) writer->folded.data[i] = (char)(size >> (24 - 8 * i));
+  return to_file(writer, rn_strbuf_view(&writer->folded));
 }
 
 static rn_status_t put_plain(rn_record_writer_t* writer, rn_str_t data) {
@@ -102,7 +118,21 @@ static rn_status_t put_deflated(rn_record_writer_t* writer, rn_str_t data, int f
   return RN_OK;
 }
 
+// In pieces that fill a block each.
+static rn_status_t put_folded(rn_record_writer_t* writer, rn_str_t data) {
+  while (data.size) {
+    size_t room = writer->capacity - writer->used;
+    size_t size = data.size < room ? data.size : room;
+    memcpy(writer->buffer + writer->used, data.data, size);
+    writer->used += size;
+    data = rn_str_n(data.data + size, data.size - size);
+    if (writer->used == writer->capacity) RN_RETURN_IF_ERROR(drain(writer));
+  }
+  return RN_OK;
+}
+
 static rn_status_t put(rn_record_writer_t* writer, rn_str_t data) {
+  if (writer->is_folding) return put_folded(writer, data);
   if (writer->is_deflating) return put_deflated(writer, data, Z_NO_FLUSH);
   return put_plain(writer, data);
 }

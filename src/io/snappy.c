@@ -7,6 +7,7 @@
 #include "io/snappy.h"
 
 #include "wire/scan.h"
+#include "wire/writer.h"
 
 bool rn_snappy_size(rn_str_t input, uint64_t* out_size) {
   rn_pb_scan_t scan = rn_pb_scan(input);
@@ -61,4 +62,80 @@ bool rn_snappy_unfold(rn_str_t input, char* out, size_t size) {
     done += length;
   }
   return done == size;
+}
+
+// Folding: copies are looked for within pieces of 64 KiB, so that places fit two bytes. A table has
+// the last place where four bytes with some hash began.
+#define PIECE ((size_t)1 << 16)
+#define TABLE_BITS 13
+#define SHORTEST 4
+
+static uint32_t four_at(const char* from) {
+  uint32_t value;
+  memcpy(&value, from, sizeof value);
+  return value;
+}
+
+static void put_literal(rn_str_t bytes, rn_strbuf_t* out) {
+  if (!bytes.size) return;
+  char* p = rn_pb_room(out, bytes.size + 3);
+  if (!p) return;
+  size_t length = bytes.size - 1;  // a piece: two bytes at most
+  int extra = length < 60 ? 0 : length < 256 ? 1 : 2;
+  *p++ = (char)((extra ? 59 + (size_t)extra : length) << 2);
+  for (int i = 0; i < extra; ++i) *p++ = (char)(length >> 8 * i);
+  memcpy(p, bytes.data, bytes.size);
+  rn_pb_written(out, p + bytes.size);
+}
+
+static void put_copy(size_t back, size_t length, rn_strbuf_t* out) {
+  while (length) {
+    char* p = rn_pb_room(out, 3);
+    if (!p) return;
+    // What is left over must be a copy, too.
+    size_t part = length <= 64 ? length : length < 64 + SHORTEST ? 60 : 64;
+    if (part >= 4 && part <= 11 && back < 2048) {
+      *p++ = (char)(1 | (part - 4) << 2 | back >> 8 << 5);
+      *p++ = (char)back;
+    } else {
+      *p++ = (char)(2 | (part - 1) << 2);
+      *p++ = (char)back;
+      *p++ = (char)(back >> 8);
+    }
+    rn_pb_written(out, p);
+    length -= part;
+  }
+}
+
+static void fold_piece(rn_str_t piece, uint16_t* table, rn_strbuf_t* out) {
+  const char* data = piece.data;
+  size_t done = 0, at = 1, misses = 0;
+  memset(table, 0, sizeof *table << TABLE_BITS);
+  while (at + SHORTEST <= piece.size) {
+    uint32_t four = four_at(data + at);
+    uint16_t* slot = &table[four * UINT32_C(0x9E3779B1) >> (32 - TABLE_BITS)];
+    size_t from = *slot;
+    *slot = (uint16_t)at;
+    if (four_at(data + from) != four) {
+      at += 1 + (misses++ >> 5);  // bytes that do not repeat are passed over faster and faster
+      continue;
+    }
+    size_t length = SHORTEST;
+    while (at + length < piece.size && data[from + length] == data[at + length]) ++length;
+    put_literal(rn_str_n(data + done, at - done), out);
+    put_copy(at - from, length, out);
+    done = at += length;
+    misses = 0;
+  }
+  put_literal(rn_str_n(data + done, piece.size - done), out);
+}
+
+void rn_snappy_fold(rn_str_t input, rn_strbuf_t* out) {
+  uint16_t table[1 << TABLE_BITS];
+  rn_pb_put_varint(out, input.size);
+  while (input.size) {
+    size_t size = input.size < PIECE ? input.size : PIECE;
+    fold_piece(rn_str_n(input.data, size), table, out);
+    input = rn_str_n(input.data + size, input.size - size);
+  }
 }

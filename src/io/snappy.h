@@ -1,5 +1,5 @@
-// Snappy, decompression only: old tables hold blocks of it. The format is small and what we need of
-// it smaller, so no library is asked for.
+// Snappy: old tables and snapshots of datasets hold blocks of it. The format is small, so no
+// library is asked for.
 #ifndef RUNNEL_IO_SNAPPY_H_
 #define RUNNEL_IO_SNAPPY_H_
 
@@ -9,5 +9,8 @@
 bool rn_snappy_size(rn_str_t input, uint64_t* out_size);
 // Unfolds |input| into exactly |size| bytes at |out|; false if it is not that.
 bool rn_snappy_unfold(rn_str_t input, char* out, size_t size);
+
+// Appends |input|, folded, to |out|, which fails as buffers do. At most 4 GiB - 1.
+void rn_snappy_fold(rn_str_t input, rn_strbuf_t* out);
 
 #endif  // RUNNEL_IO_SNAPPY_H_

@@ -20,9 +20,10 @@ rn_status_t rn_shape_fn_iterator_get_next(rn_shape_ctx_t* ctx) {
 static const char* const scalars[] = {
     "batch_size",   "buffer_size",    "cardinality", "compression_type",
     "count",        "drop_remainder", "filename",    "footer_bytes",
-    "header_bytes", "index",          "num_shards",  "record_bytes",
-    "seed",         "seed2",          "shift",       "size",
-    "start",        "step",           "stop",        "stride"};
+    "header_bytes", "index",          "num_shards",  "path",
+    "record_bytes", "seed",           "seed2",       "shift",
+    "size",         "start",          "step",        "stop",
+    "stride"};
 
 static bool is_scalar(const char* name) {
   for (size_t i = 0; i < sizeof scalars / sizeof *scalars; ++i)
@@ -40,7 +41,7 @@ rn_status_t rn_shape_fn_dataset(rn_shape_ctx_t* ctx) {
       RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[at], 1, &unused));
     at += rn_arg_length(&ctx->op->inputs[i], ctx->attrs);
   }
-  return rn_shape_fn_scalar(ctx);
+  return ctx->op->output_count ? rn_shape_fn_scalar(ctx) : RN_OK;
 }
 
 rn_status_t rn_shape_fn_iterator_state(rn_shape_ctx_t* ctx) {

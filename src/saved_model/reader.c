@@ -16,6 +16,16 @@ static rn_status_t bad_bytes(const rn_saved_model_t* model, const char* where) {
                       RN_STR_ARGS(model->folder), where);
 }
 
+// A field that is malformed, or that the file ends within.
+static rn_status_t bad_field(const rn_saved_model_t* model, const rn_pb_scan_t* scan) {
+  size_t size = model->bytes.size;
+  size_t at = (size_t)(scan->next - model->bytes.data);
+  return rn_data_loss(
+      "Can't parse %.*s/saved_model.pb as binary proto: the field before byte %zu of %zu is "
+      "malformed, or the file ends too early",
+      RN_STR_ARGS(model->folder), at, size);
+}
+
 // What comes twice is merged, and messages are merged by putting their bytes behind each other.
 static rn_status_t add_part(rn_saved_model_t* model, rn_str_t part, rn_str_t* inout) {
   if (!inout->size) {
@@ -48,7 +58,7 @@ static rn_status_t read_graph(rn_saved_model_t* model, rn_meta_graph_t* meta) {
       size += (size_t)(scan.next - start);
     }
   }
-  if (scan.is_bad) return bad_bytes(model, "a MetaGraphDef is malformed");
+  if (scan.is_bad) return bad_field(model, &scan);
   rn_pb_MetaGraphDef_t* def = NULL;
   rn_status_t status = RN_PB_DECODE(MetaGraphDef, rn_str_n(rest, size), NULL, &model->arena, &def);
   if (rn_status_code(status) == RN_CODE_INVALID_ARGUMENT) {
@@ -73,7 +83,7 @@ static rn_status_t read_graphs(rn_saved_model_t* model) {
       model->schema_version = (int64_t)field.value;
     if (count > MAX_GRAPHS) return bad_bytes(model, "it has too many graphs");
   }
-  if (scan.is_bad) return bad_bytes(model, "a field is malformed, or the file ends too early");
+  if (scan.is_bad) return bad_field(model, &scan);
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&model->arena, (size_t)count, &model->graphs));
   for (scan = rn_pb_scan(bytes); rn_pb_scan_next(&scan, &field);) {
     if (field.number != rn_pb_SavedModel_meta_graphs_field || field.wire != RN_PB_WIRE_LENGTH)

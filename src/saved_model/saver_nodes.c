@@ -60,7 +60,7 @@ static rn_status_t scope_status(const rn_scope_t* scope) {
   return rn_status_make((rn_code_t)rn_scope_code(scope), "%s", rn_scope_message(scope));
 }
 
-static rn_status_t add_save(const add_t* add, rn_edge_t filename, rn_edge_t* out) {
+static rn_status_t add_save(const add_t* add, rn_edge_t filename, rn_str_t* reads, rn_edge_t* out) {
   rn_edge_t names, slices, *values = NULL;
   RN_RETURN_IF_ERROR(add_lists(add, "SaveV2", &names, &slices));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(add->arena, add->count, &values));
@@ -75,10 +75,14 @@ static rn_status_t add_save(const add_t* add, rn_edge_t filename, rn_edge_t* out
   rn_scope_add_control(add->scope, save);
   *out = rn_Identity(add->scope, filename, .name = "control_dependency");
   rn_scope_clear_controls(add->scope);
-  return scope_status(add->scope);
+  RN_RETURN_IF_ERROR(scope_status(add->scope));
+  for (size_t i = 0; i < add->count; ++i)
+    RN_RETURN_IF_ERROR(rn_arena_printf(add->arena, &reads[i], "%s:0", values[i].node->name.data));
+  return RN_OK;
 }
 
-static rn_status_t add_restore(const add_t* add, rn_edge_t filename, rn_node_t** out) {
+static rn_status_t add_restore(const add_t* add, rn_edge_t filename, rn_str_t* names_of,
+                               rn_node_t** out) {
   rn_edge_t names, slices;
   int* types = NULL;
   RN_RETURN_IF_ERROR(add_lists(add, "RestoreV2", &names, &slices));
@@ -98,7 +102,10 @@ static rn_status_t add_restore(const add_t* add, rn_edge_t filename, rn_node_t**
     rn_scope_add_control(add->scope, assigns[i]);
   *out = rn_NoOp(add->scope, .name = "restore_all");
   rn_scope_clear_controls(add->scope);
-  return scope_status(add->scope);
+  RN_RETURN_IF_ERROR(scope_status(add->scope));
+  for (size_t i = 0; i < add->count; ++i)
+    RN_RETURN_IF_ERROR(rn_arena_str(add->arena, assigns[i]->name, &names_of[i]));
+  return RN_OK;
 }
 
 static rn_status_t add_all(add_t* add, rn_saver_nodes_t* out) {
@@ -111,8 +118,10 @@ static rn_status_t add_all(add_t* add, rn_saver_nodes_t* out) {
   rn_edge_t filename = rn_PlaceholderWithDefault(add->scope, input, NULL, 0, .name = "filename");
   filename = rn_PlaceholderWithDefault(add->scope, filename, NULL, 0, .name = "Const");
   RN_RETURN_IF_ERROR(scope_status(add->scope));
-  RN_RETURN_IF_ERROR(add_save(add, filename, &saved));
-  RN_RETURN_IF_ERROR(add_restore(add, filename, &restore));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(add->arena, add->count, &out->reads));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(add->arena, add->count, &out->assigns));
+  RN_RETURN_IF_ERROR(add_save(add, filename, out->reads, &saved));
+  RN_RETURN_IF_ERROR(add_restore(add, filename, out->assigns, &restore));
   RN_RETURN_IF_ERROR(rn_arena_printf(add->arena, &out->filename, "%s:0", filename.node->name.data));
   RN_RETURN_IF_ERROR(rn_arena_printf(add->arena, &out->save, "%s:0", saved.node->name.data));
   return rn_arena_str(add->arena, restore->name, &out->restore);

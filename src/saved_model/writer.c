@@ -6,7 +6,9 @@
 #include "graph/import.h"
 #include "io/bundle.h"
 #include "proto/saved_model.pb.h"
+#include "proto/variable.pb.h"
 #include "tensor/tensor_proto.h"
+#include "train/store.h"
 #include "wire/encode.h"
 #include "wire/writer.h"
 
@@ -137,6 +139,57 @@ static rn_status_t add_saver(writer_t* w) {
   return RN_OK;
 }
 
+// Whether a variable of the session's graph is trained: as its maker said, or, where it was made by
+// nodes alone, if it holds floating-point numbers.
+static bool is_trainable(const writer_t* w, const rn_model_variable_t* variable) {
+  const rn_store_t* store = rn_session_graph(w->session)->attachment;
+  if (!store) return rn_dtype_is_floating(variable->value.dtype);
+  for (size_t c = 0; c < store->collections.count; ++c) {
+    const rn_collection_t* collection = &store->collections.items[c];
+    if (!rn_str_is(collection->name, RN_TRAINABLE_VARIABLES)) continue;
+    for (size_t i = 0; i < collection->items.count; ++i) {
+      const rn_node_t* node = collection->items.items[i].edge.node;
+      if (node && rn_str_eq(node->name, variable->node->name)) return true;
+    }
+  }
+  return false;
+}
+
+static rn_status_t encode_variable(writer_t* w, size_t i, rn_str_t* out) {
+  const rn_model_variable_t* variable = &w->variables.items[i];
+  rn_pb_VariableDef_t def = {
+      .initializer_name = w->saver.assigns[i],
+      .snapshot_name = w->saver.reads[i],
+      .is_resource = rn_dtype_base(variable->node->outputs[0].dtype) == RN_RESOURCE,
+      .trainable = is_trainable(w, variable)};
+  RN_RETURN_IF_ERROR(
+      rn_arena_printf(&w->arena, &def.variable_name, "%.*s:0", RN_STR_ARGS(variable->node->name)));
+  rn_strbuf_t bytes;
+  rn_strbuf_init(&bytes, w->allocator);
+  rn_status_t status = RN_PB_ENCODE(VariableDef, &def, NULL, &bytes);
+  if (rn_ok(status)) status = rn_arena_str(&w->arena, rn_strbuf_view(&bytes), out);
+  rn_strbuf_clear(&bytes);
+  return status;
+}
+
+// Loaders that give an object find its variables in a collection.
+static rn_status_t add_variables(writer_t* w, const char* name, bool all) {
+  rn_pb_CollectionDef_t* list = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&w->arena, &list));
+  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&w->arena, &list->bytes_list));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, w->variables.count, &list->bytes_list->value.items));
+  list->kind_case = rn_pb_CollectionDef_bytes_list_field;
+  uint32_t count = 0;
+  for (size_t i = 0; i < w->variables.count; ++i)
+    if (all || is_trainable(w, &w->variables.items[i]))
+      RN_RETURN_IF_ERROR(encode_variable(w, i, &list->bytes_list->value.items[count++]));
+  list->bytes_list->value.count = count;
+  if (count)
+    w->meta.collection_def.items[w->meta.collection_def.count++] =
+        (rn_pb_MetaGraphDef_CollectionDefEntry_t){rn_str(name), list};
+  return RN_OK;
+}
+
 // What a signature says of a tensor.
 static rn_status_t describe(writer_t* w, TF_Output output, const char* name,
                             rn_pb_TensorInfo_t** out) {
@@ -195,10 +248,8 @@ static rn_status_t add_init(writer_t* w) {
   list->kind_case = rn_pb_CollectionDef_node_list_field;
   list->node_list->value.items[0] = init->name;
   list->node_list->value.count = 1;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, 1, &w->meta.collection_def.items));
-  w->meta.collection_def.items[0].key = RN_STR("saved_model_main_op");
-  w->meta.collection_def.items[0].value = list;
-  w->meta.collection_def.count = 1;
+  w->meta.collection_def.items[w->meta.collection_def.count++] =
+      (rn_pb_MetaGraphDef_CollectionDefEntry_t){RN_STR("saved_model_main_op"), list};
   return RN_OK;
 }
 
@@ -209,7 +260,10 @@ static rn_status_t add_signatures(writer_t* w) {
   w->meta.signature_def.count = (uint32_t)count;
   for (size_t i = 0; i < count; ++i)
     RN_RETURN_IF_ERROR(add_signature(w, &w->def->signatures[i], &w->meta.signature_def.items[i]));
-  return add_init(w);
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, 3, &w->meta.collection_def.items));
+  RN_RETURN_IF_ERROR(add_init(w));
+  RN_RETURN_IF_ERROR(add_variables(w, RN_GLOBAL_VARIABLES, true));
+  return add_variables(w, RN_TRAINABLE_VARIABLES, false);
 }
 
 static rn_status_t add_info(writer_t* w) {

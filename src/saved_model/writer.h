@@ -16,6 +16,7 @@ RN_MUST_USE rn_status_t rn_saved_model_save(rn_session_t* session, const char* f
 // What the nodes that save and restore are called in a SaverDef.
 typedef struct rn_saver_nodes_t {
   rn_str_t filename, save, restore;
+  rn_str_t *reads, *assigns;  // of each variable: a tensor with its value, the node that sets it
 } rn_saver_nodes_t;
 // A variable of a graph.
 typedef struct rn_model_variable_t {

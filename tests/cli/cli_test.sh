@@ -165,7 +165,7 @@ part_graph() {
   bad 1 'empty.pb: not a GraphDef' graph empty.pb
   echo 'node { name: "a" op: ' >cut.pbtxt
   bad 1 'cut.pbtxt: .*2:1' graph cut.pbtxt
-  bad 1 'Is a directory' graph .
+  bad 1 'Could not find SavedModel' graph .
   bad 1 'no such node' graph "$net" --input 'q=[1]'
   bad 1 'not a placeholder' graph "$net" --input 'y=[1]'
   bad 1 'is no shape' graph "$net" --input 'x=[1,b]'
@@ -351,6 +351,9 @@ part_ckpt() {
   prints '^s +string +\[3\] +310$'
   prints '^sc +double +\[\] +8$'
   [ "$(wc -l <out)" = 5 ] || fail 'not five tensors'
+  ok ckpt list run/model.index
+  [ "$(wc -l <out)" = 5 ] || fail 'not five tensors'
+  ok ckpt verify run/model.data-00000-of-00001
   ok ckpt list run/old
   prints '^w +float +\[2,2\]'
   ok ckpt show run/model b
@@ -386,6 +389,8 @@ part_saved_model() {
   prints '^    in  keras_tensor: float \[\?,8\]  \(serving_default_keras_tensor:0\)$'
   prints '^    out output_0: float \[\?,4\] '
   prints '^  graph: 45 nodes, 5 functions with 89 nodes, 12 variables$'
+  ok graph "$models/mlp"
+  prints '^nodes +45$'
   ok saved_model show "$models/lstm" --functions --tags serve
   prints '^    __inference_.*: [0-9]+ arguments, [0-9]+ results, [0-9]+ nodes$'
   ok saved_model run "$models/mlp" --feed "keras_tensor=@$models/mlp/in_keras_tensor.npy"

@@ -3,6 +3,7 @@
 //
 // data_test [--threads N] [--filter TEXT] CASES FILES_DIR: one line for each case that fails, then
 // a summary. A case that hangs is ended by an alarm.
+#include <ftw.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@ enum { MAX_TENSORS = 32, CASE_SECONDS = 60 };
 typedef struct {
   const char* name;
   const char* files;
+  char folder[32];  // of the case alone; empty when it begins
   TF_Graph* graph;
   TF_Session* session;
   TF_Status* status;
@@ -48,6 +50,11 @@ static unsigned char* decode(const char* text, size_t* out_size) {
   }
   *out_size = size;
   return out;
+}
+
+static int remove_one(const char* path, const struct stat* found, int kind, struct FTW* where) {
+  (void)found, (void)kind, (void)where;
+  return remove(path);
 }
 
 static bool fail(replay_t* replay, const char* what) {
@@ -88,16 +95,25 @@ static bool find(replay_t* replay, const char* name, TF_Output* out) {
   return false;
 }
 
-// $DIR in the strings of |spec| becomes the folder of the files.
+// |text| with $DIR, the folder of the files, or $TMP, that of the case, in the place of the folder.
+static bool find_folder(const replay_t* replay, const char* text, char* out, size_t size) {
+  const char* dir = strstr(text, "$DIR");
+  const char* at = dir ? dir : strstr(text, "$TMP");
+  if (at)
+    snprintf(out, size, "%.*s%s%s", (int)(at - text), text, dir ? replay->files : replay->folder,
+             at + 4);
+  return at != NULL;
+}
+
+// The same in the strings of |spec|.
 static json_t* with_folder(const replay_t* replay, const json_t* spec) {
   json_t* copy = json_deep_copy(spec);
   json_t *values = json_object_get(copy, "values"), *value;
   size_t i;
   json_array_foreach(values, i, value) {
     const char* text = json_string_value(value);
-    if (!text || strncmp(text, "$DIR", 4) != 0) continue;
     char path[4096];
-    snprintf(path, sizeof path, "%s%s", replay->files, text + 4);
+    if (!text || !find_folder(replay, text, path, sizeof path)) continue;
     json_array_set_new(values, i, json_string(path));
   }
   return copy;
@@ -137,11 +153,7 @@ static bool check_error(replay_t* replay, const json_t* error) {
   int code = (int)json_integer_value(json_object_get(error, "code"));
   char want[2048];
   const char* text = json_string_value(json_object_get(error, "message"));
-  const char* folder = strstr(text, "$DIR");
-  if (folder)
-    snprintf(want, sizeof want, "%.*s%s%s", (int)(folder - text), text, replay->files, folder + 4);
-  else
-    snprintf(want, sizeof want, "%s", text);
+  if (!find_folder(replay, text, want, sizeof want)) snprintf(want, sizeof want, "%s", text);
   if ((int)TF_GetCode(replay->status) == code &&
       strncmp(TF_Message(replay->status), want, strlen(want)) == 0)
     return true;
@@ -222,6 +234,8 @@ static bool run_step(replay_t* replay, const json_t* row, size_t number) {
 
 static bool run_case(const json_t* row, const char* files, int threads) {
   replay_t replay = {.name = json_string_value(json_object_get(row, "name")), .files = files};
+  strcpy(replay.folder, "/tmp/runnel_data_XXXXXX");
+  if (!mkdtemp(replay.folder)) return false;
   replay.graph = TF_NewGraph();
   replay.status = TF_NewStatus();
   current = replay.name;
@@ -240,6 +254,7 @@ static bool run_case(const json_t* row, const char* files, int threads) {
   }
   TF_DeleteGraph(replay.graph);
   TF_DeleteStatus(replay.status);
+  nftw(replay.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
   alarm(0);
   return is_right;
 }

@@ -34,11 +34,12 @@ def check(what, got, want):
 
 def records(folder, compression):
     path = os.path.join(folder, "r" + compression)
-    with tf.io.TFRecordWriter(path, compression) as writer:
-        for record in RECORDS:
-            writer.write(record)
-    read = [bytes.fromhex(line) for line in tool("read", path, compression).splitlines()]
-    check("stock's records, " + compression, read, RECORDS)
+    if compression != "SNAPPY":  # which Python reads, but writes in snapshots of datasets alone
+        with tf.io.TFRecordWriter(path, compression) as writer:
+            for record in RECORDS:
+                writer.write(record)
+        read = [bytes.fromhex(line) for line in tool("read", path, compression).splitlines()]
+        check("stock's records, " + compression, read, RECORDS)
     ours = path + "_ours"
     tool("write", ours, compression, text="".join(r.hex() + "\n" for r in RECORDS))
     read = list(tf.data.TFRecordDataset(ours, compression).as_numpy_iterator())
@@ -90,7 +91,7 @@ def examples(folder):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    for compression in ("", "ZLIB", "GZIP"):
+    for compression in ("", "ZLIB", "GZIP", "SNAPPY"):
         records(folder, compression)
     examples(folder)
 print("records and Examples agree with stock TensorFlow, both ways")

@@ -78,7 +78,7 @@ static void expect_end(rn_record_reader_t* reader) {
 
 Test(record, round_trip) {
   static const size_t buffers[] = {0, 1, 13, 4096};
-  for (int compression = 0; compression < 3; ++compression) {
+  for (int compression = 0; compression < 4; ++compression) {
     for (int b = 0; b < 4; ++b) {
       rn_record_writer_options_t options = {.compression = (rn_compression_t)compression,
                                             .buffer_size = buffers[b]};
@@ -108,7 +108,8 @@ Test(record, round_trip) {
 }
 
 Test(record, appended) {
-  for (int compression = 0; compression < 3; compression += 2) {
+  for (int compression = 0; compression < 4; ++compression) {
+    if (compression == RN_COMPRESSION_ZLIB) continue;
     rn_record_writer_options_t options = {.compression = (rn_compression_t)compression};
     rn_record_reader_t* reader;
     write_all("/a", &options);
@@ -148,7 +149,7 @@ static rn_strbuf_t contents(const char* path) {
 
 // Cut anywhere but between records, or in any compressed stream, is an error; nothing is made up.
 Test(record, cut) {
-  for (int compression = 0; compression < 3; ++compression) {
+  for (int compression = 0; compression < 4; ++compression) {
     rn_record_writer_options_t options = {.compression = (rn_compression_t)compression};
     char message[200];
     int64_t count;
@@ -161,6 +162,9 @@ Test(record, cut) {
       size_t end = 0;
       for (size_t i = 0; compression == 0 && i < COUNT; ++i)
         is_whole |= (end += 16 + sizes[i]) == size;
+      // Blocks of snappy end with the flush, between records.
+      if (compression == RN_COMPRESSION_SNAPPY)
+        is_whole |= size == 4 + ((size_t)(uint8_t)bytes.data[2] << 8 | (uint8_t)bytes.data[3]);
       cr_assert_eq(code, is_whole ? RN_CODE_OK : RN_CODE_DATA_LOSS, "%d %zu: %s", compression, size,
                    message);
     }

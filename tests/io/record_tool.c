@@ -22,7 +22,7 @@ static void must(rn_status_t status) {
 static rn_record_writer_t* open_writer(const char* path, const char* compression) {
   rn_record_writer_options_t options = {0};
   rn_record_writer_t* writer = NULL;
-  if (!rn_compression_from_name(rn_str(compression), &options.compression)) exit(2);
+  if (!rn_record_compression_from_name(rn_str(compression), &options.compression)) exit(2);
   must(rn_record_writer_open(rn_env_system(), path, &options, &writer));
   return writer;
 }
@@ -53,7 +53,7 @@ static void print_hex(rn_str_t bytes) {
 static rn_record_reader_t* open_reader(const char* path, const char* compression) {
   rn_compression_t kind;
   rn_record_reader_t* reader = NULL;
-  if (!rn_compression_from_name(rn_str(compression), &kind)) exit(2);
+  if (!rn_record_compression_from_name(rn_str(compression), &kind)) exit(2);
   must(rn_record_reader_open(rn_env_system(), path, kind, 0, &reader));
   return reader;
 }

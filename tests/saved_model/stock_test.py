@@ -62,6 +62,18 @@ def ours_in_stock(folder):
     y = loaded.signatures["serving_default"](x=tf.constant([[4.0, 1], [0, 2]]))["y"]
     np.testing.assert_array_equal(y.numpy(), wanted)
     assert loaded.signatures["count"]()["count"].numpy() == 42
+    # An object with variables, which can be trained.
+    variables = {v.name: v for v in loaded.variables}
+    assert sorted(variables) == ["counter:0", "layer/b:0", "layer/w:0"], sorted(variables)
+    assert [variables[n].trainable for n in sorted(variables)] == [False, True, True]
+    assert variables["counter:0"].numpy() == 42
+    np.testing.assert_array_equal(variables["layer/w:0"].numpy(), [[1, -2, 3], [-4, 5, -6]])
+    variables["layer/b:0"].assign([1, 1, 1])
+    y = loaded.signatures["serving_default"](x=tf.constant([[4.0, 1], [0, 2]]))["y"]
+    np.testing.assert_array_equal(y.numpy(), [[1, 0, 7], [0, 11, 0]])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(loaded.signatures["serving_default"](x=tf.constant([[4.0, 1]]))["y"])
+    np.testing.assert_array_equal(tape.gradient(loss, variables["layer/b:0"]).numpy(), [1, 0, 1])
     numbers = loaded.signatures["lookup"](words=tf.constant(["two", "zero", "?"]))["numbers"]
     assert numbers.numpy().tolist() == [2, 0, -1]
 

@@ -16,8 +16,7 @@
 #define MAX_NESTING 32
 #define GROUP 10
 
-// Field |number| of the message in |bytes|: its text; empty if it has none.
-static rn_str_t text_in(rn_str_t bytes, uint32_t number) {
+rn_str_t rn_proto_text_in(rn_str_t bytes, uint32_t number) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
   rn_pb_field_t field;
   rn_str_t found = RN_STR("");
@@ -26,7 +25,7 @@ static rn_str_t text_in(rn_str_t bytes, uint32_t number) {
   return found;
 }
 
-static bool number_in(rn_str_t bytes, uint32_t number, uint64_t* out) {
+bool rn_proto_number_in(rn_str_t bytes, uint32_t number, uint64_t* out) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
   rn_pb_field_t field;
   bool is_found = false;
@@ -63,7 +62,7 @@ static bool find_type(rn_str_t bytes, uint32_t messages, uint32_t enums, rn_str_
     bool is_enum = field.number == enums;
     rn_str_t rest;
     if (field.wire != RN_PB_WIRE_LENGTH || (field.number != messages && !is_enum)) continue;
-    rn_str_t name = text_in(field.bytes, 1);
+    rn_str_t name = rn_proto_text_in(field.bytes, 1);
     if (!name.size || !strip(path, name, &rest)) continue;
     if (rest.size == 0 && is_enum == wants_enum) {
       *out = field.bytes;
@@ -75,9 +74,8 @@ static bool find_type(rn_str_t bytes, uint32_t messages, uint32_t enums, rn_str_
   return false;
 }
 
-// The message or enum |name|, with its package, and the file that it is in.
-static bool find_in_files(rn_str_t set, rn_str_t name, bool wants_enum, rn_str_t* out,
-                          rn_str_t* out_file) {
+bool rn_proto_find_type(rn_str_t set, rn_str_t name, bool wants_enum, rn_str_t* out,
+                        rn_str_t* out_file) {
   rn_pb_scan_t scan = rn_pb_scan(set);
   rn_pb_field_t file;
   if (name.size && name.data[0] == '.') name = rn_str_n(name.data + 1, name.size - 1);
@@ -85,7 +83,7 @@ static bool find_in_files(rn_str_t set, rn_str_t name, bool wants_enum, rn_str_t
     rn_str_t rest;
     if (file.number != 1 || file.wire != RN_PB_WIRE_LENGTH) continue;
     *out_file = file.bytes;
-    if (strip(name, text_in(file.bytes, 2), &rest) && rest.size &&
+    if (strip(name, rn_proto_text_in(file.bytes, 2), &rest) && rest.size &&
         find_type(file.bytes, 4, 5, rest, wants_enum, 0, out))
       return true;
   }
@@ -112,9 +110,9 @@ static uint64_t enum_number(rn_str_t bytes, rn_str_t name) {
   bool is_first = true;
   while (rn_pb_scan_next(&scan, &value)) {
     if (value.number != 2 || value.wire != RN_PB_WIRE_LENGTH) continue;
-    bool is_wanted = name.size ? rn_str_eq(text_in(value.bytes, 1), name) : is_first;
+    bool is_wanted = name.size ? rn_str_eq(rn_proto_text_in(value.bytes, 1), name) : is_first;
     is_first = false;
-    if (is_wanted && !number_in(value.bytes, 2, &number)) number = 0;
+    if (is_wanted && !rn_proto_number_in(value.bytes, 2, &number)) number = 0;
     if (is_wanted) return number;
   }
   return number;
@@ -139,7 +137,7 @@ static void read_default(rn_str_t set, rn_str_t text, rn_str_t type_name, rn_pro
       field->fallback = rn_str_is(text, "true");
       break;
     case RN_PB_ENUM:
-      if (find_in_files(set, type_name, true, &found, &file))
+      if (rn_proto_find_type(set, type_name, true, &found, &file))
         field->fallback = enum_number(found, text);
       break;
     default:
@@ -148,7 +146,7 @@ static void read_default(rn_str_t set, rn_str_t text, rn_str_t type_name, rn_pro
   }
 }
 
-static uint8_t wire_of(uint8_t type) {
+uint8_t rn_proto_wire_of(uint8_t type) {
   switch (type) {
 #define WIRE(enumerator, number, word, ctype, wire) \
   case number:                                      \
@@ -162,20 +160,21 @@ static uint8_t wire_of(uint8_t type) {
 
 static void read_field(rn_str_t set, rn_str_t file, rn_str_t bytes, rn_proto_field_t* out) {
   uint64_t number = 0, label = 1, type = 0, packed = 0;
-  rn_str_t syntax = text_in(file, 12);
-  (void)number_in(bytes, 3, &number);
-  (void)number_in(bytes, 4, &label);
-  (void)number_in(bytes, 5, &type);
+  rn_str_t syntax = rn_proto_text_in(file, 12);
+  (void)rn_proto_number_in(bytes, 3, &number);
+  (void)rn_proto_number_in(bytes, 4, &label);
+  (void)rn_proto_number_in(bytes, 5, &type);
   out->number = (uint32_t)number;
   out->type = type > 0 && type <= 18 ? (uint8_t)type : GROUP;
-  out->wire = wire_of(out->type);
+  out->wire = rn_proto_wire_of(out->type);
   out->is_repeated = label == 3;
   // Lists of numbers are packed where the file says so, or is newer than proto2.
-  out->is_packed =
-      out->is_repeated && out->wire != RN_PB_WIRE_LENGTH &&
-      (number_in(text_in(bytes, 8), 2, &packed) ? packed != 0
-                                                : syntax.size && !rn_str_is(syntax, "proto2"));
-  if (!out->is_repeated) read_default(set, text_in(bytes, 7), text_in(bytes, 6), out);
+  out->is_packed = out->is_repeated && out->wire != RN_PB_WIRE_LENGTH &&
+                   (rn_proto_number_in(rn_proto_text_in(bytes, 8), 2, &packed)
+                        ? packed != 0
+                        : syntax.size && !rn_str_is(syntax, "proto2"));
+  if (!out->is_repeated)
+    read_default(set, rn_proto_text_in(bytes, 7), rn_proto_text_in(bytes, 6), out);
 }
 
 static bool find_field(rn_str_t set, rn_str_t file, rn_str_t message, rn_str_t name,
@@ -184,7 +183,7 @@ static bool find_field(rn_str_t set, rn_str_t file, rn_str_t message, rn_str_t n
   rn_pb_field_t field;
   while (rn_pb_scan_next(&scan, &field)) {
     if (field.number != 2 || field.wire != RN_PB_WIRE_LENGTH) continue;
-    if (!rn_str_eq(text_in(field.bytes, 1), name)) continue;
+    if (!rn_str_eq(rn_proto_text_in(field.bytes, 1), name)) continue;
     read_field(set, file, field.bytes, out);
     return out->number > 0;
   }
@@ -255,7 +254,7 @@ rn_status_t rn_proto_fields_find(const rn_kernel_init_t* init, rn_str_t source, 
   *out = (rn_proto_fields_t){0};
   rn_arena_init(&out->arena, init->allocator);
   if (!is_local) RN_RETURN_IF_ERROR(read_source(init, source, &out->arena, &set));
-  if (is_local ? !table : !find_in_files(set, message, false, &found, &file))
+  if (is_local ? !table : !rn_proto_find_type(set, message, false, &found, &file))
     return rn_invalid_argument("No descriptor found for message type %.*s", RN_STR_ARGS(message));
   RN_RETURN_IF_ERROR(rn_arena_str(&out->arena, message, &out->message));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&out->arena, (size_t)count + 1, &out->items));
@@ -270,6 +269,8 @@ rn_status_t rn_proto_fields_find(const rn_kernel_init_t* init, rn_str_t source, 
   }
   out->count = count;
   out->names = kept;
+  out->set = set;
+  out->table = table;
   return RN_OK;
 }
 

@@ -7,7 +7,9 @@
 #include "kernels/cpu/proto_fields.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
+#include "wire/encode.h"
 #include "wire/scan.h"
+#include "wire/text.h"
 #include "wire/writer.h"
 
 static rn_status_t find_fields(const rn_kernel_init_t* init, rn_proto_fields_t* out) {
@@ -34,9 +36,10 @@ static rn_status_t decode_init(const rn_kernel_init_t* init, void* state) {
                                  RN_STR_ARGS(fields->message), RN_STR_ARGS(fields->names[i]),
                                  rn_proto_field_type_name(&fields->items[i]),
                                  rn_dtype_proto_name(types->list_type[i]));
-  if (rn_str_is(format, "binary")) return RN_OK;
-  return rn_str_is(format, "text") ? rn_unimplemented("Messages in text form are not decoded yet")
-                                   : rn_invalid_argument("format must be one of binary or text");
+  fields->is_text = rn_str_is(format, "text");
+  if (fields->is_text) return rn_proto_fields_table(fields);
+  return rn_str_is(format, "binary") ? RN_OK
+                                     : rn_invalid_argument("format must be one of binary or text");
 }
 
 static int64_t unzigzag(uint64_t value) { return (int64_t)(value >> 1) ^ -(int64_t)(value & 1); }
@@ -188,15 +191,46 @@ static rn_status_t output_field(rn_kernel_ctx_t* ctx, const rn_proto_field_t* fi
   return RN_OK;
 }
 
+// A message in text form as its bytes, in |arena|.
+static rn_status_t parse_text(const rn_proto_fields_t* fields, rn_str_t text, rn_arena_t* arena,
+                              rn_strbuf_t* buf, rn_str_t* out) {
+  void* message = NULL;
+  rn_status_t status = rn_pb_parse(fields->table, text, NULL, arena, &message);
+  if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) return status;
+  if (!rn_ok(status)) {
+    rn_status_t bad = rn_data_loss("Unable to parse text protobuf; %s", rn_status_message(status));
+    rn_status_free(status);
+    return bad;
+  }
+  buf->size = 0;
+  RN_RETURN_IF_ERROR(rn_pb_encode(fields->table, message, NULL, buf));
+  return rn_arena_str(arena, rn_strbuf_view(buf), out);
+}
+
+static rn_status_t parse_texts(const rn_proto_fields_t* fields, rn_str_t* messages, int64_t count,
+                               rn_arena_t* arena) {
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, arena->allocator);
+  rn_status_t status = RN_OK;
+  for (int64_t m = 0; rn_ok(status) && m < count; ++m)
+    status = parse_text(fields, messages[m], arena, &buf, &messages[m]);
+  rn_strbuf_clear(&buf);
+  return status;
+}
+
 static rn_status_t decode_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   const rn_proto_fields_t* fields = ctx->state;
   const rn_tensor_t* in = rn_in(ctx, 0);
-  const rn_tstring_t* messages = RN_DATA(in, const rn_tstring_t);
+  rn_str_t* messages = NULL;
   int32_t *longest = NULL, *scratch = NULL;
   rn_tensor_t *sizes = NULL, **values = NULL;
   int64_t dims[RN_MAX_RANK];
   if (in->count == 0) return rn_invalid_argument("Bufs argument must contain at least one value");
   if (in->rank >= RN_MAX_RANK) return rn_invalid_argument("Messages of rank %d", in->rank);
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)in->count, &messages));
+  for (int64_t m = 0; m < in->count; ++m)
+    messages[m] = rn_tstring_view(&RN_DATA(in, const rn_tstring_t)[m]);
+  if (fields->is_text) RN_RETURN_IF_ERROR(parse_texts(fields, messages, in->count, arena));
   size_t room = (size_t)fields->count + 1;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, room, &longest));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, room, &scratch));
@@ -207,7 +241,7 @@ static rn_status_t decode_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   for (int64_t m = 0; m < in->count; ++m) {
     int32_t* own = fields->count ? RN_DATA(sizes, int32_t) + m * fields->count : scratch;
     sink_t sink = {own, NULL, m};
-    RN_RETURN_IF_ERROR(take_message(fields, rn_tstring_view(&messages[m]), &sink));
+    RN_RETURN_IF_ERROR(take_message(fields, messages[m], &sink));
     for (int32_t i = 0; i < fields->count; ++i)
       if (own[i] > longest[i]) longest[i] = own[i];
   }
@@ -215,7 +249,7 @@ static rn_status_t decode_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
     RN_RETURN_IF_ERROR(output_field(ctx, &fields->items[i], longest[i], &values[i]));
   for (int64_t m = 0; m < in->count; ++m) {
     sink_t sink = {scratch, values, m};
-    RN_RETURN_IF_ERROR(take_message(fields, rn_tstring_view(&messages[m]), &sink));
+    RN_RETURN_IF_ERROR(take_message(fields, messages[m], &sink));
   }
   return RN_OK;
 }

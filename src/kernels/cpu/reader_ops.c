@@ -38,11 +38,12 @@ static rn_status_t text_line_init(const rn_kernel_init_t* init, void* state) {
 }
 
 // What is no name of a compression means none, as in stock.
-static rn_compression_t compression_of(const rn_kernel_init_t* init, const char* attr) {
+static rn_compression_t compression_of(const rn_kernel_init_t* init, const char* attr,
+                                       bool (*from_name)(rn_str_t, rn_compression_t*)) {
   rn_compression_t compression = RN_COMPRESSION_NONE;
   if (rn_op_attr_index(init->op, rn_str(attr)) < 0) return compression;
   rn_str_t name = rn_init_string(init, attr);
-  if (!rn_compression_from_name(name, &compression)) {
+  if (!from_name(name, &compression)) {
     rn_log(init->env, RN_LOG_ERROR, "Unsupported %s:%.*s. No compression will be used.", attr,
            RN_STR_ARGS(name));
     return RN_COMPRESSION_NONE;
@@ -51,9 +52,11 @@ static rn_compression_t compression_of(const rn_kernel_init_t* init, const char*
 }
 
 static rn_status_t tf_record_init(const rn_kernel_init_t* init, void* state) {
-  return init_kind(init, state,
-                   (make_t){.kind = &rn_reader_tf_record,
-                            .options = {.compression = compression_of(init, "compression_type")}});
+  return init_kind(
+      init, state,
+      (make_t){.kind = &rn_reader_tf_record,
+               .options = {.compression = compression_of(init, "compression_type",
+                                                         rn_record_compression_from_name)}});
 }
 
 static rn_status_t fixed_length_init(const rn_kernel_init_t* init, void* state) {
@@ -66,11 +69,20 @@ static rn_status_t fixed_length_init(const rn_kernel_init_t* init, void* state) 
   }
   return init_kind(init, state,
                    (make_t){.kind = &rn_reader_fixed_length,
-                            .options = {.compression = compression_of(init, "encoding"),
+                            .options = {.compression = compression_of(init, "encoding",
+                                                                      rn_compression_from_name),
                                         .header = sizes[0],
                                         .record = sizes[1],
                                         .footer = sizes[2],
                                         .hop = sizes[3]}});
+}
+
+// TensorFlow took LMDB out, and says so.
+static rn_status_t lmdb_init(const rn_kernel_init_t* init, void* state) {
+  (void)init, (void)state;
+  return rn_unimplemented(
+      "LMDB support is removed from TensorFlow. This API will be deleted in the next TensorFlow "
+      "release. If you need LMDB support, please file a GitHub issue.");
 }
 
 static rn_status_t reader_of(const rn_kernel_ctx_t* ctx, rn_reader_t** out) {
@@ -175,6 +187,7 @@ static const rn_kernel_def_t rows[] = {
     BOTH(MAKE, "TextLineReader", text_line_init),
     BOTH(MAKE, "FixedLengthRecordReader", fixed_length_init),
     BOTH(MAKE, "TFRecordReader", tf_record_init),
+    MAKE("LMDBReader", lmdb_init),
     BOTH(READ, "ReaderRead", reader_read),
     BOTH(READ, "ReaderReadUpTo", reader_read_up_to),
     BOTH(USE, "ReaderNumRecordsProduced", reader_produced),

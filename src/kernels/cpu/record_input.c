@@ -48,7 +48,8 @@ static rn_status_t input_init(const rn_kernel_init_t* init, void* state) {
         (long long)input->buffer_size, (long long)input->open_limit, (long long)input->batch_size);
   if (input->open_limit > MAX_OPEN) input->open_limit = MAX_OPEN;
   // A name that nobody knows means none, as in stock.
-  if (!rn_compression_from_name(rn_init_string(init, "compression_type"), &input->compression))
+  if (!rn_record_compression_from_name(rn_init_string(init, "compression_type"),
+                                       &input->compression))
     input->compression = RN_COMPRESSION_NONE;
   if (memchr(pattern.data, '\0', pattern.size))
     return rn_invalid_argument("A file name must not hold a NUL");

@@ -146,6 +146,9 @@ struct rn_data_kind_t {
 RN_MUST_USE rn_status_t rn_dataset_create(rn_data_node_t* node, const rn_data_kind_t* kind,
                                           rn_data_host_t* host, const rn_tensor_t* const* inputs,
                                           rn_dataset_t** out);
+// What the datasets of a node share, of the kernel that makes them. The caller owns it.
+RN_MUST_USE rn_status_t rn_data_node_create(const rn_kernel_init_t* init,
+                                            const rn_data_kind_t* kind, rn_data_node_t** out);
 // A node for datasets that no op makes, like |like| but for its elements; types and shapes are
 // copied. The caller owns it.
 RN_MUST_USE rn_status_t rn_data_inner_node(const rn_data_node_t* like, const rn_data_kind_t* kind,
@@ -271,6 +274,11 @@ RN_MUST_USE rn_status_t rn_data_holds(const rn_tensor_t* result, const char* wha
 // A new scalar.
 RN_MUST_USE rn_status_t rn_data_make_scalar(rn_allocator_t memory, rn_dtype_t dtype, int64_t value,
                                             rn_tensor_t* out);
+
+// A number that datasets have in common if ops, attributes, constants and the bodies of functions
+// are the same; others nearly never have it. Files that are read count by their names, resources
+// not at all.
+RN_MUST_USE rn_status_t rn_data_digest(rn_dataset_t* dataset, uint64_t* out);
 
 // State of iterators, saved and restored: numbers, texts and tensors, read in the order they were
 // written. The form is in state.c.

@@ -55,8 +55,9 @@ static rn_status_t node_fill(rn_data_node_t* node, const rn_kernel_init_t* init)
   return read_components(node);
 }
 
-static rn_status_t node_create(const rn_kernel_init_t* init, const rn_data_kind_t* kind,
-                               rn_data_node_t** out) {
+rn_status_t rn_data_node_create(const rn_kernel_init_t* init, const rn_data_kind_t* kind,
+                                rn_data_node_t** out) {
+  *out = NULL;
   rn_data_node_t* node = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(init->allocator, &node));
   node->object = (rn_object_t){.refs = 1, .destroy = node_destroy};
@@ -260,7 +261,7 @@ static rn_status_t maker_init(const rn_kernel_init_t* init, void* state) {
   maker_t* maker = state;
   size_t row = (size_t)(init->def - rn_kernels_cpu_dataset.rows);
   if (!init->env) return rn_failed_precondition("Datasets need an environment");
-  RN_RETURN_IF_ERROR(node_create(init, kinds[row], &maker->node));
+  RN_RETURN_IF_ERROR(rn_data_node_create(init, kinds[row], &maker->node));
   return rn_data_host_get(init->resources, init, &maker->host);
 }
 

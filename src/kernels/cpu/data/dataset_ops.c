@@ -84,17 +84,16 @@ static void drive_go(drive_t* drive) {
 
 static void drive_answered(rn_data_request_t* request) { drive_go((drive_t*)request); }
 
-// Begins a walk over the dataset in input 0; |state_count| tensors come before an element. On
-// failure the call has ended and NULL is given.
-static drive_t* drive_begin(rn_kernel_ctx_t* ctx, int32_t state_count,
-                            bool (*step)(drive_t* drive)) {
-  rn_dataset_t* dataset = NULL;
+// Begins a walk over |dataset|; |state_count| tensors come before an element. On failure the call
+// has ended and NULL is given.
+static drive_t* drive_over(rn_kernel_ctx_t* ctx, rn_dataset_t* dataset, int32_t state_count,
+                           bool (*step)(drive_t* drive)) {
   drive_t* drive = NULL;
   rn_allocator_t allocator = ctx->kernel->allocator;
-  rn_status_t status = rn_dataset_of(rn_in(ctx, 0), &dataset);
-  if (rn_ok(status) && !rn_data_host_enter(dataset->host))
+  rn_status_t status = RN_OK;
+  if (!rn_data_host_enter(dataset->host))
     status = rn_cancelled("The session is closed");
-  else if (rn_ok(status)) {
+  else {
     status = RN_NEW(allocator, &drive);
     if (!rn_ok(status)) rn_data_host_leave(dataset->host);
   }
@@ -115,6 +114,16 @@ static drive_t* drive_begin(rn_kernel_ctx_t* ctx, int32_t state_count,
   if (rn_ok(status)) return drive;
   if (!drive->row) drive->row_count = 0;
   drive_end(drive, status);
+  return NULL;
+}
+
+// The same over the dataset in input 0.
+static drive_t* drive_begin(rn_kernel_ctx_t* ctx, int32_t state_count,
+                            bool (*step)(drive_t* drive)) {
+  rn_dataset_t* dataset = NULL;
+  rn_status_t status = rn_dataset_of(rn_in(ctx, 0), &dataset);
+  if (rn_ok(status)) return drive_over(ctx, dataset, state_count, step);
+  rn_done(ctx, status);
   return NULL;
 }
 
@@ -147,6 +156,54 @@ static bool single_step(drive_t* drive) {
 
 static void single_compute(rn_kernel_ctx_t* ctx) {
   drive_t* drive = drive_begin(ctx, 0, single_step);
+  if (drive) drive_go(drive);
+}
+
+// Walks over a dataset that writes what it gives: see snapshot.c.
+typedef struct saver_t {
+  rn_data_node_t* node;
+  rn_data_host_t* host;
+} saver_t;
+
+static rn_status_t saver_init(const rn_kernel_init_t* init, void* state) {
+  saver_t* saver = state;
+  if (!init->env) return rn_failed_precondition("Datasets need an environment");
+  RN_RETURN_IF_ERROR(rn_data_node_create(init, &rn_data_kind_save, &saver->node));
+  return rn_data_host_get(init->resources, init, &saver->host);
+}
+
+static void saver_destroy(void* state) {
+  saver_t* saver = state;
+  if (saver->node) rn_object_release(&saver->node->object);
+  if (saver->host) rn_object_release(&saver->host->object);
+}
+
+static bool saver_step(drive_t* drive) {
+  if (drive->phase == 0) {
+    drive->phase = 1;
+    drive->request.out = drive->row;
+    if (!rn_data_next(drive->iterator, &drive->request)) return false;
+  }
+  if (rn_ok(drive->request.status) && !drive->request.is_end) {
+    rn_data_row_clear(drive->row, drive->row_count);
+    drive->phase = 0;
+    return true;
+  }
+  drive_end(drive, drive->request.status);
+  return false;
+}
+
+static void saver_compute(rn_kernel_ctx_t* ctx) {
+  const saver_t* saver = ctx->state;
+  rn_dataset_t* dataset = NULL;
+  rn_status_t status = rn_dataset_create(saver->node, saver->node->kind, saver->host,
+                                         (const rn_tensor_t* const*)ctx->in, &dataset);
+  if (!rn_ok(status)) {
+    rn_done(ctx, status);
+    return;
+  }
+  drive_t* drive = drive_over(ctx, dataset, 0, saver_step);
+  rn_dataset_release(dataset);
   if (drive) drive_go(drive);
 }
 
@@ -422,6 +479,13 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .flags = RN_KERNEL_OWN_OUTPUTS | RN_KERNEL_EXPENSIVE,
      .compute_async = single_compute},
+    {.op = "SaveDataset",
+     .device = "CPU",
+     .flags = RN_KERNEL_KEEPS_INPUTS | RN_KERNEL_EXPENSIVE,
+     .state_size = sizeof(saver_t),
+     .init = saver_init,
+     .destroy = saver_destroy,
+     .compute_async = saver_compute},
     {.op = "ReduceDataset",
      .device = "CPU",
      .flags = RN_KERNEL_OWN_OUTPUTS | RN_KERNEL_KEEPS_INPUTS | RN_KERNEL_EXPENSIVE,

@@ -42,11 +42,12 @@ static rn_status_t files_open(rn_dataset_t* dataset) {
     return rn_invalid_argument("`filenames` must be a scalar or a vector.");
   rn_str_t compression;
   RN_RETURN_IF_ERROR(read_text(dataset, "compression_type", &compression));
-  if (!rn_compression_from_name(compression, &files->compression))
+  bool has_records = dataset->kind == &rn_data_kind_records;
+  if (has_records ? !rn_record_compression_from_name(compression, &files->compression)
+                  : !rn_compression_from_name(compression, &files->compression))
     return rn_invalid_argument("Unsupported compression_type.");
   int64_t size = 0;
   RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "buffer_size", &size));
-  bool has_records = dataset->kind == &rn_data_kind_records;
   if (has_records && size == RN_DATA_AUTOTUNE) size = 0;
   if (size < 0)
     return rn_invalid_argument("`buffer_size` must be >= 0%s",

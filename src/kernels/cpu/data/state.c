@@ -5,7 +5,9 @@
 // the same, the bytes being a TensorProto; '0' nothing, for a tensor or an iterator that is not
 // there; 'I' an iterator: the name of its op as a text, then its own fields; 'R' a tensor that is a
 // dataset of rows in memory: their number, the number of components, then type and shape of each (a
-// tensor of them), then the rows. Everything read is checked, since states come from files.
+// tensor of them), then the rows; 'S' one that is a shard of a snapshot: the same of components,
+// its path, its compression. Everything read is checked, since states come from files.
+#include "kernels/cpu/data/shard.h"
 #include "kernels/cpu/data/window.h"
 #include "tensor/tensor_proto.h"
 #include "wire/decode.h"
@@ -48,7 +50,11 @@ static rn_status_t put_tensor(rn_data_writer_t* writer, const rn_tensor_t* tenso
 void rn_data_put_row(rn_data_writer_t* writer, const rn_tensor_t* row, int32_t count) {
   for (int32_t i = 0; i < count && rn_ok(writer->status); ++i) {
     const rn_dataset_t* rows = rn_data_rows_of(&row[i]);
-    if (rows) {
+    const rn_dataset_t* shard = rn_data_shard_of(&row[i]);
+    if (shard) {
+      put_byte(writer, 'S');
+      rn_data_shard_put(writer, shard);
+    } else if (rows) {
       put_byte(writer, 'R');
       rn_data_rows_put(writer, rows);
     } else if (rn_tensor_is_set(&row[i])) {
@@ -143,9 +149,10 @@ rn_status_t rn_data_take_row(rn_data_reader_t* reader, const rn_dtype_t* types, 
     if (!take_byte(reader, &sort)) return rn_data_bad_state();
     rn_tensor_clear(&row[i]);
     if (sort == '0') continue;
-    if (sort != 'T' && sort != 'R') return rn_data_bad_state();
-    RN_RETURN_IF_ERROR(sort == 'R' ? rn_data_rows_take(reader, &row[i])
-                                   : take_tensor(reader, &row[i]));
+    if (sort != 'T' && sort != 'R' && sort != 'S') return rn_data_bad_state();
+    RN_RETURN_IF_ERROR(sort == 'R'   ? rn_data_rows_take(reader, &row[i])
+                       : sort == 'S' ? rn_data_shard_take(reader, &row[i])
+                                     : take_tensor(reader, &row[i]));
     if (types && row[i].dtype != types[i]) return rn_data_bad_state();
   }
   return RN_OK;

@@ -96,8 +96,7 @@ const rn_dataset_t* rn_data_rows_of(const rn_tensor_t* tensor) {
   return dataset && dataset->kind == &kind_rows ? dataset : NULL;
 }
 
-void rn_data_rows_put(rn_data_writer_t* writer, const rn_dataset_t* dataset) {
-  const rows_t* rows = (const rows_t*)dataset;
+void rn_data_elements_put(rn_data_writer_t* writer, const rn_dataset_t* dataset) {
   rn_data_put_int(writer, dataset->component_count);
   for (int32_t c = 0; c < dataset->component_count; ++c) {
     rn_data_put_int(writer, dataset->types[c]);
@@ -105,20 +104,17 @@ void rn_data_rows_put(rn_data_writer_t* writer, const rn_dataset_t* dataset) {
     for (int d = 0; d < dataset->shapes[c].rank; ++d)
       rn_data_put_int(writer, dataset->shapes[c].dims[d]);
   }
+}
+
+void rn_data_rows_put(rn_data_writer_t* writer, const rn_dataset_t* dataset) {
+  const rows_t* rows = (const rows_t*)dataset;
+  rn_data_elements_put(writer, dataset);
   rn_data_put_int(writer, rows->count);
   for (int64_t i = 0; i < rows->count; ++i)
     rn_data_put_row(writer, rows->rows + i * dataset->component_count, dataset->component_count);
 }
 
-// What the elements of a dataset in a state are.
-typedef struct elements_t {
-  rn_arena_t arena;
-  int32_t count;
-  rn_dtype_t* types;
-  rn_shape_t* shapes;
-} elements_t;
-
-static rn_status_t take_elements(rn_data_reader_t* reader, elements_t* out) {
+rn_status_t rn_data_elements_take(rn_data_reader_t* reader, rn_data_elements_t* out) {
   int64_t count = 0, type = 0, rank = 0;
   RN_RETURN_IF_ERROR(rn_data_take_int(reader, &count));
   if (count < 0 || count > (int64_t)reader->bytes.size) return rn_data_bad_state();
@@ -139,8 +135,9 @@ static rn_status_t take_elements(rn_data_reader_t* reader, elements_t* out) {
   return RN_OK;
 }
 
-static rn_status_t take_rows(rn_data_reader_t* reader, elements_t* elements, rn_tensor_t* out) {
-  RN_RETURN_IF_ERROR(take_elements(reader, elements));
+static rn_status_t take_rows(rn_data_reader_t* reader, rn_data_elements_t* elements,
+                             rn_tensor_t* out) {
+  RN_RETURN_IF_ERROR(rn_data_elements_take(reader, elements));
   int64_t count = 0;
   RN_RETURN_IF_ERROR(rn_data_take_int(reader, &count));
   // Each tensor takes a byte at least.
@@ -171,7 +168,7 @@ static rn_status_t take_rows(rn_data_reader_t* reader, elements_t* elements, rn_
 
 rn_status_t rn_data_rows_take(rn_data_reader_t* reader, rn_tensor_t* out) {
   if (++reader->depth > MAX_DEPTH) return rn_data_bad_state();
-  elements_t elements = {0};
+  rn_data_elements_t elements = {0};
   rn_arena_init(&elements.arena, reader->dataset->node->allocator);
   rn_status_t status = take_rows(reader, &elements, out);
   rn_arena_clear(&elements.arena);

@@ -25,6 +25,16 @@ RN_MUST_USE rn_status_t rn_data_rows_dataset(const rn_dataset_t* like, int32_t f
                                              int32_t component_count, rn_tensor_t* const* rows,
                                              int64_t count, rn_dataset_t** out);
 
+// What the elements of a dataset in a state are. Its arena is to be initialised, and cleared.
+typedef struct rn_data_elements_t {
+  rn_arena_t arena;
+  int32_t count;
+  rn_dtype_t* types;
+  rn_shape_t* shapes;
+} rn_data_elements_t;
+void rn_data_elements_put(rn_data_writer_t* writer, const rn_dataset_t* dataset);
+RN_MUST_USE rn_status_t rn_data_elements_take(rn_data_reader_t* reader, rn_data_elements_t* out);
+
 // Such a dataset in the scalar |tensor|, borrowed; NULL if it is something else. As fields of a
 // state, and back.
 const rn_dataset_t* rn_data_rows_of(const rn_tensor_t* tensor);
