@@ -23,10 +23,20 @@
 #include <unistd.h>
 
 #include "base/deque.h"
+#include "base/pool_small.h"
 #include "base/sync.h"
 
-#define LOOP_SLOTS 64     // loops under way at once: the bits of |open_loops|
-#define LOOK_NS 10000     // how long one looks around before it sleeps: half a wake-up
+#define LOOP_SLOTS 64  // loops under way at once: the bits of |open_loops|
+#define LOOK_NS 10000  // how long one looks around before it sleeps: half a wake-up
+// How long one looks where work has been coming in shorter gaps than this, with the processor
+// offered to others meanwhile: waking a worker for every loop of a step would cost more.
+#define LONG_LOOK_NS 200000
+// A yield that took longer than this was taken: others want the processor.
+#define YIELD_NS 5000
+// Gaps are remembered as a number up to MOST_LUCK: a short one adds two, a long one takes one away;
+// from ENOUGH_LUCK on, a worker looks for long.
+#define MOST_LUCK 8
+#define ENOUGH_LUCK 4
 #define MAX_THREADS 1024  // more are not started
 
 // A loop's state is one word: the flags, and below them the number of workers inside.
@@ -41,7 +51,8 @@ typedef struct rn_loop_t {
   void (*body)(void* arg, int64_t begin, int64_t end);
   void* arg;
   int64_t count, grain, pieces;
-  _Alignas(RN_ALIGN) _Atomic int64_t next;  // the first piece that nobody has claimed
+  _Alignas(RN_ALIGN) _Atomic int64_t next[2];  // of the even pieces and of the odd ones
+  _Atomic int64_t claimed;                     // of all
 } rn_loop_t;
 
 typedef struct rn_worker_t {
@@ -50,6 +61,7 @@ typedef struct rn_worker_t {
   pthread_t thread;
   uint32_t tick;
   uint32_t random;  // never 0
+  int luck;         // with short gaps between work, lately
 } rn_worker_t;
 
 struct rn_pool_t {
@@ -99,13 +111,14 @@ static int64_t now_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-// One turn of a wait that should be short. False once LOOK_NS have passed; start with zeros.
+// One turn of a wait that should be short; start with zeros. False once |patience| nanoseconds have
+// passed, or others want the processor.
 typedef struct spin_t {
   uint32_t turns;
-  int64_t deadline;
+  int64_t start;
 } spin_t;
 
-static bool spin_again(spin_t* spin) {
+static bool spin_again(spin_t* spin, int64_t patience) {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -113,8 +126,11 @@ static bool spin_again(spin_t* spin) {
 #endif
   if (++spin->turns % 16) return true;  // the clock costs more than a turn
   int64_t now = now_ns();
-  if (!spin->deadline) spin->deadline = now + LOOK_NS;
-  return now < spin->deadline;
+  if (!spin->start) spin->start = now;
+  if (now - spin->start >= patience) return false;
+  if (now - spin->start < LOOK_NS) return true;
+  sched_yield();
+  return now_ns() - now < YIELD_NS;
 }
 
 static void shared_push(rn_pool_t* pool, rn_job_t* job) {
@@ -180,14 +196,24 @@ static bool has_jobs(rn_pool_t* pool) {
   return false;
 }
 
+// The next piece for a thread: even ones are for the caller, odd ones for workers, as long as there
+// are any. So of loops over the same memory, one after the other, each thread has much the same
+// part, and finds it in its cache. -1: all are taken.
+static int64_t claim_piece(rn_loop_t* loop, int side) {
+  for (int turn = 0; turn < 2; ++turn, side = 1 - side) {
+    int64_t i = atomic_fetch_add_explicit(&loop->next[side], 1, memory_order_relaxed);
+    if (i < (loop->pieces + 1 - side) / 2) return 2 * i + side;
+  }
+  return -1;
+}
+
 // Claims and runs pieces until none is left.
-static void loop_work(rn_pool_t* pool, rn_loop_t* loop) {
-  for (;;) {
-    int64_t piece = atomic_fetch_add_explicit(&loop->next, 1, memory_order_relaxed);
-    if (piece >= loop->pieces) return;
+static void loop_work(rn_pool_t* pool, rn_loop_t* loop, bool is_caller) {
+  int64_t piece;
+  while ((piece = claim_piece(loop, is_caller ? 0 : 1)) >= 0) {
     // Who claims the last piece takes the loop off the board. It is inside until it has run it, so
     // the bit is still this loop's.
-    if (piece == loop->pieces - 1) {
+    if (atomic_fetch_add_explicit(&loop->claimed, 1, memory_order_relaxed) == loop->pieces - 1) {
       atomic_fetch_and(&pool->open_loops, ~(UINT64_C(1) << (loop - pool->loops)));
     }
     int64_t begin = piece * loop->grain;
@@ -209,7 +235,7 @@ static bool help_loop(rn_pool_t* pool) {
                                                      memory_order_acquire, memory_order_relaxed);
     }
     if (!joined) continue;
-    loop_work(pool, loop);
+    loop_work(pool, loop, false);
     // Release: what the pieces wrote is seen by the caller that finds us gone.
     state = atomic_fetch_sub_explicit(&loop->state, 1, memory_order_release) - 1;
     // The slot may already be another loop's; waking its caller for nothing does no harm.
@@ -271,20 +297,24 @@ static void call_workers(rn_pool_t* pool, uint32_t wanted) {
   }
 }
 
-// Looks around for LOOK_NS. True: there is a loop to join, or |*out_job| was found.
+// Looks around for a while. True: there is a loop to join, or |*out_job| was found.
 static bool look_around(rn_pool_t* pool, rn_worker_t* self, rn_job_t** out_job) {
+  int64_t patience = self->luck >= ENOUGH_LUCK ? LONG_LOOK_NS : LOOK_NS;
   spin_t spin = {0};
   do {
     if (atomic_load(&pool->open_loops)) return true;
     *out_job = find_job(pool, self);
     if (*out_job) return true;
     if (atomic_load_explicit(&pool->stopping, memory_order_relaxed)) return false;
-  } while (spin_again(&spin));
+  } while (spin_again(&spin, patience));
+  bool is_crowded = patience == LONG_LOOK_NS && now_ns() - spin.start < patience;
+  if (is_crowded) self->luck = 0;
   return false;
 }
 
 // Takes a looker to sleep and back.
-static void doze(rn_pool_t* pool) {
+static void doze(rn_pool_t* pool, rn_worker_t* self) {
+  int64_t start = now_ns();
   uint32_t wakes = atomic_load(&pool->wakes);
   atomic_fetch_add(&pool->sleepers, 1);
   atomic_fetch_sub(&pool->lookers, 1);
@@ -293,6 +323,9 @@ static void doze(rn_pool_t* pool) {
   }
   atomic_fetch_add(&pool->lookers, 1);
   atomic_fetch_sub(&pool->sleepers, 1);
+  self->luck += now_ns() - start < LONG_LOOK_NS ? 2 : -1;
+  if (self->luck > MOST_LUCK) self->luck = MOST_LUCK;
+  if (self->luck < 0) self->luck = 0;
 }
 
 static void* worker_main(void* arg) {
@@ -314,7 +347,7 @@ static void* worker_main(void* arg) {
       atomic_fetch_sub(&pool->lookers, 1);
       return NULL;
     } else {
-      doze(pool);
+      doze(pool, self);
     }
   }
 }
@@ -403,7 +436,7 @@ static rn_loop_t* take_slot(rn_pool_t* pool) {
 static void close_loop(rn_loop_t* loop) {
   uint32_t state = atomic_fetch_and_explicit(&loop->state, ~LOOP_OPEN, memory_order_acquire);
   spin_t spin = {0};
-  while ((state & LOOP_INSIDE) && spin_again(&spin)) {
+  while ((state & LOOP_INSIDE) && spin_again(&spin, LONG_LOOK_NS)) {
     state = atomic_load_explicit(&loop->state, memory_order_acquire);
   }
   while (state & LOOP_INSIDE) {
@@ -415,21 +448,21 @@ static void close_loop(rn_loop_t* loop) {
   atomic_store_explicit(&loop->state, 0, memory_order_release);
 }
 
-void rn_pool_for(rn_pool_t* pool, int64_t count, int64_t grain,
-                 void (*body)(void* arg, int64_t begin, int64_t end), void* arg) {
-  if (count <= 0) return;
-  if (grain < 1) grain = 1;
-  if (count <= grain) {
-    body(arg, 0, count);
-    return;
+static void run_alone(int64_t count, int64_t grain,
+                      void (*body)(void* arg, int64_t begin, int64_t end), void* arg) {
+  for (int64_t begin = 0; begin < count; begin += grain) {
+    int64_t rest = count - begin;
+    body(arg, begin, begin + (rest < grain ? rest : grain));
+    if (rest <= grain) break;  // before the sum can overflow
   }
-  rn_loop_t* loop = rn_pool_threads(pool) > 1 ? take_slot(pool) : NULL;
+}
+
+// A loop of several pieces, by the caller and up to |most| workers.
+static void run_loop(rn_pool_t* pool, int64_t count, int64_t grain, int64_t most,
+                     void (*body)(void* arg, int64_t begin, int64_t end), void* arg) {
+  rn_loop_t* loop = most > 0 ? take_slot(pool) : NULL;
   if (!loop) {
-    for (int64_t begin = 0; begin < count; begin += grain) {
-      int64_t rest = count - begin;
-      body(arg, begin, begin + (rest < grain ? rest : grain));
-      if (rest <= grain) break;  // before the sum can overflow
-    }
+    run_alone(count, grain, body, arg);
     return;
   }
   loop->body = body;
@@ -437,14 +470,35 @@ void rn_pool_for(rn_pool_t* pool, int64_t count, int64_t grain,
   loop->count = count;
   loop->grain = grain;
   loop->pieces = (count - 1) / grain + 1;
-  atomic_store_explicit(&loop->next, 0, memory_order_relaxed);
+  atomic_store_explicit(&loop->claimed, 0, memory_order_relaxed);
+  atomic_store_explicit(&loop->next[0], 0, memory_order_relaxed);
+  atomic_store_explicit(&loop->next[1], 0, memory_order_relaxed);
   // The bit goes up before the loop opens: a worker that joins at once and claims the last piece
   // must find it there to take it down.
   atomic_fetch_or(&pool->open_loops, UINT64_C(1) << (loop - pool->loops));
   atomic_store_explicit(&loop->state, LOOP_TAKEN | LOOP_OPEN, memory_order_release);
-  int64_t wanted = pool->threads - 1;
-  if (wanted > loop->pieces - 1) wanted = loop->pieces - 1;
-  call_workers(pool, (uint32_t)wanted);
-  loop_work(pool, loop);
+  call_workers(pool, (uint32_t)(most > loop->pieces - 1 ? loop->pieces - 1 : most));
+  loop_work(pool, loop, true);
   close_loop(loop);
+}
+
+void rn_pool_for(rn_pool_t* pool, int64_t count, int64_t grain,
+                 void (*body)(void* arg, int64_t begin, int64_t end), void* arg) {
+  if (count <= 0) return;
+  if (grain < 1) grain = 1;
+  if (count <= grain)
+    body(arg, 0, count);
+  else
+    run_loop(pool, count, grain, rn_pool_threads(pool) - 1, body, arg);
+}
+
+void rn_pool_for_small(rn_pool_t* pool, int64_t count, int64_t grain, int64_t small,
+                       void (*body)(void* arg, int64_t begin, int64_t end), void* arg) {
+  if (count > grain || count <= small) {
+    rn_pool_for(pool, count, count > grain ? grain : count, body, arg);
+    return;
+  }
+  // Whoever stops looking meanwhile leaves its pieces to the others.
+  int64_t awake = rn_pool_threads(pool) > 1 ? (int64_t)atomic_load(&pool->lookers) : 0;
+  run_loop(pool, count, small < 1 ? 1 : small, awake, body, arg);
 }

@@ -399,6 +399,18 @@ static rn_status_t finish_iterations(rn_frames_t* frames, rn_frame_t* frame) {
   return RN_OK;
 }
 
+// Whoever waits for an Exit's value outside of all loops can wait for the end of the loop, too.
+static rn_status_t notify_behind(rn_frames_t* frames, rn_iteration_t* it, const rn_instr_t* instr) {
+  size_t before = frames->ready.count;
+  RN_RETURN_IF_ERROR(notify(frames, it, instr, false));
+  while (!it->frame->parent && frames->ready.count > before) {
+    RN_RETURN_IF_ERROR(rn_vec_push(&frames->behind, frames->allocator,
+                                   frames->ready.items[frames->ready.count - 1]));
+    frames->ready.count--;
+  }
+  return RN_OK;
+}
+
 // Moves the values of what |it| computed to those who wait, wherever they are.
 static rn_status_t propagate(rn_frames_t* frames, rn_iteration_t* it, int32_t number, bool is_dead,
                              rn_tensor_t* value) {
@@ -408,7 +420,7 @@ static rn_status_t propagate(rn_frames_t* frames, rn_iteration_t* it, int32_t nu
       return enter_frame(frames, it, number, value, is_dead);
     case RN_ROLE_EXIT:
       RN_RETURN_IF_ERROR(deliver(frames, it->frame->parent, instr, 0, value, true));
-      return notify(frames, it->frame->parent, instr, false);
+      return notify_behind(frames, it->frame->parent, instr);
     case RN_ROLE_NEXT_ITERATION:
       return next_iteration(frames, it, number, value);
     default:
@@ -484,9 +496,9 @@ rn_status_t rn_frames_start(rn_state_t* state) {
 void rn_frames_stop(rn_state_t* state) {
   rn_frames_t* frames = state->frames;
   if (!frames) return;
-  frames->ready.count = 0;
+  frames->ready.count = frames->behind.count = 0;
   rn_frames_drop_landed(frames);
-  frames->ready.count = 0;
+  frames->ready.count = frames->behind.count = 0;
   if (frames->root) free_frame(frames, frames->root);
   frames->root = NULL;
 }
@@ -511,5 +523,6 @@ void rn_frames_destroy(rn_frames_t* frames) {
   }
   RN_FREE_ARRAY(frames->allocator, frames->free_iterations, plan->frame_count);
   rn_vec_free(&frames->ready, frames->allocator);
+  rn_vec_free(&frames->behind, frames->allocator);
   RN_FREE(frames->allocator, frames);
 }

@@ -82,6 +82,9 @@ struct rn_frames_t {
   // Completed, not yet seen by the driver. Changes under the mutex; the driver peeks at it without.
   rn_flight_t* _Atomic landed;
   RN_VEC(rn_ready_t) ready;
+  // What Exits have made ready outside of all loops: it comes after the rest of their loop, which
+  // then holds nothing any more that an update might have to be kept from.
+  RN_VEC(rn_ready_t) behind;
   rn_iteration_t** free_iterations;  // by frame definition
   rn_frame_t* free_frames;
 };

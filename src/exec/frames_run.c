@@ -269,16 +269,23 @@ static void land_all(rn_frames_t* frames) {
   }
 }
 
+// When nothing else is ready: one that waited for the end of its loop. |ready| has had room for it.
+static __attribute__((noinline)) bool take_behind(rn_frames_t* frames) {
+  if (frames->behind.count == 0) return false;
+  frames->ready.items[frames->ready.count++] = frames->behind.items[--frames->behind.count];
+  return true;
+}
+
 // The driver: lands what has completed, runs what is ready.
 static void drive(rn_frames_t* frames) {
   rn_execution_t* execution = frames->state->execution;
   land_all(frames);
   bool is_watched = execution->run->deadline_ns != 0;
   const rn_cancel_t* cancel = execution->run->step->cancel;
-  while (frames->ready.count > 0) {
+  while (frames->ready.count > 0 || take_behind(frames)) {
     if (__builtin_expect(execution->is_failed || is_watched || rn_is_cancelled(cancel), 0) &&
         rn_execution_should_stop(execution)) {
-      frames->ready.count = 0;
+      frames->ready.count = frames->behind.count = 0;
       return;
     }
     if (__builtin_expect(atomic_load_explicit(&frames->landed, memory_order_relaxed) != NULL, 0))
@@ -290,13 +297,13 @@ static void drive(rn_frames_t* frames) {
 }
 
 bool rn_frames_has_work_locked(const rn_state_t* state) {
-  return state->frames->ready.count > 0 || state->frames->landed;
+  return state->frames->ready.count > 0 || state->frames->behind.count > 0 || state->frames->landed;
 }
 
 bool rn_frames_drain_locked(rn_state_t* state) {
   rn_frames_t* frames = state->frames;
   rn_execution_t* execution = state->execution;
-  if (frames->is_driven || (frames->ready.count == 0 && !frames->landed)) return false;
+  if (frames->is_driven || !rn_frames_has_work_locked(state)) return false;
   frames->is_driven = true;
   execution->active++;
   rn_mutex_unlock(&execution->mutex);

@@ -37,6 +37,14 @@ static inline const rn_op_def_t* rn_op_pack_matrix(void) {
 static inline const rn_op_def_t* rn_op_packed_product(void) {
   return rn_op_find(RN_STR("_PackedMatMul"));
 }
+// Some rows of a matrix, where they lie.
+static inline const rn_op_def_t* rn_op_rows_of(void) { return rn_op_find(RN_STR("_RowsOf")); }
+// Matrices one below the other.
+static inline const rn_op_def_t* rn_op_stack_rows(void) { return rn_op_find(RN_STR("_StackRows")); }
+// A sum that a loop adds products to: begun, added to, and what it came to.
+static inline const rn_op_def_t* rn_op_begin_sum(void) { return rn_op_find(RN_STR("_BeginSum")); }
+static inline const rn_op_def_t* rn_op_add_later(void) { return rn_op_find(RN_STR("_AddLater")); }
+static inline const rn_op_def_t* rn_op_end_sum(void) { return rn_op_find(RN_STR("_EndSum")); }
 static inline const rn_op_def_t* rn_op_constant(void) { return rn_op_find(RN_STR("Const")); }
 static inline const rn_op_def_t* rn_op_enter(void) { return rn_op_find(RN_STR("Enter")); }
 static inline const rn_op_def_t* rn_op_merge(void) { return rn_op_find(RN_STR("Merge")); }

@@ -159,6 +159,10 @@ RN_MUST_USE rn_status_t rn_pass_fold(rn_ir_t* ir, rn_device_t* cpu, const rn_env
 RN_MUST_USE rn_status_t rn_pass_fuse(rn_ir_t* ir);
 // After placement: sums of matrix products, and gradient descent by them, become one node each.
 RN_MUST_USE rn_status_t rn_pass_products(rn_ir_t* ir);
+// After the sums: those that loops add products to take several products at a time.
+RN_MUST_USE rn_status_t rn_pass_loop_sums(rn_ir_t* ir);
+// After placement, before packing: products of which columns are read are made part by part.
+RN_MUST_USE rn_status_t rn_pass_parts(rn_ir_t* ir);
 // After placement and the sums: matrices that several products multiply by are packed once.
 RN_MUST_USE rn_status_t rn_pass_pack(rn_ir_t* ir);
 // After placement, before fusion: convolutions and what follows them become one node each.

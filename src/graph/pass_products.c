@@ -10,6 +10,8 @@
 // Depth up to which a product is taken in: beyond it, writing it out costs little beside making it,
 // and a product alone has faster ways.
 #define MAX_DEPTH 128
+// And for a descent by a single product: what is not written out need not be read again, either.
+#define MAX_DESCENT_DEPTH 1024
 // Terms up to which a sum takes the sum before it in: what is copied on the way stays bounded.
 #define MAX_TERMS 1024
 
@@ -49,7 +51,8 @@ static bool is_matrix(const products_t* p, rn_ir_edge_t edge) {
 
 // A product that only |reader| reads, of the form that tiles can take: shallow, B as it is
 // multiplied, C no vector.
-static bool is_shallow_product(const products_t* p, rn_ir_edge_t edge, const rn_ir_node_t* reader) {
+static bool is_shallow_product(const products_t* p, rn_ir_edge_t edge, const rn_ir_node_t* reader,
+                               int64_t max_depth) {
   if (edge.node < 0) return false;
   const rn_ir_node_t* node = node_at(p, edge.node);
   // What is fed is no product, whatever op it stands for: it has no inputs.
@@ -61,7 +64,7 @@ static bool is_shallow_product(const products_t* p, rn_ir_edge_t edge, const rn_
     return false;
   const rn_ir_edge_t b = node->inputs[1];
   int64_t depth = node_at(p, b.node)->shapes[b.output].dims[0];
-  return depth > 0 && depth <= MAX_DEPTH && node->shapes[0].dims[0] > 1 &&
+  return depth > 0 && depth <= max_depth && node->shapes[0].dims[0] > 1 &&
          node->shapes[0].dims[1] > 1;
 }
 
@@ -117,7 +120,7 @@ static rn_status_t take_over(products_t* p, int32_t index, const rn_op_def_t* op
 static bool are_alike(const products_t* p, const rn_ir_node_t* node, int32_t first, bool transposes,
                       rn_shape_t shape) {
   for (int32_t i = first; i < node->input_count; ++i) {
-    if (!is_shallow_product(p, node->inputs[i], node)) return false;
+    if (!is_shallow_product(p, node->inputs[i], node, MAX_DEPTH)) return false;
     const rn_ir_node_t* product = node_at(p, node->inputs[i].node);
     if (flag(product, "transpose_a") != transposes || !rn_shape_eq(product->shapes[0], shape))
       return false;
@@ -170,7 +173,8 @@ static rn_status_t descend_by_products(products_t* p, int32_t index, const rn_op
   const rn_ir_node_t* node = node_at(p, index);
   const rn_ir_edge_t gradient = node->inputs[2];
   if (gradient.node < 0) return RN_OK;
-  if (is_shallow_product(p, gradient, node)) return take_over(p, index, op, 2, &gradient, 1);
+  if (is_shallow_product(p, gradient, node, MAX_DESCENT_DEPTH))
+    return take_over(p, index, op, 2, &gradient, 1);
   rn_ir_node_t* sum = node_at(p, gradient.node);
   if (sum->op != p->sum_of_products || p->readers[gradient.node] != 1 || sum->control_count > 0 ||
       sum->device != node->device)
@@ -195,7 +199,7 @@ static rn_status_t add_product(products_t* p, int32_t index, const rn_op_def_t* 
   const rn_ir_node_t* node = node_at(p, index);
   for (int32_t i = 1; i >= 0; --i) {
     const rn_ir_edge_t product = node->inputs[i], other = node->inputs[1 - i];
-    if (!is_shallow_product(p, product, node) || !is_matrix(p, other) ||
+    if (!is_shallow_product(p, product, node, MAX_DEPTH) || !is_matrix(p, other) ||
         !rn_shape_eq(node_at(p, other.node)->shapes[other.output],
                      node_at(p, product.node)->shapes[0]))
       continue;

@@ -134,7 +134,8 @@ Test(gemm, all_sides) {
 // Shapes that are cut both ways, and whose last pieces are thin.
 static const int large[][3] = {{1000, 500, 129},  {500, 1000, 300}, {193, 257, 513},
                                {4, 3000, 700},    {3000, 65, 257},  {32, 1024, 512},
-                               {196, 1025, 1000}, {5, 2049, 600},   {2000, 3, 500}};
+                               {196, 1025, 1000}, {5, 2049, 600},   {2000, 3, 500},
+                               {2000, 600, 100},  {11937, 65, 100}};
 
 Test(gemm, large_shapes) {
   rn_pool_t* pool = NULL;

@@ -11,11 +11,13 @@ typedef struct case_t {
 
 // Every size of tile and edge, depths from one to the deepest that is taken in.
 static const case_t cases[] = {
-    {2, 2, 1, 1, true, 0},       {6, 32, 1, 2, true, 0},   {7, 33, 1, 3, true, 0},
-    {13, 31, 5, 4, false, 0},    {48, 64, 8, 20, true, 0}, {5, 200, 3, 7, false, 0},
-    {64, 17, 128, 2, true, 0},   {31, 129, 2, 9, true, 0}, {101, 300, 32, 5, true, 0},
-    {130, 333, 40, 3, false, 0}, {48, 64, 8, 20, true, 4}, {49, 65, 3, 9, false, 2},
-    {101, 300, 32, 7, true, 3},
+    {2, 2, 1, 1, true, 0},       {6, 32, 1, 2, true, 0},      {7, 33, 1, 3, true, 0},
+    {13, 31, 5, 4, false, 0},    {48, 64, 8, 20, true, 0},    {5, 200, 3, 7, false, 0},
+    {64, 17, 128, 2, true, 0},   {31, 129, 2, 9, true, 0},    {101, 300, 32, 5, true, 0},
+    {130, 333, 40, 3, false, 0}, {48, 64, 8, 20, true, 4},    {49, 65, 3, 9, false, 2},
+    {101, 300, 32, 7, true, 3},  {101, 300, 32, 12, true, 0}, {205, 130, 40, 9, false, 0},
+    {7, 70, 128, 3, true, 0},    {400, 150, 100, 4, true, 0}, {3100, 70, 300, 1, true, 0},
+    {130, 70, 700, 1, false, 0},
 };
 
 // Numbers with all their digits: whole ones would hide a wrong order of sums.

@@ -1,4 +1,5 @@
 // Sums of several tensors, strings put together, and tensors of zeros and ones.
+#include "base/pool_small.h"
 #include "kernels/cpu/broadcasting.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
@@ -51,7 +52,7 @@ static rn_status_t add_n(rn_kernel_ctx_t* ctx) {
   rn_dtype_t part = part_type(first->dtype);
   sum_t sum = {ctx, part, rn_dtype_size(part), output->data};
   int64_t count = part == first->dtype ? first->count : 2 * first->count;
-  rn_pool_for(rn_ctx_pool(ctx), count, RN_GRAIN_CHEAP, sum_piece, &sum);
+  rn_pool_for_small(rn_ctx_pool(ctx), count, RN_GRAIN_CHEAP, RN_GRAIN_CHEAP / 4, sum_piece, &sum);
   return RN_OK;
 }
 

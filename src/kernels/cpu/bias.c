@@ -1,5 +1,6 @@
 // BiasAdd, its gradient, and L2Loss; the loops are in isa/bias.c.
 #include "kernels/cpu/isa/bias.h"
+#include "base/pool_small.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/vector.h"
@@ -7,6 +8,7 @@
 
 // Elements in a piece of work: some 30 us of memory traffic.
 #define PIECE_ELEMENTS (1 << 16)
+#define SMALL_ELEMENTS (1 << 14)  // for threads that are awake anyway
 #define MOST_PIECES 64
 
 typedef struct bias_state_t {
@@ -129,7 +131,8 @@ static rn_status_t add_compute(rn_kernel_ctx_t* ctx) {
     job.view.channels *= 2;
     job.item /= 2;
   }
-  rn_pool_for(rn_ctx_pool(ctx), view.outer, PIECE_ELEMENTS / view.channels + 1, add_rows, &job);
+  rn_pool_for_small(rn_ctx_pool(ctx), view.outer, PIECE_ELEMENTS / view.channels + 1,
+                    SMALL_ELEMENTS / view.channels + 1, add_rows, &job);
   return RN_OK;
 }
 

@@ -1,6 +1,7 @@
 // The walk over operands of different shapes. See broadcasting.h.
 #include "kernels/cpu/broadcasting.h"
 
+#include "base/pool_small.h"
 #include "kernels/cpu/array.h"
 
 // Elements of a block that short runs are gathered into, and below what length runs are short.
@@ -284,7 +285,7 @@ static rn_status_t compute_flat(rn_kernel_ctx_t* ctx, int operands, int leader, 
   set_inputs(&flat.run, ctx, operands, fn, arg);
   for (int k = 0; k < operands; ++k) flat.steps[k] = rn_in(ctx, k)->count == count;
   RN_RETURN_IF_ERROR(set_output(&flat.run, ctx, in_place, rn_tensor_shape(rn_in(ctx, leader))));
-  rn_pool_for(rn_ctx_pool(ctx), count, grain, flat_piece, &flat);
+  rn_pool_for_small(rn_ctx_pool(ctx), count, grain, grain / 4, flat_piece, &flat);
   return RN_OK;
 }
 

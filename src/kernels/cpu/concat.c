@@ -1,4 +1,5 @@
 // Kernels that put tensors together and take them apart along an axis.
+#include "base/pool_small.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
 #include "kernels/kernel_rows.h"
@@ -10,6 +11,52 @@
 #define SPLIT_TYPES                                                                              \
   (RN_TYPES_NUMBERS | FLOAT8 | RN_T(BOOL) | RN_T(STRING) | OBJECTS | RN_T(QUINT8) | RN_T(INT4) | \
    RN_T(UINT4))
+
+// Bytes that are worth a hand-off to another thread, and those worth sharing with one that is awake
+// anyway; and of a part's row at least, for whole rows to be copied at a time.
+#define PIECE_BYTES (512 * 1024)
+#define SMALL_BYTES (64 * 1024)
+#define LEAST_RUN 64
+
+// Parts side by side in the rows of a whole, which is put together or taken apart.
+typedef struct sides_t {
+  rn_kernel_ctx_t* ctx;
+  int first, count;  // of the parts, among the inputs or outputs
+  bool joins;
+  int64_t outer;
+  char* whole;
+  size_t size, row;  // bytes of an element, and of a row of the whole
+} sides_t;
+
+static const rn_tensor_t* part_of(const sides_t* sides, int i) {
+  return sides->joins ? rn_in(sides->ctx, sides->first + i) : &sides->ctx->out[sides->first + i];
+}
+
+static size_t run_of(const sides_t* sides, int i) {
+  return (size_t)(part_of(sides, i)->count / sides->outer) * sides->size;
+}
+
+static void copy_sides(void* arg, int64_t begin, int64_t end) {
+  const sides_t* sides = arg;
+  char* at = sides->whole + (size_t)begin * sides->row;
+  for (int i = 0; i < sides->count; ++i) {
+    size_t run = run_of(sides, i);
+    char *part = (char*)part_of(sides, i)->data + (size_t)begin * run, *whole = at;
+    for (int64_t r = begin; r < end; ++r, part += run, whole += sides->row)
+      memcpy(sides->joins ? whole : part, sides->joins ? part : whole, run);
+    at += run;
+  }
+}
+
+// Copies whole rows, all parts at once. False if they are too short for that, or no plain bytes.
+static bool copy_rows(const sides_t* sides, rn_dtype_t dtype) {
+  if (sides->outer < 2 || !rn_dtype_is_plain(dtype)) return false;
+  for (int i = 0; i < sides->count; ++i)
+    if (run_of(sides, i) < LEAST_RUN) return false;
+  rn_pool_for_small(rn_ctx_pool(sides->ctx), sides->outer, (int64_t)(PIECE_BYTES / sides->row) + 1,
+                    (int64_t)(SMALL_BYTES / sides->row) + 1, copy_sides, (void*)sides);
+  return true;
+}
 
 // Puts |count| tensors side by side: in |out|, seen as |outer| rows, input i fills runs of its
 // count / outer elements.
@@ -28,6 +75,8 @@ static rn_status_t join(rn_kernel_ctx_t* ctx, int first, int count, int64_t oute
     return RN_OK;
   }
   const int64_t row = out->count / outer;
+  const sides_t sides = {ctx, first, count, true, outer, to, size, (size_t)row * size};
+  if (copy_rows(&sides, dtype)) return RN_OK;
   for (int i = 0; i < count; ++i) {
     const rn_tensor_t* input = rn_in(ctx, first + i);
     if (input->count == 0) continue;
@@ -259,14 +308,26 @@ static rn_status_t split_axis(const rn_tensor_t* input, const rn_tensor_t* axis_
   return RN_OK;
 }
 
-static rn_status_t split_at(rn_kernel_ctx_t* ctx, const rn_tensor_t* input, int64_t axis, int i,
-                            int64_t offset, int64_t size) {
+// Takes |input| apart along |axis|, into parts of |sizes|, or, if that is NULL, all of |size|.
+static rn_status_t split_into(rn_kernel_ctx_t* ctx, const rn_tensor_t* input, int64_t axis,
+                              const int64_t* sizes, int64_t size) {
+  const int count = ctx->kernel->output_count;
   int64_t dims[RN_MAX_RANK];
   memcpy(dims, rn_tensor_dims(input), (size_t)input->rank * sizeof *dims);
-  dims[axis] = size;
-  rn_tensor_t* part = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){input->rank, dims}, &part));
-  return take(ctx, input, rn_axis_view(input, (int)axis), offset, size, part);
+  rn_axis_view_t view = rn_axis_view(input, (int)axis);
+  for (int i = 0; i < count; ++i) {
+    dims[axis] = sizes ? sizes[i] : size;
+    rn_tensor_t* part = NULL;
+    RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){input->rank, dims}, &part));
+  }
+  const size_t bytes = rn_dtype_size(input->dtype);
+  const sides_t sides = {ctx,        0,           count, false,
+                         view.outer, input->data, bytes, (size_t)(view.size * view.inner) * bytes};
+  if (input->count > 0 && copy_rows(&sides, input->dtype)) return RN_OK;
+  int64_t offset = 0;
+  for (int i = 0; i < count; offset += sizes ? sizes[i] : size, ++i)
+    RN_RETURN_IF_ERROR(take(ctx, input, view, offset, sizes ? sizes[i] : size, &ctx->out[i]));
+  return RN_OK;
 }
 
 static rn_status_t split(rn_kernel_ctx_t* ctx) {
@@ -282,9 +343,7 @@ static rn_status_t split(rn_kernel_ctx_t* ctx) {
         "Number of ways to split should evenly divide the split dimension, but got split_dim %lld "
         "(size = %lld) and num_split %d",
         (long long)axis, (long long)size, count);
-  size /= count;
-  for (int i = 0; i < count; ++i) RN_RETURN_IF_ERROR(split_at(ctx, input, axis, i, i * size, size));
-  return RN_OK;
+  return split_into(ctx, input, axis, NULL, size / count);
 }
 
 // Sizes as given, the one -1 worked out.
@@ -329,9 +388,7 @@ static rn_status_t split_v(rn_kernel_ctx_t* ctx) {
   int64_t* all = few;
   if (count > 16) RN_RETURN_IF_ERROR(RN_NEW_ARRAY(ctx->kernel->allocator, (size_t)count, &all));
   rn_status_t status = read_split_sizes(sizes, rn_tensor_dim(input, (int)axis), all);
-  int64_t offset = 0;
-  for (int i = 0; rn_ok(status) && i < count; offset += all[i], ++i)
-    status = split_at(ctx, input, axis, i, offset, all[i]);
+  if (rn_ok(status)) status = split_into(ctx, input, axis, all, 0);
   if (all != few) RN_FREE_ARRAY(ctx->kernel->allocator, all, count);
   return status;
 }

@@ -1,6 +1,8 @@
 // The runner of fused chains. See fused.h.
 #include "kernels/cpu/fused.h"
 
+#include "base/pool_small.h"
+
 #define BLOCK_BYTES 4096  // of one operand's block, at most
 
 static int arity(uint16_t code) {
@@ -115,13 +117,15 @@ static void run_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-// Elements of a piece: about 50 microseconds of work, in whole blocks.
-static int64_t grain_of(const rn_fused_t* program) {
-  int64_t weight = 1;
-  for (int32_t i = 0; i < program->step_count; ++i)
-    weight += rn_vector_is_costly(program->steps[i].code) ? 8 : 1;
+// Elements of a piece: about 50 microseconds of work, or, for threads that are awake anyway, about
+// 3, in whole blocks.
+static int64_t grain_of(int64_t weight) {
   int64_t blocks = 1024 / weight;
   return (blocks < 4 ? 4 : blocks > 64 ? 64 : blocks) * RN_VECTOR_BLOCK;
+}
+static int64_t small_grain_of(int64_t weight) {
+  int64_t blocks = 64 / weight;
+  return (blocks < 2 ? 2 : blocks) * RN_VECTOR_BLOCK;
 }
 
 void rn_fused_run(rn_pool_t* pool, const rn_fused_t* program, const void* const* in,
@@ -129,5 +133,8 @@ void rn_fused_run(rn_pool_t* pool, const rn_fused_t* program, const void* const*
   const size_t size = rn_dtype_size(program->dtype);
   pass_t pass = {program, in,   in_steps,
                  out,     size, size > 4 ? RN_VECTOR_BLOCK / 2 : RN_VECTOR_BLOCK};
-  rn_pool_for(pool, n, grain_of(program), run_piece, &pass);
+  int64_t weight = 1;
+  for (int32_t i = 0; i < program->step_count; ++i)
+    weight += rn_vector_is_costly(program->steps[i].code) ? 8 : 1;
+  rn_pool_for_small(pool, n, grain_of(weight), small_grain_of(weight), run_piece, &pass);
 }

@@ -17,10 +17,12 @@
 #define BYTES_PER_NS 10.0
 // Rows of a piece come in multiples of this, which whole tiles of any generation fill.
 #define ROW_UNIT 12
-// Rows of a piece at least: where B is packed, every piece packs its columns for itself.
+// Rows of a piece at least. Where B is packed, every piece packs its columns for itself: a few
+// large ones for each thread, and parts of them at the end, for when one thread is held up.
 #define LEAST_ROWS 48
 #define LEAST_ROWS_PACKING 192
-#define ENOUGH_PIECES 8
+#define ENOUGH_PIECES 4
+#define LAST_PARTS 4
 // More than the caches of one processor, as a rule; a page.
 #define LARGE_BYTES (4 << 20)
 #define PAGE_BYTES 4096
@@ -32,10 +34,12 @@
 #define SHORT_ROW 256
 #define SHALLOW 8
 
-// C in blocks, one a piece of work.
+// C in blocks. Each is a piece of work, but the last may be several.
 typedef struct grid_t {
-  int64_t rows, columns;   // of a block
-  int64_t across, pieces;  // blocks beside each other, and in all
+  int64_t rows, columns;     // of a block
+  int64_t across, whole;     // blocks beside each other, and those that are one piece each
+  int64_t parts, part_rows;  // pieces of each of the others, and their rows
+  int64_t pieces;
 } grid_t;
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
@@ -60,11 +64,13 @@ static rn_gemm_way_t way_of(const rn_gemm_part_t* part) {
   return RN_GEMM_BLOCKS;
 }
 
-static grid_t grid_of(const rn_gemm_part_t* part, size_t item, int64_t strip) {
+static grid_t grid_of(const rn_gemm_part_t* part, size_t item, int64_t strip, int threads) {
   double m = (double)part->m, n = (double)part->n, k = (double)part->k;
   double flops = 2 * m * n * k / FLOPS_PER_NS;
   double bytes = (m * k + k * n + m * n) * (double)item / BYTES_PER_NS;
   double pieces = (flops > bytes ? flops : bytes) / PIECE_NS;
+  if (pieces < 2 && !part->turns)
+    return (grid_t){.rows = part->m, .columns = part->n, .across = 1, .whole = 1, .pieces = 1};
   // An even number, for two threads.
   int64_t wanted = pieces < 2 ? 1 : pieces > MOST_PIECES ? MOST_PIECES : ((int64_t)pieces + 1) & -2;
   grid_t grid = {.rows = part->m, .columns = part->n};
@@ -72,8 +78,8 @@ static grid_t grid_of(const rn_gemm_part_t* part, size_t item, int64_t strip) {
   // Columns first where they are packed, rows first where C is then written in order.
   if (!packs) grid.rows = part_length(part->m, wanted, LEAST_ROWS, ROW_UNIT);
   // Many rows of A are best read once for several strips, unless that leaves few pieces.
-  int64_t strips = packs ? 4 : 1;
-  while (strips > 1 && part->n / (strips * strip) * (part->m / LEAST_ROWS_PACKING) < ENOUGH_PIECES)
+  int64_t strips = packs ? 4 : 1, enough = ENOUGH_PIECES * threads;
+  while (strips > 1 && part->n / (strips * strip) * (part->m / LEAST_ROWS_PACKING) < enough)
     strips /= 2;
   int64_t across = wanted / ceil_div(part->m, grid.rows);
   // Rows of a B that is in memory are best read along whole pages.
@@ -82,12 +88,22 @@ static grid_t grid_of(const rn_gemm_part_t* part, size_t item, int64_t strip) {
   if (in_memory) across = least(across, pages < 2 ? 2 : pages);
   grid.columns = part_length(part->n, across, strips * strip, strip);
   grid.across = ceil_div(part->n, grid.columns);
-  if (packs) grid.rows = part_length(part->m, wanted / grid.across, LEAST_ROWS_PACKING, ROW_UNIT);
+  if (packs)
+    grid.rows = part_length(part->m, least(ceil_div(enough, grid.across), wanted / grid.across),
+                            LEAST_ROWS_PACKING, ROW_UNIT);
   if (part->turns) {  // one strip, and what the scratch has room for
     int64_t most = RN_GEMM_TURNED / part->n / ROW_UNIT * ROW_UNIT;
     grid.rows = least(grid.rows, most);
   }
-  grid.pieces = grid.across * ceil_div(part->m, grid.rows);
+  grid.pieces = grid.whole = grid.across * ceil_div(part->m, grid.rows);
+  // The last block of each thread in parts: who is done first takes more of them.
+  if (packs && threads > 1 && grid.pieces >= enough) {
+    int64_t last = least(threads, grid.across);
+    grid.part_rows = part_length(grid.rows, LAST_PARTS, LEAST_ROWS_PACKING, ROW_UNIT);
+    grid.parts = ceil_div(grid.rows, grid.part_rows);
+    grid.whole -= last;
+    grid.pieces = grid.whole + last * grid.parts;
+  }
   return grid;
 }
 
@@ -103,9 +119,18 @@ typedef struct job_t {
 static void run_block(const job_t* job, int64_t i, void* scratch) {
   const grid_t* grid = &job->grid;
   rn_gemm_part_t part = job->part;
-  int64_t row = i / grid->across * grid->rows, column = i % grid->across * grid->columns;
-  part.m = least(part.m - row, grid->rows);
+  int64_t block = i, begin = 0, end = grid->rows;
+  if (i >= grid->whole) {
+    int64_t piece = i - grid->whole;
+    block = grid->whole + piece / grid->parts;
+    begin = piece % grid->parts * grid->part_rows;
+    end = least(end, begin + grid->part_rows);
+  }
+  int64_t top = block / grid->across * grid->rows, row = top + begin;
+  int64_t column = block % grid->across * grid->columns;
+  part.m = least(part.m, top + end) - row;
   part.n = least(part.n - column, grid->columns);
+  if (part.m <= 0) return;  // the last row of blocks may be lower than the others
   part.a = (const char*)part.a + (size_t)(row * part.a_row) * job->item;
   part.b = (const char*)part.b + (size_t)(column * part.b_column) * job->item;
   // A strip has k rows of its width, so the panels of a column begin at column * k.
@@ -166,7 +191,7 @@ static rn_gemm_part_t turn(const rn_gemm_part_t* p) {
 }
 
 static rn_status_t run_job(rn_pool_t* pool, job_t* job, int64_t strip) {
-  job->grid = grid_of(&job->part, job->item, strip);
+  job->grid = grid_of(&job->part, job->item, strip, rn_pool_threads(pool));
   rn_pool_for(pool, job->grid.pieces, 1, run_blocks, job);
   return job->status;
 }

@@ -5,6 +5,7 @@
 // another dimension reads in order the two are done in blocks.
 #include "kernels/cpu/move.h"
 
+#include "base/pool_small.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/move.h"
 #include "tensor/object.h"
@@ -12,6 +13,8 @@
 
 // What is worth a hand-off to another thread.
 #define PIECE_BYTES (256 * 1024)
+// What is worth sharing with threads that are awake anyway.
+#define SMALL_BYTES (32 * 1024)
 
 static bool copy_string(const rn_tstring_t* src, rn_tstring_t* dst) {
   rn_str_t view = rn_tstring_view(src);
@@ -177,10 +180,12 @@ rn_status_t rn_move_run(const rn_move_t* move, rn_pool_t* pool, rn_dtype_t dtype
   job.src = src;
   job.dst = dst;
   prepare(&job, move, size);
-  if (bytes <= 2 * PIECE_BYTES) {
+  if (bytes <= 2 * (job.rank > 0 ? SMALL_BYTES : PIECE_BYTES)) {
     run_outer(&job, 0, src, dst);
   } else if (job.rank > 0) {
-    rn_pool_for(pool, job.dims[0].size, grain_for(bytes / job.dims[0].size), run_piece, &job);
+    int64_t each = bytes / job.dims[0].size, grain = grain_for(each);
+    if (bytes <= 2 * PIECE_BYTES) grain = job.dims[0].size;
+    rn_pool_for_small(pool, job.dims[0].size, grain, SMALL_BYTES / (each + 1) + 1, run_piece, &job);
   } else {
     int64_t count = job.kind == RUN     ? job.run
                     : job.kind == STEPS ? job.inner.size

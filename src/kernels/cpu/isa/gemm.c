@@ -9,9 +9,11 @@
 
 #include "kernels/cpu/isa/isa.h"
 
+// UNROLLS: whether whole tiles are multiplied by several steps at a time.
 #if defined(RN_ISA_avx512)
 #define TILE_ROWS 6
 #define TILE_REGISTERS 4
+#define UNROLLS true
 #define F64_FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
 typedef __mmask16 m32_t;
 typedef __mmask8 m64_t;
@@ -24,6 +26,7 @@ typedef __mmask8 m64_t;
 #elif defined(RN_ISA_avx2)
 #define TILE_ROWS 4
 #define TILE_REGISTERS 3
+#define UNROLLS true
 #define F64_FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
 typedef __m256i m32_t;
 typedef __m256i m64_t;
@@ -37,6 +40,7 @@ static const int32_t mask_bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0
 #else
 #define TILE_ROWS 4
 #define TILE_REGISTERS 3
+#define UNROLLS false
 #define F64_FMA(a, b, c) ((a) * (b) + (c))
 typedef int64_t m32_t;
 typedef int64_t m64_t;
@@ -58,6 +62,10 @@ typedef int64_t m64_t;
 // Bytes from one element of a row of A to the next up to which A is read where it lies: beyond it,
 // each is on a page of its own, and they push each other out of the cache.
 #define NEAR_BYTES 3584
+
+// Rows of B that are fetched ahead of those that are packed: fewer than the first-level cache has
+// ways, for they may all be a multiple of a page apart.
+#define ROWS_AHEAD 8
 
 #define INLINE static inline __attribute__((always_inline))
 

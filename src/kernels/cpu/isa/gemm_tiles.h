@@ -10,8 +10,12 @@
 // begins and wherever the chain was set down in C for a while: no way of cutting a product
 // changes a bit.
 
+#define next_t NAME(next_t)
+#define fetch_row_ NAME(fetch_row)
+#define step_ NAME(step)
 #define tile_ NAME(tile)
 #define strip_ NAME(strip)
+#define whole_strip_ NAME(whole_strip)
 #define strip_any_ NAME(strip_any)
 #define row_of_ NAME(row_of)
 #define rows_at_a_time_ NAME(rows_at_a_time)
@@ -35,12 +39,48 @@
 #define STRIP (TILE_REGISTERS * W)
 // Strips that are packed at a time.
 #define STRIPS ((int64_t)(BLOCK_BYTES / (STRIP * sizeof(T))))
+// Elements of a cache line.
+#define LINE ((int64_t)(RN_ALIGN / sizeof(T)))
 
-// |masked|: the last register of B and C has |mask| of its elements only. Unless |panel| is NULL, B
-// is packed there on the way.
-INLINE void tile_(int rows, int registers, bool masked, const T* a, int64_t a_row, int64_t a_column,
-                  const T* b, int64_t b_row, T* c, int64_t c_row, int64_t k, bool add, M mask,
-                  T* panel) {
+// What comes after a tile, to be fetched meanwhile: the lines of A behind its rows, and C.
+typedef struct next_t {
+  const T* a;
+  int64_t a_lines;
+  const T* c;
+} next_t;
+
+// Lines that are fetched all at once hold up B, which comes from the second-level cache.
+INLINE void fetch_row_(const next_t* next, int64_t a_row, int64_t c_row, int row) {
+  _Pragma("GCC unroll 8") for (int j = 0; j < TILE_REGISTERS; ++j)
+      __builtin_prefetch(next->c + row * c_row + j * W, 1);
+  for (int64_t line = 0; line < next->a_lines; ++line)
+    __builtin_prefetch(next->a + row * a_row + line * LINE);
+}
+
+// One column of A by one row of B. |masked|: the last register of B and C has |mask| of its
+// elements only. |packs|: B is packed into |panel| on the way.
+INLINE void step_(int rows, int registers, bool masked, bool packs, const T* a, int64_t a_row,
+                  const T* b, int64_t b_row, M mask, T* panel, V sum[][TILE_REGISTERS]) {
+  V right[TILE_REGISTERS];
+  _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) right[j] =
+      masked && j == registers - 1 ? LOAD_M(b + j * W, mask) : LOAD(b + j * W);
+  if (packs) {
+    _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) {
+      STORE(panel + j * W, right[j]);
+      __builtin_prefetch(b + ROWS_AHEAD * b_row + j * W);
+    }
+  }
+  _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i) {
+    const V left = SET1(a[i * a_row]);
+    _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) sum[i][j] =
+        FMA(left, right[j], sum[i][j]);
+  }
+}
+
+// |next| may be NULL.
+INLINE void tile_(int rows, int registers, bool masked, bool packs, const T* a, int64_t a_row,
+                  int64_t a_column, const T* b, int64_t b_row, T* c, int64_t c_row, int64_t k,
+                  bool add, M mask, T* panel, const next_t* next) {
   V sum[2 * TILE_ROWS][TILE_REGISTERS];
   int last = registers - 1;
   _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i)
@@ -48,20 +88,30 @@ INLINE void tile_(int rows, int registers, bool masked, const T* a, int64_t a_ro
     const T* from = c + i * c_row + j * W;
     sum[i][j] = !add ? SET1(0) : masked && j == last ? LOAD_M(from, mask) : LOAD(from);
   }
-  for (int64_t p = 0; p < k; ++p, a += a_column, b += b_row) {
-    V right[TILE_REGISTERS];
-    _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) right[j] =
-        masked && j == last ? LOAD_M(b + j * W, mask) : LOAD(b + j * W);
-    if (panel) {
-      _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) STORE(panel + j * W, right[j]);
-      panel += STRIP;
-    }
-    _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i) {
-      const V left = SET1(a[i * a_row]);
-      _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) sum[i][j] =
-          FMA(left, right[j], sum[i][j]);
+  int64_t p = 0;
+#define STEP                                                                   \
+  step_(rows, registers, masked, packs, a, a_row, b, b_row, mask, panel, sum); \
+  a += a_column, b += b_row;                                                   \
+  if (packs) panel += STRIP
+  // Whole tiles take four steps at a time: where two threads share a core, there are hardly more
+  // instructions a cycle to be had than multiplications.
+  if (UNROLLS && rows == TILE_ROWS && registers == TILE_REGISTERS && !masked && !packs) {
+    int64_t fours = k / 4 * 4, part = next ? k / (4 * TILE_ROWS) * 4 : fours;
+    for (int row = 0; p < fours; ++row) {
+      if (next) fetch_row_(next, a_row, c_row, row);
+      int64_t end = row < TILE_ROWS - 1 ? p + part : fours;
+      for (; p < end; p += 4) {
+        STEP;
+        STEP;
+        STEP;
+        STEP;
+      }
     }
   }
+  for (; p < k; ++p) {
+    STEP;
+  }
+#undef STEP
   _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i)
       _Pragma("GCC unroll 8") for (int j = 0; j < registers; ++j) {
     T* to = c + i * c_row + j * W;
@@ -75,11 +125,11 @@ INLINE void tile_(int rows, int registers, bool masked, const T* a, int64_t a_ro
 // All rows of A against |registers| of B.
 INLINE void strip_(int registers, bool masked, const T* a, int64_t a_row, int64_t a_column,
                    const T* b, int64_t b_row, T* c, int64_t c_row, int64_t m, int64_t k, bool add,
-                   M mask) {
+                   M mask, const next_t* next) {
   int64_t i = 0;
-#define AT                                                                                       \
-  registers, masked, a + i *a_row, a_row, a_column, b, b_row, c + i *c_row, c_row, k, add, mask, \
-      NULL
+#define AT                                                                                        \
+  registers, masked, false, a + i *a_row, a_row, a_column, b, b_row, c + i *c_row, c_row, k, add, \
+      mask, NULL, next
 #define TILES(rows) \
   for (; i + (rows) <= m; i += (rows)) tile_(rows, AT)
   // A narrow strip needs more rows to keep the multipliers busy.
@@ -97,23 +147,32 @@ INLINE void strip_(int registers, bool masked, const T* a, int64_t a_row, int64_
 #undef AT
 }
 
+// Apart from the others, which have other uses for the registers.
+static __attribute__((noinline)) void whole_strip_(const T* a, int64_t a_row, int64_t a_column,
+                                                   const T* b, int64_t b_row, T* c, int64_t c_row,
+                                                   int64_t m, int64_t k, bool add,
+                                                   const next_t* next) {
+  strip_(TILE_REGISTERS, false, a, a_row, a_column, b, b_row, c, c_row, m, k, add, MASK(1), next);
+}
+
 static void strip_any_(int64_t columns, const T* a, int64_t a_row, int64_t a_column, const T* b,
-                       int64_t b_row, T* c, int64_t c_row, int64_t m, int64_t k, bool add) {
+                       int64_t b_row, T* c, int64_t c_row, int64_t m, int64_t k, bool add,
+                       const next_t* next) {
   int registers = (int)((columns + W - 1) / W);
   int rest = (int)(columns - (registers - 1) * W);
   if (registers == TILE_REGISTERS && rest == W) {
-    strip_(TILE_REGISTERS, false, a, a_row, a_column, b, b_row, c, c_row, m, k, add, MASK(1));
+    whole_strip_(a, a_row, a_column, b, b_row, c, c_row, m, k, add, next);
     return;
   }
   const M mask = MASK(rest);
   if (registers == 1)
-    strip_(1, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask);
+    strip_(1, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask, NULL);
   else if (registers == 2)
-    strip_(2, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask);
+    strip_(2, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask, NULL);
   else if (registers == 3)
-    strip_(3, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask);
+    strip_(3, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask, NULL);
   else
-    strip_(TILE_REGISTERS, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask);
+    strip_(TILE_REGISTERS, true, a, a_row, a_column, b, b_row, c, c_row, m, k, add, mask, NULL);
 }
 
 // One row of C over many registers of B: enough sums under way to hide the latency.
@@ -137,7 +196,8 @@ INLINE void row_of_(const T* a, int64_t a_column, const T* b, int64_t b_row, T* 
     _Pragma("GCC unroll 8") for (int r = 0; r < 8; ++r) STORE(c + j + r * W, sum[r]);
   }
   for (; j < n; j += STRIP)
-    strip_any_(n - j < STRIP ? n - j : STRIP, a, 0, a_column, b + j, b_row, c + j, 0, 1, k, add);
+    strip_any_(n - j < STRIP ? n - j : STRIP, a, 0, a_column, b + j, b_row, c + j, 0, 1, k, add,
+               NULL);
 }
 
 // Rows of B up to which it is read from end to end before the next are: long ones are on as many
@@ -255,18 +315,29 @@ static void in_place_(const rn_gemm_part_t* g) {
       for (int64_t j = 0; j < g->n; j += STRIP)
         strip_any_(g->n - j < STRIP ? g->n - j : STRIP, a + i * g->a_row + p * g->a_column,
                    g->a_row, g->a_column, b + p * g->b_row + j, g->b_row, c + i * g->c_row + j,
-                   g->c_row, m, k, p > 0);
+                   g->c_row, m, k, p > 0, NULL);
     }
   }
 }
 
 // Rows [i, i + m) of C, the strips of a block beside each other, over |k| of the depth: the rows of
-// A stay in the first-level cache meanwhile, the panels in the second.
+// A stay in the first-level cache meanwhile, the panels in the second. |next_a| is NULL, or the
+// rows of A that come next.
 static void few_rows_(const T* a, int64_t a_row, int64_t a_column, const T* panels, int64_t step,
-                      T* c, int64_t c_row, int64_t m, int64_t n, int64_t k, bool add) {
-  for (int64_t j = 0; j < n; j += STRIP, panels += step)
-    strip_any_(n - j < STRIP ? n - j : STRIP, a, a_row, a_column, panels, STRIP, c + j, c_row, m, k,
-               add);
+                      T* c, int64_t c_row, int64_t m, int64_t n, int64_t k, bool add,
+                      const T* next_a) {
+  int64_t strips = (n + STRIP - 1) / STRIP;
+  next_t next = {.a = next_a ? next_a : a, .a_lines = next_a ? (k / LINE + strips) / strips : 0};
+  for (int64_t j = 0; j < n; j += STRIP, panels += step, next.a += next.a_lines * LINE) {
+    next.c = n - j > STRIP ? c + j + STRIP : c + TILE_ROWS * c_row;
+    // What most of a large product is made of: steps that the compiler knows save it instructions.
+    if (UNROLLS && m == TILE_ROWS && n - j >= STRIP && a_column == 1)
+      tile_(TILE_ROWS, TILE_REGISTERS, false, false, a, a_row, 1, panels, STRIP, c + j, c_row, k,
+            add, MASK(1), NULL, &next);
+    else
+      strip_any_(n - j < STRIP ? n - j : STRIP, a, a_row, a_column, panels, STRIP, c + j, c_row, m,
+                 k, add, &next);
+  }
 }
 
 // Elements of A that are multiplied one after the other are near enough to be read where they lie.
@@ -282,14 +353,14 @@ static int64_t packing_rows_(const rn_gemm_part_t* g, const T* a, const T* b, T*
   for (int64_t j = 0; j < n; j += STRIP, panels += k * STRIP) {
     const T* from = b + j * g->b_column;
     if (is_plain && n - j >= STRIP) {
-      tile_(TILE_ROWS, TILE_REGISTERS, false, a, g->a_row, g->a_column, from, g->b_row, c + j,
-            g->c_row, k, add, MASK(1), panels);
+      tile_(TILE_ROWS, TILE_REGISTERS, false, true, a, g->a_row, g->a_column, from, g->b_row, c + j,
+            g->c_row, k, add, MASK(1), panels, NULL);
       continue;
     }
     pack_strip_(from, g->b_row, g->b_column, k, n - j < STRIP ? n - j : STRIP, panels);
     if (is_plain)
-      strip_any_(n - j, a, g->a_row, g->a_column, panels, STRIP, c + j, g->c_row, TILE_ROWS, k,
-                 add);
+      strip_any_(n - j, a, g->a_row, g->a_column, panels, STRIP, c + j, g->c_row, TILE_ROWS, k, add,
+                 NULL);
   }
   return is_plain ? TILE_ROWS : 0;
 }
@@ -310,7 +381,7 @@ static void block_(const rn_gemm_part_t* g, int64_t j, int64_t n, int64_t p, int
     for (int64_t m; i < g->m; i += m) {
       m = g->m - i >= 2 * TILE_ROWS ? TILE_ROWS : g->m - i;
       few_rows_(a + i * g->a_row, g->a_row, g->a_column, panels, step, c + i * g->c_row, g->c_row,
-                m, n, k, p > 0);
+                m, n, k, p > 0, g->a_column == 1 ? a + (i + m) * g->a_row : NULL);
     }
     return;
   }
@@ -320,16 +391,18 @@ static void block_(const rn_gemm_part_t* g, int64_t j, int64_t n, int64_t p, int
     pack_rows_(a + i, g->a_column, rows, k, left);
     for (int64_t r = 0; r < rows; r += TILE_ROWS)
       few_rows_(left + r * k, 1, TILE_ROWS, panels, step, c + (i + r) * g->c_row, g->c_row,
-                rows - r < TILE_ROWS ? rows - r : TILE_ROWS, n, k, p > 0);
+                rows - r < TILE_ROWS ? rows - r : TILE_ROWS, n, k, p > 0, NULL);
   }
 }
 
 // The depth of blocks, all but the last: even ones. Where nothing is packed, A is read far along
 // its rows.
 static int64_t depth_(const rn_gemm_part_t* g) {
-  int64_t most = g->turns ? 8 * BLOCK_DEPTH : BLOCK_DEPTH;
-  int64_t blocks = (g->k + most / 3) / (most * 2 / 3);
-  return blocks > 1 ? (g->k + blocks - 1) / blocks : g->k;
+  int64_t most = g->turns                    ? 8 * BLOCK_DEPTH
+                 : sizeof(T) > sizeof(float) ? BLOCK_DEPTH * 2 / 3
+                                             : BLOCK_DEPTH;
+  int64_t blocks = (g->k + most - 1) / most;
+  return (g->k + blocks - 1) / blocks;
 }
 
 static void blocks_(const rn_gemm_part_t* g) {
@@ -382,8 +455,12 @@ static void gemm_(const rn_gemm_part_t* g) {
   }
 }
 
+#undef next_t
+#undef fetch_row_
+#undef step_
 #undef tile_
 #undef strip_
+#undef whole_strip_
 #undef strip_any_
 #undef row_of_
 #undef rows_at_a_time_
@@ -404,6 +481,7 @@ static void gemm_(const rn_gemm_part_t* g) {
 #undef gemm_
 #undef STRIP
 #undef STRIPS
+#undef LINE
 #undef TURN
 #undef T
 #undef V

@@ -5,6 +5,8 @@
 // added, and nothing is written out.
 #include "kernels/cpu/isa/products.h"
 
+#include <string.h>
+
 #include "kernels/cpu/isa/isa.h"
 
 #if defined(RN_ISA_avx512)
@@ -20,6 +22,8 @@
 #define TILE_REGISTERS 3
 #define F64_FMA(a, b, c) ((a) * (b) + (c))
 #endif
+
+#define LINE 64  // bytes of the cache: C of a descent is fetched while the products are made
 
 #define EACH                                                  \
   _Pragma("GCC unroll 8") for (int i = 0; i < TILE_ROWS; ++i) \
@@ -49,10 +53,17 @@
     enum { strip = TILE_REGISTERS * W };                                                           \
     T total[RN_PRODUCTS_TILES * TILE_ROWS * strip] __attribute__((aligned(64)));                   \
     const T *a = block->a, *b = block->b;                                                          \
+    for (int64_t i = 0; block->descent && i < block->rows; ++i)                                    \
+      for (int64_t j = 0; j < block->columns; j += LINE / (int64_t)sizeof(T))                      \
+        __builtin_prefetch((const T*)block->c + i * block->c_row + j, 1, 2);                       \
+    const T* start = block->c;                                                                     \
+    for (int64_t i = 0; block->adds && i < block->rows; ++i, start += block->c_row)                \
+      memcpy(total + i * strip, start, (size_t)block->columns * sizeof(T));                        \
     for (int32_t t = 0; t < block->count; ++t) {                                                   \
       int32_t k = block->ks[t];                                                                    \
       for (int64_t i = 0; i < block->rows; i += TILE_ROWS)                                         \
-        term_##S(a + i / TILE_ROWS * block->a_tile, b, total + i * strip, k, t == 0);              \
+        term_##S(a + i / TILE_ROWS * block->a_tile, b, total + i * strip, k,                       \
+                 t == 0 && !block->adds);                                                          \
       a += k * TILE_ROWS;                                                                          \
       b += k * strip;                                                                              \
     }                                                                                              \

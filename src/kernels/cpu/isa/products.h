@@ -9,9 +9,9 @@
 #define RN_PRODUCTS_TILES 8
 
 // One block of C = sum over t of (A_t B_t), each product summed up from 0 and then added, in the
-// order of t; or C -= alpha * that. Packed operands lie one after the other, for every k of every
-// term: a row of a tile of |a| has the tile's rows, a row of |b| the strip's columns, the last of
-// which may be anything.
+// order of t; or that with C as the first term; or C -= alpha * that. Packed operands lie one after
+// the other, for every k of every term: a row of a tile of |a| has the tile's rows, a row of |b|
+// the strip's columns, the last of which may be anything.
 typedef struct rn_products_block_t {
   const void* a;
   int64_t a_tile;  // elements from one tile to the next
@@ -22,6 +22,7 @@ typedef struct rn_products_block_t {
   const int32_t* ks;      // depth of each term, all > 0
   int32_t count;          // of terms
   const void* descent;    // alpha, in C's type; NULL: C is overwritten
+  bool adds;              // C is the first term, and |descent| NULL
 } rn_products_block_t;
 
 typedef void (*rn_products_fn_t)(const rn_products_block_t* block);

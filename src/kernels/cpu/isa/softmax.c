@@ -29,12 +29,26 @@ extern const rn_vector_table_t RN_ISA_NAME(rn_vector_table_);
     for (int j = 0; j < LANES; ++j) most = lane[j] > most ? lane[j] : most;                        \
     return most;                                                                                   \
   }                                                                                                \
-  static inline T sum_##S(const T* x, int64_t n) {                                                 \
-    T lane[LANES] = {0};                                                                           \
+  static inline void add_##S(const T* x, int64_t n, T* lane) {                                     \
     int64_t i = 0;                                                                                 \
     for (; i + LANES <= n; i += LANES)                                                             \
       for (int j = 0; j < LANES; ++j) lane[j] += x[i + j];                                         \
     for (int j = 0; i + j < n; ++j) lane[j] += x[i + j];                                           \
+  }                                                                                                \
+  static inline T sum_##S(const T* x, int64_t n) {                                                 \
+    T lane[LANES] = {0};                                                                           \
+    add_##S(x, n, lane);                                                                           \
+    return fold_##S(lane);                                                                         \
+  }                                                                                                \
+  /* out = exp(x - most), a chunk at a time, and the sum of that. */                               \
+  static inline T shifted_exp_##S(const T* x, T most, T* out, int64_t n) {                         \
+    T lane[LANES] = {0};                                                                           \
+    for (int64_t c = 0; c < n; c += CHUNK) {                                                       \
+      int64_t part = n - c < CHUNK ? n - c : CHUNK;                                                \
+      RN_IVDEP for (int64_t i = c; i < c + part; ++i) out[i] = x[i] - most;                        \
+      EXP(out + c, 1, NULL, 0, out + c, part);                                                     \
+      add_##S(out + c, part, lane);                                                                \
+    }                                                                                              \
     return fold_##S(lane);                                                                         \
   }                                                                                                \
   /* The sum of labels times (log of the sum of exponentials - shifted logits). */                 \
@@ -87,9 +101,7 @@ extern const rn_vector_table_t RN_ISA_NAME(rn_vector_table_);
   static void row_cross_entropy_##S(const T* logits, const T* labels, T* loss, T* gradient,        \
                                     T* exps, int64_t columns) {                                    \
     const T most = max_##S(logits, columns);                                                       \
-    for (int64_t c = 0; c < columns; ++c) exps[c] = logits[c] - most;                              \
-    EXP(exps, 1, NULL, 0, exps, columns);                                                          \
-    const T sum = sum_##S(exps, columns), scale = 1 / sum;                                         \
+    const T sum = shifted_exp_##S(logits, most, exps, columns), scale = 1 / sum;                   \
     *loss = loss_##S(logits, labels, most, LOG(sum), columns);                                     \
     RN_IVDEP for (int64_t c = 0; c < columns; ++c) gradient[c] = exps[c] * scale - labels[c];      \
   }                                                                                                \
@@ -110,9 +122,7 @@ extern const rn_vector_table_t RN_ISA_NAME(rn_vector_table_);
       const T* x = (const T*)logits_ + r * columns;                                                \
       T* g = (T*)gradient + r * columns;                                                           \
       const T most = max_##S(x, columns), chosen = x[labels[r]] - most;                            \
-      RN_IVDEP for (int64_t c = 0; c < columns; ++c) g[c] = x[c] - most;                           \
-      EXP(g, 1, NULL, 0, g, columns);                                                              \
-      const T sum = sum_##S(g, columns), scale = 1 / sum;                                          \
+      const T sum = shifted_exp_##S(x, most, g, columns), scale = 1 / sum;                         \
       ((T*)loss)[r] = LOG(sum) - chosen;                                                           \
       for (int64_t c = 0; c < columns; ++c) g[c] *= scale;                                         \
       g[labels[r]] -= 1;                                                                           \
