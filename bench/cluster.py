@@ -11,13 +11,15 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
 import compare
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "dist"))
+from ports import free_ports  # noqa: E402
 
 MB = 1000 * 1000
 STOCK_SERVER = """
@@ -76,16 +78,6 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 task.kill()
                 task.wait()
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def memory_mib(pid, field="VmRSS"):

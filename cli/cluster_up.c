@@ -208,18 +208,25 @@ static void become_task(const up_t* up, const task_t* task) {
   _exit(127);
 }
 
+// Returns when the child runs the task's program: until then it, too, holds the ports of the tasks
+// that come after it.
 static rn_status_t spawn(up_t* up, task_t* task) {
+  int started[2];  // closed by the program's start
   fflush(stdout);
   task->listener->vtable->close(task->listener);
   task->listener = NULL;
+  if (pipe2(started, O_CLOEXEC) != 0) return rn_resource_exhausted("no pipe: %s", strerror(errno));
   pid_t pid = fork();
-  if (pid < 0) return rn_resource_exhausted("no process: %s", strerror(errno));
   if (pid == 0) {
     pthread_sigmask(SIG_UNBLOCK, &up->signals, NULL);
     become_task(up, task);
   }
-  task->pid = pid;
-  return RN_OK;
+  rn_status_t status = pid < 0 ? rn_resource_exhausted("no process: %s", strerror(errno)) : RN_OK;
+  close(started[1]);
+  while (pid > 0 && read(started[0], &(char){0}, 1) < 0 && errno == EINTR) continue;
+  close(started[0]);
+  task->pid = pid > 0 ? pid : 0;
+  return status;
 }
 
 static int64_t now_of(const up_t* up) { return up->cli->env->now_ns(up->cli->env->self); }

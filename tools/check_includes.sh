@@ -20,7 +20,7 @@ declare -A may=(
   [eager]="base tensor framework device graph ops grad exec place session runnel"
   [train]="base tensor io framework graph ops grad session runnel"
   [saved_model]="base wire proto tensor io framework device graph ops grad exec place session train runnel"
-  [dist]="base wire proto tensor io framework device graph exec place session runnel"
+  [dist]="base wire proto tensor io framework device graph exec place session eager runnel"
 )
 bad=0
 while IFS=: read -r file line text; do

@@ -1,5 +1,6 @@
 // Sessions that own their graph and name operations by text: the API before TF_Graph.
 #include "capi/session.h"
+#include "dist/client.h"
 #include "graph/import.h"
 
 struct TF_DeprecatedSession {
@@ -44,12 +45,37 @@ TF_DeviceList* TF_DeprecatedSessionListDevices(TF_DeprecatedSession* session, TF
   return list;
 }
 
+static rn_status_t reset_cluster(const TF_SessionOptions* options, const char** containers,
+                                 int count) {
+  rn_client_options_t client_options = {.env = rn_capi_env(),
+                                        .allocator = rn_capi_allocator(),
+                                        .target = rn_str(options->target),
+                                        .config = rn_strbuf_view(&options->config),
+                                        .timeout_ms = options->parsed.timeout_ms};
+  rn_client_t* client = NULL;
+  rn_graph_t* graph = NULL;
+  rn_str_t* names = NULL;
+  rn_arena_t arena;
+  rn_arena_init(&arena, rn_capi_allocator());
+  rn_status_t status = RN_ARENA_ARRAY(&arena, (size_t)count, &names);
+  for (int i = 0; rn_ok(status) && i < count; ++i) names[i] = rn_str(containers[i]);
+  if (rn_ok(status)) status = rn_graph_create(rn_capi_allocator(), &graph);
+  if (rn_ok(status)) status = rn_client_create(&client_options, graph, &client);
+  if (rn_ok(status)) status = rn_client_reset(client, names, (size_t)count);
+  rn_client_destroy(client);
+  rn_graph_release(graph);
+  rn_arena_clear(&arena);
+  return status;
+}
+
 // Containers belong to a session here and go with it: in this process there are none to clear.
 void TF_Reset(const TF_SessionOptions* opt, const char** containers, int ncontainers,
               TF_Status* status) {
   rn_status_t outcome = RN_OK;
   if (ncontainers < 0 || (ncontainers > 0 && !containers)) {
     outcome = rn_invalid_argument("TF_Reset: bad list of %d containers", ncontainers);
+  } else if (opt && opt->target && rn_client_is_target(rn_str(opt->target))) {
+    outcome = reset_cluster(opt, containers, ncontainers);
   } else if (opt && opt->target && *opt->target) {
     outcome = rn_not_found("No session factory registered for target \"%s\"", opt->target);
   }

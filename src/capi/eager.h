@@ -22,6 +22,9 @@ struct TFE_CancellationManager {
   struct rn_capi_callback_t* callbacks;
 };
 
+// Adds the devices of other tasks.
+RN_MUST_USE rn_status_t rn_capi_list_remote(rn_eager_t* eager, TF_DeviceList* list);
+
 // The client's own data behind a value of a custom device.
 void* rn_capi_custom_data(const rn_eager_foreign_t* value);
 

@@ -83,6 +83,11 @@ TF_DeviceList* TFE_ContextListDevices(TFE_Context* ctx, TF_Status* status) {
     rn_status_free(outcome);
     TF_Session view = {.session = rn_eager_session(rn_capi_eager(ctx))};
     outcome = rn_capi_session_devices(&view, &list);
+    if (rn_ok(outcome)) outcome = rn_capi_list_remote(rn_capi_eager(ctx), list);
+    if (!rn_ok(outcome)) {
+      TF_DeleteDeviceList(list);
+      list = NULL;
+    }
   }
   rn_capi_set(status, outcome);
   return list;

@@ -95,7 +95,9 @@ void TFE_RegisterCustomDevice(TFE_Context* ctx, TFE_CustomDevice device, const c
 }
 
 bool TFE_IsCustomDevice(TFE_Context* ctx, const char* device_name) {
-  return ctx && device_name && rn_eager_has_custom_device(rn_capi_eager(ctx), rn_str(device_name));
+  return ctx && device_name &&
+         rn_eager_has_custom_device(rn_capi_eager(ctx), rn_str(device_name)) &&
+         !rn_eager_is_remote_device(rn_capi_eager(ctx), rn_str(device_name));
 }
 
 // --- Handles

@@ -204,6 +204,24 @@ static rn_status_t fill_devices(TF_DeviceList* list, TF_Session* session) {
   return RN_OK;
 }
 
+rn_status_t rn_capi_devices_add(TF_DeviceList* list, const rn_device_info_t* infos, size_t count) {
+  device_t* devices = NULL;
+  size_t own = (size_t)list->count;
+  if (!count) return RN_OK;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&list->arena, own + count, &devices));
+  memcpy(devices, list->devices, own * sizeof *devices);
+  for (size_t i = 0; i < count; ++i) {
+    rn_str_t name, type;
+    RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, infos[i].name, &name));
+    RN_RETURN_IF_ERROR(rn_arena_str(&list->arena, infos[i].type, &type));
+    devices[own + i] =
+        (device_t){name.data, type.data, infos[i].memory_limit, infos[i].incarnation};
+  }
+  list->devices = devices;
+  list->count += (int)count;
+  return RN_OK;
+}
+
 rn_status_t rn_capi_session_devices(TF_Session* session, TF_DeviceList** out) {
   TF_DeviceList* list = NULL;
   *out = NULL;

@@ -4,6 +4,7 @@
 #define RUNNEL_CAPI_SESSION_H_
 
 #include "capi/internal.h"
+#include "dist/iface.h"
 #include "session/session.h"
 
 struct TF_SessionOptions {
@@ -40,6 +41,9 @@ RN_MUST_USE rn_status_t rn_capi_session_create_for(rn_graph_t* graph,
 // Ends partial runs and frees all; NULL is fine.
 void rn_capi_session_destroy(TF_Session* session);
 RN_MUST_USE rn_status_t rn_capi_session_devices(TF_Session* session, TF_DeviceList** out);
+// Adds devices of other tasks to a list.
+RN_MUST_USE rn_status_t rn_capi_devices_add(TF_DeviceList* list, const rn_device_info_t* infos,
+                                            size_t count);
 
 // The time limit of a serialised RunOptions; NULL is none.
 RN_MUST_USE rn_status_t rn_capi_timeout(const TF_Buffer* run_options, int64_t* out_ms);

@@ -1,34 +1,10 @@
-// Eager execution: clusters are not implemented yet.
+// Eager execution: what the coordination service does is not implemented yet.
 
 #include "capi/unimplemented.h"
 #include "tensorflow/c/eager/c_api_experimental.h"
 
 void TFE_ContextEnableGraphCollection(TFE_Context* ctx) {}
 void TFE_ContextDisableGraphCollection(TFE_Context* ctx) {}
-void TFE_ContextUpdateServerDef(TFE_Context* ctx, int keep_alive_secs, const void* proto,
-                                size_t proto_len, TF_Status* status) {
-  RN_NOT_YET(status);
-}
-void TFE_ContextUpdateServerDefWithTimeout(TFE_Context* ctx, int keep_alive_secs, const void* proto,
-                                           size_t proto_len, int64_t init_timeout_in_ms,
-                                           TF_Status* status) {
-  RN_NOT_YET(status);
-}
-void TFE_ContextSetServerDefWithTimeout(TFE_Context* ctx, int keep_alive_secs, const void* proto,
-                                        size_t proto_len, int64_t init_timeout_in_ms,
-                                        TF_Status* status, bool clear_existing_contexts) {
-  RN_NOT_YET(status);
-}
-void TFE_ContextSetServerDefWithTimeoutAndRetries(TFE_Context* ctx, int keep_alive_secs,
-                                                  const void* proto, size_t proto_len,
-                                                  int64_t init_timeout_in_ms, int retries,
-                                                  TF_Status* status, bool clear_existing_contexts) {
-  RN_NOT_YET(status);
-}
-bool TFE_ContextCheckAlive(TFE_Context* ctx, const char* worker_name, TF_Status* status) {
-  RN_NOT_YET(status);
-  return false;
-}
 void TFE_ReportErrorToCluster(TFE_Context* ctx, int error_code, const char* error_message,
                               TF_Status* status) {
   RN_NOT_YET(status);
@@ -42,9 +18,5 @@ void TFE_WaitAtBarrier(TFE_Context* ctx, const char* barrier_id, int64_t barrier
 }
 void TFE_InitializeLocalOnlyContext(TFE_Context* ctx, int keep_alive_secs, const void* proto,
                                     size_t proto_len, TF_Status* status) {
-  RN_NOT_YET(status);
-}
-void TFE_ContextSetServerDef(TFE_Context* ctx, int keep_alive_secs, const void* proto,
-                             size_t proto_len, TF_Status* status) {
   RN_NOT_YET(status);
 }

@@ -21,6 +21,13 @@ rn_call_t rn_waiter_call(rn_waiter_t* waiter, int64_t deadline_ns, rn_cancel_t* 
                      .waits_for_ready = true};
 }
 
+bool rn_waiter_is_over(rn_waiter_t* waiter) {
+  rn_mutex_lock(&waiter->mutex);
+  bool is_over = waiter->is_here;
+  rn_mutex_unlock(&waiter->mutex);
+  return is_over;
+}
+
 rn_status_t rn_waiter_wait(rn_waiter_t* waiter) {
   rn_mutex_lock(&waiter->mutex);
   while (!waiter->is_here) rn_cond_wait(&waiter->came, &waiter->mutex);

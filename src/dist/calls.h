@@ -15,6 +15,8 @@ typedef struct rn_waiter_t {
 
 // What a call's record begins with whose answer |waiter| gets.
 rn_call_t rn_waiter_call(rn_waiter_t* waiter, int64_t deadline_ns, rn_cancel_t* cancel);
+// Whether the answer is there.
+bool rn_waiter_is_over(rn_waiter_t* waiter);
 // The answer's status. Once for each rn_waiter_call, after the call was made.
 RN_MUST_USE rn_status_t rn_waiter_wait(rn_waiter_t* waiter);
 

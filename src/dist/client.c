@@ -6,6 +6,8 @@
 #include "dist/calls.h"
 #include "dist/rpc/remote.h"
 #include "graph/import.h"
+#include "proto/config.pb.h"
+#include "wire/decode.h"
 
 #define SCHEME "grpc://"
 #define SECURE_SCHEME "grpcs://"
@@ -145,6 +147,26 @@ void rn_client_destroy(rn_client_t* client) {
   RN_FREE(client->allocator, client);
 }
 
+rn_status_t rn_client_reset(rn_client_t* client, const rn_str_t* containers, size_t count) {
+  rn_arena_t arena;
+  rn_pb_ConfigProto_t* config = NULL;
+  rn_arena_init(&arena, client->allocator);
+  rn_status_t status = RN_PB_DECODE(ConfigProto, rn_str_n(client->config, client->config_size),
+                                    NULL, &arena, &config);
+  if (rn_ok(status)) {
+    rn_waiter_t waiter;
+    rn_reset_t call = {.call = rn_waiter_call(&waiter, deadline_after(client, 0), NULL),
+                       .containers = containers,
+                       .container_count = count,
+                       .filters = config->device_filters.items,
+                       .filter_count = config->device_filters.count};
+    client->master->vtable->reset(client->master, &call);
+    status = rn_waiter_wait(&waiter);
+  }
+  rn_arena_clear(&arena);
+  return status;
+}
+
 static rn_status_t create_session(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* cancel) {
   rn_strbuf_t graph;
   rn_strbuf_init(&graph, client->allocator);
@@ -240,6 +262,16 @@ static void sleep_until(int64_t at_ns) {
   rn_mutex_destroy(&mutex);
 }
 
+// Waits for the answer of a step, and reads it here if nobody else does.
+static rn_status_t await(rn_client_t* client, rn_waiter_t* waiter) {
+  rn_loop_visit_t visit;
+  bool turns = rn_loop_enter(client->loop, &visit);
+  while (turns && !rn_waiter_is_over(waiter)) rn_loop_turn(client->loop, &visit);
+  rn_status_t status = rn_waiter_wait(waiter);
+  rn_loop_leave(client->loop, &visit);
+  return status;
+}
+
 // Runs a step; where the connection broke, asks again under the same number, for a lease: the
 // master runs it once.
 static rn_status_t run_named(rn_client_t* client, rn_run_step_t* call, int64_t deadline,
@@ -252,7 +284,7 @@ static rn_status_t run_named(rn_client_t* client, rn_run_step_t* call, int64_t d
     call->call.waits_for_ready = false;
     call->is_answered = false;
     client->master->vtable->run_step(client->master, call);
-    rn_status_t status = rn_waiter_wait(&waiter);
+    rn_status_t status = await(client, &waiter);
     now = env->now_ns(env->self);
     rn_lease_info_t lease = {0};
     rn_leases_list(client->leases, &lease, 1);

@@ -28,6 +28,11 @@ RN_MUST_USE rn_status_t rn_client_create(const rn_client_options_t* options, rn_
 RN_MUST_USE rn_status_t rn_client_close(rn_client_t* client);
 void rn_client_destroy(rn_client_t* client);  // NULL is fine
 
+// Has the master clear |containers| (none: the default one) on every task that passes the config's
+// device filters, and waits for that. No session is opened.
+RN_MUST_USE rn_status_t rn_client_reset(rn_client_t* client, const rn_str_t* containers,
+                                        size_t count);
+
 // As a session of this process, which takes the client.
 rn_session_remote_t rn_client_as_session(rn_client_t* client);
 

@@ -1,32 +1,35 @@
-// Steps that are run once: see fence.h.
+// Calls that do what they do once: see fence.h.
 #include "dist/fence.h"
 
+#include "base/container.h"
 #include "base/map.h"
 
 #define NUMBERS 4096
 #define ANSWER_BYTES (1 << 20)
 
-// Somebody who waits for a step.
+// Somebody who waits for an answer.
 typedef struct waiter_t {
   struct waiter_t* next;
   struct fenced_t* fenced;
-  rn_run_step_t* call;
-  rn_cancel_entry_t entry;  // in the call's cancellation
+  rn_fence_call_t asked;
+  rn_cancel_t* cancel;      // the caller's
+  rn_cancel_entry_t entry;  // in it
   bool is_linked, is_gone;  // guarded by the fence's lock: nobody hears the answer
 } waiter_t;
 
-// A step by its number.
+// A call by its number.
 typedef struct fenced_t {
-  rn_run_step_t call;     // first: as it is run, while it is
   struct fenced_t* next;  // that ended after this one
   rn_fence_t* fence;
   int refs;  // the fence's and its run's, and of those who cancel it; guarded by the lock
   int64_t number;
   rn_cancel_t cancel;
   rn_timer_t grace;
-  waiter_t first;     // who asked first
+  waiter_t first;  // who asked first, with what it had for its call before that was run
+  void (*done)(rn_call_t* call, rn_status_t status);
+  void* owner;
   waiter_t* waiters;  // all
-  bool has_ended;
+  bool has_ended, is_stopped;
   bool has_answer;  // what follows
   rn_status_t status;
   rn_tensor_t* fetches;
@@ -41,6 +44,7 @@ struct rn_fence_t {
   fenced_t *oldest, *newest;  // of those that have ended
   fenced_t* oldest_answer;
   size_t ended, bytes;
+  bool is_stopped;
 };
 
 rn_status_t rn_fence_create(const rn_fence_options_t* options, rn_fence_t** out) {
@@ -51,6 +55,8 @@ rn_status_t rn_fence_create(const rn_fence_options_t* options, rn_fence_t** out)
   fence->options = *options;
   if (!fence->options.numbers) fence->options.numbers = NUMBERS;
   if (!fence->options.answer_bytes) fence->options.answer_bytes = ANSWER_BYTES;
+  if (!fence->options.answer_max) fence->options.answer_max = fence->options.answer_bytes;
+  if (!fence->options.lost) fence->options.lost = RN_CODE_ABORTED;
   rn_mutex_init(&fence->mutex);
   rn_map_init(&fence->numbers, options->allocator);
   *out = fence;
@@ -122,7 +128,7 @@ static void keep_answer_locked(fenced_t* fenced, rn_status_t status, const rn_te
   size_t bytes = 0;
   for (size_t i = 0; i < count; ++i)
     if (rn_tensor_is_set(&fetches[i])) bytes += rn_tensor_bytes(&fetches[i]);
-  if (bytes > fence->options.answer_bytes) return;
+  if (bytes > fence->options.answer_bytes || bytes > fence->options.answer_max) return;
   rn_status_t kept = rn_alloc_array(fence->options.allocator, count, sizeof *fenced->fetches,
                                     (void**)&fenced->fetches);
   fenced->fetch_count = count;
@@ -150,16 +156,24 @@ static void file_locked(fenced_t* fenced) {
   while (fence->ended > fence->options.numbers) forget_oldest_locked(fence);
 }
 
+// Gives |call| the tensors of another's answer.
+static rn_status_t fill(const rn_fence_t* fence, const rn_tensor_t* fetches, rn_fence_call_t call) {
+  RN_RETURN_IF_ERROR(share_all(fetches, call.fetch_count, call.fetches));
+  if (fence->options.replayed) fence->options.replayed(call.call);
+  return RN_OK;
+}
+
 // The answer for one that asked again.
-static rn_status_t replay(const fenced_t* fenced, rn_run_step_t* call) {
+static rn_status_t replay(const fenced_t* fenced, rn_fence_call_t call) {
   if (!rn_ok(fenced->status)) return rn_status_copy(fenced->status);
   if (!fenced->has_answer)
-    return rn_aborted("Step %lld has run; its answer was lost and is no longer here",
-                      (long long)fenced->number);
-  if (call->fetch_count != fenced->fetch_count)
+    return rn_status_make(fenced->fence->options.lost,
+                          "Step %lld has run; its answer was lost and is no longer here",
+                          (long long)fenced->number);
+  if (call.fetch_count != fenced->fetch_count)
     return rn_invalid_argument("Call %lld came again with other fetches",
                                (long long)fenced->number);
-  return share_all(fenced->fetches, fenced->fetch_count, call->fetches);
+  return fill(fenced->fence, fenced->fetches, call);
 }
 
 static void waiter_free(fenced_t* fenced, waiter_t* waiter) {
@@ -168,17 +182,16 @@ static void waiter_free(fenced_t* fenced, waiter_t* waiter) {
 
 static void unlink_all(fenced_t* fenced) {
   for (waiter_t* waiter = fenced->waiters; waiter; waiter = waiter->next)
-    if (waiter->is_linked) rn_cancel_remove(waiter->call->call.cancel, &waiter->entry);
+    if (waiter->is_linked) rn_cancel_remove(waiter->cancel, &waiter->entry);
 }
 
-// The step has ended: everybody who waits gets its answer.
+// What the call started has ended: everybody who waits gets its answer.
 static void on_done(rn_call_t* call, rn_status_t status) {
-  fenced_t* fenced = (fenced_t*)call;
+  fenced_t* fenced = call->owner;
   rn_fence_t* fence = fenced->fence;
-  rn_run_step_t* first = fenced->first.call;
-  first->metadata = fenced->call.metadata;
+  rn_fence_call_t first = fenced->first.asked;
   rn_mutex_lock(&fence->mutex);
-  keep_answer_locked(fenced, status, first->fetches, first->fetch_count);
+  keep_answer_locked(fenced, status, first.fetches, first.fetch_count);
   fenced->has_ended = true;  // who comes from now on takes it from there
   rn_mutex_unlock(&fence->mutex);
   unlink_all(fenced);
@@ -186,26 +199,28 @@ static void on_done(rn_call_t* call, rn_status_t status) {
     fence->options.timers.clear(fence->options.timers.self, &fenced->grace);
   while (fenced->waiters) {
     waiter_t* waiter = fenced->waiters;
-    rn_run_step_t* waiting = waiter->call;
+    rn_fence_call_t waiting = waiter->asked;
     fenced->waiters = waiter->next;
     bool is_first = waiter == &fenced->first;
     waiter_free(fenced, waiter);
     if (is_first) continue;
-    rn_status_t again = rn_ok(status)
-                            ? share_all(first->fetches, first->fetch_count, waiting->fetches)
-                            : rn_status_copy(status);
-    rn_call_done(&waiting->call, again);
+    rn_status_t again =
+        rn_ok(status) ? fill(fence, first.fetches, waiting) : rn_status_copy(status);
+    rn_call_done(waiting.call, again);
   }
+  call->done = fenced->done;
+  call->owner = fenced->owner;
+  call->cancel = fenced->first.cancel;
   rn_mutex_lock(&fence->mutex);
   file_locked(fenced);
   release_locked(fenced);
   rn_mutex_unlock(&fence->mutex);
   rn_fence_release(fence);
-  rn_call_done(&first->call, status);
+  rn_call_done(call, status);
 }
 
 static void on_grace(rn_timer_t* timer) {
-  fenced_t* fenced = (fenced_t*)((char*)timer - __builtin_offsetof(fenced_t, grace));
+  fenced_t* fenced = RN_CONTAINER_OF(timer, fenced_t, grace);
   rn_fence_t* fence = fenced->fence;
   fence->refs++;
   rn_mutex_lock(&fence->mutex);
@@ -223,15 +238,15 @@ static void on_grace(rn_timer_t* timer) {
 
 // Somebody waits no longer: it gave the step up, which ends it, or its connection broke.
 static void on_gone(rn_cancel_entry_t* entry) {
-  waiter_t* waiter = (waiter_t*)((char*)entry - __builtin_offsetof(waiter_t, entry));
+  waiter_t* waiter = RN_CONTAINER_OF(entry, waiter_t, entry);
   fenced_t* fenced = waiter->fenced;
   rn_fence_t* fence = fenced->fence;
-  const rn_call_t* call = &waiter->call->call;
-  bool is_lost = rn_caller_is_lost(call->caller) && fence->options.timers.set;
+  bool is_lost = rn_caller_is_lost(waiter->asked.call->caller) && fence->options.timers.set;
   const rn_env_t* env = fence->options.env;
   fence->refs++;
   rn_mutex_lock(&fence->mutex);
   waiter->is_gone = true;
+  is_lost = is_lost && !fence->is_stopped;
   bool has_ended = fenced->has_ended;
   fenced->refs++;
   rn_mutex_unlock(&fence->mutex);
@@ -247,23 +262,50 @@ static void on_gone(rn_cancel_entry_t* entry) {
   rn_fence_release(fence);
 }
 
+// One that is under way and has not been stopped yet, with a reference; NULL: there is none.
+static fenced_t* take_running_locked(rn_fence_t* fence) {
+  size_t position = 0;
+  const rn_map_entry_t* entry;
+  while ((entry = rn_map_next(&fence->numbers, &position))) {
+    fenced_t* fenced = entry->value;
+    if (fenced->has_ended || fenced->is_stopped) continue;
+    fenced->is_stopped = true;
+    fenced->refs++;
+    return fenced;
+  }
+  return NULL;
+}
+
+void rn_fence_stop(rn_fence_t* fence) {
+  if (!fence) return;
+  fenced_t* fenced;
+  rn_mutex_lock(&fence->mutex);
+  fence->is_stopped = true;
+  while ((fenced = take_running_locked(fence))) {
+    rn_mutex_unlock(&fence->mutex);
+    rn_cancel(&fenced->cancel);
+    rn_mutex_lock(&fence->mutex);
+    release_locked(fenced);
+  }
+  rn_mutex_unlock(&fence->mutex);
+}
+
 // From now on it is known when |waiter| goes.
 static void link_waiter(waiter_t* waiter) {
-  rn_cancel_t* cancel = waiter->call->call.cancel;
   waiter->entry.fn = on_gone;
-  waiter->is_linked = cancel && rn_cancel_add(cancel, &waiter->entry);
-  waiter->is_gone = cancel && !waiter->is_linked;
+  waiter->is_linked = waiter->cancel && rn_cancel_add(waiter->cancel, &waiter->entry);
+  waiter->is_gone = waiter->cancel && !waiter->is_linked;
 }
 
 // A second call of a number. True: it waits; else |*out_status| is its answer.
-static bool join_locked(rn_fence_t* fence, fenced_t* fenced, rn_run_step_t* call,
+static bool join_locked(rn_fence_t* fence, fenced_t* fenced, rn_fence_call_t call,
                         rn_status_t* out_status) {
   waiter_t* waiter = NULL;
   if (fenced->has_ended) {
     *out_status = replay(fenced, call);
     return false;
   }
-  if (call->fetch_count != fenced->first.call->fetch_count) {
+  if (call.fetch_count != fenced->first.asked.fetch_count) {
     *out_status =
         rn_invalid_argument("Call %lld came again with other fetches", (long long)fenced->number);
     return false;
@@ -271,26 +313,26 @@ static bool join_locked(rn_fence_t* fence, fenced_t* fenced, rn_run_step_t* call
   *out_status = RN_NEW(fence->options.allocator, &waiter);
   if (!rn_ok(*out_status)) return false;
   waiter->fenced = fenced;
-  waiter->call = call;
+  waiter->asked = call;
+  waiter->cancel = call.call->cancel;
   link_waiter(waiter);
   waiter->next = fenced->waiters;
   fenced->waiters = waiter;
   return true;
 }
 
-static rn_status_t begin_locked(rn_fence_t* fence, rn_run_step_t* call, fenced_t** out) {
+static rn_status_t begin_locked(rn_fence_t* fence, rn_fence_call_t call, fenced_t** out) {
   fenced_t* fenced = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(fence->options.allocator, &fenced));
   fenced->fence = fence;
-  fenced->number = call->request;
+  fenced->number = call.number;
   fenced->refs = 2;
   fenced->grace.fn = on_grace;
   rn_cancel_init(&fenced->cancel);
-  fenced->first = (waiter_t){.fenced = fenced, .call = call};
+  fenced->first = (waiter_t){.fenced = fenced, .asked = call, .cancel = call.call->cancel};
   fenced->waiters = &fenced->first;
-  fenced->call = *call;
-  fenced->call.call.done = on_done;
-  fenced->call.call.cancel = &fenced->cancel;
+  fenced->done = call.call->done;
+  fenced->owner = call.call->owner;
   rn_status_t status = rn_map_put(&fence->numbers, key_of(fenced), fenced);
   if (!rn_ok(status)) {
     fenced->refs = 1;
@@ -302,26 +344,29 @@ static rn_status_t begin_locked(rn_fence_t* fence, rn_run_step_t* call, fenced_t
   return RN_OK;
 }
 
-void rn_fence_run(rn_fence_t* fence, rn_run_step_t* call,
-                  void (*run)(void* self, rn_run_step_t* call), void* self) {
-  if (!call->request) {
-    run(self, call);
+void rn_fence_run(rn_fence_t* fence, rn_fence_call_t call, void (*run)(void* self, rn_call_t* call),
+                  void* self) {
+  if (!call.number) {
+    run(self, call.call);
     return;
   }
-  for (size_t i = 0; i < call->fetch_count; ++i) call->fetches[i] = (rn_tensor_t){0};
+  for (size_t i = 0; i < call.fetch_count; ++i) call.fetches[i] = (rn_tensor_t){0};
   fenced_t* fenced = NULL;
   rn_status_t status = RN_OK;
   rn_mutex_lock(&fence->mutex);
   fenced_t* old =
-      rn_map_get(&fence->numbers, rn_str_n((const char*)&call->request, sizeof call->request));
+      rn_map_get(&fence->numbers, rn_str_n((const char*)&call.number, sizeof call.number));
   bool waits = old && join_locked(fence, old, call, &status);
   if (!old) status = begin_locked(fence, call, &fenced);
   rn_mutex_unlock(&fence->mutex);
   if (fenced) {
     link_waiter(&fenced->first);
     if (fenced->first.is_gone) rn_cancel(&fenced->cancel);
-    run(self, &fenced->call);
+    call.call->done = on_done;
+    call.call->owner = fenced;
+    call.call->cancel = &fenced->cancel;
+    run(self, call.call);
   } else if (!waits) {
-    rn_call_done(&call->call, status);
+    rn_call_done(call.call, status);
   }
 }

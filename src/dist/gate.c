@@ -16,15 +16,10 @@ static const rn_str_t paths[] = {
     RN_GATE_METHODS(PATH)
 #undef PATH
 };
-static const bool is_worker[] = {
-#define Master false
-#define Worker true
-#define IS_WORKER(service, method) service,
-    RN_GATE_METHODS(IS_WORKER)
-#undef IS_WORKER
-#undef Worker
-#undef Master
-        false};
+static bool is_worker(rn_gate_method_t method) {
+  return method != RN_GATE_OTHER &&
+         rn_str_starts_with(paths[method], RN_STR("/tensorflow.WorkerService/"));
+}
 
 const char* rn_gate_method_name(rn_gate_method_t method) { return names[method]; }
 
@@ -46,6 +41,7 @@ static bool is_task(const rn_gate_t* gate, rn_str_t name) {
 static bool is_new(const rn_gate_t* gate, rn_gate_method_t method) {
   switch (method) {
     case RN_GATE_CreateSession:
+    case RN_GATE_CreateContext:
     case RN_GATE_CreateWorkerSession:
     case RN_GATE_RunStep:
     case RN_GATE_RunCallable:
@@ -63,7 +59,7 @@ static bool is_new(const rn_gate_t* gate, rn_gate_method_t method) {
 static rn_status_t check(const rn_gate_t* gate, rn_rpc_in_t* call, rn_gate_method_t method) {
   rn_str_t peer = rn_http2_peer(call->http2);
   // How a task is may be asked by anybody who has a certificate.
-  if (gate->checks_names && is_worker[method] && method != RN_GATE_GetStatus &&
+  if (gate->checks_names && is_worker(method) && method != RN_GATE_GetStatus &&
       !is_task(gate, peer))
     return rn_status_make(RN_CODE_PERMISSION_DENIED,
                           "\"%.*s\", as its certificate says, is no task of the cluster of %.*s",

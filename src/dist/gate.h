@@ -7,29 +7,38 @@
 #include "dist/rpc/server.h"
 
 // X(service, method): what a task answers, those first that come most.
-#define RN_GATE_METHODS(X)       \
-  X(Worker, RunGraph)            \
-  X(Worker, RecvTensor)          \
-  X(Master, RunStep)             \
-  X(Worker, CleanupGraph)        \
-  X(Worker, GetStatus)           \
-  X(Master, RunCallable)         \
-  X(Worker, MarkRecvFinished)    \
-  X(Worker, RegisterGraph)       \
-  X(Worker, DeregisterGraph)     \
-  X(Worker, CreateWorkerSession) \
-  X(Worker, DeleteWorkerSession) \
-  X(Worker, CleanupAll)          \
-  X(Worker, Logging)             \
-  X(Worker, Tracing)             \
-  X(Master, CreateSession)       \
-  X(Master, ExtendSession)       \
-  X(Master, PartialRunSetup)     \
-  X(Master, CloseSession)        \
-  X(Master, ListDevices)         \
-  X(Master, Reset)               \
-  X(Master, MakeCallable)        \
-  X(Master, ReleaseCallable)
+#define RN_GATE_METHODS(X)             \
+  X(Worker, RunGraph)                  \
+  X(Worker, RecvTensor)                \
+  X(Master, RunStep)                   \
+  X(Worker, CleanupGraph)              \
+  X(Worker, GetStatus)                 \
+  X(Master, RunCallable)               \
+  X(Worker, MarkRecvFinished)          \
+  X(Worker, RegisterGraph)             \
+  X(Worker, DeregisterGraph)           \
+  X(Worker, CreateWorkerSession)       \
+  X(Worker, DeleteWorkerSession)       \
+  X(Worker, CleanupAll)                \
+  X(Worker, Logging)                   \
+  X(Worker, Tracing)                   \
+  X(Master, CreateSession)             \
+  X(Master, ExtendSession)             \
+  X(Master, PartialRunSetup)           \
+  X(Master, CloseSession)              \
+  X(Master, ListDevices)               \
+  X(Master, Reset)                     \
+  X(Master, MakeCallable)              \
+  X(Master, ReleaseCallable)           \
+  X(eager.Eager, Enqueue)              \
+  X(eager.Eager, StreamingEnqueue)     \
+  X(eager.Eager, RunComponentFunction) \
+  X(eager.Eager, CreateContext)        \
+  X(eager.Eager, UpdateContext)        \
+  X(eager.Eager, CloseContext)         \
+  X(eager.Eager, KeepAlive)            \
+  X(eager.Eager, WaitQueueDone)        \
+  X(Worker, GetStepSequence)
 
 typedef enum rn_gate_method_t {
 #define RN_GATE_ENUM(service, method) RN_GATE_##method,

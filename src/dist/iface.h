@@ -20,6 +20,8 @@ typedef struct rn_call_t {
   rn_cancel_t* cancel;   // Borrowed; NULL: nobody will give it up
   rn_caller_t* caller;   // Borrowed: the connection it came on, at the callee's end; NULL: none
   bool waits_for_ready;  // for a task that cannot be reached yet
+  bool is_broken;        // the answer: the connection was lost when the question had been sent. It
+                         // may have come
 } rn_call_t;
 
 typedef struct rn_named_tensor_t {
@@ -70,17 +72,29 @@ typedef struct rn_deregister_graph_t {
   rn_str_t session, handle;
 } rn_deregister_graph_t;
 
+// Who takes values that a part has sent to other tasks when it first had to wait, or has ended;
+// |takes| gets the rendezvous's key, moves the value out and says true, or leaves it.
+typedef struct rn_outbox_t {
+  bool (*takes)(struct rn_outbox_t* outbox, rn_str_t key, rn_tensor_t* value);
+} rn_outbox_t;
+
 typedef struct rn_run_graph_t {
   rn_call_t call;
   rn_str_t session, handle;
   int64_t step;
   const rn_named_tensor_t* feeds;  // lent
   size_t feed_count;
+  const rn_named_tensor_t* sent;  // lent: what others have sent to this part, under the
+                                  // rendezvous's keys. For our own tasks only
+  size_t sent_count;
+  rn_outbox_t* outbox;  // Borrowed until run_graph returns; NULL: values wait until they are asked
+                        // for. For a worker of this process only
   const rn_str_t* fetch_names;
   size_t fetch_count;
   rn_tensor_t* fetches;  // the answer: set and owned by the caller on success
   bool is_partial;       // a piece of a step; |is_last|: the last of them
   bool is_last;
+  int64_t request;  // a number of the caller's, under which it may ask again; 0: it will not
   bool cleans_up;  // the worker forgets the step by itself, when it ended well and all that it sent
                    // was taken. For our own tasks only
   bool wants_stats, wants_graph;

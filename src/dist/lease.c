@@ -1,10 +1,12 @@
 // Leases: see lease.h. One timer looks at all of them, sixteen times a lease.
 #include "dist/lease.h"
 
+#include "base/container.h"
 #include "proto/config.pb.h"
 #include "wire/decode.h"
 
 #define LOOKS 16
+#define OVER "runnel/lease"  // a payload
 
 typedef struct lease_t {
   struct lease_t* next;
@@ -49,9 +51,37 @@ int64_t rn_lease_default(void) {
   return is_set ? (int64_t)(seconds * 1e9) : RN_LEASE_NS;
 }
 
+static void see_payload(const char* key, const char* value, void* arg) {
+  (void)value;
+  if (strcmp(key, OVER) == 0) *(bool*)arg = true;
+}
+
+bool rn_lease_is_over(rn_status_t status) {
+  bool is_over = false;
+  rn_status_each_payload(status, see_payload, &is_over);
+  return is_over;
+}
+
+static rn_status_t is_silent(const lease_t* lease, int64_t quiet_ns) {
+  rn_status_t status = rn_unavailable("%s has been silent for %.1f s: its lease is over",
+                                      lease->task, (double)quiet_ns * 1e-9);
+  rn_status_set_payload(status, OVER, "");
+  return status;
+}
+
 static int64_t look_ns(const rn_leases_t* leases) {
   int64_t ns = leases->options.lease_ns / LOOKS;
   return ns > 0 ? ns : 1;
+}
+
+typedef enum action_t { NOTHING, ASK, DROP } action_t;
+
+static void set_lost(rn_leases_t* leases, lease_t* lease, bool is_lost) {
+  if (lease->is_lost != is_lost && leases->options.is_logged)
+    rn_log(leases->options.env, is_lost ? RN_LOG_WARNING : RN_LOG_INFO,
+           is_lost ? "%s is silent: its lease is over, and what waits for it ends" : "%s is back",
+           lease->task);
+  lease->is_lost = is_lost;
 }
 
 static void on_answer(rn_call_t* call, rn_status_t status) {
@@ -59,15 +89,13 @@ static void on_answer(rn_call_t* call, rn_status_t status) {
   rn_mutex_lock(&lease->leases->mutex);
   lease->is_asked = false;
   if (rn_ok(status)) {
-    lease->is_lost = false;
+    set_lost(lease->leases, lease, false);
     if (lease->question.device_count) lease->incarnation = lease->question.devices[0].incarnation;
   }
   rn_arena_clear(&lease->question.arena);
   rn_mutex_unlock(&lease->leases->mutex);
   rn_status_free(status);
 }
-
-typedef enum action_t { NOTHING, ASK, DROP } action_t;
 
 static action_t look_locked(rn_leases_t* leases, lease_t* lease, int64_t now, int64_t* out_quiet) {
   if (!lease->link.is_busy(lease->link.self)) {
@@ -76,14 +104,14 @@ static action_t look_locked(rn_leases_t* leases, lease_t* lease, int64_t now, in
   }
   if (!lease->since_ns) lease->since_ns = now;
   int64_t heard = lease->link.heard_ns(lease->link.self);
-  if (heard > lease->since_ns) lease->is_lost = false;
+  if (heard > lease->since_ns) set_lost(leases, lease, false);
   int64_t quiet = now - (heard > lease->since_ns ? heard : lease->since_ns);
   *out_quiet = quiet;
   // A call may be one look old when it is first seen, the next look is one away, and one is for
   // those who have to hear of it.
   if (quiet >= leases->options.lease_ns - 3 * look_ns(leases)) {
     lease->since_ns = 0;
-    lease->is_lost = true;
+    set_lost(leases, lease, true);
     lease->losses++;
     return DROP;
   }
@@ -101,7 +129,7 @@ static void ask(lease_t* lease) {
 }
 
 static void on_look(rn_timer_t* timer) {
-  rn_leases_t* leases = (rn_leases_t*)((char*)timer - __builtin_offsetof(rn_leases_t, timer));
+  rn_leases_t* leases = RN_CONTAINER_OF(timer, rn_leases_t, timer);
   const rn_env_t* env = leases->options.env;
   int64_t now = env->now_ns(env->self), quiet = 0;
   rn_mutex_lock(&leases->mutex);
@@ -110,10 +138,7 @@ static void on_look(rn_timer_t* timer) {
     action_t action = look_locked(leases, lease, now, &quiet);
     rn_mutex_unlock(&leases->mutex);
     if (action == ASK) ask(lease);
-    if (action == DROP)
-      lease->link.drop(lease->link.self,
-                       rn_unavailable("%s has been silent for %.1f s: its lease is over",
-                                      lease->task, (double)quiet * 1e-9));
+    if (action == DROP) lease->link.drop(lease->link.self, is_silent(lease, quiet));
     rn_mutex_lock(&leases->mutex);
     lease = lease->next;  // they only come, at the front
   }

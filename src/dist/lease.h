@@ -24,6 +24,9 @@ typedef struct rn_link_t {
   void (*drop)(void* self, rn_status_t status);
 } rn_link_t;
 
+// Whether a call ended with |status| because its task's lease was over.
+bool rn_lease_is_over(rn_status_t status);
+
 // What a ConfigProto says of leases, as the time after which a task that sends no heartbeats is
 // given up (experimental.coordination_config.heartbeat_timeout_in_ms); 0: nothing.
 RN_MUST_USE rn_status_t rn_lease_of_config(rn_str_t config, int64_t* out_ns);
@@ -39,6 +42,7 @@ typedef struct rn_leases_options_t {
   rn_allocator_t allocator;
   rn_timers_t timers;
   int64_t lease_ns;  // 0: the default
+  bool is_logged;    // the log hears of a task that is lost, and that it is back
 } rn_leases_options_t;
 
 RN_MUST_USE rn_status_t rn_leases_create(const rn_leases_options_t* options, rn_leases_t** out);

@@ -1,6 +1,7 @@
 // The master: finds the session that a call is about. See master.h.
 #include "dist/master.h"
 
+#include "base/container.h"
 #include "dist/master_session.h"
 #include "graph/import.h"
 #include "proto/graph.pb.h"
@@ -180,8 +181,7 @@ static rn_master_session_t* take_left(rn_local_master_t* master, int64_t since_n
 }
 
 static void on_sweep(rn_timer_t* timer) {
-  rn_local_master_t* master =
-      (rn_local_master_t*)((char*)timer - __builtin_offsetof(rn_local_master_t, sweep));
+  rn_local_master_t* master = RN_CONTAINER_OF(timer, rn_local_master_t, sweep);
   const rn_env_t* env = master->options.env;
   int64_t now = env->now_ns(env->self), patience = session_gc_ns(master);
   rn_master_session_t* session;
@@ -195,7 +195,17 @@ static void on_sweep(rn_timer_t* timer) {
                                             now + patience / 4));  // its room is there
 }
 
-static void run_whole(void* self, rn_run_step_t* call) { rn_master_session_run(self, call); }
+static void run_whole(void* self, rn_call_t* call) {
+  rn_master_session_run(self, (rn_run_step_t*)call);
+}
+
+static void run_once(rn_master_session_t* session, rn_run_step_t* call) {
+  rn_fence_call_t fenced = {.call = &call->call,
+                            .number = call->request,
+                            .fetches = call->fetches,
+                            .fetch_count = call->fetch_count};
+  rn_fence_run(session->fence, fenced, run_whole, session);
+}
 
 static void run_step(rn_master_t* face, rn_run_step_t* call) {
   rn_master_session_t* session = NULL;
@@ -205,7 +215,7 @@ static void run_step(rn_master_t* face, rn_run_step_t* call) {
   else if (call->partial_run.size)
     start_piece((rn_local_master_t*)face, session, call);
   else
-    rn_fence_run(session->fence, call, run_whole, session);
+    run_once(session, call);
   rn_master_session_release(session);
 }
 
@@ -445,7 +455,7 @@ static void run_callable(rn_master_t* face, rn_run_callable_t* call) {
     status = prepare_call(session, call, called);
   }
   if (rn_ok(status)) {
-    rn_fence_run(session->fence, &called->step, run_whole, session);
+    run_once(session, &called->step);
   } else {
     if (called) {
       rn_arena_clear(&called->arena);

@@ -1,6 +1,8 @@
 // Tasks that have come back: see master_mend.h.
 #include "dist/master_mend.h"
 
+#include "base/container.h"
+
 typedef struct mending_t mending_t;
 
 // One task that is asked.
@@ -145,7 +147,7 @@ static rn_master_program_t* outdate_locked(rn_master_session_t* session, const m
 }
 
 static void settle(rn_job_t* job) {
-  mending_t* mending = (mending_t*)((char*)job - __builtin_offsetof(mending_t, job));
+  mending_t* mending = RN_CONTAINER_OF(job, mending_t, job);
   rn_master_session_t* session = mending->session;
   rn_mutex_lock(&session->planning);
   rn_mutex_lock(&session->mutex);

@@ -109,6 +109,16 @@ static bool is_straight(const rn_ir_t* ir) {
   return true;
 }
 
+static bool sends(const rn_ir_t* ir, const rn_master_plan_options_t* options) {
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    const rn_ir_node_t* node = &ir->nodes.items[n];
+    if (!node->is_removed && node->op && node->op->role == RN_ROLE_SEND &&
+        task_of(options, node->device) == 0)
+      return true;
+  }
+  return false;
+}
+
 static rn_status_t fill(rn_ir_t* ir, const rn_master_plan_options_t* options,
                         rn_master_plan_t* out) {
   RN_RETURN_IF_ERROR(rn_pass_calls(ir, &options->calls));
@@ -120,6 +130,7 @@ static rn_status_t fill(rn_ir_t* ir, const rn_master_plan_options_t* options,
   RN_RETURN_IF_ERROR(rn_place(ir, &options->place));
   RN_RETURN_IF_ERROR(rn_partition(ir, &options->place));
   out->is_straight = is_straight(ir);
+  out->sends = sends(ir, options);
   RN_RETURN_IF_ERROR(add_feeds(ir, options));
   RN_RETURN_IF_ERROR(add_fetches(ir, options));
   bool* hidden = NULL;

@@ -15,6 +15,7 @@ typedef struct rn_master_plan_t {
   RN_VEC(rn_plan_part_t) parts;
   bool is_straight;  // no conditionals or loops: when a step has ended well, all that was sent was
                      // taken
+  bool sends;        // the master's own part has something for other tasks
 } rn_master_plan_t;
 void rn_master_plan_clear(rn_master_plan_t* plan);
 

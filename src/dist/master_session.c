@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/container.h"
 #include "graph/import.h"
 #include "wire/decode.h"
 
@@ -221,8 +222,7 @@ static void on_status_all(rn_fan_t* fan, rn_status_t status) {
 }
 
 static void on_status(rn_call_t* call, rn_status_t status) {
-  rn_master_task_t* task =
-      (rn_master_task_t*)((char*)call - __builtin_offsetof(rn_master_task_t, status));
+  rn_master_task_t* task = RN_CONTAINER_OF(call, rn_master_task_t, status.call);
   opening_t* opening = call->owner;
   rn_fan_end(&opening->fan, status, task->name);
 }

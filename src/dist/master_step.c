@@ -1,5 +1,6 @@
 // Steps of a master: the kind of step is cut and registered when it first comes, then each is one
 // call to every task that takes part. See master_session.h.
+#include "base/container.h"
 #include "dist/master_mend.h"
 #include "dist/master_session.h"
 #include "framework/rendezvous.h"
@@ -8,12 +9,17 @@
 
 // RunOptions.TraceLevel: the one that collects anything.
 #define FULL_TRACE 3
+// Bytes of a value, and of all values, that go along with a call.
+#define MAX_ALONG 8192
+#define MAX_ALL_ALONG 32768
 
 // A call of one part.
 typedef struct part_t {
   rn_run_graph_t call;  // first
   struct rn_master_step_t* step;
   int task;
+  RN_VEC(rn_named_tensor_t) along;  // what the own part has sent to it
+  size_t along_bytes;
 } part_t;
 
 // A step under way.
@@ -32,6 +38,7 @@ typedef struct rn_master_step_t {
   int64_t id;
   rn_arena_t arena;
   part_t* parts;
+  rn_outbox_t outbox;  // of the own part
 } rn_master_step_t;
 
 static rn_allocator_t allocator_of(const rn_master_session_t* session) {
@@ -97,6 +104,11 @@ static rn_status_t find_signature(rn_master_step_t* step, rn_str_t** out_feed_na
 static void step_release(rn_master_step_t* step) {
   if (--step->refs) return;
   rn_master_session_t* session = step->session;
+  for (size_t p = 0; step->parts && p < step->program->plan.parts.count; ++p) {
+    part_t* part = &step->parts[p];
+    for (size_t i = 0; i < part->along.count; ++i) rn_tensor_clear(&part->along.items[i].value);
+    rn_vec_free(&part->along, allocator_of(session));
+  }
   rn_cancel_destroy(&step->cancel);
   rn_arena_clear(&step->arena);
   RN_FREE(allocator_of(session), step);
@@ -204,6 +216,8 @@ static rn_status_t make_parts(rn_master_step_t* step) {
         .cleans_up = cleans_up(step, p),
         .wants_stats = call->trace_level == FULL_TRACE};
     rn_strbuf_init(&part->call.stats, allocator_of(step->session));
+    // A stock task that is asked again would run its part again.
+    if (step->session->tasks[part->task].status.is_ours) part->call.request = step->id;
     if (part->task != 0) continue;  // feeds and fetches end on the master's own device
     part->call.feeds = call->feeds;
     part->call.feed_count = call->feed_count;
@@ -214,7 +228,38 @@ static rn_status_t make_parts(rn_master_step_t* step) {
   return RN_OK;
 }
 
-// The parts of others are under way before the own one, which may run in this thread.
+// The part that a value under |key| is for; NULL if a stock task runs it.
+static part_t* part_of_key(rn_master_step_t* step, rn_str_t key) {
+  rn_str_split(&key, ';');
+  rn_str_split(&key, ';');
+  rn_str_t device = rn_str_split(&key, ';');
+  for (size_t p = 0; p < step->program->plan.parts.count; ++p) {
+    const rn_master_task_t* task = &step->session->tasks[step->parts[p].task];
+    if (step->parts[p].task != 0 && task->status.is_ours &&
+        rn_str_starts_with(device, task->name) && device.data[task->name.size] == '/')
+      return &step->parts[p];
+  }
+  return NULL;
+}
+
+static bool takes_along(rn_outbox_t* outbox, rn_str_t key, rn_tensor_t* value) {
+  rn_master_step_t* step = RN_CONTAINER_OF(outbox, rn_master_step_t, outbox);
+  part_t* part = part_of_key(step, key);
+  if (!part || !rn_dtype_is_plain(value->dtype)) return false;
+  size_t bytes = rn_tensor_bytes(value);
+  if (bytes > MAX_ALONG || part->along_bytes + bytes > MAX_ALL_ALONG) return false;
+  rn_named_tensor_t along = {.value = *value};
+  rn_status_t status = rn_arena_str(&step->arena, key, &along.name);
+  if (rn_ok(status)) status = rn_vec_push(&part->along, allocator_of(step->session), along);
+  bool is_taken = rn_ok(status);
+  rn_status_free(status);  // without room for it, it will be asked for
+  if (is_taken) *value = (rn_tensor_t){0};
+  if (is_taken) part->along_bytes += bytes;
+  return is_taken;
+}
+
+// The parts of others are under way before the own one, which may run in this thread; unless it has
+// something for them: what is there as soon as it has started goes along with their calls.
 static void run_parts(rn_master_step_t* step) {
   const rn_env_t* env = rn_local_master_options(step->session->master)->env;
   step->id = (int64_t)(env->random(env->self) & ((UINT64_C(1) << 56) - 1));
@@ -227,14 +272,24 @@ static void run_parts(rn_master_step_t* step) {
   rn_fan_open(&step->fan, (int)count, on_all_run);
   part_t *parts = step->parts, *own = NULL;
   rn_master_task_t* tasks = step->session->tasks;
+  for (size_t p = 0; p < count; ++p)
+    if (parts[p].task == 0) own = &parts[p];
+  bool is_first = own && step->program->plan.sends && step->program->plan.is_straight;
+  step->refs++;  // the last of the calls may end it
+  if (is_first) {
+    step->outbox.takes = takes_along;
+    own->call.outbox = &step->outbox;
+    tasks[0].worker->vtable->run_graph(tasks[0].worker, &own->call);
+  }
   for (size_t p = 0; p < count; ++p) {
     rn_worker_t* worker = tasks[parts[p].task].worker;
-    if (parts[p].task == 0)
-      own = &parts[p];
-    else
-      worker->vtable->run_graph(worker, &parts[p].call);
+    if (&parts[p] == own) continue;
+    parts[p].call.sent = parts[p].along.items;
+    parts[p].call.sent_count = parts[p].along.count;
+    worker->vtable->run_graph(worker, &parts[p].call);
   }
-  if (own) tasks[0].worker->vtable->run_graph(tasks[0].worker, &own->call);
+  if (own && !is_first) tasks[0].worker->vtable->run_graph(tasks[0].worker, &own->call);
+  step_release(step);
 }
 
 // Programs.
@@ -291,7 +346,7 @@ static void settle(rn_master_program_t* program, rn_status_t status) {
 }
 
 static void on_all_registered(rn_fan_t* fan, rn_status_t status) {
-  settle((rn_master_program_t*)((char*)fan - __builtin_offsetof(rn_master_program_t, fan)), status);
+  settle(RN_CONTAINER_OF(fan, rn_master_program_t, fan), status);
 }
 
 static void on_registered(rn_call_t* call, rn_status_t status) {
@@ -342,8 +397,7 @@ static rn_status_t plan_program(rn_master_program_t* program) {
 }
 
 static void run_planning(rn_job_t* job) {
-  rn_master_program_t* program =
-      (rn_master_program_t*)((char*)job - __builtin_offsetof(rn_master_program_t, job));
+  rn_master_program_t* program = RN_CONTAINER_OF(job, rn_master_program_t, job);
   rn_master_session_t* session = program->session;
   rn_mutex_lock(&session->planning);
   rn_status_t status = plan_program(program);
@@ -380,8 +434,7 @@ static rn_master_program_t* find_program_locked(rn_master_session_t* session, rn
 static rn_status_t dispatch(rn_master_step_t* step);
 
 static void on_mended(rn_mend_waiter_t* waiter) {
-  rn_master_step_t* step =
-      (rn_master_step_t*)((char*)waiter - __builtin_offsetof(rn_master_step_t, mending));
+  rn_master_step_t* step = RN_CONTAINER_OF(waiter, rn_master_step_t, mending);
   rn_status_t status = dispatch(step);
   if (!rn_ok(status)) step_end(step, status);
 }
@@ -430,10 +483,10 @@ static void cancel_step(rn_master_step_t* step) {
   step_release(step);
 }
 static void on_caller(rn_cancel_entry_t* entry) {
-  cancel_step((rn_master_step_t*)((char*)entry - __builtin_offsetof(rn_master_step_t, caller)));
+  cancel_step(RN_CONTAINER_OF(entry, rn_master_step_t, caller));
 }
 static void on_closing(rn_cancel_entry_t* entry) {
-  cancel_step((rn_master_step_t*)((char*)entry - __builtin_offsetof(rn_master_step_t, closing)));
+  cancel_step(RN_CONTAINER_OF(entry, rn_master_step_t, closing));
 }
 
 static rn_status_t begin(rn_master_session_t* session, rn_run_step_t* call,

@@ -5,10 +5,13 @@
 
 #include "base/fs_only.h"
 
+#include "dist/eager_service.h"
+#include "dist/repeat.h"
 #include "dist/rpc/channel.h"
 #include "dist/rpc/remote.h"
 #include "dist/rpc/service.h"
 #include "dist/status_page.h"
+#include "dist/worker_fence.h"
 #include "dist/worker_gc.h"
 #include "framework/resource_view.h"
 
@@ -22,6 +25,7 @@ typedef struct peer_t {
   const char* address;  // "host:port"
   rn_channel_t* channel;
   rn_remote_peer_t* remote;
+  rn_repeat_t* repeat;  // in front of it
   bool is_ready;
 } peer_t;
 
@@ -38,8 +42,10 @@ struct rn_server_t {
   rn_worker_gc_t* gc;
   rn_rpc_server_t* rpc;
   rn_local_worker_t* worker;
+  rn_worker_fence_t* fence;  // in front of the worker, for other tasks
   rn_local_master_t* master;
   rn_service_t service;
+  rn_eager_service_t* eager;
   rn_gate_t gate;
   int64_t started_ns;
   rn_str_t* names;  // of the tasks, the own one first
@@ -49,6 +55,7 @@ struct rn_server_t {
   rn_mutex_t mutex;  // guards what follows, and the making of channels
   rn_cond_t changed;
   bool is_started, is_stopped;
+  bool is_down;  // nothing of what others have asked is under way any more
 };
 
 const char* rn_server_target(const rn_server_t* server) { return server->target; }
@@ -66,6 +73,9 @@ static rn_status_t connect_peer(rn_server_t* server, peer_t* peer) {
   if (!peer->remote)
     RN_RETURN_IF_ERROR(
         rn_remote_peer_create(peer->channel, &server->env, server->allocator, &peer->remote));
+  if (!peer->repeat)
+    RN_RETURN_IF_ERROR(rn_repeat_create(rn_remote_worker(peer->remote), &server->env,
+                                        server->allocator, &peer->repeat));
   rn_link_t link = rn_channel_link(peer->channel, rn_remote_worker(peer->remote));
   RN_RETURN_IF_ERROR(rn_leases_add(server->leases, peer->task, link));
   peer->is_ready = true;
@@ -80,7 +90,7 @@ static rn_worker_t* find_peer(void* self, rn_str_t task) {
     peer_t* peer = &server->peers[i];
     if (!rn_str_eq(peer->task, task)) continue;
     rn_status_t status = peer->is_ready ? RN_OK : connect_peer(server, peer);
-    if (rn_ok(status)) found = rn_remote_worker(peer->remote);
+    if (rn_ok(status)) found = rn_repeat_worker(peer->repeat);
     rn_status_free(status);
   }
   rn_mutex_unlock(&server->mutex);
@@ -95,6 +105,10 @@ static void handle(void* self, rn_rpc_in_t* call) {
   rn_mutex_unlock(&server->mutex);
   rn_status_t status = rn_gate_admit(&server->gate, call);
   if (rn_ok(status) && !is_ready) status = rn_unavailable("The server has not been started");
+  if (rn_ok(status) && rn_eager_service_has(rn_rpc_path(call))) {
+    rn_eager_service_handle(server->eager, call);
+    return;
+  }
   if (rn_ok(status)) {
     rn_service_handle(&server->service, call);
     return;
@@ -111,7 +125,9 @@ static void on_replied(void* self, rn_rpc_in_t* call, rn_code_t code) {
 void rn_server_drain(rn_server_t* server) { rn_gate_drain(&server->gate); }
 
 bool rn_server_is_busy(rn_server_t* server) {
-  return rn_gate_busy(&server->gate) || rn_local_worker_stats(server->worker).steps;
+  // Each context of an eager client has a step that lasts as long as it does.
+  return rn_gate_busy(&server->gate) ||
+         rn_local_worker_stats(server->worker).steps > rn_eager_service_contexts(server->eager);
 }
 
 // Pages, on the loop's thread.
@@ -199,6 +215,7 @@ static rn_status_t show(rn_server_t* server, page_fn_t* page, rn_strbuf_t* out) 
                            .uptime_ns = now - server->started_ns,
                            .lease_ns = options->lease_ns,
                            .sessions = sessions_of(server),
+                           .contexts = rn_eager_service_contexts(server->eager),
                            .worker = rn_local_worker_stats(server->worker),
                            .port = rn_rpc_server_stats(server->rpc),
                            .gate = &server->gate,
@@ -330,7 +347,8 @@ static rn_status_t set_up(rn_server_t* server) {
   rn_leases_options_t leases = {.env = &server->env,
                                 .allocator = server->allocator,
                                 .timers = rn_loop_timers(server->loop),
-                                .lease_ns = options->lease_ns};
+                                .lease_ns = options->lease_ns,
+                                .is_logged = true};
   RN_RETURN_IF_ERROR(rn_leases_create(&leases, &server->leases));
   rn_peers_t peers = {.self = server, .find = find_peer};
   server->inner = server->env;
@@ -347,6 +365,12 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .peers = peers};
   RN_RETURN_IF_ERROR(rn_local_worker_create(&worker, &server->worker));
   int64_t lease = options->lease_ns;
+  rn_worker_fence_options_t fence = {.allocator = server->allocator,
+                                     .env = &server->env,
+                                     .worker = rn_local_worker_face(server->worker),
+                                     .timers = rn_loop_timers(server->loop),
+                                     .lease_ns = lease};
+  RN_RETURN_IF_ERROR(rn_worker_fence_create(&fence, &server->fence));
   rn_local_master_options_t master = {.env = &server->inner,
                                       .allocator = server->allocator,
                                       .worker = server->worker,
@@ -366,7 +390,9 @@ static rn_status_t set_up(rn_server_t* server) {
   if (!options->lends_nothing)
     RN_RETURN_IF_ERROR(rn_loans_create(&server->env, server->allocator, &server->service.loans));
   server->service = (rn_service_t){.loans = server->service.loans,
-                                   .worker = rn_local_worker_face(server->worker),
+                                   .log = rn_steps_log(rn_local_worker_steps(server->worker)),
+                                   .seed = server->env.random(server->env.self),
+                                   .worker = rn_worker_fence_face(server->fence),
                                    .master = rn_local_master_face(server->master),
                                    .env = &server->env,
                                    .allocator = server->allocator};
@@ -377,12 +403,22 @@ static rn_status_t set_up(rn_server_t* server) {
                   .name_count = options->task_count,
                   .checks_names = options->tls != NULL,
                   .max_sessions = options->max_sessions ? options->max_sessions : MAX_SESSIONS};
+  rn_eager_service_options_t eager = {.env = &server->inner,
+                                      .allocator = server->allocator,
+                                      .loop = server->loop,
+                                      .worker = server->worker,
+                                      .task = server->names[0],
+                                      .cpu_devices = options->cpu_devices,
+                                      .tls = options->tls,
+                                      .lease_ns = lease};
+  RN_RETURN_IF_ERROR(rn_eager_service_create(&eager, &server->eager));
   rn_rpc_server_options_t rpc = {.loop = server->loop,
                                  .allocator = server->allocator,
                                  .keepalive_ns = lease / 2,
                                  .address = address.data,
                                  .handle = handle,
                                  .replied = on_replied,
+                                 .streams = rn_eager_service_streams,
                                  .self = server,
                                  .max_message = options->max_message,
                                  .max_streams = (uint32_t)options->max_streams,
@@ -435,21 +471,27 @@ rn_status_t rn_server_stop(rn_server_t* server) {
   rn_local_master_t* master = server->master;
   server->is_stopped = true;
   server->master = NULL;
-  rn_cond_broadcast(&server->changed);
+  while (!is_first && !server->is_down) rn_cond_wait(&server->changed, &server->mutex);
   rn_mutex_unlock(&server->mutex);
   if (!is_first) return RN_OK;
   // Steps end with their connections; what others wait for here ends with the steps. Calls that
   // came in meanwhile still find the master.
   if (master) rn_local_master_stop(master);
+  rn_worker_fence_stop(server->fence);
+  rn_eager_service_stop(server->eager);
   rn_rpc_server_destroy(server->rpc);
   server->rpc = NULL;
   rn_local_master_destroy(master);
+  rn_mutex_lock(&server->mutex);
+  server->is_down = true;
+  rn_cond_broadcast(&server->changed);
+  rn_mutex_unlock(&server->mutex);
   return RN_OK;
 }
 
 rn_status_t rn_server_join(rn_server_t* server) {
   rn_mutex_lock(&server->mutex);
-  while (!server->is_stopped) rn_cond_wait(&server->changed, &server->mutex);
+  while (!server->is_down) rn_cond_wait(&server->changed, &server->mutex);
   rn_mutex_unlock(&server->mutex);
   return RN_OK;
 }
@@ -457,14 +499,20 @@ rn_status_t rn_server_join(rn_server_t* server) {
 void rn_server_destroy(rn_server_t* server) {
   if (!server) return;
   rn_status_free(rn_server_stop(server));
+  rn_eager_service_destroy(server->eager);
   rn_leases_stop(server->leases);
   rn_worker_gc_stop(server->gc);
+  rn_local_worker_stop(server->worker);  // its steps call peers
   for (size_t i = 0; i < server->peer_count; ++i) rn_remote_peer_stop(server->peers[i].remote);
   for (size_t i = 0; i < server->peer_count; ++i) rn_channel_destroy(server->peers[i].channel);
   rn_leases_destroy(server->leases);
   rn_worker_gc_destroy(server->gc);
   rn_local_worker_destroy(server->worker);
-  for (size_t i = 0; i < server->peer_count; ++i) rn_remote_peer_destroy(server->peers[i].remote);
+  rn_worker_fence_destroy(server->fence);
+  for (size_t i = 0; i < server->peer_count; ++i) {
+    rn_repeat_destroy(server->peers[i].repeat);
+    rn_remote_peer_destroy(server->peers[i].remote);
+  }
   rn_loans_destroy(server->service.loans);
   rn_loop_destroy(server->loop);
   rn_pool_destroy(server->pool);

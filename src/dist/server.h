@@ -50,13 +50,14 @@ typedef struct rn_server_options_t {
 // Listens from now on; answers from rn_server_start on.
 RN_MUST_USE rn_status_t rn_server_create(const rn_server_options_t* options, rn_server_t** out);
 RN_MUST_USE rn_status_t rn_server_start(rn_server_t* server);
-// Takes no more calls and ends those under way.
+// Takes no more calls, ends those under way and waits for their ends. From any thread, any number
+// of times.
 RN_MUST_USE rn_status_t rn_server_stop(rn_server_t* server);
 // Takes no new sessions and steps from now on; what is under way goes on. See dist/gate.h.
 void rn_server_drain(rn_server_t* server);
 // Whether steps are under way, or values of steps that others have not fetched yet.
 bool rn_server_is_busy(rn_server_t* server);
-// Waits until it is stopped.
+// Waits until it has been stopped.
 RN_MUST_USE rn_status_t rn_server_join(rn_server_t* server);
 // Stops and frees. NULL is fine.
 void rn_server_destroy(rn_server_t* server);

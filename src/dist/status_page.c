@@ -116,9 +116,10 @@ void rn_status_page_json(const rn_task_view_t* view, rn_strbuf_t* out) {
                    (long)getpid(), (unsigned long long)view->incarnation, seconds(view->uptime_ns),
                    seconds(view->lease_ns));
   rn_strbuf_printf(out,
-                   "\"sessions\":%zu,\"worker_sessions\":%zu,\"graphs\":%zu,\"steps\":%lld,"
+                   "\"sessions\":%zu,\"worker_sessions\":%zu,\"eager_contexts\":%zu,\"graphs\":%zu,"
+                   "\"steps\":%lld,"
                    "\"steps_open\":%zu,\"steps_busy\":%lld,",
-                   view->sessions, view->worker.sessions, view->worker.graphs,
+                   view->sessions, view->worker.sessions, view->contexts, view->worker.graphs,
                    (long long)view->worker.steps_run, view->worker.steps,
                    (long long)rn_gate_busy(view->gate));
   rn_strbuf_printf(out, "\"memory\":{\"resident\":%lld,\"peak\":%lld},\"threads\":%lld,",
@@ -170,6 +171,7 @@ static void put_task_html(const rn_task_view_t* view, rn_strbuf_t* out) {
   put_row(out, "incarnation", "%016llx", (unsigned long long)view->incarnation);
   put_row(out, "up for", "%.1f s", seconds(view->uptime_ns));
   put_row(out, "sessions", "%zu as master, %zu as worker", view->sessions, view->worker.sessions);
+  put_row(out, "eager clients", "%zu contexts", view->contexts);
   put_row(out, "graphs", "%zu", view->worker.graphs);
   put_row(out, "steps", "%lld run, %zu open, %lld calls of steps under way",
           (long long)view->worker.steps_run, view->worker.steps,
@@ -327,6 +329,7 @@ void rn_status_page_metrics(const rn_task_view_t* view, rn_strbuf_t* out) {
              (double)view->sessions);
   put_metric(out, "worker_sessions", "gauge", "Sessions of masters on this worker.",
              (double)view->worker.sessions);
+  put_metric(out, "eager_contexts", "gauge", "Contexts of eager clients.", (double)view->contexts);
   put_metric(out, "graphs", "gauge", "Graphs that are registered.", (double)view->worker.graphs);
   put_metric(out, "steps_total", "counter", "Steps that ran here, or parts of them.",
              (double)view->worker.steps_run);

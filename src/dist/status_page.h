@@ -33,6 +33,7 @@ typedef struct rn_task_view_t {
   uint64_t incarnation;
   int64_t now_ns, uptime_ns, lease_ns;
   size_t sessions;  // of its master
+  size_t contexts;  // of eager clients
   rn_worker_stats_t worker;
   rn_rpc_server_stats_t port;
   const rn_gate_t* gate;

@@ -3,8 +3,11 @@
 
 #include "base/map.h"
 
+typedef struct remote_t remote_t;
+
 typedef struct step_t {
   int64_t id;                   // the key of the map
+  remote_t* remote;             // the rendezvous's
   rn_rendezvous_t* rendezvous;  // Retained
   bool has_ended;               // its part here
   const void* owner;            // NULL: nobody has told it to run
@@ -15,22 +18,25 @@ struct rn_steps_t {
   const rn_env_t* env;
   char* task;  // Owned
   rn_peers_t peers;
+  rn_recv_log_t log;
   rn_mutex_t mutex;  // guards the map
   rn_map_t steps;    // id -> step_t*
 };
 
 // The values that a step gets from other tasks.
-typedef struct remote_t {
+struct remote_t {
   rn_steps_t* steps;
+  rn_peers_t peers;
   int64_t id;
   rn_rendezvous_t* rendezvous;  // Borrowed: it owns this
   rn_cancel_t cancel;           // of all calls under way
-} remote_t;
+};
 
 typedef struct receipt_t {
   rn_recv_tensor_t call;  // first
   remote_t* remote;
   rn_recv_t* recv;
+  int64_t start_us;  // when it was asked for, where that is noted; 0: it is not
 } receipt_t;
 
 // The part of a device's name that names its task.
@@ -66,8 +72,17 @@ static rn_status_t of_peer(rn_status_t status, rn_str_t task) {
   return named;
 }
 
+static void note(const receipt_t* receipt) {
+  rn_steps_t* steps = receipt->remote->steps;
+  const rn_tensor_t* value = &receipt->call.value;
+  int64_t bytes = rn_tensor_is_set(value) ? (int64_t)rn_tensor_bytes(value) : 0;
+  rn_recv_log_add(&steps->log, receipt->remote->id, receipt->call.key, bytes, receipt->start_us,
+                  steps->env->wall_us(steps->env->self));
+}
+
 static void on_value(rn_call_t* call, rn_status_t status) {
   receipt_t* receipt = (receipt_t*)call;
+  if (receipt->start_us && rn_ok(status)) note(receipt);
   rn_str_t task = task_of_key(receipt->call.key);
   rn_rendezvous_t* rendezvous = receipt->remote->rendezvous;
   rn_tensor_t value = receipt->call.value;
@@ -81,13 +96,14 @@ static void on_value(rn_call_t* call, rn_status_t status) {
 
 static rn_status_t ask(remote_t* remote, rn_str_t key, rn_recv_t* recv) {
   rn_str_t task = task_of_key(key);
-  rn_worker_t* peer = remote->steps->peers.find(remote->steps->peers.self, task);
+  rn_worker_t* peer = remote->peers.find(remote->peers.self, task);
   if (!peer) return rn_not_found("No task %.*s in the cluster", RN_STR_ARGS(task));
   receipt_t* receipt = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(remote->steps->allocator, &receipt));
   const rn_env_t* env = remote->steps->env;
   receipt->remote = remote;
   receipt->recv = recv;
+  if (rn_recv_log_is_on(&remote->steps->log)) receipt->start_us = env->wall_us(env->self);
   receipt->call = (rn_recv_tensor_t){
       .call = {.done = on_value, .deadline_ns = INT64_MAX, .cancel = &remote->cancel},
       .step = remote->id,
@@ -121,7 +137,9 @@ static rn_status_t make_step(rn_steps_t* steps, int64_t id, step_t** out) {
   rn_status_t status = rn_rendezvous_create(steps->allocator, &step->rendezvous);
   if (rn_ok(status)) status = RN_NEW(steps->allocator, &remote);
   if (rn_ok(status)) {
-    *remote = (remote_t){.steps = steps, .id = id, .rendezvous = step->rendezvous};
+    *remote =
+        (remote_t){.steps = steps, .peers = steps->peers, .id = id, .rendezvous = step->rendezvous};
+    step->remote = remote;
     rn_cancel_init(&remote->cancel);
     rn_rendezvous_set_remote(step->rendezvous, (rn_remote_t){.self = remote,
                                                              .has = remote_has,
@@ -139,18 +157,51 @@ static rn_status_t make_step(rn_steps_t* steps, int64_t id, step_t** out) {
   return status;
 }
 
+static rn_status_t get_locked(rn_steps_t* steps, int64_t id, step_t** out_step,
+                              rn_rendezvous_t** out) {
+  *out_step = rn_map_get(&steps->steps, rn_str_n((char*)&id, sizeof id));
+  if (!*out_step) RN_RETURN_IF_ERROR(make_step(steps, id, out_step));
+  *out = (*out_step)->rendezvous;
+  rn_rendezvous_retain(*out);
+  return RN_OK;
+}
+
 rn_status_t rn_steps_get(rn_steps_t* steps, int64_t id, rn_rendezvous_t** out) {
+  step_t* step = NULL;
   *out = NULL;
-  rn_status_t status = RN_OK;
   rn_mutex_lock(&steps->mutex);
-  step_t* step = rn_map_get(&steps->steps, rn_str_n((char*)&id, sizeof id));
-  if (!step) status = make_step(steps, id, &step);
-  if (rn_ok(status)) {
-    rn_rendezvous_retain(step->rendezvous);
-    *out = step->rendezvous;
-  }
+  rn_status_t status = get_locked(steps, id, &step, out);
   rn_mutex_unlock(&steps->mutex);
   return status;
+}
+
+rn_status_t rn_steps_adopt(rn_steps_t* steps, int64_t id, const void* owner, rn_peers_t peers,
+                           rn_rendezvous_t** out) {
+  step_t* step = NULL;
+  *out = NULL;
+  rn_mutex_lock(&steps->mutex);
+  rn_status_t status = get_locked(steps, id, &step, out);
+  bool may = rn_ok(status) && (!step->owner || step->owner == owner);
+  if (may) {
+    step->owner = owner;
+    step->remote->peers = peers;
+  }
+  rn_mutex_unlock(&steps->mutex);
+  if (may || !rn_ok(status)) return status;
+  rn_rendezvous_release(*out);
+  *out = NULL;
+  return rn_invalid_argument("Step %lld is another's", (long long)id);
+}
+
+void rn_steps_drop_of(rn_steps_t* steps, int64_t id, const void* owner, rn_status_t status) {
+  rn_mutex_lock(&steps->mutex);
+  const step_t* step = rn_map_get(&steps->steps, rn_str_n((char*)&id, sizeof id));
+  bool may = step && (!step->owner || step->owner == owner);
+  rn_mutex_unlock(&steps->mutex);
+  if (may)
+    rn_steps_drop(steps, id, status);
+  else
+    rn_status_free(status);
 }
 
 void rn_steps_drop(rn_steps_t* steps, int64_t id, rn_status_t status) {
@@ -219,6 +270,8 @@ void rn_steps_drop_unowned(rn_steps_t* steps, int64_t id, rn_status_t status) {
     rn_status_free(status);
 }
 
+rn_recv_log_t* rn_steps_log(rn_steps_t* steps) { return &steps->log; }
+
 size_t rn_steps_count(rn_steps_t* steps) {
   rn_mutex_lock(&steps->mutex);
   size_t count = steps->steps.count;
@@ -233,6 +286,7 @@ rn_status_t rn_steps_create(const rn_env_t* env, rn_allocator_t allocator, rn_st
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &steps));
   *steps = (rn_steps_t){.allocator = allocator, .env = env, .peers = peers};
   rn_mutex_init(&steps->mutex);
+  rn_recv_log_init(&steps->log, allocator);
   rn_map_init(&steps->steps, allocator);
   rn_status_t status = rn_str_dup(allocator, task, &steps->task);
   if (!rn_ok(status)) {
@@ -259,6 +313,7 @@ void rn_steps_destroy(rn_steps_t* steps) {
   if (!steps) return;
   rn_steps_clear(steps);
   rn_map_clear(&steps->steps);
+  rn_recv_log_destroy(&steps->log);
   if (steps->task) rn_free(steps->allocator, steps->task, strlen(steps->task) + 1);
   rn_mutex_destroy(&steps->mutex);
   RN_FREE(steps->allocator, steps);

@@ -7,6 +7,7 @@
 
 #include "base/env.h"
 #include "dist/iface.h"
+#include "dist/recv_log.h"
 #include "framework/rendezvous.h"
 
 typedef struct rn_steps_t rn_steps_t;
@@ -34,6 +35,13 @@ void rn_steps_drop(rn_steps_t* steps, int64_t id, rn_status_t status);
 void rn_steps_end(rn_steps_t* steps, int64_t id);
 // Somebody has taken a value of step |id|.
 void rn_steps_taken(rn_steps_t* steps, int64_t id);
+// The rendezvous of step |id| as one of |owner|'s (see below), where values of other tasks come
+// from |peers|: nobody here may have asked for one yet. The caller releases it. INVALID_ARGUMENT if
+// the step is somebody else's.
+RN_MUST_USE rn_status_t rn_steps_adopt(rn_steps_t* steps, int64_t id, const void* owner,
+                                       rn_peers_t peers, rn_rendezvous_t** out);
+// Drops step |id| unless it is somebody else's. Takes |status|.
+void rn_steps_drop_of(rn_steps_t* steps, int64_t id, const void* owner, rn_status_t status);
 // Step |id| is one of |owner|'s, whose end is its end: see the next two.
 void rn_steps_own(rn_steps_t* steps, int64_t id, const void* owner);
 // Drops every step of |owner|. Takes |status|.
@@ -42,5 +50,7 @@ void rn_steps_drop_owned(rn_steps_t* steps, const void* owner, rn_status_t statu
 // |status|.
 void rn_steps_drop_unowned(rn_steps_t* steps, int64_t id, rn_status_t status);
 size_t rn_steps_count(rn_steps_t* steps);
+// Where it is noted what was asked of other tasks. Lives as long as the steps do.
+rn_recv_log_t* rn_steps_log(rn_steps_t* steps);
 
 #endif  // RUNNEL_DIST_STEPS_H_

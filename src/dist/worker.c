@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/container.h"
 #include "base/map.h"
 #include "dist/worker_graph.h"
 #include "dist/worker_partial.h"
@@ -52,6 +53,9 @@ rn_worker_t* rn_local_worker_face(rn_local_worker_t* worker) { return &worker->f
 rn_device_t* rn_local_worker_device(const rn_local_worker_t* worker, int i) {
   return worker->devices[i];
 }
+
+int rn_local_worker_device_count(const rn_local_worker_t* worker) { return worker->device_count; }
+rn_steps_t* rn_local_worker_steps(rn_local_worker_t* worker) { return worker->steps; }
 
 static void destroy_devices(rn_local_worker_t* worker, rn_device_t** devices) {
   for (int i = 0; devices && i < worker->device_count; ++i)
@@ -389,7 +393,7 @@ static rn_status_t begin_run(rn_local_worker_t* worker, rn_run_graph_t* call,
 }
 
 static void start_run(rn_job_t* job) {
-  run_t* run = (run_t*)((char*)job - __builtin_offsetof(run_t, job));
+  run_t* run = RN_CONTAINER_OF(job, run_t, job);
   rn_local_worker_t* worker = run->worker;
   session_t* session = run->session;
   rn_worker_graph_t* graph = run->graph;
@@ -398,6 +402,35 @@ static void start_run(rn_job_t* job) {
   rn_worker_graph_release(graph);
   rn_rendezvous_release(rendezvous);
   session_release(worker, session, true);
+}
+
+// Puts what others have sent to this part where it will look.
+static rn_status_t put_sent(rn_rendezvous_t* rendezvous, const rn_run_graph_t* call) {
+  for (size_t i = 0; i < call->sent_count; ++i) {
+    rn_tensor_t value;
+    RN_RETURN_IF_ERROR(rn_tensor_share(&call->sent[i].value, &value));
+    RN_RETURN_IF_ERROR(rn_rendezvous_send(rendezvous, call->sent[i].name, &value, false, NULL));
+  }
+  return RN_OK;
+}
+
+static bool takes(void* self, rn_str_t key, rn_tensor_t* value) {
+  rn_outbox_t* outbox = self;
+  return outbox->takes(outbox, key, value);
+}
+
+// Starts a quick step; what it has sent to other tasks by then need not wait until they ask.
+static void start_here(run_t* run) {
+  rn_steps_t* steps = run->worker->steps;
+  rn_outbox_t* outbox = run->outer->outbox;
+  rn_rendezvous_t* rendezvous = run->rendezvous;
+  int64_t step = run->outer->step;
+  if (outbox) rn_rendezvous_retain(rendezvous);
+  start_run(&run->job);
+  if (!outbox) return;
+  rn_rendezvous_sweep(rendezvous, takes, outbox);
+  rn_rendezvous_release(rendezvous);
+  rn_steps_taken(steps, step);
 }
 
 // What is quick runs here, on a thread that has others to serve; the rest on one of its own.
@@ -412,6 +445,7 @@ static void run_graph(rn_worker_t* face, rn_run_graph_t* call) {
     return;
   }
   rn_status_t status = rn_steps_get(worker->steps, call->step, &rendezvous);
+  if (rn_ok(status)) status = put_sent(rendezvous, call);
   if (rn_ok(status)) status = RN_NEW(worker->allocator, &run);
   if (rn_ok(status)) status = begin_run(worker, call, &session, &graph);
   if (!rn_ok(status)) {
@@ -430,7 +464,7 @@ static void run_graph(rn_worker_t* face, rn_run_graph_t* call) {
                  .rendezvous = rendezvous};
   run->call.call.done = on_run;
   if (rn_worker_graph_is_quick(graph))
-    start_run(&run->job);
+    start_here(run);
   else
     rn_pool_submit(worker->options.env->pool, &run->job);
 }
@@ -452,13 +486,6 @@ typedef struct asked_t {
   bool is_linked;
 } asked_t;
 
-// Who asked is gone: so is a step that has not come, for nobody will clean it up.
-static void on_asker_gone(rn_cancel_entry_t* entry) {
-  const asked_t* asked = (asked_t*)((char*)entry - __builtin_offsetof(asked_t, gone));
-  rn_steps_drop_unowned(asked->worker->steps, asked->call->step,
-                        rn_cancelled("RecvTensor was cancelled"));
-}
-
 static void on_asked(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value, bool is_dead,
                      rn_device_t* device) {
   asked_t* asked = (asked_t*)recv;
@@ -478,6 +505,18 @@ static void on_asked(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value, bo
   rn_rendezvous_release(rendezvous);
   rn_steps_taken(steps, call->step);
   rn_call_done(&call->call, status);
+}
+
+// Who asked is gone, and waits no more. So is a step that has not come, for nobody will clean it
+// up.
+static void on_asker_gone(rn_cancel_entry_t* entry) {
+  asked_t* asked = (asked_t*)((char*)entry - __builtin_offsetof(asked_t, gone));
+  rn_steps_t* steps = asked->worker->steps;
+  int64_t step = asked->call->step;
+  bool is_back = rn_rendezvous_take_back(asked->rendezvous, &asked->recv);
+  rn_steps_drop_unowned(steps, step, rn_cancelled("RecvTensor was cancelled"));
+  rn_tensor_t none = {0};
+  if (is_back) on_asked(&asked->recv, rn_cancelled("RecvTensor was cancelled"), &none, false, NULL);
 }
 
 // Whether the key names a device of ours, as it is since this process started.
@@ -596,15 +635,21 @@ rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
   return RN_OK;
 }
 
-void rn_local_worker_destroy(rn_local_worker_t* worker) {
+void rn_local_worker_stop(rn_local_worker_t* worker) {
   if (!worker) return;
   rn_mutex_lock(&worker->mutex);
   worker->is_closing = true;
   rn_mutex_unlock(&worker->mutex);
+  rn_worker_partials_stop(worker->partials);
   if (worker->steps) rn_steps_clear(worker->steps);
   rn_mutex_lock(&worker->mutex);
   while (worker->running) rn_cond_wait(&worker->idle, &worker->mutex);
   rn_mutex_unlock(&worker->mutex);
+}
+
+void rn_local_worker_destroy(rn_local_worker_t* worker) {
+  if (!worker) return;
+  rn_local_worker_stop(worker);
   size_t position = 0;
   const rn_map_entry_t* entry;
   while ((entry = rn_map_next(&worker->sessions, &position)))

@@ -19,12 +19,17 @@ typedef struct rn_local_worker_options_t {
 
 RN_MUST_USE rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
                                                rn_local_worker_t** out);
-// Cancels what runs and waits for it. NULL is fine.
+// Cancels what runs and waits for it; no more is run. Before the peers go. NULL is fine.
+void rn_local_worker_stop(rn_local_worker_t* worker);
+// Stops it, if that was not done. No call may come any more. NULL is fine.
 void rn_local_worker_destroy(rn_local_worker_t* worker);
 
 // For callers of the table. Calls may block for as long as planning or computing takes.
 rn_worker_t* rn_local_worker_face(rn_local_worker_t* worker);
 rn_device_t* rn_local_worker_device(const rn_local_worker_t* worker, int i);
+int rn_local_worker_device_count(const rn_local_worker_t* worker);
+// Its steps, for others whose values other tasks ask it for. Borrowed.
+rn_steps_t* rn_local_worker_steps(rn_local_worker_t* worker);
 
 // Masters of other tasks that have sessions here, one entry a session.
 typedef struct rn_worker_master_t {

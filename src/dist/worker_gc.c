@@ -1,6 +1,8 @@
 // What dead masters have left: see worker_gc.h.
 #include "dist/worker_gc.h"
 
+#include "base/container.h"
+
 #define LOOKS 4  // in the time that a master may be silent
 
 // A master that has, or had, sessions here.
@@ -112,7 +114,7 @@ static void ask(known_t* known) {
 }
 
 static void on_look(rn_timer_t* timer) {
-  rn_worker_gc_t* gc = (rn_worker_gc_t*)((char*)timer - __builtin_offsetof(rn_worker_gc_t, timer));
+  rn_worker_gc_t* gc = RN_CONTAINER_OF(timer, rn_worker_gc_t, timer);
   look(gc);
   rn_mutex_lock(&gc->mutex);
   known_t* known = gc->is_stopped ? NULL : gc->first;

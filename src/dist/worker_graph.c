@@ -1,13 +1,16 @@
 // Registered graphs: see worker_graph.h.
 #include "dist/worker_graph.h"
 
+#include "base/container.h"
 #include "exec/executor.h"
 #include "graph/import.h"
 #include "session/step_stats_proto.h"
 
-// What a quick graph may take, and more for each value of another task, which it waits for.
+// What a quick graph may take, more for each value of another task, which it waits for, and how
+// much at most.
 #define QUICK_NS 100000
-#define QUICK_RECV_NS 60000
+#define QUICK_RECV_NS 150000
+#define MAX_QUICK_NS 3000000
 // How many runs in a row must be alike before the graph is taken to be.
 #define QUICK_RUNS 3
 #define SLOW_RUNS 8
@@ -125,7 +128,7 @@ static int64_t quick_limit(const rn_worker_graph_t* graph) {
     if (!never_waits(op)) return 0;
     if (op->role == RN_ROLE_RECV) limit += QUICK_RECV_NS;
   }
-  return limit;
+  return limit < MAX_QUICK_NS ? limit : MAX_QUICK_NS;
 }
 
 // Takes note of a run. One that was very slow is enough to be careful again.
@@ -250,7 +253,7 @@ static void running_release(running_t* running) {
 }
 
 static void on_outer_cancel(rn_cancel_entry_t* entry) {
-  running_t* running = (running_t*)((char*)entry - __builtin_offsetof(running_t, outer));
+  running_t* running = RN_CONTAINER_OF(entry, running_t, outer);
   running->refs++;
   rn_cancel(&running->cancel);
   rn_rendezvous_fail(running->step.rendezvous, rn_cancelled("Step was cancelled"));

@@ -6,8 +6,10 @@ typedef struct partial_t {
   rn_run_graph_t call;  // first; its strings are in |arena|
   rn_worker_partials_t* partials;
   struct partial_t* next;
+  int refs;              // the list's, and of those who cancel it; guarded by the lock
+  rn_cancel_t cancel;    // its own: it outlives the calls of its pieces
   rn_run_graph_t* last;  // who waits for the end; NULL: nobody yet
-  bool is_over, is_forgotten;
+  bool is_over, is_forgotten, is_stopped;
   rn_status_t status;  // Owned: how it ended
   rn_arena_t arena;
 } partial_t;
@@ -30,8 +32,17 @@ rn_status_t rn_worker_partials_create(rn_worker_t* worker, rn_allocator_t alloca
 
 static void partial_free(partial_t* partial) {
   rn_status_free(partial->status);
+  rn_cancel_destroy(&partial->cancel);
   rn_arena_clear(&partial->arena);
   RN_FREE(partial->partials->allocator, partial);
+}
+
+static void release(partial_t* partial) {
+  rn_worker_partials_t* partials = partial->partials;
+  rn_mutex_lock(&partials->mutex);
+  bool is_last = --partial->refs == 0;
+  rn_mutex_unlock(&partials->mutex);
+  if (is_last) partial_free(partial);
 }
 
 void rn_worker_partials_destroy(rn_worker_partials_t* partials) {
@@ -70,7 +81,7 @@ static void on_end(rn_call_t* call, rn_status_t status) {
     partial->status = status;
   rn_mutex_unlock(&partials->mutex);
   if (!is_free) return;
-  partial_free(partial);
+  release(partial);
   if (last)
     rn_call_done(&last->call, status);
   else
@@ -82,9 +93,12 @@ static rn_status_t make(rn_worker_partials_t* partials, const rn_run_graph_t* ca
   partial_t* partial = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(partials->allocator, &partial));
   partial->partials = partials;
+  partial->refs = 1;
+  rn_cancel_init(&partial->cancel);
   rn_arena_init(&partial->arena, partials->allocator);
-  partial->call =
-      (rn_run_graph_t){.call = {.done = on_end, .deadline_ns = INT64_MAX}, .step = call->step};
+  partial->call = (rn_run_graph_t){
+      .call = {.done = on_end, .deadline_ns = INT64_MAX, .cancel = &partial->cancel},
+      .step = call->step};
   rn_status_t status = rn_arena_str(&partial->arena, call->session, &partial->call.session);
   if (rn_ok(status)) status = rn_arena_str(&partial->arena, call->handle, &partial->call.handle);
   if (!rn_ok(status)) {
@@ -123,18 +137,36 @@ void rn_worker_partials_run(rn_worker_partials_t* partials, rn_run_graph_t* call
   rn_mutex_unlock(&partials->mutex);
   // The part may end, and answer |call|, before this returns.
   if (started) partials->worker->vtable->run_graph(partials->worker, &started->call);
-  if (over) partial_free(over);
+  if (over) release(over);
   if (!waits) rn_call_done(&call->call, status);
 }
 
 void rn_worker_partials_forget(rn_worker_partials_t* partials, int64_t step) {
   rn_mutex_lock(&partials->mutex);
   partial_t* partial = *find_locked(partials, step);
-  bool is_free = partial && partial->is_over;
-  if (is_free)
-    remove_locked(partial);
-  else if (partial)
+  bool is_over = partial && partial->is_over;
+  if (is_over) remove_locked(partial);  // with the list's reference
+  if (partial && !is_over) {
     partial->is_forgotten = true;
+    partial->refs++;
+  }
   rn_mutex_unlock(&partials->mutex);
-  if (is_free) partial_free(partial);
+  if (partial && !is_over) rn_cancel(&partial->cancel);
+  if (partial) release(partial);
+}
+
+void rn_worker_partials_stop(rn_worker_partials_t* partials) {
+  for (partial_t* partial = NULL; partials;) {
+    rn_mutex_lock(&partials->mutex);
+    partial = partials->first;
+    while (partial && (partial->is_over || partial->is_stopped)) partial = partial->next;
+    if (partial) {
+      partial->is_stopped = true;
+      partial->refs++;
+    }
+    rn_mutex_unlock(&partials->mutex);
+    if (!partial) return;
+    rn_cancel(&partial->cancel);
+    release(partial);
+  }
 }

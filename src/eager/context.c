@@ -23,6 +23,7 @@ static rn_status_t set_up(rn_eager_t* eager, const rn_eager_options_t* options,
   RN_RETURN_IF_ERROR(rn_graph_create(eager->allocator, &eager->library));
   RN_RETURN_IF_ERROR(
       rn_session_create(eager->library, &eager->options, env, eager->allocator, &eager->session));
+  eager->options.task = RN_STR("");  // the caller's
   rn_session_step_init(eager->session, &eager->step);
   eager->cpu = (rn_device_t*)(uintptr_t)rn_session_device(eager->session, 0);
   RN_RETURN_IF_ERROR(rn_resources_create(eager->allocator, &eager->step.step_resources));
@@ -74,6 +75,7 @@ static void destroy(rn_eager_t* eager) {
   if (eager->stats.allocator.fn) rn_step_stats_clear(&eager->stats);
   rn_session_destroy(eager->session);
   rn_graph_release(eager->library);
+  if (eager->cluster) eager->destroy_cluster(eager->cluster);
   rn_eager_custom_devices_clear(eager);
   rn_eager_store_clear(eager);
   rn_strbuf_clear(&eager->config);
@@ -121,6 +123,17 @@ rn_status_t rn_eager_set_cpus(rn_eager_t* eager, int count) {
   return status;
 }
 
+rn_status_t rn_eager_set_cluster(rn_eager_t* eager, void* cluster,
+                                 void (*destroy_cluster)(void* cluster)) {
+  rn_mutex_lock(&eager->mutex);
+  bool is_first = !eager->cluster;
+  if (is_first) eager->destroy_cluster = destroy_cluster;
+  if (is_first) eager->cluster = cluster;
+  rn_mutex_unlock(&eager->mutex);
+  return is_first ? RN_OK : rn_failed_precondition("The context has a cluster already");
+}
+
+void* rn_eager_cluster(rn_eager_t* eager) { return eager->cluster; }
 rn_session_t* rn_eager_session(rn_eager_t* eager) { return eager->session; }
 rn_graph_t* rn_eager_library(rn_eager_t* eager) { return eager->library; }
 uint64_t rn_eager_id(const rn_eager_t* eager) { return eager->id; }

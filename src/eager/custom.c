@@ -26,10 +26,20 @@ static bool same_device(rn_str_t a, rn_str_t b) {
          wanted.index >= 0 && rn_device_spec_matches(&wanted, &own);
 }
 
+// Of another task, its first device may be meant by less than its name: "/job:worker/task:1".
+static bool same_task(rn_str_t a, rn_str_t b) {
+  rn_device_spec_t wanted, own;
+  return rn_device_spec_parse(a, &wanted) && rn_device_spec_parse(b, &own) && wanted.job.size &&
+         rn_device_spec_matches(&wanted, &own);
+}
+
 static rn_eager_custom_entry_t* find_locked(rn_eager_t* eager, rn_str_t name) {
-  for (size_t i = 0; i < eager->custom_devices.count; ++i)
-    if (same_device(name, rn_str(eager->custom_devices.items[i]->name)))
-      return eager->custom_devices.items[i];
+  for (size_t i = 0; i < eager->custom_devices.count; ++i) {
+    rn_eager_custom_entry_t* entry = eager->custom_devices.items[i];
+    if (same_device(name, rn_str(entry->name)) ||
+        (entry->device.is_remote && same_task(name, rn_str(entry->name))))
+      return entry;
+  }
   return NULL;
 }
 
@@ -43,6 +53,11 @@ static rn_eager_custom_entry_t* find(rn_eager_t* eager, rn_str_t name) {
 
 bool rn_eager_has_custom_device(rn_eager_t* eager, rn_str_t name) {
   return find(eager, name) != NULL;
+}
+
+bool rn_eager_is_remote_device(rn_eager_t* eager, rn_str_t name) {
+  const rn_eager_custom_entry_t* entry = find(eager, name);
+  return entry && entry->device.is_remote;
 }
 
 static rn_status_t make_entry(rn_eager_t* eager, rn_str_t name,
@@ -233,6 +248,7 @@ static rn_status_t device_of_inputs(const rn_eager_op_t* op, const rn_eager_cust
   for (int32_t i = 0; op->has_special && i < op->input_count; ++i) {
     const rn_eager_special_t* special = op->inputs[i]->special;
     if (!special || !special->device || special->device == *out) continue;
+    if (special->device->device.is_remote) continue;
     if (*out)
       return rn_invalid_argument(
           "If an operation has one of its inputs in a custom device, then all inputs should be on "
@@ -244,11 +260,24 @@ static rn_status_t device_of_inputs(const rn_eager_op_t* op, const rn_eager_cust
   return RN_OK;
 }
 
+// Where a resource of another task is, there goes what uses it; functions stay where they were
+// asked to run, if that is another task.
+static void remote_of_resources(const rn_eager_op_t* op, const rn_eager_custom_entry_t** out) {
+  for (int32_t i = 0; op->has_special && i < op->input_count; ++i) {
+    const rn_eager_special_t* special = op->inputs[i]->special;
+    if (op->inputs[i]->dtype != RN_RESOURCE || !special || !special->device) continue;
+    if (!special->device->device.is_remote) continue;
+    *out = special->device;
+    return;
+  }
+}
+
 // The custom device that |op| goes to: that of its resources, else the one it asks for, else, if it
 // asks for none, that of its inputs.
 static rn_status_t custom_of(const rn_eager_op_t* op, const rn_eager_custom_entry_t** out) {
   const rn_eager_custom_entry_t* of_inputs = NULL;
   *out = op->device_name.size ? find(op->eager, rn_strbuf_view(&op->device_name)) : NULL;
+  if (!(*out && (*out)->device.is_remote && op->function)) remote_of_resources(op, out);
   RN_RETURN_IF_ERROR(device_of_inputs(op, &of_inputs));
   if (!of_inputs) return RN_OK;
   for (int32_t i = 0; i < op->input_count; ++i) {

@@ -103,6 +103,9 @@ typedef struct rn_eager_foreign_t {
 // Handles that functions give out are the caller's.
 typedef struct rn_eager_custom_device_t {
   void* self;
+  // A device of another task: ops go there when they ask for it, or for a resource that is there;
+  // otherwise its values are copied like those of any device.
+  bool is_remote;
   rn_status_t (*copy_to)(void* self, rn_eager_t* eager, rn_eager_handle_t* handle,
                          rn_eager_handle_t** out);
   rn_status_t (*copy_from)(void* self, rn_eager_t* eager, rn_eager_handle_t* handle,
@@ -120,6 +123,12 @@ typedef struct rn_eager_custom_device_t {
 RN_MUST_USE rn_status_t rn_eager_add_custom_device(rn_eager_t* eager, rn_str_t name,
                                                    const rn_eager_custom_device_t* device);
 bool rn_eager_has_custom_device(rn_eager_t* eager, rn_str_t name);
+bool rn_eager_is_remote_device(rn_eager_t* eager, rn_str_t name);
+// What the remote devices of a context belong to, freed with it, after all values. Set once, else
+// FAILED_PRECONDITION.
+RN_MUST_USE rn_status_t rn_eager_set_cluster(rn_eager_t* eager, void* cluster,
+                                             void (*destroy)(void* cluster));
+void* rn_eager_cluster(rn_eager_t* eager);  // NULL: none
 // A handle of |value| on the custom device |name|; it destroys the value in the end.
 RN_MUST_USE rn_status_t rn_eager_custom_handle(rn_eager_t* eager, rn_str_t name, rn_dtype_t dtype,
                                                const rn_eager_foreign_t* value,

@@ -171,7 +171,9 @@ struct rn_eager_t {
   _Atomic uint64_t step_count;  // steps made for devices of their own memory: part of names
   _Atomic bool has_stats;
   _Atomic bool is_logging;
-  _Atomic bool has_custom;     // devices
+  _Atomic bool has_custom;  // devices
+  void* _Atomic cluster;    // see rn_eager_set_cluster
+  void (*destroy_cluster)(void* cluster);
   rn_mutex_t mutex;            // guards what follows, and making kernels
   rn_eager_kernel_t* retired;  // taken out of the buckets, perhaps still looked at
   RN_VEC(rn_eager_thread_t) threads;

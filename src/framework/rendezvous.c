@@ -18,6 +18,7 @@ typedef struct meeting_t {
   item_t* last_item;
   rn_recv_t* first_recv;
   rn_recv_t* last_recv;
+  struct meeting_t* next_swept;
   size_t key_size;
   char key[];
 } meeting_t;
@@ -169,13 +170,15 @@ static void wait_locked(meeting_t* meeting, rn_recv_t* recv) {
 void rn_rendezvous_recv(rn_rendezvous_t* rendezvous, rn_str_t key, rn_recv_t* recv) {
   recv->key = key;
   const rn_remote_t* remote = &rendezvous->remote;
-  if (remote->has && remote->has(remote->self, key)) {
-    remote->recv(remote->self, key, recv);
-    return;
-  }
+  bool is_remote = remote->has && remote->has(remote->self, key);
   item_t* item = NULL;
   meeting_t* meeting = NULL;
   rn_mutex_lock(&rendezvous->mutex);
+  if (is_remote && !rn_map_get(&rendezvous->meetings, key)) {
+    rn_mutex_unlock(&rendezvous->mutex);
+    remote->recv(remote->self, key, recv);
+    return;
+  }
   rn_status_t status = rn_status_copy(rendezvous->failure);
   if (rn_ok(status)) status = meet_locked(rendezvous, key, &meeting);
   if (rn_ok(status) && meeting->first_item) {
@@ -197,6 +200,49 @@ void rn_rendezvous_recv(rn_rendezvous_t* rendezvous, rn_str_t key, rn_recv_t* re
     rn_tensor_t none = {0};
     recv->fn(recv, status, &none, false, NULL);
   }
+}
+
+bool rn_rendezvous_take_back(rn_rendezvous_t* rendezvous, rn_recv_t* recv) {
+  bool is_found = false;
+  rn_mutex_lock(&rendezvous->mutex);
+  meeting_t* meeting = recv->key.size ? rn_map_get(&rendezvous->meetings, recv->key) : NULL;
+  rn_recv_t *at = meeting ? meeting->first_recv : NULL, *before = NULL;
+  while (at && at != recv) before = at, at = at->next;
+  if (at) {
+    is_found = true;
+    if (before)
+      before->next = recv->next;
+    else
+      meeting->first_recv = recv->next;
+    if (meeting->last_recv == recv) meeting->last_recv = before;
+    drop_if_empty_locked(rendezvous, meeting);
+  }
+  rn_mutex_unlock(&rendezvous->mutex);
+  return is_found;
+}
+
+void rn_rendezvous_sweep(rn_rendezvous_t* rendezvous,
+                         bool (*takes)(void* self, rn_str_t key, rn_tensor_t* value), void* self) {
+  meeting_t* swept = NULL;
+  size_t position = 0;
+  const rn_map_entry_t* entry;
+  rn_mutex_lock(&rendezvous->mutex);
+  while (!rendezvous->failure && (entry = rn_map_next(&rendezvous->meetings, &position))) {
+    meeting_t* meeting = entry->value;
+    item_t* item = meeting->first_item;
+    if (!item || item->next || item->is_dead || item->device) continue;
+    if (!takes(self, rn_str_n(meeting->key, meeting->key_size), &item->value)) continue;
+    meeting->first_item = NULL;
+    free_item(rendezvous, item);
+    meeting->next_swept = swept;
+    swept = meeting;
+  }
+  while (swept) {
+    meeting_t* meeting = swept;
+    swept = meeting->next_swept;
+    drop_if_empty_locked(rendezvous, meeting);
+  }
+  rn_mutex_unlock(&rendezvous->mutex);
 }
 
 bool rn_rendezvous_is_empty(rn_rendezvous_t* rendezvous) {

@@ -21,7 +21,8 @@ typedef struct rn_recv_t {
   rn_str_t key;
 } rn_recv_t;
 
-// Where values come from that no Send of this process makes. Set once, before anybody comes.
+// Where values come from that no Send of this process makes, unless they were put in already. Set
+// once, before anybody comes.
 typedef struct rn_remote_t {
   void* self;
   bool (*has)(void* self, rn_str_t key);  // whether |key| is one of those
@@ -45,6 +46,13 @@ RN_MUST_USE rn_status_t rn_rendezvous_send(rn_rendezvous_t* rendezvous, rn_str_t
                                            rn_tensor_t* value, bool is_dead, rn_device_t* device);
 // |key| must live until |recv->fn| was called.
 void rn_rendezvous_recv(rn_rendezvous_t* rendezvous, rn_str_t key, rn_recv_t* recv);
+// Takes a receiver out that waits for a value of this process: true if it did; its function is then
+// not called.
+bool rn_rendezvous_take_back(rn_rendezvous_t* rendezvous, rn_recv_t* recv);
+// Shows the values in host memory that wait to |takes|, under a lock; one that it wants it moves
+// out of |value| and says true.
+void rn_rendezvous_sweep(rn_rendezvous_t* rendezvous,
+                         bool (*takes)(void* self, rn_str_t key, rn_tensor_t* value), void* self);
 // Whether nobody waits in it, neither a value nor a receiver.
 bool rn_rendezvous_is_empty(rn_rendezvous_t* rendezvous);
 // Takes |status|.

@@ -107,7 +107,8 @@ static rn_status_t describe(function_t* function) {
                                        .arg_count = body->arg_count,
                                        .arg_types = args,
                                        .result_count = body->result_count,
-                                       .result_types = results};
+                                       .result_types = results,
+                                       .def = body->function->bytes};
   return RN_OK;
 }
 
@@ -283,6 +284,7 @@ static rn_status_t check_args(const function_t* function, const rn_function_call
 static rn_step_t make_step(const table_t* table, const rn_function_call_t* call,
                            rn_cancel_t* cancel) {
   rn_step_t step = {.cancel = cancel,
+                    .rendezvous = call->rendezvous,
                     .env = table->options.env,
                     .pool = table->options.intra,
                     .config = table->options.config};
@@ -380,7 +382,9 @@ static rn_status_t take_off(function_t* function, rn_program_t* program, rn_func
   rn_cancel_init(&flight->cancel);
   flight->step = make_step(table, call, &flight->cancel);
   rn_status_t status = RN_OK;
-  if (program->plan_count > 1)
+  if (flight->step.rendezvous)
+    rn_rendezvous_retain(flight->step.rendezvous);
+  else if (program->plan_count > 1)
     status = rn_rendezvous_create(table->allocator, &flight->step.rendezvous);
   rn_cancel_t* outer = outer_cancel(call);
   if (rn_ok(status) && outer) {

@@ -82,7 +82,7 @@ static rn_status_t make_devices(rn_session_t* session) {
   int total = cpus + options->null_devices;
   RN_RETURN_IF_ERROR(rn_alloc_array(session->allocator, (size_t)total, sizeof *session->devices,
                                     (void**)&session->devices));
-  rn_str_t prefix = RN_STR("/job:localhost/replica:0/task:0");
+  rn_str_t prefix = options->task.size ? options->task : RN_STR("/job:localhost/replica:0/task:0");
   for (int i = 0; i < total; ++i) {
     bool is_cpu = i < cpus;
     rn_status_t status = is_cpu ? rn_cpu_device_create(session->allocator, prefix, i, &session->env,
@@ -92,6 +92,7 @@ static rn_status_t make_devices(rn_session_t* session) {
     RN_RETURN_IF_ERROR(status);
     session->device_count++;
   }
+  session->options.task = RN_STR("");  // the caller's
   return RN_OK;
 }
 

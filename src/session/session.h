@@ -44,6 +44,7 @@ typedef struct rn_session_options_t {
   bool optimize;    // false: opt_level L0 or disable_meta_optimizer: the graph runs as it was built
   int cpu_devices;  // device_count["CPU"]; default 1
   int null_devices;            // device_count["NULL"]; default 0
+  rn_str_t task;               // whose devices they are; "": /job:localhost/replica:0/task:0; lent
   int64_t timeout_ms;          // operation_timeout_in_ms; 0: none
   rn_calls_options_t calls;    // how functions are run
   bool is_limited;             // files and network as |allow| says only

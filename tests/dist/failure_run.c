@@ -67,7 +67,7 @@ static void find_ports(cluster_t* cluster) {
 // Returns when the task has said that it is ready.
 static void start(cluster_t* cluster, int task) {
   int out[2];
-  char index[8], lease[8];
+  char index[12], lease[12];
   snprintf(index, sizeof index, "%d", task ? task - 1 : 0);
   snprintf(lease, sizeof lease, "%d", kLease);
   if (pipe(out) != 0) exit(1);

@@ -41,12 +41,12 @@ static void on_cancel(rn_cancel_entry_t* entry) {
   rn_call_done(&call->call, rn_cancelled("Step was cancelled"));
 }
 
-static void run(void* self, rn_run_step_t* call) {
+static void run(void* self, rn_call_t* call) {
   steps_t* steps = current = self;
-  steps->running = call;
+  steps->running = (rn_run_step_t*)call;
   steps->runs++;
   steps->entry = (rn_cancel_entry_t){.fn = on_cancel};
-  cr_assert(rn_cancel_add(call->call.cancel, &steps->entry));
+  cr_assert(rn_cancel_add(call->cancel, &steps->entry));
 }
 
 static void end_step(steps_t* steps, float value, int64_t count) {
@@ -87,7 +87,8 @@ static void ask(rn_fence_t* fence, steps_t* steps, client_t* client, int64_t num
                                   .caller = client->caller};
   client->call.fetches = &client->value;
   client->call.fetch_count = 1;
-  rn_fence_run(fence, &client->call, run, steps);
+  rn_fence_call_t fenced = {&client->call.call, number, client->call.fetches, 1};
+  rn_fence_run(fence, fenced, run, steps);
 }
 
 static void lose(client_t* client) {

@@ -1,10 +1,13 @@
 // Servers on loopback and a client: the same steps as within one process, over real connections.
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/net.h"
+#include "dist/calls.h"
 #include "dist/client.h"
+#include "dist/rpc/remote.h"
 #include "dist/server.h"
 #include "runnel/ops.h"
 
@@ -65,11 +68,13 @@ static void cluster_close(cluster_t* cluster) {
   for (int i = 0; i < kTasks; ++i) rn_server_destroy(cluster->servers[i]);
 }
 
-static rn_session_t* connect_to(cluster_t* cluster, rn_graph_t* graph) {
+static rn_session_t* connect_with(const char* target, int64_t timeout_ms, rn_graph_t* graph) {
   rn_client_t* client = NULL;
   rn_client_options_t options = {.env = rn_env_system(),
                                  .allocator = memory(),
-                                 .target = rn_str(rn_server_target(cluster->servers[0]))};
+                                 .target = rn_str(target),
+                                 .timeout_ms = timeout_ms,
+                                 .lease_ns = 1000000000};
   OK(rn_client_create(&options, graph, &client));
   rn_session_t* session = NULL;
   rn_session_options_t here;
@@ -78,6 +83,10 @@ static rn_session_t* connect_to(cluster_t* cluster, rn_graph_t* graph) {
   here.remote = rn_client_as_session(client);
   OK(rn_session_create(graph, &here, rn_env_system(), memory(), &session));
   return session;
+}
+
+static rn_session_t* connect_to(cluster_t* cluster, rn_graph_t* graph) {
+  return connect_with(rn_server_target(cluster->servers[0]), 0, graph);
 }
 
 static rn_status_t run(rn_session_t* session, rn_edge_t feed, float fed, rn_edge_t fetch,
@@ -190,4 +199,200 @@ SERVER_TEST(a_task_that_dies_is_named_within_its_lease) {
   rn_scope_destroy(s);
   rn_graph_release(graph);
   cluster_close(&cluster);
+}
+
+static void reset(cluster_t* cluster, rn_graph_t* graph, rn_str_t config) {
+  rn_client_t* client = NULL;
+  rn_client_options_t options = {.env = rn_env_system(),
+                                 .allocator = memory(),
+                                 .target = rn_str(rn_server_target(cluster->servers[0])),
+                                 .config = config};
+  OK(rn_client_create(&options, graph, &client));
+  OK(rn_client_reset(client, NULL, 0));
+  rn_client_destroy(client);
+}
+
+SERVER_TEST(a_client_clears_containers) {
+  cluster_t cluster;
+  cluster_open(&cluster);
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t v = rn_VariableV2(on(s, at_ps0, "v"), NULL, 0, RN_FLOAT);
+  rn_edge_t set = rn_Assign(s, v, rn_const_float(s, 5));
+  rn_edge_t value = rn_Identity(s, v);
+  cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
+  float y = 0;
+  rn_session_t* session = connect_to(&cluster, graph);
+  OK(run(session, RN_NO_EDGE, 0, set, NULL, &y));
+  rn_session_destroy(session);
+  reset(&cluster, graph, RN_STR("\"\016/job:ps/task:1"));  // a filter: the other server's only
+  session = connect_to(&cluster, graph);
+  OK(run(session, RN_NO_EDGE, 0, value, NULL, &y));
+  cr_assert_float_eq(y, 5, 1e-6);
+  rn_session_destroy(session);
+  reset(&cluster, graph, RN_STR(""));
+  session = connect_to(&cluster, graph);
+  rn_status_t status = run(session, RN_NO_EDGE, 0, value, NULL, &y);
+  cr_assert_eq(rn_status_code(status), RN_CODE_FAILED_PRECONDITION, "%s",
+               rn_status_message(status));
+  rn_status_free(status);
+  rn_session_destroy(session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  cluster_close(&cluster);
+}
+
+// Everything that clients do, while the tasks go under them.
+
+typedef struct load_t {
+  char targets[kTasks][80];
+  _Atomic bool is_over;
+  _Atomic int steps, sessions, failures;
+} load_t;
+
+typedef struct user_t {
+  load_t* load;
+  int number;
+  pthread_t thread;
+} user_t;
+
+static void count(load_t* load, rn_status_t status) {
+  if (!rn_ok(status)) load->failures++;
+  rn_status_free(status);
+}
+
+static void use_session(load_t* load, int number) {
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t x = rn_Placeholder(on(s, NULL, "x"), RN_FLOAT);
+  rn_edge_t a = rn_Neg(on(s, at_ps0, "a"), x);
+  rn_edge_t b = rn_Square(on(s, at_ps1, "b"), a);
+  cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
+  rn_session_t* session = connect_with(load->targets[number % kTasks], 150, graph);
+  for (int i = 0; i < 8 && !load->is_over; ++i) {
+    float y = 0;
+    rn_status_t status = run(session, x, (float)i, i % 2 ? a : b, NULL, &y);
+    if (rn_ok(status)) {
+      cr_assert_float_eq(y, i % 2 ? (float)-i : (float)(i * i), 1e-6);
+      load->steps++;
+    }
+    count(load, status);
+    rn_device_t** devices = NULL;
+    int device_count = 0;
+    if (i == 3) count(load, rn_session_devices(session, &devices, &device_count));
+  }
+  load->sessions++;
+  rn_session_destroy(session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+}
+
+static void* session_user(void* arg) {
+  const user_t* user = arg;
+  while (!user->load->is_over) use_session(user->load, user->number);
+  return NULL;
+}
+
+static void reset_once(rn_master_t* master, load_t* load) {
+  const rn_env_t* env = rn_env_system();
+  rn_waiter_t waiter;
+  rn_reset_t call = {.call = rn_waiter_call(&waiter, env->now_ns(env->self) + 200000000, NULL)};
+  call.call.waits_for_ready = false;
+  master->vtable->reset(master, &call);
+  count(load, rn_waiter_wait(&waiter));
+}
+
+static void* reset_user(void* arg) {
+  const user_t* user = arg;
+  const rn_env_t* env = rn_env_system();
+  rn_loop_t* loop = NULL;
+  rn_channel_t* channel = NULL;
+  rn_remote_peer_t* peer = NULL;
+  OK(rn_loop_create(env, memory(), &loop));
+  rn_channel_options_t options = {
+      .loop = loop, .allocator = memory(), .address = user->load->targets[0] + strlen("grpc://")};
+  OK(rn_channel_create(&options, &channel));
+  OK(rn_remote_peer_create(channel, env, memory(), &peer));
+  while (!user->load->is_over) {
+    reset_once(rn_remote_master(peer), user->load);
+    usleep(1000);
+  }
+  rn_remote_peer_stop(peer);
+  rn_channel_destroy(channel);
+  rn_remote_peer_destroy(peer);
+  rn_loop_destroy(loop);
+  return NULL;
+}
+
+static rn_status_t read_page(const char* address, const char* path) {
+  const rn_env_t* env = rn_env_system();
+  int64_t deadline = env->now_ns(env->self) + 500000000;
+  rn_socket_t* socket = NULL;
+  char request[100], page[4096];
+  snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+           path);
+  RN_RETURN_IF_ERROR(env->net->connect(env->net_self, address, deadline, memory(), &socket));
+  rn_status_t status = rn_net_write_all(socket, rn_str(request), deadline);
+  size_t size = 1;
+  while (rn_ok(status) && size)
+    status = socket->vtable->read(socket, page, sizeof page, deadline, &size);
+  socket->vtable->close(socket);
+  return status;
+}
+
+static void* page_user(void* arg) {
+  const user_t* user = arg;
+  static const char* const pages[] = {"/statusz", "/metrics", "/statusz?format=json", "/healthz"};
+  for (int i = 0; !user->load->is_over; ++i) {
+    const char* address = user->load->targets[i % kTasks] + strlen("grpc://");
+    count(user->load, read_page(address, pages[i % 4]));
+    usleep(500);
+  }
+  return NULL;
+}
+
+static void* stop_again(void* server) {
+  rn_status_free(rn_server_stop(server));
+  return NULL;
+}
+
+// The tasks end in an order and at a time of the round's.
+static void end_under_load(int round, int* out_steps) {
+  enum { kUsers = 6 };
+  cluster_t cluster;
+  cluster_open(&cluster);
+  load_t load = {.is_over = false};
+  for (int i = 0; i < kTasks; ++i)
+    snprintf(load.targets[i], sizeof load.targets[i], "%s", rn_server_target(cluster.servers[i]));
+  user_t users[kUsers];
+  for (int i = 0; i < kUsers; ++i) {
+    users[i] = (user_t){.load = &load, .number = i};
+    void* (*main)(void*) = i == 0 ? reset_user : i == 1 ? page_user : session_user;
+    cr_assert_eq(pthread_create(&users[i].thread, NULL, main, &users[i]), 0);
+  }
+  if (round % 4)  // else they end while the first sessions are being opened
+    for (int ms = 0; ms < 5000 && load.steps < 10; ++ms) usleep(1000);
+  usleep((useconds_t)(2000 + round * 7919 % 37 * 1000));
+  for (int i = 0; i < kTasks; ++i) {
+    rn_server_t* server = cluster.servers[(i + round) % kTasks];
+    pthread_t other;
+    bool twice = (round + i) % 2;
+    if (round % 3 == 0) rn_server_drain(server);
+    if (twice) cr_assert_eq(pthread_create(&other, NULL, stop_again, server), 0);
+    if (twice) OK(rn_server_stop(server));
+    if (twice) pthread_join(other, NULL);
+    rn_server_destroy(server);
+    if (round % 2) usleep(3000);
+  }
+  load.is_over = true;
+  for (int i = 0; i < kUsers; ++i) pthread_join(users[i].thread, NULL);
+  *out_steps += load.steps;
+}
+
+Test(server, tasks_end_under_load, .timeout = 240) {
+  int steps = 0;
+  for (int round = 0; round < 20; ++round) end_under_load(round, &steps);
+  cr_assert_gt(steps, 100, "only %d steps: there was no load", steps);
 }

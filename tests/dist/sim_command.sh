@@ -3,7 +3,7 @@
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-simulate() { "$1" sim --workers 12 --ps 3 --backups 2 --steps 12 --stragglers 20 --seed "$2" --svg "$folder/$3.svg" >"$folder/$3"; }
+simulate() { "$1" sim --workers 12 --ps 3 --backups 2 --steps 24 --stragglers 20 --seed "$2" --svg "$folder/$3.svg" >"$folder/$3"; }
 simulate "$1" 1 first
 simulate "$1" 1 again
 simulate "$1" 2 other

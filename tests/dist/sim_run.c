@@ -1,5 +1,7 @@
-// Simulated clusters that everything befalls: sim_run [--first N] [--count N] [--file SEEDS] [-v]
+// Simulated clusters that everything befalls:
+// sim_run [--first N] [--count N] [--file SEEDS] [--breaks] [-v]
 //
+// With --breaks only connections break, many of them: then no step may be lost.
 // With SIM_CALLS in the environment it also says how every call ends.
 //
 // A seed decides the cluster, what its clients do, and what crashes, freezes, is cut off, slow or
@@ -18,6 +20,7 @@ typedef struct run_t {
   rn_sim_t* sim;
   int servers, workers, nodes;
   bool is_loud, is_very_loud;
+  bool only_breaks;
   char fault[512];
   uint64_t trace;
 } run_t;
@@ -109,6 +112,14 @@ static void befall(run_t* run, trouble_t* trouble) {
 
 static void live_through(run_t* run) {
   rn_sim_t* sim = run->sim;
+  if (run->only_breaks) {
+    rn_sim_run(sim, rn_sim_now(sim) + 3 * SECOND);  // until the variables are there
+    int64_t failures = rn_training_stats(run->training).failures;
+    rn_sim_run(sim, rn_sim_now(sim) + 10 * SECOND);
+    if (rn_training_stats(run->training).failures > failures)
+      fail(run, "a connection that broke has cost a step");
+    return;
+  }
   trouble_t troubles[MAX_TROUBLES];
   int count = 0;
   int64_t until = rn_sim_now(sim) + seconds(sim, 2, 20);
@@ -155,6 +166,7 @@ static void one(uint64_t seed, run_t* run) {
   uint64_t bits = seed * 0x9e3779b97f4a7c15u;
   *run = (run_t){.is_loud = run->is_loud,
                  .is_very_loud = run->is_very_loud,
+                 .only_breaks = run->only_breaks,
                  .servers = 1 + (int)(bits >> 60 & 1) + (int)(bits >> 61 & 1),
                  .workers = 1 + (int)(bits >> 58 & 3)};
   run->nodes = 2 * run->workers + run->servers + 1;
@@ -168,7 +180,9 @@ static void one(uint64_t seed, run_t* run) {
                                    .lease_ns = 2 * SECOND,
                                    .net = {.latency_ns = 50000,
                                            .jitter_ns = bits >> 55 & 1 ? 20000 : 2000000,
-                                           .break_rate = bits >> 54 & 1 ? 0 : 0.003},
+                                           .break_rate = run->only_breaks ? 0.005
+                                                         : bits >> 54 & 1 ? 0
+                                                                          : 0.003},
                                    .is_loud = run->is_very_loud,
                                    .compute_ns = compute_ns};
   rn_status_t status = rn_training_create(&options, &run->training);
@@ -195,8 +209,9 @@ static void one(uint64_t seed, run_t* run) {
   rn_training_destroy(run->training);
 }
 
-static int try_seed(uint64_t seed, bool is_loud, bool is_twice) {
-  run_t run = {.is_loud = is_loud, .is_very_loud = getenv("SIM_CALLS") != NULL};
+static int try_seed(uint64_t seed, bool only_breaks, bool is_loud, bool is_twice) {
+  run_t run = {
+      .only_breaks = only_breaks, .is_loud = is_loud, .is_very_loud = getenv("SIM_CALLS") != NULL};
   if (is_loud) printf("seed %llu\n", (unsigned long long)seed);
   one(seed, &run);
   uint64_t trace = run.trace;
@@ -222,7 +237,7 @@ static int try_file(const char* path, bool is_loud, int* out_count) {
     char* end;
     unsigned long long seed = strtoull(line, &end, 10);
     if (end == line) continue;  // words
-    failures += try_seed(seed, is_loud, true);
+    failures += try_seed(seed, false, is_loud, true);
     ++*out_count;
   }
   fclose(file);
@@ -232,9 +247,10 @@ static int try_file(const char* path, bool is_loud, int* out_count) {
 int main(int argc, char** argv) {
   uint64_t first = 1, count = 0;
   const char* path = NULL;
-  bool is_loud = false;
+  bool is_loud = false, only_breaks = false;
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "-v") == 0) is_loud = true;
+    if (strcmp(argv[i], "--breaks") == 0) only_breaks = true;
     if (strcmp(argv[i], "--first") == 0 && i + 1 < argc) first = strtoull(argv[++i], NULL, 10);
     if (strcmp(argv[i], "--count") == 0 && i + 1 < argc) count = strtoull(argv[++i], NULL, 10);
     if (strcmp(argv[i], "--file") == 0 && i + 1 < argc) path = argv[++i];
@@ -242,7 +258,7 @@ int main(int argc, char** argv) {
   int failures = 0, tried = 0;
   if (path) failures += try_file(path, is_loud, &tried);
   for (uint64_t i = 0; i < count; ++i, ++tried)
-    failures += try_seed(first + i, is_loud, i % 50 == 0);
+    failures += try_seed(first + i, only_breaks, is_loud, i % 50 == 0);
   printf("%d seeds, %d failed\n", tried, failures);
   return failures || !tried;
 }

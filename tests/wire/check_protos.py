@@ -5,6 +5,7 @@
 Every message, field, number, type, label, packing, oneof and enum value of ours must be stock's;
 ours may leave things out, and what is left out is printed.
 """
+import mmap
 import os
 import re
 import subprocess
@@ -16,7 +17,7 @@ from tensorflow.core.framework import api_def_pb2, kernel_def_pb2  # noqa: F401
 from tensorflow.core.protobuf import config_pb2, tensor_bundle_pb2, tensorflow_server_pb2  # noqa: F401
 from tensorflow.core.protobuf import fingerprint_pb2, saved_model_pb2  # noqa: F401
 from tensorflow.core.util import saved_tensor_slice_pb2  # noqa: F401
-from google.protobuf import descriptor_pool
+from google.protobuf import descriptor_pb2, descriptor_pool
 
 PROTO = os.path.join(os.path.dirname(__file__), "..", "..", "proto")
 REPEATED, PACKED, MAP, ONEOF, OPTIONAL = 1, 2, 4, 8, 16
@@ -32,15 +33,52 @@ def stock_flags(field):
     return OPTIONAL if field.has_presence and not field.message_type else 0
 
 
-def cluster_messages():
-    names = set()
-    for file in ("master", "worker", "named_tensor"):
-        with open(os.path.join(PROTO, file + ".proto"), encoding="utf-8") as text:
-            names |= {"tensorflow." + name for name in re.findall(r"^message (\w+)", text.read(), re.M)}
-    return names
+# The wheel has no Python for the messages of clusters: they are taken from its libraries, which keep every file's
+# descriptor as the bytes of a FileDescriptorProto.
+CLUSTER_FILES = ("named_tensor", "remote_tensor_handle", "eager_service", "master", "worker")
+FIELDS = (1, 2, 3, 4, 5, 6, 7, 8, 12)  # of a FileDescriptorProto; 12, its syntax, is the last
 
 
-CLUSTER_MESSAGES = cluster_messages()
+def take_file(data):
+    """The FileDescriptorProto at the beginning of |data|."""
+    def varint(at):
+        value = shift = 0
+        while True:
+            value |= (data[at] & 127) << shift
+            shift, at = shift + 7, at + 1
+            if data[at - 1] < 128:
+                return value, at
+
+    at, key = 0, 0
+    while key >> 3 != 12:
+        key, at = varint(at)
+        if key & 7 != 2 or key >> 3 not in FIELDS:
+            return None
+        size, at = varint(at)
+        at += size
+    return descriptor_pb2.FileDescriptorProto.FromString(data[:at])
+
+
+def add_cluster_files(pool):
+    folder = os.path.dirname(tensorflow.__file__)
+    wanted = {f"tensorflow/core/protobuf/{name}.proto" for name in CLUSTER_FILES}
+    found = {}
+    for library in sorted(os.listdir(folder)):
+        if not re.fullmatch(r"lib.*\.so\.2", library):
+            continue
+        with open(os.path.join(folder, library), "rb") as file:
+            data = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        for name in wanted - set(found):
+            start = b"\n" + bytes([len(name)]) + name.encode()
+            at = data.find(start)
+            while at >= 0 and name not in found:
+                file = take_file(data[at:at + 100000])
+                if file is not None and file.message_type:
+                    found[name] = file
+                at = data.find(start, at + 1)
+    assert set(found) == wanted, wanted - set(found)
+    for name in CLUSTER_FILES:
+        pool.Add(found[f"tensorflow/core/protobuf/{name}.proto"])
 
 
 def check_tables(tool, pool):
@@ -57,9 +95,7 @@ def check_tables(tool, pool):
         try:
             stock = pool.FindMessageTypeByName(message)
         except KeyError:
-            # The wheel has no Python for the messages of clusters: tests/dist/stock_test.py speaks them.
-            if message not in CLUSTER_MESSAGES:
-                problems.append(f"{message}: no such message")
+            problems.append(f"{message}: no such message")
             continue
         for name, (number, type_, flags) in table.items():
             fields += 1
@@ -92,8 +128,6 @@ def check_sources(folder, pool):
                 if kinds.pop()[0] != "oneof":
                     scope.pop()
             elif kinds and not statement.startswith(("reserved", "option ")):
-                if ".".join(scope) in CLUSTER_MESSAGES:
-                    continue
                 checked += 1
                 problem = check_statement(".".join(scope), kinds[-1], statement, pool)
                 if problem:
@@ -133,6 +167,7 @@ def check_statement(scope, kind, statement, pool):
 
 def main():
     pool = descriptor_pool.Default()
+    add_cluster_files(pool)
     ours, problems, fields = check_tables(sys.argv[1], pool)
     folder = PROTO
     more, statements = check_sources(folder, pool)

@@ -1,6 +1,8 @@
 // The client's end: see channel.h.
 #include "dist/rpc/channel.h"
 
+#include "base/container.h"
+
 #define CONNECT_NS INT64_C(20000000000)
 #define RETRY_NS INT64_C(1000000000)
 
@@ -11,7 +13,7 @@ typedef struct attempt_t {
   rn_mutex_t mutex;
   rn_channel_t* channel;  // NULL: nobody wants it any more; guarded by the mutex
   rn_allocator_t allocator;
-  const rn_env_t* env;
+  rn_env_t env;  // a copy: the owner of the loop's may be gone before the attempt has ended
   int64_t deadline_ns;
   rn_tls_t* tls;     // Retained
   const char* peer;  // in |address|, behind it; NULL: anybody
@@ -38,7 +40,7 @@ struct rn_channel_t {
 };
 
 static rn_rpc_out_t* call_of(rn_stream_t* stream) {
-  return (rn_rpc_out_t*)((char*)stream - __builtin_offsetof(rn_rpc_out_t, stream));
+  return RN_CONTAINER_OF(stream, rn_rpc_out_t, stream);
 }
 
 static void link_call(rn_channel_t* channel, rn_rpc_out_t* call) {
@@ -71,6 +73,7 @@ static void finish(rn_rpc_out_t* call, rn_status_t status) {
   rn_loop_clear_timer(channel->options.loop, &call->timer);
   rn_mutex_lock(&channel->mutex);
   unlink_call(channel, call);
+  if (call->is_sent) rn_loop_expect(channel->options.loop, -1);
   call->is_active = false;
   if (!rn_ok(status) && call->is_late) {
     rn_status_free(status);
@@ -93,7 +96,10 @@ static void send_or_wait(rn_channel_t* channel, rn_rpc_out_t* call) {
     call->is_sent = true;
     rn_status_t status = rn_http2_request(channel->http2, &call->stream, call->path,
                                           channel->address, call->deadline_ns, &call->request);
-    if (rn_ok(status)) return;
+    if (rn_ok(status)) {
+      rn_loop_expect(channel->options.loop, 1);
+      return;
+    }
     rn_status_free(status);  // it is lost, or takes no more: another will be made
     call->is_sent = false;
     channel->http2 = NULL;  // its |lost| releases it
@@ -202,13 +208,13 @@ static void on_attempt(rn_loop_job_t* job) {
   bool is_news = !rn_ok(status) && !channel->is_closing &&
                  strcmp(rn_status_message(status), rn_status_message(channel->failure)) != 0;
   if (is_news)
-    rn_log(attempt->env, RN_LOG_WARNING, "%s%s%s cannot be reached: %s", channel->address,
+    rn_log(&attempt->env, RN_LOG_WARNING, "%s%s%s cannot be reached: %s", channel->address,
            channel->peer ? ", " : "", channel->peer ? channel->peer : "",
            rn_status_message(status));
   rn_status_free(channel->failure);
   channel->failure = status;
   if (!http2 && !channel->is_closing && has_waiting(channel)) {
-    int64_t jitter = (int64_t)(attempt->env->random(attempt->env->self) % 400000000) - 200000000;
+    int64_t jitter = (int64_t)(attempt->env.random(attempt->env.self) % 400000000) - 200000000;
     rn_status_free(rn_loop_set_timer(channel->options.loop, &channel->retry,
                                      rn_loop_now(channel->options.loop) + RETRY_NS + jitter));
   }
@@ -234,8 +240,8 @@ static rn_status_t secure(attempt_t* attempt) {
 static void* attempt_main(void* arg) {
   attempt_t* attempt = arg;
   attempt->status =
-      attempt->env->net->connect(attempt->env->net_self, attempt->address, attempt->deadline_ns,
-                                 attempt->allocator, &attempt->socket);
+      attempt->env.net->connect(attempt->env.net_self, attempt->address, attempt->deadline_ns,
+                                attempt->allocator, &attempt->socket);
   if (attempt->tls && rn_ok(attempt->status)) attempt->status = secure(attempt);
   rn_mutex_lock(&attempt->mutex);
   bool is_wanted = attempt->channel != NULL;
@@ -255,7 +261,7 @@ static rn_status_t start_attempt(rn_channel_t* channel) {
   *attempt = (attempt_t){.job.run = on_attempt,
                          .channel = channel,
                          .allocator = channel->options.allocator,
-                         .env = rn_loop_env(channel->options.loop),
+                         .env = *rn_loop_env(channel->options.loop),
                          .deadline_ns = rn_loop_now(channel->options.loop) + connect,
                          .size = size};
   strcpy(attempt->address, channel->address);
@@ -288,7 +294,7 @@ static void connect_now(rn_channel_t* channel) {
 }
 
 static void on_retry(rn_timer_t* timer) {
-  rn_channel_t* channel = (rn_channel_t*)((char*)timer - __builtin_offsetof(rn_channel_t, retry));
+  rn_channel_t* channel = RN_CONTAINER_OF(timer, rn_channel_t, retry);
   rn_mutex_lock(&channel->mutex);
   if (!channel->is_closing && !channel->http2 && !channel->attempt) connect_now(channel);
   rn_mutex_unlock(&channel->mutex);
@@ -296,7 +302,7 @@ static void on_retry(rn_timer_t* timer) {
 
 // The deadline has passed, or the call was cancelled while it waited.
 static void on_call_timer(rn_timer_t* timer) {
-  rn_rpc_out_t* call = (rn_rpc_out_t*)((char*)timer - __builtin_offsetof(rn_rpc_out_t, timer));
+  rn_rpc_out_t* call = RN_CONTAINER_OF(timer, rn_rpc_out_t, timer);
   rn_channel_t* channel = call->channel;
   rn_mutex_lock(&channel->mutex);
   if (!call->is_cancelled) call->is_late = true;

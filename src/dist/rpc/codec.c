@@ -18,6 +18,7 @@
 // Likewise in GetStatusResponse: we are one of ours; in RunGraphRequest: see rn_run_graph_t.
 #define OURS_FIELD 1000
 #define CLEANS_UP_FIELD 1000
+#define SENT_FIELD 1001
 // Likewise in RecvTensorRequest and -Response: who I am; and whose memory I can read, what I lend.
 #define REACH_FIELD 1000
 #define LOAN_FIELD 1001
@@ -261,6 +262,10 @@ size_t rn_align_content(rn_str_t head, size_t size) {
       if (!rn_pb_scan_varint(&scan, &length)) return 0;
       continue;
     }
+    if (wire == RN_PB_WIRE_64 && scan.end - scan.next >= 8) {
+      scan.next += 8;
+      continue;
+    }
     if (wire != RN_PB_WIRE_LENGTH || !rn_pb_scan_varint(&scan, &length)) return 0;
     bool goes_on = length > (uint64_t)(scan.end - scan.next);
     if (goes_on && number == rn_pb_TensorProto_tensor_content_field)
@@ -349,12 +354,16 @@ void rn_encode_run_graph(rn_encoder_t* encoder, const rn_run_graph_t* call) {
   put_bool(out, rn_pb_RunGraphRequest_is_partial_field, call->is_partial);
   put_bool(out, rn_pb_RunGraphRequest_is_last_partial_run_field, call->is_last);
   put_bool(out, CLEANS_UP_FIELD, call->cleans_up);
+  if (call->request)
+    rn_pb_put_uint(out, rn_pb_RunGraphRequest_request_id_field, (uint64_t)call->request);
   rn_pb_put_str(out, rn_pb_RunGraphRequest_session_handle_field, call->session);
   rn_pb_put_uint(out, rn_pb_RunGraphRequest_store_errors_in_response_body_field, 1);
   rn_pb_put_uint(out, rn_pb_RunGraphRequest_create_worker_session_called_field, 1);
   for (size_t i = 0; i < call->feed_count; ++i)
     rn_encode_named_tensor(encoder, rn_pb_RunGraphRequest_send_field, call->feeds[i].name,
                            &call->feeds[i].value);
+  for (size_t i = 0; i < call->sent_count; ++i)
+    rn_encode_named_tensor(encoder, SENT_FIELD, call->sent[i].name, &call->sent[i].value);
 }
 
 // Tensors under names, into an array of the arena.
@@ -380,10 +389,11 @@ static rn_status_t take_tensors(const rn_in_t* in, uint32_t number, rn_named_ten
 
 rn_status_t rn_decode_run_graph(const rn_in_t* in, rn_run_graph_t* call) {
   rn_str_t bytes = in->bytes, *names = NULL;
-  rn_named_tensor_t* feeds = NULL;
+  rn_named_tensor_t *feeds = NULL, *sent = NULL;
   call->handle = rn_field_bytes(bytes, rn_pb_RunGraphRequest_graph_handle_field);
   call->session = rn_field_bytes(bytes, rn_pb_RunGraphRequest_session_handle_field);
   call->step = (int64_t)rn_field_value(bytes, rn_pb_RunGraphRequest_step_id_field);
+  call->request = (int64_t)rn_field_value(bytes, rn_pb_RunGraphRequest_request_id_field);
   rn_str_t options = rn_field_bytes(bytes, rn_pb_RunGraphRequest_exec_opts_field);
   call->wants_stats = rn_field_value(options, rn_pb_ExecutorOpts_record_timeline_field);
   call->cleans_up = rn_field_value(bytes, CLEANS_UP_FIELD);
@@ -396,6 +406,8 @@ rn_status_t rn_decode_run_graph(const rn_in_t* in, rn_run_graph_t* call) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(in->arena, call->fetch_count, &call->fetches));
   RN_RETURN_IF_ERROR(take_tensors(in, rn_pb_RunGraphRequest_send_field, &feeds, &call->feed_count));
   call->feeds = feeds;
+  RN_RETURN_IF_ERROR(take_tensors(in, SENT_FIELD, &sent, &call->sent_count));
+  call->sent = sent;
   return RN_OK;
 }
 

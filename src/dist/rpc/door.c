@@ -1,6 +1,8 @@
 // Doors: see door.h.
 #include "dist/rpc/door.h"
 
+#include "base/container.h"
+
 #define TIMEOUT_NS INT64_C(5000000000)
 #define LINGER_NS INT64_C(200000000)
 #define WARN_NS INT64_C(10000000000)
@@ -53,7 +55,7 @@ static void refused(rn_doors_t* doors, const char* why) {
 }
 
 static void on_timer(rn_timer_t* timer) {
-  rn_door_t* door = (rn_door_t*)((char*)timer - __builtin_offsetof(rn_door_t, timer));
+  rn_door_t* door = RN_CONTAINER_OF(timer, rn_door_t, timer);
   if (door->state == SHAKES_HANDS)
     refused(door->doors, "its TLS handshake did not end in time");
   else if (door->state == READS)
@@ -191,7 +193,7 @@ static void read_on(rn_door_t* door) {
 }
 
 static void on_ready(rn_watch_t* watch, bool can_read, bool can_write) {
-  rn_door_t* door = (rn_door_t*)((char*)watch - __builtin_offsetof(rn_door_t, watch));
+  rn_door_t* door = RN_CONTAINER_OF(watch, rn_door_t, watch);
   if (door->state == SHAKES_HANDS)
     shake_hands(door);
   else if (can_read)

@@ -139,6 +139,16 @@ static void close_stream(rn_http2_t* http2, rn_stream_t* stream) {
   add_event(http2, stream);
 }
 
+// Messages of a stream that nobody will have.
+static void clear_box(rn_stream_t* stream) {
+  for (size_t i = 0; i < stream->inbox.count; ++i) rn_message_clear(&stream->inbox.items[i]);
+  for (size_t i = stream->out_first; i < stream->outbox.count; ++i)
+    rn_message_clear(&stream->outbox.items[i]);
+  if (stream->inbox.items) rn_vec_free(&stream->inbox, stream->message.allocator);
+  if (stream->outbox.items) rn_vec_free(&stream->outbox, stream->message.allocator);
+  stream->out_first = 0;
+}
+
 void rn_stream_clear(rn_stream_t* stream) {
   if (stream->held) stream->http2->held -= stream->held;
   stream->held = 0;
@@ -147,6 +157,7 @@ void rn_stream_clear(rn_stream_t* stream) {
   rn_strbuf_clear(&stream->out_details);
   rn_message_clear(&stream->message);
   rn_message_clear(&stream->out);
+  clear_box(stream);
   rn_status_free(stream->failure);
   stream->failure = RN_OK;
 }
@@ -229,7 +240,7 @@ static rn_status_t make_room(rn_stream_t* stream) {
         "The messages of this client would take more than %zu bytes at a time",
         http2->options.max_held);
   if (http2->options.is_server) {  // which outlives the call
-    stream->held = size;
+    stream->held += size;
     http2->held += size;
   }
   rn_buffer_t* buffer = NULL;
@@ -265,23 +276,40 @@ static size_t fill(void* to, size_t* have, size_t want, const uint8_t** data, si
   return n;
 }
 
+static bool is_whole(const rn_stream_t* stream) {
+  return stream->prefix_size == 0 ||
+         (stream->prefix_size == sizeof stream->prefix && stream->received == stream->expected);
+}
+
+// A message of a stream has come: somebody hears of it, and the next begins.
+static rn_status_t put_aside(rn_stream_t* stream) {
+  RN_RETURN_IF_ERROR(rn_vec_push(&stream->inbox, stream->message.allocator, stream->message));
+  rn_message_init(&stream->message, stream->message.allocator);
+  stream->prefix_size = stream->head_size = stream->received = stream->expected = 0;
+  add_event(stream->http2, stream);
+  return RN_OK;
+}
+
 static rn_status_t take_data(rn_stream_t* stream, const uint8_t* data, size_t size) {
   while (size) {
     if (stream->prefix_size < sizeof stream->prefix) {
       fill(stream->prefix, &stream->prefix_size, sizeof stream->prefix, &data, &size);
-      if (stream->prefix_size == sizeof stream->prefix) RN_RETURN_IF_ERROR(take_prefix(stream));
+      if (stream->prefix_size < sizeof stream->prefix) continue;
+      RN_RETURN_IF_ERROR(take_prefix(stream));
+      if (stream->is_streaming && !stream->expected) RN_RETURN_IF_ERROR(put_aside(stream));
       continue;
     }
     size_t head = stream->expected < RN_HTTP2_HEAD ? stream->expected : RN_HTTP2_HEAD;
     if (stream->head_size < head) {
       fill(stream->head, &stream->head_size, head, &data, &size);
       if (stream->head_size == head) RN_RETURN_IF_ERROR(make_room(stream));
-      continue;
-    }
-    if (stream->received >= stream->expected)
+    } else if (stream->received >= stream->expected) {
       return rn_internal("More than one message in a call that has one");
-    fill((char*)rn_message_view(&stream->message).data, &stream->received, stream->expected, &data,
-         &size);
+    } else {
+      fill((char*)rn_message_view(&stream->message).data, &stream->received, stream->expected,
+           &data, &size);
+    }
+    if (stream->is_streaming && is_whole(stream)) RN_RETURN_IF_ERROR(put_aside(stream));
   }
   return RN_OK;
 }
@@ -318,9 +346,13 @@ static char* landing_place(const rn_http2_t* http2, size_t* out_size) {
   return (char*)rn_message_view(&stream->message).data + stream->received;
 }
 
-static bool is_whole(const rn_stream_t* stream) {
-  return stream->prefix_size == 0 ||
-         (stream->prefix_size == sizeof stream->prefix && stream->received == stream->expected);
+// The headers of a request have come: if it streams, it begins now.
+static void begin_stream(rn_http2_t* http2, rn_stream_t* stream) {
+  const rn_http2_events_t* events = http2->options.events;
+  rn_str_t path = rn_strbuf_view(&stream->path);
+  if (!events->streams || !events->streams(http2->options.owner, path)) return;
+  stream->is_streaming = true;
+  add_event(http2, stream);
 }
 
 static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* arg) {
@@ -328,10 +360,13 @@ static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* 
   rn_http2_t* http2 = arg;
   if (frame->hd.type == NGHTTP2_PING) http2->is_asked = false;
   if (frame->hd.type == NGHTTP2_GOAWAY) http2->is_drained = true;
-  bool is_end = (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
-                frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
-  rn_stream_t* stream = is_end ? stream_of(http2, frame->hd.stream_id) : NULL;
+  bool is_head = frame->hd.type == NGHTTP2_HEADERS;
+  bool is_end =
+      (frame->hd.type == NGHTTP2_DATA || is_head) && frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+  rn_stream_t* stream = is_end || is_head ? stream_of(http2, frame->hd.stream_id) : NULL;
   if (!stream || !http2->options.is_server || stream->failure) return 0;
+  if (is_head && frame->headers.cat == NGHTTP2_HCAT_REQUEST) begin_stream(http2, stream);
+  if (!is_end) return 0;
   if (!is_whole(stream)) {
     refuse(stream, rn_internal("The request ends within its message"));
     return 0;
@@ -403,13 +438,35 @@ static size_t put_trailers(const rn_stream_t* stream, char* number, size_t room,
   return 2;
 }
 
+static void take_out_message(rn_stream_t* stream, rn_message_t* message) {
+  rn_message_clear(&stream->out);
+  stream->out = *message;
+  *message = (rn_message_t){.allocator = message->allocator};
+  size_t size = stream->out.size;
+  const uint8_t prefix[5] = {0, (uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8),
+                             (uint8_t)size};
+  memcpy(stream->out_prefix, prefix, sizeof prefix);
+  stream->out_prefix_left = sizeof prefix;
+  stream->out_piece = stream->out_offset = 0;
+}
+
+// The next message of a stream becomes what is sent; false if none waits.
+static bool next_message(rn_stream_t* stream) {
+  if (stream->out_first == stream->outbox.count) return false;
+  take_out_message(stream, &stream->outbox.items[stream->out_first++]);
+  if (stream->out_first == stream->outbox.count) stream->out_first = stream->outbox.count = 0;
+  return true;
+}
+
 static ssize_t on_read(nghttp2_session* session, int32_t id, uint8_t* buffer, size_t size,
                        uint32_t* flags, nghttp2_data_source* source, void* arg) {
   (void)buffer, (void)arg;
   rn_stream_t* stream = source->ptr;
+  if (stream->is_streaming && left_of(stream) == 0 && !next_message(stream) && !stream->is_finished)
+    return NGHTTP2_ERR_DEFERRED;
   size_t left = left_of(stream), n = left < size ? left : size;
   *flags = NGHTTP2_DATA_FLAG_NO_COPY;
-  if (n < left) return (ssize_t)n;
+  if (n < left || (n && stream->is_streaming)) return (ssize_t)n;
   *flags |= NGHTTP2_DATA_FLAG_EOF;
   if (stream->out_status < 0) return (ssize_t)n;
   *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
@@ -418,6 +475,16 @@ static ssize_t on_read(nghttp2_session* session, int32_t id, uint8_t* buffer, si
   size_t count = put_trailers(stream, number, sizeof number, trailers);
   if (nghttp2_submit_trailer(session, id, trailers, count)) return NGHTTP2_ERR_CALLBACK_FAILURE;
   return (ssize_t)n;
+}
+
+// A stream that is over for us is over, whatever the client still has to say.
+static int on_sent(nghttp2_session* session, const nghttp2_frame* frame, void* arg) {
+  if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) || frame->hd.type != NGHTTP2_HEADERS) return 0;
+  const rn_stream_t* stream = stream_of(arg, frame->hd.stream_id);
+  if (stream && stream->is_streaming &&
+      !nghttp2_session_get_stream_remote_close(session, stream->id))
+    nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_NO_ERROR);
+  return 0;
 }
 
 static rn_status_t enqueue(rn_http2_t* http2, rn_buffer_t* buffer, const char* data, size_t size) {
@@ -562,6 +629,24 @@ static rn_stream_t* next_event(rn_http2_t* http2, bool* out_is_closed, bool* out
   return stream;
 }
 
+// Tells of the messages that a stream has brought, and of its end if |is_end|.
+static void tell_messages(rn_http2_t* http2, rn_stream_t* stream, bool is_end) {
+  const rn_http2_events_t* events = http2->options.events;
+  if (!stream->is_told) {
+    stream->is_told = true;
+    events->request(stream);
+  }
+  for (size_t i = 0;; ++i) {  // only this thread adds to the box
+    if (i == stream->inbox.count) break;
+    size_t size = stream->inbox.items[i].size;
+    events->message(stream, &stream->inbox.items[i]);
+    stream->held -= size;
+    http2->held -= size;
+  }
+  stream->inbox.count = 0;
+  if (is_end) events->message(stream, NULL);
+}
+
 static void tell(rn_http2_t* http2) {
   const rn_http2_events_t* events = http2->options.events;
   for (;;) {
@@ -571,7 +656,10 @@ static void tell(rn_http2_t* http2) {
     rn_status_t status = stream && is_closed ? result_of(stream, http2->failure) : RN_OK;
     rn_mutex_unlock(&http2->mutex);
     if (!stream) return;
-    if (is_request) events->request(stream);
+    if (stream->is_streaming)
+      tell_messages(http2, stream, is_request);
+    else if (is_request)
+      events->request(stream);
     if (is_closed) events->closed(stream, status);
   }
 }
@@ -727,18 +815,6 @@ void rn_http2_close(rn_http2_t* http2, rn_status_t status) {
 
 // Calls.
 
-static void take_out_message(rn_stream_t* stream, rn_message_t* message) {
-  rn_message_clear(&stream->out);
-  stream->out = *message;
-  *message = (rn_message_t){.allocator = message->allocator};
-  size_t size = stream->out.size;
-  const uint8_t prefix[5] = {0, (uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8),
-                             (uint8_t)size};
-  memcpy(stream->out_prefix, prefix, sizeof prefix);
-  stream->out_prefix_left = sizeof prefix;
-  stream->out_piece = stream->out_offset = 0;
-}
-
 rn_status_t rn_http2_request(rn_http2_t* http2, rn_stream_t* stream, const char* path,
                              const char* authority, int64_t deadline_ns, rn_message_t* message) {
   if (message->size > MAX_MESSAGE)
@@ -803,6 +879,29 @@ static void submit_response(rn_http2_t* http2, rn_stream_t* stream, bool has_mes
   }
 }
 
+// Lets what waits in a stream go out, after the headers. Under the lock.
+static void go_on(rn_http2_t* http2, rn_stream_t* stream) {
+  if (stream->has_response)
+    nghttp2_session_resume_data(http2->session, stream->id);
+  else
+    submit_response(http2, stream, true);
+  stream->has_response = true;
+  push(http2);
+}
+
+void rn_http2_send(rn_stream_t* stream, rn_message_t* message) {
+  rn_http2_t* http2 = stream->http2;
+  rn_mutex_lock(&http2->mutex);
+  if (!stream->is_closed && !http2->is_over && !stream->is_finished) {
+    rn_status_t status = rn_vec_push(&stream->outbox, http2->options.allocator, *message);
+    if (rn_ok(status)) *message = (rn_message_t){.allocator = message->allocator};
+    if (rn_ok(status)) go_on(http2, stream);
+    if (!rn_ok(status)) refuse(stream, status);
+  }
+  rn_mutex_unlock(&http2->mutex);
+  rn_message_clear(message);
+}
+
 void rn_http2_respond(rn_stream_t* stream, rn_status_t status, rn_message_t* message) {
   rn_http2_t* http2 = stream->http2;
   if (rn_ok(status) && message->size > MAX_MESSAGE)
@@ -812,11 +911,15 @@ void rn_http2_respond(rn_stream_t* stream, rn_status_t status, rn_message_t* mes
     stream->out_status = (int)rn_status_code(status);
     rn_grpc_escape(rn_str(rn_status_message(status)), &stream->out_details);
     if (stream->out_details.failed) stream->out_details.size = 0;
-    if (rn_ok(status)) take_out_message(stream, message);
-    stream->is_answered = true;
+    if (rn_ok(status) && !stream->is_streaming) take_out_message(stream, message);
+    stream->is_answered = stream->is_finished = true;
     http2->answered++;
-    submit_response(http2, stream, rn_ok(status));
-    push(http2);
+    if (stream->is_streaming && (rn_ok(status) || stream->has_response)) {
+      go_on(http2, stream);
+    } else {
+      submit_response(http2, stream, rn_ok(status));
+      push(http2);
+    }
   }
   rn_mutex_unlock(&http2->mutex);
   rn_status_free(status);
@@ -844,6 +947,8 @@ static rn_status_t make_session(rn_http2_t* http2) {
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
   nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
   nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+  if (http2->options.is_server)
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_sent);
   nghttp2_session_callbacks_set_send_callback(callbacks, on_send);
   nghttp2_session_callbacks_set_send_data_callback(callbacks, on_send_data);
   nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks, on_read_length);

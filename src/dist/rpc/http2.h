@@ -3,7 +3,7 @@
 //
 // A stream is one call: a request, a response, then a status. Owners embed it in their own records
 // and are told about it through a table. The tables' functions run on the loop's thread with no
-// locks held.
+// locks held. Of a call that streams, any number of messages go both ways before the status.
 #ifndef RUNNEL_DIST_RPC_HTTP2_H_
 #define RUNNEL_DIST_RPC_HTTP2_H_
 
@@ -34,6 +34,10 @@ struct rn_stream_t {
   rn_stream_t *previous, *next;  // open streams
   rn_stream_t* next_event;
   bool is_listed, is_complete, is_closed, has_event, is_answered;
+  bool is_streaming, is_told;      // messages are told of one by one, in |inbox| till then
+  bool has_response, is_finished;  // of a stream of ours: it has begun; its status is known
+  RN_VEC(rn_message_t) inbox, outbox;
+  size_t out_first;  // of |outbox|: what comes before is sent
   uint32_t reset_code;
   rn_status_t failure;  // Owned: why it cannot go on
   char head[RN_HTTP2_HEAD];
@@ -51,8 +55,13 @@ typedef struct rn_http2_events_t {
   // A request begins: a stream to keep it in, zeroed; NULL: no more can be taken. Servers only.
   // Called under the connection's lock: it must not call the connection.
   rn_stream_t* (*open)(void* owner);
-  // A request has come whole. Servers only.
+  // A request has come whole; of a call that streams, its headers. Servers only.
   void (*request)(rn_stream_t* stream);
+  // Whether a request for |path| streams, and what is done with each of its messages (taken by the
+  // callee); NULL: the client will send no more. Servers only; |streams| is called under the
+  // connection's lock. NULL: none does.
+  bool (*streams)(void* owner, rn_str_t path);
+  void (*message)(rn_stream_t* stream, rn_message_t* message);
   // The stream is over; |status| says why (owned by the callee): of a client, the call's result.
   // Nothing of the connection touches the stream afterwards.
   void (*closed)(rn_stream_t* stream, rn_status_t status);
@@ -109,6 +118,9 @@ RN_MUST_USE rn_status_t rn_http2_request(rn_http2_t* http2, rn_stream_t* stream,
                                          rn_message_t* message);
 // Answers a request, from any thread: |message| with OK, or an error (taken). Clears |message|.
 void rn_http2_respond(rn_stream_t* stream, rn_status_t status, rn_message_t* message);
+// Sends one message of the response to a call that streams, from any thread. Takes what |message|
+// holds. rn_http2_respond ends the call, its message being left out.
+void rn_http2_send(rn_stream_t* stream, rn_message_t* message);
 // Gives a call up, from any thread while it is open: the other end is told.
 void rn_http2_reset(rn_stream_t* stream);
 // Frees what a closed stream holds.

@@ -1,6 +1,12 @@
 // The loop: poll over the watched sockets and a pair of sockets that others wake it by, a heap of
 // timers, a list of jobs. See loop.h.
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE  // sched_getaffinity
+#endif
 #include "dist/rpc/loop.h"
+
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "base/cache_alloc.h"
 #include "base/vec.h"
@@ -8,16 +14,28 @@
 // Memory kept for messages that will come, and how long a silence may be until it is given back.
 #define MAX_LANDING ((size_t)512 << 20)
 #define REST_NS INT64_C(2000000000)
+// How long the loop's own thread leaves the loop to visitors who do not come again, and how long it
+// keeps it after two of them have come at a time.
+#define PARK_NS INT64_C(3000000)
+#define CROWD_NS INT64_C(100000000)
+// A processor that has gone to sleep takes long to wake. So who waits for answers that usually come
+// within such a time looks for them all the while: a visitor, and the loop's own thread.
+#define VISIT_NS INT64_C(400000)
+#define DUE_NS INT64_C(60000)
 
 struct rn_loop_t {
   rn_allocator_t allocator;
   const rn_env_t* env;
   pthread_t thread;
-  bool has_thread;
+  bool has_thread, has_spare;  // spare: processors
+  _Atomic(pthread_t) turner;   // whose loop it is: its thread's or a visitor's; 0: nobody's, parked
   rn_socket_t *wake_in, *wake_out;  // Owned: a byte written to one ends the poll on the other
   _Atomic bool is_woken;            // the byte is under way
+  _Atomic int due;                  // answers
   rn_cache_alloc_t* landing;        // Retained
   int64_t busy_ns;                  // the thread's own: when a socket was ready last
+  int64_t asked_ns;                 // likewise: when it last knew about all sockets
+  int64_t due_ns;                   // likewise: how long it usually waits while answers are due
   RN_VEC(rn_watch_t*) watches;      // the thread's own
   RN_VEC(rn_poll_t) polled;         // likewise; has room for all watches and the wake
   RN_VEC(rn_watch_t*) asked;        // likewise: whom each of |polled| is about
@@ -27,21 +45,32 @@ struct rn_loop_t {
   RN_VEC(rn_timer_t*) timers;  // a heap by time; a timer's place is its index + 1
   rn_timer_t* running;
   bool is_stopping;
+  rn_cond_t parked, handed;  // the thread waits for visitors to go; a visitor for the thread
+  int waiting;               // visitors who wait while somebody else turns the loop
+  uint64_t visits;
+  int64_t left_ns, crowd_ns;  // when the last visitor left; when two were there at a time
+  int64_t visit_ns;           // how long a visit usually takes
+  bool is_wanted;             // a visitor waits for the thread to hand the loop over
+  bool is_missed;             // the thread waits for a visitor to leave, however long
 };
 
 const rn_env_t* rn_loop_env(const rn_loop_t* loop) { return loop->env; }
 int64_t rn_loop_now(const rn_loop_t* loop) { return loop->env->now_ns(loop->env->self); }
 rn_allocator_t rn_loop_landing(const rn_loop_t* loop) { return rn_cache_allocator(loop->landing); }
 bool rn_loop_is_here(const rn_loop_t* loop) {
-  return loop->has_thread && pthread_equal(pthread_self(), loop->thread);
+  return pthread_equal(pthread_self(), atomic_load(&loop->turner));
 }
 
 void rn_loop_wake(rn_loop_t* loop) {
-  if (rn_loop_is_here(loop) || __atomic_exchange_n((bool*)&loop->is_woken, true, __ATOMIC_SEQ_CST))
-    return;
+  if (rn_loop_is_here(loop) || atomic_exchange(&loop->is_woken, true)) return;
   size_t written;
   rn_status_free(loop->wake_in->vtable->write(loop->wake_in, "", 1, RN_AT_ONCE, &written));
+  rn_mutex_lock(&loop->mutex);
+  if (!loop->turner) rn_cond_signal(&loop->parked);
+  rn_mutex_unlock(&loop->mutex);
 }
+
+void rn_loop_expect(rn_loop_t* loop, int by) { atomic_fetch_add(&loop->due, by); }
 
 void rn_loop_post(rn_loop_t* loop, rn_loop_job_t* job) {
   job->next = NULL;
@@ -126,8 +155,10 @@ rn_status_t rn_loop_set_timer(rn_loop_t* loop, rn_timer_t* timer, int64_t at_ns)
 void rn_loop_clear_timer(rn_loop_t* loop, rn_timer_t* timer) {
   rn_mutex_lock(&loop->mutex);
   if (timer->place) take_out(loop, timer);
-  while (loop->running == timer && !rn_loop_is_here(loop))
+  while (loop->running == timer && !rn_loop_is_here(loop)) {
     rn_cond_wait(&loop->timer_ended, &loop->mutex);
+    if (timer->place) take_out(loop, timer);  // it has set itself again
+  }
   rn_mutex_unlock(&loop->mutex);
 }
 
@@ -183,7 +214,32 @@ static bool has_idle_memory(const rn_loop_t* loop) {
   return stats.bytes_cached > 0;
 }
 
-static void poll_once(rn_loop_t* loop, int64_t until_ns) {
+static bool is_any_ready(const rn_loop_t* loop) {
+  for (size_t i = 0; i < loop->polled.count; ++i)
+    if (loop->polled.items[i].can_read || loop->polled.items[i].can_write) return true;
+  return false;
+}
+
+// Takes note of how long something took: an average in which one exception says little.
+static void note(int64_t* usual_ns, int64_t took_ns, int64_t limit_ns) {
+  *usual_ns += ((took_ns < 4 * limit_ns ? took_ns : 4 * limit_ns) - *usual_ns) / 8;
+}
+
+// Asks about all that is in |polled|: again and again until |spin_ns|, then until |until_ns|.
+static rn_status_t ask(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
+  const rn_env_t* env = loop->env;
+  while (spin_ns && until_ns != RN_AT_ONCE) {
+    RN_RETURN_IF_ERROR(
+        env->net->poll(env->net_self, loop->polled.items, loop->polled.count, RN_AT_ONCE));
+    int64_t now = rn_loop_now(loop);
+    if (is_any_ready(loop) || now >= until_ns) return RN_OK;
+    if (now >= spin_ns) break;
+    sched_yield();  // whoever else wants this processor comes first
+  }
+  return env->net->poll(env->net_self, loop->polled.items, loop->polled.count, until_ns);
+}
+
+static void poll_once(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
   int64_t rest_ns = has_idle_memory(loop) ? loop->busy_ns + REST_NS : RN_FOREVER;
   if (until_ns > rest_ns) until_ns = rest_ns;
   loop->polled.count = loop->asked.count = loop->watches.count + 1;
@@ -199,8 +255,8 @@ static void poll_once(rn_loop_t* loop, int64_t until_ns) {
     loop->asked.items[i + 1] = watch;
     if (vtable->has_more && vtable->has_more(watch->socket)) until_ns = RN_AT_ONCE;
   }
-  rn_status_t status =
-      loop->env->net->poll(loop->env->net_self, loop->polled.items, loop->polled.count, until_ns);
+  rn_status_t status = ask(loop, spin_ns, until_ns);
+  loop->asked_ns = rn_loop_now(loop);
   if (!rn_ok(status)) {
     rn_log(loop->env, RN_LOG_ERROR, "polling sockets: %s", rn_status_message(status));
     rn_status_free(status);
@@ -227,6 +283,96 @@ static void poll_once(rn_loop_t* loop, int64_t until_ns) {
   if (rest_ns != RN_FOREVER && rn_loop_now(loop) >= rest_ns) rn_cache_alloc_trim(loop->landing);
 }
 
+// Visitors.
+
+// Nobody gets the loop now. Under the lock.
+static void refuse(rn_loop_t* loop) {
+  if (!loop->is_wanted) return;
+  loop->is_wanted = false;
+  rn_cond_broadcast(&loop->handed);
+}
+
+// Leaves the loop to visitors until none has come for a while, or there is something to do that
+// none of them does. Under the lock.
+static void park(rn_loop_t* loop) {
+  uint64_t seen = loop->visits;
+  loop->turner = 0;
+  rn_cond_broadcast(&loop->handed);
+  for (;;) {
+    bool is_long = loop->turner && loop->visits == seen;  // the same visitor as a while ago
+    seen = loop->visits;
+    loop->is_missed = is_long;
+    if (is_long)
+      rn_cond_wait(&loop->parked, &loop->mutex);
+    else
+      rn_cond_wait_until(&loop->parked, &loop->mutex, rn_loop_now(loop) + PARK_NS);
+    loop->is_missed = false;
+    if (loop->turner) continue;
+    if (loop->waiting || loop->first || loop->is_woken || loop->is_stopping) break;
+    if (!is_long && loop->visits == seen && !loop->is_wanted) break;
+  }
+  loop->turner = loop->thread;
+}
+
+// Whether visitors have come one at a time, and close enough that the thread had better stay away.
+static bool is_regular(const rn_loop_t* loop, int64_t now) {
+  return !loop->waiting && now - loop->left_ns < PARK_NS && now - loop->crowd_ns > CROWD_NS;
+}
+
+bool rn_loop_enter(rn_loop_t* loop, rn_loop_visit_t* visit) {
+  int64_t now = rn_loop_now(loop);
+  *visit = (rn_loop_visit_t){.begun_ns = now};
+  rn_mutex_lock(&loop->mutex);
+  if (loop->turner == loop->thread && is_regular(loop, now)) {
+    loop->is_wanted = true;
+    rn_mutex_unlock(&loop->mutex);
+    rn_loop_wake(loop);
+    rn_mutex_lock(&loop->mutex);
+    while (loop->is_wanted && loop->turner) rn_cond_wait(&loop->handed, &loop->mutex);
+  }
+  visit->is_turner = !loop->turner && !loop->waiting;
+  if (visit->is_turner) {
+    loop->turner = pthread_self();
+    loop->visits++;
+    refuse(loop);  // whoever else wants it
+    if (loop->has_spare && loop->visit_ns <= VISIT_NS) visit->spin_ns = now + VISIT_NS;
+  } else {
+    if (loop->waiting || (loop->turner && loop->turner != loop->thread)) loop->crowd_ns = now;
+    loop->waiting++;
+    if (!loop->turner) rn_cond_signal(&loop->parked);
+  }
+  rn_mutex_unlock(&loop->mutex);
+  return visit->is_turner;
+}
+
+void rn_loop_turn(rn_loop_t* loop, const rn_loop_visit_t* visit) {
+  run_jobs(loop);
+  int64_t until = run_timers(loop);
+  poll_once(loop, visit->spin_ns, until);
+}
+
+void rn_loop_leave(rn_loop_t* loop, const rn_loop_visit_t* visit) {
+  if (visit->is_turner) run_jobs(loop);
+  int64_t now = rn_loop_now(loop), took = now - visit->begun_ns;
+  rn_mutex_lock(&loop->mutex);
+  if (visit->is_turner)
+    loop->turner = 0;
+  else
+    loop->waiting--;
+  loop->left_ns = now;
+  note(&loop->visit_ns, took, VISIT_NS);
+  bool is_due = loop->waiting || loop->first || loop->is_woken || loop->is_missed;
+  if (!loop->turner && is_due) rn_cond_signal(&loop->parked);
+  rn_mutex_unlock(&loop->mutex);
+}
+
+static void wait_for_due(rn_loop_t* loop, int64_t until_ns) {
+  int64_t now = rn_loop_now(loop);
+  bool is_due = loop->due > 0 && loop->has_spare, spins = is_due && loop->due_ns <= DUE_NS;
+  poll_once(loop, spins ? now + DUE_NS : 0, until_ns);
+  if (is_due) note(&loop->due_ns, loop->asked_ns - now, DUE_NS);
+}
+
 static void* loop_main(void* arg) {
   rn_loop_t* loop = arg;
   for (;;) {
@@ -234,9 +380,12 @@ static void* loop_main(void* arg) {
     int64_t until = run_timers(loop);
     rn_mutex_lock(&loop->mutex);
     bool is_over = loop->is_stopping && !loop->first;
+    if (loop->waiting || is_over) refuse(loop);
+    bool parks = loop->is_wanted && !loop->first;
+    if (parks) park(loop);
     rn_mutex_unlock(&loop->mutex);
     if (is_over) return NULL;
-    poll_once(loop, until);
+    if (!parks) wait_for_due(loop, until);
   }
 }
 
@@ -249,6 +398,7 @@ static rn_status_t set_up(rn_loop_t* loop) {
   // Nothing runs on the thread before its number is known.
   rn_mutex_lock(&loop->mutex);
   loop->has_thread = pthread_create(&loop->thread, NULL, loop_main, loop) == 0;
+  loop->turner = loop->has_thread ? loop->thread : 0;
   rn_mutex_unlock(&loop->mutex);
   return loop->has_thread ? RN_OK : rn_resource_exhausted("No thread for the network");
 }
@@ -259,8 +409,13 @@ rn_status_t rn_loop_create(const rn_env_t* env, rn_allocator_t allocator, rn_loo
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &loop));
   loop->allocator = allocator;
   loop->env = env;
+  cpu_set_t usable;
+  loop->has_spare = sched_getaffinity(0, sizeof usable, &usable) != 0 || CPU_COUNT(&usable) > 1;
+  loop->left_ns = loop->crowd_ns = INT64_MIN / 2;
   rn_mutex_init(&loop->mutex);
   rn_cond_init(&loop->timer_ended);
+  rn_cond_init(&loop->parked);
+  rn_cond_init(&loop->handed);
   rn_status_t status = set_up(loop);
   if (!rn_ok(status)) {
     rn_loop_destroy(loop);
@@ -287,6 +442,8 @@ void rn_loop_destroy(rn_loop_t* loop) {
   rn_vec_free(&loop->asked, loop->allocator);
   rn_vec_free(&loop->timers, loop->allocator);
   rn_cond_destroy(&loop->timer_ended);
+  rn_cond_destroy(&loop->parked);
+  rn_cond_destroy(&loop->handed);
   rn_mutex_destroy(&loop->mutex);
   RN_FREE(loop->allocator, loop);
 }

@@ -1,7 +1,9 @@
 // A thread that watches sockets and clocks: everything that the network starts begins here.
 //
 // Sockets are watched, timers set and jobs posted from any thread; what they call runs on the
-// loop's thread, one after the other, with no locks held, and must not wait.
+// loop's thread, one after the other, with no locks held, and must not wait. The loop's thread is
+// its own, or one that waits for an answer and turns the loop meanwhile: then nobody has to be
+// woken by somebody else when the answer comes.
 #ifndef RUNNEL_DIST_RPC_LOOP_H_
 #define RUNNEL_DIST_RPC_LOOP_H_
 
@@ -39,6 +41,21 @@ rn_allocator_t rn_loop_landing(const rn_loop_t* loop);
 void rn_loop_post(rn_loop_t* loop, rn_loop_job_t* job);
 void rn_loop_wake(rn_loop_t* loop);
 bool rn_loop_is_here(const rn_loop_t* loop);  // whether this is the loop's thread
+
+// So many answers more are due, or fewer: while some are, and usually come soon, the loop looks for
+// them a while before it sleeps.
+void rn_loop_expect(rn_loop_t* loop, int by);
+
+// For a thread that waits for an answer, with no locks held that what the loop calls might take.
+// True: it is the loop's thread now, and calls rn_loop_turn until the answer is there. False:
+// somebody else is, and the answer is to be waited for. Either is followed by rn_loop_leave.
+typedef struct rn_loop_visit_t {
+  bool is_turner;
+  int64_t begun_ns, spin_ns;
+} rn_loop_visit_t;
+bool rn_loop_enter(rn_loop_t* loop, rn_loop_visit_t* visit);
+void rn_loop_turn(rn_loop_t* loop, const rn_loop_visit_t* visit);
+void rn_loop_leave(rn_loop_t* loop, const rn_loop_visit_t* visit);
 
 // On the loop's thread only. Room for the watch is made here, so that nothing fails later.
 RN_MUST_USE rn_status_t rn_loop_watch(rn_loop_t* loop, rn_watch_t* watch);

@@ -1,6 +1,7 @@
 // Peers in other processes: see remote.h.
 #include "dist/rpc/remote.h"
 
+#include "base/container.h"
 #include "dist/rpc/codec.h"
 #include "proto/config.pb.h"
 #include "proto/master.pb.h"
@@ -35,14 +36,14 @@ typedef struct sent_t {
 } sent_t;
 
 static rn_remote_peer_t* of_worker(rn_worker_t* worker) {
-  return (rn_remote_peer_t*)((char*)worker - __builtin_offsetof(rn_remote_peer_t, worker));
+  return RN_CONTAINER_OF(worker, rn_remote_peer_t, worker);
 }
 static rn_remote_peer_t* of_master(rn_master_t* master) {
-  return (rn_remote_peer_t*)((char*)master - __builtin_offsetof(rn_remote_peer_t, master));
+  return RN_CONTAINER_OF(master, rn_remote_peer_t, master);
 }
 
 static void on_cancel(rn_cancel_entry_t* entry) {
-  sent_t* sent = (sent_t*)((char*)entry - __builtin_offsetof(sent_t, entry));
+  sent_t* sent = RN_CONTAINER_OF(entry, sent_t, entry);
   rn_rpc_cancel(sent->peer->channel, &sent->out);
 }
 
@@ -148,6 +149,8 @@ static void on_done(rn_rpc_out_t* out, rn_status_t status) {
   rn_call_t* call = sent->call;
   borrowed_t* borrowed = NULL;
   if (sent->is_linked) rn_cancel_remove(call->cancel, &sent->entry);
+  call->is_broken = rn_status_code(status) == RN_CODE_UNAVAILABLE && out->is_sent &&
+                    out->stream.grpc_status < 0 && !rn_lease_is_over(status);
   if (rn_ok(status) && sent->decode == take_tensor)
     status =
         borrow(peer, rn_message_view(&out->stream.message), (rn_recv_tensor_t*)call, &borrowed);
@@ -311,9 +314,7 @@ static void cleanup_graph(rn_worker_t* worker, rn_cleanup_graph_t* call) {
        { rn_pb_put_uint(out, rn_pb_CleanupGraphRequest_step_id_field, (uint64_t)call->step); });
 }
 
-static borrowed_t* of_mark(rn_call_t* call) {
-  return (borrowed_t*)((char*)call - __builtin_offsetof(borrowed_t, mark));
-}
+static borrowed_t* of_mark(rn_call_t* call) { return RN_CONTAINER_OF(call, borrowed_t, mark); }
 
 static rn_status_t take_mark(const rn_in_t* in, rn_call_t* call) {
   of_mark(call)->is_marked = rn_field_value(in->bytes, RN_MARKED_FIELD);

@@ -107,9 +107,11 @@ static void on_request(rn_stream_t* stream) {
 }
 
 static void on_closed(rn_stream_t* stream, rn_status_t status) {
+  rn_rpc_in_t* call = call_of(stream);
   rn_status_free(status);
-  rn_cancel(&call_of(stream)->cancel);
-  let_go(call_of(stream));
+  rn_cancel(&call->cancel);
+  if (call->gone) call->gone(call);
+  let_go(call);
 }
 
 void rn_rpc_reply(rn_rpc_in_t* call, rn_status_t status, rn_message_t* message) {
@@ -117,6 +119,24 @@ void rn_rpc_reply(rn_rpc_in_t* call, rn_status_t status, rn_message_t* message) 
   if (options->replied) options->replied(options->self, call, rn_status_code(status));
   rn_http2_respond(&call->stream, status, message);
   let_go(call);
+}
+
+void rn_rpc_send(rn_rpc_in_t* call, rn_message_t* message) {
+  rn_http2_send(&call->stream, message);
+}
+
+static bool does_stream(void* owner, rn_str_t path) {
+  const rn_rpc_server_t* server = owner;
+  return server->options.streams && server->options.streams(path);
+}
+
+// A handler that refused the call at once wants none.
+static void on_message(rn_stream_t* stream, rn_message_t* message) {
+  rn_rpc_in_t* call = call_of(stream);
+  if (call->message)
+    call->message(call, message);
+  else if (message)
+    rn_message_clear(message);
 }
 
 static void on_lost(void* owner, rn_http2_t* http2, rn_status_t status) {
@@ -137,8 +157,12 @@ static void on_lost(void* owner, rn_http2_t* http2, rn_status_t status) {
   rn_http2_release(http2);
 }
 
-static const rn_http2_events_t events = {
-    .open = on_open, .request = on_request, .closed = on_closed, .lost = on_lost};
+static const rn_http2_events_t events = {.open = on_open,
+                                         .request = on_request,
+                                         .streams = does_stream,
+                                         .message = on_message,
+                                         .closed = on_closed,
+                                         .lost = on_lost};
 
 static rn_status_t take_in(rn_rpc_server_t* server, rn_socket_t* socket, rn_str_t first,
                            rn_str_t peer) {

@@ -18,6 +18,12 @@ typedef struct rn_rpc_in_t {
   _Atomic int holds;  // the stream's and the handler's
   int tag;            // the handler's own
   int64_t begun_ns;   // likewise
+  // Of a call that streams, set by its handler, called on the loop's thread: each message that
+  // comes, what it holds taken (NULL: the client has said all); then, once, that nothing more
+  // comes.
+  void (*message)(struct rn_rpc_in_t* call, rn_message_t* message);
+  void (*gone)(struct rn_rpc_in_t* call);
+  void* owner;  // the handler's own
 } rn_rpc_in_t;
 
 static inline rn_str_t rn_rpc_path(const rn_rpc_in_t* call) {
@@ -35,6 +41,7 @@ typedef struct rn_rpc_server_options_t {
   void (*handle)(void* self, rn_rpc_in_t* call);
   // A call is replied to with |code|, from any thread. NULL: nobody wants to know.
   void (*replied)(void* self, rn_rpc_in_t* call, rn_code_t code);
+  bool (*streams)(rn_str_t path);  // whether calls of |path| stream; NULL: none do
   void* self;
   size_t max_message;
   int64_t keepalive_ns;  // of its connections: see rn_http2_options_t. Calls that came while this
@@ -67,6 +74,9 @@ rn_rpc_server_stats_t rn_rpc_server_stats(rn_rpc_server_t* server);
 // thread. NULL is fine.
 void rn_rpc_server_destroy(rn_rpc_server_t* server);
 
+// One message of the answer to a call that streams; takes what it holds. From any thread, before
+// the reply, whose own message is then left out.
+void rn_rpc_send(rn_rpc_in_t* call, rn_message_t* message);
 // Takes |status| and what |message| holds.
 void rn_rpc_reply(rn_rpc_in_t* call, rn_status_t status, rn_message_t* message);
 

@@ -7,6 +7,7 @@
 #include "proto/master.pb.h"
 #include "proto/tensorflow_server.pb.h"
 #include "proto/worker.pb.h"
+#include "wire/decode.h"
 #include "wire/scan.h"
 #include "wire/writer.h"
 
@@ -182,6 +183,7 @@ static void clear_run_graph(handling_t* h) {
   rn_run_graph_t* call = &h->record.run_graph;
   for (size_t i = 0; i < call->feed_count; ++i)
     rn_tensor_clear((rn_tensor_t*)&call->feeds[i].value);
+  for (size_t i = 0; i < call->sent_count; ++i) rn_tensor_clear((rn_tensor_t*)&call->sent[i].value);
   for (size_t i = 0; call->fetches && i < call->fetch_count; ++i)
     rn_tensor_clear(&call->fetches[i]);
   rn_strbuf_clear(&call->stats);
@@ -246,8 +248,45 @@ static rn_status_t read_cleanup_all(handling_t* h, const rn_in_t* in) {
   return RN_OK;
 }
 
-// What needs no answer of ours: tensors are never asked to be acknowledged, and what is received is
-// among the statistics of its step.
+static rn_status_t read_logging(handling_t* h, const rn_in_t* in) {
+  rn_pb_LoggingRequest_t* request = NULL;
+  RN_RETURN_IF_ERROR(RN_PB_DECODE(LoggingRequest, in->bytes, NULL, &h->arena, &request));
+  h->record.call.owner = request;
+  if (h->service->log && request->enable_rpc_logging) rn_recv_log_switch(h->service->log, true);
+  if (h->service->log && request->disable_rpc_logging) rn_recv_log_switch(h->service->log, false);
+  return RN_OK;
+}
+static void write_logging(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  (void)status;
+  const rn_pb_LoggingRequest_t* request = h->record.call.owner;
+  rn_recv_log_t* log = h->service->log;
+  for (size_t i = 0; log && i < request->fetch_step_id.count; ++i)
+    rn_recv_log_take(log, request->fetch_step_id.items[i], rn_pb_LoggingResponse_step_field,
+                     &encoder->head);
+  if (log && request->clear) rn_recv_log_clear(log);
+}
+
+// The steps of a graph that computes over several tasks at once have numbers that one of them
+// gives. None is used up here, so each is always the same.
+static rn_status_t read_step_sequence(handling_t* h, const rn_in_t* in) {
+  rn_pb_GetStepSequenceRequest_t* request = NULL;
+  RN_RETURN_IF_ERROR(RN_PB_DECODE(GetStepSequenceRequest, in->bytes, NULL, &h->arena, &request));
+  h->record.call.owner = request;
+  return RN_OK;
+}
+static void write_step_sequence(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
+  (void)status;
+  const rn_pb_GetStepSequenceRequest_t* request = h->record.call.owner;
+  for (size_t i = 0; i < request->graph_key.count; ++i) {
+    uint64_t key[] = {(uint64_t)request->graph_key.items[i], h->service->seed};
+    uint64_t step = rn_str_hash(rn_str_n((const char*)key, sizeof key)) >> 7 | 1;
+    size_t mark = rn_pb_begin(&encoder->head, rn_pb_GetStepSequenceResponse_step_sequence_field);
+    if (key[0]) rn_pb_put_uint(&encoder->head, rn_pb_StepSequence_graph_key_field, key[0]);
+    rn_pb_put_uint(&encoder->head, rn_pb_StepSequence_next_step_id_field, step);
+    rn_pb_end(&encoder->head, mark);
+  }
+}
+
 static void call_nothing(handling_t* h) { finish(h, RN_OK); }
 static void call_tracing(handling_t* h) { finish(h, rn_unimplemented("Tracing")); }
 
@@ -423,7 +462,8 @@ static const method_t methods[] = {
     {W "DeregisterGraph", false, read_deregister_graph, call_deregister_graph, NULL, NULL},
     {W "CleanupAll", false, read_cleanup_all, call_cleanup_all, NULL, NULL},
     {W "MarkRecvFinished", true, NULL, call_nothing, write_mark_finished, NULL},
-    {W "Logging", true, NULL, call_nothing, NULL, NULL},
+    {W "Logging", true, read_logging, call_nothing, write_logging, NULL},
+    {W "GetStepSequence", true, read_step_sequence, call_nothing, write_step_sequence, NULL},
     {W "Tracing", true, NULL, call_tracing, NULL, NULL},
     {M "CreateSession", false, read_create_session, call_create_session, write_create_session,
      NULL},

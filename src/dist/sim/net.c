@@ -2,6 +2,7 @@
 // late, as over TCP, until somebody gives up.
 #include <stdio.h>
 
+#include "base/container.h"
 #include "dist/sim/world.h"
 
 #define RETRY_NS INT64_C(100000000)  // between attempts to get through
@@ -103,36 +104,40 @@ static void finish(rn_flight_t* flight, rn_status_t status) {
   rn_call_done(call, status);
 }
 
+// The connection is lost, and the caller hears of it.
+static void lose(rn_flight_t* flight) {
+  flight->call->is_broken = true;
+  finish(flight, rn_unavailable("Socket closed"));
+}
+
 static void on_ending(rn_timer_t* timer) {
-  rn_flight_t* flight = (rn_flight_t*)((char*)timer - __builtin_offsetof(rn_flight_t, ending));
+  rn_flight_t* flight = RN_CONTAINER_OF(timer, rn_flight_t, ending);
   if (flight->call) finish(flight, rn_cancelled("CANCELLED"));
 }
 
 static void on_caller_cancel(rn_cancel_entry_t* entry) {
-  rn_flight_t* flight = (rn_flight_t*)((char*)entry - __builtin_offsetof(rn_flight_t, entry));
+  rn_flight_t* flight = RN_CONTAINER_OF(entry, rn_flight_t, entry);
   set(flight, from_of(flight), &flight->ending, flight->link->sim->now_ns);
 }
 
 static void on_caller_deadline(rn_timer_t* timer) {
-  rn_flight_t* flight =
-      (rn_flight_t*)((char*)timer - __builtin_offsetof(rn_flight_t, caller_deadline));
+  rn_flight_t* flight = RN_CONTAINER_OF(timer, rn_flight_t, caller_deadline);
   if (flight->call) finish(flight, rn_deadline_exceeded("Deadline Exceeded"));
 }
 
 static void on_callee_deadline(rn_timer_t* timer) {
-  rn_flight_t* flight =
-      (rn_flight_t*)((char*)timer - __builtin_offsetof(rn_flight_t, callee_deadline));
+  rn_flight_t* flight = RN_CONTAINER_OF(timer, rn_flight_t, callee_deadline);
   rn_cancel(&flight->cancel);
 }
 
 static void on_given_up(rn_timer_t* timer) {
-  rn_flight_t* flight = (rn_flight_t*)((char*)timer - __builtin_offsetof(rn_flight_t, given_up));
+  rn_flight_t* flight = RN_CONTAINER_OF(timer, rn_flight_t, given_up);
   rn_cancel(&flight->cancel);
 }
 
 // The callee has answered.
 static void on_done(rn_call_t* call, rn_status_t status) {
-  rn_flight_t* flight = (rn_flight_t*)((char*)call - __builtin_offsetof(rn_flight_t, record));
+  rn_flight_t* flight = RN_CONTAINER_OF(call, rn_flight_t, record.call);
   rn_sim_t* sim = flight->link->sim;
   rn_sim_clear(sim, &flight->callee_deadline);
   rn_sim_clear(sim, &flight->given_up);
@@ -169,7 +174,7 @@ static void run(rn_flight_t* flight) {
   if (flight->deadline_ns != INT64_MAX)
     set(flight, to, &flight->callee_deadline, flight->deadline_ns);
   if (flight->kind->call_worker)
-    flight->kind->call_worker(rn_local_worker_face(to->worker), &flight->record);
+    flight->kind->call_worker(rn_worker_fence_face(to->fence), &flight->record);
   else
     flight->kind->call_master(rn_local_master_face(to->master), &flight->record);
 }
@@ -200,7 +205,7 @@ static void on_going(rn_flight_t* flight) {
   } else if (breaks(sim)) {
     // The connection is gone before the question has come, or after that.
     if (rn_sim_random(sim) & 1) run(flight);
-    if (flight->call) finish(flight, rn_unavailable("Socket closed"));
+    if (flight->call) lose(flight);
   } else {
     run(flight);
   }
@@ -215,7 +220,7 @@ static void on_returning(rn_flight_t* flight) {
   flight->link->heard_ns = sim->now_ns;
   if (breaks(sim)) {
     rn_sim_disconnect(flight->link);
-    finish(flight, rn_unavailable("Socket closed"));
+    lose(flight);
     return;
   }
   rn_status_t status = flight->answer;
@@ -225,7 +230,7 @@ static void on_returning(rn_flight_t* flight) {
 }
 
 static void on_timer(rn_timer_t* timer) {
-  rn_flight_t* flight = (rn_flight_t*)((char*)timer - __builtin_offsetof(rn_flight_t, timer));
+  rn_flight_t* flight = RN_CONTAINER_OF(timer, rn_flight_t, timer);
   if (!flight->call) {
     flight_free(flight);
   } else if (flight->state == RN_FLIGHT_GOING) {
@@ -235,7 +240,7 @@ static void on_timer(rn_timer_t* timer) {
   } else if (!reaches(flight->link->sim, flight->link->to, flight->link->from)) {
     again(flight, from_of(flight));
   } else {
-    finish(flight, rn_unavailable("Socket closed"));
+    lose(flight);
   }
 }
 
@@ -280,17 +285,13 @@ static void start(rn_sim_link_t* link, const rn_record_kind_t* kind, rn_call_t* 
   set(flight, to_of(flight), &flight->timer, arrival(sim, link->from, link->to, bytes));
 }
 
-#define WORKER_LINK(worker) \
-  ((rn_sim_link_t*)((char*)(worker) - __builtin_offsetof(rn_sim_link_t, worker)))
-#define MASTER_LINK(master) \
-  ((rn_sim_link_t*)((char*)(master) - __builtin_offsetof(rn_sim_link_t, master)))
-#define WORKER_CALL(name, type)                                 \
-  static void name(rn_worker_t* worker, type* call) {           \
-    start(WORKER_LINK(worker), &rn_record_##name, &call->call); \
+#define WORKER_CALL(name, type)                                                            \
+  static void name(rn_worker_t* worker, type* call) {                                      \
+    start(RN_CONTAINER_OF(worker, rn_sim_link_t, worker), &rn_record_##name, &call->call); \
   }
-#define MASTER_CALL(name, type)                                 \
-  static void name(rn_master_t* master, type* call) {           \
-    start(MASTER_LINK(master), &rn_record_##name, &call->call); \
+#define MASTER_CALL(name, type)                                                            \
+  static void name(rn_master_t* master, type* call) {                                      \
+    start(RN_CONTAINER_OF(master, rn_sim_link_t, master), &rn_record_##name, &call->call); \
   }
 #define NOT_CARRIED(name, type)                                                                 \
   static void name(rn_master_t* master, type* call) {                                           \

@@ -33,7 +33,7 @@ static rn_worker_t* find_peer(void* self, rn_str_t task) {
   rn_sim_node_t* node = self;
   for (int i = 0; i < node->sim->options.task_count; ++i)
     if (i != node->index && rn_str_is(task, node->sim->nodes[i].task))
-      return rn_sim_worker(node->sim, node->index, i);
+      return rn_repeat_worker(reach(node->sim, node->index, i)->repeat);
   return NULL;
 }
 
@@ -42,9 +42,19 @@ static rn_status_t start_server(rn_sim_node_t* node) {
   rn_peers_t peers = {.self = node, .find = find_peer};
   rn_local_worker_options_t worker = {
       .env = &node->env, .allocator = sim->allocator, .task = node->task, .peers = peers};
+  for (int to = 0; to < sim->node_count; ++to) {
+    rn_sim_link_t* link = rn_sim_link(sim, node->index, to);
+    RN_RETURN_IF_ERROR(rn_repeat_create(&link->worker, &node->env, sim->allocator, &link->repeat));
+  }
   RN_RETURN_IF_ERROR(rn_local_worker_create(&worker, &node->worker));
   int count = sim->options.task_count;
   int64_t lease = sim->options.lease_ns ? sim->options.lease_ns : RN_LEASE_NS;
+  rn_worker_fence_options_t fence = {.allocator = sim->allocator,
+                                     .env = &node->env,
+                                     .worker = rn_local_worker_face(node->worker),
+                                     .timers = rn_sim_node_timers(sim, node->index),
+                                     .lease_ns = lease};
+  RN_RETURN_IF_ERROR(rn_worker_fence_create(&fence, &node->fence));
   rn_local_master_options_t master = {.env = &node->env,
                                       .allocator = sim->allocator,
                                       .worker = node->worker,
@@ -70,18 +80,24 @@ static void stop_process(rn_sim_node_t* node) {
   rn_worker_gc_stop(node->gc);
   // As a process ends: nothing it has asked is answered, nothing it was asked will be.
   rn_sim_orphan_calls_to(sim, node->index);
+  rn_worker_fence_stop(node->fence);
   rn_sim_end_calls_from(sim, node->index);
   rn_worker_gc_destroy(node->gc);
   rn_local_master_destroy(node->master);
   rn_local_worker_destroy(node->worker);
+  rn_worker_fence_destroy(node->fence);
   rn_leases_destroy(node->leases);
   node->master = NULL;
+  node->fence = NULL;
   node->worker = NULL;
   node->leases = NULL;
   node->gc = NULL;
   for (int i = 0; i < sim->node_count; ++i) {
-    rn_sim_link(sim, node->index, i)->is_leased = false;
-    rn_sim_disconnect(rn_sim_link(sim, node->index, i));
+    rn_sim_link_t* link = rn_sim_link(sim, node->index, i);
+    link->is_leased = false;
+    rn_repeat_destroy(link->repeat);
+    link->repeat = NULL;
+    rn_sim_disconnect(link);
     rn_sim_disconnect(rn_sim_link(sim, i, node->index));
   }
 }

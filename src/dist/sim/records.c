@@ -151,6 +151,8 @@ static rn_status_t ask_run_graph(const rn_call_t* from, rn_record_t* to, rn_aren
   *record = *(const rn_run_graph_t*)from;
   const rn_run_graph_t in = *record;
   record->feeds = NULL;
+  record->sent = NULL;
+  record->outbox = NULL;
   record->fetches = NULL;
   rn_strbuf_init(&record->stats, arena->allocator);
   rn_strbuf_init(&record->graph, arena->allocator);
@@ -158,6 +160,7 @@ static rn_status_t ask_run_graph(const rn_call_t* from, rn_record_t* to, rn_aren
   RN_RETURN_IF_ERROR(rn_arena_str(arena, in.handle, &record->handle));
   RN_RETURN_IF_ERROR(copy_strs(arena, in.fetch_names, in.fetch_count, &record->fetch_names));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, in.fetch_count, &record->fetches));
+  RN_RETURN_IF_ERROR(copy_feeds(arena, in.sent, in.sent_count, &record->sent));
   return copy_feeds(arena, in.feeds, in.feed_count, &record->feeds);
 }
 static rn_status_t settle_run_graph(rn_record_t* record, rn_arena_t* arena) {
@@ -173,6 +176,7 @@ static rn_status_t answer_run_graph(rn_record_t* from, rn_call_t* to) {
 }
 static void clear_run_graph(rn_record_t* record) {
   clear_feeds(record->run_graph.feeds, record->run_graph.feed_count);
+  clear_feeds(record->run_graph.sent, record->run_graph.sent_count);
   clear_values(record->run_graph.fetches, record->run_graph.fetch_count);
   rn_strbuf_clear(&record->run_graph.stats);
   rn_strbuf_clear(&record->run_graph.graph);
@@ -299,7 +303,8 @@ static size_t bytes_of_feeds(const rn_named_tensor_t* feeds, size_t count) {
 size_t rn_record_bytes(const rn_record_kind_t* kind, const rn_record_t* record, bool is_answer) {
   if (kind == &rn_record_run_graph)
     return is_answer ? bytes_of(record->run_graph.fetches, record->run_graph.fetch_count)
-                     : bytes_of_feeds(record->run_graph.feeds, record->run_graph.feed_count);
+                     : bytes_of_feeds(record->run_graph.feeds, record->run_graph.feed_count) +
+                           bytes_of_feeds(record->run_graph.sent, record->run_graph.sent_count);
   if (kind == &rn_record_run_step)
     return is_answer ? bytes_of(record->run_step.fetches, record->run_step.fetch_count)
                      : bytes_of_feeds(record->run_step.feeds, record->run_step.feed_count);

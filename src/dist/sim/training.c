@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/container.h"
 #include "dist/sim/training_client.h"
 #include "dist/sim/training_graph.h"
 #include "proto/config.pb.h"
@@ -128,8 +129,7 @@ void rn_training_restarted(rn_training_t* training, int node) {
 
 // Every step ends: those that wait for others by their time-outs, all by leases.
 static void on_watch(rn_timer_t* timer) {
-  rn_training_t* training =
-      (rn_training_t*)((char*)timer - __builtin_offsetof(rn_training_t, watch));
+  rn_training_t* training = RN_CONTAINER_OF(timer, rn_training_t, watch);
   int64_t now = rn_sim_now(training->sim);
   int64_t lease = training->options.lease_ns ? training->options.lease_ns : RN_LEASE_NS;
   for (int c = 0; c < training->client_count; ++c) {

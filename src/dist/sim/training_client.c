@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "base/container.h"
+
 #define SECOND INT64_C(1000000000)
 #define PAUSE_NS (SECOND / 20)   // after an error
 #define REPEAT_NS (SECOND / 50)  // before a call is made again
@@ -391,8 +393,7 @@ static void act(rn_sim_client_t* client) {
 }
 
 static void on_timer(rn_timer_t* timer) {
-  rn_sim_client_t* client =
-      (rn_sim_client_t*)((char*)timer - __builtin_offsetof(rn_sim_client_t, timer));
+  rn_sim_client_t* client = RN_CONTAINER_OF(timer, rn_sim_client_t, timer);
   if (!client->is_busy) act(client);
 }
 

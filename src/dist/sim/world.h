@@ -3,8 +3,10 @@
 #define RUNNEL_DIST_SIM_WORLD_H_
 
 #include "base/vec.h"
+#include "dist/repeat.h"
 #include "dist/sim/records.h"
 #include "dist/sim/sim.h"
+#include "dist/worker_fence.h"
 #include "dist/worker_gc.h"
 
 // A timer that is set, and the node whose it is (NULL: nobody's).
@@ -50,6 +52,7 @@ typedef struct rn_flight_t {
 typedef struct rn_sim_link_t {
   rn_worker_t worker;
   rn_master_t master;
+  rn_repeat_t* repeat;  // Owned: in front of the worker, while the caller's process lives
   rn_sim_t* sim;
   int from, to;
   bool is_cut, is_leased;
@@ -71,6 +74,7 @@ typedef struct rn_sim_node_t {
   rn_leases_t* leases;
   rn_worker_gc_t* gc;
   rn_local_worker_t* worker;
+  rn_worker_fence_t* fence;  // in front of it
   rn_local_master_t* master;
 } rn_sim_node_t;
 

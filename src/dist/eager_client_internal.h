@@ -1,0 +1,70 @@
+// What the files of the eager client share.
+#ifndef RUNNEL_DIST_EAGER_CLIENT_INTERNAL_H_
+#define RUNNEL_DIST_EAGER_CLIENT_INTERNAL_H_
+
+#include "base/map.h"
+#include "dist/eager_client.h"
+#include "dist/eager_peers.h"
+#include "dist/rpc/codec.h"
+
+typedef struct rn_far_t rn_far_t;
+
+// A device of another task.
+typedef struct rn_far_device_t {
+  rn_eager_client_t* client;
+  rn_far_t* task;
+  rn_str_t name, type;
+  int64_t memory_limit;
+  uint64_t incarnation;
+} rn_far_device_t;
+
+typedef struct rn_far_name_t {
+  int64_t op;
+  int32_t output;
+} rn_far_name_t;
+
+// Another task. It stays once it was named; its devices too.
+struct rn_far_t {
+  rn_str_t name, job;
+  int32_t index;
+  rn_str_t address;
+  rn_mutex_t mutex;    // guards what follows
+  uint64_t context;    // what is open there; 0: nothing
+  uint64_t opened_at;  // the view it was opened with
+  RN_VEC(rn_far_device_t*) devices;
+  RN_VEC(rn_far_name_t) dropped;     // values that it may forget
+  RN_VEC(rn_function_t*) functions;  // Retained: that it knows
+};
+
+struct rn_eager_client_t {
+  rn_allocator_t allocator;
+  const rn_env_t* env;
+  rn_eager_t* eager;  // Borrowed: it owns this
+  rn_loop_t* loop;
+  rn_eager_peers_t* peers;
+  int64_t lease_ns;
+  rn_timer_t timer;    // keeps contexts alive
+  rn_mutex_t mutex;    // guards what follows
+  rn_mutex_t joining;  // one at a time; before |mutex|
+  rn_arena_t arena;    // tasks, devices, names
+  RN_VEC(rn_far_t*) tasks;
+  uint64_t context, view;
+  int64_t keep_alive_s;
+  rn_str_t here;  // the own first device as others call it
+  int64_t next_op;
+  int pulse_count;  // questions under way
+  rn_cond_t changed;
+  bool is_closing;
+};
+
+// Asks |task| and waits; takes |request|. |out| is the answer, to be cleared, on success.
+RN_MUST_USE rn_status_t rn_far_ask(rn_eager_client_t* client, const rn_far_t* task,
+                                   const char* path, rn_message_t* request, int64_t deadline_ns,
+                                   bool waits_for_ready, rn_message_t* out);
+int64_t rn_far_next_op(rn_eager_client_t* client);
+// The device of |client| with this name; NULL: none.
+rn_far_device_t* rn_far_find_device(rn_eager_client_t* client, rn_str_t name);
+// The table behind |device|; see eager/eager.h.
+rn_eager_custom_device_t rn_far_table(rn_far_device_t* device);
+
+#endif  // RUNNEL_DIST_EAGER_CLIENT_INTERNAL_H_

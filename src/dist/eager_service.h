@@ -1,0 +1,41 @@
+// The service that eager clients call: contexts by number, the calls that use them, and the clock
+// that takes those away which nobody asks for any more.
+//
+// Calls come in on the network's thread and run on threads of their own, since ops may wait.
+#ifndef RUNNEL_DIST_EAGER_SERVICE_H_
+#define RUNNEL_DIST_EAGER_SERVICE_H_
+
+#include "dist/rpc/server.h"
+#include "dist/worker.h"
+
+typedef struct rn_eager_service_t rn_eager_service_t;
+typedef struct rn_tls_t rn_tls_t;
+
+typedef struct rn_eager_service_options_t {
+  const rn_env_t* env;  // as graphs see it; outlives the service, as does all of this
+  rn_allocator_t allocator;
+  rn_loop_t* loop;
+  rn_local_worker_t* worker;
+  rn_str_t task;
+  int cpu_devices;
+  rn_tls_t* tls;  // NULL: plain
+  int64_t lease_ns;
+  int max_contexts;  // 0: 1000
+} rn_eager_service_options_t;
+
+RN_MUST_USE rn_status_t rn_eager_service_create(const rn_eager_service_options_t* options,
+                                                rn_eager_service_t** out);
+// Closes every context and takes no calls any more. NULL is fine.
+void rn_eager_service_stop(rn_eager_service_t* service);
+// Waits for what was under way: the port must be closed. NULL is fine.
+void rn_eager_service_destroy(rn_eager_service_t* service);
+
+// Whether |path| is a call to the service, and whether it streams.
+bool rn_eager_service_has(rn_str_t path);
+bool rn_eager_service_streams(rn_str_t path);
+// On the loop's thread.
+void rn_eager_service_handle(rn_eager_service_t* service, rn_rpc_in_t* call);
+
+size_t rn_eager_service_contexts(rn_eager_service_t* service);
+
+#endif  // RUNNEL_DIST_EAGER_SERVICE_H_

@@ -1,0 +1,149 @@
+// Calls that are made again: see repeat.h.
+#include "dist/repeat.h"
+
+#define REPEATS 4
+
+struct rn_repeat_t {
+  rn_worker_t face;  // first
+  rn_worker_t* peer;
+  const rn_env_t* env;
+  rn_allocator_t allocator;
+};
+
+// A call under way.
+typedef struct repeated_t {
+  rn_repeat_t* repeat;
+  rn_call_t* call;
+  void (*make)(rn_worker_t* peer, rn_call_t* call);
+  void (*done)(rn_call_t* call, rn_status_t status);  // the caller's, as the next
+  void* owner;
+  int repeats;
+  rn_status_t broken;  // Owned: how it ended when it was made last
+  rn_get_status_t question;
+} repeated_t;
+
+rn_worker_t* rn_repeat_worker(rn_repeat_t* repeat) { return &repeat->face; }
+
+static void finish(repeated_t* repeated, rn_status_t status) {
+  rn_call_t* call = repeated->call;
+  call->done = repeated->done;
+  call->owner = repeated->owner;
+  rn_status_free(repeated->broken);
+  RN_FREE(repeated->repeat->allocator, repeated);
+  rn_call_done(call, status);
+}
+
+static void ask(repeated_t* repeated);
+
+// The task is there, or not; and one of ours, or not.
+static void on_asked(rn_call_t* call, rn_status_t status) {
+  repeated_t* repeated = call->owner;
+  rn_worker_t* peer = repeated->repeat->peer;
+  bool again = rn_ok(status) && repeated->question.is_ours;
+  bool is_lost = !rn_ok(status) && call->is_broken && repeated->repeats++ < REPEATS;
+  rn_arena_clear(&repeated->question.arena);
+  rn_status_free(status);
+  if (is_lost) {
+    ask(repeated);
+    return;
+  }
+  status = repeated->broken;
+  repeated->broken = RN_OK;
+  if (!again) {
+    finish(repeated, status);
+    return;
+  }
+  rn_status_free(status);
+  repeated->repeats++;
+  repeated->call->is_broken = false;
+  repeated->make(peer, repeated->call);
+}
+
+static void ask(repeated_t* repeated) {
+  rn_worker_t* peer = repeated->repeat->peer;
+  repeated->question = (rn_get_status_t){.call = {.done = on_asked,
+                                                  .owner = repeated,
+                                                  .deadline_ns = repeated->call->deadline_ns,
+                                                  .cancel = repeated->call->cancel}};
+  rn_arena_init(&repeated->question.arena, repeated->repeat->allocator);
+  peer->vtable->get_status(peer, &repeated->question);
+}
+
+static bool is_given_up(const repeated_t* repeated) {
+  const rn_env_t* env = repeated->repeat->env;
+  const rn_call_t* call = repeated->call;
+  return (call->cancel && rn_is_cancelled(call->cancel)) ||
+         env->now_ns(env->self) >= call->deadline_ns;
+}
+
+static void on_answer(rn_call_t* call, rn_status_t status) {
+  repeated_t* repeated = call->owner;
+  if (rn_ok(status) || !call->is_broken || repeated->repeats >= REPEATS || is_given_up(repeated)) {
+    finish(repeated, status);
+    return;
+  }
+  repeated->broken = status;
+  ask(repeated);
+}
+
+// Makes |call|, which has a number if it may be made again.
+static void begin(rn_worker_t* face, rn_call_t* call, int64_t number,
+                  void (*make)(rn_worker_t* peer, rn_call_t* call)) {
+  rn_repeat_t* repeat = (rn_repeat_t*)face;
+  repeated_t* repeated = NULL;
+  rn_status_t status = number ? RN_NEW(repeat->allocator, &repeated) : RN_OK;
+  rn_status_free(status);  // without memory it is made once
+  if (repeated) {
+    *repeated = (repeated_t){
+        .repeat = repeat, .call = call, .make = make, .done = call->done, .owner = call->owner};
+    call->done = on_answer;
+    call->owner = repeated;
+  }
+  make(repeat->peer, call);
+}
+
+#define REPEATED(name, type, number)                            \
+  static void make_##name(rn_worker_t* peer, rn_call_t* call) { \
+    peer->vtable->name(peer, (type*)call);                      \
+  }                                                             \
+  static void name(rn_worker_t* face, type* call) { begin(face, &call->call, number, make_##name); }
+REPEATED(run_graph, rn_run_graph_t, call->is_partial ? 0 : call->request)
+REPEATED(recv_tensor, rn_recv_tensor_t, call->request)
+// These can be done twice: a graph that was registered twice goes with its session.
+REPEATED(create_session, rn_create_worker_session_t, 1)
+REPEATED(register_graph, rn_register_graph_t, 1)
+REPEATED(deregister_graph, rn_deregister_graph_t, 1)
+REPEATED(cleanup_graph, rn_cleanup_graph_t, 1)
+REPEATED(cleanup_all, rn_cleanup_all_t, 1)
+// Who asks how a task is wants to know whether it answers; who closes a session asks again itself.
+static void get_status(rn_worker_t* face, rn_get_status_t* call) {
+  rn_worker_t* peer = ((rn_repeat_t*)face)->peer;
+  peer->vtable->get_status(peer, call);
+}
+static void delete_session(rn_worker_t* face, rn_delete_worker_session_t* call) {
+  rn_worker_t* peer = ((rn_repeat_t*)face)->peer;
+  peer->vtable->delete_session(peer, call);
+}
+
+static const rn_worker_vtable_t vtable = {
+    .get_status = get_status,
+    .create_session = create_session,
+    .delete_session = delete_session,
+    .register_graph = register_graph,
+    .deregister_graph = deregister_graph,
+    .run_graph = run_graph,
+    .cleanup_graph = cleanup_graph,
+    .recv_tensor = recv_tensor,
+    .cleanup_all = cleanup_all,
+};
+
+rn_status_t rn_repeat_create(rn_worker_t* peer, const rn_env_t* env, rn_allocator_t allocator,
+                             rn_repeat_t** out) {
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, out));
+  **out = (rn_repeat_t){.face.vtable = &vtable, .peer = peer, .env = env, .allocator = allocator};
+  return RN_OK;
+}
+
+void rn_repeat_destroy(rn_repeat_t* repeat) {
+  if (repeat) RN_FREE(repeat->allocator, repeat);
+}

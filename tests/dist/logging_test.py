@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Calls that only masters make, made by hand to stock's tasks and to ours: logging_test.py RUNNEL
+
+What a task has received of another, as Logging tells it, and the numbers of GetStepSequence. Both must answer alike.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import grpc  # noqa: E402
+import numpy as np  # noqa: E402
+import tensorflow as stock  # noqa: E402
+from ports import free_ports  # noqa: E402
+from tensorflow.core.framework import device_attributes_pb2, graph_pb2, step_stats_pb2  # noqa: E402
+
+RUNNEL = sys.argv[1]
+STOCK_SERVER = """
+import json, os, sys
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+server = tf.distribute.Server(tf.train.ClusterSpec(json.loads(sys.argv[1])), sys.argv[2], int(sys.argv[3]))
+print(server.target, flush=True)
+server.join()
+"""
+SESSION = "0123456789abcdef"
+PS, WORKER = "/job:ps/replica:0/task:0/device:CPU:0", "/job:worker/replica:0/task:0/device:CPU:0"
+
+
+def varint(value):
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def fields(message):
+    """(number, value) of each field; bytes or an integer."""
+    at, out = 0, []
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        tag = number()
+        value = number()
+        if tag & 7 == 2:
+            value, at = message[at:at + value], at + value
+        out.append((tag >> 3, value))
+    return out
+
+
+def part(incarnation, device, is_sender):
+    graph = graph_pb2.GraphDef()
+    graph.versions.producer = 2474
+    if is_sender:
+        value = graph.node.add(name="v", op="Const", device=device)
+        value.attr["dtype"].type = 1
+        value.attr["value"].tensor.CopyFrom(stock.make_tensor_proto([1.0] * 100))
+    node = graph.node.add(name="v_S1", op="_Send" if is_sender else "_Recv", device=device,
+                          input=["v"] if is_sender else [])
+    node.attr["T" if is_sender else "tensor_type"].type = 1
+    node.attr["tensor_name"].s = b"edge_6_v"
+    node.attr["send_device"].s, node.attr["recv_device"].s = PS.encode(), WORKER.encode()
+    node.attr["send_device_incarnation"].i = incarnation if incarnation < 2**63 else incarnation - 2**64
+    return graph.SerializeToString()
+
+
+class Pair:
+    """A worker and a parameter server of one kind, and the calls a master would make."""
+
+    def __init__(self, is_stock):
+        self.addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+        cluster = json.dumps({"worker": self.addresses[:1], "ps": self.addresses[1:]})
+        start = [sys.executable, "-c", STOCK_SERVER, cluster] if is_stock else [RUNNEL, "server", "--cluster", cluster]
+        self.tasks = [subprocess.Popen(start + ([job, "0"] if is_stock else ["--job", job, "--task", "0"]),
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                      for job in ("worker", "ps")]
+        for task in self.tasks:
+            assert task.stdout.readline().startswith("grpc://")
+        self.channels = [grpc.insecure_channel(address) for address in self.addresses]
+
+    def call(self, task, method, request):
+        try:
+            return self.channels[task].unary_unary("/tensorflow.WorkerService/" + method)(request, timeout=20)
+        except grpc.RpcError as error:
+            return error.code().name, error.details()
+
+    def open(self):
+        device = device_attributes_pb2.DeviceAttributes.FromString(fields(self.call(1, "GetStatus", b""))[0][1])
+        self.handles = []
+        for task, (job, name) in enumerate((("worker", WORKER), ("ps", PS))):
+            self.call(task, "CreateWorkerSession", field(1, SESSION) + field(2, field(2, job) + field(5, "grpc")))
+            graph = part(device.incarnation, name, job == "ps")
+            self.handles.append(fields(self.call(task, "RegisterGraph",
+                                                 field(1, SESSION) + field(2, graph) + field(6, 1)))[0][1])
+
+    def step(self, number):
+        def run(task):
+            return self.call(task, "RunGraph", field(1, self.handles[task]) + field(2, number) + field(8, SESSION) +
+                             field(9, 1) + field(10, 1))
+        with ThreadPoolExecutor(2) as threads:
+            assert list(threads.map(run, (0, 1))) == [b"\x1a\x00"] * 2
+        for task in (0, 1):
+            self.call(task, "CleanupGraph", field(1, number))
+
+    def logged(self, task, request):
+        """What an answer to Logging says, without its times."""
+        out = []
+        for _, labeled in fields(self.call(task, "Logging", request)):
+            step, stats = (value for _, value in fields(labeled))
+            text = str(step_stats_pb2.StepStats.FromString(stats))
+            row = step_stats_pb2.StepStats.FromString(stats).dev_stats[0].node_stats[0]
+            assert row.op_end_rel_micros == row.all_end_rel_micros > 0 and row.all_start_micros > 10**15
+            size = row.output[0].tensor_description.allocation_description.requested_bytes
+            rate = np.float32(8 * size) / np.float32(row.op_end_rel_micros)
+            assert f"[{rate:f}Mb/s]" in row.timeline_label, row
+            out.append((step, re.sub(r"micros: \d+|\[[\d.]+Mb/s\]", "", text)))
+        return out
+
+    def tell(self):
+        """The answers to everything."""
+        self.open()
+        off, on, clear = field(4, 1), field(1, 1), field(2, 1)
+        yield self.logged(0, off)
+        self.step(70)
+        yield "not switched on", self.logged(0, field(3, 70))
+        self.call(0, "Logging", on)
+        self.call(1, "Logging", on)
+        for number in (71, 72, 73):
+            self.step(number)
+        yield "received", self.logged(0, field(3, 71))
+        yield "fetched before", self.logged(0, field(3, 71))
+        yield "the sender", self.logged(1, field(3, 71))
+        yield "several, packed", self.logged(0, field(3, varint(73) + varint(72) + varint(1)))
+        self.step(74)
+        self.call(0, "Logging", off)
+        yield "switched off since", self.logged(0, field(3, 74))
+        self.step(75)
+        yield "switched off", self.logged(0, field(3, 75))
+        for request in (on, on, off):
+            self.call(0, "Logging", request)
+        self.step(76)
+        yield "switched on twice, off once", self.logged(0, field(3, 76) + clear)
+        self.step(77)
+        self.call(0, "Logging", clear)
+        yield "cleared", self.logged(0, field(3, 77))
+        yield self.call(0, "Tracing", b"")
+        first = self.call(0, "GetStepSequence", field(1, 5) + field(1, 9))
+        yield "the same numbers again", first == self.call(0, "GetStepSequence", field(1, varint(5) + varint(9)))
+        yield [(number, fields(each)[0], 0 < fields(each)[1][1] < 2**57) for number, each in fields(first)]
+        yield self.call(0, "GetStepSequence", b"")
+
+    def close(self):
+        for task in self.tasks:
+            task.kill()
+            task.wait()
+
+
+def main():
+    pairs = [Pair(is_stock) for is_stock in (True, False)]
+    try:
+        for theirs, ours in zip(*(pair.tell() for pair in pairs), strict=True):
+            assert theirs == ours, f"stock: {theirs}\nours:  {ours}"
+            print(theirs)
+    finally:
+        for pair in pairs:
+            pair.close()
+
+
+main()
