@@ -56,6 +56,6 @@ with tf.train.MonitoredTrainingSession(checkpoint_dir=options.folder, hooks=hook
                                        save_summaries_steps=10, log_step_count_steps=None) as sess:
     while not sess.should_stop():
         pick = np.random.randint(0, len(images), 64)
-        now, _ = sess.run([step, train], {x: images[pick], y: labels[pick]})
+        now, value, _ = sess.run([step, loss, train], {x: images[pick], y: labels[pick]})
         if now % 20 == 0:
-            print("step", now, flush=True)
+            print("step %d, loss %.3f" % (now, value), flush=True)

@@ -6,6 +6,7 @@ whether it serves one or many, so larger batches serve more requests a second.
 """
 
 import argparse
+import concurrent.futures
 import queue
 import tempfile
 import threading
@@ -18,8 +19,8 @@ from digits_data import load
 parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=45)
 options = parser.parse_args()
-CLIENTS, ROUNDS = 32, 3
 images, labels, test_images, test_labels = load()
+CLIENTS, ROUNDS = 32, 3
 
 
 def train(folder):
@@ -28,12 +29,10 @@ def train(folder):
         x = tf.placeholder(tf.float32, [None, 64])
         y = tf.placeholder(tf.int64, [None])
         logits = tf.layers.dense(tf.layers.dense(tf.layers.dense(x, 2048, tf.nn.relu), 2048, tf.nn.relu), 10)
-        loss = tf.losses.sparse_softmax_cross_entropy(y, logits)
-        step = tf.train.AdamOptimizer(0.0005).minimize(loss)
+        step = tf.train.AdamOptimizer(0.0005).minimize(tf.losses.sparse_softmax_cross_entropy(y, logits))
         sess.run(tf.global_variables_initializer())
         for i in range(options.steps):
-            first = i * 100 % 1500
-            sess.run(step, {x: images[first:first + 100], y: labels[first:first + 100]})
+            sess.run(step, {x: images[i * 100 % 1500:][:100], y: labels[i * 100 % 1500:][:100]})
         tf.saved_model.simple_save(sess, folder, inputs={"images": x}, outputs={"digits": tf.argmax(logits, 1)})
 
 
@@ -63,9 +62,8 @@ class Server:
                 answer.put(digit)
 
 
-folder = tempfile.mkdtemp() + "/model"
+folder, rates = tempfile.mkdtemp() + "/model", {}
 train(folder)
-rates = {}
 for most in 1, 2, 4, 8, 16, 32:
     server, answers = Server(folder, most), np.zeros(len(test_images), np.int64)
 
@@ -73,12 +71,10 @@ for most in 1, 2, 4, 8, 16, 32:
         for i in list(range(number, len(test_images), CLIENTS)) * ROUNDS:
             answers[i] = server.ask(test_images[i])
 
-    clients = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
     begin = time.time()
-    for act in threading.Thread.start, threading.Thread.join:
-        for thread in clients:
-            act(thread)
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS) as clients:
+        list(clients.map(client, range(CLIENTS)))
     rates[most] = ROUNDS * len(test_images) / (time.time() - begin)
     print("batches of at most %2d: %6.0f requests a second" % (most, rates[most]))
-right = 100 * np.mean(answers == test_labels)
-print("serving: %.1f %% right; %.1f times as many requests a second in batches" % (right, max(rates.values()) / rates[1]))
+print("serving: %.1f %% right; %.1f times as many requests a second in batches" % (
+    100 * np.mean(answers == test_labels), max(rates.values()) / rates[1]))

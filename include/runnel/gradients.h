@@ -112,6 +112,14 @@ rn_gradient_t rn_grad_arrived_as_is(const rn_grad_t* g, int i);
 bool rn_grad_is_wanted(const rn_grad_t* g, int i);  // whether input |i| leads to an x
 void rn_grad_send(rn_grad_t* g, int i, rn_edge_t gradient);
 void rn_grad_send_slices(rn_grad_t* g, int i, rn_gradient_t slices);
+// For rules that build nodes by other means than the scope, which does this by itself: |value| as
+// it is read where the rule builds. In a loop that runs backwards, values of the graph as it was
+// are not at hand; a copy is, or is made. |is_new|: |value| has been built since the walk began, in
+// the frame of the ys.
+rn_edge_t rn_grad_read(rn_grad_t* g, rn_edge_t value, bool is_new);
+// What a node without inputs waits for, so that it runs in every iteration; NULL: nothing, and
+// rn_grad_read need not be asked either.
+rn_node_t* rn_grad_anchor(const rn_grad_t* g);
 void rn_grad_refuse(rn_grad_t* g, int code, const char* message);
 
 #pragma GCC visibility pop

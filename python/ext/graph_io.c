@@ -104,7 +104,7 @@ static PyObject* import_graph_def(PyObject* self, PyObject* args) {
   TF_ImportGraphDefOptions* options = TF_NewImportGraphDefOptions();
   TF_ImportGraphDefOptionsSetPrefix(options, prefix);
   TF_ImportGraphDefOptionsSetUniquifyNames(options, prefix[0] == 0);
-  if (graph->device)
+  if (graph->device && graph->device != Py_None)
     TF_ImportGraphDefOptionsSetDefaultDevice(options, PyUnicode_AsUTF8(graph->device));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(controls); ++i)
     TF_ImportGraphDefOptionsAddControlDependency(
@@ -244,7 +244,7 @@ static int send(rn_grad_t* g, int i, PyObject* value) {
 }
 
 typedef struct rule_t {
-  PyObject* function;  // (graph, op, list of gradients) -> list
+  PyObject* function;  // (op, list of gradients, the rule) -> list
 } rule_t;
 
 static PyObject* arrived(rn_grad_t* g, rnpy_graph_t* graph, int count) {
@@ -261,6 +261,41 @@ static PyObject* arrived(rn_grad_t* g, rnpy_graph_t* graph, int count) {
   return list;
 }
 
+#define RULE "a gradient rule"
+
+// rule_read(rule, tensor, is_new): the tensor as it is read where the rule builds.
+static PyObject* rule_read(PyObject* self, PyObject* args) {
+  (void)self;
+  PyObject *rule, *tensor;
+  int is_new;
+  if (!PyArg_ParseTuple(args, "OOp", &rule, &tensor, &is_new)) return NULL;
+  rn_grad_t* g = PyCapsule_GetPointer(rule, RULE);
+  if (!g) return NULL;
+  if (!rnpy_is_tensor(tensor))
+    return PyErr_Format(PyExc_TypeError, "A Tensor is wanted, not %R", tensor);
+  TF_Output output = rnpy_tf_output(tensor);
+  rn_edge_t from = {(rn_node_t*)output.oper, output.index};
+  rn_edge_t read = rn_grad_read(g, from, is_new);
+  if (read.node == from.node && read.index == from.index) {
+    Py_INCREF(tensor);
+    return tensor;
+  }
+  rnpy_graph_t* graph = ((rnpy_tensor_t*)tensor)->op->graph;
+  if (!read.node) return PyErr_Format(PyExc_ValueError, "%s", rn_scope_message(rn_grad_scope(g)));
+  return rnpy_graph_sync(graph) == 0 ? tensor_of(graph, read) : NULL;
+}
+
+// rule_anchor(rule): the Operation that nodes without inputs wait for, or None.
+static PyObject* rule_anchor(PyObject* self, PyObject* rule) {
+  (void)self;
+  rn_grad_t* g = PyCapsule_GetPointer(rule, RULE);
+  if (!g) return NULL;
+  rn_node_t* anchor = rn_grad_anchor(g);
+  PyObject* graph = rnpy_current();
+  if (!anchor || !graph || !PyObject_TypeCheck(graph, rnpy.graph_type)) Py_RETURN_NONE;
+  return rnpy_operation((rnpy_graph_t*)graph, (TF_Operation*)anchor);
+}
+
 // The graph whose gradients are being built on this thread, for the rules; borrowed.
 static bool call_rule(rn_grad_t* g, const rule_t* rule) {
   PyObject* current = rnpy_current();
@@ -275,7 +310,11 @@ static bool call_rule(rn_grad_t* g, const rule_t* rule) {
   TF_Operation* oper = (TF_Operation*)rn_grad_node(g);
   PyObject* op = rnpy_operation(graph, oper);
   PyObject* list = op ? arrived(g, graph, TF_OperationNumOutputs(oper)) : NULL;
-  PyObject* answer = list ? PyObject_CallFunctionObjArgs(rule->function, op, list, NULL) : NULL;
+  PyObject* walk = list ? PyCapsule_New(g, RULE, NULL) : NULL;
+  PyObject* answer =
+      walk ? PyObject_CallFunctionObjArgs(rule->function, op, list, walk, NULL) : NULL;
+  if (walk) PyCapsule_SetName(walk, RULE " that is done");
+  Py_XDECREF(walk);
   PyObject* fast = answer ? PySequence_Fast(answer, "a gradient function returns a list") : NULL;
   int count = fast ? (int)PySequence_Fast_GET_SIZE(fast) : 0;
   if (fast && count != rn_grad_input_count(g))
@@ -424,6 +463,8 @@ PyMethodDef rnpy_graph_io_methods[] = {
     {"to_graph_def", to_graph_def, METH_O, "The bytes of a graph's GraphDef."},
     {"import_graph_def", import_graph_def, METH_VARARGS, "Adds a GraphDef to a graph."},
     {"gradients", gradients, METH_VARARGS, "The reverse walk."},
+    {"rule_read", rule_read, METH_VARARGS, "A tensor as a gradient rule reads it."},
+    {"rule_anchor", rule_anchor, METH_O, "What a gradient rule's constants wait for."},
     {"register_gradient", register_gradient, METH_VARARGS, "A rule of the user's."},
     {"define_function", define_function, METH_VARARGS, "A graph becomes another's function."},
     {"functions_of", functions_of, METH_O, "The FunctionDefs of a graph."},

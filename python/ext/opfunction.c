@@ -749,10 +749,20 @@ static void function_dealloc(rnpy_function_t* self) {
 }
 
 // OpFunction(name, OpDef's bytes)
+// Parameters that Python calls otherwise than the definition does: {its name: Python's}.
+static void rename_params(rnpy_function_t* f, PyObject* renamed) {
+  for (int i = 0; i < f->param_count; ++i) {
+    PyObject* name = PyDict_GetItem(renamed, f->params[i]);
+    if (!name) continue;
+    Py_INCREF(name);
+    Py_SETREF(f->params[i], name);
+  }
+}
+
 static PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   (void)kwargs;
-  PyObject *op, *definition;
-  if (!PyArg_ParseTuple(args, "US", &op, &definition)) return NULL;
+  PyObject *op, *definition, *renamed = NULL;
+  if (!PyArg_ParseTuple(args, "US|O!", &op, &definition, &PyDict_Type, &renamed)) return NULL;
   rnpy_function_t* self = (rnpy_function_t*)type->tp_alloc(type, 0);
   if (!self) return NULL;
   self->vectorcall = function_call;
@@ -772,6 +782,7 @@ static PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject* kwar
     PyErr_SetString(PyExc_ValueError, "an op with so many arguments is not known here");
     return NULL;
   }
+  if (renamed) rename_params(self, renamed);
   return (PyObject*)self;
 }
 

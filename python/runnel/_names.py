@@ -26,6 +26,7 @@ parsing_ops: VarLenFeature FixedLenFeature FixedLenSequenceFeature SparseFeature
 parsing_ops: parse_single_sequence_example decode_raw decode_csv parse_tensor serialize_tensor
 io_ops: ReaderBase WholeFileReader TextLineReader FixedLengthRecordReader TFRecordReader IdentityReader
 lookup_ops: initialize_all_tables
+ragged_tensor: RaggedTensor
 template: make_template
 old_names: select inv complex_abs listdiff scalar_summary histogram_summary image_summary merge_summary
 old_names: merge_all_summaries
@@ -34,12 +35,14 @@ misc: GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRO
 misc: MONOLITHIC_BUILD disable_v2_behavior disable_v2_tensorshape disable_tensor_equality disable_control_flow_v2
 misc: enable_v2_tensorshape get_static_value is_symbolic_tensor load_op_library load_library
 misc: load_file_system_library get_logger sparse_matmul quantize quantize_v2
+misc: enable_tensor_equality enable_control_flow_v2 control_flow_v2_enabled enable_v2_behavior assert_proper_iterable
+module: Module
 
 """
 _BASE_MODULES = (
-    "errors raw_ops compat math linalg strings sparse random io dtypes bitwise sets manip quantization version queue debugging "
-    "gfile python_io app flags logging test graph_util resource_loader sysconfig lookup lookup_ops distributions "
-    "special_ops string_ops sparse_ops linalg_ops stateless_random random_ops")
+    "errors config raw_ops compat math linalg strings sparse random io dtypes bitwise sets manip quantization version queue debugging "
+    "gfile python_io ragged app flags logging test graph_util resource_loader sysconfig lookup lookup_ops distributions "
+    "ragged_strings special_functions special_ops string_ops sparse_ops linalg_ops stateless_random random_ops")
 
 # Variables, optimizers, savers, hooks, queues, clusters.
 _TRAINING = """
@@ -67,7 +70,7 @@ _TRAINING_MODULES = "initializers train"
 # Layers, losses, metrics, recurrent cells, images, Keras.
 _LAYERS = """
 """
-_LAYERS_MODULES = "keras layers losses metrics nn"
+_LAYERS_MODULES = "feature_column keras layers losses metrics nn"
 
 # Control flow, data, summaries, saved models, eager execution, functions.
 _FLOW = """

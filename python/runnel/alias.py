@@ -1,7 +1,8 @@
 """Lets `import tensorflow` find Runnel.
 
 `tensorflow`, `tensorflow.compat.v1` and everything below them are the modules of runnel under other
-names: one module object each, so that state is not doubled.
+names: one module object each, so that state is not doubled. The paths behind the public names,
+`tensorflow.python.framework.ops`, are views on them (inner_paths.py).
 """
 
 import importlib
@@ -20,9 +21,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         parts = spec.name.split(".")[1:]
         if parts[:2] == ["compat", "v1"]:
             parts = parts[2:]
-        if parts[:1] == ["python"]:
-            raise ModuleNotFoundError(
-                "%s is private to TensorFlow, and not in Runnel" % spec.name, name=spec.name)
+        if parts[:1] in (["python"], ["core"]):
+            from runnel import inner_paths
+            return inner_paths.module(".".join(parts))
         real = ".".join(["runnel"] + parts)
         try:
             module = importlib.import_module(real)

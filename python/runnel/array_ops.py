@@ -197,7 +197,7 @@ def squeeze(input, axis=None, name=None, squeeze_dims=None):  # noqa: A002
     axis = _pick(axis, squeeze_dims, "axis", "squeeze_dims")
     if axis is not None and not isinstance(axis, (list, tuple)):
         axis = [axis]
-    return _ops.Squeeze(input, squeeze_dims=axis, name=name)
+    return _ops.Squeeze(input, axis=axis, name=name)
 
 
 def _pick(new, old, new_name, old_name):

@@ -22,6 +22,10 @@ def _checked(holds, data, message, summarize, name):
 
 def _binary(op, symbol, kind):
     def check(x, y, data=None, summarize=None, message=None, name=None):
+        if kind == "assert_equal":  # a scope for this alone, so that the names are stock's
+            with name_scope(name, kind, [x, y, data]):
+                if x is y:
+                    return None if executing_eagerly() else no_op()
         with name_scope(name, kind, [x, y, data]):
             x = convert_to_tensor(x, name="x")
             y = convert_to_tensor(y, dtype_hint=x.dtype, name="y")

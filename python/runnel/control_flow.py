@@ -7,10 +7,10 @@ operation (`AddOp`), and what the operation reads from outside is brought in (`A
 import builtins
 import contextlib
 
-from runnel import dtypes, nest, raw_ops, tensor_shape
+from runnel import _core, dtypes, nest, raw_ops, tensor_shape
 from runnel.composite import IndexedSlices, SparseTensor
 from runnel.convert import constant, convert_to_tensor
-from runnel.framework import (Operation, Tensor, colocate_with, control_dependencies,
+from runnel.framework import (GraphKeys, Operation, Tensor, colocate_with, control_dependencies,
                               executing_eagerly, get_default_graph, name_scope)
 
 
@@ -21,7 +21,10 @@ class ControlFlowContext:
         self._outer_context = get_default_graph()._get_control_flow_context()
         self._inside = set()      # names of tensors that may be read as they are
         self._brought = {}        # name of a tensor outside -> tensor inside
-        self._control_stack = None
+        self._passed = set()      # names of what contexts around made of tensors outside them
+        self._nested_contexts = []
+        if self._outer_context is not None:
+            self._outer_context._nested_contexts.append(self)
 
     @property
     def outer_context(self):
@@ -33,15 +36,10 @@ class ControlFlowContext:
 
     def Enter(self):
         """What is built from now on is inside."""
-        graph = get_default_graph()
-        self._control_stack = graph._control_stack
-        graph._control_stack = []
-        graph._set_control_flow_context(self)
+        get_default_graph()._set_control_flow_context(self)
 
     def Exit(self):
-        graph = get_default_graph()
-        graph._control_stack = self._control_stack
-        graph._set_control_flow_context(self._outer_context)
+        get_default_graph()._set_control_flow_context(self._outer_context)
 
     @contextlib.contextmanager
     def entered(self):
@@ -50,6 +48,17 @@ class ControlFlowContext:
             yield self
         finally:
             self.Exit()
+
+    def to_proto(self, export_scope=None):
+        """The message of it in a MetaGraphDef."""
+        from runnel.control_flow_io import to_proto
+        return to_proto(self, export_scope)
+
+    @staticmethod
+    def from_proto(context_def, import_scope=None):
+        """The context of such a message."""
+        from runnel.control_flow_io import from_proto
+        return from_proto(context_def, import_scope)
 
     def AddName(self, name):
         self._inside.add(name)
@@ -75,8 +84,21 @@ class ControlFlowContext:
         return context is self
 
     def keeps_control_input(self, op):
-        """Whether operations in here may wait for `op`."""
-        return self._holds(op)
+        """Whether operations in here may be told to wait for `op`."""
+        return True
+
+    def _drop_external_controls(self, op):
+        """Operations of a loop wait for those of the same loop; what else this one was told to wait for
+        comes back."""
+        loop = self.GetWhileContext()
+        controls = op.control_inputs
+        if loop is None or not controls:
+            return []
+        own = [c for c in controls if _loop_of(c) is loop]
+        if len(own) < len(controls):
+            op._remove_all_control_inputs()
+            op._add_control_inputs(own)
+        return [c for c in controls if _loop_of(c) is not loop]
 
     def AddOp(self, op):
         """Brings in what a new operation reads. The graph calls this."""
@@ -87,9 +109,14 @@ class ControlFlowContext:
                     real = self.AddValue(inputs[index])
                     if real is not inputs[index]:
                         op._update_input(index, real)
+        external = self._drop_external_controls(op)
         if self._is_free(op):
             op._add_control_input(self.GetControlPivot().op)
         self._note(op)
+        self._await(op, external)
+
+    def _await(self, op, external):
+        """Makes `op` wait for operations outside."""
 
     def _is_free(self, op):
         """Whether nothing that it reads or waits for tells it when to run."""
@@ -112,7 +139,10 @@ class ControlFlowContext:
             outer = value if self._outer_context is None else self._outer_context.AddValue(value)
             found = self._bring(outer)
             self._inside.add(found.name)
-            self._brought[value.name] = self._brought[outer.name] = found
+            self._brought[value.name] = found
+            if outer is not value and self.IsCondContext():
+                self._brought[outer.name] = found
+                self._passed.add(outer.name)
         return found
 
     def _outside(self):
@@ -125,7 +155,7 @@ class CondContext(ControlFlowContext):
 
     def __init__(self, pred, pivot, branch, name="cond_text"):
         super().__init__()
-        self.name = name
+        self.name = get_default_graph().unique_name(name)
         self._pred = pred
         self._pivot = pivot
         self._branch = branch
@@ -149,10 +179,6 @@ class CondContext(ControlFlowContext):
 
     def GetControlPivot(self):
         return self._pivot
-
-    def keeps_control_input(self, op):
-        loop = self.GetWhileContext()
-        return loop is None or loop._holds(op)
 
     def _bring(self, outer):
         with self._outside():
@@ -178,8 +204,7 @@ class CondContext(ControlFlowContext):
         if value is None:
             return self._pivot
         if isinstance(value, Operation):
-            with control_dependencies([value]):
-                return raw_ops.Identity(input=self._pivot, name="control_dependency")
+            return with_dependencies([value], self._pivot)
         if _is_array(value):
             value = value.flow
         tensor = convert_to_tensor(value)
@@ -235,9 +260,23 @@ class WhileContext(ControlFlowContext):
     def GetControlPivot(self):
         return self._pivot_for_body if self._pivot_for_body is not None else self._pivot_for_pred
 
+    def _await(self, op, external):
+        if not external:
+            return
+        scope = name_scope(op.name + "/") if op.type != "Const" else contextlib.nullcontext()
+        with self._outside(), self.entered(), scope:
+            waits = [raw_ops.Identity(input=x.outputs[0]).op for x in external if x.outputs]
+        op._add_control_inputs(waits)
+
+    def note_results(self, rows, known):
+        """Gradients that were built in here, as rows of tensors, may be read as they are."""
+        for row in rows:
+            for x in row if isinstance(row, builtins.tuple) else (row,):
+                if x is not None and x.op._get_control_flow_context() is None and not any(x is y for y in known):
+                    self._note(x.op)
+
     def _is_free(self, op):
-        return not op.control_inputs and all(
-            x.op.type in ("Enter", "RefEnter") and x.op.get_attr("is_constant") for x in op.inputs)
+        return _reads_invariants(op)
 
     def _enter(self, outer, is_constant):
         op = raw_ops.RefEnter if outer.dtype._is_ref_dtype else raw_ops.Enter
@@ -256,8 +295,23 @@ class WhileContext(ControlFlowContext):
         for output in op.outputs:
             self._inside.add(output.name)
         outer = self._outer_context
+        source = op.inputs[0].op
+        for controls, seen in get_default_graph()._control_stack:
+            if source not in controls and source not in seen:
+                op._add_control_inputs([c for c in controls if self._may_await(c)])
+            seen.add(op)
         if outer is not None and not any(outer._holds(x.op) for x in op.inputs):
             op._add_control_input(outer.GetControlPivot().op)
+
+    def _may_await(self, op):
+        """Whether the loop as a whole can: `op` is in a context around it, and in no other loop."""
+        of, outer = op._get_control_flow_context(), self._outer_context
+        loop = None if outer is None else outer.GetWhileContext()
+        while outer is not of:
+            if outer is None or outer is loop:
+                return False
+            outer = outer._outer_context
+        return True
 
     def build(self, cond, body, loop_vars, shape_invariants, return_same_structure):
         """The loop's results, nested as its variables."""
@@ -289,10 +343,16 @@ class WhileContext(ControlFlowContext):
                 context._inside.add(exit_.name)
                 context = context._outer_context
         packed = _pack_like(structure, results, loop_vars)
-        if not return_same_structure and nest.is_nested(packed) and len(packed) == 1 \
+        if not return_same_structure and len(results) == 1 and nest.is_nested(packed) \
                 and not isinstance(packed, dict):
             return packed[0]
         return packed
+
+    def _tell_gradients(self, op):
+        from runnel.protobuf import message_class
+        for name, value, usual in (("_back_prop", self._back_prop, True), ("_swap_memory", self._swap_memory, False)):
+            if bool(value) != usual:
+                op._set_attr(name, message_class("AttrValue")(b=bool(value)))
 
     def _turn(self, cond, body, loop_vars, enters, has_invariants):
         merges = [(raw_ops.RefMerge if x.dtype._is_ref_dtype else raw_ops.Merge)(
@@ -300,6 +360,7 @@ class WhileContext(ControlFlowContext):
         self._pivot_for_pred = merges[0]
         predicate = convert_to_tensor(cond(*_arguments(_pack_like(loop_vars, merges, loop_vars))))
         self._pivot = raw_ops.LoopCond(input=predicate, name="LoopCond")
+        self._tell_gradients(self._pivot.op)
         switches = [_switch_any(x, self._pivot) for x in merges]
         values = [raw_ops.Identity(input=x[1], name="Identity") for x in switches]
         for value, merge in zip(values, merges):
@@ -339,6 +400,73 @@ class WhileContext(ControlFlowContext):
         following = (raw_ops.RefNextIteration if value.dtype._is_ref_dtype
                      else raw_ops.NextIteration)(data=value, name="NextIteration")
         merge.op._update_input(1, following)
+
+
+class GradientContext(ControlFlowContext):
+    """Where a gradient rule in Python builds when that is in a loop: in the loop that runs backwards,
+    or in the body where gradients were asked for. Forward values are read by copies that were kept."""
+
+    def __init__(self, rule, anchor, grads):
+        super().__init__()
+        self._rule = rule
+        self._anchor = anchor
+        self._walk = {x.op for x in grads if x is not None} | {anchor}
+        self._control_stack = None
+
+    def IsWhileContext(self):
+        return True
+
+    def GetControlPivot(self):
+        return self._anchor.outputs[0]
+
+    def Enter(self):
+        graph = get_default_graph()
+        self._control_stack = graph._control_stack
+        graph._control_stack = []
+        super().Enter()
+
+    def Exit(self):
+        super().Exit()
+        get_default_graph()._control_stack = self._control_stack
+
+    def keeps_control_input(self, op):
+        return op in self._walk or self._holds(op)
+
+    def _drop_external_controls(self, op):
+        return []
+
+    def _is_free(self, op):
+        return _reads_invariants(op)
+
+    def result(self, value):
+        """A tensor that the rule gives: one of every iteration, not one of all."""
+        if value.op in self._walk or self._holds(value.op):
+            return value
+        return raw_ops.Identity(input=value)
+
+    def AddValue(self, value):
+        if value.name in self._inside:
+            return value
+        found = self._brought.get(value.name)
+        if found is None:
+            around, outer = value, self._outer_context
+            if outer is not None and value.op not in self._walk:
+                around = outer.AddValue(value)
+            found = _core.rule_read(self._rule, around, around is not value)
+            self._inside.add(found.name)
+            self._brought[value.name] = found
+        return found
+
+
+def _loop_of(op):
+    context = op._get_control_flow_context()
+    return None if context is None else context.GetWhileContext()
+
+
+def _reads_invariants(op):
+    """Whether nothing that it reads or waits for belongs to an iteration."""
+    return not op.control_inputs and all(
+        x.op.type in ("Enter", "RefEnter") and x.op.get_attr("is_constant") for x in op.inputs)
 
 
 def _is_within(allowed, shape):
@@ -439,10 +567,14 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
         pivot_yes = raw_ops.Identity(input=yes, name="switch_t")
         pivot_no = raw_ops.Identity(input=no, name="switch_f")
         pred = raw_ops.Identity(input=pred, name="pred_id")
-        results = []
+        results, contexts = [], []
         for pivot, branch, fn in ((pivot_yes, 1, true_fn), (pivot_no, 0, false_fn)):
             with CondContext(pred, pivot, branch).entered() as context:
                 results.append(context.build(fn))
+            contexts.append(context)
+        if contexts[0].outer_context is None:
+            for context in contexts:
+                get_default_graph().add_to_collection(GraphKeys.COND_CONTEXT, context)
         return _merge_branches(results, pivot_yes, pivot_no, strict)
 
 
@@ -528,15 +660,16 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
             unwrap = nest.is_nested(loop_vars) and not isinstance(loop_vars, dict)
 
             def cond(i, values):  # noqa: F811
-                goes_on = inner_cond(*values) if unwrap else inner_cond(values)
-                return raw_ops.LogicalAnd(x=raw_ops.Less(x=i, y=maximum_iterations), y=goes_on)
+                is_early = raw_ops.Less(x=i, y=maximum_iterations)
+                return raw_ops.LogicalAnd(x=is_early, y=inner_cond(*values) if unwrap else inner_cond(values))
 
             def body(i, values):  # noqa: F811
+                after = i + 1
                 result = inner_body(*values) if unwrap else inner_body(values)
                 if unwrap and not (nest.is_nested(result) and len(result) == len(values)
                                    and not _is_array(result)):
                     result = type(values)([result]) if not hasattr(values, "_fields") else result
-                return raw_ops.AddV2(x=i, y=constant(1, dtype=i.dtype)), result
+                return after, result
 
             loop_vars = (counter, loop_vars)
             if shape_invariants is not None:
@@ -544,6 +677,8 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
         context = WhileContext(maximum_iterations, parallel_iterations, back_prop, swap_memory)
         loop_vars = _as_loop_vars(loop_vars)
         keep = return_same_structure or maximum_iterations is not None
+        if context.outer_context is None:
+            get_default_graph().add_to_collection(GraphKeys.WHILE_CONTEXT, context)
         result = context.build(cond, body, loop_vars, shape_invariants, keep)
         if maximum_iterations is None:
             return result
@@ -593,23 +728,39 @@ def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"
         preds = [convert_to_tensor(pred) for pred, _ in pairs]
         actions = [fn for _, fn in pairs]
         if default is None:
-            default, actions, preds_left = actions[-1], actions[:-1], preds[:-1]
-            message = "None of the conditions evaluated as True. A predicate of case must hold."
-            check = [Assert(raw_ops.Any(input=raw_ops.Pack(values=preds), reduction_indices=[0]), [message])]
-        else:
-            preds_left, check = preds, []
-        if exclusive:
-            count = raw_ops.Sum(input=raw_ops.Cast(x=raw_ops.Pack(values=preds), DstT=dtypes.int32),
-                                reduction_indices=[0])
-            check.append(Assert(raw_ops.Less(x=count, y=2),
-                                ["More than one condition evaluated as True, but exclusive=True."]))
-        with control_dependencies(check):
-            if not preds_left:
-                return default()
-            chosen = default
-            for pred, action in reversed(list(zip(preds_left, actions))):
-                chosen = _choice(pred, action, chosen, strict)
+            default = _last_choice(preds, actions[-1])
+            preds, actions = preds[:-1], actions[:-1]
+        chosen = default
+        for pred, action in reversed(list(zip(preds, actions))):
+            chosen = _choice(pred, action, chosen, strict)
+        if not exclusive:
             return chosen()
+        with control_dependencies([_at_most(preds, 1, "Input error: exclusive=True")]):
+            return chosen()
+
+
+def _at_most(preds, count, message):
+    """Fails if more than `count` of them hold."""
+    together = raw_ops.Pack(values=preds, name="preds_c")
+    numbers = raw_ops.Cast(x=together, DstT=dtypes.int32, name="Cast")
+    from runnel.math_ops import reduce_sum
+    total = reduce_sum(numbers, name="num_true_conds")
+    fits = raw_ops.LessEqual(x=total, y=constant(count, name="n_true_conds"), name="LessEqual")
+    names = ", ".join(pred.name for pred in preds)
+    return Assert(fits, ["%s: more than %d conditions (%s) evaluated as True:" % (message, count, names), together],
+                  summarize=len(preds))
+
+
+def _last_choice(preds, action):
+    """The last action, which must be the right one if no other is."""
+    def run():
+        together = raw_ops.Pack(values=preds, name="preds_c")
+        others = _at_most(preds[:-1], 0, "Implementation error: selected default action #%d was called, but some "
+                          "of other predicates are True: " % (len(preds) - 1)) if len(preds) > 1 else None
+        last = Assert(preds[-1], ["Input error: None of conditions evaluated as True:", together])
+        with control_dependencies([check for check in (others, last) if check is not None]):
+            return action()
+    return run
 
 
 def _choice(pred, action, otherwise, strict):
@@ -667,15 +818,14 @@ def Assert(condition, data, summarize=None, name=None):
                 condition, "\n".join(str(x) for x in data)))
         return None
     with name_scope(name, "Assert", [condition, data]):
-        values = [convert_to_tensor(x) for x in data]
-        condition = convert_to_tensor(condition, name="Const")
-        if all(x.dtype in (dtypes.string, dtypes.int32) for x in values):
-            return raw_ops.Assert(condition=condition, data=values, summarize=summarize or 3,
-                                  name="Assert")
+        kinds = [convert_to_tensor(x).dtype for x in data]
 
         def fail():
-            return raw_ops.Assert(condition=condition, data=values, summarize=summarize or 3,
+            return raw_ops.Assert(condition=condition, data=data, summarize=3 if summarize is None else summarize,
                                   name="Assert")
+        if all(kind in (dtypes.string, dtypes.int32) for kind in kinds):
+            return fail()
+        condition = convert_to_tensor(condition, name="Condition")
         return cond(condition, no_op, fail, name="AssertGuard").op
 
 

@@ -97,8 +97,11 @@ class Dataset:
 
     @staticmethod
     def from_tensor_slices(tensors):
-        """A dataset of the rows of tensors."""
-        flat = [convert_to_tensor(x) for x in nest.flatten(_no_lists(tensors))]
+        """A dataset of the rows of tensors, ragged ones too."""
+        given = nest.flatten(_no_lists(tensors))
+        if any(hasattr(x, "ragged_rank") for x in given):
+            return _ragged_rows(_no_lists(tensors), given)
+        flat = [convert_to_tensor(x) for x in given]
         for x in flat:
             if x.shape.ndims == 0:
                 raise ValueError("Unbatching a tensor is only supported for rank >= 1")
@@ -396,6 +399,17 @@ class _Windows(Dataset):
         for x, t, s in zip(flat, like._types, like._shapes):
             parts.append(Dataset(x, None, [t], [s]) if isinstance(x, Tensor) else x)
         return nest.pack_sequence_as(like._structure, parts)
+
+
+def _ragged_rows(structure, given):
+    """The rows of tensors of which some are ragged: a number for each row, and what it stands for."""
+    from runnel.ragged_tensor import as_ragged_or_tensor
+    parts = [as_ragged_or_tensor(x) for x in given]
+    if any(getattr(x, "ragged_rank", 1) > 1 for x in parts):
+        raise NotImplementedError("datasets of ragged tensors with more than one ragged dimension")
+    first = parts[0]
+    rows = first.nrows() if hasattr(first, "ragged_rank") else raw_ops.Shape(first, out_type=dtypes.int64)[0]
+    return Dataset.range(rows).map(lambda i: nest.pack_sequence_as(structure, [x[i] for x in parts]))
 
 
 def _no_lists(structure):

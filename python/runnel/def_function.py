@@ -13,6 +13,8 @@ from runnel.tracing import trace
 _QUIET = frozenset(("Placeholder", "VarHandleOp", "Const", "NoOp"))
 _READS = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "VariableShape"))
 
+run_eagerly = False  # tf.config.run_functions_eagerly
+
 
 def _is_stateful(op):
     function = None if op.type in _QUIET else getattr(raw_ops, op.type, None)
@@ -163,6 +165,8 @@ class Function:
         return bound[self]
 
     def __call__(self, *args, **kwargs):
+        if run_eagerly and framework.executing_eagerly():
+            return self._python_function(*args, **kwargs)
         if not framework.executing_eagerly():
             return self._python_function(*args, **kwargs)
         if not kwargs and self.input_signature is None and all(isinstance(x, framework.Tensor) for x in args):

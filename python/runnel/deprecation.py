@@ -11,3 +11,12 @@ def warn_once(old, new):
     import warnings
     warnings.warn("tf.%s is deprecated: use tf.%s instead." % (old, new), DeprecationWarning,
                   stacklevel=3)
+
+
+def warn_argument_once(old, new):
+    """The same of an argument; called by a helper of the function that has it."""
+    if old in _said:
+        return
+    _said.add(old)
+    import warnings
+    warnings.warn("The argument '%s' is deprecated: use '%s' instead." % (old, new), DeprecationWarning, stacklevel=4)

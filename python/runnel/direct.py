@@ -1,7 +1,6 @@
 """Public functions that are an op's own function: tf.sin is the op Sin.
 
-NAMES: the name in tf -> op. Where arguments are called otherwise in tf than in the op, the row is
-(op, {argument: argument of the op}).
+NAMES: the name in tf -> op.
 """
 
 NAMES = {
@@ -13,7 +12,17 @@ Asinh asinh
 Atan atan
 Atan2 atan2
 Atanh atanh
+BesselI0 bessel_i0
 BesselI0e bessel_i0e
+BesselI1 bessel_i1
+BesselJ0 bessel_j0
+BesselJ1 bessel_j1
+BesselK0 bessel_k0
+BesselK0e bessel_k0e
+BesselK1 bessel_k1
+BesselK1e bessel_k1e
+BesselY0 bessel_y0
+BesselY1 bessel_y1
 BesselI1e bessel_i1e
 Betainc betainc
 Bitcast bitcast
@@ -26,6 +35,7 @@ Cross cross
 DecodeBase64 decode_base64
 DecodeCompressed decode_compressed
 DecodeJSONExample decode_json_example
+Dawsn dawsn
 Digamma digamma
 DynamicPartition dynamic_partition
 DynamicStitch dynamic_stitch
@@ -34,16 +44,21 @@ Erf erf
 Erfc erfc
 Erfinv erfinv
 Exp exp
+Expint expint
 Expm1 expm1
+ExtractVolumePatches extract_volume_patches
 FakeQuantWithMinMaxArgs fake_quant_with_min_max_args
 FakeQuantWithMinMaxArgsGradient fake_quant_with_min_max_args_gradient
 FakeQuantWithMinMaxVars fake_quant_with_min_max_vars
 FakeQuantWithMinMaxVarsGradient fake_quant_with_min_max_vars_gradient
 FakeQuantWithMinMaxVarsPerChannel fake_quant_with_min_max_vars_per_channel
+FakeQuantWithMinMaxVarsPerChannelGradient fake_quant_with_min_max_vars_per_channel_gradient
 Floor floor
 FloorDiv floor_div
 FloorMod floormod
 FloorMod mod
+FresnelCos fresnel_cos
+FresnelSin fresnel_sin
 Greater greater
 GreaterEqual greater_equal
 GuaranteeConst guarantee_const
@@ -95,6 +110,7 @@ Sin sin
 Sinh sinh
 SpaceToBatchND space_to_batch_nd
 BatchToSpaceND batch_to_space_nd
+Spence spence
 Sqrt sqrt
 Square square
 SquaredDifference squared_difference

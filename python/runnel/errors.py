@@ -120,6 +120,7 @@ def error_code_from_exception_type(cls):
 
 
 _NODE = re.compile(r"\{\{(?:function_)?node ([^}]+)\}\}")
+_PORT = re.compile(r"_(?:retval|arg)_(.+)_\d+_\d+$")  # of a tensor that is fetched or fed
 
 
 def make_error(code, message, graph=None):
@@ -127,7 +128,7 @@ def make_error(code, message, graph=None):
     op = None
     if graph is not None:
         for name in _NODE.findall(message):
-            op = graph._find(name.strip())
+            op = graph._find(name.strip()) or graph._find(_PORT.sub(r"\1", name.strip()))
             if op is not None:
                 break
     return _by_code.get(code, UnknownError)(None, op, message)

@@ -1,6 +1,7 @@
 """Functions over the rows of tensors: map_fn, foldl, foldr, scan."""
 
-from runnel import dtypes, nest, raw_ops
+from runnel import dtypes, nest
+from runnel.array_ops import shape
 from runnel.control_flow import while_loop
 from runnel.convert import constant, convert_to_tensor
 from runnel.framework import name_scope
@@ -10,7 +11,7 @@ from runnel.tensor_array import TensorArray
 class _Rows:
     """The rows of nested tensors, and their number."""
 
-    def __init__(self, elems):
+    def __init__(self, elems, shaped=False):
         self.structure = elems
         flat = [convert_to_tensor(x, name="elem") for x in nest.flatten(elems)]
         if not flat:
@@ -19,11 +20,11 @@ class _Rows:
             if x.shape.ndims == 0:
                 raise ValueError("elements in elems must be 1+ dimensional Tensors, not scalars")
         self.static = flat[0].shape[0].value if flat[0].shape.ndims else None
-        self.count = self.static if self.static is not None else raw_ops.StridedSlice(
-            input=raw_ops.Shape(input=flat[0]), begin=[0], end=[1], strides=[1], shrink_axis_mask=1)
+        self.count = self.static or shape(flat[0])[0]
         self.flat = flat
-        self.arrays = [TensorArray(x.dtype, size=self.count, dynamic_size=False, infer_shape=True)
-                       .unstack(x) for x in flat]
+        arrays = [TensorArray(x.dtype, size=self.count, dynamic_size=False, infer_shape=True,
+                              element_shape=x.shape[1:] if shaped else None) for x in flat]
+        self.arrays = [array.unstack(x) for array, x in zip(arrays, flat)]
 
     def read(self, i):
         return nest.pack_sequence_as(self.structure, [array.read(i) for array in self.arrays])
@@ -53,17 +54,18 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
         like = elems if dtype is None else dtype
         types = ([x.dtype for x in rows.flat] if dtype is None
                  else [dtypes.as_dtype(t) for t in nest.flatten(dtype)])
+        start = constant(0)
         results = [TensorArray(t, size=rows.count, dynamic_size=False, infer_shape=infer_shape)
                    for t in types]
 
         def body(i, arrays):
             out = fn(rows.read(i))
             nest.assert_same_structure(like, out)
-            flat = nest.flatten(out)
-            return i + 1, [array.write(i, value) for array, value in zip(arrays, flat)]
+            arrays = [array.write(i, value) for array, value in zip(arrays, nest.flatten(out))]
+            return i + 1, arrays
 
         _, arrays = while_loop(
-            lambda i, _: i < rows.count, body, (constant(0, dtypes.int32), results),
+            lambda i, _: i < rows.count, body, (start, results),
             parallel_iterations=_parallel(parallel_iterations), back_prop=back_prop,
             swap_memory=swap_memory, maximum_iterations=rows.count)
         stacked = [array.stack() for array in arrays]
@@ -83,13 +85,11 @@ def _fold(fn, elems, initializer, parallel_iterations, back_prop, swap_memory, n
     with name_scope(name, "foldr" if backward else "foldl", nest.flatten(elems)):
         rows = _Rows(elems)
         if initializer is None:
-            first = rows.count - 1 if backward else constant(0, dtypes.int32)
-            state = rows.read(first)
-            begin, end = (first, 0) if backward else (constant(1, dtypes.int32), rows.count)
+            state = rows.read(rows.count - 1 if backward else 0)
+            begin = rows.count - 1 if backward else constant(1)
         else:
-            state = nest.map_structure(convert_to_tensor, initializer)
-            begin, end = (rows.count, 0) if backward else (constant(0, dtypes.int32), rows.count)
-        begin = convert_to_tensor(begin, dtypes.int32)
+            state = initializer
+            begin = rows.count if backward else constant(0)
 
         def body(i, state):
             if backward:
@@ -98,7 +98,7 @@ def _fold(fn, elems, initializer, parallel_iterations, back_prop, swap_memory, n
             return (i if backward else i + 1), state
 
         _, state = while_loop(
-            (lambda i, _: i > end) if backward else (lambda i, _: i < end), body, (begin, state),
+            (lambda i, _: i > 0) if backward else (lambda i, _: i < rows.count), body, (begin, state),
             parallel_iterations=_parallel(parallel_iterations), back_prop=back_prop,
             swap_memory=swap_memory, maximum_iterations=rows.count)
         return state
@@ -134,23 +134,22 @@ def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, sw
     if not callable(fn):
         raise TypeError("fn must be callable.")
     with name_scope(name, "scan", nest.flatten(elems)):
-        rows = _Rows(elems)
+        rows = _Rows(elems, shaped=True)
         first = rows.count - 1 if reverse else 0
         state = (rows.read(first) if initializer is None
                  else nest.map_structure(convert_to_tensor, initializer))
         flat = nest.flatten(state)
         arrays = [TensorArray(x.dtype, size=rows.count, dynamic_size=False, infer_shape=infer_shape,
                               element_shape=x.shape if infer_shape else None) for x in flat]
+        done = 0
         if initializer is None:
             arrays = [array.write(first, x) for array, x in zip(arrays, flat)]
-            begin = rows.count - 2 if reverse else 1
-        else:
-            begin = rows.count - 1 if reverse else 0
-        begin = convert_to_tensor(begin, dtypes.int32)
+            done = 1
+        begin = rows.count - 1 - done if reverse else done
 
         def body(i, values, arrays):
-            before = nest.pack_sequence_as(state, values)
-            after = fn(before, rows.read(i))
+            row = rows.read(i)
+            after = fn(nest.pack_sequence_as(state, values), row)
             nest.assert_same_structure(state, after)
             values = nest.flatten(after)
             arrays = [array.write(i, x) for array, x in zip(arrays, values)]

@@ -1,6 +1,8 @@
 """Derivatives: tf.gradients and its kin."""
 
+import contextlib
 import enum
+import threading
 
 from runnel import _core, framework
 from runnel.composite import IndexedSlices
@@ -22,6 +24,9 @@ class AggregationMethod:
     DEFAULT = ADD_N
     EXPERIMENTAL_TREE = 1
     EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+_failures = threading.local()  # .error: what a rule in Python raised
 
 
 def _as_list(value):
@@ -81,8 +86,19 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
         if grad_ys is not None:
             dys = _grad_ys(y_edges, _as_list(grad_ys))
         stops = [_x_edge(x) for x in _as_list(stop_gradients or [])]
-        rows = _core.gradients(graph, y_edges, x_edges, dys, stops, scope.rstrip("/"),
-                               bool(colocate_gradients_with_ops), 1 if gate_gradients else 0, zeros)
+        _failures.error = None
+        try:
+            rows = _core.gradients(graph, y_edges, x_edges, dys, stops, scope.rstrip("/"),
+                                   bool(colocate_gradients_with_ops), 1 if gate_gradients else 0, zeros)
+        except (ValueError, LookupError):
+            error, _failures.error = _failures.error, None
+            if error is not None:
+                raise error from None
+            raise
+        context = graph._get_control_flow_context()
+        loop = None if context is None else context.GetWhileContext()
+        if loop is not None:  # a branch brings them in by itself
+            loop.note_results(rows, x_edges)
     return [IndexedSlices(*row) if isinstance(row, tuple) else row for row in rows]
 
 
@@ -151,12 +167,37 @@ class RegisterGradient:
         self._op_type = op_type
 
     def __call__(self, function):
-        def rule(op, grads):
-            answer = function(op, *grads)
-            answer = answer if isinstance(answer, (list, tuple)) else [answer]
-            return [(g.values, g.indices, g.dense_shape) if isinstance(g, IndexedSlices) else g for g in answer]
+        def rule(op, grads, walk):
+            try:
+                return _apply(function, op, grads, walk)
+            except Exception as error:
+                _failures.error = error
+                raise
         _core.register_gradient(self._op_type, rule)
         return function
+
+
+def _apply(function, op, grads, walk):
+    """What a rule gives: for each input None, a tensor, or the parts of an IndexedSlices. In a loop
+    it builds in the one that runs backwards."""
+    for output, grad in zip(op.outputs, grads):
+        if grad is not None and grad.dtype.base_dtype == output.dtype.base_dtype:
+            grad.set_shape(output.shape)
+    anchor = _core.rule_anchor(walk)
+    inside: contextlib.AbstractContextManager = contextlib.nullcontext()
+    if anchor is not None:
+        from runnel.control_flow import GradientContext
+        inside = GradientContext(walk, anchor, grads).entered()
+    with inside as context:
+        answer = function(op, *grads)
+        answer = answer if isinstance(answer, (list, tuple)) else [answer]
+        rows = []
+        for g in answer:
+            parts = (g.values, g.indices, g.dense_shape) if isinstance(g, IndexedSlices) else (g,)
+            if context is not None:
+                parts = tuple(context.result(x) if isinstance(x, Tensor) else x for x in parts)
+            rows.append(parts if len(parts) > 1 else parts[0])
+        return rows
 
 
 def no_gradient(op_type):
@@ -164,7 +205,7 @@ def no_gradient(op_type):
     if not isinstance(op_type, str):
         raise TypeError("op_type must be a string")
     try:
-        _core.register_gradient(op_type, lambda op, grads: [None] * len(op.inputs))
+        _core.register_gradient(op_type, lambda op, grads, walk: [None] * len(op.inputs))
     except KeyError:
         pass
 

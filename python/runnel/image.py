@@ -634,6 +634,18 @@ def non_max_suppression_with_scores(boxes, scores, max_output_size, iou_threshol
         return result[0], result[1]
 
 
+def non_max_suppression_padded(boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float("-inf"),
+                               pad_to_max_output_size=False, name=None):
+    """(numbers of the best boxes, how many there are); filled up with zeros if that is asked for."""
+    with name_scope(name, "non_max_suppression_padded"):
+        result = raw_ops.NonMaxSuppressionV4(
+            boxes=boxes, scores=scores, max_output_size=max_output_size,
+            iou_threshold=convert_to_tensor(iou_threshold, dtypes.float32),
+            score_threshold=convert_to_tensor(score_threshold, dtypes.float32),
+            pad_to_max_output_size=pad_to_max_output_size)
+        return result[0], result[1]
+
+
 def non_max_suppression_overlaps(overlaps, scores, max_output_size, overlap_threshold=0.5,
                                  score_threshold=float("-inf"), name=None):
     """non_max_suppression for given overlaps [n, n]."""

@@ -671,7 +671,19 @@ def dense(inputs, units, activation=None, use_bias=True, kernel_initializer=None
           bias_initializer=None, kernel_regularizer=None, bias_regularizer=None,
           activity_regularizer=None, kernel_constraint=None, bias_constraint=None, trainable=True,
           name=None, reuse=None):
-    """activation(inputs kernel + bias), with new variables, or those of `name` with `reuse`."""
+    """activation(inputs kernel + bias), with new variables, or those of `name` with `reuse`.
+
+    Args:
+      inputs: a tensor of at least two dimensions.
+      units: how many outputs.
+      activation: a function of tensors; None: none.
+      use_bias: whether there is a bias.
+      kernel_initializer, bias_initializer: of the variables.
+      kernel_regularizer, bias_regularizer: functions whose values go to the regularization losses.
+      trainable: whether optimizers change the variables.
+      name: of the layer, and of the scope of its variables.
+      reuse: whether the variables of that name are used again.
+    """
     return Dense(units, activation, use_bias, kernel_initializer, bias_initializer,
                  kernel_regularizer, bias_regularizer, activity_regularizer, kernel_constraint,
                  bias_constraint, trainable, name, _scope=name, _reuse=reuse).apply(inputs)

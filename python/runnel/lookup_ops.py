@@ -216,6 +216,32 @@ class MutableHashTable(_Table):
         return _ops.LookupTableRemoveV2(self.resource_handle, keys, name=name)
 
 
+def index_table_from_tensor(vocabulary_list, num_oov_buckets=0, default_value=-1, dtype=dtypes.string, name=None):
+    """A table from the words of a list to their places in it; others have `default_value`, or one of the buckets behind."""
+    import numpy as np
+    with name_scope(name, "string_to_index"):
+        keys = convert_to_tensor(vocabulary_list, None if dtypes.as_dtype(dtype).is_integer else dtype)
+        if keys.dtype != dtype:
+            from runnel.math_ops import cast
+            keys = cast(keys, dtype)
+        initializer = KeyValueTensorInitializer(keys, np.arange(len(vocabulary_list), dtype=np.int64), dtype, dtypes.int64, name="table_init")
+        return _index_table(initializer, num_oov_buckets, default_value, dtype)
+
+
+def index_table_from_file(vocabulary_file, num_oov_buckets=0, vocab_size=None, default_value=-1, key_dtype=dtypes.string, name=None):
+    """The same from the lines of a file."""
+    with name_scope(name, "string_to_index"):
+        initializer = TextFileInitializer(vocabulary_file, key_dtype, TextFileIndex.WHOLE_LINE, dtypes.int64, TextFileIndex.LINE_NUMBER,
+                                          vocab_size=vocab_size, name="table_init")
+        return _index_table(initializer, num_oov_buckets, default_value, key_dtype)
+
+
+def _index_table(initializer, num_oov_buckets, default_value, dtype):
+    if num_oov_buckets:
+        return StaticVocabularyTable(initializer, num_oov_buckets, lookup_key_dtype=dtype)
+    return StaticHashTable(initializer, default_value)
+
+
 def tables_initializer(name="init_all_tables"):
     """The operation that fills all tables of the graph."""
     from runnel.control_flow import group, no_op

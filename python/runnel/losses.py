@@ -134,7 +134,16 @@ def absolute_difference(labels, predictions, weights=1.0, scope=None,
 
 def mean_squared_error(labels, predictions, weights=1.0, scope=None,
                        loss_collection=GraphKeys.LOSSES, reduction=_DEFAULT):
-    """(predictions - labels) ** 2."""
+    """(predictions - labels) ** 2.
+
+    Args:
+      labels: what is true.
+      predictions: what was said, in the same shape.
+      weights: a factor, or factors that broadcast.
+      scope: of the operations.
+      loss_collection: where the loss is noted, for get_total_loss.
+      reduction: what becomes of the losses of elements: one of tf.losses.Reduction.
+    """
     with name_scope(scope, "mean_squared_error", [predictions, labels, weights]) as scope:
         labels, predictions = _pair(labels, predictions)
         losses = raw_ops.SquaredDifference(x=predictions, y=labels)
@@ -232,7 +241,17 @@ def sigmoid_cross_entropy(multi_class_labels, logits, weights=1.0, label_smoothi
 
 def softmax_cross_entropy(onehot_labels, logits, weights=1.0, label_smoothing=0, scope=None,
                           loss_collection=GraphKeys.LOSSES, reduction=_DEFAULT):
-    """The cross entropy of one class of many; smoothing moves labels towards equal shares."""
+    """The cross entropy of one class of many; smoothing moves labels towards equal shares.
+
+    Args:
+      onehot_labels: [batch, classes].
+      logits: [batch, classes], before softmax.
+      weights: a factor, or one for each row.
+      label_smoothing: the share that goes to all classes alike.
+      scope: of the operations.
+      loss_collection: where the loss is noted, for get_total_loss.
+      reduction: one of tf.losses.Reduction.
+    """
     with name_scope(scope, "softmax_cross_entropy_loss", [logits, onehot_labels, weights]) as scope:
         logits = convert_to_tensor(logits)
         labels = math_ops.cast(convert_to_tensor(onehot_labels), logits.dtype)
@@ -248,7 +267,16 @@ def softmax_cross_entropy(onehot_labels, logits, weights=1.0, label_smoothing=0,
 
 def sparse_softmax_cross_entropy(labels, logits, weights=1.0, scope=None,
                                  loss_collection=GraphKeys.LOSSES, reduction=_DEFAULT):
-    """softmax_cross_entropy with classes by number; a last dimension of 1 of the labels goes."""
+    """softmax_cross_entropy with classes by number; a last dimension of 1 of the labels goes.
+
+    Args:
+      labels: the numbers of classes, [batch].
+      logits: [batch, classes], before softmax.
+      weights: a factor, or one for each row.
+      scope: of the operations.
+      loss_collection: where the loss is noted, for get_total_loss.
+      reduction: one of tf.losses.Reduction.
+    """
     with name_scope(scope, "sparse_softmax_cross_entropy_loss", [logits, labels, weights]) as scope:
         labels, logits = convert_to_tensor(labels), convert_to_tensor(logits)
         weights = convert_to_tensor(weights)

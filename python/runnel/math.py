@@ -4,7 +4,7 @@ from runnel._namespace import namespace
 
 __getattr__, __dir__ = namespace(
     __name__,
-    "abs accumulate_n acos acosh add add_n angle argmax argmin asin asinh atan atan2 atanh bessel_i0e bessel_i1e betainc bincount ceil "
+    "abs accumulate_n acos acosh add add_n angle argmax argmin asin asinh atan atan2 atanh bessel_i0 bessel_i0e bessel_i1 bessel_i1e betainc bincount ceil "
     "confusion_matrix conj cos cosh count_nonzero cumprod cumsum cumulative_logsumexp digamma divide equal erf erfc erfinv exp expm1 floor "
     "floordiv floormod greater greater_equal igamma igammac imag invert_permutation is_finite is_inf is_nan is_non_decreasing "
     "is_strictly_increasing lbeta less less_equal lgamma log log1p log_sigmoid logical_and logical_not logical_or logical_xor maximum minimum mod "
@@ -16,4 +16,5 @@ __getattr__, __dir__ = namespace(
     "softmax=nn.softmax softplus=nn.softplus softsign=nn.softsign zero_fraction=nn.zero_fraction",
     "xdivy=special_ops.xdivy xlogy=special_ops.xlogy xlog1py=special_ops.xlog1py multiply_no_nan=special_ops.multiply_no_nan "
     "reciprocal_no_nan=special_ops.reciprocal_no_nan polyval=special_ops.polyval ndtri=special_ops.ndtri erfcinv=special_ops.erfcinv",
+    "special=special_functions sobol_sample=special_ops.sobol_sample",
 )

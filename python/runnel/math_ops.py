@@ -277,9 +277,13 @@ def saturate_cast(value, dtype, name=None):
 
 
 def _caster(dtype, name):
+    old = "to_" + name[2:].lower()
+
     def to(x, name=name):
+        from runnel.deprecation import warn_once
+        warn_once(old, "cast")
         return cast(x, dtype, name=name)
-    to.__name__ = name
+    to.__name__ = old
     to.__doc__ = "x as %s." % dtype.name
     return to
 
@@ -295,11 +299,17 @@ to_complex128 = _caster(dtypes.complex128, "ToComplex128")
 
 # --- Reductions
 
+_OLD_ARGUMENTS = frozenset("batch_dim dimension keep_dims reduction_indices seq_dim split_dim squeeze_dims".split())
+
+
 def _pick(new_name, new, old_name, old):
     """The value of an argument that had another name once."""
     if old is not None:
         if new is not None:
             raise ValueError("Cannot specify both '%s' and '%s'" % (old_name, new_name))
+        if old_name in _OLD_ARGUMENTS:
+            from runnel.deprecation import warn_argument_once
+            warn_argument_once(old_name, new_name)
         return old
     return new
 
@@ -322,7 +332,11 @@ def _reducer(op_name, name, doc):
                keep_dims=None):
         axis = _pick("axis", axis, "reduction_indices", reduction_indices)
         keepdims = _pick("keepdims", keepdims, "keep_dims", keep_dims)
-        input_tensor = _input(input_tensor)
+        if not isinstance(input_tensor, Tensor):
+            if hasattr(input_tensor, "ragged_rank"):
+                from runnel import ragged_functions
+                return ragged_functions.reduction(reduce)(input_tensor, axis, keepdims, name)
+            input_tensor = convert_to_tensor(input_tensor, name="input_tensor")
         dims = _reduction_dims(input_tensor, axis)
         return getattr(_ops, op_name)(input_tensor, dims, keep_dims=bool(keepdims), name=name)
     reduce.__name__ = name
@@ -471,9 +485,9 @@ def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
         known = known.merge_with(x.shape)
     if len(inputs) == 1 and name is None:
         return inputs[0]
-    if not known.is_fully_defined():
-        return add_n(inputs, name=name)
-    return _ops.AccumulateNV2(inputs, shape=known, name=name)
+    if len(inputs) == 1:
+        return _ops.Identity(inputs[0], name=name)
+    return add_n(inputs, name=name)
 
 
 # --- Products

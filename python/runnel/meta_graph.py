@@ -265,11 +265,11 @@ def read_meta_graph_file(filename):
         out.ParseFromString(data)
         return out
     except DecodeError as error:
-        from runnel import protobuf
-        parse = getattr(protobuf, "parse_text", None)
-        if parse is None:
-            raise OSError("Cannot parse file %s: %s." % (filename, error)) from None
-        return parse(data.decode("utf-8", "replace"), out)
+        from runnel.text_format import ParseError, Parse
+        try:
+            return Parse(data, message_class("MetaGraphDef")())
+        except (ParseError, UnicodeDecodeError) as other:
+            raise OSError("Cannot parse file %s: %s, %s." % (filename, error, other)) from None
 
 
 def import_scoped_meta_graph(meta_graph_or_file, clear_devices=False, graph=None, import_scope=None,

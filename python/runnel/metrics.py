@@ -425,25 +425,124 @@ def _at_k(default, labels, predictions, k, class_id, weights, metrics_collection
     with _scope(name, default, (predictions, labels, weights)):
         labels = math_ops.cast(convert_to_tensor(labels), dtypes.int64)
         predictions = convert_to_tensor(predictions)
+        best = math_ops.cast(raw_ops.TopKV2(input=predictions, k=k).indices, dtypes.int64)
+        return _share_of_best(labels, best, class_id, weights, metrics_collections, updates_collections, by_label)
+
+
+def _at_top_k(default, labels, best, class_id, weights, metrics_collections, updates_collections, name, by_label):
+    with _scope(name, default, (best, labels, weights)):
+        labels = math_ops.cast(convert_to_tensor(labels), dtypes.int64)
+        best = math_ops.cast(convert_to_tensor(best), dtypes.int64)
+        return _share_of_best(labels, best, class_id, weights, metrics_collections, updates_collections, by_label)
+
+
+def _share_of_best(labels, best, class_id, weights, metrics_collections, updates_collections, by_label):
+    if labels.shape.ndims == best.shape.ndims - 1:
+        labels = array_ops.expand_dims(labels, -1)
+    same = raw_ops.Equal(x=array_ops.expand_dims(labels, -1), y=array_ops.expand_dims(best, -2))
+    relevant = labels if by_label else best
+    axis = -1 if by_label else -2
+    hits = math_ops.cast(math_ops.reduce_any(same, axis), dtypes.float64)
+    counts = array_ops.ones_like(hits)
+    if class_id is not None:
+        chosen = math_ops.cast(raw_ops.Equal(x=relevant, y=convert_to_tensor(
+            class_id, dtypes.int64)), dtypes.float64)
+        hits, counts = hits * chosen, counts * chosen
+    if weights is not None:
+        weights = math_ops.cast(_weights_for(weights, hits), dtypes.float64)
+        hits, counts = hits * weights, counts * weights
+    total, count = _variable([], dtypes.float64, "hits"), _variable([], dtypes.float64, "count")
+    update_total = total.assign_add(math_ops.reduce_sum(hits))
+    update_count = count.assign_add(math_ops.reduce_sum(counts))
+    return _collect(raw_ops.RealDiv(x=total, y=count, name="value"),
+                    raw_ops.RealDiv(x=update_total, y=update_count, name="update_op"),
+                    metrics_collections, updates_collections)
+
+
+def precision_at_top_k(labels, predictions_idx, k=None, class_id=None, weights=None, metrics_collections=None,
+                       updates_collections=None, name=None):
+    """As precision_at_k, of predictions that are numbers of classes already."""
+    return _at_top_k("precision_at_top_k" if k is None else "precision_at_%d" % k, labels, predictions_idx, class_id, weights,
+                     metrics_collections, updates_collections, name, False)
+
+
+def recall_at_top_k(labels, predictions_idx, k=None, class_id=None, weights=None, metrics_collections=None,
+                    updates_collections=None, name=None):
+    """As recall_at_k, of predictions that are numbers of classes already."""
+    return _at_top_k("recall_at_top_k" if k is None else "recall_at_%d" % k, labels, predictions_idx, class_id, weights,
+                     metrics_collections, updates_collections, name, True)
+
+
+def sparse_precision_at_k(labels, predictions, k, class_id=None, weights=None, metrics_collections=None,
+                          updates_collections=None, name=None):
+    """The old name of precision_at_k."""
+    return precision_at_k(labels, predictions, k, class_id, weights, metrics_collections, updates_collections, name)
+
+
+def average_precision_at_k(labels, predictions, k, weights=None, metrics_collections=None, updates_collections=None,
+                           name=None):
+    """The mean over examples of the mean precision at each of the k best predictions that is a label."""
+    with _scope(name, "average_precision_at_%d" % k, (predictions, labels, weights)):
+        labels = math_ops.cast(convert_to_tensor(labels), dtypes.int64)
+        predictions = convert_to_tensor(predictions)
         if labels.shape.ndims == predictions.shape.ndims - 1:
             labels = array_ops.expand_dims(labels, -1)
         best = math_ops.cast(raw_ops.TopKV2(input=predictions, k=k).indices, dtypes.int64)
         same = raw_ops.Equal(x=array_ops.expand_dims(labels, -1), y=array_ops.expand_dims(best, -2))
-        relevant = labels if by_label else best
-        axis = -1 if by_label else -2
-        hits = math_ops.cast(math_ops.reduce_any(same, axis), dtypes.float64)
-        counts = array_ops.ones_like(hits)
-        if class_id is not None:
-            chosen = math_ops.cast(raw_ops.Equal(x=relevant, y=convert_to_tensor(
-                class_id, dtypes.int64)), dtypes.float64)
-            hits, counts = hits * chosen, counts * chosen
+        hits = math_ops.cast(math_ops.reduce_any(same, -2), dtypes.float64)
+        places = math_ops.cast(math_ops.range(1, k + 1), dtypes.float64)
+        relevant = math_ops.cast(raw_ops.Minimum(x=array_ops.shape(labels)[-1], y=k), dtypes.float64)
+        scores = math_ops.reduce_sum(math_ops.cumsum(hits, -1) / places * hits, -1) / relevant
+        counts = array_ops.ones_like(scores)
         if weights is not None:
-            weights = math_ops.cast(_weights_for(weights, hits), dtypes.float64)
-            hits, counts = hits * weights, counts * weights
-        total, count = _variable([], dtypes.float64, "hits"), _variable([], dtypes.float64, "count")
-        update_total = total.assign_add(math_ops.reduce_sum(hits))
+            weights = math_ops.cast(_weights_for(weights, scores), dtypes.float64)
+            scores, counts = scores * weights, counts * weights
+        total, count = _variable([], dtypes.float64, "total"), _variable([], dtypes.float64, "max")
+        update_total = total.assign_add(math_ops.reduce_sum(scores))
         update_count = count.assign_add(math_ops.reduce_sum(counts))
-        return _collect(raw_ops.RealDiv(x=total, y=count, name="value"),
-                        raw_ops.RealDiv(x=update_total, y=update_count, name="update_op"),
+        return _collect(_safe_div(total, count, "mean"), _safe_div(update_total, update_count, "update_op"),
                         metrics_collections, updates_collections)
 
+
+def sparse_average_precision_at_k(labels, predictions, k, weights=None, metrics_collections=None, updates_collections=None,
+                                  name=None):
+    """The old name of average_precision_at_k."""
+    return average_precision_at_k(labels, predictions, k, weights, metrics_collections, updates_collections, name)
+
+
+def sensitivity_at_specificity(labels, predictions, specificity, weights=None, num_thresholds=200, metrics_collections=None,
+                               updates_collections=None, name=None):
+    """The share of positives that are found where that of negatives is nearest to `specificity`."""
+    _check_share(specificity, "specificity")
+
+    def find(v, name):
+        distance = raw_ops.Abs(x=v["tn"] / (v["tn"] + v["fp"] + 1e-7) - specificity)
+        at = math_ops.cast(math_ops.argmin(distance, 0), dtypes.int32)
+        return math_ops.divide(v["tp"][at], v["tp"][at] + v["fn"][at] + 1e-7, name)
+    return _where_nearest("sensitivity_at_specificity", find, labels, predictions, weights, num_thresholds, metrics_collections,
+                          updates_collections, name)
+
+
+def specificity_at_sensitivity(labels, predictions, sensitivity, weights=None, num_thresholds=200, metrics_collections=None,
+                               updates_collections=None, name=None):
+    """The share of negatives that are found where that of positives is nearest to `sensitivity`."""
+    _check_share(sensitivity, "sensitivity")
+
+    def find(v, name):
+        distance = raw_ops.Abs(x=v["tp"] / (v["tp"] + v["fn"] + 1e-7) - sensitivity)
+        nearest = math_ops.cast(raw_ops.Equal(x=distance, y=math_ops.reduce_min(distance)), dtypes.int64)
+        at = math_ops.cast(math_ops.argmax(math_ops.cumsum(nearest), 0), dtypes.int32)  # the last of equals
+        return math_ops.divide(v["tn"][at], v["tn"][at] + v["fp"][at] + 1e-7, name)
+    return _where_nearest("specificity_at_sensitivity", find, labels, predictions, weights, num_thresholds, metrics_collections,
+                          updates_collections, name)
+
+
+def _check_share(value, name):
+    if value < 0 or value > 1:
+        raise ValueError("`%s` must be in the range [0, 1]. Currently, `%s` got %s." % (name, name, value))
+
+
+def _where_nearest(default, find, labels, predictions, weights, number, metrics_collections, updates_collections, name):
+    with _scope(name, default, (predictions, labels, weights)):
+        values, updates = _at_thresholds(labels, predictions, _even_thresholds(number), weights)
+        return _collect(find(values, "value"), find(updates, "update_op"), metrics_collections, updates_collections)

@@ -19,6 +19,36 @@ def enable_v2_tensorshape():
     raise NotImplementedError("the API here is that of 1.x: see doc/python.md")
 
 
+enable_tensor_equality = enable_v2_tensorshape
+
+
+def enable_control_flow_v2():
+    """Nothing: conditionals and loops are the same to a program, however they are built."""
+
+
+def control_flow_v2_enabled():
+    """Whether conditionals and loops are functions: they are Switch, Merge and Enter nodes."""
+    return False
+
+
+def enable_v2_behavior():
+    """Eager execution, and variables that are resources."""
+    import runnel
+    runnel.enable_eager_execution()
+    runnel.enable_resource_variables()
+
+
+def assert_proper_iterable(values):
+    """Fails unless `values` can be gone through, and is no tensor, array or text."""
+    import numpy
+    from runnel.composite import SparseTensor
+    from runnel.framework import Tensor
+    if isinstance(values, (Tensor, SparseTensor, numpy.ndarray, bytes, str)):
+        raise TypeError("Expected argument to be a (list of) iterables, got %s: %s." % (type(values).__name__, values))
+    if not hasattr(values, "__iter__"):
+        raise TypeError("Expected argument to be iterable, got %s: %s." % (type(values).__name__, values))
+
+
 def sparse_matmul(a, b, transpose_a=False, transpose_b=False, a_is_sparse=False, b_is_sparse=False, name=None):
     """The product of matrices of which one has many zeros."""
     from runnel import raw_ops

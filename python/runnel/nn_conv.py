@@ -308,7 +308,16 @@ def erosion2d(value, kernel, strides, rates, padding, name=None):
 
 def avg_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
              input=None):  # noqa: A002
-    """Means of windows of `ksize`, `strides` apart, of images."""
+    """Means of windows of `ksize`, `strides` apart, of images.
+
+    Args:
+      value: images [batch, height, width, channels]; `input` is another name.
+      ksize: the window's sizes of all four dimensions, or of the middle two, or one number.
+      strides: the steps, in the same way.
+      padding: "SAME" or "VALID".
+      data_format: "NHWC" or "NCHW".
+      name: of the operation.
+    """
     value = _pick("input", input, "value", value)
     with name_scope(name, "AvgPool", [value]) as name:
         data_format = _format(data_format, "NHWC")
@@ -323,7 +332,16 @@ avg_pool2d = avg_pool
 
 def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
              input=None):  # noqa: A002
-    """The largest of windows of `ksize`, `strides` apart, of images."""
+    """The largest of windows of `ksize`, `strides` apart, of images.
+
+    Args:
+      value: images [batch, height, width, channels]; `input` is another name.
+      ksize: the window's sizes of all four dimensions, or of the middle two, or one number.
+      strides: the steps, in the same way.
+      padding: "SAME" or "VALID".
+      data_format: "NHWC" or "NCHW".
+      name: of the operation.
+    """
     value = _pick("input", input, "value", value)
     with name_scope(name, "MaxPool", [value]) as name:
         data_format = _format(data_format, "NHWC")

@@ -11,18 +11,36 @@ from runnel.math_ops import _pick
 
 
 def relu(features, name=None):
-    """max(features, 0)."""
+    """max(features, 0).
+
+    Args:
+      features: a tensor of numbers.
+      name: of the operation.
+
+    Returns:
+      A tensor like `features`.
+    """
     return raw_ops.Relu(features=features, name=name)
 
 
 def relu6(features, name=None):
-    """min(max(features, 0), 6)."""
+    """min(max(features, 0), 6).
+
+    Args:
+      features: a tensor of numbers.
+      name: of the operation.
+    """
     with name_scope(name, "Relu6", [features]) as name:
         return raw_ops.Relu6(features=features, name=name)
 
 
 def elu(features, name=None):
-    """x where it is positive, exp(x) - 1 elsewhere."""
+    """x where it is positive, exp(x) - 1 elsewhere.
+
+    Args:
+      features: a tensor.
+      name: of the operation.
+    """
     return raw_ops.Elu(features=features, name=name)
 
 
@@ -52,7 +70,13 @@ def tanh(x, name=None):
 
 
 def leaky_relu(features, alpha=0.2, name=None):
-    """x where it is positive, alpha x elsewhere."""
+    """x where it is positive, alpha x elsewhere.
+
+    Args:
+      features: a tensor.
+      alpha: the slope below 0.
+      name: of the operation.
+    """
     with name_scope(name, "LeakyRelu", [features, alpha]) as name:
         features = convert_to_tensor(features, name="features")
         if features.dtype.is_integer:
@@ -194,12 +218,26 @@ def _swap_last(x, axis, last, name=None):
 
 
 def softmax(logits, axis=None, name=None, dim=None):
-    """exp(logits) / sum(exp(logits)) along an axis, the last if none is given."""
+    """exp(logits) / sum(exp(logits)) along an axis, the last if none is given.
+
+    Args:
+      logits: a tensor; its numbers along the axis become shares that add up to 1.
+      axis: the dimension, counted from the end if negative.
+      name: of the operation.
+      dim: the older name of axis.
+    """
     return _along(raw_ops.Softmax, logits, _pick("axis", axis, "dim", dim), name)
 
 
 def log_softmax(logits, axis=None, name=None, dim=None):
-    """The logarithm of softmax."""
+    """The logarithm of softmax.
+
+    Args:
+      logits: a tensor.
+      axis: the dimension; the last if None.
+      name: of the operation.
+      dim: the older name of axis.
+    """
     return _along(raw_ops.LogSoftmax, logits, _pick("axis", axis, "dim", dim), name)
 
 
@@ -210,7 +248,18 @@ def _named(name, sentinel, labels, logits):
 
 def softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, dim=-1, name=None,
                                       axis=None):
-    """The cross entropy of `labels` and softmax(`logits`); no gradient goes to the labels."""
+    """The cross entropy of `labels` and softmax(`logits`); no gradient goes to the labels.
+
+    Args:
+      labels: the shares of the classes, or ones and zeros, shaped like logits.
+      logits: one number for each class, before softmax.
+      dim: the dimension of the classes.
+      name: of the operation.
+      axis: another name of dim.
+
+    Returns:
+      A loss for each row.
+    """
     warn_once("softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_logits_v2")
     _named("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as name:
@@ -220,7 +269,18 @@ def softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, 
 
 
 def softmax_cross_entropy_with_logits_v2(labels, logits, axis=None, name=None, dim=None):
-    """The cross entropy of `labels`, distributions along `axis`, and softmax(`logits`)."""
+    """The cross entropy of `labels`, distributions along `axis`, and softmax(`logits`).
+
+    Args:
+      labels: the shares of the classes, or ones and zeros, shaped like logits.
+      logits: one number for each class, before softmax.
+      axis: the dimension of the classes; the last if None.
+      name: of the operation.
+      dim: the older name of axis.
+
+    Returns:
+      A loss for each row.
+    """
     axis = _pick("axis", axis, "dim", dim)
     axis = -1 if axis is None else axis
     with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as name:
@@ -268,7 +328,16 @@ def _flat(tensor):
 
 
 def sparse_softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, name=None):
-    """The cross entropy of classes by number and softmax(`logits`)."""
+    """The cross entropy of classes by number and softmax(`logits`).
+
+    Args:
+      labels: the number of the right class of each row, integers.
+      logits: one number for each class, before softmax, along the last dimension.
+      name: of the operation.
+
+    Returns:
+      A loss for each row.
+    """
     _named("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
         labels = convert_to_tensor(labels)
@@ -297,7 +366,16 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits
 
 
 def sigmoid_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, name=None):
-    """max(x, 0) - x z + log(1 + exp(-|x|)) for logits x and labels z."""
+    """max(x, 0) - x z + log(1 + exp(-|x|)) for logits x and labels z.
+
+    Args:
+      labels: 0 or 1, or between, shaped like logits.
+      logits: numbers before the sigmoid.
+      name: of the operation.
+
+    Returns:
+      A loss for each element.
+    """
     _named("sigmoid_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "logistic_loss", [logits, labels]) as name:
         logits = convert_to_tensor(logits, name="logits")
@@ -366,7 +444,17 @@ def in_top_k(predictions, targets, k, name=None):
 
 
 def top_k(input, k=1, sorted=True, index_type=dtypes.int32, name=None):  # noqa: A002
-    """(values, indices) of the k largest elements along the last dimension."""
+    """(values, indices) of the k largest elements along the last dimension.
+
+    Args:
+      input: a tensor.
+      k: how many.
+      sorted: whether the largest comes first.
+      name: of the operation.
+
+    Returns:
+      Values and indices, two tensors.
+    """
     return raw_ops.TopKV2(input=input, k=k, sorted=sorted, index_type=index_type, name=name)
 
 
@@ -374,7 +462,15 @@ def top_k(input, k=1, sorted=True, index_type=dtypes.int32, name=None):  # noqa:
 
 
 def l2_normalize(x, axis=None, epsilon=1e-12, name=None, dim=None):
-    """x divided by its Euclidean norm along axes."""
+    """x divided by its Euclidean norm along axes.
+
+    Args:
+      x: a tensor.
+      axis: the dimensions of the norm.
+      epsilon: the least that the squared norm counts as.
+      name: of the operation.
+      dim: the older name of axis.
+    """
     axis = _pick("axis", axis, "dim", dim)
     with name_scope(name, "l2_normalize", [x]) as name:
         x = convert_to_tensor(x, name="x")
@@ -397,7 +493,18 @@ lrn = local_response_normalization
 
 
 def moments(x, axes, shift=None, name=None, keep_dims=None, keepdims=None):
-    """(mean, variance) over axes. `shift` is not needed."""
+    """(mean, variance) over axes. `shift` is not needed.
+
+    Args:
+      x: a tensor.
+      axes: the dimensions that go.
+      shift: not used.
+      name: of the operations.
+      keepdims: whether they stay with size 1; keep_dims is the older name.
+
+    Returns:
+      Two tensors.
+    """
     keepdims = _pick("keepdims", keepdims, "keep_dims", keep_dims)
     with name_scope(name, "moments", [x, axes]):
         x = convert_to_tensor(x)

@@ -68,7 +68,13 @@ class _KernelOptimizer(Optimizer):
 
 
 class GradientDescentOptimizer(_KernelOptimizer):
-    """Plain gradient descent: w -= learning_rate * gradient."""
+    """Plain gradient descent: w -= learning_rate * gradient.
+
+    Args:
+      learning_rate: a number, a tensor, or a function that gives it.
+      use_locking: whether updates wait for each other.
+      name: of the operations.
+    """
 
     _op = "ApplyGradientDescent"
     _gradient_input = "delta"
@@ -111,7 +117,15 @@ class ProximalGradientDescentOptimizer(_KernelOptimizer):
 
 
 class MomentumOptimizer(_KernelOptimizer):
-    """Gradient descent with momentum."""
+    """Gradient descent with momentum.
+
+    Args:
+      learning_rate: a number or a tensor.
+      momentum: the share of the last step that goes on.
+      use_locking: whether updates wait for each other.
+      name: of the operations and of the slots.
+      use_nesterov: Nesterov's way.
+    """
 
     _op = "ApplyMomentum"
     _slot_inputs = (("accum", "momentum"),)
@@ -132,7 +146,14 @@ class MomentumOptimizer(_KernelOptimizer):
 
 
 class AdagradOptimizer(_KernelOptimizer):
-    """Adagrad: steps shrink with the squares of past gradients."""
+    """Adagrad: steps shrink with the squares of past gradients.
+
+    Args:
+      learning_rate: a number or a tensor.
+      initial_accumulator_value: what the sum of squares begins with.
+      use_locking: whether updates wait for each other.
+      name: of the operations and of the slots.
+    """
 
     _op = "ApplyAdagrad"
     _slot_inputs = (("accum", "accumulator"),)
@@ -261,7 +282,17 @@ class AdadeltaOptimizer(_KernelOptimizer):
 
 
 class RMSPropOptimizer(_KernelOptimizer):
-    """RMSProp: steps are divided by the root of a running mean of squares."""
+    """RMSProp: steps are divided by the root of a running mean of squares.
+
+    Args:
+      learning_rate: a number or a tensor.
+      decay: how much of the mean is kept in a step.
+      momentum: the share of the last step that goes on.
+      epsilon: added to the mean of squares.
+      use_locking: whether updates wait for each other.
+      centered: whether the mean of gradients is taken off, too.
+      name: of the operations and of the slots.
+    """
 
     _slot_inputs = (("ms", "rms"), ("mom", "momentum"))
     _parameters = (("learning_rate", "learning_rate"), ("decay", "decay"), ("momentum", "momentum"),
@@ -369,7 +400,16 @@ def _as_type(variable, dtype):
 
 
 class AdamOptimizer(_KernelOptimizer):
-    """Adam: running means of gradients and of their squares."""
+    """Adam: running means of gradients and of their squares.
+
+    Args:
+      learning_rate: a number or a tensor.
+      beta1: how much of the mean of gradients is kept in a step.
+      beta2: how much of the mean of their squares is.
+      epsilon: added to the root of the latter.
+      use_locking: whether updates wait for each other.
+      name: of the operations and of the slots.
+    """
 
     _op = "ApplyAdam"
     _slot_inputs = (("m", "m"), ("v", "v"))

@@ -11,6 +11,15 @@ from runnel import _core
 
 _lower_names = None
 
+# Arguments that Python calls otherwise than the op's definition does.
+_AXIS = {"reduction_indices": "axis"}
+_RENAMED = {
+    "All": _AXIS, "Any": _AXIS, "EuclideanNorm": _AXIS, "Max": _AXIS, "Mean": _AXIS, "Min": _AXIS,
+    "Prod": _AXIS, "Sum": _AXIS, "ExpandDims": {"dim": "axis"}, "Split": {"split_dim": "axis"},
+    "SplitV": {"split_dim": "axis"}, "Squeeze": {"squeeze_dims": "axis"}, "Where": {"input": "condition"},
+    "Select": {"t": "x", "e": "y"},
+}
+
 
 def op_names():
     """The names of all ops."""
@@ -20,15 +29,13 @@ def op_names():
 
 def snake_case(name):
     """ "MatMul" -> "mat_mul", "Conv2DBackpropInput" -> "conv2d_backprop_input" ."""
-    name = re.sub(r"([a-z0-9])([A-Z])(?=[a-z]|[A-Z]+[a-z]|$)", r"\1_\2", name)
-    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
-    return name.lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])", "_", name).lower()
 
 
 def function(name):
     """The function of an op; None if there is no such op."""
     definition = _core.op_def(name)
-    return None if definition is None else _core.OpFunction(name, definition)
+    return None if definition is None else _core.OpFunction(name, definition, _RENAMED.get(name, {}))
 
 
 def __getattr__(name):
@@ -52,8 +59,13 @@ def __dir__():
 
 
 def _op_def(op):
+    """The definition, with Python's names of arguments."""
     from runnel.protobuf import message_class
-    return message_class("OpDef").FromString(op._op_def)
+    definition = message_class("OpDef").FromString(op._op_def)
+    renamed = _RENAMED.get(definition.name, {})
+    for arg in [*definition.input_arg, *definition.attr]:
+        arg.name = renamed.get(arg.name, arg.name)
+    return definition
 
 
 def _default(attr):

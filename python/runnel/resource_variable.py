@@ -284,7 +284,7 @@ class ResourceVariable(Variable):
         self._shape = self._shape.merge_with(shape)
 
     def __repr__(self):
-        if self._in_graph_mode:
+        if self._in_graph_mode or not framework.executing_eagerly():
             return super().__repr__()
         return "<tf.Variable '%s' shape=%s dtype=%s, numpy=%r>" % (
             self.name, self.shape, self.dtype.name, self.numpy())
@@ -293,9 +293,7 @@ class ResourceVariable(Variable):
 
     def _lazy_read(self, op):
         """The variable as it is after `op`."""
-        if not self._in_graph_mode or op is None:
-            return self
-        return _UnreadVariable(self, op)
+        return self if op is None else _UnreadVariable(self, op)
 
     def _changed(self, op, read_value):
         return self._lazy_read(op) if read_value else op

@@ -54,7 +54,7 @@ def _step_by_length(time, length, shortest, longest, zero_output, state, call, o
         if isinstance(old, TensorArray) or new.shape.ndims == 0:
             return new
         done = time >= length
-        return raw_ops.Select(condition=done, t=old, e=new)
+        return raw_ops.Select(condition=done, x=old, y=new)
 
     def run():
         output, new_state = call()
@@ -325,7 +325,7 @@ def raw_rnn(cell, loop_fn, parallel_iterations=None, swap_memory=False, scope=No
             def kept(new, old):
                 if isinstance(new, TensorArray) or new.shape.ndims == 0:
                     return new
-                return raw_ops.Select(condition=done, t=old, e=new)
+                return raw_ops.Select(condition=done, x=old, y=new)
             emit = nest.map_structure(kept, emit, zero_emit)
             next_state = nest.map_structure(kept, next_state, state)
             arrays = [a.write(time, e) for a, e in zip(arrays, nest.flatten(emit))]

@@ -224,8 +224,8 @@ class BaseSaverBuilder:
             return self._add_sharded_save_v1(prefix, per_device)
         with framework.device("CPU"):
             is_s3 = raw_ops.StaticRegexFullMatch(input=prefix, pattern="^s3://.*")
-            suffix = raw_ops.Select(condition=is_s3, t=convert.constant(".part"),
-                                    e=convert.constant("_temp/part"))
+            suffix = raw_ops.Select(condition=is_s3, x=convert.constant(".part"),
+                                    y=convert.constant("_temp/part"))
             temporary = raw_ops.StringJoin(inputs=[prefix, suffix])
         count = convert.constant(len(per_device), name="num_shards")
         saves, prefixes, last = [], [], None

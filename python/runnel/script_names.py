@@ -77,7 +77,7 @@ def _missing(name):
 
 
 def absent(path):
-    """[(line, name)] of a script."""
+    """([(line, name)] of what a script uses and is not here, how many names it uses)"""
     with open(path, encoding="utf-8") as stream:
         tree = ast.parse(stream.read(), path)
     finder = _Finder()
@@ -87,19 +87,22 @@ def absent(path):
         missing = _missing(name)
         if missing is not None and (line, missing) not in rows:
             rows.append((line, missing))
-    return sorted(rows)
+    return sorted(rows), len({name for _, name in finder.used})
 
 
 def main(paths):
-    """Prints "file:line: tf.name" of all; 1 if there is one."""
+    """Prints "file:line: tf.name" of all, and a summary of each file to stderr; 1 if something is absent."""
     found = False
     for path in paths:
         try:
-            rows = absent(path)
+            rows, count = absent(path)
         except (OSError, SyntaxError) as error:
             print("%s: %s" % (path, error), file=sys.stderr)
             return 2
         for line, name in rows:
-            print("%s:%d: tf.%s" % (path, line, name))
+            print("%s:%d: tf.%s" % (path, line, name), flush=True)
             found = True
+        missing = len({name for _, name in rows})
+        print("%s: %s" % (path, "uses no names of tensorflow" if not count else "all %d names are supported" % count if not missing else
+                          "%d of %d names are absent" % (missing, count)), file=sys.stderr)
     return 1 if found else 0

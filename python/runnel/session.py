@@ -1,5 +1,6 @@
 """Sessions: running steps of a graph."""
 
+import sys
 import threading
 
 from runnel import _core, framework
@@ -215,6 +216,8 @@ class BaseSession:
         if isinstance(target, bytes):
             target = target.decode()
         self._target = target or ""
+        if config is None and "runnel.config" in sys.modules:
+            config = sys.modules["runnel.config"].session_config()
         self._config = config
         self._session = _core.Session(graph, self._target, _bytes_of(config))
         self._graph = graph

@@ -5,7 +5,8 @@ from runnel._namespace import namespace
 __getattr__, __dir__ = namespace(
     __name__,
     "SparseTensor SparseConditionalAccumulator",
-    "add=sparse_add concat=sparse_concat expand_dims=sparse_ops.sparse_expand_dims eye=sparse_ops.sparse_eye fill_empty_rows=sparse_fill_empty_rows "
+    "add=sparse_add concat=sparse_concat cross=sparse_ops.sparse_cross "
+    "cross_hashed=sparse_ops.sparse_cross_hashed expand_dims=sparse_ops.sparse_expand_dims eye=sparse_ops.sparse_eye fill_empty_rows=sparse_fill_empty_rows "
     "from_dense=sparse_ops.from_dense mask=sparse_mask matmul=sparse_tensor_dense_matmul maximum=sparse_maximum merge=sparse_merge "
     "minimum=sparse_minimum placeholder=sparse_placeholder reduce_max=sparse_reduce_max reduce_max_sparse=sparse_reduce_max_sparse "
     "reduce_sum=sparse_reduce_sum reduce_sum_sparse=sparse_reduce_sum_sparse reorder=sparse_reorder reset_shape=sparse_reset_shape "

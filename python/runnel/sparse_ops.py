@@ -4,8 +4,8 @@ from runnel import dtypes
 from runnel import raw_ops as _ops
 from runnel.composite import SparseTensor, SparseTensorValue
 from runnel.convert import convert_to_tensor
-from runnel.framework import name_scope
-from runnel.math_ops import _pick
+from runnel.framework import Tensor, name_scope
+from runnel.math_ops import _pick, cast
 
 
 def _sparse(value):
@@ -55,7 +55,7 @@ def sparse_reorder(sp_input, name=None):
 def sparse_reshape(sp_input, shape, name=None):
     """The same entries in another shape."""
     sp_input = _sparse(sp_input)
-    shape = convert_to_tensor(shape, dtype=dtypes.int64)
+    shape = cast(shape, dtypes.int64)
     with name_scope(name, "SparseReshape", [sp_input]) as scope:
         indices, new_shape = _ops.SparseReshape(sp_input.indices, sp_input.dense_shape, shape, name=scope)
         return SparseTensor(indices, _ops.Identity(sp_input.values), new_shape)
@@ -101,6 +101,33 @@ def sparse_to_indicator(sp_input, vocab_size, name=None):
         ones = _ops.Fill(_ops.ExpandDims(count, 0), True)
         merged = sparse_merge(sp_input, SparseTensor(sp_input.indices, ones, sp_input.dense_shape), vocab_size)
         return sparse_tensor_to_dense(merged, default_value=False, validate_indices=False, name=scope)
+
+
+def _cross_inputs(inputs):
+    """(indices, values, shapes, dense) of the inputs of a cross: texts, or int64."""
+    if not isinstance(inputs, (list, tuple)):
+        raise TypeError("Inputs must be a list")
+    if not all(isinstance(i, (SparseTensor, Tensor)) for i in inputs):
+        raise TypeError("All inputs must be Tensor or SparseTensor.")
+    sparse = [i for i in inputs if isinstance(i, SparseTensor)]
+    values, dense = ([t if t.dtype == dtypes.string else cast(t, dtypes.int64) for t in tensors] for tensors in (
+        [i.values for i in sparse], [i for i in inputs if not isinstance(i, SparseTensor)]))
+    return [i.indices for i in sparse], values, [i.dense_shape for i in sparse], dense
+
+
+def sparse_cross(inputs, name=None, separator=None):
+    """For each row all combinations of the values of tensors, sparse or dense, as texts: "a_X_b"."""
+    separator = convert_to_tensor("_X_" if separator is None else separator, dtypes.string)
+    return SparseTensor(*_ops.SparseCrossV2(*_cross_inputs(inputs), sep=separator, name=name))
+
+
+def sparse_cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
+    """For each row the hashes of all combinations of the values of tensors, below `num_buckets` if it is not 0."""
+    indices, values, shapes, dense = _cross_inputs(inputs)
+    texts = all(t.dtype == dtypes.string for t in values + dense)
+    return SparseTensor(*_ops.SparseCross(
+        indices, values, shapes, dense, hashed_output=True, num_buckets=num_buckets, hash_key=hash_key or 0xDECAFCAFFE,
+        out_type=dtypes.int64, internal_type=dtypes.string if texts else dtypes.int64, name=name))
 
 
 def sparse_merge(sp_ids, sp_values, vocab_size, name=None, already_sorted=False):

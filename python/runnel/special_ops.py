@@ -3,7 +3,7 @@
 from runnel import dtypes
 from runnel import raw_ops as _ops
 from runnel.convert import convert_to_tensor
-from runnel.framework import Tensor, name_scope
+from runnel.framework import Tensor, colocate_with, name_scope
 
 
 def xdivy(x, y, name=None):
@@ -221,7 +221,9 @@ def verify_tensor_all_finite(t=None, msg=None, name=None, x=None, message=None):
     with name_scope(name, "VerifyFinite", [x]):
         x = convert_to_tensor(x, name="x")
         from runnel.check_ops import with_dependencies
-        return with_dependencies([_ops.CheckNumerics(x, message=message)], x)
+        with colocate_with(x):
+            checked = _ops.CheckNumerics(x, message=message)
+        return with_dependencies([checked], x)
 
 
 def add_check_numerics_ops():
@@ -289,3 +291,10 @@ def tensor_scatter_min(tensor, indices, updates, name=None):
 
 
 tensor_scatter_nd_max, tensor_scatter_nd_min = tensor_scatter_max, tensor_scatter_min
+
+
+def sobol_sample(dim, num_results, skip=0, dtype=None, name=None):
+    """Points of Sobol's sequence, [num_results, dim]."""
+    from runnel import dtypes
+    with name_scope(name, "sobol", [dim, num_results, skip]):
+        return _ops.SobolSample(dim=dim, num_results=num_results, skip=skip, dtype=dtype or dtypes.float32)

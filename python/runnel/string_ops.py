@@ -19,16 +19,20 @@ def string_split(source=None, sep=None, skip_empty=True, delimiter=None, result_
 
 
 def string_split_v2(input=None, sep=None, maxsplit=-1, result_type="SparseTensor", source=None, name=None):  # noqa: A002
-    """Parts of texts as Python's split makes them, as a SparseTensor."""
+    """Parts of texts as Python's split makes them, as a SparseTensor, or a RaggedTensor."""
     input = _pick("input", input, "source", source)  # noqa: A001
+    if result_type.lower() not in ("sparsetensor", "raggedtensor"):
+        raise ValueError("result_type must be 'RaggedTensor' or 'SparseTensor'.")
     with name_scope(name, "StringSplit", [input]):
         source = convert_to_tensor(input, dtype=dtypes.string, name="input")
-        if result_type.lower() != "sparsetensor":
-            raise NotImplementedError("ragged tensors are not there: see doc/python.md")
         if source._rank() == 0:
             from runnel.array_ops import expand_dims
             source = expand_dims(source, 0)
-        return SparseTensor(*_ops.StringSplitV2(source, "" if sep is None else sep, maxsplit=maxsplit))
+        if result_type.lower() == "sparsetensor" and source._rank() in (None, 1):
+            return SparseTensor(*_ops.StringSplitV2(source, "" if sep is None else sep, maxsplit=maxsplit))
+        from runnel import ragged_strings
+        rows = ragged_strings.split(source, sep, maxsplit)
+        return rows.to_sparse() if result_type.lower() == "sparsetensor" else rows
 
 
 def string_join(inputs, separator="", name=None):

@@ -2,6 +2,7 @@
 
 from runnel import dtypes, raw_ops, tensor_shape
 from runnel.convert import constant_value, convert_to_tensor
+from runnel.math_ops import range as number_range
 from runnel.framework import colocate_with, executing_eagerly, get_default_graph, name_scope
 
 
@@ -35,7 +36,7 @@ class TensorArray:
         with name_scope(name, "TensorArray", [handle, size, flow]) as scope:
             def make():
                 return raw_ops.TensorArrayV3(
-                    size=convert_to_tensor(size, dtypes.int32), dtype=self._dtype,
+                    size=convert_to_tensor(size, dtypes.int32, name="size"), dtype=self._dtype,
                     element_shape=self._element_shape[0], dynamic_size=self._dynamic_size,
                     clear_after_read=clear_after_read is None or bool(clear_after_read),
                     identical_element_shapes=bool(infer_shape),
@@ -112,9 +113,8 @@ class TensorArray:
         """The tensor of a number."""
         if self._rows is not None:
             return self._read_eagerly(int(index))
-        with colocate_with(self._handle):
-            value = raw_ops.TensorArrayReadV3(handle=self._handle, index=index, flow_in=self._flow,
-                                              dtype=self._dtype, name=name or "TensorArrayReadV3")
+        value = raw_ops.TensorArrayReadV3(handle=self._handle, index=index, flow_in=self._flow,
+                                          dtype=self._dtype, name=name or "TensorArrayReadV3")
         if self.element_shape.dims is not None:
             value.set_shape(self.element_shape)
         return value
@@ -134,15 +134,17 @@ class TensorArray:
 
     def write(self, index, value, name=None):
         """The array with `value` at a number."""
-        value = convert_to_tensor(value, self._dtype, name="value")
-        self._merge_element_shape(value.shape)
         if self._rows is not None:
+            value = convert_to_tensor(value, self._dtype)
+            self._merge_element_shape(value.shape)
             index = int(index)
             if self._dynamic_size:
                 self._rows.extend([None] * (index + 1 - len(self._rows)))
             self._rows[index] = value
             return self
         with name_scope(name, "TensorArrayWrite", [self._handle, index, value]):
+            value = convert_to_tensor(value, self._dtype, name="value")
+            self._merge_element_shape(value.shape)
             with self._placed(value):
                 flow = raw_ops.TensorArrayWriteV3(handle=self._handle, index=index, value=value,
                                                   flow_in=self._flow, name="TensorArrayWriteV3")
@@ -154,7 +156,7 @@ class TensorArray:
             return raw_ops.Pack(values=[self._read_eagerly(i) for i in range(len(self._rows))])
         with colocate_with(self._handle):
             with name_scope(name, "TensorArrayStack", [self._handle]):
-                value = self.gather(raw_ops.Range(start=0, limit=self.size(), delta=1), name=name)
+                value = self.gather(number_range(0, self.size()), name=name)
                 if self.element_shape.dims is not None and not self._dynamic_size \
                         and self._size is not None:
                     value.set_shape([self._size] + self.element_shape.as_list())
@@ -179,10 +181,9 @@ class TensorArray:
         rest = self.element_shape
         if rest.dims is not None:
             rest = tensor_shape.TensorShape(rest.dims[1:])
-        with colocate_with(self._handle):
-            value, _ = raw_ops.TensorArrayConcatV3(
-                handle=self._handle, flow_in=self._flow, dtype=self._dtype,
-                element_shape_except0=rest, name=name or "TensorArrayConcatV3")
+        value, _ = raw_ops.TensorArrayConcatV3(
+            handle=self._handle, flow_in=self._flow, dtype=self._dtype,
+            element_shape_except0=rest, name=name or "TensorArrayConcatV3")
         if rest.dims is not None:
             value.set_shape([None] + rest.as_list())
         return value
@@ -194,10 +195,8 @@ class TensorArray:
             self._rows = [value[i] for i in range(value.shape.as_list()[0])]
             return self
         with name_scope(name, "TensorArrayUnstack", [self._handle, value]):
-            value = convert_to_tensor(value, self._dtype, name="value")
-            count = raw_ops.StridedSlice(input=raw_ops.Shape(input=value), begin=[0], end=[1],
-                                         strides=[1], shrink_axis_mask=1)
-            return self.scatter(raw_ops.Range(start=0, limit=count, delta=1), value, name=name)
+            from runnel.array_ops import shape
+            return self.scatter(number_range(0, shape(value)[0]), value, name=name)
 
     def scatter(self, indices, value, name=None):
         """The array with the rows of `value` at some numbers."""
@@ -243,9 +242,8 @@ class TensorArray:
             return convert_to_tensor(len(self._rows), dtypes.int32)
         if not self._dynamic_size and self._size is not None:
             return convert_to_tensor(self._size, dtypes.int32)
-        with colocate_with(self._handle):
-            return raw_ops.TensorArraySizeV3(handle=self._handle, flow_in=self._flow,
-                                             name=name or "TensorArraySizeV3")
+        return raw_ops.TensorArraySizeV3(handle=self._handle, flow_in=self._flow,
+                                         name=name or "TensorArraySizeV3")
 
     def grad(self, source, flow=None, name=None):
         """The array of gradients of this one."""

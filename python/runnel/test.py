@@ -1,13 +1,18 @@
 """tf.test: unit tests of graphs."""
 
 import contextlib
+import functools
 import os
+import random
 import tempfile
+import threading
 import unittest
+import unittest.mock
 
 from runnel import errors, framework, session as session_lib
 from runnel.session import Session
 
+mock = unittest.mock
 _temp_dir = None
 
 
@@ -41,6 +46,218 @@ def gpu_device_name():
     return ""
 
 
+def test_src_dir_path(relative_path):
+    """A file of the sources, by its path there."""
+    return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), relative_path)
+
+
+def is_cpu_target_available(target):
+    """Whether code for another processor can be made."""
+    return False
+
+
+def disable_with_predicate(pred, skip_message):
+    """A decorator: the test is skipped where `pred()` holds."""
+    def decorate(function):
+        @functools.wraps(function)
+        def run(self, *args, **kwargs):
+            if pred():
+                self.skipTest(skip_message)
+            return function(self, *args, **kwargs)
+        return run
+    return decorate
+
+
+def with_eager_op_as_function(cls=None, only_as_function=False):
+    """The class as it is: ops that run at once are no functions here."""
+    return (lambda c: c) if cls is None else cls
+
+
+def assert_equal_graph_def(actual, expected, checkpoint_v2=False, hash_table_shared_name=False):
+    """Fails unless two GraphDefs have the same nodes, in whatever order."""
+    if type(actual) is not type(expected):
+        raise TypeError("Expected tf.GraphDef for actual and expected, got %s and %s" % (
+            type(actual).__name__, type(expected).__name__))
+    rows = [{node.name: str(node) for node in graph.node} for graph in (actual, expected)]
+    if rows[0] != rows[1]:
+        names = sorted(name for name in set(rows[0]) | set(rows[1]) if rows[0].get(name) != rows[1].get(name))
+        raise AssertionError("The graphs differ in: %s" % ", ".join(names[:20]))
+
+
+def benchmark_config():
+    """The ConfigProto that benchmarks run with."""
+    from runnel.protobuf import message_class
+    return message_class("ConfigProto")()
+
+
+def create_local_cluster(num_workers, num_ps, protocol="grpc", worker_config=None, ps_config=None):
+    """(workers, parameter servers): Servers of one cluster, in this process."""
+    import socket
+
+    from runnel import server_lib
+    sockets = [socket.socket() for _ in range(num_workers + num_ps)]
+    for one in sockets:
+        one.bind(("localhost", 0))
+    addresses = ["localhost:%d" % one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    jobs = {"worker": addresses[:num_workers], "ps": addresses[num_workers:]}
+    cluster = server_lib.ClusterSpec({job: rows for job, rows in jobs.items() if rows})
+    return tuple([server_lib.Server(cluster, job_name=job, task_index=i, protocol=protocol, config=config, start=True)
+                  for i in range(count)]
+                 for job, count, config in (("worker", num_workers, worker_config), ("ps", num_ps, ps_config)))
+
+
+class StubOutForTesting:
+    """Puts other things in the place of attributes, for a while."""
+
+    def __init__(self):
+        self._before = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.CleanUp()
+
+    def CleanUp(self):
+        self.SmartUnsetAll()
+        self.UnsetAll()
+
+    def Set(self, parent, child_name, new_child):
+        self._before.append((parent, child_name, getattr(parent, child_name)))
+        setattr(parent, child_name, new_child)
+
+    SmartSet = Set
+
+    def UnsetAll(self):
+        for parent, name, value in reversed(self._before):
+            setattr(parent, name, value)
+        self._before = []
+
+    SmartUnsetAll = UnsetAll
+
+
+class Benchmark:
+    """The base of classes of benchmarks: methods called benchmark...."""
+
+    def report_benchmark(self, iters=None, cpu_time=None, wall_time=None, throughput=None, extras=None, name=None, metrics=None):
+        """Prints one row."""
+        row = [("iters", iters), ("cpu_time", cpu_time), ("wall_time", wall_time), ("throughput", throughput)]
+        row += sorted((extras or {}).items())
+        print("%s: %s" % (name or type(self).__name__, ", ".join("%s %s" % pair for pair in row if pair[1] is not None)))
+
+    def run_op_benchmark(self, sess, op_or_tensor, feed_dict=None, burn_iters=2, min_iters=10, store_trace=False,
+                         store_memory_usage=True, name=None, extras=None, mbs=0):
+        """Times an operation in a session, and reports that."""
+        import time
+        for _ in range(burn_iters):
+            sess.run(op_or_tensor, feed_dict=feed_dict)
+        times = []
+        for _ in range(min_iters):
+            start = time.perf_counter()
+            sess.run(op_or_tensor, feed_dict=feed_dict)
+            times.append(time.perf_counter() - start)
+        median = sorted(times)[len(times) // 2]
+        self.report_benchmark(iters=min_iters, wall_time=median, extras=extras, name=name)
+        return {"iters": min_iters, "wall_time": median, "extras": extras or {}, "name": name}
+
+    def evaluate(self, tensors):
+        """Values of tensors, in the default session."""
+        return session_lib.get_default_session().run(tensors)
+
+
+class _Place:
+    """A file or a folder of a test's."""
+
+    def __init__(self, full_path):
+        self.full_path = full_path
+
+    def __fspath__(self):
+        return self.full_path
+
+    def read_text(self, encoding="utf8"):
+        with open(self.full_path, encoding=encoding) as stream:
+            return stream.read()
+
+    def create_file(self, file_path=None, content=None, mode="w"):
+        """A file in the folder."""
+        path = os.path.join(self.full_path, file_path or "file%d" % len(os.listdir(self.full_path)))
+        with open(path, mode) as stream:
+            if content:
+                stream.write(content)
+        return _Place(path)
+
+
+class _Captured:
+    def __init__(self, path, stream):
+        self._path, self._stream = path, stream
+
+    def contents(self):
+        self._stream.flush()
+        with open(self._path, "rb") as stream:
+            return stream.read().decode()
+
+
+class _EagerSession:
+    """What `with self.session() as sess` gives where ops run at once."""
+
+    def __init__(self, case):
+        self._case = case
+
+    def run(self, fetches, *args, **kwargs):
+        return self._case.evaluate(fetches)
+
+
+def _value_of(tensor):
+    return tensor.numpy() if hasattr(tensor, "numpy") else tensor
+
+
+def _is_ragged(a, b):
+    """Whether lists do not make arrays of numbers, but hold things to compare one by one."""
+    import numpy as np
+    for value in (a, b):
+        if any(isinstance(x, (dict, framework.Tensor)) or hasattr(x, "_asdict") for x in value):
+            return True
+        try:
+            if np.asarray(value).dtype == object:
+                return True
+        except ValueError:
+            return True
+    return False
+
+
+class _CheckedThread:
+    """A thread whose exception is raised where it is joined."""
+
+    def __init__(self, target, args, kwargs):
+        self._call = target, args or (), kwargs or {}
+        self._error = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self):
+        target, args, kwargs = self._call
+        try:
+            target(*args, **kwargs)
+        except Exception as error:
+            self._error = error
+
+    def start(self):
+        self._thread.start()
+
+    def join(self):
+        self._thread.join()
+        if self._error is not None:
+            raise AssertionError("Error in checkedThread: %s" % self._error) from self._error
+
+    def is_alive(self):
+        return self._thread.is_alive()
+
+    def check_termination(self):
+        if self._thread.is_alive():
+            raise AssertionError("Thread was not joined with main thread, and is still running when the test finished.")
+
+
 class TestCase(unittest.TestCase):
     """A test case with a session and comparisons of arrays."""
 
@@ -50,82 +267,212 @@ class TestCase(unittest.TestCase):
         framework._core.set_current(False)
         framework.reset_default_graph()
         framework.get_default_graph().seed = 87654321
+        random.seed(87654321)
+        import numpy
+        numpy.random.seed(87654321)
+        self._cached = None
+        self._threads = []
+        self._temporary = None
+
+    def tearDown(self):
+        for thread in self._threads:
+            thread.check_termination()
+        if self._cached is not None:
+            self._cached.close()
+            self._cached = None
+        super().tearDown()
 
     def get_temp_dir(self):
-        return tempfile.mkdtemp(dir=get_temp_dir())
+        """A folder of this test's, the same at every call."""
+        if self._temporary is None:
+            self._temporary = tempfile.mkdtemp(dir=get_temp_dir())
+        return self._temporary
+
+    def create_tempdir(self, name=None):
+        """A new folder in it, whose .full_path says where."""
+        path = tempfile.mkdtemp(dir=self.get_temp_dir()) if name is None else os.path.join(self.get_temp_dir(), name)
+        os.makedirs(path, exist_ok=True)
+        return _Place(path)
+
+    def create_tempfile(self, file_path=None, content=None, mode="w", encoding="utf8", errors="strict"):
+        """A new file in it, whose .full_path says where."""
+        path = os.path.join(self.get_temp_dir(), file_path or "file%d" % len(os.listdir(self.get_temp_dir())))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        is_text = "b" not in mode
+        with open(path, mode, encoding=encoding if is_text else None, errors=errors if is_text else None) as stream:
+            if content:
+                stream.write(content)
+        return _Place(path)
+
+    def enter_context(self, manager):
+        """Enters a context until the test ends."""
+        result = manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
+        return result
 
     @contextlib.contextmanager
-    def session(self, graph=None, config=None, use_gpu=False, force_gpu=False):
+    def session(self, graph=None, config=None, use_gpu=True, force_gpu=False):
         """A session over `graph`, or over the default graph."""
+        if framework.executing_eagerly():
+            yield _EagerSession(self)
+            return
         with (graph or framework.get_default_graph()).as_default(), Session(graph=graph, config=config) as sess:
             yield sess
 
-    test_session = cached_session = session
+    @contextlib.contextmanager
+    def cached_session(self, graph=None, config=None, use_gpu=True, force_gpu=False):
+        """The test's one session: variables keep their values from block to block."""
+        if framework.executing_eagerly():
+            yield _EagerSession(self)
+            return
+        if self._cached is None:
+            self._cached = Session(graph=graph, config=config)
+        with self._cached.graph.as_default(), self._cached.as_default():
+            yield self._cached
+
+    def test_session(self, graph=None, config=None, use_gpu=True, force_gpu=False):
+        """As session with a graph, as cached_session without."""
+        if self._testMethodName == "test_session":  # the name makes those that look for tests take it for one
+            self.skipTest("Not a test.")
+        make = self.cached_session if graph is None else self.session
+        return make(graph, config, use_gpu, force_gpu)
 
     def evaluate(self, tensors):
         """Values of tensors, in the default session."""
         if framework.executing_eagerly():
             from runnel import nest
-            return nest.map_structure(lambda t: t.numpy(), tensors)
+            return nest.map_structure(_value_of, tensors)
         sess = session_lib.get_default_session()
         if sess is None:
-            with self.session() as sess:
+            with self.cached_session() as sess:
                 return sess.run(tensors)
         return sess.run(tensors)
 
+    def checkedThread(self, target, args=None, kwargs=None):
+        """A thread that the test must join; its exception is raised there."""
+        thread = _CheckedThread(target, args, kwargs)
+        self._threads.append(thread)
+        return thread
+
+    @contextlib.contextmanager
+    def captureWritesToStream(self, stream):
+        """What is written to a stream of the process: .contents() of what it yields."""
+        path = os.path.join(self.get_temp_dir(), "captured%d" % len(os.listdir(self.get_temp_dir())))
+        stream.flush()
+        number, kept = stream.fileno(), os.dup(stream.fileno())
+        with open(path, "w+b") as out:
+            os.dup2(out.fileno(), number)
+            try:
+                yield _Captured(path, stream)
+            finally:
+                stream.flush()
+                os.dup2(kept, number)
+                os.close(kept)
+
     def _array(self, value):
         import numpy as np
-        if isinstance(value, framework.Tensor):
+        if isinstance(value, framework.Tensor) or hasattr(value, "_as_graph_element"):
             value = self.evaluate(value)
+        elif isinstance(value, (list, tuple)) and any(isinstance(x, framework.Tensor) for x in value):
+            value = self.evaluate(list(value))
         return np.asarray(value)
 
+    _GetNdArray = _array
+
+    def evaluate_if_both_tensors(self, a, b):
+        """Both as they are, or both as values."""
+        if isinstance(a, framework.Tensor) and isinstance(b, framework.Tensor):
+            return self.evaluate([a, b])
+        return a, b
+
     def assertAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):
+        """Nested arrays are equal, nearly."""
         import numpy as np
+        if hasattr(a, "_asdict"):
+            a = a._asdict()
+        if hasattr(b, "_asdict"):
+            b = b._asdict()
         if isinstance(a, dict) or isinstance(b, dict):
-            self.assertEqual(sorted(a), sorted(b))
+            self.assertEqual(isinstance(a, dict), isinstance(b, dict), "Can't compare dict to non-dict, %s vs %s. %s" % (a, b, msg or ""))
+            self.assertEqual(set(a), set(b), "mismatched keys: %s and %s. %s" % (set(a), set(b), msg or ""))
             for key in a:
                 self.assertAllClose(a[key], b[key], rtol, atol, msg)
             return
+        if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and _is_ragged(a, b):
+            self.assertEqual(len(a), len(b), "Mismatched length: %d and %d. %s" % (len(a), len(b), msg or ""))
+            for one, two in zip(a, b):
+                self.assertAllClose(one, two, rtol, atol, msg)
+            return
+        a, b = self.evaluate_if_both_tensors(a, b)
         a, b = self._array(a), self._array(b)
-        self.assertEqual(a.shape, b.shape, "Shape mismatch: expected %s, got %s." % (a.shape, b.shape))
+        if b.size <= 3 and b.ndim == 0 and a.shape != b.shape:
+            self.fail("Shape mismatch: expected %s, got %s. %s" % (a.shape, b.shape, msg or ""))
+        self.assertEqual(a.shape, b.shape, "Shape mismatch: expected %s, got %s. %s" % (a.shape, b.shape, msg or ""))
+        if a.dtype.name == "bfloat16":
+            a = a.astype(np.float32)
+        if b.dtype.name == "bfloat16":
+            b = b.astype(np.float32)
         np.testing.assert_allclose(b, a, rtol=rtol, atol=atol, err_msg=msg or "", equal_nan=True)
 
-    def assertAllCloseAccordingToType(self, a, b, rtol=1e-6, atol=1e-6, half_rtol=1e-3, half_atol=1e-3, **kwargs):
+    def assertAllCloseAccordingToType(self, a, b, rtol=1e-6, atol=1e-6, float_rtol=1e-6, float_atol=1e-6,
+                                      half_rtol=1e-3, half_atol=1e-3, bfloat16_rtol=1e-2, bfloat16_atol=1e-2, msg=None):
+        """The same, as near as the less exact of the two types allows."""
+        a, b = self.evaluate_if_both_tensors(a, b)
         a, b = self._array(a), self._array(b)
-        if "float16" in (a.dtype.name, b.dtype.name):
-            rtol, atol = max(rtol, half_rtol), max(atol, half_atol)
-        self.assertAllClose(a, b, rtol, atol)
+        for kinds, kind_rtol, kind_atol in ((("float32", "complex64"), float_rtol, float_atol),
+                                            (("float16",), half_rtol, half_atol),
+                                            (("bfloat16",), bfloat16_rtol, bfloat16_atol)):
+            if a.dtype.name in kinds or b.dtype.name in kinds:
+                rtol, atol = max(rtol, kind_rtol), max(atol, kind_atol)
+        self.assertAllClose(a, b, rtol, atol, msg)
 
     def assertAllEqual(self, a, b, msg=None):
+        """Arrays are equal; so are not-a-numbers."""
         import numpy as np
+        a, b = self.evaluate_if_both_tensors(a, b)
         a, b = self._array(a), self._array(b)
-        self.assertEqual(a.shape, b.shape, "Shape mismatch: expected %s, got %s." % (a.shape, b.shape))
-        np.testing.assert_array_equal(a, b, err_msg=msg or "")
+        self.assertEqual(a.shape, b.shape, "Shape mismatch: expected %s, got %s. %s" % (a.shape, b.shape, msg or ""))
+        same = a == b
+        if a.dtype.kind in "fc" and b.dtype.kind in "fc":
+            same = np.logical_or(same, np.logical_and(np.isnan(a), np.isnan(b)))
+        if not np.all(same):
+            np.testing.assert_array_equal(a, b, err_msg=msg or "")
 
-    def assertNotAllClose(self, a, b, **kwargs):
+    def assertNotAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):
         try:
-            self.assertAllClose(a, b, **kwargs)
+            self.assertAllClose(a, b, rtol=rtol, atol=atol)
         except AssertionError:
             return
-        raise AssertionError("The two values are close at all elements.")
+        raise AssertionError("The two values are close at all elements. %s" % (msg or ""))
 
     def assertNotAllEqual(self, a, b, msg=None):
         try:
             self.assertAllEqual(a, b)
         except AssertionError:
             return
-        raise AssertionError("The two values are equal at all elements.")
+        raise AssertionError("The two values are equal at all elements. %s" % (msg or ""))
 
     def assertAllGreater(self, a, comparison_target):
-        self.assertTrue((self._array(a) > comparison_target).all())
+        self.assertGreater(self._array(a).min(), comparison_target)
 
     def assertAllLess(self, a, comparison_target):
-        self.assertTrue((self._array(a) < comparison_target).all())
+        self.assertLess(self._array(a).max(), comparison_target)
+
+    def assertAllGreaterEqual(self, a, comparison_target):
+        self.assertGreaterEqual(self._array(a).min(), comparison_target)
+
+    def assertAllLessEqual(self, a, comparison_target):
+        self.assertLessEqual(self._array(a).max(), comparison_target)
 
     def assertAllInRange(self, target, lower_bound, upper_bound, open_lower_bound=False, open_upper_bound=False):
         target = self._array(target)
         self.assertTrue(((target > lower_bound) if open_lower_bound else (target >= lower_bound)).all())
         self.assertTrue(((target < upper_bound) if open_upper_bound else (target <= upper_bound)).all())
+
+    def assertAllInSet(self, target, expected_set):
+        import numpy as np
+        found = set(np.unique(self._array(target)).tolist())
+        self.assertLessEqual(found, set(np.asarray(list(expected_set)).tolist()))
 
     def assertNear(self, f1, f2, err, msg=None):
         self.assertTrue(f1 == f2 or abs(f1 - f2) <= err, "%f != %f +/- %f %s" % (f1, f2, err, msg or ""))
@@ -147,7 +494,127 @@ class TestCase(unittest.TestCase):
         self.assertEqual(canonical_name(device1), canonical_name(device2), msg)
 
     def assertProtoEquals(self, expected_message_maybe_ascii, message, msg=None):
-        self.assertEqual(str(expected_message_maybe_ascii), str(message), msg)
+        """A message equals another, or what its text says."""
+        expected = expected_message_maybe_ascii
+        if isinstance(expected, (str, bytes)):
+            from runnel.text_format import Parse
+            expected = Parse(expected, type(message)())
+        self.assertEqual(str(expected), str(message), msg)
+
+    def assertNDArrayNear(self, ndarray1, ndarray2, err, msg=None):
+        import numpy as np
+        difference = np.asarray(ndarray1) - np.asarray(ndarray2)
+        self.assertLessEqual(float(np.linalg.norm(difference)) if difference.size else 0.0, err, msg)
+
+    def assertProtoEqualsVersion(self, expected, actual, producer=None, min_consumer=0, msg=None):
+        import runnel
+        version = producer if producer is not None else runnel.GRAPH_DEF_VERSION
+        text = "versions { producer: %d%s };\n%s" % (version, " min_consumer: %d" % min_consumer if min_consumer else "", expected)
+        self.assertProtoEquals(text, actual, msg)
+
+    def assertRaisesIncompatibleShapesError(self, exception_type=errors.InvalidArgumentError):
+        return self.assertRaisesWithPredicateMatch(
+            exception_type, r"Incompatible shapes|Dimensions must be equal|required broadcastable shapes")
+
+    # Those of absl's test cases
+
+    def assertLen(self, container, expected_len, msg=None):
+        self.assertEqual(len(container), expected_len, msg)
+
+    def assertEmpty(self, container, msg=None):
+        self.assertEqual(len(container), 0, msg)
+
+    def assertNotEmpty(self, container, msg=None):
+        self.assertNotEqual(len(container), 0, msg)
+
+    def assertBetween(self, value, minv, maxv, msg=None):
+        self.assertTrue(minv <= value <= maxv, msg or "%r is not between %r and %r" % (value, minv, maxv))
+
+    def assertSameElements(self, expected_seq, actual_seq, msg=None):
+        self.assertEqual(set(expected_seq), set(actual_seq), msg)
+
+    def assertItemsEqual(self, expected_seq, actual_seq, msg=None):
+        self.assertCountEqual(expected_seq, actual_seq, msg)
+
+    def assertContainsSubset(self, expected_subset, actual_set, msg=None):
+        self.assertLessEqual(set(expected_subset), set(actual_set), msg)
+
+    def assertNoCommonElements(self, expected_seq, actual_seq, msg=None):
+        self.assertFalse(set(expected_seq) & set(actual_seq), msg)
+
+    def assertContainsInOrder(self, strings, target, msg=None):
+        at = 0
+        for text in [strings] if isinstance(strings, str) else strings:
+            at = target.find(text, at)
+            self.assertGreaterEqual(at, 0, msg or "%r is not in %r after what came before it" % (text, target))
+            at += len(text)
+
+    def assertContainsSubsequence(self, container, subsequence, msg=None):
+        rest = iter(container)
+        self.assertTrue(all(any(x == y for y in rest) for x in subsequence), msg or "%r is no subsequence of %r" % (
+            subsequence, container))
+
+    def assertContainsExactSubsequence(self, container, subsequence, msg=None):
+        container, subsequence = list(container), list(subsequence)
+        self.assertTrue(any(container[i:i + len(subsequence)] == subsequence for i in range(len(container) + 1)), msg)
+
+    def assertSequenceStartsWith(self, prefix, whole, msg=None):
+        prefix = list(prefix) if isinstance(prefix, (list, tuple, str)) else [prefix]
+        self.assertEqual(list(whole)[:len(prefix)], prefix, msg)
+
+    def assertSequenceAlmostEqual(self, expected_seq, actual_seq, places=None, msg=None, delta=None):
+        self.assertLen(actual_seq, len(expected_seq), msg)
+        for one, two in zip(expected_seq, actual_seq):
+            self.assertAlmostEqual(one, two, places, msg, delta)
+
+    def assertDictAlmostEqual(self, expected_dict, actual_dict, places=None, msg=None, delta=None):
+        self.assertEqual(set(expected_dict), set(actual_dict), msg)
+        for key, value in expected_dict.items():
+            self.assertAlmostEqual(value, actual_dict[key], places, msg, delta)
+
+    def assertMappingEqual(self, a, b, msg=None):
+        self.assertEqual(dict(a), dict(b), msg)
+
+    def assertSameStructure(self, a, b, aname="a", bname="b", msg=None):
+        self.assertEqual(a, b, msg)
+
+    def assertJsonEqual(self, first, second, msg=None):
+        import json
+        self.assertEqual(json.loads(first), json.loads(second), msg)
+
+    def assertRegexMatch(self, actual_str, regexes, message=None):
+        import re
+        self.assertTrue(any(re.search(regex, actual_str) for regex in regexes), message)
+
+    def assertRaisesWithLiteralMatch(self, expected_exception, expected_exception_message, callable_obj=None, *args, **kwargs):
+        import re
+        regex = "^" + re.escape(expected_exception_message) + "$"
+        if callable_obj is None:
+            return self.assertRaisesRegex(expected_exception, regex)
+        return self.assertRaisesRegex(expected_exception, regex, callable_obj, *args, **kwargs)
+
+    def assertTotallyOrdered(self, *groups, **kwargs):
+        for i, group in enumerate(groups):
+            for later in groups[i + 1:]:
+                for small in group:
+                    for large in later:
+                        self.assertLess(small, large)
+                        self.assertGreater(large, small)
+
+    def assertIsSubclass(self, subclass, superclass, msg=None):
+        self.assertTrue(issubclass(subclass, superclass), msg)
+
+    def assertNotIsSubclass(self, subclass, superclass, msg=None):
+        self.assertFalse(issubclass(subclass, superclass), msg)
+
+    def assertNotStartsWith(self, actual, unexpected_start, msg=None):
+        self.assertFalse(actual.startswith(unexpected_start), msg)
+
+    def assertEndsWith(self, actual, expected_end, msg=None):
+        self.assertTrue(actual.endswith(expected_end), msg or "%r does not end with %r" % (actual, expected_end))
+
+    def assertNotEndsWith(self, actual, unexpected_end, msg=None):
+        self.assertFalse(actual.endswith(unexpected_end), msg)
 
     def assertStartsWith(self, actual, expected_start, msg=None):
         self.assertTrue(actual.startswith(expected_start), msg or "%r does not start with %r" % (actual, expected_start))

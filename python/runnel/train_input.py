@@ -151,7 +151,7 @@ def _store(tensors, enqueue_many, keep, shared):
         if rank is not None and enqueue_many:
             rank -= 1
         infos.append(before or _Sparse(op, rank))
-        out.append(raw_ops.ExpandDims(input=stored, dim=[-1]))
+        out.append(raw_ops.ExpandDims(input=stored, axis=[-1]))
     return out, infos
 
 
@@ -167,7 +167,7 @@ def _take(tensors, infos):
             continue
         op = info.map_op
         taken = raw_ops.TakeManySparseFromTensorsMap(
-            sparse_handles=raw_ops.Squeeze(input=tensor, squeeze_dims=[1]), dtype=op.get_attr("T"),
+            sparse_handles=raw_ops.Squeeze(input=tensor, axis=[1]), dtype=op.get_attr("T"),
             container=op.get_attr("container"),
             shared_name=op.get_attr("shared_name") or op.name)
         rank = None if info.rank is None else info.rank + 1

@@ -1,4 +1,6 @@
 // The value of an output that depends on constants alone.
+#include <string.h>
+
 #include "base/vec.h"
 #include "capi/session.h"
 
@@ -23,6 +25,7 @@ static bool is_pure(const rn_node_t* node) {
       return false;
   }
   if (node->op->flags & RN_OP_STATEFUL) return false;
+  if (strcmp(node->op->name, "PlaceholderWithDefault") == 0) return false;  // it may be fed
   for (int i = 0; i < node->output_count; ++i) {
     rn_dtype_t dtype = node->outputs[i].dtype;
     if (rn_dtype_is_ref(dtype) || dtype == RN_RESOURCE || dtype == RN_VARIANT) return false;

@@ -20,23 +20,12 @@ static void fail(rn_level_t* level, rn_status_t status) {
   if (!rn_ok(status)) rn_scope_fail(level->here, status);
 }
 
-static bool is_forward(const rn_walk_t* walk, const rn_node_t* node) {
-  size_t id = (size_t)node->id;
-  return id < walk->node_count || (id < walk->notes.count && walk->notes.items[id].is_forward);
-}
-
 // A node that was added to the forward frame of |loop|.
 static void note_forward(rn_level_t* level, rn_node_t* node, rn_loop_t* loop) {
   rn_note_t* note = node ? rn_walk_note(level, node) : NULL;
   if (!note) return;
   note->is_forward = true;
   note->loop = loop;
-}
-
-static rn_loop_t* frame_of(const rn_walk_t* walk, const rn_node_t* node) {
-  size_t id = (size_t)node->id;
-  if (id < walk->node_count) return rn_loop_of(&walk->loops, node);
-  return id < walk->notes.count ? walk->notes.items[id].loop : NULL;
 }
 
 static rn_edge_t enter_as(rn_scope_t* scope, rn_edge_t value, const rn_backward_t* b,
@@ -130,7 +119,7 @@ static const rn_loop_var_t* unchanged_var(const rn_loop_t* loop, const rn_node_t
 
 static bool is_invariant(rn_level_t* level, const rn_node_t* node) {
   const rn_walk_t* walk = level->walk;
-  if (frame_of(walk, node) != level->backward->loop) return false;
+  if (rn_walk_frame(walk, node) != level->backward->loop) return false;
   if (node->op->role == RN_ROLE_ENTER) {
     const rn_attr_value_t* constant = rn_node_attr(node, RN_STR("is_constant"));
     return constant && constant->b;
@@ -258,9 +247,9 @@ static rn_edge_t make_copy(rn_level_t* level, rn_edge_t from) {
 static rn_edge_t bring(void* arg, rn_edge_t from) {
   rn_level_t* level = arg;
   rn_walk_t* walk = level->walk;
-  if (!level->backward || !from.node || !is_forward(walk, from.node)) return from;
+  if (!level->backward || !from.node || !rn_walk_is_forward(walk, from.node)) return from;
   from = without_identities(level, from);
-  rn_loop_t* loop = frame_of(walk, from.node);
+  rn_loop_t* loop = rn_walk_frame(walk, from.node);
   if (loop != level->backward->loop) {
     fail(level,
          rn_invalid_argument("The gradient of loop '%.*s' needs '%s', which is not in it",
@@ -286,7 +275,7 @@ static rn_edge_t bring(void* arg, rn_edge_t from) {
 }
 
 bool rn_backward_has(rn_level_t* level, rn_edge_t edge) {
-  if (!level->backward || !edge.node || !is_forward(level->walk, edge.node)) return true;
+  if (!level->backward || !edge.node || !rn_walk_is_forward(level->walk, edge.node)) return true;
   edge = without_identities(level, edge);
   const rn_walk_t* walk = level->walk;
   size_t id = (size_t)edge.node->id;

@@ -15,8 +15,9 @@ static bool is_trainable(int dtype) {
 bool rn_walk_carries(const rn_walk_t* walk, const rn_node_t* node, int input) {
   rn_op_role_t role = node->op->role;
   if (role == RN_ROLE_SWITCH && input == 1) return false;  // the choice is not differentiated
-  // In the frame of the ys an iteration is a world of its own.
-  if (role == RN_ROLE_NEXT_ITERATION && walk->base && rn_loop_of(&walk->loops, node) == walk->base)
+  // In the frame of the ys, and in those around, an iteration is a world of its own.
+  if (walk->base && (role == RN_ROLE_NEXT_ITERATION || rn_loop_is_merge(node)) &&
+      rn_walk_is_around(walk, rn_loop_of(&walk->loops, node)))
     return false;
   int dtype = rn_edge_dtype(node->inputs[input]);
   return is_trainable(dtype) || (walk->allows_ints && rn_dtype_is_integer(dtype));
@@ -311,15 +312,34 @@ rn_status_t rn_level_pass_on(rn_level_t* level, rn_edge_t input, rn_gradient_t d
   return rn_vec_push(&level->ready, walk->graph->allocator, input.node);
 }
 
+// What arrived at an Enter is what the loop asked for; out of the frame of the ys it goes on.
+static rn_status_t visit_enter(rn_level_t* level, rn_node_t* node) {
+  const rn_walk_t* walk = level->walk;
+  bool leaves = walk->base && rn_walk_is_around(walk, rn_loop_of(&walk->loops, node));
+  if (!leaves || !sends(walk, node, 0)) return RN_OK;
+  bool is_stop = (walk->marks[node->id] & RN_MARK_STOP) != 0;
+  rn_gradient_t d = is_stop ? (rn_gradient_t){0} : rn_level_sum(level, (rn_edge_t){node, 0});
+  return rn_level_pass_on(level, node->inputs[0], d);
+}
+
+static rn_status_t visit_exit(rn_level_t* level, rn_node_t* node) {
+  const rn_walk_t* walk = level->walk;
+  if (!level->backward && walk->base && rn_loop_of(&walk->loops, node) != walk->base)
+    return rn_unimplemented(
+        "Gradients that are asked for in loop '%.*s' lead through another one, which '%s' leaves",
+        RN_STR_ARGS(walk->base->frame), node->name.data);
+  return rn_backward_visit_exit(level, node);
+}
+
 // Sends the gradients of |node|'s outputs through its rule to the nodes before it.
 static rn_status_t visit(rn_level_t* level, rn_node_t* node) {
   rn_walk_t* walk = level->walk;
   rn_op_role_t role = node->op->role;
-  if (role == RN_ROLE_EXIT) return rn_backward_visit_exit(level, node);
+  if (role == RN_ROLE_EXIT) return visit_exit(level, node);
   const rn_pair_t* pair = rn_walk_pair(walk, node);
   if (pair && node == pair->pop) return rn_stacks_visit_pop(level, node);
-  // What arrived here is what the loop asked for.
-  if (role == RN_ROLE_ENTER || rn_loop_is_merge(node)) return RN_OK;
+  if (role == RN_ROLE_ENTER) return visit_enter(level, node);
+  if (rn_loop_is_merge(node)) return RN_OK;  // where an iteration began
   rn_gradient_t *dy = NULL, *dx = NULL;
   bool *wanted = NULL, any = false, any_wanted = false;
   size_t inputs = (size_t)node->input_count, outputs = (size_t)node->output_count;
@@ -407,15 +427,24 @@ static rn_status_t check_reach(rn_walk_t* walk) {
   return RN_OK;
 }
 
-// ys and xs are all in one frame; nothing on the way is outside all loops and inside one.
+static bool is_within(const rn_loop_t* loop, const rn_loop_t* outer) {
+  while (loop && loop != outer) loop = loop->parent;
+  return loop == outer;
+}
+
+// The base is the innermost frame of a y; all else is in it, or in a frame around it.
 static rn_status_t check_frames(rn_walk_t* walk) {
   const rn_grad_request_t* request = walk->request;
+  walk->base = NULL;
+  for (int i = 0; i < request->y_count; ++i) {
+    const rn_loop_t* loop = rn_loop_of(&walk->loops, request->ys[i].node);
+    if (is_within(loop, walk->base)) walk->base = loop;
+  }
   for (int i = 0; i < request->y_count + request->x_count; ++i) {
     bool is_y = i < request->y_count;
     const rn_node_t* node = is_y ? request->ys[i].node : request->xs[i - request->y_count].node;
     const rn_loop_t* loop = rn_loop_of(&walk->loops, node);
-    if (i == 0) walk->base = loop;
-    if (loop == walk->base) continue;
+    if (rn_walk_is_around(walk, loop)) continue;
     return rn_invalid_argument(
         "Gradients cross the border of a loop: '%s' is in frame '%.*s', '%s' in frame '%.*s'",
         request->ys[0].node->name.data, RN_STR_ARGS(walk->base ? walk->base->frame : RN_STR("")),
@@ -543,6 +572,13 @@ static void clear_walk(rn_walk_t* walk) {
   rn_arena_clear(&walk->arena);
 }
 
+// A node of the base, which what has no inputs waits for.
+static rn_node_t* anchor_of(const rn_walk_t* walk) {
+  const rn_edge_t* y = walk->request->ys;
+  while (rn_loop_of(&walk->loops, y->node) != walk->base) ++y;
+  return y->node;
+}
+
 static rn_status_t run(rn_walk_t* walk, rn_scope_t* scope, rn_gradient_t* out) {
   const rn_grad_request_t* asked = walk->request;
   rn_edge_t *ys = NULL, *xs = NULL;
@@ -560,12 +596,18 @@ static rn_status_t run(rn_walk_t* walk, rn_scope_t* scope, rn_gradient_t* out) {
   RN_RETURN_IF_ERROR(rn_arena_str(&walk->arena, prefix, &walk->source));
   rn_level_t level = {.walk = walk, .scope = scope, .here = scope, .there = scope};
   // Inside a loop everything hangs on the frame.
-  rn_scope_hook_t hook = {.anchor = walk->base ? walk->request->ys[0].node : NULL};
+  rn_scope_hook_t hook = {0};
+  if (walk->base) {
+    hook = (rn_scope_hook_t){.map = rn_level_reach, .arg = &level, .anchor = anchor_of(walk)};
+    walk->around = rn_scope_at(scope, rn_scope_prefix(scope));
+    if (!walk->around) return rn_out_of_memory();
+  }
   rn_scope_set_hook(scope, &hook);
   rn_status_t status = start(&level);
   if (rn_ok(status)) status = rn_level_drain(&level);
   if (rn_ok(status)) status = collect(&level, out);
   rn_scope_set_hook(scope, NULL);
+  rn_scope_destroy(walk->around);
   rn_level_clear(&level);
   return status;
 }

@@ -76,6 +76,15 @@ void rn_grad_send(rn_grad_t* g, int i, rn_edge_t gradient) {
 }
 void rn_grad_send_slices(rn_grad_t* g, int i, rn_gradient_t slices) { send(g, i, slices); }
 
+rn_edge_t rn_grad_read(rn_grad_t* g, rn_edge_t value, bool is_new) {
+  return g->level ? rn_level_read(g->level, value, is_new) : value;
+}
+
+rn_node_t* rn_grad_anchor(const rn_grad_t* g) {
+  const rn_scope_hook_t* hook = rn_scope_hook(g->scope);
+  return hook ? hook->anchor : NULL;
+}
+
 void rn_grad_refuse(rn_grad_t* g, int code, const char* message) {
   rn_scope_fail(g->scope, rn_status_make((rn_code_t)(code ? code : RN_CODE_UNKNOWN), "%s",
                                          message ? message : ""));

@@ -70,6 +70,7 @@ typedef struct rn_walk_t {
   size_t pair_count;
   rn_pair_t* pairs;
   const rn_loop_t* base;    // the frame of the ys; NULL: none
+  rn_scope_t* around;       // what enters |base| is built here; NULL: there is no base
   RN_VEC(rn_note_t) notes;  // by node id, as far as needed
   rn_guard_t* guards;
   int made_dense;   // log lines so far
@@ -135,6 +136,26 @@ RN_MUST_USE rn_status_t rn_guard_visit_switch(rn_level_t* level, rn_node_t* node
                                               const rn_gradient_t* dy, rn_gradient_t* dx);
 RN_MUST_USE rn_status_t rn_guard_visit_merge(rn_level_t* level, rn_node_t* node, rn_gradient_t dy,
                                              rn_gradient_t* dx);
+
+// Frames (frames.c). Whether |loop| is the frame of the ys or lies around it.
+bool rn_walk_is_around(const rn_walk_t* walk, const rn_loop_t* loop);
+// |from| in the frame of the ys, if it is of one around; a hook of the first level.
+rn_edge_t rn_level_reach(void* level, rn_edge_t from);
+// |value|, of whatever frame, where the rules of |level| build. |is_new|: it is none of the walk's
+// nodes, and in the frame of the ys.
+rn_edge_t rn_level_read(rn_level_t* level, rn_edge_t value, bool is_new);
+
+// Whether |node| is of the graph as it was, or was added to a forward frame.
+static inline bool rn_walk_is_forward(const rn_walk_t* walk, const rn_node_t* node) {
+  size_t id = (size_t)node->id;
+  return id < walk->node_count || (id < walk->notes.count && walk->notes.items[id].is_forward);
+}
+// The frame of a forward node; NULL: none.
+static inline rn_loop_t* rn_walk_frame(const rn_walk_t* walk, const rn_node_t* node) {
+  size_t id = (size_t)node->id;
+  if (id < walk->node_count) return rn_loop_of(&walk->loops, node);
+  return id < walk->notes.count ? walk->notes.items[id].loop : NULL;
+}
 
 // What is known of an edge's shape.
 static inline rn_shape_t rn_walk_shape(const rn_walk_t* walk, rn_edge_t edge) {

@@ -407,6 +407,15 @@ CT_TEST(CAPI, TryEvaluateConstant) {
   CT_INT(TF_TryEvaluateConstant(t.graph, ct_out(neg, 0), &value, t.status), 0);
   CT_OK(t.status);
   cr_assert_null(value);
+  // One with a default may be fed, too.
+  TF_OperationDescription* desc = TF_NewOperation(t.graph, "PlaceholderWithDefault", "given");
+  TF_AddInput(desc, ct_out(a, 0));
+  TF_SetAttrShape(desc, "shape", NULL, 0);
+  TF_Operation* given = TF_FinishOperation(desc, t.status);
+  CT_OK(t.status);
+  CT_INT(TF_TryEvaluateConstant(t.graph, ct_out(given, 0), &value, t.status), 0);
+  CT_OK(t.status);
+  cr_assert_null(value);
   ct_close(&t);
 }
 

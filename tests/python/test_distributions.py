@@ -41,3 +41,24 @@ def test_gradients(tf, np):
 @both(raises=True)
 def test_no_divergence(tf, np):
     tf.distributions.kl_divergence(tf.distributions.Normal(0.0, 1.0), tf.distributions.Uniform())
+
+
+@both(rtol=1e-4)
+def test_more_densities(tf, np):
+    d = tf.distributions
+    x = tf.constant([0.2, 0.7])
+    rows = []
+    for dist in (d.Gamma([2.0, 3.0], 1.5), d.Beta([2.0, 0.5], 3.0), d.StudentT([3.0, 1.5], 0.5, 2.0), d.Gamma(0.5, 2.0), d.Laplace(0.5, [1.0, 2.0])):
+        rows.append([dist.log_prob(x), dist.prob(x), dist.entropy(), dist.mean(), dist.variance(), dist.stddev(), dist.mode(), dist.cdf(x)])
+    rows.append([d.kl_divergence(d.Gamma(2.0, 3.0), d.Gamma(1.0, 0.5)), d.kl_divergence(d.Beta(2.0, 3.0), d.Beta(1.0, 0.5))])
+    with tf.Session() as sess:
+        return sess.run(rows) + [d.Beta([1.0], [[2.0], [3.0]]).batch_shape.as_list(), str(d.Gamma(1.0, 2.0).concentration.shape)]
+
+
+@both
+def test_more_samples(tf, np):
+    d = tf.distributions
+    with tf.Session() as sess:
+        gamma = sess.run(d.Gamma([2.0, 5.0], 2.0).sample(4, seed=3))
+        beta, student = sess.run([d.Beta(2.0, 6.0).sample(4000, seed=1), d.StudentT(8.0, 3.0, 1.0).sample(4000, seed=2)])
+        return [gamma, beta.shape, bool(abs(beta.mean() - 0.25) < 0.02), bool(abs(student.mean() - 3) < 0.1), bool(beta.min() > 0 and beta.max() < 1)]

@@ -28,7 +28,7 @@ def test_sequential(tf, tmp_path, capsys):
     history = model.fit(x, y, epochs=20, validation_split=0.2, callbacks=[keras.callbacks.EarlyStopping(patience=5)]).history
     assert history["val_accuracy"][-1] > 0.9 and history["loss"][-1] < history["loss"][0]
     shown = capsys.readouterr().out
-    assert "Epoch 1/20" in shown and "800/800 [==============================]" in shown and "val_accuracy: " in shown
+    assert "Epoch 1/20" in shown and "800/800 [==============================]" in shown and "val_acc: " in shown
     model.summary()
     assert "Total params: 579" in capsys.readouterr().out
     before = model.predict(x)

@@ -69,3 +69,18 @@ def test_recurrent(tf, np):
         for v in tf.global_variables():
             v.load(r.randn(*v.shape.as_list()) * 0.3, sess)
         return [v.name for v in tf.global_variables()], sess.run([outputs, gradients], {x: r.randn(3, 7, 5), lengths: [7, 3, 5]})
+
+
+@both
+def test_training_by_a_placeholder_with_a_default(tf, np):
+    x = tf.constant(np.random.RandomState(0).randn(50, 4).astype("float32"))
+    training = tf.placeholder_with_default(False, [], name="training")
+    normal = tf.layers.batch_normalization(x, training=training)
+    dropped = tf.layers.dropout(tf.ones([20, 20]), 0.5, training=training)
+    updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        without = sess.run([normal, tf.reduce_sum(dropped)])
+        sess.run(updates, {training: True})
+        within, total = sess.run([normal, tf.reduce_sum(dropped)], {training: True})
+        return [without, within, bool(300 < total < 500), sess.run(tf.global_variables()), sess.run(normal), tf.get_static_value(training) is None]

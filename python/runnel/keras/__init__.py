@@ -3,7 +3,7 @@
 import importlib as _importlib
 
 _MODULES = frozenset("""activations backend callbacks constraints initializers layers losses metrics models
-optimizers regularizers utils""".split())
+optimizers preprocessing regularizers utils""".split())
 _NAMES = {"Sequential": "models", "Model": "models", "Input": "layers"}
 
 

@@ -2,10 +2,11 @@
 
 from runnel import array_ops, dtypes, math_ops, nn_ops
 from runnel.convert import convert_to_tensor
-from runnel.framework import get_default_graph, reset_default_graph
+from runnel.framework import executing_eagerly, get_default_graph, reset_default_graph
 
 _floatx = "float32"
 _epsilon = 1e-7
+_eager_phase = False
 
 
 class _State:
@@ -61,7 +62,9 @@ def clear_session():
 
 
 def learning_phase():
-    """A scalar bool: whether the step trains. `fit` feeds True."""
+    """A scalar bool: whether the step trains. `fit` feeds True; in eager execution it says so to each layer."""
+    if executing_eagerly():
+        return _eager_phase
     state = _state()
     if state.phase is None:
         state.phase = array_ops.placeholder_with_default(False, shape=(), name="keras_learning_phase")
@@ -88,12 +91,24 @@ def set_epsilon(value):
 
 def get_value(x):
     """The value of a variable."""
-    return get_session().run(x)
+    return x.numpy() if executing_eagerly() else get_session().run(x)
 
 
 def set_value(x, value):
     """Gives a variable a value."""
-    x.load(value, get_session())
+    if executing_eagerly():
+        x.assign(value)
+    else:
+        x.load(value, get_session())
+
+
+def set_learning_phase(value):
+    """Fixes whether steps train: 0 or 1."""
+    global _eager_phase
+    if executing_eagerly():
+        _eager_phase = bool(value)
+    else:
+        _state().phase = convert_to_tensor(bool(value))
 
 
 def variable(value, dtype=None, name=None):
@@ -202,3 +217,14 @@ def function(inputs, outputs, updates=None):
     def run(values):
         return get_session().run((outputs, updates or []), dict(zip(inputs, values)))[0]
     return run
+
+
+def __getattr__(name):
+    if not name.startswith("__"):
+        from runnel.keras import backend_ops
+        found = backend_ops.same(name)
+        if found is None and name not in ("SAME", "same", "tf", "K"):
+            found = vars(backend_ops).get(name)
+        if found is not None:
+            return found
+    raise AttributeError("tf.keras.backend has no %r: see the table of names in doc/python.md" % name)

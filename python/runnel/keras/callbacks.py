@@ -33,14 +33,43 @@ class Callback:
     def on_batch_end(self, batch, logs=None):
         pass
 
-    on_train_batch_begin, on_train_batch_end = on_batch_begin, on_batch_end
+    def on_train_batch_begin(self, batch, logs=None):
+        self.on_batch_begin(batch, logs)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.on_batch_end(batch, logs)
+
+    def on_test_begin(self, logs=None):
+        pass
+
+    def on_test_end(self, logs=None):
+        pass
+
+    def on_test_batch_begin(self, batch, logs=None):
+        pass
+
+    def on_test_batch_end(self, batch, logs=None):
+        pass
+
+    def on_predict_begin(self, logs=None):
+        pass
+
+    def on_predict_end(self, logs=None):
+        pass
+
+    def on_predict_batch_begin(self, batch, logs=None):
+        pass
+
+    def on_predict_batch_end(self, batch, logs=None):
+        pass
 
 
 class History(Callback):
     """The figures of every epoch: `history` is {name: [values]}."""
 
     def __init__(self):
-        self.epoch, self.history = [], {}
+        from runnel.keras.metrics import Figures
+        self.epoch, self.history = [], Figures()
 
     def on_train_begin(self, logs=None):
         self.epoch = []

@@ -3,6 +3,7 @@
 from runnel import array_ops, backprop, dtypes, math_ops, nest
 from runnel.convert import convert_to_tensor
 from runnel.keras import losses, metrics
+from runnel.keras.training import metrics_of, per_output
 
 
 def tensors_of(arrays):
@@ -13,7 +14,9 @@ def tensors_of(arrays):
 def outputs_of(model, arrays, training=False):
     """What the model makes of a batch, a list."""
     inputs = tensors_of(arrays)
-    return nest.flatten(model(inputs if len(inputs) > 1 else inputs[0], training=training))
+    keys = getattr(model, "_input_keys", None)
+    given = dict(zip(keys, inputs)) if keys is not None else inputs if len(inputs) > 1 else inputs[0]
+    return nest.flatten(model(given, training=training))
 
 
 class EagerStep:
@@ -21,17 +24,19 @@ class EagerStep:
 
     def __init__(self, model, xs):
         self._model = model
-        self._optimizer = None
         outputs = outputs_of(model, [a[:1] for a in xs])
-        functions = model.loss if isinstance(model.loss, (list, tuple)) else [model.loss] * len(outputs)
-        self._losses = [losses.get(function) for function in functions]
-        self._factors = model._loss_weights or [1.0] * len(outputs)
-        self.names, self._metrics = [], []
-        for number, (output, loss) in enumerate(zip(outputs, self._losses)):
-            for metric in model._metrics:
+        labels = model.output_names or ["output_%d" % (i + 1) for i in range(len(outputs))]
+        self._losses = [losses.get(function) for function in per_output(model.loss, labels)]
+        self._factors = per_output(model._loss_weights, labels, 1.0)
+        self.names = [label + "_loss" for label in labels] if len(outputs) > 1 else []
+        self._metrics, self.stateful = [], {}
+        for number, (output, loss, chosen) in enumerate(zip(outputs, self._losses, metrics_of(model._metrics, labels))):
+            for metric in chosen:
                 name, function = metrics.get(metric, loss, output)
-                self.names.append(name if len(outputs) == 1 else "output_%d_%s" % (number, name))
+                self.names.append(name if len(outputs) == 1 else "%s_%s" % (labels[number], name))
                 self._metrics.append((number, function))
+                if isinstance(function, metrics.Metric):
+                    self.stateful[len(self.names)] = function
 
     @staticmethod
     def _target(array, output, loss):
@@ -45,37 +50,30 @@ class EagerStep:
         outputs = outputs_of(self._model, xs, trains)
         targets = [self._target(a, o, loss) for a, o, loss in zip(ys, outputs, self._losses)]
         parts = []
-        for target, output, loss, factor in zip(targets, outputs, self._losses, self._factors):
+        for target, output, loss in zip(targets, outputs, self._losses):
             per_example = loss(target, output)
             axes = list(range(1, per_example.shape.ndims or 1))
             if axes:
                 per_example = math_ops.reduce_mean(per_example, axes)
             if weights is not None:
                 per_example *= convert_to_tensor(weights, dtype=dtypes.float32)
-            parts.append(factor * math_ops.reduce_mean(per_example))
+            parts.append(math_ops.reduce_mean(per_example))
+        each = parts if len(parts) > 1 else []
+        parts = [part if factor == 1.0 else factor * part for part, factor in zip(parts, self._factors)]
         parts += [loss() if callable(loss) else loss for loss in self._model.losses]
         total = math_ops.add_n(parts) if len(parts) > 1 else parts[0]
-        return [total] + [math_ops.reduce_mean(function(targets[n], outputs[n]))
-                          for n, function in self._metrics]
+        return [total, *each] + [math_ops.reduce_mean(function(targets[n], outputs[n])) for n, function in self._metrics]
 
     def run(self, xs, ys, weights, trains):
         """The loss and the metrics of a batch; `trains`: after a step downhill."""
         if not trains:
             return [float(v) for v in self._figures(xs, ys, weights, False)]
         model = self._model
-        if self._optimizer is None:
-            self._optimizer = model.optimizer.build()
         with backprop.GradientTape() as tape:
             figures = self._figures(xs, ys, weights, True)
         found = model.trainable_weights
         pairs = [(g, v) for g, v in zip(tape.gradient(figures[0], found), found) if g is not None]
-        if model.optimizer.clipnorm:
-            from runnel.clip_ops import clip_by_norm
-            pairs = [(clip_by_norm(g, model.optimizer.clipnorm), v) for g, v in pairs]
-        if model.optimizer.clipvalue:
-            limit = model.optimizer.clipvalue
-            pairs = [(math_ops.clip_by_value(g, -limit, limit), v) for g, v in pairs]
-        self._optimizer.apply_gradients(pairs)
+        model.optimizer.apply_gradients(pairs)
         for _, variable in pairs:
             if variable.constraint is not None:
                 variable.assign(variable.constraint(variable))

@@ -47,6 +47,9 @@ def lecun_uniform(seed=None):
     return variance_scaling_initializer(1.0, "fan_in", "uniform", seed)
 
 
+HeNormal, HeUniform, LecunNormal, LecunUniform = he_normal, he_uniform, lecun_normal, lecun_uniform
+
+
 def get(identifier):
     """An initialiser, of its name or itself."""
     if identifier is None:

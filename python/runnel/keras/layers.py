@@ -288,6 +288,29 @@ class SpatialDropout1D(Dropout):
         return super().call(inputs, training)
 
 
+class SpatialDropout2D(Dropout):
+    """Whole channels of images set to 0 at random."""
+
+    def call(self, inputs, training=None):
+        shape = array_ops.shape(inputs)
+        self.noise_shape = array_ops.stack([shape[0], 1, 1, shape[3]])
+        return super().call(inputs, training)
+
+
+class GaussianDropout(Layer):
+    """Elements multiplied with noise around 1 while a model trains."""
+
+    def __init__(self, rate, **kwargs):
+        super().__init__(**kwargs)
+        self.rate = rate
+
+    def call(self, inputs, training=None):
+        training = K.learning_phase() if training is None else training
+        spread = (self.rate / (1.0 - self.rate)) ** 0.5
+        return _base._in_training(training, lambda: inputs * K.random_normal(
+            array_ops.shape(inputs), mean=1.0, stddev=spread), lambda: array_ops.identity(inputs))
+
+
 class GaussianNoise(Layer):
     """Noise added while a model trains."""
 
@@ -490,6 +513,43 @@ class ZeroPadding1D(Layer):
         return array_ops.pad(inputs, [[0, 0], self.padding, [0, 0]])
 
 
+class Cropping2D(Layer):
+    """Images without their edges."""
+
+    def __init__(self, cropping=((0, 0), (0, 0)), data_format=None, **kwargs):
+        super().__init__(**kwargs)
+        if isinstance(cropping, int):
+            cropping = (cropping, cropping)
+        self.cropping = [[c, c] if isinstance(c, int) else list(c) for c in cropping]
+
+    def call(self, inputs):
+        (top, bottom), (left, right) = self.cropping
+        return inputs[:, top:-bottom or None, left:-right or None]
+
+
+class Cropping1D(Layer):
+    """Sequences without their ends."""
+
+    def __init__(self, cropping=(1, 1), **kwargs):
+        super().__init__(**kwargs)
+        self.cropping = (cropping, cropping) if isinstance(cropping, int) else tuple(cropping)
+
+    def call(self, inputs):
+        first, last = self.cropping
+        return inputs[:, first:-last or None]
+
+
+class UpSampling1D(Layer):
+    """Sequences with each moment repeated."""
+
+    def __init__(self, size=2, **kwargs):
+        super().__init__(**kwargs)
+        self.size = size
+
+    def call(self, inputs):
+        return array_ops.repeat(inputs, self.size, axis=1)
+
+
 class UpSampling2D(Layer):
     """Images enlarged."""
 
@@ -514,8 +574,8 @@ class Embedding(Layer):
 
     def __init__(self, input_dim, output_dim, embeddings_initializer="uniform",
                  embeddings_regularizer=None, mask_zero=False, input_length=None, **kwargs):
-        if "input_shape" not in kwargs and input_length:
-            kwargs["input_shape"] = (input_length,)
+        if "input_shape" not in kwargs and "batch_input_shape" not in kwargs:
+            kwargs["input_shape"] = tuple(input_length) if isinstance(input_length, (list, tuple)) else (input_length,)
         super().__init__(**kwargs)
         self.input_dim, self.output_dim = input_dim, output_dim
         self._made = embeddings_initializer, embeddings_regularizer
@@ -605,6 +665,10 @@ def add(inputs, **kwargs):
     return Add(**kwargs)(inputs)
 
 
+def minimum(inputs, **kwargs):
+    return Minimum(**kwargs)(inputs)
+
+
 def subtract(inputs, **kwargs):
     return Subtract(**kwargs)(inputs)
 
@@ -683,6 +747,17 @@ class ELU(Layer):
         return activations.elu(inputs, self.alpha)
 
 
+class ThresholdedReLU(Layer):
+    """x above a threshold, 0 below."""
+
+    def __init__(self, theta=1.0, **kwargs):
+        super().__init__(**kwargs)
+        self.theta = theta
+
+    def call(self, inputs):
+        return inputs * math_ops.cast(inputs > self.theta, inputs.dtype)
+
+
 class Softmax(Layer):
     """softmax along an axis."""
 
@@ -692,6 +767,22 @@ class Softmax(Layer):
 
     def call(self, inputs):
         return nn_ops.softmax(inputs, self.axis)
+
+
+class DenseFeatures(Layer):
+    """The dense columns of tf.feature_column, of a dictionary of features."""
+
+    def __init__(self, feature_columns, **kwargs):
+        super().__init__(**kwargs)
+        from runnel import feature_column
+        self._columns, self._tables = feature_column.dense_columns(feature_columns), {}
+
+    def call(self, features):
+        from runnel import feature_column
+        outputs, made = feature_column.dense_features(features, self._columns, self._tables)
+        self._variables += made
+        self._trainable_variables += made
+        return outputs
 
 
 def __getattr__(name):

@@ -46,6 +46,13 @@ def squared_hinge(y_true, y_pred):
     return _mean(raw_ops.Square(x=nn_ops.relu(1.0 - y * p)))
 
 
+def categorical_hinge(y_true, y_pred):
+    y, p = _pair(y_true, y_pred)
+    right = math_ops.reduce_sum(y * p, -1)
+    wrong = math_ops.reduce_max((1.0 - y) * p, -1)
+    return nn_ops.relu(wrong - right + 1.0)
+
+
 def logcosh(y_true, y_pred):
     y, p = _pair(y_true, y_pred)
     x = p - y
@@ -130,6 +137,13 @@ msle = MSLE = mean_squared_logarithmic_error
 kld = KLD = kullback_leibler_divergence
 cosine_proximity = cosine = cosine_similarity
 huber = huber_loss
+kl_divergence, log_cosh = kullback_leibler_divergence, logcosh
+
+
+class Reduction:
+    """What becomes of the losses of examples."""
+
+    AUTO, NONE, SUM, SUM_OVER_BATCH_SIZE = "auto", "none", "sum", "sum_over_batch_size"
 
 
 class Loss:
@@ -138,7 +152,7 @@ class Loss:
     _fn = None
 
     def __init__(self, reduction="auto", name=None, **kwargs):
-        self.name, self._kwargs = name, kwargs
+        self.reduction, self.name, self._kwargs = reduction, name, kwargs
 
     def call(self, y_true, y_pred):
         return type(self)._fn(y_true, y_pred, **self._kwargs)
@@ -147,7 +161,9 @@ class Loss:
         losses = self.call(y_true, y_pred)
         if sample_weight is not None:
             losses = losses * math_ops.cast(convert_to_tensor(sample_weight), losses.dtype)
-        return math_ops.reduce_mean(losses)
+        if self.reduction == Reduction.NONE:
+            return losses
+        return math_ops.reduce_sum(losses) if self.reduction == Reduction.SUM else math_ops.reduce_mean(losses)
 
 
 def _loss_class(name, fn, *arguments):
@@ -166,7 +182,11 @@ CategoricalCrossentropy = _loss_class("CategoricalCrossentropy", categorical_cro
                                       "from_logits", "label_smoothing")
 SparseCategoricalCrossentropy = _loss_class("SparseCategoricalCrossentropy",
                                             sparse_categorical_crossentropy, "from_logits")
+MeanAbsolutePercentageError = _loss_class("MeanAbsolutePercentageError", mean_absolute_percentage_error)
+MeanSquaredLogarithmicError = _loss_class("MeanSquaredLogarithmicError", mean_squared_logarithmic_error)
 Hinge = _loss_class("Hinge", hinge)
+SquaredHinge = _loss_class("SquaredHinge", squared_hinge)
+CategoricalHinge = _loss_class("CategoricalHinge", categorical_hinge)
 Huber = _loss_class("Huber", huber_loss, "delta")
 KLDivergence = _loss_class("KLDivergence", kullback_leibler_divergence)
 LogCosh = _loss_class("LogCosh", logcosh)
@@ -177,7 +197,11 @@ CosineSimilarity = _loss_class("CosineSimilarity", cosine_similarity)
 def get(identifier):
     """A loss as a function, of its name or itself."""
     if isinstance(identifier, Loss):
-        return identifier.call
+        def call(y_true, y_pred):
+            return identifier.call(y_true, y_pred)
+
+        call.__name__ = getattr(type(identifier)._fn, "__name__", None) or type(identifier).__name__
+        return call
     if callable(identifier):
         return identifier
     found = globals().get(identifier)

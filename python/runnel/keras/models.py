@@ -1,20 +1,25 @@
 """Models: layers put together."""
 
+import contextlib
 import json
 import os
 
 from runnel import nest
-from runnel.framework import executing_eagerly
+from runnel.framework import Tensor, executing_eagerly
 from runnel.keras import layers as _layers
+from runnel.keras.metrics import snake_case
 from runnel.keras.training import Trainable
 
 
 class Model(Trainable):
     """A model from inputs to outputs: Model(inputs, outputs), or a subclass with `call`."""
 
+    _is_keras = True  # it may be a layer of another
+    _nodes = ()
+
     def __init__(self, inputs=None, outputs=None, name=None):
         super().__init__()
-        self.name = name or "model"
+        self.name = name or ("model" if type(self) is Model else snake_case(type(self).__name__))
         self.inputs = self.outputs = None
         self._layers = []
         if inputs is not None:
@@ -35,13 +40,13 @@ class Model(Trainable):
 
     @property
     def layers(self):
-        return list(self._layers)
+        return list(self._all_layers())
 
     def get_layer(self, name=None, index=None):
         """A layer by its name or number."""
         if index is not None:
-            return self._layers[index]
-        for layer in self._layers:
+            return self.layers[index]
+        for layer in self.layers:
             if layer.name == name:
                 return layer
         raise ValueError("No such layer: %s" % name)
@@ -57,9 +62,20 @@ class Model(Trainable):
         return _again(self, inputs, training)
 
     def _all_layers(self):
+        """The layers; those of a subclass are its attributes, in lists and dictionaries too."""
         if self._layers:
             return self._layers
-        return [x for x in vars(self).values() if getattr(x, "_is_keras", False)]
+        found, todo = [], [value for name, value in vars(self).items() if not name.startswith("_") and name not in ("inputs", "outputs", "history")]
+        while todo:
+            value = todo.pop(0)
+            if getattr(value, "_is_keras", False):
+                if not any(value is other for other in found):
+                    found.append(value)
+            elif isinstance(value, (list, tuple)):
+                todo = list(value) + todo
+            elif isinstance(value, dict):
+                todo = list(value.values()) + todo
+        return found
 
     def _collected(self, what):
         found = []
@@ -125,6 +141,8 @@ class Model(Trainable):
 
     def summary(self, line_length=65, print_fn=print):
         """Prints the layers, their shapes and how many numbers they hold."""
+        if not any(layer.weights or layer._nodes for layer in self.layers):
+            raise ValueError("This model has not yet been built. Build the model first by calling `build()` or calling the model on a batch of data.")
         rows = [("Layer (type)", "Output Shape", "Param #")]
         print_fn("Model: \"%s\"" % self.name)
         print_fn("_" * line_length)
@@ -132,7 +150,7 @@ class Model(Trainable):
         for layer in self.layers:
             count = layer.count_params()
             total += count
-            rows.append(("%s (%s)" % (layer.name, type(layer).__name__), str(layer.output_shape),
+            rows.append(("%s (%s)" % (layer.name, type(layer).__name__), _shape_text(self, layer),
                          str(count)))
         for number, row in enumerate(rows):
             print_fn("%-29s%-26s%s" % row)
@@ -148,8 +166,21 @@ class Model(Trainable):
     def _saver(self):
         from runnel.saver import Saver
         if getattr(self, "_saver_object", None) is None:
-            self._saver_object = Saver(self.weights, max_to_keep=None)
+            self._saver_object = Saver(self._keys(), max_to_keep=None)
         return self._saver_object
+
+    def _keys(self):
+        """{key in a file: variable}, which do not depend on what the variables are called."""
+        keys = {}
+        number = 0
+        for layer in self._all_layers():
+            variables = [v for v in layer.variables if not any(v is other for other in keys.values())]
+            for i, variable in enumerate(variables):
+                last = variable.name.split(":")[0].rsplit("/", 1)[-1]
+                key = "layer_with_weights-%d/%s" % (number, last)
+                keys[(key if key + "/.ATTRIBUTES/VARIABLE_VALUE" not in keys else "%s_%d" % (key, i)) + "/.ATTRIBUTES/VARIABLE_VALUE"] = variable
+            number += bool(variables)
+        return keys
 
     def save_weights(self, filepath, overwrite=True, save_format=None):
         """Writes the variables as a checkpoint."""
@@ -158,7 +189,7 @@ class Model(Trainable):
         if folder:
             os.makedirs(folder, exist_ok=True)
         session = backend.get_session()
-        self._saver().save(session, str(filepath), write_meta_graph=False, write_state=False)
+        self._saver().save(session, str(filepath), write_meta_graph=False)
 
     def load_weights(self, filepath, by_name=False):
         """Reads what save_weights wrote."""
@@ -176,6 +207,9 @@ class Model(Trainable):
                 raise FileExistsError(path)
             import shutil
             shutil.rmtree(path)
+        if executing_eagerly():
+            self._save_twin(path)
+            return
         session = backend.get_session()
         names = ["input_%d" % (i + 1) for i in range(len(self.inputs))]
         outputs = {layer.name if layer is not None else "output_%d" % i: x for i, (x, layer) in
@@ -184,6 +218,18 @@ class Model(Trainable):
         with open(os.path.join(path, "keras_model.json"), "w") as file:
             json.dump({"class_name": type(self).__name__, "config": self.get_config(),
                        "training": getattr(self, "_training_config", None)}, file, indent=1)
+
+    def _save_twin(self, path):
+        """Writes a model like this one, which has a graph."""
+        from runnel.framework import Graph
+        if self.inputs is None:
+            raise NotImplementedError("Saving the model to a file needs its layers: a Sequential or Model(inputs, outputs). Use save_weights.")
+        values = self.get_weights()
+        with Graph().as_default():
+            twin = clone_model(self)
+            twin.set_weights(values)
+            twin._training_config = getattr(self, "_training_config", None)
+            twin.save(path)
 
     def to_json(self):
         return json.dumps({"class_name": type(self).__name__, "config": self.get_config()})
@@ -218,6 +264,13 @@ class Model(Trainable):
             found = [tensors[name] for name in names]
             return found[0] if len(found) == 1 else found
         return Model(one(config["inputs"]), one(config["outputs"]), name=config["name"])
+
+
+def _shape_text(model, layer):
+    """The shape of what a layer gives; a subclass may call it in any way."""
+    if model.inputs is None or not getattr(layer, "_nodes", None) or (type(model) is not Model and not isinstance(model, Sequential)):
+        return "multiple"
+    return str(layer.output_shape)
 
 
 def _layers_between(inputs, outputs):
@@ -273,7 +326,9 @@ class Sequential(Model):
     def add(self, layer):
         """Adds a layer at the end."""
         if isinstance(layer, _layers.InputLayer):
-            self._begin(layer.output)
+            layer = layer.output
+        if isinstance(layer, Tensor):  # of tf.keras.Input
+            self._begin(layer)
             return
         if self.inputs is None:
             shape = getattr(layer, "_first_shape", None)
@@ -285,8 +340,8 @@ class Sequential(Model):
         self._append(layer)
 
     def _begin(self, tensor):
-        self._input_structure, self.inputs = tensor, [tensor]
-        self._output_structure, self.outputs = tensor, [tensor]
+        self._input_structure, self.inputs = tensor, nest.flatten(tensor)
+        self._output_structure, self.outputs = tensor, nest.flatten(tensor)
         for layer in self._waiting:
             self._append(layer)
         self._waiting = []
@@ -345,6 +400,38 @@ class Sequential(Model):
         return model
 
 
+def model_from_json(json_string, custom_objects=None):
+    """The model of what to_json gave, with first values."""
+    saved = json.loads(json_string)
+    with _known(custom_objects):
+        return (Sequential if saved["class_name"] == "Sequential" else Model).from_config(saved["config"])
+
+
+def model_from_config(config, custom_objects=None):
+    """The model of {"class_name": ..., "config": {...}}."""
+    return model_from_json(json.dumps(config), custom_objects)
+
+
+def clone_model(model):
+    """A model of the same layers, with variables of its own."""
+    return model_from_json(model.to_json())
+
+
+@contextlib.contextmanager
+def _known(custom_objects):
+    """Layers of one's own, known by name for a while."""
+    before = {name: vars(_layers).get(name) for name in custom_objects or {}}
+    vars(_layers).update(custom_objects or {})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del vars(_layers)[name]
+            else:
+                vars(_layers)[name] = value
+
+
 def load_model(filepath, custom_objects=None, compile=True):  # noqa: A002
     """Reads what Model.save wrote: the layers and their variables."""
     path = str(filepath)
@@ -353,22 +440,16 @@ def load_model(filepath, custom_objects=None, compile=True):  # noqa: A002
         raise OSError("%s is no model that Model.save wrote: it has no keras_model.json" % path)
     with open(description) as file:
         saved = json.load(file)
-    for name, value in (custom_objects or {}).items():
-        setattr(_layers, name, value)
-    cls = Sequential if saved["class_name"] == "Sequential" else Model
-    model = cls.from_config(saved["config"])
+    model = model_from_config(saved, custom_objects)
     from runnel.checkpoint_reader import NewCheckpointReader
-    from runnel.keras import backend
     reader = NewCheckpointReader(os.path.join(path, "variables", "variables"))
-    session = backend.get_session()
     order = list(model.weights)
-    names = [v.op.name for v in order]
+    names = [v.name.split(":")[0] for v in order]
     known = reader.get_variable_to_shape_map()
     if not all(name in known for name in names):  # names were made unique: the order is the same
         prefixes = sorted(known)
         names = _by_shape(order, prefixes, known)
-    for variable, name in zip(order, names):
-        variable.load(reader.get_tensor(name), session)
+    model.set_weights([reader.get_tensor(name) for name in names])
     if compile and saved.get("training"):
         model.compile(**saved["training"])
     return model
@@ -378,7 +459,7 @@ def _by_shape(variables, names, shapes):
     """Names for variables whose scopes were renamed: the same last part and shape, in order."""
     left, found = list(names), []
     for variable in variables:
-        last = variable.op.name.rsplit("/", 1)[-1]
+        last = variable.name.split(":")[0].rsplit("/", 1)[-1]
         for name in left:
             if name.rsplit("/", 1)[-1] == last and list(shapes[name]) == variable.shape.as_list():
                 found.append(name)

@@ -30,6 +30,9 @@ def l1_l2(l1=0.01, l2=0.01):
     return L1L2(l1, l2)
 
 
+L1, L2 = l1, l2
+
+
 def get(identifier):
     """A regulariser, of its name, its config or itself."""
     if isinstance(identifier, dict):

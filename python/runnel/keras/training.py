@@ -41,13 +41,17 @@ class Trainable:
             self._ensure_eagerly(x, y)
             return
         if self.inputs is None:
+            keys = getattr(self, "_input_keys", None)
+            if keys is not None:
+                x = dict(zip(keys, x if isinstance(x, list) else [x]))
             first = nest.flatten(x)[0]
-            if hasattr(self, "_build_for"):
+            if hasattr(self, "_build_for") and keys is None:
                 kind = None if first.dtype.kind == "f" else first.dtype.name
                 self._build_for(first.shape[1:], kind)
+            elif hasattr(self, "_begin"):
+                self._begin(_placeholders(x))
             else:
-                tensors = nest.map_structure(lambda a: array_ops.placeholder(
-                    dtypes.float32 if a.dtype.kind == "f" else a.dtype, (None,) + a.shape[1:]), x)
+                tensors = _placeholders(x)
                 outputs = self.call(tensors)
                 self._input_structure, self._output_structure = tensors, outputs
                 self.inputs, self.outputs = nest.flatten(tensors), nest.flatten(outputs)
@@ -74,22 +78,33 @@ class Trainable:
             return [x.numpy() for x in outputs_of(self, xs)]
         return K.get_session().run(self.outputs, dict(zip(self.inputs, xs)))
 
-    def _arrays(self, data, count):
+    @property
+    def input_names(self):
+        return [_name_of(x) for x in self.inputs or []]
+
+    @property
+    def output_names(self):
+        """The names of the layers that outputs come from."""
+        names = [_name_of(x) for x in self.outputs or []]
+        return ["output_%d" % (i + 1) for i in range(len(names))] if None in names else names
+
+    def _arrays(self, data, names):
+        """Arrays of data: one, a list, or a dictionary by `names`, those of what they are for (none if not yet known)."""
         import numpy
         if data is None:
             return None
         if isinstance(data, dict):
-            names = [x.op.name for x in self.inputs or []]
-            data = [data[name] for name in names] if set(names) == set(data) else [
-                data[key] for key in sorted(data)]
-        elif not isinstance(data, (list, tuple)) or not count or count == 1 and not _is_listed(data):
+            known = names if names and set(names) <= set(data) else sorted(data)
+            data = [data[name] for name in known]
+        elif not isinstance(data, (list, tuple)) or not names or len(names) == 1 and not _is_listed(data):
             data = [data]
         return [numpy.asarray(a) for a in data]
 
     def _data(self, x, y=None):
-        xs = self._arrays(x, None if self.inputs is None else len(self.inputs))
-        ys = None if y is None else self._arrays(y, None if self.outputs is None
-                                                 else len(self.outputs))
+        if isinstance(x, dict) and self.inputs is None:
+            self._input_keys = sorted(x)
+        xs = self._arrays(x, self.input_names)
+        ys = None if y is None else self._arrays(y, self.output_names)
         counts = {len(a) for a in xs + (ys or [])}
         if len(counts) > 1:
             raise ValueError("All input arrays and the target array must have the same number of "
@@ -112,9 +127,8 @@ class Trainable:
         figures = ["loss"] + self._compiled.names
         self.metrics_names = figures
         history = _callbacks.History()
-        active = [history] + ([_callbacks.ProgbarLogger(verbose)] if verbose else [])
         given = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks] if callbacks else []
-        active = active[:1] + list(given) + active[1:]
+        active = list(given) + ([_callbacks.ProgbarLogger(verbose)] if verbose else []) + [history]
         params = {"batch_size": batch_size, "epochs": epochs, "samples": source.samples,
                   "steps": source.steps, "verbose": verbose, "metrics": figures}
         for callback in active:
@@ -126,7 +140,7 @@ class Trainable:
             _tell(active, "on_epoch_begin", epoch)
             logs = self._epoch(source, active)
             if validation_data is not None and (epoch + 1) % validation_freq == 0:
-                logs.update(self._validate(validation_data, batch_size, validation_steps))
+                logs.update(self._validate(validation_data, batch_size, validation_steps, active))
             _tell(active, "on_epoch_end", epoch, logs)
             if self.stop_training:
                 break
@@ -138,42 +152,45 @@ class Trainable:
         return self.fit(generator, steps_per_epoch=steps_per_epoch, epochs=epochs, **kwargs)
 
     def _epoch(self, source, active):
-        totals, seen = [0.0] * len(self.metrics_names), 0
+        figures = _Figures(self._compiled)
         for number, (xs, ys, weights) in enumerate(source.batches()):
-            _tell(active, "on_batch_begin", number, {"batch": number, "size": len(xs[0])})
-            values = self._compiled.run(xs, ys, weights, True)
             size = len(xs[0])
-            seen += size
-            totals = [t + v * size for t, v in zip(totals, values)]
-            logs = dict(zip(self.metrics_names, values), batch=number, size=size)
-            _tell(active, "on_batch_end", number, logs)
+            _tell(active, "on_train_batch_begin", number, {"batch": number, "size": size})
+            values = self._compiled.run(xs, ys, weights, True)
+            figures.add(values, size)
+            _tell(active, "on_train_batch_end", number, dict(zip(self.metrics_names, values), batch=number, size=size))
             if self.stop_training:
                 break
-        return {name: total / max(1, seen) for name, total in zip(self.metrics_names, totals)}
+        return metrics.Figures(zip(self.metrics_names, figures.values()))
 
-    def _validate(self, data, batch_size, steps):
+    def _validate(self, data, batch_size, steps, active):
         if isinstance(data, (list, tuple)):
-            values = self.evaluate(data[0], data[1], batch_size, verbose=0,
+            values = self.evaluate(data[0], data[1], batch_size, verbose=0, callbacks=active,
                                    sample_weight=data[2] if len(data) > 2 else None)
         else:
-            values = self.evaluate(data, steps=steps, verbose=0)
+            values = self.evaluate(data, steps=steps, verbose=0, callbacks=active)
         values = values if isinstance(values, list) else [values]
         return {"val_" + name: value for name, value in zip(self.metrics_names, values)}
 
     def evaluate(self, x=None, y=None, batch_size=None, verbose=1, sample_weight=None, steps=None,
-                 **kwargs):
+                 callbacks=None, **kwargs):
         """The loss and the metrics over data."""
         source = _source(self, x, y, batch_size or 32, steps, sample_weight, None, False)
         source.prepare(self)
         self.metrics_names = ["loss"] + self._compiled.names
-        totals, seen = [0.0] * len(self.metrics_names), 0
-        for xs, ys, weights in source.batches():
+        active = [callback for callback in callbacks or [] if callback.model is not None or not callback.set_model(self)]
+        figures = _Figures(self._compiled)
+        _tell(active, "on_test_begin")
+        for number, (xs, ys, weights) in enumerate(source.batches()):
+            size = len(xs[0])
+            _tell(active, "on_test_batch_begin", number, {"batch": number, "size": size})
             values = self._compiled.run(xs, ys, weights, False)
-            seen += len(xs[0])
-            totals = [t + v * len(xs[0]) for t, v in zip(totals, values)]
-        means = [total / max(1, seen) for total in totals]
+            figures.add(values, size)
+            _tell(active, "on_test_batch_end", number, dict(zip(self.metrics_names, values), batch=number, size=size))
+        _tell(active, "on_test_end")
+        means = figures.values()
         if verbose:
-            print("%d/%d - %s" % (seen, seen, " - ".join("%s: %.4f" % pair for pair in zip(
+            print("%d/%d - %s" % (figures.seen, figures.seen, " - ".join("%s: %.4f" % pair for pair in zip(
                 self.metrics_names, means))))
         return means if len(means) > 1 else means[0]
 
@@ -209,13 +226,69 @@ class Trainable:
         return results[0] if len(results) == 1 else results
 
 
+def _placeholders(arrays):
+    """Tensors to feed arrays like these to."""
+    def one(a):
+        kind = dtypes.float32 if a.dtype.kind == "f" else dtypes.string if a.dtype.kind in "OSU" else a.dtype
+        return array_ops.placeholder(kind, (None,) + a.shape[1:])
+
+    return {key: one(a) for key, a in arrays.items()} if isinstance(arrays, dict) else nest.map_structure(one, arrays)
+
+
+def _name_of(tensor):
+    """The name of the layer that made a tensor; None if none did."""
+    history = getattr(tensor, "_keras_history", None)
+    return history[0].name if history is not None else None
+
+
+def per_output(given, names, default=None):
+    """What `given` says for each output: one for all, a list, or a dictionary by name."""
+    if isinstance(given, dict):
+        return [given.get(name, default) for name in names]
+    if isinstance(given, (list, tuple)):
+        if len(given) != len(names):
+            raise ValueError("the model has %d outputs, but %d were given: %s" % (len(names), len(given), given))
+        return list(given)
+    return [default if given is None else given] * len(names)
+
+
+def metrics_of(given, names):
+    """The metrics of each output, lists: all for each, a list of lists, or a dictionary by name."""
+    if isinstance(given, dict):
+        chosen = [given.get(name, []) for name in names]
+        return [list(m) if isinstance(m, (list, tuple)) else [m] for m in chosen]
+    given = list(given or [])
+    if len(names) > 1 and len(given) == len(names) and all(isinstance(m, (list, tuple)) for m in given):
+        return [list(m) for m in given]
+    return [given for _ in names]
+
+
 def _is_listed(data):
     return bool(data) and hasattr(data[0], "shape") and getattr(data[0], "ndim", 0) > 0
 
 
 def _tell(active, method, *arguments):
+    """Calls a method of all callbacks; where figures are missing they are an empty dictionary."""
+    if not arguments or not isinstance(arguments[-1], dict):
+        arguments += ({},)
     for callback in active:
         getattr(callback, method)(*arguments)
+
+
+class _Figures:
+    """The figures of an epoch: means over examples, but the last value of those that go on over batches by themselves."""
+
+    def __init__(self, step):
+        self._step, self._totals, self.seen = step, [0.0] * (1 + len(step.names)), 0
+        for metric in step.stateful.values():
+            metric.reset_states()
+
+    def add(self, values, size):
+        self.seen += size
+        self._totals = [value if i in self._step.stateful else total + value * size for i, (total, value) in enumerate(zip(self._totals, values))]
+
+    def values(self):
+        return [total if i in self._step.stateful else total / max(1, self.seen) for i, total in enumerate(self._totals)]
 
 
 class _Step:
@@ -223,26 +296,33 @@ class _Step:
 
     def __init__(self, model, kinds, shapes):
         self._model = model
-        outputs = model.outputs
-        functions = model.loss if isinstance(model.loss, (list, tuple)) else [model.loss] * len(outputs)
-        factors = model._loss_weights or [1.0] * len(outputs)
+        outputs, labels = model.outputs, model.output_names
+        factors = per_output(model._loss_weights, labels, 1.0)
         self.targets, parts = [], []
         self.weights = array_ops.placeholder_with_default(
             convert_to_tensor([1.0]), [None], name="sample_weights")
-        self.names, values = [], []
-        for number, (output, function) in enumerate(zip(outputs, functions)):
-            loss = losses.get(function)
+        self.names, values, self.stateful = [], [], {}
+        chosen = metrics_of(model._metrics, labels)
+        found = [losses.get(function) for function in per_output(model.loss, labels)]
+        for number, (output, loss) in enumerate(zip(outputs, found)):
             target = self._target(output, loss, kinds[number], shapes[number])
             self.targets.append(target)
             per_example = loss(target, output)
             axes = list(range(1, per_example.shape.ndims or 1))
             if axes:
                 per_example = math_ops.reduce_mean(per_example, axes)
-            parts.append(factors[number] * math_ops.reduce_mean(per_example * self.weights))
-            for metric in model._metrics:
+            parts.append(math_ops.reduce_mean(per_example * self.weights))
+        if len(outputs) > 1:
+            self.names += [label + "_loss" for label in labels]
+            values += parts
+        for number, (output, loss) in enumerate(zip(outputs, found)):
+            for metric in chosen[number]:
                 name, fn = metrics.get(metric, loss, output)
-                self.names.append(name if len(outputs) == 1 else "output_%d_%s" % (number, name))
-                values.append(math_ops.reduce_mean(fn(target, output)))
+                self.names.append(name if len(outputs) == 1 else "%s_%s" % (labels[number], name))
+                if isinstance(fn, metrics.Metric):
+                    self.stateful[len(self.names)] = fn
+                values.append(math_ops.reduce_mean(fn(self.targets[number], output)))
+        parts = [part if factor == 1.0 else factor * part for factor, part in zip(factors, parts)]
         self.loss = math_ops.add_n(parts) if len(parts) > 1 else parts[0]
         penalties = _penalties(model)
         if penalties:
@@ -264,18 +344,9 @@ class _Step:
 
     def _build_update(self):
         model = self._model
-        optimizer = model.optimizer.build()
-        pairs = optimizer.compute_gradients(self.loss, model.trainable_weights)
-        pairs = [(g, v) for g, v in pairs if g is not None]
-        if model.optimizer.clipnorm:
-            from runnel.clip_ops import clip_by_norm
-            pairs = [(clip_by_norm(g, model.optimizer.clipnorm), v) for g, v in pairs]
-        if model.optimizer.clipvalue:
-            from runnel.math_ops import clip_by_value
-            limit = model.optimizer.clipvalue
-            pairs = [(clip_by_value(g, -limit, limit), v) for g, v in pairs]
+        pairs = model.optimizer._own().compute_gradients(self.loss, model.trainable_weights)
         with control_dependencies(self.figures):
-            applied = optimizer.apply_gradients(pairs)
+            applied = model.optimizer.apply_gradients(pairs)
         constrained = []
         with control_dependencies([applied]):
             for _, variable in pairs:

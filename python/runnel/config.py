@@ -1,0 +1,171 @@
+"""tf.config: devices and threads of the process.
+
+Placement and threads are taken by sessions that are made afterwards without a ConfigProto. What is
+set of visible devices, of memory and of the optimizer is kept and told, and changes nothing.
+"""
+
+import collections
+
+PhysicalDevice = collections.namedtuple("PhysicalDevice", ["name", "device_type"])
+LogicalDevice = collections.namedtuple("LogicalDevice", ["name", "device_type"])
+
+
+class LogicalDeviceConfiguration(collections.namedtuple("LogicalDeviceConfiguration", [
+        "memory_limit", "experimental_priority", "experimental_device_ordinal"])):
+    """A part of a device."""
+
+    def __new__(cls, memory_limit=None, experimental_priority=None, experimental_device_ordinal=None):
+        return super().__new__(cls, memory_limit, experimental_priority, experimental_device_ordinal)
+
+
+_state: dict = {"soft_device_placement": None, "inter": 0, "intra": 0, "jit": None, "options": {}, "visible": None,
+                "logical": {}, "run_eagerly": False}
+
+
+def _devices():
+    from runnel import eager
+    return eager.list_devices()
+
+
+def list_physical_devices(device_type=None):
+    """The devices of this machine."""
+    kinds, rows = {}, []
+    for _, kind in _devices():
+        rows.append(PhysicalDevice("/physical_device:%s:%d" % (kind, kinds.get(kind, 0)), kind))
+        kinds[kind] = kinds.get(kind, 0) + 1
+    return [row for row in rows if device_type in (None, row.device_type)]
+
+
+def list_logical_devices(device_type=None):
+    """The devices that programs see."""
+    kinds, rows = {}, []
+    for _, kind in _devices():
+        rows.append(LogicalDevice("/device:%s:%d" % (kind, kinds.get(kind, 0)), kind))
+        kinds[kind] = kinds.get(kind, 0) + 1
+    return [row for row in rows if device_type in (None, row.device_type)]
+
+
+def get_visible_devices(device_type=None):
+    """Those that set_visible_devices named, or all."""
+    rows = list_physical_devices() if _state["visible"] is None else _state["visible"]
+    return [row for row in rows if device_type in (None, row.device_type)]
+
+
+def set_visible_devices(devices, device_type=None):
+    """What get_visible_devices tells from now on; the devices of sessions stay as they are."""
+    devices = list(devices) if isinstance(devices, (list, tuple)) else [devices]
+    known = list_physical_devices()
+    for device in devices:
+        if device not in known:
+            raise ValueError("Unrecognized device: %r" % (device,))
+    if device_type is not None and any(device.device_type != device_type for device in devices):
+        raise ValueError("Unrecognized device: %r is no %s" % (devices, device_type))
+    rest = [row for row in get_visible_devices() if device_type is not None and row.device_type != device_type]
+    _state["visible"] = rest + devices
+
+
+def get_logical_device_configuration(device):
+    """How a device is cut into parts; None: it is not."""
+    return _state["logical"].get(device)
+
+
+def set_logical_device_configuration(device, logical_devices):
+    """One part is the device as it is; more are not possible here."""
+    if len(logical_devices) != 1:
+        raise NotImplementedError("UNIMPLEMENTED: a device in several parts; ConfigProto(device_count={'CPU': n}) "
+                                  "gives a session several CPUs")
+    _state["logical"][device] = list(logical_devices)
+
+
+def get_soft_device_placement():
+    """Whether operations go to another device where theirs cannot run them."""
+    from runnel import framework
+    value = _state["soft_device_placement"]
+    return framework.executing_eagerly() if value is None else value
+
+
+def set_soft_device_placement(enabled):
+    _state["soft_device_placement"] = bool(enabled)
+
+
+def functions_run_eagerly():
+    """Whether a tf.function runs op by op."""
+    return _state["run_eagerly"]
+
+
+def run_functions_eagerly(run_eagerly):
+    _state["run_eagerly"] = bool(run_eagerly)
+    from runnel import def_function
+    def_function.run_eagerly = bool(run_eagerly)
+
+
+experimental_functions_run_eagerly = functions_run_eagerly
+experimental_run_functions_eagerly = run_functions_eagerly
+
+
+def experimental_connect_to_host(remote_host=None, job_name="worker"):
+    raise NotImplementedError("UNIMPLEMENTED: eager execution over a cluster; tf.Session('grpc://...') runs graphs there")
+
+
+experimental_connect_to_cluster = experimental_connect_to_host
+
+
+class _Part:
+    """A part of the module that has names of its own."""
+
+    def __init__(self, **names):
+        self.__dict__.update(names)
+
+    def __getattr__(self, name):
+        raise AttributeError("tf.config has no %r here: see the table of names in doc/python.md" % name)
+
+
+def _setter(key, convert):
+    def put(value):
+        _state[key] = convert(value)
+    return put
+
+
+threading = _Part(
+    get_inter_op_parallelism_threads=lambda: _state["inter"],
+    get_intra_op_parallelism_threads=lambda: _state["intra"],
+    set_inter_op_parallelism_threads=_setter("inter", int),
+    set_intra_op_parallelism_threads=_setter("intra", int))
+
+
+def _set_options(options):
+    _state["options"].update(options)
+
+
+optimizer = _Part(
+    get_jit=lambda: _state["jit"] or "",
+    set_jit=_setter("jit", lambda value: "autoclustering" if value is True else value or ""),
+    get_experimental_options=lambda: dict(_state["options"]),
+    set_experimental_options=_set_options)
+
+
+def _memory_growth(device):
+    return False
+
+
+experimental = _Part(
+    list_physical_devices=list_physical_devices, list_logical_devices=list_logical_devices,
+    get_visible_devices=get_visible_devices, set_visible_devices=set_visible_devices,
+    get_memory_growth=_memory_growth, set_memory_growth=lambda device, enable: None,
+    get_virtual_device_configuration=get_logical_device_configuration,
+    set_virtual_device_configuration=set_logical_device_configuration,
+    VirtualDeviceConfiguration=LogicalDeviceConfiguration,
+    get_synchronous_execution=lambda: True, set_synchronous_execution=lambda enable: None,
+    get_device_policy=lambda: "silent", set_device_policy=lambda policy: None)
+
+
+def session_config():
+    """The ConfigProto of a session that was given none; None: there is nothing to say."""
+    if _state["soft_device_placement"] is None and not _state["inter"] and not _state["intra"]:
+        return None
+    from runnel.protobuf import message_class
+    config = message_class("ConfigProto")()
+    config.allow_soft_placement = get_soft_device_placement()
+    config.inter_op_parallelism_threads = _state["inter"]
+    config.intra_op_parallelism_threads = _state["intra"]
+    return config

@@ -1,0 +1,267 @@
+"""More functions of tf.keras.backend: tensors in Keras's words. What is just a function of `tf` with the same arguments is in SAME."""
+
+import runnel as tf
+from runnel import dtypes
+from runnel.convert import convert_to_tensor
+from runnel.keras import backend as K  # noqa: N812
+
+SAME = {name: path for row in """
+argmin=argmin cos=cos cumprod=cumprod cumsum=cumsum elu=nn.elu foldl=foldl foldr=foldr greater=greater greater_equal=greater_equal
+l2_normalize=nn.l2_normalize less=less less_equal=less_equal map_fn=map_fn maximum=maximum minimum=minimum name_scope=name_scope
+not_equal=not_equal pow=pow round=round sigmoid=sigmoid sign=sign sin=sin softplus=nn.softplus softsign=nn.softsign stop_gradient=stop_gradient
+tanh=tanh tile=tile transpose=transpose in_top_k=nn.in_top_k gather=gather bias_add=nn.bias_add
+""".split() for name, _, path in [row.partition("=")]}
+
+
+def same(name):
+    """The function of `tf` that a name stands for, or None."""
+    path = SAME.get(name)
+    if path is None:
+        return None
+    value = tf
+    for part in path.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _floats(x):
+    x = convert_to_tensor(x)
+    return tf.cast(x, K.floatx()) if x.dtype == dtypes.bool else x
+
+
+def _reduction(name, function):
+    def reduce(x, axis=None, keepdims=False):
+        return function(_floats(x) if name in ("std", "var", "prod") else tf.cast(x, tf.bool) if name in ("any", "all") else x, axis, keepdims)
+
+    reduce.__name__, reduce.__doc__ = name, "tf.%s, with Keras's arguments." % function.__name__
+    return reduce
+
+
+min = _reduction("min", tf.reduce_min)  # noqa: A001
+prod = _reduction("prod", tf.reduce_prod)
+std = _reduction("std", tf.math.reduce_std)
+var = _reduction("var", tf.math.reduce_variance)
+any = _reduction("any", tf.reduce_any)  # noqa: A001
+all = _reduction("all", tf.reduce_all)  # noqa: A001
+
+
+def flatten(x):
+    return tf.reshape(x, [-1])
+
+
+def batch_flatten(x):
+    return tf.reshape(x, tf.stack([-1, tf.reduce_prod(tf.shape(x)[1:])]))
+
+
+def expand_dims(x, axis=-1):
+    return tf.expand_dims(x, axis)
+
+
+def squeeze(x, axis):
+    return tf.squeeze(x, [axis])
+
+
+def stack(x, axis=0):
+    return tf.stack(x, axis)
+
+
+def permute_dimensions(x, pattern):
+    return tf.transpose(x, pattern)
+
+
+def repeat(x, n):
+    return tf.tile(tf.expand_dims(x, 1), [1, n, 1])
+
+
+def repeat_elements(x, rep, axis):
+    return tf.repeat(x, rep, axis)
+
+
+def reverse(x, axes):
+    return tf.reverse(x, [axes] if isinstance(axes, int) else axes)
+
+
+def one_hot(indices, num_classes):
+    return tf.one_hot(indices, num_classes)
+
+
+def arange(start, stop=None, step=1, dtype="int32"):
+    numbers = tf.range(start, delta=step) if stop is None else tf.range(start, stop, step)
+    return tf.cast(numbers, dtype)
+
+
+def eye(size, dtype=None, name=None):
+    return K.variable(tf.eye(size, dtype=dtypes.as_dtype(dtype or K.floatx())), name=name)
+
+
+def zeros(shape, dtype=None, name=None):
+    return K.variable(tf.zeros(shape, dtypes.as_dtype(dtype or K.floatx())), name=name)
+
+
+def ones(shape, dtype=None, name=None):
+    return K.variable(tf.ones(shape, dtypes.as_dtype(dtype or K.floatx())), name=name)
+
+
+def constant(value, dtype=None, shape=None, name=None):
+    return tf.constant(value, dtypes.as_dtype(dtype or K.floatx()), shape, name or "Const")
+
+
+def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None):
+    return tf.placeholder(dtypes.as_dtype(dtype or K.floatx()), (None,) * ndim if shape is None and ndim else shape, name)
+
+
+def eval(x):  # noqa: A001
+    return K.get_value(convert_to_tensor(x))
+
+
+def dtype(x):
+    return x.dtype.base_dtype.name
+
+
+def cast_to_floatx(x):
+    import numpy as np
+    return np.asarray(x, K.floatx()) if not isinstance(x, (tf.Tensor, tf.Variable)) else tf.cast(x, K.floatx())
+
+
+def count_params(x):
+    return x.shape.num_elements()
+
+
+def is_keras_tensor(x):
+    return hasattr(x, "_keras_history")
+
+
+def batch_dot(x, y, axes=None):
+    """Products of the rows of two batches along an axis of each."""
+    a, b = (axes, axes) if isinstance(axes, int) else axes or (x.shape.ndims - 1, 1 if y.shape.ndims == 2 else y.shape.ndims - 2)
+    if x.shape.ndims == 2 and y.shape.ndims == 2:
+        return tf.reduce_sum(x * y, 1, keepdims=True)
+    wide_x = tf.expand_dims(x, 1) if x.shape.ndims == 2 else x
+    wide_y = tf.expand_dims(y, -1) if y.shape.ndims == 2 else y
+    out = tf.matmul(wide_x, wide_y, transpose_a=x.shape.ndims > 2 and a % x.shape.ndims != x.shape.ndims - 1,
+                    transpose_b=y.shape.ndims > 2 and b % y.shape.ndims == y.shape.ndims - 1)
+    out = tf.squeeze(out, [1]) if x.shape.ndims == 2 else out
+    return tf.squeeze(out, [-1]) if y.shape.ndims == 2 else out
+
+
+def relu(x, alpha=0.0, max_value=None, threshold=0.0):
+    x = convert_to_tensor(x)
+    positive = tf.nn.relu(x) if not threshold else x * tf.cast(x > threshold, x.dtype)
+    if max_value is not None:
+        positive = tf.minimum(positive, max_value)
+    return positive - alpha * tf.nn.relu(threshold - x) if alpha else positive
+
+
+def hard_sigmoid(x):
+    return tf.clip_by_value(0.2 * x + 0.5, 0.0, 1.0)
+
+
+def dropout(x, level, noise_shape=None, seed=None):
+    return tf.nn.dropout(x, rate=level, noise_shape=noise_shape, seed=seed)
+
+
+def binary_crossentropy(target, output, from_logits=False):
+    if from_logits:
+        return tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=output)
+    output = tf.clip_by_value(output, K.epsilon(), 1.0 - K.epsilon())
+    return -(target * tf.log(output + K.epsilon()) + (1.0 - target) * tf.log(1.0 - output + K.epsilon()))
+
+
+def categorical_crossentropy(target, output, from_logits=False, axis=-1):
+    from runnel.keras import losses
+    return losses.categorical_crossentropy(target, output, from_logits)
+
+
+def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1):
+    from runnel.keras import losses
+    return losses.sparse_categorical_crossentropy(target, output, from_logits)
+
+
+def gradients(loss, variables):
+    return tf.gradients(loss, variables)
+
+
+def switch(condition, then_expression, else_expression):
+    def given(value):
+        return value if callable(value) else lambda: value
+
+    if condition.shape.ndims:
+        then, other = (value() if callable(value) else value for value in (then_expression, else_expression))
+        return tf.where_v2(condition, then, other)
+    return tf.cond(tf.cast(condition, tf.bool), given(then_expression), given(else_expression))
+
+
+def in_train_phase(x, alt, training=None):
+    from runnel import layers
+
+    def given(value):
+        return value if callable(value) else lambda: value
+
+    return layers._in_training(K.learning_phase() if training is None else training, given(x), given(alt))
+
+
+def in_test_phase(x, alt, training=None):
+    return in_train_phase(alt, x, training)
+
+
+def random_uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
+    return tf.random_uniform(shape, minval, maxval, dtypes.as_dtype(dtype or K.floatx()), seed)
+
+
+def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+    return tf.truncated_normal(shape, mean, stddev, dtypes.as_dtype(dtype or K.floatx()), seed)
+
+
+def random_bernoulli(shape, p=0.0, dtype=None, seed=None):
+    kind = dtypes.as_dtype(dtype or K.floatx())
+    return tf.cast(tf.random_uniform(shape, seed=seed) <= p, kind)
+
+
+random_binomial = random_bernoulli
+
+
+def update(x, new_x):
+    return tf.assign(x, new_x)
+
+
+def update_add(x, increment):
+    return tf.assign_add(x, increment)
+
+
+def update_sub(x, decrement):
+    return tf.assign_sub(x, decrement)
+
+
+def batch_get_value(tensors):
+    return [K.get_value(tensor) for tensor in tensors]
+
+
+def batch_set_value(tuples):
+    for variable, value in tuples:
+        K.set_value(variable, value)
+
+
+def print_tensor(x, message="", summarize=3):
+    return tf.Print(x, [x], message, summarize=summarize)
+
+
+def conv2d(x, kernel, strides=(1, 1), padding="valid", data_format=None, dilation_rate=(1, 1)):
+    return tf.nn.conv2d(x, kernel, [1, *strides, 1], padding.upper(), dilations=[1, *dilation_rate, 1])
+
+
+def pool2d(x, pool_size, strides=(1, 1), padding="valid", data_format=None, pool_mode="max"):
+    function = tf.nn.max_pool if pool_mode == "max" else tf.nn.avg_pool
+    return function(x, [1, *pool_size, 1], [1, *strides, 1], padding.upper())
+
+
+def image_data_format():
+    return "channels_last"
+
+
+def set_image_data_format(data_format):
+    if data_format != "channels_last":
+        raise NotImplementedError("Keras layers have their channels last")
+
+
+def backend():
+    return "tensorflow"

@@ -1,0 +1,40 @@
+"""tensorflow.python.*: a test in the style of TensorFlow's own passes here as it does in stock."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from both import HERE, ROOT, STOCK, both
+
+ENVIRONMENT = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python"))
+SCRIPT = os.path.join(HERE, "inner_paths_script.py")
+
+
+@pytest.mark.parametrize("command", [[STOCK], [sys.executable, "-m", "runnel"]], ids=["stock", "ours"])
+def test_script(command):
+    done = subprocess.run([*command, SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env=ENVIRONMENT)
+    assert done.returncode == 0, done.stdout
+    assert "Ran 7 tests" in done.stdout, done.stdout
+
+
+def test_what_is_not_there(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("from tensorflow.python.ops import array_ops\n"
+                      "try:\n    array_ops.no_such_name\nexcept AttributeError as error:\n    print(error)\n"
+                      "try:\n    import tensorflow.python.tpu.tpu\nexcept ImportError as error:\n    print(error)\n")
+    done = subprocess.run([sys.executable, "-m", "runnel", str(script)], stdout=subprocess.PIPE, text=True, check=True,
+                          env=ENVIRONMENT)
+    assert done.stdout.splitlines() == [
+        "tensorflow.python.ops.array_ops has no 'no_such_name' in Runnel: see doc/python.md",
+        "tensorflow.python.tpu is private to TensorFlow, and nothing in Runnel stands for it"]
+
+
+@both
+def test_arguments_of_raw_ops(tf, np):
+    import inspect
+    names = ("Sum All EuclideanNorm ExpandDims Split SplitV Squeeze Where Select MatMul Conv2D ConcatV2 "
+             "SaveV2 InTopKV2 Einsum Cast Assign VarHandleOp StridedSlice").split()
+    return {name: list(inspect.signature(getattr(tf.raw_ops, name)).parameters) for name in names}
