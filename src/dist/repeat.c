@@ -1,7 +1,13 @@
 // Calls that are made again: see repeat.h.
 #include "dist/repeat.h"
 
-#define REPEATS 4
+// How often a call is made at most. One that waits for long is made again with each connection that
+// breaks meanwhile; but it may also be what breaks them.
+#define REPEATS 64
+// A new connection can be lost before the question whether the task is there was sent on it; so
+// often, and for so long, it is asked again then.
+#define ASKS 16
+#define ASK_NS INT64_C(1000000000)
 
 struct rn_repeat_t {
   rn_worker_t face;  // first
@@ -17,7 +23,8 @@ typedef struct repeated_t {
   void (*make)(rn_worker_t* peer, rn_call_t* call);
   void (*done)(rn_call_t* call, rn_status_t status);  // the caller's, as the next
   void* owner;
-  int repeats;
+  int repeats, asks;
+  int64_t ask_until_ns;
   rn_status_t broken;  // Owned: how it ended when it was made last
   rn_get_status_t question;
 } repeated_t;
@@ -35,12 +42,19 @@ static void finish(repeated_t* repeated, rn_status_t status) {
 
 static void ask(repeated_t* repeated);
 
+static bool is_given_up(const repeated_t* repeated, int64_t deadline_ns) {
+  const rn_env_t* env = repeated->repeat->env;
+  const rn_call_t* call = repeated->call;
+  return (call->cancel && rn_is_cancelled(call->cancel)) || env->now_ns(env->self) >= deadline_ns;
+}
+
 // The task is there, or not; and one of ours, or not.
 static void on_asked(rn_call_t* call, rn_status_t status) {
   repeated_t* repeated = call->owner;
   rn_worker_t* peer = repeated->repeat->peer;
   bool again = rn_ok(status) && repeated->question.is_ours;
-  bool is_lost = !rn_ok(status) && call->is_broken && repeated->repeats++ < REPEATS;
+  bool is_lost = rn_status_code(status) == RN_CODE_UNAVAILABLE && repeated->asks++ < ASKS &&
+                 !is_given_up(repeated, repeated->ask_until_ns);
   rn_arena_clear(&repeated->question.arena);
   rn_status_free(status);
   if (is_lost) {
@@ -69,20 +83,17 @@ static void ask(repeated_t* repeated) {
   peer->vtable->get_status(peer, &repeated->question);
 }
 
-static bool is_given_up(const repeated_t* repeated) {
-  const rn_env_t* env = repeated->repeat->env;
-  const rn_call_t* call = repeated->call;
-  return (call->cancel && rn_is_cancelled(call->cancel)) ||
-         env->now_ns(env->self) >= call->deadline_ns;
-}
-
 static void on_answer(rn_call_t* call, rn_status_t status) {
   repeated_t* repeated = call->owner;
-  if (rn_ok(status) || !call->is_broken || repeated->repeats >= REPEATS || is_given_up(repeated)) {
+  if (rn_ok(status) || !call->is_broken || repeated->repeats >= REPEATS ||
+      is_given_up(repeated, call->deadline_ns)) {
     finish(repeated, status);
     return;
   }
+  const rn_env_t* env = repeated->repeat->env;
   repeated->broken = status;
+  repeated->asks = 0;
+  repeated->ask_until_ns = env->now_ns(env->self) + ASK_NS;
   ask(repeated);
 }
 

@@ -4,6 +4,7 @@
 #include "base/container.h"
 
 #define CONNECT_NS INT64_C(20000000000)
+#define FALSE_STARTS 8  // connections that are lost at once, one after the other
 #define RETRY_NS INT64_C(1000000000)
 
 // An attempt to connect, on a thread of its own: names are looked up and packets waited for there.
@@ -34,7 +35,8 @@ struct rn_channel_t {
   rn_rpc_out_t* calls;  // all that have not ended
   rn_status_t failure;  // Owned: of the last attempt
   bool is_closing;
-  int connections;  // that have not been lost yet
+  int connections;   // that have not been lost yet
+  int false_starts;  // that were lost as soon as they were there, since one was not
   int64_t connects;
   uint64_t old_in, old_out;  // bytes of connections that are gone
 };
@@ -146,6 +148,15 @@ static bool has_waiting(const rn_channel_t* channel) {
   return false;
 }
 
+// Under the lock. A connection that was lost as soon as it was there says nothing of the next one.
+// True: that is under way.
+static bool starts_again(rn_channel_t* channel) {
+  if (++channel->false_starts >= FALSE_STARTS || channel->is_closing || !has_waiting(channel))
+    return false;
+  connect_now(channel);
+  return channel->attempt != NULL;
+}
+
 static void on_lost(void* owner, rn_http2_t* http2, rn_status_t status) {
   rn_channel_t* channel = owner;
   rn_status_free(status);
@@ -204,6 +215,13 @@ static void on_attempt(rn_loop_job_t* job) {
   if (!http2 && had_socket) channel->connections--;
   channel->attempt = NULL;
   channel->http2 = http2;
+  if (http2 || !had_socket) channel->false_starts = 0;
+  if (!http2 && had_socket && starts_again(channel)) {
+    rn_mutex_unlock(&channel->mutex);
+    rn_status_free(status);
+    attempt_free(attempt);
+    return;
+  }
   // A peer that cannot be reached is tried again and again; the log hears of it once.
   bool is_news = !rn_ok(status) && !channel->is_closing &&
                  strcmp(rn_status_message(status), rn_status_message(channel->failure)) != 0;
