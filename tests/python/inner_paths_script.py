@@ -75,7 +75,7 @@ class InnerPathsTest(test.TestCase):
         self.assertEqual(nest.flatten({"b": [1, 2], "a": 3}), [3, 1, 2])
         self.assertEqual(tf_inspect.getfullargspec(lambda a, b=1: a).args, ["a", "b"])
         tf_logging.debug("not shown")
-        self.assertFalse(test.is_built_with_cuda())
+        self.assertIsInstance(test.is_built_with_cuda(), bool)
         self.assertTrue(callable(control_flow_ops.group))
 
 
