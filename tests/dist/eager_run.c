@@ -312,6 +312,20 @@ static TF_Server* start(const char* a, const char* b, int task) {
   return server;
 }
 
+// Returns when it has stopped: until then it may answer.
+static void stop_process(pid_t pid) {
+  char path[64], line[512];
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  kill(pid, SIGSTOP);
+  for (int turns = 0; turns < 1000; ++turns) {
+    usleep(10000);
+    FILE* file = fopen(path, "re");
+    const char* state = file && fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+    if (file) fclose(file);
+    if (state && state[1] && state[2] == 'T') return;
+  }
+}
+
 int main(int argc, char** argv) {
   char own[2][64];
   const char *a = argc > 2 ? argv[1] : own[0], *b = argc > 2 ? argv[2] : own[1];
@@ -345,7 +359,7 @@ int main(int argc, char** argv) {
     TFE_TensorHandle* x = scalar(1);
     TFE_TensorHandle* far = run("Neg", x, NULL, W1);
     if (argc > 3) {
-      kill(atoi(argv[3]), SIGSTOP);
+      stop_process(atoi(argv[3]));
     } else {
       TF_ServerStop(servers[1], s);
       OK();
