@@ -92,6 +92,7 @@ def stops(ps):
         with tf.Session(cluster.target, config=CONFIG) as session:
             assert session.run(y, {x: 1}) == 2
             cluster.tasks["ps"].send_signal(signal.SIGSTOP)
+            time.sleep(0.1)  # until all of its threads have stopped
             began = time.time()
             try:
                 session.run(y, {x: 1})
