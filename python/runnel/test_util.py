@@ -9,6 +9,7 @@ import functools
 import unittest
 
 from runnel import eager, framework, test
+from runnel.test import gpu_device_name, is_gpu_available  # noqa: F401
 
 TensorFlowTestCase = test.TestCase
 
@@ -59,7 +60,6 @@ def _both_modes(function):
         with framework.Graph().as_default(), self.session(use_gpu=kwargs.get("use_gpu", False)):
             function(self, *args, **kwargs)
         self.tearDown()
-        self._tempdir = None
         self.setUp()
         with eager_mode():
             function(self, *args, **kwargs)
@@ -114,16 +114,8 @@ def _skipped(*args, **kwargs):
 run_cuda_only = run_gpu_only = run_gpu_or_tpu = _skipped
 
 
-def is_gpu_available(*args, **kwargs):
-    return False
-
-
 IsMklEnabled = IsBuiltWithROCm = IsBuiltWithNvcc = is_xla_enabled = is_gpu_available
 GpuSupportsHalfMatMulAndConv = IsCPUTargetAvailable = is_gpu_available
-
-
-def gpu_device_name():
-    return ""
 
 
 @contextlib.contextmanager
