@@ -137,6 +137,12 @@ typedef struct rn_worker_vtable_t {
   void (*recv_tensor)(rn_worker_t* worker, rn_recv_tensor_t* call);
   void (*cleanup_all)(rn_worker_t* worker, rn_cleanup_all_t* call);
 } rn_worker_vtable_t;
+// A function of such a table that hands the call on to the worker that its |type| has as |member|.
+#define RN_HAND_ON(name, record, type, member)        \
+  static void name(rn_worker_t* face, record* call) { \
+    rn_worker_t* worker = ((type*)face)->member;      \
+    worker->vtable->name(worker, call);               \
+  }
 
 // Calls to a master.
 

@@ -127,14 +127,8 @@ REPEATED(deregister_graph, rn_deregister_graph_t, 1)
 REPEATED(cleanup_graph, rn_cleanup_graph_t, 1)
 REPEATED(cleanup_all, rn_cleanup_all_t, 1)
 // Who asks how a task is wants to know whether it answers; who closes a session asks again itself.
-static void get_status(rn_worker_t* face, rn_get_status_t* call) {
-  rn_worker_t* peer = ((rn_repeat_t*)face)->peer;
-  peer->vtable->get_status(peer, call);
-}
-static void delete_session(rn_worker_t* face, rn_delete_worker_session_t* call) {
-  rn_worker_t* peer = ((rn_repeat_t*)face)->peer;
-  peer->vtable->delete_session(peer, call);
-}
+RN_HAND_ON(get_status, rn_get_status_t, rn_repeat_t, peer)
+RN_HAND_ON(delete_session, rn_delete_worker_session_t, rn_repeat_t, peer)
 
 static const rn_worker_vtable_t vtable = {
     .get_status = get_status,

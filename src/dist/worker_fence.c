@@ -52,18 +52,13 @@ static void recv_tensor(rn_worker_t* face, rn_recv_tensor_t* call) {
 }
 
 // The rest can be done twice.
-#define HANDED_ON(name, type)                                 \
-  static void name(rn_worker_t* face, type* call) {           \
-    rn_worker_t* worker = ((rn_worker_fence_t*)face)->worker; \
-    worker->vtable->name(worker, call);                       \
-  }
-HANDED_ON(get_status, rn_get_status_t)
-HANDED_ON(create_session, rn_create_worker_session_t)
-HANDED_ON(delete_session, rn_delete_worker_session_t)
-HANDED_ON(register_graph, rn_register_graph_t)
-HANDED_ON(deregister_graph, rn_deregister_graph_t)
-HANDED_ON(cleanup_graph, rn_cleanup_graph_t)
-HANDED_ON(cleanup_all, rn_cleanup_all_t)
+RN_HAND_ON(get_status, rn_get_status_t, rn_worker_fence_t, worker)
+RN_HAND_ON(create_session, rn_create_worker_session_t, rn_worker_fence_t, worker)
+RN_HAND_ON(delete_session, rn_delete_worker_session_t, rn_worker_fence_t, worker)
+RN_HAND_ON(register_graph, rn_register_graph_t, rn_worker_fence_t, worker)
+RN_HAND_ON(deregister_graph, rn_deregister_graph_t, rn_worker_fence_t, worker)
+RN_HAND_ON(cleanup_graph, rn_cleanup_graph_t, rn_worker_fence_t, worker)
+RN_HAND_ON(cleanup_all, rn_cleanup_all_t, rn_worker_fence_t, worker)
 
 static const rn_worker_vtable_t vtable = {
     .get_status = get_status,
