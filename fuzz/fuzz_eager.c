@@ -2,8 +2,7 @@
 // size, the message behind its context's number; up to eight of them, one after the other. Whatever
 // is asked, every call ends.
 #include "dist/eager_peers.h"
-#include "dist/server.h"
-#include "fuzz/util.h"
+#include "fuzz/task.h"
 
 #define MAX_CALLS 8
 #define CALL_NS INT64_C(300000000)
@@ -36,27 +35,11 @@ static void ask(rn_channel_t* channel, const char* path, rn_str_t head, rn_str_t
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  fuzz_memory_t memory;
+  fuzz_task_t task;
   rn_env_t env = *rn_env_system();
   env.fs = &fuzz_no_files;
-  const rn_server_task_t task = {.job = RN_STR("worker"), .address = RN_STR("localhost:0")};
-  rn_server_options_t options = {.env = &env,
-                                 .allocator = fuzz_memory_init(&memory, 256 << 20),
-                                 .tasks = &task,
-                                 .task_count = 1,
-                                 .job = task.job,
-                                 .threads = 1};
-  rn_server_t* server = NULL;
-  rn_loop_t* loop = NULL;
-  rn_channel_t* channel = NULL;
-  fuzz_must(rn_server_create(&options, &server));
-  fuzz_must(rn_server_start(server));
-  fuzz_must(rn_loop_create(rn_env_system(), rn_allocator_system(), &loop));
-  rn_channel_options_t way = {.loop = loop,
-                              .allocator = rn_allocator_system(),
-                              .address = strchr(rn_server_target(server), ':') + 3};
-  fuzz_must(rn_channel_create(&way, &channel));
-  ask(channel, RN_EAGER_PATH "CreateContext", rn_str_n(open_request, sizeof open_request - 1),
+  fuzz_task_open(&task, &env);
+  ask(task.channel, RN_EAGER_PATH "CreateContext", rn_str_n(open_request, sizeof open_request - 1),
       RN_STR(""));
   fuzz_bytes_t bytes = {data, size};
   for (int i = 0; i < MAX_CALLS && bytes.left; ++i) {
@@ -65,11 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     length |= fuzz_byte(&bytes);
     rn_str_t number =
         kind == 2 ? rn_str_n("\x19\x05\0\0\0\0\0\0\0", 9) : rn_str_n("\x09\x05\0\0\0\0\0\0\0", 9);
-    ask(channel, methods[kind], number, fuzz_take(&bytes, length));
+    ask(task.channel, methods[kind], number, fuzz_take(&bytes, length));
   }
-  rn_channel_destroy(channel);
-  rn_loop_destroy(loop);
-  rn_server_destroy(server);
-  fuzz_check(memory.counting.live_bytes == 0);
+  fuzz_task_close(&task);
   return 0;
 }

@@ -2,9 +2,7 @@
 // message; up to eight of them, one after the other, on a task of their own. Sessions have handles
 // that the input can know. Whatever is asked, every call ends.
 #include "dist/gate.h"
-#include "dist/rpc/channel.h"
-#include "dist/server.h"
-#include "fuzz/util.h"
+#include "fuzz/task.h"
 
 #define MAX_CALLS 8
 #define CALL_NS INT64_C(300000000)
@@ -69,34 +67,15 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   surroundings.env.now_ns = system_now;
   surroundings.env.wall_us = system_wall;
   surroundings.env.fs = &fuzz_no_files;
-  fuzz_memory_t memory;
-  const rn_server_task_t task = {.job = RN_STR("worker"), .address = RN_STR("localhost:0")};
-  rn_server_options_t options = {.env = &surroundings.env,
-                                 .allocator = fuzz_memory_init(&memory, 256 << 20),
-                                 .tasks = &task,
-                                 .task_count = 1,
-                                 .job = task.job,
-                                 .threads = 1};
-  rn_server_t* server = NULL;
-  rn_loop_t* loop = NULL;
-  rn_channel_t* channel = NULL;
-  fuzz_must(rn_server_create(&options, &server));
-  fuzz_must(rn_server_start(server));
-  fuzz_must(rn_loop_create(rn_env_system(), rn_allocator_system(), &loop));
-  rn_channel_options_t way = {.loop = loop,
-                              .allocator = rn_allocator_system(),
-                              .address = strchr(rn_server_target(server), ':') + 3};
-  fuzz_must(rn_channel_create(&way, &channel));
+  fuzz_task_t task;
+  fuzz_task_open(&task, &surroundings.env);
   fuzz_bytes_t bytes = {data, size};
   for (int i = 0; i < MAX_CALLS && bytes.left; ++i) {
     const char* path = methods[fuzz_pick(&bytes, sizeof methods / sizeof *methods)];
     size_t length = (size_t)fuzz_byte(&bytes) << 8;
     length |= fuzz_byte(&bytes);
-    ask(channel, path, fuzz_take(&bytes, length));
+    ask(task.channel, path, fuzz_take(&bytes, length));
   }
-  rn_channel_destroy(channel);
-  rn_loop_destroy(loop);
-  rn_server_destroy(server);
-  fuzz_check(memory.counting.live_bytes == 0);
+  fuzz_task_close(&task);
   return 0;
 }
