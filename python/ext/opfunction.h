@@ -1,4 +1,4 @@
-// What an op's function knows of its op, for those that call it: graphs (opfunction.c) and eager
+// What an op's function knows of its op, for those that call it: graphs (opcall.c) and eager
 // execution (eager.c).
 #ifndef RUNNEL_PYTHON_OPFUNCTION_H_
 #define RUNNEL_PYTHON_OPFUNCTION_H_
@@ -44,6 +44,16 @@ typedef struct rnpy_function_t {
   bool is_stateful;
 } rnpy_function_t;
 
+// opdef.c: arguments, attributes and parameters as |definition| has them; |renamed| (or NULL) are
+// parameters that Python calls otherwise: {the definition's name: Python's}.
+int rnpy_read_definition(rnpy_function_t* f, PyObject* renamed);
+void rnpy_free_definition(rnpy_function_t* f);
+
+// opcall.c: adds a node; a tensor, a list or a named tuple of them, or the Operation. In eager
+// execution, runs the op.
+PyObject* rnpy_graph_call(PyObject* self, PyObject* const* args, size_t flags, PyObject* names);
+// (graph, inputs, attrs, name): the Operation, of flat inputs and a dict of attributes.
+PyObject* rnpy_graph_create(rnpy_function_t* f, PyObject* args);
 // Sorts what a call gave into |values|, one for each parameter, borrowed; NULL: not given.
 int rnpy_bind(const rnpy_function_t* f, PyObject* const* args, Py_ssize_t count, PyObject* names,
               PyObject** values);
