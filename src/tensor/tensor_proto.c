@@ -85,21 +85,25 @@ typedef struct values_t {
   size_t count;  // of elements
 } values_t;
 
+// The types whose field holds elements as memory does: (type, field, items to an element).
+#define RN_AS_THEY_ARE(X)          \
+  X(RN_FLOAT, float_val, 1)        \
+  X(RN_DOUBLE, double_val, 1)      \
+  X(RN_INT32, int_val, 1)          \
+  X(RN_QINT32, int_val, 1)         \
+  X(RN_INT64, int64_val, 1)        \
+  X(RN_BOOL, bool_val, 1)          \
+  X(RN_UINT32, uint32_val, 1)      \
+  X(RN_UINT64, uint64_val, 1)      \
+  X(RN_COMPLEX64, scomplex_val, 2) \
+  X(RN_COMPLEX128, dcomplex_val, 2)
+
 static values_t values_of(const rn_pb_TensorProto_t* proto) {
   switch (proto->dtype) {
 #define RN_AS_IS(dtype, field, per_element) \
   case dtype:                               \
-    return (values_t){VALUES_AS_IS, proto->field.items, proto->field.count / (per_element)}
-    RN_AS_IS(RN_FLOAT, float_val, 1);
-    RN_AS_IS(RN_DOUBLE, double_val, 1);
-    RN_AS_IS(RN_INT32, int_val, 1);
-    RN_AS_IS(RN_QINT32, int_val, 1);
-    RN_AS_IS(RN_INT64, int64_val, 1);
-    RN_AS_IS(RN_BOOL, bool_val, 1);
-    RN_AS_IS(RN_UINT32, uint32_val, 1);
-    RN_AS_IS(RN_UINT64, uint64_val, 1);
-    RN_AS_IS(RN_COMPLEX64, scomplex_val, 2);
-    RN_AS_IS(RN_COMPLEX128, dcomplex_val, 2);
+    return (values_t){VALUES_AS_IS, proto->field.items, proto->field.count / (per_element)};
+    RN_AS_THEY_ARE(RN_AS_IS)
 #undef RN_AS_IS
     case RN_STRING:
       return (values_t){VALUES_STRING, proto->string_val.items, proto->string_val.count};
@@ -389,17 +393,8 @@ static rn_status_t typed_values(const rn_tensor_t* tensor, rn_arena_t* arena,
   case dtype:                                                       \
     out->field.items = tensor->data;                                \
     out->field.count = out->field.capacity = count * (per_element); \
-    return RN_OK
-    RN_AS_IS(RN_FLOAT, float_val, 1);
-    RN_AS_IS(RN_DOUBLE, double_val, 1);
-    RN_AS_IS(RN_INT32, int_val, 1);
-    RN_AS_IS(RN_QINT32, int_val, 1);
-    RN_AS_IS(RN_INT64, int64_val, 1);
-    RN_AS_IS(RN_BOOL, bool_val, 1);
-    RN_AS_IS(RN_UINT32, uint32_val, 1);
-    RN_AS_IS(RN_UINT64, uint64_val, 1);
-    RN_AS_IS(RN_COMPLEX64, scomplex_val, 2);
-    RN_AS_IS(RN_COMPLEX128, dcomplex_val, 2);
+    return RN_OK;
+    RN_AS_THEY_ARE(RN_AS_IS)
 #undef RN_AS_IS
     case RN_STRING:
       return string_values(tensor, arena, out);
