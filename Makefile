@@ -8,9 +8,12 @@ JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir
 CMAKE_FLAGS ?=
 
-.PHONY: all help deps stock configure train examples test check bench install asan ubsan tsan format lint fuzz coverage clean
+.PHONY: all everything help deps stock configure train examples test check bench install asan ubsan tsan format lint fuzz coverage clean
 
-all: configure  ## Build the library, the command and the examples
+all: configure  ## Build the library, the command, the Python client and the examples
+	@ninja -C $(BUILD) -j $(JOBS) product
+
+everything: configure  # that, and the tests
 	@ninja -C $(BUILD) -j $(JOBS)
 
 help:  ## Show this list
@@ -29,14 +32,14 @@ configure: deps
 train: all  ## Train a classifier of handwritten digits
 	@$(BUILD)/examples/digits build/train
 
-examples: all  ## Run the examples and check what they learn
+examples: everything  ## Run the examples and check what they learn
 	@$(CTEST) $(BUILD) --output-on-failure -j $(JOBS) -L examples
 
-test: stock all  ## Run every test
+test: stock everything  ## Run every test
 	@tools/deps.sh tests
 	@$(CTEST) $(BUILD) --output-on-failure -j $(JOBS)
 
-check: all  ## Run the quick part of the tests
+check: everything  ## Run the quick part of the tests
 	@$(CTEST) $(BUILD) --output-on-failure -j $(JOBS) -LE slow
 
 bench: all  ## Measure against stock TensorFlow, side by side

@@ -83,7 +83,8 @@ static bool is_up(rn_cli_t* cli, rn_tls_t* tls, const rn_server_task_t* task) {
 
 // The parameter servers, or the others: asks them to end, waits until they have.
 static rn_status_t stop_kind(rn_cli_t* cli, const rn_cli_cluster_t* cluster, rn_tls_t* tls,
-                             bool of_ps, int64_t seconds, size_t* out_ended) {
+                             bool of_ps, int64_t seconds, size_t* out_ended,
+                             rn_status_t* out_silence) {
   int64_t deadline = cli->env->now_ns(cli->env->self) + (seconds + 4) * 1000000000;
   for (size_t i = 0; i < cluster->tasks.count; ++i) {
     const rn_server_task_t* task = &cluster->tasks.items[i];
@@ -93,6 +94,9 @@ static rn_status_t stop_kind(rn_cli_t* cli, const rn_cli_cluster_t* cluster, rn_
     if (rn_ok(status) && code != 202)
       return rn_unavailable("%s does not take orders to end (HTTP %d)", task->address.data, code);
     *out_ended += rn_ok(status);
+    if (rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED)
+      *out_silence = rn_status_join(*out_silence,
+                                    rn_deadline_exceeded("%s does not answer", task->address.data));
     rn_status_free(status);  // it is down already
   }
   for (size_t i = 0; i < cluster->tasks.count; ++i) {
@@ -109,11 +113,12 @@ static rn_status_t stop_kind(rn_cli_t* cli, const rn_cli_cluster_t* cluster, rn_
 rn_status_t rn_cli_cluster_stop(rn_cli_t* cli, const rn_cli_cluster_t* cluster, rn_tls_t* tls,
                                 int64_t seconds) {
   size_t ended = 0;
-  RN_RETURN_IF_ERROR(stop_kind(cli, cluster, tls, false, seconds, &ended));
-  RN_RETURN_IF_ERROR(stop_kind(cli, cluster, tls, true, seconds, &ended));
-  if (!ended) return rn_unavailable("no task of the cluster answers");
-  printf("%zu of %zu tasks have ended\n", ended, cluster->tasks.count);
-  return RN_OK;
+  rn_status_t silence = RN_OK;
+  rn_status_t status = stop_kind(cli, cluster, tls, false, seconds, &ended, &silence);
+  if (rn_ok(status)) status = stop_kind(cli, cluster, tls, true, seconds, &ended, &silence);
+  if (rn_ok(status) && !ended) status = rn_unavailable("no task of the cluster answers");
+  if (rn_ok(status)) printf("%zu of %zu tasks have ended\n", ended, cluster->tasks.count);
+  return rn_status_join(status, silence);
 }
 
 static rn_status_t look_or_stop(rn_cli_t* cli, bool stops) {

@@ -1,7 +1,7 @@
 // What an eager client puts into its context on a task: a byte for the kind of call, two for the
 // size, the message behind its context's number; up to eight of them, one after the other. Whatever
 // is asked, every call ends.
-#include "dist/eager_peers.h"
+#include "dist/eager/peers.h"
 #include "fuzz/task.h"
 
 #define MAX_CALLS 8

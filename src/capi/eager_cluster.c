@@ -1,7 +1,7 @@
 // Clusters of eager execution: contexts whose devices are other tasks' too.
 #include "capi/eager.h"
 #include "capi/session.h"
-#include "dist/eager_client.h"
+#include "dist/eager/client.h"
 
 static rn_status_t join(TFE_Context* ctx, int keep_alive_secs, const void* proto, size_t length,
                         int64_t timeout_ms, bool clears, bool is_update) {

@@ -122,6 +122,15 @@ typedef struct rn_cleanup_all_t {
   size_t container_count;
 } rn_cleanup_all_t;
 
+// What a task notes of the values that it gets from others: see recv_log.h.
+typedef struct rn_logging_t {
+  rn_call_t call;
+  bool switches_on, switches_off, clears;
+  const int64_t* steps;  // lent: whose notes are wanted, and taken away
+  size_t step_count;
+  rn_strbuf_t notes;  // the answer: a LoggingResponse, added to what is there
+} rn_logging_t;
+
 typedef struct rn_worker_t {
   const struct rn_worker_vtable_t* vtable;
 } rn_worker_t;
@@ -136,6 +145,7 @@ typedef struct rn_worker_vtable_t {
   void (*cleanup_graph)(rn_worker_t* worker, rn_cleanup_graph_t* call);
   void (*recv_tensor)(rn_worker_t* worker, rn_recv_tensor_t* call);
   void (*cleanup_all)(rn_worker_t* worker, rn_cleanup_all_t* call);
+  void (*logging)(rn_worker_t* worker, rn_logging_t* call);
 } rn_worker_vtable_t;
 // A function of such a table that hands the call on to the worker that its |type| has as |member|.
 #define RN_HAND_ON(name, record, type, member)        \

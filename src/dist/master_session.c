@@ -177,6 +177,12 @@ static void on_created(rn_call_t* call, rn_status_t status) {
   task->has_session = rn_ok(status) || rn_status_code(status) == RN_CODE_UNAVAILABLE ||
                       rn_status_code(status) == RN_CODE_CANCELLED ||
                       rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED;
+  // One that has gone since it said how it is may come back, and may not be needed.
+  if (rn_status_code(status) == RN_CODE_UNAVAILABLE && ((create_t*)call)->task > 0) {
+    task->is_suspect = task->has_lost = true;
+    rn_status_free(status);
+    status = RN_OK;
+  }
   rn_fan_end(&opening->fan, status, task->name);
 }
 

@@ -3,6 +3,7 @@
 #include "base/container.h"
 #include "dist/master_mend.h"
 #include "dist/master_session.h"
+#include "dist/master_trace.h"
 #include "framework/rendezvous.h"
 #include "proto/config.pb.h"
 #include "wire/writer.h"
@@ -38,7 +39,8 @@ typedef struct rn_master_step_t {
   int64_t id;
   rn_arena_t arena;
   part_t* parts;
-  rn_outbox_t outbox;  // of the own part
+  rn_outbox_t outbox;        // of the own part
+  rn_master_trace_t* trace;  // Owned; NULL: nobody wants one
 } rn_master_step_t;
 
 static rn_allocator_t allocator_of(const rn_master_session_t* session) {
@@ -168,6 +170,7 @@ static void write_metadata(rn_master_step_t* step) {
   rn_strbuf_t* out = &step->call->metadata;
   if (call->trace_level == FULL_TRACE) {
     size_t stats = rn_pb_begin(out, rn_pb_RunMetadata_step_stats_field);
+    if (step->trace) rn_master_trace_write(step->trace, out);
     for (size_t p = 0; p < plan->parts.count; ++p)
       rn_strbuf_append(out, rn_strbuf_view(&step->parts[p].call.stats));
     rn_pb_end(out, stats);
@@ -177,9 +180,26 @@ static void write_metadata(rn_master_step_t* step) {
                   rn_strbuf_view(&plan->parts.items[p].graph_def));
 }
 
+// The parts have ended, and what they have noted is here; where some of it is not, the step is none
+// the worse for that.
+static void on_noted(void* owner, rn_status_t status) {
+  rn_master_step_t* step = owner;
+  rn_status_free(status);
+  write_metadata(step);
+  for (size_t p = 0; p < step->program->plan.parts.count; ++p)
+    rn_strbuf_clear(&step->parts[p].call.stats);
+  rn_master_trace_drop(step->trace);
+  step_end(step, RN_OK);
+}
+
 static void on_all_run(rn_fan_t* fan, rn_status_t status) {
   rn_master_step_t* step = (rn_master_step_t*)fan;
   clean_up(step, rn_ok(status));
+  if (rn_ok(status) && step->trace) {
+    rn_master_trace_end(step->trace, step->id, on_noted);
+    return;
+  }
+  rn_master_trace_drop(step->trace);
   if (rn_ok(status)) write_metadata(step);
   for (size_t p = 0; p < step->program->plan.parts.count; ++p)
     rn_strbuf_clear(&step->parts[p].call.stats);
@@ -260,12 +280,13 @@ static bool takes_along(rn_outbox_t* outbox, rn_str_t key, rn_tensor_t* value) {
 
 // The parts of others are under way before the own one, which may run in this thread; unless it has
 // something for them: what is there as soon as it has started goes along with their calls.
-static void run_parts(rn_master_step_t* step) {
+static void start_parts(rn_master_step_t* step) {
   const rn_env_t* env = rn_local_master_options(step->session->master)->env;
   step->id = (int64_t)(env->random(env->self) & ((UINT64_C(1) << 56) - 1));
   rn_status_t status = make_parts(step);
   size_t count = step->program->plan.parts.count;
   if (!rn_ok(status) || !count) {
+    rn_master_trace_drop(step->trace);
     step_end(step, status);
     return;
   }
@@ -290,6 +311,28 @@ static void run_parts(rn_master_step_t* step) {
   }
   if (own && !is_first) tasks[0].worker->vtable->run_graph(tasks[0].worker, &own->call);
   step_release(step);
+}
+
+static void on_tracing(void* owner, rn_status_t status) {
+  rn_master_step_t* step = owner;
+  if (rn_ok(status)) {
+    start_parts(step);
+    return;
+  }
+  rn_master_trace_drop(step->trace);
+  step_end(step, status);
+}
+
+static void run_parts(rn_master_step_t* step) {
+  const rn_run_step_t* call = step->call;
+  if (call->trace_level != FULL_TRACE) {
+    start_parts(step);
+    return;
+  }
+  rn_status_t status =
+      rn_master_trace_begin(step->session, &step->program->plan, call->call.deadline_ns,
+                            &step->cancel, on_tracing, step, &step->trace);
+  if (!rn_ok(status)) step_end(step, status);
 }
 
 // Programs.

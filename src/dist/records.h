@@ -15,6 +15,7 @@ typedef union rn_record_t {
   rn_cleanup_graph_t cleanup_graph;
   rn_recv_tensor_t recv_tensor;
   rn_cleanup_all_t cleanup_all;
+  rn_logging_t logging;
   rn_create_session_t create_session;
   rn_extend_session_t extend_session;
   rn_partial_setup_t partial_setup;

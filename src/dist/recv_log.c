@@ -35,6 +35,14 @@ void rn_recv_log_switch(rn_recv_log_t* log, bool is_on) {
     log->switched_on++;  // more often off than on
 }
 
+// Half of the rows, which nobody has fetched.
+static void drop_oldest(rn_recv_log_t* log) {
+  for (size_t i = 0; i < MAX_ROWS / 2; ++i) rn_strbuf_clear(&log->rows.items[i].key);
+  log->rows.count -= MAX_ROWS / 2;
+  memmove(log->rows.items, log->rows.items + MAX_ROWS / 2,
+          log->rows.count * sizeof *log->rows.items);
+}
+
 void rn_recv_log_add(rn_recv_log_t* log, int64_t step, rn_str_t key, int64_t bytes,
                      int64_t start_us, int64_t end_us) {
   rn_recv_row_t row = {.step = step, .bytes = bytes, .start_us = start_us, .end_us = end_us};
@@ -42,8 +50,7 @@ void rn_recv_log_add(rn_recv_log_t* log, int64_t step, rn_str_t key, int64_t byt
   rn_strbuf_append(&row.key, key);
   rn_status_t status = rn_strbuf_status(&row.key);
   rn_mutex_lock(&log->mutex);
-  if (rn_ok(status) && log->rows.count >= MAX_ROWS)
-    status = rn_resource_exhausted("Nobody fetches what was logged");
+  if (log->rows.count >= MAX_ROWS) drop_oldest(log);
   if (rn_ok(status)) status = rn_vec_push(&log->rows, log->allocator, row);
   rn_mutex_unlock(&log->mutex);
   if (!rn_ok(status)) rn_strbuf_clear(&row.key);
@@ -110,14 +117,14 @@ static void drop_taken(rn_recv_log_t* log) {
   log->rows.count = kept;
 }
 
-void rn_recv_log_take(rn_recv_log_t* log, int64_t step, uint32_t number, rn_strbuf_t* out) {
+void rn_recv_log_take(rn_recv_log_t* log, int64_t step, rn_strbuf_t* out) {
   bool is_any = false;
   size_t labeled = 0, stats = 0;
   rn_mutex_lock(&log->mutex);
   for (size_t i = 0; i < log->rows.count; ++i) {
     if (log->rows.items[i].step != step || log->rows.items[i].is_taken) continue;
     if (!is_any) {
-      labeled = rn_pb_begin(out, number);
+      labeled = rn_pb_begin(out, rn_pb_LoggingResponse_step_field);
       rn_pb_put_uint(out, rn_pb_LabeledStepStats_step_id_field, (uint64_t)step);
       stats = rn_pb_begin(out, rn_pb_LabeledStepStats_step_stats_field);
     }

@@ -31,11 +31,11 @@ void rn_recv_log_destroy(rn_recv_log_t* log);
 void rn_recv_log_switch(rn_recv_log_t* log, bool is_on);
 static inline bool rn_recv_log_is_on(const rn_recv_log_t* log) { return log->switched_on > 0; }
 
-// Takes note of a value. Beyond a limit rows are dropped, for nobody seems to fetch them.
+// Takes note of a value. Beyond a limit the oldest rows are dropped, for nobody seems to fetch
+// them.
 void rn_recv_log_add(rn_recv_log_t* log, int64_t step, rn_str_t key, int64_t bytes,
                      int64_t start_us, int64_t end_us);
-// Moves the rows of |step|, as a LabeledStepStats that is field |number|, to |out|, if there are
-// any.
-void rn_recv_log_take(rn_recv_log_t* log, int64_t step, uint32_t number, rn_strbuf_t* out);
+// Moves the rows of |step| to |out|, a LoggingResponse, if there are any.
+void rn_recv_log_take(rn_recv_log_t* log, int64_t step, rn_strbuf_t* out);
 
 #endif  // RUNNEL_DIST_RECV_LOG_H_

@@ -129,6 +129,8 @@ REPEATED(cleanup_all, rn_cleanup_all_t, 1)
 // Who asks how a task is wants to know whether it answers; who closes a session asks again itself.
 RN_HAND_ON(get_status, rn_get_status_t, rn_repeat_t, peer)
 RN_HAND_ON(delete_session, rn_delete_worker_session_t, rn_repeat_t, peer)
+// Switching on is counted.
+RN_HAND_ON(logging, rn_logging_t, rn_repeat_t, peer)
 
 static const rn_worker_vtable_t vtable = {
     .get_status = get_status,
@@ -140,6 +142,7 @@ static const rn_worker_vtable_t vtable = {
     .cleanup_graph = cleanup_graph,
     .recv_tensor = recv_tensor,
     .cleanup_all = cleanup_all,
+    .logging = logging,
 };
 
 rn_status_t rn_repeat_create(rn_worker_t* peer, const rn_env_t* env, rn_allocator_t allocator,

@@ -5,7 +5,7 @@
 
 #include "base/fs_only.h"
 
-#include "dist/eager_service.h"
+#include "dist/eager/service.h"
 #include "dist/repeat.h"
 #include "dist/rpc/channel.h"
 #include "dist/rpc/remote.h"
@@ -390,7 +390,6 @@ static rn_status_t set_up(rn_server_t* server) {
   if (!options->lends_nothing)
     RN_RETURN_IF_ERROR(rn_loans_create(&server->env, server->allocator, &server->service.loans));
   server->service = (rn_service_t){.loans = server->service.loans,
-                                   .log = rn_steps_log(rn_local_worker_steps(server->worker)),
                                    .seed = server->env.random(server->env.self),
                                    .worker = rn_worker_fence_face(server->fence),
                                    .master = rn_local_master_face(server->master),

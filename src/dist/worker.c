@@ -405,9 +405,16 @@ static void start_run(rn_job_t* job) {
 }
 
 // Puts what others have sent to this part where it will look.
-static rn_status_t put_sent(rn_rendezvous_t* rendezvous, const rn_run_graph_t* call) {
+static rn_status_t put_sent(const rn_local_worker_t* worker, rn_rendezvous_t* rendezvous,
+                            const rn_run_graph_t* call) {
+  const rn_env_t* env = worker->options.env;
+  rn_recv_log_t* log = rn_steps_log(worker->steps);
+  int64_t now_us = rn_recv_log_is_on(log) ? env->wall_us(env->self) : 0;
   for (size_t i = 0; i < call->sent_count; ++i) {
     rn_tensor_t value;
+    if (now_us)
+      rn_recv_log_add(log, call->step, call->sent[i].name,
+                      (int64_t)rn_tensor_bytes(&call->sent[i].value), now_us, now_us);
     RN_RETURN_IF_ERROR(rn_tensor_share(&call->sent[i].value, &value));
     RN_RETURN_IF_ERROR(rn_rendezvous_send(rendezvous, call->sent[i].name, &value, false, NULL));
   }
@@ -445,7 +452,7 @@ static void run_graph(rn_worker_t* face, rn_run_graph_t* call) {
     return;
   }
   rn_status_t status = rn_steps_get(worker->steps, call->step, &rendezvous);
-  if (rn_ok(status)) status = put_sent(rendezvous, call);
+  if (rn_ok(status)) status = put_sent(worker, rendezvous, call);
   if (rn_ok(status)) status = RN_NEW(worker->allocator, &run);
   if (rn_ok(status)) status = begin_run(worker, call, &session, &graph);
   if (!rn_ok(status)) {
@@ -584,6 +591,15 @@ static void cleanup_all(rn_worker_t* face, rn_cleanup_all_t* call) {
   rn_call_done(&call->call, RN_OK);
 }
 
+static void logging(rn_worker_t* face, rn_logging_t* call) {
+  rn_recv_log_t* log = rn_steps_log(((rn_local_worker_t*)face)->steps);
+  if (call->switches_on) rn_recv_log_switch(log, true);
+  if (call->switches_off) rn_recv_log_switch(log, false);
+  for (size_t i = 0; i < call->step_count; ++i) rn_recv_log_take(log, call->steps[i], &call->notes);
+  if (call->clears) rn_recv_log_clear(log);
+  rn_call_done(&call->call, rn_strbuf_status(&call->notes));
+}
+
 static const rn_worker_vtable_t vtable = {
     .get_status = get_status,
     .create_session = create_session,
@@ -594,6 +610,7 @@ static const rn_worker_vtable_t vtable = {
     .cleanup_graph = cleanup_graph,
     .recv_tensor = recv_tensor,
     .cleanup_all = cleanup_all,
+    .logging = logging,
 };
 
 rn_worker_stats_t rn_local_worker_stats(rn_local_worker_t* worker) {

@@ -51,7 +51,7 @@ static void recv_tensor(rn_worker_t* face, rn_recv_tensor_t* call) {
   rn_fence_run(fence->values, fenced, take_value, fence);
 }
 
-// The rest can be done twice.
+// The rest can be done twice, or is not asked for again.
 RN_HAND_ON(get_status, rn_get_status_t, rn_worker_fence_t, worker)
 RN_HAND_ON(create_session, rn_create_worker_session_t, rn_worker_fence_t, worker)
 RN_HAND_ON(delete_session, rn_delete_worker_session_t, rn_worker_fence_t, worker)
@@ -59,6 +59,7 @@ RN_HAND_ON(register_graph, rn_register_graph_t, rn_worker_fence_t, worker)
 RN_HAND_ON(deregister_graph, rn_deregister_graph_t, rn_worker_fence_t, worker)
 RN_HAND_ON(cleanup_graph, rn_cleanup_graph_t, rn_worker_fence_t, worker)
 RN_HAND_ON(cleanup_all, rn_cleanup_all_t, rn_worker_fence_t, worker)
+RN_HAND_ON(logging, rn_logging_t, rn_worker_fence_t, worker)
 
 static const rn_worker_vtable_t vtable = {
     .get_status = get_status,
@@ -70,6 +71,7 @@ static const rn_worker_vtable_t vtable = {
     .cleanup_graph = cleanup_graph,
     .recv_tensor = recv_tensor,
     .cleanup_all = cleanup_all,
+    .logging = logging,
 };
 
 rn_status_t rn_worker_fence_create(const rn_worker_fence_options_t* options,

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/net.h"
-#include "dist/client.h"
+#include "client.h"
 #include "runnel/ops.h"
 
 #define SECOND INT64_C(1000000000)
@@ -114,22 +114,6 @@ static rn_scope_t* on(rn_scope_t* scope, const char* device) {
   return scope;
 }
 
-static rn_session_t* connect_to(const cluster_t* cluster, rn_graph_t* graph) {
-  rn_client_t* client = NULL;
-  rn_client_options_t options = {.env = rn_env_system(),
-                                 .allocator = memory(),
-                                 .target = rn_str(cluster->target),
-                                 .lease_ns = kLease * SECOND};
-  check(rn_client_create(&options, graph, &client));
-  rn_session_t* session = NULL;
-  rn_session_options_t here;
-  rn_session_options_init(&here);
-  here.target = options.target;
-  here.remote = rn_client_as_session(client);
-  check(rn_session_create(graph, &here, rn_env_system(), memory(), &session));
-  return session;
-}
-
 static void client_open(const cluster_t* cluster, client_t* client) {
   static const char* const ps0 = "/job:ps/task:0";
   static const char* const ps1 = "/job:ps/task:1";
@@ -147,7 +131,7 @@ static void client_open(const cluster_t* cluster, client_t* client) {
   client->add = rn_AssignAddVariableOp(s, v, rn_const_float(s, 1));
   client->sum = rn_ReadVariableOp(s, v, RN_FLOAT);
   if (!rn_scope_ok(s)) printf("%s\n", rn_scope_message(s));
-  client->session = connect_to(cluster, client->graph);
+  check(session_open(cluster->target, 0, kLease * SECOND, client->graph, &client->session));
 }
 
 static void client_close(client_t* client) {
@@ -159,22 +143,9 @@ static void client_close(client_t* client) {
 // Runs |fetch| or |target|; |*out_s| is how long that took.
 static rn_status_t run(client_t* client, rn_edge_t fetch, rn_node_t* target, float* out,
                        double* out_s) {
-  rn_tensor_t value = {0}, fed = {0};
-  const rn_tensor_t* feeds[] = {&fed};
-  check(rn_tensor_create(memory(), RN_FLOAT, RN_SHAPE_SCALAR, &fed));
-  *RN_DATA(&fed, float) = 5;
-  rn_signature_t signature = {.feeds = &client->x,
-                              .feed_count = 1,
-                              .fetches = &fetch,
-                              .fetch_count = fetch.node != NULL,
-                              .targets = &target,
-                              .target_count = target != NULL};
   double from = now();
-  rn_status_t status = rn_session_run(client->session, &signature, feeds, &value, NULL);
+  rn_status_t status = step_run(client->session, client->x, 5, fetch, target, out);
   if (out_s) *out_s = now() - from;
-  if (rn_ok(status) && out) *out = *RN_DATA(&value, float);
-  rn_tensor_clear(&value);
-  rn_tensor_clear(&fed);
   return status;
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Calls that only masters make, made by hand to stock's tasks and to ours: logging_test.py RUNNEL
 
-What a task has received of another, as Logging tells it, and the numbers of GetStepSequence. Both must answer alike.
+What a task has received of another, as Logging tells it, and the numbers of GetStepSequence. Both must answer alike,
+and both must tell of it in the metadata of a step.
 """
 
 import json
@@ -171,6 +172,32 @@ class Pair:
         yield [(number, fields(each)[0], 0 < fields(each)[1][1] < 2**57) for number, each in fields(first)]
         yield self.call(0, "GetStepSequence", b"")
 
+    def traced(self):
+        """Which values a step's metadata says that tasks have got of others, and how many bytes each."""
+        tf = stock.compat.v1
+        with tf.Graph().as_default():
+            fed = tf.placeholder(tf.float32, [], name="fed")
+            with tf.device("/job:ps"):
+                v = tf.get_variable("v", [1000], use_resource=False)
+                back = tf.add(fed, 1.0, name="back")
+            with tf.device("/job:worker"):
+                total = tf.reduce_sum(v.read_value() * back, name="total")
+            with tf.Session("grpc://" + self.addresses[0]) as session:
+                session.run(v.initializer)
+                for i in range(3):
+                    metadata = tf.RunMetadata()
+                    session.run(total, {fed: i}, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
+                                run_metadata=metadata)
+        rows = []
+        for device in metadata.step_stats.dev_stats:
+            for row in device.node_stats:
+                if row.node_name != "RecvTensor":
+                    continue
+                size = row.output[0].tensor_description.allocation_description.requested_bytes
+                label = re.sub(r"\[[\d.]+Mb/s\] |edge_\d+_|_recv_|_0(?= from)", "", row.timeline_label)
+                rows.append((device.device, size, label))
+        return sorted(rows)
+
     def close(self):
         for task in self.tasks:
             task.kill()
@@ -180,6 +207,8 @@ class Pair:
 def main():
     pairs = [Pair(is_stock) for is_stock in (True, False)]
     try:
+        theirs, ours = (pair.traced() for pair in pairs)
+        assert theirs == ours and len(ours) == 3, f"stock: {theirs}\nours:  {ours}"
         for theirs, ours in zip(*(pair.tell() for pair in pairs), strict=True):
             assert theirs == ours, f"stock: {theirs}\nours:  {ours}"
             print(theirs)

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/net.h"
+#include "client.h"
 #include "dist/calls.h"
-#include "dist/client.h"
 #include "dist/rpc/channel.h"
 #include "dist/rpc/http1.h"
 #include "dist/rpc/remote.h"
@@ -296,28 +296,13 @@ OPS_TEST(a_peer_that_does_not_read_is_given_up) {
 // Sessions.
 
 static rn_session_t* connect_to(const task_t* task, rn_graph_t* graph) {
-  rn_client_t* client = NULL;
-  rn_client_options_t options = {
-      .env = env(), .allocator = memory(), .target = rn_str(rn_server_target(task->server))};
-  OK(rn_client_create(&options, graph, &client));
   rn_session_t* session = NULL;
-  rn_session_options_t here;
-  rn_session_options_init(&here);
-  here.target = options.target;
-  here.remote = rn_client_as_session(client);
-  OK(rn_session_create(graph, &here, env(), memory(), &session));
+  OK(session_open(rn_server_target(task->server), 0, 0, graph, &session));
   return session;
 }
 
 static rn_status_t run(rn_session_t* session, rn_edge_t fetch, rn_node_t* target) {
-  rn_tensor_t value = {0};
-  rn_signature_t signature = {.fetches = &fetch,
-                              .fetch_count = fetch.node != NULL,
-                              .targets = &target,
-                              .target_count = target != NULL};
-  rn_status_t status = rn_session_run(session, &signature, NULL, &value, NULL);
-  rn_tensor_clear(&value);
-  return status;
+  return step_run(session, RN_NO_EDGE, 0, fetch, target, NULL);
 }
 
 static void expect_code(rn_status_t status, rn_code_t code, const char* text) {

@@ -235,8 +235,13 @@ def part_cluster():
     code, out, errors = call("cluster", "status", "--dir", folder)
     check(code == 1 and "1 of 3 tasks are down" in errors and out.count(" ready ") == 2, out,
           errors)
+    os.kill(cluster["pids"]["worker:0"], signal.SIGSTOP)
+    code, out, errors = call("cluster", "status", "--dir", folder)
+    check(code == 1 and "2 of 3 tasks are down" in errors and "it does not answer" in out and
+          out.count(" ready ") == 1, out, errors)
     code, out, errors = call("cluster", "stop", "--dir", folder)
-    check(code == 0 and out == "2 of 3 tasks have ended\n", out, errors)
+    check(code == 1 and out == "1 of 3 tasks have ended\n" and "does not answer" in errors, out, errors)
+    os.kill(cluster["pids"]["worker:0"], signal.SIGCONT)
     check(up.wait(10) == 0)
     # The command's own fate, and a folder that goes away.
     code, _, errors = call("cluster", "up", "--", "sh", "-c", "kill -9 $$")

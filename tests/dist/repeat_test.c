@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "dist/client.h"
+#include "client.h"
 #include "dist/server.h"
 #include "runnel/ops.h"
 
@@ -144,32 +144,6 @@ static void cluster_close(cluster_t* cluster) {
   pthread_join(cluster->wire.thread, NULL);
 }
 
-static rn_session_t* connect_to(rn_server_t* server, rn_graph_t* graph) {
-  rn_client_t* client = NULL;
-  rn_client_options_t options = {
-      .env = rn_env_system(), .allocator = memory(), .target = rn_str(rn_server_target(server))};
-  OK(rn_client_create(&options, graph, &client));
-  rn_session_t* session = NULL;
-  rn_session_options_t here;
-  rn_session_options_init(&here);
-  here.target = options.target;
-  here.remote = rn_client_as_session(client);
-  OK(rn_session_create(graph, &here, rn_env_system(), memory(), &session));
-  return session;
-}
-
-static rn_status_t run(rn_session_t* session, rn_edge_t fetch, rn_node_t* target, float* out) {
-  rn_tensor_t value = {0};
-  rn_signature_t signature = {.fetches = &fetch,
-                              .fetch_count = fetch.node != NULL,
-                              .targets = &target,
-                              .target_count = target != NULL};
-  rn_status_t status = rn_session_run(session, &signature, NULL, &value, NULL);
-  if (rn_ok(status) && out) *out = *RN_DATA(&value, float);
-  rn_tensor_clear(&value);
-  return status;
-}
-
 static void* cutter(void* arg) {
   cluster_t* cluster = arg;
   while (!cluster->wire.is_over) {
@@ -211,13 +185,14 @@ REPEAT_TEST(no_step_is_lost_or_done_twice) {
   pthread_t cuts;
   cluster_open(&cluster);
   model_open(&model);
-  rn_session_t* session = connect_to(cluster.servers[0], model.graph);
-  OK(run(session, RN_NO_EDGE, model.init, NULL));
+  rn_session_t* session = NULL;
+  OK(session_open(rn_server_target(cluster.servers[0]), 0, 0, model.graph, &session));
+  OK(step_run(session, RN_NO_EDGE, 0, RN_NO_EDGE, model.init, NULL));
   cr_assert_eq(pthread_create(&cuts, NULL, cutter, &cluster), 0);
   int steps = 0;
   for (; steps < 20000 && (steps < 500 || cluster.wire.cut < 20); ++steps) {
     float value = 0;
-    OK(run(session, model.added, NULL, &value));
+    OK(step_run(session, RN_NO_EDGE, 0, model.added, NULL, &value));
     cr_assert_float_eq(value, (float)(steps + 1), 1e-6, "step %d gave %g", steps, value);
   }
   cr_assert_geq(cluster.wire.cut, 20, "%d steps, %d cuts", steps, (int)cluster.wire.cut);

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/net.h"
+#include "client.h"
 #include "dist/calls.h"
-#include "dist/client.h"
 #include "dist/rpc/remote.h"
 #include "dist/server.h"
 #include "runnel/ops.h"
@@ -69,45 +69,13 @@ static void cluster_close(cluster_t* cluster) {
 }
 
 static rn_session_t* connect_with(const char* target, int64_t timeout_ms, rn_graph_t* graph) {
-  rn_client_t* client = NULL;
-  rn_client_options_t options = {.env = rn_env_system(),
-                                 .allocator = memory(),
-                                 .target = rn_str(target),
-                                 .timeout_ms = timeout_ms,
-                                 .lease_ns = 1000000000};
-  OK(rn_client_create(&options, graph, &client));
   rn_session_t* session = NULL;
-  rn_session_options_t here;
-  rn_session_options_init(&here);
-  here.target = options.target;
-  here.remote = rn_client_as_session(client);
-  OK(rn_session_create(graph, &here, rn_env_system(), memory(), &session));
+  OK(session_open(target, timeout_ms, 1000000000, graph, &session));
   return session;
 }
 
 static rn_session_t* connect_to(cluster_t* cluster, rn_graph_t* graph) {
   return connect_with(rn_server_target(cluster->servers[0]), 0, graph);
-}
-
-static rn_status_t run(rn_session_t* session, rn_edge_t feed, float fed, rn_edge_t fetch,
-                       rn_node_t* target, float* out) {
-  rn_tensor_t value = {0}, fed_value = {0};
-  const rn_tensor_t* feeds[] = {&fed_value};
-  if (feed.node) {
-    OK(rn_tensor_create(memory(), RN_FLOAT, RN_SHAPE_SCALAR, &fed_value));
-    *RN_DATA(&fed_value, float) = fed;
-  }
-  rn_signature_t signature = {.feeds = &feed,
-                              .feed_count = feed.node != NULL,
-                              .fetches = &fetch,
-                              .fetch_count = fetch.node != NULL,
-                              .targets = &target,
-                              .target_count = target != NULL};
-  rn_status_t status = rn_session_run(session, &signature, feeds, &value, NULL);
-  if (rn_ok(status) && out) *out = *RN_DATA(&value, float);
-  rn_tensor_clear(&value);
-  rn_tensor_clear(&fed_value);
-  return status;
 }
 
 static rn_scope_t* on(rn_scope_t* scope, const char* device, const char* name) {
@@ -131,12 +99,12 @@ SERVER_TEST(steps_and_growing_graphs) {
   rn_session_t* session = connect_to(&cluster, graph);
   float y = 0;
   for (int i = 0; i < 50; ++i) {
-    OK(run(session, x, (float)i, b, NULL, &y));
+    OK(step_run(session, x, (float)i, b, NULL, &y));
     cr_assert_float_eq(y, (float)(-3 * i), 1e-6);
   }
   rn_edge_t c = rn_Square(on(s, at_ps0, "c"), b);  // the graph grows
   cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
-  OK(run(session, x, 2, c, NULL, &y));
+  OK(step_run(session, x, 2, c, NULL, &y));
   cr_assert_float_eq(y, 36, 1e-6);
   rn_session_destroy(session);
   rn_scope_destroy(s);
@@ -164,7 +132,7 @@ SERVER_TEST(large_tensors_cross_unharmed) {
   rn_session_t* session = connect_to(&cluster, graph);
   for (int i = 0; i < 5; ++i) {
     float y = 0;
-    OK(run(session, RN_NO_EDGE, 0, sum, NULL, &y));
+    OK(step_run(session, RN_NO_EDGE, 0, sum, NULL, &y));
     cr_assert_float_eq(y, kSide * kSide * 0.25f, 1);
   }
   rn_session_destroy(session);
@@ -185,16 +153,16 @@ SERVER_TEST(a_task_that_dies_is_named_within_its_lease) {
   cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
   rn_session_t* session = connect_to(&cluster, graph);
   float y = 0;
-  OK(run(session, x, 1, a, NULL, &y));
-  OK(run(session, x, 1, b, NULL, &y));
+  OK(step_run(session, x, 1, a, NULL, &y));
+  OK(step_run(session, x, 1, b, NULL, &y));
   rn_server_destroy(cluster.servers[1]);
   cluster.servers[1] = NULL;
-  rn_status_t status = run(session, x, 1, a, NULL, &y);
+  rn_status_t status = step_run(session, x, 1, a, NULL, &y);
   cr_assert_eq(rn_status_code(status), RN_CODE_UNAVAILABLE, "%s", rn_status_message(status));
   cr_assert(strstr(rn_status_message(status), "/job:ps/replica:0/task:0"), "%s",
             rn_status_message(status));
   rn_status_free(status);
-  OK(run(session, x, 1, b, NULL, &y));  // the others go on
+  OK(step_run(session, x, 1, b, NULL, &y));  // the others go on
   rn_session_destroy(session);
   rn_scope_destroy(s);
   rn_graph_release(graph);
@@ -224,16 +192,16 @@ SERVER_TEST(a_client_clears_containers) {
   cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
   float y = 0;
   rn_session_t* session = connect_to(&cluster, graph);
-  OK(run(session, RN_NO_EDGE, 0, set, NULL, &y));
+  OK(step_run(session, RN_NO_EDGE, 0, set, NULL, &y));
   rn_session_destroy(session);
   reset(&cluster, graph, RN_STR("\"\016/job:ps/task:1"));  // a filter: the other server's only
   session = connect_to(&cluster, graph);
-  OK(run(session, RN_NO_EDGE, 0, value, NULL, &y));
+  OK(step_run(session, RN_NO_EDGE, 0, value, NULL, &y));
   cr_assert_float_eq(y, 5, 1e-6);
   rn_session_destroy(session);
   reset(&cluster, graph, RN_STR(""));
   session = connect_to(&cluster, graph);
-  rn_status_t status = run(session, RN_NO_EDGE, 0, value, NULL, &y);
+  rn_status_t status = step_run(session, RN_NO_EDGE, 0, value, NULL, &y);
   cr_assert_eq(rn_status_code(status), RN_CODE_FAILED_PRECONDITION, "%s",
                rn_status_message(status));
   rn_status_free(status);
@@ -273,7 +241,7 @@ static void use_session(load_t* load, int number) {
   rn_session_t* session = connect_with(load->targets[number % kTasks], 150, graph);
   for (int i = 0; i < 8 && !load->is_over; ++i) {
     float y = 0;
-    rn_status_t status = run(session, x, (float)i, i % 2 ? a : b, NULL, &y);
+    rn_status_t status = step_run(session, x, (float)i, i % 2 ? a : b, NULL, &y);
     if (rn_ok(status)) {
       cr_assert_float_eq(y, i % 2 ? (float)-i : (float)(i * i), 1e-6);
       load->steps++;

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "dist/eager_peers.h"
+#include "dist/eager/peers.h"
 #include "dist/server.h"
 #include "proto/eager_service.pb.h"
 #include "wire/writer.h"

@@ -5,7 +5,10 @@
 
 #define CONNECT_NS INT64_C(20000000000)
 #define FALSE_STARTS 8  // connections that are lost at once, one after the other
-#define RETRY_NS INT64_C(1000000000)
+// How long after an attempt that failed the next one is made: twice as long after each, up to a
+// most.
+#define FIRST_RETRY_NS INT64_C(50000000)
+#define MAX_RETRY_NS INT64_C(500000000)
 
 // An attempt to connect, on a thread of its own: names are looked up and packets waited for there.
 // It belongs to whoever lets go of it last: its thread, or the channel.
@@ -36,6 +39,7 @@ struct rn_channel_t {
   rn_status_t failure;  // Owned: of the last attempt
   bool is_closing;
   int connections;   // that have not been lost yet
+  int64_t retry_ns;  // what the next attempt waits if this one fails; 0: as after the first
   int false_starts;  // that were lost as soon as they were there, since one was not
   int64_t connects;
   uint64_t old_in, old_out;  // bytes of connections that are gone
@@ -216,6 +220,7 @@ static void on_attempt(rn_loop_job_t* job) {
   channel->attempt = NULL;
   channel->http2 = http2;
   if (http2 || !had_socket) channel->false_starts = 0;
+  if (http2) channel->retry_ns = 0;
   if (!http2 && had_socket && starts_again(channel)) {
     rn_mutex_unlock(&channel->mutex);
     rn_status_free(status);
@@ -232,9 +237,12 @@ static void on_attempt(rn_loop_job_t* job) {
   rn_status_free(channel->failure);
   channel->failure = status;
   if (!http2 && !channel->is_closing && has_waiting(channel)) {
-    int64_t jitter = (int64_t)(attempt->env.random(attempt->env.self) % 400000000) - 200000000;
+    int64_t delay = channel->retry_ns ? channel->retry_ns : FIRST_RETRY_NS;
+    channel->retry_ns = delay * 2 < MAX_RETRY_NS ? delay * 2 : MAX_RETRY_NS;
+    delay +=
+        (int64_t)(attempt->env.random(attempt->env.self) % (uint64_t)(delay * 2 / 5)) - delay / 5;
     rn_status_free(rn_loop_set_timer(channel->options.loop, &channel->retry,
-                                     rn_loop_now(channel->options.loop) + RETRY_NS + jitter));
+                                     rn_loop_now(channel->options.loop) + delay));
   }
   rn_mutex_unlock(&channel->mutex);
   attempt_free(attempt);
@@ -308,7 +316,7 @@ static void connect_now(rn_channel_t* channel) {
   rn_status_free(channel->failure);
   channel->failure = status;
   rn_status_free(rn_loop_set_timer(channel->options.loop, &channel->retry,
-                                   rn_loop_now(channel->options.loop) + RETRY_NS));
+                                   rn_loop_now(channel->options.loop) + MAX_RETRY_NS));
 }
 
 static void on_retry(rn_timer_t* timer) {

@@ -358,6 +358,26 @@ static void cleanup_all(rn_worker_t* worker, rn_cleanup_all_t* call) {
   });
 }
 
+static rn_status_t take_notes(const rn_in_t* in, rn_call_t* call) {
+  rn_logging_t* record = (rn_logging_t*)call;
+  rn_strbuf_append(&record->notes, in->bytes);
+  return rn_strbuf_status(&record->notes);
+}
+
+static void put_bool(rn_strbuf_t* out, uint32_t number, bool value) {
+  if (value) rn_pb_put_uint(out, number, 1);
+}
+
+static void logging(rn_worker_t* worker, rn_logging_t* call) {
+  CALL(of_worker(worker), WORKER_PATH("Logging"), call, take_notes, {
+    put_bool(out, rn_pb_LoggingRequest_enable_rpc_logging_field, call->switches_on);
+    put_bool(out, rn_pb_LoggingRequest_clear_field, call->clears);
+    for (size_t i = 0; i < call->step_count; ++i)
+      rn_pb_put_uint(out, rn_pb_LoggingRequest_fetch_step_id_field, (uint64_t)call->steps[i]);
+    put_bool(out, rn_pb_LoggingRequest_disable_rpc_logging_field, call->switches_off);
+  });
+}
+
 static const rn_worker_vtable_t worker_table = {
     .get_status = get_status,
     .create_session = create_worker_session,
@@ -368,6 +388,7 @@ static const rn_worker_vtable_t worker_table = {
     .cleanup_graph = cleanup_graph,
     .recv_tensor = recv_tensor,
     .cleanup_all = cleanup_all,
+    .logging = logging,
 };
 
 // The master.

@@ -100,6 +100,7 @@ CALLS(run_graph, WORKER, run_graph)
 CALLS(cleanup_graph, WORKER, cleanup_graph)
 CALLS(recv_tensor, WORKER, recv_tensor)
 CALLS(cleanup_all, WORKER, cleanup_all)
+CALLS(logging, WORKER, logging)
 CALLS(create_session, MASTER, create_session)
 CALLS(extend_session, MASTER, extend_session)
 CALLS(partial_setup, MASTER, partial_setup)
@@ -250,21 +251,21 @@ static rn_status_t read_cleanup_all(handling_t* h, const rn_in_t* in) {
 
 static rn_status_t read_logging(handling_t* h, const rn_in_t* in) {
   rn_pb_LoggingRequest_t* request = NULL;
+  rn_logging_t* call = &h->record.logging;
+  rn_strbuf_init(&call->notes, h->service->allocator);
   RN_RETURN_IF_ERROR(RN_PB_DECODE(LoggingRequest, in->bytes, NULL, &h->arena, &request));
-  h->record.call.owner = request;
-  if (h->service->log && request->enable_rpc_logging) rn_recv_log_switch(h->service->log, true);
-  if (h->service->log && request->disable_rpc_logging) rn_recv_log_switch(h->service->log, false);
+  call->switches_on = request->enable_rpc_logging;
+  call->switches_off = request->disable_rpc_logging;
+  call->clears = request->clear;
+  call->steps = request->fetch_step_id.items;
+  call->step_count = request->fetch_step_id.count;
   return RN_OK;
 }
 static void write_logging(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
   (void)status;
-  const rn_pb_LoggingRequest_t* request = h->record.call.owner;
-  rn_recv_log_t* log = h->service->log;
-  for (size_t i = 0; log && i < request->fetch_step_id.count; ++i)
-    rn_recv_log_take(log, request->fetch_step_id.items[i], rn_pb_LoggingResponse_step_field,
-                     &encoder->head);
-  if (log && request->clear) rn_recv_log_clear(log);
+  rn_strbuf_append(&encoder->head, rn_strbuf_view(&h->record.logging.notes));
 }
+static void clear_logging(handling_t* h) { rn_strbuf_clear(&h->record.logging.notes); }
 
 // The steps of a graph that computes over several tasks at once have numbers that one of them
 // gives. None is used up here, so each is always the same.
@@ -462,7 +463,7 @@ static const method_t methods[] = {
     {W "DeregisterGraph", false, read_deregister_graph, call_deregister_graph, NULL, NULL},
     {W "CleanupAll", false, read_cleanup_all, call_cleanup_all, NULL, NULL},
     {W "MarkRecvFinished", true, NULL, call_nothing, write_mark_finished, NULL},
-    {W "Logging", true, read_logging, call_nothing, write_logging, NULL},
+    {W "Logging", true, read_logging, call_logging, write_logging, clear_logging},
     {W "GetStepSequence", true, read_step_sequence, call_nothing, write_step_sequence, NULL},
     {W "Tracing", true, NULL, call_tracing, NULL, NULL},
     {M "CreateSession", false, read_create_session, call_create_session, write_create_session,

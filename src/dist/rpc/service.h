@@ -3,7 +3,6 @@
 #define RUNNEL_DIST_RPC_SERVICE_H_
 
 #include "dist/iface.h"
-#include "dist/recv_log.h"
 #include "dist/rpc/loan.h"
 #include "dist/rpc/server.h"
 
@@ -12,9 +11,8 @@ typedef struct rn_service_t {
   rn_master_t* master;
   const rn_env_t* env;  // what takes time runs on its pool, which has threads of its own
   rn_allocator_t allocator;
-  rn_loans_t* loans;   // of this process; NULL: nothing is lent
-  rn_recv_log_t* log;  // of what the worker asks of others; NULL: none is kept
-  uint64_t seed;       // a number that only this process has
+  rn_loans_t* loans;  // of this process; NULL: nothing is lent
+  uint64_t seed;      // a number that only this process has
 } rn_service_t;
 
 // For rn_rpc_server_options_t.handle, with an rn_service_t as |self|.

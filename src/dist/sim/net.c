@@ -293,9 +293,9 @@ static void start(rn_sim_link_t* link, const rn_record_kind_t* kind, rn_call_t* 
   static void name(rn_master_t* master, type* call) {                                      \
     start(RN_CONTAINER_OF(master, rn_sim_link_t, master), &rn_record_##name, &call->call); \
   }
-#define NOT_CARRIED(name, type)                                                                 \
-  static void name(rn_master_t* master, type* call) {                                           \
-    (void)master;                                                                               \
+#define NOT_CARRIED(side, name, type)                                                           \
+  static void name(side* callee, type* call) {                                                  \
+    (void)callee;                                                                               \
     rn_call_done(&call->call, rn_unimplemented("The simulated network does not carry " #name)); \
   }
 
@@ -308,16 +308,17 @@ WORKER_CALL(run_graph, rn_run_graph_t)
 WORKER_CALL(cleanup_graph, rn_cleanup_graph_t)
 WORKER_CALL(recv_tensor, rn_recv_tensor_t)
 WORKER_CALL(cleanup_all, rn_cleanup_all_t)
+NOT_CARRIED(rn_worker_t, logging, rn_logging_t)
 MASTER_CALL(create_session, rn_create_session_t)
 MASTER_CALL(extend_session, rn_extend_session_t)
 MASTER_CALL(run_step, rn_run_step_t)
 MASTER_CALL(close_session, rn_close_session_t)
-NOT_CARRIED(partial_setup, rn_partial_setup_t)
-NOT_CARRIED(list_devices, rn_list_devices_t)
-NOT_CARRIED(reset, rn_reset_t)
-NOT_CARRIED(make_callable, rn_make_callable_t)
-NOT_CARRIED(run_callable, rn_run_callable_t)
-NOT_CARRIED(release_callable, rn_release_callable_t)
+NOT_CARRIED(rn_master_t, partial_setup, rn_partial_setup_t)
+NOT_CARRIED(rn_master_t, list_devices, rn_list_devices_t)
+NOT_CARRIED(rn_master_t, reset, rn_reset_t)
+NOT_CARRIED(rn_master_t, make_callable, rn_make_callable_t)
+NOT_CARRIED(rn_master_t, run_callable, rn_run_callable_t)
+NOT_CARRIED(rn_master_t, release_callable, rn_release_callable_t)
 
 static const rn_worker_vtable_t worker_table = {
     .get_status = get_status,
@@ -329,6 +330,7 @@ static const rn_worker_vtable_t worker_table = {
     .cleanup_graph = cleanup_graph,
     .recv_tensor = recv_tensor,
     .cleanup_all = cleanup_all,
+    .logging = logging,
 };
 
 static const rn_master_vtable_t master_table = {

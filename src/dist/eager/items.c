@@ -1,6 +1,6 @@
 // What a client puts into a context's queue, item by item, and parts of functions.
 #include "base/container.h"
-#include "dist/eager_internal.h"
+#include "dist/eager/internal.h"
 #include "dist/rpc/codec.h"
 #include "proto/eager_service.pb.h"
 #include "proto/function.pb.h"

@@ -3,8 +3,8 @@
 #define RUNNEL_DIST_EAGER_CLIENT_INTERNAL_H_
 
 #include "base/map.h"
-#include "dist/eager_client.h"
-#include "dist/eager_peers.h"
+#include "dist/eager/client.h"
+#include "dist/eager/peers.h"
 #include "dist/rpc/codec.h"
 
 typedef struct rn_far_t rn_far_t;

@@ -1,5 +1,5 @@
-// Contexts of eager clients: see eager_context.h.
-#include "dist/eager_internal.h"
+// Contexts of eager clients: see context.h.
+#include "dist/eager/internal.h"
 
 #include "base/container.h"
 #include "wire/decode.h"

@@ -3,7 +3,7 @@
 #define RUNNEL_DIST_EAGER_INTERNAL_H_
 
 #include "base/map.h"
-#include "dist/eager_context.h"
+#include "dist/eager/context.h"
 #include "framework/function.h"
 
 // A value under its number.
@@ -83,7 +83,7 @@ RN_MUST_USE rn_status_t rn_eager_put_results(rn_eager_context_t* context,
                                              rn_eager_handle_t** handles, int32_t count,
                                              rn_strbuf_t* out);
 
-// Runs a function over several tasks, cut into a part for each (eager_span.c). |*out_done|: it has
+// Runs a function over several tasks, cut into a part for each (span.c). |*out_done|: it has
 // run; else all of it belongs here.
 RN_MUST_USE rn_status_t rn_eager_span_run(rn_eager_context_t* context, rn_eager_call_t* call,
                                           rn_strbuf_t* out, bool* out_done);

@@ -3,7 +3,7 @@
 //
 // Arguments that lie with other tasks become arguments of the parts there; everything else crosses
 // by Send and Recv, in the rendezvous of a step of its own. Results come here.
-#include "dist/eager_internal.h"
+#include "dist/eager/internal.h"
 #include "dist/rpc/codec.h"
 #include "graph/import.h"
 #include "graph/ir_export.h"

@@ -1,5 +1,5 @@
-// Tasks of a client's cluster: see eager_peers.h.
-#include "dist/eager_peers.h"
+// Tasks of a client's cluster: see peers.h.
+#include "dist/eager/peers.h"
 
 #include "dist/rpc/remote.h"
 

@@ -1,5 +1,5 @@
-// Threads for work that may wait: see eager_threads.h.
-#include "dist/eager_threads.h"
+// Threads for work that may wait: see threads.h.
+#include "dist/eager/threads.h"
 
 #include "base/sync.h"
 

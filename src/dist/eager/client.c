@@ -1,9 +1,9 @@
-// Joining a cluster, and staying in it. See eager_client.h.
-#include "dist/eager_client.h"
+// Joining a cluster, and staying in it. See client.h.
+#include "dist/eager/client.h"
 
 #include "base/container.h"
 #include "dist/calls.h"
-#include "dist/eager_client_internal.h"
+#include "dist/eager/client_internal.h"
 #include "proto/eager_service.pb.h"
 #include "wire/decode.h"
 #include "wire/encode.h"

@@ -6,8 +6,8 @@
 #ifndef RUNNEL_DIST_EAGER_CONTEXT_H_
 #define RUNNEL_DIST_EAGER_CONTEXT_H_
 
-#include "dist/eager_peers.h"
-#include "dist/eager_threads.h"
+#include "dist/eager/peers.h"
+#include "dist/eager/threads.h"
 #include "dist/worker.h"
 #include "eager/eager.h"
 

@@ -1,6 +1,6 @@
-// Values on devices of other tasks, and the ops that make them. See eager_client.h.
+// Values on devices of other tasks, and the ops that make them. See client.h.
 #include "dist/calls.h"
-#include "dist/eager_client_internal.h"
+#include "dist/eager/client_internal.h"
 #include "framework/attr_proto.h"
 #include "proto/eager_service.pb.h"
 #include "tensor/tensor_proto.h"

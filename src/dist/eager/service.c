@@ -1,9 +1,9 @@
-// Calls of eager clients: see eager_service.h.
-#include "dist/eager_service.h"
+// Calls of eager clients: see service.h.
+#include "dist/eager/service.h"
 
 #include "base/container.h"
 #include "base/map.h"
-#include "dist/eager_context.h"
+#include "dist/eager/context.h"
 #include "dist/rpc/codec.h"
 #include "proto/eager_service.pb.h"
 #include "wire/scan.h"

@@ -1,5 +1,5 @@
 // Ops that a client has run on this task: read from its messages, and run.
-#include "dist/eager_internal.h"
+#include "dist/eager/internal.h"
 #include "dist/rpc/codec.h"
 #include "framework/attr_proto.h"
 #include "proto/eager_service.pb.h"
