@@ -102,6 +102,7 @@ static rn_status_t load(rn_model_t* model, const char* folder, const rn_model_op
   RN_RETURN_IF_ERROR(describe_all(model));
   RN_RETURN_IF_ERROR(rn_capi_session_create_for(model->graph, options ? options->session : NULL,
                                                 folder, &model->session));
+  model->session->origin = (rn_model_origin_t){model->file, model->meta, model->graph->nodes.count};
   return rn_meta_graph_restore(model->file, model->meta, model->session->session, NULL);
 }
 
@@ -240,6 +241,6 @@ bool rn_saved_model_write(TF_Session* session, const char* folder, const rn_save
     rn_capi_set(status, RN_CAPI_NULL(!session ? "session" : !folder ? "folder" : "def"));
     return false;
   }
-  return rn_capi_ok(status, rn_saved_model_save(session->session, folder, def, rn_capi_env(),
-                                                rn_capi_allocator()));
+  return rn_capi_ok(status, rn_saved_model_save(session->session, &session->origin, folder, def,
+                                                rn_capi_env(), rn_capi_allocator()));
 }

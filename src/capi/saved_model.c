@@ -42,6 +42,7 @@ static rn_status_t load(load_t* load, const char* folder, const rn_str_t* tags, 
   RN_RETURN_IF_ERROR(rn_saved_model_find(load->model, tags, tag_count, &load->meta));
   RN_RETURN_IF_ERROR(rn_meta_graph_import(load->meta, graph));
   RN_RETURN_IF_ERROR(rn_capi_session_create_for(graph, options, folder, &load->session));
+  load->session->origin = (rn_model_origin_t){load->model, load->meta, graph->nodes.count};
   return rn_meta_graph_restore(load->model, load->meta, load->session->session, &step);
 }
 
@@ -80,6 +81,13 @@ TF_Session* TF_LoadSessionFromSavedModel(const TF_SessionOptions* session_option
   if (rn_ok(outcome)) {
     session = loaded.session;
     loaded.session = NULL;
+    // Kept for the day when it is written again, if it has what only the file says.
+    if (loaded.meta->object_graph.size) {
+      session->origin_file = loaded.model;
+      loaded.model = NULL;
+    } else {
+      session->origin = (rn_model_origin_t){0};
+    }
   }
   load_clear(&loaded);
   if (!rn_ok(outcome)) empty(rn_capi_graph(graph));

@@ -60,15 +60,27 @@ static rn_status_t scope_status(const rn_scope_t* scope) {
   return rn_status_make((rn_code_t)rn_scope_code(scope), "%s", rn_scope_message(scope));
 }
 
+// A constant with what is saved along, which is text.
+static rn_status_t add_value(const add_t* add, const rn_model_variable_t* variable,
+                             rn_edge_t* out) {
+  rn_str_t name;
+  rn_str_t value = rn_tstring_view(RN_DATA(&variable->value, rn_tstring_t));
+  RN_RETURN_IF_ERROR(rn_arena_printf(add->arena, &name, "%.*s/objects", RN_STR_ARGS(add->prefix)));
+  return add_texts(add->graph, name, &value, -1, out);
+}
+
 static rn_status_t add_save(const add_t* add, rn_edge_t filename, rn_str_t* reads, rn_edge_t* out) {
   rn_edge_t names, slices, *values = NULL;
   RN_RETURN_IF_ERROR(add_lists(add, "SaveV2", &names, &slices));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(add->arena, add->count, &values));
   for (size_t i = 0; i < add->count; ++i) {
     rn_edge_t handle = {add->variables[i].node, 0};
-    values[i] = is_resource(handle.node)
-                    ? rn_ReadVariableOp(add->scope, handle, add->variables[i].value.dtype)
-                    : handle;
+    if (!handle.node)
+      RN_RETURN_IF_ERROR(add_value(add, &add->variables[i], &values[i]));
+    else
+      values[i] = is_resource(handle.node)
+                      ? rn_ReadVariableOp(add->scope, handle, add->variables[i].value.dtype)
+                      : handle;
   }
   rn_node_t* save =
       rn_SaveV2(add->scope, filename, names, slices, values, (int)add->count, .name = "SaveV2");
@@ -81,8 +93,15 @@ static rn_status_t add_save(const add_t* add, rn_edge_t filename, rn_str_t* read
   return RN_OK;
 }
 
-static rn_status_t add_restore(const add_t* add, rn_edge_t filename, rn_str_t* names_of,
+// Only what has a node is restored.
+static rn_status_t add_restore(const add_t* all, rn_edge_t filename, rn_str_t* names_of,
                                rn_node_t** out) {
+  add_t some = *all, *add = &some;
+  while (some.count && !some.variables[some.count - 1].node) --some.count;
+  if (!some.count) {
+    *out = rn_NoOp(add->scope, .name = "restore_all");
+    return scope_status(add->scope);
+  }
   rn_edge_t names, slices;
   int* types = NULL;
   RN_RETURN_IF_ERROR(add_lists(add, "RestoreV2", &names, &slices));

@@ -7,7 +7,9 @@
 #include "io/bundle.h"
 #include "proto/saved_model.pb.h"
 #include "proto/variable.pb.h"
+#include "saved_model/objects.h"
 #include "tensor/tensor_proto.h"
+#include "tensor/tstring.h"
 #include "train/store.h"
 #include "wire/encode.h"
 #include "wire/writer.h"
@@ -17,15 +19,18 @@
 
 typedef struct writer_t {
   rn_session_t* session;
+  const rn_model_origin_t* origin;  // NULL: none that has objects
   const rn_saved_model_def_t* def;
   const rn_env_t* env;
   rn_allocator_t allocator;
   rn_arena_t arena;
   rn_str_t folder;
   rn_graph_t* copy;  // Owned: of the session's graph, with what saves and restores
-  RN_VEC(rn_model_variable_t) variables;
+  rn_model_variables_t variables;
   rn_saver_nodes_t saver;
   rn_pb_MetaGraphDef_t meta;
+  rn_strbuf_t objects;  // the SavedObjectGraph; empty: none
+  bool is_again;        // the model of |origin|, with other values
 } writer_t;
 
 static rn_str_t text_attr(const rn_node_t* node, const char* name) {
@@ -43,7 +48,7 @@ static rn_status_t find_value(writer_t* w, rn_model_variable_t* variable) {
     const rn_device_t* device = rn_session_device(w->session, d);
     rn_resource_t* resource = NULL;
     if (!device->is_host || rn_tensor_is_set(&variable->value)) continue;
-    rn_status_t found = rn_resources_get(device->resources, container, variable->name,
+    rn_status_t found = rn_resources_get(device->resources, container, variable->resource,
                                          RN_VARIABLE_TYPE, NULL, NULL, &resource);
     if (!rn_ok(found)) {
       rn_status_free(found);
@@ -60,16 +65,34 @@ static rn_status_t find_value(writer_t* w, rn_model_variable_t* variable) {
   return status;
 }
 
+// Whether a variable of the session's graph is trained: as its maker said, or, where it was made by
+// nodes alone, if it holds floating-point numbers.
+static bool is_trainable(const writer_t* w, const rn_model_variable_t* variable) {
+  const rn_store_t* store = rn_session_graph(w->session)->attachment;
+  if (!store) return rn_dtype_is_floating(variable->value.dtype);
+  for (size_t c = 0; c < store->collections.count; ++c) {
+    const rn_collection_t* collection = &store->collections.items[c];
+    if (!rn_str_is(collection->name, RN_TRAINABLE_VARIABLES)) continue;
+    for (size_t i = 0; i < collection->items.count; ++i) {
+      const rn_node_t* node = collection->items.items[i].edge.node;
+      if (node && rn_str_eq(node->name, variable->node->name)) return true;
+    }
+  }
+  return false;
+}
+
 static rn_status_t add_variable(writer_t* w, rn_node_t* node, bool is_needed) {
-  rn_model_variable_t variable = {.node = node, .name = text_attr(node, "shared_name")};
-  if (!variable.name.size) variable.name = node->name;
+  rn_model_variable_t variable = {.node = node, .resource = text_attr(node, "shared_name")};
+  if (!variable.resource.size) variable.resource = node->name;
+  variable.name = variable.resource;
   for (size_t i = 0; i < w->variables.count; ++i)
-    if (rn_str_eq(w->variables.items[i].name, variable.name)) return RN_OK;
+    if (rn_str_eq(w->variables.items[i].resource, variable.resource)) return RN_OK;
   RN_RETURN_IF_ERROR(find_value(w, &variable));
   if (!rn_tensor_is_set(&variable.value))
     return is_needed ? rn_failed_precondition("Attempting to use uninitialized value %.*s",
-                                              RN_STR_ARGS(variable.name))
+                                              RN_STR_ARGS(variable.resource))
                      : RN_OK;
+  variable.is_trainable = is_trainable(w, &variable);
   rn_status_t status = rn_vec_push(&w->variables, w->allocator, variable);
   if (!rn_ok(status)) rn_tensor_clear(&variable.value);
   return status;
@@ -117,7 +140,7 @@ static rn_status_t copy_graph(writer_t* w) {
   return status;
 }
 
-static rn_status_t add_saver(writer_t* w) {
+static rn_status_t find_variables(writer_t* w) {
   size_t count = w->copy->nodes.count;
   bool* is_needed = NULL;
   RN_RETURN_IF_ERROR(mark_needed(w, &is_needed));
@@ -126,6 +149,42 @@ static rn_status_t add_saver(writer_t* w) {
     if (is_op(node, "VarHandleOp") || is_op(node, "VariableV2") || is_op(node, "Variable"))
       RN_RETURN_IF_ERROR(add_variable(w, node, is_needed[node->id]));
   }
+  return RN_OK;
+}
+
+// The tree of objects goes into the checkpoint as one value more.
+static rn_status_t add_tree(writer_t* w, rn_str_t tree) {
+  rn_model_variable_t entry = {.name = RN_STR(RN_OBJECT_GRAPH_KEY)};
+  RN_RETURN_IF_ERROR(rn_tensor_create(w->allocator, RN_STRING, RN_SHAPE_SCALAR, &entry.value));
+  rn_status_t status = RN_OK;
+  if (!rn_tstring_assign(RN_DATA(&entry.value, rn_tstring_t), tree.data, tree.size))
+    status = rn_out_of_memory();
+  if (rn_ok(status)) status = rn_vec_push(&w->variables, w->allocator, entry);
+  if (!rn_ok(status)) rn_tensor_clear(&entry.value);
+  return status;
+}
+
+static rn_status_t add_objects(writer_t* w) {
+  rn_objects_t objects = {.allocator = w->allocator,
+                          .arena = &w->arena,
+                          .graph = w->copy,
+                          .meta = &w->meta,
+                          .def = w->def,
+                          .variables = w->variables.items,
+                          .variable_count = w->variables.count};
+  rn_strbuf_t tree;
+  rn_strbuf_init(&tree, w->allocator);
+  bool fits = false;
+  rn_status_t status = rn_objects_build(&objects, &fits);
+  if (rn_ok(status) && fits) status = rn_objects_encode(&objects, &w->objects);
+  if (rn_ok(status) && fits) status = rn_objects_encode_tree(&objects, &tree);
+  if (rn_ok(status) && fits) status = add_tree(w, rn_strbuf_view(&tree));
+  rn_strbuf_clear(&tree);
+  rn_objects_clear(&objects);
+  return status;
+}
+
+static rn_status_t add_saver(writer_t* w) {
   if (!w->variables.count) return RN_OK;
   RN_RETURN_IF_ERROR(
       rn_saver_nodes_add(w->copy, w->variables.items, w->variables.count, &w->arena, &w->saver));
@@ -139,29 +198,13 @@ static rn_status_t add_saver(writer_t* w) {
   return RN_OK;
 }
 
-// Whether a variable of the session's graph is trained: as its maker said, or, where it was made by
-// nodes alone, if it holds floating-point numbers.
-static bool is_trainable(const writer_t* w, const rn_model_variable_t* variable) {
-  const rn_store_t* store = rn_session_graph(w->session)->attachment;
-  if (!store) return rn_dtype_is_floating(variable->value.dtype);
-  for (size_t c = 0; c < store->collections.count; ++c) {
-    const rn_collection_t* collection = &store->collections.items[c];
-    if (!rn_str_is(collection->name, RN_TRAINABLE_VARIABLES)) continue;
-    for (size_t i = 0; i < collection->items.count; ++i) {
-      const rn_node_t* node = collection->items.items[i].edge.node;
-      if (node && rn_str_eq(node->name, variable->node->name)) return true;
-    }
-  }
-  return false;
-}
-
 static rn_status_t encode_variable(writer_t* w, size_t i, rn_str_t* out) {
   const rn_model_variable_t* variable = &w->variables.items[i];
   rn_pb_VariableDef_t def = {
       .initializer_name = w->saver.assigns[i],
       .snapshot_name = w->saver.reads[i],
       .is_resource = rn_dtype_base(variable->node->outputs[0].dtype) == RN_RESOURCE,
-      .trainable = is_trainable(w, variable)};
+      .trainable = variable->is_trainable};
   RN_RETURN_IF_ERROR(
       rn_arena_printf(&w->arena, &def.variable_name, "%.*s:0", RN_STR_ARGS(variable->node->name)));
   rn_strbuf_t bytes;
@@ -181,7 +224,7 @@ static rn_status_t add_variables(writer_t* w, const char* name, bool all) {
   list->kind_case = rn_pb_CollectionDef_bytes_list_field;
   uint32_t count = 0;
   for (size_t i = 0; i < w->variables.count; ++i)
-    if (all || is_trainable(w, &w->variables.items[i]))
+    if (w->variables.items[i].node && (all || w->variables.items[i].is_trainable))
       RN_RETURN_IF_ERROR(encode_variable(w, i, &list->bytes_list->value.items[count++]));
   list->bytes_list->value.count = count;
   if (count)
@@ -211,6 +254,11 @@ static rn_status_t describe(writer_t* w, TF_Output output, const char* name,
   return status;
 }
 
+// Entries of inputs and of outputs alike begin with their keys.
+static int compare_entries(const void* a, const void* b) {
+  return rn_str_compare(*(const rn_str_t*)a, *(const rn_str_t*)b);
+}
+
 static rn_status_t add_signature(writer_t* w, const rn_signature_def_t* def,
                                  rn_pb_MetaGraphDef_SignatureDefEntry_t* out) {
   if (!def->name || !*def->name || def->input_count < 0 || def->output_count < 0)
@@ -234,6 +282,10 @@ static rn_status_t add_signature(writer_t* w, const rn_signature_def_t* def,
   }
   signature->inputs.count = (uint32_t)def->input_count;
   signature->outputs.count = (uint32_t)def->output_count;
+  qsort(signature->inputs.items, signature->inputs.count, sizeof *signature->inputs.items,
+        compare_entries);
+  qsort(signature->outputs.items, signature->outputs.count, sizeof *signature->outputs.items,
+        compare_entries);
   return RN_OK;
 }
 
@@ -260,6 +312,10 @@ static rn_status_t add_signatures(writer_t* w) {
   w->meta.signature_def.count = (uint32_t)count;
   for (size_t i = 0; i < count; ++i)
     RN_RETURN_IF_ERROR(add_signature(w, &w->def->signatures[i], &w->meta.signature_def.items[i]));
+  return RN_OK;
+}
+
+static rn_status_t add_collections(writer_t* w) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&w->arena, 3, &w->meta.collection_def.items));
   RN_RETURN_IF_ERROR(add_init(w));
   RN_RETURN_IF_ERROR(add_variables(w, RN_GLOBAL_VARIABLES, true));
@@ -293,25 +349,41 @@ static rn_status_t write_file(writer_t* w, const char* name, rn_str_t bytes) {
   return rn_fs_replace(w->env, path.data, bytes);
 }
 
-static rn_status_t copy_asset(writer_t* w, const rn_asset_def_t* asset, rn_pb_AssetFileDef_t* out) {
-  rn_str_t name = base_name(rn_str(asset->path)), target;
-  if (!name.size) return rn_invalid_argument("An asset has no file");
-  out->filename = name;
-  RN_RETURN_IF_ERROR(describe(w, asset->tensor, "asset", &out->tensor_info));
+static rn_status_t copy_file(writer_t* w, const char* path, rn_str_t name) {
+  rn_str_t target;
   RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &target, "assets/%.*s", RN_STR_ARGS(name)));
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, w->allocator);
-  rn_status_t status = rn_fs_read(w->env, asset->path, SIZE_MAX, &bytes);
+  rn_status_t status = rn_fs_read(w->env, path, SIZE_MAX, &bytes);
   if (rn_ok(status)) status = write_file(w, target.data, rn_strbuf_view(&bytes));
   rn_strbuf_clear(&bytes);
   return status;
+}
+
+static rn_status_t copy_asset(writer_t* w, const rn_asset_def_t* asset, rn_pb_AssetFileDef_t* out) {
+  rn_str_t name = base_name(rn_str(asset->path));
+  if (!name.size) return rn_invalid_argument("An asset has no file");
+  out->filename = name;
+  RN_RETURN_IF_ERROR(describe(w, asset->tensor, "asset", &out->tensor_info));
+  return copy_file(w, asset->path, name);
+}
+
+// Those of the model that is written again.
+static rn_status_t copy_assets(writer_t* w) {
+  for (uint32_t i = 0; i < w->meta.asset_file_def.count; ++i) {
+    rn_str_t name = w->meta.asset_file_def.items[i].filename, path;
+    RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &path, "%s/assets/%.*s",
+                                       w->origin->file->folder.data, RN_STR_ARGS(name)));
+    RN_RETURN_IF_ERROR(copy_file(w, path.data, name));
+  }
+  return RN_OK;
 }
 
 static rn_status_t write_assets(writer_t* w) {
   rn_str_t path;
   RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &path, "%s/assets", w->folder.data));
   RN_RETURN_IF_ERROR(rn_fs_make_directories(w->env, path.data));
-  if (w->def->asset_count < 0) return rn_invalid_argument("bad list of assets");
+  if (w->is_again) return copy_assets(w);
   RN_RETURN_IF_ERROR(
       RN_ARENA_ARRAY(&w->arena, (size_t)w->def->asset_count, &w->meta.asset_file_def.items));
   for (int i = 0; i < w->def->asset_count; ++i)
@@ -345,6 +417,8 @@ static rn_status_t write_model(writer_t* w) {
   size_t graph = rn_pb_begin(&bytes, rn_pb_MetaGraphDef_graph_def_field);
   if (rn_ok(status)) status = rn_graph_export(w->copy, &bytes);
   rn_pb_end(&bytes, graph);
+  if (w->objects.size)
+    rn_pb_put_str(&bytes, rn_pb_MetaGraphDef_object_graph_def_field, rn_strbuf_view(&w->objects));
   rn_pb_end(&bytes, meta);
   if (rn_ok(status)) status = rn_strbuf_status(&bytes);
   if (rn_ok(status) && bytes.size > INT32_MAX)
@@ -368,27 +442,110 @@ static rn_status_t check_folder(writer_t* w) {
   return rn_fs_make_directories(w->env, w->folder.data);
 }
 
+// Whether |ours| says of its inputs or outputs what the model that was loaded says.
+static bool same_ports(const rn_pb_SignatureDef_InputsEntry_t* ours, uint32_t count,
+                       const rn_pb_SignatureDef_InputsEntry_t* theirs, uint32_t their_count) {
+  bool is_same = count == their_count;
+  for (uint32_t i = 0; is_same && i < count; ++i) {
+    uint32_t k = 0;
+    while (k < count && !rn_str_eq(ours[i].key, theirs[k].key)) ++k;
+    is_same = k < count && theirs[k].value && rn_str_eq(ours[i].value->name, theirs[k].value->name);
+  }
+  return is_same;
+}
+
+// Whether the signatures that are asked for are signatures of the model that was loaded.
+static bool same_signatures(const writer_t* w) {
+  const rn_pb_MetaGraphDef_t* origin = w->origin->meta->def;
+  for (uint32_t i = 0; i < w->meta.signature_def.count; ++i) {
+    const rn_pb_MetaGraphDef_SignatureDefEntry_t* ours = &w->meta.signature_def.items[i];
+    const rn_pb_SignatureDef_t* theirs = NULL;
+    for (uint32_t k = 0; k < origin->signature_def.count; ++k)
+      if (rn_str_eq(ours->key, origin->signature_def.items[k].key))
+        theirs = origin->signature_def.items[k].value;
+    // Entries of inputs and of outputs are one type under two names.
+    if (!theirs ||
+        !same_ports(ours->value->inputs.items, ours->value->inputs.count, theirs->inputs.items,
+                    theirs->inputs.count) ||
+        !same_ports((const rn_pb_SignatureDef_InputsEntry_t*)ours->value->outputs.items,
+                    ours->value->outputs.count,
+                    (const rn_pb_SignatureDef_InputsEntry_t*)theirs->outputs.items,
+                    theirs->outputs.count))
+      return false;
+  }
+  return true;
+}
+
+static void clear_variables(writer_t* w) {
+  for (size_t i = 0; i < w->variables.count; ++i) rn_tensor_clear(&w->variables.items[i].value);
+  w->variables.count = 0;
+}
+
+// The model that was loaded, as it came, if that is what is asked for.
+static rn_status_t take_origin(writer_t* w) {
+  const rn_saved_model_def_t* def = w->def;
+  if (!w->origin || def->asset_count || def->init || !same_signatures(w)) return RN_OK;
+  bool fits = false;
+  RN_RETURN_IF_ERROR(
+      rn_resave_variables(w->copy, w->origin, &w->arena, w->allocator, &w->variables, &fits));
+  if (!fits) {
+    clear_variables(w);
+    return RN_OK;
+  }
+  for (size_t i = 0; i < w->variables.count; ++i) {
+    rn_model_variable_t* variable = &w->variables.items[i];
+    if (variable->node) RN_RETURN_IF_ERROR(find_value(w, variable));
+    if (!rn_tensor_is_set(&variable->value))
+      return rn_failed_precondition("Attempting to use uninitialized value %.*s",
+                                    RN_STR_ARGS(variable->resource));
+  }
+  rn_pb_MetaGraphDef_MetaInfoDef_t* info = w->meta.meta_info_def;
+  w->meta = *w->origin->meta->def;
+  if (w->meta.meta_info_def) {
+    RN_PB_LIST(rn_str_t) tags;
+    memcpy(&tags, &info->tags, sizeof tags);
+    *info = *w->meta.meta_info_def;
+    if (def->tags) memcpy(&info->tags, &tags, sizeof tags);
+  }
+  w->meta.meta_info_def = info;
+  rn_strbuf_append(&w->objects, w->origin->meta->object_graph);
+  w->is_again = true;
+  return rn_strbuf_status(&w->objects);
+}
+
+static rn_status_t add_model(writer_t* w) {
+  RN_RETURN_IF_ERROR(find_variables(w));
+  RN_RETURN_IF_ERROR(add_objects(w));
+  RN_RETURN_IF_ERROR(add_saver(w));
+  return add_collections(w);
+}
+
 static rn_status_t save(writer_t* w) {
+  if (w->def->asset_count < 0) return rn_invalid_argument("bad list of assets");
   RN_RETURN_IF_ERROR(add_info(w));
   RN_RETURN_IF_ERROR(copy_graph(w));
-  RN_RETURN_IF_ERROR(add_saver(w));
   RN_RETURN_IF_ERROR(add_signatures(w));
+  RN_RETURN_IF_ERROR(take_origin(w));
+  if (!w->is_again) RN_RETURN_IF_ERROR(add_model(w));
   RN_RETURN_IF_ERROR(check_folder(w));
   RN_RETURN_IF_ERROR(write_variables(w));
   RN_RETURN_IF_ERROR(write_assets(w));
   return write_model(w);
 }
 
-rn_status_t rn_saved_model_save(rn_session_t* session, const char* folder,
-                                const rn_saved_model_def_t* def, const rn_env_t* env,
-                                rn_allocator_t allocator) {
+rn_status_t rn_saved_model_save(rn_session_t* session, const rn_model_origin_t* origin,
+                                const char* folder, const rn_saved_model_def_t* def,
+                                const rn_env_t* env, rn_allocator_t allocator) {
   writer_t w = {.session = session, .def = def, .env = env, .allocator = allocator};
+  if (origin && origin->meta && origin->meta->object_graph.size) w.origin = origin;
   rn_arena_init(&w.arena, allocator);
+  rn_strbuf_init(&w.objects, allocator);
   rn_status_t status = rn_arena_str(&w.arena, rn_str(folder), &w.folder);
   if (rn_ok(status)) status = save(&w);
-  for (size_t i = 0; i < w.variables.count; ++i) rn_tensor_clear(&w.variables.items[i].value);
+  clear_variables(&w);
   rn_vec_free(&w.variables, allocator);
   rn_graph_release(w.copy);
+  rn_strbuf_clear(&w.objects);
   rn_arena_clear(&w.arena);
   return status;
 }

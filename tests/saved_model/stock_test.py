@@ -76,6 +76,15 @@ def ours_in_stock(folder):
     np.testing.assert_array_equal(tape.gradient(loss, variables["layer/b:0"]).numpy(), [1, 0, 1])
     numbers = loaded.signatures["lookup"](words=tf.constant(["two", "zero", "?"]))["numbers"]
     assert numbers.numpy().tolist() == [2, 0, -1]
+    # Its objects are the parts of the variables' names.
+    assert loaded.layer.b is variables["layer/b:0"] and loaded.counter.numpy() == 42
+    assert [v.name for v in loaded.trainable_variables] == ["layer/w:0", "layer/b:0"]
+    # What was loaded is saved by stock in its turn, and is a checkpoint for objects of that shape.
+    tf.saved_model.save(loaded, os.path.join(folder, "by_stock"))
+    assert tf.saved_model.load(os.path.join(folder, "by_stock")).layer.b.numpy().tolist() == [1, 1, 1]
+    root = tf.train.Checkpoint(layer=tf.train.Checkpoint(w=tf.Variable(tf.zeros([2, 3]))))
+    root.read(os.path.join(model, "variables", "variables")).expect_partial()
+    assert root.layer.w.numpy().tolist() == [[1, -2, 3], [-4, 5, -6]]
 
 
 def first_generation(folder):
@@ -160,8 +169,58 @@ def second_generation(folder):
         assert session.run("y:0", {"x:0": [[1, 1]]}).ravel().tolist() == wanted
 
 
+class Layer(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.k = tf.Variable([1.0, 2], name="k")
+
+
+def written_again(folder):
+    """A model of stock's, loaded and written by C, has the objects it had, and the values that it has got."""
+    class Model(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = tf.Variable([[1.0, 2], [3, 4]], name="k")
+            self.layer = Layer()
+            self.more = [tf.Variable(1.0), Layer()]
+            self.by_name = {"a": tf.Variable(5, trainable=False)}
+            self.table = tf.lookup.StaticHashTable(tf.lookup.TextFileInitializer(
+                words_file(folder), tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER), -1)
+
+        @tf.function
+        def __call__(self, x, scale=2.0):
+            return tf.matmul(x, self.w) * scale + self.layer.k + self.more[1].k
+
+        @tf.function(input_signature=[])
+        def count(self):
+            return {"count": self.by_name["a"].assign_add(1)}
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        def ids(self, words):
+            return {"ids": self.table.lookup(words)}
+
+    module = Model()
+    module.more[1].k.assign([10.0, 20.0])
+    first, second = module(tf.constant([[1.0, 1]])), module(tf.constant([[1.0, 1], [2, 2]]), scale=3.0)
+    path, again = os.path.join(folder, "from"), os.path.join(folder, "to")
+    tf.saved_model.save(module, path, signatures={"count": module.count, "ids": module.ids})
+    subprocess.run([TOOL, "--again", path, again, "count", "count"], check=True)
+    loaded = tf.saved_model.load(again)
+    assert loaded.by_name["a"].numpy() == 6 and loaded.count()["count"].numpy() == 7
+    np.testing.assert_array_equal(loaded(tf.constant([[1.0, 1]])), first)
+    np.testing.assert_array_equal(loaded(tf.constant([[1.0, 1], [2, 2]]), scale=3.0), second)
+    assert loaded.more[1].k.numpy().tolist() == [10, 20] and loaded.layer.k.numpy().tolist() == [1, 2]
+    assert loaded.ids(tf.constant(["two", "?"]))["ids"].numpy().tolist() == [2, -1]
+    assert sorted(loaded.signatures) == ["count", "ids"]
+    before, after = (saved_model_pb2.SavedModel.FromString(open(os.path.join(p, "saved_model.pb"), "rb").read()).meta_graphs[0]
+                     for p in (path, again))
+    assert after.object_graph_def == before.object_graph_def and after.signature_def == before.signature_def
+    assert os.path.exists(os.path.join(again, "assets", "words.txt"))
+    assert runnel("run", again, "--signature", "ids", "--feed", 'words=["one","none"]') == [1, -1]
+
+
 def main():
-    for test in (ours_in_stock, first_generation, second_generation):
+    for test in (ours_in_stock, first_generation, second_generation, written_again):
         with tempfile.TemporaryDirectory() as folder:
             test(folder)
         print("good", test.__name__, flush=True)

@@ -1,5 +1,7 @@
 // Writes a model for stock TensorFlow to read: write_tool FOLDER WORDS. y = relu(x w + b), a
 // counter that a second signature moves on, and a table of words that comes from an asset.
+// Or loads a model, runs a signature without inputs once, and writes it again as it came:
+// write_tool --again FROM TO SIGNATURE OUTPUT.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +13,25 @@ static void check(TF_Status* status) {
   exit(1);
 }
 
+static int write_again(char** argv) {
+  TF_Status* status = TF_NewStatus();
+  rn_model_t* model = rn_model_load(argv[2], NULL, status);
+  check(status);
+  const char* wanted = argv[5];
+  TF_Tensor* result = NULL;
+  rn_model_run(model, argv[4], NULL, NULL, 0, &wanted, &result, 1, status);
+  check(status);
+  TF_DeleteTensor(result);
+  rn_saved_model_def_t def = {0};
+  rn_saved_model_write(rn_model_session(model), argv[3], &def, status);
+  check(status);
+  rn_model_close(model);
+  TF_DeleteStatus(status);
+  return 0;
+}
+
 int main(int argc, char** argv) {
+  if (argc == 6) return write_again(argv);
   if (argc != 3) return 2;
   TF_Status* status = TF_NewStatus();
   TF_Graph* graph = TF_NewGraph();
