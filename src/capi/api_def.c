@@ -1,4 +1,5 @@
 // ApiDef maps: how ops are presented to users, laid over their definitions piece by piece.
+#define _GNU_SOURCE  // memmem
 #include "base/map.h"
 #include "base/sync.h"
 #include "capi/internal.h"
@@ -6,10 +7,15 @@
 #include "proto/op_def.pb.h"
 #include "wire/text.h"
 
+typedef struct entry_t {
+  rn_pb_ApiDef_t def;
+  bool was_renamed;  // its texts speak of things by the names that users see
+} entry_t;
+
 struct TF_ApiDefMap {
   rn_mutex_t mutex;  // guards all below
   rn_arena_t arena;  // everything the entries point to
-  rn_map_t by_name;  // op name -> rn_pb_ApiDef_t
+  rn_map_t by_name;  // op name -> entry_t
   bool was_read;     // reading ends writing, as in stock
 };
 
@@ -44,8 +50,10 @@ static rn_status_t make_base(TF_ApiDefMap* map, const rn_pb_OpDef_t* op, rn_pb_A
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, attrs, &out->attr.items));
   for (uint32_t i = 0; i < attrs; ++i) {
     const rn_pb_OpDef_AttrDef_t* attr = &op->attr.items[i];
-    out->attr.items[i] = (rn_pb_ApiDef_Attr_t){
-        .name = attr->name, .rename_to = attr->name, .description = attr->description};
+    out->attr.items[i] = (rn_pb_ApiDef_Attr_t){.name = attr->name,
+                                               .rename_to = attr->name,
+                                               .default_value = attr->default_value,
+                                               .description = attr->description};
   }
   out->attr.count = attrs;
   return RN_OK;
@@ -61,10 +69,10 @@ static rn_status_t fill(TF_ApiDefMap* map, rn_str_t bytes) {
   }
   RN_RETURN_IF_ERROR(status);
   for (uint32_t i = 0; i < list->op.count; ++i) {
-    rn_pb_ApiDef_t* def = NULL;
-    RN_RETURN_IF_ERROR(RN_ARENA_NEW(&map->arena, &def));
-    RN_RETURN_IF_ERROR(make_base(map, &list->op.items[i], def));
-    RN_RETURN_IF_ERROR(rn_map_put(&map->by_name, def->graph_op_name, def));
+    entry_t* entry = NULL;
+    RN_RETURN_IF_ERROR(RN_ARENA_NEW(&map->arena, &entry));
+    RN_RETURN_IF_ERROR(make_base(map, &list->op.items[i], &entry->def));
+    RN_RETURN_IF_ERROR(rn_map_put(&map->by_name, entry->def.graph_op_name, entry));
   }
   return RN_OK;
 }
@@ -215,8 +223,8 @@ static rn_status_t put_locked(TF_ApiDefMap* map, rn_str_t text) {
   RN_RETURN_IF_ERROR(status);
   for (uint32_t i = 0; i < defs->op.count; ++i) {
     const rn_pb_ApiDef_t* update = &defs->op.items[i];
-    rn_pb_ApiDef_t* base = rn_map_get(&map->by_name, update->graph_op_name);
-    if (base) RN_RETURN_IF_ERROR(merge(map, base, update));  // ops not in the list are skipped
+    entry_t* base = rn_map_get(&map->by_name, update->graph_op_name);
+    if (base) RN_RETURN_IF_ERROR(merge(map, &base->def, update));  // others are skipped
   }
   return RN_OK;
 }
@@ -233,6 +241,65 @@ void TF_ApiDefMapPut(TF_ApiDefMap* api_def_map, const char* text, size_t text_le
   rn_capi_set(status, outcome);
 }
 
+// Every `from` of |inout_text| becomes `to`; both come with their quotes.
+static rn_status_t rename_in(rn_arena_t* arena, rn_str_t from, rn_str_t to, rn_str_t* inout_text) {
+  rn_str_t rest = *inout_text;
+  const char* found = memmem(rest.data, rest.size, from.data, from.size);
+  if (!found) return RN_OK;
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_capi_allocator());
+  for (; found; found = memmem(rest.data, rest.size, from.data, from.size)) {
+    size_t before = (size_t)(found - rest.data);
+    rn_strbuf_append_n(&text, rest.data, before);
+    rn_strbuf_append(&text, to);
+    rest = rn_str_n(found + from.size, rest.size - before - from.size);
+  }
+  rn_strbuf_append(&text, rest);
+  rn_status_t status = rn_strbuf_status(&text);
+  if (rn_ok(status)) status = rn_arena_str(arena, rn_strbuf_view(&text), inout_text);
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+static rn_status_t rename_in_all(rn_arena_t* arena, rn_pb_ApiDef_t* def, rn_str_t from,
+                                 rn_str_t to) {
+  if (rn_str_eq(from, to)) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_arena_printf(arena, &from, "`%.*s`", RN_STR_ARGS(from)));
+  RN_RETURN_IF_ERROR(rn_arena_printf(arena, &to, "`%.*s`", RN_STR_ARGS(to)));
+  for (uint32_t i = 0; i < def->in_arg.count; ++i) {
+    RN_RETURN_IF_ERROR(rename_in(arena, from, to, &def->in_arg.items[i].description));
+  }
+  for (uint32_t i = 0; i < def->out_arg.count; ++i) {
+    RN_RETURN_IF_ERROR(rename_in(arena, from, to, &def->out_arg.items[i].description));
+  }
+  for (uint32_t i = 0; i < def->attr.count; ++i) {
+    RN_RETURN_IF_ERROR(rename_in(arena, from, to, &def->attr.items[i].description));
+  }
+  RN_RETURN_IF_ERROR(rename_in(arena, from, to, &def->summary));
+  return rename_in(arena, from, to, &def->description);
+}
+
+// Texts are written with the names of the definition: here they get those that users see.
+static rn_status_t rename_entry(rn_arena_t* arena, entry_t* entry) {
+  rn_pb_ApiDef_t* def = &entry->def;
+  if (entry->was_renamed) return RN_OK;
+  RN_RETURN_IF_ERROR(rename_in_all(arena, def, def->graph_op_name, def->endpoint.items[0].name));
+  for (uint32_t i = 0; i < def->in_arg.count; ++i) {
+    const rn_pb_ApiDef_Arg_t* arg = &def->in_arg.items[i];
+    RN_RETURN_IF_ERROR(rename_in_all(arena, def, arg->name, arg->rename_to));
+  }
+  for (uint32_t i = 0; i < def->out_arg.count; ++i) {
+    const rn_pb_ApiDef_Arg_t* arg = &def->out_arg.items[i];
+    RN_RETURN_IF_ERROR(rename_in_all(arena, def, arg->name, arg->rename_to));
+  }
+  for (uint32_t i = 0; i < def->attr.count; ++i) {
+    const rn_pb_ApiDef_Attr_t* attr = &def->attr.items[i];
+    RN_RETURN_IF_ERROR(rename_in_all(arena, def, attr->name, attr->rename_to));
+  }
+  entry->was_renamed = true;
+  return RN_OK;
+}
+
 TF_Buffer* TF_ApiDefMapGet(TF_ApiDefMap* api_def_map, const char* name, size_t name_len,
                            TF_Status* status) {
   if (!api_def_map || !name) {
@@ -244,11 +311,12 @@ TF_Buffer* TF_ApiDefMapGet(TF_ApiDefMap* api_def_map, const char* name, size_t n
   rn_strbuf_init(&buf, rn_capi_allocator());
   rn_mutex_lock(&api_def_map->mutex);
   api_def_map->was_read = true;
-  const rn_pb_ApiDef_t* def = rn_map_get(&api_def_map->by_name, rn_str_n(name, name_len));
-  rn_status_t outcome = def ? rn_capi_encode(&rn_pb_ApiDef_desc, def, &buf) : RN_OK;
+  entry_t* entry = rn_map_get(&api_def_map->by_name, rn_str_n(name, name_len));
+  rn_status_t outcome = entry ? rename_entry(&api_def_map->arena, entry) : RN_OK;
+  if (entry && rn_ok(outcome)) outcome = rn_capi_encode(&rn_pb_ApiDef_desc, &entry->def, &buf);
   rn_mutex_unlock(&api_def_map->mutex);
   // Stock answers NULL and OK for an op that is not in the map.
-  if (def && rn_ok(outcome)) outcome = rn_capi_buffer_make(&buf, &buffer);
+  if (entry && rn_ok(outcome)) outcome = rn_capi_buffer_make(&buf, &buffer);
   rn_strbuf_clear(&buf);
   rn_capi_set(status, outcome);
   return buffer;

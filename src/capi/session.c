@@ -148,6 +148,7 @@ void rn_capi_session_destroy(TF_Session* session) {
     rn_capi_partial_free(partial);
   }
   rn_session_destroy(session->session);
+  rn_saved_model_destroy(session->origin_file);
   rn_mutex_destroy(&session->mutex);
   RN_FREE(rn_capi_allocator(), session);
 }

@@ -5,7 +5,7 @@
 
 #include "capi/internal.h"
 #include "dist/iface.h"
-#include "session/session.h"
+#include "saved_model/writer.h"
 
 struct TF_SessionOptions {
   rn_session_options_t parsed;
@@ -28,7 +28,9 @@ struct TF_Session {
   rn_session_t* session;  // Owned
   rn_mutex_t mutex;       // guards what follows
   rn_capi_partial_t* partials;
-  uint64_t partial_count;  // ever made: part of the handles
+  uint64_t partial_count;         // ever made: part of the handles
+  rn_model_origin_t origin;       // the model its graph was loaded from, if any
+  rn_saved_model_t* origin_file;  // Owned; NULL where somebody else keeps it
 };
 
 RN_MUST_USE rn_status_t rn_capi_session_create(rn_graph_t* graph, const TF_SessionOptions* options,

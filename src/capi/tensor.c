@@ -48,8 +48,10 @@ static void client_buffer_destroy(rn_buffer_t* buffer) {
   RN_FREE(client->allocator, client);
 }
 
-// Sets type and shape of a new handle; NULL unless |len| bytes are enough for them.
-static TF_Tensor* new_handle(TF_DataType dtype, const int64_t* dims, int num_dims, size_t len) {
+// Sets type and shape of a new handle; NULL unless |len| bytes are enough for them. Only strings of
+// our own memory may come with fewer.
+static TF_Tensor* new_handle(TF_DataType dtype, const int64_t* dims, int num_dims, size_t len,
+                             bool is_own) {
   if (num_dims < 0 || num_dims > RN_MAX_RANK || (num_dims > 0 && !dims)) return NULL;
   if (dtype == TF_RESOURCE || dtype == TF_VARIANT || (int)dtype > UINT8_MAX) return NULL;
   TF_Tensor* handle = NULL;
@@ -58,16 +60,24 @@ static TF_Tensor* new_handle(TF_DataType dtype, const int64_t* dims, int num_dim
     status = rn_tensor_init(&handle->tensor, (rn_dtype_t)dtype, (rn_shape_t){num_dims, dims});
     handle->length = len;
   }
-  if (rn_ok(status) && rn_tensor_bytes(&handle->tensor) <= len) return handle;
+  bool may_be_short = is_own && dtype == TF_STRING;
+  if (rn_ok(status) && (may_be_short || rn_tensor_bytes(&handle->tensor) <= len)) return handle;
   rn_status_free(status);
   TF_DeleteTensor(handle);
   return NULL;
 }
 
+// How much may be read: what the client asked for, or what the elements take. Clients ask for less
+// who lay out short strings themselves; what they leave out is empty.
+static size_t room(const TF_Tensor* handle) {
+  size_t bytes = rn_tensor_bytes(&handle->tensor);
+  return bytes > handle->length ? bytes : handle->length;
+}
+
 static bool own_bytes(TF_Tensor* handle) {
   rn_tensor_t* tensor = &handle->tensor;
   rn_status_t status =
-      rn_buffer_create(rn_capi_allocator(), tensor->dtype, handle->length, &tensor->buffer);
+      rn_buffer_create(rn_capi_allocator(), tensor->dtype, room(handle), &tensor->buffer);
   if (rn_ok(status)) {
     tensor->data = tensor->buffer->data;
     return true;
@@ -104,7 +114,7 @@ static bool client_bytes(TF_Tensor* handle, void* data,
 static TF_Tensor* new_over(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
                            size_t len, void (*deallocator)(void* data, size_t len, void* arg),
                            void* deallocator_arg, size_t alignment) {
-  TF_Tensor* handle = data || len == 0 ? new_handle(dtype, dims, num_dims, len) : NULL;
+  TF_Tensor* handle = data || len == 0 ? new_handle(dtype, dims, num_dims, len, false) : NULL;
   bool is_kept = false;
   if (handle) {
     bool ok;
@@ -137,7 +147,7 @@ TF_Tensor* rn_tensor_over(TF_DataType dtype, const int64_t* dims, int num_dims, 
 }
 
 TF_Tensor* TF_AllocateTensor(TF_DataType dtype, const int64_t* dims, int num_dims, size_t len) {
-  TF_Tensor* handle = new_handle(dtype, dims, num_dims, len);
+  TF_Tensor* handle = new_handle(dtype, dims, num_dims, len, true);
   if (handle && !own_bytes(handle)) {
     TF_DeleteTensor(handle);
     return NULL;
@@ -183,7 +193,7 @@ void TF_SetShape(TF_Tensor* tensor, const int64_t* dims, int num_dims) {
   if (!tensor || num_dims < 0 || num_dims > RN_MAX_RANK || (num_dims > 0 && !dims)) return;
   rn_status_t status = rn_tensor_init(&shaped, tensor->tensor.dtype, (rn_shape_t){num_dims, dims});
   // A shape that the buffer is too small for is not taken.
-  if (rn_ok(status) && rn_tensor_bytes(&shaped) <= tensor->length) {
+  if (rn_ok(status) && rn_tensor_bytes(&shaped) <= room(tensor)) {
     shaped.buffer = tensor->tensor.buffer;
     shaped.data = tensor->tensor.data;
     tensor->tensor.buffer = NULL;

@@ -43,15 +43,29 @@ static rn_status_t run_kernel(rn_eager_t* eager, const rn_kernel_t* kernel, rn_c
   return kernel->def->compute ? kernel->def->compute(&ctx) : run_async(&ctx);
 }
 
-// Results that a kernel only borrowed become their own.
+static rn_status_t copy_variable(rn_variable_t* variable, rn_tensor_t* out) {
+  rn_mutex_lock(&variable->mutex);
+  rn_status_t status =
+      rn_tensor_is_set(&variable->value)
+          ? rn_tensor_copy(&variable->value, rn_allocator_default(), out)
+          : rn_failed_precondition("attempt to use a tensor with an uninitialized value");
+  rn_mutex_unlock(&variable->mutex);
+  return status;
+}
+
+// Results that a kernel only borrowed become their own, and a reference the value that it has.
 static rn_status_t keep_outputs(const rn_eager_kernel_t* kernel, rn_tensor_t* outputs) {
   for (int32_t i = 0; i < kernel->output_count; ++i) {
     if (outputs[i].buffer && !outputs[i].is_ref) continue;
-    if (outputs[i].is_ref || !rn_tensor_is_set(&outputs[i]))
+    if (!outputs[i].is_ref && !rn_tensor_is_set(&outputs[i]))
       return rn_internal("Missing %d-th output from {{node %s}}", i, kernel->def->name);
     rn_tensor_t kept = {0};
-    RN_RETURN_IF_ERROR(rn_tensor_keep(&outputs[i], rn_allocator_default(), &kept));
-    rn_tensor_clear(&outputs[i]);
+    if (outputs[i].is_ref) {
+      RN_RETURN_IF_ERROR(copy_variable(outputs[i].data, &kept));
+    } else {
+      RN_RETURN_IF_ERROR(rn_tensor_keep(&outputs[i], rn_allocator_default(), &kept));
+      rn_tensor_clear(&outputs[i]);
+    }
     outputs[i] = kept;
   }
   return RN_OK;

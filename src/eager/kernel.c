@@ -147,23 +147,15 @@ static rn_status_t check_inputs(const rn_eager_op_t* op, const rn_attr_value_t* 
     for (int32_t i = 0; i < length; ++i, ++flat) {
       rn_dtype_t wanted = wanted_type(&def->inputs[a], attrs, i);
       rn_dtype_t found = op->inputs[flat]->dtype;
-      if (wanted != RN_INVALID && rn_dtype_base(wanted) != found)
+      // A handle holds a value, never a variable's cell.
+      bool is_ref = def->inputs[a].is_ref;
+      if ((is_ref || wanted != RN_INVALID) && (is_ref || rn_dtype_base(wanted) != found))
         return rn_invalid_argument(
-            "cannot compute %s as input #%d(zero-based) was expected to be a %s tensor but is a "
+            "cannot compute %s as input #%d(zero-based) was expected to be a %s%s tensor but is a "
             "%s tensor",
-            def->name, flat, rn_dtype_name(rn_dtype_base(wanted)), rn_dtype_name(found));
+            def->name, flat, rn_dtype_name(rn_dtype_base(wanted)), is_ref ? "_ref" : "",
+            rn_dtype_name(found));
     }
-  }
-  return RN_OK;
-}
-
-static rn_status_t refuse_references(const rn_op_def_t* def) {
-  for (int i = 0; i < def->input_count + def->output_count; ++i) {
-    const rn_arg_def_t* arg =
-        i < def->input_count ? &def->inputs[i] : &def->outputs[i - def->input_count];
-    if (arg->is_ref)
-      return rn_unimplemented("%s op does not support eager execution. Arg '%s' is a ref.",
-                              def->name, arg->name);
   }
   return RN_OK;
 }
@@ -230,14 +222,19 @@ static rn_status_t make_kernel(rn_eager_t* eager, const rn_kernel_def_t* def,
   rn_node_t* node = kernel->node;
   size_t inputs = (size_t)node->input_count, outputs = (size_t)node->output_count;
   rn_shape_t* shapes = NULL;
+  rn_dtype_t* types = NULL;  // with those of references, which handles do not have
   rn_kernel_source_t* sources = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs + outputs, &shapes));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, outputs, &types));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, inputs, &sources));
   for (size_t i = 0; i < inputs; ++i) {
     shapes[i] = RN_SHAPE_UNKNOWN;
     sources[i] = (rn_kernel_source_t){node->inputs[i].node->name, 0};
   }
-  for (size_t i = 0; i < outputs; ++i) shapes[inputs + i] = node->outputs[i].shape;
+  for (size_t i = 0; i < outputs; ++i) {
+    shapes[inputs + i] = node->outputs[i].shape;
+    types[i] = node->outputs[i].dtype;
+  }
   rn_device_t* device = kernel->device;
   rn_kernel_init_t init = {.op = node->op,
                            .node = node->name,
@@ -247,7 +244,7 @@ static rn_status_t make_kernel(rn_eager_t* eager, const rn_kernel_def_t* def,
                            .input_count = node->input_count,
                            .input_types = kernel->input_types,
                            .output_count = node->output_count,
-                           .output_types = kernel->output_types,
+                           .output_types = types,
                            .input_shapes = shapes,
                            .output_shapes = shapes + inputs,
                            .sources = sources,
@@ -386,7 +383,6 @@ static rn_status_t find_runner(rn_eager_t* eager, rn_eager_kernel_t* kernel) {
 static rn_status_t fill(const rn_eager_op_t* op, rn_eager_kernel_t* kernel) {
   rn_eager_t* eager = op->eager;
   rn_attr_value_t* attrs = NULL;
-  RN_RETURN_IF_ERROR(refuse_references(op->def));
   RN_RETURN_IF_ERROR(copy_key(op, kernel));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&kernel->arena, (size_t)op->def->attr_count, &attrs));
   RN_RETURN_IF_ERROR(settle_attrs(op, &kernel->arena, attrs));

@@ -420,7 +420,8 @@ rn_status_t rn_tensor_to_proto(const rn_tensor_t* tensor, rn_tensor_form_t form,
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(arena, &out->tensor_shape));
   RN_RETURN_IF_ERROR(rn_shape_to_proto(rn_tensor_shape(tensor), arena, out->tensor_shape));
   if (tensor->count == 0) return RN_OK;
-  if (form == RN_TENSOR_AUTO) form = tensor->count > 1 ? RN_TENSOR_CONTENT : RN_TENSOR_TYPED;
+  if (form == RN_TENSOR_AUTO)
+    form = tensor->count > 1 && tensor->dtype != RN_STRING ? RN_TENSOR_CONTENT : RN_TENSOR_TYPED;
   if (form == RN_TENSOR_CONTENT) {
     if (is_object) return rn_objects_to_proto(tensor, true, arena, out);
     if (tensor->dtype == RN_STRING) return string_content(tensor, arena, &out->tensor_content);

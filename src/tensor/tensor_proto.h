@@ -34,7 +34,7 @@ RN_MUST_USE rn_status_t rn_tensor_from_proto(const rn_pb_TensorProto_t* proto, s
                                              rn_allocator_t allocator, rn_tensor_t* out);
 
 typedef enum rn_tensor_form_t {
-  RN_TENSOR_AUTO,     // typed list for at most one element, bytes for more: as in attributes
+  RN_TENSOR_AUTO,     // typed list for strings and for one element, else bytes: as in attributes
   RN_TENSOR_CONTENT,  // bytes
   RN_TENSOR_TYPED,    // typed list
 } rn_tensor_form_t;

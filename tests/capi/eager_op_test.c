@@ -196,6 +196,29 @@ CT_TEST(eager_op, bad_calls_are_told) {
   ce_close(&t);
 }
 
+CT_TEST(eager_op, references_are_values) {
+  // A queue of the first generation gives its container and its name.
+  ce_t t = ce_open();
+  TFE_Op* op = ce_op(&t, "FIFOQueue", 0, NULL);
+  TFE_OpSetAttrTypeList(op, "component_types", (TF_DataType[]){TF_INT32, TF_INT32}, 2);
+  TFE_OpSetAttrString(op, "shared_name", "line", 4);
+  TFE_TensorHandle* queue = ce_run(&t, op);
+  CT_INT(TFE_TensorHandleDataType(queue), TF_STRING);
+  TF_Tensor* names = TFE_TensorHandleResolve(queue, t.status);
+  CT_OK(t.status);
+  CT_INT(TF_TensorElementCount(names), 2);
+  const TF_TString* name = TF_TensorData(names);
+  CT_STR(TF_StringGetDataPointer(&name[0]), "localhost");
+  CT_STR(TF_StringGetDataPointer(&name[1]), "line");
+  TF_DeleteTensor(names);
+  // What wants a reference cannot be called: handles have none.
+  fails(&t, ce_op(&t, "QueueSize", 1, &queue), TF_INVALID_ARGUMENT,
+        "cannot compute QueueSize as input #0(zero-based) was expected to be a string_ref tensor "
+        "but is a string tensor");
+  TFE_DeleteTensorHandle(queue);
+  ce_close(&t);
+}
+
 CT_TEST(eager_op, devices_of_ops) {
   ce_t t = ce_open();
   TFE_TensorHandle* x = ce_float(&t, 2);

@@ -94,6 +94,13 @@ CT_TEST(TestApiDef, TestCreateApiDef) {
   cr_assert(pb_find(def->data, def->length, 3, &endpoint));
   cr_assert(pb_has_string(endpoint.data, endpoint.length, 1, "Sum"));
   CT_INT(pb_count(def->data, def->length, 4), 2);
+  // attr 6 {name 1, rename_to 2, default_value 3}: keep_dims is false unless it is said.
+  pb_field_t attr, value;
+  cr_assert(pb_find(def->data, def->length, 6, &attr));
+  cr_assert(pb_has_string(attr.data, attr.length, 1, "keep_dims"));
+  cr_assert(pb_find(attr.data, attr.length, 3, &value));
+  cr_assert(pb_find(value.data, value.length, 5, &value));
+  CT_INT(value.value, 0);
   TF_DeleteBuffer(def);
   cr_assert_null(TF_ApiDefMapGet(map, "NoSuchOp", 8, s));
   TF_DeleteApiDefMap(map);
@@ -127,6 +134,29 @@ CT_TEST(TestApiDef, TestCreateApiDefWithOverwrites) {
   CT_OK(s);
   cr_assert(pb_has_string(def->data, def->length, 1, "Sum"));
   TF_DeleteBuffer(def);
+  TF_DeleteApiDefMap(map);
+  TF_DeleteStatus(s);
+}
+
+CT_TEST(TestApiDef, TextsUseTheNamesThatUsersSee) {
+  TF_Status* s = TF_NewStatus();
+  TF_ApiDefMap* map = map_of_all_ops(s);
+  const char* text =
+      "op {\n  graph_op_name: \"Abs\"\n  endpoint { name: \"math.Abs\" }\n"
+      "  in_arg { name: \"x\" rename_to: \"value\" description: \"`x`, `y` and `x`\" }\n"
+      "  summary: \"`Abs` of `x`, not Abs\"\n}\n";
+  TF_ApiDefMapPut(map, text, strlen(text), s);
+  CT_OK(s);
+  for (int again = 0; again < 2; ++again) {
+    TF_Buffer* def = TF_ApiDefMapGet(map, "Abs", 3, s);
+    CT_OK(s);
+    cr_assert(pb_has_string(def->data, def->length, 7, "`math.Abs` of `value`, not Abs"));
+    pb_field_t arg;
+    cr_assert(pb_find(def->data, def->length, 4, &arg));
+    cr_assert(pb_has_string(arg.data, arg.length, 1, "x"));
+    cr_assert(pb_has_string(arg.data, arg.length, 3, "`value`, `y` and `value`"));
+    TF_DeleteBuffer(def);
+  }
   TF_DeleteApiDefMap(map);
   TF_DeleteStatus(s);
 }

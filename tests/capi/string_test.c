@@ -68,6 +68,34 @@ CT_TEST(CAPI, AllocateStringTensorUninitializedDelete) {
   TF_DeleteTensor(t);
 }
 
+// A client that lays out a short string itself asks for no more than it writes.
+CT_TEST(TF_TString, FewerBytesThanAnElement) {
+  TF_Tensor* t = TF_AllocateTensor(TF_STRING, NULL, 0, 5);
+  cr_assert_not_null(t);
+  CT_INT(TF_TensorByteSize(t), 5);
+  memcpy(TF_TensorData(t), "\x10word", 5);
+  TF_TString* text = TF_TensorData(t);
+  CT_INT(TF_StringGetSize(text), 4);
+  cr_assert_eq(memcmp(TF_StringGetDataPointer(text), "word", 4), 0);
+
+  TF_Graph* graph = TF_NewGraph();
+  TF_Status* s = TF_NewStatus();
+  TF_OperationDescription* desc = TF_NewOperation(graph, "Const", "c");
+  TF_SetAttrType(desc, "dtype", TF_STRING);
+  TF_SetAttrTensor(desc, "value", t, s);
+  CT_OK(s);
+  TF_Operation* op = TF_FinishOperation(desc, s);
+  CT_OK(s);
+  TF_Tensor* value = NULL;
+  TF_OperationGetAttrTensor(op, "value", &value, s);
+  CT_OK(s);
+  CT_INT(TF_StringGetSize(TF_TensorData(value)), 4);
+  TF_DeleteTensor(value);
+  TF_DeleteTensor(t);
+  TF_DeleteGraph(graph);
+  TF_DeleteStatus(s);
+}
+
 CT_TEST(CAPI, StringKinds) {
   TF_TString s;
   TF_StringInit(&s);
