@@ -90,8 +90,6 @@ static rn_edge_t push_and_pop(rn_level_t* level, rn_edge_t from) {
   fail(level, rn_graph_set_shape(level->walk->graph, pop, rn_walk_shape(level->walk, from)));
   fail(level, rn_backward_wait(level, &b->forward, push.node, guard));
   fail(level, rn_backward_wait(level, &b->backward, pop.node, guard));
-  rn_note_t* note = rn_walk_note(level, pop.node);
-  if (note) note->origin = from;
   rn_guard_set(level, pop.node, guard);
   return pop;
 }
@@ -271,6 +269,8 @@ static rn_edge_t bring(void* arg, rn_edge_t from) {
     }
   }
   note->brought[from.index] = copy;
+  note = copy.node->output_count == 1 ? rn_walk_note(level, copy.node) : NULL;
+  if (note) note->origin = from;
   return copy;
 }
 
@@ -547,11 +547,12 @@ static rn_status_t accumulate(rn_level_t* outer, rn_backward_t* b, rn_collect_t*
                                        rn_ConcatV2(b->here, more_indices, 2, zero)));
   out->values = values.out;
   out->indices = indices.out;
-  rn_shape_t known = rn_walk_shape(outer->walk, table);
+  rn_shape_t known;  // of the variable's value, where the table is its handle
+  rn_walk_value(outer->walk, table, &known);
   int64_t known_rank = known.rank;
   out->dense_shape = rn_shape_is_full(known)
                          ? rn_const(outer->scope, RN_INT64, &known_rank, 1, known.dims)
-                         : rn_Shape(outer->scope, table);
+                         : rn_Shape(outer->scope, rn_level_value(outer, table));
   return rn_walk_status(level);
 }
 

@@ -129,9 +129,20 @@ rn_edge_t rn_level_dense(rn_level_t* level, rn_gradient_t gradient, const rn_nod
   return rn_gradient_to_dense(level->scope, gradient);
 }
 
+// A rule may hand on what it was given, indices for one: a forward value, of another frame perhaps.
+static rn_gradient_t in_frame(const rn_level_t* level, rn_gradient_t gradient) {
+  const rn_scope_hook_t* hook = rn_scope_hook(level->scope);
+  rn_edge_t* parts[] = {&gradient.dense, &gradient.values, &gradient.indices,
+                        &gradient.dense_shape};
+  for (size_t i = 0; hook && hook->map && i < sizeof parts / sizeof *parts; ++i)
+    if (parts[i]->node) *parts[i] = hook->map(hook->arg, *parts[i]);
+  return gradient;
+}
+
 rn_status_t rn_level_arrive(rn_level_t* level, rn_edge_t at, rn_gradient_t gradient) {
   rn_walk_t* walk = level->walk;
   if (rn_gradient_is_none(gradient) || !rn_walk_on_way(walk, at.node)) return RN_OK;
+  gradient = in_frame(level, gradient);
   if (walk->has_conds) RN_RETURN_IF_ERROR(rn_guard_fit(level, at, &gradient));
   rn_arrivals_t** slot = &walk->arrivals[at.node->id];
   if (!*slot) RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, (size_t)at.node->output_count, slot));

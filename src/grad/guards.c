@@ -5,18 +5,24 @@
 // a Merge is a Switch, that of a Switch a Merge. A gradient that lives longer than the value it
 // belongs to would win in that Merge, one that lives shorter would take others with it in a sum; so
 // what arrives somewhere is made to live as long as what it arrives at.
-#include "grad/walk.h"
+#include "grad/backward.h"
 #include "runnel/ops.h"
 
-// A predicate by the value that it began as: Identity nodes do not change it, and what was brought
-// back stands for a forward value.
+static bool is_choice(const rn_node_t* node) {
+  return node->op->role == RN_ROLE_SWITCH && !rn_loop_is_switch(node);
+}
+
+// A predicate by the value that it began as: Identity nodes and the Switch nodes of conditionals
+// do not change it, and what was brought back stands for a forward value. It is alive wherever the
+// predicate is.
 static rn_edge_t predicate_of(rn_level_t* level, rn_edge_t edge) {
   for (;;) {
     const rn_walk_t* walk = level->walk;
     size_t id = (size_t)edge.node->id;
     if (id >= walk->node_count && id < walk->notes.count && walk->notes.items[id].origin.node)
       edge = walk->notes.items[id].origin;
-    else if (edge.node->op->role == RN_ROLE_IDENTITY && edge.node->input_count > 0)
+    else if (edge.node->input_count > 0 &&
+             (edge.node->op->role == RN_ROLE_IDENTITY || is_choice(edge.node)))
       edge = edge.node->inputs[0];
     else
       return edge;
@@ -55,14 +61,23 @@ static const rn_guard_t* both(rn_level_t* level, const rn_guard_t* a, const rn_g
   return guard_with(level, a, b->pred, b->branch);
 }
 
-// What all of a Merge's inputs have in common.
-static const rn_guard_t* common(const rn_guard_t* a, const rn_guard_t* b) {
-  while (a != b) {
-    int depth_a = a ? a->depth : 0, depth_b = b ? b->depth : 0;
-    if (depth_a >= depth_b) a = a->parent;
-    if (depth_b >= depth_a) b = b->parent;
-  }
-  return a;
+static bool holds(const rn_guard_t* guard, rn_edge_t pred, int branch) {
+  for (; guard; guard = guard->parent)
+    if (same_edge(guard->pred, pred) && guard->branch == branch) return true;
+  return false;
+}
+
+// What all of a Merge's inputs have in common, in whatever order they say it.
+static const rn_guard_t* common(rn_level_t* level, const rn_guard_t* a, const rn_guard_t* b) {
+  if (!a || a == b) return a;
+  const rn_guard_t* before = common(level, a->parent, b);
+  return holds(b, a->pred, a->branch) ? guard_with(level, before, a->pred, a->branch) : before;
+}
+
+bool rn_guard_implies(const rn_guard_t* a, const rn_guard_t* b) {
+  for (; b; b = b->parent)
+    if (!holds(a, b->pred, b->branch)) return false;
+  return true;
 }
 
 static bool is_known(rn_level_t* level, const rn_node_t* node) {
@@ -80,7 +95,7 @@ void rn_guard_set(rn_level_t* level, rn_node_t* node, const rn_guard_t* guard) {
 // The guard of |edge|, whose node's is known.
 static const rn_guard_t* of_edge(rn_level_t* level, rn_edge_t edge) {
   const rn_guard_t* guard = level->walk->notes.items[edge.node->id].guard;
-  if (edge.node->op->role != RN_ROLE_SWITCH || rn_loop_is_switch(edge.node)) return guard;
+  if (!is_choice(edge.node)) return guard;
   return guard_with(level, guard, predicate_of(level, edge.node->inputs[1]), edge.index);
 }
 
@@ -105,7 +120,7 @@ static const rn_guard_t* compute(rn_level_t* level, const rn_node_t* node) {
   bool is_merge = node->op->role == RN_ROLE_MERGE;
   for (int i = 0; i < count; ++i) {
     const rn_guard_t* own = of_edge(level, source_of(level, node, i));
-    guard = i == 0 ? own : is_merge ? common(guard, own) : both(level, guard, own);
+    guard = i == 0 ? own : is_merge ? common(level, guard, own) : both(level, guard, own);
   }
   for (size_t i = 0; !begins_loop(node) && i < node->controls.count; ++i) {
     const rn_node_t* control = node->controls.items[i];
@@ -156,12 +171,6 @@ const rn_guard_t* rn_guard_of(rn_level_t* level, rn_edge_t edge) {
   return of_edge(level, edge);
 }
 
-static bool holds(const rn_guard_t* guard, rn_edge_t pred, int branch) {
-  for (; guard; guard = guard->parent)
-    if (same_edge(guard->pred, pred) && guard->branch == branch) return true;
-  return false;
-}
-
 static rn_edge_t branch_of(rn_level_t* level, rn_edge_t value, rn_edge_t pred, int branch) {
   rn_Switch_out_t out = rn_Switch(level->scope, value, pred);
   return branch ? out.output_true : out.output_false;
@@ -174,9 +183,13 @@ static rn_edge_t zeros_in(rn_level_t* level, rn_edge_t at, rn_edge_t pred, int b
   if (!level->backward || !rn_shape_is_full(shape) || rn_backward_has(level, at))
     return rn_ZerosLike(level->scope, rn_level_value(level, branch_of(level, at, pred, branch)));
   int64_t rank = shape.rank;
+  const rn_guard_t* guard = guard_with(level, rn_guard_of(level, at), pred, branch);
+  rn_edge_t token = rn_backward_token(level, guard);
+  if (token.node) rn_scope_add_control(level->scope, token.node);
   rn_edge_t zero = rn_const_scalar(level->scope, dtype, 0);
+  rn_scope_clear_controls(level->scope);
   rn_edge_t dims = rn_const(level->scope, RN_INT64, &rank, 1, shape.dims);
-  return rn_Fill(level->scope, dims, branch_of(level, zero, pred, branch));
+  return rn_Fill(level->scope, dims, zero);
 }
 
 static rn_edge_t merge(rn_level_t* level, rn_edge_t a, rn_edge_t b) {
@@ -190,6 +203,10 @@ static rn_gradient_t cut(rn_level_t* level, rn_gradient_t d, rn_edge_t pred, int
   for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
     if (parts[i]->node) *parts[i] = branch_of(level, *parts[i], pred, branch);
   return d;
+}
+
+static rn_gradient_t cut_by(rn_level_t* level, rn_gradient_t d, const rn_guard_t* guard) {
+  return guard ? cut(level, cut_by(level, d, guard->parent), guard->pred, guard->branch) : d;
 }
 
 // No slices at all, of the kind of |like|, for |at|: alive when |at| is and |pred| is |branch|.
@@ -216,7 +233,7 @@ static bool no_slices_in(rn_level_t* level, rn_gradient_t like, rn_edge_t at, rn
       .values = rn_const(scope, rn_edge_dtype(like.values), dims, row.rank, dims),
       .indices = rn_const(scope, rn_edge_dtype(like.indices), &none, 1, dims),
       .dense_shape = dense_shape};
-  *out = cut(level, empty, pred, branch);
+  *out = cut_by(level, empty, guard_with(level, rn_guard_of(level, at), pred, branch));
   return true;
 }
 
@@ -255,10 +272,11 @@ rn_status_t rn_guard_visit_switch(rn_level_t* level, rn_node_t* node, const rn_g
     return RN_OK;
   }
   bool has[2] = {!rn_gradient_is_none(dy[0]), !rn_gradient_is_none(dy[1])};
+  rn_edge_t pred = predicate_of(level, node->inputs[1]);
   rn_gradient_t slices[2] = {dy[0], dy[1]};
   for (int i = 0; i < 2; ++i)
     if (!has[i] && rn_gradient_is_slices(dy[1 - i]) &&
-        !no_slices_in(level, dy[1 - i], node->inputs[0], node->inputs[1], i, &slices[i]))
+        !no_slices_in(level, dy[1 - i], node->inputs[0], pred, i, &slices[i]))
       slices[i] = (rn_gradient_t){0};
   if (rn_gradient_is_slices(slices[0]) && rn_gradient_is_slices(slices[1])) {
     dx[0] = merge_slices(level, slices[0], slices[1]);
@@ -270,11 +288,22 @@ rn_status_t rn_guard_visit_switch(rn_level_t* level, rn_node_t* node, const rn_g
     // The Switch of the forward graph has the value in the other branch already.
     if (has[i]) continue;
     rn_edge_t other = {node, i};
-    d[i] = level->backward ? zeros_in(level, node->inputs[0], node->inputs[1], i)
+    d[i] = level->backward ? zeros_in(level, node->inputs[0], pred, i)
                            : rn_ZerosLike(level->scope, rn_level_value(level, other));
   }
   dx[0].dense = merge(level, d[0], d[1]);
   return rn_walk_status(level);
+}
+
+// The only condition of |guard| that is not in |without|; NULL if there is none, or more.
+static const rn_guard_t* only_other(const rn_guard_t* guard, const rn_guard_t* without) {
+  const rn_guard_t* other = NULL;
+  for (; guard; guard = guard->parent) {
+    if (holds(without, guard->pred, guard->branch)) continue;
+    if (other) return NULL;
+    other = guard;
+  }
+  return other;
 }
 
 // The predicate that chose between the two inputs of a Merge, and the branch of the first.
@@ -283,10 +312,15 @@ static bool choice_of(rn_level_t* level, const rn_node_t* node, rn_edge_t* out_p
   if (node->input_count != 2) return false;
   const rn_guard_t *a = rn_guard_of(level, node->inputs[0]),
                    *b = rn_guard_of(level, node->inputs[1]);
-  if (!a || !b || a->parent != b->parent || !same_edge(a->pred, b->pred) || a->branch == b->branch)
-    return false;
-  *out_pred = a->pred;
-  *out_branch = a->branch;
+  const rn_guard_t* all = common(level, a, b);
+  const rn_guard_t *of_a = only_other(a, all), *of_b = only_other(b, all);
+  // A choice that an outer one has made already leaves one input nothing to add.
+  bool is_a = of_a && (of_b ? same_edge(of_a->pred, of_b->pred) && of_a->branch != of_b->branch
+                            : b == all && holds(all, of_a->pred, 1 - of_a->branch));
+  bool is_b = !of_a && of_b && a == all && holds(all, of_b->pred, 1 - of_b->branch);
+  if (!is_a && !is_b) return false;
+  *out_pred = is_a ? of_a->pred : of_b->pred;
+  *out_branch = is_a ? of_a->branch : 1 - of_b->branch;
   return true;
 }
 
@@ -308,10 +342,12 @@ rn_status_t rn_guard_visit_merge(rn_level_t* level, rn_node_t* node, rn_gradient
     }
     return rn_walk_status(level);
   }
-  for (int32_t i = 0; i < node->input_count; ++i) {
-    rn_edge_t number = {node, 1};
+  rn_edge_t number = {node, 1};
+  bool is_pair = node->input_count == 2;  // one question tells both
+  for (int32_t i = is_pair; i < node->input_count; ++i) {
     rn_edge_t is_it = rn_Equal(level->scope, number, rn_const_int32(level->scope, i));
     dx[i] = cut(level, dy, is_it, 1);
+    if (is_pair) dx[0] = cut(level, dy, is_it, 0);
   }
   return rn_walk_status(level);
 }

@@ -129,6 +129,8 @@ void rn_level_clear(rn_level_t* level);
 
 // Conditionals (guards.c). The condition of a value: pairs of predicates and branches.
 const rn_guard_t* rn_guard_of(rn_level_t* level, rn_edge_t edge);
+// Whether |b| holds whenever |a| does.
+bool rn_guard_implies(const rn_guard_t* a, const rn_guard_t* b);
 void rn_guard_set(rn_level_t* level, rn_node_t* node, const rn_guard_t* guard);
 // |gradient| made to live exactly when |at| does: zeros where it is dead and |at| is not.
 RN_MUST_USE rn_status_t rn_guard_fit(rn_level_t* level, rn_edge_t at, rn_gradient_t* inout);
