@@ -37,6 +37,10 @@ static inline const rn_op_def_t* rn_op_pack_matrix(void) {
 static inline const rn_op_def_t* rn_op_packed_product(void) {
   return rn_op_find(RN_STR("_PackedMatMul"));
 }
+// A product that goes on with the sums of another.
+static inline const rn_op_def_t* rn_op_continued_product(void) {
+  return rn_op_find(RN_STR("_ContinuedMatMul"));
+}
 // Some rows of a matrix, where they lie.
 static inline const rn_op_def_t* rn_op_rows_of(void) { return rn_op_find(RN_STR("_RowsOf")); }
 // Matrices one below the other.

@@ -163,6 +163,9 @@ RN_MUST_USE rn_status_t rn_pass_products(rn_ir_t* ir);
 RN_MUST_USE rn_status_t rn_pass_loop_sums(rn_ir_t* ir);
 // After placement, before packing: products of which columns are read are made part by part.
 RN_MUST_USE rn_status_t rn_pass_parts(rn_ir_t* ir);
+// After placement, before packing: of products of an input beside a state, the input's part is made
+// for all steps at once.
+RN_MUST_USE rn_status_t rn_pass_inputs(rn_ir_t* ir);
 // After placement and the sums: matrices that several products multiply by are packed once.
 RN_MUST_USE rn_status_t rn_pass_pack(rn_ir_t* ir);
 // After placement, before fusion: convolutions and what follows them become one node each.

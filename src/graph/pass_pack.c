@@ -26,6 +26,7 @@ typedef struct pack_t {
   int32_t* uses[2];        // by node whose output 0 is the matrix, plain and transposed; a use in a
                            // loop counts twice
   int32_t* panels[2];      // the node whose output 0 is the matrix packed; -1: none yet
+  bool* is_odd[2];         // the products by it so far are odd in number: see |backwards|
   const rn_device_t** at;  // the device of the first use: others do not count
   bool has_loops;
 } pack_t;
@@ -93,12 +94,13 @@ static void count_uses(pack_t* p) {
 }
 
 static rn_status_t fill_attrs(const pack_t* p, const rn_op_def_t* op, const rn_ir_node_t* product,
-                              const rn_attr_value_t** out) {
+                              bool backwards, const rn_attr_value_t** out) {
   rn_attr_value_t* attrs = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)op->attr_count, &attrs));
-  for (int a = 0; a < op->attr_count; ++a)
-    attrs[a] =
-        *rn_ir_attr(product, rn_str(op->attrs[a].name));  // each of them is one of a product's too
+  for (int a = 0; a < op->attr_count; ++a) {
+    const rn_attr_value_t* same = rn_ir_attr(product, rn_str(op->attrs[a].name));
+    attrs[a] = same ? *same : (rn_attr_value_t){.kind = RN_ATTR_BOOL, .b = backwards};
+  }
   *out = attrs;
   return RN_OK;
 }
@@ -127,7 +129,7 @@ static rn_status_t pack_origin(pack_t* p, int32_t index, const rn_ir_node_t* pro
   const rn_ir_node_t* matrix = node_at(p, index);
   rn_ir_node_t made = {
       .op = p->pack, .requested_device = product->requested_device, .device = product->device};
-  RN_RETURN_IF_ERROR(fill_attrs(p, p->pack, product, &made.attrs));
+  RN_RETURN_IF_ERROR(fill_attrs(p, p->pack, product, false, &made.attrs));
   made.kernel = rn_kernel_find(p->pack, made.attrs, NULL, product->kernel->device);
   *out = -1;
   if (!made.kernel) return RN_OK;
@@ -166,7 +168,11 @@ static rn_status_t use_panels(pack_t* p, int32_t index) {
   rn_ir_node_t made = product;
   made.op = p->packed_product;
   made.extra_count = 0;
-  RN_RETURN_IF_ERROR(fill_attrs(p, made.op, &product, &made.attrs));
+  // Of products one after the other every second goes through the panels backwards, for those that
+  // were read last are in the cache.
+  bool* is_odd = &p->is_odd[flag(&product, "transpose_b")][origin];
+  RN_RETURN_IF_ERROR(fill_attrs(p, made.op, &product, *is_odd, &made.attrs));
+  *is_odd = !*is_odd;
   made.kernel = rn_kernel_find(made.op, made.attrs, NULL, product.kernel->device);
   if (!made.kernel) return RN_OK;
   RN_RETURN_IF_ERROR(panels_of(p, &product, &panels));
@@ -191,6 +197,7 @@ rn_status_t rn_pass_pack(rn_ir_t* ir) {
   for (int t = 0; t < 2; ++t) {
     RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, p.count + 1, &p.uses[t]));
     RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, p.count + 1, &p.panels[t]));
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, p.count + 1, &p.is_odd[t]));
     memset(p.panels[t], 0xff, p.count * sizeof *p.panels[t]);
   }
   for (size_t n = 0; n < p.count; ++n)

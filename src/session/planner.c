@@ -71,6 +71,7 @@ static rn_status_t fill(rn_program_t* program, const rn_planner_t* planner, rn_i
     RN_RETURN_IF_ERROR(rn_pass_products(ir));
     RN_RETURN_IF_ERROR(rn_pass_loop_sums(ir));
     RN_RETURN_IF_ERROR(rn_pass_parts(ir));
+    RN_RETURN_IF_ERROR(rn_pass_inputs(ir));
     RN_RETURN_IF_ERROR(rn_pass_pack(ir));
     RN_RETURN_IF_ERROR(rn_pass_conv(ir));
     RN_RETURN_IF_ERROR(rn_pass_fuse(ir));

@@ -112,12 +112,20 @@ typedef struct job_t {
   rn_gemm_fn_t fn;
   size_t item;
   grid_t grid;
+  bool backwards;
   bool failed;  // the first to set it owns |status|
   rn_status_t status;
 } job_t;
 
+// The pieces from the last on. Even ones stay even: they are for one thread, odd ones for another.
+static int64_t mirrored(int64_t i, int64_t pieces) {
+  int64_t pairs = pieces / 2;
+  return i < 2 * pairs ? 2 * (pairs - 1 - i / 2) + i % 2 : i;
+}
+
 static void run_block(const job_t* job, int64_t i, void* scratch) {
   const grid_t* grid = &job->grid;
+  if (job->backwards) i = mirrored(i, grid->pieces);
   rn_gemm_part_t part = job->part;
   int64_t block = i, begin = 0, end = grid->rows;
   if (i >= grid->whole) {
@@ -135,6 +143,7 @@ static void run_block(const job_t* job, int64_t i, void* scratch) {
   part.b = (const char*)part.b + (size_t)(column * part.b_column) * job->item;
   // A strip has k rows of its width, so the panels of a column begin at column * k.
   if (part.panels) part.panels = (const char*)part.panels + (size_t)(column * part.k) * job->item;
+  if (part.bias) part.bias = (const char*)part.bias + (size_t)column * job->item;
   part.c = (char*)part.c +
            (size_t)(part.turns ? column * part.c_row + row : row * part.c_row + column) * job->item;
   part.scratch = scratch;
@@ -170,9 +179,11 @@ static rn_gemm_part_t whole_of(const rn_gemm_t* g) {
                           .panels = g->panels,
                           .c = g->c,
                           .c_row = g->n,
+                          .bias = g->bias,
                           .m = g->m,
                           .n = g->n,
-                          .k = g->k};
+                          .k = g->k,
+                          .adds = g->adds};
 }
 
 // The transposed product: C' = B' A'.
@@ -214,7 +225,10 @@ static rn_status_t run_turned(rn_pool_t* pool, job_t* job, rn_gemm_pack_fn_t pac
 
 static rn_status_t run_pieces(rn_pool_t* pool, const rn_gemm_t* g) {
   const rn_gemm_table_t* table = RN_ISA_PICK(&rn_gemm_);
-  job_t job = {.fn = table->fn[g->dtype], .item = rn_dtype_size(g->dtype), .part = whole_of(g)};
+  job_t job = {.fn = table->fn[g->dtype],
+               .item = rn_dtype_size(g->dtype),
+               .part = whole_of(g),
+               .backwards = g->panels && g->backwards};
   int64_t strip = table->strip_bytes / (int64_t)job.item;
   bool is_real = g->dtype == RN_FLOAT || g->dtype == RN_DOUBLE;
   if (g->n == 1 && g->m > 1 && is_real) {  // a column is a row of the transposed product
@@ -337,6 +351,7 @@ static rn_status_t gemm_narrow(rn_pool_t* pool, const rn_gemm_t* gemm) {
 
 rn_status_t rn_gemm(rn_pool_t* pool, const rn_gemm_t* gemm) {
   if (gemm->m == 0 || gemm->n == 0) return RN_OK;
+  if (gemm->k == 0 && gemm->adds) return RN_OK;
   if (gemm->k == 0) {
     memset(gemm->c, 0, (size_t)(gemm->m * gemm->n) * rn_dtype_size(gemm->dtype));
     return RN_OK;

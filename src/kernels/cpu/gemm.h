@@ -14,6 +14,10 @@ typedef struct rn_gemm_t {
   const void* b;
   const void* panels;  // NULL, or what rn_gemm_pack made of B; |b| is set nevertheless
   void* c;             // m x n, overwritten
+  bool adds;           // with panels, m and n > 1 only: C is what the sums begin with
+  const void* bias;    // with panels, m and n > 1 only: NULL, or a row added to every row of C
+  bool backwards;      // with panels only: the last columns first. Of two products by the same
+                       // panels, the second finds in the cache what the first read last.
 } rn_gemm_t;
 
 // Computes it on |pool|. How the work is cut, and whether B is packed, changes no bit.

@@ -13,7 +13,7 @@
 #if defined(RN_ISA_avx512)
 #define TILE_ROWS 6
 #define TILE_REGISTERS 4
-#define UNROLLS true
+#define UNROLLS 1
 #define F64_FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
 typedef __mmask16 m32_t;
 typedef __mmask8 m64_t;
@@ -26,7 +26,7 @@ typedef __mmask8 m64_t;
 #elif defined(RN_ISA_avx2)
 #define TILE_ROWS 4
 #define TILE_REGISTERS 3
-#define UNROLLS true
+#define UNROLLS 1
 #define F64_FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
 typedef __m256i m32_t;
 typedef __m256i m64_t;
@@ -40,7 +40,7 @@ static const int32_t mask_bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0
 #else
 #define TILE_ROWS 4
 #define TILE_REGISTERS 3
-#define UNROLLS false
+#define UNROLLS 0
 #define F64_FMA(a, b, c) ((a) * (b) + (c))
 typedef int64_t m32_t;
 typedef int64_t m64_t;
@@ -55,6 +55,10 @@ typedef int64_t m64_t;
 #define BLOCK_BYTES RN_GEMM_BLOCK_BYTES
 #define BLOCK_DEPTH RN_GEMM_BLOCK_DEPTH
 #define BLOCK_ROWS RN_GEMM_BLOCK_ROWS
+// Rows of C up to which panels are read once, that many bytes at a time: with as many that are
+// fetched ahead, and the sums, they stay in the first-level cache.
+#define LOW_ROWS 48
+#define LOW_BYTES (16 << 10)
 // Rows of B that are longer than this are read this many at a time, where they lie: as many streams
 // as recent processors follow at once.
 #define LONG_ROW_BYTES 1024
@@ -162,6 +166,10 @@ INLINE void turn_f32(const float* from, int64_t step, float* to, int64_t to_step
 #define TURN turn_f32
 #endif
 
+// Steps of networks are of floats.
+#if UNROLLS
+#define HAS_LOW 1
+#endif
 #define T float
 #define V vf32_t
 #define M m32_t

@@ -22,8 +22,10 @@ typedef struct rn_gemm_part_t {
   const void* panels;  // NULL, or B packed, from the part's first column on, which begins a strip
   void* c;
   int64_t c_row;
-  int64_t m, n, k;  // k > 0
+  const void* bias;  // NULL, or a row that is added to every row in the end; by blocks only
+  int64_t m, n, k;   // k > 0
   rn_gemm_way_t way;
+  bool adds;   // C is what the sums begin with; by blocks only
   bool turns;  // C is written across: element [i, j] goes to c[j * c_row + i]; by blocks only, m x
                // n at most RN_GEMM_TURNED, and a_column = 1
   void* scratch;  // RN_GEMM_SCRATCH bytes at a cache line, if the way is by blocks

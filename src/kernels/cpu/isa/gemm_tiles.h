@@ -4,6 +4,7 @@
 //   T V M W    element, register, mask, elements of a register
 //   NAME(x)    x with the type's suffix
 //   LOAD STORE SET1 FMA LOAD_M STORE_M MASK
+//   HAS_LOW    if few rows by panels have a way of their own
 //
 // A tile is a few rows of A against a strip of B, a few registers wide, summed up over k in
 // registers. Every element of C is the same chain of operations, k after k, wherever its tile
@@ -31,6 +32,9 @@
 #define packing_rows_ NAME(packing_rows)
 #define block_ NAME(block)
 #define depth_ NAME(depth)
+#define add_bias_ NAME(add_bias)
+#define low_chunk_ NAME(low_chunk)
+#define low_strips_ NAME(low_strips)
 #define blocks_ NAME(blocks)
 #define turned_blocks_ NAME(turned_blocks)
 #define gemm_ NAME(gemm)
@@ -77,10 +81,10 @@ INLINE void step_(int rows, int registers, bool masked, bool packs, const T* a, 
   }
 }
 
-// |next| may be NULL.
+// |next| may be NULL, and |ahead|, from where on a line of B is fetched for each step.
 INLINE void tile_(int rows, int registers, bool masked, bool packs, const T* a, int64_t a_row,
                   int64_t a_column, const T* b, int64_t b_row, T* c, int64_t c_row, int64_t k,
-                  bool add, M mask, T* panel, const next_t* next) {
+                  bool add, M mask, T* panel, const next_t* next, const T* ahead) {
   V sum[2 * TILE_ROWS][TILE_REGISTERS];
   int last = registers - 1;
   _Pragma("GCC unroll 16") for (int i = 0; i < rows; ++i)
@@ -95,12 +99,14 @@ INLINE void tile_(int rows, int registers, bool masked, bool packs, const T* a, 
   if (packs) panel += STRIP
   // Whole tiles take four steps at a time: where two threads share a core, there are hardly more
   // instructions a cycle to be had than multiplications.
-  if (UNROLLS && rows == TILE_ROWS && registers == TILE_REGISTERS && !masked && !packs) {
+  if (UNROLLS && (rows == TILE_ROWS || ahead) && registers == TILE_REGISTERS && !masked && !packs) {
     int64_t fours = k / 4 * 4, part = next ? k / (4 * TILE_ROWS) * 4 : fours;
     for (int row = 0; p < fours; ++row) {
       if (next) fetch_row_(next, a_row, c_row, row);
       int64_t end = row < TILE_ROWS - 1 ? p + part : fours;
       for (; p < end; p += 4) {
+        _Pragma("GCC unroll 4") for (int i = 0; ahead && i < 4; ++i)
+            __builtin_prefetch(ahead + (p + i) * LINE);
         STEP;
         STEP;
         STEP;
@@ -129,7 +135,7 @@ INLINE void strip_(int registers, bool masked, const T* a, int64_t a_row, int64_
   int64_t i = 0;
 #define AT                                                                                        \
   registers, masked, false, a + i *a_row, a_row, a_column, b, b_row, c + i *c_row, c_row, k, add, \
-      mask, NULL, next
+      mask, NULL, next, NULL
 #define TILES(rows) \
   for (; i + (rows) <= m; i += (rows)) tile_(rows, AT)
   // A narrow strip needs more rows to keep the multipliers busy.
@@ -333,7 +339,7 @@ static void few_rows_(const T* a, int64_t a_row, int64_t a_column, const T* pane
     // What most of a large product is made of: steps that the compiler knows save it instructions.
     if (UNROLLS && m == TILE_ROWS && n - j >= STRIP && a_column == 1)
       tile_(TILE_ROWS, TILE_REGISTERS, false, false, a, a_row, 1, panels, STRIP, c + j, c_row, k,
-            add, MASK(1), NULL, &next);
+            add, MASK(1), NULL, &next, NULL);
     else
       strip_any_(n - j < STRIP ? n - j : STRIP, a, a_row, a_column, panels, STRIP, c + j, c_row, m,
                  k, add, &next);
@@ -354,7 +360,7 @@ static int64_t packing_rows_(const rn_gemm_part_t* g, const T* a, const T* b, T*
     const T* from = b + j * g->b_column;
     if (is_plain && n - j >= STRIP) {
       tile_(TILE_ROWS, TILE_REGISTERS, false, true, a, g->a_row, g->a_column, from, g->b_row, c + j,
-            g->c_row, k, add, MASK(1), panels, NULL);
+            g->c_row, k, add, MASK(1), panels, NULL, NULL);
       continue;
     }
     pack_strip_(from, g->b_row, g->b_column, k, n - j < STRIP ? n - j : STRIP, panels);
@@ -370,18 +376,19 @@ static void block_(const rn_gemm_part_t* g, int64_t j, int64_t n, int64_t p, int
   const T *a = (const T*)g->a + p * g->a_column, *panels = g->scratch;
   T* c = (T*)g->c + j;
   int64_t step = k * STRIP, i = 0;
+  bool adds = p > 0 || g->adds;
   if (g->panels) {
     step = g->k * STRIP;
     panels = (const T*)g->panels + j / STRIP * step + p * STRIP;
   } else {
     const T* b = (const T*)g->b + p * g->b_row + j * g->b_column;
-    i = packing_rows_(g, a, b, c, n, k, p > 0, g->scratch);
+    i = packing_rows_(g, a, b, c, n, k, adds, g->scratch);
   }
   if (reads_a_in_place_(g)) {
     for (int64_t m; i < g->m; i += m) {
       m = g->m - i >= 2 * TILE_ROWS ? TILE_ROWS : g->m - i;
       few_rows_(a + i * g->a_row, g->a_row, g->a_column, panels, step, c + i * g->c_row, g->c_row,
-                m, n, k, p > 0, g->a_column == 1 ? a + (i + m) * g->a_row : NULL);
+                m, n, k, adds, g->a_column == 1 ? a + (i + m) * g->a_row : NULL);
     }
     return;
   }
@@ -391,7 +398,7 @@ static void block_(const rn_gemm_part_t* g, int64_t j, int64_t n, int64_t p, int
     pack_rows_(a + i, g->a_column, rows, k, left);
     for (int64_t r = 0; r < rows; r += TILE_ROWS)
       few_rows_(left + r * k, 1, TILE_ROWS, panels, step, c + (i + r) * g->c_row, g->c_row,
-                rows - r < TILE_ROWS ? rows - r : TILE_ROWS, n, k, p > 0, NULL);
+                rows - r < TILE_ROWS ? rows - r : TILE_ROWS, n, k, adds, NULL);
   }
 }
 
@@ -405,13 +412,72 @@ static int64_t depth_(const rn_gemm_part_t* g) {
   return (g->k + blocks - 1) / blocks;
 }
 
+// |m| rows of |n| with |bias| added to each, from |from| to |to|, which may be the same.
+static __attribute__((noinline)) void add_bias_(const T* from, int64_t from_row, const T* bias,
+                                                T* to, int64_t to_row, int64_t m, int64_t n) {
+  for (int64_t i = 0; i < m; ++i, from += from_row, to += to_row) {
+    int64_t j = 0;
+    for (; j + W <= n; j += W) STORE(to + j, LOAD(from + j) + LOAD(bias + j));
+    for (; j < n; ++j) to[j] = from[j] + bias[j];
+  }
+}
+
+#ifdef HAS_LOW
+// All rows against |k| steps of a strip, which stay in the first-level cache meanwhile; |next|, the
+// steps after those, is fetched.
+static void low_chunk_(const T* a, int64_t a_row, const T* panel, T* sums, int64_t m, int64_t k,
+                       bool add, const T* next) {
+  int64_t i = 0;
+#define TILE(rows)                                                                 \
+  tile_(rows, TILE_REGISTERS, false, false, a + i * a_row, a_row, 1, panel, STRIP, \
+        sums + i * STRIP, STRIP, k, add, MASK(1), NULL, NULL, next),               \
+      next += k * LINE, i += rows
+  for (; i + TILE_ROWS <= m && (TILE_ROWS == 4 || m - i != 8);) TILE(TILE_ROWS);
+#if TILE_ROWS != 4
+  for (; i + 4 <= m;) TILE(4);
+#endif
+#undef TILE
+  if (i < m)
+    whole_strip_(a + i * a_row, a_row, 1, panel, STRIP, sums + i * STRIP, STRIP, m - i, k, add,
+                 NULL);
+}
+
+// Few rows by panels: whole strips one after the other, so that every part of the panels is read
+// once. Returns how many columns that were.
+static int64_t low_strips_(const rn_gemm_part_t* g) {
+  enum { depth = LOW_BYTES / (STRIP * sizeof(T)) };
+  T* sums = g->scratch;
+  const T* panel = g->panels;
+  int64_t j = 0;
+  for (; j + STRIP <= g->n; j += STRIP, panel += g->k * STRIP) {
+    T* c = (T*)g->c + j;
+    for (int64_t i = 0; g->adds && i < g->m; ++i)
+      memcpy(sums + i * STRIP, c + i * g->c_row, STRIP * sizeof(T));
+    for (int64_t p = 0; p < g->k; p += depth) {
+      int64_t k = g->k - p < depth ? g->k - p : depth;
+      low_chunk_((const T*)g->a + p, g->a_row, panel + p * STRIP, sums, g->m, k, p > 0 || g->adds,
+                 panel + (p + k) * STRIP);
+    }
+    if (g->bias) add_bias_(sums, STRIP, (const T*)g->bias + j, c, g->c_row, g->m, STRIP);
+    for (int64_t i = 0; !g->bias && i < g->m; ++i)
+      memcpy(c + i * g->c_row, sums + i * STRIP, STRIP * sizeof(T));
+  }
+  return j;
+}
+#endif
+
 static void blocks_(const rn_gemm_part_t* g) {
-  int64_t depth = depth_(g);
-  for (int64_t j = 0; j < g->n; j += STRIPS * STRIP) {
+  int64_t depth = depth_(g), done = 0;
+#ifdef HAS_LOW
+  if (g->panels && g->a_column == 1 && g->m <= LOW_ROWS && !g->turns) done = low_strips_(g);
+#endif
+  for (int64_t j = done; j < g->n; j += STRIPS * STRIP) {
     int64_t n = g->n - j < STRIPS * STRIP ? g->n - j : STRIPS * STRIP;
     for (int64_t p = 0; p < g->k; p += depth)
       block_(g, j, n, p, g->k - p < depth ? g->k - p : depth);
   }
+  T* c = (T*)g->c + done;
+  if (g->bias) add_bias_(c, g->c_row, (const T*)g->bias + done, c, g->c_row, g->m, g->n - done);
 }
 
 // The product is made in the scratch and then written across.
@@ -476,6 +542,9 @@ static void gemm_(const rn_gemm_part_t* g) {
 #undef packing_rows_
 #undef block_
 #undef depth_
+#undef add_bias_
+#undef low_chunk_
+#undef low_strips_
 #undef blocks_
 #undef turned_blocks_
 #undef gemm_
@@ -483,6 +552,7 @@ static void gemm_(const rn_gemm_part_t* g) {
 #undef STRIPS
 #undef LINE
 #undef TURN
+#undef HAS_LOW
 #undef T
 #undef V
 #undef M
