@@ -99,6 +99,7 @@ static rn_status_t make_dense(const rn_shape_ctx_t* ctx, int first, int rank,
     } else if (mask_bit(ctx, "new_axis_mask", i)) {
       dense->out_from[dense->out_count++] = FROM_NEW_AXIS;
     } else {
+      if (rank == 0) return rn_invalid_argument("Attempting to slice scalar input.");
       if (axis == rank) {
         return rn_invalid_argument("Index out of range using input dim %d; input has only %d dims",
                                    axis, rank);
@@ -194,9 +195,6 @@ rn_status_t rn_shape_fn_strided_slice(rn_shape_ctx_t* ctx) {
   if (!rn_shape_has_rank(in) || !strides->is_known || strides->count > RN_MAX_RANK) return RN_OK;
   for (int i = 0; i < strides->count; i++) {
     if (strides->values[i] == RN_UNKNOWN_VALUE) return RN_OK;
-  }
-  if (in.rank == 0 && strides->count) {
-    return rn_invalid_argument("Attempting to slice scalar input.");
   }
   rn_dense_slice_t* dense;
   RN_TRY(RN_ARENA_NEW(ctx->arena, &dense));

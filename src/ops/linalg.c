@@ -44,6 +44,60 @@ static rn_status_t solve(rn_shape_ctx_t* ctx, bool broadcasts) {
 rn_status_t rn_shape_fn_matrix_solve(rn_shape_ctx_t* ctx) { return solve(ctx, false); }
 rn_status_t rn_shape_fn_matrix_triangular_solve(rn_shape_ctx_t* ctx) { return solve(ctx, true); }
 
+rn_status_t rn_shape_fn_log_matrix_determinant(rn_shape_ctx_t* ctx) {
+  RN_TRY(rn_shape_fn_matrix_determinant(ctx));
+  ctx->outputs[1] = ctx->outputs[0];
+  return RN_OK;
+}
+
+// An output of the batch and a matrix, or a vector if |columns| is NULL.
+static rn_status_t set_output(rn_shape_ctx_t* ctx, int i, rn_shape_t batch, int64_t rows,
+                              const int64_t* columns) {
+  rn_shape_t end;
+  RN_TRY(columns ? rn_shape_matrix(ctx, rows, *columns, &end) : rn_shape_vector(ctx, rows, &end));
+  return rn_shape_concat(ctx, batch, end, &ctx->outputs[i]);
+}
+
+static int64_t least(int64_t m, int64_t n) {
+  if (m == 0 || n == 0) return 0;
+  if (m == RN_UNKNOWN || n == RN_UNKNOWN) return RN_UNKNOWN;
+  return m < n ? m : n;
+}
+
+rn_status_t rn_shape_fn_qr(rn_shape_ctx_t* ctx) {
+  rn_shape_t in, batch;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &in));
+  RN_TRY(rn_shape_slice(ctx, in, 0, -2, &batch));
+  int64_t m = rn_shape_dim(in, -2), n = rn_shape_dim(in, -1);
+  int64_t width = rn_shape_attr(ctx, "full_matrices")->b ? m : least(m, n);
+  RN_TRY(set_output(ctx, 0, batch, m, &width));
+  return set_output(ctx, 1, batch, width, &n);
+}
+
+rn_status_t rn_shape_fn_self_adjoint_eig(rn_shape_ctx_t* ctx) {
+  rn_shape_t batch;
+  int64_t n;
+  RN_TRY(square(ctx, ctx->inputs[0], &batch, &n));
+  RN_TRY(set_output(ctx, 0, batch, n, NULL));
+  if (rn_shape_attr(ctx, "compute_v")->b) return set_output(ctx, 1, batch, n, &n);
+  return rn_shape_vector(ctx, 0, &ctx->outputs[1]);
+}
+
+rn_status_t rn_shape_fn_svd(rn_shape_ctx_t* ctx) {
+  rn_shape_t in, batch;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &in));
+  RN_TRY(rn_shape_slice(ctx, in, 0, -2, &batch));
+  int64_t m = rn_shape_dim(in, -2), n = rn_shape_dim(in, -1), p = least(m, n);
+  RN_TRY(set_output(ctx, 0, batch, p, NULL));
+  if (!rn_shape_attr(ctx, "compute_uv")->b) {
+    RN_TRY(rn_shape_vector(ctx, 0, &ctx->outputs[1]));
+    return rn_shape_vector(ctx, 0, &ctx->outputs[2]);
+  }
+  bool is_full = rn_shape_attr(ctx, "full_matrices")->b;
+  RN_TRY(set_output(ctx, 1, batch, m, is_full ? &m : &p));
+  return set_output(ctx, 2, batch, n, is_full ? &n : &p);
+}
+
 // Einsum: "ab,bc->ac". Each letter is an axis; an ellipsis stands for axes that broadcast.
 
 enum { LETTERS = 52 };

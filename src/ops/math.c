@@ -398,6 +398,17 @@ rn_status_t rn_shape_fn_dense_bincount(rn_shape_ctx_t* ctx) {
   return rn_shape_matrix(ctx, in.dims[0], size, &ctx->outputs[0]);
 }
 
+rn_status_t rn_shape_fn_sparse_bincount(rn_shape_ctx_t* ctx) {
+  int64_t size;
+  if (!rn_shape_input_scalar(ctx, 3, &size)) return RN_OK;
+  if (size < 0) return rn_invalid_argument("size (%" PRId64 ") must be non-negative", size);
+  const rn_tensor_t* shape = rn_shape_input_value(ctx, 2);
+  if (!shape || shape->rank != 1 || shape->dtype != RN_INT64) return RN_OK;
+  if (shape->count == 1) return rn_shape_vector(ctx, size, &ctx->outputs[0]);
+  int64_t rows = shape->count == 2 ? RN_DATA(shape, const int64_t)[0] : -1;
+  return rows < 0 ? RN_OK : rn_shape_matrix(ctx, rows, size, &ctx->outputs[0]);
+}
+
 rn_status_t rn_shape_fn_histogram_fixed_width(rn_shape_ctx_t* ctx) {
   rn_shape_t range;
   int64_t size = RN_UNKNOWN;

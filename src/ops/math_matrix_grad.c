@@ -109,6 +109,12 @@ static rn_edge_t quotient(rn_grad_t* g, rn_edge_t a, rn_edge_t b) {
   return is_integer ? rn_Div(g->scope, a, b) : rn_RealDiv(g->scope, a, b);
 }
 
+// What each row gets of its segment's gradient. Segments without rows are not divided by: their
+// zeros would be no numbers in gradients of higher order.
+static rn_edge_t share(rn_grad_t* g, rn_edge_t dy, rn_edge_t count, rn_edge_t ids) {
+  return quotient(g, rows(g, dy, ids), rows(g, count, ids));
+}
+
 RN_RULE(segment_sum) {
   rn_grad_to(g, 0, rows(g, rn_grad_dy(g, 0), rn_grad_in(g, 1)));
   return RN_OK;
@@ -117,8 +123,7 @@ RN_RULE(segment_sum) {
 RN_RULE(segment_mean) {
   rn_edge_t dy = rn_grad_dy(g, 0), ids = rn_grad_in(g, 1);
   rn_edge_t ones = rn_OnesLike(g->scope, rn_grad_in(g, 0));
-  rn_edge_t share = quotient(g, dy, rn_SegmentSum(g->scope, ones, ids));
-  rn_grad_to(g, 0, rows(g, share, ids));
+  rn_grad_to(g, 0, share(g, dy, rn_SegmentSum(g->scope, ones, ids), ids));
   return RN_OK;
 }
 
@@ -127,8 +132,8 @@ RN_RULE(segment_min_or_max) {
   rn_edge_t x = rn_grad_in(g, 0), ids = rn_grad_in(g, 1), dy = rn_grad_dy(g, 0);
   rn_edge_t is_extreme = rn_Equal(g->scope, x, rows(g, rn_grad_out(g, 0), ids));
   rn_edge_t count = rn_SegmentSum(g->scope, rn_Cast(g->scope, is_extreme, rn_edge_dtype(x)), ids);
-  rn_edge_t share = rows(g, quotient(g, dy, count), ids);
-  rn_grad_to(g, 0, rn_SelectV2(g->scope, is_extreme, share, rn_rule_zero(g, share)));
+  rn_edge_t each = share(g, dy, count, ids);
+  rn_grad_to(g, 0, rn_SelectV2(g->scope, is_extreme, each, rn_rule_zero(g, each)));
   return RN_OK;
 }
 
@@ -208,8 +213,10 @@ RN_RULE(unsorted_segment_min_or_max) {
   rn_edge_t is_extreme = rn_LogicalAnd(g->scope, equal, u.is_used);
   rn_edge_t mark = rn_Cast(g->scope, is_extreme, rn_edge_dtype(x));
   rn_edge_t count = rn_UnsortedSegmentSum(g->scope, mark, ids, rn_grad_in(g, 2));
-  rn_edge_t share = rows(g, quotient(g, dy, count), u.ids);
-  rn_grad_to(g, 0, rn_SelectV2(g->scope, is_extreme, share, rn_rule_zero(g, share)));
+  // Rows that went nowhere look at segment 0, which may be empty.
+  count = rn_Maximum(g->scope, count, rn_const_scalar(g->scope, rn_edge_dtype(x), 1));
+  rn_edge_t each = share(g, dy, count, u.ids);
+  rn_grad_to(g, 0, rn_SelectV2(g->scope, is_extreme, each, rn_rule_zero(g, each)));
   return RN_OK;
 }
 

@@ -81,6 +81,108 @@ static rn_status_t dense_bincount(rn_kernel_ctx_t* ctx) {
   return count_rows(input, rows, size, weights, *(const bool*)ctx->state, out);
 }
 
+static rn_status_t check_weights(const rn_tensor_t* values, const rn_tensor_t* weights) {
+  if (weights->count == 0 || weights->count == values->count) return RN_OK;
+  return rn_invalid_argument("Input indices and weights must have the same size.");
+}
+
+static rn_status_t check_splits(const rn_tensor_t* splits, int64_t count) {
+  const int64_t* at = RN_DATA(splits, const int64_t);
+  if (splits->count == 0) return rn_invalid_argument("Splits must be non-empty");
+  if (at[0] != 0)
+    return rn_invalid_argument("Splits must start with 0, not with %lld", (long long)at[0]);
+  if (at[splits->count - 1] != count)
+    return rn_invalid_argument(
+        "Splits must end with the number of values, got %lld instead of %lld",
+        (long long)at[splits->count - 1], (long long)count);
+  return RN_OK;
+}
+
+static rn_status_t ragged_bincount(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *splits = rn_in(ctx, 0), *values = rn_in(ctx, 1), *weights = rn_in(ctx, 3);
+  int64_t size, row = -1;
+  RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 2), &size));
+  RN_RETURN_IF_ERROR(check_splits(splits, values->count));
+  RN_RETURN_IF_ERROR(check_weights(values, weights));
+  const int64_t dims[2] = {splits->count - 1, size};
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
+  if (out->count) memset(out->data, 0, rn_tensor_bytes(out));
+  for (int64_t i = 0; i < values->count; ++i) {
+    // The last split is the number of values, so this ends.
+    while (i >= RN_DATA(splits, const int64_t)[row + 1]) ++row;
+    int64_t value = rn_int_at(values, i);
+    if (value < 0) return rn_invalid_argument("Input must be non-negative");
+    if (value < size)
+      count_one(out, row * size + value, weights->count ? weights : NULL, i,
+                *(const bool*)ctx->state);
+  }
+  return RN_OK;
+}
+
+static rn_status_t check_sparse(const rn_tensor_t* indices, const rn_tensor_t* values,
+                                const rn_tensor_t* shape) {
+  if (indices->rank != 2)
+    return rn_invalid_argument("Sparse indices must be rank 2 but is rank %d", indices->rank);
+  if (values->rank != 1)
+    return rn_invalid_argument("Sparse values must be rank 1 but is rank %d", values->rank);
+  if (shape->rank != 1)
+    return rn_invalid_argument("Sparse dense_shape must be rank 1 but is rank %d", shape->rank);
+  const int64_t count = rn_tensor_dim(indices, 0), rank = rn_tensor_dim(indices, 1);
+  if (count != values->count)
+    return rn_invalid_argument(
+        "Number of elements in indices (%lld) and values (%lld) do not match", (long long)count,
+        (long long)values->count);
+  if (rank != shape->count)
+    return rn_invalid_argument("Index rank (%lld) and shape rank (%lld) do not match",
+                               (long long)rank, (long long)shape->count);
+  return RN_OK;
+}
+
+static rn_status_t check_index(const int64_t* index, int64_t i, const int64_t* dims, int64_t rank) {
+  bool is_inside = true;
+  for (int64_t d = 0; d < rank; ++d) is_inside &= index[d] >= 0 && index[d] < dims[d];
+  if (is_inside) return RN_OK;
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, rn_allocator_default());
+  for (int64_t d = 0; d < rank; ++d)
+    rn_strbuf_printf(&text, d ? ", %lld" : "%lld", (long long)index[d]);
+  rn_status_t status =
+      rn_invalid_argument("Sparse index tuple indices[%lld, :] = [%.*s] is out of bounds",
+                          (long long)i, RN_STR_ARGS(rn_strbuf_view(&text)));
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+static rn_status_t sparse_bincount(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *shape = rn_in(ctx, 2);
+  const rn_tensor_t* weights = rn_in(ctx, 4);
+  int64_t size;
+  RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 3), &size));
+  RN_RETURN_IF_ERROR(check_sparse(indices, values, shape));
+  RN_RETURN_IF_ERROR(check_weights(values, weights));
+  const int64_t rank = shape->count, *dims = RN_DATA(shape, const int64_t);
+  const bool has_rows = rank != 1;
+  for (int64_t i = 0; i < values->count; ++i)
+    RN_RETURN_IF_ERROR(check_index(RN_DATA(indices, const int64_t) + i * rank, i, dims, rank));
+  const int64_t out_dims[2] = {rank ? dims[0] : 0, size};
+  if (out_dims[0] < 0)
+    return rn_invalid_argument("dense_shape (%lld) must be non-negative", (long long)out_dims[0]);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(
+      rn_output(ctx, 0, has_rows ? (rn_shape_t){2, out_dims} : (rn_shape_t){1, &size}, &out));
+  if (out->count) memset(out->data, 0, rn_tensor_bytes(out));
+  for (int64_t i = 0; i < values->count; ++i) {
+    int64_t value = rn_int_at(values, i);
+    int64_t row = has_rows ? RN_DATA(indices, const int64_t)[i * rank] : 0;
+    if (value < 0 && !has_rows) return rn_invalid_argument("Input arr must be non-negative!");
+    if (value >= 0 && value < size)
+      count_one(out, row * size + value, weights->count ? weights : NULL, i,
+                *(const bool*)ctx->state);
+  }
+  return RN_OK;
+}
+
 static double value_at(const rn_tensor_t* tensor, int64_t i) {
   switch (tensor->dtype) {
     case RN_FLOAT:
@@ -140,6 +242,18 @@ static const rn_kernel_def_t rows[] = {
      .state_size = sizeof(bool),
      .init = dense_init,
      .compute = dense_bincount},
+    {.op = "RaggedBincount",
+     .device = "CPU",
+     .types = {{"T", TYPES}},
+     .state_size = sizeof(bool),
+     .init = dense_init,
+     .compute = ragged_bincount},
+    {.op = "SparseBincount",
+     .device = "CPU",
+     .types = {{"T", TYPES}},
+     .state_size = sizeof(bool),
+     .init = dense_init,
+     .compute = sparse_bincount},
     {.op = "HistogramFixedWidth", .device = "CPU", .types = {{"T", TYPES}}, .compute = histogram},
 };
 RN_KERNEL_FAMILY(cpu_bincount, rows);

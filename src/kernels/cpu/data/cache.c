@@ -1,21 +1,23 @@
 // Datasets that are kept in memory, or in a file, as they are walked over for the first time.
 //
-// A cache in a file is "<name>.records": TFRecords, each the components of an element one behind
-// the other, each a length (8 bytes, little-endian) and a TensorProto. It is written beside its
-// place and put there when it is whole.
+// A cache in files is a bundle, "<name>.index" and "<name>.data-00000-of-00001", as TensorFlow has
+// it: component c of element i is the tensor "i_c", i in seven places and c in as many as the last
+// component's number has, spaces in front. Their order is that of the keys. It is put in its place
+// when it is whole; meanwhile "<name>_0.lockfile" keeps others from writing it too.
 #include "kernels/cpu/data/cache.h"
 
-#include "io/record.h"
-#include "tensor/tensor_proto.h"
+#include <stdio.h>
+
+#include "io/bundle.h"
 #include "tensor/tstring.h"
-#include "wire/decode.h"
-#include "wire/encode.h"
+
+#define LONGEST_KEY 64
 
 typedef struct cached_t {
   rn_dataset_t base;
   rn_dataset_t* input;
   rn_data_cache_t* cache;  // Retained
-  char* path;              // Owned; NULL: in memory
+  char* path;              // Owned; the bundle's prefix; NULL: in memory
   size_t path_size;
 } cached_t;
 
@@ -26,9 +28,9 @@ typedef struct cached_iterator_t {
   int64_t next;         // the element that comes next
   rn_data_rows_t rows;  // gathered
   rn_tensor_t* row;
-  rn_record_reader_t* reader;
-  rn_record_writer_t* writer;
-  rn_strbuf_t temporary;  // where the writer writes
+  rn_bundle_reader_t* reader;
+  rn_bundle_writer_t* writer;
+  rn_strbuf_t lock;  // the file that says that |writer| writes; empty: none
 } cached_iterator_t;
 
 static void cache_destroy(rn_object_t* object) {
@@ -54,16 +56,8 @@ static rn_status_t open_path(cached_t* cached) {
   if (name->rank != 0) return rn_invalid_argument("filename must be a scalar");
   rn_str_t text = rn_tstring_view(RN_DATA(name, const rn_tstring_t));
   if (!text.size) return RN_OK;
-  rn_strbuf_t path;
-  rn_strbuf_init(&path, cached->base.node->allocator);
-  rn_strbuf_append(&path, text);
-  rn_strbuf_append(&path, RN_STR(".records"));
-  rn_status_t status = rn_strbuf_status(&path);
-  if (rn_ok(status))
-    status = rn_str_dup(cached->base.node->allocator, rn_strbuf_view(&path), &cached->path);
-  cached->path_size = path.size + 1;
-  rn_strbuf_clear(&path);
-  return status;
+  cached->path_size = text.size + 1;
+  return rn_str_dup(cached->base.node->allocator, text, &cached->path);
 }
 
 static rn_status_t cached_open(rn_dataset_t* dataset) {
@@ -100,19 +94,19 @@ static rn_status_t cached_start(rn_data_iterator_t* iterator) {
   cached_iterator_t* own = (cached_iterator_t*)iterator;
   own->rows = (rn_data_rows_t){.allocator = iterator->dataset->node->allocator,
                                .component_count = iterator->dataset->component_count};
-  rn_strbuf_init(&own->temporary, iterator->dataset->node->allocator);
+  rn_strbuf_init(&own->lock, iterator->dataset->node->allocator);
   return rn_data_row(iterator, iterator->dataset->component_count, &own->row);
 }
 
 static const rn_env_t* env_of(const cached_iterator_t* own) { return own->base.dataset->host->env; }
 
-// A file that is not whole is nobody's.
-static void give_up_file(cached_iterator_t* own) {
-  if (!own->writer) return;
-  rn_status_free(rn_record_writer_close(own->writer));
+// What is not whole is nobody's: the writer takes its files along.
+static void give_up_files(cached_iterator_t* own) {
+  rn_bundle_writer_destroy(own->writer);
   own->writer = NULL;
   const rn_env_t* env = env_of(own);
-  rn_status_free(env->fs->remove(env->fs_self, own->temporary.data));
+  if (own->lock.size) rn_status_free(env->fs->remove(env->fs_self, own->lock.data));
+  own->lock.size = 0;
 }
 
 static void cached_stop(rn_data_iterator_t* iterator) {
@@ -120,14 +114,15 @@ static void cached_stop(rn_data_iterator_t* iterator) {
   rn_data_source_stop(&own->source);
   rn_data_rows_clear(&own->rows);
   rn_data_row_clear(own->row, iterator->dataset->component_count);
-  rn_record_reader_close(own->reader);
-  if (own->writer && rn_data_host_enter(iterator->dataset->host)) {
-    give_up_file(own);
-    rn_data_host_leave(iterator->dataset->host);
-  } else if (own->writer) {
-    rn_status_free(rn_record_writer_close(own->writer));
+  rn_bundle_reader_close(own->reader);
+  if (own->writer || own->lock.size) {
+    // Without the host, its files are gone too.
+    if (rn_data_host_enter(iterator->dataset->host)) {
+      give_up_files(own);
+      rn_data_host_leave(iterator->dataset->host);
+    }
   }
-  rn_strbuf_clear(&own->temporary);
+  rn_strbuf_clear(&own->lock);
 }
 
 // In memory.
@@ -146,79 +141,89 @@ static bool read_memory(cached_iterator_t* own) {
   return rn_data_finish(&own->base, status);
 }
 
-// In a file.
-static rn_status_t put_record(cached_iterator_t* own, const rn_tensor_t* row) {
-  rn_allocator_t allocator = own->base.dataset->node->allocator;
-  rn_strbuf_t record, part;
-  rn_arena_t arena;
-  rn_strbuf_init(&record, allocator);
-  rn_strbuf_init(&part, allocator);
-  rn_arena_init(&arena, allocator);
+// In files.
+static rn_status_t put_row(cached_iterator_t* own, const rn_tensor_t* row) {
+  int32_t count = own->base.dataset->component_count;
+  int width = snprintf(NULL, 0, "%d", count - 1);
   rn_status_t status = RN_OK;
-  for (int32_t c = 0; rn_ok(status) && c < own->base.dataset->component_count; ++c) {
-    rn_pb_TensorProto_t proto;
-    status = rn_tensor_to_proto(&row[c], RN_TENSOR_CONTENT, &arena, &proto);
-    part.size = 0;
-    if (rn_ok(status)) status = RN_PB_ENCODE(TensorProto, &proto, NULL, &part);
-    uint64_t size = part.size;
-    uint8_t bytes[8];
-    for (int b = 0; b < 8; ++b) bytes[b] = (uint8_t)(size >> (8 * b));
-    rn_strbuf_append_n(&record, bytes, sizeof bytes);
-    rn_strbuf_append(&record, rn_strbuf_view(&part));
-    if (rn_ok(status)) status = rn_strbuf_status(&record);
+  for (int32_t c = 0; rn_ok(status) && c < count; ++c) {
+    char key[LONGEST_KEY];
+    int size = snprintf(key, sizeof key, "%7lld_%*d", (long long)own->next, width, c);
+    status = rn_bundle_writer_add(own->writer, rn_str_n(key, (size_t)size), &row[c]);
   }
-  if (rn_ok(status)) status = rn_record_writer_write(own->writer, rn_strbuf_view(&record));
-  rn_arena_clear(&arena);
-  rn_strbuf_clear(&part);
-  rn_strbuf_clear(&record);
   return status;
 }
 
-static rn_status_t take_component(cached_iterator_t* own, rn_str_t* record, rn_tensor_t* out) {
-  uint64_t size = 0;
-  if (record->size < 8) return rn_data_loss("A record of a cache is too short");
-  for (int b = 0; b < 8; ++b) size |= (uint64_t)(uint8_t)record->data[b] << (8 * b);
-  *record = rn_str_n(record->data + 8, record->size - 8);
-  if (size > record->size) return rn_data_loss("A record of a cache is too short");
-  rn_arena_t arena;
-  rn_arena_init(&arena, own->base.dataset->node->allocator);
-  rn_pb_TensorProto_t* proto = NULL;
-  rn_status_t status =
-      RN_PB_DECODE(TensorProto, rn_str_n(record->data, (size_t)size), NULL, &arena, &proto);
-  if (rn_ok(status))
-    status = rn_tensor_from_proto(proto, (size_t)1 << 31, own->base.dataset->node->memory, out);
-  rn_arena_clear(&arena);
-  *record = rn_str_n(record->data + size, record->size - (size_t)size);
-  return status;
-}
-
-static bool read_file(cached_iterator_t* own) {
+static rn_status_t take_component(cached_iterator_t* own, size_t number, int32_t c,
+                                  rn_tensor_t* out) {
   const rn_dataset_t* dataset = own->base.dataset;
+  const rn_bundle_entry_t* entry =
+      number < rn_bundle_count(own->reader) ? rn_bundle_entry(own->reader, number) : NULL;
+  if (!entry)
+    return rn_data_loss("The cache %s ends within an element", ((const cached_t*)dataset)->path);
+  if (entry->dtype != dataset->types[c])
+    return rn_invalid_argument("Data type mismatch at component %d: expected %s but got %s.", c,
+                               rn_dtype_name(dataset->types[c]), rn_dtype_name(entry->dtype));
+  return rn_bundle_read_new(own->reader, entry, NULL, dataset->node->memory, out);
+}
+
+static bool read_files(cached_iterator_t* own) {
+  int32_t count = own->base.dataset->component_count;
   rn_tensor_t* out = own->base.asked->out;
-  rn_str_t record;
-  bool is_end = false;
-  rn_status_t status = rn_record_reader_next(own->reader, &record, &is_end);
-  if (rn_ok(status) && is_end) return rn_data_end(&own->base);
-  for (int32_t c = 0; rn_ok(status) && c < dataset->component_count; ++c) {
-    status = take_component(own, &record, &out[c]);
-    if (rn_ok(status) && out[c].dtype != dataset->types[c])
-      status = rn_data_loss("A cache holds elements of other types: %s",
-                            ((const cached_t*)dataset)->path);
-  }
+  size_t first = 0;
+  if (!rn_mul_ok((size_t)own->next, (size_t)count, &first) || first >= rn_bundle_count(own->reader))
+    return rn_data_end(&own->base);
+  rn_status_t status = RN_OK;
+  for (int32_t c = 0; rn_ok(status) && c < count; ++c)
+    status = take_component(own, first + (size_t)c, c, &out[c]);
   if (rn_ok(status))
     own->next++;
   else
-    rn_data_row_clear(out, dataset->component_count);
+    rn_data_row_clear(out, count);
   return rn_data_finish(&own->base, status);
 }
 
-static rn_status_t finish_file(cached_iterator_t* own) {
+static rn_status_t finish_files(cached_iterator_t* own) {
+  rn_status_t status = rn_bundle_writer_finish(own->writer, NULL);
+  give_up_files(own);
+  return status;
+}
+
+static rn_status_t locked(const rn_env_t* env, const char* lock) {
+  rn_strbuf_t said;
+  rn_strbuf_init(&said, rn_allocator_system());
+  rn_status_free(rn_fs_read(env, lock, 1024, &said));
+  rn_status_t status = rn_already_exists(
+      "There appears to be a concurrent caching iterator running - cache lockfile already exists "
+      "('%s'). If you are sure no other running TF computations are using this cache prefix, "
+      "delete the lockfile and re-initialize the iterator. Lockfile contents: %.*s",
+      lock, (int)said.size, said.data ? said.data : "");
+  rn_strbuf_clear(&said);
+  return status;
+}
+
+static rn_status_t begin_files(cached_iterator_t* own) {
+  const cached_t* cached = (const cached_t*)own->base.dataset;
   const rn_env_t* env = env_of(own);
-  rn_status_t status = rn_record_writer_close(own->writer);
-  own->writer = NULL;
-  if (!rn_ok(status)) return status;
-  return env->fs->rename(env->fs_self, own->temporary.data,
-                         ((const cached_t*)own->base.dataset)->path);
+  if (rn_bundle_exists(env, cached->path)) {
+    own->is_reading = true;
+    return rn_bundle_reader_open(env, cached->path, &own->reader);
+  }
+  own->lock.size = 0;
+  rn_strbuf_printf(&own->lock, "%s_0.lockfile", cached->path);
+  RN_RETURN_IF_ERROR(rn_strbuf_status(&own->lock));
+  if (rn_fs_exists(env, own->lock.data)) {
+    rn_status_t status = locked(env, own->lock.data);
+    own->lock.size = 0;
+    return status;
+  }
+  char text[48];
+  int size = snprintf(text, sizeof text, "Created at: %lld",
+                      (long long)(env->wall_us(env->self) / 1000000));
+  rn_status_t status = rn_fs_write(env, own->lock.data, rn_str_n(text, (size_t)size));
+  if (rn_ok(status)) status = rn_bundle_writer_create(env, cached->path, NULL, &own->writer);
+  if (!rn_ok(status)) give_up_files(own);
+  return status;
 }
 
 // What is there already is read; otherwise the input is.
@@ -231,12 +236,8 @@ static rn_status_t begin(cached_iterator_t* own) {
     rn_mutex_unlock(&cached->cache->mutex);
     if (own->is_reading && cached->cache->rows.component_count != own->rows.component_count)
       return rn_invalid_argument("A cache is shared by datasets of other elements");
-  } else if (rn_fs_exists(env_of(own), cached->path)) {
-    own->is_reading = true;
-    return rn_record_reader_open(env_of(own), cached->path, RN_COMPRESSION_NONE, 0, &own->reader);
   } else {
-    RN_RETURN_IF_ERROR(rn_fs_temporary(env_of(own), cached->path, &own->temporary));
-    RN_RETURN_IF_ERROR(rn_record_writer_open(env_of(own), own->temporary.data, NULL, &own->writer));
+    RN_RETURN_IF_ERROR(begin_files(own));
   }
   return own->is_reading ? RN_OK : rn_data_source_start(&own->source, &own->base, cached->input);
 }
@@ -245,7 +246,7 @@ static rn_status_t begin(cached_iterator_t* own) {
 static rn_status_t complete(cached_iterator_t* own) {
   rn_data_cache_t* cache = ((const cached_t*)own->base.dataset)->cache;
   own->is_over = true;
-  if (own->writer) return finish_file(own);
+  if (own->writer) return finish_files(own);
   rn_mutex_lock(&cache->mutex);
   if (!cache->is_complete) {
     cache->rows = own->rows;
@@ -258,8 +259,15 @@ static rn_status_t complete(cached_iterator_t* own) {
 
 // A copy of what goes out is kept.
 static rn_status_t remember(cached_iterator_t* own, const rn_tensor_t* out) {
-  if (own->writer) return put_record(own, out);
+  const char* path = ((const cached_t*)own->base.dataset)->path;
   rn_status_t status = RN_OK;
+  if (path && !own->writer)
+    return rn_failed_precondition("The cache %s could not be written", path);
+  if (path) {
+    status = put_row(own, out);
+    if (!rn_ok(status)) give_up_files(own);
+    return status;
+  }
   for (int32_t c = 0; rn_ok(status) && c < own->rows.component_count; ++c)
     status = rn_tensor_keep(&out[c], own->base.dataset->node->memory, &own->row[c]);
   if (rn_ok(status)) status = rn_data_rows_push(&own->rows, own->row);
@@ -271,11 +279,12 @@ static bool cached_next(rn_data_iterator_t* iterator) {
   cached_iterator_t* own = (cached_iterator_t*)iterator;
   rn_status_t status = own->is_begun ? RN_OK : begin(own);
   if (!rn_ok(status)) {
+    give_up_files(own);
     own->is_begun = false;
     return rn_data_finish(iterator, status);
   }
   if (own->is_over) return rn_data_end(iterator);
-  if (own->is_reading) return own->reader ? read_file(own) : read_memory(own);
+  if (own->is_reading) return own->reader ? read_files(own) : read_memory(own);
   if (iterator->phase == 0) {
     iterator->phase = 1;
     if (!rn_data_ask(&own->source, iterator->asked->out)) return false;
@@ -295,11 +304,11 @@ static bool cached_next(rn_data_iterator_t* iterator) {
   return rn_data_finish(iterator, status);
 }
 
-// A file that is being written cannot be saved in the middle; memory can.
+// Files that are being written cannot be saved in the middle; memory can.
 static rn_status_t cached_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
   cached_iterator_t* own = (cached_iterator_t*)iterator;
   rn_data_cache_t* cache = ((const cached_t*)iterator->dataset)->cache;
-  if (own->writer) return rn_unimplemented("A cache cannot be saved while its file is written");
+  if (own->writer) return rn_unimplemented("A cache cannot be saved while its files are written");
   rn_data_put_int(writer, own->is_begun);
   rn_data_put_int(writer, own->is_reading);
   rn_data_put_int(writer, own->is_over);
@@ -317,11 +326,10 @@ static rn_status_t restore_rows(cached_iterator_t* own, rn_data_reader_t* reader
   if (!own->is_reading && !own->is_over) return RN_OK;
   if (((const cached_t*)own->base.dataset)->path) {
     if (!own->is_reading) return RN_OK;
-    RN_RETURN_IF_ERROR(rn_record_reader_open(env_of(own),
-                                             ((const cached_t*)own->base.dataset)->path,
-                                             RN_COMPRESSION_NONE, 0, &own->reader));
-    int64_t skipped = 0;
-    return rn_record_reader_skip(own->reader, own->next, &skipped);
+    rn_bundle_reader_close(own->reader);
+    own->reader = NULL;
+    return rn_bundle_reader_open(env_of(own), ((const cached_t*)own->base.dataset)->path,
+                                 &own->reader);
   }
   rn_mutex_lock(&cache->mutex);
   if (!cache->is_complete) {
