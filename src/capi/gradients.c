@@ -1,4 +1,7 @@
 // Gradients behind the C API.
+#include <stdio.h>
+#include <string.h>
+
 #include "capi/internal.h"
 #include "grad/grad.h"
 
@@ -32,6 +35,40 @@ static rn_status_t check_edges(rn_graph_t* graph, const TF_Output* edges, int co
   return RN_OK;
 }
 
+// The ops that stock's C API knows to have no gradient. It refuses a y of any other such op. We
+// follow where there is nothing to differentiate: a y of whole numbers, as of ArgMax.
+static const char known_to_have_none[] =
+    " ApproximateEqual BroadcastGradientArgs ConcatOffset Const DeleteSessionTensor "
+    "EditDistance Equal Floor GetSessionHandle GetSessionHandleV2 GetSessionTensor Greater "
+    "GreaterEqual InvertPermutation Less LessEqual LogicalAnd LogicalNot LogicalOr "
+    "NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 "
+    "NonMaxSuppressionV5 NotEqual OneHot QueueClose QueueDequeue QueueDequeueMany "
+    "QueueDequeueUpTo QueueEnqueue QueueEnqueueMany QueueSize Rank Shape ShapeN Size "
+    "StopGradient ZerosLike ";
+
+static bool is_known(const char* op) {
+  char name[64];
+  int length = snprintf(name, sizeof name, " %s ", op);
+  return length > 0 && (size_t)length < sizeof name && strstr(known_to_have_none, name);
+}
+
+// Nothing flowed back to any x: as it should, or for want of a rule?
+static rn_status_t check_ys(const TF_Output* y, int ny) {
+  for (int i = 0; i < ny; ++i) {
+    rn_edge_t edge = rn_capi_edge(y[i]);
+    const rn_op_def_t* op = edge.node->op;
+    bool is_whole = rn_dtype_is_integer(rn_dtype_base(edge.node->outputs[edge.index].dtype));
+    if (is_whole && (op->flags & RN_OP_NO_GRAD) && !is_known(op->name)) {
+      return rn_not_found(
+          "No gradient defined for op: %s. Please see "
+          "https://www.tensorflow.org/code/tensorflow/cc/gradients/README.md for instructions on "
+          "how to add C++ gradients.",
+          op->name);
+    }
+  }
+  return RN_OK;
+}
+
 static void log_line(void* arg, const char* line) {
   (void)arg;
   rn_log(rn_capi_env(), RN_LOG_WARNING, "%s", line);
@@ -58,9 +95,12 @@ static rn_status_t add_gradients(rn_graph_t* graph, const char* prefix, const TF
                                .options = &options,
                                .wants_all = true};
   rn_status_t status = rn_grad_run(&request, out);
+  bool any = false;
   for (int i = 0; rn_ok(status) && i < nx; ++i) {
     results[i] = out[i].dense.node ? rn_capi_output(out[i].dense) : (TF_Output){NULL, -1};
+    any |= out[i].dense.node != NULL;
   }
+  if (rn_ok(status) && !any && nx > 0) status = check_ys(y, ny);
   RN_FREE_ARRAY(rn_capi_allocator(), out, nx);
   return status;
 }

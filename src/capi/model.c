@@ -98,12 +98,14 @@ static rn_status_t load(rn_model_t* model, const char* folder, const rn_model_op
   RN_RETURN_IF_ERROR(rn_saved_model_open(rn_capi_env(), rn_str(folder), allocator, &model->file));
   RN_RETURN_IF_ERROR(find_graph(model, options));
   RN_RETURN_IF_ERROR(rn_graph_create(allocator, &model->graph));
-  RN_RETURN_IF_ERROR(rn_meta_graph_import(model->meta, model->graph));
-  RN_RETURN_IF_ERROR(describe_all(model));
+  RN_RETURN_IF_ERROR(
+      rn_saved_model_blame(model->file, rn_meta_graph_import(model->meta, model->graph)));
+  RN_RETURN_IF_ERROR(rn_saved_model_blame(model->file, describe_all(model)));
   RN_RETURN_IF_ERROR(rn_capi_session_create_for(model->graph, options ? options->session : NULL,
                                                 folder, &model->session));
   model->session->origin = (rn_model_origin_t){model->file, model->meta, model->graph->nodes.count};
-  return rn_meta_graph_restore(model->file, model->meta, model->session->session, NULL);
+  return rn_saved_model_blame(
+      model->file, rn_meta_graph_restore(model->file, model->meta, model->session->session, NULL));
 }
 
 rn_model_t* rn_model_load(const char* folder, const rn_model_options_t* options,

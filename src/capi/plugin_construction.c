@@ -1,7 +1,9 @@
 // What a plug-in's kernel may ask while it is built: its attributes.
 #include "capi/plugin_kernel.h"
 #include "framework/attr_proto.h"
+#include "kernels/cpu/array.h"
 #include "proto/node_def.pb.h"
+#include "tensorflow/c/kernels_experimental.h"
 
 void TF_OpKernelConstruction_Failure(TF_OpKernelConstruction* ctx, TF_Status* status) {
   if (!ctx) return;
@@ -211,6 +213,21 @@ TF_Buffer* TF_OpKernelConstruction_GetAttrFunction(TF_OpKernelConstruction* ctx,
   rn_arena_clear(&arena);
   rn_capi_set(status, outcome);
   return buffer;
+}
+
+void TF_OpKernelConstruction_GetAttrTensorShape(TF_OpKernelConstruction* ctx, const char* attr_name,
+                                                int64_t* dims, size_t num_dims, TF_Status* status) {
+  const rn_attr_value_t* value;
+  const void* room = num_dims > 0 ? (const void*)dims : attr_name;
+  rn_status_t outcome = get(ctx, attr_name, RN_ATTR_SHAPE, false, room, &value);
+  if (rn_ok(outcome) && !rn_shape_is_full(value->shape))
+    outcome = rn_invalid_argument("Attr %s is %s, which is not known in full", attr_name,
+                                  rn_shape_text(value->shape).text);
+  if (rn_ok(outcome) && (size_t)value->shape.rank != num_dims)
+    outcome = rn_invalid_argument("Expected rank is %zu but actual rank is %d", num_dims,
+                                  value->shape.rank);
+  for (size_t i = 0; rn_ok(outcome) && i < num_dims; ++i) dims[i] = value->shape.dims[i];
+  rn_capi_set(status, outcome);
 }
 
 bool TF_OpKernelConstruction_HasAttr(TF_OpKernelConstruction* ctx, const char* attr_name,

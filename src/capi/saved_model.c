@@ -40,10 +40,11 @@ static rn_status_t load(load_t* load, const char* folder, const rn_str_t* tags, 
   RN_RETURN_IF_ERROR(
       rn_saved_model_open(rn_capi_env(), rn_str(folder), rn_capi_allocator(), &load->model));
   RN_RETURN_IF_ERROR(rn_saved_model_find(load->model, tags, tag_count, &load->meta));
-  RN_RETURN_IF_ERROR(rn_meta_graph_import(load->meta, graph));
+  RN_RETURN_IF_ERROR(rn_saved_model_blame(load->model, rn_meta_graph_import(load->meta, graph)));
   RN_RETURN_IF_ERROR(rn_capi_session_create_for(graph, options, folder, &load->session));
   load->session->origin = (rn_model_origin_t){load->model, load->meta, graph->nodes.count};
-  return rn_meta_graph_restore(load->model, load->meta, load->session->session, &step);
+  return rn_saved_model_blame(
+      load->model, rn_meta_graph_restore(load->model, load->meta, load->session->session, &step));
 }
 
 static rn_status_t give_meta(const rn_meta_graph_t* meta, TF_Buffer* out) {

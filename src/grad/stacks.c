@@ -135,7 +135,8 @@ bool rn_stacks_bring(const rn_walk_t* walk, const rn_loop_t* nest) {
 static rn_status_t check_guards(rn_level_t* level, const rn_pair_t* pair) {
   rn_edge_t push = pair->push_nest->vars.items[0].enter->inputs[0];
   rn_edge_t pop = pair->pop_nest->vars.items[0].enter->inputs[0];
-  if (rn_guard_of(level, push) == rn_guard_of(level, pop)) return RN_OK;
+  const rn_guard_t *pushes = rn_guard_of(level, push), *pops = rn_guard_of(level, pop);
+  if (rn_guard_implies(pushes, pops) && rn_guard_implies(pops, pushes)) return RN_OK;
   return rn_unimplemented(
       "Gradients cannot follow stack '%s': loop '%.*s', which pops from it, is conditional where "
       "loop '%.*s', which pushes, is not",

@@ -107,6 +107,27 @@ static void no_gradient(bool with_inputs) {
 GRAD_TEST(OpWithNoGradientRegistered_GradInputs) { no_gradient(true); }
 GRAD_TEST(OpWithNoGradientRegistered_NoGradInputs) { no_gradient(false); }
 
+// An op that passes nothing back is an error as a y, unless it is known for that.
+GRAD_TEST(YThatPassesNothingBack) {
+  ct_t t = ct_open();
+  TF_Output x = ct_out(ct_placeholder(&t, t.graph, "x", TF_FLOAT), 0);
+  TF_Output zero = ct_out(ct_const(&t, t.graph, "zero", ct_int32(0)), 0);
+  TF_Output largest = ct_out(ct_binary(&t, t.graph, "ArgMax", "largest", x, zero), 0);
+  TF_Output stopped = ct_out(ct_unary(&t, t.graph, "StopGradient", "stopped", largest), 0);
+  TF_Output shape = ct_out(ct_unary(&t, t.graph, "Shape", "shape", x), 0);
+  TF_Output dy = x;
+  TF_AddGradients(t.graph, &largest, 1, &x, 1, NULL, t.status, &dy);
+  CT_ERROR_HAS(t.status, TF_NOT_FOUND, "No gradient defined for op: ArgMax. Please see ");
+  TF_AddGradients(t.graph, &stopped, 1, &x, 1, NULL, t.status, &dy);
+  CT_OK(t.status);
+  cr_assert_null(dy.oper);
+  dy = x;
+  TF_AddGradients(t.graph, &shape, 1, &x, 1, NULL, t.status, &dy);
+  CT_OK(t.status);
+  cr_assert_null(dy.oper);
+  ct_close(&t);
+}
+
 // x -> y = -x; one or two calls with prefixes.
 typedef struct prefix_t {
   ct_t t;

@@ -163,6 +163,12 @@ GRAD(SegmentMean, SHAPES("4,2"), rn_SegmentMean(s, x[0], IDS))
 GRAD(SegmentMax, SHAPES("4,2"), rn_SegmentMax(s, x[0], IDS))
 GRAD(SegmentMin, SHAPES("4"), rn_SegmentMin(s, x[0], IDS))
 GRAD(SegmentProd, SHAPES("4,2"), rn_SegmentProd(s, x[0], IDS))
+// Nothing of a segment without rows may reach the others, in the second order either.
+static rn_edge_t mixed(rn_scope_t* s, rn_edge_t rows) {
+  return rn_Tanh(s, rn_MatMul(s, rows, rows, .transpose_a = true));
+}
+GRAD(SegmentMeanWithGap, TWICE("4,2"), mixed(s, rn_SegmentMean(s, x[0], IDS)))
+GRAD(SegmentMaxWithGap, TWICE("4,2"), mixed(s, rn_SegmentMax(s, x[0], IDS)))
 #define UNSORTED INTS(2, 0, -1, 2)
 GRAD(UnsortedSegmentSum, SHAPES("4,2"), rn_UnsortedSegmentSum(s, x[0], UNSORTED, INT(3)))
 // A segment without rows would hold the least of all numbers, which leaves no room for others.
