@@ -27,6 +27,8 @@ static bool is_address(rn_str_t address) {
          port >= 0 && port <= 65535;
 }
 
+static bool is_any_port(rn_str_t address) { return rn_str_ends_with(address, RN_STR(":0")); }
+
 rn_status_t rn_cli_cluster_add(rn_cli_cluster_t* cluster, rn_str_t job, int32_t index,
                                rn_str_t address) {
   rn_server_task_t task = {.index = index};
@@ -37,6 +39,10 @@ rn_status_t rn_cli_cluster_add(rn_cli_cluster_t* cluster, rn_str_t job, int32_t 
   for (size_t i = 0; i < cluster->tasks.count; ++i)
     if (cluster->tasks.items[i].index == index && rn_str_eq(cluster->tasks.items[i].job, job))
       return rn_invalid_argument("task %d of job %.*s is there twice", index, RN_STR_ARGS(job));
+    else if (rn_str_eq(cluster->tasks.items[i].address, address) && !is_any_port(address))
+      return rn_invalid_argument("task %d of job %.*s and task %d of job %.*s are both at %.*s",
+                                 index, RN_STR_ARGS(job), cluster->tasks.items[i].index,
+                                 RN_STR_ARGS(cluster->tasks.items[i].job), RN_STR_ARGS(address));
   RN_RETURN_IF_ERROR(rn_arena_str(&cluster->arena, job, &task.job));
   RN_RETURN_IF_ERROR(rn_arena_str(&cluster->arena, address, &task.address));
   return rn_vec_push(&cluster->tasks, cluster->arena.allocator, task);
@@ -91,6 +97,10 @@ static rn_status_t parse_json(rn_cli_cluster_t* cluster, rn_str_t text) {
 static rn_status_t parse_short(rn_cli_cluster_t* cluster, rn_str_t text) {
   while (text.size) {
     rn_str_t tasks = rn_str_trim(rn_str_split(&text, ',')), job = rn_str_split(&tasks, '=');
+    if (job.size && !tasks.size)
+      return rn_invalid_argument(
+          "'%.*s' is neither a file nor a job with its tasks (job=host:port|host:port,...)",
+          RN_STR_ARGS(job));
     for (int32_t i = 0; tasks.size; ++i)
       RN_RETURN_IF_ERROR(
           rn_cli_cluster_add(cluster, rn_str_trim(job), i, rn_str_trim(rn_str_split(&tasks, '|'))));
@@ -149,12 +159,20 @@ rn_status_t rn_cli_cluster_parse(rn_cli_cluster_t* cluster, const rn_env_t* env,
 rn_status_t rn_cli_cluster_parse_config(rn_cli_cluster_t* cluster, rn_str_t text) {
   json_t* root = NULL;
   RN_RETURN_IF_ERROR(load_json(text, &root));
-  rn_status_t status = take_json(cluster, json_object_get(root, "cluster"));
+  json_t* jobs = json_object_get(root, "cluster");
+  rn_status_t status =
+      jobs ? take_json(cluster, jobs) : rn_invalid_argument("it does not say what the cluster is");
   json_t *task = json_object_get(root, "task"), *type = json_object_get(task, "type"),
          *index = json_object_get(task, "index");
   if (rn_ok(status) && json_is_string(type))
     status = rn_arena_str(&cluster->arena, rn_str(json_string_value(type)), &cluster->job);
-  if (json_is_integer(index)) cluster->index = (int32_t)json_integer_value(index);
+  int64_t number = json_integer_value(index);
+  bool is_number =
+      !index || json_is_integer(index) ||
+      (json_is_string(index) && rn_str_to_i64(rn_str(json_string_value(index)), &number));
+  if (rn_ok(status) && (!is_number || number < 0 || number > INT32_MAX))
+    status = rn_invalid_argument("the index of the task is no number of at least 0");
+  if (index) cluster->index = (int32_t)number;
   json_decref(root);
   return status;
 }

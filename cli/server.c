@@ -174,9 +174,15 @@ static rn_status_t no_task(const request_t* request, rn_str_t job, int64_t index
   int count = 0;
   for (size_t i = 0; i < cluster->tasks.count; ++i)
     if (rn_str_eq(cluster->tasks.items[i].job, job)) ++count;
-  if (!count)
-    return rn_invalid_argument("the cluster has no job %.*s, but %.*s and maybe others",
-                               RN_STR_ARGS(job), RN_STR_ARGS(cluster->tasks.items[0].job));
+  if (!count) {
+    rn_status_t status =
+        rn_invalid_argument("the cluster has no job %.*s; its jobs are", RN_STR_ARGS(job));
+    for (size_t i = 0; i < cluster->tasks.count; ++i)
+      if (i == 0 || !rn_str_eq(cluster->tasks.items[i].job, cluster->tasks.items[i - 1].job))
+        status = rn_status_annotate(status, "%s %.*s", i ? "," : "",
+                                    RN_STR_ARGS(cluster->tasks.items[i].job));
+    return status;
+  }
   return rn_invalid_argument("the cluster has no task %lld of job %.*s, which has %d",
                              (long long)index, RN_STR_ARGS(job), count);
 }
@@ -209,19 +215,32 @@ static void ask_name(const request_t* request, rn_allocator_t allocator, const c
   rn_strbuf_clear(&body);
 }
 
-// As lists, where the tasks of each job count from 0: what TF_CONFIG and --cluster take.
+// Whether the tasks of a job count from 0, in order.
+static bool is_list(const rn_cli_cluster_t* cluster, rn_str_t job) {
+  int32_t next = 0;
+  for (size_t i = 0; i < cluster->tasks.count; ++i)
+    if (rn_str_eq(cluster->tasks.items[i].job, job) && cluster->tasks.items[i].index != next++)
+      return false;
+  return true;
+}
+
+// What TF_CONFIG and --cluster take: lists, or objects with numbers where tasks are left out.
 static void show_json(const rn_cli_cluster_t* cluster) {
   json_t* jobs = json_object();
   bool ok = jobs != NULL;
   for (size_t i = 0; ok && i < cluster->tasks.count; ++i) {
     const rn_server_task_t* task = &cluster->tasks.items[i];
-    json_t* list = json_object_get(jobs, task->job.data);
-    if (!list && task->index == 0) {
-      list = json_array();
-      ok = json_object_set_new(jobs, task->job.data, list) == 0;
+    json_t* tasks = json_object_get(jobs, task->job.data);
+    bool lists = is_list(cluster, task->job);
+    char key[16];
+    snprintf(key, sizeof key, "%d", task->index);
+    if (!tasks) {
+      tasks = lists ? json_array() : json_object();
+      ok = json_object_set_new(jobs, task->job.data, tasks) == 0;
     }
-    ok = ok && json_array_size(list) == (size_t)task->index &&
-         json_array_append_new(list, json_string(task->address.data)) == 0;
+    json_t* address = json_string(task->address.data);
+    ok = ok && (lists ? json_array_append_new(tasks, address)
+                      : json_object_set_new(tasks, key, address)) == 0;
   }
   char* text = ok ? json_dumps(jobs, 0) : NULL;
   if (text) printf("%s\n", text);

@@ -110,10 +110,22 @@ static rn_status_t place_extra(rn_node_t* node, rn_map_t* many, rn_str_t key, rn
   return RN_OK;
 }
 
+// Stock's optimizer leaves a note about shapes in which dimensions have numbers, below -1: no
+// shapes to anybody else.
+static bool is_note(source_t* source, const rn_import_attr_t* attr) {
+  rn_attr_value_t value;
+  if (!rn_str_is(attr->key, "_input_shapes")) return false;
+  rn_status_t status = rn_import_read_value(source->import, attr->value, &value);
+  bool is_unreadable = rn_status_code(status) == RN_CODE_INVALID_ARGUMENT;
+  if (rn_ok(status)) rn_attr_value_clear(&value);
+  rn_status_free(status);
+  return is_unreadable;
+}
+
 static rn_status_t read_extra(source_t* source, rn_node_t* node, rn_map_t* many,
                               const rn_import_attr_t* attr) {
   rn_attr_t* extra = NULL;
-  if (!attr->value.size) return RN_OK;  // without a value it says nothing
+  if (!attr->value.size || is_note(source, attr)) return RN_OK;  // without a value it says nothing
   RN_RETURN_IF_ERROR(reserve_extras(source, node));
   RN_RETURN_IF_ERROR(place_extra(node, many, attr->key, &extra));
   rn_attr_value_clear(&extra->value);

@@ -16,6 +16,11 @@ rn_status_t rn_meta_graph_import(const rn_meta_graph_t* meta, rn_graph_t* graph)
   return status;
 }
 
+rn_status_t rn_saved_model_blame(const rn_saved_model_t* model, rn_status_t status) {
+  if (rn_ok(status)) return status;
+  return rn_status_annotate(status, "\n\twhile loading %s/saved_model.pb", model->folder.data);
+}
+
 rn_status_t rn_edge_by_name(rn_graph_t* graph, rn_str_t name, rn_edge_t* out) {
   rn_str_t index = name, node = rn_str_split(&index, ':');
   int64_t number = 0;

@@ -6,8 +6,8 @@
 //   DIR/assets/                      files that the graph reads
 //
 // Opening reads the first of these; nothing in it is believed, nor is anything run. Graphs come as
-// bytes and are imported when asked for; object graphs, which are for Python alone, are not looked
-// at. A model is read-only once opened; any number of threads may use it.
+// bytes and are imported when asked for; object graphs, which are for Python, stay bytes. A model
+// is read-only once opened; any number of threads may use it.
 #ifndef RUNNEL_SAVED_MODEL_SAVED_MODEL_H_
 #define RUNNEL_SAVED_MODEL_SAVED_MODEL_H_
 
@@ -61,6 +61,9 @@ RN_MUST_USE rn_status_t rn_meta_graph_restore(const rn_saved_model_t* model,
 // first generation has it, a collection of it.
 RN_MUST_USE rn_status_t rn_meta_graph_assets(const rn_meta_graph_t* meta, rn_arena_t* arena,
                                              const rn_pb_AssetFileDef_t** out, uint32_t* out_count);
+
+// |status|, a failure of which names the model's file.
+RN_MUST_USE rn_status_t rn_saved_model_blame(const rn_saved_model_t* model, rn_status_t status);
 
 // The signature |name|; NOT_FOUND, listing those that there are.
 RN_MUST_USE rn_status_t rn_meta_graph_signature(const rn_meta_graph_t* meta, rn_str_t name,

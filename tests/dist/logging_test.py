@@ -87,6 +87,18 @@ def part(incarnation, device, is_sender):
     return graph.SerializeToString()
 
 
+def received(metadata):
+    """(device, bytes, what from where) of each value that came from another task."""
+    rows = set()
+    for device in metadata.step_stats.dev_stats:
+        for row in device.node_stats:
+            if row.node_name == "RecvTensor":
+                size = row.output[0].tensor_description.allocation_description.requested_bytes
+                label = re.sub(r"\[[\d.]+Mb/s\] |edge_\d+_|_recv_|_0(?= from)", "", row.timeline_label)
+                rows.add((device.device, size, label))
+    return rows
+
+
 class Pair:
     """A worker and a parameter server of one kind, and the calls a master would make."""
 
@@ -173,8 +185,9 @@ class Pair:
         yield self.call(0, "GetStepSequence", b"")
 
     def traced(self):
-        """Which values a step's metadata says that tasks have got of others, and how many bytes each."""
+        """Which values the metadata of each of some steps says that tasks have got of others."""
         tf = stock.compat.v1
+        steps = []
         with tf.Graph().as_default():
             fed = tf.placeholder(tf.float32, [], name="fed")
             with tf.device("/job:ps"):
@@ -184,19 +197,12 @@ class Pair:
                 total = tf.reduce_sum(v.read_value() * back, name="total")
             with tf.Session("grpc://" + self.addresses[0]) as session:
                 session.run(v.initializer)
-                for i in range(3):
+                for i in range(6):
                     metadata = tf.RunMetadata()
                     session.run(total, {fed: i}, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
                                 run_metadata=metadata)
-        rows = []
-        for device in metadata.step_stats.dev_stats:
-            for row in device.node_stats:
-                if row.node_name != "RecvTensor":
-                    continue
-                size = row.output[0].tensor_description.allocation_description.requested_bytes
-                label = re.sub(r"\[[\d.]+Mb/s\] |edge_\d+_|_recv_|_0(?= from)", "", row.timeline_label)
-                rows.append((device.device, size, label))
-        return sorted(rows)
+                    steps.append(received(metadata))
+        return steps
 
     def close(self):
         for task in self.tasks:
@@ -207,8 +213,10 @@ class Pair:
 def main():
     pairs = [Pair(is_stock) for is_stock in (True, False)]
     try:
+        # A row of stock's is missing now and then: its task answers before it has noted it.
         theirs, ours = (pair.traced() for pair in pairs)
-        assert theirs == ours and len(ours) == 3, f"stock: {theirs}\nours:  {ours}"
+        assert set().union(*theirs) == ours[0] and len(ours[0]) == 3, f"stock: {theirs}\nours:  {ours}"
+        assert all(step == ours[0] for step in ours), ours
         for theirs, ours in zip(*(pair.tell() for pair in pairs), strict=True):
             assert theirs == ours, f"stock: {theirs}\nours:  {ours}"
             print(theirs)

@@ -174,7 +174,7 @@ def part_bad():
           errors)
     # Wrong clusters and tasks.
     for arguments, message in (
-            (["--cluster", "worker"], "has no tasks"),
+            (["--cluster", "worker"], "neither a file nor a job with its tasks"),
             (["--cluster", "worker=nowhere"], "no address host:port"),
             (["--cluster", "worker=a:1|a:99999"], "no address host:port"),
             (["--cluster", '{"worker": ["a:1"]'], "JSON is not right"),

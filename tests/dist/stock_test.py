@@ -93,6 +93,33 @@ def loop_over_tasks(session):
     assert session.run(result) == (5, 94.0)
 
 
+def what_masters_fuse(session):
+    """A stock master sends one node for a product, a bias and a function, or for a chain of functions."""
+    def build(device):
+        r = np.random.RandomState(0)
+        with tf.device(device):
+            a, image = (tf.constant(r.randn(*shape), tf.float32) + tf.placeholder_with_default(0.0, [])
+                        for shape in ((5, 6), (2, 6, 6, 3)))
+            w, f, d = (tf.constant(r.randn(*shape), tf.float32) for shape in ((6, 4), (3, 3, 3, 5), (3, 3, 3, 1)))
+            b, c, scale, shift, mean = (tf.constant(r.randn(n), tf.float32) for n in (4, 5, 5, 5, 5))
+            for act in (tf.nn.relu, tf.nn.relu6, tf.nn.elu, tf.tanh, tf.sigmoid, lambda x: tf.nn.leaky_relu(x, 0.3)):
+                yield act(tf.nn.bias_add(tf.matmul(a, w), b))
+                yield act(tf.nn.bias_add(tf.nn.conv2d(image, f, 1, "SAME"), c))
+            yield tf.matmul(a, w) + b
+            yield tf.nn.relu(tf.nn.fused_batch_norm(tf.nn.conv2d(image, f, 2, "VALID"), scale, shift, mean, tf.square(c) + 1,
+                                                    is_training=False)[0])
+            y, batch_mean, variance = tf.nn.fused_batch_norm(tf.nn.conv2d(image, f, 1, "SAME"), scale, shift)
+            yield from (tf.nn.relu(y), batch_mean + 1.0, variance + 1.0)
+            yield tf.nn.relu6(tf.nn.bias_add(tf.nn.depthwise_conv2d(image, d, [1, 1, 1, 1], "SAME"), b[:3]))
+            yield tf.exp(tf.sqrt(tf.tanh(tf.abs(a))))
+            yield tf.log1p(tf.square(tf.sin(tf.cos(a))))
+
+    values = session.run(list(build(PS0)))
+    with tf.Graph().as_default(), tf.Session() as local:
+        for value, expected in zip(values, local.run(list(build(None))), strict=True):
+            np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-4)
+
+
 def large_tensors(session):
     with tf.device(PS0):
         large = tf.fill([1000, 1000], 2.0)
@@ -213,6 +240,7 @@ def check(kinds):
             x = tf.placeholder(tf.float32, [3])
             train(session, x)
             loop_over_tasks(session)
+            what_masters_fuse(session)
             large_tensors(session)
             queue_and_strings(session)
             error_names_the_node(session, x)
