@@ -247,15 +247,18 @@ typedef struct rule_t {
   PyObject* function;  // (op, list of gradients, the rule) -> list
 } rule_t;
 
+// What arrived at each output: a Tensor, or the parts of slices.
 static PyObject* arrived(rn_grad_t* g, rnpy_graph_t* graph, int count) {
   PyObject* list = PyList_New(count);
   for (int i = 0; list && i < count; ++i) {
-    rn_edge_t edge = rn_grad_arrived(g, i);
-    PyObject* tensor = rnpy_graph_sync(graph) == 0 ? tensor_of(graph, edge) : NULL;
-    if (!tensor) {
+    rn_gradient_t gradient = rn_grad_arrived_as_is(g, i);
+    if (!rn_gradient_is_slices(gradient))
+      gradient = (rn_gradient_t){.dense = rn_grad_arrived(g, i)};
+    PyObject* one = rnpy_graph_sync(graph) == 0 ? gradient_of(graph, gradient) : NULL;
+    if (!one) {
       Py_CLEAR(list);
     } else {
-      PyList_SET_ITEM(list, i, tensor);
+      PyList_SET_ITEM(list, i, one);
     }
   }
   return list;

@@ -79,6 +79,7 @@ static PyGetSetDef function_getset[] = {
 
 static PyMemberDef function_members[] = {
     {"__name__", T_OBJECT, offsetof(rnpy_function_t, op), READONLY, NULL},
+    {"__qualname__", T_OBJECT, offsetof(rnpy_function_t, op), READONLY, NULL},
     {"_op_def", T_OBJECT, offsetof(rnpy_function_t, definition), READONLY, NULL},
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(rnpy_function_t, vectorcall), READONLY, NULL},
     {"__dictoffset__", T_PYSSIZET, offsetof(rnpy_function_t, dict), READONLY, NULL},

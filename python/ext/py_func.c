@@ -50,6 +50,20 @@ static PyObject* arguments(TF_OpKernelContext* ctx, TF_Status* status) {
   return list;
 }
 
+// A value of type |wanted|. What has a type of its own, as NumPy's things do, must have this one;
+// bytes and texts of NumPy's are strings.
+static TF_Tensor* result_of(PyObject* value, int wanted, int number) {
+  if (wanted == TF_STRING || !PyObject_HasAttrString(value, "dtype"))
+    return rnpy_to_tensor(value, wanted, false);
+  TF_Tensor* tensor = rnpy_to_tensor(value, 0, false);
+  int found = tensor ? (int)TF_TensorType(tensor) : wanted;
+  if (found == wanted) return tensor;
+  TF_DeleteTensor(tensor);
+  PyErr_Format(PyExc_TypeError, "value %d that the function gave is %S, and %S is expected", number,
+               rnpy_dtype(found), rnpy_dtype(wanted));
+  return NULL;
+}
+
 static void set_outputs(TF_OpKernelContext* ctx, PyObject* answer, TF_Status* status) {
   int count = TF_NumOutputs(ctx);
   PyObject* list = PySequence_Fast(answer, "a function of py_func returns a list");
@@ -58,8 +72,8 @@ static void set_outputs(TF_OpKernelContext* ctx, PyObject* answer, TF_Status* st
                  PySequence_Fast_GET_SIZE(list), count);
   }
   for (int i = 0; list && !PyErr_Occurred() && i < count; ++i) {
-    TF_Tensor* tensor = rnpy_to_tensor(PySequence_Fast_GET_ITEM(list, i),
-                                       (int)TF_ExpectedOutputDataType(ctx, i), false);
+    TF_Tensor* tensor =
+        result_of(PySequence_Fast_GET_ITEM(list, i), (int)TF_ExpectedOutputDataType(ctx, i), i);
     if (tensor) TF_SetOutput(ctx, i, tensor, status);
     TF_DeleteTensor(tensor);
   }

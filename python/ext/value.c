@@ -226,7 +226,7 @@ static int store_string(PyObject* value, void* place) {
   return 0;
 }
 
-// One element. Numbers of the wrong kind are refused rather than bent.
+// One element. Numbers of the wrong kind are refused rather than bent; truth is 1 or 0.
 static int store(PyObject* value, int dtype, void* place) {
   if (dtype == TF_STRING) return store_string(value, place);
   if (dtype == TF_BOOL) {
@@ -234,7 +234,6 @@ static int store(PyObject* value, int dtype, void* place) {
     *(uint8_t*)place = value == Py_True;
     return 0;
   }
-  if (PyBool_Check(value)) return wrong_type(value, dtype);
   if (is_integer(dtype)) {
     return PyLong_Check(value) ? store_integer(value, dtype, place) : wrong_type(value, dtype);
   }

@@ -60,6 +60,8 @@ GIT_VERSION = COMPILER_VERSION = "runnel-" + _core.version
 newaxis = None
 
 def __getattr__(name):
+    if name == "__all__":  # asked for by `from tensorflow import *`
+        return [known for known in __dir__() if not known.startswith("_")]
     if name.startswith("__"):
         raise AttributeError(name)
     import importlib

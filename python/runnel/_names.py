@@ -21,7 +21,7 @@ sparse_ops: sparse_tensor_to_dense sparse_to_indicator sparse_merge sparse_retai
 sparse_ops: sparse_fill_empty_rows sparse_tensor_dense_matmul sparse_softmax sparse_maximum sparse_minimum
 sparse_ops: sparse_reduce_sum sparse_reduce_max sparse_reduce_sum_sparse sparse_reduce_max_sparse sparse_transpose
 sparse_ops: sparse_mask serialize_sparse serialize_many_sparse deserialize_many_sparse
-linalg_ops: cholesky_solve
+linalg_ops: cholesky_solve svd self_adjoint_eig self_adjoint_eigvals
 parsing_ops: VarLenFeature FixedLenFeature FixedLenSequenceFeature SparseFeature parse_example parse_single_example
 parsing_ops: parse_single_sequence_example decode_raw decode_csv parse_tensor serialize_tensor
 io_ops: ReaderBase WholeFileReader TextLineReader FixedLengthRecordReader TFRecordReader IdentityReader
@@ -34,6 +34,7 @@ script_ops: py_func numpy_function
 misc: GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRODUCER CXX11_ABI_FLAG CXX_VERSION
 misc: MONOLITHIC_BUILD disable_v2_behavior disable_v2_tensorshape disable_tensor_equality disable_control_flow_v2
 misc: enable_v2_tensorshape get_static_value is_symbolic_tensor load_op_library load_library
+nn_dilation: required_space_to_batch_paddings
 misc: load_file_system_library get_logger sparse_matmul quantize quantize_v2
 misc: enable_tensor_equality enable_control_flow_v2 control_flow_v2_enabled enable_v2_behavior assert_proper_iterable
 module: Module
@@ -42,7 +43,8 @@ module: Module
 _BASE_MODULES = (
     "errors config raw_ops compat math linalg strings sparse random io dtypes bitwise sets manip quantization version queue debugging "
     "gfile python_io ragged app flags logging test graph_util resource_loader sysconfig lookup lookup_ops distributions "
-    "ragged_strings special_functions special_ops string_ops sparse_ops linalg_ops stateless_random random_ops")
+    "ragged_strings special_functions special_ops string_ops sparse_ops linear_operator linear_operator_kinds "
+    "linear_operator_made linalg_ops stateless_random random_ops")
 
 # Variables, optimizers, savers, hooks, queues, clusters.
 _TRAINING = """
@@ -70,7 +72,7 @@ _TRAINING_MODULES = "initializers train"
 # Layers, losses, metrics, recurrent cells, images, Keras.
 _LAYERS = """
 """
-_LAYERS_MODULES = "feature_column keras layers losses metrics nn"
+_LAYERS_MODULES = "contrib feature_column keras layers losses metrics nn"
 
 # Control flow, data, summaries, saved models, eager execution, functions.
 _FLOW = """
@@ -86,7 +88,7 @@ def_function: function TensorSpec
 eager_script: py_function
 tensor_array: TensorArray
 """
-_FLOW_MODULES = "data image nest saved_model summary"
+_FLOW_MODULES = "autograph data distribute estimator image nest saved_model signal summary"
 
 LAZY = {}
 for _section in (_BASE, _TRAINING, _LAYERS, _FLOW):

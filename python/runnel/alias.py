@@ -24,6 +24,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if parts[:1] in (["python"], ["core"]):
             from runnel import inner_paths
             return inner_paths.module(".".join(parts))
+        if parts[:1] == ["contrib"] and parts[2:3] == ["python"]:
+            from runnel import inner_paths
+            return inner_paths.contrib_module(parts)
         real = ".".join(["runnel"] + parts)
         try:
             module = importlib.import_module(real)

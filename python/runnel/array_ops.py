@@ -92,6 +92,7 @@ def _shape_tensor(shape):
         return convert_to_tensor(shape, dtype=dtypes.int32)
     if isinstance(shape, (list, tuple)):
         shape = [tensor_shape.dimension_value(d) for d in shape]
+        shape = [int(d) if isinstance(d, float) and d.is_integer() else d for d in shape]
     return convert_to_tensor(shape, dtype_hint=dtypes.int32)
 
 
@@ -142,6 +143,11 @@ def _shape(input, optimize=True, out_type=dtypes.int32, name=None):  # noqa: A00
         if optimize and input.shape.is_fully_defined():
             return constant(input.shape.as_list(), out_type, name=scope)
         return _ops.Shape(input, out_type=out_type, name=scope)
+
+
+def shape_internal(input, name=None, optimize=True, out_type=dtypes.int32):  # noqa: A002
+    """The shape of a tensor; a constant where it is known, if `optimize`."""
+    return _shape(input, optimize, out_type, name)
 
 
 def shape(input, name=None, out_type=dtypes.int32):  # noqa: A002

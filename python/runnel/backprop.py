@@ -394,7 +394,7 @@ def _graph_custom(f, args, kwargs):
     if kwargs:
         raise ValueError("The custom_gradient decorator currently supports keywords arguments only when "
                          "eager execution is enabled.")
-    flat = [raw_ops.Identity(convert_to_tensor(x)) for x in nest.flatten(list(args))]
+    flat = [convert_to_tensor(x) for x in nest.flatten(list(args))]
     with watch_variables() as variables:
         result, grad_fn = f(*nest.pack_sequence_as(list(args), flat))
     results = [convert_to_tensor(x) for x in nest.flatten(result)]

@@ -1,15 +1,18 @@
 """Checks of tensors: what is known now is checked now, the rest when a step runs."""
 
+import operator
+
 from runnel import array_ops, dtypes, math_ops, raw_ops
+from runnel.composite import SparseTensor
 from runnel.control_flow import Assert, group, no_op, with_dependencies  # noqa: F401
 from runnel.convert import constant_value, convert_to_tensor
 from runnel.errors import InvalidArgumentError
 from runnel.framework import executing_eagerly, name_scope
 
 
-def _checked(holds, data, message, summarize, name):
-    """An operation that checks, or nothing to do if it is known that `holds`."""
-    known = constant_value(holds) if not executing_eagerly() else holds.numpy()
+def _checked(holds, data, message, summarize, name, known=None):
+    """An operation that checks, or nothing to do if it is known that `holds`; `known`: that it does, or does not."""
+    known = known if not executing_eagerly() else holds.numpy()
     if known is not None and not known:
         raise InvalidArgumentError(None, None, "\n".join(
             str(x) for x in ([message] if message else []) + [
@@ -18,6 +21,10 @@ def _checked(holds, data, message, summarize, name):
         return None
     values = ([message] if message is not None else []) + list(data)
     return Assert(holds, values, summarize=summarize, name=name)
+
+
+_NUMPY = {"Equal": operator.eq, "NotEqual": operator.ne, "Less": operator.lt, "LessEqual": operator.le,
+          "Greater": operator.gt, "GreaterEqual": operator.ge}
 
 
 def _binary(op, symbol, kind):
@@ -33,7 +40,9 @@ def _binary(op, symbol, kind):
                 data = ["Condition x %s y did not hold element-wise:" % symbol,
                         "x (%s) = " % _name(x), x, "y (%s) = " % _name(y), y]
             holds = math_ops.reduce_all(getattr(raw_ops, op)(x=x, y=y))
-            return _checked(holds, data, message, summarize, None)
+            left, right = (None, None) if executing_eagerly() else (constant_value(x), constant_value(y))
+            known = None if left is None or right is None else bool(_NUMPY[op](left, right).all())
+            return _checked(holds, data, message, summarize, None, known)
     check.__name__ = check.__qualname__ = kind
     check.__doc__ = "Checks that x %s y, element by element." % symbol
     return check
@@ -51,15 +60,19 @@ assert_greater = _binary("Greater", ">", "assert_greater")
 assert_greater_equal = _binary("GreaterEqual", ">=", "assert_greater_equal")
 
 
+def _prefix(message):
+    return "%s.  " % message if message else ""
+
+
 def _with_zero(check, kind, what, turned):
     def one(x, data=None, summarize=None, message=None, name=None):
         with name_scope(name, kind, [x, data]):
             x = convert_to_tensor(x, name="x")
             if data is None:
-                data = ["Condition x %s 0 did not hold element-wise:" % what, "x (%s) = " % _name(x), x]
+                data = [_prefix(message), "Condition x %s 0 did not hold element-wise:" % what, "x (%s) = " % _name(x), x]
             zero = convert_to_tensor(0, x.dtype)
             pair = (zero, x) if turned else (x, zero)
-            return check(*pair, data=data, summarize=summarize, message=message or "")
+            return check(*pair, data=data, summarize=summarize)
     one.__name__ = one.__qualname__ = kind
     one.__doc__ = "Checks that x %s 0, element by element." % what
     return one
@@ -91,59 +104,86 @@ def assert_near(x, y, rtol=None, atol=None, data=None, summarize=None, message=N
 
 def assert_type(tensor, tf_type, message=None, name=None):
     """Checks the type, now."""
-    tensor = convert_to_tensor(tensor)
-    if tensor.dtype != dtypes.as_dtype(tf_type):
-        raise TypeError("%s%s tensor must be of type %s; got %s" % (
-            message + ". " if message else "", _name(tensor), tf_type, tensor.dtype))
-    return no_op("statically_determined_correct_type") if not executing_eagerly() else None
+    tf_type = dtypes.as_dtype(tf_type)
+    with name_scope(name, "assert_type", [tensor]):
+        tensor = tensor if isinstance(tensor, SparseTensor) else convert_to_tensor(tensor, name="tensor")
+        if tensor.dtype != tf_type:
+            raise TypeError("%s%s must be of type %r; got %r" % (
+                _prefix(message), "tensor" if executing_eagerly() or isinstance(tensor, SparseTensor) else tensor.name,
+                tf_type, tensor.dtype))
+        return None if executing_eagerly() else no_op("statically_determined_correct_type")
 
 
-def _rank_check(x, holds_now, holds, data, message, summarize, name):
-    x = convert_to_tensor(x, name="x")
-    rank = x.shape.ndims
-    if rank is not None:
-        if not holds_now(rank):
-            raise ValueError("%sTensor %s must have %s. Received rank %d, shape %s" % (
-                message + ". " if message else "", _name(x), data, rank, x.shape))
-        return no_op(name="static_checks_determined_all_ok")
-    values = [message or "", "Tensor %s must have %s" % (x.name, data), "Received shape: ",
-              array_ops.shape(x)]
-    return Assert(holds(array_ops.rank(x)), values, summarize=summarize, name=name)
+def _rank_check(kind, words, holds_now, holds):
+    """A check of a rank, or with "rank_in" of several: what is known is checked now."""
+    def check(x, rank, data=None, summarize=None, message=None, name=None):
+        ranks = tuple(rank) if kind == "assert_rank_in" else (rank,)
+        with name_scope(name, kind, [x, *ranks, *(data or [])]):
+            x = x if isinstance(x, SparseTensor) else convert_to_tensor(x, name="x")
+            ranks = tuple(convert_to_tensor(r, name="rank") for r in ranks)
+            label = "" if executing_eagerly() or isinstance(x, SparseTensor) else x.name
+            if data is None:
+                shape = x.dense_shape if isinstance(x, SparseTensor) else array_ops.shape(x)
+                data = [_prefix(message), "Tensor %s must have %s" % (label, words), *ranks, "Received shape: ", shape]
+            for r in ranks:
+                assert_type(r, dtypes.int32)
+            known = [constant_value(r) for r in ranks]
+            if any(k is not None and k.ndim != 0 for k in known):
+                raise ValueError("Rank must be a scalar.")
+            if x.shape.ndims is not None and None not in known:
+                known = tuple(int(k) for k in known)
+                if not holds_now(x.shape.ndims, known):
+                    raise ValueError("%sTensor %s must have %s %s.  Received rank %d, shape %s" % (
+                        _prefix(message), label, words, known if kind == "assert_rank_in" else known[0], x.shape.ndims, x.shape))
+                return None if executing_eagerly() else no_op(name="static_checks_determined_all_ok")
+            condition = holds(array_ops.rank(x), ranks)
+            for r, k in zip(ranks, known):
+                if k is None:
+                    scalar = assert_rank(r, 0, data=["Rank must be a scalar. Received rank: ", r])
+                    condition = with_dependencies([scalar], condition)
+            return Assert(condition, data, summarize=summarize)
+    check.__name__ = check.__qualname__ = kind
+    return check
+
+
+def _one_of(actual, ranks):
+    if not ranks:
+        return convert_to_tensor(False)
+    result = math_ops.equal(ranks[0], actual)
+    for rank in ranks[1:]:
+        result = raw_ops.LogicalOr(x=result, y=math_ops.equal(rank, actual))
+    return result
+
+
+_rank_is = _rank_check("assert_rank", "rank", lambda r, known: r == known[0], lambda r, ranks: math_ops.equal(r, ranks[0]))
+_rank_is_at_least = _rank_check("assert_rank_at_least", "rank at least", lambda r, known: r >= known[0],
+                                lambda r, ranks: raw_ops.GreaterEqual(x=r, y=ranks[0]))
+_rank_is_in = _rank_check("assert_rank_in", "rank in", lambda r, known: r in known, _one_of)
 
 
 def assert_rank(x, rank, data=None, summarize=None, message=None, name=None):
     """Checks that the rank is `rank`."""
-    with name_scope(name, "assert_rank", [x]):
-        rank = int(constant_value(convert_to_tensor(rank)))
-        return _rank_check(x, lambda r: r == rank, lambda r: math_ops.equal(r, rank), "rank %d" % rank,
-                           message, summarize, None)
+    return _rank_is(x, rank, data, summarize, message, name)
 
 
 def assert_rank_at_least(x, rank, data=None, summarize=None, message=None, name=None):
     """Checks that the rank is `rank` or more."""
-    with name_scope(name, "assert_rank_at_least", [x]):
-        rank = int(constant_value(convert_to_tensor(rank)))
-        return _rank_check(x, lambda r: r >= rank, lambda r: raw_ops.GreaterEqual(x=r, y=rank),
-                           "rank at least %d" % rank, message, summarize, None)
+    return _rank_is_at_least(x, rank, data, summarize, message, name)
 
 
 def assert_rank_in(x, ranks, data=None, summarize=None, message=None, name=None):
     """Checks that the rank is one of `ranks`."""
-    with name_scope(name, "assert_rank_in", [x]):
-        ranks = [int(constant_value(convert_to_tensor(r))) for r in ranks]
-        return _rank_check(
-            x, lambda r: r in ranks,
-            lambda r: math_ops.reduce_any(raw_ops.Equal(x=r, y=ranks)),
-            "rank in %s" % (ranks,), message, summarize, None)
+    return _rank_is_in(x, ranks, data, summarize, message, name)
 
 
 def assert_integer(x, message=None, name=None):
     """Checks that the type is one of integers, now."""
-    x = convert_to_tensor(x, name="x")
-    if not x.dtype.is_integer:
-        raise TypeError("%sExpected \"x\" to be integer type. Found: %s" % (
-            message + ". " if message else "", x.dtype))
-    return no_op("statically_determined_was_integer")
+    with name_scope(name, "assert_integer", [x]):
+        x = convert_to_tensor(x, name="x")
+        if not x.dtype.is_integer:
+            raise TypeError("%sExpected \"x\" to be integer type.  Found: %s of dtype %r" % (
+                _prefix(message), "tensor" if executing_eagerly() else x.name, x.dtype))
+        return None if executing_eagerly() else no_op("statically_determined_was_integer")
 
 
 def assert_scalar(tensor, name=None, message=None):

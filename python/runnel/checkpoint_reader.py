@@ -4,7 +4,7 @@ import glob
 import os
 import struct
 
-from runnel import dtypes, errors, tensor_shape
+from runnel import _core, dtypes, errors, tensor_shape
 from runnel.protobuf import DecodeError, _read_varint, message_class
 
 _MAGIC = 0xDB4775248B80FB57
@@ -45,7 +45,9 @@ class _Table:
         return offset, size, at
 
     def _block(self, offset, size):
-        data = self._bytes(offset, size + 1)
+        data = self._bytes(offset, size + 5)
+        if _core.masked_crc32c(data[:size + 1]) != struct.unpack("<I", data[size + 1:])[0]:
+            self._fail(offset, "the checksum of a block is wrong")
         if data[size] != 0:
             self._fail(offset, "a block is compressed, which checkpoints are not")
         if size < 4:
@@ -78,7 +80,7 @@ class CheckpointReader:
     """What a checkpoint has, by name."""
 
     def __init__(self, filename):
-        self._prefix = filename = os.fspath(filename)
+        self._prefix = filename = os.fsdecode(filename)
         self._entries = {}  # name -> (DType, shape)
         try:
             if os.path.isfile(filename + ".index"):
@@ -98,7 +100,10 @@ class CheckpointReader:
 
     def _add(self, name, entry):
         dims = [dim.size for dim in entry.shape.dim]
-        self._entries[name] = (dtypes.as_dtype(entry.dtype).base_dtype, dims)
+        try:
+            self._entries[name] = (dtypes.as_dtype(entry.dtype).base_dtype, dims)
+        except TypeError:
+            raise errors.DataLossError(None, None, "%s.index: %s has no type: %d" % (self._prefix, name, entry.dtype)) from None
 
     def _read_first_format(self, filename):
         files = [filename] if os.path.isfile(filename) else glob.glob(filename) or glob.glob(

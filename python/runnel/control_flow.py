@@ -478,6 +478,23 @@ def _is_within(allowed, shape):
     return all(a.value is None or a.value == s.value for a, s in zip(allowed.dims, shape.dims))
 
 
+def switch(data, pred, dtype=None, name=None):
+    """(false, true): `data` at the one that `pred` says, nothing at the other."""
+    with name_scope(name, "Switch", [data, pred]) as name:
+        data = convert_to_tensor(data, dtype, name="data")
+        return raw_ops.Switch(data=data, pred=convert_to_tensor(pred, name="pred"), name=name)
+
+
+def merge(inputs, name=None):
+    """(output, value_index): the one of several tensors that there is, and which one that was."""
+    if any(x is None for x in inputs):
+        raise ValueError("At least one of the merge inputs is None: %s" % inputs)
+    with name_scope(name, "Merge", inputs) as name:
+        values = [convert_to_tensor(x) for x in inputs]
+        op = raw_ops.RefMerge if all(x.dtype._is_ref_dtype for x in values) else raw_ops.Merge
+        return op(inputs=values, name=name)
+
+
 def _switch_any(value, pred):
     """(false, true) of a Switch that lies where its value does."""
     with colocate_with(value, ignore_existing=True):
@@ -580,6 +597,8 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
 
 def _merge_branches(results, pivot_yes, pivot_no, strict):
     (original, yes), (other, no) = results
+    if not strict:
+        original, other = _only_one(original), _only_one(other)
     if original is None or other is None:
         if original is not other:
             raise ValueError("true_fn and false_fn must return the same structure: %s and %s" % (
@@ -602,17 +621,20 @@ def _merge_branches(results, pivot_yes, pivot_no, strict):
     for like, value in zip(likes, merges):
         values.append(like._with_flow(value) if _is_array(like) else value)
     packed = nest.pack_sequence_as(original, values, expand_composites=True)
-    if not strict and isinstance(packed, (list, builtins.tuple)) and len(packed) == 1 \
-            and not hasattr(packed, "_fields"):
-        return packed[0]
-    return packed
+    return packed if strict else _only_one(packed)
+
+
+def _only_one(result):
+    """A list of one is what is in it."""
+    is_one = isinstance(result, (list, builtins.tuple)) and len(result) == 1
+    return result[0] if is_one else result
 
 
 def smart_cond(pred, true_fn=None, false_fn=None, name=None):
     """As cond, decided now if `pred` is known."""
     if isinstance(pred, Tensor):
-        from runnel.convert import constant_value
-        known = constant_value(pred)
+        from runnel.convert import evaluated_value
+        known = evaluated_value(pred)
     elif hasattr(pred, "_as_graph_element"):
         known = None
     else:

@@ -69,7 +69,7 @@ def _constant(value, dtype, shape, name):
     if graph is None:
         from runnel import eager
         return eager.constant(value, dtype, shape)
-    return _core.constant(graph, value, 0 if dtype is None else dtype._number, name, shape)
+    return _core.constant(graph, value, 0 if dtype is None else dtype._number, name or "Const", shape)
 
 
 def convert_to_tensor(value, dtype=None, name=None, preferred_dtype=None, dtype_hint=None):
@@ -147,6 +147,8 @@ def _fill_shape(array, dims, count, verify):
         raise TypeError("Expected Tensor's shape: %s, got %s." % (dims, array.shape))
     if array.size == count:
         return array.reshape(dims)
+    if count == 0:
+        return np.empty(dims, array.dtype)
     if array.size == 0 or array.size > count:
         raise ValueError("Too many elements provided. Needed at most %d, but received %d" % (
             count, array.size))
@@ -156,19 +158,55 @@ def _fill_shape(array, dims, count, verify):
 
 
 def constant_value(tensor, partial=False):
-    """The array that a tensor always is, where that follows from constants; else None."""
+    """The array that a tensor always is, where that is seen without computing; else None.
+
+    With `partial`, a Pack of values some of which are not known gives an array of objects with None for those.
+    """
     if not isinstance(tensor, Tensor):
         return tensor
     if tensor.op is None:
         return tensor.numpy()
-    return tensor._constant_value()
+    if _is_plain(tensor):
+        return tensor._constant_value()
+    if partial and tensor.op.type == "Pack" and tensor.op.get_attr("axis") == 0:
+        import numpy
+        return numpy.array([constant_value(x, True) for x in tensor.op.inputs], dtype=object)
+    return None
+
+
+def evaluated_value(tensor):
+    """The array that a tensor always is, computed from constants if need be; None if it depends on anything else."""
+    if not isinstance(tensor, Tensor):
+        return tensor
+    return tensor.numpy() if tensor.op is None else tensor._constant_value()
+
+
+# Ops that constant_value looks through: those stock's does, because what is checked while a graph is built, and what when it
+# runs, follows from that.
+_SEEN_THROUGH = frozenset("Range Cast Concat ConcatV2 Pack Unpack Split Fill Equal NotEqual StopGradient Identity".split())
+
+
+def _is_plain(tensor):
+    op = tensor.op
+    kind = op.type
+    if kind == "Const":
+        return True
+    if kind in ("Shape", "Size"):
+        return op.inputs[0].shape.is_fully_defined()
+    if kind == "Rank":
+        return op.inputs[0].shape.ndims is not None
+    if kind not in _SEEN_THROUGH or kind in ("Pack", "Unpack") and op.get_attr("axis") != 0:
+        return False
+    if kind == "Fill":
+        return tensor.shape.is_fully_defined() and _is_plain(op.inputs[1])
+    return all(_is_plain(x) for x in op.inputs)
 
 
 def constant_value_as_shape(tensor):
     """The TensorShape that a vector of sizes stands for, as far as it is known."""
     if not isinstance(tensor, Tensor):
         return tensor_shape.as_shape(tensor)
-    value = constant_value(tensor)
+    value = evaluated_value(tensor)
     if value is not None:
         return tensor_shape.TensorShape([None if d < 0 else int(d) for d in value])
     dims = tensor._dims()
@@ -176,7 +214,7 @@ def constant_value_as_shape(tensor):
     if tensor.op is not None and tensor.op.type == "Shape":
         return tensor.op.inputs[0].shape
     if tensor.op is not None and tensor.op.type == "Pack":
-        parts = [constant_value(part) for part in tensor.op.inputs]
+        parts = [evaluated_value(part) for part in tensor.op.inputs]
         return tensor_shape.TensorShape([None if p is None or p < 0 else int(p) for p in parts])
     if tensor.op is not None and tensor.op.type == "ConcatV2":
         shape = tensor_shape.TensorShape(())

@@ -1,6 +1,7 @@
 """tf.data: datasets as pipelines, and iterators over them."""
 
 import itertools
+import os
 
 from runnel import array_ops, dtypes, math_ops, nest, raw_ops, tensor_shape
 from runnel.convert import convert_to_tensor
@@ -339,6 +340,66 @@ class Dataset:
             input_dataset=self._variant_tensor,
             filename=convert_to_tensor(filename, dtypes.string, name="filename"), **self._attrs))
 
+    # In files, which are stock's
+
+    @property
+    def element_spec(self):
+        """An element's structure, of TensorSpecs."""
+        from runnel.def_function import TensorSpec
+        return self._pack([TensorSpec(s, t) for s, t in zip(self._shapes, self._types)])
+
+    def _sharding(self, shard_func):
+        """The function that says to which shard an element goes; None: all to the first."""
+        return self._trace(shard_func or (lambda *_: convert_to_tensor(0, dtypes.int64)), "Dataset_shard_func")
+
+    def save(self, path, compression=None, shard_func=None, checkpoint_args=None):
+        """Writes all elements into a folder, which Dataset.load reads. `shard_func` says of an element to
+        which of the folder's shards it goes. In a graph: the operation that does it."""
+        from runnel import structured_value
+        if checkpoint_args is not None:
+            raise NotImplementedError("Dataset.save does not save its progress: checkpoint_args")
+        path = os.fspath(path)
+        os.makedirs(path, exist_ok=True)
+        with open(os.path.join(path, _SPEC_FILE), "wb") as file:
+            file.write(structured_value.encode(self.element_spec).SerializeToString())
+        f = self._sharding(shard_func)
+        written = self._like(raw_ops.SaveDatasetV2(
+            input_dataset=self._variant_tensor, path=convert_to_tensor(path, dtypes.string, name="path"), shard_func_other_args=f.captured,
+            shard_func=f.attr, use_shard_func=shard_func is not None, compression=compression or "", **self._attrs))
+        if not executing_eagerly():
+            return written.reduce(convert_to_tensor(0, dtypes.int64), lambda count, *_: count + 1).op
+        for _ in written:
+            pass
+        return None
+
+    @staticmethod
+    def load(path, element_spec=None, compression=None, reader_func=None, wait=False):
+        """The elements that `save` wrote. `reader_func` makes one dataset of the dataset of shards."""
+        from runnel import errors, structured_value
+        from runnel.protobuf import message_class
+        path = os.fspath(path)
+        if element_spec is None:
+            name = os.path.join(path, _SPEC_FILE)
+            try:
+                with open(name, "rb") as file:
+                    element_spec = structured_value.decode(message_class("StructuredValue").FromString(file.read()))
+            except FileNotFoundError:
+                raise errors.NotFoundError(None, None, "tf.data snapshot element_spec file not found: %s." % name) from None
+        specs = nest.flatten(element_spec)
+        like = Dataset(None, element_spec, [s.dtype for s in specs], [s.shape for s in specs])
+        f = _reading(reader_func, like)
+        return like._like(raw_ops.LoadDataset(
+            path=convert_to_tensor(path, dtypes.string, name="path"), reader_func_other_args=f.captured, reader_func=f.attr,
+            compression=compression or "", **like._attrs))
+
+    def snapshot(self, path, compression="AUTO", reader_func=None, shard_func=None):
+        """The same elements, written to files by the first walk over all of them, then read from there."""
+        reader, shard = _reading(reader_func, self), self._sharding(shard_func)
+        return self._like(raw_ops.SnapshotDatasetV2(
+            input_dataset=self._variant_tensor, path=convert_to_tensor(path, dtypes.string, name="path"),
+            reader_func_other_args=reader.captured, shard_func_other_args=shard.captured, reader_func=reader.attr, shard_func=shard.attr,
+            compression=compression or "", **self._attrs))
+
     def concatenate(self, dataset):
         """The elements of both, one after the other."""
         if self._types != dataset._types:
@@ -383,6 +444,28 @@ class Dataset:
 
 
 DatasetV1 = DatasetV2 = Dataset
+_SPEC_FILE = "dataset_spec.pb"
+
+
+class _Shards(Dataset):
+    """A dataset whose elements are datasets of one kind."""
+
+    def __init__(self, variant, like):
+        super().__init__(variant, 0, [dtypes.variant], [[]])
+        self._inner = like
+
+    def _pack(self, flat):
+        return self._inner._like(flat[0]) if isinstance(flat[0], Tensor) else flat[0]
+
+    def _like(self, variant, shapes=None):
+        return _Shards(variant, self._inner)
+
+
+def _reading(reader_func, like):
+    """The function from a dataset of shards to a dataset; None: the shards by turns."""
+    read = reader_func or (lambda shards: shards.interleave(lambda shard: shard))
+    return trace(lambda variant: read(_Shards(variant, like))._variant_tensor, [(dtypes.variant, tensor_shape.TensorShape([]))],
+                 "Dataset_reader_func")
 
 
 class _Windows(Dataset):

@@ -5,6 +5,7 @@ tf.while_loop are what depends on values. In a graph it is simply called.
 """
 
 import functools
+import inspect
 
 from runnel import dtypes, framework, nest, raw_ops, tensor_shape
 from runnel.convert import convert_to_tensor
@@ -92,6 +93,8 @@ class _Concrete:
     def __init__(self, python_function, specs, call, stem):
         from runnel import backprop
         order = _Order()
+        self._python_function = python_function
+        self.given = None  # (arguments, keywords) with TensorSpecs for tensors
         self._structure = None
         self.has_effects = False  # running it twice matters
 
@@ -117,12 +120,32 @@ class _Concrete:
         self._op = raw_ops.StatefulPartitionedCall if order.last else raw_ops.PartitionedCall
         self._is_single = isinstance(self._structure, (framework.Tensor, int, float))
 
-    def __call__(self, tensors):
+    def call_flat(self, tensors):
+        """The results, one behind the other."""
         from runnel import backprop
         for variable in self.variables:
             backprop._accessed(variable)
         traced = self._traced
-        results = self._op(args=list(tensors) + traced.captured, Tout=traced.dtypes, f=traced.name)
+        return self._op(args=list(tensors) + traced.captured, Tout=traced.dtypes, f=traced.name)
+
+    def described(self):
+        """What a SavedModel says of it."""
+        from runnel.saved_model_save import Captures
+        traced = self._traced
+        leaves = iter(TensorSpec(shape, dtype) for shape, dtype in zip(traced.shapes, traced.dtypes))
+        if self._is_single:
+            outputs = next(leaves)
+        else:
+            flat = [None if x is None or isinstance(x, framework.Operation) else next(leaves) for x in nest.flatten(self._structure)]
+            outputs = nest.pack_sequence_as(self._structure, flat) if nest.is_nested(self._structure) else flat[0] if flat else None
+        return Captures(traced.name, traced.captured, _canonical(self._python_function, *self.given), outputs, None, traced.dtypes)
+
+    @property
+    def name(self):
+        return self._traced.name
+
+    def __call__(self, tensors):
+        results = self.call_flat(tensors)
         if self._is_single:
             return results[0]
         leaves = iter(results)
@@ -133,9 +156,58 @@ class _Concrete:
         return flat[0]
 
 
+def _canonical(python_function, args, kwargs):
+    """((arguments by place), {those by name only}), defaults too; TensorSpecs are called as the
+    arguments."""
+    try:
+        bound = inspect.signature(python_function).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return tuple(args), dict(kwargs)
+    bound.apply_defaults()
+
+    def named(stem, value):
+        leaves = nest.flatten(value)
+        names = [stem] if len(leaves) == 1 and not nest.is_nested(value) else ["%s_%d" % (stem, i) for i in range(len(leaves))]
+        renamed = [TensorSpec(x.shape, x.dtype, x.name or n) if isinstance(x, TensorSpec) else x for x, n in zip(leaves, names)]
+        return nest.pack_sequence_as(value, renamed) if nest.is_nested(value) else renamed[0]
+    for name in bound.arguments:
+        bound.arguments[name] = named(name, bound.arguments[name])
+    return bound.args, bound.kwargs
+
+
+class ConcreteFunction:
+    """A function of one kind of arguments, which takes tensors: by place, by the names of the
+    arguments, or all of them one behind the other."""
+
+    def __init__(self, concrete):
+        self._concrete = concrete
+        self.described, self.call_flat = concrete.described, concrete.call_flat
+
+    name = property(lambda self: self._concrete.name)
+    captured_inputs = property(lambda self: list(self._concrete._traced.captured))
+    structured_input_signature = property(lambda self: self.described().inputs)
+    structured_outputs = property(lambda self: self.described().outputs)
+
+    def __call__(self, *args, **kwargs):
+        from runnel.saved_model_load import match
+        specs = self.structured_input_signature
+        wanted = [x for x in nest.flatten(list(specs)) if isinstance(x, TensorSpec)]
+        names = {spec.name for spec in wanted}
+        if set(kwargs) <= names and len(args) + len(kwargs) == len(wanted):
+            given = list(args) + [kwargs[spec.name] for spec in wanted[len(args):] if spec.name in kwargs]
+            tensors = match(wanted, given)
+        else:
+            tensors = match(specs, _canonical(self._concrete._python_function, args, kwargs))
+        if tensors is None:
+            raise TypeError("%s takes %s, and got %r, %r" % (self.name, specs, args, kwargs))
+        return self._concrete(tensors)
+
+
 def _leaf_key(x):
     if isinstance(x, framework.Tensor):
         return ("tensor", x.dtype, x._dims())
+    if isinstance(x, TensorSpec):
+        return ("spec", x.dtype, str(x.shape))
     try:
         hash(x)
     except TypeError:
@@ -196,7 +268,7 @@ class Function:
             kwargs = {}
         given = [args, kwargs]
         leaves = [self._tensor_or_value(x) for x in nest.flatten(given)]
-        places = [i for i, x in enumerate(leaves) if isinstance(x, framework.Tensor)]
+        places = [i for i, x in enumerate(leaves) if isinstance(x, (framework.Tensor, TensorSpec))]
         tensors = [leaves[i] for i in places]
         if specs is None:
             specs = [(x.dtype, x.shape) for x in tensors]
@@ -213,7 +285,19 @@ class Function:
                 return function(*arguments, **keywords)
             stem = "__inference_%s" % getattr(self._python_function, "__name__", "function").strip("<>")
             concrete = self._cache[key] = _Concrete(self._python_function, specs, call, stem)
+            described, named = list(leaves), nest.flatten(list(self.input_signature or ()))
+            for number, (place, (dtype, shape)) in enumerate(zip(places, specs)):
+                name = named[number].name if named else getattr(leaves[place], "name", None) if isinstance(
+                    leaves[place], TensorSpec) else None
+                described[place] = TensorSpec(shape, dtype, name)
+            concrete.given = nest.pack_sequence_as(given, described)
         return concrete, tensors
+
+    def get_concrete_function(self, *args, **kwargs):
+        """The function for arguments of these kinds: tensors, or TensorSpecs for them."""
+        if self.input_signature is not None and not args and not kwargs:
+            args = self.input_signature
+        return ConcreteFunction(self._concrete(args, kwargs)[0])
 
     @staticmethod
     def _tensor_or_value(x):
@@ -238,6 +322,8 @@ class Function:
 def _as_specs(specs, value):
     """`value` in the structure of `specs`, with tensors as leaves."""
     if isinstance(specs, TensorSpec):
+        if isinstance(value, TensorSpec):
+            return value
         return convert_to_tensor(value, dtype=None if isinstance(value, framework.Tensor) else specs.dtype)
     if isinstance(specs, dict):
         return {key: _as_specs(spec, value[key]) for key, spec in specs.items()}

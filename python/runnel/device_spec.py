@@ -102,3 +102,6 @@ def canonical_name(device):
 def merge(outer, inner):
     """`inner` with what only `outer` says."""
     return DeviceSpec.from_string(outer).make_merged_spec(DeviceSpec.from_string(inner)).to_string()
+
+
+DeviceSpecV1 = DeviceSpecV2 = DeviceSpec

@@ -86,6 +86,7 @@ MatrixInverse matrix_inverse
 MatrixSolve matrix_solve
 MatrixTriangularSolve matrix_triangular_solve
 Cholesky cholesky
+Qr qr
 Maximum maximum
 Minimum minimum
 NextAfter nextafter

@@ -14,7 +14,12 @@ class DType:
 
     __slots__ = ("_number", "_name", "_numpy", "_limits_")
 
-    def __init__(self, number, name, numpy_name):
+    def __new__(cls, type_enum, name=None, numpy_name=None):
+        return super().__new__(cls) if name is not None else as_dtype(type_enum)
+
+    def __init__(self, number, name=None, numpy_name=None):
+        if name is None:  # the one of that number, which is there
+            return
         self._number = number
         self._name = name
         self._numpy = numpy_name
@@ -311,6 +316,8 @@ def _to_array(value, number):
             bad = next(item for item in flat if not isinstance(item, (str, bytes)))
             if bad is None:
                 raise ValueError("None values not supported.")
+            if number and _by_number[number].is_integer and all(hasattr(item, "__index__") for item in flat):
+                return np.array([item.__index__() for item in flat]).reshape(array.shape)  # Dimensions
             raise TypeError("Failed to convert object of type %s to Tensor. Contents: %r. Consider "
                             "casting elements to a supported type." % (type(value), value))
     return array
@@ -326,7 +333,8 @@ def _texts(array):
 def _check_cast(array, wanted, value):
     import numpy as np
     kind = array.dtype.kind
-    if kind in "OSU" or (kind == "f" and wanted.is_integer and not isinstance(value, np.ndarray)):
+    if kind in "OSU" or (
+            kind == "f" and wanted.is_integer and not isinstance(value, (np.ndarray, np.generic))):
         raise TypeError("Expected %s, got %r of type '%s' instead." % (
             wanted.name, value, type(value).__name__))
     if kind == "c" and not wanted.is_complex:

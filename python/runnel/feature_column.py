@@ -293,18 +293,22 @@ def input_layer(features, feature_columns, weight_collections=None, trainable=Tr
       cols_to_vars: a dictionary that gets the variables of each column.
       cols_to_output_tensors: a dictionary that gets the part of each.
     """
-    columns, collections = dense_columns(feature_columns), _collections(weight_collections)
     with variable_scopes.variable_scope(None, default_name="input_layer", values=features.values()):
-        given, parts = Features(features), []
-        for column in columns:
-            with variable_scopes.variable_scope(None, default_name=column._var_scope_name):
-                parts.append(_flat(column, given, collections, trainable))
-                if cols_to_vars is not None:
-                    cols_to_vars[column] = _variables_here()
-                if cols_to_output_tensors is not None:
-                    cols_to_output_tensors[column] = parts[-1]
-        _check_batches(parts, columns)
-        return array_ops.concat(parts, 1)
+        return _dense_side_by_side(features, feature_columns, weight_collections, trainable, cols_to_vars, cols_to_output_tensors)
+
+
+def _dense_side_by_side(features, feature_columns, weight_collections, trainable, cols_to_vars, cols_to_output_tensors):
+    columns, collections = dense_columns(feature_columns), _collections(weight_collections)
+    given, parts = Features(features), []
+    for column in columns:
+        with variable_scopes.variable_scope(None, default_name=column._var_scope_name):
+            parts.append(_flat(column, given, collections, trainable))
+            if cols_to_vars is not None:
+                cols_to_vars[column] = _variables_here()
+            if cols_to_output_tensors is not None:
+                cols_to_output_tensors[column] = parts[-1]
+    _check_batches(parts, columns)
+    return array_ops.concat(parts, 1)
 
 
 def dense_columns(feature_columns):
@@ -339,7 +343,8 @@ def _weighted_sum(column, features, units, sparse_combiner, collections, trainab
     return embedding_ops.safe_embedding_lookup_sparse(weights, ids, sparse_weights=factors, combiner=sparse_combiner, name="weighted_sum")
 
 
-def linear_model(features, feature_columns, units=1, sparse_combiner="sum", weight_collections=None, trainable=True, cols_to_vars=None):
+def linear_model(features, feature_columns, units=1, sparse_combiner="sum", weight_collections=None, trainable=True, cols_to_vars=None,
+                 _scope="linear_model"):
     """The sum of a linear function of each column, and a bias: a tensor [batch, units].
 
     Args:
@@ -354,7 +359,7 @@ def linear_model(features, feature_columns, units=1, sparse_combiner="sum", weig
         if not isinstance(column, (Dense, Categorical)):
             raise ValueError("Items of feature_columns must be either a _DenseColumn or _CategoricalColumn. Given: %s" % (column,))
     from runnel import init_ops, nn_ops
-    with variable_scopes.variable_scope(None, "linear_model"):
+    with variable_scopes.variable_scope(None, _scope):
         given, sums = Features(features), []
         for column in columns:
             with variable_scopes.variable_scope(None, default_name=column._var_scope_name):

@@ -146,6 +146,9 @@ class Tensor(_core.Tensor):
     """
 
     __array_priority__ = 100
+    OVERLOADABLE_OPERATORS = {"__%s__" % name for name in """
+    abs add and div eq floordiv ge getitem gt invert le lt matmul mod mul ne neg or pow radd rand rdiv
+    rfloordiv rmatmul rmod rmul ror rpow rsub rtruediv rxor sub truediv xor""".split()}
 
     @property
     def shape(self):
@@ -164,6 +167,9 @@ class Tensor(_core.Tensor):
 
     def _shape_tuple(self):
         return self._dims()
+
+    def _as_tf_output(self):
+        return self
 
     @property
     def device(self):
@@ -378,6 +384,10 @@ class Graph(_core.Graph):
     def prevent_fetching(self, op):
         self._unfetchable.add(op)
 
+    @property
+    def _c_graph(self):
+        return self
+
     def finalize(self):
         """Makes it read-only."""
         self._finalized = True
@@ -534,10 +544,12 @@ class Graph(_core.Graph):
         """A context in which state is kept in the container of that name."""
         before = self._container
         self._container = container_name
+        self._scopes_changed()
         try:
             yield container_name
         finally:
             self._container = before
+            self._scopes_changed()
 
     # What the scopes mean for the next operation
 
@@ -563,10 +575,12 @@ class Graph(_core.Graph):
                 device = op.device
         self._device_string = device or None
         self._colocation = tuple(sorted(groups))
-        is_seen = not simple or self._control_flow_context is not None or self._observers
+        is_seen = not simple or self._control_flow_context is not None or self._observers or self._container
         self._hook = self._after_op if is_seen else None
 
     def _after_op(self, op):
+        if self._container:
+            self._apply_container(op)
         if any(callable(spec) for spec in self._device_stack):
             self._apply_device_functions(op)
         context = self._control_flow_context
@@ -575,6 +589,14 @@ class Graph(_core.Graph):
             context.AddOp(op)
         for observer in self._observers:
             observer(op)
+
+    def _apply_container(self, op):
+        """State without a container of its own is kept in that of the context."""
+        definition = op.op_def
+        has_container = definition.is_stateful and any(attr.name == "container" for attr in definition.attr)
+        if has_container and not op.get_attr("container"):
+            from runnel.protobuf import message_class
+            op._set_attr("container", message_class("AttrValue")(s=self._container.encode()))
 
     def _apply_device_functions(self, op):
         for spec in reversed(self._device_stack):
@@ -739,9 +761,10 @@ class _DefaultGraph:
 
     def __exit__(self, *exc):
         graphs = _stack.graphs
-        if graphs[-1] is not self._graph:
-            raise AssertionError("Nesting violated for default stack of graphs")
-        graphs.pop()
+        if graphs:  # a test's setUp empties it
+            if graphs[-1] is not self._graph:
+                raise AssertionError("Nesting violated for default stack of graphs")
+            graphs.pop()
         _core.set_current(graphs[-1] if graphs else False)
 
 
@@ -923,8 +946,26 @@ def get_collection_ref(key):
 
 def is_tensor(value):
     """Whether it is a tensor, or what stands for tensors."""
-    return isinstance(value, Tensor) or hasattr(value, "_as_graph_element") or hasattr(
+    return isinstance(value, (Tensor, *_tensor_like)) or hasattr(value, "_as_graph_element") or hasattr(
         value, "_is_composite")
+
+
+def is_dense_tensor_like(value):
+    """Whether it is a tensor or a variable."""
+    return is_tensor(value) and not hasattr(value, "_is_composite")
+
+
+_TensorLike = Tensor
+_tensor_like: list = []  # types of libraries that count as tensors
+
+
+def register_dense_tensor_like_type(tensor_type):
+    """Makes a type count as a tensor; it has the properties `name` and `dtype`."""
+    for attribute in ("name", "dtype"):
+        if not isinstance(getattr(tensor_type, attribute, None), property):
+            raise TypeError("Type %s does not define a `%s` property" % (tensor_type.__name__, attribute))
+    if tensor_type not in _tensor_like:
+        _tensor_like.append(tensor_type)
 
 
 def prepend_name_scope(name, import_scope):
@@ -948,3 +989,21 @@ __all__ = ["Graph", "GraphKeys", "Operation", "Tensor", "add_to_collection", "ad
            "colocate_with", "container", "control_dependencies", "device", "executing_eagerly",
            "get_collection", "get_collection_ref", "get_default_graph", "init_scope", "is_tensor",
            "name_scope", "op_scope", "reset_default_graph"]
+
+
+def _get_graph_from_inputs(op_input_list, graph=None):
+    """The graph that inputs of an operation are of, which is `graph` if given; the default one if they are of none."""
+    if graph is not None and not isinstance(graph, Graph):
+        raise TypeError("Input graph needs to be a Graph: %s" % (graph,))
+    first = None
+    for value in op_input_list:
+        element = value if isinstance(value, (Operation, Tensor)) else getattr(value, "_as_graph_element", lambda: None)()
+        if element is None:
+            continue
+        if graph is None:
+            first, graph = element, element.graph
+        elif element.graph is not graph:
+            if first is None:
+                raise ValueError("%s is not from the passed-in graph." % (element,))
+            raise ValueError("%s must be from the same graph as %s (graphs are %s and %s)." % (element, first, element.graph, graph))
+    return get_default_graph() if graph is None else graph

@@ -180,23 +180,25 @@ class RegisterGradient:
 def _apply(function, op, grads, walk):
     """What a rule gives: for each input None, a tensor, or the parts of an IndexedSlices. In a loop
     it builds in the one that runs backwards."""
+    parts = [part for grad in grads for part in (grad if isinstance(grad, tuple) else (grad,))]
+    grads = [IndexedSlices(*grad) if isinstance(grad, tuple) else grad for grad in grads]
     for output, grad in zip(op.outputs, grads):
-        if grad is not None and grad.dtype.base_dtype == output.dtype.base_dtype:
+        if isinstance(grad, Tensor) and grad.dtype.base_dtype == output.dtype.base_dtype:
             grad.set_shape(output.shape)
     anchor = _core.rule_anchor(walk)
     inside: contextlib.AbstractContextManager = contextlib.nullcontext()
     if anchor is not None:
         from runnel.control_flow import GradientContext
-        inside = GradientContext(walk, anchor, grads).entered()
+        inside = GradientContext(walk, anchor, parts).entered()
     with inside as context:
         answer = function(op, *grads)
         answer = answer if isinstance(answer, (list, tuple)) else [answer]
         rows = []
         for g in answer:
-            parts = (g.values, g.indices, g.dense_shape) if isinstance(g, IndexedSlices) else (g,)
+            row = (g.values, g.indices, g.dense_shape) if isinstance(g, IndexedSlices) else (g,)
             if context is not None:
-                parts = tuple(context.result(x) if isinstance(x, Tensor) else x for x in parts)
-            rows.append(parts if len(parts) > 1 else parts[0])
+                row = tuple(context.result(x) if isinstance(x, Tensor) else x for x in row)
+            rows.append(row if len(row) > 1 else row[0])
         return rows
 
 

@@ -121,7 +121,7 @@ def _resize_op(images, size, method, align_corners, half_pixel_centers=False):
 def resize_images(images, size, method=ResizeMethod.BILINEAR, align_corners=False,
                   preserve_aspect_ratio=False, name=None):
     """Images of another size [height, width], as floats unless they are copied pixel by pixel."""
-    from runnel.convert import constant_value
+    from runnel.convert import evaluated_value
     method = _NAMED.get(method, method)
     with name_scope(name, "resize", [images, size]):
         batch, is_one = _four(images)
@@ -136,7 +136,7 @@ def resize_images(images, size, method=ResizeMethod.BILINEAR, align_corners=Fals
                                     y=math_ops.cast(size[1], dtypes.float32) / width)
             size = array_ops.stack([math_ops.cast(raw_ops.Round(x=scale * d), dtypes.int32)
                                     for d in (height, width)])
-        wanted = constant_value(size)
+        wanted = evaluated_value(size)
         if wanted is not None and known[1:3] == [int(d) for d in wanted]:
             if not preserve_aspect_ratio:
                 return array_ops.squeeze(batch, [0]) if is_one else batch

@@ -221,12 +221,9 @@ class Orthogonal(Initializer):
         rows, columns = math.prod(int(d) for d in shape[:-1]), int(shape[-1])
         flat = (max(rows, columns), min(rows, columns))
         noise = random_ops.random_normal(flat, dtype=dtype, seed=self.seed)
-        # The factor with a positive diagonal is the Cholesky factor of the noise's products.
-        wide = raw_ops.Cast(x=noise, DstT=dtypes.float64)
-        products = raw_ops.MatMul(a=wide, b=wide, transpose_a=True)
-        turned = raw_ops.MatrixTriangularSolve(
-            matrix=raw_ops.Cholesky(input=products), rhs=array_ops.matrix_transpose(wide), lower=True)
-        q = raw_ops.Cast(x=array_ops.matrix_transpose(turned), DstT=dtypes.as_dtype(dtype))
+        q, r = raw_ops.Qr(input=noise)
+        # The factors are unique where the diagonal of R is positive.
+        q = q * raw_ops.Sign(x=array_ops.diag_part(r))
         if rows < columns:
             q = array_ops.matrix_transpose(q)
         return self.gain * array_ops.reshape(q, shape)

@@ -12,7 +12,7 @@ import types
 # Which modules of runnel stand for a path's last part, where that is not a module of the same name.
 _HOMES = {}
 for _row in """
-ops: framework gradients_impl
+ops: framework gradients_impl meta_graph estimator_names
 constant_op: convert
 errors_impl: errors
 random_seed: random_ops
@@ -21,6 +21,7 @@ indexed_slices: framework
 sparse_tensor: framework
 tensor: framework
 tensor_spec: def_function
+composite_tensor: type_spec
 tensor_conversion: convert
 tensor_conversion_registry: convert
 device: device_spec
@@ -38,6 +39,7 @@ map_fn: functional_ops
 while_v2: control_flow
 resource_variable_ops: resource_variable
 ref_variable: variables
+variables: variables variable_scopes
 variable_v1: variables
 variable_scope: variable_scopes
 variable_spec: variables
@@ -56,6 +58,8 @@ image_ops_impl: image
 linalg_ops_impl: linalg
 linalg_ops: linalg_ops linalg
 linalg_impl: linalg
+linear_operator_util: linear_operator
+linear_operator_addition: linear_operator_made
 bitwise_ops: bitwise
 sets_impl: sets
 manip_ops: manip
@@ -80,8 +84,7 @@ session_ops: session
 common_shapes: tensor_shape
 checkpoint_utils: train
 inplace_ops: array_ops
-confusion_matrix: special_ops
-weights_broadcast_ops: metrics
+confusion_matrix: special_ops weights_broadcast_ops
 sort_ops: special_ops
 numerics: special_ops
 standard_ops: array_ops
@@ -99,12 +102,12 @@ momentum: train
 rmsprop: train
 proximal_adagrad: train
 proximal_gradient_descent: train
+training_ops: raw_ops
 input: train_input
 queue_runner_impl: queue_runner
 training: train
 checkpoint_state_pb2: graph_io
 device_lib: session
-timeline: tracing
 context: eager test_util
 function: def_function
 polymorphic_function: def_function
@@ -113,8 +116,17 @@ dataset_ops: data
 iterator_ops: data
 readers: data
 tf_record: python_io
-tf_export: deprecation
-tf_decorator: deprecation
+tf_export: util_names
+tf_decorator: util_names
+tf_contextlib: util_names
+tf_should_use: util_names
+function_utils: util_names
+keyword_args: util_names
+object_identity: util_names
+lazy_loader: util_names
+all_util: util_names
+dispatch: util_names
+deprecation: util_names deprecation
 builder: saved_model
 builder_impl: saved_model
 loader: saved_model
@@ -131,6 +143,12 @@ writer: summary
 writer_cache: summary
 plugin_asset: summary
 base: layers
+input_spec: layers
+base_layer: keras.layers
+tf_utils: keras.graph_utils
+conv_utils: keras.conv_utils
+generic_utils: keras.utils
+feature_column_v2: feature_column feature_kinds
 core: layers
 convolutional: layers
 normalization: layers
@@ -138,6 +156,61 @@ pooling: layers
 """.strip().splitlines():
     _path, _, _modules = _row.partition(":")
     _HOMES[_path] = _modules.split()
+
+# The same for whole paths, where the last part alone says too little.
+_PATHS = {}
+for _row in """
+python.keras.engine.training: keras.models
+python.tpu.tpu_function: tpu_function
+python.autograph.impl.api: util_names
+python.layers.utils: keras.conv_utils keras.graph_utils
+python.keras.engine.base_layer: keras.layers
+python.keras.utils.losses_utils: keras.losses_utils
+python.keras.optimizer_v2.*: keras.optimizers estimator_names
+python.keras.layers.*: keras.layers
+python.feature_column.feature_column: feature_models feature_column feature_kinds
+python.feature_column.feature_column_v2: feature_models feature_column feature_kinds
+python.feature_column.feature_column_lib: feature_models feature_column feature_kinds
+python.feature_column.dense_features: keras.layers
+python.feature_column.dense_features_v2: keras.layers
+python.feature_column.utils: feature_models
+python.saved_model.constants: saved_model
+python.saved_model.utils_impl: saved_model
+python.saved_model.model_utils: export_outputs
+python.saved_model.model_utils.export_output: export_outputs
+python.saved_model.model_utils.export_utils: export_outputs
+python.saved_model.model_utils.mode_keys: export_outputs
+python.distribute.*: distribute
+python.summary.summary_iterator: training_util
+python.training.device_setter: server_lib
+python.training.warm_starting_util: warm_starting
+python.training.tracking.*: module checkpoint
+python.util.compat_internal: compat
+python.util.module_wrapper: estimator_names
+python.util.deprecation: util_names deprecation estimator_names
+python.eager.monitoring: estimator_names
+python.eager.wrap_function: estimator_names
+python.framework.function: defun
+python.framework.tensor_util: tensor_util convert
+python.framework.smart_cond: control_flow estimator_names
+python.framework.func_graph: estimator_names tracing def_function
+python.ops.summary_ops_v2: summary
+python.ops.cond_v2: control_flow
+python.ops.control_flow_ops: control_flow estimator_names
+python.ops.resource_variable_ops: resource_variable estimator_names
+python.platform.test: test
+python.tpu.tensor_tracer: estimator_names
+""".strip().splitlines():
+    _path, _, _modules = _row.partition(":")
+    _PATHS[_path] = _modules.split()
+
+# Folders of what is not here: packages import from them, and go on as long as they do not use it.
+_ABSENT_FOLDERS = tuple("""core.kernels core.kernels.boosted_trees core.protobuf.tpu python.autograph python.autograph.converters
+python.autograph.core python.autograph.impl python.autograph.pyct python.autograph.pyct.common_transformers
+python.autograph.pyct.static_analysis python.autograph.utils python.distribute.cluster_resolver python.keras.saving python.tpu
+python.tpu.ops""".split())
+_ABSENT = tuple("""core.kernels core.protobuf.tpu python.autograph python.distribute.cluster_resolver python.keras.saving python.ops.batch_ops
+python.ops.boosted_trees_ops python.ops.clustering_ops python.ops.gen_sdca_ops python.tpu""".split())
 
 # Where public names are, in the order in which they are asked.
 _PUBLIC = ("", "nn", "math", "linalg", "strings", "image", "sparse", "random", "io", "train", "losses",
@@ -148,10 +221,14 @@ _PACKAGES = ("python", "core", "python.framework", "python.ops", "python.platfor
              "python.client", "python.eager", "python.util", "python.lib", "python.lib.io",
              "python.lib.core", "python.saved_model", "python.data", "python.data.ops",
              "python.data.kernel_tests", "python.data.util", "python.layers", "python.keras",
+             "python.keras.engine", "python.keras.utils", "python.keras.layers", "python.feature_column", "python.debug.wrappers",
+             "python.debug.lib",
              "python.summary", "python.summary.writer", "python.compat", "python.tools",
              "python.module", "python.debug", "python.eager.polymorphic_function",
              "python.trackable", "python.checkpoint", "python.ops.losses", "python.ops.linalg",
              "python.ops.distributions", "python.ops.ragged", "python.profiler",
+             "python.keras.optimizer_v2", "python.distribute",
+             "python.training.tracking",
              "core.framework", "core.protobuf", "core.example", "core.util", "core.lib")
 
 
@@ -202,6 +279,28 @@ class _Package(types.ModuleType):
             raise AttributeError(str(error)) from None
 
 
+class _Absent(types.ModuleType):
+    """A module of what is not here. Its names are classes without objects: `isinstance` says no, calls fail."""
+
+    def __init__(self, path):
+        super().__init__("tensorflow." + path)
+        self.__path__ = []
+
+    def __getattr__(self, name):
+        where = "%s.%s" % (self.__name__, name)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if self.__name__.removeprefix("tensorflow.") in _ABSENT_FOLDERS:
+            return importlib.import_module(where)
+
+        def refuse(cls, *args, **kwargs):
+            raise NotImplementedError("%s is not in Runnel: see doc/python.md" % where)
+
+        value = type(name, (), {"__new__": refuse, "__module__": self.__name__})
+        setattr(self, name, value)
+        return value
+
+
 class _Messages(types.ModuleType):
     """tensorflow.core.protobuf.config_pb2 and its like: message classes, found by their names."""
 
@@ -213,6 +312,8 @@ class _Messages(types.ModuleType):
             raise AttributeError(name)
         from runnel import protobuf
         try:
+            if name.startswith("DT_"):  # the values of an enumeration are names of its file
+                return protobuf._enum_values("DataType")[name]
             value = getattr(protobuf, name)
         except (AttributeError, KeyError):
             raise AttributeError("%s has no %r in Runnel" % (self.__name__, name)) from None
@@ -220,19 +321,55 @@ class _Messages(types.ModuleType):
         return value
 
 
+class _Inspect(types.ModuleType):
+    """inspect, for decorated functions too."""
+
+    def __init__(self, path):
+        super().__init__("tensorflow." + path)
+
+    def __getattr__(self, name):
+        from runnel import util_names
+        return util_names.__dict__.get(name) or getattr(inspect, name)
+
+
 def module(path):
     """The module of "python.framework.ops"; ModuleNotFoundError if nothing here stands for it."""
     leaf = path.rpartition(".")[2]
+    if path.startswith("python.keras.") and path.count(".") == 2 and importlib.util.find_spec("runnel." + path[7:]):
+        return _View(path, (path[7:],))
+    if path not in _PATHS and any(path == absent or path.startswith(absent + ".") for absent in _ABSENT):
+        return _Absent(path)
     if path in _PACKAGES:
         return _Package(path)
     if leaf.endswith("_pb2"):
         return _Messages(path)
     if leaf == "tf_inspect":
-        return inspect
+        return _Inspect(path)
     if leaf.startswith("gen_") and leaf.endswith("_ops"):
         return _View(path, ("raw_ops",))
-    homes = _HOMES.get(leaf) or ([leaf] if importlib.util.find_spec("runnel." + leaf) else None)
+    homes = _PATHS.get(path) or _PATHS.get(path.rpartition(".")[0] + ".*") or _HOMES.get(leaf)
+    if homes is None and importlib.util.find_spec("runnel." + leaf):
+        homes = [leaf]
     if homes is None:
         raise ModuleNotFoundError("tensorflow.%s is private to TensorFlow, and nothing in Runnel "
                                   "stands for it" % path, name="tensorflow." + path)
     return _View(path, tuple(homes) + _PUBLIC)
+
+
+def contrib_module(parts):
+    """The module of "contrib.layers.python.layers.utils", as a list of parts: names of tf.contrib.layers, and behind them."""
+    known = ["contrib." + name for name in (parts[-1], "layer_util" if parts[1] == "layers" else None, parts[1]) if name]
+    homes = tuple(home for home in known if importlib.util.find_spec("runnel." + home))
+    if "contrib." + parts[1] not in homes:
+        raise ModuleNotFoundError("No module named 'tensorflow.contrib.%s' in Runnel: see doc/python.md" % parts[1],
+                                  name="tensorflow." + ".".join(parts))
+    return _ContribFolder(".".join(parts), homes) if len(parts) < 5 else _View(".".join(parts), homes)
+
+
+class _ContribFolder(_View):
+    """A folder behind tf.contrib: modules of that name come before functions."""
+
+    def __getattr__(self, name):
+        if not name.startswith("__") and importlib.util.find_spec("runnel.contrib." + name):
+            return importlib.import_module("%s.%s" % (self.__name__, name))
+        return super().__getattr__(name)

@@ -1,209 +1,8 @@
 """tf.layers: layers as objects that own variables, and as functions that make one and call it."""
 
-import re
-
-from runnel import array_ops, dtypes, math_ops, nn_conv, nn_ops, raw_ops, tensor_shape
-from runnel.convert import convert_to_tensor
-from runnel.framework import (GraphKeys, Tensor, add_to_collection, add_to_collections,
-                              get_default_graph, name_scope)
-
-
-def _snake_case(name):
-    middle = re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", name)
-    return re.sub(r"([a-z])([A-Z])", r"\1_\2", middle).lower()
-
-
-class InputSpec:
-    """What a layer's input must be."""
-
-    def __init__(self, dtype=None, shape=None, ndim=None, max_ndim=None, min_ndim=None, axes=None):
-        self.dtype, self.ndim = dtype, len(shape) if shape is not None else ndim
-        self.shape, self.max_ndim, self.min_ndim, self.axes = shape, max_ndim, min_ndim, axes or {}
-
-    def check(self, x, layer):
-        rank = x.shape.ndims
-        if rank is None:
-            if self.ndim is not None or self.min_ndim is not None:
-                raise ValueError("Input 0 of layer %s is incompatible with the layer: its rank is "
-                                 "undefined, but the layer requires a defined rank." % layer)
-            return
-        if self.ndim is not None and rank != self.ndim or self.min_ndim is not None \
-                and rank < self.min_ndim or self.max_ndim is not None and rank > self.max_ndim:
-            wanted = ("ndim=%s" % self.ndim if self.ndim is not None else
-                      "min_ndim=%s" % self.min_ndim if self.min_ndim is not None
-                      else "max_ndim=%s" % self.max_ndim)
-            raise ValueError("Input 0 of layer %s is incompatible with the layer: expected %s, found "
-                             "ndim=%s. Full shape received: %s" % (layer, wanted, rank,
-                                                                   x.shape.as_list()))
-        dims = x.shape.as_list()
-        for axis, value in self.axes.items():
-            if value is not None and dims[axis] not in (None, int(value)):
-                raise ValueError("Input 0 of layer %s is incompatible with the layer: expected axis "
-                                 "%s of input shape to have value %s but received input with shape "
-                                 "%s" % (layer, axis, value, dims))
-
-
-class Layer:
-    """The base of layers: a subclass adds variables in `build` and computes in `call`."""
-
-    def __init__(self, trainable=True, name=None, dtype=None, **kwargs):
-        scope, self._reuse = kwargs.pop("_scope", None), kwargs.pop("_reuse", None)
-        for ignored in ("activity_regularizer", "input_shape", "batch_input_shape"):
-            setattr(self, "_" + ignored, kwargs.pop(ignored, None))
-        if kwargs:
-            raise TypeError("Keyword argument not understood: %s" % sorted(kwargs)[0])
-        self.trainable = trainable
-        self._dtype = None if dtype is None else dtypes.as_dtype(dtype)
-        self.built = False
-        self.input_spec = None
-        self.stateful = False
-        self._variables = []
-        self._trainable_variables = []
-        self._updates = []
-        self._losses = []
-        self._graph = get_default_graph()
-        self._base_name = name or _snake_case(type(self).__name__)
-        self._name = name
-        self._scope = None
-        if scope:
-            from runnel.variable_scopes import variable_scope
-            with variable_scope(scope) as captured:
-                self._scope = captured
-
-    @property
-    def name(self):
-        return self._name or (self._scope.name if self._scope is not None else self._base_name)
-
-    @property
-    def dtype(self):
-        return None if self._dtype is None else self._dtype.name
-
-    @property
-    def graph(self):
-        return self._graph
-
-    @property
-    def scope_name(self):
-        if self._scope is None:
-            raise ValueError("No name available for layer scope because the layer \"%s\" has not been "
-                             "used yet." % self._base_name)
-        return self._scope.name
-
-    @property
-    def trainable_variables(self):
-        return list(self._trainable_variables) if self.trainable else []
-
-    @property
-    def non_trainable_variables(self):
-        if not self.trainable:
-            return list(self._variables)
-        return [v for v in self._variables if v not in self._trainable_variables]
-
-    @property
-    def variables(self):
-        return self.trainable_variables + self.non_trainable_variables
-
-    weights = variables
-    trainable_weights = trainable_variables
-    non_trainable_weights = non_trainable_variables
-
-    @property
-    def updates(self):
-        return list(self._updates)
-
-    @property
-    def losses(self):
-        return list(self._losses)
-
-    def build(self, input_shape):
-        """Adds the variables. Subclasses may leave it out."""
-        self.built = True
-
-    def call(self, inputs, **kwargs):
-        return inputs
-
-    def add_variable(self, name, shape, dtype=None, initializer=None, regularizer=None,
-                     trainable=True, constraint=None, partitioner=None, use_resource=None, **_):
-        """A variable of the layer's scope."""
-        from runnel.variable_scopes import get_variable
-        variable = get_variable(
-            name, shape=shape, dtype=dtypes.as_dtype(dtype or self._dtype or dtypes.float32),
-            initializer=initializer, constraint=constraint, partitioner=partitioner,
-            use_resource=use_resource, trainable=trainable and self.trainable,
-            regularizer=regularizer)
-        self._variables.append(variable)
-        if trainable:
-            self._trainable_variables.append(variable)
-        return variable
-
-    add_weight = add_variable
-
-    def add_update(self, updates, inputs=None):
-        """Operations that are to run with training steps."""
-        updates = updates if isinstance(updates, (list, tuple)) else [updates]
-        self._updates.extend(updates)
-        for update in updates:
-            add_to_collections([GraphKeys.UPDATE_OPS], update)
-
-    def add_loss(self, losses, inputs=None):
-        """Losses that are to be added to a model's."""
-        losses = losses if isinstance(losses, (list, tuple)) else [losses]
-        self._losses.extend(losses)
-        for loss in losses:
-            add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
-
-    def _enter(self, scope):
-        from runnel.variable_scopes import variable_scope
-        if self._scope is None:
-            if self._reuse:
-                with variable_scope(scope if scope is not None else self._base_name) as captured:
-                    self._scope = captured
-            else:
-                with variable_scope(scope, default_name=self._base_name) as captured:
-                    self._scope = captured
-        reuse = True if self.built else self._reuse
-        return variable_scope(self._scope, reuse=reuse, auxiliary_name_scope=False)
-
-    def __call__(self, inputs, *args, **kwargs):
-        scope = kwargs.pop("scope", None)
-        from runnel import nest
-        with self._enter(scope) as current:
-            with name_scope(current.original_name_scope):
-                flat = [x if not hasattr(x, "__array__") and not isinstance(x, (int, float, list))
-                        else convert_to_tensor(x) for x in nest.flatten(inputs)]
-                if flat and not nest.is_nested(inputs):
-                    inputs = convert_to_tensor(flat[0]) if not isinstance(flat[0], Tensor) else flat[0]
-                    if self.input_spec is not None:
-                        self.input_spec.check(inputs, self.name)
-                first = flat[0] if flat else None
-                if self._dtype is None and isinstance(first, Tensor):
-                    self._dtype = first.dtype.base_dtype
-                if not self.built:
-                    self.build(self._shapes(inputs))
-                    self.built = True
-                    if self.input_spec is not None and isinstance(inputs, Tensor):
-                        self.input_spec.check(inputs, self.name)
-                outputs = self.call(inputs, *args, **kwargs)
-        if self._activity_regularizer is not None:
-            for output in nest.flatten(outputs):
-                self.add_loss(self._activity_regularizer(output))
-        return outputs
-
-    def _shapes(self, inputs):
-        from runnel import nest
-        if not nest.is_nested(inputs):
-            return inputs.shape
-        return nest.map_structure(lambda x: x.shape, inputs)
-
-    def apply(self, inputs, *args, **kwargs):
-        return self(inputs, *args, **kwargs)
-
-    def compute_output_shape(self, input_shape):
-        raise NotImplementedError
-
-    def count_params(self):
-        """How many numbers the variables hold."""
-        return sum(v.shape.num_elements() for v in self._variables)
+from runnel import array_ops, math_ops, nn_conv, nn_ops, raw_ops, tensor_shape
+from runnel.layers_base import InputSpec, Layer, _in_training, _zeros
+from runnel.layers_normalization import BatchNormalization
 
 
 def _known_last(shape, layer, axis=-1):
@@ -261,20 +60,6 @@ class Dense(Layer):
         return tensor_shape.as_shape(input_shape)[:-1].concatenate(self.units)
 
 
-def _zeros(initializer):
-    if initializer is not None:
-        return initializer
-    from runnel.init_ops import zeros_initializer
-    return zeros_initializer()
-
-
-def _ones(initializer):
-    if initializer is not None:
-        return initializer
-    from runnel.init_ops import ones_initializer
-    return ones_initializer()
-
-
 def _numbers(value, count, name):
     if isinstance(value, int):
         return (value,) * count
@@ -311,7 +96,7 @@ class _Conv(Layer):
                  trainable=True, name=None, **kwargs):
         super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
         count = self._spatial
-        self.filters = filters
+        self.filters = int(filters) if isinstance(filters, float) else filters
         self.kernel_size = _numbers(kernel_size, count, "kernel_size")
         self.strides = _numbers(strides, count, "strides")
         self.dilation_rate = _numbers(dilation_rate, count, "dilation_rate")
@@ -438,31 +223,57 @@ class Conv3DTranspose(_Transpose):
     _spatial = 3
 
 
-class SeparableConv2D(_Conv):
+class _SeparableConv(_Conv):
     """A convolution of each channel by itself, then one over the channels."""
 
-    def __init__(self, filters, kernel_size, strides=(1, 1), padding="valid",
-                 data_format="channels_last", dilation_rate=(1, 1), depth_multiplier=1,
+    def __init__(self, filters, kernel_size, strides=1, padding="valid",
+                 data_format="channels_last", dilation_rate=1, depth_multiplier=1,
                  activation=None, use_bias=True, depthwise_initializer=None,
                  pointwise_initializer=None, bias_initializer=None, depthwise_regularizer=None,
-                 pointwise_regularizer=None, bias_regularizer=None, **kwargs):
+                 pointwise_regularizer=None, bias_regularizer=None, activity_regularizer=None,
+                 depthwise_constraint=None, pointwise_constraint=None, bias_constraint=None, **kwargs):
         super().__init__(filters, kernel_size, strides, padding, data_format, dilation_rate, activation,
-                         use_bias, bias_initializer=bias_initializer,
-                         bias_regularizer=bias_regularizer, **kwargs)
+                         use_bias, bias_initializer=bias_initializer, bias_regularizer=bias_regularizer,
+                         activity_regularizer=activity_regularizer, bias_constraint=bias_constraint, **kwargs)
         self.depth_multiplier = depth_multiplier
-        self._depthwise = depthwise_initializer, depthwise_regularizer
-        self._pointwise = pointwise_initializer, pointwise_regularizer
+        self._depthwise = depthwise_initializer, depthwise_regularizer, True, depthwise_constraint
+        self._pointwise = pointwise_initializer, pointwise_regularizer, True, pointwise_constraint
 
     def build(self, input_shape):
-        channels = _known_last(input_shape, "SeparableConv2D", 1 if self._first else -1)
+        channels = _known_last(input_shape, type(self).__name__, 1 if self._first else -1)
         self.depthwise_kernel = self.add_variable(
             "depthwise_kernel", list(self.kernel_size) + [channels, self.depth_multiplier],
             self._dtype, *self._depthwise)
         self.pointwise_kernel = self.add_variable(
-            "pointwise_kernel", [1, 1, self.depth_multiplier * channels, self.filters], self._dtype,
-            *self._pointwise)
+            "pointwise_kernel", [1] * self._spatial + [self.depth_multiplier * channels, self.filters],
+            self._dtype, *self._pointwise)
         self._build_bias()
         self.built = True
+
+
+class SeparableConv1D(_SeparableConv):
+    """A convolution of each channel of sequences by itself, then one over the channels."""
+
+    _spatial = 1
+
+    def call(self, inputs):
+        at = 2 if self._first else 1
+        steps = list(self.strides) * 2
+        strides = [1, 1] + steps if self._first else [1] + steps + [1]
+        data_format = _op_format(self._first, 2)
+        inputs = array_ops.expand_dims(inputs, at)
+        depthwise = array_ops.expand_dims(self.depthwise_kernel, 0)
+        pointwise = array_ops.expand_dims(self.pointwise_kernel, 0)
+        outputs = nn_conv.separable_conv2d(inputs, depthwise, pointwise, strides, self.padding,
+                                           rate=(1,) + self.dilation_rate, data_format=data_format)
+        if self.use_bias:
+            outputs = nn_ops.bias_add(outputs, self.bias, data_format=data_format)
+        outputs = array_ops.squeeze(outputs, [at])
+        return outputs if self.activation is None else self.activation(outputs)
+
+
+class SeparableConv2D(_SeparableConv):
+    """A convolution of each channel of images by itself, then one over the channels."""
 
     def call(self, inputs):
         steps = list(self.strides)
@@ -471,6 +282,13 @@ class SeparableConv2D(_Conv):
             inputs, self.depthwise_kernel, self.pointwise_kernel, strides, self.padding,
             rate=self.dilation_rate, data_format=_op_format(self._first, 2))
         return self._finish(outputs)
+
+
+# Other names of them, in tensorflow.python.layers.convolutional.
+Convolution1D, Convolution2D, Convolution3D = Conv1D, Conv2D, Conv3D
+Convolution2DTranspose = Deconvolution2D = Deconv2D = Conv2DTranspose
+Convolution3DTranspose = Deconvolution3D = Deconv3D = Conv3DTranspose
+SeparableConvolution1D, SeparableConvolution2D = SeparableConv1D, SeparableConv2D
 
 
 class _Pool(Layer):
@@ -489,6 +307,10 @@ class _Pool(Layer):
         self.input_spec = InputSpec(ndim=self._spatial + 2)
 
     def call(self, inputs):
+        if self._spatial == 3 and self._first:  # stock's nodes
+            inputs = array_ops.transpose(inputs, (0, 2, 3, 4, 1))
+            outputs = type(self)._fn(inputs, list(self.pool_size), list(self.strides), self.padding)
+            return array_ops.transpose(outputs, (0, 4, 1, 2, 3))
         return type(self)._fn(inputs, list(self.pool_size), list(self.strides), self.padding,
                               data_format=_op_format(self._first, self._spatial))
 
@@ -504,6 +326,8 @@ MaxPooling3D = _pool_class("MaxPooling3D", 3, nn_conv.max_pool3d)
 AveragePooling1D = _pool_class("AveragePooling1D", 1, nn_conv.avg_pool1d)
 AveragePooling2D = _pool_class("AveragePooling2D", 2, nn_conv.avg_pool)
 AveragePooling3D = _pool_class("AveragePooling3D", 3, nn_conv.avg_pool3d)
+MaxPool1D, MaxPool2D, MaxPool3D = MaxPooling1D, MaxPooling2D, MaxPooling3D
+AvgPool1D, AvgPool2D, AvgPool3D = AveragePooling1D, AveragePooling2D, AveragePooling3D
 
 
 class Dropout(Layer):
@@ -518,13 +342,6 @@ class Dropout(Layer):
             return nn_ops.dropout(inputs, rate=self.rate, noise_shape=self.noise_shape,
                                   seed=self.seed)
         return _in_training(training, dropped, lambda: array_ops.identity(inputs))
-
-
-def _in_training(training, yes, no):
-    from runnel.control_flow import smart_cond
-    if isinstance(training, int):
-        training = bool(training)
-    return smart_cond(training, yes, no)
 
 
 class Flatten(Layer):
@@ -549,119 +366,6 @@ class Flatten(Layer):
             outputs = array_ops.reshape(inputs, [array_ops.shape(inputs)[0], -1])
         outputs.set_shape([dims[0], count])
         return outputs
-
-
-class BatchNormalization(Layer):
-    """Normalisation over the batch, with moving averages for inference.
-
-    The updates of the averages are in tf.GraphKeys.UPDATE_OPS.
-    """
-
-    def __init__(self, axis=-1, momentum=0.99, epsilon=1e-3, center=True, scale=True,
-                 beta_initializer=None, gamma_initializer=None, moving_mean_initializer=None,
-                 moving_variance_initializer=None, beta_regularizer=None, gamma_regularizer=None,
-                 beta_constraint=None, gamma_constraint=None, renorm=False, renorm_clipping=None,
-                 renorm_momentum=0.99, fused=None, trainable=True, virtual_batch_size=None,
-                 adjustment=None, name=None, **kwargs):
-        super().__init__(trainable, name, **kwargs)
-        if renorm or virtual_batch_size is not None or adjustment is not None:
-            raise NotImplementedError("tf.layers.BatchNormalization: renorm, virtual_batch_size and "
-                                      "adjustment are not supported")
-        self.axis, self.momentum, self.epsilon = axis, momentum, epsilon
-        self.center, self.scale, self.fused = center, scale, fused
-        self._betas = beta_initializer, beta_regularizer, beta_constraint
-        self._gammas = gamma_initializer, gamma_regularizer, gamma_constraint
-        self._moving = moving_mean_initializer, moving_variance_initializer
-
-    def build(self, input_shape):
-        shape = tensor_shape.as_shape(input_shape)
-        if shape.dims is None:
-            raise ValueError("Input has undefined rank.")
-        rank = len(shape.dims)
-        axis = self.axis[0] if isinstance(self.axis, (list, tuple)) else self.axis
-        if not -rank <= axis < rank:
-            raise ValueError("Invalid axis: %s" % (self.axis,))
-        self._axis = axis % rank
-        size = shape.as_list()[self._axis]
-        if size is None:
-            raise ValueError("Input has undefined `axis` dimension. Received input with shape %s." %
-                             shape)
-        self.input_spec = InputSpec(ndim=rank, axes={self._axis: size})
-        if self.fused is None or self.fused:
-            can = rank == 4 and self._axis in (1, 3)
-            if self.fused and not can:
-                raise ValueError("Batch normalization layers with fused=True only support 4D inputs "
-                                 "and axis 1 or 3")
-            self.fused = can
-        kind = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else self._dtype
-        self.gamma = self.beta = None
-        if self.scale:
-            self.gamma = self.add_variable("gamma", [size], kind, _ones(self._gammas[0]),
-                                           self._gammas[1], constraint=self._gammas[2])
-        if self.center:
-            self.beta = self.add_variable("beta", [size], kind, _zeros(self._betas[0]),
-                                          self._betas[1], constraint=self._betas[2])
-        self.moving_mean = self.add_variable("moving_mean", [size], kind, _zeros(self._moving[0]),
-                                             trainable=False)
-        self.moving_variance = self.add_variable("moving_variance", [size], kind,
-                                                 _ones(self._moving[1]), trainable=False)
-        self._size = size
-        self.built = True
-
-    def call(self, inputs, training=False):
-        if isinstance(training, int):
-            training = bool(training)
-        return self._fused_call(inputs, training) if self.fused else self._plain_call(inputs, training)
-
-    def _fused_call(self, inputs, training):
-        kind = self.moving_mean.dtype.base_dtype
-        scale = self.gamma if self.scale else array_ops.ones([self._size], kind)
-        offset = self.beta if self.center else array_ops.zeros([self._size], kind)
-        data_format = "NHWC" if self._axis == 3 else "NCHW"
-
-        def train():
-            return nn_ops.fused_batch_norm(inputs, scale, offset, epsilon=self.epsilon,
-                                           data_format=data_format)
-
-        def infer():
-            return nn_ops.fused_batch_norm(inputs, scale, offset, mean=self.moving_mean,
-                                           variance=self.moving_variance, epsilon=self.epsilon,
-                                           is_training=False, data_format=data_format)
-        output, mean, variance = _in_training(training, train, infer)
-        if training is not False:
-            self._update(mean, variance, training)
-        return output
-
-    def _plain_call(self, inputs, training):
-        rank = inputs.shape.ndims
-        axes = [i for i in range(rank) if i != self._axis]
-        broad = [1] * rank
-        broad[self._axis] = self._size
-        mean, variance = self.moving_mean, self.moving_variance
-        if training is not False:
-            batch = nn_ops.moments(inputs, axes)
-            mean, variance = _in_training(
-                training, lambda: batch,
-                lambda: (convert_to_tensor(self.moving_mean), convert_to_tensor(self.moving_variance)))
-            self._update(mean, variance, training)
-
-        def shaped(x):
-            if x is None or self._axis == rank - 1:
-                return x
-            return array_ops.reshape(x, broad)
-        return nn_ops.batch_normalization(inputs, shaped(mean), shaped(variance), shaped(self.beta),
-                                          shaped(self.gamma), self.epsilon)
-
-    def _update(self, mean, variance, training):
-        """The averages move where the step trains."""
-        def decay():
-            return _in_training(training, lambda: convert_to_tensor(1 - self.momentum, mean.dtype),
-                                lambda: convert_to_tensor(0.0, mean.dtype))
-        for variable, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
-            with name_scope(None, "AssignMovingAvg", [variable, value]) as scope:
-                delta = (convert_to_tensor(variable) - math_ops.cast(value, variable.dtype.base_dtype)
-                         ) * math_ops.cast(decay(), variable.dtype.base_dtype)
-                self.add_update(variable.assign_sub(delta, name=scope))
 
 
 # Layers as functions
@@ -728,18 +432,27 @@ conv2d_transpose = _transpose_function(Conv2DTranspose, (1, 1), "conv2d_transpos
 conv3d_transpose = _transpose_function(Conv3DTranspose, (1, 1, 1), "conv3d_transpose")
 
 
-def separable_conv2d(inputs, filters, kernel_size, strides=(1, 1), padding="valid",
-                     data_format="channels_last", dilation_rate=(1, 1), depth_multiplier=1,
-                     activation=None, use_bias=True, depthwise_initializer=None,
-                     pointwise_initializer=None, bias_initializer=None, depthwise_regularizer=None,
-                     pointwise_regularizer=None, bias_regularizer=None, trainable=True, name=None,
-                     reuse=None, **kwargs):
-    """A convolution of each channel by itself, then one over the channels."""
-    return SeparableConv2D(filters, kernel_size, strides, padding, data_format, dilation_rate,
-                           depth_multiplier, activation, use_bias, depthwise_initializer,
-                           pointwise_initializer, bias_initializer, depthwise_regularizer,
-                           pointwise_regularizer, bias_regularizer, trainable=trainable, name=name,
-                           _scope=name, _reuse=reuse).apply(inputs)
+def _separable_function(cls, name):
+    def function(inputs, filters, kernel_size, strides=1, padding="valid",
+                 data_format="channels_last", dilation_rate=1, depth_multiplier=1,
+                 activation=None, use_bias=True, depthwise_initializer=None,
+                 pointwise_initializer=None, bias_initializer=None, depthwise_regularizer=None,
+                 pointwise_regularizer=None, bias_regularizer=None, activity_regularizer=None,
+                 depthwise_constraint=None, pointwise_constraint=None, bias_constraint=None,
+                 trainable=True, name=None, reuse=None):
+        return cls(filters, kernel_size, strides, padding, data_format, dilation_rate,
+                   depth_multiplier, activation, use_bias, depthwise_initializer,
+                   pointwise_initializer, bias_initializer, depthwise_regularizer,
+                   pointwise_regularizer, bias_regularizer, activity_regularizer,
+                   depthwise_constraint, pointwise_constraint, bias_constraint,
+                   trainable=trainable, name=name, _scope=name, _reuse=reuse).apply(inputs)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = cls.__doc__
+    return function
+
+
+separable_conv1d = _separable_function(SeparableConv1D, "separable_conv1d")
+separable_conv2d = _separable_function(SeparableConv2D, "separable_conv2d")
 
 
 def _pool_function(cls, name):

@@ -69,9 +69,9 @@ class TextFileInitializer(TableInitializerBase):
             return "hash_table_%s_%s_%s_%s" % (self._filename_arg, self._vocab_size or -1, self._key_index, self._value_index)
         return ""
 
-    def initialize(self, table):
+    def initialize(self, table, filename=None):
         with name_scope(self._name, "text_file_init", [table.resource_handle]):
-            filename = convert_to_tensor(self._filename_arg, dtypes.string, name="asset_filepath")
+            filename = convert_to_tensor(self._filename_arg if filename is None else filename, dtypes.string, name="asset_filepath")
             op = _ops.InitializeTableFromTextFileV2(
                 table.resource_handle, filename, key_index=self._key_index, value_index=self._value_index,
                 vocab_size=-1 if self._vocab_size is None else self._vocab_size, delimiter=self._delimiter)
@@ -84,14 +84,11 @@ def _collect(op):
     return op
 
 
-class _Table:
-    """What all tables can do."""
+class LookupInterface:
+    """The base of tables: the types of keys and values."""
 
-    def __init__(self, key_dtype, value_dtype, handle, default_value, name):
+    def __init__(self, key_dtype, value_dtype):
         self._key_dtype, self._value_dtype = dtypes.as_dtype(key_dtype), dtypes.as_dtype(value_dtype)
-        self.resource_handle = handle
-        self._default_value = convert_to_tensor(default_value, dtype=self._value_dtype)
-        self._name = name
 
     @property
     def key_dtype(self):
@@ -100,6 +97,16 @@ class _Table:
     @property
     def value_dtype(self):
         return self._value_dtype
+
+
+class _Table(LookupInterface):
+    """What all tables can do."""
+
+    def __init__(self, key_dtype, value_dtype, handle, default_value, name):
+        super().__init__(key_dtype, value_dtype)
+        self.resource_handle = handle
+        self._default_value = convert_to_tensor(default_value, dtype=self._value_dtype)
+        self._name = name
 
     @property
     def name(self):
@@ -148,6 +155,31 @@ class StaticHashTable(_Table):
         """The operation that fills it."""
         return self._init_op
 
+    # What a SavedModel has of it: functions that make and fill it, and the file that it is filled from.
+
+    _registered_name = "tf.StaticHashTable"
+
+    def _make(self):
+        return _ops.HashTableV2(key_dtype=self._key_dtype, value_dtype=self._value_dtype, shared_name=self._saved_name(), name="hash_table")
+
+    def _saved_name(self):
+        if not hasattr(self, "_unique_name"):
+            import uuid
+            self._unique_name = "hash_table_%s" % uuid.uuid4()
+        return self._unique_name
+
+    def _saved_methods(self):
+        from runnel.saved_model_save import Asset, done, method
+        rows, how = [], {}
+        if isinstance(self._initializer, TextFileInitializer) and isinstance(self._initializer._filename_arg, (str, bytes)):
+            path = self._initializer._filename_arg
+            asset = Asset(path if isinstance(path, str) else path.decode())
+            rows.append(("_filename", asset))
+            how["filename"] = asset.path
+        return rows + [("_create_resource", method("_creator", self._make)),
+                       ("_initialize", method("_initializer", lambda: done(self._initializer.initialize(self, **how)))),
+                       ("_destroy_resource", method("_destroyer", done))]
+
 
 class StaticVocabularyTable:
     """Texts to numbers; those that are not known go to buckets behind by their hash."""
@@ -166,6 +198,9 @@ class StaticVocabularyTable:
     @property
     def resource_handle(self):
         return None if self._table is None else self._table.resource_handle
+
+    def _saved_children(self):
+        return [] if self._table is None else [("_table", self._table)]
 
     def size(self, name=None):
         """How many numbers there are, buckets too."""
@@ -216,6 +251,9 @@ class MutableHashTable(_Table):
         return _ops.LookupTableRemoveV2(self.resource_handle, keys, name=name)
 
 
+StaticHashTableV1, StaticVocabularyTableV1 = StaticHashTable, StaticVocabularyTable
+
+
 def index_table_from_tensor(vocabulary_list, num_oov_buckets=0, default_value=-1, dtype=dtypes.string, name=None):
     """A table from the words of a list to their places in it; others have `default_value`, or one of the buckets behind."""
     import numpy as np
@@ -224,7 +262,12 @@ def index_table_from_tensor(vocabulary_list, num_oov_buckets=0, default_value=-1
         if keys.dtype != dtype:
             from runnel.math_ops import cast
             keys = cast(keys, dtype)
-        initializer = KeyValueTensorInitializer(keys, np.arange(len(vocabulary_list), dtype=np.int64), dtype, dtypes.int64, name="table_init")
+        if isinstance(vocabulary_list, framework.Tensor):
+            from runnel import array_ops, math_ops
+            places = math_ops.cast(math_ops.range(array_ops.size(keys)), dtypes.int64)
+        else:
+            places = np.arange(len(vocabulary_list), dtype=np.int64)
+        initializer = KeyValueTensorInitializer(keys, places, dtype, dtypes.int64, name="table_init")
         return _index_table(initializer, num_oov_buckets, default_value, dtype)
 
 
@@ -234,6 +277,29 @@ def index_table_from_file(vocabulary_file, num_oov_buckets=0, vocab_size=None, d
         initializer = TextFileInitializer(vocabulary_file, key_dtype, TextFileIndex.WHOLE_LINE, dtypes.int64, TextFileIndex.LINE_NUMBER,
                                           vocab_size=vocab_size, name="table_init")
         return _index_table(initializer, num_oov_buckets, default_value, key_dtype)
+
+
+def index_to_string_table_from_tensor(vocabulary_list, default_value="UNK", name=None):
+    """A table from places in a list to the words there."""
+    from runnel import array_ops, math_ops
+    if vocabulary_list is None:
+        raise ValueError("`vocabulary_list` argument must be specified.")
+    with name_scope(name, "index_to_string"):
+        words = convert_to_tensor(vocabulary_list, dtypes.string)
+        keys = math_ops.cast(math_ops.range(array_ops.size(words)), dtypes.int64)
+        return StaticHashTable(KeyValueTensorInitializer(keys, words, dtypes.int64, dtypes.string, name="table_init"), default_value)
+
+
+def index_to_string_table_from_file(vocabulary_file, vocab_size=None, default_value="UNK", name=None):
+    """The same of the lines of a file."""
+    if vocabulary_file is None or isinstance(vocabulary_file, str) and not vocabulary_file:
+        raise ValueError("`vocabulary_file` must be specified and must not be empty.")
+    if vocab_size is not None and vocab_size < 1:
+        raise ValueError("`vocab_size` must be greater than 0, got %s." % vocab_size)
+    with name_scope(name, "index_to_string"):
+        initializer = TextFileInitializer(vocabulary_file, dtypes.int64, TextFileIndex.LINE_NUMBER, dtypes.string,
+                                          TextFileIndex.WHOLE_LINE, vocab_size=vocab_size, name="table_init")
+        return StaticHashTable(initializer, default_value)
 
 
 def _index_table(initializer, num_oov_buckets, default_value, dtype):
@@ -250,3 +316,4 @@ def tables_initializer(name="init_all_tables"):
 
 
 initialize_all_tables = tables_initializer
+HashTable = StaticHashTable

@@ -319,12 +319,30 @@ def _reduction_dims(x, axis):
         return axis
     if isinstance(x, Tensor):
         rank = x._rank()
-        if rank is not None:
+        if rank or rank == 0 and x.op is None:  # of a scalar in a graph it is computed, as in stock
             return constant(list(builtins.range(rank)), dtype=dtypes.int32)
     if isinstance(x, SparseTensor) and x.dense_shape.shape.is_fully_defined():
         return constant(list(builtins.range(x.dense_shape.shape[0].value)), dtype=dtypes.int32)
     from runnel.array_ops import rank as rank_op
     return range(0, rank_op(x))
+
+
+def reduced_shape(input_shape, axes):
+    """The shape that a reduction over axes leaves, with 1 for what was reduced."""
+    from runnel.convert import constant_value
+    shape, where = constant_value(input_shape), constant_value(axes)
+    if shape is not None and where is not None:
+        import numpy
+        shape = numpy.array(shape, numpy.int32)
+        shape[numpy.array(where, numpy.int32)] = 1
+        return shape
+    from runnel import array_ops
+    axes = convert_to_tensor(axes)
+    rank = array_ops.size(input_shape, out_type=axes.dtype)
+    axes = (axes + rank) % rank
+    count = array_ops.shape(axes)
+    indices = [range(rank), axes]
+    return _ops.DynamicStitch(indices=indices, data=[input_shape, array_ops.ones(count, input_shape.dtype)])
 
 
 def _reducer(op_name, name, doc):
@@ -338,7 +356,10 @@ def _reducer(op_name, name, doc):
                 return ragged_functions.reduction(reduce)(input_tensor, axis, keepdims, name)
             input_tensor = convert_to_tensor(input_tensor, name="input_tensor")
         dims = _reduction_dims(input_tensor, axis)
-        return getattr(_ops, op_name)(input_tensor, dims, keep_dims=bool(keepdims), name=name)
+        result = getattr(_ops, op_name)(input_tensor, dims, keep_dims=bool(keepdims), name=name)
+        if axis is None and not keepdims and result._rank() is None:
+            result.set_shape(())
+        return result
     reduce.__name__ = name
     reduce.__qualname__ = name
     reduce.__doc__ = doc + """
@@ -562,7 +583,11 @@ def _dot_axes(a, axes):
         rank = a._rank()
         if axes < 0:
             raise ValueError("`axes` must be at least 0.")
-        if rank is None or axes > rank:
+        if rank is None:
+            from runnel.array_ops import rank as rank_op
+            rank = rank_op(a)
+            return range(rank - axes, rank, dtype=dtypes.int32), range(axes, dtype=dtypes.int32)
+        if axes > rank:
             raise ValueError("`axes` must not be larger than the number of dimensions of tensor %s." % a)
         return list(builtins.range(rank - axes, rank)), list(builtins.range(axes))
     if len(axes) != 2:
@@ -577,8 +602,8 @@ def _dot_axes(a, axes):
 
 def _dot_matrix(a, axes, flipped, reshape, transpose):
     rank = a._rank()
-    if rank is None:
-        raise ValueError("tensordot wants tensors whose rank is known")
+    if rank is None or isinstance(axes, Tensor):
+        return _dot_matrix_of_any_rank(a, axes, flipped)
     axes = [i + rank if i < 0 else i for i in axes]
     free = [i for i in builtins.range(rank) if i not in axes]
     perm = axes + free if flipped else free + axes
@@ -592,11 +617,26 @@ def _dot_matrix(a, axes, flipped, reshape, transpose):
         if moved.shape.as_list() != new_shape:
             moved = reshape(moved, new_shape)
         return moved, free_dims
-    from runnel.array_ops import gather, shape as shape_op, stack
-    shape = shape_op(a)
-    free_dims = gather(shape, convert_to_tensor(free, dtype=dtypes.int32, name="free"))
-    axes_dims = gather(shape, convert_to_tensor(axes, dtype=dtypes.int32, name="axes"))
+    axes = convert_to_tensor(axes, dtype=dtypes.int32, name="axes")
+    free = convert_to_tensor(free, dtype=dtypes.int32, name="free")
+    from runnel.array_ops import shape as shape_op
+    return _dot_as_matrix(a, shape_op(a), axes, free, flipped)
+
+
+def _dot_matrix_of_any_rank(a, axes, flipped):
+    from runnel.array_ops import rank as rank_op, shape as shape_op, where
+    shape, rank = shape_op(a), rank_op(a)
+    axes = convert_to_tensor(axes, dtype=dtypes.int32, name="axes")
+    axes = where(axes >= 0, axes, axes + rank)
+    free = _ops.ListDiff(range(rank), axes, out_idx=dtypes.int32)[0]
+    return _dot_as_matrix(a, shape, axes, free, flipped)
+
+
+def _dot_as_matrix(a, shape, axes, free, flipped):
+    from runnel.array_ops import concat, gather, reshape, stack, transpose
+    free_dims, axes_dims = gather(shape, free), gather(shape, axes)
     outer, inner = reduce_prod(free_dims), reduce_prod(axes_dims)
+    perm = concat([axes, free] if flipped else [free, axes], 0)
     new_shape = stack([inner, outer] if flipped else [outer, inner])
     return reshape(transpose(a, perm), new_shape), free_dims
 
@@ -710,8 +750,12 @@ def _segment_count(data, segment_ids, num_segments):
     segment_ids = convert_to_tensor(segment_ids)
     ones = _ops.Fill(_ops.Shape(segment_ids), constant(1, dtype=data.dtype))
     count = _ops.UnsortedSegmentSum(ones, segment_ids, num_segments)
-    extra = data._rank() - segment_ids._rank()
-    shape = _ops.ConcatV2([_ops.Shape(count), constant([1] * extra, dtype=dtypes.int32)], 0)
+    if data._rank() is None or segment_ids._rank() is None:
+        extra = _ops.Sub(_ops.Rank(data), _ops.Rank(segment_ids))
+        ones = _ops.Fill(_ops.Reshape(extra, [1]), constant(1, dtype=dtypes.int32))
+    else:
+        ones = constant([1] * (data._rank() - segment_ids._rank()), dtype=dtypes.int32)
+    shape = _ops.ConcatV2([_ops.Shape(count), ones], 0)
     return _ops.Maximum(_ops.Reshape(count, shape), constant(1, dtype=data.dtype))
 
 

@@ -245,9 +245,14 @@ def _write(filename, message, as_text):
     if folder:
         os.makedirs(folder, exist_ok=True)
     temporary = "%s.%d.tmp" % (filename, os.getpid())
-    with open(temporary, "wb") as stream:
-        stream.write(str(message).encode() if as_text else message.SerializeToString())
-    os.replace(temporary, filename)
+    try:
+        with open(temporary, "wb") as stream:
+            stream.write(str(message).encode() if as_text else message.SerializeToString())
+        os.replace(temporary, filename)
+    except OSError as error:
+        if os.path.exists(temporary):
+            os.remove(temporary)
+        raise OSError(error.errno, error.strerror, filename) from None
 
 
 # --- In

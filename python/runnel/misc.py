@@ -69,7 +69,7 @@ quantize_v2 = quantize
 def get_static_value(tensor, partial=False):
     """The array that a tensor always is, or None."""
     from runnel.convert import constant_value
-    return constant_value(tensor)
+    return constant_value(tensor, partial)
 
 
 def is_symbolic_tensor(tensor):

@@ -21,6 +21,10 @@ class Module:
     def name(self):
         return self._name
 
+    def _no_dependency(self, value):
+        """An attribute's value that a checkpoint is to leave out."""
+        return value
+
     @property
     def name_scope(self):
         """A context in which operations get the name of the module."""
@@ -38,45 +42,57 @@ class Module:
                 return method(self, *args, **kwargs)
         return run
 
-    def _parts(self):
-        from runnel import nest
-        for key in sorted(vars(self)):
-            if key in ("_name", "_scope_name"):
-                continue
-            yield from nest.flatten(vars(self)[key])
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_name", "_scope_name"))  # attributes that own nothing
 
-    def _walk(self, seen):
-        """Everything that is owned, each once: (object, whether it is a module)."""
-        for leaf in self._parts():
+    def _parts(self, order=None):
+        """(attribute, place in it, object) of everything in the attributes."""
+        from runnel import nest
+        for key in sorted(vars(self), key=order):
+            if key in self._TF_MODULE_IGNORED_PROPERTIES:
+                continue
+            try:
+                yield from ((key, *place) for place in nest.flatten_with_tuple_paths(vars(self)[key]))
+            except Exception:  # a dictionary whose keys have no order, say: it is an object of its own
+                yield key, (), vars(self)[key]
+
+    def _flatten(self, recursive=True, predicate=None, attribute_traversal_key=None, with_path=False):
+        """Objects in attributes that a predicate holds of, and those in modules inside."""
+        if predicate is None:
+            predicate = lambda _: True  # noqa: E731
+        return self._walk(recursive, predicate, attribute_traversal_key, with_path, (), {id(self)})
+
+    def _walk(self, recursive, predicate, order, with_path, path, seen):
+        inside = []
+        for key, place, leaf in self._parts(order):
             if id(leaf) in seen:
                 continue
-            if isinstance(leaf, Module):
-                seen.add(id(leaf))
-                yield leaf, True
-            elif hasattr(leaf, "initializer") and hasattr(leaf, "trainable"):
-                seen.add(id(leaf))
-                yield leaf, False
-        for leaf in self._parts():
-            if isinstance(leaf, Module) and leaf is not self:
-                key = ("walked", id(leaf))
-                if key not in seen:
-                    seen.add(key)
-                    yield from leaf._walk(seen)
+            seen.add(id(leaf))
+            where = path + (key,) + place
+            if predicate(leaf):
+                yield (where, leaf) if with_path else leaf
+            if recursive and isinstance(leaf, Module):
+                inside.append((where, leaf))
+        for where, leaf in inside:
+            yield from leaf._walk(recursive, predicate, order, with_path, where, seen)
+
+    @staticmethod
+    def _is_variable(leaf):
+        return hasattr(leaf, "initializer") and hasattr(leaf, "trainable")
 
     @property
     def variables(self):
         """All variables, those of modules inside too."""
-        return tuple(leaf for leaf, is_module in self._walk({id(self)}) if not is_module)
+        return tuple(self._flatten(predicate=self._is_variable))
 
     @property
     def trainable_variables(self):
-        return tuple(v for v in self.variables if v.trainable)
+        return tuple(self._flatten(predicate=lambda leaf: self._is_variable(leaf) and leaf.trainable))
 
     @property
     def non_trainable_variables(self):
-        return tuple(v for v in self.variables if not v.trainable)
+        return tuple(self._flatten(predicate=lambda leaf: self._is_variable(leaf) and not leaf.trainable))
 
     @property
     def submodules(self):
         """All modules inside."""
-        return tuple(leaf for leaf, is_module in self._walk({id(self)}) if is_module)
+        return tuple(self._flatten(predicate=lambda leaf: isinstance(leaf, Module)))

@@ -143,3 +143,87 @@ def map_structure_up_to(shallow, func, *structure):
     """As map_structure, down to the leaves of `shallow`."""
     rows = zip(*(flatten_up_to(shallow, one) for one in structure))
     return pack_sequence_as(shallow, [func(*row) for row in rows])
+
+
+is_sequence = is_nested
+
+
+def flatten_with_tuple_paths(structure, expand_composites=False):
+    """The leaves with their places: (keys and positions that lead to it, leaf)."""
+    if not is_nested(structure):
+        return [((), structure)]
+    if isinstance(structure, collections.abc.Mapping):
+        keys = _sorted_keys(structure)
+    else:
+        keys = structure._fields if _is_namedtuple(structure) else range(len(structure))
+    return [((key, *path), leaf) for key, child in zip(keys, _children(structure))
+            for path, leaf in flatten_with_tuple_paths(child)]
+
+
+def flatten_with_joined_string_paths(structure, separator="/", expand_composites=False):
+    """The leaves with their places as texts."""
+    return [(separator.join(str(part) for part in path), leaf)
+            for path, leaf in flatten_with_tuple_paths(structure)]
+
+
+def yield_flattened_paths(nest, expand_composites=False):
+    """The places of the leaves."""
+    return [path for path, _ in flatten_with_tuple_paths(nest)]
+
+
+def map_structure_with_tuple_paths(func, *structure, **kwargs):
+    """As map_structure; `func` is given the place of a leaf first."""
+    for other in structure[1:]:
+        assert_same_structure(structure[0], other, kwargs.get("check_types", True))
+    paths = yield_flattened_paths(structure[0])
+    rows = zip(paths, *(flatten(one) for one in structure))
+    return pack_sequence_as(structure[0], [func(*row) for row in rows])
+
+
+def map_structure_with_paths(func, *structure, **kwargs):
+    """As map_structure; `func` is given the place of a leaf, a text, first."""
+    return map_structure_with_tuple_paths(
+        lambda path, *leaves: func("/".join(str(part) for part in path), *leaves), *structure, **kwargs)
+
+
+def assert_shallow_structure(shallow_tree, input_tree, check_types=True, expand_composites=False):
+    """Raises if `input_tree` does not begin with the structure `shallow_tree`."""
+    if not is_nested(shallow_tree):
+        return
+    if not is_nested(input_tree):
+        raise TypeError("If shallow structure is a sequence, input must also be a sequence. Input has type: %s." % (
+            type(input_tree),))
+    if check_types and not isinstance(input_tree, type(shallow_tree)) and not (
+            _is_namedtuple(shallow_tree) and _is_namedtuple(input_tree)) and not (
+            isinstance(shallow_tree, collections.abc.Mapping) and isinstance(input_tree, collections.abc.Mapping)):
+        raise TypeError("The two structures don't have the same sequence type. Input structure has type %s, while "
+                        "shallow structure has type %s." % (type(input_tree), type(shallow_tree)))
+    if len(input_tree) != len(shallow_tree):
+        raise ValueError("The two structures don't have the same sequence length. Input structure has length %s, while "
+                         "shallow structure has length %s." % (len(input_tree), len(shallow_tree)))
+    if isinstance(shallow_tree, collections.abc.Mapping) and set(input_tree) != set(shallow_tree):
+        raise ValueError("The two structures don't have the same keys. Input structure has keys %s, while shallow "
+                         "structure has keys %s." % (list(input_tree), list(shallow_tree)))
+    for one, two in zip(_children(shallow_tree), _children(input_tree)):
+        assert_shallow_structure(one, two, check_types)
+
+
+def flatten_dict_items(dictionary):
+    """A dict whose keys and values may be structures alike, as a dict of leaves."""
+    if not isinstance(dictionary, collections.abc.Mapping):
+        raise TypeError("input must be a dictionary")
+    flat = {}
+    for key, value in dictionary.items():
+        if not is_nested(key):
+            pairs = [(key, value)]
+        else:
+            keys, values = flatten(key), flatten(value)
+            if len(keys) != len(values):
+                raise ValueError("Could not flatten dictionary. Key had %d elements, but value had %d elements. Key: %s, "
+                                 "value: %s." % (len(keys), len(values), keys, values))
+            pairs = zip(keys, values)
+        for one, two in pairs:
+            if one in flat:
+                raise ValueError("Could not flatten dictionary: key %s is not unique." % (one,))
+            flat[one] = two
+    return flat

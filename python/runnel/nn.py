@@ -10,6 +10,7 @@ from runnel.nn_sampling import *  # noqa: F401,F403
 
 _RNN = frozenset("""dynamic_rnn bidirectional_dynamic_rnn raw_rnn static_rnn static_bidirectional_rnn
 static_state_saving_rnn""".split())
+_DILATION = frozenset(("pool", "with_space_to_batch"))
 
 
 def __getattr__(name):
@@ -18,6 +19,8 @@ def __getattr__(name):
         return importlib.import_module("runnel.rnn_cell")
     if name in _RNN:
         return getattr(importlib.import_module("runnel.rnn"), name)
+    if name in _DILATION:
+        return getattr(importlib.import_module("runnel.nn_dilation"), name)
     if name.startswith("quantized_"):
         from runnel import raw_ops
         return getattr(raw_ops, name)

@@ -244,12 +244,17 @@ def depthwise_conv2d(input, filter, strides, padding, rate=None, name=None,  # n
     with name_scope(name, "depthwise", [input, filter]) as name:
         input = convert_to_tensor(input, name="tensor_in")  # noqa: A001
         filter = convert_to_tensor(filter, name="filter_in")  # noqa: A001
-        first = data_format == "NCHW"
-        if rate is None:  # as many nodes as stock makes: seeds of later ops count them
-            array_ops.shape(filter)
-            convert_to_tensor([1, 1], dtypes.int32, name="dilation_rate")
-        return depthwise_conv2d_native(input, filter, strides, padding, _format(data_format, "NHWC"),
-                                       _attr_list(rate, 2, first, "rate"), name=name)
+        return _dilated_depthwise(input, filter, strides, padding, rate, data_format, name)
+
+
+def _dilated_depthwise(input, filter, strides, padding, rate, data_format, name):  # noqa: A002
+    """Each channel by itself, with holes."""
+    from runnel.nn_dilation import with_space_to_batch
+
+    def op(x, _, padding):
+        return depthwise_conv2d_native(x, filter, strides, padding, _format(data_format, "NHWC"), name=name)
+    return with_space_to_batch(input, [1, 1] if rate is None else rate, padding, op, array_ops.shape(filter),
+                               data_format=data_format)
 
 
 def depthwise_conv2d_backprop_filter(input, filter_sizes, out_backprop, strides,  # noqa: A002
@@ -280,9 +285,11 @@ def separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding
                      rate=None, name=None, data_format=None, dilations=None):
     """A depthwise convolution, then one of 1 x 1 over the channels."""
     with name_scope(name, "separable_conv2d", [input, depthwise_filter, pointwise_filter]) as name:
-        depthwise = depthwise_conv2d(input, depthwise_filter, strides, padding,
-                                     rate=_pick("dilations", dilations, "rate", rate),
-                                     data_format=data_format, name="depthwise")
+        input = convert_to_tensor(input, name="tensor_in")  # noqa: A001
+        depthwise_filter = convert_to_tensor(depthwise_filter, name="depthwise_filter")
+        pointwise_filter = convert_to_tensor(pointwise_filter, name="pointwise_filter")
+        depthwise = _dilated_depthwise(input, depthwise_filter, strides, padding,
+                                       _pick("dilations", dilations, "rate", rate), data_format, "depthwise")
         return conv2d(depthwise, pointwise_filter, [1, 1, 1, 1], "VALID",
                       data_format=_format(data_format, "NHWC"), name=name)
 
@@ -416,20 +423,6 @@ def max_pool_v2(input, ksize, strides, padding, data_format=None, name=None):  #
     """max_pool of 1, 2 or 3 spatial dimensions."""
     return _pool_v2((max_pool1d, max_pool, max_pool3d), input, ksize, strides, padding, data_format,
                     name)
-
-
-def pool(input, window_shape, pooling_type, padding, dilation_rate=None, strides=None,  # noqa: A002
-         name=None, data_format=None, dilations=None):
-    """Pooling of 1, 2 or 3 spatial dimensions, "AVG" or "MAX", without dilation."""
-    rates = _pick("dilations", dilations, "dilation_rate", dilation_rate)
-    if rates is not None and any(int(r) != 1 for r in rates):
-        raise NotImplementedError("tf.nn.pool: dilation_rate must be 1")
-    fn = {"AVG": avg_pool_v2, "MAX": max_pool_v2}.get(pooling_type)
-    if fn is None:
-        raise ValueError("`pooling_type` must be one of 'AVG', 'MAX'. Received: %s" % pooling_type)
-    strides = [1] * len(window_shape) if strides is None else list(strides)
-    with name_scope(name, "%s_pool" % pooling_type.lower(), [input]) as name:
-        return fn(input, list(window_shape), strides, padding, data_format, name=name)
 
 
 def max_pool_with_argmax(input, ksize, strides, padding, data_format="NHWC", Targmax=None,  # noqa: A002

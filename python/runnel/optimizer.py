@@ -185,8 +185,9 @@ class Optimizer:
     def _count(self, after, global_step, scope):
         with framework.control_dependencies([after] if after is not None else []):
             if not _is_resource(global_step):
+                from runnel.state_ops import assign_add
                 with framework.colocate_with(global_step):
-                    return raw_ops.AssignAdd(ref=global_step, value=1, name=scope)
+                    return assign_add(global_step, 1, name=scope)
             in_graph = global_step._in_graph_mode
             with framework.colocate_with(global_step.op if in_graph else None, not in_graph):
                 return raw_ops.AssignAddVariableOp(

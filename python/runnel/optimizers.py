@@ -5,10 +5,10 @@ from runnel.composite import IndexedSlices
 from runnel.optimizer import Optimizer
 
 
-class _KernelOptimizer(Optimizer):
-    """An optimizer whose update is one op, for dense and sparse gradients of both kinds of variables.
+class _Kernel:
+    """Optimizers whose update is one op, for dense and sparse gradients of both kinds of variables.
 
-    A subclass names the op, its inputs that are slots, and its inputs that are parameters: the name
+    A class names the op, its inputs that are slots, and its inputs that are parameters: the name
     of the op's input, then the attribute of the object whose "_tensor" _prepare makes.
     """
 
@@ -22,7 +22,9 @@ class _KernelOptimizer(Optimizer):
     def _prepare(self):
         for parameter, name in self._parameters:
             value = self._call_if_callable(getattr(self, "_" + parameter))
-            setattr(self, "_%s_tensor" % parameter, convert.convert_to_tensor(value, name=name))
+            tensor = convert.convert_to_tensor(value, name=name)
+            setattr(self, "_%s_tensor" % parameter, tensor)
+            setattr(self, "_%s_t" % parameter, tensor)  # what subclasses of Adam call it
 
     def _op_name(self):
         return self._op
@@ -67,7 +69,16 @@ class _KernelOptimizer(Optimizer):
                           indices=indices)
 
 
-class GradientDescentOptimizer(_KernelOptimizer):
+def _by_kernel(cls):
+    """Gives a class what it has not of _Kernel: so its one base is Optimizer, which programs ask for."""
+    for name, value in vars(_Kernel).items():
+        if name not in vars(cls) and not name.startswith("__"):
+            setattr(cls, name, value)
+    return cls
+
+
+@_by_kernel
+class GradientDescentOptimizer(Optimizer):
     """Plain gradient descent: w -= learning_rate * gradient.
 
     Args:
@@ -96,7 +107,8 @@ class GradientDescentOptimizer(_KernelOptimizer):
                                use_locking=self._use_locking)
 
 
-class ProximalGradientDescentOptimizer(_KernelOptimizer):
+@_by_kernel
+class ProximalGradientDescentOptimizer(Optimizer):
     """Gradient descent with L1 and L2 regularization as a proximal step."""
 
     _op = "ApplyProximalGradientDescent"
@@ -116,7 +128,8 @@ class ProximalGradientDescentOptimizer(_KernelOptimizer):
         self._l2_regularization_strength = l2_regularization_strength
 
 
-class MomentumOptimizer(_KernelOptimizer):
+@_by_kernel
+class MomentumOptimizer(Optimizer):
     """Gradient descent with momentum.
 
     Args:
@@ -145,7 +158,8 @@ class MomentumOptimizer(_KernelOptimizer):
             self._zeros_slot(v, "momentum", self._name)
 
 
-class AdagradOptimizer(_KernelOptimizer):
+@_by_kernel
+class AdagradOptimizer(Optimizer):
     """Adagrad: steps shrink with the squares of past gradients.
 
     Args:
@@ -186,7 +200,8 @@ class AdagradOptimizer(_KernelOptimizer):
             raw_ops.Fill(dims=array_ops.shape(v), value=self._initial_accumulator_value), dtype)
 
 
-class ProximalAdagradOptimizer(_KernelOptimizer):
+@_by_kernel
+class ProximalAdagradOptimizer(Optimizer):
     """Adagrad with L1 and L2 regularization as a proximal step."""
 
     _op = "ApplyProximalAdagrad"
@@ -215,7 +230,8 @@ class ProximalAdagradOptimizer(_KernelOptimizer):
             self._get_or_make_slot(v, value, "accumulator", self._name)
 
 
-class AdagradDAOptimizer(_KernelOptimizer):
+@_by_kernel
+class AdagradDAOptimizer(Optimizer):
     """Adagrad by dual averaging: regularization counts from the first step on."""
 
     _op = "ApplyAdagradDA"
@@ -248,7 +264,7 @@ class AdagradDAOptimizer(_KernelOptimizer):
             self._get_or_make_slot(v, squares, "gradient_squared_accumulator", self._name)
 
     def _prepare(self):
-        super()._prepare()
+        _Kernel._prepare(self)
         with framework.colocate_with(self._learning_rate_tensor):
             self._global_step_on_worker = raw_ops.Identity(input=self._global_step) + 1
 
@@ -260,7 +276,8 @@ class AdagradDAOptimizer(_KernelOptimizer):
         inputs["l2"] = math_ops.cast(self._l2_regularization_strength, dtype)
 
 
-class AdadeltaOptimizer(_KernelOptimizer):
+@_by_kernel
+class AdadeltaOptimizer(Optimizer):
     """Adadelta."""
 
     _op = "ApplyAdadelta"
@@ -281,7 +298,8 @@ class AdadeltaOptimizer(_KernelOptimizer):
             self._zeros_slot(v, "accum_update", self._name)
 
 
-class RMSPropOptimizer(_KernelOptimizer):
+@_by_kernel
+class RMSPropOptimizer(Optimizer):
     """RMSProp: steps are divided by the root of a running mean of squares.
 
     Args:
@@ -328,7 +346,8 @@ class RMSPropOptimizer(_KernelOptimizer):
             self._zeros_slot(v, "momentum", self._name)
 
 
-class FtrlOptimizer(_KernelOptimizer):
+@_by_kernel
+class FtrlOptimizer(Optimizer):
     """FTRL-proximal."""
 
     _slot_inputs = (("accum", "accum"), ("linear", "linear"))
@@ -399,7 +418,8 @@ def _as_type(variable, dtype):
     return variable if variable.dtype.base_dtype == dtype else math_ops.cast(variable, dtype)
 
 
-class AdamOptimizer(_KernelOptimizer):
+@_by_kernel
+class AdamOptimizer(Optimizer):
     """Adam: running means of gradients and of their squares.
 
     Args:
@@ -444,7 +464,7 @@ class AdamOptimizer(_KernelOptimizer):
         first, second = self._get_beta_accumulators()
         inputs["beta1_power"] = _as_type(first, dtype)
         inputs["beta2_power"] = _as_type(second, dtype)
-        return super()._call(prefix, var, dtype, casts, **inputs)
+        return _Kernel._call(self, prefix, var, dtype, casts, **inputs)
 
     def _apply_sparse_shared(self, grad, var, indices, scatter_add):
         """Rows of the gradient; the means of all rows go on."""

@@ -66,6 +66,19 @@ def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=Non
         return _ops.AddV2(values * stddev, mean, name=scope)
 
 
+def parameterized_truncated_normal(shape, means=0.0, stddevs=1.0, minvals=-2.0, maxvals=2.0, dtype=dtypes.float32,
+                                   seed=None, name=None):
+    """Numbers of normal distributions between limits, with parameters for each row."""
+    with name_scope(name, "parameterized_truncated_normal", [shape, means, stddevs, minvals, maxvals]) as scope:
+        dims = shape_tensor(shape)
+        means, stddevs, minvals, maxvals = (
+            convert_to_tensor(value, dtype=dtype, name=label) for value, label in (
+                (means, "means"), (stddevs, "stddevs"), (minvals, "minvals"), (maxvals, "maxvals")))
+        seed1, seed2 = get_seed(seed)
+        return _ops.ParameterizedTruncatedNormal(dims, means, stddevs, minvals, maxvals, seed=seed1, seed2=seed2,
+                                                 name=scope)
+
+
 def random_uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=None):
     """Numbers evenly between two limits, the upper not included."""
     dtype = dtypes.as_dtype(dtype)

@@ -1,5 +1,8 @@
 """Record files, written and read in Python: tf.python_io."""
 
+import contextlib
+import errno
+import os
 import struct
 import zlib
 
@@ -45,7 +48,6 @@ class TFRecordWriter:
     """Writes records to a file; a context manager."""
 
     def __init__(self, path, options=None):
-        import os
         try:
             self._file = open(os.fspath(path), "wb")  # noqa: SIM115
         except OSError as error:
@@ -61,20 +63,29 @@ class TFRecordWriter:
         length = struct.pack("<Q", len(record))
         data = b"".join((length, struct.pack("<I", _core.masked_crc32c(length)), record,
                          struct.pack("<I", _core.masked_crc32c(record))))
-        self._file.write(data if self._zip is None else self._zip.compress(data))
+        self._put(data if self._zip is None else self._zip.compress(data))
+
+    def _put(self, data, flushes=False):
+        try:
+            self._file.write(data)
+            if flushes:
+                self._file.flush()
+        except OSError as error:
+            kind = errors.ResourceExhaustedError if error.errno == errno.ENOSPC else errors.UnknownError
+            raise kind(None, None, "%s; %s" % (self._file.name, error.strerror)) from None
 
     def flush(self):
         """Writes what is held back."""
-        if self._zip is not None:
-            self._file.write(self._zip.flush(zlib.Z_SYNC_FLUSH))
-        self._file.flush()
+        self._put(b"" if self._zip is None else self._zip.flush(zlib.Z_SYNC_FLUSH), flushes=True)
 
     def close(self):
         """Ends the file."""
         if not self._file.closed:
-            if self._zip is not None:
-                self._file.write(self._zip.flush())
-            self._file.close()
+            try:
+                self._put(b"" if self._zip is None else self._zip.flush(), flushes=True)
+            finally:
+                with contextlib.suppress(OSError):  # said already
+                    self._file.close()
 
     def __enter__(self):
         return self
@@ -98,15 +109,17 @@ def tf_record_iterator(path, options=None):
             if not header:
                 return
             if len(header) < 12:
-                raise errors.DataLossError(None, None, "truncated record at %d" % offset)
+                raise errors.DataLossError(None, None, "truncated record at %d; %s" % (offset, os.fspath(path)))
             length, check = struct.unpack("<QI", header)
             if _core.masked_crc32c(header[:8]) != check:
-                raise errors.DataLossError(None, None, "corrupted record at %d" % offset)
-            body = source.read(length + 4)
+                raise errors.DataLossError(None, None, "corrupted record at %d; %s" % (offset, os.fspath(path)))
+            # A length that the file cannot have is not asked for: it would be room in memory first.
+            is_short = bits is None and length + 4 > os.fstat(stream.fileno()).st_size - offset - 12
+            body = b"" if is_short else source.read(length + 4)
             if len(body) < length + 4:
-                raise errors.DataLossError(None, None, "truncated record at %d" % offset)
+                raise errors.DataLossError(None, None, "truncated record at %d; %s" % (offset, os.fspath(path)))
             if _core.masked_crc32c(body[:length]) != struct.unpack("<I", body[length:])[0]:
-                raise errors.DataLossError(None, None, "corrupted record at %d" % offset)
+                raise errors.DataLossError(None, None, "corrupted record at %d; %s" % (offset, os.fspath(path)))
             offset += length + 16
             yield body[:length]
 

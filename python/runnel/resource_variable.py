@@ -37,6 +37,8 @@ def _destroy(handle):
 class ResourceVariable(Variable):
     """A variable behind a handle: a VarHandleOp node."""
 
+    _validate_shape = True
+
     def __init__(self, initial_value=None, trainable=None, collections=None, validate_shape=True,
                  caching_device=None, name=None, dtype=None, variable_def=None, import_scope=None,
                  constraint=None, distribute_strategy=None, synchronization=None, aggregation=None,
@@ -57,6 +59,7 @@ class ResourceVariable(Variable):
         collections = _checked_collections(collections, self._trainable)
         self._save_slice_info = None
         self._constraint = constraint
+        self._validate_shape = validate_shape
         self._caching_device = caching_device
         self._cached_value = None
         dtype = None if dtype is None else dtypes.as_dtype(dtype)
@@ -305,7 +308,7 @@ class ResourceVariable(Variable):
             raise ValueError("Cannot assign value to variable '%s': Shape mismatch.The variable shape "
                              "%s, and the assigned value shape %s are incompatible." % (
                                  self.name, self._shape, value.shape))
-        validate = {"validate_shape": True} if self._shape.is_fully_defined() else {}
+        validate = {"validate_shape": True} if self._validate_shape and self._shape.is_fully_defined() else {}
         op = raw_ops.AssignVariableOp(resource=self._handle, value=value, name=name, **validate)
         return self._changed(op, read_value)
 

@@ -32,8 +32,7 @@ def _checked_length(sequence_length, batch_size):
     if length.shape.ndims not in (None, 1):
         raise ValueError("sequence_length must be a vector of length batch_size, but saw shape: %s" %
                          length.shape)
-    return array_ops.identity(math_ops.cast(length, dtypes.int32) if length.dtype not in (
-        dtypes.int32, dtypes.int64) else length, name="sequence_length")
+    return array_ops.identity(math_ops.cast(length, dtypes.int32), name="sequence_length")
 
 
 def _initial(cell, initial_state, batch_size, dtype):

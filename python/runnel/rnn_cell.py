@@ -52,6 +52,9 @@ class RNNCell(layers.Layer):
             return _zeros(self.state_size, batch_size, dtype)
 
 
+_zero_state_tensors = _zeros  # what cells of other packages call it
+
+
 class _LayerCell(RNNCell):
     """A cell with a kernel and a bias of its own."""
 

@@ -6,7 +6,7 @@ import types
 
 from runnel import errors
 from runnel.composite import SparseTensor
-from runnel.framework import (GraphKeys, Operation, add_to_collection, control_dependencies,
+from runnel.framework import (GraphKeys, Operation, Tensor, add_to_collection, control_dependencies,
                               get_collection, get_collection_ref, get_default_graph)
 from runnel.protobuf import message_class
 
@@ -17,6 +17,8 @@ ASSETS_DIRECTORY = "assets"
 ASSETS_KEY = "saved_model_assets"
 VARIABLES_DIRECTORY = "variables"
 VARIABLES_FILENAME = "variables"
+DEBUG_DIRECTORY = "debug"
+DEBUG_INFO_FILENAME_PB = "saved_model_debug_info.pb"
 LEGACY_INIT_OP_KEY = "legacy_init_op"
 MAIN_OP_KEY = "saved_model_main_op"
 _INIT_SIGNATURE = "__saved_model_init_op"
@@ -28,6 +30,10 @@ CLASSIFY_INPUTS, CLASSIFY_OUTPUT_CLASSES, CLASSIFY_OUTPUT_SCORES = "inputs", "cl
 CLASSIFY_METHOD_NAME = "tensorflow/serving/classify"
 REGRESS_INPUTS, REGRESS_OUTPUTS = "inputs", "outputs"
 REGRESS_METHOD_NAME = "tensorflow/serving/regress"
+SUPERVISED_TRAIN_METHOD_NAME = "tensorflow/supervised/training"
+SUPERVISED_EVAL_METHOD_NAME = "tensorflow/supervised/eval"
+EVAL = "eval"
+TRAIN_OP_KEY = "saved_model_train_op"
 
 
 # Signatures
@@ -121,7 +127,7 @@ class Builder:
     """Writes a model: the first graph with variables, others of other tags without."""
 
     def __init__(self, export_dir):
-        export_dir = os.fspath(export_dir)
+        export_dir = os.fsdecode(export_dir)
         if os.path.isdir(export_dir) and os.listdir(export_dir):
             raise AssertionError("Export directory %s already exists, and isn't empty. Please choose a "
                                  "different export directory, or delete all the contents of the "
@@ -142,6 +148,7 @@ class Builder:
                                  "Please invoke `add_meta_graph()` instead.")
         self._add_assets(assets_collection)
         self._add_init_op(init_op or main_op or legacy_init_op)
+        self._add_train_op(train_op)
         saver = self._saver(saver)
         folder = os.path.join(self._export_dir, VARIABLES_DIRECTORY)
         os.makedirs(folder, exist_ok=True)
@@ -160,11 +167,18 @@ class Builder:
                                  "Please invoke `add_meta_graph_and_variables()` first.")
         self._add_assets(assets_collection)
         self._add_init_op(init_op or main_op or legacy_init_op)
+        self._add_train_op(train_op)
         self._add(self._saver(saver), tags, signature_def_map, clear_devices, strip_default_attrs)
 
     def _saver(self, saver):
         from runnel.saver import Saver
         return saver or Saver(sharded=True, write_version=2, allow_empty=True)
+
+    def _add_train_op(self, train_op):
+        if train_op is not None:
+            if not isinstance(train_op, (Operation, Tensor)):
+                raise TypeError("`train_op` %r needs to be a Tensor or Op." % (train_op,))
+            add_to_collection(TRAIN_OP_KEY, train_op)
 
     def _add_init_op(self, init_op):
         if init_op is None:
@@ -247,7 +261,7 @@ def simple_save(session, export_dir, inputs, outputs, legacy_init_op=None):
 
 def contains_saved_model(export_dir):
     """Whether a folder holds a model."""
-    return any(os.path.exists(os.path.join(os.fspath(export_dir), name))
+    return any(os.path.exists(os.path.join(os.fsdecode(export_dir), name))
                for name in (SAVED_MODEL_FILENAME_PB, SAVED_MODEL_FILENAME_PBTXT))
 
 
@@ -286,9 +300,12 @@ def _find(model, tags, export_dir):
                            [sorted(m.meta_info_def.tags) for m in model.meta_graphs]))
 
 
-def load(sess, tags, export_dir, import_scope=None, **saver_kwargs):
-    """Loads the graph of `tags` into a session: its MetaGraphDef."""
-    export_dir = os.fspath(export_dir)
+def load(sess, tags=None, export_dir=None, import_scope=None, **saver_kwargs):
+    """Loads the graph of `tags` into a session: its MetaGraphDef. Of a folder alone, as in 2.x: the
+    object that it was saved from."""
+    if export_dir is None and isinstance(sess, (str, os.PathLike)):
+        return load_v2(sess, tags, **saver_kwargs)
+    export_dir = os.fsdecode(export_dir)
     meta = _find(_parse(export_dir), tags, export_dir)
     with sess.graph.as_default():
         from runnel.saver import import_meta_graph
@@ -301,6 +318,25 @@ def load(sess, tags, export_dir, import_scope=None, **saver_kwargs):
         if op is not None:
             sess.run(op, feed_dict=feeds)
     return meta
+
+
+def load_v2(export_dir, tags=None, options=None):
+    """The object that a SavedModel was saved from: variables, functions, `signatures`."""
+    from runnel.saved_model_load import load as load_objects
+    return load_objects(export_dir, tags, options)
+
+
+def save(obj, export_dir, signatures=None, options=None):
+    """Writes an object, with its variables and functions, as a SavedModel."""
+    from runnel.saved_model_save import save as save_objects
+    save_objects(obj, export_dir, signatures, options)
+
+
+def __getattr__(name):
+    if name in ("Asset", "SaveOptions", "LoadOptions"):
+        from runnel import saved_model_save
+        return getattr(saved_model_save, name)
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
 
 def _asset_feeds(meta, export_dir, import_scope):
@@ -335,7 +371,7 @@ class _Loader:
     """A model, read once and loaded into sessions."""
 
     def __init__(self, export_dir):
-        self._export_dir = os.fspath(export_dir)
+        self._export_dir = os.fsdecode(export_dir)
         self._saved_model = _parse(self._export_dir)
 
     @property
@@ -367,6 +403,16 @@ def _main_op():
     return group(global_variables_initializer(), local_variables_initializer(), tables_initializer())
 
 
+def get_variables_dir(export_dir):
+    """The folder of a model's variables."""
+    return os.path.join(os.fsdecode(export_dir), VARIABLES_DIRECTORY)
+
+
+def get_variables_path(export_dir):
+    """The checkpoint in it."""
+    return os.path.join(get_variables_dir(export_dir), VARIABLES_FILENAME)
+
+
 def _module(name, **members):
     module = types.ModuleType(__name__ + "." + name)
     module.__dict__.update(members)
@@ -379,12 +425,13 @@ def _constants(*names):
 
 
 constants = _module("constants", **_constants(
-    "ASSETS_DIRECTORY", "ASSETS_KEY", "LEGACY_INIT_OP_KEY", "MAIN_OP_KEY", "SAVED_MODEL_FILENAME_PB",
+    "ASSETS_DIRECTORY", "ASSETS_KEY", "DEBUG_DIRECTORY", "DEBUG_INFO_FILENAME_PB", "LEGACY_INIT_OP_KEY", "MAIN_OP_KEY", "SAVED_MODEL_FILENAME_PB",
     "SAVED_MODEL_FILENAME_PBTXT", "SAVED_MODEL_SCHEMA_VERSION", "VARIABLES_DIRECTORY",
     "VARIABLES_FILENAME"))
 signature_constants = _module("signature_constants", **_constants(
     *(n for n in dir() if n.startswith(("CLASSIFY_", "PREDICT_", "REGRESS_", "DEFAULT_SERVING")))))
 tag_constants = _module("tag_constants", SERVING=SERVING, TRAINING=TRAINING, GPU=GPU, TPU=TPU)
+SavedModelBuilder, SavedModelLoader = Builder, _Loader
 builder = _module("builder", SavedModelBuilder=Builder)
 loader = _module("loader", load=load, maybe_saved_model_directory=maybe_saved_model_directory,
                  SavedModelLoader=_Loader)

@@ -469,7 +469,7 @@ class Saver:
         latest_filename = latest_filename or "checkpoint"
         if os.path.split(latest_filename)[0]:
             raise ValueError("'latest_filename' must not contain path components")
-        save_path = os.fspath(save_path)
+        save_path = os.fsdecode(save_path)
         checkpoint_file = save_path
         if global_step is not None:
             if not hasattr(global_step, "__index__"):
@@ -563,12 +563,13 @@ class Saver:
             return
         if save_path is None:
             raise ValueError("Can't load save_path when it is None.")
-        save_path = os.fspath(save_path)
+        save_path = os.fsdecode(save_path)
         if not checkpoint_management.checkpoint_exists(save_path):
             raise ValueError("The passed save_path is not a valid checkpoint: " + save_path)
         import logging
         logging.getLogger("tensorflow").info("Restoring parameters from %s", save_path)
         try:
+            self._check_shapes(save_path)
             if self._is_eager:
                 BulkSaverBuilder(self._write_version).run(self._var_list, save_path, True)
             else:
@@ -578,6 +579,26 @@ class Saver:
             raise _explained(error, "a Variable name or other graph key that is missing") from None
         except errors.InvalidArgumentError as error:
             raise _explained(error, "a mismatch between the current graph and the graph") from None
+
+    def _check_shapes(self, save_path):
+        """Fails if a variable has another shape than its value. Nodes would not say which it is, and a resource
+        would take any shape."""
+        from runnel.checkpoint_reader import NewCheckpointReader
+        if self._reshape or not self._var_list or not os.path.exists(save_path + ".index"):
+            return
+        names = self._var_list if isinstance(self._var_list, dict) else {
+            v._shared_name: v for v in self._var_list if isinstance(v, variables.Variable)}
+        names = {name: v for name, v in names.items()
+                 if isinstance(v, variables.Variable) and not v._save_slice_info and v.shape.is_fully_defined()}
+        try:
+            found = NewCheckpointReader(save_path).get_variable_to_shape_map() if names else {}
+        except errors.OpError:
+            return  # which reading says better
+        for name, variable in names.items():
+            if name in found and variable.shape.as_list() != found[name]:
+                raise errors.InvalidArgumentError(
+                    None, None, "Assign requires shapes of both tensors to match. lhs shape= [%s] rhs shape= [%s]: the variable %s, and its value "
+                    "in the checkpoint %s" % (",".join(map(str, variable.shape.as_list())), ",".join(map(str, found[name])), name, save_path))
 
     # The graph
 

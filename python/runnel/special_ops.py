@@ -144,9 +144,11 @@ def confusion_matrix(labels, predictions, num_classes=None, dtype=dtypes.int32, 
     from runnel.check_ops import with_dependencies
     from runnel.math_ops import cast, reduce_max
     from runnel import check_ops
+    from runnel.weights_broadcast_ops import remove_squeezable_dimensions
     with name_scope(name, "confusion_matrix", (predictions, labels, num_classes, weights)):
-        labels = cast(_flat(convert_to_tensor(labels, name="labels")), dtypes.int64)
-        predictions = cast(_flat(convert_to_tensor(predictions, name="predictions")), dtypes.int64)
+        labels, predictions = remove_squeezable_dimensions(
+            convert_to_tensor(labels, name="labels"), convert_to_tensor(predictions, name="predictions"))
+        predictions, labels = cast(predictions, dtypes.int64), cast(labels, dtypes.int64)
         labels = with_dependencies([check_ops.assert_non_negative(
             labels, message="`labels` contains negative values")], labels)
         predictions = with_dependencies([check_ops.assert_non_negative(
@@ -154,18 +156,18 @@ def confusion_matrix(labels, predictions, num_classes=None, dtype=dtypes.int32, 
         if num_classes is None:
             num_classes = _ops.Maximum(reduce_max(predictions), reduce_max(labels)) + 1
         else:
-            num_classes = cast(num_classes, dtypes.int64)
+            limit = cast(num_classes, dtypes.int64)
+            labels = with_dependencies([check_ops.assert_less(labels, limit, message="`labels` out of bound")], labels)
+            predictions = with_dependencies([check_ops.assert_less(
+                predictions, limit, message="`predictions` out of bound")], predictions)
+        if weights is not None:
+            weights = convert_to_tensor(weights, name="weights")
+            predictions.shape.assert_is_compatible_with(weights.shape)
+            weights = cast(weights, dtype)
         shape = stack([num_classes, num_classes])
         indices = stack([labels, predictions], axis=1)
-        values = ones_like(predictions, dtype) if weights is None else cast(weights, dtype)
+        values = ones_like(predictions, dtype) if weights is None else weights
         return _ops.ScatterNd(indices=indices, updates=values, shape=cast(shape, dtypes.int64))
-
-
-def _flat(tensor):
-    """Without a last dimension of 1."""
-    from runnel.array_ops import squeeze
-    dims = tensor._dims()
-    return squeeze(tensor, [-1]) if dims is not None and len(dims) == 2 and dims[1] == 1 else tensor
 
 
 def lbeta(x, name=None):
@@ -181,6 +183,19 @@ def unravel_index(indices, dims, name=None):
     return _ops.UnravelIndex(indices, dims, name=name)
 
 
+def _largest_singular(tensor, axis, keepdims):
+    from runnel.array_ops import expand_dims, transpose
+    from runnel.linalg_ops import svd
+    from runnel.math_ops import reduce_max
+    rank = tensor.shape.ndims
+    axes = [a % rank for a in axis]
+    order = [a for a in range(rank) if a not in axes] + axes
+    largest = reduce_max(_ops.Abs(svd(transpose(tensor, order), compute_uv=False)), axis=-1)
+    for a in sorted(axes) if keepdims else ():
+        largest = expand_dims(largest, a)
+    return largest
+
+
 def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims=None):  # noqa: A002
     """The norm of vectors or matrices."""
     from runnel.math_ops import reduce_max, reduce_sum
@@ -194,7 +209,7 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims
         tensor = convert_to_tensor(tensor)
         if ord in ("fro", "euclidean", 2, 2.0):
             if is_matrix and ord in (2, 2.0):
-                raise NotImplementedError("the largest singular value is not there: see doc/python.md")
+                return _largest_singular(tensor, axis, keepdims)
             return _ops.Sqrt(reduce_sum(tensor * _ops.Conj(tensor) if tensor.dtype.is_complex else tensor * tensor, axis, keepdims=True)
                              ) if keepdims else _ops.Sqrt(reduce_sum(tensor * tensor, axis))
         magnitude = _ops.Abs(tensor)

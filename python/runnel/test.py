@@ -1,5 +1,6 @@
 """tf.test: unit tests of graphs."""
 
+import collections.abc
 import contextlib
 import functools
 import os
@@ -261,18 +262,25 @@ class _CheckedThread:
 class TestCase(unittest.TestCase):
     """A test case with a session and comparisons of arrays."""
 
+    def __init__(self, methodName="runTest"):  # noqa: N803
+        super().__init__(methodName)
+        self._cached, self._threads, self._temporary = None, [], None
+
     def setUp(self):
         super().setUp()
+        in_graph = framework._eager_enabled and not framework.executing_eagerly()
         framework._stack.graphs.clear()
         framework._core.set_current(False)
         framework.reset_default_graph()
+        if in_graph:  # of a program that executes eagerly: so it is in the new one
+            framework._core.set_current(framework._default_graph)
+        if framework.executing_eagerly():
+            from runnel import eager
+            eager.set_seed(87654321)
         framework.get_default_graph().seed = 87654321
         random.seed(87654321)
         import numpy
         numpy.random.seed(87654321)
-        self._cached = None
-        self._threads = []
-        self._temporary = None
 
     def tearDown(self):
         for thread in self._threads:
@@ -436,6 +444,8 @@ class TestCase(unittest.TestCase):
         if a.dtype.kind in "fc" and b.dtype.kind in "fc":
             same = np.logical_or(same, np.logical_and(np.isnan(a), np.isnan(b)))
         if not np.all(same):
+            if a.dtype.kind != b.dtype.kind and {a.dtype.kind, b.dtype.kind} <= set("USO"):  # texts, as bytes
+                a, b = ([x.encode() if isinstance(x, str) else x for x in array.ravel().tolist()] for array in (a, b))
             np.testing.assert_array_equal(a, b, err_msg=msg or "")
 
     def assertNotAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):
@@ -475,7 +485,8 @@ class TestCase(unittest.TestCase):
         self.assertLessEqual(found, set(np.asarray(list(expected_set)).tolist()))
 
     def assertNear(self, f1, f2, err, msg=None):
-        self.assertTrue(f1 == f2 or abs(f1 - f2) <= err, "%f != %f +/- %f %s" % (f1, f2, err, msg or ""))
+        if not (f1 == f2 or abs(f1 - f2) <= err):
+            self.fail("%s != %s +/- %s %s" % (f1, f2, err, msg or ""))
 
     def assertArrayNear(self, farray1, farray2, err, msg=None):
         self.assertEqual(len(farray1), len(farray2), msg=msg)
@@ -497,7 +508,10 @@ class TestCase(unittest.TestCase):
         """A message equals another, or what its text says."""
         expected = expected_message_maybe_ascii
         if isinstance(expected, (str, bytes)):
-            from runnel.text_format import Parse
+            if hasattr(message, "DESCRIPTOR") and type(message).__module__.endswith("_pb2"):  # of another library
+                from google.protobuf.text_format import Parse
+            else:
+                from runnel.text_format import Parse
             expected = Parse(expected, type(message)())
         self.assertEqual(str(expected), str(message), msg)
 
@@ -572,8 +586,10 @@ class TestCase(unittest.TestCase):
         for key, value in expected_dict.items():
             self.assertAlmostEqual(value, actual_dict[key], places, msg, delta)
 
-    def assertMappingEqual(self, a, b, msg=None):
-        self.assertEqual(dict(a), dict(b), msg)
+    def assertMappingEqual(self, a, b, msg=None, mapping_type=collections.abc.Mapping):
+        for x in (a, b):
+            self.assertIsInstance(x, mapping_type, msg)
+        unittest.TestCase.assertDictEqual(self, dict(a), dict(b), msg)
 
     def assertSameStructure(self, a, b, aname="a", bname="b", msg=None):
         self.assertEqual(a, b, msg)

@@ -34,6 +34,19 @@ def _share():
             _shared.add(name)
 
 
+def eager_functions():
+    """{name: serialized FunctionDef} of the functions of eager execution."""
+    from runnel.protobuf import message_class
+    return {message_class("FunctionDef").FromString(data).signature.name: data for data in _core.functions_of(_eager_library())}
+
+
+def add_eager_functions(definitions):
+    """Adds FunctionDefs to those of eager execution; they may call each other."""
+    for definition in definitions:
+        _core.add_function_def(_eager_library(), definition)
+    _share()
+
+
 class _Body(Graph):
     """The graph of a function under construction."""
 

@@ -38,6 +38,7 @@ _MODULES = {
     "server_lib": "ClusterSpec Server replica_device_setter",
     "sync_replicas_optimizer": "SyncReplicasOptimizer",
     "session_manager": "SessionManager",
+    "warm_starting": "VocabInfo warm_start",
     "training_util": "summary_iterator write_graph assert_global_step create_global_step get_global_step "
                      "get_or_create_global_step global_step",
 }

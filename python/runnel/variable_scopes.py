@@ -790,6 +790,15 @@ def variable_op_scope(values, name_or_scope, default_name=None, initializer=None
                           constraint)
 
 
+def variable(initial_value=None, trainable=None, collections=None, validate_shape=True, caching_device=None, name=None,
+             dtype=None, use_resource=None, constraint=None, synchronization=None, aggregation=None, shape=None):
+    """tf.Variable, as a function."""
+    kwargs = {"synchronization": synchronization, "aggregation": aggregation}
+    return variables.Variable(
+        initial_value, trainable, collections, validate_shape, caching_device, name, dtype=dtype, use_resource=use_resource,
+        constraint=constraint, shape=shape, **{key: value for key, value in kwargs.items() if value is not None})
+
+
 @contextlib.contextmanager
 def variable_creator_scope(variable_creator):
     """A context in which tf.Variable calls `variable_creator(next_creator, **kwargs)`."""

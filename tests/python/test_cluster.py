@@ -36,6 +36,17 @@ def test_which_task(tf, np):
 
 
 @both(graph=True)
+def test_containers(tf, np):
+    with tf.container("box"):
+        tf.Variable(7.0, name="u", use_resource=False)
+        tf.FIFOQueue(3, tf.float32, shared_name="q")
+        with tf.container("inner"):
+            tf.ConditionalAccumulator(tf.float32, [], shared_name="a")
+        tf.square(2.0)
+    tf.FIFOQueue(3, tf.float32, shared_name="outside")
+
+
+@both(graph=True)
 def test_placement(tf, np):
     spec = tf.train.ClusterSpec({"ps": ["a:1", "b:2"], "worker": ["c:3"]})
     with tf.device(tf.train.replica_device_setter(cluster=spec, worker_device="/job:worker/task:0")):

@@ -113,3 +113,13 @@ def test_assertions(tf, np):
             except tf.errors.InvalidArgumentError as error:
                 messages.append([line for line in error.message.split("\n") if "assertion failed" in line][0])
         return [sess.run(y, {x: [1, 2]}), messages]
+
+
+@both(graph=True)
+def test_case_lists_of_one(tf, np):
+    p = tf.placeholder(tf.bool, [])
+    q = tf.placeholder(tf.bool, [])
+    x = tf.constant([1.0, 2.0])
+    y = tf.case([(p, lambda: [x * 2.0]), (q, lambda: [x * 3.0])], default=lambda: [x])
+    with tf.Session() as sess:
+        return [sess.run(y, {p: a, q: b}) for a in (True, False) for b in (True, False)]

@@ -73,3 +73,22 @@ def test_failed_rule_leaves_the_graph():
         with tf.Session() as sess:
             assert sess.run(tf.gradients(z, y)[0]).shape == (2,)
             assert sess.run(x + 1).tolist() == [2.0, 3.0]
+
+
+@both
+def test_rule_gets_slices(tf, np):
+    kinds = []
+
+    def rule(op, grad):
+        kinds.append(isinstance(grad, tf.IndexedSlices))
+        return tf.IndexedSlices(grad.values * 2.0, grad.indices, grad.dense_shape)
+
+    tf.RegisterGradient("TwiceTheRows")(rule)
+    table = tf.get_variable("table", initializer=np.arange(8.0).reshape(4, 2), use_resource=True)
+    with tf.get_default_graph().gradient_override_map({"Identity": "TwiceTheRows"}):
+        same = tf.identity(table * 1.5)
+    y = tf.gather(same, [1, 3, 1]) ** 2.0
+    gradient = tf.gradients(y, table)[0]
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        return kinds, sess.run(tf.convert_to_tensor(gradient))

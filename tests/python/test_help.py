@@ -85,7 +85,7 @@ def test_representations():
 
 def test_names_of_a_script(tmp_path):
     script = tmp_path / "old.py"
-    script.write_text("import tensorflow as tf\nx = tf.nn.relu(tf.constant(1.0))\ny = tf.contrib.layers.fully_connected(x)\n")
+    script.write_text("import tensorflow as tf\nx = tf.nn.relu(tf.constant(1.0))\ny = tf.contrib.tensorrt.create_inference_graph(x)\n")
     good = os.path.join(ROOT, "examples", "python", "gan.py")
     commands = [[sys.executable, "-m", "runnel", "--names"]]
     tool = os.path.join(ROOT, os.environ.get("RUNNEL_BUILD", "build/release"), "cli", "runnel")
@@ -94,6 +94,6 @@ def test_names_of_a_script(tmp_path):
     for command in commands:
         environment = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python"), PYTHON=sys.executable)
         done = [subprocess.run(command + [str(path)], stdout=subprocess.PIPE, text=True, env=environment) for path in (script, good)]
-        assert done[0].stdout == "%s:3: tf.contrib\n" % script
+        assert done[0].stdout == "%s:3: tf.contrib.tensorrt\n" % script
         assert done[0].returncode == 1
         assert (done[1].stdout, done[1].returncode) == ("", 0)

@@ -24,12 +24,17 @@ def test_what_is_not_there(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("from tensorflow.python.ops import array_ops\n"
                       "try:\n    array_ops.no_such_name\nexcept AttributeError as error:\n    print(error)\n"
-                      "try:\n    import tensorflow.python.tpu.tpu\nexcept ImportError as error:\n    print(error)\n")
+                      "try:\n    import tensorflow.python.no_such\nexcept ImportError as error:\n    print(error)\n"
+                      "from tensorflow.python.tpu import feature_column\n"
+                      "print(isinstance(1, feature_column._TPUEmbeddingColumn))\n"
+                      "try:\n    feature_column.embedding_column(1)\n"
+                      "except NotImplementedError as error:\n    print(error)\n")
     done = subprocess.run([sys.executable, "-m", "runnel", str(script)], stdout=subprocess.PIPE, text=True, check=True,
                           env=ENVIRONMENT)
     assert done.stdout.splitlines() == [
         "tensorflow.python.ops.array_ops has no 'no_such_name' in Runnel: see doc/python.md",
-        "tensorflow.python.tpu is private to TensorFlow, and nothing in Runnel stands for it"]
+        "tensorflow.python.no_such is private to TensorFlow, and nothing in Runnel stands for it", "False",
+        "tensorflow.python.tpu.feature_column.embedding_column is not in Runnel: see doc/python.md"]
 
 
 @both

@@ -84,3 +84,71 @@ def test_training_by_a_placeholder_with_a_default(tf, np):
         sess.run(updates, {training: True})
         within, total = sess.run([normal, tf.reduce_sum(dropped)], {training: True})
         return [without, within, bool(300 < total < 500), sess.run(tf.global_variables()), sess.run(normal), tf.get_static_value(training) is None]
+
+
+@both
+def test_kinds_of_batch_normalization(tf, np):
+    r = np.random.RandomState(0)
+    rows = []
+    for number, (shape, options) in enumerate([
+            ([4, 3], {"renorm": True}),
+            ([None, 3, 5, 2], {"renorm": True, "renorm_clipping": {"rmax": 1.2, "rmin": 0.8, "dmax": 0.1}, "axis": 1}),
+            ([4, 3, 5, 2], {"axis": [1, 3]}), ([4, 3, 5, 2], {"virtual_batch_size": 2}), ([4, 3, 5, 2], {"axis": 1, "fused": True}),
+            ([4, 3, 2, 2, 5], {}), ([4, 3, 2, 2, 5], {"axis": 1}), ([4, 3], {"fused": True}),
+            ([4, 3], {"adjustment": lambda s: (tf.ones([s[0], 1]) * 1.5, tf.zeros([s[0], 1]) + 0.25)})]):
+        with tf.Graph().as_default():
+            x = tf.placeholder(tf.float32, shape)
+            training = tf.placeholder_with_default(True, []) if number % 2 else True
+            y = tf.layers.batch_normalization(x, training=training, **options)
+            updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+            dx = tf.gradients(tf.reduce_sum(y * y * x), x)[0]
+            value = r.randn(*[4 if s is None else s for s in shape]).astype("f")
+            with tf.Session() as sess:
+                sess.run(tf.global_variables_initializer())
+                steps = [sess.run([y, dx] + updates, {x: value * (i + 1) + i})[:2] for i in range(3)]
+                variables = tf.global_variables()
+                rows.append(([v.name for v in variables], steps, sess.run(variables), len(updates), y.shape.as_list()))
+    return rows
+
+
+@both(raises=True)
+def test_clipping_that_is_unknown(tf, np):
+    tf.layers.batch_normalization(tf.zeros([2, 3]), renorm=True, renorm_clipping={"max": 1.0})
+
+
+@both(graph=True)
+def test_layers_regularizers_and_volumes(tf, np):
+    x = tf.placeholder(tf.float32, [2, 3, 4, 4, 4])
+    a = tf.layers.average_pooling3d(x, 2, 2, data_format="channels_first")
+    b = tf.layers.max_pooling3d(x, 2, 1)
+    with tf.variable_scope("there", custom_getter=lambda getter, name, *args, **kwargs: getter(
+            name.replace("kernel", "weights"), *args, **kwargs)):
+        d = tf.layers.dense(tf.reshape(x, [2, -1]), 3, kernel_initializer=tf.ones_initializer(),
+                            kernel_regularizer=lambda w: tf.reduce_sum(w * w, name="squares"),
+                            bias_regularizer=lambda w: None)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        losses = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+        value = np.arange(384, dtype="f").reshape(2, 3, 4, 4, 4) % 7
+        return ([v.name for v in tf.global_variables()], [t.name for t in losses], sess.run([a, b, d] + losses, {x: value}))
+
+
+@both
+def test_separable_sequences(tf, np):
+    x = tf.placeholder(tf.float32, [2, 9, 3])
+    ones = tf.ones_initializer()
+    y = tf.layers.separable_conv1d(x, 4.0, 3, strides=2, padding="same", depth_multiplier=2, depthwise_initializer=ones,
+                                   pointwise_initializer=ones, activation=tf.nn.relu)
+    z = tf.layers.separable_conv1d(x, 2, 3, dilation_rate=2, use_bias=False, depthwise_initializer=ones, pointwise_initializer=ones)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        return ([(v.name, v.shape.as_list()) for v in tf.global_variables()],
+                sess.run([y, z], {x: np.arange(54, dtype="f").reshape(2, 9, 3) % 5}))
+
+
+@both
+def test_averages_are_not_partitioned(tf, np):
+    with tf.variable_scope("net", partitioner=tf.fixed_size_partitioner(2)):
+        tf.layers.batch_normalization(tf.zeros([4, 6]), training=True)
+        tf.layers.dense(tf.zeros([4, 6]), 2, kernel_regularizer=lambda w: tf.reduce_sum(w))
+    return [v.name for v in tf.global_variables()], [t.name for t in tf.losses.get_regularization_losses()]

@@ -414,3 +414,62 @@ def test_gradients_of_an_imported_graph(tf, np):
                     out.append(sess.run([y, again[2]], {x: [0.5, -1.5], s: True, again[0]: [1.0, 2.0], again[1]: True}))
             out.append([len(graph.get_collection(key)) for key in ("cond_context", "while_context")])
     return out
+
+
+def _second_order_error(tf, np, build):
+    """The largest difference of first and second gradients from differences, over all choices."""
+    with tf.Graph().as_default(), tf.Session() as sess:
+        x, choices = tf.placeholder(tf.float64, [2]), [tf.placeholder(tf.bool, []) for _ in range(2)]
+        at, weights, worst = np.array([0.3, -0.7]), np.array([1.0, 2.0]), 0.0
+        y = tf.reduce_sum(build(x, *choices))
+        first = tf.gradients(y, x)[0]
+        z = tf.reduce_sum(tf.sin(first) * weights)
+        for function, gradient in ((y, first), (z, tf.gradients(z, x)[0])):
+            for taken in itertools.product((True, False), repeat=2):
+                feeds = dict(zip(choices, taken))
+                got = sess.run(gradient, {x: at, **feeds})
+                for i, step in enumerate(np.eye(2) * 1e-5):
+                    ends = [sess.run(function, {x: at + sign * step, **feeds}) for sign in (1, -1)]
+                    worst = max(worst, abs((ends[0] - ends[1]) / 2e-5 - got[i]))
+        return worst
+
+
+def test_choices_in_loops_twice():
+    import numpy as np
+    import runnel as tf
+
+    def turns(body, start):
+        return tf.while_loop(lambda i, v: i < 2, lambda i, v: (i + 1, tf.tanh(body(v))), [0, tf.sin(start)])[1]
+
+    programs = [
+        lambda x, p, q: turns(lambda v: tf.cond(p, lambda: tf.sin(x), lambda: v), x),
+        lambda x, p, q: turns(lambda v: tf.cond(p, lambda: tf.cond(q, lambda: x, lambda: v), lambda: x), x),
+        lambda x, p, q: turns(lambda v: tf.cond(p, lambda: tf.sin(tf.cond(q, lambda: x, lambda: x * v)), lambda: v), x),
+        # the same choice once more, within one of its own branches
+        lambda x, p, q: turns(lambda v: tf.cond(p, lambda: turns(
+            lambda w: tf.sin(w) * x, tf.cond(p, lambda: v, lambda: tf.sin(v))), lambda: tf.sin(v)), x),
+        lambda x, p, q: tf.cond(p, lambda: turns(lambda v: tf.cond(
+            v[0] > 0.1, lambda: v * x, lambda: tf.cond(q, lambda: tf.cos(v), lambda: x)), x), lambda: x ** 3),
+    ]
+    for number, build in enumerate(programs):
+        assert _second_order_error(tf, np, build) < 1e-6, number
+
+
+def test_rows_of_a_variable_in_nested_loops():
+    import numpy as np
+    import runnel as tf
+    with tf.Graph().as_default():
+        table = tf.get_variable("table", initializer=np.arange(6.0).reshape(3, 2), use_resource=True)
+
+        def turns(unrolled, body, v):
+            if unrolled:
+                return body(body(v))
+            return tf.while_loop(lambda i, w: i < 2, lambda i, w: (i + 1, body(w)), [0, v])[1]
+
+        values = []
+        for unrolled in (True, False):
+            def body(v, unrolled=unrolled):
+                return tf.sin(turns(unrolled, lambda w: w + tf.gather(table, [1, 2, 1]) * v, v))
+            gradient = tf.gradients(turns(unrolled, body, tf.ones([3, 2], tf.float64)), table)[0]
+            values.append(tf.convert_to_tensor(gradient))
+        np.testing.assert_allclose(*_values(tf, *values), rtol=1e-12)

@@ -94,3 +94,27 @@ def test_wrong_shapes(tf, np):
 def test_linspace(tf, np):
     with tf.Session() as sess:
         return sess.run([tf.linspace(0.0, 1.0, 5), tf.lin_space(2.0, 4.0, 3)])
+
+
+@both(graph=True)
+def test_tensordot_unknown(tf, np):
+    a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    c = tf.tensordot(a, b, 1)
+    with tf.Session() as sess:
+        return sess.run(c, {a: np.ones((2, 3)), b: np.arange(12.).reshape(3, 4)})
+
+
+@both(graph=True)
+def test_tensordot_lists(tf, np):
+    a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32, [None, 3, None])
+    c = tf.tensordot(a, b, [[-1, 0], [1, 2]])
+    with tf.Session() as sess:
+        return sess.run(c, {a: np.arange(24.).reshape(4, 2, 3), b: np.arange(24.).reshape(2, 3, 4)})
+
+
+@both
+def test_segment_mean_unknown(tf, np):
+    a = tf.placeholder(tf.float32)
+    c = [tf.unsorted_segment_mean(a, [0, 2, 0], 3), tf.unsorted_segment_sqrt_n(a, [0, 2, 0], 3)]
+    with tf.Session() as sess:
+        return sess.run(c, {a: np.arange(6.).reshape(3, 2)})

@@ -15,9 +15,9 @@ def test_manual():
 
 def test_names_of_a_script(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text("import numpy as np\nimport tensorflow as tf\nfrom tensorflow import errors, contrib\nimport tensorflow.compat.v1 as t1\n"
+    script.write_text("import numpy as np\nimport tensorflow as tf\nfrom tensorflow import errors, tpu_less\nimport tensorflow.compat.v1 as t1\n"
                       "x = tf.constant(np.zeros(3))\ny = tf.no_such(x)\nz = t1.nn.no_more(y)\ntf.nn.relu(x)\n")
     done = subprocess.run([sys.executable, "-m", "runnel", "--names", str(script)], stdout=subprocess.PIPE, text=True,
                           env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python")))
     assert done.returncode == 1
-    assert [line.split(":")[1] + line.split(":")[2] for line in done.stdout.splitlines()] == ["3 tf.contrib", "6 tf.no_such", "7 tf.nn.no_more"]
+    assert [line.split(":")[1] + line.split(":")[2] for line in done.stdout.splitlines()] == ["3 tf.tpu_less", "6 tf.no_such", "7 tf.nn.no_more"]

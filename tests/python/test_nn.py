@@ -65,3 +65,46 @@ def test_functions(tf, np):
     out["g"] = [tf.convert_to_tensor(t) for t in g]
     with tf.Session() as sess:
         return sess.run(out)
+
+
+@both(graph=True)
+def test_windows_with_holes(tf, np):
+    x = tf.placeholder(tf.float32, [2, 9, 9, 3])
+    s = tf.placeholder(tf.float32, [None, None, 4])
+    rows = [tf.nn.pool(x, [3, 3], "MAX", "VALID", dilation_rate=[2, 3]), tf.nn.pool(x, [3, 2], "AVG", "SAME", strides=[2, 1]),
+            tf.nn.pool(s, [2], "AVG", "VALID", dilation_rate=[2]),
+            tf.nn.with_space_to_batch(x, [2, 1], "SAME", lambda v, n, p: tf.nn.avg_pool(v, [1, 3, 3, 1], [1, 1, 1, 1], p),
+                                      filter_shape=[3, 3])]
+    rows += tf.required_space_to_batch_paddings([5, 7], [2, 3], [[0, 1], [1, 1]])
+    with tf.Session() as sess:
+        return [r.shape.as_list() for r in rows], sess.run(rows, {x: np.arange(486, dtype="f").reshape(2, 9, 9, 3) % 11,
+                                                                  s: np.arange(56, dtype="f").reshape(2, 7, 4) % 5})
+
+
+@both(raises=True)
+def test_pool_same_with_holes(tf, np):
+    tf.nn.pool(tf.zeros([1, 5, 5, 1]), [2, 2], "MAX", "SAME", dilation_rate=[2, 2])
+
+
+def _separable(tf, np):
+    x = tf.placeholder(tf.float32, [2, 7, 6, 3])
+    deep, wide = tf.constant(np.arange(36, dtype="f").reshape(2, 3, 3, 2) % 5 - 2), tf.ones([1, 1, 6, 4])
+    return x, [
+        tf.nn.depthwise_conv2d(x, deep, [1, 1, 1, 1], "SAME", rate=[2, 1]), tf.nn.depthwise_conv2d(x, deep, [1, 2, 2, 1], "VALID"),
+        tf.nn.separable_conv2d(x, deep, wide, [1, 1, 1, 1], "SAME", rate=[2, 2]),
+        tf.nn.separable_conv2d(x, deep, wide, [1, 1, 1, 1], "VALID")]
+
+
+@both(graph=True)
+def test_separable_with_holes(tf, np):
+    x, rows = _separable(tf, np)
+    with tf.Session() as sess:
+        return [r.shape.as_list() for r in rows], sess.run(rows, {x: np.arange(252, dtype="f").reshape(2, 7, 6, 3) % 11})
+
+
+@both
+def test_gradients_of_windows_with_holes(tf, np):
+    x, rows = _separable(tf, np)
+    grads = tf.gradients([tf.reduce_sum(r * r) for r in rows], [x])
+    with tf.Session() as sess:
+        return sess.run(grads, {x: np.arange(252, dtype="f").reshape(2, 7, 6, 3) % 11})

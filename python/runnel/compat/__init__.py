@@ -55,3 +55,10 @@ def dimension_at_index(shape, index):
 def forward_compatible(year, month, day):
     """Whether what was new then may be used."""
     return True
+
+
+def __getattr__(name):
+    if name == "v2":
+        import importlib
+        return importlib.import_module(__name__ + ".v2")
+    raise AttributeError("tf.compat has no %r: see the table of names in doc/python.md" % name)

@@ -49,3 +49,15 @@ def get(identifier):
     if found is None:
         raise ValueError("Unknown activation function: %s" % identifier)
     return found
+
+
+def serialize(activation):
+    """The config of an activation function, or its name."""
+    from runnel.keras.custom_objects import serialize_keras_object
+    return serialize_keras_object(activation)
+
+
+def deserialize(name, custom_objects=None):
+    """The activation function of what serialize gave."""
+    from runnel.keras.custom_objects import deserialize_keras_object
+    return deserialize_keras_object(name, globals(), custom_objects, "activation function")

@@ -7,6 +7,7 @@ from runnel.framework import executing_eagerly, get_default_graph, reset_default
 _floatx = "float32"
 _epsilon = 1e-7
 _eager_phase = False
+_manual = False  # whether programs give variables their first values
 
 
 class _State:
@@ -16,6 +17,7 @@ class _State:
         self.session = None
         self.phase = None
         self.ready = set()  # variables that have a value
+        self.counts = {}  # of names that were given
 
 
 def _state():
@@ -34,7 +36,8 @@ def get_session():
         if state.session is None:
             state.session = Session()
         session = state.session
-    _initialize(session, state)
+    if not _manual:
+        _initialize(session, state)
     return session
 
 
@@ -111,9 +114,10 @@ def set_learning_phase(value):
         _state().phase = convert_to_tensor(bool(value))
 
 
-def variable(value, dtype=None, name=None):
+def variable(value, dtype=None, name=None, constraint=None):
     from runnel.variables import Variable
-    return Variable(convert_to_tensor(value, dtype), name=name)
+    return Variable(value, dtype=dtypes.as_dtype(dtype or _floatx), name=name, constraint=constraint,
+                    use_resource=True)
 
 
 def int_shape(x):
@@ -212,10 +216,20 @@ def random_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     return random_ops.random_normal(shape, mean, stddev, dtypes.as_dtype(dtype or _floatx), seed)
 
 
-def function(inputs, outputs, updates=None):
-    """A Python function that feeds `inputs` and gives `outputs`."""
+def function(inputs, outputs, updates=None, name=None, **kwargs):
+    """A Python function that feeds `inputs` and gives `outputs`, and makes the updates after them."""
+    from runnel.framework import control_dependencies
+    from runnel.state_ops import assign
+    listed = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+    with control_dependencies([x for x in listed if hasattr(x, "op")]):
+        updates = [assign(*update) if isinstance(update, tuple) else update for update in updates or []]
+    feeds = dict(kwargs.get("feed_dict") or {})
+    fetches = (outputs, updates, kwargs.get("fetches") or [])
+
     def run(values):
-        return get_session().run((outputs, updates or []), dict(zip(inputs, values)))[0]
+        given = feeds | {key: value for key, value in zip(inputs, values) if value is not None}
+        return get_session().run(fetches, given, options=kwargs.get("options"),
+                                 run_metadata=kwargs.get("run_metadata"))[0]
     return run
 
 

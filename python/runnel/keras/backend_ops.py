@@ -1,5 +1,7 @@
 """More functions of tf.keras.backend: tensors in Keras's words. What is just a function of `tf` with the same arguments is in SAME."""
 
+import contextlib
+
 import runnel as tf
 from runnel import dtypes
 from runnel.convert import convert_to_tensor
@@ -265,3 +267,46 @@ def set_image_data_format(data_format):
 
 def backend():
     return "tensorflow"
+
+
+def get_graph():
+    return tf.get_default_graph()
+
+
+def get_uid(prefix=""):
+    """A number for the name of a layer, counted for each prefix of a graph."""
+    counts = K._state().counts
+    counts[prefix] = counts.get(prefix, 0) + 1
+    return counts[prefix]
+
+
+def reset_uids():
+    K._state().counts.clear()
+
+
+def manual_variable_initialization(value):
+    """Whether variables get their first values from the program, not before a model runs."""
+    K._manual = bool(value)
+
+
+@contextlib.contextmanager
+def learning_phase_scope(value):
+    """In it, whether steps train is fixed."""
+    before = K._eager_phase if tf.executing_eagerly() else K._state().phase
+    K.set_learning_phase(value)
+    try:
+        yield
+    finally:
+        if tf.executing_eagerly():
+            K._eager_phase = before
+        else:
+            K._state().phase = before
+
+
+def rnn(*args, **kwargs):
+    from runnel.keras import backend_rnn
+    return backend_rnn.rnn(*args, **kwargs)
+
+
+def track_variable(v):
+    """Every variable of a graph is known to it here."""

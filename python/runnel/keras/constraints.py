@@ -4,7 +4,17 @@ from runnel import math_ops, raw_ops
 from runnel.convert import convert_to_tensor
 
 
-class MaxNorm:
+class Constraint:
+    """The base of constraints: __call__(weights) -> the weights that are allowed."""
+
+    def __call__(self, w):
+        raise NotImplementedError("%s.__call__" % type(self).__name__)
+
+    def get_config(self):
+        return {}
+
+
+class MaxNorm(Constraint):
     """Norms along an axis of at most max_value."""
 
     def __init__(self, max_value=2, axis=0):
@@ -16,14 +26,14 @@ class MaxNorm:
         return w * (wanted / (1e-7 + norms))
 
 
-class NonNeg:
+class NonNeg(Constraint):
     """No number below 0."""
 
     def __call__(self, w):
         return w * math_ops.cast(w >= 0.0, w.dtype)
 
 
-class UnitNorm:
+class UnitNorm(Constraint):
     """Norms of 1 along an axis."""
 
     def __init__(self, axis=0):
@@ -39,4 +49,16 @@ max_norm, non_neg, unit_norm = MaxNorm, NonNeg, UnitNorm
 
 def get(identifier):
     """A constraint, of its name or itself."""
-    return globals()[identifier]() if isinstance(identifier, str) else identifier
+    return deserialize(identifier) if isinstance(identifier, (str, dict)) else identifier
+
+
+def serialize(constraint):
+    """The config of a constraint, or its name."""
+    from runnel.keras.custom_objects import serialize_keras_object
+    return serialize_keras_object(constraint)
+
+
+def deserialize(config, custom_objects=None):
+    """The constraint of what serialize gave."""
+    from runnel.keras.custom_objects import deserialize_keras_object
+    return deserialize_keras_object(config, globals(), custom_objects, "constraint")

@@ -1,6 +1,7 @@
 """Initialisers by name."""
 
-from runnel.init_ops import (constant_initializer, glorot_normal_initializer,
+from runnel.init_ops import (Initializer, constant_initializer,  # noqa: F401
+                             glorot_normal_initializer,
                              glorot_uniform_initializer, ones_initializer, orthogonal_initializer,
                              random_normal_initializer, random_uniform_initializer,
                              truncated_normal_initializer, variance_scaling_initializer,
@@ -54,9 +55,23 @@ def get(identifier):
     """An initialiser, of its name or itself."""
     if identifier is None:
         return None
+    if isinstance(identifier, dict):
+        return deserialize(identifier)
     if isinstance(identifier, str):
         found = globals().get(identifier)
         if found is None:
             raise ValueError("Unknown initializer: %s" % identifier)
         return found()
     return identifier() if isinstance(identifier, type) else identifier
+
+
+def serialize(initializer):
+    """The config of an initializer, or its name."""
+    from runnel.keras.custom_objects import serialize_keras_object
+    return serialize_keras_object(initializer)
+
+
+def deserialize(config, custom_objects=None):
+    """The initializer of what serialize gave."""
+    from runnel.keras.custom_objects import deserialize_keras_object
+    return deserialize_keras_object(config, globals(), custom_objects, "initializer")

@@ -344,6 +344,8 @@ class BatchNormalization(Layer):
         inner.add_variable = self.add_variable
         inner.add_update = self.add_update
         inner.build(input_shape)
+        self.gamma, self.beta = inner.gamma, inner.beta
+        self.moving_mean, self.moving_variance = inner.moving_mean, inner.moving_variance
         self.built = True
 
     def call(self, inputs, training=None):
@@ -780,8 +782,7 @@ class DenseFeatures(Layer):
     def call(self, features):
         from runnel import feature_column
         outputs, made = feature_column.dense_features(features, self._columns, self._tables)
-        self._variables += made
-        self._trainable_variables += made
+        self._adopt(made)
         return outputs
 
 
@@ -789,11 +790,23 @@ def __getattr__(name):
     if name in ("SimpleRNN", "GRU", "LSTM", "Bidirectional", "TimeDistributed"):
         from runnel.keras import recurrent
         return getattr(recurrent, name)
+    if name == "Wrapper":
+        from runnel.keras.wrappers import Wrapper
+        return Wrapper
     raise AttributeError("tf.keras.layers has no %r: see the table of names in doc/python.md" % name)
 
 
-def deserialize(config):
+def deserialize(config, custom_objects=None):
     """The layer of a config: {"class_name": ..., "config": {...}}."""
-    cls = globals().get(config["class_name"]) or __getattr__(config["class_name"])
-    return cls.from_config(config["config"])
+    from runnel.keras import custom_objects as known
+    name = config["class_name"]
+    cls = known.get_registered_object(name, custom_objects, globals()) or __getattr__(name)
+    with known.custom_object_scope(custom_objects):
+        return cls.from_config(config["config"])
+
+
+def serialize(layer):
+    """{"class_name": ..., "config": {...}} of a layer."""
+    from runnel.keras.custom_objects import serialize_keras_object
+    return serialize_keras_object(layer)
 

@@ -1,12 +1,12 @@
 """Models: layers put together."""
 
-import contextlib
 import json
 import os
 
 from runnel import nest
 from runnel.framework import Tensor, executing_eagerly
 from runnel.keras import layers as _layers
+from runnel.keras.custom_objects import custom_object_scope
 from runnel.keras.metrics import snake_case
 from runnel.keras.training import Trainable
 
@@ -54,12 +54,21 @@ class Model(Trainable):
     def call(self, inputs, training=None):
         raise NotImplementedError("A subclass of Model has a method `call`")
 
-    def __call__(self, inputs, training=None, **kwargs):
+    def __call__(self, inputs, *args, training=None, **kwargs):
         if self.inputs is None:
+            self._build_once(inputs)
             if training is not None and _takes_training(self):
                 kwargs["training"] = training
-            return self.call(inputs, **kwargs)
-        return _again(self, inputs, training)
+            return self.call(inputs, *args, **kwargs)
+        return _again(self, inputs, args[0] if args else training)
+
+    _is_built = False
+
+    def _build_once(self, inputs):
+        """Calls a subclass's `build`, where it has one, with the shapes of the first inputs."""
+        if not self._is_built and getattr(type(self), "build", None) not in (None, getattr(Model, "build", None)):
+            self.build(nest.map_structure(lambda x: x.shape, inputs))
+        self._is_built = True
 
     def _all_layers(self):
         """The layers; those of a subclass are its attributes, in lists and dictionaries too."""
@@ -218,6 +227,28 @@ class Model(Trainable):
         with open(os.path.join(path, "keras_model.json"), "w") as file:
             json.dump({"class_name": type(self).__name__, "config": self.get_config(),
                        "training": getattr(self, "_training_config", None)}, file, indent=1)
+
+    # What tf.saved_model.save asks for.
+
+    def _saved_children(self):
+        from runnel.saved_model_save import held_by
+        rows = [row for row in held_by(self) if row[0] not in ("inputs", "outputs")]
+        return rows + [("layers", self.layers), ("variables", list(self.variables)), ("trainable_variables", list(self.trainable_variables))]
+
+    def _default_save_signature(self):
+        """The call of the model, from the names of its inputs to those of its outputs."""
+        from runnel.def_function import Function, TensorSpec
+        if self.inputs is None:
+            return {}
+        specs = [TensorSpec(x.shape, x.dtype, x._keras_history[0].name) for x in self.inputs]
+        names = [x._keras_history[0].name for x in self.outputs]
+        if len(set(names)) < len(names):
+            names = ["output_%d" % i for i in range(len(names))]
+
+        def serving_default(*tensors):
+            results = self(nest.pack_sequence_as(self._input_structure, tensors) if nest.is_nested(self._input_structure) else tensors[0])
+            return dict(zip(names, nest.flatten(results)))
+        return Function(serving_default, specs)
 
     def _save_twin(self, path):
         """Writes a model like this one, which has a graph."""
@@ -403,7 +434,7 @@ class Sequential(Model):
 def model_from_json(json_string, custom_objects=None):
     """The model of what to_json gave, with first values."""
     saved = json.loads(json_string)
-    with _known(custom_objects):
+    with custom_object_scope(custom_objects):
         return (Sequential if saved["class_name"] == "Sequential" else Model).from_config(saved["config"])
 
 
@@ -415,21 +446,6 @@ def model_from_config(config, custom_objects=None):
 def clone_model(model):
     """A model of the same layers, with variables of its own."""
     return model_from_json(model.to_json())
-
-
-@contextlib.contextmanager
-def _known(custom_objects):
-    """Layers of one's own, known by name for a while."""
-    before = {name: vars(_layers).get(name) for name in custom_objects or {}}
-    vars(_layers).update(custom_objects or {})
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del vars(_layers)[name]
-            else:
-                vars(_layers)[name] = value
 
 
 def load_model(filepath, custom_objects=None, compile=True):  # noqa: A002

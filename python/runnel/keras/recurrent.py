@@ -162,10 +162,7 @@ class Bidirectional(Layer):
     def call(self, inputs, training=None):
         forward, backward = self.forward_layer(inputs), self.backward_layer(inputs)
         for layer in (self.forward_layer, self.backward_layer):
-            for variable in layer._variables:
-                if variable not in self._variables:
-                    self._variables.append(variable)
-                    self._trainable_variables.append(variable)
+            self._adopt(layer.trainable_variables, layer.non_trainable_variables)
         if self.forward_layer.return_sequences:
             backward = array_ops.reverse(backward, [1])
         if self.merge_mode == "concat":
@@ -191,10 +188,7 @@ class TimeDistributed(Layer):
         flat = array_ops.reshape(inputs, array_ops.concat([[-1], shape[2:]], 0))
         flat.set_shape([None] + dims[2:])
         outputs = self.layer(flat)
-        for variable in self.layer._variables:
-            if variable not in self._variables:
-                self._variables.append(variable)
-                self._trainable_variables.append(variable)
+        self._adopt(self.layer.trainable_variables, self.layer.non_trainable_variables)
         result = array_ops.reshape(outputs, array_ops.concat([shape[:2], array_ops.shape(outputs)[1:]],
                                                              0))
         result.set_shape(dims[:2] + outputs.shape.as_list()[1:])

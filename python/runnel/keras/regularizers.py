@@ -3,7 +3,21 @@
 from runnel import math_ops, raw_ops
 
 
-class L1L2:
+class Regularizer:
+    """The base of regularisers: __call__(weights) -> the loss they add."""
+
+    def __call__(self, x):
+        raise NotImplementedError("%s.__call__" % type(self).__name__)
+
+    def get_config(self):
+        raise NotImplementedError("%s.get_config" % type(self).__name__)
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+
+class L1L2(Regularizer):
     """l1 sum(|x|) + l2 sum(x ** 2)."""
 
     def __init__(self, l1=0.0, l2=0.0):
@@ -16,6 +30,9 @@ class L1L2:
         if self.l2:
             loss += self.l2 * math_ops.reduce_sum(raw_ops.Square(x=x))
         return loss
+
+    def get_config(self):
+        return {"l1": self.l1, "l2": self.l2}
 
 
 def l1(l=0.01):  # noqa: E741
@@ -36,6 +53,18 @@ L1, L2 = l1, l2
 def get(identifier):
     """A regulariser, of its name, its config or itself."""
     if isinstance(identifier, dict):
-        return L1L2(**identifier)
+        return deserialize(identifier) if "class_name" in identifier else L1L2(**identifier)
     return {"l1": l1, "l2": l2, "l1_l2": l1_l2}[identifier]() if isinstance(identifier, str) \
         else identifier
+
+
+def serialize(regularizer):
+    """The config of a regularizer, or its name."""
+    from runnel.keras.custom_objects import serialize_keras_object
+    return serialize_keras_object(regularizer)
+
+
+def deserialize(config, custom_objects=None):
+    """The regularizer of what serialize gave."""
+    from runnel.keras.custom_objects import deserialize_keras_object
+    return deserialize_keras_object(config, globals(), custom_objects, "regularizer")

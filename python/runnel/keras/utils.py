@@ -1,5 +1,9 @@
 """Helpers."""
 
+from runnel.keras.custom_objects import (  # noqa: F401
+    CustomObjectScope, custom_object_scope, deserialize_keras_object, get_custom_objects, get_registered_name,
+    get_registered_object, register_keras_serializable, serialize_keras_object)
+
 
 def to_categorical(y, num_classes=None, dtype="float32"):
     """Classes by number as rows with a 1."""

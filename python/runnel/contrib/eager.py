@@ -1,0 +1,19 @@
+"""tf.contrib.eager: the switch to eager execution and its helpers under their first names."""
+
+import sys
+
+from runnel.backprop import GradientTape  # noqa: F401
+from runnel.def_function import function as defun  # noqa: F401
+from runnel.eager import enable_eager_execution  # noqa: F401
+from runnel.eager_script import py_function as py_func  # noqa: F401
+from runnel.framework import executing_eagerly, init_scope  # noqa: F401
+from runnel.resource_variable import ResourceVariable as Variable  # noqa: F401
+
+in_eager_mode = executing_eagerly
+python = tfe = sys.modules[__name__]  # its paths in 1.x: tensorflow.contrib.eager.python.tfe
+
+
+def num_gpus():
+    """How many GPUs there are to run on."""
+    from runnel.config import list_physical_devices
+    return len(list_physical_devices("GPU"))

@@ -1,0 +1,16 @@
+"""tf.contrib.framework: scopes of arguments, variables of models, nests, checkpoints."""
+
+from runnel import nest
+from runnel._namespace import namespace
+from runnel.contrib.arg_scope import (add_arg_scope, arg_scope, arg_scope_func_key, arg_scoped_arguments,
+                                      current_arg_scope, has_arg_scope)
+from runnel.contrib.model_variables import *
+
+__getattr__, __dir__ = namespace(
+    __name__, "argsort sort py_func TensorSpec is_tensor is_strictly_increasing is_non_decreasing",
+    "is_numeric_tensor convert_to_tensor_or_sparse_tensor assert_scalar",
+    "load_checkpoint=train.load_checkpoint load_variable=train.load_variable",
+    "list_variables=train.list_variables init_from_checkpoint=train.init_from_checkpoint",
+    "deprecated=util_names.deprecated deprecated_args=util_names.deprecated_args get_name_scope=estimator_names.get_name_scope",
+    "deprecated_arg_values=util_names.deprecated_arg_values deprecated_arg_value=util_names.deprecated_arg_values",
+    "smart_cond=control_flow.smart_cond")

@@ -1,0 +1,50 @@
+"""tf.contrib.losses: tf.losses under the old order of arguments, predictions first."""
+
+from runnel import losses as _losses
+from runnel.losses import (add_loss, compute_weighted_loss, get_losses, get_regularization_loss,
+                           get_regularization_losses, get_total_loss)
+
+
+def _swapped(name, first, second):
+    core = getattr(_losses, name)
+
+    def function(predictions, labels=None, weights=1.0, scope=None, **kwargs):
+        return core(**{first: labels, second: predictions}, weights=weights, scope=scope, **kwargs)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = core.__doc__
+    return function
+
+
+absolute_difference = _swapped("absolute_difference", "labels", "predictions")
+mean_squared_error = _swapped("mean_squared_error", "labels", "predictions")
+log_loss = _swapped("log_loss", "labels", "predictions")
+mean_pairwise_squared_error = _swapped("mean_pairwise_squared_error", "labels", "predictions")
+
+
+def softmax_cross_entropy(logits, onehot_labels, weights=1.0, label_smoothing=0, scope=None):
+    """tf.losses.softmax_cross_entropy."""
+    return _losses.softmax_cross_entropy(onehot_labels, logits, weights, label_smoothing, scope)
+
+
+def sparse_softmax_cross_entropy(logits, labels, weights=1.0, scope=None):
+    """tf.losses.sparse_softmax_cross_entropy."""
+    return _losses.sparse_softmax_cross_entropy(labels, logits, weights, scope)
+
+
+def sigmoid_cross_entropy(logits, multi_class_labels, weights=1.0, label_smoothing=0, scope=None):
+    """tf.losses.sigmoid_cross_entropy."""
+    return _losses.sigmoid_cross_entropy(multi_class_labels, logits, weights, label_smoothing, scope)
+
+
+def hinge_loss(logits, labels=None, scope=None):
+    """Each example's hinge loss, not reduced."""
+    from runnel import array_ops, math_ops, nn
+    from runnel.framework import name_scope
+    with name_scope(scope, "hinge_loss", [logits, labels]):
+        labels = 2 * math_ops.cast(labels, logits.dtype) - 1
+        return nn.relu(math_ops.subtract(array_ops.ones_like(labels), math_ops.multiply(labels, logits)))
+
+
+def cosine_distance(predictions, labels=None, axis=None, weights=1.0, scope=None, dim=None):
+    """tf.losses.cosine_distance."""
+    return _losses.cosine_distance(labels, predictions, axis if axis is not None else dim, weights, scope)

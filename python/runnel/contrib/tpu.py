@@ -1,0 +1,8 @@
+"""tf.contrib.tpu: estimators that were written for TPUs, where they run without one (use_tpu=False)."""
+
+from runnel._namespace import namespace
+
+__getattr__, __dir__ = namespace(
+    __name__, "TPUEstimator=estimator.tpu.TPUEstimator TPUEstimatorSpec=estimator.tpu.TPUEstimatorSpec",
+    "TPUConfig=estimator.tpu.TPUConfig RunConfig=estimator.tpu.RunConfig",
+    "InputPipelineConfig=estimator.tpu.InputPipelineConfig")

@@ -1,0 +1,6 @@
+"""tf.contrib.util."""
+
+from runnel._namespace import namespace
+
+__getattr__, __dir__ = namespace(
+    __name__, "make_tensor_proto make_ndarray", "constant_value=get_static_value")

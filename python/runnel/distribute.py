@@ -1,0 +1,230 @@
+"""tf.distribute: the default strategy, which is one replica on the devices that the program chooses.
+
+Libraries ask it how many replicas there are and how to sum over them. Clusters are tf.train.Server and replica_device_setter.
+"""
+
+import contextlib
+import enum
+
+from runnel import framework
+
+
+class ReduceOp(enum.Enum):
+    """How values of replicas become one."""
+
+    SUM, MEAN = "SUM", "MEAN"
+
+    @staticmethod
+    def from_variable_aggregation(aggregation):
+        from runnel.variables import VariableAggregation
+        known = {VariableAggregation.SUM: ReduceOp.SUM, VariableAggregation.MEAN: ReduceOp.MEAN}
+        if aggregation not in known:
+            raise ValueError("Could not convert from `tf.VariableAggregation` %s to`tf.distribute.ReduceOp` type" % aggregation)
+        return known[aggregation]
+
+
+class InputReplicationMode(enum.Enum):
+    PER_WORKER, PER_REPLICA = "PER_WORKER", "PER_REPLICA"
+
+
+class InputContext:
+    """Which part of the input a pipeline is to give."""
+
+    def __init__(self, num_input_pipelines=1, input_pipeline_id=0, num_replicas_in_sync=1):
+        self.num_input_pipelines, self.input_pipeline_id = num_input_pipelines, input_pipeline_id
+        self.num_replicas_in_sync = num_replicas_in_sync
+
+    def get_per_replica_batch_size(self, global_batch_size):
+        if global_batch_size % self.num_replicas_in_sync:
+            raise ValueError("The `global_batch_size` %r is not divisible by `num_replicas_in_sync` %r " % (
+                global_batch_size, self.num_replicas_in_sync))
+        return global_batch_size // self.num_replicas_in_sync
+
+
+class StrategyExtended:
+    """What a strategy does for libraries."""
+
+    experimental_between_graph = False
+    experimental_should_init = True
+    experimental_require_static_shapes = False
+    should_checkpoint = should_save_summary = True
+    steps_per_run = 1
+    worker_devices = parameter_devices = ()
+
+    def __init__(self, strategy):
+        self._strategy = strategy
+
+    def call_for_each_replica(self, fn, args=(), kwargs=None):
+        with ReplicaContext(self._strategy, 0):
+            return fn(*args, **(kwargs or {}))
+
+    def reduce_to(self, reduce_op, value, destinations, options=None):
+        return value
+
+    def batch_reduce_to(self, reduce_op, value_destination_pairs, options=None):
+        return [value for value, _ in value_destination_pairs]
+
+    def broadcast_to(self, tensor, destinations):
+        return tensor
+
+    def update(self, var, fn, args=(), kwargs=None, group=True):
+        with framework.colocate_with(var):
+            return fn(var, *args, **(kwargs or {}))
+
+    def update_non_slot(self, colocate_with, fn, args=(), kwargs=None, group=True):
+        return fn(*args, **(kwargs or {}))
+
+    def colocate_vars_with(self, colocate_with_variable):
+        return framework.colocate_with(colocate_with_variable)
+
+    def variable_created_in_scope(self, v):
+        return True
+
+    def read_var(self, var):
+        from runnel.array_ops import identity
+        return identity(var)
+
+    def value_container(self, value):
+        return value
+
+    def non_slot_devices(self, var_list):
+        return min(var_list, key=lambda variable: variable.name)
+
+
+class Strategy:
+    """One replica: everything is done where the caller says."""
+
+    num_replicas_in_sync = 1
+    cluster_resolver = None
+
+    def __init__(self):
+        self._extended = StrategyExtended(self)
+
+    @property
+    def extended(self):
+        return self._extended
+
+    @contextlib.contextmanager
+    def scope(self):
+        yield self
+
+    def run(self, fn, args=(), kwargs=None, options=None):
+        return self._extended.call_for_each_replica(fn, args, kwargs)
+
+    experimental_run_v2 = run
+
+    def reduce(self, reduce_op, value, axis=None):
+        """Over the rows of a batch if `axis` is given; there is nothing else to put together."""
+        if axis is None:
+            return value
+        from runnel import math_ops, nest
+        reduced = math_ops.reduce_mean if ReduceOp(getattr(reduce_op, "value", reduce_op)) is ReduceOp.MEAN else math_ops.reduce_sum
+        return nest.map_structure(lambda x: reduced(x, axis), value)
+
+    def experimental_local_results(self, value):
+        return (value,)
+
+    unwrap = experimental_local_results
+
+    def group(self, value, name=None):
+        from runnel.control_flow import group
+        return group(value, name=name)
+
+    def experimental_distribute_dataset(self, dataset, options=None):
+        return dataset
+
+    def experimental_make_numpy_dataset(self, numpy_input, session=None):
+        from runnel import data
+        return data.Dataset.from_tensor_slices(numpy_input)
+
+    def make_dataset_iterator(self, dataset):
+        from runnel import data
+        return data.make_initializable_iterator(dataset)
+
+    def make_input_fn_iterator(self, input_fn, replication_mode=InputReplicationMode.PER_WORKER):
+        return self.make_dataset_iterator(input_fn(InputContext()))
+
+    def update_config_proto(self, config_proto):
+        return config_proto
+
+
+class MirroredStrategy(Strategy):
+    """Absent: variables on several devices of one machine. Packages ask whether a strategy is one."""
+
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("tf.distribute.MirroredStrategy is not in Runnel: see doc/python.md")
+
+
+class ReplicaContext:
+    """What is known within a replica; entered, it is the current one."""
+
+    replica_id_in_sync_group = 0
+
+    def __init__(self, strategy, replica_id_in_sync_group):
+        self._strategy = strategy
+
+    strategy = property(lambda self: self._strategy)
+    num_replicas_in_sync = property(lambda self: self._strategy.num_replicas_in_sync)
+    devices = property(lambda self: ("",))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+    def merge_call(self, merge_fn, args=(), kwargs=None):
+        return merge_fn(self._strategy, *args, **(kwargs or {}))
+
+    def all_reduce(self, reduce_op, value, options=None):
+        return value
+
+
+_default = Strategy()
+_context = ReplicaContext(_default, 0)
+
+
+def get_strategy():
+    """The current strategy."""
+    return _default
+
+
+def get_replica_context():
+    """The current replica's context."""
+    return _context
+
+
+def has_strategy():
+    """Whether a strategy other than the default is current."""
+    return False
+
+
+def in_cross_replica_context():
+    """Whether this is code around replicas, not in one."""
+    return False
+
+
+def get_loss_reduction():
+    """How losses of replicas are put together."""
+    return ReduceOp.MEAN
+
+
+def should_run_distribute_coordinator(config):
+    """Whether an estimator's configuration asks for a strategy over several processes."""
+    return False
+
+
+def init_run_config(config, train_distribute, eval_distribute, remote_cluster=None):
+    """Sets what tf.estimator.RunConfig keeps about strategies; one other than the default is refused."""
+    for strategy in (train_distribute, eval_distribute):
+        if strategy is not None and type(strategy) is not Strategy:
+            raise NotImplementedError("%s is not in Runnel: see doc/python.md" % type(strategy).__name__)
+    config._train_distribute, config._eval_distribute = train_distribute, eval_distribute
+    config._distribute_coordinator_mode = None
+
+
+def __getattr__(name):
+    if name == "Server":
+        from runnel.server_lib import Server
+        return Server
+    raise AttributeError("tf.distribute has no %r: see the table of names in doc/python.md" % name)

@@ -1,0 +1,1 @@
+"""tensorflow.examples, as far as published programs import it: the reader of MNIST."""

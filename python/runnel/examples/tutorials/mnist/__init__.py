@@ -1,0 +1,3 @@
+"""tensorflow.examples.tutorials.mnist: handwritten digits."""
+
+from runnel.examples.tutorials.mnist import input_data

@@ -1,0 +1,58 @@
+"""What Keras asks of graphs: tensorflow.python.keras.utils.tf_utils."""
+
+from runnel.convert import constant_value, evaluated_value  # noqa: F401
+from runnel.framework import Tensor, is_tensor
+
+_symbolic = [Tensor]
+
+
+def get_reachable_from_inputs(inputs, targets=None):
+    """The inputs and all that is computed from them; once all targets were seen, it need not be all."""
+    wanted = set(map(id, targets)) if targets else None
+    seen, waiting = {}, list(inputs)
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen:
+            continue
+        seen[id(item)] = item
+        if wanted is not None:
+            wanted.discard(id(item))
+            if not wanted:
+                break
+        if hasattr(item, "outputs"):
+            waiting.extend(item.outputs)
+        elif hasattr(item, "consumers"):
+            waiting.extend(item.consumers())
+        elif hasattr(item, "handle"):
+            waiting.append(item.handle)
+    return set(seen.values())
+
+
+
+
+def register_symbolic_tensor_type(cls):
+    """Makes is_symbolic_tensor say so of a class."""
+    _symbolic.append(cls)
+
+
+def is_symbolic_tensor(tensor):
+    """Whether it is a tensor of a graph."""
+    if isinstance(tensor, Tensor):
+        return tensor.op is not None
+    return isinstance(tensor, tuple(_symbolic))
+
+
+def is_tensor_or_tensor_list(v):
+    """Whether it, or the first of its elements, is a tensor."""
+    if isinstance(v, (list, tuple)):
+        v = v[0] if v else None
+    return is_tensor(v)
+
+
+def smart_cond(pred, true_fn=None, false_fn=None, name=None):
+    """What one of two functions gives, without a node where it is known which."""
+    from runnel.control_flow import cond
+    known = evaluated_value(pred) if isinstance(pred, Tensor) else pred
+    if known is None or hasattr(known, "handle"):
+        return cond(pred, true_fn=true_fn, false_fn=false_fn, name=name)
+    return true_fn() if known else false_fn()

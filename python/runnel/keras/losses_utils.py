@@ -1,0 +1,51 @@
+"""Losses of examples, weighted and put together: what heads of estimators share with Keras."""
+
+from runnel import array_ops, math_ops
+from runnel.convert import convert_to_tensor
+from runnel.framework import name_scope
+from runnel.keras.losses import Reduction
+
+
+class ReductionV2(Reduction):
+    """What becomes of the losses of examples."""
+
+    @classmethod
+    def all(cls):
+        return (cls.AUTO, cls.NONE, cls.SUM, cls.SUM_OVER_BATCH_SIZE)
+
+    @classmethod
+    def validate(cls, key):
+        if key not in cls.all():
+            raise ValueError("Invalid Reduction Key %s." % (key,))
+
+
+def _fit(losses, weights):
+    """Weights with as many dimensions as losses, where one is missing or too much."""
+    extra = (weights.shape.ndims or 0) - (losses.shape.ndims or 0)
+    if None in (weights.shape.ndims, losses.shape.ndims) or weights.shape.ndims == 0:
+        return weights
+    if extra == 1:
+        return array_ops.squeeze(weights, [-1])
+    return array_ops.expand_dims(weights, -1) if extra == -1 else weights
+
+
+def compute_weighted_loss(losses, sample_weight=None, reduction=ReductionV2.SUM_OVER_BATCH_SIZE, name=None):
+    """Losses times weights: all of them, their sum, or the sum over how many there are."""
+    ReductionV2.validate(reduction)
+    with name_scope(name or "weighted_loss"):
+        losses = convert_to_tensor(losses)
+        dtype = losses.dtype
+        weights = math_ops.cast(convert_to_tensor(1.0 if sample_weight is None else sample_weight), "float32")
+        losses = math_ops.cast(losses, "float32")
+        loss = math_ops.multiply(losses, _fit(losses, weights))
+        if reduction != ReductionV2.NONE:
+            count = array_ops.size(loss, name="num_elements")
+            loss = math_ops.reduce_sum(loss)
+            if reduction != ReductionV2.SUM:
+                loss = math_ops.div_no_nan(loss, math_ops.cast(count, loss.dtype), name="value")
+        return math_ops.cast(loss, dtype)
+
+
+def scale_loss_for_distribution(loss_value):
+    """The share of one replica, of which there is one."""
+    return loss_value

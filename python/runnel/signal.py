@@ -1,0 +1,41 @@
+"""tf.signal: windows."""
+
+from runnel import array_ops, dtypes, math_ops, raw_ops
+from runnel.convert import constant, constant_value, convert_to_tensor
+from runnel.framework import name_scope
+
+
+def _raised_cosine(name, default_name, window_length, periodic, dtype, a, b):
+    """a - b cos(2 pi i / n): n is the length, one less if the window is not periodic or its length is odd."""
+    import math
+    if not dtype.is_floating:
+        raise ValueError("dtype must be a floating point type. Found %s" % dtype)
+    with name_scope(name, default_name, [window_length, periodic]):
+        window_length = convert_to_tensor(window_length, dtypes.int32, name="window_length")
+        window_length.shape.assert_has_rank(0)
+        known = constant_value(window_length)
+        if known == 1:
+            return array_ops.ones([1], dtype=dtype)
+        periodic = math_ops.cast(convert_to_tensor(periodic, dtypes.bool, name="periodic"), dtypes.int32)
+        even = 1 - raw_ops.FloorMod(x=window_length, y=2, name="mod")
+        n = math_ops.cast(window_length + periodic * even - 1, dtype)
+        count = math_ops.cast(math_ops.range(window_length), dtype)
+        angles = constant(2 * math.pi, dtype=dtype) * count / n
+
+        def window():
+            return math_ops.cast(a - b * raw_ops.Cos(x=angles), dtype)
+
+        if known is not None:
+            return window()
+        from runnel.control_flow import cond
+        return cond(math_ops.equal(window_length, 1), lambda: array_ops.ones([window_length], dtype=dtype), window)
+
+
+def hann_window(window_length, periodic=True, dtype=dtypes.float32, name=None):
+    """A Hann window: (1 - cos) / 2."""
+    return _raised_cosine(name, "hann_window", window_length, periodic, dtypes.as_dtype(dtype), 0.5, 0.5)
+
+
+def hamming_window(window_length, periodic=True, dtype=dtypes.float32, name=None):
+    """A Hamming window: 0.54 - 0.46 cos."""
+    return _raised_cosine(name, "hamming_window", window_length, periodic, dtypes.as_dtype(dtype), 0.54, 0.46)
