@@ -103,7 +103,12 @@ typedef struct rn_saved_model_def_t {
 // written. The files are on disk for good when it returns, saved_model.pb last: a folder that has
 // it is a whole model. Variables without a value are left out; TF_FAILED_PRECONDITION if a
 // signature depends on one. TF_ALREADY_EXISTS if there is a model and |overwrites| is false. Stock
-// TensorFlow reads the result, also with tf.saved_model.load.
+// TensorFlow reads the result; tf.saved_model.load gives an object with `signatures`, with its
+// variables by the parts of their names ("layer/w" is root.layer.w), and with lists of them.
+//
+// A model that was loaded from a file with objects is written as it came, with its objects,
+// functions, all signatures and assets, and with the values of now: if the signatures in |def| are
+// some of its own, or none, |def| has neither assets nor |init|, and its graph got no variables.
 bool rn_saved_model_write(TF_Session* session, const char* folder, const rn_saved_model_def_t* def,
                           TF_Status* status);
 

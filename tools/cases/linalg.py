@@ -104,8 +104,51 @@ def large(t):
     )
 
 
+def decompositions(t):
+    """Vectors are unique up to their signs only, so rows of Svd and SelfAdjointEigV2 are about values; QR's signs are fixed."""
+    op = "SelfAdjointEigV2"
+    for d in dtypes("f C"):
+        for full in (True, False):
+            for m, n in ((4, 4), (5, 3), (3, 5)):
+                name = "%s_%d_%d_%d" % (d, full, m, n)
+                t.row(name, "Qr", [drawn(d, [m, n])], {"full_matrices": full}, tol=loose(d))
+        for m, n in ((4, 4), (5, 3), (3, 5)):
+            t.row("%s_%d_%d" % (d, m, n), "Svd", [drawn(d, [m, n])], {"compute_uv": False}, undefined=[1, 2], tol=loose(d))
+        t.row(d, op, [drawn(d, [4, 4])], {"compute_v": False}, undefined=[1], tol=loose(d))
+        t.row(d, "LogMatrixDeterminant", [drawn(d, [3, 3])], tol=loose(d))
+        t.row("one_" + d, "Svd", [given(d, [1, 1], [2])])
+        t.row("one_" + d, op, [given(d, [1, 1], [2])])
+    for name, shape in (("stack", [2, 3, 3]), ("empty_stack", [0, 2, 2]), ("empty", [0, 0]), ("vector", [2])):
+        t.row(name, "Qr", [drawn("double", shape)], tol=1e-11)
+        t.row(name, "Svd", [drawn("double", shape)], {"compute_uv": False}, undefined=[1, 2], tol=1e-11)
+        t.row(name, op, [drawn("double", shape)], {"compute_v": False}, undefined=[1], tol=1e-11)
+        t.row(name, "LogMatrixDeterminant", [drawn("double", shape)], tol=1e-11)
+    for full in (True, False):
+        for shape in ([3, 0], [0, 3]):
+            name = "empty_%d_%d" % (shape[0], full)
+            t.row(name, "Qr", [drawn("float", shape)], {"full_matrices": full})
+            t.row(name, "Svd", [drawn("float", shape)], {"full_matrices": full})
+    t.row("large", "Qr", [drawn("double", [40, 20])], tol=1e-11)
+    t.row("large", "Svd", [drawn("double", [40, 20])], {"compute_uv": False}, undefined=[1, 2], tol=1e-11)
+    t.row("large", op, [drawn("double", [30, 30])], {"compute_v": False}, undefined=[1], tol=1e-11)
+    t.row("zeros", "Qr", [given("double", [2, 2], [0.0] * 4)])
+    t.row("zeros", "Svd", [given("double", [2, 2], [0.0] * 4)], {"compute_uv": False}, undefined=[1, 2])
+    t.row("zeros", op, [given("double", [2, 2], [0.0] * 4)], {"compute_v": False}, undefined=[1])
+    t.row("singular", "LogMatrixDeterminant", [given("double", [2, 2], [1, 2, 2, 4])])
+    t.row("not_square", "LogMatrixDeterminant", [drawn("double", [2, 3])])
+    t.row("not_square", op, [drawn("double", [2, 3])])
+    near = [2, 0.5, 0.0, 0.25, 3, 1, 0.0, -0.5, 1.5]
+    grads = {"grad": True, "fd_tol": 1e-6, "grad_tol": 1e-10}
+    t.row("grad", "Qr", [given("double", [3, 3], near)], **grads)
+    t.row("grad_tall", "Qr", [drawn("double", [2, 4, 3])], **grads)
+    t.row("grad", "Svd", [given("double", [3, 3], near)], {"compute_uv": False}, undefined=[1, 2], grad_outputs=[0], **grads)
+    t.row("grad", op, [given("double", [3, 3], near)], {"compute_v": False}, undefined=[1], grad_outputs=[0], **grads)
+    t.row("grad", "LogMatrixDeterminant", [given("double", [3, 3], near)], **grads)
+
+
 def fill(t):
     large(t)
+    decompositions(t)
     near = [2, 0.5, 0.0, 0.25, 3, 1, 0.0, -0.5, 1.5]
     for d in dtypes("f C"):
         t.row(d, "MatrixSolve", [given(d, [3, 3], near), drawn(d, [3, 2])], tol=loose(d))
