@@ -1,19 +1,8 @@
 // Products of an input beside a state, of which the input's part is made for all steps at once: the
 // bits are those of a graph that runs as it was built.
-#include "util.h"
+#include "matrices.h"
 
 enum { kSteps = 5, kInput = 300, kState = 260, kGates = 2 * kState };
-
-static rn_tensor_t numbers(int64_t rows, int64_t columns, uint64_t seed) {
-  rn_tensor_t value;
-  const int64_t dims[2] = {rows, columns};
-  RT_OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){2, dims}, &value));
-  for (int64_t i = 0; i < value.count; ++i) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    RN_DATA(&value, float)[i] = (float)((double)(seed >> 11) / 9007199254740992.0 - 0.5) / 4;
-  }
-  return value;
-}
 
 // |products| are seen from outside, too; |fed| are x, h and w as floats.
 typedef struct net_t {
@@ -31,11 +20,6 @@ static net_t inputs_of(rn_scope_t* s, int64_t rows, rn_dtype_t dtype) {
   net.w = rn_Cast(s, net.fed[2], dtype);
   net.bias = rn_Sum(s, net.w, rn_const_int32(s, 0));
   return net;
-}
-
-static rn_edge_t columns(rn_scope_t* s, rn_edge_t x, int32_t first, int32_t count) {
-  const int32_t begin[2] = {0, first}, size[2] = {-1, count};
-  return rn_Slice(s, x, rn_const_int32_list(s, begin, 2), rn_const_int32_list(s, size, 2));
 }
 
 // The input of step |t|: another one for each, of x alone.
