@@ -281,12 +281,9 @@ static int set_attrs(call_t* call) {
   for (int i = f->input_count; i < f->param_count - 1; ++i) {
     const rnpy_attr_t* attr = &f->attrs[f->param_attr[i]];
     PyObject* value = call->values[i];
-    bool may_be_none = strcmp(attr->kind, "shape") == 0;
-    if (!value || (value == Py_None && (attr->has_default || !may_be_none))) {
-      if (attr->has_default) continue;
-      PyErr_Format(PyExc_TypeError, "%s() missing argument '%U'", f->op_text, attr->name);
-      return -1;
-    }
+    int is_given = rnpy_is_given(f, attr, value);
+    if (is_given < 0) return -1;
+    if (!is_given) continue;
     if (rnpy_set_eager_attr(call->op, attr->text, attr->kind, value) < 0) return -1;
   }
   return 0;

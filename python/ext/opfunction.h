@@ -57,6 +57,9 @@ PyObject* rnpy_graph_create(rnpy_function_t* f, PyObject* args);
 // Sorts what a call gave into |values|, one for each parameter, borrowed; NULL: not given.
 int rnpy_bind(const rnpy_function_t* f, PyObject* const* args, Py_ssize_t count, PyObject* names,
               PyObject** values);
+// Whether |value| is one for an attribute; 0: its default stands. -1 with an exception: it has
+// none.
+int rnpy_is_given(const rnpy_function_t* f, const rnpy_attr_t* attr, PyObject* value);
 // A named tuple of the outputs' names, borrowed.
 PyObject* rnpy_result_type(rnpy_function_t* f);
 

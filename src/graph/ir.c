@@ -193,6 +193,20 @@ rn_status_t rn_ir_order(rn_ir_t* ir, int32_t** out_order, int32_t* out_count) {
   return RN_OK;
 }
 
+rn_status_t rn_ir_spread(rn_ir_t* ir, bool* inout_is_marked) {
+  int32_t *order = NULL, length = 0;
+  RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &length));
+  for (int32_t i = 0; i < length; ++i) {
+    const rn_ir_node_t* node = &ir->nodes.items[order[i]];
+    bool* is_marked = &inout_is_marked[order[i]];
+    for (int32_t k = 0; k < node->input_count; ++k)
+      if (node->inputs[k].node >= 0) *is_marked |= inout_is_marked[node->inputs[k].node];
+    for (int32_t k = 0; k < node->control_count; ++k)
+      *is_marked |= inout_is_marked[node->controls[k]];
+  }
+  return RN_OK;
+}
+
 rn_status_t rn_ir_sweep(rn_ir_t* ir) {
   size_t n = ir->nodes.count;
   bool* reached = NULL;

@@ -93,6 +93,8 @@ RN_MUST_USE rn_status_t rn_ir_add_control(rn_ir_t* ir, int32_t node, int32_t con
 // INVALID_ARGUMENT for a cycle, naming nodes.
 // |*out_order| is in the IR's arena.
 RN_MUST_USE rn_status_t rn_ir_order(rn_ir_t* ir, int32_t** out_order, int32_t* out_count);
+// Marks (by node) what comes after a marked node, over edges of both kinds.
+RN_MUST_USE rn_status_t rn_ir_spread(rn_ir_t* ir, bool* inout_is_marked);
 // Removes nodes that no fetch, target or side effect needs.
 RN_MUST_USE rn_status_t rn_ir_sweep(rn_ir_t* ir);
 

@@ -148,18 +148,10 @@ static bool are_alike(const inputs_t* p, const pair_t* a, const pair_t* b) {
 // Whether an input of |pairs| comes after one of the products.
 static rn_status_t inputs_wait(const inputs_t* p, const pair_t* pairs, size_t count, bool* out) {
   rn_arena_mark_t mark = rn_arena_mark(&p->ir->arena);
-  int32_t *order = NULL, length = 0;
   bool* is_after = NULL;
-  RN_RETURN_IF_ERROR(rn_ir_order(p->ir, &order, &length));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, p->ir->nodes.count + 1, &is_after));
   for (size_t i = 0; i < count; ++i) is_after[pairs[i].product] = true;
-  for (int32_t i = 0; i < length; ++i) {
-    const rn_ir_node_t* node = node_at(p, order[i]);
-    for (int32_t k = 0; k < node->input_count; ++k)
-      if (node->inputs[k].node >= 0) is_after[order[i]] |= is_after[node->inputs[k].node];
-    for (int32_t k = 0; k < node->control_count; ++k)
-      is_after[order[i]] |= is_after[node->controls[k]];
-  }
+  RN_RETURN_IF_ERROR(rn_ir_spread(p->ir, is_after));
   *out = false;
   for (size_t i = 0; i < count; ++i) *out |= is_after[pairs[i].early.node];
   rn_arena_rewind(&p->ir->arena, mark);

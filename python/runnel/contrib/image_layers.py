@@ -6,7 +6,7 @@ from runnel.framework import name_scope
 from runnel.variable_scopes import variable_scope
 from runnel.contrib.arg_scope import add_arg_scope
 from runnel.contrib.initializers import xavier_initializer
-from runnel.contrib.layer_util import (channels_of, collect_named_outputs, get_variable_collections,
+from runnel.contrib.layer_util import (channels_of, collect_named_outputs, finish, get_variable_collections,
                                        last_dimension, two_element_tuple)
 from runnel.contrib.model_variables import model_variable
 
@@ -48,15 +48,11 @@ def convolution2d_in_plane(inputs, kernel_size, stride=1, padding="SAME", activa
                                  get_variable_collections(variables_collections, "weights"))
         outputs = nn.depthwise_conv2d(inputs, array_ops.tile(weights, [1, 1, count, 1]),
                                       [1, *two_element_tuple(stride), 1], padding)
-        if normalizer_fn is not None:
-            outputs = normalizer_fn(outputs, **(normalizer_params or {}))
-        elif biases_initializer is not None:
+        if normalizer_fn is None and biases_initializer is not None:
             biases = model_variable("biases", [count], dtype, biases_initializer, biases_regularizer,
                                     trainable, get_variable_collections(variables_collections, "biases"))
             outputs = nn.bias_add(outputs, biases)
-        if activation_fn is not None:
-            outputs = activation_fn(outputs)
-        return collect_named_outputs(outputs_collections, sc.name, outputs)
+        return finish(outputs, sc.name, normalizer_fn, normalizer_params, activation_fn, outputs_collections)
 
 
 @add_arg_scope

@@ -35,6 +35,15 @@ def collect_named_outputs(collections, alias, outputs):
     return outputs
 
 
+def finish(outputs, scope, normalizer_fn, normalizer_params, activation_fn, outputs_collections):
+    """The end of a layer: what is normalised and activated, under the layer's name."""
+    if normalizer_fn is not None:
+        outputs = normalizer_fn(outputs, **(normalizer_params or {}))
+    if activation_fn is not None:
+        outputs = activation_fn(outputs)
+    return collect_named_outputs(outputs_collections, scope, outputs)
+
+
 def convert_collection_to_dict(collection, clear_collection=False):
     """{name: tensor} of a collection of named outputs."""
     named = _collections.OrderedDict(

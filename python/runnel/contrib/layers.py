@@ -10,7 +10,7 @@ from runnel.contrib.arg_scope import add_arg_scope
 from runnel.contrib.image_layers import (convolution2d_in_plane, images_to_sequence, pool,
                                          sequence_to_images, spatial_softmax)
 from runnel.contrib.initializers import *
-from runnel.contrib.layer_util import (add_variable, channels_of, collect_named_outputs,
+from runnel.contrib.layer_util import (add_variable, channels_of, collect_named_outputs, finish,
                                        get_variable_collections, last_dimension, layer_scope,
                                        two_element_tuple)
 from runnel.contrib.model_variables import model_variable
@@ -22,14 +22,6 @@ from runnel.contrib.summaries import (summarize_activation, summarize_activation
 
 _xavier = xavier_initializer()
 _zeros = init_ops.zeros_initializer()
-
-
-def _finish(outputs, scope, normalizer_fn, normalizer_params, activation_fn, outputs_collections):
-    if normalizer_fn is not None:
-        outputs = normalizer_fn(outputs, **(normalizer_params or {}))
-    if activation_fn is not None:
-        outputs = activation_fn(outputs)
-    return collect_named_outputs(outputs_collections, scope, outputs)
 
 
 def _collect(layer, variables_collections):
@@ -54,7 +46,7 @@ def fully_connected(inputs, num_outputs, activation_fn=nn.relu, normalizer_fn=No
                            dtype=inputs.dtype.base_dtype, _scope=sc, _reuse=reuse)
         outputs = layer.apply(inputs)
         _collect(layer, variables_collections)
-        return _finish(outputs, sc.name, normalizer_fn, normalizer_params, activation_fn,
+        return finish(outputs, sc.name, normalizer_fn, normalizer_params, activation_fn,
                        outputs_collections)
 
 
@@ -80,7 +72,7 @@ def convolution(inputs, num_outputs, kernel_size, stride=1, padding="SAME", data
             dtype=inputs.dtype.base_dtype, _scope=sc, _reuse=reuse)
         outputs = layer.apply(inputs)
         _collect(layer, variables_collections)
-        return _finish(outputs, sc.name, normalizer_fn, normalizer_params, activation_fn,
+        return finish(outputs, sc.name, normalizer_fn, normalizer_params, activation_fn,
                        outputs_collections)
 
 
@@ -113,7 +105,7 @@ def _transposed(layer_type, default_scope, formats, name):
                                _scope=sc, _reuse=reuse)
             outputs = layer.apply(inputs)
             _collect(layer, variables_collections)
-            return _finish(outputs, sc.name, normalizer_fn, normalizer_params, activation_fn,
+            return finish(outputs, sc.name, normalizer_fn, normalizer_params, activation_fn,
                            outputs_collections)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = "The gradient of a convolution as a layer: it makes images larger."
@@ -155,7 +147,7 @@ def separable_convolution2d(inputs, num_outputs, kernel_size, depth_multiplier=1
             outputs = _depthwise(inputs, kernel_size, depth_multiplier, stride, padding, data_format, rate,
                                  normalizer_fn, weights_initializer, weights_regularizer,
                                  biases_initializer, biases_regularizer, variables_collections, trainable)
-        return _finish(outputs, sc.name, normalizer_fn, normalizer_params, activation_fn,
+        return finish(outputs, sc.name, normalizer_fn, normalizer_params, activation_fn,
                        outputs_collections)
 
 
@@ -231,7 +223,7 @@ def bias_add(inputs, activation_fn=None, initializer=_zeros, regularizer=None, r
         biases = model_variable("biases", [count], inputs.dtype.base_dtype, initializer, regularizer,
                                 trainable, get_variable_collections(variables_collections, "biases"))
         outputs = nn.bias_add(inputs, biases, data_format=data_format)
-        return _finish(outputs, sc.name, None, None, activation_fn, outputs_collections)
+        return finish(outputs, sc.name, None, None, activation_fn, outputs_collections)
 
 
 @add_arg_scope
@@ -246,31 +238,29 @@ def one_hot_encoding(labels, num_classes, on_value=1.0, off_value=0.0, outputs_c
         return collect_named_outputs(outputs_collections, sc, outputs)
 
 
-def repeat(inputs, repetitions, layer, *args, **kwargs):
-    """A layer several times: scope/scope_1, scope/scope_2 and so on."""
+def _one_after_another(inputs, layer, every_args, default_scope, default_name, kwargs):
+    """A layer for each tuple of arguments: scope/scope_1, scope/scope_2 and so on."""
     scope = kwargs.pop("scope", None)
-    with variable_scope(scope, "Repeat", [inputs]):
+    with variable_scope(scope, default_scope, [inputs]):
         inputs = convert_to_tensor(inputs)
         scope = scope or getattr(layer, "__name__", None) or getattr(
-            getattr(layer, "func", None), "__name__", None) or "repeat"
-        for number in range(repetitions):
+            getattr(layer, "func", None), "__name__", None) or default_name
+        for number, args in enumerate(every_args):
             inputs = layer(inputs, *args, scope="%s_%d" % (scope, number + 1), **kwargs)
         return inputs
+
+
+def repeat(inputs, repetitions, layer, *args, **kwargs):
+    """A layer several times."""
+    return _one_after_another(inputs, layer, [args] * repetitions, "Repeat", "repeat", kwargs)
 
 
 def stack(inputs, layer, stack_args, **kwargs):
     """A layer several times, each with arguments of its own."""
-    scope = kwargs.pop("scope", None)
     if not isinstance(stack_args, (list, tuple)):
         raise ValueError("stack_args need to be a list or tuple")
-    with variable_scope(scope, "Stack", [inputs]):
-        inputs = convert_to_tensor(inputs)
-        scope = scope or getattr(layer, "__name__", None) or getattr(
-            getattr(layer, "func", None), "__name__", None) or "stack"
-        for number, args in enumerate(stack_args):
-            args = args if isinstance(args, (list, tuple)) else [args]
-            inputs = layer(inputs, *args, scope="%s_%d" % (scope, number + 1), **kwargs)
-        return inputs
+    each = [args if isinstance(args, (list, tuple)) else [args] for args in stack_args]
+    return _one_after_another(inputs, layer, each, "Stack", "stack", kwargs)
 
 
 @add_arg_scope

@@ -8,15 +8,9 @@ from runnel.moving_averages import assign_moving_average
 from runnel.tensor_util import constant_value
 from runnel.variable_scopes import get_variable_scope, variable_scope
 from runnel.contrib.arg_scope import add_arg_scope
-from runnel.contrib.layer_util import (add_variable, channels_of, collect_named_outputs,
+from runnel.contrib.layer_util import (add_variable, channels_of, finish,
                                        get_variable_collections, layer_scope)
 from runnel.contrib.model_variables import model_variable
-
-
-def _finish(outputs, scope, activation_fn, outputs_collections):
-    if activation_fn is not None:
-        outputs = activation_fn(outputs)
-    return collect_named_outputs(outputs_collections, scope, outputs)
 
 
 class _Parameters:
@@ -188,7 +182,7 @@ def batch_norm(inputs, decay=0.999, center=True, scale=False, epsilon=0.001, act
             outputs = _by_moments(inputs, decay, center, scale, epsilon, param_initializers,
                                   updates_collections, is_training, variables_collections, trainable,
                                   batch_weights, is_first, zero_debias_moving_mean)
-        return _finish(outputs, sc.name, activation_fn, outputs_collections)
+        return finish(outputs, sc.name, None, None, activation_fn, outputs_collections)
 
 
 @add_arg_scope
@@ -217,7 +211,7 @@ def layer_norm(inputs, center=True, scale=True, activation_fn=None, reuse=None,
         outputs = nn.batch_normalization(inputs, mean, variance, beta, gamma,
                                          1e-3 if dtype == dtypes.float16 else 1e-12)
         outputs.set_shape(inputs.shape)
-        return _finish(outputs, sc.name, activation_fn, outputs_collections)
+        return finish(outputs, sc.name, None, None, activation_fn, outputs_collections)
 
 
 @add_arg_scope
@@ -244,7 +238,7 @@ def instance_norm(inputs, center=True, scale=True, epsilon=1e-6, activation_fn=N
         mean, variance = nn.moments(inputs, axes, keepdims=True)
         outputs = nn.batch_normalization(inputs, mean, variance, beta, gamma, epsilon, name="instancenorm")
         outputs.set_shape(inputs.shape)
-        return _finish(outputs, sc.name, activation_fn, outputs_collections)
+        return finish(outputs, sc.name, None, None, activation_fn, outputs_collections)
 
 
 @add_arg_scope
@@ -296,4 +290,4 @@ def group_norm(inputs, groups=32, channels_axis=-1, reduction_axes=(-3, -2), cen
         offset = offset if beta is None else offset + beta
         outputs = array_ops.reshape(grouped * gain + offset, before)
         outputs.set_shape(inputs.shape)
-        return _finish(outputs, sc.name, activation_fn, outputs_collections)
+        return finish(outputs, sc.name, None, None, activation_fn, outputs_collections)
