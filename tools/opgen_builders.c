@@ -209,26 +209,30 @@ static void write_positional(FILE* out, const attr_t* attr) {
   fputs(");\n", out);
 }
 
+// Bodies stand in braces: gcc looks at the indentation of those without, and in a file of this
+// length that took most of the time of every source that includes it.
 static void write_optional(FILE* out, const attr_t* attr) {
   const char* name = safe(attr->name);
   const char* kind = kind_word(attr->kind);
   if (attr->is_list) {
     fprintf(out,
-            "  if (options.%s.values)\n"
-            "    rn_op_attr_%s_list(scope, \"%s\", options.%s.values%s%s%s, options.%s.count);\n",
+            "  if (options.%s.values) {\n"
+            "    rn_op_attr_%s_list(scope, \"%s\", options.%s.values%s%s%s, options.%s.count);\n"
+            "  }\n",
             name, kind, attr->name, name, attr->kind == KIND_SHAPE ? ", options." : "",
             attr->kind == KIND_SHAPE ? name : "", attr->kind == KIND_SHAPE ? ".ranks" : "", name);
   } else if (attr->kind == KIND_SHAPE) {
     fprintf(out,
-            "  if (options.%s.is_set)\n"
-            "    rn_op_attr_shape(scope, \"%s\", options.%s.dims, options.%s.rank);\n",
+            "  if (options.%s.is_set) {\n"
+            "    rn_op_attr_shape(scope, \"%s\", options.%s.dims, options.%s.rank);\n"
+            "  }\n",
             name, attr->name, name, name);
   } else if (attr->kind == KIND_STRING || attr->kind == KIND_TYPE || is_zero(attr)) {
-    fprintf(out, "  if (options.%s) rn_op_attr_%s(scope, \"%s\", options.%s);\n", name, kind,
+    fprintf(out, "  if (options.%s) { rn_op_attr_%s(scope, \"%s\", options.%s); }\n", name, kind,
             attr->name, name);
   } else {
-    fprintf(out, "  if (options.%s.is_set) rn_op_attr_%s(scope, \"%s\", options.%s.value);\n", name,
-            kind, attr->name, name);
+    fprintf(out, "  if (options.%s.is_set) { rn_op_attr_%s(scope, \"%s\", options.%s.value); }\n",
+            name, kind, attr->name, name);
   }
 }
 
@@ -272,7 +276,7 @@ static void write_function(FILE* out, const op_t* op, const names_t* typed) {
   fprintf(out, " rn_%s_(rn_scope_t* scope", op->name);
   for (int i = 0; i < typed->count; i++) fprintf(out, ", %s", typed->items[i]);
   fprintf(out, ", rn_%s_options_t options) {\n", op->name);
-  fprintf(out, "  if (options.name) rn_scope_name_next(scope, options.name);\n");
+  fprintf(out, "  if (options.name) { rn_scope_name_next(scope, options.name); }\n");
   fprintf(out, "  rn_op_begin(scope, \"%s\");\n", op->name);
   for (int i = 0; i < op->input_count; i++) {
     const char* name = safe(op->inputs[i].name);

@@ -126,24 +126,30 @@ FLOATS(bf16, uint16_t, float, BF16, BF16_SQUARE)
 FLOATS(f32, float, float, SAME, SQUARE)
 FLOATS(f64, double, double, SAME, SQUARE)
 
-// Integers wrap around: sums and products are those of the type without sign.
-#define INTS(S, T, U, W, WIDER)                                     \
-  REDUCE(sum_##S, T, T, SAME, (T)((U)x + (U)y))                     \
+// Integers wrap around: sums and products are those of the type without sign, for both.
+#define INTS(S, T, U, SQUARE_)                         \
+  REDUCE(sum_##S, T, T, SAME, (T)((U)x + (U)y))        \
+  REDUCE(squares_##S, T, T, SQUARE_, (T)((U)x + (U)y)) \
+  REDUCE(prod_##S, T, T, SAME, (T)((U)x * (U)y))
+#define SQUARE8(v) (uint8_t)((v) * (v))
+#define SQUARE16(v) (uint16_t)((uint32_t)(v) * (v))
+INTS(u8, uint8_t, uint32_t, SQUARE8)
+INTS(u16, uint16_t, uint32_t, SQUARE16)
+INTS(u32, uint32_t, uint32_t, SQUARE)
+INTS(u64, uint64_t, uint64_t, SQUARE)
+
+#define ORDERED_INTS(S, T, W, WIDER)                                \
   REDUCE(wide_sum_##S, T, W, WIDER, (W)((uint64_t)x + (uint64_t)y)) \
-  REDUCE(squares_##S, T, T, (T)SQUARE_##U, (T)((U)x + (U)y))        \
-  REDUCE(prod_##S, T, T, SAME, (T)((U)x * (U)y))                    \
   REDUCE(max_##S, T, T, SAME, (x > y ? x : y))                      \
   REDUCE(min_##S, T, T, SAME, (x < y ? x : y))
-#define SQUARE_uint32_t(v) ((uint32_t)(v) * (uint32_t)(v))
-#define SQUARE_uint64_t(v) ((uint64_t)(v) * (uint64_t)(v))
-INTS(i8, int8_t, uint32_t, int64_t, WIDER_SIGNED)
-INTS(i16, int16_t, uint32_t, int64_t, WIDER_SIGNED)
-INTS(i32, int32_t, uint32_t, int64_t, WIDER_SIGNED)
-INTS(i64, int64_t, uint64_t, int64_t, WIDER_SIGNED)
-INTS(u8, uint8_t, uint32_t, uint64_t, WIDER_UNSIGNED)
-INTS(u16, uint16_t, uint32_t, uint64_t, WIDER_UNSIGNED)
-INTS(u32, uint32_t, uint32_t, uint64_t, WIDER_UNSIGNED)
-INTS(u64, uint64_t, uint64_t, uint64_t, WIDER_UNSIGNED)
+ORDERED_INTS(i8, int8_t, int64_t, WIDER_SIGNED)
+ORDERED_INTS(i16, int16_t, int64_t, WIDER_SIGNED)
+ORDERED_INTS(i32, int32_t, int64_t, WIDER_SIGNED)
+ORDERED_INTS(i64, int64_t, int64_t, WIDER_SIGNED)
+ORDERED_INTS(u8, uint8_t, uint64_t, WIDER_UNSIGNED)
+ORDERED_INTS(u16, uint16_t, uint64_t, WIDER_UNSIGNED)
+ORDERED_INTS(u32, uint32_t, uint64_t, WIDER_UNSIGNED)
+ORDERED_INTS(u64, uint64_t, uint64_t, WIDER_UNSIGNED)
 
 #define COMPLEX(S, T, NORM)                \
   REDUCE(sum_##S, T, T, SAME, (x + y))     \
@@ -156,24 +162,24 @@ COMPLEX(c128, double complex, NORM64)
 REDUCE(and_bool, uint8_t, uint8_t, TRUTH, (x & y))
 REDUCE(or_bool, uint8_t, uint8_t, TRUTH, (x | y))
 
-#define INT_ROW(name)                                                 \
-  [RN_INT8] = reduce_##name##_i8, [RN_INT16] = reduce_##name##_i16,   \
-  [RN_INT32] = reduce_##name##_i32, [RN_INT64] = reduce_##name##_i64, \
-  [RN_UINT8] = reduce_##name##_u8, [RN_UINT16] = reduce_##name##_u16, \
+#define INT_ROW(name, sign)                                                         \
+  [RN_INT8] = reduce_##name##_##sign##8, [RN_INT16] = reduce_##name##_##sign##16,   \
+  [RN_INT32] = reduce_##name##_##sign##32, [RN_INT64] = reduce_##name##_##sign##64, \
+  [RN_UINT8] = reduce_##name##_u8, [RN_UINT16] = reduce_##name##_u16,               \
   [RN_UINT32] = reduce_##name##_u32, [RN_UINT64] = reduce_##name##_u64
-#define REAL_ROW(name)                                                                   \
-  INT_ROW(name), [RN_HALF] = reduce_##name##_half, [RN_BFLOAT16] = reduce_##name##_bf16, \
-                 [RN_FLOAT] = reduce_##name##_f32, [RN_DOUBLE] = reduce_##name##_f64
+#define REAL_ROW(name, sign)                                                                   \
+  INT_ROW(name, sign), [RN_HALF] = reduce_##name##_half, [RN_BFLOAT16] = reduce_##name##_bf16, \
+                       [RN_FLOAT] = reduce_##name##_f32, [RN_DOUBLE] = reduce_##name##_f64
 #define NUMBER_ROW(name) \
-  REAL_ROW(name), [RN_COMPLEX64] = reduce_##name##_c64, [RN_COMPLEX128] = reduce_##name##_c128
+  REAL_ROW(name, u), [RN_COMPLEX64] = reduce_##name##_c64, [RN_COMPLEX128] = reduce_##name##_c128
 
 const rn_reduce_table_t RN_ISA_NAME(rn_reduce_table_) = {{
     [RN_REDUCE_SUM] = {NUMBER_ROW(sum)},
-    [RN_REDUCE_SUM_WIDE] = {INT_ROW(wide_sum)},
+    [RN_REDUCE_SUM_WIDE] = {INT_ROW(wide_sum, i)},
     [RN_REDUCE_SUM_SQUARES] = {NUMBER_ROW(squares)},
     [RN_REDUCE_PROD] = {NUMBER_ROW(prod)},
-    [RN_REDUCE_MAX] = {REAL_ROW(max)},
-    [RN_REDUCE_MIN] = {REAL_ROW(min)},
+    [RN_REDUCE_MAX] = {REAL_ROW(max, i)},
+    [RN_REDUCE_MIN] = {REAL_ROW(min, i)},
     [RN_REDUCE_AND] = {[RN_BOOL] = reduce_and_bool},
     [RN_REDUCE_OR] = {[RN_BOOL] = reduce_or_bool},
 }};
