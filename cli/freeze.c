@@ -48,7 +48,7 @@ static rn_status_t split(rn_arena_t* arena, const rn_port_t* ports, int32_t coun
 }
 
 static rn_status_t freeze(rn_cli_t* cli, rn_cli_model_t* model, const freeze_job_t* job,
-                          rn_strbuf_t* out) {
+                          rn_strbuf_t* out, rn_str_t* out_fill) {
   rn_session_options_t session;
   rn_session_options_init(&session);
   session.allow_soft_placement = true;
@@ -61,7 +61,7 @@ static rn_status_t freeze(rn_cli_t* cli, rn_cli_model_t* model, const freeze_job
                            &options.input_names));
   RN_RETURN_IF_ERROR(split(&model->arena, model->outputs, model->output_count, &options.outputs,
                            &options.output_names));
-  return rn_cli_prefix(rn_freeze(model->session, &options, out), "%s: ", job->path);
+  return rn_cli_prefix(rn_freeze(model->session, &options, out, out_fill), "%s: ", job->path);
 }
 
 rn_status_t rn_cli_saved_model_freeze(rn_cli_t* cli) {
@@ -71,9 +71,15 @@ rn_status_t rn_cli_saved_model_freeze(rn_cli_t* cli) {
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, cli->allocator);
   rn_status_t status = rn_cli_model_open(cli, job.path, job.tags, &model);
-  if (rn_ok(status)) status = freeze(cli, &model, &job, &bytes);
+  rn_str_t fill = RN_STR("");
+  if (rn_ok(status)) status = freeze(cli, &model, &job, &bytes, &fill);
   if (rn_ok(status))
     status = rn_cli_write_graph(cli, job.file, rn_strbuf_view(&bytes), job.is_text);
+  if (rn_ok(status) && fill.size)
+    fprintf(stderr,
+            "runnel: %s has tables: its node '%.*s' fills them and is to be run once, first (run "
+            "--init %.*s)\n",
+            job.file, RN_STR_ARGS(fill), RN_STR_ARGS(fill));
   rn_strbuf_clear(&bytes);
   rn_cli_model_clear(&model);
   return status;

@@ -119,7 +119,8 @@ static rn_status_t cut(job_t* job, rn_strbuf_t* out) {
                                  .keeps_calls = !job->inlines,
                                  .keeps_constants = !job->folds,
                                  .folds_batch_norms = job->folds_batch_norms};
-  return rn_cli_prefix(rn_freeze(job->session, &options, out), "%s: ", job->in);
+  rn_str_t fill;  // none: tables stay as they are
+  return rn_cli_prefix(rn_freeze(job->session, &options, out, &fill), "%s: ", job->in);
 }
 
 static rn_status_t transform(job_t* job) {

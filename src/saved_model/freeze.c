@@ -5,6 +5,7 @@
 #include "framework/kernel.h"
 #include "framework/resource.h"
 #include "graph/ir_export.h"
+#include "saved_model/freeze_tables.h"
 
 // Constants may become as large as a message may be.
 #define MAX_FOLDED_BYTES INT32_MAX
@@ -203,10 +204,10 @@ static rn_status_t freeze_variables(freeze_t* f) {
 }
 
 // Reads ran whether or not anybody wanted their values, because variables are state; now they are
-// not.
-static void drop_targets(rn_ir_t* ir) {
-  int32_t count = 0;
-  for (int32_t i = 0; i < ir->target_count; ++i) {
+// not. The first |asked| stay.
+static void drop_targets(rn_ir_t* ir, int32_t asked) {
+  int32_t count = asked;
+  for (int32_t i = asked; i < ir->target_count; ++i) {
     const rn_ir_node_t* node = &ir->nodes.items[ir->targets[i]];
     bool has_effects = !node->is_removed && node->feed < 0 && node->op->flags & RN_OP_STATEFUL;
     if (has_effects) ir->targets[count++] = ir->targets[i];
@@ -214,13 +215,13 @@ static void drop_targets(rn_ir_t* ir) {
   ir->target_count = count;
 }
 
-static rn_status_t work(freeze_t* f, const rn_freeze_options_t* options) {
+static rn_status_t work(freeze_t* f, const rn_freeze_options_t* options, int32_t asked) {
   rn_ir_t* ir = f->ir;
   rn_calls_options_t calls = {.keeps_calls = options->keeps_calls, .lowering = RN_LOWER_ALWAYS};
   if (!options->keeps_calls) RN_RETURN_IF_ERROR(rn_pass_calls(ir, &calls));
   if (!options->keeps_variables) {
     RN_RETURN_IF_ERROR(freeze_variables(f));
-    drop_targets(ir);
+    drop_targets(ir, asked);
   }
   rn_device_t* cpu = (rn_device_t*)rn_session_device(f->session, 0);
   rn_step_t step;
@@ -237,14 +238,20 @@ static rn_status_t work(freeze_t* f, const rn_freeze_options_t* options) {
   return rn_ir_sweep(ir);
 }
 
-rn_status_t rn_freeze(rn_session_t* session, const rn_freeze_options_t* options, rn_strbuf_t* out) {
+rn_status_t rn_freeze(rn_session_t* session, const rn_freeze_options_t* options, rn_strbuf_t* out,
+                      rn_str_t* out_fill) {
   rn_signature_t signature = {.feeds = options->inputs,
                               .feed_count = options->input_count,
                               .fetches = options->outputs,
                               .fetch_count = options->output_count};
+  rn_node_t* fill = NULL;
+  if (!options->keeps_variables) RN_RETURN_IF_ERROR(rn_freeze_tables(session, &signature, &fill));
+  *out_fill = fill ? fill->name : RN_STR("");
+  signature.targets = &fill;
+  signature.target_count = fill ? 1 : 0;
   freeze_t f = {.session = session};
   RN_RETURN_IF_ERROR(rn_ir_create(rn_session_graph(session), &signature, &f.ir));
-  rn_status_t status = work(&f, options);
+  rn_status_t status = work(&f, options, signature.target_count);
   if (rn_ok(status)) status = rn_ir_export(f.ir, options->input_names, options->output_names, out);
   rn_vec_free(&f.changed, f.ir->allocator);
   rn_ir_destroy(f.ir);

@@ -1,5 +1,6 @@
 // Models that Keras exported: found, loaded, run and frozen; what is no model gives a status.
 #include "graph/import.h"
+#include "runnel/ops.h"
 #include "saved_model/freeze.h"
 #include "saved_model/saved_model.h"
 #include "util.h"
@@ -64,6 +65,20 @@ static void run_and_compare(rn_session_t* session, rn_edge_t input, rn_edge_t ou
   rn_tensor_clear(&result);
 }
 
+// A session of its own for a frozen graph.
+static rn_session_t* open_frozen(rn_str_t bytes, rn_graph_t** out_graph) {
+  rn_session_t* session;
+  rn_import_options_t import = {0};
+  rn_import_results_t results = {.allocator = rn_allocator_default()};
+  rn_session_options_t plain;
+  rn_session_options_init(&plain);
+  SM_OK(rn_graph_create(rn_allocator_default(), out_graph));
+  SM_OK(rn_graph_import(*out_graph, bytes, &import, &results));
+  rn_import_results_clear(&results);
+  SM_OK(rn_session_create(*out_graph, &plain, rn_env_system(), rn_allocator_default(), &session));
+  return session;
+}
+
 static void run_frozen(const loaded_t* loaded, bool folds, const rn_tensor_t* fed,
                        const rn_tensor_t* wanted) {
   rn_freeze_options_t options = {.inputs = &loaded->inputs[0].edge,
@@ -75,29 +90,23 @@ static void run_frozen(const loaded_t* loaded, bool folds, const rn_tensor_t* fe
                                  .folds_batch_norms = folds};
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, rn_allocator_default());
-  SM_OK(rn_freeze(loaded->session, &options, &bytes));
+  rn_str_t fill;
+  SM_OK(rn_freeze(loaded->session, &options, &bytes, &fill));
+  cr_assert_eq(fill.size, 0);
   rn_graph_t* graph;
-  rn_session_t* session;
-  rn_import_options_t import = {0};
-  rn_import_results_t results = {.allocator = rn_allocator_default()};
-  rn_session_options_t plain;
-  rn_session_options_init(&plain);
-  SM_OK(rn_graph_create(rn_allocator_default(), &graph));
-  SM_OK(rn_graph_import(graph, rn_strbuf_view(&bytes), &import, &results));
+  rn_session_t* session = open_frozen(rn_strbuf_view(&bytes), &graph);
   for (size_t i = 0; i < graph->nodes.count; ++i) {
     const char* op = graph->nodes.items[i]->op->name;
     cr_assert(strcmp(op, "VarHandleOp") && strcmp(op, "ReadVariableOp") && !strstr(op, "Call"),
               "%s", op);
     cr_assert(!folds || (strcmp(op, "Rsqrt") && !strstr(op, "BatchNorm")), "%s", op);
   }
-  SM_OK(rn_session_create(graph, &plain, rn_env_system(), rn_allocator_default(), &session));
   rn_edge_t input = {rn_graph_find(graph, loaded->inputs[0].name), 0};
   rn_edge_t output = {rn_graph_find(graph, loaded->outputs[0].name), 0};
   cr_assert(input.node && output.node);
   run_and_compare(session, input, output, fed, wanted);
   rn_session_destroy(session);
   rn_graph_release(graph);
-  rn_import_results_clear(&results);
   rn_strbuf_clear(&bytes);
 }
 
@@ -116,6 +125,62 @@ SM_TEST(saved_model, answers_are_stock_s) {
     rn_tensor_clear(&wanted);
     unload(&loaded);
   }
+}
+
+static void run_target(rn_session_t* session, rn_node_t* node) {
+  rn_signature_t signature = {.targets = &node, .target_count = 1};
+  SM_OK(rn_session_run(session, &signature, NULL, NULL, NULL));
+}
+
+// What the table holds comes along, and the graph says which node puts it there.
+SM_TEST(saved_model, tables_are_frozen) {
+  const int64_t two = 2, keys[2] = {3, 7}, values[2] = {30, 70};
+  rn_graph_t *graph, *frozen;
+  rn_session_t* session;
+  rn_session_options_t plain;
+  rn_session_options_init(&plain);
+  SM_OK(rn_graph_create(rn_allocator_default(), &graph));
+  rn_scope_t* scope = rn_scope_create(graph);
+  rn_edge_t table = rn_HashTableV2(scope, RN_INT64, RN_INT64, .name = "table");
+  rn_edge_t key = rn_Placeholder(scope, RN_INT64, .name = "key");
+  rn_edge_t found = rn_LookupTableFindV2(scope, table, key, rn_const_scalar(scope, RN_INT64, -1),
+                                         .name = "found");
+  rn_node_t* fill =
+      rn_LookupTableImportV2(scope, table, rn_const(scope, RN_INT64, &two, 1, keys),
+                             rn_const(scope, RN_INT64, &two, 1, values), .name = "init_tables");
+  cr_assert(rn_scope_ok(scope), "%s", rn_scope_message(scope));
+  rn_scope_destroy(scope);
+  SM_OK(rn_session_create(graph, &plain, rn_env_system(), rn_allocator_default(), &session));
+
+  rn_freeze_options_t options = {
+      .inputs = &key, .input_count = 1, .outputs = &found, .output_count = 1};
+  rn_strbuf_t bytes;
+  rn_strbuf_init(&bytes, rn_allocator_default());
+  rn_str_t name;
+  SM_ERROR(rn_freeze(session, &options, &bytes, &name), ABORTED, "not initialized");
+  run_target(session, fill);
+  SM_OK(rn_freeze(session, &options, &bytes, &name));
+  cr_assert(rn_str_is(name, "init_tables_1"));
+  rn_session_t* other = open_frozen(rn_strbuf_view(&bytes), &frozen);
+  run_target(other, rn_graph_find(frozen, name));
+
+  rn_tensor_t fed = {0}, got = {0};
+  SM_OK(rn_tensor_create(rn_allocator_default(), RN_INT64, (rn_shape_t){1, &two}, &fed));
+  memcpy(fed.data, (const int64_t[]){7, 8}, sizeof keys);
+  const rn_tensor_t* feeds[] = {&fed};
+  rn_edge_t in = {rn_graph_find(frozen, RN_STR("key")), 0};
+  rn_edge_t out = {rn_graph_find(frozen, RN_STR("found")), 0};
+  rn_signature_t step = {.feeds = &in, .feed_count = 1, .fetches = &out, .fetch_count = 1};
+  SM_OK(rn_session_run(other, &step, feeds, &got, NULL));
+  cr_assert_eq(RN_DATA(&got, int64_t)[0], 70);
+  cr_assert_eq(RN_DATA(&got, int64_t)[1], -1);
+  rn_tensor_clear(&fed);
+  rn_tensor_clear(&got);
+  rn_session_destroy(other);
+  rn_graph_release(frozen);
+  rn_strbuf_clear(&bytes);
+  rn_session_destroy(session);
+  rn_graph_release(graph);
 }
 
 SM_TEST(saved_model, what_is_not_there) {
