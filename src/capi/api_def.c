@@ -244,7 +244,7 @@ void TF_ApiDefMapPut(TF_ApiDefMap* api_def_map, const char* text, size_t text_le
 // Every `from` of |inout_text| becomes `to`; both come with their quotes.
 static rn_status_t rename_in(rn_arena_t* arena, rn_str_t from, rn_str_t to, rn_str_t* inout_text) {
   rn_str_t rest = *inout_text;
-  const char* found = memmem(rest.data, rest.size, from.data, from.size);
+  const char* found = !rest.size ? NULL : memmem(rest.data, rest.size, from.data, from.size);
   if (!found) return RN_OK;
   rn_strbuf_t text;
   rn_strbuf_init(&text, rn_capi_allocator());

@@ -32,6 +32,15 @@ rn_status_t rn_shape_fn_table_of_tensors(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
+// Where keys are vectors, or may be, the shapes of values are not known.
+rn_status_t rn_shape_fn_table_dense(rn_shape_ctx_t* ctx) {
+  rn_shape_t key;
+  RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[0], 1, &key));
+  RN_TRY(rn_shape_fn_table_of_tensors(ctx));
+  if (key.rank != 0) ctx->output_handles[0] = (rn_handle_data_t){0};
+  return RN_OK;
+}
+
 rn_status_t rn_shape_fn_table_find(rn_shape_ctx_t* ctx) {
   RN_TRY(check_handle(ctx));
   const rn_handle_data_t* table = &ctx->input_handles[0];

@@ -158,7 +158,7 @@ static rn_status_t fill_from(rn_kernel_ctx_t* ctx, rn_lookup_table_t* table, con
   if (rn_ok(status))
     status = rn_temp(ctx, rn_lookup_table_value(table), (rn_shape_t){1, &count}, &values);
   if (rn_ok(status)) status = read_entries(&reader, &keys, &values);
-  if (rn_ok(status)) status = rn_lookup_table_initialize(table, &keys, &values);
+  if (rn_ok(status)) status = rn_lookup_table_import(table, &keys, &values);
   rn_tensor_clear(&keys);
   rn_tensor_clear(&values);
   return status;

@@ -5,6 +5,17 @@
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
+static rn_status_t make_dense(void* arg, rn_str_t name, rn_resource_t** out) {
+  const rn_kernel_init_t* init = arg;
+  rn_lookup_table_t* table = NULL;
+  RN_RETURN_IF_ERROR(rn_lookup_dense_create(
+      init->allocator, name, rn_init_type(init, "key_dtype"), rn_init_type(init, "value_dtype"),
+      rn_init_int(init, "initial_num_buckets"), (double)rn_init_float(init, "max_load_factor"),
+      &table));
+  *out = rn_lookup_table_resource(table);
+  return RN_OK;
+}
+
 static rn_status_t make_table(void* arg, rn_str_t name, rn_resource_t** out, bool is_fixed) {
   const rn_kernel_init_t* init = arg;
   rn_lookup_table_t* table = NULL;
@@ -44,21 +55,21 @@ static rn_status_t changing_init(const rn_kernel_init_t* init, void* state) {
   return table_init(init, state, make_changing, false);
 }
 
+static rn_status_t set_shape(const rn_kernel_init_t* init, void* state, int least_rank,
+                             const char* complaint) {
+  rn_shape_t shape = rn_init_attr(init, "value_shape")->shape;
+  if (shape.rank < least_rank || shape.rank > 1)
+    return rn_invalid_argument("%s, got shape %s", complaint, rn_shape_text(shape).text);
+  return rn_lookup_table_set_shape((rn_lookup_table_t*)((rn_handle_state_t*)state)->resource,
+                                   shape);
+}
+
 // Tables whose values are tensors.
 static rn_status_t tensors_init(const rn_kernel_init_t* init, void* state) {
   RN_RETURN_IF_ERROR(changing_init(init, state));
-  rn_lookup_table_t* table = (rn_lookup_table_t*)((rn_handle_state_t*)state)->resource;
-  rn_shape_t shape = rn_init_attr(init, "value_shape")->shape;
-  bool is_dense = strncmp(init->op->name, "MutableDense", 12) == 0;
-  if (shape.rank > 1 || (shape.rank == 0 && !is_dense))
-    return rn_invalid_argument(
-        "%s, got shape %s",
-        is_dense ? "Empty value must be a scalar or a vector" : "Default value must be a vector",
-        rn_shape_text(shape).text);
-  return rn_lookup_table_set_shape(table, shape);
+  return set_shape(init, state, 1, "Default value must be a vector");
 }
 
-// The dense kind is told two keys that are none. How many buckets there are is the table's affair.
 static rn_status_t dense_init(const rn_kernel_init_t* init, void* state) {
   int64_t buckets = rn_init_int(init, "initial_num_buckets");
   float load = rn_init_float(init, "max_load_factor");
@@ -67,13 +78,8 @@ static rn_status_t dense_init(const rn_kernel_init_t* init, void* state) {
                                (long long)buckets);
   if (!(load > 0 && load < 1))
     return rn_invalid_argument("max_load_factor must be between 0 and 1, got: %g", (double)load);
-  return tensors_init(init, state);
-}
-
-static bool is_same_key(const rn_tensor_t* a, const rn_tensor_t* b) {
-  if (a->dtype != RN_STRING) return rn_int_at(a, 0) == rn_int_at(b, 0);
-  return rn_str_eq(rn_tstring_view(RN_DATA(a, const rn_tstring_t)),
-                   rn_tstring_view(RN_DATA(b, const rn_tstring_t)));
+  RN_RETURN_IF_ERROR(table_init(init, state, make_dense, false));
+  return set_shape(init, state, 0, "Empty value must be a scalar or a vector");
 }
 
 static rn_status_t dense_compute(rn_kernel_ctx_t* ctx) {
@@ -82,11 +88,10 @@ static rn_status_t dense_compute(rn_kernel_ctx_t* ctx) {
   if (!rn_tensor_same_shape(empty, deleted))
     return rn_invalid_argument("Empty and deleted keys must have same shape, got shapes: %s and %s",
                                rn_text_of(empty).text, rn_text_of(deleted).text);
-  if (empty->rank != 0)
-    return rn_unimplemented("Keys must be scalars, not of shape %s", rn_text_of(empty).text);
-  if (is_same_key(empty, deleted))
-    return rn_invalid_argument("Empty and deleted keys cannot be equal");
-  RN_RETURN_IF_ERROR(rn_lookup_table_reserve(table, empty, deleted));
+  if (empty->rank > 1)
+    return rn_invalid_argument("Empty key must be a scalar or a vector, got shape %s",
+                               rn_text_of(empty).text);
+  RN_RETURN_IF_ERROR(rn_lookup_dense_begin(table, empty, deleted));
   return rn_handle_state_compute(ctx);
 }
 
@@ -125,20 +130,25 @@ static rn_status_t done(rn_lookup_table_t* table, rn_status_t status) {
 }
 
 // The shape of the values of |keys|, in |dims|.
-static rn_shape_t values_shape(const rn_lookup_table_t* table, const rn_tensor_t* keys,
-                               int64_t* dims) {
-  rn_shape_t shape = rn_lookup_table_shape(table);
-  int rank = 0;
-  for (int i = 0; i < keys->rank; ++i) dims[rank++] = rn_tensor_dim(keys, i);
+static rn_status_t values_shape(const rn_lookup_table_t* table, const rn_tensor_t* keys,
+                                int64_t* dims, rn_shape_t* out) {
+  rn_shape_t one = rn_lookup_table_key_shape(table), shape = rn_lookup_table_shape(table);
+  int rank = 0, keys_rank = keys->rank - one.rank;
+  for (int i = 0; i < one.rank; ++i)
+    if (keys_rank < 0 || rn_tensor_dim(keys, keys_rank + i) != one.dims[i])
+      return rn_invalid_argument("Input key shape %s must end with the table's key shape %s",
+                                 rn_text_of(keys).text, rn_shape_text(one).text);
+  for (int i = 0; i < keys_rank; ++i) dims[rank++] = rn_tensor_dim(keys, i);
   for (int i = 0; i < shape.rank; ++i) dims[rank++] = shape.dims[i];
-  return (rn_shape_t){rank, dims};
+  *out = (rn_shape_t){rank, dims};
+  return RN_OK;
 }
 
 static rn_status_t find_in(rn_kernel_ctx_t* ctx, rn_lookup_table_t* table) {
   const rn_tensor_t *keys = rn_in(ctx, 1), *fallback = rn_in(ctx, 2);
   int64_t dims[2 * RN_MAX_RANK];
-  rn_shape_t one = rn_lookup_table_shape(table), all = values_shape(table, keys, dims);
-  rn_shape_t given = rn_tensor_shape(fallback);
+  rn_shape_t one = rn_lookup_table_shape(table), given = rn_tensor_shape(fallback), all;
+  RN_RETURN_IF_ERROR(values_shape(table, keys, dims, &all));
   if (!rn_shape_eq(given, one) && !rn_shape_eq(given, all))
     return rn_invalid_argument("Expected shape %s or %s for default value, got %s",
                                rn_shape_text(one).text, rn_shape_text(all).text,
@@ -157,62 +167,74 @@ static rn_status_t find(rn_kernel_ctx_t* ctx) {
 static rn_status_t check_counts(const rn_kernel_ctx_t* ctx, const rn_lookup_table_t* table) {
   const rn_tensor_t *keys = rn_in(ctx, 1), *values = rn_in(ctx, 2);
   int64_t dims[2 * RN_MAX_RANK];
-  rn_shape_t wanted = values_shape(table, keys, dims);
+  rn_shape_t wanted;
+  RN_RETURN_IF_ERROR(values_shape(table, keys, dims, &wanted));
   if (rn_shape_eq(wanted, rn_tensor_shape(values))) return RN_OK;
   return rn_invalid_argument("Expected shape %s for value, got %s", rn_shape_text(wanted).text,
                              rn_text_of(values).text);
 }
 
-static rn_status_t change(rn_kernel_ctx_t* ctx, const char* what, bool clears) {
+static rn_status_t insert(rn_kernel_ctx_t* ctx) {
   rn_lookup_table_t* table = NULL;
   RN_RETURN_IF_ERROR(table_of(ctx, &table));
   rn_status_t status = RN_OK;
   if (rn_lookup_table_is_fixed(table))
-    status = rn_unimplemented("%s not supported by InitializableLookupTable implementations", what);
+    status = rn_unimplemented("Insert not supported by InitializableLookupTable implementations");
   if (rn_ok(status)) status = check_counts(ctx, table);
-  if (rn_ok(status)) status = rn_lookup_table_insert(table, rn_in(ctx, 1), rn_in(ctx, 2), clears);
+  if (rn_ok(status)) status = rn_lookup_table_insert(table, rn_in(ctx, 1), rn_in(ctx, 2));
   return done(table, status);
 }
-
-static rn_status_t insert(rn_kernel_ctx_t* ctx) { return change(ctx, "Insert", false); }
 
 static rn_status_t take_out(rn_kernel_ctx_t* ctx) {
   rn_lookup_table_t* table = NULL;
   RN_RETURN_IF_ERROR(table_of(ctx, &table));
+  int64_t dims[2 * RN_MAX_RANK];
+  rn_shape_t unused;
+  rn_status_t status = RN_OK;
   if (rn_lookup_table_is_fixed(table))
-    return done(table, rn_unimplemented(
-                           "Remove not supported by InitializableLookupTable implementations"));
-  return done(table, rn_lookup_table_remove(table, rn_in(ctx, 1)));
+    status = rn_unimplemented("Remove not supported by InitializableLookupTable implementations");
+  if (rn_ok(status)) status = values_shape(table, rn_in(ctx, 1), dims, &unused);
+  if (rn_ok(status)) status = rn_lookup_table_remove(table, rn_in(ctx, 1));
+  return done(table, status);
+}
+
+static rn_status_t check_vectors(const rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *keys = rn_in(ctx, 1), *values = rn_in(ctx, 2);
+  if (keys->rank != 1)
+    return rn_invalid_argument("Keys must be a vector, but received shape%s",
+                               rn_text_of(keys).text);
+  if (values->rank != 1)
+    return rn_invalid_argument("Values must be a vector, but received shape%s",
+                               rn_text_of(values).text);
+  if (keys->count != values->count)
+    return rn_invalid_argument("Keys and values must have the same size %lld vs %lld",
+                               (long long)keys->count, (long long)values->count);
+  return RN_OK;
 }
 
 static rn_status_t initialize(rn_kernel_ctx_t* ctx) {
   rn_lookup_table_t* table = NULL;
   RN_RETURN_IF_ERROR(table_of(ctx, &table));
-  const rn_tensor_t *keys = rn_in(ctx, 1), *values = rn_in(ctx, 2);
   rn_status_t status = RN_OK;
   if (!rn_lookup_table_is_fixed(table))
     status = rn_invalid_argument("The table of node '%.*s' is not initializable",
                                  RN_STR_ARGS(ctx->kernel->node));
-  if (rn_ok(status) && keys->rank != 1)
-    status =
-        rn_invalid_argument("Keys must be a vector, but received shape%s", rn_text_of(keys).text);
-  if (rn_ok(status) && values->rank != 1)
-    status = rn_invalid_argument("Values must be a vector, but received shape%s",
-                                 rn_text_of(values).text);
-  if (rn_ok(status) && keys->count != values->count)
-    status = rn_invalid_argument("Keys and values must have the same size %lld vs %lld",
-                                 (long long)keys->count, (long long)values->count);
-  if (rn_ok(status)) status = rn_lookup_table_initialize(table, keys, values);
+  if (rn_ok(status)) status = check_vectors(ctx);
+  if (rn_ok(status)) status = rn_lookup_table_import(table, rn_in(ctx, 1), rn_in(ctx, 2));
   return done(table, status);
 }
 
-// A table that does not change takes its first entries this way, too.
+// A table that does not change takes its first entries this way, too; a dense one its buckets.
 static rn_status_t import(rn_kernel_ctx_t* ctx) {
   rn_lookup_table_t* table = NULL;
   RN_RETURN_IF_ERROR(table_of(ctx, &table));
-  bool is_fixed = rn_lookup_table_is_fixed(table);
-  RN_RETURN_IF_ERROR(done(table, RN_OK));
-  return is_fixed ? initialize(ctx) : change(ctx, "Import", true);
+  rn_status_t status = RN_OK;
+  if (rn_lookup_table_is_fixed(table))
+    status = check_vectors(ctx);
+  else if (!rn_lookup_table_is_dense(table))
+    status = check_counts(ctx, table);
+  if (rn_ok(status)) status = rn_lookup_table_import(table, rn_in(ctx, 1), rn_in(ctx, 2));
+  return done(table, status);
 }
 
 static rn_status_t size(rn_kernel_ctx_t* ctx) {
@@ -220,7 +242,7 @@ static rn_status_t size(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(table_of(ctx, &table));
   rn_status_t status = rn_output(ctx, 0, RN_SHAPE_SCALAR, &out);
-  if (rn_ok(status)) status = rn_lookup_table_size(table, RN_DATA(out, int64_t));
+  if (rn_ok(status)) *RN_DATA(out, int64_t) = rn_lookup_table_size(table);
   return done(table, status);
 }
 
