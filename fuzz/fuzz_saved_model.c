@@ -29,7 +29,8 @@ static void look_up(const rn_meta_graph_t* meta, rn_graph_t* graph, rn_session_t
                                      .output_names = &outputs[0].name,
                                      .output_count = 1,
                                      .keeps_constants = true};
-      status = rn_freeze(session, &options, &bytes);
+      rn_str_t fill;
+      status = rn_freeze(session, &options, &bytes, &fill);
       rn_strbuf_clear(&bytes);
     }
     rn_status_free(status);
