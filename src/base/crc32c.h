@@ -1,6 +1,7 @@
 // CRC-32C (Castagnoli): the checksum of records, tables and checkpoints.
 //
-// Uses the processor's instruction, three streams at a time, where there is one.
+// Uses the processor's instruction, three streams at a time, where there is one, and for longer
+// stretches carry-less products of 64 bytes, where there are such.
 #ifndef RUNNEL_BASE_CRC32C_H_
 #define RUNNEL_BASE_CRC32C_H_
 

@@ -40,11 +40,20 @@ rn_str_t rn_path_directory(rn_str_t path) {
   return rn_str_n(path.data, end);
 }
 
-bool rn_fs_exists(const rn_env_t* env, const char* path) {
+rn_status_t rn_fs_find(const rn_env_t* env, const char* path, bool* out_exists) {
   rn_file_stat_t found;
   rn_status_t status = env->fs->stat(env->fs_self, path, &found);
-  bool exists = rn_ok(status);
+  rn_code_t code = rn_status_code(status);
+  *out_exists = rn_ok(status);
+  // Nor is there anything below what is no directory.
+  if (code != RN_CODE_NOT_FOUND && code != RN_CODE_FAILED_PRECONDITION) return status;
   rn_status_free(status);
+  return RN_OK;
+}
+
+bool rn_fs_exists(const rn_env_t* env, const char* path) {
+  bool exists = false;
+  rn_status_free(rn_fs_find(env, path, &exists));
   return exists;
 }
 

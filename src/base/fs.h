@@ -70,7 +70,9 @@ extern const rn_fs_t rn_fs_system;  // of the operating system
 
 // What is made of the above.
 
-bool rn_fs_exists(const rn_env_t* env, const char* path);
+bool rn_fs_exists(const rn_env_t* env, const char* path);  // false too where that cannot be told
+// The same for whoever acts on the answer: fails where it cannot be told.
+RN_MUST_USE rn_status_t rn_fs_find(const rn_env_t* env, const char* path, bool* out_exists);
 RN_MUST_USE rn_status_t rn_fs_size(const rn_env_t* env, const char* path, int64_t* out);
 RN_MUST_USE rn_status_t rn_fs_open(const rn_env_t* env, const char* path, rn_open_mode_t mode,
                                    rn_file_t** out_file);

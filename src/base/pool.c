@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/denormals.h"
 #include "base/deque.h"
-#include "base/pool_small.h"
 #include "base/sync.h"
 
 #define LOOP_SLOTS 64  // loops under way at once: the bits of |open_loops|
@@ -333,6 +333,7 @@ static void* worker_main(void* arg) {
   rn_pool_t* pool = self->pool;
   current_worker = self;
   pthread_setname_np(pthread_self(), "rn_pool");
+  rn_denormals_flush();
   for (;;) {  // here the worker counts as a looker
     rn_job_t* job = NULL;
     if (look_around(pool, self, &job)) {

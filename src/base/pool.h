@@ -2,9 +2,9 @@
 //
 // A pool of n threads means n threads at work *with* the one that waits: it starts n - 1 of its
 // own, the first time there is something for them, and none at all for n = 1, when everything runs
-// in the caller. Idle workers sleep; one that has just run out of work looks around for a few
-// microseconds first, because the next piece usually follows at once and a wake-up costs 20. Jobs
-// are submitted from any thread.
+// in the caller. Idle workers sleep; one that has just run out of work looks around for some
+// microseconds first (some hundred where that has paid), because the next piece usually follows at
+// once and a wake-up costs 20. Jobs are submitted from any thread.
 #ifndef RUNNEL_BASE_POOL_H_
 #define RUNNEL_BASE_POOL_H_
 
@@ -40,5 +40,10 @@ bool rn_pool_help(rn_pool_t* pool);
 // so results are too. One piece runs in the caller at no cost.
 void rn_pool_for(rn_pool_t* pool, int64_t count, int64_t grain,
                  void (*body)(void* arg, int64_t begin, int64_t end), void* arg);
+// rn_pool_for with pieces of |grain|, where that makes several. A shorter loop has pieces of
+// |small|, and is shared with workers that look for work at this moment: none is woken, for that
+// would cost more than the loop. The pieces are the same for any number of threads, here too.
+void rn_pool_for_small(rn_pool_t* pool, int64_t count, int64_t grain, int64_t small,
+                       void (*body)(void* arg, int64_t begin, int64_t end), void* arg);
 
 #endif  // RUNNEL_BASE_POOL_H_

@@ -145,14 +145,10 @@ static rn_status_t copy_node(open_t* o, copy_t* copy, const rn_node_t* node) {
   spec.inputs = inputs;
   RN_RETURN_IF_ERROR(copy_controls(o, copy, node, &spec));
   RN_RETURN_IF_ERROR(copy_attrs(o, copy, node, &spec));
-  rn_str_t prefix = rn_scope_prefix(o->scope), name;
+  rn_str_t prefix = rn_scope_prefix(o->scope);
   RN_RETURN_IF_ERROR(
-      rn_arena_printf(&o->arena, &name, "%.*s%s", RN_STR_ARGS(prefix), node->name.data));
-  rn_mutex_lock(&o->graph->mutex);
-  rn_status_t status = rn_graph_unique_name_locked(o->graph, name, &spec.name);
-  if (rn_ok(status)) status = rn_graph_add_locked(o->graph, &spec, &copy->copies[node->id]);
-  rn_mutex_unlock(&o->graph->mutex);
-  return status;
+      rn_arena_printf(&o->arena, &spec.name, "%.*s%s", RN_STR_ARGS(prefix), node->name.data));
+  return rn_graph_add_unique(o->graph, &spec, &copy->copies[node->id]);
 }
 
 static rn_status_t close_loops(open_t* o, const copy_t* copy) {

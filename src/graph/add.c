@@ -360,3 +360,13 @@ rn_status_t rn_graph_add(rn_graph_t* graph, const rn_node_spec_t* spec, rn_node_
   rn_mutex_unlock(&graph->mutex);
   return status;
 }
+
+rn_status_t rn_graph_add_unique(rn_graph_t* graph, const rn_node_spec_t* spec,
+                                rn_node_t** out_node) {
+  rn_node_spec_t named = *spec;
+  rn_mutex_lock(&graph->mutex);
+  rn_status_t status = rn_graph_unique_name_locked(graph, spec->name, &named.name);
+  if (rn_ok(status)) status = rn_graph_add_locked(graph, &named, out_node);
+  rn_mutex_unlock(&graph->mutex);
+  return status;
+}

@@ -112,6 +112,9 @@ RN_MUST_USE rn_status_t rn_graph_add(rn_graph_t* graph, const rn_node_spec_t* sp
                                      rn_node_t** out_node);
 RN_MUST_USE rn_status_t rn_graph_add_locked(rn_graph_t* graph, const rn_node_spec_t* spec,
                                             rn_node_t** out_node);
+// The same, with a number behind the name if it is taken.
+RN_MUST_USE rn_status_t rn_graph_add_unique(rn_graph_t* graph, const rn_node_spec_t* spec,
+                                            rn_node_t** out_node);
 
 // Replaces input |input| of |node| and infers again what depends on it. OUT_OF_RANGE for bad
 // indices, INVALID_ARGUMENT for bad types and shapes and for cycles, other than through the Merge

@@ -307,6 +307,7 @@ static rn_status_t add_gathered(rn_scope_t* scope, rn_node_t** out_node) {
   RN_RETURN_IF_ERROR(apply_hook(scope));
   rn_node_spec_t spec = {
       .op = scope->op,
+      .name = rn_strbuf_view(&scope->name),
       .device = rn_strbuf_view(&scope->device),
       .inputs = scope->inputs.items,
       .input_count = (int32_t)scope->inputs.count,
@@ -317,12 +318,7 @@ static rn_status_t add_gathered(rn_scope_t* scope, rn_node_t** out_node) {
       .arg_lengths = scope->arg_lengths.items,
       .arg_count = (int32_t)scope->arg_lengths.count,
   };
-  rn_mutex_lock(&scope->graph->mutex);
-  rn_status_t status =
-      rn_graph_unique_name_locked(scope->graph, rn_strbuf_view(&scope->name), &spec.name);
-  if (rn_ok(status)) status = rn_graph_add_locked(scope->graph, &spec, out_node);
-  rn_mutex_unlock(&scope->graph->mutex);
-  return status;
+  return rn_graph_add_unique(scope->graph, &spec, out_node);
 }
 
 rn_node_t* rn_op_finish(rn_scope_t* scope) {

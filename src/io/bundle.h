@@ -31,7 +31,8 @@
 void rn_bundle_index_name(rn_strbuf_t* buf, const char* prefix);
 void rn_bundle_data_name(rn_strbuf_t* buf, const char* prefix, int32_t shard, int32_t shards);
 // Whether there is an index for |prefix|.
-bool rn_bundle_exists(const rn_env_t* env, const char* prefix);
+RN_MUST_USE rn_status_t rn_bundle_find_index(const rn_env_t* env, const char* prefix,
+                                             bool* out_exists);
 
 // What is known of a tensor in a checkpoint.
 typedef struct rn_bundle_entry_t {

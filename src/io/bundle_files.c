@@ -30,8 +30,9 @@ static rn_status_t make_directory_of(const rn_env_t* env, const char* path) {
   rn_strbuf_t name;
   rn_strbuf_init(&name, env->allocator);
   rn_status_t status = directory_of(path, &name);
-  bool is_root = rn_ok(status) && rn_str_is(rn_str(path), name.data);
-  if (rn_ok(status) && !is_root && !rn_fs_exists(env, name.data)) {
+  bool is_there = rn_ok(status) && rn_str_is(rn_str(path), name.data);  // it is the root
+  if (rn_ok(status) && !is_there) status = rn_fs_find(env, name.data, &is_there);
+  if (rn_ok(status) && !is_there) {
     status = make_directory_of(env, name.data);
     if (rn_ok(status)) status = env->fs->make_directory(env->fs_self, name.data);
     // Somebody else made it meanwhile.
@@ -185,17 +186,19 @@ static rn_status_t choose_first(const rn_env_t* env, const char* prefix, int32_t
                                 bool is_damaged, rn_bundle_kept_t* kept) {
   rn_strbuf_t name;
   rn_strbuf_init(&name, env->allocator);
+  rn_status_t status = RN_OK;
   bool is_free = false;
-  for (kept->first = 0; !is_free && !name.failed; kept->first += !is_free) {
+  for (kept->first = 0; !is_free && rn_ok(status); kept->first += !is_free) {
     is_free = true;
-    for (int32_t i = 0; i < count && is_free && !name.failed; ++i) {
+    for (int32_t i = 0; i < count && is_free && rn_ok(status); ++i) {
+      bool is_used = false;
       name.size = 0;
       rn_bundle_data_name(&name, prefix, kept->first + i, kept->first + count);
-      is_free = !is_kept(kept, rn_strbuf_view(&name)) &&
-                !(is_damaged && !name.failed && rn_fs_exists(env, name.data));
+      status = rn_strbuf_status(&name);
+      if (rn_ok(status) && is_damaged) status = rn_fs_find(env, name.data, &is_used);
+      is_free = !is_used && !is_kept(kept, rn_strbuf_view(&name));
     }
   }
-  rn_status_t status = rn_strbuf_status(&name);
   rn_strbuf_clear(&name);
   return status;
 }
@@ -204,8 +207,9 @@ rn_status_t rn_bundle_keep(const rn_env_t* env, const char* prefix, int32_t coun
                            rn_bundle_kept_t* out) {
   *out = (rn_bundle_kept_t){0};
   rn_names_init(&out->names, env->allocator);
-  bool is_damaged = false;
-  if (rn_bundle_exists(env, prefix)) {
+  bool is_damaged = false, is_there = false;
+  RN_RETURN_IF_ERROR(rn_bundle_find_index(env, prefix, &is_there));
+  if (is_there) {
     rn_bundle_reader_t* reader = NULL;
     rn_status_t status = rn_bundle_reader_open(env, prefix, &reader);
     // Nothing can be read there; what it was made of is not known either, so all names in use stay.

@@ -74,7 +74,9 @@ static rn_status_t add_bundle(merge_t* merge, const rn_bundle_reader_t* reader,
 }
 
 static rn_status_t open_part(merge_t* merge, const char* prefix, bool allow_missing) {
-  if (!rn_bundle_exists(merge->env, prefix)) {
+  bool is_there = false;
+  RN_RETURN_IF_ERROR(rn_bundle_find_index(merge->env, prefix, &is_there));
+  if (!is_there) {
     if (allow_missing) return RN_OK;
     return rn_invalid_argument(
         "allow_missing_files was set to false and %s did not exist.NOT_FOUND: %s not found", prefix,

@@ -11,16 +11,19 @@ void rn_bundle_data_name(rn_strbuf_t* buf, const char* prefix, int32_t shard, in
   rn_strbuf_printf(buf, "%s.data-%05d-of-%05d", prefix, shard, shards);
 }
 
-bool rn_bundle_exists(const rn_env_t* env, const char* prefix) {
+rn_status_t rn_bundle_find_index(const rn_env_t* env, const char* prefix, bool* out_exists) {
   rn_strbuf_t name;
   rn_strbuf_init(&name, env->allocator);
   rn_bundle_index_name(&name, prefix);
-  bool exists = !name.failed && rn_fs_exists(env, name.data);
+  *out_exists = false;
+  rn_status_t status = rn_strbuf_status(&name);
+  if (rn_ok(status)) status = rn_fs_find(env, name.data, out_exists);
   rn_strbuf_clear(&name);
-  return exists;
+  return status;
 }
 
 static rn_status_t bad_header(const char* path, rn_status_t why, const char* what) {
+  if (rn_status_code(why) == RN_CODE_RESOURCE_EXHAUSTED) return why;
   rn_status_t status = rn_data_loss(
       "Unable to read file (%s). Perhaps the file is corrupt or was produced by a newer version of "
       "TensorFlow with format changes (%s)%s%s",
@@ -83,6 +86,7 @@ static rn_status_t take_entry(rn_bundle_reader_t* reader, const char* path,
     return bad_entry(path, iter, "is out of order");
   rn_pb_BundleEntryProto_t* proto = NULL;
   rn_status_t status = RN_PB_DECODE(BundleEntryProto, iter->value, NULL, scratch, &proto);
+  if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) return status;
   if (!rn_ok(status)) {
     rn_status_free(status);
     return bad_entry(path, iter, "is no entry of a checkpoint");

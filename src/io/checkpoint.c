@@ -12,9 +12,11 @@ rn_status_t rn_checkpoint_open(const rn_env_t* env, const char* prefix, rn_check
   rn_checkpoint_t* checkpoint = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(env->allocator, &checkpoint));
   checkpoint->env = env;
-  rn_status_t status = rn_bundle_exists(env, prefix)
-                           ? rn_bundle_reader_open(env, prefix, &checkpoint->bundle)
-                           : rn_v1_reader_open(env, prefix, &checkpoint->v1);
+  bool is_bundle = false;
+  rn_status_t status = rn_bundle_find_index(env, prefix, &is_bundle);
+  if (rn_ok(status))
+    status = is_bundle ? rn_bundle_reader_open(env, prefix, &checkpoint->bundle)
+                       : rn_v1_reader_open(env, prefix, &checkpoint->v1);
   if (!rn_ok(status)) {
     rn_checkpoint_close(checkpoint);
     return status;

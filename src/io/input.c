@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <zlib.h>
 
+#include "io/read_ahead.h"
 #include "io/snappy.h"
 
 #define DEFAULT_BUFFER ((size_t)256 << 10)
@@ -29,6 +30,8 @@ struct rn_input_t {
   int64_t file_size;     // 0: a pipe or the like, which only goes forward
   uint64_t position;     // of buffer.start in the stream
   bool ended;            // nothing follows what is in |buffer|
+  rn_pool_t* pool;       // helps to read ahead; NULL: does not
+  rn_read_ahead_t* ahead;
   bytes_t buffer;
   bytes_t packed;
   z_stream inflater;
@@ -68,6 +71,7 @@ void rn_input_close(rn_input_t* input) {
   if (!input) return;
   rn_allocator_t allocator = input->allocator;
   if (input->is_inflating) inflateEnd(&input->inflater);
+  rn_read_ahead_destroy(input->ahead);
   if (input->file) rn_status_free(input->file->vtable->close(input->file));
   drop_bytes(&input->buffer);
   drop_bytes(&input->packed);
@@ -156,7 +160,14 @@ void rn_input_share(rn_input_t* input, rn_allocator_t memory) {
   input->buffer.is_shared = true;
 }
 
-rn_buffer_t* rn_input_block(const rn_input_t* input) { return input->buffer.block; }
+rn_buffer_t* rn_input_block(const rn_input_t* input) {
+  return input->buffer.is_shared ? input->buffer.block : NULL;
+}
+
+void rn_input_read_ahead(rn_input_t* input, rn_pool_t* pool) {
+  bool is_plain = input->compression == RN_COMPRESSION_NONE && input->file_size > 0;
+  if (is_plain && rn_pool_threads(pool) > 1) input->pool = pool;
+}
 
 // Reads |size| bytes behind what is in |bytes|, fewer at the end.
 static rn_status_t read_file(rn_input_t* input, bytes_t* bytes, size_t size, size_t* out_got) {
@@ -170,7 +181,51 @@ static rn_status_t read_file(rn_input_t* input, bytes_t* bytes, size_t size, siz
   return RN_OK;
 }
 
+static void end_ahead(rn_input_t* input) {
+  rn_read_ahead_destroy(input->ahead);
+  input->ahead = NULL;
+}
+
+// A piece was read already, and there is enough to come.
+static rn_status_t begin_ahead(rn_input_t* input) {
+  uint64_t begin = input->file_offset, end = (uint64_t)input->file_size;
+  if (input->buffer.end == 0 || end < begin || (end - begin) / 2 < input->piece) return RN_OK;
+  rn_read_ahead_options_t options = {.memory = input->buffer.allocator,
+                                     .pool = input->pool,
+                                     .file = input->file,
+                                     .begin = begin,
+                                     .end = end,
+                                     .piece = input->piece,
+                                     .room = input->piece};
+  return rn_read_ahead_create(&options, input->allocator, &input->ahead);
+}
+
+// The next piece, behind what is left of the last one.
+static rn_status_t fill_ahead(rn_input_t* input) {
+  bytes_t* buffer = &input->buffer;
+  rn_buffer_t* block = NULL;
+  size_t used = buffer->end - buffer->start, size = 0;
+  rn_status_t status = rn_read_ahead_next(input->ahead, &block, &size);
+  if (!rn_ok(status) || !block) end_ahead(input);
+  if (!block) return status;
+  char* data = block->data;
+  if (used) memcpy(data + input->piece - used, buffer->data + buffer->start, used);
+  drop_bytes(buffer);
+  buffer->data = data;
+  buffer->block = block;
+  buffer->capacity = block->size;
+  buffer->start = input->piece - used;
+  buffer->end = input->piece + size;
+  input->file_offset += size;
+  input->ended = size < input->piece && input->file_offset < (uint64_t)input->file_size;
+  return RN_OK;
+}
+
 static rn_status_t fill_plain(rn_input_t* input, size_t wanted) {
+  if (input->ahead && wanted > input->piece) end_ahead(input);
+  if (input->pool && !input->ahead && wanted <= input->piece)
+    RN_RETURN_IF_ERROR(begin_ahead(input));
+  if (input->ahead) return fill_ahead(input);
   size_t used = input->buffer.end - input->buffer.start, got;
   size_t size = wanted - used, step = used + input->piece;
   // What the file is known to hold may be had at once; what is only claimed, as it comes.
@@ -348,6 +403,7 @@ rn_status_t rn_input_line(rn_input_t* input, bool strips_return, rn_str_t* out, 
 }
 
 static rn_status_t start_over(rn_input_t* input, uint64_t position) {
+  end_ahead(input);
   input->buffer.start = input->buffer.end = 0;
   input->packed.start = input->packed.end = 0;
   input->file_offset = input->position = position;

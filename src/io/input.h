@@ -7,6 +7,7 @@
 #define RUNNEL_IO_INPUT_H_
 
 #include "base/fs.h"
+#include "base/pool.h"
 #include "tensor/tensor.h"
 
 typedef enum rn_compression_t {
@@ -46,6 +47,10 @@ RN_MUST_USE rn_status_t rn_input_line(rn_input_t* input, bool strips_return, rn_
 void rn_input_share(rn_input_t* input, rn_allocator_t memory);
 // The block that the bytes shown last lie in, borrowed; NULL if they are not shared.
 rn_buffer_t* rn_input_block(const rn_input_t* input);
+
+// Reads a plain file ahead with the help of |pool|, which must outlive the input, once reading has
+// gone on from one piece to the next. What wants more than a piece at once ends that.
+void rn_input_read_ahead(rn_input_t* input, rn_pool_t* pool);
 
 // Bytes taken so far, after decompression.
 uint64_t rn_input_position(const rn_input_t* input);

@@ -95,6 +95,10 @@ void rn_record_reader_share(rn_record_reader_t* reader, rn_allocator_t memory) {
   rn_input_share(reader->input, memory);
 }
 
+void rn_record_reader_read_ahead(rn_record_reader_t* reader, rn_pool_t* pool) {
+  rn_input_read_ahead(reader->input, pool);
+}
+
 rn_buffer_t* rn_record_reader_block(const rn_record_reader_t* reader) {
   return rn_input_block(reader->input);
 }

@@ -28,6 +28,8 @@ RN_MUST_USE rn_status_t rn_record_reader_next(rn_record_reader_t* reader, rn_str
 // has a NUL behind it. See rn_input_share.
 void rn_record_reader_share(rn_record_reader_t* reader, rn_allocator_t memory);
 rn_buffer_t* rn_record_reader_block(const rn_record_reader_t* reader);
+// See rn_input_read_ahead.
+void rn_record_reader_read_ahead(rn_record_reader_t* reader, rn_pool_t* pool);
 // Passes over up to |count| records without checking what they hold.
 RN_MUST_USE rn_status_t rn_record_reader_skip(rn_record_reader_t* reader, int64_t count,
                                               int64_t* out_skipped);

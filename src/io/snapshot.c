@@ -284,7 +284,9 @@ static rn_status_t next_file(rn_snapshot_reader_t* reader, bool* out_end) {
   reader->path.size = 0;
   rn_strbuf_printf(&reader->path, "%s/%08" PRIu64 ".snapshot", reader->shard, reader->part);
   RN_RETURN_IF_ERROR(rn_strbuf_status(&reader->path));
-  *out_end = reader->part > 0 && !rn_fs_exists(reader->env, reader->path.data);
+  bool is_there = true;
+  if (reader->part > 0) RN_RETURN_IF_ERROR(rn_fs_find(reader->env, reader->path.data, &is_there));
+  *out_end = !is_there;
   if (*out_end) return RN_OK;
   RN_RETURN_IF_ERROR(rn_record_reader_open(reader->env, reader->path.data, reader->compression, 0,
                                            &reader->records));

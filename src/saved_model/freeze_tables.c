@@ -21,20 +21,12 @@ static rn_attr_t type_attr(const char* name, rn_dtype_t type) {
   return (rn_attr_t){rn_str(name), {.kind = RN_ATTR_TYPE, .type = type}};
 }
 
-static rn_status_t add_named(fill_t* f, rn_str_t name, rn_node_spec_t spec, rn_node_t** out) {
-  rn_mutex_lock(&f->graph->mutex);
-  rn_status_t status = rn_graph_unique_name_locked(f->graph, name, &spec.name);
-  if (rn_ok(status)) status = rn_graph_add_locked(f->graph, &spec, out);
-  rn_mutex_unlock(&f->graph->mutex);
-  return status;
-}
-
 // Adds a node, called after the table.
 static rn_status_t add(fill_t* f, const rn_node_t* table, const char* suffix, rn_node_spec_t spec,
                        rn_node_t** out) {
-  rn_str_t name;
-  RN_RETURN_IF_ERROR(rn_arena_printf(f->arena, &name, "%.*s/%s", RN_STR_ARGS(table->name), suffix));
-  return add_named(f, name, spec, out);
+  RN_RETURN_IF_ERROR(
+      rn_arena_printf(f->arena, &spec.name, "%.*s/%s", RN_STR_ARGS(table->name), suffix));
+  return rn_graph_add_unique(f->graph, &spec, out);
 }
 
 static rn_status_t add_constant(fill_t* f, const rn_node_t* table, const char* suffix,
@@ -87,9 +79,10 @@ static rn_status_t add_fills(fill_t* f, const rn_ir_t* ir, rn_node_t** out_fill)
   }
   if (!f->imports.count) return RN_OK;
   rn_node_spec_t spec = {.op = RN_STR("NoOp"),
+                         .name = RN_STR("init_tables"),
                          .controls = f->imports.items,
                          .control_count = (int32_t)f->imports.count};
-  return add_named(f, RN_STR("init_tables"), spec, out_fill);
+  return rn_graph_add_unique(f->graph, &spec, out_fill);
 }
 
 rn_status_t rn_freeze_tables(rn_session_t* session, const rn_signature_t* signature,

@@ -342,13 +342,10 @@ static rn_status_t add_tables(rn_objects_t* o) {
   memcpy(value.data, &number, sizeof number);
   rn_attr_t attrs[2] = {{RN_STR("dtype"), {.kind = RN_ATTR_TYPE, .type = RN_INT32}},
                         {RN_STR("value"), {.kind = RN_ATTR_TENSOR, .tensor = &value}}};
-  rn_node_spec_t spec = {.op = RN_STR("Const"), .attrs = attrs, .attr_count = 2};
+  rn_node_spec_t spec = {
+      .op = RN_STR("Const"), .name = RN_STR("table_methods/done"), .attrs = attrs, .attr_count = 2};
   rn_edge_t one = {0};
-  rn_mutex_lock(&o->graph->mutex);
-  rn_status_t status =
-      rn_graph_unique_name_locked(o->graph, RN_STR("table_methods/done"), &spec.name);
-  if (rn_ok(status)) status = rn_graph_add_locked(o->graph, &spec, &one.node);
-  rn_mutex_unlock(&o->graph->mutex);
+  rn_status_t status = rn_graph_add_unique(o->graph, &spec, &one.node);
   rn_tensor_clear(&value);
   bool* is_init = NULL;
   if (rn_ok(status)) status = mark_init(o, &is_init);

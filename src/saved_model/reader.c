@@ -151,16 +151,23 @@ rn_status_t rn_saved_model_parse(const rn_env_t* env, rn_str_t folder, rn_str_t 
   return status;
 }
 
+static rn_status_t find_file(rn_saved_model_t* model, const char* name, rn_str_t* out_path,
+                             bool* out_exists) {
+  RN_RETURN_IF_ERROR(rn_arena_printf(&model->arena, out_path, "%s/%s", model->folder.data, name));
+  return rn_fs_find(model->env, out_path->data, out_exists);
+}
+
 static rn_status_t read_files(rn_saved_model_t* model) {
   rn_str_t path;
   const char* folder = model->folder.data;
-  RN_RETURN_IF_ERROR(rn_arena_printf(&model->arena, &path, "%s/saved_model.pb", folder));
-  if (rn_fs_exists(model->env, path.data)) {
+  bool is_there = false;
+  RN_RETURN_IF_ERROR(find_file(model, "saved_model.pb", &path, &is_there));
+  if (is_there) {
     RN_RETURN_IF_ERROR(rn_fs_read(model->env, path.data, MAX_FILE_BYTES, &model->bytes));
     return read_graphs(model);
   }
-  RN_RETURN_IF_ERROR(rn_arena_printf(&model->arena, &path, "%s/saved_model.pbtxt", folder));
-  if (rn_fs_exists(model->env, path.data)) {
+  RN_RETURN_IF_ERROR(find_file(model, "saved_model.pbtxt", &path, &is_there));
+  if (is_there) {
     rn_strbuf_t text;
     rn_strbuf_init(&text, model->allocator);
     rn_status_t status = rn_fs_read(model->env, path.data, MAX_FILE_BYTES, &text);
@@ -168,8 +175,8 @@ static rn_status_t read_files(rn_saved_model_t* model) {
     rn_strbuf_clear(&text);
     return status;
   }
-  RN_RETURN_IF_ERROR(rn_arena_printf(&model->arena, &path, "%s/saved_model.cpb", folder));
-  if (rn_fs_exists(model->env, path.data))
+  RN_RETURN_IF_ERROR(find_file(model, "saved_model.cpb", &path, &is_there));
+  if (is_there)
     return rn_unimplemented(
         "%s: models that are split into chunks (saved_model.cpb) cannot be read yet; export "
         "without "

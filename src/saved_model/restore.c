@@ -159,7 +159,8 @@ static rn_status_t restore_variables(const rn_saved_model_t* model, const rn_pb_
   size_t prefix = path.size;
   rn_strbuf_append(&path, RN_STR(".index"));
   rn_status_t status = rn_strbuf_status(&path);
-  bool has_checkpoint = rn_ok(status) && rn_fs_exists(model->env, path.data);
+  bool has_checkpoint = false;
+  if (rn_ok(status)) status = rn_fs_find(model->env, path.data, &has_checkpoint);
   rn_graph_t* graph = rn_session_graph(session);
   rn_edge_t restore = RN_NO_EDGE;
   if (has_checkpoint) status = rn_edge_by_name(graph, saver->restore_op_name, &restore);

@@ -50,6 +50,7 @@ static rn_status_t find_value(writer_t* w, rn_model_variable_t* variable) {
     if (!device->is_host || rn_tensor_is_set(&variable->value)) continue;
     rn_status_t found = rn_resources_get(device->resources, container, variable->resource,
                                          RN_VARIABLE_TYPE, NULL, NULL, &resource);
+    if (rn_status_code(found) == RN_CODE_RESOURCE_EXHAUSTED) return found;
     if (!rn_ok(found)) {
       rn_status_free(found);
       continue;
@@ -434,12 +435,15 @@ static rn_status_t check_folder(writer_t* w) {
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
     rn_str_t path;
     RN_RETURN_IF_ERROR(rn_arena_printf(&w->arena, &path, "%s/%s", w->folder.data, names[i]));
-    if (!rn_fs_exists(w->env, path.data)) continue;
+    bool is_there = false;
+    RN_RETURN_IF_ERROR(rn_fs_find(w->env, path.data, &is_there));
+    if (!is_there) continue;
     if (!w->def->overwrites) return rn_already_exists("%s; there is a model already", path.data);
     // The old graph must not meet the new variables.
     RN_RETURN_IF_ERROR(w->env->fs->remove(w->env->fs_self, path.data));
   }
-  return rn_fs_make_directories(w->env, w->folder.data);
+  rn_status_t status = rn_fs_make_directories(w->env, w->folder.data);
+  return rn_ok(status) ? status : rn_status_annotate(status, "; the folder %s", w->folder.data);
 }
 
 // Whether |ours| says of its inputs or outputs what the model that was loaded says.

@@ -53,6 +53,15 @@ static bool make_function(ft_t* t) {
   return t->function != NULL;
 }
 
+// The same under a name that tells what it does.
+static bool hash_function(ft_t* t) {
+  TF_Output x = ft_out(t->ops[0]), y = ft_out(t->ops[1]);
+  TF_Function* made = TF_GraphToFunction(t->graph, "squared", 1, -1, NULL, 1, &x, 1, &y, NULL, NULL,
+                                         NULL, t->status);
+  TF_DeleteFunction(made);
+  return made != NULL;
+}
+
 static bool add_function(ft_t* t) {
   TFE_ContextAddFunction(t->eager, t->function, t->status);
   return ft_ok(t);
@@ -72,6 +81,7 @@ void scenario_eager(ft_t* t) {
   FT(ft_placeholder(t, &t->ops[0], "x", TF_FLOAT));
   FT(ft_op(t, &t->ops[1], "Mul", "y", t->ops[0], t->ops[0]));
   FT(make_function(t));
+  FT(hash_function(t));
   FT(add_function(t));
   FT(call(t, &t->handles[2], "squared", t->handles[1], NULL, NULL));
   FT(resolve(t, t->handles[2], &t->tensors[1]));
@@ -218,6 +228,23 @@ static bool infer(ft_t* t) {
   return ok;
 }
 
+// Attributes that follow from more inputs than an op has room for.
+static bool copy_attributes(ft_t* t) {
+  TFE_TensorHandle* inputs[12];
+  for (int i = 0; i < 12; ++i) inputs[i] = t->handles[0];
+  TFE_Op* op = TFE_NewOp(t->eager, "IdentityN", t->status);
+  TFE_Op* copy = op ? TFE_NewOp(t->eager, "IdentityN", t->status) : NULL;
+  if (copy) TFE_OpAddInputList(op, inputs, 12, t->status);
+  TF_Buffer* bytes = copy && ft_ok(t) ? TF_NewBuffer() : NULL;
+  if (bytes) TFE_OpAddAttrs(copy, TFE_OpGetAttrs(op));
+  if (bytes) TFE_OpAttrsSerialize(TFE_OpGetAttrs(op), bytes, t->status);
+  bool ok = bytes && ft_ok(t) && bytes->length > 12;
+  TF_DeleteBuffer(bytes);
+  TFE_DeleteOp(copy);
+  TFE_DeleteOp(op);
+  return ok;
+}
+
 static bool store(ft_t* t) {
   TFE_InsertConfigKeyValue(t->eager, "key", "value", t->status);
   if (!ft_ok(t)) return false;
@@ -256,6 +283,7 @@ void scenario_custom(ft_t* t) {
   FT(pack(t));
   FT(call(t, &t->handles[5], "Neg", t->handles[4], NULL, NULL));
   FT(infer(t));
+  FT(copy_attributes(t));
   FT(store(t));
   FT(count(t));
 }

@@ -3,6 +3,7 @@
 #include "sweep.h"
 #include "tensorflow/c/c_api_experimental.h"
 #include "tensorflow/c/c_api_legacy.h"
+#include "tensorflow/c/env.h"
 
 static bool bitcast(ft_t* t) {
   TF_TensorBitcastFrom(t->tensors[0], TF_INT32, t->tensors[1], (int64_t[]){3, 2, 1, 1, 1}, 5,
@@ -75,6 +76,38 @@ static bool legacy_string(ft_t* t) {
   return ft_ok(t);
 }
 
+// A directory with a file, listed and removed.
+static bool use_files(ft_t* t) {
+  char root[] = "/tmp/faults_XXXXXX", path[64];
+  if (!mkdtemp(root)) return false;
+  snprintf(path, sizeof path, "%s/file", root);
+  TF_WritableFileHandle* file = NULL;
+  TF_NewWritableFile(path, &file, t->status);
+  if (file) {
+    TF_AppendWritableFile(file, "text", 4, t->status);
+    TF_CloseWritableFile(file, t->status);
+  }
+  TF_StringStream* names = file && ft_ok(t) ? TF_GetChildren(root, t->status) : NULL;
+  const char* name = NULL;
+  bool ok = names && ft_ok(t) && TF_StringStreamNext(names, &name) && strcmp(name, "file") == 0;
+  TF_StringStreamDone(names);
+  // Where memory fails there, the test has to tidy up itself.
+  int64_t files, directories;
+  if (ok) TF_DeleteRecursively(root, &files, &directories, t->status);
+  ok = ok && ft_ok(t);
+  if (!ok) unlink(path);
+  if (!ok) rmdir(root);
+  return ok;
+}
+
+static bool temporary_places(void) {
+  TF_StringStream* places = TF_GetLocalTempDirectories();
+  const char* place = NULL;
+  bool ok = TF_StringStreamNext(places, &place);
+  TF_StringStreamDone(places);
+  return ok;
+}
+
 void scenario_objects(ft_t* t) {
   static const float values[6] = {1, 2, 3, 4, 5, 6};
   const int64_t dims[] = {6, 1, 1, 1, 1};
@@ -94,6 +127,8 @@ void scenario_objects(ft_t* t) {
   FT((t->buffers[3] = TF_CreateConfig(0, 1, 1)) != NULL);
   FT((t->buffers[4] = TF_CreateRunOptions(1)) != NULL);
   FT(legacy_string(t));
+  FT(use_files(t));
+  FT(temporary_places());
 }
 
 static bool kernels_of(ft_t* t, const char* op) {

@@ -8,6 +8,7 @@
 #include "sweep.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -70,6 +71,14 @@ bool ft_is_settled(ft_t* t, bool worked) {
   return false;
 }
 
+static char folder[] = "/tmp/runnel_faults_XXXXXX";
+const char* ft_folder(void) { return folder; }
+
+static int remove_one(const char* path, const struct stat* info, int type, struct FTW* place) {
+  (void)info, (void)type, (void)place;
+  return remove(path);
+}
+
 static void end(ft_t* t) {
   for (int i = 0; i < FT_MAX; ++i) {
     TF_DeleteTensor(t->tensors[i]);
@@ -86,6 +95,7 @@ static void end(ft_t* t) {
   TF_DeleteImportGraphDefOptions(t->import);
   TF_DeleteLibraryHandle(t->library);
   if (t->deprecated) TF_DeleteDeprecatedSession(t->deprecated, t->status);
+  rn_model_close(t->model);
   if (t->session) TF_DeleteSession(t->session, t->status);
   TF_DeleteSessionOptions(t->options);
   rn_scope_destroy(t->child);
@@ -174,7 +184,7 @@ int main(int argc, char** argv) {
   bool is_full = argc > 2 && strcmp(argv[2], "full") == 0;
   report_t* shared =
       mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED || !inject_start()) return 2;
+  if (shared == MAP_FAILED || !mkdtemp(folder) || !inject_start()) return 2;
   int failures = 0, found = 0;
   for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; ++i) {
     if (argc > 1 && strcmp(argv[1], scenarios[i].name) != 0) continue;
@@ -183,5 +193,6 @@ int main(int argc, char** argv) {
       failures += sweep(scenarios[i].name, scenarios[i].run, for_good, is_full, shared);
   }
   if (!found) fprintf(stderr, "No such scenario: %s\n", argv[1]);
+  nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
   return failures || !found;
 }

@@ -37,6 +37,7 @@ typedef struct ft_t {
   TF_DeviceList* devices;
   TF_Library* library;
   TF_DeprecatedSession* deprecated;
+  rn_model_t* model;
   TFE_Context* eager;
   TFE_TensorHandle* handles[8];
   rn_tape_t* tape;
@@ -98,6 +99,8 @@ bool ft_target(ft_t* t, TF_Operation* target);
 // A new, empty buffer in |*slot|; an older one is deleted.
 bool ft_buffer(TF_Buffer** slot);
 static inline TF_Output ft_out(TF_Operation* oper) { return (TF_Output){oper, 0}; }
+// A folder for the files of all runs, which goes with the last.
+const char* ft_folder(void);
 static inline float ft_float(const TF_Tensor* tensor) { return *(float*)TF_TensorData(tensor); }
 
 // The scenarios, each with the name it is asked for by.
@@ -126,6 +129,7 @@ static inline float ft_float(const TF_Tensor* tensor) { return *(float*)TF_Tenso
   X(custom)             \
   X(function)           \
   X(training)           \
+  X(models)             \
   X(replicas)
 #define FT_DECLARE(name) void scenario_##name(ft_t* t);
 FT_SCENARIOS(FT_DECLARE)

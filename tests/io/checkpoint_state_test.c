@@ -1,29 +1,12 @@
 // The file that lists checkpoints: what is written, what is read, and what a crash leaves.
 #include "io/checkpoint_state.h"
 
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
 
 #include "io/bundle.h"
-#include "memory_fs.h"
+#include "memory_place.h"
 #include "train/saver.h"
-
-static void good(rn_status_t status) {
-  cr_assert(rn_ok(status), "%s: %s", rn_code_name(rn_status_code(status)),
-            rn_status_message(status));
-}
-
-typedef struct place_t {
-  rn_env_t env;
-  rn_memory_fs_t* fs;
-} place_t;
-
-static void open_place(place_t* place) {
-  place->env = *rn_env_system();
-  good(rn_memory_fs_create(place->env.allocator, &place->fs));
-  rn_memory_fs_install(place->fs, &place->env);
-}
 
 Test(state, comes_back) {
   place_t place;

@@ -1,25 +1,11 @@
 // Event files when the disk does not do as it should: every call fails once, the power goes.
 #include "io/event_file.h"
 
-#include <criterion/criterion.h>
 #include <errno.h>
 
-#include "memory_fs.h"
+#include "memory_place.h"
 
 enum { EVENTS = 12 };
-
-typedef struct disk_t {
-  rn_memory_fs_t* fs;
-  rn_env_t env;
-} disk_t;
-
-static disk_t disk_make(void) {
-  disk_t disk = {.env = *rn_env_system()};
-  rn_status_t status = rn_memory_fs_create(rn_allocator_system(), &disk.fs);
-  cr_assert(rn_ok(status));
-  rn_memory_fs_install(disk.fs, &disk.env);
-  return disk;
-}
 
 // Writes events of growing steps and flushes after the eighth.
 static rn_status_t write_log(const rn_env_t* env, uint64_t max_bytes) {
@@ -64,7 +50,8 @@ static int count_events(const rn_env_t* env) {
 }
 
 Test(event_file, keeps_what_was_flushed) {
-  disk_t disk = disk_make();
+  place_t disk;
+  open_place(&disk);
   rn_event_writer_t* writer = NULL;
   cr_assert(rn_ok(rn_event_writer_open(&disk.env, RN_STR("/log"), NULL, &writer)));
   for (int i = 0; i < 5; ++i)
@@ -78,7 +65,8 @@ Test(event_file, keeps_what_was_flushed) {
 }
 
 Test(event_file, begins_another_file) {
-  disk_t disk = disk_make();
+  place_t disk;
+  open_place(&disk);
   cr_assert(rn_ok(write_log(&disk.env, 100)));
   rn_names_t names;
   rn_names_init(&names, rn_allocator_system());
@@ -91,7 +79,8 @@ Test(event_file, begins_another_file) {
 
 Test(event_file, says_when_a_call_fails) {
   for (int64_t n = 1;; ++n) {
-    disk_t disk = disk_make();
+    place_t disk;
+    open_place(&disk);
     rn_memory_fs_fail(disk.fs, n, 1, n % 2 ? EIO : ENOSPC);
     rn_status_t status = write_log(&disk.env, n % 3 ? 0 : 150);
     bool is_over = rn_memory_fs_calls(disk.fs) < n;

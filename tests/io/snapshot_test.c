@@ -1,36 +1,12 @@
 // Snapshots of datasets: round trips, what is damaged or missing, crashes at every call.
 #include "io/snapshot.h"
 
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
 
 #include "io/snappy.h"
-#include "memory_fs.h"
+#include "memory_place.h"
 #include "tensor/tstring.h"
-
-static void good(rn_status_t status) {
-  cr_assert(rn_ok(status), "%s: %s", rn_code_name(rn_status_code(status)),
-            rn_status_message(status));
-}
-
-static void bad(rn_status_t status, rn_code_t code, const char* words) {
-  cr_assert_eq(rn_status_code(status), code, "%s: %s", rn_code_name(rn_status_code(status)),
-               rn_status_message(status));
-  cr_assert(strstr(rn_status_message(status), words), "%s", rn_status_message(status));
-  rn_status_free(status);
-}
-
-typedef struct place_t {
-  rn_env_t env;
-  rn_memory_fs_t* fs;
-} place_t;
-
-static void open_place(place_t* place) {
-  place->env = *rn_env_system();
-  good(rn_memory_fs_create(place->env.allocator, &place->fs));
-  rn_memory_fs_install(place->fs, &place->env);
-}
 
 static const rn_dtype_t types[2] = {RN_INT64, RN_STRING};
 

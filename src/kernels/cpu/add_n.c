@@ -1,5 +1,5 @@
 // Sums of several tensors, strings put together, and tensors of zeros and ones.
-#include "base/pool_small.h"
+#include "base/pool.h"
 #include "kernels/cpu/broadcasting.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"

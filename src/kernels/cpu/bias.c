@@ -1,6 +1,6 @@
 // BiasAdd, its gradient, and L2Loss; the loops are in isa/bias.c.
 #include "kernels/cpu/isa/bias.h"
-#include "base/pool_small.h"
+#include "base/pool.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/vector.h"

@@ -1,7 +1,7 @@
 // The walk over operands of different shapes. See broadcasting.h.
 #include "kernels/cpu/broadcasting.h"
 
-#include "base/pool_small.h"
+#include "base/pool.h"
 #include "kernels/cpu/array.h"
 
 // Elements of a block that short runs are gathered into, and below what length runs are short.

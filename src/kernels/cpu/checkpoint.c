@@ -156,8 +156,10 @@ static rn_status_t restore_v2(rn_kernel_ctx_t* ctx) {
   rn_status_t status = rn_ckpt_path(rn_in(ctx, 0), &prefix);
   if (rn_ok(status)) {
     const char* path = rn_strbuf_view(&prefix).data;
-    status = rn_bundle_exists(ctx->step->env, path) ? restore_bundle(ctx, path)
-                                                    : rn_ckpt_restore_v1(ctx, path);
+    bool is_bundle = false;
+    status = rn_bundle_find_index(ctx->step->env, path, &is_bundle);
+    if (rn_ok(status))
+      status = is_bundle ? restore_bundle(ctx, path) : rn_ckpt_restore_v1(ctx, path);
   }
   rn_strbuf_clear(&prefix);
   return status;

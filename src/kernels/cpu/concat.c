@@ -1,5 +1,5 @@
 // Kernels that put tensors together and take them apart along an axis.
-#include "base/pool_small.h"
+#include "base/pool.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
 #include "kernels/kernel_rows.h"

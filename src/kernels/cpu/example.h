@@ -59,4 +59,15 @@ static inline int32_t rn_key_set_find(const rn_key_set_t* set, rn_str_t key, int
   return rn_key_set_search(set, key);
 }
 
+// For kernels whose state begins with an arena, which holds the rest of it.
+static inline void rn_example_state_destroy(void* state) {
+  rn_arena_t* arena = state;
+  if (arena->allocator.fn) rn_arena_clear(arena);
+}
+#define RN_EXAMPLE_ROW(name, state_type, init_, function)                                        \
+  {                                                                                              \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(state_type), \
+    .init = init_, .destroy = rn_example_state_destroy, .compute = function                      \
+  }
+
 #endif  // RUNNEL_KERNELS_CPU_EXAMPLE_H_

@@ -43,4 +43,15 @@ bool rn_fused_may_share(const rn_fused_t* program, int output, int input);
 void rn_fused_run(rn_pool_t* pool, const rn_fused_t* program, const void* const* in,
                   const int* in_steps, void* const* out, int64_t n);
 
+// Operands that are columns of matrices: those of a row lie side by side, a row's first |step|
+// elements behind that of the row before.
+typedef struct rn_fused_rows_t {
+  int64_t rows, columns;
+  const int64_t *in_rows, *out_rows;  // steps from row to row
+} rn_fused_rows_t;
+
+// The same over rows of columns; |in| and |out| are where the first row begins. Nothing overlaps.
+void rn_fused_run_rows(rn_pool_t* pool, const rn_fused_t* program, const rn_fused_rows_t* rows,
+                       const void* const* in, const int* in_steps, void* const* out);
+
 #endif  // RUNNEL_KERNELS_CPU_FUSED_H_

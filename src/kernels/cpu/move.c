@@ -5,7 +5,7 @@
 // another dimension reads in order the two are done in blocks.
 #include "kernels/cpu/move.h"
 
-#include "base/pool_small.h"
+#include "base/pool.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/move.h"
 #include "tensor/object.h"

@@ -12,7 +12,7 @@
 #include "tensor/tstring.h"
 
 typedef struct state_t {
-  rn_arena_t arena;  // what follows is its
+  rn_arena_t arena;  // the first; what follows is its
   const rn_shape_t* dense_shapes;
   const rn_str_t* keys;     // ParseSingleExample: sparse ones, then dense ones
   const rn_dtype_t* types;  // of all columns: sparse, dense, ragged
@@ -417,20 +417,9 @@ static rn_status_t init_single(const rn_kernel_init_t* init, void* self) {
   return RN_OK;
 }
 
-static void destroy(void* self) {
-  state_t* state = self;
-  if (state->arena.allocator.fn) rn_arena_clear(&state->arena);
-}
-
-#define ROW(name, init_, function)                                                            \
-  {                                                                                           \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(state_t), \
-    .init = init_, .destroy = destroy, .compute = function                                    \
-  }
-
 static const rn_kernel_def_t rows[] = {
-    ROW("ParseExample", init_v1, compute_v1),
-    ROW("ParseExampleV2", init_v2, compute_v2),
-    ROW("ParseSingleExample", init_single, compute_single),
+    RN_EXAMPLE_ROW("ParseExample", state_t, init_v1, compute_v1),
+    RN_EXAMPLE_ROW("ParseExampleV2", state_t, init_v2, compute_v2),
+    RN_EXAMPLE_ROW("ParseSingleExample", state_t, init_single, compute_single),
 };
 RN_KERNEL_FAMILY(cpu_parse_example, rows);

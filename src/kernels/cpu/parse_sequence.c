@@ -26,7 +26,7 @@ typedef struct list_column_t {
 } list_column_t;
 
 typedef struct state_t {
-  rn_arena_t arena;      // what follows is its
+  rn_arena_t arena;      // the first; what follows is its
   rn_columns_t context;  // as made by init; keys are still missing where they are inputs
   list_column_t* lists;
   int32_t list_count;
@@ -610,20 +610,9 @@ static rn_status_t init_v1(const rn_kernel_init_t* init, void* self) {
   return RN_OK;
 }
 
-static void destroy(void* self) {
-  state_t* state = self;
-  if (state->arena.allocator.fn) rn_arena_clear(&state->arena);
-}
-
-#define ROW(name, init_, function)                                                            \
-  {                                                                                           \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(state_t), \
-    .init = init_, .destroy = destroy, .compute = function                                    \
-  }
-
 static const rn_kernel_def_t rows[] = {
-    ROW("ParseSequenceExample", init_v1, compute_v1),
-    ROW("ParseSequenceExampleV2", init_v2, compute_v2),
-    ROW("ParseSingleSequenceExample", init_single, compute_single),
+    RN_EXAMPLE_ROW("ParseSequenceExample", state_t, init_v1, compute_v1),
+    RN_EXAMPLE_ROW("ParseSequenceExampleV2", state_t, init_v2, compute_v2),
+    RN_EXAMPLE_ROW("ParseSingleSequenceExample", state_t, init_single, compute_single),
 };
 RN_KERNEL_FAMILY(cpu_parse_sequence, rows);

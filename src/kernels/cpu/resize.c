@@ -117,24 +117,6 @@ static void bicubic_taps(const state_t* state, int64_t in, int64_t out, taps_t* 
   }
 }
 
-static void find_taps(const state_t* state, method_t method, int64_t in, int64_t out,
-                      taps_t* taps) {
-  switch (method) {
-    case BILINEAR:
-      bilinear_taps(state, in, out, taps);
-      break;
-    case NEAREST:
-      nearest_taps(state, in, out, taps);
-      break;
-    case AREA:
-      area_taps(state, in, out, taps);
-      break;
-    case BICUBIC:
-      bicubic_taps(state, in, out, taps);
-      break;
-  }
-}
-
 // One resizing: |in| and |out| are rows and columns of the original and of the resized image.
 typedef struct job_t {
   method_t method;
@@ -147,7 +129,9 @@ typedef struct job_t {
   rn_dtype_t dtype;
 } job_t;
 
-static void bilinear_row(const job_t* job, const float* image, int64_t y, float* to) {
+static void bilinear_row(const job_t* job, const void* from, int64_t y, void* out) {
+  const float* image = from;
+  float* to = out;
   const taps_t* row = &job->rows[y];
   const float* top = image + row->at[0] * job->in[1] * job->depth;
   const float* bottom = image + row->at[1] * job->in[1] * job->depth;
@@ -173,7 +157,9 @@ static float row_sum(const job_t* job, const float* row, const taps_t* column) {
   return sum + row[bound(last, width) * job->depth] * column->weights[1];
 }
 
-static void area_row(const job_t* job, const float* image, int64_t y, float* to) {
+static void area_row(const job_t* job, const void* from, int64_t y, void* out) {
+  const float* image = from;
+  float* to = out;
   const taps_t* row = &job->rows[y];
   int64_t first = row->at[0], last = row->at[1] - 1;
   for (int64_t x = 0; x < job->out[1]; ++x)
@@ -188,7 +174,9 @@ static void area_row(const job_t* job, const float* image, int64_t y, float* to)
     }
 }
 
-static void bicubic_row(const job_t* job, const float* image, int64_t y, float* to) {
+static void bicubic_row(const job_t* job, const void* from, int64_t y, void* out) {
+  const float* image = from;
+  float* to = out;
   const taps_t* row = &job->rows[y];
   const float* lines[TAPS];
   for (int i = 0; i < TAPS; ++i) lines[i] = image + row->at[i] * job->in[1] * job->depth;
@@ -208,12 +196,22 @@ static void bicubic_row(const job_t* job, const float* image, int64_t y, float* 
   }
 }
 
-static void nearest_row(const job_t* job, const char* image, int64_t y, char* to) {
+static void nearest_row(const job_t* job, const void* from, int64_t y, void* out) {
+  char* to = out;
   size_t pixel = (size_t)job->depth * job->item;
-  const char* row = image + (size_t)(job->rows[y].at[0] * job->in[1]) * pixel;
+  const char* row = (const char*)from + (size_t)(job->rows[y].at[0] * job->in[1]) * pixel;
   for (int64_t x = 0; x < job->out[1]; ++x, to += pixel)
     memcpy(to, row + (size_t)job->columns[x].at[0] * pixel, pixel);
 }
+
+// By method_t: what an output pixel is made of, and one row of them.
+static const struct {
+  void (*find_taps)(const state_t* state, int64_t in, int64_t out, taps_t* taps);
+  void (*row)(const job_t* job, const void* from, int64_t y, void* out);
+} ways[] = {[BILINEAR] = {bilinear_taps, bilinear_row},
+            [NEAREST] = {nearest_taps, nearest_row},
+            [AREA] = {area_taps, area_row},
+            [BICUBIC] = {bicubic_taps, bicubic_row}};
 
 // Rows of the output, counted over all images.
 static void resize_piece(void* arg, int64_t begin, int64_t end) {
@@ -224,20 +222,7 @@ static void resize_piece(void* arg, int64_t begin, int64_t end) {
     const void* image = (const char*)job->from + (size_t)(i / job->out[0]) * image_bytes;
     void* to = (char*)job->to + (size_t)i * row_bytes;
     int64_t y = i % job->out[0];
-    switch (job->method) {
-      case BILINEAR:
-        bilinear_row(job, image, y, to);
-        break;
-      case NEAREST:
-        nearest_row(job, image, y, to);
-        break;
-      case AREA:
-        area_row(job, image, y, to);
-        break;
-      case BICUBIC:
-        bicubic_row(job, image, y, to);
-        break;
-    }
+    ways[job->method].row(job, image, y, to);
   }
 }
 
@@ -343,8 +328,8 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, int64_t count, double e
   int64_t bytes = (job->out[0] + job->out[1]) * (int64_t)sizeof(taps_t);
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &bytes}, &memory));
   taps_t* taps = memory.data;
-  find_taps(ctx->state, job->method, job->in[0], job->out[0], taps);
-  find_taps(ctx->state, job->method, job->in[1], job->out[1], taps + job->out[0]);
+  ways[job->method].find_taps(ctx->state, job->in[0], job->out[0], taps);
+  ways[job->method].find_taps(ctx->state, job->in[1], job->out[1], taps + job->out[0]);
   job->rows = taps;
   job->columns = taps + job->out[0];
   int64_t grain = each >= PIECE_PRODUCTS ? 1 : (int64_t)(PIECE_PRODUCTS / (each + 1)) + 1;

@@ -205,22 +205,22 @@ static rn_status_t locked(const rn_env_t* env, const char* lock) {
 static rn_status_t begin_files(cached_iterator_t* own) {
   const cached_t* cached = (const cached_t*)own->base.dataset;
   const rn_env_t* env = env_of(own);
-  if (rn_bundle_exists(env, cached->path)) {
-    own->is_reading = true;
-    return rn_bundle_reader_open(env, cached->path, &own->reader);
-  }
+  bool is_locked = false;
+  RN_RETURN_IF_ERROR(rn_bundle_find_index(env, cached->path, &own->is_reading));
+  if (own->is_reading) return rn_bundle_reader_open(env, cached->path, &own->reader);
   own->lock.size = 0;
   rn_strbuf_printf(&own->lock, "%s_0.lockfile", cached->path);
   RN_RETURN_IF_ERROR(rn_strbuf_status(&own->lock));
-  if (rn_fs_exists(env, own->lock.data)) {
-    rn_status_t status = locked(env, own->lock.data);
+  rn_status_t status = rn_fs_find(env, own->lock.data, &is_locked);
+  if (is_locked) status = locked(env, own->lock.data);
+  if (!rn_ok(status)) {
     own->lock.size = 0;
     return status;
   }
   char text[48];
   int size = snprintf(text, sizeof text, "Created at: %lld",
                       (long long)(env->wall_us(env->self) / 1000000));
-  rn_status_t status = rn_fs_write(env, own->lock.data, rn_str_n(text, (size_t)size));
+  status = rn_fs_write(env, own->lock.data, rn_str_n(text, (size_t)size));
   if (rn_ok(status)) status = rn_bundle_writer_create(env, cached->path, NULL, &own->writer);
   if (!rn_ok(status)) give_up_files(own);
   return status;

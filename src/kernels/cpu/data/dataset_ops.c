@@ -1,5 +1,6 @@
 // Ops that take a dataset and give tensors: how many elements, the only one, a reduction. And
 // iterators that make their dataset themselves.
+#include "base/container.h"
 #include "kernels/cpu/data/map.h"
 #include "kernels/cpu/data/walk.h"
 #include "kernels/cpu/handle.h"
@@ -234,9 +235,7 @@ static void reduce_destroy(void* state) {
   rn_arena_clear(&reduce->arena);
 }
 
-static void reduce_called(rn_data_call_t* call) {
-  drive_go((drive_t*)(void*)((char*)call - offsetof(drive_t, call)));
-}
+static void reduce_called(rn_data_call_t* call) { drive_go(RN_CONTAINER_OF(call, drive_t, call)); }
 
 static rn_status_t check_reduction(const drive_t* drive) {
   const rn_instance_t* instance = drive->func.instance;

@@ -89,7 +89,12 @@ static rn_status_t open_file(files_iterator_t* own, bool has_records) {
           ? rn_record_reader_open(env, path, files->compression, files->buffer_size, &own->records)
           : rn_input_open(env, path, files->compression, files->buffer_size, &own->input);
   rn_free(files->base.node->allocator, path, name.size + 1);
-  return status;
+  RN_RETURN_IF_ERROR(status);
+  if (has_records)
+    rn_record_reader_read_ahead(own->records, files->base.host->pool);
+  else
+    rn_input_read_ahead(own->input, files->base.host->pool);
+  return RN_OK;
 }
 
 static rn_status_t give_text(files_iterator_t* own, rn_str_t text) {

@@ -1,7 +1,8 @@
 // The surroundings of datasets, and what stops the parts of a pipeline: see data.h.
 #include <stdatomic.h>
-#include <time.h>
 
+#include "base/container.h"
+#include "base/pool_wait.h"
 #include "kernels/cpu/data/data.h"
 
 #define HOST_TYPE "DataHost"
@@ -41,18 +42,9 @@ static void close_host(rn_data_host_t* host) {
   rn_mutex_unlock(&host->mutex);
   rn_cancel(&host->cancel);
   rn_mutex_lock(&host->mutex);
-  while (host->active > 0) {
-    rn_mutex_unlock(&host->mutex);
-    bool helped = rn_pool_help(host->pool);
-    rn_mutex_lock(&host->mutex);
-    // Tasks may be waiting for a thread: so look for them now and then.
-    if (!helped && host->active > 0) {
-      struct timespec now;
-      clock_gettime(CLOCK_MONOTONIC, &now);
-      rn_cond_wait_until(&host->idle, &host->mutex,
-                         (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + 1000000);
-    }
-  }
+  while (host->active > 0)
+    if (!rn_pool_help_unlocked(host->pool, &host->mutex) && host->active > 0)
+      rn_cond_wait_a_while(&host->idle, &host->mutex);
   rn_mutex_unlock(&host->mutex);
 }
 
@@ -118,7 +110,7 @@ static void run_destroy(rn_object_t* object) {
 // callback within it would be for ever: so the callback holds the run, and says that it came. A run
 // on its way out waits for the callback, which then finds nothing to hold.
 static void outer_cancelled(rn_cancel_entry_t* entry) {
-  rn_data_run_t* run = (rn_data_run_t*)(void*)((char*)entry - offsetof(rn_data_run_t, entry));
+  rn_data_run_t* run = RN_CONTAINER_OF(entry, rn_data_run_t, entry);
   int32_t refs = atomic_load(&run->object.refs);
   do {
     if (refs == 0) return;

@@ -6,6 +6,7 @@
 // waits for the shard that is behind.
 #include <stdio.h>
 
+#include "base/container.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/data/walk.h"
 #include "kernels/cpu/data/window.h"
@@ -203,7 +204,7 @@ static void pump(deal_t* deal) {
 }
 
 static void answered(rn_data_request_t* request) {
-  deal_t* deal = (deal_t*)(void*)((char*)request - offsetof(deal_t, request));
+  deal_t* deal = RN_CONTAINER_OF(request, deal_t, request);
   rn_data_host_t* host = deal->dataset->host;
   rn_object_retain(&host->object);
   deal_out(deal);

@@ -134,12 +134,21 @@ rn_status_t rn_data_state_create(rn_allocator_t memory, rn_str_t bytes, rn_tenso
   return status;
 }
 
+// TensorFlow's begin with the name of an iterator of the pipeline as it was rewritten there.
+#define STOCK_STATE "Iterator::"
+
 rn_status_t rn_data_state_of(const rn_tensor_t* tensor, rn_str_t* out) {
   rn_object_t* object =
-      tensor->rank == 1 && tensor->count == 1 ? *RN_DATA(tensor, rn_object_t*) : NULL;
-  if (!object || object->destroy != state_destroy)
-    return rn_invalid_argument("The serialized state of an iterator is expected");
+      tensor->rank == 1 && tensor->count > 0 ? *RN_DATA(tensor, rn_object_t*) : NULL;
+  bool is_state = object && object->destroy == state_destroy;
   const state_t* state = (const state_t*)object;
+  if (is_state && state->size >= strlen(STOCK_STATE) &&
+      memcmp(state->bytes, STOCK_STATE, strlen(STOCK_STATE)) == 0)
+    return rn_unimplemented(
+        "The state of this iterator was saved by another implementation of TensorFlow, for the "
+        "pipeline that it had made of the dataset, and cannot be restored here");
+  if (!is_state || tensor->count != 1)
+    return rn_invalid_argument("The serialized state of an iterator is expected");
   *out = rn_str_n(state->bytes, state->size);
   return RN_OK;
 }

@@ -4,8 +4,9 @@
 // fills the free slots from the input; tasks on the pool, and the asker itself, take queued slots
 // in order and call the function. In order, the asker waits for the oldest slot; otherwise for any.
 // With a pool of one thread the asker does everything, one element at a time.
-#include <time.h>
 
+#include "base/container.h"
+#include "base/pool_wait.h"
 #include "kernels/cpu/data/map.h"
 
 #define MAX_SLOTS 4096
@@ -340,8 +341,7 @@ static bool fill(parallel_iterator_t* own) {
 }
 
 static void request_cancelled(rn_cancel_entry_t* entry) {
-  parallel_iterator_t* own =
-      (parallel_iterator_t*)(void*)((char*)entry - offsetof(parallel_iterator_t, entry));
+  parallel_iterator_t* own = RN_CONTAINER_OF(entry, parallel_iterator_t, entry);
   rn_mutex_lock(&own->mutex);
   bool waited = own->is_waiting;
   own->is_waiting = false;
@@ -397,16 +397,9 @@ static bool parallel_next(rn_data_iterator_t* iterator) {
 static void quiesce(parallel_iterator_t* own) {
   rn_pool_t* pool = own->base.dataset->host->pool;
   rn_mutex_lock(&own->mutex);
-  while (own->running > 0) {
-    rn_mutex_unlock(&own->mutex);
-    bool helped = rn_pool_help(pool);
-    rn_mutex_lock(&own->mutex);
-    if (helped || own->running == 0) continue;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    rn_cond_wait_until(&own->idle, &own->mutex,
-                       (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + 1000000);
-  }
+  while (own->running > 0)
+    if (!rn_pool_help_unlocked(pool, &own->mutex) && own->running > 0)
+      rn_cond_wait_a_while(&own->idle, &own->mutex);
   rn_mutex_unlock(&own->mutex);
 }
 

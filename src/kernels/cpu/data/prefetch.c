@@ -7,7 +7,8 @@
 // begun.
 #include "kernels/cpu/data/prefetch.h"
 
-#include <time.h>
+#include "base/container.h"
+#include "base/pool_wait.h"
 
 #define DEFAULT_CAPACITY 8
 #define MAX_CAPACITY ((int64_t)1 << 16)
@@ -233,9 +234,7 @@ static void task(prefetch_iterator_t* own) {
   }
 }
 
-static void run_job(rn_job_t* job) {
-  task((prefetch_iterator_t*)(void*)((char*)job - offsetof(prefetch_iterator_t, job)));
-}
+static void run_job(rn_job_t* job) { task(RN_CONTAINER_OF(job, prefetch_iterator_t, job)); }
 
 static void finish_direct(prefetch_iterator_t* own) {
   rn_data_request_t *asked = own->base.asked, *request = &own->source.request;
@@ -249,8 +248,7 @@ static void finish_direct(prefetch_iterator_t* own) {
 }
 
 static void source_done(rn_data_request_t* request) {
-  prefetch_iterator_t* own =
-      (prefetch_iterator_t*)(void*)((char*)request - offsetof(prefetch_iterator_t, source));
+  prefetch_iterator_t* own = RN_CONTAINER_OF(request, prefetch_iterator_t, source.request);
   rn_mutex_lock(&own->mutex);
   bool is_direct = own->is_direct;
   rn_mutex_unlock(&own->mutex);
@@ -284,8 +282,7 @@ static void kick(prefetch_iterator_t* own) {
 }
 
 static void request_cancelled(rn_cancel_entry_t* entry) {
-  prefetch_iterator_t* own =
-      (prefetch_iterator_t*)(void*)((char*)entry - offsetof(prefetch_iterator_t, entry));
+  prefetch_iterator_t* own = RN_CONTAINER_OF(entry, prefetch_iterator_t, entry);
   rn_mutex_lock(&own->mutex);
   bool waited = own->is_waiting;
   own->is_waiting = false;
@@ -337,16 +334,9 @@ static void hold_task(prefetch_iterator_t* own) {
   rn_pool_t* pool = own->base.dataset->host->pool;
   rn_mutex_lock(&own->mutex);
   own->is_paused = true;
-  while (own->is_active) {
-    rn_mutex_unlock(&own->mutex);
-    bool helped = rn_pool_help(pool);
-    rn_mutex_lock(&own->mutex);
-    if (helped || !own->is_active) continue;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    rn_cond_wait_until(&own->idle, &own->mutex,
-                       (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + 1000000);
-  }
+  while (own->is_active)
+    if (!rn_pool_help_unlocked(pool, &own->mutex) && own->is_active)
+      rn_cond_wait_a_while(&own->idle, &own->mutex);
   rn_mutex_unlock(&own->mutex);
 }
 

@@ -1,6 +1,7 @@
 // Iterators as resources, and the line before them: see walk.h.
 #include "kernels/cpu/data/walk.h"
 
+#include "base/container.h"
 #include "kernels/cpu/array.h"
 
 // A kernel that waits for its turn.
@@ -313,8 +314,7 @@ static void take_turns(rn_data_walk_t* walk) {
 }
 
 static void request_done(rn_data_request_t* request) {
-  rn_data_walk_t* walk =
-      (rn_data_walk_t*)(void*)((char*)request - offsetof(rn_data_walk_t, request));
+  rn_data_walk_t* walk = RN_CONTAINER_OF(request, rn_data_walk_t, request);
   if (end_turn(walk)) take_turns(walk);
 }
 
