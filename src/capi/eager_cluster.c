@@ -3,30 +3,33 @@
 #include "capi/session.h"
 #include "dist/eager/client.h"
 
-static rn_status_t join(TFE_Context* ctx, int keep_alive_secs, const void* proto, size_t length,
-                        int64_t timeout_ms, bool clears, bool is_update) {
+// What a client says of a cluster: which, and how long the context may wait for it.
+static rn_eager_join_t join_of(const void* proto, size_t length, int keep_alive_secs,
+                               int64_t timeout_ms) {
+  return (rn_eager_join_t){.env = rn_capi_env(),
+                           .allocator = rn_capi_allocator(),
+                           .server_def = rn_str_n(proto, length),
+                           .keep_alive_s = keep_alive_secs,
+                           .timeout_ms = timeout_ms};
+}
+
+static rn_status_t join(TFE_Context* ctx, const rn_eager_join_t* options) {
   if (!ctx) return rn_capi_null("TFE_ContextSetServerDef", "ctx");
-  if (!proto && length) return rn_capi_null("TFE_ContextSetServerDef", "proto");
-  rn_eager_join_t options = {.env = rn_capi_env(),
-                             .allocator = rn_capi_allocator(),
-                             .server_def = rn_str_n(proto, length),
-                             .keep_alive_s = keep_alive_secs,
-                             .timeout_ms = timeout_ms,
-                             .clears = clears,
-                             .is_update = is_update};
-  return rn_eager_client_join(rn_capi_eager(ctx), &options);
+  if (!options->server_def.data && options->server_def.size)
+    return rn_capi_null("TFE_ContextSetServerDef", "proto");
+  return rn_eager_client_join(rn_capi_eager(ctx), options);
 }
 
 void TFE_ContextSetServerDefWithTimeoutAndRetries(TFE_Context* ctx, int keep_alive_secs,
                                                   const void* proto, size_t proto_len,
                                                   int64_t init_timeout_in_ms, int retries,
                                                   TF_Status* status, bool clear_existing_contexts) {
-  rn_status_t outcome = join(ctx, keep_alive_secs, proto, proto_len, init_timeout_in_ms,
-                             clear_existing_contexts, false);
+  rn_eager_join_t options = join_of(proto, proto_len, keep_alive_secs, init_timeout_in_ms);
+  options.clears = clear_existing_contexts;
+  rn_status_t outcome = join(ctx, &options);
   for (int i = 0; i < retries && rn_status_code(outcome) == RN_CODE_UNAVAILABLE; ++i) {
     rn_status_free(outcome);
-    outcome = join(ctx, keep_alive_secs, proto, proto_len, init_timeout_in_ms,
-                   clear_existing_contexts, false);
+    outcome = join(ctx, &options);
   }
   rn_capi_set(status, outcome);
 }
@@ -47,13 +50,21 @@ void TFE_ContextSetServerDef(TFE_Context* ctx, int keep_alive_secs, const void* 
 void TFE_ContextUpdateServerDefWithTimeout(TFE_Context* ctx, int keep_alive_secs, const void* proto,
                                            size_t proto_len, int64_t init_timeout_in_ms,
                                            TF_Status* status) {
-  rn_capi_set(status,
-              join(ctx, keep_alive_secs, proto, proto_len, init_timeout_in_ms, false, true));
+  rn_eager_join_t options = join_of(proto, proto_len, keep_alive_secs, init_timeout_in_ms);
+  options.is_update = true;
+  rn_capi_set(status, join(ctx, &options));
 }
 
 void TFE_ContextUpdateServerDef(TFE_Context* ctx, int keep_alive_secs, const void* proto,
                                 size_t proto_len, TF_Status* status) {
   TFE_ContextUpdateServerDefWithTimeout(ctx, keep_alive_secs, proto, proto_len, 0, status);
+}
+
+void TFE_InitializeLocalOnlyContext(TFE_Context* ctx, int keep_alive_secs, const void* proto,
+                                    size_t proto_len, TF_Status* status) {
+  rn_eager_join_t options = join_of(proto, proto_len, keep_alive_secs, 0);
+  options.is_alone = true;
+  rn_capi_set(status, join(ctx, &options));
 }
 
 bool TFE_ContextCheckAlive(TFE_Context* ctx, const char* worker_name, TF_Status* status) {

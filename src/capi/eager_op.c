@@ -157,15 +157,16 @@ void TFE_OpSetXLACompilation(TFE_Op* op, unsigned char enable) {
 const TFE_OpAttrs* TFE_OpGetAttrs(const TFE_Op* op) { return (const TFE_OpAttrs*)op; }
 
 static rn_status_t add_attr(void* arg, rn_str_t name, const rn_attr_value_t* value) {
-  rn_eager_op_set_attr(arg, name, value);
+  if (!rn_eager_op_has_attr(arg, name)) rn_eager_op_set_attr(arg, name, value);
   return RN_OK;
 }
 
 void TFE_OpAddAttrs(TFE_Op* op, const TFE_OpAttrs* attrs) {
   if (!op || !attrs || (const void*)op == (const void*)attrs) return;
-  rn_eager_op_fail(rn_capi_eager_op(op),
-                   rn_eager_op_each_attr(rn_capi_eager_op((const TFE_Op*)attrs), add_attr,
-                                         rn_capi_eager_op(op)));
+  const rn_eager_op_t* from = rn_capi_eager_op((const TFE_Op*)attrs);
+  rn_eager_op_t* to = rn_capi_eager_op(op);
+  rn_eager_op_fail(to, rn_eager_op_each_attr(from, add_attr, to));
+  rn_eager_op_fail(to, rn_eager_op_each_implied(from, false, add_attr, to));
 }
 
 static rn_status_t write_attr(void* arg, rn_str_t name, const rn_attr_value_t* value) {
@@ -188,6 +189,7 @@ void TFE_OpAttrsSerialize(const TFE_OpAttrs* attrs, TF_Buffer* buf, TF_Status* s
     rn_strbuf_init(&text, rn_capi_allocator());
     rn_pb_put_str(&text, rn_pb_NameAttrList_name_field, rn_str(rn_eager_op_def(op)->name));
     outcome = rn_eager_op_each_attr(op, write_attr, &text);
+    if (rn_ok(outcome)) outcome = rn_eager_op_each_implied(op, true, write_attr, &text);
     if (rn_ok(outcome)) outcome = rn_strbuf_status(&text);
     if (rn_ok(outcome)) outcome = rn_capi_buffer_take(&text, buf);
     rn_strbuf_clear(&text);

@@ -93,7 +93,8 @@ static rn_status_t add_gradients(rn_graph_t* graph, const char* prefix, const TF
                                .xs = (const rn_edge_t*)x,
                                .x_count = nx,
                                .options = &options,
-                               .wants_all = true};
+                               .wants_all = true,
+                               .is_terse = true};
   rn_status_t status = rn_grad_run(&request, out);
   bool any = false;
   for (int i = 0; rn_ok(status) && i < nx; ++i) {

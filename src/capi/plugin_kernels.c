@@ -2,9 +2,11 @@
 #include "capi/plugin_kernel.h"
 #include "proto/kernel_def.pb.h"
 
+// Once registered it lives for ever: the row is in it, and clients delete what they registered.
 struct TF_KernelBuilder {
-  rn_plugin_kernel_t* plugin;  // Owned until it is registered
-  rn_status_t error;           // of calls that have no status
+  rn_plugin_kernel_t plugin;
+  rn_status_t error;  // of calls that have no status
+  bool is_registered;
 };
 
 #define MAX_TYPES (sizeof((rn_kernel_def_t*)NULL)->types / sizeof *((rn_kernel_def_t*)NULL)->types)
@@ -17,7 +19,7 @@ static void fail(TF_KernelBuilder* builder, rn_status_t status) {
 
 static rn_status_t keep(TF_KernelBuilder* builder, rn_str_t text, const char** out) {
   rn_str_t copy;
-  RN_RETURN_IF_ERROR(rn_arena_str(&builder->plugin->arena, text, &copy));
+  RN_RETURN_IF_ERROR(rn_arena_str(&builder->plugin.arena, text, &copy));
   *out = copy.data;
   return RN_OK;
 }
@@ -25,22 +27,20 @@ static rn_status_t keep(TF_KernelBuilder* builder, rn_str_t text, const char** o
 static rn_status_t builder_fill(TF_KernelBuilder* builder, const char* op, const char* device) {
   if (!op) return rn_capi_null("TF_NewKernelBuilder", "op_name");
   if (!device) return rn_capi_null("TF_NewKernelBuilder", "device_name");
-  RN_RETURN_IF_ERROR(keep(builder, rn_str(op), &builder->plugin->def.op));
-  return keep(builder, rn_str(device), &builder->plugin->def.device);
+  RN_RETURN_IF_ERROR(keep(builder, rn_str(op), &builder->plugin.def.op));
+  return keep(builder, rn_str(device), &builder->plugin.def.device);
 }
 
 static TF_KernelBuilder* builder_create(const rn_plugin_kernel_t* functions, const char* op,
                                         const char* device) {
   TF_KernelBuilder* builder = NULL;
   rn_status_t status = RN_NEW(rn_capi_allocator(), &builder);
-  if (rn_ok(status)) status = RN_NEW(rn_capi_allocator(), &builder->plugin);
   if (!rn_ok(status)) {
     rn_status_free(status);
-    TF_DeleteKernelBuilder(builder);
     return NULL;
   }
-  *builder->plugin = *functions;
-  rn_arena_init(&builder->plugin->arena, rn_capi_allocator());
+  builder->plugin = *functions;
+  rn_arena_init(&builder->plugin.arena, rn_capi_allocator());
   fail(builder, builder_fill(builder, op, device));
   return builder;
 }
@@ -64,17 +64,14 @@ TF_KernelBuilder* TF_NewAsyncKernelBuilder(
 }
 
 void TF_DeleteKernelBuilder(TF_KernelBuilder* builder) {
-  if (!builder) return;
-  if (builder->plugin) {
-    rn_arena_clear(&builder->plugin->arena);
-    RN_FREE(rn_capi_allocator(), builder->plugin);
-  }
+  if (!builder || builder->is_registered) return;
+  rn_arena_clear(&builder->plugin.arena);
   rn_status_free(builder->error);
   RN_FREE(rn_capi_allocator(), builder);
 }
 
 static rn_status_t add_types(TF_KernelBuilder* builder, rn_str_t attr, rn_dtypes_t types) {
-  rn_kernel_type_t* rows = builder->plugin->def.types;
+  rn_kernel_type_t* rows = builder->plugin.def.types;
   size_t i = 0;
   while (i < MAX_TYPES && rows[i].attr && !rn_str_is(attr, rows[i].attr)) i++;
   if (i == MAX_TYPES) {
@@ -99,7 +96,7 @@ void TF_KernelBuilder_TypeConstraint(TF_KernelBuilder* kernel_builder, const cha
 }
 
 static rn_status_t add_host_arg(TF_KernelBuilder* builder, rn_str_t name) {
-  const char** args = builder->plugin->def.host_args;
+  const char** args = builder->plugin.def.host_args;
   size_t i = 0;
   while (i < MAX_HOST_ARGS && args[i]) i++;
   if (i == MAX_HOST_ARGS) {
@@ -114,12 +111,12 @@ void TF_KernelBuilder_HostMemory(TF_KernelBuilder* kernel_builder, const char* a
 }
 
 void TF_KernelBuilder_Priority(TF_KernelBuilder* kernel_builder, int32_t priority_number) {
-  if (kernel_builder) kernel_builder->plugin->def.priority = priority_number;
+  if (kernel_builder) kernel_builder->plugin.def.priority = priority_number;
 }
 
 void TF_KernelBuilder_Label(TF_KernelBuilder* kernel_builder, const char* label) {
   if (kernel_builder && label) {
-    fail(kernel_builder, keep(kernel_builder, rn_str(label), &kernel_builder->plugin->def.label));
+    fail(kernel_builder, keep(kernel_builder, rn_str(label), &kernel_builder->plugin.def.label));
   }
 }
 
@@ -133,13 +130,13 @@ void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder* builder
   }
   rn_status_t outcome = builder->error;
   builder->error = RN_OK;
-  if (rn_ok(outcome) && !builder->plugin->compute && !builder->plugin->compute_async) {
+  if (rn_ok(outcome) && !builder->plugin.compute && !builder->plugin.compute_async) {
     outcome = RN_CAPI_NULL("compute_func");
   }
   if (rn_ok(outcome)) {
-    rn_plugin_kernel_bind(builder->plugin);
-    outcome = rn_kernel_register(&builder->plugin->def);
-    if (rn_ok(outcome)) builder->plugin = NULL;
+    rn_plugin_kernel_bind(&builder->plugin);
+    outcome = rn_kernel_register(&builder->plugin.def);
+    builder->is_registered = rn_ok(outcome);
   }
   TF_DeleteKernelBuilder(builder);
   rn_capi_set(status, outcome);
@@ -147,7 +144,7 @@ void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder* builder
 
 // Takes over what a KernelDef says.
 static rn_status_t apply_def(TF_KernelBuilder* builder, const rn_pb_KernelDef_t* def) {
-  rn_kernel_def_t* own = &builder->plugin->def;
+  rn_kernel_def_t* own = &builder->plugin.def;
   memset(own->types, 0, sizeof own->types);
   memset(own->host_args, 0, sizeof own->host_args);
   own->priority = def->priority;

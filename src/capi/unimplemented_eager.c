@@ -16,7 +16,3 @@ void TFE_WaitAtBarrier(TFE_Context* ctx, const char* barrier_id, int64_t barrier
                        TF_Status* status) {
   RN_NOT_YET(status);
 }
-void TFE_InitializeLocalOnlyContext(TFE_Context* ctx, int keep_alive_secs, const void* proto,
-                                    size_t proto_len, TF_Status* status) {
-  RN_NOT_YET(status);
-}

@@ -74,6 +74,10 @@ static void destroy(rn_eager_t* eager) {
   if (eager->step.step_resources) rn_resources_destroy(eager->step.step_resources);
   if (eager->stats.allocator.fn) rn_step_stats_clear(&eager->stats);
   rn_session_destroy(eager->session);
+  for (size_t i = 0; i < eager->old_names.count; ++i)
+    rn_free(eager->allocator, (char*)(uintptr_t)eager->old_names.items[i].data,
+            eager->old_names.items[i].size + 1);
+  rn_vec_free(&eager->old_names, eager->allocator);
   rn_graph_release(eager->library);
   if (eager->cluster) eager->destroy_cluster(eager->cluster);
   rn_eager_custom_devices_clear(eager);
@@ -95,6 +99,24 @@ static bool is_fresh(const rn_eager_t* eager) {
   for (size_t i = 0; i < RN_EAGER_BUCKETS; ++i)
     if (eager->buckets[i]) return false;
   return atomic_load(&eager->refs) == 1 && !eager->retired && !eager->tape_cache;
+}
+
+rn_status_t rn_eager_set_task(rn_eager_t* eager, rn_str_t task) {
+  for (int i = 0; i < rn_session_device_count(eager->session); ++i) {
+    rn_device_t* device = (rn_device_t*)(uintptr_t)rn_session_device(eager->session, i);
+    rn_str_t name;
+    if (rn_str_starts_with(device->name, task) &&
+        rn_str_starts_with(rn_str(device->name.data + task.size), RN_STR("/device:")))
+      continue;
+    RN_RETURN_IF_ERROR(rn_device_name(eager->allocator, task, device->type, device->index, &name));
+    rn_status_t status = rn_vec_push(&eager->old_names, eager->allocator, device->name);
+    if (!rn_ok(status)) {
+      rn_free(eager->allocator, (char*)(uintptr_t)name.data, name.size + 1);
+      return status;
+    }
+    device->name = name;
+  }
+  return RN_OK;
 }
 
 static rn_status_t set_cpus_locked(rn_eager_t* eager, int count) {

@@ -35,6 +35,9 @@ void rn_eager_close(rn_eager_t* eager);
 // Gives the context |count| CPUs. FAILED_PRECONDITION once something has run, or lies on a device
 // other than the first.
 RN_MUST_USE rn_status_t rn_eager_set_cpus(rn_eager_t* eager, int count);
+// From now on the devices are those of |task|, "/job:worker/replica:0/task:0". Nothing may run
+// meanwhile; names that were lent stay.
+RN_MUST_USE rn_status_t rn_eager_set_task(rn_eager_t* eager, rn_str_t task);
 rn_session_t* rn_eager_session(rn_eager_t* eager);
 rn_graph_t* rn_eager_library(rn_eager_t* eager);  // whose functions are ops of the context
 uint64_t rn_eager_id(const rn_eager_t* eager);    // different for every context of the process
@@ -154,7 +157,8 @@ typedef struct rn_eager_shape_t {
   const rn_tensor_t* value;  // Borrowed; NULL: not known
 } rn_eager_shape_t;
 
-// What the outputs of |op| would be for such inputs; its own inputs do not count. Results live in
+// What the outputs of |op| would be for such inputs; its own inputs do not count. Types of inputs
+// that nothing settles are guessed, and those of outputs are then RN_INVALID. Results live in
 // |arena|.
 RN_MUST_USE rn_status_t rn_eager_op_infer(const rn_eager_op_t* op, const rn_eager_shape_t* inputs,
                                           int32_t count, rn_arena_t* arena, rn_eager_shape_t** out,
@@ -181,11 +185,15 @@ rn_eager_handle_t* rn_eager_op_input(const rn_eager_op_t* op, int32_t i);  // Bo
 // Copies |value|. A failure is kept and reported when the op is executed.
 void rn_eager_op_set_attr(rn_eager_op_t* op, rn_str_t name, const rn_attr_value_t* value);
 void rn_eager_op_fail(rn_eager_op_t* op, rn_status_t status);  // keeps the first; takes |status|
+bool rn_eager_op_has_attr(const rn_eager_op_t* op, rn_str_t name);  // that was given
+typedef rn_status_t (*rn_eager_see_attr_t)(void* arg, rn_str_t name, const rn_attr_value_t* value);
 // All attributes that were given, in the order of the definition, then others.
-RN_MUST_USE rn_status_t rn_eager_op_each_attr(const rn_eager_op_t* op,
-                                              rn_status_t (*visit)(void* arg, rn_str_t name,
-                                                                   const rn_attr_value_t* value),
+RN_MUST_USE rn_status_t rn_eager_op_each_attr(const rn_eager_op_t* op, rn_eager_see_attr_t see,
                                               void* arg);
+// Those that were not given but follow from the inputs so far, or else have a default. Values are
+// lent for the call.
+RN_MUST_USE rn_status_t rn_eager_op_each_implied(const rn_eager_op_t* op, bool with_defaults,
+                                                 rn_eager_see_attr_t see, void* arg);
 // How many tensors argument |name| stands for, by what is known so far.
 RN_MUST_USE rn_status_t rn_eager_op_length(const rn_eager_op_t* op, rn_str_t name, bool is_output,
                                            int32_t* out);

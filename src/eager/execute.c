@@ -1,4 +1,5 @@
 // Running an op: its kernel is looked up, called with values, and its results become handles.
+#include "base/denormals.h"
 #include "eager/internal.h"
 
 // A call of a kernel that may end on another thread.
@@ -40,7 +41,10 @@ static rn_status_t run_kernel(rn_eager_t* eager, const rn_kernel_t* kernel, rn_c
   if (rn_is_cancelled(step.cancel)) return rn_cancelled("Operation was cancelled");
   rn_kernel_ctx_t ctx = {
       .kernel = kernel, .state = kernel->state, .in = inputs, .out = outputs, .step = &step};
-  return kernel->def->compute ? kernel->def->compute(&ctx) : run_async(&ctx);
+  uint64_t before = rn_denormals_flush();
+  rn_status_t status = kernel->def->compute ? kernel->def->compute(&ctx) : run_async(&ctx);
+  rn_denormals_restore(before);
+  return status;
 }
 
 static rn_status_t copy_variable(rn_variable_t* variable, rn_tensor_t* out) {
@@ -71,9 +75,22 @@ static rn_status_t keep_outputs(const rn_eager_kernel_t* kernel, rn_tensor_t* ou
   return RN_OK;
 }
 
+// That a task is gone, only ops that talk to tasks may say: whoever mends clusters listens for it.
+static rn_status_t not_unavailable(const rn_op_def_t* def, rn_status_t status) {
+  if (rn_status_code(status) != RN_CODE_UNAVAILABLE || (def->flags & RN_OP_DISTRIBUTED))
+    return status;
+  rn_status_t replaced = rn_internal(
+      "%s\nExecuting non-communication op <%s> originally returned UnavailableError, and was "
+      "replaced by InternalError to avoid invoking TF network error handling logic.",
+      rn_status_message(status), def->name);
+  rn_status_free(status);
+  return replaced;
+}
+
 static rn_status_t run(rn_eager_t* eager, const rn_eager_kernel_t* kernel, rn_cancel_t* cancel,
                        rn_tensor_t* const* inputs, rn_tensor_t* outputs) {
-  if (kernel->kernel) return run_kernel(eager, kernel->kernel, cancel, inputs, outputs);
+  if (kernel->kernel)
+    return not_unavailable(kernel->def, run_kernel(eager, kernel->kernel, cancel, inputs, outputs));
   if (kernel->session) {
     rn_step_options_t options = {.cancel = cancel};
     return rn_session_run(kernel->session, &kernel->step, (const rn_tensor_t* const*)inputs,

@@ -20,7 +20,9 @@ rn_status_t rn_eager_handle_new(rn_eager_t* eager, rn_device_t* device, rn_dtype
   rn_eager_handle_t* handle = NULL;
   *out = NULL;
   RN_RETURN_IF_ERROR(rn_alloc(allocator, sizeof *handle, (void**)&handle));
-  bool is_first_cpu = !eager || !device || device == eager->cpu;
+  // What lies on the first CPU need not keep its context, as long as that has the usual name.
+  bool is_usual = eager && device == eager->cpu && eager->old_names.count == 0;
+  bool is_first_cpu = !eager || !device || is_usual;
   *handle = (rn_eager_handle_t){.refs = 1,
                                 .state = sync ? RN_HANDLE_PENDING : RN_HANDLE_READY,
                                 .dtype = dtype,
@@ -120,8 +122,7 @@ const char* rn_eager_handle_backing_device(const rn_eager_handle_t* handle) {
 rn_status_t rn_eager_handle_copy_to(rn_eager_handle_t* handle, rn_eager_t* eager,
                                     rn_device_t* device, rn_eager_handle_t** out) {
   *out = NULL;
-  rn_device_t* wanted = device == eager->cpu ? NULL : device;
-  if (handle->device == wanted) {
+  if ((handle->device ? handle->device : eager->cpu) == device) {
     rn_eager_handle_retain(handle);
     *out = handle;
     return RN_OK;

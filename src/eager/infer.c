@@ -3,10 +3,12 @@
 #include "eager/internal.h"
 #include "graph/library.h"
 
-// The type that the description already settles for flat input |i|; RN_INVALID if it does not.
-static rn_dtype_t known_type(const rn_eager_op_t* op, int32_t i) {
+// The argument that flat input |i| belongs to, and its type if a list of types settles it. NULL if
+// that is not known.
+static const rn_arg_def_t* arg_of(const rn_eager_op_t* op, int32_t i, rn_dtype_t* out_type) {
   const rn_op_def_t* def = op->def;
   int32_t flat = 0;
+  *out_type = RN_INVALID;
   for (int a = 0; a < def->input_count; ++a) {
     const rn_arg_def_t* arg = &def->inputs[a];
     int64_t length = 1;
@@ -16,24 +18,45 @@ static rn_dtype_t known_type(const rn_eager_op_t* op, int32_t i) {
       length = number->kind == RN_ATTR_INT ? number->i : INT32_MAX;
     } else if (arg->type_list_attr >= 0) {
       const rn_attr_value_t* types = &op->attrs[arg->type_list_attr];
-      if (types->kind != RN_ATTR_TYPE || !types->is_list) return RN_INVALID;
-      if (i < flat + types->count) return types->list_type[i - flat];
+      if (types->kind != RN_ATTR_TYPE || !types->is_list) return NULL;
+      if (i < flat + types->count) *out_type = types->list_type[i - flat];
       length = types->count;
     }
-    if (i < flat + length) {
-      if (arg->type_attr < 0) return rn_dtype_base(arg->type);
-      const rn_attr_value_t* type = &op->attrs[arg->type_attr];
-      return type->kind == RN_ATTR_TYPE && !type->is_list ? type->type : RN_INVALID;
-    }
+    if (i < flat + length) return arg;
     flat += (int32_t)length;
   }
-  return RN_INVALID;
+  return NULL;
+}
+
+static rn_dtype_t given_type(const rn_eager_shape_t* input) {
+  return input->value ? input->value->dtype : input->dtype;
+}
+
+// A type for flat input |i|: that which is given, or the description's, or that of an input of the
+// same attribute, or any that the op takes, since shapes hardly depend on types (|*is_guess|).
+static rn_dtype_t choose_type(const rn_eager_op_t* op, const rn_eager_shape_t* inputs,
+                              int32_t count, int32_t i, bool* is_guess) {
+  rn_dtype_t type = given_type(&inputs[i]), other;
+  if (type != RN_INVALID) return type;
+  const rn_arg_def_t* arg = arg_of(op, i, &type);
+  if (type != RN_INVALID || !arg) return type;
+  if (arg->type_attr < 0) return rn_dtype_base(arg->type);
+  const rn_attr_value_t* set = &op->attrs[arg->type_attr];
+  if (set->kind == RN_ATTR_TYPE && !set->is_list) return set->type;
+  for (int32_t j = 0; j < count; ++j) {
+    const rn_arg_def_t* twin = arg_of(op, j, &other);
+    if (twin && twin->type_attr == arg->type_attr && given_type(&inputs[j]) != RN_INVALID)
+      return given_type(&inputs[j]);
+  }
+  *is_guess = true;
+  const rn_attr_def_t* attr = &op->def->attrs[arg->type_attr];
+  if (attr->has_default) return attr->default_value.type;
+  return attr->allowed_count ? attr->allowed_types[0] : RN_FLOAT;
 }
 
 static rn_status_t add_input(rn_graph_t* graph, rn_arena_t* arena, const rn_eager_op_t* op,
-                             const rn_eager_shape_t* input, int32_t i, rn_edge_t* out) {
-  rn_dtype_t dtype = input->value ? input->value->dtype : input->dtype;
-  if (dtype == RN_INVALID) dtype = known_type(op, i);
+                             const rn_eager_shape_t* input, int32_t i, rn_dtype_t dtype,
+                             rn_edge_t* out) {
   if (dtype == RN_INVALID)
     return rn_invalid_argument("The type of input %d of %s is not known", i, op->def->name);
   rn_attr_t attrs[2] = {{RN_STR("dtype"), {.kind = RN_ATTR_TYPE, .type = dtype}}};
@@ -87,9 +110,12 @@ static rn_status_t infer(const rn_eager_op_t* op, rn_graph_t* graph, const rn_ea
                          int32_t count, rn_arena_t* arena, rn_eager_shape_t** out,
                          int32_t* out_count) {
   rn_edge_t* edges = NULL;
+  bool is_guess = false;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)count, &edges));
-  for (int32_t i = 0; i < count; ++i)
-    RN_RETURN_IF_ERROR(add_input(graph, arena, op, &inputs[i], i, &edges[i]));
+  for (int32_t i = 0; i < count; ++i) {
+    rn_dtype_t dtype = choose_type(op, inputs, count, i, &is_guess);
+    RN_RETURN_IF_ERROR(add_input(graph, arena, op, &inputs[i], i, dtype, &edges[i]));
+  }
   rn_node_t* node = NULL;
   RN_RETURN_IF_ERROR(add_node(graph, arena, op, edges, count, &node));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)node->output_count, out));
@@ -100,8 +126,8 @@ static rn_status_t infer(const rn_eager_op_t* op, rn_graph_t* graph, const rn_ea
       RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)shape.rank, &dims));
       memcpy(dims, shape.dims, (size_t)shape.rank * sizeof *dims);
     }
-    (*out)[i] = (rn_eager_shape_t){.dtype = rn_dtype_base(node->outputs[i].dtype),
-                                   .shape = {shape.rank, dims}};
+    rn_dtype_t dtype = is_guess ? RN_INVALID : rn_dtype_base(node->outputs[i].dtype);
+    (*out)[i] = (rn_eager_shape_t){.dtype = dtype, .shape = {shape.rank, dims}};
   }
   *out_count = node->output_count;
   return RN_OK;
@@ -117,6 +143,7 @@ rn_status_t rn_eager_op_infer(const rn_eager_op_t* op, const rn_eager_shape_t* i
   rn_graph_t* graph = NULL;
   RN_RETURN_IF_ERROR(
       rn_graph_create_body(op->eager->allocator, op->eager->library->library, &graph));
+  graph->allows_shapeless = true;
   rn_status_t status = infer(op, graph, inputs, count, arena, out, out_count);
   rn_graph_release(graph);
   return status;

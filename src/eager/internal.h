@@ -161,6 +161,7 @@ struct rn_eager_t {
   rn_strbuf_t config;            // what |options| points into
   rn_step_t step;                // what every call's step starts as
   rn_device_t* cpu;
+  RN_VEC(rn_str_t) old_names;  // Owned: of devices
   int policy;
   _Atomic bool is_soft;
   rn_eager_executor_t* executor;  // Owned: the default one

@@ -160,6 +160,30 @@ static rn_status_t check_inputs(const rn_eager_op_t* op, const rn_attr_value_t* 
   return RN_OK;
 }
 
+// Adds the node. A few shape functions refuse inputs of which nothing is known (SpaceToBatchND
+// wants to know how many sizes its blocks have): those are told the shapes at hand. The kernel
+// serves other shapes as well, so what they say of its outputs is forgotten.
+static rn_status_t add_node(const rn_eager_op_t* op, const rn_node_spec_t* spec,
+                            rn_eager_kernel_t* kernel) {
+  rn_status_t refusal = rn_graph_add(kernel->graph, spec, &kernel->node);
+  if (rn_ok(refusal) || rn_status_code(refusal) != RN_CODE_INVALID_ARGUMENT) return refusal;
+  bool is_told = false;
+  for (int32_t i = 0; i < op->input_count; ++i) {
+    const rn_tensor_t* value = NULL;
+    rn_status_t status = rn_eager_handle_value(op->inputs[i], &value);
+    if (rn_ok(status) && value)
+      status = rn_graph_set_shape(kernel->graph, spec->inputs[i], rn_tensor_shape(value));
+    is_told |= rn_ok(status) && value;
+    rn_status_free(status);
+  }
+  if (!is_told) return refusal;
+  rn_status_free(refusal);
+  RN_RETURN_IF_ERROR(rn_graph_add(kernel->graph, spec, &kernel->node));
+  for (int32_t i = 0; i < kernel->node->output_count; ++i)
+    kernel->node->outputs[i].shape = RN_SHAPE_UNKNOWN;
+  return RN_OK;
+}
+
 // A placeholder for every input, and the node that reads them.
 static rn_status_t build_node(const rn_eager_op_t* op, const rn_attr_value_t* attrs,
                               rn_eager_kernel_t* kernel) {
@@ -188,7 +212,7 @@ static rn_status_t build_node(const rn_eager_op_t* op, const rn_attr_value_t* at
                          .attr_count = (int32_t)attr_count,
                          .arg_lengths = kernel->lengths,
                          .arg_count = op->arg_count};
-  return rn_graph_add(kernel->graph, &spec, &kernel->node);
+  return add_node(op, &spec, kernel);
 }
 
 static rn_status_t describe_outputs(rn_eager_kernel_t* kernel) {
@@ -389,6 +413,7 @@ static rn_status_t fill(const rn_eager_op_t* op, rn_eager_kernel_t* kernel) {
   RN_RETURN_IF_ERROR(check_inputs(op, attrs));
   RN_RETURN_IF_ERROR(
       rn_graph_create_body(eager->allocator, eager->library->library, &kernel->graph));
+  kernel->graph->allows_shapeless = true;
   RN_RETURN_IF_ERROR(build_node(op, attrs, kernel));
   RN_RETURN_IF_ERROR(describe_outputs(kernel));
   return find_runner(eager, kernel);

@@ -221,17 +221,70 @@ void rn_eager_op_set_attr(rn_eager_op_t* op, rn_str_t name, const rn_attr_value_
   rn_eager_op_fail(op, set_attr(op, name, value));
 }
 
-rn_status_t rn_eager_op_each_attr(const rn_eager_op_t* op,
-                                  rn_status_t (*visit)(void* arg, rn_str_t name,
-                                                       const rn_attr_value_t* value),
-                                  void* arg) {
+bool rn_eager_op_has_attr(const rn_eager_op_t* op, rn_str_t name) {
+  int index = op->def ? rn_op_attr_index(op->def, name) : -1;
+  if (index >= 0) return op->attrs[index].kind != RN_EAGER_UNSET;
+  for (size_t i = 0; i < op->extras.count; ++i)
+    if (rn_str_eq(op->extras.items[i].name, name)) return true;
+  return false;
+}
+
+// What the inputs say of attribute |attr|; false if nothing, as after a list that was given tensor
+// by tensor, whose end nobody knows. |types| has room for the types of all inputs.
+static bool is_implied(const rn_eager_op_t* op, int attr, rn_dtype_t* types, rn_attr_value_t* out) {
+  rn_eager_handle_t* const* input = op->inputs;
+  for (int32_t i = 0; i < op->arg_count; ++i) {
+    const rn_arg_def_t* arg = &op->def->inputs[i];
+    bool is_list = arg->number_attr >= 0 || arg->type_list_attr >= 0;
+    if (is_list && op->lengths[i] == RN_ARG_SINGLE) return false;
+    int32_t length = op->lengths[i] == RN_ARG_SINGLE ? 1 : op->lengths[i];
+    if (arg->type_attr == attr && length > 0) {
+      *out = (rn_attr_value_t){.kind = RN_ATTR_TYPE, .type = input[0]->dtype};
+      return true;
+    }
+    if (arg->number_attr == attr) {
+      *out = (rn_attr_value_t){.kind = RN_ATTR_INT, .i = length};
+      return true;
+    }
+    if (arg->type_list_attr == attr) {
+      for (int32_t j = 0; j < length; ++j) types[j] = input[j]->dtype;
+      *out = (rn_attr_value_t){
+          .kind = RN_ATTR_TYPE, .is_list = true, .count = length, .list_type = types};
+      return true;
+    }
+    input += length;
+  }
+  return false;
+}
+
+rn_status_t rn_eager_op_each_attr(const rn_eager_op_t* op, rn_eager_see_attr_t see, void* arg) {
   if (!op->def) return not_described();
   for (int i = 0; i < op->def->attr_count; ++i)
     if (op->attrs[i].kind != RN_EAGER_UNSET)
-      RN_RETURN_IF_ERROR(visit(arg, rn_str(op->def->attrs[i].name), &op->attrs[i]));
+      RN_RETURN_IF_ERROR(see(arg, rn_str(op->def->attrs[i].name), &op->attrs[i]));
   for (size_t i = 0; i < op->extras.count; ++i)
-    RN_RETURN_IF_ERROR(visit(arg, op->extras.items[i].name, &op->extras.items[i].value));
+    RN_RETURN_IF_ERROR(see(arg, op->extras.items[i].name, &op->extras.items[i].value));
   return RN_OK;
+}
+
+rn_status_t rn_eager_op_each_implied(const rn_eager_op_t* op, bool with_defaults,
+                                     rn_eager_see_attr_t see, void* arg) {
+  if (!op->def) return not_described();
+  rn_dtype_t few_types[RN_EAGER_FEW], *types = few_types;
+  rn_status_t status = RN_OK;
+  if (op->input_count > RN_EAGER_FEW)
+    RN_RETURN_IF_ERROR(RN_NEW_ARRAY(op->eager->allocator, (size_t)op->input_count, &types));
+  for (int i = 0; rn_ok(status) && i < op->def->attr_count; ++i) {
+    const rn_attr_def_t* def = &op->def->attrs[i];
+    rn_attr_value_t value;
+    if (op->attrs[i].kind != RN_EAGER_UNSET) continue;
+    if (is_implied(op, i, types, &value))
+      status = see(arg, rn_str(def->name), &value);
+    else if (with_defaults && def->has_default)
+      status = see(arg, rn_str(def->name), &def->default_value);
+  }
+  if (types != few_types) RN_FREE_ARRAY(op->eager->allocator, types, op->input_count);
+  return status;
 }
 
 // What the given arguments say of attribute |attr|; false if nothing.

@@ -1,6 +1,7 @@
 // Recording.
 #include "eager/tape_internal.h"
 
+#include "framework/grad_def.h"
 #include "tensor/handle.h"
 
 void rn_tape_map_clear(rn_tape_map_t* map) {
@@ -248,8 +249,16 @@ static rn_status_t record_step(rn_eager_t* eager, const step_t* step) {
   return status;
 }
 
+// Whether nothing flows back through |kernel|: what is computed from its results is not recorded
+// for their sake.
+static bool ends_here(const rn_eager_kernel_t* kernel) {
+  return (kernel->def->flags & RN_OP_NO_GRAD) && kernel->extra_count == 0 &&
+         !rn_grad_rule_find(rn_str(kernel->def->name)).fn;
+}
+
 rn_status_t rn_eager_record(rn_eager_t* eager, rn_eager_kernel_t* kernel,
                             rn_eager_handle_t* const* inputs, rn_eager_handle_t* const* outputs) {
+  if (ends_here(kernel)) return RN_OK;
   step_t step = {.kernel = kernel,
                  .inputs = inputs,
                  .input_count = kernel->input_count,

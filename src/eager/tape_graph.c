@@ -88,13 +88,24 @@ static rn_status_t write_shape(rn_strbuf_t* key, rn_eager_handle_t* handle) {
   return RN_OK;
 }
 
+// What a leaf of the processor's that is a setting holds; NULL for others.
+static const rn_tensor_t* setting_of(const rn_tape_value_t* value) {
+  const rn_eager_handle_t* handle = value->handle;
+  bool is_here = !handle->special && (!handle->device || handle->device->is_host);
+  return value->is_setting && is_here ? &handle->tensor : NULL;
+}
+
 static rn_status_t write_key(const rn_tape_segment_t* segment, rn_strbuf_t* key) {
   for (size_t i = 0; i < segment->records.count; ++i)
     rn_strbuf_append_n(key, &segment->records.items[i]->kernel, sizeof(void*));
   rn_strbuf_append_n(key, segment->edges.items, segment->edges.count * sizeof(int32_t));
   for (size_t i = 0; i < segment->values.count; ++i)
-    if (segment->values.items[i].is_leaf)
-      RN_RETURN_IF_ERROR(write_shape(key, segment->values.items[i].handle));
+    if (segment->values.items[i].is_leaf) {
+      const rn_tape_value_t* value = &segment->values.items[i];
+      RN_RETURN_IF_ERROR(write_shape(key, value->handle));
+      const rn_tensor_t* tensor = setting_of(value);
+      if (tensor) rn_strbuf_append_n(key, tensor->data, rn_tensor_bytes(tensor));
+    }
   for (size_t i = 0; i < segment->dys.count; ++i)
     RN_RETURN_IF_ERROR(write_shape(key, segment->dys.items[i]));
   rn_strbuf_append_n(key, segment->ys.items, segment->ys.count * sizeof(int32_t));
@@ -115,6 +126,18 @@ typedef struct build_t {
   rn_edge_t* dys;         // by y
   int32_t forward_count;  // nodes of the graph before the gradient's
 } build_t;
+
+static rn_status_t add_setting(build_t* build, const rn_tensor_t* tensor, int32_t number,
+                               rn_edge_t* out) {
+  rn_attr_t attrs[] = {
+      {RN_STR("dtype"), {.kind = RN_ATTR_TYPE, .type = tensor->dtype}},
+      {RN_STR("value"), {.kind = RN_ATTR_TENSOR, .tensor = tensor}},
+  };
+  rn_node_spec_t spec = {.op = RN_STR("Const"), .attrs = attrs, .attr_count = 2};
+  RN_RETURN_IF_ERROR(rn_arena_printf(build->arena, &spec.name, "value_%d", number));
+  *out = RN_NO_EDGE;
+  return rn_graph_add(build->graph, &spec, &out->node);
+}
 
 static rn_status_t add_placeholder(build_t* build, rn_eager_handle_t* handle, const char* prefix,
                                    int32_t number, rn_edge_t* out) {
@@ -160,10 +183,14 @@ static rn_status_t add_forward(build_t* build) {
   const rn_tape_segment_t* segment = build->segment;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->values.count, &build->edges));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(build->arena, segment->ys.count, &build->dys));
-  for (size_t i = 0; i < segment->values.count; ++i)
-    if (segment->values.items[i].is_leaf)
-      RN_RETURN_IF_ERROR(add_placeholder(build, segment->values.items[i].handle, "value",
-                                         (int32_t)i, &build->edges[i]));
+  for (size_t i = 0; i < segment->values.count; ++i) {
+    const rn_tape_value_t* value = &segment->values.items[i];
+    if (!value->is_leaf) continue;
+    const rn_tensor_t* setting = setting_of(value);
+    RN_RETURN_IF_ERROR(
+        setting ? add_setting(build, setting, (int32_t)i, &build->edges[i])
+                : add_placeholder(build, value->handle, "value", (int32_t)i, &build->edges[i]));
+  }
   size_t next = 0;
   for (size_t i = 0; i < segment->records.count; ++i) {
     const rn_tape_record_t* record = segment->records.items[i];

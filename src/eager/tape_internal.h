@@ -58,6 +58,7 @@ typedef struct rn_tape_value_t {
   rn_tape_key_t key;
   rn_eager_handle_t* handle;  // Borrowed from the tape
   bool is_leaf;
+  bool is_setting;  // a leaf that says how an op works: an axis, the size of a window
 } rn_tape_value_t;
 
 // A gradient: dense alone, or rows with their numbers and the whole's shape (runnel/gradients.h).

@@ -1,12 +1,14 @@
 // Walking back: recorded ops between targets and sources are taken in stretches, last first, each
 // by one call of a gradient function; custom steps in between ask their callbacks.
 #include "eager/tape_internal.h"
+#include "graph/build.h"
 
 typedef struct walk_t {
   rn_tape_records_t records;  // the tape's, which stay where they are
   rn_eager_t* eager;
   rn_allocator_t allocator;
   rn_tape_map_t reached;               // what depends on a source
+  const rn_tape_map_t* tracked;        // the tape's
   rn_tape_map_t wanted;                // what a target depends on
   rn_tape_map_t places;                // key -> place in |arrived|
   RN_VEC(rn_tape_gradient_t) arrived;  // Owned: the sum of what came back to a value
@@ -166,7 +168,12 @@ static rn_eager_handle_t* const* outputs_of(const rn_tape_record_t* record) {
 // Which records lie between the sources and the targets.
 static rn_status_t find_path(walk_t* walk, const rn_eager_gradient_t* request, bool* on_path) {
   const rn_tape_records_t* records = &walk->records;
-  RN_RETURN_IF_ERROR(add_all(&walk->reached, request->sources, request->source_count));
+  for (int32_t i = 0; i < request->source_count; ++i) {
+    // What the tape was not told to watch is a constant to it, though a record may read it.
+    bool is_tracked = false;
+    RN_RETURN_IF_ERROR(any_in(walk->tracked, &request->sources[i], 1, &is_tracked));
+    if (is_tracked) RN_RETURN_IF_ERROR(add_all(&walk->reached, &request->sources[i], 1));
+  }
   for (size_t i = 0; i < records->count; ++i) {
     const rn_tape_record_t* record = &records->items[i];
     RN_RETURN_IF_ERROR(any_in(&walk->reached, record->handles, record->input_count, &on_path[i]));
@@ -196,8 +203,26 @@ static void segment_clear(rn_tape_segment_t* segment) {
   rn_vec_free(&segment->xs, segment->allocator);
 }
 
-static rn_status_t number_value(rn_tape_segment_t* segment, rn_eager_handle_t* handle,
-                                bool is_leaf) {
+// Whether input |i| of a recorded op is such that the gradient is built for its value, and not for
+// whatever comes there.
+static bool is_setting(const rn_tape_record_t* record, int32_t i) {
+  static const char* const names[] = {"axis", "element_shape", "ksize", "strides"};
+  const rn_node_t* node = record->kernel->node;
+  rn_dtype_t dtype = record->handles[i]->dtype;
+  if (dtype != RN_INT32 && dtype != RN_INT64) return false;
+  int64_t end = 0;
+  for (int a = 0; a < node->op->input_count; ++a) {
+    end += rn_node_arg_length(node, &node->op->inputs[a]);
+    if (i >= end) continue;
+    for (size_t n = 0; n < sizeof names / sizeof *names; ++n)
+      if (!strcmp(node->op->inputs[a].name, names[n])) return true;
+    return false;
+  }
+  return false;
+}
+
+static rn_status_t number_value(rn_tape_segment_t* segment, rn_eager_handle_t* handle, bool is_leaf,
+                                bool sets) {
   rn_tape_key_t key;
   RN_RETURN_IF_ERROR(rn_tape_key(handle, &key));
   int32_t number = rn_tape_map_get(&segment->numbers, key);
@@ -207,6 +232,8 @@ static rn_status_t number_value(rn_tape_segment_t* segment, rn_eager_handle_t* h
     rn_tape_value_t value = {.key = key, .handle = handle, .is_leaf = is_leaf};
     RN_RETURN_IF_ERROR(rn_vec_push(&segment->values, segment->allocator, value));
   }
+  rn_tape_value_t* value = &segment->values.items[number];
+  value->is_setting |= sets && value->is_leaf;
   return rn_vec_push(&segment->edges, segment->allocator, number);
 }
 
@@ -214,7 +241,8 @@ static rn_status_t add_record(rn_tape_segment_t* segment, const rn_tape_record_t
   RN_RETURN_IF_ERROR(rn_vec_push(&segment->records, segment->allocator, record));
   int32_t count = record->input_count + record->output_count;
   for (int32_t i = 0; i < count; ++i)
-    RN_RETURN_IF_ERROR(number_value(segment, record->handles[i], i < record->input_count));
+    RN_RETURN_IF_ERROR(number_value(segment, record->handles[i], i < record->input_count,
+                                    i < record->input_count && is_setting(record, i)));
   return RN_OK;
 }
 
@@ -415,7 +443,10 @@ rn_status_t rn_eager_tape_gradient(rn_eager_tape_t* tape, const rn_eager_gradien
   bool goes_on = tape->is_persistent && tape->is_recording;
   if (!goes_on) rn_eager_tape_set_recording(tape, false);
   rn_allocator_t allocator = tape->eager->allocator;
-  walk_t walk = {.records = tape->records, .eager = tape->eager, .allocator = allocator};
+  walk_t walk = {.records = tape->records,
+                 .tracked = &tape->tracked,
+                 .eager = tape->eager,
+                 .allocator = allocator};
   if (goes_on) tape->records = (rn_tape_records_t){0};
   walk.reached.allocator = walk.wanted.allocator = walk.places.allocator = allocator;
   rn_status_t status = run_walk(&walk, request, out);

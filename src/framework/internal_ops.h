@@ -17,6 +17,10 @@ static inline const rn_op_def_t* rn_op_recv(bool to_host) {
 static inline const rn_op_def_t* rn_op_fused(void) {
   return rn_op_find(RN_STR("_FusedElementwise"));
 }
+// Such chains with several results, over columns of matrices, too.
+static inline const rn_op_def_t* rn_op_fused_columns(void) {
+  return rn_op_find(RN_STR("_FusedColumns"));
+}
 // Matrix products that are summed up, and a descent by such a sum: nothing of it is written out.
 static inline const rn_op_def_t* rn_op_sum_of_products(void) {
   return rn_op_find(RN_STR("_SumOfProducts"));

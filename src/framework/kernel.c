@@ -105,16 +105,23 @@ static const rn_kernel_def_t* find_without_table(const rn_op_def_t* op,
   return best;
 }
 
-const rn_kernel_def_t* rn_kernel_find(const rn_op_def_t* op, const rn_attr_value_t* attrs,
-                                      const char* label, const char* device) {
-  row_t* first = NULL;
-  if (!first_row(rn_str(op->name), &first)) return find_without_table(op, attrs, label, device);
+static const rn_kernel_def_t* best_row(const row_t* first, const rn_op_def_t* op,
+                                       const rn_attr_value_t* attrs, const char* label,
+                                       const char* device) {
   const rn_kernel_def_t* best = NULL;
-  for (row_t* row = first; row; row = row->next)
+  for (const row_t* row = first; row; row = row->next)
     if (row_fits(row->def, op, attrs, label, device) &&
         (!best || row->def->priority > best->priority))
       best = row->def;
   return best;
+}
+
+const rn_kernel_def_t* rn_kernel_find(const rn_op_def_t* op, const rn_attr_value_t* attrs,
+                                      const char* label, const char* device) {
+  row_t* first = NULL;
+  if (!first_row(rn_str(op->name), &first)) return find_without_table(op, attrs, label, device);
+  const rn_kernel_def_t* found = best_row(first, op, attrs, label, device);
+  return found ? found : best_row(first, op, attrs, label, "DEFAULT");
 }
 
 rn_status_t rn_kernel_register(const rn_kernel_def_t* def) {

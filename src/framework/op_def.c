@@ -154,7 +154,8 @@ static rn_status_t same_definition(const rn_op_def_t* a, const rn_op_def_t* b, b
 }
 
 static rn_status_t register_locked(const rn_op_def_t* def) {
-  rn_op_table_t* table = table_ready_locked();
+  rn_op_table_t* table = atomic_load_explicit(&registry.table, memory_order_relaxed);
+  if (!table) table = table_ready_locked();
   if (!table) return rn_out_of_memory();
   const rn_op_def_t* other = table_find(table, rn_str(def->name));
   if (other == def) return RN_OK;
@@ -163,6 +164,8 @@ static rn_status_t register_locked(const rn_op_def_t* def) {
     RN_RETURN_IF_ERROR(same_definition(def, other, &same));
     return same ? RN_OK : rn_already_exists("Op with name %s", def->name);
   }
+  table = table_ready_locked();
+  if (!table) return rn_out_of_memory();
   size_t size = ((size_t)registry.added_count + 1) * sizeof *registry.added;
   const rn_op_def_t** added = realloc(registry.added, size);
   if (!added) return rn_out_of_memory();

@@ -25,6 +25,7 @@ typedef struct rn_handle_data_t {
   bool is_set;
   rn_dtype_t dtype;
   rn_shape_t shape;
+  int key_rank;  // of a table: as many of the last sizes of a tensor of keys are those of one key
 } rn_handle_data_t;
 
 // Which inputs' values a shape function looked at (bit i: input i): as whole values, as sizes of a

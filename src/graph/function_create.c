@@ -7,6 +7,7 @@
 #include "framework/attr_proto.h"
 #include "graph/build.h"
 #include "graph/library.h"
+#include "wire/decode.h"
 #include "wire/encode.h"
 #include "wire/writer.h"
 
@@ -398,6 +399,10 @@ static rn_status_t put_results(maker_t* maker) {
   return RN_OK;
 }
 
+static int by_text(const void* a, const void* b) {
+  return rn_str_compare(*(const rn_str_t*)a, *(const rn_str_t*)b);
+}
+
 static rn_status_t put_controls(maker_t* maker) {
   const rn_function_spec_t* spec = maker->spec;
   rn_str_t* names = NULL;
@@ -425,36 +430,39 @@ static rn_status_t put_controls(maker_t* maker) {
     }
   }
   rn_map_clear(&used);
+  if (spec->control_count) qsort(names, (size_t)spec->control_count, sizeof *names, by_text);
   maker->signature.control_output.items = names;
   maker->signature.control_output.count = (uint32_t)spec->control_count;
   return status;
 }
 
 // The hash of what the function does, as eleven letters and digits.
-static rn_status_t name_by_hash(maker_t* maker, rn_str_t bytes, rn_str_t* out) {
+static rn_status_t name_by_hash(maker_t* maker, rn_str_t* out) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789aA";
-  uint64_t hash = rn_str_hash(bytes);
+  rn_pb_FunctionDef_t* def = NULL;
+  RN_RETURN_IF_ERROR(rn_strbuf_status(&maker->out));
+  RN_RETURN_IF_ERROR(
+      RN_PB_DECODE(FunctionDef, rn_strbuf_view(&maker->out), NULL, &maker->scratch, &def));
+  def->signature = &maker->signature;
+  uint64_t hash;
+  RN_RETURN_IF_ERROR(rn_function_hash(def, &maker->scratch, &hash));
+  // The lowest byte comes first, its highest bits first.
+  uint64_t bits = __builtin_bswap64(hash);
   char text[12] = {0};
-  for (int i = 0; i < 11; i++) text[i] = digits[hash >> (i * 6) & 63];
+  for (int i = 0; i < 11; i++) text[i] = digits[(i < 10 ? bits >> (58 - 6 * i) : bits << 2) & 63];
   return rn_arena_printf(&maker->scratch, out, "%.*s_%s", RN_STR_ARGS(maker->spec->name), text);
 }
 
-static rn_status_t put_signature(maker_t* maker) {
+static rn_status_t name_function(maker_t* maker) {
   maker->signature.description = maker->spec->description;
+  rn_str_t name = maker->spec->name;
+  if (maker->spec->append_hash) RN_RETURN_IF_ERROR(name_by_hash(maker, &name));
+  maker->signature.name = name;
+  return RN_OK;
+}
+
+static rn_status_t put_signature(maker_t* maker) {
   rn_pb_encode_options_t sorted = {.sort_maps = true};
-  if (maker->spec->append_hash) {
-    rn_strbuf_t plain;
-    rn_strbuf_init(&plain, maker->scratch.allocator);
-    rn_strbuf_append(&plain, rn_strbuf_view(&maker->out));
-    rn_status_t status = RN_PB_ENCODE(OpDef, &maker->signature, &sorted, &plain);
-    if (rn_ok(status)) {
-      status = name_by_hash(maker, rn_strbuf_view(&plain), &maker->signature.name);
-    }
-    rn_strbuf_clear(&plain);
-    RN_RETURN_IF_ERROR(status);
-  } else {
-    maker->signature.name = maker->spec->name;
-  }
   size_t entry = rn_pb_begin(&maker->out, rn_pb_FunctionDef_signature_field);
   RN_RETURN_IF_ERROR(RN_PB_ENCODE(OpDef, &maker->signature, &sorted, &maker->out));
   rn_pb_end(&maker->out, entry);
@@ -473,6 +481,7 @@ static rn_status_t make_locked(maker_t* maker) {
   RN_RETURN_IF_ERROR(name_body(maker));
   RN_RETURN_IF_ERROR(put_body(maker));
   RN_RETURN_IF_ERROR(put_results(maker));
+  RN_RETURN_IF_ERROR(name_function(maker));
   RN_RETURN_IF_ERROR(put_controls(maker));
   return put_signature(maker);
 }

@@ -29,6 +29,11 @@ typedef struct rn_library_t {
   rn_map_t bodies_by_key;  // key -> rn_function_body_t*; those of removed functions are not
 } rn_library_t;
 
+// What |def| does as a number: equal for equal functions, and TensorFlow's own. It has a signature,
+// but neither a name nor control outputs yet. Scratch memory comes from |arena|.
+RN_MUST_USE rn_status_t rn_function_hash(const rn_pb_FunctionDef_t* def, rn_arena_t* arena,
+                                         uint64_t* out);
+
 RN_MUST_USE rn_status_t rn_library_create(rn_allocator_t allocator, rn_library_t** out);
 void rn_library_destroy(rn_library_t* library);
 

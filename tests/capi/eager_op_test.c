@@ -1,7 +1,14 @@
 // Eager ops: handles, inputs, attributes, what is inferred, and what is said of bad calls.
+#include <arpa/inet.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "eager_util.h"
+#include "ops_c.h"
+#include "tensorflow/c/c_api_experimental.h"
+#include "tensorflow/c/kernels.h"
 
 #define CPU "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -403,5 +410,174 @@ CT_TEST(eager_op, many_threads) {
   for (int i = 0; i < THREADS; ++i)
     cr_assert_eq(pthread_create(&threads[i], NULL, run_many, t.context), 0);
   for (int i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);
+  ce_close(&t);
+}
+
+// The bytes of attribute |name|, an AttrValue, in what |op| has or follows from its inputs.
+static bool find_attr(ce_t* t, const TFE_Op* op, const char* name, pb_field_t* out,
+                      TF_Buffer* bytes) {
+  TFE_OpAttrsSerialize(TFE_OpGetAttrs(op), bytes, t->status);
+  CT_OK(t->status);
+  pb_field_t entry;
+  return pb_find_named(bytes->data, bytes->length, 2, 1, name, &entry) &&
+         pb_find(entry.data, entry.length, 2, out);
+}
+
+// -1: the op has no such attribute. |field| is that of an AttrValue: 3 is an int, 6 a type.
+static long long attr_of(ce_t* t, const TFE_Op* op, const char* name, int field) {
+  TF_Buffer* bytes = TF_NewBuffer();
+  pb_field_t value, found;
+  long long result = -1;
+  if (find_attr(t, op, name, &value, bytes) && pb_find(value.data, value.length, field, &found))
+    result = (long long)found.value;
+  TF_DeleteBuffer(bytes);
+  return result;
+}
+
+CT_TEST(eager_op, attributes_follow_from_inputs) {
+  ce_t t = ce_open();
+  TFE_TensorHandle *x = ce_float(&t, 1), *zero = ce_handle(&t, ct_int32(0));
+  TFE_TensorHandle* wide = ce_handle(&t, ct_tensor(TF_INT64, NULL, 0, (int64_t[]){0}, 8));
+  TFE_TensorHandle* both[] = {x, x};
+  TFE_Op* op = ce_op(&t, "Min", 0, NULL);
+  CT_INT(attr_of(&t, op, "T", 6), -1);
+  TFE_OpAddInput(op, x, t.status);
+  CT_INT(attr_of(&t, op, "T", 6), TF_FLOAT);
+  CT_INT(attr_of(&t, op, "Tidx", 6), TF_INT32);  // by default
+  TFE_OpAddInput(op, wide, t.status);
+  CT_INT(attr_of(&t, op, "Tidx", 6), TF_INT64);
+  TFE_DeleteOp(op);
+  op = ce_op(&t, "Concat", 1, &zero);
+  TFE_OpAddInputList(op, both, 2, t.status);
+  CT_INT(attr_of(&t, op, "T", 6), TF_FLOAT);
+  CT_INT(attr_of(&t, op, "N", 3), 2);
+  TFE_DeleteOp(op);
+  // Tensors given one by one do not say where the list ends.
+  op = ce_op(&t, "Concat", 1, &zero);
+  TFE_OpAddInput(op, x, t.status);
+  TFE_OpAddInput(op, x, t.status);
+  CT_INT(attr_of(&t, op, "T", 6), -1);
+  CT_INT(attr_of(&t, op, "N", 3), -1);
+  TFE_DeleteOp(op);
+  TFE_DeleteTensorHandle(wide);
+  TFE_DeleteTensorHandle(x);
+  TFE_DeleteTensorHandle(zero);
+  ce_close(&t);
+}
+
+// A copy of an op from what can be asked of it: a list of types goes with the attributes.
+CT_TEST(eager_op, copies_of_ops) {
+  ce_t t = ce_open();
+  TFE_TensorHandle *x = ce_float(&t, 1), *y = ce_handle(&t, ct_int32(7));
+  TFE_TensorHandle *inputs[] = {x, y}, *results[2] = {0};
+  TFE_Op* op = ce_op(&t, "IdentityN", 0, NULL);
+  TFE_OpAddInputList(op, inputs, 2, t.status);
+  TFE_Op* copy = ce_op(&t, "IdentityN", 0, NULL);
+  TFE_OpAddAttrs(copy, TFE_OpGetAttrs(op));
+  for (int i = 0; i < 2; ++i) TFE_OpAddInput(copy, TFE_OpGetFlatInput(op, i, t.status), t.status);
+  int count = 2;
+  TFE_Execute(copy, results, &count, t.status);
+  CT_OK(t.status);
+  CT_INT(count, 2);
+  CT_INT(TFE_TensorHandleDataType(results[1]), TF_INT32);
+  for (int i = 0; i < 2; ++i) TFE_DeleteTensorHandle(results[i]);
+  TFE_DeleteOp(copy);
+  TFE_DeleteOp(op);
+  // What an op has of its own stays.
+  op = ce_op(&t, "VarHandleOp", 0, NULL);
+  TFE_OpSetAttrType(op, "dtype", TF_INT64);
+  TFE_OpSetAttrShape(op, "shape", NULL, 0, t.status);
+  copy = ce_op(&t, "VarHandleOp", 0, NULL);
+  TFE_OpSetAttrType(copy, "dtype", TF_FLOAT);
+  TFE_OpAddAttrs(copy, TFE_OpGetAttrs(op));
+  CT_INT(attr_of(&t, copy, "dtype", 6), TF_FLOAT);
+  TF_Buffer* bytes = TF_NewBuffer();
+  pb_field_t shape;
+  cr_assert(find_attr(&t, copy, "shape", &shape, bytes));
+  TF_DeleteBuffer(bytes);
+  TFE_DeleteOp(copy);
+  TFE_DeleteOp(op);
+  TFE_DeleteTensorHandle(x);
+  TFE_DeleteTensorHandle(y);
+  ce_close(&t);
+}
+
+static void gone_compute(void* state, TF_OpKernelContext* context) {
+  (void)state;
+  TF_Status* s = TF_NewStatus();
+  TF_SetStatus(s, TF_UNAVAILABLE, "gone");
+  TF_OpKernelContext_Failure(context, s);
+  TF_DeleteStatus(s);
+}
+
+// An op needs no shape function here. That something is gone only ops that talk to tasks may say.
+CT_TEST(eager_op, ops_from_outside) {
+  ce_t t = ce_open();
+  TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder("GoneOp");
+  TF_OpDefinitionBuilderAddOutput(builder, "out: string");
+  TF_RegisterOpDefinition(builder, t.status);
+  CT_OK(t.status);
+  TF_RegisterKernelBuilder("Gone", TF_NewKernelBuilder("GoneOp", "CPU", NULL, gone_compute, NULL),
+                           t.status);
+  CT_OK(t.status);
+  TFE_Op* op = ce_op(&t, "GoneOp", 0, NULL);
+  TFE_TensorHandle* result = NULL;
+  int count = 1;
+  TFE_Execute(op, &result, &count, t.status);
+  CT_ERROR(t.status, TF_INTERNAL,
+           "gone\nExecuting non-communication op <GoneOp> originally returned UnavailableError, "
+           "and was replaced by InternalError to avoid invoking TF network error handling logic.");
+  TFE_DeleteOp(op);
+  ce_close(&t);
+}
+
+// A port that nobody listens on for now.
+static int free_port(void) {
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = sizeof at;
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  cr_assert_eq(bind(fd, (struct sockaddr*)&at, sizeof at), 0);
+  cr_assert_eq(getsockname(fd, (struct sockaddr*)&at, &size), 0);
+  close(fd);
+  return ntohs(at.sin_port);
+}
+
+// Whoever becomes a task of a cluster has the devices of that task.
+CT_TEST(eager_op, devices_are_named_after_the_task) {
+  ce_t t = ce_open();
+  TFE_TensorHandle* x = ce_float(&t, 2);
+  const char* jobs[] = {"first", "second", "third"};
+  for (int i = 0; i < 3; ++i) {
+    char text[256], name[64], other[64] = "";
+    bool is_alone = i == 2;  // other tasks are not asked: nobody is there
+    if (is_alone)
+      snprintf(other, sizeof other, "tasks { key: 1 value: '127.0.0.1:%d' } ", free_port());
+    snprintf(text, sizeof text,
+             "cluster { job { name: '%s' tasks { key: 0 value: '127.0.0.1:%d' } %s} } "
+             "job_name: '%s' task_index: 0 protocol: 'grpc'",
+             jobs[i], free_port(), other, jobs[i]);
+    TF_Buffer* def = TFE_GetServerDef(text, t.status);
+    CT_OK(t.status);
+    (is_alone ? TFE_InitializeLocalOnlyContext : TFE_ContextSetServerDef)(t.context, 60, def->data,
+                                                                          def->length, t.status);
+    CT_OK(t.status);
+    TF_DeleteBuffer(def);
+    snprintf(name, sizeof name, "/job:%s/replica:0/task:0/device:CPU:0", jobs[i]);
+    TF_DeviceList* devices = TFE_ContextListDevices(t.context, t.status);
+    CT_INT(TF_DeviceListCount(devices), 1);
+    CT_STR(TF_DeviceListName(devices, 0, t.status), name);
+    TF_DeleteDeviceList(devices);
+    TFE_Op* op = ce_op(&t, "Neg", 1, &x);
+    TFE_OpSetDevice(op, name, t.status);
+    TFE_TensorHandle* y = ce_run(&t, op);
+    CT_STR(TFE_TensorHandleDeviceName(y, t.status), name);
+    CE_FLOAT(ce_take(&t, y), -2);
+    op = ce_op(&t, "Neg", 1, &x);
+    TFE_OpSetDevice(op, i == 0 ? CPU : "/job:first/replica:0/task:0/device:CPU:0", t.status);
+    y = ce_try(&t, op);
+    CT_CODE(t.status, TF_INVALID_ARGUMENT);
+    cr_assert_null(y);
+  }
+  TFE_DeleteTensorHandle(x);
   ce_close(&t);
 }

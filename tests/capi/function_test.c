@@ -16,6 +16,7 @@ enum {
   OP_ATTR = 4,
   OP_DESCRIPTION = 6,
   OP_STATEFUL = 17,
+  OP_CONTROL_OUTPUT = 20,
   ARG_NAME = 1,
   NODE_NAME = 1,
   NODE_INPUT = 3,
@@ -535,10 +536,69 @@ CT_TEST(function, names_with_a_hash) {
     cr_assert_eq(strncmp(TF_FunctionName(made[i]), "base_", 5), 0);
     CT_INT(strlen(TF_FunctionName(made[i])), 16);
   }
-  CT_STR(TF_FunctionName(made[0]), TF_FunctionName(made[1]));
+  CT_STR(TF_FunctionName(made[0]), "base_GYzII64O8Yw");
+  CT_STR(TF_FunctionName(made[1]), "base_GYzII64O8Yw");
   cr_assert_str_neq(TF_FunctionName(made[0]), TF_FunctionName(made[2]));
   for (int i = 0; i < 3; ++i) TF_DeleteFunction(made[i]);
   end(&fn);
+}
+
+// What the hash sees: values of all kinds, devices, control edges and outputs, the description, and
+// a function as an attribute; but no private attribute.
+static TF_Function* hashed(fn_t* fn, const char* private_value) {
+  ct_t* t = &fn->body;
+  TF_Operation* x = feed(fn, "x");
+  TF_Operation* many =
+      ct_const(t, t->graph, "many", ct_tensor(TF_FLOAT, (int64_t[]){3}, 1, (float[]){1, 2, 3}, 12));
+  TF_TString text;
+  TF_TString_Init(&text);
+  TF_TString_Copy(&text, "text", 4);
+  TF_Tensor* string = ct_tensor(TF_STRING, NULL, 0, &text, sizeof text);
+  TF_Operation* words = ct_const(t, t->graph, "words", string);
+  TF_OperationDescription* desc = TF_NewOperation(t->graph, "Neg", "neg");
+  TF_AddInput(desc, ct_out(x, 0));
+  TF_AddControlInput(desc, words);
+  TF_AddControlInput(desc, many);
+  TF_SetDevice(desc, "/cpu:0");
+  TF_SetAttrString(desc, "_private", private_value, strlen(private_value));
+  TF_Operation* neg = TF_FinishOperation(desc, t->status);
+  CT_OK(t->status);
+  desc = TF_NewOperation(t->graph, "PartitionedCall", "call");
+  TF_Output args[] = {ct_out(neg, 0), ct_out(many, 0)};
+  TF_AddInputList(desc, args, 2);
+  TF_SetAttrTypeList(desc, "Tin", (TF_DataType[]){TF_INT32, TF_FLOAT}, 2);
+  TF_SetAttrTypeList(desc, "Tout", (TF_DataType[]){TF_INT32}, 1);
+  TF_SetAttrFuncName(desc, "f", "another", 7);
+  TF_Operation* call = TF_FinishOperation(desc, t->status);
+  CT_OK(t->status);
+  TF_Output in = ct_out(x, 0), outs[] = {ct_out(neg, 0), ct_out(call, 0)};
+  const char* names[] = {"second", "first"};
+  const TF_Operation* controls[] = {words, many};
+  const char* control_names[] = {"b", "a"};
+  TF_Function* function = TF_GraphToFunctionWithControlOutputs(
+      t->graph, "base", 1, -1, NULL, 1, &in, 2, outs, names, 2, controls, control_names, NULL,
+      "What it does", t->status);
+  CT_OK(t->status);
+  return function;
+}
+
+CT_TEST(function, what_the_hash_sees) {
+  const char* values[] = {"one", "two"};
+  for (int i = 0; i < 2; ++i) {
+    fn_t fn = begin();
+    TF_Function* function = hashed(&fn, values[i]);
+    CT_STR(TF_FunctionName(function), "base_AwQuBp5X7x0");
+    pb_field_t signature, control;
+    TF_Buffer* def = TF_NewBuffer();
+    TF_FunctionToFunctionDef(function, def, fn.body.status);
+    cr_assert(pb_find(def->data, def->length, FN_SIGNATURE, &signature));
+    CT_INT(pb_count(signature.data, signature.length, OP_CONTROL_OUTPUT), 2);
+    cr_assert(pb_find(signature.data, signature.length, OP_CONTROL_OUTPUT, &control));
+    cr_assert(pb_field_is(&control, "a"));  // by name
+    TF_DeleteBuffer(def);
+    TF_DeleteFunction(function);
+    end(&fn);
+  }
 }
 
 CT_TEST(function, op_def) {

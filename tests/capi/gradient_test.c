@@ -100,7 +100,10 @@ static void no_gradient(bool with_inputs) {
   TF_Output dx = ct_out(ct_scalar_float(&t, t.graph, "dx", 1), 0);
   TF_Output dy = ct_out(NULL, -1);
   TF_AddGradients(t.graph, &y, 1, &x, 1, with_inputs ? &dx : NULL, t.status, &dy);
-  CT_ERROR_HAS(t.status, TF_NOT_FOUND, "No gradient defined for op: TestOpWithNoGradient.");
+  CT_ERROR(t.status, TF_NOT_FOUND,
+           "No gradient defined for op: TestOpWithNoGradient. Please see "
+           "https://www.tensorflow.org/code/tensorflow/cc/gradients/README.md for instructions on "
+           "how to add C++ gradients.");
   ct_close(&t);
 }
 

@@ -74,6 +74,27 @@ CT_TEST(OursOnlyEagerMore, shapes_that_values_give) {
   ce_close(&t);
 }
 
+// Types need not be known: that of another input goes for an attribute, else any that the op takes.
+CT_TEST(OursOnlyEagerMore, shapes_without_types) {
+  ce_t t = ce_open();
+  TFE_Op* op = ce_op(&t, "MatMul", 0, NULL);
+  TF_ShapeAndTypeList *inputs = TF_NewShapeAndTypeList(2), *outputs = NULL;
+  TF_ShapeAndTypeListSetShape(inputs, 0, (int64_t[]){3, 2}, 2);
+  TFE_InferShapes(op, inputs, NULL, NULL, NULL, &outputs, NULL, t.status);
+  CT_OK(t.status);
+  check_shape(outputs, 0, 2, (int64_t[]){3, -1});
+  CT_INT(outputs->items[0].dtype, 0);
+  TF_DeleteShapeAndTypeList(outputs);
+  TF_ShapeAndTypeListSetDtype(inputs, 1, TF_DOUBLE);
+  TFE_InferShapes(op, inputs, NULL, NULL, NULL, &outputs, NULL, t.status);
+  CT_OK(t.status);
+  CT_INT(outputs->items[0].dtype, TF_DOUBLE);
+  TF_DeleteShapeAndTypeList(outputs);
+  TF_DeleteShapeAndTypeList(inputs);
+  TFE_DeleteOp(op);
+  ce_close(&t);
+}
+
 CT_TEST(OursOnlyEagerMore, names_of_what_ran) {
   ce_t t = ce_open();
   TFE_TensorHandle* x = ce_float(&t, 2);

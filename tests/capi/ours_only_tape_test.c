@@ -310,6 +310,46 @@ CT_TEST(tape, a_rule_of_ones_own) {
   ce_close(&t);
 }
 
+// Nobody is asked for a gradient that could only end at a StopGradient.
+CT_TEST(tape, nothing_is_asked_behind_a_stop) {
+  ce_t t = ce_open();
+  twice_t state = {.t = &t};
+  TFE_TensorHandle* x = ce_float(&t, 3);
+  rn_tape_t* tape = start(&t, (rn_tape_options_t){0});
+  watch(&t, tape, x);
+  TFE_TensorHandle* stopped = ce_unary(&t, "StopGradient", x);
+  TFE_TensorHandle* round = ce_unary(&t, "Neg", stopped);
+  rn_tape_record(t.context, &stopped, 1, &round, 1, twice, &state, count_free, t.status);
+  CT_OK(t.status);
+  TFE_TensorHandle* y = ce_binary(&t, "Mul", round, x);
+  CE_FLOAT(ce_take(&t, gradient(&t, tape, y, x)), -3);
+  CT_INT(state.calls, 0);
+  rn_tape_delete(tape);
+  CT_INT(state.frees, 1);
+  TFE_DeleteTensorHandle(x);
+  TFE_DeleteTensorHandle(stopped);
+  TFE_DeleteTensorHandle(round);
+  TFE_DeleteTensorHandle(y);
+  ce_close(&t);
+}
+
+// What is not watched is a constant, though a recorded op reads it; a target is its own source.
+CT_TEST(tape, what_is_not_watched_is_a_constant) {
+  ce_t t = ce_open();
+  TFE_TensorHandle *x = ce_float(&t, 3), *c = ce_float(&t, 4);
+  rn_tape_t* tape = start(&t, (rn_tape_options_t){.is_persistent = true});
+  watch(&t, tape, x);
+  TFE_TensorHandle* y = ce_binary(&t, "Mul", x, c);
+  CE_FLOAT(ce_take(&t, gradient(&t, tape, y, x)), 4);
+  cr_assert_null(gradient(&t, tape, y, c));
+  CE_FLOAT(ce_take(&t, gradient(&t, tape, c, c)), 1);
+  rn_tape_delete(tape);
+  TFE_DeleteTensorHandle(x);
+  TFE_DeleteTensorHandle(c);
+  TFE_DeleteTensorHandle(y);
+  ce_close(&t);
+}
+
 CT_TEST(tape, bad_calls_are_told) {
   ce_t t = ce_open();
   cr_assert_null(rn_tape_start(NULL, NULL, t.status));

@@ -123,6 +123,17 @@ static void join(const char* a, const char* b, bool is_update) {
   TF_DeleteBuffer(def);
 }
 
+// An update that names a task which is not there fails, and changes nothing for the next one.
+static void test_failed_update(const char* a, const char* b) {
+  char two[160];
+  snprintf(two, sizeof two, "%s\" } tasks { key: 2 value: \"127.0.0.1:%d", b, free_port());
+  TF_Buffer* def = server_def(a, two, "localhost", 0);
+  TFE_ContextUpdateServerDefWithTimeout(context, 60, def->data, def->length, 500, s);
+  CHECK(TF_GetCode(s) == TF_UNAVAILABLE, "%s", TF_Message(s));
+  TF_DeleteBuffer(def);
+  join(a, b, true);
+}
+
 static void test_devices(void) {
   TF_DeviceList* list = TFE_ContextListDevices(context, s);
   OK();
@@ -350,6 +361,8 @@ int main(int argc, char** argv) {
   test_errors();
   join(a, b, true);
   CHECK(read_variable(v, W1) == 6, "an update keeps what was there");
+  test_failed_update(a, b);
+  CHECK(read_variable(v, W1) == 6, "so does one that fails");
   join(a, b, false);  // a new cluster: what was there is gone
   TFE_TensorHandle* gone = try_run(op_of("ReadVariableOp", v, NULL), W1);
   CHECK(TF_GetCode(s) != TF_OK && !gone, "a variable of a cluster that was left");

@@ -68,7 +68,8 @@ TF_CAPI_EXPORT void TF_KernelBuilder_Priority(TF_KernelBuilder* kernel_builder,
 // Only for nodes that ask for this label in "_kernel".
 TF_CAPI_EXPORT void TF_KernelBuilder_Label(TF_KernelBuilder* kernel_builder, const char* label);
 
-// Registers under |kernel_name|, a name for messages, and consumes |builder| even on failure.
+// Registers under |kernel_name|, a name for messages, and consumes |builder| even on failure. To
+// delete one that is registered does nothing.
 TF_CAPI_EXPORT void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder* builder,
                                              TF_Status* status);
 

@@ -13,6 +13,7 @@
 #define CHECK_NS INT64_C(10000000000)
 #define CLOSE_NS INT64_C(5000000000)
 #define KEEP_ALIVE_S 600
+#define FIRST_DEVICE "/device:CPU:0"
 
 // --- Questions
 
@@ -152,7 +153,7 @@ static uint64_t leave_task(rn_far_t* task) {
 static void close_task(rn_eager_client_t* client, rn_far_t* task) {
   rn_strbuf_t bytes;
   rn_message_t response;
-  uint64_t context = leave_task(task), view = client->view;
+  uint64_t context = leave_task(task), view = task->view;
   if (!context) return;
   rn_strbuf_init(&bytes, client->allocator);
   rn_pb_put_fixed64(&bytes, rn_pb_eager_CloseContextRequest_context_id_field, context);
@@ -211,7 +212,7 @@ static rn_status_t open_task(rn_eager_client_t* client, const rn_eager_join_t* j
     encoder.status = put_def(out, rn_pb_eager_UpdateContextRequest_server_def_field, def, task);
     put_cluster(client, &encoder, rn_pb_eager_UpdateContextRequest_cluster_device_attributes_field);
     rn_pb_put_fixed64(out, rn_pb_eager_UpdateContextRequest_context_id_field, client->context);
-    rn_pb_put_fixed64(out, rn_pb_eager_UpdateContextRequest_context_view_id_field, client->view);
+    rn_pb_put_fixed64(out, rn_pb_eager_UpdateContextRequest_context_view_id_field, task->view + 1);
   } else {
     encoder.status = put_def(out, rn_pb_eager_CreateContextRequest_server_def_field, def, task);
     rn_pb_put_uint(out, rn_pb_eager_CreateContextRequest_keep_alive_secs_field,
@@ -235,6 +236,7 @@ static rn_status_t open_task(rn_eager_client_t* client, const rn_eager_join_t* j
   rn_message_clear(&response);
   rn_mutex_lock(&task->mutex);
   task->context = client->context;
+  task->view = is_known ? task->view + 1 : client->view;
   rn_mutex_unlock(&task->mutex);
   return RN_OK;
 }
@@ -411,11 +413,11 @@ static uint64_t new_context(const rn_eager_client_t* client) {
 static rn_status_t start_view(rn_eager_client_t* client, const rn_eager_join_t* join,
                               const rn_pb_ServerDef_t* def) {
   RN_RETURN_IF_ERROR(rn_arena_printf(&client->arena, &client->here,
-                                     "/job:%.*s/replica:0/task:%d/device:CPU:0",
+                                     "/job:%.*s/replica:0/task:%d" FIRST_DEVICE,
                                      RN_STR_ARGS(def->job_name), def->task_index));
   client->keep_alive_s = join->keep_alive_s > 0 ? join->keep_alive_s : KEEP_ALIVE_S;
   RN_RETURN_IF_ERROR(rn_eager_peers_add(client->peers, def->cluster));
-  return take_tasks(client, def);
+  return join->is_alone ? RN_OK : take_tasks(client, def);
 }
 
 static rn_status_t enter(rn_eager_client_t* client, const rn_eager_join_t* join,
@@ -430,6 +432,10 @@ static rn_status_t enter(rn_eager_client_t* client, const rn_eager_join_t* join,
     for (size_t i = 0; i < client->tasks.count; ++i) client->tasks.items[i]->opened_at = UINT64_MAX;
   rn_status_t status = start_view(client, join, def);
   if (rn_ok(status)) status = open_all(client, join, def);
+  if (rn_ok(status)) {
+    size_t size = client->here.size - strlen(FIRST_DEVICE);
+    status = rn_eager_set_task(client->eager, rn_str_n(client->here.data, size));
+  }
   if (!rn_ok(status)) {
     if (!is_update) close_all(client, true);
     return status;

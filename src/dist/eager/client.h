@@ -21,6 +21,7 @@ typedef struct rn_eager_join_t {
   int64_t timeout_ms;  // for all tasks to be there; 0: a minute
   bool clears;         // contexts that others have on the tasks are closed
   bool is_update;      // tasks that were there keep their contexts
+  bool is_alone;       // this process gets its name from the cluster, and leaves the other tasks be
 } rn_eager_join_t;
 
 // Opens contexts on all other tasks of the cluster. |eager| keeps the client. A failure leaves the

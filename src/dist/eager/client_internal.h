@@ -30,7 +30,8 @@ struct rn_far_t {
   rn_str_t address;
   rn_mutex_t mutex;    // guards what follows
   uint64_t context;    // what is open there; 0: nothing
-  uint64_t opened_at;  // the view it was opened with
+  uint64_t opened_at;  // the client's view that it belongs to
+  uint64_t view;       // that its context is at: changes that failed elsewhere do not count
   RN_VEC(rn_far_device_t*) devices;
   RN_VEC(rn_far_name_t) dropped;     // values that it may forget
   RN_VEC(rn_function_t*) functions;  // Retained: that it knows

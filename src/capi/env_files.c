@@ -1,0 +1,205 @@
+// The part of env.h that is about files and directories of the operating system.
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE  // mkstemps
+#endif
+
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "capi/internal.h"
+#include "tensorflow/c/env.h"
+
+// A path as the system takes it, from one that may begin with a scheme: only "file" is known.
+static rn_status_t local_path(const char* function, const char* path, const char** out) {
+  *out = path;
+  if (!path) return rn_capi_null(function, "path");
+  const char* rest = strstr(path, "://");
+  size_t scheme = rest ? (size_t)(rest - path) : 0;
+  for (size_t i = 0; i < scheme; ++i) {
+    char c = path[i];
+    bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!is_letter && (i == 0 || !((c >= '0' && c <= '9') || c == '.'))) return RN_OK;
+  }
+  if (!scheme) return RN_OK;
+  if (scheme != 4 || memcmp(path, "file", 4) != 0)
+    return rn_unimplemented("File system scheme '%.*s' not implemented (file: '%s')", (int)scheme,
+                            path, path);
+  *out = rest + 3;
+  return RN_OK;
+}
+
+// --- Directories and files
+
+void TF_CreateDir(const char* dirname, TF_Status* status) {
+  const rn_env_t* env = rn_capi_env();
+  const char* path;
+  rn_status_t outcome = local_path(__func__, dirname, &path);
+  if (rn_ok(outcome)) {
+    outcome = *path ? env->fs->make_directory(env->fs_self, path)
+                    : rn_status_make(RN_CODE_ALREADY_EXISTS, "%s", path);
+  }
+  rn_capi_set(status, outcome);
+}
+
+void TF_DeleteDir(const char* dirname, TF_Status* status) {
+  const rn_env_t* env = rn_capi_env();
+  const char* path;
+  rn_status_t outcome = local_path(__func__, dirname, &path);
+  if (rn_ok(outcome)) outcome = env->fs->remove_directory(env->fs_self, path);
+  rn_capi_set(status, outcome);
+}
+
+void TF_DeleteFile(const char* filename, TF_Status* status) {
+  const rn_env_t* env = rn_capi_env();
+  const char* path;
+  rn_status_t outcome = local_path(__func__, filename, &path);
+  if (rn_ok(outcome)) outcome = env->fs->remove(env->fs_self, path);
+  rn_capi_set(status, outcome);
+}
+
+void TF_DeleteRecursively(const char* dirname, int64_t* undeleted_file_count,
+                          int64_t* undeleted_dir_count, TF_Status* status) {
+  const rn_env_t* env = rn_capi_env();
+  const char* path;
+  int64_t files = 0, directories = 0;
+  rn_status_t outcome = local_path(__func__, dirname, &path);
+  if (rn_ok(outcome) && !rn_fs_exists(env, path)) {
+    directories = 1;
+    outcome = rn_not_found("%s not found", path);
+  } else if (rn_ok(outcome)) {
+    outcome = rn_fs_remove_tree(env, path, &files, &directories);
+  }
+  if (undeleted_file_count) *undeleted_file_count = files;
+  if (undeleted_dir_count) *undeleted_dir_count = directories;
+  rn_capi_set(status, outcome);
+}
+
+void TF_FileStat(const char* filename, TF_FileStatistics* stats, TF_Status* status) {
+  const rn_env_t* env = rn_capi_env();
+  const char* path;
+  rn_file_stat_t found;
+  rn_status_t outcome = stats ? local_path(__func__, filename, &path) : RN_CAPI_NULL("stats");
+  if (rn_ok(outcome)) outcome = env->fs->stat(env->fs_self, path, &found);
+  if (rn_ok(outcome)) {
+    *stats = (TF_FileStatistics){
+        .length = found.size, .mtime_nsec = found.modified_ns, .is_directory = found.is_directory};
+  }
+  rn_capi_set(status, outcome);
+}
+
+// --- Files for writing. What is appended is the system's at once: there is nothing to flush.
+
+static inline rn_file_t* file_of(TF_WritableFileHandle* handle) { return (rn_file_t*)handle; }
+
+void TF_NewWritableFile(const char* filename, TF_WritableFileHandle** handle, TF_Status* status) {
+  const char* path;
+  rn_file_t* file = NULL;
+  rn_status_t outcome = handle ? local_path(__func__, filename, &path) : RN_CAPI_NULL("handle");
+  if (rn_ok(outcome)) outcome = rn_fs_open(rn_capi_env(), path, RN_OPEN_WRITE, &file);
+  if (handle) *handle = (TF_WritableFileHandle*)file;
+  rn_capi_set(status, outcome);
+}
+
+void TF_CloseWritableFile(TF_WritableFileHandle* handle, TF_Status* status) {
+  rn_file_t* file = file_of(handle);
+  rn_capi_set(status, file ? file->vtable->close(file) : RN_CAPI_NULL("handle"));
+}
+
+void TF_SyncWritableFile(TF_WritableFileHandle* handle, TF_Status* status) {
+  rn_file_t* file = file_of(handle);
+  rn_capi_set(status, file ? file->vtable->sync(file) : RN_CAPI_NULL("handle"));
+}
+
+void TF_FlushWritableFile(TF_WritableFileHandle* handle, TF_Status* status) {
+  rn_capi_set(status, handle ? RN_OK : RN_CAPI_NULL("handle"));
+}
+
+void TF_AppendWritableFile(TF_WritableFileHandle* handle, const char* data, size_t length,
+                           TF_Status* status) {
+  rn_file_t* file = file_of(handle);
+  rn_status_t outcome = !file             ? RN_CAPI_NULL("handle")
+                        : !data && length ? RN_CAPI_NULL("data")
+                                          : file->vtable->append(file, rn_str_n(data, length));
+  rn_capi_set(status, outcome);
+}
+
+// --- Lists of names
+
+struct TF_StringStream {
+  rn_names_t names;
+  size_t next;
+};
+
+static rn_status_t stream_create(TF_StringStream** out) {
+  RN_RETURN_IF_ERROR(RN_NEW(rn_capi_allocator(), out));
+  rn_names_init(&(*out)->names, rn_capi_allocator());
+  return RN_OK;
+}
+
+bool TF_StringStreamNext(TF_StringStream* list, const char** result) {
+  bool has_more = list && list->next < list->names.list.count;
+  if (result) *result = has_more ? list->names.list.items[list->next].data : NULL;
+  if (has_more) list->next++;
+  return has_more;
+}
+
+void TF_StringStreamDone(TF_StringStream* list) {
+  if (!list) return;
+  rn_names_clear(&list->names);
+  RN_FREE(rn_capi_allocator(), list);
+}
+
+TF_StringStream* TF_GetChildren(const char* filename, TF_Status* status) {
+  const rn_env_t* env = rn_capi_env();
+  const char* path;
+  TF_StringStream* list = NULL;
+  rn_status_t outcome = local_path(__func__, filename, &path);
+  if (rn_ok(outcome)) outcome = stream_create(&list);
+  // A list of a directory that cannot be read is empty.
+  if (rn_ok(outcome)) outcome = env->fs->list(env->fs_self, path, &list->names);
+  rn_capi_set(status, outcome);
+  return list;
+}
+
+// The directory for temporary files, ending in '/': the first of these that is there.
+static bool temporary_directory(char out[PATH_MAX]) {
+  const char* places[] = {getenv("TEST_TMPDIR"), getenv("TMPDIR"), getenv("TMP"), "/tmp"};
+  for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
+    struct stat found;
+    const char* place = places[i];
+    size_t size = place ? strlen(place) : 0;
+    if (!size || size + 2 > PATH_MAX || stat(place, &found) != 0 || !S_ISDIR(found.st_mode))
+      continue;
+    snprintf(out, PATH_MAX, "%s%s", place, place[size - 1] == '/' ? "" : "/");
+    return true;
+  }
+  return false;
+}
+
+TF_StringStream* TF_GetLocalTempDirectories(void) {
+  char directory[PATH_MAX];
+  TF_StringStream* list = NULL;
+  rn_status_t status = stream_create(&list);
+  if (rn_ok(status) && temporary_directory(directory))
+    status = rn_names_add(&list->names, rn_str(directory));
+  rn_status_free(status);
+  return list;
+}
+
+char* TF_GetTempFileName(const char* extension) {
+  char directory[PATH_MAX], path[PATH_MAX];
+  if (!extension) extension = "";
+  if (!temporary_directory(directory)) return NULL;
+  int dot = *extension != '\0';
+  int size = snprintf(path, sizeof path, "%stmp_file_tensorflow_%d_XXXXXX%s%s", directory,
+                      (int)getpid(), dot ? "." : "", extension);
+  if (size < 0 || (size_t)size >= sizeof path) return NULL;
+  int file = mkstemps(path, dot + (int)strlen(extension));
+  if (file < 0) return NULL;
+  close(file);
+  return strdup(path);
+}
