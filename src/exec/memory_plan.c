@@ -5,7 +5,11 @@
 // last one that reads its bytes, and two values that do not live at the same time may share a
 // place. Values that another task reads, that leave the step or that somebody may keep get a
 // counted buffer of their own when they are made.
+//
+// Matrices that are put one below the other get places that are so from the start: whoever puts
+// them together finds them there.
 #include "exec/compile.h"
+#include "framework/internal_ops.h"
 
 static rn_status_t make_tables(rn_compile_t* c) {
   size_t slots = (size_t)c->plan->slot_count + 1;
@@ -159,23 +163,64 @@ typedef struct layout_t {
       dies;  // by root: the instruction after which its bytes are free; -1: as soon as it is made
   int32_t* first_dying;  // by instruction: list of roots that die there
   int32_t* next_dying;   // by root
+  int32_t* whole;        // by slot: the value that it is a part of, or itself if it has parts; -1
+  size_t* at;            // by part: where in the whole; by whole: its offset, SIZE_MAX: none yet
   block_t block;
 } layout_t;
+
+// Whether |slot| lies, and dies, with another.
+static bool is_part(const layout_t* layout, int32_t slot) {
+  return layout->whole[slot] >= 0 && layout->whole[slot] != slot;
+}
+
+// Whether |slot| may be a part: a value of a planned place of its own, without a gap behind it.
+static bool may_be_part(const rn_compile_t* c, const layout_t* layout, int32_t slot, size_t item) {
+  return c->root[slot] == slot && layout->size[slot] && layout->whole[slot] < 0 &&
+         (size_t)element_count(c, slot) * item == layout->size[slot];
+}
+
+// Puts the parts of the output of |n| into it, if all can be there.
+static void join_parts(const rn_compile_t* c, layout_t* layout, int32_t n) {
+  const rn_instr_t* instr = &c->plan->instrs[n];
+  const int32_t whole = instr->first_output, count = instr->input_count;
+  if (!instr->kernel || instr->kernel->op != rn_op_stack_rows() || !layout->size[whole]) return;
+  const int32_t* parts = &c->plan->inputs[instr->first_input];
+  const size_t item = rn_dtype_size(c->plan->slots[whole].dtype);
+  size_t end = 0;
+  int32_t i = 0;
+  for (; i < count && may_be_part(c, layout, parts[i], item); ++i) {
+    layout->whole[parts[i]] = whole;  // a slot that comes twice is no part the second time
+    layout->at[parts[i]] = end;
+    end += layout->size[parts[i]];
+  }
+  bool fits = i == count && end == layout->size[whole];
+  for (int32_t k = 0; k < i; ++k) {
+    if (!fits) layout->whole[parts[k]] = -1;
+    if (fits && layout->dies[parts[k]] > layout->dies[whole])
+      layout->dies[whole] = layout->dies[parts[k]];
+  }
+  if (!fits) return;
+  layout->whole[whole] = whole;
+  layout->at[whole] = SIZE_MAX;
+}
 
 static rn_status_t find_deaths(rn_compile_t* c, layout_t* layout) {
   rn_plan_t* plan = c->plan;
   for (int32_t s = 0; s < plan->slot_count; ++s) {
     layout->size[s] = planned_size(c, s);
-    layout->dies[s] = -1;
+    layout->dies[s] = layout->whole[s] = -1;
   }
   for (int32_t s = 0; s < plan->slot_count; ++s) {
     int32_t root = c->root[s];
     int32_t last = c->last_reader[s] > c->producer[s] ? c->last_reader[s] : c->producer[s];
     if (last > layout->dies[root]) layout->dies[root] = last;
   }
-  for (int32_t n = 0; n < plan->instr_count; ++n) layout->first_dying[n] = -1;
+  for (int32_t n = 0; n < plan->instr_count; ++n) {
+    layout->first_dying[n] = -1;
+    join_parts(c, layout, n);
+  }
   for (int32_t s = 0; s < plan->slot_count; ++s) {
-    if (!layout->size[s]) continue;
+    if (!layout->size[s] || is_part(layout, s)) continue;
     layout->next_dying[s] = layout->first_dying[layout->dies[s]];
     layout->first_dying[layout->dies[s]] = s;
   }
@@ -191,11 +236,22 @@ static int32_t donor(const rn_compile_t* c, const layout_t* layout, int32_t n, i
   int64_t count = element_count(c, slot);
   for (int32_t i = 0; i < instr->input_count; ++i) {
     int32_t root = c->root[c->plan->inputs[instr->first_input + i]];
-    if (layout->size[root] && layout->dies[root] == n && element_count(c, root) == count &&
-        rn_dtype_size(c->plan->slots[root].dtype) == item)
+    if (layout->size[root] && layout->dies[root] == n && !is_part(layout, root) &&
+        element_count(c, root) == count && rn_dtype_size(c->plan->slots[root].dtype) == item)
       return root;
   }
   return -1;
+}
+
+// The place of |slot|, which is a part or has parts; the first of them takes it for all.
+static rn_status_t place_in_whole(const rn_compile_t* c, layout_t* layout, int32_t slot) {
+  const int32_t whole = layout->whole[slot];
+  rn_plan_t* plan = c->plan;
+  if (layout->at[whole] == SIZE_MAX)
+    RN_RETURN_IF_ERROR(
+        take(&layout->block, plan->allocator, layout->size[whole], &layout->at[whole]));
+  plan->slots[slot].offset = layout->at[whole] + (slot == whole ? 0 : layout->at[slot]);
+  return RN_OK;
 }
 
 static rn_status_t place_outputs(rn_compile_t* c, layout_t* layout, int32_t n,
@@ -206,8 +262,10 @@ static rn_status_t place_outputs(rn_compile_t* c, layout_t* layout, int32_t n,
   for (int32_t o = 0; o < instr->output_count; ++o) {
     int32_t slot = instr->first_output + o;
     if (!layout->size[slot]) continue;
-    int32_t from = donor(c, layout, n, slot);
-    if (from >= 0) {
+    int32_t from = layout->whole[slot] >= 0 ? -1 : donor(c, layout, n, slot);
+    if (layout->whole[slot] >= 0) {
+      RN_RETURN_IF_ERROR(place_in_whole(c, layout, slot));
+    } else if (from >= 0) {
       plan->slots[slot].offset = plan->slots[from].offset;
       *out_donated = from;
     } else {
@@ -243,6 +301,8 @@ rn_status_t rn_compile_memory(rn_compile_t* c) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.size));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.dies));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.next_dying));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.whole));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, slots, &layout.at));
   RN_RETURN_IF_ERROR(
       RN_ARENA_ARRAY(c->scratch, (size_t)plan->instr_count + 1, &layout.first_dying));
   RN_RETURN_IF_ERROR(find_deaths(c, &layout));

@@ -3,7 +3,8 @@
 // A weight that is used at every step of an unrolled network has a gradient for each, and they are
 // summed up: AddN(MatMul, MatMul, …), or, in a loop, AddV2(sum so far, MatMul). What is more, such
 // a sum, or a single product, is often only there to be applied. All become one node, which keeps
-// every bit: each product is summed up by itself, and the sums are added in AddN's order.
+// every bit: each product is summed up by itself, and the sums are added in AddN's order. A left
+// operand that is two matrices side by side, as an input beside a state, is taken as those two.
 #include "framework/internal_ops.h"
 #include "graph/ir.h"
 
@@ -17,7 +18,7 @@
 
 typedef struct products_t {
   rn_ir_t* ir;
-  const rn_op_def_t *product, *sum_of_products;
+  const rn_op_def_t *product, *sum_of_products, *concat;
   int32_t* readers;  // by node: inputs and fetches that read it; control edges and targets count
 } products_t;
 
@@ -159,6 +160,49 @@ static rn_status_t extend_sum(products_t* p, int32_t index) {
   return RN_OK;
 }
 
+// The columns of the first of two matrices that |edge| puts side by side; -1: it does not.
+static int64_t first_side(const products_t* p, const rn_ir_node_t* reader, rn_ir_edge_t edge) {
+  const rn_ir_node_t* node = node_at(p, edge.node);
+  if (node->op != p->concat || node->feed >= 0 || node->input_count != 3 ||
+      node->control_count > 0 || node->device != reader->device || !is_matrix(p, node->inputs[0]) ||
+      !is_matrix(p, node->inputs[1]) || node->inputs[2].node < 0)
+    return -1;
+  const rn_tensor_t* axis = node_at(p, node->inputs[2].node)->constant;
+  if (!axis || axis->count != 1 || axis->dtype != RN_INT32) return -1;
+  int32_t value = *RN_DATA(axis, int32_t);
+  rn_shape_t shape = node_at(p, node->inputs[0].node)->shapes[node->inputs[0].output];
+  return value == 1 || value == -1 ? shape.dims[1] : -1;
+}
+
+// Takes left operands that are two matrices side by side as those, if all are so alike; the
+// operands come behind |kept| other inputs.
+static rn_status_t take_sides(products_t* p, int32_t index, int32_t kept) {
+  rn_ir_node_t* node = node_at(p, index);
+  const int32_t count = (node->input_count - kept) / 2;
+  const rn_ir_edge_t* lefts = node->inputs + kept;
+  if (!p->concat || !flag(node, "transpose_a")) return RN_OK;
+  int64_t columns = lefts[0].node < 0 ? -1 : first_side(p, node, lefts[0]);
+  for (int32_t t = 0; t < count; ++t)
+    if (columns < 0 || lefts[t].node < 0 || first_side(p, node, lefts[t]) != columns) return RN_OK;
+  rn_ir_edge_t* inputs = NULL;
+  rn_attr_value_t* attrs = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)(kept + 3 * count), &inputs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)node->op->attr_count, &attrs));
+  memcpy(inputs, node->inputs, (size_t)kept * sizeof *inputs);
+  for (int32_t t = 0; t < count; ++t) {
+    memcpy(inputs + kept + 2 * t, node_at(p, lefts[t].node)->inputs, 2 * sizeof *inputs);
+    inputs[kept + 2 * count + t] = lefts[count + t];
+  }
+  for (int a = 0; a < node->op->attr_count; ++a) {
+    attrs[a] = node->attrs[a];
+    if (strcmp(node->op->attrs[a].name, "M") == 0) attrs[a].i = 2 * count;
+  }
+  node->inputs = inputs;
+  node->input_count = kept + 3 * count;
+  node->attrs = attrs;
+  return RN_OK;
+}
+
 static rn_status_t sum_products(products_t* p, int32_t index) {
   const rn_ir_node_t* node = node_at(p, index);
   if (node->inputs[0].node < 0) return RN_OK;
@@ -213,7 +257,8 @@ static rn_status_t add_product(products_t* p, int32_t index, const rn_op_def_t* 
 rn_status_t rn_pass_products(rn_ir_t* ir) {
   products_t p = {.ir = ir,
                   .product = rn_op_find(RN_STR("MatMul")),
-                  .sum_of_products = rn_op_sum_of_products()};
+                  .sum_of_products = rn_op_sum_of_products(),
+                  .concat = rn_op_find(RN_STR("ConcatV2"))};
   const rn_op_def_t *sum = rn_op_find(RN_STR("AddN")), *by_products = rn_op_descent_by_products();
   const rn_op_def_t* descent = rn_op_find(RN_STR("ResourceApplyGradientDescent"));
   if (!p.product || !p.sum_of_products || !by_products) return RN_OK;
@@ -227,6 +272,11 @@ rn_status_t rn_pass_products(rn_ir_t* ir) {
   for (size_t n = 0; n < ir->nodes.count; ++n)
     if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op == descent)
       RN_RETURN_IF_ERROR(descend_by_products(&p, (int32_t)n, by_products));
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    const rn_ir_node_t* node = &ir->nodes.items[n];
+    if (!node->is_removed && (node->op == p.sum_of_products || node->op == by_products))
+      RN_RETURN_IF_ERROR(take_sides(&p, (int32_t)n, node->op == by_products ? 2 : 0));
+  }
   const rn_op_def_t *add = rn_op_find(RN_STR("AddV2")), *with_product = rn_op_add_product();
   for (size_t n = 0; with_product && n < ir->nodes.count; ++n)
     if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op == add &&

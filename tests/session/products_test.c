@@ -7,17 +7,24 @@ typedef struct case_t {
   int count;
   bool transposes;
   int at_a_time;  // 0: one sum; else as gradients arrive: AddN(AddN(a, b, c), d, e)
+  int64_t side;  // 0: A is one matrix; else two side by side, of which the first has this many rows
+                 // of C
 } case_t;
 
 // Every size of tile and edge, depths from one to the deepest that is taken in.
 static const case_t cases[] = {
-    {2, 2, 1, 1, true, 0},       {6, 32, 1, 2, true, 0},      {7, 33, 1, 3, true, 0},
-    {13, 31, 5, 4, false, 0},    {48, 64, 8, 20, true, 0},    {5, 200, 3, 7, false, 0},
-    {64, 17, 128, 2, true, 0},   {31, 129, 2, 9, true, 0},    {101, 300, 32, 5, true, 0},
-    {130, 333, 40, 3, false, 0}, {48, 64, 8, 20, true, 4},    {49, 65, 3, 9, false, 2},
-    {101, 300, 32, 7, true, 3},  {101, 300, 32, 12, true, 0}, {205, 130, 40, 9, false, 0},
-    {7, 70, 128, 3, true, 0},    {400, 150, 100, 4, true, 0}, {3100, 70, 300, 1, true, 0},
-    {130, 70, 700, 1, false, 0},
+    {2, 2, 1, 1, true, 0, 0},         {6, 32, 1, 2, true, 0, 0},
+    {7, 33, 1, 3, true, 0, 0},        {13, 31, 5, 4, false, 0, 0},
+    {48, 64, 8, 20, true, 0, 0},      {5, 200, 3, 7, false, 0, 0},
+    {64, 17, 128, 2, true, 0, 0},     {31, 129, 2, 9, true, 0, 0},
+    {101, 300, 32, 5, true, 0, 0},    {130, 333, 40, 3, false, 0, 0},
+    {48, 64, 8, 20, true, 4, 0},      {49, 65, 3, 9, false, 2, 0},
+    {101, 300, 32, 7, true, 3, 0},    {101, 300, 32, 12, true, 0, 0},
+    {205, 130, 40, 9, false, 0, 0},   {7, 70, 128, 3, true, 0, 0},
+    {400, 150, 100, 4, true, 0, 0},   {3100, 70, 300, 1, true, 0, 0},
+    {130, 70, 700, 1, false, 0, 0},   {101, 300, 32, 12, true, 0, 50},
+    {48, 64, 8, 20, true, 4, 1},      {13, 31, 5, 4, true, 0, 11},
+    {400, 150, 100, 4, true, 0, 192}, {130, 70, 700, 1, true, 0, 129},
 };
 
 // Numbers with all their digits: whole ones would hide a wrong order of sums.
@@ -35,6 +42,14 @@ static rn_tensor_t numbers(rn_dtype_t dtype, const int64_t dims[3], uint64_t see
   return value;
 }
 
+// |a|, with its first columns negated, as two matrices side by side.
+static rn_edge_t two_sides(rn_scope_t* s, rn_edge_t a, int32_t first, int32_t all) {
+  const int32_t counts[2] = {first, all - first};
+  rn_edges_t parts = rn_SplitV(s, a, rn_const_int32_list(s, counts, 2), rn_const_int32(s, 1), 2);
+  rn_edge_t sides[2] = {rn_Neg(s, rn_edge_at(parts, 0)), rn_edge_at(parts, 1)};
+  return rn_ConcatV2(s, sides, 2, rn_const_int32(s, -1));
+}
+
 // Fetches the sum, or, to see descent, takes three steps of it and fetches the variable.
 static rn_tensor_t run(const case_t* c, rn_dtype_t dtype, bool optimize, bool descends,
                        int threads) {
@@ -47,8 +62,11 @@ static rn_tensor_t run(const case_t* c, rn_dtype_t dtype, bool optimize, bool de
   rn_edge_t b = rn_Placeholder(s, dtype, .shape = {true, b_dims, 3});
   rn_edges_t as = rn_Unpack(s, a, c->count), bs = rn_Unpack(s, b, c->count);
   rn_edge_t products[32];
-  for (int t = 0; t < c->count; ++t)
-    products[t] = rn_MatMul(s, rn_edge_at(as, t), rn_edge_at(bs, t), .transpose_a = c->transposes);
+  for (int t = 0; t < c->count; ++t) {
+    rn_edge_t left = c->side ? two_sides(s, rn_edge_at(as, t), (int32_t)c->side, (int32_t)c->m)
+                             : rn_edge_at(as, t);
+    products[t] = rn_MatMul(s, left, rn_edge_at(bs, t), .transpose_a = c->transposes);
+  }
   rn_edge_t sum = c->count > 1 && !c->at_a_time ? rn_AddN(s, products, c->count) : products[0];
   for (int t = 1; c->at_a_time && t < c->count;) {
     rn_edge_t terms[32] = {sum};

@@ -364,39 +364,33 @@ static rn_status_t init_hits(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
+// The last place of every candidate, by its hash; half of the table at least is empty.
 typedef struct place_t {
-  int64_t value, at;
+  int64_t value, at;  // |at| is -1 where nothing is
 } place_t;
+typedef struct places_t {
+  place_t* items;
+  int bits;  // of the number of items
+} places_t;
 
-static int by_value(const void* a, const void* b) {
-  const place_t *x = a, *y = b;
-  if (x->value != y->value) return x->value < y->value ? -1 : 1;
-  return x->at < y->at ? -1 : 1;
+// The item of |value|, or the empty one where it would be.
+static place_t* find(const places_t* places, int64_t value) {
+  const uint64_t mask = (UINT64_C(1) << places->bits) - 1;
+  uint64_t at = (uint64_t)value * 0x9e3779b97f4a7c15u >> (64 - places->bits);
+  while (places->items[at].at >= 0 && places->items[at].value != value) at = (at + 1) & mask;
+  return &places->items[at];
 }
 
-// The last place of |value|; -1: it is not there.
-static int64_t find(const place_t* places, int64_t count, int64_t value) {
-  int64_t begin = 0, end = count;
-  while (begin < end) {
-    int64_t middle = begin + (end - begin) / 2;
-    if (places[middle].value <= value)
-      begin = middle + 1;
-    else
-      end = middle;
-  }
-  return begin > 0 && places[begin - 1].value == value ? places[begin - 1].at : -1;
-}
-
-static rn_status_t output_hits(rn_kernel_ctx_t* ctx, const place_t* places, int64_t count) {
+static rn_status_t output_hits(rn_kernel_ctx_t* ctx, const places_t* places) {
   const rn_tensor_t* truth = rn_in(ctx, 0);
   int64_t columns = rn_tensor_dim(truth, 1), hits = 0, n = 0;
   for (int64_t i = 0; i < truth->count; ++i)
-    hits += find(places, count, RN_DATA(truth, const int64_t)[i]) >= 0;
+    hits += find(places, RN_DATA(truth, const int64_t)[i])->at >= 0;
   rn_tensor_t* outs[3];
   for (int o = 0; o < 3; ++o)
     RN_RETURN_IF_ERROR(rn_output(ctx, o, (rn_shape_t){1, &hits}, &outs[o]));
   for (int64_t i = 0; i < truth->count; ++i) {
-    int64_t at = find(places, count, RN_DATA(truth, const int64_t)[i]);
+    int64_t at = find(places, RN_DATA(truth, const int64_t)[i])->at;
     if (at < 0) continue;
     RN_DATA(outs[0], int32_t)[n] = (int32_t)(i / columns);
     RN_DATA(outs[1], int64_t)[n] = at;
@@ -413,13 +407,17 @@ static rn_status_t accidental_hits(rn_kernel_ctx_t* ctx) {
     return rn_invalid_argument(
         "sampled_candidates must be a vector, which is typically an output from CandidateSampler");
   rn_allocator_t allocator = ctx->kernel->allocator;
-  place_t* places = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, (size_t)sampled->count, &places));
-  for (int64_t i = 0; i < sampled->count; ++i)
-    places[i] = (place_t){RN_DATA(sampled, const int64_t)[i], i};
-  if (sampled->count) qsort(places, (size_t)sampled->count, sizeof *places, by_value);
-  rn_status_t status = output_hits(ctx, places, sampled->count);
-  RN_FREE_ARRAY(allocator, places, sampled->count);
+  places_t places = {.bits = 1};
+  while ((int64_t)1 << places.bits < 2 * sampled->count) places.bits++;
+  size_t count = (size_t)1 << places.bits;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, count, &places.items));
+  for (size_t i = 0; i < count; ++i) places.items[i].at = -1;
+  for (int64_t i = 0; i < sampled->count; ++i) {
+    int64_t value = RN_DATA(sampled, const int64_t)[i];
+    *find(&places, value) = (place_t){value, i};
+  }
+  rn_status_t status = output_hits(ctx, &places);
+  RN_FREE_ARRAY(allocator, places.items, count);
   return status;
 }
 

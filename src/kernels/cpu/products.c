@@ -38,19 +38,24 @@ typedef struct products_t {
   int32_t count;    // of products
   int first;        // input: the first A; the Bs follow the As
   bool transposes;  // A is stored k x m
+  int sides;        // matrices side by side that an A consists of: more than 1 if it is stored so
 } products_t;
 
 static rn_status_t init_from(const rn_kernel_init_t* init, products_t* products, int first) {
   products->count = (int32_t)rn_init_int(init, "N");
   products->first = first;
   products->transposes = rn_init_bool(init, "transpose_a");
+  int64_t lefts = rn_init_int(init, "M");
+  products->sides = (int)(lefts / products->count);
+  if (lefts % products->count != 0 || (products->sides > 1 && !products->transposes))
+    return rn_internal("A sum of %d products of %lld matrices", products->count, (long long)lefts);
   return RN_OK;
 }
 static rn_status_t sum_init(const rn_kernel_init_t* init, void* state) {
   return init_from(init, state, 0);
 }
 static rn_status_t add_init(const rn_kernel_init_t* init, void* state) {
-  *(products_t*)state = (products_t){1, 1, rn_init_bool(init, "transpose_a")};
+  *(products_t*)state = (products_t){1, 1, rn_init_bool(init, "transpose_a"), 1};
   return RN_OK;
 }
 static rn_status_t descent_init(const rn_kernel_init_t* init, void* state) {
@@ -59,7 +64,7 @@ static rn_status_t descent_init(const rn_kernel_init_t* init, void* state) {
 
 typedef struct job_t {
   const products_t* products;
-  rn_tensor_t* const* lefts;  // A of each product
+  rn_tensor_t* const* lefts;  // A of each product, or its sides
   rn_tensor_t* const* rights;
   rn_products_table_t table;
   rn_products_fn_t fn;
@@ -81,9 +86,13 @@ typedef struct job_t {
 static job_t job_of(const rn_kernel_ctx_t* ctx) {
   const products_t* products = ctx->state;
   rn_tensor_t* const* first = ctx->in + products->first;
-  return (job_t){.products = products, .lefts = first, .rights = first + products->count};
+  rn_tensor_t* const* rights = first + products->count * products->sides;
+  return (job_t){.products = products, .lefts = first, .rights = rights};
 }
-static const rn_tensor_t* left(const job_t* job, int32_t t) { return job->lefts[t]; }
+static const rn_tensor_t* side(const job_t* job, int32_t t, int s) {
+  return job->lefts[t * job->products->sides + s];
+}
+static const rn_tensor_t* left(const job_t* job, int32_t t) { return side(job, t, 0); }
 static const rn_tensor_t* right(const job_t* job, int32_t t) { return job->rights[t]; }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -137,21 +146,42 @@ static void pack_tile(const job_t* job, int64_t tile) {
   }
 }
 
+// Elements [begin, end) of a row of an A that is stored across, which go into tiles |next| bytes
+// apart; |to| is where the row is in tile |tile|.
+static void pack_row(const job_t* job, const char* from, int64_t begin, int64_t end, int64_t tile,
+                     char* to, size_t next) {
+  const size_t width = (size_t)job->rows * job->item;
+  for (int64_t done; begin < end; begin += done, from += (size_t)done * job->item) {
+    int64_t at = begin % job->rows, whole = at ? 0 : (end - begin) / job->rows;
+    char* place = to + (size_t)(begin / job->rows - tile) * next + (size_t)at * job->item;
+    done = whole ? whole * job->rows : least(job->rows - at, end - begin);
+    if (whole)
+      pack_rows(from, width, whole, width, width, place, next);
+    else
+      memcpy(place, from, (size_t)done * job->item);
+  }
+}
+
 // Tiles [tile, end) of an A that is stored across. Rows of A are far apart in memory, so all tiles
 // are filled from one before the next.
 static void pack_tiles_across(const job_t* job, int64_t tile, int64_t end) {
-  const size_t width = (size_t)job->rows * job->item, step = (size_t)job->m * job->item;
-  const size_t next = (size_t)job->k * width;
-  const int64_t whole = least(end, job->m / job->rows) - tile, rest = job->m % job->rows;
+  const size_t width = (size_t)job->rows * job->item, next = (size_t)job->k * width;
+  const int64_t first = tile * job->rows, last = least(end * job->rows, job->m);
+  const size_t rest = (size_t)(end * job->rows - last) * job->item;  // of the last tile: zeros
   char* to = tile_at(job, tile);
-  for (int32_t t = 0; t < job->products->count; ++t) {
-    const char* from = (const char*)left(job, t)->data + (size_t)tile * width;
-    for (int64_t p = 0; p < job->ks[t]; ++p, from += step, to += width) {
-      pack_rows(from, width, whole, width, width, to, next);
-      if (tile + whole < end)
-        pack_rows(from + (size_t)whole * width, 0, 1, (size_t)rest * job->item, width,
-                  to + (size_t)whole * next, 0);
+  for (int32_t t = 0; t < job->products->count; ++t, to += (size_t)job->ks[t - 1] * width) {
+    int64_t before = 0;
+    for (int s = 0; s < job->products->sides; ++s) {
+      const rn_tensor_t* a = side(job, t, s);
+      const int64_t columns = rn_tensor_dim(a, 1);
+      const int64_t begin = first > before ? first : before, stop = least(last, before + columns);
+      for (int64_t p = 0; begin < stop && p < job->ks[t]; ++p)
+        pack_row(job, (const char*)a->data + (size_t)(p * columns + begin - before) * job->item,
+                 begin, stop, tile, to + (size_t)p * width, next);
+      before += columns;
     }
+    for (int32_t p = 0; rest && p < job->ks[t]; ++p)
+      memset(to + (size_t)(end - 1 - tile) * next + (size_t)(p + 1) * width - rest, 0, rest);
   }
 }
 
@@ -264,6 +294,12 @@ static rn_status_t measure(job_t* job, int64_t c_shape[2]) {
     int64_t m = rn_tensor_dim(a, job->products->transposes ? 1 : 0);
     int64_t k = rn_tensor_dim(a, job->products->transposes ? 0 : 1);
     int64_t n = rn_tensor_dim(b, 1);
+    for (int s = 1; s < job->products->sides; ++s) {
+      const rn_tensor_t* other = side(job, t, s);
+      if (other->rank != 2 || rn_tensor_dim(other, 0) != k)
+        return rn_internal("Matrices side by side that do not fit");
+      m += rn_tensor_dim(other, 1);
+    }
     if (t == 0) {
       job->m = m;
       job->n = n;
@@ -340,7 +376,7 @@ static rn_status_t multiply(rn_kernel_ctx_t* ctx, job_t* job, rn_dtype_t dtype) 
 rn_status_t rn_products_add(rn_kernel_ctx_t* ctx, rn_tensor_t* const* lefts,
                             rn_tensor_t* const* rights, int32_t count, bool transposes,
                             rn_tensor_t* c) {
-  const products_t products = {.count = count, .transposes = transposes};
+  const products_t products = {.count = count, .transposes = transposes, .sides = 1};
   job_t job = {.products = &products, .lefts = lefts, .rights = rights, .adds = true};
   int64_t dims[2];
   RN_RETURN_IF_ERROR(measure(&job, dims));
@@ -461,7 +497,7 @@ static rn_status_t stack_compute(rn_kernel_ctx_t* ctx) {
   }
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, dims}, &out));
-  if (out->count == 0) return RN_OK;
+  if (out->count == 0 || out->data == first->data) return RN_OK;  // all were made there already
   stack_t stack = {ctx->in, rn_tensor_dim(first, 0), (size_t)dims[1] * rn_dtype_size(out->dtype),
                    out->data};
   double each_ns = (double)rn_tensor_bytes(first) / BYTES_PER_NS;

@@ -23,18 +23,20 @@
 #define F64_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 
-#define LINE 64  // bytes of the cache: C of a descent is fetched while the products are made
+#define LINE 64  // bytes of the cache: what comes next is fetched while the products are made
 
 #define EACH                                                  \
   _Pragma("GCC unroll 8") for (int i = 0; i < TILE_ROWS; ++i) \
       _Pragma("GCC unroll 4") for (int j = 0; j < TILE_REGISTERS; ++j)
 
 #define PRODUCTS(T, V, W, S, LOAD, STORE, SET1, FMA)                                               \
-  /* One term of one tile. */                                                                      \
-  static void term_##S(const T* a, const T* b, T* total, int32_t k, bool is_first) {               \
+  /* One term of one tile; lines from |ahead| on are fetched, one for each step. */                \
+  static void term_##S(const T* a, const T* b, T* total, int32_t k, bool is_first,                 \
+                       const T* ahead) {                                                           \
     V sum[TILE_ROWS][TILE_REGISTERS];                                                              \
     EACH sum[i][j] = SET1(0);                                                                      \
     for (int32_t p = 0; p < k; ++p, a += TILE_ROWS, b += TILE_REGISTERS * W) {                     \
+      __builtin_prefetch(ahead + p * (LINE / (int)sizeof(T)));                                     \
       V right[TILE_REGISTERS];                                                                     \
       _Pragma("GCC unroll 4") for (int j = 0; j < TILE_REGISTERS; ++j) right[j] = LOAD(b + j * W); \
       _Pragma("GCC unroll 8") for (int i = 0; i < TILE_ROWS; ++i) {                                \
@@ -63,7 +65,8 @@
       int32_t k = block->ks[t];                                                                    \
       for (int64_t i = 0; i < block->rows; i += TILE_ROWS)                                         \
         term_##S(a + i / TILE_ROWS * block->a_tile, b, total + i * strip, k,                       \
-                 t == 0 && !block->adds);                                                          \
+                 t == 0 && !block->adds,                                                           \
+                 b + k * strip + i / TILE_ROWS * k * (LINE / (int)sizeof(T)));                     \
       a += k * TILE_ROWS;                                                                          \
       b += k * strip;                                                                              \
     }                                                                                              \
