@@ -494,13 +494,14 @@ static rn_status_t accumulate(rn_level_t* outer, rn_backward_t* b, rn_collect_t*
   rn_gradient_t d = rn_level_sum(level, at);
   *out = (rn_gradient_t){0};
   if (rn_gradient_is_none(d)) return rn_walk_status(level);
+  rn_edge_t table = enter->inputs[0];
   if (!rn_gradient_is_slices(d)) {
     bool is_taken = false;
     rn_shape_t shape;
-    rn_walk_value(outer->walk, enter->inputs[0], &shape);
+    rn_walk_value(outer->walk, table, &shape);
     RN_RETURN_IF_ERROR(rn_collect_try(outer, b, collect, d.dense, shape, out, &is_taken));
     if (is_taken) return RN_OK;
-    rn_carried_t sum = rn_backward_carry(outer, b, rn_level_zeros(outer, enter->inputs[0]));
+    rn_carried_t sum = rn_backward_carry(outer, b, rn_level_zeros(outer, table));
     out->dense = sum.out;
     // Lists are added element by element, which AddN alone does.
     rn_edge_t pair[2] = {sum.in, d.dense};
@@ -511,7 +512,7 @@ static rn_status_t accumulate(rn_level_t* outer, rn_backward_t* b, rn_collect_t*
   // No rows at first, then one batch of them after the other.
   rn_shape_t shape = d.values.node->outputs[d.values.index].shape;
   if (shape.rank < 1) {
-    rn_carried_t sum = rn_backward_carry(outer, b, rn_level_zeros(outer, enter->inputs[0]));
+    rn_carried_t sum = rn_backward_carry(outer, b, rn_level_zeros(outer, table));
     out->dense = sum.out;
     rn_edge_t dense = rn_level_dense(level, d, enter);
     return rn_backward_close(level, b->here, sum.merge, rn_AddV2(b->here, sum.in, dense));
@@ -523,7 +524,7 @@ static rn_status_t accumulate(rn_level_t* outer, rn_backward_t* b, rn_collect_t*
     is_known &= dims[i] >= 0;
   }
   int dtype = rn_edge_dtype(d.values);
-  rn_edge_t empty, table = enter->inputs[0];
+  rn_edge_t empty;
   int64_t rank = shape.rank;
   if (is_known) {
     empty = rn_Fill(outer->scope, rn_const(outer->scope, RN_INT64, &rank, 1, dims),
@@ -593,11 +594,13 @@ static rn_status_t build(rn_level_t* outer, rn_backward_t* b, rn_collect_t* coll
       rn_gradient_t both[2] = {arrived_at(outer, &loop->vars.items[i]), held[i]};
       d = rn_gradient_sum(outer->scope, both, 2);
     }
+    RN_RETURN_IF_ERROR(rn_level_shaped(outer, d.dense, enter->inputs[0]));
     RN_RETURN_IF_ERROR(rn_level_pass_on(outer, enter->inputs[0], d));
   }
   for (size_t i = 0; i < loop->invariants.count; ++i) {
     rn_node_t* enter = loop->invariants.items[i];
     if (!rn_walk_on_way(walk, enter) || !rn_walk_on_way(walk, enter->inputs[0].node)) continue;
+    RN_RETURN_IF_ERROR(rn_level_shaped(outer, sums[i].dense, enter->inputs[0]));
     RN_RETURN_IF_ERROR(rn_level_pass_on(outer, enter->inputs[0], sums[i]));
   }
   return rn_walk_status(outer);

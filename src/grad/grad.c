@@ -169,31 +169,6 @@ rn_edge_t rn_level_sum_dense(rn_level_t* level, rn_edge_t edge) {
   return rn_level_dense(level, rn_level_sum(level, edge), edge.node);
 }
 
-int rn_walk_value(rn_walk_t* walk, rn_edge_t edge, rn_shape_t* out_shape) {
-  const rn_handle_data_t* handle = &edge.node->outputs[edge.index].handle;
-  bool is_variable = rn_edge_dtype(edge) == RN_RESOURCE && handle->is_set;
-  *out_shape = is_variable ? handle->shape : rn_walk_shape(walk, edge);
-  return is_variable ? (int)handle->dtype : rn_edge_dtype(edge);
-}
-
-rn_edge_t rn_level_value(rn_level_t* level, rn_edge_t edge) {
-  const rn_handle_data_t* handle = &edge.node->outputs[edge.index].handle;
-  if (rn_edge_dtype(edge) != RN_RESOURCE || !handle->is_set) return edge;
-  return rn_ReadVariableOp(level->scope, edge, (int)handle->dtype);
-}
-
-rn_edge_t rn_level_zeros(rn_level_t* level, rn_edge_t like) {
-  rn_shape_t shape;
-  int dtype = rn_walk_value(level->walk, like, &shape);
-  // In a loop the value would have to be kept for its shape alone.
-  bool is_kept = !level->backward || rn_backward_has(level, like);
-  if (is_kept || !rn_shape_is_full(shape) || dtype == RN_RESOURCE || dtype == RN_VARIANT)
-    return rn_ZerosLike(level->scope, rn_level_value(level, like));
-  int64_t rank = shape.rank;
-  rn_edge_t dims = rn_const(level->scope, RN_INT64, &rank, 1, shape.dims);
-  return rn_Fill(level->scope, dims, rn_const_scalar(level->scope, dtype, 0));
-}
-
 // The rule of a client's for |node|; fn NULL: none.
 static rn_grad_rule_t client_rule(const rn_node_t* node) {
   const rn_attr_value_t* type = NULL;
@@ -311,9 +286,9 @@ static rn_status_t ask_rule(rn_level_t* level, rn_node_t* node, rn_gradient_t* d
                     .columns_of = level->backward ? rn_backward_columns_of : NULL,
                     .shape_arg = level};
   RN_RETURN_IF_ERROR(apply_colocated(level, &grad));
-  if (walk->options->gate == RN_GATE_OP)
-    RN_RETURN_IF_ERROR(gate_all(walk, level->scope, dx, node->input_count));
-  return RN_OK;
+  if (walk->options->gate != RN_GATE_OP) return RN_OK;
+  for (int32_t i = 0; i < node->input_count; ++i) dx[i] = in_frame(level, dx[i]);
+  return gate_all(walk, level->scope, dx, node->input_count);
 }
 
 rn_status_t rn_level_pass_on(rn_level_t* level, rn_edge_t input, rn_gradient_t dx) {
@@ -484,7 +459,7 @@ static rn_status_t mark(rn_walk_t* walk) {
   RN_RETURN_IF_ERROR(rn_loops_find(walk->graph, walk->node_count, &walk->arena, &walk->loops));
   RN_RETURN_IF_ERROR(rn_stacks_find(walk));
   RN_RETURN_IF_ERROR(check_frames(walk));
-  for (int i = 0; i < request->x_count; ++i)
+  for (int i = 0; request->wants_all && i < request->x_count; ++i)
     walk->allows_ints |= rn_dtype_is_integer(rn_edge_dtype(request->xs[i]));
   for (int i = 0; i < request->options->stop_count; ++i)
     walk->marks[request->options->stops[i].node->id] |= RN_MARK_STOP;
@@ -558,11 +533,10 @@ static rn_status_t collect(rn_level_t* level, rn_gradient_t* out) {
     rn_edge_t x = request->xs[i];
     out[i] = rn_level_sum(level, x);
     if (options->dense) out[i] = (rn_gradient_t){.dense = rn_level_dense(level, out[i], x.node)};
+    RN_RETURN_IF_ERROR(rn_level_shaped(level, out[i].dense, x));
     if (rn_gradient_is_none(out[i]) && options->unconnected == RN_UNCONNECTED_ZERO) {
-      bool is_handle = rn_edge_dtype(x) == RN_RESOURCE;
-      const rn_handle_data_t* handle = &x.node->outputs[x.index].handle;
-      if (is_handle && !handle->is_set) continue;
-      rn_edge_t like = is_handle ? rn_ReadVariableOp(level->scope, x, handle->dtype) : x;
+      rn_edge_t like = rn_level_value(level, x);
+      if (rn_edge_dtype(like) == RN_RESOURCE) continue;
       out[i].dense = rn_ZerosLike(level->scope, like);
     }
   }

@@ -16,6 +16,8 @@ typedef struct rn_grad_request_t {
   const rn_gradient_options_t* options;  // never NULL
   // Every x must lead to a y: else the status is INVALID_ARGUMENT, as that of TF_AddGradients.
   bool wants_all;
+  // The message about an op without a rule has TensorFlow's words only; node and path are logged.
+  bool is_terse;
 } rn_grad_request_t;
 
 // Adds the gradients of the sum of all y by each x; |out[i]| is none if nothing flows back to it.

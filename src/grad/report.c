@@ -40,16 +40,22 @@ static void show(const rn_walk_t* walk, rn_strbuf_t* buf, const rn_node_t* node,
 }
 
 rn_status_t rn_walk_no_rule(const rn_walk_t* walk, const rn_node_t* node) {
-  rn_strbuf_t buf;
-  rn_strbuf_init(&buf, walk->graph->allocator);
-  rn_strbuf_printf(&buf,
-                   "No gradient defined for op: %s. Please see "
-                   "https://www.tensorflow.org/code/tensorflow/cc/gradients/README.md for "
-                   "instructions on how to add C++ gradients.",
-                   node->op->name);
-  rn_strbuf_printf(&buf, "\n\t node '%s'; towards y:", node->name.data);
-  show(walk, &buf, node, towards_y, RN_MARK_Y);
-  rn_strbuf_append(&buf, RN_STR("; towards x:"));
-  show(walk, &buf, node, towards_x, RN_MARK_X);
-  return rn_status_from_buf(RN_CODE_NOT_FOUND, &buf);
+  rn_strbuf_t way;
+  rn_strbuf_init(&way, walk->graph->allocator);
+  rn_strbuf_printf(&way, "node '%s'; towards y:", node->name.data);
+  show(walk, &way, node, towards_y, RN_MARK_Y);
+  rn_strbuf_append(&way, RN_STR("; towards x:"));
+  show(walk, &way, node, towards_x, RN_MARK_X);
+  rn_status_t status = rn_not_found(
+      "No gradient defined for op: %s. Please see "
+      "https://www.tensorflow.org/code/tensorflow/cc/gradients/README.md for instructions on how "
+      "to add C++ gradients.",
+      node->op->name);
+  rn_str_t text = rn_strbuf_view(&way);
+  if (!walk->request->is_terse)
+    status = rn_status_annotate(status, "\n\t %.*s", RN_STR_ARGS(text));
+  else if (walk->options->log && text.size)
+    walk->options->log(walk->options->log_arg, text.data);
+  rn_strbuf_clear(&way);
+  return status;
 }

@@ -63,7 +63,7 @@ typedef struct rn_walk_t {
   rn_arrivals_t** arrivals;  // by node id: an array for its outputs; NULL: nothing arrived
   RN_VEC(rn_node_t*) stack;
   bool is_opening;   // calls are being opened: nodes before the walk's own read new ones
-  bool allows_ints;  // an x is an integer: integers carry gradients
+  bool allows_ints;  // an x of TF_AddGradients is an integer: integers carry gradients
   bool has_conds;    // the way leads through Switch or Merge nodes that are no loop's
   rn_loops_t loops;
   rn_pair_t** pair_of;  // by node id: the stack that it pushes to or pops from; NULL: there is none
@@ -125,6 +125,8 @@ int rn_walk_value(rn_walk_t* walk, rn_edge_t edge, rn_shape_t* out_shape);
 rn_edge_t rn_level_value(rn_level_t* level, rn_edge_t edge);
 // Zeros like the forward value |like|.
 rn_edge_t rn_level_zeros(rn_level_t* level, rn_edge_t like);
+// |gradient| has the shape of |like|, whose gradient it is: what loops hide of it is known again.
+RN_MUST_USE rn_status_t rn_level_shaped(rn_level_t* level, rn_edge_t gradient, rn_edge_t like);
 void rn_level_clear(rn_level_t* level);
 
 // Conditionals (guards.c). The condition of a value: pairs of predicates and branches.

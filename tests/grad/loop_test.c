@@ -1,6 +1,7 @@
 // Gradients through loops: values that the way back needs come from stacks.
 #define GRAD_SUITE grad_loop
 #include "differences.h"
+#include "runnel/gradients.h"
 
 // To the second order: through the loop that runs backwards as well. Differences of what is itself
 // a sum of many products are a little less exact.
@@ -54,6 +55,22 @@ static rn_edge_t repeated(rn_scope_t* s, const rn_edge_t* x, int limit) {
   rn_edge_t next[3] = {rn_AddV2(s, loop.in[0], INT(1)), rn_Tanh(s, product), loop.in[2]};
   end(s, &loop, next);
   return loop.outs[1];
+}
+
+// A gradient has the shape of its x, though it comes out of a loop.
+Test(grad_loop, Shapes) {
+  rn_graph_t* graph = NULL;
+  rn_status_t status = rn_graph_create(rn_allocator_system(), &graph);
+  cr_assert(rn_ok(status));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t x[2] = {rn_Fill(s, INTS(2, 3), REAL(1)), rn_Fill(s, INTS(3, 3), REAL(1))}, dx[2];
+  cr_assert(rn_gradients(s, repeated(s, x, 5), x, 2, dx), "%s", rn_scope_message(s));
+  for (int i = 0; i < 2; ++i) {
+    rn_shape_t shape = dx[i].node->outputs[dx[i].index].shape;
+    cr_expect(rn_shape_eq(shape, x[i].node->outputs[0].shape), "of x %d", i);
+  }
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
 }
 
 GRAD(Repeated, TWICE("2,3", "3,3"), repeated(s, x, 5))

@@ -100,6 +100,22 @@ OPTION_TEST(Integers) {
   end(&t);
 }
 
+// Nor is an x that is one, but what arrives at it directly.
+OPTION_TEST(IntegerX) {
+  t_t t = begin();
+  rn_edge_t x = INT_OF(t.s, 3), square = rn_Mul(t.s, x, x);
+  rn_edge_t real = rn_Sin(t.s, rn_Cast(t.s, x, RN_DOUBLE));
+  rn_gradient_t d;
+  GRADIENTS(&t, square, x, d, .dense = true);
+  cr_expect(rn_gradient_is_none(d));
+  GRADIENTS(&t, real, x, d, .dense = true);
+  cr_expect(rn_gradient_is_none(d));
+  GRADIENTS(&t, x, x, d, .dense = true);
+  cr_assert_not(rn_gradient_is_none(d));
+  cr_expect_eq(rn_edge_dtype(d.dense), RN_INT32);
+  end(&t);
+}
+
 OPTION_TEST(Colocated) {
   t_t t = begin();
   rn_edge_t x = REAL_OF(t.s, 3);

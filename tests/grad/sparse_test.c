@@ -313,6 +313,20 @@ static rn_edge_t looked_up_in_loop(rn_scope_t* s, rn_edge_t table, bool is_hande
   return outs[1];
 }
 
+// The gradients of one op wait for each other in the loop that runs backwards, indices too, which
+// the forward loop made.
+SPARSE_TEST(LoopedAndGated) {
+  for (int is_handed_on = 0; is_handed_on < 2; ++is_handed_on) {
+    sparse_t t = begin();
+    rn_edge_t table = table_of(t.s, 4), y = looked_up_in_loop(t.s, table, is_handed_on);
+    rn_gradient_t d;
+    rn_gradient_options_t options = {.gate = RN_GATE_OP};
+    cr_assert(rn_gradients_of(t.s, &y, 1, &table, 1, &options, &d), "%s", rn_scope_message(t.s));
+    DENSE(&t, d, 3, 4, 1, 2, 0, 0, 0, 0);
+    end(&t);
+  }
+}
+
 SPARSE_TEST(Looped) {
   for (int is_handed_on = 0; is_handed_on < 2; ++is_handed_on) {
     sparse_t t = begin();
