@@ -421,6 +421,7 @@ static PyObject* start(PyObject* self, PyObject* args) {
   if (context) Py_RETURN_NONE;
   TF_Status* status = rnpy_status();
   TFE_ContextOptions* options = TFE_NewContextOptions();
+  TF_SetStatus(status, TF_OK, "");  // of whatever failed last
   if (size) TFE_ContextOptionsSetConfig(options, config, (size_t)size, status);
   if (!rnpy_failed(status, NULL)) {
     TFE_ContextOptionsSetDevicePlacementPolicy(options, (TFE_ContextDevicePlacementPolicy)policy);

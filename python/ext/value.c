@@ -542,7 +542,7 @@ TF_Tensor* rnpy_to_tensor(PyObject* value, int dtype, bool may_share) {
     return from_foreign(value, dtype, may_share);
   }
   Py_buffer view;
-  if (PyObject_CheckBuffer(value)) {
+  if (PyObject_CheckBuffer(value) && !PyBytes_Check(value)) {  // numpy.bytes_ is both
     if (PyObject_GetBuffer(value, &view, PyBUF_ND | PyBUF_FORMAT) == 0) {
       int found = format_type(&view);
       if (found &&
@@ -663,6 +663,8 @@ static TF_Tensor* own(TF_Tensor* tensor) {
   int rank = TF_NumDims(tensor);
   int64_t dims[MAX_RANK];
   for (int i = 0; i < rank && i < MAX_RANK; ++i) dims[i] = TF_Dim(tensor, i);
+  if (rank > MAX_RANK)
+    PyErr_Format(PyExc_ValueError, "An array has %d dimensions at most, not %d", MAX_RANK, rank);
   TF_Tensor* copy = rank <= MAX_RANK ? allocate(TF_TensorType(tensor), dims, rank) : NULL;
   if (copy && TF_TensorByteSize(copy))
     memcpy(TF_TensorData(copy), TF_TensorData(tensor), TF_TensorByteSize(copy));

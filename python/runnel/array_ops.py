@@ -4,7 +4,7 @@ import builtins
 
 from runnel import dtypes, raw_ops as _ops, tensor_shape
 from runnel.composite import IndexedSlices, SparseTensor
-from runnel.convert import (constant, convert_to_tensor,
+from runnel.convert import (constant, constant_value, convert_to_tensor,
                             register_tensor_conversion_function)
 from runnel.framework import Tensor, name_scope
 from runnel.math_ops import cast
@@ -408,14 +408,14 @@ def _slice_helper(tensor, slice_spec, var=None):
     for index, s in enumerate(slice_spec):
         bit = 1 << index
         if isinstance(s, builtins.slice):
-            s = _slice_of_tensors(s)
+            s = _slice_of_tensors(builtins.slice(*(tensor_shape.dimension_value(x) for x in (s.start, s.stop, s.step))))
             for bound, where, mask in ((s.start, begin, "begin_mask"), (s.stop, end, "end_mask")):
                 if bound is None or isinstance(bound, _Missing):
                     where.append(0 if bound is None else bound.tensor)
                     masks[mask] |= bit
                 else:
                     _check_index(bound)
-                    where.append(tensor_shape.dimension_value(bound))
+                    where.append(bound)
             if s.step is not None:
                 _check_index(s.step)
             strides.append(1 if s.step is None else s.step)
@@ -438,6 +438,8 @@ def _slice_helper(tensor, slice_spec, var=None):
             packed = [stack(part) for part in (begin, end, strides)]
             if builtins.any(p.dtype.base_dtype == dtypes.int64 for p in packed):
                 packed = [cast(p, dtypes.int64) for p in packed]
+            elif builtins.any(p.dtype.base_dtype == dtypes.int16 for p in packed):
+                packed = [cast(p, dtypes.int16) for p in packed]
         else:
             packed = [constant([], dtype=dtypes.int32)] * 3
         return strided_slice(tensor, packed[0], packed[1], packed[2], name=name, var=var, **masks)
@@ -460,12 +462,43 @@ def gather(params, indices, validate_indices=None, name=None, axis=None, batch_d
 
 def gather_nd(params, indices, name=None, batch_dims=0):
     """Elements or parts of params by their places."""
-    if batch_dims:
-        raise NotImplementedError("gather_nd with batch_dims is not there: see doc/python.md")
+    if isinstance(batch_dims, Tensor):
+        batch_dims = constant_value(batch_dims)
+        batch_dims = None if batch_dims is None else int(batch_dims)
+    if batch_dims != 0:
+        return _batch_gather_nd(params, indices, batch_dims, name)
     read = getattr(params, "gather_nd", None)
     if read is not None and not isinstance(params, Tensor):
         return read(indices, name=name)
     return _ops.GatherNd(params, indices, name=name)
+
+
+def _batch_gather_nd(params, indices, batch_dims, name):
+    """The same in each of a batch, whose number is put before the places."""
+    with name_scope(name, "BatchGatherND", [params, indices]):
+        params, indices = convert_to_tensor(params, name="params"), convert_to_tensor(indices, name="indices")
+        if not isinstance(batch_dims, int):
+            raise TypeError("Argument `batch_dims` must be an int; got %r" % (batch_dims,))
+        if batch_dims < 0:
+            raise ValueError("tf.gather_nd does not allow negative batch_dims.")
+        for tensor, what in ((params, "params"), (indices, "indices")):
+            if tensor._rank() is not None and batch_dims >= tensor._rank():
+                raise ValueError("Argument `batch_dims` = %d must be less than rank(`%s`) = %d" % (
+                    batch_dims, what, tensor._rank()))
+        known = tensor_shape.TensorShape(None)
+        if indices._rank() is not None and params._rank() is not None and indices.shape[-1].value is not None:
+            known = indices.shape[:-1].concatenate(params.shape[batch_dims + indices.shape[-1].value:])
+        batch, places = shape(params)[:batch_dims], shape(indices)
+        count = _ops.Prod(batch, [0])
+        params = reshape(params, concat([[count], shape(params)[batch_dims:]], 0))
+        indices = reshape(indices, concat([[count], places[batch_dims:]], 0))
+        column = concat([[count], ones_like(places[batch_dims:])], 0)
+        numbers = reshape(cast(_ops.Range(0, count, 1), indices.dtype), column)
+        numbers = _ops.BroadcastTo(numbers, concat([shape(indices)[:-1], [1]], 0))
+        result = _ops.GatherNd(params, concat([numbers, indices], -1))
+        result = reshape(result, concat([batch, shape(result)[1:]], 0))
+        result.set_shape(known)
+        return result
 
 
 def batch_gather(params, indices, name=None):
@@ -510,13 +543,17 @@ def boolean_mask(tensor, mask, name="boolean_mask", axis=None):
             raise ValueError("Number of mask dimensions must be specified, even if some dimensions are "
                              "None. E.g. shape=[None] is ok, but shape=None is not.")
         axis = 0 if axis is None else axis
-        tensor_dims[axis:axis + mask_shape.rank].assert_is_compatible_with(mask_shape)
+        known = constant_value(axis) if isinstance(axis, Tensor) else axis
+        if known is not None:
+            axis = known = int(known)
+            tensor_dims[axis:axis + mask_shape.rank].assert_is_compatible_with(mask_shape)
         leading = reduce_prod(shape(tensor)[axis:axis + mask_shape.rank], [0])
         tensor = reshape(tensor, concat([shape(tensor)[:axis], [leading],
                                          shape(tensor)[axis + mask_shape.rank:]], 0))
-        first = tensor_dims[axis:axis + mask_shape.rank].num_elements()
-        tensor.set_shape(tensor_shape.as_shape(tensor_dims[:axis]).concatenate([first]).concatenate(
-            tensor_dims[axis + mask_shape.rank:]))
+        if known is not None:
+            first = tensor_dims[axis:axis + mask_shape.rank].num_elements()
+            tensor.set_shape(tensor_shape.as_shape(tensor_dims[:axis]).concatenate([first]).concatenate(
+                tensor_dims[axis + mask_shape.rank:]))
         indices = squeeze(where(reshape(mask, [-1])), axis=[1])
         return gather(tensor, indices, axis=axis)
 
@@ -551,16 +588,18 @@ def repeat(input, repeats, axis=None, name=None):  # noqa: A002
         if axis is None:
             data, axis = reshape(data, [-1]), 0
         repeats = cast(convert_to_tensor(repeats, name="repeats"), dtypes.int32)
-        axis = axis + data._rank() if axis < 0 else axis
+        if axis < 0:
+            axis += rank(data) if data._rank() is None else data._rank()
+        rows = shape(data)[axis]
         if repeats._rank() == 0 or repeats._dims() == (1,):
             repeats = reshape(repeats, [])
             dims = concat([shape(data)[:axis + 1], [repeats], shape(data)[axis + 1:]], 0)
             spread = _ops.BroadcastTo(expand_dims(data, axis + 1), dims)
-            flat = concat([shape(data)[:axis], [-1], shape(data)[axis + 1:]], 0)
-            return reshape(spread, flat)
+            return reshape(spread, concat([shape(data)[:axis], [rows * repeats], shape(data)[axis + 1:]], 0))
+        if repeats._rank() is None:  # a scalar is for all of them
+            repeats = _ops.BroadcastTo(reshape(repeats, [-1]), [rows])
         longest = _ops.Max(repeats, 0)
         mask = sequence_mask(repeats, longest)
-        rows = shape(data)[axis]
         numbers = tile(expand_dims(_ops.Range(0, rows, 1), 1), stack([1, longest]))
         return gather(data, boolean_mask(numbers, mask), axis=axis)
 
@@ -576,9 +615,21 @@ def pad(tensor, paddings, mode="CONSTANT", name=None, constant_values=0):
     elif mode in ("REFLECT", "SYMMETRIC"):
         result = _ops.MirrorPad(tensor, paddings, mode=mode, name=name)
     else:
-        raise ValueError("Value of argument `mode` expected to be one of CONSTANT, REFLECT, or SYMMETRIC, "
-                         "got %s" % mode)
+        raise ValueError("Value of argument `mode` expected to be one of \"CONSTANT\", \"REFLECT\", or "
+                         "\"SYMMETRIC\". Received `mode` = %s" % mode)
+    if result.op is not None and result._rank() is not None and not result.shape.is_fully_defined():
+        _refine_padded(result, *result.op.inputs[:2])
     return result
+
+
+def _refine_padded(result, tensor, paddings):
+    """Sizes of what is padded by numbers of which some are known."""
+    paddings = constant_value(paddings, partial=True)
+    if paddings is None or tensor._rank() is None:
+        return
+    known = [None if row is None or dim is None or builtins.any(x is None for x in row) else builtins.sum(map(int, row)) + dim
+             for dim, row in zip(tensor.shape.as_list(), list(paddings))]
+    result.set_shape(known)
 
 
 def reverse(tensor, axis, name=None):
@@ -736,12 +787,16 @@ def depth_to_space(input, block_size, name=None, data_format="NHWC"):  # noqa: A
 def space_to_batch(input, paddings, block_size=None, name=None, block_shape=None):  # noqa: A002
     """Places of an image to the batch."""
     block_size = _pick(block_shape, block_size, "block_shape", "block_size")
-    return _ops.SpaceToBatchND(input, [block_size, block_size], paddings, name=name)
+    result = _ops.SpaceToBatchND(input, [block_size, block_size], paddings, name=name)
+    result.set_shape(result.shape.with_rank(4))
+    return result
 
 
 def batch_to_space(input, crops, block_size, name=None):  # noqa: A002
     """The batch to places of an image."""
-    return _ops.BatchToSpaceND(input, [block_size, block_size], crops, name=name)
+    result = _ops.BatchToSpaceND(input, [block_size, block_size], crops, name=name)
+    result.set_shape(result.shape.with_rank(4))
+    return result
 
 
 def searchsorted(sorted_sequence, values, side="left", out_type=dtypes.int32, name=None):

@@ -12,7 +12,7 @@ import threading
 from runnel import _core, framework, nest, raw_ops, resource_variable
 from runnel.composite import IndexedSlices
 from runnel.convert import convert_to_tensor
-from runnel.gradients_impl import RegisterGradient, UnconnectedGradients, gradients
+from runnel.gradients_impl import RegisterGradient, UnconnectedGradients, gradients, unconnected
 
 
 class _Active(threading.local):
@@ -80,6 +80,14 @@ def _inside(x):
     return x
 
 
+_PASSAGES = frozenset(("Enter", "RefEnter", "Switch", "RefSwitch"))  # into loops and branches
+
+
+def _reads_reference(op):
+    """Whether `op` is the one read of a reference variable, made with it."""
+    return op.type == "Identity" and op.inputs[0].dtype._is_ref_dtype
+
+
 class GradientTape:
     """Records operations, so that gradients can be taken of them.
 
@@ -101,6 +109,8 @@ class GradientTape:
         self._recording = False
         self._used = False
         self._variables = []
+        self._watched = []  # tensors of a graph
+        self._spans = []    # [graph, first, end]: operations that were built meanwhile; end None: so far
 
     # Recording
 
@@ -122,6 +132,9 @@ class GradientTape:
         elif not self._graph_mode:
             # A tape that is used once forgets itself afterwards: see gradient().
             self._tape = _core.Tape(True)
+        if self._graph_mode:
+            graph = framework.get_default_graph()
+            self._spans.append([graph, len(graph.get_operations()), None])
         _active.tapes.append(self)
         self._recording = True
 
@@ -130,6 +143,8 @@ class GradientTape:
             raise ValueError("Tape is not recording.")
         if self._tape is not None:
             self._tape.pause()
+        if self._spans and self._spans[-1][2] is None:
+            self._spans[-1][2] = len(self._spans[-1][0].get_operations())
         _active.tapes.remove(self)
         self._recording = False
 
@@ -155,8 +170,12 @@ class GradientTape:
                                 t.dtype)
             elif _is_variable(t):
                 self._watch_variable(t)
-            elif self._tape is not None and t.op is None:
+            elif t.op is not None:
+                self._watched.append(t)
+            elif self._tape is not None:
                 self._tape.watch(t)
+            else:
+                self._watched.append(_inside(t))
 
     @contextlib.contextmanager
     def stop_recording(self):
@@ -174,11 +193,13 @@ class GradientTape:
         self._pop()
         self._tape = None
         self._variables = []
+        self._watched = []
+        self._spans = []
         self._push()
 
     def watched_variables(self):
-        """The variables that are watched, in the order they were read."""
-        return tuple(self._variables)
+        """The variables that are watched, in the order they were made."""
+        return tuple(sorted(self._variables, key=lambda v: getattr(v, "_number", -1)))
 
     # Gradients
 
@@ -217,7 +238,7 @@ class GradientTape:
         if target is None:
             raise TypeError("Argument `target` should be a list or nested structure of Tensors, Variables "
                             "or CompositeTensors to be differentiated, but received None.")
-        unconnected_gradients = UnconnectedGradients(unconnected_gradients)
+        unconnected_gradients = unconnected(unconnected_gradients)
         try:
             found = self._gradients(nest.flatten(target), nest.flatten(sources), output_gradients,
                                     unconnected_gradients)
@@ -225,17 +246,69 @@ class GradientTape:
             self._end()
         return nest.pack_sequence_as(sources, found) if nest.is_nested(sources) else found[0]
 
-    def _gradients(self, targets, sources, output_gradients, unconnected):
+    def _gradients(self, targets, sources, output_gradients, missing):
         given = None if output_gradients is None else [
             None if g is None else convert_to_tensor(g) for g in nest.flatten(output_gradients)]
+        targets = [self._read(t) if _is_variable(t) else t for t in targets]
         if self._tape is None:
-            return gradients([convert_to_tensor(t) for t in targets], [_inside(s) for s in sources], grad_ys=given,
-                             unconnected_gradients=unconnected)
-        targets = [t.value() if _is_variable(t) else _eager(t) for t in targets]
-        targets, given = self._differentiable(targets, given)
+            return self._graph_gradients([convert_to_tensor(t) for t in targets], sources, given, missing)
+        targets, given = self._differentiable([_eager(t) for t in targets], given)
         found = self._tape.gradient(targets, [_eager(s) for s in sources], given,
-                                    unconnected == UnconnectedGradients.ZERO)
+                                    missing == UnconnectedGradients.ZERO)
         return [IndexedSlices(g[0], g[1], g[2]) if isinstance(g, tuple) else g for g in found]
+
+    def _read(self, variable):
+        """A target that is a variable: that it is read now belongs to what was recorded."""
+        if self._recording:
+            return variable.value()
+        self._push()
+        try:
+            return variable.value()
+        finally:
+            self._pop()
+
+    def _graph_gradients(self, ys, sources, given, missing):
+        if given is None and any(y.dtype.is_complex for y in ys):  # tf.gradients wants to be told
+            given = [raw_ops.OnesLike(x=y) for y in ys]
+        recorded, stops = self._recorded(ys)
+        xs = [_inside(s) for s in sources]
+        found = gradients(ys, xs, grad_ys=given, stop_gradients=stops, unconnected_gradients=missing)
+        for i, (source, x) in enumerate(zip(sources, xs)):
+            if not self._counts(source, x, recorded):
+                is_zero = missing is UnconnectedGradients.ZERO
+                found[i] = raw_ops.ZerosLike(x=convert_to_tensor(source)) if is_zero else None
+        return found
+
+    def _recorded(self, ys):
+        """The operations that were built while the tape ran, and the tensors that come from others: to
+        the tape these are constants, unless they are asked for."""
+        graph = framework.get_default_graph()
+        ops = graph.get_operations()
+        recorded = set()
+        for of, first, end in self._spans:
+            if of is graph:
+                recorded.update(ops[first:end])
+        stops, seen, todo = [], set(), list(recorded)
+        while todo:
+            for x in todo.pop().inputs:
+                if x.op in recorded or x.name in seen:
+                    continue
+                if x.op.type in _PASSAGES or _reads_reference(x.op):  # made earlier
+                    recorded.add(x.op)
+                    todo.append(x.op)
+                else:
+                    seen.add(x.name)
+                    stops.append(x)
+        return recorded, stops + [y for y in ys if y.op not in recorded and y.name not in seen]
+
+    def _counts(self, source, x, recorded):
+        """Whether the tape looked at `source`, which is `x` in the graph."""
+        if _is_variable(source):
+            return any(source is v for v in self._variables)
+        if not isinstance(x, framework.Tensor):
+            return True
+        is_made = x.op in recorded and x.op.type != "StopGradient"
+        return is_made or any(x is w or x.name == w.name for w in self._watched)
 
     @staticmethod
     def _differentiable(targets, given):
@@ -253,8 +326,9 @@ class GradientTape:
                  parallel_iterations=None, experimental_use_pfor=True):
         """The derivatives of each element of `target` by each source."""
         import numpy as np
+        self._check_loop(experimental_use_pfor, "jacobian")
         self._begin()
-        unconnected = UnconnectedGradients(unconnected_gradients)
+        missing = unconnected(unconnected_gradients)
         flat = nest.flatten(sources)
         dims = _static_dims(target)
         size = int(np.prod(dims))
@@ -262,10 +336,10 @@ class GradientTape:
         for i in range(size):
             one = np.zeros(size, target.dtype.as_numpy_dtype)
             one[i] = 1
-            found = self._gradients([target], flat, [convert_to_tensor(one.reshape(dims))], unconnected)
+            found = self._gradients([target], flat, [convert_to_tensor(one.reshape(dims))], missing)
             rows.append([None if g is None else convert_to_tensor(g) for g in found])
-        answer = [_stacked([row[k] for row in rows], dims + _static_dims(source), 0)
-                  for k, source in enumerate(flat)]
+        answer = [_stacked([row[k] for row in rows], dims + _static_dims(source), 0) if rows else
+                  _zeros(dims + _static_dims(source), target.dtype) for k, source in enumerate(flat)]
         self._end()
         return nest.pack_sequence_as(sources, answer) if nest.is_nested(sources) else answer[0]
 
@@ -274,20 +348,30 @@ class GradientTape:
         """The jacobian of each row of `target` by the same row of `source`."""
         import numpy as np
         dims, source_dims = _static_dims(target), _static_dims(source)
-        if not dims or not source_dims or dims[0] != source_dims[0]:
+        for x in (target, source):
+            x.shape.with_rank_at_least(2)
+        if dims[0] != source_dims[0]:
             raise ValueError("Need first dimension of target shape (%s) and source shape (%s) to match." % (
                 target.shape, source.shape))
+        self._check_loop(experimental_use_pfor, "batch_jacobian")
         self._begin()
-        unconnected = UnconnectedGradients(unconnected_gradients)
+        missing = unconnected(unconnected_gradients)
         width = int(np.prod(dims[1:]))
         columns = []
         for i in range(width):
             one = np.zeros((dims[0], width), target.dtype.as_numpy_dtype)
             one[:, i] = 1
-            found, = self._gradients([target], [source], [convert_to_tensor(one.reshape(dims))], unconnected)
+            found, = self._gradients([target], [source], [convert_to_tensor(one.reshape(dims))], missing)
             columns.append(found)
         self._end()
-        return _stacked(columns, dims + source_dims[1:], 1)
+        dims = dims + source_dims[1:]
+        answer = _stacked(columns, dims, 1)
+        return _zeros(dims, target.dtype) if answer is None else answer  # None would be no tensor to add to
+
+    def _check_loop(self, use_pfor, name):
+        if not use_pfor and not self._persistent and framework.executing_eagerly():
+            raise RuntimeError("GradientTape must be created with persistent=True to compute the %s with "
+                               "eager execution enabled and with  experimental_use_pfor set to False." % name)
 
 
 def _static_dims(x):
@@ -295,6 +379,10 @@ def _static_dims(x):
     if any(d is None for d in dims):
         raise ValueError("the shape must be known: %s" % x.shape)
     return dims
+
+
+def _zeros(dims, dtype):
+    return raw_ops.Fill(dims=convert_to_tensor(dims), value=convert_to_tensor(0, dtype=dtype))
 
 
 def _stacked(parts, dims, axis):
@@ -306,6 +394,15 @@ def _stacked(parts, dims, axis):
 # --- Functions with gradients of their own
 
 _numbers = itertools.count()
+_RULE = "CustomGradient-"  # how the rules of tf.custom_gradient in graphs are called
+
+
+def _has_own_rule(op):
+    """Whether `op` stands for a function with tf.custom_gradient."""
+    try:
+        return op.get_attr("_gradient_op_type").startswith(_RULE.encode())
+    except ValueError:
+        return False
 
 
 def custom_gradient(f=None):
@@ -322,6 +419,10 @@ def custom_gradient(f=None):
     return decorated
 
 
+def _once_more(x):
+    return raw_ops.Identity(input=x) if isinstance(x, framework.Tensor) else x
+
+
 def recompute_grad(f):
     """`f`, whose gradient runs it again and keeps nothing in between."""
     @custom_gradient
@@ -329,10 +430,11 @@ def recompute_grad(f):
     def inner(*args):
         def grad(*dys, variables=None):
             found = list(variables or ())
+            own = nest.map_structure(_once_more, list(args))  # one may come twice
             with GradientTape() as tape:
-                tape.watch(list(args))
-                again = f(*args)
-            grads = tape.gradient(again, list(args) + found, output_gradients=list(dys))
+                tape.watch(own)
+                again = f(*own)
+            grads = tape.gradient(again, own + found, output_gradients=list(dys))
             return (grads[:len(args)], grads[len(args):]) if found else grads
         with stop_recording():
             return f(*args), grad
@@ -398,7 +500,7 @@ def _graph_custom(f, args, kwargs):
     with watch_variables() as variables:
         result, grad_fn = f(*nest.pack_sequence_as(list(args), flat))
     results = [convert_to_tensor(x) for x in nest.flatten(result)]
-    name = "CustomGradient-%d" % next(_numbers)
+    name = "%s%d" % (_RULE, next(_numbers))
     count = len(results)
 
     @RegisterGradient(name)

@@ -11,10 +11,10 @@ import time
 
 from runnel import _core, checkpoint_management, convert, dtypes, framework, raw_ops, variables
 from runnel.optimizer import Optimizer
+from runnel.saveable import ATTRIBUTES, flat, restored, saveable_of
 
 _log = logging.getLogger("tensorflow")
 _GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
-_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def _escaped(name):
@@ -27,12 +27,12 @@ def _is_tracked(value):
     if isinstance(value, dict):
         return any(_is_tracked(item) for item in value.values())
     return isinstance(value, (variables.Variable, Optimizer, Checkpoint)) or hasattr(
-        type(value), "trainable_variables") or hasattr(type(value), "_checkpoint_children")
+        type(value), "trainable_variables") or hasattr(type(value), "_checkpoint_children") or hasattr(type(value), "_saveable")
 
 
 def _children(value):
     """[(name, object)] of what an object holds."""
-    if isinstance(value, variables.Variable):
+    if saveable_of(value) is not None:
         return []
     own = getattr(value, "_checkpoint_children", None)
     if own is not None:
@@ -58,7 +58,7 @@ class _View:
         from runnel.protobuf import message_class
         self.objects, self.paths, ids = [root], [""], {id(root): 0}
         self.proto = message_class("TrackableObjectGraph")()
-        self.values = {}  # key -> variable
+        self.values = {}  # key -> Saveable
         self.proto.nodes.add()
         at = 0
         while at < len(self.objects):
@@ -73,16 +73,17 @@ class _View:
                 self.proto.nodes[at].children.add(node_id=number, local_name=name)
             at += 1
         for number, item in list(enumerate(self.objects)):
-            if isinstance(item, variables.Variable):
-                self._add_value(number, item, self.paths[number] + _VALUE)
+            self._add_value(number, item, self.paths[number])
         for number, item in list(enumerate(self.objects)):
             if isinstance(item, Optimizer):
                 self._add_slots(number, item)
 
-    def _add_value(self, number, variable, key):
-        self.proto.nodes[number].attributes.add(
-            name="VARIABLE_VALUE", full_name=variable._shared_name, checkpoint_key=key)
-        self.values[key] = variable
+    def _add_value(self, number, item, path):
+        saveable = saveable_of(item)
+        if saveable is not None:
+            key = path + ATTRIBUTES + saveable.attribute
+            self.proto.nodes[number].attributes.add(name=saveable.attribute, full_name=saveable.full_name, checkpoint_key=key)
+            self.values[key] = saveable
 
     def _add_slots(self, number, optimizer):
         for slot_name in optimizer.get_slot_names():
@@ -92,11 +93,10 @@ class _View:
                 slot = optimizer.get_slot(variable, slot_name)
                 if slot is None:
                     continue
-                key = "%s/.OPTIMIZER_SLOT/%s/%s%s" % (
-                    self.paths[original], self.paths[number], _escaped(slot_name), _VALUE)
+                path = "%s/.OPTIMIZER_SLOT/%s/%s" % (self.paths[original], self.paths[number], _escaped(slot_name))
                 slot_number = len(self.proto.nodes)
                 self.proto.nodes.add()
-                self._add_value(slot_number, slot, key)
+                self._add_value(slot_number, slot, path)
                 self.proto.nodes[number].slot_variables.add(
                     original_variable_node_id=original, slot_name=slot_name,
                     slot_variable_node_id=slot_number)
@@ -107,9 +107,9 @@ class _Status:
 
     def __init__(self, checkpoint, path, matched, missing, unused):
         self._checkpoint, self._path = checkpoint, path
-        self._matched = matched    # [(variable, key)]
-        self._missing = missing    # variables without a value in the checkpoint
-        self._unused = unused      # keys without a variable
+        self._matched = matched    # {key: Saveable}
+        self._missing = missing    # {key: Saveable} of what the checkpoint does not have
+        self._unused = unused      # keys without an object
         self._ops = None
 
     def assert_consumed(self):
@@ -120,13 +120,13 @@ class _Status:
         return self
 
     def assert_existing_objects_matched(self):
-        """Fails if a variable has no value in the checkpoint."""
+        """Fails if an object has no value in the checkpoint."""
         if self._path is None:
             raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
         if self._missing:
             raise AssertionError("Found Python objects which were not bound to checkpointed values, "
                                  "likely due to changes in the Python program: %s" % (
-                                     ", ".join(v.name for v in self._missing)))
+                                     ", ".join(getattr(s.owner, "name", key) for key, s in self._missing.items())))
         return self
 
     assert_nontrivial_match = assert_existing_objects_matched
@@ -140,15 +140,7 @@ class _Status:
         if _core.current() is None or not self._matched:
             return
         if self._ops is None:
-            with framework.name_scope("restore"), framework.device("/cpu:0"):
-                values = raw_ops.RestoreV2(
-                    prefix=self._path, tensor_names=[key for _, key in self._matched],
-                    shape_and_slices=[""] * len(self._matched),
-                    dtypes=[v.dtype.base_dtype for v, _ in self._matched])
-            for value, (variable, _) in zip(values, self._matched):
-                value.set_shape(variable.shape)
-            self._ops = [variable.assign(value, read_value=False)
-                         for value, (variable, _) in zip(values, self._matched)]
+            self._ops = _restore(self._path, self._matched)
         _session(session).run(self._ops)
 
     def initialize_or_restore(self, session=None):
@@ -156,8 +148,16 @@ class _Status:
         if _core.current() is None:
             return
         if self._missing:
-            _session(session).run([v.initializer for v in self._missing])
+            _session(session).run([s.owner.initializer for s in self._missing.values() if isinstance(s.owner, variables.Variable)])
         self.run_restore_ops(session)
+
+
+def _restore(path, saveables):
+    """The operations that give objects their values."""
+    names, types = flat(saveables)
+    with framework.name_scope("restore"), framework.device("/cpu:0"):
+        tensors = raw_ops.RestoreV2(prefix=path, tensor_names=names, shape_and_slices=[""] * len(names), dtypes=types)
+    return restored(saveables, tensors)
 
 
 def _session(session):
@@ -170,7 +170,8 @@ def _session(session):
 
 
 class Checkpoint:
-    """Objects that are saved together: variables, optimizers, models, lists and dictionaries of them.
+    """Objects that are saved together: variables, optimizers, models, tables that steps change, iterators over datasets,
+    lists and dictionaries of them.
 
         checkpoint = tf.train.Checkpoint(optimizer=optimizer, model=model)
         path = checkpoint.save("run/ckpt")
@@ -212,21 +213,22 @@ class Checkpoint:
         """Writes a checkpoint of exactly that path."""
         view = _View(self)
         graph_bytes = view.proto.SerializeToString()
-        keys = sorted(view.values)
+        values = dict(sorted(view.values.items()))
+        keys = flat(values)[0]
+
+        def tensors():
+            return [tensor for saveable in values.values() for tensor in saveable.read()] + [convert.constant(graph_bytes)]
         if _core.current() is None:
             os.makedirs(os.path.dirname(file_prefix) or ".", exist_ok=True)
             raw_ops.SaveV2(prefix=file_prefix, tensor_names=keys + [_GRAPH_KEY],
-                           shape_and_slices=[""] * (len(keys) + 1),
-                           tensors=[view.values[key].value() for key in keys] + [
-                               convert.constant(graph_bytes)])
+                           shape_and_slices=[""] * (len(keys) + 1), tensors=tensors())
             return file_prefix
         signature = (framework.get_default_graph(), tuple(keys), graph_bytes)
         if signature not in self._writers:
             prefix = raw_ops.Placeholder(dtype=dtypes.string, shape=())
             save = raw_ops.SaveV2(
                 prefix=prefix, tensor_names=keys + [_GRAPH_KEY],
-                shape_and_slices=[""] * (len(keys) + 1),
-                tensors=[view.values[key].value() for key in keys] + [convert.constant(graph_bytes)])
+                shape_and_slices=[""] * (len(keys) + 1), tensors=tensors())
             self._writers[signature] = (prefix, save)
         prefix, save = self._writers[signature]
         _session(session).run(save, {prefix: file_prefix})
@@ -256,7 +258,7 @@ class Checkpoint:
         """Gives the objects the values of a checkpoint; in a graph, when the answer's
         run_restore_ops() or initialize_or_restore() is called. None: nothing is restored."""
         if save_path is None:
-            return _Status(self, None, [], list(_View(self).values.values()), [])
+            return _Status(self, None, {}, _View(self).values, [])
         from runnel.checkpoint_reader import NewCheckpointReader
         from runnel.protobuf import message_class
         reader = NewCheckpointReader(save_path)
@@ -267,18 +269,17 @@ class Checkpoint:
             graph if isinstance(graph, bytes) else graph.item())
         if any(c.local_name == "save_counter" for c in proto.nodes[0].children):
             self._counter()
-        matched, used = self._match(proto)
-        found = {id(v) for v, _ in matched}
-        missing = [v for v in _View(self).values.values() if id(v) not in found]
+        matched = self._match(proto)
+        found = {id(saveable.owner) for saveable in matched.values()}
+        missing = {key: s for key, s in _View(self).values.items() if id(s.owner) not in found}
         keys = {a.checkpoint_key for node in proto.nodes for a in node.attributes}
-        if _core.current() is None:
-            for variable, key in matched:
-                variable.assign(reader.get_tensor(key))
-        return _Status(self, save_path, matched, missing, keys - used)
+        if _core.current() is None and matched:
+            _restore(save_path, matched)
+        return _Status(self, save_path, matched, missing, keys - set(matched))
 
     def _match(self, proto):
-        """([(variable, key)], keys) by going along the names from the root."""
-        matched, used, objects = [], set(), {0: self}
+        """{key: Saveable}, by going along the names from the root."""
+        matched, objects = {}, {0: self}
         order = [0]
         for number in order:
             children = dict(_children(objects[number]))
@@ -296,11 +297,11 @@ class Checkpoint:
                     if slot is not None:
                         objects[row.slot_variable_node_id] = slot
         for number, item in objects.items():
+            saveable = saveable_of(item)
             for attribute in proto.nodes[number].attributes:
-                if isinstance(item, variables.Variable) and attribute.name == "VARIABLE_VALUE":
-                    matched.append((item, attribute.checkpoint_key))
-                    used.add(attribute.checkpoint_key)
-        return matched, used
+                if saveable is not None and attribute.name == saveable.attribute:
+                    matched[attribute.checkpoint_key] = saveable
+        return matched
 
 
 class CheckpointManager:

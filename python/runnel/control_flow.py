@@ -122,8 +122,17 @@ class ControlFlowContext:
         """Whether nothing that it reads or waits for tells it when to run."""
         return not len(op.inputs) and not any(self._holds(c) for c in op.control_inputs)
 
+    def _seal(self, op):
+        """What is inside has no value of its own that a session could fetch or be fed."""
+        op.graph.prevent_fetching(op)
+        if self.GetWhileContext() is not None:
+            for output in op.outputs:
+                op.graph.prevent_feeding(output)
+
     def _note(self, op):
         op._set_control_flow_context(self)
+        if self._outer_context is not None or op.type not in ("Exit", "RefExit"):
+            self._seal(op)
         context = self
         while context is not None:
             for output in op.outputs:
@@ -184,6 +193,7 @@ class CondContext(ControlFlowContext):
         with self._outside():
             result = _switch_any(outer, self._pred)[self._branch]
         result.op._set_control_flow_context(self)
+        self._seal(result.op)
         if self._outer_context is not None:
             for output in result.op.outputs:
                 context = self._outer_context
@@ -294,6 +304,7 @@ class WhileContext(ControlFlowContext):
         op._set_control_flow_context(self)
         for output in op.outputs:
             self._inside.add(output.name)
+            op.graph.prevent_feeding(output)
         outer = self._outer_context
         source = op.inputs[0].op
         for controls, seen in get_default_graph()._control_stack:
@@ -584,6 +595,8 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
         pivot_yes = raw_ops.Identity(input=yes, name="switch_t")
         pivot_no = raw_ops.Identity(input=no, name="switch_f")
         pred = raw_ops.Identity(input=pred, name="pred_id")
+        for x in (yes, pivot_yes, pivot_no, pred):
+            x.graph.prevent_fetching(x.op)
         results, contexts = [], []
         for pivot, branch, fn in ((pivot_yes, 1, true_fn), (pivot_no, 0, false_fn)):
             with CondContext(pred, pivot, branch).entered() as context:

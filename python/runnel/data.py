@@ -741,6 +741,10 @@ class Iterator:
                                        output_shapes=self._shapes, name=name)
         return nest.pack_sequence_as(self._structure, list(flat))
 
+    def _saveable(self):
+        from runnel.saveable import of_iterator
+        return of_iterator(self, self._iterator_resource)
+
     def string_handle(self, name=None):
         """A scalar that stands for it."""
         if name is None and self._string_handle is not None:

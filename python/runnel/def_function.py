@@ -48,43 +48,95 @@ class TensorSpec:
         return hash((self.dtype, str(self.shape)))
 
 
-class _Order:
-    """Puts what has effects in a function in the order in which it was written.
-
-    Reads and writes of one resource are ordered among each other; so are effects on the outside
-    (printing). What is inside of loops and branches keeps the order that these give."""
+class _Level:
+    """What has effects outside of loops, or in one loop, in the order in which it was written: ops,
+    and loops that have effects inside."""
 
     def __init__(self):
         self._writes = {}  # resource -> the last write
         self._reads = {}   # resource -> reads since then
         self._outside = None
-        self.last = []     # what must have run when the function returns
+        self.last = []     # what must have run at the end
 
-    def __call__(self, op):
-        if op._get_control_flow_context() is not None or not _is_stateful(op):
-            return
-        resources = [x for x in op.inputs if x.dtype == dtypes.resource]
+    def place(self, unit, resources, reads):
+        """What `unit`, which is the latest, has to wait for."""
         waits = []
         if not resources:
-            if "Random" in op.type or "random" in op.type:
-                return
-            if self._outside is not None:
-                waits.append(self._outside)
-            self._outside = op
-        reads = op.type in _READS
+            waits.append(self._outside)
+            self._outside = unit
         for handle in resources:
-            before = self._writes.get(id(handle))
-            if before is not None:
-                waits.append(before)
+            waits.append(self._writes.get(handle))
             if reads:
-                self._reads.setdefault(id(handle), []).append(op)
+                self._reads.setdefault(handle, []).append(unit)
             else:
-                waits.extend(self._reads.pop(id(handle), ()))
-                self._writes[id(handle)] = op
-        for wait in {id(w): w for w in waits if w is not op}.values():
-            op._add_control_input(wait)
-        if not reads:
-            self.last.append(op)
+                waits.extend(self._reads.pop(handle, ()))
+                self._writes[handle] = unit
+        if not reads and not any(unit is x for x in self.last):
+            self.last.append(unit)
+        return [x for x in waits if x is not None and x is not unit]
+
+
+class _Order:
+    """Puts what has effects in a function in the order in which it was written.
+
+    Reads and writes of one resource are ordered among each other; so are effects on the outside
+    (printing). A loop is over when the effects of its turns are. What is inside of branches keeps
+    the order that these give."""
+
+    def __init__(self):
+        self._levels = {None: _Level()}  # by loop; None: outside of all
+        self._entrances = []             # (loop, what it waits for)
+        self.last = []                   # what must have run when the function returns
+
+    def __call__(self, op):
+        context = op._get_control_flow_context()
+        if not _is_stateful(op) or (context is not None and not context.IsWhileContext()):
+            return
+        roots = [_root(x) for x in op.inputs if x.dtype == dtypes.resource]
+        if not roots and "random" in op.type.lower():
+            return
+        if context is not None and any(x.op.type.startswith(("TensorArray", "Stack")) for x in roots):
+            return  # values say in which order these run
+        resources = {id(x): x for x in roots}
+        unit, reads = op, op.type in _READS
+        while unit is not None:
+            loop = None if context is None else context.GetWhileContext()
+            waits = self._levels.setdefault(loop, _Level()).place(unit, resources, reads)
+            if unit is op:
+                _await(op, waits)
+            else:
+                self._entrances.append((unit, waits))
+            unit, context = loop, None if loop is None else loop.outer_context
+
+    def finish(self):
+        """When the function is built: loops wait, and are waited for, as a whole."""
+        for loop, waits in self._entrances:
+            for enter in loop.loop_enters:
+                _await(enter.op, waits)
+        for loop, level in self._levels.items():
+            for exit_ in [] if loop is None else loop.loop_exits:
+                merge = exit_.op.inputs[0].op.inputs[0].op
+                _await(merge.inputs[1].op, level.last)  # the NextIteration
+        self.last = _ops(self._levels[None].last)
+
+
+def _root(handle):
+    """The handle as it was before it went into loops and branches."""
+    while handle.op.type in ("Enter", "Switch", "Identity") and handle.op.inputs:
+        handle = handle.op.inputs[0]
+    return handle
+
+
+def _ops(units):
+    ops = []
+    for unit in units:
+        ops.extend([unit] if isinstance(unit, framework.Operation) else [x.op for x in unit.loop_exits])
+    return ops
+
+
+def _await(op, units):
+    for wait in {id(x): x for x in _ops(units)}.values():
+        op._add_control_input(wait)
 
 
 class _Concrete:
@@ -97,16 +149,19 @@ class _Concrete:
         self.given = None  # (arguments, keywords) with TensorSpecs for tensors
         self._structure = None
         self.has_effects = False  # running it twice matters
+        self.has_rules = False  # it calls functions with gradients of their own (tf.custom_gradient)
 
         def body(*tensors):
             graph = framework.get_default_graph()
             graph._observers.append(order)
             result = call(python_function, tensors)
             graph._observers.remove(order)
+            order.finish()
             if isinstance(result, framework.Operation):
                 result = None
             self._structure = result
             self.has_effects = any(_is_stateful(op) and op.type not in _READS for op in graph.get_operations())
+            self.has_rules = any(op.type == "IdentityN" and backprop._has_own_rule(op) for op in graph.get_operations())
             leaves = [x for x in nest.flatten(result) if x is not None and not isinstance(
                 x, framework.Operation)]
             leaves = [convert_to_tensor(x) for x in leaves]
@@ -250,9 +305,10 @@ class Function:
             tensors = args
         else:
             concrete, tensors = self._concrete(args, kwargs)
-        if concrete.has_effects and self._is_taped():
+        if (concrete.has_effects or concrete.has_rules) and self._is_taped():
             # The gradient of a call runs parts of it again: random numbers would be others, and
-            # variables would change twice. A tape of its single operations does not.
+            # variables would change twice. A tape of its single operations does not; and it alone can
+            # call the client's own gradient functions.
             return self._python_function(*args, **kwargs)
         return concrete(tensors)
 

@@ -40,7 +40,6 @@ Digamma digamma
 DynamicPartition dynamic_partition
 DynamicStitch dynamic_stitch
 EncodeBase64 encode_base64
-Erf erf
 Erfc erfc
 Erfinv erfinv
 Exp exp
@@ -112,8 +111,6 @@ Sinh sinh
 SpaceToBatchND space_to_batch_nd
 BatchToSpaceND batch_to_space_nd
 Spence spence
-Sqrt sqrt
-Square square
 SquaredDifference squared_difference
 StopGradient stop_gradient
 Tan tan

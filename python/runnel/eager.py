@@ -252,6 +252,10 @@ class EagerIterator:
 
     next = __next__
 
+    def _saveable(self):
+        from runnel.saveable import of_iterator
+        return of_iterator(self, self._handle)
+
 
 def iterate(dataset):
     """An iterator over a dataset's elements."""

@@ -276,6 +276,9 @@ class Graph(_core.Graph):
         """A context in which this is the default graph."""
         return _DefaultGraph(self)
 
+    def switch_to_thread_local(self):
+        """Nothing is different then: a thread has a default graph of its own, and devices are the graph's."""
+
     # What is there
 
     def as_graph_def(self, from_version=None, add_shapes=False):
@@ -379,7 +382,7 @@ class Graph(_core.Graph):
         self._unfeedable.add(tensor)
 
     def is_fetchable(self, tensor_or_op):
-        return tensor_or_op not in self._unfetchable
+        return getattr(tensor_or_op, "op", tensor_or_op) not in self._unfetchable
 
     def prevent_fetching(self, op):
         self._unfetchable.add(op)

@@ -2,6 +2,7 @@
 
 import contextlib
 import enum
+import re
 import threading
 
 from runnel import _core, framework
@@ -15,6 +16,14 @@ class UnconnectedGradients(enum.Enum):
 
     NONE = "none"
     ZERO = "zero"
+
+
+def unconnected(value):
+    """An UnconnectedGradients, or the word for one, checked."""
+    try:
+        return UnconnectedGradients(value)
+    except ValueError:
+        raise ValueError("Unknown value for unconnected_gradients: '%s'" % (value,)) from None
 
 
 class AggregationMethod:
@@ -71,10 +80,13 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
     else:
         raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use "
                            "tf.GradientTape instead.")
-    zeros = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
+    zeros = unconnected(unconnected_gradients) is UnconnectedGradients.ZERO
     with graph.as_default(), name_scope(name, "gradients", ys + xs) as scope:
         y_edges = [y.values if isinstance(y, IndexedSlices) else convert_to_tensor(y, name="y") for y in ys]
-        for y in y_edges:
+        for i, y in enumerate(y_edges):
+            if y.dtype.is_complex and (grad_ys is None or [dy is None for dy in _as_list(grad_ys)[i:i + 1]] == [True]):
+                raise TypeError("Gradients of complex tensors (%s) must set grad_ys (y.dtype = %s)" % (
+                    y, y.dtype.name))
             if not (y.dtype.is_floating or y.dtype.is_complex or y.dtype.base_dtype.name in ("resource", "variant")):
                 if grad_ys is None and (y.dtype.is_integer or y.dtype.is_bool):
                     import logging
@@ -90,16 +102,34 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
         try:
             rows = _core.gradients(graph, y_edges, x_edges, dys, stops, scope.rstrip("/"),
                                    bool(colocate_gradients_with_ops), 1 if gate_gradients else 0, zeros)
-        except (ValueError, LookupError):
+        except (ValueError, LookupError) as other:
             error, _failures.error = _failures.error, None
             if error is not None:
                 raise error from None
+            _say_why(graph, str(other))
             raise
-        context = graph._get_control_flow_context()
-        loop = None if context is None else context.GetWhileContext()
+        loop = _loop_of(graph._get_control_flow_context(), y_edges)
         if loop is not None:  # a branch brings them in by itself
             loop.note_results(rows, x_edges)
     return [IndexedSlices(*row) if isinstance(row, tuple) else row for row in rows]
+
+
+def _say_why(graph, message):
+    """Raises what the program itself said about gradients that it does not want."""
+    found = re.match(r"No gradient defined for op: PreventGradient\b.*\n\t node '([^']*)'", message)
+    if found:
+        op = graph.get_operation_by_name(found.group(1))
+        raise LookupError("Gradient explicitly disabled. Reason: %s" % op.get_attr("message")) from None
+
+
+def _loop_of(context, ys):
+    """The loop that gradients are built in: the innermost around `context` that has one of `ys`."""
+    while context is not None:
+        loop = context.GetWhileContext()
+        if loop is None or any(loop._holds(y.op) for y in ys):
+            return loop
+        context = loop._outer_context
+    return None
 
 
 def _grad_ys(ys, grad_ys):

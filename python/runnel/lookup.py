@@ -1,5 +1,7 @@
 """tf.lookup."""
 
+import types
+
 from runnel.lookup_ops import (
     KeyValueTensorInitializer,
     MutableHashTable,
@@ -9,4 +11,6 @@ from runnel.lookup_ops import (
     TextFileInitializer,
 )
 
-__all__ = ["KeyValueTensorInitializer", "MutableHashTable", "StaticHashTable", "StaticVocabularyTable", "TextFileIndex", "TextFileInitializer"]
+experimental = types.SimpleNamespace(MutableHashTable=MutableHashTable)
+
+__all__ = ["KeyValueTensorInitializer", "MutableHashTable", "StaticHashTable", "StaticVocabularyTable", "TextFileIndex", "TextFileInitializer", "experimental"]

@@ -84,6 +84,14 @@ def _collect(op):
     return op
 
 
+def _unique_name(table, stem):
+    """The name that a table's resource has in models, the same each time."""
+    if not hasattr(table, "_saved_name"):
+        import uuid
+        table._saved_name = "%s_%s" % (stem, uuid.uuid4())
+    return table._saved_name
+
+
 class LookupInterface:
     """The base of tables: the types of keys and values."""
 
@@ -160,13 +168,7 @@ class StaticHashTable(_Table):
     _registered_name = "tf.StaticHashTable"
 
     def _make(self):
-        return _ops.HashTableV2(key_dtype=self._key_dtype, value_dtype=self._value_dtype, shared_name=self._saved_name(), name="hash_table")
-
-    def _saved_name(self):
-        if not hasattr(self, "_unique_name"):
-            import uuid
-            self._unique_name = "hash_table_%s" % uuid.uuid4()
-        return self._unique_name
+        return _ops.HashTableV2(key_dtype=self._key_dtype, value_dtype=self._value_dtype, shared_name=_unique_name(self, "hash_table"), name="hash_table")
 
     def _saved_methods(self):
         from runnel.saved_model_save import Asset, done, method
@@ -232,11 +234,12 @@ class MutableHashTable(_Table):
 
     def __init__(self, key_dtype, value_dtype, default_value, name="MutableHashTable", checkpoint=True):
         default = convert_to_tensor(default_value, dtype=dtypes.as_dtype(value_dtype))
-        if default._rank() == 0:
-            handle = _ops.MutableHashTableV2(key_dtype=key_dtype, value_dtype=value_dtype, use_node_name_sharing=True, name=name)
-        else:
-            handle = _ops.MutableHashTableOfTensorsV2(
-                key_dtype=key_dtype, value_dtype=value_dtype, value_shape=default.shape, use_node_name_sharing=True, name=name)
+        self._how = {"key_dtype": key_dtype, "value_dtype": value_dtype}
+        self._op = _ops.MutableHashTableV2
+        if default._rank() != 0:
+            self._op = _ops.MutableHashTableOfTensorsV2
+            self._how["value_shape"] = default.shape
+        handle = self._op(use_node_name_sharing=True, name=name, **self._how)
         super().__init__(key_dtype, value_dtype, handle, default,
                          name if handle.op is None else handle.op.name.split("/")[-1])
 
@@ -249,6 +252,27 @@ class MutableHashTable(_Table):
     def remove(self, keys, name=None):
         """The operation that forgets keys."""
         return _ops.LookupTableRemoveV2(self.resource_handle, keys, name=name)
+
+    # What models and checkpoints hold of it.
+
+    _registered_name = ""
+
+    def _saveable(self):
+        from runnel.saveable import Saveable
+        return Saveable(self, "table", [("-keys", self._key_dtype), ("-values", self._value_dtype)], lambda: list(self.export()),
+                        lambda tensors: _ops.LookupTableImportV2(self.resource_handle, tensors[0], tensors[1]))
+
+    def _make(self):
+        return self._op(shared_name=_unique_name(self, "table"), name="MutableHashTable", **self._how)
+
+    def _saved_methods(self):
+        from runnel.saved_model_save import done, method
+        return [("_create_resource", method("_creator", self._make)), ("_initialize", method("_initializer", done)),
+                ("_destroy_resource", method("_destroyer", done))]
+
+    def _saving_functions(self):
+        from runnel.saved_model_save import saving_functions
+        return saving_functions(self._saveable())
 
 
 StaticHashTableV1, StaticVocabularyTableV1 = StaticHashTable, StaticVocabularyTable

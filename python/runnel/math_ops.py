@@ -1,6 +1,7 @@
 """Arithmetic, comparisons, reductions, products, and the operators of tensors."""
 
 import builtins
+import functools
 
 from runnel import dtypes, raw_ops as _ops
 from runnel.composite import IndexedSlices, SparseTensor
@@ -158,6 +159,17 @@ def negative(x, name=None):
         return _ops.Neg(x, name=scope)
 
 
+def _of_values(function):
+    """A function of tensors that takes sparse ones too, of which zeros stay zeros."""
+    @functools.wraps(function)
+    def run(x, name=None):
+        if isinstance(x, SparseTensor):
+            return SparseTensor(x.indices, function(x.values, name=name), x.dense_shape)
+        return function(x, name)
+    return run
+
+
+@_of_values
 def abs(x, name=None):  # noqa: A001
     """The absolute value; of complex numbers their magnitude."""
     with name_scope(name, "Abs", [x]) as scope:
@@ -167,9 +179,28 @@ def abs(x, name=None):  # noqa: A001
         return _ops.Abs(x, name=scope)
 
 
+@_of_values
 def sign(x, name=None):
     """-1, 0 or 1."""
     return _ops.Sign(x, name=name)
+
+
+@_of_values
+def square(x, name=None):
+    """x * x."""
+    return _ops.Square(x, name=name)
+
+
+@_of_values
+def sqrt(x, name=None):
+    """The square root."""
+    return _ops.Sqrt(x, name=name)
+
+
+@_of_values
+def erf(x, name=None):
+    """The error function."""
+    return _ops.Erf(x, name=name)
 
 
 def round(x, name=None):  # noqa: A001
@@ -191,6 +222,7 @@ def log_sigmoid(x, name=None):
         return negative(_ops.Softplus(-x), name=scope)
 
 
+@_of_values
 def tanh(x, name=None):
     """The hyperbolic tangent."""
     return _ops.Tanh(x, name=name)
@@ -217,6 +249,9 @@ def angle(input, name=None):  # noqa: A002
     """The argument of a complex number."""
     with name_scope(name, "Angle", [input]) as scope:
         input = convert_to_tensor(input, name="input")
+        if not input.dtype.is_complex:
+            from runnel.array_ops import where, zeros_like
+            return where(input < 0, zeros_like(input) + 3.141592653589793, zeros_like(input))
         return _ops.Angle(input, Tout=input.dtype.real_dtype, name=scope)
 
 
@@ -346,6 +381,8 @@ def reduced_shape(input_shape, axes):
 
 
 def _reducer(op_name, name, doc):
+    hint = dtypes.bool if op_name in ("All", "Any") else None
+
     def reduce(input_tensor, axis=None, keepdims=None, name=None, reduction_indices=None,
                keep_dims=None):
         axis = _pick("axis", axis, "reduction_indices", reduction_indices)
@@ -354,7 +391,7 @@ def _reducer(op_name, name, doc):
             if hasattr(input_tensor, "ragged_rank"):
                 from runnel import ragged_functions
                 return ragged_functions.reduction(reduce)(input_tensor, axis, keepdims, name)
-            input_tensor = convert_to_tensor(input_tensor, name="input_tensor")
+            input_tensor = convert_to_tensor(input_tensor, dtype_hint=hint, name="input_tensor")
         dims = _reduction_dims(input_tensor, axis)
         result = getattr(_ops, op_name)(input_tensor, dims, keep_dims=bool(keepdims), name=name)
         if axis is None and not keepdims and result._rank() is None:
@@ -577,8 +614,10 @@ def tensordot(a, b, axes, name=None):
 
 def _dot_axes(a, axes):
     if isinstance(axes, Tensor):
-        axes = constant_value(axes)
-        axes = axes.tolist()
+        value = constant_value(axes)
+        if value is None:
+            return axes[0], axes[1]
+        axes = value.tolist()
     if isinstance(axes, int):
         rank = a._rank()
         if axes < 0:
@@ -708,9 +747,27 @@ def range(start, limit=None, delta=1, dtype=None, name="range"):  # noqa: A001
         return _ops.Range(start, limit, delta, name=scope)
 
 
-def linspace(start, stop, num, name=None):
-    """`num` numbers from start to stop."""
-    return _ops.LinSpace(start, stop, num, name=name)
+def linspace(start, stop, num, name=None, axis=0):
+    """`num` numbers from start to stop; of tensors, along a new dimension."""
+    from runnel import array_ops
+    start = convert_to_tensor(start, name="start")
+    stop = convert_to_tensor(stop, name="stop", dtype=start.dtype)
+    if start._rank() == 0 and stop._rank() == 0 and start.dtype.is_floating and axis in (0, -1):
+        return _ops.LinSpace(start, stop, num, name=name)
+    with name_scope(name, "linspace", [start, stop]):
+        dims = array_ops.broadcast_dynamic_shape(array_ops.shape(start), array_ops.shape(stop))
+        start = array_ops.expand_dims(_ops.BroadcastTo(start, dims), axis)
+        stop = array_ops.expand_dims(_ops.BroadcastTo(stop, dims), axis)
+        num = cast(convert_to_tensor(num, name="num"), dtypes.int32)
+        steps = _ops.Maximum(num - 1, 1)
+        step = (stop - start) / cast(steps, stop.dtype)
+        start, stop = cast(start, step.dtype), cast(stop, step.dtype)
+        rank = array_ops.rank(start)
+        column = array_ops.where_v2(_ops.Equal(range(rank), axis if axis >= 0 else rank + axis), -1, 1)
+        numbers = array_ops.reshape(cast(range(1, array_ops.where_v2(num >= 0, steps, -1)), step.dtype), column)
+        # The ends are exact; where fewer than two are wanted, the rest is cut off.
+        row = array_ops.concat([start, start + step * numbers, stop], axis)
+        return _ops.Slice(row, array_ops.zeros_like(array_ops.shape(row)), array_ops.where_v2(column < 0, num, array_ops.shape(row)))
 
 
 lin_space = linspace

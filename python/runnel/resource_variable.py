@@ -10,6 +10,7 @@ from runnel.variables import (SaveSliceInfo, Variable, VariableAggregation, Vari
                               _checked_trainable, _Located, guarded)
 
 _uid = itertools.count()
+_made = itertools.count()
 _on_read: list = []  # called with a trainable variable before it is read: tapes
 
 
@@ -43,6 +44,7 @@ class ResourceVariable(Variable):
                  caching_device=None, name=None, dtype=None, variable_def=None, import_scope=None,
                  constraint=None, distribute_strategy=None, synchronization=None, aggregation=None,
                  shape=None, handle=None):
+        self._number = next(_made)  # in the order of construction
         if variable_def is not None:
             if initial_value is not None:
                 raise ValueError("`variable_def` and `initial_value` are mutually exclusive.")

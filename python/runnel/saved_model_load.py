@@ -12,6 +12,7 @@ import os
 from runnel import convert, dtypes, framework, nest, raw_ops, structured_value, variables
 from runnel.def_function import TensorSpec
 from runnel.protobuf import message_class
+from runnel.saveable import Saveable, flat, restored
 from runnel.saved_model_save import Asset, Captures
 from runnel.tracing import add_eager_functions
 
@@ -171,6 +172,23 @@ class RestoredTable:
         self._registered_name = registered_name
         self.resource_handle = None
         self._methods = []
+        self._contents = self._functions = None  # the Saveable of what is saved of it; what saves and restores it
+
+    def _saveable(self):
+        return self._contents
+
+    def _saving_functions(self):
+        return [function.described() for function in self._functions]
+
+    def _set_saving(self, attribute, save, restore):
+        self._functions = save, restore
+
+        def rows():
+            return save.call([convert.constant("")])
+        suffixes = [row["name"].numpy().decode() for row in rows()]
+        types = [spec.dtype for spec in nest.flatten(restore.structured_input_signature)]
+        self._contents = Saveable(self, attribute, list(zip(suffixes, types)), lambda: [row["tensor"] for row in rows()],
+                                  lambda tensors: restore.call_flat(tensors)[0])
 
     def _saved_methods(self):
         return [(name, m.described()) for name, m in self._methods]
@@ -265,18 +283,19 @@ class _Loader:
     def _make_values(self):
         from runnel.checkpoint_reader import NewCheckpointReader
         prefix = os.path.join(self._folder, "variables", "variables")
-        keys, reader = {}, None
+        self._checkpoint_keys, reader = {}, None
         if os.path.exists(prefix + ".index"):
             reader = NewCheckpointReader(prefix)
-            keys = self._keys(reader)
+            self._checkpoint_keys = self._keys(reader)
         nodes = {node.name: node for node in self._meta.graph_def.node}
         for number, node in enumerate(self._graph.nodes):
             kind = node.WhichOneof("kind")
             if kind == "variable":
-                if number not in keys:
+                key = self._checkpoint_keys.get((number, "VARIABLE_VALUE"))
+                if key is None:
                     raise ValueError("The checkpoint of the model in %s has no value for the variable %r" % (self._folder, node.variable.name))
                 self._objects[number] = variables.Variable(
-                    reader.get_tensor(keys[number]), trainable=node.variable.trainable, name=node.variable.name or None,
+                    reader.get_tensor(key), trainable=node.variable.trainable, name=node.variable.name or None,
                     dtype=dtypes.as_dtype(node.variable.dtype), shape=structured_value._shape(node.variable.shape))
             elif kind == "asset":
                 name = self._meta.asset_file_def[node.asset.asset_file_def_index].filename
@@ -289,7 +308,7 @@ class _Loader:
                 self._objects[number] = RestoredTable(node.registered_name)
 
     def _keys(self, reader):
-        """{number of a variable: key in the checkpoint}, by the names of attributes from the root."""
+        """{(number of an object, attribute): key in the checkpoint}, by the names of attributes from the root."""
         from runnel.saved_model_save import _GRAPH_KEY
         data = reader.get_tensor(_GRAPH_KEY)
         tree = message_class("TrackableObjectGraph").FromString(data if isinstance(data, bytes) else data.item())
@@ -306,8 +325,7 @@ class _Loader:
                 found = slots.get((slot.slot_name, places.get(slot.original_variable_node_id)))
                 if found is not None:
                     places.setdefault(slot.slot_variable_node_id, found)
-        return {number: attribute.checkpoint_key for number, place in places.items() for attribute in tree.nodes[place].attributes
-                if attribute.name == "VARIABLE_VALUE"}
+        return {(number, attribute.name): attribute.checkpoint_key for number, place in places.items() for attribute in tree.nodes[place].attributes}
 
     def _make_tables(self):
         tables = [(n, t) for n, t in enumerate(self._objects) if isinstance(t, RestoredTable)]
@@ -327,6 +345,20 @@ class _Loader:
                     table._methods.append((name, found))
                 if found is not None and name == "_initialize":
                     found.call_flat([])
+            self._fill_table(number, table)
+
+    def _fill_table(self, number, table):
+        """What the checkpoint has of a table."""
+        for attribute, functions in self._graph.nodes[number].saveable_objects.items():
+            save, restore = (self._bare(n) for n in (functions.save_function, functions.restore_function))
+            table._set_saving(attribute, save, restore)
+            key = self._checkpoint_keys.get((number, attribute))
+            if key is None:
+                raise ValueError("The checkpoint of the model in %s has nothing for the table %s" % (self._folder, self._path(number)))
+            saveables = {key: table._contents}
+            names, types = flat(saveables)
+            prefix = os.path.join(self._folder, "variables", "variables")
+            restored(saveables, raw_ops.RestoreV2(prefix=prefix, tensor_names=names, shape_and_slices=[""] * len(names), dtypes=types))
 
     def _path(self, number):
         for parent, node in enumerate(self._graph.nodes):
@@ -334,6 +366,12 @@ class _Loader:
                 if child.node_id == number:
                     return child.local_name if parent == 0 else "%s.%s" % (self._path(parent), child.local_name)
         return str(number)
+
+    def _bare(self, number):
+        function = self._graph.nodes[number].bare_concrete_function
+        concrete = self._concrete(function.concrete_function_name)
+        concrete._keywords = list(function.argument_keywords)
+        return concrete
 
     def _make(self, number):
         node = self._graph.nodes[number]
@@ -345,9 +383,7 @@ class _Loader:
         elif kind == "function":
             self._objects[number] = RestoredFunction([self._concrete(name) for name in node.function.concrete_functions], node.function.function_spec)
         elif kind == "bare_concrete_function":
-            concrete = self._concrete(node.bare_concrete_function.concrete_function_name)
-            concrete._keywords = list(node.bare_concrete_function.argument_keywords)
-            self._objects[number] = concrete
+            self._objects[number] = self._bare(number)
 
     def _connect(self):
         for number, node in enumerate(self._graph.nodes):

@@ -13,9 +13,9 @@ from runnel import _core, convert, dtypes, framework, nest, raw_ops, structured_
 from runnel.def_function import Function, TensorSpec
 from runnel.framework import Graph
 from runnel.protobuf import message_class
+from runnel.saveable import ATTRIBUTES, Saveable, flat, restored, saveable_of
 from runnel.tracing import eager_functions, trace
 
-_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 _GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _INIT = "__saved_model_init_op"
 
@@ -173,6 +173,27 @@ def method(stem, build):
     return Captures(traced.name, traced.captured, ((), {}), TensorSpec((), traced.dtypes[0], "unknown"))
 
 
+def _bare(stem, build, specs, outputs):
+    """A function of arguments by name, as those have that save and restore an object."""
+    traced = trace(build, [(spec.dtype, spec.shape) for spec in specs], "__inference_%s" % stem)
+    return Captures(traced.name, traced.captured, (tuple(specs), {}), outputs(traced.dtypes), [spec.name for spec in specs], traced.dtypes)
+
+
+def saving_functions(saveable):
+    """(save, restore) of a Saveable: from the key to a list of {name, slice_spec, tensor}; from tensors to nothing."""
+    def save(key):
+        rows = zip(saveable.suffixes, saveable.read())
+        return [{"name": raw_ops.StringJoin(inputs=[key, convert.constant(suffix)]), "slice_spec": convert.constant(""), "tensor": tensor}
+                for suffix, tensor in rows]
+
+    def saved(_):
+        return [{"name": TensorSpec((), dtypes.string, "tensor_%d_name" % i), "slice_spec": TensorSpec((), dtypes.string, "tensor_%d_slice_spec" % i),
+                 "tensor": TensorSpec(None, dtype, "tensor_%d_tensor" % i)} for i, dtype in enumerate(saveable.dtypes)]
+    tensors = [TensorSpec(None, dtype, "restored_tensors_%d" % i) for i, dtype in enumerate(saveable.dtypes)]
+    return (_bare("save_fn", save, [TensorSpec((), dtypes.string, "checkpoint_key")], saved),
+            _bare("restore_fn", lambda *args: done(saveable.restore(args)), tensors, lambda _: TensorSpec((), dtypes.int32, "unknown")))
+
+
 def done(*operations):
     """1, when the operations have run."""
     with framework.control_dependencies(operations):
@@ -189,7 +210,8 @@ class _Writer:
         self._by_handle = {}  # id of a tensor -> number of the object that stands for it
         self._kept = []       # what ids are of
         self._functions = {}  # name -> Captures
-        self._values = {}     # key -> variable
+        self._values = {}     # key -> Saveable
+        self._saving = {}     # id of a table -> the functions that save and restore it
         self._collect(root)
 
     # Objects
@@ -241,8 +263,13 @@ class _Writer:
 
     def _describe(self, number):
         value, node = self._objects[number], self._graph.nodes[number]
+        saveable = saveable_of(value)
+        if saveable is not None:
+            key = self._paths[number] + ATTRIBUTES + saveable.attribute
+            self._tree.nodes[number].attributes.add(name=saveable.attribute, full_name=saveable.full_name, checkpoint_key=key)
+            self._values[key] = saveable
         if isinstance(value, variables.Variable):
-            self._describe_variable(number, value, node.variable)
+            self._describe_variable(value, node.variable)
         elif isinstance(value, _Signatures):
             _user_object(node, "signature_map")
         elif isinstance(value, Asset):
@@ -260,6 +287,7 @@ class _Writer:
             node.resource.SetInParent()
             if value._registered_name:
                 node.registered_name = value._registered_name
+            self._describe_saveables(value, node)
         elif isinstance(value, (list, tuple)):
             _user_object(node, "trackable_list_wrapper" if isinstance(value, list) else "trackable_tuple_wrapper")
         elif isinstance(value, dict):
@@ -267,23 +295,37 @@ class _Writer:
         else:
             _user_object(node, "_generic_user_object")
 
-    def _describe_variable(self, number, variable, out):
-        key = self._paths[number] + _VALUE
+    def _describe_saveables(self, table, node):
+        saveable = saveable_of(table)
+        if saveable is None:
+            return
+        functions = self._saving[id(table)] = table._saving_functions()
+        out = node.saveable_objects[saveable.attribute]
+        out.save_function, out.restore_function = (self._function_object(captures) for captures in functions)
+
+    def _function_object(self, captures):
+        """The number of a function that is no attribute of anything."""
+        number = self._number(captures, "")
+        self._describe(number)
+        return number
+
+    def _describe_variable(self, variable, out):
         out.dtype = variable.dtype.base_dtype.as_datatype_enum
         out.shape.CopyFrom(variable.shape.as_proto())
         out.trainable = bool(variable.trainable)
         out.name = variable._shared_name
-        self._tree.nodes[number].attributes.add(
-            name="VARIABLE_VALUE", full_name=variable._shared_name, checkpoint_key=key)
-        self._values[key] = variable
 
     def _describe_bare(self, captures, out):
         self.add_function(captures)
         out.concrete_function_name = captures.name
         out.argument_keywords.extend(captures.keywords)
-        if len(captures.keywords) == 1:
-            out.allowed_positional_arguments = 1
-        spec = _full_arg_spec(lambda: None)._replace(kwonlyargs=list(captures.keywords))
+        spec = _full_arg_spec(lambda: None)
+        if captures.inputs[0]:
+            out.allowed_positional_arguments = len(captures.keywords)
+            spec = spec._replace(args=list(captures.keywords))
+        else:
+            out.allowed_positional_arguments = int(len(captures.keywords) == 1)
+            spec = spec._replace(kwonlyargs=list(captures.keywords))
         structured_value.encode(spec, out.function_spec.fullargspec)
         structured_value.encode(None, out.function_spec.input_signature)
 
@@ -338,9 +380,11 @@ class _Writer:
         for alias, function in self._options.function_aliases.items():
             for captures in _concretes(function):
                 meta.meta_info_def.function_aliases[captures.name] = alias
-        raw_ops.SaveV2(prefix=os.path.join(folder, "variables", "variables"), tensor_names=list(self._values) + [_GRAPH_KEY],
-                       shape_and_slices=[""] * (len(self._values) + 1),
-                       tensors=[v.value() for v in self._values.values()] + [convert.constant(self._tree.SerializeToString())])
+        names, _ = flat(self._values)
+        raw_ops.SaveV2(prefix=os.path.join(folder, "variables", "variables"), tensor_names=names + [_GRAPH_KEY],
+                       shape_and_slices=[""] * (len(names) + 1),
+                       tensors=[tensor for saveable in self._values.values() for tensor in saveable.read()] + [
+                           convert.constant(self._tree.SerializeToString())])
         model = message_class("SavedModel")()
         model.saved_model_schema_version = 1
         model.meta_graphs.add().CopyFrom(meta)
@@ -405,19 +449,32 @@ class _Writer:
         info.name = op.name
         info.tensor_shape.unknown_rank = True
 
+    def _in_graph(self, saveable, nodes):
+        """The same Saveable, of the object's node in the graph."""
+        owner = saveable.owner
+        if isinstance(owner, variables.Variable):
+            handle = nodes[self._ids[id(owner)]]
+            return Saveable(owner, saveable.attribute, [("", saveable.dtypes[0])],
+                            lambda: [raw_ops.ReadVariableOp(resource=handle, dtype=saveable.dtypes[0])],
+                            lambda tensors: raw_ops.AssignVariableOp(resource=handle, value=tensors[0]))
+        save, restore = self._saving[id(owner)]
+        return Saveable(owner, saveable.attribute, list(zip(saveable.suffixes, saveable.dtypes)),
+                        lambda: self._call(save, [convert.constant("")], nodes)[2::3],  # name, slice_spec, tensor
+                        lambda tensors: self._call(restore, tensors, nodes)[0])
+
     def _add_saver(self, out, nodes):
         filename = raw_ops.Placeholder(dtype=dtypes.string, shape=(), name="saver_filename")
-        handles = [nodes[self._ids[id(v)]] for v in self._values.values()]
-        types = [v.dtype.base_dtype for v in self._values.values()]
-        reads = [raw_ops.ReadVariableOp(resource=h, dtype=t) for h, t in zip(handles, types)]
-        save = raw_ops.SaveV2(prefix=filename, tensor_names=list(self._values) + [_GRAPH_KEY], shape_and_slices=[""] * (len(types) + 1),
+        here = {key: self._in_graph(saveable, nodes) for key, saveable in self._values.items()}
+        names, types = flat(here)
+        reads = [tensor for saveable in here.values() for tensor in saveable.read()]
+        save = raw_ops.SaveV2(prefix=filename, tensor_names=names + [_GRAPH_KEY], shape_and_slices=[""] * (len(types) + 1),
                               tensors=reads + [convert.constant(self._tree.SerializeToString())])
         with framework.control_dependencies([save]):
             saved = raw_ops.Identity(filename, name="saved")
         assigns = []
         if types:
-            values = raw_ops.RestoreV2(prefix=filename, tensor_names=list(self._values), shape_and_slices=[""] * len(types), dtypes=types)
-            assigns = [raw_ops.AssignVariableOp(resource=h, value=value) for h, value in zip(handles, values)]
+            values = raw_ops.RestoreV2(prefix=filename, tensor_names=names, shape_and_slices=[""] * len(types), dtypes=types)
+            assigns = restored(here, values)
         with framework.control_dependencies(assigns):
             restore = raw_ops.NoOp(name="restore_all")
         out.filename_tensor_name, out.save_tensor_name, out.restore_op_name = filename.name, saved.name, restore.name

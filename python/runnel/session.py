@@ -133,8 +133,10 @@ class _Plan:
         except (ValueError, KeyError) as error:
             raise ValueError("Argument `fetch` = %r cannot be interpreted as a Tensor. (%s)" % (
                 fetch, error.args[0])) from None
-        if element in self.graph._unfetchable:
-            raise ValueError("Operation %r has been marked as not fetchable." % element.name)
+        if not self.graph.is_fetchable(element):
+            raise ValueError("Operation %s has been marked as not fetchable. Typically this happens when it is "
+                             "defined in another function or code block. Use return values, explicit Python "
+                             "locals or TensorFlow collections to access it." % getattr(element, "op", element).name)
         return element
 
 
@@ -166,7 +168,7 @@ def _feeds(graph, feed_dict):
     if graph._unfeedable:
         for tensor in tensors:
             if tensor in graph._unfeedable:
-                raise ValueError("Tensor %s may not be fed." % tensor)
+                raise ValueError("Tensor %s may not be fed." % tensor.name)
     return tensors, values
 
 

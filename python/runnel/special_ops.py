@@ -1,7 +1,8 @@
 """Functions that are only in tf.math, and sorting."""
 
-from runnel import dtypes
+from runnel import dtypes, nest
 from runnel import raw_ops as _ops
+from runnel.composite import SparseTensor
 from runnel.convert import convert_to_tensor
 from runnel.framework import Tensor, colocate_with, name_scope
 
@@ -198,7 +199,7 @@ def _largest_singular(tensor, axis, keepdims):
 
 def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims=None):  # noqa: A002
     """The norm of vectors or matrices."""
-    from runnel.math_ops import reduce_max, reduce_sum
+    from runnel.math_ops import abs, conj, reduce_max, reduce_sum
     keepdims = bool(keepdims or keep_dims)
     if ord not in ("euclidean", "fro") and isinstance(ord, str):
         raise ValueError("'ord' must be a supported norm, got %s" % ord)
@@ -210,9 +211,8 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims
         if ord in ("fro", "euclidean", 2, 2.0):
             if is_matrix and ord in (2, 2.0):
                 return _largest_singular(tensor, axis, keepdims)
-            return _ops.Sqrt(reduce_sum(tensor * _ops.Conj(tensor) if tensor.dtype.is_complex else tensor * tensor, axis, keepdims=True)
-                             ) if keepdims else _ops.Sqrt(reduce_sum(tensor * tensor, axis))
-        magnitude = _ops.Abs(tensor)
+            return _ops.Sqrt(reduce_sum(tensor * conj(tensor), axis, keepdims=keepdims))
+        magnitude = abs(tensor)
         if ord == 1:
             total = reduce_sum(magnitude, axis[0] if is_matrix else axis, keepdims=True)
             total = reduce_max(total, axis[1], keepdims=True) if is_matrix else total
@@ -276,18 +276,36 @@ def print_v2(*inputs, **kwargs):
         stream = "stdout"
     elif stream is sys.stderr:
         stream = "stderr"
-    templates, tensors = [], []
-    for value in inputs:
-        if isinstance(value, Tensor) or hasattr(value, "_as_graph_element"):
-            tensor = convert_to_tensor(value)
-            if tensor.dtype == dtypes.string and tensor._rank() == 0 and len(inputs) == 1:
-                return _ops.PrintV2(tensor, output_stream=stream, end=end, name=name)
-            templates.append("{}")
-            tensors.append(tensor)
-        else:
-            templates.append(str(value))
-    text = _ops.StringFormat(tensors, template=separator.join(templates), placeholder="{}", summarize=-1 if summarize is None else summarize)
+    if len(inputs) == 1 and isinstance(inputs[0], Tensor) and inputs[0].dtype == dtypes.string and inputs[0]._rank() == 0:
+        return _ops.PrintV2(inputs[0], output_stream=stream, end=end, name=name)
+    mark = "{}"
+    while any(mark in str(x) for value in inputs for x in nest.flatten(value) if not _is_printed(x)):
+        mark = "{%s}" % ("_" + mark[1:-1])
+    tensors = []
+    template = separator.join(_template(value, mark, tensors) for value in inputs).replace("'%s'" % mark, mark)
+    text = _ops.StringFormat(tensors, template=template, placeholder=mark, summarize=-1 if summarize is None else summarize)
     return _ops.PrintV2(text, output_stream=stream, end=end, name=name)
+
+
+def _is_printed(value):
+    return isinstance(value, (Tensor, SparseTensor)) or hasattr(value, "_as_graph_element")
+
+
+def _template(value, mark, tensors):
+    """What is printed of a structure, with marks where tensors go; those are added to a list."""
+    if isinstance(value, str):
+        return value
+
+    def leaf(x):
+        if isinstance(x, SparseTensor):
+            tensors.extend((x.indices, x.values, x.dense_shape))
+            return "SparseTensor(indices=%s, values=%s, shape=%s)" % (mark, mark, mark)
+        if _is_printed(x):
+            tensors.append(convert_to_tensor(x))
+            return mark
+        return x
+    import pprint
+    return pprint.pformat(nest.map_structure(leaf, value))
 
 
 def timestamp(name=None):

@@ -22,7 +22,7 @@ class TensorArray:
         self._dtype = dtypes.as_dtype(dtype).base_dtype
         self._dynamic_size = bool(dynamic_size)
         self._size = size if isinstance(size, int) else None
-        self._infer_shape = bool(infer_shape) or element_shape is not None
+        self._infer_shape = bool(infer_shape)
         self._element_shape = [tensor_shape.as_shape(element_shape)]  # shared with the arrays after it
         self._colocates = colocate_with_first_write_call
         self._colocate_with = [] if colocate_with_first_write_call else None
@@ -94,12 +94,11 @@ class TensorArray:
         return self._with_flow(raw_ops.Identity(input=self._flow))
 
     def _merge_element_shape(self, shape):
-        if not self._infer_shape:
-            return
         known = self._element_shape[0]
         if not known.is_compatible_with(shape):
             raise ValueError("Inconsistent shapes: saw %s but expected %s" % (shape, known))
-        self._element_shape[0] = known.merge_with(shape)
+        if self._infer_shape:
+            self._element_shape[0] = known.merge_with(shape)
 
     def _placed(self, value):
         """Where the first value lies, all is written."""
@@ -153,6 +152,11 @@ class TensorArray:
     def stack(self, name=None):
         """All tensors as one, along a new first dimension."""
         if self._rows is not None:
+            if self.element_shape.is_fully_defined():  # what was not written is 0
+                from runnel.array_ops import zeros
+                self._rows[:] = [zeros(self.element_shape, self._dtype) if row is None else row for row in self._rows]
+                if not self._rows:
+                    return zeros([0] + self.element_shape.as_list(), self._dtype)
             return raw_ops.Pack(values=[self._read_eagerly(i) for i in range(len(self._rows))])
         with colocate_with(self._handle):
             with name_scope(name, "TensorArrayStack", [self._handle]):

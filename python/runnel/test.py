@@ -15,6 +15,7 @@ from runnel.session import Session
 
 mock = unittest.mock
 _temp_dir = None
+_clusters = []
 
 
 def get_temp_dir():
@@ -104,9 +105,11 @@ def create_local_cluster(num_workers, num_ps, protocol="grpc", worker_config=Non
         one.close()
     jobs = {"worker": addresses[:num_workers], "ps": addresses[num_workers:]}
     cluster = server_lib.ClusterSpec({job: rows for job, rows in jobs.items() if rows})
-    return tuple([server_lib.Server(cluster, job_name=job, task_index=i, protocol=protocol, config=config, start=True)
+    servers = tuple([server_lib.Server(cluster, job_name=job, task_index=i, protocol=protocol, config=config, start=True)
                   for i in range(count)]
-                 for job, count, config in (("worker", num_workers, worker_config), ("ps", num_ps, ps_config)))
+                    for job, count, config in (("worker", num_workers, worker_config), ("ps", num_ps, ps_config)))
+    _clusters.append(servers)  # they serve to the end, whoever forgets them
+    return servers
 
 
 class StubOutForTesting:
@@ -387,6 +390,13 @@ class TestCase(unittest.TestCase):
 
     _GetNdArray = _array
 
+    def _rows(self, value):
+        """Rows of any lengths as lists of lists."""
+        value = self.evaluate(value) if hasattr(value, "flat_values") or isinstance(value, framework.Tensor) else value
+        if hasattr(value, "to_list"):
+            return value.to_list()
+        return value.tolist() if hasattr(value, "tolist") else [self._rows(x) if isinstance(x, list) else x for x in value]
+
     def evaluate_if_both_tensors(self, a, b):
         """Both as they are, or both as values."""
         if isinstance(a, framework.Tensor) and isinstance(b, framework.Tensor):
@@ -420,7 +430,10 @@ class TestCase(unittest.TestCase):
             a = a.astype(np.float32)
         if b.dtype.name == "bfloat16":
             b = b.astype(np.float32)
-        np.testing.assert_allclose(b, a, rtol=rtol, atol=atol, err_msg=msg or "", equal_nan=True)
+        if np.ndim(rtol) or np.ndim(atol):  # one for each element, which NumPy's message has no words for
+            self.assertTrue(np.allclose(b, a, rtol=rtol, atol=atol, equal_nan=True), msg or "%s and %s are not close" % (a, b))
+        else:
+            np.testing.assert_allclose(b, a, rtol=rtol, atol=atol, err_msg=msg or "", equal_nan=True)
 
     def assertAllCloseAccordingToType(self, a, b, rtol=1e-6, atol=1e-6, float_rtol=1e-6, float_atol=1e-6,
                                       half_rtol=1e-3, half_atol=1e-3, bfloat16_rtol=1e-2, bfloat16_atol=1e-2, msg=None):
@@ -437,6 +450,8 @@ class TestCase(unittest.TestCase):
     def assertAllEqual(self, a, b, msg=None):
         """Arrays are equal; so are not-a-numbers."""
         import numpy as np
+        if any(hasattr(x, "to_list") and hasattr(x, "ragged_rank") for x in (a, b)):
+            return self.assertEqual(*(self._rows(x) for x in (a, b)), msg)
         a, b = self.evaluate_if_both_tensors(a, b)
         a, b = self._array(a), self._array(b)
         self.assertEqual(a.shape, b.shape, "Shape mismatch: expected %s, got %s. %s" % (a.shape, b.shape, msg or ""))
@@ -654,42 +669,63 @@ class TestCase(unittest.TestCase):
         return self.assertRaisesWithPredicateMatch(errors.OpError, expected_err_re_or_predicate)
 
 
-def compute_gradient(x, x_shape, y, y_shape, x_init_value=None, delta=1e-3, init_targets=None, extra_feed_dict=None):
-    """(from the graph, from differences) the Jacobian of y by x, in the default session."""
+def _real_view(array, dtype):
+    """Its numbers in a row; complex ones as two each."""
     import numpy as np
+    return np.ascontiguousarray(array).ravel().view(dtype.real_dtype.as_numpy_dtype)
+
+
+def _one_gradient(x, x_shape, y, y_shape, start, delta, feed):
+    import numpy as np
+    from runnel.array_ops import placeholder
     from runnel.gradients_impl import gradients
     sess = session_lib.get_default_session()
-    for target in init_targets or []:
-        target.run()
-    if x_init_value is None:
-        x_init_value = np.random.random_sample(x_shape).astype(x.dtype.as_numpy_dtype)
-    start = np.array(x_init_value, dtype=x.dtype.as_numpy_dtype)
-    x_size, y_size = int(np.prod(x_shape)), int(np.prod(y_shape))
-    feed = dict(extra_feed_dict or {})
-    from runnel.array_ops import placeholder
+    x_dtype, y_dtype = x.dtype.base_dtype, y.dtype.base_dtype
+    if start is None:
+        start = np.random.random_sample(x_shape).astype(x_dtype.as_numpy_dtype)
+        if x_dtype.is_complex:
+            start.imag = np.random.random_sample(x_shape)
+    start = np.array(start, dtype=x_dtype.as_numpy_dtype)
     dy = placeholder(y.dtype, y_shape)
     dx = gradients(y, x, dy)[0]
-    theory = np.zeros((x_size, y_size), start.dtype)
-    for row in range(y_size):
-        unit = np.zeros(y_size, y.dtype.as_numpy_dtype)
-        unit[row] = 1
-        feed.update({x: start, dy: unit.reshape(y_shape)})
-        theory[:, row] = np.ravel(sess.run(dx, feed))
-    feed.pop(dy, None)
-    numeric = np.zeros((x_size, y_size), start.dtype)
-    for column in range(x_size):
+    y_size = int(np.prod(y_shape)) * (2 if y_dtype.is_complex else 1)
+    theory = np.zeros((_real_view(start, x_dtype).size, y_size), x_dtype.real_dtype.as_numpy_dtype)
+    for column in range(y_size):
+        unit = np.zeros(y_size, y_dtype.real_dtype.as_numpy_dtype)
+        unit[column] = 1
+        value = sess.run(dx, {**feed, x: start, dy: unit.view(y_dtype.as_numpy_dtype).reshape(y_shape)})
+        if hasattr(value, "dense_shape"):
+            rows = np.zeros(x_shape, x_dtype.as_numpy_dtype)
+            np.add.at(rows, value.indices, value.values)
+            value = rows
+        theory[:, column] = _real_view(value, x_dtype)
+    numeric = np.zeros_like(theory)
+    for row in range(len(numeric)):
         sides = []
         for sign in (1, -1):
-            moved = start.copy()
-            moved.ravel()[column] += sign * delta
-            feed[x] = moved
-            sides.append(np.ravel(sess.run(y, feed)))
-        numeric[column] = (sides[0] - sides[1]) / (2 * delta)
+            moved = _real_view(start, x_dtype).copy()
+            moved[row] += sign * delta
+            moved = moved.view(x_dtype.as_numpy_dtype).reshape(x_shape)
+            sides.append(_real_view(sess.run(y, {**feed, x: moved}), y_dtype))
+        numeric[row] = (sides[0] - sides[1]) / (2 * delta)
     return theory, numeric
+
+
+def compute_gradient(x, x_shape, y, y_shape, x_init_value=None, delta=1e-3, init_targets=None, extra_feed_dict=None):
+    """(from the graph, from differences) the Jacobian of y by x, in the default session; of a list of x, a list."""
+    if init_targets is not None:
+        for target in init_targets if isinstance(init_targets, (list, tuple)) else [init_targets]:
+            target.run()
+    feed = dict(extra_feed_dict or {})
+    if isinstance(x, list):
+        starts = x_init_value or [None] * len(x)
+        return [_one_gradient(one, shape, y, y_shape, start, delta, feed) for one, shape, start in zip(x, x_shape, starts)]
+    return _one_gradient(x, x_shape, y, y_shape, x_init_value, delta, feed)
 
 
 def compute_gradient_error(x, x_shape, y, y_shape, x_init_value=None, delta=1e-3, init_targets=None, extra_feed_dict=None):
     """The largest difference between the two."""
     import numpy as np
-    theory, numeric = compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict)
-    return float(np.abs(theory - numeric).max()) if theory.size else 0.0
+    pairs = compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict)
+    return max((float(np.abs(theory - numeric).max()) if theory.size else 0.0)
+               for theory, numeric in ([pairs] if isinstance(pairs, tuple) else pairs))

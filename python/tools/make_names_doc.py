@@ -18,12 +18,11 @@ START, END = "<!-- names: written by python/tools/make_names_doc.py -->", "<!-- 
 # What is here and not quite as in stock.
 DIFFERENT = {
     "Print": "goes to the library's log",
-    "linspace": "of numbers only, not of tensors",
-    "gather_nd": "without batch_dims",
     "sparse_concat": "of equal shapes only",
     "ragged": "in tf.data one ragged dimension; broadcasting over rows of scalars, of equal rows and of columns only",
     "gradients": "aggregation_method makes no difference",
-    "function": "as Python runs it, without autograph; on a tape, one with effects (assigning, random numbers) runs op by op",
+    "function": "as Python runs it, without autograph; on a tape, one with effects (assigning, random numbers) runs op by op"
+                "; effects inside of a loop are not ordered among those outside of it",
     "GradientTape": "in a graph it is tf.gradients: a tensor need not be watched",
     "py_func": "in the process that made the graph only, as in stock",
     "Session.run": "a fetch that is fed comes back as it was fed",

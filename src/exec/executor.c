@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/denormals.h"
 #include "exec/execution.h"
 
 void rn_execution_fail(rn_execution_t* execution, rn_status_t status) {
@@ -268,7 +269,9 @@ static void end_started(rn_execution_t* execution);
 // and given back.
 static void drive_locked(rn_execution_t* execution) {
   execution->drivers++;
+  uint64_t before = rn_denormals_flush();
   drain_locked(execution);
+  rn_denormals_restore(before);
   execution->drivers--;
   bool is_over = execution->active == 0 && execution->ready == 0 && execution->drivers == 0;
   rn_mutex_unlock(&execution->mutex);
@@ -565,7 +568,7 @@ static void drop_fetches(const rn_run_t* run) {
   for (int32_t i = 0; i < run->fetch_count; ++i) rn_tensor_clear(&run->fetches[i]);
 }
 
-rn_status_t rn_execute(const rn_run_t* run) {
+static rn_status_t execute(const rn_run_t* run) {
   rn_status_t status;
   if (rn_execute_is_plain(run->plans, run->plan_count)) {
     status = execute_alone(run->plans[0], run);
@@ -586,6 +589,13 @@ rn_status_t rn_execute(const rn_run_t* run) {
     if (run->plan_count > 16) RN_FREE_ARRAY(allocator, execution.states, run->plan_count);
   }
   if (!rn_ok(status)) drop_fetches(run);
+  return status;
+}
+
+rn_status_t rn_execute(const rn_run_t* run) {
+  uint64_t before = rn_denormals_flush();
+  rn_status_t status = execute(run);
+  rn_denormals_restore(before);
   return status;
 }
 

@@ -4,6 +4,7 @@
 // it is small. One that is too large is *put off*: if something that fits is made of it in the end
 // (ones, as many as there are gradients, times the gradients), it is computed for that alone. If it
 // is one number over and over, and is combined with something of its shape, the number will do.
+#include "base/denormals.h"
 #include "exec/kernel_init.h"
 #include "framework/internal_ops.h"
 
@@ -97,7 +98,9 @@ static rn_status_t evaluate(const fold_t* fold, const rn_ir_node_t* node, const 
   rn_tensor_t results[MAX_OUTPUTS] = {0};
   rn_kernel_ctx_t ctx = {
       .kernel = kernel, .state = kernel->state, .in = inputs, .out = results, .step = &step};
+  uint64_t before = rn_denormals_flush();
   rn_status_t status = kernel->def->compute(&ctx);
+  rn_denormals_restore(before);
   for (int32_t o = 0; rn_ok(status) && o < node->output_count; ++o)
     status = rn_tensor_keep(&results[o], fold->cpu->allocator, &out[o]);
   for (int32_t o = 0; o < node->output_count; ++o) rn_tensor_clear(&results[o]);

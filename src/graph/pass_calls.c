@@ -193,6 +193,7 @@ typedef struct splice_t {
   int32_t* index;      // body node id -> IR node; -1: not needed; -2: to be copied
   int32_t start;       // what must run before the body does anything; -1: nothing
   bool is_careful;     // the call may be dead: then all of the body must be
+  int32_t* loops;      // by body node id: how many loops it is in; NULL: the body has none
   RN_VEC(int32_t) effects;
   RN_VEC(rn_node_t*) order;
 } splice_t;
@@ -327,6 +328,44 @@ static bool is_call(const rn_node_t* node) {
   return node->op->role >= RN_ROLE_CALL && node->op->role <= RN_ROLE_GRADIENT;
 }
 
+// How many loops what |node| gives is in.
+static int32_t loops_behind(const splice_t* splice, const rn_node_t* node) {
+  int role = node->op->role;
+  return splice->loops[node->id] + (role == RN_ROLE_ENTER) - (role == RN_ROLE_EXIT);
+}
+
+static rn_status_t count_loops(splice_t* splice) {
+  bool has_loops = false;
+  for (size_t i = 0; i < splice->order.count; ++i)
+    has_loops |= splice->order.items[i]->op->role == RN_ROLE_ENTER;
+  if (!has_loops) return RN_OK;
+  RN_RETURN_IF_ERROR(
+      RN_ARENA_ARRAY(&splice->calls->ir->arena, splice->body->graph->nodes.count, &splice->loops));
+  for (bool is_changed = true; is_changed;) {
+    is_changed = false;
+    for (size_t i = splice->order.count; i-- > 0;) {  // what a node reads stands behind it, mostly
+      const rn_node_t* node = splice->order.items[i];
+      int32_t most = splice->loops[node->id];
+      for (int32_t k = 0; k < node->input_count; ++k)
+        if (loops_behind(splice, node->inputs[k].node) > most)
+          most = loops_behind(splice, node->inputs[k].node);
+      for (size_t k = 0; k < node->controls.count; ++k)
+        if (loops_behind(splice, node->controls.items[k]) > most)
+          most = loops_behind(splice, node->controls.items[k]);
+      is_changed |= most != splice->loops[node->id];
+      splice->loops[node->id] = most;
+    }
+  }
+  return RN_OK;
+}
+
+// Whether |node| stands for a loop of the body: what is inside can neither wait for what is outside
+// nor be waited for there, so that its entrances wait and its exits are waited for.
+static bool is_gate(const splice_t* splice, const rn_node_t* node, rn_op_role_t role) {
+  return splice->loops && node->op->role == role &&
+         splice->loops[node->id] == (role == RN_ROLE_EXIT);
+}
+
 static rn_status_t link_node(splice_t* splice, const rn_node_t* from) {
   rn_calls_t* calls = splice->calls;
   rn_ir_node_t* node = rn_calls_node(calls, splice->index[from->id]);
@@ -337,12 +376,17 @@ static rn_status_t link_node(splice_t* splice, const rn_node_t* from) {
     node->controls[node->control_count++] = splice->index[control->id];
   }
   bool is_loose = from->input_count == 0 && node->control_count == 0;
-  bool waits = has_effects(from) || is_call(from) || (is_loose && splice->is_careful);
+  bool is_inside = splice->loops && splice->loops[from->id] > 0;
+  bool waits =
+      !is_inside && (has_effects(from) || is_call(from) || (is_loose && splice->is_careful) ||
+                     is_gate(splice, from, RN_ROLE_ENTER));
   if (splice->start >= 0 && waits) node->controls[node->control_count++] = splice->start;
   note_controls(calls, node);
   if (has_effects(from))
     RN_RETURN_IF_ERROR(rn_vec_push(&calls->targets, calls->ir->allocator, splice->index[from->id]));
-  if (!has_effects(from) && !is_call(from)) return RN_OK;
+  bool is_awaited =
+      is_inside ? is_gate(splice, from, RN_ROLE_EXIT) : has_effects(from) || is_call(from);
+  if (!is_awaited) return RN_OK;
   return rn_vec_push(&splice->effects, calls->ir->allocator, splice->index[from->id]);
 }
 
@@ -400,6 +444,7 @@ static rn_status_t copy_body(splice_t* splice) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, nodes, &splice->index));
   for (size_t i = 0; i < nodes; ++i) splice->index[i] = -1;
   RN_RETURN_IF_ERROR(find_needed(splice));
+  RN_RETURN_IF_ERROR(count_loops(splice));
   RN_RETURN_IF_ERROR(make_start(splice));
   for (size_t i = 0; i < splice->order.count; ++i)
     RN_RETURN_IF_ERROR(add_node(splice, splice->order.items[i]));

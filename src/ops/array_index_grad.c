@@ -148,6 +148,16 @@ RN_RULE(gather_nd) {
   rn_edge_t params = rn_grad_in(g, 0), indices = rn_grad_in(g, 1), shape;
   int dtype = rn_edge_dtype(indices);
   shape = rn_rule_shape(g, params, dtype == RN_INT64 ? RN_INT64 : RN_INT32);
+  rn_shape_t known = rn_grad_shape(g, indices);
+  if (known.rank == 2 && known.dims[1] == 1) {  // rows, then
+    int64_t last = -1;
+    rn_gradient_t rows = {
+        .values = rn_grad_dy(g, 0),
+        .indices = rn_Squeeze(g->scope, indices, .squeeze_dims = RN_LIST(&last, 1)),
+        .dense_shape = shape};
+    rn_grad_slices_to(g, 0, rows);
+    return RN_OK;
+  }
   rn_grad_to(g, 0,
              rn_ScatterNd(g->scope, indices, rn_grad_dy(g, 0), rn_rule_cast(g, shape, dtype)));
   return RN_OK;

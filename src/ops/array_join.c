@@ -40,16 +40,16 @@ rn_status_t rn_ops_concat(rn_shape_ctx_t* ctx, int first, int last, int axis_inp
   return rn_shape_concat(ctx, middle, after, &ctx->outputs[0]);
 }
 
-// The values of inputs |first| … |last|, vectors or scalars, one behind the other.
-static rn_status_t join_partials(rn_shape_ctx_t* ctx, int first, int last) {
+// The values of inputs |first| … |last|, vectors or scalars, one behind the other; |are_scalars|:
+// all are, also those whose rank is not known.
+static rn_status_t join_partials(rn_shape_ctx_t* ctx, int first, int last, bool are_scalars) {
   int64_t values[RN_MAX_RANK];
   int count = 0;
   bool any = false;
   for (int i = first; i <= last; i++) {
     const rn_partial_t* part = &ctx->input_partials[i];
-    int64_t size = part->is_known             ? part->count
-                   : ctx->inputs[i].rank == 0 ? 1
-                                              : rn_shape_dim(ctx->inputs[i], 0);
+    bool is_scalar = are_scalars || ctx->inputs[i].rank == 0;
+    int64_t size = part->is_known ? part->count : is_scalar ? 1 : rn_shape_dim(ctx->inputs[i], 0);
     if (size < 0 || size > RN_MAX_RANK - count || ctx->inputs[i].rank > 1) return RN_OK;
     for (int64_t j = 0; j < size; j++) {
       values[count] = part->is_known ? part->values[j] : RN_UNKNOWN_VALUE;
@@ -68,13 +68,13 @@ static bool is_int(const rn_shape_ctx_t* ctx, int i) {
 rn_status_t rn_shape_fn_concat(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_concat(ctx, 1, ctx->input_count - 1, 0));
   if (ctx->outputs[0].rank != 1 || !is_int(ctx, 1)) return RN_OK;
-  return join_partials(ctx, 1, ctx->input_count - 1);
+  return join_partials(ctx, 1, ctx->input_count - 1, false);
 }
 
 rn_status_t rn_shape_fn_concat_v2(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_concat(ctx, 0, ctx->input_count - 2, ctx->input_count - 1));
   if (ctx->outputs[0].rank != 1 || !is_int(ctx, 0)) return RN_OK;
-  return join_partials(ctx, 0, ctx->input_count - 2);
+  return join_partials(ctx, 0, ctx->input_count - 2, false);
 }
 
 rn_status_t rn_shape_fn_concat_offset(rn_shape_ctx_t* ctx) {
@@ -120,7 +120,7 @@ rn_status_t rn_shape_fn_pack(rn_shape_ctx_t* ctx) {
     dims[i] = i < axis ? part.dims[i] : i == axis ? ctx->input_count : part.dims[i - 1];
   }
   RN_TRY(rn_shape_make(ctx, rank, dims, &ctx->outputs[0]));
-  return rank == 1 && is_int(ctx, 0) ? join_partials(ctx, 0, ctx->input_count - 1) : RN_OK;
+  return rank == 1 && is_int(ctx, 0) ? join_partials(ctx, 0, ctx->input_count - 1, true) : RN_OK;
 }
 
 rn_status_t rn_shape_fn_unpack(rn_shape_ctx_t* ctx) {

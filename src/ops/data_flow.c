@@ -77,7 +77,8 @@ rn_status_t rn_shape_fn_tensor_array(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 0));
   RN_TRY(rn_ops_attr_shape(ctx, "element_shape", &element));
   if (!rn_ops_bool(ctx, "identical_element_shapes")) element = RN_SHAPE_UNKNOWN;
-  ctx->output_handles[0] = (rn_handle_data_t){true, rn_shape_attr(ctx, "dtype")->type, element};
+  ctx->output_handles[0] = (rn_handle_data_t){
+      .is_set = true, .dtype = rn_shape_attr(ctx, "dtype")->type, .shape = element};
   ctx->outputs[1] = RN_SHAPE_SCALAR;
   return rn_shape_vector(ctx, 2, &ctx->outputs[0]);
 }

@@ -1,5 +1,7 @@
 // Shape functions of files, readers and checkpoints.
+#include "io/slice.h"
 #include "ops/shapes.h"
+#include "tensor/tstring.h"
 
 rn_status_t rn_shape_fn_matching_files(rn_shape_ctx_t* ctx) {
   rn_shape_t unused;
@@ -99,13 +101,26 @@ rn_status_t rn_shape_fn_save_slices(rn_shape_ctx_t* ctx) {
   return check_names(ctx, 1, 2, ctx->input_count - 3);
 }
 
+// The shape of the part that |text| names; nothing: all of a tensor, of which no more is known.
+static rn_status_t slice_shape(rn_shape_ctx_t* ctx, const rn_tstring_t* text, rn_shape_t* out) {
+  rn_shape_t whole;
+  rn_slice_t slice;
+  if (rn_tstring_view(text).size == 0) return RN_OK;
+  return rn_shape_and_slice_parse(rn_tstring_view(text), ctx->arena, &whole, &slice, out);
+}
+
 rn_status_t rn_shape_fn_restore_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t names, slices;
   RN_TRY(rn_ops_check_rank(ctx, 0, 0));
   RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &names));
   RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &slices));
   RN_TRY(rn_shape_merge(ctx, names, slices, &names));
-  return rn_shape_fn_unknown(ctx);
+  const rn_tensor_t* texts = rn_shape_input_value(ctx, 2);
+  if (!texts || texts->count != ctx->output_count) return rn_shape_fn_unknown(ctx);
+  for (int i = 0; i < ctx->output_count; i++) {
+    RN_TRY(slice_shape(ctx, &RN_DATA(texts, const rn_tstring_t)[i], &ctx->outputs[i]));
+  }
+  return RN_OK;
 }
 
 rn_status_t rn_shape_fn_restore(rn_shape_ctx_t* ctx) {
@@ -115,7 +130,8 @@ rn_status_t rn_shape_fn_restore(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_restore_slice(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_scalars(ctx, 0, 2));
-  return rn_shape_fn_unknown(ctx);
+  const rn_tensor_t* text = rn_shape_input_value(ctx, 2);
+  return text ? slice_shape(ctx, text->data, &ctx->outputs[0]) : rn_shape_fn_unknown(ctx);
 }
 
 rn_status_t rn_shape_fn_merge_v2_checkpoints(rn_shape_ctx_t* ctx) {

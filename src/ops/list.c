@@ -34,7 +34,7 @@ static rn_shape_t list_shape(const rn_shape_ctx_t* ctx, int i) {
 
 static rn_status_t output_list(rn_shape_ctx_t* ctx, rn_dtype_t dtype, rn_shape_t element) {
   ctx->outputs[0] = RN_SHAPE_SCALAR;
-  ctx->output_handles[0] = (rn_handle_data_t){true, dtype, element};
+  ctx->output_handles[0] = (rn_handle_data_t){.is_set = true, .dtype = dtype, .shape = element};
   return RN_OK;
 }
 

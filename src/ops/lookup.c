@@ -18,8 +18,8 @@ rn_status_t rn_shape_fn_table(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_table_changing(rn_shape_ctx_t* ctx) {
   ctx->outputs[0] = RN_SHAPE_SCALAR;
-  ctx->output_handles[0] =
-      (rn_handle_data_t){true, rn_shape_attr(ctx, "value_dtype")->type, RN_SHAPE_SCALAR};
+  ctx->output_handles[0] = (rn_handle_data_t){
+      .is_set = true, .dtype = rn_shape_attr(ctx, "value_dtype")->type, .shape = RN_SHAPE_SCALAR};
   return RN_OK;
 }
 
@@ -28,16 +28,18 @@ rn_status_t rn_shape_fn_table_of_tensors(rn_shape_ctx_t* ctx) {
   rn_shape_t shape;
   RN_TRY(rn_ops_attr_shape(ctx, "value_shape", &shape));
   ctx->outputs[0] = RN_SHAPE_SCALAR;
-  ctx->output_handles[0] = (rn_handle_data_t){true, rn_shape_attr(ctx, "value_dtype")->type, shape};
+  ctx->output_handles[0] = (rn_handle_data_t){
+      .is_set = true, .dtype = rn_shape_attr(ctx, "value_dtype")->type, .shape = shape};
   return RN_OK;
 }
 
-// Where keys are vectors, or may be, the shapes of values are not known.
+// Where keys may be vectors or scalars, the shapes of values are not known.
 rn_status_t rn_shape_fn_table_dense(rn_shape_ctx_t* ctx) {
   rn_shape_t key;
   RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[0], 1, &key));
   RN_TRY(rn_shape_fn_table_of_tensors(ctx));
-  if (key.rank != 0) ctx->output_handles[0] = (rn_handle_data_t){0};
+  if (key.rank < 0) ctx->output_handles[0] = (rn_handle_data_t){0};
+  ctx->output_handles[0].key_rank = key.rank;
   return RN_OK;
 }
 
@@ -49,7 +51,12 @@ rn_status_t rn_shape_fn_table_find(rn_shape_ctx_t* ctx) {
   if (table->dtype != dtype)
     return rn_invalid_argument("Trying to read value with wrong dtype. Expected %s got %s",
                                rn_dtype_name(table->dtype), rn_dtype_name(dtype));
-  return rn_shape_concat(ctx, ctx->inputs[1], table->shape, &ctx->outputs[0]);
+  rn_shape_t keys = ctx->inputs[1];
+  if (keys.rank >= 0 && keys.rank < table->key_rank)
+    return rn_invalid_argument("Expected keys to have at least rank %d, got rank %d",
+                               table->key_rank, keys.rank);
+  if (keys.rank > 0) keys.rank -= table->key_rank;
+  return rn_shape_concat(ctx, keys, table->shape, &ctx->outputs[0]);
 }
 
 rn_status_t rn_shape_fn_table_insert(rn_shape_ctx_t* ctx) { return check_handle(ctx); }

@@ -144,19 +144,23 @@ RN_RULE(clip_by_value) {
   return RN_OK;
 }
 
-// y x^(y-1), z log(x); log(x) counts as 0 where there is none.
+// y x^(y-1), z log(x); log(x) counts as 0 where there is none. What arrives is multiplied first:
+// where it is 0, powers too large to hold do no harm.
 RN_RULE(pow) {
-  rn_edge_t x = x_of(g), y = y_of(g), by_x = RN_NO_EDGE, by_y = RN_NO_EDGE;
+  rn_edge_t x = rn_rule_conj(g, x_of(g)), y = rn_rule_conj(g, y_of(g));
+  rn_edge_t dz = rn_grad_dy(g, 0), dx = RN_NO_EDGE, dy = RN_NO_EDGE;
   rn_edge_t zero = rn_rule_zero(g, x), one = rn_rule_scalar(g, x, 1);
-  if (rn_grad_wants(g, 0))
-    by_x = rn_Mul(g->scope, y, rn_Pow(g->scope, x, rn_Sub(g->scope, y, one)));
+  if (rn_grad_wants(g, 0)) {
+    rn_edge_t power = rn_Pow(g->scope, x, rn_Sub(g->scope, y, one));
+    dx = rn_Mul(g->scope, rn_Mul(g->scope, dz, y), power);
+  }
   if (rn_grad_wants(g, 1) && !rn_dtype_is_integer(rn_edge_dtype(x))) {
     bool is_complex = rn_dtype_is_complex(rn_edge_dtype(x));
     rn_edge_t has_log = is_complex ? rn_NotEqual(g->scope, x, zero) : rn_Greater(g->scope, x, zero);
-    rn_edge_t safe = rn_SelectV2(g->scope, has_log, x, one);
-    by_y = rn_Mul(g->scope, rn_grad_out(g, 0), rn_Log(g->scope, safe));
+    rn_edge_t log = rn_Log(g->scope, rn_SelectV2(g->scope, has_log, x, one));
+    dy = rn_Mul(g->scope, rn_Mul(g->scope, dz, rn_rule_conj(g, rn_grad_out(g, 0))), log);
   }
-  return times2(g, by_x, by_y);
+  return rn_rule_broadcast(g, 0, dx, 1, dy);
 }
 
 RN_RULE(squared_difference) {

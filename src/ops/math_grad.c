@@ -205,8 +205,9 @@ RN_RULE(imag) {
 
 RN_RULE(complex_abs) {
   rn_edge_t dy = rn_grad_dy(g, 0);
-  rn_edge_t wide = complex_of(g, dy, rn_rule_zero(g, dy));
-  return to_x(g, rn_Mul(g->scope, wide, rn_Sign(g->scope, x_of(g))));
+  rn_edge_t wide = complex_of(g, dy, rn_rule_zero(g, dy)), size = rn_grad_out(g, 0);
+  size = complex_of(g, size, rn_rule_zero(g, size));
+  return to_x(g, rn_DivNoNan(g->scope, rn_Mul(g->scope, wide, x_of(g)), size));
 }
 
 // The argument of a + bi moves by (a db - b da) / |x|^2, which is -dy / (b + ai).

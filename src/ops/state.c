@@ -69,7 +69,8 @@ rn_status_t rn_shape_fn_var_handle(rn_shape_ctx_t* ctx) {
   rn_shape_t shape;
   RN_TRY(rn_ops_attr_shape(ctx, "shape", &shape));
   ctx->outputs[0] = RN_SHAPE_SCALAR;
-  ctx->output_handles[0] = (rn_handle_data_t){true, rn_shape_attr(ctx, "dtype")->type, shape};
+  ctx->output_handles[0] = (rn_handle_data_t){
+      .is_set = true, .dtype = rn_shape_attr(ctx, "dtype")->type, .shape = shape};
   return RN_OK;
 }
 

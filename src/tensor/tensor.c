@@ -115,8 +115,10 @@ rn_status_t rn_tensor_init(rn_tensor_t* tensor, rn_dtype_t dtype, rn_shape_t sha
   int64_t count = 1, bytes;
   for (int32_t i = 0; i < shape.rank; i++) {
     if (shape.dims[i] < 0) return shape_error("Shape is not fully known", dtype, shape);
-    if (!rn_mul_i64_ok(count, shape.dims[i], &count)) {
-      return shape_error("Too many elements", dtype, shape);
+    int64_t before = count;
+    if (!rn_mul_i64_ok(before, shape.dims[i], &count)) {
+      return rn_invalid_argument("Encountered overflow when multiplying %lld with %lld, result: -1",
+                                 (long long)before, (long long)shape.dims[i]);
     }
   }
   // Room for a buffer's record is left, so that no later sum overflows.

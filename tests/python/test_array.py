@@ -60,3 +60,42 @@ def test_none(tf, np):
 @both(raises=True)
 def test_wrong_value(tf, np):
     return tf.constant(1.5, tf.int32)
+
+
+@both
+def test_shapes_of_parts_that_are_known(tf, np):
+    any_, x = tf.placeholder(tf.int32), tf.placeholder(tf.float32)
+    k = tf.zeros([4, 4])
+    rows = [tf.reshape(x, [any_, 37]), tf.tile(tf.zeros([1, 1]), [any_, 7]), tf.pad(k, [[1, 2], any_]), tf.pad(k, [[any_, 0], [1, 2]]),
+            tf.pad(tf.placeholder(tf.float32, [None, 20]), [[0, any_], [0, 0]]), tf.batch_to_space(x, any_, 4), tf.zeros([2, 3])[:any_]]
+    return [str(r.shape) for r in rows]
+
+
+@both
+def test_parts_by_numbers(tf, np):
+    p = tf.constant(np.arange(24.0).reshape(2, 3, 4))
+    axis = tf.placeholder_with_default(1, [])
+    n = tf.placeholder(tf.int32)
+    rows = [tf.gather_nd(p, [[[0], [2]], [[1], [1]]], batch_dims=1), tf.gather_nd(p, [[[1], [2], [3]], [[0], [0], [0]]], batch_dims=2),
+            tf.repeat(np.ones([0, 4]), 0, axis=1), tf.repeat(p[0], [1, 0, 2], axis=0), tf.repeat(p[0], n, axis=1), tf.repeat(p[0, 0], n),
+            tf.boolean_mask(p, [True, False, True], axis=axis), tf.linspace([1.0, 2.0], [5.0, 10.0], 3), tf.linspace([1.0, 2.0], 3.0, 4, axis=-1),
+            tf.linspace(0.0, 1.0, 3), tf.tensordot(p, p, n + [[0, 1], [0, 1]]), tf.reduce_all([]), tf.reduce_any([], 0), tf.angle([-1.5, 0.0, 2.0]),
+            p[tf.constant(1, tf.int16)], p[:, tf.Dimension(None):2]]
+    with tf.Session() as sess:
+        return sess.run(rows, {n: 0})
+
+
+@both
+def test_gradients_by_rows(tf, np):
+    p, z = tf.constant(np.arange(6.0).reshape(3, 2)), tf.constant([6.0, 6.0], tf.float16)
+    rows = tf.gradients(tf.gather_nd(p, [[2], [0]]) ** 2.0, p)[0]
+    powers = tf.gradients(z ** z, [z], [tf.constant([0.0, 1.0], tf.float16)])[0]
+    with tf.Session() as sess:
+        return [type(rows).__name__, sess.run([rows.indices, rows.values, rows.dense_shape]), sess.run(powers)]
+
+
+@both
+def test_gradients_given_as_arrays(tf, np):
+    c = tf.constant([1 + 2j, 3j])
+    with tf.Session() as sess:
+        return sess.run(tf.gradients(c * c, c, [np.array([1 + 1j, 2])]))

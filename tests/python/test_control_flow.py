@@ -123,3 +123,29 @@ def test_case_lists_of_one(tf, np):
     y = tf.case([(p, lambda: [x * 2.0]), (q, lambda: [x * 3.0])], default=lambda: [x])
     with tf.Session() as sess:
         return [sess.run(y, {p: a, q: b}) for a in (True, False) for b in (True, False)]
+
+
+@both
+def test_what_is_inside_is_neither_fetched_nor_fed(tf, np):
+    x = tf.placeholder(tf.float32, [])
+    inside = []
+
+    def body(i, v):
+        inside.append(v * 2.0)
+        return i + 1, inside[-1]
+    i, v = tf.while_loop(lambda i, v: i < 3, body, [tf.constant(0), x])
+    chosen = tf.cond(x > 0.0, lambda: inside.append(x + 2.0) or inside[-1], lambda: x)
+    answers = []
+    with tf.Session() as sess:
+        answers.append(sess.run([i, v, chosen, x * 1.0], {x: 1.0}))
+        for t in inside + [t for op in tf.get_default_graph().get_operations() for t in op.outputs]:
+            try:
+                sess.run(t, {x: 1.0})
+                answers.append((t.op.name, "fetched"))
+            except ValueError as e:
+                answers.append((t.op.name, str(e)))
+        try:
+            sess.run(v, {x: 1.0, inside[0]: 3.0})
+        except ValueError as e:
+            answers.append(str(e))
+    return answers

@@ -92,3 +92,27 @@ def test_rule_gets_slices(tf, np):
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())
         return kinds, sess.run(tf.convert_to_tensor(gradient))
+
+
+@both
+def test_integers_and_complex_numbers(tf, np):
+    k = tf.constant([3, 4])
+    found = [tf.gradients(y, k)[0] for y in (k * k, k * k * k, tf.square(k), tf.square(tf.cast(k, tf.float32)), k)]
+    z = tf.constant(7 + 3j)
+    errors = []
+    for call in (lambda: tf.gradients(tf.square(z), z), lambda: tf.gradients(k, k, unconnected_gradients="nonsense")):
+        try:
+            call()
+        except (TypeError, ValueError) as e:
+            errors.append("%s %s" % (type(e).__name__, str(e)[:28]))
+    with tf.Session() as sess:
+        return [None if g is None else sess.run(g) for g in found] + errors
+
+
+@both
+def test_prevented(tf, np):
+    x = tf.constant([1.0, 2.0])
+    try:
+        tf.gradients(tf.raw_ops.PreventGradient(input=x * 2.0, message="not here"), x)
+    except LookupError as e:
+        return str(e)

@@ -473,3 +473,43 @@ def test_rows_of_a_variable_in_nested_loops():
             gradient = tf.gradients(turns(unrolled, body, tf.ones([3, 2], tf.float64)), table)[0]
             values.append(tf.convert_to_tensor(gradient))
         np.testing.assert_allclose(*_values(tf, *values), rtol=1e-12)
+
+
+@both
+def test_gradients_of_another_loop_in_a_body(tf, np):
+    x = tf.constant([0.3, -0.7])
+
+    def loop(n, body, start):
+        return tf.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, body(v)), [tf.constant(0), start])[1]
+    y = loop(3, lambda v: tf.sin(v) * v, x)
+    beside = loop(2, lambda v: v * tf.cos(tf.gradients(loop(2, tf.sin, v), v)[0]), x)
+    return [_values(tf, beside), tf.gradients(y, x)[0].shape.as_list()]
+
+
+def test_gradients_of_values_outside_in_a_body():
+    """Stock's loops of this kind cannot."""
+    import numpy as np
+
+    import runnel as tf
+    with tf.Graph().as_default():
+        x = tf.constant([0.3, -0.7])
+
+        def loop(n, body, start):
+            return tf.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, body(v)), [tf.constant(0), start])[1]
+        y = loop(3, lambda v: tf.sin(v) * v, x)
+        z = loop(2, lambda v: v * tf.cos(tf.gradients(y, x)[0]), x)
+        found, g = _values(tf, z, tf.gradients(y, x)[0])
+        assert np.allclose(found, [0.3, -0.7] * np.cos(g) ** 2)
+
+
+@both
+def test_gated_rows_in_a_loop(tf, np):
+    table = tf.get_variable("table", initializer=np.arange(10.0).reshape(5, 2).astype(np.float32))
+    cost = tf.while_loop(lambda i, _: i < 5, lambda i, c: (i + 1, c + tf.reduce_sum(tf.nn.embedding_lookup(table + 0.0, [i, 0]))),
+                         [tf.constant(0), tf.constant(0.0)])[1]
+    train = tf.train.MomentumOptimizer(0.1, 0.9).minimize(cost)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for _ in range(3):
+            sess.run(train)
+        return sess.run(table)

@@ -296,3 +296,10 @@ def test_broken_index(tmp_path):
             tf.train.NewCheckpointReader(path).get_variable_to_shape_map()
         except (tf.errors.DataLossError, TypeError):
             pass
+
+
+@both
+def test_shapes_of_restored_parts(tf, np):
+    parts = tf.raw_ops.RestoreV2(prefix="x", tensor_names=["a", "b"], shape_and_slices=["", "4 3 0,2:-"], dtypes=[tf.float32, tf.float32])
+    old = tf.raw_ops.RestoreSlice(file_pattern="x", tensor_name="a", shape_and_slice="1 4 -:1,2", dt=tf.float32)
+    return [str(x.shape) for x in list(parts) + [old]]

@@ -41,3 +41,11 @@ def test_gradient(tf, np):
     y = tf.reduce_sum(tf.square(tf.sparse_tensor_dense_matmul(a, tf.ones([3, 2]))))
     with tf.Session() as sess:
         return sess.run(tf.gradients(y, values))
+
+
+@both
+def test_functions_of_values(tf, np):
+    sparse = tf.SparseTensor([[0, 1], [2, 0]], [-4.0, 9.0], [3, 2])
+    rows = [f(sparse) for f in (tf.abs, tf.sign, tf.square, tf.tanh, tf.negative, tf.erf)] + [tf.sqrt(tf.abs(sparse), name="root")]
+    with tf.Session() as sess:
+        return [sess.run(x) for x in rows]

@@ -215,6 +215,7 @@ def fill(t):
             {"equation": "ij,jk->ik"},
             tol=loose(d),
         )
+        t.row("sum_" + d, "Einsum", [[drawn(d, [2, 3, 2])]], {"equation": "abc->ca"}, tol=loose(d))
     spd = [4, 1, 0.5, 1, 3, 0.25, 0.5, 0.25, 2]
     for d in dtypes("f C"):
         t.row(d, "Cholesky", [given(d, [3, 3], spd)], tol=loose(d))

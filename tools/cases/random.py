@@ -246,6 +246,7 @@ def rejects(t):
     t.row("ints", "RandomPoissonV2", [ivec(7), vec("int32", [1, 30])], SEEDS)
     t.row("scalar", "RandomPoissonV2", [ivec(7), scalar("float", 4)], SEEDS)
     t.row("bad_rates", "RandomPoissonV2", [ivec(2), vec("float", [-1, "nan"])], dict(SEEDS, dtype="float"))
+    t.row("endless", "RandomPoissonV2", [ivec(2), vec("float", ["inf", 0])], dict(SEEDS, dtype="float"))
     t.row("shape_rank", "RandomPoissonV2", [given("int32", [1, 1], [2]), scalar("float", 4)], SEEDS)
     t.row("old", "RandomPoisson", [ivec(7), vec("float", [0.5, 30])], SEEDS, message="code-only")
     for d in ("half", "float", "double"):

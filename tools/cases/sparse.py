@@ -65,6 +65,7 @@ def fill_rearranged(t):
         ("rest", [1, 1], [9, 9]),
         ("nothing", [0, 2], [1, 1]),
         ("behind", [5, 0], [1, 1]),
+        ("before", [-1, -2], [3, 4]),
         ("whole", [0, 0], [3, 4]),
     ):
         t.row(name, "SparseSlice", [SORTED, drawn("float", [3]), SIZES, vec("int64", start), vec("int64", size)])

@@ -151,6 +151,15 @@ def fill(t):
         t.row(name, "AsString", [vec("float", [1.5, -0.1, 1e10, NAN, INF])], a)
     t.row("int_width", "AsString", [vec("int32", [5, -5])], {"width": 6, "fill": "0"})
     t.row("int_precision", "AsString", [vec("int32", [5, -5])], {"precision": 2})
+    t.row("fill_long", "AsString", [vec("float", [1.5])], {"fill": "ab"})
+    for name, a in [
+        ("text", {"scientific": True}),
+        ("text_width", {"width": 5}),
+        ("text_left", {"width": 5, "fill": "-"}),
+        ("text_cut", {"width": 5, "precision": 2, "fill": "0"}),
+        ("text_precision", {"precision": 2}),
+    ]:
+        t.row(name, "AsString", [vec("string", ["abc", "", "abcdef"])], a)
     for name, x, sep in [
         ("spaces", ["a b  c", "", " d "], ""),
         ("comma", ["a,b,,c", ",", "x"], ","),
@@ -206,6 +215,7 @@ def fill(t):
         [[drawn("int32", [3, 3])]],
         {"template": "%t%", "placeholder": "%t%", "summarize": 1},
     )
+    t.row("letters", "StringFormat", [[vec("string", ["é\n\"", "a\\'"])]], {"template": "ü {}", "placeholder": "{}"})
     t.row("too_few", "StringFormat", [[scalar("int32", 1)]], {"template": "{} {}"})
     t.row(
         "letters", "UnicodeScript", [vec("int32", [65, 0x3B1, 0x5D0, 0x4E00, 0x30, -1, 0x10FFFF])]

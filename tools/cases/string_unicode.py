@@ -49,6 +49,7 @@ UTF32 = [
     b"\0\x01\xf6\0",
 ]
 OTHERS = [
+    ("euc_kr", b"\xb9\xe6"),
     ("ISO-8859-1", b"a\x81\xe9\xff"),
     ("latin1", b"a\xe9"),
     ("US-ASCII", b"a\x80\xe9b"),

@@ -49,6 +49,20 @@ static const struct {
     {"csisolatin1", RN_CHARSET_LATIN1}, {"iso885911987", RN_CHARSET_LATIN1},
 };
 
+// The C library knows EUC-KR, but not EUC_KR, which is the same to others. What they call Shift_JIS
+// has a backslash where the C library's has a yen sign.
+static iconv_t open_by_name(const char* name) {
+  char dashed[64], plain[64];
+  if (plain_name(name, plain, sizeof plain) &&
+      (!strcmp(plain, "shiftjis") || !strcmp(plain, "sjis")))
+    name = "CP932";
+  iconv_t conversion = iconv_open("WCHAR_T", name);
+  size_t size = strlen(name);
+  if (conversion != (iconv_t)-1 || errno == ENOMEM || size >= sizeof dashed) return conversion;
+  for (size_t i = 0; i <= size; ++i) dashed[i] = name[i] == '_' ? '-' : name[i];
+  return iconv_open("WCHAR_T", dashed);
+}
+
 rn_charset_t rn_charset_find(const char* name) {
   // Names of the C library's own that mean this process's settings, not a charset.
   static const char* const refused[] = {"char", "wchart", "internal"};
@@ -60,7 +74,7 @@ rn_charset_t rn_charset_find(const char* name) {
     if (!strcmp(plain, refused[i])) return RN_CHARSET_NONE;
   // A slash asks iconv for transliteration, which is not ours to give.
   if (strchr(name, '/') || strchr(name, ',')) return RN_CHARSET_NONE;
-  iconv_t conversion = iconv_open("WCHAR_T", name);
+  iconv_t conversion = open_by_name(name);
   if (conversion == (iconv_t)-1) return errno == ENOMEM ? RN_CHARSET_OTHER : RN_CHARSET_NONE;
   iconv_close(conversion);
   return RN_CHARSET_OTHER;
@@ -70,7 +84,7 @@ rn_status_t rn_charset_open(rn_charset_t charset, const char* name, rn_charset_r
   char plain[64] = "";
   *out = (rn_charset_reader_t){.charset = charset};
   if (charset != RN_CHARSET_OTHER) return RN_OK;
-  iconv_t conversion = iconv_open("WCHAR_T", name);
+  iconv_t conversion = open_by_name(name);
   if (conversion == (iconv_t)-1)
     return errno == ENOMEM
                ? rn_out_of_memory()

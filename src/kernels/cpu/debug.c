@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/fs.h"
 #include "kernels/cpu/array.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
@@ -93,13 +94,27 @@ static rn_status_t print(rn_kernel_ctx_t* ctx) {
 }
 
 // PrintV2: where to, and what ends a line.
-typedef enum where_t { TO_STDOUT, TO_STDERR, TO_LOG_INFO, TO_LOG_WARNING, TO_LOG_ERROR } where_t;
+typedef enum where_t {
+  TO_STDOUT,
+  TO_STDERR,
+  TO_LOG_INFO,
+  TO_LOG_WARNING,
+  TO_LOG_ERROR,
+  TO_FILE
+} where_t;
 static const char* const places[] = {"stdout", "stderr", "log(info)", "log(warning)", "log(error)"};
 
 typedef struct print_v2_t {
   text_t end;  // first
   where_t where;
+  text_t path;  // of the file that it is added to
 } print_v2_t;
+
+static void print_v2_destroy(void* state) {
+  print_v2_t* print = state;
+  text_destroy(&print->end);
+  text_destroy(&print->path);
+}
 
 static rn_status_t print_v2_init(const rn_kernel_init_t* init, void* state) {
   print_v2_t* print = state;
@@ -110,12 +125,25 @@ static rn_status_t print_v2_init(const rn_kernel_init_t* init, void* state) {
     print->where = (where_t)i;
     return RN_OK;
   }
-  if (rn_str_starts_with(name, RN_STR("file://")))
-    return rn_unimplemented("PrintV2 to a file is not supported");
+  rn_str_t prefix = RN_STR("file://");
+  if (rn_str_starts_with(name, prefix)) {
+    print->where = TO_FILE;
+    print->path = (text_t){.allocator = init->allocator, .size = name.size - prefix.size};
+    return rn_str_dup(init->allocator, (rn_str_t){name.data + prefix.size, name.size - prefix.size},
+                      &print->path.text);
+  }
   return rn_invalid_argument(
       "Unknown output stream: %.*s, Valid streams are: stdout stderr log(info) log(warning) "
       "log(error)",
       RN_STR_ARGS(name));
+}
+
+static rn_status_t add_to_file(const rn_env_t* env, const char* path, rn_allocator_t allocator,
+                               rn_str_t text) {
+  rn_file_t* file = NULL;
+  RN_RETURN_IF_ERROR(env->fs->open(env->fs_self, path, RN_OPEN_APPEND, allocator, &file));
+  rn_status_t status = file->vtable->append(file, text);
+  return rn_status_join(status, file->vtable->close(file));
 }
 
 static rn_status_t print_v2(rn_kernel_ctx_t* ctx) {
@@ -131,7 +159,9 @@ static rn_status_t print_v2(rn_kernel_ctx_t* ctx) {
   rn_status_t status = rn_strbuf_status(&text);
   if (rn_ok(status)) {
     const rn_env_t* env = ctx->step->env;
-    if (kept->where <= TO_STDERR)
+    if (kept->where == TO_FILE)
+      status = add_to_file(env, kept->path.text, ctx->kernel->allocator, rn_strbuf_view(&text));
+    else if (kept->where <= TO_STDERR)
       write_to(kept->where == TO_STDOUT ? stdout : stderr, rn_strbuf_view(&text));
     else
       env->log(env->self, (rn_log_level_t)(kept->where - TO_LOG_INFO), rn_strbuf_view(&text).data);
@@ -257,7 +287,7 @@ static void format_destroy(void* state) {
 static void print_element(rn_strbuf_t* out, const rn_tensor_t* tensor, int64_t i) {
   if (tensor->dtype == RN_STRING) {
     rn_strbuf_append(out, RN_STR("\""));
-    rn_print_escaped(out, rn_tstring_view(&RN_DATA(tensor, const rn_tstring_t)[i]), false);
+    rn_print_escaped(out, rn_tstring_view(&RN_DATA(tensor, const rn_tstring_t)[i]), true);
     rn_strbuf_append(out, RN_STR("\""));
     return;
   }
@@ -343,7 +373,7 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .state_size = sizeof(print_v2_t),
      .init = print_v2_init,
-     .destroy = text_destroy,
+     .destroy = print_v2_destroy,
      .compute = print_v2},
     {.op = "Timestamp", .device = "CPU", .compute = timestamp},
     {.op = "CheckNumerics",

@@ -228,9 +228,15 @@ static rn_status_t take(const sum_t* sum, const operand_t* operand, const axes_t
   RN_RETURN_IF_ERROR(rn_temp(sum->ctx, sum->dtype, (rn_shape_t){1, &count}, temp));
   copy_axes(sum, &all, operand->data, operand->strides, temp->data, strides);
   *out_data = temp->data;
+  // A complex number is added as the two that it is.
+  bool is_complex = rn_dtype_is_complex(sum->dtype);
+  rn_dtype_t dtype = sum->dtype == RN_COMPLEX64    ? RN_FLOAT
+                     : sum->dtype == RN_COMPLEX128 ? RN_DOUBLE
+                                                   : sum->dtype;
   for (int64_t i = 1; i < size_of(summed); ++i)
-    rn_vector_run(RN_VECTOR_ADD, sum->dtype, temp->data, 1,
-                  (char*)temp->data + (size_t)(i * part) * sum->item, 1, temp->data, part);
+    rn_vector_run(RN_VECTOR_ADD, dtype, temp->data, 1,
+                  (char*)temp->data + (size_t)(i * part) * sum->item, 1, temp->data,
+                  is_complex ? 2 * part : part);
   return RN_OK;
 }
 

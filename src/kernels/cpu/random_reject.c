@@ -112,7 +112,8 @@ static double draw_gamma(rn_philox_t* philox, double alpha, double unused) {
 static double draw_poisson(rn_philox_t* philox, double rate, double unused) {
   (void)unused;
   rn_random_doubles_t uniform = {.philox = philox};
-  if (!(rate >= 0) || isinf(rate)) return NAN;
+  if (!(rate >= 0)) return NAN;
+  if (isinf(rate)) return rate;
   if (rate < 10) {
     double limit = exp(-rate), product = 1, count = 0;
     while (true) {

@@ -210,7 +210,7 @@ static rn_status_t sparse_concat(rn_kernel_ctx_t* ctx) { return rn_with_arena(ct
 static bool is_within(const sparse_t* in, int64_t i, const int64_t* start, const int64_t* size) {
   for (int d = 0; d < in->rank; ++d) {
     int64_t at = in->indices[i * in->rank + d];
-    if (at < start[d] || at - start[d] >= size[d]) return false;
+    if (at < start[d] || (uint64_t)at - (uint64_t)start[d] >= (uint64_t)size[d]) return false;
   }
   return true;
 }
@@ -242,9 +242,11 @@ static rn_status_t sparse_slice(rn_kernel_ctx_t* ctx) {
   for (int d = 0; d < in.rank; ++d) {
     start[d] = RN_DATA(rn_in(ctx, 3), const int64_t)[d];
     size[d] = RN_DATA(rn_in(ctx, 4), const int64_t)[d];
-    if (start[d] < 0) return rn_invalid_argument("start must be >= 0");
     if (size[d] < 0) return rn_invalid_argument("size must be >= 0");
-    int64_t left = start[d] < in.shape[d] ? in.shape[d] - start[d] : 0;
+    // Before the first is nothing, but one may start there.
+    int64_t left = 0;
+    if (start[d] < in.shape[d] && __builtin_sub_overflow(in.shape[d], start[d], &left))
+      left = INT64_MAX;
     if (size[d] > left) size[d] = left;
   }
   return give_box(ctx, &in, start, size, 0, 1, 2);

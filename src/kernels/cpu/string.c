@@ -280,8 +280,11 @@ static rn_status_t decode_base64(rn_kernel_ctx_t* ctx) {
 }
 
 // Numbers to text: |format| is for one number of the widest kind, a complex one takes it twice.
+// Texts are cut and filled up with blanks, where a width is given.
 typedef struct as_string_t {
   char format[80];
+  int64_t width, precision;
+  bool is_left;
 } as_string_t;
 
 static rn_status_t as_string_init(const rn_kernel_init_t* init, void* state) {
@@ -294,15 +297,19 @@ static rn_status_t as_string_init(const rn_kernel_init_t* init, void* state) {
   bool is_fraction = rn_dtype_is_floating(dtype) || rn_dtype_is_complex(dtype);
   if (is_scientific && is_shortest)
     return rn_invalid_argument("Cannot select both scientific and shortest notation");
-  if (fill.size && (fill.size > 1 || !strchr(" +-0#", fill.data[0])))
+  if (fill.size > 1) return rn_invalid_argument("Fill string must be one or fewer characters");
+  if (fill.size && !strchr(" +-0#", fill.data[0]))
     return rn_invalid_argument("Fill argument not supported: \"%.*s\"", RN_STR_ARGS(fill));
+  if (width > 65536 || precision > 65536)
+    return rn_invalid_argument("width and precision must be at most 65536");
+  *as = (as_string_t){.width = width, .precision = precision};
+  as->is_left = fill.size && fill.data[0] == '-';
+  if (dtype == RN_STRING) return RN_OK;
   if (!is_fraction && (is_scientific || is_shortest))
     return rn_invalid_argument("scientific and shortest format not supported for datatype %s",
                                rn_dtype_name(dtype));
   if (!is_fraction && precision >= 0)
     return rn_invalid_argument("precision not supported for datatype %s", rn_dtype_name(dtype));
-  if (width > 65536 || precision > 65536)
-    return rn_invalid_argument("width and precision must be at most 65536");
   char number[32] = "%";
   size_t at = 1;
   if (fill.size) number[at++] = fill.data[0];
@@ -356,10 +363,17 @@ static void print_number(rn_strbuf_t* buf, const char* format, const rn_tensor_t
 }
 #pragma GCC diagnostic pop
 
+static void print_text(rn_strbuf_t* buf, const as_string_t* as, rn_str_t text) {
+  if (as->precision >= 0 && text.size > (size_t)as->precision) text.size = (size_t)as->precision;
+  int blanks = text.size < (size_t)as->width ? (int)((size_t)as->width - text.size) : 0;
+  rn_strbuf_printf(buf, "%*s%.*s%*s", as->is_left ? 0 : blanks, "", RN_STR_ARGS(text),
+                   as->is_left ? blanks : 0, "");
+}
+
 static rn_status_t as_string(rn_kernel_ctx_t* ctx) {
   const as_string_t* as = ctx->state;
   const rn_tensor_t* input = rn_in(ctx, 0);
-  if (input->dtype == RN_STRING) return rn_forward(ctx, 0, 0);
+  if (input->dtype == RN_STRING && as->width < 0) return rn_forward(ctx, 0, 0);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(output_like_input(ctx, &out));
   rn_strbuf_t buf;
@@ -367,7 +381,10 @@ static rn_status_t as_string(rn_kernel_ctx_t* ctx) {
   rn_status_t status = RN_OK;
   for (int64_t i = 0; rn_ok(status) && i < input->count; ++i) {
     buf.size = 0;
-    print_number(&buf, as->format, input, i);
+    if (input->dtype == RN_STRING)
+      print_text(&buf, as, text_at(input, i));
+    else
+      print_number(&buf, as->format, input, i);
     status = rn_strbuf_status(&buf);
     if (rn_ok(status)) status = set_text(out, i, rn_strbuf_view(&buf));
   }
