@@ -8,7 +8,7 @@ import contextlib
 import re
 import threading
 
-from runnel import _core, errors, tensor_shape
+from runnel import _core, attr_values, errors, tensor_shape
 from runnel import device_spec as device_lib
 
 _SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
@@ -414,7 +414,7 @@ class Graph(_core.Graph):
         from runnel import raw_ops
         values = {}
         for key, value in (attrs or {}).items():
-            values[key] = _plain_attr(value)
+            values[key] = attr_values.plain(value)
         return getattr(raw_ops, op_type)._create(self, list(inputs), values, name or op_type)
 
     @contextlib.contextmanager
@@ -520,7 +520,7 @@ class Graph(_core.Graph):
         before = self._op_type_attributes
         after = {key: dict(value) for key, value in before.items()}
         for op_type, gradient in op_type_map.items():
-            after.setdefault(op_type, {})["_gradient_op_type"] = _attr_bytes("string", gradient)
+            after.setdefault(op_type, {})["_gradient_op_type"] = attr_values.to_bytes("string", gradient)
         self._op_type_attributes = after
         try:
             yield
@@ -651,7 +651,7 @@ class Graph(_core.Graph):
         return self._seeds_given - 1
 
     def _is_function(self, name):
-        return any(True for data in _core.functions_of(self) if _function_name(data) == name)
+        return any(True for data in _core.functions_of(self) if attr_values.function_name(data) == name)
 
     def __repr__(self):
         return "<tf.Graph of %d operations>" % self._last_id
@@ -665,50 +665,6 @@ class Graph(_core.Graph):
 
     def __eq__(self, other):
         return self is other
-
-
-def _function_name(data):
-    from runnel.protobuf import message_class
-    return message_class("FunctionDef").FromString(data).signature.name
-
-
-def _plain_attr(value):
-    """The value of an AttrValue that says how long a list of inputs is; others as they are."""
-    if not hasattr(value, "WhichOneof"):
-        return value
-    field = value.WhichOneof("value")
-    if field == "i":
-        return value.i
-    if field == "list" and value.list.type:
-        return list(value.list.type)
-    return value
-
-
-def _attr_bytes(kind, value):
-    """For C: an AttrValue of a value of one of the rarer kinds."""
-    from runnel.protobuf import message_class
-    if hasattr(value, "WhichOneof"):
-        return value.SerializeToString()
-    attr = message_class("AttrValue")()
-    if hasattr(value, "SerializeToString"):
-        getattr(attr, {"func": "func", "shape": "shape", "tensor": "tensor"}[kind]).CopyFrom(value)
-    elif kind == "list(func)":
-        attr.list.SetInParent()
-        for item in value:
-            if hasattr(item, "SerializeToString"):
-                attr.list.func.append(item)
-            else:
-                attr.list.func.add(name=item if isinstance(item, str) else item.name)
-    elif kind == "list(tensor)":
-        from runnel import tensor_util
-        attr.list.SetInParent()
-        for item in value:
-            attr.list.tensor.append(tensor_util.make_tensor_proto(item))
-    elif kind == "string":
-        attr.s = value.encode() if isinstance(value, str) else value
-    else:
-        raise TypeError("no attribute of kind %s is made of %r" % (kind, value))
-    return attr.SerializeToString()
 
 
 def _to_operation(value):
@@ -987,7 +943,7 @@ def op_scope(values, name, default_name=None):
 
 
 _core.register(operation_class=Operation, tensor_class=Tensor, default_graph=_global_graph,
-               as_attr=_attr_bytes)
+               as_attr=attr_values.to_bytes)
 __all__ = ["Graph", "GraphKeys", "Operation", "Tensor", "add_to_collection", "add_to_collections",
            "colocate_with", "container", "control_dependencies", "device", "executing_eagerly",
            "get_collection", "get_collection_ref", "get_default_graph", "init_scope", "is_tensor",

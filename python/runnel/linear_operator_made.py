@@ -14,8 +14,14 @@ def _all(values):
     return None
 
 
-class LinearOperatorAdjoint(LinearOperator):
-    """The conjugate transpose of an operator."""
+def _hint(given, known):
+    return known if given is None else given
+
+
+class _OfOne(LinearOperator):
+    """What is made of one operator, and is what it is unless the caller knows better."""
+
+    _suffix: str  # of the name
 
     def __init__(self, operator, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None, is_square=None,
                  name=None):
@@ -23,9 +29,18 @@ class LinearOperatorAdjoint(LinearOperator):
         super().__init__(operator.dtype, operator.graph_parents, _hint(is_non_singular, operator.is_non_singular),
                          _hint(is_self_adjoint, operator.is_self_adjoint),
                          _hint(is_positive_definite, operator.is_positive_definite),
-                         _hint(is_square, operator.is_square), name or operator.name + "_adjoint")
+                         _hint(is_square, operator.is_square), name or operator.name + self._suffix)
 
     operator = property(lambda self: self._operator)
+
+    def _cond(self):
+        return self._operator.cond()
+
+
+class LinearOperatorAdjoint(_OfOne):
+    """The conjugate transpose of an operator."""
+
+    _suffix = "_adjoint"
 
     def _shape(self):
         shape = self._operator.shape
@@ -56,31 +71,20 @@ class LinearOperatorAdjoint(LinearOperator):
     def _log_abs_determinant(self):
         return self._operator.log_abs_determinant()
 
-    def _cond(self):
-        return self._operator.cond()
-
     def _linop_adjoint(self):
         return self._operator
 
 
-def _hint(given, known):
-    return known if given is None else given
-
-
-class LinearOperatorInversion(LinearOperator):
+class LinearOperatorInversion(_OfOne):
     """The inverse of an operator."""
+
+    _suffix = "_inv"
 
     def __init__(self, operator, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None, is_square=None,
                  name=None):
         if operator.is_square is False or is_square is False:
             raise ValueError("operator must be square.")
-        self._operator = operator
-        super().__init__(operator.dtype, operator.graph_parents, _hint(is_non_singular, operator.is_non_singular),
-                         _hint(is_self_adjoint, operator.is_self_adjoint),
-                         _hint(is_positive_definite, operator.is_positive_definite),
-                         _hint(is_square, operator.is_square), name or operator.name + "_inv")
-
-    operator = property(lambda self: self._operator)
+        super().__init__(operator, is_non_singular, is_self_adjoint, is_positive_definite, is_square, name)
 
     def _shape(self):
         return self._operator.shape
@@ -99,9 +103,6 @@ class LinearOperatorInversion(LinearOperator):
 
     def _log_abs_determinant(self):
         return -self._operator.log_abs_determinant()
-
-    def _cond(self):
-        return self._operator.cond()
 
     def _linop_inverse(self):
         return self._operator

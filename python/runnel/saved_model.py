@@ -233,15 +233,11 @@ class Builder:
 
     def save(self, as_text=False):
         """Writes the model's file; its path."""
+        from runnel.saved_model_save import replace_file
         path = os.path.join(self._export_dir,
                             SAVED_MODEL_FILENAME_PBTXT if as_text else SAVED_MODEL_FILENAME_PB)
         data = str(self._saved_model).encode() if as_text else self._saved_model.SerializeToString()
-        temporary = path + ".tmp%d" % os.getpid()
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        replace_file(path, data)
         return path.encode()
 
 

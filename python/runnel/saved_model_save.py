@@ -388,7 +388,7 @@ class _Writer:
         model = message_class("SavedModel")()
         model.saved_model_schema_version = 1
         model.meta_graphs.add().CopyFrom(meta)
-        _replace(os.path.join(folder, "saved_model.pb"), model.SerializeToString())
+        replace_file(os.path.join(folder, "saved_model.pb"), model.SerializeToString())
 
     def _build(self, meta, graph, folder):
         nodes = {}  # number of an object -> the tensor that stands for it in the graph
@@ -495,7 +495,8 @@ def _user_object(node, identifier):
     node.user_object.version.min_consumer = 1
 
 
-def _replace(path, data):
+def replace_file(path, data):
+    """Writes a file that is whole at any moment: the old one, or the new one."""
     temporary = path + ".tmp%d" % os.getpid()
     with open(temporary, "wb") as file:
         file.write(data)
