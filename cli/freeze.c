@@ -47,6 +47,22 @@ static rn_status_t split(rn_arena_t* arena, const rn_port_t* ports, int32_t coun
   return RN_OK;
 }
 
+// A signature may call an input and an output the same; of two nodes one must be called otherwise.
+static rn_status_t part_names(rn_cli_model_t* model, const freeze_job_t* job) {
+  for (int32_t o = 0; o < model->output_count; ++o) {
+    rn_port_t* output = &model->outputs[o];
+    rn_str_t name = output->name;
+    for (int32_t i = 0; i < model->input_count; ++i)
+      if (rn_str_eq(model->inputs[i].name, name))
+        RN_RETURN_IF_ERROR(
+            rn_arena_printf(&model->arena, &output->name, "%.*s_output", RN_STR_ARGS(name)));
+    if (!rn_str_eq(name, output->name))
+      fprintf(stderr, "runnel: the output '%.*s' is called '%.*s' in '%s': an input has its name\n",
+              RN_STR_ARGS(name), RN_STR_ARGS(output->name), job->file);
+  }
+  return RN_OK;
+}
+
 static rn_status_t freeze(rn_cli_t* cli, rn_cli_model_t* model, const freeze_job_t* job,
                           rn_strbuf_t* out, rn_str_t* out_fill) {
   rn_session_options_t session;
@@ -54,6 +70,7 @@ static rn_status_t freeze(rn_cli_t* cli, rn_cli_model_t* model, const freeze_job
   session.allow_soft_placement = true;
   RN_RETURN_IF_ERROR(rn_cli_model_load(cli, model, &session, NULL));
   RN_RETURN_IF_ERROR(rn_cli_model_use(cli, model, job->signature));
+  RN_RETURN_IF_ERROR(part_names(model, job));
   rn_freeze_options_t options = {.input_count = model->input_count,
                                  .output_count = model->output_count,
                                  .folds_batch_norms = job->folds};

@@ -86,17 +86,34 @@ static rn_status_t find_edge(job_t* job, const char* option, const char* name, r
   return rn_cli_prefix(status, "%s: %s %s: ", job->in, option, name);
 }
 
+// The name of the placeholder for |edge|: that of its node, unless an output needs that.
+static rn_status_t name_input(job_t* job, rn_edge_t edge) {
+  rn_str_t name = edge.node->name;
+  bool is_taken = false;
+  for (size_t i = 0; i < job->outputs.count; ++i) {
+    const rn_edge_t* output = &job->outputs.items[i];
+    is_taken |= output->node == edge.node && (output->index || edge.index);
+  }
+  if (is_taken) {
+    RN_RETURN_IF_ERROR(
+        rn_arena_printf(&job->file.arena, &name, "%.*s_input_%d", RN_STR_ARGS(name), edge.index));
+    fprintf(stderr, "runnel: --input %.*s:%d is the placeholder '%.*s' of '%s'\n",
+            RN_STR_ARGS(edge.node->name), edge.index, RN_STR_ARGS(name), job->out);
+  }
+  return rn_vec_push(&job->names, job->cli->allocator, name);
+}
+
 static rn_status_t resolve(job_t* job) {
   rn_allocator_t allocator = job->cli->allocator;
   rn_edge_t edge;
-  for (size_t i = 0; i < job->input_texts.count; ++i) {
-    RN_RETURN_IF_ERROR(find_edge(job, "--input", job->input_texts.items[i], &edge));
-    RN_RETURN_IF_ERROR(rn_vec_push(&job->inputs, allocator, edge));
-    RN_RETURN_IF_ERROR(rn_vec_push(&job->names, allocator, edge.node->name));
-  }
   for (size_t i = 0; i < job->output_texts.count; ++i) {
     RN_RETURN_IF_ERROR(find_edge(job, "--output", job->output_texts.items[i], &edge));
     RN_RETURN_IF_ERROR(rn_vec_push(&job->outputs, allocator, edge));
+  }
+  for (size_t i = 0; i < job->input_texts.count; ++i) {
+    RN_RETURN_IF_ERROR(find_edge(job, "--input", job->input_texts.items[i], &edge));
+    RN_RETURN_IF_ERROR(rn_vec_push(&job->inputs, allocator, edge));
+    RN_RETURN_IF_ERROR(name_input(job, edge));
   }
   return RN_OK;
 }

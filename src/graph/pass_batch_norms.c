@@ -18,7 +18,8 @@ typedef struct chain_t {
 
 typedef struct pass_t {
   rn_ir_t* ir;
-  int32_t* readers;  // by node: inputs and fetches that read it, control edges too
+  int32_t* readers;  // by node: inputs and fetches that read it, control edges too; a control edge
+                     // and a fetch of a later output count for two, so that nothing is folded
   int32_t* reader;   // by node: the last of them; -1: a fetch
 } pass_t;
 
@@ -44,7 +45,7 @@ static void count_readers(pass_t* p) {
       p->readers[node->controls[i]] += 2;
   }
   for (int32_t i = 0; i < p->ir->fetch_count; ++i) {
-    p->readers[p->ir->fetches[i].node]++;
+    p->readers[p->ir->fetches[i].node] += p->ir->fetches[i].output ? 2 : 1;
     p->reader[p->ir->fetches[i].node] = -1;
   }
   for (int32_t i = 0; i < p->ir->target_count; ++i) p->readers[p->ir->targets[i]] += 2;

@@ -5,6 +5,7 @@
 #include "framework/kernel.h"
 #include "framework/resource.h"
 #include "graph/ir_export.h"
+#include "saved_model/freeze_pins.h"
 #include "saved_model/freeze_tables.h"
 
 // Constants may become as large as a message may be.
@@ -238,22 +239,33 @@ static rn_status_t work(freeze_t* f, const rn_freeze_options_t* options, int32_t
   return rn_ir_sweep(ir);
 }
 
+// Passes, then the names of the outputs, then the message.
+static rn_status_t make(freeze_t* f, const rn_freeze_options_t* options,
+                        const rn_signature_t* signature, rn_strbuf_t* out) {
+  rn_freeze_pins_t pins;
+  RN_RETURN_IF_ERROR(rn_freeze_pins_note(f->ir, signature, &pins));
+  RN_RETURN_IF_ERROR(work(f, options, signature->target_count));
+  RN_RETURN_IF_ERROR(rn_freeze_pins_apply(f->ir, options, &pins));
+  return rn_ir_export(f->ir, options->input_names, options->output_names, out);
+}
+
 rn_status_t rn_freeze(rn_session_t* session, const rn_freeze_options_t* options, rn_strbuf_t* out,
                       rn_str_t* out_fill) {
-  rn_signature_t signature = {.feeds = options->inputs,
-                              .feed_count = options->input_count,
-                              .fetches = options->outputs,
-                              .fetch_count = options->output_count};
+  rn_arena_t arena;
+  rn_arena_init(&arena, rn_session_graph(session)->allocator);
+  rn_signature_t signature = {.feeds = options->inputs, .feed_count = options->input_count};
+  freeze_t f = {.session = session};
   rn_node_t* fill = NULL;
-  if (!options->keeps_variables) RN_RETURN_IF_ERROR(rn_freeze_tables(session, &signature, &fill));
+  rn_status_t status = rn_freeze_fetches(options, &arena, &signature);
+  if (rn_ok(status) && !options->keeps_variables)
+    status = rn_freeze_tables(session, &signature, &fill);
   *out_fill = fill ? fill->name : RN_STR("");
   signature.targets = &fill;
   signature.target_count = fill ? 1 : 0;
-  freeze_t f = {.session = session};
-  RN_RETURN_IF_ERROR(rn_ir_create(rn_session_graph(session), &signature, &f.ir));
-  rn_status_t status = work(&f, options, signature.target_count);
-  if (rn_ok(status)) status = rn_ir_export(f.ir, options->input_names, options->output_names, out);
-  rn_vec_free(&f.changed, f.ir->allocator);
+  if (rn_ok(status)) status = rn_ir_create(rn_session_graph(session), &signature, &f.ir);
+  if (rn_ok(status)) status = make(&f, options, &signature, out);
+  if (f.ir) rn_vec_free(&f.changed, f.ir->allocator);
   rn_ir_destroy(f.ir);
+  rn_arena_clear(&arena);
   return status;
 }

@@ -17,8 +17,9 @@ typedef struct rn_freeze_options_t {
   bool folds_batch_norms;  // see rn_pass_batch_norms
 } rn_freeze_options_t;
 
-// Appends a GraphDef of what |outputs| need of |inputs|, named as the lists say (NULL, or empty
-// names: nodes keep their own). Functions are put in place and loops of functions taken apart;
+// Appends a GraphDef of what |outputs| need of |inputs|, named as the lists say. Where a list is
+// NULL or a name is empty, the name is that of the edge's node; "node:1" stays output 1 of a node
+// of that name, whatever became of the node itself. Functions are put in place and loops of functions taken apart;
 // variables of |session|, which runs the graph, become constants of their values; what follows from
 // constants is computed. FAILED_PRECONDITION naming the node where a variable has no value, or is
 // changed by what is left. Tables keep their nodes; what they hold in |session| becomes constants,

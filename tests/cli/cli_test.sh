@@ -450,5 +450,42 @@ END
   bad 2 'say with --output' transform chain.pbtxt out.pb --inline
 }
 
+# same_outputs OPTIONS NAME ...: the outputs survive a transformation, with their names and values.
+same_outputs() {
+  local graph=$data/outputs.pbtxt feed='x=[[[[1],[2]],[[3],[4]]]]' options=$1 name wanted=() fetched=() fed=()
+  shift
+  for name; do
+    wanted+=(--output "$name")
+    fetched+=(--fetch "$name")
+  done
+  ok run "$graph" --feed "$feed" "${fetched[@]}"
+  cp out wanted
+  ok transform "$graph" cut.pb "${wanted[@]}" $options
+  ok graph cut.pb --text
+  grep -q 'name: "x"' out && fed=(--feed "$feed")
+  ok run cut.pb "${fed[@]}" "${fetched[@]}"
+  cmp -s out wanted || fail "transform $options: other values of $*"
+}
+
+part_outputs() {
+  local names options name
+  names=(x two two_again four neg neg_again id_x id_id_x id_four times_one halves halves:1 parts parts:1 both both:1 conv
+    norm norm:1 id_norm scaled shifted call call_2 call_2:1 id_call)
+  for options in '' --fold-constants --fold-batch-norms --inline '--inline --fold-batch-norms'; do
+    for name in "${names[@]}"; do same_outputs "$options" "$name"; done
+    same_outputs "$options" "${names[@]}"
+    same_outputs "$options" four four halves:1 halves
+  done
+  # The batch normalisation is gone all the same.
+  ok transform "$data/outputs.pbtxt" cut.pbtxt --output id_norm --fold-batch-norms
+  grep -q FusedBatchNorm cut.pbtxt && fail 'the batch normalisation was not folded'
+  # An input and an output of one node.
+  call transform "$data/outputs.pbtxt" cut.pb --input parts:1 --output parts --output parts:1 --fold-constants ||
+    fail 'an input and an output of one node'
+  grep -q "^runnel: --input parts:1 is the placeholder 'parts_input_1' of 'cut.pb'$" err || fail 'the placeholder is not named'
+  ok run cut.pb --feed 'x=[[[[1],[2]],[[3],[4]]]]' --feed parts_input_1=8 --fetch parts:1
+  shows "$(printf 'parts:1: float []\n8.0')"
+}
+
 "part_$part"
 [ $failures = 0 ] || { echo "$failures failures"; exit 1; }
