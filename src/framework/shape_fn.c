@@ -12,8 +12,69 @@ const rn_attr_value_t* rn_shape_attr(const rn_shape_ctx_t* ctx, const char* name
   return i < 0 ? &none : &ctx->attrs[i];
 }
 
+// Whether |i| is one of |count|; if not, the context remembers it.
+static bool is_within(rn_shape_ctx_t* ctx, const char* kind, int64_t i, int32_t count) {
+  if (i >= 0 && i < count) return true;
+  if (!ctx->overrun_kind) {
+    ctx->overrun_kind = kind;
+    ctx->overrun_index = i < INT_MIN ? INT_MIN : i > INT_MAX ? INT_MAX : (int)i;
+  }
+  return false;
+}
+
+static bool has_input(rn_shape_ctx_t* ctx, int64_t i) {
+  return is_within(ctx, "input", i, ctx->input_count);
+}
+
+static bool has_output(rn_shape_ctx_t* ctx, int64_t i) {
+  return is_within(ctx, "output", i, ctx->output_count);
+}
+
+static rn_status_t check_overrun(const rn_shape_ctx_t* ctx) {
+  if (!ctx->overrun_kind) return RN_OK;
+  return rn_invalid_argument(
+      "The attributes of %s ask for %s %d, but the node has %d inputs and %d outputs",
+      ctx->op->name, ctx->overrun_kind, ctx->overrun_index, ctx->input_count, ctx->output_count);
+}
+
+rn_status_t rn_shape_infer(rn_shape_ctx_t* ctx) {
+  RN_RETURN_IF_ERROR(ctx->op->shape(ctx));
+  return check_overrun(ctx);
+}
+
+rn_shape_t rn_shape_in(rn_shape_ctx_t* ctx, int64_t i) {
+  return has_input(ctx, i) ? ctx->inputs[i] : RN_SHAPE_UNKNOWN;
+}
+
+rn_dtype_t rn_shape_in_type(rn_shape_ctx_t* ctx, int64_t i) {
+  return has_input(ctx, i) ? ctx->input_types[i] : RN_INVALID;
+}
+
+const rn_partial_t* rn_shape_in_partial(rn_shape_ctx_t* ctx, int64_t i) {
+  static const rn_partial_t none = {0};
+  return has_input(ctx, i) ? &ctx->input_partials[i] : &none;
+}
+
+const rn_handle_data_t* rn_shape_in_handle(rn_shape_ctx_t* ctx, int64_t i) {
+  static const rn_handle_data_t none = {0};
+  return has_input(ctx, i) ? &ctx->input_handles[i] : &none;
+}
+
+rn_shape_t* rn_shape_out(rn_shape_ctx_t* ctx, int64_t i) {
+  if (has_output(ctx, i)) return &ctx->outputs[i];
+  ctx->spare_output = RN_SHAPE_UNKNOWN;
+  return &ctx->spare_output;
+}
+
+rn_handle_data_t* rn_shape_out_handle(rn_shape_ctx_t* ctx, int64_t i) {
+  if (has_output(ctx, i)) return &ctx->output_handles[i];
+  ctx->spare_handle = (rn_handle_data_t){0};
+  return &ctx->spare_handle;
+}
+
 static rn_status_t new_dims(rn_shape_ctx_t* ctx, int rank, int64_t** out_dims) {
   *out_dims = NULL;
+  RN_RETURN_IF_ERROR(check_overrun(ctx));  // ends loops over counts that are too large
   if (rank > RN_MAX_RANK) {
     return rn_invalid_argument("Shape must be at most rank %d but is rank %d", RN_MAX_RANK, rank);
   }
@@ -203,18 +264,19 @@ rn_status_t rn_shape_replace_dim(rn_shape_ctx_t* ctx, rn_shape_t shape, int axis
 }
 
 static void mark_asked(uint64_t* inputs, int i) {
-  if (i < 64) *inputs |= UINT64_C(1) << i;
+  if (i >= 0 && i < 64) *inputs |= UINT64_C(1) << i;
 }
 
-const rn_tensor_t* rn_shape_input_value(const rn_shape_ctx_t* ctx, int i) {
+const rn_tensor_t* rn_shape_input_value(rn_shape_ctx_t* ctx, int i) {
+  if (!has_input(ctx, i)) return NULL;
   if (ctx->asked) mark_asked(&ctx->asked->values, i);
   return ctx->input_values[i];
 }
 
 rn_status_t rn_shape_from_input(rn_shape_ctx_t* ctx, int i, rn_shape_t* out) {
+  rn_shape_t sizes = rn_shape_in(ctx, i);
+  const rn_partial_t* partial = rn_shape_in_partial(ctx, i);
   if (ctx->asked) mark_asked(&ctx->asked->shapes, i);
-  rn_shape_t sizes = ctx->inputs[i];
-  const rn_partial_t* partial = &ctx->input_partials[i];
   *out = RN_SHAPE_UNKNOWN;
   RN_RETURN_IF_ERROR(rn_shape_with_rank(ctx, sizes, 1, &sizes));
   if (!partial->is_known || partial->is_scalar) {
@@ -272,9 +334,9 @@ rn_status_t rn_shape_broadcast(rn_shape_ctx_t* ctx, rn_shape_t a, rn_shape_t b,
   return RN_OK;
 }
 
-bool rn_shape_input_scalar(const rn_shape_ctx_t* ctx, int i, int64_t* out_value) {
+bool rn_shape_input_scalar(rn_shape_ctx_t* ctx, int i, int64_t* out_value) {
+  const rn_partial_t* partial = rn_shape_in_partial(ctx, i);
   if (ctx->asked) mark_asked(&ctx->asked->values, i);
-  const rn_partial_t* partial = &ctx->input_partials[i];
   if (!partial->is_known || partial->count != 1 || partial->values[0] == RN_UNKNOWN_VALUE) {
     return false;
   }
@@ -299,8 +361,8 @@ rn_status_t rn_shape_fn_unknown(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_unchanged(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = ctx->inputs[0];
-  ctx->output_handles[0] = ctx->input_handles[0];
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
+  *rn_shape_out_handle(ctx, 0) = *rn_shape_in_handle(ctx, 0);
   return RN_OK;
 }
 
@@ -315,5 +377,6 @@ rn_status_t rn_shape_fn_none(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_broadcast2(rn_shape_ctx_t* ctx) {
-  return rn_shape_broadcast(ctx, ctx->inputs[0], ctx->inputs[1], true, &ctx->outputs[0]);
+  return rn_shape_broadcast(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), true,
+                            rn_shape_out(ctx, 0));
 }

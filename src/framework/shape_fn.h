@@ -42,10 +42,11 @@ struct rn_shape_ctx_t {
   rn_arena_t* arena;      // what the outputs' dims are made of
   int32_t graph_version;  // GraphDef producer version
 
+  // Read these through the accessors below.
   int32_t input_count;
   const rn_shape_t* inputs;
   const rn_dtype_t* input_types;
-  // Whole constant values, NULL where not constant; read them through rn_shape_input_value.
+  // Whole constant values, NULL where not constant.
   const rn_tensor_t* const* input_values;
   const rn_partial_t* input_partials;  // always there; is_known false where nothing is known
   const rn_handle_data_t* input_handles;
@@ -56,7 +57,29 @@ struct rn_shape_ctx_t {
   rn_partial_t output_partial;  // of output 0; ops that compute shapes set it
 
   rn_shape_asked_t* asked;  // Borrowed; may be NULL
+
+  // The first input or output that the function asked for and the node does not have; the accessors
+  // below set them. |overrun_kind| is "input" or "output", NULL if there is none.
+  const char* overrun_kind;
+  int overrun_index;
+  rn_shape_t spare_output;  // stands in for outputs that do not exist
+  rn_handle_data_t spare_handle;
 };
+
+// Runs the op's shape function. INVALID_ARGUMENT if it refuses the node, or if it asked for an
+// input or an output that the node does not have: attributes from a file may promise more than
+// there is.
+RN_MUST_USE rn_status_t rn_shape_infer(rn_shape_ctx_t* ctx);
+
+// Inputs and outputs by number. Shape functions use these, never the arrays: an index may come from
+// an attribute, and a file may hold any attribute. Past the end, a read gives "unknown", a write
+// goes to a spare, the next shape that is made fails, and so does rn_shape_infer.
+rn_shape_t rn_shape_in(rn_shape_ctx_t* ctx, int64_t i);
+rn_dtype_t rn_shape_in_type(rn_shape_ctx_t* ctx, int64_t i);
+const rn_partial_t* rn_shape_in_partial(rn_shape_ctx_t* ctx, int64_t i);
+const rn_handle_data_t* rn_shape_in_handle(rn_shape_ctx_t* ctx, int64_t i);
+rn_shape_t* rn_shape_out(rn_shape_ctx_t* ctx, int64_t i);
+rn_handle_data_t* rn_shape_out_handle(rn_shape_ctx_t* ctx, int64_t i);
 
 // Attributes by name. The definition guarantees that they exist and have the kind asked for.
 const rn_attr_value_t* rn_shape_attr(const rn_shape_ctx_t* ctx, const char* name);
@@ -102,9 +125,9 @@ RN_MUST_USE rn_status_t rn_shape_broadcast(rn_shape_ctx_t* ctx, rn_shape_t a, rn
                                            bool incompatible_error, rn_shape_t* out);
 
 // The constant value of input |i|; NULL if it is not known.
-const rn_tensor_t* rn_shape_input_value(const rn_shape_ctx_t* ctx, int i);
+const rn_tensor_t* rn_shape_input_value(rn_shape_ctx_t* ctx, int i);
 // Whether the scalar input |i| is known, and its value.
-bool rn_shape_input_scalar(const rn_shape_ctx_t* ctx, int i, int64_t* out_value);
+bool rn_shape_input_scalar(rn_shape_ctx_t* ctx, int i, int64_t* out_value);
 // Sets what is known of output 0's value; |values| are copied.
 RN_MUST_USE rn_status_t rn_shape_set_partial(rn_shape_ctx_t* ctx, bool is_scalar, int count,
                                              const int64_t* values);

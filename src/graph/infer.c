@@ -219,7 +219,7 @@ static rn_status_t infer(rn_node_t* node, context_arrays_t* arrays) {
       .asked = &asked,
   };
   if (!has_placeholder(node)) {
-    rn_status_t status = node->op->shape(&ctx);
+    rn_status_t status = rn_shape_infer(&ctx);
     if (!rn_ok(status)) return explain(status, node, &ctx);
   }
   return keep_outputs(node, &ctx);

@@ -115,7 +115,7 @@ static rn_status_t infer_node(shapes_t* s, int32_t index) {
                         .output_count = node->output_count,
                         .outputs = out_shapes,
                         .output_handles = s->handles[index]};
-  rn_status_t status = node->op->shape(&ctx);
+  rn_status_t status = rn_shape_infer(&ctx);
   // Op by op nobody can say what comes round; here the Merge asks.
   if (s->known && node->op->role == RN_ROLE_ENTER) out_shapes[0] = shapes[0];
   if (!rn_ok(status)) {  // what cannot be is the kernel's to say, when it runs

@@ -23,34 +23,34 @@ rn_status_t rn_shape_fn_const(rn_shape_ctx_t* ctx) {
       return rn_invalid_argument("Negative dimension size in a constant: %" PRId64, shape.dims[i]);
     }
   }
-  RN_TRY(rn_shape_make(ctx, shape.rank, shape.dims, &ctx->outputs[0]));
+  RN_TRY(rn_shape_make(ctx, shape.rank, shape.dims, rn_shape_out(ctx, 0)));
   return partial_of_tensor(ctx, value);
 }
 
 rn_status_t rn_shape_fn_immutable_const(rn_shape_ctx_t* ctx) {
-  return rn_ops_attr_shape(ctx, "shape", &ctx->outputs[0]);
+  return rn_ops_attr_shape(ctx, "shape", rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_identity(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = ctx->inputs[0];
-  ctx->output_handles[0] = ctx->input_handles[0];
-  ctx->output_partial = ctx->input_partials[0];
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
+  *rn_shape_out_handle(ctx, 0) = *rn_shape_in_handle(ctx, 0);
+  ctx->output_partial = *rn_shape_in_partial(ctx, 0);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_identity_n(rn_shape_ctx_t* ctx) {
   for (int i = 0; i < ctx->output_count && i < ctx->input_count; i++) {
-    ctx->outputs[i] = ctx->inputs[i];
-    ctx->output_handles[i] = ctx->input_handles[i];
+    *rn_shape_out(ctx, i) = rn_shape_in(ctx, i);
+    *rn_shape_out_handle(ctx, i) = *rn_shape_in_handle(ctx, i);
   }
-  if (ctx->input_count) ctx->output_partial = ctx->input_partials[0];
+  if (ctx->input_count) ctx->output_partial = *rn_shape_in_partial(ctx, 0);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_zeros_like(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = ctx->inputs[0];
-  if (ctx->input_types[0] == RN_RESOURCE || ctx->input_types[0] == RN_VARIANT)
-    ctx->output_handles[0] = ctx->input_handles[0];
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
+  if (rn_shape_in_type(ctx, 0) == RN_RESOURCE || rn_shape_in_type(ctx, 0) == RN_VARIANT)
+    *rn_shape_out_handle(ctx, 0) = *rn_shape_in_handle(ctx, 0);
   return RN_OK;
 }
 
@@ -59,7 +59,7 @@ rn_status_t rn_shape_fn_placeholder(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_attr_shape(ctx, "shape", &shape));
   // Before version 24 a scalar here meant that nothing is known.
   if (shape.rank == 0 && ctx->graph_version < 24) shape = RN_SHAPE_UNKNOWN;
-  ctx->outputs[0] = shape;
+  *rn_shape_out(ctx, 0) = shape;
   return RN_OK;
 }
 
@@ -67,18 +67,18 @@ rn_status_t rn_shape_fn_placeholder_with_default(rn_shape_ctx_t* ctx) {
   rn_shape_t shape, unused;
   RN_TRY(rn_ops_attr_shape(ctx, "shape", &shape));
   // What is fed may differ from the default, so only the declared shape counts.
-  RN_TRY(rn_shape_merge(ctx, ctx->inputs[0], shape, &unused));
-  ctx->outputs[0] = shape;
+  RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 0), shape, &unused));
+  *rn_shape_out(ctx, 0) = shape;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_ensure_shape(rn_shape_ctx_t* ctx) {
   rn_shape_t shape;
   RN_TRY(rn_ops_attr_shape(ctx, "shape", &shape));
-  rn_shape_t in = ctx->inputs[0];
+  rn_shape_t in = rn_shape_in(ctx, 0);
   if (rn_shape_has_rank(shape)) RN_TRY(rn_shape_with_rank(ctx, in, shape.rank, &in));
-  RN_TRY(rn_shape_merge(ctx, shape, in, &ctx->outputs[0]));
-  ctx->output_partial = ctx->input_partials[0];
+  RN_TRY(rn_shape_merge(ctx, shape, in, rn_shape_out(ctx, 0)));
+  ctx->output_partial = *rn_shape_in_partial(ctx, 0);
   return RN_OK;
 }
 
@@ -86,8 +86,8 @@ rn_status_t rn_ops_check_limits(rn_shape_ctx_t* ctx, rn_shape_t in, int at, int6
                                 rn_shape_t* out_limits) {
   rn_shape_t limits;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[at], axis == -1 ? 0 : 1, &limits));
-  RN_TRY(rn_shape_merge(ctx, ctx->inputs[at + 1], limits, out_limits));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, at), axis == -1 ? 0 : 1, &limits));
+  RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, at + 1), limits, out_limits));
   if (axis < -1) return rn_invalid_argument("axis should be at least -1, got %" PRId64, axis);
   if (axis >= RN_MAX_RANK) return rn_invalid_argument("axis is too large: %" PRId64, axis);
   if (axis == -1) return RN_OK;
@@ -97,8 +97,8 @@ rn_status_t rn_ops_check_limits(rn_shape_ctx_t* ctx, rn_shape_t in, int at, int6
 
 rn_status_t rn_shape_fn_quantize_and_dequantize_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t limits;
-  RN_TRY(rn_ops_check_limits(ctx, ctx->inputs[0], 1, rn_ops_int(ctx, "axis"), &limits));
-  ctx->outputs[0] = ctx->inputs[0];
+  RN_TRY(rn_ops_check_limits(ctx, rn_shape_in(ctx, 0), 1, rn_ops_int(ctx, "axis"), &limits));
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
   return RN_OK;
 }
 
@@ -120,55 +120,55 @@ static rn_status_t partial_of_shape(rn_shape_ctx_t* ctx, rn_shape_t shape) {
 }
 
 rn_status_t rn_shape_fn_shape(rn_shape_ctx_t* ctx) {
-  RN_TRY(rn_shape_vector(ctx, ctx->inputs[0].rank, &ctx->outputs[0]));
-  return partial_of_shape(ctx, ctx->inputs[0]);
+  RN_TRY(rn_shape_vector(ctx, rn_shape_in(ctx, 0).rank, rn_shape_out(ctx, 0)));
+  return partial_of_shape(ctx, rn_shape_in(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_shape_n(rn_shape_ctx_t* ctx) {
   for (int i = 0; i < ctx->input_count && i < ctx->output_count; i++) {
-    RN_TRY(rn_shape_vector(ctx, ctx->inputs[i].rank, &ctx->outputs[i]));
+    RN_TRY(rn_shape_vector(ctx, rn_shape_in(ctx, i).rank, rn_shape_out(ctx, i)));
   }
-  return ctx->input_count ? partial_of_shape(ctx, ctx->inputs[0]) : RN_OK;
+  return ctx->input_count ? partial_of_shape(ctx, rn_shape_in(ctx, 0)) : RN_OK;
 }
 
 rn_status_t rn_shape_fn_size(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = RN_SHAPE_SCALAR;
+  *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
   int64_t count;
-  if (!rn_shape_count(ctx->inputs[0], &count) || count == RN_UNKNOWN) return RN_OK;
+  if (!rn_shape_count(rn_shape_in(ctx, 0), &count) || count == RN_UNKNOWN) return RN_OK;
   return rn_shape_set_partial(ctx, true, 1, &count);
 }
 
 rn_status_t rn_shape_fn_rank(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = RN_SHAPE_SCALAR;
-  int64_t rank = ctx->inputs[0].rank;
+  *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
+  int64_t rank = rn_shape_in(ctx, 0).rank;
   return rank < 0 ? RN_OK : rn_shape_set_partial(ctx, true, 1, &rank);
 }
 
 rn_status_t rn_shape_fn_fill(rn_shape_ctx_t* ctx) {
   rn_shape_t sizes;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 1, &sizes));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 1, &sizes));
   RN_TRY(rn_ops_check_rank(ctx, 1, 0));
-  const rn_partial_t *dims = &ctx->input_partials[0], *value = &ctx->input_partials[1];
-  RN_TRY(rn_shape_from_input(ctx, 0, &ctx->outputs[0]));
+  const rn_partial_t *dims = rn_shape_in_partial(ctx, 0), *value = rn_shape_in_partial(ctx, 1);
+  RN_TRY(rn_shape_from_input(ctx, 0, rn_shape_out(ctx, 0)));
   for (int i = 0; dims->is_known && i < dims->count; i++) {
     if (dims->values[i] == -1) return rn_invalid_argument("Fill dimensions must be >= 0");
   }
-  int64_t count = rn_shape_dim(ctx->outputs[0], 0), values[RN_MAX_RANK];
-  if (!value->is_known || ctx->outputs[0].rank > 1) return RN_OK;
-  if (ctx->outputs[0].rank == 0) return rn_shape_set_partial(ctx, true, 1, value->values);
-  if (ctx->outputs[0].rank != 1 || count < 0 || count > RN_MAX_RANK) return RN_OK;
+  int64_t count = rn_shape_dim(*rn_shape_out(ctx, 0), 0), values[RN_MAX_RANK];
+  if (!value->is_known || rn_shape_out(ctx, 0)->rank > 1) return RN_OK;
+  if (rn_shape_out(ctx, 0)->rank == 0) return rn_shape_set_partial(ctx, true, 1, value->values);
+  if (rn_shape_out(ctx, 0)->rank != 1 || count < 0 || count > RN_MAX_RANK) return RN_OK;
   for (int64_t i = 0; i < count; i++) values[i] = value->values[0];
   return rn_shape_set_partial(ctx, false, (int)count, values);
 }
 
 rn_status_t rn_shape_fn_broadcast_args(rn_shape_ctx_t* ctx) {
   rn_shape_t a, b;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 1, &a));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &b));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 1, &a));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &b));
   // The longer of the two.
   int64_t x = a.dims[0], y = b.dims[0];
   int64_t size = x == RN_UNKNOWN || y == RN_UNKNOWN ? RN_UNKNOWN : x > y ? x : y;
-  RN_TRY(rn_shape_vector(ctx, size, &ctx->outputs[0]));
+  RN_TRY(rn_shape_vector(ctx, size, rn_shape_out(ctx, 0)));
   rn_shape_t shape_a, shape_b, both;
   RN_TRY(rn_shape_from_input(ctx, 0, &shape_a));
   RN_TRY(rn_shape_from_input(ctx, 1, &shape_b));
@@ -179,20 +179,20 @@ rn_status_t rn_shape_fn_broadcast_args(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_broadcast_gradient_args(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 1));
   RN_TRY(rn_ops_check_rank(ctx, 1, 1));
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]));
-  ctx->outputs[1] = ctx->outputs[0];
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0)));
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 0);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_broadcast_to(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0], sizes, to;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &sizes));
+  rn_shape_t in = rn_shape_in(ctx, 0), sizes, to;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &sizes));
   if (rn_shape_has_rank(in) && sizes.dims[0] != RN_UNKNOWN) {
     int most = sizes.dims[0] > RN_MAX_RANK ? RN_MAX_RANK : (int)sizes.dims[0];
     RN_TRY(rn_shape_with_rank_at_most(ctx, in, most, &in));
   }
   RN_TRY(rn_shape_from_input(ctx, 1, &to));
-  ctx->outputs[0] = to;
+  *rn_shape_out(ctx, 0) = to;
   if (!rn_shape_has_rank(to) || !rn_shape_has_rank(in)) return RN_OK;
   int64_t dims[RN_MAX_RANK];
   for (int i = to.rank - 1; i >= 0; i--) {
@@ -201,7 +201,7 @@ rn_status_t rn_shape_fn_broadcast_to(rn_shape_ctx_t* ctx) {
     // A size above 1 stays what it is.
     if (from > 1) RN_TRY(rn_dim_merge(from, to.dims[i], &dims[i]));
   }
-  return rn_shape_make(ctx, to.rank, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, to.rank, dims, rn_shape_out(ctx, 0));
 }
 
 // Reshapes.
@@ -263,9 +263,9 @@ static rn_status_t reshape_dims(rn_shape_ctx_t* ctx, rn_shape_t in, rn_shape_t* 
 rn_status_t rn_shape_fn_reshape(rn_shape_ctx_t* ctx) {
   rn_shape_t to;
   RN_TRY(rn_shape_from_input(ctx, 1, &to));
-  RN_TRY(reshape_dims(ctx, ctx->inputs[0], &to));
-  ctx->outputs[0] = to;
-  const rn_partial_t* value = &ctx->input_partials[0];
+  RN_TRY(reshape_dims(ctx, rn_shape_in(ctx, 0), &to));
+  *rn_shape_out(ctx, 0) = to;
+  const rn_partial_t* value = rn_shape_in_partial(ctx, 0);
   if (value->is_known && (to.rank == 1 || (to.rank == 0 && value->count == 1))) {
     ctx->output_partial = *value;
     ctx->output_partial.is_scalar = to.rank == 0;
@@ -274,8 +274,8 @@ rn_status_t rn_shape_fn_reshape(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_expand_dims(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0], axis_shape = ctx->inputs[1];
-  const rn_partial_t* axis_value = &ctx->input_partials[1];
+  rn_shape_t in = rn_shape_in(ctx, 0), axis_shape = rn_shape_in(ctx, 1);
+  const rn_partial_t* axis_value = rn_shape_in_partial(ctx, 1);
   int64_t axis, axis_count;
   rn_shape_input_value(ctx, 1);  // an error shows the axis
   if (rn_shape_count(axis_shape, &axis_count) && axis_count != RN_UNKNOWN && axis_count != 1 &&
@@ -291,15 +291,15 @@ rn_status_t rn_shape_fn_expand_dims(rn_shape_ctx_t* ctx) {
   int64_t dims[RN_MAX_RANK + 1];
   for (int i = 0; i <= in.rank; i++)
     dims[i] = i < axis ? in.dims[i] : i == axis ? 1 : in.dims[i - 1];
-  RN_TRY(rn_shape_make(ctx, in.rank + 1, dims, &ctx->outputs[0]));
-  if (in.rank == 0 && ctx->input_partials[0].is_known) {
-    return rn_shape_set_partial(ctx, false, 1, ctx->input_partials[0].values);
+  RN_TRY(rn_shape_make(ctx, in.rank + 1, dims, rn_shape_out(ctx, 0)));
+  if (in.rank == 0 && rn_shape_in_partial(ctx, 0)->is_known) {
+    return rn_shape_set_partial(ctx, false, 1, rn_shape_in_partial(ctx, 0)->values);
   }
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_squeeze(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0];
+  rn_shape_t in = rn_shape_in(ctx, 0);
   const rn_attr_value_t* axes = rn_shape_attr(ctx, "squeeze_dims");
   if (!rn_shape_has_rank(in)) return RN_OK;
   bool wanted[RN_MAX_RANK] = {false};
@@ -320,8 +320,8 @@ rn_status_t rn_shape_fn_squeeze(rn_shape_ctx_t* ctx) {
     }
     if (axes->count ? !wanted[i] : in.dims[i] != 1) dims[rank++] = in.dims[i];
   }
-  RN_TRY(rn_shape_make(ctx, rank, dims, &ctx->outputs[0]));
-  const rn_partial_t* value = &ctx->input_partials[0];
+  RN_TRY(rn_shape_make(ctx, rank, dims, rn_shape_out(ctx, 0)));
+  const rn_partial_t* value = rn_shape_in_partial(ctx, 0);
   if (value->is_known && value->count == 1 && rank == 0) {
     return rn_shape_set_partial(ctx, true, 1, value->values);
   }
@@ -329,8 +329,8 @@ rn_status_t rn_shape_fn_squeeze(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_transpose(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0], perm_shape = ctx->inputs[1];
-  const rn_partial_t* perm = &ctx->input_partials[1];
+  rn_shape_t in = rn_shape_in(ctx, 0), perm_shape = rn_shape_in(ctx, 1);
+  const rn_partial_t* perm = rn_shape_in_partial(ctx, 1);
   RN_TRY(rn_shape_with_rank(ctx, perm_shape, 1, &perm_shape));
   int64_t rank = perm_shape.dims[0];
   if (perm->is_known) rank = perm->count;
@@ -349,13 +349,13 @@ rn_status_t rn_shape_fn_transpose(rn_shape_ctx_t* ctx) {
     }
     dims[i] = in.dims[axis < 0 ? axis + in.rank : axis];
   }
-  return rn_shape_make(ctx, in.rank, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, in.rank, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_bitcast(rn_shape_ctx_t* ctx) {
   rn_dtype_t from = rn_shape_attr(ctx, "T")->type, to = rn_shape_attr(ctx, "type")->type;
   int64_t from_size = (int64_t)rn_dtype_size(from), to_size = (int64_t)rn_dtype_size(to);
-  rn_shape_t in = ctx->inputs[0];
+  rn_shape_t in = rn_shape_in(ctx, 0);
   if (!from_size || !to_size || !rn_dtype_is_plain(from) || !rn_dtype_is_plain(to)) {
     return rn_invalid_argument(
         "Cannot bitcast types %s to %s because one of the type sizes is zero.", rn_dtype_name(from),
@@ -369,13 +369,13 @@ rn_status_t rn_shape_fn_bitcast(rn_shape_ctx_t* ctx) {
                                  " does not match %" PRId64,
                                  from, to, last, to_size / from_size);
     }
-    return rn_shape_has_rank(in) ? rn_shape_slice(ctx, in, 0, -1, &ctx->outputs[0]) : RN_OK;
+    return rn_shape_has_rank(in) ? rn_shape_slice(ctx, in, 0, -1, rn_shape_out(ctx, 0)) : RN_OK;
   }
   if (from_size == to_size) {
-    ctx->outputs[0] = in;
+    *rn_shape_out(ctx, 0) = in;
     return RN_OK;
   }
   rn_shape_t more;
   RN_TRY(rn_shape_vector(ctx, from_size / to_size, &more));
-  return rn_shape_concat(ctx, in, more, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, in, more, rn_shape_out(ctx, 0));
 }

@@ -40,9 +40,9 @@ static rn_status_t check_band(const band_t* band, int64_t rows, int64_t columns)
 rn_status_t rn_shape_fn_matrix_diag_part_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t in, before, last, unused;
   band_t band;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &in));
-  RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[1], 1, &unused));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 0, &unused));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &in));
+  RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 1), 1, &unused));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 0, &unused));
   if (!rn_shape_has_rank(in)) return RN_OK;
   RN_TRY(read_band(ctx, 1, &band));
   if (!band.is_known) return RN_OK;
@@ -55,7 +55,7 @@ rn_status_t rn_shape_fn_matrix_diag_part_v2(rn_shape_ctx_t* ctx) {
   dims[1] = longest;
   RN_TRY(rn_shape_slice(ctx, in, 0, -2, &before));
   RN_TRY(rn_shape_make(ctx, count > 1 ? 2 : 1, dims, &last));
-  return rn_shape_concat(ctx, before, last, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, before, last, rn_shape_out(ctx, 0));
 }
 
 // The number that the scalar input |i| gives; -1: none is given, or none known.
@@ -67,8 +67,8 @@ static int64_t given(rn_shape_ctx_t* ctx, int i) {
 rn_status_t rn_shape_fn_matrix_diag_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t in, before, matrix, unused;
   band_t band;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &in));
-  RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[1], 1, &unused));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &in));
+  RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 1), 1, &unused));
   RN_TRY(rn_ops_check_scalars(ctx, 2, 4));
   if (!rn_shape_has_rank(in)) return RN_OK;
   RN_TRY(read_band(ctx, 1, &band));
@@ -106,23 +106,23 @@ rn_status_t rn_shape_fn_matrix_diag_v2(rn_shape_ctx_t* ctx) {
   }
   RN_TRY(rn_shape_slice(ctx, in, 0, count > 1 ? -2 : -1, &before));
   RN_TRY(rn_shape_make(ctx, 2, dims, &matrix));
-  return rn_shape_concat(ctx, before, matrix, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, before, matrix, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_matrix_set_diag_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t in, diagonal, batch, diagonal_batch, matrix, unused;
   band_t band;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &in));
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[1], 1, &diagonal));
-  RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[2], 1, &unused));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &in));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 1), 1, &diagonal));
+  RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 2), 1, &unused));
   RN_TRY(read_band(ctx, 2, &band));
-  ctx->outputs[0] = in;
+  *rn_shape_out(ctx, 0) = in;
   int lines = band.is_known && band.upper > band.lower ? 2 : 1;
   if (!rn_shape_has_rank(in)) {
     if (!rn_shape_has_rank(diagonal) || !band.is_known) return RN_OK;
     RN_TRY(rn_shape_slice(ctx, diagonal, 0, -lines, &batch));
     RN_TRY(rn_shape_of_rank(ctx, 2, &matrix));
-    return rn_shape_concat(ctx, batch, matrix, &ctx->outputs[0]);
+    return rn_shape_concat(ctx, batch, matrix, rn_shape_out(ctx, 0));
   }
   if (!band.is_known) return RN_OK;
   RN_TRY(check_band(&band, rn_shape_dim(in, -2), rn_shape_dim(in, -1)));
@@ -132,5 +132,5 @@ rn_status_t rn_shape_fn_matrix_set_diag_v2(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_slice(ctx, in, 0, -2, &batch));
   RN_TRY(rn_shape_slice(ctx, in, -2, INT_MAX, &matrix));
   RN_TRY(rn_shape_merge(ctx, batch, diagonal_batch, &batch));
-  return rn_shape_concat(ctx, batch, matrix, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, batch, matrix, rn_shape_out(ctx, 0));
 }

@@ -5,14 +5,14 @@
 
 rn_status_t rn_shape_fn_gather(rn_shape_ctx_t* ctx) {
   rn_shape_t params, rest;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &params));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &params));
   RN_TRY(rn_shape_slice(ctx, params, 1, INT_MAX, &rest));
-  return rn_shape_concat(ctx, ctx->inputs[1], rest, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, rn_shape_in(ctx, 1), rest, rn_shape_out(ctx, 0));
 }
 
 // Chosen elements of a vector of sizes.
 static rn_status_t gather_partial(rn_shape_ctx_t* ctx) {
-  const rn_partial_t *params = &ctx->input_partials[0], *indices = &ctx->input_partials[1];
+  const rn_partial_t *params = rn_shape_in_partial(ctx, 0), *indices = rn_shape_in_partial(ctx, 1);
   bool fits =
       params->is_known && !params->is_scalar && indices->is_known && indices->count <= RN_MAX_RANK;
   if (!fits) return RN_OK;
@@ -25,8 +25,8 @@ static rn_status_t gather_partial(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_gather_v2(rn_shape_ctx_t* ctx) {
-  rn_shape_t params, indices = ctx->inputs[1];
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &params));
+  rn_shape_t params, indices = rn_shape_in(ctx, 1);
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &params));
   RN_TRY(rn_ops_check_rank(ctx, 2, 0));
   int64_t axis, batch = rn_ops_int(ctx, "batch_dims");
   bool ranks_known = rn_shape_has_rank(params) && rn_shape_has_rank(indices);
@@ -35,7 +35,7 @@ rn_status_t rn_shape_fn_gather_v2(rn_shape_ctx_t* ctx) {
     if (batch < 0) batch += indices.rank;
     if (batch < 0 || batch > indices.rank) return RN_OK;
     int64_t rank = params.rank + indices.rank - 1 - batch;
-    return rn_shape_of_rank(ctx, rank < 0 ? RN_UNKNOWN : (int)rank, &ctx->outputs[0]);
+    return rn_shape_of_rank(ctx, rank < 0 ? RN_UNKNOWN : (int)rank, rn_shape_out(ctx, 0));
   }
   RN_TRY(rn_shape_with_rank_at_least(ctx, params, rn_ops_rank_for_axis(axis), &params));
   int batch_rank = rn_ops_rank_for_axis(batch);
@@ -50,7 +50,7 @@ rn_status_t rn_shape_fn_gather_v2(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_slice(ctx, params, axis + 1, INT_MAX, &after));
   RN_TRY(rn_shape_slice(ctx, indices, batch, INT_MAX, &chosen));
   RN_TRY(rn_shape_concat(ctx, before, chosen, &before));
-  RN_TRY(rn_shape_concat(ctx, before, after, &ctx->outputs[0]));
+  RN_TRY(rn_shape_concat(ctx, before, after, rn_shape_out(ctx, 0)));
   return params.rank == 1 && batch == 0 ? gather_partial(ctx) : RN_OK;
 }
 
@@ -69,8 +69,8 @@ static rn_status_t shapes_error(const char* text, rn_shape_t a, const char* midd
 }
 
 rn_status_t rn_shape_fn_gather_nd(rn_shape_ctx_t* ctx) {
-  rn_shape_t params = ctx->inputs[0], indices, before, after;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[1], 1, &indices));
+  rn_shape_t params = rn_shape_in(ctx, 0), indices, before, after;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 1), 1, &indices));
   int64_t depth = rn_shape_dim(indices, -1);
   if (!rn_shape_has_rank(params) || depth == RN_UNKNOWN) return RN_OK;
   if (depth > params.rank) {
@@ -79,7 +79,7 @@ rn_status_t rn_shape_fn_gather_nd(rn_shape_ctx_t* ctx) {
   }
   RN_TRY(rn_shape_slice(ctx, indices, 0, -1, &before));
   RN_TRY(rn_shape_slice(ctx, params, depth, INT_MAX, &after));
-  return rn_shape_concat(ctx, before, after, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, before, after, rn_shape_out(ctx, 0));
 }
 
 // Scatters.
@@ -146,35 +146,35 @@ rn_status_t rn_shape_fn_scatter_nd(rn_shape_ctx_t* ctx) {
   rn_shape_t to;
   RN_TRY(rn_ops_check_rank(ctx, 2, 1));
   // What indices and updates say of each other is told without the sizes of the result.
-  RN_TRY(check_scatter_nd(ctx, ctx->inputs[0], ctx->inputs[1], RN_SHAPE_UNKNOWN));
+  RN_TRY(check_scatter_nd(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), RN_SHAPE_UNKNOWN));
   RN_TRY(rn_shape_from_input(ctx, 2, &to));
   // Ranks first: a wrong one is told without the sizes.
   rn_shape_t of_rank;
   RN_TRY(rn_shape_of_rank(ctx, to.rank, &of_rank));
-  RN_TRY(check_scatter_nd(ctx, ctx->inputs[0], ctx->inputs[1], of_rank));
-  RN_TRY(check_scatter_nd(ctx, ctx->inputs[0], ctx->inputs[1], to));
-  ctx->outputs[0] = to;
+  RN_TRY(check_scatter_nd(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), of_rank));
+  RN_TRY(check_scatter_nd(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), to));
+  *rn_shape_out(ctx, 0) = to;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_tensor_scatter(rn_shape_ctx_t* ctx) {
   rn_shape_t in;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &in));
-  RN_TRY(check_scatter_nd(ctx, ctx->inputs[1], ctx->inputs[2], in));
-  ctx->outputs[0] = in;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &in));
+  RN_TRY(check_scatter_nd(ctx, rn_shape_in(ctx, 1), rn_shape_in(ctx, 2), in));
+  *rn_shape_out(ctx, 0) = in;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_scatter_nd_update(rn_shape_ctx_t* ctx) {
-  RN_TRY(check_scatter_nd(ctx, ctx->inputs[1], ctx->inputs[2], ctx->inputs[0]));
-  ctx->outputs[0] = ctx->inputs[0];
+  RN_TRY(check_scatter_nd(ctx, rn_shape_in(ctx, 1), rn_shape_in(ctx, 2), rn_shape_in(ctx, 0)));
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_resource_scatter_nd(rn_shape_ctx_t* ctx) {
-  const rn_handle_data_t* handle = &ctx->input_handles[0];
+  const rn_handle_data_t* handle = rn_shape_in_handle(ctx, 0);
   rn_shape_t to = handle->is_set ? handle->shape : RN_SHAPE_UNKNOWN;
-  return check_scatter_nd(ctx, ctx->inputs[1], ctx->inputs[2], to);
+  return check_scatter_nd(ctx, rn_shape_in(ctx, 1), rn_shape_in(ctx, 2), to);
 }
 
 // One-hot vectors, diagonals.
@@ -183,7 +183,7 @@ rn_status_t rn_shape_fn_one_hot(rn_shape_ctx_t* ctx) {
   int64_t axis = rn_ops_int(ctx, "axis"), depth;
   if (axis < -1) return rn_invalid_argument("axis must be >= -1");
   RN_TRY(rn_ops_size_from_input(ctx, 1, &depth));
-  rn_shape_t indices = ctx->inputs[0], before, after, middle;
+  rn_shape_t indices = rn_shape_in(ctx, 0), before, after, middle;
   if (!rn_shape_has_rank(indices)) return RN_OK;
   // Any axis is taken, counted round and round.
   axis = (axis % (indices.rank + 1) + indices.rank + 1) % (indices.rank + 1);
@@ -191,17 +191,17 @@ rn_status_t rn_shape_fn_one_hot(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_slice(ctx, indices, axis, INT_MAX, &after));
   RN_TRY(rn_shape_vector(ctx, depth, &middle));
   RN_TRY(rn_shape_concat(ctx, before, middle, &middle));
-  return rn_shape_concat(ctx, middle, after, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, middle, after, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_diag(rn_shape_ctx_t* ctx) {
   rn_shape_t in;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &in));
-  return rn_shape_concat(ctx, in, in, &ctx->outputs[0]);
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &in));
+  return rn_shape_concat(ctx, in, in, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_diag_part(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0];
+  rn_shape_t in = rn_shape_in(ctx, 0);
   if (!rn_shape_has_rank(in)) return RN_OK;
   if (in.rank % 2 || in.rank == 0) {
     return rn_invalid_argument("Input must have even and non-zero rank, input rank is %d", in.rank);
@@ -209,15 +209,15 @@ rn_status_t rn_shape_fn_diag_part(rn_shape_ctx_t* ctx) {
   int half = in.rank / 2;
   int64_t dims[RN_MAX_RANK];
   for (int i = 0; i < half; i++) RN_TRY(rn_dim_merge(in.dims[i], in.dims[i + half], &dims[i]));
-  return rn_shape_make(ctx, half, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, half, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_matrix_diag(rn_shape_ctx_t* ctx) {
   rn_shape_t in, last;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &in));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &in));
   if (!rn_shape_has_rank(in)) return RN_OK;
   RN_TRY(rn_shape_vector(ctx, rn_shape_dim(in, -1), &last));
-  return rn_shape_concat(ctx, in, last, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, in, last, rn_shape_out(ctx, 0));
 }
 
 // The smaller of two dims; 0 is smaller than one that is not known.
@@ -229,77 +229,77 @@ static int64_t min_dim(int64_t a, int64_t b) {
 
 rn_status_t rn_shape_fn_matrix_diag_part(rn_shape_ctx_t* ctx) {
   rn_shape_t in, before, last;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &in));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &in));
   if (!rn_shape_has_rank(in)) return RN_OK;
   RN_TRY(rn_shape_slice(ctx, in, 0, -2, &before));
   RN_TRY(rn_shape_vector(ctx, min_dim(rn_shape_dim(in, -2), rn_shape_dim(in, -1)), &last));
-  return rn_shape_concat(ctx, before, last, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, before, last, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_matrix_set_diag(rn_shape_ctx_t* ctx) {
   rn_shape_t in, diagonal, batch, diagonal_batch, matrix;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &in));
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[1], 1, &diagonal));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &in));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 1), 1, &diagonal));
   if (rn_shape_has_rank(in)) {
     RN_TRY(rn_shape_with_rank(ctx, diagonal, in.rank - 1, &diagonal));
     int64_t smaller = min_dim(rn_shape_dim(in, -2), rn_shape_dim(in, -1));
     RN_TRY(rn_dim_merge(smaller, rn_shape_dim(diagonal, -1), &unused));
   }
-  ctx->outputs[0] = in;
+  *rn_shape_out(ctx, 0) = in;
   if (!rn_shape_has_rank(in) && rn_shape_has_rank(diagonal)) {
     RN_TRY(rn_shape_slice(ctx, diagonal, 0, -1, &batch));
     RN_TRY(rn_shape_of_rank(ctx, 2, &matrix));
-    return rn_shape_concat(ctx, batch, matrix, &ctx->outputs[0]);
+    return rn_shape_concat(ctx, batch, matrix, rn_shape_out(ctx, 0));
   }
   if (!rn_shape_has_rank(in) || rn_shape_is_full(in)) return RN_OK;
   RN_TRY(rn_shape_slice(ctx, in, 0, -2, &batch));
   RN_TRY(rn_shape_slice(ctx, in, -2, INT_MAX, &matrix));
   RN_TRY(rn_shape_slice(ctx, diagonal, 0, -1, &diagonal_batch));
   RN_TRY(rn_shape_merge(ctx, batch, diagonal_batch, &batch));
-  return rn_shape_concat(ctx, batch, matrix, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, batch, matrix, rn_shape_out(ctx, 0));
 }
 
 // Searches.
 
 rn_status_t rn_shape_fn_where(rn_shape_ctx_t* ctx) {
-  return rn_shape_matrix(ctx, RN_UNKNOWN, ctx->inputs[0].rank, &ctx->outputs[0]);
+  return rn_shape_matrix(ctx, RN_UNKNOWN, rn_shape_in(ctx, 0).rank, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_invert_permutation(rn_shape_ctx_t* ctx) {
-  return rn_shape_with_rank(ctx, ctx->inputs[0], 1, &ctx->outputs[0]);
+  return rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 1, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_list_diff(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 1));
   RN_TRY(rn_ops_check_rank(ctx, 1, 1));
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]));
-  ctx->outputs[1] = ctx->outputs[0];
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0)));
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 0);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_like_values(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 2));
-  return rn_shape_with_rank(ctx, ctx->inputs[1], 2, &ctx->outputs[0]);
+  return rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 2, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_unique(rn_shape_ctx_t* ctx) {
   // With counts, the rank of the input is the kernel's matter.
   bool counts = ctx->output_count > 2;
   if (!counts) RN_TRY(rn_ops_check_rank(ctx, 0, 1));
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]));
-  ctx->outputs[1] = ctx->inputs[0];
-  if (counts) ctx->outputs[2] = ctx->outputs[0];
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0)));
+  *rn_shape_out(ctx, 1) = rn_shape_in(ctx, 0);
+  if (counts) *rn_shape_out(ctx, 2) = *rn_shape_out(ctx, 0);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_unique_v2(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0];
-  const rn_partial_t* value = &ctx->input_partials[1];
+  rn_shape_t in = rn_shape_in(ctx, 0);
+  const rn_partial_t* value = rn_shape_in_partial(ctx, 1);
   rn_shape_input_value(ctx, 1);  // an error shows the axis
   int64_t count = value->count, places = RN_UNKNOWN, axis;
-  if (ctx->output_count > 2) RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[2]));
-  RN_TRY(rn_shape_of_rank(ctx, in.rank, &ctx->outputs[0]));
+  if (ctx->output_count > 2) RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 2)));
+  RN_TRY(rn_shape_of_rank(ctx, in.rank, rn_shape_out(ctx, 0)));
   if (value->is_known) RN_TRY(rn_ops_check_rank(ctx, 1, 1));
   if (value->is_known && count > 1) {
     return rn_invalid_argument("axis does not support input tensors larger than 1 elements.");
@@ -315,25 +315,25 @@ rn_status_t rn_shape_fn_unique_v2(rn_shape_ctx_t* ctx) {
     }
     places = rn_shape_dim(in, (int)axis);
   }
-  return rn_shape_vector(ctx, places, &ctx->outputs[1]);
+  return rn_shape_vector(ctx, places, rn_shape_out(ctx, 1));
 }
 
 rn_status_t rn_shape_fn_unravel_index(rn_shape_ctx_t* ctx) {
-  rn_shape_t indices = ctx->inputs[0], dims;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &dims));
+  rn_shape_t indices = rn_shape_in(ctx, 0), dims;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &dims));
   if (!rn_shape_has_rank(indices)) return RN_OK;
-  if (indices.rank == 0) return rn_shape_vector(ctx, dims.dims[0], &ctx->outputs[0]);
+  if (indices.rank == 0) return rn_shape_vector(ctx, dims.dims[0], rn_shape_out(ctx, 0));
   int64_t count;
   if (!rn_shape_count(indices, &count)) count = RN_UNKNOWN;
-  return rn_shape_matrix(ctx, dims.dims[0], count, &ctx->outputs[0]);
+  return rn_shape_matrix(ctx, dims.dims[0], count, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_edit_distance(rn_shape_ctx_t* ctx) {
   for (int i = 0; i < 6; i += 3) {
     rn_shape_t indices, values, shape;
-    RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 2, &indices));
-    RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i + 1], 1, &values));
-    RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i + 2], 1, &shape));
+    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 2, &indices));
+    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i + 1), 1, &values));
+    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i + 2), 1, &shape));
     int64_t count = indices.dims[0], rank = indices.dims[1];
     if (count >= 0 && values.dims[0] >= 0 && count != values.dims[0]) {
       return rn_invalid_argument("Number of elements in index (%" PRId64 ") and values (%" PRId64
@@ -346,7 +346,7 @@ rn_status_t rn_shape_fn_edit_distance(rn_shape_ctx_t* ctx) {
                                  rank, shape.dims[0]);
     }
   }
-  const rn_partial_t *guess = &ctx->input_partials[2], *truth = &ctx->input_partials[5];
+  const rn_partial_t *guess = rn_shape_in_partial(ctx, 2), *truth = rn_shape_in_partial(ctx, 5);
   if (!guess->is_known || !truth->is_known) return RN_OK;
   if (guess->count != truth->count || guess->count == 0) {
     return rn_invalid_argument(
@@ -359,5 +359,5 @@ rn_status_t rn_shape_fn_edit_distance(rn_shape_ctx_t* ctx) {
     int64_t a = guess->values[i], b = truth->values[i];
     dims[i] = a < 0 || b < 0 ? RN_UNKNOWN : a > b ? a : b;
   }
-  return rn_shape_make(ctx, rank, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, rank, dims, rn_shape_out(ctx, 0));
 }

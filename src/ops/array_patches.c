@@ -31,7 +31,7 @@ static rn_status_t window_count(int64_t size, int64_t window, int64_t rate, int6
 static rn_status_t patches(rn_shape_ctx_t* ctx, int rank, bool has_rates) {
   rn_shape_t in;
   const int64_t *sizes, *strides, *rates = NULL;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], rank, &in));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), rank, &in));
   RN_TRY(list_of(ctx, "ksizes", "ksizes", rank, &sizes));
   RN_TRY(list_of(ctx, "strides", "stride", rank, &strides));
   if (has_rates) RN_TRY(list_of(ctx, "rates", "rates", rank, &rates));
@@ -44,7 +44,7 @@ static rn_status_t patches(rn_shape_ctx_t* ctx, int rank, bool has_rates) {
   for (int i = 1; is_known && i < rank - 1; ++i)
     RN_TRY(window_count(in.dims[i], sizes[i], rates ? rates[i] : 1, strides[i], is_same, &dims[i]));
   dims[rank - 1] = depth;
-  return rn_shape_make(ctx, rank, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, rank, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_extract_image_patches(rn_shape_ctx_t* ctx) { return patches(ctx, 4, true); }
@@ -54,9 +54,9 @@ rn_status_t rn_shape_fn_extract_volume_patches(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_roll(rn_shape_ctx_t* ctx) {
   rn_shape_t unused;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &unused));
-  RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[1], 1, &unused));
-  RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[2], 1, &unused));
-  RN_TRY(rn_shape_merge(ctx, ctx->inputs[1], ctx->inputs[2], &unused));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &unused));
+  RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 1), 1, &unused));
+  RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 2), 1, &unused));
+  RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 1), rn_shape_in(ctx, 2), &unused));
   return rn_shape_fn_unchanged(ctx);
 }

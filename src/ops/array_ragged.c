@@ -50,10 +50,10 @@ static rn_status_t check_default_value(rn_shape_ctx_t* ctx) {
   rn_strbuf_t value, cells;
   rn_strbuf_init(&value, rn_allocator_default());
   rn_strbuf_init(&cells, rn_allocator_default());
-  rn_shape_print(&value, ctx->inputs[2]);
-  rn_shape_print(&cells, ctx->inputs[1]);
-  rn_status_t status =
-      check_default(ctx->inputs[2], ctx->inputs[1], rn_strbuf_view(&value), rn_strbuf_view(&cells));
+  rn_shape_print(&value, rn_shape_in(ctx, 2));
+  rn_shape_print(&cells, rn_shape_in(ctx, 1));
+  rn_status_t status = check_default(rn_shape_in(ctx, 2), rn_shape_in(ctx, 1),
+                                     rn_strbuf_view(&value), rn_strbuf_view(&cells));
   rn_strbuf_clear(&value);
   rn_strbuf_clear(&cells);
   return status;
@@ -73,8 +73,8 @@ static rn_status_t ranks_differ(rn_shape_t to, int rank) {
 
 // The shape that input 0 asks for: sizes, -1 for open ones; or the scalar -1 for any shape.
 static rn_status_t wanted_shape(rn_shape_ctx_t* ctx, rn_shape_t* out) {
-  const rn_partial_t* sizes = &ctx->input_partials[0];
-  rn_shape_t in = ctx->inputs[0];
+  const rn_partial_t* sizes = rn_shape_in_partial(ctx, 0);
+  rn_shape_t in = rn_shape_in(ctx, 0);
   *out = RN_SHAPE_UNKNOWN;
   if (in.rank == 0) {
     int64_t value = 0;
@@ -101,13 +101,13 @@ static rn_status_t wanted_shape(rn_shape_ctx_t* ctx, rn_shape_t* out) {
 
 // The shape that is asked for, its open dims filled from those of the values' cells.
 rn_status_t rn_shape_fn_ragged_to_tensor(rn_shape_ctx_t* ctx) {
-  rn_shape_t to = RN_SHAPE_UNKNOWN, cells = ctx->inputs[1];
+  rn_shape_t to = RN_SHAPE_UNKNOWN, cells = rn_shape_in(ctx, 1);
   int partitions = 0;
   RN_TRY(wanted_shape(ctx, &to));
   RN_TRY(ragged_rank(ctx, &partitions));
   RN_TRY(check_default_value(ctx));
   if (!rn_shape_has_rank(cells)) {
-    ctx->outputs[0] = to;
+    *rn_shape_out(ctx, 0) = to;
     return RN_OK;
   }
   int rank = partitions + cells.rank;
@@ -126,5 +126,5 @@ rn_status_t rn_shape_fn_ragged_to_tensor(rn_shape_ctx_t* ctx) {
           partitions + i, cells.dims[i], partitions + i, *dim);
     }
   }
-  return rn_shape_make(ctx, rank, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, rank, dims, rn_shape_out(ctx, 0));
 }

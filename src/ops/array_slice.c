@@ -4,11 +4,11 @@
 // Slice.
 
 rn_status_t rn_shape_fn_slice(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0], begin, sizes;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &begin));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &sizes));
+  rn_shape_t in = rn_shape_in(ctx, 0), begin, sizes;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &begin));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &sizes));
   RN_TRY(rn_shape_merge(ctx, begin, sizes, &begin));
-  const rn_partial_t *from = &ctx->input_partials[1], *count = &ctx->input_partials[2];
+  const rn_partial_t *from = rn_shape_in_partial(ctx, 1), *count = rn_shape_in_partial(ctx, 2);
   int64_t rank = begin.dims[0];
   if (rank > RN_MAX_RANK) rank = RN_MAX_RANK + 1;
   if (rank >= 0) RN_TRY(rn_shape_with_rank(ctx, in, (int)rank, &in));
@@ -16,7 +16,7 @@ rn_status_t rn_shape_fn_slice(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_from_input(ctx, 1, &unused));
   RN_TRY(rn_shape_from_input(ctx, 2, &unused));
   if (!count->is_known || !rn_shape_has_rank(in)) {
-    return rn_shape_of_rank(ctx, in.rank, &ctx->outputs[0]);
+    return rn_shape_of_rank(ctx, in.rank, rn_shape_out(ctx, 0));
   }
   if (count->count != in.rank || (from->is_known && from->count != in.rank)) return RN_OK;
   int64_t dims[RN_MAX_RANK];
@@ -33,8 +33,8 @@ rn_status_t rn_shape_fn_slice(rn_shape_ctx_t* ctx) {
     }
     dims[i] = start < 0 ? RN_UNKNOWN : in.dims[i] - start;
   }
-  RN_TRY(rn_shape_make(ctx, in.rank, dims, &ctx->outputs[0]));
-  const rn_partial_t* value = &ctx->input_partials[0];
+  RN_TRY(rn_shape_make(ctx, in.rank, dims, rn_shape_out(ctx, 0)));
+  const rn_partial_t* value = rn_shape_in_partial(ctx, 0);
   if (!value->is_known || !from->is_known || in.rank != 1 || dims[0] < 0) return RN_OK;
   int64_t start = from->values[0];
   if (start < 0 || start > value->count || dims[0] > value->count - start) return RN_OK;
@@ -77,9 +77,8 @@ static void read_bound(const rn_partial_t* values, int i, int64_t* out, bool* ou
 }
 
 // |first| is the input number of begin; end and strides follow.
-static rn_status_t make_dense(const rn_shape_ctx_t* ctx, int first, int rank,
-                              rn_dense_slice_t* dense) {
-  const rn_partial_t* strides = &ctx->input_partials[first + 2];
+static rn_status_t make_dense(rn_shape_ctx_t* ctx, int first, int rank, rn_dense_slice_t* dense) {
+  const rn_partial_t* strides = rn_shape_in_partial(ctx, first + 2);
   int count = strides->count, axis = 0, new_after_ellipsis = 0;
   uint64_t ellipsis = (uint64_t)rn_ops_int(ctx, "ellipsis_mask");
   if (ellipsis & (ellipsis - 1)) {
@@ -106,8 +105,8 @@ static rn_status_t make_dense(const rn_shape_ctx_t* ctx, int first, int rank,
       }
       rn_axis_slice_t* slice = &dense->axes[axis];
       bool stride_known;
-      read_bound(&ctx->input_partials[first], i, &slice->begin, &slice->has_begin);
-      read_bound(&ctx->input_partials[first + 1], i, &slice->end, &slice->has_end);
+      read_bound(rn_shape_in_partial(ctx, first), i, &slice->begin, &slice->has_begin);
+      read_bound(rn_shape_in_partial(ctx, first + 1), i, &slice->end, &slice->has_end);
       read_bound(strides, i, &slice->stride, &stride_known);
       slice->begin_masked = mask_bit(ctx, "begin_mask", i);
       slice->end_masked = mask_bit(ctx, "end_mask", i);
@@ -128,8 +127,8 @@ static int64_t clamp_bound(int64_t bound, int64_t dim, bool forward) {
 }
 
 // The size of one sliced axis; |slice|'s bounds become positions in the input.
-static rn_status_t slice_axis(const rn_shape_ctx_t* ctx, rn_axis_slice_t* slice, int axis,
-                              int64_t dim, int64_t* out_size) {
+static rn_status_t slice_axis(rn_shape_ctx_t* ctx, rn_axis_slice_t* slice, int axis, int64_t dim,
+                              int64_t* out_size) {
   if (slice->stride == 0) return rn_invalid_argument("strides[%d] must be non-zero", axis);
   *out_size = slice->shrinks ? 1 : RN_UNKNOWN;
   if (dim == RN_UNKNOWN) return RN_OK;
@@ -165,7 +164,7 @@ static rn_status_t slice_axis(const rn_shape_ctx_t* ctx, rn_axis_slice_t* slice,
 
 // The elements of a vector of sizes that a slice takes.
 static rn_status_t slice_partial(rn_shape_ctx_t* ctx, const rn_axis_slice_t* slice, int64_t size) {
-  const rn_partial_t* in = &ctx->input_partials[0];
+  const rn_partial_t* in = rn_shape_in_partial(ctx, 0);
   if (!in->is_known || in->is_scalar || size < 0 || size > RN_MAX_RANK) return RN_OK;
   if (slice->shrinks && !slice->has_begin) return RN_OK;
   int64_t values[RN_MAX_RANK];
@@ -180,17 +179,17 @@ static rn_status_t slice_partial(rn_shape_ctx_t* ctx, const rn_axis_slice_t* sli
 // The three vectors of a specification have one length.
 static rn_status_t spec_length(rn_shape_ctx_t* ctx, int first, rn_shape_t* out) {
   rn_shape_t end, strides;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[first], 1, out));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[first + 1], 1, &end));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[first + 2], 1, &strides));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, first), 1, out));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, first + 1), 1, &end));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, first + 2), 1, &strides));
   RN_TRY(rn_shape_merge(ctx, *out, end, out));
   return rn_shape_merge(ctx, *out, strides, out);
 }
 
 rn_status_t rn_shape_fn_strided_slice(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0], length;
+  rn_shape_t in = rn_shape_in(ctx, 0), length;
   RN_TRY(spec_length(ctx, 1, &length));
-  const rn_partial_t* strides = &ctx->input_partials[3];
+  const rn_partial_t* strides = rn_shape_in_partial(ctx, 3);
   rn_shape_input_value(ctx, 3);  // an error shows the strides
   if (!rn_shape_has_rank(in) || !strides->is_known || strides->count > RN_MAX_RANK) return RN_OK;
   for (int i = 0; i < strides->count; i++) {
@@ -209,7 +208,7 @@ rn_status_t rn_shape_fn_strided_slice(rn_shape_ctx_t* ctx) {
     if (from >= 0) dims[rank++] = sizes[from];
     if (from == FROM_NEW_AXIS) dims[rank++] = 1;
   }
-  RN_TRY(rn_shape_make(ctx, rank, dims, &ctx->outputs[0]));
+  RN_TRY(rn_shape_make(ctx, rank, dims, rn_shape_out(ctx, 0)));
   if (in.rank == 1 && dense->out_count == 1) {
     return slice_partial(ctx, &dense->axes[0], sizes[0]);
   }
@@ -217,7 +216,7 @@ rn_status_t rn_shape_fn_strided_slice(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_strided_slice_grad(rn_shape_ctx_t* ctx) {
-  return rn_shape_from_input(ctx, 0, &ctx->outputs[0]);
+  return rn_shape_from_input(ctx, 0, rn_shape_out(ctx, 0));
 }
 
 // Paddings.
@@ -229,9 +228,9 @@ static int64_t padding_at(const rn_tensor_t* paddings, int64_t i) {
 }
 
 static rn_status_t pad(rn_shape_ctx_t* ctx, bool removes) {
-  rn_shape_t in = ctx->inputs[0], paddings;
+  rn_shape_t in = rn_shape_in(ctx, 0), paddings;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 2, &paddings));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 2, &paddings));
   if (!removes) RN_TRY(rn_dim_with_value(paddings.dims[1], 2, &unused));
   int64_t rank = paddings.dims[0];
   if (rank > RN_MAX_RANK) rank = RN_MAX_RANK + 1;
@@ -243,7 +242,7 @@ static rn_status_t pad(rn_shape_ctx_t* ctx, bool removes) {
   }
   const rn_tensor_t* values = rn_shape_input_value(ctx, 1);
   if (!values || values->rank != 2 || !rn_shape_has_rank(in) || values->count != 2 * in.rank) {
-    return rn_shape_of_rank(ctx, in.rank, &ctx->outputs[0]);
+    return rn_shape_of_rank(ctx, in.rank, rn_shape_out(ctx, 0));
   }
   int64_t dims[RN_MAX_RANK];
   for (int i = 0; i < in.rank; i++) {
@@ -260,7 +259,7 @@ static rn_status_t pad(rn_shape_ctx_t* ctx, bool removes) {
       dims[i] = in.dims[i] == RN_UNKNOWN && sum ? RN_UNKNOWN : in.dims[i] - sum;
     }
   }
-  return rn_shape_make(ctx, in.rank, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, in.rank, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_pad(rn_shape_ctx_t* ctx) { return pad(ctx, false); }
@@ -273,21 +272,21 @@ static rn_status_t too_many_axes(void) {
 }
 
 rn_status_t rn_shape_fn_reverse(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0], marks;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &marks));
+  rn_shape_t in = rn_shape_in(ctx, 0), marks;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &marks));
   int64_t rank = marks.dims[0];
   if (rank > 8) return too_many_axes();
   if (rank >= 0) RN_TRY(rn_shape_with_rank(ctx, in, (int)rank, &in));
-  ctx->outputs[0] = in;
+  *rn_shape_out(ctx, 0) = in;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_reverse_v2(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0];
+  rn_shape_t in = rn_shape_in(ctx, 0);
   RN_TRY(rn_ops_check_rank(ctx, 1, 1));
-  const rn_partial_t* axes = &ctx->input_partials[1];
+  const rn_partial_t* axes = rn_shape_in_partial(ctx, 1);
   rn_shape_input_value(ctx, 1);  // an error shows the axes
-  ctx->outputs[0] = in;
+  *rn_shape_out(ctx, 0) = in;
   if (!rn_shape_has_rank(in)) return RN_OK;
   if (in.rank > 8) return too_many_axes();
   bool seen[8] = {false};
@@ -308,8 +307,8 @@ rn_status_t rn_shape_fn_reverse_v2(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_reverse_sequence(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0], lengths;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &lengths));
+  rn_shape_t in = rn_shape_in(ctx, 0), lengths;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &lengths));
   int64_t sequence = rn_ops_int(ctx, "seq_dim"), batch = rn_ops_int(ctx, "batch_dim"), size;
   if (!rn_shape_has_rank(in)) return RN_OK;
   if (batch >= in.rank || batch < -in.rank) {
@@ -321,5 +320,5 @@ rn_status_t rn_shape_fn_reverse_sequence(rn_shape_ctx_t* ctx) {
                                in.rank);
   }
   RN_TRY(rn_dim_merge(rn_shape_dim(in, (int)batch), lengths.dims[0], &size));
-  return rn_shape_replace_dim(ctx, in, (int)batch, size, &ctx->outputs[0]);
+  return rn_shape_replace_dim(ctx, in, (int)batch, size, rn_shape_out(ctx, 0));
 }

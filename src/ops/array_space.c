@@ -63,22 +63,22 @@ static rn_status_t space_batch(rn_shape_ctx_t* ctx, bool to_batch, rn_shape_t in
     }
   }
   dims[0] = batch;
-  return rn_shape_make(ctx, in.rank, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, in.rank, dims, rn_shape_out(ctx, 0));
 }
 
 static rn_status_t space_batch_nd(rn_shape_ctx_t* ctx, bool to_batch) {
   rn_shape_t block_shape, margins;
   int64_t count;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &block_shape));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &block_shape));
   if (block_shape.dims[0] == RN_UNKNOWN) {
     return rn_invalid_argument("block_shape must have known size");
   }
   count = block_shape.dims[0];
   rn_shape_t pairs;
   RN_TRY(rn_shape_matrix(ctx, count, 2, &pairs));
-  RN_TRY(rn_shape_merge(ctx, ctx->inputs[2], pairs, &margins));
+  RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 2), pairs, &margins));
   if (count > RN_MAX_RANK - 1) count = RN_MAX_RANK;
-  const rn_partial_t* blocks = &ctx->input_partials[1];
+  const rn_partial_t* blocks = rn_shape_in_partial(ctx, 1);
   rn_shape_input_value(ctx, 1);  // an error shows the blocks
   int64_t sizes[RN_MAX_RANK];
   bool known = blocks->is_known && blocks->count == count;
@@ -86,15 +86,15 @@ static rn_status_t space_batch_nd(rn_shape_ctx_t* ctx, bool to_batch) {
     sizes[i] = blocks->values[i] == RN_UNKNOWN_VALUE ? RN_UNKNOWN : blocks->values[i];
     if (blocks->values[i] == -1) sizes[i] = 0;  // refused below
   }
-  return space_batch(ctx, to_batch, ctx->inputs[0], (int)count, known ? sizes : NULL,
+  return space_batch(ctx, to_batch, rn_shape_in(ctx, 0), (int)count, known ? sizes : NULL,
                      rn_shape_input_value(ctx, 2));
 }
 
 static rn_status_t space_batch_2d(rn_shape_ctx_t* ctx, bool to_batch) {
   rn_shape_t in, margins;
   int64_t unused, block = rn_ops_int(ctx, "block_size");
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &in));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 2, &margins));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &in));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 2, &margins));
   RN_TRY(rn_dim_with_value(margins.dims[0], 2, &unused));
   RN_TRY(rn_dim_with_value(margins.dims[1], 2, &unused));
   return space_batch(ctx, to_batch, in, 2, (const int64_t[]){block, block},
@@ -114,9 +114,9 @@ static rn_status_t space_depth(rn_shape_ctx_t* ctx, bool to_depth) {
   rn_shape_t in;
   if (rn_str_is(format, "NCHW_VECT_C")) {
     RN_TRY(rn_ops_check_rank(ctx, 0, 5));
-    return rn_shape_of_rank(ctx, 5, &ctx->outputs[0]);
+    return rn_shape_of_rank(ctx, 5, rn_shape_out(ctx, 0));
   }
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &in));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &in));
   bool last = rn_str_is(format, "NHWC");
   int height = last ? 1 : 2, depth = last ? 3 : 1;
   RN_TRY(rn_ops_multiply(block, block, &square));
@@ -127,7 +127,7 @@ static rn_status_t space_depth(rn_shape_ctx_t* ctx, bool to_depth) {
   }
   RN_TRY(to_depth ? rn_ops_multiply(in.dims[depth], square, &dims[depth])
                   : rn_ops_divide(in.dims[depth], square, &dims[depth]));
-  return rn_shape_make(ctx, 4, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_space_to_depth(rn_shape_ctx_t* ctx) { return space_depth(ctx, true); }

@@ -4,18 +4,18 @@
 rn_status_t rn_shape_fn_switch(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 1, 0));
   for (int i = 0; i < 2; i++) {
-    ctx->outputs[i] = ctx->inputs[0];
-    ctx->output_handles[i] = ctx->input_handles[0];
+    *rn_shape_out(ctx, i) = rn_shape_in(ctx, 0);
+    *rn_shape_out_handle(ctx, i) = *rn_shape_in_handle(ctx, 0);
   }
   return RN_OK;
 }
 
 // What all inputs have in common: a value may come from any of them.
 static rn_status_t common_shape(rn_shape_ctx_t* ctx, int first, int last, rn_shape_t* out) {
-  rn_shape_t common = ctx->inputs[first];
+  rn_shape_t common = rn_shape_in(ctx, first);
   *out = RN_SHAPE_UNKNOWN;
   for (int i = first + 1; i <= last; i++) {
-    rn_shape_t other = ctx->inputs[i];
+    rn_shape_t other = rn_shape_in(ctx, i);
     if (!rn_shape_has_rank(common) || other.rank != common.rank) return RN_OK;
     for (int axis = 0; axis < common.rank; axis++) {
       if (common.dims[axis] != other.dims[axis]) {
@@ -28,9 +28,9 @@ static rn_status_t common_shape(rn_shape_ctx_t* ctx, int first, int last, rn_sha
 }
 
 rn_status_t rn_shape_fn_merge(rn_shape_ctx_t* ctx) {
-  RN_TRY(common_shape(ctx, 0, ctx->input_count - 1, &ctx->outputs[0]));
-  ctx->output_handles[0] = ctx->input_handles[0];
-  ctx->outputs[1] = RN_SHAPE_SCALAR;
+  RN_TRY(common_shape(ctx, 0, ctx->input_count - 1, rn_shape_out(ctx, 0)));
+  *rn_shape_out_handle(ctx, 0) = *rn_shape_in_handle(ctx, 0);
+  *rn_shape_out(ctx, 1) = RN_SHAPE_SCALAR;
   return RN_OK;
 }
 
@@ -40,19 +40,19 @@ rn_status_t rn_shape_fn_ref_select(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 0));
   rn_shape_t common;
   RN_TRY(common_shape(ctx, 1, ctx->input_count - 1, &common));
-  if (rn_shape_is_full(common)) ctx->outputs[0] = common;
+  if (rn_shape_is_full(common)) *rn_shape_out(ctx, 0) = common;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_enter(rn_shape_ctx_t* ctx) {
-  ctx->output_handles[0] = ctx->input_handles[0];
+  *rn_shape_out_handle(ctx, 0) = *rn_shape_in_handle(ctx, 0);
   // A loop's variable may change its shape from one iteration to the next.
   if (!rn_ops_bool(ctx, "is_constant")) return RN_OK;
-  ctx->outputs[0] = ctx->inputs[0];
-  ctx->output_partial = ctx->input_partials[0];
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
+  ctx->output_partial = *rn_shape_in_partial(ctx, 0);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_loop_cond(rn_shape_ctx_t* ctx) {
-  return rn_shape_with_rank(ctx, ctx->inputs[0], 0, &ctx->outputs[0]);
+  return rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 0, rn_shape_out(ctx, 0));
 }

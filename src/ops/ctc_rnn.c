@@ -4,15 +4,16 @@
 // Outputs |first| to |last| are matrices of this size.
 static rn_status_t output_matrices(rn_shape_ctx_t* ctx, int first, int last, int64_t rows,
                                    int64_t columns) {
-  for (int i = first; i <= last; i++) RN_TRY(rn_shape_matrix(ctx, rows, columns, &ctx->outputs[i]));
+  for (int i = first; i <= last; i++)
+    RN_TRY(rn_shape_matrix(ctx, rows, columns, rn_shape_out(ctx, i)));
   return RN_OK;
 }
 
 // x and the cell's state: |*out_batch| and |*out_cell|.
 static rn_status_t cell_sizes(rn_shape_ctx_t* ctx, int64_t* out_batch, int64_t* out_cell) {
   rn_shape_t x, state;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &x));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 2, &state));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &x));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 2, &state));
   *out_batch = x.dims[0];
   *out_cell = state.dims[1];
   return RN_OK;
@@ -30,7 +31,7 @@ rn_status_t rn_shape_fn_lstm_cell_grad(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_multiply(cell, 4, &gates));
   RN_TRY(output_matrices(ctx, 0, 0, batch, cell));
   RN_TRY(output_matrices(ctx, 1, 1, batch, gates));
-  for (int i = 2; i < 5; i++) RN_TRY(rn_shape_vector(ctx, cell, &ctx->outputs[i]));
+  for (int i = 2; i < 5; i++) RN_TRY(rn_shape_vector(ctx, cell, rn_shape_out(ctx, i)));
   return RN_OK;
 }
 
@@ -44,20 +45,20 @@ rn_status_t rn_shape_fn_gru_cell_grad(rn_shape_ctx_t* ctx) {
   int64_t batch, cell;
   rn_shape_t w;
   RN_TRY(cell_sizes(ctx, &batch, &cell));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 2, &w));
-  RN_TRY(output_matrices(ctx, 0, 0, batch, rn_shape_dim(ctx->inputs[0], 1)));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 2, &w));
+  RN_TRY(output_matrices(ctx, 0, 0, batch, rn_shape_dim(rn_shape_in(ctx, 0), 1)));
   RN_TRY(output_matrices(ctx, 1, 2, batch, cell));
   return output_matrices(ctx, 3, 3, batch, w.dims[1]);
 }
 
 rn_status_t rn_shape_fn_block_lstm(rn_shape_ctx_t* ctx) {
   rn_shape_t x, b, out;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 3, &x));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[8], 1, &b));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 3, &x));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 8), 1, &b));
   int64_t dims[3] = {x.dims[0], x.dims[1], RN_UNKNOWN};
   RN_TRY(rn_ops_divide(b.dims[0], 4, &dims[2]));
   RN_TRY(rn_shape_make(ctx, 3, dims, &out));
-  for (int i = 0; i < 7; i++) ctx->outputs[i] = out;
+  for (int i = 0; i < 7; i++) *rn_shape_out(ctx, i) = out;
   return RN_OK;
 }
 
@@ -65,7 +66,7 @@ rn_status_t rn_shape_fn_block_lstm(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_block_lstm_grad(rn_shape_ctx_t* ctx) {
   static const int ranks[] = {3, 2, 2, 2, 1, 1, 1, 1};
   for (int i = 0; i < 8; i++)
-    RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i + 1], ranks[i], &ctx->outputs[i]));
+    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i + 1), ranks[i], rn_shape_out(ctx, i)));
   return RN_OK;
 }
 
@@ -73,22 +74,22 @@ rn_status_t rn_shape_fn_block_lstm_grad(rn_shape_ctx_t* ctx) {
 static rn_status_t sequence_inputs(rn_shape_ctx_t* ctx, int lengths_input, rn_shape_t* out_scores,
                                    int64_t* out_batch) {
   rn_shape_t lengths;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 3, out_scores));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[lengths_input], 1, &lengths));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 3, out_scores));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, lengths_input), 1, &lengths));
   return rn_dim_merge(out_scores->dims[1], lengths.dims[0], out_batch);
 }
 
 rn_status_t rn_shape_fn_ctc_loss(rn_shape_ctx_t* ctx) {
   rn_shape_t scores, indices, values, lengths;
   int64_t batch, unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 3, &scores));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 2, &indices));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &values));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[3], 1, &lengths));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 3, &scores));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 2, &indices));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &values));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 3), 1, &lengths));
   RN_TRY(rn_dim_merge(indices.dims[0], values.dims[0], &unused));
   RN_TRY(rn_dim_merge(scores.dims[1], lengths.dims[0], &batch));
-  RN_TRY(rn_shape_vector(ctx, batch, &ctx->outputs[0]));
-  return rn_shape_replace_dim(ctx, scores, 1, batch, &ctx->outputs[1]);
+  RN_TRY(rn_shape_vector(ctx, batch, rn_shape_out(ctx, 0)));
+  return rn_shape_replace_dim(ctx, scores, 1, batch, rn_shape_out(ctx, 1));
 }
 
 static rn_status_t decoded(rn_shape_ctx_t* ctx, int paths) {
@@ -96,11 +97,11 @@ static rn_status_t decoded(rn_shape_ctx_t* ctx, int paths) {
   int64_t batch;
   RN_TRY(sequence_inputs(ctx, 1, &scores, &batch));
   for (int i = 0; i < paths; i++) {
-    RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, 2, &ctx->outputs[i]));
-    RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[paths + i]));
-    RN_TRY(rn_shape_vector(ctx, 2, &ctx->outputs[2 * paths + i]));
+    RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, 2, rn_shape_out(ctx, i)));
+    RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, paths + i)));
+    RN_TRY(rn_shape_vector(ctx, 2, rn_shape_out(ctx, 2 * paths + i)));
   }
-  return rn_shape_matrix(ctx, batch, paths, &ctx->outputs[3 * paths]);
+  return rn_shape_matrix(ctx, batch, paths, rn_shape_out(ctx, 3 * paths));
 }
 
 rn_status_t rn_shape_fn_ctc_greedy(rn_shape_ctx_t* ctx) { return decoded(ctx, 1); }

@@ -11,7 +11,7 @@ rn_status_t rn_shape_fn_iterator_get_next(rn_shape_ctx_t* ctx) {
   }
   for (int i = 0; i < ctx->output_count; i++) {
     rn_shape_t shape = shapes->list_shape[i];
-    RN_TRY(rn_shape_with_rank_at_most(ctx, shape, RN_MAX_RANK, &ctx->outputs[i]));
+    RN_TRY(rn_shape_with_rank_at_most(ctx, shape, RN_MAX_RANK, rn_shape_out(ctx, i)));
   }
   return RN_OK;
 }
@@ -38,7 +38,7 @@ rn_status_t rn_shape_fn_dataset(rn_shape_ctx_t* ctx) {
     if (is_scalar(name)) RN_TRY(rn_ops_check_rank(ctx, at, 0));
     rn_shape_t unused;
     if (rn_ops_is(name, "filenames"))
-      RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[at], 1, &unused));
+      RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, at), 1, &unused));
     at += rn_arg_length(&ctx->op->inputs[i], ctx->attrs);
   }
   return ctx->op->output_count ? rn_shape_fn_scalar(ctx) : RN_OK;
@@ -46,5 +46,5 @@ rn_status_t rn_shape_fn_dataset(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_iterator_state(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 0));
-  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+  return rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0));
 }

@@ -14,7 +14,7 @@ static rn_status_t listed_shapes(rn_shape_ctx_t* ctx, bool* out_listed) {
   }
   for (int i = 0; i < ctx->output_count; i++) {
     rn_shape_t shape = shapes->list_shape[i];
-    RN_TRY(rn_shape_with_rank_at_most(ctx, shape, RN_MAX_RANK, &ctx->outputs[i]));
+    RN_TRY(rn_shape_with_rank_at_most(ctx, shape, RN_MAX_RANK, rn_shape_out(ctx, i)));
   }
   return RN_OK;
 }
@@ -28,8 +28,8 @@ rn_status_t rn_shape_fn_while(rn_shape_ctx_t* ctx) {
   bool listed;
   RN_TRY(listed_shapes(ctx, &listed));
   for (int i = 0; i < ctx->output_count && i < ctx->input_count; i++) {
-    if (!listed) ctx->outputs[i] = ctx->inputs[i];
-    ctx->output_handles[i] = ctx->input_handles[i];
+    if (!listed) *rn_shape_out(ctx, i) = rn_shape_in(ctx, i);
+    *rn_shape_out_handle(ctx, i) = *rn_shape_in_handle(ctx, i);
   }
   return RN_OK;
 }
@@ -40,13 +40,13 @@ rn_status_t rn_shape_fn_symbolic_gradient(rn_shape_ctx_t* ctx) {
     return rn_invalid_argument("len(inputs) < len(outputs)");
   }
   for (int i = 0; i < ctx->output_count; i++) {
-    ctx->outputs[i] = ctx->inputs[i];
-    ctx->output_handles[i] = ctx->input_handles[i];
+    *rn_shape_out(ctx, i) = rn_shape_in(ctx, i);
+    *rn_shape_out_handle(ctx, i) = *rn_shape_in_handle(ctx, i);
   }
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_fake_param(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = rn_shape_attr(ctx, "shape")->shape;
+  *rn_shape_out(ctx, 0) = rn_shape_attr(ctx, "shape")->shape;
   return RN_OK;
 }

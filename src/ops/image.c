@@ -5,19 +5,19 @@
 static rn_status_t resized(rn_shape_ctx_t* ctx, rn_shape_t images, int i) {
   rn_shape_t sizes;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 1, &sizes));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &sizes));
   RN_TRY(rn_dim_with_value(sizes.dims[0], 2, &unused));
-  const rn_partial_t* values = &ctx->input_partials[i];
+  const rn_partial_t* values = rn_shape_in_partial(ctx, i);
   int64_t dims[4] = {images.dims[0], RN_UNKNOWN, RN_UNKNOWN, images.dims[3]};
   for (int j = 0; j < 2 && values->is_known && values->count == 2; j++) {
     if (values->values[j] >= 0) dims[j + 1] = values->values[j];
   }
-  return rn_shape_make(ctx, 4, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_resize(rn_shape_ctx_t* ctx) {
   rn_shape_t images;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &images));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &images));
   return resized(ctx, images, 1);
 }
 
@@ -30,46 +30,46 @@ rn_status_t rn_shape_fn_decode_image(rn_shape_ctx_t* ctx) {
     return rn_invalid_argument("channels must be non-negative, got %" PRId64, channels);
   }
   int64_t dims[3] = {RN_UNKNOWN, RN_UNKNOWN, channels ? channels : RN_UNKNOWN};
-  return rn_shape_make(ctx, 3, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, 3, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_adjust_image(rn_shape_ctx_t* ctx) {
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 3, &ctx->outputs[0]));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 3, rn_shape_out(ctx, 0)));
   return rn_ops_check_rank(ctx, 1, 0);
 }
 
 rn_status_t rn_shape_fn_random_crop(rn_shape_ctx_t* ctx) {
   rn_shape_t image, sizes;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 3, &image));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &sizes));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 3, &image));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &sizes));
   RN_TRY(rn_dim_with_value(sizes.dims[0], 2, &unused));
-  const rn_partial_t* values = &ctx->input_partials[1];
+  const rn_partial_t* values = rn_shape_in_partial(ctx, 1);
   int64_t dims[3] = {RN_UNKNOWN, RN_UNKNOWN, image.dims[2]};
   for (int i = 0; i < 2 && values->is_known && values->count == 2; i++) {
     if (values->values[i] >= 0) dims[i] = values->values[i];
   }
-  return rn_shape_make(ctx, 3, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, 3, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_decode_and_crop(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_fn_decode_image(ctx));
   rn_shape_t window;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &window));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &window));
   RN_TRY(rn_dim_with_value(window.dims[0], 4, &unused));
-  const rn_partial_t* values = &ctx->input_partials[1];
-  int64_t dims[3] = {RN_UNKNOWN, RN_UNKNOWN, ctx->outputs[0].dims[2]};
+  const rn_partial_t* values = rn_shape_in_partial(ctx, 1);
+  int64_t dims[3] = {RN_UNKNOWN, RN_UNKNOWN, rn_shape_out(ctx, 0)->dims[2]};
   for (int i = 0; i < 2 && values->is_known && values->count == 4; i++) {
     if (values->values[i + 2] >= 0) dims[i] = values->values[i + 2];
   }
-  return rn_shape_make(ctx, 3, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, 3, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_decode_gif(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 0));
   int64_t dims[4] = {RN_UNKNOWN, RN_UNKNOWN, RN_UNKNOWN, 3};
-  return rn_shape_make(ctx, 4, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_decode_any_image(rn_shape_ctx_t* ctx) {
@@ -86,12 +86,12 @@ rn_status_t rn_shape_fn_encode_jpeg(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_encode_png(rn_shape_ctx_t* ctx) {
   rn_shape_t images;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 3, &images));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 3, &images));
   if (images.rank < 0) return RN_OK;
-  return rn_shape_slice(ctx, images, 0, -3, &ctx->outputs[0]);
+  return rn_shape_slice(ctx, images, 0, -3, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_jpeg_shape(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 0));
-  return rn_shape_vector(ctx, 3, &ctx->outputs[0]);
+  return rn_shape_vector(ctx, 3, rn_shape_out(ctx, 0));
 }

@@ -3,33 +3,33 @@
 
 rn_status_t rn_shape_fn_color_space(rn_shape_ctx_t* ctx) {
   rn_shape_t images;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &images));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &images));
   if (images.rank < 0) return RN_OK;
   int64_t channels;
   RN_TRY(rn_dim_with_value(images.dims[images.rank - 1], 3, &channels));
-  return rn_shape_replace_dim(ctx, images, -1, channels, &ctx->outputs[0]);
+  return rn_shape_replace_dim(ctx, images, -1, channels, rn_shape_out(ctx, 0));
 }
 
 // [count, the two sizes that input |i| spells, depth].
 static rn_status_t sized(rn_shape_ctx_t* ctx, int i, int64_t count, int64_t depth) {
   rn_shape_t sizes;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 1, &sizes));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &sizes));
   RN_TRY(rn_dim_with_value(sizes.dims[0], 2, &unused));
-  const rn_partial_t* values = &ctx->input_partials[i];
+  const rn_partial_t* values = rn_shape_in_partial(ctx, i);
   int64_t dims[4] = {count, RN_UNKNOWN, RN_UNKNOWN, depth};
   for (int j = 0; j < 2 && values->is_known && values->count == 2; j++) {
     if (values->values[j] >= 0) dims[j + 1] = values->values[j];
   }
-  return rn_shape_make(ctx, 4, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_crop_and_resize(rn_shape_ctx_t* ctx) {
   rn_shape_t images, boxes, which;
   int64_t count, unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &images));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 2, &boxes));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &which));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &images));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 2, &boxes));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &which));
   RN_TRY(rn_dim_merge(boxes.dims[0], which.dims[0], &count));
   RN_TRY(rn_dim_with_value(boxes.dims[1], 4, &unused));
   return sized(ctx, 3, count, images.dims[3]);
@@ -38,25 +38,25 @@ rn_status_t rn_shape_fn_crop_and_resize(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_crop_and_resize_grad_image(rn_shape_ctx_t* ctx) {
   rn_shape_t shape;
   RN_TRY(rn_shape_from_input(ctx, 3, &shape));
-  return rn_shape_with_rank(ctx, shape, 4, &ctx->outputs[0]);
+  return rn_shape_with_rank(ctx, shape, 4, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_crop_and_resize_grad_boxes(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = ctx->inputs[2];
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 2);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_draw_boxes(rn_shape_ctx_t* ctx) {
   rn_shape_t images, boxes;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &images));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &images));
   int64_t depth = images.dims[3];
   if (depth >= 0 && depth != 1 && depth != 3 && depth != 4) {
     return rn_invalid_argument("Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA)");
   }
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 3, &boxes));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 3, &boxes));
   RN_TRY(rn_dim_with_value(boxes.dims[2], 4, &unused));
-  ctx->outputs[0] = images;
+  *rn_shape_out(ctx, 0) = images;
   return RN_OK;
 }
 
@@ -64,8 +64,8 @@ rn_status_t rn_shape_fn_draw_boxes(rn_shape_ctx_t* ctx) {
 static rn_status_t check_boxes(rn_shape_ctx_t* ctx) {
   rn_shape_t boxes, scores;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &boxes));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &scores));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &boxes));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &scores));
   RN_TRY(rn_ops_check_scalars(ctx, 2, ctx->input_count - 1));
   RN_TRY(rn_dim_merge(boxes.dims[0], scores.dims[0], &unused));
   return rn_dim_with_value(boxes.dims[1], 4, &unused);
@@ -73,7 +73,7 @@ static rn_status_t check_boxes(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_nms(rn_shape_ctx_t* ctx) {
   RN_TRY(check_boxes(ctx));
-  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+  return rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_nms_padded(rn_shape_ctx_t* ctx) {
@@ -81,28 +81,28 @@ rn_status_t rn_shape_fn_nms_padded(rn_shape_ctx_t* ctx) {
   int64_t size = RN_UNKNOWN;
   if (rn_ops_bool(ctx, "pad_to_max_output_size")) RN_TRY(rn_ops_size_from_input(ctx, 2, &size));
   for (int i = 0; i + 1 < ctx->output_count; i++) {
-    RN_TRY(rn_shape_vector(ctx, size, &ctx->outputs[i]));
+    RN_TRY(rn_shape_vector(ctx, size, rn_shape_out(ctx, i)));
   }
-  ctx->outputs[ctx->output_count - 1] = RN_SHAPE_SCALAR;
+  *rn_shape_out(ctx, ctx->output_count - 1) = RN_SHAPE_SCALAR;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_nms_overlaps(rn_shape_ctx_t* ctx) {
   rn_shape_t overlaps, scores;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &overlaps));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &scores));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &overlaps));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &scores));
   RN_TRY(rn_ops_check_scalars(ctx, 2, ctx->input_count - 1));
   RN_TRY(rn_dim_merge(overlaps.dims[0], scores.dims[0], &unused));
   RN_TRY(rn_dim_merge(overlaps.dims[0], overlaps.dims[1], &unused));
-  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+  return rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_nms_combined(rn_shape_ctx_t* ctx) {
   rn_shape_t boxes, scores;
   int64_t unused, size;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &boxes));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 3, &scores));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &boxes));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 3, &scores));
   RN_TRY(rn_ops_check_scalars(ctx, 2, 5));
   RN_TRY(rn_dim_with_value(boxes.dims[3], 4, &unused));
   RN_TRY(rn_dim_merge(boxes.dims[0], scores.dims[0], &unused));
@@ -123,41 +123,41 @@ rn_status_t rn_shape_fn_nms_combined(rn_shape_ctx_t* ctx) {
     }
   }
   int64_t dims[3] = {boxes.dims[0], size, 4};
-  RN_TRY(rn_shape_make(ctx, 3, dims, &ctx->outputs[0]));
-  RN_TRY(rn_shape_make(ctx, 2, dims, &ctx->outputs[1]));
-  RN_TRY(rn_shape_make(ctx, 2, dims, &ctx->outputs[2]));
-  return rn_shape_make(ctx, 1, dims, &ctx->outputs[3]);
+  RN_TRY(rn_shape_make(ctx, 3, dims, rn_shape_out(ctx, 0)));
+  RN_TRY(rn_shape_make(ctx, 2, dims, rn_shape_out(ctx, 1)));
+  RN_TRY(rn_shape_make(ctx, 2, dims, rn_shape_out(ctx, 2)));
+  return rn_shape_make(ctx, 1, dims, rn_shape_out(ctx, 3));
 }
 
 rn_status_t rn_shape_fn_sample_box(rn_shape_ctx_t* ctx) {
   rn_shape_t size, boxes, seed;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 1, &size));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 3, &boxes));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 1, &size));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 3, &boxes));
   if (ctx->input_count > 2) RN_TRY(rn_ops_check_rank(ctx, 2, 0));
   RN_TRY(rn_dim_with_value(size.dims[0], 3, &unused));
   RN_TRY(rn_dim_with_value(boxes.dims[2], 4, &unused));
   if (ctx->input_count > 3) {
-    RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[3], 1, &seed));
+    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 3), 1, &seed));
     RN_TRY(rn_dim_with_value(seed.dims[0], 2, &unused));
   }
   int64_t dims[3] = {1, 1, 4};
-  RN_TRY(rn_shape_vector(ctx, 3, &ctx->outputs[0]));
-  RN_TRY(rn_shape_vector(ctx, 3, &ctx->outputs[1]));
-  return rn_shape_make(ctx, 3, dims, &ctx->outputs[2]);
+  RN_TRY(rn_shape_vector(ctx, 3, rn_shape_out(ctx, 0)));
+  RN_TRY(rn_shape_vector(ctx, 3, rn_shape_out(ctx, 1)));
+  return rn_shape_make(ctx, 3, dims, rn_shape_out(ctx, 2));
 }
 
 rn_status_t rn_shape_fn_scale_and_translate(rn_shape_ctx_t* ctx) {
   rn_shape_t images;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &images));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &images));
   return sized(ctx, 1, images.dims[0], images.dims[3]);
 }
 
 rn_status_t rn_shape_fn_glimpse(rn_shape_ctx_t* ctx) {
   rn_shape_t images, offsets;
   int64_t batch, unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &images));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 2, &offsets));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &images));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 2, &offsets));
   RN_TRY(rn_dim_merge(images.dims[0], offsets.dims[0], &batch));
   RN_TRY(rn_dim_with_value(offsets.dims[1], 2, &unused));
   rn_str_t noise = rn_shape_attr(ctx, "noise")->s;
@@ -169,6 +169,6 @@ rn_status_t rn_shape_fn_glimpse(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_projective_transform(rn_shape_ctx_t* ctx) {
   rn_shape_t images;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &images));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &images));
   return sized(ctx, 2, images.dims[0], images.dims[3]);
 }

@@ -5,8 +5,8 @@
 
 rn_status_t rn_shape_fn_matching_files(rn_shape_ctx_t* ctx) {
   rn_shape_t unused;
-  RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[0], 1, &unused));
-  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+  RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 0), 1, &unused));
+  return rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_write_file(rn_shape_ctx_t* ctx) { return rn_ops_check_scalars(ctx, 0, 1); }
@@ -26,7 +26,7 @@ rn_status_t rn_shape_fn_sharded_filespec(rn_shape_ctx_t* ctx) {
 static rn_status_t check_pair(rn_shape_ctx_t* ctx, int i) {
   rn_shape_t pair;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 1, &pair));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &pair));
   return rn_dim_with_value(pair.dims[0], 2, &unused);
 }
 
@@ -47,8 +47,8 @@ rn_status_t rn_shape_fn_reader_read_v2(rn_shape_ctx_t* ctx) {
 }
 
 static rn_status_t records(rn_shape_ctx_t* ctx) {
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]));
-  ctx->outputs[1] = ctx->outputs[0];
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0)));
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 0);
   return RN_OK;
 }
 
@@ -80,7 +80,7 @@ static rn_status_t check_names(rn_shape_ctx_t* ctx, int first, int last, int64_t
   for (int i = first; i <= last; i++) {
     rn_shape_t names;
     int64_t unused;
-    RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 1, &names));
+    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &names));
     RN_TRY(rn_dim_with_value(names.dims[0], count, &unused));
   }
   return RN_OK;
@@ -112,13 +112,13 @@ static rn_status_t slice_shape(rn_shape_ctx_t* ctx, const rn_tstring_t* text, rn
 rn_status_t rn_shape_fn_restore_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t names, slices;
   RN_TRY(rn_ops_check_rank(ctx, 0, 0));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &names));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &slices));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &names));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &slices));
   RN_TRY(rn_shape_merge(ctx, names, slices, &names));
   const rn_tensor_t* texts = rn_shape_input_value(ctx, 2);
   if (!texts || texts->count != ctx->output_count) return rn_shape_fn_unknown(ctx);
   for (int i = 0; i < ctx->output_count; i++) {
-    RN_TRY(slice_shape(ctx, &RN_DATA(texts, const rn_tstring_t)[i], &ctx->outputs[i]));
+    RN_TRY(slice_shape(ctx, &RN_DATA(texts, const rn_tstring_t)[i], rn_shape_out(ctx, i)));
   }
   return RN_OK;
 }
@@ -131,7 +131,7 @@ rn_status_t rn_shape_fn_restore(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_restore_slice(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_scalars(ctx, 0, 2));
   const rn_tensor_t* text = rn_shape_input_value(ctx, 2);
-  return text ? slice_shape(ctx, text->data, &ctx->outputs[0]) : rn_shape_fn_unknown(ctx);
+  return text ? slice_shape(ctx, text->data, rn_shape_out(ctx, 0)) : rn_shape_fn_unknown(ctx);
 }
 
 rn_status_t rn_shape_fn_merge_v2_checkpoints(rn_shape_ctx_t* ctx) {

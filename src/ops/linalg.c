@@ -12,24 +12,24 @@ static rn_status_t square(rn_shape_ctx_t* ctx, rn_shape_t in, rn_shape_t* out_ba
 rn_status_t rn_shape_fn_square_matrix(rn_shape_ctx_t* ctx) {
   rn_shape_t batch, matrix;
   int64_t size;
-  RN_TRY(square(ctx, ctx->inputs[0], &batch, &size));
+  RN_TRY(square(ctx, rn_shape_in(ctx, 0), &batch, &size));
   RN_TRY(rn_shape_matrix(ctx, size, size, &matrix));
-  return rn_shape_concat(ctx, batch, matrix, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, batch, matrix, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_matrix_determinant(rn_shape_ctx_t* ctx) {
   rn_shape_t in;
   int64_t size;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &in));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &in));
   RN_TRY(rn_dim_merge(rn_shape_dim(in, -1), rn_shape_dim(in, -2), &size));
-  return rn_shape_slice(ctx, in, 0, -2, &ctx->outputs[0]);
+  return rn_shape_slice(ctx, in, 0, -2, rn_shape_out(ctx, 0));
 }
 
 static rn_status_t solve(rn_shape_ctx_t* ctx, bool broadcasts) {
   rn_shape_t left, right, batch, matrix;
   int64_t size;
-  RN_TRY(square(ctx, ctx->inputs[0], &left, &size));
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[1], 2, &right));
+  RN_TRY(square(ctx, rn_shape_in(ctx, 0), &left, &size));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 1), 2, &right));
   RN_TRY(rn_shape_slice(ctx, right, 0, -2, &batch));
   if (broadcasts) {
     RN_TRY(rn_shape_broadcast(ctx, left, batch, true, &batch));
@@ -38,7 +38,7 @@ static rn_status_t solve(rn_shape_ctx_t* ctx, bool broadcasts) {
   }
   RN_TRY(rn_dim_merge(size, rn_shape_dim(right, -2), &size));
   RN_TRY(rn_shape_matrix(ctx, size, rn_shape_dim(right, -1), &matrix));
-  return rn_shape_concat(ctx, batch, matrix, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, batch, matrix, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_matrix_solve(rn_shape_ctx_t* ctx) { return solve(ctx, false); }
@@ -46,7 +46,7 @@ rn_status_t rn_shape_fn_matrix_triangular_solve(rn_shape_ctx_t* ctx) { return so
 
 rn_status_t rn_shape_fn_log_matrix_determinant(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_fn_matrix_determinant(ctx));
-  ctx->outputs[1] = ctx->outputs[0];
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 0);
   return RN_OK;
 }
 
@@ -55,7 +55,7 @@ static rn_status_t set_output(rn_shape_ctx_t* ctx, int i, rn_shape_t batch, int6
                               const int64_t* columns) {
   rn_shape_t end;
   RN_TRY(columns ? rn_shape_matrix(ctx, rows, *columns, &end) : rn_shape_vector(ctx, rows, &end));
-  return rn_shape_concat(ctx, batch, end, &ctx->outputs[i]);
+  return rn_shape_concat(ctx, batch, end, rn_shape_out(ctx, i));
 }
 
 static int64_t least(int64_t m, int64_t n) {
@@ -66,7 +66,7 @@ static int64_t least(int64_t m, int64_t n) {
 
 rn_status_t rn_shape_fn_qr(rn_shape_ctx_t* ctx) {
   rn_shape_t in, batch;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &in));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &in));
   RN_TRY(rn_shape_slice(ctx, in, 0, -2, &batch));
   int64_t m = rn_shape_dim(in, -2), n = rn_shape_dim(in, -1);
   int64_t width = rn_shape_attr(ctx, "full_matrices")->b ? m : least(m, n);
@@ -77,21 +77,21 @@ rn_status_t rn_shape_fn_qr(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_self_adjoint_eig(rn_shape_ctx_t* ctx) {
   rn_shape_t batch;
   int64_t n;
-  RN_TRY(square(ctx, ctx->inputs[0], &batch, &n));
+  RN_TRY(square(ctx, rn_shape_in(ctx, 0), &batch, &n));
   RN_TRY(set_output(ctx, 0, batch, n, NULL));
   if (rn_shape_attr(ctx, "compute_v")->b) return set_output(ctx, 1, batch, n, &n);
-  return rn_shape_vector(ctx, 0, &ctx->outputs[1]);
+  return rn_shape_vector(ctx, 0, rn_shape_out(ctx, 1));
 }
 
 rn_status_t rn_shape_fn_svd(rn_shape_ctx_t* ctx) {
   rn_shape_t in, batch;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &in));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &in));
   RN_TRY(rn_shape_slice(ctx, in, 0, -2, &batch));
   int64_t m = rn_shape_dim(in, -2), n = rn_shape_dim(in, -1), p = least(m, n);
   RN_TRY(set_output(ctx, 0, batch, p, NULL));
   if (!rn_shape_attr(ctx, "compute_uv")->b) {
-    RN_TRY(rn_shape_vector(ctx, 0, &ctx->outputs[1]));
-    return rn_shape_vector(ctx, 0, &ctx->outputs[2]);
+    RN_TRY(rn_shape_vector(ctx, 0, rn_shape_out(ctx, 1)));
+    return rn_shape_vector(ctx, 0, rn_shape_out(ctx, 2));
   }
   bool is_full = rn_shape_attr(ctx, "full_matrices")->b;
   RN_TRY(set_output(ctx, 1, batch, m, is_full ? &m : &p));
@@ -181,7 +181,7 @@ rn_status_t rn_shape_fn_einsum(rn_shape_ctx_t* ctx) {
   }
   for (int i = 0; i < terms; i++) {
     RN_TRY(parse_term(rn_str_split(&left, ','), term));
-    rn_shape_t in = ctx->inputs[i];
+    rn_shape_t in = rn_shape_in(ctx, i);
     rn_status_t status = term->ellipsis < 0
                              ? rn_shape_with_rank(ctx, in, term->count, &in)
                              : rn_shape_with_rank_at_least(ctx, in, term->count, &in);
@@ -207,5 +207,5 @@ rn_status_t rn_shape_fn_einsum(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_make(ctx, split, dims, &before));
   RN_TRY(rn_shape_make(ctx, term->count - split, dims + split, &after));
   if (term->ellipsis >= 0) RN_TRY(rn_shape_concat(ctx, before, broadcast, &before));
-  return rn_shape_concat(ctx, before, after, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, before, after, rn_shape_out(ctx, 0));
 }

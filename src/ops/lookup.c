@@ -4,21 +4,21 @@
 
 // The handle is a scalar, or a reference to two strings in the first form.
 static rn_status_t check_handle(rn_shape_ctx_t* ctx) {
-  if (ctx->input_types[0] == RN_RESOURCE) return rn_ops_check_rank(ctx, 0, 0);
+  if (rn_shape_in_type(ctx, 0) == RN_RESOURCE) return rn_ops_check_rank(ctx, 0, 0);
   rn_shape_t handle;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 1, &handle));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 1, &handle));
   return rn_dim_with_value(handle.dims[0], 2, &unused);
 }
 
 rn_status_t rn_shape_fn_table(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = RN_SHAPE_SCALAR;
+  *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_table_changing(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = RN_SHAPE_SCALAR;
-  ctx->output_handles[0] = (rn_handle_data_t){
+  *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
+  *rn_shape_out_handle(ctx, 0) = (rn_handle_data_t){
       .is_set = true, .dtype = rn_shape_attr(ctx, "value_dtype")->type, .shape = RN_SHAPE_SCALAR};
   return RN_OK;
 }
@@ -27,8 +27,8 @@ rn_status_t rn_shape_fn_table_changing(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_table_of_tensors(rn_shape_ctx_t* ctx) {
   rn_shape_t shape;
   RN_TRY(rn_ops_attr_shape(ctx, "value_shape", &shape));
-  ctx->outputs[0] = RN_SHAPE_SCALAR;
-  ctx->output_handles[0] = (rn_handle_data_t){
+  *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
+  *rn_shape_out_handle(ctx, 0) = (rn_handle_data_t){
       .is_set = true, .dtype = rn_shape_attr(ctx, "value_dtype")->type, .shape = shape};
   return RN_OK;
 }
@@ -36,27 +36,27 @@ rn_status_t rn_shape_fn_table_of_tensors(rn_shape_ctx_t* ctx) {
 // Where keys may be vectors or scalars, the shapes of values are not known.
 rn_status_t rn_shape_fn_table_dense(rn_shape_ctx_t* ctx) {
   rn_shape_t key;
-  RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[0], 1, &key));
+  RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 0), 1, &key));
   RN_TRY(rn_shape_fn_table_of_tensors(ctx));
-  if (key.rank < 0) ctx->output_handles[0] = (rn_handle_data_t){0};
-  ctx->output_handles[0].key_rank = key.rank;
+  if (key.rank < 0) *rn_shape_out_handle(ctx, 0) = (rn_handle_data_t){0};
+  rn_shape_out_handle(ctx, 0)->key_rank = key.rank;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_table_find(rn_shape_ctx_t* ctx) {
   RN_TRY(check_handle(ctx));
-  const rn_handle_data_t* table = &ctx->input_handles[0];
+  const rn_handle_data_t* table = rn_shape_in_handle(ctx, 0);
   if (!table->is_set) return RN_OK;
   rn_dtype_t dtype = rn_shape_attr(ctx, "Tout")->type;
   if (table->dtype != dtype)
     return rn_invalid_argument("Trying to read value with wrong dtype. Expected %s got %s",
                                rn_dtype_name(table->dtype), rn_dtype_name(dtype));
-  rn_shape_t keys = ctx->inputs[1];
+  rn_shape_t keys = rn_shape_in(ctx, 1);
   if (keys.rank >= 0 && keys.rank < table->key_rank)
     return rn_invalid_argument("Expected keys to have at least rank %d, got rank %d",
                                table->key_rank, keys.rank);
   if (keys.rank > 0) keys.rank -= table->key_rank;
-  return rn_shape_concat(ctx, keys, table->shape, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, keys, table->shape, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_table_insert(rn_shape_ctx_t* ctx) { return check_handle(ctx); }
@@ -64,21 +64,21 @@ rn_status_t rn_shape_fn_table_remove(rn_shape_ctx_t* ctx) { return check_handle(
 
 rn_status_t rn_shape_fn_table_size(rn_shape_ctx_t* ctx) {
   RN_TRY(check_handle(ctx));
-  ctx->outputs[0] = RN_SHAPE_SCALAR;
+  *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_table_export(rn_shape_ctx_t* ctx) {
   RN_TRY(check_handle(ctx));
-  if (ctx->input_types[0] == RN_RESOURCE) return RN_OK;
-  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+  if (rn_shape_in_type(ctx, 0) == RN_RESOURCE) return RN_OK;
+  return rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_table_initialize(rn_shape_ctx_t* ctx) {
   rn_shape_t keys, unused;
   RN_TRY(check_handle(ctx));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &keys));
-  return rn_shape_merge(ctx, keys, ctx->inputs[2], &unused);
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &keys));
+  return rn_shape_merge(ctx, keys, rn_shape_in(ctx, 2), &unused);
 }
 
 rn_status_t rn_shape_fn_table_from_file(rn_shape_ctx_t* ctx) {

@@ -27,10 +27,10 @@ static bool arith(const char* op, int64_t a, int64_t b, int64_t* out) {
 
 rn_status_t rn_shape_fn_arith2(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_fn_broadcast2(ctx));
-  const rn_partial_t *a = &ctx->input_partials[0], *b = &ctx->input_partials[1];
+  const rn_partial_t *a = rn_shape_in_partial(ctx, 0), *b = rn_shape_in_partial(ctx, 1);
   bool fits = a->is_known && b->is_known &&
               (a->count == b->count || a->count == 1 || b->count == 1) &&
-              (ctx->input_types[0] == RN_INT32 || ctx->input_types[0] == RN_INT64);
+              (rn_shape_in_type(ctx, 0) == RN_INT32 || rn_shape_in_type(ctx, 0) == RN_INT64);
   if (!fits) return RN_OK;
   int count = a->count == 1 ? b->count : a->count;
   int64_t* values;
@@ -39,7 +39,7 @@ rn_status_t rn_shape_fn_arith2(rn_shape_ctx_t* ctx) {
     int64_t x = a->values[a->count == 1 ? 0 : i], y = b->values[b->count == 1 ? 0 : i];
     bool ok = x != RN_UNKNOWN_VALUE && y != RN_UNKNOWN_VALUE &&
               arith(ctx->op->name, x, y, &values[i]) &&
-              (ctx->input_types[0] == RN_INT64 || values[i] == (int32_t)values[i]);
+              (rn_shape_in_type(ctx, 0) == RN_INT64 || values[i] == (int32_t)values[i]);
     if (!ok) values[i] = RN_UNKNOWN_VALUE;
   }
   ctx->output_partial = (rn_partial_t){true, a->is_scalar && b->is_scalar, count, values};
@@ -47,29 +47,29 @@ rn_status_t rn_shape_fn_arith2(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_cast(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = ctx->inputs[0];
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
   rn_dtype_t to = rn_shape_attr(ctx, "DstT")->type;
-  if (to == RN_INT32 || to == RN_INT64) ctx->output_partial = ctx->input_partials[0];
+  if (to == RN_INT32 || to == RN_INT64) ctx->output_partial = *rn_shape_in_partial(ctx, 0);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_conj(rn_shape_ctx_t* ctx) { return rn_shape_fn_unchanged(ctx); }
 
 rn_status_t rn_shape_fn_equal(rn_shape_ctx_t* ctx) {
-  rn_shape_t a = ctx->inputs[0], b = ctx->inputs[1];
-  rn_status_t status = rn_shape_broadcast(ctx, a, b, true, &ctx->outputs[0]);
+  rn_shape_t a = rn_shape_in(ctx, 0), b = rn_shape_in(ctx, 1);
+  rn_status_t status = rn_shape_broadcast(ctx, a, b, true, rn_shape_out(ctx, 0));
   if (rn_ops_bool(ctx, "incompatible_shape_error")) return status;
   // Shapes that do not fit make the result one False, so it is known only when they do or do not.
   if (rn_status_code(status) == RN_CODE_INVALID_ARGUMENT) {
     rn_status_free(status);
-    ctx->outputs[0] = RN_SHAPE_SCALAR;
+    *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
     return RN_OK;
   }
   RN_TRY(status);
   for (int i = 1; i <= a.rank && i <= b.rank; i++) {
     int64_t x = a.dims[a.rank - i], y = b.dims[b.rank - i];
     if ((x == RN_UNKNOWN) != (y == RN_UNKNOWN) && x != 1 && y != 1) {
-      ctx->outputs[0] = RN_SHAPE_UNKNOWN;
+      *rn_shape_out(ctx, 0) = RN_SHAPE_UNKNOWN;
       break;
     }
   }
@@ -77,14 +77,14 @@ rn_status_t rn_shape_fn_equal(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_approximate_equal(rn_shape_ctx_t* ctx) {
-  return rn_shape_merge(ctx, ctx->inputs[0], ctx->inputs[1], &ctx->outputs[0]);
+  return rn_shape_merge(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), rn_shape_out(ctx, 0));
 }
 
 // The elements of a sum of lists are what is known of all of them.
 static rn_status_t merge_lists(rn_shape_ctx_t* ctx) {
-  rn_handle_data_t* sum = &ctx->output_handles[0];
+  rn_handle_data_t* sum = rn_shape_out_handle(ctx, 0);
   for (int i = 0; i < ctx->input_count; i++) {
-    const rn_handle_data_t* list = &ctx->input_handles[i];
+    const rn_handle_data_t* list = rn_shape_in_handle(ctx, i);
     if (!list->is_set) {
       *sum = (rn_handle_data_t){0};
       return RN_OK;
@@ -106,15 +106,15 @@ static rn_status_t merge_lists(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_add_n(rn_shape_ctx_t* ctx) {
-  if (ctx->input_types[0] == RN_VARIANT) {
-    ctx->outputs[0] = ctx->inputs[0];
+  if (rn_shape_in_type(ctx, 0) == RN_VARIANT) {
+    *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
     return merge_lists(ctx);
   }
-  return rn_ops_merge_inputs(ctx, 0, ctx->input_count - 1, &ctx->outputs[0]);
+  return rn_ops_merge_inputs(ctx, 0, ctx->input_count - 1, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_accumulate_n(rn_shape_ctx_t* ctx) {
-  return rn_ops_attr_shape(ctx, "shape", &ctx->outputs[0]);
+  return rn_ops_attr_shape(ctx, "shape", rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_clip_by_value(rn_shape_ctx_t* ctx) { return rn_shape_fn_unchanged(ctx); }
@@ -123,7 +123,7 @@ rn_status_t rn_shape_fn_betainc(rn_shape_ctx_t* ctx) {
   rn_shape_t merged = RN_SHAPE_UNKNOWN;
   bool all_known = true;
   for (int i = 0; i < 3; i++) {
-    rn_shape_t shape = ctx->inputs[i];
+    rn_shape_t shape = rn_shape_in(ctx, i);
     if (!rn_shape_has_rank(shape)) {
       all_known = false;
     } else if (shape.rank > 0) {
@@ -131,18 +131,18 @@ rn_status_t rn_shape_fn_betainc(rn_shape_ctx_t* ctx) {
     }
   }
   if (all_known && !rn_shape_has_rank(merged)) merged = RN_SHAPE_SCALAR;
-  ctx->outputs[0] = merged;
+  *rn_shape_out(ctx, 0) = merged;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_cross(rn_shape_ctx_t* ctx) {
   rn_shape_t a, b;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &a));
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[1], 1, &b));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &a));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 1), 1, &b));
   RN_TRY(rn_shape_merge(ctx, a, b, &a));
   if (rn_shape_has_rank(a)) RN_TRY(rn_dim_with_value(rn_shape_dim(a, -1), 3, &unused));
-  ctx->outputs[0] = a;
+  *rn_shape_out(ctx, 0) = a;
   return RN_OK;
 }
 
@@ -150,7 +150,7 @@ rn_status_t rn_shape_fn_cross(rn_shape_ctx_t* ctx) {
 
 // Sums, products and extremes of whole vectors of sizes.
 static rn_status_t reduce_partial(rn_shape_ctx_t* ctx) {
-  const rn_partial_t* in = &ctx->input_partials[0];
+  const rn_partial_t* in = rn_shape_in_partial(ctx, 0);
   const char* op = ctx->op->name;
   const char* binary = rn_ops_is(op, "Sum")    ? "Add"
                        : rn_ops_is(op, "Prod") ? "Mul"
@@ -165,22 +165,22 @@ static rn_status_t reduce_partial(rn_shape_ctx_t* ctx) {
     if (in->values[i] == RN_UNKNOWN_VALUE) return RN_OK;
     if (!arith(binary, value, in->values[i], &value)) return RN_OK;
   }
-  if (ctx->input_types[0] == RN_INT32 && value != (int32_t)value) return RN_OK;
-  return rn_shape_set_partial(ctx, ctx->outputs[0].rank == 0, 1, &value);
+  if (rn_shape_in_type(ctx, 0) == RN_INT32 && value != (int32_t)value) return RN_OK;
+  return rn_shape_set_partial(ctx, rn_shape_out(ctx, 0)->rank == 0, 1, &value);
 }
 
 rn_status_t rn_shape_fn_reduce(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0], unused;
-  RN_TRY(rn_shape_with_rank_at_most(ctx, ctx->inputs[1], 1, &unused));
+  rn_shape_t in = rn_shape_in(ctx, 0), unused;
+  RN_TRY(rn_shape_with_rank_at_most(ctx, rn_shape_in(ctx, 1), 1, &unused));
   rn_shape_input_value(ctx, 1);  // an error shows the axes
   bool keep = rn_ops_bool(ctx, "keep_dims");
-  const rn_partial_t* axes = &ctx->input_partials[1];
+  const rn_partial_t* axes = rn_shape_in_partial(ctx, 1);
   bool axes_known = axes->is_known;
   for (int i = 0; axes_known && i < axes->count; i++) {
     axes_known = axes->values[i] != RN_UNKNOWN_VALUE;
   }
   if (!axes_known || !rn_shape_has_rank(in)) {
-    if (keep) return rn_shape_of_rank(ctx, in.rank, &ctx->outputs[0]);
+    if (keep) return rn_shape_of_rank(ctx, in.rank, rn_shape_out(ctx, 0));
     return RN_OK;
   }
   bool reduced[RN_MAX_RANK] = {false};
@@ -199,21 +199,21 @@ rn_status_t rn_shape_fn_reduce(rn_shape_ctx_t* ctx) {
     if (!reduced[i]) dims[rank++] = in.dims[i];
     if (reduced[i] && keep) dims[rank++] = 1;
   }
-  RN_TRY(rn_shape_make(ctx, rank, dims, &ctx->outputs[0]));
+  RN_TRY(rn_shape_make(ctx, rank, dims, rn_shape_out(ctx, 0)));
   return gone == in.rank ? reduce_partial(ctx) : RN_OK;
 }
 
 rn_status_t rn_shape_fn_arg_max(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0];
+  rn_shape_t in = rn_shape_in(ctx, 0);
   RN_TRY(rn_ops_check_rank(ctx, 1, 0));
   if (!rn_shape_has_rank(in)) return RN_OK;
   if (in.rank <= 1) {
-    ctx->outputs[0] = RN_SHAPE_SCALAR;
+    *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
     return RN_OK;
   }
   int64_t axis;
   if (!rn_shape_input_scalar(ctx, 1, &axis)) {
-    return rn_shape_of_rank(ctx, in.rank - 1, &ctx->outputs[0]);
+    return rn_shape_of_rank(ctx, in.rank - 1, rn_shape_out(ctx, 0));
   }
   if (axis < -in.rank || axis >= in.rank) {
     return rn_invalid_argument("Dimension (%" PRId64
@@ -226,25 +226,25 @@ rn_status_t rn_shape_fn_arg_max(rn_shape_ctx_t* ctx) {
   for (int i = 0, j = 0; i < in.rank; i++) {
     if (i != axis) dims[j++] = in.dims[i];
   }
-  return rn_shape_make(ctx, in.rank - 1, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, in.rank - 1, dims, rn_shape_out(ctx, 0));
 }
 
 // Matrix products.
 
 rn_status_t rn_shape_fn_matmul(rn_shape_ctx_t* ctx) {
   rn_shape_t a, b;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &a));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 2, &b));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &a));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 2, &b));
   bool ta = rn_ops_bool(ctx, "transpose_a"), tb = rn_ops_bool(ctx, "transpose_b");
   int64_t inner;
   RN_TRY(rn_dim_merge(a.dims[!ta], b.dims[tb], &inner));
-  return rn_shape_matrix(ctx, a.dims[ta], b.dims[!tb], &ctx->outputs[0]);
+  return rn_shape_matrix(ctx, a.dims[ta], b.dims[!tb], rn_shape_out(ctx, 0));
 }
 
 static rn_status_t batch_matmul(rn_shape_ctx_t* ctx, bool broadcasts) {
   rn_shape_t a, b, batch_a, batch_b, batch, matrix;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &a));
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[1], 2, &b));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &a));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 1), 2, &b));
   bool ta = rn_ops_bool(ctx, "adj_x"), tb = rn_ops_bool(ctx, "adj_y");
   RN_TRY(rn_shape_slice(ctx, a, 0, -2, &batch_a));
   RN_TRY(rn_shape_slice(ctx, b, 0, -2, &batch_b));
@@ -258,7 +258,7 @@ static rn_status_t batch_matmul(rn_shape_ctx_t* ctx, bool broadcasts) {
   }
   int64_t rows = rn_shape_dim(a, ta ? -1 : -2), columns = rn_shape_dim(b, tb ? -2 : -1);
   RN_TRY(rn_shape_matrix(ctx, rows, columns, &matrix));
-  return rn_shape_concat(ctx, batch, matrix, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, batch, matrix, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_batch_matmul(rn_shape_ctx_t* ctx) { return batch_matmul(ctx, false); }
@@ -267,10 +267,10 @@ rn_status_t rn_shape_fn_batch_matmul_v2(rn_shape_ctx_t* ctx) { return batch_matm
 // Choices.
 
 rn_status_t rn_shape_fn_select(rn_shape_ctx_t* ctx) {
-  rn_shape_t condition = ctx->inputs[0], data;
-  RN_TRY(rn_shape_merge(ctx, ctx->inputs[1], ctx->inputs[2], &data));
-  ctx->outputs[0] = data;
-  ctx->output_handles[0] = ctx->input_handles[1];
+  rn_shape_t condition = rn_shape_in(ctx, 0), data;
+  RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 1), rn_shape_in(ctx, 2), &data));
+  *rn_shape_out(ctx, 0) = data;
+  *rn_shape_out_handle(ctx, 0) = *rn_shape_in_handle(ctx, 1);
   if (!rn_shape_has_rank(condition) || !rn_shape_has_rank(data) || condition.rank == 0) {
     return RN_OK;
   }
@@ -279,22 +279,22 @@ rn_status_t rn_shape_fn_select(rn_shape_ctx_t* ctx) {
     rn_shape_t rows;
     RN_TRY(rn_shape_slice(ctx, data, 0, 1, &rows));
     RN_TRY(rn_shape_merge(ctx, condition, rows, &rows));
-    return rn_shape_replace_dim(ctx, data, 0, rows.dims[0], &ctx->outputs[0]);
+    return rn_shape_replace_dim(ctx, data, 0, rows.dims[0], rn_shape_out(ctx, 0));
   }
-  return rn_shape_merge(ctx, data, condition, &ctx->outputs[0]);
+  return rn_shape_merge(ctx, data, condition, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_select_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t data;
-  ctx->output_handles[0] = ctx->input_handles[1];
-  RN_TRY(rn_shape_broadcast(ctx, ctx->inputs[1], ctx->inputs[2], true, &data));
-  return rn_shape_broadcast(ctx, ctx->inputs[0], data, true, &ctx->outputs[0]);
+  *rn_shape_out_handle(ctx, 0) = *rn_shape_in_handle(ctx, 1);
+  RN_TRY(rn_shape_broadcast(ctx, rn_shape_in(ctx, 1), rn_shape_in(ctx, 2), true, &data));
+  return rn_shape_broadcast(ctx, rn_shape_in(ctx, 0), data, true, rn_shape_out(ctx, 0));
 }
 
 // Sequences of numbers.
 
 // The value of the scalar input |i| as a double, where it is known.
-static bool scalar_number(const rn_shape_ctx_t* ctx, int i, double* out) {
+static bool scalar_number(rn_shape_ctx_t* ctx, int i, double* out) {
   int64_t value;
   if (rn_shape_input_scalar(ctx, i, &value)) {
     *out = (double)value;
@@ -331,12 +331,12 @@ rn_status_t rn_shape_fn_range(rn_shape_ctx_t* ctx) {
   // Half is in the definition, but only for values that the graph does not know.
   bool all_known = true;
   for (int i = 0; i < 3; i++) all_known = rn_shape_input_value(ctx, i) && all_known;
-  if (all_known && ctx->input_types[0] == RN_HALF)
+  if (all_known && rn_shape_in_type(ctx, 0) == RN_HALF)
     return rn_invalid_argument("Unsupported dtype%d", (int)RN_HALF);
   double start, limit, delta;
   if (!scalar_number(ctx, 0, &start) || !scalar_number(ctx, 1, &limit) ||
       !scalar_number(ctx, 2, &delta)) {
-    return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+    return rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0));
   }
   if (delta == 0) return rn_invalid_argument("Requires delta != 0");
   if (delta > 0 && start > limit) {
@@ -356,7 +356,7 @@ rn_status_t rn_shape_fn_range(rn_shape_ctx_t* ctx) {
   if (!(count < 0x1p62)) {
     return rn_invalid_argument("Requires ((limit - start) / delta) <= %" PRId64, INT64_MAX);
   }
-  RN_TRY(rn_shape_vector(ctx, (int64_t)count, &ctx->outputs[0]));
+  RN_TRY(rn_shape_vector(ctx, (int64_t)count, rn_shape_out(ctx, 0)));
   return range_partial(ctx, (int64_t)count);
 }
 
@@ -369,7 +369,7 @@ rn_status_t rn_shape_fn_lin_space(rn_shape_ctx_t* ctx) {
   if (rn_shape_input_scalar(ctx, 2, &count) && count <= 0) {
     return rn_invalid_argument("Requires num > 0: %" PRId64, count);
   }
-  return rn_shape_vector(ctx, count, &ctx->outputs[0]);
+  return rn_shape_vector(ctx, count, rn_shape_out(ctx, 0));
 }
 
 static rn_status_t bincount_size(rn_shape_ctx_t* ctx, int64_t* out_size) {
@@ -384,18 +384,18 @@ static rn_status_t bincount_size(rn_shape_ctx_t* ctx, int64_t* out_size) {
 rn_status_t rn_shape_fn_bincount(rn_shape_ctx_t* ctx) {
   int64_t size;
   RN_TRY(bincount_size(ctx, &size));
-  return rn_shape_vector(ctx, size, &ctx->outputs[0]);
+  return rn_shape_vector(ctx, size, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_dense_bincount(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0], unused;
+  rn_shape_t in = rn_shape_in(ctx, 0), unused;
   RN_TRY(rn_shape_with_rank_at_most(ctx, in, 2, &unused));
   int64_t size;
   RN_TRY(bincount_size(ctx, &size));
   if (!rn_shape_has_rank(in)) return RN_OK;
-  if (size == RN_UNKNOWN) return rn_shape_of_rank(ctx, in.rank, &ctx->outputs[0]);
-  if (in.rank < 2) return rn_shape_vector(ctx, size, &ctx->outputs[0]);
-  return rn_shape_matrix(ctx, in.dims[0], size, &ctx->outputs[0]);
+  if (size == RN_UNKNOWN) return rn_shape_of_rank(ctx, in.rank, rn_shape_out(ctx, 0));
+  if (in.rank < 2) return rn_shape_vector(ctx, size, rn_shape_out(ctx, 0));
+  return rn_shape_matrix(ctx, in.dims[0], size, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_sparse_bincount(rn_shape_ctx_t* ctx) {
@@ -404,22 +404,22 @@ rn_status_t rn_shape_fn_sparse_bincount(rn_shape_ctx_t* ctx) {
   if (size < 0) return rn_invalid_argument("size (%" PRId64 ") must be non-negative", size);
   const rn_tensor_t* shape = rn_shape_input_value(ctx, 2);
   if (!shape || shape->rank != 1 || shape->dtype != RN_INT64) return RN_OK;
-  if (shape->count == 1) return rn_shape_vector(ctx, size, &ctx->outputs[0]);
+  if (shape->count == 1) return rn_shape_vector(ctx, size, rn_shape_out(ctx, 0));
   int64_t rows = shape->count == 2 ? RN_DATA(shape, const int64_t)[0] : -1;
-  return rows < 0 ? RN_OK : rn_shape_matrix(ctx, rows, size, &ctx->outputs[0]);
+  return rows < 0 ? RN_OK : rn_shape_matrix(ctx, rows, size, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_histogram_fixed_width(rn_shape_ctx_t* ctx) {
   rn_shape_t range;
   int64_t size = RN_UNKNOWN;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &range));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &range));
   RN_TRY(rn_dim_with_value(range.dims[0], 2, &size));
   RN_TRY(rn_ops_check_rank(ctx, 2, 0));
   size = RN_UNKNOWN;
   if (rn_shape_input_scalar(ctx, 2, &size) && size <= 0) {
     return rn_invalid_argument("Requires nbins > 0: %" PRId64, size);
   }
-  return rn_shape_vector(ctx, size, &ctx->outputs[0]);
+  return rn_shape_vector(ctx, size, rn_shape_out(ctx, 0));
 }
 
 // Segments.
@@ -429,18 +429,18 @@ static rn_status_t rows_of(rn_shape_ctx_t* ctx, int64_t rows, rn_shape_t data, i
   rn_shape_t rest, first;
   RN_TRY(rn_shape_slice(ctx, data, from, INT_MAX, &rest));
   RN_TRY(rn_shape_vector(ctx, rows, &first));
-  return rn_shape_concat(ctx, first, rest, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, first, rest, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_segment(rn_shape_ctx_t* ctx) {
   rn_shape_t data, ids;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &data));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &ids));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &data));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &ids));
   return rows_of(ctx, RN_UNKNOWN, data, 1);
 }
 
 rn_status_t rn_shape_fn_unsorted_segment(rn_shape_ctx_t* ctx) {
-  rn_shape_t data = ctx->inputs[0], ids = ctx->inputs[1];
+  rn_shape_t data = rn_shape_in(ctx, 0), ids = rn_shape_in(ctx, 1);
   RN_TRY(rn_ops_check_rank(ctx, 2, 0));
   if (!rn_shape_has_rank(ids)) return RN_OK;
   RN_TRY(rn_ops_merge_prefix(ctx, ids, &data));
@@ -451,18 +451,18 @@ rn_status_t rn_shape_fn_unsorted_segment(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_sparse_segment(rn_shape_ctx_t* ctx) {
   rn_shape_t data, indices, ids;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &data));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &indices));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &ids));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &data));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &indices));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &ids));
   RN_TRY(rn_shape_merge(ctx, indices, ids, &ids));
   return rows_of(ctx, RN_UNKNOWN, data, 1);
 }
 
 rn_status_t rn_shape_fn_sparse_segment_count(rn_shape_ctx_t* ctx) {
   rn_shape_t data, indices, ids;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &data));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &indices));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &ids));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &data));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &indices));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &ids));
   RN_TRY(rn_shape_merge(ctx, indices, ids, &ids));
   RN_TRY(rn_ops_check_rank(ctx, 3, 0));
   int64_t rows = RN_UNKNOWN;
@@ -474,20 +474,20 @@ rn_status_t rn_shape_fn_sparse_segment_count(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_sparse_segment_grad_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t data, indices;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &data));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &indices));
-  RN_TRY(rn_shape_merge(ctx, ctx->inputs[2], indices, &indices));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &data));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &indices));
+  RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 2), indices, &indices));
   RN_TRY(rn_ops_check_rank(ctx, 3, 0));
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]));
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 1)));
   return rows_of(ctx, RN_UNKNOWN, data, 1);
 }
 
 rn_status_t rn_shape_fn_sparse_segment_grad(rn_shape_ctx_t* ctx) {
   rn_shape_t data, indices;
   int64_t rows;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &data));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &indices));
-  RN_TRY(rn_shape_merge(ctx, ctx->inputs[2], indices, &indices));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &data));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &indices));
+  RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 2), indices, &indices));
   RN_TRY(rn_ops_check_rank(ctx, 3, 0));
   rows = RN_UNKNOWN;
   if (rn_shape_input_scalar(ctx, 3, &rows) && rows < 0) {
@@ -501,5 +501,5 @@ rn_status_t rn_shape_fn_sobol_sample(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_scalars(ctx, 0, 2));
   RN_TRY(rn_ops_size_from_input(ctx, 0, &dims));
   RN_TRY(rn_ops_size_from_input(ctx, 1, &count));
-  return rn_shape_matrix(ctx, count, dims, &ctx->outputs[0]);
+  return rn_shape_matrix(ctx, count, dims, rn_shape_out(ctx, 0));
 }

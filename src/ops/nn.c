@@ -19,9 +19,9 @@ static rn_status_t merge_channels(rn_shape_ctx_t* ctx, rn_shape_t x, int axis, i
 static rn_status_t bias_add(rn_shape_ctx_t* ctx, int axis) {
   rn_shape_t x, bias;
   // With the channels in the middle there is a batch before and an image after them.
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], axis == 1 ? 3 : 2, &x));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &bias));
-  return merge_channels(ctx, x, axis, bias.dims[0], &ctx->outputs[0]);
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), axis == 1 ? 3 : 2, &x));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &bias));
+  return merge_channels(ctx, x, axis, bias.dims[0], rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_bias_add(rn_shape_ctx_t* ctx) { return bias_add(ctx, channel_axis(ctx)); }
@@ -30,20 +30,20 @@ rn_status_t rn_shape_fn_bias_add_v1(rn_shape_ctx_t* ctx) { return bias_add(ctx, 
 rn_status_t rn_shape_fn_bias_add_grad(rn_shape_ctx_t* ctx) {
   rn_shape_t dy;
   int axis = channel_axis(ctx);
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], axis == 1 ? 3 : 2, &dy));
-  return rn_shape_vector(ctx, rn_shape_dim(dy, axis), &ctx->outputs[0]);
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), axis == 1 ? 3 : 2, &dy));
+  return rn_shape_vector(ctx, rn_shape_dim(dy, axis), rn_shape_out(ctx, 0));
 }
 
 // Softmax and its losses.
 
 rn_status_t rn_shape_fn_softmax(rn_shape_ctx_t* ctx) {
-  return rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &ctx->outputs[0]);
+  return rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, rn_shape_out(ctx, 0));
 }
 
 // Features and labels with the same rows and classes.
 static bool same_rows(rn_shape_ctx_t* ctx, rn_shape_t* out) {
-  rn_status_t status = rn_shape_with_rank(ctx, ctx->inputs[0], 2, out);
-  if (rn_ok(status)) status = rn_shape_merge(ctx, *out, ctx->inputs[1], out);
+  rn_status_t status = rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, out);
+  if (rn_ok(status)) status = rn_shape_merge(ctx, *out, rn_shape_in(ctx, 1), out);
   bool same = rn_ok(status);
   rn_status_free(status);
   return same;
@@ -52,7 +52,7 @@ static bool same_rows(rn_shape_ctx_t* ctx, rn_shape_t* out) {
 rn_status_t rn_shape_fn_softmax_xent(rn_shape_ctx_t* ctx) {
   rn_shape_t both;
   if (!same_rows(ctx, &both)) {
-    RN_TRY(rn_shape_broadcast(ctx, ctx->inputs[0], ctx->inputs[1], true, &both));
+    RN_TRY(rn_shape_broadcast(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), true, &both));
     if (!rn_shape_has_rank(both)) {
       return rn_invalid_argument("Shape must be broadcasted with rank 2, but is rank is unknown.");
     }
@@ -61,33 +61,33 @@ rn_status_t rn_shape_fn_softmax_xent(rn_shape_ctx_t* ctx) {
                                  both.rank);
     }
   }
-  ctx->outputs[1] = both;
-  return rn_shape_vector(ctx, both.dims[0], &ctx->outputs[0]);
+  *rn_shape_out(ctx, 1) = both;
+  return rn_shape_vector(ctx, both.dims[0], rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_sparse_softmax_xent(rn_shape_ctx_t* ctx) {
   rn_shape_t features, labels;
   int64_t batch;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &features));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &labels));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &features));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &labels));
   RN_TRY(rn_dim_merge(features.dims[0], labels.dims[0], &batch));
-  RN_TRY(rn_shape_vector(ctx, batch, &ctx->outputs[0]));
-  return rn_shape_matrix(ctx, batch, features.dims[1], &ctx->outputs[1]);
+  RN_TRY(rn_shape_vector(ctx, batch, rn_shape_out(ctx, 0)));
+  return rn_shape_matrix(ctx, batch, features.dims[1], rn_shape_out(ctx, 1));
 }
 
 rn_status_t rn_shape_fn_in_top_k(rn_shape_ctx_t* ctx) {
   rn_shape_t predictions, targets;
   int64_t batch;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &predictions));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &targets));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &predictions));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &targets));
   RN_TRY(rn_dim_merge(predictions.dims[0], targets.dims[0], &batch));
-  return rn_shape_vector(ctx, batch, &ctx->outputs[0]);
+  return rn_shape_vector(ctx, batch, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_top_k(rn_shape_ctx_t* ctx) {
   rn_shape_t in, before, last;
   int64_t k;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &in));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &in));
   if (ctx->input_count > 1) {
     RN_TRY(rn_ops_size_from_input(ctx, 1, &k));
   } else {
@@ -101,35 +101,35 @@ rn_status_t rn_shape_fn_top_k(rn_shape_ctx_t* ctx) {
   }
   RN_TRY(rn_shape_slice(ctx, in, 0, -1, &before));
   RN_TRY(rn_shape_vector(ctx, k, &last));
-  RN_TRY(rn_shape_concat(ctx, before, last, &ctx->outputs[0]));
-  ctx->outputs[1] = ctx->outputs[0];
+  RN_TRY(rn_shape_concat(ctx, before, last, rn_shape_out(ctx, 0)));
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 0);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_nth_element(rn_shape_ctx_t* ctx) {
   rn_shape_t in;
   int64_t n;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &in));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &in));
   RN_TRY(rn_ops_size_from_input(ctx, 1, &n));
   int64_t size = rn_shape_dim(in, -1);
   if (size != RN_UNKNOWN && n != RN_UNKNOWN && n >= size) {
     return rn_invalid_argument("Input must have last dimension > n = %" PRId64 " but is %" PRId64,
                                n, size);
   }
-  return rn_shape_slice(ctx, in, 0, -1, &ctx->outputs[0]);
+  return rn_shape_slice(ctx, in, 0, -1, rn_shape_out(ctx, 0));
 }
 
 // Normalisation.
 
 rn_status_t rn_shape_fn_lrn(rn_shape_ctx_t* ctx) {
-  return rn_shape_with_rank(ctx, ctx->inputs[0], 4, &ctx->outputs[0]);
+  return rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_lrn_grad(rn_shape_ctx_t* ctx) {
   rn_shape_t shape;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &shape));
-  RN_TRY(rn_shape_merge(ctx, shape, ctx->inputs[1], &shape));
-  return rn_shape_merge(ctx, shape, ctx->inputs[2], &ctx->outputs[0]);
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &shape));
+  RN_TRY(rn_shape_merge(ctx, shape, rn_shape_in(ctx, 1), &shape));
+  return rn_shape_merge(ctx, shape, rn_shape_in(ctx, 2), rn_shape_out(ctx, 0));
 }
 
 // The rank that the data format's name spells.
@@ -141,7 +141,7 @@ static int format_rank(const rn_shape_ctx_t* ctx) {
 static rn_status_t merge_vectors(rn_shape_ctx_t* ctx, int first, int last, int64_t* inout_size) {
   for (int i = first; i <= last; i++) {
     rn_shape_t vector;
-    RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 1, &vector));
+    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &vector));
     RN_TRY(rn_dim_merge(*inout_size, vector.dims[0], inout_size));
   }
   return RN_OK;
@@ -150,13 +150,13 @@ static rn_status_t merge_vectors(rn_shape_ctx_t* ctx, int first, int last, int64
 static rn_status_t fused_batch_norm(rn_shape_ctx_t* ctx) {
   rn_shape_t x;
   int axis = channel_axis(ctx);
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], format_rank(ctx), &x));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), format_rank(ctx), &x));
   int64_t channels = rn_shape_dim(x, axis);
   // In training the mean and the variance come from the batch; what is given may be empty.
   RN_TRY(merge_vectors(ctx, 1, rn_ops_bool(ctx, "is_training") ? 2 : 4, &channels));
-  RN_TRY(rn_shape_replace_dim(ctx, x, axis, channels, &ctx->outputs[0]));
-  RN_TRY(rn_shape_vector(ctx, channels, &ctx->outputs[1]));
-  for (int i = 2; i < 5; i++) ctx->outputs[i] = ctx->outputs[1];
+  RN_TRY(rn_shape_replace_dim(ctx, x, axis, channels, rn_shape_out(ctx, 0)));
+  RN_TRY(rn_shape_vector(ctx, channels, rn_shape_out(ctx, 1)));
+  for (int i = 2; i < 5; i++) *rn_shape_out(ctx, i) = *rn_shape_out(ctx, 1);
   return RN_OK;
 }
 
@@ -166,36 +166,36 @@ rn_status_t rn_shape_fn_fused_batch_norm_v3(rn_shape_ctx_t* ctx) { return fused_
 rn_status_t rn_shape_fn_fused_batch_norm_grad(rn_shape_ctx_t* ctx) {
   rn_shape_t dy, x;
   int axis = channel_axis(ctx), rank = format_rank(ctx);
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], rank, &dy));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], rank, &x));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), rank, &dy));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), rank, &x));
   int64_t channels = rn_shape_dim(dy, axis);
   RN_TRY(rn_dim_merge(channels, rn_shape_dim(x, axis), &channels));
   RN_TRY(merge_vectors(ctx, 2, 4, &channels));
-  RN_TRY(rn_shape_replace_dim(ctx, dy, axis, channels, &ctx->outputs[0]));
-  RN_TRY(rn_shape_vector(ctx, channels, &ctx->outputs[1]));
-  ctx->outputs[2] = ctx->outputs[1];
-  RN_TRY(rn_shape_vector(ctx, 0, &ctx->outputs[3]));
-  ctx->outputs[4] = ctx->outputs[3];
+  RN_TRY(rn_shape_replace_dim(ctx, dy, axis, channels, rn_shape_out(ctx, 0)));
+  RN_TRY(rn_shape_vector(ctx, channels, rn_shape_out(ctx, 1)));
+  *rn_shape_out(ctx, 2) = *rn_shape_out(ctx, 1);
+  RN_TRY(rn_shape_vector(ctx, 0, rn_shape_out(ctx, 3)));
+  *rn_shape_out(ctx, 4) = *rn_shape_out(ctx, 3);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_batch_norm_global(rn_shape_ctx_t* ctx) {
   rn_shape_t x;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &x));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &x));
   int64_t channels = x.dims[3];
   RN_TRY(merge_vectors(ctx, 1, 4, &channels));
-  return rn_shape_replace_dim(ctx, x, 3, channels, &ctx->outputs[0]);
+  return rn_shape_replace_dim(ctx, x, 3, channels, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_batch_norm_global_grad(rn_shape_ctx_t* ctx) {
   rn_shape_t x, dy;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &x));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[4], 4, &dy));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &x));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 4), 4, &dy));
   RN_TRY(rn_shape_merge(ctx, x, dy, &x));
   int64_t channels = x.dims[3];
   RN_TRY(merge_vectors(ctx, 1, 3, &channels));
-  RN_TRY(rn_shape_replace_dim(ctx, x, 3, channels, &ctx->outputs[0]));
-  RN_TRY(rn_shape_vector(ctx, channels, &ctx->outputs[1]));
-  for (int i = 2; i < 5; i++) ctx->outputs[i] = ctx->outputs[1];
+  RN_TRY(rn_shape_replace_dim(ctx, x, 3, channels, rn_shape_out(ctx, 0)));
+  RN_TRY(rn_shape_vector(ctx, channels, rn_shape_out(ctx, 1)));
+  for (int i = 2; i < 5; i++) *rn_shape_out(ctx, i) = *rn_shape_out(ctx, 1);
   return RN_OK;
 }

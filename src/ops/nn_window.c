@@ -109,8 +109,8 @@ static rn_status_t check_groups(int64_t depth, int64_t filter_depth, int64_t out
 
 static rn_status_t conv(rn_shape_ctx_t* ctx, int rank) {
   rn_shape_t in, filter;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], rank, &in));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], rank, &filter));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), rank, &in));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), rank, &filter));
   RN_TRY(check_conv_attrs(ctx, rank));
   rn_layout_t layout = layout_of(ctx, rank);
   int64_t dims[5], out_depth = filter.dims[rank - 1];
@@ -119,7 +119,7 @@ static rn_status_t conv(rn_shape_ctx_t* ctx, int rank) {
                rn_shape_attr(ctx, "dilations")->list_i, dims));
   dims[0] = in.dims[0];
   dims[layout.channels] = out_depth;
-  return rn_shape_make(ctx, rank, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, rank, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_conv2d(rn_shape_ctx_t* ctx) { return conv(ctx, 4); }
@@ -127,8 +127,8 @@ rn_status_t rn_shape_fn_conv3d(rn_shape_ctx_t* ctx) { return conv(ctx, 5); }
 
 rn_status_t rn_shape_fn_conv2d_backprop_input(rn_shape_ctx_t* ctx) {
   rn_shape_t to, dy, filter;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 4, &filter));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 4, &dy));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 4, &filter));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 4, &dy));
   RN_TRY(rn_shape_from_input(ctx, 0, &to));
   rn_layout_t layout = layout_of(ctx, 4);
   int64_t unused;
@@ -147,14 +147,14 @@ rn_status_t rn_shape_fn_conv2d_backprop_input(rn_shape_ctx_t* ctx) {
         to.rank);
   }
   RN_TRY(rn_dim_merge(dims[0], dy.dims[0], &dims[0]));
-  return rn_shape_make(ctx, 4, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0));
 }
 
 // The shape that input |i| spells, of this rank.
 static rn_status_t sized(rn_shape_ctx_t* ctx, int i, int rank) {
   rn_shape_t to;
   RN_TRY(rn_shape_from_input(ctx, i, &to));
-  return rn_shape_with_rank(ctx, to, rank, &ctx->outputs[0]);
+  return rn_shape_with_rank(ctx, to, rank, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_conv2d_backprop_filter(rn_shape_ctx_t* ctx) { return sized(ctx, 1, 4); }
@@ -165,8 +165,8 @@ rn_status_t rn_shape_fn_depthwise_backprop_input(rn_shape_ctx_t* ctx) { return s
 
 rn_status_t rn_shape_fn_depthwise_conv2d(rn_shape_ctx_t* ctx) {
   rn_shape_t in, filter;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &in));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 4, &filter));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &in));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 4, &filter));
   const rn_attr_value_t *strides = rn_shape_attr(ctx, "strides"),
                         *dilations = rn_shape_attr(ctx, "dilations");
   if (strides->count != 4) {
@@ -185,13 +185,13 @@ rn_status_t rn_shape_fn_depthwise_conv2d(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_multiply(depth, filter.dims[3], &dims[layout.channels]));
   RN_TRY(slide(ctx, layout, in, filter.dims, strides->list_i, dilations->list_i, dims));
   dims[0] = in.dims[0];
-  return rn_shape_make(ctx, 4, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_dilation2d(rn_shape_ctx_t* ctx) {
   rn_shape_t in, filter;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &in));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 3, &filter));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &in));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 3, &filter));
   const rn_attr_value_t *strides = rn_shape_attr(ctx, "strides"),
                         *rates = rn_shape_attr(ctx, "rates");
   if (strides->count != 4 || rates->count != 4) {
@@ -205,7 +205,7 @@ rn_status_t rn_shape_fn_dilation2d(rn_shape_ctx_t* ctx) {
     RN_TRY(rn_ops_window(in.dims[i], filter.dims[i - 1], rates->list_i[i], strides->list_i[i],
                          rn_shape_attr(ctx, "padding")->s, 0, 0, &dims[i]));
   }
-  return rn_shape_make(ctx, 4, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0));
 }
 
 // Poolings.
@@ -214,7 +214,7 @@ rn_status_t rn_shape_fn_dilation2d(rn_shape_ctx_t* ctx) {
 static rn_status_t pool(rn_shape_ctx_t* ctx, int rank, const int64_t* ksize, const int64_t* strides,
                         bool depth_too) {
   rn_shape_t in;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], rank, &in));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), rank, &in));
   rn_layout_t layout = layout_of(ctx, rank);
   int64_t dims[5];
   RN_TRY(slide(ctx, layout, in, ksize + layout.space, strides, NULL, dims));
@@ -225,7 +225,7 @@ static rn_status_t pool(rn_shape_ctx_t* ctx, int rank, const int64_t* ksize, con
                          strides[layout.channels], rn_shape_attr(ctx, "padding")->s, 0, 0,
                          &dims[layout.channels]));
   }
-  return rn_shape_make(ctx, rank, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, rank, dims, rn_shape_out(ctx, 0));
 }
 
 static rn_status_t pool_by_attrs(rn_shape_ctx_t* ctx, const char* name, int rank, bool depth_too) {
@@ -235,7 +235,7 @@ static rn_status_t pool_by_attrs(rn_shape_ctx_t* ctx, const char* name, int rank
       rn_str_is(rn_shape_attr(ctx, "data_format")->s, "NCHW_VECT_C")) {
     // Channels in two axes: a format of one kind of GPU kernels.
     RN_TRY(rn_ops_check_rank(ctx, 0, 5));
-    return rn_shape_of_rank(ctx, 5, &ctx->outputs[0]);
+    return rn_shape_of_rank(ctx, 5, rn_shape_out(ctx, 0));
   }
   if (strides->count != rank) {
     return rn_invalid_argument("%s requires the stride attribute to contain %d values, but got: %d",
@@ -261,7 +261,7 @@ rn_status_t rn_shape_fn_pool3d(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_max_pool_with_argmax(rn_shape_ctx_t* ctx) {
   // It has no data format; its images end with their channels.
   RN_TRY(pool_by_attrs(ctx, "MaxPool", 4, true));
-  ctx->outputs[1] = ctx->outputs[0];
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 0);
   return RN_OK;
 }
 
@@ -271,9 +271,9 @@ rn_status_t rn_shape_fn_max_pool_v2(rn_shape_ctx_t* ctx) {
   for (int i = 0; i < 2; i++) {
     rn_shape_t vector;
     int64_t unused;
-    RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i + 1], 1, &vector));
+    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i + 1), 1, &vector));
     RN_TRY(rn_dim_with_value(vector.dims[0], 4, &unused));
-    values[i] = &ctx->input_partials[i + 1];
+    values[i] = rn_shape_in_partial(ctx, i + 1);
   }
   for (int i = 0; i < 2; i++) {
     if (!values[i]->is_known || values[i]->count != 4) return RN_OK;
@@ -285,10 +285,10 @@ rn_status_t rn_shape_fn_max_pool_v2(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_max_pool_grad(rn_shape_ctx_t* ctx) {
-  return rn_shape_with_rank(ctx, ctx->inputs[0], 4, &ctx->outputs[0]);
+  return rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, rn_shape_out(ctx, 0));
 }
 rn_status_t rn_shape_fn_max_pool_3d_grad(rn_shape_ctx_t* ctx) {
-  return rn_shape_with_rank(ctx, ctx->inputs[0], 5, &ctx->outputs[0]);
+  return rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 5, rn_shape_out(ctx, 0));
 }
 rn_status_t rn_shape_fn_avg_pool_grad(rn_shape_ctx_t* ctx) { return sized(ctx, 0, 4); }
 rn_status_t rn_shape_fn_avg_pool_3d_grad(rn_shape_ctx_t* ctx) { return sized(ctx, 0, 5); }
@@ -296,8 +296,8 @@ rn_status_t rn_shape_fn_avg_pool_3d_grad(rn_shape_ctx_t* ctx) { return sized(ctx
 static rn_status_t pool_second(rn_shape_ctx_t* ctx, rn_status_t status) {
   rn_shape_t unused;
   RN_TRY(status);
-  RN_TRY(rn_shape_merge(ctx, ctx->inputs[0], ctx->inputs[2], &unused));
-  return rn_shape_merge(ctx, ctx->inputs[1], ctx->outputs[0], &unused);
+  RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 2), &unused));
+  return rn_shape_merge(ctx, rn_shape_in(ctx, 1), *rn_shape_out(ctx, 0), &unused);
 }
 rn_status_t rn_shape_fn_max_pool_grad_grad(rn_shape_ctx_t* ctx) {
   return pool_second(ctx, rn_shape_fn_max_pool(ctx));
@@ -309,7 +309,7 @@ rn_status_t rn_shape_fn_max_pool_3d_grad_grad(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_fractional_pool(rn_shape_ctx_t* ctx) {
   rn_shape_t in;
   const rn_attr_value_t* ratio = rn_shape_attr(ctx, "pooling_ratio");
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &in));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &in));
   if (ratio->count != 4) {
     return rn_invalid_argument("pooling_ratio field must specify 4 dimensions");
   }
@@ -322,19 +322,19 @@ rn_status_t rn_shape_fn_fractional_pool(rn_shape_ctx_t* ctx) {
     dims[i] = in.dims[i] == RN_UNKNOWN ? RN_UNKNOWN
                                        : (int64_t)((double)in.dims[i] / (double)ratio->list_f[i]);
   }
-  RN_TRY(rn_shape_make(ctx, 4, dims, &ctx->outputs[0]));
+  RN_TRY(rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0)));
   // The edges are one more than the cells; stock infers the number of cells.
   for (int i = 1; i < 3; i++) {
     int64_t edges = dims[i] == RN_UNKNOWN ? RN_UNKNOWN : dims[i] + 1;
-    RN_TRY(rn_shape_vector(ctx, edges, &ctx->outputs[i]));
+    RN_TRY(rn_shape_vector(ctx, edges, rn_shape_out(ctx, i)));
   }
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_fractional_avg_pool_grad(rn_shape_ctx_t* ctx) {
-  if (!ctx->input_partials[0].is_known) return rn_shape_of_rank(ctx, 4, &ctx->outputs[0]);
+  if (!rn_shape_in_partial(ctx, 0)->is_known) return rn_shape_of_rank(ctx, 4, rn_shape_out(ctx, 0));
   return sized(ctx, 0, 4);
 }
 rn_status_t rn_shape_fn_fractional_pool_grad(rn_shape_ctx_t* ctx) {
-  return rn_shape_with_rank(ctx, ctx->inputs[0], 4, &ctx->outputs[0]);
+  return rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, rn_shape_out(ctx, 0));
 }

@@ -7,39 +7,39 @@ rn_status_t rn_shape_fn_fake_quant_vars(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_fake_quant_vars_grad(rn_shape_ctx_t* ctx) {
-  RN_TRY(rn_shape_merge(ctx, ctx->inputs[0], ctx->inputs[1], &ctx->outputs[0]));
+  RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), rn_shape_out(ctx, 0)));
   rn_shape_t limits;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 0, &limits));
-  RN_TRY(rn_shape_merge(ctx, limits, ctx->inputs[3], &limits));
-  ctx->outputs[1] = ctx->outputs[2] = RN_SHAPE_SCALAR;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 0, &limits));
+  RN_TRY(rn_shape_merge(ctx, limits, rn_shape_in(ctx, 3), &limits));
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 2) = RN_SHAPE_SCALAR;
   return RN_OK;
 }
 
 // One pair of limits for each channel, the last axis.
 rn_status_t rn_shape_fn_fake_quant_channels(rn_shape_ctx_t* ctx) {
   rn_shape_t in;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &in));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &in));
   int64_t channels = rn_shape_dim(in, -1);
   for (int i = 1; i < 3; i++) {
     rn_shape_t limits;
-    RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 1, &limits));
+    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &limits));
     RN_TRY(rn_dim_merge(channels, limits.dims[0], &channels));
   }
-  ctx->outputs[0] = in;
+  *rn_shape_out(ctx, 0) = in;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_fake_quant_channels_grad(rn_shape_ctx_t* ctx) {
   rn_shape_t in;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &in));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &in));
   RN_TRY(rn_shape_with_rank_at_most(ctx, in, 4, &in));
-  RN_TRY(rn_shape_merge(ctx, in, ctx->inputs[1], &in));
+  RN_TRY(rn_shape_merge(ctx, in, rn_shape_in(ctx, 1), &in));
   rn_shape_t limits;
   RN_TRY(rn_shape_vector(ctx, rn_shape_dim(in, -1), &limits));
-  RN_TRY(rn_shape_merge(ctx, ctx->inputs[2], limits, &limits));
-  RN_TRY(rn_shape_merge(ctx, ctx->inputs[3], limits, &limits));
-  ctx->outputs[0] = in;
-  ctx->outputs[1] = ctx->outputs[2] = limits;
+  RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 2), limits, &limits));
+  RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 3), limits, &limits));
+  *rn_shape_out(ctx, 0) = in;
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 2) = limits;
   return RN_OK;
 }
 
@@ -47,25 +47,25 @@ rn_status_t rn_shape_fn_fake_quant_channels_grad(rn_shape_ctx_t* ctx) {
 // limits.
 static rn_status_t with_limits(rn_shape_ctx_t* ctx, int first, int last) {
   if (last >= first) RN_TRY(rn_ops_check_scalars(ctx, first, last));
-  ctx->outputs[1] = ctx->outputs[2] = RN_SHAPE_SCALAR;
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 2) = RN_SHAPE_SCALAR;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_quantized_same(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = ctx->inputs[0];
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
   return with_limits(ctx, 1, 2);
 }
 rn_status_t rn_shape_fn_quantized_relux(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = ctx->inputs[0];
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
   return with_limits(ctx, 2, 3);
 }
 rn_status_t rn_shape_fn_requantize(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = ctx->inputs[0];
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
   return with_limits(ctx, 1, 4);
 }
 rn_status_t rn_shape_fn_requantization_range(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_scalars(ctx, 1, 2));
-  ctx->outputs[0] = ctx->outputs[1] = RN_SHAPE_SCALAR;
+  *rn_shape_out(ctx, 0) = *rn_shape_out(ctx, 1) = RN_SHAPE_SCALAR;
   return RN_OK;
 }
 rn_status_t rn_shape_fn_quantized_two(rn_shape_ctx_t* ctx) {
@@ -110,19 +110,19 @@ rn_status_t rn_shape_fn_quantized_concat(rn_shape_ctx_t* ctx) {
 // An image, and vectors of its depth with their limits between them.
 rn_status_t rn_shape_fn_quantized_batch_norm(rn_shape_ctx_t* ctx) {
   rn_shape_t in, vector;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 4, &in));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 4, &in));
   int64_t depth = in.dims[3];
   for (int i = 3; i <= 12; i += 3) {
-    RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 1, &vector));
+    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &vector));
     RN_TRY(rn_dim_merge(depth, vector.dims[0], &depth));
   }
-  RN_TRY(rn_shape_replace_dim(ctx, in, 3, depth, &ctx->outputs[0]));
+  RN_TRY(rn_shape_replace_dim(ctx, in, 3, depth, rn_shape_out(ctx, 0)));
   return with_limits(ctx, 1, 0);
 }
 
 // Limits for all, or one for each place of an axis.
 static rn_status_t limits_of_axis(rn_shape_ctx_t* ctx, int64_t axis, rn_shape_t* out) {
-  rn_shape_t in = ctx->inputs[0];
+  rn_shape_t in = rn_shape_in(ctx, 0);
   int64_t size = RN_UNKNOWN;
   if (axis < -1) return rn_invalid_argument("axis should be at least -1, got %" PRId64, axis);
   if (axis >= RN_MAX_RANK) return rn_invalid_argument("axis is too large: %" PRId64, axis);
@@ -131,34 +131,34 @@ static rn_status_t limits_of_axis(rn_shape_ctx_t* ctx, int64_t axis, rn_shape_t*
   if (axis == -1) return RN_OK;
   RN_TRY(rn_shape_with_rank_at_least(ctx, in, (int)axis + 1, &in));
   for (int i = 1; i < 3; ++i)
-    RN_TRY(rn_dim_merge(rn_shape_dim(ctx->inputs[i], 0), rn_shape_dim(in, (int)axis), &size));
+    RN_TRY(rn_dim_merge(rn_shape_dim(rn_shape_in(ctx, i), 0), rn_shape_dim(in, (int)axis), &size));
   return rn_shape_vector(ctx, size, out);
 }
 
 rn_status_t rn_shape_fn_quantize_v2(rn_shape_ctx_t* ctx) {
   rn_shape_t limits;
   RN_TRY(limits_of_axis(ctx, rn_ops_int(ctx, "axis"), &limits));
-  ctx->outputs[0] = ctx->inputs[0];
-  ctx->outputs[1] = ctx->outputs[2] = limits;
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 2) = limits;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_dequantize(rn_shape_ctx_t* ctx) {
-  rn_shape_t limits, in = ctx->inputs[0];
+  rn_shape_t limits, in = rn_shape_in(ctx, 0);
   int64_t axis = rn_ops_int(ctx, "axis");
   RN_TRY(limits_of_axis(ctx, axis, &limits));
   // Stock wants to know the rank.
   if (axis >= in.rank && axis != -1)
     return rn_invalid_argument("Axis must be less than input dimension(%d), got %" PRId64, in.rank,
                                axis);
-  ctx->outputs[0] = in;
+  *rn_shape_out(ctx, 0) = in;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_quantize_and_dequantize_v4_grad(rn_shape_ctx_t* ctx) {
   rn_shape_t limits;
-  RN_TRY(rn_ops_check_limits(ctx, ctx->inputs[0], 2, rn_ops_int(ctx, "axis"), &limits));
-  RN_TRY(rn_shape_merge(ctx, ctx->inputs[0], ctx->inputs[1], &ctx->outputs[0]));
-  ctx->outputs[1] = ctx->outputs[2] = limits;
+  RN_TRY(rn_ops_check_limits(ctx, rn_shape_in(ctx, 0), 2, rn_ops_int(ctx, "axis"), &limits));
+  RN_TRY(rn_shape_merge(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), rn_shape_out(ctx, 0)));
+  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 2) = limits;
   return RN_OK;
 }

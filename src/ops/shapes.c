@@ -13,7 +13,7 @@ rn_status_t rn_ops_attr_shape(rn_shape_ctx_t* ctx, const char* name, rn_shape_t*
 
 rn_status_t rn_ops_check_rank(rn_shape_ctx_t* ctx, int i, int rank) {
   rn_shape_t unused;
-  return rn_shape_with_rank(ctx, ctx->inputs[i], rank, &unused);
+  return rn_shape_with_rank(ctx, rn_shape_in(ctx, i), rank, &unused);
 }
 
 rn_status_t rn_ops_check_scalars(rn_shape_ctx_t* ctx, int first, int last) {
@@ -22,9 +22,9 @@ rn_status_t rn_ops_check_scalars(rn_shape_ctx_t* ctx, int first, int last) {
 }
 
 // Only a value that is there is looked at: the rank of one that comes later is the kernel's matter.
-static rn_status_t check_known_scalar(const rn_shape_ctx_t* ctx, int i) {
-  if (!ctx->input_partials[i].is_known || ctx->inputs[i].rank <= 0) return RN_OK;
-  return rn_invalid_argument("Input must be scalar but has rank %d", ctx->inputs[i].rank);
+static rn_status_t check_known_scalar(rn_shape_ctx_t* ctx, int i) {
+  if (!rn_shape_in_partial(ctx, i)->is_known || rn_shape_in(ctx, i).rank <= 0) return RN_OK;
+  return rn_invalid_argument("Input must be scalar but has rank %d", rn_shape_in(ctx, i).rank);
 }
 
 rn_status_t rn_ops_size_from_input(rn_shape_ctx_t* ctx, int i, int64_t* out_size) {
@@ -61,9 +61,9 @@ rn_status_t rn_ops_axis_from_input(rn_shape_ctx_t* ctx, int i, int rank, int64_t
 }
 
 rn_status_t rn_ops_merge_inputs(rn_shape_ctx_t* ctx, int first, int last, rn_shape_t* out) {
-  rn_shape_t merged = ctx->inputs[last];
+  rn_shape_t merged = rn_shape_in(ctx, last);
   for (int i = last - 1; i >= first; i--) {
-    rn_status_t status = rn_shape_merge(ctx, ctx->inputs[i], merged, &merged);
+    rn_status_t status = rn_shape_merge(ctx, rn_shape_in(ctx, i), merged, &merged);
     RN_TRY(rn_status_annotate(status, "\n\tFrom merging shape %d with other shapes.", i));
   }
   *out = merged;
@@ -154,17 +154,17 @@ rn_status_t rn_ops_window(int64_t size, int64_t window, int64_t dilation, int64_
 }
 
 rn_status_t rn_shape_fn_like_input1(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = ctx->inputs[1];
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 1);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_merge2(rn_shape_ctx_t* ctx) {
-  return rn_shape_merge(ctx, ctx->inputs[0], ctx->inputs[1], &ctx->outputs[0]);
+  return rn_shape_merge(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), rn_shape_out(ctx, 0));
 }
 
 // Handles of the first generation are a pair of strings: container and name.
 rn_status_t rn_shape_fn_vector2(rn_shape_ctx_t* ctx) {
-  return rn_shape_vector(ctx, 2, &ctx->outputs[0]);
+  return rn_shape_vector(ctx, 2, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_scalar_to_scalar(rn_shape_ctx_t* ctx) {

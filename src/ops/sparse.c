@@ -2,7 +2,7 @@
 #include "ops/shapes.h"
 
 rn_status_t rn_shape_fn_sparse_to_dense(rn_shape_ctx_t* ctx) {
-  return rn_shape_from_input(ctx, 1, &ctx->outputs[0]);
+  return rn_shape_from_input(ctx, 1, rn_shape_out(ctx, 0));
 }
 
 // Sparse tensors are three tensors: indices [values, dims], values, sizes [dims].
@@ -10,38 +10,38 @@ rn_status_t rn_shape_fn_sparse_to_dense(rn_shape_ctx_t* ctx) {
 // Matrix and vector of indices and values, as far as each is known.
 static rn_status_t check_parts(rn_shape_ctx_t* ctx, int i, int v, int s, rn_shape_t* out_indices,
                                rn_shape_t* out_values, rn_shape_t* out_sizes) {
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 2, out_indices));
-  if (v >= 0) RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[v], 1, out_values));
-  return rn_shape_with_rank(ctx, ctx->inputs[s], 1, out_sizes);
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 2, out_indices));
+  if (v >= 0) RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, v), 1, out_values));
+  return rn_shape_with_rank(ctx, rn_shape_in(ctx, s), 1, out_sizes);
 }
 
 rn_status_t rn_shape_fn_sparse_reorder(rn_shape_ctx_t* ctx) {
   rn_shape_t sizes;
-  return check_parts(ctx, 0, 1, 2, &ctx->outputs[0], &ctx->outputs[1], &sizes);
+  return check_parts(ctx, 0, 1, 2, rn_shape_out(ctx, 0), rn_shape_out(ctx, 1), &sizes);
 }
 
 rn_status_t rn_shape_fn_sparse_reshape(rn_shape_ctx_t* ctx) {
   rn_shape_t indices, sizes, target;
   RN_TRY(check_parts(ctx, 0, -1, 1, &indices, NULL, &sizes));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &target));
-  RN_TRY(rn_shape_matrix(ctx, indices.dims[0], target.dims[0], &ctx->outputs[0]));
-  ctx->outputs[1] = target;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &target));
+  RN_TRY(rn_shape_matrix(ctx, indices.dims[0], target.dims[0], rn_shape_out(ctx, 0)));
+  *rn_shape_out(ctx, 1) = target;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_sparse_slice(rn_shape_ctx_t* ctx) {
   rn_shape_t sizes;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &sizes));
-  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, sizes.dims[0], &ctx->outputs[0]));
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]));
-  ctx->outputs[2] = sizes;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &sizes));
+  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, sizes.dims[0], rn_shape_out(ctx, 0)));
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 1)));
+  *rn_shape_out(ctx, 2) = sizes;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_sparse_slice_grad(rn_shape_ctx_t* ctx) {
   rn_shape_t indices;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 2, &indices));
-  return rn_shape_vector(ctx, indices.dims[0], &ctx->outputs[0]);
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 2, &indices));
+  return rn_shape_vector(ctx, indices.dims[0], rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_sparse_concat(rn_shape_ctx_t* ctx) {
@@ -56,19 +56,19 @@ rn_status_t rn_shape_fn_sparse_concat(rn_shape_ctx_t* ctx) {
     RN_TRY(rn_dim_merge(rank, sizes.dims[0], &rank));
     RN_TRY(rn_ops_add(total, count, &total));
   }
-  RN_TRY(rn_shape_matrix(ctx, total, rank, &ctx->outputs[0]));
-  RN_TRY(rn_shape_vector(ctx, total, &ctx->outputs[1]));
-  return rn_shape_vector(ctx, rank, &ctx->outputs[2]);
+  RN_TRY(rn_shape_matrix(ctx, total, rank, rn_shape_out(ctx, 0)));
+  RN_TRY(rn_shape_vector(ctx, total, rn_shape_out(ctx, 1)));
+  return rn_shape_vector(ctx, rank, rn_shape_out(ctx, 2));
 }
 
 rn_status_t rn_shape_fn_sparse_split(rn_shape_ctx_t* ctx) {
   int n = (int)rn_ops_int(ctx, "num_split");
-  rn_shape_t sizes = ctx->inputs[3];
+  rn_shape_t sizes = rn_shape_in(ctx, 3);
   int64_t rank = sizes.rank == 1 ? sizes.dims[0] : RN_UNKNOWN;
   for (int k = 0; k < n; k++) {
-    RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, rank, &ctx->outputs[k]));
-    RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[n + k]));
-    ctx->outputs[2 * n + k] = sizes;
+    RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, rank, rn_shape_out(ctx, k)));
+    RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, n + k)));
+    *rn_shape_out(ctx, 2 * n + k) = sizes;
   }
   return RN_OK;
 }
@@ -81,35 +81,35 @@ rn_status_t rn_shape_fn_sparse_fill_empty_rows(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_dim_merge(indices.dims[0], values.dims[0], &count));
   RN_TRY(rn_dim_merge(indices.dims[1], sizes.dims[0], &rank));
   RN_TRY(rn_shape_from_input(ctx, 2, &known));
-  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, rank, &ctx->outputs[0]));
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]));
-  RN_TRY(rn_shape_vector(ctx, known.rank > 0 ? known.dims[0] : RN_UNKNOWN, &ctx->outputs[2]));
-  return rn_shape_vector(ctx, count, &ctx->outputs[3]);
+  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, rank, rn_shape_out(ctx, 0)));
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 1)));
+  RN_TRY(rn_shape_vector(ctx, known.rank > 0 ? known.dims[0] : RN_UNKNOWN, rn_shape_out(ctx, 2)));
+  return rn_shape_vector(ctx, count, rn_shape_out(ctx, 3));
 }
 
 rn_status_t rn_shape_fn_sparse_tensor_dense_add(rn_shape_ctx_t* ctx) {
-  ctx->outputs[0] = ctx->inputs[3];
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 3);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_sparse_dense_cwise(rn_shape_ctx_t* ctx) {
   rn_shape_t indices;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &indices));
-  return rn_shape_vector(ctx, indices.dims[0], &ctx->outputs[0]);
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &indices));
+  return rn_shape_vector(ctx, indices.dims[0], rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_sparse_tensor_dense_mat_mul(rn_shape_ctx_t* ctx) {
   bool adjoint_a = rn_ops_bool(ctx, "adjoint_a"), adjoint_b = rn_ops_bool(ctx, "adjoint_b");
   rn_shape_t unused, a, b;
   int64_t inner;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &unused));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &unused));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &unused));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &unused));
   RN_TRY(rn_shape_from_input(ctx, 2, &a));
   RN_TRY(rn_shape_with_rank(ctx, a, 2, &a));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[3], 2, &b));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 3), 2, &b));
   RN_TRY(rn_dim_merge(a.dims[adjoint_a ? 0 : 1], b.dims[adjoint_b ? 1 : 0], &inner));
   return rn_shape_matrix(ctx, a.dims[adjoint_a ? 1 : 0], b.dims[adjoint_b ? 0 : 1],
-                         &ctx->outputs[0]);
+                         rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_sparse_reduce(rn_shape_ctx_t* ctx) {
@@ -129,23 +129,23 @@ rn_status_t rn_shape_fn_sparse_reduce(rn_shape_ctx_t* ctx) {
   for (int64_t d = 0; d < sizes->count; d++)
     if (keeps || !is_reduced[d])
       dims[rank++] = is_reduced[d] ? 1 : RN_DATA(sizes, const int64_t)[d];
-  return rn_shape_make(ctx, rank, dims, &ctx->outputs[0]);
+  return rn_shape_make(ctx, rank, dims, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_sparse_add(rn_shape_ctx_t* ctx) {
   rn_shape_t sizes;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &sizes));
-  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, sizes.dims[0], &ctx->outputs[0]));
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]));
-  ctx->outputs[2] = sizes;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &sizes));
+  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, sizes.dims[0], rn_shape_out(ctx, 0)));
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 1)));
+  *rn_shape_out(ctx, 2) = sizes;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_sparse_add_grad(rn_shape_ctx_t* ctx) {
   for (int i = 0; i < 2; i++) {
     rn_shape_t indices;
-    RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1 + i], 2, &indices));
-    RN_TRY(rn_shape_vector(ctx, indices.dims[0], &ctx->outputs[i]));
+    RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1 + i), 2, &indices));
+    RN_TRY(rn_shape_vector(ctx, indices.dims[0], rn_shape_out(ctx, i)));
   }
   return RN_OK;
 }
@@ -154,35 +154,35 @@ rn_status_t rn_shape_fn_sparse_sparse(rn_shape_ctx_t* ctx) {
   rn_shape_t indices, values, sizes;
   RN_TRY(check_parts(ctx, 0, 1, 2, &indices, &values, &sizes));
   RN_TRY(check_parts(ctx, 3, 4, 5, &indices, &values, &sizes));
-  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, RN_UNKNOWN, &ctx->outputs[0]));
-  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]);
+  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, RN_UNKNOWN, rn_shape_out(ctx, 0)));
+  return rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 1));
 }
 
 rn_status_t rn_shape_fn_sparse_fill_empty_rows_grad(rn_shape_ctx_t* ctx) {
   rn_shape_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 1, &ctx->outputs[0]));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &unused));
-  ctx->outputs[1] = RN_SHAPE_SCALAR;
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 1, rn_shape_out(ctx, 0)));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &unused));
+  *rn_shape_out(ctx, 1) = RN_SHAPE_SCALAR;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_sparse_softmax(rn_shape_ctx_t* ctx) {
   rn_shape_t indices, sizes;
-  return check_parts(ctx, 0, 1, 2, &indices, &ctx->outputs[0], &sizes);
+  return check_parts(ctx, 0, 1, 2, &indices, rn_shape_out(ctx, 0), &sizes);
 }
 
 // Indices [?, |rank|], values [?], sizes [|rank|].
 static rn_status_t sparse_of_rank(rn_shape_ctx_t* ctx, int64_t rank) {
-  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, rank, &ctx->outputs[0]));
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]));
-  return rn_shape_vector(ctx, rank, &ctx->outputs[2]);
+  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, rank, rn_shape_out(ctx, 0)));
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 1)));
+  return rn_shape_vector(ctx, rank, rn_shape_out(ctx, 2));
 }
 
 rn_status_t rn_shape_fn_sparse_cross(rn_shape_ctx_t* ctx) { return sparse_of_rank(ctx, 2); }
 
 rn_status_t rn_shape_fn_dense_to_dense_set(rn_shape_ctx_t* ctx) {
-  rn_shape_t a, b = ctx->inputs[1], groups_a, groups_b, merged;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &a));
+  rn_shape_t a, b = rn_shape_in(ctx, 1), groups_a, groups_b, merged;
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &a));
   if (!rn_shape_has_rank(a)) {
     RN_TRY(rn_shape_with_rank_at_least(ctx, b, 2, &b));
     return sparse_of_rank(ctx, rn_shape_has_rank(b) ? b.rank : RN_UNKNOWN);
@@ -220,7 +220,7 @@ rn_status_t rn_shape_fn_dense_to_sparse_set(rn_shape_ctx_t* ctx) {
   rn_shape_t a;
   int64_t rank;
   RN_TRY(check_whole(ctx, 1, &rank));
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 2, &a));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 2, &a));
   RN_TRY(check_set_rank(rank, 1));
   return sparse_of_rank(ctx, rn_shape_has_rank(a) ? a.rank : rank);
 }
@@ -239,19 +239,19 @@ rn_status_t rn_shape_fn_sparse_to_sparse_set(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_serialize_sparse(rn_shape_ctx_t* ctx) {
   rn_shape_t indices, values, sizes;
   RN_TRY(check_parts(ctx, 0, 1, 2, &indices, &values, &sizes));
-  return rn_shape_vector(ctx, 3, &ctx->outputs[0]);
+  return rn_shape_vector(ctx, 3, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_serialize_many_sparse(rn_shape_ctx_t* ctx) {
   rn_shape_t indices, values, sizes;
   RN_TRY(check_parts(ctx, 0, 1, 2, &indices, &values, &sizes));
-  return rn_shape_matrix(ctx, RN_UNKNOWN, 3, &ctx->outputs[0]);
+  return rn_shape_matrix(ctx, RN_UNKNOWN, 3, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_deserialize_sparse(rn_shape_ctx_t* ctx) {
   rn_shape_t in;
   int64_t three;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &in));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &in));
   RN_TRY(rn_dim_with_value(rn_shape_dim(in, -1), 3, &three));
   return sparse_of_rank(ctx, RN_UNKNOWN);
 }
@@ -259,7 +259,7 @@ rn_status_t rn_shape_fn_deserialize_sparse(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_deserialize_many_sparse(rn_shape_ctx_t* ctx) {
   rn_shape_t in;
   int64_t three;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &in));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &in));
   RN_TRY(rn_dim_with_value(in.dims[1], 3, &three));
   return sparse_of_rank(ctx, RN_UNKNOWN);
 }
@@ -273,7 +273,7 @@ rn_status_t rn_shape_fn_add_sparse_to_tensors_map(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_add_many_sparse_to_tensors_map(rn_shape_ctx_t* ctx) {
   rn_shape_t indices, values, sizes;
   RN_TRY(check_parts(ctx, 0, 1, 2, &indices, &values, &sizes));
-  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+  return rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_take_many_sparse(rn_shape_ctx_t* ctx) {
@@ -282,7 +282,7 @@ rn_status_t rn_shape_fn_take_many_sparse(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_dense_count_sparse(rn_shape_ctx_t* ctx) {
-  rn_shape_t values = ctx->inputs[0], weights = ctx->inputs[1];
+  rn_shape_t values = rn_shape_in(ctx, 0), weights = rn_shape_in(ctx, 1);
   bool has_none = false;
   for (int d = 0; d < weights.rank; d++) has_none |= weights.dims[d] == 0;
   if (!has_none) RN_TRY(rn_shape_merge(ctx, weights, values, &values));
@@ -291,7 +291,7 @@ rn_status_t rn_shape_fn_dense_count_sparse(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_sparse_count_sparse(rn_shape_ctx_t* ctx) {
   rn_shape_t indices;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &indices));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &indices));
   return sparse_of_rank(ctx, indices.dims[1]);
 }
 

@@ -4,62 +4,62 @@
 // References.
 
 rn_status_t rn_shape_fn_variable(rn_shape_ctx_t* ctx) {
-  RN_TRY(rn_ops_attr_shape(ctx, "shape", &ctx->outputs[0]));
+  RN_TRY(rn_ops_attr_shape(ctx, "shape", rn_shape_out(ctx, 0)));
   // In this op a scalar stands for "not known": use VariableV2 for scalars.
-  if (ctx->outputs[0].rank == 0) ctx->outputs[0] = RN_SHAPE_UNKNOWN;
+  if (rn_shape_out(ctx, 0)->rank == 0) *rn_shape_out(ctx, 0) = RN_SHAPE_UNKNOWN;
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_variable_v2(rn_shape_ctx_t* ctx) {
-  return rn_ops_attr_shape(ctx, "shape", &ctx->outputs[0]);
+  return rn_ops_attr_shape(ctx, "shape", rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_temporary_variable(rn_shape_ctx_t* ctx) {
-  return rn_ops_attr_shape(ctx, "shape", &ctx->outputs[0]);
+  return rn_ops_attr_shape(ctx, "shape", rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_assign(rn_shape_ctx_t* ctx) {
   if (rn_ops_bool(ctx, "validate_shape")) {
-    return rn_shape_merge(ctx, ctx->inputs[0], ctx->inputs[1], &ctx->outputs[0]);
+    return rn_shape_merge(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), rn_shape_out(ctx, 0));
   }
-  ctx->outputs[0] = ctx->inputs[1];
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 1);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_assign_update(rn_shape_ctx_t* ctx) {
-  return rn_shape_merge(ctx, ctx->inputs[0], ctx->inputs[1], &ctx->outputs[0]);
+  return rn_shape_merge(ctx, rn_shape_in(ctx, 0), rn_shape_in(ctx, 1), rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_count_up_to(rn_shape_ctx_t* ctx) {
-  return rn_shape_with_rank(ctx, ctx->inputs[0], 0, &ctx->outputs[0]);
+  return rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 0, rn_shape_out(ctx, 0));
 }
 
 // Updates are the indices' shape followed by a row's, or one scalar.
 static rn_status_t check_rows(rn_shape_ctx_t* ctx, rn_shape_t variable) {
-  rn_shape_t rest, expected, unused, updates = ctx->inputs[2];
+  rn_shape_t rest, expected, unused, updates = rn_shape_in(ctx, 2);
   if (updates.rank == 0 || !rn_shape_has_rank(updates)) return RN_OK;
   RN_TRY(rn_shape_slice(ctx, variable, 1, INT_MAX, &rest));
-  RN_TRY(rn_shape_concat(ctx, ctx->inputs[1], rest, &expected));
+  RN_TRY(rn_shape_concat(ctx, rn_shape_in(ctx, 1), rest, &expected));
   return rn_shape_merge(ctx, updates, expected, &unused);
 }
 
 rn_status_t rn_shape_fn_scatter(rn_shape_ctx_t* ctx) {
   rn_shape_t variable;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[0], 1, &variable));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 0), 1, &variable));
   RN_TRY(check_rows(ctx, variable));
-  ctx->outputs[0] = variable;
+  *rn_shape_out(ctx, 0) = variable;
   return RN_OK;
 }
 
 // Resources: what is known of the variable travels with its handle.
 
-static rn_shape_t handle_shape(const rn_shape_ctx_t* ctx) {
-  return ctx->input_handles[0].is_set ? ctx->input_handles[0].shape : RN_SHAPE_UNKNOWN;
+static rn_shape_t handle_shape(rn_shape_ctx_t* ctx) {
+  return rn_shape_in_handle(ctx, 0)->is_set ? rn_shape_in_handle(ctx, 0)->shape : RN_SHAPE_UNKNOWN;
 }
 
 // The handle must stand for a variable of type |dtype|.
-static rn_status_t check_handle_type(const rn_shape_ctx_t* ctx, rn_dtype_t dtype) {
-  const rn_handle_data_t* handle = &ctx->input_handles[0];
+static rn_status_t check_handle_type(rn_shape_ctx_t* ctx, rn_dtype_t dtype) {
+  const rn_handle_data_t* handle = rn_shape_in_handle(ctx, 0);
   if (!handle->is_set || handle->dtype == RN_INVALID || handle->dtype == dtype) return RN_OK;
   return rn_invalid_argument("Trying to read variable with wrong dtype. Expected %s got %s",
                              rn_dtype_name(handle->dtype), rn_dtype_name(dtype));
@@ -68,15 +68,15 @@ static rn_status_t check_handle_type(const rn_shape_ctx_t* ctx, rn_dtype_t dtype
 rn_status_t rn_shape_fn_var_handle(rn_shape_ctx_t* ctx) {
   rn_shape_t shape;
   RN_TRY(rn_ops_attr_shape(ctx, "shape", &shape));
-  ctx->outputs[0] = RN_SHAPE_SCALAR;
-  ctx->output_handles[0] = (rn_handle_data_t){
+  *rn_shape_out(ctx, 0) = RN_SHAPE_SCALAR;
+  *rn_shape_out_handle(ctx, 0) = (rn_handle_data_t){
       .is_set = true, .dtype = rn_shape_attr(ctx, "dtype")->type, .shape = shape};
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_read_variable(rn_shape_ctx_t* ctx) {
   RN_TRY(check_handle_type(ctx, rn_shape_attr(ctx, "dtype")->type));
-  ctx->outputs[0] = handle_shape(ctx);
+  *rn_shape_out(ctx, 0) = handle_shape(ctx);
   return RN_OK;
 }
 
@@ -84,18 +84,18 @@ rn_status_t rn_shape_fn_read_variable(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_assign_variable(rn_shape_ctx_t* ctx) {
   rn_shape_t unused;
   RN_TRY(check_handle_type(ctx, rn_shape_attr(ctx, "dtype")->type));
-  return rn_shape_merge(ctx, handle_shape(ctx), ctx->inputs[1], &unused);
+  return rn_shape_merge(ctx, handle_shape(ctx), rn_shape_in(ctx, 1), &unused);
 }
 
 rn_status_t rn_shape_fn_update_variable(rn_shape_ctx_t* ctx) {
   rn_shape_t unused;
   RN_TRY(check_handle_type(ctx, rn_shape_attr(ctx, "dtype")->type));
-  return rn_shape_merge(ctx, handle_shape(ctx), ctx->inputs[1], &unused);
+  return rn_shape_merge(ctx, handle_shape(ctx), rn_shape_in(ctx, 1), &unused);
 }
 
 rn_status_t rn_shape_fn_variable_shape(rn_shape_ctx_t* ctx) {
   rn_shape_t shape = handle_shape(ctx);
-  RN_TRY(rn_shape_vector(ctx, shape.rank, &ctx->outputs[0]));
+  RN_TRY(rn_shape_vector(ctx, shape.rank, rn_shape_out(ctx, 0)));
   int64_t values[RN_MAX_RANK];
   for (int i = 0; i < shape.rank; i++) {
     values[i] = shape.dims[i] == RN_UNKNOWN ? RN_UNKNOWN_VALUE : shape.dims[i];
@@ -104,11 +104,11 @@ rn_status_t rn_shape_fn_variable_shape(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_resource_count_up_to(rn_shape_ctx_t* ctx) {
-  return rn_shape_with_rank(ctx, handle_shape(ctx), 0, &ctx->outputs[0]);
+  return rn_shape_with_rank(ctx, handle_shape(ctx), 0, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_resource_gather(rn_shape_ctx_t* ctx) {
-  rn_shape_t variable, rest, indices = ctx->inputs[1];
+  rn_shape_t variable, rest, indices = rn_shape_in(ctx, 1);
   RN_TRY(check_handle_type(ctx, rn_shape_attr(ctx, "dtype")->type));
   RN_TRY(rn_shape_with_rank_at_least(ctx, handle_shape(ctx), 1, &variable));
   int64_t batch = rn_ops_int(ctx, "batch_dims");
@@ -123,13 +123,13 @@ rn_status_t rn_shape_fn_resource_gather(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_shape_slice(ctx, variable, batch + 1, INT_MAX, &rest));
   RN_TRY(rn_shape_slice(ctx, indices, batch, INT_MAX, &indices));
   RN_TRY(rn_shape_concat(ctx, before, indices, &before));
-  return rn_shape_concat(ctx, before, rest, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, before, rest, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_resource_gather_nd(rn_shape_ctx_t* ctx) {
   rn_shape_t variable = handle_shape(ctx), indices, before, rest;
   RN_TRY(check_handle_type(ctx, rn_shape_attr(ctx, "dtype")->type));
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[1], 1, &indices));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 1), 1, &indices));
   int64_t depth = rn_shape_dim(indices, -1);
   if (!rn_shape_has_rank(variable) || depth == RN_UNKNOWN) return RN_OK;
   if (depth > variable.rank) {
@@ -137,7 +137,7 @@ rn_status_t rn_shape_fn_resource_gather_nd(rn_shape_ctx_t* ctx) {
   }
   RN_TRY(rn_shape_slice(ctx, indices, 0, -1, &before));
   RN_TRY(rn_shape_slice(ctx, variable, depth, INT_MAX, &rest));
-  return rn_shape_concat(ctx, before, rest, &ctx->outputs[0]);
+  return rn_shape_concat(ctx, before, rest, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_resource_scatter(rn_shape_ctx_t* ctx) {

@@ -5,7 +5,7 @@
 static rn_status_t check_seed(rn_shape_ctx_t* ctx, int i) {
   rn_shape_t seed;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 1, &seed));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &seed));
   return rn_dim_with_value(seed.dims[0], 2, &unused);
 }
 
@@ -13,7 +13,7 @@ static rn_status_t check_seed(rn_shape_ctx_t* ctx, int i) {
 static rn_status_t check_key(rn_shape_ctx_t* ctx, int i) {
   rn_shape_t key;
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[i], 1, &key));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, i), 1, &key));
   RN_TRY(rn_ops_check_rank(ctx, i + 1, 1));
   RN_TRY(rn_ops_check_rank(ctx, i + 2, 0));
   return rn_dim_with_value(key.dims[0], 1, &unused);
@@ -21,16 +21,16 @@ static rn_status_t check_key(rn_shape_ctx_t* ctx, int i) {
 
 rn_status_t rn_shape_fn_stateless(rn_shape_ctx_t* ctx) {
   RN_TRY(check_seed(ctx, 1));
-  return rn_shape_from_input(ctx, 0, &ctx->outputs[0]);
+  return rn_shape_from_input(ctx, 0, rn_shape_out(ctx, 0));
 }
 
 // Bounds of integers in inputs |i| and |i| + 1.
 static rn_status_t check_bounds(rn_shape_ctx_t* ctx, int i) {
   for (int k = 0; k < 2; k++) {
-    if (!rn_shape_has_rank(ctx->inputs[i + k]) || ctx->inputs[i + k].rank == 0) continue;
+    if (!rn_shape_has_rank(rn_shape_in(ctx, i + k)) || rn_shape_in(ctx, i + k).rank == 0) continue;
     rn_strbuf_t text;
     rn_strbuf_init(&text, rn_allocator_default());
-    rn_shape_print(&text, ctx->inputs[i + k]);
+    rn_shape_print(&text, rn_shape_in(ctx, i + k));
     rn_status_t status = rn_invalid_argument("%s must be a scalar; got a tensor of shape %s",
                                              k ? "maxval" : "minval", text.data ? text.data : "");
     rn_strbuf_clear(&text);
@@ -46,7 +46,7 @@ rn_status_t rn_shape_fn_stateless_int(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_stateless_key(rn_shape_ctx_t* ctx) {
   RN_TRY(check_key(ctx, 1));
-  return rn_shape_from_input(ctx, 0, &ctx->outputs[0]);
+  return rn_shape_from_input(ctx, 0, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_stateless_key_int(rn_shape_ctx_t* ctx) {
@@ -58,22 +58,22 @@ rn_status_t rn_shape_fn_stateless_multinomial(rn_shape_ctx_t* ctx) {
   rn_shape_t logits;
   int64_t samples;
   RN_TRY(check_seed(ctx, 2));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[0], 2, &logits));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 0), 2, &logits));
   RN_TRY(rn_ops_check_rank(ctx, 1, 0));
   RN_TRY(rn_ops_size_from_input(ctx, 1, &samples));
-  return rn_shape_matrix(ctx, logits.dims[0], samples, &ctx->outputs[0]);
+  return rn_shape_matrix(ctx, logits.dims[0], samples, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_stateless_shuffle(rn_shape_ctx_t* ctx) {
   RN_TRY(check_key(ctx, 1));
-  ctx->outputs[0] = ctx->inputs[0];
+  *rn_shape_out(ctx, 0) = rn_shape_in(ctx, 0);
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_key_counter(rn_shape_ctx_t* ctx) {
   RN_TRY(check_seed(ctx, 0));
-  RN_TRY(rn_shape_vector(ctx, 1, &ctx->outputs[0]));
-  RN_TRY(rn_shape_vector(ctx, 2, &ctx->outputs[1]));
-  if (ctx->output_count > 2) ctx->outputs[2] = RN_SHAPE_SCALAR;
+  RN_TRY(rn_shape_vector(ctx, 1, rn_shape_out(ctx, 0)));
+  RN_TRY(rn_shape_vector(ctx, 2, rn_shape_out(ctx, 1)));
+  if (ctx->output_count > 2) *rn_shape_out(ctx, 2) = RN_SHAPE_SCALAR;
   return RN_OK;
 }

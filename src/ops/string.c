@@ -35,18 +35,18 @@ rn_status_t rn_shape_fn_string_join(rn_shape_ctx_t* ctx) {
   rn_shape_t merged = RN_SHAPE_UNKNOWN;
   bool all_scalar = true;
   for (int i = 0; i < ctx->input_count; i++) {
-    if (ctx->inputs[i].rank == 0) continue;
+    if (rn_shape_in(ctx, i).rank == 0) continue;
     all_scalar = false;
-    RN_TRY(rn_shape_merge(ctx, merged, ctx->inputs[i], &merged));
+    RN_TRY(rn_shape_merge(ctx, merged, rn_shape_in(ctx, i), &merged));
   }
-  ctx->outputs[0] = all_scalar ? RN_SHAPE_SCALAR : merged;
+  *rn_shape_out(ctx, 0) = all_scalar ? RN_SHAPE_SCALAR : merged;
   return RN_OK;
 }
 
 static rn_status_t sparse_rows(rn_shape_ctx_t* ctx) {
-  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, 2, &ctx->outputs[0]));
-  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[1]));
-  return rn_shape_vector(ctx, 2, &ctx->outputs[2]);
+  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, 2, rn_shape_out(ctx, 0)));
+  RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 1)));
+  return rn_shape_vector(ctx, 2, rn_shape_out(ctx, 2));
 }
 
 rn_status_t rn_shape_fn_string_split(rn_shape_ctx_t* ctx) {
@@ -60,7 +60,7 @@ rn_status_t rn_shape_fn_string_split_v2(rn_shape_ctx_t* ctx) {
 }
 
 rn_status_t rn_shape_fn_substr(rn_shape_ctx_t* ctx) {
-  rn_shape_t in = ctx->inputs[0], at = ctx->inputs[1], length = ctx->inputs[2];
+  rn_shape_t in = rn_shape_in(ctx, 0), at = rn_shape_in(ctx, 1), length = rn_shape_in(ctx, 2);
   if (!rn_shape_has_rank(at) || !rn_shape_has_rank(length)) return RN_OK;
   RN_TRY(rn_shape_with_rank(ctx, at, length.rank, &at));
   if (!rn_shape_compatible(at, length)) {
@@ -75,34 +75,34 @@ rn_status_t rn_shape_fn_substr(rn_shape_ctx_t* ctx) {
     rn_strbuf_clear(&text);
     return status;
   }
-  return rn_shape_broadcast(ctx, in, at, true, &ctx->outputs[0]);
+  return rn_shape_broadcast(ctx, in, at, true, rn_shape_out(ctx, 0));
 }
 
 // One more than there are texts.
 rn_status_t rn_shape_fn_unicode_decode(rn_shape_ctx_t* ctx) {
   int64_t count = 1;
-  if (!rn_shape_has_rank(ctx->inputs[0])) count = RN_UNKNOWN;
-  for (int d = 0; d < ctx->inputs[0].rank; d++)
-    RN_TRY(rn_ops_multiply(count, ctx->inputs[0].dims[d], &count));
+  if (!rn_shape_has_rank(rn_shape_in(ctx, 0))) count = RN_UNKNOWN;
+  for (int d = 0; d < rn_shape_in(ctx, 0).rank; d++)
+    RN_TRY(rn_ops_multiply(count, rn_shape_in(ctx, 0).dims[d], &count));
   RN_TRY(rn_ops_add(count, 1, &count));
-  RN_TRY(rn_shape_vector(ctx, count, &ctx->outputs[0]));
+  RN_TRY(rn_shape_vector(ctx, count, rn_shape_out(ctx, 0)));
   for (int i = 1; i < ctx->output_count; i++)
-    RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[i]));
+    RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, i)));
   return RN_OK;
 }
 
 rn_status_t rn_shape_fn_unicode_encode(rn_shape_ctx_t* ctx) {
   rn_shape_t splits;
   RN_TRY(rn_ops_check_rank(ctx, 0, 1));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &splits));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, &splits));
   int64_t count = splits.dims[0];
   if (count == 0)
     return rn_invalid_argument("Negative dimension size caused by subtracting 1 from 0");
-  return rn_shape_vector(ctx, count == RN_UNKNOWN ? count : count - 1, &ctx->outputs[0]);
+  return rn_shape_vector(ctx, count == RN_UNKNOWN ? count : count - 1, rn_shape_out(ctx, 0));
 }
 
 rn_status_t rn_shape_fn_string_ngrams(rn_shape_ctx_t* ctx) {
   RN_TRY(rn_ops_check_rank(ctx, 0, 1));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[1], 1, &ctx->outputs[1]));
-  return rn_shape_vector(ctx, RN_UNKNOWN, &ctx->outputs[0]);
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 1), 1, rn_shape_out(ctx, 1)));
+  return rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 0));
 }

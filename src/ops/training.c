@@ -11,24 +11,24 @@ static bool is_gradient(const rn_arg_def_t* arg) {
 }
 static bool is_indices(const rn_arg_def_t* arg) { return rn_ops_is(arg->name, "indices"); }
 
-static rn_shape_t slot_shape(const rn_shape_ctx_t* ctx, int i) {
-  if (ctx->op->inputs[i].is_ref) return ctx->inputs[i];
-  return ctx->input_handles[i].is_set ? ctx->input_handles[i].shape : RN_SHAPE_UNKNOWN;
+static rn_shape_t slot_shape(rn_shape_ctx_t* ctx, int i) {
+  if (ctx->op->inputs[i].is_ref) return rn_shape_in(ctx, i);
+  return rn_shape_in_handle(ctx, i)->is_set ? rn_shape_in_handle(ctx, i)->shape : RN_SHAPE_UNKNOWN;
 }
 
 // On resources most ops leave the shape of the gradient to their kernel; two dense ones do not.
-static rn_shape_t gradient_shape(const rn_shape_ctx_t* ctx, int gradient) {
+static rn_shape_t gradient_shape(rn_shape_ctx_t* ctx, int gradient) {
   const char* op = ctx->op->name;
   bool is_checked = ctx->op->inputs[0].is_ref || rn_ops_is(op, "ResourceApplyGradientDescent") ||
                     rn_ops_is(op, "ResourceApplyProximalAdagrad");
-  return is_checked ? ctx->inputs[gradient] : RN_SHAPE_UNKNOWN;
+  return is_checked ? rn_shape_in(ctx, gradient) : RN_SHAPE_UNKNOWN;
 }
 
 static rn_status_t merge_sparse_gradient(rn_shape_ctx_t* ctx, int gradient, int indices,
                                          rn_shape_t* inout_variable) {
   rn_shape_t rows, grad = gradient_shape(ctx, gradient);
   int64_t unused;
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[indices], 1, &rows));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, indices), 1, &rows));
   RN_TRY(rn_shape_with_rank_at_least(ctx, grad, 1, &grad));
   RN_TRY(rn_dim_merge(rows.dims[0], rn_shape_dim(grad, 0), &unused));
   RN_TRY(rn_shape_replace_dim(ctx, grad, 0, RN_UNKNOWN, &grad));
@@ -53,6 +53,6 @@ rn_status_t rn_shape_fn_apply(rn_shape_ctx_t* ctx) {
   } else {
     RN_TRY(rn_shape_merge(ctx, variable, gradient_shape(ctx, gradient), &variable));
   }
-  if (ctx->output_count) ctx->outputs[0] = variable;
+  if (ctx->output_count) *rn_shape_out(ctx, 0) = variable;
   return RN_OK;
 }

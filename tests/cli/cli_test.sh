@@ -165,6 +165,21 @@ part_graph() {
   bad 1 'empty.pb: not a GraphDef' graph empty.pb
   echo 'node { name: "a" op: ' >cut.pbtxt
   bad 1 'cut.pbtxt: .*2:1' graph cut.pbtxt
+  # More sparse features than types of them: outputs would be written that the node does not have.
+  {
+    for i in 0 1 2 3 4; do
+      echo "node { name: 'i$i' op: 'Placeholder' attr { key: 'dtype' value { type: DT_STRING } } }"
+    done
+    echo "node { name: 'n' op: 'ParseExampleV2' input: ['i0', 'i1', 'i2', 'i3', 'i4']"
+    echo "  attr { key: 'num_sparse' value { i: 40 } }"
+    echo "  attr { key: 'sparse_types' value { list { type: DT_FLOAT } } }"
+    for list in Tdense ragged_value_types ragged_split_types dense_shapes; do
+      echo "  attr { key: '$list' value { list { } } }"
+    done
+    echo '}'
+  } >counts.pbtxt
+  ok graph counts.pbtxt
+  prints '^import +fails: .*len\(sparse_keys\) != len\(sparse_types\)'
   bad 1 'Could not find SavedModel' graph .
   bad 1 'no such node' graph "$net" --input 'q=[1]'
   bad 1 'not a placeholder' graph "$net" --input 'y=[1]'
