@@ -40,6 +40,14 @@ rn_str_t rn_path_directory(rn_str_t path) {
   return rn_str_n(path.data, end);
 }
 
+bool rn_path_to_parent(rn_str_t* inout_path) {
+  rn_str_t parent = rn_path_directory(*inout_path);
+  // The directory of "/" is "/"; that of "a" is ".", which is no part of it.
+  if (parent.size >= inout_path->size || parent.data != inout_path->data) return false;
+  *inout_path = parent;
+  return true;
+}
+
 rn_status_t rn_fs_find(const rn_env_t* env, const char* path, bool* out_exists) {
   rn_file_stat_t found;
   rn_status_t status = env->fs->stat(env->fs_self, path, &found);
@@ -105,13 +113,14 @@ rn_status_t rn_fs_write(const rn_env_t* env, const char* path, rn_str_t data) {
 
 rn_status_t rn_fs_temporary(const rn_env_t* env, const char* path, rn_strbuf_t* out) {
   size_t start = out->size;
-  do {
+  for (int tries = 0; tries < 100; ++tries) {
     out->size = start;
     rn_strbuf_printf(out, "%s.tempstate%llu", path,
                      (unsigned long long)env->random(env->self) >> 1);
     RN_RETURN_IF_ERROR(rn_strbuf_status(out));
-  } while (rn_fs_exists(env, out->data + start));
-  return RN_OK;
+    if (!rn_fs_exists(env, out->data + start)) return RN_OK;
+  }
+  return rn_already_exists("%s; and so do many names like it", out->data + start);
 }
 
 static rn_status_t sync_directory_of(const rn_env_t* env, const char* path) {

@@ -91,10 +91,14 @@ RN_MUST_USE rn_status_t rn_fs_remove_tree(const rn_env_t* env, const char* path,
                                           int64_t* out_left_files, int64_t* out_left_directories);
 // Adds the paths that match |pattern| (*, ?, [...]; none of them matches a /), sorted.
 RN_MUST_USE rn_status_t rn_fs_glob(const rn_env_t* env, const char* pattern, rn_names_t* names);
-// A name beside |path| that nobody has: "path.tempstate<number>".
+// A name beside |path| that nobody has: "path.tempstate<number>". ALREADY_EXISTS if a hundred numbers
+// in turn are taken.
 RN_MUST_USE rn_status_t rn_fs_temporary(const rn_env_t* env, const char* path, rn_strbuf_t* out);
 // The directory of |path|: "a/b" for "a/b/c", "/" for "/a", "." for "a".
 rn_str_t rn_path_directory(rn_str_t path);
+// Cuts |*inout_path| down to its directory: "a/b" to "a", "/a" to "/". False, with nothing changed, if
+// no part of it is one: "/" and "a" have none. A walk to the top ends there.
+bool rn_path_to_parent(rn_str_t* inout_path);
 
 // The code that TensorFlow gives an error of the system; 0 is no error.
 rn_code_t rn_code_of_errno(int error);

@@ -60,7 +60,9 @@ static rn_status_t file_append(rn_file_t* base, rn_str_t data) {
     size_t size = data.size < WRITE_BEHIND ? data.size : WRITE_BEHIND;
     ssize_t put = write(file->fd, data.data, size);
     if (put < 0 && errno != EINTR) return rn_status_of_errno(file->path, errno);
-    if (put <= 0) continue;
+    // A device that takes nothing and gives no reason would be asked for ever.
+    if (put == 0) return rn_status_of_errno(file->path, EIO);
+    if (put < 0) continue;
     data = rn_str_n(data.data + put, data.size - (size_t)put);
     file->unwritten += (size_t)put;
     if (file->unwritten < WRITE_BEHIND) continue;

@@ -45,9 +45,10 @@ static rn_status_t make_folder(rn_event_writer_t* w) {
   char* path = NULL;
   RN_RETURN_IF_ERROR(rn_str_dup(w->env.allocator, rn_str(w->folder), &path));
   rn_str_t old = rn_str(w->folder);
-  while (path[old.size] = '\0', old.size > 0 && !rn_fs_exists(&w->env, path)) {
-    bool has_parent = memchr(old.data, '/', old.size);
-    old = has_parent ? rn_path_directory(old) : rn_str_n(old.data, 0);
+  while (path[old.size] = '\0', !rn_fs_exists(&w->env, path)) {
+    if (rn_path_to_parent(&old)) continue;
+    old.size = 0;  // not even the first part of the path can be seen
+    break;
   }
   w->old_size = old.size;
   rn_free(w->env.allocator, path, w->folder_size + 1);

@@ -322,3 +322,41 @@ Test(fs, crash) {
   expect_content(&place, kept, "123");
   place_end(&place);
 }
+
+Test(fs, walks_to_the_top_and_ends, .timeout = 10) {
+  static const struct {
+    const char *path, *ways;
+  } rows[] = {{"/a/b/c", "/a/b /a / "}, {"a/b", "a "}, {"a", ""}, {"/", ""}, {"//", "/ "}, {"", ""},
+              {"/a/", "/a / "}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+    char ways[64] = "";
+    rn_str_t path = rn_str(rows[i].path);
+    for (int steps = 0; steps < 9 && rn_path_to_parent(&path); ++steps) {
+      size_t used = strlen(ways);
+      snprintf(ways + used, sizeof ways - used, "%.*s ", RN_STR_ARGS(path));
+    }
+    cr_expect_str_eq(ways, rows[i].ways, "%s", rows[i].path);
+  }
+}
+
+static uint64_t same_number(void* self) {
+  (void)self;
+  return 7;
+}
+
+// A name that is always taken is an error, not a loop.
+Test(fs, finds_no_temporary_name_where_all_are_taken, .timeout = 10) {
+  place_t place;
+  place_begin(&place, true);
+  place.env.random = same_number;
+  rn_strbuf_t name;
+  rn_strbuf_init(&name, rn_allocator_system());
+  OK(rn_fs_temporary(&place.env, at(&place, "f"), &name));
+  OK(rn_fs_write(&place.env, name.data, RN_STR("taken")));
+  rn_strbuf_clear(&name);
+  rn_status_t status = rn_fs_temporary(&place.env, at(&place, "f"), &name);
+  cr_expect_eq(rn_status_code(status), RN_CODE_ALREADY_EXISTS);
+  rn_status_free(status);
+  rn_strbuf_clear(&name);
+  place_end(&place);
+}

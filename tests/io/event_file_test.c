@@ -101,3 +101,31 @@ Test(event_file, parses_only_events) {
   cr_expect(rn_status_code(status) == RN_CODE_DATA_LOSS);
   rn_status_free(status);
 }
+
+static rn_status_t refuse_stat(void* self, const char* path, rn_file_stat_t* out) {
+  (void)self, (void)out;
+  return rn_status_of_errno(path, EACCES);
+}
+static rn_status_t refuse_path(void* self, const char* path) {
+  (void)self;
+  return rn_status_of_errno(path, EACCES);
+}
+
+// Where not even "/" can be read, looking for a folder that exists ends all the same.
+Test(event_file, gives_up_where_nothing_can_be_read, .timeout = 10) {
+  rn_env_t env = *rn_env_system();
+  rn_fs_t fs = *env.fs;
+  fs.stat = refuse_stat;
+  fs.make_directory = refuse_path;
+  env.fs = &fs;
+  const rn_str_t folders[] = {RN_STR("/a/b/c"), RN_STR("/"),   RN_STR("//"),      RN_STR("a"),
+                              RN_STR("a/b/"),   RN_STR("./a"), RN_STR("//a//b//")};
+  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; ++i) {
+    rn_event_writer_t* writer = NULL;
+    rn_status_t status = rn_event_writer_open(&env, folders[i], NULL, &writer);
+    bool has_parts = !rn_str_is(folders[i], "/") && !rn_str_is(folders[i], "//");
+    cr_expect_eq(rn_status_code(status), has_parts ? RN_CODE_PERMISSION_DENIED : RN_CODE_OK);
+    rn_status_free(status);
+    if (writer) rn_status_free(rn_event_writer_close(writer));
+  }
+}
