@@ -172,3 +172,61 @@ static void stress(rn_queue_kind_t kind, int64_t capacity, int64_t min_after_deq
 Test(queue, nothing_is_lost_in_a_line, .timeout = 60) { stress(RN_QUEUE_FIFO, 5, 0); }
 Test(queue, nothing_is_lost_in_a_short_line, .timeout = 60) { stress(RN_QUEUE_FIFO, 1, 0); }
 Test(queue, nothing_is_lost_in_a_bag, .timeout = 60) { stress(RN_QUEUE_SHUFFLE, 9, 3); }
+
+static const rn_dtype_t priorities[] = {RN_INT64};
+
+static void put_priority(rn_queue_t* queue, int64_t value) {
+  call_t call;
+  call_begin(&call);
+  cr_assert(rn_ok(rn_tensor_create(rn_allocator_system(), RN_INT64, RN_SHAPE_SCALAR, &call.in)));
+  *RN_DATA(&call.in, int64_t) = value;
+  rn_queue_enqueue(queue, &call.ctx, 0);
+  call_wait(&call);
+  cr_assert(rn_ok(call.status));
+  call_end(&call);
+}
+
+static void expect_batch(call_t* call, const int64_t* values, int64_t count) {
+  call_wait(call);
+  cr_assert(rn_ok(call->status));
+  cr_assert_eq(call->out.count, count);
+  for (int64_t i = 0; i < count; ++i) cr_assert_eq(RN_DATA(&call->out, int64_t)[i], values[i]);
+  call_end(call);
+}
+
+Test(queue, a_batch_that_waits_is_in_the_order_of_priorities, .timeout = 60) {
+  static const rn_shape_t shapes[] = {{0, NULL}};
+  rn_queue_spec_t spec = {.kind = RN_QUEUE_PRIORITY,
+                          .op = "PriorityQueueV2",
+                          .capacity = 9,
+                          .component_count = 1,
+                          .types = priorities,
+                          .shapes = shapes};
+  rn_queue_t* queue = NULL;
+  cr_assert(
+      rn_ok(rn_queue_create(rn_allocator_system(), rn_env_system(), &spec, RN_STR("q"), &queue)));
+  call_t batch;
+  call_begin(&batch);
+  batch.kernel.output_types = priorities;
+  rn_queue_dequeue_many(queue, &batch.ctx, 3, false);
+  put_priority(queue, 9);
+  put_priority(queue, 1);
+  cr_assert_eq(atomic_load(&batch.done), 0);
+  cr_assert_eq(rn_queue_size(queue), 2);  // it takes nothing before all are there
+  put_priority(queue, 5);
+  expect_batch(&batch, (int64_t[]){1, 5, 9}, 3);
+
+  // What is left of a closed queue, too.
+  call_begin(&batch);
+  batch.kernel.output_types = priorities;
+  rn_queue_dequeue_many(queue, &batch.ctx, 3, true);
+  put_priority(queue, 7);
+  put_priority(queue, 2);
+  call_t close;
+  call_begin(&close);
+  rn_queue_close(queue, &close.ctx, false);
+  call_wait(&close);
+  call_end(&close);
+  expect_batch(&batch, (int64_t[]){2, 7}, 2);
+  rn_object_release(&queue->resource.object);
+}

@@ -128,6 +128,13 @@ static inline int64_t available(const rn_queue_t* queue) {
   return queue->is_closed ? queue->count : queue->count - queue->spec.min_after_dequeue;
 }
 
+// Whether |waiter| may take elements now. One of a priority queue takes all of its elements at
+// once: a batch that were filled as elements come would not be in the order of their priorities.
+static inline bool may_take(const rn_queue_t* queue, const rn_queue_waiter_t* waiter) {
+  bool takes_all_at_once = queue->spec.kind == RN_QUEUE_PRIORITY && waiter->moved == 0;
+  return available(queue) >= (takes_all_at_once ? waiter->wanted : 1);
+}
+
 static rn_status_t take_into_waiter_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) {
   int32_t components = queue->spec.component_count;
   if (waiter->moved == waiter->taken_capacity) {
@@ -171,7 +178,7 @@ static outcome_t serve_out_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) 
     }
   }
   int64_t before = waiter->moved;
-  while (waiter->wanted > 0 && available(queue) > 0) {
+  while (waiter->wanted > 0 && may_take(queue, waiter)) {
     waiter->status = take_into_waiter_locked(queue, waiter);
     if (!rn_ok(waiter->status)) {
       put_back_locked(queue, waiter);
