@@ -34,36 +34,43 @@ static float rounded(const rn_nms_t* nms, float x) {
   return nms->is_half ? rn_half_to_float(rn_float_to_half(x)) : x;
 }
 
+// The smaller and the larger of two numbers; the first one if they cannot be compared.
+static float lower(float a, float b) { return b < a ? b : a; }
+static float higher(float a, float b) { return a < b ? b : a; }
+
 static float overlap(const rn_nms_t* nms, int64_t i, int64_t j) {
   if (!nms->boxes) return nms->overlaps[i * nms->count + j];
   const float *a = nms->boxes + i * nms->stride, *b = nms->boxes + j * nms->stride;
-  float ay0 = fminf(a[0], a[2]), ay1 = fmaxf(a[0], a[2]);
-  float ax0 = fminf(a[1], a[3]), ax1 = fmaxf(a[1], a[3]);
-  float by0 = fminf(b[0], b[2]), by1 = fmaxf(b[0], b[2]);
-  float bx0 = fminf(b[1], b[3]), bx1 = fmaxf(b[1], b[3]);
-  float area_a = rounded(nms, rounded(nms, ay1 - ay0) * rounded(nms, ax1 - ax0));
-  float area_b = rounded(nms, rounded(nms, by1 - by0) * rounded(nms, bx1 - bx0));
+  float ay0 = lower(a[0], a[2]), ay1 = higher(a[0], a[2]);
+  float ax0 = lower(a[1], a[3]), ax1 = higher(a[1], a[3]);
+  float by0 = lower(b[0], b[2]), by1 = higher(b[0], b[2]);
+  float bx0 = lower(b[1], b[3]), bx1 = higher(b[1], b[3]);
+  float area_a = (ay1 - ay0) * (ax1 - ax0), area_b = (by1 - by0) * (bx1 - bx0);
   if (area_a <= 0 || area_b <= 0) return 0;
-  float height = fmaxf(rounded(nms, fminf(ay1, by1) - fmaxf(ay0, by0)), 0);
-  float width = fmaxf(rounded(nms, fminf(ax1, bx1) - fmaxf(ax0, bx0)), 0);
-  float common = rounded(nms, height * width);
-  float all = rounded(nms, rounded(nms, area_a + area_b) - common);
-  return rounded(nms, common / all);
+  float height = higher(lower(ay1, by1) - higher(ay0, by0), 0);
+  float width = higher(lower(ax1, bx1) - higher(ax0, bx0), 0);
+  return rounded(nms, height * width / (area_a + area_b - height * width));
 }
 
-// Brings the candidate's score down by what was selected since; false if it is out altogether.
+// What a selected box leaves of the score of one that overlaps it.
+static float weight_of(const rn_nms_t* nms, float by) {
+  if (nms->sigma > 0) {
+    float scale = rounded(nms, rounded(nms, -0.5f) / nms->sigma);
+    return rounded(nms, expf(rounded(nms, rounded(nms, scale * by) * by)));
+  }
+  // An overlap that is no number (of infinite boxes) is not above the threshold, nor below it.
+  return by <= nms->threshold || nms->keeps_unordered ? 1 : 0;
+}
+
+// Brings the candidate's score down by what was selected since; false if it is out altogether. A
+// score that is no number is not above any: its candidate is out.
 static bool hold_against(const rn_nms_t* nms, candidate_t* c, const int32_t* selected,
                          int64_t count) {
   for (int64_t j = count - 1; j >= c->seen; --j) {
     float by = overlap(nms, c->index, selected[j]);
-    if (nms->sigma <= 0) {
-      if (by > nms->threshold) return false;
-      continue;
-    }
-    float scale = rounded(nms, rounded(nms, -0.5f) / nms->sigma);
-    float weight = expf(rounded(nms, rounded(nms, scale * by) * by));
-    c->score = rounded(nms, c->score * rounded(nms, weight));
-    if (c->score <= nms->least) return false;
+    if (!(nms->sigma > 0) && by > nms->threshold) return false;
+    c->score = rounded(nms, c->score * weight_of(nms, by));
+    if (!(c->score > nms->least)) return false;
   }
   c->seen = (int32_t)count;
   return true;

@@ -11,11 +11,12 @@ typedef struct rn_nms_t {
   int64_t stride;        // from a box to the next, in floats
   int64_t score_stride;  // from a score to the next
   int64_t count;
-  int64_t most;     // that are selected
-  float threshold;  // of the overlap, where there is no sigma
-  float least;      // scores above it count
-  float sigma;      // above 0: scores of what overlaps fall with it, instead of being left out
-  bool is_half;     // all numbers are halves, and so is what comes in between
+  int64_t most;          // that are selected
+  float threshold;       // of the overlap, where there is no sigma
+  float least;           // scores above it count
+  float sigma;           // above 0: scores of what overlaps fall with it, instead of being left out
+  bool keeps_unordered;  // overlaps that are NaN do not lower a score
+  bool is_half;          // scores and overlaps are rounded to halves
 } rn_nms_t;
 
 // The selected ones by falling score: |*out_count| numbers in |out|, their scores in |out_scores|,

@@ -262,6 +262,7 @@ static rn_status_t combined_compute(rn_kernel_ctx_t* ctx) {
   c.boxes = rn_in(ctx, 0)->data;
   c.scores = rn_in(ctx, 1)->data;
   c.nms.count = c.count;
+  c.nms.keeps_unordered = true;
   c.nms.stride = c.kinds * 4;
   c.nms.score_stride = c.classes;
   int64_t batch = rn_tensor_dim(rn_in(ctx, 0), 0), shape[3] = {batch, c.total, 4};
