@@ -3,6 +3,9 @@
 // What RE2 has no counterpart for (back references, looking around, control verbs) is refused when
 // the pattern is compiled. What is left means the same in both, and takes time within the limits,
 // not beyond them: a pattern that would run away ends with a status.
+//
+// As in RE2, a byte that is no part of a character matches nothing, and nothing matches across it:
+// a text is searched fragment by fragment, each of which is valid UTF-8.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
@@ -112,8 +115,7 @@ static rn_status_t regex_compile(rn_str_t pattern, bool is_full, regex_t* out) {
   RN_RETURN_IF_ERROR(check_language(pattern));
   int error = 0;
   PCRE2_SIZE offset = 0;
-  uint32_t options =
-      PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C;
+  uint32_t options = PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C;
   if (is_full) options |= PCRE2_ANCHORED | PCRE2_ENDANCHORED;
   out->code = pcre2_compile((PCRE2_SPTR)(pattern.data ? pattern.data : ""), pattern.size, options,
                             &error, &offset, NULL);
@@ -129,10 +131,31 @@ static rn_status_t regex_compile(rn_str_t pattern, bool is_full, regex_t* out) {
   return RN_OK;
 }
 
-// |*out_count| is the number of groups that were set, 0 without a match.
-static rn_status_t regex_match(const regex_t* regex, rn_str_t text, size_t from, int* out_count) {
-  int count = pcre2_match(regex->code, (PCRE2_SPTR)(text.data ? text.data : ""), text.size, from, 0,
-                          regex->match, regex->limits);
+// Bytes [begin, end) of a text, with a bad byte or the text's border on both sides. May be empty.
+typedef struct fragment_t {
+  size_t begin, end;
+} fragment_t;
+
+static fragment_t fragment_from(rn_str_t text, size_t begin) {
+  size_t end = begin;
+  while (end < text.size) {
+    uint32_t code;
+    size_t size = rn_utf8_decode(rn_str_n(text.data + end, text.size - end), &code);
+    if (code == RN_UTF8_BAD) break;
+    end += size;
+  }
+  return (fragment_t){begin, end};
+}
+
+// Searches one fragment. |*out_count| is the number of groups that were set, 0 without a match; the
+// groups are counted from the fragment's begin.
+static rn_status_t regex_match(const regex_t* regex, rn_str_t text, fragment_t fragment,
+                               size_t from, int* out_count) {
+  uint32_t options = PCRE2_NO_UTF_CHECK | (fragment.begin > 0 ? PCRE2_NOTBOL : 0) |
+                     (fragment.end < text.size ? PCRE2_NOTEOL : 0);
+  const char* data = text.data ? text.data + fragment.begin : "";
+  int count = pcre2_match(regex->code, (PCRE2_SPTR)data, fragment.end - fragment.begin,
+                          from - fragment.begin, options, regex->match, regex->limits);
   *out_count = count > 0 ? count : 0;
   if (count >= 0 || count == PCRE2_ERROR_NOMATCH) return RN_OK;
   PCRE2_UCHAR message[120];
@@ -141,8 +164,19 @@ static rn_status_t regex_match(const regex_t* regex, rn_str_t text, size_t from,
                                (const char*)message);
 }
 
+// Searches from |at| on, which is in |*inout_fragment|, and sets that to where the match is.
+static rn_status_t regex_find(const regex_t* regex, rn_str_t text, size_t at,
+                              fragment_t* inout_fragment, int* out_count) {
+  for (;;) {
+    RN_RETURN_IF_ERROR(regex_match(regex, text, *inout_fragment, at, out_count));
+    if (*out_count > 0 || inout_fragment->end == text.size) return RN_OK;
+    at = inout_fragment->end + 1;
+    *inout_fragment = fragment_from(text, at);
+  }
+}
+
 // Replacing.
-static void rewrite_match(const regex_t* regex, rn_str_t text, rn_str_t rewrite, int groups,
+static void rewrite_match(const regex_t* regex, const char* fragment, rn_str_t rewrite, int groups,
                           rn_strbuf_t* out) {
   const PCRE2_SIZE* spans = pcre2_get_ovector_pointer(regex->match);
   for (size_t i = 0; i < rewrite.size; ++i) {
@@ -156,8 +190,7 @@ static void rewrite_match(const regex_t* regex, rn_str_t text, rn_str_t rewrite,
     if (next == '\\')
       rn_strbuf_append_n(out, "\\", 1);
     else if (group < groups && spans[2 * group] != PCRE2_UNSET)
-      rn_strbuf_append_n(out, text.data + spans[2 * group],
-                         spans[2 * group + 1] - spans[2 * group]);
+      rn_strbuf_append_n(out, fragment + spans[2 * group], spans[2 * group + 1] - spans[2 * group]);
   }
 }
 
@@ -177,24 +210,26 @@ static bool rewrite_fits(const regex_t* regex, rn_str_t rewrite) {
 static rn_status_t replace_one(const regex_t* regex, rn_str_t text, rn_str_t rewrite,
                                bool is_global, rn_strbuf_t* out) {
   size_t at = 0, last_end = SIZE_MAX;
+  fragment_t fragment = fragment_from(text, 0);
   while (at <= text.size) {
     int groups;
-    RN_RETURN_IF_ERROR(regex_match(regex, text, at, &groups));
+    RN_RETURN_IF_ERROR(regex_find(regex, text, at, &fragment, &groups));
     if (groups == 0) break;
     const PCRE2_SIZE* spans = pcre2_get_ovector_pointer(regex->match);
-    size_t begin = spans[0], end = spans[1];
+    size_t begin = fragment.begin + spans[0], end = fragment.begin + spans[1];
     if (begin > at) rn_strbuf_append_n(out, text.data + at, begin - at);
     if (begin == end && begin == last_end) {
-      // Nothing, right behind the last match: go on with the next character.
+      // Nothing, right behind the last match: go on with the next character, or a bad byte.
       at = begin;
       if (at == text.size) break;
       uint32_t code;
       size_t size = rn_utf8_decode(rn_str_n(text.data + at, text.size - at), &code);
       rn_strbuf_append_n(out, text.data + at, size);
       at += size;
+      if (at > fragment.end) fragment = fragment_from(text, at);
       continue;
     }
-    rewrite_match(regex, text, rewrite, groups, out);
+    rewrite_match(regex, text.data + fragment.begin, rewrite, groups, out);
     at = last_end = end;
     if (!is_global) break;
   }
@@ -249,9 +284,10 @@ static rn_status_t match_all(rn_kernel_ctx_t* ctx, const regex_t* regex) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(input), &out));
   for (int64_t i = 0; i < input->count; ++i) {
-    int groups;
-    RN_RETURN_IF_ERROR(
-        regex_match(regex, rn_tstring_view(&RN_DATA(input, const rn_tstring_t)[i]), 0, &groups));
+    int groups = 0;
+    rn_str_t text = rn_tstring_view(&RN_DATA(input, const rn_tstring_t)[i]);
+    fragment_t all = fragment_from(text, 0);
+    if (all.end == text.size) RN_RETURN_IF_ERROR(regex_match(regex, text, all, 0, &groups));
     RN_DATA(out, bool)[i] = groups > 0;
   }
   return RN_OK;

@@ -5,6 +5,7 @@
 #include <wctype.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/charset.h"
 #include "kernels/cpu/text.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
@@ -48,22 +49,19 @@ static void case_destroy(void* state) {
   if (kind->locale) freelocale(kind->locale);
 }
 
+// What is no character becomes U+FFFD, as in stock.
 static void change_characters(const case_t* kind, rn_str_t text, rn_strbuf_t* out) {
-  while (text.size) {
-    uint32_t code;
-    size_t size = rn_utf8_decode(text, &code);
+  rn_charset_reader_t reader = {.charset = RN_CHARSET_UTF8};
+  for (size_t at = 0; at < text.size;) {
+    uint32_t code = rn_charset_next(&reader, text, &at).code;
     char bytes[4];
-    if (code == RN_UTF8_BAD) {
-      rn_strbuf_append_n(out, text.data, size);
-    } else if (kind->is_upper && code == 0xDF) {
+    if (kind->is_upper && code == 0xDF) {
       rn_strbuf_append(out, RN_STR("SS"));
     } else {
       code = (uint32_t)(kind->is_upper ? towupper_l((wint_t)code, kind->locale)
                                        : towlower_l((wint_t)code, kind->locale));
       rn_strbuf_append_n(out, bytes, rn_utf8_encode(code, bytes));
     }
-    text.data += size;
-    text.size -= size;
   }
 }
 

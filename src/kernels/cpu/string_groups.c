@@ -235,18 +235,18 @@ static rn_status_t check_segments(const rn_tensor_t* input, const rn_tensor_t* i
   return RN_OK;
 }
 
-// Bytes that each output takes, then where the next text of it goes.
+// Sets |sizes| to the bytes of each output. As in stock, a separator goes in front of a text only
+// if the output has bytes already: empty texts at the beginning leave no separators.
 static rn_status_t measure(const rn_tensor_t* input, const rn_tensor_t* ids, int64_t inner,
-                           size_t separator, bool* seen, size_t* sizes) {
+                           size_t separator, size_t* sizes) {
   for (int64_t i = 0; i < ids->count; ++i) {
     int64_t id = rn_int_at(ids, i);
     for (int64_t k = 0; k < inner; ++k) {
       size_t* size = &sizes[id * inner + k];
-      if (!rn_add_ok(*size, text_at(input, i * inner + k).size, size) ||
-          !rn_add_ok(*size, seen[id] ? separator : 0, size))
+      if (!rn_add_ok(*size, *size ? separator : 0, size) ||
+          !rn_add_ok(*size, text_at(input, i * inner + k).size, size))
         return rn_out_of_memory();
     }
-    seen[id] = true;
   }
   return RN_OK;
 }
@@ -263,29 +263,25 @@ static rn_status_t join_segments(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   int rank = 0;
   rn_tensor_t* out = NULL;
   size_t* sizes = NULL;
-  bool* seen = NULL;
   dims[rank++] = count;
   for (int d = ids->rank; d < input->rank; ++d) dims[rank++] = rn_tensor_dim(input, d);
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){(int16_t)rank, dims}, &out));
   int64_t inner = count ? out->count / count : 0;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)out->count + 1, &sizes));
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)count + 1, &seen));
-  RN_RETURN_IF_ERROR(measure(input, ids, inner, separator.size, seen, sizes));
+  RN_RETURN_IF_ERROR(measure(input, ids, inner, separator.size, sizes));
   rn_tstring_t* strings = RN_DATA(out, rn_tstring_t);
   for (int64_t i = 0; i < out->count; ++i) {
     if (!rn_tstring_resize(&strings[i], sizes[i])) return rn_out_of_memory();
     sizes[i] = 0;
   }
-  memset(seen, 0, (size_t)count);
   for (int64_t i = 0; i < ids->count; ++i) {
     int64_t id = rn_int_at(ids, i);
     for (int64_t k = 0; k < inner; ++k) {
       int64_t to = id * inner + k;
       char* bytes = (char*)rn_tstring_view(&strings[to]).data;
-      if (seen[id]) put(bytes, &sizes[to], separator);
+      if (sizes[to]) put(bytes, &sizes[to], separator);
       put(bytes, &sizes[to], text_at(input, i * inner + k));
     }
-    seen[id] = true;
   }
   return RN_OK;
 }

@@ -239,7 +239,7 @@ static rn_status_t split(rn_kernel_ctx_t* ctx) {
       for (; begin < end; ++begin) add_part(&parts, row, &column, begin, begin + 1);
       continue;
     }
-    if (text.size == 0 && skips_empty) continue;
+    if (text.size == 0) continue;  // as in stock, nothing has no parts, not even an empty one
     for (const char* at = begin;; ++at) {
       if (at < end && !memchr(delimiter.data, *at, delimiter.size)) continue;
       if (at > begin || !skips_empty) add_part(&parts, row, &column, begin, at);
