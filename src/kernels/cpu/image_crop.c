@@ -138,8 +138,9 @@ static rn_status_t crop_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-// Crops may overlap, so their gradients are added up in the order of the boxes.
-static void scatter(const job_t* job, int64_t boxes, double* wide) {
+// Crops may overlap, so their gradients are added up in the order of the boxes: in |wide| for
+// doubles, in |narrow| for all others.
+static void scatter(const job_t* job, int64_t boxes, double* wide, float* narrow) {
   const float* g = job->grads;
   for (int64_t i = 0; i < boxes * job->crop_height * job->crop_width; ++i, g += job->depth) {
     int64_t box = i / (job->crop_height * job->crop_width), b = job->which[box];
@@ -150,19 +151,25 @@ static void scatter(const job_t* job, int64_t boxes, double* wide) {
     if (!y.is_inside || !x.is_inside) continue;
     struct {
       int64_t y, x;
-      float weight;
-    } to[4] = {{y.low, x.low, (1 - x.part) * (1 - y.part)},
-               {y.low, x.high, x.part * (1 - y.part)},
-               {y.high, x.low, (1 - x.part) * y.part},
-               {y.high, x.high, x.part * y.part}};
+      float down, across;
+    } to[4] = {{y.low, x.low, 1 - y.part, 1 - x.part},
+               {y.low, x.high, 1 - y.part, x.part},
+               {y.high, x.low, y.part, 1 - x.part},
+               {y.high, x.high, y.part, x.part}};
     if (job->crop.is_nearest) {
       to[0].y = y.near;
       to[0].x = x.near;
-      to[0].weight = 1;
+      to[0].down = to[0].across = 1;
     }
     for (int k = 0; k < (job->crop.is_nearest ? 1 : 4); ++k) {
       int64_t at = ((b * job->height + to[k].y) * job->width + to[k].x) * job->depth;
-      for (int64_t d = 0; d < job->depth; ++d) wide[at + d] += (double)(to[k].weight * g[d]);
+      for (int64_t d = 0; d < job->depth; ++d) {
+        float part = to[k].across * (to[k].down * g[d]);
+        if (wide)
+          wide[at + d] += (double)part;
+        else
+          narrow[at + d] += part;
+      }
     }
   }
 }
@@ -194,11 +201,12 @@ static rn_status_t image_grad_compute(rn_kernel_ctx_t* ctx) {
     return rn_invalid_argument("image_size and grads are incompatible");
   if (dims[0] < 0) return rn_invalid_argument("image dimensions must be positive");
   RN_RETURN_IF_ERROR(check_which(which, dims[0]));
-  rn_tensor_t *out = NULL, wide = {0};
+  rn_tensor_t *out = NULL, sums = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &out));
-  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_DOUBLE, (rn_shape_t){4, dims}, &wide));
-  double* sums = wide.data;
-  if (wide.count) memset(sums, 0, rn_tensor_bytes(&wide));
+  bool is_half = out->dtype == RN_HALF;
+  if (is_half) RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){4, dims}, &sums));
+  rn_tensor_t* to = is_half ? &sums : out;
+  if (to->count) memset(to->data, 0, rn_tensor_bytes(to));
   job_t job = {.boxes = boxes->data,
                .which = which->data,
                .grads = grads->data,
@@ -208,18 +216,11 @@ static rn_status_t image_grad_compute(rn_kernel_ctx_t* ctx) {
                .crop_height = rn_tensor_dim(grads, 1),
                .crop_width = rn_tensor_dim(grads, 2),
                .crop = *(const crop_t*)ctx->state};
-  if (grads->count) scatter(&job, which->count, sums);
-  for (int64_t i = 0; i < out->count; ++i) {
-    float value = (float)sums[i];
-    if (out->dtype == RN_DOUBLE)
-      RN_DATA(out, double)[i] = sums[i];
-    else if (out->dtype == RN_FLOAT)
-      RN_DATA(out, float)[i] = value;
-    else  // floats go where doubles were that nobody needs any more
-      memcpy((char*)wide.data + (size_t)i * sizeof value, &value, sizeof value);
-  }
-  if (out->dtype == RN_HALF) rn_image_store(wide.data, out);
-  rn_tensor_clear(&wide);
+  bool is_double = out->dtype == RN_DOUBLE;
+  if (grads->count)
+    scatter(&job, which->count, is_double ? to->data : NULL, is_double ? NULL : to->data);
+  if (is_half) rn_image_store(sums.data, out);
+  rn_tensor_clear(&sums);
   return RN_OK;
 }
 

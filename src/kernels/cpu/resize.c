@@ -76,8 +76,13 @@ static float covered(float v, float from, float to, float scale) {
   return v + 1 > to ? to - v : 1.0f;
 }
 
+// One pixel has no two corners to align: all of the output covers parts of it.
+static float area_scale_of(const state_t* state, int64_t in, int64_t out) {
+  return in == 1 ? 1.0f / (float)out : scale_of(state, in, out);
+}
+
 static void area_taps(const state_t* state, int64_t in, int64_t out, taps_t* taps) {
-  float scale = scale_of(state, in, out);
+  float scale = area_scale_of(state, in, out);
   for (int64_t i = 0; i < out; ++i) {
     float from = (float)i * scale, to = (float)(i + 1) * scale;
     taps[i].at[0] = (int64_t)floorf(from);
@@ -226,8 +231,9 @@ static void resize_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-// The gradients go the other way: each output pixel gives to the pixels it was made of.
-static void bilinear_back(const job_t* job, const float* from, double* to64, float* to32) {
+// The gradients go the other way: each output pixel gives to the pixels it was made of. As in
+// stock, the parts of doubles are doubles for the cubic, and floats for the line.
+static void interpolation_piece(const job_t* job, const float* from, double* to64, float* to32) {
   int taps = job->method == BICUBIC ? TAPS : 2;
   for (int64_t y = 0; y < job->out[0]; ++y)
     for (int64_t x = 0; x < job->out[1]; ++x, from += job->depth)
@@ -237,11 +243,12 @@ static void bilinear_back(const job_t* job, const float* from, double* to64, flo
           int64_t at = (row->at[i] * job->in[1] + column->at[k]) * job->depth;
           float down = row->weights[i], across = column->weights[k];
           for (int64_t c = 0; c < job->depth; ++c) {
-            float part = from[c] * down * across;
-            if (to64)
-              to64[at + c] += (double)part;
+            if (!to64)
+              to32[at + c] += from[c] * down * across;
+            else if (job->method == BICUBIC)
+              to64[at + c] += (double)from[c] * (double)down * (double)across;
             else
-              to32[at + c] += part;
+              to64[at + c] += (double)(from[c] * down * across);
           }
         }
 }
@@ -284,9 +291,9 @@ static void back_piece(void* arg, int64_t begin, int64_t end) {
     if (job->method == NEAREST)
       nearest_back(job, i, in_size, out_size);
     else if (job->dtype == RN_DOUBLE)
-      bilinear_back(job, from, (double*)job->to + i * in_size, NULL);
+      interpolation_piece(job, from, (double*)job->to + i * in_size, NULL);
     else
-      bilinear_back(job, from, NULL, (float*)job->to + i * in_size);
+      interpolation_piece(job, from, NULL, (float*)job->to + i * in_size);
   }
 }
 
@@ -379,8 +386,8 @@ static rn_status_t resize(rn_kernel_ctx_t* ctx, method_t method) {
     to_floats(images, floats.data);
     job.from = floats.data;
   }
-  const state_t* state = ctx->state;
-  job.scale = 1 / (scale_of(state, job.in[0], job.out[0]) * scale_of(state, job.in[1], job.out[1]));
+  job.scale = 1 / (area_scale_of(ctx->state, job.in[0], job.out[0]) *
+                   area_scale_of(ctx->state, job.in[1], job.out[1]));
   double each = (double)(job.out[1] * job.depth) * (method == BICUBIC ? 20 : 4);
   if (method == AREA) each = (double)(job.in[0] / job.out[0] + 2) * (double)(job.in[1] * job.depth);
   rn_status_t status = run(ctx, &job, job.batch * job.out[0], each, resize_piece);

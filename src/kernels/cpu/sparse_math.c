@@ -3,6 +3,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/wide_rows.h"
 #include "kernels/kernel_rows.h"
 
 // Indices [count, rank], of int32 or int64, and values.
@@ -162,31 +163,45 @@ static rn_status_t adjoint_of(rn_kernel_ctx_t* ctx, const rn_tensor_t* b, rn_ten
   return RN_OK;
 }
 
-static rn_status_t multiply(rn_kernel_ctx_t* ctx, const sparse_t* a, const rn_tensor_t* b,
-                            bool adjoint_a, rn_tensor_t* row) {
-  rn_combine_fn_t mul = rn_combine(RN_COMBINE_MUL, b->dtype);
-  rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, b->dtype);
-  int64_t columns = rn_tensor_dim(b, 1), m = a->shape[adjoint_a ? 1 : 0];
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, (int64_t[]){m, columns}}, &out));
-  rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
-  RN_RETURN_IF_ERROR(rn_temp(ctx, b->dtype, (rn_shape_t){1, &columns}, row));
-  if (columns == 0) return RN_OK;
+// 16-bit floats are multiplied and added up as floats: |sums| then are the product before it is
+// rounded, |rows| a row of |b| and one of products.
+static void multiply_into(const sparse_t* a, const rn_tensor_t* b, bool adjoint_a,
+                          rn_tensor_t* rows, rn_tensor_t* sums) {
+  const rn_dtype_t wide = sums->dtype;
+  rn_combine_fn_t mul = rn_combine(RN_COMBINE_MUL, wide), add = rn_combine(RN_COMBINE_ADD, wide);
+  int64_t columns = rn_tensor_dim(b, 1);
+  rn_move_zero(NULL, wide, sums->data, sums->count);
   for (int64_t i = 0; i < a->count; ++i) {
     int64_t r = index_at(a, i, adjoint_a ? 1 : 0), k = index_at(a, i, adjoint_a ? 0 : 1);
-    char value[16];
+    _Alignas(16) char value[16], widened[16];
     memcpy(value, element(a->values, i), rn_dtype_size(b->dtype));
     if (adjoint_a) conjugate(b->dtype, value, 1);
-    mul(element(b, k * columns), value, 0, row->data, columns);
-    add(element(out, r * columns), row->data, 1, element(out, r * columns), columns);
+    const void* from = rn_wide_row(b->dtype, element(b, k * columns), rows->data, columns);
+    mul(from, rn_wide_row(b->dtype, value, widened, 1), 0, element(rows, columns), columns);
+    add(element(sums, r * columns), element(rows, columns), 1, element(sums, r * columns), columns);
   }
-  return RN_OK;
+}
+
+static rn_status_t multiply(rn_kernel_ctx_t* ctx, const sparse_t* a, const rn_tensor_t* b,
+                            bool adjoint_a) {
+  int64_t columns = rn_tensor_dim(b, 1), room = 2 * columns, m = a->shape[adjoint_a ? 1 : 0];
+  const rn_dtype_t wide = rn_wide_dtype(b->dtype);
+  rn_tensor_t *out = NULL, rows = {0}, sums = {0};
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, (int64_t[]){m, columns}}, &out));
+  if (out->count == 0) return RN_OK;
+  rn_status_t status = rn_temp(ctx, wide, (rn_shape_t){1, &room}, &rows);
+  if (rn_ok(status) && wide != b->dtype) status = rn_temp(ctx, wide, rn_tensor_shape(out), &sums);
+  if (rn_ok(status)) multiply_into(a, b, adjoint_a, &rows, wide == b->dtype ? out : &sums);
+  if (rn_ok(status) && wide != b->dtype) rn_narrow_row(b->dtype, sums.data, out->data, out->count);
+  rn_tensor_clear(&rows);
+  rn_tensor_clear(&sums);
+  return status;
 }
 
 static rn_status_t sparse_tensor_dense_mat_mul(rn_kernel_ctx_t* ctx) {
   const product_t* product = ctx->state;
   const rn_tensor_t* b = rn_in(ctx, 3);
-  rn_tensor_t turned = {0}, row = {0};
+  rn_tensor_t turned = {0};
   sparse_t a;
   RN_RETURN_IF_ERROR(read_sparse(ctx, 0, &a));
   if (b->rank != 2) return rn_invalid_argument("Tensor 'b' is not a matrix");
@@ -203,9 +218,8 @@ static rn_status_t sparse_tensor_dense_mat_mul(rn_kernel_ctx_t* ctx) {
         rn_text_of(b).text);
   rn_status_t status = product->adjoint_b ? adjoint_of(ctx, b, &turned) : RN_OK;
   if (rn_ok(status))
-    status = multiply(ctx, &a, product->adjoint_b ? &turned : b, product->adjoint_a, &row);
+    status = multiply(ctx, &a, product->adjoint_b ? &turned : b, product->adjoint_a);
   rn_tensor_clear(&turned);
-  rn_tensor_clear(&row);
   return status;
 }
 

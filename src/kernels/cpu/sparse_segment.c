@@ -1,12 +1,13 @@
-// Sums, means and root-n means of rows chosen by index, by segment; and their gradients.
+// Sums, means and root-n means of rows chosen by index, by segment; and their gradients. 16-bit
+// floats are added up and divided as floats: a sum may be beyond the largest half, its mean is not.
 #include <math.h>
 #include <stdlib.h>
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/wide_rows.h"
 #include "kernels/kernel_rows.h"
-#include "tensor/float16.h"
 
 enum { SUM, MEAN, SQRT_N };
 
@@ -16,24 +17,13 @@ static rn_status_t kind_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-// One number in the type of the rows.
+// One number in the type that rows of means are computed in.
 static void put_number(rn_dtype_t dtype, double value, void* out) {
-  memset(out, 0, 16);
-  switch (dtype) {
-    case RN_DOUBLE:
-      memcpy(out, &value, sizeof value);
-      break;
-    case RN_FLOAT: {
-      float number = (float)value;
-      memcpy(out, &number, sizeof number);
-      break;
-    }
-    default: {
-      uint16_t number =
-          dtype == RN_HALF ? rn_float_to_half((float)value) : rn_float_to_bfloat16((float)value);
-      memcpy(out, &number, sizeof number);
-    }
-  }
+  float number = (float)value;
+  if (dtype == RN_DOUBLE)
+    memcpy(out, &value, sizeof value);
+  else
+    memcpy(out, &number, sizeof number);
 }
 
 static rn_status_t check_inputs(const rn_tensor_t* data, const rn_tensor_t* indices,
@@ -72,22 +62,17 @@ static rn_status_t bad_id(int64_t id, int64_t rows) {
       (long long)id, (long long)rows);
 }
 
-static rn_status_t sparse_segment(rn_kernel_ctx_t* ctx) {
+// Adds up the rows of output |out|, which is zero. |spare| has room for two rows of floats.
+static rn_status_t sum_rows(const rn_kernel_ctx_t* ctx, int64_t rows, float* spare,
+                            rn_tensor_t* out) {
   const int kind = *(const int*)ctx->state;
   const rn_tensor_t *data = rn_in(ctx, 0), *indices = rn_in(ctx, 1), *ids = rn_in(ctx, 2);
-  int64_t rows = 0;
-  RN_RETURN_IF_ERROR(check_inputs(data, indices, ids));
-  RN_RETURN_IF_ERROR(read_number(ctx, ids, &rows));
-  int64_t dims[RN_MAX_RANK];
-  memcpy(dims, rn_tensor_dims(data), (size_t)data->rank * sizeof *dims);
-  dims[0] = rows;
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){data->rank, dims}, &out));
   const int64_t limit = rn_tensor_dim(data, 0);
-  const int64_t row = data->count ? rn_dims_product(dims, 1, data->rank) : 0;
+  const int64_t row = data->count ? rn_dims_product(rn_tensor_dims(data), 1, data->rank) : 0;
   const int64_t bytes = row * (int64_t)rn_dtype_size(data->dtype);
-  if (out->count) memset(out->data, 0, rn_tensor_bytes(out));
-  rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, data->dtype);
+  const rn_dtype_t wide = rn_wide_dtype(data->dtype);
+  const bool is_narrow = wide != data->dtype;
+  rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, wide);
   for (int64_t i = 0; i < ids->count;) {
     int64_t id = rn_int_at(ids, i), first = i, end = i + 1;
     while (end < ids->count && rn_int_at(ids, end) == id) ++end;
@@ -95,41 +80,68 @@ static rn_status_t sparse_segment(rn_kernel_ctx_t* ctx) {
       return rn_invalid_argument("segment ids are not increasing");
     if (id < 0 || id >= rows) return bad_id(id, rows);
     char* to = out->count ? (char*)out->data + id * bytes : NULL;
+    void* sum = is_narrow ? (void*)(spare + row) : (void*)to;
+    if (is_narrow) memset(sum, 0, (size_t)row * sizeof *spare);
     for (; i < end; ++i) {
       int64_t index = rn_int_at(indices, i);
       if (index < 0 || index >= limit)
         return rn_invalid_argument("Bad: indices[%lld] == %lld out of range [0, %lld)",
                                    (long long)i, (long long)index, (long long)limit);
-      if (row) add(to, (const char*)data->data + index * bytes, 1, to, row);
+      const char* from = (const char*)data->data + index * bytes;
+      if (row) add(sum, rn_wide_row(data->dtype, from, spare, row), 1, sum, row);
     }
-    if (kind == SUM || i - first == 1 || !row) continue;
-    _Alignas(16) char scale[16];
-    double count = (double)(i - first);
-    put_number(data->dtype, kind == MEAN ? count : sqrt(count), scale);
-    rn_combine(RN_COMBINE_DIV, data->dtype)(to, scale, 0, to, row);
+    if (!row) continue;
+    if (kind != SUM && i - first > 1) {
+      _Alignas(16) char scale[16];
+      double count = (double)(i - first);
+      put_number(wide, kind == MEAN ? count : sqrt(count), scale);
+      rn_combine(RN_COMBINE_DIV, wide)(sum, scale, 0, sum, row);
+    }
+    if (is_narrow) rn_narrow_row(data->dtype, sum, to, row);
   }
   return RN_OK;
 }
 
-// Adds the gradient's row |id|, scaled, to row |index| of the output.
-static void add_scaled(rn_dtype_t dtype, const char* from, double scale, char* to, char* spare,
-                       int64_t n) {
-  if (scale == 1) {
-    rn_combine(RN_COMBINE_ADD, dtype)(to, from, 1, to, n);
-    return;
-  }
-  _Alignas(16) char number[16];
-  put_number(dtype, scale, number);
-  rn_combine(RN_COMBINE_MUL, dtype)(from, number, 0, spare, n);
-  rn_combine(RN_COMBINE_ADD, dtype)(to, spare, 1, to, n);
+static rn_status_t sparse_segment(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *data = rn_in(ctx, 0), *indices = rn_in(ctx, 1), *ids = rn_in(ctx, 2);
+  int64_t rows = 0;
+  RN_RETURN_IF_ERROR(check_inputs(data, indices, ids));
+  RN_RETURN_IF_ERROR(read_number(ctx, ids, &rows));
+  int64_t dims[RN_MAX_RANK];
+  memcpy(dims, rn_tensor_dims(data), (size_t)data->rank * sizeof *dims);
+  dims[0] = rows;
+  rn_tensor_t *out = NULL, spare = {0};
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){data->rank, dims}, &out));
+  if (out->count) memset(out->data, 0, rn_tensor_bytes(out));
+  int64_t room = 0;
+  if (rn_is_narrow(data->dtype) && data->count) room = 2 * (data->count / rn_tensor_dim(data, 0));
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &room}, &spare));
+  rn_status_t status = sum_rows(ctx, rows, spare.data, out);
+  rn_tensor_clear(&spare);
+  return status;
 }
 
+// Adds the gradient's row |from|, scaled, to row |to| of the sums. |spare| has room for two rows.
+static void add_scaled(rn_dtype_t dtype, const char* from, double scale, char* to, char* spare,
+                       int64_t n) {
+  const rn_dtype_t wide = rn_wide_dtype(dtype);
+  const void* row = rn_wide_row(dtype, from, spare, n);
+  if (scale != 1) {
+    _Alignas(16) char number[16];
+    char* scaled = spare + (size_t)n * rn_dtype_size(wide);
+    put_number(wide, scale, number);
+    rn_combine(RN_COMBINE_MUL, wide)(row, number, 0, scaled, n);
+    row = scaled;
+  }
+  rn_combine(RN_COMBINE_ADD, wide)(to, row, 1, to, n);
+}
+
+// Adds up into |out|, which is zero and of the type that |grad| is computed in.
 static rn_status_t grad_rows(int kind, const rn_tensor_t* grad, const rn_tensor_t* indices,
                              const rn_tensor_t* ids, int64_t* counts, char* spare,
                              rn_tensor_t* out) {
   const int64_t segments = rn_tensor_dim(grad, 0), limit = rn_tensor_dim(out, 0);
   const int64_t row = out->count ? rn_dims_product(rn_tensor_dims(out), 1, out->rank) : 0;
-  const int64_t bytes = row * (int64_t)rn_dtype_size(grad->dtype);
   for (int64_t i = 0; i < ids->count; ++i) {
     int64_t id = rn_int_at(ids, i);
     if (id < 0 || id >= segments)
@@ -145,8 +157,9 @@ static rn_status_t grad_rows(int kind, const rn_tensor_t* grad, const rn_tensor_
     double count = (double)counts[id];
     double scale = kind == SUM ? 1 : kind == MEAN ? 1 / count : 1 / sqrt(count);
     if (row)
-      add_scaled(grad->dtype, (const char*)grad->data + id * bytes, scale,
-                 (char*)out->data + index * bytes, spare, row);
+      add_scaled(grad->dtype,
+                 (const char*)grad->data + (size_t)(id * row) * rn_dtype_size(grad->dtype), scale,
+                 (char*)out->data + (size_t)(index * row) * rn_dtype_size(out->dtype), spare, row);
   }
   return RN_OK;
 }
@@ -160,19 +173,24 @@ static rn_status_t make_grad(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices, i
   const int64_t segments = rn_tensor_dim(grad, 0);
   if (ids->count && rn_int_at(ids, ids->count - 1) >= segments)
     return rn_invalid_argument("Invalid number of segments");
-  rn_tensor_t* out = NULL;
+  rn_tensor_t *out = NULL, counts = {0}, spare = {0}, sums = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){grad->rank, dims}, &out));
-  if (out->count) memset(out->data, 0, rn_tensor_bytes(out));
-  rn_tensor_t counts = {0}, spare = {0};
-  int64_t row = out->count ? out->count / dims[0] : 0;
+  int64_t room = out->count ? 2 * (out->count / rows) : 0;
+  const rn_dtype_t wide = rn_wide_dtype(grad->dtype);
+  const bool is_narrow = wide != grad->dtype;
+  rn_tensor_t* to = is_narrow ? &sums : out;
   rn_status_t status = rn_temp(ctx, RN_INT64, (rn_shape_t){1, &segments}, &counts);
-  if (rn_ok(status)) status = rn_temp(ctx, grad->dtype, (rn_shape_t){1, &row}, &spare);
+  if (rn_ok(status)) status = rn_temp(ctx, wide, (rn_shape_t){1, &room}, &spare);
+  if (rn_ok(status) && is_narrow) status = rn_temp(ctx, wide, rn_tensor_shape(out), &sums);
   if (rn_ok(status)) {
     if (segments) memset(counts.data, 0, rn_tensor_bytes(&counts));
-    status = grad_rows(*(const int*)ctx->state, grad, indices, ids, counts.data, spare.data, out);
+    if (to->count) memset(to->data, 0, rn_tensor_bytes(to));
+    status = grad_rows(*(const int*)ctx->state, grad, indices, ids, counts.data, spare.data, to);
   }
+  if (rn_ok(status) && is_narrow) rn_narrow_row(out->dtype, sums.data, out->data, out->count);
   rn_tensor_clear(&counts);
   rn_tensor_clear(&spare);
+  rn_tensor_clear(&sums);
   return status;
 }
 
