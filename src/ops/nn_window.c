@@ -319,8 +319,9 @@ rn_status_t rn_shape_fn_fractional_pool(rn_shape_ctx_t* ctx) {
       return rn_invalid_argument("pooling_ratio cannot be smaller than 1, got: %g",
                                  (double)ratio->list_f[i]);
     }
-    dims[i] = in.dims[i] == RN_UNKNOWN ? RN_UNKNOWN
-                                       : (int64_t)((double)in.dims[i] / (double)ratio->list_f[i]);
+    // In float, as the kernel has it: 6 / 1.2f is 5.
+    dims[i] =
+        in.dims[i] == RN_UNKNOWN ? RN_UNKNOWN : (int64_t)((float)in.dims[i] / ratio->list_f[i]);
   }
   RN_TRY(rn_shape_make(ctx, 4, dims, rn_shape_out(ctx, 0)));
   // The edges are one more than the cells; stock infers the number of cells.

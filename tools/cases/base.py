@@ -109,6 +109,7 @@ class Table:
         spec = dict({"name": name}, **node(op, inputs, attrs))
         self.count = 0
         base = zlib.crc32(name.encode()) % 900
+        more = {k: v for k, v in more.items() if v is not None}
         spec = self.seeded(dict(spec, **more), base)
         self.rows.append(spec)
 

@@ -27,6 +27,7 @@ static rn_status_t ctc_init(const rn_kernel_init_t* init, void* state) {
 // The labels of all sequences, one after the other.
 typedef struct labels_t {
   int64_t* begin;  // batch + 1 of them
+  int64_t* given;  // labels of each sequence as they came, before any were collapsed
   int32_t* values;
 } labels_t;
 
@@ -146,7 +147,7 @@ static void one_sequence(const job_t* job, int64_t b) {
                .labels = job->labels.values + job->labels.begin[b],
                .count = 2 * labels + 1,
                .time = rn_int_at(job->lengths, b)};
-  if (p.time == 0 || labels > p.time) return;
+  if (p.time == 0 || job->labels.given[b] > p.time) return;
   p.y = scratch;
   p.alpha = p.y + job->time * job->classes;
   p.beta = p.alpha + p.time * p.count;
@@ -272,13 +273,14 @@ static rn_status_t take_labels(const rn_kernel_ctx_t* ctx, job_t* job, const rn_
       job->labels.values[made++] = label;
     }
     if (i == first) return rn_invalid_argument("Labels length is zero in batch %lld", (long long)b);
-    int64_t length = rn_int_at(job->lengths, b), count = made - kept;
-    if (count > job->most) job->most = count;
-    if (count > length && !job->ctc->ignores)
+    int64_t length = rn_int_at(job->lengths, b), given = i - first;
+    job->labels.given[b] = given;
+    if (made - kept > job->most) job->most = made - kept;
+    if (given > length && !job->ctc->ignores)
       return rn_invalid_argument(
           "Not enough time for target transition sequence (required: %lld, available: %lld)%lldYou "
           "can turn this error into a warning by using the flag ignore_longer_outputs_than_inputs",
-          (long long)count, (long long)length, (long long)b);
+          (long long)given, (long long)length, (long long)b);
   }
   job->labels.begin[job->batch] = made;
   return RN_OK;
@@ -315,11 +317,12 @@ static rn_status_t ctc_loss(rn_kernel_ctx_t* ctx) {
   memset(job.loss->data, 0, rn_tensor_bytes(job.loss));
   memset(job.gradient->data, 0, rn_tensor_bytes(job.gradient));
   rn_tensor_t begin = {0}, values = {0}, scratch = {0};
-  int64_t places = job.batch + 1;
+  int64_t places = 2 * job.batch + 1;
   rn_status_t status = rn_temp(ctx, RN_INT64, (rn_shape_t){1, &places}, &begin);
   if (rn_ok(status)) status = rn_temp(ctx, RN_INT32, rn_tensor_shape(rn_in(ctx, 2)), &values);
   if (rn_ok(status)) {
-    job.labels = (labels_t){RN_DATA(&begin, int64_t), RN_DATA(&values, int32_t)};
+    int64_t* numbers = RN_DATA(&begin, int64_t);
+    job.labels = (labels_t){numbers, numbers + job.batch + 1, RN_DATA(&values, int32_t)};
     status = run(ctx, &job, &scratch);
   }
   rn_tensor_clear(&begin);

@@ -12,7 +12,8 @@ typedef struct state_t {
 // The bounds moved so that zero is one of the levels. No range at all gives zeros.
 typedef struct fake_quant_t {
   float least, most, scale, inverse;
-  bool is_zero;
+  float zero;  // steps from |least| to zero
+  bool is_zero, divides;
 } fake_quant_t;
 
 static fake_quant_t quant_of(const state_t* state, float min, float max) {
@@ -25,6 +26,7 @@ static fake_quant_t quant_of(const state_t* state, float min, float max) {
                                      : __builtin_roundf(zero);
   quant.least = (state->first - level) * quant.scale;
   quant.most = (state->last - level) * quant.scale;
+  quant.zero = __builtin_floorf(-quant.least * quant.inverse + 0.5f);
   return quant;
 }
 
@@ -32,7 +34,10 @@ static inline float round_to_level(const fake_quant_t* quant, float in) {
   if (quant->is_zero) return 0;
   float x = in > quant->most ? quant->most : in;  // bounds the wrong way round: the lower one wins
   if (x < quant->least) x = quant->least;
-  return __builtin_floorf((x - quant->least) * quant->inverse + 0.5f) * quant->scale + quant->least;
+  // Steps are counted from zero, so that ties are rounded up and zero stays what it is.
+  float above = x - quant->least;
+  float steps = quant->divides ? above / quant->scale : above * quant->inverse;
+  return __builtin_floorf(steps - quant->zero + 0.5f) * quant->scale;
 }
 
 static rn_status_t levels_init(const rn_kernel_init_t* init, void* state_) {
@@ -100,6 +105,7 @@ static rn_status_t vars_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(one_bound(min, "min"));
   RN_RETURN_IF_ERROR(one_bound(max, "max"));
   fake_quant_t quant = quant_of(ctx->state, *RN_DATA(min, float), *RN_DATA(max, float));
+  quant.divides = true;  // as stock does here alone: it decides ties
   return round_all(ctx, &quant);
 }
 

@@ -196,7 +196,7 @@ static rn_status_t forward(rn_kernel_ctx_t* ctx, work_t work) {
           "Pooling ratio is higher than input dimension size for dimension "
           "%d. Input dim size: %" PRId64 " pooling ratio: %g",
           i, size, (double)state->ratios[i]);
-    dims[i] = (int64_t)floor((double)size / (double)state->ratios[i]);
+    dims[i] = (int64_t)floorf((float)size / state->ratios[i]);  // in float: 6 / 1.2f is 5
     if (dims[i] <= 0 || size > INT32_MAX)
       return rn_invalid_argument("A dimension of %" PRId64 " cannot be pooled", size);
   }

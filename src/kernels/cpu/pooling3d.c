@@ -1,6 +1,7 @@
 // MaxPool3D, AvgPool3D and their gradients: windows over volumes, channels last and innermost.
 #include <float.h>
 #include <inttypes.h>
+#include <math.h>
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/vector.h"
@@ -109,10 +110,11 @@ static void run_position(const pool_t* pool, int64_t volume, const int64_t at[3]
   int64_t count = 0, depth = pool->depth;
   int64_t size = pool->axes[0].in * pool->axes[1].in * pool->axes[2].in * depth;
   const float* x = pool->x ? pool->x + volume * size : NULL;
-  float start = pool->work == MAX ? -FLT_MAX : 0;
+  bool is_empty = !find_box(pool, at, &box, &count);
+  float start = pool->work != MAX ? 0 : is_empty ? -FLT_MAX : -INFINITY;
   bool makes_y = pool->work == MAX || pool->work == AVERAGE || pool->work == MAX_SECOND;
   for (int64_t c = 0; makes_y && c < depth; ++c) pool->to[out + c] = start;
-  if (!find_box(pool, at, &box, &count)) return;
+  if (is_empty) return;
   // Backwards for the second gradient, so that the first maximum writes last.
   int64_t total = count, rows = box.end[1] - box.begin[1], columns = box.end[2] - box.begin[2];
   bool is_second = pool->work == MAX_SECOND;

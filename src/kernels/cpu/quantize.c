@@ -95,7 +95,8 @@ typedef struct slice_t {
     for (int64_t o = 0; o < slice->outer; ++o)                                                 \
       for (int64_t i = 0; i < slice->inner; ++i) {                                             \
         T x = in[o * slice->step + i];                                                         \
-        if (state->has_range) x = x > max ? max : x < min ? min : x;                           \
+        if (state->has_range && x > max) x = max;                                              \
+        if (state->has_range && x < min) x = min; /* wins: a range below 0 has no levels */    \
         x *= scale;                                                                            \
         out[o * slice->step + i] = (state->rounds_up ? FLOOR(x + (T)0.5) : RINT(x)) * inverse; \
       }                                                                                        \

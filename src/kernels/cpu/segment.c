@@ -11,6 +11,8 @@ typedef struct segment_t {
   bool is_mean;
 } segment_t;
 
+// The row that comes is the left operand, as in stock: of two numbers that cannot be compared the
+// largest and the smallest are the left one, so NaN takes the place of what was there before.
 static rn_status_t segment_init(const rn_kernel_init_t* init, void* state) {
   rn_str_t name = rn_str(init->op->name);
   segment_t* segment = state;
@@ -112,7 +114,7 @@ static rn_status_t segment_reduce(rn_kernel_ctx_t* ctx) {
     char* to = (char*)out->data + id * bytes;
     memcpy(to, (const char*)data->data + i * bytes, (size_t)bytes);
     for (++i; i < ids->count && rn_int_at(ids, i) == id; ++i)
-      fn(to, (const char*)data->data + i * bytes, 1, to, row);
+      fn((const char*)data->data + i * bytes, to, 1, to, row);
     if (segment->is_mean) divide_row(data->dtype, to, row, i - first);
     next = id + 1;
   }
@@ -130,7 +132,7 @@ static void combine_rows(void* arg, const int64_t* ids, const int64_t* places, i
   const rows_t* job = arg;
   for (int i = 0; i < count; ++i) {
     char* to = job->to + ids[i] * job->bytes;
-    job->fn(to, job->from + places[i] * job->bytes, 1, to, job->row);
+    job->fn(job->from + places[i] * job->bytes, to, 1, to, job->row);
   }
 }
 

@@ -1,0 +1,275 @@
+"""Edges that random comparisons with stock found: ties, NaN and infinities, single pixels,
+bytes that are no text, ranges on one side of zero."""
+
+import base64
+
+from .base import *
+
+
+def raw(*texts):
+    """Strings that need not be UTF-8."""
+    return vec("string", [{"b64": base64.b64encode(x).decode()} for x in texts])
+
+
+def fill(t):
+    resizing(t)
+    cropping(t)
+    suppression(t)
+    segments(t)
+    pools(t)
+    fake_quant(t)
+    texts(t)
+    sparse_rows(t)
+    sequences(t)
+    quantized(t)
+
+
+def resizing(t):
+    for align in (False, True):
+        for size in ([1, 1], [1, 3], [3, 1], [2, 3]):
+            for out in ([1, 1], [3, 1], [1, 4], [3, 2]):
+                t.row(
+                    "%d_%dx%d_%dx%d" % (align, *size, *out),
+                    "ResizeArea",
+                    [drawn("float", [2] + size + [2], 0, 255), ivec(*out)],
+                    {"align_corners": align},
+                    tol=1e-6,
+                )
+    for op in ("ResizeBilinearGrad", "ResizeBicubicGrad"):
+        for name, a in (
+            ("plain", {}),
+            ("corners", {"align_corners": True}),
+            ("centers", {"half_pixel_centers": True}),
+        ):
+            for d in dtypes("F" if op == "ResizeBilinearGrad" else "f"):
+                x = [drawn("float", [2, 7, 5, 3], -100, 100), drawn(d, [2, 4, 3, 3])]
+                t.row(name + "_" + d, op, x, a, tol=1e-2 if d == "bfloat16" else None)
+    for d in dtypes("f half"):
+        x = [drawn(d, [2, 7, 5, 3]), ivec(4, 3)]
+        t.row("larger_" + d, "ResizeNearestNeighborGrad", x, tol=4e-3 if d == "half" else None)
+
+
+def cropping(t):
+    boxes = given("float", [3, 4], [0.1, 0.2, 0.7, 0.9, 0, 0, 1, 1, 0.3, -0.1, 1.2, 0.8])
+    which = vec("int32", [0, 1, 0])
+    for d in dtypes("half f"):
+        for method in ("bilinear", "nearest"):
+            inputs = [drawn("float", [3, 4, 5, 2]), boxes, which, ivec(2, 7, 6, 2)]
+            a = {"T": d, "method": method}
+            tol = 4e-3 if d == "half" else None  # stock adds halves up as halves
+            t.row("%s_%s" % (method, d), "CropAndResizeGradImage", inputs, a, tol=tol)
+        inputs = [drawn("float", [3, 4, 5, 2], -99, 99), drawn(d, [2, 7, 6, 2], -9, 9), boxes, which]
+        t.row(d, "CropAndResizeGradBoxes", inputs, tol=1e-4)
+
+
+def suppression(t):
+    f = "float"
+    infinite = [0, 0, 1, 1, 0, 0, INF, INF, "-inf", "-inf", INF, INF, 0, "-inf", 1, INF, 5, 5, 6, 6]
+    undefined = [NAN, 0, 1, 1, 0, NAN, 1, 1, 0, 0, NAN, 1, 0, 0, 1, NAN, 0, 0, 1, 1]
+    large = [0, 0, 3e38, 3e38, -3e38, -3e38, 3e38, 3e38, 0, 0, 1e30, 1e30, 0, 0, 1, 1, 0, 0, 1, 2]
+    tiny = [0, 0, 1e-30, 1e-30, 0, 0, 1e-30, 1e-30, 0, 0, 1, 1e-40, 0, 0, 1, 1e-40, 0, 0, 1, 1]
+    scores = {
+        "falling": [0.9, 0.8, 0.7, 0.6, 0.5],
+        "rising": [0.5, 0.6, 0.7, 0.8, 0.9],
+        "negative": [-0.1, -2, -3, -0.5, -4],
+        "infinite": [INF, 0.5, INF, "-inf", 1],
+        "undefined": [NAN, 0.5, 0.5, NAN, 0.1],
+    }
+    for kind, box in (("inf", infinite), ("nan", undefined), ("large", large), ("tiny", tiny)):
+        for name, values in scores.items():
+            row = "%s_%s" % (kind, name)
+            given_ = [given(f, [5, 4], box), vec(f, values), scalar("int32", 5)]
+            t.row(row, "NonMaxSuppression", given_)
+            t.row(row, "NonMaxSuppressionV2", given_ + [scalar(f, 0.5)])
+            for least in (0.2, -10):
+                more = given_ + [scalar(f, 0.5), scalar(f, least)]
+                row = "%s_%s_%g" % (kind, name, least)
+                t.row(row, "NonMaxSuppressionV3", more)
+                t.row(row, "NonMaxSuppressionV4", more, {"pad_to_max_output_size": True})
+                for sigma in (0.0, 0.5):
+                    a = {"pad_to_max_output_size": sigma == 0}
+                    t.row("%s_%g" % (row, sigma), "NonMaxSuppressionV5", more + [scalar(f, sigma)], a)
+    overlaps = given(f, [5, 5], [NAN, INF, -1, 0.5, 0.2] * 5)
+    for name, values in scores.items():
+        x = [overlaps, vec(f, values), scalar("int32", 5), scalar(f, 0.5), scalar(f, -10)]
+        t.row(name, "NonMaxSuppressionWithOverlaps", x)
+    x = [given(f, [1, 5, 1, 4], infinite), given(f, [1, 5, 1], scores["falling"])]
+    x += [scalar("int32", 5), scalar("int32", 5), scalar(f, 0.5), scalar(f, 0.1)]
+    t.row("infinite", "CombinedNonMaxSuppression", x, {"clip_boxes": False})
+    # Areas that are no halves.
+    small = [0, 0, 1e-4, 1e-4, 0, 0, 1e-4, 9e-5, 0, 0, 7e-5, 1e-4, 0, 0, 7e-5, 8e-5, 1e-3, 0, 2e-3, 3e-4]
+    for d in ("half", "float"):
+        x = [given(d, [5, 4], small), vec(d, [0.9, 0.8, 0.7, 0.6, 0.5]), scalar("int32", 5)]
+        t.row("small_" + d, "NonMaxSuppressionV2", x + [scalar(d, 0.5)])
+
+
+def segments(t):
+    values = [NAN, NAN, 1, NAN, NAN, 1, 2, NAN, 3, NAN, INF, "-inf", "-inf"]
+    ids = [0, 0, 1, 1, 2, 2, 3, 3, 3, 4, 5, 6, 6]
+    for d in dtypes("F"):
+        for op in ("SegmentMax", "SegmentMin"):
+            t.row("nan_" + d, op, [vec(d, values), vec("int32", ids)])
+        for op in ("UnsortedSegmentMax", "UnsortedSegmentMin"):
+            t.row("nan_" + d, op, [vec(d, values), vec("int32", ids), scalar("int32", 8)])
+            wide = given(d, [13, 9], [v for v in values for _ in range(9)])
+            t.row("nan_wide_" + d, op, [wide, vec("int32", ids), scalar("int32", 8)])
+
+
+def pools(t):
+    for op in ("FractionalMaxPool", "FractionalAvgPool"):
+        for size, ratio in ((6, 1.2), (12, 1.2), (11, 1.1), (22, 1.1), (7, 1.4), (10, 1.25), (9, 1.8)):
+            # Stock infers one edge too few.
+            t.row(
+                "%d_by_%g" % (size, ratio),
+                op,
+                [drawn("float", [1, size, size + 1, 2])],
+                {"pooling_ratio": [1.0, ratio, ratio, 1.0], "deterministic": True, "seed": 3, "seed2": 7},
+                wrong_static=[1, 2],
+                tol=1e-6,
+            )
+    # Ours has -inf and NaN at the borders, too, where stock has the lowest number.
+    for d in ("bfloat16", "float"):
+        for name, values in (("minus_inf", ["-inf"] * 16), ("one", ["-inf"] * 15 + [-1e38]), ("nan", [NAN] * 16)):
+            a = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 1, 1, 2, 1], "padding": "VALID"}
+            t.row("%s_%s" % (name, d), "MaxPool3D", [given(d, [1, 2, 2, 4, 1], values)], a)
+    # Windows that are smaller than the steps between them.
+    for size in (4, 5, 6, 7):
+        for ksize, stride in ((1, 2), (1, 3), (2, 3)):
+            for padding in ("VALID", "SAME"):
+                name = "sparse_%d_%d_%d_%s" % (size, ksize, stride, padding)
+                x = drawn("float", [1, size, size, size, 2])
+                a = {"ksize": [1] + [ksize] * 3 + [1], "strides": [1] + [stride] * 3 + [1], "padding": padding}
+                # Stock's volumes (not its gradients of them, nor its images) leave out what is
+                # left over on both sides; ours begin at 0, as SAME is defined.
+                if padding == "VALID" or (size - ksize) % stride < 2:
+                    t.row(name, "MaxPool3D", [x], a)
+                    t.row(name, "AvgPool3D", [x], a, tol=1e-6)
+                    a = {"strides": [1] + [stride] * 3 + [1], "padding": padding}
+                    t.row(name, "Conv3D", [x, drawn("float", [ksize] * 3 + [2, 3])], a, tol=1e-5)
+                x = drawn("float", [1, size, size, 2])
+                a = {"ksize": [1, ksize, ksize, 1], "strides": [1, stride, stride, 1], "padding": padding}
+                t.row(name, "MaxPool", [x], a)
+                t.row(name, "AvgPool", [x], a, tol=1e-6)
+                a = {"strides": [1, stride, stride, 1], "padding": padding}
+                t.row(name, "Conv2D", [x, drawn("float", [ksize, ksize, 2, 3])], a, tol=1e-5)
+
+
+def fake_quant(t):
+    for bits, narrow in ((8, False), (8, True), (3, False), (2, True), (16, False)):
+        for lo, hi in ((-6, 6), (-1, 1), (0, 6), (-0.5, 10), (-3, 0), (0.1, 0.9), (-7, -1)):
+            steps = 2**bits - 1 - narrow
+            # Halfway between two levels, and a little beside.
+            values = [lo + (hi - lo) * (k + 0.5) / steps for k in range(0, steps, max(1, steps // 60))]
+            values += [v * (1 + 1e-7) for v in values] + [lo, hi, 0, lo - 1, hi + 1]
+            a = {"num_bits": bits, "narrow_range": narrow}
+            name = "ties_%d_%d_%g_%g" % (bits, narrow, lo, hi)
+            x = vec("float", values)
+            t.row(name, "FakeQuantWithMinMaxArgs", [x], dict(a, min=float(lo), max=float(hi)), tol=0)
+            ends = [scalar("float", lo), scalar("float", hi)]
+            t.row(name, "FakeQuantWithMinMaxVars", [x] + ends, a, tol=0)
+            op = "FakeQuantWithMinMaxVarsPerChannel"
+            ends = [vec("float", [lo]), vec("float", [hi])]
+            t.row(name, op, [given("float", [len(values), 1], values)] + ends, a, tol=0)
+            ends = [given("float", [len(values)], lo), given("float", [len(values)], hi)]
+            t.row(name + "_vector", op, [x] + ends, a, tol=0)
+
+
+BAD = (
+    b"\xff", b"a\xffb", b"\xc3", b"\xc3(", b"\xe2\x82", b"ab\xc3\xa9", b"\x80\x80", b"\xf0\x9f\x98",
+    b"\xe2\x82\xff\xac", b"\xf8\x88\x80\x80\x80", b"\xc0\x80", b"", b"ok", b"a\xc3\xa9\xff\xc3\xa9z", b"\xffa\xff",
+)  # fmt: skip
+# RE2 takes these for characters where a class has all characters beyond ASCII.
+SURROGATES = (b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe0\x80\x80", b"a\xed\xa0\x80b")
+
+
+def texts(t):
+    for op in ("StringUpper", "StringLower"):
+        for encoding in ("", "utf-8"):
+            t.row("bad_" + encoding, op, [raw(*BAD, *SURROGATES)], {"encoding": encoding})
+    for i, p in enumerate(
+        (".", ".*", "a.b", "..", "...", "[^a]*", "(?s).*", r"\W+", r"\pL+", r"\PL+", "", "b*", "^", "$", r"\b", "(.)(.)?", r"\x{e9}", "[\u0080-\u00ff]")
+    ):
+        t.row("bad_%d" % i, "RegexFullMatch", [raw(*BAD), scalar("string", p)])
+        t.row("bad_%d" % i, "RegexReplace", [raw(*BAD), scalar("string", p), scalar("string", r"<\0>")])
+        a = {"pattern": p, "rewrite": r"<\0>", "replace_global": False}
+        t.row("bad_%d" % i, "StaticRegexReplace", [raw(*BAD)], a)
+        t.row("bad_%d" % i, "StaticRegexFullMatch", [raw(*BAD)], {"pattern": p})
+    for skip in (False, True):
+        for i, sep in enumerate(("", " ", ",", ", ")):
+            x = [vec("string", ["", " ", "a", "a,b", ",", " a , b "]), scalar("string", sep)]
+            t.row("empty_%d_%d" % (skip, i), "StringSplit", x, {"skip_empty": skip})
+            x = [vec("string", [""]), scalar("string", sep)]
+            t.row("nothing_%d_%d" % (skip, i), "StringSplit", x, {"skip_empty": skip})
+    op = "UnsortedSegmentJoin"
+    x = [vec("string", ["", "a", "", "b", "", "", ""]), vec("int32", [0, 0, 0, 0, 1, 2, 2]), scalar("int32", 4)]
+    t.row("empties", op, x, {"separator": ", "})
+    x = [given("string", [3, 2], ["", "a", "b", "", "", "c"]), vec("int32", [0, 0, 0]), scalar("int32", 1)]
+    t.row("empty_columns", op, x, {"separator": ":"})
+
+
+def sparse_rows(t):
+    big = given("half", [4, 3], [60000, 30000, -60000] * 4)
+    index, ids = vec("int32", [0, 1, 2, 3, 0]), vec("int32", [0, 0, 0, 2, 2])
+    for op in ("SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum"):
+        t.row("large_half", op, [big, index, ids])
+        t.row("large_half", op + "WithNumSegments", [big, index, ids, scalar("int32", 4)])
+        for d in ("half", "bfloat16"):
+            x = [drawn(d, [40, 5]), given("int32", [40], list(range(40))), given("int32", [40], [0] * 33 + [1] * 7)]
+            t.row("many_" + d, op, x)
+            x = [drawn(d, [3, 5]), vec("int32", [0, 1, 1, 0, 1, 1, 0]), vec("int32", [0, 0, 0, 1, 1, 1, 2]), scalar("int32", 2)]
+            t.row("many_" + d, op + "Grad", x)
+    for d in ("half", "bfloat16", "float"):
+        indices = given("int64", [60, 2], [v for i in range(60) for v in (i % 5, i // 2)])
+        x = [indices, drawn(d, [60]), vec("int64", [5, 30]), drawn(d, [30, 40])]
+        # Stock adds bfloat16 up as bfloat16.
+        tol = 4e-2 if d == "bfloat16" else None
+        t.row("many_" + d, "SparseTensorDenseMatMul", x, tol=tol)
+        indices = given("int64", [60, 2], [v for i in range(60) for v in (i // 2, i % 5)])
+        x = [indices, drawn(d, [60]), vec("int64", [30, 5]), drawn(d, [30, 40])]
+        t.row("adjoint_" + d, "SparseTensorDenseMatMul", x, {"adjoint_a": True}, tol=tol)
+        x = [indices, drawn(d, [60]), vec("int64", [30, 5]), drawn(d, [7, 5])]
+        t.row("adjoint_b_" + d, "SparseTensorDenseMatMul", x, {"adjoint_b": True}, tol=tol)
+
+
+def sequences(t):
+    labels = [
+        given("int64", [7, 2], [0, 0, 0, 1, 0, 2, 0, 3, 1, 0, 1, 1, 1, 2]),
+        vec("int32", [1, 1, 1, 2, 0, 1, 3]),
+    ]
+    for lengths in ([6, 6], [3, 6], [2, 6], [6, 2], [4, 3]):
+        for collapse in (False, True):
+            for ignore in (False, True):
+                a = {"preprocess_collapse_repeated": collapse, "ignore_longer_outputs_than_inputs": ignore}
+                name = "longer_%d%d_%d%d" % (*lengths, collapse, ignore)
+                x = [drawn("float", [6, 2, 4], -2, 2)] + labels + [vec("int32", lengths)]
+                t.row(name, "CTCLoss", x, a, tol=1e-5)
+
+
+def quantized(t):
+    op = "QuantizeDownAndShrinkRange"
+    for name, values in (
+        ("positive", [5, 1 << 20, 1 << 30]),
+        ("negative", [-(1 << 30), -5, -(1 << 20)]),
+        ("one", [12345]),
+        ("zero", [0, 0]),
+        ("ends", [-(2**31), 2**31 - 1, 0, 1]),
+        ("many", list(range(-(1 << 28), 1 << 28, 1 << 21))),
+        ("small", list(range(-300, 300, 7))),
+        ("empty", []),
+    ):
+        for lo, hi in ((-1, 1), (0, 255), (-100, 3), (-5, -1), (1, 5), (0, 0), (5, -5)):
+            x = [vec("qint32", values), scalar("float", lo), scalar("float", hi)]
+            t.row("%s_%g_%g" % (name, lo, hi), op, x, {"out_type": "quint8"})
+    for signed in (False, True):
+        for narrow in (False, True):
+            for lo, hi in ((-5, -1), (-1, 0), (0, 0), (1, 5), (-3, 3), (5, -5)):
+                for mode in ("HALF_TO_EVEN", "HALF_UP"):
+                    a = {"signed_input": signed, "narrow_range": narrow, "range_given": True}
+                    name = "%d_%d_%g_%g_%s" % (signed, narrow, lo, hi, mode)
+                    x = [drawn("float", [9], -6, 6), scalar("float", lo), scalar("float", hi)]
+                    t.row(name, "QuantizeAndDequantizeV2", x, dict(a, round_mode=mode, num_bits=8))
+                    t.row(name, "QuantizeAndDequantizeV4", x, dict(a, round_mode=mode, num_bits=8))
+                t.row(name, "QuantizeAndDequantizeV3", x + [scalar("int32", 8)], a)
+    for signed in (False, True):
+        x = [drawn("float", [9], -6, -1), scalar("float", 0), scalar("float", 0)]
+        t.row("below_%d" % signed, "QuantizeAndDequantizeV2", x, {"signed_input": signed})
