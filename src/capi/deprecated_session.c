@@ -21,6 +21,7 @@ TF_DeprecatedSession* TF_NewDeprecatedSession(const TF_SessionOptions* options, 
   rn_status_t outcome = RN_NEW(rn_capi_allocator(), &session);
   if (rn_ok(outcome)) outcome = rn_graph_create(rn_capi_allocator(), &session->graph);
   if (rn_ok(outcome)) {
+    session->graph->keeps_misfits = true;
     outcome = rn_capi_session_create(session->graph, options, &session->session);
   }
   if (rn_capi_ok(status, outcome)) return session;

@@ -159,6 +159,7 @@ static rn_status_t set_up(rn_worker_graph_t* graph, const rn_worker_graph_option
   RN_RETURN_IF_ERROR(rn_session_options_parse(options->config, &session));
   RN_RETURN_IF_ERROR(rn_arena_str(&graph->arena, options->config, &graph->config));
   RN_RETURN_IF_ERROR(rn_graph_create(graph->allocator, &graph->graph));
+  graph->graph->keeps_misfits = true;
   rn_import_options_t import = {.allows_any_names = true};
   rn_strbuf_t plain;
   bool has_stock_nodes;

@@ -452,6 +452,7 @@ static rn_status_t build_graph(builder_t* builder, rn_function_body_t* body) {
   RN_RETURN_IF_ERROR(
       rn_graph_create_body(body->arena.allocator, builder->maker->library, &body->graph));
   body->graph->allows_shapeless = true;
+  body->graph->keeps_misfits = true;
   rn_import_options_t options = {.allows_any_names = true,
                                  .return_outputs = builder->results.items,
                                  .return_output_count = (int32_t)builder->results.count,

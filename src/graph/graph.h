@@ -68,6 +68,9 @@ struct rn_graph_t {
   rn_library_t* library;  // has a lock of its own
   bool owns_library;      // false: the graph is a function's body, and this is that of its maker
   bool allows_shapeless;  // nodes of ops that have no shape function may be added
+  // A node whose input shapes its op refuses is kept, and its kernel reports them if it runs.
+  // True for graphs of sessions and bodies of functions: a client may never run that node.
+  bool keeps_misfits;
   int32_t producer, min_consumer;
   RN_VEC(int32_t) bad_consumers;
   // What a room above keeps with the graph, which frees it when it goes; set once.

@@ -253,6 +253,10 @@ static rn_status_t merge_shape(rn_node_t* node, int i, rn_shape_t shape) {
     node->outputs[i].shape = merged;
     return RN_OK;
   }
+  if (node->graph->keeps_misfits) {
+    rn_status_free(status);
+    return RN_OK;
+  }
   rn_status_t named = rn_status_make(
       rn_status_code(status),
       "Node '%.*s' has an _output_shapes attribute inconsistent with the GraphDef for output #%d: "

@@ -162,9 +162,8 @@ static void print_partial_shapes(rn_strbuf_t* text, const rn_shape_ctx_t* ctx) {
 
 // Adds to a shape function's complaint which node it is about and what came in.
 static rn_status_t explain(rn_status_t status, const rn_node_t* node, const rn_shape_ctx_t* ctx) {
-  // Memory is nobody's fault, and stock reads shape tensors outside of its shape functions.
+  // Stock reads shape tensors outside of its shape functions.
   rn_str_t message = rn_str(rn_status_message(status));
-  if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) return status;
   if (rn_str_starts_with(message, RN_STR("Invalid value in tensor used for shape: "))) {
     return status;
   }
@@ -190,19 +189,14 @@ static bool has_placeholder(const rn_node_t* node) {
   return false;
 }
 
-static rn_status_t infer(rn_node_t* node, context_arrays_t* arrays) {
-  if (node->op->shape == rn_shape_fn_missing && !node->graph->allows_shapeless) {
-    return rn_invalid_argument(
-        "No shape inference function exists for op '%s', did you forget to define it?",
-        node->op->name);
-  }
-  gather_inputs(node, arrays);
+// A context with everything that |arrays| says of the inputs, and nothing of the outputs.
+static rn_shape_ctx_t make_context(const rn_node_t* node, const context_arrays_t* arrays,
+                                   rn_shape_asked_t* asked) {
   for (int i = 0; i < node->output_count; i++) {
     arrays->out_shapes[i] = RN_SHAPE_UNKNOWN;
     arrays->out_handles[i] = (rn_handle_data_t){0};
   }
-  rn_shape_asked_t asked = {0};
-  rn_shape_ctx_t ctx = {
+  return (rn_shape_ctx_t){
       .op = node->op,
       .attrs = node->attrs,
       .arena = &node->graph->arena,
@@ -216,13 +210,44 @@ static rn_status_t infer(rn_node_t* node, context_arrays_t* arrays) {
       .output_count = node->output_count,
       .outputs = arrays->out_shapes,
       .output_handles = arrays->out_handles,
-      .asked = &asked,
+      .asked = asked,
   };
-  if (!has_placeholder(node)) {
-    rn_status_t status = rn_shape_infer(&ctx);
-    if (!rn_ok(status)) return explain(status, node, &ctx);
+}
+
+// Keeps what can be said of |node| whatever its inputs are. False if its op refuses even that, as
+// with attributes that never fit: kernels may rely on the check.
+static bool keep_misfit(rn_node_t* node, context_arrays_t* arrays) {
+  rn_shape_asked_t asked = {0};
+  for (int i = 0; i < node->input_count; i++) {
+    arrays->shapes[i] = RN_SHAPE_UNKNOWN;
+    arrays->values[i] = NULL;
+    arrays->partials[i] = (rn_partial_t){0};
+    arrays->handles[i] = (rn_handle_data_t){0};
   }
-  return keep_outputs(node, &ctx);
+  rn_shape_ctx_t ctx = make_context(node, arrays, &asked);
+  rn_status_t status = rn_shape_infer(&ctx);
+  if (rn_ok(status)) status = keep_outputs(node, &ctx);
+  bool is_kept = rn_ok(status);
+  rn_status_free(status);
+  return is_kept;
+}
+
+static rn_status_t infer(rn_node_t* node, context_arrays_t* arrays) {
+  if (node->op->shape == rn_shape_fn_missing && !node->graph->allows_shapeless) {
+    return rn_invalid_argument(
+        "No shape inference function exists for op '%s', did you forget to define it?",
+        node->op->name);
+  }
+  gather_inputs(node, arrays);
+  rn_shape_asked_t asked = {0};
+  rn_shape_ctx_t ctx = make_context(node, arrays, &asked);
+  rn_status_t status = has_placeholder(node) ? RN_OK : rn_shape_infer(&ctx);
+  if (rn_ok(status)) return keep_outputs(node, &ctx);
+  if (rn_status_code(status) == RN_CODE_RESOURCE_EXHAUSTED) return status;
+  status = explain(status, node, &ctx);
+  if (!node->graph->keeps_misfits || !keep_misfit(node, arrays)) return status;
+  rn_status_free(status);
+  return RN_OK;
 }
 
 rn_status_t rn_node_infer_locked(rn_node_t* node) {

@@ -75,6 +75,40 @@ CT_TEST(CAPI, DeprecatedSessionRuns) {
   close_session(session, s);
 }
 
+// A node that cannot run fails the steps that want it, and no others.
+CT_TEST(CAPI, DeprecatedSessionKeepsMisfits) {
+  TF_Status* s = TF_NewStatus();
+  TF_DeprecatedSession* session = open_session(s);
+  extend(session, s);
+  ct_t t = ct_open();
+  TF_Operation* x = ct_placeholder_shaped(&t, t.graph, "x1", TF_FLOAT, (int64_t[]){2, 3}, 2);
+  TF_Operation* y = ct_placeholder_shaped(&t, t.graph, "y1", TF_FLOAT, (int64_t[]){3, 2}, 2);
+  TF_OperationDescription* desc = TF_NewOperation(t.graph, "MatMul", "product");
+  TF_AddInput(desc, ct_out(x, 0));
+  TF_AddInput(desc, ct_out(y, 0));
+  TF_FinishOperation(desc, s);
+  CT_OK(s);
+  TF_Buffer* bytes = ct_graph_def(t.graph);
+  // The product reads x1 twice.
+  for (char* at = (char*)bytes->data; at < (char*)bytes->data + bytes->length - 4; ++at)
+    if (!memcmp(at, "\x1a\x02y1", 4)) at[2] = 'x';
+  TF_ExtendGraph(session, bytes->data, bytes->length, s);
+  CT_OK(s);
+  TF_DeleteBuffer(bytes);
+  ct_close(&t);
+  TF_Tensor* result = NULL;
+  TF_Run(session, NULL, NULL, NULL, 0, (const char*[]){"two"}, &result, 1, NULL, 0, NULL, s);
+  CT_OK(s);
+  CT_INT(ct_take_int32(result), 2);
+  TF_Tensor* fed = TF_AllocateTensor(TF_FLOAT, (int64_t[]){2, 3}, 2, 6 * sizeof(float));
+  memset(TF_TensorData(fed), 0, TF_TensorByteSize(fed));
+  TF_Run(session, NULL, (const char*[]){"x1"}, &fed, 1, (const char*[]){"product"}, &result, 1,
+         NULL, 0, NULL, s);
+  CT_ERROR_HAS(s, TF_INVALID_ARGUMENT, "Matrix size-incompatible: In[0]: [2,3], In[1]: [2,3]");
+  TF_DeleteTensor(fed);
+  close_session(session, s);
+}
+
 CT_TEST(CAPI, DeprecatedPartialRun) {
   TF_Status* s = TF_NewStatus();
   TF_DeprecatedSession* session = open_session(s);

@@ -279,6 +279,39 @@ CLUSTER_TEST(values_cross_tasks) {
   cluster_close(&cluster);
 }
 
+// A client may send nodes that cannot run: only the steps that want them fail, with what the kernel
+// says.
+CLUSTER_TEST(misfits_are_kept) {
+  cluster_t cluster;
+  cluster_open(&cluster, over_rpc);
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  graph->keeps_misfits = true;
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t a = rn_const(on(s, at_ps0, NULL), RN_FLOAT, (int64_t[]){1, 2}, 2, (float[]){1, 2});
+  rn_edge_t product = rn_MatMul(on(s, at_ps0, "product"), a, a);
+  rn_Neg(on(s, at_ps1, "after"), product);
+  rn_Sum(on(s, at_ps0, "fine"), a, rn_const_int32_list(s, (int32_t[]){0, 1}, 2));
+  expect_ok(s);
+  rn_create_session_t session;
+  session_open(&cluster, graph, &session);
+  float fine = 0;
+  for (int i = 0; i < 2; ++i) {
+    OK(run(&cluster, &session, NULL, 0, "fine:0", NULL, &fine));
+    cr_assert_float_eq(fine, 3, 1e-6);
+    rn_status_t status = run(&cluster, &session, NULL, 0, i ? "after:0" : "product:0", NULL, NULL);
+    cr_assert_eq(rn_status_code(status), RN_CODE_INVALID_ARGUMENT);
+    cr_assert(
+        strstr(rn_status_message(status), "Matrix size-incompatible: In[0]: [1,2], In[1]: [1,2]"),
+        "%s", rn_status_message(status));
+    rn_status_free(status);
+  }
+  session_close(&cluster, &session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  cluster_close(&cluster);
+}
+
 // What the master's own part sends goes along with the calls of the others, if it is small: then
 // they ask for nothing.
 CLUSTER_TEST(small_values_go_along) {
