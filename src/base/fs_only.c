@@ -251,11 +251,15 @@ void rn_fs_only_destroy(rn_fs_only_t* only) {
   RN_FREE(only->allocator, only);
 }
 
+bool rn_fs_only_has_network(const rn_fs_only_t* only) {
+  return only->allows_all || only->allows_network;
+}
+
 void rn_fs_only_apply(rn_fs_only_t* only, rn_env_t* env) {
   if (only->allows_all) return;
   env->fs = &table;
   env->fs_self = only;
-  if (only->allows_network) return;
+  if (rn_fs_only_has_network(only)) return;
   env->net = &no_net;
   env->net_self = only;
 }

@@ -16,6 +16,7 @@ typedef struct rn_fs_only_t rn_fs_only_t;
 RN_MUST_USE rn_status_t rn_fs_only_create(const rn_env_t* env, rn_str_t folder, rn_str_t allow,
                                           rn_allocator_t allocator, rn_fs_only_t** out);
 void rn_fs_only_destroy(rn_fs_only_t* only);  // NULL is fine
+bool rn_fs_only_has_network(const rn_fs_only_t* only);
 // Puts the view in the place of |env|'s files and, unless it was allowed, of its network, which
 // then refuses.
 void rn_fs_only_apply(rn_fs_only_t* only, rn_env_t* env);

@@ -31,6 +31,17 @@ static rn_status_t take_tasks(const rn_pb_ServerDef_t* def, rn_arena_t* arena,
   return RN_OK;
 }
 
+// Whether the environment lets eager clients have a server connect outside of its cluster.
+static bool allows_network(void) {
+  rn_str_t allow = rn_str(getenv("RUNNEL_ALLOW"));
+  bool allows = false;
+  while (allow.size && !allows) {
+    rn_str_t word = rn_str_trim(rn_str_split(&allow, ';'));
+    allows = rn_str_is(word, "network") || rn_str_is(word, "all");
+  }
+  return allows;
+}
+
 static rn_status_t create(rn_str_t proto, rn_arena_t* arena, rn_server_t** out) {
   rn_pb_ServerDef_t* def = NULL;
   rn_status_t status = RN_PB_DECODE(ServerDef, proto, NULL, arena, &def);
@@ -45,7 +56,8 @@ static rn_status_t create(rn_str_t proto, rn_arena_t* arena, rn_server_t** out) 
   rn_server_options_t options = {.env = rn_capi_env(),
                                  .allocator = rn_capi_allocator(),
                                  .job = def->job_name,
-                                 .index = def->task_index};
+                                 .index = def->task_index,
+                                 .reaches_all = allows_network()};
   RN_RETURN_IF_ERROR(take_tasks(def, arena, &options));
   const rn_pb_ConfigProto_t* config = def->default_session_config;
   if (config && config->experimental && config->experimental->coordination_config)
@@ -117,7 +129,8 @@ static rn_status_t create_task(const rn_cluster_t* cluster, const char* job, int
                                  .tasks = tasks,
                                  .task_count = cluster->tasks.count,
                                  .job = rn_str(job),
-                                 .index = task};
+                                 .index = task,
+                                 .reaches_all = allows_network()};
   return rn_server_create(&options, out);
 }
 

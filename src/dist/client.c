@@ -74,7 +74,7 @@ static rn_status_t set_up(rn_client_t* client, const rn_client_options_t* option
                                   .tls = client->tls};
   RN_RETURN_IF_ERROR(rn_channel_create(&channel, &client->channel));
   RN_RETURN_IF_ERROR(
-      rn_remote_peer_create(client->channel, client->env, client->allocator, &client->peer));
+      rn_remote_peer_create(client->channel, client->env, false, client->allocator, &client->peer));
   client->master = rn_remote_master(client->peer);
   rn_leases_options_t leases = {.env = client->env,
                                 .allocator = client->allocator,

@@ -48,8 +48,9 @@ struct rn_server_t {
   rn_eager_service_t* eager;
   rn_gate_t gate;
   int64_t started_ns;
-  rn_str_t* names;  // of the tasks, the own one first
-  peer_t* peers;    // all but the own one
+  rn_str_t own_address;  // of the cluster
+  rn_str_t* names;       // of the tasks, the own one first
+  peer_t* peers;         // all but the own one
   size_t peer_count;
   char target[300];
   rn_mutex_t mutex;  // guards what follows, and the making of channels
@@ -71,8 +72,9 @@ static rn_status_t connect_peer(rn_server_t* server, peer_t* peer) {
                                   .peer = peer->task.data};
   if (!peer->channel) RN_RETURN_IF_ERROR(rn_channel_create(&options, &peer->channel));
   if (!peer->remote)
-    RN_RETURN_IF_ERROR(
-        rn_remote_peer_create(peer->channel, &server->env, server->allocator, &peer->remote));
+    RN_RETURN_IF_ERROR(rn_remote_peer_create(peer->channel, &server->env,
+                                             !server->options.lends_nothing, server->allocator,
+                                             &peer->remote));
   if (!peer->repeat)
     RN_RETURN_IF_ERROR(rn_repeat_create(rn_remote_worker(peer->remote), &server->env,
                                         server->allocator, &peer->repeat));
@@ -95,6 +97,17 @@ static rn_worker_t* find_peer(void* self, rn_str_t task) {
   }
   rn_mutex_unlock(&server->mutex);
   return found;
+}
+
+// Where eager clients may have this task connect to.
+static bool may_reach(void* self, rn_str_t address) {
+  const rn_server_t* server = self;
+  if (server->options.reaches_all || (server->only && rn_fs_only_has_network(server->only)))
+    return true;
+  bool is_ours = rn_str_eq(server->own_address, address);
+  for (size_t i = 0; i < server->peer_count && !is_ours; ++i)
+    is_ours = rn_str_is(address, server->peers[i].address);
+  return is_ours;
 }
 
 // Until it is started, a server is not there for anybody.
@@ -334,6 +347,7 @@ static rn_status_t set_up(rn_server_t* server) {
   rn_server_options_t* options = &server->options;
   rn_str_t own = {0}, address;
   RN_RETURN_IF_ERROR(take_cluster(server, &own));
+  server->own_address = own;
   RN_RETURN_IF_ERROR(listen_address(server, own, &address));
   RN_RETURN_IF_ERROR(rn_pool_create(server->allocator, options->threads, &server->pool));
   if (rn_pool_threads(server->pool) < 3) {  // one of them is whoever waits: the loop never does
@@ -387,8 +401,11 @@ static rn_status_t set_up(rn_server_t* server) {
                                .peers = peers,
                                .timers = rn_loop_timers(server->loop)};
   RN_RETURN_IF_ERROR(rn_worker_gc_create(&gc, &server->gc));
-  if (!options->lends_nothing)
-    RN_RETURN_IF_ERROR(rn_loans_create(&server->env, server->allocator, &server->service.loans));
+  if (!options->lends_nothing) {  // without its socket nothing is lent, and all goes on
+    rn_status_t status = rn_loans_create(&server->env, server->allocator, &server->service.loans);
+    if (rn_status_code(status) != RN_CODE_UNAVAILABLE) RN_RETURN_IF_ERROR(status);
+    rn_status_free(status);
+  }
   server->service = (rn_service_t){.loans = server->service.loans,
                                    .seed = server->env.random(server->env.self),
                                    .worker = rn_worker_fence_face(server->fence),
@@ -409,7 +426,10 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .task = server->names[0],
                                       .cpu_devices = options->cpu_devices,
                                       .tls = options->tls,
-                                      .lease_ns = lease};
+                                      .lease_ns = lease,
+                                      .borrows = !options->lends_nothing,
+                                      .may_reach = may_reach,
+                                      .may_self = server};
   RN_RETURN_IF_ERROR(rn_eager_service_create(&eager, &server->eager));
   rn_rpc_server_options_t rpc = {.loop = server->loop,
                                  .allocator = server->allocator,

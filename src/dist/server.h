@@ -28,7 +28,7 @@ typedef struct rn_server_options_t {
   int cpu_devices, null_devices;
   int64_t lease_ns;       // silence after which a peer is dead; 0: rn_lease_default
   int64_t session_gc_ns;  // how long an idle session outlives its client's connection; 0: an hour
-  bool lends_nothing;     // tensors go over the network, even to tasks of this machine
+  bool lends_nothing;     // tensors go over the network, even from and to tasks of this machine
   // What one client may have, each 0 for the default: bytes of a message (2 GiB), open calls
   // (65536), sessions (1000), bytes of messages at a time (any number).
   size_t max_message, max_client_memory;
@@ -36,8 +36,11 @@ typedef struct rn_server_options_t {
   int64_t stall_ns;  // how long a client may read nothing of what waits for it; 0: 60 s
   rn_tls_t* tls;     // Retained; NULL: plain. With it, other tasks are known by their certificates
   // Where |is_limited|, graphs see files and the network as |allow| says only: see base/fs_only.h.
+  // Eager clients may have the task connect to addresses of its own cluster, and to others only if
+  // |allow| has "network" or "all", or |reaches_all| is set.
   bool is_limited;
   rn_str_t allow;  // lent for the call
+  bool reaches_all;
   // How many elements a resource of kind "Queue" has, for pages; must not wait. NULL: none are
   // shown.
   int64_t (*queue_size)(rn_resource_t* queue);

@@ -97,6 +97,7 @@ static void on_value(rn_call_t* call, rn_status_t status) {
 static rn_status_t ask(remote_t* remote, rn_str_t key, rn_recv_t* recv) {
   rn_str_t task = task_of_key(key);
   rn_worker_t* peer = remote->peers.find(remote->peers.self, task);
+  if (!peer && remote->peers.missing) return remote->peers.missing(remote->peers.self, task);
   if (!peer) return rn_not_found("No task %.*s in the cluster", RN_STR_ARGS(task));
   receipt_t* receipt = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(remote->steps->allocator, &receipt));

@@ -17,6 +17,8 @@ typedef struct rn_steps_t rn_steps_t;
 typedef struct rn_peers_t {
   void* self;
   rn_worker_t* (*find)(void* self, rn_str_t task);
+  // Why |find| gave NULL; NULL: there is no such task.
+  rn_status_t (*missing)(void* self, rn_str_t task);
 } rn_peers_t;
 
 // |task| is this worker's own; copied.

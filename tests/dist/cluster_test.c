@@ -105,7 +105,7 @@ static void cluster_open_servers(cluster_t* cluster) {
   rn_channel_options_t options = {
       .loop = cluster->loop, .allocator = memory(), .address = addresses[0]};
   OK(rn_channel_create(&options, &cluster->channel));
-  OK(rn_remote_peer_create(cluster->channel, rn_env_system(), memory(), &cluster->peer));
+  OK(rn_remote_peer_create(cluster->channel, rn_env_system(), true, memory(), &cluster->peer));
   cluster->face = rn_remote_master(cluster->peer);
 }
 

@@ -40,8 +40,9 @@ class Cluster:
 
     def start(self, index, kind):
         if kind == "runnel":
+            # The client is no task of the cluster, and functions over several tasks fetch from it.
             command = [RUNNEL, "server", "--cluster", "worker=" + "|".join(self.addresses), "--job", "worker",
-                       "--task", str(index)]
+                       "--task", str(index), "--allow", "all"]
         else:
             command = [sys.executable, "-c", STOCK_SERVER, str(index), ",".join(self.addresses)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -377,7 +377,7 @@ OPS_TEST(a_client_has_so_many_sessions) {
   rn_channel_options_t way = {.loop = loop, .allocator = memory(), .address = task.address};
   OK(rn_channel_create(&way, &channel));
   rn_remote_peer_t* peer = NULL;
-  OK(rn_remote_peer_create(channel, env(), memory(), &peer));
+  OK(rn_remote_peer_create(channel, env(), true, memory(), &peer));
   rn_master_t* master = rn_remote_master(peer);
   char opened[3][32] = {{0}};
   for (int i = 0; i < 3; ++i) {
@@ -419,7 +419,7 @@ OPS_TEST(masters_of_other_clusters_have_no_sessions_here) {
   rn_channel_options_t way = {.loop = loop, .allocator = memory(), .address = task.address};
   OK(rn_channel_create(&way, &channel));
   rn_remote_peer_t* peer = NULL;
-  OK(rn_remote_peer_create(channel, env(), memory(), &peer));
+  OK(rn_remote_peer_create(channel, env(), true, memory(), &peer));
   rn_worker_t* worker = rn_remote_worker(peer);
   static const struct {
     const char *job, *master, *text;
@@ -671,7 +671,7 @@ OPS_TEST(only_tasks_call_workers) {
     OK(rn_loop_create(env(), memory(), &loop));
     way.loop = loop;
     OK(rn_channel_create(&way, &channel));
-    OK(rn_remote_peer_create(channel, env(), memory(), &peer));
+    OK(rn_remote_peer_create(channel, env(), true, memory(), &peer));
     rn_worker_t* worker = rn_remote_worker(peer);
     rn_waiter_t waiter;
     rn_cleanup_all_t call = {.call = rn_waiter_call(&waiter, now() + 10 * SECOND, NULL)};

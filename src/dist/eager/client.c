@@ -394,7 +394,8 @@ static rn_status_t create(rn_eager_t* eager, const rn_eager_join_t* join, rn_eag
   rn_eager_peers_options_t peers = {.env = client->env,
                                     .allocator = client->allocator,
                                     .loop = client->loop,
-                                    .lease_ns = client->lease_ns};
+                                    .lease_ns = client->lease_ns,
+                                    .borrows = true};
   if (rn_ok(status)) status = rn_eager_peers_create(&peers, &client->peers);
   if (rn_ok(status)) status = rn_eager_set_cluster(eager, client, destroy);
   if (!rn_ok(status)) {

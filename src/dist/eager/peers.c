@@ -70,9 +70,14 @@ rn_status_t rn_eager_peers_add(rn_eager_peers_t* peers, const rn_pb_ClusterDef_t
   return status;
 }
 
+static bool may_reach(const rn_eager_peers_options_t* options, const peer_t* peer) {
+  return !options->may_reach || options->may_reach(options->may_self, peer->address);
+}
+
 // Goes on where it failed the last time.
 static rn_status_t connect_locked(rn_eager_peers_t* peers, peer_t* peer) {
   const rn_eager_peers_options_t* options = &peers->options;
+  if (!may_reach(options, peer)) return rn_status_make(RN_CODE_PERMISSION_DENIED, "%s", "");
   rn_channel_options_t channel = {.loop = options->loop,
                                   .allocator = options->allocator,
                                   .address = peer->address.data,
@@ -82,7 +87,8 @@ static rn_status_t connect_locked(rn_eager_peers_t* peers, peer_t* peer) {
                                   .peer = peer->task.data};
   if (!peer->channel) RN_RETURN_IF_ERROR(rn_channel_create(&channel, &peer->channel));
   if (peer->remote) return RN_OK;
-  return rn_remote_peer_create(peer->channel, options->env, options->allocator, &peer->remote);
+  return rn_remote_peer_create(peer->channel, options->env, options->borrows, options->allocator,
+                               &peer->remote);
 }
 
 static peer_t* get(rn_eager_peers_t* peers, rn_str_t task) {
@@ -105,10 +111,27 @@ rn_worker_t* rn_eager_peers_worker(rn_eager_peers_t* peers, rn_str_t task) {
   return peer ? rn_remote_worker(peer->remote) : NULL;
 }
 
+rn_status_t rn_eager_peers_missing(rn_eager_peers_t* peers, rn_str_t task) {
+  rn_mutex_lock(&peers->mutex);
+  const peer_t* peer = find_locked(peers, task);
+  rn_status_t status =
+      !peer ? rn_not_found("No task %.*s in the cluster", RN_STR_ARGS(task))
+      : may_reach(&peers->options, peer)
+          ? rn_unavailable("%.*s cannot be reached", RN_STR_ARGS(task))
+          : rn_status_make(RN_CODE_PERMISSION_DENIED,
+                           "%.*s is at %.*s by the client's word, which is no address of this "
+                           "task's cluster: it is not connected to unless the task is started with "
+                           "--allow network, or all",
+                           RN_STR_ARGS(task), RN_STR_ARGS(peer->address));
+  rn_mutex_unlock(&peers->mutex);
+  return status;
+}
+
 static rn_worker_t* find(void* self, rn_str_t task) { return rn_eager_peers_worker(self, task); }
+static rn_status_t missing(void* self, rn_str_t task) { return rn_eager_peers_missing(self, task); }
 
 rn_peers_t rn_eager_peers_table(rn_eager_peers_t* peers) {
-  return (rn_peers_t){.self = peers, .find = find};
+  return (rn_peers_t){.self = peers, .find = find, .missing = missing};
 }
 
 rn_str_t rn_eager_peers_task(rn_eager_peers_t* peers, size_t i) {

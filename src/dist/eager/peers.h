@@ -15,6 +15,10 @@ typedef struct rn_eager_peers_options_t {
   rn_loop_t* loop;
   rn_tls_t* tls;     // Borrowed; NULL: plain
   int64_t lease_ns;  // a peer that is silent for so long, while it is asked, is dead
+  bool borrows;      // see rn_remote_peer_create
+  // Whether a connection to |address|, which the client has named, may be made. NULL: to any.
+  bool (*may_reach)(void* self, rn_str_t address);
+  void* may_self;
 } rn_eager_peers_options_t;
 
 RN_MUST_USE rn_status_t rn_eager_peers_create(const rn_eager_peers_options_t* options,
@@ -26,9 +30,11 @@ void rn_eager_peers_destroy(rn_eager_peers_t* peers);
 // there from now on.
 RN_MUST_USE rn_status_t rn_eager_peers_add(rn_eager_peers_t* peers,
                                            const rn_pb_ClusterDef_t* cluster);
-// |task| is "/job:worker/replica:0/task:0"; NULL: no such task. From any thread.
+// |task| is "/job:worker/replica:0/task:0"; NULL: there is no way to it, and rn_eager_peers_missing
+// says why. From any thread.
 rn_channel_t* rn_eager_peers_channel(rn_eager_peers_t* peers, rn_str_t task);
 rn_worker_t* rn_eager_peers_worker(rn_eager_peers_t* peers, rn_str_t task);
+RN_MUST_USE rn_status_t rn_eager_peers_missing(rn_eager_peers_t* peers, rn_str_t task);
 // For steps.
 rn_peers_t rn_eager_peers_table(rn_eager_peers_t* peers);
 // Task |i| in the order in which they were taken in; empty beyond the last. Lives with |peers|.

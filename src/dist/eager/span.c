@@ -270,7 +270,7 @@ static rn_status_t tell(rn_eager_context_t* context, rn_str_t task, rn_str_t ite
   rn_message_t request, response;
   rn_strbuf_t bytes;
   rn_eager_question_t question;
-  if (!channel) return rn_unavailable("%.*s is not in the cluster", RN_STR_ARGS(task));
+  if (!channel) return rn_eager_peers_missing(context->peers, task);
   rn_strbuf_init(&bytes, context->allocator);
   rn_message_init(&request, context->allocator);
   rn_pb_put_fixed64(&bytes, rn_pb_eager_EnqueueRequest_context_id_field, context->id);
@@ -556,7 +556,7 @@ static rn_status_t start_part(rn_eager_context_t* context, const part_t* part,
   rn_channel_t* channel = rn_eager_peers_channel(context->peers, part->task);
   rn_message_t request;
   rn_strbuf_t bytes;
-  if (!channel) return rn_unavailable("%.*s is not in the cluster", RN_STR_ARGS(part->task));
+  if (!channel) return rn_eager_peers_missing(context->peers, part->task);
   rn_strbuf_init(&bytes, context->allocator);
   rn_message_init(&request, context->allocator);
   rn_pb_put_fixed64(&bytes, rn_pb_eager_RunComponentFunctionRequest_context_id_field, context->id);

@@ -22,8 +22,8 @@
 // Likewise in RecvTensorRequest and -Response: who I am; and whose memory I can read, what I lend.
 #define REACH_FIELD 1000
 #define LOAN_FIELD 1001
-enum { REACH_MACHINE = 1, REACH_PID, REACH_ADDRESS, REACH_SECRET, REACH_SECRET2 };
-enum { LOAN_ID = 1, LOAN_ADDRESS, LOAN_TYPE, LOAN_DIM };
+enum { REACH_MACHINE = 1, REACH_NAME, REACH_NAME2 };
+enum { LOAN_ID = 1, LOAN_TYPE = 3, LOAN_DIM };
 
 // From which size on bytes are pointed to and not copied.
 #define LARGE 4096
@@ -491,36 +491,44 @@ void rn_encode_received(rn_encoder_t* encoder, const rn_recv_tensor_t* call, int
   rn_encode_tensor(encoder, rn_pb_RecvTensorResponse_tensor_field, &nothing);
 }
 
+static void put_name(rn_strbuf_t* out, rn_loan_name_t name) {
+  rn_pb_put_fixed64(out, REACH_NAME, name.bits[0]);
+  rn_pb_put_fixed64(out, REACH_NAME2, name.bits[1]);
+}
+
+static rn_loan_name_t name_of(rn_str_t bytes) {
+  return (rn_loan_name_t){{rn_field_value(bytes, REACH_NAME), rn_field_value(bytes, REACH_NAME2)}};
+}
+
 void rn_encode_recv_tensor(rn_encoder_t* encoder, const rn_recv_tensor_t* call,
-                           const rn_reach_t* reach, bool works) {
+                           const rn_loan_ask_t* ask) {
   rn_strbuf_t* out = &encoder->head;
   rn_pb_put_uint(out, rn_pb_RecvTensorRequest_step_id_field, (uint64_t)call->step);
   rn_pb_put_str(out, rn_pb_RecvTensorRequest_rendezvous_key_field, call->key);
   rn_pb_put_uint(out, rn_pb_RecvTensorRequest_request_id_field, (uint64_t)call->request);
-  if (reach && works) rn_pb_put_fixed64(out, LOAN_FIELD, reach->secret[0]);
-  if (!reach || works || !reach->machine[0]) return;
-  size_t own = rn_pb_begin(out, REACH_FIELD);
-  rn_pb_put_str(out, REACH_MACHINE, rn_str(reach->machine));
+  if (!ask->machine[0] && !ask->has_line) return;
+  size_t own = rn_pb_begin(out, ask->wants_loan ? LOAN_FIELD : REACH_FIELD);
+  if (!ask->wants_loan) rn_pb_put_str(out, REACH_MACHINE, rn_str(ask->machine));
+  if (ask->has_line) put_name(out, ask->line);
   rn_pb_end(out, own);
 }
 
-bool rn_asks_for_loan(rn_str_t request, const rn_reach_t* own) {
-  return rn_field_value(request, LOAN_FIELD) == own->secret[0];
-}
-
-bool rn_asks_for_reach(rn_str_t request, const rn_reach_t* own) {
-  rn_str_t machine = rn_field_bytes(rn_field_bytes(request, REACH_FIELD), REACH_MACHINE);
-  return machine.size && rn_str_is(machine, own->machine);
+void rn_decode_loan_ask(rn_str_t request, rn_loan_ask_t* out) {
+  *out = (rn_loan_ask_t){0};
+  rn_str_t bytes = rn_field_bytes(request, LOAN_FIELD);
+  out->wants_loan = bytes.size > 0;
+  if (!out->wants_loan) bytes = rn_field_bytes(request, REACH_FIELD);
+  rn_str_t machine = rn_field_bytes(bytes, REACH_MACHINE);
+  if (machine.size < sizeof out->machine) memcpy(out->machine, machine.data, machine.size);
+  out->line = name_of(bytes);
+  out->has_line = out->line.bits[0] != 0;
 }
 
 void rn_encode_reach(rn_encoder_t* encoder, const rn_reach_t* reach) {
   rn_strbuf_t* out = &encoder->head;
   size_t mark = rn_pb_begin(out, REACH_FIELD);
   rn_pb_put_str(out, REACH_MACHINE, rn_str(reach->machine));
-  rn_pb_put_uint(out, REACH_PID, reach->pid);
-  rn_pb_put_fixed64(out, REACH_ADDRESS, reach->address);
-  rn_pb_put_fixed64(out, REACH_SECRET, reach->secret[0]);
-  rn_pb_put_fixed64(out, REACH_SECRET2, reach->secret[1]);
+  put_name(out, reach->name);
   rn_pb_end(out, mark);
 }
 
@@ -528,26 +536,22 @@ bool rn_decode_reach(rn_str_t response, rn_reach_t* out) {
   rn_str_t bytes = rn_field_bytes(response, REACH_FIELD);
   rn_str_t machine = rn_field_bytes(bytes, REACH_MACHINE);
   if (!machine.size || machine.size >= sizeof out->machine) return false;
-  *out = (rn_reach_t){
-      .pid = rn_field_value(bytes, REACH_PID),
-      .address = rn_field_value(bytes, REACH_ADDRESS),
-      .secret = {rn_field_value(bytes, REACH_SECRET), rn_field_value(bytes, REACH_SECRET2)}};
+  *out = (rn_reach_t){.name = name_of(bytes)};
   memcpy(out->machine, machine.data, machine.size);
   return true;
 }
 
-void rn_encode_loan(rn_encoder_t* encoder, const rn_tensor_t* value, const rn_loan_t* loan) {
+void rn_encode_loan(rn_encoder_t* encoder, const rn_tensor_t* value, uint64_t id) {
   rn_strbuf_t* out = &encoder->head;
   size_t mark = rn_pb_begin(out, LOAN_FIELD);
-  rn_pb_put_fixed64(out, LOAN_ID, loan->id);
-  rn_pb_put_fixed64(out, LOAN_ADDRESS, loan->address);
+  rn_pb_put_fixed64(out, LOAN_ID, id);
   rn_pb_put_uint(out, LOAN_TYPE, value->dtype);
   for (int i = 0; i < value->rank; ++i)
     rn_pb_put_uint(out, LOAN_DIM, (uint64_t)rn_tensor_dim(value, i));
   rn_pb_end(out, mark);
 }
 
-rn_status_t rn_decode_loan(rn_str_t response, rn_loan_t* out, rn_tensor_t* out_value,
+rn_status_t rn_decode_loan(rn_str_t response, uint64_t* out_id, rn_tensor_t* out_value,
                            bool* out_is_there) {
   rn_str_t bytes = rn_field_bytes(response, LOAN_FIELD);
   int64_t dims[RN_MAX_RANK];
@@ -564,7 +568,7 @@ rn_status_t rn_decode_loan(rn_str_t response, rn_loan_t* out, rn_tensor_t* out_v
   uint64_t dtype = rn_field_value(bytes, LOAN_TYPE);
   if (scan.is_bad || dtype >= RN_DTYPE_COUNT || !rn_dtype_is_plain((rn_dtype_t)dtype))
     return malformed("loan");
-  *out = (rn_loan_t){rn_field_value(bytes, LOAN_ID), rn_field_value(bytes, LOAN_ADDRESS)};
+  *out_id = rn_field_value(bytes, LOAN_ID);
   return rn_tensor_init(out_value, (rn_dtype_t)dtype, (rn_shape_t){rank, dims});
 }
 

@@ -63,20 +63,24 @@ void rn_encode_received(rn_encoder_t* encoder, const rn_recv_tensor_t* call, int
 RN_MUST_USE rn_status_t rn_decode_received(const rn_in_t* in, rn_recv_tensor_t* call);
 
 // What our own tasks add to RecvTensor: see loan.h. The receiver says on which machine it is, and
-// the sender who it is; or the receiver says whose memory it can read, and the sender lends.
+// the sender where its socket is; then the receiver names the line that it has opened there, and
+// the sender says something on it; then the receiver asks for loans on the line.
+typedef struct rn_loan_ask_t {
+  char machine[40];     // of the receiver; "": it asks for nothing
+  rn_loan_name_t line;  // of use where |has_line|
+  bool has_line, wants_loan;
+} rn_loan_ask_t;
 void rn_encode_recv_tensor(rn_encoder_t* encoder, const rn_recv_tensor_t* call,
-                           const rn_reach_t* reach, bool works);
-// Whether the sender may lend to who sent these bytes, and whether it is asked who it is.
-bool rn_asks_for_loan(rn_str_t request, const rn_reach_t* own);
-bool rn_asks_for_reach(rn_str_t request, const rn_reach_t* own);
+                           const rn_loan_ask_t* ask);
+void rn_decode_loan_ask(rn_str_t request, rn_loan_ask_t* out);
 void rn_encode_reach(rn_encoder_t* encoder, const rn_reach_t* reach);
 bool rn_decode_reach(rn_str_t response, rn_reach_t* out);
 // Of ours in MarkRecvFinishedResponse: there was such a loan, and it ends now.
 #define RN_MARKED_FIELD 1000
 // Instead of the value itself.
-void rn_encode_loan(rn_encoder_t* encoder, const rn_tensor_t* value, const rn_loan_t* loan);
+void rn_encode_loan(rn_encoder_t* encoder, const rn_tensor_t* value, uint64_t id);
 // False if |response| holds none. The tensor has a type and a shape, but no bytes yet.
-RN_MUST_USE rn_status_t rn_decode_loan(rn_str_t response, rn_loan_t* out, rn_tensor_t* out_value,
+RN_MUST_USE rn_status_t rn_decode_loan(rn_str_t response, uint64_t* out_id, rn_tensor_t* out_value,
                                        bool* out_is_there);
 
 void rn_encode_run_step(rn_encoder_t* encoder, const rn_run_step_t* call);

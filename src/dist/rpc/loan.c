@@ -1,20 +1,25 @@
-// Loans: see loan.h.
+// Loans, the lender's side: see loan.h.
+//
+// No thread waits on the socket. A receiver connects, says the line's name on it and then on the
+// network: so whoever hears the name on the network finds the connection waiting to be accepted.
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE  // process_vm_readv
+#define _GNU_SOURCE  // accept4, struct ucred
 #endif
 #include "dist/rpc/loan.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/uio.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-#include "base/pool.h"
 #include "base/sync.h"
+#include "base/vec.h"
 
 #define KEPT_NS INT64_C(60000000000)
-// Bytes that one thread reads in one go.
-#define GRAIN (4 << 20)
+#define MAX_LINES 256    // receivers
+#define MAX_ACCEPTED 64  // at a time
 
 typedef struct kept_t {
   struct kept_t* next;
@@ -23,11 +28,19 @@ typedef struct kept_t {
   int64_t since_ns;
 } kept_t;
 
+typedef struct line_t {
+  int fd;  // Owned
+  rn_loan_name_t name;
+} line_t;
+
 struct rn_loans_t {
   const rn_env_t* env;
   rn_allocator_t allocator;
   rn_reach_t reach;
+  rn_loan_name_t secret;
+  int listener;      // Owned; -1: none
   rn_mutex_t mutex;  // guards what follows
+  RN_VEC(line_t) lines;
   kept_t* first;
 };
 
@@ -38,16 +51,57 @@ void rn_reach_machine(char* out, size_t room) {
   out[size > 0 ? size : 0] = '\0';
 }
 
+// An abstract name: it is no file, and goes with its socket. Anybody may connect to it, or have
+// taken it; the kernel says who that is.
+unsigned rn_reach_address(rn_loan_name_t name, struct sockaddr_un* out) {
+  *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+  int size = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "runnel-loans-%016llx%016llx",
+                      (unsigned long long)name.bits[0], (unsigned long long)name.bits[1]);
+  return (unsigned)(__builtin_offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)size);
+}
+
+int rn_reach_peer(int fd) {
+  struct ucred peer = {0};
+  socklen_t size = sizeof peer;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || size != sizeof peer) return 0;
+  return peer.uid == geteuid() && peer.pid > 0 && peer.pid != getpid() ? peer.pid : 0;
+}
+
+static rn_loan_name_t new_name(const rn_env_t* env) {
+  return (rn_loan_name_t){{env->random(env->self) | 1, env->random(env->self) | 1}};
+}
+
+static bool is_same(rn_loan_name_t a, rn_loan_name_t b) {
+  return a.bits[0] == b.bits[0] && a.bits[1] == b.bits[1];
+}
+
+static rn_status_t listen_for_lines(rn_loans_t* loans) {
+  struct sockaddr_un address;
+  socklen_t size = rn_reach_address(loans->reach.name, &address);
+  loans->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (loans->listener < 0 || bind(loans->listener, (struct sockaddr*)&address, size) != 0 ||
+      listen(loans->listener, MAX_ACCEPTED) != 0)
+    return rn_unavailable("No socket for loans: %s", strerror(errno));
+  return RN_OK;
+}
+
 rn_status_t rn_loans_create(const rn_env_t* env, rn_allocator_t allocator, rn_loans_t** out) {
-  RN_RETURN_IF_ERROR(RN_NEW(allocator, out));
-  rn_loans_t* loans = *out;
+  rn_loans_t* loans = NULL;
+  *out = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &loans));
   loans->env = env;
   loans->allocator = allocator;
+  loans->listener = -1;
+  loans->reach.name = new_name(env);
+  loans->secret = new_name(env);
   rn_reach_machine(loans->reach.machine, sizeof loans->reach.machine);
-  loans->reach.pid = (uint64_t)getpid();
-  loans->reach.address = (uint64_t)(uintptr_t)loans->reach.secret;
-  for (int i = 0; i < 2; ++i) loans->reach.secret[i] = env->random(env->self) | 1;
   rn_mutex_init(&loans->mutex);
+  rn_status_t status = listen_for_lines(loans);
+  if (!rn_ok(status)) {
+    rn_loans_destroy(loans);
+    return status;
+  }
+  *out = loans;
   return RN_OK;
 }
 
@@ -65,9 +119,69 @@ static void let_go(rn_loans_t* loans, kept_t* kept) {
 void rn_loans_destroy(rn_loans_t* loans) {
   if (!loans) return;
   let_go(loans, loans->first);
+  for (size_t i = 0; i < loans->lines.count; ++i) close(loans->lines.items[i].fd);
+  rn_vec_free(&loans->lines, loans->allocator);
+  if (loans->listener >= 0) close(loans->listener);
   rn_mutex_destroy(&loans->mutex);
   RN_FREE(loans->allocator, loans);
 }
+
+// Lines.
+
+static line_t* find_locked(rn_loans_t* loans, rn_loan_name_t name) {
+  for (size_t i = 0; i < loans->lines.count; ++i)
+    if (is_same(loans->lines.items[i].name, name)) return &loans->lines.items[i];
+  return NULL;
+}
+
+static void drop_locked(rn_loans_t* loans, line_t* line) {
+  close(line->fd);
+  *line = loans->lines.items[--loans->lines.count];
+}
+
+// Receivers say one thing: what can be read after it is the end of their line.
+static void drop_ended_locked(rn_loans_t* loans) {
+  char byte;
+  for (size_t i = loans->lines.count; i > 0; --i)
+    if (recv(loans->lines.items[i - 1].fd, &byte, 1, MSG_DONTWAIT) >= 0)
+      drop_locked(loans, &loans->lines.items[i - 1]);
+}
+
+static bool say(const line_t* line, const rn_loan_t* loan) {
+  ssize_t size = send(line->fd, loan, sizeof *loan, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return size == (ssize_t)sizeof *loan;
+}
+
+// Takes |fd|: a line of a process of this user that has a name, else it is closed.
+static void take_line_locked(rn_loans_t* loans, int fd) {
+  line_t line = {.fd = fd};
+  const rn_loan_t where = {.address = (uint64_t)(uintptr_t)&loans->secret,
+                           .size = sizeof loans->secret,
+                           .secret = loans->secret};
+  bool ok = rn_reach_peer(fd) != 0 &&
+            recv(fd, &line.name, sizeof line.name, MSG_DONTWAIT) == (ssize_t)sizeof line.name &&
+            !find_locked(loans, line.name);
+  if (ok && loans->lines.count == MAX_LINES) drop_ended_locked(loans);
+  if (ok && loans->lines.count < MAX_LINES && say(&line, &where)) {
+    rn_status_t status = rn_vec_push(&loans->lines, loans->allocator, line);
+    ok = rn_ok(status);
+    rn_status_free(status);
+    if (ok) return;
+  }
+  close(fd);
+}
+
+void rn_loans_greet(rn_loans_t* loans, rn_loan_name_t name) {
+  rn_mutex_lock(&loans->mutex);
+  for (int i = 0; i < MAX_ACCEPTED && !find_locked(loans, name); ++i) {
+    int fd = accept4(loans->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) break;
+    take_line_locked(loans, fd);
+  }
+  rn_mutex_unlock(&loans->mutex);
+}
+
+// What is lent.
 
 // Takes loan |id| and those that are too old off the list; whether |id| was among them.
 static bool take_off_locked(rn_loans_t* loans, uint64_t id, int64_t now_ns, kept_t** out_taken) {
@@ -87,22 +201,34 @@ static bool take_off_locked(rn_loans_t* loans, uint64_t id, int64_t now_ns, kept
   return is_found;
 }
 
-rn_status_t rn_loans_add(rn_loans_t* loans, const rn_tensor_t* tensor, rn_loan_t* out) {
+rn_status_t rn_loans_add(rn_loans_t* loans, rn_loan_name_t name, const rn_tensor_t* tensor,
+                         uint64_t* out_id) {
   kept_t* kept = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(loans->allocator, &kept));
   kept->id = loans->env->random(loans->env->self) | 1;
-  kept->buffer = tensor->buffer;
   kept->since_ns = loans->env->now_ns(loans->env->self);
-  rn_buffer_retain(kept->buffer);
-  *out = (rn_loan_t){.id = kept->id, .address = (uint64_t)(uintptr_t)tensor->data};
-  rn_mutex_lock(&loans->mutex);
+  const rn_loan_t loan = {.id = kept->id,
+                          .address = (uint64_t)(uintptr_t)tensor->data,
+                          .size = rn_tensor_bytes(tensor)};
+  *out_id = kept->id;
   kept_t* old = NULL;
+  rn_mutex_lock(&loans->mutex);
   take_off_locked(loans, 0, kept->since_ns, &old);
-  kept->next = loans->first;
-  loans->first = kept;
+  line_t* line = find_locked(loans, name);
+  bool is_lent = line && say(line, &loan);
+  if (is_lent) {
+    kept->buffer = tensor->buffer;
+    rn_buffer_retain(kept->buffer);
+    kept->next = loans->first;
+    loans->first = kept;
+  } else if (line && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+    drop_locked(loans, line);
+  }
   rn_mutex_unlock(&loans->mutex);
   let_go(loans, old);
-  return RN_OK;
+  if (is_lent) return RN_OK;
+  RN_FREE(loans->allocator, kept);
+  return rn_unavailable("No line takes the loan");
 }
 
 bool rn_loans_end(rn_loans_t* loans, uint64_t id) {
@@ -112,47 +238,4 @@ bool rn_loans_end(rn_loans_t* loans, uint64_t id) {
   rn_mutex_unlock(&loans->mutex);
   let_go(loans, taken);
   return was_there;
-}
-
-// The receiver's side.
-
-typedef struct reading_t {
-  pid_t pid;
-  char *from, *to;
-  size_t size;
-  _Atomic int error;
-} reading_t;
-
-static void read_piece(void* arg, int64_t begin, int64_t end) {
-  reading_t* reading = arg;
-  size_t at = (size_t)begin * GRAIN, stop = (size_t)end * GRAIN;
-  if (stop > reading->size) stop = reading->size;
-  while (at < stop && !reading->error) {
-    struct iovec to = {reading->to + at, stop - at}, from = {reading->from + at, stop - at};
-    ssize_t n = process_vm_readv(reading->pid, &to, 1, &from, 1, 0);
-    if (n > 0)
-      at += (size_t)n;
-    else if (n == 0 || errno != EINTR)
-      reading->error = n == 0 ? EFAULT : errno;
-  }
-}
-
-rn_status_t rn_reach_read(uint64_t pid, uint64_t address, void* to, size_t size, rn_pool_t* pool) {
-  reading_t reading = {
-      .pid = (pid_t)pid, .from = (char*)(uintptr_t)address, .to = to, .size = size};
-  rn_pool_for(pool, (int64_t)((size + GRAIN - 1) / GRAIN), 1, read_piece, &reading);
-  if (!reading.error) return RN_OK;
-  return rn_unavailable("The memory of process %llu cannot be read: %s", (unsigned long long)pid,
-                        strerror(reading.error));
-}
-
-bool rn_reach_works(const rn_reach_t* peer) {
-  char machine[sizeof peer->machine];
-  uint64_t secret[2] = {0};
-  rn_reach_machine(machine, sizeof machine);
-  if (!machine[0] || strcmp(machine, peer->machine) != 0) return false;
-  rn_status_t status = rn_reach_read(peer->pid, peer->address, secret, sizeof secret, NULL);
-  bool ok = rn_ok(status) && memcmp(secret, peer->secret, sizeof secret) == 0;
-  rn_status_free(status);
-  return ok;
 }

@@ -3,11 +3,15 @@
 
 #include "base/container.h"
 #include "dist/rpc/codec.h"
+#include "dist/rpc/line.h"
 #include "proto/config.pb.h"
 #include "proto/master.pb.h"
 #include "proto/tensorflow_server.pb.h"
 #include "proto/worker.pb.h"
 #include "wire/writer.h"
+
+// Lines to a peer, one after the other, until it is asked for loans no more.
+#define MAX_LINES 100
 
 struct rn_remote_peer_t {
   rn_worker_t worker;
@@ -17,8 +21,10 @@ struct rn_remote_peer_t {
   rn_allocator_t allocator;
   rn_mutex_t mutex;  // guards what follows
   rn_cond_t idle;
-  enum { REACH_UNKNOWN, REACH_WORKS, REACH_FAILS } reach_state;
-  rn_reach_t reach;
+  rn_line_t* line;     // Owned: to a lender of this machine; NULL: none
+  bool may_have_line;  // one may be opened, or is open
+  char machine[40];    // this one
+  int lines_left;      // so many more may be opened after others have failed
   int borrowing;  // tensors that are being read, until the call that gives them back is under way
   bool is_stopped;
 };
@@ -33,6 +39,7 @@ typedef struct sent_t {
   decode_fn_t decode;
   rn_cancel_entry_t entry;
   bool is_linked;
+  bool asks_for_lender;  // a RecvTensor that a lender of this machine answers with its name
 } sent_t;
 
 static rn_remote_peer_t* of_worker(rn_worker_t* worker) {
@@ -56,7 +63,7 @@ typedef struct borrowed_t {
   rn_job_t job;  // first
   rn_remote_peer_t* peer;
   rn_recv_tensor_t* call;
-  uint64_t pid;
+  rn_line_t* line;  // Retained
   rn_loan_t loan;
   rn_tensor_t value;
   rn_call_t mark;  // MarkRecvFinished
@@ -65,6 +72,13 @@ typedef struct borrowed_t {
 
 static void mark_finished(borrowed_t* borrowed);
 
+// Under the lock. The next answer says where the peer's lender is: it may be another process.
+static void drop_line(rn_remote_peer_t* peer) {
+  rn_line_release(peer->line);
+  peer->line = NULL;
+  peer->may_have_line = peer->lines_left > 0;
+}
+
 static void borrowed_end(borrowed_t* borrowed, rn_status_t status) {
   rn_remote_peer_t* peer = borrowed->peer;
   rn_recv_tensor_t* call = borrowed->call;
@@ -72,10 +86,11 @@ static void borrowed_end(borrowed_t* borrowed, rn_status_t status) {
     call->value = borrowed->value;
   else
     rn_tensor_clear(&borrowed->value);
-  RN_FREE(peer->allocator, borrowed);
   rn_mutex_lock(&peer->mutex);
-  if (!rn_ok(status)) peer->reach_state = REACH_UNKNOWN;  // it may be another process by now
+  if (!rn_ok(status) && peer->line == borrowed->line) drop_line(peer);
   rn_mutex_unlock(&peer->mutex);
+  rn_line_release(borrowed->line);
+  RN_FREE(peer->allocator, borrowed);
   rn_call_done(&call->call, status);
 }
 
@@ -87,8 +102,8 @@ static void read_borrowed(rn_job_t* job) {
                                         rn_tensor_bytes(value), &value->buffer);
   if (rn_ok(status)) {
     value->data = value->buffer->data;
-    status = rn_reach_read(borrowed->pid, borrowed->loan.address, value->data,
-                           rn_tensor_bytes(value), peer->env->pool);
+    status = rn_line_read(borrowed->line, &borrowed->loan, value->data, rn_tensor_bytes(value),
+                          peer->env->pool);
   }
   if (rn_ok(status))
     mark_finished(borrowed);
@@ -99,40 +114,58 @@ static void read_borrowed(rn_job_t* job) {
   rn_mutex_unlock(&peer->mutex);
 }
 
-// What the response to RecvTensor says of the peer's memory. |*out| is what it lends, to be read;
-// NULL if the value came in the response.
-static rn_status_t borrow(rn_remote_peer_t* peer, rn_str_t response, rn_recv_tensor_t* call,
-                          borrowed_t** out) {
-  *out = NULL;
+// Learns from the response to RecvTensor whether the peer has a lender here, and whether the line
+// to it works.
+static void learn(rn_remote_peer_t* peer, rn_str_t response, bool asked) {
   rn_reach_t reach;
   rn_mutex_lock(&peer->mutex);
-  bool is_new = peer->reach_state == REACH_UNKNOWN;
-  rn_mutex_unlock(&peer->mutex);
-  if (is_new) {
-    bool works = rn_decode_reach(response, &reach) && rn_reach_works(&reach);
-    rn_mutex_lock(&peer->mutex);
-    peer->reach_state = works ? REACH_WORKS : REACH_FAILS;
-    if (works) peer->reach = reach;
-    rn_mutex_unlock(&peer->mutex);
+  if (asked && peer->may_have_line && !peer->line) {
+    rn_status_t status = rn_decode_reach(response, &reach)
+                             ? rn_line_open(&reach, peer->env, peer->allocator, &peer->line)
+                             : rn_unavailable("The peer lends nothing");
+    peer->may_have_line = rn_ok(status);
+    peer->lines_left--;
+    rn_status_free(status);
+  } else if (peer->line &&
+             (rn_line_state(peer->line) == RN_LINE_WAITS || response.size >= RN_LOAN_MIN)) {
+    // A value that could have been lent came in the response: the lender may be gone.
+    if (rn_line_hear(peer->line) == RN_LINE_FAILS) drop_line(peer);
   }
-  rn_loan_t loan;
+  rn_mutex_unlock(&peer->mutex);
+}
+
+// What the peer lends by its response to RecvTensor, in |*out|, to be read; NULL if the value came
+// in the response.
+static rn_status_t borrow(const sent_t* sent, borrowed_t** out) {
+  rn_remote_peer_t* peer = sent->peer;
+  rn_str_t response = rn_message_view(&sent->out.stream.message);
+  *out = NULL;
+  uint64_t id = 0;
   rn_tensor_t value = {0};
   bool is_there;
-  RN_RETURN_IF_ERROR(rn_decode_loan(response, &loan, &value, &is_there));
-  if (!is_there) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_decode_loan(response, &id, &value, &is_there));
+  if (!is_there) {
+    learn(peer, response, sent->asks_for_lender);
+    return RN_OK;
+  }
   borrowed_t* borrowed = NULL;
   rn_status_t status = RN_NEW(peer->allocator, &borrowed);
   if (!rn_ok(status)) {
     rn_tensor_clear(&value);
     return status;
   }
-  *borrowed = (borrowed_t){
-      .job.run = read_borrowed, .peer = peer, .call = call, .loan = loan, .value = value};
+  *borrowed = (borrowed_t){.job.run = read_borrowed,
+                           .peer = peer,
+                           .call = (rn_recv_tensor_t*)sent->call,
+                           .value = value};
   rn_mutex_lock(&peer->mutex);
-  if (peer->is_stopped || peer->reach_state != REACH_WORKS)
+  if (peer->is_stopped || !peer->line || !rn_line_take(peer->line, id, &borrowed->loan))
     status = rn_unavailable("A tensor was lent that nobody asked for");
-  borrowed->pid = peer->reach.pid;
-  if (rn_ok(status)) peer->borrowing++;
+  if (rn_ok(status)) {
+    borrowed->line = peer->line;
+    rn_line_retain(borrowed->line);
+    peer->borrowing++;
+  }
   rn_mutex_unlock(&peer->mutex);
   if (rn_ok(status)) {
     *out = borrowed;
@@ -151,9 +184,7 @@ static void on_done(rn_rpc_out_t* out, rn_status_t status) {
   if (sent->is_linked) rn_cancel_remove(call->cancel, &sent->entry);
   call->is_broken = rn_status_code(status) == RN_CODE_UNAVAILABLE && out->is_sent &&
                     out->stream.grpc_status < 0 && !rn_lease_is_over(status);
-  if (rn_ok(status) && sent->decode == take_tensor)
-    status =
-        borrow(peer, rn_message_view(&out->stream.message), (rn_recv_tensor_t*)call, &borrowed);
+  if (rn_ok(status) && sent->decode == take_tensor) status = borrow(sent, &borrowed);
   if (rn_ok(status) && sent->decode && !borrowed) {
     const rn_message_t* message = &out->stream.message;
     rn_arena_t arena;
@@ -341,14 +372,20 @@ static void mark_finished(borrowed_t* borrowed) {
 
 static void recv_tensor(rn_worker_t* worker, rn_recv_tensor_t* call) {
   rn_remote_peer_t* peer = of_worker(worker);
+  rn_loan_ask_t ask = {.has_line = false};
   call->value = (rn_tensor_t){0};
   rn_mutex_lock(&peer->mutex);
-  rn_reach_t reach = peer->reach;
-  bool works = peer->reach_state == REACH_WORKS, asks = peer->reach_state == REACH_UNKNOWN;
+  if (peer->may_have_line) memcpy(ask.machine, peer->machine, sizeof ask.machine);
+  if (peer->line) {
+    ask.line = rn_line_name(peer->line);
+    ask.has_line = true;
+    ask.wants_loan = rn_line_state(peer->line) == RN_LINE_WORKS;
+  }
   rn_mutex_unlock(&peer->mutex);
-  if (asks) rn_reach_machine(reach.machine, sizeof reach.machine);
-  CALL(peer, WORKER_PATH("RecvTensor"), call, take_tensor,
-       { rn_encode_recv_tensor(&encoder, call, works || asks ? &reach : NULL, works); });
+  CALL(peer, WORKER_PATH("RecvTensor"), call, take_tensor, {
+    sent->asks_for_lender = ask.machine[0] && !ask.has_line;
+    rn_encode_recv_tensor(&encoder, call, &ask);
+  });
 }
 
 static void cleanup_all(rn_worker_t* worker, rn_cleanup_all_t* call) {
@@ -539,14 +576,17 @@ static const rn_master_vtable_t master_table = {
     .release_callable = release_callable,
 };
 
-rn_status_t rn_remote_peer_create(rn_channel_t* channel, const rn_env_t* env,
+rn_status_t rn_remote_peer_create(rn_channel_t* channel, const rn_env_t* env, bool borrows,
                                   rn_allocator_t allocator, rn_remote_peer_t** out) {
   RN_RETURN_IF_ERROR(RN_NEW(allocator, out));
   **out = (rn_remote_peer_t){.worker.vtable = &worker_table,
                              .master.vtable = &master_table,
                              .channel = channel,
                              .env = env,
-                             .allocator = allocator};
+                             .allocator = allocator,
+                             .may_have_line = borrows,
+                             .lines_left = MAX_LINES};
+  if (borrows) rn_reach_machine((*out)->machine, sizeof(*out)->machine);
   rn_mutex_init(&(*out)->mutex);
   rn_cond_init(&(*out)->idle);
   return RN_OK;
@@ -562,6 +602,7 @@ void rn_remote_peer_stop(rn_remote_peer_t* peer) {
 
 void rn_remote_peer_destroy(rn_remote_peer_t* peer) {
   if (!peer) return;
+  rn_line_release(peer->line);
   rn_cond_destroy(&peer->idle);
   rn_mutex_destroy(&peer->mutex);
   RN_FREE(peer->allocator, peer);

@@ -8,9 +8,11 @@
 
 typedef struct rn_remote_peer_t rn_remote_peer_t;
 
-// Keeps |channel|, which outlives the peer, borrowed.
+// Keeps |channel|, which outlives the peer, borrowed. |borrows|: tensors may be read out of the
+// peer's memory, see loan.h.
 RN_MUST_USE rn_status_t rn_remote_peer_create(rn_channel_t* channel, const rn_env_t* env,
-                                              rn_allocator_t allocator, rn_remote_peer_t** out);
+                                              bool borrows, rn_allocator_t allocator,
+                                              rn_remote_peer_t** out);
 // Reads no more of the peer's memory, and waits for what is being read. NULL is fine. Before the
 // channel goes.
 void rn_remote_peer_stop(rn_remote_peer_t* peer);

@@ -208,18 +208,23 @@ static rn_status_t read_recv_tensor(handling_t* h, const rn_in_t* in) {
 static bool lend(handling_t* h, rn_encoder_t* encoder) {
   const rn_recv_tensor_t* call = &h->record.recv_tensor;
   rn_loans_t* loans = h->service->loans;
-  rn_str_t request = rn_rpc_request(h->in);
   if (!loans) return false;
-  if (rn_asks_for_reach(request, rn_loans_reach(loans)))
-    rn_encode_reach(encoder, rn_loans_reach(loans));
-  rn_loan_t loan;
-  if (call->is_dead || !rn_dtype_is_plain(call->value.dtype) || !call->value.buffer ||
-      rn_tensor_bytes(&call->value) < RN_LOAN_MIN ||
-      !rn_asks_for_loan(request, rn_loans_reach(loans)))
+  rn_loan_ask_t ask;
+  rn_decode_loan_ask(rn_rpc_request(h->in), &ask);
+  const rn_reach_t* own = rn_loans_reach(loans);
+  if (ask.machine[0] && strcmp(ask.machine, own->machine) == 0) {
+    if (ask.has_line)
+      rn_loans_greet(loans, ask.line);
+    else
+      rn_encode_reach(encoder, own);
+  }
+  if (!ask.wants_loan || call->is_dead || !rn_dtype_is_plain(call->value.dtype) ||
+      !call->value.buffer || rn_tensor_bytes(&call->value) < RN_LOAN_MIN)
     return false;
-  rn_status_t status = rn_loans_add(loans, &call->value, &loan);
+  uint64_t id = 0;
+  rn_status_t status = rn_loans_add(loans, ask.line, &call->value, &id);
   bool ok = rn_ok(status);
-  if (ok) rn_encode_loan(encoder, &call->value, &loan);
+  if (ok) rn_encode_loan(encoder, &call->value, id);
   rn_status_free(status);
   return ok;
 }
