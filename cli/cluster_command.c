@@ -75,7 +75,8 @@ static rn_status_t ask(rn_cli_t* cli, rn_tls_t* tls, const rn_server_task_t* tas
 
 static bool is_up(rn_cli_t* cli, rn_tls_t* tls, const rn_server_task_t* task) {
   int code;
-  rn_status_t status = ask(cli, tls, task, "GET", "/healthz", &code);
+  // Answers at once, whatever the task does.
+  rn_status_t status = ask(cli, tls, task, "GET", "/readyz", &code);
   bool answers = rn_ok(status) && code;
   rn_status_free(status);
   return answers;

@@ -6,6 +6,7 @@
 #include "base/fs_only.h"
 
 #include "dist/eager/service.h"
+#include "dist/health.h"
 #include "dist/repeat.h"
 #include "dist/rpc/channel.h"
 #include "dist/rpc/remote.h"
@@ -17,6 +18,7 @@
 
 #define MAX_SESSIONS 1000
 #define MAX_QUEUES 64  // that a page shows
+#define HEALTH_AGAIN_NS 2000000
 #define STALL_NS INT64_C(60000000000)
 
 // Another task, and the way there, made when it is first needed.
@@ -46,6 +48,7 @@ struct rn_server_t {
   rn_local_master_t* master;
   rn_service_t service;
   rn_eager_service_t* eager;
+  rn_health_t* health;
   rn_gate_t gate;
   int64_t started_ns;
   rn_str_t own_address;  // of the cluster
@@ -256,6 +259,19 @@ static void end_page(rn_server_t* server, const rn_http1_request_t* request,
   if (out->code == 202) server->options.asked_to_end(server->options.asked_self);
 }
 
+// Whoever is told that a task is healthy may count on it that steps run.
+static void health_page(rn_server_t* server, rn_task_state_t state, rn_http1_answer_t* out) {
+  rn_health_state_t health =
+      state == RN_TASK_DRAINING ? RN_HEALTH_GOOD : rn_health_ask(server->health);
+  if (health == RN_HEALTH_WAITS) out->again_ns = HEALTH_AGAIN_NS;
+  bool is_good = health == RN_HEALTH_GOOD && state != RN_TASK_DRAINING;
+  out->code = is_good ? 200 : 503;
+  rn_strbuf_printf(&out->body, "%s\n",
+                   is_good                     ? "ok"
+                   : state == RN_TASK_DRAINING ? "draining"
+                                               : "stuck: a trivial step does not end");
+}
+
 static void page(void* self, const rn_http1_request_t* request, rn_str_t peer,
                  rn_http1_answer_t* out) {
   (void)peer;
@@ -268,8 +284,7 @@ static void page(void* self, const rn_http1_request_t* request, rn_str_t peer,
   } else if (!rn_str_is(request->method, "GET") && !rn_str_is(request->method, "HEAD")) {
     out->code = 405;
   } else if (rn_str_is(request->path, "/healthz")) {
-    out->code = state == RN_TASK_DRAINING ? 503 : 200;
-    rn_strbuf_printf(&out->body, "%s\n", state == RN_TASK_DRAINING ? "draining" : "ok");
+    health_page(server, state, out);
   } else if (rn_str_is(request->path, "/readyz")) {
     out->code = state == RN_TASK_READY ? 200 : 503;
     rn_strbuf_printf(&out->body, "%s\n", state == RN_TASK_READY ? "ready" : "not ready");
@@ -378,6 +393,8 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .null_devices = options->null_devices,
                                       .peers = peers};
   RN_RETURN_IF_ERROR(rn_local_worker_create(&worker, &server->worker));
+  RN_RETURN_IF_ERROR(
+      rn_health_create(&server->env, server->worker, server->allocator, &server->health));
   int64_t lease = options->lease_ns;
   rn_worker_fence_options_t fence = {.allocator = server->allocator,
                                      .env = &server->env,
@@ -521,6 +538,7 @@ void rn_server_destroy(rn_server_t* server) {
   rn_eager_service_destroy(server->eager);
   rn_leases_stop(server->leases);
   rn_worker_gc_stop(server->gc);
+  rn_health_stop(server->health);
   rn_local_worker_stop(server->worker);  // its steps call peers
   for (size_t i = 0; i < server->peer_count; ++i) rn_remote_peer_stop(server->peers[i].remote);
   for (size_t i = 0; i < server->peer_count; ++i) rn_channel_destroy(server->peers[i].channel);
@@ -535,6 +553,7 @@ void rn_server_destroy(rn_server_t* server) {
   rn_loans_destroy(server->service.loans);
   rn_loop_destroy(server->loop);
   rn_pool_destroy(server->pool);
+  rn_health_destroy(server->health);
   rn_tls_release(server->options.tls);
   rn_fs_only_destroy(server->only);
   rn_cond_destroy(&server->changed);

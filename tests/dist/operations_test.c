@@ -1,9 +1,11 @@
 // A task as those see it who run it: pages of HTTP/1, what happens at its end, limits of a client,
 // certificates.
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/net.h"
@@ -365,6 +367,66 @@ OPS_TEST(a_draining_task_ends_its_steps_and_takes_no_new_ones) {
   rn_session_destroy(other);
   rn_scope_destroy(s);
   rn_graph_release(graph);
+}
+
+// A step that reads a file which does not end, and so keeps a thread.
+typedef struct reading_t {
+  const task_t* task;
+  const char* path;
+  pthread_t thread;
+  rn_status_t status;
+} reading_t;
+
+static void* read_on(void* arg) {
+  reading_t* reading = arg;
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t content = rn_ReadFile(s, rn_Squeeze(s, rn_const_strings(s, &reading->path, 1)));
+  rn_session_t* session = connect_to(reading->task, graph);
+  reading->status = run(session, content, NULL);
+  rn_session_destroy(session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  return NULL;
+}
+
+OPS_TEST(a_task_whose_threads_are_stuck_says_so) {
+  enum { STEPS = 6 };
+  task_t task = {.options.threads = 3};
+  task_open(&task);
+  OK(rn_server_start(task.server));
+  expect_page(&task, "/healthz", "HTTP/1.1 200 ", "ok");
+  char path[64];
+  snprintf(path, sizeof path, "/tmp/runnel-stuck-%d", getpid());
+  cr_assert_eq(mkfifo(path, 0600), 0);
+  reading_t readings[STEPS];
+  for (int i = 0; i < STEPS; ++i) {
+    readings[i] = (reading_t){.task = &task, .path = path};
+    pthread_create(&readings[i].thread, NULL, read_on, &readings[i]);
+  }
+  while (rn_server_is_busy(task.server) == false) usleep(1000);
+  usleep(1500000);  // the last check is too old to be repeated
+  int64_t begun = now();
+  expect_page(&task, "/healthz", "HTTP/1.1 503 ", "stuck");
+  cr_assert(now() - begun > SECOND && now() - begun < 4 * SECOND, "it waits two seconds");
+  begun = now();
+  expect_page(&task, "/healthz", "HTTP/1.1 503 ", "stuck");
+  expect_page(&task, "/readyz", "HTTP/1.1 200 ", "ready");
+  cr_assert(now() - begun < SECOND, "and then not again");
+  while (rn_server_is_busy(task.server)) {  // whoever has opened it sees its end
+    int writer = open(path, O_WRONLY | O_NONBLOCK);
+    usleep(50000);
+    if (writer >= 0) close(writer);
+    usleep(50000);
+  }
+  for (int i = 0; i < STEPS; ++i) {
+    pthread_join(readings[i].thread, NULL);
+    rn_status_free(readings[i].status);
+  }
+  expect_page(&task, "/healthz", "HTTP/1.1 200 ", "ok");
+  unlink(path);
+  rn_server_destroy(task.server);
 }
 
 OPS_TEST(a_client_has_so_many_sessions) {

@@ -18,7 +18,7 @@ struct rn_door_t {
   rn_timer_t timer;
   rn_socket_t* socket;  // Owned
   // A refused peer is read on for a while, so that it sees why.
-  enum { SHAKES_HANDS, READS, WRITES, LINGERS } state;
+  enum { SHAKES_HANDS, READS, WAITS, WRITES, LINGERS } state;
   bool is_refused;
   rn_strbuf_t output;
   size_t written, size;
@@ -54,8 +54,14 @@ static void refused(rn_doors_t* doors, const char* why) {
   doors->unwarned = 0;
 }
 
+static void consider(rn_door_t* door);
+
 static void on_timer(rn_timer_t* timer) {
   rn_door_t* door = RN_CONTAINER_OF(timer, rn_door_t, timer);
+  if (door->state == WAITS) {
+    consider(door);
+    return;
+  }
   if (door->state == SHAKES_HANDS)
     refused(door->doors, "its TLS handshake did not end in time");
   else if (door->state == READS)
@@ -120,7 +126,12 @@ static void show_page(rn_door_t* door, const rn_http1_request_t* request) {
   rn_strbuf_init(&page.body, doors->allocator);
   bool is_head = rn_str_is(request->method, "HEAD");
   if (doors->page) doors->page(doors->page_self, request, rn_tls_peer(door->socket), &page);
-  answer(door, &page, is_head);
+  if (page.again_ns > 0) {
+    door->state = WAITS;
+    set_timer(door, page.again_ns);
+  } else {
+    answer(door, &page, is_head);
+  }
   rn_strbuf_clear(&page.body);
 }
 

@@ -18,6 +18,7 @@ typedef struct rn_http1_answer_t {
   int code;  // 200
   const char* type;
   rn_strbuf_t body;  // Owned by the caller
+  int64_t again_ns;  // > 0: there is no answer yet; ask for the page again after this time
 } rn_http1_answer_t;
 
 typedef enum rn_http1_state_t {
