@@ -25,6 +25,7 @@ typedef struct session_t {
   rn_device_t** devices;
   bool owns_devices;          // state is its own
   rn_kernel_cache_t kernels;  // shared by its graphs
+  rn_kept_functions_t kept;   // of its graphs that are gone, if the devices are its own
   registered_t* graphs;
   int64_t next_handle;
   rn_str_t master;  // Owned; who has opened it, "" if that is not known
@@ -37,8 +38,9 @@ struct rn_local_worker_t {
   rn_local_worker_options_t options;
   rn_allocator_t allocator;
   int device_count;
-  rn_device_t** devices;           // Owned; the first is the CPU
-  rn_steps_t* steps;               // Owned
+  rn_device_t** devices;     // Owned; the first is the CPU
+  rn_kept_functions_t kept;  // of graphs that are gone; resources of the devices may hold them
+  rn_steps_t* steps;         // Owned
   rn_worker_partials_t* partials;  // Owned
   rn_mutex_t mutex;                // guards what follows
   rn_cond_t idle;
@@ -91,11 +93,16 @@ static void session_free(rn_local_worker_t* worker, session_t* session) {
     rn_worker_graph_release(graph->graph);
     RN_FREE(worker->allocator, graph);
   }
+  // Kernels and resources hold functions, and functions hold kernels of the devices.
   rn_kernel_cache_clear(&session->kernels);
   if (session->owns_devices) {
     for (int i = 0; session->devices && i < worker->device_count; ++i)
       if (session->devices[i]) rn_resources_clear(session->devices[i]->resources, (rn_str_t){0});
+    rn_kept_functions_clear(&session->kept);
     destroy_devices(worker, session->devices);
+  } else {
+    rn_kept_functions_add(&worker->kept, NULL);
+    rn_kept_functions_clear(&session->kept);
   }
   if (session->name.data)
     rn_free(worker->allocator, (char*)session->name.data, session->name.size + 1);
@@ -111,6 +118,8 @@ static rn_status_t make_session_locked(rn_local_worker_t* worker, rn_str_t name,
   RN_RETURN_IF_ERROR(RN_NEW(worker->allocator, &session));
   session->refs = 1;
   rn_kernel_cache_init(&session->kernels, worker->allocator);
+  session->kernels.holds_functions = true;
+  rn_kept_functions_init(&session->kept, worker->allocator);
   char* copy = NULL;
   rn_status_t status = rn_str_dup(worker->allocator, name, &copy);
   if (rn_ok(status)) session->name = rn_str_n(copy, name.size);
@@ -300,12 +309,14 @@ static void register_graph(rn_worker_t* face, rn_register_graph_t* call) {
   if (rn_ok(status)) session->refs++, worker->running++;
   rn_mutex_unlock(&worker->mutex);
   if (rn_ok(status)) {
-    rn_worker_graph_options_t options = {.env = worker->options.env,
-                                         .allocator = worker->allocator,
-                                         .devices = session->devices,
-                                         .device_count = worker->device_count,
-                                         .kernels = &session->kernels,
-                                         .config = call->config};
+    rn_worker_graph_options_t options = {
+        .env = worker->options.env,
+        .allocator = worker->allocator,
+        .devices = session->devices,
+        .device_count = worker->device_count,
+        .kernels = &session->kernels,
+        .kept = session->owns_devices ? &session->kept : &worker->kept,
+        .config = call->config};
     status = rn_worker_graph_create(&options, call->graph_def, &graph);
     rn_mutex_lock(&worker->mutex);
     if (rn_ok(status)) status = keep_graph_locked(worker, call, graph);
@@ -637,6 +648,7 @@ rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
   rn_mutex_init(&worker->mutex);
   rn_cond_init(&worker->idle);
   rn_map_init(&worker->sessions, worker->allocator);
+  rn_kept_functions_init(&worker->kept, worker->allocator);
   rn_status_t status = make_devices(worker, &worker->devices);
   if (rn_ok(status))
     status = rn_steps_create(options->env, worker->allocator, rn_str(options->task), options->peers,
@@ -676,6 +688,7 @@ void rn_local_worker_destroy(rn_local_worker_t* worker) {
     if (worker->devices[i]) rn_resources_clear(worker->devices[i]->resources, (rn_str_t){0});
   rn_steps_destroy(worker->steps);
   rn_worker_partials_destroy(worker->partials);
+  rn_kept_functions_clear(&worker->kept);
   destroy_devices(worker, worker->devices);
   rn_cond_destroy(&worker->idle);
   rn_mutex_destroy(&worker->mutex);

@@ -4,6 +4,7 @@
 #include "base/container.h"
 #include "dist/stock_nodes.h"
 #include "exec/executor.h"
+#include "framework/function.h"
 #include "graph/import.h"
 #include "session/step_stats_proto.h"
 
@@ -21,11 +22,12 @@ struct rn_worker_graph_t {
   int64_t quick_ns;   // 0: something in it may keep a thread waiting
   _Atomic int alike;  // runs in a row: quick ones above 0, slow ones below
   _Atomic bool is_quick;
-  rn_env_t env;
+  const rn_env_t* env;
   rn_allocator_t allocator;
   rn_arena_t arena;
   rn_graph_t* graph;  // Retained
   rn_functions_t* functions;
+  rn_kept_functions_t* kept;
   rn_planner_t planner;
   rn_program_t* program;
   int32_t feed_count, fetch_count;
@@ -53,7 +55,7 @@ void rn_worker_graph_retain(rn_worker_graph_t* graph) { graph->refs++; }
 void rn_worker_graph_release(rn_worker_graph_t* graph) {
   if (!graph || --graph->refs) return;
   rn_program_destroy(graph->program);
-  rn_functions_destroy(graph->functions);
+  rn_kept_functions_add(graph->kept, graph->functions);
   rn_graph_release(graph->graph);
   rn_arena_clear(&graph->arena);
   RN_FREE(graph->allocator, graph);
@@ -103,19 +105,13 @@ static rn_status_t find_ends(rn_worker_graph_t* graph, rn_signature_t* out) {
   return RN_OK;
 }
 
-static bool names_function(const rn_op_def_t* op) {
-  for (int a = 0; a < op->attr_count; ++a)
-    if (op->attrs[a].kind == RN_ATTR_FUNC) return true;
-  return op->role == RN_ROLE_FUNCTION;
-}
-
 // Kernels that compute, and those of variables; others may wait for files, queues or functions.
 static bool never_waits(const rn_op_def_t* op) {
   static const char* const state[] = {"Variable",      "VarHandleOp",     "ReadVariableOp",
                                       "Assign",        "VarIsInitialize", "IsVariableInitialized",
                                       "ResourceApply", "ResourceScatter", "ResourceGather",
                                       "Random",        "Truncated",       "_"};
-  if (names_function(op)) return false;
+  if (rn_op_names_function(op)) return false;
   if (!(op->flags & RN_OP_STATEFUL)) return true;
   for (size_t i = 0; i < sizeof state / sizeof *state; ++i)
     if (strncmp(op->name, state[i], strlen(state[i])) == 0) return true;
@@ -172,20 +168,20 @@ static rn_status_t set_up(rn_worker_graph_t* graph, const rn_worker_graph_option
   RN_RETURN_IF_ERROR(status);
   graph->quick_ns = quick_limit(graph);
   graph->planner = (rn_planner_t){.allocator = graph->allocator,
-                                  .env = &graph->env,
+                                  .env = graph->env,
                                   .place = {.devices = options->devices,
                                             .device_count = options->device_count,
                                             .allow_soft_placement = session.allow_soft_placement,
-                                            .env = &graph->env},
+                                            .env = graph->env},
                                   .kernels = options->kernels,
-                                  .threads = rn_pool_threads(graph->env.pool),
+                                  .threads = rn_pool_threads(graph->env->pool),
                                   .calls = session.calls,
                                   .optimize = session.optimize};
   rn_functions_options_t functions = {.graph = graph->graph,
                                       .planner = &graph->planner,
-                                      .env = &graph->env,
-                                      .intra = graph->env.pool,
-                                      .inter = graph->env.pool,
+                                      .env = graph->env,
+                                      .intra = graph->env->pool,
+                                      .inter = graph->env->pool,
                                       .config = graph->config};
   RN_RETURN_IF_ERROR(rn_functions_create(&functions, graph->allocator, &graph->functions));
   graph->planner.functions = graph->functions;
@@ -201,7 +197,8 @@ rn_status_t rn_worker_graph_create(const rn_worker_graph_options_t* options, rn_
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &graph));
   graph->refs = 1;
   graph->allocator = options->allocator;
-  graph->env = *options->env;
+  graph->env = options->env;
+  graph->kept = options->kept;
   rn_arena_init(&graph->arena, options->allocator);
   rn_status_t status = set_up(graph, options, graph_def);
   if (!rn_ok(status)) {
@@ -273,7 +270,7 @@ static void on_outer_cancel(rn_cancel_entry_t* entry) {
 static void on_ended(void* arg, rn_status_t status) {
   running_t* running = arg;
   rn_run_graph_t* call = running->call;
-  const rn_env_t* env = &running->graph->env;
+  const rn_env_t* env = running->graph->env;
   note_run(running->graph, env->now_ns(env->self) - running->start_ns);
   if (running->is_linked) rn_cancel_remove(call->call.cancel, &running->outer);
   if (rn_ok(status)) status = give_fetches(running);
@@ -297,16 +294,16 @@ static rn_status_t prepare(rn_worker_graph_t* graph, rn_run_graph_t* call,
   running->refs = 1;
   running->graph = graph;
   running->call = call;
-  running->start_ns = graph->env.now_ns(graph->env.self);
+  running->start_ns = graph->env->now_ns(graph->env->self);
   rn_worker_graph_retain(graph);
   rn_rendezvous_retain(rendezvous);
   rn_cancel_init(&running->cancel);
-  rn_step_stats_init(&running->stats, graph->allocator, &graph->env);
+  rn_step_stats_init(&running->stats, graph->allocator, graph->env);
   running->step = (rn_step_t){.id = call->step,
                               .cancel = &running->cancel,
                               .rendezvous = rendezvous,
-                              .env = &graph->env,
-                              .pool = graph->env.pool,
+                              .env = graph->env,
+                              .pool = graph->env->pool,
                               .config = graph->config,
                               .stats = call->wants_stats ? &running->stats : NULL};
   rn_status_t status = take_feeds(running);
@@ -341,7 +338,7 @@ void rn_worker_graph_run(rn_worker_graph_t* graph, rn_run_graph_t* call,
   rn_run_t run = {.plans = graph->program->plans,
                   .plan_count = graph->program->plan_count,
                   .step = &running->step,
-                  .pool = rn_worker_graph_is_quick(graph) ? NULL : graph->env.pool,
+                  .pool = rn_worker_graph_is_quick(graph) ? NULL : graph->env->pool,
                   .feeds = running->feeds,
                   .feed_count = graph->feed_count,
                   .fetches = running->fetches,

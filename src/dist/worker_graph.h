@@ -13,11 +13,13 @@
 typedef struct rn_worker_graph_t rn_worker_graph_t;
 
 typedef struct rn_worker_graph_options_t {
-  const rn_env_t* env;  // with the pool that steps run on
+  const rn_env_t*
+      env;  // with the pool that steps run on; outlives kernels, which the session keeps
   rn_allocator_t allocator;
   rn_device_t* const* devices;  // of this task; the first is the CPU
   int device_count;
-  rn_kernel_cache_t* kernels;  // of the session
+  rn_kernel_cache_t* kernels;  // of the session; holds the functions that its kernels call
+  rn_kept_functions_t* kept;   // of whoever owns the devices: gets the graph's functions at the end
   rn_str_t config;             // a ConfigProto
 } rn_worker_graph_options_t;
 

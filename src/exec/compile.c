@@ -3,11 +3,12 @@
 
 #include "exec/kernel_init.h"
 #include "exec/state.h"
+#include "framework/function.h"
 
 void rn_kernel_cache_init(rn_kernel_cache_t* cache, rn_allocator_t allocator) {
+  *cache = (rn_kernel_cache_t){.allocator = allocator};
   rn_mutex_init(&cache->mutex);
   rn_map_init(&cache->kernels, allocator);
-  cache->allocator = allocator;
 }
 
 void rn_kernel_cache_clear(rn_kernel_cache_t* cache) {
@@ -15,7 +16,31 @@ void rn_kernel_cache_clear(rn_kernel_cache_t* cache) {
   const rn_map_entry_t* entry;
   while ((entry = rn_map_next(&cache->kernels, &position))) rn_kernel_destroy(entry->value);
   rn_map_clear(&cache->kernels);
+  for (size_t i = 0; i < cache->functions.count; ++i)
+    rn_functions_release(cache->functions.items[i]);
+  rn_vec_free(&cache->functions, cache->allocator);
   rn_mutex_destroy(&cache->mutex);
+}
+
+// Makes the kernel of a stateful node and keeps it, with what it calls functions through.
+static rn_status_t add_cached_locked(rn_kernel_cache_t* cache, const rn_ir_node_t* node,
+                                     const rn_kernel_init_t* init, rn_kernel_t** out) {
+  bool holds = cache->holds_functions && init->functions;
+  if (holds)
+    RN_RETURN_IF_ERROR(
+        rn_vec_reserve(&cache->functions, cache->allocator, cache->functions.count + 1));
+  RN_RETURN_IF_ERROR(rn_kernel_create(node->kernel, init, out));
+  rn_status_t status = rn_map_put(&cache->kernels, (*out)->node, *out);
+  if (!rn_ok(status)) {
+    rn_kernel_destroy(*out);
+    *out = NULL;
+    return status;
+  }
+  if (holds) {
+    rn_functions_retain(init->functions);
+    cache->functions.items[cache->functions.count++] = init->functions;
+  }
+  return RN_OK;
 }
 
 static bool is_control_flow(uint8_t role) {
@@ -111,12 +136,7 @@ static rn_status_t cached_kernel(rn_kernel_cache_t* cache, const rn_ir_node_t* n
   rn_kernel_t* kernel = rn_map_get(&cache->kernels, node->name);
   if (!kernel) {
     init.allocator = cache->allocator;
-    status = rn_kernel_create(node->kernel, &init, &kernel);
-    if (rn_ok(status)) status = rn_map_put(&cache->kernels, kernel->node, kernel);
-    if (!rn_ok(status)) {
-      rn_kernel_destroy(kernel);
-      kernel = NULL;
-    }
+    status = add_cached_locked(cache, node, &init, &kernel);
   } else if (kernel->def != node->kernel || kernel->device != node->device) {
     kernel = NULL;
   }
@@ -131,7 +151,7 @@ static rn_status_t make_kernel(rn_compile_t* c, const rn_ir_node_t* node, const 
   rn_kernel_init_t init;
   RN_RETURN_IF_ERROR(rn_exec_kernel_init(c->ir, node, node->device, c->options->host,
                                          c->options->env, plan->allocator, &init));
-  init.functions = c->options->functions;
+  if (rn_op_names_function(node->op)) init.functions = c->options->functions;
   rn_kernel_t* kernel = NULL;
   rn_kernel_cache_t* cache = c->options->kernels;
   bool is_transfer = node->op->role == RN_ROLE_SEND ||

@@ -25,6 +25,10 @@ typedef struct rn_kernel_cache_t {
   rn_mutex_t mutex;
   rn_map_t kernels;  // node name -> rn_kernel_t*, owned
   rn_allocator_t allocator;
+  // Set where graphs come and go while the cache stays: it then holds the tables of functions that
+  // its kernels call.
+  bool holds_functions;
+  RN_VEC(rn_functions_t*) functions;  // Retained, by kernel
 } rn_kernel_cache_t;
 void rn_kernel_cache_init(rn_kernel_cache_t* cache, rn_allocator_t allocator);
 void rn_kernel_cache_clear(rn_kernel_cache_t* cache);

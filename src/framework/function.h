@@ -4,6 +4,10 @@
 // in its init. A function with its attributes is instantiated once, which costs little: it is
 // planned when it first runs, since a function may call itself. Then it is run any number of times,
 // from any thread, also outside of a step.
+//
+// The table is counted. Its owner holds one reference; whoever may outlive the owner and still
+// calls functions (a dataset, the kernels that a worker's session keeps) holds one of its own. A
+// kernel that only lives as long as the plan it was made for must not: the table owns such plans.
 #ifndef RUNNEL_FRAMEWORK_FUNCTION_H_
 #define RUNNEL_FRAMEWORK_FUNCTION_H_
 
@@ -38,11 +42,28 @@ typedef struct rn_functions_vtable_t {
                              rn_str_t device, rn_instance_t** out);
   void (*release)(rn_functions_t* functions, rn_instance_t* instance);
   void (*run)(rn_functions_t* functions, rn_instance_t* instance, rn_function_call_t* call);
+  void (*retain_table)(rn_functions_t* functions);
+  void (*release_table)(rn_functions_t* functions);
 } rn_functions_vtable_t;
 
 struct rn_functions_t {
   const rn_functions_vtable_t* vtable;
 };
+
+// Whether nodes of |op| call functions, and so need a table.
+static inline bool rn_op_names_function(const rn_op_def_t* op) {
+  for (int a = 0; a < op->attr_count; ++a)
+    if (op->attrs[a].kind == RN_ATTR_FUNC) return true;
+  return op->role == RN_ROLE_FUNCTION;
+}
+
+// NULL is fine.
+static inline void rn_functions_retain(rn_functions_t* functions) {
+  if (functions) functions->vtable->retain_table(functions);
+}
+static inline void rn_functions_release(rn_functions_t* functions) {
+  if (functions) functions->vtable->release_table(functions);
+}
 
 // The function with these attributes, for a caller on |device| ("": any), which is where its nodes
 // run unless they say otherwise. The caller owns a reference. NOT_FOUND, INVALID_ARGUMENT naming

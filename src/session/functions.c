@@ -12,14 +12,16 @@
 
 typedef struct table_t {
   rn_functions_t functions;  // first
+  _Atomic int refs;
   rn_allocator_t allocator;
   rn_functions_options_t options;
+  rn_arena_t arena;  // for what |options| points to
   rn_planner_t planner;
   rn_cancel_t never;         // the cancellation of calls that nobody stops
   rn_mutex_t mutex;          // guards all below
   rn_map_t by_key;           // key -> function_t*
   struct function_t* first;  // all of them
-  bool is_closing;
+  bool is_closed;            // programs are gone; functions stay until the last holder lets go
 } table_t;
 
 // A program for one set of shapes. Added at the head and kept, so that readers take no lock.
@@ -164,12 +166,20 @@ static rn_status_t get_function(table_t* table, const rn_function_body_t* body, 
   return status;
 }
 
+static rn_status_t check_open(table_t* table) {
+  rn_mutex_lock(&table->mutex);
+  bool is_closed = table->is_closed;
+  rn_mutex_unlock(&table->mutex);
+  return is_closed ? rn_cancelled("Session has been closed.") : RN_OK;
+}
+
 // A body stands for a function with its attributes: the library keeps one of each.
 static rn_status_t instantiate(rn_functions_t* functions, const rn_func_attr_t* call,
                                rn_str_t device, rn_instance_t** out) {
   table_t* table = (table_t*)functions;
   *out = NULL;
   const rn_function_body_t* body = NULL;
+  RN_RETURN_IF_ERROR(check_open(table));
   RN_RETURN_IF_ERROR(rn_function_body(table->options.graph, call, &body));
   rn_strbuf_t key;
   rn_strbuf_init(&key, table->allocator);
@@ -195,7 +205,7 @@ static void release(rn_functions_t* functions, rn_instance_t* instance) {
   table_t* table = (table_t*)functions;
   function_t* function = (function_t*)instance;
   rn_mutex_lock(&table->mutex);
-  bool is_last = --function->refs == 0 && !table->is_closing;
+  bool is_last = --function->refs == 0 && !table->is_closed;
   if (is_last) unlink_locked(table, function);
   rn_mutex_unlock(&table->mutex);
   if (is_last) function_destroy(function);
@@ -228,6 +238,7 @@ static rn_status_t make_program_locked(function_t* function, const rn_tensor_t* 
                                        rn_program_t** out) {
   *out = find_variant(function, args);  // somebody else may have been faster
   if (*out) return RN_OK;
+  RN_RETURN_IF_ERROR(check_open(function->table));
   if (function->variant_count < MAX_VARIANTS) {
     variant_t* variant = NULL;
     rn_arena_mark_t mark = rn_arena_mark(&function->arena);
@@ -420,35 +431,22 @@ static void run(rn_functions_t* functions, rn_instance_t* instance, rn_function_
   call->done(call, status);
 }
 
-static const rn_functions_vtable_t vtable = {
-    .instantiate = instantiate, .release = release, .run = run};
+static void retain_table(rn_functions_t* functions) { ((table_t*)functions)->refs++; }
 
-rn_status_t rn_functions_create(const rn_functions_options_t* options, rn_allocator_t allocator,
-                                rn_functions_t** out) {
-  *out = NULL;
-  table_t* table = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW(allocator, &table));
-  table->functions.vtable = &vtable;
-  table->allocator = allocator;
-  table->options = *options;
-  table->planner = *options->planner;
-  table->planner.functions = &table->functions;
-  rn_cancel_init(&table->never);
-  rn_mutex_init(&table->mutex);
-  rn_map_init(&table->by_key, allocator);
-  *out = &table->functions;
-  return RN_OK;
+// Functions that call each other hold each other: first all let go.
+static void drop_all(table_t* table) {
+  rn_mutex_lock(&table->mutex);
+  bool was_closed = table->is_closed;
+  table->is_closed = true;
+  rn_mutex_unlock(&table->mutex);
+  for (function_t* function = table->first; !was_closed && function; function = function->next)
+    drop_programs(function);
 }
 
-void rn_functions_destroy(rn_functions_t* functions) {
+static void release_table(rn_functions_t* functions) {
   table_t* table = (table_t*)functions;
-  if (!table) return;
-  // Functions that call each other hold each other: first all let go.
-  rn_mutex_lock(&table->mutex);
-  table->is_closing = true;
-  rn_mutex_unlock(&table->mutex);
-  for (function_t* function = table->first; function; function = function->next)
-    drop_programs(function);
+  if (--table->refs) return;
+  drop_all(table);
   while (table->first) {
     function_t* function = table->first;
     table->first = function->next;
@@ -457,5 +455,81 @@ void rn_functions_destroy(rn_functions_t* functions) {
   rn_map_clear(&table->by_key);
   rn_mutex_destroy(&table->mutex);
   rn_cancel_destroy(&table->never);
+  rn_graph_release(table->options.graph);
+  rn_arena_clear(&table->arena);
   RN_FREE(table->allocator, table);
+}
+
+static const rn_functions_vtable_t vtable = {.instantiate = instantiate,
+                                             .release = release,
+                                             .run = run,
+                                             .retain_table = retain_table,
+                                             .release_table = release_table};
+
+rn_status_t rn_functions_create(const rn_functions_options_t* options, rn_allocator_t allocator,
+                                rn_functions_t** out) {
+  *out = NULL;
+  table_t* table = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &table));
+  table->functions.vtable = &vtable;
+  table->refs = 1;
+  table->allocator = allocator;
+  table->options = *options;
+  rn_graph_retain(table->options.graph);
+  table->planner = *options->planner;
+  table->planner.functions = &table->functions;
+  rn_arena_init(&table->arena, allocator);
+  rn_cancel_init(&table->never);
+  rn_mutex_init(&table->mutex);
+  rn_map_init(&table->by_key, allocator);
+  rn_status_t status = rn_arena_str(&table->arena, options->config, &table->options.config);
+  if (!rn_ok(status)) {
+    release_table(&table->functions);
+    return status;
+  }
+  *out = &table->functions;
+  return RN_OK;
+}
+
+void rn_functions_close(rn_functions_t* functions) {
+  if (!functions) return;
+  drop_all((table_t*)functions);
+  release_table(functions);
+}
+
+void rn_kept_functions_init(rn_kept_functions_t* kept, rn_allocator_t allocator) {
+  *kept = (rn_kept_functions_t){.allocator = allocator};
+  rn_mutex_init(&kept->mutex);
+}
+
+// A table that only this list holds; NULL: there is none. Others get a reference from somebody who
+// has one, so it stays that way.
+static rn_functions_t* take_unused(rn_kept_functions_t* kept) {
+  rn_functions_t* found = NULL;
+  rn_mutex_lock(&kept->mutex);
+  for (size_t i = 0; !found && i < kept->tables.count; ++i) {
+    if (((table_t*)kept->tables.items[i])->refs > 1) continue;
+    found = kept->tables.items[i];
+    kept->tables.items[i] = kept->tables.items[--kept->tables.count];
+  }
+  rn_mutex_unlock(&kept->mutex);
+  return found;
+}
+
+void rn_kept_functions_add(rn_kept_functions_t* kept, rn_functions_t* functions) {
+  rn_functions_t* unused;
+  if (functions) {
+    rn_mutex_lock(&kept->mutex);
+    rn_status_t status = rn_vec_push(&kept->tables, kept->allocator, functions);
+    rn_mutex_unlock(&kept->mutex);
+    if (!rn_ok(status)) rn_functions_release(functions);
+    rn_status_free(status);
+  }
+  while ((unused = take_unused(kept))) rn_functions_release(unused);
+}
+
+void rn_kept_functions_clear(rn_kept_functions_t* kept) {
+  for (size_t i = 0; i < kept->tables.count; ++i) rn_functions_close(kept->tables.items[i]);
+  rn_vec_free(&kept->tables, kept->allocator);
+  rn_mutex_destroy(&kept->mutex);
 }

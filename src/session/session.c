@@ -236,7 +236,7 @@ void rn_session_destroy(rn_session_t* session) {
   for (int i = 0; i < session->device_count; ++i)
     rn_resources_clear(session->devices[i]->resources, (rn_str_t){0});
   if (session->options.remote.run) session->options.remote.destroy(session->options.remote.self);
-  rn_functions_destroy(session->functions);
+  rn_functions_close(session->functions);
   for (int i = 0; i < session->device_count; ++i) rn_device_destroy(session->devices[i]);
   int total = (session->options.cpu_devices < 1 ? 1 : session->options.cpu_devices) +
               session->options.null_devices;

@@ -22,13 +22,12 @@ typedef struct rn_data_kind_t rn_data_kind_t;
 typedef struct rn_data_writer_t rn_data_writer_t;
 typedef struct rn_data_reader_t rn_data_reader_t;
 
-// The surroundings of all datasets of a device: functions, threads, clock. Tasks in the background
+// The surroundings of all datasets of a device: threads and clock. Tasks in the background
 // are counted here. When the device's resources go the host closes: it cancels what runs and waits
 // for it; what is left of datasets afterwards can only be freed.
 typedef struct rn_data_host_t {
   rn_object_t object;
   rn_allocator_t allocator;
-  rn_functions_t* functions;  // NULL: none
   rn_pool_t* pool;
   const rn_env_t* env;
   rn_cancel_t cancel;
@@ -63,11 +62,14 @@ typedef struct rn_data_node_t {
   const rn_dtype_t* types;
   const rn_shape_t* shapes;
   rn_str_t device;
+  // What the kernel calls functions through; NULL: its op names none. Borrowed: only the kernel and
+  // datasets of the node use it.
+  rn_functions_t* functions;
 } rn_data_node_t;
 
 // A function that a dataset calls, with the arguments that it captured.
 typedef struct rn_data_func_t {
-  rn_data_host_t* host;  // Borrowed from the dataset; NULL: not made
+  rn_functions_t* functions;  // Borrowed from the dataset; NULL: not made
   rn_instance_t* instance;
   int32_t captured_count;
   const rn_tensor_t* captured;  // Borrowed from the dataset's inputs
@@ -77,9 +79,10 @@ struct rn_dataset_t {
   rn_object_t object;
   rn_data_node_t* node;  // Retained
   const rn_data_kind_t* kind;
-  rn_data_host_t* host;     // Retained
-  rn_tensor_t* inputs;      // Owned; those of the node
-  int32_t component_count;  // of an element
+  rn_data_host_t* host;       // Retained
+  rn_functions_t* functions;  // Retained; the node's
+  rn_tensor_t* inputs;        // Owned; those of the node
+  int32_t component_count;    // of an element
   const rn_dtype_t* types;
   const rn_shape_t* shapes;
 };

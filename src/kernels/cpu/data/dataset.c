@@ -66,6 +66,7 @@ rn_status_t rn_data_node_create(const rn_kernel_init_t* init, const rn_data_kind
   node->kind = kind;
   node->op = init->op;
   node->input_count = init->input_count;
+  node->functions = init->functions;
   rn_arena_init(&node->arena, init->allocator);
   rn_status_t status = node_fill(node, init);
   if (!rn_ok(status)) {
@@ -85,6 +86,7 @@ static void dataset_destroy(rn_object_t* object) {
     rn_tensor_clear(&dataset->inputs[i]);
   RN_FREE_ARRAY(node->allocator, dataset->inputs, node->input_count);
   rn_object_release(&dataset->host->object);
+  rn_functions_release(dataset->functions);
   rn_free(node->allocator, dataset, dataset->kind->dataset_size);
   rn_object_release(&node->object);
 }
@@ -100,6 +102,8 @@ static rn_status_t create_closed(rn_data_node_t* node, const rn_data_kind_t* kin
   dataset->kind = kind;
   dataset->host = host;
   rn_object_retain(&host->object);
+  dataset->functions = node->functions;
+  rn_functions_retain(dataset->functions);
   dataset->component_count = node->component_count;
   dataset->types = node->types;
   dataset->shapes = node->shapes;

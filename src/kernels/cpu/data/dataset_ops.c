@@ -256,7 +256,7 @@ static rn_status_t check_reduction(const drive_t* drive) {
 static rn_status_t reduce_begin(drive_t* drive) {
   rn_kernel_ctx_t* ctx = drive->ctx;
   const reduce_t* reduce = ctx->state;
-  drive->func.host = drive->dataset->host;
+  drive->func.functions = reduce->functions;
   drive->func.captured_count = ctx->kernel->input_count - 1 - drive->state_count;
   RN_RETURN_IF_ERROR(rn_function_prepare(reduce->functions, reduce->function.func, RN_STR(""),
                                          &drive->func.instance));

@@ -13,7 +13,7 @@ static rn_status_t of_dataset(const rn_dataset_t* dataset, int depth, uint64_t* 
 
 static rn_status_t of_attr(const rn_dataset_t* dataset, const rn_attr_value_t* value,
                            uint64_t* out) {
-  return rn_attr_digest(dataset->host->functions, value, dataset->node->allocator, out);
+  return rn_attr_digest(dataset->functions, value, dataset->node->allocator, out);
 }
 
 static rn_status_t of_input(const rn_dataset_t* dataset, const rn_tensor_t* input, int depth,

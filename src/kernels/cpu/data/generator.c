@@ -118,7 +118,7 @@ static void finalize(generator_iterator_t* own) {
                                         .args = farewell->args,
                                         .results = farewell->results,
                                         .done = farewell_done};
-  rn_function_run(host->functions, dataset->finalize.instance, &farewell->call);
+  rn_function_run(dataset->finalize.functions, dataset->finalize.instance, &farewell->call);
 }
 
 static void generator_stop(rn_data_iterator_t* iterator) {

@@ -71,7 +71,6 @@ static rn_status_t keeper_create(void* arg, rn_resource_t** out) {
   rn_data_host_t* host = keeper->host;
   host->object = (rn_object_t){.refs = 1, .destroy = host_destroy};
   host->allocator = from->allocator;
-  host->functions = from->functions;
   host->pool = from->pool;
   host->env = from->env;
   rn_cancel_init(&host->cancel);
@@ -84,10 +83,7 @@ static rn_status_t keeper_create(void* arg, rn_resource_t** out) {
 rn_status_t rn_data_host_get(rn_resources_t* resources, const rn_kernel_init_t* init,
                              rn_data_host_t** out) {
   *out = NULL;
-  rn_data_host_t from = {.allocator = init->allocator,
-                         .functions = init->functions,
-                         .env = init->env,
-                         .pool = init->env->pool};
+  rn_data_host_t from = {.allocator = init->allocator, .env = init->env, .pool = init->env->pool};
   rn_resource_t* keeper = NULL;
   RN_RETURN_IF_ERROR(rn_resources_get(resources, RN_STR("_runnel"), RN_STR("datasets"), HOST_TYPE,
                                       keeper_create, &from, &keeper));

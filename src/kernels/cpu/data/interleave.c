@@ -335,7 +335,7 @@ static rn_status_t restore_place(interleave_iterator_t* own, place_t* place,
   rn_function_call_t call = {
       .step = &own->base.run->step, .args = own->call.args, .results = own->call.results};
   RN_RETURN_IF_ERROR(
-      rn_function_run_and_wait(dataset->func.host->functions, dataset->func.instance, &call));
+      rn_function_run_and_wait(dataset->func.functions, dataset->func.instance, &call));
   RN_RETURN_IF_ERROR(open_place(own, place, &own->call.results[0]));
   own->open_count++;
   return rn_data_take_iterator(reader, place->source.iterator);

@@ -94,16 +94,16 @@ rn_status_t rn_data_func_open(rn_dataset_t* dataset, const char* attr, const cha
   if (!value || value->kind != RN_ATTR_FUNC || value->is_list || !value->func)
     return rn_invalid_argument("Attribute '%s' is no function", attr);
   rn_data_host_t* host = dataset->host;
-  if (!host->functions)
+  if (!dataset->functions)
     return rn_failed_precondition("There is nothing to call functions through: %s",
                                   dataset->node->op->name);
   if (!rn_data_host_enter(host)) return rn_cancelled("The session is closed");
   out->captured = rn_data_input(dataset, captured, &out->captured_count);
   rn_status_t status =
-      rn_function_prepare(host->functions, value->func, RN_STR(""), &out->instance);
+      rn_function_prepare(dataset->functions, value->func, RN_STR(""), &out->instance);
   rn_data_host_leave(host);
   RN_RETURN_IF_ERROR(status);
-  out->host = host;
+  out->functions = dataset->functions;
   const rn_instance_t* instance = out->instance;
   bool fits = instance->arg_count == arg_count + out->captured_count;
   for (int32_t i = 0; fits && i < instance->arg_count; ++i)
@@ -118,12 +118,7 @@ rn_status_t rn_data_func_open(rn_dataset_t* dataset, const char* attr, const cha
 }
 
 void rn_data_func_close(rn_data_func_t* func) {
-  if (!func->host || !func->instance) return;
-  // A closed host's functions are gone, and their instances with them.
-  if (rn_data_host_enter(func->host)) {
-    rn_function_forget(func->host->functions, func->instance);
-    rn_data_host_leave(func->host);
-  }
+  if (func->instance) rn_function_forget(func->functions, func->instance);
   func->instance = NULL;
 }
 
@@ -164,7 +159,7 @@ bool rn_data_call(rn_data_call_t* call, const rn_data_func_t* func, const rn_ten
   call->call.step = step;
   call->call.results = call->results;
   atomic_store_explicit(&call->is_met, false, memory_order_relaxed);
-  rn_function_run(func->host->functions, func->instance, &call->call);
+  rn_function_run(func->functions, func->instance, &call->call);
   return atomic_exchange(&call->is_met, true);
 }
 

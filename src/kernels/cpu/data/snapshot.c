@@ -392,8 +392,8 @@ static rn_status_t restore_reading(kept_iterator_t* own, rn_data_reader_t* reade
   own->reading.args[0] = &own->shards;
   rn_function_call_t call = {
       .step = &own->base.run->step, .args = own->reading.args, .results = own->reading.results};
-  RN_RETURN_IF_ERROR(rn_function_run_and_wait(kept->reader_func.host->functions,
-                                              kept->reader_func.instance, &call));
+  RN_RETURN_IF_ERROR(
+      rn_function_run_and_wait(kept->reader_func.functions, kept->reader_func.instance, &call));
   rn_status_t status = use_made(own);
   rn_data_call_clear(&own->reading, &kept->reader_func);
   if (rn_ok(status)) status = rn_data_restore_source(reader, &own->source, &own->base, own->made);
