@@ -260,6 +260,14 @@ def quantized(t):
         for lo, hi in ((-1, 1), (0, 255), (-100, 3), (-5, -1), (1, 5), (0, 0), (5, -5)):
             x = [vec("qint32", values), scalar("float", lo), scalar("float", hi)]
             t.row("%s_%g_%g" % (name, lo, hi), op, x, {"out_type": "quint8"})
+    values = vec("qint32", [-184881, -174866, -238583, 0, 5, 1 << 20, -(1 << 30), (1 << 31) - 1])
+    negative = vec("qint32", [-184881, -174866, -188288, -238583, -134479, -210513])
+    for i, lo in enumerate((NAN, INF, "-inf", -1e30, 0, 1e-30, -89.61576)):
+        for k, hi in enumerate((NAN, INF, "-inf", 1e30, 0, 3e38, -1)):
+            x = [scalar("float", lo), scalar("float", hi)]
+            if lo != INF or hi != INF:
+                t.row("range_%d_%d" % (i, k), op, [values] + x, {"out_type": "quint8"})
+                t.row("negative_%d_%d" % (i, k), op, [negative] + x, {"out_type": "quint8"})
     for signed in (False, True):
         for narrow in (False, True):
             for lo, hi in ((-5, -1), (-1, 0), (0, 0), (1, 5), (-3, 3), (5, -5)):

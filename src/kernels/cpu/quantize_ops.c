@@ -302,9 +302,9 @@ typedef struct again_t {
   void* y;
 } again_t;
 
-static int64_t whole_of(double x) {
-  return x > -0x1p62 && x < 0x1p62 ? (int64_t)x : x > 0 ? INT64_MAX / 4 : INT64_MIN / 4;
-}
+// What no 64 bits hold, and NaN, is the smallest number, as the processor has it; sums of such
+// numbers wrap.
+static int64_t whole_of(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 
 // To 8 unsigned bits in fixed point, with 16 bits behind the point.
 static void fix(again_t* again, rn_quant_limits_t from, rn_quant_limits_t to) {
@@ -313,8 +313,9 @@ static void fix(again_t* again, rn_quant_limits_t from, rn_quant_limits_t to) {
   float middle = (float)((from.min + from.max) / 2.0);
   again->is_fixed = true;
   again->scale = to_range == 0 ? 0 : whole_of(255.0 * 65536 * from_range / to_range);
-  again->offset = whole_of(middle * levels * 65536.0f) + 32768;
-  if (to_range != 0) again->offset -= whole_of(round(65536 * (to.min * 255.0) / to_range));
+  uint64_t offset = (uint64_t)whole_of(middle * levels * 65536.0f) + 32768;
+  if (to_range != 0) offset -= (uint64_t)whole_of(round(65536 * (to.min * 255.0) / to_range));
+  again->offset = (int64_t)offset;
 }
 
 static void again_piece(void* arg, int64_t begin, int64_t end) {
@@ -327,7 +328,7 @@ static void again_piece(void* arg, int64_t begin, int64_t end) {
   uint8_t* y = again->y;
   for (int64_t i = begin; i < end; ++i) {
     int64_t product = (int64_t)((uint64_t)(int64_t)again->x[i] * (uint64_t)again->scale) >> 32;
-    int64_t level = (product + again->offset) >> 16;
+    int64_t level = (int64_t)((uint64_t)product + (uint64_t)again->offset) >> 16;
     y[i] = (uint8_t)(level < 0 ? 0 : level > 255 ? 255 : level);
   }
 }

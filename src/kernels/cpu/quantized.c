@@ -53,8 +53,11 @@ float rn_quant_value(rn_dtype_t dtype, int64_t level, rn_quant_limits_t limits) 
   if (limits.min == limits.max) return limits.min;
   double scale = range_of(dtype, limits) / (double)steps_of(dtype);
   float step = (float)scale;
-  double first = round(limits.min / step) * step;
-  return (float)(first + (double)(level - rn_quant_lowest(dtype)) * scale);
+  // As in stock, the first value and the level are rounded to floats, the rest is computed in
+  // double.
+  double first = roundf(limits.min / step) * step;
+  double offset = (double)(float)level - (double)rn_quant_lowest(dtype);
+  return (float)(first + offset * scale);
 }
 
 int64_t rn_quant_level_again(rn_dtype_t from, int64_t level, rn_quant_limits_t limits,
