@@ -87,6 +87,16 @@ def test_tensor_array(tf, np):
         return sess.run([a.read(1), a.stack(), a.gather([2, 0]), a.concat(), a.size(), b.stack(), c.read(1), c.concat()])
 
 
+@both
+def test_gradients_of_arrays_that_grow_later(tf, np):
+    x = tf.constant([1.0, 2.0, 3.0])
+    y = tf.TensorArray(tf.float32, size=3, dynamic_size=True).split(x, [1, 1, 1]).write(3, [4.0]).concat()
+    z = tf.TensorArray(tf.float32, size=0, dynamic_size=True, infer_shape=False).split(x, [2, 1]).write(4, [4.0, 5.0]).write(2, [6.0]).write(3, [7.0]).concat()
+    u = tf.TensorArray(tf.float32, size=3, dynamic_size=True).unstack(x).write(3, 4.0).stack()
+    with tf.Session() as sess:
+        return sess.run([y, z, u, tf.gradients(y * y, x)[0], tf.gradients(z * z, x)[0], tf.gradients(u * u, x)[0]])
+
+
 @both(graph=True)
 def test_groups(tf, np):
     a, b = tf.constant(1), tf.constant(2.0)

@@ -21,6 +21,7 @@ struct rn_tensor_array_t {
   bool is_closed;
   element_t* elements;  // Owned
   int64_t size, capacity;
+  int64_t split_size;  // elements behind the last split; -1 before any
   // Gradients, newest first.
   struct gradient_t {
     struct gradient_t* next;
@@ -69,6 +70,7 @@ rn_status_t rn_tensor_array_create(rn_allocator_t allocator, rn_str_t name,
   array->resource = (rn_resource_t){{.refs = 1, .destroy = array_destroy}, RN_TENSOR_ARRAY_TYPE};
   array->allocator = allocator;
   array->spec = *spec;
+  array->split_size = -1;
   rn_mutex_init(&array->mutex);
   rn_arena_init(&array->arena, allocator);
   rn_status_t status = rn_arena_str(&array->arena, name, &array->name);
@@ -124,6 +126,7 @@ static rn_status_t gradient_locked(rn_tensor_array_t* array, rn_str_t source,
   spec.adds = true;
   RN_RETURN_IF_ERROR(
       rn_tensor_array_create(array->allocator, name, &spec, array->size, &made->array));
+  made->array->split_size = array->split_size;
   rn_status_t status = copy_shapes(made->array, array);
   if (!rn_ok(status)) {
     rn_object_release(&made->array->resource.object);
@@ -292,6 +295,20 @@ rn_status_t rn_tensor_array_size(rn_tensor_array_t* array, int64_t* out) {
   rn_mutex_lock(&array->mutex);
   rn_status_t status = check_open_locked(array);
   *out = array->size;
+  rn_mutex_unlock(&array->mutex);
+  return status;
+}
+
+void rn_tensor_array_was_split(rn_tensor_array_t* array) {
+  rn_mutex_lock(&array->mutex);
+  if (!array->spec.adds) array->split_size = array->size;
+  rn_mutex_unlock(&array->mutex);
+}
+
+rn_status_t rn_tensor_array_concat_size(rn_tensor_array_t* array, int64_t* out) {
+  rn_mutex_lock(&array->mutex);
+  rn_status_t status = check_open_locked(array);
+  *out = array->spec.adds && array->split_size >= 0 ? array->split_size : array->size;
   rn_mutex_unlock(&array->mutex);
   return status;
 }

@@ -41,6 +41,12 @@ RN_MUST_USE rn_status_t rn_tensor_array_write(rn_tensor_array_t* array, int64_t 
 RN_MUST_USE rn_status_t rn_tensor_array_read(rn_tensor_array_t* array, int64_t index,
                                              rn_allocator_t memory, rn_tensor_t* out);
 RN_MUST_USE rn_status_t rn_tensor_array_size(rn_tensor_array_t* array, int64_t* out);
+// Notes that a value was split into the elements that there are now.
+void rn_tensor_array_was_split(rn_tensor_array_t* array);
+// How many elements a concatenation takes: all of them; of a gradient, those that the array had
+// when it was split, so that the gradient of a split has the shape of what was split, whatever the
+// array grew to later.
+RN_MUST_USE rn_status_t rn_tensor_array_concat_size(rn_tensor_array_t* array, int64_t* out);
 // The element shape as known now; its dims live as long as the array.
 rn_shape_t rn_tensor_array_element_shape(rn_tensor_array_t* array);
 void rn_tensor_array_close(rn_tensor_array_t* array);

@@ -272,6 +272,7 @@ static rn_status_t split(rn_kernel_ctx_t* ctx) {
     RN_RETURN_IF_ERROR(write_rows(ctx, array, i, value, begin, length, false));
     begin += length;
   }
+  rn_tensor_array_was_split(array);
   return output_flow(ctx);
 }
 
@@ -300,12 +301,12 @@ static void drop(taken_t* taken) {
   RN_FREE_ARRAY(taken->allocator, taken->values, taken->count);
 }
 
-// Elements |indices|, or all of them if it is NULL.
+// Elements |indices|, or all that a concatenation takes if it is NULL.
 static rn_status_t take(rn_kernel_ctx_t* ctx, rn_tensor_array_t* array, const rn_tensor_t* indices,
                         taken_t* out) {
   *out = (taken_t){.allocator = ctx->kernel->allocator};
   int64_t count;
-  RN_RETURN_IF_ERROR(rn_tensor_array_size(array, &count));
+  RN_RETURN_IF_ERROR(rn_tensor_array_concat_size(array, &count));
   if (indices) count = indices->count;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(out->allocator, (size_t)count, &out->values));
   out->count = count;
