@@ -27,3 +27,26 @@ def fill(t):
         message="code-only",
     )
     t.row("not_made", "IteratorGetNext", [it()], shape, message="code-only")
+
+    # What an op says of elements is compared with the dataset, and with each element.
+    makes = [node("MakeIterator", [data, it()])]
+    for name, types, shapes in (
+        ("type", ["int32"], [[2]]),
+        ("count", ["float", "float"], [[2], [2]]),
+        ("shape", ["float"], [[3]]),
+        ("rank", ["float"], [[2, 1]]),
+        ("scalar", ["float"], [[]]),
+        ("open", ["float"], [[-1]]),
+        ("any", ["float"], [None]),
+    ):
+        a = {"output_types": types, "output_shapes": shapes}
+        other = node("Iterator", attrs=dict(a, shared_name="other", container=""))
+        t.row(name, "MakeIterator", [data, other])
+        for op in ("IteratorGetNext", "IteratorGetNextSync"):
+            t.row(name, op, [it()], a, before=makes)
+        if name != "count":  # stock reads behind the end of its lists
+            optional = node("IteratorGetNextAsOptional", [it()], a)
+            t.row(name, "OptionalHasValue", [optional], before=makes)
+        optional = node("OptionalFromValue", [[drawn("float", [2])]])
+        t.row(name, "OptionalGetValue", [optional], a)
+        t.row(name, "DatasetToSingleElement", [data], a)

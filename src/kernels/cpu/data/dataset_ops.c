@@ -1,8 +1,8 @@
 // Ops that take a dataset and give tensors: how many elements, the only one, a reduction. And
 // iterators that make their dataset themselves.
 #include "base/container.h"
+#include "kernels/cpu/data/expected.h"
 #include "kernels/cpu/data/map.h"
-#include "kernels/cpu/data/walk.h"
 #include "kernels/cpu/handle.h"
 #include "tensor/tstring.h"
 
@@ -142,8 +142,7 @@ static bool single_step(drive_t* drive) {
   if (rn_ok(status) && !drive->request.is_end && drive->has_element)
     status = rn_invalid_argument("Dataset had more than one element.");
   if (rn_ok(status) && !drive->request.is_end) {
-    status = rn_data_check_types(ctx->kernel->output_count, ctx->kernel->output_types,
-                                 drive->dataset->component_count, drive->dataset->types);
+    status = rn_data_expected_check(ctx->state, drive->row, drive->row_count);
     if (rn_ok(status)) {
       for (int32_t i = 0; i < ctx->kernel->output_count; ++i) rn_set_output(ctx, i, &drive->row[i]);
       drive->has_element = true;
@@ -210,6 +209,7 @@ static void saver_compute(rn_kernel_ctx_t* ctx) {
 
 // Reductions: state and element to state.
 typedef struct reduce_t {
+  rn_data_expected_t expected;  // of the last state
   rn_functions_t* functions;
   rn_arena_t arena;
   rn_attr_value_t function;
@@ -225,12 +225,14 @@ static rn_status_t reduce_init(const rn_kernel_init_t* init, void* state) {
   reduce->functions = init->functions;
   rn_arena_init(&reduce->arena, init->allocator);
   reduce->state_count = init->output_count;
+  RN_RETURN_IF_ERROR(rn_data_expected_init(init, &reduce->expected));
   return rn_attr_value_copy(&reduce->arena, function, &reduce->function);
 }
 
 static void reduce_destroy(void* state) {
   reduce_t* reduce = state;
   if (!reduce->functions) return;
+  rn_data_expected_destroy(&reduce->expected);
   rn_attr_value_clear(&reduce->function);
   rn_arena_clear(&reduce->arena);
 }
@@ -287,8 +289,11 @@ static bool reduce_step(drive_t* drive) {
   if (drive->phase == ANSWERED) {
     status = drive->request.status;
     if (rn_ok(status) && drive->request.is_end) {
-      for (int32_t i = 0; i < drive->state_count; ++i) rn_set_output(ctx, i, &drive->row[i]);
-      drive_end(drive, RN_OK);
+      const reduce_t* reduce = ctx->state;
+      status = rn_data_expected_check(&reduce->expected, drive->row, drive->state_count);
+      for (int32_t i = 0; rn_ok(status) && i < drive->state_count; ++i)
+        rn_set_output(ctx, i, &drive->row[i]);
+      drive_end(drive, status);
       return false;
     }
     drive->phase = CALLED;
@@ -477,6 +482,9 @@ static const rn_kernel_def_t rows[] = {
     {.op = "DatasetToSingleElement",
      .device = "CPU",
      .flags = RN_KERNEL_OWN_OUTPUTS | RN_KERNEL_EXPENSIVE,
+     .state_size = sizeof(rn_data_expected_t),
+     .init = rn_data_expected_init,
+     .destroy = rn_data_expected_destroy,
      .compute_async = single_compute},
     {.op = "SaveDataset",
      .device = "CPU",

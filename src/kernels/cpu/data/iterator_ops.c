@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/data/walk.h"
+#include "kernels/cpu/data/expected.h"
 #include "kernels/cpu/handle.h"
 #include "tensor/tensor_proto.h"
 #include "tensor/tstring.h"
@@ -174,26 +174,6 @@ static rn_status_t to_text_compute(rn_kernel_ctx_t* ctx) {
   return status;
 }
 
-typedef struct expected_t {
-  rn_data_root_t* like;  // with no components where anything will do
-} expected_t;
-
-static rn_status_t expected_init(const rn_kernel_init_t* init, void* state) {
-  const rn_attr_value_t* types = rn_init_attr(init, "output_types");
-  const rn_attr_value_t* shapes = rn_init_attr(init, "output_shapes");
-  if (types->count && shapes->count && types->count != shapes->count)
-    return rn_invalid_argument(
-        "If both 'output_types' and 'output_shapes' are set, they must have the same length.");
-  return rn_data_root_create(init->allocator, types->count, types->list_type,
-                             shapes->count ? shapes->list_shape : NULL,
-                             &((expected_t*)state)->like);
-}
-
-static void expected_destroy(void* state) {
-  expected_t* expected = state;
-  if (expected->like) rn_object_release(&expected->like->resource.object);
-}
-
 static rn_status_t parse_handle(const rn_kernel_ctx_t* ctx, rn_str_t text, rn_handle_t** out) {
   rn_arena_t arena;
   rn_arena_init(&arena, ctx->kernel->allocator);
@@ -226,7 +206,7 @@ static rn_status_t from_text_compute(rn_kernel_ctx_t* ctx) {
   rn_resource_t* resource = NULL;
   const char* type = type_of(ctx);
   status = rn_handle_resource(&out, ctx->kernel->resources, type, &resource);
-  const rn_data_root_t* like = ((const expected_t*)ctx->state)->like;
+  const rn_data_root_t* like = ((const rn_data_expected_t*)ctx->state)->like;
   const rn_data_root_t* root = (const rn_data_root_t*)resource;
   bool is_root = strcmp(type, RN_DATA_ITERATOR_TYPE) == 0;
   if (rn_ok(status) && like->component_count && is_root) {
@@ -266,15 +246,17 @@ static rn_status_t delete_compute(rn_kernel_ctx_t* ctx) {
     .state_size = sizeof(rn_handle_state_t), .init = named_init,           \
     .destroy = rn_handle_state_destroy, .compute = rn_handle_state_compute \
   }
-#define ASK(name, function, flags_)                                         \
-  {                                                                         \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS | (flags_), \
-    .compute_async = function                                               \
+#define ASK(name, function)                                                            \
+  {                                                                                    \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS | RN_KERNEL_EXPENSIVE, \
+    .state_size = sizeof(rn_data_expected_t), .init = rn_data_expected_init,           \
+    .destroy = rn_data_expected_destroy, .compute_async = function                     \
   }
-#define FROM_TEXT(name)                                                                            \
-  {                                                                                                \
-    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS, .state_size = sizeof(expected_t), \
-    .init = expected_init, .destroy = expected_destroy, .compute = from_text_compute               \
+#define FROM_TEXT(name)                                                      \
+  {                                                                          \
+    .op = name, .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS,             \
+    .state_size = sizeof(rn_data_expected_t), .init = rn_data_expected_init, \
+    .destroy = rn_data_expected_destroy, .compute = from_text_compute        \
   }
 #define DELETE(name) \
   { .op = name, .device = "CPU", .compute = delete_compute }
@@ -289,10 +271,13 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .flags = RN_KERNEL_KEEPS_INPUTS,
      .compute = make_compute},
-    ASK("IteratorGetNext", next_compute, RN_KERNEL_EXPENSIVE),
-    ASK("IteratorGetNextSync", next_compute, RN_KERNEL_EXPENSIVE),
-    ASK("IteratorGetNextAsOptional", optional_compute, RN_KERNEL_EXPENSIVE),
-    ASK("SerializeIterator", save_compute, RN_KERNEL_EXPENSIVE),
+    ASK("IteratorGetNext", next_compute),
+    ASK("IteratorGetNextSync", next_compute),
+    ASK("IteratorGetNextAsOptional", optional_compute),
+    {.op = "SerializeIterator",
+     .device = "CPU",
+     .flags = RN_KERNEL_OWN_OUTPUTS | RN_KERNEL_EXPENSIVE,
+     .compute_async = save_compute},
     {.op = "DeserializeIterator",
      .device = "CPU",
      .flags = RN_KERNEL_EXPENSIVE,

@@ -1,6 +1,6 @@
 // Optionals: the components of an element, or nothing, in a variant. And states of iterators, which
 // are variants too.
-#include "kernels/cpu/data/walk.h"
+#include "kernels/cpu/data/expected.h"
 
 #include "tensor/tensor_proto.h"
 #include "tensor/variant.h"
@@ -75,19 +75,12 @@ static rn_status_t has_value(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t get_value(rn_kernel_ctx_t* ctx) {
-  const rn_kernel_t* kernel = ctx->kernel;
   optional_t* optional = NULL;
   RN_RETURN_IF_ERROR(optional_of(rn_in(ctx, 0), &optional));
   if (optional->count < 0) return rn_invalid_argument("The given optional does not have a value.");
-  if (optional->count != kernel->output_count)
-    return rn_invalid_argument("The given optional has %d components, expected %d.",
-                               optional->count, kernel->output_count);
+  RN_RETURN_IF_ERROR(
+      rn_data_expected_check_optional(ctx->state, optional->values, optional->count));
   for (int32_t i = 0; i < optional->count; ++i) {
-    if (optional->values[i].dtype != kernel->output_types[i])
-      return rn_invalid_argument(
-          "The given optional does not match the expected type for component "
-          "%d. Expected: %s. Actual: %s.",
-          i, rn_dtype_name(kernel->output_types[i]), rn_dtype_name(optional->values[i].dtype));
     rn_tensor_t out = {0};
     RN_RETURN_IF_ERROR(rn_tensor_share(&optional->values[i], &out));
     rn_set_output(ctx, i, &out);
@@ -186,6 +179,9 @@ static const rn_kernel_def_t rows[] = {
     {.op = "OptionalGetValue",
      .device = "CPU",
      .flags = RN_KERNEL_OWN_OUTPUTS,
+     .state_size = sizeof(rn_data_expected_t),
+     .init = rn_data_expected_init,
+     .destroy = rn_data_expected_destroy,
      .compute = get_value},
 };
 RN_KERNEL_FAMILY(cpu_data_optional, rows);

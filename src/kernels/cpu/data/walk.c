@@ -3,6 +3,7 @@
 
 #include "base/container.h"
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/data/expected.h"
 
 // A kernel that waits for its turn.
 typedef struct waiter_t {
@@ -200,16 +201,6 @@ rn_status_t rn_data_root_restore(rn_data_root_t* root, rn_str_t state, int32_t d
 }
 
 // Turns.
-static rn_status_t check_outputs(const rn_data_walk_t* walk) {
-  const rn_kernel_t* kernel = walk->ctx->kernel;
-  for (int32_t i = 0; i < kernel->output_count; ++i)
-    if (walk->ctx->out[i].dtype != kernel->output_types[i])
-      return rn_invalid_argument("Data type mismatch at component %d: expected %s but got %s.", i,
-                                 rn_dtype_name(kernel->output_types[i]),
-                                 rn_dtype_name(walk->ctx->out[i].dtype));
-  return RN_OK;
-}
-
 static rn_status_t save_walk(rn_data_walk_t* walk) {
   rn_data_writer_t writer = {0};
   rn_strbuf_init(&writer.bytes, walk->allocator);
@@ -228,6 +219,8 @@ static rn_status_t save_walk(rn_data_walk_t* walk) {
 static rn_status_t give_optional(rn_data_walk_t* walk) {
   rn_tensor_t out = {0};
   int32_t count = walk->dataset->component_count;
+  if (!walk->request.is_end)
+    RN_RETURN_IF_ERROR(rn_data_expected_check_optional(walk->ctx->state, walk->row, count));
   RN_RETURN_IF_ERROR(rn_data_optional_create(walk->ctx->kernel->host_memory, walk->row,
                                              walk->request.is_end ? -1 : count, &out));
   rn_set_output(walk->ctx, 0, &out);
@@ -238,10 +231,15 @@ static rn_status_t give_optional(rn_data_walk_t* walk) {
 static rn_status_t give(rn_data_walk_t* walk) {
   if (walk->verb == RN_DATA_SAVE) return walk->request.status;
   RN_RETURN_IF_ERROR(walk->request.status);
-  if (walk->verb == RN_DATA_OPTIONAL) return give_optional(walk);
+  int32_t count = walk->dataset->component_count;
+  if (walk->verb == RN_DATA_OPTIONAL) {
+    rn_status_t status = give_optional(walk);
+    if (!rn_ok(status) && !walk->request.is_end) rn_data_row_clear(walk->row, count);
+    return status;
+  }
   if (walk->request.is_end) return rn_out_of_range("End of sequence");
-  rn_status_t status = check_outputs(walk);
-  if (!rn_ok(status)) rn_data_row_clear(walk->ctx->out, walk->dataset->component_count);
+  rn_status_t status = rn_data_expected_check(walk->ctx->state, walk->ctx->out, count);
+  if (!rn_ok(status)) rn_data_row_clear(walk->ctx->out, count);
   return status;
 }
 

@@ -44,7 +44,8 @@ typedef enum rn_data_verb_t {
   RN_DATA_OPTIONAL,  // output 0 is an optional of them
   RN_DATA_SAVE,      // output 0 is the state
 } rn_data_verb_t;
-// Ends |ctx|, now or later, when its turn has come.
+// Ends |ctx|, now or later, when its turn has come. The state of kernels that ask for elements is
+// an rn_data_expected_t.
 void rn_data_root_serve(rn_data_root_t* root, rn_kernel_ctx_t* ctx, rn_data_verb_t verb);
 
 // An optional of |count| components, which are moved; count < 0: of nothing.
