@@ -7,20 +7,6 @@
 #include "runnel/ops.h"
 #include "session/session.h"
 
-const char rn_cli_bench_help[] =
-    "usage: runnel bench [CASE ...] [--threads N] [--seconds S]\n"
-    "\n"
-    "Times the core of this library on this machine and prints a table: case, steps a second,\n"
-    "time of a step, and what that comes to. A CASE is (the beginning of) a name in the table.\n"
-    "\n"
-    "  --threads N   work with N threads (default: one a processor)\n"
-    "  --seconds S   spend S seconds on each case (default: 1)\n"
-    "\n"
-    "examples:\n"
-    "  runnel bench                  everything\n"
-    "  runnel bench matmul           only matrix products\n"
-    "  runnel bench null --threads 1\n";
-
 #define SCALARS 2000
 #define VECTORS 1000
 #define TURNS 10000
@@ -209,29 +195,38 @@ static rn_status_t run_wanted(const rn_cli_t* cli, const char* wanted, int64_t t
   return count ? RN_OK : rn_not_found("bench: no case begins with '%s'", wanted);
 }
 
-rn_status_t rn_cli_bench(rn_cli_t* cli) {
-  enum { THREADS, SECONDS };
-  static const rn_cli_option_t options[] = {
-      {"--threads", true}, {"--seconds", true}, {NULL, false}};
-  int64_t threads = 0;
+static rn_status_t bench(rn_cli_t* cli) {
+  int64_t threads = rn_cli_number(cli, "--threads", 0);
+  const char* text = rn_cli_text(cli, "--seconds");
   double seconds = 1;
-  int words = 0, count = 0, option = 0;
-  const char* value;
-  while (option != RN_CLI_END) {
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    words += option == RN_CLI_WORD;
-    if (option == THREADS) RN_RETURN_IF_ERROR(rn_cli_number(cli, "--threads", value, 1, &threads));
-    if (option == THREADS && threads > 1024)
-      return rn_cli_usage(cli, "--threads of more than 1024");
-    if (option == SECONDS && (!rn_str_to_f64(rn_str(value), &seconds) || !(seconds > 0)))
-      return rn_cli_usage(cli, "--seconds wants a number above 0, not '%s'", value);
-  }
-  if (words == 0) return run_wanted(cli, NULL, threads, seconds, &count);
-  cli->at = 0;
-  cli->options_over = false;
-  for (option = 0; option != RN_CLI_END;) {
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_WORD) RN_RETURN_IF_ERROR(run_wanted(cli, value, threads, seconds, &count));
-  }
+  int count = 0;
+  if (text && (!rn_str_to_f64(rn_str(text), &seconds) || !(seconds > 0)))
+    return rn_cli_usage(cli, "--seconds wants a number above 0, not '%s'", text);
+  if (!cli->words.count) return run_wanted(cli, NULL, threads, seconds, &count);
+  for (size_t i = 0; i < cli->words.count; ++i)
+    RN_RETURN_IF_ERROR(run_wanted(cli, rn_cli_word(cli, i), threads, seconds, &count));
   return RN_OK;
 }
+
+static const rn_cli_option_t options[] = {
+    RN_OPTION(NUMBER, "--threads", "N", "work with N threads (default: one per processor)",
+              .least = 1, .most = 1024),
+    RN_OPTION(TEXT, "--seconds", "S", "spend S seconds on each case (default 1)"),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_bench_command = {
+    .name = "bench",
+    .summary = "time the core of this library on this machine",
+    .about =
+        "Times the core of this library on this machine and prints a table: case, steps per "
+        "second, time of a step, and what that comes to. A CASE is (the beginning of) a name "
+        "in the table.",
+    .words = "[CASE ...]",
+    .run = bench,
+    .options = options,
+    .examples =
+        "runnel bench                  everything\n"
+        "runnel bench matmul           only matrix products\n"
+        "runnel bench null --threads 1",
+};

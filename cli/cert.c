@@ -7,25 +7,6 @@
 #include "cli/cluster.h"
 #include "dist/rpc/openssl.h"
 
-const char rn_cli_cert_help[] =
-    "usage: runnel cert --dir DIR [--cluster CLUSTER] [--client NAME] [--days N]\n"
-    "\n"
-    "Makes an authority of its own and certificates that it has signed: one for each task of the\n"
-    "cluster, DIR/ps-0.pem with DIR/ps-0-key.pem, and one for a client. An authority that is in "
-    "the\n"
-    "folder already signs these, too. Good for trying and for clusters of one owner: whoever has\n"
-    "ca-key.pem can make certificates, so keep it where nobody reads it.\n"
-    "\n"
-    "  --dir DIR          the folder that they go to\n"
-    "  --cluster CLUSTER  as 'runnel server' takes it: makes a certificate for each task\n"
-    "  --client NAME      the name of a client (default client)\n"
-    "  --days N           how long they are good for (default 365)\n"
-    "\n"
-    "examples:\n"
-    "  runnel cert --dir certs --cluster ps=a:2222,worker=b:2222\n"
-    "  runnel server --cluster ps=a:2222,worker=b:2222 --job ps \\\n"
-    "      --tls-cert certs/ps-0.pem --tls-key certs/ps-0-key.pem --tls-ca certs/ca.pem\n";
-
 #define MAX_PEM (1u << 20)
 
 typedef struct maker_t {
@@ -227,22 +208,13 @@ rn_status_t rn_cli_cert_make(rn_cli_t* cli, const rn_cli_cluster_t* cluster, con
   return make_all(&maker, cluster);
 }
 
-rn_status_t rn_cli_cert(rn_cli_t* cli) {
-  static const rn_cli_option_t options[] = {
-      {"--dir", true}, {"--cluster", true}, {"--client", true}, {"--days", true}, {0}};
-  maker_t maker = {.cli = cli, .client = "client", .days = 365};
-  const char* text = NULL;
-  for (int option = 0; option != RN_CLI_END;) {
-    const char* value;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_WORD) return rn_cli_usage(cli, "'%s' is too much", value);
-    if (option == 0) maker.dir = value;
-    if (option == 1) text = value;
-    if (option == 2) maker.client = value;
-    if (option == 3) RN_RETURN_IF_ERROR(rn_cli_number(cli, "--days", value, 1, &maker.days));
-  }
+static rn_status_t cert(rn_cli_t* cli) {
+  const char *text = rn_cli_text(cli, "--cluster"), *client = rn_cli_text(cli, "--client");
+  maker_t maker = {.cli = cli,
+                   .dir = rn_cli_text(cli, "--dir"),
+                   .client = client ? client : "client",
+                   .days = rn_cli_number(cli, "--days", 365)};
   if (!maker.dir) return rn_cli_usage(cli, "--dir must say where the certificates go");
-  if (maker.days > 36500) return rn_cli_usage(cli, "--days is 36500 at most");
   if (!*maker.client || strchr(maker.client, '/'))
     return rn_cli_usage(cli, "a client's name is not empty and has no '/'");
   rn_cli_cluster_t cluster;
@@ -252,3 +224,29 @@ rn_status_t rn_cli_cert(rn_cli_t* cli) {
   rn_cli_cluster_clear(&cluster);
   return status;
 }
+
+static const rn_cli_option_t options[] = {
+    RN_OPTION(FOLDER, "--dir", "DIR", "the folder that they go to"),
+    RN_OPTION(TEXT, "--cluster", "CLUSTER",
+              "as 'runnel server' takes it: makes a certificate for each task"),
+    RN_OPTION(TEXT, "--client", "NAME", "the name of a client (default client)"),
+    RN_OPTION(NUMBER, "--days", "N", "how long they are good for (default 365)", .least = 1,
+              .most = 36500),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_cert_command = {
+    .name = "cert",
+    .summary = "make certificates for a cluster",
+    .about =
+        "Makes an authority of its own and certificates that it has signed: one for each task of "
+        "the cluster, DIR/ps-0.pem with DIR/ps-0-key.pem, and one for a client. An authority that "
+        "is in the folder already signs these, too. Good for trying and for clusters of one owner: "
+        "whoever has ca-key.pem can make certificates, so keep it where nobody reads it.",
+    .run = cert,
+    .options = options,
+    .examples =
+        "runnel cert --dir certs --cluster ps=a:2222,worker=b:2222\n"
+        "runnel server --cluster ps=a:2222,worker=b:2222 --job ps \\\n"
+        "    --tls-cert certs/ps-0.pem --tls-key certs/ps-0-key.pem --tls-ca certs/ca.pem",
+};

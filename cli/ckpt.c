@@ -7,30 +7,6 @@
 #include "io/checkpoint.h"
 #include "io/checkpoint_state.h"
 
-const char rn_cli_ckpt_help[] =
-    "usage: runnel ckpt list PREFIX\n"
-    "       runnel ckpt show PREFIX NAME [--npy FILE]\n"
-    "       runnel ckpt verify PREFIX ...\n"
-    "       runnel ckpt latest DIRECTORY\n"
-    "\n"
-    "Looks into checkpoints of either format. PREFIX is what a saver returned: model-100 for\n"
-    "model-100.index and model-100.data-00000-of-00001 (one of these will do, too); a file of the\n"
-    "first format is its own.\n"
-    "\n"
-    "  list              name, type, shape and size of every tensor\n"
-    "  show              the values of one tensor\n"
-    "  verify            reads everything and compares checksums\n"
-    "  latest            the newest whole checkpoint of a directory; what was passed over, and "
-    "why,\n"
-    "                    goes to stderr\n"
-    "\n"
-    "  --npy FILE        writes the tensor as an array of NumPy's instead of printing it\n"
-    "\n"
-    "examples:\n"
-    "  runnel ckpt list run/model-100\n"
-    "  runnel ckpt show run/model-100 dense/kernel\n"
-    "  runnel ckpt verify $(runnel ckpt latest run)\n";
-
 static void print_line(const rn_checkpoint_tensor_t* tensor, const rn_bundle_entry_t* entry,
                        rn_strbuf_t* scratch) {
   rn_cli_digits_t digits;
@@ -45,7 +21,8 @@ static void print_line(const rn_checkpoint_tensor_t* tensor, const rn_bundle_ent
   putchar('\n');
 }
 
-static rn_status_t list(rn_cli_t* cli, const rn_checkpoint_t* checkpoint) {
+static rn_status_t list(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const char* prefix) {
+  (void)prefix;
   rn_bundle_reader_t* bundle = rn_checkpoint_bundle(checkpoint);
   rn_strbuf_t scratch;
   rn_strbuf_init(&scratch, cli->allocator);
@@ -57,8 +34,9 @@ static rn_status_t list(rn_cli_t* cli, const rn_checkpoint_t* checkpoint) {
   return RN_OK;
 }
 
-static rn_status_t show(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const char* name,
-                        const char* npy) {
+static rn_status_t show(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const char* prefix) {
+  const char *name = rn_cli_word(cli, 1), *npy = rn_cli_text(cli, "--npy");
+  (void)prefix;
   rn_tensor_t tensor;
   RN_RETURN_IF_ERROR(
       rn_checkpoint_read(checkpoint, rn_str(name), cli->env->pool, cli->allocator, &tensor));
@@ -89,7 +67,8 @@ static rn_status_t verify(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, cons
   return RN_OK;
 }
 
-static rn_status_t latest(rn_cli_t* cli, const char* directory) {
+static rn_status_t latest(rn_cli_t* cli) {
+  const char* directory = rn_cli_word(cli, 0);
   rn_strbuf_t path, note;
   rn_strbuf_init(&path, cli->allocator);
   rn_strbuf_init(&note, cli->allocator);
@@ -100,26 +79,6 @@ static rn_status_t latest(rn_cli_t* cli, const char* directory) {
   rn_strbuf_clear(&note);
   rn_strbuf_clear(&path);
   return status;
-}
-
-typedef struct words_t {
-  const char* items[64];
-  int count;
-  const char* npy;
-} words_t;
-
-static rn_status_t read_words(rn_cli_t* cli, words_t* out) {
-  static const rn_cli_option_t options[] = {{"--npy", true}, {NULL, false}};
-  for (;;) {
-    int option;
-    const char* value;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_END) return RN_OK;
-    if (option == 0) out->npy = value;
-    if (option != RN_CLI_WORD) continue;
-    if (out->count == 64) return rn_cli_usage(cli, "too many words");
-    out->items[out->count++] = value;
-  }
 }
 
 // People name a file of a checkpoint, too: its prefix is meant.
@@ -141,32 +100,51 @@ static rn_status_t open_named(rn_cli_t* cli, const char* name, rn_checkpoint_t**
   return status;
 }
 
-static rn_status_t look(rn_cli_t* cli, const char* verb, const words_t* words, const char* prefix) {
-  rn_checkpoint_t* checkpoint = NULL;
-  RN_RETURN_IF_ERROR(open_named(cli, prefix, &checkpoint));
-  rn_status_t status = strcmp(verb, "list") == 0 ? list(cli, checkpoint)
-                       : strcmp(verb, "show") == 0
-                           ? show(cli, checkpoint, words->items[2], words->npy)
-                           : verify(cli, checkpoint, prefix);
-  rn_checkpoint_close(checkpoint);
-  return status;
-}
-
-rn_status_t rn_cli_ckpt(rn_cli_t* cli) {
-  words_t words = {0};
-  RN_RETURN_IF_ERROR(read_words(cli, &words));
-  const char* verb = words.count ? words.items[0] : "";
-  bool is_show = strcmp(verb, "show") == 0, is_verify = strcmp(verb, "verify") == 0;
-  bool is_latest = strcmp(verb, "latest") == 0;
-  if (!is_show && !is_verify && !is_latest && strcmp(verb, "list") != 0)
-    return rn_cli_usage(cli, "list, show, verify or latest?");
-  if (words.npy && !is_show) return rn_cli_usage(cli, "--npy goes with show");
-  if (is_show && words.count != 3) return rn_cli_usage(cli, "show wants a checkpoint and a name");
-  if (!is_show && !is_verify && words.count != 2)
-    return rn_cli_usage(cli, "%s wants one %s", verb, is_latest ? "directory" : "checkpoint");
-  if (words.count < 2) return rn_cli_usage(cli, "%s wants a checkpoint", verb);
-  if (is_latest) return latest(cli, words.items[1]);
-  if (!is_verify) return look(cli, verb, &words, words.items[1]);
-  for (int i = 1; i < words.count; ++i) RN_RETURN_IF_ERROR(look(cli, verb, &words, words.items[i]));
+// Opens one checkpoint after the other for |look|.
+static rn_status_t each(rn_cli_t* cli, size_t count,
+                        rn_status_t (*look)(rn_cli_t* cli, const rn_checkpoint_t* checkpoint,
+                                            const char* prefix)) {
+  for (size_t i = 0; i < count; ++i) {
+    rn_checkpoint_t* checkpoint = NULL;
+    RN_RETURN_IF_ERROR(open_named(cli, rn_cli_word(cli, i), &checkpoint));
+    rn_status_t status = look(cli, checkpoint, rn_cli_word(cli, i));
+    rn_checkpoint_close(checkpoint);
+    RN_RETURN_IF_ERROR(status);
+  }
   return RN_OK;
 }
+
+static rn_status_t run_list(rn_cli_t* cli) { return each(cli, 1, list); }
+static rn_status_t run_show(rn_cli_t* cli) { return each(cli, 1, show); }
+static rn_status_t run_verify(rn_cli_t* cli) { return each(cli, cli->words.count, verify); }
+
+static const rn_cli_verb_t verbs[] = {
+    RN_VERB("list", "PREFIX", run_list, FILE, "name, type, shape and size of every tensor"),
+    RN_VERB("show", "PREFIX NAME", run_show, FILE, "the values of one tensor"),
+    RN_VERB("verify", "PREFIX ...", run_verify, FILE, "reads everything and compares checksums"),
+    RN_VERB("latest", "DIRECTORY", latest, FOLDER,
+            "the newest whole checkpoint of a directory; what was passed over, and why, goes to "
+            "stderr"),
+    {0},
+};
+
+static const rn_cli_option_t options[] = {
+    RN_OPTION(FILE, "--npy", "FILE",
+              "writes the tensor as an array of NumPy's instead of printing it", .verbs = "show"),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_ckpt_command = {
+    .name = "ckpt",
+    .summary = "list, show or verify a checkpoint",
+    .about =
+        "Looks into checkpoints of either format. PREFIX is what a saver returned: model-100 for "
+        "model-100.index and model-100.data-00000-of-00001 (one of these will do, too); a file of "
+        "the first format is its own.",
+    .verbs = verbs,
+    .options = options,
+    .examples =
+        "runnel ckpt list run/model-100\n"
+        "runnel ckpt show run/model-100 dense/kernel\n"
+        "runnel ckpt verify $(runnel ckpt latest run)",
+};

@@ -1,74 +1,167 @@
-// The command `runnel`: what its sub-commands share. One file a sub-command.
+// The command `runnel`: what its sub-commands share. One file per sub-command.
 //
-// A sub-command gets its arguments and returns a status. RN_OK ends the process with 0; a status
-// from rn_cli_usage with 2; any other with 1. Either way the message goes to stderr, on one line,
-// behind "runnel: ". Results go to stdout, and nothing else does.
+// Each sub-command is a row of one table (rn_cli_command_t): its verbs, words and options. The
+// parser, the help, the completion scripts and the check of the manual pages all read that table.
+//
+// A sub-command runs after its arguments have been read and returns a status. RN_OK ends the
+// process with 0; a status from rn_cli_usage with 2; any other with 1. Either way the message goes
+// to stderr, on one line, behind "runnel: ". Results go to stdout, and nothing else does.
 #ifndef RUNNEL_CLI_CLI_H_
 #define RUNNEL_CLI_CLI_H_
 
+#include <stdio.h>
+
 #include "base/fs.h"
 #include "base/str.h"
+#include "base/vec.h"
 
-typedef struct rn_cli_t {
-  rn_allocator_t allocator;
-  const rn_env_t* env;
-  const char* command;  // the sub-command's name
-  int argc;             // arguments behind it
-  char** argv;
-  int at;             // the next one to read
-  bool options_over;  // "--" was seen
-} rn_cli_t;
+typedef struct rn_cli_t rn_cli_t;
 
-// X(name, what it does, in a few words)
-#define RN_CLI_COMMANDS(X)                                     \
-  X(ops, "list the ops, or explain one")                       \
-  X(graph, "look into a graph: statistics, text, a picture")   \
-  X(run, "run a graph: feed values, fetch results")            \
-  X(saved_model, "show, run or freeze a SavedModel")           \
-  X(transform, "cut a graph to size, text to bytes")           \
-  X(ckpt, "list, show or verify a checkpoint")                 \
-  X(events, "list a training log, and plot its curves")        \
-  X(trace, "turn what a step did into a Chrome trace")         \
-  X(server, "run a task of a cluster")                         \
-  X(sim, "train on a simulated cluster, with backup workers")  \
-  X(cluster, "start a local cluster, look at one, end it")     \
-  X(top, "watch a cluster as it runs")                         \
-  X(cert, "make certificates for a cluster")                   \
-  X(python_compat, "what a Python script needs and is absent") \
-  X(bench, "time the core of this library on this machine")
+// What a value or a word is: what the parser checks and what a shell completes.
+typedef enum rn_cli_kind_t {
+  RN_CLI_TEXT = 0,
+  RN_CLI_FLAG,    // an option without a value
+  RN_CLI_NUMBER,  // a whole number
+  RN_CLI_FILE,
+  RN_CLI_FOLDER,
+  RN_CLI_CHOICE,   // one of the words in |choices|
+  RN_CLI_OP,       // the name of an op
+  RN_CLI_COMMAND,  // the name of a sub-command
+} rn_cli_kind_t;
 
-#define RN_CLI_DECLARE(name, summary)                   \
-  RN_MUST_USE rn_status_t rn_cli_##name(rn_cli_t* cli); \
-  extern const char rn_cli_##name##_help[];
+// An option. A list of them ends with a NULL name.
+typedef struct rn_cli_option_t {
+  const char* name;   // "--feed"; '_' and '-' are the same in what people write
+  const char* value;  // what the help calls the value, "NAME=VALUE"; NULL for a flag
+  const char* help;
+  rn_cli_kind_t kind;
+  bool repeats;         // may be given several times
+  bool is_word;         // its value is the first word: --dir FOLDER for FOLDER
+  int64_t least, most;  // of a number; |most| 0: INT32_MAX
+  const char* choices;  // "auto always never"
+  const char* verbs;    // "show run": the verbs that take it; NULL: all
+  const char* also;     // another spelling; NULL: none
+} rn_cli_option_t;
+
+// RN_OPTION(NUMBER, "--threads", "N", "work with N threads", .least = 1)
+#define RN_OPTION(kind_, name_, value_, help_, ...) \
+  { .name = name_, .value = value_, .help = help_, .kind = RN_CLI_##kind_, __VA_ARGS__ }
+
+// A verb of a sub-command: "list" of "ckpt". A list of them ends with a NULL name.
+typedef struct rn_cli_verb_t {
+  const char* name;
+  const char* words;  // "PREFIX NAME"; "[NAME]" may be missing, "..." stands for any number
+  const char* help;
+  rn_status_t (*run)(rn_cli_t* cli);
+  rn_cli_kind_t word_kind;
+  const struct rn_cli_command_t* like;  // takes the options of this command as well; NULL: none
+} rn_cli_verb_t;
+
+// RN_VERB("list", "PREFIX", run_list, FILE, "name, type and shape of every tensor")
+#define RN_VERB(name_, words_, run_, kind_, help_, ...)                                      \
+  {                                                                                          \
+    .name = name_, .words = words_, .help = help_, .run = run_, .word_kind = RN_CLI_##kind_, \
+    __VA_ARGS__                                                                              \
+  }
+
+typedef struct rn_cli_command_t {
+  const char* name;     // '_' and '-' are the same in what people write
+  const char* summary;  // a few words
+  const char* about;    // paragraphs, with "\n\n" between them
+  const char* words;    // of a command without verbs
+  rn_cli_kind_t word_kind;
+  rn_status_t (*run)(rn_cli_t* cli);
+  const rn_cli_verb_t* verbs;  // NULL: none
+  const rn_cli_option_t* options;
+  const char* examples;  // lines
+} rn_cli_command_t;
+
+// The sub-commands, in the order of the help.
+#define RN_CLI_COMMANDS(X) \
+  X(ops)                   \
+  X(graph)                 \
+  X(run)                   \
+  X(saved_model)           \
+  X(transform)             \
+  X(ckpt)                  \
+  X(events)                \
+  X(trace)                 \
+  X(server)                \
+  X(sim)                   \
+  X(cluster)               \
+  X(top)                   \
+  X(cert)                  \
+  X(python_compat)         \
+  X(bench)                 \
+  X(version)               \
+  X(help)
+
+#define RN_CLI_DECLARE(name) extern const rn_cli_command_t rn_cli_##name##_command;
 RN_CLI_COMMANDS(RN_CLI_DECLARE)
 #undef RN_CLI_DECLARE
 
-// An option of a sub-command. A list of them ends with a NULL name.
-typedef struct rn_cli_option_t {
-  const char* name;  // "--feed"
-  bool takes_value;  // "--feed VALUE" or "--feed=VALUE"
-} rn_cli_option_t;
+// All of them, with a NULL at the end.
+extern const rn_cli_command_t* const rn_cli_commands[];
+// Options of every command, with a NULL name at the end.
+extern const rn_cli_option_t rn_cli_common_options[];
 
-enum { RN_CLI_WORD = -1, RN_CLI_END = -2 };
+// An option as it was given. |value| is NULL for a flag.
+typedef struct rn_cli_given_t {
+  const rn_cli_option_t* option;
+  const char* value;
+} rn_cli_given_t;
 
-// Reads the next argument: |*out_option| is its place in |options|, or RN_CLI_WORD for a word that
-// is no option, or RN_CLI_END. |*out_value| is the word, or the option's value. A usage error for
-// an option that is not in the list and for a value that is missing or not wanted.
-RN_MUST_USE rn_status_t rn_cli_next(rn_cli_t* cli, const rn_cli_option_t* options, int* out_option,
-                                    const char** out_value);
+struct rn_cli_t {
+  rn_allocator_t allocator;
+  const rn_env_t* env;
+  const rn_cli_command_t* command;  // NULL until it is known
+  const rn_cli_verb_t* verb;        // NULL if the command has none
+  RN_VEC(const char*) words;        // the arguments that are no options
+  size_t rest;                      // the first word behind "--"; words.count if there is none
+  RN_VEC(rn_cli_given_t) given;     // in the order of the command line
+};
+
+// Reads the arguments of |cli->command|: its verb, words and options, checked against the table. A
+// usage error names what is wrong, and what was probably meant.
+RN_MUST_USE rn_status_t rn_cli_parse(rn_cli_t* cli, int argc, char** argv);
+void rn_cli_clear(rn_cli_t* cli);
+
+// What was given for an option, by its name in the table. Numbers are in their bounds.
+bool rn_cli_has(const rn_cli_t* cli, const char* option);
+const char* rn_cli_text(const rn_cli_t* cli, const char* option);  // the last; NULL: none
+int64_t rn_cli_number(const rn_cli_t* cli, const char* option, int64_t otherwise);
+// The next value of an option that repeats, from |*inout_at| on, which begins with 0; NULL: no
+// more.
+const char* rn_cli_each(const rn_cli_t* cli, const char* option, size_t* inout_at);
+// Whether |given| is the option of that name.
+bool rn_cli_is(const rn_cli_given_t* given, const char* option);
+
+// The word of that number; NULL if there are fewer.
+const char* rn_cli_word(const rn_cli_t* cli, size_t index);
 
 // A status that says: you called me wrongly. The message names the sub-command and its help.
 RN_MUST_USE rn_status_t rn_cli_usage(const rn_cli_t* cli, const char* format, ...) RN_PRINTF(2, 3);
 // |status| with text in front of its message; takes it. RN_OK stays RN_OK.
 RN_MUST_USE rn_status_t rn_cli_prefix(rn_status_t status, const char* format, ...) RN_PRINTF(2, 3);
 
-// The value of |option| as a number of at least |least|; a usage error otherwise.
-RN_MUST_USE rn_status_t rn_cli_number(const rn_cli_t* cli, const char* option, const char* text,
-                                      int64_t least, int64_t* out);
-
 // Splits "name=value" at the first '='; a usage error if there is none or the name is empty.
 RN_MUST_USE rn_status_t rn_cli_split(const rn_cli_t* cli, const char* option, const char* text,
                                      rn_str_t* out_name, rn_str_t* out_value);
+
+// What somebody probably meant by |wanted|: the candidate that differs least, if it differs little.
+typedef struct rn_cli_near_t {
+  const char* wanted;
+  const char* best;  // NULL: nothing is near
+  int distance;
+} rn_cli_near_t;
+void rn_cli_near_try(rn_cli_near_t* near, const char* candidate);
+
+// Prints the help of |command|, or without one the summary of all.
+void rn_cli_print_help(const rn_cli_command_t* command);
+// The command that |name| stands for; NULL if there is none. |near| may be NULL.
+const rn_cli_command_t* rn_cli_find(const char* name, rn_cli_near_t* near);
+// Whether a verb of |command| takes |option|; |verb| is NULL if it has none.
+bool rn_cli_takes(const rn_cli_option_t* option, const rn_cli_verb_t* verb);
 
 // 1234567 as "1,234,567", in |buffer|.
 typedef struct rn_cli_digits_t {

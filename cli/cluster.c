@@ -177,8 +177,8 @@ rn_status_t rn_cli_cluster_parse_config(rn_cli_cluster_t* cluster, rn_str_t text
   return status;
 }
 
-rn_status_t rn_cli_cluster_find(rn_cli_t* cli, rn_cli_cluster_t* cluster, const char* text,
-                                const char* dir) {
+rn_status_t rn_cli_cluster_find(rn_cli_t* cli, rn_cli_cluster_t* cluster) {
+  const char *text = rn_cli_text(cli, "--cluster"), *dir = rn_cli_text(cli, "--dir");
   if (text && dir) return rn_cli_usage(cli, "--cluster and --dir exclude each other");
   if (dir) {
     rn_str_t path;

@@ -35,14 +35,26 @@ RN_MUST_USE rn_status_t rn_cli_cluster_of_slurm(rn_cli_cluster_t* cluster,
 RN_MUST_USE rn_status_t rn_cli_cluster_of_mpi(rn_cli_cluster_t* cluster, const rn_env_t* env,
                                               const rn_cli_launch_t* launch);
 
-// For commands that ask a cluster: from |text|, or from the folder |dir| of `runnel cluster up`,
-// or, where both are NULL, from RUNNEL_CLUSTER or TF_CONFIG.
-RN_MUST_USE rn_status_t rn_cli_cluster_find(rn_cli_t* cli, rn_cli_cluster_t* cluster,
-                                            const char* text, const char* dir);
+// For commands that ask a cluster: from --cluster, or from the folder --dir of `runnel cluster up`,
+// or, where neither is given, from RUNNEL_CLUSTER or TF_CONFIG.
+RN_MUST_USE rn_status_t rn_cli_cluster_find(rn_cli_t* cli, rn_cli_cluster_t* cluster);
 
 // What `runnel cert` makes, for |cluster| and a client, in |dir|; says nothing.
 RN_MUST_USE rn_status_t rn_cli_cert_make(rn_cli_t* cli, const rn_cli_cluster_t* cluster,
                                          const char* dir);
+
+// The options that say which cluster and which certificates, for the tables of commands that ask
+// one. |verbs_| is NULL or the verbs that take them.
+#define RN_CLI_CLUSTER_OPTIONS(verbs_)                                                            \
+  RN_OPTION(TEXT, "--cluster", "CLUSTER",                                                         \
+            "as 'runnel server' takes it (default: RUNNEL_CLUSTER, then TF_CONFIG)",              \
+            .verbs = verbs_),                                                                     \
+      RN_OPTION(FILE, "--tls-cert", "FILE", "the certificate to show (default: RUNNEL_TLS_CERT)", \
+                .verbs = verbs_),                                                                 \
+      RN_OPTION(FILE, "--tls-key", "FILE", "its key (default: RUNNEL_TLS_KEY)", .verbs = verbs_), \
+      RN_OPTION(FILE, "--tls-ca", "FILE",                                                         \
+                "the authority that has signed the tasks' (default: RUNNEL_TLS_CA)",              \
+                .verbs = verbs_)
 
 // Adds a task; refuses one that is there already and an address that is none.
 RN_MUST_USE rn_status_t rn_cli_cluster_add(rn_cli_cluster_t* cluster, rn_str_t job, int32_t index,

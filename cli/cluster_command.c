@@ -5,37 +5,6 @@
 #include "cli/cluster_up.h"
 #include "cli/cluster_view.h"
 
-const char rn_cli_cluster_help[] =
-    "usage: runnel cluster up [--ps N] [--workers N] [--dir DIR] [-- COMMAND [ARGUMENT ...]]\n"
-    "       runnel cluster status [--cluster CLUSTER | --dir DIR]\n"
-    "       runnel cluster stop [--cluster CLUSTER | --dir DIR]\n"
-    "\n"
-    "up starts a cluster on this machine, on free ports of the loopback interface, and runs the\n"
-    "command with TF_CONFIG and RUNNEL_CLUSTER set to the cluster and RUNNEL_TARGET to its first\n"
-    "worker; when the command ends the tasks end, and its exit status is that of the command.\n"
-    "Without a command it stays until Ctrl-C. status asks every task of a cluster how it is, and\n"
-    "fails if one is down. stop ends every task in good order, parameter servers last.\n"
-    "\n"
-    "  --ps N             parameter servers (default 1)\n"
-    "  --workers N        workers (default 1)\n"
-    "  --dir DIR          a folder for cluster.json and the tasks' logs (default: one that goes\n"
-    "                     when all went well); of status and stop: the cluster that has it\n"
-    "  --threads N        threads of each task that steps run on (default: one for each "
-    "processor)\n"
-    "  --lease SECONDS    silence after which another task is given up (default 10)\n"
-    "  --drain SECONDS    how long running steps may take at the end (default 10)\n"
-    "  --tls              with certificates, made in DIR/certs, for the tasks and the command\n"
-    "  --cluster CLUSTER  as 'runnel server' takes it (default: RUNNEL_CLUSTER, then TF_CONFIG)\n"
-    "  --tls-cert FILE    the certificate to show, with its key and the authority\n"
-    "  --tls-key FILE     (default: RUNNEL_TLS_CERT, RUNNEL_TLS_KEY, RUNNEL_TLS_CA)\n"
-    "  --tls-ca FILE\n"
-    "\n"
-    "examples:\n"
-    "  runnel cluster up --ps 2 --workers 4 -- python3 train.py\n"
-    "  runnel cluster up --ps 1 --workers 2 --dir /tmp/c &\n"
-    "  runnel cluster status --dir /tmp/c\n"
-    "  runnel cluster stop --cluster cluster.json\n";
-
 #define SAMPLE_NS 500000000
 
 static rn_status_t show_status(rn_cli_t* cli, const rn_cli_cluster_t* cluster, rn_tls_t* tls) {
@@ -111,8 +80,8 @@ static rn_status_t stop_kind(rn_cli_t* cli, const rn_cli_cluster_t* cluster, rn_
   return RN_OK;
 }
 
-rn_status_t rn_cli_cluster_stop(rn_cli_t* cli, const rn_cli_cluster_t* cluster, rn_tls_t* tls,
-                                int64_t seconds) {
+static rn_status_t stop(rn_cli_t* cli, const rn_cli_cluster_t* cluster, rn_tls_t* tls) {
+  int64_t seconds = rn_cli_number(cli, "--drain", 10);
   size_t ended = 0;
   rn_status_t silence = RN_OK;
   rn_status_t status = stop_kind(cli, cluster, tls, false, seconds, &ended, &silence);
@@ -122,40 +91,67 @@ rn_status_t rn_cli_cluster_stop(rn_cli_t* cli, const rn_cli_cluster_t* cluster, 
   return rn_status_join(status, silence);
 }
 
-static rn_status_t look_or_stop(rn_cli_t* cli, bool stops) {
-  static const rn_cli_option_t options[] = {{"--cluster", true},
-                                            {"--dir", true},
-                                            {"--tls-cert", true},
-                                            {"--tls-key", true},
-                                            {"--tls-ca", true},
-                                            {"--drain", true},
-                                            {0}};
-  const char* texts[5] = {0};
-  int64_t seconds = 10;
-  for (int option = 0; option != RN_CLI_END;) {
-    const char* value;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_WORD) return rn_cli_usage(cli, "'%s' is too much", value);
-    if (option == 5) RN_RETURN_IF_ERROR(rn_cli_number(cli, "--drain", value, 0, &seconds));
-    if (option >= 0 && option < 5) texts[option] = value;
-  }
+// Opens the cluster that the arguments name for |look|.
+static rn_status_t look(rn_cli_t* cli,
+                        rn_status_t (*look)(rn_cli_t* cli, const rn_cli_cluster_t* cluster,
+                                            rn_tls_t* tls)) {
   rn_cli_cluster_t cluster;
   rn_tls_t* tls = NULL;
   rn_cli_cluster_init(&cluster, cli->allocator);
-  rn_status_t status = rn_cli_cluster_find(cli, &cluster, texts[0], texts[1]);
-  if (rn_ok(status)) status = rn_cli_tls(cli, texts[2], texts[3], texts[4], &tls);
-  if (rn_ok(status))
-    status =
-        stops ? rn_cli_cluster_stop(cli, &cluster, tls, seconds) : show_status(cli, &cluster, tls);
+  rn_status_t status = rn_cli_cluster_find(cli, &cluster);
+  if (rn_ok(status)) status = rn_cli_tls(cli, &tls);
+  if (rn_ok(status)) status = look(cli, &cluster, tls);
   rn_tls_release(tls);
   rn_cli_cluster_clear(&cluster);
   return status;
 }
 
-rn_status_t rn_cli_cluster(rn_cli_t* cli) {
-  const char* verb = cli->at < cli->argc ? cli->argv[cli->at++] : "";
-  if (strcmp(verb, "up") == 0) return rn_cli_cluster_up(cli);
-  if (strcmp(verb, "status") == 0) return look_or_stop(cli, false);
-  if (strcmp(verb, "stop") == 0) return look_or_stop(cli, true);
-  return rn_cli_usage(cli, "say up, status or stop, not '%s'", verb);
-}
+static rn_status_t run_status(rn_cli_t* cli) { return look(cli, show_status); }
+static rn_status_t run_stop(rn_cli_t* cli) { return look(cli, stop); }
+
+static const rn_cli_verb_t verbs[] = {
+    RN_VERB(
+        "up", "[-- COMMAND [ARGUMENT ...]]", rn_cli_cluster_up, TEXT,
+        "starts a cluster on this machine, on free ports of the loopback interface, and runs the "
+        "command with TF_CONFIG and RUNNEL_CLUSTER set to the cluster and RUNNEL_TARGET to its "
+        "first "
+        "worker; when the command ends the tasks end, and its exit status is that of the command. "
+        "Without a command it stays until Ctrl-C"),
+    RN_VERB("status", NULL, run_status, TEXT,
+            "asks every task of a cluster how it is, and fails if one is down"),
+    RN_VERB("stop", NULL, run_stop, TEXT, "ends every task in good order, parameter servers last"),
+    {0},
+};
+
+static const rn_cli_option_t options[] = {
+    RN_OPTION(NUMBER, "--ps", "N", "parameter servers (default 1)", .most = 1000, .verbs = "up"),
+    RN_OPTION(NUMBER, "--workers", "N", "workers (default 1)", .least = 1, .most = 1000,
+              .verbs = "up"),
+    RN_OPTION(FOLDER, "--dir", "DIR",
+              "a folder for cluster.json and the tasks' logs (default: one that goes when all went "
+              "well); "
+              "of status and stop: the cluster that has it"),
+    RN_OPTION(NUMBER, "--threads", "N",
+              "threads of each task that steps run on (default: one per processor)", .verbs = "up"),
+    RN_OPTION(NUMBER, "--lease", "SECONDS",
+              "silence after which another task is given up (default 10)", .verbs = "up"),
+    RN_OPTION(NUMBER, "--drain", "SECONDS",
+              "how long running steps may take at the end (default 10)", .verbs = "up stop"),
+    RN_OPTION(FLAG, "--tls", NULL,
+              "with certificates, made in DIR/certs, for the tasks and the command", .verbs = "up"),
+    RN_CLI_CLUSTER_OPTIONS("status stop"),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_cluster_command = {
+    .name = "cluster",
+    .summary = "start a local cluster, look at one, end it",
+    .about = "A local cluster to try things with; looking at any cluster, and ending it.",
+    .verbs = verbs,
+    .options = options,
+    .examples =
+        "runnel cluster up --ps 2 --workers 4 -- python3 train.py\n"
+        "runnel cluster up --ps 1 --workers 2 --dir /tmp/c &\n"
+        "runnel cluster status --dir /tmp/c\n"
+        "runnel cluster stop --cluster cluster.json",
+};

@@ -38,30 +38,19 @@ typedef struct up_t {
 } up_t;
 
 static rn_status_t read_arguments(up_t* up) {
-  static const rn_cli_option_t options[] = {
-      {"--ps", true},    {"--workers", true}, {"--threads", true}, {"--lease", true},
-      {"--drain", true}, {"--dir", true},     {"--tls", false},    {0}};
-  int64_t* numbers[] = {&up->ps, &up->workers, &up->threads, &up->lease, &up->drain};
   rn_cli_t* cli = up->cli;
-  for (;;) {
-    int option;
-    const char* value = NULL;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_END) break;
-    if (option == RN_CLI_WORD && !cli->options_over)
-      return rn_cli_usage(cli, "put -- before the command '%s'", value);
-    if (option == RN_CLI_WORD) {
-      up->command = &cli->argv[cli->at - 1];
-      break;
-    }
-    if (option == 5)
-      up->dir = rn_str(value);
-    else if (option == 6)
-      up->is_secure = true;
-    else
-      RN_RETURN_IF_ERROR(
-          rn_cli_number(cli, options[option].name, value, option == 1, numbers[option]));
-  }
+  const char* dir = rn_cli_text(cli, "--dir");
+  up->ps = rn_cli_number(cli, "--ps", 1);
+  up->workers = rn_cli_number(cli, "--workers", 1);
+  up->threads = rn_cli_number(cli, "--threads", 0);
+  up->lease = rn_cli_number(cli, "--lease", 10);
+  up->drain = rn_cli_number(cli, "--drain", 10);
+  up->is_secure = rn_cli_has(cli, "--tls");
+  if (dir) up->dir = rn_str(dir);
+  if (cli->rest > 0)
+    return rn_cli_usage(cli, "put -- before the command '%s'", rn_cli_word(cli, 0));
+  RN_RETURN_IF_ERROR(rn_vec_push(&cli->words, cli->allocator, (const char*)NULL));
+  if (cli->words.count > 1) up->command = (char**)cli->words.items;
   if (up->ps + up->workers > MAX_TASKS)
     return rn_cli_usage(cli, "%d tasks are the most for one machine", MAX_TASKS);
   return RN_OK;
@@ -180,7 +169,7 @@ static rn_status_t make_certificates(up_t* up) {
   RN_RETURN_IF_ERROR(rn_arena_printf(&up->cluster.arena, &certs, "%s/certs", up->dir.data));
   RN_RETURN_IF_ERROR(rn_cli_cert_make(up->cli, &up->cluster, certs.data));
   if (!use_certificate(up, "client")) return rn_out_of_memory();
-  return rn_cli_tls(up->cli, NULL, NULL, NULL, &up->tls);
+  return rn_cli_tls_of_env(up->cli, &up->tls);
 }
 
 // In the child: becomes the task.
@@ -381,7 +370,7 @@ static void clean_up(up_t* up, bool is_fine) {
 }
 
 rn_status_t rn_cli_cluster_up(rn_cli_t* cli) {
-  up_t up = {.cli = cli, .ps = 1, .workers = 1, .lease = 10, .drain = 10};
+  up_t up = {.cli = cli};
   sigemptyset(&up.signals);
   sigaddset(&up.signals, SIGTERM);
   sigaddset(&up.signals, SIGINT);

@@ -9,8 +9,4 @@
 // ends the process with the command's exit status.
 RN_MUST_USE rn_status_t rn_cli_cluster_up(rn_cli_t* cli);
 
-// Asks tasks to end, workers first and parameter servers last, and waits for it.
-RN_MUST_USE rn_status_t rn_cli_cluster_stop(rn_cli_t* cli, const rn_cli_cluster_t* cluster,
-                                            rn_tls_t* tls, int64_t seconds);
-
 #endif  // RUNNEL_CLI_CLUSTER_UP_H_

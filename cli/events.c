@@ -8,25 +8,6 @@
 #include "cli/cli.h"
 #include "cli/events_log.h"
 
-const char rn_cli_events_help[] =
-    "usage: runnel events FOLDER [--list] [--csv] [--tag TEXT] [--width N] [--height N]\n"
-    "\n"
-    "Lists what the event files in FOLDER and the folders in it hold, and plots the scalars.\n"
-    "\n"
-    "  --list       only list: no plots\n"
-    "  --csv        the points of the scalars, a line each: run,tag,step,time,value\n"
-    "  --tag TEXT   only tags that have TEXT in them\n"
-    "  --width N    columns of a plot (as wide as the terminal if this is left out)\n"
-    "  --height N   rows of a plot (8)\n"
-    "\n"
-    "Examples:\n"
-    "  runnel events build/train\n"
-    "  runnel events runs --tag loss --height 12\n"
-    "  runnel events runs --csv > runs.csv\n";
-
-static const rn_cli_option_t options[] = {{"--list", false}, {"--csv", false},   {"--tag", true},
-                                          {"--width", true}, {"--height", true}, {NULL, false}};
-
 typedef struct job_t {
   rn_cli_t* cli;
   const char* folder;
@@ -38,40 +19,6 @@ typedef struct job_t {
 } job_t;
 
 enum { MAX_COLUMNS = 500, MAX_ROWS = 200, MAX_FOLDER_DEPTH = 16, MARGIN = 14 };
-
-static rn_status_t parse(job_t* job) {
-  const char* value = NULL;
-  int option = 0;
-  for (;;) {
-    RN_RETURN_IF_ERROR(rn_cli_next(job->cli, options, &option, &value));
-    if (option == RN_CLI_END) break;
-    switch (option) {
-      case RN_CLI_WORD:
-        if (job->folder)
-          return rn_cli_usage(job->cli, "one folder at a time, not also '%s'", value);
-        job->folder = value;
-        break;
-      case 0:
-        job->is_list = true;
-        break;
-      case 1:
-        job->is_csv = true;
-        break;
-      case 2:
-        job->tag = value;
-        break;
-      case 3:
-        RN_RETURN_IF_ERROR(rn_cli_number(job->cli, "--width", value, 10, &job->width));
-        break;
-      default:
-        RN_RETURN_IF_ERROR(rn_cli_number(job->cli, "--height", value, 2, &job->height));
-    }
-  }
-  if (!job->folder) return rn_cli_usage(job->cli, "name a folder");
-  if (job->width > MAX_COLUMNS) job->width = MAX_COLUMNS;
-  if (job->height > MAX_ROWS) job->height = MAX_ROWS;
-  return RN_OK;
-}
 
 static bool is_wanted(const job_t* job, const rn_series_t* series) {
   return !job->tag || memmem(series->tag.data, series->tag.size, job->tag, strlen(job->tag));
@@ -272,9 +219,14 @@ static int64_t terminal_width(void) {
   return columns < 10 ? 10 : columns > MAX_COLUMNS ? MAX_COLUMNS : columns;
 }
 
-rn_status_t rn_cli_events(rn_cli_t* cli) {
-  job_t job = {.cli = cli, .width = terminal_width(), .height = 8};
-  RN_RETURN_IF_ERROR(parse(&job));
+static rn_status_t events(rn_cli_t* cli) {
+  job_t job = {.cli = cli,
+               .folder = rn_cli_word(cli, 0),
+               .tag = rn_cli_text(cli, "--tag"),
+               .is_list = rn_cli_has(cli, "--list"),
+               .is_csv = rn_cli_has(cli, "--csv"),
+               .width = rn_cli_number(cli, "--width", terminal_width()),
+               .height = rn_cli_number(cli, "--height", 8)};
   RN_RETURN_IF_ERROR(RN_NEW(cli->allocator, &job.plot));
   rn_status_t status = show_folder(&job, job.folder, 0);
   RN_FREE(cli->allocator, job.plot);
@@ -282,3 +234,30 @@ rn_status_t rn_cli_events(rn_cli_t* cli) {
   if (job.runs) return RN_OK;
   return rn_not_found("events: no event files in %s", job.folder);
 }
+
+static const rn_cli_option_t options[] = {
+    RN_OPTION(FLAG, "--list", NULL, "only list: no plots"),
+    RN_OPTION(FLAG, "--csv", NULL,
+              "the points of the scalars, one per line: run,tag,step,time,value"),
+    RN_OPTION(TEXT, "--tag", "TEXT", "only tags that have TEXT in them"),
+    RN_OPTION(NUMBER, "--width", "N", "columns of a plot (default: as wide as the terminal)",
+              .least = 10, .most = MAX_COLUMNS),
+    RN_OPTION(NUMBER, "--height", "N", "rows of a plot (default 8)", .least = 2, .most = MAX_ROWS),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_events_command = {
+    .name = "events",
+    .summary = "list a training log, and plot its curves",
+    .about =
+        "Lists what the event files in FOLDER and the folders in it hold, and plots the "
+        "scalars.",
+    .words = "FOLDER",
+    .word_kind = RN_CLI_FOLDER,
+    .run = events,
+    .options = options,
+    .examples =
+        "runnel events build/train\n"
+        "runnel events runs --tag loss --height 12\n"
+        "runnel events runs --csv > runs.csv",
+};

@@ -5,32 +5,6 @@
 #include "cli/model.h"
 #include "saved_model/freeze.h"
 
-typedef struct freeze_job_t {
-  const char *path, *file, *tags, *signature;
-  bool folds, is_text;
-} freeze_job_t;
-
-static rn_status_t read_arguments(rn_cli_t* cli, freeze_job_t* job) {
-  enum { TAGS, SIGNATURE, FOLD, TEXT };
-  static const rn_cli_option_t options[] = {{"--tags", true},
-                                            {"--signature", true},
-                                            {"--fold-batch-norms", false},
-                                            {"--text", false},
-                                            {NULL, false}};
-  for (int option = 0; option != RN_CLI_END;) {
-    const char* value;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_WORD && job->file) return rn_cli_usage(cli, "a model and a file, no more");
-    if (option == RN_CLI_WORD) *(job->path ? &job->file : &job->path) = value;
-    if (option == TAGS) job->tags = value;
-    if (option == SIGNATURE) job->signature = value;
-    job->folds |= option == FOLD;
-    job->is_text |= option == TEXT;
-  }
-  if (!job->file) return rn_cli_usage(cli, "name the folder of a model and a file to write");
-  return RN_OK;
-}
-
 // The ports as the freezer wants them.
 static rn_status_t split(rn_arena_t* arena, const rn_port_t* ports, int32_t count,
                          const rn_edge_t** out_edges, const rn_str_t** out_names) {
@@ -48,7 +22,7 @@ static rn_status_t split(rn_arena_t* arena, const rn_port_t* ports, int32_t coun
 }
 
 // A signature may call an input and an output the same; of two nodes one must be called otherwise.
-static rn_status_t part_names(rn_cli_model_t* model, const freeze_job_t* job) {
+static rn_status_t part_names(rn_cli_model_t* model, const char* file) {
   for (int32_t o = 0; o < model->output_count; ++o) {
     rn_port_t* output = &model->outputs[o];
     rn_str_t name = output->name;
@@ -58,45 +32,45 @@ static rn_status_t part_names(rn_cli_model_t* model, const freeze_job_t* job) {
             rn_arena_printf(&model->arena, &output->name, "%.*s_output", RN_STR_ARGS(name)));
     if (!rn_str_eq(name, output->name))
       fprintf(stderr, "runnel: the output '%.*s' is called '%.*s' in '%s': an input has its name\n",
-              RN_STR_ARGS(name), RN_STR_ARGS(output->name), job->file);
+              RN_STR_ARGS(name), RN_STR_ARGS(output->name), file);
   }
   return RN_OK;
 }
 
-static rn_status_t freeze(rn_cli_t* cli, rn_cli_model_t* model, const freeze_job_t* job,
-                          rn_strbuf_t* out, rn_str_t* out_fill) {
+static rn_status_t freeze(rn_cli_t* cli, rn_cli_model_t* model, rn_strbuf_t* out,
+                          rn_str_t* out_fill) {
   rn_session_options_t session;
   rn_session_options_init(&session);
   session.allow_soft_placement = true;
   RN_RETURN_IF_ERROR(rn_cli_model_load(cli, model, &session, NULL));
-  RN_RETURN_IF_ERROR(rn_cli_model_use(cli, model, job->signature));
-  RN_RETURN_IF_ERROR(part_names(model, job));
+  RN_RETURN_IF_ERROR(rn_cli_model_use(cli, model, rn_cli_text(cli, "--signature")));
+  RN_RETURN_IF_ERROR(part_names(model, rn_cli_word(cli, 1)));
   rn_freeze_options_t options = {.input_count = model->input_count,
                                  .output_count = model->output_count,
-                                 .folds_batch_norms = job->folds};
+                                 .folds_batch_norms = rn_cli_has(cli, "--fold-batch-norms")};
   RN_RETURN_IF_ERROR(split(&model->arena, model->inputs, model->input_count, &options.inputs,
                            &options.input_names));
   RN_RETURN_IF_ERROR(split(&model->arena, model->outputs, model->output_count, &options.outputs,
                            &options.output_names));
-  return rn_cli_prefix(rn_freeze(model->session, &options, out, out_fill), "%s: ", job->path);
+  return rn_cli_prefix(rn_freeze(model->session, &options, out, out_fill), "%s: ", model->path);
 }
 
 rn_status_t rn_cli_saved_model_freeze(rn_cli_t* cli) {
-  freeze_job_t job = {0};
-  RN_RETURN_IF_ERROR(read_arguments(cli, &job));
+  const char* file = rn_cli_word(cli, 1);
   rn_cli_model_t model;
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, cli->allocator);
-  rn_status_t status = rn_cli_model_open(cli, job.path, job.tags, &model);
+  rn_status_t status =
+      rn_cli_model_open(cli, rn_cli_word(cli, 0), rn_cli_text(cli, "--tags"), &model);
   rn_str_t fill = RN_STR("");
-  if (rn_ok(status)) status = freeze(cli, &model, &job, &bytes, &fill);
+  if (rn_ok(status)) status = freeze(cli, &model, &bytes, &fill);
   if (rn_ok(status))
-    status = rn_cli_write_graph(cli, job.file, rn_strbuf_view(&bytes), job.is_text);
+    status = rn_cli_write_graph(cli, file, rn_strbuf_view(&bytes), rn_cli_has(cli, "--text"));
   if (rn_ok(status) && fill.size)
     fprintf(stderr,
             "runnel: %s has tables: its node '%.*s' fills them and is to be run once, first (run "
             "--init %.*s)\n",
-            job.file, RN_STR_ARGS(fill), RN_STR_ARGS(fill));
+            file, RN_STR_ARGS(fill), RN_STR_ARGS(fill));
   rn_strbuf_clear(&bytes);
   rn_cli_model_clear(&model);
   return status;

@@ -5,29 +5,7 @@
 #include "proto/attr_value.pb.h"
 #include "wire/text.h"
 
-const char rn_cli_graph_help[] =
-    "usage: runnel graph FILE [--stats | --text | --dot] [--depth N] [--input NAME=SHAPE ...]\n"
-    "\n"
-    "Looks into a GraphDef, given as bytes (.pb) or as text (.pbtxt), or into the graph of a\n"
-    "SavedModel (a folder); '-' reads the standard input.\n"
-    "\n"
-    "  --stats             inputs, outputs, parameters, ops by number, and what this library\n"
-    "                      lacks to run it (this is what you get without an option)\n"
-    "  --text              the graph as text, one field a line (pbtxt)\n"
-    "  --dot               a drawing for Graphviz: name scopes as boxes, small constants inside "
-    "the\n"
-    "                      nodes that use them, types and shapes on the edges, a colour for each\n"
-    "                      device; scopes of large graphs are folded into one box each\n"
-    "  --depth N           fold the scopes that lie in N others (0: every scope is one box)\n"
-    "  --input NAME=SHAPE  take the placeholder NAME to have this shape, as in x=[32,784] or\n"
-    "                      x=[?,784]; shapes that follow from it are shown\n"
-    "\n"
-    "examples:\n"
-    "  runnel graph model.pb\n"
-    "  runnel graph model.pb --text > model.pbtxt\n"
-    "  runnel graph model.pb --dot --input x=[1,784] | dot -Tsvg > model.svg\n";
-
-typedef enum graph_mode_t { STATS, TEXT, DOT, INPUT, DEPTH } graph_mode_t;
+typedef enum graph_mode_t { STATS, TEXT, DOT } graph_mode_t;
 
 // "[2,?,3]" or "?" as a message in |arena|.
 static rn_status_t parse_shape(rn_str_t text, rn_arena_t* arena, rn_pb_TensorShapeProto_t* out) {
@@ -100,47 +78,63 @@ static rn_status_t show(const rn_cli_t* cli, rn_cli_file_t* file, graph_mode_t m
   return status;
 }
 
-// Reads the arguments once more for --input, now that there is a graph.
-static rn_status_t set_inputs(rn_cli_t* cli, const rn_cli_option_t* options, rn_cli_file_t* file) {
-  cli->at = 0;
-  cli->options_over = false;
-  for (int option = 0; option != RN_CLI_END;) {
-    const char* value;
+static rn_status_t set_inputs(const rn_cli_t* cli, rn_cli_file_t* file) {
+  size_t at = 0;
+  for (const char* value; (value = rn_cli_each(cli, "--input", &at));) {
     rn_str_t name, shape;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option != INPUT) continue;
     RN_RETURN_IF_ERROR(rn_cli_split(cli, "--input", value, &name, &shape));
     RN_RETURN_IF_ERROR(set_input(file, name, shape));
   }
   return RN_OK;
 }
 
-rn_status_t rn_cli_graph(rn_cli_t* cli) {
-  static const rn_cli_option_t options[] = {{"--stats", false}, {"--text", false}, {"--dot", false},
-                                            {"--input", true},  {"--depth", true}, {NULL, false}};
-  graph_mode_t mode = STATS;
-  int64_t depth = RN_FOLD_AUTOMATIC;
-  const char* path = NULL;
-  int modes = 0;
-  for (int option = 0; option != RN_CLI_END;) {
-    const char* value;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_WORD && path)
-      return rn_cli_usage(cli, "one file at a time, not '%s' too", value);
-    if (option == RN_CLI_WORD) path = value;
-    if (option == DEPTH && (!rn_str_to_i64(rn_str(value), &depth) || depth < 0 || depth > 1000))
-      return rn_cli_usage(cli, "--depth wants a number of scopes, not '%s'", value);
-    if (option >= STATS && option <= DOT) {
-      mode = (graph_mode_t)option;
-      modes++;
-    }
-  }
-  if (!path) return rn_cli_usage(cli, "name a file");
-  if (modes > 1) return rn_cli_usage(cli, "one of --stats, --text and --dot");
+static rn_status_t graph(rn_cli_t* cli) {
+  const char* path = rn_cli_word(cli, 0);
+  bool is_text = rn_cli_has(cli, "--text"), is_dot = rn_cli_has(cli, "--dot");
+  if (rn_cli_has(cli, "--stats") + is_text + is_dot > 1)
+    return rn_cli_usage(cli, "one of --stats, --text and --dot");
+  int depth = (int)rn_cli_number(cli, "--depth", RN_FOLD_AUTOMATIC);
   rn_cli_file_t file;
   rn_status_t status = rn_cli_load(cli, path, &file);
-  if (rn_ok(status)) status = set_inputs(cli, options, &file);
-  if (rn_ok(status)) status = show(cli, &file, mode, (int)depth);
+  if (rn_ok(status)) status = set_inputs(cli, &file);
+  if (rn_ok(status)) status = show(cli, &file, is_text ? TEXT : is_dot ? DOT : STATS, depth);
   rn_cli_file_clear(&file);
   return status;
 }
+
+static const rn_cli_option_t options[] = {
+    RN_OPTION(FLAG, "--stats", NULL,
+              "inputs, outputs, parameters, ops by number, and what this library lacks to run it "
+              "(this is "
+              "what you get without an option)"),
+    RN_OPTION(FLAG, "--text", NULL, "the graph as text, one field per line (pbtxt)"),
+    RN_OPTION(
+        FLAG, "--dot", NULL,
+        "a drawing for Graphviz: name scopes as boxes, small constants inside the nodes that use "
+        "them, types and shapes on the edges, a colour for each device; scopes of large graphs are "
+        "folded into one box each"),
+    RN_OPTION(NUMBER, "--depth", "N",
+              "fold the scopes that lie in N others (0: every scope is one box)", .most = 1000),
+    RN_OPTION(
+        TEXT, "--input", "NAME=SHAPE",
+        "take the placeholder NAME to have this shape, as in x=[32,784] or x=[?,784]; shapes that "
+        "follow from it are shown",
+        .repeats = true),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_graph_command = {
+    .name = "graph",
+    .summary = "look into a graph: statistics, text, a picture",
+    .about =
+        "Looks into a GraphDef, given as bytes (.pb) or as text (.pbtxt), or into the graph of "
+        "a SavedModel (a folder); '-' reads the standard input.",
+    .words = "FILE",
+    .word_kind = RN_CLI_FILE,
+    .run = graph,
+    .options = options,
+    .examples =
+        "runnel graph model.pb\n"
+        "runnel graph model.pb --text > model.pbtxt\n"
+        "runnel graph model.pb --dot --input x=[1,784] | dot -Tsvg > model.svg",
+};

@@ -75,8 +75,8 @@ static const char* or_env(const char* value, const char* name) {
   return value && value[0] ? value : NULL;
 }
 
-rn_status_t rn_cli_tls(rn_cli_t* cli, const char* cert, const char* key, const char* ca,
-                       rn_tls_t** out) {
+static rn_status_t make_tls(rn_cli_t* cli, const char* cert, const char* key, const char* ca,
+                            rn_tls_t** out) {
   *out = NULL;
   rn_tls_options_t options = {.allocator = cli->allocator,
                               .cert = or_env(cert, "RUNNEL_TLS_CERT"),
@@ -86,4 +86,13 @@ rn_status_t rn_cli_tls(rn_cli_t* cli, const char* cert, const char* key, const c
   if (!options.cert || !options.key || !options.ca)
     return rn_cli_usage(cli, "--tls-cert, --tls-key and --tls-ca go together");
   return rn_tls_create(&options, out);
+}
+
+rn_status_t rn_cli_tls(rn_cli_t* cli, rn_tls_t** out) {
+  return make_tls(cli, rn_cli_text(cli, "--tls-cert"), rn_cli_text(cli, "--tls-key"),
+                  rn_cli_text(cli, "--tls-ca"), out);
+}
+
+rn_status_t rn_cli_tls_of_env(rn_cli_t* cli, rn_tls_t** out) {
+  return make_tls(cli, NULL, NULL, NULL, out);
 }

@@ -19,9 +19,10 @@ typedef struct rn_cli_http_t {
 RN_MUST_USE rn_status_t rn_cli_http(const rn_cli_http_t* request, int* out_code,
                                     rn_strbuf_t* out_body);
 
-// TLS as --tls-cert, --tls-key and --tls-ca say, or where they are NULL, RUNNEL_TLS_CERT,
+// TLS as --tls-cert, --tls-key and --tls-ca say, or where they were not given, RUNNEL_TLS_CERT,
 // RUNNEL_TLS_KEY and RUNNEL_TLS_CA. NULL where nothing says anything.
-RN_MUST_USE rn_status_t rn_cli_tls(rn_cli_t* cli, const char* cert, const char* key, const char* ca,
-                                   rn_tls_t** out);
+RN_MUST_USE rn_status_t rn_cli_tls(rn_cli_t* cli, rn_tls_t** out);
+// The same from the variables alone, for commands without these options.
+RN_MUST_USE rn_status_t rn_cli_tls_of_env(rn_cli_t* cli, rn_tls_t** out);
 
 #endif  // RUNNEL_CLI_HTTP_H_

@@ -9,55 +9,69 @@
 // The TensorFlow release whose C API and op definitions these are.
 #define TENSORFLOW_LEVEL "2.21.0"
 
-static const struct {
-  const char* name;
-  const char* summary;
-  rn_status_t (*run)(rn_cli_t* cli);
-  const char* help;
-} commands[] = {
-#define ROW(name, summary) {#name, summary, rn_cli_##name, rn_cli_##name##_help},
+const rn_cli_command_t* const rn_cli_commands[] = {
+#define ROW(name) &rn_cli_##name##_command,
     RN_CLI_COMMANDS(ROW)
 #undef ROW
-};
-enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+        NULL};
 
 // saved_model and saved-model are the same command.
 static bool is_called(const char* command, const char* name) {
-  while (*command && *command == (*name == '-' ? '_' : *name)) ++command, ++name;
+  while (*command && (*command == '-' ? '_' : *command) == (*name == '-' ? '_' : *name))
+    ++command, ++name;
   return *command == *name;
 }
 
-static int find(const char* name) {
-  for (int i = 0; i < COMMAND_COUNT; ++i)
-    if (is_called(commands[i].name, name)) return i;
-  return -1;
+const rn_cli_command_t* rn_cli_find(const char* name, rn_cli_near_t* near) {
+  for (const rn_cli_command_t* const* command = rn_cli_commands; *command; ++command) {
+    if (is_called((*command)->name, name)) return *command;
+    if (near) rn_cli_near_try(near, (*command)->name);
+  }
+  return NULL;
 }
 
-static void print_help(void) {
-  printf(
-      "runnel %s: TensorFlow's dataflow graphs from the shell\n"
-      "\n"
-      "usage: runnel COMMAND [ARGUMENT ...]\n"
-      "\n",
-      RN_VERSION_STRING);
-  for (int i = 0; i < COMMAND_COUNT; ++i)
-    printf("  %-13s %s\n", commands[i].name, commands[i].summary);
-  printf(
-      "  %-13s explain a command, with examples\n"
-      "\n"
-      "  --version    print the version and the TensorFlow level it matches\n"
-      "  --help       print this\n"
-      "\n"
-      "A first look:\n"
-      "  runnel ops MatMul                 what the op takes, gives and accepts\n"
-      "  runnel graph model.pb             what is in a GraphDef\n"
-      "  runnel graph model.pb --dot | dot -Tsvg > model.svg\n"
-      "  runnel run model.pb --feed 'x=[[1,2],[3,4]]' --fetch y\n"
-      "  runnel saved_model show model     what a SavedModel takes and gives\n"
-      "\n"
-      "Exit status: 0 done, 1 failed, 2 called wrongly. Errors go to stderr.\n",
-      "help");
+static rn_status_t no_command(const char* name) {
+  rn_cli_t cli = {0};
+  rn_cli_near_t near = {.wanted = name};
+  rn_cli_find(name, &near);
+  if (near.best)
+    return rn_cli_usage(&cli, "there is no command '%s'; did you mean '%s'?", name, near.best);
+  return rn_cli_usage(&cli, "there is no command '%s'", name);
 }
+
+static rn_status_t print_version(rn_cli_t* cli) {
+  (void)cli;
+  printf("runnel %s (TensorFlow %s)\n", RN_VERSION_STRING, TENSORFLOW_LEVEL);
+  return RN_OK;
+}
+
+const rn_cli_command_t rn_cli_version_command = {
+    .name = "version",
+    .summary = "print the version (also --version)",
+    .about =
+        "Prints the version, and the TensorFlow release whose C API and op definitions it "
+        "matches.",
+    .run = print_version,
+    .examples = "runnel version",
+};
+
+static rn_status_t print_help(rn_cli_t* cli) {
+  const char* topic = rn_cli_word(cli, 0);
+  const rn_cli_command_t* command = topic ? rn_cli_find(topic, NULL) : NULL;
+  if (topic && !command) return no_command(topic);
+  rn_cli_print_help(command);
+  return RN_OK;
+}
+
+const rn_cli_command_t rn_cli_help_command = {
+    .name = "help",
+    .summary = "explain a command, with examples (also --help)",
+    .about = "Explains a command: its options, and examples. Without a name, lists the commands.",
+    .words = "[COMMAND]",
+    .word_kind = RN_CLI_COMMAND,
+    .run = print_help,
+    .examples = "runnel help run",
+};
 
 // Whatever the message has in it, it is printed on one line.
 static void print_error(const char* message) {
@@ -96,41 +110,29 @@ static int finish(rn_status_t status) {
   return code;
 }
 
-static rn_status_t help(rn_cli_t* cli, const char* topic) {
-  if (!topic) {
-    print_help();
-    return RN_OK;
-  }
-  int i = find(topic);
-  if (i < 0) return rn_cli_usage(cli, "there is no command '%s'", topic);
-  fputs(commands[i].help, stdout);
-  return RN_OK;
-}
-
 static bool is_help(const char* word) {
   return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
 static rn_status_t run(rn_cli_t* cli, int argc, char** argv) {
-  if (argc < 2) {
-    return rn_cli_usage(cli, "name a command");
-  } else if (is_help(argv[1]) || strcmp(argv[1], "help") == 0) {
-    return help(cli, argc > 2 ? argv[2] : NULL);
-  } else if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-    printf("runnel %s (TensorFlow %s)\n", RN_VERSION_STRING, TENSORFLOW_LEVEL);
+  const char* name = argc < 2 || is_help(argv[1])                                      ? "help"
+                     : strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0 ? "version"
+                                                                                       : argv[1];
+  cli->command = rn_cli_find(name, NULL);
+  if (!cli->command) return no_command(name);
+  int first = argc < 2 ? 1 : 2;
+  for (int a = first; a < argc && strcmp(argv[a], "--") != 0; ++a) {
+    if (!is_help(argv[a])) continue;
+    rn_cli_print_help(cli->command);
     return RN_OK;
   }
-  int i = find(argv[1]);
-  if (i < 0) return rn_cli_usage(cli, "there is no command '%s'", argv[1]);
-  cli->command = commands[i].name;
-  cli->argc = argc - 2;
-  cli->argv = argv + 2;
-  for (int a = 0; a < cli->argc && strcmp(cli->argv[a], "--") != 0; ++a)
-    if (is_help(cli->argv[a])) return help(cli, cli->command);
-  return commands[i].run(cli);
+  RN_RETURN_IF_ERROR(rn_cli_parse(cli, argc - first, argv + first));
+  return cli->verb ? cli->verb->run(cli) : cli->command->run(cli);
 }
 
 int main(int argc, char** argv) {
   rn_cli_t cli = {.allocator = rn_allocator_default(), .env = rn_env_system()};
-  return finish(run(&cli, argc, argv));
+  int code = finish(run(&cli, argc, argv));
+  rn_cli_clear(&cli);
+  return code;
 }

@@ -1,27 +1,10 @@
 // runnel ops: what the library can do, op by op.
-#include <ctype.h>
 #include <stdio.h>
 #include <strings.h>
 
 #include "cli/cli.h"
 #include "framework/kernel.h"
 #include "framework/op_def.h"
-
-const char rn_cli_ops_help[] =
-    "usage: runnel ops [NAME] [--family FAMILY] [--search TEXT] [--missing]\n"
-    "\n"
-    "Lists the ops of this library, or explains one. A line of the list has the name, the devices\n"
-    "that can compute it, 'grad' if gradients flow back through it, and what it does.\n"
-    "\n"
-    "  --family FAMILY   only those of one file of op definitions: math, nn, array, state ...\n"
-    "  --search TEXT     only those with TEXT in their name or description\n"
-    "  --missing         only those without a CPU kernel: they can be built, not run\n"
-    "\n"
-    "examples:\n"
-    "  runnel ops                        everything\n"
-    "  runnel ops Conv2D                 its signature, attributes, types, devices\n"
-    "  runnel ops --family training      the update rules\n"
-    "  runnel ops --search softmax       whatever is about softmax\n";
 
 static const struct {
   const char* op;
@@ -223,63 +206,25 @@ static rn_status_t explain(const rn_cli_t* cli, const rn_op_def_t* op) {
   return RN_OK;
 }
 
-static int distance(const char* a, const char* b) {
-  enum { LONGEST = 64 };
-  int row[LONGEST + 1];
-  int n = (int)strlen(a), m = (int)strlen(b);
-  if (n > LONGEST || m > LONGEST) return LONGEST;
-  for (int j = 0; j <= m; ++j) row[j] = j;
-  for (int i = 1; i <= n; ++i) {
-    int corner = row[0];
-    row[0] = i;
-    for (int j = 1; j <= m; ++j) {
-      int cost = corner + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
-      corner = row[j];
-      if (row[j] + 1 < cost) cost = row[j] + 1;
-      if (row[j - 1] + 1 < cost) cost = row[j - 1] + 1;
-      row[j] = cost;
-    }
-  }
-  return row[m];
-}
-
-typedef struct nearest_t {
-  const char* name;
-  const char* best;
-  int distance;
-} nearest_t;
-
 static rn_status_t note_nearest(const rn_op_def_t* op, void* arg) {
-  nearest_t* nearest = arg;
-  int d = distance(op->name, nearest->name);
-  if (d < nearest->distance) *nearest = (nearest_t){nearest->name, op->name, d};
+  rn_cli_near_try(arg, op->name);
   return RN_OK;
 }
 
 static rn_status_t not_found(const char* name) {
-  nearest_t nearest = {.name = name, .distance = 4};
+  rn_cli_near_t nearest = {.wanted = name};
   RN_RETURN_IF_ERROR(rn_op_each(note_nearest, &nearest));
   if (nearest.best)
-    return rn_not_found("no op is called '%s'; did you mean %s?", name, nearest.best);
+    return rn_not_found("no op is called '%s'; did you mean '%s'?", name, nearest.best);
   return rn_not_found("no op is called '%s'; try 'runnel ops --search TEXT'", name);
 }
 
-rn_status_t rn_cli_ops(rn_cli_t* cli) {
-  enum { FAMILY, SEARCH, MISSING };
-  static const rn_cli_option_t options[] = {
-      {"--family", true}, {"--search", true}, {"--missing", false}, {NULL, false}};
-  list_t list = {.cli = cli};
-  const char* name = NULL;
-  for (int option = 0; option != RN_CLI_END;) {
-    const char* value;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_WORD && name)
-      return rn_cli_usage(cli, "one op at a time, not '%s' too", value);
-    if (option == RN_CLI_WORD) name = value;
-    if (option == FAMILY) list.family = value;
-    if (option == SEARCH) list.search = value;
-    if (option == MISSING) list.only_missing = true;
-  }
+static rn_status_t ops(rn_cli_t* cli) {
+  const char* name = rn_cli_word(cli, 0);
+  list_t list = {.cli = cli,
+                 .family = rn_cli_text(cli, "--family"),
+                 .search = rn_cli_text(cli, "--search"),
+                 .only_missing = rn_cli_has(cli, "--missing")};
   if (list.family && !is_family(list.family)) return no_family(list.family);
   if (name && (list.family || list.search || list.only_missing))
     return rn_cli_usage(cli, "either an op's name or a choice of ops");
@@ -292,3 +237,29 @@ rn_status_t rn_cli_ops(rn_cli_t* cli) {
   printf("%d ops, %d of them run on the CPU\n", list.shown, list.with_cpu);
   return RN_OK;
 }
+
+static const rn_cli_option_t options[] = {
+    RN_OPTION(TEXT, "--family", "FAMILY",
+              "only those of one file of op definitions: math, nn, array, state ..."),
+    RN_OPTION(TEXT, "--search", "TEXT", "only those with TEXT in their name or description"),
+    RN_OPTION(FLAG, "--missing", NULL,
+              "only those without a CPU kernel: they can be built, not run"),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_ops_command = {
+    .name = "ops",
+    .summary = "list the ops, or explain one",
+    .about =
+        "Lists the ops of this library, or explains one. A line of the list has the name, the "
+        "devices that can compute it, 'grad' if gradients flow back through it, and what it does.",
+    .words = "[NAME]",
+    .word_kind = RN_CLI_OP,
+    .run = ops,
+    .options = options,
+    .examples =
+        "runnel ops                        everything\n"
+        "runnel ops Conv2D                 its signature, attributes, types, devices\n"
+        "runnel ops --family training      the update rules\n"
+        "runnel ops --search softmax       whatever is about softmax",
+};

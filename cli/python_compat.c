@@ -10,21 +10,6 @@
 
 #include "cli/cli.h"
 
-const char rn_cli_python_compat_help[] =
-    "usage: runnel python-compat SCRIPT ...\n"
-    "\n"
-    "Lists the names of tensorflow that Python scripts use and that Runnel's client does not "
-    "have,\n"
-    "as file:line: name. Nothing of the scripts is run. A script without such names runs by\n"
-    "'python -m runnel SCRIPT'. Exit status: 0 if there are none, 1 if there are some, 2 if a\n"
-    "script cannot be read.\n"
-    "\n"
-    "The client is a Python package: 'pip install .' installs it. PYTHON names the interpreter\n"
-    "(default python3).\n"
-    "\n"
-    "examples:\n"
-    "  runnel python-compat train.py\n";
-
 // The folder of this command with |tail| behind it, if such a file is there.
 static bool beside(const char* tail, char out[static PATH_MAX]) {
   char self[PATH_MAX], path[PATH_MAX + 64];
@@ -54,8 +39,7 @@ static rn_status_t use_source_tree(void) {
   return RN_OK;
 }
 
-rn_status_t rn_cli_python_compat(rn_cli_t* cli) {
-  static const rn_cli_option_t options[] = {{NULL, false}};
+static rn_status_t python_compat(rn_cli_t* cli) {
   enum { MAX_SCRIPTS = 1000 };
   char* argv[MAX_SCRIPTS + 5];
   const char* python = getenv("PYTHON");
@@ -65,19 +49,27 @@ rn_status_t rn_cli_python_compat(rn_cli_t* cli) {
   argv[count++] = "-m";
   argv[count++] = "runnel";
   argv[count++] = "--names";
-  const int first = count;
-  for (;;) {
-    int option;
-    const char* value;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_END) break;
-    if (count - first >= MAX_SCRIPTS) return rn_cli_usage(cli, "at most %d scripts", MAX_SCRIPTS);
-    argv[count++] = (char*)value;
-  }
-  if (count == first) return rn_cli_usage(cli, "name a script");
+  if (cli->words.count > MAX_SCRIPTS) return rn_cli_usage(cli, "at most %d scripts", MAX_SCRIPTS);
+  for (size_t i = 0; i < cli->words.count; ++i) argv[count++] = (char*)rn_cli_word(cli, i);
   argv[count] = NULL;
   RN_RETURN_IF_ERROR(use_source_tree());
   if (fflush(stdout) != 0) return rn_internal("cannot write the output");
   execvp(python, argv);
   return rn_not_found("cannot start %s: %s", python, strerror(errno));
 }
+
+const rn_cli_command_t rn_cli_python_compat_command = {
+    .name = "python-compat",
+    .summary = "what a Python script needs and is absent",
+    .about =
+        "Lists the names of tensorflow that Python scripts use and that Runnel's client does not "
+        "have, as file:line: name. Nothing of the scripts is run. A script without such names runs "
+        "by 'python -m runnel SCRIPT'. Exit status: 0 if there are none, 1 if there are some, 2 if "
+        "a script cannot be read.\n\n"
+        "The client is a Python package: 'pip install .' installs it. PYTHON names the interpreter "
+        "(default python3).",
+    .words = "SCRIPT ...",
+    .word_kind = RN_CLI_FILE,
+    .run = python_compat,
+    .examples = "runnel python-compat train.py",
+};

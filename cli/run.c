@@ -9,51 +9,6 @@
 #include "cli/value.h"
 #include "session/session.h"
 
-const char rn_cli_run_help[] =
-    "usage: runnel run GRAPH [--feed NAME=VALUE ...] [--fetch NAME ...] [--save NAME=FILE ...]\n"
-    "                  [--init OP ...] [--target OP ...] [--threads N] [--repeat N]\n"
-    "                  [--timeout MS] [--trace FILE]\n"
-    "                  [--signature NAME] [--tags T,...] [--allow WHAT]\n"
-    "\n"
-    "Runs a step of a GraphDef (.pb or .pbtxt), or of a SavedModel (a folder): feeds values, "
-    "prints\n"
-    "what is fetched as NumPy would. A NAME is a node's, with ':1' behind it for its second "
-    "output;\n"
-    "of a SavedModel it is an input's or output's in the signature too.\n"
-    "\n"
-    "  --feed NAME=VALUE   VALUE is @file.npy, or a literal: 1.5  true  \"text\"  [1,2,3]\n"
-    "                      [[1,2],[3,4]]. It gets the type that the graph wants, or the one "
-    "written\n"
-    "                      behind it: 7:int64\n"
-    "  --fetch NAME        print this value\n"
-    "  --save NAME=FILE    write this value to FILE.npy instead\n"
-    "  --init OP           run this node once, in a step of its own, before anything else: the\n"
-    "                      initialiser of variables, say\n"
-    "  --target OP         run this node too, without fetching anything of it\n"
-    "  --threads N         work with N threads (default: one a processor)\n"
-    "  --repeat N          run the step N times and say on stderr how long one took\n"
-    "  --timeout MS        give up a step after so many milliseconds\n"
-    "  --trace FILE        write what the (last) step did when, as JSON for chrome://tracing\n"
-    "                      or Perfetto\n"
-    "  --signature NAME    of a SavedModel; without it serving_default, or the only one\n"
-    "  --tags T,...        of a SavedModel with several graphs; without it: serve\n"
-    "  --allow WHAT        what a SavedModel may do beyond reading its own folder: read:FOLDER,\n"
-    "                      write:FOLDER, network, all, with ';' between\n"
-    "\n"
-    "examples:\n"
-    "  runnel run add.pb --feed x=1.5 --feed y=2 --fetch sum\n"
-    "  runnel run mlp.pb --feed images=@digits.npy --fetch probabilities:0\n"
-    "  runnel run mlp.pb --feed images=@digits.npy --save logits=out.npy --repeat 1000\n"
-    "  runnel run mnist_model --feed images=@digits.npy --fetch scores\n"
-    "  runnel run train.pbtxt --init init --target train --fetch loss --trace step.json\n";
-
-enum { FEED, FETCH, SAVE, INIT, TARGET, THREADS, REPEAT, TIMEOUT, TRACE, SIGNATURE, TAGS, ALLOW };
-static const rn_cli_option_t options[] = {
-    {"--feed", true},   {"--fetch", true},     {"--save", true},   {"--init", true},
-    {"--target", true}, {"--threads", true},   {"--repeat", true}, {"--timeout", true},
-    {"--trace", true},  {"--signature", true}, {"--tags", true},   {"--allow", true},
-    {NULL, false}};
-
 typedef struct fetch_t {
   const char* name;  // as written
   rn_str_t file;     // empty: print it
@@ -63,22 +18,16 @@ typedef struct job_t {
   rn_cli_t* cli;
   rn_arena_t arena;
   const char* path;
-  const char* trace;
-  int64_t threads, repeat, timeout_ms;
-  const char *signature, *tags, *allow;
   rn_cli_file_t file;
   rn_cli_model_t model;  // of a folder; then graph and session are its
-  bool is_model;
+  bool is_model, asks_nothing;
   rn_graph_t* graph;      // Owned, unless the model's
   rn_session_t* session;  // Owned, unless the model's
-  RN_VEC(const char*) feed_texts;
   RN_VEC(rn_edge_t) feeds;
   RN_VEC(rn_tensor_t) values;
   RN_VEC(fetch_t) fetch_texts;
   RN_VEC(rn_edge_t) fetches;
-  RN_VEC(const char*) target_texts;
   RN_VEC(rn_node_t*) targets;
-  RN_VEC(const char*) init_texts;
   RN_VEC(rn_node_t*) inits;
   rn_tensor_t* results;  // in the arena; one a fetch
 } job_t;
@@ -94,61 +43,22 @@ static rn_status_t take_fetch(job_t* job, const char* value, bool is_saved) {
   return rn_vec_push(&job->fetch_texts, job->cli->allocator, fetch);
 }
 
-static rn_status_t take_option(job_t* job, int option, const char* value) {
-  rn_cli_t* cli = job->cli;
-  switch (option) {
-    case FEED:
-      return rn_vec_push(&job->feed_texts, cli->allocator, value);
-    case FETCH:
-    case SAVE:
-      return take_fetch(job, value, option == SAVE);
-    case INIT:
-      return rn_vec_push(&job->init_texts, cli->allocator, value);
-    case TARGET:
-      return rn_vec_push(&job->target_texts, cli->allocator, value);
-    case THREADS:
-      RN_RETURN_IF_ERROR(rn_cli_number(cli, "--threads", value, 1, &job->threads));
-      return job->threads > 1024 ? rn_cli_usage(cli, "--threads of more than 1024") : RN_OK;
-    case REPEAT:
-      return rn_cli_number(cli, "--repeat", value, 1, &job->repeat);
-    case TIMEOUT:
-      RN_RETURN_IF_ERROR(rn_cli_number(cli, "--timeout", value, 1, &job->timeout_ms));
-      return job->timeout_ms > INT32_MAX ? rn_cli_usage(cli, "--timeout of more than %d", INT32_MAX)
-                                         : RN_OK;
-    case TRACE:
-      job->trace = value;
-      return RN_OK;
-    case SIGNATURE:
-      job->signature = value;
-      return RN_OK;
-    case TAGS:
-      job->tags = value;
-      return RN_OK;
-    case ALLOW:
-      job->allow = value;
-      return RN_OK;
-    case RN_CLI_WORD:
-      if (job->path) return rn_cli_usage(cli, "one graph at a time, not '%s' too", value);
-      job->path = value;
-      return RN_OK;
-    default:
-      return RN_OK;
-  }
-}
-
 static rn_status_t read_arguments(job_t* job) {
-  for (int option = 0; option != RN_CLI_END;) {
-    const char* value;
-    RN_RETURN_IF_ERROR(rn_cli_next(job->cli, options, &option, &value));
-    RN_RETURN_IF_ERROR(take_option(job, option, value));
-  }
-  if (!job->path) return rn_cli_usage(job->cli, "name a graph");
-  job->is_model = rn_cli_is_folder(job->cli, job->path);
-  if (!job->is_model && (job->signature || job->tags || job->allow))
-    return rn_cli_usage(job->cli, "--signature, --tags and --allow are for SavedModels");
+  const rn_cli_t* cli = job->cli;
+  job->is_model = rn_cli_is_folder(cli, job->path);
   if (!job->is_model &&
-      job->fetch_texts.count + job->target_texts.count + job->init_texts.count == 0)
-    return rn_cli_usage(job->cli, "nothing is asked for; say --fetch, --save or --target");
+      (rn_cli_has(cli, "--signature") || rn_cli_has(cli, "--tags") || rn_cli_has(cli, "--allow")))
+    return rn_cli_usage(cli, "--signature, --tags and --allow are for SavedModels");
+  for (size_t i = 0; i < cli->given.count; ++i) {
+    const rn_cli_given_t* given = &cli->given.items[i];
+    bool is_saved = rn_cli_is(given, "--save");
+    if (is_saved || rn_cli_is(given, "--fetch"))
+      RN_RETURN_IF_ERROR(take_fetch(job, given->value, is_saved));
+  }
+  job->asks_nothing =
+      !job->fetch_texts.count && !rn_cli_has(cli, "--target") && !rn_cli_has(cli, "--init");
+  if (!job->is_model && job->asks_nothing)
+    return rn_cli_usage(cli, "nothing is asked for; say --fetch, --save or --target");
   return RN_OK;
 }
 
@@ -223,20 +133,23 @@ static rn_status_t resolve(job_t* job) {
   rn_allocator_t allocator = job->cli->allocator;
   rn_edge_t edge;
   rn_node_t* node;
-  for (size_t i = 0; i < job->feed_texts.count; ++i)
-    RN_RETURN_IF_ERROR(resolve_feed(job, job->feed_texts.items[i]));
+  size_t at = 0;
+  for (const char* text; (text = rn_cli_each(job->cli, "--feed", &at));)
+    RN_RETURN_IF_ERROR(resolve_feed(job, text));
   for (size_t i = 0; i < job->fetch_texts.count; ++i) {
     const fetch_t* fetch = &job->fetch_texts.items[i];
     RN_RETURN_IF_ERROR(
         find_edge(job, fetch->file.size ? "--save" : "--fetch", rn_str(fetch->name), &edge));
     RN_RETURN_IF_ERROR(rn_vec_push(&job->fetches, allocator, edge));
   }
-  for (size_t i = 0; i < job->target_texts.count; ++i) {
-    RN_RETURN_IF_ERROR(find_node(job, "--target", rn_str(job->target_texts.items[i]), &node));
+  at = 0;
+  for (const char* name; (name = rn_cli_each(job->cli, "--target", &at));) {
+    RN_RETURN_IF_ERROR(find_node(job, "--target", rn_str(name), &node));
     RN_RETURN_IF_ERROR(rn_vec_push(&job->targets, allocator, node));
   }
-  for (size_t i = 0; i < job->init_texts.count; ++i) {
-    RN_RETURN_IF_ERROR(find_node(job, "--init", rn_str(job->init_texts.items[i]), &node));
+  at = 0;
+  for (const char* name; (name = rn_cli_each(job->cli, "--init", &at));) {
+    RN_RETURN_IF_ERROR(find_node(job, "--init", rn_str(name), &node));
     RN_RETURN_IF_ERROR(rn_vec_push(&job->inits, allocator, node));
   }
   return RN_ARENA_ARRAY(&job->arena, job->fetches.count, &job->results);
@@ -244,8 +157,8 @@ static rn_status_t resolve(job_t* job) {
 
 static void session_options(const job_t* job, rn_session_options_t* out) {
   rn_session_options_init(out);
-  out->intra_threads = out->inter_threads = (int)job->threads;
-  out->timeout_ms = job->timeout_ms;
+  out->intra_threads = out->inter_threads = (int)rn_cli_number(job->cli, "--threads", 0);
+  out->timeout_ms = rn_cli_number(job->cli, "--timeout", 0);
   out->allow_soft_placement = true;
 }
 
@@ -260,13 +173,14 @@ static rn_status_t open_graph(job_t* job) {
 static rn_status_t open_model(job_t* job) {
   rn_session_options_t session;
   session_options(job, &session);
-  RN_RETURN_IF_ERROR(rn_cli_model_open(job->cli, job->path, job->tags, &job->model));
-  RN_RETURN_IF_ERROR(rn_cli_model_load(job->cli, &job->model, &session, job->allow));
-  RN_RETURN_IF_ERROR(rn_cli_model_use(job->cli, &job->model, job->signature));
+  RN_RETURN_IF_ERROR(
+      rn_cli_model_open(job->cli, job->path, rn_cli_text(job->cli, "--tags"), &job->model));
+  RN_RETURN_IF_ERROR(
+      rn_cli_model_load(job->cli, &job->model, &session, rn_cli_text(job->cli, "--allow")));
+  RN_RETURN_IF_ERROR(rn_cli_model_use(job->cli, &job->model, rn_cli_text(job->cli, "--signature")));
   job->graph = job->model.graph;
   job->session = job->model.session;
-  bool wants_all = !job->fetch_texts.count && !job->target_texts.count && !job->init_texts.count;
-  for (int32_t i = 0; wants_all && i < job->model.output_count; ++i) {
+  for (int32_t i = 0; job->asks_nothing && i < job->model.output_count; ++i) {
     fetch_t fetch = {.name = job->model.outputs[i].name.data};
     RN_RETURN_IF_ERROR(rn_vec_push(&job->fetch_texts, job->cli->allocator, fetch));
   }
@@ -277,7 +191,8 @@ static rn_status_t run_inits(job_t* job) {
   for (size_t i = 0; i < job->inits.count; ++i) {
     rn_signature_t signature = {.targets = &job->inits.items[i], .target_count = 1};
     RN_RETURN_IF_ERROR(rn_cli_prefix(rn_session_run(job->session, &signature, NULL, NULL, NULL),
-                                     "%s: --init %s: ", job->path, job->init_texts.items[i]));
+                                     "%s: --init %.*s: ", job->path,
+                                     RN_STR_ARGS(job->inits.items[i]->name)));
   }
   return RN_OK;
 }
@@ -297,9 +212,9 @@ static rn_status_t run_steps(job_t* job, rn_step_stats_t* stats) {
                               .fetch_count = (int32_t)job->fetches.count,
                               .targets = job->targets.items,
                               .target_count = (int32_t)job->targets.count};
-  int64_t first_ns = 0, start = 0;
-  for (int64_t i = 0; i < job->repeat; ++i) {
-    bool is_last = i + 1 == job->repeat;
+  int64_t repeat = rn_cli_number(job->cli, "--repeat", 1), first_ns = 0, start = 0;
+  for (int64_t i = 0; i < repeat; ++i) {
+    bool is_last = i + 1 == repeat;
     rn_step_options_t step = {.stats = is_last ? stats : NULL};
     clear_results(job);
     int64_t begin = env->now_ns(env->self);
@@ -308,10 +223,10 @@ static rn_status_t run_steps(job_t* job, rn_step_stats_t* stats) {
         rn_session_run(job->session, &signature, values, job->results, &step), "%s: ", job->path));
     if (i == 0) first_ns = env->now_ns(env->self) - begin;
   }
-  if (job->repeat > 1)
+  if (repeat > 1)
     fprintf(stderr, "%lld steps: the first took %.1f us, the others %.2f us each\n",
-            (long long)job->repeat, (double)first_ns / 1e3,
-            (double)(env->now_ns(env->self) - start) / 1e3 / (double)(job->repeat - 1));
+            (long long)repeat, (double)first_ns / 1e3,
+            (double)(env->now_ns(env->self) - start) / 1e3 / (double)(repeat - 1));
   return RN_OK;
 }
 
@@ -349,7 +264,7 @@ static rn_status_t write_trace(const job_t* job, const rn_step_stats_t* stats) {
   rn_strbuf_init(&buf, job->cli->allocator);
   rn_cli_put_trace(stats, &buf);
   rn_status_t status = rn_strbuf_status(&buf);
-  if (rn_ok(status)) status = write_file(job, rn_str(job->trace), &buf);
+  if (rn_ok(status)) status = write_file(job, rn_str(rn_cli_text(job->cli, "--trace")), &buf);
   rn_strbuf_clear(&buf);
   return status;
 }
@@ -362,16 +277,17 @@ static rn_status_t run(job_t* job) {
   if (job->fetches.count + job->targets.count == 0) return RN_OK;
   rn_step_stats_t stats;
   rn_step_stats_init(&stats, job->cli->allocator, job->cli->env);
-  rn_status_t status = run_steps(job, job->trace ? &stats : NULL);
+  bool is_traced = rn_cli_has(job->cli, "--trace");
+  rn_status_t status = run_steps(job, is_traced ? &stats : NULL);
   for (size_t i = 0; rn_ok(status) && i < job->fetches.count; ++i) status = print_result(job, i);
-  if (rn_ok(status) && job->trace) status = write_trace(job, &stats);
+  if (rn_ok(status) && is_traced) status = write_trace(job, &stats);
   rn_step_stats_clear(&stats);
   return status;
 }
 
 rn_status_t rn_cli_run(rn_cli_t* cli) {
   rn_allocator_t allocator = cli->allocator;
-  job_t job = {.cli = cli, .repeat = 1};
+  job_t job = {.cli = cli, .path = rn_cli_word(cli, 0)};
   rn_arena_init(&job.arena, allocator);
   rn_arena_init(&job.file.arena, allocator);
   rn_arena_init(&job.model.arena, allocator);
@@ -385,15 +301,64 @@ rn_status_t rn_cli_run(rn_cli_t* cli) {
   }
   rn_cli_model_clear(&job.model);
   rn_cli_file_clear(&job.file);
-  rn_vec_free(&job.feed_texts, allocator);
   rn_vec_free(&job.feeds, allocator);
   rn_vec_free(&job.values, allocator);
   rn_vec_free(&job.fetch_texts, allocator);
   rn_vec_free(&job.fetches, allocator);
-  rn_vec_free(&job.target_texts, allocator);
   rn_vec_free(&job.targets, allocator);
-  rn_vec_free(&job.init_texts, allocator);
   rn_vec_free(&job.inits, allocator);
   rn_arena_clear(&job.arena);
   return status;
 }
+
+static const rn_cli_option_t options[] = {
+    RN_OPTION(
+        TEXT, "--feed", "NAME=VALUE",
+        "VALUE is @file.npy, or a literal: 1.5  true  \"text\"  [1,2,3] [[1,2],[3,4]]. It gets the "
+        "type "
+        "that the graph wants, or the one written behind it: 7:int64",
+        .repeats = true),
+    RN_OPTION(TEXT, "--fetch", "NAME", "print this value", .repeats = true),
+    RN_OPTION(TEXT, "--save", "NAME=FILE", "write this value to FILE.npy instead", .repeats = true),
+    RN_OPTION(TEXT, "--init", "OP",
+              "run this node once, in a step of its own, before anything else: the initialiser of "
+              "variables, "
+              "say",
+              .repeats = true),
+    RN_OPTION(TEXT, "--target", "OP", "run this node too, without fetching anything of it",
+              .repeats = true),
+    RN_OPTION(NUMBER, "--threads", "N", "work with N threads (default: one per processor)",
+              .least = 1, .most = 1024),
+    RN_OPTION(NUMBER, "--repeat", "N", "run the step N times and say on stderr how long one took",
+              .least = 1, .most = INT64_C(1000000000000)),
+    RN_OPTION(NUMBER, "--timeout", "MS", "give up a step after so many milliseconds", .least = 1),
+    RN_OPTION(FILE, "--trace", "FILE",
+              "write what the (last) step did when, as JSON for chrome://tracing or Perfetto"),
+    RN_OPTION(TEXT, "--signature", "NAME",
+              "of a SavedModel; without it serving_default, or the only one"),
+    RN_OPTION(TEXT, "--tags", "T,...", "of a SavedModel with several graphs; without it: serve"),
+    RN_OPTION(TEXT, "--allow", "WHAT",
+              "what a SavedModel may do beyond reading its own folder: read:FOLDER, write:FOLDER, "
+              "network, "
+              "all, with ';' between"),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_run_command = {
+    .name = "run",
+    .summary = "run a graph: feed values, fetch results",
+    .about =
+        "Runs a step of a GraphDef (.pb or .pbtxt), or of a SavedModel (a folder): feeds values, "
+        "prints what is fetched as NumPy would. A NAME is a node's, with ':1' behind it for its "
+        "second output; of a SavedModel it is an input's or output's in the signature too.",
+    .words = "GRAPH",
+    .word_kind = RN_CLI_FILE,
+    .run = rn_cli_run,
+    .options = options,
+    .examples =
+        "runnel run add.pb --feed x=1.5 --feed y=2 --fetch sum\n"
+        "runnel run mlp.pb --feed images=@digits.npy --fetch probabilities:0\n"
+        "runnel run mlp.pb --feed images=@digits.npy --save logits=out.npy --repeat 1000\n"
+        "runnel run mnist_model --feed images=@digits.npy --fetch scores\n"
+        "runnel run train.pbtxt --init init --target train --fetch loss --trace step.json",
+};

@@ -7,35 +7,6 @@
 #include "proto/graph.pb.h"
 #include "wire/decode.h"
 
-const char rn_cli_saved_model_help[] =
-    "usage: runnel saved_model show DIR [--tags T,...] [--functions]\n"
-    "       runnel saved_model run DIR [--signature NAME] [--feed INPUT=VALUE ...]\n"
-    "                  [--fetch OUTPUT ...] [--save OUTPUT=FILE ...] [--allow WHAT] [OPTION ...]\n"
-    "       runnel saved_model freeze DIR FILE [--signature NAME] [--fold-batch-norms] [--text]\n"
-    "\n"
-    "SavedModels, as TensorFlow and Keras export them.\n"
-    "\n"
-    "  show      graphs with their tags, signatures with their inputs and outputs, assets, ops, "
-    "and\n"
-    "            what this library lacks to run them; --functions lists the functions too\n"
-    "  run       a step of the model, its inputs and outputs named as in the signature; without\n"
-    "            --fetch and --save all outputs are printed. Takes what 'runnel run' takes\n"
-    "  freeze    writes a GraphDef in which variables are constants and functions are put in "
-    "place:\n"
-    "            inputs and outputs are nodes with the names of the signature\n"
-    "\n"
-    "  --tags T,...        the graph with these tags (without it: serve, or the only one)\n"
-    "  --signature NAME    without it: serving_default, or the only one\n"
-    "  --allow WHAT        what the model may do beyond reading its own folder, which is nothing:\n"
-    "                      read:FOLDER, write:FOLDER, network, all, with ';' between\n"
-    "  --fold-batch-norms  multiply batch normalisations into the convolutions before them\n"
-    "  --text              write text (pbtxt); also if FILE ends in .pbtxt\n"
-    "\n"
-    "examples:\n"
-    "  runnel saved_model show mnist\n"
-    "  runnel saved_model run mnist --feed images=@digits.npy\n"
-    "  runnel saved_model freeze mnist mnist.pb --fold-batch-norms\n";
-
 // "float [?,784]"
 static void append_info(rn_strbuf_t* buf, const rn_pb_TensorInfo_t* info) {
   rn_strbuf_printf(buf, "%s ", rn_dtype_name((rn_dtype_t)info->dtype));
@@ -189,21 +160,9 @@ static rn_status_t show_graph(const rn_cli_t* cli, rn_strbuf_t* buf, rn_cli_mode
   return append_graph(cli, buf, model, meta, lists_functions);
 }
 
-rn_status_t rn_cli_saved_model_show(rn_cli_t* cli) {
-  enum { TAGS, FUNCTIONS };
-  static const rn_cli_option_t options[] = {
-      {"--tags", true}, {"--functions", false}, {NULL, false}};
-  const char *path = NULL, *tags = NULL;
-  bool lists_functions = false;
-  for (int option = 0; option != RN_CLI_END;) {
-    const char* value;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_WORD && path) return rn_cli_usage(cli, "one model at a time");
-    if (option == RN_CLI_WORD) path = value;
-    if (option == TAGS) tags = value;
-    if (option == FUNCTIONS) lists_functions = true;
-  }
-  if (!path) return rn_cli_usage(cli, "name the folder of a model");
+static rn_status_t saved_model_show(rn_cli_t* cli) {
+  const char *path = rn_cli_word(cli, 0), *tags = rn_cli_text(cli, "--tags");
+  bool lists_functions = rn_cli_has(cli, "--functions");
   rn_cli_model_t model;
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, cli->allocator);
@@ -223,19 +182,48 @@ rn_status_t rn_cli_saved_model_show(rn_cli_t* cli) {
   return status;
 }
 
-rn_status_t rn_cli_saved_model(rn_cli_t* cli) {
-  static const struct {
-    const char* name;
-    rn_status_t (*run)(rn_cli_t* cli);
-  } verbs[] = {{"show", rn_cli_saved_model_show},
-               {"run", rn_cli_run},
-               {"freeze", rn_cli_saved_model_freeze}};
-  if (!cli->argc) return rn_cli_usage(cli, "show, run or freeze?");
-  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i) {
-    if (strcmp(cli->argv[0], verbs[i].name) != 0) continue;
-    cli->argc--;
-    cli->argv++;
-    return verbs[i].run(cli);
-  }
-  return rn_cli_usage(cli, "show, run or freeze, not '%s'", cli->argv[0]);
-}
+static const rn_cli_verb_t verbs[] = {
+    RN_VERB("show", "DIR", saved_model_show, FOLDER,
+            "graphs with their tags, signatures with their inputs and outputs, assets, ops, and "
+            "what this "
+            "library lacks to run them"),
+    RN_VERB("run", "DIR", rn_cli_run, FOLDER,
+            "a step of the model, its inputs and outputs named as in the signature; without "
+            "--fetch and "
+            "--save all outputs are printed. Takes what 'runnel run' takes",
+            .like = &rn_cli_run_command),
+    RN_VERB(
+        "freeze", "DIR FILE", rn_cli_saved_model_freeze, FOLDER,
+        "writes a GraphDef in which variables are constants and functions are put in place: inputs "
+        "and outputs are nodes with the names of the signature"),
+    {0},
+};
+
+static const rn_cli_option_t options[] = {
+    RN_OPTION(TEXT, "--tags", "T,...",
+              "the graph with these tags (without it: serve, or the only one)"),
+    RN_OPTION(TEXT, "--signature", "NAME", "without it: serving_default, or the only one",
+              .verbs = "run freeze"),
+    RN_OPTION(FLAG, "--functions", NULL, "list the functions too", .verbs = "show"),
+    RN_OPTION(TEXT, "--allow", "WHAT",
+              "what the model may do beyond reading its own folder, which is nothing: read:FOLDER, "
+              "write:FOLDER, network, all, with ';' between",
+              .verbs = "run"),
+    RN_OPTION(FLAG, "--fold-batch-norms", NULL,
+              "multiply batch normalisations into the convolutions before them", .verbs = "freeze"),
+    RN_OPTION(FLAG, "--text", NULL, "write text (pbtxt); also if FILE ends in .pbtxt",
+              .verbs = "freeze"),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_saved_model_command = {
+    .name = "saved_model",
+    .summary = "show, run or freeze a SavedModel",
+    .about = "SavedModels, as TensorFlow and Keras export them.",
+    .verbs = verbs,
+    .options = options,
+    .examples =
+        "runnel saved_model show mnist\n"
+        "runnel saved_model run mnist --feed images=@digits.npy\n"
+        "runnel saved_model freeze mnist mnist.pb --fold-batch-norms",
+};

@@ -11,159 +11,29 @@
 #include "cli/http.h"
 #include "kernels/cpu/queue.h"
 
-const char rn_cli_server_help[] =
-    "usage: runnel server [--cluster CLUSTER] [--job JOB] [--task N] [--port PORT] [OPTION ...]\n"
-    "\n"
-    "Runs one task of a cluster: a worker with its devices, and a master for the clients that "
-    "name\n"
-    "it as their target. Prints the target when it is ready. On SIGTERM and Ctrl-C it takes no "
-    "new\n"
-    "sessions and steps, lets the running ones end, and ends; a second signal ends it at once.\n"
-    "The port also answers HTTP: /healthz, /readyz, /statusz, /metrics.\n"
-    "Stock TensorFlow's clients and servers may be the other tasks.\n"
-    "\n"
-    "  --cluster CLUSTER  {\"ps\": [\"host:port\", ...], \"worker\": [...]}, or "
-    "ps=a:1|b:2,worker=c:3,\n"
-    "                     or a ClusterDef in text form, or a file with one of them;\n"
-    "                     slurm or mpi: the tasks that srun or mpirun has started;\n"
-    "                     without it the environment variable TF_CONFIG\n"
-    "  --jobs JOBS        with slurm and mpi, ps=2,worker=4: which ranks are what, in this order\n"
-    "                     (default: all are workers; a job without a number has the rest)\n"
-    "  --hosts FILE       with mpi, the hosts that mpirun was given (default: this machine)\n"
-    "  --port-base PORT   with slurm and mpi, the port of a host's first task (default 8888)\n"
-    "  --job JOB          which job this is (needless where the cluster has one task)\n"
-    "  --task N           which task of the job (default: that of TF_CONFIG, else 0)\n"
-    "  --port PORT        listen here and not on the task's own port of the cluster\n"
-    "  --threads N        threads that steps run on (default: one for each processor)\n"
-    "  --cpus N           CPU devices (default 1)\n"
-    "  --lease SECONDS    silence after which another task is given up (default 10)\n"
-    "  --session-gc SECONDS  how long an idle session outlives the connection of its client\n"
-    "                     (default 3600)\n"
-    "  --drain SECONDS    how long running steps may take after a signal (default 10)\n"
-    "  --tls-cert FILE    the task's certificate, with its key and the authority of all tasks\n"
-    "  --tls-key FILE     and clients ('runnel cert' makes them): others are refused\n"
-    "  --tls-ca FILE\n"
-    "  --insecure         allow an address beyond this machine without TLS: whoever reaches the\n"
-    "                     port can run what it likes here\n"
-    "  --no-loans         send and fetch large tensors over the network even between tasks of "
-    "this\n"
-    "                     machine\n"
-    "  --allow WHAT       what graphs may do with files and the network: read:FOLDER, "
-    "write:FOLDER,\n"
-    "                     network, all, with ';' between; \"\": nothing. Without it graphs may do "
-    "all\n"
-    "                     that the process may, but eager clients cannot have the task connect to\n"
-    "                     addresses outside of its cluster: network or all allows that\n"
-    "  --max-message MIB  the largest message of a client (default 2048)\n"
-    "  --max-streams N    calls that a client may have open (default 65536)\n"
-    "  --max-sessions N   sessions that a client may have open (default 1000)\n"
-    "  --max-memory MIB   messages of a client that are kept at a time (default: any number)\n"
-    "  --show             print the cluster and which task this is, and, on the last line, the\n"
-    "                     cluster in JSON; and end\n"
-    "\n"
-    "examples:\n"
-    "  runnel server --cluster worker=localhost:2222\n"
-    "  runnel server --cluster 'ps=localhost:2222,worker=localhost:2223|localhost:2224' --job ps\n"
-    "  TF_CONFIG='{\"cluster\": {...}, \"task\": {\"type\": \"worker\", \"index\": 0}}' runnel "
-    "server\n"
-    "  srun -n 6 runnel server --cluster slurm --jobs ps=2,worker --insecure\n";
-
-enum {
-  OPTION_CLUSTER,
-  OPTION_JOBS,
-  OPTION_HOSTS,
-  OPTION_JOB,
-  OPTION_ALLOW,
-  OPTION_TLS_CERT,
-  OPTION_TLS_KEY,
-  OPTION_TLS_CA,
-  OPTION_INSECURE,
-  OPTION_SHOW,
-  OPTION_NO_LOANS,
-  OPTION_NUMBERS,  // those that follow are numbers
-};
-enum {
-  NUMBER_TASK,
-  NUMBER_PORT,
-  NUMBER_PORT_BASE,
-  NUMBER_THREADS,
-  NUMBER_CPUS,
-  NUMBER_LEASE,
-  NUMBER_DRAIN,
-  NUMBER_MAX_MESSAGE,
-  NUMBER_MAX_STREAMS,
-  NUMBER_MAX_SESSIONS,
-  NUMBER_MAX_MEMORY,
-  NUMBER_SESSION_GC,
-  NUMBER_COUNT
-};
-static const rn_cli_option_t options_of_server[] = {
-    {"--cluster", true},     {"--jobs", true},        {"--hosts", true},
-    {"--job", true},         {"--allow", true},       {"--tls-cert", true},
-    {"--tls-key", true},     {"--tls-ca", true},      {"--insecure", false},
-    {"--show", false},       {"--no-loans", false},   {"--task", true},
-    {"--port", true},        {"--port-base", true},   {"--threads", true},
-    {"--cpus", true},        {"--lease", true},       {"--drain", true},
-    {"--max-message", true}, {"--max-streams", true}, {"--max-sessions", true},
-    {"--max-memory", true},  {"--session-gc", true},  {0},
-};
-
 typedef struct request_t {
   rn_cli_cluster_t cluster;
   rn_env_t env;  // the system's, with a log
-  const char* texts[OPTION_NUMBERS];
-  int64_t numbers[NUMBER_COUNT];
-  bool is_insecure, is_shown, lends_nothing;
   rn_tls_t* tls;
 } request_t;
 
 static rn_status_t find_cluster(rn_cli_t* cli, request_t* request) {
-  const char* text = request->texts[OPTION_CLUSTER];
+  const char *text = rn_cli_text(cli, "--cluster"), *jobs = rn_cli_text(cli, "--jobs"),
+             *hosts = rn_cli_text(cli, "--hosts");
   bool is_slurm = text && strcmp(text, "slurm") == 0, is_mpi = text && strcmp(text, "mpi") == 0;
   if (is_slurm || is_mpi) {
-    rn_cli_launch_t launch = {.jobs = request->texts[OPTION_JOBS],
-                              .hosts = request->texts[OPTION_HOSTS],
-                              .port_base = (int)request->numbers[NUMBER_PORT_BASE]};
+    rn_cli_launch_t launch = {
+        .jobs = jobs, .hosts = hosts, .port_base = (int)rn_cli_number(cli, "--port-base", 0)};
     rn_status_t status = is_slurm ? rn_cli_cluster_of_slurm(&request->cluster, &launch)
                                   : rn_cli_cluster_of_mpi(&request->cluster, cli->env, &launch);
     return rn_cli_prefix(status, "%s: ", text);
   }
-  if (request->texts[OPTION_JOBS] || request->texts[OPTION_HOSTS])
-    return rn_cli_usage(cli, "--jobs and --hosts go with --cluster slurm or mpi");
+  if (jobs || hosts) return rn_cli_usage(cli, "--jobs and --hosts go with --cluster slurm or mpi");
   if (text) return rn_cli_cluster_parse(&request->cluster, cli->env, text);
   const char* config = getenv("TF_CONFIG");
   if (!config) return rn_cli_usage(cli, "neither --cluster nor TF_CONFIG says what the cluster is");
   return rn_cli_prefix(rn_cli_cluster_parse_config(&request->cluster, rn_str(config)),
                        "TF_CONFIG: ");
-}
-
-static rn_status_t read_arguments(rn_cli_t* cli, request_t* request) {
-  for (;;) {
-    int option;
-    const char* value = NULL;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options_of_server, &option, &value));
-    if (option == RN_CLI_END) break;
-    if (option == RN_CLI_WORD) return rn_cli_usage(cli, "'%s' is too much", value);
-    if (option == OPTION_INSECURE)
-      request->is_insecure = true;
-    else if (option == OPTION_SHOW)
-      request->is_shown = true;
-    else if (option == OPTION_NO_LOANS)
-      request->lends_nothing = true;
-    else if (option < OPTION_NUMBERS)
-      request->texts[option] = value;
-    else
-      RN_RETURN_IF_ERROR(rn_cli_number(cli, options_of_server[option].name, value, 0,
-                                       &request->numbers[option - OPTION_NUMBERS]));
-  }
-  for (int i = NUMBER_THREADS; i < NUMBER_COUNT; ++i)
-    if (request->numbers[i] > 1 << 30)
-      return rn_cli_usage(cli, "%s is too large", options_of_server[OPTION_NUMBERS + i].name);
-  if (request->numbers[NUMBER_PORT] > 65535 || request->numbers[NUMBER_PORT_BASE] > 65535)
-    return rn_cli_usage(cli, "a port is 65535 at most");
-  RN_RETURN_IF_ERROR(find_cluster(cli, request));
-  return rn_cli_tls(cli, request->texts[OPTION_TLS_CERT], request->texts[OPTION_TLS_KEY],
-                    request->texts[OPTION_TLS_CA], &request->tls);
 }
 
 static const rn_server_task_t* find_task(const request_t* request, rn_str_t job, int64_t index) {
@@ -267,17 +137,16 @@ static rn_status_t show(const request_t* request, const rn_server_task_t* own) {
 // Which task this is, and where it listens.
 static rn_status_t choose(rn_cli_t* cli, request_t* request, rn_server_options_t* out) {
   const rn_cli_cluster_t* cluster = &request->cluster;
-  const int64_t* numbers = request->numbers;
-  const char* said = request->texts[OPTION_JOB];
+  const char *said = rn_cli_text(cli, "--job"), *allow = rn_cli_text(cli, "--allow");
   rn_str_t job = said ? rn_str(said) : cluster->job;
   if (!job.size && cluster->tasks.count == 1) job = cluster->tasks.items[0].job;
   if (!job.size) return rn_cli_usage(cli, "--job must say which job of the cluster this is");
-  int64_t index = numbers[NUMBER_TASK] >= 0 ? numbers[NUMBER_TASK] : cluster->index;
+  int64_t index = rn_cli_number(cli, "--task", cluster->index);
   if (index < 0) index = 0;
   const rn_server_task_t* task = find_task(request, job, index);
   if (!task) return no_task(request, job, index);
-  if (request->is_shown) return show(request, task);
-  if (!is_here(task->address) && !request->is_insecure && !request->tls)
+  if (rn_cli_has(cli, "--show")) return show(request, task);
+  if (!is_here(task->address) && !rn_cli_has(cli, "--insecure") && !request->tls)
     return rn_invalid_argument(
         "%.*s can be reached from other machines, and whoever reaches it can run what it likes "
         "here; give it certificates (--tls-cert and others), or say --insecure if that is meant",
@@ -288,19 +157,21 @@ static rn_status_t choose(rn_cli_t* cli, request_t* request, rn_server_options_t
                                .task_count = cluster->tasks.count,
                                .job = job,
                                .index = (int32_t)index,
-                               .threads = (int)numbers[NUMBER_THREADS],
-                               .cpu_devices = (int)numbers[NUMBER_CPUS],
-                               .lease_ns = numbers[NUMBER_LEASE] * 1000000000,
-                               .session_gc_ns = numbers[NUMBER_SESSION_GC] * 1000000000,
-                               .lends_nothing = request->lends_nothing,
-                               .max_message = (size_t)numbers[NUMBER_MAX_MESSAGE] << 20,
-                               .max_client_memory = (size_t)numbers[NUMBER_MAX_MEMORY] << 20,
-                               .max_streams = (int)numbers[NUMBER_MAX_STREAMS],
-                               .max_sessions = (int)numbers[NUMBER_MAX_SESSIONS],
+                               .threads = (int)rn_cli_number(cli, "--threads", 0),
+                               .cpu_devices = (int)rn_cli_number(cli, "--cpus", 0),
+                               .lease_ns = rn_cli_number(cli, "--lease", 0) * 1000000000,
+                               .session_gc_ns = rn_cli_number(cli, "--session-gc", 0) * 1000000000,
+                               .lends_nothing = rn_cli_has(cli, "--no-loans"),
+                               .max_message = (size_t)rn_cli_number(cli, "--max-message", 0) << 20,
+                               .max_client_memory = (size_t)rn_cli_number(cli, "--max-memory", 0)
+                                                    << 20,
+                               .max_streams = (int)rn_cli_number(cli, "--max-streams", 0),
+                               .max_sessions = (int)rn_cli_number(cli, "--max-sessions", 0),
                                .tls = request->tls,
-                               .is_limited = request->texts[OPTION_ALLOW] != NULL,
-                               .allow = rn_str(request->texts[OPTION_ALLOW])};
-  if (numbers[NUMBER_PORT] < 0) return RN_OK;
+                               .is_limited = allow != NULL,
+                               .allow = rn_str(allow)};
+  int64_t port = rn_cli_number(cli, "--port", -1);
+  if (port < 0) return RN_OK;
   char name[256], own[256];
   ask_name(request, cli->allocator, task->address.data, name, sizeof name);
   snprintf(own, sizeof own, "/job:%.*s/replica:0/task:%lld", RN_STR_ARGS(job), (long long)index);
@@ -308,8 +179,7 @@ static rn_status_t choose(rn_cli_t* cli, request_t* request, rn_server_options_t
     return rn_invalid_argument("%s runs already, at %.*s", own, RN_STR_ARGS(task->address));
   bool is_v6 = task->address.data[0] == '[', here = is_here(task->address);
   const char* place = is_v6 ? (here ? "[::1]" : "[::]") : here ? "127.0.0.1" : "0.0.0.0";
-  return rn_arena_printf(&request->cluster.arena, &out->address, "%s:%lld", place,
-                         (long long)numbers[NUMBER_PORT]);
+  return rn_arena_printf(&request->cluster.arena, &out->address, "%s:%lld", place, (long long)port);
 }
 
 // A port that is taken: who has it?
@@ -379,7 +249,8 @@ static void wait_and_end(rn_server_t* server, const sigset_t* signals, int64_t s
   if (rn_server_is_busy(server)) pthread_create(&thread, NULL, end_anyhow, NULL);
 }
 
-static rn_status_t serve(const request_t* request, const rn_server_options_t* options) {
+static rn_status_t serve(const request_t* request, const rn_server_options_t* options,
+                         int64_t drain_seconds) {
   // Signals come to this thread alone, when it asks for them.
   sigset_t signals;
   sigemptyset(&signals);
@@ -393,26 +264,110 @@ static rn_status_t serve(const request_t* request, const rn_server_options_t* op
   if (rn_ok(status)) {
     printf("%s\n", rn_server_target(server));
     fflush(stdout);
-    wait_and_end(server, &signals, request->numbers[NUMBER_DRAIN]);
+    wait_and_end(server, &signals, drain_seconds);
   }
   rn_server_destroy(server);
   return status;
 }
 
-rn_status_t rn_cli_server(rn_cli_t* cli) {
-  request_t request = {.env = *cli->env,
-                       .numbers = {[NUMBER_PORT] = -1, [NUMBER_TASK] = -1, [NUMBER_DRAIN] = 10}};
+static rn_status_t server(rn_cli_t* cli) {
+  request_t request = {.env = *cli->env};
   request.env.log = log_line;
   rn_server_options_t options;
   rn_cli_cluster_init(&request.cluster, cli->allocator);
-  rn_status_t status = read_arguments(cli, &request);
+  rn_status_t status = find_cluster(cli, &request);
+  if (rn_ok(status)) status = rn_cli_tls(cli, &request.tls);
   if (rn_ok(status)) status = choose(cli, &request, &options);
-  if (rn_ok(status) && !request.is_shown) {
+  if (rn_ok(status) && !rn_cli_has(cli, "--show")) {
     options.asked_to_end = on_asked_to_end;
     options.queue_size = queue_size;
-    status = serve(&request, &options);
+    status = serve(&request, &options, rn_cli_number(cli, "--drain", 10));
   }
   rn_tls_release(request.tls);
   rn_cli_cluster_clear(&request.cluster);
   return status;
 }
+
+#define MAX_NUMBER (1 << 30)
+static const rn_cli_option_t options_of_server[] = {
+    RN_OPTION(
+        TEXT, "--cluster", "CLUSTER",
+        "{\"ps\": [\"host:port\", ...], \"worker\": [...]}, or ps=a:1|b:2,worker=c:3, or a "
+        "ClusterDef "
+        "in text form, or a file with one of them; slurm or mpi: the tasks that srun or mpirun has "
+        "started; without it the environment variable TF_CONFIG"),
+    RN_OPTION(
+        TEXT, "--jobs", "JOBS",
+        "with slurm and mpi, ps=2,worker=4: which ranks are what, in this order (default: all are "
+        "workers; a job without a number has the rest)"),
+    RN_OPTION(FILE, "--hosts", "FILE",
+              "with mpi, the hosts that mpirun was given (default: this machine)"),
+    RN_OPTION(NUMBER, "--port-base", "PORT",
+              "with slurm and mpi, the port of a host's first task (default 8888)", .most = 65535),
+    RN_OPTION(TEXT, "--job", "JOB", "which job this is (needless where the cluster has one task)"),
+    RN_OPTION(NUMBER, "--task", "N", "which task of the job (default: that of TF_CONFIG, else 0)"),
+    RN_OPTION(NUMBER, "--port", "PORT", "listen here and not on the task's own port of the cluster",
+              .most = 65535),
+    RN_OPTION(NUMBER, "--threads", "N", "threads that steps run on (default: one per processor)",
+              .most = MAX_NUMBER),
+    RN_OPTION(NUMBER, "--cpus", "N", "CPU devices (default 1)", .most = MAX_NUMBER),
+    RN_OPTION(NUMBER, "--lease", "SECONDS",
+              "silence after which another task is given up (default 10)", .most = MAX_NUMBER),
+    RN_OPTION(NUMBER, "--session-gc", "SECONDS",
+              "how long an idle session outlives the connection of its client (default 3600)",
+              .most = MAX_NUMBER),
+    RN_OPTION(NUMBER, "--drain", "SECONDS",
+              "how long running steps may take after a signal (default 10)", .most = MAX_NUMBER),
+    RN_OPTION(FILE, "--tls-cert", "FILE",
+              "the task's certificate ('runnel cert' makes it); clients and tasks without one are "
+              "refused"),
+    RN_OPTION(FILE, "--tls-key", "FILE", "its key"),
+    RN_OPTION(FILE, "--tls-ca", "FILE",
+              "the authority that has signed those of all tasks and clients"),
+    RN_OPTION(FLAG, "--insecure", NULL,
+              "allow an address beyond this machine without TLS: whoever reaches the port can run "
+              "what it "
+              "likes here"),
+    RN_OPTION(FLAG, "--no-loans", NULL,
+              "send and fetch large tensors over the network even between tasks of this machine"),
+    RN_OPTION(TEXT, "--allow", "WHAT",
+              "what graphs may do with files and the network: read:FOLDER, write:FOLDER, network, "
+              "all, with ';' between; \"\": nothing. Without it graphs may do all that the process "
+              "may, but eager clients cannot have the task connect to addresses outside of its "
+              "cluster: network or all allows that"),
+    RN_OPTION(NUMBER, "--max-message", "MIB", "the largest message of a client (default 2048)",
+              .most = MAX_NUMBER),
+    RN_OPTION(NUMBER, "--max-streams", "N", "calls that a client may have open (default 65536)",
+              .most = MAX_NUMBER),
+    RN_OPTION(NUMBER, "--max-sessions", "N", "sessions that a client may have open (default 1000)",
+              .most = MAX_NUMBER),
+    RN_OPTION(NUMBER, "--max-memory", "MIB",
+              "messages of a client that are kept at a time (default: any number)",
+              .most = MAX_NUMBER),
+    RN_OPTION(
+        FLAG, "--show", NULL,
+        "print the cluster and which task this is, and, on the last line, the cluster in JSON; and "
+        "end"),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_server_command = {
+    .name = "server",
+    .summary = "run a task of a cluster",
+    .about =
+        "Runs one task of a cluster: a worker with its devices, and a master for the clients that "
+        "name it as their target. Prints the target when it is ready. On SIGTERM and Ctrl-C it "
+        "takes no new sessions and steps, lets the running ones end, and ends; a second signal "
+        "ends "
+        "it at once. The port also answers HTTP: /healthz, /readyz, /statusz, /metrics. Stock "
+        "TensorFlow's clients and servers may be the other tasks.",
+    .run = server,
+    .options = options_of_server,
+    .examples =
+        "runnel server --cluster worker=localhost:2222\n"
+        "runnel server --cluster 'ps=localhost:2222,worker=localhost:2223|localhost:2224' --job "
+        "ps\n"
+        "TF_CONFIG='{\"cluster\": {...}, \"task\": {\"type\": \"worker\", \"index\": 0}}' runnel "
+        "server\n"
+        "srun -n 6 runnel server --cluster slurm --jobs ps=2,worker --insecure",
+};

@@ -6,54 +6,12 @@
 #include "cli/cli.h"
 #include "dist/sim/training.h"
 
-const char rn_cli_sim_help[] =
-    "usage: runnel sim [OPTION ...]\n"
-    "\n"
-    "Trains synchronously on a simulated cluster, with 0, 1, 2 ... backup workers: an update "
-    "takes\n"
-    "the gradients that come first, as many as --workers says; those of the backups' number that\n"
-    "come last are dropped. The masters, workers, rendezvous, accumulators and queues are those "
-    "of\n"
-    "real clusters, on a simulated clock and network, in one thread: the same seed, the same run.\n"
-    "\n"
-    "A worker computes for --compute seconds times exp(0.08 N), N of the standard normal\n"
-    "distribution; --stragglers percent of the time it takes 1 + E times as long, E exponential\n"
-    "with the mean --straggle.\n"
-    "\n"
-    "  --workers N        gradients of an update (default 100)\n"
-    "  --ps N             parameter servers (default 16)\n"
-    "  --backups N        the most backup workers (default 6)\n"
-    "  --steps N          updates of each run (default 30)\n"
-    "  --seed N           (default 1)\n"
-    "  --compute MS       median of a worker's time, in milliseconds (default 2000)\n"
-    "  --stragglers N     percent of steps that straggle (default 2)\n"
-    "  --straggle PERCENT mean of E, in percent (default 100)\n"
-    "  --megabytes N      size of the model (default 96)\n"
-    "  --gbits N          of each task's port, each way, in Gbit/s (default 10)\n"
-    "  --svg FILE         draws step time against backup workers\n"
-    "\n"
-    "examples:\n"
-    "  runnel sim\n"
-    "  runnel sim --workers 50 --ps 17 --backups 5 --svg backups.svg\n";
-
-enum {
-  OPTION_WORKERS,
-  OPTION_PS,
-  OPTION_BACKUPS,
-  OPTION_STEPS,
-  OPTION_SEED,
-  OPTION_COMPUTE,
-  OPTION_STRAGGLERS,
-  OPTION_STRAGGLE,
-  OPTION_MEGABYTES,
-  OPTION_GBITS,
-  OPTION_SVG
-};
-#define NUMBERS OPTION_SVG
 #define WARM_UP 3  // updates that are not counted: sessions open, kinds of steps are registered
 
 typedef struct request_t {
-  int64_t numbers[NUMBERS];
+  int64_t workers, servers, backups, steps, seed;
+  int64_t compute_ms, stragglers, straggle;  // the last two in percent
+  int64_t megabytes, gbits;
   const char* svg;
 } request_t;
 
@@ -64,37 +22,12 @@ typedef struct result_t {
   int64_t messages;
 } result_t;
 
-static rn_status_t read_arguments(rn_cli_t* cli, request_t* request) {
-  static const rn_cli_option_t options[] = {
-      {"--workers", true},   {"--ps", true},      {"--backups", true},    {"--steps", true},
-      {"--seed", true},      {"--compute", true}, {"--stragglers", true}, {"--straggle", true},
-      {"--megabytes", true}, {"--gbits", true},   {"--svg", true},        {0},
-  };
-  static const int64_t least[NUMBERS] = {1, 1, 0, 3, 0, 1, 0, 0, 1, 1};
-  for (;;) {
-    int option;
-    const char* value = NULL;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_END) break;
-    if (option == RN_CLI_WORD) return rn_cli_usage(cli, "'%s' is too much", value);
-    if (option == OPTION_SVG)
-      request->svg = value;
-    else
-      RN_RETURN_IF_ERROR(rn_cli_number(cli, options[option].name, value, least[option],
-                                       &request->numbers[option]));
-  }
-  if (request->numbers[OPTION_PS] > 64 || request->numbers[OPTION_WORKERS] > 1000 ||
-      request->numbers[OPTION_BACKUPS] > 100)
-    return rn_cli_usage(cli, "more than 64 servers, 1000 workers or 100 backups are too many");
-  return RN_OK;
-}
-
 static int64_t compute_ns(void* self, rn_sim_t* sim, int worker) {
   (void)worker;
   const request_t* request = self;
-  double ns = (double)request->numbers[OPTION_COMPUTE] * 1e6 * exp(0.08 * rn_sim_normal(sim));
-  bool straggles = rn_sim_uniform(sim) * 100 < (double)request->numbers[OPTION_STRAGGLERS];
-  double by = rn_sim_exponential(sim) * (double)request->numbers[OPTION_STRAGGLE] / 100;
+  double ns = (double)request->compute_ms * 1e6 * exp(0.08 * rn_sim_normal(sim));
+  bool straggles = rn_sim_uniform(sim) * 100 < (double)request->stragglers;
+  double by = rn_sim_exponential(sim) * (double)request->straggle / 100;
   return (int64_t)(straggles ? ns * (1 + by) : ns);
 }
 
@@ -122,31 +55,30 @@ static rn_status_t summarise(rn_cli_t* cli, const rn_training_t* training, int64
 }
 
 static rn_status_t simulate(rn_cli_t* cli, request_t* request, int backups, result_t* out) {
-  const int64_t* numbers = request->numbers;
-  int workers = (int)numbers[OPTION_WORKERS] + backups;
+  int workers = (int)request->workers + backups;
   // Only the numbers that are looked at are there; each stands for its share of the model.
-  double there = (workers * 16 + 1) * 4.0 * (double)numbers[OPTION_PS];
+  double there = (workers * 16 + 1) * 4.0 * (double)request->servers;
   rn_training_options_t options = {
       .allocator = cli->allocator,
-      .seed = (uint64_t)numbers[OPTION_SEED] * 1000 + (uint64_t)backups,
-      .servers = (int)numbers[OPTION_PS],
+      .seed = (uint64_t)request->seed * 1000 + (uint64_t)backups,
+      .servers = (int)request->servers,
       .workers = workers,
       .is_sync = true,
-      .needed = (int)numbers[OPTION_WORKERS],
+      .needed = (int)request->workers,
       .trusts = true,
       .lease_ns = INT64_C(3600000000000),
       .wait_ns = INT64_C(3600000000000),
       .net = {.latency_ns = 50000,
               .jitter_ns = 20000,
-              .bytes_per_ns = (double)numbers[OPTION_GBITS] / 8,
-              .bytes_of_each = (double)numbers[OPTION_MEGABYTES] * 1e6 / there},
+              .bytes_per_ns = (double)request->gbits / 8,
+              .bytes_of_each = (double)request->megabytes * 1e6 / there},
       .compute_ns = compute_ns,
       .compute_self = request};
   *out = (result_t){.backups = backups};
   rn_training_t* training = NULL;
   RN_RETURN_IF_ERROR(rn_training_create(&options, &training));
   rn_sim_t* sim = rn_training_sim(training);
-  int64_t wanted = numbers[OPTION_STEPS] + WARM_UP;
+  int64_t wanted = request->steps + WARM_UP;
   int64_t until = rn_sim_now(sim) + wanted * INT64_C(1000000000000);
   while (rn_training_stats(training).updates < wanted && rn_sim_now(sim) < until)
     rn_sim_run(sim, rn_sim_now(sim) + INT64_C(1000000000));
@@ -155,14 +87,14 @@ static rn_status_t simulate(rn_cli_t* cli, request_t* request, int backups, resu
     status = rn_internal("%s", rn_training_fault(training));
   else if (rn_training_stats(training).updates < wanted)
     status = rn_internal("The training came to a stop");
-  if (rn_ok(status)) status = summarise(cli, training, numbers[OPTION_STEPS], out);
+  if (rn_ok(status)) status = summarise(cli, training, request->steps, out);
   out->messages = rn_sim_messages(sim);
   rn_training_destroy(training);
   return status;
 }
 
 static void print_row(const request_t* request, const result_t* result, const result_t* without) {
-  double workers = (double)request->numbers[OPTION_WORKERS];
+  double workers = (double)request->workers;
   double gain = without->median / result->median;
   int bar = (int)(result->median / without->median * 30 + 0.5);
   printf("%7d  %7.3f  %7.3f  %7.3f  %7.3f  %8.3f  ", result->backups, result->median, result->low,
@@ -200,8 +132,8 @@ static void draw_axes(FILE* file, const request_t* request, const result_t* resu
       "<text x=\"%d\" y=\"24\" font-size=\"15\">Step time against backup workers: %lld workers, "
       "%lld parameter servers</text>\n"
       "<text x=\"%d\" y=\"42\" fill=\"#666\">simulated; %lld %% of steps straggle</text>\n",
-      LEFT, (long long)request->numbers[OPTION_WORKERS], (long long)request->numbers[OPTION_PS],
-      LEFT, (long long)request->numbers[OPTION_STRAGGLERS]);
+      LEFT, (long long)request->workers, (long long)request->servers, LEFT,
+      (long long)request->stragglers);
   double step = round_step(most);
   for (double value = 0; value <= most; value += step) {
     double y = y_of(value, most);
@@ -223,7 +155,7 @@ static void draw_axes(FILE* file, const request_t* request, const result_t* resu
 static rn_status_t draw(const request_t* request, const result_t* results, size_t count) {
   FILE* file = fopen(request->svg, "w");
   if (!file) return rn_not_found("%s cannot be written", request->svg);
-  double most = 0, workers = (double)request->numbers[OPTION_WORKERS];
+  double most = 0, workers = (double)request->workers;
   for (size_t i = 0; i < count; ++i) most = fmax(most, results[i].high * 1.05);
   draw_axes(file, request, results, count, most);
   fputs("<path fill=\"#4a7\" fill-opacity=\"0.2\" d=\"M", file);
@@ -253,18 +185,26 @@ static rn_status_t draw(const request_t* request, const result_t* results, size_
   return fclose(file) == 0 && is_ok ? RN_OK : rn_data_loss("%s was not written", request->svg);
 }
 
-rn_status_t rn_cli_sim(rn_cli_t* cli) {
-  request_t request = {.numbers = {100, 16, 6, 30, 1, 2000, 2, 100, 96, 10}};
-  RN_RETURN_IF_ERROR(read_arguments(cli, &request));
-  size_t count = (size_t)request.numbers[OPTION_BACKUPS] + 1;
+static rn_status_t sim(rn_cli_t* cli) {
+  request_t request = {.workers = rn_cli_number(cli, "--workers", 100),
+                       .servers = rn_cli_number(cli, "--ps", 16),
+                       .backups = rn_cli_number(cli, "--backups", 6),
+                       .steps = rn_cli_number(cli, "--steps", 30),
+                       .seed = rn_cli_number(cli, "--seed", 1),
+                       .compute_ms = rn_cli_number(cli, "--compute", 2000),
+                       .stragglers = rn_cli_number(cli, "--stragglers", 2),
+                       .straggle = rn_cli_number(cli, "--straggle", 100),
+                       .megabytes = rn_cli_number(cli, "--megabytes", 96),
+                       .gbits = rn_cli_number(cli, "--gbits", 10),
+                       .svg = rn_cli_text(cli, "--svg")};
+  size_t count = (size_t)request.backups + 1;
   result_t* results = NULL;
   RN_RETURN_IF_ERROR(rn_alloc_array(cli->allocator, count, sizeof *results, (void**)&results));
   printf(
       "%lld workers, %lld parameter servers, %lld MB, %lld Gbit/s; seconds of a step over %lld\n"
       "backups   median     10 %%     90 %%     mean  speed-up\n",
-      (long long)request.numbers[OPTION_WORKERS], (long long)request.numbers[OPTION_PS],
-      (long long)request.numbers[OPTION_MEGABYTES], (long long)request.numbers[OPTION_GBITS],
-      (long long)request.numbers[OPTION_STEPS]);
+      (long long)request.workers, (long long)request.servers, (long long)request.megabytes,
+      (long long)request.gbits, (long long)request.steps);
   rn_status_t status = RN_OK;
   for (size_t i = 0; i < count && rn_ok(status); ++i) {
     status = simulate(cli, &request, (int)i, &results[i]);
@@ -274,3 +214,41 @@ rn_status_t rn_cli_sim(rn_cli_t* cli) {
   RN_FREE_ARRAY(cli->allocator, results, count);
   return status;
 }
+
+static const rn_cli_option_t options[] = {
+    RN_OPTION(NUMBER, "--workers", "N", "gradients of an update (default 100)", .least = 1,
+              .most = 1000),
+    RN_OPTION(NUMBER, "--ps", "N", "parameter servers (default 16)", .least = 1, .most = 64),
+    RN_OPTION(NUMBER, "--backups", "N", "the most backup workers (default 6)", .most = 100),
+    RN_OPTION(NUMBER, "--steps", "N", "updates of each run (default 30)", .least = 3),
+    RN_OPTION(NUMBER, "--seed", "N", "of the random numbers (default 1)"),
+    RN_OPTION(NUMBER, "--compute", "MS",
+              "median of a worker's time, in milliseconds (default 2000)", .least = 1),
+    RN_OPTION(NUMBER, "--stragglers", "PERCENT", "steps that straggle (default 2)"),
+    RN_OPTION(NUMBER, "--straggle", "PERCENT", "mean of E (default 100)"),
+    RN_OPTION(NUMBER, "--megabytes", "N", "size of the model (default 96)", .least = 1),
+    RN_OPTION(NUMBER, "--gbits", "N", "of each task's port, each way, in Gbit/s (default 10)",
+              .least = 1),
+    RN_OPTION(FILE, "--svg", "FILE", "draws step time against backup workers"),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_sim_command = {
+    .name = "sim",
+    .summary = "train on a simulated cluster, with backup workers",
+    .about =
+        "Trains synchronously on a simulated cluster, with 0, 1, 2 ... backup workers: an update "
+        "takes the gradients that come first, as many as --workers says; those of the backups' "
+        "number that come last are dropped. The masters, workers, rendezvous, accumulators and "
+        "queues are those of real clusters, on a simulated clock and network, in one thread: the "
+        "same seed, the same run.\n\n"
+        "A worker computes for --compute milliseconds times exp(0.08 N), N of the standard normal "
+        "distribution; --stragglers percent of the time it takes 1 + E times as long, E "
+        "exponential "
+        "with the mean --straggle.",
+    .run = sim,
+    .options = options,
+    .examples =
+        "runnel sim --workers 10 --ps 2 --backups 2 --steps 10\n"
+        "runnel sim --workers 50 --ps 17 --backups 5 --svg backups.svg",
+};

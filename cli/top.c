@@ -7,27 +7,6 @@
 
 #include "cli/cluster_view.h"
 
-const char rn_cli_top_help[] =
-    "usage: runnel top [--cluster CLUSTER | --dir DIR] [--interval SECONDS] [--once]\n"
-    "\n"
-    "Shows a live cluster: for each task its sessions, steps a second, calls under way and "
-    "memory;\n"
-    "for each pair of tasks that talk, bytes a second, calls and bytes that wait, and the lease;\n"
-    "and the elements of each queue.\n"
-    "Ctrl-C ends it.\n"
-    "\n"
-    "  --cluster CLUSTER  as 'runnel server' takes it (default: RUNNEL_CLUSTER, then TF_CONFIG)\n"
-    "  --dir DIR          of a cluster that 'runnel cluster up' has started\n"
-    "  --interval SECONDS between two looks (default 1)\n"
-    "  --once             print the tables once, after one interval, and end\n"
-    "  --tls-cert FILE    the certificate to show, with its key and the authority\n"
-    "  --tls-key FILE     (default: RUNNEL_TLS_CERT, RUNNEL_TLS_KEY, RUNNEL_TLS_CA)\n"
-    "  --tls-ca FILE\n"
-    "\n"
-    "examples:\n"
-    "  runnel top --cluster ps=localhost:2222,worker=localhost:2223\n"
-    "  runnel top --dir /tmp/cluster --once\n";
-
 // Until the next look, or Ctrl-C: then false.
 static bool pause_for(const sigset_t* signals, int64_t seconds) {
   const struct timespec time = {.tv_sec = seconds};
@@ -55,31 +34,41 @@ static rn_status_t watch(rn_cli_view_t* view, int64_t interval, bool is_once) {
   return RN_OK;
 }
 
-rn_status_t rn_cli_top(rn_cli_t* cli) {
-  static const rn_cli_option_t options[] = {
-      {"--cluster", true}, {"--dir", true},      {"--tls-cert", true}, {"--tls-key", true},
-      {"--tls-ca", true},  {"--interval", true}, {"--once", false},    {0}};
-  const char* texts[5] = {0};
-  int64_t interval = 1;
-  bool is_once = false;
-  for (int option = 0; option != RN_CLI_END;) {
-    const char* value;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_WORD) return rn_cli_usage(cli, "'%s' is too much", value);
-    if (option == 5) RN_RETURN_IF_ERROR(rn_cli_number(cli, "--interval", value, 1, &interval));
-    if (option == 6) is_once = true;
-    if (option >= 0 && option < 5) texts[option] = value;
-  }
+static rn_status_t top(rn_cli_t* cli) {
   rn_cli_cluster_t cluster;
   rn_cli_view_t view = {0};
   rn_tls_t* tls = NULL;
   rn_cli_cluster_init(&cluster, cli->allocator);
-  rn_status_t status = rn_cli_cluster_find(cli, &cluster, texts[0], texts[1]);
-  if (rn_ok(status)) status = rn_cli_tls(cli, texts[2], texts[3], texts[4], &tls);
+  rn_status_t status = rn_cli_cluster_find(cli, &cluster);
+  if (rn_ok(status)) status = rn_cli_tls(cli, &tls);
   if (rn_ok(status)) status = rn_cli_view_open(&view, cli, &cluster, tls);
-  if (rn_ok(status)) status = watch(&view, interval, is_once);
+  if (rn_ok(status))
+    status = watch(&view, rn_cli_number(cli, "--interval", 1), rn_cli_has(cli, "--once"));
   rn_cli_view_close(&view);
   rn_tls_release(tls);
   rn_cli_cluster_clear(&cluster);
   return status;
 }
+
+static const rn_cli_option_t options[] = {
+    RN_OPTION(FOLDER, "--dir", "DIR", "of a cluster that 'runnel cluster up' has started"),
+    RN_OPTION(NUMBER, "--interval", "SECONDS", "between two looks (default 1)", .least = 1),
+    RN_OPTION(FLAG, "--once", NULL, "print the tables once, after one interval, and end"),
+    RN_CLI_CLUSTER_OPTIONS(NULL),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_top_command = {
+    .name = "top",
+    .summary = "watch a cluster as it runs",
+    .about =
+        "Shows a live cluster: for each task its sessions, steps per second, calls under way and "
+        "memory; for each pair of tasks that talk, bytes per second, calls and bytes that wait, "
+        "and "
+        "the lease; and the elements of each queue. Ctrl-C ends it.",
+    .run = top,
+    .options = options,
+    .examples =
+        "runnel top --cluster ps=localhost:2222,worker=localhost:2223\n"
+        "runnel top --dir /tmp/cluster --once",
+};

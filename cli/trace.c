@@ -8,24 +8,6 @@
 #include "wire/decode.h"
 #include "wire/scan.h"
 
-const char rn_cli_trace_help[] =
-    "usage: runnel trace FILE [--output FILE]\n"
-    "\n"
-    "Turns a RunMetadata message, as TF_SessionRun fills it when it is asked to trace, into a "
-    "file\n"
-    "for chrome://tracing or https://ui.perfetto.dev: one row a device and thread, one bar a "
-    "node.\n"
-    "FILE may also be an event file; the last run metadata in it is taken.\n"
-    "\n"
-    "  --output FILE   where to write (the standard output if this is left out)\n"
-    "  -o FILE         the same\n"
-    "\n"
-    "Examples:\n"
-    "  runnel trace step.pb -o step.json\n"
-    "  runnel trace log/events.out.tfevents.1700000000.host.1.0.v2 > step.json\n";
-
-static const rn_cli_option_t options[] = {{"--output", true}, {"-o", true}, {NULL, false}};
-
 // "matmul = MatMul(x, w)": the op stands between the sign and the parenthesis.
 static void op_of(rn_str_t label, char* out, size_t size) {
   const char* sign = memmem(label.data, label.size, " = ", 3);
@@ -131,20 +113,28 @@ static rn_status_t trace_file(const rn_cli_t* cli, const char* path, const char*
   return rn_cli_prefix(status, "%s: ", path);
 }
 
-rn_status_t rn_cli_trace(rn_cli_t* cli) {
-  const char *path = NULL, *output = NULL, *value = NULL;
-  int option = 0;
-  for (;;) {
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_END) break;
-    if (option != RN_CLI_WORD) {
-      output = value;
-    } else if (path) {
-      return rn_cli_usage(cli, "one file at a time, not also '%s'", value);
-    } else {
-      path = value;
-    }
-  }
-  if (!path) return rn_cli_usage(cli, "name a file");
-  return trace_file(cli, path, output);
+static rn_status_t trace(rn_cli_t* cli) {
+  return trace_file(cli, rn_cli_word(cli, 0), rn_cli_text(cli, "--output"));
 }
+
+static const rn_cli_option_t options[] = {
+    RN_OPTION(FILE, "--output", "FILE", "where to write (default: the standard output)",
+              .also = "-o"),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_trace_command = {
+    .name = "trace",
+    .summary = "turn what a step did into a Chrome trace",
+    .about =
+        "Turns a RunMetadata message, as TF_SessionRun fills it when it is asked to trace, into a "
+        "file for chrome://tracing or https://ui.perfetto.dev: one row per device and thread, one "
+        "bar per node. FILE may also be an event file; the last run metadata in it is taken.",
+    .words = "FILE",
+    .word_kind = RN_CLI_FILE,
+    .run = trace,
+    .options = options,
+    .examples =
+        "runnel trace step.pb -o step.json\n"
+        "runnel trace log/events.out.tfevents.1700000000.host.1.0.v2 > step.json",
+};

@@ -7,42 +7,9 @@
 #include "saved_model/saved_model.h"
 #include "wire/encode.h"
 
-const char rn_cli_transform_help[] =
-    "usage: runnel transform IN OUT --output NAME ... [--input NAME ...] [--inline]\n"
-    "                  [--fold-constants] [--fold-batch-norms] [--text]\n"
-    "       runnel transform IN OUT [--text]\n"
-    "\n"
-    "Reads a GraphDef (.pb or .pbtxt) and writes what is wanted of it. Without --output all of it "
-    "is\n"
-    "written as it is: text becomes bytes, bytes become text.\n"
-    "\n"
-    "  --output NAME        keep what is needed for this value (a node, with ':1' behind it for "
-    "its\n"
-    "                       second output), and strip the rest\n"
-    "  --input NAME         make this value a placeholder, and strip what it was computed from\n"
-    "  --inline             put the bodies of functions in place of their calls; loops and\n"
-    "                       conditionals become Switch, Merge and Enter\n"
-    "  --fold-constants     compute what follows from constants\n"
-    "  --fold-batch-norms   multiply batch normalisations into the convolutions and matrix "
-    "products\n"
-    "                       before them, where all of it is constant; changes the last bits\n"
-    "  --text               write text; also if OUT ends in .pbtxt. '-' is the standard output\n"
-    "\n"
-    "Variables stay variables: 'runnel saved_model freeze' makes constants of them.\n"
-    "\n"
-    "examples:\n"
-    "  runnel transform model.pb model.pbtxt\n"
-    "  runnel transform train.pb serve.pb --input images --output scores\n"
-    "  runnel transform model.pb fast.pb --output scores --inline --fold-batch-norms\n";
-
-enum { INPUT, OUTPUT, INLINE, FOLD_CONSTANTS, FOLD_BATCH_NORMS, TEXT };
-
 typedef struct job_t {
   rn_cli_t* cli;
   const char *in, *out;
-  bool inlines, folds, folds_batch_norms, is_text;
-  RN_VEC(const char*) input_texts;
-  RN_VEC(const char*) output_texts;
   RN_VEC(rn_edge_t) inputs;
   RN_VEC(rn_edge_t) outputs;
   RN_VEC(rn_str_t) names;  // of the placeholders
@@ -51,31 +18,12 @@ typedef struct job_t {
   rn_session_t* session;  // Owned
 } job_t;
 
-static rn_status_t read_arguments(job_t* job) {
-  static const rn_cli_option_t options[] = {{"--input", true},
-                                            {"--output", true},
-                                            {"--inline", false},
-                                            {"--fold-constants", false},
-                                            {"--fold-batch-norms", false},
-                                            {"--text", false},
-                                            {NULL, false}};
-  rn_cli_t* cli = job->cli;
-  for (int option = 0; option != RN_CLI_END;) {
-    const char* value;
-    RN_RETURN_IF_ERROR(rn_cli_next(cli, options, &option, &value));
-    if (option == RN_CLI_WORD && job->out) return rn_cli_usage(cli, "a graph and a file, no more");
-    if (option == RN_CLI_WORD) *(job->in ? &job->out : &job->in) = value;
-    if (option == INPUT) RN_RETURN_IF_ERROR(rn_vec_push(&job->input_texts, cli->allocator, value));
-    if (option == OUTPUT)
-      RN_RETURN_IF_ERROR(rn_vec_push(&job->output_texts, cli->allocator, value));
-    job->inlines |= option == INLINE;
-    job->folds |= option == FOLD_CONSTANTS || option == FOLD_BATCH_NORMS;
-    job->folds_batch_norms |= option == FOLD_BATCH_NORMS;
-    job->is_text |= option == TEXT;
-  }
-  if (!job->out) return rn_cli_usage(cli, "name a graph and a file to write");
-  if (!job->output_texts.count && (job->inlines || job->folds || job->input_texts.count))
-    return rn_cli_usage(cli, "say with --output what is wanted of the graph");
+static rn_status_t check_arguments(const rn_cli_t* cli) {
+  static const char* const cutting[] = {"--inline", "--fold-constants", "--fold-batch-norms",
+                                        "--input"};
+  for (size_t i = 0; i < sizeof cutting / sizeof *cutting; ++i)
+    if (!rn_cli_has(cli, "--output") && rn_cli_has(cli, cutting[i]))
+      return rn_cli_usage(cli, "say with --output what is wanted of the graph");
   return RN_OK;
 }
 
@@ -106,12 +54,14 @@ static rn_status_t name_input(job_t* job, rn_edge_t edge) {
 static rn_status_t resolve(job_t* job) {
   rn_allocator_t allocator = job->cli->allocator;
   rn_edge_t edge;
-  for (size_t i = 0; i < job->output_texts.count; ++i) {
-    RN_RETURN_IF_ERROR(find_edge(job, "--output", job->output_texts.items[i], &edge));
+  size_t at = 0;
+  for (const char* name; (name = rn_cli_each(job->cli, "--output", &at));) {
+    RN_RETURN_IF_ERROR(find_edge(job, "--output", name, &edge));
     RN_RETURN_IF_ERROR(rn_vec_push(&job->outputs, allocator, edge));
   }
-  for (size_t i = 0; i < job->input_texts.count; ++i) {
-    RN_RETURN_IF_ERROR(find_edge(job, "--input", job->input_texts.items[i], &edge));
+  at = 0;
+  for (const char* name; (name = rn_cli_each(job->cli, "--input", &at));) {
+    RN_RETURN_IF_ERROR(find_edge(job, "--input", name, &edge));
     RN_RETURN_IF_ERROR(rn_vec_push(&job->inputs, allocator, edge));
     RN_RETURN_IF_ERROR(name_input(job, edge));
   }
@@ -127,46 +77,87 @@ static rn_status_t cut(job_t* job, rn_strbuf_t* out) {
   RN_RETURN_IF_ERROR(resolve(job));
   RN_RETURN_IF_ERROR(
       rn_session_create(job->graph, &session, cli->env, cli->allocator, &job->session));
-  rn_freeze_options_t options = {.inputs = job->inputs.items,
-                                 .input_names = job->names.items,
-                                 .input_count = (int32_t)job->inputs.count,
-                                 .outputs = job->outputs.items,
-                                 .output_count = (int32_t)job->outputs.count,
-                                 .keeps_variables = true,
-                                 .keeps_calls = !job->inlines,
-                                 .keeps_constants = !job->folds,
-                                 .folds_batch_norms = job->folds_batch_norms};
+  bool folds_batch_norms = rn_cli_has(cli, "--fold-batch-norms");
+  rn_freeze_options_t options = {
+      .inputs = job->inputs.items,
+      .input_names = job->names.items,
+      .input_count = (int32_t)job->inputs.count,
+      .outputs = job->outputs.items,
+      .output_count = (int32_t)job->outputs.count,
+      .keeps_variables = true,
+      .keeps_calls = !rn_cli_has(cli, "--inline"),
+      .keeps_constants = !folds_batch_norms && !rn_cli_has(cli, "--fold-constants"),
+      .folds_batch_norms = folds_batch_norms};
   rn_str_t fill;  // none: tables stay as they are
   return rn_cli_prefix(rn_freeze(job->session, &options, out, &fill), "%s: ", job->in);
 }
 
 static rn_status_t transform(job_t* job) {
-  RN_RETURN_IF_ERROR(read_arguments(job));
+  RN_RETURN_IF_ERROR(check_arguments(job->cli));
   RN_RETURN_IF_ERROR(rn_cli_load(job->cli, job->in, &job->file));
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, job->cli->allocator);
-  rn_status_t status = job->output_texts.count
+  rn_status_t status = rn_cli_has(job->cli, "--output")
                            ? cut(job, &bytes)
                            : RN_PB_ENCODE(GraphDef, job->file.def, NULL, &bytes);
   if (rn_ok(status))
-    status = rn_cli_write_graph(job->cli, job->out, rn_strbuf_view(&bytes), job->is_text);
+    status = rn_cli_write_graph(job->cli, job->out, rn_strbuf_view(&bytes),
+                                rn_cli_has(job->cli, "--text"));
   rn_strbuf_clear(&bytes);
   return status;
 }
 
-rn_status_t rn_cli_transform(rn_cli_t* cli) {
+static rn_status_t run(rn_cli_t* cli) {
   rn_allocator_t allocator = cli->allocator;
-  job_t job = {.cli = cli};
+  job_t job = {.cli = cli, .in = rn_cli_word(cli, 0), .out = rn_cli_word(cli, 1)};
   rn_arena_init(&job.file.arena, allocator);
   rn_strbuf_init(&job.file.bytes, allocator);
   rn_status_t status = transform(&job);
   rn_session_destroy(job.session);
   rn_graph_release(job.graph);
   rn_cli_file_clear(&job.file);
-  rn_vec_free(&job.input_texts, allocator);
-  rn_vec_free(&job.output_texts, allocator);
   rn_vec_free(&job.inputs, allocator);
   rn_vec_free(&job.outputs, allocator);
   rn_vec_free(&job.names, allocator);
   return status;
 }
+
+static const rn_cli_option_t options[] = {
+    RN_OPTION(TEXT, "--output", "NAME",
+              "keep what is needed for this value (a node, with ':1' behind it for its second "
+              "output) under "
+              "its name, and strip the rest",
+              .repeats = true),
+    RN_OPTION(TEXT, "--input", "NAME",
+              "make this value a placeholder, and strip what it was computed from",
+              .repeats = true),
+    RN_OPTION(FLAG, "--inline", NULL,
+              "put the bodies of functions in place of their calls; loops and conditionals become "
+              "Switch, "
+              "Merge and Enter"),
+    RN_OPTION(FLAG, "--fold-constants", NULL, "compute what follows from constants"),
+    RN_OPTION(FLAG, "--fold-batch-norms", NULL,
+              "multiply batch normalisations into the convolutions and matrix products before "
+              "them, where "
+              "all of it is constant; changes the last bits"),
+    RN_OPTION(FLAG, "--text", NULL, "write text; also if OUT ends in .pbtxt"),
+    {0},
+};
+
+const rn_cli_command_t rn_cli_transform_command = {
+    .name = "transform",
+    .summary = "cut a graph to size, text to bytes",
+    .about =
+        "Reads a GraphDef (.pb or .pbtxt) and writes what is wanted of it. Without --output "
+        "all of it is written as it is: text becomes bytes, bytes become text. OUT may be '-', "
+        "the standard output.\n\n"
+        "Variables stay variables: 'runnel saved_model freeze' makes constants of them.",
+    .words = "IN OUT",
+    .word_kind = RN_CLI_FILE,
+    .run = run,
+    .options = options,
+    .examples =
+        "runnel transform model.pb model.pbtxt\n"
+        "runnel transform train.pb serve.pb --input images --output scores\n"
+        "runnel transform model.pb fast.pb --output scores --inline --fold-batch-norms",
+};

@@ -42,25 +42,45 @@ bad() {
 part_main() {
   ok --version
   prints '^runnel [0-9]+\.[0-9]+\.[0-9]+ \(TensorFlow 2\.21\.0\)$'
+  cp out version
+  ok version
+  cmp -s out version || fail 'version and --version differ'
+  call || fail 'no help without a command'
+  [ -s err ] && fail 'the help goes to stderr'
+  cp out help
   ok --help
-  for command in ops graph run bench ckpt saved_model transform server cluster top cert; do
-    prints "^  $command "
-    ok help $command
+  cmp -s out help || fail 'runnel and runnel --help differ'
+  ok help
+  cmp -s out help || fail 'runnel and runnel help differ'
+  local command commands option
+  commands=$(sed -n 's/^  \([a-z][a-z_-]*\)  *[a-z].*/\1/p' help | grep -v '^runnel$')
+  [ "$(wc -w <<<"$commands")" -ge 17 ] || fail 'not all commands are in the help'
+  for command in $commands; do
+    ok help "$command"
     prints "^usage: runnel $command"
     prints '^examples:'
+    [ "$(awk 'length > 100' out | wc -l)" = 0 ] || fail "lines of $command are too long"
     cp out help
-    ok $command --help
+    ok "$command" --help
     cmp -s out help || fail "help $command and $command --help differ"
-    ok help
+    bad 2 "^runnel: $command.*; try 'runnel help $command'$" "$command" --qwertyuiop --qwertyuiop
   done
-  prints '^  python_compat '
-  ok help python-compat
+  ok help saved-model
+  prints '^usage: runnel saved_model'
+  ok help python_compat
   prints '^usage: runnel python-compat'
-  bad 2 'name a script' python-compat
+  bad 2 'SCRIPT is missing' python-compat
   PYTHON=no-such-python bad 1 'cannot start no-such-python' python-compat script.py
-  bad 2 'name a command'
-  bad 2 "no command 'swim'" swim
-  bad 2 "no command 'swim'" help swim
+  bad 2 "no command 'whirl'; try 'runnel help'" whirl
+  bad 2 "no command 'whirl'" help whirl
+  bad 2 "no command 'grahp'; did you mean 'graph'" grahp
+  bad 2 "no command 'transfrom'; did you mean 'transform'" help transfrom
+  bad 2 "no command 'save'; did you mean 'saved_model'" save
+  bad 2 "there is no 'lsit'; did you mean 'list'" ckpt lsit
+  bad 2 "there is no option '--fold_constant'; did you mean '--fold-constants'" transform a b --fold_constant
+  bad 2 "there is no option '--treads'; did you mean '--threads'" bench --treads=2
+  # '_' and '-' are the same.
+  bad 2 'say with --output' transform a b --fold_constants
   if [ -e /dev/full ]; then
     "$runnel" ops >/dev/full 2>err
     [ $? = 1 ] || fail "a full disk is not an error"
@@ -89,11 +109,11 @@ part_ops() {
   grep -q '^MatMul ' out && fail '--family bitwise shows MatMul'
   ok ops --search SOFTMAX
   prints '^LogSoftmax '
-  bad 1 'did you mean MatMul\?' ops Matmull
+  bad 1 "did you mean 'MatMul'\?" ops Matmull
   bad 1 "no op is called 'Qwertyuiop'" ops Qwertyuiop
   bad 1 "no family of ops called 'x'; there are array, " ops --family x
   bad 1 'no op is like that' ops --search qwertyuiop
-  bad 2 'no option --colour' ops --colour
+  bad 2 "no option '--famly'; did you mean '--family'" ops --famly math
   bad 2 'either an op' ops MatMul --family math
   bad 2 '--family wants a value' ops --family
   bad 2 '--missing takes no value' ops --missing=yes
@@ -149,7 +169,7 @@ part_graph() {
   [ "$(grep -c -- '->' out)" = 120 ] || fail 'edges of folded scopes are not one each'
   ok graph large.pbtxt --dot --depth 1
   prints 'label="c\\nMul"'
-  bad 2 '--depth wants a number of scopes' graph "$net" --dot --depth x
+  bad 2 '--depth wants a whole number from 0 to 1000' graph "$net" --dot --depth x
   ok graph "$data/unknown.pbtxt"
   prints '^unknown ops NoSuchOp  2 nodes$'
   prints '^ +OtherStrangeOp  1 node$'
@@ -185,9 +205,9 @@ part_graph() {
   bad 1 'not a placeholder' graph "$net" --input 'y=[1]'
   bad 1 'is no shape' graph "$net" --input 'x=[1,b]'
   bad 2 'wants NAME=VALUE' graph "$net" --input x
-  bad 2 'name a file' graph
+  bad 2 'FILE is missing' graph
   bad 2 'one of --stats, --text and --dot' graph "$net" --dot --text
-  bad 2 'one file at a time' graph "$net" "$net"
+  bad 2 'is one argument too many' graph "$net" "$net"
 }
 
 part_run() {
@@ -252,11 +272,11 @@ same_real: double []
   bad 1 'Timed out' run "$net" --fetch wait --timeout 50
   bad 1 "NoSuchOp.*OtherStrangeOp" run "$data/unknown.pbtxt" --fetch c
   bad 1 'cannot write .*No such file' run "$net" --feed any=1 --save same=no/such/folder.npy
-  bad 2 'name a graph' run
+  bad 2 'GRAPH is missing' run
   bad 2 'nothing is asked for' run "$net"
   bad 2 'wants NAME=VALUE' run "$net" --feed x --fetch y
-  bad 2 'at least 1' run "$net" --fetch y --repeat 0
-  bad 2 'at least 1' run "$net" --fetch y --threads many
+  bad 2 'number from 1 to' run "$net" --fetch y --repeat 0
+  bad 2 'number from 1 to' run "$net" --fetch y --threads many
   bad 2 'number of an output' run "$net" --fetch y:first
 }
 
@@ -319,7 +339,7 @@ part_bench() {
   prints '^scalar chain'
   bad 1 "no case begins with 'zebra'" bench zebra
   bad 2 'number above 0' bench --seconds nothing
-  bad 2 'at least 1' bench --threads 0
+  bad 2 'number from 1 to' bench --threads 0
 }
 
 part_events() {
@@ -341,8 +361,8 @@ part_events() {
   grep -q 'truncated record at 114; .*what came before it is shown' err || fail 'the damage is not named'
   bad 1 'no event files in' events runs/empty
   bad 1 'No such file' events nowhere
-  bad 2 'name a folder' events
-  bad 2 'at least 2' events runs --height 1
+  bad 2 'FOLDER is missing' events
+  bad 2 'number from 2 to' events runs --height 1
 }
 
 part_trace() {
@@ -356,7 +376,7 @@ part_trace() {
   : >empty.pb
   bad 1 'no step statistics' trace empty.pb
   bad 1 'no run metadata' trace "$data/events.out.tfevents"
-  bad 2 'name a file' trace
+  bad 2 'FILE is missing' trace
 }
 
 part_ckpt() {
@@ -391,8 +411,8 @@ part_ckpt() {
   bad 1 'Failed to find any matching files for nowhere' ckpt list nowhere
   bad 1 'Key z not found in checkpoint' ckpt show run/old z
   bad 2 'list, show, verify or latest' ckpt
-  bad 2 'wants a checkpoint and a name' ckpt show run/model
-  bad 2 'goes with show' ckpt list run/model --npy x
+  bad 2 'NAME is missing' ckpt show run/model
+  bad 2 "goes with 'show', not with 'list'" ckpt list run/model --npy x
 }
 
 part_saved_model() {
@@ -427,7 +447,7 @@ part_saved_model() {
   bad 1 "'everything' is nothing that a session can be allowed" saved_model run "$models/mlp" --allow everything
   bad 2 'show, run or freeze' saved_model
   bad 2 "not 'eat'" saved_model eat
-  bad 2 'a file to write' saved_model freeze "$models/mlp"
+  bad 2 'FILE is missing' saved_model freeze "$models/mlp"
   bad 2 'are for SavedModels' run mlp.pb --tags serve --fetch output_0
 }
 
@@ -461,7 +481,7 @@ END
   shows "$(printf 'b: float []\n14.0')"
   bad 1 "--output c: The graph has no node 'c'" transform chain.pbtxt out.pb --output c
   bad 1 'cannot read the graph: nowhere' transform nowhere out.pb
-  bad 2 'a file to write' transform chain.pbtxt
+  bad 2 'OUT is missing' transform chain.pbtxt
   bad 2 'say with --output' transform chain.pbtxt out.pb --inline
 }
 

@@ -4,8 +4,10 @@
 runnel=$(realpath "$1") && [ -x "$runnel" ] || exit 1
 cd "$(dirname "$0")/../../doc/man" || exit 1
 bad=0
-for command in ops graph run bench events trace ckpt saved_model transform server cluster top cert sim; do
-  for option in $("$runnel" help $command | grep -oE '^  --[a-z-]+' | tr -d ' '); do
+# help and version are in runnel.1.
+for command in $("$runnel" help | sed -n 's/^  \([a-z][a-z_-]*\)  *[a-z].*/\1/p' | grep -vx 'runnel\|help\|version' | tr - _); do
+  [ -e runnel-$command.1 ] || { echo "runnel-$command.1 is missing"; bad=1; continue; }
+  for option in $("$runnel" help $command | grep -oE '^  --[a-z_-]+' | tr -d ' ' | grep -vx -- --help); do
     grep -q -- "Fl ${option#-} \|Fl ${option#-}\$" runnel-$command.1 || { echo "runnel-$command.1 lacks $option"; bad=1; }
   done
 done
