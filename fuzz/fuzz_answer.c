@@ -39,7 +39,7 @@ static void read_run_graph(const rn_in_t* in) {
 static void read_received(const rn_in_t* in) {
   rn_recv_tensor_t call = {.step = 1};
   rn_reach_t reach;
-  rn_loan_t loan;
+  uint64_t loan;
   rn_tensor_t lent = {0};
   bool is_there;
   if (rn_decode_reach(in->bytes, &reach)) fuzz_use(rn_str(reach.machine));
