@@ -1,10 +1,12 @@
 // One op, with lists and counts among its attributes that do not fit together or do not fit the
-// node's inputs: as a node of a GraphDef it is imported, its shapes are inferred, and if it is
+// node's inputs. Its shape function is called with blocks of memory of just the right sizes, so
+// that a step beyond them is seen; then, as a node of a GraphDef, it is imported, and if it is
 // accepted its kernel is made and run. The first four bytes choose the op, by the hash of its name;
 // each further byte chooses a length or a number. An input of at most four bytes sweeps every op
 // that has such attributes: each list and each number, alone and in pairs, takes other values while
 // the rest agree.
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "fuzz/util.h"
 #include "graph/graph.h"
@@ -16,6 +18,8 @@
 
 #define MAX_ATTRS 32
 #define MAX_INPUTS 24
+#define MAX_LENGTH 8   // of a list
+#define MAX_EDGES 100  // of an argument, where only shapes are inferred
 #define MAX_BYTES ((int64_t)64 << 20)
 #define MAX_MS 10
 
@@ -28,7 +32,7 @@ typedef struct trial_t {
 } trial_t;
 
 static const int64_t lengths[] = {0, 1, 2, 3, 7};
-static const int64_t numbers[] = {0, 1, 2, 3, 7, -1, 1 << 20, INT32_MAX, INT64_C(1) << 32 | 1};
+static const int64_t numbers[] = {0, 1, 2, 3, 7, 40, -1, 1 << 20, INT32_MAX, INT64_C(1) << 32 | 1};
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
 // Whether the attribute is a knob of the sweep: a list, or a whole number.
@@ -254,7 +258,10 @@ static void run(rn_graph_t* graph, const trial_t* trial, rn_allocator_t allocato
   for (int i = 0; i < feeds.count; ++i) rn_tensor_clear(&feeds.values[i]);
 }
 
+static void infer_alone(const trial_t* trial);
+
 static void try_node(const trial_t* trial, bool runs) {
+  infer_alone(trial);
   fuzz_memory_t memory;
   rn_allocator_t allocator = fuzz_memory_init(&memory, MAX_BYTES);
   rn_strbuf_t bytes;
@@ -269,6 +276,115 @@ static void try_node(const trial_t* trial, bool runs) {
   rn_graph_release(graph);
   rn_strbuf_clear(&bytes);
   fuzz_check(memory.counting.live_blocks == 0);
+}
+
+// The shape function alone.
+
+static void set_list(const rn_attr_def_t* def, rn_attr_value_t* out) {
+  static const rn_shape_t shapes[MAX_LENGTH] = {{0, NULL}};
+  static const float floats[MAX_LENGTH] = {1};
+  static const bool bools[MAX_LENGTH] = {true};
+  static const int64_t ints[MAX_LENGTH] = {1, 1, 1, 1};
+  static rn_str_t texts[MAX_LENGTH];
+  static rn_dtype_t types[MAX_LENGTH];
+  for (int i = 0; i < MAX_LENGTH; ++i) {
+    if (def->kind == RN_ATTR_TYPE) types[i] = type_of(def);
+    if (def->kind == RN_ATTR_STRING) texts[i] = text_of(def);
+  }
+  if (def->kind == RN_ATTR_SHAPE) out->list_shape = shapes;
+  if (def->kind == RN_ATTR_FLOAT) out->list_f = floats;
+  if (def->kind == RN_ATTR_BOOL) out->list_b = bools;
+  if (def->kind == RN_ATTR_INT) out->list_i = ints;
+  if (def->kind == RN_ATTR_STRING) out->list_s = texts;
+  if (def->kind == RN_ATTR_TYPE) out->list_type = types;
+  // Copied: a list has a block of its own, of its length.
+  size_t item = def->kind == RN_ATTR_SHAPE    ? sizeof(rn_shape_t)
+                : def->kind == RN_ATTR_FLOAT  ? sizeof(float)
+                : def->kind == RN_ATTR_BOOL   ? sizeof(bool)
+                : def->kind == RN_ATTR_INT    ? sizeof(int64_t)
+                : def->kind == RN_ATTR_STRING ? sizeof(rn_str_t)
+                                              : sizeof(rn_dtype_t);
+  void* copy = malloc((size_t)out->count * item);
+  fuzz_check(copy || !out->count);
+  if (out->count) memcpy(copy, out->list_i, (size_t)out->count * item);
+  out->list_i = copy;
+}
+
+// The attributes; false if the op has some that shape functions are not given alone.
+static bool set_attrs(const trial_t* trial, rn_attr_value_t* out) {
+  static const rn_tensor_t none = {0};
+  for (int i = 0; i < trial->op->attr_count; ++i) {
+    const rn_attr_def_t* def = &trial->op->attrs[i];
+    out[i] = (rn_attr_value_t){.kind = def->kind, .is_list = def->is_list};
+    if (def->kind == RN_ATTR_FUNC || (def->kind == RN_ATTR_TENSOR && def->is_list)) return false;
+    if (def->kind == RN_ATTR_TENSOR) out[i].tensor = &none;
+    if (def->kind == RN_ATTR_INT) out[i].i = trial->numbers[i];
+    if (def->kind == RN_ATTR_TYPE) out[i].type = type_of(def);
+    if (def->kind == RN_ATTR_STRING) out[i].s = text_of(def);
+    if (def->kind == RN_ATTR_SHAPE) out[i].shape = RN_SHAPE_UNKNOWN;
+    if (def->is_list) {
+      out[i].count = (int32_t)trial->numbers[i];
+      set_list(def, &out[i]);
+    }
+  }
+  return true;
+}
+
+static int64_t total_length(const trial_t* trial, const rn_arg_def_t* args, int count) {
+  int64_t total = 0;
+  for (int i = 0; i < count; ++i) {
+    int64_t length = arg_length(trial, &args[i]);
+    if (length < 0 || length > MAX_EDGES) return -1;
+    total += length;
+  }
+  return total;
+}
+
+static void call_shape_function(const trial_t* trial, const rn_attr_value_t* attrs, size_t inputs,
+                                size_t outputs) {
+  static const int64_t dims[] = {2, 2};
+  rn_arena_t arena;
+  rn_arena_init(&arena, rn_allocator_system());
+  rn_shape_t *shapes = malloc(inputs * sizeof *shapes), *out = malloc(outputs * sizeof *out);
+  rn_dtype_t* types = calloc(inputs, sizeof *types);
+  const rn_tensor_t** values = calloc(inputs, sizeof *values);
+  rn_partial_t* partials = calloc(inputs, sizeof *partials);
+  rn_handle_data_t *handles = calloc(inputs, sizeof *handles),
+                   *out_handles = calloc(outputs, sizeof *out_handles);
+  for (size_t i = 0; i < inputs; ++i)
+    shapes[i] = trial->rank < 0 ? RN_SHAPE_UNKNOWN : (rn_shape_t){trial->rank, dims};
+  for (size_t i = 0; i < outputs; ++i) out[i] = RN_SHAPE_UNKNOWN;
+  rn_shape_ctx_t ctx = {.op = trial->op,
+                        .attrs = attrs,
+                        .arena = &arena,
+                        .graph_version = 2474,
+                        .input_count = (int32_t)inputs,
+                        .inputs = shapes,
+                        .input_types = types,
+                        .input_values = values,
+                        .input_partials = partials,
+                        .input_handles = handles,
+                        .output_count = (int32_t)outputs,
+                        .outputs = out,
+                        .output_handles = out_handles};
+  rn_status_free(rn_shape_infer(&ctx));
+  free(shapes), free(out), free(types), free(values);
+  free(partials), free(handles), free(out_handles);
+  rn_arena_clear(&arena);
+}
+
+static void infer_alone(const trial_t* trial) {
+  int64_t inputs = total_length(trial, trial->op->inputs, trial->op->input_count);
+  int64_t outputs = total_length(trial, trial->op->outputs, trial->op->output_count);
+  rn_attr_value_t attrs[MAX_ATTRS] = {0};
+  if (inputs < 0 || outputs < 0) return;  // no node can be made of it
+  for (int i = 0; i < trial->op->attr_count; ++i) {
+    const rn_attr_def_t* def = &trial->op->attrs[i];
+    if (def->has_minimum && trial->numbers[i] < def->minimum) return;
+  }
+  if (set_attrs(trial, attrs)) call_shape_function(trial, attrs, (size_t)inputs, (size_t)outputs);
+  for (int i = 0; i < trial->op->attr_count; ++i)
+    if (attrs[i].is_list) free((void*)attrs[i].list_i);
 }
 
 // All lists of one length and all numbers that one: as far as that goes, a node that fits together.
