@@ -166,6 +166,8 @@ void TF_OperationGetAttrStringList(TF_Operation* oper, const char* attr_name, vo
                                    size_t* lengths, int max_values, void* storage,
                                    size_t storage_size, TF_Status* status) {
   reader_t r;
+  RN_CAPI_CLEAR(values, max_values);
+  RN_CAPI_CLEAR(lengths, max_values);
   if (!rn_capi_ok(status, open_reader(oper, attr_name, __func__, MISSING_INVALID, &r))) return;
   rn_status_t outcome = expect_list(r.value, attr_name, RN_ATTR_STRING, "");
   if (rn_ok(outcome)) {
@@ -211,6 +213,8 @@ void TF_OperationGetAttrShapeList(TF_Operation* oper, const char* attr_name, int
                                   int* num_dims, int num_shapes, int64_t* storage, int storage_size,
                                   TF_Status* status) {
   reader_t r;
+  RN_CAPI_CLEAR(dims, num_shapes);
+  RN_CAPI_CLEAR(num_dims, num_shapes);
   if (!rn_capi_ok(status, open_reader(oper, attr_name, __func__, MISSING_NOT_FOUND, &r))) return;
   rn_status_t outcome = expect(r.value, RN_ATTR_SHAPE, true);
   if (rn_ok(outcome)) {
@@ -276,6 +280,7 @@ void TF_OperationGetAttrTensorShapeProtoList(TF_Operation* oper, const char* att
                                              TF_Buffer** values, int max_values,
                                              TF_Status* status) {
   reader_t r;
+  RN_CAPI_CLEAR(values, max_values);
   if (!rn_capi_ok(status, open_reader(oper, attr_name, __func__, MISSING_INVALID, &r))) return;
   rn_status_t outcome = expect_list(r.value, attr_name, RN_ATTR_SHAPE, "");
   if (rn_ok(outcome)) {
@@ -309,6 +314,7 @@ void TF_OperationGetAttrTensor(TF_Operation* oper, const char* attr_name, TF_Ten
 void TF_OperationGetAttrTensorList(TF_Operation* oper, const char* attr_name, TF_Tensor** values,
                                    int max_values, TF_Status* status) {
   reader_t r;
+  RN_CAPI_CLEAR(values, max_values);
   if (!rn_capi_ok(status, open_reader(oper, attr_name, __func__, MISSING_NOT_FOUND, &r))) return;
   rn_status_t outcome = expect(r.value, RN_ATTR_TENSOR, true);
   int count = rn_ok(outcome) ? shorter(r.value->count, max_values) : 0;

@@ -212,10 +212,6 @@ static rn_status_t check_session(TF_DeprecatedSession* session, const char* what
   return rn_invalid_argument("Session was not created with a graph before %s()!", what);
 }
 
-static void clear_outputs(TF_Tensor** outputs, int count) {
-  for (int i = 0; outputs && i < count; ++i) outputs[i] = NULL;
-}
-
 void TF_Run(TF_DeprecatedSession* session, const TF_Buffer* run_options, const char** input_names,
             TF_Tensor** inputs, int ninputs, const char** output_names, TF_Tensor** outputs,
             int noutputs, const char** target_oper_names, int ntargets, TF_Buffer* run_metadata,
@@ -225,11 +221,13 @@ void TF_Run(TF_DeprecatedSession* session, const TF_Buffer* run_options, const c
   rn_capi_step_t step;
   rn_arena_t arena;
   rn_arena_init(&arena, rn_capi_allocator());
-  clear_outputs(outputs, noutputs);
+  RN_CAPI_CLEAR(outputs, noutputs);
   rn_status_t outcome = check_session(session, "Run");
   if (rn_ok(outcome)) outcome = resolve(session, &named, false, &arena, &step);
   if (rn_ok(outcome)) {
     outcome = rn_capi_session_run(session->session, &step, run_options, run_metadata);
+  } else {
+    rn_capi_no_metadata(run_metadata);
   }
   rn_arena_clear(&arena);
   rn_capi_set(status, outcome);
@@ -263,7 +261,7 @@ void TF_PRun(TF_DeprecatedSession* session, const char* handle, const char** inp
   rn_capi_step_t step;
   rn_arena_t arena;
   rn_arena_init(&arena, rn_capi_allocator());
-  clear_outputs(outputs, noutputs);
+  RN_CAPI_CLEAR(outputs, noutputs);
   rn_status_t outcome = check_session(session, "PRun");
   if (rn_ok(outcome)) outcome = resolve(session, &named, false, &arena, &step);
   if (rn_ok(outcome)) outcome = rn_capi_partial_run(session->session, handle, &step);

@@ -136,6 +136,7 @@ void TFE_Execute(TFE_Op* op, TFE_TensorHandle** retvals, int* num_retvals, TF_St
       : *num_retvals > 0 && !retvals
           ? RN_CAPI_NULL("retvals")
           : rn_eager_execute(rn_capi_eager_op(op), (rn_eager_handle_t**)retvals, num_retvals);
+  if (__builtin_expect(!rn_ok(outcome), 0)) RN_CAPI_CLEAR(retvals, *num_retvals);
   rn_capi_set(status, outcome);
 }
 

@@ -120,6 +120,7 @@ int TF_GraphNumFunctions(TF_Graph* g) {
 }
 
 int TF_GraphGetFunctions(TF_Graph* g, TF_Function** funcs, int max_func, TF_Status* status) {
+  RN_CAPI_CLEAR(funcs, max_func);
   rn_status_t outcome = !g                       ? RN_CAPI_NULL("g")
                         : max_func > 0 && !funcs ? RN_CAPI_NULL("funcs")
                                                  : RN_OK;

@@ -109,7 +109,9 @@ static rn_status_t add_gradients(rn_graph_t* graph, const char* prefix, const TF
 // |dx| holds the gradients that arrive at y, |dy| receives those of x.
 void TF_AddGradientsWithPrefix(TF_Graph* g, const char* prefix, TF_Output* y, int ny, TF_Output* x,
                                int nx, TF_Output* dx, TF_Status* status, TF_Output* dy) {
-  rn_capi_set(status, add_gradients(rn_capi_graph(g), prefix, y, ny, x, nx, dx, dy));
+  rn_status_t outcome = add_gradients(rn_capi_graph(g), prefix, y, ny, x, nx, dx, dy);
+  if (!rn_ok(outcome)) RN_CAPI_CLEAR(dy, nx);
+  rn_capi_set(status, outcome);
 }
 
 void TF_AddGradients(TF_Graph* g, TF_Output* y, int ny, TF_Output* x, int nx, TF_Output* dx,

@@ -175,6 +175,7 @@ void TF_GraphImportGraphDefWithReturnOutputs(TF_Graph* graph, const TF_Buffer* g
                                              TF_Output* return_outputs, int num_return_outputs,
                                              TF_Status* status) {
   int expected = TF_ImportGraphDefOptionsNumReturnOutputs(options);
+  RN_CAPI_CLEAR(return_outputs, num_return_outputs);
   if (num_return_outputs != expected) {
     rn_capi_set(status, rn_invalid_argument("Expected 'num_return_outputs' to be %d, got %d",
                                             expected, num_return_outputs));

@@ -27,6 +27,14 @@ struct TF_Tensor {
 _Static_assert(offsetof(struct TF_Tensor, tensor) == 0, "arrays of TF_Tensor* are cast");
 _Static_assert(sizeof(TF_Output) == sizeof(rn_edge_t), "TF_Output is a rn_edge_t");
 
+// Leaves |count| zeroed elements in an array of results, which may be NULL: clients read and free
+// what a failed call was to fill.
+#define RN_CAPI_CLEAR(array, count)                                                              \
+  do {                                                                                           \
+    int clear_count_ = (count);                                                                  \
+    if ((array) && clear_count_ > 0) memset((array), 0, (size_t)clear_count_ * sizeof *(array)); \
+  } while (0)
+
 // Everything the API hands out is made with this allocator.
 static inline rn_allocator_t rn_capi_allocator(void) { return rn_allocator_default(); }
 

@@ -159,9 +159,7 @@ void TF_SessionPRun(TF_Session* session, const char* handle, const TF_Output* in
                          output_values, noutputs,     target_opers, ntargets};
   rn_status_t outcome =
       session ? rn_capi_partial_run(session, handle, &step) : RN_CAPI_NULL("session");
-  if (!rn_ok(outcome)) {
-    for (int i = 0; output_values && i < noutputs; ++i) output_values[i] = NULL;
-  }
+  if (!rn_ok(outcome)) RN_CAPI_CLEAR(output_values, noutputs);
   rn_capi_set(status, outcome);
 }
 

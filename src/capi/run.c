@@ -124,60 +124,74 @@ static rn_status_t parse_options(const TF_Buffer* bytes, run_options_t* out) {
 }
 
 static rn_status_t run_with_options(TF_Session* session, const rn_capi_step_t* step,
-                                    const TF_Buffer* run_options, TF_Buffer* run_metadata,
+                                    const TF_Buffer* run_options, rn_strbuf_t* metadata,
                                     rn_cancel_t* cancel) {
-  if (run_metadata && run_metadata->data) {
-    return rn_invalid_argument("Passing non-empty run_metadata is invalid.");
-  }
   run_options_t parsed;
   RN_RETURN_IF_ERROR(parse_options(run_options, &parsed));
-  bool is_traced = parsed.trace_level > 0 && run_metadata;
+  bool is_traced = parsed.trace_level > 0 && metadata;
   rn_step_stats_t stats;
   rn_step_stats_init(&stats, rn_capi_allocator(), rn_capi_env());
-  rn_strbuf_t buf;
-  rn_strbuf_init(&buf, rn_capi_allocator());
   rn_step_options_t options = {.timeout_ms = parsed.timeout_ms,
                                .stats = is_traced ? &stats : NULL,
                                .cancel = cancel,
                                .trace_level = parsed.trace_level,
-                               .metadata = run_metadata ? &buf : NULL};
+                               .metadata = metadata};
   rn_status_t status = run_step(session, step, &options);
-  if (rn_ok(status) && run_metadata) {
-    if (is_traced && !buf.size) rn_capi_write_metadata(&buf, &stats);
-    status = rn_capi_buffer_take(&buf, run_metadata);
-    for (int i = 0; !rn_ok(status) && i < step->output_count; ++i) {
-      TF_DeleteTensor(step->output_values[i]);
-      step->output_values[i] = NULL;
-    }
-  }
-  rn_strbuf_clear(&buf);
+  if (is_traced && !metadata->size) rn_capi_write_metadata(metadata, &stats);
   rn_step_stats_clear(&stats);
   return status;
 }
 
-static rn_status_t run_cancellable(TF_Session* session, const rn_capi_step_t* step,
-                                   const TF_Buffer* run_options, TF_Buffer* run_metadata,
-                                   rn_cancel_t* cancel) {
+static rn_status_t run_checked(TF_Session* session, const rn_capi_step_t* step,
+                               const TF_Buffer* run_options, rn_strbuf_t* metadata,
+                               rn_cancel_t* cancel) {
   RN_RETURN_IF_ERROR(rn_capi_step_check(step));
   if (step->output_count + step->target_count == 0) {
     return rn_invalid_argument("Must specify at least one target to fetch or execute.");
   }
-  if (__builtin_expect(run_options || run_metadata, 0)) {
-    return run_with_options(session, step, run_options, run_metadata, cancel);
+  if (__builtin_expect(run_options || metadata, 0)) {
+    return run_with_options(session, step, run_options, metadata, cancel);
   }
   if (!cancel) return run_step(session, step, NULL);
   rn_step_options_t options = {.cancel = cancel};
   return run_step(session, step, &options);
 }
 
+// The metadata is a message whether or not the step succeeds: clients read it before they look at
+// the status.
+static rn_status_t run_with_metadata(TF_Session* session, const rn_capi_step_t* step,
+                                     const TF_Buffer* run_options, TF_Buffer* run_metadata,
+                                     rn_cancel_t* cancel) {
+  if (run_metadata->data) return rn_invalid_argument("Passing non-empty run_metadata is invalid.");
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, rn_capi_allocator());
+  rn_status_t status = run_checked(session, step, run_options, &buf, cancel);
+  rn_status_t taken = rn_capi_buffer_take(&buf, run_metadata);
+  if (rn_ok(taken)) return status;
+  for (int i = 0; rn_ok(status) && i < step->output_count; ++i)
+    TF_DeleteTensor(step->output_values[i]);
+  rn_status_free(status);
+  return taken;
+}
+
+static rn_status_t run_cancellable(TF_Session* session, const rn_capi_step_t* step,
+                                   const TF_Buffer* run_options, TF_Buffer* run_metadata,
+                                   rn_cancel_t* cancel) {
+  return __builtin_expect(run_metadata != NULL, 0)
+             ? run_with_metadata(session, step, run_options, run_metadata, cancel)
+             : run_checked(session, step, run_options, NULL, cancel);
+}
+
+void rn_capi_no_metadata(TF_Buffer* run_metadata) {
+  rn_strbuf_t nothing;
+  rn_strbuf_init(&nothing, rn_capi_allocator());
+  if (run_metadata && !run_metadata->data)
+    rn_status_free(rn_capi_buffer_take(&nothing, run_metadata));
+}
+
 rn_status_t rn_capi_session_run(TF_Session* session, const rn_capi_step_t* step,
                                 const TF_Buffer* run_options, TF_Buffer* run_metadata) {
   return run_cancellable(session, step, run_options, run_metadata, NULL);
-}
-
-// What a failed call leaves: no results.
-static void clear_outputs(TF_Tensor** values, int count) {
-  for (int i = 0; values && i < count; ++i) values[i] = NULL;
 }
 
 void TF_SessionRun(TF_Session* session, const TF_Buffer* run_options, const TF_Output* inputs,
@@ -200,7 +214,8 @@ void rn_session_run_cancellable(TF_Session* session, const TF_Buffer* run_option
   rn_cancel_t* cancel = cancellation ? &cancellation->cancel : NULL;
   rn_status_t outcome = session ? run_cancellable(session, &step, run_options, run_metadata, cancel)
                                 : RN_CAPI_NULL("session");
-  if (__builtin_expect(!rn_ok(outcome), 0)) clear_outputs(output_values, noutputs);
+  if (!session) rn_capi_no_metadata(run_metadata);
+  if (__builtin_expect(!rn_ok(outcome), 0)) RN_CAPI_CLEAR(output_values, noutputs);
   rn_capi_set(status, outcome);
 }
 

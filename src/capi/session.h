@@ -65,6 +65,8 @@ typedef struct rn_capi_step_t {
 rn_signature_t rn_capi_step_signature(const rn_capi_step_t* step);
 // Checks what can be seen without the graph: lists, NULLs, unset tensors.
 RN_MUST_USE rn_status_t rn_capi_step_check(const rn_capi_step_t* step);
+// An empty message for a run that did not get as far as its step, so that clients can read it.
+void rn_capi_no_metadata(TF_Buffer* run_metadata);
 RN_MUST_USE rn_status_t rn_capi_session_run(TF_Session* session, const rn_capi_step_t* step,
                                             const TF_Buffer* run_options, TF_Buffer* run_metadata);
 RN_MUST_USE rn_status_t rn_capi_partial_setup(TF_Session* session, const rn_capi_step_t* step,

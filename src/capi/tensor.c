@@ -205,10 +205,11 @@ void TF_SetShape(TF_Tensor* tensor, const int64_t* dims, int num_dims) {
   rn_tensor_clear(&shaped);
 }
 
-int TF_NumDims(const TF_Tensor* tensor) { return tensor ? tensor->tensor.rank : -1; }
+// A result that a failed call did not make has no extent: loops over it end at once.
+int TF_NumDims(const TF_Tensor* tensor) { return tensor ? tensor->tensor.rank : 0; }
 
 int64_t TF_Dim(const TF_Tensor* tensor, int dim_index) {
-  if (!tensor || dim_index < 0 || dim_index >= tensor->tensor.rank) return -1;
+  if (!tensor || dim_index < 0 || dim_index >= tensor->tensor.rank) return 0;
   return rn_tensor_dim(&tensor->tensor, dim_index);
 }
 

@@ -447,11 +447,13 @@ static rn_status_t finish(const TF_WhileParams* params, TF_Output* outputs) {
 }
 
 void TF_FinishWhileHelper(const TF_WhileParams* params, TF_Status* status, TF_Output* outputs) {
-  rn_capi_set(status, finish(params, outputs));
+  rn_status_t outcome = finish(params, outputs);
+  if (!rn_ok(outcome) && params) RN_CAPI_CLEAR(outputs, params->ninputs);
+  rn_capi_set(status, outcome);
 }
 
 void TF_FinishWhile(const TF_WhileParams* params, TF_Status* status, TF_Output* outputs) {
-  rn_capi_set(status, finish(params, outputs));
+  TF_FinishWhileHelper(params, status, outputs);
   loop_destroy(loop_of(params));
 }
 
