@@ -56,6 +56,55 @@ static rn_status_t take_answer(rn_str_t answer, int* out_code, rn_strbuf_t* out_
   return rn_strbuf_status(out_body);
 }
 
+// A TLS ClientHello with nothing in it but versions, ciphers and groups: enough for a TLS server to
+// answer with a record of its own.
+static const unsigned char client_hello[] = {
+    0x16, 3,    1,    0,    86,                                      // record: handshake
+    1,    0,    0,    82,                                            // ClientHello
+    3,    3,    'r',  'u',  'n',  'n', 'e',  'l',  ' ',  'a',  's',  // version; 32 bytes of
+                                                                     // "random"
+    'k',  's',  ' ',  'w',  'h',  'e', 't',  'h',  'e',  'r',  ' ', 'y',
+    'o',  'u',  ' ',  's',  'p',  'e', 'a',  'k',  ' ',  'T',  'L', 0,  // no session
+    0,    8,    0x13, 1,    0x13, 2,   0x13, 3,    0xc0, 0x2b, 1,   0,  // ciphers; no compression
+    0,    33,   0,    0x2b, 0,    5,   4,    3,    4,    3,    3,       // versions 1.3 and 1.2
+    0,    0x0a, 0,    6,    0,    4,   0,    0x1d, 0,    0x17,          // groups x25519 and P-256
+    0,    0x0d, 0,    4,    0,    2,   4,    3,                         // signatures: ECDSA P-256
+    0,    0x33, 0,    2,    0,    0,  // no key share: the server asks again
+};
+
+// Whether a TLS server listens at the address.
+static bool speaks_tls(const rn_cli_http_t* request, int64_t deadline_ns) {
+  const rn_env_t* env = request->env;
+  rn_socket_t* socket = NULL;
+  unsigned char head[2] = {0};
+  size_t got = 0;
+  rn_status_t status =
+      env->net->connect(env->net_self, request->address, deadline_ns, request->allocator, &socket);
+  if (rn_ok(status))
+    status = rn_net_write_all(socket, rn_str_n((const char*)client_hello, sizeof client_hello),
+                              deadline_ns);
+  if (rn_ok(status)) status = socket->vtable->read(socket, head, sizeof head, deadline_ns, &got);
+  bool is_tls = rn_ok(status) && got == 2 && (head[0] == 0x16 || head[0] == 0x15) && head[1] == 3;
+  rn_status_free(status);
+  if (socket) socket->vtable->close(socket);
+  return is_tls;
+}
+
+// Says what is wrong where one side speaks TLS and the other does not.
+static rn_status_t explain(const rn_cli_http_t* request, int64_t deadline_ns, rn_status_t status) {
+  if (rn_ok(status) || rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED) return status;
+  rn_status_t longer = RN_OK;
+  if (!request->tls && speaks_tls(request, deadline_ns))
+    longer = rn_failed_precondition(
+        "it speaks TLS: give --tls-cert, --tls-key and --tls-ca, or set RUNNEL_TLS_CERT, "
+        "RUNNEL_TLS_KEY and RUNNEL_TLS_CA");
+  else if (request->tls && strstr(rn_status_message(status), "wrong version number"))
+    longer = rn_failed_precondition("it does not speak TLS: leave the certificates out");
+  if (rn_ok(longer)) return status;
+  rn_status_free(status);
+  return longer;
+}
+
 rn_status_t rn_cli_http(const rn_cli_http_t* request, int* out_code, rn_strbuf_t* out_body) {
   int64_t deadline = request->env->now_ns(request->env->self) + request->timeout_ns;
   rn_socket_t* socket = NULL;
@@ -66,7 +115,7 @@ rn_status_t rn_cli_http(const rn_cli_http_t* request, int* out_code, rn_strbuf_t
   if (rn_ok(status)) status = take_answer(rn_strbuf_view(&answer), out_code, out_body);
   if (socket) socket->vtable->close(socket);
   rn_strbuf_clear(&answer);
-  return rn_cli_prefix(status, "%s: ", request->address);
+  return explain(request, deadline, status);
 }
 
 static const char* or_env(const char* value, const char* name) {

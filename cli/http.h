@@ -15,7 +15,8 @@ typedef struct rn_cli_http_t {
   int64_t timeout_ns;
 } rn_cli_http_t;
 
-// One request, one answer. A status only where no answer came; |out_body| is appended to.
+// One request, one answer. A status only where no answer came: FAILED_PRECONDITION if one side
+// speaks TLS and the other does not. |out_body| is appended to.
 RN_MUST_USE rn_status_t rn_cli_http(const rn_cli_http_t* request, int* out_code,
                                     rn_strbuf_t* out_body);
 

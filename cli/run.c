@@ -230,6 +230,43 @@ static rn_status_t run_steps(job_t* job, rn_step_stats_t* stats) {
   return RN_OK;
 }
 
+static bool is_fed(const job_t* job, rn_edge_t edge) {
+  for (size_t i = 0; i < job->feeds.count; ++i)
+    if (job->feeds.items[i].node == edge.node && job->feeds.items[i].index == edge.index)
+      return true;
+  return false;
+}
+
+// A step fails with the name of a placeholder; people know it by its name in the signature.
+static rn_status_t name_inputs(const job_t* job, rn_status_t status) {
+  rn_strbuf_t names;
+  bool is_cause = false;
+  if (rn_ok(status) || !job->is_model) return status;
+  rn_strbuf_init(&names, job->cli->allocator);
+  for (int32_t i = 0; i < job->model.input_count; ++i) {
+    const rn_port_t* input = &job->model.inputs[i];
+    rn_str_t node = input->edge.node->name;
+    char quoted[300];
+    if (is_fed(job, input->edge) || input->edge.node->input_count) continue;
+    snprintf(quoted, sizeof quoted, "placeholder tensor '%.*s'", RN_STR_ARGS(node));
+    is_cause |= strstr(rn_status_message(status), quoted) != NULL;
+    const rn_output_t* output = &input->edge.node->outputs[input->edge.index];
+    rn_strbuf_printf(&names, "%s'%.*s' (%s ", names.size ? ", " : "", RN_STR_ARGS(input->name),
+                     rn_dtype_name(output->dtype));
+    rn_shape_print(&names, output->shape);
+    rn_strbuf_append(&names, RN_STR(")"));
+  }
+  if (is_cause) {
+    rn_status_free(status);
+    status = rn_invalid_argument(
+        "the signature '%.*s' of '%s' wants a value for %s; write --feed NAME=VALUE or --feed "
+        "NAME=@FILE.npy",
+        RN_STR_ARGS(job->model.signature), job->path, rn_strbuf_view(&names).data);
+  }
+  rn_strbuf_clear(&names);
+  return status;
+}
+
 static rn_status_t write_file(const job_t* job, rn_str_t path, const rn_strbuf_t* bytes) {
   char* name = NULL;
   RN_RETURN_IF_ERROR(rn_str_dup(job->cli->allocator, path, &name));
@@ -278,7 +315,7 @@ static rn_status_t run(job_t* job) {
   rn_step_stats_t stats;
   rn_step_stats_init(&stats, job->cli->allocator, job->cli->env);
   bool is_traced = rn_cli_has(job->cli, "--trace");
-  rn_status_t status = run_steps(job, is_traced ? &stats : NULL);
+  rn_status_t status = name_inputs(job, run_steps(job, is_traced ? &stats : NULL));
   for (size_t i = 0; rn_ok(status) && i < job->fetches.count; ++i) status = print_result(job, i);
   if (rn_ok(status) && is_traced) status = write_trace(job, &stats);
   rn_step_stats_clear(&stats);

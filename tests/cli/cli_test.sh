@@ -431,6 +431,8 @@ part_saved_model() {
   ok saved_model run "$models/mlp" --feed "keras_tensor=@$models/mlp/in_keras_tensor.npy"
   cp out wanted
   prints '^output_0: float \[3,4\]$'
+  bad 1 "signature 'serving_default' of '.*/mlp' wants a value for 'keras_tensor' \\(float \\[\\?,8\\]\\); write --feed NAME=" \
+    saved_model run "$models/mlp"
   ok run "$models/mlp" --signature serve --fetch output_0 --feed "keras_tensor=@$models/mlp/in_keras_tensor.npy"
   cmp -s out wanted || fail 'the two signatures differ'
   ok saved_model freeze "$models/mlp" mlp.pb

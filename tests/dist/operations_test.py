@@ -485,6 +485,13 @@ def part_tls():
     check(code == 0 and out.count(" ready ") == 2, out, errors)
     code, out, errors = call("cluster", "status", "--cluster", cluster)
     check(code == 1 and out.count(" down ") == 2, out, errors)
+    check(out.count("it speaks TLS: give --tls-cert, --tls-key and --tls-ca") == 2, out)
+    code, out, errors = call("cluster", "stop", "--cluster", cluster)
+    check(code == 1 and f"localhost:{second}: it speaks TLS" in errors, errors)
+    plain = Task(f"worker=localhost:{free_ports(1)[0]}")
+    code, out, errors = call("cluster", "status", "--cluster",
+                             "worker=" + plain.target.split("//")[1], *flags("client"))
+    check(code == 1 and "it does not speak TLS: leave the certificates out" in out, out, errors)
     code, out, errors = call("cluster", "stop", "--cluster", cluster, *flags("client"))
     check(code == 0 and out == "2 of 2 tasks have ended\n", out, errors)
     check([task.process.wait(10) for task in tasks] == [0, 0])
