@@ -34,7 +34,7 @@ static rn_status_t write_file(const char* path, rn_str_t data, mode_t mode) {
   ssize_t put = fd >= 0 ? write(fd, data.data, data.size) : -1;
   int error = put == (ssize_t)data.size ? 0 : errno ? errno : ENOSPC;
   if (fd >= 0 && close(fd) != 0 && !error) error = errno;
-  return error ? rn_unavailable("%s: %s", path, strerror(error)) : RN_OK;
+  return error ? rn_unavailable("'%s': %s", path, strerror(error)) : RN_OK;
 }
 
 static rn_status_t write_pem(const maker_t* maker, rn_str_t path, X509* certificate,
@@ -139,7 +139,7 @@ static rn_status_t load_authority(maker_t* maker, rn_str_t path, rn_str_t key_pa
   o->BIO_free(key_bio);
   if (rn_ok(status) && (!maker->ca || !maker->ca_key))
     status =
-        rn_invalid_argument("%s or its key cannot be read: %s", path.data, rn_openssl_reason(o));
+        rn_invalid_argument("'%s' or its key cannot be read: %s", path.data, rn_openssl_reason(o));
   rn_strbuf_clear(&pem);
   rn_strbuf_clear(&key_pem);
   return status;
@@ -182,7 +182,7 @@ static void put_hosts(const char* address, char* out, size_t room) {
 
 static rn_status_t make_each(maker_t* maker, const rn_cli_cluster_t* cluster) {
   RN_RETURN_IF_ERROR(rn_openssl(&maker->o));
-  RN_RETURN_IF_ERROR(rn_fs_make_directories(maker->cli->env, maker->dir));
+  RN_RETURN_IF_ERROR(rn_cli_at(rn_fs_make_directories(maker->cli->env, maker->dir), maker->dir));
   RN_RETURN_IF_ERROR(find_authority(maker));
   for (size_t i = 0; i < cluster->tasks.count; ++i) {
     const rn_server_task_t* task = &cluster->tasks.items[i];

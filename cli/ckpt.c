@@ -36,16 +36,17 @@ static rn_status_t list(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const 
 
 static rn_status_t show(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const char* prefix) {
   const char *name = rn_cli_word(cli, 1), *npy = rn_cli_text(cli, "--npy");
-  (void)prefix;
   rn_tensor_t tensor;
-  RN_RETURN_IF_ERROR(
-      rn_checkpoint_read(checkpoint, rn_str(name), cli->env->pool, cli->allocator, &tensor));
+  rn_status_t status =
+      rn_checkpoint_read(checkpoint, rn_str(name), cli->env->pool, cli->allocator, &tensor);
+  RN_RETURN_IF_ERROR(rn_cli_at(status, prefix));
   rn_strbuf_t text;
   rn_strbuf_init(&text, cli->allocator);
-  rn_status_t status = RN_OK;
   if (npy) {
     status = rn_npy_write(&tensor, &text);
-    if (rn_ok(status)) status = rn_fs_write(cli->env, npy, rn_strbuf_view(&text));
+    if (rn_ok(status))
+      status = rn_cli_prefix(rn_cli_at(rn_fs_write(cli->env, npy, rn_strbuf_view(&text)), npy),
+                             "cannot write ");
   } else {
     rn_cli_show(&text, &tensor);
     status = rn_strbuf_status(&text);
@@ -58,7 +59,7 @@ static rn_status_t show(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const 
 
 static rn_status_t verify(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const char* prefix) {
   int64_t bytes = 0, start = cli->env->now_ns(cli->env->self);
-  RN_RETURN_IF_ERROR(rn_checkpoint_verify(checkpoint, cli->env->pool, &bytes));
+  RN_RETURN_IF_ERROR(rn_cli_at(rn_checkpoint_verify(checkpoint, cli->env->pool, &bytes), prefix));
   double seconds = (double)(cli->env->now_ns(cli->env->self) - start) * 1e-9;
   rn_cli_digits_t digits, count;
   printf("%s: %s tensors, %s bytes, all checksums are right (%.2f s)\n", prefix,
@@ -78,7 +79,7 @@ static rn_status_t latest(rn_cli_t* cli) {
   if (rn_ok(status) && note.size) fprintf(stderr, "runnel: %s\n", note.data);
   rn_strbuf_clear(&note);
   rn_strbuf_clear(&path);
-  return status;
+  return rn_cli_at(status, directory);
 }
 
 // People name a file of a checkpoint, too: its prefix is meant.
@@ -106,7 +107,8 @@ static rn_status_t each(rn_cli_t* cli, size_t count,
                                             const char* prefix)) {
   for (size_t i = 0; i < count; ++i) {
     rn_checkpoint_t* checkpoint = NULL;
-    RN_RETURN_IF_ERROR(open_named(cli, rn_cli_word(cli, i), &checkpoint));
+    RN_RETURN_IF_ERROR(
+        rn_cli_at(open_named(cli, rn_cli_word(cli, i), &checkpoint), rn_cli_word(cli, i)));
     rn_status_t status = look(cli, checkpoint, rn_cli_word(cli, i));
     rn_checkpoint_close(checkpoint);
     RN_RETURN_IF_ERROR(status);

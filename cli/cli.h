@@ -144,6 +144,10 @@ RN_MUST_USE rn_status_t rn_cli_usage(const rn_cli_t* cli, const char* format, ..
 // |status| with text in front of its message; takes it. RN_OK stays RN_OK.
 RN_MUST_USE rn_status_t rn_cli_prefix(rn_status_t status, const char* format, ...) RN_PRINTF(2, 3);
 
+// |status| with the name of the file or folder that it is about, in quotes; takes it. A message
+// that has the name already gets the quotes only.
+RN_MUST_USE rn_status_t rn_cli_at(rn_status_t status, const char* path);
+
 // Splits "name=value" at the first '='; a usage error if there is none or the name is empty.
 RN_MUST_USE rn_status_t rn_cli_split(const rn_cli_t* cli, const char* option, const char* text,
                                      rn_str_t* out_name, rn_str_t* out_value);

@@ -146,7 +146,7 @@ rn_status_t rn_cli_cluster_parse(rn_cli_cluster_t* cluster, const rn_env_t* env,
     rn_strbuf_init(&content, cluster->arena.allocator);
     status = rn_fs_read(env, text, MAX_FILE, &content);
     if (rn_ok(status)) status = parse_text(cluster, rn_strbuf_view(&content));
-    status = rn_cli_prefix(status, "%s: ", text);
+    status = rn_cli_at(status, text);
     rn_strbuf_clear(&content);
   } else {
     status = parse_text(cluster, rn_str(text));
@@ -184,7 +184,8 @@ rn_status_t rn_cli_cluster_find(rn_cli_t* cli, rn_cli_cluster_t* cluster) {
     rn_str_t path;
     RN_RETURN_IF_ERROR(rn_arena_printf(&cluster->arena, &path, "%s/cluster.json", dir));
     if (!is_file(cli->env, path.data))
-      return rn_not_found("%s: there is no such file: is this the folder of a cluster?", path.data);
+      return rn_not_found("'%s': there is no such file: is this the folder of a cluster?",
+                          path.data);
     return rn_cli_cluster_parse(cluster, cli->env, path.data);
   }
   if (!text) text = getenv("RUNNEL_CLUSTER");

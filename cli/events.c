@@ -169,8 +169,7 @@ static void print_run(job_t* job, const char* run, const rn_log_t* log) {
       print_series(job, &log->series.items[i], width < 60 ? width : 60);
   }
   if (!rn_ok(log->damage))
-    fprintf(stderr, "runnel: events: %s; what came before it is shown\n",
-            rn_status_message(log->damage));
+    fprintf(stderr, "runnel: %s; what came before it is shown\n", rn_status_message(log->damage));
 }
 
 static rn_status_t show_folder(job_t* job, const char* folder, int depth);
@@ -230,9 +229,9 @@ static rn_status_t events(rn_cli_t* cli) {
   RN_RETURN_IF_ERROR(RN_NEW(cli->allocator, &job.plot));
   rn_status_t status = show_folder(&job, job.folder, 0);
   RN_FREE(cli->allocator, job.plot);
-  RN_RETURN_IF_ERROR(rn_cli_prefix(status, "events: "));
+  RN_RETURN_IF_ERROR(rn_cli_at(status, job.folder));
   if (job.runs) return RN_OK;
-  return rn_not_found("events: no event files in %s", job.folder);
+  return rn_not_found("no event files in '%s'", job.folder);
 }
 
 static const rn_cli_option_t options[] = {

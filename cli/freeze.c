@@ -52,7 +52,7 @@ static rn_status_t freeze(rn_cli_t* cli, rn_cli_model_t* model, rn_strbuf_t* out
                            &options.input_names));
   RN_RETURN_IF_ERROR(split(&model->arena, model->outputs, model->output_count, &options.outputs,
                            &options.output_names));
-  return rn_cli_prefix(rn_freeze(model->session, &options, out, out_fill), "%s: ", model->path);
+  return rn_cli_at(rn_freeze(model->session, &options, out, out_fill), model->path);
 }
 
 rn_status_t rn_cli_saved_model_freeze(rn_cli_t* cli) {

@@ -36,11 +36,11 @@ static rn_status_t set_input(rn_cli_file_t* file, rn_str_t name, rn_str_t text) 
   for (uint32_t n = 0; n < file->def->node.count && !node; ++n)
     if (rn_str_eq(file->def->node.items[n].name, name)) node = &file->def->node.items[n];
   if (!node)
-    return rn_not_found("%s: --input %.*s: the graph has no such node", file->path,
+    return rn_not_found("'%s': --input %.*s: the graph has no such node", file->path,
                         RN_STR_ARGS(name));
   const rn_op_def_t* op = rn_op_find(node->op);
   if (!op || op->role != RN_ROLE_PLACEHOLDER || rn_op_attr_index(op, RN_STR("shape")) < 0)
-    return rn_invalid_argument("%s: --input %.*s: the node is a %.*s, not a placeholder",
+    return rn_invalid_argument("'%s': --input %.*s: the node is a %.*s, not a placeholder",
                                file->path, RN_STR_ARGS(name), RN_STR_ARGS(node->op));
   rn_pb_AttrValue_t* value = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&file->arena, &value));
@@ -65,7 +65,7 @@ static rn_status_t print_text(const rn_cli_t* cli, const rn_cli_file_t* file) {
   rn_status_t status = rn_pb_print(&rn_pb_GraphDef_desc, file->def, &out);
   if (rn_ok(status)) fwrite(rn_strbuf_view(&out).data, 1, out.size, stdout);
   rn_strbuf_clear(&out);
-  return rn_cli_prefix(status, "%s: ", file->path);
+  return rn_cli_at(status, file->path);
 }
 
 static rn_status_t show(const rn_cli_t* cli, rn_cli_file_t* file, graph_mode_t mode, int depth) {

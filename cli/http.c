@@ -59,17 +59,17 @@ static rn_status_t take_answer(rn_str_t answer, int* out_code, rn_strbuf_t* out_
 // A TLS ClientHello with nothing in it but versions, ciphers and groups: enough for a TLS server to
 // answer with a record of its own.
 static const unsigned char client_hello[] = {
-    0x16, 3,    1,    0,    86,                                      // record: handshake
-    1,    0,    0,    82,                                            // ClientHello
-    3,    3,    'r',  'u',  'n',  'n', 'e',  'l',  ' ',  'a',  's',  // version; 32 bytes of
-                                                                     // "random"
-    'k',  's',  ' ',  'w',  'h',  'e', 't',  'h',  'e',  'r',  ' ', 'y',
-    'o',  'u',  ' ',  's',  'p',  'e', 'a',  'k',  ' ',  'T',  'L', 0,  // no session
-    0,    8,    0x13, 1,    0x13, 2,   0x13, 3,    0xc0, 0x2b, 1,   0,  // ciphers; no compression
-    0,    33,   0,    0x2b, 0,    5,   4,    3,    4,    3,    3,       // versions 1.3 and 1.2
-    0,    0x0a, 0,    6,    0,    4,   0,    0x1d, 0,    0x17,          // groups x25519 and P-256
-    0,    0x0d, 0,    4,    0,    2,   4,    3,                         // signatures: ECDSA P-256
-    0,    0x33, 0,    2,    0,    0,  // no key share: the server asks again
+    0x16, 3, 1, 0, 86,                                  // record: handshake
+    1, 0, 0, 82,                                        // ClientHello
+    3, 3, 'r', 'u', 'n', 'n', 'e', 'l', ' ', 'a', 's',  // version; 32 bytes of
+                                                        // "random"
+    'k', 's', ' ', 'w', 'h', 'e', 't', 'h', 'e', 'r', ' ', 'y', 'o', 'u', ' ', 's', 'p', 'e', 'a',
+    'k', ' ', 'T', 'L', 0,                              // no session
+    0, 8, 0x13, 1, 0x13, 2, 0x13, 3, 0xc0, 0x2b, 1, 0,  // ciphers; no compression
+    0, 33, 0, 0x2b, 0, 5, 4, 3, 4, 3, 3,                // versions 1.3 and 1.2
+    0, 0x0a, 0, 6, 0, 4, 0, 0x1d, 0, 0x17,              // groups x25519 and P-256
+    0, 0x0d, 0, 4, 0, 2, 4, 3,                          // signatures: ECDSA P-256
+    0, 0x33, 0, 2, 0, 0,                                // no key share: the server asks again
 };
 
 // Whether a TLS server listens at the address.

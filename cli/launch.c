@@ -236,8 +236,7 @@ static rn_status_t find_hosts(rn_cli_cluster_t* cluster, const rn_env_t* env, co
   rn_strbuf_t content;
   rn_strbuf_init(&content, cluster->arena.allocator);
   rn_status_t status = rn_fs_read(env, path, MAX_FILE, &content);
-  if (rn_ok(status))
-    status = rn_cli_prefix(read_hosts(cluster, rn_strbuf_view(&content), hosts), "%s: ", path);
+  if (rn_ok(status)) status = rn_cli_at(read_hosts(cluster, rn_strbuf_view(&content), hosts), path);
   rn_strbuf_clear(&content);
   return status;
 }

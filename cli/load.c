@@ -27,6 +27,13 @@ static bool looks_like_text(rn_str_t bytes) {
   return bytes.size > 0;
 }
 
+// A SavedModel begins with its schema version (field 1, a number) and a MetaGraphDef (field 2);
+// field 1 of a GraphDef is a node.
+static bool is_saved_model(rn_str_t bytes) {
+  return rn_str_starts_with(bytes, RN_STR("\x08\x01\x12")) ||
+         rn_str_starts_with(bytes, RN_STR("saved_model_schema_version"));
+}
+
 static rn_status_t decode(rn_cli_file_t* file) {
   rn_str_t bytes = rn_strbuf_view(&file->bytes);
   rn_pb_limits_t limits = {0};
@@ -34,10 +41,10 @@ static rn_status_t decode(rn_cli_file_t* file) {
     file->is_text = true;
     return rn_cli_prefix(
         rn_pb_parse(&rn_pb_GraphDef_desc, bytes, &limits, &file->arena, (void**)&file->def),
-        "%s: not a GraphDef in text form: ", file->path);
+        "'%s': not a GraphDef in text form: ", file->path);
   }
   return rn_cli_prefix(RN_PB_DECODE(GraphDef, bytes, &limits, &file->arena, &file->def),
-                       "%s: not a GraphDef (give a .pb or .pbtxt): ", file->path);
+                       "'%s': not a GraphDef (give a .pb or .pbtxt): ", file->path);
 }
 
 // The graph of a SavedModel: the one for serving, or else the first.
@@ -59,7 +66,7 @@ static rn_status_t read_model(const rn_cli_t* cli, const char* path, rn_cli_file
   rn_saved_model_destroy(model);
   return rn_ok(status) ? rn_cli_prefix(RN_PB_DECODE(GraphDef, rn_strbuf_view(&out->bytes), NULL,
                                                     &out->arena, &out->def),
-                                       "%s: the model has no GraphDef: ", path)
+                                       "'%s': the model has no GraphDef: ", path)
                        : status;
 }
 
@@ -68,15 +75,19 @@ rn_status_t rn_cli_load(const rn_cli_t* cli, const char* path, rn_cli_file_t* ou
   rn_arena_init(&out->arena, cli->allocator);
   rn_strbuf_init(&out->bytes, cli->allocator);
   bool is_input = strcmp(path, "-") == 0;
-  if (!is_input && rn_cli_is_folder(cli, path)) return read_model(cli, path, out);
-  RN_RETURN_IF_ERROR(rn_cli_prefix(
-      rn_fs_read(cli->env, is_input ? "/dev/stdin" : path, MAX_FILE_BYTES, &out->bytes),
-      "cannot read the graph: "));
+  if (!is_input && rn_cli_is_folder(cli, path)) return rn_cli_at(read_model(cli, path, out), path);
+  const char* name = is_input ? "/dev/stdin" : path;
+  RN_RETURN_IF_ERROR(
+      rn_cli_prefix(rn_cli_at(rn_fs_read(cli->env, name, MAX_FILE_BYTES, &out->bytes), name),
+                    "cannot read the graph: "));
+  if (is_saved_model(rn_strbuf_view(&out->bytes)))
+    return rn_invalid_argument("'%s' is the file of a SavedModel, not a GraphDef: give its folder",
+                               path);
   RN_RETURN_IF_ERROR(decode(out));
   // Foreign bytes often decode as a message of nothing but unknown fields.
   const rn_pb_GraphDef_t* def = out->def;
   if (def->node.count == 0 && !def->versions && !def->library)
-    return rn_invalid_argument("%s: not a GraphDef: it has neither nodes nor a version", path);
+    return rn_invalid_argument("'%s': not a GraphDef: it has neither nodes nor a version", path);
   return RN_OK;
 }
 
@@ -100,7 +111,7 @@ rn_status_t rn_cli_import(const rn_cli_file_t* file, rn_graph_t** out_graph) {
   rn_strbuf_clear(&bytes);
   if (!rn_ok(status)) {
     rn_graph_release(graph);
-    return rn_cli_prefix(status, "%s: ", file->path);
+    return rn_cli_at(status, file->path);
   }
   *out_graph = graph;
   return RN_OK;
@@ -128,7 +139,7 @@ rn_status_t rn_cli_write_graph(const rn_cli_t* cli, const char* path, rn_str_t b
   if (rn_ok(status) && strcmp(path, "-") == 0)
     fwrite(bytes.data, 1, bytes.size, stdout);
   else if (rn_ok(status))
-    status = rn_cli_prefix(rn_fs_write(cli->env, path, bytes), "cannot write ");
+    status = rn_cli_prefix(rn_cli_at(rn_fs_write(cli->env, path, bytes), path), "cannot write ");
   rn_strbuf_clear(&text);
   return status;
 }

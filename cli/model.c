@@ -27,7 +27,7 @@ static rn_status_t no_such_tags(const rn_cli_t* cli, const rn_cli_model_t* model
     if (i) rn_strbuf_append(&buf, RN_STR(" | "));
     append_tags(&buf, &model->file->graphs[i]);
   }
-  rn_status_t status = rn_not_found("%s: no graph has the tags '%s'; --tags may be: %.*s",
+  rn_status_t status = rn_not_found("'%s': no graph has the tags '%s'; --tags may be: %.*s",
                                     model->path, tags, RN_STR_ARGS(rn_strbuf_view(&buf)));
   rn_strbuf_clear(&buf);
   return status;
@@ -52,7 +52,11 @@ rn_status_t rn_cli_model_open(const rn_cli_t* cli, const char* path, const char*
                               rn_cli_model_t* out) {
   *out = (rn_cli_model_t){.path = path};
   rn_arena_init(&out->arena, cli->allocator);
-  RN_RETURN_IF_ERROR(rn_saved_model_open(cli->env, rn_str(path), cli->allocator, &out->file));
+  rn_str_t folder = rn_str(path);
+  if (rn_str_ends_with(folder, RN_STR(".pb")) && !rn_cli_is_folder(cli, path))
+    return rn_invalid_argument("'%s' is a file: give the folder of the SavedModel", path);
+  RN_RETURN_IF_ERROR(
+      rn_cli_at(rn_saved_model_open(cli->env, folder, cli->allocator, &out->file), path));
   return find_graph(cli, out, tags);
 }
 
@@ -67,7 +71,7 @@ rn_status_t rn_cli_model_load(const rn_cli_t* cli, rn_cli_model_t* model,
   if (rn_ok(status))
     status = rn_session_create(model->graph, &limited, cli->env, cli->allocator, &model->session);
   if (rn_ok(status)) status = rn_meta_graph_restore(model->file, model->meta, model->session, NULL);
-  return rn_cli_prefix(status, "%s: ", model->path);
+  return rn_cli_at(status, model->path);
 }
 
 // The name to use where the caller gave none; "": there are several.
@@ -95,7 +99,7 @@ rn_status_t rn_cli_model_use(const rn_cli_t* cli, rn_cli_model_t* model, const c
   if (rn_ok(status))
     status = rn_signature_ports(model->graph, def, true, &model->arena, &model->outputs,
                                 &model->output_count);
-  return rn_cli_prefix(status, "%s: ", model->path);
+  return rn_cli_at(status, model->path);
 }
 
 void rn_cli_model_clear(rn_cli_model_t* model) {

@@ -43,6 +43,23 @@ rn_status_t rn_cli_prefix(rn_status_t status, const char* format, ...) {
   return longer;
 }
 
+rn_status_t rn_cli_at(rn_status_t status, const char* path) {
+  if (rn_ok(status)) return RN_OK;
+  const char *message = rn_status_message(status), *found = *path ? strstr(message, path) : NULL;
+  if (!found) return rn_cli_prefix(status, "'%s': ", path);
+  if (found > message && strchr("'\"", found[-1])) return status;
+  // The rest of a longer name belongs to it; "name; reason" is how file systems report.
+  int size = (int)strlen(path) + (int)strcspn(found + strlen(path), " :;,'\"");
+  while (size > (int)strlen(path) && found[size - 1] == '.') --size;
+  const char* rest = found + size;
+  rn_status_t quoted =
+      rn_status_make(rn_status_code(status), "%.*s'%.*s'%s%s", (int)(found - message), message,
+                     size, found, *rest == ';' ? ":" : "", *rest == ';' ? rest + 1 : rest);
+  rn_status_each_payload(status, copy_payload, quoted);
+  rn_status_free(status);
+  return quoted;
+}
+
 // How many letters must be changed, added, left out or swapped with their neighbour; case does not
 // count.
 static int distance(const char* a, const char* b) {

@@ -66,9 +66,8 @@ static rn_status_t find_node(const job_t* job, const char* option, rn_str_t name
   *out = rn_graph_find(job->graph, name);
   if (*out) return RN_OK;
   return rn_not_found(
-      "%s: %s %.*s: the graph has no node of that name; 'runnel %s %s' lists inputs and outputs",
-      job->path, option, RN_STR_ARGS(name), job->is_model ? "saved_model show" : "graph",
-      job->path);
+      "%s %.*s: the graph has no node of that name; 'runnel %s %s' lists inputs and outputs",
+      option, RN_STR_ARGS(name), job->is_model ? "saved_model show" : "graph", job->path);
 }
 
 // Whether the model's signature has a port of this name.
@@ -95,7 +94,7 @@ static rn_status_t find_edge(const job_t* job, const char* option, rn_str_t text
   out->index = (int)index;
   if (index < out->node->output_count) return RN_OK;
   return rn_invalid_argument(
-      "%s: %s %.*s: the node (%s) has %d outputs; use --target for those "
+      "'%s': %s %.*s: the node (%s) has %d outputs; use --target for those "
       "that have none",
       job->path, option, RN_STR_ARGS(text), out->node->op->name, out->node->output_count);
 }
@@ -191,7 +190,7 @@ static rn_status_t run_inits(job_t* job) {
   for (size_t i = 0; i < job->inits.count; ++i) {
     rn_signature_t signature = {.targets = &job->inits.items[i], .target_count = 1};
     RN_RETURN_IF_ERROR(rn_cli_prefix(rn_session_run(job->session, &signature, NULL, NULL, NULL),
-                                     "%s: --init %.*s: ", job->path,
+                                     "'%s': --init %.*s: ", job->path,
                                      RN_STR_ARGS(job->inits.items[i]->name)));
   }
   return RN_OK;
@@ -219,8 +218,8 @@ static rn_status_t run_steps(job_t* job, rn_step_stats_t* stats) {
     clear_results(job);
     int64_t begin = env->now_ns(env->self);
     if (i == 1) start = begin;
-    RN_RETURN_IF_ERROR(rn_cli_prefix(
-        rn_session_run(job->session, &signature, values, job->results, &step), "%s: ", job->path));
+    RN_RETURN_IF_ERROR(rn_cli_at(
+        rn_session_run(job->session, &signature, values, job->results, &step), job->path));
     if (i == 0) first_ns = env->now_ns(env->self) - begin;
   }
   if (repeat > 1)
@@ -271,8 +270,9 @@ static rn_status_t write_file(const job_t* job, rn_str_t path, const rn_strbuf_t
   char* name = NULL;
   RN_RETURN_IF_ERROR(rn_str_dup(job->cli->allocator, path, &name));
   rn_status_t status = rn_fs_write(job->cli->env, name, rn_strbuf_view(bytes));
+  status = rn_cli_prefix(rn_cli_at(status, name), "cannot write ");
   rn_free(job->cli->allocator, name, path.size + 1);
-  return rn_cli_prefix(status, "cannot write ");
+  return status;
 }
 
 static rn_status_t print_result(const job_t* job, size_t i) {

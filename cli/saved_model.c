@@ -138,7 +138,7 @@ static rn_status_t append_graph(const rn_cli_t* cli, rn_strbuf_t* buf, rn_cli_mo
   rn_map_clear(&census.unknown);
   rn_map_clear(&census.names);
   rn_map_clear(&census.variable_names);
-  return rn_cli_prefix(status, "%s: the graph cannot be read: ", model->path);
+  return rn_cli_prefix(status, "'%s': the graph cannot be read: ", model->path);
 }
 
 static rn_status_t show_graph(const rn_cli_t* cli, rn_strbuf_t* buf, rn_cli_model_t* model,

@@ -154,7 +154,7 @@ static void draw_axes(FILE* file, const request_t* request, const result_t* resu
 
 static rn_status_t draw(const request_t* request, const result_t* results, size_t count) {
   FILE* file = fopen(request->svg, "w");
-  if (!file) return rn_not_found("%s cannot be written", request->svg);
+  if (!file) return rn_not_found("'%s' cannot be written", request->svg);
   double most = 0, workers = (double)request->workers;
   for (size_t i = 0; i < count; ++i) most = fmax(most, results[i].high * 1.05);
   draw_axes(file, request, results, count, most);
@@ -182,7 +182,7 @@ static rn_status_t draw(const request_t* request, const result_t* results, size_
       "that is used</text>\n</svg>\n",
       LEFT, TOP + HEIGHT + 86);
   bool is_ok = !ferror(file);
-  return fclose(file) == 0 && is_ok ? RN_OK : rn_data_loss("%s was not written", request->svg);
+  return fclose(file) == 0 && is_ok ? RN_OK : rn_data_loss("'%s' was not written", request->svg);
 }
 
 static rn_status_t sim(rn_cli_t* cli) {

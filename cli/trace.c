@@ -44,21 +44,21 @@ static rn_status_t add_node(rn_arena_t* arena, rn_str_t device, const rn_pb_Node
 }
 
 static rn_status_t write_text(const rn_cli_t* cli, const char* path, const rn_strbuf_t* text) {
-  if (path && strcmp(path, "-") != 0) return rn_fs_write(cli->env, path, rn_strbuf_view(text));
+  if (path && strcmp(path, "-") != 0)
+    return rn_cli_prefix(rn_cli_at(rn_fs_write(cli->env, path, rn_strbuf_view(text)), path),
+                         "cannot write ");
   fwrite(text->data, 1, text->size, stdout);
   return RN_OK;
 }
 
 static rn_status_t convert(const rn_cli_t* cli, rn_str_t bytes, rn_arena_t* arena,
-                           const char* output) {
+                           rn_strbuf_t* text) {
   rn_pb_RunMetadata_t* metadata = NULL;
   RN_RETURN_IF_ERROR(RN_PB_DECODE(RunMetadata, bytes, NULL, arena, &metadata));
   if (!metadata->step_stats || metadata->step_stats->dev_stats.count == 0)
     return rn_invalid_argument("no step statistics in it: was the step run with a trace level?");
   rn_step_stats_t stats;
   rn_step_stats_init(&stats, cli->allocator, cli->env);
-  rn_strbuf_t text;
-  rn_strbuf_init(&text, cli->allocator);
   rn_status_t status = RN_OK;
   for (uint32_t d = 0; d < metadata->step_stats->dev_stats.count; ++d) {
     const rn_pb_DeviceStepStats_t* device = &metadata->step_stats->dev_stats.items[d];
@@ -66,11 +66,9 @@ static rn_status_t convert(const rn_cli_t* cli, rn_str_t bytes, rn_arena_t* aren
       status = add_node(arena, device->device, &device->node_stats.items[i], &stats);
   }
   if (rn_ok(status)) {
-    rn_cli_put_trace(&stats, &text);
-    status = rn_strbuf_status(&text);
+    rn_cli_put_trace(&stats, text);
+    status = rn_strbuf_status(text);
   }
-  if (rn_ok(status)) status = write_text(cli, output, &text);
-  rn_strbuf_clear(&text);
   rn_step_stats_clear(&stats);
   return status;
 }
@@ -100,21 +98,26 @@ static rn_status_t find_in_events(const rn_cli_t* cli, const char* path, rn_strb
   return rn_status_join(status, rn_strbuf_status(out));
 }
 
-static rn_status_t trace_file(const rn_cli_t* cli, const char* path, const char* output) {
+static rn_status_t trace_file(const rn_cli_t* cli, const char* path, rn_strbuf_t* text) {
   rn_arena_t arena;
   rn_strbuf_t bytes;
   rn_arena_init(&arena, cli->allocator);
   rn_strbuf_init(&bytes, cli->allocator);
   rn_status_t status = strstr(path, "tfevents") ? find_in_events(cli, path, &bytes)
                                                 : rn_fs_read(cli->env, path, INT32_MAX, &bytes);
-  if (rn_ok(status)) status = convert(cli, rn_strbuf_view(&bytes), &arena, output);
+  if (rn_ok(status)) status = convert(cli, rn_strbuf_view(&bytes), &arena, text);
   rn_strbuf_clear(&bytes);
   rn_arena_clear(&arena);
-  return rn_cli_prefix(status, "%s: ", path);
+  return rn_cli_at(status, path);
 }
 
 static rn_status_t trace(rn_cli_t* cli) {
-  return trace_file(cli, rn_cli_word(cli, 0), rn_cli_text(cli, "--output"));
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, cli->allocator);
+  rn_status_t status = trace_file(cli, rn_cli_word(cli, 0), &text);
+  if (rn_ok(status)) status = write_text(cli, rn_cli_text(cli, "--output"), &text);
+  rn_strbuf_clear(&text);
+  return status;
 }
 
 static const rn_cli_option_t options[] = {

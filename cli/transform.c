@@ -31,7 +31,7 @@ static rn_status_t find_edge(job_t* job, const char* option, const char* name, r
   rn_status_t status = rn_edge_by_name(job->graph, rn_str(name), out);
   if (rn_ok(status) && out->index >= out->node->output_count)
     status = rn_not_found("the node has %d outputs", out->node->output_count);
-  return rn_cli_prefix(status, "%s: %s %s: ", job->in, option, name);
+  return rn_cli_prefix(status, "'%s': %s %s: ", job->in, option, name);
 }
 
 // The name of the placeholder for |edge|: that of its node, unless an output needs that.
@@ -89,7 +89,7 @@ static rn_status_t cut(job_t* job, rn_strbuf_t* out) {
       .keeps_constants = !folds_batch_norms && !rn_cli_has(cli, "--fold-constants"),
       .folds_batch_norms = folds_batch_norms};
   rn_str_t fill;  // none: tables stay as they are
-  return rn_cli_prefix(rn_freeze(job->session, &options, out, &fill), "%s: ", job->in);
+  return rn_cli_at(rn_freeze(job->session, &options, out, &fill), job->in);
 }
 
 static rn_status_t transform(job_t* job) {

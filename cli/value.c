@@ -284,8 +284,8 @@ static rn_status_t read_npy(const rn_cli_t* cli, rn_str_t path, rn_tensor_t* out
   rn_strbuf_init(&bytes, cli->allocator);
   RN_RETURN_IF_ERROR(rn_str_dup(cli->allocator, path, &name));
   rn_status_t status = rn_fs_read(cli->env, name, SIZE_MAX, &bytes);
-  if (rn_ok(status))
-    status = rn_cli_prefix(rn_npy_read(rn_strbuf_view(&bytes), cli->allocator, out), "%s: ", name);
+  if (rn_ok(status)) status = rn_npy_read(rn_strbuf_view(&bytes), cli->allocator, out);
+  status = rn_cli_at(status, name);
   rn_strbuf_clear(&bytes);
   rn_free(cli->allocator, name, path.size + 1);
   return status;

@@ -176,15 +176,15 @@ part_graph() {
   prints '^import +fails: '
   ok graph "$data/unknown.pbtxt" --dot
   prints 'color=red'
-  bad 1 'nowhere.pb; No such file' graph nowhere.pb
+  bad 1 "^runnel: cannot read the graph: 'nowhere.pb': No such file or directory$" graph nowhere.pb
   head -c 400 "$runnel" >garbage.pb
-  bad 1 'garbage.pb: not a GraphDef' graph garbage.pb
+  bad 1 "'garbage.pb': not a GraphDef" graph garbage.pb
   printf '\xff\xff\xff\xff\xff\xff\xff\xff' >ones.pb
-  bad 1 'ones.pb: not a GraphDef' graph ones.pb
+  bad 1 "'ones.pb': not a GraphDef" graph ones.pb
   : >empty.pb
-  bad 1 'empty.pb: not a GraphDef' graph empty.pb
+  bad 1 "'empty.pb': not a GraphDef" graph empty.pb
   echo 'node { name: "a" op: ' >cut.pbtxt
-  bad 1 'cut.pbtxt: .*2:1' graph cut.pbtxt
+  bad 1 "'cut.pbtxt': .*2:1" graph cut.pbtxt
   # More sparse features than types of them: outputs would be written that the node does not have.
   {
     for i in 0 1 2 3 4; do
@@ -250,7 +250,7 @@ same_real: double []
   grep -q '"traceEvents"' trace.json && grep -q '"name":"MatMul"' trace.json || fail 'no trace'
   if command -v python3 >/dev/null; then python3 -m json.tool trace.json >out 2>err || fail 'the trace is no JSON'; fi
 
-  bad 1 'nowhere.pb; No such file' run nowhere.pb --fetch y
+  bad 1 "^runnel: cannot read the graph: 'nowhere.pb': No such file or directory$" run nowhere.pb --fetch y
   bad 1 '--fetch zebra: the graph has no node' run "$net" --fetch zebra
   bad 1 '--target zebra: the graph has no node' run "$net" --target zebra
   bad 1 '--feed zebra: the graph has no node' run "$net" --feed zebra=1 --fetch y
@@ -307,8 +307,8 @@ part_npy() {
   ok run "$net" --feed any=@two.npy --fetch same
   prints '^42$'
 
-  feed() { bad 1 "--feed real: $1.npy: $2" run "$net" --feed "real=@$1.npy" --fetch same_real; }
-  bad 1 'none.npy; No such file' run "$net" --feed real=@none.npy --fetch same_real
+  feed() { bad 1 "--feed real: '$1.npy': $2" run "$net" --feed "real=@$1.npy" --fetch same_real; }
+  bad 1 "^runnel: --feed real: 'none.npy': No such file or directory$" run "$net" --feed real=@none.npy --fetch same_real
   head -c 100 "$runnel" >not.npy
   feed not 'not an .npy file'
   head -c 9 real.npy >cut.npy
@@ -372,10 +372,11 @@ part_trace() {
   ok trace "$data/run_metadata.pb"
   prints '"ph":"X"'
   printf 'xxx' >bad.pb
-  bad 1 'bad.pb: ' trace bad.pb
+  bad 1 "'bad.pb': " trace bad.pb
   : >empty.pb
   bad 1 'no step statistics' trace empty.pb
   bad 1 'no run metadata' trace "$data/events.out.tfevents"
+  bad 1 "^runnel: cannot write 'no/step.json': No such file or directory$" trace "$data/run_metadata.pb" -o no/step.json
   bad 2 'FILE is missing' trace
 }
 
@@ -407,8 +408,8 @@ part_ckpt() {
   shows run/old
   grep -q 'checkpoint run/model cannot be used' err || fail 'the damage is not named'
   head -c 100 "$data/ckpt/model.index" >run/model.index
-  bad 1 'run/model.index: not an sstable' ckpt list run/model
-  bad 1 'Failed to find any matching files for nowhere' ckpt list nowhere
+  bad 1 "'run/model.index': not an sstable" ckpt list run/model
+  bad 1 "Failed to find any matching files for 'nowhere'$" ckpt list nowhere
   bad 1 'Key z not found in checkpoint' ckpt show run/old z
   bad 2 'list, show, verify or latest' ckpt
   bad 2 'NAME is missing' ckpt show run/model
@@ -441,8 +442,15 @@ part_saved_model() {
   ok saved_model freeze "$models/convnet" conv.pbtxt --fold-batch-norms
   grep -q 'op: "BiasAdd"' conv.pbtxt || fail 'no bias'
   grep -Eq 'op: "(Mul|Rsqrt|VarHandleOp)"' conv.pbtxt && fail 'batch norms are left'
+  # The file of a model instead of its folder.
+  cp -r "$models/mlp" copy
+  cp copy/saved_model.pb renamed.pb
+  bad 1 "^runnel: 'copy/saved_model.pb' is the file of a SavedModel, not a GraphDef: give its folder$" graph copy/saved_model.pb
+  bad 1 "^runnel: 'renamed.pb' is the file of a SavedModel, not a GraphDef: give its folder$" run renamed.pb --fetch x
+  bad 1 "^runnel: 'copy/saved_model.pb' is a file: give the folder of the SavedModel$" saved_model show copy/saved_model.pb
+  bad 1 "^runnel: 'copy/saved_model.pb' is the file of a SavedModel" run copy/saved_model.pb --fetch x
   mkdir empty
-  bad 1 'Could not find SavedModel .pb or .pbtxt at supplied export directory path: empty' saved_model show empty
+  bad 1 "Could not find SavedModel .pb or .pbtxt at supplied export directory path: 'empty'\. Check" saved_model show empty
   bad 1 "no graph has the tags 'train'; --tags may be: serve" saved_model show "$models/mlp" --tags train
   bad 1 "no signature 'x'; it has: serve, serving_default" saved_model run "$models/mlp" --signature x
   bad 1 '--feed nothing: the graph has no node' saved_model run "$models/mlp" --feed nothing=1
@@ -482,7 +490,7 @@ END
   ok run cut.pbtxt --feed x=3 --fetch b
   shows "$(printf 'b: float []\n14.0')"
   bad 1 "--output c: The graph has no node 'c'" transform chain.pbtxt out.pb --output c
-  bad 1 'cannot read the graph: nowhere' transform nowhere out.pb
+  bad 1 "cannot read the graph: 'nowhere': No such file or directory$" transform nowhere out.pb
   bad 2 'OUT is missing' transform chain.pbtxt
   bad 2 'say with --output' transform chain.pbtxt out.pb --inline
 }
