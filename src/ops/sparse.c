@@ -29,10 +29,15 @@ rn_status_t rn_shape_fn_sparse_reshape(rn_shape_ctx_t* ctx) {
   return RN_OK;
 }
 
+// How many dimensions |sizes| has room for; the kernel refuses sizes that are no vector.
+static int64_t size_count(rn_shape_t sizes) {
+  int64_t count;
+  return rn_shape_is_full(sizes) && rn_shape_count(sizes, &count) ? count : RN_UNKNOWN;
+}
+
 rn_status_t rn_shape_fn_sparse_slice(rn_shape_ctx_t* ctx) {
-  rn_shape_t sizes;
-  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &sizes));
-  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, sizes.dims[0], rn_shape_out(ctx, 0)));
+  rn_shape_t sizes = rn_shape_in(ctx, 2);
+  RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, size_count(sizes), rn_shape_out(ctx, 0)));
   RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, 1)));
   *rn_shape_out(ctx, 2) = sizes;
   return RN_OK;
@@ -47,15 +52,17 @@ rn_status_t rn_shape_fn_sparse_slice_grad(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_sparse_concat(rn_shape_ctx_t* ctx) {
   int n = (int)rn_ops_int(ctx, "N");
   int64_t total = 0, rank = RN_UNKNOWN;
+  rn_shape_t all = RN_SHAPE_UNKNOWN;
   for (int k = 0; k < n; k++) {
     rn_shape_t indices, values, sizes;
     int64_t count;
     RN_TRY(check_parts(ctx, k, n + k, 2 * n + k, &indices, &values, &sizes));
     RN_TRY(rn_dim_merge(indices.dims[0], values.dims[0], &count));
     RN_TRY(rn_dim_merge(rank, indices.dims[1], &rank));
-    RN_TRY(rn_dim_merge(rank, sizes.dims[0], &rank));
+    RN_TRY(rn_shape_merge(ctx, all, sizes, &all));
     RN_TRY(rn_ops_add(total, count, &total));
   }
+  if (rn_shape_has_rank(all)) RN_TRY(rn_dim_merge(rank, all.dims[0], &rank));
   RN_TRY(rn_shape_matrix(ctx, total, rank, rn_shape_out(ctx, 0)));
   RN_TRY(rn_shape_vector(ctx, total, rn_shape_out(ctx, 1)));
   return rn_shape_vector(ctx, rank, rn_shape_out(ctx, 2));
@@ -64,9 +71,8 @@ rn_status_t rn_shape_fn_sparse_concat(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_sparse_split(rn_shape_ctx_t* ctx) {
   int n = (int)rn_ops_int(ctx, "num_split");
   rn_shape_t sizes = rn_shape_in(ctx, 3);
-  int64_t rank = sizes.rank == 1 ? sizes.dims[0] : RN_UNKNOWN;
   for (int k = 0; k < n; k++) {
-    RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, rank, rn_shape_out(ctx, k)));
+    RN_TRY(rn_shape_matrix(ctx, RN_UNKNOWN, size_count(sizes), rn_shape_out(ctx, k)));
     RN_TRY(rn_shape_vector(ctx, RN_UNKNOWN, rn_shape_out(ctx, n + k)));
     *rn_shape_out(ctx, 2 * n + k) = sizes;
   }
@@ -120,11 +126,9 @@ rn_status_t rn_shape_fn_sparse_reduce(rn_shape_ctx_t* ctx) {
   if (!sizes || !axes || sizes->count > RN_MAX_RANK) return rn_shape_fn_unknown(ctx);
   for (int64_t i = 0; i < axes->count; i++) {
     int64_t axis = RN_DATA(axes, const int32_t)[i];
-    if (axis < -sizes->count || axis >= sizes->count)
-      return rn_invalid_argument("Invalid reduction dimension %" PRId64 " for input with %" PRId64
-                                 " dimensions.",
-                                 axis, sizes->count);
-    is_reduced[axis < 0 ? axis + sizes->count : axis] = true;
+    // The kernel refuses axes that are not there; here they wrap around, as in stock.
+    axis = sizes->count ? (axis + sizes->count) % sizes->count : -1;
+    if (axis >= 0) is_reduced[axis] = true;
   }
   for (int64_t d = 0; d < sizes->count; d++)
     if (keeps || !is_reduced[d])

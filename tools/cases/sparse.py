@@ -1,6 +1,6 @@
 """Sparse to dense."""
 
-from . import sparse_sets
+from . import sparse_bad, sparse_sets
 from .base import *
 
 
@@ -30,6 +30,7 @@ def fill(t):
     fill_computed(t)
     fill_merged(t)
     sparse_sets.fill(t)
+    sparse_bad.fill(t)
 
 
 # Three values of a tensor [3, 4], and the same unsorted.
@@ -46,7 +47,7 @@ def fill_rearranged(t):
     t.row("none", "SparseReorder", [NONE, drawn("float", [0]), SIZES])
     t.row("equal", "SparseReorder", [given("int64", [2, 2], [1, 1, 0, 0]), drawn("float", [2]), SIZES])
     t.row("grad", "SparseReorder", [UNSORTED, drawn("double", [4]), SIZES], grad=True, grad_outputs=[1])
-    t.row("rank", "SparseReorder", [vec("int64", [1]), drawn("float", [1]), SIZES], message="code-only")
+    t.row("rank", "SparseReorder", [vec("int64", [1]), drawn("float", [1]), SIZES])
     for name, new in (
         ("flat", [12]),
         ("open", [-1, 2]),
@@ -57,8 +58,8 @@ def fill_rearranged(t):
         ("uneven", [-1, 5]),
         ("empty", [-1, 0]),
     ):
-        t.row(name, "SparseReshape", [SORTED, SIZES, vec("int64", new)], message="code-only")
-        t.row(name + "_const", "SparseReshape", [SORTED, const(SIZES), const(vec("int64", new))], message="code-only")
+        t.row(name, "SparseReshape", [SORTED, SIZES, vec("int64", new)])
+        t.row(name + "_const", "SparseReshape", [SORTED, const(SIZES), const(vec("int64", new))])
     t.row("none", "SparseReshape", [NONE, SIZES, vec("int64", [12])])
     for name, start, size in (
         ("corner", [0, 0], [2, 2]),
@@ -72,7 +73,7 @@ def fill_rearranged(t):
     slice_of = lambda d: [SORTED, drawn(d, [3]), SIZES, vec("int64", [0, 1]), vec("int64", [2, 3])]
     t.each("", "SparseSlice", kinds, slice_of)
     t.row("grad", "SparseSlice", slice_of("double"), grad=True, grad_outputs=[1])
-    t.row("short", "SparseSlice", slice_of("float")[:3] + [vec("int64", [0]), vec("int64", [1])], message="code-only")
+    t.row("short", "SparseSlice", slice_of("float")[:3] + [vec("int64", [0]), vec("int64", [1])])
     for d in dtypes("f i half complex64"):
         t.row(
             d,
@@ -83,7 +84,6 @@ def fill_rearranged(t):
         "left_over",
         "SparseSliceGrad",
         [drawn("float", [1]), SORTED, vec("int64", [0, 1]), given("int64", [1, 2], [2, 2])],
-        message="code-only",
     )
     for axis in (0, 1, -1, -2):
         t.row(
@@ -94,8 +94,8 @@ def fill_rearranged(t):
         )
     concat_of = lambda d: [[SORTED, NONE], [drawn(d, [3]), drawn(d, [0])], [SIZES, vec("int64", [3, 2])]]
     t.each("", "SparseConcat", kinds, lambda d: (concat_of(d), {"concat_dim": 1}))
-    t.row("axis_high", "SparseConcat", concat_of("float"), {"concat_dim": 2}, message="code-only")
-    t.row("unlike", "SparseConcat", concat_of("float"), {"concat_dim": 0}, message="code-only")
+    t.row("axis_high", "SparseConcat", concat_of("float"), {"concat_dim": 2})
+    t.row("unlike", "SparseConcat", concat_of("float"), {"concat_dim": 0})
     for axis, n in ((0, 3), (0, 2), (1, 3), (1, 4), (-1, 1)):
         t.row(
             "axis_%d_%d" % (axis, n),
@@ -115,8 +115,7 @@ def fill_rearranged(t):
             "SparseSplit",
             [scalar("int64", axis), SORTED, drawn("float", [3]), SIZES],
             {"num_split": n},
-            message="code-only",
-        )
+            )
     gaps = given("int64", [3, 2], [3, 1, 1, 3, 1, 0])
     five = vec("int64", [5, 4])
     fill_of = lambda d: [gaps, drawn(d, [3]), five, drawn(d, [])]
@@ -136,7 +135,6 @@ def fill_rearranged(t):
         "default_vector",
         "SparseFillEmptyRows",
         [gaps, drawn("float", [3]), five, drawn("float", [1])],
-        message="code-only",
     )
 
 
@@ -153,14 +151,12 @@ def fill_computed(t):
         "shape",
         "SparseTensorDenseAdd",
         [SORTED, values("float"), SIZES, dense("float", (3, 5))],
-        message="code-only",
     )
     high = given("int64", [3, 2], [0, 1, 1, 3, 3, 0])
     t.row(
         "high",
         "SparseTensorDenseAdd",
         [high, values("float"), SIZES, dense("float")],
-        message="code-only",
     )
     for op in ("SparseDenseCwiseAdd", "SparseDenseCwiseMul", "SparseDenseCwiseDiv"):
         t.each("", op, "F I U", lambda d: [SORTED, values(d), SIZES, dense(d)])
@@ -171,8 +167,7 @@ def fill_computed(t):
             "unlike",
             op,
             [SORTED, values("float"), SIZES, dense("float", (2, 4))],
-            message="code-only",
-        )
+            )
     for op in ("SparseDenseCwiseMul", "SparseDenseCwiseDiv"):
         for name, dims in (("grad", (3, 4)), ("grad_row", (1, 4)), ("grad_vector", (4,))):
             t.row(name, op, [SORTED, values("double"), SIZES, dense("double", dims)], grad=True)
@@ -200,13 +195,11 @@ def fill_computed(t):
         "inner",
         "SparseTensorDenseMatMul",
         [SORTED, values("float"), SIZES, dense("float", (3, 2))],
-        message="code-only",
     )
     t.row(
         "high",
         "SparseTensorDenseMatMul",
         [high, values("float"), SIZES, dense("float", (4, 2))],
-        message="code-only",
     )
     for op, kinds in (("SparseReduceSum", "F I U C"), ("SparseReduceMax", "F I U")):
         rows = given("int64", [4, 2], [0, 0, 0, 2, 2, 1, 2, 2])
@@ -224,8 +217,7 @@ def fill_computed(t):
             "axis_high",
             op,
             [rows, values("float", 4), SIZES, vec("int32", [2])],
-            message="code-only",
-        )
+            )
     t.row(
         "grad",
         "SparseReduceSum",
@@ -256,7 +248,6 @@ def fill_merged(t):
         "shapes",
         "SparseAdd",
         a + [SORTED, vec("float", [1, 2, 3]), vec("int64", [3, 5]), scalar("float", 0)],
-        message="code-only",
     )
     t.row("grad", "SparseAdd", pair("double") + [scalar("double", 0)], grad=True, grad_outputs=[1], fd=False)
     both = given("int64", [5, 2], [0, 0, 0, 1, 1, 3, 2, 0, 2, 3])
@@ -266,7 +257,6 @@ def fill_merged(t):
         "count",
         "SparseAddGrad",
         [drawn("float", [4]), SORTED, other, both],
-        message="code-only",
     )
     for op in ("SparseSparseMaximum", "SparseSparseMinimum"):
         t.each("", op, "F I U", lambda d: pair(d))
@@ -275,13 +265,11 @@ def fill_merged(t):
             "shapes",
             op,
             a + [SORTED, vec("float", [1, 2, 3]), vec("int64", [3, 5])],
-            message="code-only",
-        )
+            )
     for d in dtypes("F I U C"):
         t.row(d, "SparseFillEmptyRowsGrad", [vec("int64", [3, 0]), drawn(d, [5], -9, 9)])
     t.row(
         "high",
         "SparseFillEmptyRowsGrad",
         [vec("int64", [5, 0]), drawn("float", [5])],
-        message="code-only",
     )

@@ -49,10 +49,9 @@ static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int first, const char* name
         "Expected %s_shape.NumElements == #cols(%s_indices), their shapes "
         "are: %s and %s",
         name, name, rn_text_of(out->shape).text, rn_text_of(out->indices).text);
-  if (out->rank < 2)
-    return rn_invalid_argument("Input %s_shapes should have rank >= 2, but got rank: %" PRId64,
-                               name, out->rank);
-  return RN_OK;
+  int64_t dims[RN_MAX_RANK];
+  rn_shape_t shape;
+  return rn_read_dims(out->shape, dims, &shape);
 }
 
 // Which sequence element |i| belongs to, as a place in the result; the end is INT64_MAX.
@@ -60,18 +59,17 @@ static rn_status_t sequence_of(const sparse_t* sparse, const int64_t* dims, int6
                                int64_t* out) {
   *out = INT64_MAX;
   if (i >= sparse->count) return RN_OK;
-  int64_t place = 0;
-  for (int64_t d = 0; d + 1 < sparse->rank; ++d) {
-    int64_t at = RN_DATA(sparse->indices, const int64_t)[i * sparse->rank + d];
-    if (at < 0 || at >= dims[d])
-      return rn_internal("Got an inner index %" PRId64
-                         " that would require writing to outside of "
-                         "the buffer for output (dimension %" PRId64 " has %" PRId64 " elements)",
-                         at, d, dims[d]);
-    place = place * dims[d] + at;
-  }
-  *out = place;
-  return RN_OK;
+  uint64_t place = 0;
+  int64_t places = rn_dims_product(dims, 0, (int)sparse->rank - 1);
+  for (int64_t d = 0; d + 1 < sparse->rank; ++d)
+    place = place * (uint64_t)dims[d] +
+            (uint64_t)RN_DATA(sparse->indices, const int64_t)[i * sparse->rank + d];
+  *out = (int64_t)place;
+  if (*out >= 0 && *out < places) return RN_OK;
+  return rn_internal("Got an inner product %" PRId64
+                     " which would require writing to outside of the buffer for the output tensor "
+                     "(max elements %" PRId64 ")",
+                     *out, places);
 }
 
 static bool is_equal(const rn_tensor_t* a, int64_t i, const rn_tensor_t* b, int64_t k) {
@@ -184,6 +182,10 @@ static rn_status_t walk(rn_kernel_ctx_t* ctx, const sparse_t* hypothesis, const 
 static rn_status_t distance_compute(rn_kernel_ctx_t* ctx) {
   sparse_t hypothesis, truth;
   int64_t dims[RN_MAX_RANK];
+  if (rn_in(ctx, 5)->rank == 1 && rn_in(ctx, 5)->count < 2)
+    return rn_invalid_argument(
+        "Input SparseTensors must have rank at least 2, but truth_shape rank is: %" PRId64,
+        rn_in(ctx, 5)->count);
   RN_RETURN_IF_ERROR(read_sparse(ctx, 0, "hypothesis", &hypothesis));
   RN_RETURN_IF_ERROR(read_sparse(ctx, 3, "truth", &truth));
   RN_RETURN_IF_ERROR(result_shape(&hypothesis, &truth, dims));

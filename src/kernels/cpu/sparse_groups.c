@@ -1,5 +1,5 @@
 // Sparse tensors by groups of entries: softmax along the last dimension, sums and largest values
-// over dimensions with a sparse result. And what the readers of sparse tensors share.
+// over dimensions with a sparse result.
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,79 +10,6 @@
 #include "kernels/cpu/with_arena.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
-
-int rn_sparse_compare(const int64_t* a, const int64_t* b, int32_t rank) {
-  for (int32_t d = 0; d < rank; ++d)
-    if (a[d] != b[d]) return a[d] < b[d] ? -1 : 1;
-  return 0;
-}
-
-rn_status_t rn_sparse_check_ranks(const rn_tensor_t* indices, const rn_tensor_t* values,
-                                  const rn_tensor_t* shape) {
-  if (indices->rank != 2)
-    return rn_invalid_argument("Input indices should be a matrix but received shape %s",
-                               rn_text_of(indices).text);
-  if (values->rank != 1)
-    return rn_invalid_argument("Input values should be a vector but received shape %s",
-                               rn_text_of(values).text);
-  if (shape->rank != 1)
-    return rn_invalid_argument("Input shape should be a vector but received shape %s",
-                               rn_text_of(shape).text);
-  return RN_OK;
-}
-
-rn_status_t rn_sparse_read(rn_kernel_ctx_t* ctx, int first, rn_sparse_t* out) {
-  const rn_tensor_t *indices = rn_in(ctx, first), *values = rn_in(ctx, first + 1);
-  const rn_tensor_t* shape = rn_in(ctx, first + 2);
-  RN_RETURN_IF_ERROR(rn_sparse_check_ranks(indices, values, shape));
-  if (rn_tensor_dim(indices, 0) != values->count)
-    return rn_invalid_argument(
-        "indices and values rows (indexing dimension) must match. (indices = %lld, values = %lld)",
-        (long long)rn_tensor_dim(indices, 0), (long long)values->count);
-  if (rn_tensor_dim(indices, 1) != shape->count || shape->count > RN_MAX_RANK)
-    return rn_invalid_argument("Order length must be SparseTensor rank.");
-  *out = (rn_sparse_t){RN_DATA(indices, const int64_t), values, RN_DATA(shape, const int64_t),
-                       values->count, (int32_t)shape->count};
-  return RN_OK;
-}
-
-static rn_shape_text_t numbers_text(const int64_t* numbers, int32_t count) {
-  return rn_shape_text((rn_shape_t){(int16_t)count, numbers});
-}
-
-rn_status_t rn_sparse_check(const rn_sparse_t* sparse) {
-  for (int64_t i = 0; i < sparse->count; ++i) {
-    const int64_t* index = rn_sparse_index(sparse, i);
-    for (int32_t d = 0; d < sparse->rank; ++d)
-      if (index[d] < 0 || index[d] >= sparse->shape[d])
-        return rn_invalid_argument("indices[%lld] = %s is out of bounds: need 0 <= index < %s",
-                                   (long long)i, numbers_text(index, sparse->rank).text,
-                                   numbers_text(sparse->shape, sparse->rank).text);
-    int order = i ? rn_sparse_compare(index - sparse->rank, index, sparse->rank) : -1;
-    if (order > 0)
-      return rn_invalid_argument(
-          "indices[%lld] = %s is out of order. Many sparse ops require sorted indices.\n"
-          "    Use `tf.sparse.reorder` to create a correctly ordered copy.\n\n",
-          (long long)i, numbers_text(index, sparse->rank).text);
-    if (order == 0)
-      return rn_invalid_argument("indices[%lld] = %s is repeated", (long long)i,
-                                 numbers_text(index, sparse->rank).text);
-  }
-  return RN_OK;
-}
-
-rn_status_t rn_sparse_output(rn_kernel_ctx_t* ctx, int first, int64_t count, int32_t rank,
-                             const int64_t* shape, int64_t** out_indices,
-                             rn_tensor_t** out_values) {
-  const int64_t dims[2] = {count, rank}, size = rank;
-  rn_tensor_t *indices = NULL, *sizes = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, first, (rn_shape_t){2, dims}, &indices));
-  RN_RETURN_IF_ERROR(rn_output(ctx, first + 1, (rn_shape_t){1, dims}, out_values));
-  RN_RETURN_IF_ERROR(rn_output(ctx, first + 2, (rn_shape_t){1, &size}, &sizes));
-  if (rank) memcpy(sizes->data, shape, (size_t)rank * sizeof *shape);
-  *out_indices = RN_DATA(indices, int64_t);
-  return RN_OK;
-}
 
 // Softmax over neighbours whose indices differ in the last place only.
 
@@ -144,16 +71,14 @@ typedef struct order_t {
   int32_t dims[RN_MAX_RANK];
 } order_t;
 
-static rn_status_t read_axes(const rn_tensor_t* axes, int32_t rank, order_t* out) {
+// Reads the axes of input 3 that go of the sparse tensor in inputs 0 to 2.
+static rn_status_t read_axes(rn_kernel_ctx_t* ctx, order_t* out) {
+  const rn_tensor_t *shape = rn_in(ctx, 2), *axes = rn_in(ctx, 3);
   bool is_reduced[RN_MAX_RANK] = {false};
-  if (axes->rank > 1)
-    return rn_invalid_argument("Expected reduction_axes to be a scalar or a vector; got shape: %s",
-                               rn_text_of(axes).text);
+  RN_RETURN_IF_ERROR(rn_sparse_check_reduced(shape, axes));
+  int32_t rank = (int32_t)shape->count;
   for (int64_t i = 0; i < axes->count; ++i) {
     int64_t axis = rn_int_at(axes, i);
-    if (axis < -rank || axis >= rank)
-      return rn_invalid_argument("Invalid reduction dimension %lld, for input with %d dimensions.",
-                                 (long long)axis, rank);
     is_reduced[axis < 0 ? axis + rank : axis] = true;
   }
   *out = (order_t){.rank = 0};
@@ -197,9 +122,11 @@ static rn_status_t softmax_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   int64_t* indices = NULL;
   char* data = NULL;
   rn_sparse_t in;
-  if (rn_in(ctx, 2)->rank == 1 && rn_in(ctx, 2)->count < 2)
+  RN_RETURN_IF_ERROR(rn_sparse_check_named(ctx, 0, "sp"));
+  if (rn_in(ctx, 2)->count < 2)
     return rn_invalid_argument("Input should have rank >= 2, but received shape: %lld",
                                (long long)(rn_in(ctx, 2)->count ? rn_int_at(rn_in(ctx, 2), 0) : 0));
+  RN_RETURN_IF_ERROR(rn_sparse_check_sizes(rn_in(ctx, 2)));
   RN_RETURN_IF_ERROR(rn_sparse_read(ctx, 0, &in));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &in.count}, &out));
   if (!is_sorted(&in)) {
@@ -233,8 +160,8 @@ static rn_status_t reduce_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   entry_t* entries = NULL;
   rn_sparse_t in;
   order_t order;
+  RN_RETURN_IF_ERROR(read_axes(ctx, &order));
   RN_RETURN_IF_ERROR(rn_sparse_read(ctx, 0, &in));
-  RN_RETURN_IF_ERROR(read_axes(rn_in(ctx, 3), in.rank, &order));
   RN_RETURN_IF_ERROR(sorted_entries(&in, &order, arena, &entries));
   int32_t rank = reduce->keeps_dims ? in.rank : order.kept;
   for (int32_t d = 0; d < in.rank; ++d) shape[d] = 1;

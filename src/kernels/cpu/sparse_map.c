@@ -104,6 +104,10 @@ static rn_status_t add_one(rn_kernel_ctx_t* ctx) {
   rn_sparse_parts_t parts;
   rn_tensor_t* out = NULL;
   rn_sparse_t in;
+  int64_t dims[RN_MAX_RANK];
+  rn_shape_t shape;
+  RN_RETURN_IF_ERROR(rn_sparse_check_ranks(rn_in(ctx, 0), rn_in(ctx, 1), rn_in(ctx, 2)));
+  RN_RETURN_IF_ERROR(rn_read_dims(rn_in(ctx, 2), dims, &shape));
   RN_RETURN_IF_ERROR(rn_sparse_read(ctx, 0, &in));
   RN_RETURN_IF_ERROR(rn_sparse_parts_whole(ctx, &parts));
   rn_status_t status = rn_output(ctx, 0, RN_SHAPE_SCALAR, &out);

@@ -3,6 +3,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/sparse.h"
 #include "kernels/cpu/wide_rows.h"
 #include "kernels/kernel_rows.h"
 
@@ -14,35 +15,14 @@ typedef struct sparse_t {
   int64_t shape[RN_MAX_RANK];
 } sparse_t;
 
-static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int first, sparse_t* out) {
-  const rn_tensor_t *indices = rn_in(ctx, first), *values = rn_in(ctx, first + 1);
-  const rn_tensor_t* shape = rn_in(ctx, first + 2);
-  if (indices->rank != 2)
-    return rn_invalid_argument("Input indices should be a matrix but received shape: %s",
-                               rn_text_of(indices).text);
-  if (values->rank != 1)
-    return rn_invalid_argument("Input values should be a vector but received shape: %s",
-                               rn_text_of(values).text);
-  if (shape->rank != 1)
-    return rn_invalid_argument("Input shape should be a vector but received shape: %s",
-                               rn_text_of(shape).text);
-  if (values->count != rn_tensor_dim(indices, 0))
-    return rn_invalid_argument("Number of values (%lld) must match first dimension of indices: %s",
-                               (long long)values->count, rn_text_of(indices).text);
-  if (shape->count != rn_tensor_dim(indices, 1) || shape->count > RN_MAX_RANK)
-    return rn_invalid_argument(
-        "Number of dimensions (%lld) must match second dimension of "
-        "indices: %s",
-        (long long)shape->count, rn_text_of(indices).text);
+// The parts as they are, after a check that they fit together.
+static rn_status_t take_sparse(rn_kernel_ctx_t* ctx, sparse_t* out) {
+  const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *shape = rn_in(ctx, 2);
+  if (shape->count > RN_MAX_RANK)
+    return rn_invalid_argument("Too many dimensions in tensor: %lld", (long long)shape->count);
   *out = (sparse_t){
       .indices = indices, .values = values, .count = values->count, .rank = (int)shape->count};
-  int64_t places = 1;
-  for (int d = 0; d < out->rank; ++d) {
-    out->shape[d] = rn_int_at(shape, d);
-    if (out->shape[d] < 0 || !rn_mul_i64_ok(places, out->shape[d], &places))
-      return rn_invalid_argument("Dimension %d of the dense shape is invalid: %lld", d,
-                                 (long long)out->shape[d]);
-  }
+  for (int d = 0; d < out->rank; ++d) out->shape[d] = rn_int_at(shape, d);
   return RN_OK;
 }
 
@@ -50,40 +30,59 @@ static int64_t index_at(const sparse_t* sparse, int64_t i, int d) {
   return rn_int_at(sparse->indices, i * sparse->rank + d);
 }
 
-static rn_status_t check_indices(const sparse_t* sparse) {
-  for (int64_t i = 0; i < sparse->count; ++i)
-    for (int d = 0; d < sparse->rank; ++d) {
-      int64_t at = index_at(sparse, i, d);
-      if (at < 0 || at >= sparse->shape[d])
-        return rn_invalid_argument("indices[%lld,%d] = %lld is out of bounds: not in [0, %lld)",
-                                   (long long)i, d, (long long)at, (long long)sparse->shape[d]);
+// The first entry and dimension whose index does not lie within the sizes; false: all do.
+static bool find_outside(const sparse_t* sparse, int64_t* out_i, int* out_d) {
+  for (*out_i = 0; *out_i < sparse->count; ++*out_i)
+    for (*out_d = 0; *out_d < sparse->rank; ++*out_d) {
+      int64_t at = index_at(sparse, *out_i, *out_d);
+      if (at < 0 || at >= sparse->shape[*out_d]) return true;
     }
-  return RN_OK;
-}
-
-static char* element(const rn_tensor_t* tensor, int64_t i) {
-  return (char*)tensor->data + (size_t)i * rn_dtype_size(tensor->dtype);
+  return false;
 }
 
 // A sparse tensor added to a dense one.
+
+static rn_status_t read_for_add(rn_kernel_ctx_t* ctx, const rn_tensor_t* b, sparse_t* out) {
+  const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *shape = rn_in(ctx, 2);
+  RN_RETURN_IF_ERROR(rn_sparse_check_named(ctx, 0, "a"));
+  if (rn_tensor_dim(indices, 0) != values->count)
+    return rn_invalid_argument("Dimensions %lld and %lld are not compatible",
+                               (long long)rn_tensor_dim(indices, 0), (long long)values->count);
+  if (rn_tensor_dim(indices, 1) != shape->count)
+    return rn_invalid_argument("Dimensions %lld and %lld are not compatible",
+                               (long long)rn_tensor_dim(indices, 1), (long long)shape->count);
+  if (shape->count != b->rank)
+    return rn_invalid_argument("Two operands have different ranks; received: %lld and %d",
+                               (long long)shape->count, b->rank);
+  for (int d = 0; d < b->rank; ++d)
+    if (rn_int_at(shape, d) != rn_tensor_dim(b, d))
+      return rn_invalid_argument(
+          "Dimension %d does not equal (no broadcasting is supported): sparse side %lld vs dense "
+          "side %lld",
+          d, (long long)rn_int_at(shape, d), (long long)rn_tensor_dim(b, d));
+  return take_sparse(ctx, out);
+}
+
 static rn_status_t sparse_tensor_dense_add(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* b = rn_in(ctx, 3);
   rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, b->dtype);
   rn_tensor_t* out = NULL;
+  int64_t outside;
+  int dimension;
   sparse_t a;
-  RN_RETURN_IF_ERROR(read_sparse(ctx, 0, &a));
-  bool is_same = b->rank == a.rank;
-  for (int d = 0; d < a.rank && is_same; ++d) is_same = rn_tensor_dim(b, d) == a.shape[d];
-  if (!is_same)
-    return rn_invalid_argument("Operands must have the same shape, got %s for the dense one",
-                               rn_text_of(b).text);
-  RN_RETURN_IF_ERROR(check_indices(&a));
+  RN_RETURN_IF_ERROR(read_for_add(ctx, b, &a));
+  if (find_outside(&a, &outside, &dimension))
+    return rn_invalid_argument(
+        "Sparse tensor has an invalid index on dimension %d: a_indices(%lld,%d) = %lld, dense "
+        "tensor shape: %s",
+        dimension, (long long)outside, dimension, (long long)index_at(&a, outside, dimension),
+        rn_numbers_text(a.shape, a.rank, " ").text);
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(b), &out));
   if (b->count) memcpy(out->data, b->data, rn_tensor_bytes(b));
   for (int64_t i = 0; i < a.count; ++i) {
     int64_t place = 0;
     for (int d = 0; d < a.rank; ++d) place = place * a.shape[d] + index_at(&a, i, d);
-    add(element(out, place), element(a.values, i), 1, element(out, place), 1);
+    add(rn_element(out, place), rn_element(a.values, i), 1, rn_element(out, place), 1);
   }
   return RN_OK;
 }
@@ -102,25 +101,44 @@ static rn_status_t dense_strides(const sparse_t* a, const rn_tensor_t* dense, in
   }
   if (fits) return RN_OK;
   return rn_invalid_argument(
-      "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: the "
-      "dense one is %s",
-      rn_text_of(dense).text);
+      "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: %s vs. "
+      "%s",
+      rn_shape_text((rn_shape_t){(int16_t)a->rank, a->shape}).text, rn_text_of(dense).text);
+}
+
+static rn_status_t read_for_cwise(rn_kernel_ctx_t* ctx, sparse_t* out) {
+  const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *shape = rn_in(ctx, 2);
+  RN_RETURN_IF_ERROR(rn_sparse_check_named(ctx, 0, "sp"));
+  if (values->count != rn_tensor_dim(indices, 0))
+    return rn_invalid_argument(
+        "The first dimension of values and indices should match. (%lld vs. %lld)",
+        (long long)values->count, (long long)rn_tensor_dim(indices, 0));
+  if (shape->count != rn_tensor_dim(indices, 1))
+    return rn_invalid_argument(
+        "Number of dimensions must match second dimension of indices. Got %lld dimensions, indices "
+        "shape: %s",
+        (long long)shape->count, rn_text_of(indices).text);
+  RN_RETURN_IF_ERROR(rn_sparse_check_sizes(shape));
+  return take_sparse(ctx, out);
 }
 
 static rn_status_t cwise(rn_kernel_ctx_t* ctx, rn_combine_op_t op) {
   const rn_tensor_t* dense = rn_in(ctx, 3);
   size_t size = rn_dtype_size(dense->dtype);
-  int64_t strides[RN_MAX_RANK];
+  int64_t strides[RN_MAX_RANK], outside;
   rn_tensor_t* out = NULL;
+  int dimension;
   sparse_t a;
-  RN_RETURN_IF_ERROR(read_sparse(ctx, 0, &a));
+  RN_RETURN_IF_ERROR(read_for_cwise(ctx, &a));
   RN_RETURN_IF_ERROR(dense_strides(&a, dense, strides));
-  RN_RETURN_IF_ERROR(check_indices(&a));
+  if (find_outside(&a, &outside, &dimension))
+    return rn_invalid_argument(
+        "Provided indices are out-of-bounds w.r.t. dense side with broadcasted shape");
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &a.count}, &out));
   for (int64_t i = 0; i < a.count; ++i) {
     int64_t place = 0;
     for (int d = 0; d < a.rank; ++d) place += strides[d] * index_at(&a, i, d);
-    rn_move_bytes(element(out, i), element(dense, place), size);
+    rn_move_bytes(rn_element(out, i), rn_element(dense, place), size);
   }
   if (a.count) rn_combine(op, dense->dtype)(a.values->data, out->data, 1, out->data, a.count);
   return RN_OK;
@@ -174,11 +192,12 @@ static void multiply_into(const sparse_t* a, const rn_tensor_t* b, bool adjoint_
   for (int64_t i = 0; i < a->count; ++i) {
     int64_t r = index_at(a, i, adjoint_a ? 1 : 0), k = index_at(a, i, adjoint_a ? 0 : 1);
     _Alignas(16) char value[16], widened[16];
-    memcpy(value, element(a->values, i), rn_dtype_size(b->dtype));
+    memcpy(value, rn_element(a->values, i), rn_dtype_size(b->dtype));
     if (adjoint_a) conjugate(b->dtype, value, 1);
-    const void* from = rn_wide_row(b->dtype, element(b, k * columns), rows->data, columns);
-    mul(from, rn_wide_row(b->dtype, value, widened, 1), 0, element(rows, columns), columns);
-    add(element(sums, r * columns), element(rows, columns), 1, element(sums, r * columns), columns);
+    const void* from = rn_wide_row(b->dtype, rn_element(b, k * columns), rows->data, columns);
+    mul(from, rn_wide_row(b->dtype, value, widened, 1), 0, rn_element(rows, columns), columns);
+    add(rn_element(sums, r * columns), rn_element(rows, columns), 1, rn_element(sums, r * columns),
+        columns);
   }
 }
 
@@ -198,15 +217,42 @@ static rn_status_t multiply(rn_kernel_ctx_t* ctx, const sparse_t* a, const rn_te
   return status;
 }
 
+static rn_status_t read_for_product(rn_kernel_ctx_t* ctx, sparse_t* out) {
+  const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *shape = rn_in(ctx, 2);
+  if (rn_in(ctx, 3)->rank != 2) return rn_invalid_argument("Tensor 'b' is not a matrix");
+  if (shape->rank != 1) return rn_invalid_argument("Tensor 'a_shape' is not a vector");
+  if (shape->count != 2) return rn_invalid_argument("Tensor 'a_shape' must have 2 elements");
+  if (values->rank != 1) return rn_invalid_argument("Tensor 'a_values' is not a vector");
+  if (indices->rank != 2) return rn_invalid_argument("Tensor 'a_indices' is not a matrix");
+  if (rn_tensor_dim(indices, 0) != values->count)
+    return rn_invalid_argument(
+        "Number of rows of a_indices does not match number of entries in a_values");
+  if (rn_tensor_dim(indices, 1) != shape->count)
+    return rn_invalid_argument(
+        "Number of columns of a_indices does not match number of entries in a_shape");
+  return take_sparse(ctx, out);
+}
+
+// INVALID_ARGUMENT unless every index lies within the matrix; the inner one, k, is looked at first.
+static rn_status_t check_places(const sparse_t* a, bool adjoint_a) {
+  for (int64_t i = 0; i < a->count; ++i)
+    for (int turn = 0; turn < 2; ++turn) {
+      int d = (turn == 0) != adjoint_a;
+      int64_t at = index_at(a, i, d);
+      if (at < 0 || at >= a->shape[d])
+        return rn_invalid_argument("%s (%lld) from index[%lld,%d] out of bounds (>=%lld)",
+                                   turn ? "m" : "k", (long long)at, (long long)i, d,
+                                   (long long)a->shape[d]);
+    }
+  return RN_OK;
+}
+
 static rn_status_t sparse_tensor_dense_mat_mul(rn_kernel_ctx_t* ctx) {
   const product_t* product = ctx->state;
   const rn_tensor_t* b = rn_in(ctx, 3);
   rn_tensor_t turned = {0};
   sparse_t a;
-  RN_RETURN_IF_ERROR(read_sparse(ctx, 0, &a));
-  if (b->rank != 2) return rn_invalid_argument("Tensor 'b' is not a matrix");
-  if (a.rank != 2) return rn_invalid_argument("Tensor 'a_shape' must have 2 elements");
-  RN_RETURN_IF_ERROR(check_indices(&a));
+  RN_RETURN_IF_ERROR(read_for_product(ctx, &a));
   int64_t inner_a = a.shape[product->adjoint_a ? 0 : 1];
   int64_t inner_b = rn_tensor_dim(b, product->adjoint_b ? 1 : 0);
   if (inner_a != inner_b)
@@ -216,6 +262,8 @@ static rn_status_t sparse_tensor_dense_mat_mul(rn_kernel_ctx_t* ctx) {
         "[%lld, %lld).  Dimensions of B: %s",
         (long long)inner_a, (long long)inner_b, (long long)a.shape[0], (long long)a.shape[1],
         rn_text_of(b).text);
+  RN_RETURN_IF_ERROR(rn_sparse_check_sizes(rn_in(ctx, 2)));
+  RN_RETURN_IF_ERROR(check_places(&a, product->adjoint_a));
   rn_status_t status = product->adjoint_b ? adjoint_of(ctx, b, &turned) : RN_OK;
   if (rn_ok(status))
     status = multiply(ctx, &a, product->adjoint_b ? &turned : b, product->adjoint_a);
@@ -235,40 +283,42 @@ static rn_status_t reduce_init(const rn_kernel_init_t* init, void* self) {
 }
 
 // The output's shape, and the stride of each dimension in it, 0 where it is reduced.
-static rn_status_t reduced_shape(rn_kernel_ctx_t* ctx, const sparse_t* in, int64_t* dims,
-                                 int64_t* strides, int* out_rank) {
+static int reduced_shape(rn_kernel_ctx_t* ctx, const rn_sparse_t* in, int64_t* dims,
+                         int64_t* strides) {
   const rn_tensor_t* axes = rn_in(ctx, 3);
   bool keeps = ((const reduce_t*)ctx->state)->keeps_dims, is_reduced[RN_MAX_RANK] = {false};
   for (int64_t i = 0; i < axes->count; ++i) {
     int64_t axis = rn_int_at(axes, i);
-    if (axis < -in->rank || axis >= in->rank)
-      return rn_invalid_argument("Invalid reduction dimension %lld, for input with %d dimensions.",
-                                 (long long)axis, in->rank);
     is_reduced[axis < 0 ? axis + in->rank : axis] = true;
   }
   int64_t stride = 1;
+  int rank = 0;
   for (int d = in->rank - 1; d >= 0; --d) {
     strides[d] = is_reduced[d] ? 0 : stride;
     if (!is_reduced[d]) stride *= in->shape[d];
   }
-  *out_rank = 0;
   for (int d = 0; d < in->rank; ++d)
-    if (keeps || !is_reduced[d]) dims[(*out_rank)++] = is_reduced[d] ? 1 : in->shape[d];
-  return RN_OK;
+    if (keeps || !is_reduced[d]) dims[rank++] = is_reduced[d] ? 1 : in->shape[d];
+  return rank;
 }
 
-static rn_status_t reduce_into(rn_kernel_ctx_t* ctx, const sparse_t* in, const int64_t* strides,
-                               rn_combine_op_t op, rn_tensor_t* out, bool* seen) {
+// Indices may be anything where they are reduced, and the others may name any place there is.
+static rn_status_t reduce_into(const rn_sparse_t* in, const int64_t* strides, rn_combine_op_t op,
+                               rn_tensor_t* out, bool* seen) {
   rn_combine_fn_t combine = rn_combine(op, out->dtype);
-  (void)ctx;
   for (int64_t i = 0; i < in->count; ++i) {
-    int64_t place = 0;
-    for (int d = 0; d < in->rank; ++d) place += strides[d] * index_at(in, i, d);
-    char* to = element(out, place);
+    uint64_t sum = 0;
+    for (int d = 0; d < in->rank; ++d)
+      sum += (uint64_t)strides[d] * (uint64_t)rn_sparse_index(in, i)[d];
+    int64_t place = (int64_t)sum;
+    if (place < 0 || place >= out->count)
+      return rn_internal("Obtained a write index of %lld which is outside of bounds of [0, %lld)",
+                         (long long)place, (long long)out->count);
+    char* to = rn_element(out, place);
     if (seen[place])
-      combine(to, element(in->values, i), 1, to, 1);
+      combine(to, rn_element(in->values, i), 1, to, 1);
     else
-      memcpy(to, element(in->values, i), rn_dtype_size(out->dtype));
+      memcpy(to, rn_element(in->values, i), rn_dtype_size(out->dtype));
     seen[place] = true;
   }
   return RN_OK;
@@ -277,16 +327,15 @@ static rn_status_t reduce_into(rn_kernel_ctx_t* ctx, const sparse_t* in, const i
 static rn_status_t reduce(rn_kernel_ctx_t* ctx, rn_combine_op_t op) {
   int64_t dims[RN_MAX_RANK], strides[RN_MAX_RANK];
   rn_tensor_t *out = NULL, seen = {0};
-  sparse_t in;
-  int rank = 0;
-  RN_RETURN_IF_ERROR(read_sparse(ctx, 0, &in));
-  RN_RETURN_IF_ERROR(reduced_shape(ctx, &in, dims, strides, &rank));
-  RN_RETURN_IF_ERROR(check_indices(&in));
+  rn_sparse_t in;
+  RN_RETURN_IF_ERROR(rn_sparse_check_reduced(rn_in(ctx, 2), rn_in(ctx, 3)));
+  RN_RETURN_IF_ERROR(rn_sparse_read(ctx, 0, &in));
+  int rank = reduced_shape(ctx, &in, dims, strides);
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){(int16_t)rank, dims}, &out));
   rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, out->count);
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_BOOL, (rn_shape_t){1, &out->count}, &seen));
   rn_move_zero(rn_ctx_pool(ctx), RN_BOOL, seen.data, seen.count);
-  rn_status_t status = reduce_into(ctx, &in, strides, op, out, RN_DATA(&seen, bool));
+  rn_status_t status = reduce_into(&in, strides, op, out, RN_DATA(&seen, bool));
   rn_tensor_clear(&seen);
   return status;
 }

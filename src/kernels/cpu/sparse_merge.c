@@ -6,6 +6,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/combine.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/sparse.h"
 #include "kernels/kernel_rows.h"
 
 typedef struct part_t {
@@ -15,52 +16,63 @@ typedef struct part_t {
   int64_t count;
 } part_t;
 
-static rn_status_t read_part(rn_kernel_ctx_t* ctx, int first, const char* name, part_t* out) {
-  const rn_tensor_t *indices = rn_in(ctx, first), *values = rn_in(ctx, first + 1);
-  const rn_tensor_t* shape = rn_in(ctx, first + 2);
-  if (indices->rank != 2)
-    return rn_invalid_argument("Input %s_indices should be a matrix but received shape: %s", name,
-                               rn_text_of(indices).text);
-  if (values->rank != 1 || shape->rank != 1)
-    return rn_invalid_argument(
-        "Inputs %s_values and %s_shape should be vectors but received "
-        "shapes: %s and %s",
-        name, name, rn_text_of(values).text, rn_text_of(shape).text);
-  if (values->count != rn_tensor_dim(indices, 0))
-    return rn_invalid_argument("Expected %lld non-empty input values, got %lld for %s",
-                               (long long)rn_tensor_dim(indices, 0), (long long)values->count,
-                               name);
-  if (shape->count != rn_tensor_dim(indices, 1))
-    return rn_invalid_argument("Expected %s_shape to have %lld elements, got %lld", name,
-                               (long long)rn_tensor_dim(indices, 1), (long long)shape->count);
-  *out = (part_t){RN_DATA(indices, const int64_t), values, shape, values->count};
-  return RN_OK;
-}
-
-static rn_status_t read_parts(rn_kernel_ctx_t* ctx, part_t* a, part_t* b) {
-  RN_RETURN_IF_ERROR(read_part(ctx, 0, "a", a));
-  RN_RETURN_IF_ERROR(read_part(ctx, 3, "b", b));
-  if (a->shape->count != b->shape->count)
-    return rn_invalid_argument("Operands do not have the same ranks; got: %lld and %lld",
-                               (long long)a->shape->count, (long long)b->shape->count);
-  for (int64_t d = 0; d < a->shape->count; ++d)
-    if (RN_DATA(a->shape, const int64_t)[d] != RN_DATA(b->shape, const int64_t)[d])
+// INVALID_ARGUMENT unless both shapes, of which the kernel made sure that they are vectors, agree.
+static rn_status_t check_shapes(const rn_tensor_t* a, const rn_tensor_t* b) {
+  for (int64_t d = 0; d < a->count; ++d)
+    if (rn_int_at(a, d) != rn_int_at(b, d))
       return rn_invalid_argument(
-          "Operands' shapes do not match: got %lld and %lld for dimension "
-          "%lld",
-          (long long)RN_DATA(a->shape, const int64_t)[d],
-          (long long)RN_DATA(b->shape, const int64_t)[d], (long long)d);
+          "Operands' shapes do not match: got %lld and %lld for dimension %lld",
+          (long long)rn_int_at(a, d), (long long)rn_int_at(b, d), (long long)d);
   return RN_OK;
 }
 
-static int compare(const int64_t* a, const int64_t* b, int64_t rank) {
-  for (int64_t d = 0; d < rank; ++d)
-    if (a[d] != b[d]) return a[d] < b[d] ? -1 : 1;
-  return 0;
+static part_t take_part(rn_kernel_ctx_t* ctx, int first) {
+  return (part_t){RN_DATA(rn_in(ctx, first), const int64_t), rn_in(ctx, first + 1),
+                  rn_in(ctx, first + 2), rn_in(ctx, first + 1)->count};
 }
 
-static char* element(const rn_tensor_t* tensor, int64_t i) {
-  return (char*)tensor->data + (size_t)i * rn_dtype_size(tensor->dtype);
+// The parts of a sum.
+static rn_status_t read_added(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *a = rn_in(ctx, 0), *a_values = rn_in(ctx, 1), *a_shape = rn_in(ctx, 2);
+  const rn_tensor_t *b = rn_in(ctx, 3), *b_values = rn_in(ctx, 4), *b_shape = rn_in(ctx, 5);
+  if (a->rank != 2 || b->rank != 2)
+    return rn_invalid_argument("Input indices should be matrices but received shapes: %s and %s",
+                               rn_text_of(a).text, rn_text_of(b).text);
+  if (a_values->rank != 1 || b_values->rank != 1)
+    return rn_invalid_argument("Input values should be vectors but received shapes: %s and %s",
+                               rn_text_of(a_values).text, rn_text_of(b_values).text);
+  if (a_values->count != rn_tensor_dim(a, 0) || b_values->count != rn_tensor_dim(b, 0))
+    return rn_invalid_argument("Expected %lld and %lld non-empty input values, got %lld and %lld",
+                               (long long)rn_tensor_dim(a, 0), (long long)rn_tensor_dim(b, 0),
+                               (long long)a_values->count, (long long)b_values->count);
+  if (a_shape->rank != 1 || b_shape->rank != 1)
+    return rn_invalid_argument("Input shapes should be a vector but received shapes %s and %s",
+                               rn_text_of(a_shape).text, rn_text_of(b_shape).text);
+  if (rn_tensor_dim(a, 1) != rn_tensor_dim(b, 1))
+    return rn_invalid_argument("Input indices must have the same dimension, got %lld and %lld",
+                               (long long)rn_tensor_dim(a, 1), (long long)rn_tensor_dim(b, 1));
+  if (rn_tensor_dim(a, 1) != a_shape->count)
+    return rn_invalid_argument(
+        "Second dimension of a_indices and length of a_shape must match, got %lld and %lld",
+        (long long)rn_tensor_dim(a, 1), (long long)a_shape->count);
+  if (a_shape->count != b_shape->count)
+    return rn_invalid_argument("Operands do not have the same ranks; got shapes: %s and %s",
+                               rn_text_of(a_shape).text, rn_text_of(b_shape).text);
+  return check_shapes(a_shape, b_shape);
+}
+
+// The parts of a comparison.
+static rn_status_t read_compared(rn_kernel_ctx_t* ctx) {
+  rn_sparse_t a, b;
+  RN_RETURN_IF_ERROR(rn_sparse_read_parts(ctx, 0, &a));
+  RN_RETURN_IF_ERROR(rn_sparse_check_bounds(&a));
+  RN_RETURN_IF_ERROR(rn_sparse_read_parts(ctx, 3, &b));
+  RN_RETURN_IF_ERROR(rn_sparse_check_bounds(&b));
+  if (a.rank != b.rank)
+    return rn_invalid_argument("Operands do not have the same ranks; got shapes: %s and %s",
+                               rn_numbers_text(a.shape, a.rank, " ").text,
+                               rn_numbers_text(b.shape, b.rank, " ").text);
+  return check_shapes(rn_in(ctx, 2), rn_in(ctx, 5));
 }
 
 // How large a number is; a long double has room for every integer.
@@ -102,12 +114,13 @@ typedef struct pair_t {
   int64_t a, b;
 } pair_t;
 
-static int64_t unite(const part_t* a, const part_t* b, int64_t rank, pair_t* out) {
+static int64_t unite(const part_t* a, const part_t* b, int32_t rank, pair_t* out) {
   int64_t i = 0, j = 0, n = 0;
   while (i < a->count || j < b->count) {
-    int order = i == a->count   ? 1
-                : j == b->count ? -1
-                                : compare(a->indices + i * rank, b->indices + j * rank, rank);
+    int order = i == a->count ? 1
+                : j == b->count
+                    ? -1
+                    : rn_sparse_compare(a->indices + i * rank, b->indices + j * rank, rank);
     out[n++] = (pair_t){order <= 0 ? i : -1, order >= 0 ? j : -1};
     i += order <= 0;
     j += order >= 0;
@@ -119,8 +132,8 @@ static int64_t unite(const part_t* a, const part_t* b, int64_t rank, pair_t* out
 static void combine_pair(const part_t* a, const part_t* b, pair_t pair, rn_combine_fn_t combine,
                          bool takes_zero, size_t size, char* out) {
   static const char zero[16] = {0};
-  const char* x = pair.a >= 0 ? element(a->values, pair.a) : zero;
-  const char* y = pair.b >= 0 ? element(b->values, pair.b) : zero;
+  const char* x = pair.a >= 0 ? rn_element(a->values, pair.a) : zero;
+  const char* y = pair.b >= 0 ? rn_element(b->values, pair.b) : zero;
   if (takes_zero || (pair.a >= 0 && pair.b >= 0))
     combine(x, y, 1, out, 1);
   else
@@ -131,11 +144,11 @@ static void combine_pair(const part_t* a, const part_t* b, pair_t pair, rn_combi
 static rn_status_t merge(rn_kernel_ctx_t* ctx, rn_arena_t* arena, rn_combine_op_t op,
                          const rn_tensor_t* threshold) {
   rn_tensor_t *indices = NULL, *values = NULL;
-  part_t a, b;
+  part_t a = take_part(ctx, 0), b = take_part(ctx, 3);
   pair_t* pairs = NULL;
   char* results = NULL;
-  RN_RETURN_IF_ERROR(read_parts(ctx, &a, &b));
-  int64_t rank = a.shape->count, kept = 0;
+  int32_t rank = (int32_t)a.shape->count;
+  int64_t kept = 0;
   rn_dtype_t dtype = a.values->dtype;
   size_t size = rn_dtype_size(dtype), room = (size_t)a.count + (size_t)b.count + 1;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, room, &pairs));
@@ -176,48 +189,62 @@ static rn_status_t sparse_add(rn_kernel_ctx_t* ctx) {
   if (threshold->rank != 0)
     return rn_invalid_argument("The magnitude threshold must be a scalar: got shape %s",
                                rn_text_of(threshold).text);
+  RN_RETURN_IF_ERROR(read_added(ctx));
   RN_RETURN_IF_ERROR(with_arena(ctx, RN_COMBINE_ADD, threshold));
   RN_RETURN_IF_ERROR(rn_output(ctx, 2, rn_tensor_shape(shape), &out));
   if (shape->count) memcpy(out->data, shape->data, rn_tensor_bytes(shape));
   return RN_OK;
 }
 static rn_status_t sparse_maximum(rn_kernel_ctx_t* ctx) {
+  RN_RETURN_IF_ERROR(read_compared(ctx));
   return with_arena(ctx, RN_COMBINE_MAX, NULL);
 }
 static rn_status_t sparse_minimum(rn_kernel_ctx_t* ctx) {
+  RN_RETURN_IF_ERROR(read_compared(ctx));
   return with_arena(ctx, RN_COMBINE_MIN, NULL);
 }
 
 // What arrives at a sum goes to the entries that went into it; those that were dropped get 0.
 static rn_status_t add_grad_of(rn_kernel_ctx_t* ctx, int input, int output) {
   const rn_tensor_t *dy = rn_in(ctx, 0), *own = rn_in(ctx, input), *sum = rn_in(ctx, 3);
-  int64_t rank = rn_tensor_dim(own, 1), count = rn_tensor_dim(own, 0), k = 0;
+  int32_t rank = (int32_t)rn_tensor_dim(own, 1);
+  int64_t count = rn_tensor_dim(own, 0), k = 0;
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, output, (rn_shape_t){1, &count}, &out));
   rn_move_zero(rn_ctx_pool(ctx), out->dtype, out->data, count);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t* index = RN_DATA(own, const int64_t) + i * rank;
-    while (k < dy->count && compare(RN_DATA(sum, const int64_t) + k * rank, index, rank) < 0) ++k;
-    if (k < dy->count && compare(RN_DATA(sum, const int64_t) + k * rank, index, rank) == 0)
-      memcpy(element(out, i), element(dy, k), rn_dtype_size(dy->dtype));
+    while (k < dy->count &&
+           rn_sparse_compare(RN_DATA(sum, const int64_t) + k * rank, index, rank) < 0)
+      ++k;
+    if (k < dy->count &&
+        rn_sparse_compare(RN_DATA(sum, const int64_t) + k * rank, index, rank) == 0)
+      memcpy(rn_element(out, i), rn_element(dy, k), rn_dtype_size(dy->dtype));
   }
   return RN_OK;
 }
 
 static rn_status_t sparse_add_grad(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t* dy = rn_in(ctx, 0);
-  for (int i = 1; i < 4; ++i)
-    if (rn_in(ctx, i)->rank != 2)
-      return rn_invalid_argument("Input indices should be matrices but received shape: %s",
-                                 rn_text_of(rn_in(ctx, i)).text);
-  if (dy->rank != 1 || dy->count != rn_tensor_dim(rn_in(ctx, 3), 0))
+  const rn_tensor_t *dy = rn_in(ctx, 0), *a = rn_in(ctx, 1), *b = rn_in(ctx, 2);
+  const rn_tensor_t* sum = rn_in(ctx, 3);
+  if (a->rank != 2 || b->rank != 2 || sum->rank != 2)
+    return rn_invalid_argument(
+        "Input indices should be matrices but received shapes: %s and %s and %s",
+        rn_text_of(a).text, rn_text_of(b).text, rn_text_of(sum).text);
+  if (dy->rank != 1)
+    return rn_invalid_argument("Input backprop_val_grad should be a vector but received shape: %s",
+                               rn_text_of(dy).text);
+  int64_t a_rank = rn_tensor_dim(a, 1), b_rank = rn_tensor_dim(b, 1);
+  int64_t rank = rn_tensor_dim(sum, 1);
+  if (a_rank != b_rank || b_rank != rank || rank > INT32_MAX)
+    return rn_invalid_argument(
+        "The densified operands should have the same ndims; for A, B, sum got: %lld%lld%lld",
+        (long long)a_rank, (long long)b_rank, (long long)rank);
+  if (dy->count != rn_tensor_dim(sum, 0))
     return rn_invalid_argument(
         "# elements of backprop_val_grad and # rows of sum_indices should "
         "match (#nnz of sum): got %lld and %lld",
-        (long long)dy->count, (long long)rn_tensor_dim(rn_in(ctx, 3), 0));
-  for (int i = 1; i < 3; ++i)
-    if (rn_tensor_dim(rn_in(ctx, i), 1) != rn_tensor_dim(rn_in(ctx, 3), 1))
-      return rn_invalid_argument("The densified operands should have the same ndims");
+        (long long)dy->count, (long long)rn_tensor_dim(sum, 0));
   RN_RETURN_IF_ERROR(add_grad_of(ctx, 1, 0));
   return add_grad_of(ctx, 2, 1);
 }
@@ -228,9 +255,10 @@ static rn_status_t fill_grad_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   rn_combine_fn_t add = rn_combine(RN_COMBINE_ADD, dy->dtype);
   rn_tensor_t *values = NULL, *fallback = NULL;
   bool* seen = NULL;
-  if (map->rank != 1 || dy->rank != 1)
-    return rn_invalid_argument("reverse_index_map and grad_values must be vectors, saw: %s and %s",
-                               rn_text_of(map).text, rn_text_of(dy).text);
+  if (map->rank != 1)
+    return rn_invalid_argument("reverse_index_map must be a vector, saw: %s", rn_text_of(map).text);
+  if (dy->rank != 1)
+    return rn_invalid_argument("grad_values must be a vector, saw: %s", rn_text_of(dy).text);
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)dy->count + 1, &seen));
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){1, &map->count}, &values));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, RN_SHAPE_SCALAR, &fallback));
@@ -239,12 +267,12 @@ static rn_status_t fill_grad_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
     if (from < 0 || from >= dy->count)
       return rn_invalid_argument("Elements in reverse index must be in [0, %lld) but got %lld",
                                  (long long)dy->count, (long long)from);
-    memcpy(element(values, i), element(dy, from), rn_dtype_size(dy->dtype));
+    memcpy(rn_element(values, i), rn_element(dy, from), rn_dtype_size(dy->dtype));
     seen[from] = true;
   }
   memset(fallback->data, 0, rn_dtype_size(dy->dtype));
   for (int64_t i = 0; i < dy->count; ++i)
-    if (!seen[i]) add(fallback->data, element(dy, i), 1, fallback->data, 1);
+    if (!seen[i]) add(fallback->data, rn_element(dy, i), 1, fallback->data, 1);
   return RN_OK;
 }
 

@@ -58,10 +58,9 @@ rn_status_t rn_sparse_parts_each(rn_kernel_ctx_t* ctx, const rn_sparse_visitor_t
   if (rn_in(ctx, 2)->count < 2)
     return rn_invalid_argument("Rank of input SparseTensor should be > 1, but saw rank: %lld",
                                (long long)rn_in(ctx, 2)->count);
+  RN_RETURN_IF_ERROR(rn_sparse_check_sizes(rn_in(ctx, 2)));
   RN_RETURN_IF_ERROR(rn_sparse_read(ctx, 0, &in));
   RN_RETURN_IF_ERROR(rn_sparse_check(&in));
-  if (in.shape[0] < 0)
-    return rn_invalid_argument("Dimension 0 must be >= 0, but is %lld", (long long)in.shape[0]);
   RN_RETURN_IF_ERROR(visitor->begin(visitor->arg, in.shape[0]));
   int64_t at = 0;
   for (int64_t row = 0; row < in.shape[0]; ++row) {

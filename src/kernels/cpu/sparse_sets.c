@@ -54,17 +54,13 @@ static rn_status_t read_dense(rn_kernel_ctx_t* ctx, int i, operand_t* out) {
 }
 
 static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int first, bool checks, operand_t* out) {
+  const rn_tensor_t* shape = rn_in(ctx, first + 2);
   rn_sparse_t sparse;
+  if (shape->rank != 1) return rn_invalid_argument("Shape must be a 1D tensor.");
+  RN_RETURN_IF_ERROR(rn_sparse_check_sizes(shape));
+  if (shape->count < 2) return rn_invalid_argument("Invalid rank %d.", (int)shape->count);
   RN_RETURN_IF_ERROR(rn_sparse_read(ctx, first, &sparse));
   if (checks) RN_RETURN_IF_ERROR(rn_sparse_check(&sparse));
-  if (sparse.rank < 2) return rn_invalid_argument("Invalid rank %d.", sparse.rank);
-  int64_t groups = 1;
-  for (int32_t d = 0; d < sparse.rank; ++d)
-    if (sparse.shape[d] < 0 ||
-        (d < sparse.rank - 1 && !rn_mul_i64_ok(groups, sparse.shape[d], &groups)))
-      return rn_invalid_argument(
-          "Dimension %d of the shape is negative or too large: %s", d,
-          rn_shape_text((rn_shape_t){(int16_t)sparse.rank, sparse.shape}).text);
   *out = (operand_t){.values = sparse.values,
                      .rank = sparse.rank,
                      .shape = sparse.shape,

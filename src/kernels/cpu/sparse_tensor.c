@@ -6,53 +6,9 @@
 #include "base/arena.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/sparse.h"
 #include "kernels/cpu/with_arena.h"
 #include "kernels/kernel_rows.h"
-
-typedef struct sparse_t {
-  const int64_t* indices;  // [count, rank]
-  const rn_tensor_t* values;
-  const int64_t* shape;
-  int64_t count;
-  int rank;
-} sparse_t;
-
-static rn_status_t check_form(const rn_tensor_t* indices, const rn_tensor_t* values,
-                              const rn_tensor_t* shape) {
-  if (indices->rank != 2)
-    return rn_invalid_argument("Input indices should be a matrix but received shape %s",
-                               rn_text_of(indices).text);
-  if (values && values->rank != 1)
-    return rn_invalid_argument("Input values should be a vector but received shape %s",
-                               rn_text_of(values).text);
-  if (shape->rank != 1)
-    return rn_invalid_argument("Input shape should be a vector but received shape %s",
-                               rn_text_of(shape).text);
-  if (values && values->count != rn_tensor_dim(indices, 0))
-    return rn_invalid_argument(
-        "Number of values must match first dimension of indices. Got %lld "
-        "values, indices shape: %s",
-        (long long)values->count, rn_text_of(indices).text);
-  if (shape->count != rn_tensor_dim(indices, 1) || shape->count > RN_MAX_RANK)
-    return rn_invalid_argument(
-        "Number of dimensions must match second dimension of indices. Got "
-        "%lld dimensions, indices shape: %s",
-        (long long)shape->count, rn_text_of(indices).text);
-  for (int64_t d = 0; d < shape->count; ++d)
-    if (RN_DATA(shape, const int64_t)[d] < 0)
-      return rn_invalid_argument("Dimension %lld must be >= 0", (long long)d);
-  return RN_OK;
-}
-
-// The sparse tensor in inputs |i|, |v| (negative: it has none) and |s|.
-static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int i, int v, int s, sparse_t* out) {
-  const rn_tensor_t *indices = rn_in(ctx, i), *shape = rn_in(ctx, s);
-  const rn_tensor_t* values = v < 0 ? NULL : rn_in(ctx, v);
-  RN_RETURN_IF_ERROR(check_form(indices, values, shape));
-  *out = (sparse_t){RN_DATA(indices, const int64_t), values, RN_DATA(shape, const int64_t),
-                    rn_tensor_dim(indices, 0), (int)shape->count};
-  return RN_OK;
-}
 
 static rn_status_t output_sparse(rn_kernel_ctx_t* ctx, int i, int v, int64_t count, int rank,
                                  rn_tensor_t** out_indices, rn_tensor_t** out_values) {
@@ -85,15 +41,9 @@ typedef struct entry_t {
   int rank;
 } entry_t;
 
-static int compare_indices(const int64_t* a, const int64_t* b, int rank) {
-  for (int d = 0; d < rank; ++d)
-    if (a[d] != b[d]) return a[d] < b[d] ? -1 : 1;
-  return 0;
-}
-
 static int compare_entries(const void* a, const void* b) {
   const entry_t *x = a, *y = b;
-  int order = compare_indices(x->index, y->index, x->rank);
+  int order = rn_sparse_compare(x->index, y->index, x->rank);
   return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
@@ -119,9 +69,9 @@ static rn_status_t give_entries(rn_kernel_ctx_t* ctx, entry_t* entries, int64_t 
 }
 
 static rn_status_t reorder_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
-  sparse_t in;
+  rn_sparse_t in;
   entry_t* entries = NULL;
-  RN_RETURN_IF_ERROR(read_sparse(ctx, 0, 1, 2, &in));
+  RN_RETURN_IF_ERROR(rn_sparse_read_parts(ctx, 0, &in));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)in.count + 1, &entries));
   for (int64_t i = 0; i < in.count; ++i)
     entries[i] = (entry_t){(int64_t*)in.indices + i * in.rank, in.values, i, i, in.rank};
@@ -144,45 +94,84 @@ static rn_status_t concat_init(const rn_kernel_init_t* init, void* self) {
   return RN_OK;
 }
 
+// INVALID_ARGUMENT unless the |count| inputs from |first| on have rank |rank|.
+static rn_status_t check_list(rn_kernel_ctx_t* ctx, int first, int count, int rank,
+                              const char* name) {
+  for (int n = 0; n < count; ++n)
+    if (rn_in(ctx, first + n)->rank != rank)
+      return rn_invalid_argument("Input %s should be a %s but received shape %s at position %d",
+                                 name, rank == 2 ? "matrix" : "vector",
+                                 rn_text_of(rn_in(ctx, first + n)).text, n);
+  return RN_OK;
+}
+
+// Whether the sizes of all |count| inputs are those of shapes that may be.
+static bool are_shapes(rn_kernel_ctx_t* ctx, int count) {
+  for (int n = 0; n < count; ++n) {
+    rn_status_t status = rn_sparse_check_sizes(rn_in(ctx, 2 * count + n));
+    bool is_shape = rn_ok(status);
+    rn_status_free(status);
+    if (!is_shape) return false;
+  }
+  return true;
+}
+
+// INVALID_ARGUMENT unless the sizes of |part|, which is number |n|, are those of |first| in all
+// dimensions but |axis|.
+static rn_status_t check_alike(const rn_tensor_t* first, const rn_tensor_t* part, int n,
+                               int64_t axis) {
+  if (part->count != first->count)
+    return rn_invalid_argument(
+        "Ranks of all input tensors must match: expected %lld but got %lld at position %d",
+        (long long)first->count, (long long)part->count, n);
+  for (int64_t d = 0; d < first->count; ++d)
+    if (d != axis && rn_int_at(part, d) != rn_int_at(first, d))
+      return rn_invalid_argument(
+          "Input shapes must match: expected %lld for dimension %lld but got %lld at position %d",
+          (long long)rn_int_at(first, d), (long long)d, (long long)rn_int_at(part, d), n);
+  return RN_OK;
+}
+
 // Reads all inputs and adds their sizes up.
-static rn_status_t read_parts(rn_kernel_ctx_t* ctx, int count, int64_t axis, sparse_t* parts,
+static rn_status_t read_parts(rn_kernel_ctx_t* ctx, int count, int64_t axis, rn_sparse_t* parts,
                               int64_t* shape, int* out_axis, int64_t* out_total) {
+  const rn_tensor_t* first = rn_in(ctx, 2 * count);
+  RN_RETURN_IF_ERROR(check_list(ctx, 0, count, 2, "indices"));
+  RN_RETURN_IF_ERROR(check_list(ctx, count, count, 1, "values"));
+  RN_RETURN_IF_ERROR(check_list(ctx, 2 * count, count, 1, "shapes"));
+  if (!are_shapes(ctx, count)) return rn_internal("Encountered overflow from large input shape.");
+  int64_t rank = first->count;
+  if (axis < -rank || axis >= rank)
+    return rn_invalid_argument("Concat dimension must be in range [%lld, %lld), got %lld",
+                               (long long)-rank, (long long)rank, (long long)axis);
+  if (axis < 0) axis += rank;
+  *out_axis = (int)axis;
   *out_total = 0;
   for (int n = 0; n < count; ++n) {
-    RN_RETURN_IF_ERROR(read_sparse(ctx, n, count + n, 2 * count + n, &parts[n]));
-    int rank = parts[n].rank;
-    if (rank != parts[0].rank)
+    const rn_tensor_t *indices = rn_in(ctx, n), *values = rn_in(ctx, count + n);
+    const rn_tensor_t* sizes = rn_in(ctx, 2 * count + n);
+    RN_RETURN_IF_ERROR(check_alike(first, sizes, n, axis));
+    if (rn_tensor_dim(indices, 0) != values->count)
       return rn_invalid_argument(
-          "Ranks of all input tensors must match: expected %d but got %d at "
-          "position %d",
-          parts[0].rank, rank, n);
-    *out_total += parts[n].count;
+          "indices and values rows (indexing dimension) must match. (indices = %lld, values = "
+          "%lld)",
+          (long long)rn_tensor_dim(indices, 0), (long long)values->count);
+    if (rn_tensor_dim(indices, 1) != rank)
+      return rn_invalid_argument("Order length must be SparseTensor rank.");
+    RN_RETURN_IF_ERROR(rn_sparse_take(indices, values, sizes, &parts[n]));
+    *out_total += values->count;
   }
-  int rank = parts[0].rank;
-  *out_axis = (int)(axis < 0 ? axis + rank : axis);
-  if (axis < -rank || axis >= rank)
-    return rn_invalid_argument("Concat dimension must be in range [%d, %d), got %lld", -rank, rank,
-                               (long long)axis);
-  for (int d = 0; d < rank; ++d) {
-    shape[d] = 0;
-    for (int n = 0; n < count; ++n) {
-      int64_t size = parts[n].shape[d];
-      if (d == *out_axis && !rn_add_i64_ok(shape[d], size, &shape[d]))
-        return rn_invalid_argument("Concat dimension overflows");
-      if (d != *out_axis && size != parts[0].shape[d])
-        return rn_invalid_argument(
-            "Input shapes must match: expected %lld for dimension %d but got %lld at position %d",
-            (long long)parts[0].shape[d], d, (long long)size, n);
-      if (d != *out_axis) shape[d] = size;
-    }
-  }
+  memcpy(shape, parts[0].shape, (size_t)rank * sizeof *shape);
+  for (int n = 1; n < count; ++n)
+    if (!rn_add_i64_ok(shape[axis], parts[n].shape[axis], &shape[axis]))
+      return rn_internal("Encountered overflow from large input shape.");
   return RN_OK;
 }
 
 static rn_status_t concat_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   const concat_t* concat = ctx->state;
   int64_t shape[RN_MAX_RANK], total = 0, offset = 0, number = 0;
-  sparse_t* parts = NULL;
+  rn_sparse_t* parts = NULL;
   entry_t* entries = NULL;
   int64_t* indices = NULL;
   int axis = 0;
@@ -207,7 +196,7 @@ static rn_status_t sparse_concat(rn_kernel_ctx_t* ctx) { return rn_with_arena(ct
 
 // Parts: entries within a box, their indices counted from its corner.
 
-static bool is_within(const sparse_t* in, int64_t i, const int64_t* start, const int64_t* size) {
+static bool is_within(const rn_sparse_t* in, int64_t i, const int64_t* start, const int64_t* size) {
   for (int d = 0; d < in->rank; ++d) {
     int64_t at = in->indices[i * in->rank + d];
     if (at < start[d] || (uint64_t)at - (uint64_t)start[d] >= (uint64_t)size[d]) return false;
@@ -215,7 +204,7 @@ static bool is_within(const sparse_t* in, int64_t i, const int64_t* start, const
   return true;
 }
 
-static rn_status_t give_box(rn_kernel_ctx_t* ctx, const sparse_t* in, const int64_t* start,
+static rn_status_t give_box(rn_kernel_ctx_t* ctx, const rn_sparse_t* in, const int64_t* start,
                             const int64_t* size, int i, int v, int s) {
   rn_tensor_t *indices = NULL, *values = NULL;
   int64_t count = 0, next = 0;
@@ -231,18 +220,24 @@ static rn_status_t give_box(rn_kernel_ctx_t* ctx, const sparse_t* in, const int6
 }
 
 static rn_status_t sparse_slice(rn_kernel_ctx_t* ctx) {
-  sparse_t in;
+  rn_sparse_t in;
   int64_t start[RN_MAX_RANK], size[RN_MAX_RANK];
-  RN_RETURN_IF_ERROR(read_sparse(ctx, 0, 1, 2, &in));
+  RN_RETURN_IF_ERROR(rn_sparse_read_parts(ctx, 0, &in));
   for (int k = 3; k < 5; ++k)
-    if (rn_in(ctx, k)->rank != 1 || rn_in(ctx, k)->count != in.rank)
-      return rn_invalid_argument("Expected %s to be a vector of %d elements, got shape %s",
+    if (rn_in(ctx, k)->rank != 1)
+      return rn_invalid_argument("Input %s should be a vector but received shape %s",
+                                 k == 3 ? "start" : "size", rn_text_of(rn_in(ctx, k)).text);
+  for (int k = 3; k < 5; ++k)
+    if (rn_in(ctx, k)->count != in.rank)
+      return rn_invalid_argument("Expected %s to be a vector of length %d but got length %lld",
                                  k == 3 ? "start" : "size", in.rank,
-                                 rn_text_of(rn_in(ctx, k)).text);
+                                 (long long)rn_in(ctx, k)->count);
+  RN_RETURN_IF_ERROR(rn_sparse_check_sizes(rn_in(ctx, 2)));
   for (int d = 0; d < in.rank; ++d) {
     start[d] = RN_DATA(rn_in(ctx, 3), const int64_t)[d];
     size[d] = RN_DATA(rn_in(ctx, 4), const int64_t)[d];
-    if (size[d] < 0) return rn_invalid_argument("size must be >= 0");
+    if (size[d] < 0)
+      return rn_invalid_argument("Expected a non-negative size, got %lld", (long long)size[d]);
     // Before the first is nothing, but one may start there.
     int64_t left = 0;
     if (start[d] < in.shape[d] && __builtin_sub_overflow(in.shape[d], start[d], &left))
@@ -256,19 +251,24 @@ static rn_status_t sparse_split(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* axis_in = rn_in(ctx, 0);
   int parts = ctx->kernel->output_count / 3;
   int64_t start[RN_MAX_RANK] = {0}, size[RN_MAX_RANK];
-  sparse_t in;
-  RN_RETURN_IF_ERROR(read_sparse(ctx, 1, 2, 3, &in));
-  if (axis_in->count != 1) return rn_invalid_argument("split_dim must be a scalar");
+  rn_sparse_t in;
+  if (axis_in->rank != 0)
+    return rn_invalid_argument("Input axis should be a scalar but received shape %s",
+                               rn_text_of(axis_in).text);
+  RN_RETURN_IF_ERROR(rn_sparse_check_ranks(rn_in(ctx, 1), rn_in(ctx, 2), rn_in(ctx, 3)));
+  RN_RETURN_IF_ERROR(rn_sparse_read_parts(ctx, 1, &in));
+  RN_RETURN_IF_ERROR(rn_sparse_check_bounds(&in));
   int64_t axis = *RN_DATA(axis_in, const int64_t);
   if (axis < -in.rank || axis >= in.rank)
-    return rn_invalid_argument("Input split_dim should be between %d and %d, got %lld", -in.rank,
-                               in.rank - 1, (long long)axis);
+    return rn_invalid_argument("Input axis should be in range [%d, %d), got %lld", -in.rank,
+                               in.rank, (long long)axis);
   if (axis < 0) axis += in.rank;
   if (parts < 1 || parts > in.shape[axis])
     return rn_invalid_argument(
         "Input num_split should be between 1 and the splitting dimension "
         "size (%lld), got %d",
         (long long)in.shape[axis], parts);
+  RN_RETURN_IF_ERROR(rn_sparse_check_sizes(rn_in(ctx, 3)));
   memcpy(size, in.shape, (size_t)in.rank * sizeof *size);
   int64_t each = in.shape[axis] / parts, more = in.shape[axis] % parts;
   for (int p = 0; p < parts; ++p) {
@@ -281,20 +281,14 @@ static rn_status_t sparse_split(rn_kernel_ctx_t* ctx) {
 
 // Another shape of as many places.
 
-static rn_status_t product_of(const int64_t* dims, int rank, int64_t* out) {
-  *out = 1;
-  for (int d = 0; d < rank; ++d)
-    if (!rn_mul_i64_ok(*out, dims[d], out))
-      return rn_invalid_argument("Shape would have more than 2**63 - 1 elements");
-  return RN_OK;
-}
-
-// |target| with its -1, if it has one, made a size.
-static rn_status_t resolve(const sparse_t* in, const rn_tensor_t* target, int64_t* shape) {
-  int64_t places = 0, product = 0;
+// |target| with its -1, if it has one, made a size; |places| is how many the input has.
+static rn_status_t resolve(const rn_sparse_t* in, int64_t places, const rn_tensor_t* target,
+                           int64_t* shape) {
+  int64_t product = 1;
   int open = -1, rank = (int)target->count;
-  RN_RETURN_IF_ERROR(product_of(in->shape, in->rank, &places));
+  rn_shape_t old = {(int16_t)in->rank, in->shape}, made = {(int16_t)rank, shape};
   for (int d = 0; d < rank; ++d) {
+    int64_t before = product;
     shape[d] = RN_DATA(target, const int64_t)[d];
     if (shape[d] == -1) {
       if (open >= 0)
@@ -305,8 +299,10 @@ static rn_status_t resolve(const sparse_t* in, const rn_tensor_t* target, int64_
     } else if (shape[d] < 0) {
       return rn_invalid_argument("size %d must be non-negative, not %lld", d, (long long)shape[d]);
     }
+    if (!rn_mul_i64_ok(before, shape[d], &product))
+      return rn_invalid_argument("Encountered overflow when multiplying %lld with %lld, result: -1",
+                                 (long long)before, (long long)shape[d]);
   }
-  RN_RETURN_IF_ERROR(product_of(shape, rank, &product));
   if (open >= 0) {
     if (product == 0)
       return rn_invalid_argument(
@@ -314,39 +310,60 @@ static rn_status_t resolve(const sparse_t* in, const rn_tensor_t* target, int64_
           "unless all specified input sizes are non-zero");
     if (places % product)
       return rn_invalid_argument(
-          "Input to reshape is a SparseTensor with %lld dense values, but "
-          "the requested shape requires a multiple of %lld",
-          (long long)places, (long long)product);
+          "Input to reshape is a SparseTensor with %lld dense values, but the requested shape "
+          "requires a multiple of %lld. input_shape=%s output_shape=%s",
+          (long long)places, (long long)product, rn_shape_text(old).text, rn_shape_text(made).text);
     shape[open] = places / product;
     product = places;
   }
   if (product == places) return RN_OK;
   return rn_invalid_argument(
-      "Input to reshape is a tensor with %lld dense values, but the requested shape has %lld",
-      (long long)places, (long long)product);
+      "Input to reshape is a tensor with %lld dense values, but the requested shape has %lld. "
+      "input_shape=%s output_shape=%s",
+      (long long)places, (long long)product, rn_shape_text(old).text, rn_shape_text(made).text);
+}
+
+static rn_status_t read_for_reshape(rn_kernel_ctx_t* ctx, rn_sparse_t* out, int64_t* out_places) {
+  const rn_tensor_t *indices = rn_in(ctx, 0), *sizes = rn_in(ctx, 1), *target = rn_in(ctx, 2);
+  if (indices->rank != 2) return rn_invalid_argument("Input must be a matrix.");
+  if (sizes->rank != 1) return rn_invalid_argument("Input shape must be a vector.");
+  if (sizes->count != rn_tensor_dim(indices, 1))
+    return rn_invalid_argument("Input tensor rank must match input shape length.");
+  if (target->rank != 1 || target->count > RN_MAX_RANK)
+    return rn_invalid_argument("Target shape should be a vector but received shape %s",
+                               rn_text_of(target).text);
+  RN_RETURN_IF_ERROR(rn_sparse_check_sizes(sizes));
+  RN_RETURN_IF_ERROR(rn_sparse_take(indices, NULL, sizes, out));
+  *out_places = rn_dims_product(out->shape, 0, out->rank);
+  return RN_OK;
 }
 
 static rn_status_t sparse_reshape(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* target = rn_in(ctx, 2);
-  sparse_t in;
-  int64_t shape[RN_MAX_RANK];
+  rn_sparse_t in;
+  int64_t shape[RN_MAX_RANK], strides[RN_MAX_RANK], places = 0;
   rn_tensor_t* indices = NULL;
-  RN_RETURN_IF_ERROR(read_sparse(ctx, 0, -1, 1, &in));
-  if (target->rank != 1 || target->count > RN_MAX_RANK)
-    return rn_invalid_argument("Target shape should be a vector but received shape %s",
-                               rn_text_of(target).text);
-  RN_RETURN_IF_ERROR(resolve(&in, target, shape));
+  RN_RETURN_IF_ERROR(read_for_reshape(ctx, &in, &places));
+  RN_RETURN_IF_ERROR(resolve(&in, places, target, shape));
   int rank = (int)target->count;
+  if (in.count && !places)
+    return rn_invalid_argument(
+        "Input tensor has %lld non zero elements but input shape (%s) or output shape (%s) is "
+        "empty",
+        (long long)in.count, rn_shape_text((rn_shape_t){(int16_t)in.rank, in.shape}).text,
+        rn_shape_text((rn_shape_t){(int16_t)rank, shape}).text);
   RN_RETURN_IF_ERROR(output_sparse(ctx, 0, -1, in.count, rank, &indices, NULL));
+  int64_t stride = 1;
+  for (int d = rank; d-- > 0; stride *= shape[d]) strides[d] = stride;
   for (int64_t i = 0; i < in.count; ++i) {
     // Indices may be anything; what they say of a place wraps around.
-    uint64_t place = 0;
+    uint64_t sum = 0;
     for (int d = 0; d < in.rank; ++d)
-      place = place * (uint64_t)in.shape[d] + (uint64_t)in.indices[i * in.rank + d];
-    for (int d = rank; d-- > 0;) {
-      uint64_t size = shape[d] ? (uint64_t)shape[d] : 1;
-      RN_DATA(indices, int64_t)[i * rank + d] = (int64_t)(place % size);
-      place /= size;
+      sum = sum * (uint64_t)in.shape[d] + (uint64_t)in.indices[i * in.rank + d];
+    int64_t place = (int64_t)sum;
+    for (int d = 0; d < rank; ++d) {
+      RN_DATA(indices, int64_t)[i * rank + d] = place / strides[d];
+      place %= strides[d];
     }
   }
   return output_shape(ctx, 1, shape, rank);
@@ -354,28 +371,48 @@ static rn_status_t sparse_reshape(rn_kernel_ctx_t* ctx) {
 
 // Rows without a value get one, at their first place.
 
-static rn_status_t check_rows(const sparse_t* in, int64_t rows) {
+static rn_status_t check_rows(const rn_sparse_t* in, int64_t rows) {
   for (int64_t i = 0; i < in->count; ++i) {
     int64_t row = in->indices[i * in->rank];
-    if (row < 0)
-      return rn_invalid_argument("indices(%lld, 0) is invalid: %lld < 0", (long long)i,
-                                 (long long)row);
-    if (row >= rows)
+    if (row < 0 || row >= rows)
       return rn_invalid_argument("indices(%lld, 0) is invalid: %lld >= %lld", (long long)i,
                                  (long long)row, (long long)rows);
   }
   return RN_OK;
 }
 
+static rn_status_t read_for_fill(rn_kernel_ctx_t* ctx, rn_sparse_t* out) {
+  const rn_tensor_t *indices = rn_in(ctx, 0), *values = rn_in(ctx, 1), *sizes = rn_in(ctx, 2);
+  const rn_tensor_t* value = rn_in(ctx, 3);
+  if (sizes->rank != 1)
+    return rn_invalid_argument("dense_shape must be a vector, saw: %s", rn_text_of(sizes).text);
+  if (indices->rank != 2)
+    return rn_invalid_argument("indices must be a matrix, saw: %s", rn_text_of(indices).text);
+  if (values->rank != 1)
+    return rn_invalid_argument("values must be a vector, saw: %s", rn_text_of(values).text);
+  if (rn_tensor_dim(indices, 0) != values->count)
+    return rn_invalid_argument(
+        "The length of `values` (%lld) must match the first dimension of `indices` (%lld).",
+        (long long)values->count, (long long)rn_tensor_dim(indices, 0));
+  if (rn_tensor_dim(indices, 1) != sizes->count)
+    return rn_invalid_argument(
+        "The length of `dense_shape` (%lld) must match the second dimension of `indices` (%lld).",
+        (long long)sizes->count, (long long)rn_tensor_dim(indices, 1));
+  if (value->rank != 0)
+    return rn_invalid_argument("default_value must be a scalar, saw: %s", rn_text_of(value).text);
+  if (sizes->count == 0) return rn_invalid_argument("Dense shape cannot be empty.");
+  if (rn_int_at(sizes, 0) < 0)
+    return rn_invalid_argument("Expected shape dimensions to be non-negative, got %lld",
+                               (long long)rn_int_at(sizes, 0));
+  return rn_sparse_take(indices, values, sizes, out);
+}
+
 static rn_status_t fill_in(rn_kernel_ctx_t* ctx, rn_arena_t* arena) {
   const rn_tensor_t* value = rn_in(ctx, 3);
   rn_tensor_t *indices = NULL, *values = NULL, *empty = NULL, *map = NULL;
   int64_t *starts = NULL, total = 0;
-  sparse_t in;
-  RN_RETURN_IF_ERROR(read_sparse(ctx, 0, 1, 2, &in));
-  if (value->rank != 0)
-    return rn_invalid_argument("default_value must be a scalar, saw: %s", rn_text_of(value).text);
-  if (in.rank == 0) return rn_invalid_argument("Dense shape cannot be empty.");
+  rn_sparse_t in;
+  RN_RETURN_IF_ERROR(read_for_fill(ctx, &in));
   int64_t rows = in.shape[0];
   if (rows == 0 && in.count > 0)
     return rn_invalid_argument(
@@ -418,15 +455,32 @@ static rn_status_t sparse_slice_grad(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *dy = rn_in(ctx, 0), *in = rn_in(ctx, 1), *start = rn_in(ctx, 2),
                     *taken = rn_in(ctx, 3);
   rn_tensor_t* out = NULL;
-  if (dy->rank != 1 || in->rank != 2 || taken->rank != 2 || start->rank != 1)
-    return rn_invalid_argument("Input to SparseSliceGrad has a wrong rank");
-  int64_t rank = rn_tensor_dim(in, 1), count = rn_tensor_dim(in, 0), next = 0;
-  if (rn_tensor_dim(taken, 1) != rank || start->count != rank)
+  if (in->rank != 2 || taken->rank != 2)
     return rn_invalid_argument(
-        "The input and output should have the same ndims: got: %lld and "
+        "Input and output indices should be matrices but received shapes: %s and %s",
+        rn_text_of(in).text, rn_text_of(taken).text);
+  if (dy->rank != 1)
+    return rn_invalid_argument("Input backprop_val_grad should be a vector but received shape: %s",
+                               rn_text_of(dy).text);
+  int64_t rank = rn_tensor_dim(in, 1), count = rn_tensor_dim(in, 0), next = 0;
+  if (rn_tensor_dim(taken, 1) != rank)
+    return rn_invalid_argument(
+        "The input and output should have the same ndims: got: %lld and %lld", (long long)rank,
+        (long long)rn_tensor_dim(taken, 1));
+  if (start->rank != 1)
+    return rn_invalid_argument("Input start should be a vector but received shape %s",
+                               rn_text_of(start).text);
+  if (start->count != rank)
+    return rn_invalid_argument(
+        "Expected input_start to be a vector of length %lld but got length "
         "%lld",
-        (long long)rank, (long long)rn_tensor_dim(taken, 1));
-  if (rn_tensor_dim(taken, 0) > count || dy->count != rn_tensor_dim(taken, 0))
+        (long long)rank, (long long)start->count);
+  if (dy->count != rn_tensor_dim(taken, 0))
+    return rn_invalid_argument(
+        "# elements of backprop_val_grad and # rows of output_indices should match (#nnz of sum): "
+        "got %lld and %lld",
+        (long long)dy->count, (long long)rn_tensor_dim(taken, 0));
+  if (rn_tensor_dim(taken, 0) > count)
     return rn_invalid_argument(
         "# rows of output_indices should be not greater than of "
         "input_indices, got %lld and %lld",
