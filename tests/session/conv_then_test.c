@@ -32,6 +32,9 @@ static const case_t cases[] = {
     {1, 40, 40, 24, 1, 5, 1, 1, "SAME", true, 0, "n"},
     {1, 1, 1, 1, 1, 1, 1, 1, "SAME", false, 0, "bsafr6n"},
     {1, 33, 33, 17, 40, 3, 1, 1, "SAME", false, 0, "rsrsrsr"},
+    // Pieces whose filters are laid out in different ways.
+    {1, 28, 28, 128, 512, 1, 1, 1, "SAME", false, 0, "bsafr"},
+    {3, 17, 17, 192, 192, 3, 1, 1, "SAME", false, 0, "bsar"},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -200,7 +203,8 @@ static void compare(int from, int to) {
 }
 
 RT_TEST(conv_then, small_ones) { compare(0, 9); }
-RT_TEST(conv_then, large_ones) { compare(9, CASES); }
+RT_TEST(conv_then, large_ones) { compare(9, CASES - 2); }
+RT_TEST(conv_then, ones_with_several_layouts) { compare(CASES - 2, CASES); }
 
 // A filter that is kept in blocks is laid out anew when the variable gets another value, whichever
 // way it gets it.

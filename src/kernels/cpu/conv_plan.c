@@ -19,9 +19,12 @@ struct rn_conv_engine_t {
   rn_conv_plan_t* plans;
   int32_t plan_count;
   uint64_t calls;
-  rn_tensor_t filter;         // what |blocks| are of
-  rn_tensor_t blocks;         // not set: none are kept
-  dnnl_memory_desc_t layout;  // of the blocks
+  rn_tensor_t filter;  // what |kept| are copies of
+  struct {
+    rn_tensor_t blocks;  // not set: none are kept
+    dnnl_memory_desc_t layout;
+  } kept[RN_CONV_MOST_LAYOUTS];
+  int32_t next_kept;  // the one that goes when another layout is asked for
 };
 
 static rn_status_t check(dnnl_status_t status) {
@@ -64,7 +67,7 @@ static void engine_destroy(struct rn_conv_engine_t* engine) {
     plan_destroy(engine->dnnl, plan);
   }
   rn_tensor_clear(&engine->filter);
-  rn_tensor_clear(&engine->blocks);
+  for (int i = 0; i < RN_CONV_MOST_LAYOUTS; ++i) rn_tensor_clear(&engine->kept[i].blocks);
   if (engine->attr) engine->dnnl->primitive_attr_destroy(engine->attr);
   if (engine->engine) engine->dnnl->engine_destroy(engine->engine);
   RN_FREE(rn_allocator_default(), engine);
@@ -203,11 +206,20 @@ static dnnl_status_t compile_reorder(struct rn_conv_engine_t* engine, rn_conv_pl
   return status;
 }
 
+// "ref:any", "gemm:ref": loops that oneDNN has for comparison, or for want of better.
+static bool is_reference(const char* name) {
+  const char* colon = strrchr(name, ':');
+  return strstr(name, "ref") || (colon && strcmp(colon, ":any") == 0);
+}
+
 static dnnl_status_t plan_make(struct rn_conv_engine_t* engine, rn_conv_plan_t* plan,
                                const dnnl_memory_desc_t* w_layout) {
   const rn_dnnl_t* dnnl = engine->dnnl;
   dnnl_status_t status = describe(dnnl, plan, w_layout);
   if (!status) status = compile(engine, plan);
+  if (!status)
+    status = dnnl->primitive_desc_query(plan->desc, dnnl_query_impl_info_str, 0, &plan->name);
+  if (!status && is_reference(plan->name)) status = dnnl_unimplemented;
   if (status) return status;
   plan->w = *dnnl->primitive_desc_query_md(
       plan->desc,
@@ -244,6 +256,7 @@ static rn_status_t plan_add(struct rn_conv_engine_t* engine, const rn_conv_t* co
   if (engine->plan_count >= MOST_PLANS) plan_evict(engine);
   RN_RETURN_IF_ERROR(RN_NEW(rn_allocator_default(), &plan));
   plan->conv = *conv;
+  plan->is_own = !w_layout;
   dnnl_status_t made = plan_make(engine, plan, w_layout);
   if (made == dnnl_out_of_memory) {
     plan_destroy(dnnl, plan);
@@ -266,7 +279,8 @@ rn_status_t rn_conv_plan_get(rn_conv_cache_t* cache, const rn_dnnl_t* dnnl, cons
   rn_status_t status = RN_OK;
   if (!cache->engine) status = engine_create(dnnl, &cache->engine);
   rn_conv_plan_t* plan = rn_ok(status) ? cache->engine->plans : NULL;
-  while (plan && !(same_conv(&plan->conv, conv) &&
+  // Which plan is found must not depend on those that other calls have left here.
+  while (plan && !(same_conv(&plan->conv, conv) && plan->is_own == !w_layout &&
                    (!w_layout || dnnl->memory_desc_equal(&plan->w, w_layout))))
     plan = plan->next;
   if (rn_ok(status) && !plan) status = plan_add(cache->engine, conv, w_layout, &plan);
@@ -376,35 +390,60 @@ rn_status_t rn_conv_reorder(rn_conv_cache_t* cache, rn_conv_plan_t* plan, void* 
   return check(status);
 }
 
+// The kept copy of |filter| in |layout|; -1 if there is none.
+static int find_kept(const struct rn_conv_engine_t* engine, const rn_tensor_t* filter,
+                     const dnnl_memory_desc_t* layout) {
+  if (engine->filter.data != filter->data || engine->filter.buffer != filter->buffer) return -1;
+  for (int i = 0; i < RN_CONV_MOST_LAYOUTS; ++i)
+    if (rn_tensor_is_set(&engine->kept[i].blocks) &&
+        engine->dnnl->memory_desc_equal(&engine->kept[i].layout, layout))
+      return i;
+  return -1;
+}
+
+// Puts |blocks| into the place of a copy, all of which go if they are of another filter. What goes
+// is handed to the caller, to be cleared outside of the lock.
+static void keep_blocks(struct rn_conv_engine_t* engine, rn_tensor_t* filter, rn_tensor_t* blocks,
+                        const dnnl_memory_desc_t* layout,
+                        rn_tensor_t out_old[RN_CONV_MOST_LAYOUTS]) {
+  bool is_same = engine->filter.data == filter->data && engine->filter.buffer == filter->buffer;
+  for (int i = 0; i < RN_CONV_MOST_LAYOUTS; ++i) {
+    if (is_same && i != engine->next_kept) continue;
+    out_old[i] = engine->kept[i].blocks;
+    engine->kept[i].blocks = (rn_tensor_t){0};
+  }
+  engine->kept[engine->next_kept].blocks = *blocks;
+  engine->kept[engine->next_kept].layout = *layout;
+  engine->next_kept = (engine->next_kept + 1) % RN_CONV_MOST_LAYOUTS;
+  rn_tensor_t old = engine->filter;
+  engine->filter = *filter;
+  *filter = old;
+}
+
 rn_status_t rn_conv_kept_blocks(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, rn_conv_plan_t* plan,
                                 const rn_tensor_t* filter, rn_tensor_t* out) {
   struct rn_conv_engine_t* engine = cache->engine;
   rn_mutex_lock(&cache->mutex);
-  bool is_kept = rn_tensor_is_set(&engine->blocks) && engine->filter.data == filter->data &&
-                 engine->filter.buffer == filter->buffer &&
-                 engine->dnnl->memory_desc_equal(&engine->layout, &plan->w);
-  rn_status_t status = is_kept ? rn_tensor_share(&engine->blocks, out) : RN_OK;
+  int kept = find_kept(engine, filter, &plan->w);
+  rn_status_t status = kept >= 0 ? rn_tensor_share(&engine->kept[kept].blocks, out) : RN_OK;
   rn_mutex_unlock(&cache->mutex);
-  if (is_kept) return status;
+  if (kept >= 0) return status;
   int64_t bytes = (int64_t)plan->w_bytes;
-  rn_tensor_t made = {0}, kept = {0};
+  rn_tensor_t made = {0}, shared = {0}, old[RN_CONV_MOST_LAYOUTS] = {0};
   RN_RETURN_IF_ERROR(
       rn_tensor_create(ctx->kernel->device_memory, RN_UINT8, (rn_shape_t){1, &bytes}, &made));
   status = rn_conv_reorder(cache, plan, filter->data, made.data);
-  if (rn_ok(status)) status = rn_tensor_share(filter, &kept);
+  if (rn_ok(status)) status = rn_tensor_share(filter, &shared);
   if (rn_ok(status)) status = rn_tensor_share(&made, out);
   if (!rn_ok(status)) {
     rn_tensor_clear(&made);
-    rn_tensor_clear(&kept);
+    rn_tensor_clear(&shared);
     return status;
   }
   rn_mutex_lock(&cache->mutex);
-  rn_tensor_t old_filter = engine->filter, old_blocks = engine->blocks;
-  engine->filter = kept;
-  engine->blocks = made;
-  engine->layout = plan->w;
+  keep_blocks(engine, &shared, &made, &plan->w, old);
   rn_mutex_unlock(&cache->mutex);
-  rn_tensor_clear(&old_filter);
-  rn_tensor_clear(&old_blocks);
+  rn_tensor_clear(&shared);
+  for (int i = 0; i < RN_CONV_MOST_LAYOUTS; ++i) rn_tensor_clear(&old[i]);
   return RN_OK;
 }

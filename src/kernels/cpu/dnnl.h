@@ -36,6 +36,7 @@
   X(reorder_primitive_desc_create)                  \
   X(primitive_desc_create)                          \
   X(primitive_desc_destroy)                         \
+  X(primitive_desc_query)                           \
   X(primitive_desc_query_md)                        \
   X(primitive_create)                               \
   X(primitive_destroy)                              \

@@ -1,0 +1,109 @@
+// Convolutions and their gradients in pieces: floats, which oneDNN does, are compared with doubles,
+// which our own products do. Small whole numbers make every sum exact, so they must be equal. With
+// other numbers, every number of threads must give the same bits.
+#include "util.h"
+
+typedef struct case_t {
+  int64_t batch, height, width, in, out, rows, columns, stride;
+  const char* padding;
+} case_t;
+
+static const case_t cases[] = {
+    {1, 28, 28, 128, 512, 1, 1, 1, "SAME"}, {3, 17, 17, 192, 192, 3, 3, 1, "SAME"},
+    {3, 16, 16, 192, 192, 3, 3, 1, "SAME"}, {1, 56, 56, 64, 256, 1, 1, 1, "SAME"},
+    {1, 14, 14, 256, 256, 3, 3, 2, "SAME"}, {17, 14, 14, 96, 100, 3, 3, 1, "VALID"},
+    {5, 35, 35, 48, 64, 5, 5, 1, "SAME"},   {3, 17, 17, 160, 192, 7, 1, 1, "SAME"},
+    {2, 40, 23, 8, 7, 4, 2, 3, "VALID"},    {3, 61, 61, 3, 5, 23, 23, 2, "SAME"},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static rn_edge_t numbers(rn_scope_t* s, rn_dtype_t dtype, const int64_t dims[4], uint64_t seed,
+                         bool is_whole) {
+  int64_t count = dims[0] * dims[1] * dims[2] * dims[3];
+  char* values = malloc((size_t)count * rn_dtype_size(dtype));
+  cr_assert(values);
+  for (int64_t i = 0; i < count; ++i) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    double value = is_whole ? (double)((int64_t)(seed >> 33) % 7 - 3)
+                            : (double)(seed >> 11) / 9007199254740992.0 - 0.45;
+    if (dtype == RN_FLOAT)
+      ((float*)values)[i] = (float)value;
+    else
+      ((double*)values)[i] = value;
+  }
+  rn_edge_t edge = rn_const(s, dtype, dims, 4, values);
+  free(values);
+  return edge;
+}
+
+static int64_t out_size(int64_t in, int64_t filter, int64_t stride, bool is_same) {
+  return is_same ? (in + stride - 1) / stride : (in - filter) / stride + 1;
+}
+
+// The result, the gradient of the image and that of the filter.
+static void run(const case_t* c, rn_dtype_t dtype, bool is_whole, int threads, rn_tensor_t out[3]) {
+  rt_t rt = rt_begin(threads);
+  rt.options.optimize = false;  // all is constant
+  rn_scope_t* s = rt.s;
+  bool is_same = strcmp(c->padding, "SAME") == 0;
+  const int64_t x_dims[4] = {c->batch, c->height, c->width, c->in};
+  const int64_t w_dims[4] = {c->rows, c->columns, c->in, c->out};
+  const int64_t y_dims[4] = {c->batch, out_size(c->height, c->rows, c->stride, is_same),
+                             out_size(c->width, c->columns, c->stride, is_same), c->out};
+  const int64_t strides[4] = {1, c->stride, c->stride, 1};
+  const int32_t x_sizes[4] = {(int32_t)x_dims[0], (int32_t)x_dims[1], (int32_t)x_dims[2],
+                              (int32_t)x_dims[3]};
+  const int32_t w_sizes[4] = {(int32_t)w_dims[0], (int32_t)w_dims[1], (int32_t)w_dims[2],
+                              (int32_t)w_dims[3]};
+  rn_edge_t x = numbers(s, dtype, x_dims, 1, is_whole), w = numbers(s, dtype, w_dims, 2, is_whole);
+  rn_edge_t y = numbers(s, dtype, y_dims, 3, is_whole);
+  const int64_t four = 4;
+  rn_edge_t of_x = rn_const(s, RN_INT32, &four, 1, x_sizes);
+  rn_edge_t of_w = rn_const(s, RN_INT32, &four, 1, w_sizes);
+  rt_step_t step = {0};
+  rt_fetch(&step, rn_Conv2D(s, x, w, strides, 4, c->padding));
+  rt_fetch(&step, rn_Conv2DBackpropInput(s, of_x, w, y, strides, 4, c->padding));
+  rt_fetch(&step, rn_Conv2DBackpropFilter(s, x, of_w, y, strides, 4, c->padding));
+  RT_OK(rt_run(&rt, &step));
+  for (int i = 0; i < 3; ++i) out[i] = step.out[i];
+  rt_end(&rt);
+}
+
+static const char* const names[] = {"result", "gradient of the image", "gradient of the filter"};
+
+RT_TEST(conv_pieces, floats_are_as_doubles) {
+  for (int i = 0; i < CASES; ++i) {
+    rn_tensor_t floats[3] = {0}, doubles[3] = {0};
+    run(&cases[i], RN_FLOAT, true, 2, floats);
+    run(&cases[i], RN_DOUBLE, true, 2, doubles);
+    for (int k = 0; k < 3; ++k) {
+      cr_assert_eq(floats[k].count, doubles[k].count);
+      for (int64_t e = 0; e < floats[k].count; ++e) {
+        double a = (double)RN_DATA(&floats[k], float)[e], b = RN_DATA(&doubles[k], double)[e];
+        cr_assert(a == b, "case %d, %s, element %lld: %g, not %g", i, names[k], (long long)e, a, b);
+      }
+      rn_tensor_clear(&floats[k]);
+      rn_tensor_clear(&doubles[k]);
+    }
+  }
+}
+
+static void compare_threads(rn_dtype_t dtype) {
+  for (int i = 0; i < CASES; ++i) {
+    rn_tensor_t first[3] = {0};
+    run(&cases[i], dtype, false, 1, first);
+    for (int threads = 2; threads <= 8; threads *= 2) {
+      rn_tensor_t got[3] = {0};
+      run(&cases[i], dtype, false, threads, got);
+      for (int k = 0; k < 3; ++k) {
+        cr_assert(memcmp(got[k].data, first[k].data, rn_tensor_bytes(&first[k])) == 0,
+                  "case %d, %s differs with %d threads", i, names[k], threads);
+        rn_tensor_clear(&got[k]);
+      }
+    }
+    for (int k = 0; k < 3; ++k) rn_tensor_clear(&first[k]);
+  }
+}
+
+RT_TEST(conv_pieces, floats_are_the_same_with_any_threads) { compare_threads(RN_FLOAT); }
+RT_TEST(conv_pieces, doubles_are_the_same_with_any_threads) { compare_threads(RN_DOUBLE); }
