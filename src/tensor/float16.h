@@ -35,12 +35,14 @@ static inline float rn_half_to_float(uint16_t value) {
 #ifdef __F16C__
   return _cvtsh_ss(value);
 #else
-  // A half's exponent and fraction shifted into place are a float 2^112 too small; subnormals come
-  // out right by the multiplication.
   uint32_t sign = (uint32_t)(value & 0x8000) << 16;
   uint32_t rest = (uint32_t)(value & 0x7fff) << 13;
   if (rest >= 0x0f800000) return rn_bits_float(sign | rest | 0x7f800000);  // infinity, NaN
-  return rn_bits_float(sign | rn_float_bits(rn_bits_float(rest) * 0x1p112f));
+  // A subnormal half is a whole number of 2^-24. The product has no subnormal float in it: those
+  // count as zero while kernels run.
+  if (rest < 0x00800000)
+    return rn_bits_float(sign | rn_float_bits((float)(value & 0x3ff) * 0x1p-24f));
+  return rn_bits_float(sign | (rest + (112u << 23)));
 #endif
 }
 

@@ -3,7 +3,11 @@
 #include "kernels/cpu/vector.h"
 
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
+
+#include "base/denormals.h"
+#include "tensor/float16.h"
 
 extern const rn_vector_table_t rn_vector_table_base;
 #ifdef __x86_64__
@@ -42,7 +46,16 @@ static const struct {
     {RN_VECTOR_ATAN, atanl, 1.01},     {RN_VECTOR_ERF, erfl, 2.0},
     {RN_VECTOR_SQRT, sqrtl, 0.51},     {RN_VECTOR_RSQRT, inverse_root, 1.51},
     {RN_VECTOR_SOFTPLUS, softplus, 4}, {RN_VECTOR_ELU, elu, 1.01},
+    {RN_VECTOR_SINH, sinhl, 1.5},      {RN_VECTOR_COSH, coshl, 1.5},
+    {RN_VECTOR_ASINH, asinhl, 1.5},    {RN_VECTOR_ACOSH, acoshl, 1.5},
+    {RN_VECTOR_ATANH, atanhl, 1.5},    {RN_VECTOR_TAN, tanl, 1.01},
+    {RN_VECTOR_ASIN, asinl, 1.01},     {RN_VECTOR_ACOS, acosl, 1.01},
 };
+
+// Angles beyond this are SLEEF's business up to where stock's reduction of them fails, too.
+static bool is_large_angle(rn_vector_code_t code, double x) {
+  return (code == RN_VECTOR_SIN || code == RN_VECTOR_COS || code == RN_VECTOR_TAN) && fabs(x) > 1e6;
+}
 
 static double ulp_error(float got, long double want) {
   if (isnan(want)) return isnan(got) ? 0 : INFINITY;
@@ -77,10 +90,7 @@ Test(vector, errors_over_all_exponents) {
           x[n] = float_of((uint32_t)start);
         all[t]->fn[RN_FLOAT][functions[f].code](x, 1, NULL, 0, y, n);
         for (int i = 0; i < n; ++i) {
-          // Reduction of large angles is SLEEF's business up to where stock's fails, too.
-          if ((functions[f].code == RN_VECTOR_SIN || functions[f].code == RN_VECTOR_COS) &&
-              fabsf(x[i]) > 1e6f)
-            continue;
+          if (is_large_angle(functions[f].code, x[i])) continue;
           double error = ulp_error(y[i], functions[f].exact(x[i]));
           if (error > worst) worst = error, at = x[i];
         }
@@ -111,7 +121,48 @@ Test(vector, doubles) {
   }
 }
 
+// Over all exponents, and both sides of what is special.
+Test(vector, doubles_over_all_exponents) {
+  static const double edges[] = {0.0,   1.0,   88.0,  89.0,   700.0,   709.0,   709.78,  709.9,
+                                 710.4, 710.5, 745.2, 0x1p53, 0x1p500, DBL_MAX, INFINITY};
+  const rn_vector_table_t* all[3];
+  int count = tables(all);
+  for (int t = 0; t < count; ++t) {
+    for (size_t f = 0; f < sizeof functions / sizeof *functions; ++f) {
+      double x[8192];
+      int n = 0;
+      for (int e = -1022; e < 1024; ++e)
+        for (int sign = -1; sign <= 1; sign += 2) x[n++] = sign * ldexp(1.37, e);
+      for (size_t i = 0; i < sizeof edges / sizeof *edges; ++i)
+        x[n++] = edges[i], x[n++] = -edges[i];
+      double y[8192];
+      all[t]->fn[RN_DOUBLE][functions[f].code](x, 1, NULL, 0, y, n);
+      for (int i = 0; i < n; ++i) {
+        if (is_large_angle(functions[f].code, x[i])) continue;
+        const double want = (double)functions[f].exact(x[i]);
+        if (isnan(want)) {
+          cr_expect(isnan(y[i]), "%s: function %d of %g: %g", all[t]->name, functions[f].code, x[i],
+                    y[i]);
+          continue;
+        }
+        // What is too small to be held in full is zero; the last number and infinity are a step
+        // apart.
+        const bool is_edge =
+            fabs(want) > DBL_MAX * (1 - 8 * DBL_EPSILON) && fabs(y[i]) > DBL_MAX / 2;
+        cr_expect(y[i] == want || is_edge ||
+                      fabs(y[i] - want) <= 4e-16 * functions[f].bound * fabs(want) + DBL_MIN,
+                  "%s: function %d of %.17g: %.17g, not %.17g", all[t]->name, functions[f].code,
+                  x[i], y[i], want);
+      }
+    }
+  }
+}
+
 enum { LENGTH = 1100 };
+
+// What functions must not change their ways at because of an element's place.
+static const float odd[] = {NAN,   INFINITY, -INFINITY, 0.0f,     -0.0f,   88.7f,   -89.2f,
+                            1e20f, -1e20f,   FLT_MAX,   -FLT_MAX, FLT_MIN, 0x1p-30f};
 
 static void check_places(const rn_vector_table_t* table, rn_dtype_t dtype, int code) {
   rn_vector_fn_t fn = table->fn[dtype][code];
@@ -127,6 +178,10 @@ static void check_places(const rn_vector_table_t* table, rn_dtype_t dtype, int c
       memset(a + (size_t)i * size, i * 37, size);
       memset(b + (size_t)i * size, i * 11, size);
     }
+    if (i % 7 != 3) continue;
+    const float value = odd[i / 7 % (int)(sizeof odd / sizeof *odd)];
+    if (dtype == RN_FLOAT) ((float*)a)[i] = value;
+    if (dtype == RN_DOUBLE) ((double*)a)[i] = 8 * (double)value;
   }
   fn(a, 1, b, 1, whole, LENGTH);
   for (int i = 0; i < LENGTH; i += 13) {
@@ -182,6 +237,56 @@ Test(vector, halves_are_rounded_once) {
   uint16_t c = 0x3f80, d = 0x3b80, sum;
   rn_vector_run(RN_VECTOR_ADD, RN_BFLOAT16, &c, 1, &d, 1, &sum, 1);
   cr_assert_eq(sum, 0x3f80);
+}
+
+Test(vector, logarithms_of_halves_are_rounded_before_the_product) {
+  // log(3) = 1.0986 is 1.1015625 as a bfloat16; times 3 that is 3.3046875, which rounds to 3.3125.
+  uint16_t three = 0x4040, out[2], zeros[] = {0, 0x8000}, nan = 0x7fc0;
+  rn_vector_run(RN_VECTOR_XLOGY, RN_BFLOAT16, &three, 1, &three, 1, out, 1);
+  cr_assert_eq(out[0], 0x4054);
+  rn_vector_run(RN_VECTOR_XLOGY, RN_BFLOAT16, zeros, 1, &nan, 0, out, 2);
+  cr_assert_eq(out[0] & 0x7fff, 0);
+  cr_assert_eq(out[1] & 0x7fff, 0);
+}
+
+Test(vector, gradients_that_are_no_numbers_stay_none) {
+  float dy[] = {NAN, INFINITY, 2}, x[] = {-1, -1, -1}, dx[3];
+  rn_vector_run(RN_VECTOR_RELU_GRAD, RN_FLOAT, dy, 1, x, 1, dx, 3);
+  cr_assert(isnan(dx[0]) && isnan(dx[1]) && dx[2] == 0);
+  rn_vector_run(RN_VECTOR_RELU6_GRAD, RN_FLOAT, dy, 1, x, 1, dx, 3);
+  cr_assert(isnan(dx[0]) && isnan(dx[1]) && dx[2] == 0);
+}
+
+// As in a kernel: floats that are too small to be held in full count as zero, halves do not.
+Test(vector, subnormal_halves_are_numbers) {
+  const uint64_t before = rn_denormals_flush();
+  for (uint16_t bits = 1; bits < 0x400; ++bits) {
+    cr_assert_float_eq(rn_half_to_float(bits), ldexpf(bits, -24), 0);
+    cr_assert_float_eq(rn_half_to_float(bits | 0x8000), -ldexpf(bits, -24), 0);
+    cr_assert_eq(rn_float_to_half(rn_half_to_float(bits)), bits);
+  }
+  rn_denormals_restore(before);
+}
+
+Test(vector, angles_of_the_largest_numbers) {
+  const rn_vector_table_t* all[3];
+  int count = tables(all);
+  const float sizes[] = {FLT_MIN, 1, 0x1p99f, 0x1p101f, 0x1p126f, FLT_MAX, INFINITY};
+  for (int t = 0; t < count; ++t) {
+    for (size_t i = 0; i < 4 * 49; ++i) {
+      const float y = (i & 1 ? -1 : 1) * sizes[i / 4 % 7], x = (i & 2 ? -1 : 1) * sizes[i / 28];
+      float angle;
+      all[t]->fn[RN_FLOAT][RN_VECTOR_ATAN2](&y, 1, &x, 1, &angle, 1);
+      const float want = atan2f(y, x);
+      cr_expect(fabsf(angle - want) <= 2e-7f * fabsf(want) + FLT_MIN, "%s: (%g, %g): %g, not %g",
+                all[t]->name, y, x, angle, want);
+      const double wide_y = isinf(y) ? y : y * 0x1p896, wide_x = isinf(x) ? x : x * 0x1p896;
+      double wide;
+      all[t]->fn[RN_DOUBLE][RN_VECTOR_ATAN2](&wide_y, 1, &wide_x, 1, &wide, 1);
+      cr_expect(fabs(wide - atan2(wide_y, wide_x)) <= 4e-16 * fabs(wide) + DBL_MIN,
+                "%s: (%g, %g): %g", all[t]->name, wide_y, wide_x, wide);
+    }
+  }
 }
 
 Test(vector, integers_wrap) {

@@ -18,6 +18,22 @@ bool rn_vector_is_costly(rn_vector_code_t code) {
          code == RN_VECTOR_SOFTPLUS_GRAD;
 }
 
+// x log(y) and x log(1 + y) are products of two rounded numbers: a 16-bit logarithm is rounded
+// before it is multiplied, as if the two ops were called one after the other.
+static void log_product(const rn_vector_table_t* table, rn_vector_code_t code, bool is_half,
+                        const float* x, int x_step, const float* y, int y_step, float* out,
+                        int64_t n) {
+  rn_widen_fn_t widen = is_half ? table->widen_half : table->widen_bfloat16;
+  rn_narrow_fn_t narrow = is_half ? table->narrow_half : table->narrow_bfloat16;
+  rn_vector_code_t inner = code == RN_VECTOR_XLOGY ? RN_VECTOR_LOG : RN_VECTOR_LOG1P;
+  float logs[RN_VECTOR_BLOCK];
+  uint16_t rounded[RN_VECTOR_BLOCK];
+  table->fn[RN_FLOAT][inner](y, y_step, NULL, 0, logs, n);
+  narrow(logs, rounded, n);
+  widen(rounded, logs, n);
+  table->fn[RN_FLOAT][RN_VECTOR_MUL_NO_NAN](logs, 1, x, x_step, out, n);
+}
+
 // 16-bit floats are computed as floats, a block at a time, and rounded once.
 static void run_narrow(rn_vector_code_t code, bool is_half, const uint16_t* a, int a_step,
                        const uint16_t* b, int b_step, uint16_t* out, int64_t n) {
@@ -32,7 +48,10 @@ static void run_narrow(rn_vector_code_t code, bool is_half, const uint16_t* a, i
     if (a_step) widen(a + start, x, count);
     if (b && b_step) widen(b + start, y, count);
     float result[RN_VECTOR_BLOCK];
-    table->fn[RN_FLOAT][code](x, a_step, b ? y : NULL, b_step, result, count);
+    if (code == RN_VECTOR_XLOGY || code == RN_VECTOR_XLOG1PY)
+      log_product(table, code, is_half, x, a_step, y, b_step, result, count);
+    else
+      table->fn[RN_FLOAT][code](x, a_step, b ? y : NULL, b_step, result, count);
     narrow(result, out + start, count);
   }
 }

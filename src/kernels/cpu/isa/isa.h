@@ -41,6 +41,10 @@ typedef __m512d vf64_t;
 #define F32_IF_LESS(a, b, x, y) _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x)
 #define F32_SCALE(a, n) _mm512_scalef_ps(a, n)
 #define F64_IF_LESS(a, b, x, y) _mm512_mask_blend_pd(_mm512_cmp_pd_mask(a, b, _CMP_LT_OQ), y, x)
+#define F64_ABS(a) _mm512_abs_pd(a)
+// Whether any element of a is less than its like in b.
+#define F32_ANY_LESS(a, b) (_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ) != 0)
+#define F64_ANY_LESS(a, b) (_mm512_cmp_pd_mask(a, b, _CMP_LT_OQ) != 0)
 #elif defined(RN_ISA_avx2)
 #include <immintrin.h>
 typedef __m256 vf32_t;
@@ -62,6 +66,9 @@ typedef __m256d vf64_t;
 #define F32_RINT(a) _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 #define F32_IF_LESS(a, b, x, y) _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ))
 #define F64_IF_LESS(a, b, x, y) _mm256_blendv_pd(y, x, _mm256_cmp_pd(a, b, _CMP_LT_OQ))
+#define F64_ABS(a) _mm256_andnot_pd(_mm256_set1_pd(-0.0), a)
+#define F32_ANY_LESS(a, b) (_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_LT_OQ)) != 0)
+#define F64_ANY_LESS(a, b) (_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_LT_OQ)) != 0)
 #elif defined(__x86_64__)
 #include <emmintrin.h>
 typedef __m128 vf32_t;
@@ -86,6 +93,9 @@ typedef __m128d vf64_t;
   _mm_or_ps(_mm_and_ps(_mm_cmplt_ps(a, b), x), _mm_andnot_ps(_mm_cmplt_ps(a, b), y))
 #define F64_IF_LESS(a, b, x, y) \
   _mm_or_pd(_mm_and_pd(_mm_cmplt_pd(a, b), x), _mm_andnot_pd(_mm_cmplt_pd(a, b), y))
+#define F64_ABS(a) _mm_andnot_pd(_mm_set1_pd(-0.0), a)
+#define F32_ANY_LESS(a, b) (_mm_movemask_ps(_mm_cmplt_ps(a, b)) != 0)
+#define F64_ANY_LESS(a, b) (_mm_movemask_pd(_mm_cmplt_pd(a, b)) != 0)
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 typedef float32x4_t vf32_t;
@@ -108,6 +118,9 @@ typedef float64x2_t vf64_t;
 #define F32_RINT(a) vrndnq_f32(a)
 #define F32_IF_LESS(a, b, x, y) vbslq_f32(vcltq_f32(a, b), x, y)
 #define F64_IF_LESS(a, b, x, y) vbslq_f64(vcltq_f64(a, b), x, y)
+#define F64_ABS(a) vabsq_f64(a)
+#define F32_ANY_LESS(a, b) (vmaxvq_u32(vcltq_f32(a, b)) != 0)
+#define F64_ANY_LESS(a, b) (vmaxvq_u32(vreinterpretq_u32_u64(vcltq_f64(a, b))) != 0)
 #else
 #error "no vector registers known for this processor"
 #endif

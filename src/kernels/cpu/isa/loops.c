@@ -65,9 +65,9 @@
 REAL_TYPES(COMPARISONS)
 
 BINARY(approximate_equal_f32, float, float, SAME, bool, const float tolerance = *(const float*)arg,
-       __builtin_fabsf(x - y) < tolerance)
+       __builtin_fabsf(x - y) <= tolerance)
 BINARY(approximate_equal_f64, double, double, SAME, bool,
-       const double tolerance = *(const float*)arg, __builtin_fabs(x - y) < tolerance)
+       const double tolerance = *(const float*)arg, __builtin_fabs(x - y) <= tolerance)
 
 #define COMPLEX_COMPARISONS(S, T)                                                \
   typedef struct S##_t {                                                         \
@@ -111,9 +111,10 @@ UNSIGNED_TYPES(BITS)
 INTEGER_TYPES(SHIFTS)
 #pragma GCC diagnostic pop
 
+// Quotients are rounded to the type before they are cut off: 2.1 / 0.35 is 6 in bfloat16.
 #define FLOATS(S, T, D, C, LOAD, SAVE)                                                \
-  BINARY(floor_div_##S, T, C, LOAD, T, , SAVE(floor_of(x / y)))                       \
-  BINARY(truncate_div_##S, T, C, LOAD, T, , SAVE(trunc_of(x / y)))                    \
+  BINARY(floor_div_##S, T, C, LOAD, T, , SAVE(floor_of(LOAD(SAVE(x / y)))))           \
+  BINARY(truncate_div_##S, T, C, LOAD, T, , SAVE(trunc_of(LOAD(SAVE(x / y)))))        \
   static void leaky_relu_##S(ARGS) {                                                  \
     const C alpha = (C) * (const float*)arg;                                          \
     const T* a = in[0];                                                               \

@@ -56,9 +56,9 @@ static inline vf32_t f32_tanh(vf32_t x) {
   small = F32_FMA(small, t, F32_SET1(-0.05267181135419114f));
   small = F32_FMA(small, t, F32_SET1(0.13320725023139204f));
   small = F32_FMA(small, t, F32_SET1(-0.3333294663519072f));
-  small = F32_FMA(small * t, x, x);
-  // |x| = n ln 2 / 2 + r. The magic number's last bits become n, biased as an exponent.
   const vf32_t size = F32_ABS(x);
+  small = F32_FMA(small * t, size, size);
+  // |x| = n ln 2 / 2 + r. The magic number's last bits become n, biased as an exponent.
   const vf32_t a = F32_MIN(F32_SET1(9.02f), size);
   const vf32_t magic = F32_SET1(0x1.8p23f + 127);
   const vf32_t biased = F32_FMA(a, F32_SET1(0x1.715476p+1f), magic);
@@ -72,9 +72,9 @@ static inline vf32_t f32_tanh(vf32_t x) {
   e = F32_FMA(e, r, F32_SET1(2.0000000728625427f));
   e = F32_FMA(e, r, F32_SET1(1.0f));
   const vf32_t one = F32_SET1(1.0f);
-  vf32_t large = one - F32_SET1(2.0f) / F32_FMA(e, power, one);
-  large = (vf32_t)((vi32_t)large | ((vi32_t)x & (vi32_t)F32_SET1(-0.0f)));
-  return F32_IF_LESS(F32_SET1(0.55f), size, large, small);
+  const vf32_t large = one - F32_SET1(2.0f) / F32_FMA(e, power, one);
+  const vi32_t result = (vi32_t)F32_IF_LESS(F32_SET1(0.55f), size, large, small);
+  return (vf32_t)(result | ((vi32_t)x & (vi32_t)F32_SET1(-0.0f)));
 }
 
 #endif  // RUNNEL_KERNELS_CPU_ISA_MATH_H_

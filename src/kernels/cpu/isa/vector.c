@@ -2,6 +2,7 @@
 // vector code, and SLEEF where a formula is not enough. See kernels/cpu/vector.h.
 #include "kernels/cpu/vector.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "kernels/cpu/isa/isa.h"
@@ -63,7 +64,9 @@
   static void name(ARGS) { LOOP2(T, U, EXPRESSION); }
 
 // Operations that are a formula, for both float types. The constants are rounded to the type. Where
-// nothing flows back, gradients of roots and reciprocals are 0 whatever the value.
+// nothing flows back, gradients of roots and reciprocals are 0 whatever the value. Those of Relu
+// and Relu6 are products: a gradient that is no number stays none, and an infinite one becomes
+// none.
 #define FLOAT_FORMULAS(T, S, FABS, SQRT_, FLOOR_, CEIL_, RINT_)        \
   UNARY(neg_##S, T, T, -x)                                             \
   UNARY(abs_##S, T, T, FABS(x))                                        \
@@ -78,8 +81,8 @@
   BINARY(maximum_##S, T, T, x > y || x != x ? x : y)                   \
   BINARY(minimum_##S, T, T, x < y || x != x ? x : y)                   \
   BINARY(squared_difference_##S, T, T, (x - y) * (x - y))              \
-  BINARY(relu_grad_##S, T, T, y > 0 ? x : 0)                           \
-  BINARY(relu6_grad_##S, T, T, y > 0 && y < 6 ? x : 0)                 \
+  BINARY(relu_grad_##S, T, T, x*(y > 0 ? (T)1 : (T)0))                 \
+  BINARY(relu6_grad_##S, T, T, x*(y > 0 && y < 6 ? (T)1 : (T)0))       \
   UNARY(sqrt_##S, T, T, SQRT_(x))                                      \
   UNARY(rsqrt_##S, T, T, 1 / SQRT_(x))                                 \
   UNARY(reciprocal_##S, T, T, 1 / x)                                   \
@@ -217,36 +220,121 @@ REG_F64_1(tanh_f64, SLEEF_F64(tanh, u10)(x))
 BOTH1(expm1, u10)
 BOTH1(log, u10)
 
+// SLEEF loses the smallest normal numbers and the sign of zero. A function that is x to the last
+// bit up to |bound| is x there.
+#define F32_OR_SELF(x, bound, y) F32_IF_LESS(F32_ABS(x), F32_SET1(bound), x, y)
+#define F64_OR_SELF(x, bound, y) F64_IF_LESS(F64_ABS(x), F64_SET1(bound), x, y)
+
 // SLEEF's gives up a little before the largest numbers: there log(1 + x) = log(x / 2^64) + 64 ln 2.
 static inline vf32_t f32_log1p(vf32_t x) {
   const vf32_t bound = F32_SET1(0x1p100f);
-  const vf32_t y = SLEEF_F32(log1p, u10)(F32_IF_LESS(bound, x, x * F32_SET1(0x1p-64f), x));
-  return y + F32_IF_LESS(bound, x, F32_SET1(0x1.62e43p5f), F32_SET1(-0.0f));
+  vf32_t y = SLEEF_F32(log1p, u10)(F32_IF_LESS(bound, x, x * F32_SET1(0x1p-64f), x));
+  y = y + F32_IF_LESS(bound, x, F32_SET1(0x1.62e43p5f), F32_SET1(-0.0f));
+  return F32_OR_SELF(x, 0x1p-26f, y);
 }
 static inline vf64_t f64_log1p(vf64_t x) {
   const vf64_t bound = F64_SET1(0x1p1000);
-  const vf64_t y = SLEEF_F64(log1p, u10)(F64_IF_LESS(bound, x, x * F64_SET1(0x1p-64), x));
-  return y + F64_IF_LESS(bound, x, F64_SET1(0x1.62e42fefa39efp5), F64_SET1(-0.0));
+  vf64_t y = SLEEF_F64(log1p, u10)(F64_IF_LESS(bound, x, x * F64_SET1(0x1p-64), x));
+  y = y + F64_IF_LESS(bound, x, F64_SET1(0x1.62e42fefa39efp5), F64_SET1(-0.0));
+  return F64_OR_SELF(x, 0x1p-55, y);
 }
 REG_F32_1(log1p_f32, f32_log1p(x))
 REG_F64_1(log1p_f64, f64_log1p(x))
 BOTH1(sin, u10)
 BOTH1(cos, u10)
-BOTH1(tan, u10)
+REG_F32_1(tan_f32, F32_OR_SELF(x, 0x1p-14f, SLEEF_F32(tan, u10)(x)))
+REG_F64_1(tan_f64, F64_OR_SELF(x, 0x1p-28, SLEEF_F64(tan, u10)(x)))
 BOTH1(asin, u10)
 BOTH1(acos, u10)
 BOTH1(atan, u10)
-BOTH1(sinh, u10)
-BOTH1(cosh, u10)
-BOTH1(asinh, u10)
-BOTH1(acosh, u10)
+
+// The elements of |x| beyond |bound| by the C library's function, the others as they are in |y|.
+// Few get here, so this stays out of the loops.
+static __attribute__((noinline)) vf32_t f32_beyond(vf32_t x, vf32_t y, float bound,
+                                                   float (*exact)(float)) {
+  float in[F32_WIDTH], out[F32_WIDTH];
+  F32_STORE(in, x);
+  F32_STORE(out, y);
+  for (int i = 0; i < F32_WIDTH; ++i)
+    if (fabsf(in[i]) > bound) out[i] = exact(in[i]);
+  return F32_LOAD(out);
+}
+static __attribute__((noinline)) vf64_t f64_beyond(vf64_t x, vf64_t y, double bound,
+                                                   double (*exact)(double)) {
+  double in[F64_WIDTH], out[F64_WIDTH];
+  F64_STORE(in, x);
+  F64_STORE(out, y);
+  for (int i = 0; i < F64_WIDTH; ++i)
+    if (fabs(in[i]) > bound) out[i] = exact(in[i]);
+  return F64_LOAD(out);
+}
+
+// SLEEF's hyperbolic functions overflow before their results do, and its inverse ones square their
+// argument. |F32| and |F64| are bounds within which they are right.
+#define BOUNDED1(name, F32, F64)                                                         \
+  static inline vf32_t f32_##name(vf32_t x) {                                            \
+    const vf32_t y = SLEEF_F32(name, u10)(x);                                            \
+    return F32_ANY_LESS(F32_SET1(F32), F32_ABS(x)) ? f32_beyond(x, y, F32, name##f) : y; \
+  }                                                                                      \
+  static inline vf64_t f64_##name(vf64_t x) {                                            \
+    const vf64_t y = SLEEF_F64(name, u10)(x);                                            \
+    return F64_ANY_LESS(F64_SET1(F64), F64_ABS(x)) ? f64_beyond(x, y, F64, name) : y;    \
+  }
+BOUNDED1(sinh, 88.0f, 709.0)
+BOUNDED1(cosh, 88.0f, 709.0)
+BOUNDED1(asinh, 0x1p60f, 0x1p500)
+BOUNDED1(acosh, 0x1p60f, 0x1p500)
+REG_F32_1(sinh_f32, f32_sinh(x))
+REG_F64_1(sinh_f64, f64_sinh(x))
+REG_F32_1(cosh_f32, f32_cosh(x))
+REG_F64_1(cosh_f64, f64_cosh(x))
+REG_F32_1(asinh_f32, F32_OR_SELF(x, 0x1p-14f, f32_asinh(x)))
+REG_F64_1(asinh_f64, F64_OR_SELF(x, 0x1p-28, f64_asinh(x)))
+REG_F32_1(acosh_f32, f32_acosh(x))
+REG_F64_1(acosh_f64, f64_acosh(x))
 BOTH1(atanh, u10)
 BOTH1(erf, u10)
 BOTH1(erfc, u15)
-REG_F32_2(atan2_f32, SLEEF_F32(atan2, u10)(x, y))
-REG_F64_2(atan2_f64, SLEEF_F64(atan2, u10)(x, y))
+
+// SLEEF's atan2 takes reciprocals, which vanish for the largest numbers. Angles stay if both are
+// scaled; what then is too small was so beside the other.
+static inline vf32_t f32_atan2(vf32_t y, vf32_t x) {
+  const vf32_t bound = F32_SET1(0x1p100f), small = F32_SET1(0x1p-32f);
+  if (F32_ANY_LESS(bound, F32_ABS(x)) || F32_ANY_LESS(bound, F32_ABS(y))) {
+    vf32_t scale = F32_IF_LESS(bound, F32_ABS(x), small, F32_SET1(1.0f));
+    scale = F32_IF_LESS(bound, F32_ABS(y), small, scale);
+    y = y * scale, x = x * scale;
+  }
+  return SLEEF_F32(atan2, u10)(y, x);
+}
+static inline vf64_t f64_atan2(vf64_t y, vf64_t x) {
+  const vf64_t bound = F64_SET1(0x1p1000), small = F64_SET1(0x1p-64);
+  if (F64_ANY_LESS(bound, F64_ABS(x)) || F64_ANY_LESS(bound, F64_ABS(y))) {
+    vf64_t scale = F64_IF_LESS(bound, F64_ABS(x), small, F64_SET1(1.0));
+    scale = F64_IF_LESS(bound, F64_ABS(y), small, scale);
+    y = y * scale, x = x * scale;
+  }
+  return SLEEF_F64(atan2, u10)(y, x);
+}
+REG_F32_2(atan2_f32, f32_atan2(x, y))
+REG_F64_2(atan2_f64, f64_atan2(x, y))
 REG_F32_2(pow_f32, SLEEF_F32(pow, u10)(x, y))
-REG_F64_2(pow_f64, SLEEF_F64(pow, u10)(x, y))
+
+// SLEEF's powers that round to the largest number may be infinite: the C library's there.
+static __attribute__((noinline)) vf64_t f64_pow_again(vf64_t x, vf64_t y, vf64_t power) {
+  double base[F64_WIDTH], exponent[F64_WIDTH], out[F64_WIDTH];
+  F64_STORE(base, x);
+  F64_STORE(exponent, y);
+  F64_STORE(out, power);
+  for (int i = 0; i < F64_WIDTH; ++i)
+    if (isinf(out[i])) out[i] = pow(base[i], exponent[i]);
+  return F64_LOAD(out);
+}
+static inline vf64_t f64_pow(vf64_t x, vf64_t y) {
+  const vf64_t power = SLEEF_F64(pow, u10)(x, y);
+  return F64_ANY_LESS(F64_SET1(DBL_MAX), F64_ABS(power)) ? f64_pow_again(x, y, power) : power;
+}
+REG_F64_2(pow_f64, f64_pow(x, y))
 
 // Made of a transcendental function and a formula: the first over a block, the second over the
 // result. A single number is read before anything is written: the output may lie on it.
