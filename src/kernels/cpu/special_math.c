@@ -18,13 +18,20 @@ static double log_gamma(double x) {
   return isinf(x) ? INFINITY : lgamma_r(x, &sign);
 }
 
+// The float function for floats and halves: as in stock, subnormal floats included.
+static float log_gamma_float(float x) {
+  int sign;
+  return isinf(x) ? INFINITY : lgammaf_r(x, &sign);
+}
+
 // Psi: reflected for x < 0, raised by recurrence to where the asymptotic series holds.
 static double digamma(double x) {
   if (x <= 0 && x == floor(x)) return NAN;
   double result = 0;
   if (x < 0) {
-    double part = x - floor(x);
-    result = -PI / tan(PI * part);
+    // The distances from the nearest pole and from half way between two are exact.
+    double part = x - rint(x), rest = copysign(0.5, part) - part;
+    result = fabs(part) < 0.25 ? -PI / tan(PI * part) : -PI * tan(PI * rest);
     x = 1 - x;
   }
   for (; x < 12; ++x) result -= 1 / x;
@@ -78,9 +85,11 @@ static double zeta(double x, double q) {
   if (x == 1) return INFINITY;
   if (!(x > 1)) return NAN;
   if (q <= 0) {
-    if (q == floor(q)) return INFINITY;
+    // At a pole both sides are the same infinity for even powers only.
+    if (q == floor(q)) return fmod(x, 2) == 0 ? INFINITY : NAN;
     if (x != floor(x)) return NAN;
   }
+  if (isinf(q) || (isinf(x) && q > 1)) return 0;
   double sum = 0;
   for (int k = 0; k < 12 || q < 12; ++k, ++q) {
     double term = pow(q, -x);
@@ -166,29 +175,62 @@ static double igammac(double a, double x) {
   return x < a + 1 ? 1 - lower_series(a, x) : upper_fraction(a, x);
 }
 
-// The derivative of igamma by a, term by term of x^a e^-x (sum of x^k / gamma(a + k + 1)).
-static double igamma_grad_a(double a, double x) {
-  if (isnan(a) || isnan(x) || x < 0 || a < 0) return NAN;
-  if (x == 0) return 0;
-  if (a == 0 || isinf(x)) return a == 0 ? NAN : 0;
-  double term = exp(a * log(x) - x - log_gamma(a + 1));
-  double slope = log(x) - digamma(a + 1), sum = 0;
+// The derivative by a of the lower part over minus the factor: of the series, term by term. For
+// x < a + 1 all terms have one sign.
+static double lower_slope(double a, double x) {
+  double term = 1 / a, slope = digamma(a + 1) - log(x), sum = 0;
   for (int k = 1; k < ROUNDS; ++k) {
     double part = term * slope;
     sum += part;
     if (a + k > x && fabs(part) < 1e-17 * fabs(sum)) break;
-    slope -= 1 / (a + k);
+    slope += 1 / (a + k);
     term *= x / (a + k);
   }
   return sum;
 }
 
+// The derivative by a of the upper part over the factor: the continued fraction and its derivative
+// side by side. Where the fraction is used, all is positive, so the far tail loses no digits.
+static double upper_slope(double a, double x) {
+  const double tiny = 1e-300;
+  double b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
+  double c_slope = 0, d_slope = d * d, h_slope = d_slope;  // b's is -1 all the way
+  for (int k = 1; k < ROUNDS; ++k) {
+    double step = -k * (k - a);
+    b += 2;
+    double next = step * d + b, next_slope = k * d + step * d_slope - 1;
+    c_slope = k / c - step * c_slope / (c * c) - 1;
+    c = b + step / c;
+    if (fabs(next) < tiny) next = tiny;
+    if (fabs(c) < tiny) c = tiny;
+    d = 1 / next;
+    d_slope = -next_slope * d * d;
+    double change = d * c, change_slope = d_slope * c + d * c_slope;
+    h_slope = h_slope * change + h * change_slope;
+    h *= change;
+    if (fabs(change - 1) < 1e-16 && fabs(h * change_slope) <= 1e-16 * fabs(h_slope)) break;
+  }
+  return h * (log(x) - digamma(a)) + h_slope;
+}
+
+static double gamma_slope(double a, double x) {
+  return x < a + 1 ? lower_slope(a, x) : upper_slope(a, x);
+}
+
+static double igamma_grad_a(double a, double x) {
+  if (isnan(a) || isnan(x) || x < 0 || a < 0) return NAN;
+  if (x == 0) return 0;
+  if (a == 0 || isinf(x) || isinf(a)) return a == 0 ? NAN : 0;
+  double factor = gamma_factor(a, x);
+  return factor == 0 ? 0 : -factor * gamma_slope(a, x);
+}
+
 // How a sample x from the gamma distribution of a moves with a while its quantile stays: the
-// density times the step makes up for the change of the distribution function.
+// density, which is the factor over x, times the step makes up for the change of the distribution
+// function.
 static double gamma_sample_grad(double a, double x) {
   if (isnan(a) || isnan(x) || x < 0 || a <= 0) return NAN;
-  if (x == 0) return 0;
-  return -igamma_grad_a(a, x) / exp((a - 1) * log(x) - x - log_gamma(a));
+  return x == 0 || isinf(a) ? 0 : x * gamma_slope(a, x);
 }
 
 static double beta_fraction(double a, double b, double x) {
@@ -241,17 +283,17 @@ static double betainc(double a, double b, double x) {
     }                                                  \
   }
 #define HALF_SAVE(x) rn_float_to_half((float)(x))
-#define LOOP_ALL(name, function)                                      \
-  LOOP(name, f16, uint16_t, rn_half_to_float, HALF_SAVE, function(x)) \
-  LOOP(name, f32, float, SAME, (float), function(x))                  \
+#define LOOP_ALL(name, narrow, function)                            \
+  LOOP(name, f16, uint16_t, rn_half_to_float, HALF_SAVE, narrow(x)) \
+  LOOP(name, f32, float, SAME, (float), narrow(x))                  \
   LOOP(name, f64, double, SAME, SAME, function(x))
 #define LOOP2_BOTH(name, function)        \
   LOOP2(name, f32, float, function(x, y)) \
   LOOP2(name, f64, double, function(x, y))
-LOOP_ALL(lgamma, log_gamma)
-LOOP_ALL(digamma, digamma)
-LOOP_ALL(erfinv, erf_inverse)
-LOOP_ALL(ndtri, normal_quantile)
+LOOP_ALL(lgamma, log_gamma_float, log_gamma)
+LOOP_ALL(digamma, digamma, digamma)
+LOOP_ALL(erfinv, erf_inverse, erf_inverse)
+LOOP_ALL(ndtri, normal_quantile, normal_quantile)
 LOOP2_BOTH(zeta, zeta)
 LOOP2_BOTH(polygamma, polygamma)
 LOOP2_BOTH(igamma, igamma)
