@@ -12,6 +12,7 @@
 
 #define PI 3.14159265358979323846
 #define EULER 0.57721566490153286061
+#define LN2 0.69314718055994530942
 #define ROUNDS 500  // a series that has not settled by then never will
 
 // exp(-x) I_n(x) for n 0 or 1 and x >= 0: the power series while its terms are few, beyond that the
@@ -32,19 +33,37 @@ static double scaled_i(int n, double x) {
     if (fabs(next) >= fabs(term) || fabs(next) < 1e-17) break;
     sum += term = next;
   }
-  return sum / sqrt(2 * PI * x);
+  return sum / (sqrt(2 * PI) * sqrt(x));  // 2 pi x may be infinite
 }
 
+// From here on both functions are infinite.
+#define I_OVERFLOWS 714.0
+
+// |scaled| times exp(|x|), in two steps: the power overflows before the product does.
+static double unscaled_i(double scaled, double x) {
+  double half = exp(fabs(x) / 2);
+  return fabs(x) < 700 ? exp(fabs(x)) * scaled : half * scaled * half;
+}
 static double i0e(double x) { return isnan(x) ? x : scaled_i(0, fabs(x)); }
 static double i1e(double x) { return isnan(x) ? x : copysign(scaled_i(1, fabs(x)), x); }
-static double i0(double x) { return isinf(x) ? INFINITY : exp(fabs(x)) * i0e(x); }
-static double i1(double x) { return isinf(x) ? x : exp(fabs(x)) * i1e(x); }
+static double i0(double x) { return fabs(x) > I_OVERFLOWS ? INFINITY : unscaled_i(i0e(x), x); }
+static double i1(double x) {
+  return fabs(x) > I_OVERFLOWS ? copysign(INFINITY, x) : unscaled_i(i1e(x), x);
+}
 
-// exp(x) K_0(x) and exp(x) K_1(x) for x > 0. Small x: the series with the logarithm. Otherwise the
-// continued fraction for K_1 / K_0 in Steed's way, with the sum that gives K_0 itself.
+// exp(x) K_0(x) and exp(x) K_1(x) for x > 0. Small x: the series with the logarithm. Large x, where
+// the fraction's terms leave the range of exponents: the first two terms of the asymptotic series.
+// Otherwise the continued fraction for K_1 / K_0 in Steed's way, with the sum that gives K_0
+// itself.
 static void scaled_k(double x, double* out_k0, double* out_k1) {
+  const double front = sqrt(PI / 2) / sqrt(x);
+  if (x > 1e9) {
+    *out_k0 = front * (1 - 0.125 / x);
+    *out_k1 = front * (1 + 0.375 / x);
+    return;
+  }
   if (x <= 2) {
-    double quarter = x * x / 4, log_half = log(x / 2), term = 1, harmonic = 0;
+    double quarter = x * x / 4, log_half = log(x) - LN2, term = 1, harmonic = 0;
     double sum0 = -(log_half + EULER), sum1 = log_half + EULER - 0.5, power = 1;
     for (int k = 1; k < ROUNDS; ++k) {
       harmonic += 1.0 / k;
@@ -76,7 +95,7 @@ static void scaled_k(double x, double* out_k0, double* out_k1) {
     s += more;
     if (fabs(more) < fabs(s) * 1e-17) break;
   }
-  *out_k0 = sqrt(PI / (2 * x)) / s;
+  *out_k0 = front / s;
   *out_k1 = *out_k0 * (x + 0.5 - a1 * h) / x;
 }
 
