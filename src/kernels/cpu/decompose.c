@@ -31,6 +31,8 @@ typedef struct job_t {
 #define RE(x) (x)
 #define SIZE(x) fabs(x)
 #define SQUARE(x) ((x) * (x))
+#define LARGEST(x) fabs(x)  // part of the number
+#define DIRECTION(x) ((x) != (x) ? (x) : (x) < 0 ? -1.0 : 1.0)
 #define LOAD(job, i) \
   ((job)->is_wide_type ? ((const double*)(job)->in)[i] : (double)((const float*)(job)->in)[i])
 #define STORE(job, k, i, x)                                         \
@@ -43,6 +45,8 @@ typedef struct job_t {
 #undef RE
 #undef SIZE
 #undef SQUARE
+#undef LARGEST
+#undef DIRECTION
 #undef LOAD
 #undef STORE
 
@@ -52,6 +56,8 @@ typedef struct job_t {
 #define RE(x) creal(x)
 #define SIZE(x) cabs(x)
 #define SQUARE(x) (creal(x) * creal(x) + cimag(x) * cimag(x))
+#define LARGEST(x) fmax(fabs(creal(x)), fabs(cimag(x)))
+#define DIRECTION(x) ((x) / cabs(x))
 #define LOAD(job, i)                                            \
   ((job)->is_wide_type ? ((const double _Complex*)(job)->in)[i] \
                        : (double _Complex)((const float _Complex*)(job)->in)[i])

@@ -245,6 +245,15 @@ static void N(form_u)(const T* bt, int64_t m, int64_t n, const double* s, T* u, 
     for (int64_t k = 0; k < rank; ++k) u[i * width + k] = bt[k * m + i] / s[k];
 }
 
+// Takes the sign of a pivot that is not 0 into |*sign|; returns the logarithm of its size. Squares
+// of large and of small numbers leave the range of exponents, so there are none.
+static double N(log_pivot)(T x, T* sign) {
+  const bool is_large = LARGEST(x) > 0x1p1000;
+  if (is_large) x *= 0x1p-100;
+  *sign *= DIRECTION(x);
+  return log(SIZE(x)) + (is_large ? 100 * 0.69314718055994530942 : 0);
+}
+
 // The sign of the determinant and the logarithm of its size, by elimination in place.
 static double N(log_determinant)(T* a, int64_t n, T* out_sign) {
   double sum = 0;
@@ -252,18 +261,16 @@ static double N(log_determinant)(T* a, int64_t n, T* out_sign) {
   for (int64_t k = 0; k < n; ++k) {
     int64_t best = k;
     for (int64_t i = k + 1; i < n; ++i)
-      if (SQUARE(a[i * n + k]) > SQUARE(a[best * n + k])) best = i;
+      if (LARGEST(a[i * n + k]) > LARGEST(a[best * n + k])) best = i;
     if (best != k) {
       N(swap)(a + k * n, a + best * n, n);
       sign = -sign;
     }
-    double size = sqrt(SQUARE(a[k * n + k]));
-    if (size == 0) {
+    if (a[k * n + k] == 0) {
       *out_sign = 0;
       return -(double)INFINITY;
     }
-    sign *= a[k * n + k] / size;
-    sum += log(size);
+    sum += N(log_pivot)(a[k * n + k], &sign);
     for (int64_t i = k + 1; i < n; ++i)
       N(subtract)(a + i * n + k + 1, a + k * n + k + 1, a[i * n + k] / a[k * n + k], n - k - 1);
   }

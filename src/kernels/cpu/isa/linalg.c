@@ -71,10 +71,11 @@
       for (int64_t i = 0; i < p->m; ++i)                                                           \
         strip_##S(p, i, from, p->n - from < STRIP ? p->n - from : STRIP);                          \
   }                                                                                                \
+  /* The first, if it is no number: so it is seen. */                                              \
   static int64_t largest_##S(const void* x, int64_t stride, int64_t count) {                       \
     int64_t best = 0;                                                                              \
-    double size = -1;                                                                              \
-    for (int64_t i = 0; i < count; ++i) {                                                          \
+    double size = size_##S(((const T*)x)[0]);                                                      \
+    for (int64_t i = 1; i < count; ++i) {                                                          \
       double other = size_##S(((const T*)x)[i * stride]);                                          \
       if (other > size) size = other, best = i;                                                    \
     }                                                                                              \
