@@ -206,15 +206,15 @@ static rn_status_t compute_grad(rn_kernel_ctx_t* ctx, rn_run_fn_t fn) {
   static rn_status_t compute_##function(rn_kernel_ctx_t* ctx) { \
     return compute_grad(ctx, PICK(ctx, function));              \
   }
-#define UNARY_FUNCTIONS(X)                                                                        \
-  X(neg)                                                                                          \
-  X(square)                                                                                       \
-  X(sqrt)                                                                                         \
-  X(rsqrt)                                                                                        \
-  X(exp)                                                                                          \
-  X(expm1) X(log) X(log1p) X(reciprocal) X(tanh) X(sigmoid) X(sin) X(cos) X(tan) X(asin) X(acos)  \
-      X(atan) X(sinh) X(cosh) X(asinh) X(acosh) X(atanh) X(sign) X(conj) X(real) X(imag) X(angle) \
-          X(abs)
+#define UNARY_FUNCTIONS(X)                                                                      \
+  X(neg)                                                                                        \
+  X(square)                                                                                     \
+  X(sqrt)                                                                                       \
+  X(rsqrt)                                                                                      \
+  X(exp)                                                                                        \
+  X(expm1)                                                                                      \
+  X(log) X(log1p) X(reciprocal) X(tanh) X(sigmoid) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) \
+      X(sinh) X(cosh) X(asinh) X(acosh) X(atanh) X(sign) X(conj) X(real) X(imag) X(angle) X(abs)
 #define BINARY_FUNCTIONS(X) \
   X(add)                    \
   X(sub)                    \
@@ -247,8 +247,12 @@ static rn_status_t check_pair(const rn_kernel_init_t* init, void* state) {
   rn_dtype_t from = rn_dtype_base(init->input_types[0]), to = init->output_types[0];
   bool is_narrow = from == RN_COMPLEX64 || from == RN_FLOAT;
   if (is_narrow == (to == RN_COMPLEX64 || to == RN_FLOAT)) return RN_OK;
-  return rn_invalid_argument("No kernel of '%s' takes %s and gives %s", init->op->name,
-                             rn_dtype_name(from), rn_dtype_name(to));
+  bool is_real = to == RN_FLOAT || to == RN_DOUBLE;
+  rn_dtype_t expected =
+      is_narrow ? (is_real ? RN_FLOAT : RN_COMPLEX64) : (is_real ? RN_DOUBLE : RN_COMPLEX128);
+  return rn_invalid_argument("Signature mismatch, have: %s->%s expected: %s->%s",
+                             rn_dtype_name(from), rn_dtype_name(to), rn_dtype_name(from),
+                             rn_dtype_name(expected));
 }
 
 #define ROW(function, name, operands)  \

@@ -108,12 +108,12 @@ static double draw_gamma(rn_philox_t* philox, double alpha, double unused) {
 }
 
 // Hörmann, "The transformed rejection method for generating Poisson random variables", 1993; and
-// for small rates the product of uniform numbers (Knuth).
+// for small rates the product of uniform numbers (Knuth), which gives 0 for a negative rate.
 static double draw_poisson(rn_philox_t* philox, double rate, double unused) {
   (void)unused;
   rn_random_doubles_t uniform = {.philox = philox};
-  if (!(rate >= 0)) return NAN;
-  if (isinf(rate)) return rate;
+  if (isnan(rate)) return rate;
+  if (rate == INFINITY) return rate;
   if (rate < 10) {
     double limit = exp(-rate), product = 1, count = 0;
     while (true) {
