@@ -311,7 +311,10 @@ class WhileContext(ControlFlowContext):
             if source not in controls and source not in seen:
                 op._add_control_inputs([c for c in controls if self._may_await(c)])
             seen.add(op)
-        if outer is not None and not any(outer._holds(x.op) for x in op.inputs):
+        # A loop variable that starts with an invariant of the loop around would start even when that
+        # loop is over.
+        starts_alone = _is_invariant(op.inputs[0]) and not op.get_attr("is_constant")
+        if outer is not None and (starts_alone or not outer._holds(op.inputs[0].op)):
             op._add_control_input(outer.GetControlPivot().op)
 
     def _may_await(self, op):
@@ -476,8 +479,11 @@ def _loop_of(op):
 
 def _reads_invariants(op):
     """Whether nothing that it reads or waits for belongs to an iteration."""
-    return not op.control_inputs and all(
-        x.op.type in ("Enter", "RefEnter") and x.op.get_attr("is_constant") for x in op.inputs)
+    return not op.control_inputs and all(_is_invariant(x) for x in op.inputs)
+
+
+def _is_invariant(x):
+    return x.op.type in ("Enter", "RefEnter") and x.op.get_attr("is_constant")
 
 
 def _is_within(allowed, shape):

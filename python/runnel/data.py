@@ -181,7 +181,7 @@ class Dataset:
             arguments = tuple(element) if isinstance(element, tuple) and not hasattr(
                 element, "_fields") else (element,)
             return _no_lists(fn(*head, *arguments))
-        return trace(flat_fn, specs, stem)
+        return trace(flat_fn, specs, stem, in_order=True)
 
     def flat_map(self, map_func):
         """The elements of the datasets that `map_func` makes of elements, one dataset after the
@@ -236,7 +236,7 @@ class Dataset:
             before = nest.pack_sequence_as(state, list(parts[:len(flat)]))
             return reduce_func(before, self._pack(list(parts[len(flat):])))
         f = trace(fn, [(x.dtype, x.shape) for x in flat] + list(zip(self._types, self._shapes)),
-                  "Dataset_reduce")
+                  "Dataset_reduce", in_order=True)
         results = raw_ops.ReduceDataset(input_dataset=self._variant_tensor, initial_state=flat,
                                         other_arguments=f.captured, f=f.attr, output_types=f.dtypes,
                                         output_shapes=f.shapes)

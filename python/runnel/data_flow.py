@@ -265,7 +265,7 @@ class Barrier:
                     shape, i))
         self._shapes = shapes or [tensor_shape.unknown_shape() for _ in self._types]
         self._barrier_ref = raw_ops.Barrier(component_types=self._types, shapes=shapes or [],
-                                            shared_name=shared_name or "", name=name)
+                                            shared_name=_shared(shared_name), name=name)
         self._name = self._barrier_ref.op.name.split("/")[-1]
 
     @property
@@ -358,7 +358,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         if make is None:
             self._prefix, make = "Accumulator", raw_ops.ConditionalAccumulator
         super().__init__(dtype, shape, make(
-            dtype=dtype, shape=tensor_shape.as_shape(shape), shared_name=shared_name or "", name=name,
+            dtype=dtype, shape=tensor_shape.as_shape(shape), shared_name=_shared(shared_name), name=name,
             reduction_type=reduction_type))
 
     def apply_grad(self, grad, local_step=0, name=None):
@@ -382,7 +382,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
     def __init__(self, dtype, shape=None, shared_name=None, name="sparse_conditional_accumulator",
                  reduction_type="MEAN"):
         super().__init__(dtype, shape, raw_ops.SparseConditionalAccumulator(
-            dtype=dtype, shape=tensor_shape.as_shape(shape), shared_name=shared_name or "", name=name,
+            dtype=dtype, shape=tensor_shape.as_shape(shape), shared_name=_shared(shared_name), name=name,
             reduction_type=reduction_type))
 
     def apply_indexed_slices_grad(self, grad, local_step=0, name=None):

@@ -1,25 +1,18 @@
 """tf.function: a Python function that becomes a function of the library, one for each signature.
 
 It is traced as Python runs it: `if` and `while` decide once, while tracing; tf.cond and
-tf.while_loop are what depends on values. In a graph it is simply called.
+tf.while_loop are what depends on values. In a graph its operations become part of the graph.
 """
 
 import functools
 import inspect
 
-from runnel import dtypes, framework, nest, raw_ops, tensor_shape
+from runnel import dtypes, framework, nest, raw_ops, tensor_shape, variables
 from runnel.convert import convert_to_tensor
+from runnel.effect_order import READS, EffectOrder, is_ordered, is_stateful
 from runnel.tracing import trace
 
-_QUIET = frozenset(("Placeholder", "VarHandleOp", "Const", "NoOp"))
-_READS = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "VariableShape"))
-
 run_eagerly = False  # tf.config.run_functions_eagerly
-
-
-def _is_stateful(op):
-    function = None if op.type in _QUIET else getattr(raw_ops, op.type, None)
-    return function is not None and function.is_stateful
 
 
 class TensorSpec:
@@ -48,103 +41,11 @@ class TensorSpec:
         return hash((self.dtype, str(self.shape)))
 
 
-class _Level:
-    """What has effects outside of loops, or in one loop, in the order in which it was written: ops,
-    and loops that have effects inside."""
-
-    def __init__(self):
-        self._writes = {}  # resource -> the last write
-        self._reads = {}   # resource -> reads since then
-        self._outside = None
-        self.last = []     # what must have run at the end
-
-    def place(self, unit, resources, reads):
-        """What `unit`, which is the latest, has to wait for."""
-        waits = []
-        if not resources:
-            waits.append(self._outside)
-            self._outside = unit
-        for handle in resources:
-            waits.append(self._writes.get(handle))
-            if reads:
-                self._reads.setdefault(handle, []).append(unit)
-            else:
-                waits.extend(self._reads.pop(handle, ()))
-                self._writes[handle] = unit
-        if not reads and not any(unit is x for x in self.last):
-            self.last.append(unit)
-        return [x for x in waits if x is not None and x is not unit]
-
-
-class _Order:
-    """Puts what has effects in a function in the order in which it was written.
-
-    Reads and writes of one resource are ordered among each other; so are effects on the outside
-    (printing). A loop is over when the effects of its turns are. What is inside of branches keeps
-    the order that these give."""
-
-    def __init__(self):
-        self._levels = {None: _Level()}  # by loop; None: outside of all
-        self._entrances = []             # (loop, what it waits for)
-        self.last = []                   # what must have run when the function returns
-
-    def __call__(self, op):
-        context = op._get_control_flow_context()
-        if not _is_stateful(op) or (context is not None and not context.IsWhileContext()):
-            return
-        roots = [_root(x) for x in op.inputs if x.dtype == dtypes.resource]
-        if not roots and "random" in op.type.lower():
-            return
-        if context is not None and any(x.op.type.startswith(("TensorArray", "Stack")) for x in roots):
-            return  # values say in which order these run
-        resources = {id(x): x for x in roots}
-        unit, reads = op, op.type in _READS
-        while unit is not None:
-            loop = None if context is None else context.GetWhileContext()
-            waits = self._levels.setdefault(loop, _Level()).place(unit, resources, reads)
-            if unit is op:
-                _await(op, waits)
-            else:
-                self._entrances.append((unit, waits))
-            unit, context = loop, None if loop is None else loop.outer_context
-
-    def finish(self):
-        """When the function is built: loops wait, and are waited for, as a whole."""
-        for loop, waits in self._entrances:
-            for enter in loop.loop_enters:
-                _await(enter.op, waits)
-        for loop, level in self._levels.items():
-            for exit_ in [] if loop is None else loop.loop_exits:
-                merge = exit_.op.inputs[0].op.inputs[0].op
-                _await(merge.inputs[1].op, level.last)  # the NextIteration
-        self.last = _ops(self._levels[None].last)
-
-
-def _root(handle):
-    """The handle as it was before it went into loops and branches."""
-    while handle.op.type in ("Enter", "Switch", "Identity") and handle.op.inputs:
-        handle = handle.op.inputs[0]
-    return handle
-
-
-def _ops(units):
-    ops = []
-    for unit in units:
-        ops.extend([unit] if isinstance(unit, framework.Operation) else [x.op for x in unit.loop_exits])
-    return ops
-
-
-def _await(op, units):
-    for wait in {id(x): x for x in _ops(units)}.values():
-        op._add_control_input(wait)
-
-
 class _Concrete:
     """A function of one signature."""
 
     def __init__(self, python_function, specs, call, stem):
         from runnel import backprop
-        order = _Order()
         self._python_function = python_function
         self.given = None  # (arguments, keywords) with TensorSpecs for tensors
         self._structure = None
@@ -152,27 +53,16 @@ class _Concrete:
         self.has_rules = False  # it calls functions with gradients of their own (tf.custom_gradient)
 
         def body(*tensors):
-            graph = framework.get_default_graph()
-            graph._observers.append(order)
             result = call(python_function, tensors)
-            graph._observers.remove(order)
-            order.finish()
-            if isinstance(result, framework.Operation):
-                result = None
-            self._structure = result
-            self.has_effects = any(_is_stateful(op) and op.type not in _READS for op in graph.get_operations())
-            self.has_rules = any(op.type == "IdentityN" and backprop._has_own_rule(op) for op in graph.get_operations())
-            leaves = [x for x in nest.flatten(result) if x is not None and not isinstance(
-                x, framework.Operation)]
-            leaves = [convert_to_tensor(x) for x in leaves]
-            with framework.control_dependencies(order.last):
-                if not leaves and order.last:
-                    return [raw_ops.Identity(convert_to_tensor(False))]
-                return [raw_ops.Identity(x) for x in leaves]
+            self._structure = None if isinstance(result, framework.Operation) else result
+            operations = framework.get_default_graph().get_operations()
+            self.has_effects = any(is_stateful(op) and op.type not in READS for op in operations)
+            self.has_rules = any(op.type == "IdentityN" and backprop._has_own_rule(op) for op in operations)
+            return [x for x in nest.flatten(self._structure) if x is not None and not isinstance(x, framework.Operation)]
 
         with backprop.watch_variables() as self.variables:
-            self._traced = trace(body, specs, stem)
-        self._op = raw_ops.StatefulPartitionedCall if order.last else raw_ops.PartitionedCall
+            self._traced = trace(body, specs, stem, in_order=True)
+        self._op = raw_ops.StatefulPartitionedCall if self._traced.has_effects else raw_ops.PartitionedCall
         self._is_single = isinstance(self._structure, (framework.Tensor, int, float))
 
     def call_flat(self, tensors):
@@ -209,6 +99,33 @@ class _Concrete:
         if nest.is_nested(self._structure):
             return nest.pack_sequence_as(self._structure, flat)
         return flat[0]
+
+
+def _inlined(python_function, args, kwargs):
+    """What the function returns when its operations become part of the current graph. Its effects are
+    in order, and come before what it returns; without a result, an operation stands for them."""
+    graph = framework.get_default_graph()
+    if is_ordered(graph):
+        return nest.map_structure(_value_now, python_function(*args, **kwargs))
+    with EffectOrder(graph) as order:
+        result = nest.map_structure(_as_tensor, python_function(*args, **kwargs))
+    if not order.last:
+        return result
+    if result is None or isinstance(result, framework.Operation):
+        with framework.control_dependencies(order.last):
+            return raw_ops.NoOp()
+    flat = nest.flatten(result)
+    held = iter(order.after_all([x for x in flat if isinstance(x, framework.Tensor)]))
+    return nest.pack_sequence_as(result, [next(held) if isinstance(x, framework.Tensor) else x for x in flat])
+
+
+def _value_now(x):
+    """A variable as its value at this point of the function."""
+    return convert_to_tensor(x) if isinstance(x, variables.Variable) else x
+
+
+def _as_tensor(x):
+    return convert_to_tensor(x) if isinstance(x, (variables.Variable, bool, int, float)) else x
 
 
 def _canonical(python_function, args, kwargs):
@@ -295,7 +212,7 @@ class Function:
         if run_eagerly and framework.executing_eagerly():
             return self._python_function(*args, **kwargs)
         if not framework.executing_eagerly():
-            return self._python_function(*args, **kwargs)
+            return _inlined(self._python_function, args, kwargs)
         if not kwargs and self.input_signature is None and all(isinstance(x, framework.Tensor) for x in args):
             # The common case, without looking into structures.
             key = tuple([(x._dtype_number, x._dims()) for x in args])

@@ -8,7 +8,7 @@ import itertools
 
 from runnel import dtypes, framework, raw_ops
 from runnel.convert import convert_to_tensor
-from runnel.def_function import _is_stateful
+from runnel.effect_order import is_stateful
 from runnel.gradients_impl import RegisterGradient
 from runnel.tracing import trace
 
@@ -80,7 +80,7 @@ class _Defined:
                 result = self._func(*arguments)
                 if result is None or isinstance(result, framework.Operation):
                     result = []
-                stateful[:] = [op for op in framework.get_default_graph().get_operations() if _is_stateful(op)]
+                stateful[:] = [op for op in framework.get_default_graph().get_operations() if is_stateful(op)]
                 return list(result) if isinstance(result, (list, tuple)) else [result]
 
             specs = [(t.dtype.base_dtype, t.shape) for t in tensors]
@@ -96,8 +96,8 @@ class _Defined:
         kinds = self._types or [None] * len(args)
         tensors = [convert_to_tensor(value, dtype=kind) for value, kind in zip(args, kinds)]
         graph = framework.get_default_graph()
-        traced, is_stateful = self._traced(graph, tensors)
-        call = "StatefulPartitionedCall" if is_stateful else "PartitionedCall"
+        traced, has_effects = self._traced(graph, tensors)
+        call = "StatefulPartitionedCall" if has_effects else "PartitionedCall"
         overrides = {call: self._rule} if self._rule else {}
         with graph.gradient_override_map(overrides):
             results = getattr(raw_ops, call)(args=tensors + traced.captured, Tout=traced.dtypes, f=traced.name,

@@ -563,6 +563,15 @@ class Graph(_core.Graph):
         self._control_flow_context = context
         self._scopes_changed()
 
+    def _observe(self, observer):
+        """Calls `observer` with every new operation from now on."""
+        self._observers.append(observer)
+        self._scopes_changed()
+
+    def _observe_no_more(self, observer):
+        self._observers.remove(observer)
+        self._scopes_changed()
+
     def _scopes_changed(self):
         """Tells C what new operations get, and whether Python must see them (`_after_op`)."""
         stack = self._device_stack

@@ -85,11 +85,16 @@ def _collect(op):
 
 
 def _unique_name(table, stem):
-    """The name that a table's resource has in models, the same each time."""
+    """The name of a table's resource in models and in eager execution, the same each time."""
     if not hasattr(table, "_saved_name"):
         import uuid
         table._saved_name = "%s_%s" % (stem, uuid.uuid4())
     return table._saved_name
+
+
+def _eager_name(table, stem):
+    """In a graph the name of the node tells tables apart; in eager execution nothing else would."""
+    return _unique_name(table, stem) if framework.executing_eagerly() else ""
 
 
 class LookupInterface:
@@ -136,6 +141,7 @@ class _Table(LookupInterface):
             raise TypeError("Dtype of argument `keys` must be %s, received: %s" % (self._key_dtype, values.dtype))
         with name_scope(name, "%s_Lookup" % self._name, [self.resource_handle, values, self._default_value]):
             found = _ops.LookupTableFindV2(self.resource_handle, values, self._default_value)
+        found.set_shape(values.shape.concatenate(self._default_value.shape))  # a handle from outside of a function does not tell
         return SparseTensor(keys.indices, found, keys.dense_shape) if isinstance(keys, SparseTensor) else found
 
     def __getitem__(self, keys):
@@ -152,7 +158,8 @@ class StaticHashTable(_Table):
 
     def __init__(self, initializer, default_value, name=None, experimental_is_anonymous=False):
         with name_scope(name, "hash_table") as scope:
-            handle = _ops.HashTableV2(key_dtype=initializer.key_dtype, value_dtype=initializer.value_dtype, shared_name=initializer._shared_name,
+            shared_name = initializer._shared_name or _eager_name(self, "hash_table")
+            handle = _ops.HashTableV2(key_dtype=initializer.key_dtype, value_dtype=initializer.value_dtype, shared_name=shared_name,
                                       use_node_name_sharing=True, name=scope)
         super().__init__(initializer.key_dtype, initializer.value_dtype, handle, default_value, scope.rstrip("/").split("/")[-1])
         self._initializer = initializer
@@ -239,7 +246,7 @@ class MutableHashTable(_Table):
         if default._rank() != 0:
             self._op = _ops.MutableHashTableOfTensorsV2
             self._how["value_shape"] = default.shape
-        handle = self._op(use_node_name_sharing=True, name=name, **self._how)
+        handle = self._op(use_node_name_sharing=True, shared_name=_eager_name(self, "table"), name=name, **self._how)
         super().__init__(key_dtype, value_dtype, handle, default,
                          name if handle.op is None else handle.op.name.split("/")[-1])
 

@@ -4,10 +4,12 @@ The body is traced once, in a graph of its own. What it reads from the graph aro
 arguments, which the caller passes along (`captured`).
 """
 
+import contextlib
 import itertools
 
 from runnel import _core, nest, raw_ops
 from runnel.convert import convert_to_tensor
+from runnel.effect_order import EffectOrder
 from runnel.framework import Graph, executing_eagerly, get_default_graph
 
 _numbers = itertools.count()
@@ -95,12 +97,13 @@ class Traced:
     """A function of the library: `name`, what it reads besides its arguments (`captured`), and what
     its results are like."""
 
-    def __init__(self, name, captured, structure, results):
+    def __init__(self, name, captured, structure, results, has_effects):
         self.name = name
         self.captured = captured
         self.structure = structure
         self.dtypes = [x.dtype for x in results]
         self.shapes = [x.shape for x in results]
+        self.has_effects = has_effects  # known if they are in order
 
     @property
     def attr(self):
@@ -111,17 +114,24 @@ class Traced:
         return value
 
 
-def trace(fn, specs, stem):
-    """The function that `fn` builds from arguments of (type, shape) `specs`, in the current graph."""
+def trace(fn, specs, stem, in_order=False):
+    """The function that `fn` builds from arguments of (type, shape) `specs`, in the current graph.
+
+    `in_order`: side effects run in the order in which they are written, and all of them before the
+    function returns; otherwise those run that its results depend on."""
     is_eager = executing_eagerly()
     outer = _eager_library() if is_eager else get_default_graph()
     body = _Body(outer)
+    order = EffectOrder(body)
     with body.as_default():
         for index, (dtype, shape) in enumerate(specs):
             body.arguments.append(raw_ops.Placeholder(dtype=dtype, shape=shape, name="arg%d" % index))
-        result = fn(*body.arguments)
-        flat = [convert_to_tensor(x) for x in nest.flatten(result)]
+        with order if in_order else contextlib.nullcontext():
+            result = fn(*body.arguments)
+            flat = [convert_to_tensor(x) for x in nest.flatten(result)]
         flat = [x if x.graph is body else body._take(x) for x in flat]
+        if order.last:
+            flat = order.after_all(flat or [convert_to_tensor(False)])
         # An argument may be a result only by way of a node.
         flat = [raw_ops.Identity(input=x) if x.op.type == "Placeholder" else x for x in flat]
     name = "%s_%d" % (stem, next(_numbers))
@@ -130,5 +140,4 @@ def trace(fn, specs, stem):
     _core.define_function(outer, name, body, body.arguments + body.standing, flat, None)
     if is_eager:
         _share()
-    return Traced(name, list(body.captured), result, flat)
-
+    return Traced(name, list(body.captured), result, flat, bool(order.last))

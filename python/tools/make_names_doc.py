@@ -21,9 +21,9 @@ DIFFERENT = {
     "sparse_concat": "of equal shapes only",
     "ragged": "in tf.data one ragged dimension; broadcasting over rows of scalars, of equal rows and of columns only",
     "gradients": "aggregation_method makes no difference",
-    "function": "as Python runs it, without autograph; on a tape, one with effects (assigning, random numbers) runs op by op"
-                "; effects inside of a loop are not ordered among those outside of it",
-    "GradientTape": "in a graph it is tf.gradients: a tensor need not be watched",
+    "function": "as Python runs it, without autograph; on a tape, one with effects (assigning, random numbers) or with `tf.custom_gradient` in it "
+                "runs op by op; called in a graph, its operations become part of that graph, and one without a result gives an operation",
+    "GradientTape": "in a graph it is tf.gradients over what was built while it ran; reading a reference variable counts, too",
     "py_func": "in the process that made the graph only, as in stock",
     "Session.run": "a fetch that is fed comes back as it was fed",
     "test.TestCase": "without the methods of absl that start other programs",

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 import pickle
+import re
 import subprocess
 import sys
 
@@ -85,7 +86,10 @@ def stock_results(path):
     if np.__version__ < "2":  # what stock's NumPy pickled is called otherwise there
         sys.modules.setdefault("numpy._core", np.core)
         sys.modules.setdefault("numpy._core.multiarray", np.core.multiarray)
-    data = open(path, "rb").read() + open(__file__, "rb").read()
+    data = open(path, "rb").read()
+    for name in re.findall(rb"^from (\w+) import", data, re.MULTILINE):
+        with contextlib.suppress(FileNotFoundError):
+            data += open(os.path.join(HERE, name.decode() + ".py"), "rb").read()
     kept = os.path.join(CACHE, "%s-%s.pickle" % (
         os.path.basename(path)[:-3], hashlib.sha256(data).hexdigest()[:16]))
     try:

@@ -38,6 +38,19 @@ def test_while(tf, np):
     return _run(tf, [i, product, inner], x, s)
 
 
+@both(graph=True)
+def test_a_loop_that_starts_with_an_invariant_of_the_loop_around(tf, np):
+    v, x = tf.get_variable("v", initializer=0.0, use_resource=True), tf.placeholder(tf.float32, [])
+
+    def go_on(i, a):
+        with tf.control_dependencies([v.assign_add(a)]):
+            return tf.identity(i) < 2
+    y = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a + tf.while_loop(go_on, lambda j, b: (j + 1, b + 1), [tf.constant(0), x])[1]), [0, x])[1]
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        return [sess.run(y, {x: 1.0}), sess.run(v)]
+
+
 @both
 def test_while_gradients(tf, np):
     x, s = _inputs(tf)
