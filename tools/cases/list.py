@@ -300,6 +300,14 @@ def joins(t):
     t.row("shape_clash", op, [setitem(reserve(2), 0, x(1, 2)), ivec(3, 2), none], f)
     t.row("shape_list_clash", op, [reserve(2, shape=[3, 2]), ivec(4, 2), none], f)
     t.row("int64", op, [pushed(x(1, 2)), const(vec("int64", [-1, 2])), none], f)
+    for s in ([], [3], [-1], [1, 2, 3]):
+        t.row("fed_%d" % len(s), op, [pushed(x(2), x(2), shape=[2]), vec("int32", s), none], f)
+    for name, lead in (("vector", vec("int64", [1])), ("matrix", given("int64", [1, 1], [1])), ("scalar", scalar("int64", 1))):
+        t.row("leading_" + name, op, [pushed(x(2), x(2)), ANY, lead], f)
+        t.row("leading_unset_" + name, op, [reserve(1, shape=[-1, 2]), ANY, lead], f)
+    t.row("scalars", op, [pushed(x(), x(), shape=[]), vec("int32", []), none], f)
+    t.row("no_shape", "TensorListConcat", [reserve(0, shape=[])], dict(f, element_shape=[]))
+    t.row("no_shape_open", "TensorListConcat", [reserve(0)], dict(f, element_shape=[]))
 
 
 def parts(t):
@@ -332,6 +340,9 @@ def parts(t):
     t.row("negative", op, [x(3, 2), ANY, dims(-1, 4)])
     t.row("clash", op, [x(3, 2), ivec(-1, 3), dims(1, 2)])
     t.row("rank", op, [x(3, 2), ivec(2), dims(1, 2)], message="code-only")
+    for name, s in (("scalar_shape", []), ("short_shape", [5]), ("clash_fed", [1, 3]), ("open_shape", [-1, 2])):
+        for lengths in ([1, 2], [1], [4, -1]):
+            t.row(name, op, [x(3, 2), vec("int32", s), vec("int64", lengths)])
     t.row("scalar", op, [x(), ANY, dims(1)])
     t.row("matrix", op, [x(3), ANY, given("int64", [1, 1], [3])])
 
@@ -351,7 +362,12 @@ def scatters(t):
     op = "TensorListScatterV2"
     for n in (-2, 3, 4, 7):
         t.row("%d" % n, op, [x(3, 2), ivec(2, 0, 3), ANY, iscalar(n)], then=look())
+    for name, n in (("vector", vec("int32", [3])), ("matrix", given("int32", [1, 1], [3]))):
+        t.row("number_" + name, op, [x(3, 2), ivec(2, 0, 3), vec("int32", [3]), n])
     op = "TensorListScatterIntoExistingList"
+    t.row("few", op, [pushed(x(2)), x(2, 2), ivec(0)])
+    t.row("matrix", op, [pushed(x(2)), x(2, 2), given("int32", [2, 1], [0, 1])])
+    t.row("scalar", op, [pushed(x(2)), x(), ivec(0)])
     lst = dict(pushed(x(2), x(2)), id="l")
     t.row("", op, [lst, x(2, 2), ivec(1, 0)], then=look() + [stack(use("l"))])
     t.row("grow", op, [lst, x(2, 2), ivec(3, 0)], then=look()[:2])
@@ -372,6 +388,9 @@ def sums(t):
     t.row("sum_lengths", *get(lists(a, empty()), 1))
     t.row("sum_dtypes", *get(lists(a, empty("double")), 1))
     t.row("sum_static", *get(lists(reserve(2, shape=[2]), reserve(2)), 1))
+    fed = lambda *s: node("TensorListReserve", [vec("int32", list(s)), iscalar(2)], {"element_dtype": "float"})
+    t.row("sum_clash_fed", *get(lists(fed(), fed(1)), 1))
+    t.row("sum_clash_sizes", *get(lists(fed(2), fed(1)), 1))
     t.row("sum_clash", *get(lists(reserve(2, shape=[2]), reserve(2, shape=[3])), 1))
     t.row("zeros", *get(node("ZerosLike", [a]), 1))
     t.row("zeros_static", *get(node("ZerosLike", [reserve(2, shape=[2])]), 1))

@@ -70,6 +70,11 @@ def maps(t):
             before=[put(1, [0, 1], a, b), node(unstage, [k(1), at(0)], some("float"))],
         )
         t.row("high", unstage, [k(1), at(5)], some("float"), before=[put(1, [0, 1], a, b)])
+        for kind, key in (("vector", vec("int64", [1, 2])), ("matrix", given("int64", [1, 3], [1, 2, 3]))):
+            t.row("key_" + kind, stage, [key, at(0, 1), [a, b]], full)
+            t.row("key_" + kind, unstage, [key, at(0)], some("float"), before=[put(1, [0, 1], a, b)])
+            t.row("key_" + kind, peek, [key, at(0)], some("float"), before=[put(1, [0, 1], a, b)])
+        t.row("key_one", stage, [vec("int64", [1]), at(0, 1), [a, b]], full, then=[size])
         t.row("one", peek, [k(1), at(0)], some("float"), before=[put(1, [0, 1], a, b)], then=[size])
         t.row("both", peek, [k(-3), at(0, 1)], full, before=[put(-3, [0, 1], a, b)], then=[size])
         t.row("any", name("MapUnstageNoKey"), [at(0, 1)], full, before=[put(9, [0, 1], a, b)], then=[size])

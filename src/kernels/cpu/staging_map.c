@@ -110,9 +110,9 @@ static rn_status_t check_indices(const rn_tensor_t* indices) {
   return RN_OK;
 }
 
-static rn_status_t read_key(const rn_tensor_t* key, int64_t* out) {
+static rn_status_t read_key(const rn_tensor_t* key, const char* got, int64_t* out) {
   if (key->count != 1)
-    return rn_invalid_argument("key must be one number, not of shape %s", rn_text_of(key).text);
+    return rn_invalid_argument("key must be an int64 scalar%s: %s", got, rn_text_of(key).text);
   *out = rn_int_at(key, 0);
   return RN_OK;
 }
@@ -176,7 +176,7 @@ static bool try_stage(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* o
   const rn_tensor_t* indices = rn_in(ctx, 1);
   int64_t key = 0, bytes = 0;
   int values = ctx->kernel->input_count - 2;
-  *out_status = read_key(rn_in(ctx, 0), &key);
+  *out_status = read_key(rn_in(ctx, 0), ", got tensor with shape", &key);
   if (rn_ok(*out_status)) *out_status = check_indices(indices);
   if (rn_ok(*out_status) && indices->count > values)
     *out_status = rn_invalid_argument("There are %lld indices and %d values",
@@ -237,7 +237,7 @@ static bool try_take(rn_resource_t* owner, rn_kernel_ctx_t* ctx, rn_status_t* ou
   map_t* map = (map_t*)owner;
   int64_t key = 0;
   bool is_there;
-  *out_status = read_key(rn_in(ctx, 0), &key);
+  *out_status = read_key(rn_in(ctx, 0), "", &key);
   if (!rn_ok(*out_status)) return true;
   size_t at = place_of(&map->complete, key, &is_there);
   if (!is_there) return false;

@@ -117,6 +117,11 @@ static rn_status_t add_list(rn_allocator_t memory, rn_tensor_list_t* sum,
         "Trying to add two lists of tensors with different lengths. One is %lld and the other is "
         "%lld",
         (long long)sum->count, (long long)other->count);
+  if (!rn_shape_compatible(sum->element_shape, other->element_shape))
+    return rn_invalid_argument(
+        "Trying to add two lists of tensors with incompatible element shapes. One is %s and the "
+        "other is %s",
+        rn_partial_text(sum->element_shape).text, rn_partial_text(other->element_shape).text);
   RN_RETURN_IF_ERROR(rn_tensor_list_refine(sum, other->element_shape));
   for (int64_t i = other->set_begin; i < other->set_end; ++i) {
     if (!rn_tensor_list_has(other, i)) continue;

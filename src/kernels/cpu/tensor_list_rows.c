@@ -226,17 +226,15 @@ static rn_status_t concat(rn_kernel_ctx_t* ctx) {
   lengths_t lengths = {.common = RN_UNKNOWN};
   if (state->has_inputs) {
     RN_RETURN_IF_ERROR(rn_partial_shape_read(rn_in(ctx, 1), &element));
+    RN_RETURN_IF_ERROR(rn_partial_shape_merge(&element, list->element_shape));
     lengths.leading = rn_in(ctx, 2);
-    if (lengths.leading->rank != 1)
-      return rn_invalid_argument("Expected leading_dims to be a vector, received shape: %s",
-                                 rn_text_of(lengths.leading).text);
   } else {
     rn_partial_shape_set(&element, state->element.shape);
+    if (element.shape.rank == 0) return rn_invalid_argument("element_shape must not be empty");
   }
   RN_RETURN_IF_ERROR(merge_rest(&rest, element.shape));
   lengths.stated = RN_UNKNOWN;
   if (state->has_inputs) {  // the first form does not look at what the list says
-    RN_RETURN_IF_ERROR(merge_rest(&rest, list->element_shape));
     if (element.shape.rank > 0) lengths.stated = element.dims[0];
     if (list->element_shape.rank > 0) lengths.common = list->element_shape.dims[0];
   }
@@ -319,10 +317,12 @@ static rn_status_t split(rn_kernel_ctx_t* ctx) {
   if (lengths->rank == 1 && tensor->rank < 1)
     return rn_invalid_argument("Tensor must be at least a vector, but saw shape: %s",
                                rn_text_of(tensor).text);
+  if (element.shape.rank == 0)
+    return rn_invalid_argument(
+        "TensorListSplit requires element_shape to be at least of rank 1, but saw: []");
   rn_shape_t rest = {element.shape.rank - 1, element.dims + 1};
   rn_shape_t row = {tensor->rank - 1, rn_tensor_dims(tensor) + 1};
-  if (rn_shape_has_rank(element.shape) &&
-      (element.shape.rank < 1 || !rn_shape_compatible(rest, row)))
+  if (rn_shape_has_rank(element.shape) && !rn_shape_compatible(rest, row))
     return rn_invalid_argument("tensor shape %s is not compatible with element_shape %s",
                                rn_text_of(tensor).text, rn_partial_text(element.shape).text);
   RN_RETURN_IF_ERROR(check_lengths(tensor, lengths));
@@ -372,17 +372,15 @@ static rn_status_t scatter(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *tensor = rn_in(ctx, 0), *indices = rn_in(ctx, 1);
   int64_t count, wanted = RN_UNKNOWN;
   rn_partial_shape_t element;
-  RN_RETURN_IF_ERROR(row_shape(ctx, 2, tensor, &element));
   if (ctx->kernel->input_count > 3) {
     const rn_tensor_t* size = rn_in(ctx, 3);
-    if (size->count != 1)
-      return rn_invalid_argument("num_elements must be a scalar, but it has shape %s",
-                                 rn_text_of(size).text);
+    if (size->rank != 0) return rn_invalid_argument("num_elements must be a scalar");
     wanted = rn_int_at(size, 0);
     if (wanted < RN_UNKNOWN)
       return rn_invalid_argument("TensorListScatter expects num_elements >= -1, found: %lld",
                                  (long long)wanted);
   }
+  RN_RETURN_IF_ERROR(row_shape(ctx, 2, tensor, &element));
   RN_RETURN_IF_ERROR(check_rows(tensor, indices, &count));
   if (wanted != RN_UNKNOWN && count > wanted)
     return rn_invalid_argument(
@@ -405,6 +403,15 @@ static rn_status_t scatter_into(rn_kernel_ctx_t* ctx) {
   if (list->dtype != tensor->dtype)
     return rn_invalid_argument("Invalid data types; op elements %s but list elements %s",
                                rn_dtype_name(tensor->dtype), rn_dtype_name(list->dtype));
+  if (tensor->rank < 1)
+    return rn_invalid_argument("Tensor must be at least a vector, but saw shape: %s",
+                               rn_text_of(tensor).text);
+  if (indices->rank != 1)
+    return rn_invalid_argument("Expected indices to be a vector, but received shape: %s",
+                               rn_text_of(indices).text);
+  if (indices->count != rn_tensor_dim(tensor, 0))
+    return rn_invalid_argument("Expected len(indices) == tensor.shape[0], but saw: %lld vs. %lld",
+                               (long long)indices->count, (long long)rn_tensor_dim(tensor, 0));
   RN_RETURN_IF_ERROR(check_rows(tensor, indices, &count));
   RN_RETURN_IF_ERROR(rn_tensor_list_to_change(ctx, 0, 0, &list));
   if (count > list->count) RN_RETURN_IF_ERROR(rn_tensor_list_resize(list, count));
