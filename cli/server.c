@@ -151,6 +151,7 @@ static rn_status_t choose(rn_cli_t* cli, request_t* request, rn_server_options_t
         "%.*s can be reached from other machines, and whoever reaches it can run what it likes "
         "here; give it certificates (--tls-cert and others), or say --insecure if that is meant",
         RN_STR_ARGS(task->address));
+  const int64_t idle = rn_cli_number(cli, "--idle", -1);
   *out = (rn_server_options_t){.env = &request->env,
                                .allocator = cli->allocator,
                                .tasks = cluster->tasks.items,
@@ -167,6 +168,10 @@ static rn_status_t choose(rn_cli_t* cli, request_t* request, rn_server_options_t
                                                     << 20,
                                .max_streams = (int)rn_cli_number(cli, "--max-streams", 0),
                                .max_sessions = (int)rn_cli_number(cli, "--max-sessions", 0),
+                               .max_connections = (int)rn_cli_number(cli, "--max-connections", 0),
+                               .idle_ns = idle == 0  ? -1
+                                          : idle > 0 ? idle * 1000000000
+                                                     : 0,
                                .tls = request->tls,
                                .is_limited = allow != NULL,
                                .allow = rn_str(allow)};
@@ -342,7 +347,15 @@ static const rn_cli_option_t options_of_server[] = {
     RN_OPTION(NUMBER, "--max-sessions", "N", "sessions that a client may have open (default 1000)",
               .most = MAX_NUMBER),
     RN_OPTION(NUMBER, "--max-memory", "MIB",
-              "messages of a client that are kept at a time (default: any number)",
+              "messages of a client that are kept at a time (default: half of the memory that the "
+              "process may have)",
+              .most = MAX_NUMBER),
+    RN_OPTION(NUMBER, "--max-connections", "N",
+              "connections of clients (default: half of the descriptors that the process may have "
+              "open)",
+              .most = MAX_NUMBER),
+    RN_OPTION(NUMBER, "--idle", "SECONDS",
+              "how long a connection without calls and sessions stays (default 600; 0: for ever)",
               .most = MAX_NUMBER),
     RN_OPTION(
         FLAG, "--show", NULL,

@@ -2,7 +2,6 @@
 #include "dist/gate.h"
 
 #define GRACE_NS INT64_C(500000000)
-#define WARN_NS INT64_C(10000000000)
 
 static const char* const names[] = {
 #define NAME(service, method) #method,
@@ -71,9 +70,8 @@ static rn_status_t check(const rn_gate_t* gate, rn_rpc_in_t* call, rn_gate_metho
 
 // The log hears of the first, and then now and then.
 static void warn(rn_gate_t* gate, rn_gate_method_t method, rn_status_t status) {
-  int64_t now = now_of(gate), last = gate->warned_ns;
-  if (last && now - last < WARN_NS) return;
-  gate->warned_ns = now | 1;
+  int64_t left_out;
+  if (!rn_log_limit_says(&gate->log, gate->env, &left_out)) return;
   rn_log(gate->env, RN_LOG_WARNING, "%s was refused: %s (%lld calls so far)", names[method],
          rn_status_message(status), (long long)gate->refused);
 }

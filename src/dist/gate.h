@@ -4,6 +4,7 @@
 #ifndef RUNNEL_DIST_GATE_H_
 #define RUNNEL_DIST_GATE_H_
 
+#include "base/log_limit.h"
 #include "dist/rpc/server.h"
 
 // X(service, method): what a task answers, those first that come most.
@@ -61,7 +62,7 @@ typedef struct rn_gate_t {
   int max_sessions;            // of one connection; 0: any number
   _Atomic int64_t drained_ns;  // since when nothing new is taken; 0: it is
   _Atomic int64_t refused;     // calls
-  _Atomic int64_t warned_ns;   // when the log heard of one last
+  rn_log_limit_t log;
   rn_gate_count_t counts[RN_GATE_METHOD_COUNT];
 } rn_gate_t;
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/fs_only.h"
+#include "base/machine.h"
 
 #include "dist/eager/service.h"
 #include "dist/health.h"
@@ -20,6 +21,9 @@
 #define MAX_QUEUES 64  // that a page shows
 #define HEALTH_AGAIN_NS 2000000
 #define STALL_NS INT64_C(60000000000)
+#define HALF_NS INT64_C(60000000000)
+#define IDLE_NS INT64_C(600000000000)
+#define MAX_DOORS 1024
 
 // Another task, and the way there, made when it is first needed.
 typedef struct peer_t {
@@ -358,6 +362,20 @@ static rn_status_t listen_address(rn_server_t* server, rn_str_t own, rn_str_t* o
   return rn_arena_printf(&server->arena, out, "%s:%s", place, colon + 1);
 }
 
+// How much clients may have where the options do not say it. Connections leave a quarter of the
+// descriptors to files and to calls of our own.
+static void set_limits(const rn_server_options_t* options, rn_rpc_server_options_t* out) {
+  size_t memory = rn_machine_memory(), descriptors = rn_machine_descriptors();
+  out->max_held = options->max_client_memory ? options->max_client_memory : memory / 2;
+  out->max_all_held = memory / 4 * 3 > out->max_held ? memory / 4 * 3 : out->max_held;
+  out->max_connections =
+      options->max_connections > 0 ? (size_t)options->max_connections : descriptors / 2;
+  out->max_doors = descriptors / 4 < MAX_DOORS ? descriptors / 4 + 1 : MAX_DOORS;
+  out->stall_ns = options->stall_ns ? options->stall_ns : STALL_NS;
+  out->half_ns = options->half_ns ? options->half_ns : HALF_NS;
+  out->idle_ns = options->idle_ns < 0 ? 0 : options->idle_ns ? options->idle_ns : IDLE_NS;
+}
+
 static rn_status_t set_up(rn_server_t* server) {
   rn_server_options_t* options = &server->options;
   rn_str_t own = {0}, address;
@@ -458,10 +476,9 @@ static rn_status_t set_up(rn_server_t* server) {
                                  .self = server,
                                  .max_message = options->max_message,
                                  .max_streams = (uint32_t)options->max_streams,
-                                 .max_held = options->max_client_memory,
-                                 .stall_ns = options->stall_ns ? options->stall_ns : STALL_NS,
                                  .tls = options->tls,
                                  .page = page};
+  set_limits(options, &rpc);
   RN_RETURN_IF_ERROR(rn_rpc_server_create(&rpc, &server->rpc));
   rn_str_t host = own;
   const char* colon = own.size ? strrchr(own.data, ':') : NULL;

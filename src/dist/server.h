@@ -30,11 +30,17 @@ typedef struct rn_server_options_t {
   int64_t session_gc_ns;  // how long an idle session outlives its client's connection; 0: an hour
   bool lends_nothing;     // tensors go over the network, even from and to tasks of this machine
   // What one client may have, each 0 for the default: bytes of a message (2 GiB), open calls
-  // (65536), sessions (1000), bytes of messages at a time (any number).
+  // (65536), sessions (1000), bytes of messages at a time (half of the memory that the process may
+  // have). All clients together have three quarters of that memory, or |max_client_memory| if that
+  // is more.
   size_t max_message, max_client_memory;
   int max_streams, max_sessions;
   int64_t stall_ns;  // how long a client may read nothing of what waits for it; 0: 60 s
-  rn_tls_t* tls;     // Retained; NULL: plain. With it, other tasks are known by their certificates
+  int64_t half_ns;   // how long a call that has begun may bring nothing more; 0: 60 s
+  int64_t idle_ns;   // how long a connection without calls and sessions stays; 0: 10 min; -1: for
+                     // ever
+  int max_connections;  // 0: half of the descriptors that the process may have
+  rn_tls_t* tls;  // Retained; NULL: plain. With it, other tasks are known by their certificates
   // Where |is_limited|, graphs see files and the network as |allow| says only: see base/fs_only.h.
   // Eager clients may have the task connect to addresses of its own cluster, and to others only if
   // |allow| has "network" or "all", or |reaches_all| is set.

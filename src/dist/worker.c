@@ -4,11 +4,10 @@
 #include <stdio.h>
 
 #include "base/container.h"
+#include "base/log_limit.h"
 #include "base/map.h"
 #include "dist/worker_graph.h"
 #include "dist/worker_partial.h"
-
-#define WARN_NS INT64_C(10000000000)
 
 // A graph under its handle.
 typedef struct registered_t {
@@ -48,7 +47,7 @@ struct rn_local_worker_t {
   int running;  // steps
   int64_t steps_run;
   bool is_closing;
-  int64_t warned_ns;  // when the log heard last of a session that was refused
+  rn_log_limit_t log;  // of sessions that were refused
 };
 
 rn_worker_t* rn_local_worker_face(rn_local_worker_t* worker) { return &worker->face; }
@@ -232,12 +231,10 @@ rn_status_t rn_local_worker_masters(rn_local_worker_t* worker, rn_arena_t* arena
 // The log hears of the first session that was refused, and then now and then.
 static void warn(rn_local_worker_t* worker, rn_status_t refused) {
   const rn_env_t* env = worker->options.env;
-  int64_t now = env->now_ns(env->self);
-  rn_mutex_lock(&worker->mutex);
-  bool is_due = !worker->warned_ns || now - worker->warned_ns >= WARN_NS;
-  if (is_due) worker->warned_ns = now | 1;
-  rn_mutex_unlock(&worker->mutex);
-  if (is_due) rn_log(env, RN_LOG_WARNING, "a session was refused: %s", rn_status_message(refused));
+  int64_t left_out;
+  if (rn_log_limit_says(&worker->log, env, &left_out))
+    rn_log(env, RN_LOG_WARNING, "a session was refused: %s (%lld before it)",
+           rn_status_message(refused), (long long)left_out);
 }
 
 static void create_session(rn_worker_t* face, rn_create_worker_session_t* call) {

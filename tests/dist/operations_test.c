@@ -1,5 +1,8 @@
 // A task as those see it who run it: pages of HTTP/1, what happens at its end, limits of a client,
 // certificates.
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE  // memmem
+#endif
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -295,6 +298,66 @@ OPS_TEST(a_peer_that_does_not_read_is_given_up) {
   rn_server_destroy(task.server);
 }
 
+// A connection of HTTP/2 on which |bytes| are sent; what comes is read until the peer closes, or
+// for |seconds|. True: it was closed.
+static bool is_closed_within(rn_socket_t* socket, int64_t ns, rn_strbuf_t* out) {
+  int64_t until = now() + ns;
+  for (;;) {
+    char bytes[4096];
+    size_t got = 0;
+    rn_status_t status = socket->vtable->read(socket, bytes, sizeof bytes, until, &got);
+    bool is_late = rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED;
+    bool is_over = !rn_ok(status) || !got;
+    rn_status_free(status);
+    if (is_late) return false;
+    if (is_over) return true;
+    rn_strbuf_append_n(out, bytes, got);
+  }
+}
+
+static rn_socket_t* connect_http2(const task_t* task, rn_str_t more) {
+  rn_socket_t* socket = NULL;
+  rn_strbuf_t bytes;
+  rn_strbuf_init(&bytes, memory());
+  rn_strbuf_append(&bytes, RN_STR("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
+  put_frame(&bytes, 4, 0, 0, (rn_str_t){0});
+  rn_strbuf_append(&bytes, more);
+  OK(env()->net->connect(env()->net_self, task->address, now() + 5 * SECOND, memory(), &socket));
+  OK(rn_net_write_all(socket, rn_strbuf_view(&bytes), now() + 5 * SECOND));
+  rn_strbuf_clear(&bytes);
+  return socket;
+}
+
+OPS_TEST(a_call_that_is_half_sent_is_ended) {
+  task_t task = {.options.half_ns = SECOND};
+  task_open(&task);
+  OK(rn_server_start(task.server));
+  static const char path[] = "/tensorflow.WorkerService/GetStatus";
+  rn_strbuf_t calls, headers, answer;
+  rn_strbuf_init(&calls, memory());
+  rn_strbuf_init(&headers, memory());
+  rn_strbuf_init(&answer, memory());
+  rn_strbuf_append(&headers, RN_STR("\x83\x86\x01\x01x\x04"));
+  rn_strbuf_append_n(&headers, &(uint8_t){sizeof path - 1}, 1);
+  rn_strbuf_append(&headers, rn_str(path));
+  put_frame(&calls, 1, 4, 1, rn_strbuf_view(&headers));  // headers alone; half a message; all
+  put_frame(&calls, 1, 4, 3, rn_strbuf_view(&headers));
+  put_frame(&calls, 0, 0, 3, RN_STR("\0\0\0\1\0half"));
+  rn_socket_t* socket = connect_http2(&task, rn_strbuf_view(&calls));
+  expect_page(&task, "/statusz?format=json", "HTTP/1.1 200 ", "\"calls\":2,");
+  cr_assert(!is_closed_within(socket, 3 * SECOND, &answer), "the connection stays");
+  static const char resets[2][14] = {"\0\0\4\3\0\0\0\0\1\0\0\0\x08",
+                                     "\0\0\4\3\0\0\0\0\3\0\0\0\x08"};
+  for (int i = 0; i < 2; ++i)
+    cr_assert(memmem(answer.data, answer.size, resets[i], 13), "call %d was not ended", 2 * i + 1);
+  expect_page(&task, "/statusz?format=json", "HTTP/1.1 200 ", "\"calls\":0,");
+  socket->vtable->close(socket);
+  rn_strbuf_clear(&calls);
+  rn_strbuf_clear(&headers);
+  rn_strbuf_clear(&answer);
+  rn_server_destroy(task.server);
+}
+
 // Sessions.
 
 static rn_session_t* connect_to(const task_t* task, rn_graph_t* graph) {
@@ -426,6 +489,62 @@ OPS_TEST(a_task_whose_threads_are_stuck_says_so) {
   }
   expect_page(&task, "/healthz", "HTTP/1.1 200 ", "ok");
   unlink(path);
+  rn_server_destroy(task.server);
+}
+
+static rn_status_t ask_status(rn_worker_t* worker) {
+  rn_waiter_t waiter;
+  rn_get_status_t call = {.call = rn_waiter_call(&waiter, now() + 10 * SECOND, NULL)};
+  call.call.waits_for_ready = false;
+  rn_arena_init(&call.arena, memory());
+  worker->vtable->get_status(worker, &call);
+  rn_status_t status = rn_waiter_wait(&waiter);
+  rn_arena_clear(&call.arena);
+  return status;
+}
+
+OPS_TEST(idle_connections_end_and_clients_notice_nothing) {
+  task_t task = {.options.idle_ns = SECOND};
+  task_open(&task);
+  OK(rn_server_start(task.server));
+  rn_strbuf_t answer;
+  rn_strbuf_init(&answer, memory());
+  rn_socket_t* silent = connect_http2(&task, RN_STR(""));
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_edge_t one = rn_const_float(s, 1);
+  rn_session_t* session = connect_to(&task, graph);
+  OK(run(session, one, NULL));
+  rn_loop_t* loop = NULL;
+  rn_channel_t* channel = NULL;
+  rn_remote_peer_t* peer = NULL;
+  OK(rn_loop_create(env(), memory(), &loop));
+  rn_channel_options_t way = {.loop = loop, .allocator = memory(), .address = task.address};
+  OK(rn_channel_create(&way, &channel));
+  OK(rn_remote_peer_create(channel, env(), false, memory(), &peer));
+  OK(ask_status(rn_remote_worker(peer)));
+  cr_assert_eq(rn_channel_stats(channel).connects, 1);
+  cr_assert(is_closed_within(silent, 10 * SECOND, &answer));
+  while (rn_channel_stats(channel).is_connected) usleep(10000);
+  // The session's client is still there; the other connects again.
+  expect_page(&task, "/statusz?format=json", "HTTP/1.1 200 ", "\"connections\":1,");
+  OK(ask_status(rn_remote_worker(peer)));
+  cr_assert_eq(rn_channel_stats(channel).connects, 2);
+  int64_t begun = now();  // calls that come as the connection ends are answered
+  while (now() - begun < 6 * SECOND) {
+    OK(ask_status(rn_remote_worker(peer)));
+    usleep(700000 + (useconds_t)(now() % 700000));
+  }
+  OK(run(session, one, NULL));
+  silent->vtable->close(silent);
+  rn_channel_destroy(channel);
+  rn_remote_peer_destroy(peer);
+  rn_loop_destroy(loop);
+  rn_session_destroy(session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  rn_strbuf_clear(&answer);
   rn_server_destroy(task.server);
 }
 

@@ -195,6 +195,138 @@ def part_bad():
     task.end()
 
 
+def frame(kind, flags, stream, payload=b""):
+    return (len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload)
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0)
+
+
+def head(stream):
+    """The beginning of a call of HTTP/2: its headers."""
+    path = b"/tensorflow.WorkerService/RegisterGraph"
+    return frame(1, 4, stream, b"\x83\x86\x01\x01x\x04" + bytes([len(path)]) + path)
+
+
+def connect_many(port, count, data=b""):
+    """Connections that say |data| and nothing more; those that are refused do not count."""
+    streams = []
+    for _ in range(count):
+        try:
+            stream = socket.create_connection(("127.0.0.1", port), timeout=5)
+            stream.sendall(data)
+            streams.append(stream)
+        except OSError:
+            pass
+    return streams
+
+
+def used_seconds(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_of(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmRSS:"))
+
+
+def quick_health(task, limit=2.0):
+    start = time.time()
+    check(task.get("/healthz") == (200, "ok\n"))
+    check(time.time() - start < limit, "health took", time.time() - start)
+
+
+def part_flood():
+    """Connections that say nothing, or announce more than they send."""
+    import resource
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+
+    # 2,000 that say nothing: more than may be, and health is told all the while.
+    task = Task(f"worker=localhost:{free_ports(1)[0]}")
+    silent = []
+    for _ in range(10):
+        silent += connect_many(task.port, 200)
+        quick_health(task)
+    check(task.status()["port"]["doors"] <= 1025, task.status()["port"])
+    for each in silent:
+        each.close()
+    # As many that speak HTTP/2 and make no calls: the oldest go.
+    task.end()
+    task = Task(f"worker=localhost:{free_ports(1)[0]}", "--max-connections", "100")
+    silent = []
+    for _ in range(10):
+        silent += connect_many(task.port, 100, PREFACE)
+        quick_health(task)
+    time.sleep(0.2)
+    check(task.status()["port"]["connections"] <= 110, task.status()["port"])
+    # With calls under way none goes, and new ones are refused.
+    for each in silent:
+        each.close()
+    busy = connect_many(task.port, 150, PREFACE + head(1))
+    time.sleep(0.5)
+    check(90 <= task.status()["port"]["connections"] <= 100, task.status()["port"])
+    check(busy[0].recv(9), "the first one is still there")
+    quick_health(task)
+    lines = task.logged().splitlines()
+    check(len(lines) < 10, lines)
+    task.end()
+
+    # Lengths that are announced and not sent cost nothing.
+    task = Task(f"worker=localhost:{free_ports(1)[0]}", "--max-memory", "1000000")
+    quick_health(task)
+    before = memory_of(task.process.pid)
+    count = 40 if "RUNNEL_SANITIZED" not in os.environ else 4
+    calls = b"".join(head(stream) + frame(0, 0, stream, b"\0\x7f\xff\xff\xff" + b"\x0a" * 300)
+                     for stream in range(1, 200, 2))
+    kept_open = connect_many(task.port, count, PREFACE + calls)
+    check(len(kept_open) == count)
+    deadline = time.time() + 20
+    while task.status()["port"]["calls"] < 100 * count and time.time() < deadline:
+        time.sleep(0.1)
+    check(task.status()["port"]["calls"] == 100 * count, task.status()["port"])
+    cost = memory_of(task.process.pid) - before
+    check(cost < 150 << 20 or "RUNNEL_SANITIZED" in os.environ, f"{cost >> 20} MiB for",
+          f"{count * len(calls) >> 10} KiB that were sent")
+    for each in kept_open:
+        each.close()
+    quick_health(task)
+    task.end()
+
+
+def part_starved():
+    """A task without descriptors is quiet, tells its health, and recovers."""
+    import resource
+    task = Task(f"worker=localhost:{free_ports(1)[0]}", "--max-connections", "1000")
+    resource.prlimit(task.process.pid, resource.RLIMIT_NOFILE, (48, 48))
+    streams = connect_many(task.port, 120, PREFACE + head(1))  # calls under way: none can be shown out
+    time.sleep(1)
+    check(len(os.listdir(f"/proc/{task.process.pid}/fd")) >= 45)
+    used, said = used_seconds(task.process.pid), len(task.logged())
+    time.sleep(3)
+    used, said = used_seconds(task.process.pid) - used, len(task.logged()) - said
+    check(used < 0.5, "seconds of processor in 3 s:", used)
+    check(said < 1000 and "Too many open files" in task.logged(), said)
+    for each in streams[60:]:
+        each.close()  # those that wait to be accepted
+    answered = 0
+    for _ in range(20):
+        try:
+            answered += task.get("/healthz") == (200, "ok\n")
+        except OSError:
+            pass
+    check(answered >= 10, "of 20 health checks were answered:", answered)
+    for each in streams:
+        each.close()
+    time.sleep(0.5)
+    quick_health(task)
+    check(task.status()["port"]["connections"] == 0, task.status()["port"])
+    check(len(task.logged().splitlines()) < 12, task.logged())
+    task.end()
+
+
 def part_cluster():
     folder = os.path.join(FOLDER, "c")
     script = ("import json, os, subprocess, sys\n"

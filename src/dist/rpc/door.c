@@ -5,7 +5,6 @@
 
 #define TIMEOUT_NS INT64_C(5000000000)
 #define LINGER_NS INT64_C(200000000)
-#define WARN_NS INT64_C(10000000000)
 #define MAX_DOORS 1024
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -19,7 +18,7 @@ struct rn_door_t {
   rn_socket_t* socket;  // Owned
   // A refused peer is read on for a while, so that it sees why.
   enum { SHAKES_HANDS, READS, WAITS, WRITES, LINGERS } state;
-  bool is_refused;
+  bool is_refused, pages_only;
   rn_strbuf_t output;
   size_t written, size;
   char input[RN_HTTP1_MAX + 1];
@@ -34,24 +33,31 @@ static void door_free(rn_door_t* door) {
     door->previous->next = door->next;
   else
     doors->first = door->next;
-  if (door->next) door->next->previous = door->previous;
+  if (door->next)
+    door->next->previous = door->previous;
+  else
+    doors->last = door->previous;
   doors->count--;
   rn_strbuf_clear(&door->output);
   RN_FREE(doors->allocator, door);
 }
 
-// Somebody was shown out: the log hears of it, of many at once together.
-static void refused(rn_doors_t* doors, const char* why) {
+void rn_doors_refused(rn_doors_t* doors, const char* why) {
+  const rn_env_t* env = rn_loop_env(doors->loop);
+  int64_t left_out;
   doors->refused++;
-  int64_t now = rn_loop_now(doors->loop);
-  if (doors->refused > 1 && now - doors->warned_ns < WARN_NS) {
-    doors->unwarned++;
-    return;
-  }
-  rn_log(rn_loop_env(doors->loop), RN_LOG_WARNING, "a connection was refused: %s (%lld before it)",
-         why, (long long)doors->unwarned);
-  doors->warned_ns = now;
-  doors->unwarned = 0;
+  if (!rn_log_limit_says(&doors->log, env, &left_out)) return;
+  rn_log(env, RN_LOG_WARNING, "a connection was refused: %s (%lld before it)", why,
+         (long long)left_out);
+}
+
+bool rn_doors_evict(rn_doors_t* doors) {
+  rn_door_t* door = doors->last;
+  while (door && door->state != SHAKES_HANDS && door->state != READS) door = door->previous;
+  if (!door) return false;
+  rn_doors_refused(doors, "it said nothing, and its place was needed");
+  door_free(door);
+  return true;
 }
 
 static void consider(rn_door_t* door);
@@ -63,9 +69,10 @@ static void on_timer(rn_timer_t* timer) {
     return;
   }
   if (door->state == SHAKES_HANDS)
-    refused(door->doors, "its TLS handshake did not end in time");
+    rn_doors_refused(door->doors, "its TLS handshake did not end in time");
   else if (door->state == READS)
-    refused(door->doors, door->size ? "its request did not end in time" : "it said nothing");
+    rn_doors_refused(door->doors,
+                     door->size ? "its request did not end in time" : "it said nothing");
   door_free(door);
 }
 
@@ -114,7 +121,7 @@ static void turn_away(rn_door_t* door, int code, const char* why) {
   rn_http1_answer_t page = {.code = code};
   rn_strbuf_init(&page.body, door->doors->allocator);
   rn_strbuf_printf(&page.body, "%s\n", why);
-  refused(door->doors, why);
+  rn_doors_refused(door->doors, why);
   door->is_refused = true;
   answer(door, &page, false);
   rn_strbuf_clear(&page.body);
@@ -148,7 +155,10 @@ static void hand_on(rn_door_t* door) {
 static void consider(rn_door_t* door) {
   size_t size = door->size < kPreface ? door->size : kPreface;
   if (memcmp(door->input, preface, size) == 0) {
-    if (size == kPreface) hand_on(door);
+    if (size == kPreface && door->pages_only)
+      turn_away(door, 503, "there are no descriptors left for it");
+    else if (size == kPreface)
+      hand_on(door);
     return;
   }
   rn_http1_request_t request;
@@ -180,7 +190,7 @@ static void shake_hands(rn_door_t* door) {
   if (rn_ok(status)) {
     door->state = READS;
   } else if (rn_status_code(status) != RN_CODE_DEADLINE_EXCEEDED) {
-    refused(door->doors, rn_status_message(status));
+    rn_doors_refused(door->doors, rn_status_message(status));
     door_free(door);
   }
   rn_status_free(status);
@@ -195,7 +205,8 @@ static void read_on(rn_door_t* door) {
   bool is_over = rn_ok(status) ? got == 0 : rn_status_code(status) != RN_CODE_DEADLINE_EXCEEDED;
   rn_status_free(status);
   if (is_over) {
-    if (door->state == READS && door->size) refused(door->doors, "it ended within its request");
+    if (door->state == READS && door->size)
+      rn_doors_refused(door->doors, "it ended within its request");
     door_free(door);
   } else if (!lingers && got) {
     door->size += got;
@@ -215,8 +226,9 @@ static void on_ready(rn_watch_t* watch, bool can_read, bool can_write) {
 
 static rn_status_t open_door(rn_doors_t* doors, rn_socket_t* socket, rn_door_t** out) {
   rn_door_t* door = NULL;
-  rn_status_t status = doors->count >= (doors->max ? doors->max : MAX_DOORS)
-                           ? rn_resource_exhausted("too many connections say nothing")
+  bool is_full = doors->count >= (doors->max ? doors->max : MAX_DOORS);
+  rn_status_t status = is_full && !rn_doors_evict(doors)
+                           ? rn_resource_exhausted("too many others are being answered")
                            : RN_NEW(doors->allocator, &door);
   if (!rn_ok(status)) {
     socket->vtable->close(socket);
@@ -225,7 +237,10 @@ static rn_status_t open_door(rn_doors_t* doors, rn_socket_t* socket, rn_door_t**
   *out = door;
   door->doors = doors;
   door->next = doors->first;
-  if (door->next) door->next->previous = door;
+  if (door->next)
+    door->next->previous = door;
+  else
+    doors->last = door;
   doors->first = door;
   doors->count++;
   rn_strbuf_init(&door->output, doors->allocator);
@@ -241,11 +256,12 @@ static rn_status_t open_door(rn_doors_t* doors, rn_socket_t* socket, rn_door_t**
   return rn_loop_watch(doors->loop, &door->watch);
 }
 
-void rn_doors_open(rn_doors_t* doors, rn_socket_t* socket) {
+void rn_doors_open(rn_doors_t* doors, rn_socket_t* socket, bool pages_only) {
   rn_door_t* door = NULL;
   rn_status_t status = open_door(doors, socket, &door);
+  if (door) door->pages_only = pages_only;
   if (rn_ok(status)) return;
-  refused(doors, rn_status_message(status));
+  rn_doors_refused(doors, rn_status_message(status));
   rn_status_free(status);
   if (door) door_free(door);
 }

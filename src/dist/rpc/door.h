@@ -6,6 +6,7 @@
 #ifndef RUNNEL_DIST_RPC_DOOR_H_
 #define RUNNEL_DIST_RPC_DOOR_H_
 
+#include "base/log_limit.h"
 #include "dist/rpc/http1.h"
 #include "dist/rpc/loop.h"
 #include "dist/rpc/tls.h"
@@ -28,12 +29,18 @@ typedef struct rn_doors_t {
   // The doors' own.
   rn_door_t* first;
   size_t count;
+  rn_door_t* last;
   int64_t refused;  // connections that spoke neither, or nothing in time
-  int64_t warned_ns, unwarned;
+  rn_log_limit_t log;
 } rn_doors_t;
 
-// Takes |socket|, a connection that was just accepted.
-void rn_doors_open(rn_doors_t* doors, rn_socket_t* socket);
+// Takes |socket|, a connection that was just accepted. |pages_only|: it may not speak HTTP/2. Where
+// there are too many, the oldest that has said nothing goes.
+void rn_doors_open(rn_doors_t* doors, rn_socket_t* socket, bool pages_only);
+// Shows the oldest connection out that has not said what it wants; false if there is none.
+bool rn_doors_evict(rn_doors_t* doors);
+// Counts a connection that was not taken, and tells the log, of many at once together.
+void rn_doors_refused(rn_doors_t* doors, const char* why);
 void rn_doors_close(rn_doors_t* doors);  // all of them
 
 #endif  // RUNNEL_DIST_RPC_DOOR_H_

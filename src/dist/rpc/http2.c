@@ -11,6 +11,9 @@
 #define CONNECTION_WINDOW (1 << 30)
 #define MAX_STREAMS 65536
 #define MAX_HEADERS 16384
+// How long a peer may take to hear that its connection ends: calls that it makes until then are
+// answered.
+#define LEAVE_NS INT64_C(2000000000)
 // Bytes read at a time.
 #define READ_SIZE (256 << 10)
 
@@ -39,7 +42,8 @@ rn_http2_stats_t rn_http2_stats(rn_http2_t* http2) {
                             .held = http2->held,
                             .bytes_in = http2->bytes_in,
                             .bytes_out = http2->bytes_out,
-                            .heard_ns = http2->heard_ns};
+                            .heard_ns = http2->heard_ns,
+                            .used_ns = http2->used_ns};
   rn_mutex_unlock(&http2->mutex);
   return stats;
 }
@@ -68,6 +72,7 @@ static void lose(rn_http2_t* http2) {
   rn_loop_unwatch(http2->options.loop, &http2->watch);
   rn_loop_clear_timer(http2->options.loop, &http2->timer);
   rn_loop_clear_timer(http2->options.loop, &http2->stall);
+  rn_loop_clear_timer(http2->options.loop, &http2->sweep);
   http2->socket->vtable->shutdown(http2->socket);
   rn_http2_tell(http2);
   http2->options.events->lost(http2->options.owner, http2, rn_status_copy(http2->failure));
@@ -169,6 +174,48 @@ static void on_stall(rn_timer_t* timer) {
   rn_http2_release(http2);
 }
 
+// How often a connection is looked at for what does not go on; 0: never.
+static int64_t sweep_ns(const rn_http2_t* http2) {
+  int64_t half = http2->options.half_ns, idle = http2->options.idle_ns;
+  return (!half || (idle && idle < half) ? idle : half) / 4;
+}
+
+// A connection without calls: the peer is told that it ends, and a moment later it does. True: now.
+static bool is_idle_for_good(rn_http2_t* http2) {
+  int64_t now = rn_http2_now(http2), idle = http2->options.idle_ns;
+  if (!idle || http2->stream_count || now - http2->used_ns < (http2->left_ns ? LEAVE_NS : idle))
+    return false;
+  if (http2->tally > 0) {
+    bool is_dead = http2->is_asked;
+    http2->is_asked = true;
+    http2->used_ns = now;
+    nghttp2_submit_ping(http2->session, NGHTTP2_FLAG_NONE, NULL);
+    return is_dead;
+  }
+  if (http2->left_ns) return now - http2->left_ns >= LEAVE_NS;
+  nghttp2_submit_shutdown_notice(http2->session);
+  http2->left_ns = now;
+  return false;
+}
+
+static void on_sweep(rn_timer_t* timer) {
+  rn_http2_t* http2 = (rn_http2_t*)((char*)timer - __builtin_offsetof(rn_http2_t, sweep));
+  rn_http2_retain(http2);
+  rn_mutex_lock(&http2->mutex);
+  if (http2->options.half_ns) rn_http2_end_half_sent(http2);
+  bool ends = is_idle_for_good(http2);
+  int64_t pause = sweep_ns(http2);
+  if (http2->left_ns && pause > LEAVE_NS) pause = LEAVE_NS;
+  rn_http2_flush(http2);
+  rn_mutex_unlock(&http2->mutex);
+  rn_http2_tell(http2);
+  if (ends) rn_http2_close(http2, rn_unavailable("The connection had no calls for too long"));
+  if (!http2->is_over)  // its room in the heap is still there
+    rn_status_free(rn_loop_set_timer(http2->options.loop, timer, rn_http2_now(http2) + pause));
+  lose(http2);
+  rn_http2_release(http2);
+}
+
 static void on_job(rn_loop_job_t* job) {
   rn_http2_t* http2 = (rn_http2_t*)((char*)job - __builtin_offsetof(rn_http2_t, job));
   rn_mutex_lock(&http2->mutex);
@@ -242,6 +289,9 @@ static rn_status_t set_up(rn_http2_t* http2) {
   if (http2->options.keepalive_ns > 0)
     RN_RETURN_IF_ERROR(rn_loop_set_timer(http2->options.loop, &http2->timer,
                                          rn_http2_now(http2) + http2->options.keepalive_ns));
+  if (sweep_ns(http2))
+    RN_RETURN_IF_ERROR(rn_loop_set_timer(http2->options.loop, &http2->sweep,
+                                         rn_http2_now(http2) + sweep_ns(http2)));
   return RN_OK;
 }
 
@@ -261,8 +311,9 @@ rn_status_t rn_http2_create(const rn_http2_options_t* options, rn_socket_t* sock
   http2->watch.ready = on_ready;
   http2->timer.fn = on_timer;
   http2->stall.fn = on_stall;
+  http2->sweep.fn = on_sweep;
   http2->job.run = on_job;
-  http2->heard_ns = rn_http2_now(http2);
+  http2->heard_ns = http2->used_ns = rn_http2_now(http2);
   snprintf(http2->peer, sizeof http2->peer, "%.*s", RN_STR_ARGS(options->peer));
   rn_mutex_init(&http2->mutex);
   rn_strbuf_init(&http2->small, options->allocator);
@@ -272,6 +323,7 @@ rn_status_t rn_http2_create(const rn_http2_options_t* options, rn_socket_t* sock
     rn_loop_unwatch(options->loop, &http2->watch);
     rn_loop_clear_timer(options->loop, &http2->timer);
     rn_loop_clear_timer(options->loop, &http2->stall);
+    rn_loop_clear_timer(options->loop, &http2->sweep);
     rn_http2_release(http2);
     return status;
   }

@@ -34,6 +34,8 @@ struct rn_stream_t {
   rn_stream_t *previous, *next;  // open streams
   rn_stream_t* next_event;
   bool is_listed, is_complete, is_closed, has_event, is_answered;
+  bool is_whole;                   // of a request: all of it has come
+  int64_t heard_ns;                // when something of it came last
   bool is_streaming, is_told;      // messages are told of one by one, in |inbox| till then
   bool has_response, is_finished;  // of a stream of ours: it has begun; its status is known
   RN_VEC(rn_message_t) inbox, outbox;
@@ -82,8 +84,17 @@ typedef struct rn_http2_options_t {
   int64_t stall_ns;      // how long a peer may take nothing of what waits for it; 0: for ever
   uint32_t max_streams;  // that the peer may have open; 0: 65536
   size_t max_held;       // bytes of the peer's messages that are kept at a time; 0: any
-  rn_str_t first;        // what was read from the socket already; lent for the call
-  rn_str_t peer;         // the name on the peer's certificate, "": none; copied
+  // The same of all connections of a server together: their sum, which outlives what was called,
+  // and the most it may be. NULL: any.
+  _Atomic size_t* all_held;
+  size_t max_all_held;
+  int64_t half_ns;  // how long a request that has begun may bring nothing; 0: for ever
+  // How long a connection without calls stays; 0: for ever. The peer is told, and has a moment to
+  // take its next calls elsewhere. Where the owner's tally is not 0 the peer is only asked whether
+  // it lives.
+  int64_t idle_ns;
+  rn_str_t first;  // what was read from the socket already; lent for the call
+  rn_str_t peer;   // the name on the peer's certificate, "": none; copied
 } rn_http2_options_t;
 
 // How a connection is.
@@ -92,6 +103,7 @@ typedef struct rn_http2_stats_t {
   size_t queued, held;  // bytes: that wait to be written; of messages that came and are in use
   uint64_t bytes_in, bytes_out;
   int64_t heard_ns;  // when something came last, of the environment's clock
+  int64_t used_ns;   // when it last had a call, likewise
 } rn_http2_stats_t;
 
 // Takes |socket|, also when it fails. On the loop's thread.

@@ -1,12 +1,17 @@
 // Frames that come in: headers and messages find their streams. See http2_internal.h.
 //
-// A message gets its room once its size and its first bytes are known; of long ones, what follows
-// is read from the socket into that room.
+// A message gets room once its size and its first bytes are known, and more as it comes: what a
+// peer announces costs nothing. Of long ones, what follows is read from the socket into that room.
 #include "dist/rpc/grpc.h"
 #include "dist/rpc/http2_internal.h"
 
 // Bytes of a frame from which on they are read into their message at once.
 #define LANDING_SIZE (32u << 10)
+// A message of up to so many bytes gets its room at once; a longer one gets a part of it, of which
+// the last step is the eighth. So a seventh of the bytes is copied once more, and there is never
+// more room than for eight times what has come.
+#define FIRST_ROOM (256u << 10)
+#define GROWTH 8
 
 static int on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame, void* arg) {
   rn_http2_t* http2 = arg;
@@ -18,6 +23,7 @@ static int on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame
   rn_http2_init_stream(http2, stream);
   stream->align = http2->options.align;
   stream->id = frame->hd.stream_id;
+  stream->heard_ns = http2->heard_ns;
   rn_http2_open_stream(http2, stream);
   nghttp2_session_set_stream_user_data(session, stream->id, stream);
   return 0;
@@ -51,32 +57,50 @@ static int on_header(nghttp2_session* session, const nghttp2_frame* frame, const
   return 0;
 }
 
-// Room for the message, once its size and its first bytes are known.
+static size_t room_of(const rn_stream_t* stream) { return rn_message_view(&stream->message).size; }
+
+static size_t next_room(const rn_stream_t* stream) {
+  size_t room = stream->expected;
+  while (room > FIRST_ROOM && room / GROWTH > stream->received) room /= GROWTH;
+  return room;
+}
+
+// Whether the peer may have |size| bytes more, |announced| of them in all.
+static rn_status_t check_room(const rn_http2_t* http2, size_t size, size_t announced) {
+  const rn_http2_options_t* options = &http2->options;
+  if (options->max_held && announced > options->max_held - http2->held)
+    return rn_resource_exhausted(
+        "The messages of this client would take more than %zu bytes at a time", options->max_held);
+  size_t all = options->all_held ? *options->all_held : 0;
+  if (options->all_held && (all > options->max_all_held || size > options->max_all_held - all))
+    return rn_resource_exhausted(
+        "The messages of all clients would take more than %zu bytes at a time",
+        options->max_all_held);
+  return RN_OK;
+}
+
+// More room for the message, once its size and its first bytes are known.
 static rn_status_t make_room(rn_stream_t* stream) {
-  size_t pad = 0, size = stream->expected;
+  size_t pad = 0, size = next_room(stream), old = room_of(stream);
   if (stream->align) {
-    size_t at = stream->align(rn_str_n(stream->head, stream->head_size), size);
+    size_t at = stream->align(rn_str_n(stream->head, stream->head_size), stream->expected);
     pad = (RN_ALIGN - at % RN_ALIGN) % RN_ALIGN;
   }
   rn_http2_t* http2 = stream->http2;
-  if (http2->options.max_held && size > http2->options.max_held - http2->held)
-    return rn_resource_exhausted(
-        "The messages of this client would take more than %zu bytes at a time",
-        http2->options.max_held);
-  if (http2->options.is_server) {  // which outlives the call
-    stream->held += size;
-    http2->held += size;
-  }
+  RN_RETURN_IF_ERROR(check_room(http2, size - old, stream->expected - old));
+  if (http2->options.is_server)  // which outlives the call
+    rn_http2_hold(stream, (int64_t)(size - old));
   rn_buffer_t* buffer = NULL;
   RN_RETURN_IF_ERROR(
       rn_buffer_create(rn_loop_landing(http2->options.loop), RN_UINT8, size + pad, &buffer));
-  rn_status_t status =
-      rn_message_lend(&stream->message, buffer, rn_str_n((char*)buffer->data + pad, size));
+  char* to = (char*)buffer->data + pad;
+  const char* from = old ? rn_message_view(&stream->message).data : stream->head;
+  size_t have = old ? stream->received : stream->head_size;
+  memcpy(to, from, have);
+  rn_message_clear(&stream->message);
+  rn_status_t status = rn_message_lend(&stream->message, buffer, rn_str_n(to, size));
   rn_buffer_release(buffer);
-  if (rn_ok(status)) {
-    memcpy((char*)rn_message_view(&stream->message).data, stream->head, stream->head_size);
-    stream->received = stream->head_size;
-  }
+  if (rn_ok(status)) stream->received = have;
   return status;
 }
 
@@ -125,8 +149,10 @@ static rn_status_t take_data(rn_stream_t* stream, const uint8_t* data, size_t si
     } else if (stream->received >= stream->expected) {
       return rn_internal("More than one message in a call that has one");
     } else {
-      fill((char*)rn_message_view(&stream->message).data, &stream->received, stream->expected,
-           &data, &size);
+      fill((char*)rn_message_view(&stream->message).data, &stream->received, room_of(stream), &data,
+           &size);
+      if (stream->received == room_of(stream) && stream->received < stream->expected)
+        RN_RETURN_IF_ERROR(make_room(stream));
     }
     if (stream->is_streaming && rn_http2_is_whole(stream)) RN_RETURN_IF_ERROR(put_aside(stream));
   }
@@ -140,6 +166,7 @@ static int on_data(nghttp2_session* session, uint8_t flags, int32_t id, const ui
   rn_stream_t* stream = rn_http2_stream_of(http2, id);
   if (http2->landing && http2->landing == stream) http2->landing_left -= size;
   if (!stream || stream->failure) return 0;
+  stream->heard_ns = http2->heard_ns;
   rn_status_t status = take_data(stream, data, size);
   if (!rn_ok(status)) rn_http2_refuse(stream, status);
   return 0;
@@ -157,7 +184,7 @@ static int on_begin_frame(nghttp2_session* session, const nghttp2_frame_hd* head
 char* rn_http2_landing_place(const rn_http2_t* http2, size_t* out_size) {
   const rn_stream_t* stream = http2->landing;
   if (!stream || stream->failure || !stream->received) return NULL;
-  size_t left = stream->expected - stream->received;
+  size_t left = room_of(stream) - stream->received;
   *out_size = left < http2->landing_left ? left : http2->landing_left;
   if (*out_size < LANDING_SIZE) return NULL;
   return (char*)rn_message_view(&stream->message).data + stream->received;
@@ -188,7 +215,7 @@ static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* 
     rn_http2_refuse(stream, rn_internal("The request ends within its message"));
     return 0;
   }
-  stream->is_complete = true;
+  stream->is_complete = stream->is_whole = true;
   rn_http2_add_event(http2, stream);
   return 0;
 }

@@ -20,7 +20,7 @@ struct rn_http2_t {
   _Atomic int refs;
   rn_http2_options_t options;
   rn_watch_t watch;
-  rn_timer_t timer, stall;
+  rn_timer_t timer, stall, sweep;
   rn_loop_job_t job;    // tells the loop's thread that there is something to say
   rn_socket_t* socket;  // Owned
   char* input;          // Owned; READ_SIZE bytes
@@ -39,6 +39,8 @@ struct rn_http2_t {
   rn_stream_t* landing;  // whose DATA frame has begun and not ended
   size_t landing_left;   // bytes of it that have not come
   int64_t heard_ns;      // when something came last
+  int64_t used_ns;       // when a call began or ended last
+  int64_t left_ns;       // when the peer was told to take its calls elsewhere; 0: it was not
   int64_t moved_ns;      // when the peer took something last, of use where |has_stall|
   bool has_stall;        // the timer for that is set
   size_t answered;       // streams with a response that has not gone out whole
@@ -72,6 +74,10 @@ void rn_http2_close_stream(rn_http2_t* http2, rn_stream_t* stream);
 void rn_http2_add_event(rn_http2_t* http2, rn_stream_t* stream);
 // Gives the stream up, for a reason of ours. Takes |status|.
 void rn_http2_refuse(rn_stream_t* stream, rn_status_t status);
+// Counts |by| bytes more, or fewer, as kept for the stream's messages. Any thread, no lock needed.
+void rn_http2_hold(rn_stream_t* stream, int64_t by);
+// Ends the requests that have begun and brought nothing for too long.
+void rn_http2_end_half_sent(rn_http2_t* http2);
 // Whether what came so far ends with a message, or has none.
 bool rn_http2_is_whole(const rn_stream_t* stream);
 // Tells owners what there is to tell: on the loop's thread, without the lock.

@@ -18,6 +18,7 @@ void rn_http2_open_stream(rn_http2_t* http2, rn_stream_t* stream) {
   if (stream->next) stream->next->previous = stream;
   http2->streams = stream;
   http2->stream_count++;
+  http2->used_ns = rn_http2_now(http2);
 }
 
 void rn_http2_close_stream(rn_http2_t* http2, rn_stream_t* stream) {
@@ -30,6 +31,7 @@ void rn_http2_close_stream(rn_http2_t* http2, rn_stream_t* stream) {
     http2->streams = stream->next;
   if (stream->next) stream->next->previous = stream->previous;
   http2->stream_count--;
+  http2->used_ns = rn_http2_now(http2);
   if (stream->is_answered) http2->answered--;
   if (http2->landing == stream) http2->landing = NULL;
   rn_message_clear(&stream->out);
@@ -46,9 +48,15 @@ static void clear_box(rn_stream_t* stream) {
   stream->out_first = 0;
 }
 
+void rn_http2_hold(rn_stream_t* stream, int64_t by) {
+  rn_http2_t* http2 = stream->http2;
+  stream->held += (size_t)by;
+  http2->held += (size_t)by;
+  if (http2->options.all_held) *http2->options.all_held += (size_t)by;
+}
+
 void rn_stream_clear(rn_stream_t* stream) {
-  if (stream->held) stream->http2->held -= stream->held;
-  stream->held = 0;
+  if (stream->held) rn_http2_hold(stream, -(int64_t)stream->held);
   rn_strbuf_clear(&stream->path);
   rn_strbuf_clear(&stream->details);
   rn_strbuf_clear(&stream->out_details);
@@ -72,6 +80,17 @@ void rn_http2_init_stream(rn_http2_t* http2, rn_stream_t* stream) {
 void rn_http2_refuse(rn_stream_t* stream, rn_status_t status) {
   stream->failure = rn_status_join(stream->failure, status);
   nghttp2_submit_rst_stream(stream->http2->session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
+}
+
+// A call that streams may be silent between messages.
+void rn_http2_end_half_sent(rn_http2_t* http2) {
+  int64_t since = rn_http2_now(http2) - http2->options.half_ns;
+  for (rn_stream_t* stream = http2->streams; stream; stream = stream->next) {
+    bool waits = !stream->is_whole && !stream->failure &&
+                 (!stream->is_streaming || !rn_http2_is_whole(stream));
+    if (waits && stream->heard_ns < since)
+      rn_http2_refuse(stream, rn_deadline_exceeded("The request has begun and does not go on"));
+  }
 }
 
 bool rn_http2_is_whole(const rn_stream_t* stream) {
@@ -120,8 +139,7 @@ static void tell_messages(rn_http2_t* http2, rn_stream_t* stream, bool is_end) {
     if (i == stream->inbox.count) break;
     size_t size = stream->inbox.items[i].size;
     events->message(stream, &stream->inbox.items[i]);
-    stream->held -= size;
-    http2->held -= size;
+    rn_http2_hold(stream, -(int64_t)size);
   }
   stream->inbox.count = 0;
   if (is_end) events->message(stream, NULL);

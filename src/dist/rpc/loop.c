@@ -7,8 +7,10 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "base/cache_alloc.h"
+#include "base/log_limit.h"
 #include "base/vec.h"
 
 // Memory kept for messages that will come, and how long a silence may be until it is given back.
@@ -36,6 +38,7 @@ struct rn_loop_t {
   int64_t busy_ns;                  // the thread's own: when a socket was ready last
   int64_t asked_ns;                 // likewise: when it last knew about all sockets
   int64_t due_ns;                   // likewise: how long it usually waits while answers are due
+  rn_log_limit_t log;               // of polls that failed
   RN_VEC(rn_watch_t*) watches;      // the thread's own
   RN_VEC(rn_poll_t) polled;         // likewise; has room for all watches and the wake
   RN_VEC(rn_watch_t*) asked;        // likewise: whom each of |polled| is about
@@ -258,8 +261,13 @@ static void poll_once(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
   rn_status_t status = ask(loop, spin_ns, until_ns);
   loop->asked_ns = rn_loop_now(loop);
   if (!rn_ok(status)) {
-    rn_log(loop->env, RN_LOG_ERROR, "polling sockets: %s", rn_status_message(status));
+    int64_t left_out;
+    if (rn_log_limit_says(&loop->log, loop->env, &left_out))
+      rn_log(loop->env, RN_LOG_ERROR, "polling sockets: %s (%lld times before)",
+             rn_status_message(status), (long long)left_out);
     rn_status_free(status);
+    const struct timespec pause = {.tv_nsec = 10000000};  // what is missing now may come back
+    nanosleep(&pause, NULL);
     return;
   }
   if (loop->polled.items[0].can_read) {

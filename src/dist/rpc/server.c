@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #define PULSES 8
+#define REST_NS INT64_C(100000000)  // after no connection could be taken
 
 struct rn_rpc_server_t {
   rn_rpc_server_options_t options;
@@ -16,6 +17,10 @@ struct rn_rpc_server_t {
   rn_doors_t doors;          // the loop's thread's
   uint64_t old_in, old_out;  // likewise: bytes of connections that are gone
   rn_timer_t pulse;          // shows that this process runs
+  rn_timer_t rest;           // ends a pause in which no connections are taken
+  rn_socket_t* reserve[2];   // Owned, the loop's thread's: descriptors for the day there are none
+  rn_log_limit_t log;        // of connections that could not be accepted
+  _Atomic size_t all_held;   // bytes of messages, of all connections
   rn_mutex_t mutex;          // guards what follows
   rn_cond_t changed;
   RN_VEC(rn_http2_t*) connections;  // Retained
@@ -177,8 +182,14 @@ static rn_status_t take_in(rn_rpc_server_t* server, rn_socket_t* socket, rn_str_
                                 .max_streams = server->options.max_streams,
                                 .max_held = server->options.max_held,
                                 .stall_ns = server->options.stall_ns,
+                                .half_ns = server->options.half_ns,
+                                .idle_ns = server->options.idle_ns,
                                 .first = first,
                                 .peer = peer};
+  if (server->options.max_all_held) {
+    options.all_held = &server->all_held;
+    options.max_all_held = server->options.max_all_held;
+  }
   rn_mutex_lock(&server->mutex);
   rn_status_t status = rn_vec_reserve(&server->connections, server->options.allocator,
                                       server->connections.count + 1);
@@ -195,15 +206,83 @@ static rn_status_t take_in(rn_rpc_server_t* server, rn_socket_t* socket, rn_str_
   return RN_OK;
 }
 
-static void not_taken(rn_rpc_server_t* server, rn_status_t status) {
-  if (!rn_ok(status) && rn_status_code(status) != RN_CODE_DEADLINE_EXCEEDED)
-    rn_log(rn_loop_env(server->options.loop), RN_LOG_WARNING, "A connection was not taken: %s",
-           rn_status_message(status));
-  rn_status_free(status);
+// Closes the connection that has been without calls and sessions for the longest; false if all have
+// some. It is gone a moment later.
+static bool evict_idle(rn_rpc_server_t* server) {
+  rn_http2_t* oldest = NULL;
+  int64_t since = INT64_MAX;
+  // Only this thread adds connections and takes them off.
+  for (size_t i = 0; i < server->connections.count; ++i) {
+    rn_http2_t* http2 = server->connections.items[i];
+    rn_http2_stats_t stats = rn_http2_stats(http2);
+    if (stats.streams || *rn_http2_tally(http2) > 0 || stats.used_ns >= since) continue;
+    oldest = http2;
+    since = stats.used_ns;
+  }
+  if (oldest) rn_http2_close(oldest, rn_unavailable("The connection was idle, and others came"));
+  return oldest != NULL;
 }
 
 static void on_http2(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t peer) {
-  not_taken(self, take_in(self, socket, first, peer));
+  rn_rpc_server_t* server = self;
+  size_t most = server->options.max_connections;
+  if (most && server->connections.count >= most && !evict_idle(server)) {
+    socket->vtable->close(socket);
+    rn_doors_refused(&server->doors, "there are as many others as may be, and all are in use");
+    return;
+  }
+  rn_status_t status = take_in(server, socket, first, peer);
+  if (!rn_ok(status)) rn_doors_refused(&server->doors, rn_status_message(status));
+  rn_status_free(status);
+}
+
+// Takes no connections for a while.
+static void rest(rn_rpc_server_t* server) {
+  rn_loop_t* loop = server->options.loop;
+  rn_status_t status = rn_loop_set_timer(loop, &server->rest, rn_loop_now(loop) + REST_NS);
+  if (rn_ok(status)) rn_loop_unwatch(loop, &server->watch);
+  rn_status_free(status);
+}
+
+static void fill_reserve(rn_rpc_server_t* server) {
+  const rn_env_t* env = rn_loop_env(server->options.loop);
+  if (server->reserve[0]) return;
+  rn_status_free(env->net->pair(env->net_self, server->options.allocator, &server->reserve[0],
+                                &server->reserve[1]));
+}
+
+static void empty_reserve(rn_rpc_server_t* server) {
+  for (int i = 0; i < 2; ++i) {
+    if (server->reserve[i]) server->reserve[i]->vtable->close(server->reserve[i]);
+    server->reserve[i] = NULL;
+  }
+}
+
+static void on_rest(rn_timer_t* timer) {
+  rn_rpc_server_t* server =
+      (rn_rpc_server_t*)((char*)timer - __builtin_offsetof(rn_rpc_server_t, rest));
+  fill_reserve(server);
+  rn_status_t status = rn_loop_watch(server->options.loop, &server->watch);
+  if (!rn_ok(status)) rest(server);
+  rn_status_free(status);
+}
+
+// There is no descriptor for whoever waits. Somebody who says nothing makes way; else the reserve
+// does, for a connection that may ask for pages only, so that health checks are answered.
+static void make_way(rn_rpc_server_t* server, const char* why) {
+  const rn_env_t* env = rn_loop_env(server->options.loop);
+  int64_t left_out;
+  if (rn_log_limit_says(&server->log, env, &left_out))
+    rn_log(env, RN_LOG_WARNING, "no connections can be taken: %s (%lld times before)", why,
+           (long long)left_out);
+  if (rn_doors_evict(&server->doors)) return;
+  rn_socket_t* socket = NULL;
+  if (!evict_idle(server) && server->reserve[0]) {
+    empty_reserve(server);
+    rn_status_free(server->listener->vtable->accept(server->listener, RN_AT_ONCE, &socket));
+    if (socket) rn_doors_open(&server->doors, socket, true);
+  }
+  rest(server);
 }
 
 static void on_ready(rn_watch_t* watch, bool can_read, bool can_write) {
@@ -212,8 +291,11 @@ static void on_ready(rn_watch_t* watch, bool can_read, bool can_write) {
       (rn_rpc_server_t*)((char*)watch - __builtin_offsetof(rn_rpc_server_t, watch));
   rn_socket_t* socket = NULL;
   rn_status_t status = server->listener->vtable->accept(server->listener, RN_AT_ONCE, &socket);
-  if (rn_ok(status)) rn_doors_open(&server->doors, socket);
-  not_taken(server, status);
+  if (rn_ok(status))
+    rn_doors_open(&server->doors, socket, false);
+  else if (rn_status_code(status) != RN_CODE_DEADLINE_EXCEEDED)
+    make_way(server, rn_status_message(status));
+  rn_status_free(status);
 }
 
 rn_rpc_server_stats_t rn_rpc_server_stats(rn_rpc_server_t* server) {
@@ -241,9 +323,11 @@ static void on_job(rn_loop_job_t* job) {
       (rn_rpc_server_t*)((char*)job - __builtin_offsetof(rn_rpc_server_t, job));
   rn_status_t status = RN_OK;
   if (server->is_closing) {
+    rn_loop_clear_timer(server->options.loop, &server->rest);
     rn_loop_unwatch(server->options.loop, &server->watch);
     rn_doors_close(&server->doors);
   } else {
+    fill_reserve(server);
     status = rn_loop_watch(server->options.loop, &server->watch);
   }
   rn_mutex_lock(&server->mutex);
@@ -291,6 +375,7 @@ rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_
                                .allocator = options->allocator,
                                .tls = options->tls,
                                .timeout_ns = options->door_timeout_ns,
+                               .max = options->max_doors,
                                .http2 = on_http2,
                                .page = options->page,
                                .self = server,
@@ -298,6 +383,7 @@ rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_
   rn_mutex_init(&server->mutex);
   rn_cond_init(&server->changed);
   server->pulse.fn = on_pulse;
+  server->rest.fn = on_rest;
   rn_status_t status = set_up(server);
   if (rn_ok(status) && options->keepalive_ns)
     status = rn_loop_set_timer(options->loop, &server->pulse,
@@ -340,6 +426,7 @@ void rn_rpc_server_destroy(rn_rpc_server_t* server) {
     rn_cond_wait(&server->changed, &server->mutex);
   rn_mutex_unlock(&server->mutex);
   if (server->listener) server->listener->vtable->close(server->listener);
+  empty_reserve(server);
   rn_vec_free(&server->connections, server->options.allocator);
   rn_cond_destroy(&server->changed);
   rn_mutex_destroy(&server->mutex);

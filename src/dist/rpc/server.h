@@ -49,8 +49,11 @@ typedef struct rn_rpc_server_options_t {
   // Of one connection, as rn_http2_options_t has them; 0: its defaults.
   uint32_t max_streams;
   size_t max_held;
-  int64_t stall_ns;
-  rn_tls_t* tls;  // Borrowed; NULL: plain
+  int64_t stall_ns, half_ns, idle_ns;
+  size_t max_all_held;     // of all connections together; 0: any
+  size_t max_connections;  // of HTTP/2; 0: any. Beyond it the one goes that was idle the longest
+  size_t max_doors;        // of connections that have not said what they speak; 0: 1024
+  rn_tls_t* tls;           // Borrowed; NULL: plain
   // Pages of HTTP/1, on the loop's thread. NULL: none.
   void (*page)(void* self, const rn_http1_request_t* request, rn_str_t peer,
                rn_http1_answer_t* out);
