@@ -14,6 +14,7 @@ struct rn_health_t {
   rn_local_worker_t* worker;  // Borrowed
   rn_job_t job;
   rn_kernel_cache_t kernels;
+  rn_kept_functions_t kept;
   rn_worker_graph_t* graph;  // the job's: made by the first
   rn_mutex_t mutex;          // guards what follows
   rn_cond_t ended;
@@ -32,7 +33,8 @@ static rn_status_t make_graph(rn_health_t* health) {
                                        .allocator = health->allocator,
                                        .devices = &device,
                                        .device_count = 1,
-                                       .kernels = &health->kernels};
+                                       .kernels = &health->kernels,
+                                       .kept = &health->kept};
   return rn_worker_graph_create(&options, RN_STR(graph_def), &health->graph);
 }
 
@@ -92,6 +94,7 @@ rn_status_t rn_health_create(const rn_env_t* env, rn_local_worker_t* worker,
   RN_RETURN_IF_ERROR(RN_NEW(allocator, out));
   **out = (rn_health_t){.env = env, .allocator = allocator, .worker = worker, .job.run = on_job};
   rn_kernel_cache_init(&(*out)->kernels, allocator);
+  rn_kept_functions_init(&(*out)->kept, allocator);
   rn_mutex_init(&(*out)->mutex);
   rn_cond_init(&(*out)->ended);
   return RN_OK;
@@ -110,6 +113,7 @@ void rn_health_stop(rn_health_t* health) {
 
 void rn_health_destroy(rn_health_t* health) {
   if (!health) return;
+  rn_kept_functions_clear(&health->kept);
   rn_cond_destroy(&health->ended);
   rn_mutex_destroy(&health->mutex);
   RN_FREE(health->allocator, health);
