@@ -226,7 +226,7 @@ const rn_cli_command_t rn_cli_bench_command = {
     .run = bench,
     .options = options,
     .examples =
-        "runnel bench                  everything\n"
-        "runnel bench matmul           only matrix products\n"
+        "runnel bench                  # everything\n"
+        "runnel bench matmul           # only matrix products\n"
         "runnel bench null --threads 1",
 };

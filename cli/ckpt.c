@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/model.h"
 #include "cli/npy.h"
 #include "cli/value.h"
 #include "io/checkpoint.h"
@@ -22,7 +23,7 @@ static void print_line(const rn_checkpoint_tensor_t* tensor, const rn_bundle_ent
 }
 
 static rn_status_t list(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const char* prefix) {
-  (void)prefix;
+  if (rn_cli_is_folder(cli, rn_cli_word(cli, 0))) printf("%s:\n", prefix);
   rn_bundle_reader_t* bundle = rn_checkpoint_bundle(checkpoint);
   rn_strbuf_t scratch;
   rn_strbuf_init(&scratch, cli->allocator);
@@ -82,7 +83,6 @@ static rn_status_t latest(rn_cli_t* cli) {
   return rn_cli_at(status, directory);
 }
 
-// People name a file of a checkpoint, too: its prefix is meant.
 static void cut_to_prefix(char* path) {
   size_t size = strlen(path);
   char* data = strstr(path, ".data-");
@@ -92,28 +92,55 @@ static void cut_to_prefix(char* path) {
     *data = '\0';
 }
 
-static rn_status_t open_named(rn_cli_t* cli, const char* name, rn_checkpoint_t** out) {
-  char* prefix = NULL;
-  RN_RETURN_IF_ERROR(rn_str_dup(cli->allocator, rn_str(name), &prefix));
-  cut_to_prefix(prefix);
-  rn_status_t status = rn_checkpoint_open(cli->env, prefix, out);
-  rn_free(cli->allocator, prefix, strlen(name) + 1);
-  return status;
+// A folder stands for the newest whole checkpoint in it, or for the variables of a SavedModel.
+static rn_status_t find_in_folder(rn_cli_t* cli, const char* folder, rn_strbuf_t* out) {
+  rn_strbuf_t note;
+  rn_strbuf_init(&note, cli->allocator);
+  rn_strbuf_printf(out, "%s/variables/variables.index", folder);
+  bool is_model = rn_ok(rn_strbuf_status(out)) && rn_fs_exists(cli->env, out->data);
+  out->size = 0;
+  rn_status_t status = RN_OK;
+  if (is_model)
+    rn_strbuf_printf(out, "%s/variables/variables", folder);
+  else
+    status =
+        rn_checkpoint_latest(cli->env, folder, RN_CHECKPOINT_STATE, cli->env->pool, out, &note);
+  if (rn_status_code(status) == RN_CODE_NOT_FOUND) {
+    rn_status_free(status);
+    status = rn_not_found("the folder '%s' has no checkpoint", folder);
+  }
+  if (rn_ok(status) && note.size) fprintf(stderr, "runnel: %s\n", note.data);
+  rn_strbuf_clear(&note);
+  return rn_ok(status) ? rn_strbuf_status(out) : status;
+}
+
+// The prefix that |name| stands for: people name a folder or a file of a checkpoint, too.
+static rn_status_t find_prefix(rn_cli_t* cli, const char* name, rn_strbuf_t* out) {
+  if (rn_cli_is_folder(cli, name)) return find_in_folder(cli, name, out);
+  rn_strbuf_append(out, rn_str(name));
+  RN_RETURN_IF_ERROR(rn_strbuf_status(out));
+  cut_to_prefix(out->data);
+  return RN_OK;
 }
 
 // Opens one checkpoint after the other for |look|.
 static rn_status_t each(rn_cli_t* cli, size_t count,
                         rn_status_t (*look)(rn_cli_t* cli, const rn_checkpoint_t* checkpoint,
                                             const char* prefix)) {
-  for (size_t i = 0; i < count; ++i) {
+  rn_strbuf_t prefix;
+  rn_strbuf_init(&prefix, cli->allocator);
+  rn_status_t status = RN_OK;
+  for (size_t i = 0; rn_ok(status) && i < count; ++i) {
     rn_checkpoint_t* checkpoint = NULL;
-    RN_RETURN_IF_ERROR(
-        rn_cli_at(open_named(cli, rn_cli_word(cli, i), &checkpoint), rn_cli_word(cli, i)));
-    rn_status_t status = look(cli, checkpoint, rn_cli_word(cli, i));
+    prefix.size = 0;
+    status = find_prefix(cli, rn_cli_word(cli, i), &prefix);
+    if (rn_ok(status)) status = rn_checkpoint_open(cli->env, prefix.data, &checkpoint);
+    status = rn_cli_at(status, rn_cli_word(cli, i));
+    if (rn_ok(status)) status = look(cli, checkpoint, prefix.data);
     rn_checkpoint_close(checkpoint);
-    RN_RETURN_IF_ERROR(status);
   }
-  return RN_OK;
+  rn_strbuf_clear(&prefix);
+  return status;
 }
 
 static rn_status_t run_list(rn_cli_t* cli) { return each(cli, 1, list); }
@@ -142,11 +169,12 @@ const rn_cli_command_t rn_cli_ckpt_command = {
     .about =
         "Looks into checkpoints of either format. PREFIX is what a saver returned: model-100 for "
         "model-100.index and model-100.data-00000-of-00001 (one of these will do, too); a file of "
-        "the first format is its own.",
+        "the first format is its own. A folder stands for the newest checkpoint in it, or for the "
+        "variables of the SavedModel in it.",
     .verbs = verbs,
     .options = options,
     .examples =
-        "runnel ckpt list run/model-100\n"
-        "runnel ckpt show run/model-100 dense/kernel\n"
-        "runnel ckpt verify $(runnel ckpt latest run)",
+        "runnel ckpt list build/train                    # after make train\n"
+        "runnel ckpt show build/train/state-6000 hidden/bias\n"
+        "runnel ckpt verify $(runnel ckpt latest build/train)",
 };

@@ -152,8 +152,8 @@ const rn_cli_command_t rn_cli_cluster_command = {
     .verbs = verbs,
     .options = options,
     .examples =
-        "runnel cluster up --ps 2 --workers 4 -- python3 train.py\n"
-        "runnel cluster up --ps 1 --workers 2 --dir /tmp/c &\n"
-        "runnel cluster status --dir /tmp/c\n"
-        "runnel cluster stop --cluster cluster.json",
+        "runnel cluster up --ps 2 --workers 3 -- build/release/examples/cluster/digits\n"
+        "runnel cluster up --ps 1 --workers 2 --dir cluster &\n"
+        "runnel cluster status --dir cluster\n"
+        "runnel cluster stop --dir cluster",
 };

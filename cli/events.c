@@ -256,7 +256,7 @@ const rn_cli_command_t rn_cli_events_command = {
     .run = events,
     .options = options,
     .examples =
-        "runnel events build/train\n"
-        "runnel events runs --tag loss --height 12\n"
-        "runnel events runs --csv > runs.csv",
+        "runnel events build/train                                # after make train\n"
+        "runnel events build/train --tag loss --height 12\n"
+        "runnel events build/train --csv > train.csv",
 };

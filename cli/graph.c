@@ -134,7 +134,8 @@ const rn_cli_command_t rn_cli_graph_command = {
     .run = graph,
     .options = options,
     .examples =
-        "runnel graph model.pb\n"
-        "runnel graph model.pb --text > model.pbtxt\n"
-        "runnel graph model.pb --dot --input x=[1,784] | dot -Tsvg > model.svg",
+        "runnel graph examples/models/line.pbtxt\n"
+        "runnel graph examples/models/line.pbtxt --dot --input 'x=[1,2]' | dot -Tsvg > line.svg\n"
+        "runnel graph build/train/model --text > model.pbtxt      # after make train\n"
+        "runnel graph build/train/model --dot --depth 0 | dot -Tsvg > overview.svg",
 };

@@ -131,11 +131,10 @@ static void print_all(void) {
     printf("  %-13s %s\n", (*command)->name, (*command)->summary);
   printf(
       "\n"
-      "A first look:\n"
-      "  runnel ops MatMul                 what the op takes, gives and accepts\n"
-      "  runnel graph model.pb             what is in a GraphDef\n"
-      "  runnel run model.pb --feed 'x=[[1,2],[3,4]]' --fetch y\n"
-      "  runnel saved_model show model     what a SavedModel takes and gives\n"
+      "A first look (the files are in the source tree):\n"
+      "  runnel ops MatMul\n"
+      "  runnel graph examples/models/line.pbtxt\n"
+      "  runnel run examples/models/line.pbtxt --feed 'x=[[1,2],[3,4]]' --fetch y\n"
       "\n"
       "'runnel help COMMAND' has the options of a command, and examples.\n"
       "Exit status: 0 done, 1 failed, 2 called wrongly. Errors go to stderr.\n");

@@ -258,8 +258,8 @@ const rn_cli_command_t rn_cli_ops_command = {
     .run = ops,
     .options = options,
     .examples =
-        "runnel ops                        everything\n"
-        "runnel ops Conv2D                 its signature, attributes, types, devices\n"
-        "runnel ops --family training      the update rules\n"
-        "runnel ops --search softmax       whatever is about softmax",
+        "runnel ops                        # everything\n"
+        "runnel ops Conv2D                 # its signature, attributes, types, devices\n"
+        "runnel ops --family training      # the update rules\n"
+        "runnel ops --search softmax       # whatever is about softmax",
 };

@@ -71,5 +71,5 @@ const rn_cli_command_t rn_cli_python_compat_command = {
     .words = "SCRIPT ...",
     .word_kind = RN_CLI_FILE,
     .run = python_compat,
-    .examples = "runnel python-compat train.py",
+    .examples = "runnel python-compat examples/python/softmax_digits.py",
 };

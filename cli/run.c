@@ -393,9 +393,9 @@ const rn_cli_command_t rn_cli_run_command = {
     .run = rn_cli_run,
     .options = options,
     .examples =
-        "runnel run add.pb --feed x=1.5 --feed y=2 --fetch sum\n"
-        "runnel run mlp.pb --feed images=@digits.npy --fetch probabilities:0\n"
-        "runnel run mlp.pb --feed images=@digits.npy --save logits=out.npy --repeat 1000\n"
-        "runnel run mnist_model --feed images=@digits.npy --fetch scores\n"
-        "runnel run train.pbtxt --init init --target train --fetch loss --trace step.json",
+        "runnel run examples/models/line.pbtxt --feed 'x=[[1,2],[3,4]]' --fetch y\n"
+        "runnel run examples/models/line.pbtxt --feed 'x=[[1,2]]' --save y=y.npy --repeat 1000\n"
+        "runnel run examples/models/counter.pbtxt --init init --fetch value --trace step.json\n"
+        "runnel run build/train/model --feed images=@examples/models/digits.npy   # after make "
+        "train",
 };

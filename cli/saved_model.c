@@ -223,7 +223,7 @@ const rn_cli_command_t rn_cli_saved_model_command = {
     .verbs = verbs,
     .options = options,
     .examples =
-        "runnel saved_model show mnist\n"
-        "runnel saved_model run mnist --feed images=@digits.npy\n"
-        "runnel saved_model freeze mnist mnist.pb --fold-batch-norms",
+        "runnel saved_model show build/train/model                # after make train\n"
+        "runnel saved_model run build/train/model --feed images=@examples/models/digits.npy\n"
+        "runnel saved_model freeze build/train/model digits.pb --fold-batch-norms",
 };

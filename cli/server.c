@@ -380,7 +380,5 @@ const rn_cli_command_t rn_cli_server_command = {
         "runnel server --cluster worker=localhost:2222\n"
         "runnel server --cluster 'ps=localhost:2222,worker=localhost:2223|localhost:2224' --job "
         "ps\n"
-        "TF_CONFIG='{\"cluster\": {...}, \"task\": {\"type\": \"worker\", \"index\": 0}}' runnel "
-        "server\n"
         "srun -n 6 runnel server --cluster slurm --jobs ps=2,worker --insecure",
 };

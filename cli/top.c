@@ -69,6 +69,6 @@ const rn_cli_command_t rn_cli_top_command = {
     .run = top,
     .options = options,
     .examples =
-        "runnel top --cluster ps=localhost:2222,worker=localhost:2223\n"
-        "runnel top --dir /tmp/cluster --once",
+        "runnel cluster up --ps 1 --workers 2 -- runnel top --once\n"
+        "runnel top --cluster ps=localhost:2222,worker=localhost:2223 --once",
 };

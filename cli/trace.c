@@ -137,7 +137,5 @@ const rn_cli_command_t rn_cli_trace_command = {
     .word_kind = RN_CLI_FILE,
     .run = trace,
     .options = options,
-    .examples =
-        "runnel trace step.pb -o step.json\n"
-        "runnel trace log/events.out.tfevents.1700000000.host.1.0.v2 > step.json",
+    .examples = "runnel trace examples/models/step.pb -o step.json",
 };

@@ -157,7 +157,8 @@ const rn_cli_command_t rn_cli_transform_command = {
     .run = run,
     .options = options,
     .examples =
-        "runnel transform model.pb model.pbtxt\n"
-        "runnel transform train.pb serve.pb --input images --output scores\n"
-        "runnel transform model.pb fast.pb --output scores --inline --fold-batch-norms",
+        "runnel transform examples/models/line.pbtxt line.pb\n"
+        "runnel transform line.pb half.pb --input product --output y\n"
+        "runnel saved_model freeze build/train/model digits.pb    # after make train\n"
+        "runnel transform digits.pb fast.pb --output scores --inline --fold-batch-norms",
 };

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "digits_data.h"
 
@@ -139,6 +140,13 @@ static void write_model(example_t* e, const model_t* m, const char* folder) {
   if (!rn_saved_model_write(e->session, folder, &def, e->status)) check(e, folder);
 }
 
+// How to call the command: it lies beside the examples of a build folder, or is on the PATH.
+static void find_command(const char* program, char* out, size_t room) {
+  const char* end = strstr(program, "examples/digits");
+  snprintf(out, room, "%.*scli/runnel", end ? (int)(end - program) : 0, program);
+  if (!end || access(out, X_OK) != 0) snprintf(out, room, "runnel");
+}
+
 int main(int argc, char** argv) {
   const char* folder = argc > 1 && argv[1][0] != '-' ? argv[1] : "train";
   bool is_named = folder == argv[1];
@@ -166,11 +174,12 @@ int main(int argc, char** argv) {
   printf("\n%s; %s\n", is_stopped ? "stopped, and saved" : "done",
          is_stopped ? "run it again to go on" : "run it again to train some more");
   if (!is_stopped) write_model(&e, &m, model);
-  printf(
-      "  states   runnel ckpt list %s\n  log      runnel events %s    or    tensorboard --logdir "
-      "%s\n",
-      folder, folder, folder);
-  if (!is_stopped) printf("  model    runnel saved_model show %s\n", model);
+  char runnel[PATH];
+  find_command(argv[0], runnel, sizeof runnel);
+  printf("  states   %s ckpt list %s\n", runnel, folder);
+  printf("  log      %s events %s\n", runnel, folder);
+  printf("           tensorboard --logdir %s\n", folder);
+  if (!is_stopped) printf("  model    %s saved_model show %s\n", runnel, model);
   rn_saver_destroy(saver);
   free(digits);
   return example_close(&e, is_stopped || accuracy >= 0.95f, "%.1f %% of the held-out digits",

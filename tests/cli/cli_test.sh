@@ -37,6 +37,11 @@ bad() {
   [ "$(wc -l <err)" = 1 ] || fail "runnel $*: not one line on stderr"
   grep -q '^runnel: ' err || fail "runnel $*: no 'runnel: ' in front"
   grep -Eq -- "$pattern" err || fail "runnel $*: stderr should match: $pattern"
+  # What the message tells people to type works.
+  local hint
+  while read -r hint; do
+    eval "\"$runnel\" ${hint#runnel }" >/dev/null 2>&1 || fail "runnel $*: '$hint' fails"
+  done < <(grep -oE "'runnel [^']*'" err | tr -d "'")
 }
 
 part_main() {
@@ -402,6 +407,17 @@ part_ckpt() {
   printf 'model_checkpoint_path: "model"\nall_model_checkpoint_paths: "old"\n' >run/checkpoint
   ok ckpt latest run
   shows run/model
+  ok ckpt list run
+  prints '^run/model:$'
+  prints '^b +int32 +\[3\] +12$'
+  ok ckpt show run b
+  shows '[1 2 3]'
+  ok ckpt verify run/
+  prints '^run/model: 5 tensors'
+  mkdir nothing
+  bad 1 "^runnel: the folder 'nothing' has no checkpoint$" ckpt list nothing
+  ok ckpt list "$data/../../saved_model/data/mlp"
+  prints 'variables/variables:$'
   printf 'x' | dd of=run/model.data-00000-of-00001 bs=1 seek=3 conv=notrunc status=none
   bad 1 'Checksum does not match.*tensor w at offset 0' ckpt verify run/model
   call ckpt latest run || fail 'no older checkpoint is taken'
