@@ -105,9 +105,11 @@ void check_release(TF_Tensor** tensors, size_t count) {
 // ---- comparing
 
 const tolerance_t* check_tolerance(const check_t* check, tolerance_t* store) {
-  const json_t* tol = json_object_get(check->row, "tol");
-  if (!tol) return NULL;
-  store->absolute = store->relative = json_number_value(tol);
+  const json_t *tol = json_object_get(check->row, "tol"),
+               *ulps = json_object_get(check->row, "ulps");
+  if (!tol && !ulps) return NULL;
+  const double both = json_number_value(tol);
+  *store = (tolerance_t){both, both, json_number_value(ulps)};
   return store;
 }
 

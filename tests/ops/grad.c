@@ -107,7 +107,7 @@ static outcome_t compare_recorded(check_t* check, const grad_t* g) {
   const json_t* tol = json_object_get(check->row, "grad_tol");
   const tolerance_t* tolerance = check_tolerance(check, &store);
   if (tol) {
-    store.absolute = store.relative = json_number_value(tol);
+    store = (tolerance_t){json_number_value(tol), json_number_value(tol), 0};
     tolerance = &store;
   }
   for (size_t leaf = 0, k = 0; leaf < json_array_size(want); leaf++) {

@@ -55,16 +55,34 @@ tolerance_t tolerance_of(TF_DataType type) {
   switch (type) {
     case TF_FLOAT:
     case TF_COMPLEX64:
-      return (tolerance_t){5e-7, 2e-6};
+      return (tolerance_t){5e-7, 2e-6, 0};
     case TF_DOUBLE:
     case TF_COMPLEX128:
-      return (tolerance_t){4e-15, 2e-14};
+      return (tolerance_t){4e-15, 2e-14, 0};
     case TF_HALF:
-      return (tolerance_t){2e-4, 2e-3};
+      return (tolerance_t){2e-4, 2e-3, 0};
     case TF_BFLOAT16:
-      return (tolerance_t){1e-3, 1.6e-2};
+      return (tolerance_t){1e-3, 1.6e-2, 0};
     default:
-      return (tolerance_t){0, 0};
+      return (tolerance_t){0, 0, 0};
+  }
+}
+
+// |ulps| as the other two.
+static tolerance_t spelled_out(const tolerance_t* t, TF_DataType type) {
+  switch (type) {
+    case TF_FLOAT:
+    case TF_COMPLEX64:
+      return (tolerance_t){0x1p-126, t->ulps * 0x1p-23, 0};
+    case TF_DOUBLE:
+    case TF_COMPLEX128:
+      return (tolerance_t){0x1p-1022, t->ulps * 0x1p-52, 0};
+    case TF_HALF:
+      return (tolerance_t){t->ulps * 0x1p-24, t->ulps * 0x1p-10, 0};
+    case TF_BFLOAT16:
+      return (tolerance_t){0x1p-126, t->ulps * 0x1p-7, 0};
+    default:
+      return (tolerance_t){0, 0, 0};
   }
 }
 
@@ -435,7 +453,8 @@ bool value_matches(const TF_Tensor* got, const json_t* want_json, const toleranc
   const bool is_undefined = form != NULL;
   json_decref(form);
   if (!want) return false;
-  const tolerance_t t = tolerance ? *tolerance : tolerance_of(dtype->type);
+  tolerance_t t = tolerance ? *tolerance : tolerance_of(dtype->type);
+  if (t.ulps > 0) t = spelled_out(&t, dtype->type);
   bool same = same_form(got, want, why, why_size);
   size_t wrong = 0;
   for (size_t i = 0; same && !is_undefined && i < value_count(want); i++) {

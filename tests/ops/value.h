@@ -37,10 +37,12 @@ const dtype_t* dtype_by_name(const char* name);
 const dtype_t* dtype_by_type(TF_DataType type);
 
 // How far a computed float may be from the recorded one: absolute + relative * |recorded|.
-// Zero in both means the same bits (any NaN equals any NaN).
+// Zero in both means the same bits (any NaN equals any NaN). With |ulps|, that many units in the
+// last place of the dtype instead; what the dtype cannot hold in full counts as zero.
 typedef struct {
   double absolute;
   double relative;
+  double ulps;
 } tolerance_t;
 
 // What is asked of |type| where a case says nothing.
