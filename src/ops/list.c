@@ -181,8 +181,8 @@ rn_status_t rn_shape_fn_list_scatter(rn_shape_ctx_t* ctx) {
 
 rn_status_t rn_shape_fn_list_scatter_into(rn_shape_ctx_t* ctx) {
   rn_shape_t unused;
-  RN_TRY(rn_shape_with_rank_at_least(ctx, ctx->inputs[1], 1, &unused));
-  RN_TRY(rn_shape_with_rank(ctx, ctx->inputs[2], 1, &unused));
+  RN_TRY(rn_shape_with_rank_at_least(ctx, rn_shape_in(ctx, 1), 1, &unused));
+  RN_TRY(rn_shape_with_rank(ctx, rn_shape_in(ctx, 2), 1, &unused));
   RN_TRY(check_dtype(ctx, "e"));
   return output_list(ctx, element_dtype(ctx), list_shape(ctx, 0));
 }
