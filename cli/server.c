@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log_text.h"
 #include "cli/cluster.h"
 #include "cli/http.h"
 #include "kernels/cpu/queue.h"
@@ -202,8 +203,11 @@ static rn_status_t explain(const request_t* request, const rn_server_options_t* 
   return longer;
 }
 
+// Graphs log too, by ops that print, and past rn_log.
 static void log_line(void* self, rn_log_level_t level, const char* message) {
   (void)self;
+  char line[4096];
+  rn_log_escape(message, line, sizeof line);
   static const char letters[] = "IWE";
   struct timespec now;
   struct tm parts;
@@ -211,7 +215,7 @@ static void log_line(void* self, rn_log_level_t level, const char* message) {
   clock_gettime(CLOCK_REALTIME, &now);
   localtime_r(&now.tv_sec, &parts);
   strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M:%S", &parts);
-  fprintf(stderr, "%s.%03ld %c %s\n", stamp, now.tv_nsec / 1000000, letters[level], message);
+  fprintf(stderr, "%s.%03ld %c %s\n", stamp, now.tv_nsec / 1000000, letters[level], line);
 }
 
 static int64_t queue_size(rn_resource_t* queue) { return rn_queue_size((rn_queue_t*)queue); }

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/fs.h"
+#include "base/log_text.h"
 #include "base/net.h"
 
 // Whatever the default allocator is at the time of the call.
@@ -64,10 +65,12 @@ const rn_env_t* rn_env_system(void) {
 }
 
 void rn_log(const rn_env_t* env, rn_log_level_t level, const char* format, ...) {
-  char message[2048];
+  char message[2048], line[4096];
   va_list args;
   va_start(args, format);
   int length = vsnprintf(message, sizeof message, format, args);
   va_end(args);
-  if (length >= 0) env->log(env->self, level, message);
+  if (length < 0) return;
+  rn_log_escape(message, line, sizeof line);
+  env->log(env->self, level, line);
 }

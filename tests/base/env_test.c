@@ -1,5 +1,6 @@
 // The system environment: clocks, files and the silent log.
 #include "base/fs.h"
+#include "base/log_text.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -82,4 +83,34 @@ Test(env, log_goes_where_the_environment_says) {
   env.log = keep_message;
   rn_log(&env, RN_LOG_WARNING, "%d apples", 3);
   cr_assert_str_eq(line, "1 3 apples");
+}
+
+Test(env, a_message_is_one_line_whatever_is_in_it) {
+  static const struct {
+    const char *text, *line;
+  } cases[] = {
+      {"plain, 'quoted' \\n", "plain, 'quoted' \\n"},
+      {"a\nb\r\tc", "a\\nb\\r\\tc"},
+      {"\x1b[31mred\x7f", "\\x1b[31mred\\x7f"},
+      {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80",
+       "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80"},
+      {"\xc2\x85 \xc2\x9b", "\\xc2\\x85 \\xc2\\x9b"},  // controls of Unicode
+      {"\xff\xc3 \xe2\x82", "\\xff\\xc3 \\xe2\\x82"},  // no UTF-8
+      {"\xe2\x80\xa8\xe2\x80\xae", "\\xe2\\x80\\xa8\\xe2\\x80\\xae"},
+  };
+  char line[100] = "", again[100];
+  rn_env_t env = *rn_env_system();
+  env.self = line;
+  env.log = keep_message;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    rn_log(&env, RN_LOG_INFO, "%s", cases[i].text);
+    cr_assert_str_eq(line + 2, cases[i].line, "%zu: %s", i, line);
+    rn_log_escape(cases[i].line, again, sizeof again);
+    cr_assert_str_eq(again, cases[i].line);
+  }
+  for (size_t room = 4; room < 30; ++room) {
+    rn_log_escape("0123456\n\x01\n89", again, room);
+    cr_assert(strlen(again) < room);
+    cr_assert(room >= 18 || strstr(again, "..."), "%zu: %s", room, again);
+  }
 }

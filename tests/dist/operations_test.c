@@ -101,7 +101,7 @@ typedef struct task_t {
   rn_server_t* server;
 } task_t;
 
-static void task_open(task_t* task) {
+static void task_open_with(task_t* task, const rn_env_t* own) {
   rn_socket_t* socket = NULL;
   rn_strbuf_t address;
   rn_strbuf_init(&address, memory());
@@ -111,13 +111,15 @@ static void task_open(task_t* task) {
   rn_strbuf_clear(&address);
   socket->vtable->close(socket);
   task->def = (rn_server_task_t){.job = RN_STR("worker"), .address = rn_str(task->address)};
-  task->options.env = env();
+  task->options.env = own;
   task->options.allocator = memory();
   task->options.tasks = &task->def;
   task->options.task_count = 1;
   task->options.job = RN_STR("worker");
   OK(rn_server_create(&task->options, &task->server));
 }
+
+static void task_open(task_t* task) { task_open_with(task, env()); }
 
 // The answer to |request|, which is sent as it is; "" if none comes.
 static void talk(const task_t* task, rn_str_t request, rn_strbuf_t* out) {
@@ -628,6 +630,54 @@ OPS_TEST(masters_of_other_clusters_have_no_sessions_here) {
   rn_remote_peer_destroy(peer);
   rn_loop_destroy(loop);
   rn_server_destroy(task.server);
+}
+
+// What a task logs, for a test that looks at it.
+typedef struct logged_t {
+  rn_mutex_t mutex;
+  char text[4096];
+} logged_t;
+static logged_t logged;
+
+static void keep_line(void* self, rn_log_level_t level, const char* message) {
+  (void)self, (void)level;
+  rn_mutex_lock(&logged.mutex);
+  size_t size = strlen(logged.text);
+  snprintf(logged.text + size, sizeof logged.text - size, "%s\n", message);
+  rn_mutex_unlock(&logged.mutex);
+}
+
+OPS_TEST(a_name_from_outside_does_not_forge_a_line_of_the_log) {
+  rn_env_t own = *env();
+  own.log = keep_line;
+  rn_mutex_init(&logged.mutex);
+  task_t task = {0};
+  task_open_with(&task, &own);
+  OK(rn_server_start(task.server));
+  rn_loop_t* loop = NULL;
+  rn_channel_t* channel = NULL;
+  rn_remote_peer_t* peer = NULL;
+  OK(rn_loop_create(env(), memory(), &loop));
+  rn_channel_options_t way = {.loop = loop, .allocator = memory(), .address = task.address};
+  OK(rn_channel_create(&way, &channel));
+  OK(rn_remote_peer_create(channel, env(), false, memory(), &peer));
+  rn_waiter_t waiter;
+  rn_create_worker_session_t call = {
+      .call = rn_waiter_call(&waiter, now() + 20 * SECOND, NULL),
+      .session = RN_STR("s"),
+      .job = RN_STR("worker"),
+      .master = RN_STR("nobody\n2026-01-01 00:00:00.000 I all is well\x1b[2J")};
+  rn_remote_worker(peer)->vtable->create_session(rn_remote_worker(peer), &call);
+  expect_code(rn_waiter_wait(&waiter), RN_CODE_PERMISSION_DENIED, "nobody");
+  rn_channel_destroy(channel);
+  rn_remote_peer_destroy(peer);
+  rn_loop_destroy(loop);
+  rn_server_destroy(task.server);
+  cr_assert(strstr(logged.text, "nobody\\n2026-01-01 00:00:00.000 I all is well\\x1b[2J"), "%s",
+            logged.text);
+  cr_assert_null(strchr(logged.text, '\x1b'));
+  cr_assert_eq(strchr(logged.text, '\n'), strrchr(logged.text, '\n'), "%s", logged.text);
+  rn_mutex_destroy(&logged.mutex);
 }
 
 static rn_status_t run_large(const task_t* task, int64_t size) {

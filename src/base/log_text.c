@@ -1,0 +1,47 @@
+// Text for logs: see log_text.h.
+#include "base/log_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// Bytes of the character at |text| that may be shown as they are; 0: it may not.
+static size_t visible_size(const unsigned char* text) {
+  unsigned char first = text[0];
+  if (first < 0x80) return first >= 0x20 && first != 0x7f;
+  size_t size = first >= 0xc2 && first < 0xe0   ? 2
+                : first >= 0xe0 && first < 0xf0 ? 3
+                : first >= 0xf0 && first < 0xf5 ? 4
+                                                : 0;
+  for (size_t i = 1; i < size; ++i)
+    if ((text[i] & 0xc0) != 0x80) return 0;
+  if (first == 0xc2 && text[1] < 0xa0) return 0;  // controls of Unicode
+  // Separators of lines and paragraphs, and marks that turn the direction of what follows.
+  if (first == 0xe2 && text[1] == 0x80 && text[2] >= 0xa8 && text[2] <= 0xae) return 0;
+  if (first == 0xe2 && text[1] == 0x81 && text[2] >= 0xa6 && text[2] <= 0xa9) return 0;
+  return size;
+}
+
+void rn_log_escape(const char* text, char* out, size_t room) {
+  size_t at = 0;
+  while (*text) {
+    size_t size = visible_size((const unsigned char*)text);
+    char escaped[8];
+    if (!size) {
+      unsigned char c = (unsigned char)*text;
+      const char* name = c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\t' ? "\\t" : NULL;
+      if (name)
+        snprintf(escaped, sizeof escaped, "%s", name);
+      else
+        snprintf(escaped, sizeof escaped, "\\x%02x", c);
+    }
+    size_t needed = size ? size : strlen(escaped);
+    if (at + needed + sizeof "..." > room) {
+      memcpy(out + at, "...", sizeof "...");
+      return;
+    }
+    memcpy(out + at, size ? text : escaped, needed);
+    at += needed;
+    text += size ? size : 1;
+  }
+  out[at] = '\0';
+}
