@@ -268,16 +268,9 @@ static rn_status_t check_placement(const rn_eager_op_t* op, const rn_eager_kerne
   return RN_OK;
 }
 
-static rn_status_t execute(rn_eager_op_t* op, rn_eager_handle_t** outputs, int32_t* inout_count) {
+static rn_status_t execute_with(rn_eager_op_t* op, rn_eager_kernel_t* kernel,
+                                rn_eager_handle_t** outputs, int32_t* inout_count) {
   rn_eager_t* eager = op->eager;
-  rn_eager_kernel_t* kernel = NULL;
-  if (op->has_special || atomic_load_explicit(&eager->has_custom, memory_order_relaxed)) {
-    bool is_done = false;
-    RN_RETURN_IF_ERROR(rn_eager_execute_special(op, outputs, inout_count, &is_done));
-    if (is_done) return RN_OK;
-  }
-  RN_RETURN_IF_ERROR(find_device(op));
-  RN_RETURN_IF_ERROR(rn_eager_kernel_get(op, op->device, &kernel));
   bool has_policy =
       atomic_load_explicit(&eager->has_threads, memory_order_relaxed) || eager->policy != SILENT;
   if (has_policy) RN_RETURN_IF_ERROR(check_placement(op, kernel));
@@ -293,6 +286,20 @@ static rn_status_t execute(rn_eager_op_t* op, rn_eager_handle_t** outputs, int32
   if (atomic_load_explicit(&eager->tape_count, memory_order_relaxed) == 0) return RN_OK;
   rn_status_t status = rn_eager_record(eager, kernel, op->inputs, outputs);
   if (!rn_ok(status)) release_handles(outputs, kernel->output_count);
+  return status;
+}
+
+static rn_status_t execute(rn_eager_op_t* op, rn_eager_handle_t** outputs, int32_t* inout_count) {
+  rn_eager_kernel_t* kernel = NULL;
+  if (op->has_special || atomic_load_explicit(&op->eager->has_custom, memory_order_relaxed)) {
+    bool is_done = false;
+    RN_RETURN_IF_ERROR(rn_eager_execute_special(op, outputs, inout_count, &is_done));
+    if (is_done) return RN_OK;
+  }
+  RN_RETURN_IF_ERROR(find_device(op));
+  RN_RETURN_IF_ERROR(rn_eager_kernel_get(op, op->device, &kernel));
+  rn_status_t status = execute_with(op, kernel, outputs, inout_count);
+  if (op->is_anonymous) rn_eager_kernel_release(kernel);
   return status;
 }
 

@@ -106,7 +106,8 @@ typedef struct rn_eager_kernel_t {
 void rn_eager_kernel_retain(rn_eager_kernel_t* kernel);
 void rn_eager_kernel_release(rn_eager_kernel_t* kernel);  // NULL is fine
 // The kernel for |op| on |device|, made if it is not there yet; borrowed for as long as
-// eager->running is held.
+// eager->running is held. Of an op that is_anonymous, a kernel for this call alone: the caller owns
+// it.
 RN_MUST_USE rn_status_t rn_eager_kernel_get(const rn_eager_op_t* op, rn_device_t* device,
                                             rn_eager_kernel_t** out);
 RN_MUST_USE rn_status_t rn_eager_kernel_create(const rn_eager_op_t* op, rn_device_t* device,
@@ -122,6 +123,7 @@ struct rn_eager_op_t {
   int32_t input_count, input_capacity;
   rn_eager_handle_t** inputs;  // Retained
   int32_t arg_count;           // arguments that were given
+  bool is_anonymous;           // makes a resource without a name
   bool knows_lengths;          // false once single tensors were given for a list
   int32_t* lengths;            // by argument; RN_ARG_SINGLE for one tensor
   int32_t attr_room;

@@ -103,6 +103,7 @@ rn_status_t rn_eager_kernel_get(const rn_eager_op_t* op, rn_device_t* device,
                                 rn_eager_kernel_t** out) {
   rn_eager_t* eager = op->eager;
   uint64_t hash = hash_op(op, device);
+  if (op->is_anonymous) return rn_eager_kernel_create(op, device, hash, out);
   *out = find(op, device, hash);
   if (__builtin_expect(*out != NULL, 1)) return RN_OK;
   rn_eager_kernel_t* made = NULL;

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "eager/internal.h"
+#include "framework/anonymous.h"
 
 const rn_op_def_t* rn_eager_find_def(rn_eager_t* eager, rn_str_t name) {
   const rn_op_def_t* def = rn_op_find(name);
@@ -34,6 +35,7 @@ static void clear(rn_eager_op_t* op) {
   for (int32_t i = 0; i < op->input_count; ++i) rn_eager_handle_release(op->inputs[i]);
   op->input_count = op->arg_count = 0;
   op->has_special = false;
+  op->is_anonymous = false;
   if (op->def) clear_attrs(op);
   op->extras.count = 0;
   rn_function_release(op->function);
@@ -187,13 +189,27 @@ void rn_eager_op_fail(rn_eager_op_t* op, rn_status_t status) {
   op->status = rn_status_join(op->status, status);
 }
 
-// The place of an attribute that the definition does not have.
-static rn_status_t extra_slot(rn_eager_op_t* op, rn_str_t name, rn_attr_value_t** out) {
-  for (size_t i = 0; i < op->extras.count; ++i) {
-    if (!rn_str_eq(op->extras.items[i].name, name)) continue;
-    *out = &op->extras.items[i].value;
-    return RN_OK;
+// The first argument given that says what attribute |attr| is; -1 if none does, as after a list
+// that was given tensor by tensor, whose end nobody knows. |*out_first|, where asked for, is its
+// first input.
+static int32_t implying_arg(const rn_eager_op_t* op, int attr, int32_t* out_first) {
+  int32_t first = 0;
+  for (int32_t i = 0; i < op->arg_count; ++i) {
+    const rn_arg_def_t* arg = &op->def->inputs[i];
+    bool is_list = arg->number_attr >= 0 || arg->type_list_attr >= 0;
+    if (is_list && op->lengths[i] == RN_ARG_SINGLE) return -1;
+    int32_t length = op->lengths[i] == RN_ARG_SINGLE ? 1 : op->lengths[i];
+    if (out_first) *out_first = first;
+    if ((arg->type_attr == attr && length > 0) || arg->number_attr == attr ||
+        arg->type_list_attr == attr)
+      return i;
+    first += length;
   }
+  return -1;
+}
+
+// A place for an attribute that the definition does not have.
+static rn_status_t add_extra(rn_eager_op_t* op, rn_str_t name, rn_attr_value_t** out) {
   rn_attr_t extra = {.value.kind = RN_ATTR_INT};
   RN_RETURN_IF_ERROR(rn_arena_str(&op->arena, name, &extra.name));
   RN_RETURN_IF_ERROR(rn_vec_push(&op->extras, op->eager->allocator, extra));
@@ -201,19 +217,23 @@ static rn_status_t extra_slot(rn_eager_op_t* op, rn_str_t name, rn_attr_value_t*
   return RN_OK;
 }
 
+// As in stock the first value of an attribute counts, whether it was set or an input implied it.
 static rn_status_t set_attr(rn_eager_op_t* op, rn_str_t name, const rn_attr_value_t* value) {
   if (!op->def) return not_described();
+  if (rn_eager_op_has_attr(op, name)) return RN_OK;
   int index = rn_op_attr_index(op->def, name);
+  if (index >= 0 && implying_arg(op, index, NULL) >= 0) return RN_OK;
   rn_attr_value_t* slot = index >= 0 ? &op->attrs[index] : NULL;
-  if (!slot) RN_RETURN_IF_ERROR(extra_slot(op, name, &slot));
+  if (!slot) RN_RETURN_IF_ERROR(add_extra(op, name, &slot));
   bool is_plain = !value->is_list && value->kind >= RN_ATTR_INT && value->kind <= RN_ATTR_TYPE;
   rn_attr_value_t copy = *value;
   if (!is_plain) {
     RN_RETURN_IF_ERROR(rn_attr_value_copy(&op->arena, value, &copy));
     op->has_tensors |= value->kind == RN_ATTR_TENSOR || value->kind == RN_ATTR_FUNC;
   }
-  if (slot->kind != RN_EAGER_UNSET && op->has_tensors) rn_attr_value_clear(slot);
   *slot = copy;
+  op->is_anonymous |= value->kind == RN_ATTR_STRING && !value->is_list &&
+                      rn_str_is(value->s, RN_ANONYMOUS_NAME) && rn_str_is(name, "shared_name");
   return RN_OK;
 }
 
@@ -229,32 +249,24 @@ bool rn_eager_op_has_attr(const rn_eager_op_t* op, rn_str_t name) {
   return false;
 }
 
-// What the inputs say of attribute |attr|; false if nothing, as after a list that was given tensor
-// by tensor, whose end nobody knows. |types| has room for the types of all inputs.
+// What the inputs say of attribute |attr|; false if nothing. |types| has room for the types of all
+// inputs.
 static bool is_implied(const rn_eager_op_t* op, int attr, rn_dtype_t* types, rn_attr_value_t* out) {
-  rn_eager_handle_t* const* input = op->inputs;
-  for (int32_t i = 0; i < op->arg_count; ++i) {
-    const rn_arg_def_t* arg = &op->def->inputs[i];
-    bool is_list = arg->number_attr >= 0 || arg->type_list_attr >= 0;
-    if (is_list && op->lengths[i] == RN_ARG_SINGLE) return false;
-    int32_t length = op->lengths[i] == RN_ARG_SINGLE ? 1 : op->lengths[i];
-    if (arg->type_attr == attr && length > 0) {
-      *out = (rn_attr_value_t){.kind = RN_ATTR_TYPE, .type = input[0]->dtype};
-      return true;
-    }
-    if (arg->number_attr == attr) {
-      *out = (rn_attr_value_t){.kind = RN_ATTR_INT, .i = length};
-      return true;
-    }
-    if (arg->type_list_attr == attr) {
-      for (int32_t j = 0; j < length; ++j) types[j] = input[j]->dtype;
-      *out = (rn_attr_value_t){
-          .kind = RN_ATTR_TYPE, .is_list = true, .count = length, .list_type = types};
-      return true;
-    }
-    input += length;
+  int32_t first = 0, at = implying_arg(op, attr, &first);
+  if (at < 0) return false;
+  const rn_arg_def_t* arg = &op->def->inputs[at];
+  rn_eager_handle_t* const* input = op->inputs + first;
+  int32_t length = op->lengths[at] == RN_ARG_SINGLE ? 1 : op->lengths[at];
+  if (arg->type_attr == attr) {
+    *out = (rn_attr_value_t){.kind = RN_ATTR_TYPE, .type = input[0]->dtype};
+  } else if (arg->number_attr == attr) {
+    *out = (rn_attr_value_t){.kind = RN_ATTR_INT, .i = length};
+  } else {
+    for (int32_t j = 0; j < length; ++j) types[j] = input[j]->dtype;
+    *out = (rn_attr_value_t){
+        .kind = RN_ATTR_TYPE, .is_list = true, .count = length, .list_type = types};
   }
-  return false;
+  return true;
 }
 
 rn_status_t rn_eager_op_each_attr(const rn_eager_op_t* op, rn_eager_see_attr_t see, void* arg) {

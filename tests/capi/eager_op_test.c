@@ -581,3 +581,80 @@ CT_TEST(eager_op, devices_are_named_after_the_task) {
   TFE_DeleteTensorHandle(x);
   ce_close(&t);
 }
+
+// The first value of an attribute counts, whether it was set or an input implied it.
+CT_TEST(eager_op, first_values_of_attributes_count) {
+  ce_t t = ce_open();
+  TFE_TensorHandle *x = ce_float(&t, 7), *axis = ce_handle(&t, ct_int32(0));
+  TFE_TensorHandle* list[] = {x, x};
+  TFE_Op* op = ce_op(&t, "Neg", 1, &x);
+  TFE_OpSetAttrType(op, "T", TF_INT32);  // the input said float
+  CE_FLOAT(ce_take(&t, ce_run(&t, op)), -7);
+  op = ce_op(&t, "Neg", 0, NULL);
+  TFE_OpSetAttrType(op, "T", TF_FLOAT);
+  TFE_OpSetAttrType(op, "T", TF_INT32);
+  TFE_OpAddInput(op, x, t.status);
+  CE_FLOAT(ce_take(&t, ce_run(&t, op)), -7);
+  op = ce_op(&t, "Neg", 0, NULL);
+  TFE_OpSetAttrType(op, "T", TF_INT32);
+  TFE_OpAddInput(op, x, t.status);
+  cr_assert_null(ce_try(&t, op));
+  CT_ERROR(t.status, TF_INVALID_ARGUMENT,
+           "cannot compute Neg as input #0(zero-based) was expected to be a int32 tensor but is a "
+           "float tensor");
+  op = ce_op(&t, "Cast", 1, &x);
+  TFE_OpSetAttrType(op, "DstT", TF_INT32);
+  TFE_OpSetAttrType(op, "DstT", TF_FLOAT);
+  TFE_OpSetAttrType(op, "SrcT", TF_INT32);
+  TFE_TensorHandle* y = ce_run(&t, op);
+  CT_INT(TFE_TensorHandleDataType(y), TF_INT32);
+  TFE_DeleteTensorHandle(y);
+  // Lists say how long they are, and of which type.
+  op = ce_op(&t, "AddN", 0, NULL);
+  TFE_OpAddInputList(op, list, 2, t.status);
+  TFE_OpSetAttrInt(op, "N", 3);
+  TFE_OpSetAttrType(op, "T", TF_INT32);
+  CE_FLOAT(ce_take(&t, ce_run(&t, op)), 14);
+  op = ce_op(&t, "Pack", 0, NULL);
+  TFE_OpAddInputList(op, list, 2, t.status);
+  TFE_OpSetAttrInt(op, "axis", 0);
+  TFE_OpSetAttrInt(op, "axis", 5);
+  y = ce_run(&t, op);
+  op = ce_op(&t, "Sum", 2, (TFE_TensorHandle*[]){y, axis});
+  TFE_OpSetAttrBool(op, "keep_dims", 0);
+  TFE_OpSetAttrType(op, "Tidx", TF_INT64);
+  CE_FLOAT(ce_take(&t, ce_run(&t, op)), 14);
+  TFE_DeleteTensorHandle(y);
+  op = ce_op(&t, "IdentityN", 0, NULL);
+  TFE_OpAddInputList(op, list, 1, t.status);
+  TF_DataType types[] = {TF_INT32, TF_INT32};
+  TFE_OpSetAttrTypeList(op, "T", types, 2);
+  CE_FLOAT(ce_take(&t, ce_run(&t, op)), 7);
+  // Of a list that is given tensor by tensor nobody knows the end.
+  op = ce_op(&t, "AddN", 2, list);
+  TFE_OpSetAttrInt(op, "N", 2);
+  TFE_OpSetAttrType(op, "T", TF_FLOAT);
+  CE_FLOAT(ce_take(&t, ce_run(&t, op)), 14);
+  TFE_DeleteTensorHandle(x);
+  TFE_DeleteTensorHandle(axis);
+  ce_close(&t);
+}
+
+#define ANONYMOUS "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
+
+// Each call that asks for a variable without a name gets a fresh one.
+CT_TEST(eager_op, anonymous_variables_are_fresh) {
+  ce_t t = ce_open();
+  TFE_TensorHandle *v = ce_variable(&t, ANONYMOUS, 1), *w = ce_variable(&t, ANONYMOUS, 2);
+  CE_FLOAT(ce_take(&t, ce_read(&t, v)), 1);
+  CE_FLOAT(ce_take(&t, ce_read(&t, w)), 2);
+  TFE_DeleteTensorHandle(v);
+  CE_FLOAT(ce_take(&t, ce_read(&t, w)), 2);
+  // Named ones are one.
+  TFE_TensorHandle *a = ce_variable(&t, "named", 3), *b = ce_variable(&t, "named", 4);
+  CE_FLOAT(ce_take(&t, ce_read(&t, a)), 4);
+  TFE_DeleteTensorHandle(a);
+  TFE_DeleteTensorHandle(b);
+  TFE_DeleteTensorHandle(w);
+  ce_close(&t);
+}

@@ -136,3 +136,29 @@ CT_TEST(OursOnlyEager, ops_on_another_device) {
   CE_FLOAT(ce_take(&(ce_t){.status = t.status = TF_NewStatus()}, there), 3);
   TF_DeleteStatus(t.status);
 }
+
+// Resources of all kinds may be without a name; stock knows no more than variables.
+CT_TEST(OursOnly, AnonymousQueuesAndTablesAreFresh) {
+  static const char name[] = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";
+  ce_t t = ce_open();
+  TFE_TensorHandle *queues[2], *one = ce_float(&t, 1);
+  TF_DataType types[] = {TF_FLOAT};
+  for (int i = 0; i < 2; ++i) {
+    TFE_Op* op = ce_op(&t, "FIFOQueueV2", 0, NULL);
+    TFE_OpSetAttrTypeList(op, "component_types", types, 1);
+    TFE_OpSetAttrString(op, "shared_name", name, strlen(name));
+    queues[i] = ce_run(&t, op);
+  }
+  TFE_Op* op = ce_op(&t, "QueueEnqueueV2", 1, queues);
+  TFE_OpAddInputList(op, &one, 1, t.status);
+  ce_do(&t, op);
+  for (int i = 0; i < 2; ++i) {
+    TFE_TensorHandle* size = ce_run(&t, ce_op(&t, "QueueSizeV2", 1, &queues[i]));
+    TF_Tensor* value = TFE_TensorHandleResolve(size, t.status);
+    CT_INT(ct_take_int32(value), i == 0);
+    TFE_DeleteTensorHandle(size);
+    TFE_DeleteTensorHandle(queues[i]);
+  }
+  TFE_DeleteTensorHandle(one);
+  ce_close(&t);
+}

@@ -1,6 +1,7 @@
 // Handles to resources: see handle.h.
 #include "kernels/cpu/handle.h"
 
+#include "framework/anonymous.h"
 #include "tensor/tstring.h"
 
 // A variable that holds [container, name] and knows the resource itself, so that using it looks
@@ -117,15 +118,17 @@ rn_status_t rn_handle_state_init(rn_handle_state_t* state, const rn_kernel_init_
   rn_str_t container = rn_init_string(init, "container");
   if (!container.size) container = RN_STR("localhost");
   rn_str_t name = rn_init_string(init, "shared_name");
+  bool is_anonymous = rn_str_is(name, RN_ANONYMOUS_NAME);
   rn_status_t status = RN_OK;
-  if (!name.size) {
+  if (!name.size || is_anonymous) {
     status = private_name(init, &own);
     name = rn_strbuf_view(&own);
   }
   make_t make = {create, arg, name};
   if (rn_ok(status))
-    status = rn_resources_get(init->resources, container, name, type, make_resource, &make,
-                              &state->resource);
+    status = is_anonymous ? make_resource(&make, &state->resource)
+                          : rn_resources_get(init->resources, container, name, type, make_resource,
+                                             &make, &state->resource);
   if (rn_ok(status)) status = make_handle(state, init, container, name);
   rn_strbuf_clear(&own);
   return status;

@@ -15,7 +15,8 @@ typedef struct rn_handle_state_t {
 } rn_handle_state_t;
 
 // Finds or makes the resource of kind |type| by the node's container and shared_name. A node
-// without a shared_name has one of its own, called "_<number>_<node>". |create| gets that name.
+// without a shared_name has one of its own, called "_<number>_<node>". |create| gets that name. An
+// anonymous one (framework/anonymous.h) can be reached by handles only.
 typedef rn_status_t (*rn_handle_create_fn_t)(void* arg, rn_str_t name, rn_resource_t** out);
 RN_MUST_USE rn_status_t rn_handle_state_init(rn_handle_state_t* state, const rn_kernel_init_t* init,
                                              const char* type, rn_handle_create_fn_t create,

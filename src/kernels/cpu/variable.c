@@ -1,12 +1,10 @@
 // Variables, as references (2016) and as resources (today): making, reading, assigning.
 #include "kernels/cpu/variable.h"
 
+#include "framework/anonymous.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
-
-// The name that stands for "a variable of nobody's": each handle op has one of its own.
-#define ANONYMOUS_NAME "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 
 rn_status_t rn_variable_of(const rn_kernel_ctx_t* ctx, int i, rn_variable_t** out) {
   *out = rn_in_variable(ctx, i);
@@ -76,7 +74,7 @@ static rn_status_t find_variable(const rn_kernel_init_t* init, rn_str_t called, 
   rn_str_t name = rn_init_string(init, "shared_name");
   if (!name.size) name = init->node;
   make_t make = {init->allocator, rn_init_type(init, "dtype"), called.size ? called : name};
-  if (rn_str_is(name, ANONYMOUS_NAME))
+  if (rn_str_is(name, RN_ANONYMOUS_NAME))
     return make_variable(&make, (rn_resource_t**)&holder->variable);
   RN_RETURN_IF_ERROR(rn_resources_get(init->resources, rn_init_string(init, "container"), name,
                                       RN_VARIABLE_TYPE, make_variable, &make,
