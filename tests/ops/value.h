@@ -11,7 +11,7 @@
 
 #include "tensorflow/c/c_api.h"
 
-enum { MAX_RANK = 16 };
+enum { MAX_RANK = 254 };
 
 typedef enum {
   KIND_FLOAT,

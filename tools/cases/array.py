@@ -99,6 +99,7 @@ def shapes(t):
         t.row("fed_" + name, "Reshape", [drawn("float", s), vec("int32", to)])
     t.row("int64", "Reshape", [drawn("float", [4]), const(vec("int64", [2, 2]))])
     t.row("matrix_shape", "Reshape", [drawn("float", [4]), const(given("int32", [1, 1], [4]))])
+    t.row("rank_254", "Reshape", [vec("int32", [7]), vec("int32", [1] * 254)])
     t.row("grad", "Reshape", [drawn("double", [2, 3]), shape(-1)], grad=True)
     for axis in (0, 1, 2, -1, -3, 3, -4):
         t.row("axis%d" % axis, "ExpandDims", [drawn("float", [2, 3]), iscalar(axis)])

@@ -285,6 +285,8 @@ def odds(t):
             {"shape": shape},
             message={"starts": "Shape of tensor "},
         )
+    open_input = node("PlaceholderWithDefault", [const(vec("float", [1, 2]))], {"shape": None})
+    t.row("open", "EnsureShape", [open_input], {"shape": [3]})
     t.row("grad", "EnsureShape", [drawn("double", [2])], {"shape": [2]}, grad=True)
     t.row("zeros", "Empty", [ivec(2, 3)], {"dtype": "float", "init": True})
     t.row("shape_only", "Empty", [ivec(2)], {"dtype": "int32"}, undefined=[0])
@@ -292,6 +294,7 @@ def odds(t):
     for op in ("DeepCopy", "GuaranteeConst"):
         t.row("float", op, [drawn("float", [3])])
         t.row("empty", op, [drawn("int32", [0])])
+    t.row("handle", "GuaranteeConst", [node("VarHandleOp", [], {"dtype": "float", "shape": [2]})])
     t.row("variable", "GuaranteeConst", [ref(drawn("float", [3]))], message="code-only")
     t.row(
         "rows",

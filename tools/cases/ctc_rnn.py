@@ -102,6 +102,12 @@ def lstm(t):
         t.row("rank_%d" % i, "BlockLSTM", swap(block, i, drawn("float", [2, 2, 2, 2])))
     t.row("length_vector", "BlockLSTM", swap(block, 0, vec("int64", [1])))
     t.row("bad_dtype", "BlockLSTM", [block[0]] + [dict(b, dtype="double") for b in block[1:]])
+    zeros = lambda *shapes: [given("float", list(s), [] if 0 in s else 0.5) for s in shapes]
+    cell = lambda b, i, c: zeros([b, i], [b, c], [b, c], [i + c, 4 * c], [c], [c], [c], [4 * c])
+    for b, i, c in ((0, 0, 0), (0, 2, 3), (2, 0, 3), (2, 2, 0)):
+        t.row("empty_%d_%d_%d" % (b, i, c), "LSTMBlockCell", cell(b, i, c))
+    for k in range(8):
+        t.row("empty_%d" % k, "LSTMBlockCell", swap(x, k, given("float", [0] * len(x[k]["shape"]), [])))
     t.row("rank_0", "LSTMBlockCell", swap(x, 0, drawn("float", [2, 3, 1])), message="code-only")
 
 
@@ -212,6 +218,13 @@ def ctc(table):
     t.row("labels_beyond", op, swap(x, 1, given("int64", [4, 2], [0, 0, 0, 1, 1, 0, 5, 1])))
     t.row("no_labels", op, [x[0], given("int64", [0, 2], []), given("int32", [0], []), lengths])
     t.row("values_rank", op, swap(x, 2, given("int32", [1, 4], [1])))
+    nothing = [given("int64", [0, 2], []), given("int32", [0], [])]
+    for dims in ([3, 0, 4], [0, 2, 4], [3, 2, 0], [0, 0, 0]):
+        name = "empty_" + "x".join(map(str, dims))
+        some = [given("float", dims, [])]
+        # Without classes stock speaks of the labels first.
+        more = {"message": "code-only"} if dims[1] and not dims[2] else {}
+        t.row(name, op, some + nothing + [given("int32", [dims[1]], [0] if dims[1] else [])], **more)
     for op, attrs in (
         ("CTCGreedyDecoder", {}),
         ("CTCBeamSearchDecoder", {"beam_width": 5, "top_paths": 2}),

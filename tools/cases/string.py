@@ -107,6 +107,13 @@ def fill(t):
     ]:
         t.row(name, "StaticRegexFullMatch", [uris], {"pattern": p})
         t.row(name, "RegexFullMatch", [uris, scalar("string", p)])
+    two = vec("string", ["a b", "c"])
+    for name, sep in (("vector", vec("string", ["a"])), ("two", two), ("none", vec("string", [])), ("matrix", given("string", [1, 1], ["a"]))):
+        t.row("sep_" + name, "StringSplit", [two, sep])
+        t.row("sep_" + name, "StringSplitV2", [two, sep])
+    for op in ("StringSplit", "StringSplitV2"):
+        t.row("input_scalar", op, [scalar("string", "a b"), scalar("string", "")])
+        t.row("input_matrix", op, [given("string", [1, 2], ["a b", "c"]), scalar("string", "")])
     for name, p, r in [
         ("letters", "[a-m]", "_"),
         ("groups", "(\\w+)/(\\w+)", "\\2-\\1"),

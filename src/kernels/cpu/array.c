@@ -34,9 +34,7 @@ rn_shape_text_t rn_place_text(const rn_tensor_t* tensor, int64_t i) {
 }
 
 rn_status_t rn_read_dims(const rn_tensor_t* sizes, int64_t* dims, rn_shape_t* out) {
-  if (sizes->count > RN_MAX_RANK)
-    return rn_invalid_argument("Shape has %lld dimensions, more than the %d that there may be",
-                               (long long)sizes->count, RN_MAX_RANK);
+  if (sizes->count > RN_MAX_RANK) return rn_invalid_argument("Too many dimensions");
   for (int64_t i = 0; i < sizes->count; ++i) {
     dims[i] = rn_int_at(sizes, i);
     if (dims[i] < 0) return rn_invalid_argument("Dimension %lld must be >= 0", (long long)dims[i]);

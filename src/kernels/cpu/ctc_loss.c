@@ -180,6 +180,9 @@ static rn_status_t check_shapes(const rn_kernel_ctx_t* ctx, job_t* job) {
   job->time = rn_tensor_dim(job->inputs, 0);
   job->batch = rn_tensor_dim(job->inputs, 1);
   job->classes = rn_tensor_dim(job->inputs, 2);
+  if (job->time == 0)
+    return rn_invalid_argument("Max time or first dimension of input cannot be 0.");
+  if (job->batch == 0) return rn_invalid_argument("batch_size must not be 0");
   if (job->classes < 1 || job->classes > INT32_MAX)
     return rn_invalid_argument("num_classes must be positive, got %lld", (long long)job->classes);
   if (job->lengths->count != job->batch)

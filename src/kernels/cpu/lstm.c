@@ -69,12 +69,17 @@ rn_status_t rn_lstm_check_cell(const rn_kernel_ctx_t* ctx, rn_lstm_size_t* out) 
       return rn_invalid_argument("%s must be rank 2 but is rank %d.", names[i],
                                  rn_in(ctx, i)->rank);
   static const char* const vectors[] = {"wci_tensor", "wcf_tensor", "wco_tensor"};
+  const rn_tensor_t* state = rn_in(ctx, 1);
   *out = (rn_lstm_size_t){.time = 1,
                           .steps = 1,
                           .batch = rn_tensor_dim(rn_in(ctx, 0), 0),
                           .input = rn_tensor_dim(rn_in(ctx, 0), 1),
                           .cell = rn_tensor_dim(rn_in(ctx, 1), 1)};
   RN_RETURN_IF_ERROR(check_rest(ctx, 1, out));
+  if (state->count == 0)
+    return rn_invalid_argument("cs_prev_tensor is empty, has shape: (%lld,%lld).",
+                               (long long)rn_tensor_dim(state, 0),
+                               (long long)rn_tensor_dim(state, 1));
   for (int i = 0; i < 3; ++i)
     if (rn_in(ctx, 4 + i)->rank != 1)
       return rn_invalid_argument("%s must be rank 1 but is rank %d.", vectors[i],

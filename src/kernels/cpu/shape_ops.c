@@ -90,8 +90,8 @@ static rn_status_t reshape(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* sizes = rn_in(ctx, 1);
   if (sizes->rank != 1)
     return rn_invalid_argument("sizes input must be 1-D, not %s", rn_text_of(sizes).text);
-  if (sizes->count > RN_MAX_RANK)
-    return rn_invalid_argument("sizes input must have at most %d values, not %lld", RN_MAX_RANK,
+  if (sizes->count >= RN_MAX_RANK)
+    return rn_invalid_argument("too many dimensions: must be < %d, but received %lld", RN_MAX_RANK,
                                (long long)sizes->count);
   int64_t dims[RN_MAX_RANK], product;
   int unknown;
@@ -181,6 +181,8 @@ static rn_status_t squeeze(rn_kernel_ctx_t* ctx) {
 }
 
 typedef struct ensure_t {
+  rn_allocator_t allocator;
+  char* input;  // where the tensor comes from, for the message
   int32_t rank;
   int64_t dims[RN_MAX_RANK];
 } ensure_t;
@@ -190,7 +192,14 @@ static rn_status_t ensure_init(const rn_kernel_init_t* init, void* state) {
   rn_shape_t wanted = rn_init_attr(init, "shape")->shape;
   ensure->rank = wanted.rank;
   for (int32_t d = 0; d < wanted.rank; ++d) ensure->dims[d] = wanted.dims[d];
-  return RN_OK;
+  ensure->allocator = init->allocator;
+  return rn_str_dup(init->allocator, init->sources ? init->sources[0].node : RN_STR(""),
+                    &ensure->input);
+}
+
+static void ensure_destroy(void* state) {
+  ensure_t* ensure = state;
+  if (ensure->input) RN_FREE_ARRAY(ensure->allocator, ensure->input, strlen(ensure->input) + 1);
 }
 
 static rn_status_t ensure_shape(rn_kernel_ctx_t* ctx) {
@@ -198,9 +207,8 @@ static rn_status_t ensure_shape(rn_kernel_ctx_t* ctx) {
   rn_shape_t wanted = {ensure->rank, ensure->dims};
   const rn_tensor_t* input = rn_in(ctx, 0);
   if (!rn_shape_compatible(rn_tensor_shape(input), wanted))
-    return rn_invalid_argument("Shape of tensor %.*s %s is not compatible with expected shape %s.",
-                               RN_STR_ARGS(ctx->kernel->node), rn_text_of(input).text,
-                               rn_shape_text(wanted).text);
+    return rn_invalid_argument("Shape of tensor %s %s is not compatible with expected shape %s.",
+                               ensure->input, rn_text_of(input).text, rn_shape_text(wanted).text);
   return rn_forward(ctx, 0, 0);
 }
 
@@ -238,6 +246,12 @@ static rn_status_t bitcast(rn_kernel_ctx_t* ctx) {
 
 static rn_status_t pass_on(rn_kernel_ctx_t* ctx) { return rn_forward(ctx, 0, 0); }
 
+static rn_status_t guarantee_const(rn_kernel_ctx_t* ctx) {
+  if (rn_in(ctx, 0)->dtype == RN_RESOURCE)
+    return rn_invalid_argument("Input tensor cannot be a resource variable handle.");
+  return rn_forward(ctx, 0, 0);
+}
+
 static rn_status_t deep_copy(rn_kernel_ctx_t* ctx) {
   rn_tensor_t copy = {0};
   RN_RETURN_IF_ERROR(rn_tensor_copy(rn_in(ctx, 0), ctx->kernel->device_memory, &copy));
@@ -268,6 +282,7 @@ static const rn_kernel_def_t rows[] = {
      .flags = RN_KERNEL_FORWARDS,
      .state_size = sizeof(ensure_t),
      .init = ensure_init,
+     .destroy = ensure_destroy,
      .compute = ensure_shape},
     {.op = "Bitcast", .device = "CPU", .flags = RN_KERNEL_FORWARDS, .compute = bitcast},
     {.op = "Snapshot",
@@ -275,7 +290,10 @@ static const rn_kernel_def_t rows[] = {
      .types = {{"T", RN_TYPES_NUMBERS | RN_T(BOOL)}},
      .flags = RN_KERNEL_FORWARDS,
      .compute = pass_on},
-    {.op = "GuaranteeConst", .device = "CPU", .flags = RN_KERNEL_FORWARDS, .compute = pass_on},
+    {.op = "GuaranteeConst",
+     .device = "CPU",
+     .flags = RN_KERNEL_FORWARDS,
+     .compute = guarantee_const},
     {.op = "DeepCopy", .device = "CPU", .flags = RN_KERNEL_OWN_OUTPUTS, .compute = deep_copy},
 };
 RN_KERNEL_FAMILY(cpu_shape_ops, rows);

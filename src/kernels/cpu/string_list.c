@@ -216,10 +216,9 @@ static rn_status_t check_split(const rn_kernel_ctx_t* ctx, bool is_v2, rn_str_t*
   const rn_tensor_t *input = rn_in(ctx, 0), *delimiter = rn_in(ctx, 1);
   if (input->rank != 1)
     return rn_invalid_argument("input must be a vector, got shape: %s", rn_text_of(input).text);
-  if (is_v2 ? delimiter->rank != 0 : delimiter->count != 1)
-    return rn_invalid_argument(
-        is_v2 ? "sep must be a scalar, got shape: %s" : "delimiter must scalar, got shape: %s",
-        rn_text_of(delimiter).text);
+  if (delimiter->rank != 0)
+    return rn_invalid_argument("%s must be a scalar, got shape: %s", is_v2 ? "sep" : "delimiter",
+                               rn_text_of(delimiter).text);
   *out = text_at(delimiter, 0);
   return RN_OK;
 }
