@@ -10,12 +10,14 @@
 #include "base/log_text.h"
 #include "cli/cluster.h"
 #include "cli/http.h"
+#include "dist/token.h"
 #include "kernels/cpu/queue.h"
 
 typedef struct request_t {
   rn_cli_cluster_t cluster;
   rn_env_t env;  // the system's, with a log
   rn_tls_t* tls;
+  rn_strbuf_t token;
 } request_t;
 
 static rn_status_t find_cluster(rn_cli_t* cli, request_t* request) {
@@ -173,6 +175,7 @@ static rn_status_t choose(rn_cli_t* cli, request_t* request, rn_server_options_t
                                .idle_ns = idle == 0  ? -1
                                           : idle > 0 ? idle * 1000000000
                                                      : 0,
+                               .token = rn_strbuf_view(&request->token),
                                .tls = request->tls,
                                .is_limited = allow != NULL,
                                .allow = rn_str(allow)};
@@ -284,8 +287,11 @@ static rn_status_t server(rn_cli_t* cli) {
   request.env.log = log_line;
   rn_server_options_t options;
   rn_cli_cluster_init(&request.cluster, cli->allocator);
+  rn_strbuf_init(&request.token, cli->allocator);
   rn_status_t status = find_cluster(cli, &request);
   if (rn_ok(status)) status = rn_cli_tls(cli, &request.tls);
+  if (rn_ok(status))
+    status = rn_token_read(cli->env, rn_cli_text(cli, "--token"), cli->allocator, &request.token);
   if (rn_ok(status)) status = choose(cli, &request, &options);
   if (rn_ok(status) && !rn_cli_has(cli, "--show")) {
     options.asked_to_end = on_asked_to_end;
@@ -293,6 +299,7 @@ static rn_status_t server(rn_cli_t* cli) {
     status = serve(&request, &options, rn_cli_number(cli, "--drain", 10));
   }
   rn_tls_release(request.tls);
+  rn_strbuf_clear(&request.token);
   rn_cli_cluster_clear(&request.cluster);
   return status;
 }
@@ -333,6 +340,10 @@ static const rn_cli_option_t options_of_server[] = {
     RN_OPTION(FILE, "--tls-key", "FILE", "its key"),
     RN_OPTION(FILE, "--tls-ca", "FILE",
               "the authority that has signed those of all tasks and clients"),
+    RN_OPTION(
+        FILE, "--token", "FILE",
+        "take calls only from those who have the token in this file (default: that in the file "
+        "that RUNNEL_TOKEN names); clients name theirs in RUNNEL_TOKEN"),
     RN_OPTION(FLAG, "--insecure", NULL,
               "allow an address beyond this machine without TLS: whoever reaches the port can run "
               "what it "

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "capi/internal.h"
+#include "dist/token.h"
 #include "proto/tensorflow_server.pb.h"
 #include "tensorflow/c/c_api.h"
 #include "train/cluster_spec.h"
@@ -59,10 +60,15 @@ static rn_status_t create(rn_str_t proto, rn_arena_t* arena, rn_server_t** out) 
                                  .index = def->task_index,
                                  .reaches_all = allows_network()};
   RN_RETURN_IF_ERROR(take_tasks(def, arena, &options));
+  rn_strbuf_t token;
+  RN_RETURN_IF_ERROR(rn_token_read(options.env, NULL, options.allocator, &token));
+  options.token = rn_strbuf_view(&token);
   const rn_pb_ConfigProto_t* config = def->default_session_config;
   if (config && config->experimental && config->experimental->coordination_config)
     options.lease_ns = config->experimental->coordination_config->heartbeat_timeout_in_ms * 1000000;
-  return rn_server_create(&options, out);
+  status = rn_server_create(&options, out);
+  rn_strbuf_clear(&token);
+  return status;
 }
 
 TF_Server* TF_NewServer(const void* proto, size_t proto_len, TF_Status* status) {
@@ -131,7 +137,12 @@ static rn_status_t create_task(const rn_cluster_t* cluster, const char* job, int
                                  .job = rn_str(job),
                                  .index = task,
                                  .reaches_all = allows_network()};
-  return rn_server_create(&options, out);
+  rn_strbuf_t token;
+  RN_RETURN_IF_ERROR(rn_token_read(options.env, NULL, options.allocator, &token));
+  options.token = rn_strbuf_view(&token);
+  rn_status_t status = rn_server_create(&options, out);
+  rn_strbuf_clear(&token);
+  return status;
 }
 
 TF_Server* rn_cluster_server(const rn_cluster_t* cluster, const char* job, int task,

@@ -5,6 +5,7 @@
 
 #include "dist/calls.h"
 #include "dist/rpc/remote.h"
+#include "dist/token.h"
 #include "graph/import.h"
 #include "proto/config.pb.h"
 #include "wire/decode.h"
@@ -23,6 +24,7 @@ struct rn_client_t {
   int64_t timeout_ms, lease_ns;
   rn_loop_t* loop;
   rn_tls_t* tls;  // Retained; NULL: plain
+  rn_strbuf_t token;
   rn_channel_t* channel;
   rn_remote_peer_t* peer;
   rn_leases_t* leases;
@@ -66,11 +68,13 @@ static rn_status_t set_up(rn_client_t* client, const rn_client_options_t* option
   RN_RETURN_IF_ERROR(rn_loop_create(client->env, client->allocator, &client->loop));
   bool is_secure = rn_str_starts_with(options->target, RN_STR(SECURE_SCHEME));
   if (is_secure) RN_RETURN_IF_ERROR(find_certificate(client));
+  RN_RETURN_IF_ERROR(rn_token_read(client->env, NULL, client->allocator, &client->token));
   size_t scheme = strlen(is_secure ? SECURE_SCHEME : SCHEME);
   rn_channel_options_t channel = {.loop = client->loop,
                                   .allocator = client->allocator,
                                   .address = client->target + scheme,
                                   .connect_ns = client->lease_ns,
+                                  .token = client->token.size ? client->token.data : NULL,
                                   .tls = client->tls};
   RN_RETURN_IF_ERROR(rn_channel_create(&channel, &client->channel));
   RN_RETURN_IF_ERROR(
@@ -106,6 +110,7 @@ rn_status_t rn_client_create(const rn_client_options_t* options, rn_graph_t* gra
   rn_graph_retain(graph);
   rn_mutex_init(&client->mutex);
   rn_arena_init(&client->arena, options->allocator);
+  rn_strbuf_init(&client->token, options->allocator);
   rn_status_t status = set_up(client, options);
   if (!rn_ok(status)) {
     rn_client_destroy(client);
@@ -138,6 +143,7 @@ void rn_client_destroy(rn_client_t* client) {
   rn_leases_destroy(client->leases);
   rn_remote_peer_destroy(client->peer);
   rn_loop_destroy(client->loop);
+  rn_strbuf_clear(&client->token);
   rn_tls_release(client->tls);
   rn_graph_release(client->graph);
   if (client->target) rn_free(client->allocator, client->target, strlen(client->target) + 1);

@@ -57,6 +57,11 @@ static bool is_new(const rn_gate_t* gate, rn_gate_method_t method) {
 
 static rn_status_t check(const rn_gate_t* gate, rn_rpc_in_t* call, rn_gate_method_t method) {
   rn_str_t peer = rn_http2_peer(call->http2);
+  if (gate->checks_token && !call->stream.is_trusted)
+    return rn_status_make(RN_CODE_UNAUTHENTICATED,
+                          "%.*s takes calls with its token only, and this one has none, or another "
+                          "(clients: name its file in RUNNEL_TOKEN)",
+                          RN_STR_ARGS(gate->task));
   // How a task is may be asked by anybody who has a certificate.
   if (gate->checks_names && is_worker(method) && method != RN_GATE_GetStatus &&
       !is_task(gate, peer))

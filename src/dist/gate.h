@@ -59,6 +59,7 @@ typedef struct rn_gate_t {
   const rn_str_t* names;  // of all tasks
   size_t name_count;
   bool checks_names;           // calls to the worker come from tasks only, by their certificates
+  bool checks_token;           // calls come from those who have it
   int max_sessions;            // of one connection; 0: any number
   _Atomic int64_t drained_ns;  // since when nothing new is taken; 0: it is
   _Atomic int64_t refused;     // calls

@@ -13,6 +13,7 @@
 #include "dist/rpc/remote.h"
 #include "dist/rpc/service.h"
 #include "dist/status_page.h"
+#include "dist/token.h"
 #include "dist/worker_fence.h"
 #include "dist/worker_gc.h"
 #include "framework/resource_view.h"
@@ -68,6 +69,10 @@ struct rn_server_t {
 
 const char* rn_server_target(const rn_server_t* server) { return server->target; }
 
+static const char* token_of(const rn_server_t* server) {
+  return server->options.token.size ? server->options.token.data : NULL;
+}
+
 // Goes on where it failed the last time.
 static rn_status_t connect_peer(rn_server_t* server, peer_t* peer) {
   int64_t lease = server->options.lease_ns;
@@ -76,6 +81,7 @@ static rn_status_t connect_peer(rn_server_t* server, peer_t* peer) {
                                   .address = peer->address,
                                   .connect_ns = lease,
                                   .tls = server->options.tls,
+                                  .token = token_of(server),
                                   .peer = peer->task.data};
   if (!peer->channel) RN_RETURN_IF_ERROR(rn_channel_create(&options, &peer->channel));
   if (!peer->remote)
@@ -106,15 +112,19 @@ static rn_worker_t* find_peer(void* self, rn_str_t task) {
   return found;
 }
 
-// Where eager clients may have this task connect to.
-static bool may_reach(void* self, rn_str_t address) {
+static bool is_in_cluster(void* self, rn_str_t address) {
   const rn_server_t* server = self;
-  if (server->options.reaches_all || (server->only && rn_fs_only_has_network(server->only)))
-    return true;
   bool is_ours = rn_str_eq(server->own_address, address);
   for (size_t i = 0; i < server->peer_count && !is_ours; ++i)
     is_ours = rn_str_is(address, server->peers[i].address);
   return is_ours;
+}
+
+// Where eager clients may have this task connect to.
+static bool may_reach(void* self, rn_str_t address) {
+  const rn_server_t* server = self;
+  return server->options.reaches_all || (server->only && rn_fs_only_has_network(server->only)) ||
+         is_in_cluster(self, address);
 }
 
 // Until it is started, a server is not there for anybody.
@@ -283,7 +293,13 @@ static void page(void* self, const rn_http1_request_t* request, rn_str_t peer,
   rn_status_t status = RN_OK;
   rn_task_state_t state = state_of(server);
   out->code = 200;
-  if (rn_str_is(request->path, "/stop")) {
+  // Whether a task is well may be asked by anybody; the rest wants the token, where there is one.
+  bool is_open = rn_str_is(request->path, "/healthz") || rn_str_is(request->path, "/readyz") ||
+                 !server->options.token.size;
+  if (!is_open && !rn_token_matches(server->options.token, request->authorization)) {
+    out->code = 401;
+    rn_strbuf_printf(&out->body, "the header Authorization: Bearer with the task's token\n");
+  } else if (rn_str_is(request->path, "/stop")) {
     end_page(server, request, out);
   } else if (!rn_str_is(request->method, "GET") && !rn_str_is(request->method, "HEAD")) {
     out->code = 405;
@@ -380,6 +396,7 @@ static rn_status_t set_up(rn_server_t* server) {
   rn_server_options_t* options = &server->options;
   rn_str_t own = {0}, address;
   RN_RETURN_IF_ERROR(take_cluster(server, &own));
+  RN_RETURN_IF_ERROR(rn_arena_str(&server->arena, options->token, &options->token));
   server->own_address = own;
   RN_RETURN_IF_ERROR(listen_address(server, own, &address));
   RN_RETURN_IF_ERROR(rn_pool_create(server->allocator, options->threads, &server->pool));
@@ -453,6 +470,7 @@ static rn_status_t set_up(rn_server_t* server) {
                   .names = server->names,
                   .name_count = options->task_count,
                   .checks_names = options->tls != NULL,
+                  .checks_token = options->token.size > 0,
                   .max_sessions = options->max_sessions ? options->max_sessions : MAX_SESSIONS};
   rn_eager_service_options_t eager = {.env = &server->inner,
                                       .allocator = server->allocator,
@@ -464,7 +482,9 @@ static rn_status_t set_up(rn_server_t* server) {
                                       .lease_ns = lease,
                                       .borrows = !options->lends_nothing,
                                       .may_reach = may_reach,
-                                      .may_self = server};
+                                      .knows = is_in_cluster,
+                                      .may_self = server,
+                                      .token = token_of(server)};
   RN_RETURN_IF_ERROR(rn_eager_service_create(&eager, &server->eager));
   rn_rpc_server_options_t rpc = {.loop = server->loop,
                                  .allocator = server->allocator,
@@ -477,6 +497,7 @@ static rn_status_t set_up(rn_server_t* server) {
                                  .max_message = options->max_message,
                                  .max_streams = (uint32_t)options->max_streams,
                                  .tls = options->tls,
+                                 .token = options->token,
                                  .page = page};
   set_limits(options, &rpc);
   RN_RETURN_IF_ERROR(rn_rpc_server_create(&rpc, &server->rpc));

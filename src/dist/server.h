@@ -40,6 +40,7 @@ typedef struct rn_server_options_t {
   int64_t idle_ns;   // how long a connection without calls and sessions stays; 0: 10 min; -1: for
                      // ever
   int max_connections;  // 0: half of the descriptors that the process may have
+  rn_str_t token;       // that every call must have, "": none; copied. See dist/token.h
   rn_tls_t* tls;  // Retained; NULL: plain. With it, other tasks are known by their certificates
   // Where |is_limited|, graphs see files and the network as |allow| says only: see base/fs_only.h.
   // Eager clients may have the task connect to addresses of its own cluster, and to others only if

@@ -10,6 +10,7 @@ import concurrent.futures
 import os
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from ports import free_ports  # noqa: E402
@@ -20,6 +21,7 @@ RUNNEL = sys.argv[1]
 VICTIM, EVIL = "/job:worker/replica:0/task:0", "/job:evil/replica:0/task:0"
 UINT8 = 4
 SIZE = 4096  # bytes of a loan: a page
+TOKEN = "a-token-of-32-visible-characters"
 
 
 def varint(value):
@@ -100,7 +102,7 @@ class Lender:
     """The attacker's server: answers RecvTensor with |answer| of the request."""
 
     def __init__(self):
-        self.calls, self.answer = [], lambda request: b""
+        self.calls, self.metadata, self.answer = [], [], lambda request: b""
         self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
         outer = self
 
@@ -108,6 +110,7 @@ class Lender:
             def service(self, details):
                 def handle(request, _):
                     outer.calls.append((details.method, request))
+                    outer.metadata += [key for key, _ in details.invocation_metadata]
                     if details.method.endswith("/RecvTensor"):
                         return outer.answer(request)
                     if details.method.endswith("/MarkRecvFinished"):
@@ -138,7 +141,7 @@ class Victim:
 
     def call(self, service, method, data):
         ask = self.channel.unary_unary(f"/tensorflow.{service}/{method}", lambda x: x, lambda x: x)
-        return ask(data, timeout=20)
+        return ask(data, timeout=20, metadata=[("authorization", "Bearer " + TOKEN)])
 
     def open(self, lender):
         """A context whose cluster has the victim and the attacker."""
@@ -236,7 +239,27 @@ def nothing_is_read(*options):
             assert not any(1000 in request for request in asked), "the victim asked for a lender"
 
 
+def the_token_stays_in_the_cluster():
+    """A server sends its token to the tasks of its own cluster, and not to an address that a client names."""
+    lender = Lender()
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(TOKEN)
+        file.flush()
+        with Victim("--allow", "all", "--token", file.name) as victim:
+            victim.open(lender)
+            lender.answer = lambda request: plain()
+            victim.receive()
+            assert lender.calls and "authorization" not in lender.metadata, lender.metadata
+            bare = victim.channel.unary_unary("/tensorflow.MasterService/Reset", lambda x: x, lambda x: x)
+            try:
+                bare(b"", timeout=20)
+                raise AssertionError("a stranger may reset")
+            except grpc.RpcError as error:
+                assert error.code() == grpc.StatusCode.UNAUTHENTICATED, error
+
+
 if __name__ == "__main__":
+    the_token_stays_in_the_cluster()
     no_connection_without_leave()
     nothing_is_read("--allow", "all")
     nothing_is_read("--allow", "network")

@@ -327,6 +327,29 @@ def part_starved():
     task.end()
 
 
+def part_token():
+    """Tasks of a cluster share a token, and those who have it run steps and the commands."""
+    path = os.path.join(FOLDER, "token")
+    with open(path, "w") as file:
+        file.write("0123456789abcdef0123456789abcdef\n")
+    ports = free_ports(2)
+    cluster = f"ps=localhost:{ports[0]},worker=localhost:{ports[1]}"
+    tasks = [Task(cluster, "--job", job, "--token", path) for job in ("ps", "worker")]
+    code, _, errors = call("cluster", "status", "--cluster", cluster)
+    check(code == 1, errors)
+    known = environment(RUNNEL_TOKEN=path)
+    code, output, errors = call("cluster", "status", "--cluster", cluster, env=known)
+    check(code == 0 and output.count("ready") == 2, output, errors)
+    code, _, errors = call("cluster", "stop", "--cluster", cluster)
+    check(code == 1 and tasks[0].process.poll() is None, errors)
+    code, _, errors = call("cluster", "stop", "--cluster", cluster, env=known)
+    check(code == 0, errors)
+    for task in tasks:
+        check(task.process.wait(10) == 0)
+    code, _, errors = call("server", "--cluster", cluster, "--job", "ps", "--token", "/no/token")
+    check(code == 1 and "/no/token" in errors, errors)
+
+
 def part_cluster():
     folder = os.path.join(FOLDER, "c")
     script = ("import json, os, subprocess, sys\n"

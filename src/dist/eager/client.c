@@ -4,6 +4,7 @@
 #include "base/container.h"
 #include "dist/calls.h"
 #include "dist/eager/client_internal.h"
+#include "dist/token.h"
 #include "proto/eager_service.pb.h"
 #include "wire/decode.h"
 #include "wire/encode.h"
@@ -363,6 +364,7 @@ static void destroy(void* self) {
   if (client->peers) close_all(client, true);
   rn_eager_peers_destroy(client->peers);
   rn_loop_destroy(client->loop);
+  rn_strbuf_clear(&client->token);
   for (size_t i = 0; i < client->tasks.count; ++i) {
     rn_far_t* task = client->tasks.items[i];
     rn_vec_free(&task->devices, client->allocator);
@@ -390,12 +392,14 @@ static rn_status_t create(rn_eager_t* eager, const rn_eager_join_t* join, rn_eag
   rn_mutex_init(&client->joining);
   rn_cond_init(&client->changed);
   rn_arena_init(&client->arena, client->allocator);
-  rn_status_t status = rn_loop_create(client->env, client->allocator, &client->loop);
+  rn_status_t status = rn_token_read(client->env, NULL, client->allocator, &client->token);
+  if (rn_ok(status)) status = rn_loop_create(client->env, client->allocator, &client->loop);
   rn_eager_peers_options_t peers = {.env = client->env,
                                     .allocator = client->allocator,
                                     .loop = client->loop,
                                     .lease_ns = client->lease_ns,
-                                    .borrows = true};
+                                    .borrows = true,
+                                    .token = client->token.size ? client->token.data : NULL};
   if (rn_ok(status)) status = rn_eager_peers_create(&peers, &client->peers);
   if (rn_ok(status)) status = rn_eager_set_cluster(eager, client, destroy);
   if (!rn_ok(status)) {

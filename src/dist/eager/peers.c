@@ -78,12 +78,14 @@ static bool may_reach(const rn_eager_peers_options_t* options, const peer_t* pee
 static rn_status_t connect_locked(rn_eager_peers_t* peers, peer_t* peer) {
   const rn_eager_peers_options_t* options = &peers->options;
   if (!may_reach(options, peer)) return rn_status_make(RN_CODE_PERMISSION_DENIED, "%s", "");
+  bool is_known = !options->knows || options->knows(options->may_self, peer->address);
   rn_channel_options_t channel = {.loop = options->loop,
                                   .allocator = options->allocator,
                                   .address = peer->address.data,
                                   .keepalive_ns = options->lease_ns / 2,
                                   .connect_ns = options->lease_ns,
                                   .tls = options->tls,
+                                  .token = is_known ? options->token : NULL,
                                   .peer = peer->task.data};
   if (!peer->channel) RN_RETURN_IF_ERROR(rn_channel_create(&channel, &peer->channel));
   if (peer->remote) return RN_OK;

@@ -19,6 +19,10 @@ typedef struct rn_eager_peers_options_t {
   // Whether a connection to |address|, which the client has named, may be made. NULL: to any.
   bool (*may_reach)(void* self, rn_str_t address);
   void* may_self;
+  // Sent with every call to those addresses that |knows| says are the task's own; NULL: to all.
+  // Lent.
+  const char* token;
+  bool (*knows)(void* self, rn_str_t address);
 } rn_eager_peers_options_t;
 
 RN_MUST_USE rn_status_t rn_eager_peers_create(const rn_eager_peers_options_t* options,

@@ -24,7 +24,9 @@ typedef struct rn_eager_service_options_t {
   // Of the clients' peers: see rn_eager_peers_options_t.
   bool borrows;
   bool (*may_reach)(void* self, rn_str_t address);
+  bool (*knows)(void* self, rn_str_t address);
   void* may_self;
+  const char* token;
 } rn_eager_service_options_t;
 
 RN_MUST_USE rn_status_t rn_eager_service_create(const rn_eager_service_options_t* options,

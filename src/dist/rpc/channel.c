@@ -29,7 +29,7 @@ typedef struct attempt_t {
 
 struct rn_channel_t {
   rn_channel_options_t options;
-  char *address, *peer;  // Owned; |peer| may be NULL
+  char *address, *peer, *token;  // Owned; all but |address| may be NULL
   rn_timer_t retry;
   rn_mutex_t mutex;  // guards what follows
   rn_cond_t changed;
@@ -202,6 +202,7 @@ static void on_attempt(rn_loop_job_t* job) {
                                 .allocator = channel->options.allocator,
                                 .events = &events,
                                 .owner = channel,
+                                .token = rn_str(channel->token),
                                 .keepalive_ns = channel->options.keepalive_ns};
   rn_http2_t* http2 = NULL;
   rn_status_t status = attempt->status;
@@ -451,6 +452,8 @@ rn_status_t rn_channel_create(const rn_channel_options_t* options, rn_channel_t*
   rn_status_t status = rn_str_dup(options->allocator, rn_str(options->address), &channel->address);
   if (rn_ok(status) && options->peer)
     status = rn_str_dup(options->allocator, rn_str(options->peer), &channel->peer);
+  if (rn_ok(status) && options->token)
+    status = rn_str_dup(options->allocator, rn_str(options->token), &channel->token);
   if (!rn_ok(status)) {
     rn_channel_destroy(channel);
     return status;
@@ -499,6 +502,8 @@ void rn_channel_destroy(rn_channel_t* channel) {
   if (channel->address)
     rn_free(channel->options.allocator, channel->address, strlen(channel->address) + 1);
   if (channel->peer) rn_free(channel->options.allocator, channel->peer, strlen(channel->peer) + 1);
+  if (channel->token)
+    rn_free(channel->options.allocator, channel->token, strlen(channel->token) + 1);
   rn_tls_release(channel->options.tls);
   rn_cond_destroy(&channel->changed);
   rn_mutex_destroy(&channel->mutex);

@@ -35,6 +35,7 @@ typedef struct rn_channel_options_t {
   int64_t keepalive_ns;  // see rn_http2_options_t
   int64_t connect_ns;    // how long one attempt may take; 0: 20 s
   rn_tls_t* tls;         // Retained; NULL: plain
+  const char* token;     // sent with every call; copied; NULL: none
   const char* peer;      // with TLS: the task that must answer; NULL: whoever the address names
 } rn_channel_options_t;
 

@@ -44,6 +44,7 @@ static rn_http1_state_t take_header(rn_str_t line, rn_http1_request_t* out) {
     return RN_HTTP1_BAD;
   value = rn_str_trim(value);
   if (equals_lower(name, "x-runnel")) out->token = value;
+  if (equals_lower(name, "authorization")) out->authorization = value;
   if (equals_lower(name, "transfer-encoding")) return RN_HTTP1_HAS_BODY;
   if (equals_lower(name, "content-length")) {
     int64_t length;
@@ -114,6 +115,8 @@ static const char* reason_of(int code) {
       return "Accepted";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 403:
       return "Forbidden";
     case 404:
@@ -137,8 +140,9 @@ void rn_http1_print(const rn_http1_answer_t* answer, bool is_head, rn_strbuf_t* 
   rn_strbuf_printf(out,
                    "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
                    "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-                   "Connection: close\r\n\r\n",
+                   "%sConnection: close\r\n\r\n",
                    answer->code, reason_of(answer->code),
-                   answer->type ? answer->type : "text/plain; charset=utf-8", answer->body.size);
+                   answer->type ? answer->type : "text/plain; charset=utf-8", answer->body.size,
+                   answer->code == 401 ? "WWW-Authenticate: Bearer\r\n" : "");
   if (!is_head) rn_strbuf_append(out, rn_strbuf_view(&answer->body));
 }

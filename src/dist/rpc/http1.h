@@ -12,6 +12,7 @@
 typedef struct rn_http1_request_t {
   rn_str_t method, path, query;  // "GET", "/statusz", "format=json"
   rn_str_t token;                // of the header x-runnel, "": none
+  rn_str_t authorization;        // of the header of this name, likewise
 } rn_http1_request_t;
 
 typedef struct rn_http1_answer_t {

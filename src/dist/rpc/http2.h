@@ -34,6 +34,7 @@ struct rn_stream_t {
   rn_stream_t *previous, *next;  // open streams
   rn_stream_t* next_event;
   bool is_listed, is_complete, is_closed, has_event, is_answered;
+  bool is_trusted;                 // of a request: it has the server's token, or none is wanted
   bool is_whole;                   // of a request: all of it has come
   int64_t heard_ns;                // when something of it came last
   bool is_streaming, is_told;      // messages are told of one by one, in |inbox| till then
@@ -93,6 +94,9 @@ typedef struct rn_http2_options_t {
   // take its next calls elsewhere. Where the owner's tally is not 0 the peer is only asked whether
   // it lives.
   int64_t idle_ns;
+  // Of a server, what requests must have to be trusted; of a client, what they have. "": none.
+  // Lent, and ends in a 0.
+  rn_str_t token;
   rn_str_t first;  // what was read from the socket already; lent for the call
   rn_str_t peer;   // the name on the peer's certificate, "": none; copied
 } rn_http2_options_t;

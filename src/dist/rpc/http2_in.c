@@ -4,6 +4,7 @@
 // peer announces costs nothing. Of long ones, what follows is read from the socket into that room.
 #include "dist/rpc/grpc.h"
 #include "dist/rpc/http2_internal.h"
+#include "dist/token.h"
 
 // Bytes of a frame from which on they are read into their message at once.
 #define LANDING_SIZE (32u << 10)
@@ -11,6 +12,8 @@
 // the last step is the eighth. So a seventh of the bytes is copied once more, and there is never
 // more room than for eight times what has come.
 #define FIRST_ROOM (256u << 10)
+// Bytes of a message of somebody without the token, who hears that then.
+#define MAX_UNTRUSTED (64u << 10)
 #define GROWTH 8
 
 static int on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame, void* arg) {
@@ -24,6 +27,7 @@ static int on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame
   stream->align = http2->options.align;
   stream->id = frame->hd.stream_id;
   stream->heard_ns = http2->heard_ns;
+  stream->is_trusted = http2->options.token.size == 0;
   rn_http2_open_stream(http2, stream);
   nghttp2_session_set_stream_user_data(session, stream->id, stream);
   return 0;
@@ -45,6 +49,8 @@ static int on_header(nghttp2_session* session, const nghttp2_frame* frame, const
     int64_t ns;
     if (rn_grpc_timeout_parse(value, &ns) && ns < INT64_MAX - rn_http2_now(http2))
       stream->deadline_ns = rn_http2_now(http2) + ns;
+  } else if (rn_str_is(name, "authorization") && http2->options.token.size) {
+    stream->is_trusted = rn_token_matches(http2->options.token, value);
   } else if (rn_str_is(name, ":status")) {
     if (rn_str_to_i64(value, &number)) stream->http_status = (int)number;
   } else if (rn_str_is(name, "grpc-status")) {
@@ -109,6 +115,8 @@ static rn_status_t take_prefix(rn_stream_t* stream) {
   stream->expected = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
   if (p[0]) return rn_unimplemented("The message is compressed, which nobody asked for");
   size_t most = stream->http2->options.max_message;
+  if (stream->http2->options.is_server && !stream->is_trusted && (!most || most > MAX_UNTRUSTED))
+    most = MAX_UNTRUSTED;
   if (stream->expected > (most ? most : RN_HTTP2_MAX_MESSAGE))
     return rn_resource_exhausted("Received message larger than max (%zu vs. %zu)", stream->expected,
                                  most ? most : RN_HTTP2_MAX_MESSAGE);

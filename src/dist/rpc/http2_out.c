@@ -6,6 +6,7 @@
 
 #include "dist/rpc/grpc.h"
 #include "dist/rpc/http2_internal.h"
+#include "dist/token.h"
 
 // Bytes that may wait to be written before frames are held back.
 #define QUEUE_SIZE (16u << 20)
@@ -114,7 +115,7 @@ static int on_sent(nghttp2_session* session, const nghttp2_frame* frame, void* a
 
 int32_t rn_http2_submit_request(rn_http2_t* http2, rn_stream_t* stream, const char* path,
                                 const char* authority, int64_t deadline_ns) {
-  char timeout[32];
+  char timeout[32], token[sizeof "Bearer " + RN_TOKEN_MAX];
   nghttp2_nv headers[] = {
       NAME_LITERAL(":method", "POST"),
       NAME_LITERAL(":scheme", "http"),
@@ -124,12 +125,19 @@ int32_t rn_http2_submit_request(rn_http2_t* http2, rn_stream_t* stream, const ch
       NAME_LITERAL("te", "trailers"),
       NAME_LITERAL("grpc-accept-encoding", "identity"),
       NAME_LITERAL("user-agent", "runnel"),
-      NAME_VALUE("grpc-timeout", timeout, 0),
+      NAME_VALUE("", "", 0),
+      NAME_VALUE("", "", 0),
   };
-  size_t count = sizeof headers / sizeof *headers - 1;
+  size_t count = sizeof headers / sizeof *headers - 2;
+  if (http2->options.token.size) {
+    int size = snprintf(token, sizeof token, "Bearer %s", http2->options.token.data);
+    headers[count] = (nghttp2_nv)NAME_VALUE("authorization", token, (size_t)size);
+    headers[count++].flags = NGHTTP2_NV_FLAG_NO_INDEX;
+  }
   if (deadline_ns != INT64_MAX)
-    headers[count++].valuelen =
-        rn_grpc_timeout_print(deadline_ns - rn_http2_now(http2), timeout, sizeof timeout);
+    headers[count++] = (nghttp2_nv)NAME_VALUE(
+        "grpc-timeout", timeout,
+        rn_grpc_timeout_print(deadline_ns - rn_http2_now(http2), timeout, sizeof timeout));
   nghttp2_data_provider provider = {.source.ptr = stream, .read_callback = on_read};
   return nghttp2_submit_request(http2->session, NULL, headers, count, &provider, stream);
 }

@@ -184,6 +184,7 @@ static rn_status_t take_in(rn_rpc_server_t* server, rn_socket_t* socket, rn_str_
                                 .stall_ns = server->options.stall_ns,
                                 .half_ns = server->options.half_ns,
                                 .idle_ns = server->options.idle_ns,
+                                .token = server->options.token,
                                 .first = first,
                                 .peer = peer};
   if (server->options.max_all_held) {

@@ -54,6 +54,7 @@ typedef struct rn_rpc_server_options_t {
   size_t max_connections;  // of HTTP/2; 0: any. Beyond it the one goes that was idle the longest
   size_t max_doors;        // of connections that have not said what they speak; 0: 1024
   rn_tls_t* tls;           // Borrowed; NULL: plain
+  rn_str_t token;          // that calls must have to be trusted, "": none; lent, ends in a 0
   // Pages of HTTP/1, on the loop's thread. NULL: none.
   void (*page)(void* self, const rn_http1_request_t* request, rn_str_t peer,
                rn_http1_answer_t* out);
