@@ -1,6 +1,8 @@
 // The gate: see gate.h.
 #include "dist/gate.h"
 
+#include <stdatomic.h>
+
 #define GRACE_NS INT64_C(500000000)
 
 static const char* const names[] = {
@@ -114,6 +116,10 @@ void rn_gate_replied(rn_gate_t* gate, rn_rpc_in_t* call, rn_code_t code) {
   bool is_closed = method == RN_GATE_CloseSession && code == RN_CODE_OK;
   bool is_lost = method == RN_GATE_CreateSession && code != RN_CODE_OK;
   if ((is_closed || is_lost) && --*sessions < 0) ++*sessions;  // another connection opened it
+  // A client that runs steps has a session, also where it opened that on a connection it has lost.
+  bool is_step = method == RN_GATE_RunStep || method == RN_GATE_RunCallable;
+  int none = 0;
+  if (is_step && code == RN_CODE_OK) atomic_compare_exchange_strong(sessions, &none, 1);
 }
 
 void rn_gate_drain(rn_gate_t* gate) {
