@@ -121,6 +121,7 @@ static bool sends(const rn_ir_t* ir, const rn_master_plan_options_t* options) {
 
 static rn_status_t fill(rn_ir_t* ir, const rn_master_plan_options_t* options,
                         rn_master_plan_t* out) {
+  RN_RETURN_IF_ERROR(rn_ir_set_feed_shapes(ir, NULL));  // steps of this kind may be fed any
   RN_RETURN_IF_ERROR(rn_pass_calls(ir, &options->calls));
   if (options->optimize) {
     RN_RETURN_IF_ERROR(rn_pass_simplify(ir));

@@ -6,15 +6,6 @@
 // Calls within calls are looked into this far: each level may cost as much as all above.
 #define MAX_DEPTH 3
 
-static rn_status_t set_args(rn_ir_t* body, const rn_shape_t* inputs) {
-  for (size_t n = 0; n < body->nodes.count; ++n) {
-    rn_ir_node_t* node = &body->nodes.items[n];
-    if (node->feed >= 0)
-      RN_RETURN_IF_ERROR(rn_shape_copy(&body->arena, inputs[node->feed], &node->shapes[0]));
-  }
-  return rn_pass_shapes(body);
-}
-
 static rn_status_t infer_body(rn_ir_t* ir, const rn_function_body_t* body, const rn_shape_t* inputs,
                               rn_shape_t* out) {
   rn_edge_t* feeds = NULL;
@@ -27,7 +18,7 @@ static rn_status_t infer_body(rn_ir_t* ir, const rn_function_body_t* body, const
                               .call_depth = ir->call_depth + 1};
   rn_ir_t* inner = NULL;
   RN_RETURN_IF_ERROR(rn_ir_create(body->graph, &signature, &inner));
-  rn_status_t status = set_args(inner, inputs);
+  rn_status_t status = rn_ir_set_feed_shapes(inner, inputs);
   for (int32_t i = 0; rn_ok(status) && i < body->result_count; ++i) {
     rn_ir_edge_t result = inner->fetches[i];
     status =

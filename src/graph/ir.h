@@ -183,5 +183,15 @@ RN_MUST_USE rn_status_t rn_ir_infer_call(rn_ir_t* ir, const rn_ir_node_t* node,
                                          const rn_shape_t* inputs, rn_shape_t* shapes);
 // Runs shape inference over the IR again with what feeds and constants tell now.
 RN_MUST_USE rn_status_t rn_pass_shapes(rn_ir_t* ir);
+// Says what is known of the shapes that are fed, one for each feed, and runs shape inference again;
+// NULL: nothing is known.
+// Where that is not what the graph says of a feed, or less, what the graph says of all that comes
+// after it is forgotten first: it rests on a shape that may not be fed.
+RN_MUST_USE rn_status_t rn_ir_set_feed_shapes(rn_ir_t* ir, const rn_shape_t* shapes);
+// Forgets the shapes of what is computed from the marked nodes (by node), marks these as well, and
+// infers all again.
+RN_MUST_USE rn_status_t rn_ir_forget_shapes(rn_ir_t* ir, bool* inout_is_open);
+// Whether |shape| says all that |other| says: whoever plans for |other| may be given |shape|.
+bool rn_ir_shape_implies(rn_shape_t shape, rn_shape_t other);
 
 #endif  // RUNNEL_GRAPH_IR_H_

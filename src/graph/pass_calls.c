@@ -193,6 +193,7 @@ typedef struct splice_t {
   int32_t* index;      // body node id -> IR node; -1: not needed; -2: to be copied
   int32_t start;       // what must run before the body does anything; -1: nothing
   bool is_careful;     // the call may be dead: then all of the body must be
+  bool fits;           // what comes in has the shapes that the body was inferred for
   int32_t* loops;      // by body node id: how many loops it is in; NULL: the body has none
   RN_VEC(int32_t) effects;
   RN_VEC(rn_node_t*) order;
@@ -305,7 +306,8 @@ static rn_status_t add_node(splice_t* splice, rn_node_t* from) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)from->output_count, &node.shapes));
   for (int32_t i = 0; i < from->output_count; ++i) {
     node.types[i] = from->outputs[i].dtype;
-    node.shapes[i] = from->outputs[i].shape;
+    node.shapes[i] =
+        splice->fits || from->input_count == 0 ? from->outputs[i].shape : RN_SHAPE_UNKNOWN;
   }
   if (from->op->role == RN_ROLE_CONSTANT) {
     const rn_attr_value_t* value = rn_node_attr(from, RN_STR("value"));
@@ -436,10 +438,22 @@ static rn_status_t make_end(splice_t* splice, int32_t* out) {
   return rn_calls_no_op(calls, splice->call, "output_control_node", waits, total, out);
 }
 
+// Arguments may have other shapes than the function declares: then the body's are inferred anew.
+static bool has_declared_shapes(const splice_t* splice) {
+  const rn_ir_node_t* call = rn_calls_node(splice->calls, splice->call);
+  for (int32_t i = 0; i < splice->body->arg_count; ++i) {
+    rn_ir_edge_t input = call->inputs[i];
+    rn_shape_t shape = rn_calls_node(splice->calls, input.node)->shapes[input.output];
+    if (!rn_ir_shape_implies(shape, splice->body->args[i]->outputs[0].shape)) return false;
+  }
+  return true;
+}
+
 static rn_status_t copy_body(splice_t* splice) {
   rn_calls_t* calls = splice->calls;
   const rn_function_body_t* body = splice->body;
   rn_ir_t* ir = calls->ir;
+  splice->fits = has_declared_shapes(splice);
   size_t nodes = body->graph->nodes.count;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, nodes, &splice->index));
   for (size_t i = 0; i < nodes; ++i) splice->index[i] = -1;

@@ -47,8 +47,7 @@ static rn_status_t feed_edge(prune_t* prune, int32_t number, rn_ir_edge_t* out) 
     RN_RETURN_IF_ERROR(RN_ARENA_NEW(&prune->ir->arena, &node.types));
     RN_RETURN_IF_ERROR(RN_ARENA_NEW(&prune->ir->arena, &node.shapes));
     node.types[0] = rn_dtype_base(output->dtype);
-    // What a client feeds need not have the inferred shape: stock checks placeholders only, and so
-    // do we, when it is fed.
+    // What a client feeds need not have the inferred shape; see rn_ir_set_feed_shapes.
     node.shapes[0] = feed.node->op->role == RN_ROLE_PLACEHOLDER ? output->shape : RN_SHAPE_UNKNOWN;
     RN_RETURN_IF_ERROR(rn_ir_add(prune->ir, &node, &prune->feed_node[number]));
   }
@@ -170,8 +169,6 @@ static rn_status_t prune_locked(prune_t* prune) {
 // be said once they are whole.
 static rn_status_t forget_shapes(rn_ir_t* ir) {
   bool* is_open = NULL;
-  int32_t* order = NULL;
-  int32_t count = 0;
   bool is_new = false, has_loops = false;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &is_open));
   for (size_t n = 0; n < ir->nodes.count; ++n) {
@@ -183,20 +180,8 @@ static rn_status_t forget_shapes(rn_ir_t* ir) {
     is_new |= is_open[n];
     has_loops |= node->op->role == RN_ROLE_NEXT_ITERATION;
   }
-  if (!is_new) return has_loops ? rn_pass_shapes(ir) : RN_OK;
-  RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &count));
-  while (is_new) {  // again only for a loop's back edges
-    is_new = false;
-    for (int32_t i = 0; i < count; ++i) {
-      rn_ir_node_t* node = &ir->nodes.items[order[i]];
-      bool reads_open = false;
-      for (int32_t k = 0; k < node->input_count; ++k) reads_open |= is_open[node->inputs[k].node];
-      if (!reads_open || is_open[order[i]]) continue;
-      is_new = is_open[order[i]] = true;
-      for (int32_t o = 0; o < node->output_count; ++o) node->shapes[o] = RN_SHAPE_UNKNOWN;
-    }
-  }
-  return rn_pass_shapes(ir);
+  if (is_new) return rn_ir_forget_shapes(ir, is_open);
+  return has_loops ? rn_pass_shapes(ir) : RN_OK;
 }
 
 rn_status_t rn_ir_create(rn_graph_t* graph, const rn_signature_t* signature, rn_ir_t** out_ir) {

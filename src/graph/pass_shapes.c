@@ -274,3 +274,46 @@ rn_status_t rn_pass_shapes(rn_ir_t* ir) {
   for (int32_t i = 0; i < count; ++i) RN_RETURN_IF_ERROR(infer_node(&s, order[i]));
   return RN_OK;
 }
+
+bool rn_ir_shape_implies(rn_shape_t shape, rn_shape_t other) {
+  if (!rn_shape_has_rank(other)) return true;
+  if (shape.rank != other.rank) return false;
+  for (int d = 0; d < other.rank; ++d)
+    if (other.dims[d] >= 0 && shape.dims[d] != other.dims[d]) return false;
+  return true;
+}
+
+rn_status_t rn_ir_forget_shapes(rn_ir_t* ir, bool* inout_is_open) {
+  int32_t* order = NULL;
+  int32_t count = 0;
+  RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &count));
+  for (bool is_new = true; is_new;) {  // again only for a loop's back edges
+    is_new = false;
+    for (int32_t i = 0; i < count; ++i) {
+      rn_ir_node_t* node = &ir->nodes.items[order[i]];
+      bool reads_open = false;
+      for (int32_t k = 0; k < node->input_count; ++k)
+        reads_open |= inout_is_open[node->inputs[k].node];
+      if (!reads_open || inout_is_open[order[i]]) continue;
+      is_new = inout_is_open[order[i]] = true;
+      for (int32_t o = 0; o < node->output_count; ++o) node->shapes[o] = RN_SHAPE_UNKNOWN;
+    }
+  }
+  return rn_pass_shapes(ir);
+}
+
+rn_status_t rn_ir_set_feed_shapes(rn_ir_t* ir, const rn_shape_t* shapes) {
+  bool* is_stale = NULL;
+  bool is_new = false, is_any_stale = false;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &is_stale));
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    rn_ir_node_t* node = &ir->nodes.items[n];
+    if (node->feed < 0) continue;
+    rn_shape_t shape = shapes ? shapes[node->feed] : RN_SHAPE_UNKNOWN;
+    is_new |= !rn_shape_eq(shape, node->shapes[0]);
+    is_any_stale |= is_stale[n] = !rn_ir_shape_implies(shape, node->shapes[0]);
+    RN_RETURN_IF_ERROR(rn_shape_copy(&ir->arena, shape, &node->shapes[0]));
+  }
+  if (is_any_stale) return rn_ir_forget_shapes(ir, is_stale);
+  return is_new ? rn_pass_shapes(ir) : RN_OK;
+}

@@ -7,9 +7,6 @@
 #include "exec/executor.h"
 #include "graph/function.h"
 
-// Shapes a function gets programs of its own for; what comes later runs the general one.
-#define MAX_VARIANTS 8
-
 typedef struct table_t {
   rn_functions_t functions;  // first
   _Atomic int refs;
@@ -24,13 +21,6 @@ typedef struct table_t {
   bool is_closed;            // programs are gone; functions stay until the last holder lets go
 } table_t;
 
-// A program for one set of shapes. Added at the head and kept, so that readers take no lock.
-typedef struct variant_t {
-  struct variant_t* next;
-  rn_shape_t* shapes;  // by argument, full
-  rn_program_t* program;
-} variant_t;
-
 typedef struct function_t {
   rn_instance_t instance;  // first
   int32_t refs;            // guarded by the table's mutex, as are the links
@@ -43,17 +33,11 @@ typedef struct function_t {
   rn_kernel_cache_t kernels;
   rn_arena_t arena;
   rn_mutex_t mutex;  // guards planning
-  variant_t* _Atomic variants;
-  int32_t variant_count;
-  rn_program_t* _Atomic program;  // for any shapes; NULL: not needed so far
+  rn_programs_t programs;
 } function_t;
 
 static void drop_programs(function_t* function) {
-  for (variant_t* variant = function->variants; variant; variant = variant->next)
-    rn_program_destroy(variant->program);
-  function->variants = NULL;
-  rn_program_destroy(function->program);
-  function->program = NULL;
+  rn_programs_clear(&function->programs);
   rn_kernel_cache_clear(&function->kernels);
   rn_kernel_cache_init(&function->kernels, function->table->allocator);
 }
@@ -131,6 +115,9 @@ static rn_status_t function_create(table_t* table, const rn_function_body_t* bod
     status = rn_arena_str(&function->arena, device, &function->planner.default_device);
   if (rn_ok(status)) status = make_signature(function);
   if (rn_ok(status)) status = describe(function);
+  if (rn_ok(status))
+    status = rn_programs_init(&function->programs, &function->planner, body->graph,
+                              &function->signature, &function->arena);
   if (!rn_ok(status)) {
     function_destroy(function);
     return status;
@@ -211,64 +198,13 @@ static void release(rn_functions_t* functions, rn_instance_t* instance) {
   if (is_last) function_destroy(function);
 }
 
-static rn_program_t* find_variant(const function_t* function, const rn_tensor_t* const* args) {
-  for (variant_t* variant = function->variants; variant; variant = variant->next) {
-    bool fits = true;
-    for (int32_t i = 0; fits && i < function->instance.arg_count; ++i)
-      fits = rn_shape_eq(variant->shapes[i], rn_tensor_shape(args[i]));
-    if (fits) return variant->program;
-  }
-  return NULL;
-}
-
-static rn_status_t fill_variant(function_t* function, const rn_tensor_t* const* args,
-                                variant_t** out) {
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&function->arena, out));
-  variant_t* variant = *out;
-  size_t count = (size_t)function->instance.arg_count;
-  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&function->arena, count, &variant->shapes));
-  for (size_t i = 0; i < count; ++i)
-    RN_RETURN_IF_ERROR(
-        rn_shape_copy(&function->arena, rn_tensor_shape(args[i]), &variant->shapes[i]));
-  return rn_program_create(&function->planner, function->body->graph, &function->signature,
-                           variant->shapes, &variant->program);
-}
-
-static rn_status_t make_program_locked(function_t* function, const rn_tensor_t* const* args,
-                                       rn_program_t** out) {
-  *out = find_variant(function, args);  // somebody else may have been faster
-  if (*out) return RN_OK;
-  RN_RETURN_IF_ERROR(check_open(function->table));
-  if (function->variant_count < MAX_VARIANTS) {
-    variant_t* variant = NULL;
-    rn_arena_mark_t mark = rn_arena_mark(&function->arena);
-    rn_status_t status = fill_variant(function, args, &variant);
-    if (!rn_ok(status)) {
-      rn_arena_rewind(&function->arena, mark);
-      return status;
-    }
-    variant->next = function->variants;
-    function->variants = variant;
-    function->variant_count++;
-    *out = variant->program;
-    return RN_OK;
-  }
-  if (!function->program) {
-    rn_program_t* program = NULL;
-    RN_RETURN_IF_ERROR(rn_program_create(&function->planner, function->body->graph,
-                                         &function->signature, NULL, &program));
-    function->program = program;
-  }
-  *out = function->program;
-  return RN_OK;
-}
-
 static rn_status_t get_program(function_t* function, const rn_tensor_t* const* args,
                                rn_program_t** out) {
-  *out = find_variant(function, args);
+  *out = rn_programs_find(&function->programs, args);
   if (*out) return RN_OK;
   rn_mutex_lock(&function->mutex);
-  rn_status_t status = make_program_locked(function, args, out);
+  rn_status_t status = check_open(function->table);
+  if (rn_ok(status)) status = rn_programs_make(&function->programs, args, out);
   rn_mutex_unlock(&function->mutex);
   return status;
 }

@@ -8,7 +8,7 @@
 #define RUNNEL_SESSION_FUNCTIONS_H_
 
 #include "framework/function.h"
-#include "session/planner.h"
+#include "session/programs.h"
 
 // How deeply calls may nest that are made when they run.
 #define RN_MAX_CALL_DEPTH 1000

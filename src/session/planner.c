@@ -17,16 +17,6 @@ static rn_status_t optimise(const rn_planner_t* planner, rn_ir_t* ir) {
   return rn_ir_sweep(ir);
 }
 
-// Narrows the feeds to the shapes that this program is for.
-static rn_status_t narrow_feeds(rn_ir_t* ir, const rn_shape_t* feed_shapes) {
-  for (size_t n = 0; n < ir->nodes.count; ++n) {
-    rn_ir_node_t* node = &ir->nodes.items[n];
-    if (node->feed >= 0)
-      RN_RETURN_IF_ERROR(rn_shape_copy(&ir->arena, feed_shapes[node->feed], &node->shapes[0]));
-  }
-  return rn_pass_shapes(ir);
-}
-
 static void set_default_device(const rn_planner_t* planner, rn_ir_t* ir) {
   for (size_t n = 0; planner->default_device.size && n < ir->nodes.count; ++n) {
     rn_ir_node_t* node = &ir->nodes.items[n];
@@ -63,8 +53,8 @@ static rn_status_t compile_parts(rn_program_t* program, const rn_planner_t* plan
 static rn_status_t fill(rn_program_t* program, const rn_planner_t* planner, rn_ir_t* ir,
                         const rn_shape_t* feed_shapes) {
   set_default_device(planner, ir);
+  RN_RETURN_IF_ERROR(rn_ir_set_feed_shapes(ir, feed_shapes));
   RN_RETURN_IF_ERROR(rn_pass_calls(ir, &planner->calls));
-  if (feed_shapes) RN_RETURN_IF_ERROR(narrow_feeds(ir, feed_shapes));
   RN_RETURN_IF_ERROR(optimise(planner, ir));
   RN_RETURN_IF_ERROR(rn_place(ir, &planner->place));
   if (planner->optimize) {

@@ -27,8 +27,8 @@ typedef struct rn_planner_t {
   bool optimize;
 } rn_planner_t;
 
-// |feed_shapes|: the shapes that will be fed, where a program is made for just these; NULL: any
-// that the placeholders allow.
+// |feed_shapes|: what is known of the shapes that will be fed, whatever the graph says of them;
+// NULL: nothing.
 RN_MUST_USE rn_status_t rn_program_create(const rn_planner_t* planner, rn_graph_t* graph,
                                           const rn_signature_t* signature,
                                           const rn_shape_t* feed_shapes,

@@ -6,7 +6,7 @@
 #include "base/fs_only.h"
 #include "exec/executor.h"
 #include "session/functions.h"
-#include "session/planner.h"
+#include "session/programs.h"
 
 #define BUCKETS 256  // of the program cache; a power of two
 
@@ -18,24 +18,9 @@ typedef struct entry_t {
   uint64_t hash;
   rn_signature_t signature;  // copied
   rn_dtype_t* feed_types;
-  rn_shape_t* feed_shapes;        // what may be fed: the shapes that placeholders declare
-  bool is_open;                   // those leave something open
-  rn_program_t* _Atomic program;  // Owned; for any shapes that may be fed. NULL: not needed so far
-  struct variant_t* _Atomic variants;  // Owned; programs for shapes that were fed
-  int32_t variant_count;               // guarded by the session's mutex
+  rn_programs_t programs;  // made under the session's mutex
   rn_arena_t arena;
 } entry_t;
-
-// A program for one set of fed shapes: with those known, memory can be planned and loops fused.
-// Added at the head, like entries.
-typedef struct variant_t {
-  struct variant_t* next;
-  rn_shape_t* shapes;     // by feed, full
-  rn_program_t* program;  // Owned
-} variant_t;
-
-// Shapes a signature gets programs of its own for; what comes later runs the general one.
-#define MAX_VARIANTS 8
 
 // A step that may have to be stopped.
 typedef struct running_t {
@@ -214,9 +199,7 @@ rn_status_t rn_session_close(rn_session_t* session) {
 }
 
 static void entry_destroy(rn_session_t* session, entry_t* entry) {
-  for (variant_t* variant = entry->variants; variant; variant = variant->next)
-    rn_program_destroy(variant->program);
-  rn_program_destroy(entry->program);
+  rn_programs_clear(&entry->programs);
   rn_arena_clear(&entry->arena);
   RN_FREE(session->allocator, entry);
 }
@@ -294,27 +277,17 @@ static entry_t* find_entry(rn_session_t* session, uint64_t hash, const rn_signat
   return NULL;
 }
 
-// A feed has the type of its edge; a placeholder's must have its shape too. Other edges take any
-// shape, as in stock.
-static rn_status_t describe_feeds(rn_graph_t* graph, entry_t* entry) {
+// A feed has the type of its edge. It may have any shape, as in stock: what cannot use that says
+// so.
+static rn_status_t describe_feeds(entry_t* entry) {
   const rn_signature_t* signature = &entry->signature;
   RN_RETURN_IF_ERROR(
       RN_ARENA_ARRAY(&entry->arena, (size_t)signature->feed_count, &entry->feed_types));
-  RN_RETURN_IF_ERROR(
-      RN_ARENA_ARRAY(&entry->arena, (size_t)signature->feed_count, &entry->feed_shapes));
-  rn_status_t status = RN_OK;
-  rn_mutex_lock(&graph->mutex);
-  for (int32_t i = 0; rn_ok(status) && i < signature->feed_count; ++i) {
+  for (int32_t i = 0; i < signature->feed_count; ++i) {
     rn_edge_t feed = signature->feeds[i];
-    const rn_output_t* output = &feed.node->outputs[feed.index];
-    entry->feed_types[i] = rn_dtype_base(output->dtype);
-    rn_shape_t shape =
-        feed.node->op->role == RN_ROLE_PLACEHOLDER ? output->shape : RN_SHAPE_UNKNOWN;
-    status = rn_shape_copy(&entry->arena, shape, &entry->feed_shapes[i]);
-    entry->is_open |= !rn_shape_is_full(shape);
+    entry->feed_types[i] = rn_dtype_base(feed.node->outputs[feed.index].dtype);
   }
-  rn_mutex_unlock(&graph->mutex);
-  return status;
+  return RN_OK;
 }
 
 static rn_status_t check_feed_edges(rn_graph_t* graph, const rn_signature_t* signature) {
@@ -327,7 +300,9 @@ static rn_status_t fill_entry(rn_session_t* session, const rn_signature_t* signa
                               entry_t* entry) {
   RN_RETURN_IF_ERROR(check_feed_edges(session->graph, signature));
   RN_RETURN_IF_ERROR(rn_signature_copy(&entry->arena, signature, &entry->signature));
-  return describe_feeds(session->graph, entry);
+  RN_RETURN_IF_ERROR(describe_feeds(entry));
+  return rn_programs_init(&entry->programs, &session->planner, session->graph, &entry->signature,
+                          &entry->arena);
 }
 
 static rn_status_t make_entry_locked(rn_session_t* session, uint64_t hash,
@@ -353,89 +328,18 @@ static rn_status_t wrong_feed(const entry_t* entry, int i, const rn_tensor_t* fe
   const char* name = entry->signature.feeds[i].node->name.data;
   if (!feed || !rn_tensor_is_set(feed))
     return rn_invalid_argument("The value fed to '%s' is NULL", name);
-  if (feed->dtype != entry->feed_types[i])
-    return rn_invalid_argument("Expects arg[%d] to be %s but %s is provided: '%s' was fed", i,
-                               rn_dtype_name(entry->feed_types[i]), rn_dtype_name(feed->dtype),
-                               name);
-  rn_strbuf_t buf;
-  rn_strbuf_init(&buf, entry->arena.allocator);
-  rn_strbuf_printf(&buf, "You must feed a value of shape ");
-  rn_shape_print(&buf, entry->feed_shapes[i]);
-  rn_strbuf_printf(&buf, " to '%s', got shape ", name);
-  rn_shape_print(&buf, rn_tensor_shape(feed));
-  rn_status_t status = rn_invalid_argument("%.*s", RN_STR_ARGS(rn_strbuf_view(&buf)));
-  rn_strbuf_clear(&buf);
-  return status;
+  return rn_invalid_argument("Expects arg[%d] to be %s but %s is provided: '%s' was fed", i,
+                             rn_dtype_name(entry->feed_types[i]), rn_dtype_name(feed->dtype), name);
 }
 
 static rn_status_t check_feeds(const entry_t* entry, const rn_tensor_t* const* feeds) {
-  for (int32_t i = 0; i < entry->signature.feed_count; ++i) {
-    const rn_tensor_t* feed = feeds[i];
-    if (!feed || feed->dtype != entry->feed_types[i] ||
-        !rn_shape_compatible(entry->feed_shapes[i], rn_tensor_shape(feed)))
-      return wrong_feed(entry, i, feed);
-  }
-  return RN_OK;
-}
-
-static rn_program_t* find_variant(const entry_t* entry, const rn_tensor_t* const* feeds) {
-  for (variant_t* variant = entry->variants; variant; variant = variant->next) {
-    bool fits = true;
-    for (int32_t i = 0; fits && i < entry->signature.feed_count; ++i)
-      fits = rn_shape_eq(variant->shapes[i], rn_tensor_shape(feeds[i]));
-    if (fits) return variant->program;
-  }
-  return NULL;
-}
-
-static rn_status_t fill_variant(rn_session_t* session, entry_t* entry,
-                                const rn_tensor_t* const* feeds, variant_t** out) {
-  variant_t* variant = NULL;
-  RN_RETURN_IF_ERROR(RN_ARENA_NEW(&entry->arena, &variant));
-  RN_RETURN_IF_ERROR(
-      RN_ARENA_ARRAY(&entry->arena, (size_t)entry->signature.feed_count, &variant->shapes));
   for (int32_t i = 0; i < entry->signature.feed_count; ++i)
-    RN_RETURN_IF_ERROR(
-        rn_shape_copy(&entry->arena, rn_tensor_shape(feeds[i]), &variant->shapes[i]));
-  *out = variant;
-  return rn_program_create(&session->planner, session->graph, &entry->signature, variant->shapes,
-                           &variant->program);
-}
-
-static rn_status_t make_variant_locked(rn_session_t* session, entry_t* entry,
-                                       const rn_tensor_t* const* feeds, rn_program_t** out) {
-  variant_t* variant = NULL;
-  rn_arena_mark_t mark = rn_arena_mark(&entry->arena);
-  rn_status_t status = fill_variant(session, entry, feeds, &variant);
-  if (!rn_ok(status)) {
-    rn_arena_rewind(&entry->arena, mark);  // shapes that do not fit may be fed for ever
-    return status;
-  }
-  variant->next = entry->variants;
-  entry->variants = variant;
-  entry->variant_count++;
-  *out = variant->program;
+    if (!feeds[i] || feeds[i]->dtype != entry->feed_types[i]) return wrong_feed(entry, i, feeds[i]);
   return RN_OK;
 }
 
-// The program that this step runs, planned now if it is the first of its kind.
-static rn_status_t make_program_locked(rn_session_t* session, entry_t* entry,
-                                       const rn_tensor_t* const* feeds, rn_program_t** out) {
-  bool is_special = entry->is_open && entry->variant_count < MAX_VARIANTS;
-  *out = entry->is_open ? find_variant(entry, feeds) : NULL;
-  if (*out) return RN_OK;
-  if (is_special) return make_variant_locked(session, entry, feeds, out);
-  if (!entry->program) {
-    rn_program_t* program = NULL;
-    RN_RETURN_IF_ERROR(
-        rn_program_create(&session->planner, session->graph, &entry->signature, NULL, &program));
-    entry->program = program;
-  }
-  *out = entry->program;
-  return RN_OK;
-}
-
-// The program for |signature| and, where placeholders leave shapes open, for the shapes of |feeds|.
+// The program for |signature| and the shapes of |feeds|, planned now if it is the first of its
+// kind.
 static rn_status_t get_program(rn_session_t* session, const rn_signature_t* signature,
                                const rn_tensor_t* const* feeds, rn_program_t** out) {
   uint64_t hash = hash_signature(signature);
@@ -448,10 +352,10 @@ static rn_status_t get_program(rn_session_t* session, const rn_signature_t* sign
     RN_RETURN_IF_ERROR(status);
   }
   RN_RETURN_IF_ERROR(check_feeds(entry, feeds));
-  *out = entry->is_open ? find_variant(entry, feeds) : entry->program;
+  *out = rn_programs_find(&entry->programs, feeds);
   if (*out) return RN_OK;
   rn_mutex_lock(&session->mutex);
-  status = make_program_locked(session, entry, feeds, out);
+  status = rn_programs_make(&entry->programs, feeds, out);
   rn_mutex_unlock(&session->mutex);
   return status;
 }

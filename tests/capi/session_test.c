@@ -543,3 +543,42 @@ CT_TEST(CAPI, RandomOpsAreNotCached) {
   TF_DeleteTensor(b);
   ct_close(&t);
 }
+
+// The placeholder's shape binds whoever builds the graph, not whoever feeds it; an op that cannot
+// use what was fed says so.
+CT_TEST(CAPI, FeedsOfOtherShapes) {
+  ct_t t = ct_open();
+  TF_OperationDescription* desc = TF_NewOperation(t.graph, "Placeholder", "x");
+  int64_t declared = 2;
+  TF_SetAttrType(desc, "dtype", TF_INT32);
+  TF_SetAttrShape(desc, "shape", &declared, 1);
+  TF_Operation* x = TF_FinishOperation(desc, t.status);
+  CT_OK(t.status);
+  TF_Operation* two = ct_const(&t, t.graph, "two", ct_int32_vector(1, (const int32_t[]){2}));
+  TF_Operation* neg = ct_neg(&t, t.graph, "neg", x);
+  desc = TF_NewOperation(t.graph, "Reshape", "reshape");
+  TF_AddInput(desc, ct_out(neg, 0));
+  TF_AddInput(desc, ct_out(two, 0));
+  TF_Operation* reshape = TF_FinishOperation(desc, t.status);
+  CT_OK(t.status);
+  const int32_t values[] = {1, 2, 3, 4, 5};
+  for (int count = 0; count < 6; ++count) {
+    TF_Tensor* fed = ct_int32_vector(count, values);
+    TF_Output feed = ct_out(x, 0);
+    TF_Tensor* result = ct_run(&t, 1, &feed, &fed, ct_out(neg, 0));
+    CT_INT(TF_Dim(result, 0), count);
+    for (int i = 0; i < count; ++i) CT_INT(((int32_t*)TF_TensorData(result))[i], -values[i]);
+    TF_DeleteTensor(result);
+    TF_Output fetch = ct_out(reshape, 0);
+    fed = ct_int32_vector(count, values);
+    result = NULL;
+    TF_SessionRun(t.session, NULL, &feed, &fed, 1, &fetch, &result, 1, NULL, 0, NULL, t.status);
+    if (count == 2)
+      CT_OK(t.status);
+    else
+      CT_ERROR_HAS(t.status, TF_INVALID_ARGUMENT, "Input to reshape is a tensor with");
+    TF_DeleteTensor(result);
+    TF_DeleteTensor(fed);
+  }
+  ct_close(&t);
+}

@@ -364,3 +364,35 @@ Test(server, tasks_end_under_load, .timeout = 240) {
   for (int round = 0; round < 20; ++round) end_under_load(round, &steps);
   cr_assert_gt(steps, 100, "only %d steps: there was no load", steps);
 }
+
+// A master and its workers plan for any shape, whatever the placeholder declares.
+SERVER_TEST(feeds_of_other_shapes_run) {
+  cluster_t cluster;
+  cluster_open(&cluster);
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  const int64_t declared = 2;
+  rn_edge_t x = rn_Placeholder(s, RN_FLOAT, .shape = {true, &declared, 1});
+  // What could be left out if the shape were the declared one.
+  rn_edge_t y = rn_Reshape(s, x, rn_const_int32_list(s, (const int32_t[]){-1}, 1));
+  y = rn_Sum(s, rn_Mul(s, y, y), rn_const_int32(s, 0), .keep_dims = true);
+  y = rn_Add(s, y, rn_Cast(s, rn_Shape(s, x), RN_FLOAT));
+  rn_session_t* session = connect_to(&cluster, graph);
+  for (int64_t count = 1; count < 5; ++count) {
+    rn_tensor_t fed, out = {0};
+    OK(rn_tensor_create(memory(), RN_FLOAT, (rn_shape_t){1, &count}, &fed));
+    for (int i = 0; i < count; ++i) RN_DATA(&fed, float)[i] = 3;
+    const rn_tensor_t* feeds[] = {&fed};
+    rn_signature_t signature = {.feeds = &x, .feed_count = 1, .fetches = &y, .fetch_count = 1};
+    OK(rn_session_run(session, &signature, feeds, &out, NULL));
+    cr_assert_eq(out.count, 1);
+    cr_assert_eq(*RN_DATA(&out, float), (float)(10 * count));
+    rn_tensor_clear(&out);
+    rn_tensor_clear(&fed);
+  }
+  rn_session_destroy(session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  cluster_close(&cluster);
+}
