@@ -62,6 +62,20 @@ def arguments(rule, d, var, shape, rows=None, grad_shape=None):
     return out
 
 
+def with_odd_numbers(rule, inputs):
+    """NaN and infinities in the gradient, and NaN in each slot."""
+    given_to = [a for a in rule if a != "i"]
+    for k, (a, spec) in enumerate(zip(given_to, inputs)):
+        if a == "g":
+            inputs[k] = vec("float", [NAN, INF, "-inf", 0.5, -0.5, 0.25, 1, -1, 0.0])
+        elif k and a in ("S", "M"):
+            values = [0.5, 0.5, 0.5, 0.25, 0.75, 1, 0.5, 0.25, 2]
+            values[3 + k] = NAN
+            inputs[k] = {key: v for key, v in spec.items() if key != "seed"}
+            inputs[k]["values"] = values
+    return inputs
+
+
 def fill(t):
     for name, (rule, flags) in list(RULES.items()) + list(RESOURCE_ONLY.items()):
         kinds = (
@@ -77,6 +91,7 @@ def fill(t):
             t.row("matrix", op, arguments(rule, "double", var, [3, 4]))
             t.row("scalar", op, arguments(rule, "float", var, []))
             t.row("empty", op, arguments(rule, "float", var, [0]))
+            t.row("odd", op, with_odd_numbers(rule, arguments(rule, "float", var, [9])))
             t.row("locking", op, arguments(rule, "float", var, [3]), {"use_locking": True})
             t.row("bad_grad", op, arguments(rule, "float", var, [3], grad_shape=[2]))
             for flag in flags:

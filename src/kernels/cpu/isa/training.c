@@ -21,7 +21,7 @@
     }                                                                                          \
   }
 
-#define SIGN(x) ((T_)(((x) > 0) - ((x) < 0)))
+#define SIGN(x) ((x) != (x) ? (x) : (T_)(((x) > 0) - ((x) < 0)))
 
 // Ftrl's step towards zero, shared by its forms: |linear| beyond l1 pulls the variable, otherwise
 // it is zero.
@@ -78,24 +78,24 @@
        mom[i] = mom[i] * momentum + g * lr / SQRT(ms[i] - mg[i] * mg[i] + epsilon);               \
        var[i] -= mom[i])
 
-// Rules that compare.
+// Rules that compare. What is no number stays none where stock's does.
 #define REAL_RULES(T, S)                                                                           \
   /* beta1_power, beta2_power, lr, beta1, beta2, epsilon */                                        \
   RULE(adam_amsgrad, T, S, T* m = v[1]; T* s = v[2]; T* most = v[3];                               \
        const T alpha = h[2] * SQRT(1 - h[1]) / (1 - h[0]); const T b1 = h[3]; const T b2 = h[4];   \
        const T epsilon = h[5], m[i] += (g - m[i]) * (1 - b1); s[i] += (g * g - s[i]) * (1 - b2);   \
-       most[i] = most[i] > s[i] ? most[i] : s[i];                                                  \
+       most[i] = most[i] < s[i] ? s[i] : most[i];                                                  \
        var[i] -= m[i] * alpha / (SQRT(most[i]) + epsilon))                                         \
   /* beta1_power, lr, beta1, beta2, epsilon */                                                     \
   RULE(                                                                                            \
       ada_max, T, S, T* m = v[1]; T* s = v[2]; const T alpha = h[1] / (1 - h[0]);                  \
       const T b1 = h[2]; const T b2 = h[3]; const T epsilon = h[4], m[i] += (g - m[i]) * (1 - b1); \
-      s[i] = b2 * s[i] > ABS(g) ? b2 * s[i] : ABS(g); var[i] -= alpha * (m[i] / (s[i] + epsilon))) \
+      s[i] = b2 * s[i] < ABS(g) ? ABS(g) : b2 * s[i]; var[i] -= alpha * (m[i] / (s[i] + epsilon))) \
   /* lr, l1, l2, global_step */                                                                    \
   RULE(adagrad_da, T, S, T* sum = v[1]; T* squares = v[2]; const T lr = h[0]; const T l1 = h[1];   \
        const T l2 = h[2]; const T step = h[3], sum[i] += g; squares[i] += g * g;                   \
        const T magnitude = l1 > 0 ? ABS(sum[i]) - l1 * step : ABS(sum[i]);                         \
-       const T top = l1 > 0 ? -SIGN(sum[i]) * (magnitude > 0 ? magnitude : 0) : -sum[i];           \
+       const T top = l1 > 0 ? -SIGN(sum[i]) * (magnitude < 0 ? 0 : magnitude) : -sum[i];           \
        var[i] = lr * top / (l2 * step * lr + SQRT(squares[i])))                                    \
   /* lr, l1, l2, lr_power */                                                                       \
   RULE(                                                                                            \
@@ -134,12 +134,12 @@
   /* alpha, l1, l2 */                                                                              \
   RULE(proximal_gradient_descent, T, S, const T lr = h[0]; const T l1 = h[1];                      \
        const T l2 = h[2], const T prox = var[i] - g * lr; const T shrunk = ABS(prox) - lr * l1;    \
-       var[i] = (l1 > 0 ? SIGN(prox) * (shrunk > 0 ? shrunk : 0) : prox) / (1 + l2 * lr))          \
+       var[i] = (l1 > 0 ? SIGN(prox) * (shrunk < 0 ? 0 : shrunk) : prox) / (1 + l2 * lr))          \
   /* lr, l1, l2 */                                                                                 \
   RULE(proximal_adagrad, T, S, T* accum = v[1]; const T lr = h[0]; const T l1 = h[1];              \
        const T l2 = h[2], accum[i] += g * g; const T rate = lr * (1 / SQRT(accum[i]));             \
        const T prox = var[i] - g * rate; const T shrunk = ABS(prox) - rate * l1;                   \
-       var[i] = (l1 > 0 ? SIGN(prox) * (shrunk > 0 ? shrunk : 0) : prox) / (1 + l2 * rate))
+       var[i] = (l1 > 0 ? SIGN(prox) * (shrunk < 0 ? 0 : shrunk) : prox) / (1 + l2 * rate))
 
 #define T_ float
 #define SQRT __builtin_sqrtf
