@@ -1,11 +1,13 @@
-// Arithmetic on variants: sums of lists and zeros like them, which gradients are made with.
+// Arithmetic on variants: sums of lists and optionals, and zeros like them, which gradients are
+// made with.
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/data/optional.h"
 #include "kernels/cpu/move.h"
 #include "kernels/cpu/tensor_list.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
-#define MOST_DEPTH 32  // of lists in lists
+#define MOST_DEPTH 32  // of variants in variants
 
 static rn_status_t zeros_of(rn_allocator_t memory, const rn_tensor_t* like, int depth,
                             rn_tensor_t* out);
@@ -28,21 +30,48 @@ static rn_status_t zero_list(rn_allocator_t memory, const rn_tensor_list_t* like
   return status;
 }
 
+static rn_status_t zero_optional(rn_allocator_t memory, const rn_optional_t* like, int depth,
+                                 rn_optional_t** out) {
+  RN_RETURN_IF_ERROR(rn_optional_create(like->count, out));
+  rn_status_t status = RN_OK;
+  for (int32_t i = 0; rn_ok(status) && i < like->count; ++i)
+    status = zeros_of(memory, &like->values[i], depth, &(*out)->values[i]);
+  if (!rn_ok(status)) {
+    rn_object_release(&(*out)->object);
+    *out = NULL;
+  }
+  return status;
+}
+
+static rn_status_t zero_object(rn_allocator_t memory, rn_object_t* like, int depth,
+                               rn_object_t** out) {
+  rn_tensor_t a = {.data = &like, .count = 1};
+  const rn_tensor_list_t* list = rn_tensor_list_at(&a, 0);
+  const rn_optional_t* optional = rn_optional_from(like);
+  if (list) {
+    rn_tensor_list_t* zeros = NULL;
+    RN_RETURN_IF_ERROR(zero_list(memory, list, depth, &zeros));
+    *out = &zeros->object;
+    return RN_OK;
+  }
+  if (!optional) return rn_internal("No unary variant unary_op function found for op ZEROS_LIKE");
+  rn_optional_t* zeros = NULL;
+  RN_RETURN_IF_ERROR(zero_optional(memory, optional, depth, &zeros));
+  *out = &zeros->object;
+  return RN_OK;
+}
+
 static rn_status_t fill_zeros(rn_allocator_t memory, const rn_tensor_t* like, int depth,
                               rn_tensor_t* out) {
   if (like->dtype != RN_VARIANT) {
     rn_move_zero(NULL, like->dtype, out->data, out->count);
     return RN_OK;
   }
-  if (depth == MOST_DEPTH) return rn_invalid_argument("Lists are nested too deeply");
+  if (depth == MOST_DEPTH) return rn_invalid_argument("Variants are nested too deeply");
   for (int64_t i = 0; i < like->count; ++i) {
-    const rn_tensor_list_t* list = rn_tensor_list_at(like, i);
-    if (!list && RN_DATA(like, rn_object_t*)[i])
-      return rn_invalid_argument("No unary variant unary_op function found for op ZEROS_LIKE");
-    if (!list) continue;
-    rn_tensor_list_t* zeros = NULL;
-    RN_RETURN_IF_ERROR(zero_list(memory, list, depth + 1, &zeros));
-    RN_DATA(out, rn_object_t*)[i] = &zeros->object;
+    rn_object_t* object = RN_DATA(like, rn_object_t*)[i];
+    if (object)
+      RN_RETURN_IF_ERROR(zero_object(memory, object, depth + 1, &RN_DATA(out, rn_object_t*)[i]));
   }
   return RN_OK;
 }
@@ -69,6 +98,11 @@ static rn_status_t add_objects(rn_allocator_t memory, rn_object_t** inout, rn_ob
 // |*inout| += |value|; in its own bytes if they are nobody else's.
 static rn_status_t add_tensor(rn_allocator_t memory, rn_tensor_t* inout, const rn_tensor_t* value,
                               int depth) {
+  if (inout->dtype != value->dtype)
+    return rn_invalid_argument(
+        "Trying to add two tensors of different dtypes. One is %s and the "
+        "other is %s",
+        rn_dtype_name(inout->dtype), rn_dtype_name(value->dtype));
   if (!rn_tensor_same_shape(inout, value))
     return rn_invalid_argument(
         "Trying to add two tensors with incompatible element shapes. One is %s and the other is %s",
@@ -136,10 +170,34 @@ static rn_status_t add_list(rn_allocator_t memory, rn_tensor_list_t* sum,
   return RN_OK;
 }
 
+// |*inout| becomes an optional of sums. Its components are shared first, and copied where they are
+// somebody else's.
+static rn_status_t add_optional(rn_allocator_t memory, rn_object_t** inout,
+                                const rn_optional_t* other, int depth) {
+  const rn_optional_t* old = rn_optional_from(*inout);
+  if ((old->count < 0) != (other->count < 0))
+    return rn_invalid_argument(
+        "Cannot add optionals because one has a value and the other doesn't.");
+  if (old->count != other->count)
+    return rn_invalid_argument(
+        "Cannot add optionals because they have different numbers of components (%d vs. %d).",
+        old->count, other->count);
+  rn_optional_t* sum = NULL;
+  RN_RETURN_IF_ERROR(rn_optional_create(old->count, &sum));
+  rn_status_t status = RN_OK;
+  for (int32_t i = 0; rn_ok(status) && i < sum->count; ++i) {
+    status = rn_tensor_share(&old->values[i], &sum->values[i]);
+    if (rn_ok(status)) status = add_tensor(memory, &sum->values[i], &other->values[i], depth);
+  }
+  rn_object_release(rn_ok(status) ? *inout : &sum->object);
+  if (rn_ok(status)) *inout = &sum->object;
+  return status;
+}
+
 // |*inout|, a reference, becomes the sum: the same list if nobody else has it.
 static rn_status_t add_objects(rn_allocator_t memory, rn_object_t** inout, rn_object_t* other,
                                int depth) {
-  if (depth == MOST_DEPTH) return rn_invalid_argument("Lists are nested too deeply");
+  if (depth == MOST_DEPTH) return rn_invalid_argument("Variants are nested too deeply");
   rn_tensor_t a = {.data = inout, .count = 1}, b = {.data = &other, .count = 1};
   rn_tensor_list_t *sum = rn_tensor_list_at(&a, 0), *value = rn_tensor_list_at(&b, 0);
   if (!other) return RN_OK;
@@ -147,8 +205,9 @@ static rn_status_t add_objects(rn_allocator_t memory, rn_object_t** inout, rn_ob
     *inout = rn_object_retain(other);
     return RN_OK;
   }
-  if (!sum || !value)
-    return rn_invalid_argument("No binary variant binary_op function found for op ADD");
+  if (rn_optional_from(*inout) && rn_optional_from(other))
+    return add_optional(memory, inout, rn_optional_from(other), depth + 1);
+  if (!sum || !value) return rn_internal("No binary variant binary_op function found for op ADD");
   if (sum == value || sum->object.refs != 1) {
     rn_tensor_list_t* copy = NULL;
     RN_RETURN_IF_ERROR(rn_tensor_list_copy(sum, &copy));

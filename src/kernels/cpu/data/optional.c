@@ -1,46 +1,48 @@
 // Optionals: the components of an element, or nothing, in a variant. And states of iterators, which
 // are variants too.
-#include "kernels/cpu/data/expected.h"
+#include "kernels/cpu/data/optional.h"
 
+#include "kernels/cpu/data/expected.h"
 #include "tensor/tensor_proto.h"
 #include "tensor/variant.h"
 
-typedef struct optional_t {
-  rn_object_t object;
-  rn_allocator_t allocator;
-  int32_t count;  // < 0: nothing
-  rn_tensor_t values[];
-} optional_t;
-
 static size_t optional_size(int32_t count) {
-  return sizeof(optional_t) + (size_t)(count < 0 ? 0 : count) * sizeof(rn_tensor_t);
+  return sizeof(rn_optional_t) + (size_t)(count < 0 ? 0 : count) * sizeof(rn_tensor_t);
 }
 
 static void optional_destroy(rn_object_t* object) {
-  optional_t* optional = (optional_t*)object;
+  rn_optional_t* optional = (rn_optional_t*)object;
   rn_data_row_clear(optional->values, optional->count);
   rn_free(optional->allocator, optional, optional_size(optional->count));
 }
 
+rn_status_t rn_optional_create(int32_t count, rn_optional_t** out) {
+  rn_allocator_t allocator = rn_allocator_default();
+  *out = NULL;
+  RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, optional_size(count), (void**)out));
+  (*out)->object = (rn_object_t){.refs = 1, .destroy = optional_destroy};
+  (*out)->allocator = allocator;
+  (*out)->count = count;
+  return RN_OK;
+}
+
+rn_optional_t* rn_optional_from(rn_object_t* object) {
+  return object && object->destroy == optional_destroy ? (rn_optional_t*)object : NULL;
+}
+
 rn_status_t rn_data_optional_create(rn_allocator_t memory, rn_tensor_t* values, int32_t count,
                                     rn_tensor_t* out) {
-  optional_t* optional = NULL;
-  rn_allocator_t allocator = rn_allocator_default();
-  RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, optional_size(count), (void**)&optional));
-  optional->object = (rn_object_t){.refs = 1, .destroy = optional_destroy};
-  optional->allocator = allocator;
-  optional->count = count;
+  rn_optional_t* optional = NULL;
+  RN_RETURN_IF_ERROR(rn_optional_create(count, &optional));
   if (count > 0) rn_data_row_move(values, optional->values, count);
   return rn_data_variant(memory, &optional->object, out);
 }
 
-static rn_status_t optional_of(const rn_tensor_t* tensor, optional_t** out) {
-  rn_object_t* object = tensor->rank == 0 ? *RN_DATA(tensor, rn_object_t*) : NULL;
-  if (!object || object->destroy != optional_destroy)
-    return rn_invalid_argument(
-        "OptionalHasValue requires input to be a scalar variant that holds an optional.");
-  *out = (optional_t*)object;
-  return RN_OK;
+static rn_status_t optional_of(const rn_tensor_t* tensor, rn_optional_t** out) {
+  *out = tensor->rank == 0 ? rn_optional_from(*RN_DATA(tensor, rn_object_t*)) : NULL;
+  if (*out) return RN_OK;
+  return rn_invalid_argument(
+      "OptionalHasValue requires input to be a scalar variant that holds an optional.");
 }
 
 static rn_status_t from_value(rn_kernel_ctx_t* ctx) {
@@ -66,7 +68,7 @@ static rn_status_t from_nothing(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t has_value(rn_kernel_ctx_t* ctx) {
-  optional_t* optional = NULL;
+  rn_optional_t* optional = NULL;
   RN_RETURN_IF_ERROR(optional_of(rn_in(ctx, 0), &optional));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, RN_SHAPE_SCALAR, &out));
@@ -75,7 +77,7 @@ static rn_status_t has_value(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t get_value(rn_kernel_ctx_t* ctx) {
-  optional_t* optional = NULL;
+  rn_optional_t* optional = NULL;
   RN_RETURN_IF_ERROR(optional_of(rn_in(ctx, 0), &optional));
   if (optional->count < 0) return rn_invalid_argument("The given optional does not have a value.");
   RN_RETURN_IF_ERROR(
