@@ -1,4 +1,5 @@
 // Cast: elements converted to another type.
+#include "kernels/cpu/cast_small.h"
 #include "kernels/cpu/loops.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
@@ -7,6 +8,7 @@ typedef struct cast_t {
   rn_run_fn_t fn;
   size_t source_size;
   size_t target_size;
+  rn_dtype_t source, target;
   int cut_bits;  // low bits of a float source that Truncate clears first; 0: rounding is wanted
 } cast_t;
 
@@ -16,14 +18,23 @@ static int bits_to_cut(rn_dtype_t source, rn_dtype_t target) {
   return 0;
 }
 
+static void small_run(void* arg, const void* const* in, const int* steps, void* out, int64_t n) {
+  (void)steps;
+  const cast_t* cast = arg;
+  rn_cast_small(cast->source, cast->target, in[0], out, n);
+}
+
 static rn_status_t cast_init(const rn_kernel_init_t* init, void* state) {
   cast_t* cast = state;
   rn_dtype_t source = rn_dtype_base(init->input_types[0]), target = init->output_types[0];
+  cast->source = source;
+  cast->target = target;
   cast->source_size = rn_dtype_size(source);
   cast->target_size = rn_dtype_size(target);
   // Quantised numbers convert as the integers they are stored in.
   cast->fn = rn_casts()->fn[rn_dtype_stored(source)][rn_dtype_stored(target)];
   if (rn_init_bool(init, "Truncate")) cast->cut_bits = bits_to_cut(source, target);
+  if (!cast->fn && rn_cast_small_has(source, target)) cast->fn = small_run;
   if (!cast->fn && source != target)
     return rn_unimplemented("Cast %s to %s is not supported", rn_dtype_name(source),
                             rn_dtype_name(target));
