@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/float_args.h"
 #include "kernels/kernel_rows.h"
 
 typedef enum work_t { QR, EIGEN, SINGULAR, DETERMINANT } work_t;
@@ -22,6 +23,7 @@ typedef struct job_t {
   double tolerance;
   const void* in;
   void* outs[3];
+  rn_float_args_t* halves;  // NULL: no halves, which are worked on as floats
   void* scratch;
 } job_t;
 
@@ -93,6 +95,9 @@ static rn_status_t output(rn_kernel_ctx_t* ctx, int i, job_t* job, int count, in
   memcpy(dims, rn_tensor_dims(in), (size_t)rank * sizeof *dims);
   dims[rank] = rows;
   dims[rank + 1] = columns;
+  if (job->halves)
+    return rn_float_args_out(job->halves, i, (rn_shape_t){rank + count, dims},
+                             (float**)&job->outs[i]);
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, i, (rn_shape_t){rank + count, dims}, &out));
   job->outs[i] = out->data;
@@ -131,7 +136,7 @@ static rn_status_t make_outputs(rn_kernel_ctx_t* ctx, job_t* job) {
   return RN_OK;
 }
 
-static rn_status_t compute(rn_kernel_ctx_t* ctx, work_t work) {
+static rn_status_t compute_with(rn_kernel_ctx_t* ctx, work_t work, rn_float_args_t* halves) {
   const rn_tensor_t* a = rn_in(ctx, 0);
   const state_t* state = ctx->state;
   if (a->rank < 2)
@@ -143,7 +148,9 @@ static rn_status_t compute(rn_kernel_ctx_t* ctx, work_t work) {
                .is_wide_type = a->dtype == RN_DOUBLE || a->dtype == RN_COMPLEX128,
                .m = rn_tensor_dim(a, a->rank - 2),
                .n = rn_tensor_dim(a, a->rank - 1),
-               .in = a->data};
+               .in = a->data,
+               .halves = halves};
+  if (halves) RN_RETURN_IF_ERROR(rn_float_args_in(halves, 0, (const float**)&job.in));
   job.tolerance = job.is_wide_type ? 4 * DBL_EPSILON : 1e-10;
   if ((work == EIGEN || work == DETERMINANT) && job.m != job.n)
     return rn_invalid_argument("Input matrix must be square.");
@@ -162,6 +169,12 @@ static rn_status_t compute(rn_kernel_ctx_t* ctx, work_t work) {
                  : rn_invalid_argument(
                        "Self-adjoint eigen decomposition was not successful. The "
                        "input might not be valid.");
+}
+
+static rn_status_t compute(rn_kernel_ctx_t* ctx, work_t work) {
+  if (rn_in(ctx, 0)->dtype != RN_HALF) return compute_with(ctx, work, NULL);
+  rn_float_args_t halves = {.ctx = ctx};
+  return rn_float_args_end(&halves, compute_with(ctx, work, &halves));
 }
 
 static rn_status_t qr_compute(rn_kernel_ctx_t* ctx) { return compute(ctx, QR); }
@@ -184,17 +197,17 @@ static rn_status_t eigen_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
-#define ROW(op_, init_, compute_)                                                            \
-  {                                                                                          \
-    .op = op_, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(state_t), \
-    .types = {{"T", RN_TYPES_COMPLEX | RN_T(FLOAT) | RN_T(DOUBLE)}}, .init = init_,          \
-    .compute = compute_                                                                      \
+#define ROW(op_, init_, compute_, more_types)                                                      \
+  {                                                                                                \
+    .op = op_, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(state_t),       \
+    .types = {{"T", RN_TYPES_COMPLEX | RN_T(FLOAT) | RN_T(DOUBLE) | (more_types)}}, .init = init_, \
+    .compute = compute_                                                                            \
   }
 
 static const rn_kernel_def_t rows[] = {
-    ROW("Qr", qr_init, qr_compute),
-    ROW("Svd", singular_init, singular_compute),
-    ROW("SelfAdjointEigV2", eigen_init, eigen_compute),
-    ROW("LogMatrixDeterminant", NULL, determinant_compute),
+    ROW("Qr", qr_init, qr_compute, RN_T(HALF)),
+    ROW("Svd", singular_init, singular_compute, 0),
+    ROW("SelfAdjointEigV2", eigen_init, eigen_compute, 0),
+    ROW("LogMatrixDeterminant", NULL, determinant_compute, 0),
 };
 RN_KERNEL_FAMILY(cpu_decompose, rows);

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/float_args.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/isa/linalg.h"
 #include "kernels/kernel_rows.h"
@@ -316,6 +317,12 @@ static rn_status_t expect_matrices(const rn_tensor_t* a) {
   return rn_invalid_argument("Input tensor 0 must have rank >= 2, got %d", a->rank);
 }
 
+static rn_status_t expect_square(const rn_tensor_t* a) {
+  RN_RETURN_IF_ERROR(expect_matrices(a));
+  if (rn_tensor_dim(a, a->rank - 2) == rn_tensor_dim(a, a->rank - 1)) return RN_OK;
+  return rn_invalid_argument("Input matrix must be square.");
+}
+
 static int64_t stack_of(const rn_tensor_t* a) {
   return rn_dims_product(rn_tensor_dims(a), 0, a->rank - 2);
 }
@@ -323,10 +330,8 @@ static int64_t stack_of(const rn_tensor_t* a) {
 // One square matrix in, a matrix or a number out.
 static rn_status_t unary(rn_kernel_ctx_t* ctx, work_t work) {
   const rn_tensor_t* a = rn_in(ctx, 0);
-  RN_RETURN_IF_ERROR(expect_matrices(a));
+  RN_RETURN_IF_ERROR(expect_square(a));
   int64_t n = rn_tensor_dim(a, a->rank - 1);
-  if (rn_tensor_dim(a, a->rank - 2) != n)
-    return rn_invalid_argument("Input matrix must be square.");
   rn_shape_t shape = rn_tensor_shape(a);
   if (work == DETERMINANT) shape.rank -= 2;
   rn_tensor_t* out = NULL;
@@ -337,7 +342,30 @@ static rn_status_t unary(rn_kernel_ctx_t* ctx, work_t work) {
   return job.is_singular ? rn_invalid_argument("Input is not invertible.") : RN_OK;
 }
 
-static rn_status_t invert_compute(rn_kernel_ctx_t* ctx) { return unary(ctx, INVERT); }
+// Halves are inverted as floats.
+static rn_status_t invert_halves(rn_kernel_ctx_t* ctx, rn_float_args_t* args) {
+  const rn_tensor_t* a = rn_in(ctx, 0);
+  const float* in = NULL;
+  float* out = NULL;
+  RN_RETURN_IF_ERROR(rn_float_args_in(args, 0, &in));
+  RN_RETURN_IF_ERROR(rn_float_args_out(args, 0, rn_tensor_shape(a), &out));
+  int64_t n = rn_tensor_dim(a, a->rank - 1);
+  job_t job = {.work = INVERT,
+               .matrix.n = n,
+               .a = (const char*)in,
+               .out = (char*)out,
+               .columns = n};
+  if (a->count) RN_RETURN_IF_ERROR(run(ctx, &job, RN_FLOAT, stack_of(a)));
+  return job.is_singular ? rn_invalid_argument("Input is not invertible.") : RN_OK;
+}
+
+static rn_status_t invert_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* a = rn_in(ctx, 0);
+  if (a->dtype != RN_HALF) return unary(ctx, INVERT);
+  RN_RETURN_IF_ERROR(expect_square(a));
+  rn_float_args_t args = {.ctx = ctx};
+  return rn_float_args_end(&args, invert_halves(ctx, &args));
+}
 static rn_status_t determinant_compute(rn_kernel_ctx_t* ctx) { return unary(ctx, DETERMINANT); }
 static rn_status_t cholesky_compute(rn_kernel_ctx_t* ctx) { return unary(ctx, CHOLESKY); }
 
@@ -454,18 +482,18 @@ static rn_status_t triangular_init(const rn_kernel_init_t* init, void* state) {
   return adjoint_init(init, state);
 }
 
-#define ROW(op_, init_, compute_)                                                            \
-  {                                                                                          \
-    .op = op_, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(state_t), \
-    .types = {{"T", RN_TYPES_COMPLEX | RN_T(FLOAT) | RN_T(DOUBLE)}}, .init = init_,          \
-    .compute = compute_                                                                      \
+#define ROW(op_, init_, compute_, more_types)                                                      \
+  {                                                                                                \
+    .op = op_, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(state_t),       \
+    .types = {{"T", RN_TYPES_COMPLEX | RN_T(FLOAT) | RN_T(DOUBLE) | (more_types)}}, .init = init_, \
+    .compute = compute_                                                                            \
   }
 
 static const rn_kernel_def_t rows[] = {
-    ROW("MatrixSolve", adjoint_init, solve_compute),
-    ROW("MatrixInverse", adjoint_init, invert_compute),
-    ROW("MatrixDeterminant", NULL, determinant_compute),
-    ROW("Cholesky", NULL, cholesky_compute),
-    ROW("MatrixTriangularSolve", triangular_init, triangular_compute),
+    ROW("MatrixSolve", adjoint_init, solve_compute, 0),
+    ROW("MatrixInverse", adjoint_init, invert_compute, RN_T(HALF)),
+    ROW("MatrixDeterminant", NULL, determinant_compute, 0),
+    ROW("Cholesky", NULL, cholesky_compute, 0),
+    ROW("MatrixTriangularSolve", triangular_init, triangular_compute, 0),
 };
 RN_KERNEL_FAMILY(cpu_linalg, rows);
