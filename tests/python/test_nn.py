@@ -108,3 +108,40 @@ def test_gradients_of_windows_with_holes(tf, np):
     grads = tf.gradients([tf.reduce_sum(r * r) for r in rows], [x])
     with tf.Session() as sess:
         return sess.run(grads, {x: np.arange(252, dtype="f").reshape(2, 7, 6, 3) % 11})
+
+
+@both
+def test_channels_first_and_groups(tf, np):
+    r = np.random.RandomState(1)
+    out = {}
+    for depth, groups in ((4, 1), (4, 2), (6, 3)):
+        for padding in ("SAME", "VALID"):
+            x = tf.constant(r.randint(-3, 4, [2, depth, 5, 6]).astype("f"))
+            w = tf.constant(r.randint(-3, 4, [3, 2, depth // groups, 6]).astype("f"))
+            first = tf.raw_ops.Conv2D(input=x, filter=w, strides=[1, 1, 2, 1], padding=padding, data_format="NCHW")
+            last = tf.raw_ops.Conv2D(input=tf.transpose(x, [0, 2, 3, 1]), filter=w, strides=[1, 2, 1, 1], padding=padding)
+            for name, y in (("first", first), ("last", last)):
+                key = "%s_%d_%d_%s" % (name, depth, groups, padding)
+                out[key] = y
+                dx, dw = tf.gradients(y * y, [x, w])
+                out[key + "_dx"], out[key + "_dw"] = dx, dw
+    with tf.Session() as sess:
+        return sess.run(out)
+
+
+def test_largest_across_channels_with_places():
+    import numpy as np
+    import runnel as tf
+
+    r = np.random.RandomState(2)
+    values = r.randn(2, 3, 2, 6).astype("f")
+    with tf.Graph().as_default(), tf.Session() as sess:
+        x = tf.constant(values)
+        a = dict(ksize=[1, 1, 1, 3], strides=[1, 1, 1, 3], padding="VALID")
+        y, places = tf.raw_ops.MaxPoolWithArgmax(input=x, include_batch_in_index=True, **a)
+        gradient = tf.gradients(y * 2, x)[0]
+        got, at, dx = sess.run([y, places, gradient])
+    parts = values.reshape(2, 3, 2, 2, 3)
+    assert np.array_equal(got, parts.max(-1))
+    assert np.array_equal(values.ravel()[at.ravel()], got.ravel())
+    assert np.array_equal(dx.reshape(parts.shape), 2 * (parts == parts.max(-1, keepdims=True)))

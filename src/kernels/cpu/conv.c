@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "kernels/cpu/array.h"
+#include "kernels/cpu/move.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 
@@ -34,20 +35,6 @@ static rn_status_t conv_init(const rn_kernel_init_t* init, void* state) {
   conv->has_cache = true;
   RN_RETURN_IF_ERROR(rn_window_init(init, "strides", &conv->attrs));
   return check_attrs(&conv->attrs);
-}
-
-static rn_status_t gradient_init(const rn_kernel_init_t* init, void* state, const char* op) {
-  conv_state_t* conv = state;
-  RN_RETURN_IF_ERROR(conv_init(init, state));
-  if (conv->attrs.is_nchw) return rn_invalid_argument("%s only supports NHWC.", op);
-  return RN_OK;  // dilated windows are no different here; stock refuses them on the CPU
-}
-
-static rn_status_t input_init(const rn_kernel_init_t* init, void* state) {
-  return gradient_init(init, state, "Conv2DCustomBackpropInputOp");
-}
-static rn_status_t filter_init(const rn_kernel_init_t* init, void* state) {
-  return gradient_init(init, state, "Conv2DCustomBackpropFilterOp");
 }
 
 static void conv_destroy(void* state) {
@@ -97,6 +84,47 @@ static rn_status_t run_narrow(rn_kernel_ctx_t* ctx, bool is_half, const rn_conv_
   return status;
 }
 
+// Images with their channels first are convolved with them last: copied before and behind. Where
+// stock has oneDNN, it takes them, too; its plain kernels refuse them.
+static rn_status_t move_channels(rn_kernel_ctx_t* ctx, const rn_tensor_t* from, rn_tensor_t* to,
+                                 bool makes_last) {
+  const int64_t* last = rn_tensor_dims(makes_last ? to : from);
+  int64_t rows = last[1], columns = last[2], depth = last[3], size = rows * columns;
+  rn_move_t move;
+  rn_move_begin(&move);
+  rn_move_add(&move, last[0], size * depth, size * depth);
+  rn_move_add(&move, size, makes_last ? 1 : depth, makes_last ? depth : 1);
+  rn_move_add(&move, depth, makes_last ? size : 1, makes_last ? 1 : size);
+  return rn_move_run(&move, rn_ctx_pool(ctx), from->dtype, from->data, to->data);
+}
+
+// |*out| is |image| with its channels last: itself, or |temp|, which the caller clears.
+static rn_status_t channels_last(rn_kernel_ctx_t* ctx, const rn_tensor_t* image, rn_tensor_t* temp,
+                                 const rn_tensor_t** out) {
+  *out = image;
+  if (!((const conv_state_t*)ctx->state)->attrs.is_nchw || image->rank != 4) return RN_OK;
+  int64_t dims[4];
+  rn_window_order(true, rn_tensor_dims(image), dims);
+  RN_RETURN_IF_ERROR(rn_temp(ctx, image->dtype, (rn_shape_t){4, dims}, temp));
+  *out = temp;
+  return move_channels(ctx, image, temp, true);
+}
+
+// Runs |conv| into |out|, an image that has |dims| with its channels last; |*image| is its place in
+// |data|.
+static rn_status_t run_into(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, rn_conv_data_t* data,
+                            void** image, rn_tensor_t* out, const int64_t dims[4]) {
+  *image = out->data;
+  if (!((const conv_state_t*)ctx->state)->attrs.is_nchw) return run(ctx, out->dtype, conv, *data);
+  rn_tensor_t temp = {0};
+  RN_RETURN_IF_ERROR(rn_temp(ctx, out->dtype, (rn_shape_t){4, dims}, &temp));
+  *image = temp.data;
+  rn_status_t status = run(ctx, out->dtype, conv, *data);
+  if (rn_ok(status)) status = move_channels(ctx, &temp, out, false);
+  rn_tensor_clear(&temp);
+  return status;
+}
+
 rn_status_t rn_conv_forward_sizes(const rn_window_attrs_t* attrs, const rn_tensor_t* x,
                                   const rn_tensor_t* w, rn_conv_t* conv) {
   if (x->rank != 4)
@@ -122,6 +150,13 @@ rn_status_t rn_conv_forward_sizes(const rn_window_attrs_t* attrs, const rn_tenso
   return rn_window_axis(attrs, 2, x_dims[2], rn_tensor_dim(w, 1), &conv->columns);
 }
 
+static rn_status_t check_groups(const rn_conv_t* conv) {
+  if (conv->out_depth % conv->groups == 0) return RN_OK;
+  return rn_invalid_argument("output depth must be evenly divisible by number of groups: %" PRId64
+                             " vs %" PRId64,
+                             conv->out_depth, conv->groups);
+}
+
 static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
   conv_state_t* state = ctx->state;
   const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
@@ -140,15 +175,14 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
   if (w->count == 0)
     return rn_invalid_argument(
         "filter must not have zero elements (i.e. all dimensions must be non-zero)");
-  if (state->attrs.is_nchw)
-    return rn_unimplemented(
-        "The Conv2D op currently only supports the NHWC tensor format on the CPU. The op was given "
-        "the format: NCHW");
-  if (conv.out_depth % conv.groups)
-    return rn_invalid_argument("output depth must be evenly divisible by number of groups: %" PRId64
-                               " vs %" PRId64,
-                               conv.out_depth, conv.groups);
-  return run(ctx, x->dtype, &conv, (rn_conv_data_t){x->data, w->data, y->data});
+  RN_RETURN_IF_ERROR(check_groups(&conv));
+  rn_tensor_t temp = {0};
+  const rn_tensor_t* last = NULL;
+  rn_status_t status = channels_last(ctx, x, &temp, &last);
+  rn_conv_data_t data = {last->data, w->data, NULL};
+  if (rn_ok(status)) status = run_into(ctx, &conv, &data, &data.y, y, dims);
+  rn_tensor_clear(&temp);
+  return status;
 }
 
 // The sizes that input |index| spells; |count| of them are read.
@@ -171,7 +205,8 @@ static rn_status_t check_axis(const char* op, int spatial, const rn_window_axis_
       op, actual, axis->out, spatial, axis->in, axis->filter, actual, axis->stride, axis->dilation);
 }
 
-// What both gradients check: the sizes of x, w and y against each other.
+// What both gradients check: the sizes of x, w and y against each other. Dilated windows and groups
+// are no different here; stock's plain kernels refuse them.
 static rn_status_t gradient_sizes(const conv_state_t* state, const char* op, const int64_t x[4],
                                   const int64_t w[4], const rn_tensor_t* y, rn_conv_t* conv) {
   if (y->rank != 4) return rn_invalid_argument("%s: out_backprop must be 4-dimensional", op);
@@ -189,18 +224,42 @@ static rn_status_t gradient_sizes(const conv_state_t* state, const char* op, con
   conv->batch = x[0];
   conv->in_depth = x[3];
   conv->out_depth = w[3];
-  conv->groups = 1;
+  conv->groups = x[3] / w[2];
+  if (x[3]) RN_RETURN_IF_ERROR(check_groups(conv));
   RN_RETURN_IF_ERROR(rn_window_axis(&state->attrs, 1, x[1], w[0], &conv->rows));
   RN_RETURN_IF_ERROR(check_axis(op, 1, &conv->rows, rn_tensor_dim(y, 1)));
   RN_RETURN_IF_ERROR(rn_window_axis(&state->attrs, 2, x[2], w[1], &conv->columns));
   return check_axis(op, 2, &conv->columns, rn_tensor_dim(y, 2));
 }
 
-static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
+// |y| has its channels last, as all sizes.
+static rn_status_t input_gradient(rn_kernel_ctx_t* ctx, const rn_tensor_t* y) {
   static const char op[] = "Conv2DCustomBackpropInput";
   conv_state_t* state = ctx->state;
-  const rn_tensor_t *sizes = rn_in(ctx, 0), *w = rn_in(ctx, 1), *y = rn_in(ctx, 2);
+  const rn_tensor_t *sizes = rn_in(ctx, 0), *w = rn_in(ctx, 1);
   int64_t x[4], given[4];
+  RN_RETURN_IF_ERROR(read_sizes(ctx, 0, given));
+  if (sizes->count == 2)  // only those in space
+    x[0] = rn_tensor_dim(y, 0), x[1] = given[0], x[2] = given[1], x[3] = rn_tensor_dim(w, 2);
+  else
+    rn_window_order(state->attrs.is_nchw, given, x);
+  rn_conv_t conv = {.kind = RN_CONV_INPUT};
+  RN_RETURN_IF_ERROR(gradient_sizes(state, op, x, rn_tensor_dims(w), y, &conv));
+  int64_t channels_first[4] = {x[0], x[3], x[1], x[2]};
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(
+      rn_output(ctx, 0, (rn_shape_t){4, state->attrs.is_nchw ? channels_first : x}, &out));
+  if (out->count == 0) return RN_OK;
+  if (y->count == 0 || w->count == 0) {
+    memset(out->data, 0, rn_tensor_bytes(out));
+    return RN_OK;
+  }
+  rn_conv_data_t data = {NULL, w->data, y->data};
+  return run_into(ctx, &conv, &data, &data.x, out, x);
+}
+
+static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *sizes = rn_in(ctx, 0), *w = rn_in(ctx, 1), *y = rn_in(ctx, 2), *last = NULL;
   if (sizes->rank != 1)
     return rn_invalid_argument("Conv2DBackpropInput: input_sizes input must be 1-dim, not %d",
                                sizes->rank);
@@ -211,43 +270,23 @@ static rn_status_t input_compute(rn_kernel_ctx_t* ctx) {
         sizes->count);
   if (y->rank != 4)
     return rn_invalid_argument("input_sizes must be 4-dimensional, got: %d", y->rank);
-  if (w->rank != 4) return rn_invalid_argument("%s: filter must be 4-dimensional", op);
-  RN_RETURN_IF_ERROR(read_sizes(ctx, 0, given));
-  if (sizes->count == 2) {  // only those in space
-    x[0] = rn_tensor_dim(y, 0), x[1] = given[0], x[2] = given[1], x[3] = rn_tensor_dim(w, 2);
-  } else {
-    memcpy(x, given, sizeof x);
-  }
-  rn_conv_t conv = {.kind = RN_CONV_INPUT};
-  RN_RETURN_IF_ERROR(gradient_sizes(state, op, x, rn_tensor_dims(w), y, &conv));
-  if (x[3] != rn_tensor_dim(w, 2))
-    return rn_invalid_argument(
-        "Gradients for grouped convolutions are not supported on CPU. Please file a feature "
-        "request if you run into this issue. Computed input depth %" PRId64
-        " doesn't match filter input depth %" PRId64,
-        x[3], rn_tensor_dim(w, 2));
-  rn_tensor_t* out = NULL;
-  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, x}, &out));
-  if (out->count == 0) return RN_OK;
-  if (y->count == 0 || w->count == 0) {
-    memset(out->data, 0, rn_tensor_bytes(out));
-    return RN_OK;
-  }
-  return run(ctx, w->dtype, &conv, (rn_conv_data_t){out->data, w->data, y->data});
+  if (w->rank != 4)
+    return rn_invalid_argument("Conv2DCustomBackpropInput: filter must be 4-dimensional");
+  rn_tensor_t temp = {0};
+  rn_status_t status = channels_last(ctx, y, &temp, &last);
+  if (rn_ok(status)) status = input_gradient(ctx, last);
+  rn_tensor_clear(&temp);
+  return status;
 }
 
-static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
-  static const char op[] = "Conv2DCustomBackpropFilter";
-  conv_state_t* state = ctx->state;
-  const rn_tensor_t *x = rn_in(ctx, 0), *sizes = rn_in(ctx, 1), *y = rn_in(ctx, 2);
-  if (sizes->rank != 1)
-    return rn_invalid_argument("%s: filter_sizes input must be 1-dim, not %d", op, sizes->rank);
-  if (x->rank != 4) return rn_invalid_argument("%s: input must be 4-dimensional", op);
-  if (sizes->count != 4) return rn_invalid_argument("%s: filter must be 4-dimensional", op);
+// |x| and |y| have their channels last.
+static rn_status_t filter_gradient(rn_kernel_ctx_t* ctx, const rn_tensor_t* x,
+                                   const rn_tensor_t* y) {
   int64_t w[4];
   RN_RETURN_IF_ERROR(read_sizes(ctx, 1, w));
   rn_conv_t conv = {.kind = RN_CONV_FILTER};
-  RN_RETURN_IF_ERROR(gradient_sizes(state, op, rn_tensor_dims(x), w, y, &conv));
+  RN_RETURN_IF_ERROR(
+      gradient_sizes(ctx->state, "Conv2DCustomBackpropFilter", rn_tensor_dims(x), w, y, &conv));
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, w}, &out));
   if (out->count == 0) return RN_OK;
@@ -255,11 +294,23 @@ static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
     memset(out->data, 0, rn_tensor_bytes(out));
     return RN_OK;
   }
-  if (conv.in_depth != w[2])
-    return rn_invalid_argument("filter_size does not have enough elements, requested %" PRId64
-                               ", got %" PRId64,
-                               out->count / w[2] * conv.in_depth, out->count);
   return run(ctx, x->dtype, &conv, (rn_conv_data_t){x->data, out->data, y->data});
+}
+
+static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
+  static const char op[] = "Conv2DCustomBackpropFilter";
+  const rn_tensor_t *x = rn_in(ctx, 0), *sizes = rn_in(ctx, 1), *y = rn_in(ctx, 2);
+  if (sizes->rank != 1)
+    return rn_invalid_argument("%s: filter_sizes input must be 1-dim, not %d", op, sizes->rank);
+  if (x->rank != 4) return rn_invalid_argument("%s: input must be 4-dimensional", op);
+  if (sizes->count != 4) return rn_invalid_argument("%s: filter must be 4-dimensional", op);
+  rn_tensor_t temps[2] = {{0}};
+  rn_status_t status = channels_last(ctx, x, &temps[0], &x);
+  if (rn_ok(status)) status = channels_last(ctx, y, &temps[1], &y);
+  if (rn_ok(status)) status = filter_gradient(ctx, x, y);
+  rn_tensor_clear(&temps[0]);
+  rn_tensor_clear(&temps[1]);
+  return status;
 }
 
 #define ROW(op_, types_, init_, compute_)                                               \
@@ -271,7 +322,7 @@ static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) {
 
 static const rn_kernel_def_t rows[] = {
     ROW("Conv2D", RN_TYPES_FLOATS | RN_T(INT32), conv_init, forward_compute),
-    ROW("Conv2DBackpropInput", RN_TYPES_FLOATS | RN_T(INT32), input_init, input_compute),
-    ROW("Conv2DBackpropFilter", RN_TYPES_FLOATS, filter_init, filter_compute),
+    ROW("Conv2DBackpropInput", RN_TYPES_FLOATS | RN_T(INT32), conv_init, input_compute),
+    ROW("Conv2DBackpropFilter", RN_TYPES_FLOATS, conv_init, filter_compute),
 };
 RN_KERNEL_FAMILY(cpu_conv, rows);

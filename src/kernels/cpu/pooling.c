@@ -66,6 +66,9 @@ static rn_status_t max_gradient_init(const rn_kernel_init_t* init, void* state) 
   RN_RETURN_IF_ERROR(max_init_as(init, state, "MaxPoolingGradOp"));
   return no_depth(state, "MaxPoolingGrad");
 }
+static rn_status_t argmax_gradient_init(const rn_kernel_init_t* init, void* state) {
+  return max_init_as(init, state, "MaxPoolingGradOp");
+}
 static rn_status_t max_second_init(const rn_kernel_init_t* init, void* state) {
   RN_RETURN_IF_ERROR(max_init_as(init, state, "MaxPoolingGradGradOp"));
   return no_depth(state, "MaxPoolingGradGrad");
@@ -280,16 +283,25 @@ static rn_status_t max_over_depth(const pooling_state_t* state, const int64_t* d
   return RN_OK;
 }
 
+// Pooling in space or across channels; |y_dims| are those of what comes out.
+static rn_status_t measure_max(const pooling_state_t* state, const int64_t* dims, rn_pooling_t* out,
+                               int64_t y_dims[4]) {
+  bool over_depth = state->ksize[3] != 1;
+  RN_RETURN_IF_ERROR(over_depth ? max_over_depth(state, dims, out) : measure(state, dims, out));
+  y_dims[0] = dims[0];
+  y_dims[1] = over_depth ? dims[1] : out->rows.out;
+  y_dims[2] = over_depth ? dims[2] : out->columns.out;
+  y_dims[3] = over_depth ? out->columns.out : out->depth;
+  return RN_OK;
+}
+
 static rn_status_t max_compute_with(rn_kernel_ctx_t* ctx, const pooling_state_t* state) {
   const rn_tensor_t* x = rn_in(ctx, 0);
   RN_RETURN_IF_ERROR(check_image(x));
   const int64_t* dims = rn_tensor_dims(x);
-  bool over_depth = state->ksize[3] != 1;
+  int64_t y_dims[4];
   rn_pooling_t pooling = {0};
-  RN_RETURN_IF_ERROR(over_depth ? max_over_depth(state, dims, &pooling)
-                                : measure(state, dims, &pooling));
-  int64_t y_dims[4] = {dims[0], pooling.rows.out, pooling.columns.out, pooling.depth};
-  if (over_depth) y_dims[1] = dims[1], y_dims[2] = dims[2], y_dims[3] = pooling.columns.out;
+  RN_RETURN_IF_ERROR(measure_max(state, dims, &pooling, y_dims));
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, y_dims}, &y));
   if (y->count == 0) return RN_OK;
@@ -458,11 +470,10 @@ static rn_status_t argmax_compute(rn_kernel_ctx_t* ctx) {
   const pooling_state_t* state = ctx->state;
   const rn_tensor_t* x = rn_in(ctx, 0);
   RN_RETURN_IF_ERROR(check_image(x));
-  RN_RETURN_IF_ERROR(no_depth(state, "MaxPoolingWithArgmax"));
   const int64_t* dims = rn_tensor_dims(x);
+  int64_t y_dims[4];
   rn_pooling_t pooling = {0};
-  RN_RETURN_IF_ERROR(measure(state, dims, &pooling));
-  int64_t y_dims[4] = {dims[0], pooling.rows.out, pooling.columns.out, pooling.depth};
+  RN_RETURN_IF_ERROR(measure_max(state, dims, &pooling, y_dims));
   rn_tensor_t *y = NULL, *argmax = NULL, temp = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, y_dims}, &y));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){4, y_dims}, &argmax));
@@ -487,8 +498,8 @@ static rn_status_t argmax_gradient_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(check_image(x));
   rn_pooling_t pooling = {0};
   const int64_t* dims = rn_tensor_dims(x);
-  RN_RETURN_IF_ERROR(measure(state, dims, &pooling));
-  int64_t y_dims[4] = {dims[0], pooling.rows.out, pooling.columns.out, pooling.depth};
+  int64_t y_dims[4];
+  RN_RETURN_IF_ERROR(measure_max(state, dims, &pooling, y_dims));
   if (dy->rank != 4 || argmax->rank != 4)
     return rn_invalid_argument("grad_in and argmax must be 4-dimensional");
   RN_RETURN_IF_ERROR(expect_shape("grad", dy, y_dims));
@@ -538,7 +549,7 @@ static const rn_kernel_def_t rows[] = {
      .init = max_v2_init,
      .compute = max_gradient_v2_compute},
     ROW("MaxPoolWithArgmax", REAL, max_init, argmax_compute),
-    ROW("MaxPoolGradWithArgmax", REAL, max_gradient_init, argmax_gradient_compute),
+    ROW("MaxPoolGradWithArgmax", REAL, argmax_gradient_init, argmax_gradient_compute),
     ROW("QuantizedMaxPool", RN_T(QUINT8) | RN_T(QINT8), max_init, quantized_max_compute),
     ROW("QuantizedAvgPool", RN_T(QUINT8) | RN_T(QINT8), average_init, quantized_average_compute),
     ROW("AvgPool", RN_TYPES_FLOATS, average_init, average_compute),
