@@ -11,8 +11,11 @@ typedef struct entry_t {
 struct rn_resources_t {
   rn_allocator_t allocator;
   rn_mutex_t mutex;
-  rn_map_t entries;  // "container\0name" -> entry_t
+  rn_map_t entries;         // "container\0name" -> entry_t
+  _Atomic int64_t numbers;  // given so far
 };
+
+int64_t rn_resources_new_number(rn_resources_t* resources) { return resources->numbers++; }
 
 rn_status_t rn_resources_create(rn_allocator_t allocator, rn_resources_t** out) {
   *out = NULL;

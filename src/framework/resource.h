@@ -30,6 +30,9 @@ RN_MUST_USE rn_status_t rn_resources_get(rn_resources_t* resources, rn_str_t con
 // Takes it out of the table. NOT_FOUND if it is not there.
 RN_MUST_USE rn_status_t rn_resources_remove(rn_resources_t* resources, rn_str_t container,
                                             rn_str_t name, const char* type);
+// A number that no other call for this table gives: for the names of resources of which a kernel
+// makes a new one each time.
+int64_t rn_resources_new_number(rn_resources_t* resources);
 // Empties one container, or all of them if |container| is empty.
 void rn_resources_clear(rn_resources_t* resources, rn_str_t container);
 

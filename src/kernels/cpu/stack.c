@@ -34,13 +34,13 @@ static void stack_destroy(rn_object_t* object) {
   RN_FREE(stack->allocator, stack);
 }
 
-// Making: a new stack each time, called after the node and a number.
+// Making: a new stack each time, called after the node and a number that no other stack of the
+// device has: two nodes may ask for the same name.
 typedef struct maker_t {
   rn_allocator_t allocator;
   rn_dtype_t dtype;
   char* name;  // Owned
   size_t name_size;
-  _Atomic int64_t made;
 } maker_t;
 
 static rn_status_t maker_init(const rn_kernel_init_t* init, void* state) {
@@ -58,7 +58,8 @@ static void maker_destroy(void* state) {
   if (maker->name) rn_free(maker->allocator, maker->name, maker->name_size + 1);
 }
 
-static rn_status_t stack_create(maker_t* maker, int64_t limit, rn_stack_t** out) {
+static rn_status_t stack_create(rn_kernel_ctx_t* ctx, int64_t limit, rn_stack_t** out) {
+  const maker_t* maker = ctx->state;
   *out = NULL;
   rn_allocator_t allocator = maker->allocator;
   rn_stack_t* stack = NULL;
@@ -71,7 +72,7 @@ static rn_status_t stack_create(maker_t* maker, int64_t limit, rn_stack_t** out)
   rn_strbuf_t name;
   rn_strbuf_init(&name, allocator);
   rn_strbuf_printf(&name, "%.*s_%lld", (int)maker->name_size, maker->name,
-                   (long long)maker->made++);
+                   (long long)rn_resources_new_number(ctx->kernel->resources));
   rn_status_t status = rn_strbuf_status(&name);
   char* copy = NULL;
   if (rn_ok(status)) status = rn_str_dup(allocator, rn_strbuf_view(&name), &copy);
@@ -94,7 +95,7 @@ static rn_status_t make_stack_v2(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, RN_SHAPE_SCALAR, &out));
   rn_stack_t* stack = NULL;
-  RN_RETURN_IF_ERROR(stack_create(ctx->state, rn_int_at(limit, 0), &stack));
+  RN_RETURN_IF_ERROR(stack_create(ctx, rn_int_at(limit, 0), &stack));
   rn_handle_t* handle = NULL;
   rn_status_t status =
       rn_handle_create(stack->allocator, RN_STR(""), RN_STR("_stacks"), stack->name, RN_INVALID,
@@ -116,7 +117,7 @@ static rn_status_t make_stack(rn_kernel_ctx_t* ctx) {
   rn_resources_t* table = NULL;
   RN_RETURN_IF_ERROR(rn_step_get_resources(ctx->step, &table));
   rn_stack_t* stack = NULL;
-  RN_RETURN_IF_ERROR(stack_create(ctx->state, -1, &stack));
+  RN_RETURN_IF_ERROR(stack_create(ctx, -1, &stack));
   rn_variable_t* ref = NULL;
   rn_status_t status = rn_handle_ref_create(stack->allocator, RN_STR("_stacks"), stack->name,
                                             &stack->resource, &ref);

@@ -12,7 +12,6 @@ typedef struct maker_t {
   rn_arena_t arena;  // the name and the shape
   rn_str_t name;
   rn_tensor_array_spec_t spec;
-  _Atomic int64_t made;
 } maker_t;
 
 #define IDENTICAL "identical_element_shapes"  // the older form lacks it
@@ -85,7 +84,8 @@ static rn_status_t make_array(rn_kernel_ctx_t* ctx) {
   if (count < 0) return rn_invalid_argument("Size should be >= 0.");
   rn_strbuf_t name;
   rn_strbuf_init(&name, ctx->kernel->allocator);
-  rn_strbuf_printf(&name, "%.*s_%lld", RN_STR_ARGS(maker->name), (long long)maker->made++);
+  rn_strbuf_printf(&name, "%.*s_%lld", RN_STR_ARGS(maker->name),
+                   (long long)rn_resources_new_number(ctx->kernel->resources));
   rn_tensor_array_t* array = NULL;
   rn_status_t status = rn_strbuf_status(&name);
   if (rn_ok(status))
