@@ -1,7 +1,7 @@
 // runnel ckpt: what is in a checkpoint, and whether it is whole.
 #include <stdio.h>
 
-#include "cli/cli.h"
+#include "cli/json.h"
 #include "cli/model.h"
 #include "cli/npy.h"
 #include "cli/value.h"
@@ -22,17 +22,34 @@ static void print_line(const rn_checkpoint_tensor_t* tensor, const rn_bundle_ent
   putchar('\n');
 }
 
+static json_t* json_of(const rn_checkpoint_tensor_t* tensor, const rn_bundle_entry_t* entry) {
+  json_t* row = json_pack("{s:o, s:s, s:o}", "name", rn_cli_json_str(tensor->name), "dtype",
+                          rn_dtype_name(tensor->dtype), "shape", rn_cli_json_shape(tensor->shape));
+  if (entry && entry->slice_count)
+    json_object_set_new(row, "slices", json_integer((json_int_t)entry->slice_count));
+  else if (entry)
+    json_object_set_new(row, "bytes", json_integer(entry->size));
+  return row;
+}
+
 static rn_status_t list(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const char* prefix) {
-  if (rn_cli_is_folder(cli, rn_cli_word(cli, 0))) printf("%s:\n", prefix);
   rn_bundle_reader_t* bundle = rn_checkpoint_bundle(checkpoint);
+  json_t* rows = rn_cli_has(cli, "--json") ? json_array() : NULL;
   rn_strbuf_t scratch;
   rn_strbuf_init(&scratch, cli->allocator);
+  if (!rows && rn_cli_is_folder(cli, rn_cli_word(cli, 0))) printf("%s:\n", prefix);
   for (size_t i = 0; i < rn_checkpoint_count(checkpoint); ++i) {
     rn_checkpoint_tensor_t tensor = rn_checkpoint_tensor(checkpoint, i);
-    print_line(&tensor, bundle ? rn_bundle_entry(bundle, i) : NULL, &scratch);
+    const rn_bundle_entry_t* entry = bundle ? rn_bundle_entry(bundle, i) : NULL;
+    if (rows)
+      json_array_append_new(rows, json_of(&tensor, entry));
+    else
+      print_line(&tensor, entry, &scratch);
   }
   rn_strbuf_clear(&scratch);
-  return RN_OK;
+  if (!rows) return RN_OK;
+  return rn_cli_json_print(
+      json_pack("{s:o, s:o}", "checkpoint", rn_cli_json_str(rn_str(prefix)), "tensors", rows));
 }
 
 static rn_status_t show(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const char* prefix) {
@@ -48,6 +65,10 @@ static rn_status_t show(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const 
     if (rn_ok(status))
       status = rn_cli_prefix(rn_cli_at(rn_fs_write(cli->env, npy, rn_strbuf_view(&text)), npy),
                              "cannot write ");
+  } else if (rn_cli_has(cli, "--json")) {
+    json_t* root = rn_cli_json_tensor(&tensor);
+    if (root) json_object_set_new(root, "name", rn_cli_json_str(rn_str(name)));
+    status = rn_cli_json_print(root);
   } else {
     rn_cli_show(&text, &tensor);
     status = rn_strbuf_status(&text);
@@ -63,6 +84,11 @@ static rn_status_t verify(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, cons
   RN_RETURN_IF_ERROR(rn_cli_at(rn_checkpoint_verify(checkpoint, cli->env->pool, &bytes), prefix));
   double seconds = (double)(cli->env->now_ns(cli->env->self) - start) * 1e-9;
   rn_cli_digits_t digits, count;
+  if (rn_cli_has(cli, "--json"))
+    return rn_cli_json_print_line(json_pack("{s:o, s:I, s:I, s:f}", "checkpoint",
+                                            rn_cli_json_str(rn_str(prefix)), "tensors",
+                                            (json_int_t)rn_checkpoint_count(checkpoint), "bytes",
+                                            (json_int_t)bytes, "seconds", seconds));
   printf("%s: %s tensors, %s bytes, all checksums are right (%.2f s)\n", prefix,
          rn_cli_digits((int64_t)rn_checkpoint_count(checkpoint), &count),
          rn_cli_digits(bytes, &digits), seconds);
@@ -76,7 +102,11 @@ static rn_status_t latest(rn_cli_t* cli) {
   rn_strbuf_init(&note, cli->allocator);
   rn_status_t status =
       rn_checkpoint_latest(cli->env, directory, RN_CHECKPOINT_STATE, cli->env->pool, &path, &note);
-  if (rn_ok(status)) printf("%s\n", path.data);
+  if (rn_ok(status) && rn_cli_has(cli, "--json"))
+    status =
+        rn_cli_json_print(json_pack("{s:o}", "checkpoint", rn_cli_json_str(rn_strbuf_view(&path))));
+  else if (rn_ok(status))
+    printf("%s\n", path.data);
   if (rn_ok(status) && note.size) fprintf(stderr, "runnel: %s\n", note.data);
   rn_strbuf_clear(&note);
   rn_strbuf_clear(&path);
@@ -158,6 +188,7 @@ static const rn_cli_verb_t verbs[] = {
 };
 
 static const rn_cli_option_t options[] = {
+    RN_CLI_JSON_OPTION(NULL),
     RN_OPTION(FILE, "--npy", "FILE",
               "writes the tensor as an array of NumPy's instead of printing it", .verbs = "show"),
     {0},

@@ -100,6 +100,10 @@ typedef struct rn_cli_command_t {
 RN_CLI_COMMANDS(RN_CLI_DECLARE)
 #undef RN_CLI_DECLARE
 
+// The option --json, for the tables of commands that have it.
+#define RN_CLI_JSON_OPTION(verbs_) \
+  RN_OPTION(FLAG, "--json", NULL, "print JSON, for programs", .verbs = verbs_)
+
 // All of them, with a NULL at the end.
 extern const rn_cli_command_t* const rn_cli_commands[];
 // Options of every command, with a NULL name at the end.
@@ -161,7 +165,7 @@ typedef struct rn_cli_near_t {
 void rn_cli_near_try(rn_cli_near_t* near, const char* candidate);
 
 // Prints the help of |command|, or without one the summary of all.
-void rn_cli_print_help(const rn_cli_command_t* command);
+void rn_cli_print_help(const rn_cli_t* cli, const rn_cli_command_t* command);
 // The command that |name| stands for; NULL if there is none. |near| may be NULL.
 const rn_cli_command_t* rn_cli_find(const char* name, rn_cli_near_t* near);
 // Whether a verb of |command| takes |option|; |verb| is NULL if it has none.

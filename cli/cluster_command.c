@@ -4,6 +4,7 @@
 
 #include "cli/cluster_up.h"
 #include "cli/cluster_view.h"
+#include "cli/json.h"
 
 #define SAMPLE_NS 500000000
 
@@ -14,9 +15,13 @@ static rn_status_t show_status(rn_cli_t* cli, const rn_cli_cluster_t* cluster, r
     rn_cli_view_ask(&view);
     nanosleep(&(struct timespec){.tv_nsec = SAMPLE_NS}, NULL);
     rn_cli_view_ask(&view);
-    rn_cli_view_print_tasks(&view, stdout);
+    if (rn_cli_has(cli, "--json"))
+      status = rn_cli_json_print(rn_cli_view_json(&view));
+    else
+      rn_cli_view_print_tasks(&view, stdout);
     size_t down = rn_cli_view_down(&view);
-    if (down) status = rn_unavailable("%zu of %zu tasks are down", down, cluster->tasks.count);
+    if (rn_ok(status) && down)
+      status = rn_unavailable("%zu of %zu tasks are down", down, cluster->tasks.count);
   }
   rn_cli_view_close(&view);
   return status;
@@ -141,6 +146,7 @@ static const rn_cli_option_t options[] = {
               "how long running steps may take at the end (default 10)", .verbs = "up stop"),
     RN_OPTION(FLAG, "--tls", NULL,
               "with certificates, made in DIR/certs, for the tasks and the command", .verbs = "up"),
+    RN_CLI_JSON_OPTION("status"),
     RN_CLI_CLUSTER_OPTIONS("status stop"),
     {0},
 };

@@ -4,6 +4,9 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "cli/color.h"
+#include "cli/json.h"
+
 #define TIMEOUT_NS INT64_C(2000000000)
 #define MAX_THREADS 32
 
@@ -135,8 +138,11 @@ static void print_duration(double seconds, char* out, size_t room) {
 }
 
 void rn_cli_view_print_tasks(const rn_cli_view_t* view, FILE* out) {
-  fprintf(out, "%-16s %-22s %-9s %-16s %9s %8s %9s %9s %7s %9s %7s\n", "TASK", "ADDRESS", "STATE",
-          "INCARNATION", "UP", "SESSIONS", "STEPS", "STEPS/S", "CALLS", "MEMORY", "LEASE");
+  const rn_cli_t* cli = view->cli;
+  const char* off = rn_cli_color(cli, out, RN_COLOR_OFF);
+  fprintf(out, "%s%-16s %-22s %-9s %-16s %9s %8s %9s %9s %7s %9s %7s%s\n",
+          rn_cli_color(cli, out, RN_COLOR_BOLD), "TASK", "ADDRESS", "STATE", "INCARNATION", "UP",
+          "SESSIONS", "STEPS", "STEPS/S", "CALLS", "MEMORY", "LEASE", off);
   for (size_t i = 0; i < view->cluster->tasks.count; ++i) {
     const rn_cli_sample_t *now = &view->now[i], *before = &view->before[i];
     char name[300], full[340], lease[32], up[32];
@@ -145,20 +151,43 @@ void rn_cli_view_print_tasks(const rn_cli_view_t* view, FILE* out) {
              now->task->index);
     find_lease(view, full, lease, sizeof lease);
     if (!now->status) {
-      fprintf(out, "%-16s %-22s %-9s %s\n", name, now->task->address.data, "down", now->why);
+      fprintf(out, "%-16s %-22s %s%-9s%s %s\n", name, now->task->address.data,
+              rn_cli_color(cli, out, RN_COLOR_RED), "down", off, now->why);
       continue;
     }
     bool is_other = strcmp(text(now->status, "task"), full) != 0;
     print_duration(number(now->status, "uptime_s"), up, sizeof up);
     double steps = number(now->status, "steps");
-    fprintf(out, "%-16s %-22s %-9s %-16s %9s %8.0f %9.0f %9.1f %7.0f %6.1f MiB %7s%s%s\n", name,
-            now->task->address.data, text(now->status, "state"), text(now->status, "incarnation"),
-            up, number(now->status, "sessions"), steps,
+    const char* state = text(now->status, "state");
+    rn_cli_color_t color = strcmp(state, "ready") == 0 ? RN_COLOR_GREEN : RN_COLOR_YELLOW;
+    fprintf(out, "%-16s %-22s %s%-9s%s %-16s %9s %8.0f %9.0f %9.1f %7.0f %6.1f MiB %7s%s%s\n", name,
+            now->task->address.data, rn_cli_color(cli, out, color), state, off,
+            text(now->status, "incarnation"), up, number(now->status, "sessions"), steps,
             rate(before, now, number(before->status, "steps"), steps),
             number(json_object_get(now->status, "port"), "calls"),
             number(json_object_get(now->status, "memory"), "resident") / 1048576, lease,
             is_other ? "  but it says it is " : "", is_other ? text(now->status, "task") : "");
   }
+}
+
+json_t* rn_cli_view_json(const rn_cli_view_t* view) {
+  json_t* tasks = json_array();
+  for (size_t i = 0; i < view->cluster->tasks.count; ++i) {
+    const rn_cli_sample_t *now = &view->now[i], *before = &view->before[i];
+    json_t* row = json_pack("{s:o, s:i, s:s, s:s}", "job", rn_cli_json_str(now->task->job), "task",
+                            now->task->index, "address", now->task->address.data, "state",
+                            now->status ? text(now->status, "state") : "down");
+    if (now->status) {
+      double steps = number(now->status, "steps");
+      json_object_set_new(row, "steps_per_s",
+                          json_real(rate(before, now, number(before->status, "steps"), steps)));
+      json_object_set(row, "status", now->status);
+    } else {
+      json_object_set_new(row, "why", rn_cli_json_str(rn_str(now->why)));
+    }
+    json_array_append_new(tasks, row);
+  }
+  return json_pack("{s:o}", "tasks", tasks);
 }
 
 static const json_t* find_peer(const json_t* status, const char* task) {

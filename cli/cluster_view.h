@@ -33,6 +33,9 @@ void rn_cli_view_ask(rn_cli_view_t* view);
 void rn_cli_view_print_tasks(const rn_cli_view_t* view, FILE* out);
 void rn_cli_view_print_pairs(const rn_cli_view_t* view, FILE* out);
 void rn_cli_view_print_queues(const rn_cli_view_t* view, FILE* out);
+// {"tasks": [...]}: each task with what its tables say of it and its whole /statusz; NULL without
+// memory.
+json_t* rn_cli_view_json(const rn_cli_view_t* view);
 size_t rn_cli_view_down(const rn_cli_view_t* view);  // tasks that did not answer
 
 #endif  // RUNNEL_CLI_CLUSTER_VIEW_H_

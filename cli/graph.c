@@ -93,6 +93,8 @@ static rn_status_t graph(rn_cli_t* cli) {
   bool is_text = rn_cli_has(cli, "--text"), is_dot = rn_cli_has(cli, "--dot");
   if (rn_cli_has(cli, "--stats") + is_text + is_dot > 1)
     return rn_cli_usage(cli, "one of --stats, --text and --dot");
+  if (rn_cli_has(cli, "--json") && (is_text || is_dot))
+    return rn_cli_usage(cli, "--json prints what --stats prints, not text or drawings");
   int depth = (int)rn_cli_number(cli, "--depth", RN_FOLD_AUTOMATIC);
   rn_cli_file_t file;
   rn_status_t status = rn_cli_load(cli, path, &file);
@@ -103,6 +105,7 @@ static rn_status_t graph(rn_cli_t* cli) {
 }
 
 static const rn_cli_option_t options[] = {
+    RN_CLI_JSON_OPTION(NULL),
     RN_OPTION(FLAG, "--stats", NULL,
               "inputs, outputs, parameters, ops by number, and what this library lacks to run it "
               "(this is "

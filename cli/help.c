@@ -1,7 +1,7 @@
 // The help of the command and of its sub-commands, made of their table: see cli.h.
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/color.h"
 #include "runnel/version.h"
 
 enum { WIDTH = 80, LEFT = 2, MOST_LISTED = 7 };
@@ -34,8 +34,12 @@ static int width_of(const rn_cli_option_t* option) {
 }
 
 // |name| and |value| at the left, |help| beside them.
-static void print_row(const char* name, const char* value, const char* help, int indent) {
-  int column = printf("%*s%s%s%s", LEFT, "", name, value ? " " : "", value ? value : "");
+static void print_row(const rn_cli_t* cli, const char* name, const char* value, const char* help,
+                      int indent) {
+  fputs(rn_cli_color(cli, stdout, RN_COLOR_BOLD), stdout);
+  int column = printf("%*s%s", LEFT, "", name);
+  fputs(rn_cli_color(cli, stdout, RN_COLOR_OFF), stdout);
+  if (value) column += printf(" %s", value);
   if (column + 2 > indent) {
     putchar('\n');
     column = 0;
@@ -44,12 +48,12 @@ static void print_row(const char* name, const char* value, const char* help, int
   print_wrapped(help, indent, indent);
 }
 
-static void print_options(const rn_cli_option_t* options, int indent) {
+static void print_options(const rn_cli_t* cli, const rn_cli_option_t* options, int indent) {
   for (const rn_cli_option_t* option = options; option && option->name; ++option) {
     char help[1024];
     snprintf(help, sizeof help, "%s%s%s%s", option->help, option->also ? " (also " : "",
              option->also ? option->also : "", option->also ? ")" : "");
-    print_row(option->name, option->value, help, indent);
+    print_row(cli, option->name, option->value, help, indent);
   }
 }
 
@@ -99,7 +103,7 @@ static void print_usage(const rn_cli_command_t* command, const rn_cli_verb_t* ve
   putchar('\n');
 }
 
-static void print_command(const rn_cli_command_t* command) {
+static void print_command(const rn_cli_t* cli, const rn_cli_command_t* command) {
   int indent = indent_of(command);
   if (!command->verbs) print_usage(command, NULL, "usage:");
   for (const rn_cli_verb_t* verb = command->verbs; verb && verb->name; ++verb)
@@ -108,11 +112,11 @@ static void print_command(const rn_cli_command_t* command) {
   print_wrapped(command->about, 0, 0);
   if (command->verbs) putchar('\n');
   for (const rn_cli_verb_t* verb = command->verbs; verb && verb->name; ++verb)
-    print_row(verb->name, NULL, verb->help, indent);
+    print_row(cli, verb->name, NULL, verb->help, indent);
   putchar('\n');
-  print_options(command->options, indent);
-  print_options(rn_cli_common_options, indent);
-  printf("\nexamples:\n");
+  print_options(cli, command->options, indent);
+  print_options(cli, rn_cli_common_options, indent);
+  printf("\n%s%s%s\n", RN_COLORED(cli, BOLD, "examples:"));
   for (const char* line = command->examples; *line;) {
     size_t size = strcspn(line, "\n");
     printf("  %.*s\n", (int)size, line);
@@ -120,7 +124,7 @@ static void print_command(const rn_cli_command_t* command) {
   }
 }
 
-static void print_all(void) {
+static void print_all(const rn_cli_t* cli) {
   printf(
       "runnel %s: TensorFlow's dataflow graphs from the shell\n"
       "\n"
@@ -128,7 +132,7 @@ static void print_all(void) {
       "\n",
       RN_VERSION_STRING);
   for (const rn_cli_command_t* const* command = rn_cli_commands; *command; ++command)
-    printf("  %-13s %s\n", (*command)->name, (*command)->summary);
+    printf("  %s%-13s%s %s\n", RN_COLORED(cli, BOLD, (*command)->name), (*command)->summary);
   printf(
       "\n"
       "A first look (the files are in the source tree):\n"
@@ -140,9 +144,9 @@ static void print_all(void) {
       "Exit status: 0 done, 1 failed, 2 called wrongly. Errors go to stderr.\n");
 }
 
-void rn_cli_print_help(const rn_cli_command_t* command) {
+void rn_cli_print_help(const rn_cli_t* cli, const rn_cli_command_t* command) {
   if (command)
-    print_command(command);
+    print_command(cli, command);
   else
-    print_all();
+    print_all(cli);
 }

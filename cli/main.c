@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/color.h"
 #include "runnel/version.h"
 
 // The TensorFlow release whose C API and op definitions these are.
@@ -59,7 +59,7 @@ static rn_status_t print_help(rn_cli_t* cli) {
   const char* topic = rn_cli_word(cli, 0);
   const rn_cli_command_t* command = topic ? rn_cli_find(topic, NULL) : NULL;
   if (topic && !command) return no_command(topic);
-  rn_cli_print_help(command);
+  rn_cli_print_help(cli, command);
   return RN_OK;
 }
 
@@ -74,8 +74,9 @@ const rn_cli_command_t rn_cli_help_command = {
 };
 
 // Whatever the message has in it, it is printed on one line.
-static void print_error(const char* message) {
-  fputs("runnel: ", stderr);
+static void print_error(const rn_cli_t* cli, const char* message) {
+  fprintf(stderr, "%srunnel:%s ", rn_cli_color(cli, stderr, RN_COLOR_RED),
+          rn_cli_color(cli, stderr, RN_COLOR_OFF));
   bool is_gap = false;
   for (const char* at = message; *at; ++at) {
     if (*at == '\n' || *at == '\t' || *at == '\r') {
@@ -94,7 +95,7 @@ static void note_usage(const char* key, const char* value, void* arg) {
   if (strcmp(key, "runnel/usage") == 0) *(bool*)arg = true;
 }
 
-static int finish(rn_status_t status) {
+static int finish(const rn_cli_t* cli, rn_status_t status) {
   int code = 0;
   if (!rn_ok(status)) {
     bool is_usage = false;
@@ -105,7 +106,7 @@ static int finish(rn_status_t status) {
     if (code == 0) fprintf(stderr, "runnel: cannot write the output: %s\n", strerror(errno));
     if (code == 0) code = 1;
   }
-  if (!rn_ok(status)) print_error(rn_status_message(status));
+  if (!rn_ok(status)) print_error(cli, rn_status_message(status));
   rn_status_free(status);
   return code;
 }
@@ -123,7 +124,7 @@ static rn_status_t run(rn_cli_t* cli, int argc, char** argv) {
   int first = argc < 2 ? 1 : 2;
   for (int a = first; a < argc && strcmp(argv[a], "--") != 0; ++a) {
     if (!is_help(argv[a])) continue;
-    rn_cli_print_help(cli->command);
+    rn_cli_print_help(cli, cli->command);
     return RN_OK;
   }
   RN_RETURN_IF_ERROR(rn_cli_parse(cli, argc - first, argv + first));
@@ -132,7 +133,8 @@ static rn_status_t run(rn_cli_t* cli, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   rn_cli_t cli = {.allocator = rn_allocator_default(), .env = rn_env_system()};
-  int code = finish(run(&cli, argc, argv));
+  rn_status_t status = run(&cli, argc, argv);
+  int code = finish(&cli, status);
   rn_cli_clear(&cli);
   return code;
 }

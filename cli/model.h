@@ -37,6 +37,7 @@ void rn_cli_model_clear(rn_cli_model_t* model);
 bool rn_cli_is_signature(rn_str_t name);
 
 // The verbs of `runnel saved_model` that have files of their own.
+RN_MUST_USE rn_status_t rn_cli_saved_model_show(rn_cli_t* cli);
 RN_MUST_USE rn_status_t rn_cli_run(rn_cli_t* cli);
 RN_MUST_USE rn_status_t rn_cli_saved_model_freeze(rn_cli_t* cli);
 

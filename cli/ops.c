@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "cli/cli.h"
+#include "cli/color.h"
+#include "cli/json.h"
+#include "cli/ops.h"
 #include "framework/kernel.h"
 #include "framework/op_def.h"
 
@@ -73,8 +75,19 @@ typedef struct list_t {
   const char* family;
   const char* search;
   bool only_missing;
+  json_t* json;  // an array that is filled instead of printing; NULL: prints
   int shown, with_cpu;
 } list_t;
+
+// "CPU GPU" as a list; "-" is none.
+static json_t* json_of_words(const char* words) {
+  json_t* list = json_array();
+  for (rn_str_t rest = rn_str(words); rest.size;) {
+    rn_str_t word = rn_str_split(&rest, ' ');
+    if (!rn_str_is(word, "-")) json_array_append_new(list, rn_cli_json_str(word));
+  }
+  return list;
+}
 
 static rn_status_t list_op(const rn_op_def_t* op, void* arg) {
   list_t* list = arg;
@@ -89,11 +102,15 @@ static rn_status_t list_op(const rn_op_def_t* op, void* arg) {
   if (rn_ok(status) && !(list->only_missing && has_cpu)) {
     list->shown++;
     list->with_cpu += has_cpu;
-    printf("%-40s %-8s %-4s %s\n", op->name,
-           is_built_in(op) ? "any"
-           : names.size    ? names.data
-                           : "-",
-           op->grad ? "grad" : "-", op->summary);
+    const char* where = is_built_in(op) ? "any" : names.size ? names.data : "-";
+    if (list->json)
+      json_array_append_new(list->json,
+                            json_pack("{s:s, s:s, s:o, s:b, s:s}", "name", op->name, "family",
+                                      family_of(op->name), "devices", json_of_words(where),
+                                      "has_gradient", op->grad != NULL, "summary", op->summary));
+    else
+      printf("%s%-40s%s %-8s %-4s %s\n", RN_COLORED(list->cli, BOLD, op->name), where,
+             op->grad ? "grad" : "-", op->summary);
   }
   rn_strbuf_clear(&names);
   return status;
@@ -230,15 +247,20 @@ static rn_status_t ops(rn_cli_t* cli) {
     return rn_cli_usage(cli, "either an op's name or a choice of ops");
   if (name) {
     const rn_op_def_t* op = rn_op_find(rn_str(name));
+    if (op && rn_cli_has(cli, "--json"))
+      return rn_cli_json_print(rn_cli_op_json(op, family_of(op->name), is_built_in(op)));
     return op ? explain(cli, op) : not_found(name);
   }
+  if (rn_cli_has(cli, "--json")) list.json = json_array();
   RN_RETURN_IF_ERROR(rn_op_each(list_op, &list));
+  if (list.json) return rn_cli_json_print(list.json);
   if (list.shown == 0) return rn_not_found("no op is like that");
   printf("%d ops, %d of them run on the CPU\n", list.shown, list.with_cpu);
   return RN_OK;
 }
 
 static const rn_cli_option_t options[] = {
+    RN_CLI_JSON_OPTION(NULL),
     RN_OPTION(TEXT, "--family", "FAMILY",
               "only those of one file of op definitions: math, nn, array, state ..."),
     RN_OPTION(TEXT, "--search", "TEXT", "only those with TEXT in their name or description"),

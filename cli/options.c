@@ -6,6 +6,9 @@
 #include "cli/cli.h"
 
 const rn_cli_option_t rn_cli_common_options[] = {
+    RN_OPTION(CHOICE, "--color", "WHEN",
+              "auto, always or never; auto (the default) is on terminals, unless NO_COLOR is set",
+              .choices = "auto always never"),
     RN_OPTION(FLAG, "--help", NULL, "print this", .also = "-h"),
     {0},
 };
@@ -17,10 +20,12 @@ rn_status_t rn_cli_usage(const rn_cli_t* cli, const char* format, ...) {
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
   const char* name = cli->command ? cli->command->name : NULL;
+  size_t size = strlen(text);
+  const char* next = size && text[size - 1] == '?' ? " Try" : "; try";
   rn_status_t status =
-      name ? rn_invalid_argument("%s%s%s: %s; try 'runnel help %s'", name, cli->verb ? " " : "",
-                                 cli->verb ? cli->verb->name : "", text, name)
-           : rn_invalid_argument("%s; try 'runnel help'", text);
+      name ? rn_invalid_argument("%s%s%s: %s%s 'runnel help %s'", name, cli->verb ? " " : "",
+                                 cli->verb ? cli->verb->name : "", text, next, name)
+           : rn_invalid_argument("%s%s 'runnel help'", text, next);
   rn_status_set_payload(status, "runnel/usage", name ? name : "");
   return status;
 }

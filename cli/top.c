@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cluster_view.h"
+#include "cli/json.h"
 
 // Until the next look, or Ctrl-C: then false.
 static bool pause_for(const sigset_t* signals, int64_t seconds) {
@@ -19,15 +20,19 @@ static rn_status_t watch(rn_cli_view_t* view, int64_t interval, bool is_once) {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, NULL);
-  bool is_terminal = isatty(STDOUT_FILENO);
+  bool is_terminal = isatty(STDOUT_FILENO), is_json = rn_cli_has(view->cli, "--json");
   rn_cli_view_ask(view);
   while (pause_for(&signals, interval)) {
     rn_cli_view_ask(view);
-    if (!is_once && is_terminal) fputs("\033[H\033[2J", stdout);
-    rn_cli_view_print_tasks(view, stdout);
-    rn_cli_view_print_pairs(view, stdout);
-    rn_cli_view_print_queues(view, stdout);
-    if (!is_once && !is_terminal) fputs("\n", stdout);
+    if (is_json) {
+      RN_RETURN_IF_ERROR(rn_cli_json_print_line(rn_cli_view_json(view)));
+    } else {
+      if (!is_once && is_terminal) fputs("\033[H\033[2J", stdout);
+      rn_cli_view_print_tasks(view, stdout);
+      rn_cli_view_print_pairs(view, stdout);
+      rn_cli_view_print_queues(view, stdout);
+      if (!is_once && !is_terminal) fputs("\n", stdout);
+    }
     fflush(stdout);
     if (is_once) break;
   }
@@ -54,6 +59,7 @@ static const rn_cli_option_t options[] = {
     RN_OPTION(FOLDER, "--dir", "DIR", "of a cluster that 'runnel cluster up' has started"),
     RN_OPTION(NUMBER, "--interval", "SECONDS", "between two looks (default 1)", .least = 1),
     RN_OPTION(FLAG, "--once", NULL, "print the tables once, after one interval, and end"),
+    RN_OPTION(FLAG, "--json", NULL, "print one line of JSON per interval, for programs"),
     RN_CLI_CLUSTER_OPTIONS(NULL),
     {0},
 };

@@ -68,7 +68,7 @@ part_main() {
     cp out help
     ok "$command" --help
     cmp -s out help || fail "help $command and $command --help differ"
-    bad 2 "^runnel: $command.*; try 'runnel help $command'$" "$command" --qwertyuiop --qwertyuiop
+    bad 2 "^runnel: $command.*(; t|\\? T)ry 'runnel help $command'$" "$command" --qwertyuiop --qwertyuiop
   done
   ok help saved-model
   prints '^usage: runnel saved_model'
@@ -76,7 +76,7 @@ part_main() {
   prints '^usage: runnel python-compat'
   bad 2 'SCRIPT is missing' python-compat
   PYTHON=no-such-python bad 1 'cannot start no-such-python' python-compat script.py
-  bad 2 "no command 'whirl'; try 'runnel help'" whirl
+  bad 2 "no command 'whirl'; try 'runnel help'$" whirl
   bad 2 "no command 'whirl'" help whirl
   bad 2 "no command 'grahp'; did you mean 'graph'" grahp
   bad 2 "no command 'transfrom'; did you mean 'transform'" help transfrom
@@ -509,6 +509,95 @@ END
   bad 1 "cannot read the graph: 'nowhere': No such file or directory$" transform nowhere out.pb
   bad 2 'OUT is missing' transform chain.pbtxt
   bad 2 'say with --output' transform chain.pbtxt out.pb --inline
+}
+
+# says JSON EXPRESSION: the output is JSON for which the Python expression of 'it' is true.
+says() {
+  python3 -c 'import json, sys; it = json.load(sys.stdin); sys.exit(not eval(sys.argv[1]))' "$1" <out 2>>err || fail "not so in JSON: $1"
+}
+
+part_json() {
+  command -v python3 >/dev/null || return 0
+  local models
+  models=$(cd "$data/../../saved_model/data" && pwd)
+  ok graph "$net" --json
+  says 'it["nodes"] == 20 and it["edges"]["control"] == 2 and {"name": "x", "dtype": "float", "shape": [None, 2]} in it["inputs"]'
+  says 'it["ops"][0] == {"op": "Placeholder", "nodes": 4, "is_function": False, "is_known": True, "has_kernel": True}'
+  ok graph "$data/unknown.pbtxt" --json
+  says '"NoSuchOp" in it["import_error"] and not it["ops"][0]["is_known"]'
+  bad 2 'not text or drawings' graph "$net" --json --dot
+  ok ops --json
+  says 'len(it) > 900 and all("CPU" in op["devices"] for op in it if op["name"] == "MatMul")'
+  ok ops MatMul --json
+  says 'it["inputs"][1] == {"name": "b", "is_ref": False, "type_attr": "T"} and it["has_gradient"]'
+  says 'it["attributes"][0] == {"name": "transpose_a", "type": "bool", "default": "false"} and "float" in it["kernels"][0]["types"]["T"]'
+  ok ops --family bitwise --json
+  says '{op["family"] for op in it} == {"bitwise"}'
+  ok ops --search qwertyuiop --json
+  shows '[]'
+  ok saved_model show "$models/mlp" --json
+  says 'it["graphs"][0]["tags"] == ["serve"] and it["graphs"][0]["nodes"] == 45 and len(it["graphs"][0]["functions"]) == 5'
+  says 'it["graphs"][0]["signatures"]["serving_default"]["inputs"]["keras_tensor"]["shape"] == [None, 8]'
+  ok ckpt list "$data/ckpt/model" --json
+  says 'len(it["tensors"]) == 5 and {"name": "b", "dtype": "int32", "shape": [3], "bytes": 12} in it["tensors"]'
+  ok ckpt show "$data/ckpt/model" b --json
+  says 'it == {"name": "b", "dtype": "int32", "shape": [3], "values": [1, 2, 3]}'
+  ok ckpt show "$data/ckpt/model" w --json
+  says 'it["dtype"] == "float" and len(it["values"]) == it["shape"][0]'
+  ok ckpt show "$data/ckpt/model" s --json
+  says 'len(it["values"]) == 3 and all(isinstance(text, str) for text in it["values"])'
+  ok ckpt verify "$data/ckpt/model" --json
+  says 'it["tensors"] == 5 and it["bytes"] == 346'
+  call cluster status --cluster worker=localhost:1 --json
+  says 'it["tasks"][0]["state"] == "down" and "refused" in it["tasks"][0]["why"]'
+  ok cluster up --ps 1 --workers 1 --dir c -- "$runnel" cluster status --json
+  says '[task["state"] for task in it["tasks"]] == ["ready", "ready"] and it["tasks"][1]["status"]["steps"] == 0'
+  ok cluster up --ps 1 --workers 1 --dir c -- "$runnel" top --once --json
+  says 'len(it["tasks"]) == 2'
+}
+
+# on_terminal ARGUMENT ...: the output of a run whose stdout and stderr are a terminal, in 'out'.
+on_terminal() {
+  python3 -c '
+import os, pty, sys
+text = bytearray()
+def read(fd):
+    data = os.read(fd, 65536)
+    text.extend(data)
+    return b""  # nothing is passed on, but the end is seen
+def copy(fd):
+    try:
+        return read(fd) or b" "
+    except OSError:
+        return b""
+code = pty.spawn(sys.argv[1:], copy)
+os.write(3, text)
+sys.exit(os.waitstatus_to_exitcode(code))' "$runnel" "$@" </dev/null 3>out >/dev/null 2>err
+}
+
+part_terminal() {
+  local escape
+  escape=$(printf '\033')
+  ok graph "$net"
+  grep -q "$escape" out && fail 'colours in a file'
+  ok graph "$net" --color=always
+  prints "^$escape\\[1mnodes"
+  call whirl --color=always
+  ok graph "$net" --color never
+  grep -q "$escape" out && fail '--color never is coloured'
+  bad 2 '--color wants one of: auto always never; not' graph "$net" --color=sometimes
+  python3 -c 'import pty' 2>/dev/null || return 0
+  export TERM=xterm
+  on_terminal graph "$net" || fail 'a terminal'
+  prints "^$escape\\[1mnodes"
+  NO_COLOR=1 on_terminal graph "$net" || fail 'NO_COLOR'
+  grep -q "$escape" out && fail 'colours in spite of NO_COLOR'
+  TERM=dumb on_terminal graph "$net" || fail 'a dumb terminal'
+  grep -q "$escape" out && fail 'colours on a dumb terminal'
+  on_terminal graph "$net" --color never || fail 'never'
+  grep -q "$escape" out && fail 'colours on a terminal in spite of --color never'
+  on_terminal graph nowhere.pb && fail 'nowhere is there'
+  prints "^$escape\\[31mrunnel:$escape\\[0m cannot read"
 }
 
 # same_outputs OPTIONS NAME ...: the outputs survive a transformation, with their names and values.

@@ -4,10 +4,11 @@
 runnel=$(realpath "$1") && [ -x "$runnel" ] || exit 1
 cd "$(dirname "$0")/../../doc/man" || exit 1
 bad=0
+for option in color help; do grep -q "Fl -$option" runnel.1 || { echo "runnel.1 lacks --$option"; bad=1; }; done
 # help and version are in runnel.1.
 for command in $("$runnel" help | sed -n 's/^  \([a-z][a-z_-]*\)  *[a-z].*/\1/p' | grep -vx 'runnel\|help\|version' | tr - _); do
   [ -e runnel-$command.1 ] || { echo "runnel-$command.1 is missing"; bad=1; continue; }
-  for option in $("$runnel" help $command | grep -oE '^  --[a-z_-]+' | tr -d ' ' | grep -vx -- --help); do
+  for option in $("$runnel" help $command | grep -oE '^  --[a-z_-]+' | tr -d ' ' | grep -vx -- '--help\|--color'); do
     grep -q -- "Fl ${option#-} \|Fl ${option#-}\$" runnel-$command.1 || { echo "runnel-$command.1 lacks $option"; bad=1; }
   done
 done
