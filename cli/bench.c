@@ -2,7 +2,7 @@
 // with stock TensorFlow is in bench/.
 #include <stdio.h>
 
-#include "cli/cli.h"
+#include "cli/progress.h"
 #include "runnel/graph.h"
 #include "runnel/ops.h"
 #include "session/session.h"
@@ -138,6 +138,7 @@ static rn_status_t measure(const rn_cli_t* cli, rn_session_t* session, const ben
                            double seconds, double* out_step) {
   const rn_env_t* env = cli->env;
   int64_t start = env->now_ns(env->self), now = start, count = 1;
+  rn_cli_progress_t progress = rn_cli_progress(cli, "ms", (int64_t)(seconds * 1e3));
   RN_RETURN_IF_ERROR(step(session, b));
   *out_step = 0;
   while (*out_step == 0 || (double)(now - start) < seconds * 1e9) {
@@ -147,7 +148,9 @@ static rn_status_t measure(const rn_cli_t* cli, rn_session_t* session, const ben
     double one = (double)(now - begin) / 1e9 / (double)count;
     if (*out_step == 0 || one < *out_step) *out_step = one;
     if ((double)(now - begin) < seconds * 5e7) count *= 2;
+    rn_cli_progress_set(&progress, (now - start) / 1000000);
   }
+  rn_cli_progress_end(&progress);
   return RN_OK;
 }
 

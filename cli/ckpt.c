@@ -4,6 +4,7 @@
 #include "cli/json.h"
 #include "cli/model.h"
 #include "cli/npy.h"
+#include "cli/progress.h"
 #include "cli/value.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_state.h"
@@ -160,8 +161,10 @@ static rn_status_t each(rn_cli_t* cli, size_t count,
   rn_strbuf_t prefix;
   rn_strbuf_init(&prefix, cli->allocator);
   rn_status_t status = RN_OK;
+  rn_cli_progress_t progress = rn_cli_progress(cli, "checkpoints", (int64_t)count);
   for (size_t i = 0; rn_ok(status) && i < count; ++i) {
     rn_checkpoint_t* checkpoint = NULL;
+    if (i) rn_cli_progress_set(&progress, (int64_t)i);
     prefix.size = 0;
     status = find_prefix(cli, rn_cli_word(cli, i), &prefix);
     if (rn_ok(status)) status = rn_checkpoint_open(cli->env, prefix.data, &checkpoint);
@@ -169,6 +172,7 @@ static rn_status_t each(rn_cli_t* cli, size_t count,
     if (rn_ok(status)) status = look(cli, checkpoint, prefix.data);
     rn_checkpoint_close(checkpoint);
   }
+  rn_cli_progress_end(&progress);
   rn_strbuf_clear(&prefix);
   return status;
 }

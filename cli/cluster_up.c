@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/net.h"
+#include "cli/progress.h"
 
 #define READY_NS INT64_C(30000000000)
 #define MAX_TASKS 1000
@@ -263,7 +264,14 @@ static rn_status_t wait_ready(up_t* up, task_t* task) {
 
 static rn_status_t start_tasks(up_t* up) {
   for (size_t i = 0; i < up->task_count; ++i) RN_RETURN_IF_ERROR(spawn(up, &up->tasks[i]));
-  for (size_t i = 0; i < up->task_count; ++i) RN_RETURN_IF_ERROR(wait_ready(up, &up->tasks[i]));
+  rn_cli_progress_t progress = rn_cli_progress(up->cli, "tasks", (int64_t)up->task_count);
+  rn_status_t status = RN_OK;
+  for (size_t i = 0; rn_ok(status) && i < up->task_count; ++i) {
+    status = wait_ready(up, &up->tasks[i]);
+    rn_cli_progress_set(&progress, (int64_t)i + 1);
+  }
+  rn_cli_progress_end(&progress);
+  RN_RETURN_IF_ERROR(status);
   return write_down(up);
 }
 

@@ -5,6 +5,8 @@
 #include "cli/load.h"
 #include "cli/model.h"
 #include "cli/npy.h"
+#include "cli/progress.h"
+#include "cli/times.h"
 #include "cli/trace.h"
 #include "cli/value.h"
 #include "session/session.h"
@@ -200,33 +202,40 @@ static void clear_results(job_t* job) {
   for (size_t i = 0; job->results && i < job->fetches.count; ++i) rn_tensor_clear(&job->results[i]);
 }
 
-static rn_status_t run_steps(job_t* job, rn_step_stats_t* stats) {
+static rn_status_t run_each(job_t* job, const rn_signature_t* signature, rn_step_stats_t* stats,
+                            rn_cli_times_t* times) {
   const rn_env_t* env = job->cli->env;
+  int64_t repeat = rn_cli_number(job->cli, "--repeat", 1);
   const rn_tensor_t** values = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&job->arena, job->values.count, &values));
   for (size_t i = 0; i < job->values.count; ++i) values[i] = &job->values.items[i];
+  rn_cli_times_init(times, job->cli->allocator, repeat);
+  rn_cli_progress_t progress = rn_cli_progress(job->cli, "steps", repeat);
+  rn_status_t status = RN_OK;
+  for (int64_t i = 0; rn_ok(status) && i < repeat; ++i) {
+    rn_step_options_t step = {.stats = i + 1 == repeat ? stats : NULL};
+    clear_results(job);
+    int64_t begin = env->now_ns(env->self);
+    status = rn_session_run(job->session, signature, values, job->results, &step);
+    if (rn_ok(status)) status = rn_cli_times_add(times, i, env->now_ns(env->self) - begin);
+    rn_cli_progress_set(&progress, i + 1);
+  }
+  rn_cli_progress_end(&progress);
+  return rn_cli_at(status, job->path);
+}
+
+static rn_status_t run_steps(job_t* job, rn_step_stats_t* stats) {
   rn_signature_t signature = {.feeds = job->feeds.items,
                               .feed_count = (int32_t)job->feeds.count,
                               .fetches = job->fetches.items,
                               .fetch_count = (int32_t)job->fetches.count,
                               .targets = job->targets.items,
                               .target_count = (int32_t)job->targets.count};
-  int64_t repeat = rn_cli_number(job->cli, "--repeat", 1), first_ns = 0, start = 0;
-  for (int64_t i = 0; i < repeat; ++i) {
-    bool is_last = i + 1 == repeat;
-    rn_step_options_t step = {.stats = is_last ? stats : NULL};
-    clear_results(job);
-    int64_t begin = env->now_ns(env->self);
-    if (i == 1) start = begin;
-    RN_RETURN_IF_ERROR(rn_cli_at(
-        rn_session_run(job->session, &signature, values, job->results, &step), job->path));
-    if (i == 0) first_ns = env->now_ns(env->self) - begin;
-  }
-  if (repeat > 1)
-    fprintf(stderr, "%lld steps: the first took %.1f us, the others %.2f us each\n",
-            (long long)repeat, (double)first_ns / 1e3,
-            (double)(env->now_ns(env->self) - start) / 1e3 / (double)(repeat - 1));
-  return RN_OK;
+  rn_cli_times_t times = {0};
+  rn_status_t status = run_each(job, &signature, stats, &times);
+  if (rn_ok(status)) rn_cli_times_print(&times, stderr);
+  rn_cli_times_clear(&times);
+  return status;
 }
 
 static bool is_fed(const job_t* job, rn_edge_t edge) {
@@ -366,8 +375,11 @@ static const rn_cli_option_t options[] = {
               .repeats = true),
     RN_OPTION(NUMBER, "--threads", "N", "work with N threads (default: one per processor)",
               .least = 1, .most = 1024),
-    RN_OPTION(NUMBER, "--repeat", "N", "run the step N times and say on stderr how long one took",
-              .least = 1, .most = INT64_C(1000000000000)),
+    RN_OPTION(
+        NUMBER, "--repeat", "N",
+        "run the step N times and say on stderr how long one took: the mean, percentiles and the "
+        "longest",
+        .least = 1, .most = INT64_C(1000000000000)),
     RN_OPTION(NUMBER, "--timeout", "MS", "give up a step after so many milliseconds", .least = 1),
     RN_OPTION(FILE, "--trace", "FILE",
               "write what the (last) step did when, as JSON for chrome://tracing or Perfetto"),

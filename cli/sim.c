@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/cli.h"
+#include "cli/progress.h"
 #include "dist/sim/training.h"
 
 #define WARM_UP 3  // updates that are not counted: sessions open, kinds of steps are registered
@@ -54,7 +54,8 @@ static rn_status_t summarise(rn_cli_t* cli, const rn_training_t* training, int64
   return RN_OK;
 }
 
-static rn_status_t simulate(rn_cli_t* cli, request_t* request, int backups, result_t* out) {
+static rn_status_t simulate(rn_cli_t* cli, request_t* request, int backups,
+                            rn_cli_progress_t* progress, result_t* out) {
   int workers = (int)request->workers + backups;
   // Only the numbers that are looked at are there; each stands for its share of the model.
   double there = (workers * 16 + 1) * 4.0 * (double)request->servers;
@@ -80,8 +81,11 @@ static rn_status_t simulate(rn_cli_t* cli, request_t* request, int backups, resu
   rn_sim_t* sim = rn_training_sim(training);
   int64_t wanted = request->steps + WARM_UP;
   int64_t until = rn_sim_now(sim) + wanted * INT64_C(1000000000000);
-  while (rn_training_stats(training).updates < wanted && rn_sim_now(sim) < until)
+  while (rn_training_stats(training).updates < wanted && rn_sim_now(sim) < until) {
     rn_sim_run(sim, rn_sim_now(sim) + INT64_C(1000000000));
+    rn_cli_progress_set(progress, backups * wanted + rn_training_stats(training).updates);
+  }
+  rn_cli_progress_end(progress);
   rn_status_t status = RN_OK;
   if (rn_training_fault(training)[0])
     status = rn_internal("%s", rn_training_fault(training));
@@ -206,8 +210,10 @@ static rn_status_t sim(rn_cli_t* cli) {
       (long long)request.workers, (long long)request.servers, (long long)request.megabytes,
       (long long)request.gbits, (long long)request.steps);
   rn_status_t status = RN_OK;
+  rn_cli_progress_t progress =
+      rn_cli_progress(cli, "updates", (int64_t)count * (request.steps + WARM_UP));
   for (size_t i = 0; i < count && rn_ok(status); ++i) {
-    status = simulate(cli, &request, (int)i, &results[i]);
+    status = simulate(cli, &request, (int)i, &progress, &results[i]);
     if (rn_ok(status)) print_row(&request, &results[i], &results[0]);
   }
   if (rn_ok(status) && request.svg) status = draw(&request, results, count);

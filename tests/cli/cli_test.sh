@@ -250,7 +250,10 @@ same_real: double []
   call run "$net" --init init --fetch count --repeat 5 || fail '--repeat'
   shows 'count: float []
 12.0'
-  grep -Eq '^5 steps: ' err || fail '--repeat says no time'
+  grep -Eq '^5 steps: the first took [0-9.]+ us, the others [0-9.]+ us each \(p50 [0-9.]+, p90 [0-9.]+, p99 [0-9.]+, max [0-9.]+\)$' err ||
+    fail '--repeat says no times'
+  awk '{gsub(/[,()]/, ""); for (i = 1; i < NF; ++i) v[$i] = $(i + 1)}
+    END {exit !(v["p50"] <= v["p90"] && v["p90"] <= v["p99"] && v["p99"] <= v["max"])}' err || fail 'the percentiles are not in order'
   ok run "$net" --feed 'x=[[1,2]]' --feed 'text=""' --fetch y --threads 1 --trace trace.json
   grep -q '"traceEvents"' trace.json && grep -q '"name":"MatMul"' trace.json || fail 'no trace'
   if command -v python3 >/dev/null; then python3 -m json.tool trace.json >out 2>err || fail 'the trace is no JSON'; fi
@@ -596,6 +599,11 @@ part_terminal() {
   grep -q "$escape" out && fail 'colours on a dumb terminal'
   on_terminal graph "$net" --color never || fail 'never'
   grep -q "$escape" out && fail 'colours on a terminal in spite of --color never'
+  # Progress with the total and the time that is left, where it takes long; never in a file.
+  on_terminal bench null --seconds 2 || fail 'bench on a terminal'
+  prints '[0-9,]+ of 2,000 ms, [0-9]+ %, [0-9]+ s left'
+  ok bench null --seconds 1
+  grep -q ' left' out && fail 'progress in a file'
   on_terminal graph nowhere.pb && fail 'nowhere is there'
   prints "^$escape\\[31mrunnel:$escape\\[0m cannot read"
 }
