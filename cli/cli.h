@@ -93,6 +93,7 @@ typedef struct rn_cli_command_t {
   X(cert)                  \
   X(python_compat)         \
   X(bench)                 \
+  X(completion)            \
   X(version)               \
   X(help)
 

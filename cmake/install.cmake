@@ -6,6 +6,7 @@
 #   include/         tensorflow/, tsl/, xla/, runnel/ (with the generated ops.h)
 #   bin/runnel       the command
 #   share/man, share/doc/runnel
+#   share/bash-completion, share/zsh, share/fish   completions of the command
 include(GNUInstallDirs)
 
 # Debian's lib/<triplet> is for packages; under a prefix of one's own, lib is where people look.
@@ -17,6 +18,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include FILES_MATCH
 install(FILES ${CMAKE_BINARY_DIR}/generated/include/runnel/ops.h DESTINATION include/runnel)
 if(TARGET runnel)
   install(TARGETS runnel RUNTIME DESTINATION bin)
+  install(FILES ${CMAKE_BINARY_DIR}/cli/completion/runnel DESTINATION share/bash-completion/completions)
+  install(FILES ${CMAKE_BINARY_DIR}/cli/completion/_runnel DESTINATION share/zsh/site-functions)
+  install(FILES ${CMAKE_BINARY_DIR}/cli/completion/runnel.fish DESTINATION share/fish/vendor_completions.d)
 endif()
 
 # The prefix of a .pc file follows from where the file lies, so that `cmake --install --prefix` may be any folder, and the tree

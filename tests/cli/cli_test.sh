@@ -608,6 +608,61 @@ part_terminal() {
   prints "^$escape\\[31mrunnel:$escape\\[0m cannot read"
 }
 
+# completes "WANTED ..." WORD ...: what bash offers for the last word has these.
+completes() {
+  local wanted=$1 word COMP_WORDS COMP_CWORD COMPREPLY
+  shift
+  COMP_WORDS=(runnel "$@")
+  COMP_CWORD=$#
+  _runnel
+  for word in $wanted; do
+    [[ " ${COMPREPLY[*]} " == *" $word "* ]] || fail "completion of 'runnel $*' lacks $word: ${COMPREPLY[*]:-}"
+  done
+  [ -n "$wanted" ] || [ ${#COMPREPLY[@]} = 0 ] || fail "completion of 'runnel $*' is ${COMPREPLY[*]}"
+}
+
+part_completion() {
+  local command option shell
+  ok completion bash
+  bash -n out || fail 'the script for bash'
+  . ./out
+  runnel() { "$runnel" "$@"; }
+  mkdir folder && touch file.pb
+  completes 'ops graph saved_model python-compat completion --version' ''
+  completes 'transform' tr
+  completes 'show run freeze' saved_model ''
+  completes 'list latest' ckpt l
+  completes '--json --npy --color' ckpt show -
+  completes '--json' ckpt list --js
+  completes '' ckpt list --np
+  completes 'file.pb folder' graph ''
+  completes 'folder' events f
+  completes '' events file
+  completes 'auto always never' graph --color ''
+  completes 'file.pb' run x.pb --trace f
+  completes '' run x.pb --threads ''
+  completes 'MatMul' ops MatM
+  completes 'graph' help gr
+  completes '--feed --repeat --tags' saved_model run model -
+  completes '--ps' cluster up --
+  unset -f runnel
+  # Every command, verb and option is in all three.
+  for shell in bash zsh fish; do
+    ok completion $shell
+    cp out $shell.txt
+  done
+  for command in $("$runnel" help | sed -n 's/^  \([a-z][a-z_-]*\)  *[a-z].*/\1/p' | grep -v '^runnel$'); do
+    for shell in bash zsh fish; do grep -q "\b$command\b" $shell.txt || fail "the completion for $shell lacks $command"; done
+    for option in $("$runnel" help "$command" | grep -oE '^  --[a-z_-]+'); do
+      grep -q -- "$option\b" bash.txt || fail "the completion for bash lacks $option of $command"
+      grep -q -- "$option\b" zsh.txt || fail "the completion for zsh lacks $option of $command"
+      grep -q -- "seen_subcommand_from $command.* -l ${option#--}\b" fish.txt || fail "the completion for fish lacks $option of $command"
+    done
+  done
+  ! command -v zsh >/dev/null || zsh -n zsh.txt || fail 'the script for zsh'
+  ! command -v fish >/dev/null || fish -n fish.txt || fail 'the script for fish'
+}
+
 # same_outputs OPTIONS NAME ...: the outputs survive a transformation, with their names and values.
 same_outputs() {
   local graph=$data/outputs.pbtxt feed='x=[[[[1],[2]],[[3],[4]]]]' options=$1 name wanted=() fetched=() fed=()

@@ -17,6 +17,8 @@ cd "$prefix"
 for file in lib/libtensorflow.so lib/libtensorflow.so.2 lib/libtensorflow.so.2.21.0 lib/libtensorflow_cc.so.2 \
   lib/libtensorflow_framework.so.2 lib/libtensorflow_framework.so include/tensorflow/c/c_api.h include/tensorflow/c/eager/c_api.h \
   include/runnel/runnel.h include/runnel/ops.h include/runnel/graph.h bin/runnel share/man/man1/runnel.1 \
+  share/bash-completion/completions/runnel share/zsh/site-functions/_runnel share/fish/vendor_completions.d/runnel.fish \
+  share/doc/runnel/examples/models/line.pbtxt \
   share/doc/runnel/README.md share/doc/runnel/LICENSE share/doc/runnel/ops/math.md lib/pkgconfig/tensorflow.pc lib/pkgconfig/runnel.pc; do
   [ -e $file ] || fail "$file is missing"
 done
