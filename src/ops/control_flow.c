@@ -27,9 +27,23 @@ static rn_status_t common_shape(rn_shape_ctx_t* ctx, int first, int last, rn_sha
   return RN_OK;
 }
 
+// What handles and lists stand for, where all inputs agree on it: a list of another type may come
+// in by another way.
+static rn_handle_data_t common_handle(rn_shape_ctx_t* ctx) {
+  rn_handle_data_t common = *rn_shape_in_handle(ctx, 0);
+  for (int i = 1; i < ctx->input_count; i++) {
+    const rn_handle_data_t* other = rn_shape_in_handle(ctx, i);
+    if (!common.is_set || !other->is_set || other->dtype != common.dtype ||
+        other->key_rank != common.key_rank)
+      return (rn_handle_data_t){0};
+    if (!rn_shape_eq(common.shape, other->shape)) common.shape = RN_SHAPE_UNKNOWN;
+  }
+  return common;
+}
+
 rn_status_t rn_shape_fn_merge(rn_shape_ctx_t* ctx) {
   RN_TRY(common_shape(ctx, 0, ctx->input_count - 1, rn_shape_out(ctx, 0)));
-  *rn_shape_out_handle(ctx, 0) = *rn_shape_in_handle(ctx, 0);
+  *rn_shape_out_handle(ctx, 0) = common_handle(ctx);
   *rn_shape_out(ctx, 1) = RN_SHAPE_SCALAR;
   return RN_OK;
 }

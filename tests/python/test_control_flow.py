@@ -172,3 +172,31 @@ def test_what_is_inside_is_neither_fetched_nor_fed(tf, np):
         except ValueError as e:
             answers.append(str(e))
     return answers
+
+
+@both
+def test_lists_of_another_type_come_out_of_conditionals(tf, np):
+    ops = tf.raw_ops
+
+    def empty(dtype, shape):
+        return ops.EmptyTensorList(element_shape=tf.constant(shape, tf.int32), max_num_elements=-1, element_dtype=dtype)
+
+    def push(rows, row):
+        length = ops.TensorListLength(input_handle=rows)
+        rows = tf.cond(tf.equal(length, 0), lambda: empty(tf.float32, [3]), lambda: rows)
+        return ops.TensorListPushBack(input_handle=rows, tensor=row)
+
+    row = tf.constant([1.0, 2.0, 3.0])
+    twice = push(push(empty(tf.int32, []), row), row)
+    _, looped = tf.while_loop(lambda i, rows: i < 4, lambda i, rows: [i + 1, push(rows, row * i)], [tf.constant(0.0), empty(tf.int32, [])])
+    stack = lambda rows: ops.TensorListStack(input_handle=rows, element_shape=tf.constant(-1, tf.int32), element_dtype=tf.float32)
+    with tf.Session() as sess:
+        return sess.run([stack(twice), stack(looped)])
+
+
+@both
+def test_stacks_of_one_name_are_different(tf, np):
+    a, b = [tf.raw_ops.Stack(elem_type=tf.float32, stack_name="foo") for _ in range(2)]
+    with tf.Session() as sess:
+        names = [sess.run(x).ravel()[1] for x in (a, b, a)]
+    return [len(set(names)), [x.split(b"_")[0] for x in names]]

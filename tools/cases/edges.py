@@ -22,6 +22,10 @@ def fill(t):
     sparse_rows(t)
     sequences(t)
     quantized(t)
+    optionals(t)
+    casts(t)
+    old_graphs(t)
+    linear(t)
 
 
 def resizing(t):
@@ -281,3 +285,103 @@ def quantized(t):
     for signed in (False, True):
         x = [drawn("float", [9], -6, -1), scalar("float", 0), scalar("float", 0)]
         t.row("below_%d" % signed, "QuantizeAndDequantizeV2", x, {"signed_input": signed})
+
+
+def optionals(t):
+    f, i = given("float", [2], [1, 2]), scalar("int32", 3)
+    opt = lambda *values: node("OptionalFromValue", [list(values)])
+    get = lambda x, types, shapes: node("OptionalGetValue", [x], {"output_types": types, "output_shapes": shapes})
+    two = {"output_types": ["float", "int32"], "output_shapes": [[2], []]}
+    one = {"output_types": ["float"], "output_shapes": [[2]]}
+    nested = {"output_types": ["variant"], "output_shapes": [[]]}
+    t.row("zeros", "OptionalGetValue", [node("ZerosLike", [opt(f, i)])], two)
+    t.row("zeros_none", "OptionalHasValue", [node("ZerosLike", [node("OptionalNone")])])
+    inner = node("OptionalGetValue", [node("ZerosLike", [opt(opt(f))])], nested)
+    t.row("zeros_nested", "OptionalGetValue", [inner], one)
+    t.row("sum", "OptionalGetValue", [node("AddN", [[opt(f, i), opt(f, i), opt(f, i)]])], two)
+    t.row("sum_none", "OptionalHasValue", [node("AddN", [[node("OptionalNone"), node("OptionalNone")]])])
+    t.row("sum_half", "OptionalHasValue", [node("AddN", [[opt(f), node("OptionalNone")]])], message="code-only")
+    inner = node("OptionalGetValue", [node("AddN", [[opt(opt(f)), opt(opt(f))]])], nested)
+    t.row("sum_nested", "OptionalGetValue", [inner], one)
+    rows = lambda x: node("TensorListFromTensor", [x, iscalar(-1)], {"element_dtype": "float", "shape_type": "int32"})
+    for name, op in (("zeros", node("ZerosLike", [opt(rows(f))])), ("sum", node("AddN", [[opt(rows(f)), opt(rows(f))]]))):
+        lst = node("OptionalGetValue", [op], nested)
+        t.row(name + "_list", "TensorListStack", [lst, iscalar(-1)], {"element_dtype": "float"})
+
+
+def casts(t):
+    floats = [0.0, -0.0, 1, -2.3, 1e-9, 448, 449, 464, 464.1, 465, 500, 57344, 61439, 61440, 61441, 65536, 1e30]
+    floats += [INF, "-inf", NAN, 2**-9, 2**-10, 3 * 2**-11, 2**-17, 2**-16, 1.5 * 2**-17, -448, 0.3, 1.0625, 1.1875]
+    floats += [k / 8 * 2.0**e for e in range(-12, 9) for k in range(8, 16)]
+    cast = lambda x, to: node("Cast", [x], {"DstT": to})
+    for small in ("float8_e5m2", "float8_e4m3fn"):
+        for d in dtypes("F"):
+            t.row("%s_from_%s" % (small, d), "Cast", [cast(vec(d, floats), small)], {"DstT": "float"})
+        for d in dtypes("F I U C b qint8 qint32"):
+            # Numbers that every type holds.
+            x = vec("float", [0, 1, 2, 5, 14, 0.5, 28, 112] if d != "bool" else [0, 1, 0.5])
+            back = "int32" if d.startswith("q") else d
+            t.row("%s_to_%s" % (small, d), "Cast", [cast(cast(x, small), d)], {"DstT": back})
+        other = "float8_e4m3fn" if small == "float8_e5m2" else "float8_e5m2"
+        t.row("%s_to_%s" % (small, other), "Cast", [cast(cast(vec("float", floats), small), other)], {"DstT": "double"})
+        t.row("%s_from_int" % small, "Cast", [vec("int32", [1, 2])], {"DstT": small})
+    integers = list(range(-20, 40)) + [127, 128, 255, -128, 1000]
+    for small in ("int4", "uint4"):
+        for d in dtypes("I U qint8 quint8 qint32"):
+            back = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}.get(d, d)
+            t.row("%s_%s" % (small, d), "Cast", [cast(cast(vec("int32", integers), d), small)], {"DstT": back})
+        other = "int4" if small == "uint4" else "uint4"
+        t.row("%s_%s" % (small, other), "Cast", [cast(cast(vec("int32", integers), small), other)], {"DstT": "int32"})
+        t.row("%s_from_float" % small, "Cast", [vec("float", [1, 2])], {"DstT": small})
+        t.row("%s_to_float" % small, "Cast", [cast(vec("int32", [1, 2]), small)], {"DstT": "float"})
+
+
+def old_graphs(t):
+    """What only the kernels see, where nothing is known of the shapes."""
+    f = "float"
+    for name, size in (("one", 1), ("rest", -1), ("bad", 3)):
+        t.row("scalar_" + name, "Reshape", [vec(f, [7.0] if size == 1 else [7.0, 8.0]), scalar("int32", size)])
+    t.row("scalar", "BroadcastTo", [scalar(f, 7.0), scalar("int32", 3)])
+    for name, values, axis in (
+        ("scalars", [scalar(f, 1), scalar(f, 2)], 0),
+        ("scalars_axis", [scalar(f, 1), scalar(f, 2)], -1),
+        ("scalar_last", [vec(f, [1]), scalar(f, 2)], 0),
+        ("scalar_matrix", [given(f, [1, 1], [1]), scalar(f, 2)], 0),
+    ):
+        t.row(name, "ConcatV2", [values, scalar("int32", axis)])
+    for shape in ([], [3], None):
+        made = node("SparseConditionalAccumulator", attrs={"dtype": f, "shape": shape, "shared_name": "a"})
+        for name, dims in (("none", []), ("three", [3])):
+            given_ = [made, scalar("int64", 0), vec("int64", [0, 2]), vec(f, [1, 2]), vec("int64", dims)]
+            t.row(
+                "%s_%s" % ("any" if shape is None else len(shape), name),
+                "SparseAccumulatorApplyGradient",
+                given_,
+                {"has_known_shape": True},
+                then=[node("SparseAccumulatorTakeGradient", [made, scalar("int32", 1)], {"dtype": f})],
+            )
+    for name, shapes in (("none", [None]), ("scalars", [[]]), ("open", [[-1]])):
+        for what, values in (("scalars", vec(f, [1, 2])), ("rows", given(f, [2, 2], [1])), ("nothing", given(f, [2, 0], []))):
+            a = {"component_types": [f], "shapes": shapes, "shared_name": "b"}
+            made = node("Barrier", attrs=a)
+            t.row(
+                "%s_%s" % (name, what),
+                "BarrierInsertMany",
+                [made, vec("string", ["x", "y"]), values],
+                {"component_index": 0},
+                then=[node("BarrierReadySize", [made])],
+            )
+
+
+def linear(t):
+    for d in ("half", "float"):
+        for adjoint in (False, True):
+            x = given(d, [2, 2, 2], [2, 1, 1, 3, 0, 1, -1, 4])
+            t.row("%s_%d" % (d, adjoint), "MatrixInverse", [x], {"adjoint": adjoint}, tol=2e-3 if d == "half" else None)
+        t.row("singular_" + d, "MatrixInverse", [given(d, [2, 2], [1, 2, 2, 4])])
+        t.row("empty_" + d, "MatrixInverse", [given(d, [0, 2, 2], [])])
+        t.row("not_square_" + d, "MatrixInverse", [given(d, [2, 3], [1])])
+        for full in (False, True):
+            x = drawn(d, [2, 4, 3])
+            t.row("%s_%d" % (d, full), "Qr", [x], {"full_matrices": full}, tol=4e-3 if d == "half" else 1e-5)
+

@@ -412,6 +412,7 @@ static rn_status_t check_rows(const accumulator_t* accumulator, const rn_tensor_
     if (shape.dims[d] >= 0 && shape.dims[d] != rn_tensor_dim(values, d))
       return rn_invalid_argument("Shape mismatch: expected %s, got values of shape %s",
                                  rn_shape_text(shape).text, rn_text_of(values).text);
+  has_shape = has_shape && dims->count > 0;  // [] says nothing, either
   if (has_shape && dims->count != values->rank)
     return rn_invalid_argument("The gradient's shape has %lld dimensions, its values %d",
                                (long long)dims->count, values->rank);

@@ -70,7 +70,10 @@ static rn_status_t copy_spec(barrier_t* barrier, const rn_kernel_init_t* init, r
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&barrier->arena, (size_t)types->count, &own_shapes));
   for (int32_t i = 0; i < types->count; ++i) {
     own_types[i] = types->list_type[i];
-    RN_RETURN_IF_ERROR(rn_shape_copy(&barrier->arena, shapes->list_shape[i], &own_shapes[i]));
+    // As in stock, components of which nothing is known are scalars.
+    bool is_known = rn_shape_has_rank(shapes->list_shape[i]);
+    RN_RETURN_IF_ERROR(rn_shape_copy(
+        &barrier->arena, is_known ? shapes->list_shape[i] : RN_SHAPE_SCALAR, &own_shapes[i]));
   }
   barrier->types = own_types;
   barrier->shapes = own_shapes;
@@ -134,7 +137,7 @@ static rn_status_t barrier_init(const rn_kernel_init_t* init, void* state) {
   if (shapes->count != types->count)
     return rn_invalid_argument("All of the component shapes must be specified");
   for (int32_t i = 0; i < shapes->count; ++i)
-    if (!rn_shape_is_full(shapes->list_shape[i]))
+    if (rn_shape_has_rank(shapes->list_shape[i]) && !rn_shape_is_full(shapes->list_shape[i]))
       return rn_invalid_argument("Shape %s is not fully defined",
                                  rn_shape_text(shapes->list_shape[i]).text);
   RN_RETURN_IF_ERROR(
@@ -175,16 +178,18 @@ static rn_status_t check_insert(const barrier_t* barrier, const rn_kernel_ctx_t*
     return rn_invalid_argument(
         "Signature mismatch, have: string_ref, string, %s-> expected: string_ref, string, %s->",
         rn_dtype_name(values->dtype), rn_dtype_name(barrier->types[c]));
+  if (values->count == 0)
+    return rn_invalid_argument("Tensors with no elements are not supported %.*s: received shape %s",
+                               RN_STR_ARGS(barrier->name), rn_text_of(values).text);
   rn_shape_t wanted = barrier->shapes[c], found = rn_tensor_shape(values);
-  bool fits = found.rank == wanted.rank + 1;
-  for (int i = 0; fits && i < wanted.rank; ++i) fits = found.dims[i + 1] == wanted.dims[i];
-  if (!fits)
+  if (found.rank == 0 || keys->count != found.dims[0])
+    return rn_invalid_argument("There are %lld keys for values of shape %s", (long long)keys->count,
+                               rn_text_of(values).text);
+  rn_shape_t element = {found.rank - 1, found.dims + 1};
+  if (!rn_shape_eq(element, wanted))
     return rn_invalid_argument("Shape mismatch in tuple component %lld. Expected %s, got %s",
                                (long long)c + 2, rn_shape_text(wanted).text,
-                               rn_text_of(values).text);
-  if (keys->count != found.dims[0])
-    return rn_invalid_argument("There are %lld keys and %lld values", (long long)keys->count,
-                               (long long)found.dims[0]);
+                               rn_shape_text(element).text);
   return RN_OK;
 }
 

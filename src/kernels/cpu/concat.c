@@ -142,12 +142,14 @@ static rn_status_t concat(rn_kernel_ctx_t* ctx) {
   const int first = concat->first, count = ctx->kernel->input_count - 1;
   const rn_tensor_t* model = rn_in(ctx, first);
   int64_t axis = rn_int_at(axis_tensor, 0), rank = model->rank;
-  if (rank == 0)
-    return rn_invalid_argument("ConcatOp : Can't concatenate scalars (use tf.stack instead)");
-  if (axis < -rank || axis >= rank)
+  // Axis 0 of scalars is refused below, in the words for them.
+  if ((axis < -rank || axis >= rank) && axis != 0)
     return rn_invalid_argument(
         "ConcatOp : Expected concatenating dimensions in the range [%lld, %lld), but got %lld",
         (long long)-rank, (long long)rank, (long long)axis);
+  for (int i = 0; i < count; ++i)
+    if (rn_in(ctx, first + i)->rank == 0)
+      return rn_invalid_argument("ConcatOp : Can't concatenate scalars (use tf.stack instead)");
   if (axis < 0) axis += rank;
   int64_t dims[RN_MAX_RANK];
   memcpy(dims, rn_tensor_dims(model), (size_t)rank * sizeof *dims);

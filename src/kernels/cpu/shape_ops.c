@@ -88,7 +88,8 @@ static int64_t missing_of_empty(const rn_tensor_t* input, const rn_tensor_t* siz
 static rn_status_t reshape(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t* input = rn_in(ctx, 0);
   const rn_tensor_t* sizes = rn_in(ctx, 1);
-  if (sizes->rank != 1)
+  // A scalar stands for a vector of one, as old graphs have it.
+  if (sizes->rank > 1)
     return rn_invalid_argument("sizes input must be 1-D, not %s", rn_text_of(sizes).text);
   if (sizes->count >= RN_MAX_RANK)
     return rn_invalid_argument("too many dimensions: must be < %d, but received %lld", RN_MAX_RANK,
