@@ -63,7 +63,9 @@ void rn_master_session_plan_options(const rn_master_session_t* session,
                 .env = master->env},
       .tasks = session->device_tasks,
       .task_count = session->task_count,
-      .calls = session->options.calls,
+      .calls = {.keeps_calls = session->options.calls.keeps_calls,
+                .lowering = session->options.calls.lowering,
+                .prunes_branches = true},
       .optimize = session->options.optimize};
 }
 

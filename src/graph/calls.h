@@ -10,6 +10,7 @@ typedef struct rn_call_note_t {
   int32_t call;               // the call whose body it came from; -1: none
   bool is_awaited;            // somebody runs after it, or it is a target
   bool is_pivoted;            // a call that is dead just when its control inputs are
+  bool is_pruned;             // a call whose body runs only what is used of it
   rn_ir_edge_t* replacement;  // by output: what took its place; NULL: it is still there
   int32_t end;                // of a node that was replaced: what runs after all of it; -1
 } rn_call_note_t;

@@ -137,12 +137,17 @@ typedef enum rn_lowering_t {
 typedef struct rn_calls_options_t {
   bool keeps_calls;  // calls stay calls, and are made when they run
   rn_lowering_t lowering;
+  bool prunes_branches;  // branches and bodies that the attribute asks to take apart are pruned
 } rn_calls_options_t;
 // Puts the bodies of functions in place of calls (graph/pass_calls.c), conditionals and loops of
 // functions into Switch, Merge and their like (graph/pass_lower.c). Nodes of a body get names
-// "call/node", run on the call's device unless they name one, and run whether or not their
-// values are used if they have state; whoever waited for the call waits for those. What calls
-// itself, what asks not to be taken apart and what would grow beyond all bounds stays a call.
+// "call/node" and run on the call's device unless they name one. Those that have state run whether
+// or not their values are used; whoever waited for the call waits for them. What calls itself, what
+// asks not to be taken apart and what would grow beyond all bounds stays a call.
+//
+// TensorFlow's sessions prune a step after they have taken conditionals and loops apart, so that
+// unused assignments in a branch do not run. |prunes_branches| does the same: a branch or body runs
+// what its used results and its control results need.
 RN_MUST_USE rn_status_t rn_pass_calls(rn_ir_t* ir, const rn_calls_options_t* options);
 // Variables that loops only read are read before them. Leaves Identities behind, for the next pass.
 RN_MUST_USE rn_status_t rn_pass_invariants(rn_ir_t* ir);

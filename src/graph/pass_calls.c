@@ -75,8 +75,9 @@ rn_status_t rn_calls_add(rn_calls_t* calls, int32_t origin, const rn_calls_new_t
   if (!from->op) return rn_internal("The ops that calls are taken apart into are missing");
   rn_ir_node_t node;
   RN_RETURN_IF_ERROR(fill_new(calls, origin, from, &node));
+  rn_call_note_t note = calls->notes.items[origin];
   RN_RETURN_IF_ERROR(
-      new_note(calls, (rn_call_note_t){.call = calls->notes.items[origin].call, .end = -1}));
+      new_note(calls, (rn_call_note_t){.call = note.call, .end = -1, .is_pruned = note.is_pruned}));
   note_controls(calls, &node);
   return rn_ir_add(calls->ir, &node, out);
 }
@@ -194,6 +195,7 @@ typedef struct splice_t {
   int32_t start;       // what must run before the body does anything; -1: nothing
   bool is_careful;     // the call may be dead: then all of the body must be
   bool fits;           // what comes in has the shapes that the body was inferred for
+  bool is_pruned;      // effects that nothing needs do not run
   int32_t* loops;      // by body node id: how many loops it is in; NULL: the body has none
   RN_VEC(int32_t) effects;
   RN_VEC(rn_node_t*) order;
@@ -315,7 +317,8 @@ static rn_status_t add_node(splice_t* splice, rn_node_t* from) {
       node.constant = value->tensor;
   }
   calls->can_be_dead |= is_branching(from->op->role);
-  RN_RETURN_IF_ERROR(new_note(calls, (rn_call_note_t){.call = splice->number, .end = -1}));
+  rn_call_note_t note = {.call = splice->number, .end = -1, .is_pruned = splice->is_pruned};
+  RN_RETURN_IF_ERROR(new_note(calls, note));
   return rn_ir_add(ir, &node, &splice->index[from->id]);
 }
 
@@ -384,7 +387,7 @@ static rn_status_t link_node(splice_t* splice, const rn_node_t* from) {
                      is_gate(splice, from, RN_ROLE_ENTER));
   if (splice->start >= 0 && waits) node->controls[node->control_count++] = splice->start;
   note_controls(calls, node);
-  if (has_effects(from))
+  if (has_effects(from) && !splice->is_pruned)
     RN_RETURN_IF_ERROR(rn_vec_push(&calls->targets, calls->ir->allocator, splice->index[from->id]));
   bool is_awaited =
       is_inside ? is_gate(splice, from, RN_ROLE_EXIT) : has_effects(from) || is_call(from);
@@ -464,6 +467,9 @@ static rn_status_t copy_body(splice_t* splice) {
     RN_RETURN_IF_ERROR(add_node(splice, splice->order.items[i]));
   for (size_t i = 0; i < splice->order.count; ++i)
     RN_RETURN_IF_ERROR(link_node(splice, splice->order.items[i]));
+  for (int32_t i = 0; splice->is_pruned && i < body->control_count; ++i)
+    RN_RETURN_IF_ERROR(
+        rn_vec_push(&calls->targets, ir->allocator, splice->index[body->controls[i]->id]));
   rn_ir_edge_t* results = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)body->result_count, &results));
   for (int32_t i = 0; i < body->result_count; ++i) {
@@ -601,8 +607,11 @@ static rn_status_t take_apart(rn_calls_t* calls, int32_t index) {
   if (stays_call(calls, index, body)) return keep_call(calls, index, function);
   rn_call_t call = {calls->notes.items[index].call, body};
   RN_RETURN_IF_ERROR(rn_vec_push(&calls->calls, calls->ir->allocator, call));
-  splice_t splice = {
-      .calls = calls, .call = index, .number = (int32_t)calls->calls.count - 1, .body = body};
+  splice_t splice = {.calls = calls,
+                     .call = index,
+                     .number = (int32_t)calls->calls.count - 1,
+                     .body = body,
+                     .is_pruned = calls->notes.items[index].is_pruned};
   status = copy_body(&splice);
   rn_vec_free(&splice.effects, calls->ir->allocator);
   rn_vec_free(&splice.order, calls->ir->allocator);
@@ -677,6 +686,7 @@ static rn_status_t run(rn_calls_t* calls) {
   if (!calls->has_changed) return RN_OK;
   redirect(calls);
   RN_RETURN_IF_ERROR(add_targets(calls));
+  if (calls->options->prunes_branches) RN_RETURN_IF_ERROR(rn_ir_sweep(ir));
   return rn_pass_shapes(ir);
 }
 

@@ -427,9 +427,7 @@ static rn_status_t lower_while(loop_t* loop) {
   return leave_loop(loop, exits);
 }
 
-static bool is_asked_for(const rn_calls_t* calls, const rn_ir_node_t* node) {
-  if (calls->options->lowering == RN_LOWER_NEVER) return false;
-  if (calls->options->lowering == RN_LOWER_ALWAYS) return true;
+static bool is_asked_for(const rn_ir_node_t* node) {
   const rn_attr_value_t* asked = rn_ir_attr(node, RN_STR("_lower_using_switch_merge"));
   return asked && asked->kind == RN_ATTR_BOOL && !asked->is_list && asked->b;
 }
@@ -458,7 +456,10 @@ static rn_status_t can_loop(const rn_calls_t* calls, const loop_t* loop, bool* o
 
 rn_status_t rn_calls_lower(rn_calls_t* calls, int32_t index) {
   rn_ir_node_t source = *rn_calls_node(calls, index);
-  if (!is_asked_for(calls, &source)) return RN_OK;
+  bool is_asked = is_asked_for(&source);
+  if (calls->options->lowering == RN_LOWER_NEVER) return RN_OK;
+  if (calls->options->lowering != RN_LOWER_ALWAYS && !is_asked) return RN_OK;
+  calls->notes.items[index].is_pruned |= is_asked && calls->options->prunes_branches;
   bool can = false;
   if (source.op->role == RN_ROLE_WHILE) {
     loop_t loop = {.calls = calls,

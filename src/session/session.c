@@ -120,6 +120,7 @@ static rn_status_t set_up(rn_session_t* session) {
                                       .config = session->options.config};
   RN_RETURN_IF_ERROR(rn_functions_create(&functions, session->allocator, &session->functions));
   session->planner.functions = session->functions;
+  session->planner.calls.prunes_branches = true;
   return RN_OK;
 }
 

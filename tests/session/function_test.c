@@ -22,7 +22,8 @@ enum { WAYS = sizeof ways / sizeof *ways };
 
 static rt_t begin(const way_t* way) {
   rt_t rt = rt_begin(way->threads);
-  rt.options.calls = (rn_calls_options_t){way->keeps_calls, way->lowering};
+  rt.options.calls =
+      (rn_calls_options_t){.keeps_calls = way->keeps_calls, .lowering = way->lowering};
   return rt;
 }
 
@@ -410,6 +411,39 @@ RT_TEST(function, conditionals) {
     cr_assert_eq(rt_get(&rt, y, x, 5), 3);
     cr_assert_eq(rt_get(&rt, y, x, 1), 2);
     cr_assert_eq(rt_count, 2, "only the branch that is taken runs");
+    rt_end(&rt);
+  }
+}
+
+// A branch that is to be taken apart is pruned with the step: counting for the result that is not
+// fetched does not happen, unless it is a control result.
+RT_TEST(function, unused_effects_of_branches) {
+  for (int has_control = 0; has_control < 2; ++has_control) {
+    rt_t rt = begin(&(way_t){false, RN_LOWER_WHERE_ASKED, 1});
+    fn_t fn = fn_begin(&rt, 1);
+    rn_edge_t results[2];
+    for (int i = 0; i < 2; ++i) results[i] = apply(fn.s, "TestCount", fn.args[0]);
+    fn_end_with(&fn, &rt, "twice", results, 2, has_control ? results[1].node : NULL);
+    rn_edge_t x = rt_placeholder(&rt, "x");
+    rn_edge_t is_positive = rn_Greater(rt.s, x, rn_const_float(rt.s, 0));
+    rn_op_begin(rt.s, "If");
+    rn_op_input(rt.s, is_positive);
+    rn_op_input_list(rt.s, &x, 1);
+    rn_op_attr_type_list(rt.s, "Tout", two_floats, 2);
+    rn_op_attr_func(rt.s, "then_branch", "twice");
+    rn_op_attr_func(rt.s, "else_branch", "twice");
+    rn_op_attr_bool(rt.s, "_lower_using_switch_merge", true);
+    rn_edge_t y = {rn_op_finish(rt.s), 0};
+    rt_count = 0;
+    cr_assert_eq(rt_get(&rt, y, x, 2), 2);
+    cr_assert_eq(rt_count, 1 + has_control);
+    rn_tensor_t fed = rt_scalar(1);
+    rt_step_t step = {0};
+    rt_feed(&step, x, &fed);
+    rt_target(&step, y.node);  // all of it
+    RT_OK(rt_run(&rt, &step));
+    cr_assert_eq(rt_count, 3 + has_control);
+    rn_tensor_clear(&fed);
     rt_end(&rt);
   }
 }
