@@ -362,6 +362,27 @@ OPS_TEST(a_call_that_is_half_sent_is_ended) {
   rn_server_destroy(task.server);
 }
 
+OPS_TEST(calls_without_a_message_count_too) {
+  enum { CALLS = 3000 };
+  task_t task = {.options.max_client_memory = 1 << 20};
+  task_open(&task);
+  OK(rn_server_start(task.server));
+  rn_strbuf_t calls, answer;
+  rn_strbuf_init(&calls, memory());
+  rn_strbuf_init(&answer, memory());
+  for (uint32_t i = 0; i < CALLS; ++i)
+    put_frame(&calls, 1, 4, 2 * i + 1, RN_STR("\x83\x86\x84\x01\x01x"));
+  rn_socket_t* socket = connect_http2(&task, rn_strbuf_view(&calls));
+  cr_assert(!is_closed_within(socket, SECOND, &answer));
+  expect_page(&task, "/statusz?format=json", "HTTP/1.1 200 ", "\"calls\":512,");
+  socket->vtable->close(socket);
+  usleep(200000);
+  expect_page(&task, "/statusz?format=json", "HTTP/1.1 200 ", "\"held\":0,");
+  rn_strbuf_clear(&calls);
+  rn_strbuf_clear(&answer);
+  rn_server_destroy(task.server);
+}
+
 // Sessions.
 
 static rn_session_t* connect_to(const task_t* task, rn_graph_t* graph) {

@@ -15,13 +15,32 @@
 // Bytes of a message of somebody without the token, who hears that then.
 #define MAX_UNTRUSTED (64u << 10)
 #define GROWTH 8
+// What a call takes besides its message, about.
+#define CALL_SIZE 2048
+
+// Whether the peer may have |size| bytes more, |announced| of them in all.
+static rn_status_t check_room(const rn_http2_t* http2, size_t size, size_t announced) {
+  const rn_http2_options_t* options = &http2->options;
+  if (options->max_held && announced > options->max_held - http2->held)
+    return rn_resource_exhausted(
+        "The messages of this client would take more than %zu bytes at a time", options->max_held);
+  size_t all = options->all_held ? *options->all_held : 0;
+  if (options->all_held && (all > options->max_all_held || size > options->max_all_held - all))
+    return rn_resource_exhausted(
+        "The messages of all clients would take more than %zu bytes at a time",
+        options->max_all_held);
+  return RN_OK;
+}
 
 static int on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame, void* arg) {
   rn_http2_t* http2 = arg;
   if (!http2->options.is_server || frame->hd.type != NGHTTP2_HEADERS ||
       frame->headers.cat != NGHTTP2_HCAT_REQUEST)
     return 0;
-  rn_stream_t* stream = http2->options.events->open(http2->options.owner);
+  rn_status_t status = check_room(http2, CALL_SIZE, CALL_SIZE);
+  bool has_room = rn_ok(status);
+  rn_status_free(status);
+  rn_stream_t* stream = has_room ? http2->options.events->open(http2->options.owner) : NULL;
   if (!stream) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   rn_http2_init_stream(http2, stream);
   stream->align = http2->options.align;
@@ -29,6 +48,7 @@ static int on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame
   stream->heard_ns = http2->heard_ns;
   stream->is_trusted = http2->options.token.size == 0;
   rn_http2_open_stream(http2, stream);
+  rn_http2_hold(stream, CALL_SIZE);
   nghttp2_session_set_stream_user_data(session, stream->id, stream);
   return 0;
 }
@@ -69,20 +89,6 @@ static size_t next_room(const rn_stream_t* stream) {
   size_t room = stream->expected;
   while (room > FIRST_ROOM && room / GROWTH > stream->received) room /= GROWTH;
   return room;
-}
-
-// Whether the peer may have |size| bytes more, |announced| of them in all.
-static rn_status_t check_room(const rn_http2_t* http2, size_t size, size_t announced) {
-  const rn_http2_options_t* options = &http2->options;
-  if (options->max_held && announced > options->max_held - http2->held)
-    return rn_resource_exhausted(
-        "The messages of this client would take more than %zu bytes at a time", options->max_held);
-  size_t all = options->all_held ? *options->all_held : 0;
-  if (options->all_held && (all > options->max_all_held || size > options->max_all_held - all))
-    return rn_resource_exhausted(
-        "The messages of all clients would take more than %zu bytes at a time",
-        options->max_all_held);
-  return RN_OK;
 }
 
 // More room for the message, once its size and its first bytes are known.
