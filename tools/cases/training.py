@@ -64,7 +64,7 @@ def arguments(rule, d, var, shape, rows=None, grad_shape=None):
 
 def with_odd_numbers(rule, inputs):
     """NaN and infinities in the gradient, and NaN in each slot."""
-    given_to = [a for a in rule if a != "i"]
+    given_to = [a for a in rule if a != "i" or len(inputs) == len(rule)]
     for k, (a, spec) in enumerate(zip(given_to, inputs)):
         if a == "g":
             inputs[k] = vec("float", [NAN, INF, "-inf", 0.5, -0.5, 0.25, 1, -1, 0.0])
@@ -111,8 +111,23 @@ def fill(t):
                 sparse(t, name, rule, flags, prefix, var)
 
 
+def ranges(t, op, rule, flags, make):
+    """Numbers of either sign, and NaN, for every number of the rule."""
+    numbers = [k for k, a in enumerate(rule) if isinstance(a, float)]
+    for at, k in enumerate(numbers):
+        for value in (-1.0, 0.0, 1.0, NAN):
+            changed = rule[:k] + [value] + rule[k + 1 :]
+            # Powers of zero and of NaN: only whether it runs.
+            t.row("range_%d_%s" % (at, value), op, make(changed), undefined=[0])
+    for flag in flags:
+        changed = rule[: numbers[0]] + [0.0] + rule[numbers[0] + 1 :]
+        t.row("range_" + flag, op, make(changed), {flag: True}, undefined=[0])
+
+
 def sparse(t, name, rule, flags, prefix, var):
     op = prefix + "SparseApply" + name
+    if "Ftrl" in name or name == "ProximalAdagrad":
+        ranges(t, op, rule, flags, lambda r: arguments(r, "float", var, [2, 2], [1]))
     kinds = {
         "RMSProp": "half f",
         "CenteredRMSProp": "half f",
@@ -126,6 +141,7 @@ def sparse(t, name, rule, flags, prefix, var):
         # Stock rounds each step, and the difference of two roots is divided by a small lr.
         tol = 5e-2 if (name, d) == ("FtrlV2", "bfloat16") else loose(d)
         t.row(d, op, arguments(rule, d, var, [5, 3], [4, 0]), tol=tol)
+    t.row("odd", op, with_odd_numbers(rule, arguments(rule, "float", var, [9], list(range(9)))))
     t.row("twice", op, arguments(rule, "float", var, [5, 3], [1, 1]))
     t.row("vector", op, arguments(rule, "float", var, [5], [1, 3]))
     t.row("none", op, arguments(rule, "float", var, [5, 2], []))

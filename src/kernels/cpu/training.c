@@ -48,6 +48,7 @@ static rn_status_t apply_init(const rn_kernel_init_t* init, void* state, rn_rule
     else if (apply->number_count < RN_RULE_MAX_NUMBERS)
       apply->numbers[apply->number_count++] = i;
   }
+  if (apply->indices >= 0) apply->flags |= RN_RULE_SPARSE;
   if (rn_init_bool(init, "use_nesterov")) apply->flags |= RN_RULE_NESTEROV;
   if (rn_init_bool(init, "multiply_linear_by_lr")) apply->flags |= RN_RULE_MULTIPLY_LINEAR;
   bool has_update_slots = rn_op_attr_index(init->op, RN_STR("update_slots")) >= 0;
@@ -91,6 +92,27 @@ static rn_status_t hold(rn_kernel_ctx_t* ctx, int count, held_t* held) {
                                  ctx->kernel->op->inputs[i].name);
   }
   return RN_OK;
+}
+
+// The ranges of numbers that stock asks of sparse Ftrl and of proximal Adagrad.
+static rn_status_t check_range(const rn_kernel_ctx_t* ctx, const apply_t* apply, int input,
+                               double value) {
+  const bool is_ftrl = (apply->flags & RN_RULE_SPARSE) &&
+                       (apply->rule == RN_RULE_ftrl || apply->rule == RN_RULE_ftrl_v2);
+  if (!is_ftrl && apply->rule != RN_RULE_proximal_adagrad) return RN_OK;
+  const rn_str_t name = rn_str(ctx->kernel->op->inputs[input].name);
+  if (rn_str_is(name, "lr")) {
+    if (value > 0 || (value == 0 && (apply->flags & RN_RULE_MULTIPLY_LINEAR))) return RN_OK;
+    return rn_invalid_argument("lr is not a positive scalar%s: []",
+                               is_ftrl ? " (or zero if multiply_linear_by_lr is set)" : "");
+  }
+  if (rn_str_is(name, "lr_power"))
+    return value <= 0 ? RN_OK : rn_invalid_argument("lr_power is not a non-positive scalar: []");
+  if (value >= 0) return RN_OK;
+  return rn_invalid_argument("%s regularization strength is not a non-negative scalar: []",
+                             rn_str_is(name, "l2_shrinkage") ? "l2 shrinkage"
+                             : rn_str_is(name, "l1")         ? "l1"
+                                                             : "l2");
 }
 
 // The op's numbers in the types that the rules compute in.
@@ -147,6 +169,7 @@ static rn_status_t read_numbers(const rn_kernel_ctx_t* ctx, const apply_t* apply
         f64[i] = f32[i];
         break;
     }
+    RN_RETURN_IF_ERROR(check_range(ctx, apply, apply->numbers[i], f64[i]));
   }
   return RN_OK;
 }

@@ -24,17 +24,18 @@
 #define SIGN(x) ((x) != (x) ? (x) : (T_)(((x) > 0) - ((x) < 0)))
 
 // Ftrl's step towards zero, shared by its forms: |linear| beyond l1 pulls the variable, otherwise
-// it is zero.
-#define FTRL_FINISH(l1_, l2_)                                   \
-  const T_ quadratic = POW(new_accum, -power) / lr + 2 * (l2_); \
-  const T_ pull = (l1_)*SIGN(linear[i]) - linear[i];            \
-  var[i] = ABS(linear[i]) > (l1_) ? pull / quadratic : 0;       \
+// it is zero. As in stock, the dense form makes zero of NaN and the sparse one does not.
+#define FTRL_REST(x) ((flags & RN_RULE_SPARSE) && (x) != (x) ? (x) : 0)
+#define FTRL_FINISH(l1_, l2_)                                                \
+  const T_ quadratic = POW(new_accum, -power) / lr + 2 * (l2_);              \
+  const T_ pull = (l1_)*SIGN(linear[i]) - linear[i];                         \
+  var[i] = ABS(linear[i]) > (l1_) ? pull / quadratic : FTRL_REST(linear[i]); \
   accum[i] = accum[i] + g * g
 
-#define FTRL_FINISH_BY_LR(l1_, l2_)                           \
-  const T_ quadratic = POW(new_accum, -power) + 2 * (l2_)*lr; \
-  const T_ pull = (l1_)*lr * SIGN(linear[i]) - linear[i];     \
-  var[i] = ABS(linear[i]) > (l1_)*lr ? pull / quadratic : 0;  \
+#define FTRL_FINISH_BY_LR(l1_, l2_)                                             \
+  const T_ quadratic = POW(new_accum, -power) + 2 * (l2_)*lr;                   \
+  const T_ pull = (l1_)*lr * SIGN(linear[i]) - linear[i];                       \
+  var[i] = ABS(linear[i]) > (l1_)*lr ? pull / quadratic : FTRL_REST(linear[i]); \
   accum[i] = accum[i] + g * g
 
 // Rules that complex numbers know too.

@@ -6,7 +6,12 @@
 
 #define RN_RULE_MAX_NUMBERS 8
 
-enum { RN_RULE_NESTEROV = 1, RN_RULE_UPDATE_SLOTS = 2, RN_RULE_MULTIPLY_LINEAR = 4 };
+enum {
+  RN_RULE_NESTEROV = 1,
+  RN_RULE_UPDATE_SLOTS = 2,
+  RN_RULE_MULTIPLY_LINEAR = 4,
+  RN_RULE_SPARSE = 8,  // rows of the variables; Ftrl keeps NaN there
+};
 
 // X(enumerator, number of variables): which arrays |v| holds, the variable first, and which numbers
 // |h|, is said beside each rule.
