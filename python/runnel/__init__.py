@@ -37,6 +37,8 @@ except ImportError as error:
         "than build/release is named by RUNNEL_BUILD." % error) from None
 _core.register(package=_home + _os.sep)
 
+from runnel import _submodules
+_submodules.install()
 from runnel import dtypes, errors, tensor_shape
 from runnel import _names, direct, framework, raw_ops, convert, composite, session
 from runnel.framework import *
