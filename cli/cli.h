@@ -154,7 +154,7 @@ RN_MUST_USE rn_status_t rn_cli_prefix(rn_status_t status, const char* format, ..
 RN_MUST_USE rn_status_t rn_cli_at(rn_status_t status, const char* path);
 
 // Splits "name=value" at the first '='; a usage error if there is none or the name is empty.
-RN_MUST_USE rn_status_t rn_cli_split(const rn_cli_t* cli, const char* option, const char* text,
+RN_MUST_USE rn_status_t rn_cli_split(const rn_cli_t* cli, const char* option, rn_str_t text,
                                      rn_str_t* out_name, rn_str_t* out_value);
 
 // What somebody probably meant by |wanted|: the candidate that differs least, if it differs little.

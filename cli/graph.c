@@ -82,7 +82,7 @@ static rn_status_t set_inputs(const rn_cli_t* cli, rn_cli_file_t* file) {
   size_t at = 0;
   for (const char* value; (value = rn_cli_each(cli, "--input", &at));) {
     rn_str_t name, shape;
-    RN_RETURN_IF_ERROR(rn_cli_split(cli, "--input", value, &name, &shape));
+    RN_RETURN_IF_ERROR(rn_cli_split(cli, "--input", rn_str(value), &name, &shape));
     RN_RETURN_IF_ERROR(set_input(file, name, shape));
   }
   return RN_OK;

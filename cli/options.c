@@ -318,13 +318,12 @@ const char* rn_cli_word(const rn_cli_t* cli, size_t index) {
   return index < cli->words.count ? cli->words.items[index] : NULL;
 }
 
-rn_status_t rn_cli_split(const rn_cli_t* cli, const char* option, const char* text,
-                         rn_str_t* out_name, rn_str_t* out_value) {
-  const char* equals = strchr(text, '=');
-  if (!equals || equals == text)
-    return rn_cli_usage(cli, "%s wants NAME=VALUE, not '%s'", option, text);
-  *out_name = rn_str_n(text, (size_t)(equals - text));
-  *out_value = rn_str(equals + 1);
+rn_status_t rn_cli_split(const rn_cli_t* cli, const char* option, rn_str_t text, rn_str_t* out_name,
+                         rn_str_t* out_value) {
+  *out_value = text;
+  *out_name = rn_str_split(out_value, '=');
+  if (!out_name->size || out_name->size == text.size)
+    return rn_cli_usage(cli, "%s wants NAME=VALUE, not '%.*s'", option, RN_STR_ARGS(text));
   return RN_OK;
 }
 

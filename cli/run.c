@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/vec.h"
+#include "cli/expr.h"
 #include "cli/load.h"
 #include "cli/model.h"
 #include "cli/npy.h"
@@ -38,7 +39,7 @@ static rn_status_t take_fetch(job_t* job, const char* value, bool is_saved) {
   fetch_t fetch = {.name = value};
   if (is_saved) {
     rn_str_t name, copy;
-    RN_RETURN_IF_ERROR(rn_cli_split(job->cli, "--save", value, &name, &fetch.file));
+    RN_RETURN_IF_ERROR(rn_cli_split(job->cli, "--save", rn_str(value), &name, &fetch.file));
     RN_RETURN_IF_ERROR(rn_arena_str(&job->arena, name, &copy));
     fetch.name = copy.data;
   }
@@ -85,8 +86,9 @@ static bool find_port(const job_t* job, rn_str_t name, bool is_feed, rn_edge_t* 
 }
 
 // "name" or "name:1". A node's name has no ':' in it.
-static rn_status_t find_edge(const job_t* job, const char* option, rn_str_t text, rn_edge_t* out) {
-  if (find_port(job, text, strcmp(option, "--feed") == 0, out)) return RN_OK;
+static rn_status_t find_edge(const job_t* job, const char* option, rn_str_t text, bool is_feed,
+                             rn_edge_t* out) {
+  if (find_port(job, text, is_feed, out)) return RN_OK;
   rn_str_t rest = text, name = rn_str_split(&rest, ':');
   int64_t index = 0;
   if (name.size != text.size && (!rn_str_to_i64(rest, &index) || index < 0 || index > INT32_MAX))
@@ -112,21 +114,46 @@ static rn_status_t fit_type(rn_tensor_t* value, rn_dtype_t wanted) {
                              rn_dtype_name(wanted));
 }
 
-static rn_status_t resolve_feed(job_t* job, const char* text) {
+// Feeds what |read| makes of |text|, "NAME=VALUE", as |option| gave it.
+static rn_status_t resolve_feed(job_t* job, const char* option, rn_str_t text,
+                                rn_cli_reader_t read) {
   rn_cli_t* cli = job->cli;
   rn_str_t name, value_text;
   rn_edge_t edge;
-  RN_RETURN_IF_ERROR(rn_cli_split(cli, "--feed", text, &name, &value_text));
-  RN_RETURN_IF_ERROR(find_edge(job, "--feed", name, &edge));
+  RN_RETURN_IF_ERROR(rn_cli_split(cli, option, text, &name, &value_text));
+  RN_RETURN_IF_ERROR(find_edge(job, option, name, true, &edge));
   rn_dtype_t wanted = rn_dtype_base(edge.node->outputs[edge.index].dtype);
   rn_tensor_t value;
-  RN_RETURN_IF_ERROR(rn_cli_prefix(rn_cli_value(cli, value_text, wanted, &value),
-                                   "--feed %.*s: ", RN_STR_ARGS(name)));
-  rn_status_t status = rn_cli_prefix(fit_type(&value, wanted), "--feed %.*s: ", RN_STR_ARGS(name));
+  RN_RETURN_IF_ERROR(
+      rn_cli_prefix(read(cli, value_text, wanted, &value), "%s %.*s: ", option, RN_STR_ARGS(name)));
+  rn_status_t status =
+      rn_cli_prefix(fit_type(&value, wanted), "%s %.*s: ", option, RN_STR_ARGS(name));
   if (rn_ok(status)) status = rn_vec_push(&job->feeds, cli->allocator, edge);
   if (rn_ok(status)) status = rn_vec_push(&job->values, cli->allocator, value);
   if (!rn_ok(status)) rn_tensor_clear(&value);
   return status;
+}
+
+// --feed, and what saved_model_cli calls it.
+static rn_status_t resolve_feeds(job_t* job) {
+  static const struct {
+    const char* option;
+    rn_cli_reader_t read;
+  } lists[] = {{"--inputs", rn_cli_read_file},
+               {"--input_exprs", rn_cli_read_expr},
+               {"--input_examples", rn_cli_read_examples}};
+  size_t at = 0;
+  for (const char* text; (text = rn_cli_each(job->cli, "--feed", &at));)
+    RN_RETURN_IF_ERROR(resolve_feed(job, "--feed", rn_str(text), rn_cli_value));
+  for (size_t i = 0; job->cli->verb && i < sizeof lists / sizeof *lists; ++i) {
+    at = 0;
+    for (const char* text; (text = rn_cli_each(job->cli, lists[i].option, &at));) {
+      rn_str_t rest = rn_str(text), item;
+      while (rn_cli_next_input(&rest, &item))
+        RN_RETURN_IF_ERROR(resolve_feed(job, lists[i].option, item, lists[i].read));
+    }
+  }
+  return RN_OK;
 }
 
 // Names to nodes, texts to values.
@@ -135,12 +162,11 @@ static rn_status_t resolve(job_t* job) {
   rn_edge_t edge;
   rn_node_t* node;
   size_t at = 0;
-  for (const char* text; (text = rn_cli_each(job->cli, "--feed", &at));)
-    RN_RETURN_IF_ERROR(resolve_feed(job, text));
+  RN_RETURN_IF_ERROR(resolve_feeds(job));
   for (size_t i = 0; i < job->fetch_texts.count; ++i) {
     const fetch_t* fetch = &job->fetch_texts.items[i];
     RN_RETURN_IF_ERROR(
-        find_edge(job, fetch->file.size ? "--save" : "--fetch", rn_str(fetch->name), &edge));
+        find_edge(job, fetch->file.size ? "--save" : "--fetch", rn_str(fetch->name), false, &edge));
     RN_RETURN_IF_ERROR(rn_vec_push(&job->fetches, allocator, edge));
   }
   at = 0;
@@ -284,21 +310,36 @@ static rn_status_t write_file(const job_t* job, rn_str_t path, const rn_strbuf_t
   return status;
 }
 
-static rn_status_t print_result(const job_t* job, size_t i) {
+// The file of a result: as --save names it, or in the folder --outdir.
+static rn_status_t file_of(job_t* job, const fetch_t* fetch, rn_str_t* out) {
+  const char* folder = job->cli->verb ? rn_cli_text(job->cli, "--outdir") : NULL;
+  *out = fetch->file;
+  if (fetch->file.size || !folder) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_cli_at(rn_fs_make_directories(job->cli->env, folder), folder));
+  RN_RETURN_IF_ERROR(rn_arena_printf(&job->arena, out, "%s/%s.npy", folder, fetch->name));
+  if (rn_cli_has(job->cli, "--overwrite") || !rn_fs_exists(job->cli->env, out->data)) return RN_OK;
+  return rn_already_exists("'%s' is there already; --overwrite replaces it", out->data);
+}
+
+static rn_status_t print_result(job_t* job, size_t i) {
   const rn_tensor_t* value = &job->results[i];
   const fetch_t* fetch = &job->fetch_texts.items[i];
   rn_strbuf_t buf;
+  rn_str_t file;
+  RN_RETURN_IF_ERROR(file_of(job, fetch, &file));
   rn_strbuf_init(&buf, job->cli->allocator);
   rn_status_t status = RN_OK;
-  if (fetch->file.size) {
-    status = rn_cli_prefix(rn_npy_write(value, &buf), "--save %s: ", fetch->name);
-    if (rn_ok(status)) status = write_file(job, fetch->file, &buf);
-  } else {
+  if (file.size) {
+    status = rn_cli_prefix(rn_npy_write(value, &buf), "%s: ", fetch->name);
+    if (rn_ok(status)) status = write_file(job, file, &buf);
+    buf.size = 0;
+  }
+  if (!fetch->file.size) {
     rn_strbuf_printf(&buf, "%s: %s ", fetch->name, rn_dtype_name(value->dtype));
     rn_shape_print(&buf, rn_tensor_shape(value));
     rn_strbuf_append(&buf, RN_STR("\n"));
     rn_cli_show(&buf, value);
-    status = rn_strbuf_status(&buf);
+    if (rn_ok(status)) status = rn_strbuf_status(&buf);
     if (rn_ok(status)) fwrite(buf.data, 1, buf.size, stdout);
   }
   rn_strbuf_clear(&buf);

@@ -34,13 +34,29 @@ static const rn_cli_option_t options[] = {
               "multiply batch normalisations into the convolutions before them", .verbs = "freeze"),
     RN_OPTION(FLAG, "--text", NULL, "write text (pbtxt); also if FILE ends in .pbtxt",
               .verbs = "freeze"),
+    RN_OPTION(FOLDER, "--dir", "DIR", "the model, as saved_model_cli takes it", .is_word = true),
+    RN_OPTION(FLAG, "--all", NULL, "as saved_model_cli takes it; all is shown without it, too",
+              .verbs = "show"),
+    RN_OPTION(TEXT, "--inputs", "NAME=FILE;...",
+              "feed .npy files; their numbers are converted to the type of the input",
+              .repeats = true, .verbs = "run"),
+    RN_OPTION(TEXT, "--input_exprs", "NAME=VALUE;...",
+              "feed literals of Python: numbers, texts, lists, tuples", .repeats = true,
+              .verbs = "run"),
+    RN_OPTION(TEXT, "--input_examples", "NAME=[{...}];...",
+              "feed tf.Examples: a list of {\"feature\": [values]}", .repeats = true,
+              .verbs = "run"),
+    RN_OPTION(FOLDER, "--outdir", "DIR", "write each output to DIR/NAME.npy, too", .verbs = "run"),
+    RN_OPTION(FLAG, "--overwrite", NULL, "replace files in --outdir", .verbs = "run"),
     {0},
 };
 
 const rn_cli_command_t rn_cli_saved_model_command = {
     .name = "saved_model",
     .summary = "show, run or freeze a SavedModel",
-    .about = "SavedModels, as TensorFlow and Keras export them.",
+    .about =
+        "SavedModels, as TensorFlow and Keras export them. The options of TensorFlow's own "
+        "saved_model_cli for show and run are taken, too.",
     .verbs = verbs,
     .options = options,
     .examples =

@@ -455,6 +455,23 @@ part_saved_model() {
     saved_model run "$models/mlp"
   ok run "$models/mlp" --signature serve --fetch output_0 --feed "keras_tensor=@$models/mlp/in_keras_tensor.npy"
   cmp -s out wanted || fail 'the two signatures differ'
+  # As saved_model_cli is called.
+  ok saved_model run --dir "$models/mlp" --tag_set serve --signature_def serving_default \
+    --inputs "keras_tensor=$models/mlp/in_keras_tensor.npy" --outdir written/here
+  cmp -s out wanted || fail '--inputs differ from --feed'
+  [ -s written/here/output_0.npy ] || fail '--outdir has no file'
+  bad 1 "'written/here/output_0.npy' is there already; --overwrite" saved_model run --dir "$models/mlp" --outdir written/here \
+    --input_exprs 'keras_tensor=[(1,2,3,4,5,6,7,8)]'
+  ok saved_model run --dir "$models/mlp" --outdir written/here --overwrite --input_exprs 'keras_tensor=[(1,2,3,4,5,6,7,8,)]'
+  prints '^output_0: float \[1,4\]$'
+  ok saved_model show --dir "$models/mlp" --all --tag_set serve --signature_def serve
+  prints '^  signature serve '
+  grep -q serving_default out && fail '--signature_def shows all'
+  bad 1 "no signature 'x'" saved_model show --dir "$models/mlp" --signature_def x
+  bad 1 'examples are strings, and the model wants float' saved_model run "$models/mlp" --input_examples 'keras_tensor=[{"a":[1]}]'
+  bad 1 "'nine.npz\[a\]': arrays of .npz files are not read" saved_model run "$models/mlp" --inputs 'keras_tensor=nine.npz[a]'
+  bad 2 '--inputs wants NAME=VALUE' saved_model run "$models/mlp" --inputs nine.npy
+  bad 2 "there is no option '--inputs'" run "$models/mlp" --inputs x=y.npy
   ok saved_model freeze "$models/mlp" mlp.pb
   ok run mlp.pb --feed "keras_tensor=@$models/mlp/in_keras_tensor.npy" --fetch output_0
   cmp -s out wanted || fail 'the frozen graph differs'
@@ -643,7 +660,7 @@ part_completion() {
   completes '' run x.pb --threads ''
   completes 'MatMul' ops MatM
   completes 'graph' help gr
-  completes '--feed --repeat --tags' saved_model run model -
+  completes '--feed --repeat --tags --outdir --input_exprs' saved_model run model -
   completes '--ps' cluster up --
   unset -f runnel
   # Every command, verb and option is in all three.
