@@ -707,3 +707,69 @@ CT_TEST(function, while_loop) {
   check(&fn, 2, (int32_t[]){2, 9}, 1, (int32_t[]){9});
   end(&fn);
 }
+
+// A function of the host graph that takes |args| numbers and gives |results| times the last.
+static void copy_repeat(fn_t* fn, const char* name, int args, int results) {
+  ct_t body = ct_open();
+  TF_Output in[3], out[3];
+  char names[3][16];
+  for (int i = 0; i < args; ++i) {
+    snprintf(names[i], sizeof names[i], "x%d", i);
+    in[i] = ct_out(ct_placeholder(&body, body.graph, names[i], TF_INT32), 0);
+  }
+  TF_Output last = ct_out(ct_unary(&body, body.graph, "Identity", "last", in[args - 1]), 0);
+  for (int i = 0; i < results; ++i) out[i] = last;
+  TF_Function* function = TF_GraphToFunction(body.graph, name, 0, -1, NULL, args, in, results, out,
+                                             NULL, NULL, NULL, body.status);
+  CT_OK(body.status);
+  TF_GraphCopyFunction(fn->host.graph, function, NULL, fn->host.status);
+  CT_OK(fn->host.status);
+  TF_DeleteFunction(function);
+  ct_close(&body);
+}
+
+// Runs |op| over one number, with functions by name and |numbers| before its variable.
+static void run_wrong(fn_t* fn, const char* op, int numbers, const char* first, const char* a,
+                      const char* second, const char* b, TF_Code code, const char* text) {
+  static int made;
+  char name[32];
+  snprintf(name, sizeof name, "wrong%d", made++);
+  TF_Operation* one = TF_GraphOperationByName(fn->host.graph, "one");
+  TF_Output var = ct_out(one ? one : ct_scalar(&fn->host, fn->host.graph, "one", 1), 0);
+  TF_Operation* many = TF_GraphOperationByName(fn->host.graph, "many");
+  if (!many) many = ct_scalar(&fn->host, fn->host.graph, "many", 5);
+  TF_OperationDescription* desc = TF_NewOperation(fn->host.graph, op, name);
+  for (int i = 0; i < numbers; ++i) TF_AddInput(desc, i == 1 ? ct_out(many, 0) : var);
+  TF_AddInputList(desc, &var, 1);
+  TF_SetAttrFuncName(desc, first, a, strlen(a));
+  if (second) TF_SetAttrFuncName(desc, second, b, strlen(b));
+  if (!strcmp(op, "If")) TF_SetAttrTypeList(desc, "Tout", (TF_DataType[]){TF_INT32}, 1);
+  TF_Operation* oper = TF_FinishOperation(desc, fn->host.status);
+  CT_OK(fn->host.status);
+  cr_assert_null(ct_try_run(&fn->host, 0, NULL, NULL, ct_out(oper, 0)));
+  CT_ERROR_HAS(fn->host.status, code, text);
+}
+
+// Functions that take or give another number of values than the op that calls them.
+CT_TEST(function, wrong_counts) {
+  fn_t fn = begin();
+  copy_repeat(&fn, "OneToOne", 1, 1);
+  copy_repeat(&fn, "OneToTwo", 1, 2);
+  copy_repeat(&fn, "TwoToOne", 2, 1);
+  copy_repeat(&fn, "TwoToTwo", 2, 2);
+  run_wrong(&fn, "While", 0, "cond", "OneToTwo", "body", "OneToOne", TF_INVALID_ARGUMENT,
+            "Expected a single scalar return value from WhileOp cond, got 2 tensors.");
+  run_wrong(&fn, "While", 0, "cond", "TwoToOne", "body", "OneToOne", TF_INVALID_ARGUMENT,
+            "Expects 2 arguments, but 1 is provided");
+  run_wrong(&fn, "While", 0, "cond", "OneToOne", "body", "OneToTwo", TF_INVALID_ARGUMENT,
+            "While loop body returned 2 arguments. Expected: 1");
+  run_wrong(&fn, "For", 3, "body", "TwoToTwo", NULL, NULL, TF_INVALID_ARGUMENT,
+            "For loop body returned 2 arguments. Expected: 1");
+  run_wrong(&fn, "For", 3, "body", "OneToOne", NULL, NULL, TF_INVALID_ARGUMENT,
+            "Expects 1 arguments, but 2 is provided");
+  run_wrong(&fn, "If", 1, "then_branch", "OneToTwo", "else_branch", "OneToOne", TF_INTERNAL,
+            "Expect to produce 1 tensors, but only get 2");
+  run_wrong(&fn, "If", 1, "then_branch", "TwoToOne", "else_branch", "OneToOne", TF_INVALID_ARGUMENT,
+            "Expects 2 arguments, but 1 is provided");
+  end(&fn);
+}

@@ -89,23 +89,39 @@ static rn_status_t for_init(const rn_kernel_init_t* init, void* state) {
   return add_named(state, init, "body");
 }
 
-static rn_status_t check_instance(const rn_instance_t* instance, int32_t args, int32_t results) {
-  if (instance->arg_count == args && instance->result_count == results) return RN_OK;
-  return rn_invalid_argument(
-      "Function '%.*s' takes %d arguments and gives %d results; %d and %d are expected",
-      RN_STR_ARGS(instance->name), instance->arg_count, instance->result_count, args, results);
+// What a function is called as; stock's words for a wrong number of results depend on it.
+typedef enum called_as_t { AS_CALL, AS_COND, AS_WHILE_BODY, AS_FOR_BODY } called_as_t;
+
+static rn_status_t check_instance(const rn_instance_t* instance, called_as_t as, int32_t args,
+                                  int32_t results) {
+  int32_t made = instance->result_count;
+  if (instance->arg_count != args)
+    return rn_invalid_argument("Expects %d arguments, but %d is provided", instance->arg_count,
+                               args);
+  if (made == results) return RN_OK;
+  switch (as) {
+    case AS_COND:
+      return rn_invalid_argument(
+          "Expected a single scalar return value from WhileOp cond, got %d tensors.", made);
+    case AS_WHILE_BODY:
+    case AS_FOR_BODY:
+      return rn_invalid_argument("%s loop body returned %d arguments. Expected: %d",
+                                 as == AS_FOR_BODY ? "For" : "While", made, results);
+    default:
+      return rn_internal("Expect to produce %d tensors, but only get %d", results, made);
+  }
 }
 
 // The instance behind target |i|, which must take and give this much. Several threads may come
 // first: one instance is kept.
-static rn_status_t get_instance(calls_t* calls, int32_t i, int32_t args, int32_t results,
-                                rn_instance_t** out) {
+static rn_status_t get_instance(calls_t* calls, int32_t i, called_as_t as, int32_t args,
+                                int32_t results, rn_instance_t** out) {
   target_t* target = &calls->targets[i];
   *out = target->instance;
   if (*out) return RN_OK;
   rn_instance_t *made = NULL, *seen = NULL;
   RN_RETURN_IF_ERROR(rn_function_prepare(calls->functions, target->function, calls->device, &made));
-  rn_status_t status = check_instance(made, args, results);
+  rn_status_t status = check_instance(made, as, args, results);
   if (!rn_ok(status)) {
     rn_function_forget(calls->functions, made);
     return status;
@@ -153,8 +169,8 @@ static void run_instance(rn_kernel_ctx_t* ctx, rn_instance_t* instance, int32_t 
 static void run_target(rn_kernel_ctx_t* ctx, int32_t i, int32_t first) {
   const rn_kernel_t* kernel = ctx->kernel;
   rn_instance_t* instance = NULL;
-  rn_status_t status =
-      get_instance(ctx->state, i, kernel->input_count - first, kernel->output_count, &instance);
+  rn_status_t status = get_instance(ctx->state, i, AS_CALL, kernel->input_count - first,
+                                    kernel->output_count, &instance);
   if (rn_ok(status))
     run_instance(ctx, instance, first, flight_done);
   else
@@ -181,7 +197,8 @@ static void remote_call_compute(rn_kernel_ctx_t* ctx) {
     status = rn_function_prepare(calls->functions, calls->targets[0].function,
                                  rn_tstring_view(RN_DATA(target, const rn_tstring_t)), &instance);
   if (rn_ok(status))
-    status = check_instance(instance, ctx->kernel->input_count - 1, ctx->kernel->output_count);
+    status =
+        check_instance(instance, AS_CALL, ctx->kernel->input_count - 1, ctx->kernel->output_count);
   if (rn_ok(status)) {
     run_instance(ctx, instance, 1, remote_done);
     return;
@@ -362,8 +379,9 @@ static void while_compute(rn_kernel_ctx_t* ctx) {
   calls_t* calls = ctx->state;
   loop_t* loop = NULL;
   rn_status_t status = loop_create(ctx, 0, &loop);
-  if (rn_ok(status)) status = get_instance(calls, 0, loop->count, 1, &loop->cond);
-  if (rn_ok(status)) status = get_instance(calls, 1, loop->count, loop->count, &loop->body);
+  if (rn_ok(status)) status = get_instance(calls, 0, AS_COND, loop->count, 1, &loop->cond);
+  if (rn_ok(status))
+    status = get_instance(calls, 1, AS_WHILE_BODY, loop->count, loop->count, &loop->body);
   if (rn_ok(status))
     while_run(loop);
   else if (loop)
@@ -438,7 +456,7 @@ static rn_status_t for_begin(rn_kernel_ctx_t* ctx, loop_t* loop) {
   if (!is_right)
     return rn_invalid_argument("Invalid start/limit/delta: %d %d %d", bounds[0], bounds[1],
                                bounds[2]);
-  return get_instance(ctx->state, 0, loop->count + 1, loop->count, &loop->body);
+  return get_instance(ctx->state, 0, AS_FOR_BODY, loop->count + 1, loop->count, &loop->body);
 }
 
 static void for_compute(rn_kernel_ctx_t* ctx) {
