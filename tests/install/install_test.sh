@@ -23,6 +23,7 @@ for file in lib/libtensorflow.so lib/libtensorflow.so.2 lib/libtensorflow.so.2.2
   [ -e $file ] || fail "$file is missing"
 done
 readelf -S lib/libtensorflow.so.2 | grep -q debug_info && fail 'the library was not stripped'
+"$here/../house/hardening.sh" "$prefix/lib/libtensorflow.so.2" "$prefix/bin/runnel" || [ $? = 77 ] || fail 'it is not hardened'
 grep -rl "$build" include lib/pkgconfig share && fail 'an installed file names the build folder'
 
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
