@@ -105,7 +105,7 @@ void TF_ExtendGraph(TF_DeprecatedSession* session, const void* proto, size_t pro
     rn_capi_set(status, RN_CAPI_NULL(session ? "proto" : "session"));
     return;
   }
-  rn_import_options_t options = {.validate_colocation = true};
+  rn_import_options_t options = {.validate_colocation = true, .extends = true};
   rn_import_results_t results = {0};
   rn_status_t outcome =
       rn_graph_import(session->graph, rn_str_n(proto, proto_len), &options, &results);

@@ -101,6 +101,7 @@ static rn_status_t extend_graph(rn_master_session_t* session, rn_str_t graph_def
   if (rn_ok(status)) {
     rn_import_options_t import = {
         .allows_any_names = true,
+        .extends = true,
         .map_from = from,
         .map_to = to,
         .map_count = (int32_t)old_inputs(session->graph, graph_def, from, to)};

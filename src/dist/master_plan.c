@@ -159,7 +159,10 @@ rn_status_t rn_master_check(const rn_master_plan_options_t* options, rn_graph_t*
   rn_mutex_unlock(&graph->mutex);
   rn_signature_t all = {.targets = graph->nodes.items, .target_count = (int32_t)count};
   RN_RETURN_IF_ERROR(rn_ir_create(graph, &all, &ir));
-  rn_status_t status = rn_place(ir, &options->place);
+  // A node whose op is a function is a call of it, and is placed as such.
+  const rn_calls_options_t calls = {.keeps_calls = true, .lowering = RN_LOWER_NEVER};
+  rn_status_t status = rn_pass_calls(ir, &calls);
+  if (rn_ok(status)) status = rn_place(ir, &options->place);
   rn_ir_destroy(ir);
   return status;
 }

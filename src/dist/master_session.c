@@ -245,7 +245,7 @@ static rn_status_t set_up(rn_master_session_t* session, const rn_create_session_
   session->config_proto = config;
   RN_RETURN_IF_ERROR(rn_graph_create(master->allocator, &session->graph));
   session->graph->keeps_misfits = true;
-  rn_import_options_t import = {.allows_any_names = true};
+  rn_import_options_t import = {.allows_any_names = true, .extends = true};
   RN_RETURN_IF_ERROR(rn_graph_import(session->graph, call->graph_def, &import, NULL));
   snprintf(session->handle, sizeof session->handle, "%016llx",
            (unsigned long long)master->env->random(master->env->self));

@@ -16,6 +16,7 @@ typedef struct rn_import_options_t {
   bool uniquify_prefix;
   bool validate_colocation;
   bool allows_any_names;  // of nodes: for bodies of functions, which name them as they like
+  bool extends;           // the graph grows as a session's does: "a/b" may come after "a/b/c"
   rn_str_t default_device;
   const rn_tensor_id_t*
       map_from;  // input mapping: |map_from[i]| of the GraphDef becomes |map_to[i]| of the graph
@@ -50,7 +51,8 @@ RN_MUST_USE rn_status_t rn_graph_import(rn_graph_t* graph, rn_str_t bytes,
 
 // Appends the serialised GraphDef of the whole graph, functions and versions included.
 RN_MUST_USE rn_status_t rn_graph_export(rn_graph_t* graph, rn_strbuf_t* out);
-// The same without the first |first| nodes; |*out_count| (NULL is fine) says how many the graph has.
+// The same without the first |first| nodes; |*out_count| (NULL is fine) says how many the graph
+// has.
 RN_MUST_USE rn_status_t rn_graph_export_from(rn_graph_t* graph, size_t first, rn_strbuf_t* out,
                                              size_t* out_count);
 // Appends one node as a serialised NodeDef.

@@ -116,7 +116,8 @@ static rn_status_t settle_name(rn_import_t* import, int32_t number) {
   rn_str_t name;
   RN_RETURN_IF_ERROR(rn_import_final_name(import, number, &name));
   // Below a prefix, names that are themselves prefixes may be taken, as in stock.
-  bool taken = import->options->uniquify_names || !import->prefix.size
+  const rn_import_options_t* options = import->options;
+  bool taken = options->uniquify_names || !(import->prefix.size || options->extends)
                    ? is_taken(import, name)
                    : rn_map_get(&import->graph->by_name, name) != NULL;
   if (!taken) return RN_OK;

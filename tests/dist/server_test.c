@@ -365,6 +365,31 @@ Test(server, tasks_end_under_load, .timeout = 240) {
   cr_assert_gt(steps, 100, "only %d steps: there was no load", steps);
 }
 
+// A graph may grow by a node whose name others have as their prefix.
+SERVER_TEST(graphs_grow_above_their_names) {
+  cluster_t cluster;
+  cluster_open(&cluster);
+  rn_graph_t* graph = NULL;
+  OK(rn_graph_create(memory(), &graph));
+  rn_scope_t* s = rn_scope_create(graph);
+  rn_session_t* session = connect_to(&cluster, graph);
+  const char* names[] = {"a/b/c", "a/b", "a"};
+  for (int i = 0; i < 3; ++i) {
+    const float value = (float)i;
+    float got = -1;
+    rn_scope_name_next(s, names[i]);
+    rn_edge_t x = rn_const(s, RN_FLOAT, NULL, 0, &value);
+    cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
+    cr_assert_str_eq(x.node->name.data, names[i]);
+    OK(step_run(session, (rn_edge_t){0}, 0, x, NULL, &got));
+    cr_assert_eq(got, value);
+  }
+  rn_session_destroy(session);
+  rn_scope_destroy(s);
+  rn_graph_release(graph);
+  cluster_close(&cluster);
+}
+
 // A master and its workers plan for any shape, whatever the placeholder declares.
 SERVER_TEST(feeds_of_other_shapes_run) {
   cluster_t cluster;

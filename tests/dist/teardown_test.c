@@ -74,7 +74,7 @@ static void add_function(rn_graph_t* library, const char* name, body_t body) {
   rn_graph_release(graph);
 }
 
-typedef enum kind_t { IF, CASE, WHILE, CALL, ONE_SHOT, ITERATOR, REDUCE, KINDS } kind_t;
+typedef enum kind_t { IF, CASE, WHILE, CALL, AS_OP, ONE_SHOT, ITERATOR, REDUCE } kind_t;
 
 static rn_edge_t build(rn_scope_t* s, kind_t kind, rn_edge_t x, rn_node_t** out_first) {
   rn_edge_t iterator;
@@ -90,6 +90,10 @@ static rn_edge_t build(rn_scope_t* s, kind_t kind, rn_edge_t x, rn_node_t** out_
       return rn_edge_at(rn_While(s, &x, 1, "is_small", "twice"), 0);
     case CALL:
       return rn_edge_at(rn_StatefulPartitionedCall(s, &x, 1, floats, 1, "twice"), 0);
+    case AS_OP:  // a node whose op is the function
+      rn_op_begin(s, "twice");
+      rn_op_input(s, x);
+      return (rn_edge_t){rn_op_finish(s), 0};
     case ONE_SHOT:
       iterator = rn_OneShotIterator(s, "make_dataset", numbers, 1, scalar, scalar_rank, 1);
       break;
@@ -245,6 +249,7 @@ X(if, IF)
 X(case, CASE)
 X(while, WHILE)
 X(call, CALL)
+X(function_as_op, AS_OP)
 X(one_shot, ONE_SHOT)
 X(iterator, ITERATOR)
 X(reduce, REDUCE)
