@@ -10,23 +10,25 @@
 
 #include "cli/cli.h"
 
-// The folder of this command with |tail| behind it, if such a file is there.
+// The folder of this command with |tail| behind it, if such a file is there. Links stay: an
+// environment's python3 is one.
 static bool beside(const char* tail, char out[static PATH_MAX]) {
-  char self[PATH_MAX], path[PATH_MAX + 64];
+  char self[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
   if (length <= 0) return false;
   self[length] = '\0';
   char* slash = strrchr(self, '/');
   if (!slash) return false;
   *slash = '\0';
-  int wanted = snprintf(path, sizeof path, "%s/%s", self, tail);
-  return wanted > 0 && (size_t)wanted < sizeof path && realpath(path, out) != NULL;
+  int wanted = snprintf(out, PATH_MAX, "%s/%s", self, tail);
+  return wanted > 0 && wanted < PATH_MAX && access(out, F_OK) == 0;
 }
 
 // In a build folder of the source tree: the package and what was built for it.
 static rn_status_t use_source_tree(void) {
-  char package[PATH_MAX], build[PATH_MAX], search[2 * PATH_MAX];
-  if (!beside("../../../python/runnel/__main__.py", package) || !beside("..", build)) return RN_OK;
+  char path[PATH_MAX], package[PATH_MAX], build[PATH_MAX], search[2 * PATH_MAX];
+  if (!beside("../../../python/runnel/__main__.py", path) || !realpath(path, package)) return RN_OK;
+  if (!beside("..", path) || !realpath(path, build)) return RN_OK;
   *strrchr(package, '/') = '\0';
   *strrchr(package, '/') = '\0';
   const char* old = getenv("PYTHONPATH");
@@ -42,8 +44,9 @@ static rn_status_t use_source_tree(void) {
 static rn_status_t python_compat(rn_cli_t* cli) {
   enum { MAX_SCRIPTS = 1000 };
   char* argv[MAX_SCRIPTS + 5];
+  char own[PATH_MAX];  // of the environment that the command was installed into
   const char* python = getenv("PYTHON");
-  if (!python || !*python) python = "python3";
+  if (!python || !*python) python = beside("python3", own) ? own : "python3";
   int count = 0;
   argv[count++] = (char*)python;
   argv[count++] = "-m";

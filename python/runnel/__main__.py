@@ -1,33 +1,82 @@
-"""python -m runnel script.py [arguments]: runs a script that says `import tensorflow as tf` with Runnel.
-python -m runnel -m module | -c code: the same of a module or of code.
-python -m runnel --names script.py ...: lists the names of tf in scripts that are not here.
+"""Runs scripts that say `import tensorflow as tf` with Runnel.
+
+usage: python -m runnel SCRIPT [ARGUMENT ...]
+       python -m runnel -m MODULE [ARGUMENT ...]
+       python -m runnel -c CODE [ARGUMENT ...]
+       python -m runnel --names SCRIPT ...
+
+--names lists the names of tf in scripts that are not here. --version prints the version, --help
+this text.
 """
 
+import os
 import runpy
 import sys
 
 from runnel import alias
 
 
+def _complain(text):
+    print("python -m runnel: %s" % text, file=sys.stderr)
+    return 2
+
+
+def _version():
+    import runnel
+    return "runnel %s (the API of TensorFlow %s, Python %s)" % (runnel.runnel_version, runnel.__version__, sys.version.split()[0])
+
+
 def main():
-    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
-        print(__doc__)
-        return 0 if len(sys.argv) > 1 else 2
-    if sys.argv[1] == "--names":
+    arguments = sys.argv[1:]
+    first = arguments[0] if arguments else None
+    if first is None or first in ("-h", "--help"):
+        print(__doc__.strip(), file=sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else 2
+    if first in ("-V", "--version"):
+        print(_version())
+        return 0
+    if first in ("-m", "-c", "--names") and len(arguments) < 2:
+        return _complain("%s needs %s; see --help" % (first, {"-m": "a module", "-c": "code"}.get(first, "a script")))
+    if first == "--names":
         from runnel import script_names
-        return script_names.main(sys.argv[2:])
+        return script_names.main(arguments[1:])
+    if first.startswith("-") and first not in ("-m", "-c"):
+        return _complain("there is no option '%s'; see --help" % first)
     alias.install()
     del sys.argv[0]
-    if sys.argv[0] == "-m":
-        del sys.argv[0]
-        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-    elif sys.argv[0] == "-c":
+    if first == "-m":
+        return _run_module()
+    if first == "-c":
         code = sys.argv.pop(1)
         exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
     else:
-        import os
-        sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
-        runpy.run_path(sys.argv[0], run_name="__main__")
+        return _run_script(first)
+    return 0
+
+
+def _run_module():
+    import importlib.util
+    del sys.argv[0]
+    name = sys.argv[0]
+    sys.path.insert(0, os.getcwd())
+    try:
+        is_there = importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        is_there = False
+    if not is_there:
+        return _complain("there is no module '%s'" % name)
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+    return 0
+
+
+def _run_script(path):
+    try:
+        with open(path if not os.path.isdir(path) else os.path.join(path, "__main__.py"), "rb"):
+            pass
+    except OSError as error:
+        return _complain("cannot read '%s': %s" % (error.filename, error.strerror))
+    sys.path[0] = os.path.dirname(os.path.abspath(path))
+    runpy.run_path(path, run_name="__main__")
     return 0
 
 

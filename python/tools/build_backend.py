@@ -1,8 +1,8 @@
 """Builds the wheel: `pip install .` at the root of the repository (PEP 517), with nothing but CMake,
 Ninja and a C compiler.
 
-The library is built under build/wheel and packed beside the Python files; RUNNEL_BUILD names a
-build folder that is packed as it is instead. CMAKE_ARGS are given to CMake.
+The library and the command `runnel` are built under build/wheel and packed beside the Python files;
+RUNNEL_BUILD names a build folder that is packed as it is instead. CMAKE_ARGS are given to CMake.
 """
 
 import base64
@@ -46,15 +46,45 @@ def metadata():
     return "\n".join(lines + ["Requires-Dist: " + name for name in requirements]) + "\n"
 
 
+def packages():
+    """The Debian packages of packages.txt that a build needs."""
+    names, is_needed = [], False
+    for line in open(os.path.join(ROOT, "packages.txt"), encoding="utf-8"):
+        line = line.strip()
+        if line.startswith("#"):
+            is_needed = line[1:].strip().startswith(("build", "libraries of the product", "the Python client"))
+        elif line and is_needed:
+            names.append(line)
+    return names
+
+
+def stop(problem):
+    """Ends the build with a message that pip shows as it is."""
+    sys.exit("%s\nOn Debian and Ubuntu this installs all that a build needs:\n  apt install %s" % (problem, " ".join(packages())))
+
+
+def check_tools():
+    """Stops if a program is missing that the build needs."""
+    missing = [name for name in ("cmake", "ninja", "pkg-config") if shutil.which(name) is None]
+    if not any(shutil.which(name) for name in (os.environ.get("CC") or "cc", "gcc", "clang")):
+        missing.append("a C compiler")
+    if missing:
+        stop("Runnel is built from C, and not found here: %s." % ", ".join(missing))
+
+
 def build_library():
-    """The folder that has the library and the package's built files."""
+    """The folder that has the library, the command and the package's built files."""
     chosen = os.environ.get("RUNNEL_BUILD")
     if chosen:
         return chosen if os.path.isabs(chosen) else os.path.join(ROOT, chosen)
+    check_tools()
     folder = os.path.join(ROOT, "build", "wheel")
-    subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DRN_TESTS=OFF",
-                    "-DRN_PYTHON=" + sys.executable] + shlex.split(os.environ.get("CMAKE_ARGS", "")), check=True)
-    subprocess.run(["ninja", "-C", folder, "runnel_python", "runnel_python_tables", "runnel_python_stubs"], check=True)
+    configure = ["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DRN_TESTS=OFF", "-DRN_PYTHON=" + sys.executable]
+    targets = ["runnel", "runnel_python", "runnel_python_tables", "runnel_python_stubs"]
+    if subprocess.run(configure + shlex.split(os.environ.get("CMAKE_ARGS", ""))).returncode != 0:
+        stop("CMake failed; the lines above say why.")
+    if subprocess.run(["ninja", "-C", folder] + targets).returncode != 0:
+        stop("The build failed; the lines above say why.")
     return folder
 
 
@@ -64,6 +94,10 @@ def built_files(folder):
     rows = [("runnel/" + name, os.path.join(made, name)) for name in sorted(os.listdir(made))
             if name != "__pycache__"]
     rows.append(("runnel/libtensorflow.so.2", os.path.join(folder, "libtensorflow.so.2")))
+    rows.append(("runnel-%s.data/scripts/runnel" % project()[0], os.path.join(folder, "cli", "runnel")))
+    for _, path in rows:
+        if not os.path.exists(path):
+            sys.exit("%s is missing: build the targets runnel and runnel_python there" % path)
     return rows
 
 
@@ -79,10 +113,12 @@ def source_files():
 
 
 def contents(path):
-    """A file's bytes; of libraries without their debugging parts."""
+    """A file's bytes; of libraries and programs without their debugging parts."""
     path = os.path.realpath(path)
     strip = shutil.which("strip")
-    if ".so" in os.path.basename(path) and strip:
+    with open(path, "rb") as stream:
+        is_binary = stream.read(4) == b"\x7fELF"
+    if is_binary and strip:
         with tempfile.TemporaryDirectory() as folder:
             stripped = os.path.join(folder, "library")
             subprocess.run([strip, "--strip-unneeded", "-o", stripped, path], check=True)
@@ -103,7 +139,7 @@ class Wheel:
         data = data.encode() if isinstance(data, str) else data
         entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
         entry.compress_type = zipfile.ZIP_DEFLATED
-        entry.external_attr = 0o755 << 16 if ".so" in name else 0o644 << 16
+        entry.external_attr = (0o100755 if ".so" in name or "/scripts/" in name else 0o100644) << 16  # with the bit of files, for pip
         self.zip.writestr(entry, data)
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         self.rows.append((name, "sha256=" + digest, len(data)))
@@ -172,7 +208,14 @@ def build_sdist(sdist_directory, config_settings=None):
 
 
 def get_requires_for_build_wheel(config_settings=None):
+    """No packages; what is missing besides is said before anything is done."""
+    if not os.environ.get("RUNNEL_BUILD"):
+        check_tools()
     return []
 
 
-get_requires_for_build_editable = get_requires_for_build_sdist = get_requires_for_build_wheel
+def get_requires_for_build_sdist(config_settings=None):
+    return []
+
+
+get_requires_for_build_editable = get_requires_for_build_sdist

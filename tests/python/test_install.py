@@ -27,6 +27,69 @@ def test_wheel(tmp_path):
     done = subprocess.run([sys.executable, "-c", PROGRAM, target], check=True, stdout=subprocess.PIPE, text=True, cwd=str(tmp_path),
                           env=dict(environment, PYTHONPATH=target))
     assert done.stdout == "[[6.0]]\n"
+    done = subprocess.run([os.path.join(target, "bin", "runnel"), "ops", "MatMul"], check=True, stdout=subprocess.PIPE, text=True, env={})
+    assert done.stdout.startswith("MatMul(")
+
+
+def test_wheel_without_tools(tmp_path):
+    """What is missing is said, and which packages have it; no traceback."""
+    environment = {key: value for key, value in os.environ.items() if key != "RUNNEL_BUILD"}
+    done = subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps", "--no-cache-dir", "-w", str(tmp_path), ROOT],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(environment, PATH=str(tmp_path)))
+    assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
+    assert "not found here: cmake, ninja" in done.stdout and "apt install gcc" in done.stdout and "libdnnl-dev" in done.stdout, done.stdout
+
+
+def run_module(*arguments, cwd=None):
+    done = subprocess.run([sys.executable, "-m", "runnel", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=cwd,
+                          env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python")))
+    assert "Traceback" not in done.stdout, done.stdout
+    return done.returncode, done.stdout
+
+
+def test_module_says_what_is_wrong(tmp_path):
+    assert run_module()[0] == 2
+    assert run_module("--help")[0] == 0 and "usage: python -m runnel" in run_module("--help")[1]
+    assert run_module("--version")[0] == 0 and run_module("--version")[1].startswith("runnel ")
+    assert run_module("nofile.py", cwd=tmp_path) == (2, "python -m runnel: cannot read 'nofile.py': No such file or directory\n")
+    assert run_module("-m", "no.module") == (2, "python -m runnel: there is no module 'no.module'\n")
+    assert run_module("-m") == (2, "python -m runnel: -m needs a module; see --help\n")
+    assert run_module("--nothing") == (2, "python -m runnel: there is no option '--nothing'; see --help\n")
+
+
+IMPORTS = """
+import importlib, runnel
+from runnel import alias
+alias.install()
+for row in open("%s"):
+    parts = row.strip().split(".")
+    for length in range(1, len(parts)):
+        name = ".".join(parts[:length])
+        value = runnel
+        for part in parts[:length]:
+            value = getattr(value, part, None)
+        if value is not None:
+            assert importlib.import_module("runnel." + name) is value, name
+            assert importlib.import_module("tensorflow." + name) is value, name
+            assert importlib.import_module("tensorflow.compat.v1." + name) is value, name
+from runnel.data.experimental import map_and_batch
+from tensorflow.data.experimental import map_and_batch
+from runnel.lookup.experimental import MutableHashTable
+for name in ("runnel.data.nothing", "runnel.nn.relu", "runnel.nothing"):
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        continue
+    raise AssertionError(name)
+print("all", runnel.gfile.__spec__.name)
+"""
+
+
+def test_every_part_can_be_imported():
+    names = os.path.join(ROOT, "python", "tools", "stock_names.txt")
+    done = subprocess.run([sys.executable, "-c", IMPORTS % names], check=True, stdout=subprocess.PIPE, text=True,
+                          env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python")))
+    assert done.stdout.startswith("all ")
 
 
 def test_module_runs_scripts(tmp_path):
