@@ -580,6 +580,38 @@ def accumulators(t):
         ],
         {"has_known_shape": True},
     )
+    ints = lambda *v: vec("int64", list(v))
+    for name, declared, indices, dims, sizes in (
+        ("indices_matrix", [3, 2], {"dtype": "int64", "shape": [1, 1], "values": [0]}, [1, 2], ints(3, 2)),
+        ("indices_scalar", [3, 2], scalar("int64", 0), [1, 2], ints(3, 2)),
+        ("values_scalar", [3, 2], ints(0), [], ints(3, 2)),
+        ("fewer", [3, 2], ints(0, 1), [1, 2], ints(3, 2)),
+        ("more", [3, 2], ints(0), [2, 2], ints(3, 2)),
+        ("wide", [3, 2], ints(0), [1, 3], ints(3, 2)),
+        ("wide_shape", [3, 2], ints(0), [1, 3], ints(3, 3)),
+        ("flat", [3, 2], ints(0), [1], ints(3)),
+        ("deep", [3, 2], ints(0), [1, 2, 2], ints(3, 2, 2)),
+        ("rows", [3, 2], ints(0), [1, 2], ints(4, 2)),
+        ("short_shape", [3, 2], ints(0), [1, 2], ints(3)),
+        ("long_shape", [3, 2], ints(0), [1, 2], ints(3, 2, 5)),
+        ("no_shape", [3, 2], ints(0), [1, 2], ints()),
+        ("high", [3, 2], ints(5), [1, 2], ints(3, 2)),
+        ("high_open", None, ints(9), [1, 2], ints(3, 2)),
+        ("short_shape_open", None, ints(0), [1, 2], ints(3)),
+    ):
+        for known in (True, False):
+            whose = node("SparseConditionalAccumulator", attrs={"dtype": "float", "shape": declared, "shared_name": "acc"})
+            t.row(
+                "%s_%d" % (name, known),
+                "SparseAccumulatorApplyGradient",
+                [whose, scalar("int64", 0), indices, drawn("float", dims), sizes],
+                {"has_known_shape": known},
+            )
+    anything = node("SparseConditionalAccumulator", attrs={"dtype": "float", "shape": None, "shared_name": "acc"})
+    for name, dims in (("wide", [1, 3]), ("flat", [1]), ("deep", [1, 2, 2]), ("same", [1, 2])):
+        args = lambda dims: [anything, scalar("int64", 0), ints(0), drawn("float", dims), ints(*([3] + dims[1:]))]
+        first = node("SparseAccumulatorApplyGradient", args([1, 2]), {"has_known_shape": True})
+        t.row("second_" + name, "SparseAccumulatorApplyGradient", args(dims), {"has_known_shape": True}, before=[first])
     # A declared shape of [] asks for nothing: synchronous replicas declare that.
     for name, declared in (("any", []), ("first", [3]), ("too_many", [3, 2, 1])):
         loose = node(
@@ -591,7 +623,7 @@ def accumulators(t):
         put = node("SparseAccumulatorApplyGradient", given, {"has_known_shape": True})
         if name == "too_many":
             attrs = {"has_known_shape": True}
-            t.row(name, "SparseAccumulatorApplyGradient", given, attrs, message="code-only")
+            t.row(name, "SparseAccumulatorApplyGradient", given, attrs)
             continue
         t.row(
             "mean_" + name,

@@ -393,6 +393,22 @@ static rn_status_t merge_rows_locked(rn_kernel_ctx_t* ctx, accumulator_t* accumu
   return RN_OK;
 }
 
+// INVALID_ARGUMENT unless every index is one of |rows|, or of any number of them if that is -1.
+// Stock keeps rows below 0, which no dense gradient has.
+static rn_status_t check_first(const rn_tensor_t* indices, int64_t rows) {
+  for (int64_t i = 0; i < indices->count; ++i) {
+    int64_t row = RN_DATA(indices, const int64_t)[i];
+    if (row < 0)
+      return rn_invalid_argument("Index %lld at %lld is negative", (long long)row, (long long)i);
+    if (rows >= 0 && row >= rows)
+      return rn_invalid_argument(
+          "Shape mismatch: index of slice %lld exceeded limits of shape; index is %lld exceeded "
+          "%lld",
+          (long long)i, (long long)row, (long long)rows);
+  }
+  return RN_OK;
+}
+
 static rn_status_t check_rows(const accumulator_t* accumulator, const rn_tensor_t* indices,
                               const rn_tensor_t* values, const rn_tensor_t* dims, bool has_shape) {
   if (indices->rank != 1)
@@ -400,43 +416,40 @@ static rn_status_t check_rows(const accumulator_t* accumulator, const rn_tensor_
                                rn_text_of(indices).text);
   if (values->rank < 1) return rn_invalid_argument("Values cannot be 0-dimensional.");
   if (rn_tensor_dim(values, 0) != indices->count)
-    return rn_invalid_argument(
-        "Expected values.shape[0] to be equal to the number of indices, got %lld and %lld",
-        (long long)rn_tensor_dim(values, 0), (long long)indices->count);
+    return rn_invalid_argument("Expected %lld non-empty input values, got %lld",
+                               (long long)indices->count, (long long)rn_tensor_dim(values, 0));
   rn_shape_t shape = accumulator->shape;
+  if (!rn_shape_has_rank(shape)) return check_first(indices, -1);
   // A shape that is declared as [] asks for nothing: that is how replicas declare theirs.
-  if (rn_shape_has_rank(shape) && shape.rank > values->rank)
-    return rn_invalid_argument("Shape mismatch: expected values of rank %d, got %s", shape.rank,
-                               rn_text_of(values).text);
-  for (int32_t d = 1; rn_shape_has_rank(shape) && d < shape.rank; ++d)
+  if (has_shape && dims->count < shape.rank)
+    return rn_invalid_argument("Shape mismatch: expected shape rank at least %d, got %lld",
+                               shape.rank, (long long)dims->count);
+  for (int32_t d = 0; has_shape && d < shape.rank; ++d)
+    if (shape.dims[d] >= 0 && shape.dims[d] != rn_int_at(dims, d))
+      return rn_invalid_argument("Shape mismatch: expected shape dim %d to be %lld, got %lld", d,
+                                 (long long)shape.dims[d], (long long)rn_int_at(dims, d));
+  if (values->rank < shape.rank)
+    return rn_invalid_argument("Shape mismatch: expected values rank at least %d, got %d",
+                               shape.rank, values->rank);
+  for (int32_t d = 1; d < shape.rank; ++d)
     if (shape.dims[d] >= 0 && shape.dims[d] != rn_tensor_dim(values, d))
-      return rn_invalid_argument("Shape mismatch: expected %s, got values of shape %s",
-                                 rn_shape_text(shape).text, rn_text_of(values).text);
-  has_shape = has_shape && dims->count > 0;  // [] says nothing, either
-  if (has_shape && dims->count != values->rank)
-    return rn_invalid_argument("The gradient's shape has %lld dimensions, its values %d",
-                               (long long)dims->count, values->rank);
-  int64_t rows = has_shape                                    ? rn_int_at(dims, 0)
-                 : rn_shape_has_rank(shape) && shape.rank > 0 ? shape.dims[0]
-                                                              : -1;
-  for (int64_t i = 0; i < indices->count; ++i) {
-    int64_t row = RN_DATA(indices, const int64_t)[i];
-    if (row < 0 || (rows >= 0 && row >= rows))
-      return rn_invalid_argument("Index %lld at %lld is out of range for %lld rows", (long long)row,
-                                 (long long)i, (long long)rows);
-  }
-  return RN_OK;
+      return rn_invalid_argument("Shape mismatch: expected values dim %d to be %lld, got %lld", d,
+                                 (long long)shape.dims[d], (long long)rn_tensor_dim(values, d));
+  return check_first(indices, shape.rank > 0 ? shape.dims[0] : -1);
 }
 
 static rn_status_t add_rows_input(rn_kernel_ctx_t* ctx, accumulator_t* accumulator) {
   const rn_tensor_t* values = rn_in(ctx, 3);
   const rn_tensor_t* sum = &accumulator->rows.sum;
-  bool fits = !rn_tensor_is_set(sum) || sum->rank == values->rank;
-  for (int d = 1; fits && rn_tensor_is_set(sum) && d < values->rank; ++d)
-    fits = rn_tensor_dim(sum, d) == rn_tensor_dim(values, d);
-  if (!fits)
-    return rn_invalid_argument("Shape mismatch: expected rows as in %s, got %s",
-                               rn_text_of(sum).text, rn_text_of(values).text);
+  bool has_sum = rn_tensor_is_set(sum);
+  if (has_sum && sum->rank != values->rank)
+    return rn_invalid_argument("Shape mismatch: expected values rank %d, got %d", sum->rank,
+                               values->rank);
+  for (int d = 1; has_sum && d < values->rank; ++d)
+    if (rn_tensor_dim(sum, d) != rn_tensor_dim(values, d))
+      return rn_invalid_argument("Shape mismatch: expected values dim %d to be %lld, got %lld", d,
+                                 (long long)rn_tensor_dim(sum, d),
+                                 (long long)rn_tensor_dim(values, d));
   RN_RETURN_IF_ERROR(merge_rows_locked(ctx, accumulator, rn_in(ctx, 2), values));
   accumulator->count++;
   return RN_OK;
