@@ -23,6 +23,9 @@ struct TSL_Status {
 struct TF_Tensor {
   rn_tensor_t tensor;
   size_t length;  // bytes of the buffer that belong to it: may be more than the shape needs
+  // Owned; |length| bytes for a client who asked for a tensor of resources or variants to write to.
+  // Nobody reads them: its elements hold nothing. NULL: the client sees the elements.
+  void* scratch;
 };
 _Static_assert(offsetof(struct TF_Tensor, tensor) == 0, "arrays of TF_Tensor* are cast");
 _Static_assert(sizeof(TF_Output) == sizeof(rn_edge_t), "TF_Output is a rn_edge_t");

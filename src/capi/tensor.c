@@ -48,19 +48,21 @@ static void client_buffer_destroy(rn_buffer_t* buffer) {
   RN_FREE(client->allocator, client);
 }
 
-// Sets type and shape of a new handle; NULL unless |len| bytes are enough for them. Only strings of
-// our own memory may come with fewer.
+static bool holds_objects(TF_DataType dtype) { return dtype == TF_RESOURCE || dtype == TF_VARIANT; }
+
+// Sets type and shape of a new handle; NULL unless |len| bytes are enough for them. Only strings
+// and objects of our own memory may come with fewer.
 static TF_Tensor* new_handle(TF_DataType dtype, const int64_t* dims, int num_dims, size_t len,
                              bool is_own) {
   if (num_dims < 0 || num_dims > RN_MAX_RANK || (num_dims > 0 && !dims)) return NULL;
-  if (dtype == TF_RESOURCE || dtype == TF_VARIANT || (int)dtype > UINT8_MAX) return NULL;
+  if ((holds_objects(dtype) && !is_own) || (int)dtype > UINT8_MAX) return NULL;
   TF_Tensor* handle = NULL;
   rn_status_t status = RN_NEW(rn_capi_allocator(), &handle);
   if (rn_ok(status)) {
     status = rn_tensor_init(&handle->tensor, (rn_dtype_t)dtype, (rn_shape_t){num_dims, dims});
     handle->length = len;
   }
-  bool may_be_short = is_own && dtype == TF_STRING;
+  bool may_be_short = is_own && (dtype == TF_STRING || holds_objects(dtype));
   if (rn_ok(status) && (may_be_short || rn_tensor_bytes(&handle->tensor) <= len)) return handle;
   rn_status_free(status);
   TF_DeleteTensor(handle);
@@ -76,8 +78,14 @@ static size_t room(const TF_Tensor* handle) {
 
 static bool own_bytes(TF_Tensor* handle) {
   rn_tensor_t* tensor = &handle->tensor;
-  rn_status_t status =
-      rn_buffer_create(rn_capi_allocator(), tensor->dtype, room(handle), &tensor->buffer);
+  bool is_apart = holds_objects((TF_DataType)tensor->dtype);
+  size_t bytes;  // at least one, so that there is an address
+  rn_status_t status = RN_OK;
+  if (!rn_add_ok(handle->length, 1, &bytes)) return false;
+  if (is_apart) status = rn_alloc_zeroed(rn_capi_allocator(), bytes, &handle->scratch);
+  if (rn_ok(status))
+    status = rn_buffer_create(rn_capi_allocator(), tensor->dtype,
+                              is_apart ? rn_tensor_bytes(tensor) : room(handle), &tensor->buffer);
   if (rn_ok(status)) {
     tensor->data = tensor->buffer->data;
     return true;
@@ -159,8 +167,14 @@ TF_Tensor* TF_TensorMaybeMove(TF_Tensor* tensor) {
   return tensor && rn_tensor_is_exclusive(&tensor->tensor) ? tensor : NULL;
 }
 
+static void drop_scratch(TF_Tensor* tensor) {
+  if (tensor->scratch) rn_free(rn_capi_allocator(), tensor->scratch, tensor->length + 1);
+  tensor->scratch = NULL;
+}
+
 void TF_DeleteTensor(TF_Tensor* tensor) {
   if (!tensor) return;
+  drop_scratch(tensor);
   rn_tensor_clear(&tensor->tensor);
   RN_FREE(rn_capi_allocator(), tensor);
 }
@@ -174,6 +188,7 @@ rn_status_t rn_capi_tensor_wrap(rn_tensor_t* tensor, TF_Tensor** out) {
   }
   (*out)->tensor = *tensor;
   (*out)->length = rn_tensor_bytes(tensor);
+  (*out)->scratch = NULL;
   return RN_OK;
 }
 
@@ -215,7 +230,10 @@ int64_t TF_Dim(const TF_Tensor* tensor, int dim_index) {
 
 size_t TF_TensorByteSize(const TF_Tensor* tensor) { return tensor ? tensor->length : 0; }
 
-void* TF_TensorData(const TF_Tensor* tensor) { return tensor ? tensor->tensor.data : NULL; }
+void* TF_TensorData(const TF_Tensor* tensor) {
+  if (!tensor) return NULL;
+  return __builtin_expect(tensor->scratch != NULL, 0) ? tensor->scratch : tensor->tensor.data;
+}
 
 int64_t TF_TensorElementCount(const TF_Tensor* tensor) { return tensor ? tensor->tensor.count : 0; }
 
@@ -225,6 +243,7 @@ bool TF_TensorIsAligned(const TF_Tensor* tensor) {
 
 // Puts |tensor| (moved) into |to|.
 static void replace(TF_Tensor* to, rn_tensor_t* tensor) {
+  drop_scratch(to);
   rn_tensor_clear(&to->tensor);
   to->tensor = *tensor;
   to->length = rn_tensor_bytes(tensor);

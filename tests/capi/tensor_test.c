@@ -247,3 +247,24 @@ CT_TEST(CAPI, TensorOutlivesItsSession) {
   ct_close(&t);
   CT_INT(ct_take_int32(result), -17);
 }
+
+// A client may ask for a tensor of objects, write to its bytes, and delete it; nobody reads them.
+CT_TEST(CAPI, AllocateTensorOfObjects) {
+  const TF_DataType types[] = {TF_RESOURCE, TF_VARIANT};
+  const int64_t dims[] = {2, 3};
+  for (int i = 0; i < 2; ++i) {
+    TF_Tensor* tensor = TF_AllocateTensor(types[i], dims, 2, 384);
+    cr_assert_not_null(tensor);
+    CT_INT(TF_TensorType(tensor), types[i]);
+    CT_INT(TF_TensorElementCount(tensor), 6);
+    CT_INT(TF_TensorByteSize(tensor), 384);
+    cr_assert_not_null(TF_TensorData(tensor));
+    memset(TF_TensorData(tensor), 0x5a, 384);
+    TF_DeleteTensor(tensor);
+    tensor = TF_AllocateTensor(types[i], NULL, 0, 0);
+    cr_assert_not_null(tensor);
+    CT_INT(TF_TensorByteSize(tensor), 0);
+    cr_assert_not_null(TF_TensorData(tensor));
+    TF_DeleteTensor(tensor);
+  }
+}
