@@ -84,6 +84,9 @@ static rn_status_t check_parts(rn_kernel_ctx_t* ctx, int number, int64_t* out_ro
           rn_text_of(indices0).text, i, rn_text_of(indices).text);
     for (int64_t k = 0; k < indices->count; ++k) {
       int64_t index = rn_int_at(indices, k);
+      if (index < 0)  // before there is memory for the largest one
+        return rn_invalid_argument("indices%s is out of range",
+                                   indices->rank ? rn_place_text(indices, k).text : "");
       if (index > highest) highest = index;
     }
   }
@@ -109,9 +112,6 @@ static rn_status_t dynamic_stitch(rn_kernel_ctx_t* ctx) {
     const rn_tensor_t *indices = rn_in(ctx, i), *data = rn_in(ctx, number + i);
     for (int64_t k = 0; k < indices->count; ++k) {
       int64_t index = rn_int_at(indices, k);
-      if (index < 0 || index >= rows)
-        return rn_invalid_argument("indices%s is out of range",
-                                   indices->rank ? rn_place_text(indices, k).text : "");
       if (row)
         RN_RETURN_IF_ERROR(rn_move_row(out->dtype, (const char*)data->data + k * bytes,
                                        (char*)out->data + index * bytes, row));
