@@ -175,34 +175,37 @@ static rn_status_t regex_find(const regex_t* regex, rn_str_t text, size_t at,
   }
 }
 
-// Replacing.
-static void rewrite_match(const regex_t* regex, const char* fragment, rn_str_t rewrite, int groups,
+// Replacing. False: the rewrite ends with a backslash, or has one in front of what it may not stand
+// in front of; what came before that is in |out|.
+static bool rewrite_match(const regex_t* regex, const char* fragment, rn_str_t rewrite, int groups,
                           rn_strbuf_t* out) {
   const PCRE2_SIZE* spans = pcre2_get_ovector_pointer(regex->match);
   for (size_t i = 0; i < rewrite.size; ++i) {
     char c = rewrite.data[i];
-    if (c != '\\' || i + 1 == rewrite.size) {
+    if (c != '\\') {
       rn_strbuf_append_n(out, &c, 1);
       continue;
     }
-    char next = rewrite.data[++i];
+    if (++i == rewrite.size) return false;
+    char next = rewrite.data[i];
     int group = next - '0';
+    if (next != '\\' && (next < '0' || next > '9')) return false;
     if (next == '\\')
       rn_strbuf_append_n(out, "\\", 1);
     else if (group < groups && spans[2 * group] != PCRE2_UNSET)
       rn_strbuf_append_n(out, fragment + spans[2 * group], spans[2 * group + 1] - spans[2 * group]);
   }
+  return true;
 }
 
 // A rewrite that names a group the pattern lacks changes nothing.
 static bool rewrite_fits(const regex_t* regex, rn_str_t rewrite) {
   uint32_t groups = 0;
   pcre2_pattern_info(regex->code, PCRE2_INFO_CAPTURECOUNT, &groups);
-  for (size_t i = 0; i < rewrite.size; ++i) {
+  for (size_t i = 0; i + 1 < rewrite.size; ++i) {
     if (rewrite.data[i] != '\\') continue;
-    if (++i == rewrite.size) return false;
-    char next = rewrite.data[i];
-    if (next != '\\' && (next < '0' || next > '9' || (uint32_t)(next - '0') > groups)) return false;
+    char next = rewrite.data[++i];
+    if (next >= '0' && next <= '9' && (uint32_t)(next - '0') > groups) return false;
   }
   return true;
 }
@@ -229,7 +232,13 @@ static rn_status_t replace_one(const regex_t* regex, rn_str_t text, rn_str_t rew
       if (at > fragment.end) fragment = fragment_from(text, at);
       continue;
     }
-    rewrite_match(regex, text.data + fragment.begin, rewrite, groups, out);
+    bool is_whole = rewrite_match(regex, text.data + fragment.begin, rewrite, groups, out);
+    if (!is_whole &&
+        !is_global) {  // as in RE2, one replacement fails, all of them do what they can
+      out->size = 0;
+      at = 0;
+      break;
+    }
     at = last_end = end;
     if (!is_global) break;
   }

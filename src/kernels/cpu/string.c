@@ -133,8 +133,10 @@ static rn_status_t part_of(rn_str_t text, bool is_utf8, int64_t from, int64_t si
   if (from >= 0 ? begin > total : 0 - (uint64_t)from > total)
     return rn_invalid_argument("pos %lld out of range for string b'%.*s' at index %lld",
                                (long long)from, RN_STR_ARGS(text), (long long)i);
+  // As in stock, a negative size is all the rest in bytes, and nothing in characters.
   uint64_t count = (uint64_t)size < total - begin ? (uint64_t)size : total - begin;
   if (is_utf8) {
+    if (size < 0) count = 0;
     size_t first = rn_utf8_offset(text, begin);
     rn_str_t rest = rn_str_n(text.data + first, text.size - first);
     *out = rn_str_n(rest.data, rn_utf8_offset(rest, count));

@@ -257,6 +257,10 @@ static rn_status_t split_v2_init(const rn_kernel_init_t* init, void* state) {
 static void split_at_blanks(rn_str_t text, int64_t most, int64_t row, parts_t* parts) {
   const char *at = text.data, *end = text.data + text.size;
   int64_t column = 0;
+  if (most == 0) {  // nothing is cut, not even blanks
+    add_part(parts, row, &column, at, end);
+    return;
+  }
   while (at < end && rn_is_space(*at)) ++at;
   while (at < end) {
     if (most >= 0 && column == most) {
