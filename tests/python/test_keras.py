@@ -1,5 +1,7 @@
 """tf.keras: models that learn."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -78,3 +80,28 @@ def test_sources(tf):
             for i in range(0, 1000, 100):
                 yield x[i:i + 100], y[i:i + 100]
     assert model.fit(batches(), steps_per_epoch=10, epochs=2, verbose=0).history["loss"][1] < first[1]
+
+
+def test_other_formats_are_refused(tmp_path):
+    import runnel as tf
+    with tf.Graph().as_default():
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(2,))])
+        for name in ("m.h5", "m.hdf5", "m.keras"):
+            path = str(tmp_path / name)
+            for call in (model.save, model.save_weights, model.load_weights, tf.keras.models.load_model):
+                with pytest.raises(NotImplementedError, match="without such an ending"):
+                    call(path)
+        with pytest.raises(NotImplementedError, match="save_format='h5'"):
+            model.save(str(tmp_path / "m"), save_format="h5")
+    assert not os.listdir(tmp_path)
+
+
+def test_progress_in_a_pipe_is_a_line_for_each_epoch(capfd):
+    import runnel as tf
+    from runnel.keras.utils import Progbar
+    line = Progbar(3)
+    for step in (1, 2, 3):
+        line.update(step, [("loss", 0.5)])
+    text = capfd.readouterr().out
+    assert "\r" not in text and text.count("\n") == 1 and text.startswith("3/3 [===") and "loss: 0.5" in text, text
+    assert tf.keras.utils.Progbar is Progbar

@@ -194,6 +194,7 @@ class Model(Trainable):
     def save_weights(self, filepath, overwrite=True, save_format=None):
         """Writes the variables as a checkpoint."""
         from runnel.keras import backend
+        _refuse_other_formats("save_weights writes checkpoints", filepath, save_format)
         folder = os.path.dirname(str(filepath))
         if folder:
             os.makedirs(folder, exist_ok=True)
@@ -203,6 +204,7 @@ class Model(Trainable):
     def load_weights(self, filepath, by_name=False):
         """Reads what save_weights wrote."""
         from runnel.keras import backend
+        _refuse_other_formats("load_weights reads checkpoints", filepath)
         session = backend.get_session()
         self._saver().restore(session, str(filepath))
 
@@ -210,6 +212,7 @@ class Model(Trainable):
         """Writes the model as a SavedModel folder, with what load_model needs."""
         from runnel import saved_model
         from runnel.keras import backend
+        _refuse_other_formats("Model.save writes SavedModel folders", filepath, save_format)
         path = str(filepath)
         if os.path.isdir(path) and os.listdir(path):
             if not overwrite:
@@ -448,9 +451,19 @@ def clone_model(model):
     return model_from_json(model.to_json())
 
 
+def _refuse_other_formats(what, filepath, save_format=None):
+    """Says that a file would have to be HDF5 or a Keras archive, which are not here."""
+    ending = os.path.splitext(str(filepath))[1]
+    if save_format in ("h5", "hdf5", "keras") or ending in (".h5", ".hdf5", ".keras"):
+        raise NotImplementedError("%s, neither HDF5 nor .keras files: give a name without such an ending, not %r%s" % (
+            what, str(filepath), "" if save_format is None else " with save_format=%r" % save_format))
+
+
 def load_model(filepath, custom_objects=None, compile=True):  # noqa: A002
     """Reads what Model.save wrote: the layers and their variables."""
     path = str(filepath)
+    if not os.path.isdir(path):
+        _refuse_other_formats("load_model reads SavedModel folders", path)
     description = os.path.join(path, "keras_model.json")
     if not os.path.exists(description):
         raise OSError("%s is no model that Model.save wrote: it has no keras_model.json" % path)

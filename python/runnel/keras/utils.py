@@ -63,10 +63,13 @@ class Progbar:
         is_last = self.target is not None and current >= self.target
         if not self.verbose or (now - self._shown < self.interval and not is_last):
             return
+        over = "\r" if sys.stdout.isatty() else ""  # writes over the line before; elsewhere the last line is enough
+        if not over and not is_last:
+            return
         self._shown = now
-        text = "" if is_last or self.verbose == 2 else "\r"
+        text = "" if is_last or self.verbose == 2 else over
         if self.verbose == 1:
-            text = "\r" + self._bar(current, is_last)
+            text = over + self._bar(current, is_last)
         spent = now - self._start
         each = spent / current if current else 0
         text += " - %s" % _duration(spent) if is_last or self.target is None else \
