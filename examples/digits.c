@@ -102,6 +102,7 @@ static float train(example_t* e, const model_t* m, rn_saver_t* saver, rn_summary
   int64_t step = 0;
   example_run(e, NULL, NULL, FETCHES(FETCH(m->step->value, &step)));
   e->random += (uint64_t)step;  // other batches than those before
+  e->goal = (int)(step - step % e->steps + e->steps);
   float accuracy = 0;
   do {
     float images[BATCH * DIGITS_PIXELS], loss = 0, part = 0;
@@ -171,7 +172,8 @@ int main(int argc, char** argv) {
 
   float accuracy = train(&e, &m, saver, log, digits, state);
   rn_summary_writer_close(log, e.status);
-  printf("\n%s; %s\n", is_stopped ? "stopped, and saved" : "done",
+  if (e.is_line_open) putchar('\n');
+  printf("%s; %s\n", is_stopped ? "stopped, and saved" : "done",
          is_stopped ? "run it again to go on" : "run it again to train some more");
   if (!is_stopped) write_model(&e, &m, model);
   char runnel[PATH];

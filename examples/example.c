@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MOST = 8 };  // feeds or fetches of a step
 
@@ -113,16 +114,18 @@ rn_edge_t example_placeholder(rn_scope_t* scope, TF_DataType type, const int64_t
 
 void example_progress(example_t* e, int step, const char* format, ...) {
   double now = seconds();
-  bool is_last = step >= e->steps;
-  if (!is_last && now - e->last < 0.2) return;
+  bool is_last = step >= (e->goal ? e->goal : e->steps), is_terminal = isatty(STDOUT_FILENO);
+  if (e->last == 0 && step > 0) e->first = step - 1;
+  if (!is_last && now - e->last < (is_terminal ? 0.2 : 10)) return;
   e->last = now;
   va_list args;
   va_start(args, format);
-  printf("\rstep %5d   ", step);
+  printf("%sstep %5d   ", is_terminal ? "\r" : "", step);
   vprintf(format, args);
-  printf("   %8.0f steps/s ", step / (now - e->start));
+  printf("   %8.0f steps/s ", (step - e->first) / (now - e->start));
   va_end(args);
-  if (is_last) putchar('\n');
+  e->is_line_open = is_terminal && !is_last;
+  if (!e->is_line_open) putchar('\n');
   fflush(stdout);
 }
 

@@ -23,6 +23,8 @@ typedef struct example_t {
   TF_Status* status;
   uint64_t random;  // the generator's state
   double start, last;
+  int first, goal;    // the steps that were done before this run; where it ends if not at |steps|
+  bool is_line_open;  // the progress line waits to be written over
 } example_t;
 
 // Reads "--steps N" and "--seed N"; "--help" says what the program does, and ends it.
@@ -32,7 +34,8 @@ void example_start(example_t* e);
 // Says whether the example |reached| its bound, and by which numbers. Frees all; the exit code.
 int example_close(example_t* e, bool reached, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
-// "step N  numbers  steps/s", over the last such line; a few times a second.
+// "step N  numbers  steps/s", the steps of this run: on a terminal over the last such line, a few
+// times a second; in a pipe or file a line now and then.
 void example_progress(example_t* e, int step, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
 _Noreturn void example_fail(const char* what, const char* message);
