@@ -4,9 +4,14 @@
     python distributed_digits.py --job worker --task 0 &     # the chief
     python distributed_digits.py --job worker --task 1
 
-The tasks' addresses are in --ps and --worker; TF_CONFIG, if set, says all of it instead. With --sync
-the workers' gradients are added up for one step (with --backup so many of them may be late); without,
-each worker goes on by itself. `python -m runnel` runs it, and stock TensorFlow does too.
+The tasks' addresses are in --ps and --worker; TF_CONFIG, if set, says all of it instead. Without a
+task in TF_CONFIG the cluster runs already, and the script trains on its first worker:
+
+    runnel cluster up --ps 1 --workers 2 -- python3 -m runnel distributed_digits.py
+
+With --sync the workers' gradients are added up for one step (with --backup so many of them may be
+late); without, each worker goes on by itself. `python -m runnel` runs it, and stock TensorFlow does
+too.
 """
 
 import argparse
@@ -28,14 +33,19 @@ parser.add_argument("--folder", help="where checkpoints go")
 options = parser.parse_args()
 tf.disable_v2_behavior()
 
-cluster = {"ps": options.ps.split(","), "worker": options.worker.split(",")}
-if os.environ.get("TF_CONFIG"):
-    config = json.loads(os.environ["TF_CONFIG"])
-    cluster = config["cluster"]
-    options.job, options.task = config["task"]["type"], config["task"]["index"]
-server = tf.train.Server(tf.train.ClusterSpec(cluster), options.job, options.task)
-if options.job == "ps":
-    server.join()
+given = json.loads(os.environ.get("TF_CONFIG") or "{}")
+cluster = given.get("cluster", {"ps": options.ps.split(","), "worker": options.worker.split(",")})
+is_client = bool(given) and "task" not in given
+if is_client:
+    target = os.environ.get("RUNNEL_TARGET", "grpc://" + cluster["worker"][0])
+    options.job, options.task = "worker", 0
+else:
+    if given:
+        options.job, options.task = given["task"]["type"], given["task"]["index"]
+    server = tf.train.Server(tf.train.ClusterSpec(cluster), options.job, options.task)
+    target = server.target
+    if options.job == "ps":
+        server.join()
 
 here = os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(here, "..", "data", "digits.bin"), "rb") as stream:
@@ -58,7 +68,7 @@ with tf.device(tf.train.replica_device_setter(worker_device="/job:worker/task:%d
     optimizer = tf.train.AdamOptimizer(0.01)
     hooks = [tf.train.StopAtStepHook(last_step=options.steps)]
     if options.sync:
-        count = len(cluster["worker"])
+        count = 1 if is_client else len(cluster["worker"])
         optimizer = tf.train.SyncReplicasOptimizer(optimizer, count - options.backup, count)
     train = optimizer.minimize(loss, global_step=step)
     if options.sync:
@@ -67,7 +77,7 @@ with tf.device(tf.train.replica_device_setter(worker_device="/job:worker/task:%d
 # A worker that has ended, or has not begun, is no concern of the others.
 config = tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % options.task])
 random = np.random.RandomState(options.task)
-with tf.train.MonitoredTrainingSession(server.target, is_chief, options.folder, hooks=hooks, config=config, stop_grace_period_secs=5) as sess:
+with tf.train.MonitoredTrainingSession(target, is_chief, options.folder, hooks=hooks, config=config, stop_grace_period_secs=5) as sess:
     while not sess.should_stop():
         pick = random.randint(0, 1500, 64)
         now, value, _, good = sess.run([step, loss, train, right], {x: images[pick], y: labels[pick]})

@@ -165,3 +165,13 @@ def test_server_join_is_interrupted():
     finally:
         process.kill()
         process.wait()
+
+
+def test_script_as_client_of_a_cluster():
+    """`runnel cluster up` starts the tasks; the script is told of the cluster, and of no task."""
+    build = os.path.join(ROOT, os.environ.get("RUNNEL_BUILD", "build/release"))
+    command = [os.path.join(build, "cli", "runnel"), "cluster", "up", "--ps", "1", "--workers", "2", "--", sys.executable, "-m", "runnel", SCRIPT]
+    for more in ([], ["--sync"]):
+        done = subprocess.run(command + ["--steps", "200"] + more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
+                              env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python"), RUNNEL_BUILD=build))
+        assert done.returncode == 0 and float(done.stdout.split("last batch ")[1].split()[0]) > 80, done.stdout
