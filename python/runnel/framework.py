@@ -209,6 +209,12 @@ class Tensor(_core.Tensor):
         return self
 
     def __bool__(self):
+        if self.graph._building_function:
+            raise errors.OperatorNotAllowedInGraphError(
+                "Using a `tf.Tensor` as a Python `bool` is not allowed: a tf.function is traced before %s has a "
+                "value. Write tf.cond(condition, true_fn, false_fn) instead of `if`, tf.while_loop(cond, body, "
+                "loop_vars) instead of `while`, tf.logical_and instead of `and`; `if t is not None:` tests if a tensor is "
+                "defined." % self.name)
         raise errors.OperatorNotAllowedInGraphError(
                         "Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not "
                         "None:` instead of `if t:` to test if a tensor is defined, and use "
@@ -216,6 +222,11 @@ class Tensor(_core.Tensor):
                         "value of a tensor.")
 
     __nonzero__ = __bool__
+
+    @property
+    def numpy(self):
+        raise AttributeError("%r object has no attribute 'numpy': %s is a node of a graph. %s" % (
+            type(self).__name__, self.name, _how_to_get_values(self.graph)))
 
     def __len__(self):
         raise TypeError("len is not well defined for a symbolic Tensor. (%s) Please call `x.shape` "
@@ -232,6 +243,14 @@ class Tensor(_core.Tensor):
         raise NotImplementedError(
             "Cannot convert a symbolic tf.Tensor (%s) to a numpy array. This error may indicate "
             "that you're trying to pass a Tensor to a NumPy call, which is not supported." % self.name)
+
+
+def _how_to_get_values(graph):
+    """For messages: where the value of a tensor can be had."""
+    if graph._building_function:
+        return "A tf.function is traced before there are values; return the tensor, or use tf.py_function."
+    return ("tf.Session().run(x) computes its value; with tf.enable_eager_execution() at the start of the program "
+            "tensors have values.")
 
 
 def _session_for(graph, session):

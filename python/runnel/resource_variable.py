@@ -222,7 +222,7 @@ class ResourceVariable(Variable):
     def numpy(self):
         """Its value as an array: eager execution only."""
         if self._in_graph_mode:
-            raise NotImplementedError("numpy() is only available when eager execution is enabled.")
+            raise NotImplementedError("numpy() is only available when eager execution is enabled. %s" % framework._how_to_get_values(self._handle.graph))
         return self.value().numpy()
 
     def eval(self, session=None):

@@ -9,7 +9,7 @@ import sys
 from xml.etree import ElementTree
 
 import pytest
-from both import ROOT
+from both import ROOT, eager_mode
 
 FUNCTIONS = """abs add argmax assign boolean_mask cast clip_by_value concat cond constant control_dependencies convert_to_tensor device equal exp
     expand_dims fill gather get_variable gradients group identity linspace log map_fn matmul maximum multiply name_scope one_hot ones pad placeholder
@@ -97,3 +97,20 @@ def test_names_of_a_script(tmp_path):
         assert done[0].stdout == "%s:3: tf.contrib.tensorrt\n" % script
         assert done[0].returncode == 1
         assert (done[1].stdout, done[1].returncode) == ("", 0)
+
+
+def test_errors_say_what_to_write_instead():
+    import runnel as tf
+    with tf.Graph().as_default():
+        with pytest.raises(AttributeError, match=r"tf.enable_eager_execution\(\)"):
+            tf.constant(1.0).numpy()
+        with pytest.raises(NotImplementedError, match=r"tf.enable_eager_execution\(\)"):
+            tf.get_variable("v", initializer=1.0, use_resource=True).numpy()
+        assert not hasattr(tf.constant(1.0), "numpy") and not hasattr(tf.constant(1.0), "nothing")
+        with pytest.raises(TypeError, match="tf.cond"):
+            bool(tf.constant(True))
+    with eager_mode(tf):
+        with pytest.raises(TypeError, match=r"tf.cond\(condition, true_fn, false_fn\) instead of `if`"):
+            tf.function(lambda x: x if x > 0 else -x)(tf.constant(1.0))
+        with pytest.raises(AttributeError, match="tf.py_function"):
+            tf.function(lambda x: x.numpy())(tf.constant(1.0))
