@@ -117,7 +117,7 @@ class _Trace:
         elif s[0] == "insert":
             state.table.insert(tf.constant(s[1], tf.int64), self.value(s[2], local, given))
         elif s[0] == "lookup":
-            local.append(state.table.lookup(tf.constant(s[1], tf.int64)))
+            local.append(tf.reshape(state.table.lookup(tf.constant(s[1], tf.int64)), []))
         elif s[0] == "queue":
             state.queue.enqueue(self.value(s[1], local, given))
             local.append(tf.reshape(state.queue.dequeue(), []))
