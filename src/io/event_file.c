@@ -188,6 +188,13 @@ static rn_status_t add_locked(rn_event_writer_t* w, rn_str_t event) {
   return rn_record_writer_flush(w->file, false);
 }
 
+rn_status_t rn_event_writer_begin(rn_event_writer_t* w) {
+  rn_mutex_lock(&w->mutex);
+  rn_status_t status = w->file ? RN_OK : begin_file_locked(w);
+  rn_mutex_unlock(&w->mutex);
+  return status;
+}
+
 rn_status_t rn_event_writer_add(rn_event_writer_t* w, rn_str_t event) {
   rn_mutex_lock(&w->mutex);
   rn_status_t status = add_locked(w, event);

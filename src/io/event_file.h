@@ -39,6 +39,8 @@ RN_MUST_USE rn_status_t rn_event_writer_open(const rn_env_t* env, rn_str_t folde
                                              rn_event_writer_t** out);
 // Any thread may call the functions below, but for close.
 
+// Makes the file now if there is none: a log without events is seen, too.
+RN_MUST_USE rn_status_t rn_event_writer_begin(rn_event_writer_t* writer);
 // Adds a serialised Event.
 RN_MUST_USE rn_status_t rn_event_writer_add(rn_event_writer_t* writer, rn_str_t event);
 // Adds an event of this moment with one field: |number| is RN_EVENT_SUMMARY, RN_EVENT_GRAPH or

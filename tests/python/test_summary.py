@@ -38,3 +38,26 @@ def test_event_file(tmp_path):
     assert [e.value for e in seen.Scalars("loss")] == [0.0, 4.5, 9.0, 13.5, 18.0]
     assert seen.Tags()["images"] == ["im/image/0", "im/image/1"] and seen.Tags()["run_metadata"] == ["step5"]
     assert {node.name for node in seen.Graph().node} == {op.name for op in graph.get_operations()}
+
+
+@both
+def test_writers_that_are_opened_and_closed(tf, np):
+    """Each opening makes a file, though nothing is written; what is closed is not there."""
+    import os
+    import tempfile
+    counts = []
+
+    def outcome(op):
+        try:
+            sess.run(op)
+        except tf.errors.NotFoundError:
+            return "not found"
+        return len(os.listdir(folder))
+    with tempfile.TemporaryDirectory() as folder, tf.Session() as sess:
+        writer = tf.raw_ops.SummaryWriter(shared_name="opened_and_closed", container="")
+        start = tf.raw_ops.CreateSummaryFileWriter(writer=writer, logdir=folder, max_queue=100, flush_millis=1000000, filename_suffix=".v2")
+        close, flush = tf.raw_ops.CloseSummaryWriter(writer=writer), tf.raw_ops.FlushSummaryWriter(writer=writer)
+        counts += [outcome(op) for op in (close, flush, start, start, flush, close, flush, close)]
+        for _ in range(10):
+            counts += [outcome(start), outcome(close)]
+    return counts

@@ -64,7 +64,16 @@ static rn_status_t open_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
   if (options.suffix.size && (memchr(options.suffix.data, '\0', options.suffix.size) ||
                               memchr(options.suffix.data, '/', options.suffix.size)))
     return rn_invalid_argument("filename_suffix must not hold a NUL or a slash");
-  return rn_event_writer_open(ctx->step->env, text_of(rn_in(ctx, 1)), &options, &w->events);
+  rn_event_writer_t* events = NULL;
+  RN_RETURN_IF_ERROR(
+      rn_event_writer_open(ctx->step->env, text_of(rn_in(ctx, 1)), &options, &events));
+  rn_status_t status = rn_event_writer_begin(events);
+  if (!rn_ok(status)) {
+    rn_event_writer_drop(events);
+    return status;
+  }
+  w->events = events;
+  return RN_OK;
 }
 
 // Runs |body| with the writer of input 0, locked.
@@ -94,11 +103,13 @@ static rn_status_t need_open(const writer_t* w) {
 
 static rn_status_t flush_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
   (void)ctx;
-  return w->events ? rn_event_writer_flush(w->events) : RN_OK;
+  RN_RETURN_IF_ERROR(need_open(w));
+  return rn_event_writer_flush(w->events);
 }
 
 static rn_status_t close_locked(rn_kernel_ctx_t* ctx, writer_t* w) {
   (void)ctx;
+  RN_RETURN_IF_ERROR(need_open(w));
   rn_event_writer_t* events = w->events;
   w->events = NULL;
   return rn_event_writer_close(events);
