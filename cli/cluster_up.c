@@ -17,12 +17,18 @@
 
 #define READY_NS INT64_C(30000000000)
 #define MAX_TASKS 1000
+#define FIRST_WAIT_NS INT64_C(100000000)     // before a task is started again; doubled each time
+#define LONGEST_WAIT_NS INT64_C(5000000000)  // up to this
+#define STEADY_NS INT64_C(60000000000)       // a task that ran so long has not failed
 
 typedef struct task_t {
   const rn_server_task_t* def;
   rn_socket_t* listener;  // holds the port until the task takes it
   char* log;              // in the arena
   pid_t pid;              // 0: it does not run
+  int64_t started_ns;
+  int64_t again_ns;  // when to start it again; 0: not
+  int failures;      // times that it ended by itself soon after its start
 } task_t;
 
 typedef struct up_t {
@@ -31,7 +37,7 @@ typedef struct up_t {
   task_t* tasks;
   size_t task_count;
   rn_str_t dir, json, brief;  // |brief|: ps=a:1,worker=b:2
-  bool owns_dir, is_secure;
+  bool owns_dir, is_secure, restarts;
   rn_tls_t* tls;  // Owned: a client's, where the tasks have certificates
   int64_t ps, workers, threads, lease, drain;
   char** command;  // NULL: none
@@ -47,6 +53,7 @@ static rn_status_t read_arguments(up_t* up) {
   up->lease = rn_cli_number(cli, "--lease", 10);
   up->drain = rn_cli_number(cli, "--drain", 10);
   up->is_secure = rn_cli_has(cli, "--tls");
+  up->restarts = rn_cli_has(cli, "--restart");
   if (dir) up->dir = rn_str(dir);
   if (cli->rest > 0)
     return rn_cli_usage(cli, "put -- before the command '%s'", rn_cli_word(cli, 0));
@@ -184,7 +191,8 @@ static void become_task(const up_t* up, const task_t* task) {
   // Ctrl-C is for the command; the death of this command is the end of its tasks.
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  int log = open(task->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  int keep = task->failures ? O_APPEND : O_TRUNC;
+  int log = open(task->log, O_WRONLY | O_CREAT | O_CLOEXEC | keep, 0644);
   int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (log < 0 || none < 0) _exit(127);
   dup2(none, STDIN_FILENO);
@@ -198,12 +206,14 @@ static void become_task(const up_t* up, const task_t* task) {
   _exit(127);
 }
 
+static int64_t now_of(const up_t* up) { return up->cli->env->now_ns(up->cli->env->self); }
+
 // Returns when the child runs the task's program: until then it, too, holds the ports of the tasks
 // that come after it.
 static rn_status_t spawn(up_t* up, task_t* task) {
   int started[2];  // closed by the program's start
   fflush(stdout);
-  task->listener->vtable->close(task->listener);
+  if (task->listener) task->listener->vtable->close(task->listener);
   task->listener = NULL;
   if (pipe2(started, O_CLOEXEC) != 0) return rn_resource_exhausted("no pipe: %s", strerror(errno));
   pid_t pid = fork();
@@ -216,10 +226,10 @@ static rn_status_t spawn(up_t* up, task_t* task) {
   while (pid > 0 && read(started[0], &(char){0}, 1) < 0 && errno == EINTR) continue;
   close(started[0]);
   task->pid = pid > 0 ? pid : 0;
+  task->started_ns = now_of(up);
   return status;
 }
 
-static int64_t now_of(const up_t* up) { return up->cli->env->now_ns(up->cli->env->self); }
 static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL); }
 
 // The last line of a task's log, which says why it ended.
@@ -311,6 +321,15 @@ static pid_t start_command(up_t* up) {
   _exit(127);
 }
 
+// With --restart: starts the task again in a moment, which is longer the more often it has failed.
+static void plan_restart(up_t* up, task_t* task) {
+  int64_t now = now_of(up), wait = FIRST_WAIT_NS;
+  if (now - task->started_ns > STEADY_NS) task->failures = 0;
+  for (int i = 0; i < task->failures && wait < LONGEST_WAIT_NS; ++i) wait *= 2;
+  task->failures++;
+  task->again_ns = now + (wait < LONGEST_WAIT_NS ? wait : LONGEST_WAIT_NS);
+}
+
 // A task that ended by itself is named; the others go on, as they would on other machines.
 static void note_ended(up_t* up, pid_t pid, int state) {
   for (size_t i = 0; i < up->task_count; ++i) {
@@ -318,16 +337,52 @@ static void note_ended(up_t* up, pid_t pid, int state) {
     if (task->pid != pid) continue;
     task->pid = 0;
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0) continue;  // somebody has asked it to
-    fprintf(stderr, "runnel: task %d of job %.*s has ended (%s %d); see %s\n", task->def->index,
+    if (up->restarts) plan_restart(up, task);
+    fprintf(stderr, "runnel: task %d of job %.*s has ended (%s %d)%s; see %s\n", task->def->index,
             RN_STR_ARGS(task->def->job), WIFSIGNALED(state) ? "signal" : "exit status",
-            WIFSIGNALED(state) ? WTERMSIG(state) : WEXITSTATUS(state), task->log);
+            WIFSIGNALED(state) ? WTERMSIG(state) : WEXITSTATUS(state),
+            up->restarts ? " and is started again" : "", task->log);
   }
+}
+
+// Starts the tasks again whose time has come. The nanoseconds until the next; -1: there is none.
+static int64_t restart_tasks(up_t* up) {
+  int64_t next = -1;
+  for (size_t i = 0; i < up->task_count; ++i) {
+    task_t* task = &up->tasks[i];
+    if (!task->again_ns) continue;
+    int64_t left = task->again_ns - now_of(up);
+    if (left > 0) {
+      if (next < 0 || left < next) next = left;
+      continue;
+    }
+    task->again_ns = 0;
+    rn_status_t status = spawn(up, task);
+    if (rn_ok(status)) status = write_down(up);
+    if (!rn_ok(status))
+      fprintf(stderr, "runnel: task %d of job %.*s was not started again: %s\n", task->def->index,
+              RN_STR_ARGS(task->def->job), rn_status_message(status));
+    rn_status_free(status);
+  }
+  return next;
 }
 
 static bool is_any_left(const up_t* up) {
   for (size_t i = 0; i < up->task_count; ++i)
-    if (up->tasks[i].pid) return true;
+    if (up->tasks[i].pid || up->tasks[i].again_ns) return true;
   return false;
+}
+
+// The next signal; 0 if a task is to be started before one comes.
+static int next_signal(const up_t* up, int64_t wait_ns) {
+  int signal = 0;
+  if (wait_ns < 0) {
+    while (sigwait(&up->signals, &signal) != 0) continue;
+    return signal;
+  }
+  struct timespec wait = {.tv_sec = wait_ns / 1000000000, .tv_nsec = wait_ns % 1000000000};
+  signal = sigtimedwait(&up->signals, NULL, &wait);
+  return signal > 0 ? signal : 0;
 }
 
 // Until the command ends, or without one until a signal. The exit status.
@@ -335,10 +390,9 @@ static int attend(up_t* up) {
   pid_t command = up->command ? start_command(up) : 0;
   if (command < 0) return 1;
   for (;;) {
-    int signal = 0, state;
-    while (sigwait(&up->signals, &signal) != 0) continue;
+    int state, signal = next_signal(up, restart_tasks(up));
     if (signal == SIGTERM && command) kill(command, SIGTERM);
-    if (signal != SIGCHLD && !command) return 0;
+    if (signal && signal != SIGCHLD && !command) return 0;
     for (pid_t pid; (pid = waitpid(-1, &state, WNOHANG)) > 0;) {
       if (pid != command)
         note_ended(up, pid, state);

@@ -661,7 +661,7 @@ part_completion() {
   completes 'MatMul' ops MatM
   completes 'graph' help gr
   completes '--feed --repeat --tags --outdir --input_exprs' saved_model run model -
-  completes '--ps' cluster up --
+  completes '--ps --restart' cluster up --
   unset -f runnel
   # Every command, verb and option is in all three.
   for shell in bash zsh fish; do

@@ -398,6 +398,26 @@ def part_cluster():
     check(code == 1 and out == "1 of 3 tasks have ended\n" and "does not answer" in errors, out, errors)
     os.kill(cluster["pids"]["worker:0"], signal.SIGCONT)
     check(up.wait(10) == 0)
+    # With --restart a task that dies comes back, as another process at the same address.
+    up = subprocess.Popen([RUNNEL, "cluster", "up", "--ps", "1", "--workers", "1", "--dir", folder, "--restart"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    processes.append(up)
+    check(up.stdout.readline().startswith("The cluster is up"))
+
+    def pid_of(task):
+        with open(os.path.join(folder, "cluster.json")) as file:
+            return json.load(file)["pids"][task]
+
+    for _ in range(2):
+        first = pid_of("worker:0")
+        os.kill(first, signal.SIGKILL)
+        check("task 0 of job worker has ended (signal 9) and is started again" in up.stderr.readline())
+        deadline = time.time() + 20
+        while call("cluster", "status", "--dir", folder)[0] != 0:
+            check(time.time() < deadline, "the task does not come back")
+        check(pid_of("worker:0") != first)
+    code, out, errors = call("cluster", "stop", "--dir", folder)
+    check(code == 0 and out == "2 of 2 tasks have ended\n" and up.wait(10) == 0, out, errors)
     # The command's own fate, and a folder that goes away.
     code, _, errors = call("cluster", "up", "--", "sh", "-c", "kill -9 $$")
     check(code == 137 and "logs of the tasks are in" in errors, code, errors)
