@@ -103,13 +103,33 @@ static rn_status_t find_edge(const job_t* job, const char* option, rn_str_t text
       job->path, option, RN_STR_ARGS(text), out->node->op->name, out->node->output_count);
 }
 
+// Whether a placeholder declares a shape that |value| does not have. Sessions run any shape; people
+// are told before the step, as TensorFlow's Python client tells them.
+static rn_status_t check_shape(const job_t* job, rn_edge_t edge, const rn_tensor_t* value) {
+  rn_shape_t declared = edge.node->outputs[edge.index].shape;
+  if (edge.node->op->role != RN_ROLE_PLACEHOLDER ||
+      rn_shape_compatible(declared, rn_tensor_shape(value)))
+    return RN_OK;
+  rn_strbuf_t got, wanted;
+  rn_strbuf_init(&got, job->cli->allocator);
+  rn_strbuf_init(&wanted, job->cli->allocator);
+  rn_shape_print(&got, rn_tensor_shape(value));
+  rn_shape_print(&wanted, declared);
+  rn_status_t status = rn_invalid_argument("the value has shape %s and the graph wants %s",
+                                           rn_strbuf_view(&got).data, rn_strbuf_view(&wanted).data);
+  rn_strbuf_clear(&got);
+  rn_strbuf_clear(&wanted);
+  return status;
+}
+
 // A file of integers may be what a quantised placeholder wants.
-static rn_status_t fit_type(rn_tensor_t* value, rn_dtype_t wanted) {
+static rn_status_t fit(const job_t* job, rn_edge_t edge, rn_tensor_t* value) {
+  rn_dtype_t wanted = rn_dtype_base(edge.node->outputs[edge.index].dtype);
   bool is_quantised = rn_dtype_stored(wanted) != wanted;
   if (is_quantised && rn_dtype_is_integer(value->dtype) &&
       rn_dtype_size(value->dtype) == rn_dtype_size(wanted))
     value->dtype = (uint8_t)wanted;
-  if (value->dtype == wanted) return RN_OK;
+  if (value->dtype == wanted) return check_shape(job, edge, value);
   return rn_invalid_argument("the value is %s and the graph wants %s", rn_dtype_name(value->dtype),
                              rn_dtype_name(wanted));
 }
@@ -127,7 +147,7 @@ static rn_status_t resolve_feed(job_t* job, const char* option, rn_str_t text,
   RN_RETURN_IF_ERROR(
       rn_cli_prefix(read(cli, value_text, wanted, &value), "%s %.*s: ", option, RN_STR_ARGS(name)));
   rn_status_t status =
-      rn_cli_prefix(fit_type(&value, wanted), "%s %.*s: ", option, RN_STR_ARGS(name));
+      rn_cli_prefix(fit(job, edge, &value), "%s %.*s: ", option, RN_STR_ARGS(name));
   if (rn_ok(status)) status = rn_vec_push(&job->feeds, cli->allocator, edge);
   if (rn_ok(status)) status = rn_vec_push(&job->values, cli->allocator, value);
   if (!rn_ok(status)) rn_tensor_clear(&value);

@@ -264,7 +264,7 @@ same_real: double []
   bad 1 '--feed zebra: the graph has no node' run "$net" --feed zebra=1 --fetch y
   bad 1 'has 1 outputs' run "$net" --feed any=1 --fetch same:1
   bad 1 "placeholder tensor 'x' with dtype float" run "$net" --feed 'text=""' --fetch y
-  bad 1 "shape \[\?,2\] to 'x', got shape \[3\]" run "$net" --feed 'x=[1,2,3]' --feed 'text=""' --fetch y
+  bad 1 '--feed x: the value has shape \[3\] and the graph wants \[\?,2\]' run "$net" --feed 'x=[1,2,3]' --feed 'text=""' --fetch y
   bad 1 '--feed x: the value is int32 and the graph wants float' run "$net" --feed 'x=[[1,2]]:int32' --fetch y
   bad 1 "--feed any: '1.5' is no int32" run "$net" --feed any=1.5 --fetch same
   bad 1 "--feed any: '3000000000' is no int32" run "$net" --feed any=3000000000 --fetch same
