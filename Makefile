@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir
 CMAKE_FLAGS ?=
 
-.PHONY: all everything help deps stock configure train examples test check bench install asan ubsan tsan format lint fuzz coverage clean
+.PHONY: all everything help deps stock configure train examples test check bench install asan ubsan tsan format lint fuzz fuzz-ops coverage clean
 
 all: configure  ## Build the library, the command, the Python client and the examples
 	@ninja -C $(BUILD) -j $(JOBS) product
@@ -17,7 +17,7 @@ everything: configure  # that, and the tests
 	@ninja -C $(BUILD) -j $(JOBS)
 
 help:  ## Show this list
-	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 deps:  ## Install the Debian packages the build needs
 	@tools/deps.sh
@@ -57,6 +57,10 @@ tsan:  ## ... the thread sanitizer
 
 fuzz:  ## Build the fuzz targets and run each for a minute
 	@tools/fuzz.sh
+
+fuzz-ops: stock all  ## Compare drawn calls of every op with stock TensorFlow, for ten minutes
+	@build/venv/bin/python tests/fuzz_ops/fuzz_ops.py --library $(BUILD)/libtensorflow.so.2 \
+	  --seconds $${FUZZ_SECONDS:-600} --seed $${FUZZ_SEED:-$$(date +%Y%m%d)} --verbose
 
 coverage:  ## Line coverage of the tests
 	@tools/coverage.sh

@@ -1,0 +1,68 @@
+"""What the generators must know about single ops and arguments."""
+
+# Ops that are not asked, with the reason.
+EXCLUDED = {
+    "Abort": "ends the process",
+    "PyFunc": "needs Python's registry", "PyFuncStateless": "needs Python's registry",
+    "EagerPyFunc": "needs Python's registry",
+    "_Recv": "waits for a peer", "_HostRecv": "waits for a peer", "_Send": "waits for a peer",
+    "_HostSend": "waits for a peer",
+    "WriteFile": "writes files", "MergeV2Checkpoints": "writes files", "Save": "writes files",
+    "SaveV2": "writes files", "SaveSlices": "writes files", "SaveDataset": "writes files",
+    "SaveDatasetV2": "writes files", "ShardedFilename": "has no kernel of its own to compare",
+    "Timestamp": "the time", "PrintV2": "prints", "Print": "prints", "LogicalOrOfTime": "the time",
+    "TensorSummary": "serialized differently where equal",
+}  # fmt: skip
+
+# Attributes that are not changed: names of state, and what costs memory or time.
+FIXED_ATTRS = {
+    "shared_name", "container", "capacity", "memory_limit", "timeout_ms", "name", "device",
+    "num_threads", "max_intra_op_parallelism", "send_device", "recv_device", "tensor_name",
+    "config_proto", "seed", "seed2", "_class", "max_bytes", "cache_size", "buffer_size",
+    "vocab_size", "num_sampled", "num_reserved_ids", "range_max", "num_true", "num_shards",
+}  # fmt: skip
+
+WAITING = (
+    "Queue Dequeue Enqueue Barrier Stage Unstage MapStage MapUnstage MapPeek StagePeek OrderedMap "
+    "Accumulator Mutex ReaderRead Batch Unbatch Iterator".split()
+)
+
+# Sums whose order differs: values stay where no order overflows.
+TAME = (
+    "MatMul Conv Einsum Sum Mean Prod Norm Lrn LRN Softmax Svd Eig Qr Cholesky Inverse Solve Determinant "
+    "Pool Cumsum Cumulative Segment Resize Crop Gru GRU Lstm LSTM RNN CTC FFT AddN Bias L2Loss Tridiag "
+    "Variance Apply Dilation Backprop Sparse Image HSV RGB Adjust Logm Expm Bincount Histogram "
+    "Scatter Accumul Glimpse Lu Moments Contrast Unbatch Sampler Xent CrossEntropy Quantiz Trilinear"
+).split()
+
+# Rows of these keep sizes, given numbers and attributes: other ones wait for ever, or take all memory.
+CAREFUL = "Queue Barrier Stage Unstage MapPeek MapUnstage MapSize Fill Range LinSpace Sampler Dataset Iterator".split()
+
+
+def has_part(name, parts):
+    return any(p in name for p in parts)
+
+
+def is_tame(op):
+    return has_part(op, TAME)
+
+
+def is_careful(op):
+    return has_part(op, CAREFUL)
+
+
+def may_wait(op):
+    return has_part(op, WAITING)
+
+
+def other_types(rng, op):
+    """Types for the type attributes of |op| that a kernel of stock has."""
+    kernels = [k for k in op.kernels if k]
+    if not kernels:
+        return {}
+    drawn = {}
+    for name, types in rng.choice(kernels).items():
+        types = [t for t in types if t not in ("resource", "variant")]
+        if types and name in op.attrs and op.attrs[name].kind == "type":
+            drawn[name] = rng.choice(types)
+    return drawn

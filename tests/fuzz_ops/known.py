@@ -1,0 +1,286 @@
+"""Differences that are wanted or that stock does not determine, each with a one-line reason.
+
+A rule is (op names, kinds of difference or None, condition or None, reason). doc/bindings.md tells
+users about those that they can meet.
+"""
+
+import os
+import re
+
+import numpy as np
+
+import compare
+import oracle
+import values
+
+
+def tensor_inputs(case):
+    """All tensors that go into the case, as (dtype, array)."""
+    for node in case["nodes"]:
+        for spec in node["inputs"]:
+            for one in spec if isinstance(spec, list) else [spec]:
+                if one[0] == "tensor" and one[1] != "string":
+                    yield one[1], values.array_of(one[1], one[2], one[3])
+
+
+def has_odd_number(case):
+    """NaN, an infinity, or a number whose square leaves the range."""
+    for dtype, array in tensor_inputs(case):
+        if dtype in values.LIMITS:
+            _, least, most = values.LIMITS[dtype]
+            with np.errstate(all="ignore"):
+                size = np.abs(array.astype("c16" if dtype in values.COMPLEX else "f8"))
+                if not np.all((size == 0) | ((size > least**0.4) & (size < most**0.4))):
+                    return True
+    return False
+
+
+def has_complex(case):
+    return any(dtype in values.COMPLEX for dtype, _ in tensor_inputs(case))
+
+
+def has_empty(case):
+    return any(array.size == 0 for _, array in tensor_inputs(case))
+
+
+def is_unseeded(case):
+    """A random op whose seeds are 0, so that every run has its own numbers."""
+    for node in case["nodes"]:
+        seeds = [node["attrs"].get(name, ("int", 0))[1] for name in ("seed", "seed2")]
+        if seeds == [0, 0] and RANDOM.search(node["op"]):
+            return True
+    return False
+
+
+RANDOM = re.compile("Random|Truncated|Multinomial|Sampler|Normal$|SampleDistorted|Shuffle|NonDeterministic")
+
+
+def ours_is_exact(case, ours, stock):
+    """Whether every element that differs is right here, by oracle.py."""
+    node = case["nodes"][0]
+    if len(case["nodes"]) != 1 or not 1 <= len(node["inputs"]) <= 2:
+        return False
+    if not all(isinstance(x, tuple) and x[0] == "tensor" for x in node["inputs"]):
+        return False
+    dtype = node["inputs"][0][1]
+    if dtype not in values.FLOATS:
+        return False
+    arguments = [values.array_of(*x[1:4]).astype("f8") for x in node["inputs"]]
+    try:
+        arguments = [np.array(a) for a in np.broadcast_arrays(*arguments)]
+    except ValueError:
+        return False
+    exact = oracle.exact(node["op"], arguments)
+    if exact is None:
+        return False
+    got, other = (values.array_of(*x[1][0][0]).astype("f8") for x in (ours, stock))
+    if got.shape != exact.shape:
+        return False
+    with np.errstate(all="ignore"):
+        rounded = values.array_of(dtype, exact.shape, values.data_of(dtype, exact)).astype("f8")
+    ulps = compare.ULPS[dtype]
+    for g, s, e in zip(got.reshape(-1), other.reshape(-1), rounded.reshape(-1)):
+        one = np.array([g]), np.array([s]), np.array([e])
+        if compare.float_difference("", dtype, one[0], one[1], ulps, 0):
+            if compare.float_difference("", dtype, one[0], one[2], ulps, 0):
+                return False
+    return True
+
+
+def odd(case, found, ours, stock):
+    return has_odd_number(case)
+
+
+def has_subnormal(case):
+    for dtype, array in tensor_inputs(case):
+        if dtype in ("float", "double", "bfloat16", "complex64", "complex128"):
+            parts = np.stack([array.real, array.imag]) if dtype in values.COMPLEX else array
+            if np.any((parts != 0) & (np.abs(parts.astype("f8")) < values.LIMITS[dtype][1])):
+                return True
+    return False
+
+
+def below_zero(case, found, ours, stock):
+    """The last input has numbers below zero."""
+    spec = case["nodes"][0]["inputs"][-1]
+    return bool(np.any(values.array_of(*spec[1:4]) < 0))
+
+
+def of_type(name):
+    return lambda case, *_: any(dtype == name for dtype, _ in tensor_inputs(case))
+
+
+def has_nan_output(case, found, ours, stock):
+    return "nan" in found[1]
+
+
+def of_complex(case, found, ours, stock):
+    return has_complex(case)
+
+
+def empty(case, found, ours, stock):
+    return has_empty(case)
+
+
+def eager(case, found, ours, stock):
+    return case["mode"] == "eager"
+
+
+def output(*numbers):
+    """The difference is in one of these outputs."""
+    return lambda case, found, ours, stock: any("output %d " % n in found[1] for n in numbers)
+
+
+def attr(name, value):
+    return lambda case, *_: any(n["attrs"].get(name, (0, None))[1] == value for n in case["nodes"])
+
+
+def within(relative):
+    """Whether all numbers are that close together, by the largest of them."""
+
+    def condition(case, found, ours, stock):
+        for a, b in zip(sum(ours[1], []), sum(stock[1], [])):
+            if a[0] not in values.LIMITS or a[2] is None:
+                continue
+            x, y = values.array_of(*a), values.array_of(*b)
+            fine = np.isfinite(x) & np.isfinite(y)
+            if not np.array_equal(np.isfinite(x), np.isfinite(y)):
+                return False
+            if fine.any() and np.max(np.abs(x[fine] - y[fine])) > relative * np.max(np.abs(y[fine])):
+                return False
+        return True
+
+    return condition
+
+
+def load_open():
+    """Differences that are to go, from open.txt: op, kind of difference, what is wrong."""
+    found = {}
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "open.txt")) as f:
+        for line in f:
+            if line.strip() and not line.startswith("#"):
+                op, kind, text = line.split(None, 2)
+                found[op, kind] = text.strip()
+    return found
+
+
+OPEN = load_open()
+RULES = []
+
+
+def rule(ops, kinds, reason, condition=None):
+    RULES.append((set(ops.split()), set(kinds.split()), condition, reason))
+
+
+SPECIAL = (
+    "BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 "
+    "BesselY1 Dawsn Expint FresnelCos FresnelSin Spence Igamma Igammac IgammaGradA RandomGammaGrad Betainc "
+    "Polygamma Zeta Ndtri Erfinv Digamma Erfc Erf"
+)
+CONVOLUTIONS = (
+    "Conv2D Conv2DBackpropInput Conv2DBackpropFilter DepthwiseConv2dNative DepthwiseConv2dNativeBackpropInput "
+    "DepthwiseConv2dNativeBackpropFilter Conv3D Conv3DBackpropInput Conv3DBackpropInputV2 Conv3DBackpropFilter "
+    "Conv3DBackpropFilterV2 LRN LRNGrad Dilation2D Dilation2DBackpropInput Dilation2DBackpropFilter"
+)
+DECOMPOSITIONS = "Svd SelfAdjointEig SelfAdjointEigV2 Qr Eig MatrixSquareRoot MatrixLogarithm MatrixExponential"
+
+# What stock leaves open.
+rule("Empty FakeParam", "value", "stock's output is uninitialised")
+rule("QuantizedMatMul", "value", "stock's product over nothing is uninitialised", empty)
+rule("Cholesky", "value", "stock leaves uninitialised what has no Cholesky factor; NaN here")
+rule(DECOMPOSITIONS, "value", "vectors are determined up to a factor; those not asked for are uninitialised in stock")
+rule(
+    DECOMPOSITIONS + " MatrixInverse MatrixSolve MatrixSolveLs",
+    "refused accepted value",
+    "matrices that are not finite",
+    odd,
+)
+rule(
+    "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3",
+    "value",
+    "reserved space is uninitialised in stock",
+    output(3, 4, 5),
+)
+rule("TopK TopKV2", "value", "the order of what is not sorted", attr("sorted", False))
+rule("Cast Bitcast QuantizeV2", "value", "numbers out of the range of an integer type")
+rule("BlockLSTM BlockLSTMV2", "value", "steps beyond seq_len_max are uninitialised in stock")
+rule("ParallelConcat", "value shape", "stock leaves rows that nothing was put into uninitialised")
+rule("ArgMax ArgMin", "accepted", "stock reads a 16-bit axis as 32 bits")
+rule("CumulativeLogsumexp TopK TopKV2 MaxPool3D Betainc", "value", "NaN is passed over in stock, in some types", odd)
+rule("AsString", "value", "the precision of strings, which stock ignores without a width")
+rule("NonDeterministicInts", "value", "random numbers without a seed")
+rule("ClipByValue", "value", "stock drops the imaginary part", of_complex)
+
+rule("TensorSliceDataset", "accepted", "stock's optimizer makes of Shuffle and Repeat(0) what it then refuses")
+rule("EmptyTensorList", "refused", "stock does not look at indices of elements without numbers")
+
+# Where stock is wrong or less exact.
+rule("Round", "value", "stock rounds integers to 0")
+rule(SPECIAL, "value", "stock's approximations lose digits", within(2e-3))
+rule(SPECIAL, "value", "stock's approximations leave the range early", odd)
+rule("Zeta Polygamma", "value", "terms of both signs cancel", below_zero)
+rule("Elu Selu SeluGrad EluGrad Softplus", "value", "stock subtracts from 1 what is close to it", within(1e-2))
+rule("Log", "value", "stock takes subnormal numbers for zero in vectors and not behind them", odd)
+rule(
+    "Igamma IgammaGradA RandomGammaGrad",
+    "value",
+    "0 in stock for x = 0, whatever a is; NaN here where a is outside of the domain",
+)
+rule(
+    "SqrtGrad RsqrtGrad ReciprocalGrad InvGrad SigmoidGrad TanhGrad SoftsignGrad",
+    "value",
+    "products in another order, which leave the range earlier or later",
+    odd,
+)
+rule("Prod", "value", "complex products with infinities", of_complex)
+rule("BlockLSTMGrad BlockLSTMGradV2", "value", "halves are rounded once here, and overflow in stock", of_type("half"))
+rule("AdjustHue AdjustSaturation AdjustContrastv2 RGBToHSV HSVToRGB", "value", "colours that are not finite", odd)
+rule(
+    "SparseApplyRMSProp SparseApplyCenteredRMSProp ResourceSparseApplyRMSProp ResourceSparseApplyCenteredRMSProp",
+    "value",
+    "roots of numbers below zero, and infinities",
+    odd,
+)
+rule(
+    "ResourceSparseApplyCenteredRMSProp SparseApplyCenteredRMSProp",
+    "value",
+    "roots of numbers below zero",
+    has_nan_output,
+)
+rule("SobolSample", "value", "stock's numbers beyond 2^30 skipped points are negative")
+rule(CONVOLUTIONS, "value", "infinities times the zeros of the padding: in other places", odd)
+
+# What runs here, and not in stock.
+rule("GetSessionHandle GetSessionHandleV2", "accepted", "eager handles work here", eager)
+rule("ParallelConcat AccumulateNV2", "accepted", "stock runs it through its optimizer only")
+rule("QuantizedReluX CTCLossV2", "accepted", "stock has no CPU kernel")
+rule(
+    "Enter Exit Switch Merge NextIteration LoopCond RefEnter RefExit RefSwitch RefMerge",
+    "accepted refused",
+    "control flow outside of a loop",
+)
+rule("Conv2DBackpropFilter Conv2DBackpropInput", "accepted", "stock has no dilations in gradients on CPUs")
+rule("FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3", "accepted", "stock wants NHWC in inference")
+rule("QuantizedConv2D", "accepted refused", "stock checks its arguments late or not at all")
+
+
+def reason(case, found, ours, stock):
+    """Why a difference is no finding, or None."""
+    kind = found[0]
+    if (case["op"], kind) in OPEN:
+        return "open: " + OPEN[case["op"], kind]
+    if kind in ("crash", "hang"):
+        return None
+    if kind == "value" and is_unseeded(case):
+        return "random numbers without a seed"
+    for ops, kinds, condition, text in RULES:
+        if kind in kinds and any(n["op"] in ops for n in case["nodes"]):
+            if condition is None or condition(case, found, ours, stock):
+                return text
+    if kind == "value" and ours_is_exact(case, ours, stock):
+        return "ours is the exact value"
+    if kind in ("value", "shape") and has_subnormal(case):
+        return "numbers too small to be held in full: stock takes them for zero in some places"
+    if kind == "value" and has_complex(case) and has_odd_number(case):
+        return "complex arithmetic at the ends of the range: the C standard's here, textbook formulas in stock"
+    return None
