@@ -112,8 +112,8 @@ rn_status_t rn_shape_fn_resource_gather(rn_shape_ctx_t* ctx) {
   RN_TRY(check_handle_type(ctx, rn_shape_attr(ctx, "dtype")->type));
   RN_TRY(rn_shape_with_rank_at_least(ctx, handle_shape(ctx), 1, &variable));
   int64_t batch = rn_ops_int(ctx, "batch_dims");
-  if (rn_shape_has_rank(indices) && batch < 0) batch += indices.rank;
-  if (batch < 0 || !rn_shape_has_rank(variable) || !rn_shape_has_rank(indices)) return RN_OK;
+  if (batch < 0) return rn_invalid_argument("batch_dims is negative (%" PRId64 ")", batch);
+  if (!rn_shape_has_rank(variable) || !rn_shape_has_rank(indices)) return RN_OK;
   if (batch > indices.rank || batch >= variable.rank) {
     return rn_invalid_argument("Expected batch_dims in the range [%d, %d], but got %" PRId64,
                                -indices.rank, indices.rank, batch);

@@ -26,6 +26,8 @@ def fill(t):
     casts(t)
     old_graphs(t)
     linear(t)
+    lenient(t)
+    optimizers(t)
 
 
 def resizing(t):
@@ -385,3 +387,63 @@ def linear(t):
             x = drawn(d, [2, 4, 3])
             t.row("%s_%d" % (d, full), "Qr", [x], {"full_matrices": full}, tol=4e-3 if d == "half" else 1e-5)
 
+
+
+def lenient(t):
+    """What random calls showed beside values."""
+    f = "float"
+    for op in ("UnsortedSegmentSum", "UnsortedSegmentMax"):
+        t.row("no_segments", op, [vec(f, [1, 2]), vec("int32", [0, -1]), scalar("int32", 0)])
+        t.row("no_columns", op, [given(f, [2, 0], []), vec("int32", [0, 3]), scalar("int32", 2)])
+    for most in (0, 1, 2, -1):
+        x = vec("string", ["a b  c", "", " d ", "   "])
+        t.row("blanks_%d" % most, "StringSplitV2", [x, scalar("string", "")], {"maxsplit": most})
+        t.row("word_%d" % most, "StringSplitV2", [x, scalar("string", " ")], {"maxsplit": most})
+    for unit in ("BYTE", "UTF8_CHAR"):
+        x = [vec("string", ["abc", "d\u00e9f"]), vec("int32", [0, 1]), vec("int32", [-2, -1])]
+        t.row("negative_" + unit, "Substr", x, {"unit": unit})
+    texts = vec("string", ["one two", "", "12"])
+    for i, rewrite in enumerate(("<\\", "<\\x>", "\\1", "\\\\", "a\\0b\\", "\\9")):
+        for every in (False, True):
+            a = {"replace_global": every}
+            t.row("rewrite_%d_%d" % (i, every), "RegexReplace", [texts, scalar("string", r"\w+"), scalar("string", rewrite)], a)
+    t.row("scalar", "Reverse", [scalar(f, 1), scalar("bool", True)])
+    t.row("scalar", "ReverseV2", [scalar(f, 1), scalar("int32", 0)])
+    t.row("nothing", "ReverseV2", [given(f, [0, 2], []), vec("int32", [5])])
+    t.row("negative", "DynamicStitch", [[vec("int32", [1 << 30, -1])], [vec(f, [1, 2])]])
+    for op, make in (("StridedSliceAssign", ref), ("ResourceStridedSliceAssign", resource)):
+        for name, first, last in (("empty", 3, 3), ("beyond", 7, 9), ("some", 1, 3)):
+            x = make(vec(f, [1, 2, 3, 4]))
+            ends = [vec("int32", [first]), vec("int32", [last]), vec("int32", [1])]
+            t.row(name, op, [x] + ends + [given(f, [2, 2], [9])])
+    x = resource(given(f, [4, 3], list(range(12))))
+    t.row("negative_batch", "ResourceGather", [x, vec("int32", [2, 0])], {"dtype": f, "batch_dims": -1})
+
+
+def optimizers(t):
+    """Numbers that stock refuses, and gradients that are no numbers."""
+    f = "float"
+    nan = vec(f, [1, NAN, INF, 0.5])
+    var = lambda: ref(vec(f, [1, 2, 3, 4]))
+    some = lambda: ref(vec(f, [0.1, 0.2, 0.3, -0.4]))
+    index = vec("int32", [0, 1, 2, 3])
+    n = lambda x: scalar(f, x)
+    for lr, l1, l2 in ((0.1, 0.2, 0.3), (0, 0.2, 0.3), (-1, 0, 0), (0.1, -1, 0), (0.1, 0, -1), (NAN, 0, 0), (0.1, 0, 0)):
+        name = "%s_%g_%g" % (lr, l1, l2)
+        t.row(name, "ApplyProximalAdagrad", [var(), some(), n(lr), n(l1), n(l2), nan])
+        t.row(name, "SparseApplyProximalAdagrad", [var(), some(), n(lr), n(l1), n(l2), nan, index])
+        t.row(name, "ApplyProximalGradientDescent", [var(), n(lr), n(l1), n(l2), nan])
+        for power in (-0.5, 0.5):
+            for by_lr in (False, True):
+                row = "%s_%g_%d" % (name, power, by_lr)
+                a = {"multiply_linear_by_lr": by_lr}
+                plain = vec(f, [1, -2, 0.1, 0.5])
+                if lr != NAN:
+                    t.row(row, "ApplyFtrl", [var(), ref(vec(f, [1, 2, 3, 4])), some(), plain, n(lr), n(l1), n(l2), n(power)], a, tol=1e-5)
+                x = [var(), ref(vec(f, [1, 2, 3, 4])), some(), nan, index, n(lr), n(l1), n(l2)]
+                t.row(row, "SparseApplyFtrl", x + [n(power)], a, tol=1e-5)
+                t.row(row, "SparseApplyFtrlV2", x + [n(0.1), n(power)], a, tol=1e-5)
+    for i in (4, 5, 6, 7):
+        x = [var(), ref(vec(f, [1, 2, 3, 4])), some(), nan, n(0.1), n(0.2), n(0.3), n(-0.5)]
+        x[i] = vec(f, [1, 2])
+        t.row("vector_%d" % i, "SparseApplyFtrl", x[:4] + [index] + x[4:])

@@ -176,6 +176,13 @@ static rn_status_t batch_dims_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
+static rn_status_t resource_init(const rn_kernel_init_t* init, void* state) {
+  RN_RETURN_IF_ERROR(batch_dims_init(init, state));
+  int64_t batch_dims = *(const int64_t*)state;
+  if (batch_dims >= 0) return RN_OK;
+  return rn_invalid_argument("batch_dims is negative (%lld)", (long long)batch_dims);
+}
+
 static rn_status_t gather(rn_kernel_ctx_t* ctx) {
   return gather_along(ctx, rn_in(ctx, 0), rn_in(ctx, 1), 0, 0);
 }
@@ -213,8 +220,7 @@ static rn_status_t resource_gather(rn_kernel_ctx_t* ctx) {
   rn_tensor_t params = {0};
   RN_RETURN_IF_ERROR(share_variable(ctx, &params));
   int64_t batch_dims = *(const int64_t*)ctx->state;
-  int64_t axis = batch_dims < 0 ? batch_dims + rn_in(ctx, 1)->rank : batch_dims;
-  rn_status_t status = gather_along(ctx, &params, rn_in(ctx, 1), axis, batch_dims);
+  rn_status_t status = gather_along(ctx, &params, rn_in(ctx, 1), batch_dims, batch_dims);
   rn_tensor_clear(&params);
   return status;
 }
@@ -356,7 +362,7 @@ static const rn_kernel_def_t rows[] = {
      .device = "CPU",
      .types = {{"dtype", TYPES}, {"Tindices", RN_TYPES_INDEX}},
      .state_size = sizeof(int64_t),
-     .init = batch_dims_init,
+     .init = resource_init,
      .compute = resource_gather},
     {.op = "ResourceGatherNd",
      .device = "CPU",

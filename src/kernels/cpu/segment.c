@@ -154,6 +154,12 @@ static rn_status_t unsorted_segment(rn_kernel_ctx_t* ctx) {
   const int64_t rows = rn_int_at(number, 0);
   if (rows < 0)
     return rn_invalid_argument("Input num_segments == %lld must not be negative.", (long long)rows);
+  for (int64_t i = 0; i < ids->count && data->count > 0; ++i) {
+    int64_t id = rn_int_at(ids, i);
+    if (id >= rows)
+      return rn_invalid_argument("segment_ids%s = %lld is out of range [0, %lld)",
+                                 rn_place_text(ids, i).text, (long long)id, (long long)rows);
+  }
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(make_rows(ctx, data, ids->rank, rows, &out));
   if (out->count == 0) return RN_OK;
@@ -161,12 +167,6 @@ static rn_status_t unsorted_segment(rn_kernel_ctx_t* ctx) {
   rn_combine_identity(segment->op, data->dtype, start);
   RN_RETURN_IF_ERROR(rn_move_fill(rn_ctx_pool(ctx), out->dtype, start, out->data, out->count));
   const int64_t row = out->count / rows, bytes = row * (int64_t)rn_dtype_size(data->dtype);
-  for (int64_t i = 0; i < ids->count; ++i) {
-    int64_t id = rn_int_at(ids, i);
-    if (id >= rows)
-      return rn_invalid_argument("segment_ids%s = %lld is out of range [0, %lld)",
-                                 rn_place_text(ids, i).text, (long long)id, (long long)rows);
-  }
   rows_t job = {rn_combine(segment->op, data->dtype), out->data, data->data, row, bytes};
   rn_row_batches(rn_ctx_pool(ctx), ids, rows, 5 + (double)bytes / BYTES_PER_NS, combine_rows, &job);
   return RN_OK;

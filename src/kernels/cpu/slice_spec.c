@@ -156,8 +156,9 @@ rn_status_t rn_slice_spec_write(const rn_slice_spec_t* spec, rn_shape_t shape,
                                 int64_t* out_offset) {
   const int64_t* dims = rn_tensor_dims(value);
   const int32_t missing = spec->out_rank - value->rank;
-  bool fits = true;
-  for (int32_t d = 0; d < value->rank; ++d) {
+  bool fits = true, is_empty = false;
+  for (int32_t d = 0; d < spec->out_rank; ++d) is_empty = is_empty || spec->out_dims[d] == 0;
+  for (int32_t d = 0; d < value->rank && !is_empty; ++d) {  // nothing takes any value, as in stock
     int64_t size = d + missing < 0 ? 1 : spec->out_dims[d + missing];
     fits = fits && (dims[d] == size || dims[d] == 1);
   }

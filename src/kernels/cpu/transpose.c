@@ -92,6 +92,7 @@ static rn_status_t reverse_axes(rn_kernel_ctx_t* ctx, const bool* turns) {
 
 static rn_status_t reverse(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *input = rn_in(ctx, 0), *dims = rn_in(ctx, 1);
+  if (input->rank == 0) return rn_forward(ctx, 0, 0);
   if (dims->rank != 1) return rn_invalid_argument("'dims' must be 1-dimension, not %d", dims->rank);
   if (dims->count != input->rank)
     return rn_invalid_argument(
@@ -104,6 +105,7 @@ static rn_status_t reverse(rn_kernel_ctx_t* ctx) {
 static rn_status_t reverse_v2(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *input = rn_in(ctx, 0), *axes = rn_in(ctx, 1);
   const int rank = input->rank;
+  if (rank == 0 || input->count == 0) return rn_forward(ctx, 0, 0);
   if (axes->rank != 1) return rn_invalid_argument("'dims' must be 1-dimension, not %d", axes->rank);
   bool turns[RN_MAX_RANK] = {false};
   for (int64_t i = 0; i < axes->count; ++i) {
