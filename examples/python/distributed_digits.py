@@ -1,17 +1,16 @@
 """Digits on a cluster: this script, started once for each task.
 
-    python distributed_digits.py --job ps     --task 0 &
-    python distributed_digits.py --job worker --task 0 &     # the chief
-    python distributed_digits.py --job worker --task 1
+    python3 -m runnel distributed_digits.py --job ps     --task 0 &
+    python3 -m runnel distributed_digits.py --job worker --task 0 &     # the chief
+    python3 -m runnel distributed_digits.py --job worker --task 1
 
-The tasks' addresses are in --ps and --worker; TF_CONFIG, if set, says all of it instead. Without a
-task in TF_CONFIG the cluster runs already, and the script trains on its first worker:
+The tasks' addresses are in --ps and --worker; TF_CONFIG, if set, says all of it instead. If it names no
+task, the cluster runs already, and the script trains on its first worker:
 
     runnel cluster up --ps 1 --workers 2 -- python3 -m runnel distributed_digits.py
 
-With --sync the workers' gradients are added up for one step (with --backup so many of them may be
-late); without, each worker goes on by itself. `python -m runnel` runs it, and stock TensorFlow does
-too.
+With --sync the workers' gradients are added up for one step (with --backup so many of them may be late);
+without, each worker goes on by itself. Stock TensorFlow runs the script, too.
 """
 
 import argparse
@@ -35,17 +34,12 @@ tf.disable_v2_behavior()
 
 given = json.loads(os.environ.get("TF_CONFIG") or "{}")
 cluster = given.get("cluster", {"ps": options.ps.split(","), "worker": options.worker.split(",")})
-is_client = bool(given) and "task" not in given
-if is_client:
-    target = os.environ.get("RUNNEL_TARGET", "grpc://" + cluster["worker"][0])
-    options.job, options.task = "worker", 0
-else:
-    if given:
-        options.job, options.task = given["task"]["type"], given["task"]["index"]
-    server = tf.train.Server(tf.train.ClusterSpec(cluster), options.job, options.task)
-    target = server.target
-    if options.job == "ps":
-        server.join()
+if "task" in given:
+    options.job, options.task = given["task"]["type"], given["task"]["index"]
+server = None if given and "task" not in given else tf.train.Server(tf.train.ClusterSpec(cluster), options.job, options.task)
+if server and options.job == "ps":
+    server.join()
+target = server.target if server else os.environ.get("RUNNEL_TARGET", "grpc://" + cluster["worker"][0])
 
 here = os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(here, "..", "data", "digits.bin"), "rb") as stream:
@@ -68,7 +62,7 @@ with tf.device(tf.train.replica_device_setter(worker_device="/job:worker/task:%d
     optimizer = tf.train.AdamOptimizer(0.01)
     hooks = [tf.train.StopAtStepHook(last_step=options.steps)]
     if options.sync:
-        count = 1 if is_client else len(cluster["worker"])
+        count = len(cluster["worker"]) if server else 1
         optimizer = tf.train.SyncReplicasOptimizer(optimizer, count - options.backup, count)
     train = optimizer.minimize(loss, global_step=step)
     if options.sync:

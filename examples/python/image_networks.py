@@ -1,7 +1,7 @@
 """AlexNet, Overfeat, VGG-A, GoogleNet, Inception-v3 and ResNet-18 on synthetic pictures; the builders are in networks.py.
 
-    python image_networks.py --net resnet18 --steps 5               # an eighth of the channels, small pictures
-    python image_networks.py --net vgg_a --width 1 --large --steps 1
+    python3 image_networks.py --net resnet18 --steps 5               # an eighth of the channels, small pictures
+    python3 image_networks.py --net vgg_a --width 1 --large --steps 1
 """
 
 import argparse

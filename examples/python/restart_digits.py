@@ -1,8 +1,8 @@
 """Training that survives its own death: kill it with -9, start it again, and it goes on from the last checkpoint.
 
-    python restart_digits.py --folder /tmp/run --steps 400 &
+    python3 restart_digits.py --folder /tmp/run --steps 400 &
     kill -9 $!
-    python restart_digits.py --folder /tmp/run --steps 400
+    python3 restart_digits.py --folder /tmp/run --steps 400
 """
 
 import argparse

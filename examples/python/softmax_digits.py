@@ -1,6 +1,6 @@
 """Softmax regression on handwritten digits, with summaries for TensorBoard.
 
-    python softmax_digits.py --logs /tmp/digits && tensorboard --logdir /tmp/digits
+    python3 softmax_digits.py --logs /tmp/digits && tensorboard --logdir /tmp/digits
 """
 
 import argparse
