@@ -20,19 +20,28 @@ static const char preamble[] =
     "// with RN_SET_SHAPE(dims, rank); strings and types are given as they are. A list of inputs "
     "is\n"
     "// an array and its length.\n"
+    "//\n"
+    "// In C++ the same calls work where the compiler takes such initialisers (g++, clang++, "
+    "C++20),\n"
+    "// with options in the order in which their struct declares them; or call rn_MatMul_(scope, "
+    "a, b,\n"
+    "// options) with a struct.\n"
     "#ifndef RUNNEL_OPS_H_\n"
     "#define RUNNEL_OPS_H_\n"
     "\n"
     "#include \"runnel/graph.h\"\n"
     "\n"
-    "#ifndef __cplusplus\n"
+    "#ifdef __cplusplus\n"
+    "#pragma GCC system_header  // options that are left out are no reason to warn\n"
+    "#endif\n"
     "\n"
     "// clang-format off\n"
     "#define RN_SET(...) {true, __VA_ARGS__}\n"
     "#define RN_LIST(values, count) {(values), (count)}\n"
     "#define RN_SHAPE_LIST(dims, ranks, count) {(dims), (ranks), (count)}\n"
     "#define RN_SET_SHAPE(dims, rank) {true, (dims), (rank)}\n"
-    "#define RN_OPTIONS_(type, last, ...) last, (type){__VA_ARGS__}\n"
+    "#define RN_STRUCT_(type, ...) RN_LITERAL(type){__VA_ARGS__}\n"
+    "#define RN_OPTIONS_(type, last, ...) last, RN_STRUCT_(type, __VA_ARGS__)\n"
     "\n"
     "typedef struct rn_opt_int_t { bool is_set; int64_t value; } rn_opt_int_t;\n"
     "typedef struct rn_opt_float_t { bool is_set; float value; } rn_opt_float_t;\n"
@@ -51,20 +60,21 @@ static const char preamble[] =
     "  int count;\n"
     "} rn_shape_list_t;\n";
 
-// Names that mean something else in C.
+// Names that mean something else in C or C++.
 static const char* safe(const char* name) {
   static const struct {
     const char* word;
     const char* instead;
-  } words[] = {{"default", "default_"}, {"switch", "switch_"}, {"register", "register_"},
-               {"signed", "signed_"},   {"double", "double_"}, {"float", "float_"},
-               {"int", "int_"},         {"long", "long_"},     {"short", "short_"},
-               {"static", "static_"},   {"if", "if_"},         {"else", "else_"},
-               {"for", "for_"},         {"while", "while_"},   {"do", "do_"},
-               {"case", "case_"},       {"break", "break_"},   {"const", "const_"},
-               {"return", "return_"},   {"scope", "scope_"},   {"options", "options_"},
-               {"node", "node_"},       {"name", "name_"},     {"out", "out_"},
-               {"union", "union_"},     {"struct", "struct_"}, {"bool", "bool_"}};
+  } words[] = {{"default", "default_"},  {"switch", "switch_"}, {"register", "register_"},
+               {"signed", "signed_"},    {"double", "double_"}, {"float", "float_"},
+               {"int", "int_"},          {"long", "long_"},     {"short", "short_"},
+               {"static", "static_"},    {"if", "if_"},         {"else", "else_"},
+               {"for", "for_"},          {"while", "while_"},   {"do", "do_"},
+               {"case", "case_"},        {"break", "break_"},   {"const", "const_"},
+               {"return", "return_"},    {"scope", "scope_"},   {"options", "options_"},
+               {"node", "node_"},        {"name", "name_"},     {"out", "out_"},
+               {"union", "union_"},      {"struct", "struct_"}, {"bool", "bool_"},
+               {"template", "template_"}};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     if (!strcmp(words[i].word, name)) return words[i].instead;
   }
@@ -112,12 +122,13 @@ static void write_option_field(FILE* out, const attr_t* attr) {
 }
 
 static void write_options(FILE* out, const op_t* op) {
-  fprintf(out, "\n// %s\ntypedef struct rn_%s_options_t {\n  char unused_;\n  const char* name;\n",
-          op->doc, op->name);
+  fprintf(out, "\n// %s\ntypedef struct rn_%s_options_t {\n  const char* name;\n", op->doc,
+          op->name);
   for (int i = 0; i < op->attr_count; i++) {
     if (is_option(&op->attrs[i])) write_option_field(out, &op->attrs[i]);
   }
-  fprintf(out, "} rn_%s_options_t;\n", op->name);
+  fprintf(out, "  char unused_;  // last: C++ wants initialisers in order\n} rn_%s_options_t;\n",
+          op->name);
 }
 
 // The parameters after the scope: with their types, or (for the macro) only their names.
@@ -315,5 +326,5 @@ void write_builders(FILE* out, const ops_t* ops) {
     write_function(out, op, &typed);
     write_macro(out, op, &names);
   }
-  fputs("\n// clang-format on\n#endif  // __cplusplus\n\n#endif  // RUNNEL_OPS_H_\n", out);
+  fputs("\n// clang-format on\n#endif  // RUNNEL_OPS_H_\n", out);
 }

@@ -21,7 +21,9 @@
 #include "runnel/summary.h"
 #include "runnel/train.h"
 
-#ifndef __cplusplus  // options are designated initialisers, as in runnel/ops.h
+#ifdef __cplusplus
+extern "C" {
+#endif
 #pragma GCC visibility push(default)
 
 // A cluster as people write it down: jobs and the addresses of their tasks.
@@ -49,7 +51,6 @@ typedef enum rn_spread_t {
   RN_SPREAD_BY_LOAD,  // to the task with the fewest bytes so far
 } rn_spread_t;
 typedef struct rn_spread_options_t {
-  char unused_;
   int tasks;                  // parameter servers; 0: nothing is spread
   const char* device;         // of all of them; NULL: "/job:ps"
   const char* worker_device;  // of all other nodes; NULL: "/job:worker"
@@ -57,6 +58,7 @@ typedef struct rn_spread_options_t {
   // A choice of one's own: the task of the variable |name|; negative: |spread| chooses.
   int (*choose)(void* arg, const char* name, int dtype, const int64_t* dims, int rank);
   void* arg;
+  char unused_;  // last: C++ wants initialisers in order
 } rn_spread_options_t;
 // From now on, nodes built in |scope| and in scopes made from it ask for the worker's device, and
 // the variables made there for a parameter server; slots go where their variable is. Variables of
@@ -85,7 +87,6 @@ typedef struct rn_sync_replicas_t {
   const rn_var_t* local_step;  // of this replica
 } rn_sync_replicas_t;
 typedef struct rn_sync_options_t {
-  char unused_;
   int replicas;                      // gradients that make one update
   int total;                         // replicas that there are; 0: as many
   const rn_var_t* global_step;       // NULL: the graph's
@@ -97,6 +98,7 @@ typedef struct rn_sync_options_t {
   // named as in TensorFlow.
   const char* group;
   const char* name;  // of the nodes; NULL: "sync_replicas"
+  char unused_;      // last: C++ wants initialisers in order
 } rn_sync_options_t;
 // False, and the scope's error, if that cannot be done.
 bool rn_sync_apply_gradients_(rn_scope_t* scope, rn_optimizer_t optimizer,
@@ -135,7 +137,6 @@ typedef struct rn_hook_t {
 } rn_hook_t;
 
 typedef struct rn_supervisor_options_t {
-  char unused_;
   const char* target;   // "grpc://host:port"; NULL: a session in this process
   int task;             // of this worker; 0: the chief
   const char* job;      // NULL: "worker"
@@ -158,6 +159,7 @@ typedef struct rn_supervisor_options_t {
   void* init_arg;
   const rn_hook_t* hooks;  // borrowed
   int hook_count;
+  char unused_;  // last: C++ wants initialisers in order
 } rn_supervisor_options_t;
 
 // Adds the nodes it needs; all variables must have been made. Says nothing to the cluster yet. NULL
@@ -191,6 +193,8 @@ bool rn_supervisor_should_stop(const rn_supervisor_t* supervisor);
 void rn_supervisor_request_stop(rn_supervisor_t* supervisor);
 
 #pragma GCC visibility pop
-#endif  // __cplusplus
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 
 #endif  // RUNNEL_CLUSTER_H_

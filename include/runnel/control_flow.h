@@ -24,7 +24,9 @@
 #include "runnel/graph.h"
 #include "runnel/ops.h"
 
-#ifndef __cplusplus  // options are designated initialisers, as in runnel/ops.h
+#ifdef __cplusplus
+extern "C" {
+#endif
 #pragma GCC visibility push(default)
 
 // One way to go on: |build| writes its results to |out|, which has room for those that were asked
@@ -40,10 +42,10 @@ static inline rn_branch_t rn_branch(int (*build)(rn_scope_t* scope, rn_edge_t* o
 }
 
 typedef struct rn_cond_options_t {
-  char unused_;
   const char* name;  // NULL: "cond", "case" or "switch_case"
   bool functional;   // If and Case nodes
   bool exclusive;    // rn_case: a step fails in which more than one predicate holds
+  char unused_;      // last: C++ wants initialisers in order
 } rn_cond_options_t;
 #define RN_COND_(...) RN_OPTIONS_(rn_cond_options_t, __VA_ARGS__, .unused_ = 0)
 
@@ -78,7 +80,6 @@ typedef void (*rn_body_t)(rn_scope_t* scope, const rn_edge_t* in, rn_edge_t* out
 typedef rn_edge_t (*rn_condition_t)(rn_scope_t* scope, const rn_edge_t* values, void* arg);
 
 typedef struct rn_while_options_t {
-  char unused_;
   const char* name;  // NULL: "while"
   bool functional;   // a While node
   // What is known of each value's shape in all turns; not set: the shape that it starts with.
@@ -88,6 +89,7 @@ typedef struct rn_while_options_t {
   int parallel_iterations;       // 0: 10
   bool no_back_prop;             // gradients do not go through
   bool swap_memory;              // values that gradients need may leave the device's memory
+  char unused_;                  // last: C++ wants initialisers in order
 } rn_while_options_t;
 #define RN_WHILE_(...) RN_OPTIONS_(rn_while_options_t, __VA_ARGS__, .unused_ = 0)
 
@@ -99,7 +101,6 @@ bool rn_while_(rn_scope_t* scope, rn_condition_t condition, rn_body_t body, void
   rn_while_((scope), (condition), (body), (arg), (starts), (out), RN_WHILE_(__VA_ARGS__))
 
 typedef struct rn_map_options_t {
-  char unused_;
   const char* name;  // NULL: "map", "foldl", "foldr" or "scan"
   bool functional;   // a While node
   bool lists;        // elements are kept in tensor lists, not in TensorArrays
@@ -109,6 +110,7 @@ typedef struct rn_map_options_t {
   int parallel_iterations;  // 0: 10
   bool no_back_prop;
   bool swap_memory;
+  char unused_;  // last: C++ wants initialisers in order
 } rn_map_options_t;
 #define RN_MAP_(...) RN_OPTIONS_(rn_map_options_t, __VA_ARGS__, .unused_ = 0)
 
@@ -139,6 +141,8 @@ bool rn_scan_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* ele
            RN_MAP_(__VA_ARGS__))
 
 #pragma GCC visibility pop
-#endif  // __cplusplus
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 
 #endif  // RUNNEL_CONTROL_FLOW_H_

@@ -32,7 +32,14 @@ typedef struct rn_edge_t {
   int index;
 } rn_edge_t;
 
-#define RN_NO_EDGE ((rn_edge_t){NULL, 0})
+// A value of a struct's type, written down: RN_LITERAL(rn_edge_t){node, 0}.
+#ifdef __cplusplus
+#define RN_LITERAL(type) type
+#else
+#define RN_LITERAL(type) (type)
+#endif
+
+#define RN_NO_EDGE (RN_LITERAL(rn_edge_t){NULL, 0})
 
 // Outputs |first| … |first + count - 1| of |node|: what an op with a list output returns.
 typedef struct rn_edges_t {

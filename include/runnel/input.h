@@ -18,7 +18,9 @@
 #include "runnel/coordinator.h"
 #include "runnel/variables.h"
 
-#ifndef __cplusplus  // options are designated initialisers, as in runnel/ops.h
+#ifdef __cplusplus
+extern "C" {
+#endif
 #pragma GCC visibility push(default)
 
 // A constant vector of strings; a scalar if |count| is negative.
@@ -29,13 +31,13 @@ rn_edge_t rn_const_strings(rn_scope_t* scope, const char* const* values, int cou
 rn_edge_t rn_limit_epochs(rn_scope_t* scope, rn_edge_t tensor, int64_t epochs);
 
 typedef struct rn_producer_options_t {
-  char unused_;
   const char* name;
   int64_t num_epochs;  // 0: without end
   bool in_order;       // not shuffled anew in every epoch
   int64_t seed;        // of the order; 0: another every time
   int64_t capacity;    // of the queue; 0: 32
   const char* shared_name;
+  char unused_;  // last: C++ wants initialisers in order
 } rn_producer_options_t;
 
 // A queue of the rows of |tensor|, a runner filling it.
@@ -54,7 +56,6 @@ rn_edge_t rn_range_input_producer_(rn_scope_t* scope, int32_t limit, rn_producer
   rn_range_input_producer_((scope), RN_OPTIONS_(rn_producer_options_t, __VA_ARGS__, .unused_ = 0))
 
 typedef struct rn_batch_options_t {
-  char unused_;
   const char* name;
   int threads;                // that fill the queue; 0: 1. Joins have one a list
   int64_t capacity;           // of the queue; 0: 32, for shuffles three batches and the reserve
@@ -64,6 +65,7 @@ typedef struct rn_batch_options_t {
   bool dynamic_pad;           // elements are filled up to the longest of a batch
   bool allow_smaller_final_batch;  // what is left in the end is a batch too
   const char* shared_name;
+  char unused_;  // last: C++ wants initialisers in order
 } rn_batch_options_t;
 
 // Batches of |batch_size| elements of the |count| tensors, in the order in which they come: outputs
@@ -92,6 +94,8 @@ rn_edges_t rn_shuffle_batch_join_(rn_scope_t* scope, const rn_edge_t* tensors, i
                          RN_OPTIONS_(rn_batch_options_t, __VA_ARGS__, .unused_ = 0))
 
 #pragma GCC visibility pop
-#endif  // __cplusplus
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 
 #endif  // RUNNEL_INPUT_H_

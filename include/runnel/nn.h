@@ -13,7 +13,9 @@
 
 #include "runnel/variables.h"
 
-#ifndef __cplusplus  // options are designated initialisers, as in runnel/ops.h
+#ifdef __cplusplus
+extern "C" {
+#endif
 #pragma GCC visibility push(default)
 
 // What is done to a layer's result. One of one's own is a function like these.
@@ -29,7 +31,6 @@ rn_edge_t rn_softmax(rn_scope_t* scope, rn_edge_t x);
 
 // What layers have in common.
 typedef struct rn_layer_options_t {
-  char unused_;
   const char* name;
   rn_activation_t activation;  // NULL: none
   bool no_bias;
@@ -44,6 +45,7 @@ typedef struct rn_layer_options_t {
   const char* padding;      // "VALID" or "SAME"; NULL: "VALID"
   const char* data_format;  // "NHWC" or "NCHW"; NULL: "NHWC"
   int multiplier;           // depthwise: results for each channel
+  char unused_;             // last: C++ wants initialisers in order
 } rn_layer_options_t;
 #define RN_LAYER_(...) RN_OPTIONS_(rn_layer_options_t, __VA_ARGS__, .unused_ = 0)
 
@@ -67,13 +69,13 @@ rn_edge_t rn_average_pool2d_(rn_scope_t* scope, rn_edge_t x, int size, rn_layer_
 rn_edge_t rn_flatten(rn_scope_t* scope, rn_edge_t x);
 
 typedef struct rn_norm_options_t {
-  char unused_;
   const char* name;
   rn_edge_t training;       // batch norm: a bool; none: it trains
   bool inference;           // batch norm: it does not train
   rn_opt_float_t momentum;  // of the moving averages: 0.99
   rn_opt_float_t epsilon;   // 0.001
   bool no_center, no_scale;
+  char unused_;  // last: C++ wants initialisers in order
 } rn_norm_options_t;
 // Over all axes but the last: variables "gamma", "beta", "moving_mean", "moving_variance". What
 // brings the averages up to date is collected as RN_UPDATE_OPS.
@@ -86,9 +88,9 @@ rn_edge_t rn_layer_norm_(rn_scope_t* scope, rn_edge_t x, rn_norm_options_t optio
   rn_layer_norm_((scope), RN_OPTIONS_(rn_norm_options_t, __VA_ARGS__, .unused_ = 0))
 
 typedef struct rn_dropout_options_t {
-  char unused_;
   rn_edge_t training;  // a bool; none: it trains
   int64_t seed;
+  char unused_;  // last: C++ wants initialisers in order
 } rn_dropout_options_t;
 // Zeros with probability |rate|; what stays is divided by 1 - rate.
 rn_edge_t rn_dropout_(rn_scope_t* scope, rn_edge_t x, float rate, rn_dropout_options_t options);
@@ -140,15 +142,15 @@ rn_cell_t rn_rnn_cell_(rn_cell_t options);
 rn_cell_t rn_lstm_cell_(rn_cell_t options);
 // State: h. Variables "gru_cell/gates/…" and "gru_cell/candidate/…".
 rn_cell_t rn_gru_cell_(rn_cell_t options);
-#define rn_rnn_cell(...) rn_rnn_cell_((rn_cell_t){.units = __VA_ARGS__})
-#define rn_lstm_cell(...) rn_lstm_cell_((rn_cell_t){.units = __VA_ARGS__})
-#define rn_gru_cell(...) rn_gru_cell_((rn_cell_t){.units = __VA_ARGS__})
+#define rn_rnn_cell(...) rn_rnn_cell_(RN_STRUCT_(rn_cell_t, .units = __VA_ARGS__))
+#define rn_lstm_cell(...) rn_lstm_cell_(RN_STRUCT_(rn_cell_t, .units = __VA_ARGS__))
+#define rn_gru_cell(...) rn_gru_cell_(RN_STRUCT_(rn_cell_t, .units = __VA_ARGS__))
 // Cells one above the other; |cells| is borrowed. States are those of the first, then the next …
 rn_cell_t rn_stacked_cells(const rn_cell_t* cells, int count);
 // |cell| with dropout on what goes in, comes out and stays (of an LSTM h alone); borrowed.
 rn_cell_t rn_dropout_cell_(const rn_cell_t* cell, rn_cell_t options);
-#define rn_dropout_cell(...) rn_dropout_cell_2_(__VA_ARGS__, .name = NULL)
-#define rn_dropout_cell_2_(cell, ...) rn_dropout_cell_((cell), (rn_cell_t){__VA_ARGS__})
+#define rn_dropout_cell(...) rn_dropout_cell_2_(__VA_ARGS__, .arg = NULL)
+#define rn_dropout_cell_2_(cell, ...) rn_dropout_cell_((cell), RN_STRUCT_(rn_cell_t, __VA_ARGS__))
 // |cell| with its input added to its output, which is as wide; borrowed.
 rn_cell_t rn_residual_cell(const rn_cell_t* cell);
 // States of zeros for |batch| rows, a scalar of int32.
@@ -156,13 +158,13 @@ void rn_zero_states(rn_scope_t* scope, const rn_cell_t* cell, rn_edge_t batch, i
                     rn_edge_t* out_states);
 
 typedef struct rn_rnn_options_t {
-  char unused_;
   const char* name;                 // NULL: "rnn"; "bidirectional_rnn"
   rn_edge_t lengths;                // of each row: beyond it outputs are 0 and states stay
   const rn_edge_t* initial_states;  // NULL: zeros
   bool time_major;                  // [time, batch, …] in place of [batch, time, …]
   int parallel_iterations;          // 0: 32
   bool swap_memory;
+  char unused_;  // last: C++ wants initialisers in order
 } rn_rnn_options_t;
 #define RN_RNN_(...) RN_OPTIONS_(rn_rnn_options_t, __VA_ARGS__, .unused_ = 0)
 // Over |count| inputs [batch, depth], unrolled. |out_states| may be NULL.
@@ -189,11 +191,11 @@ typedef struct rn_attended_t {
   rn_edge_t weights;  // which sum to one
 } rn_attended_t;
 typedef struct rn_attention_options_t {
-  char unused_;
   const char* name;
   rn_edge_t lengths;  // of each memory
   rn_edge_t mask;     // dot product: a bool, where false nothing is attended to
   bool scale;         // Luong: a learned factor "attention_g"
+  char unused_;       // last: C++ wants initialisers in order
 } rn_attention_options_t;
 #define RN_ATTENTION_(...) RN_OPTIONS_(rn_attention_options_t, __VA_ARGS__, .unused_ = 0)
 // softmax(q kᵀ / √depth) v, over the last two axes.
@@ -220,7 +222,6 @@ typedef enum rn_reduction_t {
   RN_REDUCE_BY_COUNT,  // divided by the number of elements
 } rn_reduction_t;
 typedef struct rn_loss_options_t {
-  char unused_;
   const char* name;
   rn_edge_t weights;  // broadcast to the losses; none: 1
   rn_reduction_t reduction;
@@ -229,6 +230,7 @@ typedef struct rn_loss_options_t {
   rn_opt_float_t epsilon;  // log: 1e-7
   int axis;                // cosine distance
   bool not_collected;
+  char unused_;  // last: C++ wants initialisers in order
 } rn_loss_options_t;
 rn_edge_t rn_weighted_loss_(rn_scope_t* scope, rn_edge_t losses, rn_loss_options_t options);
 #define RN_LOSS_(...) RN_OPTIONS_(rn_loss_options_t, __VA_ARGS__, .unused_ = 0)
@@ -270,7 +272,6 @@ typedef struct rn_metric_t {
   rn_edge_t value, update;
 } rn_metric_t;
 typedef struct rn_metric_options_t {
-  char unused_;
   const char* name;
   rn_edge_t weights;
   int thresholds;         // area under a curve: 0 is 200
@@ -278,6 +279,7 @@ typedef struct rn_metric_options_t {
   int axis;               // mean_cosine_distance: along which vectors lie
   int classes;            // mean_iou, mean_per_class_accuracy: how many there are
   rn_edge_t normalizer;   // mean_relative_error: what errors are divided by
+  char unused_;           // last: C++ wants initialisers in order
 } rn_metric_options_t;
 #define RN_METRIC_(...) RN_OPTIONS_(rn_metric_options_t, __VA_ARGS__, .unused_ = 0)
 rn_metric_t rn_metric_mean_(rn_scope_t* scope, rn_edge_t values, rn_metric_options_t options);
@@ -348,7 +350,6 @@ typedef struct rn_sampled_t {
   rn_edge_t sampled_expected;  // [count]
 } rn_sampled_t;
 typedef struct rn_sample_options_t {
-  char unused_;
   rn_sampler_t sampler;
   bool repeated;           // a class may come twice
   int64_t seed;            // 0: other numbers every time
@@ -363,6 +364,7 @@ typedef struct rn_sample_options_t {
   bool remove_accidental_hits;  // NCE: those are taken out
   bool by_division;             // how parts of the weights follow one another
   const char* name;
+  char unused_;  // last: C++ wants initialisers in order
 } rn_sample_options_t;
 #define RN_SAMPLE_(...) RN_OPTIONS_(rn_sample_options_t, __VA_ARGS__, .unused_ = 0)
 // |count| classes of 0 … |classes| - 1, beside |true_classes| (int64, [batch, true_count]).
@@ -390,6 +392,8 @@ rn_edge_t rn_nce_loss_(rn_scope_t* scope, const rn_class_weights_t* layer, rn_ed
   rn_nce_loss_((scope), (layer), (labels), (inputs), RN_SAMPLE_(__VA_ARGS__))
 
 #pragma GCC visibility pop
-#endif  // __cplusplus
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 
 #endif  // RUNNEL_NN_H_

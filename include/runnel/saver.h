@@ -19,7 +19,9 @@
 #include "runnel/variables.h"
 #include "tensorflow/c/c_api.h"
 
-#ifndef __cplusplus  // options are designated initialisers, as in runnel/ops.h
+#ifdef __cplusplus
+extern "C" {
+#endif
 #pragma GCC visibility push(default)
 
 typedef struct rn_saver_t rn_saver_t;
@@ -32,7 +34,6 @@ typedef enum rn_best_t {
 } rn_best_t;
 
 typedef struct rn_saver_options_t {
-  char unused_;
   const rn_var_t* const* variables;  // NULL: all global variables
   int variable_count;
   const char* const* names;   // of the variables in checkpoints; NULL, or a NULL in it: their own
@@ -47,6 +48,7 @@ typedef struct rn_saver_options_t {
   bool is_first_format;    // checkpoints as they were before 2016
   const char* state_file;  // NULL: "checkpoint"
   const char* name;        // of the nodes; NULL: "save"
+  char unused_;            // last: C++ wants initialisers in order
 } rn_saver_options_t;
 
 // Adds the nodes that save and restore. NULL after an error, which is the scope's.
@@ -101,6 +103,8 @@ char* rn_latest_checkpoint(const char* directory, const char* state_file, char**
                            TF_Status* status);
 
 #pragma GCC visibility pop
-#endif  // __cplusplus
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 
 #endif  // RUNNEL_SAVER_H_

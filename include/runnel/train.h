@@ -14,7 +14,9 @@
 #include "runnel/gradients.h"
 #include "runnel/variables.h"
 
-#ifndef __cplusplus  // options are designated initialisers, as in runnel/ops.h
+#ifdef __cplusplus
+extern "C" {
+#endif
 #pragma GCC visibility push(default)
 
 // Clipping. Norms are Euclidean.
@@ -75,7 +77,7 @@ rn_optimizer_t rn_rmsprop_(rn_optimizer_t options);
 rn_optimizer_t rn_ftrl_(rn_optimizer_t options);
 rn_optimizer_t rn_proximal_gradient_descent_(rn_optimizer_t options);
 rn_optimizer_t rn_proximal_adagrad_(rn_optimizer_t options);
-#define RN_OPTIMIZER_(...) ((rn_optimizer_t){.rule = NULL, __VA_ARGS__})
+#define RN_OPTIMIZER_(...) RN_STRUCT_(rn_optimizer_t, .rule = NULL, __VA_ARGS__)
 #define rn_gradient_descent(...) rn_gradient_descent_(RN_OPTIMIZER_(__VA_ARGS__))
 #define rn_momentum(...) rn_momentum_(RN_OPTIMIZER_(__VA_ARGS__))
 #define rn_adagrad(...) rn_adagrad_(RN_OPTIMIZER_(__VA_ARGS__))
@@ -128,7 +130,6 @@ typedef struct rn_loss_scale_t {
 } rn_loss_scale_t;
 
 typedef struct rn_minimize_options_t {
-  char unused_;
   const rn_var_t* global_step;       // counts the steps
   const rn_var_t* const* variables;  // NULL: all that are trainable
   int variable_count;
@@ -137,6 +138,7 @@ typedef struct rn_minimize_options_t {
   rn_gate_t gate;
   bool colocate;
   const char* name;  // of the node; NULL: the optimizer's
+  char unused_;      // last: C++ wants initialisers in order
 } rn_minimize_options_t;
 // The node that does one step of training: gradients of |loss|, clipped, applied.
 rn_node_t* rn_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t loss,
@@ -157,7 +159,6 @@ const rn_var_t* rn_slot(rn_scope_t* scope, const rn_var_t* variable, const char*
 
 // Learning rates by |step|, a scalar of any number type. Float results.
 typedef struct rn_decay_options_t {
-  char unused_;
   bool staircase;           // exponential, natural exponential, inverse time: in whole periods
   rn_opt_float_t end;       // polynomial: 0.0001
   rn_opt_float_t power;     // polynomial: 1
@@ -170,6 +171,7 @@ typedef struct rn_decay_options_t {
   rn_opt_float_t variance;  // noisy: 1
   rn_opt_float_t calming;   // noisy: 0.55, how the variance falls
   int64_t seed;             // noisy
+  char unused_;             // last: C++ wants initialisers in order
 } rn_decay_options_t;
 rn_edge_t rn_exponential_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
                                 float factor, rn_decay_options_t options);
@@ -216,9 +218,9 @@ rn_edge_t rn_piecewise_constant(rn_scope_t* scope, rn_edge_t step, const int64_t
 rn_node_t* rn_assign_moving_average(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value,
                                     rn_edge_t decay, bool zero_debias);
 typedef struct rn_average_options_t {
-  char unused_;
   rn_edge_t num_updates;  // the decay is at most (1 + num_updates) / (10 + num_updates)
   const char* name;       // NULL: "ExponentialMovingAverage"
+  char unused_;           // last: C++ wants initialisers in order
 } rn_average_options_t;
 // Keeps an average "variable/ExponentialMovingAverage" of each variable, which starts as the
 // variable does. The node that brings them up to date; NULL |variables|: all that are trainable.
@@ -237,6 +239,8 @@ const rn_var_t* rn_average_of(rn_scope_t* scope, const rn_var_t* variable, const
 rn_node_t* rn_add_check_numerics(rn_scope_t* scope, const rn_edge_t* ys, int count);
 
 #pragma GCC visibility pop
-#endif  // __cplusplus
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 
 #endif  // RUNNEL_TRAIN_H_

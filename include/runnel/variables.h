@@ -16,7 +16,9 @@
 #include "runnel/graph.h"
 #include "runnel/ops.h"
 
-#ifndef __cplusplus  // options are designated initialisers, as in runnel/ops.h
+#ifdef __cplusplus
+extern "C" {
+#endif
 #pragma GCC visibility push(default)
 
 typedef enum rn_variable_kind_t {
@@ -121,13 +123,13 @@ typedef enum rn_reuse_t {
 } rn_reuse_t;
 
 typedef struct rn_variable_scope_options_t {
-  char unused_;
   rn_reuse_t reuse;  // what is inside a scope that always reuses does so too
   int dtype;         // 0: float, or as around
   rn_variable_kind_t kind;
   rn_initializer_t initializer;
   rn_regularizer_t regularizer;
   bool absolute;  // |name| is the whole prefix of the variables
+  char unused_;   // last: C++ wants initialisers in order
 } rn_variable_scope_options_t;
 // A scope under |parent| whose variables get the prefix "name/" as it is (nodes get it made
 // unique), and whose options are defaults of the variables inside. Destroyed like any scope.
@@ -139,7 +141,6 @@ rn_scope_t* rn_variable_scope_(rn_scope_t* parent, const char* name,
 rn_scope_t* rn_unique_variable_scope(rn_scope_t* parent, const char* name);
 
 typedef struct rn_variable_options_t {
-  char unused_;
   int dtype;  // 0: the scope's
   rn_variable_kind_t kind;
   rn_initializer_t initializer;  // none: the scope's, else Glorot's (zeros for integers)
@@ -147,6 +148,7 @@ typedef struct rn_variable_options_t {
   bool not_trainable;
   bool no_regularizer;     // nor the scope's
   const char* collection;  // in place of RN_GLOBAL_VARIABLES
+  char unused_;            // last: C++ wants initialisers in order
 } rn_variable_options_t;
 // The variable |name| of the variable scope: found or made, as the scope's reuse says.
 const rn_var_t* rn_get_variable_(rn_scope_t* scope, const char* name, const int64_t* dims, int rank,
@@ -186,6 +188,8 @@ rn_node_t* rn_initialize_variables(rn_scope_t* scope, const char* collection);
 rn_node_t* rn_group_collection(rn_scope_t* scope, const char* collection);
 
 #pragma GCC visibility pop
-#endif  // __cplusplus
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 
 #endif  // RUNNEL_VARIABLES_H_

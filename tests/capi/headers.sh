@@ -1,27 +1,46 @@
 #!/bin/sh
-# Compiles every public header of the C API alone, as C11 and as C++17, with warnings as errors.
-# usage: headers.sh INCLUDE_DIR [C_COMPILER [CXX_COMPILER]]
+# Compiles every public header alone, as C11 and as C++11, 17 and 20, with warnings as errors; then a C++ program that uses the
+# builders, and runs it.
+# usage: headers.sh INCLUDE_DIR [C_COMPILER [GENERATED_INCLUDE_DIR [LIBRARY_DIR]]]
 set -u
-include=${1:?usage: headers.sh INCLUDE_DIR [C_COMPILER [CXX_COMPILER]]}
+include=${1:?usage: headers.sh INCLUDE_DIR [C_COMPILER [GENERATED_INCLUDE_DIR [LIBRARY_DIR]]]}
 cc=${2:-cc}
-cxx=${3:-c++}
-flags="-Wall -Wextra -Wpedantic -Werror -I$include -fsyntax-only"
+generated=${3:-}
+library=${4:-}
+here=$(cd "$(dirname "$0")" && pwd)
+warnings="-Wall -Wextra -Werror"
+flags="$warnings -Wpedantic -I$include ${generated:+-I$generated} -fsyntax-only"
+compilers=""
+for cxx in g++ clang++; do command -v $cxx >/dev/null && compilers="$compilers $cxx"; done
 
 headers=$(cd "$include" && find tensorflow tsl xla -name '*.h' | sort)
 [ -n "$headers" ] || { echo "no headers under $include" >&2; exit 1; }
+[ -z "$generated" ] || headers="$headers $(cd "$include" && find runnel -name '*.h' | sort) runnel/ops.h"
 failed=0
+fail() { echo "FAIL $*" >&2; failed=1; }
 for header in $headers; do
   # Twice: the second inclusion must be empty.
   source=$(printf '#include "%s"\n#include "%s"\n' "$header" "$header")
-  echo "$source" | $cc -std=c11 $flags -x c - || { echo "FAIL C11   $header" >&2; failed=1; }
-  echo "$source" | $cxx -std=c++17 $flags -x c++ - || { echo "FAIL C++17 $header" >&2; failed=1; }
+  echo "$source" | $cc -std=c11 $flags -x c - || fail "C11 $header"
+  echo "$source" | c++ -std=c++17 $flags -x c++ - || fail "C++17 $header"
 done
 # All together, in both orders: no two headers may contradict each other.
 for order in "sort" "sort -r"; do
-  for language in c c++; do
-    case $language in c) compiler="$cc -std=c11" ;; c++) compiler="$cxx -std=c++17" ;; esac
-    echo "$headers" | $order | sed 's/.*/#include "&"/' | $compiler $flags -x $language - ||
-      { echo "FAIL all headers ($language, $order)" >&2; failed=1; }
+  all=$(echo $headers | tr ' ' '\n' | $order | sed 's/.*/#include "&"/')
+  echo "$all" | $cc -std=c11 $flags -x c - || fail "all headers (C11, $order)"
+  for cxx in $compilers; do
+    for std in c++11 c++17 c++20; do
+      echo "$all" | $cxx -std=$std $flags -x c++ - || fail "all headers ($cxx $std, $order)"
+    done
   done
 done
+[ -n "$library" ] || exit $failed
+program=$(mktemp)
+for cxx in $compilers; do
+  for std in c++11 c++17 c++20; do
+    $cxx -std=$std $warnings "-I$include" "-I$generated" "$here/builders.cpp" -o "$program" "-L$library" -ltensorflow \
+      "-Wl,-rpath,$library" && "$program" || fail "builders.cpp ($cxx $std)"
+  done
+done
+rm -f "$program"
 exit $failed
