@@ -52,6 +52,8 @@ def partitions(t):
             ],
             **EXACT
         )
+        # Refused before there is memory for the largest index.
+        t.row("negative_and_large", op, [[vec("int32", [2147483647, -1])], [drawn("double", [2])]])
         t.row(
             "scalars",
             op,

@@ -175,6 +175,9 @@ def fill(t):
         # Where a 16-bit result is rounded on the way decides about whole numbers.
         for op in ("FloorDiv", "TruncateDiv", "FloorMod", "Xdivy", "Xlogy", "Xlog1py"):
             t.row("rounded_" + d, op, [drawn(d, [300], -9, 9), drawn(d, [300], 0.1, 3)], tol=0)
+            t.row("rounded_row_" + d, op, [drawn(d, [40, 37], -9, 9), drawn(d, [37], 0.1, 3)], tol=0)
+            t.row("rounded_by_" + d, op, [drawn(d, [1300], -9, 9), drawn(d, [], 0.1, 3)], tol=0)
+            t.row("rounded_of_" + d, op, [drawn(d, [], -9, 9), drawn(d, [37], 0.1, 3)], tol=0)
     t.row("negative", "RandomPoissonV2", [ivec(5), vec("double", [-1, "-inf", -0.0, 3])],
           {"seed": 7, "seed2": 11, "dtype": "float"})
     t.row("nan", "MatrixDeterminant", [given("float", [2, 2], [NAN, 0, 0, 1])])

@@ -1,6 +1,7 @@
 // Comparisons, logic and bits: what is computed by the loops of loops.h.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/loops.h"
+#include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 
@@ -23,6 +24,51 @@ static rn_status_t unary(rn_kernel_ctx_t* ctx) {
 static rn_status_t binary(rn_kernel_ctx_t* ctx) {
   loop_t* state = ctx->state;
   return rn_broadcast_compute(ctx, 2, 3, RN_GRAIN_CHEAP, state->fn, &state->number);
+}
+
+// 16-bit quotients are rounded before they are cut off: 2.1 / 0.35 is 6 in bfloat16. A block at a
+// time, as floats.
+static void quotients(rn_loop_code_t code, bool is_half, const void* const* in, const int* steps,
+                      uint16_t* out, int64_t n) {
+  const rn_vector_table_t* table = rn_vector_table();
+  const rn_widen_fn_t widen = is_half ? table->widen_half : table->widen_bfloat16;
+  const rn_narrow_fn_t narrow = is_half ? table->narrow_half : table->narrow_bfloat16;
+  const uint16_t *a = in[0], *b = in[1];
+  const float one = 1;
+  float x[RN_VECTOR_BLOCK], y[RN_VECTOR_BLOCK];
+  if (n > 0 && !steps[0]) widen(a, x, 1);
+  if (n > 0 && !steps[1]) widen(b, y, 1);
+  for (int64_t start = 0; start < n; start += RN_VECTOR_BLOCK) {
+    const int64_t count = n - start < RN_VECTOR_BLOCK ? n - start : RN_VECTOR_BLOCK;
+    if (steps[0]) widen(a + start, x, count);
+    if (steps[1]) widen(b + start, y, count);
+    float quotient[RN_VECTOR_BLOCK];
+    table->fn[RN_FLOAT][RN_VECTOR_REAL_DIV](x, steps[0], y, steps[1], quotient, count);
+    narrow(quotient, out + start, count);
+    widen(out + start, quotient, count);
+    rn_loops()->fn[code][RN_FLOAT](NULL, (const void*[]){quotient, &one}, (const int[]){1, 0},
+                                   quotient, count);
+    narrow(quotient, out + start, count);
+  }
+}
+
+#define QUOTIENTS(name, code, is_half)                                                         \
+  static void name(void* arg, const void* const* in, const int* steps, void* out, int64_t n) { \
+    (void)arg;                                                                                 \
+    quotients(code, is_half, in, steps, out, n);                                               \
+  }
+QUOTIENTS(floor_half, RN_LOOP_FLOOR_DIV, true)
+QUOTIENTS(floor_bfloat16, RN_LOOP_FLOOR_DIV, false)
+QUOTIENTS(truncate_half, RN_LOOP_TRUNCATE_DIV, true)
+QUOTIENTS(truncate_bfloat16, RN_LOOP_TRUNCATE_DIV, false)
+
+static rn_status_t quotient_init(const rn_kernel_init_t* init, rn_loop_code_t code, loop_t* state) {
+  const rn_dtype_t dtype = rn_dtype_base(init->input_types[0]);
+  const bool is_floor = code == RN_LOOP_FLOOR_DIV;
+  RN_RETURN_IF_ERROR(loop_init(init, code, state));
+  if (dtype == RN_HALF) state->fn = is_floor ? floor_half : truncate_half;
+  if (dtype == RN_BFLOAT16) state->fn = is_floor ? floor_bfloat16 : truncate_bfloat16;
+  return RN_OK;
 }
 
 static rn_status_t clip(rn_kernel_ctx_t* ctx) {
@@ -133,8 +179,8 @@ static rn_status_t equality(rn_kernel_ctx_t* ctx) {
   X(LEFT_SHIFT, "LeftShift", loop_init, binary, WHOLE)                              \
   X(RIGHT_SHIFT, "RightShift", loop_init, binary, WHOLE)                            \
   X(POPULATION_COUNT, "PopulationCount", loop_init, unary, WHOLE)                   \
-  X(FLOOR_DIV, "FloorDiv", loop_init, binary, RN_TYPES_FLOATS)                      \
-  X(TRUNCATE_DIV, "TruncateDiv", loop_init, binary, RN_TYPES_FLOATS)                \
+  X(FLOOR_DIV, "FloorDiv", quotient_init, binary, RN_TYPES_FLOATS)                  \
+  X(TRUNCATE_DIV, "TruncateDiv", quotient_init, binary, RN_TYPES_FLOATS)            \
   X(LEAKY_RELU, "LeakyRelu", alpha_init, unary, RN_TYPES_FLOATS)                    \
   X(LEAKY_RELU_GRAD, "LeakyReluGrad", alpha_init, leaky_relu_grad, RN_TYPES_FLOATS) \
   X(CLIP, "ClipByValue", loop_init, clip, CLIPPED)

@@ -30,9 +30,10 @@ typedef enum rn_loop_code_t {
   RN_LOOP_LEFT_SHIFT,
   RN_LOOP_RIGHT_SHIFT,
   RN_LOOP_POPULATION_COUNT,  // gives uint8
-  // Floats.
+  // Floats and doubles.
   RN_LOOP_FLOOR_DIV,
   RN_LOOP_TRUNCATE_DIV,
+  // Floats.
   RN_LOOP_LEAKY_RELU,       // |arg| is a const float*: alpha
   RN_LOOP_LEAKY_RELU_GRAD,  // gradients, features
   // Real numbers: value, least, most. The least wins.

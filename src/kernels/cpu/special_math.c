@@ -199,8 +199,9 @@ static double upper_slope(double a, double x) {
     double step = -k * (k - a);
     b += 2;
     double next = step * d + b, next_slope = k * d + step * d_slope - 1;
-    c_slope = k / c - step * c_slope / (c * c) - 1;
-    c = b + step / c;
+    double inverse = 1 / c;
+    c_slope = (k - step * c_slope * inverse) * inverse - 1;
+    c = b + step * inverse;
     if (fabs(next) < tiny) next = tiny;
     if (fabs(c) < tiny) c = tiny;
     d = 1 / next;

@@ -111,10 +111,15 @@ UNSIGNED_TYPES(BITS)
 INTEGER_TYPES(SHIFTS)
 #pragma GCC diagnostic pop
 
-// Quotients are rounded to the type before they are cut off: 2.1 / 0.35 is 6 in bfloat16.
+#define floor_of(x) _Generic((x), float : __builtin_floorf, double : __builtin_floor)(x)
+#define trunc_of(x) _Generic((x), float : __builtin_truncf, double : __builtin_trunc)(x)
+#define QUOTIENTS(S, T)                                   \
+  BINARY(floor_div_##S, T, T, SAME, T, , floor_of(x / y)) \
+  BINARY(truncate_div_##S, T, T, SAME, T, , trunc_of(x / y))
+QUOTIENTS(f32, float)
+QUOTIENTS(f64, double)
+
 #define FLOATS(S, T, D, C, LOAD, SAVE)                                                \
-  BINARY(floor_div_##S, T, C, LOAD, T, , SAVE(floor_of(LOAD(SAVE(x / y)))))           \
-  BINARY(truncate_div_##S, T, C, LOAD, T, , SAVE(trunc_of(LOAD(SAVE(x / y)))))        \
   static void leaky_relu_##S(ARGS) {                                                  \
     const C alpha = (C) * (const float*)arg;                                          \
     const T* a = in[0];                                                               \
@@ -126,8 +131,6 @@ INTEGER_TYPES(SHIFTS)
   }                                                                                   \
   BINARY(leaky_relu_grad_##S, T, C, LOAD, T, const C alpha = (C) * (const float*)arg, \
          SAVE(y > 0 ? x : x * alpha))
-#define floor_of(x) _Generic((x), float : __builtin_floorf, double : __builtin_floor)(x)
-#define trunc_of(x) _Generic((x), float : __builtin_truncf, double : __builtin_trunc)(x)
 FLOAT_TYPES(FLOATS)
 
 // Not a number stays so. Bounds are usually single numbers.
@@ -208,8 +211,6 @@ SELECT(16, wide_t)
 #define ROW_is_finite(S, T, D, C, LOAD, SAVE) [RN_##D] = is_finite_##S,
 #define ROW_left_shift(S, T, D, C, LOAD, SAVE) [RN_##D] = left_shift_##S,
 #define ROW_right_shift(S, T, D, C, LOAD, SAVE) [RN_##D] = right_shift_##S,
-#define ROW_floor_div(S, T, D, C, LOAD, SAVE) [RN_##D] = floor_div_##S,
-#define ROW_truncate_div(S, T, D, C, LOAD, SAVE) [RN_##D] = truncate_div_##S,
 #define ROW_leaky_relu(S, T, D, C, LOAD, SAVE) [RN_##D] = leaky_relu_##S,
 #define ROW_leaky_relu_grad(S, T, D, C, LOAD, SAVE) [RN_##D] = leaky_relu_grad_##S,
 #define ROW_clip(S, T, D, C, LOAD, SAVE) [RN_##D] = clip_##S,
@@ -251,8 +252,9 @@ const rn_loops_t RN_ISA_NAME(rn_loops_) = {
             ROWS(LEFT_SHIFT, left_shift, INTEGER_TYPES),
             ROWS(RIGHT_SHIFT, right_shift, INTEGER_TYPES),
             [RN_LOOP_POPULATION_COUNT] = {UNSIGNED_ROWS(population_count)},
-            ROWS(FLOOR_DIV, floor_div, FLOAT_TYPES),
-            ROWS(TRUNCATE_DIV, truncate_div, FLOAT_TYPES),
+            [RN_LOOP_FLOOR_DIV] = {[RN_FLOAT] = floor_div_f32, [RN_DOUBLE] = floor_div_f64},
+            [RN_LOOP_TRUNCATE_DIV] =
+                {[RN_FLOAT] = truncate_div_f32, [RN_DOUBLE] = truncate_div_f64},
             ROWS(LEAKY_RELU, leaky_relu, FLOAT_TYPES),
             ROWS(LEAKY_RELU_GRAD, leaky_relu_grad, FLOAT_TYPES),
             ROWS(CLIP, clip, REAL_TYPES),
