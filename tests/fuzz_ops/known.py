@@ -216,6 +216,7 @@ rule("EmptyTensorList", "refused", "stock does not look at indices of elements w
 
 # Where stock is wrong or less exact.
 rule("Round", "value", "stock rounds integers to 0")
+rule("NotEqual", "value", "stock compares qint32 as floats", of_type("qint32"))
 rule(SPECIAL, "value", "stock's approximations lose digits", within(2e-3))
 rule(SPECIAL, "value", "stock's approximations leave the range early", odd)
 rule("Zeta Polygamma", "value", "terms of both signs cancel", below_zero)
