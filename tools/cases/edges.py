@@ -447,3 +447,8 @@ def optimizers(t):
         x = [var(), ref(vec(f, [1, 2, 3, 4])), some(), nan, n(0.1), n(0.2), n(0.3), n(-0.5)]
         x[i] = vec(f, [1, 2])
         t.row("vector_%d" % i, "SparseApplyFtrl", x[:4] + [index] + x[4:])
+    for op in ("FusedBatchNormGrad", "FusedBatchNormGradV3"):
+        x = given(f, [1, 2, 2, 2], [1, NAN, 2, INF, -3, "-inf", 4, 0.5])
+        x = [drawn(f, [1, 2, 2, 2]), x, drawn(f, [2], 0.5, 1), drawn(f, [2]), drawn(f, [2], 0.5, 1)]
+        x += [drawn(f, [2])] if op.endswith("3") else []
+        t.row("constant", op, x, {"is_training": False}, tol=1e-5)

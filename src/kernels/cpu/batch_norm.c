@@ -325,10 +325,17 @@ static rn_status_t gradient_run(rn_kernel_ctx_t* ctx, view_t view, rn_tensor_t* 
     dscale[c] *= inverse;
   }
   RN_RETURN_IF_ERROR(begin_floats(ctx, dx, view, &temps[3], &job.out));
-  job.offset = dy_mean;
-  job.slope = slope;
   job.scale = factor;
-  job.work = GRADIENT;
+  if (state->is_training) {
+    job.offset = dy_mean;
+    job.slope = slope;
+    job.work = GRADIENT;
+  } else {  // dy alone counts: x may hold what is no number. Both of these are zeros.
+    job.x = dy;
+    job.mean = dy_mean;
+    job.offset = slope;
+    job.work = APPLY;
+  }
   run_rows(ctx, &job, rows);
   write_floats(&temps[3], view, dx);
   return RN_OK;
