@@ -4,9 +4,11 @@
 // What an argument is for is read off the definition once: references and resources are variables,
 // "grad" and "delta" the gradient, "indices" its rows, everything else a number, in order. The
 // rules themselves are in isa/training.c.
-#include "kernels/cpu/isa/training.h"
+#include <math.h>
+
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/training.h"
 #include "kernels/cpu/row_batches.h"
 #include "kernels/cpu/variable.h"
 #include "kernels/cpu/vector.h"
@@ -94,25 +96,31 @@ static rn_status_t hold(rn_kernel_ctx_t* ctx, int count, held_t* held) {
   return RN_OK;
 }
 
-// The ranges of numbers that stock asks of sparse Ftrl and of proximal Adagrad.
+// The ranges of numbers that stock asks of sparse Ftrl and of proximal Adagrad. What is no scalar
+// has the value NaN, which is in no range.
 static rn_status_t check_range(const rn_kernel_ctx_t* ctx, const apply_t* apply, int input,
                                double value) {
   const bool is_ftrl = (apply->flags & RN_RULE_SPARSE) &&
                        (apply->rule == RN_RULE_ftrl || apply->rule == RN_RULE_ftrl_v2);
   if (!is_ftrl && apply->rule != RN_RULE_proximal_adagrad) return RN_OK;
   const rn_str_t name = rn_str(ctx->kernel->op->inputs[input].name);
+  const rn_tensor_t* number = rn_in(ctx, input);
   if (rn_str_is(name, "lr")) {
     if (value > 0 || (value == 0 && (apply->flags & RN_RULE_MULTIPLY_LINEAR))) return RN_OK;
-    return rn_invalid_argument("lr is not a positive scalar%s: []",
-                               is_ftrl ? " (or zero if multiply_linear_by_lr is set)" : "");
+    return rn_invalid_argument("lr is not a positive scalar%s: %s",
+                               is_ftrl ? " (or zero if multiply_linear_by_lr is set)" : "",
+                               rn_text_of(number).text);
   }
   if (rn_str_is(name, "lr_power"))
-    return value <= 0 ? RN_OK : rn_invalid_argument("lr_power is not a non-positive scalar: []");
+    return value <= 0 ? RN_OK
+                      : rn_invalid_argument("lr_power is not a non-positive scalar: %s",
+                                            rn_text_of(number).text);
   if (value >= 0) return RN_OK;
-  return rn_invalid_argument("%s regularization strength is not a non-negative scalar: []",
+  return rn_invalid_argument("%s regularization strength is not a non-negative scalar: %s",
                              rn_str_is(name, "l2_shrinkage") ? "l2 shrinkage"
                              : rn_str_is(name, "l1")         ? "l1"
-                                                             : "l2");
+                                                             : "l2",
+                             rn_text_of(number).text);
 }
 
 // The op's numbers in the types that the rules compute in.
@@ -130,15 +138,10 @@ static rn_status_t read_numbers(const rn_kernel_ctx_t* ctx, const apply_t* apply
   for (int i = 0; i < apply->number_count; ++i) {
     const rn_tensor_t* number = rn_in(ctx, apply->numbers[i]);
     if (number->count != 1 || number->rank != 0) {
-      const char* op = ctx->kernel->op->name;
-      const char* name = ctx->kernel->op->inputs[apply->numbers[i]].name;
-      // Stock words it in three ways.
-      bool is_positive = strstr(op, "ProximalAdagrad") && strcmp(name, "lr") == 0;
-      return rn_invalid_argument("%s is not a %s: %s", name,
-                                 is_positive             ? "positive scalar"
-                                 : strstr(op, "RMSProp") ? "scalar "
-                                                         : "scalar",
-                                 rn_text_of(number).text);
+      RN_RETURN_IF_ERROR(check_range(ctx, apply, apply->numbers[i], NAN));
+      return rn_invalid_argument(
+          "%s is not a %s: %s", ctx->kernel->op->inputs[apply->numbers[i]].name,
+          strstr(ctx->kernel->op->name, "RMSProp") ? "scalar " : "scalar", rn_text_of(number).text);
     }
     const rn_vector_table_t* table = rn_vector_table();
     switch (number->dtype) {
