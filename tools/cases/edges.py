@@ -102,8 +102,8 @@ def suppression(t):
     x = [given(f, [1, 5, 1, 4], infinite), given(f, [1, 5, 1], scores["falling"])]
     x += [scalar("int32", 5), scalar("int32", 5), scalar(f, 0.5), scalar(f, 0.1)]
     t.row("infinite", "CombinedNonMaxSuppression", x, {"clip_boxes": False})
-    # Areas that are no halves.
-    small = [0, 0, 1e-4, 1e-4, 0, 0, 1e-4, 9e-5, 0, 0, 7e-5, 1e-4, 0, 0, 7e-5, 8e-5, 1e-3, 0, 2e-3, 3e-4]
+    # Areas that are no halves, and sides that are the smallest of them.
+    small = [0, 0, 1e-4, 1e-4, 0, 0, 1e-4, 9e-5, 0, 0, 6e-8, 1, 0, 0, 6e-8, 1, 1e-3, 0, 2e-3, 3e-4]
     for d in ("half", "float"):
         x = [given(d, [5, 4], small), vec(d, [0.9, 0.8, 0.7, 0.6, 0.5]), scalar("int32", 5)]
         t.row("small_" + d, "NonMaxSuppressionV2", x + [scalar(d, 0.5)])
@@ -452,3 +452,7 @@ def optimizers(t):
         x = [drawn(f, [1, 2, 2, 2]), x, drawn(f, [2], 0.5, 1), drawn(f, [2]), drawn(f, [2], 0.5, 1)]
         x += [drawn(f, [2])] if op.endswith("3") else []
         t.row("constant", op, x, {"is_training": False}, tol=1e-5)
+    x = [vec(f, [1, NAN, INF, 0.5]), vec(f, [-3, 0.5, 7, -9]), scalar(f, -1), scalar(f, 1)]
+    t.row("nan", "FakeQuantWithMinMaxVarsGradient", x)
+    x = [given(f, [2, 2], [1, NAN, INF, 0.5]), given(f, [2, 2], [-3, 0.5, 7, -9]), vec(f, [-1, -1]), vec(f, [1, 1])]
+    t.row("nan", "FakeQuantWithMinMaxVarsPerChannelGradient", x)

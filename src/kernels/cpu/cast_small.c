@@ -104,7 +104,7 @@ void rn_cast_small(rn_dtype_t source, rn_dtype_t target, const void* in, void* o
     }
     if (narrows)
       narrow(target, to, values, (uint8_t*)result, count);
-    else if (from == to)
+    else if (from == to && values != result)
       memcpy(result, values, (size_t)count * rn_dtype_size(to));
   }
 }

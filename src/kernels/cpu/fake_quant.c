@@ -115,8 +115,9 @@ static inline void spread(const fake_quant_t* quant, float x, float dy, float* d
   bool is_within = quant->is_zero || (x >= quant->least && x <= quant->most);
   *dx = dy * (is_within ? 1.0f : 0.0f);
   if (quant->is_zero) return;
-  if (x < quant->least) *to_min += dy;
-  if (x > quant->most) *to_max += dy;
+  // What is no number shows in every sum, as in stock.
+  *to_min += dy * (x < quant->least ? 1.0f : 0.0f);
+  *to_max += dy * (x > quant->most ? 1.0f : 0.0f);
 }
 
 static rn_status_t vars_gradient(rn_kernel_ctx_t* ctx) {
