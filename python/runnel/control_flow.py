@@ -614,6 +614,11 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
         return _merge_branches(results, pivot_yes, pivot_no, strict)
 
 
+def cond_v2(pred, true_fn, false_fn, name="cond"):
+    """The same as cond: the conditional of tensorflow.python.ops.cond_v2."""
+    return cond(pred, true_fn, false_fn, strict=True, name=name)
+
+
 def _merge_branches(results, pivot_yes, pivot_no, strict):
     (original, yes), (other, no) = results
     if not strict:
