@@ -25,7 +25,8 @@ stopped=$(sed -n 's/.*model_checkpoint_path: ".*state-\([0-9]*\)"/\1/p' "$folder
 "$digits" "$folder" --steps $((stopped + 3000)) >"$folder.log" || fail "a run that goes on ended with $?"
 grep -q "goes on from .*state-$stopped" "$folder.log" || fail 'a second run begins anew'
 grep -q $'\r' "$folder.log" && fail 'carriage returns in a file'
-awk -v s="$stopped" '/steps\/s/ {rate = $(NF - 1); if (rate > s) exit 1}' "$folder.log" ||
+# The first line comes after one step and the reading of the state, which takes more than a millisecond.
+awk '/steps\/s/ {exit $(NF - 1) > 1000}' "$folder.log" ||
   fail 'the steps of the first run count as those of the second'
 "$runnel" events "$folder" --csv | awk -F, -v s="$stopped" '$2 == "loss" && $3 > s {n++} END {exit n < 20}' ||
   fail 'the log has no losses of the second run'
