@@ -1033,6 +1033,28 @@ OPS_TEST(a_task_with_the_certificate_of_another_is_refused) {
   pair_close(&pair);
 }
 
+OPS_TEST(a_client_without_tls_is_told_of_it) {
+  pair_t pair = {0};
+  pair_open(&pair, (const char* const[]){"worker-0", "ps-0"});
+  rn_loop_t* loop = NULL;
+  rn_channel_t* channel = NULL;
+  rn_remote_peer_t* peer = NULL;
+  OK(rn_loop_create(env(), memory(), &loop));
+  rn_channel_options_t way = {.allocator = memory(), .address = pair.addresses[1], .loop = loop};
+  OK(rn_channel_create(&way, &channel));
+  OK(rn_remote_peer_create(channel, env(), true, memory(), &peer));
+  rn_worker_t* worker = rn_remote_worker(peer);
+  rn_waiter_t waiter;
+  rn_cleanup_all_t call = {.call = rn_waiter_call(&waiter, now() + 10 * SECOND, NULL)};
+  worker->vtable->cleanup_all(worker, &call);
+  expect_code(rn_waiter_wait(&waiter), RN_CODE_UNAVAILABLE,
+              "if it speaks TLS, the target is grpcs://");
+  rn_channel_destroy(channel);
+  rn_remote_peer_destroy(peer);
+  rn_loop_destroy(loop);
+  pair_close(&pair);
+}
+
 OPS_TEST(only_tasks_call_workers) {
   pair_t pair = {0};
   pair_open(&pair, (const char* const[]){"worker-0", "ps-0"});

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "dist/rpc/http2_internal.h"
+#include "dist/rpc/tls.h"
 
 // What TensorFlow's own peers ask for: windows of a size that suits tensors.
 #define STREAM_WINDOW (64 << 20)
@@ -85,6 +86,14 @@ static void take_bytes(rn_http2_t* http2, rn_str_t bytes) {
   if (used < 0) rn_http2_fail(http2, rn_unavailable("HTTP/2: %s", nghttp2_strerror((int)used)));
 }
 
+// A server that speaks TLS ends a connection that does not, without a word. Takes |status|.
+static rn_status_t hint_at_tls(const rn_http2_t* http2, rn_status_t status) {
+  if (http2->options.is_server || http2->bytes_in || rn_tls_peer(http2->socket).size) return status;
+  return rn_status_annotate(status,
+                            " (before it said anything: if it speaks TLS, the target is "
+                            "grpcs://HOST:PORT, with certificates)");
+}
+
 static void receive(rn_http2_t* http2) {
   size_t size = 0, room = 0;
   rn_mutex_lock(&http2->mutex);
@@ -97,9 +106,9 @@ static void receive(rn_http2_t* http2) {
   if (!rn_ok(status) && rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED) {
     rn_status_free(status);
   } else if (!rn_ok(status)) {
-    rn_http2_fail(http2, status);
+    rn_http2_fail(http2, hint_at_tls(http2, status));
   } else if (size == 0) {
-    rn_http2_fail(http2, rn_unavailable("Socket closed"));
+    rn_http2_fail(http2, hint_at_tls(http2, rn_unavailable("Socket closed")));
   } else if (!http2->is_over) {
     take_bytes(http2, rn_str_n(place, size));
   }
