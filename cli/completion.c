@@ -155,7 +155,7 @@ static void put_zsh_case(const rn_cli_command_t* command, const rn_cli_verb_t* v
   rn_cli_kind_t kind = verb ? verb->word_kind : command->word_kind;
   printf("%s%s)\n%s  _arguments \\\n", indent, verb ? verb->name : command->name, indent);
   each_option(command, verb, put_zsh_option, NULL);
-  printf("        '*::argument:%s'\n%s  ;;\n", zsh_action(kind), indent);
+  printf("        '*:argument:%s'\n%s  ;;\n", zsh_action(kind), indent);
 }
 
 static void put_zsh(void) {
@@ -172,10 +172,11 @@ static void put_zsh(void) {
   printf(
       "  )\n  _describe command commands\n}\n"
       "_runnel() {\n"
-      "  local state line\n"
+      "  local curcontext=$curcontext state line\n"
       "  typeset -A opt_args\n"
       "  _arguments -C '(- *)--help[list the commands]' '(- *)--version[print the version]' \\\n"
-      "    '1:command:_runnel_commands' '*::argument:->arguments' && return\n"
+      "    '1:command:_runnel_commands' '*::argument:->arguments'\n"
+      "  [[ $state == arguments ]] || return\n"
       "  case $words[1] in\n");
   for (const rn_cli_command_t* const* command = rn_cli_commands; *command; ++command) {
     if (!(*command)->verbs) {
