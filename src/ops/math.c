@@ -345,15 +345,17 @@ rn_status_t rn_shape_fn_range(rn_shape_ctx_t* ctx) {
   if (delta < 0 && start < limit) {
     return rn_invalid_argument("Requires start >= limit when delta < 0: %g/%g", start, limit);
   }
-  double count = ceil(fabs((limit - start) / delta));
+  double number = ceil(fabs((limit - start) / delta));
   int64_t a, b, step;
+  // Integers are counted exactly.
+  uint64_t count = number < 0x1p63 ? (uint64_t)number : UINT64_MAX;
   if (rn_shape_input_scalar(ctx, 0, &a) && rn_shape_input_scalar(ctx, 1, &b) &&
       rn_shape_input_scalar(ctx, 2, &step)) {
     uint64_t span = a < b ? (uint64_t)b - (uint64_t)a : (uint64_t)a - (uint64_t)b;
     uint64_t width = step < 0 ? -(uint64_t)step : (uint64_t)step;
-    count = (double)(span / width + (span % width != 0));
+    count = span / width + (span % width != 0);
   }
-  if (!(count < 0x1p62)) {
+  if (count > INT64_MAX) {
     return rn_invalid_argument("Requires ((limit - start) / delta) <= %" PRId64, INT64_MAX);
   }
   RN_TRY(rn_shape_vector(ctx, (int64_t)count, rn_shape_out(ctx, 0)));

@@ -123,7 +123,8 @@ rn_status_t rn_tensor_init(rn_tensor_t* tensor, rn_dtype_t dtype, rn_shape_t sha
   }
   // Room for a buffer's record is left, so that no later sum overflows.
   if (!rn_mul_i64_ok(count, (int64_t)rn_dtype_size(dtype), &bytes) || bytes > INT64_MAX - 4096) {
-    return shape_error("Too many bytes", dtype, shape);
+    return rn_status_annotate(rn_out_of_memory(), " for a tensor of %lld elements of type %s",
+                              (long long)count, rn_dtype_name(dtype));
   }
   tensor->dtype = (uint8_t)dtype;
   tensor->rank = (uint8_t)shape.rank;

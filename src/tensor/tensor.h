@@ -61,7 +61,7 @@ static inline bool rn_tensor_is_set(const rn_tensor_t* tensor) {
 bool rn_tensor_same_shape(const rn_tensor_t* a, const rn_tensor_t* b);
 
 // Sets type and shape and leaves data and buffer empty. |shape| must be full. INVALID_ARGUMENT if
-// the rank or the size is too large.
+// the rank or the number of elements is too large, RESOURCE_EXHAUSTED if only its bytes are.
 RN_MUST_USE rn_status_t rn_tensor_init(rn_tensor_t* tensor, rn_dtype_t dtype, rn_shape_t shape);
 
 // A new tensor with a buffer from |allocator|: plain bytes unset, strings empty, resources and

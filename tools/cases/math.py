@@ -500,6 +500,10 @@ def ranges(t):
         t.row("down_" + d, "Range", r(d, 5, -1, -2), tol=0)
     t.row("fed", "Range", [scalar("int32", 1), scalar("int32", 4), scalar("int32", 1)])
     t.row("empty", "Range", r("int32", 3, 3, 1))
+    # Stock tells which allocator is full.
+    most = (1 << 63) - 1
+    t.row("most", "Range", r("int64", 0, most, 1), message="code-only")
+    t.row("more", "Range", r("int64", -2, most, 1))
     t.row("step_zero", "Range", r("int32", 0, 3, 0))
     t.row("wrong_way", "Range", r("int32", 0, 3, -1))
     t.row("wrong_way_down", "Range", r("float", 3, 0, 1))
