@@ -1,7 +1,26 @@
 // Decompression in memory. See inflate.h.
 #include "io/inflate.h"
 
+#include <stdlib.h>
 #include <zlib.h>
+
+#define FREE_BYTES ((uint64_t)64 << 20)  // whatever the ratio
+#define MOST_BYTES ((uint64_t)1 << 30)
+#define MOST_RATIO 256
+
+size_t rn_unpacked_limit(uint64_t packed) {
+  const char* text = getenv("RUNNEL_MAX_UNPACKED");
+  char* end = NULL;
+  unsigned long long given = text ? strtoull(text, &end, 10) : 0;
+  if (text && end != text && *end == '\0') return given < SIZE_MAX ? (size_t)given : SIZE_MAX;
+  uint64_t limit = packed < MOST_BYTES / MOST_RATIO ? packed * MOST_RATIO : MOST_BYTES;
+  return (size_t)(limit > FREE_BYTES ? limit : FREE_BYTES);
+}
+
+rn_status_t rn_unpacked_too_much(size_t limit) {
+  return rn_resource_exhausted(
+      "compressed bytes hold more than %zu bytes; RUNNEL_MAX_UNPACKED=<bytes> allows more", limit);
+}
 
 // One piece of at most 64 KiB; |*out_result| is zlib's.
 static rn_status_t inflate_piece(z_stream* z, rn_str_t* inout_data, size_t limit, rn_strbuf_t* out,
@@ -15,8 +34,7 @@ static rn_status_t inflate_piece(z_stream* z, rn_str_t* inout_data, size_t limit
   *out_result = inflate(z, Z_NO_FLUSH);
   size_t taken = part - z->avail_in, given = sizeof piece - z->avail_out;
   *inout_data = rn_str_n(inout_data->data + taken, inout_data->size - taken);
-  if (given > limit - out->size)
-    return rn_resource_exhausted("compressed bytes hold more than %zu bytes", limit);
+  if (given > limit - out->size) return rn_unpacked_too_much(limit);
   rn_strbuf_append_n(out, piece, given);
   RN_RETURN_IF_ERROR(rn_strbuf_status(out));
   if (*out_result == Z_MEM_ERROR) return rn_out_of_memory();

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <zlib.h>
 
+#include "io/inflate.h"
 #include "io/read_ahead.h"
 #include "io/snappy.h"
 
@@ -350,8 +351,18 @@ static rn_status_t fill(rn_input_t* input, size_t wanted) {
   return input->compression == RN_COMPRESSION_SNAPPY ? fill_unfolded(input) : fill_inflated(input);
 }
 
+// Whether |wanted| bytes at once are more than a compressed stream may make of its file.
+static rn_status_t check_unpacked(const rn_input_t* input, size_t wanted) {
+  if (input->compression == RN_COMPRESSION_NONE || wanted <= input->piece) return RN_OK;
+  uint64_t packed = input->file_size > 0 ? (uint64_t)input->file_size : input->file_offset;
+  size_t limit = rn_unpacked_limit(packed);
+  if (wanted <= limit) return RN_OK;
+  return rn_status_annotate(rn_unpacked_too_much(limit), "; %s", input->path);
+}
+
 rn_status_t rn_input_peek(rn_input_t* input, size_t wanted, rn_str_t* out) {
   bytes_t* buffer = &input->buffer;
+  RN_RETURN_IF_ERROR(check_unpacked(input, wanted));
   while (buffer->end - buffer->start < wanted && !input->ended)
     RN_RETURN_IF_ERROR(fill(input, wanted));
   *out = rn_str_n(buffer->data ? buffer->data + buffer->start : "", buffer->end - buffer->start);

@@ -112,9 +112,15 @@ static rn_status_t decode_compressed(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(in), &out));
   rn_strbuf_init(&buffer, ctx->kernel->allocator);
   rn_status_t status = RN_OK;
+  // What is not compressed is as large as it came. The rest has one limit for all strings together.
+  uint64_t packed = 0;
+  for (int64_t i = 0; i < in->count; ++i) packed += text_at(in, i).size;
+  bool is_packed = *compression != RN_COMPRESSION_NONE;
+  size_t left = is_packed ? rn_unpacked_limit(packed) : SIZE_MAX;
   for (int64_t i = 0; rn_ok(status) && i < in->count; ++i) {
     buffer.size = 0;
-    status = rn_inflate(text_at(in, i), *compression, SIZE_MAX, &buffer);
+    status = rn_inflate(text_at(in, i), *compression, left, &buffer);
+    left -= is_packed ? buffer.size : 0;
     if (rn_ok(status) && !rn_tstring_assign(&RN_DATA(out, rn_tstring_t)[i],
                                             rn_strbuf_view(&buffer).data, buffer.size))
       status = rn_out_of_memory();
