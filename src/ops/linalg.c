@@ -191,6 +191,14 @@ rn_status_t rn_shape_fn_einsum(rn_shape_ctx_t* ctx) {
     for (int k = 0; k < term->count; k++) seen[term->letters[k]] = true;
   }
   RN_TRY(parse_term(right, term));
+  if (term->ellipsis < 0 && !broadcast_unknown) {
+    rn_status_t status = rn_shape_with_rank_at_most(ctx, broadcast, 0, &broadcast);
+    RN_TRY(
+        rn_status_annotate(status,
+                           "\n\t for einsum equation '%.*s' without ellipsis (...) in the output "
+                           "subscripts where input(s) have non-empty broadcasting shape",
+                           RN_STR_ARGS(equation)));
+  }
   int64_t dims[RN_MAX_RANK];
   for (int i = 0; i < term->count; i++) {
     int letter = term->letters[i];

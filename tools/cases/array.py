@@ -99,6 +99,8 @@ def shapes(t):
         t.row("fed_" + name, "Reshape", [drawn("float", s), vec("int32", to)])
     t.row("int64", "Reshape", [drawn("float", [4]), const(vec("int64", [2, 2]))])
     t.row("matrix_shape", "Reshape", [drawn("float", [4]), const(given("int32", [1, 1], [4]))])
+    for name, dims, to in (("one", [], 1), ("open", [2], -1), ("wrong", [2], 3)):
+        t.row("scalar_" + name, "Reshape", [drawn("int32", dims), scalar("int32", to)])
     t.row("rank_254", "Reshape", [vec("int32", [7]), vec("int32", [1] * 254)])
     t.row("grad", "Reshape", [drawn("double", [2, 3]), shape(-1)], grad=True)
     for axis in (0, 1, 2, -1, -3, 3, -4):
@@ -203,6 +205,9 @@ def join(t):
         t.row(name, "Concat", [iscalar(axis), cat(ss)])
     t.row("int64_axis", "ConcatV2", [cat([[2], [3]]), const(scalar("int64", 0))])
     t.row("axis_vector", "ConcatV2", [cat([[2], [3]]), ivec(0, 1)])
+    for name, shapes in (("first", [[], [1]]), ("last", [[1], []]), ("all", [[], []])):
+        t.row("scalar_" + name, "ConcatV2", [cat(shapes), scalar("int32", 0)])
+        t.row("scalar_" + name, "Concat", [scalar("int32", 0), cat(shapes)])
     t.row("one", "ConcatV2", [cat([[2]]), iscalar(0)])
     t.row("many", "ConcatV2", [cat([[2, 3]] * 9), iscalar(0)])
     t.row("many_inner", "ConcatV2", [cat([[2, 3]] * 9), iscalar(1)])

@@ -93,6 +93,10 @@ def large(t):
         ("three", "ij,jk,kl->il", [[2, 3], [3, 2], [2, 2]]),
         ("capitals", "Ab,bC->AC", [[2, 3], [3, 2]]),
         ("scalars", ",->", [[], []]),
+        ("ellipsis_lost", "...ij,...jk->ik", [[2, 2, 3], [3, 4]]),
+        ("ellipsis_lost_one", "a...->a", [[2, 3]]),
+        ("ellipsis_lost_none", "a...->a", [[2]]),
+        ("ellipsis_clash", "...ij,...jk->...ik", [[5, 2, 3], [7, 3, 4]]),
     ]:
         t.row(name, "Einsum", [[drawn("double", s) for s in shapes]], {"equation": eq})
     t.row(

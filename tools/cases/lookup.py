@@ -123,6 +123,7 @@ def fill(t):
         t.row("repeated_same", init, [h, ints(1, 1), ints(5, 5)], then=sees)
         t.row("repeated", init, [h, ints(1, 1), ints(5, 6)])
         t.row("counts", init, [h, ints(1, 2), ints(5)])
+        t.row("nothing", init, [h, ints(), ints()])
         t.row("scalars", init, [h, scalar("int64", 1), scalar("int64", 5)])
         t.row("key_type", init, [h, vec("int32", [1]), ints(5)])
         t.row("value_type", init, [h, ints(1), vec("int32", [5])])

@@ -324,6 +324,12 @@ def pool(t):
         plain,
     )
     t.row("bad_dy", "AvgPoolGrad", [ivec(1, 4, 4, 1), drawn("float", [1, 3, 3, 1])], plain)
+    ones = {"ksize": [1, 1, 1, 1], "strides": [1, 1, 1, 1], "padding": "VALID"}
+    t.row("many_images", "AvgPoolGrad", [ivec(1, 1, 3, 1), drawn("float", [3, 1, 3, 1])], ones)
+    t.row("few_columns", "AvgPoolGrad", [ivec(1, 1, 3, 1), drawn("float", [1, 1, 2, 1])], ones)
+    far = {"ksize": [1, 40, 128, 1], "strides": [1, 128, 128, 30], "padding": "SAME"}
+    t.row("far", "AvgPoolGrad", [ivec(11, 9, 78, 9), drawn("double", [16, 16, 16, 16])], far)
+    t.row("depth", "AvgPoolGrad", [ivec(1, 4, 4, 4), drawn("float", [1, 2, 2, 2])], dict(far, ksize=[1, 2, 2, 2], strides=[1, 2, 2, 2]))
     t.row(
         "grad",
         "MaxPoolGrad",

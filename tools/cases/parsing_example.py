@@ -348,10 +348,23 @@ def fill_sequences(t):
         form("wrong_type", STEPS, [("c", "float")], [], [], [], message="code-only")
         form("wrong_type_list", STEPS, [], [], [("s", "float")], [], message="code-only")
         form("wrong_type_dense_list", STEPS, [], [], [], [("s", "float", [])], message="code-only")
-        form("wrong_size", STEPS, [], [], [], [("f", "float", [3])], message="code-only")
+        form("wrong_size", STEPS, [], [], [], [("f", "float", [3])])
         form("junk", b"\x01\x02", cs, [], ls, [], message="code-only")
         form("cut", STEPS[:-3], cs, [], ls, [], message="code-only")
     many("none", [], cs, [("d", vec("float", [9]), [1])], ls, ld)
+    steps = lambda *sizes: sequence([], [("f", [floats(*range(n)) for n in sizes])])
+    names = vec("string", ["x", "y"])
+    for name, rows in (
+        ("total", [steps(2, 3), steps(2)]),
+        ("total_each", [steps(1), steps(1)]),
+        ("step", [steps(1, 3), steps(2)]),
+        ("step_second", [steps(2), steps(1, 1)]),
+        ("step_first", [steps(1), steps(2)]),
+        ("step_long", [steps(4), steps(2)]),
+        ("step_none", [steps(2, 0), steps(2)]),
+    ):
+        many("uneven_" + name, rows, [], [], [], ld, names=names)
+        many("uneven_unnamed_" + name, rows, [], [], [], ld)
     many("padded", [STEPS, SHORT], [], [], [], ld)
     many("context_default", [SHORT, STEPS], [], [("d", vec("float", [9]), [1])], [], [])
     many("named", [STEPS, b""], [], [], [], ld, names=vec("string", ["x", "y"]), message="code-only")

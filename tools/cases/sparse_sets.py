@@ -136,6 +136,12 @@ def fill_sets(t):
     t.row("twice", op, [given("int64", [2, 2], [0, 0, 0, 0]), two, sizes])
     t.row("vector", op, [given("int64", [2, 1], [1, 2]), two, vec("int64", [4])])
     t.row("none", op, [NONE, dense(i, [0], []), sizes])
+    free = {"validate_indices": False}
+    for name, at in (("row", [0, 0, 9, 0]), ("column", [0, 9, 1, 0]), ("both", [0, 1, 0, 9])):
+        wild = [given("int64", [2, 2], at), two, sizes]
+        t.row("wild_" + name, op, wild, free)
+        t.row("wild_" + name, ds, [a(i)] + wild, dict(union, **free))
+        t.row("wild_" + name, ss, s(i) + wild, dict(union, **free))
 
 
 def fill_cross(t):
@@ -267,6 +273,8 @@ def fill_map(t):
     named = lambda n: {"shared_name": "map_" + n}
     one = lambda n: node(add, [ROWS, drawn("float", [5]), SIZES], named(n))
     t.row("two", take, [node("Pack", [[one("two"), one("two")]])], dict(named("two"), dtype="float"))
+    deep = node(add, [CUBE, drawn("float", [4]), CUBES], named("ranks"))
+    t.row("ranks", take, [node("Pack", [[one("ranks"), deep]])], dict(named("ranks"), dtype="float"))
     t.row("type", take, [node("Pack", [[one("type")]])], dict(named("type"), dtype="int32"))
     f = {"dtype": "float"}
     t.row("unknown", take, [vec("int64", [3])], dict(named("empty"), **f))

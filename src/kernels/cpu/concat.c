@@ -108,6 +108,10 @@ static rn_status_t concat_v2_init(const rn_kernel_init_t* init, void* state) {
   return RN_OK;
 }
 
+static rn_status_t no_scalars(void) {
+  return rn_invalid_argument("ConcatOp : Can't concatenate scalars (use tf.stack instead)");
+}
+
 static rn_status_t check_parts(rn_kernel_ctx_t* ctx, int first, int count, int axis,
                                int64_t* out_size) {
   const rn_tensor_t* model = rn_in(ctx, first);
@@ -148,8 +152,7 @@ static rn_status_t concat(rn_kernel_ctx_t* ctx) {
         "ConcatOp : Expected concatenating dimensions in the range [%lld, %lld), but got %lld",
         (long long)-rank, (long long)rank, (long long)axis);
   for (int i = 0; i < count; ++i)
-    if (rn_in(ctx, first + i)->rank == 0)
-      return rn_invalid_argument("ConcatOp : Can't concatenate scalars (use tf.stack instead)");
+    if (rn_in(ctx, first + i)->rank == 0) return no_scalars();
   if (axis < 0) axis += rank;
   int64_t dims[RN_MAX_RANK];
   memcpy(dims, rn_tensor_dims(model), (size_t)rank * sizeof *dims);

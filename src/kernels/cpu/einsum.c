@@ -104,6 +104,9 @@ static rn_status_t learn_sizes(sum_t* sum, const term_t* term, int index) {
     bool broadcasts = axis >= LETTERS;
     if (*known < 0 || (broadcasts && *known == 1))
       *known = size;
+    else if (broadcasts && *known != size && size != 1 && index > 0)
+      return rn_invalid_argument("Invalid broadcasting dimensions: %s vs. %s",
+                                 rn_text_of(rn_in(sum->ctx, 0)).text, rn_text_of(in).text);
     else if (*known != size && !(broadcasts && size == 1))
       return rn_invalid_argument("Expected dimension %" PRId64
                                  " at axis %d of the input shaped %s but got dimension "
@@ -285,6 +288,11 @@ static rn_status_t make_output(sum_t* sum, const term_t* term, rn_tensor_t** out
   int rank = term->count - term->has_ellipsis + (term->has_ellipsis ? sum->ellipsis : 0);
   int64_t dims[RN_MAX_RANK], stride = 1;
   if (rank > RN_MAX_RANK) return rn_invalid_argument("The result has too many dimensions");
+  if (sum->ellipsis > 0 && !term->has_ellipsis)
+    return rn_invalid_argument(
+        "Output contains %d broadcasting dimension(s) but no ellipsis (...) was found in the "
+        "output subscripts.",
+        sum->ellipsis);
   for (int d = 0; d < rank; ++d) dims[d] = sum->sizes[axis_of(term, rank, d)];
   RN_RETURN_IF_ERROR(rn_output(sum->ctx, 0, (rn_shape_t){rank, dims}, out));
   for (int d = rank - 1; d >= 0; --d) {

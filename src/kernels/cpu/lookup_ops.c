@@ -220,6 +220,8 @@ static rn_status_t initialize(rn_kernel_ctx_t* ctx) {
     status = rn_invalid_argument("The table of node '%.*s' is not initializable",
                                  RN_STR_ARGS(ctx->kernel->node));
   if (rn_ok(status)) status = check_vectors(ctx);
+  if (rn_ok(status) && rn_in(ctx, 1)->count == 0)
+    status = rn_invalid_argument("keys and values cannot be empty tensors.");
   if (rn_ok(status)) status = rn_lookup_table_import(table, rn_in(ctx, 1), rn_in(ctx, 2));
   return done(table, status);
 }

@@ -104,17 +104,37 @@ static rn_status_t wrong_type(const job_t* job, const list_column_t* list, int64
 
 static rn_status_t wrong_size(const job_t* job, const list_column_t* list, int64_t row,
                               int64_t step, int64_t count) {
-  if (job->is_single)
-    return rn_invalid_argument(
-        "Name: %.*s, Key: %.*s, Index: %lld.  Number of %s values != expected.  values size: %lld "
-        "but output shape: %s",
-        RN_STR_ARGS(name_of(job, row)), RN_STR_ARGS(list->key), (long long)step,
-        rn_feature_kind(list->dtype, true), (long long)count, rn_shape_text(list->shape).text);
   return rn_invalid_argument(
-      "Feature list '%.*s' has an unexpected number of values.  Step %lld of example %lld has "
-      "%lld, which is not consistent with output shape: %s",
-      RN_STR_ARGS(list->key), (long long)step, (long long)row, (long long)count,
-      rn_shape_text(list->shape).text);
+      "Name: %.*s, Key: %.*s, Index: %lld.  Number of %s%svalues != expected.  values size: %lld "
+      "but output shape: %s",
+      RN_STR_ARGS(name_of(job, row)), RN_STR_ARGS(list->key), (long long)step,
+      job->is_single ? rn_feature_kind(list->dtype, true) : "", job->is_single ? " " : "",
+      (long long)count, rn_shape_text(list->shape).text);
+}
+
+// Checks the steps of a batch: first what the fullest row has in all, then each step.
+static rn_status_t check_steps(const job_t* job, const list_column_t* list) {
+  int64_t most = 0;
+  for (int64_t r = 0; r < job->context.rows; ++r) {
+    int64_t count = 0;
+    for (int64_t s = list->first[r]; s < list->first[r + 1]; ++s)
+      count += list->steps.items[s].count;
+    if (count > most) most = count;
+  }
+  if (list->size ? most % list->size : most) {
+    int64_t dims[RN_MAX_RANK] = {RN_UNKNOWN};
+    memcpy(dims + 1, list->shape.dims, (size_t)list->shape.rank * sizeof *dims);
+    return rn_invalid_argument(
+        "Feature list '%.*s' has an unexpected number of values.  Total values size: %lld is not "
+        "consistent with output shape: %s",
+        RN_STR_ARGS(list->key), (long long)most,
+        rn_shape_text((rn_shape_t){(int16_t)(list->shape.rank + 1), dims}).text);
+  }
+  for (int64_t r = 0; r < job->context.rows; ++r)
+    for (int64_t s = list->first[r]; s < list->first[r + 1]; ++s)
+      if (list->steps.items[s].count != list->size)
+        return wrong_size(job, list, r, s - list->first[r], list->steps.items[s].count);
+  return RN_OK;
 }
 
 static rn_status_t add_step(job_t* job, list_column_t* list, int64_t row, rn_str_t message,
@@ -126,7 +146,7 @@ static rn_status_t add_step(job_t* job, list_column_t* list, int64_t row, rn_str
     if (feature.dtype != list->dtype) return wrong_type(job, list, row, step);
     if (!rn_feature_count(&feature)) return not_a_message(job, row, message);
   }
-  if (list->form == RN_COLUMN_DENSE && feature.count != list->size)
+  if (job->is_single && list->form == RN_COLUMN_DENSE && feature.count != list->size)
     return wrong_size(job, list, row, step, feature.count);
   return rn_vec_push(&list->steps, job->ctx->kernel->allocator, feature);
 }
@@ -248,6 +268,7 @@ static rn_status_t write_dense(job_t* job, list_column_t* list) {
   if (list->shape.rank + 2 > RN_MAX_RANK)
     return rn_invalid_argument("feature_list_dense_shapes of too many dimensions: %d",
                                list->shape.rank);
+  if (!job->is_single) RN_RETURN_IF_ERROR(check_steps(job, list));
   if (!is_scalar) dims[rank++] = rows;
   dims[rank++] = list->longest;
   for (int d = 0; d < list->shape.rank; ++d) dims[rank++] = list->shape.dims[d];

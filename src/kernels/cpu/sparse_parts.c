@@ -75,8 +75,9 @@ rn_status_t rn_sparse_parts_each(rn_kernel_ctx_t* ctx, const rn_sparse_visitor_t
   return RN_OK;
 }
 
+// A map counts the dimension in front among the ranks that it speaks of.
 static rn_status_t check_parts(const rn_sparse_parts_t* parts, int64_t n, rn_dtype_t dtype,
-                               int64_t rank) {
+                               int64_t rank, bool is_map) {
   const rn_tensor_t* indices = &parts->part[RN_SPARSE_INDICES];
   const rn_tensor_t* values = &parts->part[RN_SPARSE_VALUES];
   const rn_tensor_t* shape = &parts->part[RN_SPARSE_SHAPE];
@@ -98,9 +99,10 @@ static rn_status_t check_parts(const rn_sparse_parts_t* parts, int64_t n, rn_dty
         rn_dtype_name(dtype), (long long)n, rn_dtype_name(values->dtype));
   if (rank >= 0 && shape->count != rank)
     return rn_invalid_argument(
-        "Inconsistent shape across SparseTensors: rank prior to SparseTensor[%lld] was: %lld but "
+        "Inconsistent %s across SparseTensors: rank prior to SparseTensor[%lld] was: %lld but "
         "rank of SparseTensor[%lld] is: %lld",
-        (long long)n, (long long)rank, (long long)n, (long long)shape->count);
+        is_map ? "rank" : "shape", (long long)n, (long long)(rank + is_map), (long long)n,
+        (long long)(shape->count + is_map));
   if (values->count != rn_tensor_dim(indices, 0))
     return rn_invalid_argument(
         "Expected row counts of indices and values to match but they do not: %lld vs. %lld",
@@ -127,7 +129,8 @@ rn_status_t rn_sparse_parts_join(rn_kernel_ctx_t* ctx, const rn_sparse_parts_t* 
   rn_tensor_t* values = NULL;
   for (int64_t n = 0; n < count; ++n) {
     const rn_tensor_t* sizes = &all[n].part[RN_SPARSE_SHAPE];
-    RN_RETURN_IF_ERROR(check_parts(&all[n], n, dtype, own));
+    RN_RETURN_IF_ERROR(
+        check_parts(&all[n], n, dtype, own, ctx->kernel->input_types[0] == RN_INT64));
     own = sizes->count;
     if (own + rank > RN_MAX_RANK)
       return rn_invalid_argument("A sparse tensor of rank %lld is too large",

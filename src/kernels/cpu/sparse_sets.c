@@ -53,6 +53,25 @@ static rn_status_t read_dense(rn_kernel_ctx_t* ctx, int i, operand_t* out) {
   return RN_OK;
 }
 
+// INTERNAL unless every index lies within the sizes; the message counts entries within their group.
+// Groups that |is_matched| with those of a dense tensor may lie anywhere: none matches.
+static rn_status_t check_groups_of(const rn_sparse_t* sparse, bool is_matched) {
+  int64_t first = 0;
+  for (int64_t i = 0; i < sparse->count; ++i) {
+    const int64_t* index = rn_sparse_index(sparse, i);
+    if (rn_sparse_compare(rn_sparse_index(sparse, first), index, sparse->rank - 1)) first = i;
+    for (int32_t d = is_matched ? sparse->rank - 1 : 0; d < sparse->rank; ++d) {
+      if (index[d] < 0)
+        return rn_internal("indices[%lld, %d] expected >= 0, got %lld.", (long long)(i - first), d,
+                           (long long)index[d]);
+      if (index[d] >= sparse->shape[d])
+        return rn_internal("indices[%lld, %d] expected < %lld, got %lld.", (long long)(i - first),
+                           d, (long long)sparse->shape[d], (long long)index[d]);
+    }
+  }
+  return RN_OK;
+}
+
 static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int first, bool checks, operand_t* out) {
   const rn_tensor_t* shape = rn_in(ctx, first + 2);
   rn_sparse_t sparse;
@@ -60,7 +79,7 @@ static rn_status_t read_sparse(rn_kernel_ctx_t* ctx, int first, bool checks, ope
   RN_RETURN_IF_ERROR(rn_sparse_check_sizes(shape));
   if (shape->count < 2) return rn_invalid_argument("Invalid rank %d.", (int)shape->count);
   RN_RETURN_IF_ERROR(rn_sparse_read(ctx, first, &sparse));
-  if (checks) RN_RETURN_IF_ERROR(rn_sparse_check(&sparse));
+  RN_RETURN_IF_ERROR(checks ? rn_sparse_check(&sparse) : check_groups_of(&sparse, first == 1));
   *out = (operand_t){.values = sparse.values,
                      .rank = sparse.rank,
                      .shape = sparse.shape,
