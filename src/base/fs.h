@@ -12,8 +12,9 @@
 
 typedef enum rn_open_mode_t {
   RN_OPEN_READ,
-  RN_OPEN_WRITE,   // made, or emptied
-  RN_OPEN_APPEND,  // made if it is not there
+  RN_OPEN_WRITE,      // made, or emptied
+  RN_OPEN_APPEND,     // made if it is not there
+  RN_OPEN_TEMPORARY,  // RN_OPEN_WRITE; as long as it is open, is_in_use tells everybody so
 } rn_open_mode_t;
 
 typedef struct rn_file_stat_t {
@@ -64,6 +65,9 @@ struct rn_fs_t {
   // Back when the names in it would survive a loss of power.
   rn_status_t (*sync_directory)(void* self, const char* path);
   rn_status_t (*list)(void* self, const char* path, rn_names_t* names);  // adds, in any order
+  // Whether a process that lives has |path| open as RN_OPEN_TEMPORARY. NULL, or an error, where
+  // that cannot be told.
+  rn_status_t (*is_in_use)(void* self, const char* path, bool* out);
 };
 
 extern const rn_fs_t rn_fs_system;  // of the operating system
@@ -91,13 +95,18 @@ RN_MUST_USE rn_status_t rn_fs_remove_tree(const rn_env_t* env, const char* path,
                                           int64_t* out_left_files, int64_t* out_left_directories);
 // Adds the paths that match |pattern| (*, ?, [...]; none of them matches a /), sorted.
 RN_MUST_USE rn_status_t rn_fs_glob(const rn_env_t* env, const char* pattern, rn_names_t* names);
-// A name beside |path| that nobody has: "path.tempstate<number>". ALREADY_EXISTS if a hundred numbers
-// in turn are taken.
+// A name beside |path| that nobody has: "path.tempstate<number>". ALREADY_EXISTS if a hundred
+// numbers in turn are taken.
 RN_MUST_USE rn_status_t rn_fs_temporary(const rn_env_t* env, const char* path, rn_strbuf_t* out);
+// Removes files that rn_fs_temporary named and their writers left behind when they died: is_in_use
+// must deny them, and nobody may have written to them for two seconds, if they are for |path| or
+// for |path| with ".something" behind it, or for an hour, if they are for others in its folder.
+// Whatever cannot be told or removed stays; what goes is logged.
+void rn_fs_sweep_temporaries(const rn_env_t* env, const char* path);
 // The directory of |path|: "a/b" for "a/b/c", "/" for "/a", "." for "a".
 rn_str_t rn_path_directory(rn_str_t path);
-// Cuts |*inout_path| down to its directory: "a/b" to "a", "/a" to "/". False, with nothing changed, if
-// no part of it is one: "/" and "a" have none. A walk to the top ends there.
+// Cuts |*inout_path| down to its directory: "a/b" to "a", "/a" to "/". False, with nothing changed,
+// if no part of it is one: "/" and "a" have none. A walk to the top ends there.
 bool rn_path_to_parent(rn_str_t* inout_path);
 
 // The code that TensorFlow gives an error of the system; 0 is no error.

@@ -141,6 +141,13 @@ static rn_status_t only_list(void* self, const char* path, rn_names_t* names) {
   return only->fs->list(only->fs_self, path, names);
 }
 
+static rn_status_t only_is_in_use(void* self, const char* path, bool* out) {
+  rn_fs_only_t* only = self;
+  RN_RETURN_IF_ERROR(check(only, path, true));
+  if (!only->fs->is_in_use) return rn_unimplemented("%s; nobody can tell who uses it", path);
+  return only->fs->is_in_use(only->fs_self, path, out);
+}
+
 static const rn_fs_t table = {.open = only_open,
                               .stat = only_stat,
                               .remove = only_remove,
@@ -148,7 +155,8 @@ static const rn_fs_t table = {.open = only_open,
                               .make_directory = only_make_directory,
                               .remove_directory = only_remove_directory,
                               .sync_directory = only_sync_directory,
-                              .list = only_list};
+                              .list = only_list,
+                              .is_in_use = only_is_in_use};
 
 static rn_status_t refuse(const char* address) {
   return rn_status_make(RN_CODE_PERMISSION_DENIED,
@@ -215,17 +223,17 @@ static rn_status_t allow_word(rn_fs_only_t* only, rn_str_t word) {
 
 static rn_status_t fill(rn_fs_only_t* only, rn_str_t folder, rn_str_t allow) {
   rn_str_t text;
-  RN_RETURN_IF_ERROR(rn_arena_printf(&only->arena, &text, "%s%.*s%s%.*s", folder.size ? "read:" : "",
-                                     RN_STR_ARGS(folder), folder.size && allow.size ? ";" : "",
-                                     RN_STR_ARGS(allow)));
+  RN_RETURN_IF_ERROR(rn_arena_printf(&only->arena, &text, "%s%.*s%s%.*s",
+                                     folder.size ? "read:" : "", RN_STR_ARGS(folder),
+                                     folder.size && allow.size ? ";" : "", RN_STR_ARGS(allow)));
   only->allow = text.data;
   if (folder.size) RN_RETURN_IF_ERROR(allow_folder(only, folder, false));
   while (allow.size) RN_RETURN_IF_ERROR(allow_word(only, rn_str_trim(rn_str_split(&allow, ';'))));
   return RN_OK;
 }
 
-rn_status_t rn_fs_only_create(const rn_env_t* env, rn_str_t folder, rn_str_t allow, rn_allocator_t allocator,
-                              rn_fs_only_t** out) {
+rn_status_t rn_fs_only_create(const rn_env_t* env, rn_str_t folder, rn_str_t allow,
+                              rn_allocator_t allocator, rn_fs_only_t** out) {
   *out = NULL;
   rn_fs_only_t* only = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &only));

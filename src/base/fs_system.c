@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,7 +121,8 @@ static rn_status_t system_open(void* self, const char* path, rn_open_mode_t mode
                                rn_allocator_t allocator, rn_file_t** out_file) {
   (void)self;
   static const int flags[] = {O_RDONLY, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND,
-                              O_WRONLY | O_CREAT | O_APPEND};
+                              O_WRONLY | O_CREAT | O_APPEND,
+                              O_WRONLY | O_CREAT | O_TRUNC | O_APPEND};
   *out_file = NULL;
   system_file_t* file = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &file));
@@ -128,6 +130,9 @@ static rn_status_t system_open(void* self, const char* path, rn_open_mode_t mode
   rn_status_t status = rn_str_dup(allocator, rn_str(path), &file->path);
   if (rn_ok(status)) file->fd = open(path, flags[mode] | O_CLOEXEC, 0666);
   if (rn_ok(status) && file->fd < 0) status = rn_status_of_errno(path, errno);
+  // The system takes the lock back when the process ends, however that comes. Where there are no
+  // locks, is_in_use cannot tell.
+  if (rn_ok(status) && mode == RN_OPEN_TEMPORARY) flock(file->fd, LOCK_SH | LOCK_NB);
   if (!rn_ok(status)) {
     rn_status_free(file_close(&file->file));
     return status;
@@ -192,6 +197,17 @@ static rn_status_t system_list(void* self, const char* path, rn_names_t* names) 
   return status;
 }
 
+static rn_status_t system_is_in_use(void* self, const char* path, bool* out) {
+  (void)self;
+  // For writing: locks of file servers ask for it.
+  int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return rn_status_of_errno(path, errno);
+  int error = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+  close(fd);
+  *out = error == EWOULDBLOCK;
+  return error && !*out ? rn_status_of_errno(path, error) : RN_OK;
+}
+
 const rn_fs_t rn_fs_system = {
     .open = system_open,
     .stat = system_stat,
@@ -201,4 +217,5 @@ const rn_fs_t rn_fs_system = {
     .remove_directory = system_remove_directory,
     .sync_directory = system_sync_directory,
     .list = system_list,
+    .is_in_use = system_is_in_use,
 };

@@ -93,17 +93,14 @@ static rn_status_t put_entries(rn_table_writer_t* table, int32_t shards,
   return rn_ok(status) ? rn_table_writer_finish(table) : status;
 }
 
-// The index in a file of its own, on disk.
-static rn_status_t write_table(const rn_env_t* env, const char* path, int32_t shards,
+// The index in a file of its own, on disk; it is in use until the caller closes it.
+static rn_status_t write_table(const rn_env_t* env, rn_file_t* file, int32_t shards,
                                const rn_bundle_entry_t* const* entries, size_t count) {
-  rn_file_t* file = NULL;
-  RN_RETURN_IF_ERROR(rn_fs_open(env, path, RN_OPEN_WRITE, &file));
   rn_table_writer_t* table = NULL;
   rn_status_t status = rn_table_writer_create(env->allocator, file, &table);
   if (rn_ok(status)) status = put_entries(table, shards, entries, count);
   rn_table_writer_destroy(table);
-  if (rn_ok(status)) status = file->vtable->sync(file);
-  return rn_status_join(status, file->vtable->close(file));
+  return rn_ok(status) ? file->vtable->sync(file) : status;
 }
 
 // Data files to their names, then the index to its own.
@@ -133,10 +130,13 @@ rn_status_t rn_bundle_commit(const rn_env_t* env, const char* prefix, int32_t sh
   rn_bundle_index_name(&name, prefix);
   rn_status_t status = rn_strbuf_status(&name);
   if (rn_ok(status)) status = rn_fs_temporary(env, name.data, &temporary);
-  if (rn_ok(status)) {
-    status = write_table(env, temporary.data, shards, entries, count);
+  rn_file_t* file = NULL;
+  if (rn_ok(status)) status = rn_fs_open(env, temporary.data, RN_OPEN_TEMPORARY, &file);
+  if (file) {
+    status = write_table(env, file, shards, entries, count);
     if (rn_ok(status))
       status = put_in_place(env, prefix, temporary.data, name.data, moves, move_count);
+    status = rn_status_join(status, file->vtable->close(file));
     // Gone already if it has its name; a name that was not synced is not removed.
     if (!rn_ok(status)) rn_status_free(env->fs->remove(env->fs_self, temporary.data));
   }

@@ -47,8 +47,10 @@ rn_status_t rn_bundle_writer_create(const rn_env_t* env, const char* prefix, rn_
   writer->prefix = copy.data;
   if (rn_ok(status)) status = rn_bundle_make_directory(env, prefix);
   if (rn_ok(status)) status = rn_strbuf_status(&name);
+  if (rn_ok(status)) rn_fs_sweep_temporaries(env, prefix);
   if (rn_ok(status)) status = rn_fs_temporary(env, name.data, &writer->temporary);
-  if (rn_ok(status)) status = rn_fs_open(env, writer->temporary.data, RN_OPEN_WRITE, &writer->file);
+  if (rn_ok(status))
+    status = rn_fs_open(env, writer->temporary.data, RN_OPEN_TEMPORARY, &writer->file);
   writer->has_temporary = rn_ok(status);
   rn_strbuf_clear(&name);
   if (!rn_ok(status)) {
@@ -271,13 +273,10 @@ static int compare_entries(const void* a, const void* b) {
   return rn_str_compare((*x)->name, (*y)->name);
 }
 
-// All bytes on disk, and the file closed.
 static rn_status_t close_data(rn_bundle_writer_t* writer) {
-  rn_status_t status = flush(writer);
-  if (rn_ok(status)) status = writer->file->vtable->sync(writer->file);
   rn_file_t* file = writer->file;
   writer->file = NULL;
-  return rn_status_join(status, file->vtable->close(file));
+  return file->vtable->close(file);
 }
 
 static rn_status_t place(rn_bundle_writer_t* writer, const rn_bundle_kept_t* kept) {
@@ -302,10 +301,13 @@ static rn_status_t place(rn_bundle_writer_t* writer, const rn_bundle_kept_t* kep
 }
 
 rn_status_t rn_bundle_writer_finish(rn_bundle_writer_t* writer, int64_t* out_bytes) {
-  RN_RETURN_IF_ERROR(close_data(writer));
+  RN_RETURN_IF_ERROR(flush(writer));
+  RN_RETURN_IF_ERROR(writer->file->vtable->sync(writer->file));
   rn_bundle_kept_t kept;
   rn_status_t status = rn_bundle_keep(writer->env, writer->prefix, 1, &kept);
   if (rn_ok(status)) status = place(writer, &kept);
+  // Open until it has its name, so that no sweep takes it for abandoned.
+  status = rn_status_join(status, close_data(writer));
   if (rn_ok(status)) {
     writer->has_temporary = false;
     rn_bundle_drop(writer->env, &kept);

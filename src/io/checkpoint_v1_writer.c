@@ -207,13 +207,14 @@ rn_status_t rn_v1_writer_finish(rn_v1_writer_t* writer) {
   rn_strbuf_init(&temporary, env->allocator);
   rn_file_t* file = NULL;
   rn_status_t status = rn_bundle_make_directory(env, writer->path);
+  if (rn_ok(status)) rn_fs_sweep_temporaries(env, writer->path);
   if (rn_ok(status)) status = rn_fs_temporary(env, writer->path, &temporary);
-  if (rn_ok(status)) status = rn_fs_open(env, temporary.data, RN_OPEN_WRITE, &file);
+  if (rn_ok(status)) status = rn_fs_open(env, temporary.data, RN_OPEN_TEMPORARY, &file);
   if (rn_ok(status)) {
     status = put_table(writer, file);
     if (rn_ok(status)) status = file->vtable->sync(file);
-    status = rn_status_join(status, file->vtable->close(file));
     if (rn_ok(status)) status = env->fs->rename(env->fs_self, temporary.data, writer->path);
+    status = rn_status_join(status, file->vtable->close(file));
     if (!rn_ok(status)) rn_status_free(env->fs->remove(env->fs_self, temporary.data));
   }
   if (rn_ok(status)) status = rn_bundle_sync_directory(env, writer->path);

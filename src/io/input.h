@@ -1,9 +1,9 @@
 // Input: the bytes of a file from front to back, decompressed on the way, through one buffer.
 //
 // An input belongs to one thread at a time. Memory follows what was really read, not what the bytes
-// claim: asking for more than the file holds costs at most twice what it holds. Of a compressed file
-// no more may be asked for at once than rn_unpacked_limit allows (io/inflate.h). Errors carry the
-// path and the position.
+// claim: asking for more than the file holds costs at most twice what it holds. Of a compressed
+// file no more may be asked for at once than rn_unpacked_limit allows (io/inflate.h). Errors carry
+// the path and the position.
 #ifndef RUNNEL_IO_INPUT_H_
 #define RUNNEL_IO_INPUT_H_
 

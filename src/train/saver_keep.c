@@ -177,54 +177,15 @@ static double metric_of(rn_str_t text, rn_str_t path) {
   return NAN;
 }
 
-#define OLD_SECONDS 3600  // what nobody has written to for so long, nobody will
-
-// Whether |name| ends as rn_fs_temporary ends names.
-static bool is_temporary(rn_str_t name) {
-  const rn_str_t mark = RN_STR(".tempstate");
-  size_t digits = 0;
-  while (digits < name.size && name.data[name.size - digits - 1] >= '0' &&
-         name.data[name.size - digits - 1] <= '9')
-    ++digits;
-  return digits > 0 && rn_str_ends_with(rn_str_n(name.data, name.size - digits), mark);
-}
-
-// Files that a process left behind when it was killed while it saved. What cannot be removed stays.
-static void sweep(const rn_saver_t* saver, const rn_env_t* env, const char* directory) {
-  const char* folder = directory[0] ? directory : ".";
-  rn_names_t names;
-  rn_strbuf_t path;
-  rn_names_init(&names, saver->allocator);
-  rn_strbuf_init(&path, saver->allocator);
-  rn_status_free(env->fs->list(env->fs_self, folder, &names));
-  for (size_t i = 0; i < names.list.count; ++i) {
-    rn_str_t name = names.list.items[i];
-    rn_file_stat_t found;
-    if (!is_temporary(name)) continue;
-    path.size = 0;
-    rn_strbuf_printf(&path, "%s/%.*s", folder, RN_STR_ARGS(name));
-    if (path.failed) break;
-    rn_status_t status = env->fs->stat(env->fs_self, path.data, &found);
-    int64_t age = rn_ok(status)
-                      ? (int64_t)env->wall_us(env->self) / 1000000 - found.modified_ns / 1000000000
-                      : 0;
-    rn_status_free(status);
-    if (age < OLD_SECONDS || found.is_directory) continue;
-    status = env->fs->remove(env->fs_self, path.data);
-    if (rn_ok(status)) rn_log(env, RN_LOG_INFO, "%s, left over, is removed", path.data);
-    rn_status_free(status);
-  }
-  rn_strbuf_clear(&path);
-  rn_names_clear(&names);
-}
-
 rn_status_t rn_saver_take_up(rn_saver_t* saver, const rn_env_t* env, const char* directory) {
   rn_checkpoint_state_t state;
   rn_checkpoint_state_init(&state, saver->allocator);
   rn_strbuf_t path, metrics;
   rn_strbuf_init(&path, saver->allocator);
   rn_strbuf_init(&metrics, saver->allocator);
-  sweep(saver, env, directory);
+  rn_strbuf_printf(&path, "%s%s", directory, directory[0] ? "/" : "");
+  if (!path.failed) rn_fs_sweep_temporaries(env, path.data);
+  path.size = 0;
   rn_status_t status = rn_checkpoint_state_read(env, directory, state_file(saver), &state);
   if (rn_ok(status) && saver->options.best != RN_BEST_LATEST) {
     status = metrics_path(saver, directory, &path);

@@ -230,7 +230,7 @@ static rn_status_t memory_open(void* self, const char* path, rn_open_mode_t mode
   if (!error && !inode && mode == RN_OPEN_READ) error = ENOENT;
   if (!error && inode && inode->is_directory && mode != RN_OPEN_READ) error = EISDIR;
   if (!error && !inode) inode = name_locked(fs, path)->now = inode_locked(fs, false);
-  if (!error && mode == RN_OPEN_WRITE) inode->size = 0;
+  if (!error && (mode == RN_OPEN_WRITE || mode == RN_OPEN_TEMPORARY)) inode->size = 0;
   if (error) {
     RN_FREE(fs->allocator, file);
   } else {
