@@ -126,9 +126,7 @@ static void ask_all(rn_conv_kind_t kind) {
     asked.cut.cache = &asked.cache;
     for (size_t b = 0; b < sizeof batches / sizeof batches[0]; ++b)
       for (size_t s = 0; s < (kind == RN_CONV_FORWARD ? sizeof steps / sizeof steps[0] : 1); ++s)
-        if (kind == RN_CONV_FORWARD ||
-            shape.groups == 1)  // gradients of groups have their own loops
-          ask(&asked, &shape, conv_of(&shape, kind, batches[b]), steps[s]);
+        ask(&asked, &shape, conv_of(&shape, kind, batches[b]), steps[s]);
     rn_conv_cache_clear(&asked.cache);
   }
   rn_dnnl_leave(asked.dnnl, threads);
