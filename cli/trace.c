@@ -39,7 +39,7 @@ static rn_status_t add_node(rn_arena_t* arena, rn_str_t device, const rn_pb_Node
       .output_bytes = bytes,
       .thread = (int32_t)node->thread_id};
   if (stats->nodes.count == 0 || entry.start_ns < stats->start_ns) stats->start_ns = entry.start_ns;
-  rn_step_stats_add(stats, &entry);
+  rn_step_stats_add(stats, entry, NULL, 0);
   return RN_OK;
 }
 

@@ -101,6 +101,7 @@ static rn_status_t run_step(TF_Session* session, const rn_capi_step_t* step,
 typedef struct run_options_t {
   int64_t timeout_ms;
   int trace_level;
+  bool wants_graphs;
 } run_options_t;
 
 static rn_status_t parse_options(const TF_Buffer* bytes, run_options_t* out) {
@@ -115,6 +116,7 @@ static rn_status_t parse_options(const TF_Buffer* bytes, run_options_t* out) {
   if (rn_ok(status)) {
     out->timeout_ms = options->timeout_in_ms;
     out->trace_level = (int)options->trace_level;
+    out->wants_graphs = options->output_partition_graphs;
   } else if (rn_status_code(status) == RN_CODE_INVALID_ARGUMENT) {
     rn_status_free(status);
     status = rn_invalid_argument("Unparseable RunOptions proto");
@@ -135,9 +137,10 @@ static rn_status_t run_with_options(TF_Session* session, const rn_capi_step_t* s
                                .stats = is_traced ? &stats : NULL,
                                .cancel = cancel,
                                .trace_level = parsed.trace_level,
-                               .metadata = metadata};
+                               .metadata = metadata,
+                               .wants_graphs = parsed.wants_graphs};
   rn_status_t status = run_step(session, step, &options);
-  if (is_traced && !metadata->size) rn_capi_write_metadata(metadata, &stats);
+  if (is_traced && stats.nodes.count) rn_capi_write_metadata(metadata, &stats);
   rn_step_stats_clear(&stats);
   return status;
 }

@@ -319,6 +319,7 @@ static rn_status_t client_run(void* self, const rn_signature_t* signature,
       .session = rn_str(session),
       .timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : client->timeout_ms,
       .trace_level = options->trace_level,
+      .wants_graphs = options->wants_graphs,
       .request = (int64_t)(client->env->random(client->env->self) >> 1 | 1),
       .fetches = fetches};
   rn_strbuf_init(&call.metadata, client->allocator);

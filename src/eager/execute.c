@@ -109,15 +109,12 @@ static rn_status_t run(rn_eager_t* eager, const rn_eager_kernel_t* kernel, rn_ca
 
 static void note(rn_eager_t* eager, const rn_eager_kernel_t* kernel, const rn_tensor_t* outputs,
                  int64_t start_ns) {
-  int64_t bytes = 0;
-  for (int32_t i = 0; i < kernel->output_count; ++i) bytes += (int64_t)rn_tensor_bytes(&outputs[i]);
   rn_node_stats_t stats = {.node = rn_str(kernel->def->name),
                            .op = kernel->def->name,
                            .device = kernel->device->name,
                            .start_ns = start_ns,
-                           .end_ns = eager->step.env->now_ns(eager->step.env->self),
-                           .output_bytes = bytes};
-  rn_step_stats_add(&eager->stats, &stats);
+                           .end_ns = eager->step.env->now_ns(eager->step.env->self)};
+  rn_step_stats_add(&eager->stats, stats, outputs, kernel->output_count);
 }
 
 rn_status_t rn_eager_run(rn_eager_t* eager, const rn_eager_kernel_t* kernel, rn_cancel_t* cancel,

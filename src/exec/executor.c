@@ -93,10 +93,7 @@ void rn_execution_record(rn_execution_t* execution, const rn_plan_t* plan, int32
                            .start_ns = start_ns,
                            .end_ns = env->now_ns(env->self),
                            .thread = (int32_t)syscall(SYS_gettid)};
-  for (int32_t o = 0; o < instr->output_count; ++o)
-    if (rn_tensor_is_set(&outputs[o]) && !outputs[o].is_ref)
-      stats.output_bytes += (int64_t)rn_tensor_bytes(&outputs[o]);
-  rn_step_stats_add(execution->run->stats, &stats);
+  rn_step_stats_add(execution->run->stats, stats, outputs, instr->output_count);
 }
 
 // One instruction with everything that can be asked of one; the lean loop below does the ordinary

@@ -6,6 +6,7 @@
 #include "base/fs_only.h"
 #include "exec/executor.h"
 #include "session/functions.h"
+#include "session/partition_graphs.h"
 #include "session/programs.h"
 
 #define BUCKETS 256  // of the program cache; a power of two
@@ -471,6 +472,11 @@ rn_status_t rn_session_run(rn_session_t* session, const rn_signature_t* signatur
   }
   if (rn_ok(status)) status = get_program(session, signature, feeds, &program);
   if (rn_ok(status)) status = run_program(session, program, signature, feeds, fetches, options);
+  if (rn_ok(status) && options && options->wants_graphs && options->metadata)
+    status =
+        rn_partition_graphs_write(&session->planner, session->graph, signature, options->metadata);
+  for (int32_t i = 0; !rn_ok(status) && i < signature->fetch_count; ++i)
+    rn_tensor_clear(&fetches[i]);
   end_step(session);
   return status;
 }

@@ -19,7 +19,10 @@ typedef struct rn_step_options_t {
   rn_step_stats_t* stats;  // filled when not NULL
   rn_cancel_t* cancel;     // the caller's, to stop the step with; NULL: none
   int trace_level;         // of a session that is elsewhere, as RunOptions has it
-  rn_strbuf_t* metadata;   // likewise: its RunMetadata goes here; NULL: nobody asks
+  // A RunMetadata goes here: all of it from a session that is elsewhere, of one that is here the
+  // parts if |wants_graphs|. NULL: nobody asks.
+  rn_strbuf_t* metadata;
+  bool wants_graphs;
 } rn_step_options_t;
 
 // A session that is elsewhere: who runs its steps. |run| is NULL: it is here.

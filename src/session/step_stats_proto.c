@@ -2,12 +2,53 @@
 #include "session/step_stats_proto.h"
 
 #include "proto/step_stats.pb.h"
+#include "proto/tensor_shape.pb.h"
 #include "wire/writer.h"
 
 #define NS_PER_US 1000
 
 static void put(rn_strbuf_t* buf, uint32_t number, int64_t value) {
   if (value) rn_pb_put_uint(buf, number, (uint64_t)value);
+}
+
+static void write_shape(rn_strbuf_t* buf, rn_shape_t shape) {
+  for (int d = 0; d < shape.rank; ++d) {
+    size_t dim = rn_pb_begin(buf, rn_pb_TensorShapeProto_dim_field);
+    put(buf, rn_pb_TensorShapeProto_Dim_size_field, shape.dims[d]);
+    rn_pb_end(buf, dim);
+  }
+}
+
+static void write_output(rn_strbuf_t* buf, const rn_output_stats_t* output) {
+  size_t mark = rn_pb_begin(buf, rn_pb_NodeExecStats_output_field);
+  put(buf, rn_pb_NodeOutput_slot_field, output->slot);
+  size_t tensor = rn_pb_begin(buf, rn_pb_NodeOutput_tensor_description_field);
+  put(buf, rn_pb_TensorDescription_dtype_field, output->dtype);
+  size_t shape = rn_pb_begin(buf, rn_pb_TensorDescription_shape_field);
+  write_shape(buf, output->shape);
+  rn_pb_end(buf, shape);
+  size_t allocation = rn_pb_begin(buf, rn_pb_TensorDescription_allocation_description_field);
+  put(buf, rn_pb_AllocationDescription_requested_bytes_field, output->bytes);
+  put(buf, rn_pb_AllocationDescription_allocated_bytes_field, output->bytes);
+  rn_pb_put_str(buf, rn_pb_AllocationDescription_allocator_name_field, RN_STR("cpu"));
+  put(buf, rn_pb_AllocationDescription_ptr_field, (int64_t)(uintptr_t)output->data);
+  rn_pb_end(buf, allocation);
+  rn_pb_end(buf, tensor);
+  rn_pb_end(buf, mark);
+}
+
+// What the node made, as if it had been allocated when the node began.
+static void write_memory(rn_strbuf_t* buf, int64_t bytes, int64_t start_us) {
+  size_t memory = rn_pb_begin(buf, rn_pb_NodeExecStats_memory_field);
+  rn_pb_put_str(buf, rn_pb_AllocatorMemoryUsed_allocator_name_field, RN_STR("cpu"));
+  put(buf, rn_pb_AllocatorMemoryUsed_total_bytes_field, bytes);
+  put(buf, rn_pb_AllocatorMemoryUsed_peak_bytes_field, bytes);
+  put(buf, rn_pb_AllocatorMemoryUsed_live_bytes_field, bytes);
+  size_t record = rn_pb_begin(buf, rn_pb_AllocatorMemoryUsed_allocation_records_field);
+  put(buf, rn_pb_AllocationRecord_alloc_micros_field, start_us);
+  put(buf, rn_pb_AllocationRecord_alloc_bytes_field, bytes);
+  rn_pb_end(buf, record);
+  rn_pb_end(buf, memory);
 }
 
 static void write_node(rn_strbuf_t* buf, const rn_step_stats_t* stats,
@@ -21,19 +62,16 @@ static void write_node(rn_strbuf_t* buf, const rn_step_stats_t* stats,
   put(buf, rn_pb_NodeExecStats_all_start_micros_field, start_ns / NS_PER_US);
   put(buf, rn_pb_NodeExecStats_op_end_rel_micros_field, length_us);
   put(buf, rn_pb_NodeExecStats_all_end_rel_micros_field, length_us);
-  if (node->output_bytes) {
-    size_t memory = rn_pb_begin(buf, rn_pb_NodeExecStats_memory_field);
-    rn_pb_put_str(buf, rn_pb_AllocatorMemoryUsed_allocator_name_field, RN_STR("cpu"));
-    put(buf, rn_pb_AllocatorMemoryUsed_total_bytes_field, node->output_bytes);
-    put(buf, rn_pb_AllocatorMemoryUsed_peak_bytes_field, node->output_bytes);
-    rn_pb_end(buf, memory);
-  }
+  const rn_output_stats_t* outputs = stats->outputs.items + node->first_output;
+  if (node->output_bytes) write_memory(buf, node->output_bytes, start_ns / NS_PER_US);
+  for (size_t i = 0; i < node->output_count; ++i) write_output(buf, &outputs[i]);
   size_t label = rn_pb_begin(buf, rn_pb_NodeExecStats_timeline_label_field);
   rn_strbuf_append(buf, node->node);
   rn_strbuf_printf(buf, " = %s()", node->op ? node->op : "");
   rn_pb_end(buf, label);
   put(buf, rn_pb_NodeExecStats_scheduled_micros_field, start_ns / NS_PER_US);
   put(buf, rn_pb_NodeExecStats_thread_id_field, node->thread);
+  rn_pb_end(buf, rn_pb_begin(buf, rn_pb_NodeExecStats_memory_stats_field));
   put(buf, rn_pb_NodeExecStats_all_start_nanos_field, start_ns);
   put(buf, rn_pb_NodeExecStats_op_end_rel_nanos_field, length_ns);
   put(buf, rn_pb_NodeExecStats_all_end_rel_nanos_field, length_ns);

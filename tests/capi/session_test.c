@@ -582,3 +582,42 @@ CT_TEST(CAPI, FeedsOfOtherShapes) {
   }
   ct_close(&t);
 }
+
+// RunOptions.output_partition_graphs gives the step's graphs, a full trace what each node made.
+CT_TEST(CAPI, RunMetadataWithParts) {
+  ct_t t = ct_open();
+  TF_Operation* x = ct_placeholder(&t, t.graph, "x", TF_INT32);
+  TF_Operation* neg = ct_neg(&t, t.graph, "neg", x);
+  ct_session(&t, NULL);
+  pb_t options = {0};
+  pb_varint(&options, 1, 3);  // trace_level: FULL_TRACE
+  pb_varint(&options, 5, 1);  // output_partition_graphs
+  TF_Buffer* given = TF_NewBufferFromString(options.data, options.length);
+  TF_Buffer* metadata = TF_NewBuffer();
+  TF_Output feed = ct_out(x, 0), fetch = ct_out(neg, 0);
+  TF_Tensor *fed = ct_int32(3), *result = NULL;
+  TF_SessionRun(t.session, given, &feed, &fed, 1, &fetch, &result, 1, NULL, 0, metadata, t.status);
+  CT_OK(t.status);
+  CT_INT(ct_take_int32(result), -3);
+  pb_field_t stats, device, node, output, tensor, part, shape;
+  CT_INT(pb_count(metadata->data, metadata->length, 3), 1);
+  cr_assert(pb_find(metadata->data, metadata->length, 3, &part));
+  cr_assert(pb_find_named(part.data, part.length, 1, 1, "neg", &node));
+  cr_assert(pb_find(metadata->data, metadata->length, 1, &stats));
+  cr_assert(pb_find(stats.data, stats.length, 1, &device));
+  cr_assert(pb_find_named(device.data, device.length, 2, 1, "neg", &node));
+  cr_assert(pb_find(node.data, node.length, 7, &output));
+  cr_assert(pb_find(output.data, output.length, 3, &tensor));
+  cr_assert(pb_find(tensor.data, tensor.length, 2, &shape));
+  pb_field_t dtype, allocation, bytes;
+  cr_assert(pb_find(tensor.data, tensor.length, 1, &dtype));
+  CT_INT(dtype.value, TF_INT32);
+  cr_assert(pb_find(tensor.data, tensor.length, 4, &allocation));
+  cr_assert(pb_find(allocation.data, allocation.length, 1, &bytes));
+  CT_INT(bytes.value, 4);
+  TF_DeleteTensor(fed);
+  TF_DeleteBuffer(given);
+  TF_DeleteBuffer(metadata);
+  pb_free(&options);
+  ct_close(&t);
+}
