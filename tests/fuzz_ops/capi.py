@@ -15,7 +15,8 @@ from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_ubyte
 
 DTYPES = (
     "invalid float double int32 uint8 int16 int8 string complex64 int64 bool qint8 quint8 qint32 "
-    "bfloat16 qint16 quint16 uint16 complex128 half resource variant uint32 uint64"
+    "bfloat16 qint16 quint16 uint16 complex128 half resource variant uint32 uint64 float8_e5m2 "
+    "float8_e4m3fn float8_e4m3fnuz float8_e4m3b11fnuz float8_e5m2fnuz int4 uint4"
 ).split()
 CODE = {name: i for i, name in enumerate(DTYPES)}
 OPAQUE = (CODE["resource"], CODE["variant"])

@@ -65,6 +65,8 @@ def value_difference(case, ours, stock):
     if dtype == "string":
         i = next(i for i, (a, b) in enumerate(zip(ours[2], stock[2])) if a != b)
         return "value", "element %d: %r, stock %r" % (i, ours[2][i][:200], stock[2][i][:200])
+    if not values.can_draw(dtype):
+        return "value", "bytes %s, stock %s" % (ours[2][:16].hex(), stock[2][:16].hex())
     a, b = values.array_of(dtype, shape, ours[2]), values.array_of(dtype, shape, stock[2])
     if dtype not in values.LIMITS:
         i = int(np.argmax((a != b).reshape(-1)))

@@ -200,7 +200,7 @@ def main():
     parser.add_argument("--stock", default=stock_library())
     args = parser.parse_args()
     if args.quick:
-        args.seed, args.cases = "quick", 5000
+        args.seed, args.cases = "quick", 7500
     if not args.stock or not os.path.exists(args.stock):
         print("no stock TensorFlow: nothing to compare with")
         return 77

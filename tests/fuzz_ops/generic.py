@@ -109,7 +109,7 @@ def attributes(rng, op):
             types = kernel.get(name) or attr.allowed or ANY_TYPES
             if rng.random() < 0.03:
                 types = attr.allowed or ANY_TYPES
-            types = [t for t in types if t not in (None, "resource", "variant")] or ["float"]
+            types = [t for t in types if values.can_draw(t)] or ["float"]
             out[name] = (kind, rng.choice(types))
         elif name in inferred and kind == "int":
             out[name] = (kind, max(attr.minimum or 0, rng.choice([1, 2, 2, 3])))
@@ -142,7 +142,7 @@ def attributes(rng, op):
         elif kind == "list(type)":
             out[name] = (
                 kind,
-                [rng.choice(attr.allowed or ANY_TYPES) or "float" for _ in range(max(attr.minimum or 0, 1))],
+                [rng.choice([t for t in attr.allowed or ANY_TYPES if t]) for _ in range(max(attr.minimum or 0, 1))],
             )
         elif kind == "list(shape)":
             out[name] = (kind, [draw_shape(rng) for _ in range(max(attr.minimum or 0, 1))])

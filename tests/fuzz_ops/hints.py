@@ -1,5 +1,7 @@
 """What the generators must know about single ops and arguments."""
 
+import values
+
 # Ops that are not asked, with the reason.
 EXCLUDED = {
     "Abort": "ends the process",
@@ -62,7 +64,7 @@ def other_types(rng, op):
         return {}
     drawn = {}
     for name, types in rng.choice(kernels).items():
-        types = [t for t in types if t not in ("resource", "variant")]
+        types = [t for t in types if values.can_draw(t)]
         if types and name in op.attrs and op.attrs[name].kind == "type":
             drawn[name] = rng.choice(types)
     return drawn

@@ -26,6 +26,10 @@ STRINGS = [
 ]  # fmt: skip
 
 
+def can_draw(dtype):
+    return dtype in NUMPY or dtype in ("bfloat16", "string")
+
+
 def array_of(dtype, shape, data):
     if dtype == "bfloat16":
         bits = np.frombuffer(data, "u2").astype("u4") << 16
@@ -125,6 +129,8 @@ def text(dtype, shape, data, most=24):
     """A tensor for people."""
     if data is None:
         return "%s handle" % dtype
+    if not can_draw(dtype):
+        return "%s%s {%s}" % (dtype, list(shape), data[:most].hex())
     if dtype == "string":
         flat = [repr(x)[1:] for x in data[:most]]
         count = len(data)
