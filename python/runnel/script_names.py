@@ -96,8 +96,11 @@ def main(paths):
     for path in paths:
         try:
             rows, count = absent(path)
-        except (OSError, SyntaxError) as error:
-            print("%s: %s" % (path, error), file=sys.stderr)
+        except OSError as error:
+            print("cannot read '%s': %s" % (path, error.strerror), file=sys.stderr)
+            return 2
+        except SyntaxError as error:
+            print("%s:%s: %s" % (path, error.lineno, error.msg), file=sys.stderr)
             return 2
         for line, name in rows:
             print("%s:%d: tf.%s" % (path, line, name), flush=True)

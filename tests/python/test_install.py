@@ -54,6 +54,9 @@ def test_module_says_what_is_wrong(tmp_path):
     assert run_module("nofile.py", cwd=tmp_path) == (2, "python -m runnel: cannot read 'nofile.py': No such file or directory\n")
     assert run_module("-m", "no.module") == (2, "python -m runnel: there is no module 'no.module'\n")
     assert run_module("-m") == (2, "python -m runnel: -m needs a module; see --help\n")
+    assert run_module("--names", "nofile.py", cwd=tmp_path) == (2, "cannot read 'nofile.py': No such file or directory\n")
+    (tmp_path / "odd.py").write_text("x = 1\nif x\n")
+    assert run_module("--names", "odd.py", cwd=tmp_path) == (2, "odd.py:2: expected ':'\n")
     assert run_module("--nothing") == (2, "python -m runnel: there is no option '--nothing'; see --help\n")
 
 

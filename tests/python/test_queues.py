@@ -207,3 +207,21 @@ print(len(sess.run(batch)))
     env = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python"))
     done = subprocess.run([sys.executable, "-c", program], env=env, stdout=subprocess.PIPE, text=True, timeout=30)
     assert done.stdout == "2\n" and done.returncode == (3 if ending else 0)
+
+
+@both
+def test_stacks_of_one_name(tf, np):
+    """Two stacks are two, though they are called the same."""
+    ends = []
+    for value in (4.0, 5.0):
+        handle = tf.raw_ops.StackV2(max_size=-1, elem_type=tf.float32, stack_name="foo")
+        pushes = []
+        for more in (0.0, 0.5):
+            with tf.control_dependencies(pushes[-1:]):
+                pushes.append(tf.raw_ops.StackPushV2(handle=handle, elem=tf.constant(value + more)))
+        for _ in range(2):
+            with tf.control_dependencies([pushes[-1]]):
+                pushes.append(tf.raw_ops.StackPopV2(handle=handle, elem_type=tf.float32))
+        ends.append(pushes[2:])
+    with tf.Session() as sess:
+        return [sess.run(ends) for _ in range(3)]
