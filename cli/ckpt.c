@@ -80,9 +80,34 @@ static rn_status_t show(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const 
   return status;
 }
 
+// The bytes that verifying reads; strings are counted as far as the index tells.
+static int64_t size_of(const rn_checkpoint_t* checkpoint) {
+  rn_bundle_reader_t* bundle = rn_checkpoint_bundle(checkpoint);
+  int64_t total = 0;
+  for (size_t i = 0; i < rn_checkpoint_count(checkpoint); ++i) {
+    rn_checkpoint_tensor_t tensor = rn_checkpoint_tensor(checkpoint, i);
+    const rn_bundle_entry_t* entry = bundle ? rn_bundle_entry(bundle, i) : NULL;
+    int64_t count = 0, bytes = 0;
+    bool is_whole = entry && !entry->slice_count;
+    if (!is_whole && rn_shape_count(tensor.shape, &count) &&
+        !rn_mul_i64_ok(count, (int64_t)rn_dtype_size(tensor.dtype), &bytes))
+      bytes = 0;
+    if (!rn_add_i64_ok(total, is_whole ? entry->size : bytes, &total)) return 0;
+  }
+  return total;
+}
+
 static rn_status_t verify(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const char* prefix) {
   int64_t bytes = 0, start = cli->env->now_ns(cli->env->self);
-  RN_RETURN_IF_ERROR(rn_cli_at(rn_checkpoint_verify(checkpoint, cli->env->pool, &bytes), prefix));
+  rn_cli_progress_t progress = rn_cli_progress(cli, "bytes", size_of(checkpoint));
+  rn_status_t status = RN_OK;
+  size_t at = 0;
+  for (bool is_over = false; rn_ok(status) && !is_over;) {
+    status = rn_checkpoint_verify_next(checkpoint, cli->env->pool, &at, &bytes, &is_over);
+    rn_cli_progress_set(&progress, bytes);
+  }
+  rn_cli_progress_end(&progress);
+  RN_RETURN_IF_ERROR(rn_cli_at(status, prefix));
   double seconds = (double)(cli->env->now_ns(cli->env->self) - start) * 1e-9;
   rn_cli_digits_t digits, count;
   if (rn_cli_has(cli, "--json"))
@@ -123,7 +148,24 @@ static void cut_to_prefix(char* path) {
     *data = '\0';
 }
 
-// A folder stands for the newest whole checkpoint in it, or for the variables of a SavedModel.
+// The checkpoint that the folder's state calls the latest; if it cannot be opened, the newest whole
+// one, which takes longer to find: everything is read.
+static rn_status_t find_newest(rn_cli_t* cli, const char* folder, rn_strbuf_t* out,
+                               rn_strbuf_t* note) {
+  rn_checkpoint_state_t state;
+  rn_checkpoint_t* checkpoint = NULL;
+  rn_checkpoint_state_init(&state, cli->allocator);
+  rn_status_t status = rn_checkpoint_state_read(cli->env, folder, RN_CHECKPOINT_STATE, &state);
+  if (rn_ok(status)) status = rn_checkpoint_open(cli->env, state.latest.data, &checkpoint);
+  if (rn_ok(status)) rn_strbuf_append(out, state.latest);
+  rn_checkpoint_close(checkpoint);
+  rn_checkpoint_state_clear(&state);
+  if (rn_ok(status)) return rn_strbuf_status(out);
+  rn_status_free(status);
+  return rn_checkpoint_latest(cli->env, folder, RN_CHECKPOINT_STATE, cli->env->pool, out, note);
+}
+
+// A folder stands for the newest checkpoint in it, or for the variables of a SavedModel.
 static rn_status_t find_in_folder(rn_cli_t* cli, const char* folder, rn_strbuf_t* out) {
   rn_strbuf_t note;
   rn_strbuf_init(&note, cli->allocator);
@@ -134,8 +176,7 @@ static rn_status_t find_in_folder(rn_cli_t* cli, const char* folder, rn_strbuf_t
   if (is_model)
     rn_strbuf_printf(out, "%s/variables/variables", folder);
   else
-    status =
-        rn_checkpoint_latest(cli->env, folder, RN_CHECKPOINT_STATE, cli->env->pool, out, &note);
+    status = find_newest(cli, folder, out, &note);
   if (rn_status_code(status) == RN_CODE_NOT_FOUND) {
     rn_status_free(status);
     status = rn_not_found("the folder '%s' has no checkpoint", folder);
@@ -161,10 +202,8 @@ static rn_status_t each(rn_cli_t* cli, size_t count,
   rn_strbuf_t prefix;
   rn_strbuf_init(&prefix, cli->allocator);
   rn_status_t status = RN_OK;
-  rn_cli_progress_t progress = rn_cli_progress(cli, "checkpoints", (int64_t)count);
   for (size_t i = 0; rn_ok(status) && i < count; ++i) {
     rn_checkpoint_t* checkpoint = NULL;
-    if (i) rn_cli_progress_set(&progress, (int64_t)i);
     prefix.size = 0;
     status = find_prefix(cli, rn_cli_word(cli, i), &prefix);
     if (rn_ok(status)) status = rn_checkpoint_open(cli->env, prefix.data, &checkpoint);
@@ -172,7 +211,6 @@ static rn_status_t each(rn_cli_t* cli, size_t count,
     if (rn_ok(status)) status = look(cli, checkpoint, prefix.data);
     rn_checkpoint_close(checkpoint);
   }
-  rn_cli_progress_end(&progress);
   rn_strbuf_clear(&prefix);
   return status;
 }

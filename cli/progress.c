@@ -33,7 +33,7 @@ static void put_time(double seconds, char* out, size_t room) {
 }
 
 void rn_cli_progress_set(rn_cli_progress_t* progress, int64_t done) {
-  if (!progress->is_on) return;
+  if (!progress->is_on || progress->total <= 0) return;
   int64_t now = now_of(progress->cli);
   if (now - progress->shown_ns < EACH_NS || done < 0 || done > progress->total) return;
   char left[32] = "?";

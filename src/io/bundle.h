@@ -83,6 +83,10 @@ RN_MUST_USE rn_status_t rn_bundle_read_new(rn_bundle_reader_t* reader,
 // Reads every tensor and slice and compares its checksum, keeping nothing. |*out_bytes| counts.
 RN_MUST_USE rn_status_t rn_bundle_verify(rn_bundle_reader_t* reader, rn_pool_t* pool,
                                          int64_t* out_bytes);
+// The same step by step, for whoever shows how far it is: |*inout_at| begins with 0.
+RN_MUST_USE rn_status_t rn_bundle_verify_next(rn_bundle_reader_t* reader, rn_pool_t* pool,
+                                              size_t* inout_at, int64_t* inout_bytes,
+                                              bool* out_is_over);
 
 // Writing. One thread at a time.
 //

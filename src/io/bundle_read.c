@@ -397,16 +397,24 @@ rn_status_t rn_bundle_read_new(rn_bundle_reader_t* reader, const rn_bundle_entry
   return status;
 }
 
+rn_status_t rn_bundle_verify_next(rn_bundle_reader_t* reader, rn_pool_t* pool, size_t* inout_at,
+                                  int64_t* inout_bytes, bool* out_is_over) {
+  *out_is_over = *inout_at >= reader->entries.count;
+  if (*out_is_over) return RN_OK;
+  const rn_bundle_entry_t* entry = &reader->entries.items[(*inout_at)++];
+  const rn_bundle_entry_t* part = NULL;
+  for (size_t k = 0; k < entry->slice_count; ++k)
+    RN_RETURN_IF_ERROR(rn_bundle_part(reader, entry, k, &part));
+  if (entry->slice_count) return RN_OK;  // its slices come by themselves
+  RN_RETURN_IF_ERROR(read_whole(reader, entry, pool, NULL));
+  *inout_bytes += entry->size;
+  return RN_OK;
+}
+
 rn_status_t rn_bundle_verify(rn_bundle_reader_t* reader, rn_pool_t* pool, int64_t* out_bytes) {
+  size_t at = 0;
   *out_bytes = 0;
-  for (size_t i = 0; i < reader->entries.count; ++i) {
-    const rn_bundle_entry_t* entry = &reader->entries.items[i];
-    const rn_bundle_entry_t* part = NULL;
-    for (size_t k = 0; k < entry->slice_count; ++k)
-      RN_RETURN_IF_ERROR(rn_bundle_part(reader, entry, k, &part));
-    if (entry->slice_count) continue;  // its slices come by themselves
-    RN_RETURN_IF_ERROR(read_whole(reader, entry, pool, NULL));
-    *out_bytes += entry->size;
-  }
+  for (bool is_over = false; !is_over;)
+    RN_RETURN_IF_ERROR(rn_bundle_verify_next(reader, pool, &at, out_bytes, &is_over));
   return RN_OK;
 }

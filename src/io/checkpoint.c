@@ -78,16 +78,25 @@ rn_status_t rn_checkpoint_read(const rn_checkpoint_t* checkpoint, rn_str_t name,
   return rn_v1_read(checkpoint->v1, tensor, NULL, allocator, out);
 }
 
+rn_status_t rn_checkpoint_verify_next(const rn_checkpoint_t* checkpoint, rn_pool_t* pool,
+                                      size_t* inout_at, int64_t* inout_bytes, bool* out_is_over) {
+  if (checkpoint->bundle)
+    return rn_bundle_verify_next(checkpoint->bundle, pool, inout_at, inout_bytes, out_is_over);
+  *out_is_over = *inout_at >= rn_v1_count(checkpoint->v1);
+  if (*out_is_over) return RN_OK;
+  rn_tensor_t tensor;
+  RN_RETURN_IF_ERROR(rn_v1_read(checkpoint->v1, rn_v1_tensor(checkpoint->v1, (*inout_at)++), NULL,
+                                checkpoint->env->allocator, &tensor));
+  *inout_bytes += (int64_t)rn_tensor_bytes(&tensor);
+  rn_tensor_clear(&tensor);
+  return RN_OK;
+}
+
 rn_status_t rn_checkpoint_verify(const rn_checkpoint_t* checkpoint, rn_pool_t* pool,
                                  int64_t* out_bytes) {
+  size_t at = 0;
   *out_bytes = 0;
-  if (checkpoint->bundle) return rn_bundle_verify(checkpoint->bundle, pool, out_bytes);
-  for (size_t i = 0; i < rn_v1_count(checkpoint->v1); ++i) {
-    rn_tensor_t tensor;
-    RN_RETURN_IF_ERROR(rn_v1_read(checkpoint->v1, rn_v1_tensor(checkpoint->v1, i), NULL,
-                                  checkpoint->env->allocator, &tensor));
-    *out_bytes += (int64_t)rn_tensor_bytes(&tensor);
-    rn_tensor_clear(&tensor);
-  }
+  for (bool is_over = false; !is_over;)
+    RN_RETURN_IF_ERROR(rn_checkpoint_verify_next(checkpoint, pool, &at, out_bytes, &is_over));
   return RN_OK;
 }

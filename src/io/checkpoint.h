@@ -35,5 +35,9 @@ RN_MUST_USE rn_status_t rn_checkpoint_read(const rn_checkpoint_t* checkpoint, rn
 // Reads everything and compares checksums. |*out_bytes| counts what was read.
 RN_MUST_USE rn_status_t rn_checkpoint_verify(const rn_checkpoint_t* checkpoint, rn_pool_t* pool,
                                              int64_t* out_bytes);
+// The same step by step, for whoever shows how far it is: |*inout_at| begins with 0.
+RN_MUST_USE rn_status_t rn_checkpoint_verify_next(const rn_checkpoint_t* checkpoint,
+                                                  rn_pool_t* pool, size_t* inout_at,
+                                                  int64_t* inout_bytes, bool* out_is_over);
 
 #endif  // RUNNEL_IO_CHECKPOINT_H_
