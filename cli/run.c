@@ -1,42 +1,15 @@
 // runnel run: one step of a graph, from the shell.
 #include <stdio.h>
 
-#include "base/vec.h"
-#include "cli/expr.h"
-#include "cli/load.h"
-#include "cli/model.h"
 #include "cli/npy.h"
 #include "cli/progress.h"
+#include "cli/run_inputs.h"
 #include "cli/times.h"
 #include "cli/trace.h"
 #include "cli/value.h"
-#include "session/session.h"
 
-typedef struct fetch_t {
-  const char* name;  // as written
-  rn_str_t file;     // empty: print it
-} fetch_t;
-
-typedef struct job_t {
-  rn_cli_t* cli;
-  rn_arena_t arena;
-  const char* path;
-  rn_cli_file_t file;
-  rn_cli_model_t model;  // of a folder; then graph and session are its
-  bool is_model, asks_nothing;
-  rn_graph_t* graph;      // Owned, unless the model's
-  rn_session_t* session;  // Owned, unless the model's
-  RN_VEC(rn_edge_t) feeds;
-  RN_VEC(rn_tensor_t) values;
-  RN_VEC(fetch_t) fetch_texts;
-  RN_VEC(rn_edge_t) fetches;
-  RN_VEC(rn_node_t*) targets;
-  RN_VEC(rn_node_t*) inits;
-  rn_tensor_t* results;  // in the arena; one a fetch
-} job_t;
-
-static rn_status_t take_fetch(job_t* job, const char* value, bool is_saved) {
-  fetch_t fetch = {.name = value};
+static rn_status_t take_fetch(rn_run_t* job, const char* value, bool is_saved) {
+  rn_run_fetch_t fetch = {.name = value};
   if (is_saved) {
     rn_str_t name, copy;
     RN_RETURN_IF_ERROR(rn_cli_split(job->cli, "--save", rn_str(value), &name, &fetch.file));
@@ -46,7 +19,7 @@ static rn_status_t take_fetch(job_t* job, const char* value, bool is_saved) {
   return rn_vec_push(&job->fetch_texts, job->cli->allocator, fetch);
 }
 
-static rn_status_t read_arguments(job_t* job) {
+static rn_status_t read_arguments(rn_run_t* job) {
   const rn_cli_t* cli = job->cli;
   job->is_model = rn_cli_is_folder(cli, job->path);
   if (!job->is_model &&
@@ -65,151 +38,14 @@ static rn_status_t read_arguments(job_t* job) {
   return RN_OK;
 }
 
-static rn_status_t find_node(const job_t* job, const char* option, rn_str_t name, rn_node_t** out) {
-  *out = rn_graph_find(job->graph, name);
-  if (*out) return RN_OK;
-  return rn_not_found(
-      "%s %.*s: the graph has no node of that name; 'runnel %s %s' lists inputs and outputs",
-      option, RN_STR_ARGS(name), job->is_model ? "saved_model show" : "graph", job->path);
-}
-
-// Whether the model's signature has a port of this name.
-static bool find_port(const job_t* job, rn_str_t name, bool is_feed, rn_edge_t* out) {
-  const rn_port_t* ports = is_feed ? job->model.inputs : job->model.outputs;
-  int32_t count = is_feed ? job->model.input_count : job->model.output_count;
-  for (int32_t i = 0; job->is_model && i < count; ++i) {
-    if (!rn_str_eq(ports[i].name, name)) continue;
-    *out = ports[i].edge;
-    return true;
-  }
-  return false;
-}
-
-// "name" or "name:1". A node's name has no ':' in it.
-static rn_status_t find_edge(const job_t* job, const char* option, rn_str_t text, bool is_feed,
-                             rn_edge_t* out) {
-  if (find_port(job, text, is_feed, out)) return RN_OK;
-  rn_str_t rest = text, name = rn_str_split(&rest, ':');
-  int64_t index = 0;
-  if (name.size != text.size && (!rn_str_to_i64(rest, &index) || index < 0 || index > INT32_MAX))
-    return rn_cli_usage(job->cli, "%s %.*s: ':' wants the number of an output behind it", option,
-                        RN_STR_ARGS(text));
-  RN_RETURN_IF_ERROR(find_node(job, option, name, &out->node));
-  out->index = (int)index;
-  if (index < out->node->output_count) return RN_OK;
-  return rn_invalid_argument(
-      "'%s': %s %.*s: the node (%s) has %d outputs; use --target for those "
-      "that have none",
-      job->path, option, RN_STR_ARGS(text), out->node->op->name, out->node->output_count);
-}
-
-// Whether a placeholder declares a shape that |value| does not have. Sessions run any shape; people
-// are told before the step, as TensorFlow's Python client tells them.
-static rn_status_t check_shape(const job_t* job, rn_edge_t edge, const rn_tensor_t* value) {
-  rn_shape_t declared = edge.node->outputs[edge.index].shape;
-  if (edge.node->op->role != RN_ROLE_PLACEHOLDER ||
-      rn_shape_compatible(declared, rn_tensor_shape(value)))
-    return RN_OK;
-  rn_strbuf_t got, wanted;
-  rn_strbuf_init(&got, job->cli->allocator);
-  rn_strbuf_init(&wanted, job->cli->allocator);
-  rn_shape_print(&got, rn_tensor_shape(value));
-  rn_shape_print(&wanted, declared);
-  rn_status_t status = rn_invalid_argument("the value has shape %s and the graph wants %s",
-                                           rn_strbuf_view(&got).data, rn_strbuf_view(&wanted).data);
-  rn_strbuf_clear(&got);
-  rn_strbuf_clear(&wanted);
-  return status;
-}
-
-// A file of integers may be what a quantised placeholder wants.
-static rn_status_t fit(const job_t* job, rn_edge_t edge, rn_tensor_t* value) {
-  rn_dtype_t wanted = rn_dtype_base(edge.node->outputs[edge.index].dtype);
-  bool is_quantised = rn_dtype_stored(wanted) != wanted;
-  if (is_quantised && rn_dtype_is_integer(value->dtype) &&
-      rn_dtype_size(value->dtype) == rn_dtype_size(wanted))
-    value->dtype = (uint8_t)wanted;
-  if (value->dtype == wanted) return check_shape(job, edge, value);
-  return rn_invalid_argument("the value is %s and the graph wants %s", rn_dtype_name(value->dtype),
-                             rn_dtype_name(wanted));
-}
-
-// Feeds what |read| makes of |text|, "NAME=VALUE", as |option| gave it.
-static rn_status_t resolve_feed(job_t* job, const char* option, rn_str_t text,
-                                rn_cli_reader_t read) {
-  rn_cli_t* cli = job->cli;
-  rn_str_t name, value_text;
-  rn_edge_t edge;
-  RN_RETURN_IF_ERROR(rn_cli_split(cli, option, text, &name, &value_text));
-  RN_RETURN_IF_ERROR(find_edge(job, option, name, true, &edge));
-  rn_dtype_t wanted = rn_dtype_base(edge.node->outputs[edge.index].dtype);
-  rn_tensor_t value;
-  RN_RETURN_IF_ERROR(
-      rn_cli_prefix(read(cli, value_text, wanted, &value), "%s %.*s: ", option, RN_STR_ARGS(name)));
-  rn_status_t status =
-      rn_cli_prefix(fit(job, edge, &value), "%s %.*s: ", option, RN_STR_ARGS(name));
-  if (rn_ok(status)) status = rn_vec_push(&job->feeds, cli->allocator, edge);
-  if (rn_ok(status)) status = rn_vec_push(&job->values, cli->allocator, value);
-  if (!rn_ok(status)) rn_tensor_clear(&value);
-  return status;
-}
-
-// --feed, and what saved_model_cli calls it.
-static rn_status_t resolve_feeds(job_t* job) {
-  static const struct {
-    const char* option;
-    rn_cli_reader_t read;
-  } lists[] = {{"--inputs", rn_cli_read_file},
-               {"--input_exprs", rn_cli_read_expr},
-               {"--input_examples", rn_cli_read_examples}};
-  size_t at = 0;
-  for (const char* text; (text = rn_cli_each(job->cli, "--feed", &at));)
-    RN_RETURN_IF_ERROR(resolve_feed(job, "--feed", rn_str(text), rn_cli_value));
-  for (size_t i = 0; job->cli->verb && i < sizeof lists / sizeof *lists; ++i) {
-    at = 0;
-    for (const char* text; (text = rn_cli_each(job->cli, lists[i].option, &at));) {
-      rn_str_t rest = rn_str(text), item;
-      while (rn_cli_next_input(&rest, &item))
-        RN_RETURN_IF_ERROR(resolve_feed(job, lists[i].option, item, lists[i].read));
-    }
-  }
-  return RN_OK;
-}
-
-// Names to nodes, texts to values.
-static rn_status_t resolve(job_t* job) {
-  rn_allocator_t allocator = job->cli->allocator;
-  rn_edge_t edge;
-  rn_node_t* node;
-  size_t at = 0;
-  RN_RETURN_IF_ERROR(resolve_feeds(job));
-  for (size_t i = 0; i < job->fetch_texts.count; ++i) {
-    const fetch_t* fetch = &job->fetch_texts.items[i];
-    RN_RETURN_IF_ERROR(
-        find_edge(job, fetch->file.size ? "--save" : "--fetch", rn_str(fetch->name), false, &edge));
-    RN_RETURN_IF_ERROR(rn_vec_push(&job->fetches, allocator, edge));
-  }
-  at = 0;
-  for (const char* name; (name = rn_cli_each(job->cli, "--target", &at));) {
-    RN_RETURN_IF_ERROR(find_node(job, "--target", rn_str(name), &node));
-    RN_RETURN_IF_ERROR(rn_vec_push(&job->targets, allocator, node));
-  }
-  at = 0;
-  for (const char* name; (name = rn_cli_each(job->cli, "--init", &at));) {
-    RN_RETURN_IF_ERROR(find_node(job, "--init", rn_str(name), &node));
-    RN_RETURN_IF_ERROR(rn_vec_push(&job->inits, allocator, node));
-  }
-  return RN_ARENA_ARRAY(&job->arena, job->fetches.count, &job->results);
-}
-
-static void session_options(const job_t* job, rn_session_options_t* out) {
+static void session_options(const rn_run_t* job, rn_session_options_t* out) {
   rn_session_options_init(out);
   out->intra_threads = out->inter_threads = (int)rn_cli_number(job->cli, "--threads", 0);
   out->timeout_ms = rn_cli_number(job->cli, "--timeout", 0);
   out->allow_soft_placement = true;
 }
 
-static rn_status_t open_graph(job_t* job) {
+static rn_status_t open_graph(rn_run_t* job) {
   rn_session_options_t session;
   session_options(job, &session);
   RN_RETURN_IF_ERROR(rn_cli_load(job->cli, job->path, &job->file));
@@ -217,7 +53,7 @@ static rn_status_t open_graph(job_t* job) {
   return rn_session_create(job->graph, &session, job->cli->env, job->cli->allocator, &job->session);
 }
 
-static rn_status_t open_model(job_t* job) {
+static rn_status_t open_model(rn_run_t* job) {
   rn_session_options_t session;
   session_options(job, &session);
   RN_RETURN_IF_ERROR(
@@ -228,13 +64,13 @@ static rn_status_t open_model(job_t* job) {
   job->graph = job->model.graph;
   job->session = job->model.session;
   for (int32_t i = 0; job->asks_nothing && i < job->model.output_count; ++i) {
-    fetch_t fetch = {.name = job->model.outputs[i].name.data};
+    rn_run_fetch_t fetch = {.name = job->model.outputs[i].name.data};
     RN_RETURN_IF_ERROR(rn_vec_push(&job->fetch_texts, job->cli->allocator, fetch));
   }
   return RN_OK;
 }
 
-static rn_status_t run_inits(job_t* job) {
+static rn_status_t run_inits(rn_run_t* job) {
   for (size_t i = 0; i < job->inits.count; ++i) {
     rn_signature_t signature = {.targets = &job->inits.items[i], .target_count = 1};
     RN_RETURN_IF_ERROR(rn_cli_prefix(rn_session_run(job->session, &signature, NULL, NULL, NULL),
@@ -244,11 +80,11 @@ static rn_status_t run_inits(job_t* job) {
   return RN_OK;
 }
 
-static void clear_results(job_t* job) {
+static void clear_results(rn_run_t* job) {
   for (size_t i = 0; job->results && i < job->fetches.count; ++i) rn_tensor_clear(&job->results[i]);
 }
 
-static rn_status_t run_each(job_t* job, const rn_signature_t* signature, rn_step_stats_t* stats,
+static rn_status_t run_each(rn_run_t* job, const rn_signature_t* signature, rn_step_stats_t* stats,
                             rn_cli_times_t* times) {
   const rn_env_t* env = job->cli->env;
   int64_t repeat = rn_cli_number(job->cli, "--repeat", 1);
@@ -270,7 +106,7 @@ static rn_status_t run_each(job_t* job, const rn_signature_t* signature, rn_step
   return rn_cli_at(status, job->path);
 }
 
-static rn_status_t run_steps(job_t* job, rn_step_stats_t* stats) {
+static rn_status_t run_steps(rn_run_t* job, rn_step_stats_t* stats) {
   rn_signature_t signature = {.feeds = job->feeds.items,
                               .feed_count = (int32_t)job->feeds.count,
                               .fetches = job->fetches.items,
@@ -284,44 +120,7 @@ static rn_status_t run_steps(job_t* job, rn_step_stats_t* stats) {
   return status;
 }
 
-static bool is_fed(const job_t* job, rn_edge_t edge) {
-  for (size_t i = 0; i < job->feeds.count; ++i)
-    if (job->feeds.items[i].node == edge.node && job->feeds.items[i].index == edge.index)
-      return true;
-  return false;
-}
-
-// A step fails with the name of a placeholder; people know it by its name in the signature.
-static rn_status_t name_inputs(const job_t* job, rn_status_t status) {
-  rn_strbuf_t names;
-  bool is_cause = false;
-  if (rn_ok(status) || !job->is_model) return status;
-  rn_strbuf_init(&names, job->cli->allocator);
-  for (int32_t i = 0; i < job->model.input_count; ++i) {
-    const rn_port_t* input = &job->model.inputs[i];
-    rn_str_t node = input->edge.node->name;
-    char quoted[300];
-    if (is_fed(job, input->edge) || input->edge.node->input_count) continue;
-    snprintf(quoted, sizeof quoted, "placeholder tensor '%.*s'", RN_STR_ARGS(node));
-    is_cause |= strstr(rn_status_message(status), quoted) != NULL;
-    const rn_output_t* output = &input->edge.node->outputs[input->edge.index];
-    rn_strbuf_printf(&names, "%s'%.*s' (%s ", names.size ? ", " : "", RN_STR_ARGS(input->name),
-                     rn_dtype_name(output->dtype));
-    rn_shape_print(&names, output->shape);
-    rn_strbuf_append(&names, RN_STR(")"));
-  }
-  if (is_cause) {
-    rn_status_free(status);
-    status = rn_invalid_argument(
-        "the signature '%.*s' of '%s' wants a value for %s; write --feed NAME=VALUE or --feed "
-        "NAME=@FILE.npy",
-        RN_STR_ARGS(job->model.signature), job->path, rn_strbuf_view(&names).data);
-  }
-  rn_strbuf_clear(&names);
-  return status;
-}
-
-static rn_status_t write_file(const job_t* job, rn_str_t path, const rn_strbuf_t* bytes) {
+static rn_status_t write_file(const rn_run_t* job, rn_str_t path, const rn_strbuf_t* bytes) {
   char* name = NULL;
   RN_RETURN_IF_ERROR(rn_str_dup(job->cli->allocator, path, &name));
   rn_status_t status = rn_fs_write(job->cli->env, name, rn_strbuf_view(bytes));
@@ -331,7 +130,7 @@ static rn_status_t write_file(const job_t* job, rn_str_t path, const rn_strbuf_t
 }
 
 // The file of a result: as --save names it, or in the folder --outdir.
-static rn_status_t file_of(job_t* job, const fetch_t* fetch, rn_str_t* out) {
+static rn_status_t file_of(rn_run_t* job, const rn_run_fetch_t* fetch, rn_str_t* out) {
   const char* folder = job->cli->verb ? rn_cli_text(job->cli, "--outdir") : NULL;
   *out = fetch->file;
   if (fetch->file.size || !folder) return RN_OK;
@@ -341,9 +140,9 @@ static rn_status_t file_of(job_t* job, const fetch_t* fetch, rn_str_t* out) {
   return rn_already_exists("'%s' is there already; --overwrite replaces it", out->data);
 }
 
-static rn_status_t print_result(job_t* job, size_t i) {
+static rn_status_t print_result(rn_run_t* job, size_t i) {
   const rn_tensor_t* value = &job->results[i];
-  const fetch_t* fetch = &job->fetch_texts.items[i];
+  const rn_run_fetch_t* fetch = &job->fetch_texts.items[i];
   rn_strbuf_t buf;
   rn_str_t file;
   RN_RETURN_IF_ERROR(file_of(job, fetch, &file));
@@ -366,7 +165,7 @@ static rn_status_t print_result(job_t* job, size_t i) {
   return status;
 }
 
-static rn_status_t write_trace(const job_t* job, const rn_step_stats_t* stats) {
+static rn_status_t write_trace(const rn_run_t* job, const rn_step_stats_t* stats) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, job->cli->allocator);
   rn_cli_put_trace(stats, &buf);
@@ -376,16 +175,16 @@ static rn_status_t write_trace(const job_t* job, const rn_step_stats_t* stats) {
   return status;
 }
 
-static rn_status_t run(job_t* job) {
+static rn_status_t run(rn_run_t* job) {
   RN_RETURN_IF_ERROR(read_arguments(job));
   RN_RETURN_IF_ERROR(job->is_model ? open_model(job) : open_graph(job));
-  RN_RETURN_IF_ERROR(resolve(job));
+  RN_RETURN_IF_ERROR(rn_run_resolve(job));
   RN_RETURN_IF_ERROR(run_inits(job));
   if (job->fetches.count + job->targets.count == 0) return RN_OK;
   rn_step_stats_t stats;
   rn_step_stats_init(&stats, job->cli->allocator, job->cli->env);
   bool is_traced = rn_cli_has(job->cli, "--trace");
-  rn_status_t status = name_inputs(job, run_steps(job, is_traced ? &stats : NULL));
+  rn_status_t status = rn_run_name_inputs(job, run_steps(job, is_traced ? &stats : NULL));
   for (size_t i = 0; rn_ok(status) && i < job->fetches.count; ++i) status = print_result(job, i);
   if (rn_ok(status) && is_traced) status = write_trace(job, &stats);
   rn_step_stats_clear(&stats);
@@ -394,7 +193,7 @@ static rn_status_t run(job_t* job) {
 
 rn_status_t rn_cli_run(rn_cli_t* cli) {
   rn_allocator_t allocator = cli->allocator;
-  job_t job = {.cli = cli, .path = rn_cli_word(cli, 0)};
+  rn_run_t job = {.cli = cli, .path = rn_cli_word(cli, 0)};
   rn_arena_init(&job.arena, allocator);
   rn_arena_init(&job.file.arena, allocator);
   rn_arena_init(&job.model.arena, allocator);

@@ -1,0 +1,40 @@
+// A call of `runnel run`, and how the names in it become nodes and values.
+#ifndef RUNNEL_CLI_RUN_INPUTS_H_
+#define RUNNEL_CLI_RUN_INPUTS_H_
+
+#include "base/vec.h"
+#include "cli/load.h"
+#include "cli/model.h"
+#include "session/session.h"
+
+typedef struct rn_run_fetch_t {
+  const char* name;  // as written
+  rn_str_t file;     // empty: print it
+} rn_run_fetch_t;
+
+typedef struct rn_run_t {
+  rn_cli_t* cli;
+  rn_arena_t arena;
+  const char* path;
+  rn_cli_file_t file;
+  rn_cli_model_t model;  // of a folder; then graph and session are its
+  bool is_model, asks_nothing;
+  rn_graph_t* graph;      // Owned, unless the model's
+  rn_session_t* session;  // Owned, unless the model's
+  RN_VEC(rn_edge_t) feeds;
+  RN_VEC(rn_tensor_t) values;
+  RN_VEC(rn_run_fetch_t) fetch_texts;
+  RN_VEC(rn_edge_t) fetches;
+  RN_VEC(rn_node_t*) targets;
+  RN_VEC(rn_node_t*) inits;
+  rn_tensor_t* results;  // in the arena; one a fetch
+} rn_run_t;
+
+// Finds the nodes that the arguments name, and reads the values that are fed. The graph is open.
+RN_MUST_USE rn_status_t rn_run_resolve(rn_run_t* job);
+
+// Takes the status of a step. If it failed for want of an input of the model's signature, the
+// successor names those inputs as the signature does.
+RN_MUST_USE rn_status_t rn_run_name_inputs(const rn_run_t* job, rn_status_t status);
+
+#endif  // RUNNEL_CLI_RUN_INPUTS_H_
