@@ -192,15 +192,22 @@ static rn_status_t check_input_count(const source_t* source, const rn_node_t* no
   return expected == source->data_count ? RN_OK : wrong_input_count(source, node);
 }
 
+// A gradient that was taken after the first step wants outputs that the node did not have then.
+static bool has_branches(const rn_node_t* node) {
+  uint8_t role = node->op->role;
+  return role == RN_ROLE_IF || role == RN_ROLE_CASE || role == RN_ROLE_WHILE;
+}
+
 static rn_status_t connect(const source_t* source, rn_node_t* node, int32_t input,
                            rn_dtype_t expected) {
+  static const char hint[] = " Try using tf.compat.v1.experimental.output_all_intermediates(True).";
   rn_edge_t edge = rn_import_edge(source->import, source->refs[input]);
   if (!edge.node) return RN_OK;  // comes round a loop, linked when all nodes are there
   if (edge.index < 0 || edge.index >= edge.node->output_count) {
     return rn_invalid_argument(
-        "Node '%.*s': Connecting to invalid output %d of source node %.*s which has %d outputs.",
+        "Node '%.*s': Connecting to invalid output %d of source node %.*s which has %d outputs.%s",
         RN_STR_ARGS(source->def->name), edge.index, RN_STR_ARGS(edge.node->name),
-        (int)edge.node->output_count);
+        (int)edge.node->output_count, has_branches(edge.node) ? hint : "");
   }
   rn_dtype_t type = edge.node->outputs[edge.index].dtype;
   if (!rn_dtype_fits(type, expected)) {

@@ -773,3 +773,38 @@ CT_TEST(function, wrong_counts) {
             "Expects 2 arguments, but 1 is provided");
   end(&fn);
 }
+
+// A gradient may ask for outputs that a branch had not when it was made: the message tells how to
+// have them.
+CT_TEST(function, missing_output_of_a_branch) {
+  fn_t fn = begin();
+  copy_repeat(&fn, "OneToOne", 1, 1);
+  TF_Output one = ct_out(ct_scalar(&fn.host, fn.host.graph, "one", 1), 0);
+  TF_OperationDescription* desc = TF_NewOperation(fn.host.graph, "If", "branch");
+  TF_AddInput(desc, one);
+  TF_AddInputList(desc, &one, 1);
+  TF_SetAttrFuncName(desc, "then_branch", "OneToOne", 8);
+  TF_SetAttrFuncName(desc, "else_branch", "OneToOne", 8);
+  TF_SetAttrTypeList(desc, "Tout", (TF_DataType[]){TF_INT32}, 1);
+  TF_FinishOperation(desc, fn.host.status);
+  CT_OK(fn.host.status);
+  TF_Operation* other = ct_placeholder(&fn.host, fn.host.graph, "branch_1", TF_INT32);
+  ct_unary(&fn.host, fn.host.graph, "Identity", "reads", ct_out(other, 0));
+  TF_Buffer* bytes = ct_graph_def(fn.host.graph);
+  for (char* at = (char*)bytes->data; at < (char*)bytes->data + bytes->length - 10; ++at)
+    if (!memcmp(at,
+                "\x1a\x08"
+                "branch_1",
+                10))
+      at[8] = ':';
+  ct_t target = ct_open();
+  TF_ImportGraphDefOptions* options = TF_NewImportGraphDefOptions();
+  TF_GraphImportGraphDef(target.graph, bytes, options, target.status);
+  CT_ERROR(target.status, TF_INVALID_ARGUMENT,
+           "Node 'reads': Connecting to invalid output 1 of source node branch which has 1 "
+           "outputs. Try using tf.compat.v1.experimental.output_all_intermediates(True).");
+  TF_DeleteImportGraphDefOptions(options);
+  TF_DeleteBuffer(bytes);
+  ct_close(&target);
+  end(&fn);
+}
