@@ -482,6 +482,9 @@ def arrays(t):
         {"elem_type": "float"},
         control=[node("StackPush", [old(), drawn("float", [2])])],
     )
+    # Each has a name of its own, whatever it asked for.
+    other = node("Stack", attrs={"elem_type": "float", "stack_name": "s"})
+    t.row("stacks", "NotEqual", [old(), other])
     t.row("empty", "StackPop", [old()], {"elem_type": "float"}, message="code-only")
     t.row("close", "StackClose", [old()])
     accumulators(t)

@@ -124,6 +124,8 @@ def fill(t):
         t.row("repeated", init, [h, ints(1, 1), ints(5, 6)])
         t.row("counts", init, [h, ints(1, 2), ints(5)])
         t.row("nothing", init, [h, ints(), ints()])
+        t.row("nothing", load, [h, ints(), ints()])
+        t.row("nothing_mutable", load, [m, ints(), ints()], then=[node(size, [use("t")])])
         t.row("scalars", init, [h, scalar("int64", 1), scalar("int64", 5)])
         t.row("key_type", init, [h, vec("int32", [1]), ints(5)])
         t.row("value_type", init, [h, ints(1), vec("int32", [5])])

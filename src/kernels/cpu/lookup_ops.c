@@ -212,6 +212,13 @@ static rn_status_t check_vectors(const rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
+// The entries of a table that does not change.
+static rn_status_t check_entries(rn_kernel_ctx_t* ctx) {
+  RN_RETURN_IF_ERROR(check_vectors(ctx));
+  if (rn_in(ctx, 1)->count > 0) return RN_OK;
+  return rn_invalid_argument("keys and values cannot be empty tensors.");
+}
+
 static rn_status_t initialize(rn_kernel_ctx_t* ctx) {
   rn_lookup_table_t* table = NULL;
   RN_RETURN_IF_ERROR(table_of(ctx, &table));
@@ -219,9 +226,7 @@ static rn_status_t initialize(rn_kernel_ctx_t* ctx) {
   if (!rn_lookup_table_is_fixed(table))
     status = rn_invalid_argument("The table of node '%.*s' is not initializable",
                                  RN_STR_ARGS(ctx->kernel->node));
-  if (rn_ok(status)) status = check_vectors(ctx);
-  if (rn_ok(status) && rn_in(ctx, 1)->count == 0)
-    status = rn_invalid_argument("keys and values cannot be empty tensors.");
+  if (rn_ok(status)) status = check_entries(ctx);
   if (rn_ok(status)) status = rn_lookup_table_import(table, rn_in(ctx, 1), rn_in(ctx, 2));
   return done(table, status);
 }
@@ -232,7 +237,7 @@ static rn_status_t import(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(table_of(ctx, &table));
   rn_status_t status = RN_OK;
   if (rn_lookup_table_is_fixed(table))
-    status = check_vectors(ctx);
+    status = check_entries(ctx);
   else if (!rn_lookup_table_is_dense(table))
     status = check_counts(ctx, table);
   if (rn_ok(status)) status = rn_lookup_table_import(table, rn_in(ctx, 1), rn_in(ctx, 2));
