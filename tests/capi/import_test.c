@@ -474,3 +474,53 @@ CT_TEST(CAPI, ImportOfEveryTruncation) {
   }
   TF_DeleteBuffer(bytes);
 }
+
+// A constant may hold a variant, such as a number.
+CT_TEST(CAPI, ConstOfAVariant) {
+  static const struct {
+    const char* kind;
+    const char* bytes;
+    size_t size;
+  } numbers[] = {{"int", "\5\0\0\0", 4},
+                 {"float", "\0\0\x80?", 4},
+                 {"double", "\0\0\0\0\0\0\xf0?", 8},
+                 {"bool", "\1", 1}};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) {
+    ct_t t = ct_open();
+    pb_t variant = {0}, tensor = {0}, value = {0}, attr = {0}, node = {0}, graph = {0};
+    pb_string(&variant, 1, numbers[i].kind);
+    pb_bytes(&variant, 2, numbers[i].bytes, numbers[i].size);
+    pb_varint(&tensor, 1, TF_VARIANT);
+    pb_shape(&tensor, 2, 0, NULL);
+    pb_message(&tensor, 15, &variant);
+    pb_message(&value, 8, &tensor);
+    pb_string(&attr, 1, "value");
+    pb_message(&attr, 2, &value);
+    pb_string(&node, 1, "const");
+    pb_string(&node, 2, "Const");
+    pb_message(&node, 5, &attr);
+    pb_varint(&value, 6, TF_VARIANT);
+    pb_string(&attr, 1, "dtype");
+    pb_message(&attr, 2, &value);
+    pb_message(&node, 5, &attr);
+    pb_message(&graph, 1, &node);
+    TF_Buffer* bytes = TF_NewBufferFromString(graph.data, graph.length);
+    TF_ImportGraphDefOptions* options = TF_NewImportGraphDefOptions();
+    TF_GraphImportGraphDef(t.graph, bytes, options, t.status);
+    CT_OK(t.status);
+    const TF_Operation* target = TF_GraphOperationByName(t.graph, "const");
+    cr_assert_not_null(target);
+    TF_SessionRun(ct_session(&t, NULL), NULL, NULL, NULL, 0, NULL, NULL, 0, &target, 1, NULL,
+                  t.status);
+    CT_OK(t.status);
+    // It goes out as it came in.
+    TF_Buffer* again = ct_graph_def(t.graph);
+    cr_assert_not_null(
+        memmem(again->data, again->length, numbers[i].kind, strlen(numbers[i].kind)));
+    TF_DeleteBuffer(again);
+    TF_DeleteBuffer(bytes);
+    TF_DeleteImportGraphDefOptions(options);
+    pb_free(&graph);
+    ct_close(&t);
+  }
+}
