@@ -20,10 +20,11 @@ def is_possible(op):
     )
 
 
-def is_elementwise(op):
-    """One or two inputs of one type, and an output: likely to take any shapes."""
+def weight(op):
+    """How often an op is drawn: those that are likely to take any shapes more."""
     types = {a.type_attr for a in op.inputs}
-    return len(op.inputs) <= 3 and len(types) == 1 and None not in types and len(op.outputs) == 1
+    is_elementwise = len(op.inputs) <= 3 and len(types) == 1 and None not in types and len(op.outputs) == 1
+    return 4 if is_elementwise else 1
 
 
 def draw_shape(rng):
@@ -174,6 +175,7 @@ def case(rng, op):
         if attrs[name][0] != "int":
             attrs.pop(name)
     # Stock's C API takes the second list of an eager op for the first.
-    mode = "graph" if sum(isinstance(x, list) for x in inputs) > 1 else rng.choice(["eager", "graph"])
+    has_lists = sum(isinstance(x, list) for x in inputs) > 1
+    mode = "graph" if has_lists or hints.has_random_state(op) else rng.choice(["eager", "graph"])
     nodes = [{"op": op.name, "attrs": attrs, "inputs": inputs}]
     return {"mode": mode, "op": op.name, "nodes": nodes, "from": "definition"}

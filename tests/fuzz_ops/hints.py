@@ -41,6 +41,9 @@ TAME = (
 CAREFUL = "Queue Barrier Stage Unstage MapPeek MapUnstage MapSize Fill Range LinSpace Sampler Dataset Iterator".split()
 
 
+RANDOM = "Random Multinomial Sampler TruncatedNormal SampleDistorted Shuffle Glimpse Fractional".split()
+
+
 def has_part(name, parts):
     return any(p in name for p in parts)
 
@@ -55,6 +58,11 @@ def is_careful(op):
 
 def may_wait(op):
     return has_part(op, WAITING)
+
+
+def has_random_state(op):
+    """Whether an eager call goes on where the one before it ended, which another case may have made."""
+    return op.is_stateful and has_part(op.name, RANDOM)
 
 
 def other_types(rng, op):

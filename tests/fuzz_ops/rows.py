@@ -298,6 +298,8 @@ def case(rng, ops, row):
         else:
             lowering.add("ReadVariableOp", {"dtype": ("type", dtype)}, [handle])
     mode = "graph" if lowering.is_graph_only else rng.choice(["eager", "graph"])
+    if any(hints.has_random_state(ops[n["op"]]) for n in lowering.nodes):
+        mode = "graph"
     if any(hints.may_wait(n["op"]) for n in lowering.nodes):
         mode = "graph"  # where a step has a deadline
     if sum(isinstance(x, list) for n in lowering.nodes for x in n["inputs"]) > 1:
