@@ -261,7 +261,11 @@ rn_status_t rn_shape_fn_pool3d(rn_shape_ctx_t* ctx) {
 rn_status_t rn_shape_fn_max_pool_with_argmax(rn_shape_ctx_t* ctx) {
   // It has no data format; its images end with their channels.
   RN_TRY(pool_by_attrs(ctx, "MaxPool", 4, true));
-  *rn_shape_out(ctx, 1) = *rn_shape_out(ctx, 0);
+  // The kernel leaves windows over channels out of account, here as in stock.
+  rn_shape_t* out = rn_shape_out(ctx, 0);
+  if (rn_shape_attr(ctx, "ksize")->list_i[3] != 1 && rn_shape_has_rank(*out))
+    RN_TRY(rn_shape_replace_dim(ctx, *out, 3, RN_UNKNOWN, out));
+  *rn_shape_out(ctx, 1) = *out;
   return RN_OK;
 }
 

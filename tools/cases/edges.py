@@ -456,3 +456,11 @@ def optimizers(t):
     t.row("nan", "FakeQuantWithMinMaxVarsGradient", x)
     x = [given(f, [2, 2], [1, NAN, INF, 0.5]), given(f, [2, 2], [-3, 0.5, 7, -9]), vec(f, [-1, -1]), vec(f, [1, 1])]
     t.row("nan", "FakeQuantWithMinMaxVarsPerChannelGradient", x)
+    made = node("Barrier", attrs={"component_types": [f], "shapes": [[]], "shared_name": "n"})
+    nothing = [made, vec("string", []), vec(f, [])]
+    t.row("no_keys", "BarrierInsertMany", nothing, {"component_index": 0}, then=[node("BarrierReadySize", [made])])
+    queue = node("PriorityQueueV2", attrs={"component_types": ["string"], "shapes": [[]]})
+    for i, key in enumerate([scalar("int64", 1), vec("int64", [0, 2]), given("int64", [2, 2], [0])]):
+        t.row("priority_%d" % i, "QueueEnqueueV2", [queue, [key, scalar("string", "a")]])
+        if i > 0:  # of a scalar stock reads a size that is not there
+            t.row("priority_%d" % i, "QueueEnqueueManyV2", [queue, [key, vec("string", ["a", "b"])]])

@@ -59,6 +59,11 @@ static void barrier_destroy(rn_object_t* object) {
   RN_FREE(allocator, barrier);
 }
 
+// As in stock, components of which nothing is known are scalars.
+static rn_shape_t shape_of(rn_shape_t given) {
+  return rn_shape_has_rank(given) ? given : RN_SHAPE_SCALAR;
+}
+
 static rn_status_t copy_spec(barrier_t* barrier, const rn_kernel_init_t* init, rn_str_t name) {
   const rn_attr_value_t* types = rn_init_attr(init, "component_types");
   const rn_attr_value_t* shapes = rn_init_attr(init, "shapes");
@@ -70,10 +75,8 @@ static rn_status_t copy_spec(barrier_t* barrier, const rn_kernel_init_t* init, r
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&barrier->arena, (size_t)types->count, &own_shapes));
   for (int32_t i = 0; i < types->count; ++i) {
     own_types[i] = types->list_type[i];
-    // As in stock, components of which nothing is known are scalars.
-    bool is_known = rn_shape_has_rank(shapes->list_shape[i]);
-    RN_RETURN_IF_ERROR(rn_shape_copy(
-        &barrier->arena, is_known ? shapes->list_shape[i] : RN_SHAPE_SCALAR, &own_shapes[i]));
+    RN_RETURN_IF_ERROR(
+        rn_shape_copy(&barrier->arena, shape_of(shapes->list_shape[i]), &own_shapes[i]));
   }
   barrier->types = own_types;
   barrier->shapes = own_shapes;
@@ -113,9 +116,16 @@ static rn_status_t invalid(rn_strbuf_t* text) {
 
 static rn_status_t check_same(const barrier_t* barrier, const rn_kernel_init_t* init) {
   const rn_attr_value_t* types = rn_init_attr(init, "component_types");
+  const rn_attr_value_t* shapes = rn_init_attr(init, "shapes");
   bool is_same = types->count == barrier->components;
   for (int32_t i = 0; is_same && i < types->count; ++i)
     is_same = types->list_type[i] == barrier->types[i];
+  for (int32_t i = 0; is_same && i < types->count; ++i)
+    if (!rn_shape_eq(shape_of(shapes->list_shape[i]), barrier->shapes[i]))
+      return rn_invalid_argument(
+          "Shared barrier '%.*s' has component shapes %s but requested component shapes were %s",
+          RN_STR_ARGS(barrier->name), rn_shape_text(barrier->shapes[i]).text,
+          rn_shape_text(shape_of(shapes->list_shape[i])).text);
   if (is_same) return RN_OK;
   rn_strbuf_t text;
   rn_strbuf_init(&text, init->allocator);
@@ -178,7 +188,7 @@ static rn_status_t check_insert(const barrier_t* barrier, const rn_kernel_ctx_t*
     return rn_invalid_argument(
         "Signature mismatch, have: string_ref, string, %s-> expected: string_ref, string, %s->",
         rn_dtype_name(values->dtype), rn_dtype_name(barrier->types[c]));
-  if (values->count == 0)
+  if (values->count == 0 && keys->count > 0)
     return rn_invalid_argument("Tensors with no elements are not supported %.*s: received shape %s",
                                RN_STR_ARGS(barrier->name), rn_text_of(values).text);
   rn_shape_t wanted = barrier->shapes[c], found = rn_tensor_shape(values);

@@ -472,7 +472,17 @@ static rn_status_t average_gradient_compute(rn_kernel_ctx_t* ctx) {
   return run(ctx, WORK_AVERAGE_GRADIENT, dy->dtype, &pooling, batch);
 }
 
-// With places.
+// With places. A window over channels is checked and then left out of account, as in stock, where
+// this is a known fault that clients may rely on: what comes out is what came in.
+static rn_status_t measure_argmax(const pooling_state_t* state, const int64_t* dims,
+                                  rn_pooling_t* out, int64_t y_dims[4]) {
+  RN_RETURN_IF_ERROR(measure_max(state, dims, out, y_dims));
+  if (state->ksize[3] == 1) return RN_OK;
+  *out = (rn_pooling_t){0};
+  RN_RETURN_IF_ERROR(measure(state, dims, out));
+  y_dims[1] = out->rows.out, y_dims[2] = out->columns.out, y_dims[3] = out->depth;
+  return RN_OK;
+}
 
 static rn_status_t argmax_compute(rn_kernel_ctx_t* ctx) {
   const pooling_state_t* state = ctx->state;
@@ -481,7 +491,7 @@ static rn_status_t argmax_compute(rn_kernel_ctx_t* ctx) {
   const int64_t* dims = rn_tensor_dims(x);
   int64_t y_dims[4];
   rn_pooling_t pooling = {0};
-  RN_RETURN_IF_ERROR(measure_max(state, dims, &pooling, y_dims));
+  RN_RETURN_IF_ERROR(measure_argmax(state, dims, &pooling, y_dims));
   rn_tensor_t *y = NULL, *argmax = NULL, temp = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, y_dims}, &y));
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, (rn_shape_t){4, y_dims}, &argmax));
@@ -507,7 +517,7 @@ static rn_status_t argmax_gradient_compute(rn_kernel_ctx_t* ctx) {
   rn_pooling_t pooling = {0};
   const int64_t* dims = rn_tensor_dims(x);
   int64_t y_dims[4];
-  RN_RETURN_IF_ERROR(measure_max(state, dims, &pooling, y_dims));
+  RN_RETURN_IF_ERROR(measure_argmax(state, dims, &pooling, y_dims));
   if (dy->rank != 4 || argmax->rank != 4)
     return rn_invalid_argument("grad_in and argmax must be 4-dimensional");
   RN_RETURN_IF_ERROR(expect_shape("grad", dy, y_dims));

@@ -323,13 +323,12 @@ static rn_status_t check_shape(const rn_queue_t* queue, int32_t c, rn_shape_t ex
 }
 
 static rn_status_t check_element(const rn_queue_t* queue, const rn_kernel_ctx_t* ctx, int first) {
+  for (int32_t c = 0; queue->spec.shapes && c < queue->spec.component_count; ++c)
+    RN_RETURN_IF_ERROR(check_shape(queue, c, queue->spec.shapes[c], rn_in(ctx, first + c)));
   if (queue->spec.kind == RN_QUEUE_PRIORITY && rn_in(ctx, first)->rank != 0)
     return rn_invalid_argument(
         "Expected the priority element to be a scalar, but received shape: %s",
         rn_text_of(rn_in(ctx, first)).text);
-  if (!queue->spec.shapes) return RN_OK;
-  for (int32_t c = 0; c < queue->spec.component_count; ++c)
-    RN_RETURN_IF_ERROR(check_shape(queue, c, queue->spec.shapes[c], rn_in(ctx, first + c)));
   return RN_OK;
 }
 
@@ -371,7 +370,7 @@ static rn_status_t check_batch(const rn_queue_t* queue, const rn_kernel_ctx_t* c
           "All input tensors must have the same size in the 0th dimension. Component %d has %lld, "
           "and should have %lld",
           c, (long long)size, (long long)*out_count);
-    if (queue->spec.kind == RN_QUEUE_PRIORITY && c == 0 && input->rank != 1)
+    if (queue->spec.kind == RN_QUEUE_PRIORITY && !queue->spec.shapes && c == 0 && input->rank != 1)
       return rn_invalid_argument(
           "Expected the priority element to be a vector, but received shape: %s",
           rn_text_of(input).text);
