@@ -46,6 +46,8 @@ static rn_status_t make_face_locked(rn_master_session_t* session) {
 }
 
 rn_status_t rn_master_partial_setup(rn_master_session_t* session, rn_partial_setup_t* call) {
+  if (call->fetch_count + call->target_count == 0)
+    return rn_invalid_argument("Must specify at least one target to fetch or execute.");
   rn_allocator_t allocator = rn_local_master_options(session->master)->allocator;
   rn_master_partial_t* partial = NULL;
   rn_signature_t signature;

@@ -158,6 +158,12 @@ def step_in_pieces(session, x):
     b = tf.placeholder(tf.float32, [3])
     with tf.device(PS1):
         c = a * b
+    try:
+        session.partial_run_setup([], [x])
+    except tf.errors.InvalidArgumentError as error:
+        assert "specify at least one target to fetch or execute." in str(error), str(error)
+    else:
+        raise AssertionError("a step of nothing was set up")
     handle = session.partial_run_setup([a, c], [x, b])
     first = session.partial_run(handle, a, {x: [1, 2, 3]})
     np.testing.assert_array_equal(first, [2, 3, 4])

@@ -303,6 +303,8 @@ def fill_sobol(t):
         ("count_low", (1, -1, 0)),
         ("skip_low", (1, 1, -1)),
         ("count_high", (1, 2, 2147483646)),
+        ("results_high", (2, 1 << 30, 0)),
+        ("results_high_dims", (2560, 16384000, 0)),
     ):
         t.row(name, op, [scalar("int32", n) for n in numbers])
     t.row("vector", op, [vec("int32", [1]), iscalar(1), iscalar(0)])

@@ -285,6 +285,8 @@ def formats(t):
         ("cube", [1, 1, 1]),
     ]:
         t.row(name, op, [drawn("int32", s)])
+    for name, s, formats in (("digits", [2], ("1234", "4321")), ("digits_pairs", [2, 2], ("1234", "4321")), ("five_digits", [3], ("12345", "54321"))):
+        t.row(name, op, [drawn("int32", s)], {"src_format": formats[0], "dst_format": formats[1]})
     t.row("turned", op, [vec("int32", [1, 2, 3, 4])], {"src_format": "HWNC", "dst_format": "NCHW"})
     t.row("space_turned", op, [vec("int32", [1, 2])], {"src_format": "HWNC", "dst_format": "WHNC"})
     t.row("space_three", op, [vec("int32", [1, 2, 3])], {"src_format": "NDHWC", "dst_format": "NCDHW"})

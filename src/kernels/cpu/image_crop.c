@@ -116,10 +116,10 @@ static rn_status_t crop_compute(rn_kernel_ctx_t* ctx) {
   const int32_t* wanted = size->data;
   if (wanted[0] <= 0 || wanted[1] <= 0)
     return rn_invalid_argument("crop dimensions must be positive");
-  RN_RETURN_IF_ERROR(check_which(which, dims[0]));
   int64_t shape[4] = {which->count, wanted[0], wanted[1], dims[3]};
   rn_tensor_t *out = NULL, temp = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, shape}, &out));
+  RN_RETURN_IF_ERROR(check_which(which, dims[0]));
   if (out->count == 0) return RN_OK;
   job_t job = {.boxes = boxes->data,
                .which = which->data,

@@ -270,7 +270,8 @@ static rn_status_t vec_permute(rn_kernel_ctx_t* ctx) {
     return rn_invalid_argument("Second dimension of 2D input must be of size 2, but got shape %s",
                                rn_text_of(x).text);
   if (rows == space && f->space_count != space)
-    return rn_invalid_argument("The formats have %d axes of space, not %d", f->space_count, space);
+    return rn_invalid_argument("Format specifier must contain %sH and W for 2D case",
+                               space == 3 ? "D, " : "");
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &out));
   for (int64_t i = 0; i < rows; ++i) {

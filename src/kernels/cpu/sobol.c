@@ -78,6 +78,8 @@ static rn_status_t sobol_sample(rn_kernel_ctx_t* ctx) {
   if (skip < 0) return rn_invalid_argument("skip must be non-negative");
   if (count >= INT32_MAX - skip)
     return rn_invalid_argument("num_results+skip must be less than %d", INT32_MAX);
+  if (count * dims >= INT32_MAX)
+    return rn_invalid_argument("num_results*dim must be less than %d", INT32_MAX);
   if (dims > MAX_DIMENSIONS)
     return rn_unimplemented("There are Sobol sequences of up to %d dimensions here, not of %lld",
                             MAX_DIMENSIONS, (long long)dims);
