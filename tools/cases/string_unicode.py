@@ -185,6 +185,9 @@ def fill_ngrams(t):
             "preserve_short_sequences": short,
         }
 
+    for padding in (-5, -1, 0, 2):
+        for short in (False, True):
+            t.row("no_widths_%d_%d" % (padding, short), op, [words, vec("int64", [0, 5])], attrs([], padding, short))
     for padding in (-1, 0, 1, 2):
         for short in (False, True):
             name = "padding_%d_%d" % (padding, short)

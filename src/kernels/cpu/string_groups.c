@@ -175,6 +175,11 @@ static rn_status_t string_ngrams(rn_kernel_ctx_t* ctx) {
     if (ngrams->widths[w] <= 0)
       return rn_invalid_argument("ngram_widths must contain positive values");
   RN_RETURN_IF_ERROR(check_splits(data, splits));
+  if (ngrams->keeps_short && ngrams->width_count == 0 && ngrams->padding < 0)
+    return rn_invalid_argument(
+        "Pad width should be >= 0 when preserve_short_sequences is True and ngram_widths are not "
+        "provided, got %lld",
+        (long long)ngrams->padding);
   RN_RETURN_IF_ERROR(rn_output(ctx, 1, rn_tensor_shape(splits), &out_splits));
   if (splits->count < 1 || data->count < 1) {  // nothing, without so much as padding
     for (int64_t i = 0; i < splits->count; ++i) rn_int_set(out_splits, i, 0);
