@@ -185,6 +185,10 @@ def fill_ngrams(t):
             "preserve_short_sequences": short,
         }
 
+    for padding in (-(1 << 30), 1 << 30, (1 << 31) - 1):
+        for widths in ([1 << 30, 1 << 30], [(1 << 31) - 1]):
+            name = "huge_%d_%d" % (padding, widths[0])
+            t.row(name, op, [words, vec("int64", [0, 5])], attrs(widths, padding))
     for padding in (-5, -1, 0, 2):
         for short in (False, True):
             t.row("no_widths_%d_%d" % (padding, short), op, [words, vec("int64", [0, 5])], attrs([], padding, short))

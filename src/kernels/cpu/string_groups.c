@@ -72,11 +72,11 @@ static int64_t padding_for(const ngrams_t* ngrams, int64_t width) {
   return ngrams->padding < 0 || ngrams->padding > width - 1 ? width - 1 : ngrams->padding;
 }
 
-// How many n-grams |length| words give; an overflow gives none but an error.
+// How many n-grams |length| words give. False if the padded words are more than 2^31 - 1.
 static bool count_of(const ngrams_t* ngrams, int64_t length, int64_t width, int64_t* out) {
   int64_t padded = 0;
   if (!rn_mul_i64_ok(2, padding_for(ngrams, width), &padded) ||
-      !rn_add_i64_ok(padded, length, &padded))
+      !rn_add_i64_ok(padded, length, &padded) || padded > INT32_MAX)
     return false;
   *out = padded - width + 1 > 0 ? padded - width + 1 : 0;
   return true;
@@ -94,7 +94,7 @@ static rn_status_t count_row(const ngrams_t* ngrams, int64_t length, int64_t* in
     if (!count_of(ngrams, length, ngrams->widths[w], &count) ||
         !rn_add_i64_ok(*inout_total, count, inout_total))
       return rn_invalid_argument("Pad width could lead to integer overflow, got pad_width = %lld",
-                                 (long long)ngrams->padding);
+                                 (long long)padding_for(ngrams, ngrams->widths[w]));
   }
   if (!ngrams->keeps_short || *inout_total != before || length == 0) return RN_OK;
   ++*inout_total;
