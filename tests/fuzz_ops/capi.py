@@ -21,6 +21,7 @@ DTYPES = (
 CODE = {name: i for i, name in enumerate(DTYPES)}
 OPAQUE = (CODE["resource"], CODE["variant"])
 MAX_OUTPUTS = 64
+MAX_BYTES = 1 << 24  # of larger results, dtype and shape are compared
 ONE_THREAD = b"\x10\x01\x28\x01"  # ConfigProto: intra_op and inter_op threads
 # graph_options: optimizer_options.opt_level -1, rewrite_options.disable_meta_optimizer
 PLAIN = b"\x52\x12\x1a\x0b\x18" + b"\xff" * 9 + b"\x01\x52\x03\x98\x01\x01"
@@ -111,7 +112,7 @@ class Library:
         dtype = lib.TF_TensorType(tensor)
         shape = tuple(lib.TF_Dim(tensor, i) for i in range(lib.TF_NumDims(tensor)))
         at = lib.TF_TensorData(tensor)
-        if dtype in OPAQUE:
+        if dtype in OPAQUE or lib.TF_TensorByteSize(tensor) > MAX_BYTES:
             data = None
         elif dtype == CODE["string"]:
             data = []

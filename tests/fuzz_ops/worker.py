@@ -25,13 +25,13 @@ def send(fd, value):
 
 
 def read_exactly(fd, n):
-    data = b""
+    data = bytearray()
     while len(data) < n:
         more = os.read(fd, n - len(data))
         if not more:
             raise EOFError
         data += more
-    return data
+    return bytes(data)
 
 
 def receive(fd, timeout=None):
