@@ -188,6 +188,10 @@ def fractional(t, fraction):
         )
     t.row("dy_rank", "FractionalAvgPoolGrad", [size, drawn("float", [3, 4, 2])] + starts, message="code-only")
     t.row("short", "FractionalAvgPoolGrad", [size, dy, const(vec("int64", [0, 1])), starts[1]], message="code-only")
+    images = [drawn("float", x), drawn("float", dy["shape"]), dy]
+    for name, rows in (("scalar", scalar("int64", 0)), ("matrix", given("int64", [1, 2], [0, 2]))):
+        t.row("rows_" + name, "FractionalMaxPoolGrad", images + [rows, starts[1]])
+        t.row("columns_" + name, "FractionalMaxPoolGrad", images + [starts[0], rows])
     t.row("few_sizes", "FractionalAvgPoolGrad", [vec("int64", x[1:]), dy] + starts, message="code-only")
 
 

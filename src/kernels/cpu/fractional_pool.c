@@ -227,7 +227,10 @@ static rn_status_t average_compute(rn_kernel_ctx_t* ctx) { return forward(ctx, A
 static rn_status_t read_sequence(const rn_tensor_t* sequence, const char* name, int64_t windows,
                                  int64_t size, const int64_t** out) {
   *out = sequence->data;
-  if (sequence->rank != 1 || sequence->count < windows + 1)
+  if (sequence->rank != 1)
+    return rn_invalid_argument("%s_pooling_sequence must be a vector, received shape %s", name,
+                               rn_text_of(sequence).text);
+  if (sequence->count < windows + 1)
     return rn_invalid_argument("%s_pooling_sequence must have at least %" PRId64
                                " elements, got shape %s",
                                name, windows + 1, rn_text_of(sequence).text);
