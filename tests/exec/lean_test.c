@@ -150,7 +150,7 @@ RT_TEST(lean, wrong_feeds) {
   rt_end(&other);
   rn_tensor_clear(&one);
   rn_tensor_clear(&two);
-  
+
   rn_tensor_clear(&flag);
   rt_end(&rt);
 }
