@@ -485,6 +485,8 @@ def arrays(t):
     ranked = node("PriorityQueueV2", attrs={"component_types": ["string"], "shapes": [[]]})
     for name, first, second in (("priorities", [1, 2], ["a"]), ("priority_one", [1], ["a"])):
         t.row(name, "QueueEnqueueV2", [ranked, [vec("int64", first), scalar("string", second[0])]])
+    squares = [given("int64", [2, 2], [1, 2, 3, 4]), vec("string", ["a", "b"])]
+    t.row("priorities", "QueueEnqueueManyV2", [ranked, squares])
     t.row("second_vector", "QueueEnqueueV2", [ranked, [scalar("int64", 1), vec("string", ["a", "b"])]])
     # Each has a name of its own, whatever it asked for.
     other = node("Stack", attrs={"elem_type": "float", "stack_name": "s"})
