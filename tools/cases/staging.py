@@ -127,6 +127,7 @@ def barriers(t):
     put = "BarrierInsertMany"
     t.row("again", put, [b, keys("a"), rows(1)], {"component_index": 0}, before=[first])
     t.row("type", put, [b, keys("a"), vec("int32", [1])], {"component_index": 0})
+    t.row("no_keys", put, [b, keys(), given("float", [0] + list(rows(1)["shape"][1:]), [])], {"component_index": 0})
     t.row("component", put, [b, keys("a"), rows(1)], {"component_index": 2})
     t.row("key_scalar", put, [b, scalar("string", "a"), rows(1)], {"component_index": 0})
     n = lambda v: scalar("int32", v)

@@ -188,7 +188,7 @@ static rn_status_t check_insert(const barrier_t* barrier, const rn_kernel_ctx_t*
     return rn_invalid_argument(
         "Signature mismatch, have: string_ref, string, %s-> expected: string_ref, string, %s->",
         rn_dtype_name(values->dtype), rn_dtype_name(barrier->types[c]));
-  if (values->count == 0 && keys->count > 0)
+  if (values->count == 0 && keys->count > 0)  // no keys at all are fine
     return rn_invalid_argument("Tensors with no elements are not supported %.*s: received shape %s",
                                RN_STR_ARGS(barrier->name), rn_text_of(values).text);
   rn_shape_t wanted = barrier->shapes[c], found = rn_tensor_shape(values);
