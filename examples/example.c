@@ -116,7 +116,7 @@ void example_progress(example_t* e, int step, const char* format, ...) {
   double now = seconds();
   bool is_last = step >= (e->goal ? e->goal : e->steps), is_terminal = isatty(STDOUT_FILENO);
   if (e->last == 0 && step > 0) e->first = step - 1;
-  if (!is_last && now - e->last < (is_terminal ? 0.2 : 10)) return;
+  if (!is_last && now - e->last < (is_terminal ? 0.2 : 1)) return;
   e->last = now;
   va_list args;
   va_start(args, format);

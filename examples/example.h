@@ -35,7 +35,7 @@ void example_start(example_t* e);
 int example_close(example_t* e, bool reached, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
 // "step N  numbers  steps/s", the steps of this run: on a terminal over the last such line, a few
-// times a second; in a pipe or file a line now and then.
+// times a second; in a pipe or file a line per second.
 void example_progress(example_t* e, int step, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
 _Noreturn void example_fail(const char* what, const char* message);
