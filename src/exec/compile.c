@@ -121,9 +121,8 @@ static rn_status_t check_reference(const rn_compile_t* c, const rn_ir_node_t* no
   rn_dtype_t type = source->types[node->inputs[i].output];
   if (source->feed < 0 || rn_dtype_is_ref(type) || !rn_ir_wants_ref(node, i)) return RN_OK;
   return rn_invalid_argument(
-      "Input %d of node %.*s was passed %s from _arg_%.*s_0_%d:0 incompatible with expected "
-      "%s_ref.",
-      i, RN_STR_ARGS(node->name), rn_dtype_name(type), RN_STR_ARGS(source->name), source->feed,
+      "Input %d of node %.*s was passed %s from %.*s:0 incompatible with expected %s_ref.", i,
+      RN_STR_ARGS(node->name), rn_dtype_name(type), RN_STR_ARGS(rn_ir_source_name(c->ir, source)),
       rn_dtype_name(type));
 }
 
@@ -184,6 +183,31 @@ static rn_status_t fill_kernel(rn_compile_t* c, const rn_ir_node_t* node, rn_ins
   return RN_OK;
 }
 
+// The label of an instruction in timelines, "name = Op(input, input:1, ^control)"; its name is the
+// label's beginning.
+static rn_status_t fill_label(rn_compile_t* c, const rn_ir_node_t* node, int32_t number) {
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, c->plan->allocator);
+  rn_strbuf_printf(&text, "%.*s = %s(", RN_STR_ARGS(node->name), node->op->name);
+  const char* comma = "";
+  for (int32_t i = 0; i < node->input_count; ++i, comma = ", ") {
+    rn_str_t source = rn_ir_source_name(c->ir, rn_compile_node(c, node->inputs[i].node));
+    rn_strbuf_printf(&text, "%s%.*s", comma, RN_STR_ARGS(source));
+    if (node->inputs[i].output > 0) rn_strbuf_printf(&text, ":%d", node->inputs[i].output);
+  }
+  for (int32_t i = 0; i < node->control_count; ++i, comma = ", ") {
+    rn_str_t source = rn_ir_source_name(c->ir, rn_compile_node(c, node->controls[i]));
+    rn_strbuf_printf(&text, "%s^%.*s", comma, RN_STR_ARGS(source));
+  }
+  rn_strbuf_printf(&text, ")");
+  rn_str_t* label = &c->plan->labels[number];
+  rn_status_t status = rn_strbuf_status(&text);
+  if (rn_ok(status)) status = rn_arena_str(&c->plan->arena, rn_strbuf_view(&text), label);
+  if (rn_ok(status)) c->plan->names[number] = rn_str_n(label->data, node->name.size);
+  rn_strbuf_clear(&text);
+  return status;
+}
+
 static rn_status_t fill_instr(rn_compile_t* c, int32_t index, int32_t number) {
   rn_plan_t* plan = c->plan;
   const rn_ir_node_t* node = rn_compile_node(c, index);
@@ -196,7 +220,7 @@ static rn_status_t fill_instr(rn_compile_t* c, int32_t index, int32_t number) {
                         .node = number,
                         .role = node->op->role,
                         .first_deref = plan->deref_total};
-  RN_RETURN_IF_ERROR(rn_arena_str(&plan->arena, node->name, &plan->names[number]));
+  RN_RETURN_IF_ERROR(fill_label(c, node, number));
   for (int32_t o = 0; o < node->output_count; ++o)
     plan->slots[instr->first_output + o].producer = number;
   for (int32_t i = 0; i < node->input_count; ++i) {
@@ -222,6 +246,7 @@ static rn_status_t emit(rn_compile_t* c) {
       inputs += (size_t)rn_compile_node(c, c->order[i])->input_count;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, (size_t)plan->instr_count + 1, &plan->instrs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, (size_t)plan->instr_count + 1, &plan->names));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, (size_t)plan->instr_count + 1, &plan->labels));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, inputs + 1, &plan->inputs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, inputs + 1, &plan->derefs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, (size_t)plan->instr_count + 1, &c->node_of));

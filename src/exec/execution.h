@@ -46,7 +46,8 @@ void rn_execution_fail(rn_execution_t* execution, rn_status_t status);
 bool rn_execution_should_stop(rn_execution_t* execution);
 // Something that was active has ended. The lock is held, and given back.
 void rn_execution_leave_locked(rn_execution_t* execution);
-// Records what instruction |n| did, if somebody asks.
+// Records what instruction |n| did, if somebody asks. Transfers between devices are left out, as
+// TensorFlow leaves them out.
 void rn_execution_record(rn_execution_t* execution, const rn_plan_t* plan, int32_t n,
                          const rn_tensor_t* outputs, int64_t start_ns);
 // When an instruction starts, if somebody asks; 0 otherwise.

@@ -86,9 +86,11 @@ void rn_execution_record(rn_execution_t* execution, const rn_plan_t* plan, int32
                          const rn_tensor_t* outputs, int64_t start_ns) {
   if (!execution->run->stats) return;
   const rn_instr_t* instr = &plan->instrs[n];
+  if (instr->role == RN_ROLE_SEND || instr->role == RN_ROLE_RECV) return;
   const rn_env_t* env = execution->run->step->env;
   rn_node_stats_t stats = {.node = plan->names[n],
                            .op = instr->kernel ? instr->kernel->op->name : "",
+                           .label = plan->labels[n],
                            .device = plan->device->name,
                            .start_ns = start_ns,
                            .end_ns = env->now_ns(env->self),

@@ -1,15 +1,6 @@
 // What a kernel is told when it is made. See kernel_init.h.
 #include "exec/kernel_init.h"
 
-// A feed is named as stock names the node that brings it into the graph.
-static rn_status_t name_source(rn_ir_t* ir, rn_ir_edge_t edge, rn_kernel_source_t* out) {
-  const rn_ir_node_t* source = &ir->nodes.items[edge.node];
-  *out = (rn_kernel_source_t){source->name, edge.output};
-  if (source->feed < 0) return RN_OK;
-  return rn_arena_printf(&ir->arena, &out->node, "_arg_%.*s_0_%d", RN_STR_ARGS(source->name),
-                         source->feed);
-}
-
 rn_status_t rn_exec_kernel_init(rn_ir_t* ir, const rn_ir_node_t* node, rn_device_t* device,
                                 rn_device_t* host, const rn_env_t* env, rn_allocator_t allocator,
                                 rn_kernel_init_t* out) {
@@ -24,7 +15,7 @@ rn_status_t rn_exec_kernel_init(rn_ir_t* ir, const rn_ir_node_t* node, rn_device
     const rn_ir_node_t* source = &ir->nodes.items[node->inputs[i].node];
     types[i] = source->types[node->inputs[i].output];
     shapes[i] = source->shapes[node->inputs[i].output];
-    RN_RETURN_IF_ERROR(name_source(ir, node->inputs[i], &sources[i]));
+    sources[i] = (rn_kernel_source_t){rn_ir_source_name(ir, source), node->inputs[i].output};
   }
   *out = (rn_kernel_init_t){.op = node->op,
                             .node = node->name,

@@ -170,6 +170,7 @@ struct rn_plan_t {
   int32_t fetch_count;
   int32_t* fetch_slots;    // slot of each fetch; RN_NO_SLOT: another part has it
   rn_str_t* names;         // by instruction
+  rn_str_t* labels;        // by instruction: name, op and inputs, for timelines
   size_t block_size;       // bytes of planned memory
   rn_tensor_t* templates;  // one for each slot: constants shared, planned ones with type and shape
   RN_VEC(rn_kernel_t*) kernels;  // Owned; those of stateful nodes are the cache's

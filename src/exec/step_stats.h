@@ -19,6 +19,7 @@ typedef struct rn_output_stats_t {
 typedef struct rn_node_stats_t {
   rn_str_t node;  // Borrowed from the plan
   const char* op;
+  rn_str_t label;  // for timelines; Borrowed likewise; empty: name and op alone
   rn_str_t device;
   int64_t start_ns, end_ns;  // of the environment's clock
   int64_t output_bytes;      // of all results; rn_step_stats_add counts those it is given

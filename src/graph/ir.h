@@ -46,6 +46,7 @@ typedef struct rn_ir_t {
   int32_t fetch_count;
   rn_ir_edge_t* fetches;  // one for each fetch of the step
   int32_t feed_count;
+  rn_str_t* feed_names;  // by feed: see rn_ir_source_name
   int32_t target_count;
   int32_t* targets;  // nodes that must run; a target that a pass removes must leave its effects to
                      // others
@@ -81,6 +82,13 @@ RN_MUST_USE rn_status_t rn_ir_create(rn_graph_t* graph, const rn_signature_t* si
 void rn_ir_destroy(rn_ir_t* ir);
 // Whether |edge| is an output of |graph|; the message calls it a |what|.
 RN_MUST_USE rn_status_t rn_ir_check_edge(const rn_graph_t* graph, rn_edge_t edge, const char* what);
+
+// What messages and statistics call a node that others read. A client's feed has the name of the
+// node that TensorFlow puts in its place, "_arg_NODE_OUTPUT_NUMBER"; feeds are numbered in the
+// order of their names.
+static inline rn_str_t rn_ir_source_name(const rn_ir_t* ir, const rn_ir_node_t* node) {
+  return node->feed >= 0 ? ir->feed_names[node->feed] : node->name;
+}
 
 // A copy of |prototype| at the end of the nodes; pointers to nodes are invalid afterwards. Its
 // arrays must be in the IR's arena.

@@ -115,6 +115,42 @@ static rn_status_t expand(prune_t* prune, rn_node_t* node) {
   return RN_OK;
 }
 
+typedef struct named_feed_t {
+  rn_str_t name;  // "node:output"
+  int32_t number;
+} named_feed_t;
+
+static int compare_feeds(const void* a, const void* b) {
+  return rn_str_compare(((const named_feed_t*)a)->name, ((const named_feed_t*)b)->name);
+}
+
+// See rn_ir_source_name. Arguments of functions, and what a master sends for a client, are nodes
+// with names of their own.
+static rn_status_t name_feeds(prune_t* prune) {
+  rn_arena_t* arena = &prune->ir->arena;
+  const rn_signature_t* signature = prune->signature;
+  size_t count = (size_t)signature->feed_count;
+  named_feed_t* sorted = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, count + 1, &sorted));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, count + 1, &prune->ir->feed_names));
+  for (size_t i = 0; i < count; ++i) {
+    rn_edge_t feed = signature->feeds[i];
+    sorted[i].number = (int32_t)i;
+    RN_RETURN_IF_ERROR(rn_arena_printf(arena, &sorted[i].name, "%.*s:%d",
+                                       RN_STR_ARGS(feed.node->name), feed.index));
+  }
+  if (count > 1) qsort(sorted, count, sizeof *sorted, compare_feeds);
+  for (size_t i = 0; i < count; ++i) {
+    rn_edge_t feed = signature->feeds[sorted[i].number];
+    rn_str_t* name = &prune->ir->feed_names[sorted[i].number];
+    *name = feed.node->name;
+    if (feed.node->op->role == RN_ROLE_ARG || feed.node->op->role == RN_ROLE_RECV) continue;
+    RN_RETURN_IF_ERROR(rn_arena_printf(arena, name, "_arg_%.*s_%d_%zu",
+                                       RN_STR_ARGS(feed.node->name), feed.index, i));
+  }
+  return RN_OK;
+}
+
 static rn_status_t prepare(prune_t* prune) {
   rn_ir_t* ir = prune->ir;
   const rn_signature_t* signature = prune->signature;
@@ -136,7 +172,7 @@ static rn_status_t prepare(prune_t* prune) {
     prune->has_feed[feed.node->id] = 1;
     prune->feed_node[i] = -1;
   }
-  return RN_OK;
+  return name_feeds(prune);
 }
 
 static rn_status_t prune_locked(prune_t* prune) {

@@ -51,6 +51,18 @@ static void write_memory(rn_strbuf_t* buf, int64_t bytes, int64_t start_us) {
   rn_pb_end(buf, memory);
 }
 
+// A node that made much says so first, with the total and the most at a time.
+static void write_label(rn_strbuf_t* buf, const rn_node_stats_t* node) {
+  size_t label = rn_pb_begin(buf, rn_pb_NodeExecStats_timeline_label_field);
+  double megabytes = (double)node->output_bytes / (1 << 20);
+  if (megabytes >= 0.1) rn_strbuf_printf(buf, "[cpu %.1fMB %.1fMB] ", megabytes, megabytes);
+  if (node->label.size)
+    rn_strbuf_append(buf, node->label);
+  else
+    rn_strbuf_printf(buf, "%.*s = %s()", RN_STR_ARGS(node->node), node->op ? node->op : "");
+  rn_pb_end(buf, label);
+}
+
 static void write_node(rn_strbuf_t* buf, const rn_step_stats_t* stats,
                        const rn_node_stats_t* node) {
   int64_t start_ns = stats->wall_start_us * NS_PER_US + (node->start_ns - stats->start_ns);
@@ -65,10 +77,7 @@ static void write_node(rn_strbuf_t* buf, const rn_step_stats_t* stats,
   const rn_output_stats_t* outputs = stats->outputs.items + node->first_output;
   if (node->output_bytes) write_memory(buf, node->output_bytes, start_ns / NS_PER_US);
   for (size_t i = 0; i < node->output_count; ++i) write_output(buf, &outputs[i]);
-  size_t label = rn_pb_begin(buf, rn_pb_NodeExecStats_timeline_label_field);
-  rn_strbuf_append(buf, node->node);
-  rn_strbuf_printf(buf, " = %s()", node->op ? node->op : "");
-  rn_pb_end(buf, label);
+  write_label(buf, node);
   put(buf, rn_pb_NodeExecStats_scheduled_micros_field, start_ns / NS_PER_US);
   put(buf, rn_pb_NodeExecStats_thread_id_field, node->thread);
   rn_pb_end(buf, rn_pb_begin(buf, rn_pb_NodeExecStats_memory_stats_field));

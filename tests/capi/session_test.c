@@ -621,3 +621,77 @@ CT_TEST(CAPI, RunMetadataWithParts) {
   pb_free(&options);
   ct_close(&t);
 }
+
+// The entry of the node |name| in a trace.
+static pb_field_t entry_of(const TF_Buffer* metadata, const char* name) {
+  pb_field_t step, device, node = {0};
+  cr_assert(pb_find(metadata->data, metadata->length, 1, &step));
+  pb_reader_t devices = pb_read(step.data, step.length);
+  while (pb_next(&devices, &device))
+    if (device.number == 1 && pb_find_named(device.data, device.length, 2, 1, name, &node)) break;
+  cr_assert_not_null(node.data, "no entry of %s", name);
+  return node;
+}
+
+// The label ends with |text|: before it may be how much the node allocated, and from whom.
+static void check_label(const TF_Buffer* metadata, const char* name, const char* text) {
+  pb_field_t node = entry_of(metadata, name), label;
+  cr_assert(pb_find(node.data, node.length, 8, &label));
+  size_t length = strlen(text);
+  cr_assert(label.length >= length && memcmp(label.data + label.length - length, text, length) == 0,
+            "%.*s", (int)label.length, (const char*)label.data);
+  cr_assert(*text == ' ' || label.length == length, "%.*s", (int)label.length,
+            (const char*)label.data);
+}
+
+static TF_Operation* normal_after(ct_t* t, const char* name, TF_Operation* shape,
+                                  TF_Operation* control) {
+  TF_OperationDescription* desc = TF_NewOperation(t->graph, "RandomStandardNormal", name);
+  TF_AddInput(desc, ct_out(shape, 0));
+  TF_SetAttrType(desc, "dtype", TF_FLOAT);
+  TF_AddControlInput(desc, control);
+  TF_Operation* normal = TF_FinishOperation(desc, t->status);
+  CT_OK(t->status);
+  return normal;
+}
+
+// A label names the node, its op and its inputs; feeds by their place in the order of their names.
+// A node that makes many bytes says how many. The times and the memory are there too.
+CT_TEST(CAPI, RunMetadataLabels) {
+  ct_t t = ct_open();
+  TF_Operation* z = ct_placeholder(&t, t.graph, "z", TF_FLOAT);
+  TF_Operation* shape = ct_placeholder(&t, t.graph, "dir/shape", TF_INT32);
+  TF_Operation* split = ct_split3(&t, t.graph, "split", z);
+  TF_Operation* most =
+      ct_binary(&t, t.graph, "Maximum", "most", ct_out(split, 0), ct_out(split, 2));
+  TF_Operation* first = normal_after(&t, "first", shape, split);
+  TF_Operation* second = normal_after(&t, "second", shape, first);
+  TF_Buffer* options = TF_NewBufferFromString("\x08\x03", 2);  // trace_level FULL_TRACE
+  TF_Buffer* metadata = TF_NewBuffer();
+  TF_Output feeds[] = {ct_out(z, 0), ct_out(shape, 0)};
+  TF_Output fetches[] = {ct_out(most, 0), ct_out(second, 0)};
+  static const float ones[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+  TF_Tensor* values[] = {ct_float_matrix(3, 3, ones),
+                         ct_int32_vector(2, (const int32_t[]){1000, 1000})};
+  TF_Tensor* results[2] = {NULL};
+  TF_SessionRun(ct_session(&t, NULL), options, feeds, values, 2, fetches, results, 2, NULL, 0,
+                metadata, t.status);
+  CT_OK(t.status);
+  check_label(metadata, "split", "split = Split(split_axis, _arg_z_0_1)");
+  check_label(metadata, "most", "most = Maximum(split, split:2)");
+  check_label(metadata, "first",
+              " 3.8MB 3.8MB] first = RandomStandardNormal(_arg_dir/shape_0_0, ^split)");
+  check_label(metadata, "second",
+              " 3.8MB 3.8MB] second = RandomStandardNormal(_arg_dir/shape_0_0, ^first)");
+  // all_start, op_end_rel and all_end_rel_micros, memory, output, scheduled_micros, memory_stats,
+  // all_start, op_end_rel, all_end_rel and scheduled_nanos
+  static const int numbers[] = {2, 4, 5, 6, 7, 9, 12, 13, 15, 16, 17};
+  pb_field_t node = entry_of(metadata, "first"), field;
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
+    cr_assert(pb_find(node.data, node.length, numbers[i], &field), "field %d", numbers[i]);
+  for (int i = 0; i < 2; ++i) TF_DeleteTensor(values[i]);
+  for (int i = 0; i < 2; ++i) TF_DeleteTensor(results[i]);
+  TF_DeleteBuffer(metadata);
+  TF_DeleteBuffer(options);
+  ct_close(&t);
+}

@@ -8,6 +8,7 @@ as callables, collects statistics of all tasks, and keeps the state of sessions 
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -230,6 +231,12 @@ def statistics(session, x):
              for node in device.node_stats}
     assert found["stat_a"] == "/job:ps/replica:0/task:0/device:CPU:0", found
     assert found["stat_b"] == "/job:ps/replica:0/task:1/device:CPU:0", found
+    # Masters name the nodes that receive a value differently; all name the value.
+    labels = {node.node_name: node.timeline_label for device in metadata.step_stats.dev_stats
+              for node in device.node_stats}
+    assert re.fullmatch(r"stat_a = Square\([^ ,]*Placeholder[^ ,]*\)", labels["stat_a"]), labels
+    assert re.fullmatch(r"stat_b = Neg\([^ ,]*stat_a[^ ,]*\)", labels["stat_b"]), labels
+    assert not any("_Recv(" in label or "_Send(" in label for label in labels.values()), labels
     graphs = [{node.name for node in graph.node} for graph in metadata.partition_graphs]
     assert sum("stat_a" in names for names in graphs) == 1, graphs
     assert sum("stat_b" in names for names in graphs) == 1, graphs
