@@ -695,3 +695,56 @@ CT_TEST(CAPI, RunMetadataLabels) {
   TF_DeleteBuffer(options);
   ct_close(&t);
 }
+
+static int freed_options;
+static void free_options(void* data, size_t length) {
+  CT_INT(length, 2);
+  freed_options++;
+  free(data);
+}
+
+// What Rust's binding does in a run: the options are the client's memory, lists that are empty are
+// addresses of nothing, and the metadata is read before the status. A slice of no address aborts.
+CT_TEST(CAPI, RunMetadataOfAFailedRun) {
+  ct_t t = ct_open();
+  TF_Operation* x = ct_placeholder(&t, t.graph, "x", TF_INT32);
+  TF_Operation* neg = ct_neg(&t, t.graph, "neg", x);
+  TF_Buffer* options = TF_NewBuffer();
+  options->data = memcpy(malloc(2), "\x08\x03", 2);  // trace_level FULL_TRACE
+  options->length = 2;
+  options->data_deallocator = free_options;
+  TF_Output feed = ct_out(x, 0), fetch = ct_out(neg, 0);
+  TF_Output* no_feeds = (TF_Output*)sizeof(void*);
+  TF_Tensor* const* no_values = (TF_Tensor* const*)sizeof(void*);
+  const TF_Operation* const* no_targets = (const TF_Operation* const*)sizeof(void*);
+  TF_Tensor *result = NULL, *value = ct_int32(5);
+  ct_session(&t, NULL);
+  for (int way = 0; way < 3; ++way) {  // nothing is fed; again; something is
+    TF_Buffer* metadata = TF_NewBuffer();
+    TF_SessionRun(t.session, options, way < 2 ? no_feeds : &feed, way < 2 ? no_values : &value,
+                  way == 2, &fetch, &result, 1, no_targets, 0, metadata, t.status);
+    CT_CODE(t.status, way < 2 ? TF_INVALID_ARGUMENT : TF_OK);
+    cr_assert_eq(result == NULL, way < 2);
+    cr_assert_not_null(metadata->data);
+    cr_assert_geq(pb_count(metadata->data, metadata->length, 1), way == 2);
+    TF_DeleteBuffer(metadata);
+  }
+  CT_INT(ct_take_int32(result), -5);
+  TF_DeleteTensor(value);
+  TF_DeleteBuffer(options);
+  CT_INT(freed_options, 1);
+  // A model that is not there leaves the buffer of its MetaGraphDef as it was.
+  TF_SessionOptions* session_options = TF_NewSessionOptions();
+  TF_Buffer* meta = TF_NewBuffer();
+  const char* tag = "serve";
+  TF_Graph* graph = TF_NewGraph();
+  cr_assert_null(TF_LoadSessionFromSavedModel(session_options, NULL, "/no/such/model", &tag, 1,
+                                              graph, meta, t.status));
+  CT_CODE(t.status, TF_NOT_FOUND);
+  cr_assert_null(meta->data);
+  CT_INT(meta->length, 0);
+  TF_DeleteBuffer(meta);
+  TF_DeleteGraph(graph);
+  TF_DeleteSessionOptions(session_options);
+  ct_close(&t);
+}
