@@ -69,6 +69,9 @@ typedef struct rn_signature_t {
   int32_t call_depth;  // see rn_ir_t
 } rn_signature_t;
 
+// Orders edges by their names, "node:output", bytewise: the order in which TensorFlow numbers
+// feeds.
+int rn_edge_compare(rn_edge_t a, rn_edge_t b);
 // A copy whose arrays are in |arena|.
 RN_MUST_USE rn_status_t rn_signature_copy(rn_arena_t* arena, const rn_signature_t* from,
                                           rn_signature_t* out);

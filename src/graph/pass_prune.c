@@ -1,4 +1,6 @@
 // Pruning: from a graph and a step's feeds, fetches and targets to the nodes that the step needs.
+#include <stdio.h>
+
 #include "graph/ir.h"
 
 typedef struct prune_t {
@@ -115,13 +117,27 @@ static rn_status_t expand(prune_t* prune, rn_node_t* node) {
   return RN_OK;
 }
 
-typedef struct named_feed_t {
-  rn_str_t name;  // "node:output"
+int rn_edge_compare(rn_edge_t a, rn_edge_t b) {
+  rn_str_t x = a.node->name, y = b.node->name;
+  size_t common = x.size < y.size ? x.size : y.size;
+  int order = memcmp(x.data, y.data, common);
+  if (order != 0) return order;
+  // The colon comes where the shorter name ends.
+  if (x.size < y.size) return ':' - (unsigned char)y.data[common];
+  if (x.size > y.size) return (unsigned char)x.data[common] - ':';
+  char first[16], second[16];
+  snprintf(first, sizeof first, "%d", a.index);
+  snprintf(second, sizeof second, "%d", b.index);
+  return strcmp(first, second);
+}
+
+typedef struct numbered_feed_t {
+  rn_edge_t edge;
   int32_t number;
-} named_feed_t;
+} numbered_feed_t;
 
 static int compare_feeds(const void* a, const void* b) {
-  return rn_str_compare(((const named_feed_t*)a)->name, ((const named_feed_t*)b)->name);
+  return rn_edge_compare(((const numbered_feed_t*)a)->edge, ((const numbered_feed_t*)b)->edge);
 }
 
 // See rn_ir_source_name. Arguments of functions, and what a master sends for a client, are nodes
@@ -130,18 +146,13 @@ static rn_status_t name_feeds(prune_t* prune) {
   rn_arena_t* arena = &prune->ir->arena;
   const rn_signature_t* signature = prune->signature;
   size_t count = (size_t)signature->feed_count;
-  named_feed_t* sorted = NULL;
+  numbered_feed_t* sorted = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, count + 1, &sorted));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, count + 1, &prune->ir->feed_names));
-  for (size_t i = 0; i < count; ++i) {
-    rn_edge_t feed = signature->feeds[i];
-    sorted[i].number = (int32_t)i;
-    RN_RETURN_IF_ERROR(rn_arena_printf(arena, &sorted[i].name, "%.*s:%d",
-                                       RN_STR_ARGS(feed.node->name), feed.index));
-  }
+  for (size_t i = 0; i < count; ++i) sorted[i] = (numbered_feed_t){signature->feeds[i], (int32_t)i};
   if (count > 1) qsort(sorted, count, sizeof *sorted, compare_feeds);
   for (size_t i = 0; i < count; ++i) {
-    rn_edge_t feed = signature->feeds[sorted[i].number];
+    rn_edge_t feed = sorted[i].edge;
     rn_str_t* name = &prune->ir->feed_names[sorted[i].number];
     *name = feed.node->name;
     if (feed.node->op->role == RN_ROLE_ARG || feed.node->op->role == RN_ROLE_RECV) continue;

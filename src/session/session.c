@@ -326,17 +326,29 @@ static rn_status_t make_entry_locked(rn_session_t* session, uint64_t hash,
   return RN_OK;
 }
 
-static rn_status_t wrong_feed(const entry_t* entry, int i, const rn_tensor_t* feed) {
-  const char* name = entry->signature.feeds[i].node->name.data;
-  if (!feed || !rn_tensor_is_set(feed))
-    return rn_invalid_argument("The value fed to '%s' is NULL", name);
-  return rn_invalid_argument("Expects arg[%d] to be %s but %s is provided: '%s' was fed", i,
-                             rn_dtype_name(entry->feed_types[i]), rn_dtype_name(feed->dtype), name);
+static bool is_right_feed(const entry_t* entry, int32_t i, const rn_tensor_t* feed) {
+  return feed && feed->dtype == entry->feed_types[i];
+}
+
+// TensorFlow numbers feeds in the order of their names, and names the first that is wrong.
+static rn_status_t wrong_feed(const entry_t* entry, const rn_tensor_t* const* feeds) {
+  const rn_edge_t* edges = entry->signature.feeds;
+  int32_t count = entry->signature.feed_count, first = -1, number = 0;
+  for (int32_t i = 0; i < count; ++i) {
+    if (is_right_feed(entry, i, feeds[i])) continue;
+    if (!feeds[i] || !rn_tensor_is_set(feeds[i]))
+      return rn_invalid_argument("The value fed to '%s' is NULL", edges[i].node->name.data);
+    if (first < 0 || rn_edge_compare(edges[i], edges[first]) < 0) first = i;
+  }
+  for (int32_t i = 0; i < count; ++i) number += rn_edge_compare(edges[i], edges[first]) < 0;
+  return rn_invalid_argument("Expects arg[%d] to be %s but %s is provided", number,
+                             rn_dtype_name(entry->feed_types[first]),
+                             rn_dtype_name(feeds[first]->dtype));
 }
 
 static rn_status_t check_feeds(const entry_t* entry, const rn_tensor_t* const* feeds) {
   for (int32_t i = 0; i < entry->signature.feed_count; ++i)
-    if (!feeds[i] || feeds[i]->dtype != entry->feed_types[i]) return wrong_feed(entry, i, feeds[i]);
+    if (!is_right_feed(entry, i, feeds[i])) return wrong_feed(entry, feeds);
   return RN_OK;
 }
 

@@ -748,3 +748,27 @@ CT_TEST(CAPI, RunMetadataOfAFailedRun) {
   TF_DeleteSessionOptions(session_options);
   ct_close(&t);
 }
+
+// Feeds are numbered in the order of their names, whichever way they are given.
+CT_TEST(CAPI, FeedsOfOtherTypes) {
+  ct_t t = ct_open();
+  TF_Operation* z = ct_placeholder(&t, t.graph, "z", TF_FLOAT);
+  TF_Operation* below = ct_placeholder(&t, t.graph, "z/below", TF_FLOAT);
+  TF_Operation* add = ct_add(&t, t.graph, "add", ct_out(z, 0), ct_out(below, 0));
+  TF_Output feeds[] = {ct_out(z, 0), ct_out(below, 0)}, fetch = ct_out(add, 0);
+  TF_Tensor *number = ct_float(1), *integer = ct_int32(1), *flag = ct_bool(true), *result = NULL;
+  TF_Tensor* const values[][2] = {{integer, number}, {number, integer}, {integer, flag}};
+  static const char* const messages[] = {"Expects arg[1] to be float but int32 is provided",
+                                         "Expects arg[0] to be float but int32 is provided",
+                                         "Expects arg[0] to be float but bool is provided"};
+  ct_session(&t, NULL);
+  for (int i = 0; i < 3; ++i) {
+    TF_SessionRun(t.session, NULL, feeds, values[i], 2, &fetch, &result, 1, NULL, 0, NULL,
+                  t.status);
+    CT_ERROR(t.status, TF_INVALID_ARGUMENT, messages[i]);
+  }
+  TF_DeleteTensor(number);
+  TF_DeleteTensor(integer);
+  TF_DeleteTensor(flag);
+  ct_close(&t);
+}
