@@ -187,12 +187,47 @@ def fractional(t, fraction):
             a,
         )
     t.row("dy_rank", "FractionalAvgPoolGrad", [size, drawn("float", [3, 4, 2])] + starts, message="code-only")
-    t.row("short", "FractionalAvgPoolGrad", [size, dy, const(vec("int64", [0, 1])), starts[1]], message="code-only")
+    average_sequences(t, x, starts)
     images = [drawn("float", x), drawn("float", dy["shape"]), dy]
     for name, rows in (("scalar", scalar("int64", 0)), ("matrix", given("int64", [1, 2], [0, 2]))):
         t.row("rows_" + name, "FractionalMaxPoolGrad", images + [rows, starts[1]])
         t.row("columns_" + name, "FractionalMaxPoolGrad", images + [starts[0], rows])
     t.row("few_sizes", "FractionalAvgPoolGrad", [vec("int64", x[1:]), dy] + starts, message="code-only")
+
+
+def average_sequences(t, x, starts):
+    """Sequences and sizes that FractionalAvgPoolGrad takes as they come, and those that it refuses."""
+    dy, size = drawn("float", [2, 3, 4, 2]), vec("int64", x)
+    ints = lambda values: vec("int64", values)
+    for name, rows in (
+        ("short", [0, 1]),
+        ("negative", [-10, 1, 2, 3]),
+        ("negative_later", [0, 1, -2, 100]),
+        ("ends_at_0", [0, 0, 3, 5]),
+        ("beyond", [0, 2, 30, 40]),
+        ("descending", [0, 3, 1, 5]),
+        ("long", [0, 1, 3, 5, 6, -7]),
+    ):
+        for a in ({}, {"overlapping": True}):
+            more = "_overlapping" if a else ""
+            t.row("rows_" + name + more, "FractionalAvgPoolGrad", [size, dy, ints(rows), starts[1]], a)
+            columns = [size, drawn("float", [2, 3, 3, 2]), starts[0], ints(rows)]
+            t.row("columns_" + name + more, "FractionalAvgPoolGrad", columns, a)
+    t.row("fewer_images", "FractionalAvgPoolGrad", [size, drawn("float", [1, 3, 4, 2])] + starts)
+    t.row("rows_matrix", "FractionalAvgPoolGrad", [size, dy, given("int64", [2, 2], [0, 1, 3, 5]), starts[1]])
+    t.row("no_rows", "FractionalAvgPoolGrad", [size, drawn("float", [2, 0, 4, 2])] + starts)
+    for axis in range(4):
+        none = x[:axis] + [0] + x[axis + 1 :]
+        t.row("size_0_%d" % axis, "FractionalAvgPoolGrad", [ints(none), dy] + starts)
+    images = [drawn("float", x), drawn("float", [2, 3, 4, 2]), dy]
+    for name, rows in (("beyond", [0, 20, 30, 40]), ("descending", [0, 3, 1, 5])):
+        t.row("rows_" + name, "FractionalMaxPoolGrad", images + [ints(rows), starts[1]])
+    ones = [const(given("float", s, [1.0] * n)) for s, n in (([1, 4, 4, 1], 16), ([1, 2, 2, 1], 4))]
+    halves = [ints([0, 2, 40]), ints([0, 2, 4])]
+    t.row("rows_far", "FractionalMaxPoolGrad", [ones[0], ones[1], ones[1]] + halves)
+    for name, sizes in (("no_input", [[1, 0, 4, 1], [1, 2, 2, 1]]), ("no_output", [[1, 4, 4, 1], [1, 0, 2, 1]])):
+        given_ = [drawn("float", sizes[0]), drawn("float", sizes[1]), drawn("float", sizes[1])]
+        t.row(name, "FractionalMaxPoolGrad", given_ + halves)
 
 
 def fill(t):

@@ -2,6 +2,7 @@
 // "Fractional max-pooling", 2014).
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/philox.h"
@@ -114,10 +115,11 @@ typedef struct pool_t {
   void* to;
   double* shares;  // AVERAGE_GRADIENT: added up here first
   int64_t image;   // where the image at work begins, in elements
+  int64_t count;   // of a gradient: elements of all images
 } pool_t;
 
 static int64_t end_of(const pool_t* pool, const int64_t* starts, int64_t i, int64_t size) {
-  int64_t end = starts[i + 1] + (pool->is_overlapping ? 1 : 0);
+  int64_t end = starts[i + 1] < size ? starts[i + 1] + (pool->is_overlapping ? 1 : 0) : size;
   return end < size ? end : size;
 }
 
@@ -131,9 +133,10 @@ static int64_t end_of(const pool_t* pool, const int64_t* starts, int64_t i, int6
     int64_t count = 0, best = -1;                                                                 \
     double share = 0;                                                                             \
     T sum = 0;                                                                                    \
-    if (pool->work == AVERAGE_GRADIENT) {                                                         \
+    if (pool->work == AVERAGE_GRADIENT && row_end > pool->row_starts[r] &&                        \
+        column_end > pool->column_starts[c]) {                                                    \
       count = (row_end - pool->row_starts[r]) * (column_end - pool->column_starts[c]);            \
-      share = count > 0 ? (double)((const T*)pool->dy)[out] / (double)count : 0;                  \
+      share = (double)((const T*)pool->dy)[out] / (double)count;                                  \
     }                                                                                             \
     for (int64_t i = pool->row_starts[r]; i < row_end; ++i)                                       \
       for (int64_t k = pool->column_starts[c]; k < column_end; ++k) {                             \
@@ -147,6 +150,7 @@ static int64_t end_of(const pool_t* pool, const int64_t* starts, int64_t i, int6
       }                                                                                           \
     if (pool->work == AVERAGE) ((T*)pool->to)[out] = count ? (T)(sum / (T)count) : 0;             \
     if (pool->work == MAX) ((T*)pool->to)[out] = best < 0 ? 0 : x[best];                          \
+    if (pool->work == MAX_GRADIENT && best < 0) pool->is_wrong = true;                            \
     if (pool->work == MAX_GRADIENT && best >= 0) {                                                \
       pool->is_wrong |= x[best] != ((const T*)pool->y)[out];                                      \
       dx[best] = (T)((W)dx[best] + (W)((const T*)pool->dy)[out]);                                 \
@@ -160,7 +164,7 @@ static int64_t end_of(const pool_t* pool, const int64_t* starts, int64_t i, int6
           for (int64_t d = 0; d < pool->depth; ++d, ++out)                                        \
             pool_##N(pool, pool->x ? (const T*)pool->x + b* size : NULL, (T*)pool->to + b * size, \
                      r, c, d, out);                                                               \
-    for (int64_t i = 0; pool->shares && i < pool->batch * size; ++i)                              \
+    for (int64_t i = 0; pool->shares && i < pool->count; ++i)                                     \
       ((T*)pool->to)[i] = (T)pool->shares[i];                                                     \
   }
 POOL(f32, float, float)
@@ -223,76 +227,142 @@ static rn_status_t forward(rn_kernel_ctx_t* ctx, work_t work) {
 static rn_status_t max_compute(rn_kernel_ctx_t* ctx) { return forward(ctx, MAX); }
 static rn_status_t average_compute(rn_kernel_ctx_t* ctx) { return forward(ctx, AVERAGE); }
 
-// A sequence from outside: one more than there are windows, ascending, within the image.
-static rn_status_t read_sequence(const rn_tensor_t* sequence, const char* name, int64_t windows,
-                                 int64_t size, const int64_t** out) {
-  *out = sequence->data;
-  if (sequence->rank != 1)
-    return rn_invalid_argument("%s_pooling_sequence must be a vector, received shape %s", name,
-                               rn_text_of(sequence).text);
-  if (sequence->count < windows + 1)
-    return rn_invalid_argument("%s_pooling_sequence must have at least %" PRId64
-                               " elements, got shape %s",
-                               name, windows + 1, rn_text_of(sequence).text);
-  for (int64_t i = 0; i <= windows; ++i)
-    if ((*out)[i] < 0 || (*out)[i] > size || (i > 0 && (*out)[i] < (*out)[i - 1]))
-      return rn_invalid_argument("%s_pooling_sequence must ascend from 0 to %" PRId64
-                                 ", but element %" PRId64 " is %" PRId64,
-                                 name, size, i, (*out)[i]);
+// Refuses a sequence that has a negative element, in stock's words: all elements, aligned.
+static rn_status_t negative(rn_kernel_ctx_t* ctx, const char* name, const rn_tensor_t* sequence) {
+  const int64_t* values = sequence->data;
+  int width = 0;
+  for (int64_t i = 0; i < sequence->count; ++i) {
+    int length = snprintf(NULL, 0, "%" PRId64, values[i]);
+    if (length > width) width = length;
+  }
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, ctx->kernel->allocator);
+  for (int64_t i = 0; i < sequence->count; ++i)
+    rn_strbuf_printf(&text, "%s%*" PRId64, i ? " " : "", width, values[i]);
+  rn_status_t status = rn_strbuf_status(&text);
+  if (rn_ok(status))
+    status = rn_invalid_argument("%s sequence tensor values must not be negative, got %.*s", name,
+                                 RN_STR_ARGS(rn_strbuf_view(&text)));
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+// Whether window |i| begins or ends before the image.
+static bool is_before(const pool_t* pool, const int64_t* starts, int64_t i) {
+  return starts[i] < 0 || starts[i + 1] < (pool->is_overlapping ? 0 : 1);
+}
+
+// Inputs |first| and |first| + 1 are the sequences: windows may reach over the end of the image,
+// but not before its beginning. Row by row, as stock meets them.
+static rn_status_t check_sequences(rn_kernel_ctx_t* ctx, const pool_t* pool, int first) {
+  for (int64_t r = 0; r < pool->out_rows; ++r) {
+    if (is_before(pool, pool->row_starts, r)) return negative(ctx, "Row", rn_in(ctx, first));
+    for (int64_t c = 0; r == 0 && c < pool->out_columns; ++c)
+      if (is_before(pool, pool->column_starts, c))
+        return negative(ctx, "Column", rn_in(ctx, first + 1));
+  }
   return RN_OK;
 }
 
-// |dims| are those of the original image; inputs |first| and on are dy and the sequences.
-static rn_status_t back(rn_kernel_ctx_t* ctx, work_t work, const int64_t dims[4], int first,
-                        pool_t* pool) {
-  const rn_tensor_t* dy = rn_in(ctx, first);
-  if (dy->rank != 4) return rn_invalid_argument("out_backprop must be 4-dimensional");
-  pool->work = work;
-  pool->is_overlapping = ((const state_t*)ctx->state)->is_overlapping;
-  pool->batch = dims[0], pool->rows = dims[1], pool->columns = dims[2], pool->depth = dims[3];
-  pool->out_rows = rn_tensor_dim(dy, 1), pool->out_columns = rn_tensor_dim(dy, 2);
-  pool->dy = dy->data;
-  if (rn_tensor_dim(dy, 0) != pool->batch || rn_tensor_dim(dy, 3) != pool->depth)
-    return rn_invalid_argument("out_backprop must have the batch and the depth of the input");
-  RN_RETURN_IF_ERROR(
-      read_sequence(rn_in(ctx, first + 1), "row", pool->out_rows, pool->rows, &pool->row_starts));
-  RN_RETURN_IF_ERROR(read_sequence(rn_in(ctx, first + 2), "col", pool->out_columns, pool->columns,
-                                   &pool->column_starts));
+// |dims| are those of the original image; |pool| has the sequences.
+static rn_status_t back(rn_kernel_ctx_t* ctx, const int64_t dims[4], pool_t* pool) {
   rn_tensor_t* dx = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &dx));
   memset(dx->data, 0, rn_tensor_bytes(dx));
   pool->to = dx->data;
+  pool->count = dx->count;
   rn_tensor_t shares = {0};
-  if (work == AVERAGE_GRADIENT) {
+  if (pool->work == AVERAGE_GRADIENT) {
     RN_RETURN_IF_ERROR(rn_temp(ctx, RN_DOUBLE, rn_tensor_shape(dx), &shares));
     memset(shares.data, 0, rn_tensor_bytes(&shares));
     pool->shares = shares.data;
   }
-  if (dx->count) run(pool, dx->dtype);
+  run(pool, dx->dtype);
   rn_tensor_clear(&shares);
-  if (pool->is_wrong) return rn_invalid_argument("tensor_out_dup is not the same as tensor_out");
   return RN_OK;
 }
 
+// What both gradients know of input |first|, dy, of the sequences behind it and of the image.
+static pool_t pool_of(rn_kernel_ctx_t* ctx, work_t work, const int64_t dims[4], int first) {
+  const rn_tensor_t* dy = rn_in(ctx, first);
+  return (pool_t){.work = work,
+                  .is_overlapping = ((const state_t*)ctx->state)->is_overlapping,
+                  .batch = rn_tensor_dim(dy, 0),
+                  .rows = dims[1],
+                  .columns = dims[2],
+                  .depth = dims[3],
+                  .out_rows = rn_tensor_dim(dy, 1),
+                  .out_columns = rn_tensor_dim(dy, 2),
+                  .row_starts = rn_in(ctx, first + 1)->data,
+                  .column_starts = rn_in(ctx, first + 2)->data,
+                  .dy = dy->data};
+}
+
+static rn_status_t not_empty(const rn_tensor_t* tensor, const char* name) {
+  if (tensor->rank != 4) return rn_invalid_argument("%s must be 4-dimensional", name);
+  if (tensor->count > 0) return RN_OK;
+  return rn_invalid_argument("%s must not be empty, got Tensor<type: %s shape: %s values: >", name,
+                             rn_dtype_name(tensor->dtype), rn_text_of(tensor).text);
+}
+
 static rn_status_t max_gradient(rn_kernel_ctx_t* ctx) {
+  static const char* const names[] = {"row", "col"};
   const rn_tensor_t *x = rn_in(ctx, 0), *y = rn_in(ctx, 1);
-  if (x->rank != 4) return rn_invalid_argument("orig_input must be 4-dimensional");
-  if (y->rank != 4) return rn_invalid_argument("orig_output must be 4-dimensional");
+  RN_RETURN_IF_ERROR(not_empty(x, "orig_input"));
+  RN_RETURN_IF_ERROR(not_empty(y, "orig_output"));
+  for (int i = 0; i < 2; ++i)
+    if (rn_in(ctx, 3 + i)->rank != 1)
+      return rn_invalid_argument("%s_pooling_sequence must be a vector, received shape %s",
+                                 names[i], rn_text_of(rn_in(ctx, 3 + i)).text);
   if (!rn_tensor_same_shape(y, rn_in(ctx, 2)))
     return rn_invalid_argument("orig_output and out_backprop must have the same shape");
-  pool_t pool = {.x = x->data, .y = y->data};
-  return back(ctx, MAX_GRADIENT, rn_tensor_dims(x), 2, &pool);
+  pool_t pool = pool_of(ctx, MAX_GRADIENT, rn_tensor_dims(x), 2);
+  pool.x = x->data, pool.y = y->data;
+  // outputs that no window of this image has filled
+  pool.is_wrong = pool.batch != rn_tensor_dim(x, 0) || rn_tensor_dim(y, 3) != pool.depth ||
+                  rn_in(ctx, 3)->count <= pool.out_rows || rn_in(ctx, 4)->count <= pool.out_columns;
+  if (!pool.is_wrong) {
+    RN_RETURN_IF_ERROR(check_sequences(ctx, &pool, 3));
+    RN_RETURN_IF_ERROR(back(ctx, rn_tensor_dims(x), &pool));
+  }
+  if (pool.is_wrong) return rn_invalid_argument("tensor_out_dup is not the same as tensor_out");
+  return RN_OK;
+}
+
+// The checks of FractionalAvgPoolGrad, in stock's order.
+static rn_status_t check_average(rn_kernel_ctx_t* ctx, int64_t dims[RN_MAX_RANK]) {
+  static const char *const sequences[] = {"row", "col"}, *const axes[] = {"Batch", "Rows",
+                                                                          "Columns", "Depth"};
+  const rn_tensor_t *sizes = rn_in(ctx, 0), *dy = rn_in(ctx, 1);
+  if (sizes->rank != 1 || sizes->count != 4)
+    return rn_invalid_argument("original input tensor shape must be1-dimensional and 4 elements");
+  if (dy->rank != 4) return rn_invalid_argument("out_backprop must be 4-dimensional");
+  for (int i = 0; i < 4; ++i)
+    if (rn_tensor_dim(dy, i) == 0)
+      return rn_invalid_argument("out_backprop must be positive for all dimension, got:0");
+  for (int i = 0; i < 2; ++i)
+    if (rn_in(ctx, 2 + i)->count <= rn_tensor_dim(dy, 1 + i))
+      return rn_invalid_argument(
+          "Given out_backprop shape %s, %s_seq_tensor must have at least "
+          "%" PRId64 " elements, but got %" PRId64,
+          rn_text_of(dy).text, sequences[i], rn_tensor_dim(dy, 1 + i) + 1,
+          rn_in(ctx, 2 + i)->count);
+  for (int i = 0; i < 4; ++i)
+    if (RN_DATA(sizes, const int64_t)[i] == 0)
+      return rn_invalid_argument("%s dimension of input must not be 0", axes[i]);
+  rn_shape_t shape;
+  return rn_read_dims(sizes, dims, &shape);
 }
 
 static rn_status_t average_gradient(rn_kernel_ctx_t* ctx) {
-  const rn_tensor_t* sizes = rn_in(ctx, 0);
   int64_t dims[RN_MAX_RANK];
-  rn_shape_t shape;
-  if (sizes->rank != 1 || sizes->count != 4)
-    return rn_invalid_argument("original input tensor shape must be1-dimensional and 4 elements");
-  RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
-  pool_t pool = {0};
-  return back(ctx, AVERAGE_GRADIENT, dims, 1, &pool);
+  RN_RETURN_IF_ERROR(check_average(ctx, dims));
+  pool_t pool = pool_of(ctx, AVERAGE_GRADIENT, dims, 1);
+  RN_RETURN_IF_ERROR(check_sequences(ctx, &pool, 2));
+  // dy of fewer images leaves the others without gradient
+  if (pool.batch > dims[0] || rn_tensor_dim(rn_in(ctx, 1), 3) != pool.depth)
+    return rn_invalid_argument("out_backprop must have the batch and the depth of the input");
+  return back(ctx, dims, &pool);
 }
 
 #define ROW(op_, init_, compute_)                                             \
