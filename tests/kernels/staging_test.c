@@ -1,12 +1,15 @@
 // Calls that wait for each other over steps: staging areas, barriers, locks; arrays of old graphs.
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/env.h"
 #include "grad/grad.h"
 #include "graph/graph.h"
+#include "runnel/input.h"
 #include "runnel/ops.h"
 #include "session/session.h"
 
@@ -282,4 +285,25 @@ Test(tensor_array, of_old_graphs, .timeout = 60) {
     cr_expect_eq(fetch_now(&w, d), 61, "way %d: %g", way, fetch_now(&w, d));
     end(&w);
   }
+}
+
+// A pair of strings that names nothing: a step without arrays has no container to look into.
+Test(tensor_array, that_is_missing, .timeout = 60) {
+  world_t w = begin();
+  rn_scope_t* s = w.s;
+  rn_edge_t pair = rn_const_strings(s, (const char* const[]){"a", "b"}, 2);
+  rn_edge_t joined =
+      old(s, "Concat", pair, RN_NO_EDGE, RN_NO_EDGE, rn_const_scalar(s, RN_FLOAT, 0), true);
+  runner_t r = {.w = &w, .fetch = joined};
+  run(&r);
+  int64_t step = -1;
+  cr_expect_eq(rn_status_code(r.status), RN_CODE_NOT_FOUND);
+  cr_expect_eq(sscanf(rn_status_message(r.status),
+                      "Container __per_step_%" SCNd64
+                      " does not exist. (Could not find resource: __per_step_",
+                      &step),
+               1, "%s", rn_status_message(r.status));
+  cr_expect(strstr(rn_status_message(r.status), "/ab)"), "%s", rn_status_message(r.status));
+  rn_status_free(r.status);
+  end(&w);
 }

@@ -1,4 +1,6 @@
 // The ops on arrays of tensors: making, writing, reading, one by one or all together.
+#include <inttypes.h>
+
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/handle.h"
 #include "kernels/cpu/move.h"
@@ -117,6 +119,13 @@ static void source_destroy(void* state) {
   if (source->text) rn_free(source->allocator, source->text, source->size + 1);
 }
 
+// A step that has kept nothing yet has no container, in stock's words.
+static rn_status_t no_container(int64_t step, rn_str_t container, rn_str_t name) {
+  return rn_not_found("Container __per_step_%" PRId64
+                      " does not exist. (Could not find resource: __per_step_%" PRId64 "/%.*s%.*s)",
+                      step, step, RN_STR_ARGS(container), RN_STR_ARGS(name));
+}
+
 // The array behind a pair of strings; the step keeps it.
 static rn_status_t array_called(const rn_kernel_ctx_t* ctx, rn_tensor_array_t** out) {
   const rn_tensor_t* pair = rn_in(ctx, 0);
@@ -124,11 +133,12 @@ static rn_status_t array_called(const rn_kernel_ctx_t* ctx, rn_tensor_array_t** 
     return rn_invalid_argument("Tensor array handle must be 2-element vector, but had shape: %s",
                                rn_text_of(pair).text);
   const rn_tstring_t* text = RN_DATA(pair, const rn_tstring_t);
-  rn_resources_t* table = NULL;
+  rn_str_t container = rn_tstring_view(&text[0]), name = rn_tstring_view(&text[1]);
+  rn_resources_t* table = __atomic_load_n(&ctx->step->step_resources, __ATOMIC_ACQUIRE);
+  if (!table) return no_container(ctx->step->id, container, name);
   rn_resource_t* resource = NULL;
-  RN_RETURN_IF_ERROR(rn_step_get_resources(ctx->step, &table));
-  RN_RETURN_IF_ERROR(rn_resources_get(table, rn_tstring_view(&text[0]), rn_tstring_view(&text[1]),
-                                      RN_TENSOR_ARRAY_TYPE, NULL, NULL, &resource));
+  RN_RETURN_IF_ERROR(
+      rn_resources_get(table, container, name, RN_TENSOR_ARRAY_TYPE, NULL, NULL, &resource));
   rn_object_release(&resource->object);
   *out = (rn_tensor_array_t*)resource;
   return RN_OK;
