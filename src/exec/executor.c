@@ -567,8 +567,26 @@ static void drop_fetches(const rn_run_t* run) {
   for (int32_t i = 0; i < run->fetch_count; ++i) rn_tensor_clear(&run->fetches[i]);
 }
 
+// A traced step names each device it has a plan for, also where the plan has nothing left to run:
+// by the node that stock begins every graph with.
+static void record_source(const rn_run_t* run) {
+  if (!run->stats || run->step->call_depth > 0) return;
+  const rn_env_t* env = run->step->env;
+  int64_t now = env->now_ns(env->self);
+  for (int32_t p = 0; p < run->plan_count; ++p) {
+    rn_node_stats_t source = {.node = RN_STR("_SOURCE"),
+                              .op = "",
+                              .device = run->plans[p]->device->name,
+                              .start_ns = now,
+                              .end_ns = now,
+                              .thread = (int32_t)syscall(SYS_gettid)};
+    rn_step_stats_add(run->stats, source, NULL, 0);
+  }
+}
+
 static rn_status_t execute(const rn_run_t* run) {
   rn_status_t status;
+  record_source(run);
   if (rn_execute_is_plain(run->plans, run->plan_count)) {
     status = execute_alone(run->plans[0], run);
   } else {
@@ -667,6 +685,7 @@ void rn_execute_start(const rn_run_t* run, rn_done_fn_t done, void* arg) {
   rn_execution_t* execution = &started->execution;
   execution->done = done;
   execution->done_arg = arg;
+  record_source(run);
   status = acquire_states(execution);
   if (!rn_ok(status)) {
     end_with(execution, status);

@@ -244,6 +244,11 @@ def statistics(session, x):
     options = tf.RunOptions(trace_level=tf.RunOptions.SOFTWARE_TRACE)
     session.run(b, {x: [1, 2, 3]}, options=options, run_metadata=metadata)
     assert not metadata.step_stats.dev_stats
+    metadata = tf.RunMetadata()
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    session.run(tf.constant(1.0), options=options, run_metadata=metadata)
+    nodes = [node.node_name for device in metadata.step_stats.dev_stats for node in device.node_stats]
+    assert "_SOURCE" in nodes, nodes  # also where the master has computed everything
 
 
 def check(kinds):
