@@ -37,7 +37,7 @@ static void put_little(rn_strbuf_t* buf, uint32_t value, int bytes) {
 
 static void put_wav(rn_strbuf_t* buf, const float* samples, float rate, int64_t channels,
                     int64_t frames) {
-  uint32_t size = (uint32_t)(channels * frames * 2), hertz = (uint32_t)lrintf(rate);
+  uint32_t size = (uint32_t)(channels * frames * 2), hertz = (uint32_t)lrintf(fmaxf(rate, 1));
   rn_strbuf_append(buf, RN_STR("RIFF"));
   put_little(buf, 36 + size, 4);
   rn_strbuf_append(buf, RN_STR("WAVEfmt "));
@@ -66,6 +66,7 @@ rn_status_t rn_summary_put_sounds(rn_strbuf_t* buf, rn_str_t tag, const rn_tenso
       !rn_mul_i64_ok(channels, frames, &total) || total > (1 << 30))
     return rn_invalid_argument("A sound of %" PRId64 " frames of %" PRId64 " channels is too large",
                                frames, channels);
+  if (channels == 0 && shape.dims[0] > 0) return rn_invalid_argument("audio is null");
   for (int64_t i = 0; i < shape.dims[0] && i < most; ++i) {
     size_t value = rn_pb_begin(buf, RN_SUMMARY_VALUE);
     put_name(buf, tag, "audio", i, most);

@@ -28,6 +28,7 @@ def fill(t):
     linear(t)
     lenient(t)
     optimizers(t)
+    arguments(t)
 
 
 def resizing(t):
@@ -464,3 +465,47 @@ def optimizers(t):
         t.row("priority_%d" % i, "QueueEnqueueV2", [queue, [key, scalar("string", "a")]])
         if i > 0:  # of a scalar stock reads a size that is not there
             t.row("priority_%d" % i, "QueueEnqueueManyV2", [queue, [key, vec("string", ["a", "b"])]])
+
+
+def arguments(t):
+    """Arguments that stock looks at early, late or not at all."""
+    f = "float"
+    made = node("ConditionalAccumulator", attrs={"dtype": f, "shape": [2], "shared_name": "stale"})
+    count = node("AccumulatorNumAccumulated", [made])
+    for step in (-1, 0):
+        t.row("step_%d" % step, "AccumulatorApplyGradient", [made, scalar("int64", step), vec(f, [1, 2, 3])], then=[count])
+    for rate in (0.02, 0.5, 1.5, 2.5):
+        t.row("rate_%g" % rate, "AudioSummaryV2", [scalar("string", "t"), given(f, [1, 1], [0.5]), scalar(f, rate)])
+    for name, size in (("frames", [1, 0, 2]), ("channels", [1, 2, 0]), ("sounds", [0, 2, 0])):
+        t.row("no_" + name, "AudioSummaryV2", [scalar("string", "t"), given(f, size, []), scalar(f, 8)])
+    x = drawn(f, [1, 4, 4, 2])
+    t.row("depth_stride", "AvgPool", [x], {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 2], "padding": "VALID"})
+    a = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+    for name, size, dy in (
+        ("larger", [1, 2, 4, 2], [1, 3, 2, 2]),
+        ("by_a_window", [1, 4, 4, 2], [1, 3, 3, 2]),
+        ("no_batch", [1, 4, 4, 2], [0, 2, 2, 1]),
+        ("no_batch_larger", [1, 4, 4, 2], [0, 9, 2, 2]),
+    ):
+        t.row(name, "AvgPoolGrad", [ivec(*size), drawn(f, dy)], a)
+        if dy[0]:
+            window = {k: a[k][:2] + a[k][1:] for k in ("ksize", "strides")}
+            size, dy = size[:2] + size[1:], dy[:2] + dy[1:]
+            t.row(name, "AvgPool3DGrad", [ivec(*size), drawn(f, dy)], dict(window, padding="SAME"))
+    t.row("no_depth", "AvgPoolGrad", [ivec(1, 4, 4, 0), drawn(f, [1, 2, 2, 1])], dict(a, ksize=[1, 2, 2, 2]))
+    t.row("none_larger", "AvgPool3DGrad", [ivec(1, 0, 4, 4, 2), drawn(f, [1, 2, 2, 2, 2])],
+          {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"})  # fmt: skip
+    for op in ("MatrixDiagV2", "MatrixDiagV3"):
+        for i, name in ((2, "rows"), (3, "columns")):
+            x = [vec(f, [1, 2, 3]), scalar("int32", 0), scalar("int32", 3), scalar("int32", 3), scalar(f, 0)]
+            x[i] = vec("int32", [3])
+            t.row("fed_%s_vector" % name, op, x)
+    for bits, low, high in ((3, 0.5, 1), (4, 1, 3), (8, 1, 3)):
+        name, x = "above_zero_%d" % bits, [vec(f, [0.25, 0.5, 1, 1.5])]
+        t.row(name, "FakeQuantWithMinMaxArgs", x, {"min": low, "max": high, "num_bits": bits})
+        t.row(name, "FakeQuantWithMinMaxVars", x + [scalar(f, low), scalar(f, high)], {"num_bits": bits})
+        x = [given(f, [4, 1], [0.25, 0.5, 1, 1.5]), vec(f, [low]), vec(f, [high])]
+        t.row(name, "FakeQuantWithMinMaxVarsPerChannel", x, {"num_bits": bits})
+    for i, text in enumerate([b"\xff\xfe", b"\x80", b"\xc3\xa4", b"\xed\xa0\x80"]):
+        summary = b"\n" + bytes([2 + len(text)]) + b"\n" + bytes([len(text)]) + text
+        t.row("tag_%d" % i, "MergeSummary", [[raw(summary)]])

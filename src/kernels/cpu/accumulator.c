@@ -283,6 +283,9 @@ static void take_gradient(rn_kernel_ctx_t* ctx) {
 // Applying.
 static rn_status_t add_dense_locked(rn_kernel_ctx_t* ctx, accumulator_t* accumulator,
                                     const rn_tensor_t* gradient) {
+  if (!rn_shape_compatible(accumulator->shape, rn_tensor_shape(gradient)))
+    return rn_invalid_argument("Shape mismatch: expected %s, got %s",
+                               rn_shape_text(accumulator->shape).text, rn_text_of(gradient).text);
   if (!rn_tensor_is_set(&accumulator->rows.sum))
     RN_RETURN_IF_ERROR(
         rn_tensor_copy(gradient, ctx->kernel->device_memory, &accumulator->rows.sum));
@@ -329,11 +332,7 @@ static rn_status_t apply_dense(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(scalar_step(rn_in(ctx, 1), "local_step", &step));
   accumulator_t* accumulator = NULL;
   RN_RETURN_IF_ERROR(accumulator_of(ctx, false, &accumulator));
-  const rn_tensor_t* gradient = rn_in(ctx, 2);
-  rn_status_t status = check_gradient(accumulator, gradient);
-  if (rn_ok(status) && !rn_shape_compatible(accumulator->shape, rn_tensor_shape(gradient)))
-    status = rn_invalid_argument("Shape mismatch: expected %s, got %s",
-                                 rn_shape_text(accumulator->shape).text, rn_text_of(gradient).text);
+  rn_status_t status = check_gradient(accumulator, rn_in(ctx, 2));
   if (rn_ok(status)) status = apply(ctx, accumulator, step, add_dense_input);
   rn_object_release(&accumulator->resource.object);
   return status;

@@ -141,7 +141,7 @@ static rn_status_t matrix_size(band_t* band, int64_t longest) {
 }
 
 static rn_status_t read_size(const rn_tensor_t* size, const char* name, int64_t* out) {
-  if (size->count != 1) return rn_invalid_argument("%s must be a scalar", name);
+  if (size->rank != 0) return rn_invalid_argument("%s must be a scalar", name);
   *out = rn_int_at(size, 0);
   return RN_OK;
 }

@@ -19,7 +19,7 @@ typedef struct fake_quant_t {
 static fake_quant_t quant_of(const state_t* state, float min, float max) {
   fake_quant_t quant = {.is_zero = min == 0 && max == 0};
   quant.scale = (max - min) / (state->last - state->first);
-  quant.inverse = 1 / quant.scale;
+  quant.inverse = (state->last - state->first) / (max - min);
   float zero = state->first - min / quant.scale;
   float level = zero < state->first  ? state->first
                 : zero > state->last ? state->last

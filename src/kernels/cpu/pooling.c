@@ -397,7 +397,7 @@ static rn_status_t average_compute(rn_kernel_ctx_t* ctx) {
   const pooling_state_t* state = ctx->state;
   const rn_tensor_t* x = rn_in(ctx, 0);
   RN_RETURN_IF_ERROR(check_image(x));
-  if (state->ksize[3] != 1 || state->attrs.strides[3] != 1)
+  if (state->ksize[3] != 1)
     return rn_unimplemented("Non-spatial pooling is not yet supported. Volunteers? :)");
   const int64_t* dims = rn_tensor_dims(x);
   rn_pooling_t pooling = {0};
@@ -438,8 +438,6 @@ static rn_status_t average_gradient_compute(rn_kernel_ctx_t* ctx) {
   if (sizes->rank != 1 || sizes->count != 4)
     return rn_invalid_argument("out_backprop must be 1-dimensional and 4 elements");
   if (dy->rank != 4) return rn_invalid_argument("out_backprop must be 4-dimensional");
-  if (state->ksize[3] != 1)
-    return rn_unimplemented("Non-spatial pooling is not yet supported. Volunteers? :)");
   int64_t dims[4];
   for (int i = 0; i < 4; ++i) {
     dims[i] = RN_DATA(sizes, const int32_t)[i];
@@ -449,11 +447,15 @@ static rn_status_t average_gradient_compute(rn_kernel_ctx_t* ctx) {
   rn_tensor_t* dx = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &dx));
   if (dx->count == 0) return RN_OK;
+  if (state->ksize[3] != 1)
+    return rn_unimplemented("Non-spatial pooling is not yet supported. Volunteers? :)");
   rn_pooling_t pooling = {0};
   RN_RETURN_IF_ERROR(measure(state, dims, &pooling));
   for (int d = 1; d < 3; ++d)
     if (rn_tensor_dim(dy, d) > 1 && rn_tensor_dim(dy, d) - 1 > dims[d] / state->attrs.strides[d])
       return rn_invalid_argument("index * stride must be less than or equal to input size");
+  memset(dx->data, 0, rn_tensor_bytes(dx));
+  if (dy->count == 0) return RN_OK;
   if (rn_tensor_dim(dy, 3) != dims[3])
     return rn_invalid_argument("out_backprop must have the depth of the input");
   if (rn_tensor_dim(dy, 0) > dims[0])
@@ -461,8 +463,6 @@ static rn_status_t average_gradient_compute(rn_kernel_ctx_t* ctx) {
                                " elements but computation requested would use element with "
                                "index=%" PRId64,
                                dx->count, (rn_tensor_dim(dy, 0) - 1) * (dx->count / dims[0]));
-  memset(dx->data, 0, rn_tensor_bytes(dx));
-  if (dy->count == 0) return RN_OK;
   int64_t batch = rn_tensor_dim(dy, 0);
   pooling.rows.out = rn_tensor_dim(dy, 1);
   pooling.columns.out = rn_tensor_dim(dy, 2);

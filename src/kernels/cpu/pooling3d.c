@@ -230,7 +230,8 @@ static rn_status_t max_gradients(rn_kernel_ctx_t* ctx, work_t work) {
 static rn_status_t max_gradient(rn_kernel_ctx_t* ctx) { return max_gradients(ctx, MAX_GRADIENT); }
 static rn_status_t max_second(rn_kernel_ctx_t* ctx) { return max_gradients(ctx, MAX_SECOND); }
 
-// Stock takes a gradient of any size in space: windows past the end add nothing.
+// Stock takes smaller gradients in space, and larger ones by a window: windows past the end add
+// nothing.
 static rn_status_t average_gradient(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *sizes = rn_in(ctx, 0), *dy = rn_in(ctx, 1);
   if (sizes->rank != 1 || sizes->count != 5)
@@ -246,6 +247,10 @@ static rn_status_t average_gradient(rn_kernel_ctx_t* ctx) {
   if (rn_tensor_dim(dy, 4) != dims[4] || rn_tensor_dim(dy, 0) != dims[0])
     return rn_invalid_argument("out_backprop must have the batch and the depth of the input");
   for (int i = 0; i < 3; ++i) pool.outs[i] = rn_tensor_dim(dy, i + 1);
+  const state_t* state = ctx->state;
+  for (int i = 0; i < 3 && dy->count; ++i)
+    if (pool.outs[i] - 1 > dims[i + 1] / state->strides[i])
+      return rn_invalid_argument("index * stride must be less than or equal to input size");
   rn_tensor_t* dx = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){5, dims}, &dx));
   if (dx->count == 0) return RN_OK;

@@ -7,6 +7,7 @@
 #include "io/summary.h"
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/summary_checks.h"
+#include "kernels/cpu/text.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/tstring.h"
 #include "wire/scan.h"
@@ -67,7 +68,7 @@ static rn_status_t scan_value(rn_str_t bytes, rn_allocator_t allocator, tags_t* 
   rn_str_t tag = RN_STR("");
   while (rn_pb_scan_next(&scan, &field))
     if (field.number == RN_VALUE_TAG && field.wire == RN_PB_WIRE_LENGTH) tag = field.bytes;
-  *out_is_bad |= scan.is_bad;
+  *out_is_bad |= scan.is_bad || !rn_utf8_is_valid(tag);
   if (!tag.size) return RN_OK;
   tag_t item = {tag, tags->count};
   return rn_vec_push(tags, allocator, item);

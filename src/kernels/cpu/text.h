@@ -27,6 +27,13 @@ static inline size_t rn_utf8_decode(rn_str_t text, uint32_t* out) {
   return size;
 }
 
+static inline bool rn_utf8_is_valid(rn_str_t text) {
+  uint32_t code = 0;
+  for (size_t i = 0; i < text.size && code != RN_UTF8_BAD;)
+    i += rn_utf8_decode((rn_str_t){text.data + i, text.size - i}, &code);
+  return code != RN_UTF8_BAD;
+}
+
 // The bytes of |code| to |out|; how many.
 static inline size_t rn_utf8_encode(uint32_t code, char out[4]) {
   if (code < 0x80) {
