@@ -509,3 +509,11 @@ def arguments(t):
     for i, text in enumerate([b"\xff\xfe", b"\x80", b"\xc3\xa4", b"\xed\xa0\x80"]):
         summary = b"\n" + bytes([2 + len(text)]) + b"\n" + bytes([len(text)]) + text
         t.row("tag_%d" % i, "MergeSummary", [[raw(summary)]])
+    for d in ("float", "double"):
+        dy = vec(d, [1, -1, NAN, INF, "-inf", NAN, INF, -2])
+        x = [dy, vec(d, [0.5, 3, 3, -4, 5, 0, 0.1, 0.2]), scalar(d, -1), scalar(d, 2)]
+        t.row("nan_" + d, "QuantizeAndDequantizeV4Grad", x)
+    for op in ("FractionalMaxPool", "FractionalAvgPool"):
+        for pseudo in (False, True):
+            a = {"pooling_ratio": [1, 2, 1.4, 1], "pseudo_random": pseudo, "deterministic": True, "seed": 3, "seed2": 7}
+            t.row("even_rows_%d" % pseudo, op, [drawn(f, [1, 8, 23, 1])], a, wrong_static=[1, 2])

@@ -92,9 +92,8 @@ static rn_status_t make_sequence(rn_kernel_ctx_t* ctx, int output, int64_t in, i
   rn_tensor_t* sequence = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, output, (rn_shape_t){1, &length}, &sequence));
   int64_t* starts = sequence->data;
-  if (in % out == 0)
-    for (int64_t i = 0; i < out; ++i) starts[i + 1] = in / out;
-  else if (state->is_pseudo_random)
+  // Sizes that are all the same draw their random numbers, too.
+  if (state->is_pseudo_random)
     stepped_sizes(in, out, philox, starts + 1);
   else
     shuffled_sizes(in, out, philox, starts + 1);

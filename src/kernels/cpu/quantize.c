@@ -186,15 +186,15 @@ static rn_status_t quantize_compute(rn_kernel_ctx_t* ctx) {
   return RN_OK;
 }
 
-// The gradient passes between the limits; the limits themselves get none.
-
+// The gradient passes between the limits; the limits themselves get none. What does not pass is
+// multiplied by zero, so that NaN and infinities show.
 #define PASS(T)                                                                                 \
   static void pass_##T(const T* dy, const T* x, const slice_t* slice, double min_, double max_, \
                        T* dx) {                                                                 \
     const T min = (T)min_, max = (T)max_;                                                       \
     for (int64_t o = 0; o < slice->outer; ++o)                                                  \
       for (int64_t i = o * slice->step; i < o * slice->step + slice->inner; ++i)                \
-        dx[i] = x[i] >= min && x[i] <= max ? dy[i] : 0;                                         \
+        dx[i] = dy[i] * (x[i] >= min && x[i] <= max ? 1 : 0);                                   \
   }
 PASS(float)
 PASS(double)
