@@ -517,3 +517,8 @@ def arguments(t):
         for pseudo in (False, True):
             a = {"pooling_ratio": [1, 2, 1.4, 1], "pseudo_random": pseudo, "deterministic": True, "seed": 3, "seed2": 7}
             t.row("even_rows_%d" % pseudo, op, [drawn(f, [1, 8, 23, 1])], a, wrong_static=[1, 2])
+    sizes, starts = vec("int64", [2, 5, 7, 2]), [vec("int64", [0, 1, 3, 5]), vec("int64", [0, 2, 4, 5, 7])]
+    for name, dy in (("no_rows", [2, 0, 4, 2]), ("no_columns", [2, 3, 0, 2])):
+        t.row(name, "FractionalAvgPoolGrad", [sizes, drawn(f, dy)] + starts)
+    for name, size in (("no_batch", [0, 4, 4, 1]), ("no_rows", [1, 0, 4, 1]), ("no_depth", [1, 4, 4, 0])):
+        t.row(name, "MaxPoolWithArgmax", [drawn(f, size)], {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"})

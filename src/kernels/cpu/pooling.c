@@ -488,6 +488,7 @@ static rn_status_t argmax_compute(rn_kernel_ctx_t* ctx) {
   const pooling_state_t* state = ctx->state;
   const rn_tensor_t* x = rn_in(ctx, 0);
   RN_RETURN_IF_ERROR(check_image(x));
+  if (x->count == 0) return rn_invalid_argument("tensor_in must not be empty (2)");
   const int64_t* dims = rn_tensor_dims(x);
   int64_t y_dims[4];
   rn_pooling_t pooling = {0};
