@@ -34,7 +34,7 @@ TAME = (
     "MatMul Conv Einsum Sum Mean Prod Norm Lrn LRN Softmax Svd Eig Qr Cholesky Inverse Solve Determinant "
     "Pool Cumsum Cumulative Segment Resize Crop Gru GRU Lstm LSTM RNN CTC FFT AddN Bias L2Loss Tridiag "
     "Variance Apply Dilation Backprop Sparse Image HSV RGB Adjust Logm Expm Bincount Histogram "
-    "Scatter Accumul Glimpse Lu Moments Contrast Unbatch Sampler Xent CrossEntropy Quantiz Trilinear"
+    "Scatter Accumul Glimpse Lu Moments Contrast Unbatch Sampler Xent CrossEntropy Quantiz Trilinear MinMaxVars"
 ).split()
 
 # Rows of these keep sizes, given numbers and attributes: other ones wait for ever, or take all memory.

@@ -126,6 +126,28 @@ def eager(case, found, ours, stock):
     return case["mode"] == "eager"
 
 
+def says(*parts):
+    """An error message has one of these parts in it."""
+    return lambda case, found, ours, stock: any(part in found[1] for part in parts)
+
+
+def both(*conditions):
+    return lambda *args: all(condition(*args) for condition in conditions)
+
+
+def is_unsigned(case, found, ours, stock):
+    return any(dtype.startswith("uint") for dtype, _ in tensor_inputs(case))
+
+
+def is_no_dimension(case, found, ours, stock):
+    """Some number of the input is no dimension of four, nor one from the end."""
+    return any(np.any((array < -4) | (array > 3)) for _, array in tensor_inputs(case))
+
+
+def draws_noise(case, found, ours, stock):
+    return case["nodes"][0]["attrs"].get("noise", (0, b"uniform"))[1] != b"zero"
+
+
 def output(*numbers):
     """The difference is in one of these outputs."""
     return lambda case, found, ours, stock: any("output %d " % n in found[1] for n in numbers)
@@ -211,6 +233,59 @@ rule("AsString", "value", "the precision of strings, which stock ignores without
 rule("NonDeterministicInts", "value", "random numbers without a seed")
 rule("ClipByValue", "value", "stock drops the imaginary part", of_complex)
 
+rule(
+    "AvgPoolGrad AvgPool3DGrad FractionalAvgPoolGrad",
+    "refused",
+    "gradients of another batch or depth than the input: stock's go to pixels of others",
+    says("out_backprop must have the"),
+)
+rule(
+    "FractionalAvgPoolGrad",
+    "refused",
+    "pooling sequences that leave the input or go back",
+    says("pooling_sequence must ascend"),
+)
+rule(
+    "BlockLSTMGrad BlockLSTMGradV2",
+    "refused",
+    "weights that do not fit the states: stock's gradients do not look at them",
+    says("w.dim_size(0) != input_size + cell_size", "w.dim_size(1) != cell_size * 4"),
+)
+rule("DataFormatDimMap", "value", "stock reads past the end of its table", is_no_dimension)
+rule(
+    "DenseToSparseSetOperation",
+    "refused accepted shape value",
+    "indices out of range, where stock was told not to look",
+    attr("validate_indices", False),
+)
+rule("Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput", "refused", "stock's kernels take rates below 1",
+     says("Dilation rate must be", "rates values must be"))  # fmt: skip
+rule("Dilation2DBackpropFilter Dilation2DBackpropInput", "value",
+     "a window whose sums are all 0 has no largest in stock: its gradient goes to the corner", is_unsigned)  # fmt: skip
+rule("DrawBoundingBoxes DrawBoundingBoxesV2", "value", "corners that no integer type holds", odd)
+rule("DrawBoundingBoxes DrawBoundingBoxesV2", "accepted", "boxes in images without pixels", empty)
+rule("ExtractGlimpse ExtractGlimpseV2", "value", "noise, which no seed determines", draws_noise)
+rule("FractionalMaxPool MaxPool QuantizeAndDequantizeV2 QuantizeAndDequantizeV4", "value", "NaN is passed over in stock, by its place", odd)
+rule("Gather", "refused", "stock does not look at indices of rows without elements", says("is not in [0, "))
+rule("MapClear OrderedMapClear", "refused", "stock looks at staged indices when it takes elements out", says("was out of bounds"))
+rule("MatchingFiles", "refused", "stock reads patterns up to a zero byte, or past it", says("must not hold a NUL"))
+rule("ParameterizedTruncatedNormal", "accepted value", "distributions that are not finite", odd)
+rule(
+    "ExtractImagePatches ExtractVolumePatches MaxPool MaxPoolV2 MaxPoolWithArgmax QuantizeV2",
+    "refused",
+    "attributes that stock refuses in graphs and takes in eager calls",
+    both(
+        eager,
+        says(
+            "attribute to contain",
+            "Stride must be > 0",
+            "axis should be at least -1",
+            "explicit_paddings attribute must be empty",
+            "Negative dimension size caused",
+        ),
+    ),
+)
+rule("MaxPoolV2", "refused", "strides over the depth that are fed: stock's kernel does not look at them", says("Stride must be > 0"))
 rule("TensorSliceDataset", "accepted", "stock's optimizer makes of Shuffle and Repeat(0) what it then refuses")
 rule("EmptyTensorList", "refused", "stock does not look at indices of elements without numbers")
 
@@ -248,6 +323,13 @@ rule(
     "roots of numbers below zero",
     has_nan_output,
 )
+rule("LRN", "value", "powers of numbers below zero: NaN in stock", has_nan_output)
+rule("FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient", "value", "bounds that are not finite", odd)
+rule("CTCBeamSearchDecoder", "value shape", "the order of scores that are not finite", odd)
+rule("CTCBeamSearchDecoder CTCLoss", "value shape", "stock computes doubles in float", of_type("double"))
+rule("DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter", "refused",
+     "stock takes dilations and ignores them", says("does not support dilations"))  # fmt: skip
+rule("DecodeCompressed", "refused", "stock takes a stream that is cut off for its end", says("ends early"))
 rule("SobolSample", "value", "stock's numbers beyond 2^30 skipped points are negative")
 rule(CONVOLUTIONS, "value", "infinities times the zeros of the padding: in other places", odd)
 
@@ -255,6 +337,9 @@ rule(CONVOLUTIONS, "value", "infinities times the zeros of the padding: in other
 rule("GetSessionHandle GetSessionHandleV2", "accepted", "eager handles work here", eager)
 rule("ParallelConcat AccumulateNV2", "accepted", "stock runs it through its optimizer only")
 rule("QuantizedReluX CTCLossV2", "accepted", "stock has no CPU kernel")
+rule("AnonymousRandomSeedGenerator", "accepted", "stock's kernel asks for an input that the op does not have")
+rule("QuantizeAndDequantizeV2 QuantizeAndDequantizeV4", "accepted", "scalar limits hold for every slice",
+     says("Shape must be rank 1"))  # fmt: skip
 rule(
     "Enter Exit Switch Merge NextIteration LoopCond RefEnter RefExit RefSwitch RefMerge",
     "accepted refused",
