@@ -304,14 +304,16 @@ rn_status_t rn_fs_glob(const rn_env_t* env, const char* pattern, rn_names_t* nam
   rn_names_t at, next;
   rn_names_init(&at, env->allocator);
   rn_names_init(&next, env->allocator);
-  rn_str_t rest = rn_str(pattern);
+  const rn_str_t whole = rn_str(pattern);
+  rn_str_t rest = whole;
   bool is_absolute = rest.size && rest.data[0] == '/';
   if (is_absolute) rest = rn_str_n(rest.data + 1, rest.size - 1);
   rn_status_t status = rn_names_add(&at, is_absolute ? RN_STR("/") : RN_STR(""));
   if (rn_ok(status)) status = match_parts(env, rest, &at, &next);
   size_t first = names->list.count;
   for (size_t i = 0; rn_ok(status) && i < at.list.count; ++i)
-    if (at.list.items[i].size) status = rn_names_add(names, at.list.items[i]);
+    if (at.list.items[i].size)
+      status = rn_names_add(names, is_pattern(whole) ? at.list.items[i] : whole);
   sort_from(names, first);
   rn_names_clear(&at);
   rn_names_clear(&next);

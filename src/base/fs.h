@@ -93,7 +93,8 @@ RN_MUST_USE rn_status_t rn_fs_make_directories(const rn_env_t* env, const char* 
 // Removes |path| and all that is in it, as far as that can be done; the first error.
 RN_MUST_USE rn_status_t rn_fs_remove_tree(const rn_env_t* env, const char* path,
                                           int64_t* out_left_files, int64_t* out_left_directories);
-// Adds the paths that match |pattern| (*, ?, [...]; none of them matches a /), sorted.
+// Adds the paths that match |pattern| (*, ?, [...]; none of them matches a /), sorted. A pattern
+// without any of them is the name of what exists, as it was written.
 RN_MUST_USE rn_status_t rn_fs_glob(const rn_env_t* env, const char* pattern, rn_names_t* names);
 // A name beside |path| that nobody has: "path.tempstate<number>". ALREADY_EXISTS if a hundred
 // numbers in turn are taken.

@@ -324,6 +324,8 @@ rule(
     has_nan_output,
 )
 rule("LRN", "value", "powers of numbers below zero: NaN in stock", has_nan_output)
+for small in ("half", "bfloat16"):
+    rule("CumulativeLogsumexp", "value", "stock adds up in 16 bits", both(of_type(small), within(0.25)))
 rule("FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient", "value", "bounds that are not finite", odd)
 rule("CTCBeamSearchDecoder", "value shape", "the order of scores that are not finite", odd)
 rule("CTCBeamSearchDecoder CTCLoss", "value shape", "stock computes doubles in float", of_type("double"))

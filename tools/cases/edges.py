@@ -522,3 +522,5 @@ def arguments(t):
         t.row(name, "FractionalAvgPoolGrad", [sizes, drawn(f, dy)] + starts)
     for name, size in (("no_batch", [0, 4, 4, 1]), ("no_rows", [1, 0, 4, 1]), ("no_depth", [1, 4, 4, 0])):
         t.row(name, "MaxPoolWithArgmax", [drawn(f, size)], {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"})
+    for i, pattern in enumerate(["/dev/", "/dev/null/", "/dev//null", "//dev", "/dev/nul?/", "/nothing/"]):
+        t.row("slash_%d" % i, "MatchingFiles", [scalar("string", pattern)])
