@@ -144,6 +144,10 @@ def is_no_dimension(case, found, ours, stock):
     return any(np.any((array < -4) | (array > 3)) for _, array in tensor_inputs(case))
 
 
+def has_double_slash(case, found, ours, stock):
+    return any(b"//" in text for spec in case["nodes"][0]["inputs"] for text in spec[3])
+
+
 def draws_noise(case, found, ours, stock):
     return case["nodes"][0]["attrs"].get("noise", (0, b"uniform"))[1] != b"zero"
 
@@ -269,6 +273,8 @@ rule("FractionalMaxPool MaxPool QuantizeAndDequantizeV2 QuantizeAndDequantizeV4"
 rule("Gather", "refused", "stock does not look at indices of rows without elements", says("is not in [0, "))
 rule("MapClear OrderedMapClear", "refused", "stock looks at staged indices when it takes elements out", says("was out of bounds"))
 rule("MatchingFiles", "refused", "stock reads patterns up to a zero byte, or past it", says("must not hold a NUL"))
+rule("MergeSummary", "value", "fields that no summary has are dropped in stock")
+rule("MatchingFiles", "value shape", "wildcards before a double slash match nothing in stock", has_double_slash)
 rule("ParameterizedTruncatedNormal", "accepted value", "distributions that are not finite", odd)
 rule(
     "ExtractImagePatches ExtractVolumePatches MaxPool MaxPoolV2 MaxPoolWithArgmax QuantizeV2",

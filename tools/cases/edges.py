@@ -524,3 +524,7 @@ def arguments(t):
         t.row(name, "MaxPoolWithArgmax", [drawn(f, size)], {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"})
     for i, pattern in enumerate(["/dev/", "/dev/null/", "/dev//null", "//dev", "/dev/nul?/", "/nothing/"]):
         t.row("slash_%d" % i, "MatchingFiles", [scalar("string", pattern)])
+    for op in ("MatrixDiagV2", "MatrixDiagV3", "MatrixDiagPartV2", "MatrixDiagPartV3"):
+        is_part = "Part" in op
+        x = [drawn(f, [3, 3] if is_part else [3]), scalar("int32", 0)] + ([] if is_part else [scalar("int32", 3)] * 2)
+        t.row("fed_padding_vector", op, x + [vec(f, [7])])

@@ -157,7 +157,8 @@ static rn_status_t matrix_diag(rn_kernel_ctx_t* ctx) {
     RN_RETURN_IF_ERROR(read_k(rn_in(ctx, 1), &band));
     RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 2), "num_rows", &band.rows));
     RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 3), "num_cols", &band.columns));
-    RN_RETURN_IF_ERROR(read_padding(ctx, 4, &padding));
+    padding = rn_in(ctx, 4);
+    if (padding->rank != 0) return rn_invalid_argument("padding_value must be a scalar");
     RN_RETURN_IF_ERROR(check_order(&band));
   }
   band.count = band.upper - band.lower + 1;
