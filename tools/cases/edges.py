@@ -29,6 +29,7 @@ def fill(t):
     lenient(t)
     optimizers(t)
     arguments(t)
+    order_of_checks(t)
 
 
 def resizing(t):
@@ -528,3 +529,89 @@ def arguments(t):
         is_part = "Part" in op
         x = [drawn(f, [3, 3] if is_part else [3]), scalar("int32", 0)] + ([] if is_part else [scalar("int32", 3)] * 2)
         t.row("fed_padding_vector", op, x + [vec(f, [7])])
+def order_of_checks(t):
+    """Inputs with more than one thing wrong, and calls that have nothing to do: what is looked at, and when."""
+    f = "float"
+    for op in ("ResizeBilinear", "ResizeBicubic", "ResizeNearestNeighbor", "ResizeArea"):
+        for name, size, out in (
+            ("channels", [0, 2, 2, 0], [3, 3]),
+            ("channels_some", [1, 2, 2, 0], [3, 3]),
+            ("channels_height", [1, 0, 2, 0], [3, 3]),
+            ("channels_out", [1, 2, 2, 0], [0, 3]),
+            ("height_out", [1, 0, 2, 1], [0, 3]),
+            ("no_images", [0, 2, 2, 1], [3, 3]),
+        ):
+            t.row(name, op, [given(f, size, []), ivec(*out)])
+    for size in ([0, 2, 2, 0], [1, 2, 2, 0], [1, 0, 2, 0], [0, 2, 2, 1]):
+        x = [given(f, size, []), ivec(3, 3), vec(f, [1, 1]), vec(f, [0, 0])]
+        t.row("channels_%d%d%d%d" % tuple(size), "ScaleAndTranslate", x)
+    for op in ("ResizeBilinearGrad", "ResizeBicubicGrad"):
+        for dy, x in (
+            ([2, 0, 4, 1], [2, 3, 3, 1]),
+            ([2, 3, 0, 1], [2, 3, 3, 1]),
+            ([2, 0, 4, 1], [2, 0, 3, 1]),
+            ([0, 3, 4, 1], [2, 3, 3, 1]),
+            ([2, 3, 4, 0], [2, 3, 3, 0]),
+        ):
+            name = "".join(map(str, dy + ["_"] + x))
+            t.row(name, op, [given(f, dy, []), given(f, x, [1] if 0 not in x else [])])
+    unknown = lambda d, x: node("PlaceholderWithDefault", [x], {"dtype": d, "shape": None})
+    for op in ("Update", "Add", "Sub", "Mul", "Div", "Max", "Min"):
+        for name, size in (("rows", [3, 2]), ("wide", [3, 5]), ("vector", [4])):
+            x = [resource(given(f, [4, 2], list(range(8)))), vec("int32", []), unknown(f, given(f, size, [1]))]
+            t.row("nothing_" + name, "ResourceScatter" + op, x)
+    for mask in (1, 2, 3, 6, -1):
+        x = [vec(f, [1, 2, 3]), ivec(0), ivec(2), ivec(1)]
+        t.row("ellipsis_%d" % mask, "StridedSlice", x, {"ellipsis_mask": mask})
+        x = [resource(vec(f, [1, 2, 3]))] + x[1:] + [vec(f, [7, 8, 9])]
+        t.row("ellipsis_%d" % mask, "ResourceStridedSliceAssign", x, {"ellipsis_mask": mask})
+    for name, size, dims in (
+        ("first", [0, 3], [False, True]),
+        ("second", [3, 0], [False, True]),
+        ("first_few", [0, 3], [True]),
+        ("second_few", [3, 0], [True]),
+    ):
+        t.row("none_" + name, "Reverse", [given(f, size, []), vec("bool", dims)])
+    places = given("int64", [2, 2], [0, 1, 1, 0])
+    for d in ("int32", "uint8", f):
+        for name, dense in (("named", [1, 0, 2, 3]), ("other", [0, 1, 2, 3]), ("none", [4, 1, 2, 3])):
+            x = [places, vec(d, [6, 8]), vec("int64", [2, 2]), given(d, [2, 2], dense)]
+            t.row("zero_%s_%s" % (name, d), "SparseDenseCwiseDiv", x)
+    x = [places, vec(f, [6, 8]), vec("int64", [2, 2]), given(f, [2, 2], [1, -0.0, 2, 3])]
+    t.row("zero_negative", "SparseDenseCwiseDiv", x)
+    far = given("int64", [2, 2], [0, 1, 5, 0])
+    x = [far, vec("int32", [6, 8]), vec("int64", [2, 2]), given("int32", [2, 2], [0, 1, 2, 3])]
+    t.row("zero_far", "SparseDenseCwiseDiv", x)
+    for name, sizes, target in (
+        ("same", [3, 4], [3, 4]),
+        ("same_open", [3, 4], [-1, 4]),
+        ("other", [3, 4], [4, 3]),
+    ):
+        x = [given("int64", [3, 2], [0, 1, -1, 3, 2, 9]), vec("int64", sizes), vec("int64", target)]
+        t.row("far_" + name, "SparseReshape", x)
+    for rows in (-4, 0, 2):
+        x = [given("int64", [0, 2], []), vec("int32", []), vec("int64", [rows, 1]), vec(f, [])]
+        t.row("rows_%d" % rows, "SparseCountSparseOutput", x, {"binary_output": False})
+    for name, indices, dims in (
+        ("no_dims", ivec(), ivec()),
+        ("one", ivec(), ivec(1)),
+        ("zero", ivec(), ivec(2, 0)),
+        ("only_dims", ivec(0), ivec()),
+        ("scalar", scalar("int32", 0), ivec()),
+    ):
+        t.row("nothing_" + name, "UnravelIndex", [indices, dims])
+    for prefix in ("", "Resource"):
+        made = node(prefix + "ConditionalAccumulator", attrs={"dtype": f, "shape": [2], "shared_name": "late"})
+        for step in (-1, 0):
+            x = [made, scalar("int64", step), vec(f, [1, 2, 3])]
+            t.row("late_%d" % step, prefix + "AccumulatorApplyGradient", x)
+    made = node("SparseConditionalAccumulator", attrs={"dtype": f, "shape": [3, 2], "shared_name": "late"})
+    for step in (-1, 0):
+        x = [made, scalar("int64", step), vec("int64", [1]), given(f, [1, 3], [1]), vec("int64", [3, 3])]
+        t.row("late_%d" % step, "SparseAccumulatorApplyGradient", x, {"has_known_shape": True})
+    for name, shape in (("other", [2]), ("rank", [1, 3]), ("open", [-1]), ("same", [3])):
+        array = node("TensorArrayV3", [iscalar(2)], {"dtype": f}, id="ta")
+        flow = use("ta", 1)
+        for i in (0, 1):
+            flow = node("TensorArrayWriteV3", [use("ta"), iscalar(i), vec(f, [1, 2, 3]), flow])
+        t.row("element_" + name, "TensorArrayGatherV3", [array, ivec(1, 0), flow], {"dtype": f, "element_shape": shape})

@@ -305,6 +305,7 @@ static rn_status_t check_gradient(const accumulator_t* accumulator, const rn_ten
   return RN_OK;
 }
 
+// Late gradients are dropped as they are: only |add| looks at their shapes.
 static rn_status_t apply(rn_kernel_ctx_t* ctx, accumulator_t* accumulator, int64_t step,
                          rn_status_t (*add)(rn_kernel_ctx_t*, accumulator_t*)) {
   rn_mutex_lock(&accumulator->mutex);
@@ -316,7 +317,11 @@ static rn_status_t apply(rn_kernel_ctx_t* ctx, accumulator_t* accumulator, int64
 }
 
 static rn_status_t add_dense_input(rn_kernel_ctx_t* ctx, accumulator_t* accumulator) {
-  return add_dense_locked(ctx, accumulator, rn_in(ctx, 2));
+  const rn_tensor_t* gradient = rn_in(ctx, 2);
+  if (!rn_shape_compatible(accumulator->shape, rn_tensor_shape(gradient)))
+    return rn_invalid_argument("Shape mismatch: expected %s, got %s",
+                               rn_shape_text(accumulator->shape).text, rn_text_of(gradient).text);
+  return add_dense_locked(ctx, accumulator, gradient);
 }
 
 static rn_status_t scalar_step(const rn_tensor_t* step, const char* name, int64_t* out) {
@@ -440,6 +445,8 @@ static rn_status_t check_rows(const accumulator_t* accumulator, const rn_tensor_
 static rn_status_t add_rows_input(rn_kernel_ctx_t* ctx, accumulator_t* accumulator) {
   const rn_tensor_t* values = rn_in(ctx, 3);
   const rn_tensor_t* sum = &accumulator->rows.sum;
+  RN_RETURN_IF_ERROR(
+      check_rows(accumulator, rn_in(ctx, 2), values, rn_in(ctx, 4), *(const bool*)ctx->state));
   bool has_sum = rn_tensor_is_set(sum);
   if (has_sum && sum->rank != values->rank)
     return rn_invalid_argument("Shape mismatch: expected values rank %d, got %d", sum->rank,
@@ -465,9 +472,6 @@ static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx) {
   accumulator_t* accumulator = NULL;
   RN_RETURN_IF_ERROR(accumulator_of(ctx, true, &accumulator));
   rn_status_t status = check_gradient(accumulator, rn_in(ctx, 3));
-  if (rn_ok(status))
-    status = check_rows(accumulator, rn_in(ctx, 2), rn_in(ctx, 3), rn_in(ctx, 4),
-                        *(const bool*)ctx->state);
   if (rn_ok(status)) status = apply(ctx, accumulator, step, add_rows_input);
   rn_object_release(&accumulator->resource.object);
   return status;

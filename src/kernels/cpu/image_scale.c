@@ -230,6 +230,7 @@ static rn_status_t scale_compute(rn_kernel_ctx_t* ctx) {
   if (wanted[0] <= 0 || wanted[1] <= 0)
     return rn_invalid_argument("output dimensions must be positive");
   const int64_t* dims = rn_tensor_dims(images);
+  if (dims[3] == 0) return rn_invalid_argument("image must have at least one channel");
   if (dims[1] <= 0 || dims[2] <= 0)
     return rn_invalid_argument("input image must be of non-zero size");
   RN_RETURN_IF_ERROR(read_moves(ctx, &by, &move));

@@ -348,6 +348,10 @@ static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, int64_t count, double e
 static rn_status_t check_images(const rn_tensor_t* images) {
   if (images->rank != 4)
     return rn_invalid_argument("input must be 4-dimensional%s", rn_text_of(images).text);
+  if (rn_tensor_dim(images, 3) == 0)
+    return rn_invalid_argument("image must have at least one channel");
+  if (rn_tensor_dim(images, 1) == 0 || rn_tensor_dim(images, 2) == 0)
+    return rn_invalid_argument("input image must be of non-zero size");
   for (int i = 1; i < 3; ++i)
     if (rn_tensor_dim(images, i) > INT32_MAX)
       return rn_invalid_argument("input sizes must be between 0 and max int32");
@@ -371,8 +375,6 @@ static rn_status_t resize(rn_kernel_ctx_t* ctx, method_t method) {
   RN_RETURN_IF_ERROR(read_size(rn_in(ctx, 1), job.out));
   const int64_t* dims = rn_tensor_dims(images);
   job.batch = dims[0], job.in[0] = dims[1], job.in[1] = dims[2], job.depth = dims[3];
-  if (job.in[0] <= 0 || job.in[1] <= 0)
-    return rn_invalid_argument("input image must be of non-zero size");
   int64_t out_dims[4] = {job.batch, job.out[0], job.out[1], job.depth};
   rn_tensor_t *out = NULL, floats = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, out_dims}, &out));
@@ -445,17 +447,14 @@ static rn_status_t interpolation_back(rn_kernel_ctx_t* ctx, method_t method) {
   // Images and channels are those of the gradient, rows and columns those of the original.
   job_t job = {.method = method, .dtype = x->dtype, .batch = large[0], .depth = large[3]};
   for (int i = 0; i < 2; ++i) job.in[i] = small[i + 1], job.out[i] = large[i + 1];
+  if (job.out[0] == 0 || job.out[1] == 0)
+    return rn_invalid_argument("resized dimensions must be positive");
   if (job.in[0] <= 0 || job.in[1] <= 0 || job.in[0] > INT32_MAX || job.in[1] > INT32_MAX)
     return rn_invalid_argument("original sizes must be between 0 and max int32");
   int64_t dims[4] = {job.batch, job.in[0], job.in[1], job.depth};
   rn_tensor_t* dx = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &dx));
-  if (dx->count == 0) return RN_OK;
-  if (dy->count == 0) {
-    memset(dx->data, 0, rn_tensor_bytes(dx));
-    return RN_OK;
-  }
-  return run_back(ctx, &job, dy, dx);
+  return dx->count == 0 ? RN_OK : run_back(ctx, &job, dy, dx);
 }
 
 static rn_status_t bilinear_gradient(rn_kernel_ctx_t* ctx) {

@@ -46,6 +46,10 @@ static rn_status_t check_updates(const rn_kernel_ctx_t* ctx, const rn_tensor_t* 
                                         rn_text_of(params).text)
                   : bad_updates(params, indices, updates);
   if (updates->rank == 0) return RN_OK;
+  if (!is_ref && indices->count == 0)  // for nothing, of a resource, only the rank must fit
+    return updates->rank == indices->rank + params->rank - 1
+               ? RN_OK
+               : bad_updates(params, indices, updates);
   bool is_prefix = updates->rank >= indices->rank;
   for (int d = 0; is_prefix && d < indices->rank; ++d)
     is_prefix = rn_tensor_dim(updates, d) == rn_tensor_dim(indices, d);

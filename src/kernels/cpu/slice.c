@@ -55,7 +55,7 @@ static rn_status_t slice_vector(rn_kernel_ctx_t* ctx, bool* out_done) {
   const rn_slice_masks_t* masks = ctx->state;
   if (input->rank != 1 || begin->rank != 1 || end->rank != 1 || strides->rank != 1 ||
       begin->count != 1 || end->count != 1 || strides->count != 1 || rn_int_at(strides, 0) != 1 ||
-      (masks->ellipsis | masks->new_axis) & 1 || !rn_dtype_is_plain(input->dtype))
+      masks->ellipsis || masks->new_axis & 1 || !rn_dtype_is_plain(input->dtype))
     return RN_OK;
   const int64_t size = input->count;
   int64_t first = rn_int_at(begin, 0), last = rn_int_at(end, 0);

@@ -32,9 +32,10 @@ static rn_status_t spread(int32_t rank, const rn_tensor_t* begin, const rn_tenso
                           dense_t* dense) {
   const int32_t count = (int32_t)begin->count;
   const uint64_t entries = (UINT64_C(1) << count) - 1;
-  uint64_t ellipsis = masks->ellipsis & entries;
-  if (ellipsis & (ellipsis - 1))
+  // Bits beyond the last entry count, too.
+  if (masks->ellipsis & (masks->ellipsis - 1))
     return rn_invalid_argument("Multiple ellipses in slice spec not allowed");
+  uint64_t ellipsis = masks->ellipsis & entries;
   if (!ellipsis) ellipsis = UINT64_C(1) << count;
   int32_t taken = 0;  // axes that the entries other than the ellipsis take
   for (int32_t i = 0; i < count; ++i)

@@ -189,6 +189,9 @@ static rn_status_t sparse_count(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(check_weights(rn_in(ctx, 3), values, "values"));
   bool is_vector = shape->count == 1;
   int64_t rows = is_vector ? 1 : rn_int_at(shape, 0);
+  if (rows <= 0)
+    return rn_invalid_argument("Cannot allocate %lld batches, is the dense shape too wide?",
+                               (long long)rows);
   return count_values(ctx, values, rn_in(ctx, 3), rows, is_vector, sparse_rows);
 }
 

@@ -389,6 +389,11 @@ static rn_status_t gather(rn_kernel_ctx_t* ctx) {
         rn_shape_has_rank(element) ? rn_shape_text(element).text : "<unknown>");
   taken_t taken;
   rn_status_t status = take(ctx, array, indices, &taken);
+  if (rn_ok(status) && taken.count &&
+      !rn_shape_compatible(gatherer->element, rn_tensor_shape(&taken.values[0])))
+    status = rn_invalid_argument(
+        "TensorArray was passed element_shape %s which does not match the Tensor at index 0: %s",
+        rn_shape_text(gatherer->element).text, rn_text_of(&taken.values[0]).text);
   if (rn_ok(status)) status = stack_up(ctx, &taken, element);
   drop(&taken);
   return status;

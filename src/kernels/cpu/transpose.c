@@ -93,6 +93,8 @@ static rn_status_t reverse_axes(rn_kernel_ctx_t* ctx, const bool* turns) {
 static rn_status_t reverse(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *input = rn_in(ctx, 0), *dims = rn_in(ctx, 1);
   if (input->rank == 0) return rn_forward(ctx, 0, 0);
+  if (rn_tensor_dim(input, 0) == 0)
+    return rn_invalid_argument("Invalid input first dimension. Found 0.");
   if (dims->rank != 1) return rn_invalid_argument("'dims' must be 1-dimension, not %d", dims->rank);
   if (dims->count != input->rank)
     return rn_invalid_argument(

@@ -59,6 +59,9 @@ static rn_status_t where(rn_kernel_ctx_t* ctx) {
 }
 
 static rn_status_t check_unravel(const rn_tensor_t* indices, const rn_tensor_t* dims) {
+  if (indices->count == 0)
+    return rn_invalid_argument("received empty tensor indices: Tensor<type: %s shape: %s values: >",
+                               rn_dtype_name(indices->dtype), rn_text_of(indices).text);
   if (indices->rank > 1)
     return rn_invalid_argument("The indices can only be scalar or vector, got \"%s\"",
                                rn_text_of(indices).text);
