@@ -157,6 +157,36 @@ def output(*numbers):
     return lambda case, found, ours, stock: any("output %d " % n in found[1] for n in numbers)
 
 
+def nothing_out(case, found, ours, stock):
+    """Stock's first output has no elements."""
+    return stock[0] == "ok" and 0 in sum(stock[1], [])[0][1]
+
+
+def says(text):
+    """The difference tells of a message with these words."""
+    return lambda case, found, ours, stock: bool(re.search(text, found[1]))
+
+
+def sum_type_differs(case, found, ours, stock):
+    """SparseAdd: the threshold has not the type of the values, or of their parts."""
+    inputs = case["nodes"][0]["inputs"]
+    real = {"complex64": "float", "complex128": "double"}
+    return inputs[6][1] != real.get(inputs[1][1], inputs[1][1])
+
+
+def odd_bytes(case, found, ours, stock):
+    """A string of the case, or one of the answers, is no UTF-8."""
+    return bool(re.search(r"\\x[89a-f][0-9a-f]", found[1] + repr(case["nodes"])))
+
+
+def zero_byte(case, found, ours, stock):
+    return r"\x00" in found[1] or r"\x00" in repr(case["nodes"])
+
+
+def attr_above(name, value):
+    return lambda case, *_: any(n["attrs"].get(name, (0, value))[1] > value for n in case["nodes"])
+
+
 def attr(name, value):
     return lambda case, *_: any(n["attrs"].get(name, (0, None))[1] == value for n in case["nodes"])
 
@@ -292,6 +322,30 @@ rule(
     ),
 )
 rule("MaxPoolV2", "refused", "strides over the depth that are fed: stock's kernel does not look at them", says("Stride must be > 0"))
+rule("QuantizedConv2D", "dtype", "stock does not set its outputs")
+rule("TensorSummaryV2", "value", "metadata that does not parse: stock makes up the bytes that are missing")
+rule("ResourceGather", "refused", "stock reads beyond the variable, or leaves the output uninitialised", attr("batch_dims", 1))
+rule("SparseAdd", "shape value", "stock reads a threshold of another type as one of the values' type", sum_type_differs)
+rule("StringLower StringUpper", "value", "stock ends a string at its first zero byte", zero_byte)
+rule("UnicodeDecode UnicodeDecodeWithOffsets UnicodeTranscode", "value shape", "stock looks for a byte order mark in the first string alone", odd_bytes)
+
+# What stock does not look at.
+rule(
+    "StatelessRandomGammaV2 StatelessRandomGammaV3 StatelessRandomPoisson StatelessRandomUniformFullInt "
+    "StatelessRandomUniformFullIntV2 StatelessRandomUniformIntV2",
+    "refused",
+    "stock looks at nothing else when there is nothing to draw",
+    nothing_out,
+)
+rule("SparseTensorDenseMatMul", "refused", "stock does not look at indices when the product has no elements", nothing_out)
+rule("SetSize", "refused", "indices below zero without validation, of which stock dies or makes sets up", attr("validate_indices", False))
+rule("SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient", "refused", "rows below zero", says("is negative"))
+rule("RaggedTensorToTensor", "refused", "stock reads values that are not there", says("name [0-9]+ values"))
+rule("ResizeNearestNeighborGrad", "refused", "half_pixel_centers with align_corners, which the op itself refuses")
+rule("TFRecordDataset TFRecordDatasetV2", "refused", "stock looks at files when it reads", says("compression_type|byte_offsets"))
+rule("RecordInput", "refused", "stock looks for files when it reads")
+rule("RandomDataset TFRecordDataset", "accepted", "metadata of datasets is not read here", says("metadata"))
+
 rule("TensorSliceDataset", "accepted", "stock's optimizer makes of Shuffle and Repeat(0) what it then refuses")
 rule("EmptyTensorList", "refused", "stock does not look at indices of elements without numbers")
 
@@ -339,11 +393,24 @@ rule("DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter", "
      "stock takes dilations and ignores them", says("does not support dilations"))  # fmt: skip
 rule("DecodeCompressed", "refused", "stock takes a stream that is cut off for its end", says("ends early"))
 rule("SobolSample", "value", "stock's numbers beyond 2^30 skipped points are negative")
+rule("QuantizedConcat", "value", "stock reads the next tensor with an empty one's limits", empty)
+rule("QuantizedConv2D", "value", "SAME with strides that leave two or more elements over: stock's windows begin at 1", attr("padding", b"SAME"))
+rule("ScatterNdNonAliasingAdd", "refused", "a vector of indices: stock adds the first update alone")
+rule("StaticRegexFullMatch StaticRegexReplace RegexFullMatch RegexReplace", "value refused", "surrogates are no characters", says("xed|d800"))
+rule("StringSplitV2", "shape", "stock adds an empty word where the last split is at the end", attr_above("maxsplit", 0))
+rule("ResizeBilinearGrad ResizeBicubicGrad", "value", "stock adds doubles up with weights in float", of_type("double"))
+rule("ScaleAndTranslateGrad", "value", "the order of sums", within(1e-5))
+rule("ScaleAndTranslate ScaleAndTranslateGrad", "value", "what is not finite, beside the window", odd)
 rule(CONVOLUTIONS, "value", "infinities times the zeros of the padding: in other places", odd)
 
 # What runs here, and not in stock.
 rule("GetSessionHandle GetSessionHandleV2", "accepted", "eager handles work here", eager)
 rule("ParallelConcat AccumulateNV2", "accepted", "stock runs it through its optimizer only")
+rule("QuantizedAdd QuantizedMul", "accepted", "stock broadcasts scalars and last dimensions alone", says("Broadcast between|at least 1 element"))
+rule("DepthToSpace SpaceToDepth", "accepted", "NCHW on the CPU", attr("data_format", b"NCHW"))
+rule("Substr", "accepted", "stock refuses shapes that it does not know yet", says("shapes must match.*vs. \\?|: \\? vs."))
+rule("ResourceGather ResourceStridedSliceAssign", "accepted", "variables of quantized types", says("Unsupported dtype: q"))
+rule("TensorScatterSub TensorScatterMin TensorScatterMax TensorScatterAdd", "accepted", "a vector is one index", says("must match dimensions"))
 rule("QuantizedReluX CTCLossV2", "accepted", "stock has no CPU kernel")
 rule("AnonymousRandomSeedGenerator", "accepted", "stock's kernel asks for an input that the op does not have")
 rule("QuantizeAndDequantizeV2 QuantizeAndDequantizeV4", "accepted", "scalar limits hold for every slice",
