@@ -615,3 +615,42 @@ def order_of_checks(t):
         for i in (0, 1):
             flow = node("TensorArrayWriteV3", [use("ta"), iscalar(i), vec(f, [1, 2, 3]), flow])
         t.row("element_" + name, "TensorArrayGatherV3", [array, ivec(1, 0), flow], {"dtype": f, "element_shape": shape})
+    whole = given(f, [2, 2], [1, 2, 3, 4])
+    for op in ("Update", "Add", "Sub", "Max", "Min"):
+        t.row("depth_0", "TensorScatter" + op, [whole, unknown("int32", vec("int32", [])), whole])
+        x = [whole, unknown("int32", given("int32", [2, 0], [])), given(f, [2, 2, 2], [1])]
+        t.row("depth_0_twice", "TensorScatter" + op, x)
+    t.row("depth_0", "ScatterNdNonAliasingAdd", [whole, unknown("int32", vec("int32", [])), whole])
+    x = [whole, unknown("int32", given("int32", [2, 0], [])), given(f, [2, 2, 2], [1])]
+    t.row("depth_0_twice", "ScatterNdNonAliasingAdd", x)
+    for op in ("SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"):
+        for name, index, ids in (("index", [5, 0], [0, 1]), ("id", [0, 0], [-1, 1]), ("last", [0, 0], [0, 7]), ("none", [], [])):
+            x = [given(f, [2, 2], [1]), vec("int32", index), vec("int32", ids), scalar("int32", 0)]
+            t.row("no_rows_" + name, op, x)
+            t.row("no_rows_" + name, op + "V2", x)
+            x = [given(f, [2, 0], []), vec("int32", index), vec("int32", ids), scalar("int32", 3)]
+            t.row("no_columns_" + name, op, x)
+    for d in (f, "double", "half", "complex64"):
+        for zero in (0, -0.0):
+            x = [resource(given(d, [4], [1])), vec("int32", [3, 0]), vec(d, [2, zero])]
+            t.row("zero_%s_%s" % (zero, d), "ResourceScatterDiv", x)
+    n = lambda x: scalar(f, x)
+    thin = lambda: ref(given(f, [5, 0], []))
+    for rows in ([], [4, 0]):
+        dy, index = given(f, [len(rows), 0], []), vec("int32", rows)
+        more = lambda *x: [dy, index] + [n(a) for a in x]
+        t.row("thin_%d" % len(rows), "SparseApplyProximalGradientDescent", [thin(), n(0.1), n(0), n(0), dy, index])
+        t.row("thin_%d" % len(rows), "SparseApplyProximalAdagrad", [thin(), thin(), n(0.1), n(0), n(0), dy, index])
+        t.row("thin_%d" % len(rows), "SparseApplyAdagradDA", [thin(), thin(), thin()] + more(0.1, 0, 0) + [scalar("int64", 3)])
+        t.row("thin_%d" % len(rows), "SparseApplyAdagrad", [thin(), thin(), n(0.1), dy, index])
+        t.row("thin_%d" % len(rows), "SparseApplyFtrl", [thin(), thin(), thin()] + more(0.1, 0, 0, -0.5))
+        t.row("thin_%d" % len(rows), "SparseApplyAdagradV2", [thin(), thin(), n(0.1), n(0.1), dy, index])
+        t.row("thin_%d" % len(rows), "SparseApplyFtrlV2", [thin(), thin(), thin()] + more(0.1, 0, 0, 0.1, -0.5))
+        t.row("thin_%d" % len(rows), "SparseApplyMomentum", [thin(), thin(), n(0.1), dy, index, n(0.9)])
+        t.row("thin_%d" % len(rows), "SparseApplyAdadelta", [thin(), thin(), thin(), n(0.1), n(0.9), n(0.1), dy, index])
+        t.row("thin_%d" % len(rows), "SparseApplyRMSProp", [thin(), thin(), thin(), n(0.1), n(0.9), n(0.1), n(0.1), dy, index])
+    for unit in ("BYTE", "UTF8_CHAR"):
+        for pos in (-1, -4, 3, 4):
+            for size in (-1, 0):
+                x = [vec("string", ["abc"]), vec("int32", [pos]), vec("int32", [size])]
+                t.row("edge_%d_%d_%s" % (pos, size, unit), "Substr", x, {"unit": unit})

@@ -46,3 +46,17 @@ void rn_combine_identity(rn_combine_op_t op, rn_dtype_t dtype, void* out) {
       break;
   }
 }
+
+bool rn_has_zero(const rn_tensor_t* numbers) {
+  const bool is_complex = rn_dtype_is_complex(numbers->dtype);
+  const size_t size = rn_dtype_size(numbers->dtype), part = is_complex ? size / 2 : size;
+  const bool has_sign = is_complex || rn_dtype_is_floating(numbers->dtype);
+  const unsigned char* bytes = numbers->data;
+  for (int64_t i = 0; i < numbers->count; ++i, bytes += size) {
+    unsigned char any = 0;
+    for (size_t b = 0; b < size; ++b)  // the sign is in the last byte of a part
+      any |= has_sign && b % part == part - 1 ? bytes[b] & 0x7f : bytes[b];
+    if (!any) return true;
+  }
+  return false;
+}

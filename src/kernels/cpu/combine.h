@@ -28,6 +28,9 @@ rn_combine_fn_t rn_combine(rn_combine_op_t op, rn_dtype_t dtype);
 // finite number) or MAX (the smallest); 16 bytes at |out|.
 void rn_combine_identity(rn_combine_op_t op, rn_dtype_t dtype, void* out);
 
+// Whether a number is 0, of either sign.
+bool rn_has_zero(const rn_tensor_t* numbers);
+
 typedef struct rn_combine_table_t {
   rn_combine_fn_t fn[RN_COMBINE_COUNT][RN_DTYPE_COUNT];
 } rn_combine_table_t;

@@ -63,16 +63,6 @@ static rn_status_t check_updates(const rn_kernel_ctx_t* ctx, const rn_tensor_t* 
   return fits ? RN_OK : bad_updates(params, indices, updates);
 }
 
-static bool has_zero(const rn_tensor_t* tensor) {
-  const size_t size = rn_dtype_size(tensor->dtype);
-  static const char zeros[16];
-  for (int64_t i = 0; i < tensor->count; ++i) {
-    const char* element = (const char*)tensor->data + (size_t)i * size;
-    if (memcmp(element, zeros, size) == 0) return true;
-  }
-  return false;
-}
-
 typedef struct job_t {
   rn_combine_fn_t fn;
   char* to;
@@ -135,9 +125,10 @@ static rn_status_t scatter_locked(rn_kernel_ctx_t* ctx, rn_variable_t* variable)
   if (rn_tensor_is_set(&variable->value)) {
     RN_RETURN_IF_ERROR(check_updates(ctx, &variable->value));
     RN_RETURN_IF_ERROR(rn_check_indices(rn_in(ctx, 1), rn_tensor_dim(&variable->value, 0)));
-    bool divides_by_zero = scatter->op == RN_COMBINE_DIV &&
-                           (!is_ref || !rn_dtype_is_floating(variable->value.dtype)) &&
-                           !rn_dtype_is_complex(variable->value.dtype) && has_zero(rn_in(ctx, 2));
+    const rn_dtype_t dtype = variable->value.dtype;
+    const bool is_integer = !rn_dtype_is_floating(dtype) && !rn_dtype_is_complex(dtype);
+    bool divides_by_zero =
+        scatter->op == RN_COMBINE_DIV && (!is_ref || is_integer) && rn_has_zero(rn_in(ctx, 2));
     if (divides_by_zero) return rn_invalid_argument("updates must not contain 0");
     if (rn_in(ctx, 1)->count == 0) return RN_OK;
   }

@@ -127,7 +127,12 @@ static rn_status_t tensor_scatter(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *tensor = rn_in(ctx, 0), *indices = rn_in(ctx, 1), *updates = rn_in(ctx, 2);
   RN_RETURN_IF_ERROR(check_ranks(indices, updates));
   rn_shape_t shape = rn_tensor_shape(tensor);
-  if (tensor->count == 0 && (indices->count > 0 || updates->count > 0))
+  const bool is_old = rn_str_is(rn_str(ctx->kernel->op->name), "ScatterNdNonAliasingAdd");
+  if (is_old && indices->count == 0 && updates->count > 0)
+    return rn_invalid_argument("Indices and updates specified for empty output.  indices shape: %s",
+                               rn_text_of(indices).text);
+  if ((tensor->count == 0 && indices->count > 0) ||
+      ((tensor->count == 0 || indices->count == 0) && updates->count > 0))
     return rn_invalid_argument("Indices and updates specified for empty output shape");
   if (!outer_match(indices, updates))
     return rn_invalid_argument(

@@ -122,19 +122,6 @@ static rn_status_t read_for_cwise(rn_kernel_ctx_t* ctx, sparse_t* out) {
   return take_sparse(ctx, out);
 }
 
-// Whether a number is 0, of either sign.
-static bool has_zero(const rn_tensor_t* numbers) {
-  const size_t size = rn_dtype_size(numbers->dtype);
-  const unsigned char last = rn_dtype_is_floating(numbers->dtype) ? 0x7f : 0xff;
-  for (int64_t i = 0; i < numbers->count; ++i) {
-    const unsigned char* bytes = (const unsigned char*)rn_element(numbers, i);
-    unsigned char any = bytes[size - 1] & last;
-    for (size_t b = 0; b + 1 < size; ++b) any |= bytes[b];
-    if (!any) return true;
-  }
-  return false;
-}
-
 static rn_status_t cwise(rn_kernel_ctx_t* ctx, rn_combine_op_t op) {
   const rn_tensor_t* dense = rn_in(ctx, 3);
   size_t size = rn_dtype_size(dense->dtype);
@@ -153,7 +140,7 @@ static rn_status_t cwise(rn_kernel_ctx_t* ctx, rn_combine_op_t op) {
     for (int d = 0; d < a.rank; ++d) place += strides[d] * index_at(&a, i, d);
     rn_move_bytes(rn_element(out, i), rn_element(dense, place), size);
   }
-  if (op == RN_COMBINE_DIV && has_zero(out))
+  if (op == RN_COMBINE_DIV && rn_has_zero(out))
     return rn_invalid_argument(
         "SparseDenseCwiseDiv cannot divide by zero,but input dense tensor contains zero ");
   if (a.count) rn_combine(op, dense->dtype)(a.values->data, out->data, 1, out->data, a.count);

@@ -136,24 +136,34 @@ static void add_scaled(rn_dtype_t dtype, const char* from, double scale, char* t
   rn_combine(RN_COMBINE_ADD, wide)(to, row, 1, to, n);
 }
 
-// Adds up into |out|, which is zero and of the type that |grad| is computed in.
-static rn_status_t grad_rows(int kind, const rn_tensor_t* grad, const rn_tensor_t* indices,
-                             const rn_tensor_t* ids, int64_t* counts, char* spare,
-                             rn_tensor_t* out) {
-  const int64_t segments = rn_tensor_dim(grad, 0), limit = rn_tensor_dim(out, 0);
-  const int64_t row = out->count ? rn_dims_product(rn_tensor_dims(out), 1, out->rank) : 0;
+// Before anything is allocated: the output may be large, and the ids wrong.
+static rn_status_t check_places(const rn_tensor_t* grad, const rn_tensor_t* indices,
+                                const rn_tensor_t* ids, int64_t rows) {
+  const int64_t segments = rn_tensor_dim(grad, 0);
+  if (ids->count && rn_int_at(ids, ids->count - 1) >= segments)
+    return rn_invalid_argument("Invalid number of segments");
   for (int64_t i = 0; i < ids->count; ++i) {
     int64_t id = rn_int_at(ids, i);
     if (id < 0 || id >= segments)
       return rn_invalid_argument("Segment id %lld out of range [0, %lld).", (long long)id,
                                  (long long)segments);
-    ++counts[id];
   }
+  for (int64_t i = 0; i < indices->count; ++i) {
+    int64_t index = rn_int_at(indices, i);
+    if (index < 0 || index >= rows)
+      return rn_invalid_argument("Index %lld out of range [0, %lld).", (long long)index,
+                                 (long long)rows);
+  }
+  return RN_OK;
+}
+
+// Adds up into |out|, which is zero and of the type that |grad| is computed in.
+static void grad_rows(int kind, const rn_tensor_t* grad, const rn_tensor_t* indices,
+                      const rn_tensor_t* ids, int64_t* counts, char* spare, rn_tensor_t* out) {
+  const int64_t row = out->count ? rn_dims_product(rn_tensor_dims(out), 1, out->rank) : 0;
+  for (int64_t i = 0; i < ids->count; ++i) ++counts[rn_int_at(ids, i)];
   for (int64_t i = 0; i < ids->count; ++i) {
     int64_t id = rn_int_at(ids, i), index = rn_int_at(indices, i);
-    if (index < 0 || index >= limit)
-      return rn_invalid_argument("Index %lld out of range [0, %lld).", (long long)index,
-                                 (long long)limit);
     double count = (double)counts[id];
     double scale = kind == SUM ? 1 : kind == MEAN ? 1 / count : 1 / sqrt(count);
     if (row)
@@ -161,7 +171,6 @@ static rn_status_t grad_rows(int kind, const rn_tensor_t* grad, const rn_tensor_
                  (const char*)grad->data + (size_t)(id * row) * rn_dtype_size(grad->dtype), scale,
                  (char*)out->data + (size_t)(index * row) * rn_dtype_size(out->dtype), spare, row);
   }
-  return RN_OK;
 }
 
 // Adds up |grad| into the rows of a new output 0, |rows| of them.
@@ -171,10 +180,10 @@ static rn_status_t make_grad(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices, i
   memcpy(dims, rn_tensor_dims(grad), (size_t)grad->rank * sizeof *dims);
   dims[0] = rows;
   const int64_t segments = rn_tensor_dim(grad, 0);
-  if (ids->count && rn_int_at(ids, ids->count - 1) >= segments)
-    return rn_invalid_argument("Invalid number of segments");
+  if (rows) RN_RETURN_IF_ERROR(check_places(grad, indices, ids, rows));
   rn_tensor_t *out = NULL, counts = {0}, spare = {0}, sums = {0};
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){grad->rank, dims}, &out));
+  if (rows == 0) return RN_OK;
   int64_t room = out->count ? 2 * (out->count / rows) : 0;
   const rn_dtype_t wide = rn_wide_dtype(grad->dtype);
   const bool is_narrow = wide != grad->dtype;
@@ -185,7 +194,7 @@ static rn_status_t make_grad(rn_kernel_ctx_t* ctx, const rn_tensor_t* indices, i
   if (rn_ok(status)) {
     if (segments) memset(counts.data, 0, rn_tensor_bytes(&counts));
     if (to->count) memset(to->data, 0, rn_tensor_bytes(to));
-    status = grad_rows(*(const int*)ctx->state, grad, indices, ids, counts.data, spare.data, to);
+    grad_rows(*(const int*)ctx->state, grad, indices, ids, counts.data, spare.data, to);
   }
   if (rn_ok(status) && is_narrow) rn_narrow_row(out->dtype, sums.data, out->data, out->count);
   rn_tensor_clear(&counts);
@@ -219,17 +228,18 @@ static int by_number(const void* a, const void* b) {
 static rn_status_t sparse_segment_rows(rn_kernel_ctx_t* ctx, int64_t rows, int64_t* sorted,
                                        rn_tensor_t* places) {
   const rn_tensor_t* indices = rn_in(ctx, 1);
+  const int64_t chosen = rows ? indices->count : 0;
   int64_t count = 0;
-  for (int64_t i = 0; i < indices->count; ++i) {
+  for (int64_t i = 0; i < chosen; ++i) {
     sorted[i] = rn_int_at(indices, i);
     if (sorted[i] < 0 || sorted[i] >= rows)
       return rn_invalid_argument("Index %lld out of range [0, %lld).", (long long)sorted[i],
                                  (long long)rows);
   }
-  if (indices->count) qsort(sorted, (size_t)indices->count, sizeof *sorted, by_number);
-  for (int64_t i = 0; i < indices->count; ++i)
+  if (chosen) qsort(sorted, (size_t)chosen, sizeof *sorted, by_number);
+  for (int64_t i = 0; i < chosen; ++i)
     if (i == 0 || sorted[i] != sorted[i - 1]) sorted[count++] = sorted[i];
-  for (int64_t i = 0; i < indices->count; ++i) {
+  for (int64_t i = 0; i < chosen; ++i) {
     int64_t index = rn_int_at(indices, i);
     const int64_t* found = bsearch(&index, sorted, (size_t)count, sizeof *sorted, by_number);
     RN_DATA(places, int64_t)[i] = found - sorted;

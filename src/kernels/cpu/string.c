@@ -130,9 +130,13 @@ static rn_status_t part_of(rn_str_t text, bool is_utf8, int64_t from, int64_t si
                            rn_str_t* out) {
   uint64_t total = is_utf8 ? rn_utf8_length(text) : text.size;
   uint64_t begin = from >= 0 ? (uint64_t)from : total - (0 - (uint64_t)from);
-  if (from >= 0 ? begin > total : 0 - (uint64_t)from > total)
-    return rn_invalid_argument("pos %lld out of range for string b'%.*s' at index %lld",
-                               (long long)from, RN_STR_ARGS(text), (long long)i);
+  // As in stock, a negative size from a place that counts from the end is an error in characters.
+  bool never = is_utf8 && from < 0 && size < 0;
+  if (never || (from >= 0 ? begin > total : 0 - (uint64_t)from > total))
+    return is_utf8 ? rn_invalid_argument("pos %lld out of range for string at index %lld",
+                                         (long long)from, (long long)i)
+                   : rn_invalid_argument("pos %lld out of range for string b'%.*s' at index %lld",
+                                         (long long)from, RN_STR_ARGS(text), (long long)i);
   // As in stock, a negative size is all the rest in bytes, and nothing in characters.
   uint64_t count = (uint64_t)size < total - begin ? (uint64_t)size : total - begin;
   if (is_utf8) {

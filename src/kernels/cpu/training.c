@@ -268,6 +268,13 @@ static void update_rows(void* arg, const int64_t* rows, const int64_t* places, i
 // What a rule takes for an element, in nanoseconds: most have a root or a quotient.
 #define ELEMENT_NS 0.5
 
+// Whether rows without elements are an error, as they are in stock for some rules.
+static bool needs_columns(rn_rule_t rule) {
+  return rule == RN_RULE_adagrad || rule == RN_RULE_adagrad_v2 || rule == RN_RULE_adagrad_da ||
+         rule == RN_RULE_ftrl || rule == RN_RULE_ftrl_v2 ||
+         rule == RN_RULE_proximal_gradient_descent || rule == RN_RULE_proximal_adagrad;
+}
+
 // Rows may come twice, and then count twice, one after the other.
 static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx, const rn_tensor_t* var, job_t* job) {
   const rn_tensor_t* gradient = rn_in(ctx, job->apply->gradient);
@@ -279,6 +286,9 @@ static rn_status_t apply_sparse(rn_kernel_ctx_t* ctx, const rn_tensor_t* var, jo
   for (int d = 1; d < var->rank; ++d)
     if (rn_tensor_dim(var, d) != rn_tensor_dim(gradient, d))
       return rn_invalid_argument("var and grad must match in dimension %d", d);
+  if (needs_columns(job->apply->rule) &&
+      rn_dims_product(rn_tensor_dims(gradient), 1, gradient->rank) == 0)
+    return rn_invalid_argument("Inner dimension should be greater than zero.");
   int64_t rows = rn_tensor_dim(var, 0);
   job->width = rows ? var->count / rows : 0;
   for (int64_t i = 0; i < indices->count; ++i) {
