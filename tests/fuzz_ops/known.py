@@ -338,6 +338,7 @@ rule(
     nothing_out,
 )
 rule("SparseTensorDenseMatMul", "refused", "stock does not look at indices when the product has no elements", nothing_out)
+rule("QuantizedAvgPool", "refused", "stock ignores windows and strides over images and channels", says("Non-spatial"))
 rule("SetSize", "refused", "indices below zero without validation, of which stock dies or makes sets up", attr("validate_indices", False))
 rule("SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient", "refused", "rows below zero", says("is negative"))
 rule("RaggedTensorToTensor", "refused", "stock reads values that are not there", says("name [0-9]+ values"))
@@ -393,6 +394,7 @@ rule("DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter", "
      "stock takes dilations and ignores them", says("does not support dilations"))  # fmt: skip
 rule("DecodeCompressed", "refused", "stock takes a stream that is cut off for its end", says("ends early"))
 rule("SobolSample", "value", "stock's numbers beyond 2^30 skipped points are negative")
+rule("QuantizedAdd", "value", "ranges that are not finite", odd)
 rule("QuantizedConcat", "value", "stock reads the next tensor with an empty one's limits", empty)
 rule("QuantizedConv2D", "value", "SAME with strides that leave two or more elements over: stock's windows begin at 1", attr("padding", b"SAME"))
 rule("ScatterNdNonAliasingAdd", "refused", "a vector of indices: stock adds the first update alone")

@@ -654,3 +654,10 @@ def order_of_checks(t):
             for size in (-1, 0):
                 x = [vec("string", ["abc"]), vec("int32", [pos]), vec("int32", [size])]
                 t.row("edge_%d_%d_%s" % (pos, size, unit), "Substr", x, {"unit": unit})
+    for name, dims in (("first", [-1, 4]), ("second", [4, -1]), ("two", [-2, -2]), ("zero", [-1, 0]), ("zero_first", [0, -1])):
+        for index in (-5, 0, 1):
+            t.row("negative_%s_%d" % (name, index), "UnravelIndex", [scalar("int64", index), vec("int64", dims)])
+    for covered in (-1, 1, 2, NAN):
+        boxes = given(f, [1, 1, 4], [0.1, 0.2, 0.6, 0.7])
+        x = [ivec(100, 90, 3), boxes, scalar(f, covered)]
+        t.row("covered_%s" % covered, "SampleDistortedBoundingBoxV2", x, {"seed": 7, "seed2": 1})

@@ -28,8 +28,9 @@ static rn_status_t read_range(const rn_kernel_init_t* init, const char* name, co
                              (double)out[1]);
 }
 
-static rn_status_t check_covered(float covered) {
-  if (covered >= 0 && covered <= 1) return RN_OK;
+// As an input it may be more than 1: then no crop will do, and the whole image is taken.
+static rn_status_t check_covered(float covered, bool is_input) {
+  if (covered >= 0 && (is_input || covered <= 1)) return RN_OK;
   if (covered >= 0)
     return rn_invalid_argument("Min object covered must be less then or equal to 1.0: %g",
                                (double)covered);
@@ -47,7 +48,7 @@ static rn_status_t sample_init(const rn_kernel_init_t* init, void* state) {
   }
   if (s->has_covered) {
     s->covered = rn_init_float(init, "min_object_covered");
-    RN_RETURN_IF_ERROR(check_covered(s->covered));
+    RN_RETURN_IF_ERROR(check_covered(s->covered, false));
   }
   s->uses_image = rn_init_bool(init, "use_image_if_no_bounding_boxes");
   RN_RETURN_IF_ERROR(read_range(init, "aspect_ratio_range", "Aspect ratio", s->ratio));
@@ -231,7 +232,7 @@ static rn_status_t sample_compute(rn_kernel_ctx_t* ctx) {
       return rn_invalid_argument("min_object_covered must be 0-D, got shape %s",
                                  rn_text_of(rn_in(ctx, 2)).text);
     covered = *RN_DATA(rn_in(ctx, 2), const float);
-    RN_RETURN_IF_ERROR(check_covered(covered));
+    RN_RETURN_IF_ERROR(check_covered(covered, true));
   }
   int64_t count = boxes->count ? boxes->count / 4 : 1;
   rect_t *objects = NULL, crop;

@@ -75,8 +75,11 @@ static rn_status_t check_unravel(const rn_tensor_t* indices, const rn_tensor_t* 
       return rn_invalid_argument(
           "Input dims cannot contain a dim of zero, but dims contains zero at index %lld",
           (long long)d);
+    if (size < 0)
+      return rn_invalid_argument("Input dims cannot be negative. Got dim = %lld at index %lld",
+                                 (long long)size, (long long)d);
     overflows = overflows || !rn_mul_i64_ok(product, size, &product) ||
-                (dims->dtype == RN_INT32 && (product > INT32_MAX || product < INT32_MIN));
+                (dims->dtype == RN_INT32 && product > INT32_MAX);
   }
   if (overflows) return rn_invalid_argument("Input dims product is causing integer overflow");
   for (int64_t i = 0; i < indices->count; ++i)
@@ -95,8 +98,8 @@ static rn_status_t unravel_index(rn_kernel_ctx_t* ctx) {
     int64_t left = rn_int_at(indices, i);
     for (int64_t d = dims->count - 1; d >= 0; --d) {
       int64_t size = rn_int_at(dims, d);
-      rn_int_set(out, d * indices->count + i, size == -1 ? 0 : left % size);
-      left = size == -1 ? (int64_t)((uint64_t)0 - (uint64_t)left) : left / size;
+      rn_int_set(out, d * indices->count + i, left % size);
+      left /= size;
     }
   }
   return RN_OK;
