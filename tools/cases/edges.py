@@ -529,6 +529,8 @@ def arguments(t):
         is_part = "Part" in op
         x = [drawn(f, [3, 3] if is_part else [3]), scalar("int32", 0)] + ([] if is_part else [scalar("int32", 3)] * 2)
         t.row("fed_padding_vector", op, x + [vec(f, [7])])
+
+
 def order_of_checks(t):
     """Inputs with more than one thing wrong, and calls that have nothing to do: what is looked at, and when."""
     f = "float"
