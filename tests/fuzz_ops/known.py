@@ -332,7 +332,7 @@ rule("UnicodeDecode UnicodeDecodeWithOffsets UnicodeTranscode", "value shape", "
 # What stock does not look at.
 rule(
     "StatelessRandomGammaV2 StatelessRandomGammaV3 StatelessRandomPoisson StatelessRandomUniformFullInt "
-    "StatelessRandomUniformFullIntV2 StatelessRandomUniformIntV2",
+    "StatelessRandomUniformFullIntV2 StatelessRandomUniformIntV2 StatelessRandomUniformV2",
     "refused",
     "stock looks at nothing else when there is nothing to draw",
     nothing_out,
