@@ -162,9 +162,9 @@ def nothing_out(case, found, ours, stock):
     return stock[0] == "ok" and 0 in sum(stock[1], [])[0][1]
 
 
-def says(text):
-    """The difference tells of a message with these words."""
-    return lambda case, found, ours, stock: bool(re.search(text, found[1]))
+def matches(pattern):
+    """An error message matches a regular expression."""
+    return lambda case, found, ours, stock: bool(re.search(pattern, found[1]))
 
 
 def sum_type_differs(case, found, ours, stock):
@@ -338,14 +338,14 @@ rule(
     nothing_out,
 )
 rule("SparseTensorDenseMatMul", "refused", "stock does not look at indices when the product has no elements", nothing_out)
-rule("QuantizedAvgPool", "refused", "stock ignores windows and strides over images and channels", says("Non-spatial"))
+rule("QuantizedAvgPool", "refused", "stock ignores windows and strides over images and channels", matches("Non-spatial"))
 rule("SetSize", "refused", "indices below zero without validation, of which stock dies or makes sets up", attr("validate_indices", False))
-rule("SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient", "refused", "rows below zero", says("is negative"))
-rule("RaggedTensorToTensor", "refused", "stock reads values that are not there", says("name [0-9]+ values"))
+rule("SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient", "refused", "rows below zero", matches("is negative"))
+rule("RaggedTensorToTensor", "refused", "stock reads values that are not there", matches("name [0-9]+ values"))
 rule("ResizeNearestNeighborGrad", "refused", "half_pixel_centers with align_corners, which the op itself refuses")
-rule("TFRecordDataset TFRecordDatasetV2", "refused", "stock looks at files when it reads", says("compression_type|byte_offsets"))
+rule("TFRecordDataset TFRecordDatasetV2", "refused", "stock looks at files when it reads", matches("compression_type|byte_offsets"))
 rule("RecordInput", "refused", "stock looks for files when it reads")
-rule("RandomDataset TFRecordDataset", "accepted", "metadata of datasets is not read here", says("metadata"))
+rule("RandomDataset TFRecordDataset", "accepted", "metadata of datasets is not read here", matches("metadata"))
 
 rule("TensorSliceDataset", "accepted", "stock's optimizer makes of Shuffle and Repeat(0) what it then refuses")
 rule("EmptyTensorList", "refused", "stock does not look at indices of elements without numbers")
@@ -398,7 +398,7 @@ rule("QuantizedAdd", "value", "ranges that are not finite", odd)
 rule("QuantizedConcat", "value", "stock reads the next tensor with an empty one's limits", empty)
 rule("QuantizedConv2D", "value", "SAME with strides that leave two or more elements over: stock's windows begin at 1", attr("padding", b"SAME"))
 rule("ScatterNdNonAliasingAdd", "refused", "a vector of indices: stock adds the first update alone")
-rule("StaticRegexFullMatch StaticRegexReplace RegexFullMatch RegexReplace", "value refused", "surrogates are no characters", says("xed|d800"))
+rule("StaticRegexFullMatch StaticRegexReplace RegexFullMatch RegexReplace", "value refused", "surrogates are no characters", matches("xed|d800"))
 rule("StringSplitV2", "shape", "stock adds an empty word where the last split is at the end", attr_above("maxsplit", 0))
 rule("ResizeBilinearGrad ResizeBicubicGrad", "value", "stock adds doubles up with weights in float", of_type("double"))
 rule("ScaleAndTranslateGrad", "value", "the order of sums", within(1e-5))
@@ -408,11 +408,11 @@ rule(CONVOLUTIONS, "value", "infinities times the zeros of the padding: in other
 # What runs here, and not in stock.
 rule("GetSessionHandle GetSessionHandleV2", "accepted", "eager handles work here", eager)
 rule("ParallelConcat AccumulateNV2", "accepted", "stock runs it through its optimizer only")
-rule("QuantizedAdd QuantizedMul", "accepted", "stock broadcasts scalars and last dimensions alone", says("Broadcast between|at least 1 element"))
+rule("QuantizedAdd QuantizedMul", "accepted", "stock broadcasts scalars and last dimensions alone", matches("Broadcast between|at least 1 element"))
 rule("DepthToSpace SpaceToDepth", "accepted", "NCHW on the CPU", attr("data_format", b"NCHW"))
-rule("Substr", "accepted", "stock refuses shapes that it does not know yet", says("shapes must match.*vs. \\?|: \\? vs."))
-rule("ResourceGather ResourceStridedSliceAssign", "accepted", "variables of quantized types", says("Unsupported dtype: q"))
-rule("TensorScatterSub TensorScatterMin TensorScatterMax TensorScatterAdd", "accepted", "a vector is one index", says("must match dimensions"))
+rule("Substr", "accepted", "stock refuses shapes that it does not know yet", matches("shapes must match.*vs. \\?|: \\? vs."))
+rule("ResourceGather ResourceStridedSliceAssign", "accepted", "variables of quantized types", matches("Unsupported dtype: q"))
+rule("TensorScatterSub TensorScatterMin TensorScatterMax TensorScatterAdd", "accepted", "a vector is one index", matches("must match dimensions"))
 rule("QuantizedReluX CTCLossV2", "accepted", "stock has no CPU kernel")
 rule("AnonymousRandomSeedGenerator", "accepted", "stock's kernel asks for an input that the op does not have")
 rule("QuantizeAndDequantizeV2 QuantizeAndDequantizeV4", "accepted", "scalar limits hold for every slice",
