@@ -475,16 +475,51 @@ CT_TEST(CAPI, ImportOfEveryTruncation) {
   TF_DeleteBuffer(bytes);
 }
 
-// A constant may hold a variant, such as a number.
+static TF_Operation* add_to_variant(ct_t* t, const char* op, TF_Operation* input, int count) {
+  TF_OperationDescription* desc = TF_NewOperation(t->graph, op, op);
+  TF_Output inputs[2] = {ct_out(input, 0), ct_out(input, 0)};
+  if (count > 1)
+    TF_AddInputList(desc, inputs, count);
+  else
+    TF_AddInput(desc, inputs[0]);
+  TF_Operation* oper = TF_FinishOperation(desc, t->status);
+  CT_OK(t->status);
+  return oper;
+}
+
+// What AsString makes of the variant |oper| gives.
+static void check_variant(ct_t* t, TF_Operation* oper, const char* kind, const char* value) {
+  char name[32], expected[64];
+  snprintf(name, sizeof name, "%.10s_text", TF_OperationName(oper));
+  snprintf(expected, sizeof expected, "Variant<type: %s value: %s>", kind, value);
+  TF_OperationDescription* desc = TF_NewOperation(t->graph, "AsString", name);
+  TF_AddInput(desc, ct_out(oper, 0));
+  TF_Operation* text = TF_FinishOperation(desc, t->status);
+  CT_OK(t->status);
+  TF_Output fetch = ct_out(text, 0);
+  TF_Tensor* found = NULL;
+  TF_SessionRun(ct_session(t, NULL), NULL, NULL, NULL, 0, &fetch, &found, 1, NULL, 0, NULL,
+                t->status);
+  CT_OK(t->status);
+  const TF_TString* string = TF_TensorData(found);
+  cr_assert_eq(TF_StringGetSize(string), strlen(expected));
+  cr_assert(memcmp(TF_StringGetDataPointer(string), expected, strlen(expected)) == 0,
+            "%.*s, not %s", (int)TF_StringGetSize(string), TF_StringGetDataPointer(string),
+            expected);
+  TF_DeleteTensor(found);
+}
+
+// A constant may hold a variant, such as a number, and numbers have zeros, sums and a text.
 CT_TEST(CAPI, ConstOfAVariant) {
   static const struct {
     const char* kind;
     const char* bytes;
     size_t size;
-  } numbers[] = {{"int", "\5\0\0\0", 4},
-                 {"float", "\0\0\x80?", 4},
-                 {"double", "\0\0\0\0\0\0\xf0?", 8},
-                 {"bool", "\1", 1}};
+    const char *text, *twice;
+  } numbers[] = {{"int", "\5\0\0\0", 4, "5", "10"},
+                 {"float", "\0\0\x80?", 4, "1", "2"},
+                 {"double", "\0\0\0\0\0\0\xf0?", 8, "1", "2"},
+                 {"bool", "\1", 1, "1", "1"}};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) {
     ct_t t = ct_open();
     pb_t variant = {0}, tensor = {0}, value = {0}, attr = {0}, node = {0}, graph = {0};
@@ -508,11 +543,11 @@ CT_TEST(CAPI, ConstOfAVariant) {
     TF_ImportGraphDefOptions* options = TF_NewImportGraphDefOptions();
     TF_GraphImportGraphDef(t.graph, bytes, options, t.status);
     CT_OK(t.status);
-    const TF_Operation* target = TF_GraphOperationByName(t.graph, "const");
-    cr_assert_not_null(target);
-    TF_SessionRun(ct_session(&t, NULL), NULL, NULL, NULL, 0, NULL, NULL, 0, &target, 1, NULL,
-                  t.status);
-    CT_OK(t.status);
+    TF_Operation* made = TF_GraphOperationByName(t.graph, "const");
+    cr_assert_not_null(made);
+    check_variant(&t, made, numbers[i].kind, numbers[i].text);
+    check_variant(&t, add_to_variant(&t, "ZerosLike", made, 1), numbers[i].kind, "0");
+    check_variant(&t, add_to_variant(&t, "AddN", made, 2), numbers[i].kind, numbers[i].twice);
     // It goes out as it came in.
     TF_Buffer* again = ct_graph_def(t.graph);
     cr_assert_not_null(

@@ -106,19 +106,6 @@ CT_TEST(OursOnly, CycleOutsideALoop) {
   ct_close(&t);
 }
 
-CT_TEST(OursOnly, FeedErrorsNameTheFeed) {
-  ct_t t = ct_open();
-  TF_Operation* feed = ct_placeholder(&t, t.graph, "feed", TF_INT32);
-  TF_Operation* neg = ct_neg(&t, t.graph, "neg", feed);
-  TF_Output f = ct_out(feed, 0);
-  TF_Tensor* value = ct_float(1);
-  cr_assert_null(ct_try_run(&t, 1, &f, &value, ct_out(neg, 0)));
-  CT_ERROR_HAS(t.status, TF_INVALID_ARGUMENT, "feed");
-  CT_ERROR_HAS(t.status, TF_INVALID_ARGUMENT, "int32");
-  CT_ERROR_HAS(t.status, TF_INVALID_ARGUMENT, "float");
-  ct_close(&t);
-}
-
 CT_TEST(OursOnly, StatusIsResetOnSuccess) {
   ct_t t = ct_open();
   TF_Operation* one = ct_scalar(&t, t.graph, "one", 1);

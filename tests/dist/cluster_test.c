@@ -498,8 +498,8 @@ CLUSTER_TEST(statistics_and_reset) {
   cluster.face->vtable->run_step(cluster.face, &call);
   OK(wait_for(&answer));
   cr_assert_float_eq(*RN_DATA(&value, float), -10, 1e-6);
-  const char* words[] = {PS0 "/device:CPU:0", PS1 "/device:CPU:0", "negated = Neg()",
-                         "read = ReadVariableOp()"};
+  const char* words[] = {PS0 "/device:CPU:0", PS1 "/device:CPU:0", "negated = Neg(",
+                         "read = ReadVariableOp(v)"};
   for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
     cr_assert_not_null(memmem(call.metadata.data, call.metadata.size, words[i], strlen(words[i])),
                        "nothing of %s", words[i]);

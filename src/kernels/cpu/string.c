@@ -7,6 +7,7 @@
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/charset.h"
 #include "kernels/cpu/text.h"
+#include "kernels/cpu/variant_text.h"
 #include "kernels/kernel_rows.h"
 #include "tensor/float16.h"
 #include "tensor/tstring.h"
@@ -387,6 +388,8 @@ static rn_status_t as_string(rn_kernel_ctx_t* ctx) {
     buf.size = 0;
     if (input->dtype == RN_STRING)
       print_text(&buf, as, text_at(input, i));
+    else if (input->dtype == RN_VARIANT)
+      rn_variant_print(&buf, RN_DATA(input, rn_object_t*)[i]);
     else
       print_number(&buf, as->format, input, i);
     status = rn_strbuf_status(&buf);
@@ -416,7 +419,7 @@ static const rn_kernel_def_t rows[] = {
     PLAIN("DecodeBase64", decode_base64),
     {.op = "AsString",
      .device = "CPU",
-     .types = {{"T", RN_TYPES_NUMBERS | RN_T(BOOL) | RN_T(STRING)}},
+     .types = {{"T", RN_TYPES_NUMBERS | RN_T(BOOL) | RN_T(STRING) | RN_T(VARIANT)}},
      .state_size = sizeof(as_string_t),
      .init = as_string_init,
      .compute = as_string},

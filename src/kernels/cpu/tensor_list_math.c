@@ -1,8 +1,9 @@
-// Arithmetic on variants: sums of lists and optionals, and zeros like them, which gradients are
-// made with.
+// Arithmetic on variants: sums of lists, optionals and numbers, and zeros like them, which
+// gradients are made with.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/data/optional.h"
 #include "kernels/cpu/move.h"
+#include "kernels/cpu/number_variant.h"
 #include "kernels/cpu/tensor_list.h"
 #include "kernels/cpu/vector.h"
 #include "kernels/kernel_rows.h"
@@ -54,6 +55,8 @@ static rn_status_t zero_object(rn_allocator_t memory, rn_object_t* like, int dep
     *out = &zeros->object;
     return RN_OK;
   }
+  const rn_number_variant_t* number = rn_number_variant_from(like);
+  if (number) return rn_number_variant_zero(number, out);
   if (!optional) return rn_internal("No unary variant unary_op function found for op ZEROS_LIKE");
   rn_optional_t* zeros = NULL;
   RN_RETURN_IF_ERROR(zero_optional(memory, optional, depth, &zeros));
@@ -207,6 +210,14 @@ static rn_status_t add_objects(rn_allocator_t memory, rn_object_t** inout, rn_ob
   }
   if (rn_optional_from(*inout) && rn_optional_from(other))
     return add_optional(memory, inout, rn_optional_from(other), depth + 1);
+  const rn_number_variant_t *x = rn_number_variant_from(*inout), *y = rn_number_variant_from(other);
+  if (x && y) {
+    rn_object_t* total = NULL;
+    RN_RETURN_IF_ERROR(rn_number_variant_add(x, y, &total));
+    rn_object_release(*inout);
+    *inout = total;
+    return RN_OK;
+  }
   if (!sum || !value) return rn_internal("No binary variant binary_op function found for op ADD");
   if (sum == value || sum->object.refs != 1) {
     rn_tensor_list_t* copy = NULL;
