@@ -261,7 +261,8 @@ static rn_status_t match_part(const rn_env_t* env, rn_str_t base, rn_str_t part,
   rn_names_t names;
   rn_names_init(&names, env->allocator);
   rn_status_t status = env->fs->list(env->fs_self, base.size ? path.data : ".", &names);
-  if (!rn_ok(status)) {  // no directory, or not ours to read: nothing matches there
+  // Nothing matches in what is no directory, or cannot be read by us.
+  if (!rn_ok(status) && rn_status_code(status) != RN_CODE_RESOURCE_EXHAUSTED) {
     rn_status_free(status);
     status = RN_OK;
   }
