@@ -186,26 +186,29 @@ static rn_status_t fill_kernel(rn_compile_t* c, const rn_ir_node_t* node, rn_ins
 // The label of an instruction in timelines, "name = Op(input, input:1, ^control)"; its name is the
 // label's beginning.
 static rn_status_t fill_label(rn_compile_t* c, const rn_ir_node_t* node, int32_t number) {
-  rn_strbuf_t text;
-  rn_strbuf_init(&text, c->plan->allocator);
-  rn_strbuf_printf(&text, "%.*s = %s(", RN_STR_ARGS(node->name), node->op->name);
-  const char* comma = "";
-  for (int32_t i = 0; i < node->input_count; ++i, comma = ", ") {
-    rn_str_t source = rn_ir_source_name(c->ir, rn_compile_node(c, node->inputs[i].node));
-    rn_strbuf_printf(&text, "%s%.*s", comma, RN_STR_ARGS(source));
-    if (node->inputs[i].output > 0) rn_strbuf_printf(&text, ":%d", node->inputs[i].output);
+  rn_strbuf_t* text = &c->label;
+  rn_str_t separator = RN_STR("");
+  text->size = 0;
+  rn_strbuf_append(text, node->name);
+  rn_strbuf_append(text, RN_STR(" = "));
+  rn_strbuf_append(text, rn_str(node->op->name));
+  rn_strbuf_append(text, RN_STR("("));
+  for (int32_t i = 0; i < node->input_count; ++i, separator = RN_STR(", ")) {
+    rn_strbuf_append(text, separator);
+    rn_strbuf_append(text, rn_ir_source_name(c->ir, rn_compile_node(c, node->inputs[i].node)));
+    if (node->inputs[i].output > 0) rn_strbuf_printf(text, ":%d", node->inputs[i].output);
   }
-  for (int32_t i = 0; i < node->control_count; ++i, comma = ", ") {
-    rn_str_t source = rn_ir_source_name(c->ir, rn_compile_node(c, node->controls[i]));
-    rn_strbuf_printf(&text, "%s^%.*s", comma, RN_STR_ARGS(source));
+  for (int32_t i = 0; i < node->control_count; ++i, separator = RN_STR(", ")) {
+    rn_strbuf_append(text, separator);
+    rn_strbuf_append(text, RN_STR("^"));
+    rn_strbuf_append(text, rn_ir_source_name(c->ir, rn_compile_node(c, node->controls[i])));
   }
-  rn_strbuf_printf(&text, ")");
+  rn_strbuf_append(text, RN_STR(")"));
+  RN_RETURN_IF_ERROR(rn_strbuf_status(text));
   rn_str_t* label = &c->plan->labels[number];
-  rn_status_t status = rn_strbuf_status(&text);
-  if (rn_ok(status)) status = rn_arena_str(&c->plan->arena, rn_strbuf_view(&text), label);
-  if (rn_ok(status)) c->plan->names[number] = rn_str_n(label->data, node->name.size);
-  rn_strbuf_clear(&text);
-  return status;
+  RN_RETURN_IF_ERROR(rn_arena_str(&c->plan->arena, rn_strbuf_view(text), label));
+  c->plan->names[number] = rn_str_n(label->data, node->name.size);
+  return RN_OK;
 }
 
 static rn_status_t fill_instr(rn_compile_t* c, int32_t index, int32_t number) {
@@ -358,7 +361,9 @@ rn_status_t rn_plan_create(rn_ir_t* ir, const rn_plan_options_t* options, rn_all
   rn_arena_init(&plan->arena, allocator);
   rn_mutex_init(&plan->mutex);
   rn_compile_t c = {.ir = ir, .options = options, .plan = plan, .scratch = &ir->arena};
+  rn_strbuf_init(&c.label, plan->allocator);
   rn_status_t status = compile(&c);
+  rn_strbuf_clear(&c.label);
   if (!rn_ok(status)) {
     rn_plan_destroy(plan);
     return status;

@@ -17,6 +17,7 @@ typedef struct rn_compile_t {
   const rn_plan_options_t* options;
   rn_plan_t* plan;
   rn_arena_t* scratch;  // the IR's
+  rn_strbuf_t label;    // of the instruction at hand; one buffer serves all of them
   int32_t* order;       // IR nodes in topological order
   int32_t order_count;
   uint8_t* fate;        // by IR node: rn_fate_t
