@@ -44,21 +44,6 @@ bool rn_cli_next_input(rn_str_t* inout_list, rn_str_t* out_item) {
   return false;
 }
 
-static double number_at(const rn_tensor_t* t, int64_t i) {
-  switch (t->dtype) {
-    case RN_FLOAT:
-      return RN_DATA(t, float)[i];
-    case RN_DOUBLE:
-      return RN_DATA(t, double)[i];
-    case RN_INT32:
-      return RN_DATA(t, int32_t)[i];
-    case RN_INT64:
-      return (double)RN_DATA(t, int64_t)[i];
-    default:
-      return RN_DATA(t, uint8_t)[i];
-  }
-}
-
 static bool is_convertible(rn_dtype_t dtype) {
   return dtype == RN_FLOAT || dtype == RN_DOUBLE || dtype == RN_INT32 || dtype == RN_INT64 ||
          dtype == RN_UINT8;
@@ -71,7 +56,7 @@ static rn_status_t convert(const rn_cli_t* cli, rn_dtype_t wanted, rn_tensor_t* 
   rn_tensor_t made = {0};
   RN_RETURN_IF_ERROR(rn_tensor_create(cli->allocator, wanted, rn_tensor_shape(inout), &made));
   for (int64_t i = 0; i < inout->count; ++i) {
-    double value = number_at(inout, i);
+    double value = rn_cli_number_at(inout, i);
     if (wanted == RN_FLOAT) RN_DATA(&made, float)[i] = (float)value;
     if (wanted == RN_DOUBLE) RN_DATA(&made, double)[i] = value;
     if (wanted == RN_INT32) RN_DATA(&made, int32_t)[i] = (int32_t)value;

@@ -31,21 +31,6 @@ typedef struct cell_t {
   char text[64];
 } cell_t;
 
-static double number_at(const rn_tensor_t* t, int64_t i) {
-  switch (t->dtype) {
-    case RN_FLOAT:
-      return RN_DATA(t, float)[i];
-    case RN_DOUBLE:
-      return RN_DATA(t, double)[i];
-    case RN_HALF:
-      return rn_half_to_float(RN_DATA(t, uint16_t)[i]);
-    case RN_BFLOAT16:
-      return rn_bfloat16_to_float(RN_DATA(t, uint16_t)[i]);
-    default:
-      return 0;
-  }
-}
-
 static bool is_float(rn_dtype_t dtype) {
   return dtype == RN_FLOAT || dtype == RN_DOUBLE || dtype == RN_HALF || dtype == RN_BFLOAT16;
 }
@@ -134,9 +119,9 @@ static void print_cell(const show_t* show, int64_t i, cell_t* out) {
   const rn_tensor_t* t = show->tensor;
   rn_dtype_t dtype = t->dtype;
   if (is_float(dtype) && t->rank == 0)
-    print_short(dtype, number_at(t, i), out);
+    print_short(dtype, rn_cli_number_at(t, i), out);
   else if (is_float(dtype))
-    print_float(show, number_at(t, i), out);
+    print_float(show, rn_cli_number_at(t, i), out);
   else if (dtype == RN_BOOL)
     snprintf(out->text, sizeof out->text, "%s", RN_DATA(t, uint8_t)[i] ? "True" : "False");
   else if (rn_dtype_is_complex(dtype))
@@ -162,7 +147,7 @@ static int length_before_point(const char* text) {
 
 static void measure(show_t* show, int64_t i) {
   if (is_float(show->tensor->dtype)) {
-    double size = fabs(number_at(show->tensor, i));
+    double size = fabs(rn_cli_number_at(show->tensor, i));
     if (isfinite(size) && size > 0) {
       if (size > show->largest) show->largest = size;
       if (show->smallest == 0 || size < show->smallest) show->smallest = size;
@@ -174,7 +159,7 @@ static void measure(show_t* show, int64_t i) {
   cell_t cell;
   print_cell(show, i, &cell);
   int length = (int)strlen(cell.text);
-  if (!isfinite(number_at(show->tensor, i))) {
+  if (!isfinite(rn_cli_number_at(show->tensor, i))) {
     if (length > show->special) show->special = length;
     return;
   }
@@ -195,7 +180,7 @@ static void put_cell(show_t* show, int64_t i) {
     return;
   }
   // What has no point (nan) is set flush right.
-  bool is_whole = isfinite(number_at(show->tensor, i));
+  bool is_whole = isfinite(rn_cli_number_at(show->tensor, i));
   int before = is_whole ? length_before_point(cell.text) : (int)strlen(cell.text);
   int left = is_whole ? show->before - before : show->before + show->behind - before;
   int right = is_whole ? show->behind - ((int)strlen(cell.text) - before) : 0;

@@ -297,3 +297,24 @@ rn_status_t rn_cli_value(const rn_cli_t* cli, rn_str_t text, rn_dtype_t wanted, 
     return read_npy(cli, rn_str_n(text.data + 1, text.size - 1), out);
   return read_literal(cli, text, wanted, out);
 }
+
+double rn_cli_number_at(const rn_tensor_t* tensor, int64_t i) {
+  switch (tensor->dtype) {
+    case RN_FLOAT:
+      return RN_DATA(tensor, float)[i];
+    case RN_DOUBLE:
+      return RN_DATA(tensor, double)[i];
+    case RN_HALF:
+      return rn_half_to_float(RN_DATA(tensor, uint16_t)[i]);
+    case RN_BFLOAT16:
+      return rn_bfloat16_to_float(RN_DATA(tensor, uint16_t)[i]);
+    case RN_INT32:
+      return RN_DATA(tensor, int32_t)[i];
+    case RN_INT64:
+      return (double)RN_DATA(tensor, int64_t)[i];
+    case RN_UINT8:
+      return RN_DATA(tensor, uint8_t)[i];
+    default:
+      return 0;
+  }
+}

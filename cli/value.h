@@ -19,4 +19,7 @@ RN_MUST_USE rn_status_t rn_cli_value(const rn_cli_t* cli, rn_str_t text, rn_dtyp
 // most, long arrays with their middle left out. Ends with a newline.
 void rn_cli_show(rn_strbuf_t* buf, const rn_tensor_t* tensor);
 
+// Element |i| as a double: of floats, int32, int64 or uint8; 0 for other types.
+double rn_cli_number_at(const rn_tensor_t* tensor, int64_t i);
+
 #endif  // RUNNEL_CLI_VALUE_H_
