@@ -242,7 +242,7 @@ const rn_cli_command_t rn_cli_cert_command = {
         "Makes an authority of its own and certificates that it has signed: one for each task of "
         "the cluster, DIR/ps-0.pem with DIR/ps-0-key.pem, and one for a client. An authority that "
         "is in the folder already signs these, too. Good for trying and for clusters of one owner: "
-        "whoever has ca-key.pem can make certificates, so keep it where nobody reads it.",
+        "anyone with ca-key.pem can issue certificates, so keep that file private.",
     .run = cert,
     .options = options,
     .examples =
