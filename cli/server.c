@@ -11,7 +11,7 @@
 #include "cli/cluster.h"
 #include "cli/http.h"
 #include "dist/token.h"
-#include "kernels/cpu/queue.h"
+#include "kernels/cpu/data_flow/queue.h"
 
 typedef struct request_t {
   rn_cli_cluster_t cluster;

@@ -1,7 +1,7 @@
 // Any bytes, as the state that an iterator goes on from: the first byte chooses a pipeline, which
 // takes the rest or refuses it, and is then asked for a few elements.
 #include "fuzz/util.h"
-#include "kernels/cpu/data/walk.h"
+#include "kernels/cpu/dataset/walk.h"
 #include "runnel/graph.h"
 
 #define MAX_BYTES ((int64_t)64 << 20)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the direction numbers of Sobol sequences: sobol_numbers.py > src/kernels/cpu/sobol.def
+"""Write the direction numbers of Sobol sequences: sobol_numbers.py > src/kernels/cpu/math/sobol.def
 
 Asks stock TensorFlow's SobolSample for the points whose Gray code has one bit. A dimension behind
 the first is a primitive polynomial of degree s (s - 1 inner coefficients, the highest first) and

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the table of scripts: unicode_scripts.py > src/kernels/cpu/unicode_scripts.def
+"""Write the table of scripts: unicode_scripts.py > src/kernels/cpu/string/unicode_scripts.def
 
 Asks stock TensorFlow's UnicodeScript for every code point.
 """

@@ -5,7 +5,7 @@
 // there changes the variable, which is what these functions are for.
 #include "capi/plugin_kernel.h"
 #include "kernels/cpu/array.h"
-#include "kernels/cpu/variable.h"
+#include "kernels/cpu/state/variable.h"
 #include "tensorflow/c/kernels_experimental.h"
 
 typedef void (*copy_t)(TF_OpKernelContext*, TF_Tensor*, TF_Tensor*);

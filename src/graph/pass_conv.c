@@ -9,7 +9,7 @@
 // kernel may keep it in the layout it likes.
 //
 // The attribute "steps" of the new node has two numbers for each: what to do (rn_conv_code_t of
-// kernels/cpu/conv.h has the same numbers), and with which operand, -1 for none.
+// kernels/cpu/nn/conv.h has the same numbers), and with which operand, -1 for none.
 #include "framework/internal_ops.h"
 #include "graph/ir.h"
 

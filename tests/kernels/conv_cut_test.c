@@ -2,12 +2,12 @@
 // be the answer. Nothing is computed. How a convolution is cut does not depend on the threads; the
 // cuts for 1 to 16 of them are asked for all the same, so that the constants of conv_cut.c may
 // change.
-#include "kernels/cpu/conv_cut.h"
+#include "kernels/cpu/nn/conv_cut.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "kernels/cpu/window.h"
+#include "kernels/cpu/nn/window.h"
 
 typedef struct shape_t {
   char text[128];

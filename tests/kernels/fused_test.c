@@ -1,6 +1,6 @@
 // Fused chains: the bits of the ops one by one, for any number of threads; programs that are
 // refused.
-#include "kernels/cpu/fused.h"
+#include "kernels/cpu/planner/fused.h"
 
 #include <criterion/criterion.h>
 

@@ -1,7 +1,7 @@
 // The queue's core under fire: many threads put and take, calls are cancelled at any time, and what
 // was put and not taken is still there. Calls are made on the core itself, because a cancelled step
 // does not say whether its call had ended already.
-#include "kernels/cpu/queue.h"
+#include "kernels/cpu/data_flow/queue.h"
 
 #include <criterion/criterion.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-// The loops of biases, per generation of processor; kernels/cpu/bias.c chooses.
+// The loops of biases, per generation of processor; kernels/cpu/nn/bias.c chooses.
 #ifndef RUNNEL_KERNELS_CPU_ISA_BIAS_H_
 #define RUNNEL_KERNELS_CPU_ISA_BIAS_H_
 

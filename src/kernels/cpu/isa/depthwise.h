@@ -1,8 +1,9 @@
-// The loops of depthwise convolution, per generation of processor; kernels/cpu/depthwise.c chooses.
+// The loops of depthwise convolution, per generation of processor; kernels/cpu/nn/depthwise.c
+// chooses.
 #ifndef RUNNEL_KERNELS_CPU_ISA_DEPTHWISE_H_
 #define RUNNEL_KERNELS_CPU_ISA_DEPTHWISE_H_
 
-#include "kernels/cpu/window.h"
+#include "kernels/cpu/nn/window.h"
 
 // Every channel of x is convolved with |multiplier| filters of its own: y's channels are
 // [depth, multiplier], the filter is [rows, columns, depth, multiplier].

@@ -1,5 +1,6 @@
-// The inner loops of matrix decompositions, per generation of processor; kernels/cpu/linalg.c
-// builds the decompositions of them. Matrices are row-major, rows are counted in elements.
+// The inner loops of matrix decompositions, per generation of processor;
+// kernels/cpu/linalg/linalg.c builds the decompositions of them. Matrices are row-major, rows are
+// counted in elements.
 #ifndef RUNNEL_KERNELS_CPU_ISA_LINALG_H_
 #define RUNNEL_KERNELS_CPU_ISA_LINALG_H_
 

@@ -1,5 +1,5 @@
-// The loops of batch normalisation, per generation of processor; kernels/cpu/batch_norm.c chooses.
-// All over [rows, columns] of floats; a number for each column in the others.
+// The loops of batch normalisation, per generation of processor; kernels/cpu/nn/batch_norm.c
+// chooses. All over [rows, columns] of floats; a number for each column in the others.
 #ifndef RUNNEL_KERNELS_CPU_ISA_NORM_H_
 #define RUNNEL_KERNELS_CPU_ISA_NORM_H_
 

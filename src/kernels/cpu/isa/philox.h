@@ -2,7 +2,7 @@
 #ifndef RUNNEL_KERNELS_CPU_ISA_PHILOX_H_
 #define RUNNEL_KERNELS_CPU_ISA_PHILOX_H_
 
-#include "kernels/cpu/philox.h"
+#include "kernels/cpu/random/philox.h"
 
 typedef struct rn_philox_table_t {
   // The words of |blocks| blocks from |philox| on: four a block.

@@ -1,8 +1,8 @@
-// The loops of pooling, per generation of processor; kernels/cpu/pooling.c chooses.
+// The loops of pooling, per generation of processor; kernels/cpu/nn/pooling.c chooses.
 #ifndef RUNNEL_KERNELS_CPU_ISA_POOLING_H_
 #define RUNNEL_KERNELS_CPU_ISA_POOLING_H_
 
-#include "kernels/cpu/window.h"
+#include "kernels/cpu/nn/window.h"
 
 // Images with channels last. Which of the arrays a loop reads and writes is said with it.
 typedef struct rn_pooling_t {

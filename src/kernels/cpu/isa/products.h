@@ -1,4 +1,5 @@
-// Sums of matrix products per generation of processor; kernels/cpu/products.c packs and chooses.
+// Sums of matrix products per generation of processor; kernels/cpu/planner/products.c packs and
+// chooses.
 #ifndef RUNNEL_KERNELS_CPU_ISA_PRODUCTS_H_
 #define RUNNEL_KERNELS_CPU_ISA_PRODUCTS_H_
 

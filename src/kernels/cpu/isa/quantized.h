@@ -1,4 +1,4 @@
-// The loops of quantised numbers, per generation of processor; kernels/cpu/quantized.h and
+// The loops of quantised numbers, per generation of processor; kernels/cpu/quant/quantized.h and
 // quantized_gemm.c choose.
 #ifndef RUNNEL_KERNELS_CPU_ISA_QUANTIZED_H_
 #define RUNNEL_KERNELS_CPU_ISA_QUANTIZED_H_

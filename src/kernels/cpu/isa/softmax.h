@@ -1,4 +1,4 @@
-// The loops of softmax and cross entropy, per generation of processor; kernels/cpu/softmax.c
+// The loops of softmax and cross entropy, per generation of processor; kernels/cpu/nn/softmax.c
 // chooses.
 #ifndef RUNNEL_KERNELS_CPU_ISA_SOFTMAX_H_
 #define RUNNEL_KERNELS_CPU_ISA_SOFTMAX_H_

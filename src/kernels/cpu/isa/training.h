@@ -1,4 +1,4 @@
-// The update rules of optimizers over n elements; kernels/cpu/training.c feeds them.
+// The update rules of optimizers over n elements; kernels/cpu/training/training.c feeds them.
 #ifndef RUNNEL_KERNELS_CPU_ISA_TRAINING_H_
 #define RUNNEL_KERNELS_CPU_ISA_TRAINING_H_
 

@@ -1,0 +1,511 @@
+// Queues: who waits, and who is served. See queue.h.
+#include "kernels/cpu/data_flow/queue.h"
+
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/data_flow/queue_store.h"
+
+typedef enum verb_t { ENQUEUE, ENQUEUE_MANY, CLOSE, DEQUEUE, DEQUEUE_MANY } verb_t;
+
+// One call that could not end at once. The context's inputs live until it is done, so elements to
+// be put in are read from there when their time comes.
+struct rn_queue_waiter_t {
+  rn_cancel_entry_t cancel;  // first
+  rn_queue_waiter_t* next;
+  rn_queue_waiter_t* previous;
+  rn_queue_t* queue;  // Retained
+  rn_kernel_ctx_t* ctx;
+  verb_t verb;
+  int first;           // input of the first component
+  bool allows_fewer;   // DEQUEUE_MANY
+  bool is_waiting;     // in a line; guarded by the queue's lock
+  bool is_cancelled;   // before it came into its line; likewise
+  int64_t wanted;      // elements still to be put in or taken
+  int64_t moved;       // elements put in or taken
+  rn_tensor_t* taken;  // Owned; |moved| tuples of DEQUEUE(_MANY)
+  int64_t taken_capacity;
+  rn_status_t status;
+};
+
+static inline bool is_in_verb(verb_t verb) { return verb <= CLOSE; }
+
+static rn_queue_line_t* line_of(rn_queue_waiter_t* waiter) {
+  return is_in_verb(waiter->verb) ? &waiter->queue->in : &waiter->queue->out;
+}
+
+static void append_locked(rn_queue_line_t* line, rn_queue_waiter_t* waiter) {
+  waiter->previous = line->last;
+  waiter->next = NULL;
+  if (line->last)
+    line->last->next = waiter;
+  else
+    line->first = waiter;
+  line->last = waiter;
+  waiter->is_waiting = true;
+}
+
+static void unlink_locked(rn_queue_line_t* line, rn_queue_waiter_t* waiter) {
+  if (waiter->previous)
+    waiter->previous->next = waiter->next;
+  else
+    line->first = waiter->next;
+  if (waiter->next)
+    waiter->next->previous = waiter->previous;
+  else
+    line->last = waiter->previous;
+  waiter->is_waiting = false;
+}
+
+static rn_status_t closed_for_enqueue(const rn_queue_t* queue) {
+  return rn_cancelled("%s '%.*s' is closed.", queue->spec.op, RN_STR_ARGS(queue->name));
+}
+
+static rn_status_t closed_for_dequeue(const rn_queue_t* queue, int64_t wanted, int64_t size) {
+  return rn_out_of_range(
+      "%s '%.*s' is closed and has insufficient elements (requested %lld, current size %lld)",
+      queue->spec.op, RN_STR_ARGS(queue->name), (long long)wanted, (long long)size);
+}
+
+static void clear_tuple(const rn_queue_t* queue, rn_tensor_t* element) {
+  for (int32_t c = 0; c < queue->spec.component_count; ++c) rn_tensor_clear(&element[c]);
+}
+
+#define SMALL_TUPLE 8
+
+// Puts in what the inputs of |ctx| hold: all of them, or their slices |index|.
+static rn_status_t put_inputs_locked(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int first,
+                                     bool slices, int64_t index) {
+  rn_tensor_t small[SMALL_TUPLE];
+  rn_tensor_t* element = small;
+  int32_t components = queue->spec.component_count;
+  if (components > SMALL_TUPLE)
+    RN_RETURN_IF_ERROR(RN_NEW_ARRAY(queue->allocator, (size_t)components, &element));
+  rn_status_t status = RN_OK;
+  int32_t made = 0;
+  for (; made < components; ++made) {
+    const rn_tensor_t* input = rn_in(ctx, first + made);
+    status = slices ? rn_queue_slice(queue, ctx, input, index, &element[made])
+                    : rn_tensor_keep(input, ctx->kernel->device_memory, &element[made]);
+    if (!rn_ok(status)) break;
+  }
+  if (rn_ok(status)) status = rn_queue_put(queue, element);
+  if (!rn_ok(status))
+    while (made > 0) rn_tensor_clear(&element[--made]);
+  if (element != small) RN_FREE_ARRAY(queue->allocator, element, components);
+  return status;
+}
+
+typedef enum outcome_t { STUCK, MOVED, ENDED } outcome_t;
+
+static inline bool has_room(const rn_queue_t* queue) {
+  return queue->spec.capacity < 0 || queue->count < queue->spec.capacity;
+}
+
+static outcome_t serve_in_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) {
+  if (waiter->verb == CLOSE) {
+    if (queue->is_closed)
+      waiter->status = rn_cancelled("Queue '%.*s' is already closed.", RN_STR_ARGS(queue->name));
+    queue->is_closed = true;
+    return ENDED;
+  }
+  if (queue->is_closed) {
+    waiter->status = closed_for_enqueue(queue);
+    return ENDED;
+  }
+  int64_t before = waiter->moved;
+  while (waiter->wanted > 0 && has_room(queue)) {
+    waiter->status = put_inputs_locked(queue, waiter->ctx, waiter->first,
+                                       waiter->verb == ENQUEUE_MANY, waiter->moved);
+    if (!rn_ok(waiter->status)) return ENDED;
+    waiter->moved++;
+    waiter->wanted--;
+  }
+  if (waiter->wanted == 0) return ENDED;
+  return waiter->moved > before ? MOVED : STUCK;
+}
+
+// Elements that may be taken now.
+static inline int64_t available(const rn_queue_t* queue) {
+  return queue->is_closed ? queue->count : queue->count - queue->spec.min_after_dequeue;
+}
+
+// Whether |waiter| may take elements now. One of a priority queue takes all of its elements at
+// once: a batch that were filled as elements come would not be in the order of their priorities.
+static inline bool may_take(const rn_queue_t* queue, const rn_queue_waiter_t* waiter) {
+  bool takes_all_at_once = queue->spec.kind == RN_QUEUE_PRIORITY && waiter->moved == 0;
+  return available(queue) >= (takes_all_at_once ? waiter->wanted : 1);
+}
+
+static rn_status_t take_into_waiter_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) {
+  int32_t components = queue->spec.component_count;
+  if (waiter->moved == waiter->taken_capacity) {
+    // Grows with what comes: the number asked for may be any.
+    int64_t larger = waiter->taken_capacity * 2 + waiter->wanted;
+    int64_t total = waiter->moved + waiter->wanted;
+    if (larger > total) larger = total;
+    if (larger > waiter->moved + queue->count) larger = waiter->moved + queue->count;
+    rn_tensor_t* taken = NULL;
+    size_t tuple = (size_t)components * sizeof *taken, bytes;
+    if (!rn_mul_ok((size_t)larger, tuple, &bytes)) return rn_out_of_memory();
+    RN_RETURN_IF_ERROR(rn_alloc(queue->allocator, bytes, (void**)&taken));
+    if (waiter->moved) memcpy(taken, waiter->taken, (size_t)waiter->moved * tuple);
+    rn_free(queue->allocator, waiter->taken, (size_t)waiter->taken_capacity * tuple);
+    waiter->taken = taken;
+    waiter->taken_capacity = larger;
+  }
+  rn_queue_take(queue, waiter->taken + waiter->moved * components);
+  waiter->moved++;
+  waiter->wanted--;
+  return RN_OK;
+}
+
+static void put_back_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) {
+  waiter->wanted += waiter->moved;
+  while (waiter->moved > 0)
+    rn_queue_put_back(queue, waiter->taken + --waiter->moved * queue->spec.component_count);
+}
+
+static outcome_t serve_out_locked(rn_queue_t* queue, rn_queue_waiter_t* waiter) {
+  if (queue->is_closed && queue->count < waiter->wanted) {
+    int64_t wanted = waiter->wanted, size = queue->count;
+    put_back_locked(queue, waiter);
+    if (waiter->allows_fewer && queue->count > 0) {
+      waiter->wanted = queue->count;
+    } else {
+      // Enqueues that still wait will be told that it is closed first.
+      if (waiter->allows_fewer && queue->in.first) return MOVED;
+      waiter->status = closed_for_dequeue(queue, wanted, size);
+      return ENDED;
+    }
+  }
+  int64_t before = waiter->moved;
+  while (waiter->wanted > 0 && may_take(queue, waiter)) {
+    waiter->status = take_into_waiter_locked(queue, waiter);
+    if (!rn_ok(waiter->status)) {
+      put_back_locked(queue, waiter);
+      return ENDED;
+    }
+  }
+  if (waiter->wanted == 0) return ENDED;
+  return waiter->moved > before ? MOVED : STUCK;
+}
+
+// Serves the front of |line|; those that ended go to |*ended|. True if anything changed.
+static bool serve_line_locked(rn_queue_t* queue, rn_queue_line_t* line,
+                              rn_queue_waiter_t*** inout_ended) {
+  bool changed = false;
+  while (line->first) {
+    rn_queue_waiter_t* waiter = line->first;
+    outcome_t outcome =
+        is_in_verb(waiter->verb) ? serve_in_locked(queue, waiter) : serve_out_locked(queue, waiter);
+    changed = changed || outcome != STUCK;
+    if (outcome != ENDED) break;
+    unlink_locked(line, waiter);
+    waiter->next = NULL;
+    **inout_ended = waiter;
+    *inout_ended = &waiter->next;
+  }
+  return changed;
+}
+
+static rn_queue_waiter_t* serve_locked(rn_queue_t* queue) {
+  rn_queue_waiter_t* ended = NULL;
+  rn_queue_waiter_t** tail = &ended;
+  bool changed = true;
+  while (changed) {
+    changed = serve_line_locked(queue, &queue->in, &tail);
+    changed = serve_line_locked(queue, &queue->out, &tail) || changed;
+  }
+  return ended;
+}
+
+static void waiter_free(rn_queue_waiter_t* waiter) {
+  rn_queue_t* queue = waiter->queue;
+  int32_t components = queue->spec.component_count;
+  for (int64_t i = 0; i < waiter->moved && waiter->taken; ++i)
+    clear_tuple(queue, waiter->taken + i * components);
+  rn_free(queue->allocator, waiter->taken,
+          (size_t)waiter->taken_capacity * (size_t)components * sizeof *waiter->taken);
+  RN_FREE(queue->allocator, waiter);
+  rn_object_release(&queue->resource.object);
+}
+
+// Gives |waiter| its outputs and ends its call. No locks are held and no cancellation can come any
+// more.
+static void end(rn_queue_waiter_t* waiter) {
+  rn_queue_t* queue = waiter->queue;
+  rn_kernel_ctx_t* ctx = waiter->ctx;
+  rn_status_t status = waiter->status;
+  if (rn_ok(status) && waiter->verb == DEQUEUE) {
+    for (int32_t c = 0; c < queue->spec.component_count; ++c)
+      rn_set_output(ctx, c, &waiter->taken[c]);
+  } else if (rn_ok(status) && waiter->verb == DEQUEUE_MANY) {
+    status = rn_queue_batch(queue, ctx, waiter->taken, waiter->moved);
+  }
+  waiter_free(waiter);
+  rn_done(ctx, status);
+}
+
+static void end_all(rn_queue_waiter_t* ended) {
+  while (ended) {
+    rn_queue_waiter_t* next = ended->next;
+    rn_cancel_remove(ended->ctx->step->cancel, &ended->cancel);
+    end(ended);
+    ended = next;
+  }
+}
+
+static rn_status_t cancelled_status(const rn_queue_waiter_t* waiter) {
+  return is_in_verb(waiter->verb) ? rn_cancelled("Enqueue operation was cancelled")
+                                  : rn_cancelled("Dequeue operation was cancelled");
+}
+
+// The step of a waiter was cancelled. If the waiter has left its line, somebody else ends it, and
+// waits for this to return before he does.
+static void on_cancel(rn_cancel_entry_t* entry) {
+  rn_queue_waiter_t* waiter = (rn_queue_waiter_t*)entry;
+  rn_queue_t* queue = waiter->queue;
+  rn_mutex_lock(&queue->mutex);
+  if (!waiter->is_waiting) {
+    waiter->is_cancelled = true;
+    rn_mutex_unlock(&queue->mutex);
+    return;
+  }
+  unlink_locked(line_of(waiter), waiter);
+  if (!is_in_verb(waiter->verb)) put_back_locked(queue, waiter);
+  waiter->status = cancelled_status(waiter);
+  rn_queue_waiter_t* ended = serve_locked(queue);
+  rn_mutex_unlock(&queue->mutex);
+  end_all(ended);
+  end(waiter);
+}
+
+// Puts a waiter for |ctx| into its line and serves the queue.
+static void wait_for(rn_queue_t* queue, rn_kernel_ctx_t* ctx, const rn_queue_waiter_t* what) {
+  rn_queue_waiter_t* waiter = NULL;
+  rn_status_t status = RN_NEW(queue->allocator, &waiter);
+  if (!rn_ok(status)) {
+    rn_done(ctx, status);
+    return;
+  }
+  *waiter = *what;
+  waiter->cancel.fn = on_cancel;
+  waiter->queue = queue;
+  waiter->ctx = ctx;
+  rn_object_retain(&queue->resource.object);
+  // First the cancellation, then the line: nobody can end the waiter before it stands there.
+  if (!rn_cancel_add(ctx->step->cancel, &waiter->cancel)) {
+    waiter->status = cancelled_status(waiter);
+    end(waiter);
+    return;
+  }
+  rn_mutex_lock(&queue->mutex);
+  bool is_cancelled = waiter->is_cancelled;
+  rn_queue_waiter_t* ended = NULL;
+  if (!is_cancelled) {
+    append_locked(line_of(waiter), waiter);
+    ended = serve_locked(queue);
+  }
+  rn_mutex_unlock(&queue->mutex);
+  if (is_cancelled) {
+    waiter->status = cancelled_status(waiter);
+    waiter->next = NULL;
+    ended = waiter;
+  }
+  end_all(ended);
+}
+
+static rn_status_t check_shape(const rn_queue_t* queue, int32_t c, rn_shape_t expected,
+                               const rn_tensor_t* tensor) {
+  (void)queue;
+  if (rn_shape_compatible(expected, rn_tensor_shape(tensor))) return RN_OK;
+  return rn_invalid_argument("Shape mismatch in tuple component %d. Expected %s, got %s", c,
+                             rn_shape_text(expected).text, rn_text_of(tensor).text);
+}
+
+static rn_status_t check_element(const rn_queue_t* queue, const rn_kernel_ctx_t* ctx, int first) {
+  for (int32_t c = 0; queue->spec.shapes && c < queue->spec.component_count; ++c)
+    RN_RETURN_IF_ERROR(check_shape(queue, c, queue->spec.shapes[c], rn_in(ctx, first + c)));
+  if (queue->spec.kind == RN_QUEUE_PRIORITY && rn_in(ctx, first)->rank != 0)
+    return rn_invalid_argument(
+        "Expected the priority element to be a scalar, but received shape: %s",
+        rn_text_of(rn_in(ctx, first)).text);
+  return RN_OK;
+}
+
+void rn_queue_enqueue(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int first) {
+  rn_status_t status = check_element(queue, ctx, first);
+  if (!rn_ok(status)) {
+    rn_done(ctx, status);
+    return;
+  }
+  rn_mutex_lock(&queue->mutex);
+  if (!queue->is_closed && (queue->in.first || !has_room(queue))) {
+    rn_mutex_unlock(&queue->mutex);
+    rn_queue_waiter_t what = {.verb = ENQUEUE, .first = first, .wanted = 1};
+    wait_for(queue, ctx, &what);
+    return;
+  }
+  rn_queue_waiter_t* ended = NULL;
+  if (queue->is_closed) {
+    status = closed_for_enqueue(queue);
+  } else {
+    status = put_inputs_locked(queue, ctx, first, false, 0);
+    if (queue->out.first) ended = serve_locked(queue);
+  }
+  rn_mutex_unlock(&queue->mutex);
+  end_all(ended);
+  rn_done(ctx, status);
+}
+
+static rn_status_t check_batch(const rn_queue_t* queue, const rn_kernel_ctx_t* ctx, int first,
+                               int64_t* out_count) {
+  for (int32_t c = 0; c < queue->spec.component_count; ++c) {
+    const rn_tensor_t* input = rn_in(ctx, first + c);
+    if (input->rank == 0)
+      return rn_invalid_argument("Component %d of a batch to be enqueued must not be a scalar", c);
+    int64_t size = rn_tensor_dim(input, 0);
+    if (c == 0) *out_count = size;
+    if (size != *out_count)
+      return rn_invalid_argument(
+          "All input tensors must have the same size in the 0th dimension. Component %d has %lld, "
+          "and should have %lld",
+          c, (long long)size, (long long)*out_count);
+    if (queue->spec.kind == RN_QUEUE_PRIORITY && !queue->spec.shapes && c == 0 && input->rank != 1)
+      return rn_invalid_argument(
+          "Expected the priority element to be a vector, but received shape: %s",
+          rn_text_of(input).text);
+    if (!queue->spec.shapes) continue;
+    int64_t dims[RN_MAX_RANK + 1] = {size};
+    rn_shape_t shape = queue->spec.shapes[c];
+    if (shape.rank < 0) continue;
+    for (int32_t d = 0; d < shape.rank; ++d) dims[d + 1] = shape.dims[d];
+    RN_RETURN_IF_ERROR(check_shape(queue, c, (rn_shape_t){shape.rank + 1, dims}, input));
+  }
+  return RN_OK;
+}
+
+void rn_queue_enqueue_many(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int first) {
+  rn_queue_waiter_t what = {.verb = ENQUEUE_MANY, .first = first};
+  rn_status_t status = check_batch(queue, ctx, first, &what.wanted);
+  if (!rn_ok(status) || what.wanted == 0) {
+    rn_done(ctx, status);
+    return;
+  }
+  wait_for(queue, ctx, &what);
+}
+
+void rn_queue_dequeue(rn_queue_t* queue, rn_kernel_ctx_t* ctx) {
+  rn_tensor_t small[SMALL_TUPLE];
+  int32_t components = queue->spec.component_count;
+  rn_mutex_lock(&queue->mutex);
+  if (components > SMALL_TUPLE || queue->out.first || available(queue) <= 0) {
+    rn_mutex_unlock(&queue->mutex);
+    rn_queue_waiter_t what = {.verb = DEQUEUE, .wanted = 1};
+    wait_for(queue, ctx, &what);
+    return;
+  }
+  rn_queue_take(queue, small);
+  rn_queue_waiter_t* ended = queue->in.first ? serve_locked(queue) : NULL;
+  rn_mutex_unlock(&queue->mutex);
+  for (int32_t c = 0; c < components; ++c) rn_set_output(ctx, c, &small[c]);
+  end_all(ended);
+  rn_done(ctx, RN_OK);
+}
+
+void rn_queue_dequeue_many(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int64_t count,
+                           bool allows_fewer) {
+  if (!queue->spec.shapes) {
+    rn_done(ctx, rn_invalid_argument("%s's DequeueMany and DequeueUpTo require the components to "
+                                     "have specified shapes.",
+                                     queue->spec.op));
+    return;
+  }
+  if (count == 0) {
+    rn_done(ctx, rn_queue_batch(queue, ctx, NULL, 0));
+    return;
+  }
+  rn_queue_waiter_t what = {.verb = DEQUEUE_MANY, .wanted = count, .allows_fewer = allows_fewer};
+  wait_for(queue, ctx, &what);
+}
+
+void rn_queue_close(rn_queue_t* queue, rn_kernel_ctx_t* ctx, bool cancels_enqueues) {
+  if (!cancels_enqueues) {
+    rn_queue_waiter_t what = {.verb = CLOSE};
+    wait_for(queue, ctx, &what);
+    return;
+  }
+  rn_mutex_lock(&queue->mutex);
+  queue->is_closed = true;
+  rn_queue_waiter_t* cancelled = queue->in.first;
+  queue->in = (rn_queue_line_t){0};
+  for (rn_queue_waiter_t* waiter = cancelled; waiter; waiter = waiter->next) {
+    waiter->is_waiting = false;
+    waiter->status = cancelled_status(waiter);
+  }
+  rn_queue_waiter_t* ended = serve_locked(queue);
+  rn_mutex_unlock(&queue->mutex);
+  end_all(cancelled);
+  end_all(ended);
+  rn_done(ctx, RN_OK);
+}
+
+int64_t rn_queue_size(rn_queue_t* queue) {
+  rn_mutex_lock(&queue->mutex);
+  int64_t size = queue->count;
+  rn_mutex_unlock(&queue->mutex);
+  return size;
+}
+
+bool rn_queue_is_closed(rn_queue_t* queue) {
+  rn_mutex_lock(&queue->mutex);
+  bool is_closed = queue->is_closed;
+  rn_mutex_unlock(&queue->mutex);
+  return is_closed;
+}
+
+static void queue_destroy(rn_object_t* object) {
+  rn_queue_t* queue = (rn_queue_t*)object;
+  rn_queue_store_clear(queue);
+  rn_mutex_destroy(&queue->mutex);
+  rn_arena_clear(&queue->arena);
+  RN_FREE(queue->allocator, queue);
+}
+
+static rn_status_t copy_spec(rn_queue_t* queue, const rn_queue_spec_t* spec, rn_str_t name) {
+  rn_arena_t* arena = &queue->arena;
+  RN_RETURN_IF_ERROR(rn_arena_str(arena, name, &queue->name));
+  rn_dtype_t* types = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)spec->component_count, &types));
+  memcpy(types, spec->types, (size_t)spec->component_count * sizeof *types);
+  rn_shape_t* shapes = NULL;
+  if (spec->shapes) {
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)spec->component_count, &shapes));
+    for (int32_t c = 0; c < spec->component_count; ++c)
+      RN_RETURN_IF_ERROR(rn_shape_copy(arena, spec->shapes[c], &shapes[c]));
+  }
+  queue->spec = *spec;
+  queue->spec.types = types;
+  queue->spec.shapes = shapes;
+  return RN_OK;
+}
+
+rn_status_t rn_queue_create(rn_allocator_t allocator, const rn_env_t* env,
+                            const rn_queue_spec_t* spec, rn_str_t name, rn_queue_t** out) {
+  *out = NULL;
+  rn_queue_t* queue = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &queue));
+  queue->resource = (rn_resource_t){{.refs = 1, .destroy = queue_destroy}, RN_QUEUE_TYPE};
+  queue->allocator = allocator;
+  queue->mask = -1;
+  rn_mutex_init(&queue->mutex);
+  rn_arena_init(&queue->arena, allocator);
+  rn_status_t status = copy_spec(queue, spec, name);
+  if (!rn_ok(status)) {
+    rn_object_release(&queue->resource.object);
+    return status;
+  }
+  if (spec->kind == RN_QUEUE_SHUFFLE)
+    queue->random = rn_philox_single(rn_philox_seeded(env, spec->seed, spec->seed2));
+  *out = queue;
+  return RN_OK;
+}

@@ -1,0 +1,78 @@
+// Queues of tuples of tensors: first in first out, shuffled, padded, by priority.
+//
+// One core serves all kinds. Whoever cannot go on at once becomes a waiter in one of two lines (in,
+// out), served strictly in order; waiting holds no thread. A waiter is ended by the queue or by the
+// step's cancellation, whichever takes it out of its line first; its callback is called without
+// locks.
+#ifndef RUNNEL_KERNELS_CPU_DATA_FLOW_QUEUE_H_
+#define RUNNEL_KERNELS_CPU_DATA_FLOW_QUEUE_H_
+
+#include "base/arena.h"
+#include "framework/kernel.h"
+#include "kernels/cpu/random/philox.h"
+
+#define RN_QUEUE_TYPE "Queue"
+
+typedef enum rn_queue_kind_t {
+  RN_QUEUE_FIFO,
+  RN_QUEUE_SHUFFLE,
+  RN_QUEUE_PADDING,
+  RN_QUEUE_PRIORITY,  // the first component orders them, the smallest first
+} rn_queue_kind_t;
+
+// What a queue is made of. Borrowed by rn_queue_create.
+typedef struct rn_queue_spec_t {
+  rn_queue_kind_t kind;
+  const char* op;    // "FIFOQueue": static storage
+  int64_t capacity;  // < 0: no limit
+  int64_t min_after_dequeue;
+  int64_t seed, seed2;
+  int32_t component_count;
+  const rn_dtype_t* types;
+  const rn_shape_t* shapes;  // NULL: any; with unknown dimensions for RN_QUEUE_PADDING only
+} rn_queue_spec_t;
+
+typedef struct rn_queue_waiter_t rn_queue_waiter_t;
+typedef struct rn_queue_line_t {
+  rn_queue_waiter_t* first;
+  rn_queue_waiter_t* last;
+} rn_queue_line_t;
+
+typedef struct rn_queue_t {
+  rn_resource_t resource;
+  rn_allocator_t allocator;
+  rn_arena_t arena;  // the name and the spec's lists
+  rn_str_t name;
+  rn_queue_spec_t spec;  // its seeds as asked for
+  rn_mutex_t mutex;      // guards what follows
+  // Elements in a ring: component c of the i-th is ring[((head + i) & mask) * components + c].
+  rn_tensor_t* ring;  // Owned
+  int64_t mask;       // places - 1, a power of two less one; -1: none yet
+  int64_t head, count;
+  bool is_closed;
+  rn_queue_line_t in, out;
+  rn_philox_single_t random;
+} rn_queue_t;
+
+RN_MUST_USE rn_status_t rn_queue_create(rn_allocator_t allocator, const rn_env_t* env,
+                                        const rn_queue_spec_t* spec, rn_str_t name,
+                                        rn_queue_t** out);
+// INVALID_ARGUMENT, with stock's words, if the queue was made to another spec.
+RN_MUST_USE rn_status_t rn_queue_matches(const rn_queue_t* queue, const rn_queue_spec_t* spec,
+                                         rn_str_t node, const char* op);
+
+// The verbs: each ends |ctx| with rn_done, now or later. The components are the inputs from
+// |first| on; outputs are the components, or their batches.
+void rn_queue_enqueue(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int first);
+void rn_queue_enqueue_many(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int first);
+void rn_queue_dequeue(rn_queue_t* queue, rn_kernel_ctx_t* ctx);
+// Takes |count| elements; with |allows_fewer| what is left of a closed queue.
+void rn_queue_dequeue_many(rn_queue_t* queue, rn_kernel_ctx_t* ctx, int64_t count,
+                           bool allows_fewer);
+// Closes behind the enqueues that wait, or cancels them.
+void rn_queue_close(rn_queue_t* queue, rn_kernel_ctx_t* ctx, bool cancels_enqueues);
+
+int64_t rn_queue_size(rn_queue_t* queue);
+bool rn_queue_is_closed(rn_queue_t* queue);
+
+#endif  // RUNNEL_KERNELS_CPU_DATA_FLOW_QUEUE_H_

@@ -1,0 +1,30 @@
+// Staging areas: tuples of tensors that one step puts down for another, in order (Stage) or under
+// keys (MapStage).
+#ifndef RUNNEL_KERNELS_CPU_DATA_FLOW_STAGING_H_
+#define RUNNEL_KERNELS_CPU_DATA_FLOW_STAGING_H_
+
+#include "base/str.h"
+#include "kernels/cpu/data_flow/parking.h"
+
+// The state of a kernel that uses one. Kernels with the same container and shared_name (or node
+// name) have the same area; the first of them says how much it holds.
+typedef struct rn_staging_user_t {
+  rn_resource_t* resource;  // Retained
+  int64_t components;       // "dtypes" has so many
+} rn_staging_user_t;
+
+RN_MUST_USE rn_status_t rn_staging_user_init(const rn_kernel_init_t* init, const char* type,
+                                             rn_status_t (*create)(void* arg, rn_resource_t** out),
+                                             rn_staging_user_t* user);
+void rn_staging_user_destroy(void* user);
+
+// What bounds an area; 0: nothing.
+typedef struct rn_staging_limits_t {
+  int64_t capacity, memory;
+} rn_staging_limits_t;
+
+// The bytes of inputs |first| on. RESOURCE_EXHAUSTED if they never fit.
+RN_MUST_USE rn_status_t rn_staging_measure(const rn_kernel_ctx_t* ctx, int first, int count,
+                                           const rn_staging_limits_t* limits, int64_t* out_bytes);
+
+#endif  // RUNNEL_KERNELS_CPU_DATA_FLOW_STAGING_H_

@@ -1,0 +1,56 @@
+// A number for what a dataset gives: see data.h. Snapshots are found again by it.
+#include "base/hash.h"
+#include "kernels/cpu/dataset/data.h"
+
+#define MAX_DEPTH 256  // of datasets
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
+  return hash ^ hash >> 29;
+}
+
+static rn_status_t of_dataset(const rn_dataset_t* dataset, int depth, uint64_t* out);
+
+static rn_status_t of_attr(const rn_dataset_t* dataset, const rn_attr_value_t* value,
+                           uint64_t* out) {
+  return rn_attr_digest(dataset->functions, value, dataset->node->allocator, out);
+}
+
+static rn_status_t of_input(const rn_dataset_t* dataset, const rn_tensor_t* input, int depth,
+                            uint64_t* out) {
+  *out = input->dtype;
+  if (input->dtype == RN_RESOURCE) return RN_OK;
+  if (input->dtype == RN_VARIANT) {
+    rn_dataset_t* inner = NULL;
+    rn_status_t status = rn_dataset_of(input, &inner);
+    rn_status_free(status);
+    return inner ? of_dataset(inner, depth, out) : RN_OK;
+  }
+  rn_attr_value_t value = {.kind = RN_ATTR_TENSOR, .tensor = input};
+  return of_attr(dataset, &value, out);
+}
+
+static rn_status_t of_dataset(const rn_dataset_t* dataset, int depth, uint64_t* out) {
+  const rn_data_node_t* node = dataset->node;
+  uint64_t hash = rn_farm_fingerprint64(rn_str(node->op->name)), value = 0;
+  if (depth == MAX_DEPTH || !node->attrs)
+    return rn_unimplemented("A dataset of this kind has no number: %s", node->op->name);
+  for (int i = 0; i < node->op->attr_count; ++i) {
+    if (strcmp(node->op->attrs[i].name, "metadata") == 0) continue;
+    RN_RETURN_IF_ERROR(of_attr(dataset, &node->attrs[i], &value));
+    hash = mix(hash, value);
+  }
+  for (int32_t i = 0; i < node->input_count; ++i) {
+    RN_RETURN_IF_ERROR(of_input(dataset, &dataset->inputs[i], depth + 1, &value));
+    hash = mix(hash, value);
+  }
+  *out = hash;
+  return RN_OK;
+}
+
+rn_status_t rn_data_digest(rn_dataset_t* dataset, uint64_t* out) {
+  if (!rn_data_host_enter(dataset->host)) return rn_cancelled("The session is closed");
+  rn_status_t status = of_dataset(dataset, 0, out);
+  rn_data_host_leave(dataset->host);
+  return status;
+}

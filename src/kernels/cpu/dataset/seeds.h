@@ -1,0 +1,27 @@
+// Where the seeds of shuffles come from: one pair for each walk over the data.
+#ifndef RUNNEL_KERNELS_CPU_DATASET_SEEDS_H_
+#define RUNNEL_KERNELS_CPU_DATASET_SEEDS_H_
+
+#include "framework/resource.h"
+#include "kernels/cpu/random/philox.h"
+
+#define RN_DATA_SEEDS_TYPE "SeedGenerator"
+
+// A resource, since several datasets may share one. |mutex| guards the stream.
+typedef struct rn_data_seeds_t {
+  rn_resource_t resource;
+  rn_allocator_t allocator;
+  int64_t seed, seed2;
+  bool changes;  // every walk gets other seeds
+  rn_mutex_t mutex;
+  rn_philox_single_t words;
+  int64_t drawn;
+} rn_data_seeds_t;
+
+// Seeds 0 and 0 are replaced by ones that nobody else has.
+RN_MUST_USE rn_status_t rn_data_seeds_create(rn_allocator_t allocator, const rn_env_t* env,
+                                             int64_t seed, int64_t seed2, bool changes,
+                                             rn_data_seeds_t** out);
+void rn_data_seeds_draw(rn_data_seeds_t* seeds, int64_t* out_seed, int64_t* out_seed2);
+
+#endif  // RUNNEL_KERNELS_CPU_DATASET_SEEDS_H_

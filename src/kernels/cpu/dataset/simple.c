@@ -1,0 +1,279 @@
+// Datasets that pass elements on: some of them, several times, or after each other.
+#include "kernels/cpu/dataset/data.h"
+
+// Most of these have one dataset before them and a number.
+typedef struct simple_t {
+  rn_dataset_t base;
+  rn_dataset_t* input;  // Borrowed from the inputs
+  int64_t count;
+  int64_t index;  // of a shard
+} simple_t;
+
+typedef struct simple_iterator_t {
+  rn_data_iterator_t base;
+  rn_data_source_t source;
+  int64_t done;  // elements passed or left out, or repetitions
+  bool is_first;
+} simple_iterator_t;
+
+static int64_t input_cardinality(const rn_dataset_t* dataset) {
+  return rn_dataset_cardinality(((const simple_t*)dataset)->input);
+}
+
+static rn_status_t open_input(rn_dataset_t* dataset) {
+  return rn_data_upstream(dataset, "input_dataset", &((simple_t*)dataset)->input);
+}
+
+static rn_status_t open_count(rn_dataset_t* dataset) {
+  RN_RETURN_IF_ERROR(open_input(dataset));
+  return rn_data_scalar(dataset, "count", &((simple_t*)dataset)->count);
+}
+
+static rn_status_t simple_start(rn_data_iterator_t* iterator) {
+  simple_iterator_t* own = (simple_iterator_t*)iterator;
+  own->is_first = true;
+  return rn_data_source_start(&own->source, iterator, ((const simple_t*)iterator->dataset)->input);
+}
+
+static void simple_stop(rn_data_iterator_t* iterator) {
+  rn_data_source_stop(&((simple_iterator_t*)iterator)->source);
+}
+
+static rn_status_t simple_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
+  simple_iterator_t* own = (simple_iterator_t*)iterator;
+  rn_data_put_int(writer, own->done);
+  rn_data_put_int(writer, own->is_first);
+  return rn_data_put_iterator(writer, own->source.iterator);
+}
+
+static rn_status_t simple_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
+  simple_iterator_t* own = (simple_iterator_t*)iterator;
+  int64_t is_first = 0;
+  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &own->done));
+  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &is_first));
+  own->is_first = is_first != 0;
+  return rn_data_restore_source(reader, &own->source, iterator,
+                                ((const simple_t*)iterator->dataset)->input);
+}
+
+#define SIMPLE                                                                  \
+  .dataset_size = sizeof(simple_t), .iterator_size = sizeof(simple_iterator_t), \
+  .start = simple_start, .stop = simple_stop, .save = simple_save, .restore = simple_restore
+
+// What the source's answer is, is the answer.
+static bool pass_on(rn_data_iterator_t* iterator, const rn_data_source_t* source) {
+  if (source->request.is_end) return rn_data_end(iterator);
+  return rn_data_finish(iterator, source->request.status);
+}
+
+// Datasets that change nothing: options, models, optimisations that are not needed here.
+static bool same_next(rn_data_iterator_t* iterator) {
+  simple_iterator_t* own = (simple_iterator_t*)iterator;
+  if (iterator->phase++ == 0 && !rn_data_ask(&own->source, iterator->asked->out)) return false;
+  return pass_on(iterator, &own->source);
+}
+
+const rn_data_kind_t rn_data_kind_same = {SIMPLE, .open = open_input,
+                                          .cardinality = input_cardinality, .next = same_next};
+
+// The first |count| elements; < 0: all.
+static int64_t take_cardinality(const rn_dataset_t* dataset) {
+  int64_t count = ((const simple_t*)dataset)->count, n = input_cardinality(dataset);
+  if (count < 0 || n == RN_DATA_UNKNOWN) return n;
+  if (n == RN_DATA_INFINITE) return count;
+  return n < count ? n : count;
+}
+
+static bool take_next(rn_data_iterator_t* iterator) {
+  simple_iterator_t* own = (simple_iterator_t*)iterator;
+  int64_t count = ((const simple_t*)iterator->dataset)->count;
+  if (iterator->phase == 0) {
+    if (count >= 0 && own->done >= count) {
+      rn_data_source_stop(&own->source);
+      return rn_data_end(iterator);
+    }
+    iterator->phase = 1;
+    own->done++;
+    if (!rn_data_ask(&own->source, iterator->asked->out)) return false;
+  }
+  return pass_on(iterator, &own->source);
+}
+
+const rn_data_kind_t rn_data_kind_take = {SIMPLE, .open = open_count,
+                                          .cardinality = take_cardinality, .next = take_next};
+
+// All but the first |count|; < 0: nothing.
+static int64_t skip_cardinality(const rn_dataset_t* dataset) {
+  int64_t count = ((const simple_t*)dataset)->count, n = input_cardinality(dataset);
+  if (count < 0) return 0;
+  if (n < 0) return n;
+  return n > count ? n - count : 0;
+}
+
+static bool skip_next(rn_data_iterator_t* iterator) {
+  simple_iterator_t* own = (simple_iterator_t*)iterator;
+  int64_t count = ((const simple_t*)iterator->dataset)->count;
+  rn_tensor_t* out = iterator->asked->out;
+  if (count < 0) {
+    rn_data_source_stop(&own->source);
+    return rn_data_end(iterator);
+  }
+  for (;; iterator->phase = 0) {
+    if (iterator->phase == 0) {
+      iterator->phase = 1;
+      if (!rn_data_ask(&own->source, out)) return false;
+    }
+    if (own->source.request.is_end || own->done >= count || !rn_ok(own->source.request.status))
+      return pass_on(iterator, &own->source);
+    own->done++;
+    rn_data_row_clear(out, iterator->dataset->component_count);
+  }
+}
+
+const rn_data_kind_t rn_data_kind_skip = {SIMPLE, .open = open_count,
+                                          .cardinality = skip_cardinality, .next = skip_next};
+
+// |count| times over; < 0: without end. An input without elements ends it.
+static int64_t repeat_cardinality(const rn_dataset_t* dataset) {
+  int64_t count = ((const simple_t*)dataset)->count, n = input_cardinality(dataset), all = 0;
+  if (count < 0) return n == 0 ? 0 : RN_DATA_INFINITE;
+  if (count == 0) return 0;
+  if (n < 0) return n;
+  return rn_mul_i64_ok(n, count, &all) ? all : INT64_MAX;
+}
+
+static bool repeat_next(rn_data_iterator_t* iterator) {
+  simple_iterator_t* own = (simple_iterator_t*)iterator;
+  const simple_t* repeat = (const simple_t*)iterator->dataset;
+  for (;; iterator->phase = 0) {
+    if (iterator->phase == 0) {
+      if (repeat->count >= 0 && own->done >= repeat->count) {
+        rn_data_source_stop(&own->source);
+        return rn_data_end(iterator);
+      }
+      if (!own->source.iterator) {
+        rn_status_t status = rn_data_source_start(&own->source, iterator, repeat->input);
+        if (!rn_ok(status)) return rn_data_finish(iterator, status);
+      }
+      iterator->phase = 1;
+      if (!rn_data_ask(&own->source, iterator->asked->out)) return false;
+    }
+    if (!own->source.request.is_end) {
+      own->is_first = false;
+      return rn_data_finish(iterator, own->source.request.status);
+    }
+    own->done++;
+    // Without end over nothing would be for ever.
+    if (repeat->count < 0 && own->is_first) {
+      own->done = 0;
+      return rn_data_end(iterator);
+    }
+    own->is_first = true;
+  }
+}
+
+const rn_data_kind_t rn_data_kind_repeat = {SIMPLE, .open = open_count,
+                                            .cardinality = repeat_cardinality, .next = repeat_next};
+
+// Every |count|-th element, from |index| on.
+static rn_status_t shard_open(rn_dataset_t* dataset) {
+  simple_t* shard = (simple_t*)dataset;
+  RN_RETURN_IF_ERROR(open_input(dataset));
+  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "num_shards", &shard->count));
+  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "index", &shard->index));
+  if (shard->count < 1)
+    return rn_invalid_argument(
+        "Number of shards must be greater than zero (currently num_shards = "
+        "%lld).",
+        (long long)shard->count);
+  if (shard->index < 0 || shard->index >= shard->count)
+    return rn_invalid_argument("Index must be between 0 and %lld (currently index = %lld).",
+                               (long long)(shard->count - 1), (long long)shard->index);
+  return RN_OK;
+}
+
+static int64_t shard_cardinality(const rn_dataset_t* dataset) {
+  const simple_t* shard = (const simple_t*)dataset;
+  int64_t n = input_cardinality(dataset);
+  return n < 0 ? n : n / shard->count + (shard->index < n % shard->count);
+}
+
+static bool shard_next(rn_data_iterator_t* iterator) {
+  simple_iterator_t* own = (simple_iterator_t*)iterator;
+  const simple_t* shard = (const simple_t*)iterator->dataset;
+  rn_tensor_t* out = iterator->asked->out;
+  for (;; iterator->phase = 0) {
+    if (iterator->phase == 0) {
+      iterator->phase = 1;
+      if (!rn_data_ask(&own->source, out)) return false;
+    }
+    if (own->source.request.is_end || !rn_ok(own->source.request.status))
+      return pass_on(iterator, &own->source);
+    if (own->done++ % shard->count == shard->index) return pass_on(iterator, &own->source);
+    rn_data_row_clear(out, iterator->dataset->component_count);
+  }
+}
+
+const rn_data_kind_t rn_data_kind_shard = {SIMPLE, .open = shard_open,
+                                           .cardinality = shard_cardinality, .next = shard_next};
+
+// Elements that could not be made are left out.
+static bool ignore_next(rn_data_iterator_t* iterator) {
+  simple_iterator_t* own = (simple_iterator_t*)iterator;
+  for (;; iterator->phase = 0) {
+    if (iterator->phase == 0) {
+      iterator->phase = 1;
+      if (!rn_data_ask(&own->source, iterator->asked->out)) return false;
+    }
+    rn_status_t status = own->source.request.status;
+    rn_code_t code = rn_status_code(status);
+    if (rn_ok(status) || code == RN_CODE_CANCELLED || code == RN_CODE_DEADLINE_EXCEEDED)
+      return pass_on(iterator, &own->source);
+    rn_status_free(status);
+  }
+}
+
+const rn_data_kind_t rn_data_kind_ignore_errors = {SIMPLE, .open = open_input, .next = ignore_next};
+
+// As many elements as it says.
+static rn_status_t assert_open(rn_dataset_t* dataset) {
+  RN_RETURN_IF_ERROR(open_input(dataset));
+  return rn_data_scalar(dataset, "cardinality", &((simple_t*)dataset)->count);
+}
+
+static int64_t assert_cardinality(const rn_dataset_t* dataset) {
+  return ((const simple_t*)dataset)->count;
+}
+
+static rn_status_t wrong_count(int64_t expected, int64_t found, bool is_more) {
+  const char* plural = expected == 1 ? "" : "s";
+  if (expected == RN_DATA_INFINITE)
+    return rn_failed_precondition(
+        "Input dataset was expected to contain an infinite number of elements but contained %lld "
+        "element%s.",
+        (long long)found, found == 1 ? "" : "s");
+  return rn_failed_precondition(
+      "Input dataset was expected to contain %lld element%s but contained %s%lld element%s.",
+      (long long)expected, plural, is_more ? "at least " : "only ", (long long)found,
+      found == 1 ? "" : "s");
+}
+
+static bool assert_next(rn_data_iterator_t* iterator) {
+  simple_iterator_t* own = (simple_iterator_t*)iterator;
+  int64_t expected = ((const simple_t*)iterator->dataset)->count;
+  if (iterator->phase == 0) {
+    iterator->phase = 1;
+    if (!rn_data_ask(&own->source, iterator->asked->out)) return false;
+  }
+  if (!rn_ok(own->source.request.status)) return pass_on(iterator, &own->source);
+  bool is_end = own->source.request.is_end;
+  if (!is_end) own->done++;
+  bool is_short = is_end && expected != RN_DATA_UNKNOWN && own->done != expected;
+  bool is_long = !is_end && expected >= 0 && own->done > expected;
+  if (!is_short && !is_long) return pass_on(iterator, &own->source);
+  rn_data_row_clear(iterator->asked->out, iterator->dataset->component_count);
+  return rn_data_finish(iterator, wrong_count(expected, own->done, is_long));
+}
+
+const rn_data_kind_t rn_data_kind_assert_cardinality = {
+    SIMPLE, .open = assert_open, .cardinality = assert_cardinality, .next = assert_next};

@@ -1,0 +1,401 @@
+// Datasets that come from nothing but their inputs: ranges, tensors, slices of tensors, random
+// numbers.
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/dataset/data.h"
+#include "kernels/cpu/move.h"
+#include "kernels/cpu/random/philox.h"
+#include "kernels/cpu/sparse/sparse.h"
+
+// A range of numbers.
+typedef struct range_t {
+  rn_dataset_t base;
+  int64_t start, stop, step;
+} range_t;
+
+typedef struct range_iterator_t {
+  rn_data_iterator_t base;
+  int64_t next;
+  bool is_over;
+} range_iterator_t;
+
+static rn_status_t range_open(rn_dataset_t* dataset) {
+  range_t* range = (range_t*)dataset;
+  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "start", &range->start));
+  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "stop", &range->stop));
+  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "step", &range->step));
+  return range->step == 0 ? rn_invalid_argument("step must be a non-zero integer.") : RN_OK;
+}
+
+static int64_t range_cardinality(const rn_dataset_t* dataset) {
+  const range_t* range = (const range_t*)dataset;
+  bool up = range->step > 0;
+  if (up ? range->start >= range->stop : range->start <= range->stop) return 0;
+  // Distances may not fit into 63 bits.
+  uint64_t distance = up ? (uint64_t)range->stop - (uint64_t)range->start
+                         : (uint64_t)range->start - (uint64_t)range->stop;
+  uint64_t step = up ? (uint64_t)range->step : 0 - (uint64_t)range->step;
+  uint64_t count = (distance - 1) / step + 1;
+  return count > INT64_MAX ? INT64_MAX : (int64_t)count;
+}
+
+static rn_status_t range_start(rn_data_iterator_t* iterator) {
+  range_iterator_t* own = (range_iterator_t*)iterator;
+  own->next = ((const range_t*)iterator->dataset)->start;
+  return RN_OK;
+}
+
+static bool range_next(rn_data_iterator_t* iterator) {
+  range_iterator_t* own = (range_iterator_t*)iterator;
+  const range_t* range = (const range_t*)iterator->dataset;
+  if (own->is_over || (range->step > 0 ? own->next >= range->stop : own->next <= range->stop))
+    return rn_data_end(iterator);
+  rn_status_t status = rn_data_make_scalar(range->base.node->memory, range->base.types[0],
+                                           own->next, iterator->asked->out);
+  if (rn_ok(status)) own->is_over = !rn_add_i64_ok(own->next, range->step, &own->next);
+  return rn_data_finish(iterator, status);
+}
+
+static rn_status_t range_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
+  range_iterator_t* own = (range_iterator_t*)iterator;
+  rn_data_put_int(writer, own->next);
+  rn_data_put_int(writer, own->is_over);
+  return RN_OK;
+}
+
+static rn_status_t range_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
+  range_iterator_t* own = (range_iterator_t*)iterator;
+  int64_t is_over = 0;
+  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &own->next));
+  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &is_over));
+  own->is_over = is_over != 0;
+  return RN_OK;
+}
+
+const rn_data_kind_t rn_data_kind_range = {.dataset_size = sizeof(range_t),
+                                           .iterator_size = sizeof(range_iterator_t),
+                                           .open = range_open,
+                                           .cardinality = range_cardinality,
+                                           .start = range_start,
+                                           .next = range_next,
+                                           .save = range_save,
+                                           .restore = range_restore};
+
+// Iterators whose whole state is a number.
+typedef struct counter_t {
+  rn_data_iterator_t base;
+  int64_t next;
+} counter_t;
+
+static rn_status_t counter_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
+  rn_data_put_int(writer, ((counter_t*)iterator)->next);
+  return RN_OK;
+}
+
+static rn_status_t counter_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
+  counter_t* own = (counter_t*)iterator;
+  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &own->next));
+  return own->next < 0 ? rn_data_bad_state() : RN_OK;
+}
+
+// One element: the tensors.
+static rn_status_t check_components(const rn_dataset_t* dataset) {
+  if (dataset->node->input_count != dataset->component_count)
+    return rn_invalid_argument("A %s of %d components has %d of them", dataset->node->op->name,
+                               dataset->component_count, dataset->node->input_count);
+  return RN_OK;
+}
+
+// What the attributes say of component |c| must fit its tensor, or its rows.
+static rn_status_t check_component(const rn_dataset_t* dataset, int32_t c, int leading) {
+  const rn_tensor_t* tensor = &dataset->inputs[c];
+  rn_shape_t shape = {tensor->rank - leading, rn_tensor_dims(tensor) + leading};
+  if (tensor->dtype == dataset->types[c] && rn_shape_compatible(dataset->shapes[c], shape))
+    return RN_OK;
+  rn_strbuf_t text;
+  rn_strbuf_init(&text, dataset->node->allocator);
+  rn_strbuf_printf(&text, "Incompatible shapes at component %d: expected ", c);
+  rn_shape_print(&text, dataset->shapes[c]);
+  rn_status_t status = rn_invalid_argument("%.*s but got %s.", RN_STR_ARGS(rn_strbuf_view(&text)),
+                                           rn_shape_text(shape).text);
+  rn_strbuf_clear(&text);
+  return status;
+}
+
+static int64_t one(const rn_dataset_t* dataset) {
+  (void)dataset;
+  return 1;
+}
+
+static bool tensors_next(rn_data_iterator_t* iterator) {
+  counter_t* own = (counter_t*)iterator;
+  if (own->next > 0) return rn_data_end(iterator);
+  const rn_dataset_t* dataset = iterator->dataset;
+  rn_tensor_t* out = iterator->asked->out;
+  rn_status_t status = RN_OK;
+  for (int32_t c = 0; rn_ok(status) && c < dataset->component_count; ++c)
+    status = rn_tensor_share(&dataset->inputs[c], &out[c]);
+  if (rn_ok(status))
+    own->next = 1;
+  else
+    rn_data_row_clear(out, dataset->component_count);
+  return rn_data_finish(iterator, status);
+}
+
+static rn_status_t tensors_open(rn_dataset_t* dataset) {
+  RN_RETURN_IF_ERROR(check_components(dataset));
+  for (int32_t c = 0; c < dataset->component_count; ++c)
+    RN_RETURN_IF_ERROR(check_component(dataset, c, 0));
+  return RN_OK;
+}
+
+const rn_data_kind_t rn_data_kind_tensors = {.dataset_size = sizeof(rn_dataset_t),
+                                             .iterator_size = sizeof(counter_t),
+                                             .open = tensors_open,
+                                             .cardinality = one,
+                                             .next = tensors_next,
+                                             .save = counter_save,
+                                             .restore = counter_restore};
+
+// Slices of the tensors along their first dimension.
+typedef struct slices_t {
+  rn_dataset_t base;
+  int64_t count;
+} slices_t;
+
+static rn_status_t slices_open(rn_dataset_t* dataset) {
+  slices_t* slices = (slices_t*)dataset;
+  RN_RETURN_IF_ERROR(check_components(dataset));
+  for (int32_t c = 0; c < dataset->component_count; ++c) {
+    const rn_tensor_t* tensor = &dataset->inputs[c];
+    if (tensor->rank == 0)
+      return rn_invalid_argument("All components must be at least 1-dimensional");
+    int64_t count = rn_tensor_dim(tensor, 0);
+    if (c > 0 && count != slices->count)
+      return rn_invalid_argument("All components must have the same size in the 0th dimension");
+    slices->count = count;
+    RN_RETURN_IF_ERROR(check_component(dataset, c, 1));
+  }
+  return RN_OK;
+}
+
+static int64_t slices_cardinality(const rn_dataset_t* dataset) {
+  return ((const slices_t*)dataset)->count;
+}
+
+// Row |i| of |tensor|: shared where its bytes are aligned as buffers are, copied otherwise.
+static rn_status_t take_slice(rn_allocator_t memory, const rn_tensor_t* tensor, int64_t i,
+                              rn_tensor_t* out) {
+  rn_shape_t shape = {tensor->rank - 1, rn_tensor_dims(tensor) + 1};
+  int64_t count = tensor->count / rn_tensor_dim(tensor, 0);
+  size_t size = (size_t)count * rn_dtype_size(tensor->dtype);
+  const char* data = (const char*)tensor->data + (size_t)i * size;
+  if (tensor->buffer && size >= 4096 && size % RN_ALIGN == 0 && tensor->dtype != RN_STRING) {
+    RN_RETURN_IF_ERROR(rn_tensor_init(out, tensor->dtype, shape));
+    out->buffer = tensor->buffer;
+    rn_buffer_retain(tensor->buffer);
+    out->data = (void*)(uintptr_t)data;
+    return RN_OK;
+  }
+  RN_RETURN_IF_ERROR(rn_tensor_create(memory, tensor->dtype, shape, out));
+  rn_status_t status = rn_move_row(tensor->dtype, data, out->data, count);
+  if (!rn_ok(status)) rn_tensor_clear(out);
+  return status;
+}
+
+static bool slices_next(rn_data_iterator_t* iterator) {
+  counter_t* own = (counter_t*)iterator;
+  const slices_t* slices = (const slices_t*)iterator->dataset;
+  if (own->next >= slices->count) return rn_data_end(iterator);
+  rn_tensor_t* out = iterator->asked->out;
+  rn_status_t status = RN_OK;
+  for (int32_t c = 0; rn_ok(status) && c < slices->base.component_count; ++c)
+    status = take_slice(slices->base.node->memory, &slices->base.inputs[c], own->next, &out[c]);
+  if (rn_ok(status))
+    own->next++;
+  else
+    rn_data_row_clear(out, slices->base.component_count);
+  return rn_data_finish(iterator, status);
+}
+
+const rn_data_kind_t rn_data_kind_slices = {.dataset_size = sizeof(slices_t),
+                                            .iterator_size = sizeof(counter_t),
+                                            .open = slices_open,
+                                            .cardinality = slices_cardinality,
+                                            .next = slices_next,
+                                            .save = counter_save,
+                                            .restore = counter_restore};
+
+// Slices of a sparse tensor along its first dimension: indices, values and shape of each. The
+// indices are sorted by it.
+typedef struct sparse_iterator_t {
+  rn_data_iterator_t base;
+  int64_t next;    // slice
+  int64_t offset;  // of its values
+} sparse_iterator_t;
+
+static rn_status_t sparse_open(rn_dataset_t* dataset) {
+  const rn_tensor_t *indices = &dataset->inputs[0], *values = &dataset->inputs[1],
+                    *shape = &dataset->inputs[2];
+  RN_RETURN_IF_ERROR(rn_sparse_check_ranks(indices, values, shape));
+  int64_t count = rn_tensor_dim(indices, 0), rank = rn_tensor_dim(indices, 1);
+  if (count != values->count)
+    return rn_invalid_argument(
+        "Number of values must match first dimension of indices. Got %lld values, indices shape: "
+        "%s",
+        (long long)values->count, rn_text_of(indices).text);
+  if (rank != shape->count)
+    return rn_invalid_argument(
+        "Number of dimensions must match second dimension of indices. Got %lld dimensions, indices "
+        "shape: %s",
+        (long long)shape->count, rn_text_of(indices).text);
+  if (rank < 1) return rn_invalid_argument("The shape argument requires at least one element.");
+  if (rank > RN_MAX_RANK) return rn_invalid_argument("Too many dimensions: %lld", (long long)rank);
+  const int64_t* places = RN_DATA(indices, const int64_t);
+  const int64_t* dims = RN_DATA(shape, const int64_t);
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t d = 0; d < rank; ++d)
+      if (places[i * rank + d] < 0 || places[i * rank + d] >= dims[d])
+        return rn_invalid_argument("indices[%lld] is out of bounds: need 0 <= index < [%lld]",
+                                   (long long)i, (long long)dims[d]);
+  for (int64_t i = 1; i < count; ++i)
+    if (places[i * rank] < places[(i - 1) * rank])
+      return rn_unimplemented(
+          "The SparseTensor must be ordered in the batch dimension; handling arbitrarily ordered "
+          "input is not currently supported.");
+  return RN_OK;
+}
+
+static int64_t sparse_cardinality(const rn_dataset_t* dataset) {
+  return RN_DATA(&dataset->inputs[2], const int64_t)[0];
+}
+
+static rn_status_t sparse_slice(sparse_iterator_t* own, int64_t count, rn_tensor_t* out) {
+  const rn_dataset_t* dataset = own->base.dataset;
+  rn_allocator_t memory = dataset->node->memory;
+  const rn_tensor_t *indices = &dataset->inputs[0], *values = &dataset->inputs[1],
+                    *shape = &dataset->inputs[2];
+  int64_t rank = shape->count, dims[2] = {count, rank - 1};
+  RN_RETURN_IF_ERROR(rn_tensor_create(memory, RN_INT64, (rn_shape_t){2, dims}, &out[0]));
+  const int64_t* from = RN_DATA(indices, const int64_t) + own->offset * rank;
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t d = 1; d < rank; ++d)
+      RN_DATA(&out[0], int64_t)[i * (rank - 1) + d - 1] = from[i * rank + d];
+  RN_RETURN_IF_ERROR(rn_tensor_create(memory, values->dtype, (rn_shape_t){1, dims}, &out[1]));
+  RN_RETURN_IF_ERROR(rn_move_row(
+      values->dtype, (const char*)values->data + (size_t)own->offset * rn_dtype_size(values->dtype),
+      out[1].data, count));
+  RN_RETURN_IF_ERROR(rn_tensor_create(memory, RN_INT64, (rn_shape_t){1, dims + 1}, &out[2]));
+  return rn_move_row(RN_INT64, RN_DATA(shape, const int64_t) + 1, out[2].data, rank - 1);
+}
+
+static bool sparse_next(rn_data_iterator_t* iterator) {
+  sparse_iterator_t* own = (sparse_iterator_t*)iterator;
+  const rn_dataset_t* dataset = iterator->dataset;
+  if (own->next >= sparse_cardinality(dataset)) return rn_data_end(iterator);
+  const rn_tensor_t* indices = &dataset->inputs[0];
+  int64_t rank = rn_tensor_dim(indices, 1), total = rn_tensor_dim(indices, 0), count = 0;
+  const int64_t* places = RN_DATA(indices, const int64_t);
+  while (own->offset + count < total && places[(own->offset + count) * rank] == own->next) ++count;
+  rn_status_t status = sparse_slice(own, count, iterator->asked->out);
+  if (rn_ok(status)) {
+    own->offset += count;
+    own->next++;
+  } else {
+    rn_data_row_clear(iterator->asked->out, 3);
+  }
+  return rn_data_finish(iterator, status);
+}
+
+static rn_status_t sparse_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
+  rn_data_put_int(writer, ((sparse_iterator_t*)iterator)->next);
+  return RN_OK;
+}
+
+static rn_status_t sparse_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
+  sparse_iterator_t* own = (sparse_iterator_t*)iterator;
+  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &own->next));
+  if (own->next < 0) return rn_data_bad_state();
+  const rn_tensor_t* indices = &iterator->dataset->inputs[0];
+  const int64_t* places = RN_DATA(indices, const int64_t);
+  int64_t rank = rn_tensor_dim(indices, 1), total = rn_tensor_dim(indices, 0);
+  own->offset = 0;
+  while (own->offset < total && places[own->offset * rank] < own->next) own->offset++;
+  return RN_OK;
+}
+
+const rn_data_kind_t rn_data_kind_sparse_slices = {.dataset_size = sizeof(rn_dataset_t),
+                                                   .iterator_size = sizeof(sparse_iterator_t),
+                                                   .open = sparse_open,
+                                                   .cardinality = sparse_cardinality,
+                                                   .next = sparse_next,
+                                                   .save = sparse_save,
+                                                   .restore = sparse_restore,
+                                                   .fixed_count = 3};
+
+// Random numbers without end: one word of a stream each.
+typedef struct random_t {
+  rn_dataset_t base;
+  rn_philox_t philox;
+} random_t;
+
+typedef struct random_iterator_t {
+  rn_data_iterator_t base;
+  int64_t drawn;
+  rn_philox_single_t words;
+} random_iterator_t;
+
+static rn_status_t random_open(rn_dataset_t* dataset) {
+  int64_t seed = 0, seed2 = 0;
+  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "seed", &seed));
+  RN_RETURN_IF_ERROR(rn_data_scalar(dataset, "seed2", &seed2));
+  ((random_t*)dataset)->philox = rn_philox_seeded(dataset->host->env, seed, seed2);
+  return RN_OK;
+}
+
+static int64_t infinite(const rn_dataset_t* dataset) {
+  (void)dataset;
+  return RN_DATA_INFINITE;
+}
+
+static rn_status_t random_start(rn_data_iterator_t* iterator) {
+  ((random_iterator_t*)iterator)->words =
+      rn_philox_single(((const random_t*)iterator->dataset)->philox);
+  return RN_OK;
+}
+
+static bool random_next(rn_data_iterator_t* iterator) {
+  random_iterator_t* own = (random_iterator_t*)iterator;
+  own->drawn++;
+  return rn_data_finish(
+      iterator, rn_data_make_scalar(iterator->dataset->node->memory, iterator->dataset->types[0],
+                                    rn_philox_word(&own->words), iterator->asked->out));
+}
+
+static rn_status_t random_save(rn_data_iterator_t* iterator, rn_data_writer_t* writer) {
+  const random_iterator_t* own = (const random_iterator_t*)iterator;
+  rn_philox_t start = ((const random_t*)iterator->dataset)->philox;
+  rn_data_put_int(writer, (int64_t)start.key);
+  rn_data_put_int(writer, (int64_t)start.stream);
+  rn_data_put_int(writer, own->drawn);
+  return RN_OK;
+}
+
+static rn_status_t random_restore(rn_data_iterator_t* iterator, rn_data_reader_t* reader) {
+  random_iterator_t* own = (random_iterator_t*)iterator;
+  int64_t seed = 0, seed2 = 0;
+  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &seed));
+  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &seed2));
+  RN_RETURN_IF_ERROR(rn_data_take_int(reader, &own->drawn));
+  own->words = rn_philox_single(rn_philox((uint64_t)seed, (uint64_t)seed2));
+  rn_philox_single_skip(&own->words, (uint64_t)own->drawn);
+  return RN_OK;
+}
+
+const rn_data_kind_t rn_data_kind_random = {.dataset_size = sizeof(random_t),
+                                            .iterator_size = sizeof(random_iterator_t),
+                                            .open = random_open,
+                                            .cardinality = infinite,
+                                            .start = random_start,
+                                            .next = random_next,
+                                            .save = random_save,
+                                            .restore = random_restore};

@@ -1,0 +1,414 @@
+// Iterators as resources, and the line before them: see walk.h.
+#include "kernels/cpu/dataset/walk.h"
+
+#include "base/container.h"
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/dataset/expected.h"
+
+// A kernel that waits for its turn.
+typedef struct waiter_t {
+  rn_cancel_entry_t entry;  // first
+  rn_kernel_ctx_t* ctx;
+  rn_data_verb_t verb;
+  rn_data_walk_t* walk;  // the one waited for
+  struct waiter_t* next;
+  bool is_in_line, is_cancelled;  // guarded by the walk's mutex
+} waiter_t;
+
+struct rn_data_walk_t {
+  rn_object_t object;
+  rn_allocator_t allocator;
+  rn_data_request_t request;  // of |ctx|
+  rn_kernel_ctx_t* ctx;       // whose turn it is
+  rn_data_verb_t verb;
+  rn_dataset_t* dataset;         // Retained
+  rn_data_run_t* run;            // Retained
+  rn_data_iterator_t* iterator;  // Owned
+  rn_tensor_t* row;              // Owned; for optionals
+  rn_mutex_t mutex;              // guards what follows
+  bool is_busy;
+  waiter_t *first, *last;
+};
+
+static void walk_destroy(rn_object_t* object) {
+  rn_data_walk_t* walk = (rn_data_walk_t*)object;
+  if (walk->run) rn_cancel(&walk->run->cancel);
+  rn_data_iterator_drop(walk->iterator);
+  if (walk->run) rn_object_release(&walk->run->object);
+  if (walk->row) rn_data_row_clear(walk->row, walk->dataset->component_count);
+  RN_FREE_ARRAY(walk->allocator, walk->row, walk->dataset->component_count);
+  rn_dataset_release(walk->dataset);
+  rn_mutex_destroy(&walk->mutex);
+  RN_FREE(walk->allocator, walk);
+}
+
+static void walk_release(rn_data_walk_t* walk) {
+  if (walk) rn_object_release(&walk->object);
+}
+
+static void request_done(rn_data_request_t* request);
+
+static rn_status_t walk_create(rn_dataset_t* dataset, int32_t depth, rn_data_walk_t** out) {
+  *out = NULL;
+  rn_data_walk_t* walk = NULL;
+  rn_allocator_t allocator = dataset->node->allocator;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &walk));
+  walk->object = (rn_object_t){.refs = 1, .destroy = walk_destroy};
+  walk->allocator = allocator;
+  walk->request.done = request_done;
+  walk->dataset = dataset;
+  rn_object_retain(&dataset->object);
+  rn_mutex_init(&walk->mutex);
+  rn_status_t status = rn_data_run_create(dataset->host, NULL, depth, &walk->run);
+  if (rn_ok(status)) status = RN_NEW_ARRAY(allocator, (size_t)dataset->component_count, &walk->row);
+  if (rn_ok(status)) status = rn_data_iterator_create(dataset, walk->run, &walk->iterator);
+  if (!rn_ok(status)) {
+    walk_release(walk);
+    return status;
+  }
+  *out = walk;
+  return RN_OK;
+}
+
+// Resources.
+static void root_destroy(rn_object_t* object) {
+  rn_data_root_t* root = (rn_data_root_t*)object;
+  walk_release(root->walk);
+  rn_arena_clear(&root->arena);
+  rn_mutex_destroy(&root->mutex);
+  RN_FREE(root->allocator, root);
+}
+
+static rn_status_t root_fill(rn_data_root_t* root, int32_t count, const rn_dtype_t* types,
+                             const rn_shape_t* shapes) {
+  rn_dtype_t* own_types = NULL;
+  rn_shape_t* own_shapes = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&root->arena, (size_t)count, &own_types));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&root->arena, (size_t)count, &own_shapes));
+  for (int32_t i = 0; i < count; ++i) {
+    own_types[i] = types[i];
+    RN_RETURN_IF_ERROR(
+        rn_shape_copy(&root->arena, shapes ? shapes[i] : RN_SHAPE_UNKNOWN, &own_shapes[i]));
+  }
+  root->component_count = count;
+  root->types = own_types;
+  root->shapes = own_shapes;
+  return RN_OK;
+}
+
+rn_status_t rn_data_root_create(rn_allocator_t allocator, int32_t count, const rn_dtype_t* types,
+                                const rn_shape_t* shapes, rn_data_root_t** out) {
+  *out = NULL;
+  rn_data_root_t* root = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(allocator, &root));
+  root->resource = (rn_resource_t){{.refs = 1, .destroy = root_destroy}, RN_DATA_ITERATOR_TYPE};
+  root->allocator = allocator;
+  rn_arena_init(&root->arena, allocator);
+  rn_mutex_init(&root->mutex);
+  rn_status_t status = root_fill(root, count, types, shapes);
+  if (!rn_ok(status)) {
+    rn_object_release(&root->resource.object);
+    return status;
+  }
+  *out = root;
+  return RN_OK;
+}
+
+rn_status_t rn_data_check_types(int32_t expected_count, const rn_dtype_t* expected, int32_t count,
+                                const rn_dtype_t* types) {
+  if (expected_count != count)
+    return rn_invalid_argument("Number of components does not match: expected %d types but got %d.",
+                               expected_count, count);
+  for (int32_t i = 0; i < count; ++i)
+    if (expected[i] != types[i])
+      return rn_invalid_argument("Data type mismatch at component %d: expected %s but got %s.", i,
+                                 rn_dtype_name(expected[i]), rn_dtype_name(types[i]));
+  return RN_OK;
+}
+
+rn_status_t rn_data_check_shapes(int32_t expected_count, const rn_shape_t* expected, int32_t count,
+                                 const rn_shape_t* shapes) {
+  if (expected_count != count)
+    return rn_invalid_argument(
+        "Number of components does not match: expected %d shapes but got %d.", expected_count,
+        count);
+  for (int32_t i = 0; i < count; ++i) {
+    if (rn_shape_compatible(expected[i], shapes[i])) continue;
+    rn_strbuf_t text;
+    rn_strbuf_init(&text, rn_allocator_default());
+    rn_strbuf_printf(&text, "Incompatible shapes at component %d: expected ", i);
+    rn_shape_print(&text, expected[i]);
+    rn_strbuf_printf(&text, " but got ");
+    rn_shape_print(&text, shapes[i]);
+    rn_status_t status = rn_invalid_argument("%.*s.", RN_STR_ARGS(rn_strbuf_view(&text)));
+    rn_strbuf_clear(&text);
+    return status;
+  }
+  return RN_OK;
+}
+
+static void set_walk(rn_data_root_t* root, rn_data_walk_t* walk) {
+  rn_mutex_lock(&root->mutex);
+  rn_data_walk_t* old = root->walk;
+  root->walk = walk;
+  rn_mutex_unlock(&root->mutex);
+  walk_release(old);
+}
+
+static rn_data_walk_t* get_walk(rn_data_root_t* root) {
+  rn_mutex_lock(&root->mutex);
+  rn_data_walk_t* walk = root->walk;
+  if (walk) rn_object_retain(&walk->object);
+  rn_mutex_unlock(&root->mutex);
+  return walk;
+}
+
+rn_status_t rn_data_root_make(rn_data_root_t* root, rn_dataset_t* dataset, int32_t depth) {
+  if (root->component_count) {
+    RN_RETURN_IF_ERROR(rn_data_check_types(root->component_count, root->types,
+                                           dataset->component_count, dataset->types));
+    RN_RETURN_IF_ERROR(rn_data_check_shapes(root->component_count, root->shapes,
+                                            dataset->component_count, dataset->shapes));
+  }
+  rn_data_walk_t* walk = NULL;
+  RN_RETURN_IF_ERROR(walk_create(dataset, depth, &walk));
+  set_walk(root, walk);
+  return RN_OK;
+}
+
+rn_status_t rn_data_root_restore(rn_data_root_t* root, rn_str_t state, int32_t depth) {
+  rn_data_walk_t *old = get_walk(root), *walk = NULL;
+  if (!old)
+    return rn_failed_precondition(
+        "An iterator must be made over its dataset before its state can be restored.");
+  if (!rn_data_host_enter(old->dataset->host)) {
+    walk_release(old);
+    return rn_cancelled("The session is closed");
+  }
+  rn_data_host_t* host = old->dataset->host;
+  rn_status_t status = walk_create(old->dataset, depth, &walk);
+  rn_data_reader_t reader = {
+      .bytes = state, .memory = old->dataset->node->memory, .dataset = old->dataset};
+  if (rn_ok(status)) status = rn_data_take_iterator(&reader, walk->iterator);
+  if (rn_ok(status) && reader.bytes.size) status = rn_data_bad_state();
+  rn_data_host_leave(host);
+  if (rn_ok(status))
+    set_walk(root, walk);
+  else
+    walk_release(walk);
+  walk_release(old);
+  return status;
+}
+
+// Turns.
+static rn_status_t save_walk(rn_data_walk_t* walk) {
+  rn_data_writer_t writer = {0};
+  rn_strbuf_init(&writer.bytes, walk->allocator);
+  rn_status_t status = rn_data_put_iterator(&writer, walk->iterator);
+  status = rn_status_join(status, writer.status);
+  if (rn_ok(status)) status = rn_strbuf_status(&writer.bytes);
+  rn_tensor_t out = {0};
+  if (rn_ok(status))
+    status =
+        rn_data_state_create(walk->ctx->kernel->host_memory, rn_strbuf_view(&writer.bytes), &out);
+  rn_strbuf_clear(&writer.bytes);
+  if (rn_ok(status)) rn_set_output(walk->ctx, 0, &out);
+  return status;
+}
+
+static rn_status_t give_optional(rn_data_walk_t* walk) {
+  rn_tensor_t out = {0};
+  int32_t count = walk->dataset->component_count;
+  if (!walk->request.is_end)
+    RN_RETURN_IF_ERROR(rn_data_expected_check_optional(walk->ctx->state, walk->row, count));
+  RN_RETURN_IF_ERROR(rn_data_optional_create(walk->ctx->kernel->host_memory, walk->row,
+                                             walk->request.is_end ? -1 : count, &out));
+  rn_set_output(walk->ctx, 0, &out);
+  return RN_OK;
+}
+
+// What the request gave becomes the kernel's outputs.
+static rn_status_t give(rn_data_walk_t* walk) {
+  if (walk->verb == RN_DATA_SAVE) return walk->request.status;
+  RN_RETURN_IF_ERROR(walk->request.status);
+  int32_t count = walk->dataset->component_count;
+  if (walk->verb == RN_DATA_OPTIONAL) {
+    rn_status_t status = give_optional(walk);
+    if (!rn_ok(status) && !walk->request.is_end) rn_data_row_clear(walk->row, count);
+    return status;
+  }
+  if (walk->request.is_end) return rn_out_of_range("End of sequence");
+  rn_status_t status = rn_data_expected_check(walk->ctx->state, walk->ctx->out, count);
+  if (!rn_ok(status)) rn_data_row_clear(walk->ctx->out, count);
+  return status;
+}
+
+// Begins what |walk->ctx| asks for; true: it is over.
+static bool begin_turn(rn_data_walk_t* walk) {
+  rn_kernel_ctx_t* ctx = walk->ctx;
+  walk->request.step = ctx->step;
+  walk->request.is_end = false;
+  walk->request.status = RN_OK;
+  if (walk->verb == RN_DATA_SAVE) {
+    walk->request.status = save_walk(walk);
+    return true;
+  }
+  if (walk->verb == RN_DATA_NEXT && ctx->kernel->output_count != walk->dataset->component_count) {
+    walk->request.status =
+        rn_data_check_types(ctx->kernel->output_count, NULL, walk->dataset->component_count, NULL);
+    return true;
+  }
+  walk->request.out = walk->verb == RN_DATA_NEXT ? ctx->out : walk->row;
+  return rn_data_next(walk->iterator, &walk->request);
+}
+
+// Each call holds a reference to the walk, and the host, until it ends.
+static void end_call(rn_data_walk_t* walk, rn_kernel_ctx_t* ctx, rn_status_t status) {
+  rn_data_host_t* host = walk->dataset->host;
+  rn_object_retain(&host->object);
+  walk_release(walk);
+  rn_done(ctx, status);
+  rn_data_host_leave(host);
+  rn_object_release(&host->object);
+}
+
+static void drop_waiter(rn_data_walk_t* walk, waiter_t* waiter) {
+  rn_cancel_remove(waiter->ctx->step->cancel, &waiter->entry);
+  RN_FREE(walk->allocator, waiter);
+}
+
+// The next in line, whose turn it is now; NULL: nobody waits.
+static waiter_t* next_in_line(rn_data_walk_t* walk) {
+  rn_mutex_lock(&walk->mutex);
+  waiter_t* waiter = walk->first;
+  if (waiter) {
+    walk->first = waiter->next;
+    if (!walk->first) walk->last = NULL;
+    waiter->is_in_line = false;
+  } else {
+    walk->is_busy = false;
+  }
+  rn_mutex_unlock(&walk->mutex);
+  return waiter;
+}
+
+// True: the next turn is to begin.
+static bool end_turn(rn_data_walk_t* walk) {
+  rn_kernel_ctx_t* ctx = walk->ctx;
+  rn_status_t status = give(walk);
+  waiter_t* waiter = next_in_line(walk);
+  if (waiter) {
+    walk->ctx = waiter->ctx;
+    walk->verb = waiter->verb;
+    drop_waiter(walk, waiter);
+  }
+  end_call(walk, ctx, status);
+  return waiter != NULL;
+}
+
+static void take_turns(rn_data_walk_t* walk) {
+  while (begin_turn(walk))
+    if (!end_turn(walk)) return;
+}
+
+static void request_done(rn_data_request_t* request) {
+  rn_data_walk_t* walk = RN_CONTAINER_OF(request, rn_data_walk_t, request);
+  if (end_turn(walk)) take_turns(walk);
+}
+
+static void remove_locked(rn_data_walk_t* walk, waiter_t* waiter) {
+  waiter_t **at = &walk->first, *previous = NULL;
+  while (*at != waiter) {
+    previous = *at;
+    at = &previous->next;
+  }
+  *at = waiter->next;
+  if (walk->last == waiter) walk->last = previous;
+  waiter->is_in_line = false;
+}
+
+static void waiter_cancelled(rn_cancel_entry_t* entry) {
+  waiter_t* waiter = (waiter_t*)entry;
+  rn_data_walk_t* walk = waiter->walk;
+  rn_mutex_lock(&walk->mutex);
+  bool was_in_line = waiter->is_in_line;
+  waiter->is_cancelled = true;
+  if (was_in_line) remove_locked(walk, waiter);
+  rn_mutex_unlock(&walk->mutex);
+  if (!was_in_line) return;  // its turn has come, or it is not in line yet
+  rn_kernel_ctx_t* ctx = waiter->ctx;
+  RN_FREE(walk->allocator, waiter);
+  end_call(walk, ctx, rn_cancelled("Operation was cancelled"));
+}
+
+// True: the turn of |waiter| has come already, or never will; it is out of the line then.
+static bool stand_in_line(rn_data_walk_t* walk, waiter_t* waiter, bool* out_is_cancelled) {
+  rn_mutex_lock(&walk->mutex);
+  *out_is_cancelled = waiter->is_cancelled;
+  bool is_first = !walk->is_busy && !waiter->is_cancelled;
+  if (is_first) {
+    walk->is_busy = true;
+    walk->ctx = waiter->ctx;
+    walk->verb = waiter->verb;
+  } else if (!waiter->is_cancelled) {
+    if (walk->last)
+      walk->last->next = waiter;
+    else
+      walk->first = waiter;
+    walk->last = waiter;
+    waiter->is_in_line = true;
+  }
+  bool is_out = !waiter->is_in_line;
+  rn_mutex_unlock(&walk->mutex);
+  return is_out;
+}
+
+static void wait_for_turn(rn_data_walk_t* walk, rn_kernel_ctx_t* ctx, rn_data_verb_t verb) {
+  waiter_t* waiter = NULL;
+  rn_status_t status = RN_NEW(walk->allocator, &waiter);
+  if (!rn_ok(status)) {
+    end_call(walk, ctx, status);
+    return;
+  }
+  *waiter = (waiter_t){.entry = {.fn = waiter_cancelled}, .ctx = ctx, .verb = verb, .walk = walk};
+  if (!rn_cancel_add(ctx->step->cancel, &waiter->entry)) {
+    RN_FREE(walk->allocator, waiter);
+    end_call(walk, ctx, rn_cancelled("Operation was cancelled"));
+    return;
+  }
+  bool is_cancelled = false;
+  if (!stand_in_line(walk, waiter, &is_cancelled)) return;
+  drop_waiter(walk, waiter);
+  if (is_cancelled)
+    end_call(walk, ctx, rn_cancelled("Operation was cancelled"));
+  else
+    take_turns(walk);
+}
+
+void rn_data_root_serve(rn_data_root_t* root, rn_kernel_ctx_t* ctx, rn_data_verb_t verb) {
+  rn_data_walk_t* walk = get_walk(root);
+  if (!walk) {
+    rn_done(ctx, rn_failed_precondition(
+                     "GetNext() failed because the iterator has not been initialized. Ensure that "
+                     "you have run the initializer operation for this iterator before getting the "
+                     "next element."));
+    return;
+  }
+  if (!rn_data_host_enter(walk->dataset->host)) {
+    walk_release(walk);
+    rn_done(ctx, rn_cancelled("The session of this iterator is closed"));
+    return;
+  }
+  rn_mutex_lock(&walk->mutex);
+  bool is_first = !walk->is_busy;
+  if (is_first) {
+    walk->is_busy = true;
+    walk->ctx = ctx;
+    walk->verb = verb;
+  }
+  rn_mutex_unlock(&walk->mutex);
+  if (is_first)
+    take_turns(walk);
+  else
+    wait_for_turn(walk, ctx, verb);
+}

@@ -1,0 +1,302 @@
+// Boxes cut out of images and brought to one size, and the way back.
+#include <math.h>
+
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/image/as_float.h"
+#include "kernels/kernel_rows.h"
+
+typedef struct crop_t {
+  bool is_nearest;
+  float outside;  // the value of what is beyond the image
+} crop_t;
+
+static rn_status_t crop_init(const rn_kernel_init_t* init, void* state) {
+  crop_t* crop = state;
+  crop->is_nearest = rn_str_is(rn_init_string(init, "method"), "nearest");
+  if (rn_op_attr_index(init->op, RN_STR("extrapolation_value")) >= 0)
+    crop->outside = rn_init_float(init, "extrapolation_value");
+  return RN_OK;
+}
+
+// What all three kernels work on.
+typedef struct job_t {
+  const float *image, *boxes;
+  const int32_t* which;
+  float *crops, *out;
+  const float* grads;
+  int64_t height, width, depth;  // of the image
+  int64_t crop_height, crop_width;
+  crop_t crop;
+} job_t;
+
+// Where a point of a crop falls along one axis of the image.
+typedef struct place_t {
+  bool is_inside;
+  int64_t low, high, near;
+  float part;
+} place_t;
+
+static place_t place_at(float from, float to, int64_t size, int64_t count, int64_t i) {
+  float last = (float)(size - 1);
+  float scale = count > 1 ? (to - from) * last / (float)(count - 1) : 0;
+  float at = count > 1 ? from * last + (float)i * scale : 0.5f * (from + to) * last;
+  place_t p = {.is_inside = at >= 0 && at <= last};
+  if (!p.is_inside) return p;
+  p.low = (int64_t)floorf(at);
+  p.high = (int64_t)ceilf(at);
+  p.near = (int64_t)roundf(at);
+  p.part = at - (float)p.low;
+  return p;
+}
+
+static const float* pixel(const job_t* job, int64_t b, int64_t y, int64_t x) {
+  return job->image + ((b * job->height + y) * job->width + x) * job->depth;
+}
+
+// Rows of crops.
+static void crop_piece(void* arg, int64_t begin, int64_t end) {
+  const job_t* job = arg;
+  for (int64_t row = begin; row < end; ++row) {
+    int64_t box = row / job->crop_height, b = job->which[box];
+    const float* c = job->boxes + 4 * box;
+    float* out = job->crops + row * job->crop_width * job->depth;
+    place_t y = place_at(c[0], c[2], job->height, job->crop_height, row % job->crop_height);
+    for (int64_t i = 0; i < job->crop_width; ++i, out += job->depth) {
+      place_t x = place_at(c[1], c[3], job->width, job->crop_width, i);
+      if (!y.is_inside || !x.is_inside) {
+        for (int64_t d = 0; d < job->depth; ++d) out[d] = job->crop.outside;
+      } else if (job->crop.is_nearest) {
+        memcpy(out, pixel(job, b, y.near, x.near), (size_t)job->depth * sizeof *out);
+      } else {
+        const float *tl = pixel(job, b, y.low, x.low), *tr = pixel(job, b, y.low, x.high);
+        const float *bl = pixel(job, b, y.high, x.low), *br = pixel(job, b, y.high, x.high);
+        for (int64_t d = 0; d < job->depth; ++d) {
+          float top = tl[d] + (tr[d] - tl[d]) * x.part, bottom = bl[d] + (br[d] - bl[d]) * x.part;
+          out[d] = top + (bottom - top) * y.part;
+        }
+      }
+    }
+  }
+}
+
+static rn_status_t check_boxes(const rn_tensor_t* boxes, const rn_tensor_t* which) {
+  if (boxes->count == 0 && which->count == 0) return RN_OK;
+  if (boxes->rank != 2)
+    return rn_invalid_argument("boxes must be 2-D, got: %s", rn_text_of(boxes).text);
+  if (rn_tensor_dim(boxes, 1) != 4) return rn_invalid_argument("boxes must have 4 columns");
+  for (int64_t i = 0; i < boxes->count; ++i)
+    if (!isfinite(RN_DATA(boxes, const float)[i]))
+      return rn_invalid_argument("Boxes contains at least one element that is not finite");
+  if (which->rank != 1)
+    return rn_invalid_argument("box_index must be 1-D, got: %s", rn_text_of(which).text);
+  if (which->count != rn_tensor_dim(boxes, 0))
+    return rn_invalid_argument("box_index has incompatible shape");
+  return RN_OK;
+}
+
+static rn_status_t check_which(const rn_tensor_t* which, int64_t batch) {
+  for (int64_t i = 0; i < which->count; ++i) {
+    int32_t b = RN_DATA(which, const int32_t)[i];
+    if (b < 0 || b >= batch) return rn_out_of_range("box_index has values outside [0, batch_size)");
+  }
+  return RN_OK;
+}
+
+static rn_status_t crop_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *image = rn_in(ctx, 0), *boxes = rn_in(ctx, 1), *which = rn_in(ctx, 2);
+  const rn_tensor_t* size = rn_in(ctx, 3);
+  if (image->rank != 4)
+    return rn_invalid_argument("input image must be 4-D%s", rn_text_of(image).text);
+  const int64_t* dims = rn_tensor_dims(image);
+  if (dims[1] <= 0 || dims[2] <= 0) return rn_invalid_argument("image dimensions must be positive");
+  RN_RETURN_IF_ERROR(check_boxes(boxes, which));
+  if (size->rank != 1) return rn_invalid_argument("crop_size must be 1-D%s", rn_text_of(size).text);
+  if (size->count != 2)
+    return rn_invalid_argument("crop_size must have two elements%s", rn_text_of(size).text);
+  const int32_t* wanted = size->data;
+  if (wanted[0] <= 0 || wanted[1] <= 0)
+    return rn_invalid_argument("crop dimensions must be positive");
+  int64_t shape[4] = {which->count, wanted[0], wanted[1], dims[3]};
+  rn_tensor_t *out = NULL, temp = {0};
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, shape}, &out));
+  RN_RETURN_IF_ERROR(check_which(which, dims[0]));
+  if (out->count == 0) return RN_OK;
+  job_t job = {.boxes = boxes->data,
+               .which = which->data,
+               .crops = out->data,
+               .height = dims[1],
+               .width = dims[2],
+               .depth = dims[3],
+               .crop_height = wanted[0],
+               .crop_width = wanted[1],
+               .crop = *(const crop_t*)ctx->state};
+  rn_status_t status = rn_image_floats(ctx, image, &temp, &job.image);
+  if (rn_ok(status))
+    rn_pool_for(rn_ctx_pool(ctx), shape[0] * shape[1], 1 + 8192 / (shape[2] * shape[3]), crop_piece,
+                &job);
+  rn_tensor_clear(&temp);
+  return status;
+}
+
+// Crops may overlap, so their gradients are added up in the order of the boxes: in |wide| for
+// doubles, in |narrow| for all others.
+static void scatter(const job_t* job, int64_t boxes, double* wide, float* narrow) {
+  const float* g = job->grads;
+  for (int64_t i = 0; i < boxes * job->crop_height * job->crop_width; ++i, g += job->depth) {
+    int64_t box = i / (job->crop_height * job->crop_width), b = job->which[box];
+    const float* c = job->boxes + 4 * box;
+    place_t y =
+        place_at(c[0], c[2], job->height, job->crop_height, i / job->crop_width % job->crop_height);
+    place_t x = place_at(c[1], c[3], job->width, job->crop_width, i % job->crop_width);
+    if (!y.is_inside || !x.is_inside) continue;
+    struct {
+      int64_t y, x;
+      float down, across;
+    } to[4] = {{y.low, x.low, 1 - y.part, 1 - x.part},
+               {y.low, x.high, 1 - y.part, x.part},
+               {y.high, x.low, y.part, 1 - x.part},
+               {y.high, x.high, y.part, x.part}};
+    if (job->crop.is_nearest) {
+      to[0].y = y.near;
+      to[0].x = x.near;
+      to[0].down = to[0].across = 1;
+    }
+    for (int k = 0; k < (job->crop.is_nearest ? 1 : 4); ++k) {
+      int64_t at = ((b * job->height + to[k].y) * job->width + to[k].x) * job->depth;
+      for (int64_t d = 0; d < job->depth; ++d) {
+        float part = to[k].across * (to[k].down * g[d]);
+        if (wide)
+          wide[at + d] += (double)part;
+        else
+          narrow[at + d] += part;
+      }
+    }
+  }
+}
+
+static rn_status_t check_grads(const rn_tensor_t* grads, const rn_tensor_t* boxes,
+                               const rn_tensor_t* which) {
+  if (grads->rank != 4)
+    return rn_invalid_argument("grads image must be 4-D%s", rn_text_of(grads).text);
+  if (rn_tensor_dim(grads, 1) <= 0 || rn_tensor_dim(grads, 2) <= 0)
+    return rn_invalid_argument("grads dimensions must be positive");
+  RN_RETURN_IF_ERROR(check_boxes(boxes, which));
+  if (rn_tensor_dim(grads, 0) != which->count)
+    return rn_invalid_argument("boxes and grads have incompatible shape");
+  return RN_OK;
+}
+
+static rn_status_t image_grad_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *grads = rn_in(ctx, 0), *boxes = rn_in(ctx, 1), *which = rn_in(ctx, 2);
+  const rn_tensor_t* size = rn_in(ctx, 3);
+  RN_RETURN_IF_ERROR(check_grads(grads, boxes, which));
+  if (size->rank != 1)
+    return rn_invalid_argument("image_size must be 1-D%s", rn_text_of(size).text);
+  if (size->count != 4)
+    return rn_invalid_argument("image_size must have 4 elements%s", rn_text_of(size).text);
+  int64_t dims[4];
+  for (int i = 0; i < 4; ++i) dims[i] = RN_DATA(size, const int32_t)[i];
+  if (dims[1] <= 0 || dims[2] <= 0) return rn_invalid_argument("image dimensions must be positive");
+  if (dims[3] != rn_tensor_dim(grads, 3))
+    return rn_invalid_argument("image_size and grads are incompatible");
+  if (dims[0] < 0) return rn_invalid_argument("image dimensions must be positive");
+  RN_RETURN_IF_ERROR(check_which(which, dims[0]));
+  rn_tensor_t *out = NULL, sums = {0};
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &out));
+  bool is_half = out->dtype == RN_HALF;
+  if (is_half) RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){4, dims}, &sums));
+  rn_tensor_t* to = is_half ? &sums : out;
+  if (to->count) memset(to->data, 0, rn_tensor_bytes(to));
+  job_t job = {.boxes = boxes->data,
+               .which = which->data,
+               .grads = grads->data,
+               .height = dims[1],
+               .width = dims[2],
+               .depth = dims[3],
+               .crop_height = rn_tensor_dim(grads, 1),
+               .crop_width = rn_tensor_dim(grads, 2),
+               .crop = *(const crop_t*)ctx->state};
+  bool is_double = out->dtype == RN_DOUBLE;
+  if (grads->count)
+    scatter(&job, which->count, is_double ? to->data : NULL, is_double ? NULL : to->data);
+  if (is_half) rn_image_store(sums.data, out);
+  rn_tensor_clear(&sums);
+  return RN_OK;
+}
+
+// One box's gradient: how the crop changes as its edges move.
+static void box_grad(const job_t* job, int64_t box, float* out) {
+  const float *c = job->boxes + 4 * box, *g = job->grads;
+  int64_t b = job->which[box], height = job->crop_height, width = job->crop_width;
+  float last_y = (float)(job->height - 1), last_x = (float)(job->width - 1);
+  double sums[4] = {0};
+  g += box * height * width * job->depth;
+  for (int64_t i = 0; i < height * width; ++i, g += job->depth) {
+    place_t y = place_at(c[0], c[2], job->height, height, i / width);
+    place_t x = place_at(c[1], c[3], job->width, width, i % width);
+    if (!y.is_inside || !x.is_inside) continue;
+    const float *tl = pixel(job, b, y.low, x.low), *tr = pixel(job, b, y.low, x.high);
+    const float *bl = pixel(job, b, y.high, x.low), *br = pixel(job, b, y.high, x.high);
+    float along_y = height > 1 ? (float)(i / width) * last_y / (float)(height - 1) : 0.5f * last_y;
+    float along_x = width > 1 ? (float)(i % width) * last_x / (float)(width - 1) : 0.5f * last_x;
+    for (int64_t d = 0; d < job->depth; ++d) {
+      float dy = ((1 - x.part) * (bl[d] - tl[d]) + x.part * (br[d] - tr[d])) * g[d];
+      float dx = ((1 - y.part) * (tr[d] - tl[d]) + y.part * (br[d] - bl[d])) * g[d];
+      sums[0] += (double)(dy * (height > 1 ? last_y - along_y : along_y));
+      sums[2] += (double)(dy * along_y);
+      sums[1] += (double)(dx * (width > 1 ? last_x - along_x : along_x));
+      sums[3] += (double)(dx * along_x);
+    }
+  }
+  for (int k = 0; k < 4; ++k) out[k] = (float)sums[k];
+}
+
+static void box_grad_piece(void* arg, int64_t begin, int64_t end) {
+  const job_t* job = arg;
+  for (int64_t box = begin; box < end; ++box) box_grad(job, box, job->out + 4 * box);
+}
+
+static rn_status_t box_grad_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *grads = rn_in(ctx, 0), *image = rn_in(ctx, 1), *boxes = rn_in(ctx, 2);
+  const rn_tensor_t* which = rn_in(ctx, 3);
+  if (grads->rank != 4)
+    return rn_invalid_argument("grads image must be 4-D%s", rn_text_of(grads).text);
+  if (image->rank != 4)
+    return rn_invalid_argument("input image must be 4-D%s", rn_text_of(image).text);
+  const int64_t* dims = rn_tensor_dims(image);
+  if (dims[1] <= 0 || dims[2] <= 0) return rn_invalid_argument("image dimensions must be positive");
+  if (dims[3] != rn_tensor_dim(grads, 3)) return rn_invalid_argument("image, grads depth differ");
+  RN_RETURN_IF_ERROR(check_grads(grads, boxes, which));
+  RN_RETURN_IF_ERROR(check_which(which, dims[0]));
+  int64_t shape[2] = {which->count, 4};
+  rn_tensor_t *out = NULL, temp = {0};
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){2, shape}, &out));
+  job_t job = {.boxes = boxes->data,
+               .which = which->data,
+               .grads = grads->data,
+               .out = out->data,
+               .height = dims[1],
+               .width = dims[2],
+               .depth = dims[3],
+               .crop_height = rn_tensor_dim(grads, 1),
+               .crop_width = rn_tensor_dim(grads, 2)};
+  rn_status_t status = rn_image_floats(ctx, image, &temp, &job.image);
+  if (rn_ok(status)) rn_pool_for(rn_ctx_pool(ctx), which->count, 1, box_grad_piece, &job);
+  rn_tensor_clear(&temp);
+  return status;
+}
+
+#define IMAGE_TYPES \
+  (RN_T(UINT8) | RN_T(UINT16) | RN_TYPES_INTS | RN_T(HALF) | RN_T(FLOAT) | RN_T(DOUBLE))
+#define ROW(name, types_, function)                                                      \
+  {                                                                                      \
+    .op = name, .device = "CPU", .types = {{"T", types_}}, .flags = RN_KERNEL_EXPENSIVE, \
+    .state_size = sizeof(crop_t), .init = crop_init, .compute = function                 \
+  }
+
+static const rn_kernel_def_t rows[] = {
+    ROW("CropAndResize", IMAGE_TYPES, crop_compute),
+    ROW("CropAndResizeGradImage", RN_T(HALF) | RN_T(FLOAT) | RN_T(DOUBLE), image_grad_compute),
+    ROW("CropAndResizeGradBoxes", IMAGE_TYPES, box_grad_compute),
+};
+RN_KERNEL_FAMILY(cpu_image_crop, rows);

@@ -1,0 +1,105 @@
+// Non-maximum suppression: see nms.h. Candidates are in a heap by score; the best is taken,
+// and held against those that were selected since it was last looked at.
+#include "kernels/cpu/image/nms.h"
+
+#include <math.h>
+
+#include "tensor/float16.h"
+
+typedef struct candidate_t {
+  int32_t index;
+  int32_t seen;  // selected ones that its score has been held against
+  float score;
+} candidate_t;
+
+// Whether |a| comes before |b|; of equal scores the lower number does.
+static bool is_better(const candidate_t* a, const candidate_t* b) {
+  return a->score > b->score || (a->score == b->score && a->index < b->index);
+}
+
+static void sift_down(candidate_t* heap, int64_t count, int64_t i) {
+  for (;;) {
+    int64_t best = i, left = 2 * i + 1, right = left + 1;
+    if (left < count && is_better(&heap[left], &heap[best])) best = left;
+    if (right < count && is_better(&heap[right], &heap[best])) best = right;
+    if (best == i) return;
+    candidate_t held = heap[i];
+    heap[i] = heap[best];
+    heap[best] = held;
+    i = best;
+  }
+}
+
+static float rounded(const rn_nms_t* nms, float x) {
+  return nms->is_half ? rn_half_to_float(rn_float_to_half(x)) : x;
+}
+
+// The smaller and the larger of two numbers; the first one if they cannot be compared.
+static float lower(float a, float b) { return b < a ? b : a; }
+static float higher(float a, float b) { return a < b ? b : a; }
+
+static float overlap(const rn_nms_t* nms, int64_t i, int64_t j) {
+  if (!nms->boxes) return nms->overlaps[i * nms->count + j];
+  const float *a = nms->boxes + i * nms->stride, *b = nms->boxes + j * nms->stride;
+  float ay0 = lower(a[0], a[2]), ay1 = higher(a[0], a[2]);
+  float ax0 = lower(a[1], a[3]), ax1 = higher(a[1], a[3]);
+  float by0 = lower(b[0], b[2]), by1 = higher(b[0], b[2]);
+  float bx0 = lower(b[1], b[3]), bx1 = higher(b[1], b[3]);
+  float area_a = (ay1 - ay0) * (ax1 - ax0), area_b = (by1 - by0) * (bx1 - bx0);
+  if (area_a <= 0 || area_b <= 0) return 0;
+  float height = higher(lower(ay1, by1) - higher(ay0, by0), 0);
+  float width = higher(lower(ax1, bx1) - higher(ax0, bx0), 0);
+  return rounded(nms, height * width / (area_a + area_b - height * width));
+}
+
+// What a selected box leaves of the score of one that overlaps it.
+static float weight_of(const rn_nms_t* nms, float by) {
+  if (nms->sigma > 0) {
+    float scale = rounded(nms, rounded(nms, -0.5f) / nms->sigma);
+    return rounded(nms, expf(rounded(nms, rounded(nms, scale * by) * by)));
+  }
+  // An overlap that is no number (of infinite boxes) is not above the threshold, nor below it.
+  return by <= nms->threshold || nms->keeps_unordered ? 1 : 0;
+}
+
+// Brings the candidate's score down by what was selected since; false if it is out altogether. A
+// score that is no number is not above any: its candidate is out.
+static bool hold_against(const rn_nms_t* nms, candidate_t* c, const int32_t* selected,
+                         int64_t count) {
+  for (int64_t j = count - 1; j >= c->seen; --j) {
+    float by = overlap(nms, c->index, selected[j]);
+    if (!(nms->sigma > 0) && by > nms->threshold) return false;
+    c->score = rounded(nms, c->score * weight_of(nms, by));
+    if (!(c->score > nms->least)) return false;
+  }
+  c->seen = (int32_t)count;
+  return true;
+}
+
+rn_status_t rn_nms_select(const rn_nms_t* nms, rn_allocator_t allocator, int32_t* out,
+                          float* out_scores, int64_t* out_count) {
+  candidate_t* heap = NULL;
+  *out_count = 0;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(allocator, (size_t)nms->count, &heap));
+  int64_t left = 0;
+  for (int64_t i = 0; i < nms->count; ++i) {
+    float score = nms->scores[i * nms->score_stride];
+    if (score > nms->least) heap[left++] = (candidate_t){(int32_t)i, 0, score};
+  }
+  for (int64_t i = left / 2 - 1; i >= 0; --i) sift_down(heap, left, i);
+  while (*out_count < nms->most && left > 0) {
+    candidate_t best = heap[0];
+    float before = best.score;
+    bool is_in = hold_against(nms, &best, out, *out_count);
+    if (is_in && best.score == before) {
+      out[*out_count] = best.index;
+      out_scores[(*out_count)++] = best.score;
+      is_in = false;
+    }
+    // Out of the heap, or back into it with a lower score.
+    heap[0] = is_in ? best : heap[--left];
+    sift_down(heap, left, 0);
+  }
+  RN_FREE_ARRAY(allocator, heap, nms->count);
+  return RN_OK;
+}

@@ -1,0 +1,15 @@
+// What the kernels of both formats of checkpoints share.
+#ifndef RUNNEL_KERNELS_CPU_IO_CHECKPOINT_H_
+#define RUNNEL_KERNELS_CPU_IO_CHECKPOINT_H_
+
+#include "framework/kernel.h"
+#include "tensor/tstring.h"
+
+// Element |i| of a string tensor.
+rn_str_t rn_ckpt_text(const rn_tensor_t* tensor, int64_t i);
+// Appends the first element, which must be fit for a path.
+RN_MUST_USE rn_status_t rn_ckpt_path(const rn_tensor_t* tensor, rn_strbuf_t* out);
+// RestoreV2 from files of the first format that match |pattern|.
+RN_MUST_USE rn_status_t rn_ckpt_restore_v1(rn_kernel_ctx_t* ctx, const char* pattern);
+
+#endif  // RUNNEL_KERNELS_CPU_IO_CHECKPOINT_H_

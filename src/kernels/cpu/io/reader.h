@@ -1,0 +1,76 @@
+// Readers: files whose names come from a queue, as a sequence of records with keys.
+//
+// A reader works on one item at a time. Calls stand in one line and are served strictly in order;
+// a call that needs the next item dequeues it without holding a thread, and the ones behind it
+// wait for it. A call is ended by the reader or by its step's cancellation, whichever takes it out
+// of the line first.
+#ifndef RUNNEL_KERNELS_CPU_IO_READER_H_
+#define RUNNEL_KERNELS_CPU_IO_READER_H_
+
+#include "io/record.h"
+#include "kernels/cpu/data_flow/queue.h"
+
+#define RN_READER_TYPE "Reader"
+
+// How a kind of reader takes records out of an item. Called with the reader's lock held.
+typedef struct rn_reader_t rn_reader_t;
+typedef struct rn_reader_kind_t {
+  const char* name;  // "TextLineReader", as messages say it
+  bool has_state;    // between items it can be saved as bytes
+  // Begins with the item reader->work.
+  rn_status_t (*open)(rn_reader_t* reader);
+  // The next record, its key appended to |key|; |*out_end| and no record when the item is used up.
+  // The view lasts until the next call.
+  rn_status_t (*next)(rn_reader_t* reader, rn_strbuf_t* key, rn_str_t* out_value, bool* out_end);
+} rn_reader_kind_t;
+
+extern const rn_reader_kind_t rn_reader_identity, rn_reader_whole_file, rn_reader_text_line,
+    rn_reader_fixed_length, rn_reader_tf_record;
+
+typedef struct rn_reader_options_t {
+  rn_compression_t compression;
+  int64_t skipped_lines;                // of text
+  int64_t header, record, footer, hop;  // bytes, of records of one length
+} rn_reader_options_t;
+
+typedef struct rn_reader_call_t rn_reader_call_t;
+
+struct rn_reader_t {
+  rn_resource_t resource;
+  rn_allocator_t allocator;
+  rn_env_t env;
+  const rn_reader_kind_t* kind;
+  rn_reader_options_t options;
+  rn_strbuf_t node;  // name of the node that made it, for messages
+  rn_mutex_t mutex;  // guards what follows
+  rn_reader_call_t* first;
+  rn_reader_call_t* last;
+  bool is_serving;   // somebody serves the line, or waits for an item
+  rn_strbuf_t work;  // the item
+  int64_t started, finished, produced;
+  // The kind's, of the item it works on:
+  rn_input_t* input;
+  rn_record_reader_t* records;
+  int64_t number;  // of the next record
+  bool is_used;    // the item gave its only record
+};
+
+RN_MUST_USE rn_status_t rn_reader_create(rn_allocator_t allocator, const rn_env_t* env,
+                                         const rn_reader_kind_t* kind,
+                                         const rn_reader_options_t* options, rn_str_t node,
+                                         rn_reader_t** out);
+
+// Reads up to |count| records of one item, taking items from |queue| until one gives a record, and
+// ends |ctx| with them: vectors of keys and values, or scalars if |is_single|.
+void rn_reader_read(rn_reader_t* reader, rn_kernel_ctx_t* ctx, rn_queue_t* queue, int64_t count,
+                    bool is_single);
+
+int64_t rn_reader_produced(rn_reader_t* reader);
+int64_t rn_reader_finished(rn_reader_t* reader);
+// Leaves the item and counts from 0 again.
+void rn_reader_reset(rn_reader_t* reader);
+// The state as bytes, appended to |out|, and back. UNIMPLEMENTED for kinds that have none.
+RN_MUST_USE rn_status_t rn_reader_save(rn_reader_t* reader, rn_strbuf_t* out);
+RN_MUST_USE rn_status_t rn_reader_restore(rn_reader_t* reader, rn_str_t state);
+
+#endif  // RUNNEL_KERNELS_CPU_IO_READER_H_

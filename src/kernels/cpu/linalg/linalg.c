@@ -1,0 +1,496 @@
+// Systems of linear equations, inverses, determinants and Cholesky factors of stacks of matrices.
+//
+// Decompositions go by panels of rows or columns: a panel is factored, then what is left of the
+// matrix is updated by one product, which takes the time. Matrices of a stack are worked on beside
+// each other; one large matrix is updated by several threads, rows apart.
+#include <inttypes.h>
+#include <math.h>
+
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/float_args.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/linalg.h"
+#include "kernels/kernel_rows.h"
+
+#define PANEL 32
+// Multiplications in a piece of work.
+#define PIECE_PRODUCTS 2e5
+
+typedef struct matrix_t {
+  const rn_linalg_fns_t* fns;
+  size_t item;
+  int64_t n;
+  rn_pool_t* pool;
+} matrix_t;
+
+static char* at(const matrix_t* m, void* a, int64_t width, int64_t row, int64_t column) {
+  return (char*)a + (size_t)(row * width + column) * m->item;
+}
+
+// A product cut into rows of C.
+typedef struct rows_job_t {
+  const matrix_t* matrix;
+  const rn_subtract_t* product;
+} rows_job_t;
+
+static void subtract_rows(void* arg, int64_t begin, int64_t end) {
+  const rows_job_t* job = arg;
+  rn_subtract_t part = *job->product;
+  size_t item = job->matrix->item;
+  part.c = (char*)part.c + (size_t)(begin * part.c_row) * item;
+  part.a = (const char*)part.a + (size_t)(begin * part.a_row) * item;
+  part.m = end - begin;
+  job->matrix->fns->subtract(&part);
+}
+
+static int64_t grain_of(double each) {
+  return each >= PIECE_PRODUCTS ? 1 : (int64_t)(PIECE_PRODUCTS / (each + 1)) + 1;
+}
+
+static void subtract(const matrix_t* m, const rn_subtract_t* product) {
+  if (product->m <= 0 || product->n <= 0 || product->k <= 0) return;
+  rows_job_t job = {m, product};
+  rn_pool_for(m->pool, product->m, grain_of((double)product->n * (double)product->k), subtract_rows,
+              &job);
+}
+
+static void swap_rows(char* a, char* b, size_t bytes) {
+  char temp[256];
+  for (size_t i = 0; i < bytes; i += sizeof temp) {
+    size_t n = bytes - i < sizeof temp ? bytes - i : sizeof temp;
+    memcpy(temp, a + i, n);
+    memcpy(a + i, b + i, n);
+    memcpy(b + i, temp, n);
+  }
+}
+
+// A = P L U in place, L's diagonal of ones left out. pivots[k]: the row that row k was swapped
+// with. Returns false if a pivot is 0.
+static bool factor(const matrix_t* m, char* a, int64_t* pivots) {
+  int64_t n = m->n;
+  bool is_regular = true;
+  for (int64_t from = 0; from < n; from += PANEL) {
+    int64_t to = from + PANEL < n ? from + PANEL : n;
+    for (int64_t k = from; k < to; ++k) {
+      pivots[k] = k + m->fns->largest(at(m, a, n, k, k), n, n - k);
+      if (pivots[k] != k)
+        swap_rows(at(m, a, n, k, 0), at(m, a, n, pivots[k], 0), (size_t)n * m->item);
+      if (m->fns->is_zero(at(m, a, n, k, k))) {
+        is_regular = false;
+        continue;
+      }
+      if (k + 1 == n) break;
+      m->fns->divide(at(m, a, n, k + 1, k), n, n - k - 1, at(m, a, n, k, k), false);
+      subtract(
+          m, &(rn_subtract_t){at(m, a, n, k + 1, k + 1), at(m, a, n, k + 1, k),
+                              at(m, a, n, k, k + 1), n, n, 1, n, n - k - 1, to - k - 1, 1, false});
+    }
+    if (to == n) break;
+    for (int64_t i = from + 1; i < to; ++i)
+      m->fns->subtract(&(rn_subtract_t){at(m, a, n, i, to), at(m, a, n, i, from),
+                                        at(m, a, n, from, to), n, n, 1, n, 1, n - to, i - from,
+                                        false});
+    subtract(m, &(rn_subtract_t){at(m, a, n, to, to), at(m, a, n, to, from), at(m, a, n, from, to),
+                                 n, n, 1, n, n - to, n - to, to - from, false});
+  }
+  return is_regular;
+}
+
+// How a triangle is read: the part of A that counts, as it stands or as its adjoint.
+typedef struct triangle_t {
+  const char* a;
+  bool is_lower;  // after taking the adjoint
+  bool is_adjoint, has_unit_diagonal;
+} triangle_t;
+
+// Columns [first, first + width) of X := A^-1 X, with rows of |columns| elements.
+static void solve_columns(const matrix_t* m, const triangle_t* t, char* x, int64_t columns,
+                          int64_t first, int64_t width) {
+  int64_t n = m->n, row = t->is_adjoint ? 1 : n, column = t->is_adjoint ? n : 1;
+  rn_subtract_t p = {.c_row = columns,
+                     .b_row = columns,
+                     .a_row = row,
+                     .a_column = column,
+                     .n = width,
+                     .conjugate_a = t->is_adjoint};
+  int64_t panels = (n + PANEL - 1) / PANEL;
+  for (int64_t q = 0; q < panels; ++q) {
+    int64_t from = (t->is_lower ? q : panels - 1 - q) * PANEL;
+    int64_t to = from + PANEL < n ? from + PANEL : n;
+    for (int64_t s = 0; s < to - from; ++s) {
+      int64_t i = t->is_lower ? from + s : to - 1 - s, known = t->is_lower ? from : i + 1;
+      p.c = at(m, x, columns, i, first);
+      p.a = t->a + (size_t)(i * row + known * column) * m->item;
+      p.b = at(m, x, columns, known, first);
+      p.m = 1, p.k = s;
+      if (s) m->fns->subtract(&p);
+      if (!t->has_unit_diagonal)
+        m->fns->divide(p.c, 1, width, t->a + (size_t)(i * n + i) * m->item, t->is_adjoint);
+    }
+    int64_t rest = t->is_lower ? to : 0, count = t->is_lower ? n - to : from;
+    if (count <= 0) continue;
+    p.c = at(m, x, columns, rest, first);
+    p.a = t->a + (size_t)(rest * row + from * column) * m->item;
+    p.b = at(m, x, columns, from, first);
+    p.m = count, p.k = to - from;
+    m->fns->subtract(&p);
+  }
+}
+
+typedef struct columns_job_t {
+  const matrix_t* matrix;
+  const triangle_t* triangle;
+  char* x;
+  int64_t columns;
+} columns_job_t;
+
+static void solve_piece(void* arg, int64_t begin, int64_t end) {
+  const columns_job_t* job = arg;
+  solve_columns(job->matrix, job->triangle, job->x, job->columns, begin, end - begin);
+}
+
+static void solve_triangle(const matrix_t* m, const triangle_t* triangle, char* x,
+                           int64_t columns) {
+  columns_job_t job = {m, triangle, x, columns};
+  int64_t grain = grain_of((double)m->n * (double)m->n);
+  rn_pool_for(m->pool, columns, grain < 16 ? 16 : grain, solve_piece, &job);
+}
+
+// X := A^-1 X for a factored A.
+static void solve_factored(const matrix_t* m, const char* a, const int64_t* pivots, char* x,
+                           int64_t columns) {
+  for (int64_t k = 0; k < m->n; ++k)
+    if (pivots[k] != k)
+      swap_rows(at(m, x, columns, k, 0), at(m, x, columns, pivots[k], 0),
+                (size_t)columns * m->item);
+  solve_triangle(m, &(triangle_t){a, true, false, true}, x, columns);
+  solve_triangle(m, &(triangle_t){a, false, false, false}, x, columns);
+}
+
+// A = U* U in place, for the upper triangle of A. False: not positive definite.
+static bool factor_positive(const matrix_t* m, char* a) {
+  int64_t n = m->n;
+  for (int64_t from = 0; from < n; from += PANEL) {
+    int64_t to = from + PANEL < n ? from + PANEL : n;
+    for (int64_t k = from; k < to; ++k) {
+      if (!m->fns->root(at(m, a, n, k, k))) return false;
+      if (k + 1 < n) m->fns->divide(at(m, a, n, k, k + 1), 1, n - k - 1, at(m, a, n, k, k), false);
+      for (int64_t i = k + 1; i < to; ++i)
+        m->fns->subtract(&(rn_subtract_t){at(m, a, n, i, i), at(m, a, n, k, i), at(m, a, n, k, i),
+                                          n, n, n, n, 1, n - i, 1, true});
+    }
+    // Strips of rows from their first diagonal element on: what lies below it is not read.
+    for (int64_t i = to; i < n; i += PANEL) {
+      int64_t rows = i + PANEL < n ? PANEL : n - i;
+      subtract(m, &(rn_subtract_t){at(m, a, n, i, i), at(m, a, n, from, i), at(m, a, n, from, i), n,
+                                   1, n, n, rows, n - i, to - from, true});
+    }
+  }
+  return true;
+}
+
+// Stacks of matrices.
+typedef enum work_t { SOLVE, INVERT, DETERMINANT, CHOLESKY, TRIANGULAR } work_t;
+
+typedef struct state_t {
+  bool is_adjoint, is_lower;
+} state_t;
+
+typedef struct job_t {
+  work_t work;
+  const state_t* state;
+  matrix_t matrix;
+  const char *a, *b;
+  char* out;
+  char* temp;                        // a matrix for each of the stack, where the work needs one
+  int64_t* pivots;                   // n for each
+  int64_t columns;                   // of the right side
+  const int64_t *a_index, *b_index;  // where each matrix of the result takes its operands from
+  bool is_singular;
+} job_t;
+
+static void set_identity(const matrix_t* m, char* x) {
+  memset(x, 0, (size_t)(m->n * m->n) * m->item);
+  for (int64_t i = 0; i < m->n; ++i) m->fns->set(at(m, x, m->n, i, i), 1);
+}
+
+static void cholesky_one(const matrix_t* m, const char* a, char* u, char* out) {
+  // The lower triangle of A counts: its adjoint is the upper triangle of what is factored.
+  m->fns->adjoint(u, a, m->n);
+  bool is_positive = factor_positive(m, u);
+  m->fns->adjoint(out, u, m->n);
+  for (int64_t i = 0; i < m->n; ++i) {
+    memset(at(m, out, m->n, i, i + 1), 0, (size_t)(m->n - i - 1) * m->item);
+    for (int64_t j = 0; !is_positive && j <= i; ++j)
+      m->fns->set(at(m, out, m->n, i, j), (double)NAN);
+  }
+}
+
+static void determinant_one(const matrix_t* m, const char* a, const int64_t* pivots, char* out) {
+  bool is_odd = false;
+  m->fns->set(out, 1);
+  for (int64_t k = 0; k < m->n; ++k) {
+    is_odd ^= pivots[k] != k;
+    m->fns->multiply(out, a + (size_t)(k * m->n + k) * m->item);
+  }
+  if (!is_odd) return;
+  char minus[16];
+  m->fns->set(minus, -1);
+  m->fns->multiply(out, minus);
+}
+
+// Empty matrices have no bytes to point to.
+#define AT(base, offset) ((base) ? (base) + (offset) : (base))
+
+static void run_one(job_t* job, const matrix_t* m, int64_t i) {
+  int64_t n = m->n;
+  size_t square = (size_t)(n * n) * m->item, side = (size_t)(n * job->columns) * m->item;
+  const char* a = AT(job->a, (size_t)(job->a_index ? job->a_index[i] : i) * square);
+  char* temp = AT(job->temp, (size_t)i * square);
+  int64_t* pivots = AT(job->pivots, i * n);
+  if (job->work == CHOLESKY) {
+    cholesky_one(m, a, temp, job->out + (size_t)i * square);
+    return;
+  }
+  if (job->work == SOLVE || job->work == TRIANGULAR)
+    memcpy(job->out + (size_t)i * side,
+           job->b + (size_t)(job->b_index ? job->b_index[i] : i) * side, side);
+  if (job->work == TRIANGULAR) {
+    bool is_adjoint = job->state->is_adjoint;
+    triangle_t triangle = {a, job->state->is_lower != is_adjoint, is_adjoint, false};
+    solve_triangle(m, &triangle, job->out + (size_t)i * side, job->columns);
+    return;
+  }
+  if (job->state->is_adjoint)
+    m->fns->adjoint(temp, a, n);
+  else
+    memcpy(temp, a, square);
+  bool is_regular = factor(m, temp, pivots);
+  if (job->work == DETERMINANT) {
+    determinant_one(m, temp, pivots, job->out + (size_t)i * m->item);
+    return;
+  }
+  if (!is_regular) {
+    __atomic_store_n(&job->is_singular, true, __ATOMIC_RELAXED);
+    return;
+  }
+  char* x = job->out + (size_t)i * side;
+  if (job->work == INVERT) set_identity(m, x);
+  solve_factored(m, temp, pivots, x, job->columns);
+}
+
+static void run_stack(void* arg, int64_t begin, int64_t end) {
+  job_t* job = arg;
+  matrix_t alone = job->matrix;
+  alone.pool = NULL;
+  for (int64_t i = begin; i < end; ++i) run_one(job, &alone, i);
+}
+
+static rn_status_t run(rn_kernel_ctx_t* ctx, job_t* job, rn_dtype_t dtype, int64_t stack) {
+  int64_t n = job->matrix.n;
+  job->state = ctx->state;
+  job->matrix.fns = &RN_ISA_PICK(rn_linalg_)[dtype];
+  job->matrix.item = rn_dtype_size(dtype);
+  job->matrix.pool = rn_ctx_pool(ctx);
+  rn_tensor_t temp = {0}, pivots = {0};
+  int64_t dims[3] = {stack, n, n};
+  rn_status_t status = RN_OK;
+  if (job->work != TRIANGULAR) status = rn_temp(ctx, dtype, (rn_shape_t){3, dims}, &temp);
+  if (rn_ok(status) && job->work != TRIANGULAR && job->work != CHOLESKY)
+    status = rn_temp(ctx, RN_INT64, (rn_shape_t){2, dims}, &pivots);
+  if (rn_ok(status)) {
+    job->temp = temp.data;
+    job->pivots = pivots.data;
+    double each = (double)n * (double)n * (double)(n + job->columns);
+    if (stack == 1)
+      run_one(job, &job->matrix, 0);
+    else
+      rn_pool_for(rn_ctx_pool(ctx), stack, grain_of(each), run_stack, job);
+  }
+  rn_tensor_clear(&temp);
+  rn_tensor_clear(&pivots);
+  return status;
+}
+
+static rn_status_t expect_matrices(const rn_tensor_t* a) {
+  if (a->rank >= 2) return RN_OK;
+  return rn_invalid_argument("Input tensor 0 must have rank >= 2, got %d", a->rank);
+}
+
+static rn_status_t expect_square(const rn_tensor_t* a) {
+  RN_RETURN_IF_ERROR(expect_matrices(a));
+  if (rn_tensor_dim(a, a->rank - 2) == rn_tensor_dim(a, a->rank - 1)) return RN_OK;
+  return rn_invalid_argument("Input matrix must be square.");
+}
+
+static int64_t stack_of(const rn_tensor_t* a) {
+  return rn_dims_product(rn_tensor_dims(a), 0, a->rank - 2);
+}
+
+// One square matrix in, a matrix or a number out.
+static rn_status_t unary(rn_kernel_ctx_t* ctx, work_t work) {
+  const rn_tensor_t* a = rn_in(ctx, 0);
+  RN_RETURN_IF_ERROR(expect_square(a));
+  int64_t n = rn_tensor_dim(a, a->rank - 1);
+  rn_shape_t shape = rn_tensor_shape(a);
+  if (work == DETERMINANT) shape.rank -= 2;
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
+  if (out->count == 0) return RN_OK;
+  job_t job = {.work = work, .matrix.n = n, .a = a->data, .out = out->data, .columns = n};
+  RN_RETURN_IF_ERROR(run(ctx, &job, a->dtype, stack_of(a)));
+  return job.is_singular ? rn_invalid_argument("Input is not invertible.") : RN_OK;
+}
+
+// Halves are inverted as floats.
+static rn_status_t invert_halves(rn_kernel_ctx_t* ctx, rn_float_args_t* args) {
+  const rn_tensor_t* a = rn_in(ctx, 0);
+  const float* in = NULL;
+  float* out = NULL;
+  RN_RETURN_IF_ERROR(rn_float_args_in(args, 0, &in));
+  RN_RETURN_IF_ERROR(rn_float_args_out(args, 0, rn_tensor_shape(a), &out));
+  int64_t n = rn_tensor_dim(a, a->rank - 1);
+  job_t job = {
+      .work = INVERT, .matrix.n = n, .a = (const char*)in, .out = (char*)out, .columns = n};
+  if (a->count) RN_RETURN_IF_ERROR(run(ctx, &job, RN_FLOAT, stack_of(a)));
+  return job.is_singular ? rn_invalid_argument("Input is not invertible.") : RN_OK;
+}
+
+static rn_status_t invert_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* a = rn_in(ctx, 0);
+  if (a->dtype != RN_HALF) return unary(ctx, INVERT);
+  RN_RETURN_IF_ERROR(expect_square(a));
+  rn_float_args_t args = {.ctx = ctx};
+  return rn_float_args_end(&args, invert_halves(ctx, &args));
+}
+static rn_status_t determinant_compute(rn_kernel_ctx_t* ctx) { return unary(ctx, DETERMINANT); }
+static rn_status_t cholesky_compute(rn_kernel_ctx_t* ctx) { return unary(ctx, CHOLESKY); }
+
+static rn_status_t check_sides(const rn_tensor_t* a, const rn_tensor_t* b) {
+  if (rn_tensor_dim(a, a->rank - 1) != rn_tensor_dim(a, a->rank - 2))
+    return rn_invalid_argument("First input (lhs) must be a square matrix.");
+  if (rn_tensor_dim(a, a->rank - 1) != rn_tensor_dim(b, b->rank - 2))
+    return rn_invalid_argument("Input matrix and rhs are incompatible.");
+  return RN_OK;
+}
+
+static rn_status_t solve_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
+  RN_RETURN_IF_ERROR(expect_matrices(a));
+  if (a->rank != b->rank) return rn_invalid_argument("All input tensors must have the same rank.");
+  bool fits = true;
+  for (int d = 0; fits && d < a->rank - 2; ++d) fits = rn_tensor_dim(a, d) == rn_tensor_dim(b, d);
+  if (!fits) return rn_invalid_argument("All input tensors must have the same outer dimensions.");
+  RN_RETURN_IF_ERROR(check_sides(a, b));
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(b), &out));
+  if (out->count == 0) return RN_OK;
+  job_t job = {.work = SOLVE,
+               .matrix.n = rn_tensor_dim(a, a->rank - 1),
+               .a = a->data,
+               .b = b->data,
+               .out = out->data,
+               .columns = rn_tensor_dim(b, b->rank - 1)};
+  RN_RETURN_IF_ERROR(run(ctx, &job, a->dtype, stack_of(a)));
+  return job.is_singular ? rn_invalid_argument("Input matrix is not invertible.") : RN_OK;
+}
+
+static int64_t outer_dim(const rn_tensor_t* tensor, int rank, int d) {
+  int at_dim = d - (rank - (tensor->rank - 2));
+  return at_dim < 0 ? 1 : rn_tensor_dim(tensor, at_dim);
+}
+
+// The outer dims of |a| and |b| broadcast into |dims|; false if they do not go together.
+static bool broadcast_outer(const rn_tensor_t* a, const rn_tensor_t* b, int64_t* dims, int* rank) {
+  *rank = (a->rank > b->rank ? a->rank : b->rank) - 2;
+  for (int d = 0; d < *rank; ++d) {
+    int64_t x = outer_dim(a, *rank, d), y = outer_dim(b, *rank, d);
+    if (x != y && x != 1 && y != 1) return false;
+    dims[d] = x == 1 ? y : x;
+  }
+  return true;
+}
+
+// Where matrix i of the result finds its own in |tensor|.
+static void fill_index(const rn_tensor_t* tensor, const int64_t* dims, int rank, int64_t count,
+                       int64_t* index) {
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i, place = 0, step = 1;
+    for (int d = rank - 1; d >= 0; --d) {
+      int64_t size = outer_dim(tensor, rank, d);
+      if (size != 1) place += rest % dims[d] * step;
+      step *= size;
+      rest /= dims[d];
+    }
+    index[i] = place;
+  }
+}
+
+static rn_status_t triangular_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *a = rn_in(ctx, 0), *b = rn_in(ctx, 1);
+  for (int i = 0; i < 2; ++i)
+    if (rn_in(ctx, i)->rank < 2)
+      return rn_invalid_argument("In[%d] ndims must be >= 2: %d", i, rn_in(ctx, i)->rank);
+  int64_t dims[RN_MAX_RANK], n = rn_tensor_dim(a, a->rank - 1);
+  int rank = 0;
+  if (!broadcast_outer(a, b, dims, &rank))
+    return rn_invalid_argument("In[0] and In[1] must have compatible batch dimensions: %s vs. %s",
+                               rn_text_of(a).text, rn_text_of(b).text);
+  if (n != rn_tensor_dim(a, a->rank - 2))
+    return rn_invalid_argument("In[0] matrices in the last dimensions must be square (%" PRId64
+                               " =/= %" PRId64 ")",
+                               n, rn_tensor_dim(a, a->rank - 2));
+  if (n != rn_tensor_dim(b, b->rank - 2))
+    return rn_invalid_argument(
+        "In[0] mismatch In[1] shape: %" PRId64 " vs. %" PRId64 ": %s %s %d %d", n,
+        rn_tensor_dim(b, b->rank - 2), rn_text_of(a).text, rn_text_of(b).text,
+        ((const state_t*)ctx->state)->is_lower, ((const state_t*)ctx->state)->is_adjoint);
+  dims[rank] = n;
+  dims[rank + 1] = rn_tensor_dim(b, b->rank - 1);
+  rn_tensor_t *out = NULL, index = {0};
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){rank + 2, dims}, &out));
+  if (out->count == 0) return RN_OK;
+  job_t job = {.work = TRIANGULAR,
+               .matrix.n = n,
+               .a = a->data,
+               .b = b->data,
+               .out = out->data,
+               .columns = dims[rank + 1]};
+  int64_t stack = rn_dims_product(dims, 0, rank), index_dims[2] = {2, stack};
+  if (stack > 1) {
+    RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){2, index_dims}, &index));
+    job.a_index = index.data;
+    job.b_index = RN_DATA(&index, int64_t) + stack;
+    fill_index(a, dims, rank, stack, RN_DATA(&index, int64_t));
+    fill_index(b, dims, rank, stack, RN_DATA(&index, int64_t) + stack);
+  }
+  rn_status_t status = run(ctx, &job, a->dtype, stack);
+  rn_tensor_clear(&index);
+  return status;
+}
+
+static rn_status_t adjoint_init(const rn_kernel_init_t* init, void* state) {
+  ((state_t*)state)->is_adjoint = rn_init_bool(init, "adjoint");
+  return RN_OK;
+}
+
+static rn_status_t triangular_init(const rn_kernel_init_t* init, void* state) {
+  ((state_t*)state)->is_lower = rn_init_bool(init, "lower");
+  return adjoint_init(init, state);
+}
+
+#define ROW(op_, init_, compute_, more_types)                                                      \
+  {                                                                                                \
+    .op = op_, .device = "CPU", .flags = RN_KERNEL_EXPENSIVE, .state_size = sizeof(state_t),       \
+    .types = {{"T", RN_TYPES_COMPLEX | RN_T(FLOAT) | RN_T(DOUBLE) | (more_types)}}, .init = init_, \
+    .compute = compute_                                                                            \
+  }
+
+static const rn_kernel_def_t rows[] = {
+    ROW("MatrixSolve", adjoint_init, solve_compute, 0),
+    ROW("MatrixInverse", adjoint_init, invert_compute, RN_T(HALF)),
+    ROW("MatrixDeterminant", NULL, determinant_compute, 0),
+    ROW("Cholesky", NULL, cholesky_compute, 0),
+    ROW("MatrixTriangularSolve", triangular_init, triangular_compute, 0),
+};
+RN_KERNEL_FAMILY(cpu_linalg, rows);

@@ -1,0 +1,267 @@
+// Arithmetic on variants: sums of lists, optionals and numbers, and zeros like them, which
+// gradients are made with.
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/dataset/optional.h"
+#include "kernels/cpu/list/number_variant.h"
+#include "kernels/cpu/list/tensor_list.h"
+#include "kernels/cpu/move.h"
+#include "kernels/cpu/vector.h"
+#include "kernels/kernel_rows.h"
+
+#define MOST_DEPTH 32  // of variants in variants
+
+static rn_status_t zeros_of(rn_allocator_t memory, const rn_tensor_t* like, int depth,
+                            rn_tensor_t* out);
+
+static rn_status_t zero_list(rn_allocator_t memory, const rn_tensor_list_t* like, int depth,
+                             rn_tensor_list_t** out) {
+  RN_RETURN_IF_ERROR(rn_tensor_list_create(like->allocator, like->dtype, like->element_shape,
+                                           like->limit, like->count, out));
+  rn_status_t status = RN_OK;
+  for (int64_t i = like->set_begin; rn_ok(status) && i < like->set_end; ++i) {
+    if (!rn_tensor_list_has(like, i)) continue;
+    rn_tensor_t zeros = {0};
+    status = zeros_of(memory, &like->items[i], depth, &zeros);
+    if (rn_ok(status)) rn_tensor_list_set(*out, i, &zeros);
+  }
+  if (!rn_ok(status)) {
+    rn_tensor_list_release(*out);
+    *out = NULL;
+  }
+  return status;
+}
+
+static rn_status_t zero_optional(rn_allocator_t memory, const rn_optional_t* like, int depth,
+                                 rn_optional_t** out) {
+  RN_RETURN_IF_ERROR(rn_optional_create(like->count, out));
+  rn_status_t status = RN_OK;
+  for (int32_t i = 0; rn_ok(status) && i < like->count; ++i)
+    status = zeros_of(memory, &like->values[i], depth, &(*out)->values[i]);
+  if (!rn_ok(status)) {
+    rn_object_release(&(*out)->object);
+    *out = NULL;
+  }
+  return status;
+}
+
+static rn_status_t zero_object(rn_allocator_t memory, rn_object_t* like, int depth,
+                               rn_object_t** out) {
+  rn_tensor_t a = {.data = &like, .count = 1};
+  const rn_tensor_list_t* list = rn_tensor_list_at(&a, 0);
+  const rn_optional_t* optional = rn_optional_from(like);
+  if (list) {
+    rn_tensor_list_t* zeros = NULL;
+    RN_RETURN_IF_ERROR(zero_list(memory, list, depth, &zeros));
+    *out = &zeros->object;
+    return RN_OK;
+  }
+  const rn_number_variant_t* number = rn_number_variant_from(like);
+  if (number) return rn_number_variant_zero(number, out);
+  if (!optional) return rn_internal("No unary variant unary_op function found for op ZEROS_LIKE");
+  rn_optional_t* zeros = NULL;
+  RN_RETURN_IF_ERROR(zero_optional(memory, optional, depth, &zeros));
+  *out = &zeros->object;
+  return RN_OK;
+}
+
+static rn_status_t fill_zeros(rn_allocator_t memory, const rn_tensor_t* like, int depth,
+                              rn_tensor_t* out) {
+  if (like->dtype != RN_VARIANT) {
+    rn_move_zero(NULL, like->dtype, out->data, out->count);
+    return RN_OK;
+  }
+  if (depth == MOST_DEPTH) return rn_invalid_argument("Variants are nested too deeply");
+  for (int64_t i = 0; i < like->count; ++i) {
+    rn_object_t* object = RN_DATA(like, rn_object_t*)[i];
+    if (object)
+      RN_RETURN_IF_ERROR(zero_object(memory, object, depth + 1, &RN_DATA(out, rn_object_t*)[i]));
+  }
+  return RN_OK;
+}
+
+static rn_status_t zeros_of(rn_allocator_t memory, const rn_tensor_t* like, int depth,
+                            rn_tensor_t* out) {
+  RN_RETURN_IF_ERROR(rn_tensor_create(memory, like->dtype, rn_tensor_shape(like), out));
+  rn_status_t status = fill_zeros(memory, like, depth, out);
+  if (!rn_ok(status)) rn_tensor_clear(out);
+  return status;
+}
+
+static rn_status_t zeros_like(rn_kernel_ctx_t* ctx) {
+  rn_tensor_t zeros = {0};
+  RN_RETURN_IF_ERROR(zeros_of(ctx->kernel->device_memory, rn_in(ctx, 0), 0, &zeros));
+  rn_set_output(ctx, 0, &zeros);
+  return RN_OK;
+}
+
+// Sums.
+static rn_status_t add_objects(rn_allocator_t memory, rn_object_t** inout, rn_object_t* other,
+                               int depth);
+
+// |*inout| += |value|; in its own bytes if they are nobody else's.
+static rn_status_t add_tensor(rn_allocator_t memory, rn_tensor_t* inout, const rn_tensor_t* value,
+                              int depth) {
+  if (inout->dtype != value->dtype)
+    return rn_invalid_argument(
+        "Trying to add two tensors of different dtypes. One is %s and the "
+        "other is %s",
+        rn_dtype_name(inout->dtype), rn_dtype_name(value->dtype));
+  if (!rn_tensor_same_shape(inout, value))
+    return rn_invalid_argument(
+        "Trying to add two tensors with incompatible element shapes. One is %s and the other is %s",
+        rn_text_of(inout).text, rn_text_of(value).text);
+  rn_dtype_t dtype = value->dtype == RN_COMPLEX64    ? RN_FLOAT
+                     : value->dtype == RN_COMPLEX128 ? RN_DOUBLE
+                                                     : value->dtype;
+  bool is_variant = dtype == RN_VARIANT;
+  if (!is_variant && !rn_dtypes_has(RN_TYPES_REAL, dtype))
+    return rn_invalid_argument("Trying to add unsupported dtype %s", rn_dtype_name(dtype));
+  if (!rn_tensor_is_exclusive(inout)) {
+    rn_tensor_t own = {0};
+    RN_RETURN_IF_ERROR(is_variant
+                           ? rn_tensor_copy(inout, memory, &own)
+                           : rn_tensor_create(memory, inout->dtype, rn_tensor_shape(inout), &own));
+    if (!is_variant) {
+      // A complex number is added as the two that it is.
+      rn_vector_run(RN_VECTOR_ADD_V2, dtype, inout->data, 1, value->data, 1, own.data,
+                    dtype == value->dtype ? value->count : value->count * 2);
+      rn_tensor_clear(inout);
+      *inout = own;
+      return RN_OK;
+    }
+    rn_tensor_clear(inout);
+    *inout = own;
+  }
+  if (is_variant) {
+    for (int64_t i = 0; i < value->count; ++i)
+      RN_RETURN_IF_ERROR(add_objects(memory, &RN_DATA(inout, rn_object_t*)[i],
+                                     RN_DATA(value, rn_object_t*)[i], depth));
+    return RN_OK;
+  }
+  rn_vector_run(RN_VECTOR_ADD_V2, dtype, inout->data, 1, value->data, 1, inout->data,
+                dtype == value->dtype ? value->count : value->count * 2);
+  return RN_OK;
+}
+
+static rn_status_t add_list(rn_allocator_t memory, rn_tensor_list_t* sum,
+                            const rn_tensor_list_t* other, int depth) {
+  if (sum->dtype != other->dtype)
+    return rn_invalid_argument(
+        "Trying to add two lists of tensors of different dtypes. One is %s and the other is %s",
+        rn_dtype_name(sum->dtype), rn_dtype_name(other->dtype));
+  if (sum->count != other->count)
+    return rn_invalid_argument(
+        "Trying to add two lists of tensors with different lengths. One is %lld and the other is "
+        "%lld",
+        (long long)sum->count, (long long)other->count);
+  if (!rn_shape_compatible(sum->element_shape, other->element_shape))
+    return rn_invalid_argument(
+        "Trying to add two lists of tensors with incompatible element shapes. One is %s and the "
+        "other is %s",
+        rn_partial_text(sum->element_shape).text, rn_partial_text(other->element_shape).text);
+  RN_RETURN_IF_ERROR(rn_tensor_list_refine(sum, other->element_shape));
+  for (int64_t i = other->set_begin; i < other->set_end; ++i) {
+    if (!rn_tensor_list_has(other, i)) continue;
+    if (rn_tensor_list_has(sum, i)) {
+      RN_RETURN_IF_ERROR(add_tensor(memory, &sum->items[i], &other->items[i], depth));
+      continue;
+    }
+    rn_tensor_t item = {0};
+    RN_RETURN_IF_ERROR(rn_tensor_share(&other->items[i], &item));
+    rn_tensor_list_set(sum, i, &item);
+  }
+  return RN_OK;
+}
+
+// |*inout| becomes an optional of sums. Its components are shared first, and copied where they are
+// somebody else's.
+static rn_status_t add_optional(rn_allocator_t memory, rn_object_t** inout,
+                                const rn_optional_t* other, int depth) {
+  const rn_optional_t* old = rn_optional_from(*inout);
+  if ((old->count < 0) != (other->count < 0))
+    return rn_invalid_argument(
+        "Cannot add optionals because one has a value and the other doesn't.");
+  if (old->count != other->count)
+    return rn_invalid_argument(
+        "Cannot add optionals because they have different numbers of components (%d vs. %d).",
+        old->count, other->count);
+  rn_optional_t* sum = NULL;
+  RN_RETURN_IF_ERROR(rn_optional_create(old->count, &sum));
+  rn_status_t status = RN_OK;
+  for (int32_t i = 0; rn_ok(status) && i < sum->count; ++i) {
+    status = rn_tensor_share(&old->values[i], &sum->values[i]);
+    if (rn_ok(status)) status = add_tensor(memory, &sum->values[i], &other->values[i], depth);
+  }
+  rn_object_release(rn_ok(status) ? *inout : &sum->object);
+  if (rn_ok(status)) *inout = &sum->object;
+  return status;
+}
+
+// |*inout|, a reference, becomes the sum: the same list if nobody else has it.
+static rn_status_t add_objects(rn_allocator_t memory, rn_object_t** inout, rn_object_t* other,
+                               int depth) {
+  if (depth == MOST_DEPTH) return rn_invalid_argument("Variants are nested too deeply");
+  rn_tensor_t a = {.data = inout, .count = 1}, b = {.data = &other, .count = 1};
+  rn_tensor_list_t *sum = rn_tensor_list_at(&a, 0), *value = rn_tensor_list_at(&b, 0);
+  if (!other) return RN_OK;
+  if (!*inout) {
+    *inout = rn_object_retain(other);
+    return RN_OK;
+  }
+  if (rn_optional_from(*inout) && rn_optional_from(other))
+    return add_optional(memory, inout, rn_optional_from(other), depth + 1);
+  const rn_number_variant_t *x = rn_number_variant_from(*inout), *y = rn_number_variant_from(other);
+  if (x && y) {
+    rn_object_t* total = NULL;
+    RN_RETURN_IF_ERROR(rn_number_variant_add(x, y, &total));
+    rn_object_release(*inout);
+    *inout = total;
+    return RN_OK;
+  }
+  if (!sum || !value) return rn_internal("No binary variant binary_op function found for op ADD");
+  if (sum == value || sum->object.refs != 1) {
+    rn_tensor_list_t* copy = NULL;
+    RN_RETURN_IF_ERROR(rn_tensor_list_copy(sum, &copy));
+    rn_object_release(*inout);
+    *inout = &copy->object;
+    sum = copy;
+  }
+  return add_list(memory, sum, value, depth + 1);
+}
+
+// The sum may take the first input's place if that is not another input too.
+static bool may_overwrite(const rn_kernel_ctx_t* ctx) {
+  for (int i = 1; i < ctx->kernel->input_count; ++i)
+    if (rn_in(ctx, i)->data == rn_in(ctx, 0)->data) return false;
+  return true;
+}
+
+static rn_status_t add_n(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* first = rn_in(ctx, 0);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, may_overwrite(ctx), rn_tensor_shape(first), &out));
+  if (out->data != first->data)
+    RN_RETURN_IF_ERROR(rn_move_row(RN_VARIANT, first->data, out->data, first->count));
+  for (int i = 1; i < ctx->kernel->input_count; ++i) {
+    const rn_tensor_t* other = rn_in(ctx, i);
+    if (!rn_tensor_same_shape(first, other))
+      return rn_invalid_argument(
+          "Inputs to operation %.*s of type AddN must have the same size "
+          "and shape.  Input 0: %s != input %d: %s",
+          RN_STR_ARGS(ctx->kernel->node), rn_text_of(first).text, i, rn_text_of(other).text);
+    for (int64_t k = 0; k < other->count; ++k)
+      RN_RETURN_IF_ERROR(add_objects(ctx->kernel->device_memory, &RN_DATA(out, rn_object_t*)[k],
+                                     RN_DATA(other, rn_object_t*)[k], 0));
+  }
+  return RN_OK;
+}
+
+static const rn_kernel_def_t rows[] = {
+    {.op = "ZerosLike",
+     .device = "CPU",
+     .types = {{"T", RN_T(VARIANT)}},
+     .flags = RN_KERNEL_OWN_OUTPUTS,
+     .compute = zeros_like},
+    {.op = "AddN", .device = "CPU", .types = {{"T", RN_T(VARIANT)}}, .compute = add_n},
+};
+RN_KERNEL_FAMILY(cpu_tensor_list_math, rows);

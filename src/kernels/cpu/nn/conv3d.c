@@ -1,0 +1,360 @@
+// Conv3D and its gradients, by matrix products.
+//
+// The patches of one plane of the output are the rows of a matrix, [positions, patch]. Then
+//   y = rows w,   the patches' gradient = y w',   w's gradient = rows' y,
+// plane by plane. Gradients of w are added up in the order of planes and volumes.
+#include <inttypes.h>
+
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/nn/window.h"
+#include "kernels/cpu/vector.h"
+#include "kernels/kernel_rows.h"
+
+typedef enum work_t { FORWARD, INPUT, FILTER } work_t;
+
+typedef struct state_t {
+  int64_t strides[3];
+  rn_padding_t padding;
+} state_t;
+
+static rn_status_t read_attrs(const rn_kernel_init_t* init, state_t* state, const char* format,
+                              const char* dilation) {
+  const rn_attr_value_t *strides = rn_init_attr(init, "strides"),
+                        *dilations = rn_init_attr(init, "dilations");
+  rn_str_t order = rn_init_string(init, "data_format");
+  if (!rn_str_is(order, "NDHWC")) return rn_invalid_argument("%s", format);
+  if (strides->count != 5)
+    return rn_invalid_argument("Sliding window strides field must specify 5 dimensions");
+  if (strides->list_i[0] != 1 || strides->list_i[4] != 1)
+    return rn_invalid_argument(
+        "Current implementation does not yet support strides in the batch and depth dimensions.");
+  if (dilations->count != 5)
+    return rn_invalid_argument("Dilation rates field must specify 5 dimensions");
+  if (dilations->list_i[0] != 1 || dilations->list_i[4] != 1)
+    return rn_invalid_argument(
+        "Current implementation does not yet support dilation rates in the batch and depth "
+        "dimensions.");
+  for (int i = 0; i < 3; ++i) {
+    state->strides[i] = strides->list_i[i + 1];
+    if (state->strides[i] <= 0)
+      return rn_invalid_argument("Spatial strides should be larger than 0.");
+    if (dilations->list_i[i + 1] != 1) return rn_invalid_argument("%s", dilation);
+  }
+  state->padding =
+      rn_str_is(rn_init_string(init, "padding"), "SAME") ? RN_PADDING_SAME : RN_PADDING_VALID;
+  return RN_OK;
+}
+
+static rn_status_t forward_init(const rn_kernel_init_t* init, void* state) {
+  return read_attrs(init, state,
+                    "CPU implementation of Conv3D currently only supports the NHWC tensor format.",
+                    "CPU implementation of Conv3D currently only supports dilated rates of 1.");
+}
+static rn_status_t gradient_init(const rn_kernel_init_t* init, void* state) {
+  static const char dilation[] =
+      "Current CPU implementation does not yet support dilation rates larger than 1.";
+  return read_attrs(init, state, "Conv3DBackprop on CPU only supports NDHWC.", dilation);
+}
+
+typedef struct conv_t {
+  work_t work;
+  rn_dtype_t dtype;
+  size_t item;
+  rn_window_axis_t axes[3];
+  int64_t batch, in_depth, out_depth;
+  char *x, *w, *y;
+  char* parts;  // gradients of w, one for each volume
+  rn_pool_t* pool;
+  bool failed;  // the first to set it owns |status|
+  rn_status_t status;
+} conv_t;
+
+static int64_t in_size(const conv_t* conv) {
+  return conv->axes[0].in * conv->axes[1].in * conv->axes[2].in * conv->in_depth;
+}
+static int64_t positions_of(const conv_t* conv) { return conv->axes[1].out * conv->axes[2].out; }
+static int64_t patch_of(const conv_t* conv) {
+  return conv->axes[0].filter * conv->axes[1].filter * conv->axes[2].filter * conv->in_depth;
+}
+
+// One row of pixels of a patch: between the matrix and the volume, |back| adds to the latter.
+static void move_pixels(const conv_t* conv, char* row, int64_t column, char* matrix, bool back) {
+  size_t pixel = (size_t)conv->in_depth * conv->item;
+  const rn_window_axis_t* across = &conv->axes[2];
+  int64_t first = column < 0 ? -column : 0, last = across->in - column;
+  if (first > across->filter) first = across->filter;
+  if (last > across->filter) last = across->filter;
+  if (last < first) last = first;
+  if (!row) first = last = across->filter;
+  if (back) {
+    if (last > first)
+      rn_vector_run(RN_VECTOR_ADD, conv->dtype, row + (column + first) * (int64_t)pixel, 1,
+                    matrix + (size_t)first * pixel, 1, row + (column + first) * (int64_t)pixel,
+                    (last - first) * conv->in_depth);
+    return;
+  }
+  memset(matrix, 0, (size_t)first * pixel);
+  if (last > first)
+    memcpy(matrix + (size_t)first * pixel, row + (column + first) * (int64_t)pixel,
+           (size_t)(last - first) * pixel);
+  memset(matrix + (size_t)last * pixel, 0, (size_t)(across->filter - last) * pixel);
+}
+
+// The patches of plane |plane| of the output.
+static void walk(const conv_t* conv, char* x, int64_t plane, char* matrix, bool back) {
+  const rn_window_axis_t *deep = &conv->axes[0], *down = &conv->axes[1], *across = &conv->axes[2];
+  size_t pixel = (size_t)conv->in_depth * conv->item;
+  for (int64_t r = 0; r < down->out; ++r)
+    for (int64_t c = 0; c < across->out; ++c)
+      for (int64_t i = 0; i < deep->filter; ++i)
+        for (int64_t j = 0; j < down->filter; ++j, matrix += (size_t)across->filter * pixel) {
+          int64_t p = plane * deep->stride - deep->before + i;
+          int64_t row = r * down->stride - down->before + j;
+          bool inside = p >= 0 && p < deep->in && row >= 0 && row < down->in;
+          char* at = inside ? x + (size_t)((p * down->in + row) * across->in) * pixel : NULL;
+          move_pixels(conv, at, c * across->stride - across->before, matrix, back);
+        }
+}
+
+static rn_status_t run_plane(const conv_t* conv, int64_t volume, int64_t plane, char* matrix,
+                             char* temp) {
+  int64_t positions = positions_of(conv), patch = patch_of(conv);
+  char* x = conv->x + (size_t)(volume * in_size(conv)) * conv->item;
+  char* y = conv->y + (size_t)((volume * conv->axes[0].out + plane) * positions * conv->out_depth) *
+                          conv->item;
+  rn_gemm_t gemm = {.dtype = conv->dtype, .m = positions, .n = conv->out_depth, .k = patch};
+  if (conv->work == INPUT) {
+    gemm.n = patch, gemm.k = conv->out_depth;
+    gemm.a = y, gemm.b = conv->w, gemm.c = matrix, gemm.transpose_b = true;
+    RN_RETURN_IF_ERROR(rn_gemm(conv->pool, &gemm));
+    walk(conv, x, plane, matrix, true);
+    return RN_OK;
+  }
+  walk(conv, x, plane, matrix, false);
+  gemm.a = matrix;
+  if (conv->work == FORWARD) {
+    gemm.b = conv->w, gemm.c = y;
+    return rn_gemm(conv->pool, &gemm);
+  }
+  gemm.m = patch, gemm.k = positions, gemm.transpose_a = true;
+  gemm.b = y, gemm.c = temp;
+  RN_RETURN_IF_ERROR(rn_gemm(conv->pool, &gemm));
+  int64_t size = patch * conv->out_depth;
+  char* part = conv->parts + (size_t)(volume * size) * conv->item;
+  if (plane == 0)
+    memcpy(part, temp, (size_t)size * conv->item);
+  else
+    rn_vector_run(RN_VECTOR_ADD, conv->dtype, part, 1, temp, 1, part, size);
+  return RN_OK;
+}
+
+// Planes of the output in FORWARD, else volumes.
+static rn_status_t run_range(const conv_t* conv, int64_t begin, int64_t end) {
+  int64_t planes = conv->axes[0].out, patch = patch_of(conv), count = 0, bytes = 0;
+  int64_t temp = conv->work == FILTER ? patch * conv->out_depth : 0;
+  if (!rn_mul_i64_ok(positions_of(conv), patch, &count) || !rn_add_i64_ok(count, temp, &bytes) ||
+      !rn_mul_i64_ok(bytes, (int64_t)conv->item, &bytes))
+    return rn_out_of_memory();
+  char* memory = NULL;
+  RN_RETURN_IF_ERROR(rn_alloc(rn_allocator_default(), (size_t)bytes, (void**)&memory));
+  char* behind = memory + (size_t)count * conv->item;
+  rn_status_t status = RN_OK;
+  if (conv->work != FORWARD) begin *= planes, end *= planes;
+  for (int64_t i = begin; i < end && rn_ok(status); ++i)
+    status = run_plane(conv, i / planes, i % planes, memory, behind);
+  rn_free(rn_allocator_default(), memory, (size_t)bytes);
+  return status;
+}
+
+static void run_piece(void* arg, int64_t begin, int64_t end) {
+  conv_t* conv = arg;
+  rn_status_t status = run_range(conv, begin, end);
+  if (!rn_ok(status) && !__atomic_exchange_n(&conv->failed, true, __ATOMIC_RELAXED))
+    conv->status = status;
+  else
+    rn_status_free(status);
+}
+
+static rn_status_t run_plain(rn_kernel_ctx_t* ctx, conv_t* conv) {
+  int64_t w_size = patch_of(conv) * conv->out_depth, dims[2] = {conv->batch, w_size};
+  rn_tensor_t parts = {0};
+  conv->item = rn_dtype_size(conv->dtype);
+  if (conv->work == INPUT) memset(conv->x, 0, (size_t)(conv->batch * in_size(conv)) * conv->item);
+  if (conv->work == FILTER) {
+    RN_RETURN_IF_ERROR(rn_temp(ctx, conv->dtype, (rn_shape_t){2, dims}, &parts));
+    conv->parts = parts.data;
+  }
+  double each = 2.0 * (double)positions_of(conv) * (double)w_size;
+  int64_t count = conv->work == FORWARD ? conv->batch * conv->axes[0].out : conv->batch;
+  if (conv->work != FORWARD) each *= (double)conv->axes[0].out;
+  if (count == 1) {  // inside the products, then
+    conv->pool = rn_ctx_pool(ctx);
+    run_piece(conv, 0, 1);
+  } else {
+    rn_pool_for(rn_ctx_pool(ctx), count, each > 1e6 ? 1 : (int64_t)(1e6 / (each + 1)) + 1,
+                run_piece, conv);
+  }
+  if (conv->work == FILTER && rn_ok(conv->status)) {
+    memcpy(conv->w, conv->parts, (size_t)w_size * conv->item);
+    for (int64_t i = 1; i < conv->batch; ++i)
+      rn_vector_run(RN_VECTOR_ADD, conv->dtype, conv->w, 1,
+                    conv->parts + (size_t)(i * w_size) * conv->item, 1, conv->w, w_size);
+  }
+  rn_tensor_clear(&parts);
+  return conv->status;
+}
+
+// 16-bit floats are computed as floats and rounded once.
+static rn_status_t run(rn_kernel_ctx_t* ctx, conv_t* conv) {
+  if (conv->dtype != RN_HALF && conv->dtype != RN_BFLOAT16) return run_plain(ctx, conv);
+  const rn_vector_table_t* table = rn_vector_table();
+  bool is_half = conv->dtype == RN_HALF;
+  int result = conv->work == FORWARD ? 2 : conv->work == INPUT ? 0 : 1;
+  int64_t sizes[3] = {conv->batch * in_size(conv), patch_of(conv) * conv->out_depth,
+                      conv->batch * conv->axes[0].out * positions_of(conv) * conv->out_depth};
+  int64_t total = sizes[0] + sizes[1] + sizes[2];
+  rn_tensor_t temp = {0};
+  RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &total}, &temp));
+  char* narrow[3] = {conv->x, conv->w, conv->y};
+  float* wide[3] = {temp.data, (float*)temp.data + sizes[0],
+                    (float*)temp.data + sizes[0] + sizes[1]};
+  for (int i = 0; i < 3; ++i)
+    if (i != result)
+      (is_half ? table->widen_half : table->widen_bfloat16)((const void*)narrow[i], wide[i],
+                                                            sizes[i]);
+  conv->x = (char*)wide[0], conv->w = (char*)wide[1], conv->y = (char*)wide[2];
+  conv->dtype = RN_FLOAT;
+  rn_status_t status = run_plain(ctx, conv);
+  if (rn_ok(status))
+    (is_half ? table->narrow_half : table->narrow_bfloat16)(wide[result], (void*)narrow[result],
+                                                            sizes[result]);
+  rn_tensor_clear(&temp);
+  return status;
+}
+
+static rn_status_t measure(const state_t* state, const int64_t* x, const int64_t* w, conv_t* conv) {
+  for (int i = 0; i < 3; ++i) {
+    rn_window_attrs_t attrs = {.padding = state->padding};
+    attrs.strides[1] = state->strides[i];
+    attrs.dilations[1] = 1;
+    RN_RETURN_IF_ERROR(rn_window_axis(&attrs, 1, x[i + 1], w[i], &conv->axes[i]));
+  }
+  conv->batch = x[0];
+  conv->in_depth = x[4];
+  conv->out_depth = w[4];
+  return RN_OK;
+}
+
+static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
+  if (x->rank != 5) return rn_invalid_argument("input must be 5-dimensional");
+  if (w->rank != 5) return rn_invalid_argument("filter must be 5-dimensional");
+  if (w->count == 0)
+    return rn_invalid_argument(
+        "filter must not have zero elements (i.e. all dimensions must be non-zero)");
+  if (rn_tensor_dim(x, 4) != rn_tensor_dim(w, 3))
+    return rn_invalid_argument("Number of channels in filter (%" PRId64
+                               ") must match last dimension of input (%" PRId64 ")",
+                               rn_tensor_dim(w, 3), rn_tensor_dim(x, 4));
+  conv_t conv = {.work = FORWARD, .dtype = x->dtype, .x = x->data, .w = w->data};
+  RN_RETURN_IF_ERROR(measure(ctx->state, rn_tensor_dims(x), rn_tensor_dims(w), &conv));
+  int64_t dims[5] = {conv.batch, conv.axes[0].out, conv.axes[1].out, conv.axes[2].out,
+                     conv.out_depth};
+  rn_tensor_t* y = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){5, dims}, &y));
+  if (y->count == 0) return RN_OK;
+  if (x->count == 0) {
+    memset(y->data, 0, rn_tensor_bytes(y));
+    return RN_OK;
+  }
+  conv.y = y->data;
+  return run(ctx, &conv);
+}
+
+// What both gradients check: the sizes of x, w and y against each other.
+static rn_status_t check_gradient(const state_t* state, const char* op, const int64_t* x,
+                                  const int64_t* w, const rn_tensor_t* y, conv_t* conv) {
+  if (y->rank != 5) return rn_invalid_argument("out_backprop tensor must have 5 dimensions");
+  if (x[4] != w[3])
+    return rn_invalid_argument(
+        "input and filter_sizes must have the same number of channels. Got %" PRId64
+        " for input and %" PRId64 " for filter_sizes",
+        x[4], w[3]);
+  if (rn_tensor_dim(y, 4) != w[4])
+    return rn_invalid_argument(
+        "out_backprop and filter_sizes must have the same number of channels. Got %" PRId64
+        " for out_backprop and %" PRId64 " for filter_sizes",
+        rn_tensor_dim(y, 4), w[4]);
+  if (rn_tensor_dim(y, 0) != x[0])
+    return rn_invalid_argument(
+        "%s: input and out_backprop must have the same batch size. Input batch: %" PRId64
+        ", outbackprop batch: %" PRId64 ", batch_dim: 0",
+        op, x[0], rn_tensor_dim(y, 0));
+  RN_RETURN_IF_ERROR(measure(state, x, w, conv));
+  for (int i = 0; i < 3; ++i)
+    if (conv->axes[i].out != rn_tensor_dim(y, i + 1))
+      return rn_invalid_argument(
+          "%s: Size of out_backprop doesn't match computed: actual = %" PRId64
+          ", computed = %" PRId64 " spatial_dim: %d input: %" PRId64 " filter: %" PRId64
+          " output: %" PRId64 " stride: %" PRId64 " dilation: 1",
+          op, rn_tensor_dim(y, i + 1), conv->axes[i].out, i + 1, conv->axes[i].in,
+          conv->axes[i].filter, rn_tensor_dim(y, i + 1), conv->axes[i].stride);
+  return RN_OK;
+}
+
+static rn_status_t read_sizes(const rn_tensor_t* sizes, const char* name, int64_t out[5]) {
+  if (sizes->count != 5) return rn_invalid_argument("%s tensor must have 5 dimensions", name);
+  for (int i = 0; i < 5; ++i) {
+    out[i] = rn_int_at(sizes, i);
+    if (out[i] < 0) return rn_invalid_argument("Dimension %" PRId64 " must be >= 0", out[i]);
+  }
+  return RN_OK;
+}
+
+static rn_status_t gradient(rn_kernel_ctx_t* ctx, work_t work) {
+  bool is_input = work == INPUT;
+  const rn_tensor_t *sizes = rn_in(ctx, is_input ? 0 : 1), *other = rn_in(ctx, is_input ? 1 : 0);
+  const rn_tensor_t* y = rn_in(ctx, 2);
+  int64_t dims[5];
+  if (sizes->rank != 1 && is_input)
+    return rn_invalid_argument("shape must be a vector of {int32,int64}, got shape %s",
+                               rn_text_of(sizes).text);
+  if (sizes->rank != 1)
+    return rn_invalid_argument("filter_sizes shape must be rank 1 but is rank %d", sizes->rank);
+  RN_RETURN_IF_ERROR(read_sizes(sizes, is_input ? "input" : "filter_sizes", dims));
+  if (other->rank != 5)
+    return rn_invalid_argument("%s tensor must have 5 dimensions",
+                               is_input ? "filter_sizes" : "input");
+  conv_t conv = {.work = work, .dtype = y->dtype, .y = y->data};
+  const int64_t *x = is_input ? dims : rn_tensor_dims(other),
+                *w = is_input ? rn_tensor_dims(other) : dims;
+  RN_RETURN_IF_ERROR(check_gradient(
+      ctx->state, is_input ? "Conv3DBackpropInputOp" : "Conv3DBackpropFilterOp", x, w, y, &conv));
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){5, dims}, &out));
+  if (out->count == 0) return RN_OK;
+  if (y->count == 0 || other->count == 0) {
+    memset(out->data, 0, rn_tensor_bytes(out));
+    return RN_OK;
+  }
+  conv.x = is_input ? out->data : other->data;
+  conv.w = is_input ? other->data : out->data;
+  return run(ctx, &conv);
+}
+
+static rn_status_t input_compute(rn_kernel_ctx_t* ctx) { return gradient(ctx, INPUT); }
+static rn_status_t filter_compute(rn_kernel_ctx_t* ctx) { return gradient(ctx, FILTER); }
+
+#define ROW(op_, init_, compute_)                                                                \
+  {                                                                                              \
+    .op = op_, .device = "CPU", .types = {{"T", RN_TYPES_FLOATS}}, .flags = RN_KERNEL_EXPENSIVE, \
+    .host_args = {"input_sizes", "filter_sizes"}, .state_size = sizeof(state_t), .init = init_,  \
+    .compute = compute_                                                                          \
+  }
+static const rn_kernel_def_t rows[] = {
+    ROW("Conv3D", forward_init, forward_compute),
+    ROW("Conv3DBackpropInputV2", gradient_init, input_compute),
+    ROW("Conv3DBackpropFilterV2", gradient_init, filter_compute),
+};
+RN_KERNEL_FAMILY(cpu_conv3d, rows);

@@ -1,0 +1,222 @@
+// Convolutions of floats through oneDNN.
+//
+// Images stay as they are, channels last; the filter is copied into the blocks that oneDNN's loops
+// read, which is a small part of the work, or done once where the filter stays. The batch is cut
+// into pieces by sizes alone, and the rows of an image where there are few images; each piece runs
+// in one thread. The pieces of a filter's gradient are added up in their order.
+//
+// Which blocks oneDNN wants depends on the size of a piece, and for others it may have nothing but
+// its reference loops: so pieces of different sizes may each have a copy of the filter of their
+// own.
+#include "kernels/cpu/nn/conv_cut.h"
+#include "kernels/cpu/vector.h"
+
+#define FOLLOW_ELEMENTS 4096
+
+void rn_conv_follow(const rn_conv_extra_t* extra, int32_t first, float* y, int64_t channels,
+                    int64_t begin, int64_t end) {
+  static const rn_vector_code_t codes[] = {[RN_CONV_ADD] = RN_VECTOR_ADD,
+                                           [RN_CONV_SUB] = RN_VECTOR_SUB,
+                                           [RN_CONV_MUL] = RN_VECTOR_MUL,
+                                           [RN_CONV_RELU] = RN_VECTOR_RELU,
+                                           [RN_CONV_RELU6] = RN_VECTOR_RELU6};
+  // As much at a time as stays in the first-level cache.
+  int64_t block = FOLLOW_ELEMENTS / channels + 1;
+  for (int64_t pixel = begin; pixel < end; pixel += block) {
+    int64_t count = pixel + block < end ? block : end - pixel;
+    float* at = y + pixel * channels;
+    for (int32_t i = first; i < extra->step_count; ++i) {
+      const rn_conv_step_t* step = &extra->steps[i];
+      bool is_by_channel = step->operand && step->count == channels && channels > 1;
+      bool is_full = step->operand && step->count != 1 && !is_by_channel;
+      const float* operand = step->operand ? step->operand + (is_full ? pixel * channels : 0) : at;
+      int64_t run = is_by_channel ? channels : count * channels;
+      for (int64_t k = 0; k < count * channels; k += run)
+        rn_vector_run(codes[step->code], RN_FLOAT, at + k, 1, operand, step->count != 1, at + k,
+                      run);
+    }
+  }
+}
+
+typedef struct job_t {
+  rn_conv_cut_t cut;
+  const rn_conv_extra_t* extra;  // NULL: nothing follows
+  int32_t own_steps;             // of it that oneDNN does; the others come after it
+  rn_conv_data_t data;
+  char* scratch;         // for each piece, one after the other
+  size_t scratch_bytes;  // of one
+  bool failed;           // the first to set it owns |status|
+  rn_status_t status;
+} job_t;
+
+static void run_piece(void* arg, int64_t begin, int64_t end) {
+  job_t* job = arg;
+  for (int64_t p = begin; p < end; ++p) {
+    const rn_conv_piece_t* piece = &job->cut.pieces[p];
+    const rn_conv_t* conv = &piece->plan->conv;
+    rn_conv_data_t data = {
+        .x = (float*)job->data.x + piece->x,
+        .w = piece->w,
+        .y = (float*)job->data.y + piece->y,
+    };
+    void* operands[RN_CONV_MOST_STEPS] = {0};
+    for (int i = 0; i < job->own_steps; ++i)
+      operands[i] = (float*)(uintptr_t)job->extra->steps[i].operand +
+                    (rn_conv_step_form(conv, i) == RN_CONV_FULL ? piece->y : 0);
+    rn_status_t status = rn_conv_plan_run(job->cut.cache, piece->plan, data, operands,
+                                          job->scratch + (size_t)p * job->scratch_bytes);
+    if (rn_ok(status) && job->extra) {
+      int64_t first = piece->y / conv->out_depth;
+      rn_conv_follow(job->extra, job->own_steps, job->data.y, conv->out_depth, first,
+                     first + conv->batch * conv->rows.out * conv->columns.out);
+    }
+    if (!rn_ok(status) && !__atomic_exchange_n(&job->failed, true, __ATOMIC_RELAXED))
+      job->status = status;
+    else
+      rn_status_free(status);
+  }
+}
+
+typedef struct sum_t {
+  float* parts[RN_CONV_MOST_CUTS];
+  int64_t count;
+} sum_t;
+
+static void sum_piece(void* arg, int64_t begin, int64_t end) {
+  const sum_t* sum = arg;
+  for (int64_t i = 1; i < sum->count; ++i)
+    rn_vector_run(RN_VECTOR_ADD, RN_FLOAT, sum->parts[0] + begin, 1, sum->parts[i] + begin, 1,
+                  sum->parts[0] + begin, end - begin);
+}
+
+static size_t round_up(size_t bytes) { return (bytes + RN_ALIGN - 1) / RN_ALIGN * RN_ALIGN; }
+
+// Adds the parts of a gradient of the filter up: those of a layout in their blocks, then the
+// layouts. |plain| is room for one more in the filter's own layout, if there are several.
+static rn_status_t add_parts(rn_kernel_ctx_t* ctx, job_t* job, const rn_conv_t* conv,
+                             float* plain) {
+  int64_t size = rn_conv_w_size(conv);
+  for (int32_t l = 0; l < job->cut.layout_count; ++l) {
+    rn_conv_plan_t* plan = job->cut.layouts[l].plan;
+    float* to = l ? plain : job->data.w;
+    sum_t sum = {.count = 0};
+    for (int32_t p = 0; p < job->cut.count; ++p)
+      if (job->cut.pieces[p].layout == l) sum.parts[sum.count++] = job->cut.pieces[p].w;
+    int64_t length = (int64_t)(plan->w_bytes / sizeof(float));
+    if (sum.count > 1) rn_pool_for(rn_ctx_pool(ctx), length, 1 << 15, sum_piece, &sum);
+    if (plan->reorder)
+      RN_RETURN_IF_ERROR(rn_conv_reorder(job->cut.cache, plan, sum.parts[0], to));
+    else if (sum.parts[0] != to)
+      memcpy(to, sum.parts[0], plan->w_bytes);
+    sum_t both = {.parts = {job->data.w, plain}, .count = 2};
+    if (l) rn_pool_for(rn_ctx_pool(ctx), size, 1 << 15, sum_piece, &both);
+  }
+  return RN_OK;
+}
+
+// Where each piece finds the filter, or puts its part of the gradient. Without |memory| only says
+// how much is needed.
+static rn_status_t place_filters(job_t* job, const rn_conv_t* conv, char* memory,
+                                 size_t* out_size) {
+  bool is_filter = conv->kind == RN_CONV_FILTER;
+  bool is_direct = job->cut.count == 1 && !job->cut.pieces[0].plan->reorder;
+  void* blocks[RN_CONV_MOST_LAYOUTS] = {0};
+  *out_size = 0;
+  for (int32_t l = 0; !is_filter && l < job->cut.layout_count; ++l) {
+    rn_conv_layout_t* layout = &job->cut.layouts[l];
+    blocks[l] = layout->plan->reorder ? layout->kept.data : job->data.w;
+    if (blocks[l]) continue;
+    blocks[l] = memory ? memory + *out_size : NULL;
+    if (memory)
+      RN_RETURN_IF_ERROR(rn_conv_reorder(job->cut.cache, layout->plan, job->data.w, blocks[l]));
+    if (!rn_add_ok(*out_size, round_up(layout->plan->w_bytes), out_size)) return rn_out_of_memory();
+  }
+  for (int32_t p = 0; p < job->cut.count; ++p) {
+    rn_conv_piece_t* piece = &job->cut.pieces[p];
+    piece->w = is_direct ? job->data.w : blocks[piece->layout];
+    if (!is_filter || is_direct) continue;
+    piece->w = memory ? memory + *out_size : NULL;
+    if (!rn_add_ok(*out_size, round_up(piece->plan->w_bytes), out_size)) return rn_out_of_memory();
+  }
+  return RN_OK;
+}
+
+// With the plans in |job|; the memory they need comes from the device's allocator: the filter or
+// the parts of its gradient, another gradient if they have several layouts, scratch for each piece.
+static rn_status_t run_planned(rn_kernel_ctx_t* ctx, job_t* job, const rn_conv_t* conv) {
+  bool is_filter = conv->kind == RN_CONV_FILTER;
+  size_t blocks = 0, total = 0;
+  for (int32_t p = 0; p < job->cut.count; ++p) {
+    size_t needed = round_up(job->cut.pieces[p].plan->scratch_bytes);
+    if (needed > job->scratch_bytes) job->scratch_bytes = needed;
+  }
+  RN_RETURN_IF_ERROR(place_filters(job, conv, NULL, &blocks));
+  size_t plain = is_filter && job->cut.layout_count > 1
+                     ? round_up((size_t)rn_conv_w_size(conv) * sizeof(float))
+                     : 0;
+  if (!rn_mul_ok(job->scratch_bytes, (size_t)job->cut.count, &total) ||
+      !rn_add_ok(total, blocks, &total) || !rn_add_ok(total, plain, &total))
+    return rn_out_of_memory();
+  rn_tensor_t temp = {0};
+  int64_t bytes = (int64_t)total;
+  rn_status_t status = total ? rn_temp(ctx, RN_UINT8, (rn_shape_t){1, &bytes}, &temp) : RN_OK;
+  char* memory = temp.data;
+  if (rn_ok(status) && memory) status = place_filters(job, conv, memory, &blocks);
+  job->scratch = memory ? memory + blocks + plain : NULL;
+  if (rn_ok(status)) {
+    rn_pool_for(rn_ctx_pool(ctx), job->cut.count, 1, run_piece, job);
+    status = job->status;
+  }
+  if (rn_ok(status) && is_filter)
+    status = add_parts(ctx, job, conv, plain ? (float*)(memory + blocks) : NULL);
+  rn_tensor_clear(&temp);
+  return status;
+}
+
+// Takes the copies of the filter that are kept between calls, where it stays as it is.
+static rn_status_t take_kept(rn_kernel_ctx_t* ctx, job_t* job) {
+  if (!job->extra || !job->extra->filter) return RN_OK;
+  for (int32_t l = 0; l < job->cut.layout_count; ++l) {
+    rn_conv_layout_t* layout = &job->cut.layouts[l];
+    if (layout->plan->reorder)
+      RN_RETURN_IF_ERROR(rn_conv_kept_blocks(ctx, job->cut.cache, layout->plan, job->extra->filter,
+                                             &layout->kept));
+  }
+  return RN_OK;
+}
+
+// The steps up to the first rectifier, which oneDNN has make 0 of what is no number.
+static int64_t pack_steps(const rn_conv_t* conv, const rn_conv_extra_t* extra, int32_t* out_count) {
+  int64_t packed = 0;
+  *out_count = 0;
+  for (int i = 0; extra && i < extra->step_count && extra->steps[i].code < RN_CONV_RELU; ++i) {
+    const rn_conv_step_t* step = &extra->steps[i];
+    int form = step->count == 1                 ? RN_CONV_ONE
+               : step->count == conv->out_depth ? RN_CONV_CHANNEL
+                                                : RN_CONV_FULL;
+    packed |= (int64_t)(step->code | form << 4) << (8 * i);
+    ++*out_count;
+  }
+  return packed;
+}
+
+rn_status_t rn_conv_float(rn_kernel_ctx_t* ctx, rn_conv_cache_t* cache, const rn_conv_t* conv,
+                          rn_conv_data_t data, const rn_conv_extra_t* extra, bool* out_done) {
+  *out_done = false;
+  job_t job = {.cut.cache = cache, .data = data, .extra = extra};
+  const rn_dnnl_t* dnnl = NULL;
+  rn_status_t status = rn_dnnl(&dnnl);
+  if (!rn_ok(status)) {
+    rn_status_free(status);  // the plain loops do it
+    return RN_OK;
+  }
+  rn_conv_t whole = *conv;
+  whole.then = pack_steps(conv, extra, &job.own_steps);
+  int threads = rn_dnnl_enter(dnnl);
+  status = rn_conv_cut(&job.cut, dnnl, &whole, out_done);
+  rn_dnnl_leave(dnnl, threads);
+  if (rn_ok(status) && *out_done) status = take_kept(ctx, &job);
+  if (rn_ok(status) && *out_done) status = run_planned(ctx, &job, &whole);
+  rn_conv_cut_drop(&job.cut);
+  return status;
+}

@@ -1,0 +1,279 @@
+// MaxPool3D, AvgPool3D and their gradients: windows over volumes, channels last and innermost.
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/nn/window.h"
+#include "kernels/cpu/vector.h"
+#include "kernels/kernel_rows.h"
+
+// Elements that a piece of work reads: some 50 us.
+#define PIECE_ELEMENTS (1 << 18)
+
+typedef struct state_t {
+  int64_t ksize[3], strides[3];
+  rn_padding_t padding;
+} state_t;
+
+static rn_status_t pool_init(const rn_kernel_init_t* init, void* state_) {
+  state_t* state = state_;
+  const rn_attr_value_t *ksize = rn_init_attr(init, "ksize"),
+                        *strides = rn_init_attr(init, "strides");
+  if (!rn_str_is(rn_init_string(init, "data_format"), "NDHWC"))
+    return rn_invalid_argument("Default Pooling3DOp only supports NDHWC on device type CPU");
+  if (ksize->count != 5)
+    return rn_invalid_argument("Sliding window ksize field must specify 5 dimensions");
+  for (int i = 0; i < 5; ++i)
+    if (ksize->list_i[i] <= 0)
+      return rn_invalid_argument("Sliding window ksize field must have non-negative dimensions");
+  if (strides->count != 5)
+    return rn_invalid_argument("Sliding window stride field must specify 5 dimensions");
+  if (ksize->list_i[0] != 1 || strides->list_i[0] != 1)
+    return rn_unimplemented("Pooling is not yet supported on the batch dimension.");
+  if (ksize->list_i[4] != 1 || strides->list_i[4] != 1)
+    return rn_unimplemented("Pooling is not yet supported on the depth dimension.");
+  for (int i = 0; i < 3; ++i) {
+    state->ksize[i] = ksize->list_i[i + 1];
+    state->strides[i] = strides->list_i[i + 1];
+    if (state->strides[i] <= 0)
+      return rn_invalid_argument("Stride must be > 0, but got %" PRId64, state->strides[i]);
+  }
+  state->padding =
+      rn_str_is(rn_init_string(init, "padding"), "SAME") ? RN_PADDING_SAME : RN_PADDING_VALID;
+  return RN_OK;
+}
+
+typedef enum work_t { MAX, AVERAGE, MAX_GRADIENT, AVERAGE_GRADIENT, MAX_SECOND } work_t;
+
+typedef struct pool_t {
+  work_t work;
+  rn_window_axis_t axes[3];
+  int64_t depth;
+  int64_t outs[3];  // of y and dy; a gradient of AvgPool3D may have other sizes than computed
+  const float *x, *pooled, *dy;  // MAX_SECOND: |dy| has the shape of x
+  float* to;
+} pool_t;
+
+// The window of one output position: [begin, end) along each axis.
+typedef struct box_t {
+  int64_t begin[3], end[3];
+} box_t;
+
+static bool find_box(const pool_t* pool, const int64_t at[3], box_t* box, int64_t* out_count) {
+  *out_count = 1;
+  for (int i = 0; i < 3; ++i) {
+    int64_t first = 0;
+    if (!rn_mul_i64_ok(at[i], pool->axes[i].stride, &first) || first > pool->axes[i].in + INT32_MAX)
+      return false;
+    rn_window_at(&pool->axes[i], at[i], &box->begin[i], &box->end[i]);
+    if (box->end[i] <= box->begin[i]) return false;
+    *out_count *= box->end[i] - box->begin[i];
+  }
+  return true;
+}
+
+static void visit(const pool_t* pool, const float* x, int64_t place, int64_t out, int64_t count,
+                  float* dx) {
+  int64_t depth = pool->depth;
+  const float* dy = pool->dy ? pool->dy + out : NULL;
+  switch (pool->work) {
+    case MAX:
+      for (int64_t c = 0; c < depth; ++c)
+        if (x[place + c] > pool->to[out + c] || x[place + c] != x[place + c])
+          pool->to[out + c] = x[place + c];
+      break;
+    case AVERAGE:
+      for (int64_t c = 0; c < depth; ++c) pool->to[out + c] += x[place + c];
+      break;
+    case MAX_GRADIENT:  // every element that is the maximum gets it
+      for (int64_t c = 0; c < depth; ++c)
+        if (x[place + c] == pool->pooled[out + c]) dx[place + c] += dy[c];
+      break;
+    case AVERAGE_GRADIENT:
+      for (int64_t c = 0; c < depth; ++c) dx[place + c] += dy[c] / (float)count;
+      break;
+    case MAX_SECOND:
+      break;
+  }
+}
+
+// The gradient of the gradient: what the first maximum of each window had.
+static void visit_second(const pool_t* pool, const float* x, const float* dx, int64_t place,
+                         int64_t out) {
+  for (int64_t c = 0; c < pool->depth; ++c)
+    if (x[place + c] == pool->pooled[out + c]) pool->to[out + c] = dx[place + c];
+}
+
+static void run_position(const pool_t* pool, int64_t volume, const int64_t at[3], int64_t out) {
+  box_t box;
+  int64_t count = 0, depth = pool->depth;
+  int64_t size = pool->axes[0].in * pool->axes[1].in * pool->axes[2].in * depth;
+  const float* x = pool->x ? pool->x + volume * size : NULL;
+  bool is_empty = !find_box(pool, at, &box, &count);
+  float start = pool->work != MAX ? 0 : is_empty ? -FLT_MAX : -INFINITY;
+  bool makes_y = pool->work == MAX || pool->work == AVERAGE || pool->work == MAX_SECOND;
+  for (int64_t c = 0; makes_y && c < depth; ++c) pool->to[out + c] = start;
+  if (is_empty) return;
+  // Backwards for the second gradient, so that the first maximum writes last.
+  int64_t total = count, rows = box.end[1] - box.begin[1], columns = box.end[2] - box.begin[2];
+  bool is_second = pool->work == MAX_SECOND;
+  for (int64_t k = 0; k < total; ++k) {
+    int64_t step = is_second ? total - 1 - k : k;
+    int64_t p = box.begin[0] + step / (rows * columns);
+    int64_t r = box.begin[1] + step / columns % rows, c = box.begin[2] + step % columns;
+    int64_t place = ((p * pool->axes[1].in + r) * pool->axes[2].in + c) * depth;
+    if (is_second)
+      visit_second(pool, x, pool->dy + volume * size, place, out);
+    else
+      visit(pool, x, place, out, count, makes_y ? NULL : pool->to + volume * size);
+  }
+  for (int64_t c = 0; pool->work == AVERAGE && c < depth; ++c) pool->to[out + c] /= (float)count;
+}
+
+// Volumes [begin, end).
+static void run_piece(void* arg, int64_t begin, int64_t end) {
+  const pool_t* pool = arg;
+  for (int64_t volume = begin; volume < end; ++volume) {
+    int64_t out = volume * pool->outs[0] * pool->outs[1] * pool->outs[2] * pool->depth, at[3];
+    for (at[0] = 0; at[0] < pool->outs[0]; ++at[0])
+      for (at[1] = 0; at[1] < pool->outs[1]; ++at[1])
+        for (at[2] = 0; at[2] < pool->outs[2]; ++at[2], out += pool->depth)
+          run_position(pool, volume, at, out);
+  }
+}
+
+// Runs over floats; bfloat16 tensors are copied into floats and back. |in| are x, pooled and dy,
+// NULL where the work has none.
+static rn_status_t run(rn_kernel_ctx_t* ctx, pool_t* pool, const rn_tensor_t* const in[3],
+                       rn_tensor_t* out, int64_t batch) {
+  const rn_vector_table_t* table = rn_vector_table();
+  const float** slots[3] = {&pool->x, &pool->pooled, &pool->dy};
+  bool is_narrow = out->dtype == RN_BFLOAT16;
+  int64_t total = is_narrow ? out->count : 0;
+  for (int i = 0; i < 3; ++i) total += in[i] && in[i]->dtype != RN_FLOAT ? in[i]->count : 0;
+  rn_tensor_t temp = {0};
+  if (total) RN_RETURN_IF_ERROR(rn_temp(ctx, RN_FLOAT, (rn_shape_t){1, &total}, &temp));
+  float* next = temp.data;
+  for (int i = 0; i < 3; ++i) {
+    if (!in[i]) continue;
+    *slots[i] = in[i]->data;
+    if (in[i]->dtype == RN_FLOAT) continue;
+    table->widen_bfloat16(in[i]->data, next, in[i]->count);
+    *slots[i] = next;
+    next += in[i]->count;
+  }
+  pool->to = is_narrow ? next : out->data;
+  if (pool->work == MAX_GRADIENT || pool->work == AVERAGE_GRADIENT)
+    memset(pool->to, 0, (size_t)out->count * sizeof(float));
+  double each = (double)(pool->outs[0] * pool->outs[1] * pool->outs[2] * pool->depth);
+  for (int i = 0; i < 3; ++i) each *= (double)pool->axes[i].filter;
+  rn_pool_for(rn_ctx_pool(ctx), batch,
+              each >= PIECE_ELEMENTS ? 1 : (int64_t)(PIECE_ELEMENTS / (each + 1)) + 1, run_piece,
+              pool);
+  if (is_narrow) table->narrow_bfloat16(pool->to, out->data, out->count);
+  rn_tensor_clear(&temp);
+  return RN_OK;
+}
+
+static rn_status_t measure(const state_t* state, const int64_t* dims, pool_t* pool) {
+  for (int i = 0; i < 3; ++i) {
+    rn_window_attrs_t attrs = {.padding = state->padding};
+    attrs.strides[1] = state->strides[i];
+    attrs.dilations[1] = 1;
+    RN_RETURN_IF_ERROR(rn_window_axis(&attrs, 1, dims[i + 1], state->ksize[i], &pool->axes[i]));
+    pool->outs[i] = pool->axes[i].out;
+  }
+  pool->depth = dims[4];
+  return RN_OK;
+}
+
+static rn_status_t forward(rn_kernel_ctx_t* ctx, work_t work) {
+  const rn_tensor_t* x = rn_in(ctx, 0);
+  if (x->rank != 5) return rn_invalid_argument("tensor_in must be 5-dimensional");
+  pool_t pool = {.work = work};
+  RN_RETURN_IF_ERROR(measure(ctx->state, rn_tensor_dims(x), &pool));
+  int64_t dims[5] = {rn_tensor_dim(x, 0), pool.outs[0], pool.outs[1], pool.outs[2], pool.depth};
+  rn_tensor_t* y = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){5, dims}, &y));
+  if (y->count == 0) return RN_OK;
+  return run(ctx, &pool, (const rn_tensor_t* const[3]){x, NULL, NULL}, y, dims[0]);
+}
+
+static rn_status_t max_compute(rn_kernel_ctx_t* ctx) { return forward(ctx, MAX); }
+static rn_status_t average_compute(rn_kernel_ctx_t* ctx) { return forward(ctx, AVERAGE); }
+
+static rn_status_t expect_shape(const char* what, const rn_tensor_t* tensor, rn_shape_t shape) {
+  if (rn_shape_eq(rn_tensor_shape(tensor), shape)) return RN_OK;
+  return rn_invalid_argument("Expected %s shape to be %s, but got %s", what,
+                             rn_shape_text(shape).text, rn_text_of(tensor).text);
+}
+
+// x, what was pooled of it, and a gradient of the one or the other.
+static rn_status_t max_gradients(rn_kernel_ctx_t* ctx, work_t work) {
+  static const char* const names[3] = {"tensor_in", "tensor_out", "out_backprop"};
+  const rn_tensor_t *x = rn_in(ctx, 0), *y = rn_in(ctx, 1), *dy = rn_in(ctx, 2);
+  for (int i = 0; i < 3; ++i)
+    if (rn_in(ctx, i)->rank != 5) return rn_invalid_argument("%s must be 5-dimensional", names[i]);
+  pool_t pool = {.work = work};
+  RN_RETURN_IF_ERROR(measure(ctx->state, rn_tensor_dims(x), &pool));
+  int64_t dims[5] = {rn_tensor_dim(x, 0), pool.outs[0], pool.outs[1], pool.outs[2], pool.depth};
+  rn_shape_t pooled = {5, dims};
+  RN_RETURN_IF_ERROR(expect_shape("orig_output", y, pooled));
+  RN_RETURN_IF_ERROR(expect_shape("grad", dy, work == MAX_SECOND ? rn_tensor_shape(x) : pooled));
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(work == MAX_SECOND ? y : x), &out));
+  if (out->count == 0) return RN_OK;
+  return run(ctx, &pool, (const rn_tensor_t* const[3]){x, y, dy}, out, dims[0]);
+}
+
+static rn_status_t max_gradient(rn_kernel_ctx_t* ctx) { return max_gradients(ctx, MAX_GRADIENT); }
+static rn_status_t max_second(rn_kernel_ctx_t* ctx) { return max_gradients(ctx, MAX_SECOND); }
+
+// Stock takes smaller gradients in space, and larger ones by a window: windows past the end add
+// nothing.
+static rn_status_t average_gradient(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *sizes = rn_in(ctx, 0), *dy = rn_in(ctx, 1);
+  if (sizes->rank != 1 || sizes->count != 5)
+    return rn_invalid_argument("tensor_in must be 1-dimensional and 5 elements");
+  if (dy->rank != 5) return rn_invalid_argument("out_backprop must be 5-dimensional");
+  int64_t dims[5];
+  for (int i = 0; i < 5; ++i) {
+    dims[i] = RN_DATA(sizes, const int32_t)[i];
+    if (dims[i] < 0) return rn_invalid_argument("Dimension %" PRId64 " must be >= 0", dims[i]);
+  }
+  pool_t pool = {.work = AVERAGE_GRADIENT};
+  RN_RETURN_IF_ERROR(measure(ctx->state, dims, &pool));
+  if (rn_tensor_dim(dy, 4) != dims[4] || rn_tensor_dim(dy, 0) != dims[0])
+    return rn_invalid_argument("out_backprop must have the batch and the depth of the input");
+  for (int i = 0; i < 3; ++i) pool.outs[i] = rn_tensor_dim(dy, i + 1);
+  const state_t* state = ctx->state;
+  for (int i = 0; i < 3 && dy->count; ++i)
+    if (pool.outs[i] - 1 > dims[i + 1] / state->strides[i])
+      return rn_invalid_argument("index * stride must be less than or equal to input size");
+  rn_tensor_t* dx = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){5, dims}, &dx));
+  if (dx->count == 0) return RN_OK;
+  return run(ctx, &pool, (const rn_tensor_t* const[3]){NULL, NULL, dy}, dx, dims[0]);
+}
+
+#define ROW(op_, compute_)                                                      \
+  {                                                                             \
+    .op = op_, .device = "CPU", .types = {{"T", RN_T(BFLOAT16) | RN_T(FLOAT)}}, \
+    .host_args = {"orig_input_shape"}, .flags = RN_KERNEL_EXPENSIVE,            \
+    .state_size = sizeof(state_t), .init = pool_init, .compute = compute_       \
+  }
+static const rn_kernel_def_t rows[] = {
+    ROW("MaxPool3D", max_compute),
+    ROW("AvgPool3D", average_compute),
+    {.op = "MaxPool3DGrad",
+     .device = "CPU",
+     .types = {{"T", RN_T(BFLOAT16) | RN_T(FLOAT)}, {"TInput", RN_T(BFLOAT16) | RN_T(FLOAT)}},
+     .flags = RN_KERNEL_EXPENSIVE,
+     .state_size = sizeof(state_t),
+     .init = pool_init,
+     .compute = max_gradient},
+    ROW("MaxPool3DGradGrad", max_second),
+    ROW("AvgPool3DGrad", average_gradient),
+};
+RN_KERNEL_FAMILY(cpu_pooling3d, rows);

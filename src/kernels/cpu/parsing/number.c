@@ -1,0 +1,76 @@
+// Numbers out of text. See number.h.
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE  // strtod_l
+#endif
+#include "kernels/cpu/parsing/number.h"
+
+#include <locale.h>
+#include <stdlib.h>
+
+rn_status_t rn_number_reader_init(rn_number_reader_t* reader, rn_allocator_t allocator) {
+  rn_strbuf_init(&reader->text, allocator);
+  reader->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+  return reader->locale ? RN_OK : rn_out_of_memory();
+}
+
+void rn_number_reader_clear(rn_number_reader_t* reader) {
+  rn_strbuf_clear(&reader->text);
+  if (reader->locale) freelocale(reader->locale);
+  reader->locale = NULL;
+}
+
+static rn_status_t to_f64(rn_number_reader_t* reader, rn_str_t text, bool is_narrow, double* out,
+                          bool* ok) {
+  *ok = false;
+  if (text.size == 0) return RN_OK;
+  reader->text.size = 0;
+  rn_strbuf_append(&reader->text, text);
+  RN_RETURN_IF_ERROR(rn_strbuf_status(&reader->text));
+  const char* copy = reader->text.data;
+  char* end = NULL;
+  *out = is_narrow ? (double)strtof_l(copy, &end, reader->locale)
+                   : strtod_l(copy, &end, reader->locale);
+  *ok = end == copy + text.size;
+  return RN_OK;
+}
+
+// Digits alone.
+static bool to_u64(rn_str_t text, uint64_t* out) {
+  *out = 0;
+  for (size_t i = 0; i < text.size; ++i) {
+    uint64_t digit = (uint64_t)(text.data[i] - '0');
+    if (text.data[i] < '0' || digit > 9) return false;
+    if (__builtin_mul_overflow(*out, 10, out) || __builtin_add_overflow(*out, digit, out))
+      return false;
+  }
+  return text.size > 0;
+}
+
+rn_status_t rn_number_read(rn_number_reader_t* reader, rn_str_t text, rn_tensor_t* out, int64_t i,
+                           bool* out_ok) {
+  double number = 0;
+  int64_t integer = 0;
+  text = rn_str_trim(text);
+  switch (out->dtype) {
+    case RN_FLOAT:
+      RN_RETURN_IF_ERROR(to_f64(reader, text, true, &number, out_ok));
+      RN_DATA(out, float)[i] = (float)number;
+      return RN_OK;
+    case RN_DOUBLE:
+      return to_f64(reader, text, false, &RN_DATA(out, double)[i], out_ok);
+    case RN_INT32:
+      *out_ok = rn_str_to_i64(text, &integer) && integer >= INT32_MIN && integer <= INT32_MAX;
+      RN_DATA(out, int32_t)[i] = (int32_t)integer;
+      return RN_OK;
+    case RN_UINT32:
+      *out_ok = rn_str_to_i64(text, &integer) && integer >= 0 && integer <= UINT32_MAX;
+      RN_DATA(out, uint32_t)[i] = (uint32_t)integer;
+      return RN_OK;
+    case RN_UINT64:
+      *out_ok = to_u64(text, &RN_DATA(out, uint64_t)[i]);
+      return RN_OK;
+    default:
+      *out_ok = rn_str_to_i64(text, &RN_DATA(out, int64_t)[i]);
+      return RN_OK;
+  }
+}

@@ -1,0 +1,132 @@
+// The op that graph/pass_conv.c makes: a convolution and what follows it element by element.
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/nn/conv.h"
+#include "kernels/kernel_rows.h"
+
+// Pixels that a thread is given at once where the steps are done by themselves.
+#define PIECE_ELEMENTS 65536
+
+typedef struct then_state_t {
+  rn_window_attrs_t attrs;
+  rn_conv_cache_t cache;
+  bool has_cache, keeps_filter, is_depthwise;
+  int32_t step_count;
+  struct {
+    rn_conv_code_t code;
+    int32_t operand;  // which of the inputs behind x and w; -1: none
+  } steps[RN_CONV_MOST_STEPS];
+} then_state_t;
+
+static rn_status_t then_init(const rn_kernel_init_t* init, void* arg) {
+  then_state_t* state = arg;
+  rn_conv_cache_init(&state->cache);
+  state->has_cache = true;
+  state->keeps_filter = rn_init_bool(init, "keeps_filter");
+  state->is_depthwise = rn_init_bool(init, "is_depthwise");
+  const rn_attr_value_t* steps = rn_init_attr(init, "steps");
+  state->step_count = steps->count / 2;
+  if (state->step_count > RN_CONV_MOST_STEPS) return rn_internal("too many steps");
+  for (int32_t i = 0; i < state->step_count; ++i) {
+    int64_t code = steps->list_i[2 * i], operand = steps->list_i[2 * i + 1];
+    if (code < RN_CONV_ADD || code > RN_CONV_RELU6 || operand + 2 >= init->input_count)
+      return rn_internal("step %d of a convolution is none", i);
+    state->steps[i].code = (rn_conv_code_t)code;
+    state->steps[i].operand = (int32_t)operand;
+  }
+  return rn_window_init(init, "strides", &state->attrs);
+}
+
+static void then_destroy(void* arg) {
+  then_state_t* state = arg;
+  if (state->has_cache) rn_conv_cache_clear(&state->cache);
+}
+
+// Each channel by itself is a convolution in as many groups as there are channels.
+static rn_status_t depthwise_sizes(const rn_window_attrs_t* attrs, const rn_tensor_t* x,
+                                   const rn_tensor_t* w, rn_conv_t* conv) {
+  if (x->rank != 4 || w->rank != 4 || rn_tensor_dim(x, 3) != rn_tensor_dim(w, 2))
+    return rn_invalid_argument("A filter of %s does not fit images of %s", rn_text_of(w).text,
+                               rn_text_of(x).text);
+  conv->kind = RN_CONV_FORWARD;
+  conv->batch = rn_tensor_dim(x, 0);
+  conv->groups = conv->in_depth = rn_tensor_dim(x, 3);
+  conv->out_depth = conv->in_depth * rn_tensor_dim(w, 3);
+  RN_RETURN_IF_ERROR(
+      rn_window_axis(attrs, 1, rn_tensor_dim(x, 1), rn_tensor_dim(w, 0), &conv->rows));
+  return rn_window_axis(attrs, 2, rn_tensor_dim(x, 2), rn_tensor_dim(w, 1), &conv->columns);
+}
+
+static rn_status_t find_operands(rn_kernel_ctx_t* ctx, const rn_conv_t* conv,
+                                 rn_conv_extra_t* out) {
+  const then_state_t* state = ctx->state;
+  out->step_count = state->step_count;
+  for (int32_t i = 0; i < state->step_count; ++i) {
+    int32_t operand = state->steps[i].operand;
+    out->steps[i] = (rn_conv_step_t){.code = state->steps[i].code};
+    if (operand < 0) continue;
+    const rn_tensor_t* value = rn_in(ctx, operand + 2);
+    if (value->count != 1 && value->count != conv->out_depth &&
+        value->count != conv->batch * rn_conv_y_size(conv))
+      return rn_invalid_argument("%s does not fit the result of a convolution of %lld channels",
+                                 rn_text_of(value).text, (long long)conv->out_depth);
+    out->steps[i].operand = value->data;
+    out->steps[i].count = value->count;
+  }
+  return RN_OK;
+}
+
+typedef struct follow_t {
+  const rn_conv_extra_t* extra;
+  float* y;
+  int64_t channels;
+} follow_t;
+
+static void follow_piece(void* arg, int64_t begin, int64_t end) {
+  const follow_t* follow = arg;
+  rn_conv_follow(follow->extra, 0, follow->y, follow->channels, begin, end);
+}
+
+static rn_status_t run(rn_kernel_ctx_t* ctx, const rn_conv_t* conv, rn_conv_data_t data,
+                       rn_conv_extra_t* extra) {
+  then_state_t* state = ctx->state;
+  bool done = false;
+  RN_RETURN_IF_ERROR(rn_conv_float(ctx, &state->cache, conv, data, extra, &done));
+  if (done) return RN_OK;
+  rn_conv_extra_t plain = {.filter = extra->filter};
+  RN_RETURN_IF_ERROR(rn_conv_float(ctx, &state->cache, conv, data, &plain, &done));
+  if (!done) RN_RETURN_IF_ERROR(rn_conv_plain(ctx, RN_FLOAT, conv, data));
+  follow_t follow = {.extra = extra, .y = data.y, .channels = conv->out_depth};
+  int64_t pixels = conv->batch * conv->rows.out * conv->columns.out;
+  rn_pool_for(rn_ctx_pool(ctx), pixels, PIECE_ELEMENTS / conv->out_depth + 1, follow_piece,
+              &follow);
+  return RN_OK;
+}
+
+static rn_status_t then_compute(rn_kernel_ctx_t* ctx) {
+  then_state_t* state = ctx->state;
+  const rn_tensor_t *x = rn_in(ctx, 0), *w = rn_in(ctx, 1);
+  rn_conv_t conv = {0};
+  RN_RETURN_IF_ERROR(state->is_depthwise ? depthwise_sizes(&state->attrs, x, w, &conv)
+                                         : rn_conv_forward_sizes(&state->attrs, x, w, &conv));
+  int64_t dims[4] = {conv.batch, conv.rows.out, conv.columns.out, conv.out_depth};
+  rn_tensor_t* y = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){4, dims}, &y));
+  if (y->count == 0) return RN_OK;
+  if (x->count == 0 || w->count == 0 || conv.out_depth % conv.groups)
+    return rn_invalid_argument("A filter of %s cannot be used on images of %s", rn_text_of(w).text,
+                               rn_text_of(x).text);
+  rn_conv_extra_t extra = {.filter = state->keeps_filter ? w : NULL};
+  RN_RETURN_IF_ERROR(find_operands(ctx, &conv, &extra));
+  return run(ctx, &conv, (rn_conv_data_t){x->data, w->data, y->data}, &extra);
+}
+
+static const rn_kernel_def_t rows[] = {
+    {.op = "_ConvThen",
+     .device = "CPU",
+     .flags = RN_KERNEL_EXPENSIVE,
+     .state_size = sizeof(then_state_t),
+     .init = then_init,
+     .destroy = then_destroy,
+     .compute = then_compute},
+};
+RN_KERNEL_FAMILY(cpu_conv_then, rows);

@@ -1,0 +1,218 @@
+// The ops that fusion makes: they run the program in their attribute. See fused.h and
+// graph/pass_fuse.c.
+#include "kernels/cpu/planner/fused.h"
+#include "kernels/kernel_rows.h"
+
+typedef struct fused_t {
+  rn_fused_t program;
+  rn_fused_step_t* steps;  // Owned
+  rn_allocator_t allocator;
+  uint64_t sharable;  // inputs whose memory the result may take over
+} fused_t;
+
+// There are thousands of the one in a large graph, and they stay small.
+typedef struct columns_t {
+  fused_t fused;
+  int rank;
+  int64_t dims[RN_MAX_RANK];          // of all operands that are no single numbers
+  int64_t firsts[RN_FUSED_OPERANDS];  // by input: its first element that counts; -1: all do
+  int64_t parts[RN_FUSED_OPERANDS];   // by output: how many results are side by side in it
+} columns_t;
+
+// Four numbers a step: code, a, b, out.
+static rn_status_t read_steps(const rn_kernel_init_t* init, fused_t* fused) {
+  const rn_attr_value_t* code = rn_init_attr(init, "program");
+  int32_t count = code->count / 4;
+  if (count < 1 || code->count % 4 != 0)
+    return rn_invalid_argument("A fused program of %d numbers", code->count);
+  fused->allocator = init->allocator;
+  RN_RETURN_IF_ERROR(RN_NEW_ARRAY(init->allocator, (size_t)count, &fused->steps));
+  for (int32_t i = 0; i < count; ++i) {
+    const int64_t* step = code->list_i + 4 * i;
+    fused->steps[i] =
+        (rn_fused_step_t){(uint16_t)step[0], (int16_t)step[1], (int16_t)step[2], (int16_t)step[3]};
+  }
+  fused->program = (rn_fused_t){.dtype = rn_init_type(init, "T"),
+                                .inputs = (int16_t)init->input_count,
+                                .outputs = 1,
+                                .step_count = count,
+                                .steps = fused->steps};
+  return RN_OK;
+}
+
+// The result is the last operand.
+static rn_status_t fused_init(const rn_kernel_init_t* init, void* state) {
+  fused_t* fused = state;
+  RN_RETURN_IF_ERROR(read_steps(init, fused));
+  rn_fused_t* program = &fused->program;
+  program->temporaries = (int16_t)(fused->steps[program->step_count - 1].out - program->inputs);
+  RN_RETURN_IF_ERROR(rn_fused_check(program));
+  for (int i = 0; i < program->inputs; ++i)
+    if (rn_fused_may_share(program, 0, i)) fused->sharable |= UINT64_C(1) << i;
+  return RN_OK;
+}
+
+static rn_status_t read_list(const rn_kernel_init_t* init, const char* name, int count, int most,
+                             int64_t* out) {
+  const rn_attr_value_t* list = rn_init_attr(init, name);
+  if (list->count != count || count > most)
+    return rn_invalid_argument("A fused program has %d %s", list->count, name);
+  for (int i = 0; i < count; ++i) out[i] = list->list_i[i];
+  return RN_OK;
+}
+
+static rn_status_t columns_init(const rn_kernel_init_t* init, void* state) {
+  columns_t* columns = state;
+  fused_t* fused = &columns->fused;
+  const int outputs = (int)rn_init_int(init, "M");
+  RN_RETURN_IF_ERROR(read_steps(init, fused));
+  columns->rank = rn_init_attr(init, "dims")->count;
+  RN_RETURN_IF_ERROR(read_list(init, "dims", columns->rank, RN_MAX_RANK, columns->dims));
+  RN_RETURN_IF_ERROR(
+      read_list(init, "firsts", init->input_count, RN_FUSED_OPERANDS, columns->firsts));
+  RN_RETURN_IF_ERROR(read_list(init, "parts", outputs, RN_FUSED_OPERANDS, columns->parts));
+  int64_t results = 0, temporaries = rn_init_int(init, "temporaries");
+  for (int o = 0; o < outputs; ++o) {
+    if (columns->parts[o] < 1 || columns->parts[o] > (columns->rank == 2 ? RN_FUSED_OPERANDS : 1))
+      return rn_invalid_argument("An output of a fused program has %lld parts",
+                                 (long long)columns->parts[o]);
+    results += columns->parts[o];
+  }
+  if (results > RN_FUSED_OPERANDS || temporaries > RN_FUSED_TEMPORARIES)
+    return rn_invalid_argument("A fused program has too many operands");
+  fused->program.outputs = (int16_t)results;
+  fused->program.temporaries = (int16_t)temporaries;
+  return rn_fused_check(&fused->program);
+}
+
+static void fused_destroy(void* state) {
+  fused_t* fused = state;
+  RN_FREE_ARRAY(fused->allocator, fused->steps, fused->program.step_count);
+}
+
+static rn_status_t wrong_input(int64_t wanted, const rn_tensor_t* input) {
+  return rn_internal("A fused chain over %lld elements got one of %lld", (long long)wanted,
+                     (long long)input->count);
+}
+
+// The planner fuses over known shapes only; what was inferred is checked again, for nobody else
+// does.
+static rn_status_t fused_compute(rn_kernel_ctx_t* ctx) {
+  const fused_t* fused = ctx->state;
+  const rn_tensor_t* widest = rn_in(ctx, 0);
+  uint64_t candidates = 0;
+  for (int i = 1; i < fused->program.inputs; ++i) {
+    const rn_tensor_t* input = rn_in(ctx, i);
+    if (input->count > widest->count ||
+        (input->count == widest->count && input->rank > widest->rank))
+      widest = input;
+  }
+  const void* in[RN_FUSED_OPERANDS];
+  int steps[RN_FUSED_OPERANDS];
+  for (int i = 0; i < fused->program.inputs; ++i) {
+    const rn_tensor_t* input = rn_in(ctx, i);
+    bool is_whole = rn_tensor_same_shape(input, widest);
+    if (!is_whole && input->count != 1) return wrong_input(widest->count, input);
+    in[i] = input->data;
+    steps[i] = is_whole && widest->count != 1;
+    if (is_whole) candidates |= UINT64_C(1) << i;
+  }
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(
+      rn_output_in_place(ctx, 0, candidates & fused->sharable, rn_tensor_shape(widest), &out));
+  void* outs[1] = {out->data};
+  rn_fused_run(rn_ctx_pool(ctx), &fused->program, in, steps, outs, out->count);
+  return RN_OK;
+}
+
+// Where the operands of a _FusedColumns are.
+typedef struct operands_t {
+  const void* in[RN_FUSED_OPERANDS];
+  int steps[RN_FUSED_OPERANDS];
+  void* out[RN_FUSED_OPERANDS];
+  int64_t in_rows[RN_FUSED_OPERANDS], out_rows[RN_FUSED_OPERANDS];
+  bool has_columns;  // of something wider
+} operands_t;
+
+// Whether the matrix |input| has a part of |shape| that begins with element |first|.
+static bool has_part(const rn_tensor_t* input, int64_t first, rn_shape_t shape) {
+  if (first < 0 || shape.rank != 2 || input->rank != 2 || input->count == 0) return false;
+  const int64_t rows = rn_tensor_dim(input, 0), columns = rn_tensor_dim(input, 1);
+  return first / columns <= rows - shape.dims[0] && first % columns <= columns - shape.dims[1];
+}
+
+static rn_status_t find_inputs(const rn_kernel_ctx_t* ctx, int64_t count, operands_t* operands) {
+  const columns_t* columns = ctx->state;
+  const fused_t* fused = &columns->fused;
+  const rn_shape_t shape = {columns->rank, columns->dims};
+  const size_t size = rn_dtype_size(fused->program.dtype);
+  for (int i = 0; i < fused->program.inputs; ++i) {
+    const rn_tensor_t* input = rn_in(ctx, i);
+    const int64_t first = columns->firsts[i], width = shape.rank == 2 ? shape.dims[1] : 0;
+    bool is_whole = first < 0 && rn_shape_eq(rn_tensor_shape(input), shape);
+    bool is_part = has_part(input, first, shape);
+    if (!is_whole && !is_part && (first >= 0 || input->count != 1))
+      return wrong_input(count, input);
+    operands->in[i] = (const char*)input->data + (is_part ? (size_t)first * size : 0);
+    operands->steps[i] = is_part || (is_whole && count != 1);
+    operands->in_rows[i] = is_part ? rn_tensor_dim(input, 1) : width;
+    operands->has_columns |= operands->in_rows[i] != width;
+  }
+  return RN_OK;
+}
+
+static rn_status_t make_outputs(rn_kernel_ctx_t* ctx, operands_t* operands) {
+  const columns_t* columns = ctx->state;
+  const fused_t* fused = &columns->fused;
+  const size_t size = rn_dtype_size(fused->program.dtype);
+  int64_t dims[RN_MAX_RANK];
+  memcpy(dims, columns->dims, sizeof dims);
+  for (int o = 0, result = 0; o < ctx->kernel->output_count; ++o) {
+    rn_tensor_t* out = NULL;
+    if (columns->parts[o] > 1 && !rn_mul_i64_ok(columns->dims[1], columns->parts[o], &dims[1]))
+      return rn_invalid_argument("A fused program has too many columns");
+    RN_RETURN_IF_ERROR(rn_output(ctx, o, (rn_shape_t){columns->rank, dims}, &out));
+    for (int64_t p = 0; p < columns->parts[o]; ++p, ++result) {
+      operands->out[result] =
+          (char*)out->data + (p > 0 ? (size_t)(p * columns->dims[1]) * size : 0);
+      operands->out_rows[result] = columns->rank == 2 ? dims[1] : 0;
+    }
+    operands->has_columns |= columns->parts[o] > 1;
+    if (columns->rank == 2) dims[1] = columns->dims[1];
+  }
+  return RN_OK;
+}
+
+static rn_status_t columns_compute(rn_kernel_ctx_t* ctx) {
+  const columns_t* columns = ctx->state;
+  const fused_t* fused = &columns->fused;
+  operands_t operands;  // as far as there are some
+  operands.has_columns = false;
+  int64_t count = 0;
+  if (!rn_shape_count((rn_shape_t){columns->rank, columns->dims}, &count) || count < 0)
+    return rn_invalid_argument("A fused program over no known shape");
+  RN_RETURN_IF_ERROR(find_inputs(ctx, count, &operands));
+  RN_RETURN_IF_ERROR(make_outputs(ctx, &operands));
+  if (count == 0) return RN_OK;
+  if (!operands.has_columns) {
+    rn_fused_run(rn_ctx_pool(ctx), &fused->program, operands.in, operands.steps, operands.out,
+                 count);
+    return RN_OK;
+  }
+  const rn_fused_rows_t rows = {columns->dims[0], columns->dims[1], operands.in_rows,
+                                operands.out_rows};
+  rn_fused_run_rows(rn_ctx_pool(ctx), &fused->program, &rows, operands.in, operands.steps,
+                    operands.out);
+  return RN_OK;
+}
+
+#define ROW(name, flags_, state_, init_, compute_)                                              \
+  {                                                                                             \
+    .op = name, .device = "CPU", .types = {{"T", RN_T(FLOAT) | RN_T(DOUBLE)}}, .flags = flags_, \
+    .state_size = sizeof(state_), .init = init_, .destroy = fused_destroy, .compute = compute_  \
+  }
+static const rn_kernel_def_t rows[] = {
+    ROW("_FusedElementwise", RN_KERNEL_IN_PLACE, fused_t, fused_init, fused_compute),
+    ROW("_FusedColumns", 0, columns_t, columns_init, columns_compute),
+};
+RN_KERNEL_FAMILY(cpu_fused, rows);

@@ -1,0 +1,295 @@
+// Normal numbers between bounds of their own, by drawing until one is accepted (Robert, "Simulation
+// of truncated normal variables", 1995): from the normal distribution where the bounds leave much
+// of it, evenly where they are close, from an exponential distribution in the tail.
+#include <math.h>
+
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/random/random.h"
+#include "kernels/kernel_rows.h"
+
+#define MOST_TRIES 1000  // for one number; the last try is then taken
+#define BATCH 100        // numbers in a batch where all have the same parameters
+#define WIDE 1.3         // deviations inside the bounds for the normal distribution to do
+
+typedef struct job_t {
+  rn_philox_t philox;
+  const rn_tensor_t* params[4];  // means, deviations, lower and upper bounds
+  rn_tensor_t* out;
+  int64_t batches, batch;
+} job_t;
+
+// A block as numbers of the type: uniform or normal ones. Returns how many.
+static int uniform_float(rn_philox_t* at, float out[4]) {
+  uint32_t words[4];
+  rn_philox_next(at, words);
+  for (int i = 0; i < 4; ++i) out[i] = rn_word_to_float(words[i]);
+  return 4;
+}
+static int uniform_double(rn_philox_t* at, double out[4]) {
+  uint32_t words[4];
+  rn_philox_next(at, words);
+  for (int i = 0; i < 2; ++i) out[i] = rn_words_to_double(words[2 * i], words[2 * i + 1]);
+  return 2;
+}
+static int normal_float(rn_philox_t* at, float out[4]) {
+  uint32_t words[4];
+  rn_philox_next(at, words);
+  rn_random_normal_floats(words[0], words[1], out);
+  rn_random_normal_floats(words[2], words[3], out + 2);
+  return 4;
+}
+static int normal_double(rn_philox_t* at, double out[4]) {
+  uint32_t words[4];
+  rn_philox_next(at, words);
+  rn_random_normal_pair(words, out);
+  return 2;
+}
+
+#define BOUNDED(T, sqrt_, exp_, log_)                                                      \
+  typedef struct bounds_##T {                                                              \
+    T mean, deviation, low, high;                                                          \
+  } bounds_##T;                                                                            \
+  static T* from_normal_##T(bounds_##T b, rn_philox_t* at, T* out, T* end) {               \
+    int tries = 0;                                                                         \
+    while (out < end) {                                                                    \
+      T x[4];                                                                              \
+      int n = normal_##T(at, x);                                                           \
+      for (int i = 0; i < n && out < end; ++i) {                                           \
+        bool fits = x[i] >= b.low && x[i] <= b.high;                                       \
+        if (!fits && ++tries <= MOST_TRIES) continue;                                      \
+        *out++ = x[i] * b.deviation + b.mean;                                              \
+        tries = 0;                                                                         \
+      }                                                                                    \
+    }                                                                                      \
+    return out;                                                                            \
+  }                                                                                        \
+  static T* from_even_##T(bounds_##T b, rn_philox_t* at, T* out, T* end) {                 \
+    T width = b.high - b.low, plus = b.low < 0 ? 0 : b.low * b.low;                        \
+    int tries = 0;                                                                         \
+    while (out < end) {                                                                    \
+      T x[4], u[4];                                                                        \
+      int n = uniform_##T(at, x);                                                          \
+      uniform_##T(at, u);                                                                  \
+      for (int i = 0; i < n && out < end; ++i) {                                           \
+        T z = x[i] * width + b.low;                                                        \
+        if (!(u[i] <= exp_((plus - z * z) / 2)) && ++tries < MOST_TRIES) continue;         \
+        *out++ = z * b.deviation + b.mean;                                                 \
+        tries = 0;                                                                         \
+      }                                                                                    \
+    }                                                                                      \
+    return out;                                                                            \
+  }                                                                                        \
+  static T* from_tail_##T(bounds_##T b, rn_philox_t* at, T* out, T* end) {                 \
+    T alpha = (b.low + sqrt_(b.low * b.low + 4)) / 2;                                      \
+    int tries = 0;                                                                         \
+    while (out < end) {                                                                    \
+      T x[4];                                                                              \
+      int n = uniform_##T(at, x);                                                          \
+      for (int i = 0; i < n && out < end; i += 2) {                                        \
+        T z = -log_(x[i]) / alpha + b.low;                                                 \
+        T d = b.low < alpha ? alpha - z : b.low - alpha;                                   \
+        bool fits = x[i + 1] <= exp_(-d * d / 2) && z < b.high;                            \
+        if (!fits && ++tries < MOST_TRIES) continue;                                       \
+        *out++ = z * b.deviation + b.mean;                                                 \
+        tries = 0;                                                                         \
+      }                                                                                    \
+    }                                                                                      \
+    return out;                                                                            \
+  }                                                                                        \
+  static T param_##T(const rn_tensor_t* tensor, int64_t b) {                               \
+    return RN_DATA(tensor, const T)[tensor->count == 1 ? 0 : b];                           \
+  }                                                                                        \
+  static bool batch_##T(const job_t* job, rn_philox_t* at, int64_t b) {                    \
+    T mean = param_##T(job->params[0], b), deviation = param_##T(job->params[1], b);       \
+    T low = param_##T(job->params[2], b), high = param_##T(job->params[3], b);             \
+    if (!(deviation > 0 && low < high && (isfinite(low) || isfinite(high)))) return false; \
+    if ((isinf(low) && low < 0) || high < mean) {                                          \
+      T other = low;                                                                       \
+      low = high;                                                                          \
+      high = other;                                                                        \
+      deviation = -deviation;                                                              \
+    }                                                                                      \
+    bounds_##T s = {mean, deviation, (low - mean) / deviation, (high - mean) / deviation}; \
+    int64_t first = b * job->batch, last = first + job->batch;                             \
+    if (last > job->out->count) last = job->out->count;                                    \
+    T *out = RN_DATA(job->out, T) + first, *end = RN_DATA(job->out, T) + last;             \
+    T root = sqrt_(s.low * s.low + 4);                                                     \
+    T cutoff = 2 * exp_((T)0.5 + (s.low * (s.low - root)) / 4) / (s.low + root);           \
+    if ((s.low < (T)-WIDE && s.high >= 0) || (s.high > (T)WIDE && s.low <= 0))             \
+      from_normal_##T(s, at, out, end);                                                    \
+    else if (s.high - s.low < cutoff)                                                      \
+      from_even_##T(s, at, out, end);                                                      \
+    else                                                                                   \
+      from_tail_##T(s, at, out, end);                                                      \
+    return true;                                                                           \
+  }
+BOUNDED(float, sqrtf, expf, logf)
+BOUNDED(double, sqrt, exp, log)
+
+static rn_status_t stream_init(const rn_kernel_init_t* init, void* state) {
+  rn_stream_t* stream = state;
+  rn_mutex_init(&stream->mutex);
+  stream->philox =
+      rn_philox_seeded(init->env, rn_init_int(init, "seed"), rn_init_int(init, "seed2"));
+  return RN_OK;
+}
+
+static void stream_destroy(void* state) { rn_mutex_destroy(&((rn_stream_t*)state)->mutex); }
+
+static rn_status_t check_params(const rn_kernel_ctx_t* ctx, job_t* job, bool* out_are_scalars) {
+  static const char* const names[] = {"means", "stddevs", "minvals", "maxvals"};
+  *out_are_scalars = true;
+  for (int i = 0; i < 4; ++i) {
+    const rn_tensor_t* param = job->params[i] = rn_in(ctx, i + 1);
+    if (param->rank > 1)
+      return rn_invalid_argument("Input %s should be a scalar or vector, got shape: %s", names[i],
+                                 rn_text_of(param).text);
+    *out_are_scalars &= param->count == 1;
+    if (param->count != 1 && param->count != job->batches)
+      return rn_invalid_argument("Shape mismatch: %s must have one element or %lld, got shape: %s",
+                                 names[i], (long long)job->batches, rn_text_of(param).text);
+  }
+  return RN_OK;
+}
+
+static rn_status_t bounded(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* sizes = rn_in(ctx, 0);
+  if (sizes->rank != 1)
+    return rn_invalid_argument("Input shape should be a vector, got shape: %s",
+                               rn_text_of(sizes).text);
+  if (sizes->count == 0) return rn_invalid_argument("Shape tensor must not be empty, got []");
+  int64_t dims[RN_MAX_RANK];
+  rn_shape_t shape;
+  RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
+  job_t job = {.batches = dims[0]};
+  bool are_scalars;
+  RN_RETURN_IF_ERROR(check_params(ctx, &job, &are_scalars));
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &job.out));
+  if (job.out->count == 0) return RN_OK;
+  job.batch = job.out->count / job.batches;
+  if (are_scalars) {
+    job.batch = BATCH;
+    job.batches = (job.out->count - 1) / BATCH + 1;
+  }
+  job.philox = rn_stream_reserve(
+      ctx->state, (uint64_t)job.batches * 2 * MOST_TRIES * (uint64_t)(job.batch + 3) / 4);
+  // One batch goes on where the one before ended, as stock has it on one thread.
+  rn_philox_t at = job.philox;
+  for (int64_t b = 0; b < job.batches; ++b)
+    if (!(job.out->dtype == RN_FLOAT ? batch_float(&job, &at, b) : batch_double(&job, &at, b)))
+      return rn_invalid_argument("Invalid parameters");
+  return RN_OK;
+}
+
+// The stateless form. The parameters broadcast; the shape asked for ends with what they broadcast
+// to, and each of their places has as many numbers as the dimensions before that.
+
+// The shape that the four broadcast to.
+static rn_status_t join_shapes(const rn_kernel_ctx_t* ctx, int64_t* dims, rn_shape_t* out) {
+  int rank = 0;
+  for (int i = 2; i < 6; ++i)
+    if (rn_in(ctx, i)->rank > rank) rank = rn_in(ctx, i)->rank;
+  for (int d = 0; d < rank; ++d) dims[d] = 1;
+  for (int i = 2; i < 6; ++i) {
+    const rn_tensor_t* param = rn_in(ctx, i);
+    for (int d = 0; d < param->rank; ++d) {
+      int64_t size = rn_tensor_dim(param, d), *mine = &dims[rank - param->rank + d];
+      if (size == *mine || size == 1) continue;
+      if (*mine != 1)
+        return rn_invalid_argument(
+            "The parameters of the truncated normal distribution do not broadcast");
+      *mine = size;
+    }
+  }
+  *out = (rn_shape_t){rank, dims};
+  return RN_OK;
+}
+
+// |param| at every place of |shape|.
+static rn_status_t spread(rn_kernel_ctx_t* ctx, const rn_tensor_t* param, rn_shape_t shape,
+                          int64_t count, rn_tensor_t* out) {
+  RN_RETURN_IF_ERROR(rn_temp(ctx, param->dtype, (rn_shape_t){1, &count}, out));
+  size_t size = rn_dtype_size(param->dtype);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i, from = 0, step = 1;
+    for (int d = shape.rank - 1; d >= 0; --d) {
+      int64_t at = rest % shape.dims[d];
+      rest /= shape.dims[d];
+      int own = d - (shape.rank - param->rank);
+      if (own < 0) continue;
+      if (rn_tensor_dim(param, own) > 1) from += at * step;
+      step *= rn_tensor_dim(param, own);
+    }
+    memcpy((char*)out->data + (size_t)i * size, (const char*)param->data + (size_t)from * size,
+           size);
+  }
+  return RN_OK;
+}
+
+static rn_status_t draw_all(job_t* job) {
+  rn_philox_t at = job->philox;
+  for (int64_t b = 0; b < job->batches; ++b)
+    if (!(job->out->dtype == RN_FLOAT ? batch_float(job, &at, b) : batch_double(job, &at, b)))
+      return rn_invalid_argument("Invalid parameters");
+  return RN_OK;
+}
+
+static rn_status_t draw_places(rn_kernel_ctx_t* ctx, job_t* job, rn_shape_t places,
+                               rn_tensor_t* spread_params, rn_tensor_t* drawn, rn_tensor_t* out) {
+  for (int i = 0; i < 4; ++i) {
+    RN_RETURN_IF_ERROR(spread(ctx, rn_in(ctx, i + 2), places, job->batches, &spread_params[i]));
+    job->params[i] = &spread_params[i];
+  }
+  job->out = out;
+  if (job->batches == 1) return draw_all(job);
+  RN_RETURN_IF_ERROR(rn_temp(ctx, out->dtype, (rn_shape_t){1, &out->count}, drawn));
+  job->out = drawn;
+  RN_RETURN_IF_ERROR(draw_all(job));
+  size_t size = rn_dtype_size(out->dtype);
+  for (int64_t b = 0; b < job->batches; ++b)
+    for (int64_t i = 0; i < job->batch; ++i)
+      memcpy((char*)out->data + (size_t)(i * job->batches + b) * size,
+             (const char*)drawn->data + (size_t)(b * job->batch + i) * size, size);
+  return RN_OK;
+}
+
+static rn_status_t stateless_bounded(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* sizes = rn_in(ctx, 0);
+  if (sizes->rank != 1)
+    return rn_invalid_argument("Input shape should be a vector, got shape: %s",
+                               rn_text_of(sizes).text);
+  int64_t dims[RN_MAX_RANK], place_dims[RN_MAX_RANK];
+  rn_shape_t shape, places;
+  RN_RETURN_IF_ERROR(rn_read_dims(sizes, dims, &shape));
+  RN_RETURN_IF_ERROR(join_shapes(ctx, place_dims, &places));
+  bool ends_so = places.rank <= shape.rank;
+  for (int d = 0; ends_so && d < places.rank; ++d)
+    ends_so = places.dims[d] == shape.dims[shape.rank - places.rank + d];
+  if (!ends_so) return rn_invalid_argument("Shape passed in must end with broadcasted shape.");
+  job_t job = {.batches = 1};
+  RN_RETURN_IF_ERROR(rn_random_seeded(rn_in(ctx, 1), &job.philox));
+  rn_tensor_t *out = NULL, spread_params[4] = {0}, drawn = {0};
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
+  if (out->count == 0) return RN_OK;
+  job.batches = rn_dims_product(places.dims, 0, places.rank);
+  job.batch = out->count / job.batches;
+  rn_status_t status = draw_places(ctx, &job, places, spread_params, &drawn, out);
+  for (int i = 0; i < 4; ++i) rn_tensor_clear(&spread_params[i]);
+  rn_tensor_clear(&drawn);
+  return status;
+}
+
+static const rn_kernel_def_t rows[] = {
+    {.op = "StatelessParameterizedTruncatedNormal",
+     .device = "CPU",
+     .types = {{"dtype", RN_T(FLOAT) | RN_T(DOUBLE)}},
+     .compute = stateless_bounded},
+    {.op = "ParameterizedTruncatedNormal",
+     .device = "CPU",
+     .types = {{"dtype", RN_T(FLOAT) | RN_T(DOUBLE)}},
+     .state_size = sizeof(rn_stream_t),
+     .init = stream_init,
+     .destroy = stream_destroy,
+     .compute = bounded},
+};
+RN_KERNEL_FAMILY(cpu_random_bounded, rows);

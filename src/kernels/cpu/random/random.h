@@ -1,0 +1,58 @@
+// Random numbers from a given place in a stream: what kernels with a stream of their own and those
+// that are told the place have in common.
+#ifndef RUNNEL_KERNELS_CPU_RANDOM_RANDOM_H_
+#define RUNNEL_KERNELS_CPU_RANDOM_RANDOM_H_
+
+#include "framework/kernel.h"
+#include "kernels/cpu/random/philox.h"
+
+// Blocks of a stream that a call takes for each output: enough for rejections.
+#define RN_RANDOM_BLOCKS 256
+
+// |out| is filled: floats in [0, 1), normal floats, normal floats within two deviations.
+void rn_random_uniform(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out);
+void rn_random_normal(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out);
+void rn_random_truncated(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out);
+// Integers of 32 or 64 bits in [low, low + range); a range of 0 is all there are.
+void rn_random_integers(rn_pool_t* pool, rn_philox_t philox, uint64_t low, uint64_t range,
+                        rn_tensor_t* out);
+// Two normal numbers from two words, or from a block of them.
+void rn_random_normal_floats(uint32_t x0, uint32_t x1, float out[2]);
+void rn_random_normal_pair(const uint32_t words[4], double out[2]);
+
+// Input 0's rows in another order; classes drawn from input 0's rows of logits, as many as input 1
+// says. |philox| NULL: from the kernel's stream.
+RN_MUST_USE rn_status_t rn_random_shuffle(rn_kernel_ctx_t* ctx, const rn_philox_t* philox);
+RN_MUST_USE rn_status_t rn_random_multinomial(rn_kernel_ctx_t* ctx, const rn_philox_t* philox);
+
+// Where a generator stands whose seed is |seed|, two integers of a vector. INVALID_ARGUMENT, with
+// stock's words, for anything else.
+RN_MUST_USE rn_status_t rn_random_seeded(const rn_tensor_t* seed, rn_philox_t* out);
+// Where a generator with this key, counter and algorithm stands.
+RN_MUST_USE rn_status_t rn_random_from_key(const rn_tensor_t* key, const rn_tensor_t* counter,
+                                           const rn_tensor_t* algorithm, rn_philox_t* out);
+
+// Where the generator stands whose state is in the variable that input 0 is; it goes on as if
+// |outputs| numbers were taken. The algorithm must be one that there is.
+RN_MUST_USE rn_status_t rn_random_take(rn_kernel_ctx_t* ctx, uint64_t outputs, rn_philox_t* out);
+RN_MUST_USE rn_status_t rn_random_check_algorithm(const rn_tensor_t* algorithm);
+
+// Doubles in [0, 1) one after the other, each block's second first, as rejection samplers take
+// them.
+typedef struct rn_random_doubles_t {
+  rn_philox_t* philox;
+  double values[2];
+  int left;
+} rn_random_doubles_t;
+static inline double rn_random_double(rn_random_doubles_t* doubles) {
+  if (doubles->left == 0) {
+    uint32_t words[4];
+    rn_philox_next(doubles->philox, words);
+    doubles->values[0] = rn_words_to_double(words[0], words[1]);
+    doubles->values[1] = rn_words_to_double(words[2], words[3]);
+    doubles->left = 2;
+  }
+  return doubles->values[--doubles->left];
+}
+
+#endif  // RUNNEL_KERNELS_CPU_RANDOM_RANDOM_H_

@@ -1,0 +1,35 @@
+// Sparse tensors as three tensors that are kept, cut along the first dimension and put together
+// again.
+#ifndef RUNNEL_KERNELS_CPU_SPARSE_PARTS_H_
+#define RUNNEL_KERNELS_CPU_SPARSE_PARTS_H_
+
+#include "kernels/cpu/sparse/sparse.h"
+
+enum { RN_SPARSE_INDICES, RN_SPARSE_VALUES, RN_SPARSE_SHAPE, RN_SPARSE_PARTS };
+
+// Owned, each; all zero: none.
+typedef struct rn_sparse_parts_t {
+  rn_tensor_t part[RN_SPARSE_PARTS];
+} rn_sparse_parts_t;
+
+void rn_sparse_parts_clear(rn_sparse_parts_t* parts);
+// Inputs 0 to 2 as they stand; INVALID_ARGUMENT unless they are a matrix and two vectors.
+RN_MUST_USE rn_status_t rn_sparse_parts_whole(rn_kernel_ctx_t* ctx, rn_sparse_parts_t* out);
+// Has |visit| called for each row of the sparse tensor in inputs 0 to 2, in order, also for those
+// without entries: a sparse tensor of one dimension less, which it may take. |begin| is called
+// before, with the number of rows.
+typedef struct rn_sparse_visitor_t {
+  void* arg;
+  rn_status_t (*begin)(void* arg, int64_t rows);
+  rn_status_t (*visit)(void* arg, int64_t row, rn_sparse_parts_t* parts);
+} rn_sparse_visitor_t;
+RN_MUST_USE rn_status_t rn_sparse_parts_each(rn_kernel_ctx_t* ctx,
+                                             const rn_sparse_visitor_t* visitor);
+
+// Outputs 0 to 2: |count| sparse tensors as one with dimensions |dims| (their product is |count|)
+// in front; sizes are the largest of each. |rank| 0: the only one as it is. INVALID_ARGUMENT, in
+// stock's words, unless each is whole, of the output's type and of the rank of the others.
+RN_MUST_USE rn_status_t rn_sparse_parts_join(rn_kernel_ctx_t* ctx, const rn_sparse_parts_t* all,
+                                             int64_t count, int32_t rank, const int64_t* dims);
+
+#endif  // RUNNEL_KERNELS_CPU_SPARSE_PARTS_H_

@@ -1,0 +1,427 @@
+// Strings, one by one: case, length, parts, base64, numbers to text and back.
+#include <ctype.h>
+#include <locale.h>
+#include <stdio.h>
+#include <wctype.h>
+
+#include "kernels/cpu/array.h"
+#include "kernels/cpu/list/variant_text.h"
+#include "kernels/cpu/string/charset.h"
+#include "kernels/cpu/string/text.h"
+#include "kernels/kernel_rows.h"
+#include "tensor/float16.h"
+#include "tensor/tstring.h"
+
+static inline rn_str_t text_at(const rn_tensor_t* tensor, int64_t i) {
+  return rn_tstring_view(&RN_DATA(tensor, const rn_tstring_t)[i]);
+}
+
+static rn_status_t set_text(rn_tensor_t* tensor, int64_t i, rn_str_t text) {
+  return rn_tstring_assign(&RN_DATA(tensor, rn_tstring_t)[i], text.data, text.size)
+             ? RN_OK
+             : rn_out_of_memory();
+}
+
+static rn_status_t output_like_input(rn_kernel_ctx_t* ctx, rn_tensor_t** out) {
+  return rn_output(ctx, 0, rn_tensor_shape(rn_in(ctx, 0)), out);
+}
+
+// Letter case. UTF-8 goes by the C.UTF-8 locale's tables, one character to one.
+typedef struct case_t {
+  locale_t locale;  // 0: bytes
+  bool is_upper;
+} case_t;
+
+static rn_status_t case_init(const rn_kernel_init_t* init, void* state) {
+  case_t* kind = state;
+  kind->is_upper = strcmp(init->op->name, "StringUpper") == 0;
+  rn_str_t encoding = rn_init_string(init, "encoding");
+  if (!encoding.size) return RN_OK;
+  if (!rn_str_is(encoding, "utf-8"))
+    return rn_invalid_argument("only utf-8 or '' (no encoding) is supported, received %.*s",
+                               RN_STR_ARGS(encoding));
+  kind->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+  // The C library has it built in and fails for want of memory only, whatever errno says.
+  return kind->locale ? RN_OK : rn_resource_exhausted("The locale C.UTF-8 could not be loaded");
+}
+
+static void case_destroy(void* state) {
+  case_t* kind = state;
+  if (kind->locale) freelocale(kind->locale);
+}
+
+// What is no character becomes U+FFFD, as in stock.
+static void change_characters(const case_t* kind, rn_str_t text, rn_strbuf_t* out) {
+  rn_charset_reader_t reader = {.charset = RN_CHARSET_UTF8};
+  for (size_t at = 0; at < text.size;) {
+    uint32_t code = rn_charset_next(&reader, text, &at).code;
+    char bytes[4];
+    if (kind->is_upper && code == 0xDF) {
+      rn_strbuf_append(out, RN_STR("SS"));
+    } else {
+      code = (uint32_t)(kind->is_upper ? towupper_l((wint_t)code, kind->locale)
+                                       : towlower_l((wint_t)code, kind->locale));
+      rn_strbuf_append_n(out, bytes, rn_utf8_encode(code, bytes));
+    }
+  }
+}
+
+static rn_status_t change_case(rn_kernel_ctx_t* ctx) {
+  const case_t* kind = ctx->state;
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(output_like_input(ctx, &out));
+  rn_strbuf_t wide;
+  rn_strbuf_init(&wide, ctx->kernel->allocator);
+  rn_status_t status = RN_OK;
+  for (int64_t i = 0; rn_ok(status) && i < input->count; ++i) {
+    rn_str_t text = text_at(input, i);
+    if (kind->locale) {
+      wide.size = 0;
+      change_characters(kind, text, &wide);
+      status = rn_strbuf_status(&wide);
+      if (rn_ok(status)) status = set_text(out, i, rn_strbuf_view(&wide));
+      continue;
+    }
+    char* to = rn_tstring_resize(&RN_DATA(out, rn_tstring_t)[i], text.size);
+    if (!to) return rn_out_of_memory();
+    char first = kind->is_upper ? 'a' : 'A';
+    for (size_t b = 0; b < text.size; ++b) {
+      unsigned char c = (unsigned char)text.data[b];
+      to[b] = (char)((unsigned char)(c - first) < 26 ? c ^ 0x20 : c);
+    }
+  }
+  rn_strbuf_clear(&wide);
+  return status;
+}
+
+static rn_status_t strip(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(output_like_input(ctx, &out));
+  for (int64_t i = 0; i < input->count; ++i) {
+    rn_str_t text = text_at(input, i);
+    while (text.size && rn_is_space(text.data[0])) text = rn_str_n(text.data + 1, text.size - 1);
+    while (text.size && rn_is_space(text.data[text.size - 1])) text.size--;
+    RN_RETURN_IF_ERROR(set_text(out, i, text));
+  }
+  return RN_OK;
+}
+
+// Lengths and parts, in bytes or characters.
+static rn_status_t unit_init(const rn_kernel_init_t* init, void* state) {
+  *(bool*)state = rn_str_is(rn_init_string(init, "unit"), "UTF8_CHAR");
+  return RN_OK;
+}
+
+static rn_status_t length(rn_kernel_ctx_t* ctx) {
+  bool counts_characters = *(const bool*)ctx->state;
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(output_like_input(ctx, &out));
+  for (int64_t i = 0; i < input->count; ++i) {
+    rn_str_t text = text_at(input, i);
+    RN_DATA(out, int32_t)
+    [i] = (int32_t)(counts_characters ? rn_utf8_length(text) : text.size);
+  }
+  return RN_OK;
+}
+
+static rn_status_t part_of(rn_str_t text, bool is_utf8, int64_t from, int64_t size, int64_t i,
+                           rn_str_t* out) {
+  uint64_t total = is_utf8 ? rn_utf8_length(text) : text.size;
+  uint64_t begin = from >= 0 ? (uint64_t)from : total - (0 - (uint64_t)from);
+  // As in stock, a negative size from a place that counts from the end is an error in characters.
+  bool never = is_utf8 && from < 0 && size < 0;
+  if (never || (from >= 0 ? begin > total : 0 - (uint64_t)from > total))
+    return is_utf8 ? rn_invalid_argument("pos %lld out of range for string at index %lld",
+                                         (long long)from, (long long)i)
+                   : rn_invalid_argument("pos %lld out of range for string b'%.*s' at index %lld",
+                                         (long long)from, RN_STR_ARGS(text), (long long)i);
+  // As in stock, a negative size is all the rest in bytes, and nothing in characters.
+  uint64_t count = (uint64_t)size < total - begin ? (uint64_t)size : total - begin;
+  if (is_utf8) {
+    if (size < 0) count = 0;
+    size_t first = rn_utf8_offset(text, begin);
+    rn_str_t rest = rn_str_n(text.data + first, text.size - first);
+    *out = rn_str_n(rest.data, rn_utf8_offset(rest, count));
+  } else {
+    *out = rn_str_n(text.data + begin, count);
+  }
+  return RN_OK;
+}
+
+// The steps of an input through the output's dimensions: 0 where it repeats.
+static void broadcast_steps(const rn_tensor_t* input, int32_t rank, int64_t* steps) {
+  int64_t step = 1;
+  for (int32_t d = rank - 1; d >= 0; --d) {
+    int32_t own = d - (rank - input->rank);
+    int64_t size = own >= 0 ? rn_tensor_dim(input, own) : 1;
+    steps[d] = size == 1 ? 0 : step;
+    step *= size;
+  }
+}
+
+static rn_status_t substr_shape(const rn_tensor_t* a, const rn_tensor_t* b, int64_t* dims,
+                                rn_shape_t* out) {
+  int32_t rank = a->rank > b->rank ? a->rank : b->rank;
+  for (int32_t d = 0; d < rank; ++d) {
+    int32_t da = d - (rank - a->rank), db = d - (rank - b->rank);
+    int64_t x = da >= 0 ? rn_tensor_dim(a, da) : 1, y = db >= 0 ? rn_tensor_dim(b, db) : 1;
+    if (x != y && x != 1 && y != 1)
+      return rn_invalid_argument("Incompatible shapes: %s vs. %s", rn_text_of(a).text,
+                                 rn_text_of(b).text);
+    dims[d] = x == 1 ? y : x;
+  }
+  *out = (rn_shape_t){rank, dims};
+  return RN_OK;
+}
+
+static rn_status_t substr(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t *input = rn_in(ctx, 0), *from = rn_in(ctx, 1), *size = rn_in(ctx, 2);
+  if (!rn_tensor_same_shape(from, size))
+    return rn_invalid_argument("pos and len should have the same shape, got: %s vs. %s",
+                               rn_text_of(from).text, rn_text_of(size).text);
+  int64_t dims[RN_MAX_RANK];
+  rn_shape_t shape;
+  RN_RETURN_IF_ERROR(substr_shape(input, from, dims, &shape));
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(rn_output(ctx, 0, shape, &out));
+  int64_t text_steps[RN_MAX_RANK], part_steps[RN_MAX_RANK], at[RN_MAX_RANK] = {0};
+  broadcast_steps(input, shape.rank, text_steps);
+  broadcast_steps(from, shape.rank, part_steps);
+  int64_t t = 0, p = 0;
+  for (int64_t i = 0; i < out->count; ++i) {
+    rn_str_t part;
+    RN_RETURN_IF_ERROR(part_of(text_at(input, t), *(const bool*)ctx->state, rn_int_at(from, p),
+                               rn_int_at(size, p), i, &part));
+    RN_RETURN_IF_ERROR(set_text(out, i, part));
+    for (int32_t d = shape.rank - 1; d >= 0; --d) {
+      t += text_steps[d];
+      p += part_steps[d];
+      if (++at[d] < dims[d]) break;
+      t -= text_steps[d] * dims[d];
+      p -= part_steps[d] * dims[d];
+      at[d] = 0;
+    }
+  }
+  return RN_OK;
+}
+
+// Base64 with the alphabet that needs no quoting in addresses (RFC 4648, section 5).
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+static rn_status_t encode_one(rn_str_t text, bool pads, rn_tstring_t* out) {
+  size_t full = text.size / 3, rest = text.size % 3;
+  size_t size = full * 4 + (rest ? (pads ? 4 : rest + 1) : 0);
+  char* to = rn_tstring_resize(out, size);
+  if (!to) return rn_out_of_memory();
+  const uint8_t* from = (const uint8_t*)text.data;
+  for (size_t i = 0; i < full; ++i, from += 3, to += 4) {
+    uint32_t bits = (uint32_t)from[0] << 16 | (uint32_t)from[1] << 8 | from[2];
+    for (int c = 0; c < 4; ++c) to[c] = alphabet[bits >> (18 - 6 * c) & 63];
+  }
+  if (rest) {
+    uint32_t bits = (uint32_t)from[0] << 16 | (rest > 1 ? (uint32_t)from[1] << 8 : 0);
+    for (size_t c = 0; c < (pads ? 4 : rest + 1); ++c)
+      to[c] = c <= rest ? alphabet[bits >> (18 - 6 * c) & 63] : '=';
+  }
+  return RN_OK;
+}
+
+static int letter_value(char letter) {
+  if (letter >= 'A' && letter <= 'Z') return letter - 'A';
+  if (letter >= 'a' && letter <= 'z') return letter - 'a' + 26;
+  if (letter >= '0' && letter <= '9') return letter - '0' + 52;
+  return letter == '-' ? 62 : letter == '_' ? 63 : -1;
+}
+
+static rn_status_t decode_one(rn_str_t text, rn_tstring_t* out) {
+  // Padding may be left out, and only a full group may have it.
+  if (text.size && text.size % 4 == 0) {
+    if (text.data[text.size - 1] == '=') text.size--;
+    if (text.size % 4 == 3 && text.data[text.size - 1] == '=') text.size--;
+  }
+  for (size_t i = 0; i < text.size; ++i)
+    if (letter_value(text.data[i]) < 0 && !(text.size % 4 == 1 && text.data[i] != '='))
+      return rn_invalid_argument("Invalid character found in base64.");
+  if (text.size % 4 == 1) return rn_invalid_argument("Base64 string length cannot be 1 modulo 4.");
+  char* to = rn_tstring_resize(out, text.size / 4 * 3 + (text.size % 4 ? text.size % 4 - 1 : 0));
+  if (!to) return rn_out_of_memory();
+  uint32_t bits = 0;
+  int held = 0;
+  for (size_t i = 0; i < text.size; ++i) {
+    bits = bits << 6 | (uint32_t)letter_value(text.data[i]);
+    held += 6;
+    if (held < 8) continue;
+    held -= 8;
+    *to++ = (char)(bits >> held);
+  }
+  return RN_OK;
+}
+
+static rn_status_t pad_init(const rn_kernel_init_t* init, void* state) {
+  *(bool*)state = rn_init_bool(init, "pad");
+  return RN_OK;
+}
+
+static rn_status_t encode_base64(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(output_like_input(ctx, &out));
+  for (int64_t i = 0; i < input->count; ++i)
+    RN_RETURN_IF_ERROR(
+        encode_one(text_at(input, i), *(const bool*)ctx->state, &RN_DATA(out, rn_tstring_t)[i]));
+  return RN_OK;
+}
+
+static rn_status_t decode_base64(rn_kernel_ctx_t* ctx) {
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(output_like_input(ctx, &out));
+  for (int64_t i = 0; i < input->count; ++i)
+    RN_RETURN_IF_ERROR(decode_one(text_at(input, i), &RN_DATA(out, rn_tstring_t)[i]));
+  return RN_OK;
+}
+
+// Numbers to text: |format| is for one number of the widest kind, a complex one takes it twice.
+// Texts are cut and filled up with blanks, where a width is given.
+typedef struct as_string_t {
+  char format[80];
+  int64_t width, precision;
+  bool is_left;
+} as_string_t;
+
+static rn_status_t as_string_init(const rn_kernel_init_t* init, void* state) {
+  as_string_t* as = state;
+  rn_dtype_t dtype = rn_init_type(init, "T");
+  bool is_scientific = rn_init_bool(init, "scientific"),
+       is_shortest = rn_init_bool(init, "shortest");
+  int64_t precision = rn_init_int(init, "precision"), width = rn_init_int(init, "width");
+  rn_str_t fill = rn_init_string(init, "fill");
+  bool is_fraction = rn_dtype_is_floating(dtype) || rn_dtype_is_complex(dtype);
+  if (is_scientific && is_shortest)
+    return rn_invalid_argument("Cannot select both scientific and shortest notation");
+  if (fill.size > 1) return rn_invalid_argument("Fill string must be one or fewer characters");
+  if (fill.size && !strchr(" +-0#", fill.data[0]))
+    return rn_invalid_argument("Fill argument not supported: \"%.*s\"", RN_STR_ARGS(fill));
+  if (width > 65536 || precision > 65536)
+    return rn_invalid_argument("width and precision must be at most 65536");
+  *as = (as_string_t){.width = width, .precision = precision};
+  as->is_left = fill.size && fill.data[0] == '-';
+  if (dtype == RN_STRING) return RN_OK;
+  if (!is_fraction && (is_scientific || is_shortest))
+    return rn_invalid_argument("scientific and shortest format not supported for datatype %s",
+                               rn_dtype_name(dtype));
+  if (!is_fraction && precision >= 0)
+    return rn_invalid_argument("precision not supported for datatype %s", rn_dtype_name(dtype));
+  char number[32] = "%";
+  size_t at = 1;
+  if (fill.size) number[at++] = fill.data[0];
+  if (width >= 0) at += (size_t)snprintf(number + at, sizeof number - at, "%d", (int)width);
+  if (precision >= 0)
+    at += (size_t)snprintf(number + at, sizeof number - at, ".%d", (int)precision);
+  const char* conversion =
+      is_fraction ? (is_scientific ? "e"
+                     : is_shortest ? "g"
+                                   : "f")
+      : dtype == RN_UINT8 || dtype == RN_UINT16 || dtype == RN_UINT32 || dtype == RN_UINT64 ? "llu"
+                                                                                            : "lld";
+  snprintf(number + at, sizeof number - at, "%s", conversion);
+  snprintf(as->format, sizeof as->format, rn_dtype_is_complex(dtype) ? "(%s,%s)" : "%s", number,
+           number);
+  return RN_OK;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+static void print_number(rn_strbuf_t* buf, const char* format, const rn_tensor_t* input,
+                         int64_t i) {
+  switch (input->dtype) {
+    case RN_FLOAT:
+      rn_strbuf_printf(buf, format, (double)RN_DATA(input, const float)[i]);
+      break;
+    case RN_DOUBLE:
+      rn_strbuf_printf(buf, format, RN_DATA(input, const double)[i]);
+      break;
+    case RN_HALF:
+      rn_strbuf_printf(buf, format, (double)rn_half_to_float(RN_DATA(input, const uint16_t)[i]));
+      break;
+    case RN_BFLOAT16:
+      rn_strbuf_printf(buf, format,
+                       (double)rn_bfloat16_to_float(RN_DATA(input, const uint16_t)[i]));
+      break;
+    case RN_COMPLEX64:
+      rn_strbuf_printf(buf, format, (double)RN_DATA(input, const float)[2 * i],
+                       (double)RN_DATA(input, const float)[2 * i + 1]);
+      break;
+    case RN_COMPLEX128:
+      rn_strbuf_printf(buf, format, RN_DATA(input, const double)[2 * i],
+                       RN_DATA(input, const double)[2 * i + 1]);
+      break;
+    case RN_BOOL:
+      rn_strbuf_append(buf, RN_DATA(input, const bool)[i] ? RN_STR("true") : RN_STR("false"));
+      break;
+    default:
+      rn_strbuf_printf(buf, format, (long long)rn_int_at(input, i));
+  }
+}
+#pragma GCC diagnostic pop
+
+static void print_text(rn_strbuf_t* buf, const as_string_t* as, rn_str_t text) {
+  if (as->precision >= 0 && text.size > (size_t)as->precision) text.size = (size_t)as->precision;
+  int blanks = text.size < (size_t)as->width ? (int)((size_t)as->width - text.size) : 0;
+  rn_strbuf_printf(buf, "%*s%.*s%*s", as->is_left ? 0 : blanks, "", RN_STR_ARGS(text),
+                   as->is_left ? blanks : 0, "");
+}
+
+static rn_status_t as_string(rn_kernel_ctx_t* ctx) {
+  const as_string_t* as = ctx->state;
+  const rn_tensor_t* input = rn_in(ctx, 0);
+  if (input->dtype == RN_STRING && as->width < 0) return rn_forward(ctx, 0, 0);
+  rn_tensor_t* out = NULL;
+  RN_RETURN_IF_ERROR(output_like_input(ctx, &out));
+  rn_strbuf_t buf;
+  rn_strbuf_init(&buf, ctx->kernel->allocator);
+  rn_status_t status = RN_OK;
+  for (int64_t i = 0; rn_ok(status) && i < input->count; ++i) {
+    buf.size = 0;
+    if (input->dtype == RN_STRING)
+      print_text(&buf, as, text_at(input, i));
+    else if (input->dtype == RN_VARIANT)
+      rn_variant_print(&buf, RN_DATA(input, rn_object_t*)[i]);
+    else
+      print_number(&buf, as->format, input, i);
+    status = rn_strbuf_status(&buf);
+    if (rn_ok(status)) status = set_text(out, i, rn_strbuf_view(&buf));
+  }
+  rn_strbuf_clear(&buf);
+  return status;
+}
+
+#define PLAIN(name, function) \
+  { .op = name, .device = "CPU", .compute = function }
+#define WITH(name, type, init_, function) \
+  { .op = name, .device = "CPU", .state_size = sizeof(type), .init = init_, .compute = function }
+#define CASE(name)                                                                \
+  {                                                                               \
+    .op = name, .device = "CPU", .state_size = sizeof(case_t), .init = case_init, \
+    .destroy = case_destroy, .compute = change_case                               \
+  }
+
+static const rn_kernel_def_t rows[] = {
+    CASE("StringLower"),
+    CASE("StringUpper"),
+    PLAIN("StringStrip", strip),
+    WITH("StringLength", bool, unit_init, length),
+    WITH("Substr", bool, unit_init, substr),
+    WITH("EncodeBase64", bool, pad_init, encode_base64),
+    PLAIN("DecodeBase64", decode_base64),
+    {.op = "AsString",
+     .device = "CPU",
+     .types = {{"T", RN_TYPES_NUMBERS | RN_T(BOOL) | RN_T(STRING) | RN_T(VARIANT)}},
+     .state_size = sizeof(as_string_t),
+     .init = as_string_init,
+     .compute = as_string},
+};
+RN_KERNEL_FAMILY(cpu_string, rows);

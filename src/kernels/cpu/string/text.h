@@ -1,0 +1,64 @@
+// Bytes as text: UTF-8 characters and blanks.
+#ifndef RUNNEL_KERNELS_CPU_STRING_TEXT_H_
+#define RUNNEL_KERNELS_CPU_STRING_TEXT_H_
+
+#include "base/str.h"
+
+#define RN_UTF8_BAD UINT32_MAX
+
+// Blanks as the C locale has them.
+static inline bool rn_is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// The character at the start of |text|, which is not empty; its size in bytes is returned. Bytes
+// that begin no character count as one each and give RN_UTF8_BAD.
+static inline size_t rn_utf8_decode(rn_str_t text, uint32_t* out) {
+  const uint8_t* b = (const uint8_t*)text.data;
+  size_t size = b[0] < 0x80 ? 1 : b[0] < 0xC2 ? 0 : b[0] < 0xE0 ? 2 : b[0] < 0xF0 ? 3 : 4;
+  *out = RN_UTF8_BAD;
+  if (size == 0 || size > text.size || b[0] > 0xF4) return 1;
+  uint32_t code = size == 1 ? b[0] : b[0] & (0x7Fu >> size);
+  for (size_t i = 1; i < size; ++i) {
+    if ((b[i] & 0xC0) != 0x80) return 1;
+    code = code << 6 | (b[i] & 0x3Fu);
+  }
+  static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < smallest[size] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return 1;
+  *out = code;
+  return size;
+}
+
+static inline bool rn_utf8_is_valid(rn_str_t text) {
+  uint32_t code = 0;
+  for (size_t i = 0; i < text.size && code != RN_UTF8_BAD;)
+    i += rn_utf8_decode((rn_str_t){text.data + i, text.size - i}, &code);
+  return code != RN_UTF8_BAD;
+}
+
+// The bytes of |code| to |out|; how many.
+static inline size_t rn_utf8_encode(uint32_t code, char out[4]) {
+  if (code < 0x80) {
+    out[0] = (char)code;
+    return 1;
+  }
+  size_t size = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  for (size_t i = size; i-- > 1; code >>= 6) out[i] = (char)(0x80 | (code & 0x3F));
+  out[0] = (char)(code | (uint32_t)(0xF00 >> size));
+  return size;
+}
+
+// Characters, counted by the bytes that begin one.
+static inline size_t rn_utf8_length(rn_str_t text) {
+  size_t length = 0;
+  for (size_t i = 0; i < text.size; ++i) length += (text.data[i] & 0xC0) != 0x80;
+  return length;
+}
+
+// Where character |index| begins; the end if there are fewer.
+static inline size_t rn_utf8_offset(rn_str_t text, uint64_t index) {
+  uint64_t seen = 0;
+  for (size_t i = 0; i < text.size; ++i)
+    if ((text.data[i] & 0xC0) != 0x80 && seen++ == index) return i;
+  return text.size;
+}
+
+#endif  // RUNNEL_KERNELS_CPU_STRING_TEXT_H_
