@@ -3,7 +3,7 @@
 #define RUNNEL_CAPI_FUNCTION_H_
 
 #include "capi/internal.h"
-#include "graph/function.h"
+#include "function/function.h"
 
 struct TF_Function {
   rn_function_t* function;  // Retained

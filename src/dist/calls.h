@@ -3,7 +3,7 @@
 #define RUNNEL_DIST_CALLS_H_
 
 #include "dist/iface.h"
-#include "graph/ir.h"
+#include "step/ir.h"
 
 // Somebody who waits for the answer of a call.
 typedef struct rn_waiter_t {

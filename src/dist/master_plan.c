@@ -3,7 +3,7 @@
 #include "dist/master_plan.h"
 
 #include "framework/internal_ops.h"
-#include "graph/ir_export.h"
+#include "step/ir_export.h"
 
 void rn_master_plan_clear(rn_master_plan_t* plan) {
   for (size_t i = 0; i < plan->parts.count; ++i) rn_strbuf_clear(&plan->parts.items[i].graph_def);
@@ -122,10 +122,10 @@ static bool sends(const rn_ir_t* ir, const rn_master_plan_options_t* options) {
 static rn_status_t fill(rn_ir_t* ir, const rn_master_plan_options_t* options,
                         rn_master_plan_t* out) {
   RN_RETURN_IF_ERROR(rn_ir_set_feed_shapes(ir, NULL));  // steps of this kind may be fed any
-  RN_RETURN_IF_ERROR(rn_pass_calls(ir, &options->calls));
+  RN_RETURN_IF_ERROR(rn_pass_inline_calls(ir, &options->calls));
   if (options->optimize) {
     RN_RETURN_IF_ERROR(rn_pass_simplify(ir));
-    RN_RETURN_IF_ERROR(rn_pass_cse(ir));
+    RN_RETURN_IF_ERROR(rn_pass_merge_equal_nodes(ir));
     RN_RETURN_IF_ERROR(rn_ir_sweep(ir));
   }
   RN_RETURN_IF_ERROR(rn_place(ir, &options->place));
@@ -161,7 +161,7 @@ rn_status_t rn_master_check(const rn_master_plan_options_t* options, rn_graph_t*
   RN_RETURN_IF_ERROR(rn_ir_create(graph, &all, &ir));
   // A node whose op is a function is a call of it, and is placed as such.
   const rn_calls_options_t calls = {.keeps_calls = true, .lowering = RN_LOWER_NEVER};
-  rn_status_t status = rn_pass_calls(ir, &calls);
+  rn_status_t status = rn_pass_inline_calls(ir, &calls);
   if (rn_ok(status)) status = rn_place(ir, &options->place);
   rn_ir_destroy(ir);
   return status;

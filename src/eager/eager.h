@@ -8,7 +8,7 @@
 #ifndef RUNNEL_EAGER_EAGER_H_
 #define RUNNEL_EAGER_EAGER_H_
 
-#include "graph/function.h"
+#include "function/function.h"
 #include "session/session.h"
 
 typedef struct rn_eager_t rn_eager_t;

@@ -3,7 +3,7 @@
 #define RUNNEL_EXEC_KERNEL_INIT_H_
 
 #include "device/device.h"
-#include "graph/ir.h"
+#include "step/ir.h"
 
 // Fills |*out| for |node| on |device|. Its arrays are in |ir|'s arena; |allocator| will be the
 // kernel's own.

@@ -15,7 +15,7 @@
 
 #include "device/device.h"
 #include "framework/kernel.h"
-#include "graph/ir.h"
+#include "step/ir.h"
 
 typedef struct rn_plan_t rn_plan_t;
 

@@ -31,7 +31,7 @@ static inline const rn_op_def_t* rn_op_add_product(void) {
 static inline const rn_op_def_t* rn_op_descent_by_products(void) {
   return rn_op_find(RN_STR("_DescentByProducts"));
 }
-// A convolution and what follows it element by element; graph/pass_conv.c says how its steps are
+// A convolution and what follows it element by element; step/fuse_conv.c says how its steps are
 // written.
 static inline const rn_op_def_t* rn_op_conv_then(void) { return rn_op_find(RN_STR("_ConvThen")); }
 // A matrix packed for products, and a product by one.

@@ -2,8 +2,8 @@
 #include "grad/inline.h"
 
 #include "framework/grad_def.h"
+#include "function/function.h"
 #include "graph/build.h"
-#include "graph/function.h"
 #include "runnel/ops.h"
 
 static bool is_symbolic(const rn_node_t* node) {

@@ -1,8 +1,8 @@
 // Gradients of whole functions: what SymbolicGradient calls. See rn_graph_gradient_function.
 #include <stdio.h>
 
+#include "function/function.h"
 #include "grad/grad.h"
-#include "graph/function.h"
 #include "runnel/ops.h"
 
 // The body on its way to becoming the gradient function.

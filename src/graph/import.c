@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "graph/function.h"
 #include "graph/import_state.h"
+#include "graph/library.h"
 
 // What a GraphDef's tensors may take in all: a message of a few bytes can ask for any size, as a
 // single value may fill a shape. A large model's constants are as large as the message itself.

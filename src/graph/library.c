@@ -19,7 +19,7 @@ void rn_library_destroy(rn_library_t* library) {
   rn_allocator_t allocator = library->allocator;
   // Bodies go before the functions whose ops their nodes are of.
   for (size_t i = 0; i < library->bodies.count; i++) {
-    rn_function_body_destroy(library->bodies.items[i].body);
+    library->bodies.items[i].destroy(library->bodies.items[i].body);
   }
   for (size_t i = 0; i < library->entries.count; i++) {
     rn_function_release(library->entries.items[i].function);
@@ -116,7 +116,7 @@ void rn_library_undo_gradient(rn_library_t* library, rn_str_t name) {
 static void hide_bodies_locked(rn_library_t* library, const rn_function_t* function) {
   for (size_t i = 0; i < library->bodies.count; i++) {
     const rn_library_body_t* kept = &library->bodies.items[i];
-    if (kept->body->function == function) rn_map_remove(&library->bodies_by_key, kept->key);
+    if (kept->function == function) rn_map_remove(&library->bodies_by_key, kept->key);
   }
 }
 
@@ -140,6 +140,31 @@ void rn_library_undo_add(rn_library_t* library, rn_str_t name) {
   rn_function_t* function = take_locked(library, name);
   rn_mutex_unlock(&library->mutex);
   rn_function_release(function);
+}
+
+void* rn_library_get_body(rn_library_t* library, rn_str_t key) {
+  rn_mutex_lock(&library->mutex);
+  void* body = rn_map_get(&library->bodies_by_key, key);
+  rn_mutex_unlock(&library->mutex);
+  return body;
+}
+
+rn_status_t rn_library_keep_body(rn_library_t* library, const rn_library_body_t* body,
+                                 void** out_kept) {
+  rn_mutex_lock(&library->mutex);
+  void* known = rn_map_get(&library->bodies_by_key, body->key);
+  rn_library_body_t entry = *body;
+  rn_status_t status = RN_OK;
+  if (!known) {
+    status = rn_vec_reserve(&library->bodies, library->allocator, library->bodies.count + 1);
+    if (rn_ok(status)) status = rn_arena_str(&library->arena, body->key, &entry.key);
+    if (rn_ok(status)) status = rn_map_put(&library->bodies_by_key, entry.key, body->body);
+    if (rn_ok(status)) library->bodies.items[library->bodies.count++] = entry;
+  }
+  rn_mutex_unlock(&library->mutex);
+  if (!rn_ok(status) || known) body->destroy(body->body);
+  *out_kept = known ? known : body->body;
+  return status;
 }
 
 rn_status_t rn_graph_add_function(rn_graph_t* graph, rn_function_t* function,

@@ -3,7 +3,7 @@
 #define RUNNEL_PLACE_PLACE_H_
 
 #include "device/device.h"
-#include "graph/ir.h"
+#include "step/ir.h"
 
 typedef struct rn_place_options_t {
   rn_device_t* const* devices;  // devices[0] is the CPU of this process

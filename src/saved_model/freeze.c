@@ -4,9 +4,9 @@
 #include "framework/internal_ops.h"
 #include "framework/kernel.h"
 #include "framework/resource.h"
-#include "graph/ir_export.h"
 #include "saved_model/freeze_pins.h"
 #include "saved_model/freeze_tables.h"
+#include "step/ir_export.h"
 
 // Constants may become as large as a message may be.
 #define MAX_FOLDED_BYTES INT32_MAX
@@ -219,7 +219,7 @@ static void drop_targets(rn_ir_t* ir, int32_t asked) {
 static rn_status_t work(freeze_t* f, const rn_freeze_options_t* options, int32_t asked) {
   rn_ir_t* ir = f->ir;
   rn_calls_options_t calls = {.keeps_calls = options->keeps_calls, .lowering = RN_LOWER_ALWAYS};
-  if (!options->keeps_calls) RN_RETURN_IF_ERROR(rn_pass_calls(ir, &calls));
+  if (!options->keeps_calls) RN_RETURN_IF_ERROR(rn_pass_inline_calls(ir, &calls));
   if (!options->keeps_variables) {
     RN_RETURN_IF_ERROR(freeze_variables(f));
     drop_targets(ir, asked);
@@ -229,13 +229,13 @@ static rn_status_t work(freeze_t* f, const rn_freeze_options_t* options, int32_t
   rn_session_step_init(f->session, &step);
   if (!options->keeps_constants) {
     RN_RETURN_IF_ERROR(rn_ir_sweep(ir));
-    RN_RETURN_IF_ERROR(rn_pass_controls(ir));
-    RN_RETURN_IF_ERROR(rn_pass_shapes(ir));
+    RN_RETURN_IF_ERROR(rn_pass_drop_control_edges(ir));
+    RN_RETURN_IF_ERROR(rn_pass_infer_shapes(ir));
     RN_RETURN_IF_ERROR(rn_pass_simplify(ir));
-    RN_RETURN_IF_ERROR(rn_pass_cse(ir));
-    RN_RETURN_IF_ERROR(rn_pass_fold(ir, cpu, step.env, MAX_FOLDED_BYTES));
+    RN_RETURN_IF_ERROR(rn_pass_merge_equal_nodes(ir));
+    RN_RETURN_IF_ERROR(rn_pass_fold_constants(ir, cpu, step.env, MAX_FOLDED_BYTES));
   }
-  if (options->folds_batch_norms) RN_RETURN_IF_ERROR(rn_pass_batch_norms(ir));
+  if (options->folds_batch_norms) RN_RETURN_IF_ERROR(rn_pass_fold_batch_norms(ir));
   return rn_ir_sweep(ir);
 }
 

@@ -7,8 +7,8 @@
 #ifndef RUNNEL_SAVED_MODEL_FREEZE_PINS_H_
 #define RUNNEL_SAVED_MODEL_FREEZE_PINS_H_
 
-#include "graph/ir.h"
 #include "saved_model/freeze.h"
+#include "step/ir.h"
 
 // The fetches of |signature|: the outputs, and behind them every earlier output of a node that is
 // asked for a later one, so that an IdentityN can have them all. In |arena|.

@@ -2,7 +2,7 @@
 #include "saved_model/freeze_tables.h"
 
 #include "framework/kernel.h"
-#include "graph/ir.h"
+#include "step/ir.h"
 
 typedef struct fill_t {
   rn_session_t* session;

@@ -2,7 +2,7 @@
 // objects.h.
 #include "saved_model/objects.h"
 
-#include "graph/function.h"
+#include "function/function.h"
 
 #define NONE (-1)
 

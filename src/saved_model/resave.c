@@ -4,7 +4,7 @@
 // Its object graph speaks of places in the checkpoint, so the checkpoint must get the keys it had.
 // They are read off the nodes that the model saves itself by: those of its graph or, as the second
 // generation has it, of a function that its graph calls.
-#include "graph/function.h"
+#include "function/function.h"
 #include "saved_model/saved_model.h"
 #include "saved_model/writer.h"
 #include "tensor/tstring.h"

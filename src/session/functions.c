@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "exec/executor.h"
-#include "graph/function.h"
+#include "function/function.h"
 
 typedef struct table_t {
   rn_functions_t functions;  // first

@@ -1,8 +1,8 @@
 // Parts of a step as messages: see partition_graphs.h.
 #include "session/partition_graphs.h"
 
-#include "graph/ir_export.h"
 #include "proto/config.pb.h"
+#include "step/ir_export.h"
 #include "wire/writer.h"
 
 // Writes the nodes on |device|; those of others are hidden meanwhile.
@@ -33,7 +33,7 @@ rn_status_t rn_partition_graphs_write(const rn_planner_t* planner, rn_graph_t* g
                                       const rn_signature_t* signature, rn_strbuf_t* out) {
   rn_ir_t* ir = NULL;
   RN_RETURN_IF_ERROR(rn_ir_create(graph, signature, &ir));
-  rn_status_t status = rn_pass_calls(ir, &planner->calls);
+  rn_status_t status = rn_pass_inline_calls(ir, &planner->calls);
   if (rn_ok(status)) status = rn_place(ir, &planner->place);
   if (rn_ok(status)) status = rn_partition(ir, &planner->place);
   ir->fetch_count = 0;  // what is fetched may be in another part

@@ -8,11 +8,12 @@
 
 static rn_status_t optimise(const rn_planner_t* planner, rn_ir_t* ir) {
   if (!planner->optimize) return RN_OK;
-  RN_RETURN_IF_ERROR(rn_pass_invariants(ir));
-  RN_RETURN_IF_ERROR(rn_pass_controls(ir));
+  RN_RETURN_IF_ERROR(rn_pass_hoist_variable_reads(ir));
+  RN_RETURN_IF_ERROR(rn_pass_drop_control_edges(ir));
   RN_RETURN_IF_ERROR(rn_pass_simplify(ir));
-  RN_RETURN_IF_ERROR(rn_pass_cse(ir));
-  RN_RETURN_IF_ERROR(rn_pass_fold(ir, planner->place.devices[0], planner->env, MAX_FOLDED_BYTES));
+  RN_RETURN_IF_ERROR(rn_pass_merge_equal_nodes(ir));
+  RN_RETURN_IF_ERROR(
+      rn_pass_fold_constants(ir, planner->place.devices[0], planner->env, MAX_FOLDED_BYTES));
   RN_RETURN_IF_ERROR(rn_pass_simplify(ir));  // with the shapes that are known now
   return rn_ir_sweep(ir);
 }
@@ -54,17 +55,17 @@ static rn_status_t fill(rn_program_t* program, const rn_planner_t* planner, rn_i
                         const rn_shape_t* feed_shapes) {
   set_default_device(planner, ir);
   RN_RETURN_IF_ERROR(rn_ir_set_feed_shapes(ir, feed_shapes));
-  RN_RETURN_IF_ERROR(rn_pass_calls(ir, &planner->calls));
+  RN_RETURN_IF_ERROR(rn_pass_inline_calls(ir, &planner->calls));
   RN_RETURN_IF_ERROR(optimise(planner, ir));
   RN_RETURN_IF_ERROR(rn_place(ir, &planner->place));
   if (planner->optimize) {
-    RN_RETURN_IF_ERROR(rn_pass_products(ir));
-    RN_RETURN_IF_ERROR(rn_pass_loop_sums(ir));
-    RN_RETURN_IF_ERROR(rn_pass_parts(ir));
-    RN_RETURN_IF_ERROR(rn_pass_inputs(ir));
-    RN_RETURN_IF_ERROR(rn_pass_pack(ir));
-    RN_RETURN_IF_ERROR(rn_pass_conv(ir));
-    RN_RETURN_IF_ERROR(rn_pass_fuse(ir));
+    RN_RETURN_IF_ERROR(rn_pass_sum_matmuls(ir));
+    RN_RETURN_IF_ERROR(rn_pass_sum_loop_matmuls(ir));
+    RN_RETURN_IF_ERROR(rn_pass_slice_matmul_columns(ir));
+    RN_RETURN_IF_ERROR(rn_pass_hoist_rnn_inputs(ir));
+    RN_RETURN_IF_ERROR(rn_pass_pack_matmul_weights(ir));
+    RN_RETURN_IF_ERROR(rn_pass_fuse_conv(ir));
+    RN_RETURN_IF_ERROR(rn_pass_fuse_elementwise(ir));
   }
   RN_RETURN_IF_ERROR(rn_partition(ir, &planner->place));
   return compile_parts(program, planner, ir);

@@ -9,7 +9,7 @@
 #include "device/device.h"
 #include "exec/step_stats.h"
 #include "graph/graph.h"
-#include "graph/ir.h"
+#include "step/ir.h"
 
 typedef struct rn_session_t rn_session_t;
 typedef struct rn_partial_run_t rn_partial_run_t;

@@ -1,7 +1,7 @@
 // The regions of region.h, and functions made of them.
 #include "train/region.h"
 
-#include "graph/function.h"
+#include "function/function.h"
 
 static bool is_inside(const rn_region_t* region, const rn_node_t* node) {
   size_t word = (size_t)node->id / 64;

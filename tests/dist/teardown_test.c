@@ -9,7 +9,7 @@
 #include "base/net.h"
 #include "client.h"
 #include "dist/server.h"
-#include "graph/function.h"
+#include "function/function.h"
 #include "runnel/function.h"
 #include "runnel/ops.h"
 

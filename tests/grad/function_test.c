@@ -1,5 +1,5 @@
 // Functions with gradients of their own, and calls that cannot be opened.
-#include "graph/function.h"
+#include "function/function.h"
 
 #include <criterion/criterion.h>
 

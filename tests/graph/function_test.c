@@ -1,6 +1,6 @@
 // Functions and their bodies: attributes given, lists spread out, names resolved; bad ones refused
 // with function and node; libraries that keep what nodes still use.
-#include "graph/function.h"
+#include "function/function.h"
 
 #include "graph/import.h"
 #include "proto/function.pb.h"

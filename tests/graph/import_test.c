@@ -2,7 +2,7 @@
 // memory, hostile bytes.
 #include <stdio.h>
 
-#include "graph/function.h"
+#include "function/function.h"
 #include "proto/graph.pb.h"
 #include "util.h"
 #include "wire/writer.h"

@@ -2,7 +2,7 @@
 // a placeholder that declares nothing, run as it was built, and so are errors, which come from the
 // op that cannot use the shape. Nothing that was planned for the declared shape is used for
 // another: the address sanitizer is the judge of that.
-#include "graph/function.h"
+#include "function/function.h"
 #include "kernels/cpu/array.h"
 #include "runnel/control_flow.h"
 #include "runnel/function.h"
@@ -254,7 +254,9 @@ X(1)
 X(2)
 X(3)
 X(4)
-X(5) X(6) X(7) X(8)
+X(5)
+X(6)
+X(7) X(8)
 #undef X
 
     _Static_assert(KINDS == 9, "each kind has its tests");

@@ -1,7 +1,7 @@
 // Functions in steps: calls taken apart and calls kept, conditionals and loops of functions run as
 // they stand and taken apart. Whatever the way, results, effects and errors are the same.
 #include "framework/function.h"
-#include "graph/function.h"
+#include "function/function.h"
 #include "runnel/function.h"
 #include "tensor/tstring.h"
 #include "util.h"

@@ -132,7 +132,7 @@ static int count_after(int64_t rows, int64_t width, const char* op) {
     rn_ir_node_t* node = &ir->nodes.items[n];
     if (node->feed < 0) node->kernel = rn_kernel_find(node->op, node->attrs, NULL, "CPU");
   }
-  RT_OK(rn_pass_fuse(ir));
+  RT_OK(rn_pass_fuse_elementwise(ir));
   int count = 0;
   for (size_t n = 0; n < ir->nodes.count; ++n)
     count += !ir->nodes.items[n].is_removed && strcmp(ir->nodes.items[n].op->name, op) == 0;

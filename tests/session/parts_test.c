@@ -196,9 +196,9 @@ static int count_after(build_t build, const char* op) {
     rn_ir_node_t* node = &ir->nodes.items[n];
     if (node->feed < 0) node->kernel = rn_kernel_find(node->op, node->attrs, NULL, "CPU");
   }
-  RT_OK(rn_pass_products(ir));
-  RT_OK(rn_pass_loop_sums(ir));
-  RT_OK(rn_pass_parts(ir));
+  RT_OK(rn_pass_sum_matmuls(ir));
+  RT_OK(rn_pass_sum_loop_matmuls(ir));
+  RT_OK(rn_pass_slice_matmul_columns(ir));
   int count = 0;
   for (size_t n = 0; n < ir->nodes.count; ++n)
     count += !ir->nodes.items[n].is_removed && strcmp(ir->nodes.items[n].op->name, op) == 0;

@@ -6,11 +6,11 @@
 #include "dist/eager/internal.h"
 #include "dist/rpc/codec.h"
 #include "graph/import.h"
-#include "graph/ir_export.h"
 #include "place/place.h"
 #include "proto/eager_service.pb.h"
 #include "proto/function.pb.h"
 #include "proto/graph.pb.h"
+#include "step/ir_export.h"
 #include "wire/writer.h"
 
 #define ARG "remote_arg_"  // names of arguments in parts, before their numbers
@@ -120,7 +120,7 @@ static rn_status_t make_ir(cut_t* cut, rn_arena_t* arena) {
   RN_RETURN_IF_ERROR(rn_ir_create(body->graph, &signature, &cut->ir));
   cut->arg_count = body->arg_count;
   cut->span->result_count = body->result_count;
-  return rn_pass_calls(cut->ir, &(rn_calls_options_t){.lowering = RN_LOWER_WHERE_ASKED});
+  return rn_pass_inline_calls(cut->ir, &(rn_calls_options_t){.lowering = RN_LOWER_WHERE_ASKED});
 }
 
 // Whether a node asks for another task, or an argument lies with one.

@@ -1,4 +1,4 @@
-// MatMul, its batched forms, and the ops that graph/pass_pack.c makes.
+// MatMul, its batched forms, and the ops that step/pack_matmul_weights.c makes.
 #include <stdio.h>
 
 #include "kernels/cpu/array.h"
@@ -96,7 +96,8 @@ static rn_status_t multiply(rn_kernel_ctx_t* ctx, const rn_tensor_t* panels) {
 static rn_status_t matmul_compute(rn_kernel_ctx_t* ctx) { return multiply(ctx, NULL); }
 static rn_status_t packed_compute(rn_kernel_ctx_t* ctx) { return multiply(ctx, rn_in(ctx, 2)); }
 
-// Goes on with a product where it lies; graph/pass_inputs.c sees to it that nobody else reads that.
+// Goes on with a product where it lies; step/hoist_rnn_inputs.c sees to it that nobody else reads
+// that.
 static rn_status_t continued_compute(rn_kernel_ctx_t* ctx) {
   const rn_tensor_t *c = rn_in(ctx, 0), *a = rn_in(ctx, 1), *b = rn_in(ctx, 2);
   if (c->rank != 2 || a->rank != 2 || b->rank != 2) return rn_internal("A product of no matrices");

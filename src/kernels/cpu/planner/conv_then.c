@@ -1,4 +1,4 @@
-// The op that graph/pass_conv.c makes: a convolution and what follows it element by element.
+// The op that step/fuse_conv.c makes: a convolution and what follows it element by element.
 #include "kernels/cpu/array.h"
 #include "kernels/cpu/nn/conv.h"
 #include "kernels/kernel_rows.h"

@@ -1,5 +1,5 @@
 // The ops that fusion makes: they run the program in their attribute. See fused.h and
-// graph/pass_fuse.c.
+// step/fuse_elementwise.c.
 #include "kernels/cpu/planner/fused.h"
 #include "kernels/kernel_rows.h"
 

@@ -1,4 +1,4 @@
-// Sums that loops add products to (graph/pass_loop_sums.c): the operands of some iterations are
+// Sums that loops add products to (step/sum_loop_matmuls.c): the operands of some iterations are
 // kept, and their products are added all at once, in order, with one pass over the sum.
 //
 // The sum goes round as a variant. It has one reader at a time, so that it is changed in place.

@@ -1,4 +1,4 @@
-// The ops that graph/pass_products.c makes: sums of matrix products, a product added to what is
+// The ops that step/sum_matmuls.c makes: sums of matrix products, a product added to what is
 // there, and descent by products.
 //
 // Operands are packed into the order in which tiles read them, then every block of C is made at

@@ -1,0 +1,239 @@
+// Convolutions with what follows them element by element: one node, one pass over memory.
+//
+// From a convolution on, as long as each node is the only reader of the one before, additions and
+// multiplications of one number a channel (biases, batch normalisations with fixed statistics), of
+// a whole image (shortcuts) and rectifiers are taken in. Each is done as the op alone would do it,
+// in the same order; only the sum of products may be added up in another order than by the
+// convolution alone, which is the kernel's library's choice. A Pad of zeros before it becomes the
+// convolution's own. Where the filter is a constant, or a variable that the step only reads, the
+// kernel may keep it in the layout it likes.
+//
+// The attribute "steps" of the new node has two numbers for each: what to do (rn_conv_code_t of
+// kernels/cpu/nn/conv.h has the same numbers), and with which operand, -1 for none.
+#include "framework/internal_ops.h"
+#include "step/ir.h"
+
+#define MOST_STEPS 7
+
+typedef struct step_row_t {
+  const char* op;
+  int64_t code;
+  bool has_operand;
+  bool is_ordered;  // the operand must come second
+} step_row_t;
+
+static const step_row_t step_rows[] = {
+    {"Add", 1, true, false},    {"AddV2", 1, true, false}, {"BiasAdd", 1, true, true},
+    {"Sub", 2, true, true},     {"Mul", 3, true, false},   {"Relu", 4, false, false},
+    {"Relu6", 5, false, false},
+};
+enum { STEP_KINDS = sizeof step_rows / sizeof *step_rows };
+
+typedef struct pass_t {
+  rn_ir_t* ir;
+  const rn_op_def_t *op, *conv, *depthwise, *pad, *read;
+  const rn_op_def_t* step_ops[STEP_KINDS];
+  rn_ir_uses_t* uses;  // by node
+  bool has_writers;    // the step may change variables
+} pass_t;
+
+typedef struct chain_t {
+  int32_t conv, last;
+  bool is_depthwise;
+  int64_t channels;
+  int32_t count, operand_count;
+  int64_t steps[2 * MOST_STEPS];
+  rn_ir_edge_t operands[MOST_STEPS];
+  int32_t members[MOST_STEPS];
+} chain_t;
+
+static rn_shape_t shape_of(const pass_t* p, rn_ir_edge_t edge) {
+  return rn_ir_node(p->ir, edge.node)->shapes[edge.output];
+}
+
+// Ops that look at a variable and leave it as it is.
+static bool only_reads(const rn_ir_node_t* node) {
+  static const char* const readers[] = {
+      "ReadVariableOp",     "ResourceGather",    "ResourceGatherNd", "VariableShape",
+      "VarIsInitializedOp", "DisableCopyOnRead", "LookupTableFindV2"};
+  for (size_t i = 0; i < sizeof readers / sizeof *readers; ++i)
+    if (strcmp(node->op->name, readers[i]) == 0) return true;
+  return false;
+}
+
+static bool changes_variables(const rn_ir_t* ir) {
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    const rn_ir_node_t* node = &ir->nodes.items[n];
+    if (node->is_removed || only_reads(node)) continue;
+    for (int32_t i = 0; i < node->input_count; ++i) {
+      if (node->inputs[i].node < 0) continue;
+      const rn_ir_node_t* source = rn_ir_node(ir, node->inputs[i].node);
+      if (rn_dtype_base(source->types[node->inputs[i].output]) == RN_RESOURCE) return true;
+    }
+  }
+  return false;
+}
+
+// One number, one a channel along the last axis, or as many as |image| has, in its shape.
+static bool operand_fits(rn_shape_t shape, rn_shape_t image, int64_t channels) {
+  int64_t count;
+  if (!rn_shape_is_full(shape) || !rn_shape_count(shape, &count) || shape.rank > 4) return false;
+  if (count == 1) return true;
+  if (count == channels) return shape.dims[shape.rank - 1] == channels;
+  return rn_shape_is_full(image) && rn_shape_eq(shape, image);
+}
+
+static bool is_channels_last(const rn_ir_node_t* node) {
+  const rn_attr_value_t* format = rn_ir_attr(node, RN_STR("data_format"));
+  return !format || rn_str_is(format->s, "NHWC");
+}
+
+// Takes the reader of the chain's last node in, if it is one that can be.
+static bool take_next(const pass_t* p, chain_t* chain) {
+  int32_t next = rn_ir_only_reader(&p->uses[chain->last]);
+  if (chain->count == MOST_STEPS || next < 0) return false;
+  const rn_ir_node_t* node = rn_ir_node(p->ir, next);
+  const rn_ir_node_t* conv = rn_ir_node(p->ir, chain->conv);
+  int k = 0;
+  while (k < STEP_KINDS && node->op != p->step_ops[k]) ++k;
+  if (k == STEP_KINDS || node->is_removed || node->feed >= 0 || node->control_count ||
+      node->device != conv->device || node->types[0] != RN_FLOAT || !is_channels_last(node))
+    return false;
+  const step_row_t* row = &step_rows[k];
+  int32_t operand = -1;
+  if (row->has_operand) {
+    bool is_first = node->inputs[0].node == chain->last;
+    rn_ir_edge_t other = node->inputs[is_first ? 1 : 0];
+    if ((row->is_ordered && !is_first) || other.node == chain->last ||
+        !operand_fits(shape_of(p, other), conv->shapes[0], chain->channels))
+      return false;
+    operand = chain->operand_count;
+    chain->operands[chain->operand_count++] = other;
+  }
+  chain->steps[2 * chain->count] = row->code;
+  chain->steps[2 * chain->count + 1] = operand;
+  chain->members[chain->count++] = next;
+  chain->last = next;
+  return true;
+}
+
+// Whether the filter is the same in every step until somebody assigns the variable.
+static bool filter_stays(const pass_t* p, rn_ir_edge_t filter) {
+  const rn_ir_node_t* source = rn_ir_node(p->ir, filter.node);
+  if (source->feed >= 0) return false;
+  return (source->constant && filter.output == 0) || (source->op == p->read && !p->has_writers);
+}
+
+// The paddings of a Pad that adds zeros to rows and columns only; NULL: it is another.
+static const rn_tensor_t* zero_paddings(const pass_t* p, const rn_ir_node_t* node) {
+  if (node->op != p->pad || node->feed >= 0 || node->control_count) return NULL;
+  const rn_tensor_t* value = rn_ir_node(p->ir, node->inputs[1].node)->constant;
+  if (!value || node->inputs[1].output || value->count != 8 || value->dtype != RN_INT32)
+    return NULL;
+  const int32_t* pads = RN_DATA(value, const int32_t);
+  if (pads[0] || pads[1] || pads[6] || pads[7]) return NULL;
+  for (int i = 2; i < 6; ++i)
+    if (pads[i] < 0) return NULL;
+  return value;
+}
+
+static rn_status_t fill_attrs(const pass_t* p, const chain_t* chain, const rn_tensor_t* pads,
+                              const rn_attr_value_t** out) {
+  const rn_ir_node_t* conv = rn_ir_node(p->ir, chain->conv);
+  rn_attr_value_t* attrs = NULL;
+  int64_t *steps = NULL, *paddings = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)p->op->attr_count, &attrs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 2 * (size_t)chain->count, &steps));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 8, &paddings));
+  memcpy(steps, chain->steps, 2 * (size_t)chain->count * sizeof *steps);
+  for (int i = 0; pads && i < 8; ++i) paddings[i] = RN_DATA(pads, const int32_t)[i];
+  for (int a = 0; a < p->op->attr_count; ++a) {
+    rn_str_t name = rn_str(p->op->attrs[a].name);
+    const rn_attr_value_t* same = rn_ir_attr(conv, name);
+    if (same) attrs[a] = *same;
+    attrs[a].kind = p->op->attrs[a].kind;
+    attrs[a].is_list = p->op->attrs[a].is_list;
+    if (rn_str_is(name, "N")) attrs[a].i = chain->operand_count;
+    if (rn_str_is(name, "keeps_filter")) attrs[a].b = filter_stays(p, conv->inputs[1]);
+    if (rn_str_is(name, "is_depthwise")) attrs[a].b = chain->is_depthwise;
+    if (rn_str_is(name, "steps")) {
+      attrs[a].count = 2 * chain->count;
+      attrs[a].list_i = steps;
+    }
+    if (pads && rn_str_is(name, "padding")) attrs[a].s = RN_STR("EXPLICIT");
+    if (pads && rn_str_is(name, "explicit_paddings")) {
+      attrs[a].count = 8;
+      attrs[a].list_i = paddings;
+    }
+  }
+  *out = attrs;
+  return RN_OK;
+}
+
+// The last of the chain becomes the new node, where all its operands are there.
+static rn_status_t rewrite(pass_t* p, const chain_t* chain) {
+  const rn_ir_node_t* conv = rn_ir_node(p->ir, chain->conv);
+  rn_ir_node_t made = *rn_ir_node(p->ir, chain->last);
+  rn_ir_edge_t x = conv->inputs[0];
+  const rn_ir_node_t* before = rn_ir_node(p->ir, x.node);
+  const rn_attr_value_t* padding = rn_ir_attr(conv, RN_STR("padding"));
+  bool takes_pad =
+      rn_str_is(padding->s, "VALID") && rn_ir_only_reader(&p->uses[x.node]) >= 0 && x.output == 0;
+  const rn_tensor_t* pads = takes_pad ? zero_paddings(p, before) : NULL;
+  made.op = p->op;
+  made.extra_count = 0;
+  RN_RETURN_IF_ERROR(fill_attrs(p, chain, pads, &made.attrs));
+  made.kernel = rn_kernel_find(p->op, made.attrs, NULL, conv->kernel->device);
+  if (!made.kernel) return RN_OK;
+  made.input_count = 2 + chain->operand_count;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)made.input_count, &made.inputs));
+  made.inputs[0] = pads ? before->inputs[0] : x;
+  made.inputs[1] = conv->inputs[1];
+  for (int32_t i = 0; i < chain->operand_count; ++i) made.inputs[2 + i] = chain->operands[i];
+  if (pads) rn_ir_node(p->ir, x.node)->is_removed = true;
+  rn_ir_node(p->ir, chain->conv)->is_removed = true;
+  for (int32_t i = 0; i < chain->count; ++i)
+    rn_ir_node(p->ir, chain->members[i])->is_removed = true;
+  made.is_removed = false;
+  *rn_ir_node(p->ir, chain->last) = made;
+  return RN_OK;
+}
+
+static rn_status_t fuse_from(pass_t* p, int32_t index) {
+  const rn_ir_node_t* node = rn_ir_node(p->ir, index);
+  chain_t chain = {.conv = index, .last = index, .is_depthwise = node->op == p->depthwise};
+  if (node->is_removed || node->feed >= 0 || (node->op != p->conv && !chain.is_depthwise) ||
+      node->types[0] != RN_FLOAT || node->control_count || !node->kernel || !is_channels_last(node))
+    return RN_OK;
+  rn_shape_t x = shape_of(p, node->inputs[0]), w = shape_of(p, node->inputs[1]);
+  if (node->shapes[0].rank != 4 || node->shapes[0].dims[3] < 1 || x.rank != 4 ||
+      !rn_shape_is_full(w) || x.dims[3] < 0)
+    return RN_OK;
+  chain.channels = node->shapes[0].dims[3];
+  while (take_next(p, &chain)) continue;
+  // Alone it gains nothing but a filter that is laid out once.
+  if (!chain.count && (chain.is_depthwise || !filter_stays(p, node->inputs[1]))) return RN_OK;
+  return rewrite(p, &chain);
+}
+
+rn_status_t rn_pass_fuse_conv(rn_ir_t* ir) {
+  pass_t p = {.ir = ir,
+              .op = rn_op_conv_then(),
+              .conv = rn_op_find(RN_STR("Conv2D")),
+              .depthwise = rn_op_find(RN_STR("DepthwiseConv2dNative")),
+              .pad = rn_op_find(RN_STR("Pad")),
+              .read = rn_op_find(RN_STR("ReadVariableOp"))};
+  if (!p.op) return RN_OK;
+  bool has_conv = false;
+  for (size_t n = 0; n < ir->nodes.count && !has_conv; ++n)
+    has_conv = ir->nodes.items[n].op == p.conv || ir->nodes.items[n].op == p.depthwise;
+  if (!has_conv) return RN_OK;
+  for (int k = 0; k < STEP_KINDS; ++k) p.step_ops[k] = rn_op_find(rn_str(step_rows[k].op));
+  RN_RETURN_IF_ERROR(rn_ir_count_uses(ir, &p.uses));
+  p.has_writers = changes_variables(ir);
+  int32_t *order = NULL, count = 0;
+  RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &count));
+  // From the end: a shortcut's addition goes to the convolution that comes last before it.
+  for (int32_t i = count - 1; i >= 0; --i) RN_RETURN_IF_ERROR(fuse_from(&p, order[i]));
+  return RN_OK;
+}

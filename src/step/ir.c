@@ -1,0 +1,257 @@
+// The step's graph: nodes, order, sweeping. See ir.h.
+#include "step/ir.h"
+
+rn_status_t rn_signature_copy(rn_arena_t* arena, const rn_signature_t* from, rn_signature_t* out) {
+  rn_edge_t *feeds = NULL, *fetches = NULL;
+  rn_node_t **targets = NULL, **done = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->feed_count, &feeds));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->fetch_count, &fetches));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->target_count, &targets));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)from->done_count, &done));
+  for (int32_t i = 0; i < from->done_count; ++i) done[i] = from->done[i];
+  for (int32_t i = 0; i < from->feed_count; ++i) feeds[i] = from->feeds[i];
+  for (int32_t i = 0; i < from->fetch_count; ++i) fetches[i] = from->fetches[i];
+  for (int32_t i = 0; i < from->target_count; ++i) targets[i] = from->targets[i];
+  *out = (rn_signature_t){.feeds = feeds,
+                          .feed_count = from->feed_count,
+                          .fetches = fetches,
+                          .fetch_count = from->fetch_count,
+                          .targets = targets,
+                          .target_count = from->target_count,
+                          .done = done,
+                          .done_count = from->done_count};
+  return RN_OK;
+}
+
+void rn_ir_destroy(rn_ir_t* ir) {
+  if (!ir) return;
+  for (size_t i = 0; i < ir->owned.count; ++i) rn_tensor_clear(&ir->owned.items[i]);
+  rn_vec_free(&ir->owned, ir->allocator);
+  rn_vec_free(&ir->nodes, ir->allocator);
+  rn_arena_clear(&ir->arena);
+  RN_FREE(ir->allocator, ir);
+}
+
+rn_status_t rn_ir_add(rn_ir_t* ir, const rn_ir_node_t* prototype, int32_t* out_index) {
+  rn_ir_node_t copy = *prototype;  // it may point into the vector that grows
+  RN_RETURN_IF_ERROR(rn_vec_push(&ir->nodes, ir->allocator, copy));
+  *out_index = (int32_t)ir->nodes.count - 1;
+  return RN_OK;
+}
+
+static inline bool same_edge(rn_ir_edge_t a, rn_ir_edge_t b) {
+  return a.node == b.node && a.output == b.output;
+}
+
+void rn_ir_replace_edge(rn_ir_t* ir, rn_ir_edge_t from, rn_ir_edge_t to) {
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    rn_ir_node_t* node = &ir->nodes.items[n];
+    for (int32_t i = 0; i < node->input_count; ++i)
+      if (same_edge(node->inputs[i], from)) node->inputs[i] = to;
+  }
+  for (int32_t i = 0; i < ir->fetch_count; ++i)
+    if (same_edge(ir->fetches[i], from)) ir->fetches[i] = to;
+}
+
+rn_status_t rn_ir_add_control(rn_ir_t* ir, int32_t node, int32_t control) {
+  rn_ir_node_t* n = &ir->nodes.items[node];
+  for (int32_t i = 0; i < n->control_count; ++i)
+    if (n->controls[i] == control) return RN_OK;
+  int32_t* grown = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, (size_t)n->control_count + 1, &grown));
+  if (n->control_count) memcpy(grown, n->controls, (size_t)n->control_count * sizeof *grown);
+  grown[n->control_count] = control;
+  n->controls = grown;
+  n->control_count++;
+  return RN_OK;
+}
+
+const rn_attr_value_t* rn_ir_attr(const rn_ir_node_t* node, rn_str_t name) {
+  int index = rn_op_attr_index(node->op, name);
+  if (index >= 0) return &node->attrs[index];
+  for (int32_t i = 0; i < node->extra_count; ++i)
+    if (rn_str_eq(node->extras[i].name, name)) return &node->extras[i].value;
+  return NULL;
+}
+
+rn_status_t rn_ir_count_uses(rn_ir_t* ir, rn_ir_uses_t** out_uses) {
+  rn_ir_uses_t* uses = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, ir->nodes.count + 1, &uses));
+  for (size_t n = 0; n < ir->nodes.count; ++n) uses[n].reader = -1;
+  for (size_t n = 0; n < ir->nodes.count; ++n) {
+    const rn_ir_node_t* node = &ir->nodes.items[n];
+    if (node->is_removed) continue;
+    for (int32_t i = 0; i < node->input_count; ++i) {
+      if (node->inputs[i].node < 0) continue;
+      uses[node->inputs[i].node].reads++;
+      uses[node->inputs[i].node].reader = (int32_t)n;
+    }
+    for (int32_t i = 0; i < node->control_count; ++i) uses[node->controls[i]].waits++;
+  }
+  for (int32_t i = 0; i < ir->fetch_count; ++i)
+    if (ir->fetches[i].node >= 0) uses[ir->fetches[i].node].fetches++;
+  for (int32_t i = 0; i < ir->target_count; ++i) uses[ir->targets[i]].waits++;
+  *out_uses = uses;
+  return RN_OK;
+}
+
+static bool is_one_of(const rn_ir_node_t* node, const char* const* names) {
+  while (*names && strcmp(node->op->name, *names) != 0) ++names;
+  return *names != NULL;
+}
+
+int rn_ir_repeated_input(const rn_ir_node_t* node) {
+  static const char* const of_first[] = {"Tile", "BroadcastTo", "Reshape", NULL};
+  static const char* const of_second[] = {"Fill", NULL};
+  if (node->feed >= 0) return -1;
+  return is_one_of(node, of_first) ? 0 : is_one_of(node, of_second) ? 1 : -1;
+}
+
+bool rn_ir_takes_numbers(const rn_ir_node_t* node) {
+  static const char* const names[] = {"Add",     "AddV2",   "Sub",     "Mul",
+                                      "RealDiv", "Maximum", "Minimum", NULL};
+  return node->feed < 0 && node->input_count == 2 && is_one_of(node, names);
+}
+
+bool rn_ir_is_read(const rn_ir_node_t* node) {
+  static const char* const names[] = {"ReadVariableOp", "ResourceGather", "ResourceGatherNd",
+                                      "VariableShape", NULL};
+  return node->feed < 0 && is_one_of(node, names);
+}
+
+bool rn_ir_wants_ref(const rn_ir_node_t* node, int32_t input) {
+  int32_t flat = 0;
+  for (int a = 0; a < node->op->input_count; ++a) {
+    const rn_arg_def_t* arg = &node->op->inputs[a];
+    int32_t length = rn_arg_length(arg, node->attrs);
+    if (input < flat + length) return arg->is_ref;
+    flat += length;
+  }
+  return false;
+}
+
+// A depth-first walk over inputs and control inputs without recursion: a graph may be a million
+// nodes deep.
+typedef struct walk_t {
+  rn_ir_t* ir;
+  uint8_t* state;   // 0 new, 1 on the path, 2 done
+  int32_t* path;    // nodes on the path
+  int32_t* cursor;  // the next edge of each
+  int32_t depth;
+  int32_t* order;
+  int32_t count;
+} walk_t;
+
+// The node at the far end of edge |cursor| of |node|; -1: a loop's back edge; -2: no more edges.
+static int32_t predecessor(const rn_ir_t* ir, const rn_ir_node_t* node, int32_t cursor) {
+  if (cursor < node->input_count) {
+    int32_t source = node->inputs[cursor].node;
+    bool is_back_edge = node->op->role == RN_ROLE_MERGE && source >= 0 &&
+                        ir->nodes.items[source].op->role == RN_ROLE_NEXT_ITERATION &&
+                        ir->nodes.items[source].feed < 0;
+    return is_back_edge ? -1 : source;
+  }
+  cursor -= node->input_count;
+  return cursor < node->control_count ? node->controls[cursor] : -2;
+}
+
+static rn_status_t cycle_error(const walk_t* walk, int32_t node) {
+  rn_strbuf_t names;
+  rn_strbuf_init(&names, walk->ir->allocator);
+  int32_t start = walk->depth - 1;
+  while (start > 0 && walk->path[start] != node) --start;
+  for (int32_t i = start; i < walk->depth && i < start + 8; ++i)
+    rn_strbuf_printf(&names, "%s%.*s", i == start ? "" : ", ",
+                     RN_STR_ARGS(walk->ir->nodes.items[walk->path[i]].name));
+  rn_status_t status =
+      rn_invalid_argument("Graph is invalid, contains a cycle with %d nodes, including: %.*s",
+                          walk->depth - start, RN_STR_ARGS(rn_strbuf_view(&names)));
+  rn_strbuf_clear(&names);
+  return status;
+}
+
+static rn_status_t walk_from(walk_t* walk, int32_t root) {
+  if (root < 0 || walk->state[root] == 2) return RN_OK;
+  walk->path[0] = root;
+  walk->cursor[0] = 0;
+  walk->depth = 1;
+  walk->state[root] = 1;
+  while (walk->depth > 0) {
+    int32_t at = walk->path[walk->depth - 1];
+    const rn_ir_node_t* node = &walk->ir->nodes.items[at];
+    int32_t next = predecessor(walk->ir, node, walk->cursor[walk->depth - 1]++);
+    if (next == -2) {
+      walk->state[at] = 2;
+      walk->order[walk->count++] = at;
+      walk->depth--;
+    } else if (next >= 0 && walk->state[next] == 0) {
+      walk->state[next] = 1;
+      walk->path[walk->depth] = next;
+      walk->cursor[walk->depth++] = 0;
+    } else if (next >= 0 && walk->state[next] == 1) {
+      return cycle_error(walk, next);
+    }
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_ir_order(rn_ir_t* ir, int32_t** out_order, int32_t* out_count) {
+  size_t n = ir->nodes.count;
+  walk_t walk = {.ir = ir};
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n + 1, &walk.state));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n + 1, &walk.path));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n + 1, &walk.cursor));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n + 1, &walk.order));
+  for (int32_t i = 0; i < ir->fetch_count; ++i)
+    RN_RETURN_IF_ERROR(walk_from(&walk, ir->fetches[i].node));
+  for (int32_t i = 0; i < ir->target_count; ++i)
+    RN_RETURN_IF_ERROR(walk_from(&walk, ir->targets[i]));
+  // Loops hang on their back edges: what only those reach comes last.
+  for (size_t i = 0; i < n; ++i)
+    if (!ir->nodes.items[i].is_removed) RN_RETURN_IF_ERROR(walk_from(&walk, (int32_t)i));
+  *out_order = walk.order;
+  *out_count = walk.count;
+  return RN_OK;
+}
+
+rn_status_t rn_ir_spread(rn_ir_t* ir, bool* inout_is_marked) {
+  int32_t *order = NULL, length = 0;
+  RN_RETURN_IF_ERROR(rn_ir_order(ir, &order, &length));
+  for (int32_t i = 0; i < length; ++i) {
+    const rn_ir_node_t* node = &ir->nodes.items[order[i]];
+    bool* is_marked = &inout_is_marked[order[i]];
+    for (int32_t k = 0; k < node->input_count; ++k)
+      if (node->inputs[k].node >= 0) *is_marked |= inout_is_marked[node->inputs[k].node];
+    for (int32_t k = 0; k < node->control_count; ++k)
+      *is_marked |= inout_is_marked[node->controls[k]];
+  }
+  return RN_OK;
+}
+
+rn_status_t rn_ir_sweep(rn_ir_t* ir) {
+  size_t n = ir->nodes.count;
+  bool* reached = NULL;
+  int32_t* stack = NULL;
+  size_t depth = 0;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n + 1, &reached));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, n + 1, &stack));
+#define REACH(node_index)                  \
+  do {                                     \
+    int32_t reach_ = (node_index);         \
+    if (reach_ >= 0 && !reached[reach_]) { \
+      reached[reach_] = true;              \
+      stack[depth++] = reach_;             \
+    }                                      \
+  } while (0)
+  for (int32_t i = 0; i < ir->fetch_count; ++i) REACH(ir->fetches[i].node);
+  for (int32_t i = 0; i < ir->target_count; ++i) REACH(ir->targets[i]);
+  while (depth > 0) {
+    const rn_ir_node_t* node = &ir->nodes.items[stack[--depth]];
+    for (int32_t i = 0; i < node->input_count; ++i) REACH(node->inputs[i].node);
+    for (int32_t i = 0; i < node->control_count; ++i) REACH(node->controls[i]);
+  }
+#undef REACH
+  for (size_t i = 0; i < n; ++i)
+    if (!reached[i]) ir->nodes.items[i].is_removed = true;
+  return RN_OK;
+}

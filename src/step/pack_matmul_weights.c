@@ -1,0 +1,204 @@
+// Matrices that several products multiply by are packed once.
+//
+// A product of more than a few rows copies its right operand into the order in which the processor
+// reads it. A weight of an unrolled network is the right operand of a product at every step, and of
+// another, transposed, on the way back; in a loop it comes in through an Enter and is the same in
+// every iteration. Such a matrix is packed by one node, outside of the loop, and the products read
+// the panels: the bits are the same.
+#include "framework/internal_ops.h"
+#include "step/ir.h"
+
+// Rows of the left operand from which a product copies the right one, which has rows longer than
+// this, or transposed; and up to which that costs anything beside multiplying.
+#define PACK_ROWS 24
+#define PACK_ROWS_TRANSPOSED 5
+#define SHORT_ROW 256
+#define MANY_ROWS 256
+// Elements of a matrix that is worth a node of its own.
+#define LEAST_ELEMENTS 4096
+// Loops around each other that a matrix is taken out of.
+#define MAX_LOOPS 8
+
+typedef struct pack_t {
+  rn_ir_t* ir;
+  const rn_op_def_t *product, *pack, *packed_product;
+  size_t count;            // of nodes before this pass added some
+  int32_t* uses[2];        // by node whose output 0 is the matrix, plain and transposed; a use in a
+                           // loop counts twice
+  int32_t* panels[2];      // the node whose output 0 is the matrix packed; -1: none yet
+  bool* is_odd[2];         // the products by it so far are odd in number: see |backwards|
+  const rn_device_t** at;  // the device of the first use: others do not count
+  bool has_loops;
+} pack_t;
+
+static bool is_constant_enter(const rn_ir_node_t* node) {
+  return node->op->role == RN_ROLE_ENTER && node->feed < 0 && node->control_count == 0 &&
+         rn_ir_flag(node, "is_constant") && node->inputs[0].node >= 0;
+}
+
+// Where the right operand of |product| comes from, outside of the loops that it is constant in, as
+// far as they are on the product's device.
+static int32_t origin_of(const pack_t* p, const rn_ir_node_t* product) {
+  int32_t index = product->inputs[1].node;
+  for (int loops = 0; loops < MAX_LOOPS; ++loops) {
+    const rn_ir_node_t* node = rn_ir_node(p->ir, index);
+    if (!is_constant_enter(node) || node->inputs[0].output != 0 || node->device != product->device)
+      break;
+    index = node->inputs[0].node;
+  }
+  return index;
+}
+
+static int64_t dim_of(const pack_t* p, rn_ir_edge_t edge, int dim) {
+  if (edge.node < 0) return -1;
+  rn_shape_t shape = rn_ir_node(p->ir, edge.node)->shapes[edge.output];
+  return shape.rank == 2 ? shape.dims[dim] : -1;
+}
+
+// Whether |node| is a product that would pack its right operand.
+static bool would_pack(const pack_t* p, const rn_ir_node_t* node) {
+  if (node->is_removed || node->op != p->product || node->feed >= 0 || !node->kernel) return false;
+  rn_ir_edge_t a = node->inputs[0], b = node->inputs[1];
+  if (b.node < 0 || b.output != 0) return false;
+  rn_dtype_t dtype = rn_ir_node(p->ir, b.node)->types[0];
+  if ((dtype != RN_FLOAT && dtype != RN_DOUBLE) || dtype != node->types[0]) return false;
+  bool transposes = rn_ir_flag(node, "transpose_b");
+  int64_t rows = dim_of(p, b, 0), columns = dim_of(p, b, 1), elements = 0;
+  int64_t m = dim_of(p, a, rn_ir_flag(node, "transpose_a") ? 1 : 0);
+  return rows > 0 && columns > 0 && rn_mul_i64_ok(rows, columns, &elements) &&
+         elements >= LEAST_ELEMENTS && m <= MANY_ROWS &&
+         (transposes ? m >= PACK_ROWS_TRANSPOSED : m >= PACK_ROWS && columns > SHORT_ROW);
+}
+
+static void count_uses(pack_t* p) {
+  for (size_t n = 0; n < p->count; ++n) {
+    const rn_ir_node_t* node = rn_ir_node(p->ir, (int32_t)n);
+    if (!would_pack(p, node)) continue;
+    int32_t origin = origin_of(p, node);
+    // A reference's value may change; a constant belongs to no loop, so that one cannot tell where
+    // to pack it.
+    if (rn_ir_node(p->ir, origin)->types[0] != node->types[0] ||
+        (p->has_loops && rn_ir_node(p->ir, origin)->constant))
+      continue;
+    if (!p->at[origin]) p->at[origin] = node->device;
+    if (p->at[origin] == node->device)
+      p->uses[rn_ir_flag(node, "transpose_b")][origin] += origin == node->inputs[1].node ? 1 : 2;
+  }
+}
+
+static rn_status_t fill_attrs(const pack_t* p, const rn_op_def_t* op, const rn_ir_node_t* product,
+                              bool backwards, const rn_attr_value_t** out) {
+  rn_attr_value_t* attrs = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, (size_t)op->attr_count, &attrs));
+  for (int a = 0; a < op->attr_count; ++a) {
+    const rn_attr_value_t* same = rn_ir_attr(product, rn_str(op->attrs[a].name));
+    attrs[a] = same ? *same : (rn_attr_value_t){.kind = RN_ATTR_BOOL, .b = backwards};
+  }
+  *out = attrs;
+  return RN_OK;
+}
+
+// A node of one output of unknown shape, named after |like|.
+static rn_status_t add_node(pack_t* p, rn_ir_node_t* node, const rn_ir_node_t* like,
+                            rn_ir_edge_t input, int32_t* out) {
+  RN_RETURN_IF_ERROR(
+      rn_arena_printf(&p->ir->arena, &node->name, "%.*s/panels", RN_STR_ARGS(like->name)));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 1, &node->inputs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 1, &node->types));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 1, &node->shapes));
+  node->inputs[0] = input;
+  node->input_count = 1;
+  node->types[0] = like->types[0];
+  node->shapes[0] = RN_SHAPE_UNKNOWN;
+  node->output_count = 1;
+  node->feed = -1;
+  return rn_ir_add(p->ir, node, out);
+}
+
+// The node that gives |index|, the origin of a matrix, packed. |product| tells type and
+// transposing.
+static rn_status_t pack_origin(pack_t* p, int32_t index, const rn_ir_node_t* product,
+                               int32_t* out) {
+  const rn_ir_node_t* matrix = rn_ir_node(p->ir, index);
+  rn_ir_node_t made = {
+      .op = p->pack, .requested_device = product->requested_device, .device = product->device};
+  RN_RETURN_IF_ERROR(fill_attrs(p, p->pack, product, false, &made.attrs));
+  made.kernel = rn_kernel_find(p->pack, made.attrs, NULL, product->kernel->device);
+  *out = -1;
+  if (!made.kernel) return RN_OK;
+  return add_node(p, &made, matrix, (rn_ir_edge_t){index, 0}, out);
+}
+
+// An Enter for |inner|, the panels of what |index| lets in.
+static rn_status_t enter_panels(pack_t* p, int32_t index, int32_t inner, int32_t* out) {
+  rn_ir_node_t made = *rn_ir_node(p->ir, index);
+  return add_node(p, &made, rn_ir_node(p->ir, index), (rn_ir_edge_t){inner, 0}, out);
+}
+
+// The panels of the right operand of |product|, where it is read: made outside and let in.
+static rn_status_t panels_of(pack_t* p, const rn_ir_node_t* product, int32_t* out) {
+  int32_t* memo = p->panels[rn_ir_flag(product, "transpose_b")];
+  int32_t index = product->inputs[1].node, origin = origin_of(p, product);
+  if (memo[origin] < 0) RN_RETURN_IF_ERROR(pack_origin(p, origin, product, &memo[origin]));
+  *out = memo[origin];
+  // Enters from the outermost on; there are as many as loops around each other.
+  while (*out >= 0 && memo[index] < 0) {
+    int32_t outer = index;
+    while (memo[rn_ir_node(p->ir, outer)->inputs[0].node] < 0)
+      outer = rn_ir_node(p->ir, outer)->inputs[0].node;
+    RN_RETURN_IF_ERROR(
+        enter_panels(p, outer, memo[rn_ir_node(p->ir, outer)->inputs[0].node], &memo[outer]));
+  }
+  *out = *out < 0 ? -1 : memo[index];
+  return RN_OK;
+}
+
+static rn_status_t use_panels(pack_t* p, int32_t index) {
+  // By value: nodes move when others are added.
+  const rn_ir_node_t product = *rn_ir_node(p->ir, index);
+  int32_t origin = origin_of(p, &product), panels = -1;
+  if (p->uses[rn_ir_flag(&product, "transpose_b")][origin] < 2 || p->at[origin] != product.device)
+    return RN_OK;
+  rn_ir_node_t made = product;
+  made.op = p->packed_product;
+  made.extra_count = 0;
+  // Of products one after the other every second goes through the panels backwards, for those that
+  // were read last are in the cache.
+  bool* is_odd = &p->is_odd[rn_ir_flag(&product, "transpose_b")][origin];
+  RN_RETURN_IF_ERROR(fill_attrs(p, made.op, &product, *is_odd, &made.attrs));
+  *is_odd = !*is_odd;
+  made.kernel = rn_kernel_find(made.op, made.attrs, NULL, product.kernel->device);
+  if (!made.kernel) return RN_OK;
+  RN_RETURN_IF_ERROR(panels_of(p, &product, &panels));
+  if (panels < 0) return RN_OK;
+  made.input_count = 3;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&p->ir->arena, 3, &made.inputs));
+  made.inputs[0] = product.inputs[0];
+  made.inputs[1] = product.inputs[1];
+  made.inputs[2] = (rn_ir_edge_t){panels, 0};
+  *rn_ir_node(p->ir, index) = made;
+  return RN_OK;
+}
+
+rn_status_t rn_pass_pack_matmul_weights(rn_ir_t* ir) {
+  pack_t p = {.ir = ir,
+              .product = rn_op_find(RN_STR("MatMul")),
+              .pack = rn_op_pack_matrix(),
+              .packed_product = rn_op_packed_product(),
+              .count = ir->nodes.count};
+  if (!p.product || !p.pack || !p.packed_product) return RN_OK;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, p.count + 1, &p.at));
+  for (int t = 0; t < 2; ++t) {
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, p.count + 1, &p.uses[t]));
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, p.count + 1, &p.panels[t]));
+    RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&ir->arena, p.count + 1, &p.is_odd[t]));
+    memset(p.panels[t], 0xff, p.count * sizeof *p.panels[t]);
+  }
+  for (size_t n = 0; n < p.count; ++n)
+    if (!ir->nodes.items[n].is_removed && ir->nodes.items[n].op->role == RN_ROLE_ENTER)
+      p.has_loops = true;
+  count_uses(&p);
+  for (size_t n = 0; n < p.count; ++n)
+    if (would_pack(&p, rn_ir_node(ir, (int32_t)n))) RN_RETURN_IF_ERROR(use_panels(&p, (int32_t)n));
+  return RN_OK;
+}

@@ -1,0 +1,185 @@
+// Sums that loops add products to.
+//
+// The gradient of a weight that a loop reads is c + a b in every iteration, and passing over c
+// costs more than the product. Where nothing but the loop itself sees the sum, it goes round as a
+// variant that keeps operands, and adds several products at a time: Enter, Merge, Switch,
+// NextIteration and Exit carry that, a _BeginSum before and an _EndSum behind the loop turn it from
+// and into a matrix. The products are added in the order of the iterations, so every bit stays.
+#include "framework/internal_ops.h"
+#include "step/ir.h"
+
+typedef struct sums_t {
+  rn_ir_t* ir;
+  const rn_op_def_t *add, *begin, *later, *end;
+  rn_ir_uses_t* uses;  // by node
+} sums_t;
+
+// What a sum goes through, by node.
+typedef struct round_t {
+  int32_t enter, merge, fork, add, next, exit;
+  int32_t passed;  // an Identity between |fork| and |add|; -1: none
+} round_t;
+
+// Inputs and fetches that read a node: what waits for it does not mind where its value lies.
+static int32_t reads(const sums_t* s, int32_t index) {
+  return s->uses[index].reads + s->uses[index].fetches;
+}
+
+static bool has_role(const sums_t* s, int32_t index, rn_op_role_t role) {
+  return index >= 0 && rn_ir_node(s->ir, index)->op->role == role &&
+         rn_ir_node(s->ir, index)->feed < 0;
+}
+
+// The node of |role| that reads output |output| of |index|; -1 if there is none.
+static int32_t reader_of(const sums_t* s, int32_t index, int32_t output, rn_op_role_t role) {
+  for (size_t n = 0; n < s->ir->nodes.count; ++n) {
+    const rn_ir_node_t* node = &s->ir->nodes.items[n];
+    if (!node->is_removed && node->op->role == role && node->input_count > 0 &&
+        node->inputs[0].node == index && node->inputs[0].output == output)
+      return (int32_t)n;
+  }
+  return -1;
+}
+
+// Whether the sum that |index| adds to is seen by its loop alone.
+static bool find_round(const sums_t* s, int32_t index, round_t* round) {
+  round->add = index;
+  rn_ir_edge_t sum = rn_ir_node(s->ir, index)->inputs[0];
+  round->passed = has_role(s, sum.node, RN_ROLE_IDENTITY) ? sum.node : -1;
+  if (round->passed >= 0) sum = rn_ir_node(s->ir, sum.node)->inputs[0];
+  if (sum.output != 1 || !has_role(s, sum.node, RN_ROLE_SWITCH)) return false;
+  round->fork = sum.node;
+  round->merge = rn_ir_node(s->ir, round->fork)->inputs[0].node;
+  if (!has_role(s, round->merge, RN_ROLE_MERGE) ||
+      rn_ir_node(s->ir, round->merge)->input_count != 2 ||
+      rn_ir_node(s->ir, round->fork)->inputs[0].output != 0)
+    return false;
+  const rn_ir_edge_t* inputs = rn_ir_node(s->ir, round->merge)->inputs;
+  int from = has_role(s, inputs[0].node, RN_ROLE_ENTER) ? 0 : 1;
+  round->enter = inputs[from].node;
+  round->next = inputs[1 - from].node;
+  if (!has_role(s, round->enter, RN_ROLE_ENTER) ||
+      !has_role(s, round->next, RN_ROLE_NEXT_ITERATION) ||
+      rn_ir_node(s->ir, round->next)->inputs[0].node != index)
+    return false;
+  round->exit = reader_of(s, round->fork, 0, RN_ROLE_EXIT);
+  if (round->exit < 0 || reads(s, round->fork) != 2) return false;
+  const rn_device_t* device = rn_ir_node(s->ir, index)->device;
+  const int32_t once[5] = {round->enter, round->merge, round->add, round->next, round->passed};
+  for (int i = 0; i < (round->passed >= 0 ? 5 : 4); ++i)
+    if (reads(s, once[i]) != 1 || rn_ir_node(s->ir, once[i])->device != device) return false;
+  return rn_ir_node(s->ir, round->fork)->device == device &&
+         rn_ir_node(s->ir, round->exit)->device == device;
+}
+
+// Makes |node|'s outputs, as far as they are the sum, variants.
+static rn_status_t carry_sum(const sums_t* s, int32_t index, int32_t outputs) {
+  rn_ir_node_t* node = rn_ir_node(s->ir, index);
+  rn_arena_t* arena = &s->ir->arena;
+  rn_dtype_t* types = NULL;
+  rn_shape_t* shapes = NULL;
+  rn_attr_value_t* attrs = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)node->output_count, &types));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)node->output_count, &shapes));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)node->op->attr_count + 1, &attrs));
+  for (int32_t o = 0; o < node->output_count; ++o) {
+    types[o] = o < outputs ? RN_VARIANT : node->types[o];
+    shapes[o] = o < outputs ? RN_SHAPE_SCALAR : node->shapes[o];
+  }
+  for (int a = 0; a < node->op->attr_count; ++a) {
+    attrs[a] = node->attrs[a];
+    if (attrs[a].kind == RN_ATTR_TYPE && !attrs[a].is_list) attrs[a].type = RN_VARIANT;
+  }
+  node->types = types;
+  node->shapes = shapes;
+  node->attrs = attrs;
+  return RN_OK;
+}
+
+static rn_status_t fill_attrs(const sums_t* s, const rn_op_def_t* op, const rn_ir_node_t* add,
+                              const rn_attr_value_t** out) {
+  rn_attr_value_t* attrs = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&s->ir->arena, (size_t)op->attr_count, &attrs));
+  for (int a = 0; a < op->attr_count; ++a)
+    attrs[a] = *rn_ir_attr(add, rn_str(op->attrs[a].name));  // each is one of the sum's, too
+  *out = attrs;
+  return RN_OK;
+}
+
+// A node of |op|, beside |add|, that reads |input|; its output is of |type| and |shape|.
+static rn_status_t make_node(sums_t* s, const rn_op_def_t* op, const rn_ir_node_t* add,
+                             rn_ir_edge_t input, rn_dtype_t type, rn_shape_t shape,
+                             rn_ir_node_t* out) {
+  rn_arena_t* arena = &s->ir->arena;
+  *out = (rn_ir_node_t){.op = op,
+                        .requested_device = add->requested_device,
+                        .device = add->device,
+                        .input_count = 1,
+                        .output_count = 1,
+                        .feed = -1};
+  RN_RETURN_IF_ERROR(
+      rn_arena_printf(arena, &out->name, "%.*s/%s", RN_STR_ARGS(add->name), op->name));
+  RN_RETURN_IF_ERROR(fill_attrs(s, op, add, &out->attrs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, 1, &out->inputs));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, 1, &out->types));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, 1, &out->shapes));
+  out->inputs[0] = input;
+  out->types[0] = type;
+  out->shapes[0] = shape;
+  out->kernel = rn_kernel_find(op, out->attrs, NULL, add->kernel->device);
+  return RN_OK;
+}
+
+static rn_status_t put_off(sums_t* s, int32_t index) {
+  round_t round;
+  if (!find_round(s, index, &round)) return RN_OK;
+  const rn_ir_node_t add = *rn_ir_node(s->ir, index);  // by value: nodes move when others are added
+  rn_ir_node_t begin, end, later = add;
+  RN_RETURN_IF_ERROR(make_node(s, s->begin, &add, rn_ir_node(s->ir, round.enter)->inputs[0],
+                               RN_VARIANT, RN_SHAPE_SCALAR, &begin));
+  RN_RETURN_IF_ERROR(
+      make_node(s, s->end, &add, (rn_ir_edge_t){round.exit, 0}, add.types[0], add.shapes[0], &end));
+  later.op = s->later;
+  later.extra_count = 0;
+  RN_RETURN_IF_ERROR(fill_attrs(s, s->later, &add, &later.attrs));
+  later.kernel = rn_kernel_find(s->later, later.attrs, NULL, add.kernel->device);
+  if (!begin.kernel || !end.kernel || !later.kernel) return RN_OK;
+  int32_t begun, ended;
+  RN_RETURN_IF_ERROR(rn_ir_add(s->ir, &begin, &begun));
+  RN_RETURN_IF_ERROR(rn_ir_add(s->ir, &end, &ended));
+  rn_ir_replace_edge(s->ir, (rn_ir_edge_t){round.exit, 0}, (rn_ir_edge_t){ended, 0});
+  rn_ir_node(s->ir, ended)->inputs[0] = (rn_ir_edge_t){round.exit, 0};
+  const rn_attr_value_t* attrs = later.attrs;
+  *rn_ir_node(s->ir, index) = later;
+  RN_RETURN_IF_ERROR(carry_sum(s, index, 1));
+  rn_ir_node(s->ir, index)->attrs = attrs;  // T is the operands' type
+  RN_RETURN_IF_ERROR(carry_sum(s, round.enter, 1));
+  RN_RETURN_IF_ERROR(carry_sum(s, round.merge, 1));
+  RN_RETURN_IF_ERROR(carry_sum(s, round.fork, 2));
+  if (round.passed >= 0) RN_RETURN_IF_ERROR(carry_sum(s, round.passed, 1));
+  RN_RETURN_IF_ERROR(carry_sum(s, round.next, 1));
+  RN_RETURN_IF_ERROR(carry_sum(s, round.exit, 1));
+  rn_ir_edge_t* entered = NULL;
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&s->ir->arena, 1, &entered));
+  *entered = (rn_ir_edge_t){begun, 0};
+  rn_ir_node(s->ir, round.enter)->inputs = entered;
+  return RN_OK;
+}
+
+rn_status_t rn_pass_sum_loop_matmuls(rn_ir_t* ir) {
+  sums_t s = {.ir = ir,
+              .add = rn_op_add_product(),
+              .begin = rn_op_begin_sum(),
+              .later = rn_op_add_later(),
+              .end = rn_op_end_sum()};
+  size_t count = ir->nodes.count;
+  bool has_sums = false;
+  for (size_t n = 0; n < count; ++n)
+    has_sums |= ir->nodes.items[n].op == s.add && !ir->nodes.items[n].is_removed;
+  if (!has_sums || !s.begin || !s.later || !s.end) return RN_OK;
+  RN_RETURN_IF_ERROR(rn_ir_count_uses(ir, &s.uses));
+  for (size_t n = 0; n < count; ++n)
+    if (ir->nodes.items[n].op == s.add && !ir->nodes.items[n].is_removed)
+      RN_RETURN_IF_ERROR(put_off(&s, (int32_t)n));
+  return RN_OK;
+}
