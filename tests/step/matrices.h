@@ -1,6 +1,6 @@
 // Matrices for tests of products: what is fed, parts of it, and bits that must be equal.
-#ifndef RUNNEL_TESTS_SESSION_MATRICES_H_
-#define RUNNEL_TESTS_SESSION_MATRICES_H_
+#ifndef RUNNEL_TESTS_STEP_MATRICES_H_
+#define RUNNEL_TESTS_STEP_MATRICES_H_
 
 #include "util.h"
 
@@ -30,4 +30,4 @@ static RT_UNUSED void same_bits(rn_tensor_t* got, const rn_tensor_t* wanted, int
   rn_tensor_clear(got);
 }
 
-#endif  // RUNNEL_TESTS_SESSION_MATRICES_H_
+#endif  // RUNNEL_TESTS_STEP_MATRICES_H_
