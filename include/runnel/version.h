@@ -1,4 +1,7 @@
-// Which release of Runnel this is. TF_Version() tells the TensorFlow release whose API it has.
+// The version of Runnel. TF_Version() returns the TensorFlow release whose API it implements.
+//
+// This file is the only place that states the version: CMake, the Python package and the
+// documentation read the three numbers below.
 #ifndef RUNNEL_VERSION_H_
 #define RUNNEL_VERSION_H_
 
@@ -9,9 +12,14 @@ extern "C" {
 #define RN_VERSION_MAJOR 0
 #define RN_VERSION_MINOR 1
 #define RN_VERSION_PATCH 0
-#define RN_VERSION_STRING "0.1.0"
+#define RN_VERSION_STRING            \
+  RN_VERSION_TEXT_(RN_VERSION_MAJOR) \
+  "." RN_VERSION_TEXT_(RN_VERSION_MINOR) "." RN_VERSION_TEXT_(RN_VERSION_PATCH)
+#define RN_VERSION_TEXT_(number) RN_VERSION_QUOTED_(number)
+#define RN_VERSION_QUOTED_(number) #number
 
-// The version of the library that is running, "major.minor.patch". Never freed.
+// The version of the library that the program runs with, as "major.minor.patch". The caller must
+// not free it.
 __attribute__((visibility("default"))) const char* rn_version(void);
 
 #ifdef __cplusplus

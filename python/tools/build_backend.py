@@ -23,13 +23,19 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 PACKAGE = os.path.join(ROOT, "python", "runnel")
 
 
+def version():
+    """The version of Runnel, which include/runnel/version.h states."""
+    text = open(os.path.join(ROOT, "include", "runnel", "version.h"), encoding="utf-8").read()
+    return ".".join(re.findall(r"^#define RN_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", text, re.M))
+
+
 def project():
-    """(version, requirements, least Python) of pyproject.toml."""
+    """(version, requirements, least Python): the first of version.h, the others of pyproject.toml."""
     text = open(os.path.join(ROOT, "pyproject.toml"), encoding="utf-8").read()
 
     def value(key):
         return re.search(r'^%s = (.*)$' % key, text, re.M).group(1)
-    return (value("version").strip('"'), re.findall(r'"([^"]+)"', value("dependencies")),
+    return (version(), re.findall(r'"([^"]+)"', value("dependencies")),
             value("requires-python").strip('"'))
 
 
@@ -40,8 +46,8 @@ def tag():
 
 
 def metadata():
-    version, requirements, python = project()
-    lines = ["Metadata-Version: 2.1", "Name: runnel", "Version: " + version,
+    number, requirements, python = project()
+    lines = ["Metadata-Version: 2.1", "Name: runnel", "Version: " + number,
              "Summary: TensorFlow's 1.x graph API over a small runtime in C", "Requires-Python: " + python]
     return "\n".join(lines + ["Requires-Dist: " + name for name in requirements]) + "\n"
 
@@ -94,7 +100,7 @@ def built_files(folder):
     rows = [("runnel/" + name, os.path.join(made, name)) for name in sorted(os.listdir(made))
             if name != "__pycache__"]
     rows.append(("runnel/libtensorflow.so.2", os.path.join(folder, "libtensorflow.so.2")))
-    rows.append(("runnel-%s.data/scripts/runnel" % project()[0], os.path.join(folder, "cli", "runnel")))
+    rows.append(("runnel-%s.data/scripts/runnel" % version(), os.path.join(folder, "cli", "runnel")))
     for _, path in rows:
         if not os.path.exists(path):
             sys.exit("%s is missing: build the targets runnel and runnel_python there" % path)
@@ -158,7 +164,7 @@ class Wheel:
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Writes the wheel and gives its name."""
     folder = build_library()
-    name = "runnel-" + project()[0]
+    name = "runnel-" + version()
     file = "%s-%s.whl" % (name, tag())
     wheel = Wheel(os.path.join(wheel_directory, file), name)
     for path, source in source_files() + built_files(folder):
@@ -169,7 +175,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
     """Writes the metadata alone, so that pip need not build to read it."""
-    folder = "runnel-%s.dist-info" % project()[0]
+    folder = "runnel-%s.dist-info" % version()
     os.makedirs(os.path.join(metadata_directory, folder), exist_ok=True)
     with open(os.path.join(metadata_directory, folder, "METADATA"), "w", encoding="utf-8") as stream:
         stream.write(metadata())
@@ -181,7 +187,7 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """A wheel that points to the source tree (`pip install -e .`), where build/release has the C part."""
-    name = "runnel-" + project()[0]
+    name = "runnel-" + version()
     file = "%s-py3-none-any.whl" % name
     wheel = Wheel(os.path.join(wheel_directory, file), name)
     wheel.add("runnel_source.pth", os.path.dirname(PACKAGE) + "\n")
@@ -191,17 +197,17 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 def build_sdist(sdist_directory, config_settings=None):
     """The source as git knows it."""
-    version = project()[0]
-    file = "runnel-%s.tar.gz" % version
+    number = version()
+    file = "runnel-%s.tar.gz" % number
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, text=True,
                             stdout=subprocess.PIPE).stdout.split("\n")
     import tarfile
     with tarfile.open(os.path.join(sdist_directory, file), "w:gz") as tar:
         for path in listed:
             if path and os.path.exists(os.path.join(ROOT, path)):
-                tar.add(os.path.join(ROOT, path), "runnel-%s/%s" % (version, path))
+                tar.add(os.path.join(ROOT, path), "runnel-%s/%s" % (number, path))
         data = metadata().encode()
-        info = tarfile.TarInfo("runnel-%s/PKG-INFO" % version)
+        info = tarfile.TarInfo("runnel-%s/PKG-INFO" % number)
         info.size = len(data)
         tar.addfile(info, io.BytesIO(data))
     return file

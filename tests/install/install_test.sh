@@ -28,6 +28,8 @@ grep -rl "$build" include lib/pkgconfig share && fail 'an installed file names t
 
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 [ "$(pkg-config --modversion tensorflow)" = 2.21.0 ] || fail 'the version of tensorflow.pc'
+said=$(bin/runnel --version | cut -d ' ' -f 2)
+[ "$(pkg-config --modversion runnel)" = "$said" ] || fail "runnel.pc has another version than the command: $said"
 libs=$(pkg-config --libs tensorflow)
 case " $libs " in *' -ltensorflow '*) ;; *) fail "tensorflow.pc links with $libs" ;; esac
 case " $libs " in *' -ltensorflow_framework '*) ;; *) fail "tensorflow.pc links with $libs" ;; esac
