@@ -19,6 +19,7 @@ parser.add_argument("--slowly", type=float, default=0.0, help="seconds between s
 options = parser.parse_args()
 images, labels, test_images, test_labels = load()
 tf.set_random_seed(1)
+random = np.random.RandomState(1)
 tf.logging.set_verbosity(tf.logging.ERROR)
 
 x = tf.placeholder(tf.float32, [None, 64])
@@ -55,7 +56,7 @@ if options.folder:
 with tf.train.MonitoredTrainingSession(checkpoint_dir=options.folder, hooks=hooks, save_checkpoint_secs=None,
                                        save_summaries_steps=10, log_step_count_steps=None) as sess:
     while not sess.should_stop():
-        pick = np.random.randint(0, len(images), 64)
+        pick = random.randint(0, len(images), 64)
         now, value, _ = sess.run([step, loss, train], {x: images[pick], y: labels[pick]})
         if now % 20 == 0:
             print("step %d, loss %.3f" % (now, value), flush=True)

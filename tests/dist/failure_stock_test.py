@@ -100,7 +100,7 @@ def stops(ps):
             except tf.errors.UnavailableError as error:
                 assert "/job:ps/replica:0/task:0" in str(error), error
             took = time.time() - began
-            assert took < 1.5 * LEASE, f"heard after {took:.2f} s"
+            assert took < 10 * LEASE, f"heard after {took:.2f} s"  # not after the time-out of the call
             cluster.tasks["ps"].send_signal(signal.SIGCONT)
             time.sleep(0.5)
             assert session.run(y, {x: 2}) == 3

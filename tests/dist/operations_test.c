@@ -156,6 +156,22 @@ static void expect_page(const task_t* task, const char* path, const char* head, 
   expect_answer(task, request, head, text);
 }
 
+// Asks until the page shows |text|: for what happens in the server a moment later.
+static void wait_for_page(const task_t* task, const char* path, const char* text) {
+  char request[256];
+  snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
+  for (int64_t start = now();; usleep(20000)) {
+    rn_strbuf_t answer;
+    rn_strbuf_init(&answer, memory());
+    talk(task, rn_str(request), &answer);
+    bool is_shown = answer.data && strstr(answer.data, text);
+    cr_assert(is_shown || now() - start < 60 * SECOND, "%s: no %s in %s", path, text,
+              answer.data ? answer.data : "nothing");
+    rn_strbuf_clear(&answer);
+    if (is_shown) return;
+  }
+}
+
 OPS_TEST(pages) {
   task_t task = {0};
   task_open(&task);
@@ -292,7 +308,7 @@ OPS_TEST(a_peer_that_does_not_read_is_given_up) {
     talk(&task, RN_STR("GET /statusz?format=json HTTP/1.1\r\n\r\n"), &answer);
     is_given_up = strstr(answer.data, "\"connections\":0,") &&
                   strstr(answer.data, "\"calls\":0,") && strstr(answer.data, "\"ended\":2000,");
-    cr_assert(now() - start < 10 * SECOND, "%s", answer.data);
+    cr_assert(now() - start < 60 * SECOND, "%s", answer.data);
     rn_strbuf_clear(&answer);
   }
   cr_assert(now() - start > SECOND / 4);
@@ -374,10 +390,9 @@ OPS_TEST(calls_without_a_message_count_too) {
     put_frame(&calls, 1, 4, 2 * i + 1, RN_STR("\x83\x86\x84\x01\x01x"));
   rn_socket_t* socket = connect_http2(&task, rn_strbuf_view(&calls));
   cr_assert(!is_closed_within(socket, SECOND, &answer));
-  expect_page(&task, "/statusz?format=json", "HTTP/1.1 200 ", "\"calls\":512,");
+  wait_for_page(&task, "/statusz?format=json", "\"calls\":512,");
   socket->vtable->close(socket);
-  usleep(200000);
-  expect_page(&task, "/statusz?format=json", "HTTP/1.1 200 ", "\"held\":0,");
+  wait_for_page(&task, "/statusz?format=json", "\"held\":0,");
   rn_strbuf_clear(&calls);
   rn_strbuf_clear(&answer);
   rn_server_destroy(task.server);
@@ -497,11 +512,15 @@ OPS_TEST(a_task_whose_threads_are_stuck_says_so) {
   usleep(1500000);  // the last check is too old to be repeated
   int64_t begun = now();
   expect_page(&task, "/healthz", "HTTP/1.1 503 ", "stuck");
-  cr_assert(now() - begun > SECOND && now() - begun < 4 * SECOND, "it waits two seconds");
-  begun = now();
-  expect_page(&task, "/healthz", "HTTP/1.1 503 ", "stuck");
-  expect_page(&task, "/readyz", "HTTP/1.1 200 ", "ready");
-  cr_assert(now() - begun < SECOND, "and then not again");
+  cr_assert(now() - begun > SECOND && now() - begun < 30 * SECOND, "it waits two seconds");
+  int64_t best = INT64_MAX;  // a busy machine may delay one answer, not all of them
+  for (int i = 0; i < 10 && best >= SECOND; ++i) {
+    begun = now();
+    expect_page(&task, "/healthz", "HTTP/1.1 503 ", "stuck");
+    expect_page(&task, "/readyz", "HTTP/1.1 200 ", "ready");
+    if (now() - begun < best) best = now() - begun;
+  }
+  cr_assert(best < SECOND, "and then not again");
   while (rn_server_is_busy(task.server)) {  // whoever has opened it sees its end
     int writer = open(path, O_WRONLY | O_NONBLOCK);
     usleep(50000);
@@ -974,7 +993,7 @@ static rn_status_t run_pair(const pair_t* pair) {
   rn_session_t* session = connect_to(&master, graph);
   rn_tensor_t value = {0};
   rn_signature_t signature = {.fetches = &y, .fetch_count = 1};
-  rn_step_options_t options = {.timeout_ms = 3000};
+  rn_step_options_t options = {.timeout_ms = 30000};
   rn_status_t status = rn_session_run(session, &signature, NULL, &value, &options);
   for (int i = 0; rn_ok(status) && i < size; ++i) cr_assert_eq(RN_DATA(&value, float)[i], 9);
   rn_tensor_clear(&value);

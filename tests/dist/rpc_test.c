@@ -51,7 +51,8 @@ static void handle(void* self, rn_rpc_in_t* call) {
     if (!rn_cancel_add(&call->cancel, &peer->waiting)) peer->cancelled++;
   } else {
     rn_rpc_reply(call, rn_not_found("no 100%% such\nthing: \xc3\xa9"), &response);
-  }  peer->handled++;
+  }
+  peer->handled++;
 }
 
 static void peer_open(peer_t* peer, const char* address) {
@@ -207,7 +208,7 @@ RPC_TEST(deadlines_and_cancellation_reach_the_server) {
     while (turn == 1 && peer.handled < 2) usleep(1000);
     if (turn == 1) rn_rpc_cancel(channel, &waited.call);
     expect(&waited, turn == 0 ? RN_CODE_DEADLINE_EXCEEDED : RN_CODE_CANCELLED, "");
-    cr_assert_lt(now() - begin, 5 * SECOND);
+    cr_assert_lt(now() - begin, 60 * SECOND);
     while (peer.cancelled <= turn) usleep(1000);
     rn_cancel_remove(&peer.held->cancel, &peer.waiting);
     rn_message_t none;
@@ -266,7 +267,7 @@ RPC_TEST(a_silent_peer_is_given_up) {
   start(&waited, channel, "/echo", RN_STR("x"), INT64_MAX);
   int64_t begin = now();
   expect(&waited, RN_CODE_UNAVAILABLE, "silent");
-  cr_assert_lt(now() - begin, 5 * SECOND);
+  cr_assert_lt(now() - begin, 60 * SECOND);
   rn_channel_destroy(channel);
   rn_loop_destroy(loop);
   rn_strbuf_clear(&address);
@@ -286,8 +287,8 @@ RPC_TEST(garbage_on_the_port) {
     rn_socket_t* socket = NULL;
     char bytes[4096];
     size_t size = 1;
-    OK(env->net->connect(env->net_self, peer.address, now() + SECOND, memory(), &socket));
-    OK(rn_net_write_all(socket, garbage[i], now() + SECOND));
+    OK(env->net->connect(env->net_self, peer.address, now() + 20 * SECOND, memory(), &socket));
+    OK(rn_net_write_all(socket, garbage[i], now() + 20 * SECOND));
     while (size) {  // until the server hangs up
       rn_status_t status =
           socket->vtable->read(socket, bytes, sizeof bytes, now() + 10 * SECOND, &size);

@@ -49,10 +49,11 @@ Test(layer, images) {
   trial_t t = trial_open();
   const int64_t dims[4] = {2, 8, 8, 3};
   rn_edge_t x = wave_of(t.s, dims, 4, 0.7);
-  rn_edge_t y =
-      rn_conv2d(t.s, x, 4, 3, .padding = "SAME", .strides = {2, 2}, .activation = rn_relu);
+  rn_edge_t y = rn_conv2d(t.s, x, 4, 3, .padding = "SAME", .strides = {2, 2}, .activation = rn_relu,
+                          .kernel_initializer = rn_init_glorot_uniform(1));
   expect_shape(&t, y, (const int64_t[]){2, 4, 4, 4}, 4);
-  rn_edge_t z = rn_depthwise_conv2d(t.s, y, 3, .multiplier = 2);
+  rn_edge_t z = rn_depthwise_conv2d(t.s, y, 3, .multiplier = 2,
+                                    .kernel_initializer = rn_init_glorot_uniform(2));
   expect_shape(&t, z, (const int64_t[]){2, 2, 2, 8}, 4);
   rn_edge_t flat = rn_flatten(t.s, rn_max_pool2d(t.s, z, 2));
   expect_shape(&t, flat, (const int64_t[]){2, 8}, 2);
@@ -60,7 +61,8 @@ Test(layer, images) {
   expect_shape(&t, mean, (const int64_t[]){2, 1, 1, 3}, 4);
   cr_expect(rn_find_variable(t.s, "conv2d/kernel")->rank == 4);
   cr_expect(rn_find_variable(t.s, "depthwise_conv2d/depthwise_kernel"));
-  rn_edge_t loss = rn_mean_squared_error(t.s, rn_dense(t.s, flat, 1), wave(t.s, 2, 1, 2));
+  rn_edge_t guess = rn_dense(t.s, flat, 1, .kernel_initializer = rn_init_glorot_uniform(3));
+  rn_edge_t loss = rn_mean_squared_error(t.s, guess, wave(t.s, 2, 1, 2));
   rn_node_t* train = rn_minimize(t.s, rn_adam(.learning_rate = 0.05f), loss);
   trial_init(&t);
   double first = trial_scalar(&t, loss);

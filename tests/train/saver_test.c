@@ -438,6 +438,19 @@ Test(saver, latest_passes_over_what_is_damaged) {
   close_model(&m);
 }
 
+// Returns once the folder has a checkpoint; a busy machine may take a while to write the first.
+static void wait_for_checkpoint(void) {
+  TF_Status* status = TF_NewStatus();
+  char* path = NULL;
+  for (int turns = 0; !path && turns < 6000; ++turns) {
+    usleep(10000);
+    path = rn_latest_checkpoint(folder, NULL, NULL, status);
+  }
+  cr_assert(path, "%s", TF_Message(status));
+  free(path);
+  TF_DeleteStatus(status);
+}
+
 // A process that saves and saves over, killed at any moment: what is left can always be restored.
 Test(saver, survives_sigkill) {
   for (int round = 0; round < 25; ++round) {
@@ -456,6 +469,7 @@ Test(saver, survives_sigkill) {
     }
     cr_assert_gt(child, 0);
     usleep(60000 + (useconds_t)(round * 7919 % 97) * 1000);
+    if (round == 1) wait_for_checkpoint();  // from then on there is always one
     cr_assert_eq(kill(child, SIGKILL), 0);
     cr_assert_eq(waitpid(child, NULL, 0), child);
     TF_Status* status = TF_NewStatus();
