@@ -28,8 +28,9 @@ bad=0
 while IFS=: read -r file line text; do
   room=${file#src/}
   room=${room%%/*}
-  target=$(sed -n 's/.*#include "\([^"/]*\)\/.*/\1/p' <<<"$text")
-  [ -z "$target" ] || [ "$room" = capi ] || [ "$target" = "$room" ] && continue
+  [[ $text =~ \#include\ \"([^\"/]*)/ ]] || continue
+  target=${BASH_REMATCH[1]}
+  [ "$room" = capi ] || [ "$target" = "$room" ] && continue
   case " ${may[$room]-none} " in
     *" $target "*) ;;
     *)

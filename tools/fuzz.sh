@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets with clang and runs each for FUZZ_SECONDS (default 60).
 # usage: tools/fuzz.sh [TARGET ...]
-# The corpus of each grows in build/fuzz/corpus/TARGET; inputs that crash it are in build/fuzz/crashes.
+# Each starts from the inputs of fuzz/corpus/TARGET.tar; its corpus grows in build/fuzz/corpus/TARGET. Inputs that crash it
+# are in build/fuzz/crashes; tools/corpus.sh adds one to the archive.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${FUZZ_SECONDS:-60}
@@ -23,10 +24,7 @@ mkdir -p $build/crashes
 failed=0
 for target in "${targets[@]}"; do
   corpus=$build/corpus/$target
-  if [ ! -d "$corpus" ]; then
-    mkdir -p "$corpus"
-    cp fuzz/corpus/"$target"/* "$corpus/"
-  fi
+  tools/corpus.sh unpack "$target" "$corpus"  # beside what earlier runs found
   echo "$target: $seconds seconds"
   $build/fuzz/"$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
     -artifact_prefix="$build/crashes/$target-" "$corpus" >"$build/$target.log" 2>&1 || {
