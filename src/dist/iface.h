@@ -1,9 +1,9 @@
-// What tasks say to each other, whatever carries it: one record for each kind of call, one table
-// for each of the two services.
+// The calls between tasks, independent of the transport: one record type per call, one vtable per
+// service.
 //
-// A call is asynchronous. Its record holds the question and room for the answer, belongs to the
-// caller and stays put until |done|, which is called once, on any thread, with no locks held; the
-// callee of |done| owns the status. Strings of the question are lent for the same time.
+// A call is asynchronous. Its record holds the request and room for the response. The caller owns
+// the record and keeps it in place until |done| is called: once, on any thread, with no locks held,
+// and with a status that |done| owns. The request's strings are borrowed for the same time.
 #ifndef RUNNEL_DIST_IFACE_H_
 #define RUNNEL_DIST_IFACE_H_
 
@@ -12,6 +12,44 @@
 #include "dist/caller.h"
 #include "framework/cancel.h"
 #include "tensor/tensor.h"
+
+// Every call, in one list per service: X(side, name, Method, speed, answer, again). It makes the
+// vtables, the forwarders, the methods of the gRPC services, the dispatch and the kinds of records
+// (records.h). A new call is a line here, its record below and its implementations.
+//   name     the vtable's function, and the record rn_<name>_t
+//   Method   of the gRPC service
+//   speed    QUICK: may run on the network's thread
+//   answer   ANSWERS with a message of its own, or just with a status: ACKS
+//   again    whether it may be made again after a broken connection (repeat.h): IDEMPOTENT calls
+//            may; NUMBERED ones may under the number of rn_<name>_number, which the callee fences
+//            (worker_fence.h); ONCE: never
+#define RN_WORKER_CALLS(X)                                                       \
+  X(worker, run_graph, RunGraph, QUICK, ANSWERS, NUMBERED)                       \
+  X(worker, recv_tensor, RecvTensor, QUICK, ANSWERS, NUMBERED)                   \
+  X(worker, cleanup_graph, CleanupGraph, QUICK, ACKS, IDEMPOTENT)                \
+  /* A liveness probe: retrying would hide the answer. */                        \
+  X(worker, get_status, GetStatus, QUICK, ANSWERS, ONCE)                         \
+  X(worker, create_worker_session, CreateWorkerSession, QUICK, ACKS, IDEMPOTENT) \
+  /* Callers retry this one themselves. */                                       \
+  X(worker, delete_worker_session, DeleteWorkerSession, SLOW, ACKS, ONCE)        \
+  /* A graph that was registered twice goes with its session. */                 \
+  X(worker, register_graph, RegisterGraph, SLOW, ANSWERS, IDEMPOTENT)            \
+  X(worker, deregister_graph, DeregisterGraph, SLOW, ACKS, IDEMPOTENT)           \
+  X(worker, cleanup_all, CleanupAll, SLOW, ACKS, IDEMPOTENT)                     \
+  /* Requests that switch logging on are counted. */                             \
+  X(worker, logging, Logging, QUICK, ANSWERS, ONCE)
+
+#define RN_MASTER_CALLS(X)                                 \
+  X(master, run_step, RunStep, QUICK, ANSWERS)             \
+  X(master, run_callable, RunCallable, QUICK, ANSWERS)     \
+  X(master, create_session, CreateSession, SLOW, ANSWERS)  \
+  X(master, extend_session, ExtendSession, SLOW, ANSWERS)  \
+  X(master, partial_setup, PartialRunSetup, SLOW, ANSWERS) \
+  X(master, close_session, CloseSession, SLOW, ACKS)       \
+  X(master, list_devices, ListDevices, QUICK, ANSWERS)     \
+  X(master, reset, Reset, SLOW, ACKS)                      \
+  X(master, make_callable, MakeCallable, SLOW, ANSWERS)    \
+  X(master, release_callable, ReleaseCallable, QUICK, ACKS)
 
 typedef struct rn_call_t {
   void (*done)(struct rn_call_t* call, rn_status_t status);
@@ -101,6 +139,9 @@ typedef struct rn_run_graph_t {
   rn_strbuf_t stats;  // the answer: a StepStats, if it was wanted
   rn_strbuf_t graph;  // the answer: the part's GraphDef, likewise
 } rn_run_graph_t;
+static inline int64_t rn_run_graph_number(const rn_run_graph_t* call) {
+  return call->is_partial ? 0 : call->request;
+}
 
 typedef struct rn_cleanup_graph_t {
   rn_call_t call;
@@ -115,6 +156,7 @@ typedef struct rn_recv_tensor_t {
   rn_tensor_t value;  // the answer: owned by the caller, unset if it is dead
   bool is_dead;
 } rn_recv_tensor_t;
+static inline int64_t rn_recv_tensor_number(const rn_recv_tensor_t* call) { return call->request; }
 
 typedef struct rn_cleanup_all_t {
   rn_call_t call;
@@ -130,29 +172,6 @@ typedef struct rn_logging_t {
   size_t step_count;
   rn_strbuf_t notes;  // the answer: a LoggingResponse, added to what is there
 } rn_logging_t;
-
-typedef struct rn_worker_t {
-  const struct rn_worker_vtable_t* vtable;
-} rn_worker_t;
-
-typedef struct rn_worker_vtable_t {
-  void (*get_status)(rn_worker_t* worker, rn_get_status_t* call);
-  void (*create_session)(rn_worker_t* worker, rn_create_worker_session_t* call);
-  void (*delete_session)(rn_worker_t* worker, rn_delete_worker_session_t* call);
-  void (*register_graph)(rn_worker_t* worker, rn_register_graph_t* call);
-  void (*deregister_graph)(rn_worker_t* worker, rn_deregister_graph_t* call);
-  void (*run_graph)(rn_worker_t* worker, rn_run_graph_t* call);
-  void (*cleanup_graph)(rn_worker_t* worker, rn_cleanup_graph_t* call);
-  void (*recv_tensor)(rn_worker_t* worker, rn_recv_tensor_t* call);
-  void (*cleanup_all)(rn_worker_t* worker, rn_cleanup_all_t* call);
-  void (*logging)(rn_worker_t* worker, rn_logging_t* call);
-} rn_worker_vtable_t;
-// A function of such a table that hands the call on to the worker that its |type| has as |member|.
-#define RN_HAND_ON(name, record, type, member)        \
-  static void name(rn_worker_t* face, record* call) { \
-    rn_worker_t* worker = ((type*)face)->member;      \
-    worker->vtable->name(worker, call);               \
-  }
 
 // Calls to a master.
 
@@ -241,22 +260,26 @@ typedef struct rn_release_callable_t {
   int64_t handle;
 } rn_release_callable_t;
 
+// The two interfaces: one function per call of the list.
+#define RN_CALL_FUNCTION(side, name, ...) void (*name)(rn_##side##_t * side, rn_##name##_t * call);
+
+typedef struct rn_worker_t {
+  const struct rn_worker_vtable_t* vtable;
+} rn_worker_t;
+typedef struct rn_worker_vtable_t {
+  RN_WORKER_CALLS(RN_CALL_FUNCTION)
+} rn_worker_vtable_t;
+
 typedef struct rn_master_t {
   const struct rn_master_vtable_t* vtable;
 } rn_master_t;
-
 typedef struct rn_master_vtable_t {
-  void (*create_session)(rn_master_t* master, rn_create_session_t* call);
-  void (*extend_session)(rn_master_t* master, rn_extend_session_t* call);
-  void (*partial_setup)(rn_master_t* master, rn_partial_setup_t* call);
-  void (*run_step)(rn_master_t* master, rn_run_step_t* call);
-  void (*close_session)(rn_master_t* master, rn_close_session_t* call);
-  void (*list_devices)(rn_master_t* master, rn_list_devices_t* call);
-  void (*reset)(rn_master_t* master, rn_reset_t* call);
-  void (*make_callable)(rn_master_t* master, rn_make_callable_t* call);
-  void (*run_callable)(rn_master_t* master, rn_run_callable_t* call);
-  void (*release_callable)(rn_master_t* master, rn_release_callable_t* call);
+  RN_MASTER_CALLS(RN_CALL_FUNCTION)
 } rn_master_vtable_t;
+
+// Fills a vtable with the file's own functions, which have the calls' names:
+// rn_worker_vtable_t vtable = {RN_WORKER_CALLS(RN_CALL_ENTRY)}.
+#define RN_CALL_ENTRY(side, name, ...) .name = name,
 
 static inline void rn_call_done(rn_call_t* call, rn_status_t status) { call->done(call, status); }
 

@@ -488,18 +488,7 @@ static void release_callable(rn_master_t* face, rn_release_callable_t* call) {
   rn_call_done(&call->call, status);
 }
 
-static const rn_master_vtable_t vtable = {
-    .create_session = create_session,
-    .extend_session = extend_session,
-    .partial_setup = partial_setup,
-    .run_step = run_step,
-    .close_session = close_session,
-    .list_devices = list_devices,
-    .reset = reset,
-    .make_callable = make_callable,
-    .run_callable = run_callable,
-    .release_callable = release_callable,
-};
+static const rn_master_vtable_t vtable = {RN_MASTER_CALLS(RN_CALL_ENTRY)};
 
 rn_status_t rn_local_master_create(const rn_local_master_options_t* options,
                                    rn_local_master_t** out) {

@@ -219,7 +219,7 @@ static void on_all_asked(rn_fan_t* fan, rn_status_t status) {
                                      .isolates = session->config_proto->isolate_session_state,
                                      .master = session->tasks[0].name,
                                      .master_incarnation = session->devices[0]->incarnation};
-    task->worker->vtable->create_session(task->worker, &patient->create);
+    task->worker->vtable->create_worker_session(task->worker, &patient->create);
   }
   rn_fan_end(&mending->fan, RN_OK, RN_STR(""));
 }

@@ -217,7 +217,7 @@ static void create_all(opening_t* opening) {
   }
   for (int t = 0; t < count; ++t) {
     rn_worker_t* worker = session->tasks[t].worker;
-    worker->vtable->create_session(worker, &creates[t].call);
+    worker->vtable->create_worker_session(worker, &creates[t].call);
   }
 }
 
@@ -315,7 +315,7 @@ static void on_deleted(rn_call_t* call, rn_status_t status) {
   bool is_lost = rn_status_code(status) == RN_CODE_UNAVAILABLE && ++gone->tries < DELETE_TRIES;
   rn_status_free(status);
   if (is_lost)
-    gone->worker->vtable->delete_session(gone->worker, &gone->call);
+    gone->worker->vtable->delete_worker_session(gone->worker, &gone->call);
   else
     RN_FREE(gone->allocator, gone);
 }
@@ -336,7 +336,7 @@ static void close_tasks(rn_master_session_t* session) {
     gone->call.call = (rn_call_t){.done = on_deleted,
                                   .deadline_ns = master->env->now_ns(master->env->self) + DELETE_NS,
                                   .waits_for_ready = true};
-    task->worker->vtable->delete_session(task->worker, &gone->call);
+    task->worker->vtable->delete_worker_session(task->worker, &gone->call);
   }
 }
 

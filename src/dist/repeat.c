@@ -113,37 +113,19 @@ static void begin(rn_worker_t* face, rn_call_t* call, int64_t number,
   make(repeat->peer, call);
 }
 
-#define REPEATED(name, type, number)                            \
-  static void make_##name(rn_worker_t* peer, rn_call_t* call) { \
-    peer->vtable->name(peer, (type*)call);                      \
-  }                                                             \
-  static void name(rn_worker_t* face, type* call) { begin(face, &call->call, number, make_##name); }
-REPEATED(run_graph, rn_run_graph_t, call->is_partial ? 0 : call->request)
-REPEATED(recv_tensor, rn_recv_tensor_t, call->request)
-// These can be done twice: a graph that was registered twice goes with its session.
-REPEATED(create_session, rn_create_worker_session_t, 1)
-REPEATED(register_graph, rn_register_graph_t, 1)
-REPEATED(deregister_graph, rn_deregister_graph_t, 1)
-REPEATED(cleanup_graph, rn_cleanup_graph_t, 1)
-REPEATED(cleanup_all, rn_cleanup_all_t, 1)
-// Who asks how a task is wants to know whether it answers; who closes a session asks again itself.
-RN_HAND_ON(get_status, rn_get_status_t, rn_repeat_t, peer)
-RN_HAND_ON(delete_session, rn_delete_worker_session_t, rn_repeat_t, peer)
-// Switching on is counted.
-RN_HAND_ON(logging, rn_logging_t, rn_repeat_t, peer)
+#define NUMBER_ONCE(name, call) 0
+#define NUMBER_IDEMPOTENT(name, call) 1
+#define NUMBER_NUMBERED(name, call) rn_##name##_number(call)
+#define REPEATED(side, name, Method, speed, answer, again)             \
+  static void make_##name(rn_worker_t* peer, rn_call_t* call) {        \
+    peer->vtable->name(peer, (rn_##name##_t*)call);                    \
+  }                                                                    \
+  static void name(rn_worker_t* face, rn_##name##_t* call) {           \
+    begin(face, &call->call, NUMBER_##again(name, call), make_##name); \
+  }
+RN_WORKER_CALLS(REPEATED)
 
-static const rn_worker_vtable_t vtable = {
-    .get_status = get_status,
-    .create_session = create_session,
-    .delete_session = delete_session,
-    .register_graph = register_graph,
-    .deregister_graph = deregister_graph,
-    .run_graph = run_graph,
-    .cleanup_graph = cleanup_graph,
-    .recv_tensor = recv_tensor,
-    .cleanup_all = cleanup_all,
-    .logging = logging,
-};
+static const rn_worker_vtable_t vtable = {RN_WORKER_CALLS(RN_CALL_ENTRY)};
 
 rn_status_t rn_repeat_create(rn_worker_t* peer, const rn_env_t* env, rn_allocator_t allocator,
                              rn_repeat_t** out) {

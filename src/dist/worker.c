@@ -237,7 +237,7 @@ static void warn(rn_local_worker_t* worker, rn_status_t refused) {
            rn_status_message(refused), (long long)left_out);
 }
 
-static void create_session(rn_worker_t* face, rn_create_worker_session_t* call) {
+static void create_worker_session(rn_worker_t* face, rn_create_worker_session_t* call) {
   rn_local_worker_t* worker = (rn_local_worker_t*)face;
   rn_status_t status = check_master(worker, call);
   if (!rn_ok(status)) warn(worker, status);
@@ -254,7 +254,7 @@ static void create_session(rn_worker_t* face, rn_create_worker_session_t* call) 
   rn_call_done(&call->call, status);
 }
 
-static void delete_session(rn_worker_t* face, rn_delete_worker_session_t* call) {
+static void delete_worker_session(rn_worker_t* face, rn_delete_worker_session_t* call) {
   rn_local_worker_t* worker = (rn_local_worker_t*)face;
   session_t* session = NULL;
   rn_mutex_lock(&worker->mutex);
@@ -608,18 +608,7 @@ static void logging(rn_worker_t* face, rn_logging_t* call) {
   rn_call_done(&call->call, rn_strbuf_status(&call->notes));
 }
 
-static const rn_worker_vtable_t vtable = {
-    .get_status = get_status,
-    .create_session = create_session,
-    .delete_session = delete_session,
-    .register_graph = register_graph,
-    .deregister_graph = deregister_graph,
-    .run_graph = run_graph,
-    .cleanup_graph = cleanup_graph,
-    .recv_tensor = recv_tensor,
-    .cleanup_all = cleanup_all,
-    .logging = logging,
-};
+static const rn_worker_vtable_t vtable = {RN_WORKER_CALLS(RN_CALL_ENTRY)};
 
 rn_worker_stats_t rn_local_worker_stats(rn_local_worker_t* worker) {
   rn_worker_stats_t stats = {.steps = rn_steps_count(worker->steps)};

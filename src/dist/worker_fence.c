@@ -27,7 +27,7 @@ static void run_part(void* self, rn_call_t* call) {
 static void run_graph(rn_worker_t* face, rn_run_graph_t* call) {
   rn_worker_fence_t* fence = (rn_worker_fence_t*)face;
   rn_fence_call_t fenced = {.call = &call->call,
-                            .number = call->is_partial ? 0 : call->request,
+                            .number = rn_run_graph_number(call),
                             .fetches = call->fetches,
                             .fetch_count = call->fetch_count};
   rn_fence_run(fence->runs, fenced, run_part, fence);
@@ -46,33 +46,25 @@ static void on_value_again(rn_call_t* call) {
 
 static void recv_tensor(rn_worker_t* face, rn_recv_tensor_t* call) {
   rn_worker_fence_t* fence = (rn_worker_fence_t*)face;
-  rn_fence_call_t fenced = {
-      .call = &call->call, .number = call->request, .fetches = &call->value, .fetch_count = 1};
+  rn_fence_call_t fenced = {.call = &call->call,
+                            .number = rn_recv_tensor_number(call),
+                            .fetches = &call->value,
+                            .fetch_count = 1};
   rn_fence_run(fence->values, fenced, take_value, fence);
 }
 
-// The rest can be done twice, or is not asked for again.
-RN_HAND_ON(get_status, rn_get_status_t, rn_worker_fence_t, worker)
-RN_HAND_ON(create_session, rn_create_worker_session_t, rn_worker_fence_t, worker)
-RN_HAND_ON(delete_session, rn_delete_worker_session_t, rn_worker_fence_t, worker)
-RN_HAND_ON(register_graph, rn_register_graph_t, rn_worker_fence_t, worker)
-RN_HAND_ON(deregister_graph, rn_deregister_graph_t, rn_worker_fence_t, worker)
-RN_HAND_ON(cleanup_graph, rn_cleanup_graph_t, rn_worker_fence_t, worker)
-RN_HAND_ON(cleanup_all, rn_cleanup_all_t, rn_worker_fence_t, worker)
-RN_HAND_ON(logging, rn_logging_t, rn_worker_fence_t, worker)
+// Calls without a number need no fence: they may run twice, or are not made again.
+#define FENCED_NUMBERED(name)
+#define FENCED_ONCE(name)                                     \
+  static void name(rn_worker_t* face, rn_##name##_t* call) {  \
+    rn_worker_t* worker = ((rn_worker_fence_t*)face)->worker; \
+    worker->vtable->name(worker, call);                       \
+  }
+#define FENCED_IDEMPOTENT(name) FENCED_ONCE(name)
+#define FENCED(side, name, Method, speed, answer, again) FENCED_##again(name)
+RN_WORKER_CALLS(FENCED)
 
-static const rn_worker_vtable_t vtable = {
-    .get_status = get_status,
-    .create_session = create_session,
-    .delete_session = delete_session,
-    .register_graph = register_graph,
-    .deregister_graph = deregister_graph,
-    .run_graph = run_graph,
-    .cleanup_graph = cleanup_graph,
-    .recv_tensor = recv_tensor,
-    .cleanup_all = cleanup_all,
-    .logging = logging,
-};
+static const rn_worker_vtable_t vtable = {RN_WORKER_CALLS(RN_CALL_ENTRY)};
 
 rn_status_t rn_worker_fence_create(const rn_worker_fence_options_t* options,
                                    rn_worker_fence_t** out) {

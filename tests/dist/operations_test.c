@@ -665,7 +665,7 @@ OPS_TEST(masters_of_other_clusters_have_no_sessions_here) {
                                        .job = rn_str(cases[i].job),
                                        .task = cases[i].task,
                                        .master = rn_str(cases[i].master)};
-    worker->vtable->create_session(worker, &call);
+    worker->vtable->create_worker_session(worker, &call);
     expect_code(rn_waiter_wait(&waiter), cases[i].code, cases[i].text);
   }
   rn_channel_destroy(channel);
@@ -709,7 +709,7 @@ OPS_TEST(a_name_from_outside_does_not_forge_a_line_of_the_log) {
       .session = RN_STR("s"),
       .job = RN_STR("worker"),
       .master = RN_STR("nobody\n2026-01-01 00:00:00.000 I all is well\x1b[2J")};
-  rn_remote_worker(peer)->vtable->create_session(rn_remote_worker(peer), &call);
+  rn_remote_worker(peer)->vtable->create_worker_session(rn_remote_worker(peer), &call);
   expect_code(rn_waiter_wait(&waiter), RN_CODE_PERMISSION_DENIED, "nobody");
   rn_channel_destroy(channel);
   rn_remote_peer_destroy(peer);

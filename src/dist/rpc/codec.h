@@ -10,6 +10,10 @@
 #include "dist/rpc/loan.h"
 #include "dist/rpc/message.h"
 
+// Where the methods of a service are: RN_PATH_worker "RunGraph".
+#define RN_PATH_worker "/tensorflow.WorkerService/"
+#define RN_PATH_master "/tensorflow.MasterService/"
+
 // A message under construction. What fails is kept: one check at the end.
 typedef struct rn_encoder_t {
   rn_message_t* message;

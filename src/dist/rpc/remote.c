@@ -37,6 +37,7 @@ typedef struct sent_t {
   rn_remote_peer_t* peer;
   rn_call_t* call;
   decode_fn_t decode;
+  rn_encoder_t encoder;  // until the request is written
   rn_cancel_entry_t entry;
   bool is_linked;
   bool asks_for_lender;  // a RecvTensor that a lender of this machine answers with its name
@@ -54,7 +55,7 @@ static void on_cancel(rn_cancel_entry_t* entry) {
   rn_rpc_cancel(sent->peer->channel, &sent->out);
 }
 
-static rn_status_t take_tensor(const rn_in_t* in, rn_call_t* call) {
+static rn_status_t take_recv_tensor(const rn_in_t* in, rn_call_t* call) {
   return rn_decode_received(in, (rn_recv_tensor_t*)call);
 }
 
@@ -184,7 +185,7 @@ static void on_done(rn_rpc_out_t* out, rn_status_t status) {
   if (sent->is_linked) rn_cancel_remove(call->cancel, &sent->entry);
   call->is_broken = rn_status_code(status) == RN_CODE_UNAVAILABLE && out->is_sent &&
                     out->stream.grpc_status < 0 && !rn_lease_is_over(status);
-  if (rn_ok(status) && sent->decode == take_tensor) status = borrow(sent, &borrowed);
+  if (rn_ok(status) && sent->decode == take_recv_tensor) status = borrow(sent, &borrowed);
   if (rn_ok(status) && sent->decode && !borrowed) {
     const rn_message_t* message = &out->stream.message;
     rn_arena_t arena;
@@ -204,12 +205,16 @@ static void on_done(rn_rpc_out_t* out, rn_status_t status) {
     rn_call_done(call, status);
 }
 
-// A call to |path|: |*out_sent| takes the request by |encoder|, then goes with send_off.
-static rn_status_t prepare(rn_remote_peer_t* peer, const char* path, rn_call_t* call,
-                           decode_fn_t decode, sent_t** out_sent, rn_encoder_t* encoder) {
-  *out_sent = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW(peer->allocator, out_sent));
-  sent_t* sent = *out_sent;
+// A call to |path|, whose request is to be written into |encoder| before send_off. NULL if there is
+// no memory; then |call| has been answered.
+static sent_t* prepare(rn_remote_peer_t* peer, const char* path, rn_call_t* call,
+                       decode_fn_t decode) {
+  sent_t* sent = NULL;
+  rn_status_t status = RN_NEW(peer->allocator, &sent);
+  if (!rn_ok(status)) {
+    rn_call_done(call, status);
+    return NULL;
+  }
   sent->peer = peer;
   sent->call = call;
   sent->decode = decode;
@@ -220,14 +225,14 @@ static rn_status_t prepare(rn_remote_peer_t* peer, const char* path, rn_call_t* 
   sent->out.waits_for_ready = call->waits_for_ready;
   sent->out.done = on_done;
   rn_message_init(&sent->out.request, peer->allocator);
-  rn_encoder_open(encoder, &sent->out.request);
-  return RN_OK;
+  rn_encoder_open(&sent->encoder, &sent->out.request);
+  return sent;
 }
 
-// Takes |status|, what preparing the call came to.
-static void send_off(rn_remote_peer_t* peer, rn_call_t* call, sent_t* sent, rn_encoder_t* encoder,
-                     rn_status_t status) {
-  if (sent) status = rn_status_join(status, rn_encoder_close(encoder));
+static void send_off(sent_t* sent) {
+  rn_remote_peer_t* peer = sent->peer;
+  rn_call_t* call = sent->call;
+  rn_status_t status = rn_encoder_close(&sent->encoder);
   if (rn_ok(status) && call->cancel) {
     sent->is_linked = rn_cancel_add(call->cancel, &sent->entry);
     if (!sent->is_linked) status = rn_cancelled("The call was cancelled before it was made");
@@ -236,28 +241,14 @@ static void send_off(rn_remote_peer_t* peer, rn_call_t* call, sent_t* sent, rn_e
     rn_rpc_start(peer->channel, &sent->out);
     return;
   }
-  if (sent) {
-    rn_rpc_out_clear(&sent->out);
-    RN_FREE(peer->allocator, sent);
-  }
+  rn_rpc_out_clear(&sent->out);
+  RN_FREE(peer->allocator, sent);
   rn_call_done(call, status);
 }
 
-// One call: BODY writes the request into |out|.
-#define CALL(peer, PATH, record, DECODE, BODY)                                          \
-  do {                                                                                  \
-    sent_t* sent;                                                                       \
-    rn_encoder_t encoder;                                                               \
-    rn_status_t made = prepare((peer), PATH, &(record)->call, DECODE, &sent, &encoder); \
-    if (rn_ok(made)) {                                                                  \
-      rn_strbuf_t* out = &encoder.head;                                                 \
-      (void)out;                                                                        \
-      BODY;                                                                             \
-    }                                                                                   \
-    send_off((peer), &(record)->call, sent, &encoder, made);                            \
-  } while (0)
-#define WORKER_PATH(method) "/tensorflow.WorkerService/" method
-#define MASTER_PATH(method) "/tensorflow.MasterService/" method
+// Requests are written by put_<call> into |out|, the head of the call's encoder; responses are read
+// by take_<call>.
+static sent_t* sent_of(rn_strbuf_t* out) { return RN_CONTAINER_OF(out, sent_t, encoder.head); }
 
 static void put_names(rn_strbuf_t* out, uint32_t number, const rn_str_t* names, size_t count) {
   for (size_t i = 0; i < count; ++i) rn_pb_put_str(out, number, names[i]);
@@ -271,13 +262,11 @@ static void copy_handle(rn_str_t from, char* out, size_t room) {
 
 // The worker.
 
-static rn_status_t take_status(const rn_in_t* in, rn_call_t* call) {
+static rn_status_t take_get_status(const rn_in_t* in, rn_call_t* call) {
   return rn_decode_status(in, (rn_get_status_t*)call);
 }
 
-static void get_status(rn_worker_t* worker, rn_get_status_t* call) {
-  CALL(of_worker(worker), WORKER_PATH("GetStatus"), call, take_status, );
-}
+static void put_get_status(rn_strbuf_t* out, const rn_get_status_t* call) { (void)out, (void)call; }
 
 static void put_server_def(rn_strbuf_t* out, const rn_create_worker_session_t* call) {
   size_t def = rn_pb_begin(out, rn_pb_CreateWorkerSessionRequest_server_def_field);
@@ -287,62 +276,52 @@ static void put_server_def(rn_strbuf_t* out, const rn_create_worker_session_t* c
   rn_pb_end(out, def);
 }
 
-static void create_worker_session(rn_worker_t* worker, rn_create_worker_session_t* call) {
-  CALL(of_worker(worker), WORKER_PATH("CreateWorkerSession"), call, NULL, {
-    rn_pb_put_str(out, rn_pb_CreateWorkerSessionRequest_session_handle_field, call->session);
-    put_server_def(out, call);
-    if (call->isolates)
-      rn_pb_put_uint(out, rn_pb_CreateWorkerSessionRequest_isolate_session_state_field, 1);
-    rn_pb_put_str(out, rn_pb_CreateWorkerSessionRequest_master_task_field, call->master);
-    rn_pb_put_uint(out, rn_pb_CreateWorkerSessionRequest_master_incarnation_field,
-                   call->master_incarnation);
-  });
+static void put_create_worker_session(rn_strbuf_t* out, const rn_create_worker_session_t* call) {
+  rn_pb_put_str(out, rn_pb_CreateWorkerSessionRequest_session_handle_field, call->session);
+  put_server_def(out, call);
+  if (call->isolates)
+    rn_pb_put_uint(out, rn_pb_CreateWorkerSessionRequest_isolate_session_state_field, 1);
+  rn_pb_put_str(out, rn_pb_CreateWorkerSessionRequest_master_task_field, call->master);
+  rn_pb_put_uint(out, rn_pb_CreateWorkerSessionRequest_master_incarnation_field,
+                 call->master_incarnation);
 }
 
-static void delete_worker_session(rn_worker_t* worker, rn_delete_worker_session_t* call) {
-  CALL(of_worker(worker), WORKER_PATH("DeleteWorkerSession"), call, NULL, {
-    rn_pb_put_str(out, rn_pb_DeleteWorkerSessionRequest_session_handle_field, call->session);
-  });
+static void put_delete_worker_session(rn_strbuf_t* out, const rn_delete_worker_session_t* call) {
+  rn_pb_put_str(out, rn_pb_DeleteWorkerSessionRequest_session_handle_field, call->session);
 }
 
-static rn_status_t take_registered(const rn_in_t* in, rn_call_t* call) {
+static rn_status_t take_register_graph(const rn_in_t* in, rn_call_t* call) {
   rn_register_graph_t* record = (rn_register_graph_t*)call;
   copy_handle(rn_field_bytes(in->bytes, rn_pb_RegisterGraphResponse_graph_handle_field),
               record->handle, sizeof record->handle);
   return RN_OK;
 }
 
-static void register_graph(rn_worker_t* worker, rn_register_graph_t* call) {
-  CALL(of_worker(worker), WORKER_PATH("RegisterGraph"), call, take_registered, {
-    rn_pb_put_str(out, rn_pb_RegisterGraphRequest_session_handle_field, call->session);
-    rn_pb_put_str(out, rn_pb_RegisterGraphRequest_graph_def_field, call->graph_def);
-    rn_pb_put_str(out, rn_pb_RegisterGraphRequest_graph_options_field, RN_STR(""));
-    rn_pb_put_str(out, rn_pb_RegisterGraphRequest_debug_options_field, RN_STR(""));
-    rn_pb_put_uint(out, rn_pb_RegisterGraphRequest_create_worker_session_called_field, 1);
-    rn_pb_put_str(out, rn_pb_RegisterGraphRequest_config_proto_field, call->config);
-  });
+static void put_register_graph(rn_strbuf_t* out, const rn_register_graph_t* call) {
+  rn_pb_put_str(out, rn_pb_RegisterGraphRequest_session_handle_field, call->session);
+  rn_pb_put_str(out, rn_pb_RegisterGraphRequest_graph_def_field, call->graph_def);
+  rn_pb_put_str(out, rn_pb_RegisterGraphRequest_graph_options_field, RN_STR(""));
+  rn_pb_put_str(out, rn_pb_RegisterGraphRequest_debug_options_field, RN_STR(""));
+  rn_pb_put_uint(out, rn_pb_RegisterGraphRequest_create_worker_session_called_field, 1);
+  rn_pb_put_str(out, rn_pb_RegisterGraphRequest_config_proto_field, call->config);
 }
 
-static void deregister_graph(rn_worker_t* worker, rn_deregister_graph_t* call) {
-  CALL(of_worker(worker), WORKER_PATH("DeregisterGraph"), call, NULL, {
-    rn_pb_put_str(out, rn_pb_DeregisterGraphRequest_graph_handle_field, call->handle);
-    rn_pb_put_str(out, rn_pb_DeregisterGraphRequest_session_handle_field, call->session);
-    rn_pb_put_uint(out, rn_pb_DeregisterGraphRequest_create_worker_session_called_field, 1);
-  });
+static void put_deregister_graph(rn_strbuf_t* out, const rn_deregister_graph_t* call) {
+  rn_pb_put_str(out, rn_pb_DeregisterGraphRequest_graph_handle_field, call->handle);
+  rn_pb_put_str(out, rn_pb_DeregisterGraphRequest_session_handle_field, call->session);
+  rn_pb_put_uint(out, rn_pb_DeregisterGraphRequest_create_worker_session_called_field, 1);
 }
 
-static rn_status_t take_run(const rn_in_t* in, rn_call_t* call) {
+static rn_status_t take_run_graph(const rn_in_t* in, rn_call_t* call) {
   return rn_decode_run_graph_response(in, (rn_run_graph_t*)call);
 }
 
-static void run_graph(rn_worker_t* worker, rn_run_graph_t* call) {
-  CALL(of_worker(worker), WORKER_PATH("RunGraph"), call, take_run,
-       { rn_encode_run_graph(&encoder, call); });
+static void put_run_graph(rn_strbuf_t* out, const rn_run_graph_t* call) {
+  rn_encode_run_graph(&sent_of(out)->encoder, call);
 }
 
-static void cleanup_graph(rn_worker_t* worker, rn_cleanup_graph_t* call) {
-  CALL(of_worker(worker), WORKER_PATH("CleanupGraph"), call, NULL,
-       { rn_pb_put_uint(out, rn_pb_CleanupGraphRequest_step_id_field, (uint64_t)call->step); });
+static void put_cleanup_graph(rn_strbuf_t* out, const rn_cleanup_graph_t* call) {
+  rn_pb_put_uint(out, rn_pb_CleanupGraphRequest_step_id_field, (uint64_t)call->step);
 }
 
 static borrowed_t* of_mark(rn_call_t* call) { return RN_CONTAINER_OF(call, borrowed_t, mark); }
@@ -359,19 +338,19 @@ static void on_marked(rn_call_t* call, rn_status_t status) {
   borrowed_end(borrowed, status);
 }
 
-typedef struct mark_t {
-  rn_call_t call;
-} mark_t;
-
 static void mark_finished(borrowed_t* borrowed) {
   borrowed->mark = (rn_call_t){.done = on_marked, .deadline_ns = INT64_MAX};
-  mark_t* record = (mark_t*)&borrowed->mark;
-  CALL(borrowed->peer, WORKER_PATH("MarkRecvFinished"), record, take_mark,
-       { rn_pb_put_uint(out, rn_pb_MarkRecvFinishedRequest_request_id_field, borrowed->loan.id); });
+  sent_t* sent =
+      prepare(borrowed->peer, RN_PATH_worker "MarkRecvFinished", &borrowed->mark, take_mark);
+  if (!sent) return;
+  rn_pb_put_uint(&sent->encoder.head, rn_pb_MarkRecvFinishedRequest_request_id_field,
+                 borrowed->loan.id);
+  send_off(sent);
 }
 
-static void recv_tensor(rn_worker_t* worker, rn_recv_tensor_t* call) {
-  rn_remote_peer_t* peer = of_worker(worker);
+static void put_recv_tensor(rn_strbuf_t* out, rn_recv_tensor_t* call) {
+  sent_t* sent = sent_of(out);
+  rn_remote_peer_t* peer = sent->peer;
   rn_loan_ask_t ask = {.has_line = false};
   call->value = (rn_tensor_t){0};
   rn_mutex_lock(&peer->mutex);
@@ -382,20 +361,15 @@ static void recv_tensor(rn_worker_t* worker, rn_recv_tensor_t* call) {
     ask.wants_loan = rn_line_state(peer->line) == RN_LINE_WORKS;
   }
   rn_mutex_unlock(&peer->mutex);
-  CALL(peer, WORKER_PATH("RecvTensor"), call, take_tensor, {
-    sent->asks_for_lender = ask.machine[0] && !ask.has_line;
-    rn_encode_recv_tensor(&encoder, call, &ask);
-  });
+  sent->asks_for_lender = ask.machine[0] && !ask.has_line;
+  rn_encode_recv_tensor(&sent->encoder, call, &ask);
 }
 
-static void cleanup_all(rn_worker_t* worker, rn_cleanup_all_t* call) {
-  CALL(of_worker(worker), WORKER_PATH("CleanupAll"), call, NULL, {
-    put_names(out, rn_pb_CleanupAllRequest_container_field, call->containers,
-              call->container_count);
-  });
+static void put_cleanup_all(rn_strbuf_t* out, const rn_cleanup_all_t* call) {
+  put_names(out, rn_pb_CleanupAllRequest_container_field, call->containers, call->container_count);
 }
 
-static rn_status_t take_notes(const rn_in_t* in, rn_call_t* call) {
+static rn_status_t take_logging(const rn_in_t* in, rn_call_t* call) {
   rn_logging_t* record = (rn_logging_t*)call;
   rn_strbuf_append(&record->notes, in->bytes);
   return rn_strbuf_status(&record->notes);
@@ -405,32 +379,17 @@ static void put_bool(rn_strbuf_t* out, uint32_t number, bool value) {
   if (value) rn_pb_put_uint(out, number, 1);
 }
 
-static void logging(rn_worker_t* worker, rn_logging_t* call) {
-  CALL(of_worker(worker), WORKER_PATH("Logging"), call, take_notes, {
-    put_bool(out, rn_pb_LoggingRequest_enable_rpc_logging_field, call->switches_on);
-    put_bool(out, rn_pb_LoggingRequest_clear_field, call->clears);
-    for (size_t i = 0; i < call->step_count; ++i)
-      rn_pb_put_uint(out, rn_pb_LoggingRequest_fetch_step_id_field, (uint64_t)call->steps[i]);
-    put_bool(out, rn_pb_LoggingRequest_disable_rpc_logging_field, call->switches_off);
-  });
+static void put_logging(rn_strbuf_t* out, const rn_logging_t* call) {
+  put_bool(out, rn_pb_LoggingRequest_enable_rpc_logging_field, call->switches_on);
+  put_bool(out, rn_pb_LoggingRequest_clear_field, call->clears);
+  for (size_t i = 0; i < call->step_count; ++i)
+    rn_pb_put_uint(out, rn_pb_LoggingRequest_fetch_step_id_field, (uint64_t)call->steps[i]);
+  put_bool(out, rn_pb_LoggingRequest_disable_rpc_logging_field, call->switches_off);
 }
-
-static const rn_worker_vtable_t worker_table = {
-    .get_status = get_status,
-    .create_session = create_worker_session,
-    .delete_session = delete_worker_session,
-    .register_graph = register_graph,
-    .deregister_graph = deregister_graph,
-    .run_graph = run_graph,
-    .cleanup_graph = cleanup_graph,
-    .recv_tensor = recv_tensor,
-    .cleanup_all = cleanup_all,
-    .logging = logging,
-};
 
 // The master.
 
-static rn_status_t take_created(const rn_in_t* in, rn_call_t* call) {
+static rn_status_t take_create_session(const rn_in_t* in, rn_call_t* call) {
   rn_create_session_t* record = (rn_create_session_t*)call;
   copy_handle(rn_field_bytes(in->bytes, rn_pb_CreateSessionResponse_session_handle_field),
               record->session, sizeof record->session);
@@ -439,61 +398,53 @@ static rn_status_t take_created(const rn_in_t* in, rn_call_t* call) {
   return record->session[0] ? RN_OK : rn_internal("The master named no session");
 }
 
-static void create_session(rn_master_t* master, rn_create_session_t* call) {
-  CALL(of_master(master), MASTER_PATH("CreateSession"), call, take_created, {
-    rn_pb_put_str(out, rn_pb_CreateSessionRequest_graph_def_field, call->graph_def);
-    rn_pb_put_str(out, rn_pb_CreateSessionRequest_config_field, call->config);
-    rn_pb_put_str(out, rn_pb_CreateSessionRequest_target_field, call->target);
-  });
+static void put_create_session(rn_strbuf_t* out, const rn_create_session_t* call) {
+  rn_pb_put_str(out, rn_pb_CreateSessionRequest_graph_def_field, call->graph_def);
+  rn_pb_put_str(out, rn_pb_CreateSessionRequest_config_field, call->config);
+  rn_pb_put_str(out, rn_pb_CreateSessionRequest_target_field, call->target);
 }
 
-static rn_status_t take_extended(const rn_in_t* in, rn_call_t* call) {
+static rn_status_t take_extend_session(const rn_in_t* in, rn_call_t* call) {
   ((rn_extend_session_t*)call)->version =
       (int64_t)rn_field_value(in->bytes, rn_pb_ExtendSessionResponse_new_graph_version_field);
   return RN_OK;
 }
 
-static void extend_session(rn_master_t* master, rn_extend_session_t* call) {
-  CALL(of_master(master), MASTER_PATH("ExtendSession"), call, take_extended, {
-    rn_pb_put_str(out, rn_pb_ExtendSessionRequest_session_handle_field, call->session);
-    rn_pb_put_str(out, rn_pb_ExtendSessionRequest_graph_def_field, call->graph_def);
-    rn_pb_put_uint(out, rn_pb_ExtendSessionRequest_current_graph_version_field,
-                   (uint64_t)call->version);
-  });
+static void put_extend_session(rn_strbuf_t* out, const rn_extend_session_t* call) {
+  rn_pb_put_str(out, rn_pb_ExtendSessionRequest_session_handle_field, call->session);
+  rn_pb_put_str(out, rn_pb_ExtendSessionRequest_graph_def_field, call->graph_def);
+  rn_pb_put_uint(out, rn_pb_ExtendSessionRequest_current_graph_version_field,
+                 (uint64_t)call->version);
 }
 
-static rn_status_t take_partial(const rn_in_t* in, rn_call_t* call) {
+static rn_status_t take_partial_setup(const rn_in_t* in, rn_call_t* call) {
   rn_partial_setup_t* record = (rn_partial_setup_t*)call;
   copy_handle(rn_field_bytes(in->bytes, rn_pb_PartialRunSetupResponse_partial_run_handle_field),
               record->handle, sizeof record->handle);
   return RN_OK;
 }
 
-static void partial_setup(rn_master_t* master, rn_partial_setup_t* call) {
-  CALL(of_master(master), MASTER_PATH("PartialRunSetup"), call, take_partial, {
-    rn_pb_put_str(out, rn_pb_PartialRunSetupRequest_session_handle_field, call->session);
-    put_names(out, rn_pb_PartialRunSetupRequest_feed_field, call->feeds, call->feed_count);
-    put_names(out, rn_pb_PartialRunSetupRequest_fetch_field, call->fetches, call->fetch_count);
-    put_names(out, rn_pb_PartialRunSetupRequest_target_field, call->targets, call->target_count);
-  });
+static void put_partial_setup(rn_strbuf_t* out, const rn_partial_setup_t* call) {
+  rn_pb_put_str(out, rn_pb_PartialRunSetupRequest_session_handle_field, call->session);
+  put_names(out, rn_pb_PartialRunSetupRequest_feed_field, call->feeds, call->feed_count);
+  put_names(out, rn_pb_PartialRunSetupRequest_fetch_field, call->fetches, call->fetch_count);
+  put_names(out, rn_pb_PartialRunSetupRequest_target_field, call->targets, call->target_count);
 }
 
-static rn_status_t take_step(const rn_in_t* in, rn_call_t* call) {
+static rn_status_t take_run_step(const rn_in_t* in, rn_call_t* call) {
   ((rn_run_step_t*)call)->is_answered = true;
   return rn_decode_run_step_response(in, (rn_run_step_t*)call);
 }
 
-static void run_step(rn_master_t* master, rn_run_step_t* call) {
-  CALL(of_master(master), MASTER_PATH("RunStep"), call, take_step,
-       { rn_encode_run_step(&encoder, call); });
+static void put_run_step(rn_strbuf_t* out, const rn_run_step_t* call) {
+  rn_encode_run_step(&sent_of(out)->encoder, call);
 }
 
-static void close_session(rn_master_t* master, rn_close_session_t* call) {
-  CALL(of_master(master), MASTER_PATH("CloseSession"), call, NULL,
-       { rn_pb_put_str(out, rn_pb_CloseSessionRequest_session_handle_field, call->session); });
+static void put_close_session(rn_strbuf_t* out, const rn_close_session_t* call) {
+  rn_pb_put_str(out, rn_pb_CloseSessionRequest_session_handle_field, call->session);
 }
 
-static rn_status_t take_devices(const rn_in_t* in, rn_call_t* call) {
+static rn_status_t take_list_devices(const rn_in_t* in, rn_call_t* call) {
   rn_list_devices_t* record = (rn_list_devices_t*)call;
   rn_in_t lasting = *in;
   lasting.arena = &record->arena;
@@ -503,78 +454,74 @@ static rn_status_t take_devices(const rn_in_t* in, rn_call_t* call) {
                            &record->devices, &record->device_count);
 }
 
-static void list_devices(rn_master_t* master, rn_list_devices_t* call) {
-  CALL(of_master(master), MASTER_PATH("ListDevices"), call, take_devices,
-       { rn_pb_put_str(out, rn_pb_ListDevicesRequest_session_handle_field, call->session); });
+static void put_list_devices(rn_strbuf_t* out, const rn_list_devices_t* call) {
+  rn_pb_put_str(out, rn_pb_ListDevicesRequest_session_handle_field, call->session);
 }
 
-static void reset(rn_master_t* master, rn_reset_t* call) {
-  CALL(of_master(master), MASTER_PATH("Reset"), call, NULL, {
-    put_names(out, rn_pb_ResetRequest_container_field, call->containers, call->container_count);
-    put_names(out, rn_pb_ResetRequest_device_filters_field, call->filters, call->filter_count);
-  });
+static void put_reset(rn_strbuf_t* out, const rn_reset_t* call) {
+  put_names(out, rn_pb_ResetRequest_container_field, call->containers, call->container_count);
+  put_names(out, rn_pb_ResetRequest_device_filters_field, call->filters, call->filter_count);
 }
 
-static rn_status_t take_callable(const rn_in_t* in, rn_call_t* call) {
+static rn_status_t take_make_callable(const rn_in_t* in, rn_call_t* call) {
   ((rn_make_callable_t*)call)->handle =
       (int64_t)rn_field_value(in->bytes, rn_pb_MakeCallableResponse_handle_field);
   return RN_OK;
 }
 
-static void make_callable(rn_master_t* master, rn_make_callable_t* call) {
-  CALL(of_master(master), MASTER_PATH("MakeCallable"), call, take_callable, {
-    rn_pb_put_str(out, rn_pb_MakeCallableRequest_session_handle_field, call->session);
-    size_t options = rn_pb_begin(out, rn_pb_MakeCallableRequest_options_field);
-    put_names(out, rn_pb_CallableOptions_feed_field, call->feeds, call->feed_count);
-    put_names(out, rn_pb_CallableOptions_fetch_field, call->fetches, call->fetch_count);
-    put_names(out, rn_pb_CallableOptions_target_field, call->targets, call->target_count);
-    size_t run = rn_pb_begin(out, rn_pb_CallableOptions_run_options_field);
-    if (call->trace_level)
-      rn_pb_put_uint(out, rn_pb_RunOptions_trace_level_field, (uint64_t)call->trace_level);
-    if (call->timeout_ms)
-      rn_pb_put_uint(out, rn_pb_RunOptions_timeout_in_ms_field, (uint64_t)call->timeout_ms);
-    if (call->wants_graphs) rn_pb_put_uint(out, rn_pb_RunOptions_output_partition_graphs_field, 1);
-    rn_pb_end(out, run);
-    rn_pb_end(out, options);
-  });
+static void put_make_callable(rn_strbuf_t* out, const rn_make_callable_t* call) {
+  rn_pb_put_str(out, rn_pb_MakeCallableRequest_session_handle_field, call->session);
+  size_t options = rn_pb_begin(out, rn_pb_MakeCallableRequest_options_field);
+  put_names(out, rn_pb_CallableOptions_feed_field, call->feeds, call->feed_count);
+  put_names(out, rn_pb_CallableOptions_fetch_field, call->fetches, call->fetch_count);
+  put_names(out, rn_pb_CallableOptions_target_field, call->targets, call->target_count);
+  size_t run = rn_pb_begin(out, rn_pb_CallableOptions_run_options_field);
+  if (call->trace_level)
+    rn_pb_put_uint(out, rn_pb_RunOptions_trace_level_field, (uint64_t)call->trace_level);
+  if (call->timeout_ms)
+    rn_pb_put_uint(out, rn_pb_RunOptions_timeout_in_ms_field, (uint64_t)call->timeout_ms);
+  if (call->wants_graphs) rn_pb_put_uint(out, rn_pb_RunOptions_output_partition_graphs_field, 1);
+  rn_pb_end(out, run);
+  rn_pb_end(out, options);
 }
 
-static rn_status_t take_called(const rn_in_t* in, rn_call_t* call) {
+static rn_status_t take_run_callable(const rn_in_t* in, rn_call_t* call) {
   return rn_decode_run_callable_response(in, (rn_run_callable_t*)call);
 }
 
-static void run_callable(rn_master_t* master, rn_run_callable_t* call) {
+static void put_run_callable(rn_strbuf_t* out, rn_run_callable_t* call) {
   call->fetches = NULL;
   call->fetch_count = 0;
-  CALL(of_master(master), MASTER_PATH("RunCallable"), call, take_called, {
-    rn_pb_put_str(out, rn_pb_RunCallableRequest_session_handle_field, call->session);
-    rn_pb_put_uint(out, rn_pb_RunCallableRequest_handle_field, (uint64_t)call->handle);
-    if (call->request)
-      rn_pb_put_uint(out, rn_pb_RunCallableRequest_request_id_field, (uint64_t)call->request);
-    for (size_t i = 0; i < call->feed_count; ++i)
-      rn_encode_tensor(&encoder, rn_pb_RunCallableRequest_feed_field, &call->feeds[i]);
-  });
+  rn_pb_put_str(out, rn_pb_RunCallableRequest_session_handle_field, call->session);
+  rn_pb_put_uint(out, rn_pb_RunCallableRequest_handle_field, (uint64_t)call->handle);
+  if (call->request)
+    rn_pb_put_uint(out, rn_pb_RunCallableRequest_request_id_field, (uint64_t)call->request);
+  for (size_t i = 0; i < call->feed_count; ++i)
+    rn_encode_tensor(&sent_of(out)->encoder, rn_pb_RunCallableRequest_feed_field, &call->feeds[i]);
 }
 
-static void release_callable(rn_master_t* master, rn_release_callable_t* call) {
-  CALL(of_master(master), MASTER_PATH("ReleaseCallable"), call, NULL, {
-    rn_pb_put_str(out, rn_pb_ReleaseCallableRequest_session_handle_field, call->session);
-    rn_pb_put_uint(out, rn_pb_ReleaseCallableRequest_handle_field, (uint64_t)call->handle);
-  });
+static void put_release_callable(rn_strbuf_t* out, const rn_release_callable_t* call) {
+  rn_pb_put_str(out, rn_pb_ReleaseCallableRequest_session_handle_field, call->session);
+  rn_pb_put_uint(out, rn_pb_ReleaseCallableRequest_handle_field, (uint64_t)call->handle);
 }
 
-static const rn_master_vtable_t master_table = {
-    .create_session = create_session,
-    .extend_session = extend_session,
-    .partial_setup = partial_setup,
-    .run_step = run_step,
-    .close_session = close_session,
-    .list_devices = list_devices,
-    .reset = reset,
-    .make_callable = make_callable,
-    .run_callable = run_callable,
-    .release_callable = release_callable,
-};
+// The two tables.
+
+#define TAKES_ANSWERS(name) take_##name
+#define TAKES_ACKS(name) NULL
+#define SENDS(side, name, Method, speed, answer, ...)                                        \
+  static void name(rn_##side##_t* side, rn_##name##_t* call) {                               \
+    sent_t* sent =                                                                           \
+        prepare(of_##side(side), RN_PATH_##side #Method, &call->call, TAKES_##answer(name)); \
+    if (!sent) return;                                                                       \
+    put_##name(&sent->encoder.head, call);                                                   \
+    send_off(sent);                                                                          \
+  }
+RN_WORKER_CALLS(SENDS)
+RN_MASTER_CALLS(SENDS)
+
+static const rn_worker_vtable_t worker_table = {RN_WORKER_CALLS(RN_CALL_ENTRY)};
+static const rn_master_vtable_t master_table = {RN_MASTER_CALLS(RN_CALL_ENTRY)};
 
 rn_status_t rn_remote_peer_create(rn_channel_t* channel, const rn_env_t* env, bool borrows,
                                   rn_allocator_t allocator, rn_remote_peer_t** out) {

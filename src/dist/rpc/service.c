@@ -16,15 +16,13 @@
 
 typedef struct handling_t handling_t;
 
-// A method: how its request is read, what it calls, how its answer is written and what is freed
-// then. |is_quick|: it may run on the loop's thread, if reading the request takes no time.
+// A method: how its request is read, which call it makes and how the response is written.
 typedef struct method_t {
   const char* path;
-  bool is_quick;
-  rn_status_t (*decode)(handling_t* h, const rn_in_t* in);
-  void (*call)(handling_t* h);
+  const rn_record_kind_t* kind;  // NULL: the service answers by itself
+  bool is_quick;  // may run on the loop's thread, if the request is small enough to read there
+  rn_status_t (*decode)(handling_t* h, const rn_in_t* in);  // may be NULL, as the next
   void (*encode)(handling_t* h, rn_encoder_t* encoder, rn_status_t status);
-  void (*clear)(handling_t* h);
 } method_t;
 
 // A call that came in.
@@ -50,7 +48,7 @@ static void finish(handling_t* h, rn_status_t status) {
     rn_status_free(status);
     status = rn_encoder_close(&encoder);
   }
-  if (h->method->clear) h->method->clear(h);
+  if (h->method->kind) rn_record_clear(h->method->kind, &h->record, service->allocator);
   rn_arena_clear(&h->arena);
   RN_FREE(service->allocator, h);
   rn_rpc_reply(in, status, &response);
@@ -77,44 +75,20 @@ static void run(rn_job_t* job) {
                                .deadline_ns = h->in->stream.deadline_ns,
                                .cancel = &h->in->cancel,
                                .caller = rn_http2_caller(h->in->http2)};
+  if (h->method->kind) rn_record_open(h->method->kind, &h->record, h->service->allocator);
   rn_status_t status = is_message(in.bytes) ? RN_OK : rn_internal("Unable to parse request");
   if (rn_ok(status) && h->method->decode) status = h->method->decode(h, &in);
-  if (rn_ok(status))
-    h->method->call(h);
+  rn_callees_t callees = {.worker = h->service->worker, .master = h->service->master};
+  if (rn_ok(status) && h->method->kind)
+    h->method->kind->call(&callees, &h->record);
   else
     finish(h, status);
 }
 
 // The worker's methods.
 
-#define WORKER(h) ((h)->service->worker)
-#define MASTER(h) ((h)->service->master)
-#define CALLS(name, side, function) \
-  static void call_##name(handling_t* h) { side(h)->vtable->function(side(h), &h->record.name); }
-CALLS(get_status, WORKER, get_status)
-CALLS(create_worker_session, WORKER, create_session)
-CALLS(delete_worker_session, WORKER, delete_session)
-CALLS(register_graph, WORKER, register_graph)
-CALLS(deregister_graph, WORKER, deregister_graph)
-CALLS(run_graph, WORKER, run_graph)
-CALLS(cleanup_graph, WORKER, cleanup_graph)
-CALLS(recv_tensor, WORKER, recv_tensor)
-CALLS(cleanup_all, WORKER, cleanup_all)
-CALLS(logging, WORKER, logging)
-CALLS(create_session, MASTER, create_session)
-CALLS(extend_session, MASTER, extend_session)
-CALLS(partial_setup, MASTER, partial_setup)
-CALLS(run_step, MASTER, run_step)
-CALLS(close_session, MASTER, close_session)
-CALLS(list_devices, MASTER, list_devices)
-CALLS(reset, MASTER, reset)
-CALLS(make_callable, MASTER, make_callable)
-CALLS(run_callable, MASTER, run_callable)
-CALLS(release_callable, MASTER, release_callable)
-
 static rn_status_t read_get_status(handling_t* h, const rn_in_t* in) {
-  (void)in;
-  rn_arena_init(&h->record.get_status.arena, h->service->allocator);
+  (void)h, (void)in;
   return RN_OK;
 }
 static void write_get_status(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
@@ -123,7 +97,6 @@ static void write_get_status(handling_t* h, rn_encoder_t* encoder, rn_status_t s
   // Peers ask this now and then: time to forget what dead ones have borrowed.
   if (h->service->loans) rn_loans_end(h->service->loans, 0);
 }
-static void clear_get_status(handling_t* h) { rn_arena_clear(&h->record.get_status.arena); }
 
 static rn_status_t read_create_worker_session(handling_t* h, const rn_in_t* in) {
   rn_create_worker_session_t* call = &h->record.create_worker_session;
@@ -173,22 +146,10 @@ static rn_status_t read_run_graph(handling_t* h, const rn_in_t* in) {
   rn_run_graph_t* call = &h->record.run_graph;
   h->errors_in_body =
       rn_field_value(in->bytes, rn_pb_RunGraphRequest_store_errors_in_response_body_field);
-  rn_strbuf_init(&call->stats, h->service->allocator);
-  rn_strbuf_init(&call->graph, h->service->allocator);
   return rn_decode_run_graph(in, call);
 }
 static void write_run_graph(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
   rn_encode_run_graph_response(encoder, &h->record.run_graph, status);
-}
-static void clear_run_graph(handling_t* h) {
-  rn_run_graph_t* call = &h->record.run_graph;
-  for (size_t i = 0; i < call->feed_count; ++i)
-    rn_tensor_clear((rn_tensor_t*)&call->feeds[i].value);
-  for (size_t i = 0; i < call->sent_count; ++i) rn_tensor_clear((rn_tensor_t*)&call->sent[i].value);
-  for (size_t i = 0; call->fetches && i < call->fetch_count; ++i)
-    rn_tensor_clear(&call->fetches[i]);
-  rn_strbuf_clear(&call->stats);
-  rn_strbuf_clear(&call->graph);
 }
 
 static rn_status_t read_cleanup_graph(handling_t* h, const rn_in_t* in) {
@@ -234,7 +195,6 @@ static void write_recv_tensor(handling_t* h, rn_encoder_t* encoder, rn_status_t 
   if (lend(h, encoder)) return;
   rn_encode_received(encoder, &h->record.recv_tensor, env->wall_us(env->self));
 }
-static void clear_recv_tensor(handling_t* h) { rn_tensor_clear(&h->record.recv_tensor.value); }
 
 // Ends a loan, and says whether there was one. Stock's tasks ask only for what they were told to.
 static void write_mark_finished(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
@@ -257,7 +217,6 @@ static rn_status_t read_cleanup_all(handling_t* h, const rn_in_t* in) {
 static rn_status_t read_logging(handling_t* h, const rn_in_t* in) {
   rn_pb_LoggingRequest_t* request = NULL;
   rn_logging_t* call = &h->record.logging;
-  rn_strbuf_init(&call->notes, h->service->allocator);
   RN_RETURN_IF_ERROR(RN_PB_DECODE(LoggingRequest, in->bytes, NULL, &h->arena, &request));
   call->switches_on = request->enable_rpc_logging;
   call->switches_off = request->disable_rpc_logging;
@@ -270,7 +229,6 @@ static void write_logging(handling_t* h, rn_encoder_t* encoder, rn_status_t stat
   (void)status;
   rn_strbuf_append(&encoder->head, rn_strbuf_view(&h->record.logging.notes));
 }
-static void clear_logging(handling_t* h) { rn_strbuf_clear(&h->record.logging.notes); }
 
 // The steps of a graph that computes over several tasks at once have numbers that one of them
 // gives. None is used up here, so each is always the same.
@@ -293,8 +251,10 @@ static void write_step_sequence(handling_t* h, rn_encoder_t* encoder, rn_status_
   }
 }
 
-static void call_nothing(handling_t* h) { finish(h, RN_OK); }
-static void call_tracing(handling_t* h) { finish(h, rn_unimplemented("Tracing")); }
+static rn_status_t read_tracing(handling_t* h, const rn_in_t* in) {
+  (void)h, (void)in;
+  return rn_unimplemented("Tracing");
+}
 
 // The master's methods.
 
@@ -347,19 +307,10 @@ static void write_partial_setup(handling_t* h, rn_encoder_t* encoder, rn_status_
 }
 
 static rn_status_t read_run_step(handling_t* h, const rn_in_t* in) {
-  rn_strbuf_init(&h->record.run_step.metadata, h->service->allocator);
   return rn_decode_run_step(in, &h->record.run_step, &h->errors_in_body);
 }
 static void write_run_step(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
   rn_encode_run_step_response(encoder, &h->record.run_step, status);
-}
-static void clear_run_step(handling_t* h) {
-  rn_run_step_t* call = &h->record.run_step;
-  for (size_t i = 0; i < call->feed_count; ++i)
-    rn_tensor_clear((rn_tensor_t*)&call->feeds[i].value);
-  for (size_t i = 0; call->fetches && i < call->fetch_count; ++i)
-    rn_tensor_clear(&call->fetches[i]);
-  rn_strbuf_clear(&call->metadata);
 }
 
 static rn_status_t read_close_session(handling_t* h, const rn_in_t* in) {
@@ -369,7 +320,6 @@ static rn_status_t read_close_session(handling_t* h, const rn_in_t* in) {
 }
 
 static rn_status_t read_list_devices(handling_t* h, const rn_in_t* in) {
-  rn_arena_init(&h->record.list_devices.arena, h->service->allocator);
   h->record.list_devices.session =
       rn_field_bytes(in->bytes, rn_pb_ListDevicesRequest_session_handle_field);
   return RN_OK;
@@ -379,7 +329,6 @@ static void write_list_devices(handling_t* h, rn_encoder_t* encoder, rn_status_t
   rn_encode_devices(encoder, rn_pb_ListDevicesResponse_local_device_field,
                     h->record.list_devices.devices, h->record.list_devices.device_count);
 }
-static void clear_list_devices(handling_t* h) { rn_arena_clear(&h->record.list_devices.arena); }
 
 static rn_status_t read_reset(handling_t* h, const rn_in_t* in) {
   rn_reset_t* call = &h->record.reset;
@@ -422,7 +371,6 @@ static void write_make_callable(handling_t* h, rn_encoder_t* encoder, rn_status_
 }
 
 static rn_status_t read_run_callable(handling_t* h, const rn_in_t* in) {
-  rn_strbuf_init(&h->record.run_callable.metadata, h->service->allocator);
   return rn_decode_run_callable(in, &h->record.run_callable);
 }
 static void write_run_callable(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
@@ -433,13 +381,6 @@ static void write_run_callable(handling_t* h, rn_encoder_t* encoder, rn_status_t
   for (size_t i = 0; i < call->fetch_count; ++i)
     rn_encode_tensor(encoder, rn_pb_RunCallableResponse_fetch_field, &call->fetches[i]);
 }
-static void clear_run_callable(handling_t* h) {
-  rn_run_callable_t* call = &h->record.run_callable;
-  for (size_t i = 0; i < call->feed_count; ++i) rn_tensor_clear((rn_tensor_t*)&call->feeds[i]);
-  for (size_t i = 0; i < call->fetch_count; ++i) rn_tensor_clear(&call->fetches[i]);
-  RN_FREE_ARRAY(h->service->allocator, call->fetches, call->fetch_count);
-  rn_strbuf_clear(&call->metadata);
-}
 
 static rn_status_t read_release_callable(handling_t* h, const rn_in_t* in) {
   rn_release_callable_t* call = &h->record.release_callable;
@@ -448,40 +389,17 @@ static rn_status_t read_release_callable(handling_t* h, const rn_in_t* in) {
   return RN_OK;
 }
 
-#define W "/tensorflow.WorkerService/"
-#define M "/tensorflow.MasterService/"
+#define WRITES_ANSWERS(name) write_##name
+#define WRITES_ACKS(name) NULL
+#define IS_QUICK true
+#define IS_SLOW false
+#define METHOD(side, name, Method, speed, answer, ...) \
+  {RN_PATH_##side #Method, &rn_record_##name, IS_##speed, read_##name, WRITES_##answer(name)},
 static const method_t methods[] = {
-    {W "RunGraph", true, read_run_graph, call_run_graph, write_run_graph, clear_run_graph},
-    {W "RecvTensor", true, read_recv_tensor, call_recv_tensor, write_recv_tensor,
-     clear_recv_tensor},
-    {W "CleanupGraph", true, read_cleanup_graph, call_cleanup_graph, NULL, NULL},
-    {M "RunStep", true, read_run_step, call_run_step, write_run_step, clear_run_step},
-    {M "RunCallable", true, read_run_callable, call_run_callable, write_run_callable,
-     clear_run_callable},
-    {W "GetStatus", true, read_get_status, call_get_status, write_get_status, clear_get_status},
-    {W "CreateWorkerSession", true, read_create_worker_session, call_create_worker_session, NULL,
-     NULL},
-    {W "DeleteWorkerSession", false, read_delete_worker_session, call_delete_worker_session, NULL,
-     NULL},
-    {W "RegisterGraph", false, read_register_graph, call_register_graph, write_register_graph,
-     NULL},
-    {W "DeregisterGraph", false, read_deregister_graph, call_deregister_graph, NULL, NULL},
-    {W "CleanupAll", false, read_cleanup_all, call_cleanup_all, NULL, NULL},
-    {W "MarkRecvFinished", true, NULL, call_nothing, write_mark_finished, NULL},
-    {W "Logging", true, read_logging, call_logging, write_logging, clear_logging},
-    {W "GetStepSequence", true, read_step_sequence, call_nothing, write_step_sequence, NULL},
-    {W "Tracing", true, NULL, call_tracing, NULL, NULL},
-    {M "CreateSession", false, read_create_session, call_create_session, write_create_session,
-     NULL},
-    {M "ExtendSession", false, read_extend_session, call_extend_session, write_extend_session,
-     NULL},
-    {M "PartialRunSetup", false, read_partial_setup, call_partial_setup, write_partial_setup, NULL},
-    {M "CloseSession", false, read_close_session, call_close_session, NULL, NULL},
-    {M "ListDevices", true, read_list_devices, call_list_devices, write_list_devices,
-     clear_list_devices},
-    {M "Reset", false, read_reset, call_reset, NULL, NULL},
-    {M "MakeCallable", false, read_make_callable, call_make_callable, write_make_callable, NULL},
-    {M "ReleaseCallable", true, read_release_callable, call_release_callable, NULL, NULL},
+    RN_WORKER_CALLS(METHOD) RN_MASTER_CALLS(METHOD){RN_PATH_worker "MarkRecvFinished", NULL, true,
+                                                    NULL, write_mark_finished},
+    {RN_PATH_worker "GetStepSequence", NULL, true, read_step_sequence, write_step_sequence},
+    {RN_PATH_worker "Tracing", NULL, true, read_tracing, NULL},
 };
 
 static const method_t* find_method(rn_str_t path) {

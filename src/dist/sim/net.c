@@ -67,7 +67,7 @@ static void flight_free(rn_flight_t* flight) {
   if (flight->next) flight->next->previous = flight->previous;
   rn_caller_release(flight->caller);
   rn_status_free(flight->answer);
-  flight->kind->clear(&flight->record);
+  rn_record_clear(flight->kind, &flight->record, sim->allocator);
   rn_cancel_destroy(&flight->cancel);
   rn_arena_clear(&flight->arena);
   RN_FREE(sim->allocator, flight);
@@ -149,8 +149,7 @@ static void on_done(rn_call_t* call, rn_status_t status) {
     return;
   }
   flight->state = RN_FLIGHT_RETURNING;
-  if (rn_ok(status) && flight->kind->settle)
-    status = flight->kind->settle(&flight->record, &flight->arena);
+  if (rn_ok(status)) status = rn_record_settle(flight->kind, &flight->record, &flight->arena);
   flight->answer = status;
   size_t bytes = rn_record_bytes(flight->kind, &flight->record, true);
   set(flight, from_of(flight), &flight->timer,
@@ -173,10 +172,9 @@ static void run(rn_flight_t* flight) {
   rn_sim_note(sim, rn_str_hash(rn_str(flight->kind->name)) ^ (uint64_t)flight->link->to);
   if (flight->deadline_ns != INT64_MAX)
     set(flight, to, &flight->callee_deadline, flight->deadline_ns);
-  if (flight->kind->call_worker)
-    flight->kind->call_worker(rn_worker_fence_face(to->fence), &flight->record);
-  else
-    flight->kind->call_master(rn_local_master_face(to->master), &flight->record);
+  rn_callees_t callees = {.worker = rn_worker_fence_face(to->fence),
+                          .master = rn_local_master_face(to->master)};
+  flight->kind->call(&callees, &flight->record);
 }
 
 static bool breaks(rn_sim_t* sim) {
@@ -225,7 +223,7 @@ static void on_returning(rn_flight_t* flight) {
   }
   rn_status_t status = flight->answer;
   flight->answer = RN_OK;
-  if (rn_ok(status)) status = flight->kind->answer(&flight->record, flight->call);
+  if (rn_ok(status)) status = rn_record_answer(flight->kind, &flight->record, flight->call);
   finish(flight, status);
 }
 
@@ -270,7 +268,7 @@ static void start(rn_sim_link_t* link, const rn_record_kind_t* kind, rn_call_t* 
   flight->next = link->flights;
   if (flight->next) flight->next->previous = flight;
   link->flights = flight;
-  status = kind->ask(call, &flight->record, &flight->arena);
+  status = rn_record_ask(kind, call, &flight->record, &flight->arena);
   if (rn_ok(status) && call->cancel) {
     flight->is_linked = rn_cancel_add(call->cancel, &flight->entry);
     if (!flight->is_linked) status = rn_cancelled("The call was cancelled before it was made");
@@ -285,66 +283,15 @@ static void start(rn_sim_link_t* link, const rn_record_kind_t* kind, rn_call_t* 
   set(flight, to_of(flight), &flight->timer, arrival(sim, link->from, link->to, bytes));
 }
 
-#define WORKER_CALL(name, type)                                                            \
-  static void name(rn_worker_t* worker, type* call) {                                      \
-    start(RN_CONTAINER_OF(worker, rn_sim_link_t, worker), &rn_record_##name, &call->call); \
+#define STARTS(side, name, ...)                                                        \
+  static void name(rn_##side##_t* side, rn_##name##_t* call) {                         \
+    start(RN_CONTAINER_OF(side, rn_sim_link_t, side), &rn_record_##name, &call->call); \
   }
-#define MASTER_CALL(name, type)                                                            \
-  static void name(rn_master_t* master, type* call) {                                      \
-    start(RN_CONTAINER_OF(master, rn_sim_link_t, master), &rn_record_##name, &call->call); \
-  }
-#define NOT_CARRIED(side, name, type)                                                           \
-  static void name(side* callee, type* call) {                                                  \
-    (void)callee;                                                                               \
-    rn_call_done(&call->call, rn_unimplemented("The simulated network does not carry " #name)); \
-  }
+RN_WORKER_CALLS(STARTS)
+RN_MASTER_CALLS(STARTS)
 
-WORKER_CALL(get_status, rn_get_status_t)
-WORKER_CALL(create_worker_session, rn_create_worker_session_t)
-WORKER_CALL(delete_worker_session, rn_delete_worker_session_t)
-WORKER_CALL(register_graph, rn_register_graph_t)
-WORKER_CALL(deregister_graph, rn_deregister_graph_t)
-WORKER_CALL(run_graph, rn_run_graph_t)
-WORKER_CALL(cleanup_graph, rn_cleanup_graph_t)
-WORKER_CALL(recv_tensor, rn_recv_tensor_t)
-WORKER_CALL(cleanup_all, rn_cleanup_all_t)
-NOT_CARRIED(rn_worker_t, logging, rn_logging_t)
-MASTER_CALL(create_session, rn_create_session_t)
-MASTER_CALL(extend_session, rn_extend_session_t)
-MASTER_CALL(run_step, rn_run_step_t)
-MASTER_CALL(close_session, rn_close_session_t)
-NOT_CARRIED(rn_master_t, partial_setup, rn_partial_setup_t)
-NOT_CARRIED(rn_master_t, list_devices, rn_list_devices_t)
-NOT_CARRIED(rn_master_t, reset, rn_reset_t)
-NOT_CARRIED(rn_master_t, make_callable, rn_make_callable_t)
-NOT_CARRIED(rn_master_t, run_callable, rn_run_callable_t)
-NOT_CARRIED(rn_master_t, release_callable, rn_release_callable_t)
-
-static const rn_worker_vtable_t worker_table = {
-    .get_status = get_status,
-    .create_session = create_worker_session,
-    .delete_session = delete_worker_session,
-    .register_graph = register_graph,
-    .deregister_graph = deregister_graph,
-    .run_graph = run_graph,
-    .cleanup_graph = cleanup_graph,
-    .recv_tensor = recv_tensor,
-    .cleanup_all = cleanup_all,
-    .logging = logging,
-};
-
-static const rn_master_vtable_t master_table = {
-    .create_session = create_session,
-    .extend_session = extend_session,
-    .partial_setup = partial_setup,
-    .run_step = run_step,
-    .close_session = close_session,
-    .list_devices = list_devices,
-    .reset = reset,
-    .make_callable = make_callable,
-    .run_callable = run_callable,
-    .release_callable = release_callable,
-};
+static const rn_worker_vtable_t worker_table = {RN_WORKER_CALLS(RN_CALL_ENTRY)};
+static const rn_master_vtable_t master_table = {RN_MASTER_CALLS(RN_CALL_ENTRY)};
 
 void rn_sim_link_init(rn_sim_link_t* link, rn_sim_t* sim, int from, int to) {
   *link = (rn_sim_link_t){.worker.vtable = &worker_table,
