@@ -6,6 +6,7 @@
 #include "exec/executor.h"
 #include "framework/function.h"
 #include "graph/import.h"
+#include "session/passes.h"
 #include "session/step_stats_proto.h"
 
 // What a quick graph may take, more for each value of another task, which it waits for, and how
@@ -176,7 +177,8 @@ static rn_status_t set_up(rn_worker_graph_t* graph, const rn_worker_graph_option
                                   .kernels = options->kernels,
                                   .threads = rn_pool_threads(graph->env->pool),
                                   .calls = session.calls,
-                                  .optimize = session.optimize};
+                                  .optimize = session.optimize,
+                                  .debug = rn_plan_debug_from_env()};
   rn_functions_options_t functions = {.graph = graph->graph,
                                       .planner = &graph->planner,
                                       .env = graph->env,

@@ -2,21 +2,8 @@
 #include "session/planner.h"
 
 #include "exec/executor.h"
-
-// Results larger than this are not computed ahead of the step.
-#define MAX_FOLDED_BYTES (10 << 20)
-
-static rn_status_t optimise(const rn_planner_t* planner, rn_ir_t* ir) {
-  if (!planner->optimize) return RN_OK;
-  RN_RETURN_IF_ERROR(rn_pass_hoist_variable_reads(ir));
-  RN_RETURN_IF_ERROR(rn_pass_drop_control_edges(ir));
-  RN_RETURN_IF_ERROR(rn_pass_simplify(ir));
-  RN_RETURN_IF_ERROR(rn_pass_merge_equal_nodes(ir));
-  RN_RETURN_IF_ERROR(
-      rn_pass_fold_constants(ir, planner->place.devices[0], planner->env, MAX_FOLDED_BYTES));
-  RN_RETURN_IF_ERROR(rn_pass_simplify(ir));  // with the shapes that are known now
-  return rn_ir_sweep(ir);
-}
+#include "exec/verify_plan.h"
+#include "session/passes.h"
 
 static void set_default_device(const rn_planner_t* planner, rn_ir_t* ir) {
   for (size_t n = 0; planner->default_device.size && n < ir->nodes.count; ++n) {
@@ -46,6 +33,7 @@ static rn_status_t compile_parts(rn_program_t* program, const rn_planner_t* plan
     rn_plan_t** plan = &program->plans[program->plan_count];
     RN_RETURN_IF_ERROR(rn_plan_create(ir, &options, planner->allocator, plan));
     program->plan_count++;
+    if (planner->debug.verifies) RN_RETURN_IF_ERROR(rn_plan_verify(*plan));
   }
   program->is_plain = rn_execute_is_plain(program->plans, program->plan_count);
   return RN_OK;
@@ -55,19 +43,7 @@ static rn_status_t fill(rn_program_t* program, const rn_planner_t* planner, rn_i
                         const rn_shape_t* feed_shapes) {
   set_default_device(planner, ir);
   RN_RETURN_IF_ERROR(rn_ir_set_feed_shapes(ir, feed_shapes));
-  RN_RETURN_IF_ERROR(rn_pass_inline_calls(ir, &planner->calls));
-  RN_RETURN_IF_ERROR(optimise(planner, ir));
-  RN_RETURN_IF_ERROR(rn_place(ir, &planner->place));
-  if (planner->optimize) {
-    RN_RETURN_IF_ERROR(rn_pass_sum_matmuls(ir));
-    RN_RETURN_IF_ERROR(rn_pass_sum_loop_matmuls(ir));
-    RN_RETURN_IF_ERROR(rn_pass_slice_matmul_columns(ir));
-    RN_RETURN_IF_ERROR(rn_pass_hoist_rnn_inputs(ir));
-    RN_RETURN_IF_ERROR(rn_pass_pack_matmul_weights(ir));
-    RN_RETURN_IF_ERROR(rn_pass_fuse_conv(ir));
-    RN_RETURN_IF_ERROR(rn_pass_fuse_elementwise(ir));
-  }
-  RN_RETURN_IF_ERROR(rn_partition(ir, &planner->place));
+  RN_RETURN_IF_ERROR(rn_passes_run(planner, rn_passes, rn_pass_count, ir));
   return compile_parts(program, planner, ir);
 }
 

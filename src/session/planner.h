@@ -15,6 +15,13 @@ typedef struct rn_program_t {
   bool is_plain;  // a step of it is one straight run in the calling thread: it waits for nobody
 } rn_program_t;
 
+// How planning is watched and checked; see session/passes.h.
+typedef struct rn_plan_debug_t {
+  bool verifies;            // check the graph after every pass, and the finished plans
+  const char* dump;         // passes before and after which the graph is written; NULL: none
+  const char* dump_folder;  // where to; NULL: standard error
+} rn_plan_debug_t;
+
 typedef struct rn_planner_t {
   rn_allocator_t allocator;
   const rn_env_t* env;
@@ -25,6 +32,8 @@ typedef struct rn_planner_t {
   rn_str_t default_device;  // of nodes that name none; "": any
   int threads;
   bool optimize;
+  rn_plan_debug_t debug;
+  const struct rn_pass_watch_t* watch;  // told of every pass; NULL: none
 } rn_planner_t;
 
 // |feed_shapes|: what is known of the shapes that will be fed, whatever the graph says of them;

@@ -7,6 +7,7 @@
 #include "exec/executor.h"
 #include "session/functions.h"
 #include "session/partition_graphs.h"
+#include "session/passes.h"
 #include "session/programs.h"
 
 #define BUCKETS 256  // of the program cache; a power of two
@@ -112,7 +113,9 @@ static rn_status_t set_up(rn_session_t* session) {
                                     .kernels = &session->kernels,
                                     .threads = rn_pool_threads(session->inter),
                                     .calls = options->calls,
-                                    .optimize = options->optimize};
+                                    .optimize = options->optimize,
+                                    .debug = rn_plan_debug_from_env(),
+                                    .watch = options->watch};
   rn_functions_options_t functions = {.graph = session->graph,
                                       .planner = &session->planner,
                                       .env = &session->env,
@@ -371,6 +374,22 @@ static rn_status_t get_program(rn_session_t* session, const rn_signature_t* sign
   rn_mutex_lock(&session->mutex);
   status = rn_programs_make(&entry->programs, feeds, out);
   rn_mutex_unlock(&session->mutex);
+  return status;
+}
+
+rn_status_t rn_session_plan(rn_session_t* session, const rn_signature_t* signature) {
+  RN_RETURN_IF_ERROR(check_feed_edges(session->graph, signature));
+  rn_program_t* program = NULL;
+  rn_shape_t* declared = NULL;
+  rn_arena_t scratch;
+  rn_arena_init(&scratch, session->allocator);
+  rn_status_t status = RN_ARENA_ARRAY(&scratch, (size_t)signature->feed_count, &declared);
+  for (int32_t i = 0; rn_ok(status) && i < signature->feed_count; ++i)
+    declared[i] = signature->feeds[i].node->outputs[signature->feeds[i].index].shape;
+  if (rn_ok(status))
+    status = rn_program_create(&session->planner, session->graph, signature, declared, &program);
+  rn_program_destroy(program);
+  rn_arena_clear(&scratch);
   return status;
 }
 

@@ -46,14 +46,15 @@ typedef struct rn_session_options_t {
   bool log_device_placement;
   bool optimize;    // false: opt_level L0 or disable_meta_optimizer: the graph runs as it was built
   int cpu_devices;  // device_count["CPU"]; default 1
-  int null_devices;            // device_count["NULL"]; default 0
-  rn_str_t task;               // whose devices they are; "": /job:localhost/replica:0/task:0; lent
-  int64_t timeout_ms;          // operation_timeout_in_ms; 0: none
-  rn_calls_options_t calls;    // how functions are run
-  bool is_limited;             // files and network as |allow| says only
-  rn_str_t folder;             // that may be read in any case: a model's own; copied
-  rn_str_t allow;              // see rn_fs_only_create; copied
-  rn_str_t target;             // "" : this process
+  int null_devices;          // device_count["NULL"]; default 0
+  rn_str_t task;             // whose devices they are; "": /job:localhost/replica:0/task:0; lent
+  int64_t timeout_ms;        // operation_timeout_in_ms; 0: none
+  rn_calls_options_t calls;  // how functions are run
+  const struct rn_pass_watch_t* watch;  // told of the passes of every plan (session/passes.h); lent
+  bool is_limited;                      // files and network as |allow| says only
+  rn_str_t folder;                      // that may be read in any case: a model's own; copied
+  rn_str_t allow;                       // see rn_fs_only_create; copied
+  rn_str_t target;                      // "" : this process
   rn_session_remote_t remote;  // what the target stands for; taken, also when creating fails
   rn_str_t config;  // the ConfigProto itself, for kernels that ask; the session copies it
 } rn_session_options_t;
@@ -80,6 +81,10 @@ rn_graph_t* rn_session_graph(rn_session_t* session);
 RN_MUST_USE rn_status_t rn_session_run(rn_session_t* session, const rn_signature_t* signature,
                                        const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
                                        const rn_step_options_t* options);
+
+// Plans a step for the shapes that the graph declares, without running it. Not for a session that
+// is elsewhere.
+RN_MUST_USE rn_status_t rn_session_plan(rn_session_t* session, const rn_signature_t* signature);
 
 // A step in pieces: setup names everything, each run feeds some and fetches some; every node runs
 // once. Calls on one handle take turns.
