@@ -39,21 +39,21 @@ _core.register(package=_home + _os.sep)
 
 from runnel import _submodules
 _submodules.install()
-from runnel import dtypes, errors, tensor_shape
-from runnel import _names, direct, framework, raw_ops, convert, composite, session
-from runnel.framework import *
-from runnel.convert import *
-from runnel.composite import *
-from runnel.session import *
+from runnel import _names, dtypes, errors, raw_ops
+from runnel.core import direct as _direct
+from runnel.core.framework import *
+from runnel.core.convert import *
+from runnel.core.composite import *
+from runnel.core.session import *
 from runnel.dtypes import (
     DType, as_dtype, bfloat16, bool, complex64, complex128, double, float16, float32, float64, half,
     int8, int16, int32, int64, qint8, qint16, qint32, quint8, quint16, resource, string, uint8,
     uint16, uint32, uint64, variant, QUANTIZED_DTYPES)
-from runnel.tensor_shape import Dimension, TensorShape, dimension_at_index, dimension_value
-from runnel.device_spec import DeviceSpec
+from runnel.core.tensor_shape import Dimension, TensorShape, dimension_at_index, dimension_value
+from runnel.core.device_spec import DeviceSpec
 from runnel.errors import OpError
-from runnel.array_ops import *
-from runnel.math_ops import *
+from runnel.ops.array_ops import *
+from runnel.ops.math_ops import *
 
 __version__ = "1.15.5"  # whose API this is; tf.runnel_version is our own
 VERSION = __version__
@@ -73,7 +73,7 @@ def __getattr__(name):
     elif name in _names.SUBMODULES:
         value = importlib.import_module("runnel." + name)
     else:
-        value = direct.function(name)
+        value = _direct.function(name)
         if value is None:
             raise AttributeError("runnel has no %r: see the table of names in doc/python.md" % name)
     globals()[name] = value
@@ -81,7 +81,7 @@ def __getattr__(name):
 
 
 def _print(*args, **kwargs):
-    from runnel.special_ops import print_v2
+    from runnel.ops.special_ops import print_v2
     return print_v2(*args, **kwargs)
 
 
@@ -89,4 +89,4 @@ globals()["print"] = _print  # tf.print, without hiding Python's own in this fil
 
 
 def __dir__():
-    return sorted(set(globals()) | set(_names.LAZY) | _names.SUBMODULES | set(direct.NAMES))
+    return sorted(set(globals()) | set(_names.LAZY) | _names.SUBMODULES | set(_direct.NAMES))

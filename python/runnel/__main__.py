@@ -13,7 +13,7 @@ import os
 import runpy
 import sys
 
-from runnel import alias
+from runnel.alias import finder as alias
 
 
 def _complain(text):
@@ -38,7 +38,7 @@ def main():
     if first in ("-m", "-c", "--names") and len(arguments) < 2:
         return _complain("%s needs %s; see --help" % (first, {"-m": "a module", "-c": "code"}.get(first, "a script")))
     if first == "--names":
-        from runnel import script_names
+        from runnel.alias import script_names
         return script_names.main(arguments[1:])
     if first.startswith("-") and first not in ("-m", "-c"):
         return _complain("there is no option '%s'; see --help" % first)

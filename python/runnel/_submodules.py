@@ -1,18 +1,24 @@
-"""Lets `import runnel.data.experimental` find what `tf.data.experimental` is.
+"""Lets `import runnel.data.experimental` find what `tf.data.experimental` is, and `runnel.framework` its file.
 
-The parts of `tf` are files, and their own parts mostly attributes. Python asks two finders: the first
-makes a package of each public file, so that Python looks for modules below it; the second, which
-comes after all others, gives attributes as such modules.
+The parts of `tf` are files or folders, and some of their own parts are attributes. Python asks two
+finders: the first makes a package of each public file, so that Python looks for modules below it; the
+second, which comes after all others, finds attributes as such modules. It also finds a file of a package
+by its own name: `runnel.framework` is runnel/core/framework.py. Pickles made before there were packages,
+and the paths of tensorflow.python.*, name files that way.
 """
 
-import importlib.abc
+import functools
+import importlib
 import importlib.machinery
+import os
 import sys
 
 from runnel._names import SUBMODULES
 
+_NAMED_BY_PATH = ("compat", "contrib", "examples", "keras")  # packages whose files have the names of others
 
-class _Files(importlib.abc.MetaPathFinder):
+
+class _Files:
     def find_spec(self, name, path=None, target=None):
         head, _, tail = name.partition(".")
         if head != "runnel" or tail not in SUBMODULES:
@@ -23,18 +29,31 @@ class _Files(importlib.abc.MetaPathFinder):
         return spec
 
 
-class _Attributes(importlib.abc.MetaPathFinder):
+class _Attributes:
     def find_spec(self, name, path=None, target=None):
         parent, _, tail = name.rpartition(".")
-        if not parent.startswith("runnel."):
+        if parent == "runnel":
+            place = _places().get(tail)
+            value = place and importlib.import_module("runnel.%s.%s" % (place, tail))
+        elif parent.startswith("runnel."):
+            value = getattr(sys.modules[parent], tail, None)
+        else:
             return None
-        value = getattr(sys.modules[parent], tail, None)
         if value is None or isinstance(value, type) or callable(value):
             return None
         return importlib.machinery.ModuleSpec(name, _Given(value), is_package=True)
 
 
-class _Given(importlib.abc.Loader):
+@functools.lru_cache(None)
+def _places():
+    """Returns {file name: package} for the files in packages."""
+    home = os.path.dirname(os.path.abspath(__file__))
+    return {file[:-3]: package for package in sorted(os.listdir(home))
+            if package not in _NAMED_BY_PATH and os.path.exists(os.path.join(home, package, "__init__.py"))
+            for file in os.listdir(os.path.join(home, package)) if file.endswith(".py") and file != "__init__.py"}
+
+
+class _Given:
     def __init__(self, value):
         self._value, self._spec = value, getattr(value, "__spec__", None)
 
@@ -47,5 +66,6 @@ class _Given(importlib.abc.Loader):
 
 
 def install():
+    """Adds the two finders."""
     sys.meta_path.insert(0, _Files())
     sys.meta_path.append(_Attributes())

@@ -23,7 +23,7 @@ _state: dict = {"soft_device_placement": None, "inter": 0, "intra": 0, "jit": No
 
 
 def _devices():
-    from runnel import eager
+    from runnel.eager import context as eager
     return eager.list_devices()
 
 
@@ -79,7 +79,7 @@ def set_logical_device_configuration(device, logical_devices):
 
 def get_soft_device_placement():
     """Whether operations go to another device where theirs cannot run them."""
-    from runnel import framework
+    from runnel.core import framework
     value = _state["soft_device_placement"]
     return framework.executing_eagerly() if value is None else value
 
@@ -95,7 +95,7 @@ def functions_run_eagerly():
 
 def run_functions_eagerly(run_eagerly):
     _state["run_eagerly"] = bool(run_eagerly)
-    from runnel import def_function
+    from runnel.eager import def_function
     def_function.run_eagerly = bool(run_eagerly)
 
 
@@ -163,7 +163,7 @@ def session_config():
     """The ConfigProto of a session that was given none; None: there is nothing to say."""
     if _state["soft_device_placement"] is None and not _state["inter"] and not _state["intra"]:
         return None
-    from runnel.protobuf import message_class
+    from runnel.core.protobuf import message_class
     config = message_class("ConfigProto")()
     config.allow_soft_placement = get_soft_device_placement()
     config.inter_op_parallelism_threads = _state["inter"]

@@ -6,7 +6,7 @@ Libraries ask it how many replicas there are and how to sum over them. Clusters 
 import contextlib
 import enum
 
-from runnel import framework
+from runnel.core import framework
 
 
 class ReduceOp(enum.Enum):
@@ -16,7 +16,7 @@ class ReduceOp(enum.Enum):
 
     @staticmethod
     def from_variable_aggregation(aggregation):
-        from runnel.variables import VariableAggregation
+        from runnel.ops.variables import VariableAggregation
         known = {VariableAggregation.SUM: ReduceOp.SUM, VariableAggregation.MEAN: ReduceOp.MEAN}
         if aggregation not in known:
             raise ValueError("Could not convert from `tf.VariableAggregation` %s to`tf.distribute.ReduceOp` type" % aggregation)
@@ -81,7 +81,7 @@ class StrategyExtended:
         return True
 
     def read_var(self, var):
-        from runnel.array_ops import identity
+        from runnel.ops.array_ops import identity
         return identity(var)
 
     def value_container(self, value):
@@ -117,7 +117,8 @@ class Strategy:
         """Over the rows of a batch if `axis` is given; there is nothing else to put together."""
         if axis is None:
             return value
-        from runnel import math_ops, nest
+        from runnel import nest
+        from runnel.ops import math_ops
         reduced = math_ops.reduce_mean if ReduceOp(getattr(reduce_op, "value", reduce_op)) is ReduceOp.MEAN else math_ops.reduce_sum
         return nest.map_structure(lambda x: reduced(x, axis), value)
 
@@ -127,7 +128,7 @@ class Strategy:
     unwrap = experimental_local_results
 
     def group(self, value, name=None):
-        from runnel.control_flow import group
+        from runnel.ops.control_flow import group
         return group(value, name=name)
 
     def experimental_distribute_dataset(self, dataset, options=None):
@@ -225,6 +226,6 @@ def init_run_config(config, train_distribute, eval_distribute, remote_cluster=No
 
 def __getattr__(name):
     if name == "Server":
-        from runnel.server_lib import Server
+        from runnel.train.server_lib import Server
         return Server
     raise AttributeError("tf.distribute has no %r: see the table of names in doc/python.md" % name)

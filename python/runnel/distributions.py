@@ -3,11 +3,10 @@
 import math
 import operator
 
-from runnel import dtypes
-from runnel import raw_ops as _ops
-from runnel.convert import convert_to_tensor
-from runnel.framework import name_scope
-from runnel.math_ops import cast, reduce_sum
+from runnel import dtypes, raw_ops as _ops
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import name_scope
+from runnel.ops.math_ops import cast, reduce_sum
 
 _kl_rules: dict = {}
 
@@ -35,7 +34,7 @@ class Distribution:
         self._dtype, self._name, self._parameters = dtype, name, parameters
         shape = parameters[0].shape
         for other in parameters[1:]:
-            from runnel.array_ops import broadcast_static_shape
+            from runnel.ops.array_ops import broadcast_static_shape
             shape = broadcast_static_shape(shape, other.shape)
         self._shape = shape
 
@@ -53,7 +52,7 @@ class Distribution:
 
     @property
     def event_shape(self):
-        from runnel.tensor_shape import TensorShape
+        from runnel.core.tensor_shape import TensorShape
         return TensorShape([])
 
     def batch_shape_tensor(self, name="batch_shape_tensor"):
@@ -64,7 +63,7 @@ class Distribution:
 
     def sample(self, sample_shape=(), seed=None, name="sample"):
         """Samples of a shape, in front of that of the parameters."""
-        from runnel.array_ops import concat, reshape
+        from runnel.ops.array_ops import concat, reshape
         with name_scope(self._name + "/" if not self._name.endswith("/") else self._name), name_scope(name):
             dims = convert_to_tensor(sample_shape, dtype=dtypes.int32, name="sample_shape")
             flat = reshape(dims, [-1])
@@ -73,7 +72,7 @@ class Distribution:
             return reshape(drawn, concat([flat, _ops.Shape(drawn)[1:]], 0))
 
     def _shape_of(self, count):
-        from runnel.array_ops import concat, reshape
+        from runnel.ops.array_ops import concat, reshape
         return concat([reshape(count, [1]), self.batch_shape_tensor()], 0)
 
     def prob(self, value, name="prob"):
@@ -125,7 +124,7 @@ class _Continuous(Distribution):
 
     def _uniform(self, count, seed, low):
         """Numbers between `low`, or 0, and 1, in the shape of `count` samples."""
-        from runnel.random_ops import random_uniform
+        from runnel.ops.random_ops import random_uniform
         return random_uniform(self._shape_of(count), minval=low, maxval=1.0, dtype=self._dtype, seed=seed)
 
 
@@ -138,7 +137,7 @@ class Normal(_Continuous):
         super().__init__(loc, scale, name=name)
 
     def _sample_n(self, count, seed):
-        from runnel.random_ops import random_normal
+        from runnel.ops.random_ops import random_normal
         return random_normal(self._shape_of(count), mean=0.0, stddev=1.0, dtype=self._dtype, seed=seed) * self._scale + self._loc
 
     def _z(self, x):
@@ -277,7 +276,7 @@ class Gamma(_Continuous):
         super().__init__(concentration, rate, name=name)
 
     def _sample_n(self, count, seed):
-        from runnel.random_ops import random_gamma
+        from runnel.ops.random_ops import random_gamma
         return random_gamma([count], alpha=self._concentration, beta=self._rate, dtype=self._dtype, seed=seed)
 
     def _log_prob(self, x):
@@ -319,7 +318,7 @@ class Beta(_Continuous):
         return self._concentration1 + self._concentration0
 
     def _sample_n(self, count, seed):
-        from runnel.random_ops import random_gamma
+        from runnel.ops.random_ops import random_gamma
         shape = _ops.OnesLike(self.total_concentration)
         one, other = (random_gamma([count], alpha=c * shape, dtype=self._dtype, seed=None if seed is None else seed + i)
                       for i, c in enumerate((self._concentration1, self._concentration0)))
@@ -362,7 +361,7 @@ class StudentT(_Continuous):
         super().__init__(df, loc, scale, name=name)
 
     def _sample_n(self, count, seed):
-        from runnel.random_ops import random_gamma, random_normal
+        from runnel.ops.random_ops import random_gamma, random_normal
         normal = random_normal(self._shape_of(count), dtype=self._dtype, seed=seed)
         df = self._df * _ops.OnesLike(self._loc + self._scale)
         gamma = random_gamma([count], alpha=0.5 * df, beta=0.5, dtype=self._dtype, seed=None if seed is None else seed + 1)
@@ -435,7 +434,7 @@ class Bernoulli(_Discrete):
         return _ops.Log(probs) - _ops.Log1p(-1.0 * probs)
 
     def _sample_n(self, count, seed):
-        from runnel.random_ops import random_uniform
+        from runnel.ops.random_ops import random_uniform
         uniform = random_uniform(self._shape_of(count), seed=seed, dtype=self._probs.dtype)
         return cast(_ops.Less(uniform, self._probs), self._dtype)
 
@@ -478,8 +477,8 @@ class Categorical(_Discrete):
         return _ops.Shape(self._logits)[:-1]
 
     def _sample_n(self, count, seed):
-        from runnel.array_ops import concat, reshape, transpose
-        from runnel.random_ops import multinomial
+        from runnel.ops.array_ops import concat, reshape, transpose
+        from runnel.ops.random_ops import multinomial
         rows = reshape(self._logits, [-1, self._logits.shape[-1].value])
         drawn = transpose(multinomial(rows, count, seed=seed))
         return cast(reshape(drawn, concat([reshape(count, [1]), self.batch_shape_tensor()], 0)), self._dtype)

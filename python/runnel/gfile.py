@@ -1,24 +1,11 @@
-"""tf.gfile."""
+"""tf.gfile: files and folders."""
 
-from runnel.file_io import (
-    GFile,
-    copy,
-    exists,
-    glob,
-    isdir,
-    join,
-    listdir,
-    makedirs,
-    mkdir,
-    remove,
-    rename,
-    rmtree,
-    stat,
-    walk,
+from runnel._namespace import namespace
+
+__getattr__, __dir__, __all__ = namespace(
+    __name__,
+    "io.file_io: FastGFile=GFile GFile Open=GFile",
+    "io.file_io: Copy=copy DeleteRecursively=rmtree Exists=exists Glob=glob IsDirectory=isdir ListDirectory=listdir MakeDirs=makedirs "
+    "MkDir=mkdir Remove=remove Rename=rename Stat=stat Walk=walk",
+    "io.file_io: copy exists glob isdir join listdir makedirs mkdir remove rename rmtree stat walk",
 )
-
-FastGFile = Open = GFile
-Copy, Exists, Glob, IsDirectory, ListDirectory = copy, exists, glob, isdir, listdir
-MakeDirs, MkDir, Remove, Rename, DeleteRecursively, Stat, Walk = makedirs, mkdir, remove, rename, rmtree, stat, walk
-__all__ = ["Copy", "DeleteRecursively", "Exists", "FastGFile", "GFile", "Glob", "IsDirectory", "ListDirectory", "MakeDirs", "MkDir", "Open", "Remove",
-           "Rename", "Stat", "Walk", "join"]

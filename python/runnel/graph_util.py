@@ -1,7 +1,7 @@
 """tf.graph_util: GraphDefs cut and frozen."""
 
-from runnel.graph_io import import_graph_def  # noqa: F401
-from runnel.protobuf import message_class
+from runnel.core.graph_io import import_graph_def  # noqa: F401
+from runnel.core.protobuf import message_class
 
 
 def _node_name(text):
@@ -101,7 +101,7 @@ def _constant(target, node, value):
 
 
 def _fill_constant(target, value, dtype):
-    from runnel.tensor_util import make_tensor_proto
+    from runnel.core.tensor_util import make_tensor_proto
     target.op = "Const"
     target.attr["dtype"].type = dtype
     target.attr["value"].tensor.CopyFrom(make_tensor_proto(value, dtype))

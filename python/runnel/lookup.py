@@ -1,16 +1,9 @@
-"""tf.lookup."""
+"""tf.lookup: tables from keys to values."""
 
-import types
+from runnel._namespace import namespace
 
-from runnel.lookup_ops import (
-    KeyValueTensorInitializer,
-    MutableHashTable,
-    StaticHashTable,
-    StaticVocabularyTable,
-    TextFileIndex,
-    TextFileInitializer,
+__getattr__, __dir__, __all__ = namespace(
+    __name__,
+    "ops.lookup_ops: KeyValueTensorInitializer MutableHashTable StaticHashTable StaticVocabularyTable TextFileIndex "
+    "TextFileInitializer experimental",
 )
-
-experimental = types.SimpleNamespace(MutableHashTable=MutableHashTable)
-
-__all__ = ["KeyValueTensorInitializer", "MutableHashTable", "StaticHashTable", "StaticVocabularyTable", "TextFileIndex", "TextFileInitializer", "experimental"]

@@ -54,7 +54,7 @@ def flatten(structure, expand_composites=False):
 
 
 def _components(value):
-    from runnel.composite import SparseTensor
+    from runnel.core.composite import SparseTensor
     if isinstance(value, SparseTensor):
         return [value.indices, value.values, value.dense_shape]
     parts = [value.values, value.indices]
@@ -62,7 +62,7 @@ def _components(value):
 
 
 def _from_components(like, parts):
-    from runnel.composite import IndexedSlices, SparseTensor
+    from runnel.core.composite import IndexedSlices, SparseTensor
     if isinstance(like, SparseTensor):
         return SparseTensor(*parts)
     return IndexedSlices(*parts)

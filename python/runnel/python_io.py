@@ -1,5 +1,8 @@
-"""tf.python_io."""
+"""tf.python_io: record files, read and written without a graph."""
 
-from runnel.record_io import TFRecordCompressionType, TFRecordOptions, TFRecordWriter, tf_record_iterator
+from runnel._namespace import namespace
 
-__all__ = ["TFRecordCompressionType", "TFRecordOptions", "TFRecordWriter", "tf_record_iterator"]
+__getattr__, __dir__, __all__ = namespace(
+    __name__,
+    "io.record_io: TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator",
+)

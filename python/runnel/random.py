@@ -1,14 +1,14 @@
-"""tf.random."""
+"""tf.random: random tensors, seeds and candidate samplers."""
 
 from runnel._namespace import namespace
 
-__getattr__, __dir__ = namespace(
+__getattr__, __dir__, __all__ = namespace(
     __name__,
-    "get_seed multinomial set_random_seed truncated_normal",
-    "categorical=random_ops.categorical gamma=random_gamma normal=random_normal poisson=random_poisson shuffle=random_shuffle "
-    "uniform=random_uniform all_candidate_sampler=nn.all_candidate_sampler fixed_unigram_candidate_sampler=nn.fixed_unigram_candidate_sampler "
-    "learned_unigram_candidate_sampler=nn.learned_unigram_candidate_sampler log_uniform_candidate_sampler=nn.log_uniform_candidate_sampler "
-    "uniform_candidate_sampler=nn.uniform_candidate_sampler stateless_uniform=stateless_random.stateless_random_uniform "
-    "stateless_normal=stateless_random.stateless_random_normal stateless_truncated_normal=stateless_random.stateless_truncated_normal "
-    "stateless_multinomial=stateless_random.stateless_multinomial stateless_categorical=stateless_random.stateless_categorical",
+    "gamma=random_gamma get_seed multinomial normal=random_normal poisson=random_poisson set_random_seed shuffle=random_shuffle "
+    "truncated_normal uniform=random_uniform",
+    "ops.random_ops: categorical",
+    "ops.stateless_random: stateless_categorical stateless_multinomial stateless_normal=stateless_random_normal "
+    "stateless_truncated_normal stateless_uniform=stateless_random_uniform",
+    "nn.nn_sampling: all_candidate_sampler fixed_unigram_candidate_sampler learned_unigram_candidate_sampler "
+    "log_uniform_candidate_sampler uniform_candidate_sampler",
 )

@@ -23,7 +23,7 @@ _RENAMED = {
 
 def op_names():
     """The names of all ops."""
-    from runnel.protobuf import message_class
+    from runnel.core.protobuf import message_class
     return [op.name for op in message_class("OpList").FromString(_core.op_list()).op]
 
 
@@ -60,7 +60,7 @@ def __dir__():
 
 def _op_def(op):
     """The definition, with Python's names of arguments."""
-    from runnel.protobuf import message_class
+    from runnel.core.protobuf import message_class
     definition = message_class("OpDef").FromString(op._op_def)
     renamed = _RENAMED.get(definition.name, {})
     for arg in [*definition.input_arg, *definition.attr]:
@@ -78,7 +78,8 @@ def _default(attr):
 
 
 def _plain(kind, value):
-    from runnel import dtypes, tensor_shape
+    from runnel import dtypes
+    from runnel.core import tensor_shape
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if "type" in kind:
@@ -120,7 +121,8 @@ def _type_text(arg):
 
 def _documentation(op):
     """For C: the docstring of an op's function."""
-    from runnel import dtypes, op_docs
+    from runnel import dtypes
+    from runnel.core import op_docs
     definition = _op_def(op)
     lines = ["%s%s" % (definition.name, _signature(op)), "",  # help() shows the signatures of Python's functions only
              op_docs.summary(definition.name) or "The op %s." % definition.name, ""]

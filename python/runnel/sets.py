@@ -1,8 +1,8 @@
 """tf.sets: sets in the last dimension."""
 
 from runnel import raw_ops as _ops
-from runnel.composite import SparseTensor
-from runnel.convert import convert_to_tensor
+from runnel.core.composite import SparseTensor
+from runnel.core.convert import convert_to_tensor
 
 
 def _operation(a, b, operation, validate_indices):

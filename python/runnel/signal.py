@@ -1,8 +1,9 @@
 """tf.signal: windows."""
 
-from runnel import array_ops, dtypes, math_ops, raw_ops
-from runnel.convert import constant, constant_value, convert_to_tensor
-from runnel.framework import name_scope
+from runnel import dtypes, raw_ops
+from runnel.core.convert import constant, constant_value, convert_to_tensor
+from runnel.core.framework import name_scope
+from runnel.ops import array_ops, math_ops
 
 
 def _raised_cosine(name, default_name, window_length, periodic, dtype, a, b):
@@ -27,7 +28,7 @@ def _raised_cosine(name, default_name, window_length, periodic, dtype, a, b):
 
         if known is not None:
             return window()
-        from runnel.control_flow import cond
+        from runnel.ops.control_flow import cond
         return cond(math_ops.equal(window_length, 1), lambda: array_ops.ones([window_length], dtype=dtype), window)
 
 

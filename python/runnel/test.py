@@ -10,8 +10,9 @@ import threading
 import unittest
 import unittest.mock
 
-from runnel import errors, framework, session as session_lib
-from runnel.session import Session
+from runnel import errors
+from runnel.core import framework, session as session_lib
+from runnel.core.session import Session
 
 mock = unittest.mock
 _temp_dir = None
@@ -88,7 +89,7 @@ def assert_equal_graph_def(actual, expected, checkpoint_v2=False, hash_table_sha
 
 def benchmark_config():
     """The ConfigProto that benchmarks run with."""
-    from runnel.protobuf import message_class
+    from runnel.core.protobuf import message_class
     return message_class("ConfigProto")()
 
 
@@ -96,7 +97,7 @@ def create_local_cluster(num_workers, num_ps, protocol="grpc", worker_config=Non
     """(workers, parameter servers): Servers of one cluster, in this process."""
     import socket
 
-    from runnel import server_lib
+    from runnel.train import server_lib
     sockets = [socket.socket() for _ in range(num_workers + num_ps)]
     for one in sockets:
         one.bind(("localhost", 0))
@@ -278,7 +279,7 @@ class TestCase(unittest.TestCase):
         if in_graph:  # of a program that executes eagerly: so it is in the new one
             framework._core.set_current(framework._default_graph)
         if framework.executing_eagerly():
-            from runnel import eager
+            from runnel.eager import context as eager
             eager.set_seed(87654321)
         framework.get_default_graph().seed = 87654321
         random.seed(87654321)
@@ -516,7 +517,7 @@ class TestCase(unittest.TestCase):
         self.assertEqual(dtypes.as_dtype(self._array(target).dtype), dtypes.as_dtype(expected_dtype))
 
     def assertDeviceEqual(self, device1, device2, msg=None):
-        from runnel.device_spec import canonical_name
+        from runnel.core.device_spec import canonical_name
         self.assertEqual(canonical_name(device1), canonical_name(device2), msg)
 
     def assertProtoEquals(self, expected_message_maybe_ascii, message, msg=None):
@@ -526,7 +527,7 @@ class TestCase(unittest.TestCase):
             if hasattr(message, "DESCRIPTOR") and type(message).__module__.endswith("_pb2"):  # of another library
                 from google.protobuf.text_format import Parse
             else:
-                from runnel.text_format import Parse
+                from runnel.core.text_format import Parse
             expected = Parse(expected, type(message)())
         self.assertEqual(str(expected), str(message), msg)
 
@@ -677,8 +678,8 @@ def _real_view(array, dtype):
 
 def _one_gradient(x, x_shape, y, y_shape, start, delta, feed):
     import numpy as np
-    from runnel.array_ops import placeholder
-    from runnel.gradients_impl import gradients
+    from runnel.core.gradients_impl import gradients
+    from runnel.ops.array_ops import placeholder
     sess = session_lib.get_default_session()
     x_dtype, y_dtype = x.dtype.base_dtype, y.dtype.base_dtype
     if start is None:

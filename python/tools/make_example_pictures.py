@@ -17,7 +17,7 @@ import tempfile
 
 import numpy as np
 import runnel as tf
-from runnel.session import BaseSession
+from runnel.core.session import BaseSession
 from svg_chart import COLOURS, Panel, blue, diverging, ink, picture
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

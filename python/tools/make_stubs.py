@@ -51,7 +51,7 @@ def write_ops(folder):
     from runnel import raw_ops
     with open(os.path.join(folder, "raw_ops.pyi"), "w", encoding="utf-8") as stream:
         stream.write("import typing as _t\n\n"
-                     "from runnel.framework import Operation, Tensor\n\n"
+                     "from runnel.core.framework import Operation, Tensor\n\n"
                      "def op_names() -> list[str]: ...\ndef snake_case(name: str) -> str: ...\n"
                      "def function(name: str) -> _t.Any: ...\n")
         for name in sorted(raw_ops.op_names()):
@@ -66,11 +66,13 @@ def exported(statement):
     names = re.sub(r"[()\s]+", " ", names).strip()
     if names == "*":
         return statement
-    return "%s import (%s)" % (source, ", ".join("%s as %s" % (name, name) for name in re.split(r",\s*", names)))
+    return "%s import (%s)" % (source, ", ".join(
+        name if " as " in name else "%s as %s" % (name, name) for name in re.split(r",\s*", names)))
 
 
 def write_names(folder):
-    from runnel import _names, direct
+    from runnel import _names
+    from runnel.core import direct
     rows = {}
     for name, module in _names.LAZY.items():
         rows.setdefault(module, []).append(name)

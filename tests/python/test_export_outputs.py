@@ -8,7 +8,8 @@ from both import both
 def _paths(tf):
     """saved_model.model_utils and framework.function, of either."""
     if tf.__name__ == "runnel":
-        from runnel import defun, export_outputs
+        from runnel.eager import defun
+        from runnel.saved_model import export_outputs
         return export_outputs, export_outputs, export_outputs, defun
     from tensorflow.python.framework import function
     from tensorflow.python.saved_model.model_utils import export_output, export_utils, mode_keys
@@ -177,7 +178,7 @@ def test_default_strategy(tf, np):
 
 def test_words_of_numbers():
     import runnel as tf
-    from runnel import lookup_ops
+    from runnel.ops import lookup_ops
     with tf.Graph().as_default(), tf.Session() as sess:
         table = lookup_ops.index_to_string_table_from_tensor(["a", "b"], default_value="?")
         sess.run(tf.tables_initializer())
@@ -194,6 +195,6 @@ def test_lists_of_dimensions():
 
 
 def test_definitions_of_ops():
-    from runnel import op_def_registry
+    from runnel.core import op_def_registry
     assert op_def_registry.get("Add").name == "Add" and op_def_registry.get("NoSuchOp") is None
     assert "MatMul" in op_def_registry.get_registered_ops()

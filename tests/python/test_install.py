@@ -127,5 +127,5 @@ def test_stubs(tmp_path):
                           stdout=subprocess.PIPE, text=True, env=dict(os.environ, MYPYPATH=target), cwd=str(tmp_path))
     lines = [line for line in done.stdout.splitlines() if line.startswith("user.py")]
     assert len(lines) == 2, done.stdout
-    assert 'Revealed type is "runnel.framework.Tensor"' in lines[0]
+    assert 'Revealed type is "runnel.core.framework.Tensor"' in lines[0]
     assert 'transpose_b' in lines[1] and 'expected "bool"' in lines[1]

@@ -80,7 +80,7 @@ def test_no_proper_iterable(tf, np):
 def test_messages_from_text(tmp_path):
     import pytest
     import runnel as tf
-    from runnel import text_format
+    from runnel.core import text_format
     with tf.Graph().as_default() as graph:
         x = tf.placeholder(tf.float32, [None, 3], name="x")
         tf.identity(tf.matmul(x, tf.get_variable("w", [3, 2])), name="y")

@@ -106,7 +106,7 @@ def test_wrong_type(tf, np):
 
 
 def test_bad_bytes():
-    from runnel.protobuf import DecodeError, message_class
+    from runnel.core.protobuf import DecodeError, message_class
     import runnel as tf
     with tf.Graph().as_default() as graph:
         tf.matmul(tf.ones([2, 2]), tf.placeholder(tf.float32, [2, None]))

@@ -11,9 +11,10 @@ import inspect
 import types
 
 import runnel as _v1
-from runnel import array_ops, dtypes
-from runnel.framework import name_scope as _name_scope
-from runnel.variables import _VariableMeta as _V1Meta
+from runnel import dtypes
+from runnel.core.framework import name_scope as _name_scope
+from runnel.ops import array_ops
+from runnel.ops.variables import _VariableMeta as _V1Meta
 
 # The parameters of functions that have others in 1.x, as they stand in a def.
 _ORDERS = {}

@@ -2,12 +2,15 @@
 
 import collections
 
-from runnel import array_ops, dtypes, init_ops, layers, math_ops, nest, nn, raw_ops, tensor_shape
-from runnel.convert import convert_to_tensor
-from runnel.framework import name_scope
-from runnel.rnn_cell import RNNCell, _zeros
-from runnel.tensor_array import TensorArray
-from runnel.variable_scopes import get_variable, variable_scope
+from runnel import dtypes, nest, nn, raw_ops
+from runnel.core import tensor_shape
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import name_scope
+from runnel.layers import core as layers
+from runnel.nn.rnn_cell import RNNCell, _zeros
+from runnel.ops import array_ops, init_ops, math_ops
+from runnel.ops.tensor_array import TensorArray
+from runnel.ops.variable_scopes import get_variable, variable_scope
 
 
 def hardmax(logits, name=None):

@@ -3,11 +3,12 @@
 A sequence's score is the sum of its tags' own scores and of those of its transitions.
 """
 
-from runnel import array_ops, dtypes, math_ops
-from runnel.control_flow import while_loop
-from runnel.convert import constant, convert_to_tensor
-from runnel.functional_ops import scan
-from runnel.variable_scopes import get_variable
+from runnel import dtypes
+from runnel.core.convert import constant, convert_to_tensor
+from runnel.ops import array_ops, math_ops
+from runnel.ops.control_flow import while_loop
+from runnel.ops.functional_ops import scan
+from runnel.ops.variable_scopes import get_variable
 
 
 def _mask(lengths, count, dtype):

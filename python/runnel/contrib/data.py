@@ -2,7 +2,7 @@
 
 from runnel._namespace import namespace
 
-__getattr__, __dir__ = namespace(
+__getattr__, __dir__, __all__ = namespace(
     __name__, "Dataset=data.Dataset Iterator=data.Iterator TFRecordDataset=data.TFRecordDataset",
     "TextLineDataset=data.TextLineDataset FixedLengthRecordDataset=data.FixedLengthRecordDataset",
     *("%s=data.experimental.%s" % (name, name) for name in (

@@ -2,15 +2,17 @@
 
 import collections
 
-from runnel import array_ops, dtypes, math_ops, nest, nn, raw_ops, tensor_shape
-from runnel.control_flow import cond, while_loop
-from runnel.convert import constant, convert_to_tensor
-from runnel.framework import name_scope
-from runnel.random_ops import multinomial, random_uniform
-from runnel.rnn import _transposed
-from runnel.rnn_cell import _zeros
-from runnel.tensor_array import TensorArray
-from runnel.variable_scopes import variable_scope
+from runnel import dtypes, nest, nn, raw_ops
+from runnel.core import tensor_shape
+from runnel.core.convert import constant, convert_to_tensor
+from runnel.core.framework import name_scope
+from runnel.nn.rnn import _transposed
+from runnel.nn.rnn_cell import _zeros
+from runnel.ops import array_ops, math_ops
+from runnel.ops.control_flow import cond, while_loop
+from runnel.ops.random_ops import multinomial, random_uniform
+from runnel.ops.tensor_array import TensorArray
+from runnel.ops.variable_scopes import variable_scope
 
 
 class Decoder:

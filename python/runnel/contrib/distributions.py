@@ -2,7 +2,7 @@
 
 from runnel._namespace import namespace
 
-__getattr__, __dir__ = namespace(
+__getattr__, __dir__, __all__ = namespace(
     __name__, *("%s=distributions.%s" % (name, name) for name in (
         "Bernoulli Beta Categorical Dirichlet DirichletMultinomial Distribution Exponential Gamma Laplace "
         "Multinomial Normal StudentT Uniform kl_divergence RegisterKL NOT_REPARAMETERIZED "

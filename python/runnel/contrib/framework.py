@@ -2,11 +2,11 @@
 
 from runnel import nest
 from runnel._namespace import namespace
-from runnel.contrib.arg_scope import (add_arg_scope, arg_scope, arg_scope_func_key, arg_scoped_arguments,
-                                      current_arg_scope, has_arg_scope)
+from runnel.contrib.arg_scope import (
+    add_arg_scope, arg_scope, arg_scope_func_key, arg_scoped_arguments, current_arg_scope, has_arg_scope)
 from runnel.contrib.model_variables import *
 
-__getattr__, __dir__ = namespace(
+__getattr__, __dir__, __all__ = namespace(
     __name__, "argsort sort py_func TensorSpec is_tensor is_strictly_increasing is_non_decreasing",
     "is_numeric_tensor convert_to_tensor_or_sparse_tensor assert_scalar",
     "load_checkpoint=train.load_checkpoint load_variable=train.load_variable",

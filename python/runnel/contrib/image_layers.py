@@ -1,14 +1,15 @@
 """Layers over planes: pooling of any rank, images as sequences, where features are."""
 
-from runnel import array_ops, init_ops, math_ops, nn, raw_ops
-from runnel.convert import convert_to_tensor
-from runnel.framework import name_scope
-from runnel.variable_scopes import variable_scope
+from runnel import nn, raw_ops
 from runnel.contrib.arg_scope import add_arg_scope
 from runnel.contrib.initializers import xavier_initializer
-from runnel.contrib.layer_util import (channels_of, collect_named_outputs, finish, get_variable_collections,
-                                       last_dimension, two_element_tuple)
+from runnel.contrib.layer_util import (
+    channels_of, collect_named_outputs, finish, get_variable_collections, last_dimension, two_element_tuple)
 from runnel.contrib.model_variables import model_variable
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import name_scope
+from runnel.ops import array_ops, init_ops, math_ops
+from runnel.ops.variable_scopes import variable_scope
 
 _xavier, _zeros = xavier_initializer(), init_ops.zeros_initializer()
 

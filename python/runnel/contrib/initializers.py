@@ -3,9 +3,10 @@
 import math
 import numbers
 
-from runnel import dtypes, math_ops, nn, random_ops
-from runnel.convert import convert_to_tensor
-from runnel.framework import GraphKeys, add_to_collection, get_collection, name_scope
+from runnel import dtypes, nn
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import GraphKeys, add_to_collection, get_collection, name_scope
+from runnel.ops import math_ops, random_ops
 
 
 def variance_scaling_initializer(factor=2.0, mode="FAN_IN", uniform=False, seed=None,

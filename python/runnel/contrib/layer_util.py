@@ -2,9 +2,9 @@
 
 import collections as _collections
 
-from runnel.framework import add_to_collections, get_collection, get_default_graph
-from runnel.variable_scopes import variable_scope
 from runnel.contrib.model_variables import model_variable
+from runnel.core.framework import add_to_collections, get_collection, get_default_graph
+from runnel.ops.variable_scopes import variable_scope
 
 
 def append_tensor_alias(tensor, alias):

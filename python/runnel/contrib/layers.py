@@ -2,23 +2,24 @@
 
 import functools
 
-from runnel import array_ops, init_ops, layers as core, math_ops, nn, raw_ops
-from runnel.convert import convert_to_tensor
-from runnel.framework import name_scope
-from runnel.variable_scopes import get_variable, variable_scope
+from runnel import nn, raw_ops
 from runnel.contrib.arg_scope import add_arg_scope
-from runnel.contrib.image_layers import (convolution2d_in_plane, images_to_sequence, pool,
-                                         sequence_to_images, spatial_softmax)
+from runnel.contrib.image_layers import (
+    convolution2d_in_plane, images_to_sequence, pool, sequence_to_images, spatial_softmax)
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import name_scope
+from runnel.layers import core
+from runnel.ops import array_ops, init_ops, math_ops
+from runnel.ops.variable_scopes import get_variable, variable_scope
 from runnel.contrib.initializers import *
-from runnel.contrib.layer_util import (add_variable, channels_of, collect_named_outputs, finish,
-                                       get_variable_collections, last_dimension, layer_scope,
-                                       two_element_tuple)
+from runnel.contrib.layer_util import (
+    add_variable, channels_of, collect_named_outputs, finish, get_variable_collections, last_dimension, layer_scope,
+    two_element_tuple)
 from runnel.contrib.model_variables import model_variable
 from runnel.contrib.normalization import batch_norm, group_norm, instance_norm, layer_norm
-from runnel.contrib.optimizers import (OPTIMIZER_CLS_NAMES, OPTIMIZER_SUMMARIES, adaptive_clipping_fn,
-                                       optimize_loss)
-from runnel.contrib.summaries import (summarize_activation, summarize_activations, summarize_collection,
-                                      summarize_tensor, summarize_tensors)
+from runnel.contrib.optimizers import OPTIMIZER_CLS_NAMES, OPTIMIZER_SUMMARIES, adaptive_clipping_fn, optimize_loss
+from runnel.contrib.summaries import (
+    summarize_activation, summarize_activations, summarize_collection, summarize_tensor, summarize_tensors)
 
 _xavier = xavier_initializer()
 _zeros = init_ops.zeros_initializer()
@@ -304,7 +305,7 @@ def maxout(inputs, num_units, axis=-1, scope=None):
 
 def scale_gradient(inputs, gradient_multiplier):
     """The inputs; their gradient is multiplied."""
-    from runnel.backprop import custom_gradient
+    from runnel.eager.backprop import custom_gradient
 
     @custom_gradient
     def scaled(x):
@@ -340,8 +341,8 @@ def embedding_lookup_unique(params, ids, partition_strategy="mod", name=None):
 def bow_encoder(ids, vocab_size, embed_dim, sparse_lookup=True, initializer=None, regularizer=None,
                 trainable=True, scope=None, reuse=None):
     """The mean of the embeddings of each sequence's ids."""
-    from runnel import sparse_ops
-    from runnel.composite import SparseTensor
+    from runnel.core.composite import SparseTensor
+    from runnel.ops import sparse_ops
     with variable_scope(scope, "bow_encoder", [ids], reuse=reuse):
         embeddings = get_variable("embeddings", [vocab_size, embed_dim], initializer=initializer,
                                   regularizer=regularizer, trainable=trainable)
@@ -358,7 +359,7 @@ def safe_embedding_lookup_sparse(*args, **kwargs):
 
 def dense_to_sparse(tensor, eos_token=0, outputs_collections=None, scope=None):
     """What is not `eos_token`, as a SparseTensor."""
-    from runnel.composite import SparseTensor
+    from runnel.core.composite import SparseTensor
     with variable_scope(scope, "dense_to_sparse", [tensor]) as sc:
         tensor = convert_to_tensor(tensor)
         indices = array_ops.where(raw_ops.NotEqual(x=tensor, y=math_ops.cast(eos_token, tensor.dtype)))

@@ -2,12 +2,13 @@
 
 import time
 
-from runnel import clip_ops, errors, logging, math_ops, raw_ops, summary
-from runnel.composite import IndexedSlices
-from runnel.control_flow import group, with_dependencies
-from runnel.framework import GraphKeys, get_collection, get_default_graph, name_scope
-from runnel.training_util import get_or_create_global_step
-from runnel.variables import trainable_variables
+from runnel import errors, logging, raw_ops, summary
+from runnel.core.composite import IndexedSlices
+from runnel.core.framework import GraphKeys, get_collection, get_default_graph, name_scope
+from runnel.ops import clip_ops, math_ops
+from runnel.ops.control_flow import group, with_dependencies
+from runnel.ops.variables import trainable_variables
+from runnel.train.training_util import get_or_create_global_step
 
 _USE_GLOBAL_STEP = 0
 
@@ -103,10 +104,10 @@ def train(train_op, logdir, train_step_fn=train_step, train_step_kwargs=None, lo
 
     States and summaries are in `logdir`, from which training goes on when it is called again.
     """
-    from runnel.saver import Saver
-    from runnel.supervisor import Supervisor
-    from runnel.variables import (global_variables_initializer, local_variables_initializer)
-    from runnel.lookup_ops import tables_initializer
+    from runnel.ops.lookup_ops import tables_initializer
+    from runnel.ops.variables import (global_variables_initializer, local_variables_initializer)
+    from runnel.train.saver import Saver
+    from runnel.train.supervisor import Supervisor
     if train_op is None:
         raise ValueError("train_op cannot be None.")
     if logdir is None and (summary_op not in (0, None) or saver is not None):

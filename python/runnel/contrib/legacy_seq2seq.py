@@ -2,10 +2,11 @@
 
 import copy
 
-from runnel import array_ops, dtypes, math_ops, nest, nn
-from runnel.framework import name_scope
-from runnel.variable_scopes import get_variable, get_variable_scope, variable_scope
+from runnel import dtypes, nest, nn
 from runnel.contrib.rnn import EmbeddingWrapper, OutputProjectionWrapper, linear, static_rnn
+from runnel.core.framework import name_scope
+from runnel.ops import array_ops, math_ops
+from runnel.ops.variable_scopes import get_variable, get_variable_scope, variable_scope
 
 
 def _best_symbol(embedding, output_projection=None, update_embedding=True):
@@ -87,7 +88,7 @@ def _decoded(feed_previous, decode):
     """Decodes in the way that a bool or, when it runs, a tensor says."""
     if isinstance(feed_previous, bool):
         return decode(feed_previous)
-    from runnel.control_flow import cond
+    from runnel.ops.control_flow import cond
     shapes = []
 
     def branch(feeds):

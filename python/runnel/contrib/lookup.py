@@ -2,7 +2,7 @@
 
 from runnel._namespace import namespace
 
-__getattr__, __dir__ = namespace(
+__getattr__, __dir__, __all__ = namespace(
     __name__, "tables_initializer", "initialize_all_tables=tables_initializer",
     "HashTable=lookup.StaticHashTable KeyValueTensorInitializer=lookup.KeyValueTensorInitializer",
     "TextFileInitializer=lookup.TextFileInitializer TextFileIndex=lookup.TextFileIndex",

@@ -1,8 +1,8 @@
 """tf.contrib.losses: tf.losses under the old order of arguments, predictions first."""
 
-from runnel import losses as _losses
-from runnel.losses import (add_loss, compute_weighted_loss, get_losses, get_regularization_loss,
-                           get_regularization_losses, get_total_loss)
+from runnel.losses import losses_impl as _losses
+from runnel.losses.losses_impl import (
+    add_loss, compute_weighted_loss, get_losses, get_regularization_loss, get_regularization_losses, get_total_loss)
 
 
 def _swapped(name, first, second):
@@ -38,8 +38,9 @@ def sigmoid_cross_entropy(logits, multi_class_labels, weights=1.0, label_smoothi
 
 def hinge_loss(logits, labels=None, scope=None):
     """Each example's hinge loss, not reduced."""
-    from runnel import array_ops, math_ops, nn
-    from runnel.framework import name_scope
+    from runnel import nn
+    from runnel.core.framework import name_scope
+    from runnel.ops import array_ops, math_ops
     with name_scope(scope, "hinge_loss", [logits, labels]):
         labels = 2 * math_ops.cast(labels, logits.dtype) - 1
         return nn.relu(math_ops.subtract(array_ops.ones_like(labels), math_ops.multiply(labels, logits)))

@@ -1,7 +1,8 @@
 """tf.contrib.metrics: streaming metrics, predictions first."""
 
-from runnel import math_ops, metrics as _metrics
-from runnel.framework import name_scope
+from runnel import metrics as _metrics
+from runnel.core.framework import name_scope
+from runnel.ops import math_ops
 
 
 def _streaming(name):

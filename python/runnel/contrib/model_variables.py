@@ -1,11 +1,11 @@
 """Variables of models, and where to find them: slim's collections."""
 
 from runnel import dtypes, logging
-from runnel.framework import (GraphKeys, add_to_collection, device as device_scope,
-                              get_collection, get_default_graph)
-from runnel.training_util import create_global_step, get_global_step, get_or_create_global_step
-from runnel.variable_scopes import get_variable_scope
 from runnel.contrib.arg_scope import add_arg_scope
+from runnel.core.framework import (
+    GraphKeys, add_to_collection, device as device_scope, get_collection, get_default_graph)
+from runnel.ops.variable_scopes import get_variable_scope
+from runnel.train.training_util import create_global_step, get_global_step, get_or_create_global_step
 
 
 @add_arg_scope
@@ -15,7 +15,7 @@ def variable(name, shape=None, dtype=None, initializer=None, regularizer=None, t
     """The variable of this name, made if need be, in GLOBAL_VARIABLES and `collections`."""
     collections = list(collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES])
     collections = list(dict.fromkeys(collections))  # each of them once
-    from runnel.variable_scopes import get_variable
+    from runnel.ops.variable_scopes import get_variable
     getter = get_variable
     if custom_getter is not None:
         def getter(*args, **kwargs):
@@ -46,14 +46,14 @@ def add_model_variable(var):
 
 def local_variable(initial_value, validate_shape=True, name=None, use_resource=None):
     """A variable that no checkpoint keeps."""
-    from runnel.variables import VariableV1
+    from runnel.ops.variables import VariableV1
     return VariableV1(initial_value, trainable=False, collections=[GraphKeys.LOCAL_VARIABLES],
                       validate_shape=validate_shape, name=name, use_resource=use_resource)
 
 
 def global_variable(initial_value, validate_shape=True, name=None, use_resource=None):
     """A variable that is not trained."""
-    from runnel.variables import VariableV1
+    from runnel.ops.variables import VariableV1
     return VariableV1(initial_value, trainable=False, collections=[GraphKeys.GLOBAL_VARIABLES],
                       validate_shape=validate_shape, name=name, use_resource=use_resource)
 
@@ -130,8 +130,8 @@ def get_variable_full_name(var):
 
 def assign_from_values(var_names_to_values):
     """(op, feed_dict) that give variables these values."""
-    from runnel.array_ops import placeholder
-    from runnel.control_flow import group
+    from runnel.ops.array_ops import placeholder
+    from runnel.ops.control_flow import group
     feeds, assignments = {}, []
     for name, value in var_names_to_values.items():
         var = get_unique_variable(name)
@@ -142,7 +142,7 @@ def assign_from_values(var_names_to_values):
 
 
 def _reshaped(value, var):
-    from runnel.array_ops import reshape
+    from runnel.ops.array_ops import reshape
     return reshape(value, var.shape.as_list())
 
 
@@ -163,9 +163,9 @@ def _by_checkpoint_name(var_list):
 
 def assign_from_checkpoint(model_path, var_list, ignore_missing_vars=False):
     """(op, feed_dict) that give variables what a checkpoint keeps; `var_list` a list or {name: variable}."""
-    from runnel.array_ops import placeholder
-    from runnel.checkpoint_reader import NewCheckpointReader
-    from runnel.control_flow import group
+    from runnel.ops.array_ops import placeholder
+    from runnel.ops.control_flow import group
+    from runnel.train.checkpoint_reader import NewCheckpointReader
     reader = NewCheckpointReader(model_path)
     feeds, assignments = {}, []
     for name, parts in _by_checkpoint_name(var_list).items():
@@ -194,7 +194,7 @@ def assign_from_checkpoint_fn(model_path, var_list, ignore_missing_vars=False, r
     if not var_list:
         raise ValueError("var_list cannot be empty")
     if ignore_missing_vars:
-        from runnel.checkpoint_reader import NewCheckpointReader
+        from runnel.train.checkpoint_reader import NewCheckpointReader
         reader = NewCheckpointReader(model_path)
         named = var_list if isinstance(var_list, dict) else {v.op.name: v for v in var_list}
         var_list = {}
@@ -206,7 +206,7 @@ def assign_from_checkpoint_fn(model_path, var_list, ignore_missing_vars=False, r
         if not var_list:
             logging.warning("No Variables to restore")
             return None
-    from runnel.saver import Saver
+    from runnel.train.saver import Saver
     saver = Saver(var_list, reshape=reshape_variables)
     return lambda session: saver.restore(session, model_path)
 
@@ -219,7 +219,7 @@ class VariableDeviceChooser:
         self._device, self._replica = (device_type, device_index), replica
 
     def __call__(self, op):
-        from runnel.device_spec import DeviceSpec
+        from runnel.core.device_spec import DeviceSpec
         spec = DeviceSpec(device_type=self._device[0], device_index=self._device[1], replica=self._replica)
         if self._tasks > 0:
             spec.job, spec.task = self._job, self._next

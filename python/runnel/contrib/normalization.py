@@ -1,16 +1,17 @@
 """Normalisation as tf.contrib.layers has it: over batches, layers, instances and groups."""
 
-from runnel import array_ops, dtypes, init_ops, layers as core, nn, raw_ops
-from runnel.control_flow import smart_cond
-from runnel.convert import constant, convert_to_tensor
-from runnel.framework import GraphKeys, add_to_collections, control_dependencies
-from runnel.moving_averages import assign_moving_average
-from runnel.tensor_util import constant_value
-from runnel.variable_scopes import get_variable_scope, variable_scope
+from runnel import dtypes, nn, raw_ops
 from runnel.contrib.arg_scope import add_arg_scope
-from runnel.contrib.layer_util import (add_variable, channels_of, finish,
-                                       get_variable_collections, layer_scope)
+from runnel.contrib.layer_util import add_variable, channels_of, finish, get_variable_collections, layer_scope
 from runnel.contrib.model_variables import model_variable
+from runnel.core.convert import constant, convert_to_tensor
+from runnel.core.framework import GraphKeys, add_to_collections, control_dependencies
+from runnel.core.tensor_util import constant_value
+from runnel.layers import core
+from runnel.ops import array_ops, init_ops
+from runnel.ops.control_flow import smart_cond
+from runnel.ops.variable_scopes import get_variable_scope, variable_scope
+from runnel.train.moving_averages import assign_moving_average
 
 
 class _Parameters:

@@ -1,10 +1,11 @@
 """tf.contrib.opt: optimizers that were only here."""
 
-from runnel import array_ops, raw_ops
-from runnel.composite import IndexedSlices
-from runnel.control_flow import group
-from runnel.framework import control_dependencies
-from runnel.optimizers import AdamOptimizer, MomentumOptimizer
+from runnel import raw_ops
+from runnel.core.composite import IndexedSlices
+from runnel.core.framework import control_dependencies
+from runnel.ops import array_ops
+from runnel.ops.control_flow import group
+from runnel.train.optimizers import AdamOptimizer, MomentumOptimizer
 
 
 class DecoupledWeightDecayExtension:

@@ -1,16 +1,18 @@
 """tf.contrib.layers.optimize_loss: from a loss to a training op in one call."""
 
-from runnel import array_ops, clip_ops, math_ops, optimizers, random_ops, raw_ops, summary
-from runnel.composite import IndexedSlices
-from runnel.control_flow import with_dependencies
-from runnel.convert import convert_to_tensor
-from runnel.framework import GraphKeys, Tensor, get_collection
-from runnel.init_ops import constant_initializer, zeros_initializer
-from runnel.moving_averages import assign_moving_average
-from runnel.optimizer import Optimizer
-from runnel.training_util import assert_global_step, get_global_step
-from runnel.variable_scopes import get_variable, variable_scope
-from runnel.variables import trainable_variables
+from runnel import raw_ops, summary
+from runnel.core.composite import IndexedSlices
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import GraphKeys, Tensor, get_collection
+from runnel.ops import array_ops, clip_ops, math_ops, random_ops
+from runnel.ops.control_flow import with_dependencies
+from runnel.ops.init_ops import constant_initializer, zeros_initializer
+from runnel.ops.variable_scopes import get_variable, variable_scope
+from runnel.ops.variables import trainable_variables
+from runnel.train import optimizers
+from runnel.train.moving_averages import assign_moving_average
+from runnel.train.optimizer import Optimizer
+from runnel.train.training_util import assert_global_step, get_global_step
 
 OPTIMIZER_CLS_NAMES = {
     "Adagrad": optimizers.AdagradOptimizer,

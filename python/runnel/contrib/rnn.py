@@ -1,15 +1,17 @@
 """tf.contrib.rnn: the cells of tf.nn.rnn_cell, and some that were only here."""
 
-from runnel import array_ops, init_ops, math_ops, nest, nn, raw_ops
-from runnel.framework import name_scope
-from runnel.rnn import static_bidirectional_rnn, static_rnn, static_state_saving_rnn
-from runnel.rnn import _transposed as transpose_batch_time
-from runnel.rnn import bidirectional_dynamic_rnn as _bidirectional_dynamic_rnn
-from runnel.rnn_cell import (BasicLSTMCell, BasicRNNCell, DeviceWrapper, DropoutWrapper, GRUCell, LSTMCell,
-                             LSTMStateTuple, MultiRNNCell, ResidualWrapper, RNNCell)
-from runnel.rnn_cell import _LayerCell as LayerRNNCell
-from runnel.variable_scopes import get_variable, get_variable_scope, variable_scope
+from runnel import nest, nn, raw_ops
 from runnel.contrib.layers import layer_norm
+from runnel.core.framework import name_scope
+from runnel.nn.rnn import (
+    _transposed as transpose_batch_time, bidirectional_dynamic_rnn as _bidirectional_dynamic_rnn,
+    static_bidirectional_rnn, static_rnn, static_state_saving_rnn)
+from runnel.nn.rnn_cell import (
+    BasicLSTMCell, BasicRNNCell, DeviceWrapper, DropoutWrapper, GRUCell, LSTMCell, LSTMStateTuple, MultiRNNCell,
+    ResidualWrapper, RNNCell)
+from runnel.nn.rnn_cell import _LayerCell as LayerRNNCell
+from runnel.ops import array_ops, init_ops, math_ops
+from runnel.ops.variable_scopes import get_variable, get_variable_scope, variable_scope
 
 
 def linear(args, output_size, bias, bias_initializer=None, kernel_initializer=None):

@@ -1,13 +1,14 @@
 """tf.contrib.seq2seq: decoders, helpers, attention and the loss of sequences."""
 
-from runnel import array_ops, math_ops, nest, nn
-from runnel.convert import convert_to_tensor
-from runnel.framework import name_scope
-from runnel.contrib.attention import (AttentionMechanism, AttentionWrapper, AttentionWrapperState,
-                                      BahdanauAttention, LuongAttention, hardmax)
-from runnel.contrib.decoding import (BasicDecoder, BasicDecoderOutput, CustomHelper, Decoder,
-                                     GreedyEmbeddingHelper, Helper, InferenceHelper, SampleEmbeddingHelper,
-                                     ScheduledEmbeddingTrainingHelper, TrainingHelper, dynamic_decode)
+from runnel import nest, nn
+from runnel.contrib.attention import (
+    AttentionMechanism, AttentionWrapper, AttentionWrapperState, BahdanauAttention, LuongAttention, hardmax)
+from runnel.contrib.decoding import (
+    BasicDecoder, BasicDecoderOutput, CustomHelper, Decoder, GreedyEmbeddingHelper, Helper, InferenceHelper,
+    SampleEmbeddingHelper, ScheduledEmbeddingTrainingHelper, TrainingHelper, dynamic_decode)
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import name_scope
+from runnel.ops import array_ops, math_ops
 
 
 def sequence_loss(logits, targets, weights, average_across_timesteps=True, average_across_batch=True,

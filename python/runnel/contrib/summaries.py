@@ -2,8 +2,9 @@
 
 import re
 
-from runnel import dtypes, math_ops, raw_ops, summary
-from runnel.framework import GraphKeys, get_collection
+from runnel import dtypes, raw_ops, summary
+from runnel.core.framework import GraphKeys, get_collection
+from runnel.ops import math_ops
 
 
 def summarize_activation(op):

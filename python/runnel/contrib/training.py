@@ -5,7 +5,7 @@ import re
 
 from runnel._namespace import namespace
 
-__getattr__, __dir__ = namespace(
+__getattr__, __dir__, __all__ = namespace(
     __name__, "get_or_create_eval_step=evaluation.get_or_create_eval_step",
     "StopAfterNEvalsHook=evaluation.StopAfterNEvalsHook checkpoints_iterator=train.checkpoints_iterator")
 

@@ -2,5 +2,5 @@
 
 from runnel._namespace import namespace
 
-__getattr__, __dir__ = namespace(
+__getattr__, __dir__, __all__ = namespace(
     __name__, "make_tensor_proto make_ndarray", "constant_value=get_static_value")

@@ -1,7 +1,9 @@
 """Activations by name."""
 
-from runnel import math_ops, nn_ops, raw_ops
-from runnel.convert import convert_to_tensor
+from runnel import raw_ops
+from runnel.core.convert import convert_to_tensor
+from runnel.nn import nn_ops
+from runnel.ops import math_ops
 
 
 def linear(x):
@@ -22,7 +24,7 @@ def softmax(x, axis=-1):
 
 def hard_sigmoid(x):
     """0.2 x + 0.5, cut to [0, 1]."""
-    from runnel.math_ops import clip_by_value
+    from runnel.ops.math_ops import clip_by_value
     return clip_by_value(x * 0.2 + 0.5, 0.0, 1.0)
 
 

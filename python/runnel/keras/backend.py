@@ -1,8 +1,10 @@
 """What models share: the session of a graph, and whether a step trains."""
 
-from runnel import array_ops, dtypes, math_ops, nn_ops
-from runnel.convert import convert_to_tensor
-from runnel.framework import executing_eagerly, get_default_graph, reset_default_graph
+from runnel import dtypes
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import executing_eagerly, get_default_graph, reset_default_graph
+from runnel.nn import nn_ops
+from runnel.ops import array_ops, math_ops
 
 _floatx = "float32"
 _epsilon = 1e-7
@@ -29,7 +31,7 @@ def _state():
 
 def get_session():
     """The session that models of the default graph run in; its variables have values."""
-    from runnel.session import Session, get_default_session
+    from runnel.core.session import Session, get_default_session
     state = _state()
     session = get_default_session()
     if session is None or session.graph is not get_default_graph():
@@ -47,7 +49,7 @@ def set_session(session):
 
 
 def _initialize(session, state):
-    from runnel.variables import global_variables, is_variable_initialized, local_variables
+    from runnel.ops.variables import global_variables, is_variable_initialized, local_variables
     new = [v for v in global_variables() + local_variables() if v not in state.ready]
     if not new:
         return
@@ -115,7 +117,7 @@ def set_learning_phase(value):
 
 
 def variable(value, dtype=None, name=None, constraint=None):
-    from runnel.variables import Variable
+    from runnel.ops.variables import Variable
     return Variable(value, dtype=dtypes.as_dtype(dtype or _floatx), name=name, constraint=constraint,
                     use_resource=True)
 
@@ -163,7 +165,7 @@ def log(x):
 
 
 def clip(x, min_value, max_value):
-    from runnel.math_ops import clip_by_value
+    from runnel.ops.math_ops import clip_by_value
     return clip_by_value(x, min_value, max_value)
 
 
@@ -212,14 +214,14 @@ def ndim(x):
 
 
 def random_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
-    from runnel import random_ops
+    from runnel.ops import random_ops
     return random_ops.random_normal(shape, mean, stddev, dtypes.as_dtype(dtype or _floatx), seed)
 
 
 def function(inputs, outputs, updates=None, name=None, **kwargs):
     """A Python function that feeds `inputs` and gives `outputs`, and makes the updates after them."""
-    from runnel.framework import control_dependencies
-    from runnel.state_ops import assign
+    from runnel.core.framework import control_dependencies
+    from runnel.ops.state_ops import assign
     listed = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
     with control_dependencies([x for x in listed if hasattr(x, "op")]):
         updates = [assign(*update) if isinstance(update, tuple) else update for update in updates or []]

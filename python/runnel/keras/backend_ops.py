@@ -4,7 +4,7 @@ import contextlib
 
 import runnel as tf
 from runnel import dtypes
-from runnel.convert import convert_to_tensor
+from runnel.core.convert import convert_to_tensor
 from runnel.keras import backend as K  # noqa: N812
 
 SAME = {name: path for row in """
@@ -194,7 +194,7 @@ def switch(condition, then_expression, else_expression):
 
 
 def in_train_phase(x, alt, training=None):
-    from runnel import layers
+    from runnel.layers import core as layers
 
     def given(value):
         return value if callable(value) else lambda: value

@@ -308,18 +308,18 @@ class TensorBoard(Callback):
     def _writer(self, name):
         import os
 
-        from runnel.summary import FileWriter
+        from runnel.summary.event_writer import FileWriter
         if name not in self._writers:
             self._writers[name] = FileWriter(os.path.join(self.log_dir, name))
         return self._writers[name]
 
     def on_train_begin(self, logs=None):
         if self.write_graph:
-            from runnel.framework import get_default_graph
+            from runnel.core.framework import get_default_graph
             self._writer("train").add_graph(get_default_graph())
 
     def on_epoch_end(self, epoch, logs=None):
-        from runnel.protobuf import message_class
+        from runnel.core.protobuf import message_class
         groups = collections.defaultdict(list)
         for key, value in (logs or {}).items():
             name = "validation" if key.startswith("val_") else "train"

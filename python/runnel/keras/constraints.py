@@ -1,7 +1,8 @@
 """Constraints on variables after a step."""
 
-from runnel import math_ops, raw_ops
-from runnel.convert import convert_to_tensor
+from runnel import raw_ops
+from runnel.core.convert import convert_to_tensor
+from runnel.ops import math_ops
 
 
 class Constraint:

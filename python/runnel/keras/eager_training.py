@@ -1,9 +1,11 @@
 """What `fit` and its kin do in eager execution: steps on a tape in place of nodes of a graph."""
 
-from runnel import array_ops, backprop, dtypes, math_ops, nest
-from runnel.convert import convert_to_tensor
+from runnel import dtypes, nest
+from runnel.core.convert import convert_to_tensor
+from runnel.eager import backprop
 from runnel.keras import losses, metrics
 from runnel.keras.training import metrics_of, per_output
+from runnel.ops import array_ops, math_ops
 
 
 def tensors_of(arrays):

@@ -1,7 +1,7 @@
 """What Keras asks of graphs: tensorflow.python.keras.utils.tf_utils."""
 
-from runnel.convert import constant_value, evaluated_value  # noqa: F401
-from runnel.framework import Tensor, is_tensor
+from runnel.core.convert import constant_value, evaluated_value  # noqa: F401
+from runnel.core.framework import Tensor, is_tensor
 
 _symbolic = [Tensor]
 
@@ -51,7 +51,7 @@ def is_tensor_or_tensor_list(v):
 
 def smart_cond(pred, true_fn=None, false_fn=None, name=None):
     """What one of two functions gives, without a node where it is known which."""
-    from runnel.control_flow import cond
+    from runnel.ops.control_flow import cond
     known = evaluated_value(pred) if isinstance(pred, Tensor) else pred
     if known is None or hasattr(known, "handle"):
         return cond(pred, true_fn=true_fn, false_fn=false_fn, name=name)

@@ -1,11 +1,9 @@
 """Initialisers by name."""
 
-from runnel.init_ops import (Initializer, constant_initializer,  # noqa: F401
-                             glorot_normal_initializer,
-                             glorot_uniform_initializer, ones_initializer, orthogonal_initializer,
-                             random_normal_initializer, random_uniform_initializer,
-                             truncated_normal_initializer, variance_scaling_initializer,
-                             zeros_initializer)
+from runnel.ops.init_ops import (  # noqa: F401
+    Initializer, constant_initializer, glorot_normal_initializer, glorot_uniform_initializer, ones_initializer,
+    orthogonal_initializer, random_normal_initializer, random_uniform_initializer, truncated_normal_initializer,
+    variance_scaling_initializer, zeros_initializer)
 
 Zeros = zeros = zeros_initializer
 Ones = ones = ones_initializer

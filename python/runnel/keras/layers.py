@@ -2,11 +2,13 @@
 
 import contextlib
 
-from runnel import array_ops, dtypes, layers as _base, math_ops, nest, nn_conv, nn_ops, raw_ops
-from runnel.convert import convert_to_tensor
-from runnel.framework import Tensor, executing_eagerly, get_default_graph
-from runnel.keras import (activations, backend as K, constraints, initializers,  # noqa: N812
-                          regularizers)
+from runnel import dtypes, nest, raw_ops
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import Tensor, executing_eagerly, get_default_graph
+from runnel.keras import activations, backend as K, constraints, initializers, regularizers  # noqa: N812
+from runnel.layers import core as _base
+from runnel.nn import nn_conv, nn_ops
+from runnel.ops import array_ops, math_ops
 
 InputSpec = _base.InputSpec
 
@@ -147,7 +149,7 @@ class InputLayer(Layer):
             batch_size, input_shape = batch_shape[0], batch_shape[1:]
         self._name = name or get_default_graph().unique_name("input", mark_as_used=False)
         if input_tensor is None:
-            from runnel import tracing
+            from runnel.eager import tracing
             with tracing.symbolic_graph().as_default() if executing_eagerly() else contextlib.nullcontext():
                 input_tensor = array_ops.placeholder(dtypes.as_dtype(dtype or K.floatx()),
                                                      (batch_size,) + tuple(input_shape), name=self._name)
@@ -589,7 +591,7 @@ class Embedding(Layer):
         self.built = True
 
     def call(self, inputs):
-        from runnel.embedding_ops import embedding_lookup
+        from runnel.nn.embedding_ops import embedding_lookup
         if inputs.dtype not in (dtypes.int32, dtypes.int64):
             inputs = math_ops.cast(inputs, dtypes.int32)
         return embedding_lookup(self.embeddings, inputs)
@@ -776,11 +778,11 @@ class DenseFeatures(Layer):
 
     def __init__(self, feature_columns, **kwargs):
         super().__init__(**kwargs)
-        from runnel import feature_column
+        from runnel.feature_column import feature_columns as feature_column
         self._columns, self._tables = feature_column.dense_columns(feature_columns), {}
 
     def call(self, features):
-        from runnel import feature_column
+        from runnel.feature_column import feature_columns as feature_column
         outputs, made = feature_column.dense_features(features, self._columns, self._tables)
         self._adopt(made)
         return outputs

@@ -1,7 +1,9 @@
 """Losses by name: functions of (true values, predictions), a number an example."""
 
-from runnel import array_ops, dtypes, math_ops, nn_ops, raw_ops
-from runnel.convert import convert_to_tensor
+from runnel import dtypes, raw_ops
+from runnel.core.convert import convert_to_tensor
+from runnel.nn import nn_ops
+from runnel.ops import array_ops, math_ops
 
 
 def _pair(y_true, y_pred):
@@ -88,7 +90,7 @@ def categorical_crossentropy(y_true, y_pred, from_logits=False, label_smoothing=
 
 
 def _inside(p):
-    from runnel.math_ops import clip_by_value
+    from runnel.ops.math_ops import clip_by_value
     return clip_by_value(p, 1e-7, 1 - 1e-7)
 
 

@@ -1,9 +1,9 @@
 """Losses of examples, weighted and put together: what heads of estimators share with Keras."""
 
-from runnel import array_ops, math_ops
-from runnel.convert import convert_to_tensor
-from runnel.framework import name_scope
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import name_scope
 from runnel.keras.losses import Reduction
+from runnel.ops import array_ops, math_ops
 
 
 class ReductionV2(Reduction):

@@ -1,9 +1,10 @@
 """Metrics: functions of (true values, predictions), whose means are shown, and objects that keep what they need over batches."""
 
-from runnel import array_ops, dtypes, math_ops, raw_ops
-from runnel.convert import convert_to_tensor
-from runnel.framework import control_dependencies, executing_eagerly
+from runnel import dtypes, raw_ops
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import control_dependencies, executing_eagerly
 from runnel.keras import losses as _losses
+from runnel.ops import array_ops, math_ops
 
 
 def binary_accuracy(y_true, y_pred, threshold=0.5):
@@ -59,7 +60,7 @@ class Metric:
     def add_weight(self, name, shape=(), initializer="zeros", dtype=None):
         """A variable of the metric."""
         from runnel.keras import initializers
-        from runnel.variables import Variable
+        from runnel.ops.variables import Variable
         kind, make = dtypes.as_dtype(dtype or self.dtype), initializers.get(initializer)
         variable = Variable(lambda: make(shape, dtype=kind), trainable=False, name="%s/%s" % (self.name, name), dtype=kind,
                             collections=["local_variables"], use_resource=True)
@@ -110,7 +111,7 @@ def snake_case(name):
 
 
 def _group(*ops):
-    from runnel.control_flow import group
+    from runnel.ops.control_flow import group
     return None if executing_eagerly() else group(*ops)
 
 
@@ -308,7 +309,7 @@ class MeanIoU(Metric):
         self.total_cm = self.add_weight("total_confusion_matrix", (num_classes, num_classes))
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        from runnel.special_ops import confusion_matrix
+        from runnel.ops.special_ops import confusion_matrix
         y, p = (array_ops.reshape(math_ops.cast(convert_to_tensor(t), dtypes.int64), [-1]) for t in (y_true, y_pred))
         weights = None if sample_weight is None else array_ops.reshape(convert_to_tensor(sample_weight), [-1])
         return _group(self.total_cm.assign_add(confusion_matrix(y, p, self.num_classes, weights=weights, dtype=dtypes.float32)))

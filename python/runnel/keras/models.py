@@ -4,7 +4,7 @@ import json
 import os
 
 from runnel import nest
-from runnel.framework import Tensor, executing_eagerly
+from runnel.core.framework import Tensor, executing_eagerly
 from runnel.keras import layers as _layers
 from runnel.keras.custom_objects import custom_object_scope
 from runnel.keras.metrics import snake_case
@@ -173,7 +173,7 @@ class Model(Trainable):
     # Files
 
     def _saver(self):
-        from runnel.saver import Saver
+        from runnel.train.saver import Saver
         if getattr(self, "_saver_object", None) is None:
             self._saver_object = Saver(self._keys(), max_to_keep=None)
         return self._saver_object
@@ -210,8 +210,8 @@ class Model(Trainable):
 
     def save(self, filepath, overwrite=True, include_optimizer=True, save_format=None):
         """Writes the model as a SavedModel folder, with what load_model needs."""
-        from runnel import saved_model
         from runnel.keras import backend
+        from runnel.saved_model import meta_graphs as saved_model
         _refuse_other_formats("Model.save writes SavedModel folders", filepath, save_format)
         path = str(filepath)
         if os.path.isdir(path) and os.listdir(path):
@@ -234,13 +234,13 @@ class Model(Trainable):
     # What tf.saved_model.save asks for.
 
     def _saved_children(self):
-        from runnel.saved_model_save import held_by
+        from runnel.saved_model.object_saving import held_by
         rows = [row for row in held_by(self) if row[0] not in ("inputs", "outputs")]
         return rows + [("layers", self.layers), ("variables", list(self.variables)), ("trainable_variables", list(self.trainable_variables))]
 
     def _default_save_signature(self):
         """The call of the model, from the names of its inputs to those of its outputs."""
-        from runnel.def_function import Function, TensorSpec
+        from runnel.eager.def_function import Function, TensorSpec
         if self.inputs is None:
             return {}
         specs = [TensorSpec(x.shape, x.dtype, x._keras_history[0].name) for x in self.inputs]
@@ -255,7 +255,7 @@ class Model(Trainable):
 
     def _save_twin(self, path):
         """Writes a model like this one, which has a graph."""
-        from runnel.framework import Graph
+        from runnel.core.framework import Graph
         if self.inputs is None:
             raise NotImplementedError("Saving the model to a file needs its layers: a Sequential or Model(inputs, outputs). Use save_weights.")
         values = self.get_weights()
@@ -470,7 +470,7 @@ def load_model(filepath, custom_objects=None, compile=True):  # noqa: A002
     with open(description) as file:
         saved = json.load(file)
     model = model_from_config(saved, custom_objects)
-    from runnel.checkpoint_reader import NewCheckpointReader
+    from runnel.train.checkpoint_reader import NewCheckpointReader
     reader = NewCheckpointReader(os.path.join(path, "variables", "variables"))
     order = list(model.weights)
     names = [v.name.split(":")[0] for v in order]

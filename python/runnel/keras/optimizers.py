@@ -1,10 +1,11 @@
 """Optimizers by name, with Keras's names of arguments; each makes one of tf.train's kind (`build`) when it is first used."""
 
-from runnel import math_ops, raw_ops
-from runnel import optimizers as _optimizers
-from runnel.composite import IndexedSlices
-from runnel.convert import convert_to_tensor
-from runnel.optimizer import Optimizer as _Base
+from runnel import raw_ops
+from runnel.core.composite import IndexedSlices
+from runnel.core.convert import convert_to_tensor
+from runnel.ops import math_ops
+from runnel.train import optimizers as _optimizers
+from runnel.train.optimizer import Optimizer as _Base
 
 
 class _Formula(_Base):
@@ -31,7 +32,7 @@ class _Formula(_Base):
         return ()
 
     def _scalar(self, name):
-        from runnel import framework
+        from runnel.core import framework
         return self._get_non_slot_variable(name, None if framework.executing_eagerly() else framework.get_default_graph())
 
     def _prepare(self):
@@ -45,7 +46,7 @@ class _Formula(_Base):
         return convert_to_tensor(self.get_slot(var, slot))
 
     def _apply_dense(self, grad, var):
-        from runnel.control_flow import group
+        from runnel.ops.control_flow import group
         self._kept = []
         change = self._step(grad, var, math_ops.cast(convert_to_tensor(self._call_if_callable(self._rate)), grad.dtype))
         return group(var.assign_sub(change), *self._kept)
@@ -53,7 +54,7 @@ class _Formula(_Base):
     _resource_apply_dense = _apply_dense
 
     def _apply_sparse(self, grad, var):
-        from runnel import array_ops
+        from runnel.ops import array_ops
         dense = convert_to_tensor(IndexedSlices(grad.values, grad.indices, array_ops.shape(var)))
         return self._apply_dense(dense, var)
 
@@ -61,8 +62,8 @@ class _Formula(_Base):
         return self._apply_sparse(IndexedSlices(grad, indices), handle)
 
     def _finish(self, update_ops, name_scope):
-        from runnel import framework
-        from runnel.control_flow import group
+        from runnel.core import framework
+        from runnel.ops.control_flow import group
         done = [op for op in update_ops if op is not None]
         with framework.control_dependencies(done):
             after = [self._scalar("iteration").assign_add(1.0)] + self._after()
@@ -144,7 +145,7 @@ class Optimizer:
         if callable(self._rate_value):
             return self._rate_value
         if self._variable is None:
-            from runnel.variables import Variable
+            from runnel.ops.variables import Variable
             self._variable = Variable(float(self._rate_value), trainable=False, name="learning_rate")
         return self._variable
 
@@ -159,7 +160,7 @@ class Optimizer:
     def iterations(self):
         """How many steps there were, a variable."""
         if self._steps is None:
-            from runnel.variables import Variable
+            from runnel.ops.variables import Variable
             self._steps = Variable(0, trainable=False, name="iterations", dtype="int64")
         return self._steps
 
@@ -184,7 +185,7 @@ class Optimizer:
         """Gradients within the limits."""
         pairs = [(g, v) for g, v in pairs if g is not None]
         if self.clipnorm:
-            from runnel.clip_ops import clip_by_norm
+            from runnel.ops.clip_ops import clip_by_norm
             pairs = [(clip_by_norm(g, self.clipnorm), v) for g, v in pairs]
         if self.clipvalue:
             pairs = [(math_ops.clip_by_value(g, -self.clipvalue, self.clipvalue), v) for g, v in pairs]
@@ -192,8 +193,8 @@ class Optimizer:
 
     def apply_gradients(self, grads_and_vars, name=None, **kwargs):
         """Changes variables by their gradients: pairs (gradient, variable)."""
-        from runnel import framework
-        from runnel.control_flow import group
+        from runnel.core import framework
+        from runnel.ops.control_flow import group
         applied = self._own().apply_gradients(self._limited(list(grads_and_vars)), name=name)
         if self._steps is None:  # nobody counts
             return applied

@@ -1,11 +1,12 @@
 """Recurrent layers, by a loop over time."""
 
-from runnel import array_ops, dtypes, math_ops, raw_ops
-from runnel.control_flow import while_loop
-from runnel.convert import constant, convert_to_tensor
+from runnel import dtypes, raw_ops
+from runnel.core.convert import constant, convert_to_tensor
 from runnel.keras import activations, backend as K, regularizers  # noqa: N812
 from runnel.keras.layers import Layer
-from runnel.tensor_array import TensorArray
+from runnel.ops import array_ops, math_ops
+from runnel.ops.control_flow import while_loop
+from runnel.ops.tensor_array import TensorArray
 
 
 class _Recurrent(Layer):
@@ -55,7 +56,8 @@ class _Recurrent(Layer):
 
     def call(self, inputs, initial_state=None, training=None):
         if self.dropout:
-            from runnel import layers as base, nn_ops
+            from runnel.layers import core as base
+            from runnel.nn import nn_ops
             training = K.learning_phase() if training is None else training
             shape = array_ops.shape(inputs)
             whole = inputs

@@ -1,6 +1,7 @@
 """Regularisers by name."""
 
-from runnel import math_ops, raw_ops
+from runnel import raw_ops
+from runnel.ops import math_ops
 
 
 class Regularizer:

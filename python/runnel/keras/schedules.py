@@ -1,6 +1,6 @@
 """tf.keras.optimizers.schedules: learning rates that depend on the step."""
 
-from runnel import learning_rate_decay as _decay
+from runnel.train import learning_rate_decay as _decay
 
 
 class LearningRateSchedule:

@@ -1,10 +1,11 @@
 """compile, fit, evaluate and predict."""
 
-from runnel import array_ops, dtypes, math_ops, nest
-from runnel.control_flow import group
-from runnel.convert import convert_to_tensor
-from runnel.framework import control_dependencies, executing_eagerly
+from runnel import dtypes, nest
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import control_dependencies, executing_eagerly
 from runnel.keras import backend as K, callbacks as _callbacks, losses, metrics, optimizers  # noqa: N812
+from runnel.ops import array_ops, math_ops
+from runnel.ops.control_flow import group
 
 
 class Trainable:
@@ -374,7 +375,7 @@ class _Step:
 
 def _penalties(model):
     """The regularisation losses of a model's variables, and of its layers."""
-    from runnel.framework import GraphKeys, get_collection
+    from runnel.core.framework import GraphKeys, get_collection
     names = {v.op.name for v in model.weights}
     found = list(model.losses)
     for loss in get_collection(GraphKeys.REGULARIZATION_LOSSES):
@@ -483,7 +484,7 @@ class _Batches:
 
 
 def _iterate(source):
-    from runnel.data import Dataset
+    from runnel.data.dataset import Dataset
     if not isinstance(source, Dataset):
         return iter(source)
     return _dataset_batches(source)
@@ -503,7 +504,7 @@ def _dataset_batches(dataset):
 
 
 def _source(model, x, y, batch_size, steps, weights, class_weight, shuffle):
-    from runnel.data import Dataset
+    from runnel.data.dataset import Dataset
     if isinstance(x, Dataset) or hasattr(x, "__next__") or (
             hasattr(x, "__getitem__") and hasattr(x, "on_epoch_end")):
         return _Batches(model, x, steps)

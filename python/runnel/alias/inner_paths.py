@@ -1,0 +1,375 @@
+"""tensorflow.python.* and tensorflow.core.*: the paths behind the public names.
+
+Scripts import them (`from tensorflow.python.framework import ops`), and TensorFlow's own tests import
+nothing else. A module there is a view: a name is looked for in the module of ours that the path is
+about, then among the public names, then among the ops. What is not found there is absent here.
+"""
+
+import importlib.util
+import inspect
+import types
+
+# Which modules of runnel stand for a path's last part, where that is not a file of the same name.
+_HOMES = {}
+for _row in """
+ops: core.framework core.gradients_impl core.meta_graph estimator.estimator_names
+constant_op: core.convert
+errors_impl: errors
+random_seed: ops.random_ops
+importer: core.graph_io
+indexed_slices: core.framework
+sparse_tensor: core.framework
+tensor: core.framework
+tensor_spec: eager.def_function
+composite_tensor: alias.type_spec
+tensor_conversion: core.convert
+tensor_conversion_registry: core.convert
+device: core.device_spec
+googletest: test
+tf_logging: logging
+array_ops_stack: ops.array_ops
+control_flow_ops: ops.control_flow
+cond: ops.control_flow
+control_flow_case: ops.control_flow
+control_flow_switch_case: ops.control_flow
+control_flow_assert: ops.check_ops
+while_loop: ops.control_flow
+control_flow_v2_toggles: ops.control_flow
+map_fn: ops.functional_ops
+while_v2: ops.control_flow
+resource_variable_ops: ops.resource_variable
+ref_variable: ops.variables
+variables: ops.variables ops.variable_scopes
+variable_v1: ops.variables
+variable_scope: ops.variable_scopes
+variable_spec: ops.variables
+partitioned_variables: ops.variable_scopes
+data_flow_ops: ops.data_flow
+stateless_random_ops: ops.stateless_random
+candidate_sampling_ops: nn.nn_sampling
+ctc_ops: nn
+nn_impl: nn
+nn_fused_batch_norm_grad: nn
+nn_grad: nn
+nn_ops: nn.nn_ops nn.nn_conv nn
+rnn_cell_impl: nn.rnn_cell
+image_ops: image.image_ops
+image_ops_impl: image.image_ops
+linalg_ops_impl: linalg
+linalg_ops: linalg.linalg_ops linalg
+linalg_impl: linalg
+linear_operator_util: linalg.linear_operator
+linear_operator_addition: linalg.linear_operator_made
+bitwise_ops: bitwise
+sets_impl: sets
+manip_ops: manip
+metrics_impl: metrics.metrics_impl metrics.metrics_at_k
+losses_impl: losses.losses_impl
+losses_util: losses.losses_impl
+logging_ops: ops.special_ops
+special_math_ops: ops.special_ops linalg.linalg_ops
+histogram_ops: ops.special_ops
+tensor_array_ops: ops.tensor_array
+tensor_array_grad: ops.tensor_array
+gradient_checker: test
+gradient_checker_v2: alias.test_util
+gradients: core.gradients_impl
+gradients_util: core.gradients_impl
+unconnected_gradients: core.gradients_impl
+custom_gradient: core.gradients_impl
+proto_ops: io
+list_ops: raw_ops
+bincount_ops: ops.math_ops
+session_ops: core.session
+common_shapes: core.tensor_shape
+checkpoint_utils: train
+inplace_ops: ops.array_ops
+confusion_matrix: ops.special_ops ops.weights_broadcast_ops
+sort_ops: ops.special_ops
+numerics: ops.special_ops
+standard_ops: ops.array_ops
+state_grad: ops.state_ops
+math_grad: ops.math_ops
+array_grad: ops.array_ops
+init_ops_v2: initializers
+gradient_descent: train
+adam: train
+adagrad: train
+adagrad_da: train
+adadelta: train
+ftrl: train
+momentum: train
+rmsprop: train
+proximal_adagrad: train
+proximal_gradient_descent: train
+training_ops: raw_ops
+input: train.train_input
+queue_runner_impl: train.queue_runner
+training: train
+checkpoint_state_pb2: core.graph_io
+device_lib: core.session
+context: eager.context alias.test_util
+function: eager.def_function
+polymorphic_function: eager.def_function
+module: eager.def_function
+dataset_ops: data.dataset data
+iterator_ops: data.dataset data
+readers: data.dataset data
+tf_record: python_io
+tf_export: alias.util_names
+tf_decorator: alias.util_names
+tf_contextlib: alias.util_names
+tf_should_use: alias.util_names
+function_utils: alias.util_names
+keyword_args: alias.util_names
+object_identity: alias.util_names
+lazy_loader: alias.util_names
+all_util: alias.util_names
+dispatch: alias.util_names
+deprecation: alias.util_names core.deprecation
+builder: saved_model.meta_graphs saved_model
+builder_impl: saved_model.meta_graphs saved_model
+loader: saved_model.meta_graphs saved_model
+loader_impl: saved_model.meta_graphs saved_model
+load: saved_model.meta_graphs saved_model
+save: saved_model.meta_graphs saved_model
+signature_constants: saved_model.meta_graphs saved_model
+signature_def_utils: saved_model.meta_graphs saved_model
+signature_def_utils_impl: saved_model.meta_graphs saved_model
+tag_constants: saved_model.meta_graphs saved_model
+simple_save: saved_model.meta_graphs saved_model
+utils: saved_model.meta_graphs saved_model
+writer: summary.summary_ops summary
+writer_cache: summary.summary_ops summary
+plugin_asset: summary.summary_ops summary
+base: layers.core
+input_spec: layers.core
+base_layer: keras.layers
+tf_utils: keras.graph_utils
+conv_utils: keras.conv_utils
+generic_utils: keras.utils
+feature_column_v2: feature_column.feature_columns feature_column.feature_kinds
+core: layers.core
+convolutional: layers.core
+normalization: layers.core
+pooling: layers.core
+""".strip().splitlines():
+    _path, _, _modules = _row.partition(":")
+    _HOMES[_path] = _modules.split()
+
+# The same for whole paths, where the last part alone says too little.
+_PATHS = {}
+for _row in """
+python.keras.engine.training: keras.models
+python.tpu.tpu_function: alias.tpu_function
+python.autograph.impl.api: alias.util_names
+python.layers.utils: keras.conv_utils keras.graph_utils
+python.keras.engine.base_layer: keras.layers
+python.keras.utils.losses_utils: keras.losses_utils
+python.keras.optimizer_v2.*: keras.optimizers estimator.estimator_names
+python.keras.layers.*: keras.layers
+python.feature_column.feature_column: feature_column.feature_models feature_column.feature_columns feature_column.feature_kinds
+python.feature_column.feature_column_v2: feature_column.feature_models feature_column.feature_columns feature_column.feature_kinds
+python.feature_column.feature_column_lib: feature_column.feature_models feature_column.feature_columns feature_column.feature_kinds
+python.feature_column.dense_features: keras.layers
+python.feature_column.dense_features_v2: keras.layers
+python.feature_column.utils: feature_column.feature_models
+python.saved_model.constants: saved_model.meta_graphs saved_model
+python.saved_model.utils_impl: saved_model.meta_graphs saved_model
+python.saved_model.model_utils: saved_model.export_outputs
+python.saved_model.model_utils.export_output: saved_model.export_outputs
+python.saved_model.model_utils.export_utils: saved_model.export_outputs
+python.saved_model.model_utils.mode_keys: saved_model.export_outputs
+python.distribute.*: distribute
+python.summary.summary_iterator: train.training_util
+python.training.device_setter: train.server_lib
+python.training.warm_starting_util: train.warm_starting
+python.training.tracking.*: core.module train.checkpoint
+python.util.compat_internal: compat
+python.util.module_wrapper: estimator.estimator_names
+python.util.deprecation: alias.util_names core.deprecation estimator.estimator_names
+python.eager.monitoring: estimator.estimator_names
+python.eager.wrap_function: estimator.estimator_names
+python.framework.function: eager.defun
+python.framework.tensor_util: core.tensor_util core.convert
+python.framework.smart_cond: ops.control_flow estimator.estimator_names
+python.framework.func_graph: estimator.estimator_names eager.tracing eager.def_function
+python.ops.summary_ops_v2: summary.summary_ops summary
+python.ops.cond_v2: ops.control_flow
+python.ops.control_flow_ops: ops.control_flow estimator.estimator_names
+python.ops.resource_variable_ops: ops.resource_variable estimator.estimator_names
+python.platform.test: test
+python.tpu.tensor_tracer: estimator.estimator_names
+""".strip().splitlines():
+    _path, _, _modules = _row.partition(":")
+    _PATHS[_path] = _modules.split()
+
+# Folders of what is not here: packages import from them, and go on as long as they do not use it.
+_ABSENT_FOLDERS = tuple("""core.kernels core.kernels.boosted_trees core.protobuf.tpu python.autograph python.autograph.converters
+python.autograph.core python.autograph.impl python.autograph.pyct python.autograph.pyct.common_transformers
+python.autograph.pyct.static_analysis python.autograph.utils python.distribute.cluster_resolver python.keras.saving python.tpu
+python.tpu.ops""".split())
+_ABSENT = tuple("""core.kernels core.protobuf.tpu python.autograph python.distribute.cluster_resolver python.keras.saving python.ops.batch_ops
+python.ops.boosted_trees_ops python.ops.clustering_ops python.ops.gen_sdca_ops python.tpu""".split())
+
+# Where public names are, in the order in which they are asked.
+_PUBLIC = ("", "nn", "math", "linalg", "strings", "image", "sparse", "random", "io", "train", "losses",
+           "metrics", "data", "summary", "debugging", "errors", "test", "initializers", "layers",
+           "saved_model", "compat", "raw_ops")
+
+_PACKAGES = ("python", "core", "python.framework", "python.ops", "python.platform", "python.training",
+             "python.client", "python.eager", "python.util", "python.lib", "python.lib.io",
+             "python.lib.core", "python.saved_model", "python.data", "python.data.ops",
+             "python.data.kernel_tests", "python.data.util", "python.layers", "python.keras",
+             "python.keras.engine", "python.keras.utils", "python.keras.layers", "python.feature_column", "python.debug.wrappers",
+             "python.debug.lib",
+             "python.summary", "python.summary.writer", "python.compat", "python.tools",
+             "python.module", "python.debug", "python.eager.polymorphic_function",
+             "python.trackable", "python.checkpoint", "python.ops.losses", "python.ops.linalg",
+             "python.ops.distributions", "python.ops.ragged", "python.profiler",
+             "python.keras.optimizer_v2", "python.distribute",
+             "python.training.tracking",
+             "core.framework", "core.protobuf", "core.example", "core.util", "core.lib")
+
+
+def _find(names, name):
+    """(whether there is such a name, what it is). Modules do not count: they have paths."""
+    for home in names:
+        value = getattr(importlib.import_module("runnel." + home if home else "runnel"), name, _find)
+        if value is not _find and not isinstance(value, types.ModuleType):
+            return True, value
+    return False, None
+
+
+class _View(types.ModuleType):
+    """A module whose names are found elsewhere, and kept once they were found.
+
+    "name_v1" is what the public name is here; the ops "Sum" and "Abs" are called "_sum" and "_abs".
+    """
+
+    def __init__(self, path, homes):
+        super().__init__("tensorflow." + path)
+        self.__path__ = []
+        self._homes = homes
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        for known in (name, name.removesuffix("_v1"), name.removeprefix("_")):
+            found, value = _find(self._homes, known)
+            if found:
+                setattr(self, name, value)
+                return value
+        raise AttributeError("%s has no %r in Runnel: see doc/python.md" % (self.__name__, name))
+
+
+class _Package(types.ModuleType):
+    """A folder of modules: they are imported as they are named."""
+
+    def __init__(self, path):
+        super().__init__("tensorflow." + path)
+        self.__path__ = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return importlib.import_module("%s.%s" % (self.__name__, name))
+        except ModuleNotFoundError as error:
+            raise AttributeError(str(error)) from None
+
+
+class _Absent(types.ModuleType):
+    """A module of what is not here. Its names are classes without objects: `isinstance` says no, calls fail."""
+
+    def __init__(self, path):
+        super().__init__("tensorflow." + path)
+        self.__path__ = []
+
+    def __getattr__(self, name):
+        where = "%s.%s" % (self.__name__, name)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if self.__name__.removeprefix("tensorflow.") in _ABSENT_FOLDERS:
+            return importlib.import_module(where)
+
+        def refuse(cls, *args, **kwargs):
+            raise NotImplementedError("%s is not in Runnel: see doc/python.md" % where)
+
+        value = type(name, (), {"__new__": refuse, "__module__": self.__name__})
+        setattr(self, name, value)
+        return value
+
+
+class _Messages(types.ModuleType):
+    """tensorflow.core.protobuf.config_pb2 and its like: message classes, found by their names."""
+
+    def __init__(self, path):
+        super().__init__("tensorflow." + path)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        from runnel.core import protobuf
+        try:
+            if name.startswith("DT_"):  # the values of an enumeration are names of its file
+                return protobuf._enum_values("DataType")[name]
+            value = getattr(protobuf, name)
+        except (AttributeError, KeyError):
+            raise AttributeError("%s has no %r in Runnel" % (self.__name__, name)) from None
+        setattr(self, name, value)
+        return value
+
+
+class _Inspect(types.ModuleType):
+    """inspect, for decorated functions too."""
+
+    def __init__(self, path):
+        super().__init__("tensorflow." + path)
+
+    def __getattr__(self, name):
+        from runnel.alias import util_names
+        return util_names.__dict__.get(name) or getattr(inspect, name)
+
+
+def module(path):
+    """The module of "python.framework.ops"; ModuleNotFoundError if nothing here stands for it."""
+    leaf = path.rpartition(".")[2]
+    if path.startswith("python.keras.") and path.count(".") == 2 and importlib.util.find_spec("runnel." + path[7:]):
+        return _View(path, (path[7:],))
+    if path not in _PATHS and any(path == absent or path.startswith(absent + ".") for absent in _ABSENT):
+        return _Absent(path)
+    if path in _PACKAGES:
+        return _Package(path)
+    if leaf.endswith("_pb2"):
+        return _Messages(path)
+    if leaf == "tf_inspect":
+        return _Inspect(path)
+    if leaf.startswith("gen_") and leaf.endswith("_ops"):
+        return _View(path, ("raw_ops",))
+    homes = _PATHS.get(path) or _PATHS.get(path.rpartition(".")[0] + ".*") or _HOMES.get(leaf)
+    if homes is None and importlib.util.find_spec("runnel." + leaf):
+        homes = [leaf]
+    if homes is None:
+        raise ModuleNotFoundError("tensorflow.%s is private to TensorFlow, and nothing in Runnel "
+                                  "stands for it" % path, name="tensorflow." + path)
+    return _View(path, tuple(homes) + _PUBLIC)
+
+
+def contrib_module(parts):
+    """The module of "contrib.layers.python.layers.utils", as a list of parts: names of tf.contrib.layers, and behind them."""
+    known = ["contrib." + name for name in (parts[-1], "layer_util" if parts[1] == "layers" else None, parts[1]) if name]
+    homes = tuple(home for home in known if importlib.util.find_spec("runnel." + home))
+    if "contrib." + parts[1] not in homes:
+        raise ModuleNotFoundError("No module named 'tensorflow.contrib.%s' in Runnel: see doc/python.md" % parts[1],
+                                  name="tensorflow." + ".".join(parts))
+    return _ContribFolder(".".join(parts), homes) if len(parts) < 5 else _View(".".join(parts), homes)
+
+
+class _ContribFolder(_View):
+    """A folder behind tf.contrib: modules of that name come before functions."""
+
+    def __getattr__(self, name):
+        if not name.startswith("__") and importlib.util.find_spec("runnel.contrib." + name):
+            return importlib.import_module("%s.%s" % (self.__name__, name))
+        return super().__getattr__(name)

@@ -1,0 +1,144 @@
+"""What TensorFlow's own tests are decorated with (tensorflow.python.framework.test_util).
+
+Tests run in graph mode, with a graph of their own each. Those for eager execution run with it
+switched on where that is asked for.
+"""
+
+import contextlib
+import functools
+import unittest
+
+from runnel import test
+from runnel.core import framework
+from runnel.eager import context as eager
+from runnel.test import gpu_device_name, is_gpu_available  # noqa: F401
+
+TensorFlowTestCase = test.TestCase
+
+
+def _graph_only(function):
+    @functools.wraps(function)
+    def run(self, *args, **kwargs):
+        with framework.Graph().as_default():
+            return function(self, *args, **kwargs)
+    return run
+
+
+def _each_test(decorator):
+    """A decorator of functions, made to take a class, too: then it is of all of its tests."""
+    def decorate(decorated=None):
+        if not isinstance(decorated, type):
+            return decorator(decorated)
+        for name in dir(decorated):
+            function = getattr(decorated, name)
+            if name.startswith(unittest.TestLoader.testMethodPrefix) and callable(function):
+                setattr(decorated, name, decorator(function))
+        return decorated
+    return decorate
+
+
+run_deprecated_v1 = deprecated_graph_mode_only = _each_test(_graph_only)
+run_all_in_deprecated_graph_mode_only = run_deprecated_v1
+
+
+def run_v1_only(reason=None, func=None):
+    """A test of 1.x behaviour: it runs, in graph mode."""
+    return _with_options(run_deprecated_v1, reason if not isinstance(reason, str) else func)
+
+
+def run_v2_only(reason=None, func=None):
+    """A test of 2.x behaviour: it is skipped."""
+    return _with_options(_each_test(unittest.skip("for TensorFlow 2 behaviour")),
+                         reason if not isinstance(reason, str) else func)
+
+
+def _with_options(decorator, decorated):
+    return decorator if decorated is None else decorator(decorated)
+
+
+def _both_modes(function):
+    @functools.wraps(function)
+    def run(self, *args, **kwargs):
+        with framework.Graph().as_default(), self.session(use_gpu=kwargs.get("use_gpu", False)):
+            function(self, *args, **kwargs)
+        self.tearDown()
+        self.setUp()
+        with eager_mode():
+            function(self, *args, **kwargs)
+    return run
+
+
+def run_in_graph_and_eager_modes(func=None, config=None, use_gpu=True, assert_no_eager_garbage=False):
+    """Runs a test twice: in a graph with a session, and eagerly."""
+    return _with_options(_each_test(_both_modes), func)
+
+
+run_all_in_graph_and_eager_modes = run_in_graph_and_eager_modes
+
+
+@contextlib.contextmanager
+def eager_mode():
+    """Eager execution, for a while."""
+    eager.start()
+    with framework._DefaultGraph(None):
+        yield
+
+
+def graph_mode():
+    """A graph of its own, for a while."""
+    return framework.Graph().as_default()
+
+
+def num_gpus():
+    return 0
+
+
+def _as_it_is(*args, **kwargs):
+    """A decorator that changes nothing, with or without arguments."""
+    if len(args) == 1 and callable(args[0]) and not kwargs:
+        return args[0]
+    return lambda function: function
+
+
+disable_xla = disable_mlir_bridge = disable_tfrt = disable_all_xla = disable_mlir_bridge_for_tests = _as_it_is
+run_without_tensor_float_32 = run_all_without_tensor_float_32 = xla_allow_fallback = _as_it_is
+disable_control_flow_v2 = enable_control_flow_v2 = build_as_function_and_v1_graph = _as_it_is
+enable_all_control_flow_v2 = disable_all_control_flow_v2 = with_control_flow_v2 = _as_it_is
+assert_no_new_tensors = assert_no_garbage_created = assert_no_new_pyobjects_executing_eagerly = _as_it_is
+with_eager_op_as_function = disable_eager_op_as_function = _as_it_is
+
+
+def _skipped(*args, **kwargs):
+    skip = unittest.skip("There is no GPU")
+    return skip(args[0]) if len(args) == 1 and callable(args[0]) else skip
+
+
+run_cuda_only = run_gpu_only = run_gpu_or_tpu = _skipped
+
+
+IsMklEnabled = IsBuiltWithROCm = IsBuiltWithNvcc = is_xla_enabled = is_gpu_available
+GpuSupportsHalfMatMulAndConv = IsCPUTargetAvailable = is_gpu_available
+
+
+@contextlib.contextmanager
+def use_gpu():
+    yield
+
+
+force_gpu = force_cpu = device = use_gpu
+
+
+def NHWCToNCHW(value):
+    """Shapes, or tensors, of images with their channels last, and then first."""
+    return _move(value, {4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)})
+
+
+def NCHWToNHWC(value):
+    return _move(value, {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)})
+
+
+def _move(value, orders):
+    from runnel.ops import array_ops
+    if isinstance(value, framework.Tensor):
+        return array_ops.transpose(value, orders[value.shape.ndims])
+    return [value[i] for i in orders[len(value)]]

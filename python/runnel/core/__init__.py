@@ -1,0 +1,1 @@
+"""Graphs, tensors, types, messages and sessions: what everything else stands on."""

@@ -1,0 +1,45 @@
+"""Values of attributes as messages, and what a graph reads of them."""
+
+
+def function_name(data):
+    from runnel.core.protobuf import message_class
+    return message_class("FunctionDef").FromString(data).signature.name
+
+
+def plain(value):
+    """The value of an AttrValue that says how long a list of inputs is; others as they are."""
+    if not hasattr(value, "WhichOneof"):
+        return value
+    field = value.WhichOneof("value")
+    if field == "i":
+        return value.i
+    if field == "list" and value.list.type:
+        return list(value.list.type)
+    return value
+
+
+def to_bytes(kind, value):
+    """For C: an AttrValue of a value of one of the rarer kinds."""
+    from runnel.core.protobuf import message_class
+    if hasattr(value, "WhichOneof"):
+        return value.SerializeToString()
+    attr = message_class("AttrValue")()
+    if hasattr(value, "SerializeToString"):
+        getattr(attr, {"func": "func", "shape": "shape", "tensor": "tensor"}[kind]).CopyFrom(value)
+    elif kind == "list(func)":
+        attr.list.SetInParent()
+        for item in value:
+            if hasattr(item, "SerializeToString"):
+                attr.list.func.append(item)
+            else:
+                attr.list.func.add(name=item if isinstance(item, str) else item.name)
+    elif kind == "list(tensor)":
+        from runnel.core import tensor_util
+        attr.list.SetInParent()
+        for item in value:
+            attr.list.tensor.append(tensor_util.make_tensor_proto(item))
+    elif kind == "string":
+        attr.s = value.encode() if isinstance(value, str) else value
+    else:
+        raise TypeError("no attribute of kind %s is made of %r" % (kind, value))
+    return attr.SerializeToString()

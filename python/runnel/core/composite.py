@@ -1,0 +1,162 @@
+"""Values made of several tensors: IndexedSlices and SparseTensor."""
+
+import collections
+
+from runnel import dtypes
+from runnel.core import tensor_shape
+from runnel.core.convert import constant_value_as_shape, convert_to_tensor, register_tensor_conversion_function
+
+
+class IndexedSlices:
+    """Rows of a tensor: row i of `values` belongs to row `indices[i]` of a tensor of shape
+    `dense_shape`; rows of one index are added. Gradients of lookups are such."""
+
+    _is_composite = True
+
+    def __init__(self, values, indices, dense_shape=None):
+        self._values = values
+        self._indices = indices
+        self._dense_shape = dense_shape
+
+    @property
+    def values(self):
+        return self._values
+
+    @property
+    def indices(self):
+        return self._indices
+
+    @property
+    def dense_shape(self):
+        return self._dense_shape
+
+    @property
+    def shape(self):
+        if self._dense_shape is None:
+            return tensor_shape.unknown_shape()
+        return constant_value_as_shape(self._dense_shape)
+
+    @property
+    def name(self):
+        return self.values.name
+
+    @property
+    def device(self):
+        return self.values.device
+
+    @property
+    def op(self):
+        return self.values.op
+
+    @property
+    def dtype(self):
+        return self.values.dtype
+
+    @property
+    def graph(self):
+        return self.values.graph
+
+    def consumers(self):
+        return self.values.consumers()
+
+    def __neg__(self):
+        return IndexedSlices(-self.values, self.indices, self.dense_shape)
+
+    def __repr__(self):
+        return "IndexedSlices(indices=%s, values=%s%s)" % (
+            self._indices, self._values,
+            "" if self._dense_shape is None else ", dense_shape=%s" % (self._dense_shape,))
+
+
+IndexedSlicesValue = collections.namedtuple("IndexedSlicesValue", ["values", "indices", "dense_shape"])
+SparseTensorValue = collections.namedtuple("SparseTensorValue", ["indices", "values", "dense_shape"])
+
+
+class SparseTensor:
+    """A tensor of which few elements are not zero: `indices` [n, rank] int64, `values` [n],
+    `dense_shape` [rank] int64."""
+
+    _is_composite = True
+
+    @classmethod
+    def from_value(cls, value):
+        """Of a SparseTensorValue (or a SparseTensor)."""
+        if not isinstance(value, (SparseTensorValue, SparseTensor)):
+            raise TypeError("Neither a SparseTensor nor SparseTensorValue: %s." % (value,))
+        return cls(value.indices, value.values, value.dense_shape)
+
+    def __init__(self, indices, values, dense_shape):
+        from runnel.core.framework import name_scope
+        with name_scope(None, "SparseTensor", [indices, values, dense_shape]):
+            self._indices = convert_to_tensor(indices, dtypes.int64, name="indices")
+            self._values = convert_to_tensor(values, name="values")
+            self._dense_shape = convert_to_tensor(dense_shape, dtypes.int64, name="dense_shape")
+        rank = self._indices.shape.with_rank(2)[1]
+        self._dense_shape.shape.with_rank(1)[0].assert_is_compatible_with(rank)
+
+    @property
+    def indices(self):
+        return self._indices
+
+    @property
+    def values(self):
+        return self._values
+
+    @property
+    def dense_shape(self):
+        return self._dense_shape
+
+    @property
+    def shape(self):
+        return constant_value_as_shape(self._dense_shape)
+
+    def get_shape(self):
+        return self.shape
+
+    @property
+    def dtype(self):
+        return self._values.dtype
+
+    @property
+    def op(self):
+        return self._values.op
+
+    @property
+    def graph(self):
+        return self._indices.graph
+
+    @property
+    def name(self):
+        return self._values.name
+
+    def with_values(self, new_values):
+        return SparseTensor(self._indices, new_values, self._dense_shape)
+
+    def consumers(self):
+        return self._values.consumers()
+
+    def eval(self, feed_dict=None, session=None):
+        """Its SparseTensorValue in a session."""
+        from runnel.core.framework import _session_for
+        return _session_for(self.graph, session).run(self, feed_dict)
+
+    def __repr__(self):
+        return "SparseTensor(indices=%s, values=%s, dense_shape=%s)" % (
+            self._indices, self._values, self._dense_shape)
+
+
+def _slices_to_dense(value, dtype=None, name=None, as_ref=False):
+    from runnel import raw_ops
+    if dtype is not None and not dtype.is_compatible_with(value.dtype):
+        raise ValueError("Tensor conversion requested dtype %s for IndexedSlices with dtype %s" % (
+            dtype.name, value.dtype.name))
+    if value.dense_shape is None:
+        raise ValueError("Tensor conversion requested for IndexedSlices without dense_shape: %s" % value)
+    shape = value.dense_shape
+    first = raw_ops.StridedSlice(input=shape, begin=[0], end=[1], strides=[1], shrink_axis_mask=1)
+    return raw_ops.UnsortedSegmentSum(data=value.values, segment_ids=value.indices,
+                                      num_segments=first, name=name)
+
+
+register_tensor_conversion_function(IndexedSlices, _slices_to_dense)
+__all__ = ["IndexedSlices", "SparseTensor", "SparseTensorValue", "IndexedSlicesValue"]

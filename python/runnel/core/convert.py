@@ -1,0 +1,255 @@
+"""From values to tensors: convert_to_tensor, constant, and types that become tensors."""
+
+from runnel import _core, dtypes
+from runnel.core import tensor_shape
+from runnel.core.framework import Tensor
+
+_registry: list = []  # (priority, order, types, function)
+_found: dict = {}  # type -> functions, in order
+_PLAIN = frozenset((int, float, bool, complex, str, bytes))
+
+
+def register_tensor_conversion_function(base_type, conversion_func, priority=100):
+    """Makes values of a type (or of a tuple of types) become tensors by
+    `conversion_func(value, dtype, name, as_ref)`, which may answer NotImplemented."""
+    if not callable(conversion_func):
+        raise TypeError("conversion_func must be callable.")
+    types = base_type if isinstance(base_type, tuple) else (base_type,)
+    _registry.append((priority, len(_registry), types, conversion_func))
+    _registry.sort(key=lambda row: row[:2])
+    _found.clear()
+
+
+def _functions_for(value):
+    kind = type(value)
+    functions = _found.get(kind)
+    if functions is None:
+        functions = _found[kind] = [row[3] for row in _registry if isinstance(value, row[2])]
+    return functions
+
+
+def _convert(value, dtype=None, preferred=None, name=None, as_ref=False):
+    """The tensor of `value`. C calls this for every input that is no tensor."""
+    if isinstance(value, Tensor):
+        if dtype is not None and not dtype.is_compatible_with(value.dtype):
+            raise ValueError("Tensor conversion requested dtype %s for Tensor with dtype %s: %r" % (
+                dtype.name, value.dtype.name, value))
+        return _here(value)
+    if type(value) not in _PLAIN:
+        for function in _functions_for(value):
+            if dtype is None and preferred is not None:
+                try:
+                    tensor = function(value, dtype=preferred, name=name, as_ref=as_ref)
+                except (TypeError, ValueError):
+                    tensor = NotImplemented
+                if tensor is not NotImplemented and tensor is not None:
+                    return tensor
+            tensor = function(value, dtype=dtype, name=name, as_ref=as_ref)
+            if tensor is not NotImplemented:
+                return tensor
+    if dtype is None and preferred is not None:
+        try:
+            return _constant(value, preferred, None, name or "Const")
+        except (TypeError, ValueError):
+            pass
+    return _constant(value, dtype, None, name or "Const")
+
+
+def _here(value):
+    """A tensor of eager execution becomes a constant where a graph is built."""
+    if value.op is None and _core.current() is not None:
+        from runnel.eager import context as eager
+        return eager.capture_constant(value)
+    return value
+
+
+def _constant(value, dtype, shape, name):
+    graph = _core.current()
+    if value is None:
+        raise ValueError("None values not supported.")
+    if graph is None:
+        from runnel.eager import context as eager
+        return eager.constant(value, dtype, shape)
+    return _core.constant(graph, value, 0 if dtype is None else dtype._number, name or "Const", shape)
+
+
+def convert_to_tensor(value, dtype=None, name=None, preferred_dtype=None, dtype_hint=None):
+    """`value` as a tensor: a tensor itself, a number, a string, nested lists, an array, a variable.
+
+    Args:
+      value: what is to become a tensor.
+      dtype: the type it must have; None: what the value says.
+      name: of the operation, if one is made.
+      preferred_dtype: the type it gets if it can and `dtype` is None.
+      dtype_hint: the same.
+    """
+    if type(value) is Tensor and dtype is None and value.op is not None:
+        return value
+    preferred = dtype_hint or preferred_dtype
+    return _convert(value, None if dtype is None else dtypes.as_dtype(dtype),
+                    None if preferred is None else dtypes.as_dtype(preferred), name)
+
+
+def internal_convert_to_tensor(value, dtype=None, name=None, as_ref=False, preferred_dtype=None):
+    """The same, which may ask for a reference."""
+    return _convert(value, None if dtype is None else dtypes.as_dtype(dtype),
+                    None if preferred_dtype is None else dtypes.as_dtype(preferred_dtype), name, as_ref)
+
+
+def convert_n_to_tensor(values, dtype=None, name=None, preferred_dtype=None):
+    """Each of `values` as a tensor."""
+    return [convert_to_tensor(value, dtype, None if name is None else "%s_%d" % (name, i),
+                              preferred_dtype) for i, value in enumerate(values)]
+
+
+def convert_to_tensor_or_indexed_slices(value, dtype=None, name=None):
+    """`value` as a tensor, unless it is slices."""
+    from runnel.core.composite import IndexedSlices
+    return value if isinstance(value, IndexedSlices) else convert_to_tensor(value, dtype, name)
+
+
+def convert_to_tensor_or_sparse_tensor(value, dtype=None, name=None):
+    """`value` as a tensor, unless it is sparse."""
+    from runnel.core.composite import SparseTensor, SparseTensorValue
+    if isinstance(value, SparseTensorValue):
+        value = SparseTensor.from_value(value)
+    return value if isinstance(value, SparseTensor) else convert_to_tensor(value, dtype, name)
+
+
+def constant(value, dtype=None, shape=None, name="Const", verify_shape=False):
+    """A tensor that always has this value.
+
+    Args:
+      value: a number, a string, nested lists or an array.
+      dtype: its type; None: what the value says (plain numbers: int32 and float32).
+      shape: its shape; one number fills it, a list is repeated by its last element.
+      name: of the operation.
+      verify_shape: whether a value of another shape is an error.
+    """
+    dtype = None if dtype is None else dtypes.as_dtype(dtype)
+    if shape is None:
+        if isinstance(value, Tensor) and value.op is not None:
+            raise TypeError("List of Tensors when single Tensor expected")
+        return _constant(value, dtype, None, name)
+    dims = tuple(int(d) for d in tensor_shape.as_shape(shape).as_list())
+    array = _core.as_array(value, 0 if dtype is None else dtype._number)
+    count = 1
+    for d in dims:
+        count *= d
+    return _constant(_fill_shape(array, dims, count, verify_shape), dtype, None, name)
+
+
+def _fill_shape(array, dims, count, verify):
+    import numpy as np
+    array = np.asarray(array)
+    if array.shape == dims:
+        return array
+    if verify:
+        raise TypeError("Expected Tensor's shape: %s, got %s." % (dims, array.shape))
+    if array.size == count:
+        return array.reshape(dims)
+    if count == 0:
+        return np.empty(dims, array.dtype)
+    if array.size == 0 or array.size > count:
+        raise ValueError("Too many elements provided. Needed at most %d, but received %d" % (
+            count, array.size))
+    flat = array.ravel()
+    filled = np.concatenate([flat, np.repeat(flat[-1:], count - flat.size)])
+    return filled.reshape(dims)
+
+
+def constant_value(tensor, partial=False):
+    """The array that a tensor always is, where that is seen without computing; else None.
+
+    With `partial`, a Pack of values some of which are not known gives an array of objects with None for those.
+    """
+    if not isinstance(tensor, Tensor):
+        return tensor
+    if tensor.op is None:
+        return tensor.numpy()
+    if _is_plain(tensor):
+        return tensor._constant_value()
+    if partial and tensor.op.type == "Pack" and tensor.op.get_attr("axis") == 0:
+        import numpy
+        return numpy.array([constant_value(x, True) for x in tensor.op.inputs], dtype=object)
+    return None
+
+
+def evaluated_value(tensor):
+    """The array that a tensor always is, computed from constants if need be; None if it depends on anything else."""
+    if not isinstance(tensor, Tensor):
+        return tensor
+    return tensor.numpy() if tensor.op is None else tensor._constant_value()
+
+
+# Ops that constant_value looks through: those stock's does, because what is checked while a graph is built, and what when it
+# runs, follows from that.
+_SEEN_THROUGH = frozenset("Range Cast Concat ConcatV2 Pack Unpack Split Fill Equal NotEqual StopGradient Identity".split())
+
+
+def _is_plain(tensor):
+    op = tensor.op
+    kind = op.type
+    if kind == "Const":
+        return True
+    if kind in ("Shape", "Size"):
+        return op.inputs[0].shape.is_fully_defined()
+    if kind == "Rank":
+        return op.inputs[0].shape.ndims is not None
+    if kind not in _SEEN_THROUGH or kind in ("Pack", "Unpack") and op.get_attr("axis") != 0:
+        return False
+    if kind == "Fill":
+        return tensor.shape.is_fully_defined() and _is_plain(op.inputs[1])
+    return all(_is_plain(x) for x in op.inputs)
+
+
+def constant_value_as_shape(tensor):
+    """The TensorShape that a vector of sizes stands for, as far as it is known."""
+    if not isinstance(tensor, Tensor):
+        return tensor_shape.as_shape(tensor)
+    value = evaluated_value(tensor)
+    if value is not None:
+        return tensor_shape.TensorShape([None if d < 0 else int(d) for d in value])
+    dims = tensor._dims()
+    rank = dims[0] if dims else None
+    if tensor.op is not None and tensor.op.type == "Shape":
+        return tensor.op.inputs[0].shape
+    if tensor.op is not None and tensor.op.type == "Pack":
+        parts = [evaluated_value(part) for part in tensor.op.inputs]
+        return tensor_shape.TensorShape([None if p is None or p < 0 else int(p) for p in parts])
+    if tensor.op is not None and tensor.op.type == "ConcatV2":
+        shape = tensor_shape.TensorShape(())
+        for part in tensor.op.inputs[:-1]:
+            shape = shape.concatenate(constant_value_as_shape(part))
+        return shape
+    return tensor_shape.unknown_shape(rank)
+
+
+_core.register(convert=_convert)
+register_tensor_conversion_function(
+    tensor_shape.TensorShape, lambda v, dtype=None, name=None, as_ref=False: _shape_constant(
+        v, dtype, name), 100)
+register_tensor_conversion_function(
+    tensor_shape.Dimension, lambda v, dtype=None, name=None, as_ref=False: _dimension_constant(
+        v, dtype, name), 100)
+
+
+def _shape_constant(shape, dtype, name):
+    if not shape.is_fully_defined():
+        raise ValueError("Cannot convert a partially known TensorShape %s to a Tensor." % shape)
+    if dtype is not None and dtype not in (dtypes.int32, dtypes.int64):
+        raise TypeError("Cannot convert a TensorShape to dtype %s." % dtype.name)
+    dims = shape.as_list()
+    if dtype is None:
+        dtype = dtypes.int64 if any(d >= 2**31 for d in dims) else dtypes.int32
+    return _constant(dims, dtype, None, name or "shape_as_tensor")
+
+
+def _dimension_constant(dimension, dtype, name):
+    if dimension.value is None:
+        raise ValueError("Cannot convert unknown Dimension to a Tensor: %s" % dimension)
+    return _constant(dimension.value, dtype or dtypes.int32, None, name or "Const")
+
+
+__all__ = ["constant", "convert_to_tensor", "convert_to_tensor_or_indexed_slices",
+           "convert_to_tensor_or_sparse_tensor", "register_tensor_conversion_function"]

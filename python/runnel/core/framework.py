@@ -1,0 +1,996 @@
+"""Graphs, operations and tensors, and the scopes that new operations are made in.
+
+The types themselves are C (python/ext/graph.c); here they get what is not per node: names of
+collections, stacks of scopes, texts.
+"""
+
+import contextlib
+import re
+import threading
+
+from runnel import _core, errors
+from runnel.core import attr_values, device_spec as device_lib, tensor_shape
+
+_SCOPE_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
+_ROOT_SCOPE_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
+
+
+class GraphKeys:
+    """Names of collections that the library itself uses."""
+
+    GLOBAL_VARIABLES = "variables"
+    VARIABLES = "variables"
+    LOCAL_VARIABLES = "local_variables"
+    METRIC_VARIABLES = "metric_variables"
+    MODEL_VARIABLES = "model_variables"
+    TRAINABLE_VARIABLES = "trainable_variables"
+    MOVING_AVERAGE_VARIABLES = "moving_average_variables"
+    SUMMARIES = "summaries"
+    QUEUE_RUNNERS = "queue_runners"
+    TABLE_INITIALIZERS = "table_initializer"
+    ASSET_FILEPATHS = "asset_filepaths"
+    REGULARIZATION_LOSSES = "regularization_losses"
+    CONCATENATED_VARIABLES = "concatenated_variables"
+    SAVERS = "savers"
+    WEIGHTS = "weights"
+    BIASES = "biases"
+    ACTIVATIONS = "activations"
+    UPDATE_OPS = "update_ops"
+    LOSSES = "losses"
+    SAVEABLE_OBJECTS = "saveable_objects"
+    RESOURCES = "resources"
+    LOCAL_RESOURCES = "local_resources"
+    INIT_OP = "init_op"
+    LOCAL_INIT_OP = "local_init_op"
+    READY_OP = "ready_op"
+    READY_FOR_LOCAL_INIT_OP = "ready_for_local_init_op"
+    SUMMARY_OP = "summary_op"
+    GLOBAL_STEP = "global_step"
+    EVAL_STEP = "eval_step"
+    TRAIN_OP = "train_op"
+    COND_CONTEXT = "cond_context"
+    WHILE_CONTEXT = "while_context"
+    _SUMMARY_COLLECTION = "_SUMMARY_V2"
+    _VARIABLE_COLLECTIONS = [GLOBAL_VARIABLES, LOCAL_VARIABLES, METRIC_VARIABLES, MODEL_VARIABLES,
+                             TRAINABLE_VARIABLES, MOVING_AVERAGE_VARIABLES, CONCATENATED_VARIABLES,
+                             "trainable_resource_variables"]
+
+
+class Operation(_core.Operation):
+    """A node of a graph: `name`, `type`, `inputs`, `outputs`, `control_inputs`, `device`, `graph`.
+
+    Made by the functions that build graphs, not by hand.
+    """
+
+    def __repr__(self):
+        return "<tf.Operation '%s' type=%s>" % (self.name, self.type)
+
+    def __str__(self):
+        return str(self.node_def)
+
+    @property
+    def node_def(self):
+        """The NodeDef."""
+        from runnel.core.protobuf import message_class
+        return message_class("NodeDef").FromString(self._node_def())
+
+    @property
+    def op_def(self):
+        """The OpDef."""
+        from runnel.core.protobuf import message_class
+        return message_class("OpDef").FromString(_core.op_def(self.type) or b"")
+
+    @property
+    def traceback(self):
+        """[(file, line, function)] of the user's line that made it."""
+        where = self._defined_at
+        return [where] if where else []
+
+    @property
+    def values(self):
+        return lambda: tuple(self.outputs)
+
+    def get_attr(self, name):
+        """The value of an attribute."""
+        value = self._get_attr(name)
+        if type(value) is not tuple:
+            return value
+        from runnel.core.protobuf import message_class
+        attr = message_class("AttrValue").FromString(value[0])
+        field = attr.WhichOneof("value")
+        if field == "list":
+            for row in attr.list.ListFields():
+                return list(row[1])
+            return []
+        return getattr(attr, field)
+
+    def _set_attr(self, name, attr_value):
+        self._set_attr_bytes(name, attr_value.SerializeToString())
+
+    def _set_device(self, device):
+        self._set_device_string(device_lib.canonical_name(device))
+
+    def _add_control_inputs(self, ops):
+        for op in ops:
+            self._add_control_input(op)
+
+    def colocation_groups(self):
+        """What it is placed together with: [b"loc:@name"]."""
+        try:
+            groups = [group for group in self.get_attr("_class") if group.startswith(b"loc:@")]
+        except ValueError:
+            groups = []
+        return groups or [b"loc:@" + self.name.encode()]
+
+    def run(self, feed_dict=None, session=None):
+        """Runs it in a session, the default one if none is given."""
+        _session_for(self.graph, session).run(self, feed_dict)
+
+    def _get_control_flow_context(self):
+        return self.__dict__.get("_control_flow_context")
+
+    def _set_control_flow_context(self, context):
+        self._control_flow_context = context
+
+    def __hash__(self):
+        return id(self)
+
+    def __eq__(self, other):
+        return self is other
+
+
+class Tensor(_core.Tensor):
+    """An output of an operation: `op`, `value_index`, `dtype`, `shape`, `name`, `graph`.
+
+    It holds no value; a session's `run` computes one.
+    """
+
+    __array_priority__ = 100
+    OVERLOADABLE_OPERATORS = {"__%s__" % name for name in """
+    abs add and div eq floordiv ge getitem gt invert le lt matmul mod mul ne neg or pow radd rand rdiv
+    rfloordiv rmatmul rmod rmul ror rpow rsub rtruediv rxor sub truediv xor""".split()}
+
+    @property
+    def shape(self):
+        """What is known of the shape, a TensorShape."""
+        return tensor_shape.TensorShape(self._dims())
+
+    def get_shape(self):
+        """What is known of the shape, a TensorShape."""
+        return tensor_shape.TensorShape(self._dims())
+
+    def set_shape(self, shape):
+        """Adds to what is known of the shape; what contradicts it is a ValueError."""
+        dims = tensor_shape.as_shape(shape)._dims
+        if dims is not None:
+            self._set_dims([-1 if d is None else d for d in dims])
+
+    def _shape_tuple(self):
+        return self._dims()
+
+    def _as_tf_output(self):
+        return self
+
+    @property
+    def device(self):
+        return self.op.device
+
+    def eval(self, feed_dict=None, session=None):
+        """Its value in a session, the default one if none is given."""
+        return _session_for(self.graph, session).run(self, feed_dict)
+
+    def _as_graph_element(self):
+        return self
+
+    def _rank(self):
+        dims = self._dims()
+        return None if dims is None else len(dims)
+
+    def __repr__(self):
+        return "<tf.Tensor '%s' shape=%s dtype=%s>" % (self.name, self.shape, self.dtype.name)
+
+    def __str__(self):
+        return "Tensor(\"%s\"%s, dtype=%s%s)" % (
+            self.name,
+            "" if self._dims() is None else ", shape=%s" % self.shape,
+            self.dtype.name,
+            ", device=%s" % self.op.device if self.op.device else "")
+
+    def __hash__(self):
+        return id(self)
+
+    def __eq__(self, other):
+        return self is other
+
+    def __ne__(self, other):
+        return self is not other
+
+    def __copy__(self):
+        return self
+
+    def __bool__(self):
+        if self.graph._building_function:
+            raise errors.OperatorNotAllowedInGraphError(
+                "Using a `tf.Tensor` as a Python `bool` is not allowed: a tf.function is traced before %s has a "
+                "value. Write tf.cond(condition, true_fn, false_fn) instead of `if`, tf.while_loop(cond, body, "
+                "loop_vars) instead of `while`, tf.logical_and instead of `and`; `if t is not None:` tests if a tensor is "
+                "defined." % self.name)
+        raise errors.OperatorNotAllowedInGraphError(
+                        "Using a `tf.Tensor` as a Python `bool` is not allowed. Use `if t is not "
+                        "None:` instead of `if t:` to test if a tensor is defined, and use "
+                        "TensorFlow ops such as tf.cond to execute subgraphs conditioned on the "
+                        "value of a tensor.")
+
+    __nonzero__ = __bool__
+
+    @property
+    def numpy(self):
+        raise AttributeError("%r object has no attribute 'numpy': %s is a node of a graph. %s" % (
+            type(self).__name__, self.name, _how_to_get_values(self.graph)))
+
+    def __len__(self):
+        raise TypeError("len is not well defined for a symbolic Tensor. (%s) Please call `x.shape` "
+                        "rather than `len(x)` for shape information." % self.name)
+
+    def __iter__(self):
+        dims = self._dims()
+        if dims is None or not dims or dims[0] is None:
+            raise errors.OperatorNotAllowedInGraphError(
+                "Cannot iterate over a tensor with %s first dimension." % ("no" if dims == () else "unknown"))
+        return (self[i] for i in range(dims[0]))
+
+    def __array__(self, *args, **kwargs):
+        raise NotImplementedError(
+            "Cannot convert a symbolic tf.Tensor (%s) to a numpy array. This error may indicate "
+            "that you're trying to pass a Tensor to a NumPy call, which is not supported." % self.name)
+
+
+def _how_to_get_values(graph):
+    """For messages: where the value of a tensor can be had."""
+    if graph._building_function:
+        return "A tf.function is traced before there are values; return the tensor, or use tf.py_function."
+    return ("tf.Session().run(x) computes its value; with tf.enable_eager_execution() at the start of the program "
+            "tensors have values.")
+
+
+def _session_for(graph, session):
+    if session is None:
+        from runnel.core import session as session_lib
+        session = session_lib.get_default_session()
+        if session is None:
+            raise ValueError("Cannot evaluate tensor using `eval()` or `run()`: No default session "
+                             "is registered. Use `with sess.as_default()` or pass an explicit "
+                             "session")
+    if session.graph is not graph:
+        raise ValueError("Cannot use the given session to evaluate the tensor or operation: it is "
+                         "of another graph than the session's")
+    return session
+
+
+class Graph(_core.Graph):
+    """A dataflow graph.
+
+    Operations are made in the default graph, which is this one inside of `with g.as_default():`.
+    """
+
+    def __init__(self):
+        self.seed = None
+        self._collections = {}
+        self._device_stack = []
+        self._colocation_stack = []
+        self._control_flow_context = None
+        self._container = ""
+        self._unfeedable = set()
+        self._unfetchable = set()
+        self._building_function = False
+        self._gradient_overrides = {}
+        self._scopes = {}  # what other modules keep with a graph, by their name
+        self._observers = []
+        self.outer_graph = None
+        self._seeds_given = 0
+
+    # Being the default
+
+    def as_default(self):
+        """A context in which this is the default graph."""
+        return _DefaultGraph(self)
+
+    def switch_to_thread_local(self):
+        """Nothing is different then: a thread has a default graph of its own, and devices are the graph's."""
+
+    # What is there
+
+    def as_graph_def(self, from_version=None, add_shapes=False):
+        """The GraphDef. `add_shapes`: nodes get the attribute `_output_shapes`."""
+        from runnel.core.protobuf import message_class
+        graph_def = message_class("GraphDef").FromString(_core.to_graph_def(self))
+        if from_version is not None:
+            del graph_def.node[:from_version]
+        if add_shapes:
+            for node in graph_def.node:
+                shapes = node.attr["_output_shapes"].list
+                shapes.SetInParent()
+                for tensor in self._find(node.name).outputs:
+                    shapes.shape.append(tensor.shape.as_proto())
+        return graph_def
+
+    @property
+    def graph_def_versions(self):
+        return self.as_graph_def().versions
+
+    @property
+    def version(self):
+        """A number that grows with the graph."""
+        return self._last_id
+
+    @property
+    def building_function(self):
+        return self._building_function
+
+    def get_operation_by_name(self, name):
+        """The operation of that name; a KeyError if there is none."""
+        if not isinstance(name, str):
+            raise TypeError("Operation names are strings (or similar), not %s." % type(name).__name__)
+        return self.as_graph_element(name, allow_tensor=False)
+
+    def get_tensor_by_name(self, name):
+        """The tensor "operation:index"; a KeyError if there is none."""
+        if not isinstance(name, str):
+            raise TypeError("Tensor names are strings (or similar), not %s." % type(name).__name__)
+        return self.as_graph_element(name, allow_operation=False)
+
+    def _get_operation_by_name(self, name):
+        return self.get_operation_by_name(name)
+
+    def as_graph_element(self, obj, allow_tensor=True, allow_operation=True):
+        """The tensor or operation that `obj` names or stands for."""
+        if isinstance(obj, Tensor) and obj.op is not None:
+            if not allow_tensor:
+                raise TypeError("Can not convert a Tensor into an Operation.")
+            if obj.graph is not self:
+                raise ValueError("Tensor %s is not an element of this graph." % obj)
+            return obj
+        if isinstance(obj, Operation):
+            if not allow_operation:
+                raise TypeError("Can not convert a Operation into a Tensor.")
+            if obj.graph is not self:
+                raise ValueError("Operation %r is not an element of this graph." % obj)
+            return obj
+        element = getattr(obj, "_as_graph_element", None)
+        if element is not None:
+            return self.as_graph_element(element(), allow_tensor, allow_operation)
+        if isinstance(obj, bytes):
+            obj = obj.decode()
+        if not isinstance(obj, str):
+            what = " or ".join(w for w, ok in (("Tensor", allow_tensor),
+                                               ("Operation", allow_operation)) if ok)
+            raise TypeError("Can not convert a %s into a %s." % (type(obj).__name__, what))
+        if ":" in obj:
+            return self._tensor_named(obj, allow_tensor)
+        op = self._find(obj)
+        if not allow_operation:
+            raise ValueError(
+                "The name %r %s. Tensor names must be of the form \"<op_name>:<output_index>\"." % (
+                    obj, "looks like an (invalid) Operation name, not a Tensor" if op is None else
+                    "refers to an Operation, not a Tensor"))
+        if op is None:
+            raise KeyError("The name %r refers to an Operation not in the graph." % obj)
+        return op
+
+    def _tensor_named(self, name, allow_tensor):
+        if not allow_tensor:
+            raise ValueError("Name %r appears to refer to a Tensor, not a Operation." % name)
+        op_name, _, index = name.rpartition(":")
+        if not index.isdigit() or ":" in op_name:
+            raise ValueError("The name %r looks a like a Tensor name, but is not a valid one. Tensor "
+                             "names must be of the form \"<op_name>:<output_index>\"." % name)
+        op = self._find(op_name)
+        if op is None:
+            raise KeyError("The name %r refers to a Tensor which does not exist. The operation, %r, "
+                           "does not exist in the graph." % (name, op_name))
+        outputs = op.outputs
+        if int(index) >= len(outputs):
+            raise KeyError("The name %r refers to a Tensor which does not exist. The operation, %r, "
+                           "exists but only has %d outputs." % (name, op_name, len(outputs)))
+        return outputs[int(index)]
+
+    def is_feedable(self, tensor):
+        return tensor not in self._unfeedable
+
+    def prevent_feeding(self, tensor):
+        self._unfeedable.add(tensor)
+
+    def is_fetchable(self, tensor_or_op):
+        return getattr(tensor_or_op, "op", tensor_or_op) not in self._unfetchable
+
+    def prevent_fetching(self, op):
+        self._unfetchable.add(op)
+
+    @property
+    def _c_graph(self):
+        return self
+
+    def finalize(self):
+        """Makes it read-only."""
+        self._finalized = True
+
+    @property
+    def finalized(self):
+        return self._finalized
+
+    def _unsafe_unfinalize(self):
+        self._finalized = False
+
+    def _check_not_finalized(self):
+        if self._finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified.")
+
+    # Making operations
+
+    def create_op(self, op_type, inputs, dtypes=None, input_types=None, name=None, attrs=None,
+                  op_def=None, compute_shapes=True, compute_device=True):
+        """The generic way: flat inputs, attributes as values or AttrValues."""
+        from runnel import raw_ops
+        values = {}
+        for key, value in (attrs or {}).items():
+            values[key] = attr_values.plain(value)
+        return getattr(raw_ops, op_type)._create(self, list(inputs), values, name or op_type)
+
+    @contextlib.contextmanager
+    def name_scope(self, name):
+        """A context in which names get the prefix "name/", made unique."""
+        if name:
+            if isinstance(name, bytes):
+                name = name.decode()
+            pattern = _SCOPE_NAME if self._name_stack else _ROOT_SCOPE_NAME
+            if not pattern.match(name):
+                raise ValueError("'%s' is not a valid scope name" % name)
+        before = self._name_stack
+        if not name:
+            scope = ""
+        elif name[-1] == "/":
+            scope = name[:-1]
+        else:
+            scope = self.unique_name(name)
+        self._name_stack = scope
+        try:
+            yield scope + "/" if scope else ""
+        finally:
+            self._name_stack = before
+
+    def get_name_scope(self):
+        return self._name_stack
+
+    @contextlib.contextmanager
+    def device(self, device_name_or_function):
+        """A context in which new operations ask for a device: a string, a function of an operation
+        that gives one, or None for no device whatever is said around."""
+        spec = device_name_or_function
+        if spec is not None and not callable(spec):
+            spec = device_lib.canonical_name(spec)
+        self._device_stack.append(spec)
+        self._scopes_changed()
+        try:
+            yield
+        finally:
+            self._device_stack.pop()
+            self._scopes_changed()
+
+    @contextlib.contextmanager
+    def colocate_with(self, op, ignore_existing=False):
+        """A context in which new operations are placed with `op`."""
+        if op is None and not ignore_existing:
+            raise ValueError("Trying to reset colocation (op is None) but ignore_existing is not True")
+        if op is not None and not isinstance(op, Operation):
+            op = _to_operation(op)
+        devices, colocation = self._device_stack, self._colocation_stack
+        self._device_stack = []
+        self._colocation_stack = ([] if ignore_existing else list(colocation))
+        if op is not None:
+            self._colocation_stack.append(op)
+        self._scopes_changed()
+        try:
+            yield
+        finally:
+            self._device_stack, self._colocation_stack = devices, colocation
+            self._scopes_changed()
+
+    def _enter_references(self, ops):
+        """For C: the same without a context, for a node that takes references of `ops`."""
+        before = self._device_stack, self._colocation_stack
+        self._device_stack, self._colocation_stack = [], self._colocation_stack + ops
+        self._scopes_changed()
+        return before
+
+    def _exit_references(self, before):
+        self._device_stack, self._colocation_stack = before
+        self._scopes_changed()
+
+    @contextlib.contextmanager
+    def control_dependencies(self, control_inputs):
+        """A context in which new operations run after `control_inputs`; None: after nothing that is
+        said around."""
+        stack, context = self._control_stack, self._control_flow_context
+        if control_inputs is None:
+            self._control_stack = []
+            self._set_control_flow_context(None)
+        else:
+            known = {op for group in stack for op in group[0]}
+            ops = []
+            for item in control_inputs:
+                op = _to_operation(item)
+                if op not in known and (context is None or context.keeps_control_input(op)):
+                    known.add(op)
+                    ops.append(op)
+            self._control_stack = stack + [(tuple(ops), set())]
+        try:
+            yield
+        finally:
+            self._control_stack = stack
+            if control_inputs is None:
+                self._set_control_flow_context(context)
+
+    def _current_control_dependencies(self):
+        return [op for group in self._control_stack for op in group[0]]
+
+    @contextlib.contextmanager
+    def gradient_override_map(self, op_type_map):
+        """A context in which operations of a type get another gradient, by its registered name."""
+        before = self._op_type_attributes
+        after = {key: dict(value) for key, value in before.items()}
+        for op_type, gradient in op_type_map.items():
+            after.setdefault(op_type, {})["_gradient_op_type"] = attr_values.to_bytes("string", gradient)
+        self._op_type_attributes = after
+        try:
+            yield
+        finally:
+            self._op_type_attributes = before
+
+    @contextlib.contextmanager
+    def _attr_scope(self, attrs):
+        before = self._attributes
+        after = dict(before)
+        for key, value in attrs.items():
+            if value is None:
+                after.pop(key, None)
+            else:
+                after[key] = value.SerializeToString()
+        self._attributes = after
+        try:
+            yield
+        finally:
+            self._attributes = before
+
+    @contextlib.contextmanager
+    def container(self, container_name):
+        """A context in which state is kept in the container of that name."""
+        before = self._container
+        self._container = container_name
+        self._scopes_changed()
+        try:
+            yield container_name
+        finally:
+            self._container = before
+            self._scopes_changed()
+
+    # What the scopes mean for the next operation
+
+    def _get_control_flow_context(self):
+        return self._control_flow_context
+
+    def _set_control_flow_context(self, context):
+        self._control_flow_context = context
+        self._scopes_changed()
+
+    def _observe(self, observer):
+        """Calls `observer` with every new operation from now on."""
+        self._observers.append(observer)
+        self._scopes_changed()
+
+    def _observe_no_more(self, observer):
+        self._observers.remove(observer)
+        self._scopes_changed()
+
+    def _scopes_changed(self):
+        """Tells C what new operations get, and whether Python must see them (`_after_op`)."""
+        stack = self._device_stack
+        simple = not any(callable(spec) for spec in stack)
+        device = ""
+        if simple:
+            for spec in stack:
+                device = "" if spec is None else device_lib.merge(device, spec) if device else spec
+        groups = set()
+        for op in self._colocation_stack:
+            groups.update(op.colocation_groups())
+            if op.device and not device:
+                device = op.device
+        self._device_string = device or None
+        self._colocation = tuple(sorted(groups))
+        is_seen = not simple or self._control_flow_context is not None or self._observers or self._container
+        self._hook = self._after_op if is_seen else None
+
+    def _after_op(self, op):
+        if self._container:
+            self._apply_container(op)
+        if any(callable(spec) for spec in self._device_stack):
+            self._apply_device_functions(op)
+        context = self._control_flow_context
+        if context is not None:
+            op._control_flow_context = context
+            context.AddOp(op)
+        for observer in self._observers:
+            observer(op)
+
+    def _apply_container(self, op):
+        """State without a container of its own is kept in that of the context."""
+        definition = op.op_def
+        has_container = definition.is_stateful and any(attr.name == "container" for attr in definition.attr)
+        if has_container and not op.get_attr("container"):
+            from runnel.core.protobuf import message_class
+            op._set_attr("container", message_class("AttrValue")(s=self._container.encode()))
+
+    def _apply_device_functions(self, op):
+        for spec in reversed(self._device_stack):
+            if spec is None:
+                break
+            if callable(spec):
+                op._set_device(spec(op))
+            else:
+                op._set_device(device_lib.merge(spec, op.device))
+
+    # Collections
+
+    def add_to_collection(self, name, value):
+        """Appends to a list that is kept with the graph."""
+        self._check_not_finalized()
+        self._collections.setdefault(name, []).append(value)
+
+    def add_to_collections(self, names, value):
+        names = (names,) if isinstance(names, str) else dict.fromkeys(names)
+        for name in names:
+            self.add_to_collection(name, value)
+
+    def get_collection_ref(self, name):
+        """The list itself."""
+        return self._collections.setdefault(name, [])
+
+    def get_collection(self, name, scope=None):
+        """A copy of the list; `scope`: only what is called so, a regular expression for the start."""
+        values = self._collections.get(name, [])
+        if scope is None:
+            return list(values)
+        pattern = re.compile(scope)
+        return [v for v in values if hasattr(v, "name") and pattern.match(v.name)]
+
+    def get_all_collection_keys(self):
+        return [name for name in self._collections if isinstance(name, str)]
+
+    @property
+    def collections(self):
+        return self.get_all_collection_keys()
+
+    def clear_collection(self, name):
+        self._check_not_finalized()
+        self._collections.pop(name, None)
+
+    def _next_seed(self):
+        """The seed of the next random operation that has none of its own."""
+        self._seeds_given += 1
+        return self._seeds_given - 1
+
+    def _is_function(self, name):
+        return any(True for data in _core.functions_of(self) if attr_values.function_name(data) == name)
+
+    def __repr__(self):
+        return "<tf.Graph of %d operations>" % self._last_id
+
+    def _repr_svg_(self):
+        from runnel.core import graph_svg
+        return graph_svg.draw(self)
+
+    def __hash__(self):
+        return id(self)
+
+    def __eq__(self, other):
+        return self is other
+
+
+def _to_operation(value):
+    if isinstance(value, Operation):
+        return value
+    if isinstance(value, Tensor):
+        return value.op
+    change = getattr(value, "_parent_op", None)  # a variable after a change: the change
+    if isinstance(change, Operation):
+        return change
+    element = getattr(value, "_as_graph_element", None)
+    if element is not None:
+        return _to_operation(element())
+    op = getattr(value, "op", None)  # IndexedSlices, SparseTensor, Variable
+    if isinstance(op, Operation):
+        return op
+    raise TypeError("Control input must be Operation or Tensor, not %r" % (value,))
+
+
+# --- The default graph
+
+class _Stack(threading.local):
+    def __init__(self):
+        self.graphs = []
+
+
+_stack = _Stack()
+_default_graph = None
+_eager_enabled = False
+
+
+def _global_graph():
+    global _default_graph
+    if _eager_enabled:
+        return None
+    if _default_graph is None:
+        _default_graph = Graph()
+    return _default_graph
+
+
+class _DefaultGraph:
+    """A context in which a graph is the default; None: eager execution."""
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph):
+        self._graph = graph
+
+    def __enter__(self):
+        _stack.graphs.append(self._graph)
+        _core.set_current(self._graph)
+        return self._graph
+
+    def __exit__(self, *exc):
+        graphs = _stack.graphs
+        if graphs:  # a test's setUp empties it
+            if graphs[-1] is not self._graph:
+                raise AssertionError("Nesting violated for default stack of graphs")
+            graphs.pop()
+        _core.set_current(graphs[-1] if graphs else False)
+
+
+def executing_eagerly():
+    """Whether operations run when they are called."""
+    return _core.current() is None
+
+
+def get_default_graph():
+    """The graph that operations are made in on this thread."""
+    graph = _core.current()
+    if graph is None:
+        # Eager code may still build graphs by hand.
+        global _default_graph
+        if _default_graph is None:
+            _default_graph = Graph()
+        return _default_graph
+    return graph
+
+
+def has_default_graph():
+    return _default_graph is not None
+
+
+def reset_default_graph():
+    """Puts a new, empty graph in the place of the default one."""
+    global _default_graph
+    if _stack.graphs:
+        raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs. If you "
+                             "need a cleared graph, exit the nesting and create a new graph.")
+    _default_graph = Graph()
+
+
+# --- Scopes of the default graph
+
+class name_scope:  # noqa: N801
+    """with tf.name_scope(name): names of new operations get the prefix "name/".
+
+    name_scope(name, default_name, values) is what functions that build graphs use: `name` may be
+    None, `values` are the tensors it works on.
+    """
+
+    __slots__ = ("_name", "_values", "_graph", "_before", "_default")
+
+    def __init__(self, name, default_name=None, values=None):
+        self._name = default_name if name is None else name
+        self._values = values
+        self._default = None
+        if self._name is None and values is not None:
+            raise ValueError("At least one of name (None) and default_name (None) must be provided.")
+        if self._name is not None and not isinstance(self._name, str):
+            raise TypeError("name for name_scope must be a string.")
+
+    @property
+    def name(self):
+        return self._name
+
+    def __enter__(self):
+        graph = _core.current()
+        if graph is None:
+            self._graph = None
+            return self._name + "/" if self._name else ""
+        if self._values and not graph._building_function:
+            other = _graph_of(self._values, graph)
+            if other is not graph:
+                self._default = _DefaultGraph(other)
+                self._default.__enter__()
+                graph = other
+        self._graph = graph
+        self._before = before = graph._name_stack
+        name = self._name
+        if not name:
+            scope = ""
+        elif name[-1] == "/":
+            scope = name[:-1]
+        else:
+            pattern = _SCOPE_NAME if before else _ROOT_SCOPE_NAME
+            if not pattern.match(name):
+                raise ValueError("'%s' is not a valid scope name" % name)
+            scope = graph.unique_name(name)
+        graph._name_stack = scope
+        return scope + "/" if scope else ""
+
+    def __exit__(self, *exc):
+        if self._graph is not None:
+            self._graph._name_stack = self._before
+        if self._default is not None:
+            self._default.__exit__()
+
+
+def _graph_of(values, default):
+    for value in values:
+        if isinstance(value, Tensor):
+            return value.graph or default
+        if isinstance(value, (list, tuple)):
+            for item in value:
+                if isinstance(item, Tensor):
+                    return item.graph or default
+        else:
+            graph = getattr(value, "graph", None)
+            if isinstance(graph, Graph):
+                return graph
+    return default
+
+
+@contextlib.contextmanager
+def _eager_device(device_name):
+    from runnel.eager import context as eager
+    with eager.device(device_name):
+        yield
+
+
+def device(device_name_or_function):
+    """A context in which new operations ask for a device."""
+    if _core.current() is None:
+        return _eager_device(device_name_or_function)
+    return get_default_graph().device(device_name_or_function)
+
+
+def control_dependencies(control_inputs):
+    """A context in which new operations run after `control_inputs`."""
+    if _core.current() is None:
+        return contextlib.nullcontext()
+    return get_default_graph().control_dependencies(control_inputs)
+
+
+def colocate_with(op, ignore_existing=False):
+    """A context in which new operations are placed with `op`."""
+    if _core.current() is None:
+        return contextlib.nullcontext()
+    return get_default_graph().colocate_with(op, ignore_existing)
+
+
+def container(container_name):
+    """A context in which state is kept in the container of that name."""
+    return get_default_graph().container(container_name)
+
+
+def init_scope():
+    """A context outside of control flow and of functions."""
+    graph = _core.current()
+    while graph is not None and graph._building_function and (
+            graph.outer_graph is not None or _eager_enabled):
+        graph = graph.outer_graph
+    return _init_scope(graph)
+
+
+@contextlib.contextmanager
+def _init_scope(graph):
+    if graph is None:
+        with _DefaultGraph(None):
+            yield
+        return
+    scope = get_default_graph().get_name_scope()
+    with graph.as_default(), graph.control_dependencies(None):
+        with name_scope(scope + "/" if scope else None):
+            yield
+
+
+def add_to_collection(name, value):
+    """Appends to a collection of the default graph."""
+    get_default_graph().add_to_collection(name, value)
+
+
+def add_to_collections(names, value):
+    """Appends to several collections of the default graph."""
+    get_default_graph().add_to_collections(names, value)
+
+
+def get_collection(key, scope=None):
+    """The values of a collection of the default graph."""
+    return get_default_graph().get_collection(key, scope)
+
+
+def get_collection_ref(key):
+    """The list of a collection of the default graph."""
+    return get_default_graph().get_collection_ref(key)
+
+
+def is_tensor(value):
+    """Whether it is a tensor, or what stands for tensors."""
+    return isinstance(value, (Tensor, *_tensor_like)) or hasattr(value, "_as_graph_element") or hasattr(
+        value, "_is_composite")
+
+
+def is_dense_tensor_like(value):
+    """Whether it is a tensor or a variable."""
+    return is_tensor(value) and not hasattr(value, "_is_composite")
+
+
+_TensorLike = Tensor
+_tensor_like: list = []  # types of libraries that count as tensors
+
+
+def register_dense_tensor_like_type(tensor_type):
+    """Makes a type count as a tensor; it has the properties `name` and `dtype`."""
+    for attribute in ("name", "dtype"):
+        if not isinstance(getattr(tensor_type, attribute, None), property):
+            raise TypeError("Type %s does not define a `%s` property" % (tensor_type.__name__, attribute))
+    if tensor_type not in _tensor_like:
+        _tensor_like.append(tensor_type)
+
+
+def prepend_name_scope(name, import_scope):
+    return "%s/%s" % (import_scope.rstrip("/"), name) if import_scope else name
+
+
+def strip_name_scope(name, export_scope):
+    if not export_scope:
+        return name
+    return re.sub(r"([\^]|loc:@|^)%s[\/]+(.*)" % re.escape(export_scope), r"\1\2", name)
+
+
+def op_scope(values, name, default_name=None):
+    """The older spelling of name_scope."""
+    return name_scope(name, default_name, values)
+
+
+_core.register(operation_class=Operation, tensor_class=Tensor, default_graph=_global_graph,
+               as_attr=attr_values.to_bytes)
+__all__ = ["Graph", "GraphKeys", "Operation", "Tensor", "add_to_collection", "add_to_collections",
+           "colocate_with", "container", "control_dependencies", "device", "executing_eagerly",
+           "get_collection", "get_collection_ref", "get_default_graph", "init_scope", "is_tensor",
+           "name_scope", "op_scope", "reset_default_graph"]
+
+
+def _get_graph_from_inputs(op_input_list, graph=None):
+    """The graph that inputs of an operation are of, which is `graph` if given; the default one if they are of none."""
+    if graph is not None and not isinstance(graph, Graph):
+        raise TypeError("Input graph needs to be a Graph: %s" % (graph,))
+    first = None
+    for value in op_input_list:
+        element = value if isinstance(value, (Operation, Tensor)) else getattr(value, "_as_graph_element", lambda: None)()
+        if element is None:
+            continue
+        if graph is None:
+            first, graph = element, element.graph
+        elif element.graph is not graph:
+            if first is None:
+                raise ValueError("%s is not from the passed-in graph." % (element,))
+            raise ValueError("%s must be from the same graph as %s (graphs are %s and %s)." % (element, first, element.graph, graph))
+    return get_default_graph() if graph is None else graph

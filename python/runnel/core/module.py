@@ -1,0 +1,98 @@
+"""tf.Module: an object that owns variables, by its attributes."""
+
+import re
+
+
+class Module:
+    """The base of models and layers: finds the variables and modules among its attributes."""
+
+    def __init__(self, name=None):
+        from runnel.core.framework import name_scope
+        if name is None:
+            name = re.sub(r"(?<!^)(?=[A-Z][a-z])|(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
+        elif not re.match(r"^[A-Za-z_]\w*$", name):
+            raise ValueError("%r is not a valid module name. Module names must be valid Python identifiers (e.g. a valid class "
+                             "name)." % name)
+        self._name = name
+        with name_scope(name) as scope:
+            self._scope_name = scope
+
+    @property
+    def name(self):
+        return self._name
+
+    def _no_dependency(self, value):
+        """An attribute's value that a checkpoint is to leave out."""
+        return value
+
+    @property
+    def name_scope(self):
+        """A context in which operations get the name of the module."""
+        from runnel.core.framework import name_scope
+        return name_scope(self._scope_name)
+
+    @staticmethod
+    def with_name_scope(method):
+        """A decorator of methods: what they build is in the module's scope."""
+        import functools
+
+        @functools.wraps(method)
+        def run(self, *args, **kwargs):
+            with self.name_scope:
+                return method(self, *args, **kwargs)
+        return run
+
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_name", "_scope_name"))  # attributes that own nothing
+
+    def _parts(self, order=None):
+        """(attribute, place in it, object) of everything in the attributes."""
+        from runnel import nest
+        for key in sorted(vars(self), key=order):
+            if key in self._TF_MODULE_IGNORED_PROPERTIES:
+                continue
+            try:
+                yield from ((key, *place) for place in nest.flatten_with_tuple_paths(vars(self)[key]))
+            except Exception:  # a dictionary whose keys have no order, say: it is an object of its own
+                yield key, (), vars(self)[key]
+
+    def _flatten(self, recursive=True, predicate=None, attribute_traversal_key=None, with_path=False):
+        """Objects in attributes that a predicate holds of, and those in modules inside."""
+        if predicate is None:
+            predicate = lambda _: True  # noqa: E731
+        return self._walk(recursive, predicate, attribute_traversal_key, with_path, (), {id(self)})
+
+    def _walk(self, recursive, predicate, order, with_path, path, seen):
+        inside = []
+        for key, place, leaf in self._parts(order):
+            if id(leaf) in seen:
+                continue
+            seen.add(id(leaf))
+            where = path + (key,) + place
+            if predicate(leaf):
+                yield (where, leaf) if with_path else leaf
+            if recursive and isinstance(leaf, Module):
+                inside.append((where, leaf))
+        for where, leaf in inside:
+            yield from leaf._walk(recursive, predicate, order, with_path, where, seen)
+
+    @staticmethod
+    def _is_variable(leaf):
+        return hasattr(leaf, "initializer") and hasattr(leaf, "trainable")
+
+    @property
+    def variables(self):
+        """All variables, those of modules inside too."""
+        return tuple(self._flatten(predicate=self._is_variable))
+
+    @property
+    def trainable_variables(self):
+        return tuple(self._flatten(predicate=lambda leaf: self._is_variable(leaf) and leaf.trainable))
+
+    @property
+    def non_trainable_variables(self):
+        return tuple(self._flatten(predicate=lambda leaf: self._is_variable(leaf) and not leaf.trainable))
+
+    @property
+    def submodules(self):
+        """All modules inside."""
+        return tuple(self._flatten(predicate=lambda leaf: isinstance(leaf, Module)))

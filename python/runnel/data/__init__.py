@@ -1,0 +1,11 @@
+"""tf.data: input pipelines (datasets) and iterators over them."""
+
+from runnel._namespace import namespace
+
+__getattr__, __dir__, __all__ = namespace(
+    __name__,
+    "data.dataset: AUTOTUNE INFINITE_CARDINALITY UNKNOWN_CARDINALITY Dataset DatasetV1 DatasetV2 FixedLengthRecordDataset Iterator Options "
+    "TFRecordDataset TextLineDataset get_output_classes get_output_shapes get_output_types make_initializable_iterator "
+    "make_one_shot_iterator",
+    "submodules: experimental",
+)

@@ -1,0 +1,842 @@
+"""tf.data: datasets as pipelines, and iterators over them."""
+
+import itertools
+import os
+
+from runnel import dtypes, nest, raw_ops
+from runnel.core import tensor_shape
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import Tensor, colocate_with, executing_eagerly, get_default_graph
+from runnel.eager.tracing import trace
+from runnel.ops import array_ops, math_ops
+
+AUTOTUNE = -1
+INFINITE_CARDINALITY = -1
+UNKNOWN_CARDINALITY = -2
+
+
+class Options:
+    """Options of a dataset: kept, and not needed."""
+
+    def __init__(self):
+        self.experimental_deterministic = self.deterministic = None
+
+    def merge(self, options):
+        return options
+
+
+def _int64(value, name=None):
+    return convert_to_tensor(value, dtypes.int64, name=name)
+
+
+def _flat_shapes(structure, shapes):
+    """A list of shapes, of one nested as `structure` or given for all."""
+    flat = nest.flatten_up_to(structure, shapes) if nest.is_nested(structure) else [shapes]
+    return [tensor_shape.as_shape(s) for s in flat]
+
+
+class Dataset:
+    """Elements, one after the other: nested structures of tensors.
+
+    Made by from_tensors, from_tensor_slices, from_generator, range, files, or of other datasets by
+    the methods; iterators give the elements.
+    """
+
+    def __init__(self, variant, structure, types, shapes):
+        self._variant_tensor = variant
+        self._structure = structure  # nested as elements are; its leaves do not matter
+        self._types = [dtypes.as_dtype(t) for t in types]
+        self._shapes = [tensor_shape.as_shape(s) for s in shapes]
+
+    # What elements are like
+
+    def _pack(self, flat):
+        return nest.pack_sequence_as(self._structure, flat)
+
+    @property
+    def output_types(self):
+        """The types of an element, nested as it is."""
+        return self._pack(self._types)
+
+    @property
+    def output_shapes(self):
+        """The shapes of an element, nested as it is."""
+        return self._pack(self._shapes)
+
+    @property
+    def output_classes(self):
+        return self._pack([Tensor] * len(self._types))
+
+    @property
+    def _attrs(self):
+        return {"output_types": self._types, "output_shapes": self._shapes}
+
+    def _as_variant_tensor(self):
+        return self._variant_tensor
+
+    def _like(self, variant, shapes=None):
+        return Dataset(variant, self._structure, self._types,
+                       self._shapes if shapes is None else shapes)
+
+    def __repr__(self):
+        return "<Dataset shapes: %s, types: %s>" % (self.output_shapes, self.output_types)
+
+    # Where elements come from
+
+    @staticmethod
+    def from_tensors(tensors):
+        """A dataset of one element."""
+        flat = [convert_to_tensor(x) for x in nest.flatten(_no_lists(tensors))]
+        shapes = [x.shape for x in flat]
+        variant = raw_ops.TensorDataset(components=flat, output_shapes=shapes)
+        return Dataset(variant, _no_lists(tensors), [x.dtype for x in flat], shapes)
+
+    @staticmethod
+    def from_tensor_slices(tensors):
+        """A dataset of the rows of tensors, ragged ones too."""
+        given = nest.flatten(_no_lists(tensors))
+        if any(hasattr(x, "ragged_rank") for x in given):
+            return _ragged_rows(_no_lists(tensors), given)
+        flat = [convert_to_tensor(x) for x in given]
+        for x in flat:
+            if x.shape.ndims == 0:
+                raise ValueError("Unbatching a tensor is only supported for rank >= 1")
+        counts = {x.shape.as_list()[0] for x in flat if x.shape.dims is not None} - {None}
+        if len(counts) > 1:
+            raise ValueError("Dimensions %s are not compatible" % " and ".join(
+                str(c) for c in sorted(counts)))
+        shapes = [x.shape[1:] for x in flat]
+        variant = raw_ops.TensorSliceDataset(components=flat, output_shapes=shapes)
+        return Dataset(variant, _no_lists(tensors), [x.dtype for x in flat], shapes)
+
+    @staticmethod
+    def range(*args):
+        """Numbers as Python's range gives them."""
+        if not 1 <= len(args) <= 3:
+            raise ValueError("Invalid `args`. The length of `args` should be between 1 and 3 but was "
+                             "%d." % len(args))
+        start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+        variant = raw_ops.RangeDataset(start=_int64(start), stop=_int64(stop), step=_int64(step),
+                                       output_types=[dtypes.int64],
+                                       output_shapes=[tensor_shape.TensorShape([])])
+        return Dataset(variant, None, [dtypes.int64], [[]])
+
+    @staticmethod
+    def zip(datasets):
+        """Elements of several datasets together, nested as they are."""
+        flat = nest.flatten(datasets)
+        types = [t for d in flat for t in d._types]
+        shapes = [s for d in flat for s in d._shapes]
+        variant = raw_ops.ZipDataset(input_datasets=[d._variant_tensor for d in flat],
+                                     output_types=types, output_shapes=shapes)
+        return Dataset(variant, nest.map_structure(lambda d: d._structure, datasets), types, shapes)
+
+    @staticmethod
+    def list_files(file_pattern, shuffle=None, seed=None):
+        """The names of files that match patterns, shuffled unless told otherwise."""
+        pattern = convert_to_tensor(file_pattern, dtypes.string, name="file_pattern")
+        names = raw_ops.MatchingFiles(pattern=pattern)
+        dataset = Dataset.from_tensor_slices(names)
+        if shuffle is None or shuffle:
+            count = raw_ops.Maximum(x=_int64(array_ops.size(names, out_type=dtypes.int64)), y=_int64(1))
+            dataset = dataset.shuffle(count, seed=seed)
+        return dataset
+
+    @staticmethod
+    def from_generator(generator, output_types, output_shapes=None, args=None):
+        """What a Python generator yields; `generator(*args)` makes one for each iterator."""
+        if not callable(generator):
+            raise TypeError("`generator` must be callable.")
+        if output_shapes is None:
+            output_shapes = nest.map_structure(lambda _: tensor_shape.TensorShape(None), output_types)
+        return _from_generator(generator, output_types, output_shapes, args or ())
+
+    # What becomes of them
+
+    def map(self, map_func, num_parallel_calls=None, deterministic=None):  # noqa: A003
+        """What `map_func` makes of each element."""
+        f = self._trace(map_func, "Dataset_map")
+        attrs = {"f": f.attr, "output_types": f.dtypes, "output_shapes": f.shapes}
+        if num_parallel_calls is None:
+            variant = raw_ops.MapDataset(input_dataset=self._variant_tensor,
+                                         other_arguments=f.captured, **attrs)
+        else:
+            variant = raw_ops.ParallelMapDatasetV2(
+                input_dataset=self._variant_tensor, other_arguments=f.captured,
+                num_parallel_calls=_int64(num_parallel_calls), **attrs)
+        return Dataset(variant, f.structure, f.dtypes, f.shapes)
+
+    def _trace(self, fn, stem, before=()):
+        """`fn` of an element as a function of its parts."""
+        specs = list(before) + list(zip(self._types, self._shapes))
+
+        def flat_fn(*flat):
+            head, rest = flat[:len(before)], flat[len(before):]
+            element = self._pack(list(rest))
+            arguments = tuple(element) if isinstance(element, tuple) and not hasattr(
+                element, "_fields") else (element,)
+            return _no_lists(fn(*head, *arguments))
+        return trace(flat_fn, specs, stem, in_order=True)
+
+    def flat_map(self, map_func):
+        """The elements of the datasets that `map_func` makes of elements, one dataset after the
+        other."""
+        f, inner = self._trace_dataset(map_func, "Dataset_flat_map")
+        variant = raw_ops.FlatMapDataset(input_dataset=self._variant_tensor,
+                                         other_arguments=f.captured, f=f.attr, **inner._attrs)
+        return inner._like(variant)
+
+    def interleave(self, map_func, cycle_length=AUTOTUNE, block_length=1, num_parallel_calls=None,
+                   deterministic=None):
+        """The elements of `cycle_length` such datasets by turns, `block_length` at a time."""
+        f, inner = self._trace_dataset(map_func, "Dataset_interleave")
+        cycle = 2 if cycle_length == AUTOTUNE else cycle_length
+        arguments = {"input_dataset": self._variant_tensor, "other_arguments": f.captured,
+                     "cycle_length": _int64(cycle), "block_length": _int64(block_length), "f": f.attr}
+        if num_parallel_calls is None:
+            variant = raw_ops.InterleaveDataset(**arguments, **inner._attrs)
+        else:
+            variant = raw_ops.ParallelInterleaveDatasetV2(
+                **arguments, num_parallel_calls=_int64(num_parallel_calls), **inner._attrs)
+        return inner._like(variant)
+
+    def _trace_dataset(self, map_func, stem):
+        made = []
+
+        def fn(*element):
+            dataset = map_func(*element)
+            if not isinstance(dataset, Dataset):
+                raise TypeError("`map_func` must return a `Dataset` object. Got %s" % type(dataset))
+            made.append(dataset)
+            return dataset._variant_tensor
+        return self._trace(fn, stem), made[0]
+
+    def filter(self, predicate):  # noqa: A003
+        """The elements for which `predicate` holds."""
+        f = self._trace(predicate, "Dataset_filter")
+        if len(f.dtypes) != 1 or f.dtypes[0] != dtypes.bool:
+            raise ValueError("`predicate` must return a scalar boolean tensor.")
+        return self._like(raw_ops.FilterDataset(input_dataset=self._variant_tensor,
+                                                other_arguments=f.captured, predicate=f.attr,
+                                                **self._attrs))
+
+    filter_with_legacy_function = filter
+
+    def reduce(self, initial_state, reduce_func):
+        """The last state, where `reduce_func(state, element)` is the next one."""
+        state = nest.map_structure(convert_to_tensor, _no_lists(initial_state))
+        flat = nest.flatten(state)
+
+        def fn(*parts):
+            before = nest.pack_sequence_as(state, list(parts[:len(flat)]))
+            return reduce_func(before, self._pack(list(parts[len(flat):])))
+        f = trace(fn, [(x.dtype, x.shape) for x in flat] + list(zip(self._types, self._shapes)),
+                  "Dataset_reduce", in_order=True)
+        results = raw_ops.ReduceDataset(input_dataset=self._variant_tensor, initial_state=flat,
+                                        other_arguments=f.captured, f=f.attr, output_types=f.dtypes,
+                                        output_shapes=f.shapes)
+        return nest.pack_sequence_as(state, list(results))
+
+    def batch(self, batch_size, drop_remainder=False, **_):
+        """Elements stacked, batch_size at a time; the last ones may be fewer."""
+        from runnel.core.convert import constant_value
+        size = _int64(batch_size, name="batch_size")
+        known = constant_value(size) if drop_remainder is True else None
+        first = None if known is None else int(known)
+        shapes = [tensor_shape.TensorShape([first]).concatenate(s) for s in self._shapes]
+        variant = raw_ops.BatchDatasetV2(
+            input_dataset=self._variant_tensor, batch_size=size,
+            drop_remainder=convert_to_tensor(drop_remainder, dtypes.bool, name="drop_remainder"),
+            output_types=self._types, output_shapes=shapes)
+        return self._like(variant, shapes)
+
+    def padded_batch(self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False):
+        """As batch, elements padded to `padded_shapes`, or to the largest of a batch."""
+        if padded_shapes is None:
+            shapes = self._shapes
+        else:
+            shapes = [_as_padded(s) for s in _flat_like(self._structure, padded_shapes)]
+        values = (self._pack([None] * len(self._types)) if padding_values is None else padding_values)
+        if padding_values is not None and not nest.is_nested(padding_values):
+            values = self._pack([padding_values] * len(self._types))
+        pads = [_padding_value(v, t) for v, t in zip(nest.flatten(values), self._types)]
+        from runnel.core.convert import constant_value
+        size = _int64(batch_size, name="batch_size")
+        known = constant_value(size) if drop_remainder is True else None
+        out = [tensor_shape.TensorShape([None if known is None else int(known)]).concatenate(
+            s if isinstance(s, tensor_shape.TensorShape) else None) for s in shapes]
+        variant = raw_ops.PaddedBatchDatasetV2(
+            input_dataset=self._variant_tensor, batch_size=size,
+            padded_shapes=[_shape_vector(s) for s in shapes], padding_values=pads,
+            drop_remainder=convert_to_tensor(drop_remainder, dtypes.bool), output_shapes=out)
+        return self._like(variant, out)
+
+    def unbatch(self):
+        """The rows of elements."""
+        shapes = [s[1:] for s in self._shapes]
+        return self._like(raw_ops.UnbatchDataset(input_dataset=self._variant_tensor,
+                                                 output_types=self._types, output_shapes=shapes), shapes)
+
+    def window(self, size, shift=None, stride=1, drop_remainder=False):
+        """Datasets of `size` elements each, which begin `shift` apart."""
+        variant = raw_ops.WindowDataset(
+            input_dataset=self._variant_tensor, size=_int64(size),
+            shift=_int64(size if shift is None else shift), stride=_int64(stride),
+            drop_remainder=convert_to_tensor(drop_remainder, dtypes.bool),
+            output_types=[dtypes.variant] * len(self._types),
+            output_shapes=[tensor_shape.TensorShape([])] * len(self._types))
+        return _Windows(variant, self)
+
+    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=None):
+        """Elements in another order: each is drawn from the next buffer_size ones."""
+        from runnel.ops.random_ops import get_seed
+        one, two = get_seed(seed)
+        one, two = one or 0, two or 0
+        if seed is not None and one == 0 and two == 0:
+            two = 2 ** 31 - 1
+        again = True if reshuffle_each_iteration is None else reshuffle_each_iteration
+        return self._like(raw_ops.ShuffleDataset(
+            input_dataset=self._variant_tensor, buffer_size=_int64(buffer_size, name="buffer_size"),
+            seed=_int64(one, name="seed"), seed2=_int64(two, name="seed2"),
+            reshuffle_each_iteration=again, **self._attrs))
+
+    def _counted(self, op, count):
+        count = -1 if count is None else count
+        return self._like(op(input_dataset=self._variant_tensor, count=_int64(count, name="count"),
+                             **self._attrs))
+
+    def repeat(self, count=None):
+        """The dataset again and again; for ever if no count is given."""
+        return self._counted(raw_ops.RepeatDataset, count)
+
+    def take(self, count):
+        """The first elements."""
+        return self._counted(raw_ops.TakeDataset, count)
+
+    def skip(self, count):
+        """All but the first elements."""
+        return self._counted(raw_ops.SkipDataset, count)
+
+    def shard(self, num_shards, index):
+        """Every num_shards-th element, from number `index` on."""
+        return self._like(raw_ops.ShardDataset(
+            input_dataset=self._variant_tensor, num_shards=_int64(num_shards), index=_int64(index),
+            **self._attrs))
+
+    def prefetch(self, buffer_size):
+        """The same elements, made ahead of time."""
+        return self._like(raw_ops.PrefetchDataset(
+            input_dataset=self._variant_tensor, buffer_size=_int64(buffer_size, name="buffer_size"),
+            **self._attrs))
+
+    def cache(self, filename=""):
+        """The same elements, kept in memory or in a file after the first time."""
+        return self._like(raw_ops.CacheDataset(
+            input_dataset=self._variant_tensor,
+            filename=convert_to_tensor(filename, dtypes.string, name="filename"), **self._attrs))
+
+    # In files, which are stock's
+
+    @property
+    def element_spec(self):
+        """An element's structure, of TensorSpecs."""
+        from runnel.eager.def_function import TensorSpec
+        return self._pack([TensorSpec(s, t) for s, t in zip(self._shapes, self._types)])
+
+    def _sharding(self, shard_func):
+        """The function that says to which shard an element goes; None: all to the first."""
+        return self._trace(shard_func or (lambda *_: convert_to_tensor(0, dtypes.int64)), "Dataset_shard_func")
+
+    def save(self, path, compression=None, shard_func=None, checkpoint_args=None):
+        """Writes all elements into a folder, which Dataset.load reads. `shard_func` says of an element to
+        which of the folder's shards it goes. In a graph: the operation that does it."""
+        from runnel.saved_model import structured_value
+        if checkpoint_args is not None:
+            raise NotImplementedError("Dataset.save does not save its progress: checkpoint_args")
+        path = os.fspath(path)
+        os.makedirs(path, exist_ok=True)
+        with open(os.path.join(path, _SPEC_FILE), "wb") as file:
+            file.write(structured_value.encode(self.element_spec).SerializeToString())
+        f = self._sharding(shard_func)
+        written = self._like(raw_ops.SaveDatasetV2(
+            input_dataset=self._variant_tensor, path=convert_to_tensor(path, dtypes.string, name="path"), shard_func_other_args=f.captured,
+            shard_func=f.attr, use_shard_func=shard_func is not None, compression=compression or "", **self._attrs))
+        if not executing_eagerly():
+            return written.reduce(convert_to_tensor(0, dtypes.int64), lambda count, *_: count + 1).op
+        for _ in written:
+            pass
+        return None
+
+    @staticmethod
+    def load(path, element_spec=None, compression=None, reader_func=None, wait=False):
+        """The elements that `save` wrote. `reader_func` makes one dataset of the dataset of shards."""
+        from runnel import errors
+        from runnel.core.protobuf import message_class
+        from runnel.saved_model import structured_value
+        path = os.fspath(path)
+        if element_spec is None:
+            name = os.path.join(path, _SPEC_FILE)
+            try:
+                with open(name, "rb") as file:
+                    element_spec = structured_value.decode(message_class("StructuredValue").FromString(file.read()))
+            except FileNotFoundError:
+                raise errors.NotFoundError(None, None, "tf.data snapshot element_spec file not found: %s." % name) from None
+        specs = nest.flatten(element_spec)
+        like = Dataset(None, element_spec, [s.dtype for s in specs], [s.shape for s in specs])
+        f = _reading(reader_func, like)
+        return like._like(raw_ops.LoadDataset(
+            path=convert_to_tensor(path, dtypes.string, name="path"), reader_func_other_args=f.captured, reader_func=f.attr,
+            compression=compression or "", **like._attrs))
+
+    def snapshot(self, path, compression="AUTO", reader_func=None, shard_func=None):
+        """The same elements, written to files by the first walk over all of them, then read from there."""
+        reader, shard = _reading(reader_func, self), self._sharding(shard_func)
+        return self._like(raw_ops.SnapshotDatasetV2(
+            input_dataset=self._variant_tensor, path=convert_to_tensor(path, dtypes.string, name="path"),
+            reader_func_other_args=reader.captured, shard_func_other_args=shard.captured, reader_func=reader.attr, shard_func=shard.attr,
+            compression=compression or "", **self._attrs))
+
+    def concatenate(self, dataset):
+        """The elements of both, one after the other."""
+        if self._types != dataset._types:
+            raise TypeError("Two datasets to concatenate have different types %s and %s" % (
+                self.output_types, dataset.output_types))
+        shapes = [a if a.is_compatible_with(b) and a.dims == b.dims else _common(a, b)
+                  for a, b in zip(self._shapes, dataset._shapes)]
+        return self._like(raw_ops.ConcatenateDataset(
+            input_dataset=self._variant_tensor, another_dataset=dataset._variant_tensor,
+            output_types=self._types, output_shapes=shapes), shapes)
+
+    def enumerate(self, start=0):
+        """(number, element)."""
+        import sys
+        return Dataset.zip((Dataset.range(start, sys.maxsize), self))
+
+    def apply(self, transformation_func):
+        """What a function makes of the dataset."""
+        return transformation_func(self)
+
+    def with_options(self, options):
+        return self
+
+    def options(self):
+        return Options()
+
+    # Iterators
+
+    def make_one_shot_iterator(self):
+        """An iterator that needs no initialisation, and goes through once."""
+        return make_one_shot_iterator(self)
+
+    def make_initializable_iterator(self, shared_name=None):
+        """An iterator whose `initializer` starts it, as often as it is run."""
+        return make_initializable_iterator(self, shared_name)
+
+    def __iter__(self):
+        if not executing_eagerly():
+            raise RuntimeError("dataset.__iter__() is only supported when eager execution is enabled.")
+        from runnel.eager import context as eager
+        return eager.iterate(self)
+
+
+DatasetV1 = DatasetV2 = Dataset
+_SPEC_FILE = "dataset_spec.pb"
+
+
+class _Shards(Dataset):
+    """A dataset whose elements are datasets of one kind."""
+
+    def __init__(self, variant, like):
+        super().__init__(variant, 0, [dtypes.variant], [[]])
+        self._inner = like
+
+    def _pack(self, flat):
+        return self._inner._like(flat[0]) if isinstance(flat[0], Tensor) else flat[0]
+
+    def _like(self, variant, shapes=None):
+        return _Shards(variant, self._inner)
+
+
+def _reading(reader_func, like):
+    """The function from a dataset of shards to a dataset; None: the shards by turns."""
+    read = reader_func or (lambda shards: shards.interleave(lambda shard: shard))
+    return trace(lambda variant: read(_Shards(variant, like))._variant_tensor, [(dtypes.variant, tensor_shape.TensorShape([]))],
+                 "Dataset_reader_func")
+
+
+class _Windows(Dataset):
+    """Elements that are datasets."""
+
+    def __init__(self, variant, inner):
+        super().__init__(variant, inner._structure, [dtypes.variant] * len(inner._types),
+                         [[]] * len(inner._types))
+        self._inner = inner
+
+    def _pack(self, flat):
+        like = self._inner
+        parts = []
+        for x, t, s in zip(flat, like._types, like._shapes):
+            parts.append(Dataset(x, None, [t], [s]) if isinstance(x, Tensor) else x)
+        return nest.pack_sequence_as(like._structure, parts)
+
+
+def _ragged_rows(structure, given):
+    """The rows of tensors of which some are ragged: a number for each row, and what it stands for."""
+    from runnel.ragged.ragged_tensor import as_ragged_or_tensor
+    parts = [as_ragged_or_tensor(x) for x in given]
+    if any(getattr(x, "ragged_rank", 1) > 1 for x in parts):
+        raise NotImplementedError("datasets of ragged tensors with more than one ragged dimension")
+    first = parts[0]
+    rows = first.nrows() if hasattr(first, "ragged_rank") else raw_ops.Shape(first, out_type=dtypes.int64)[0]
+    return Dataset.range(rows).map(lambda i: nest.pack_sequence_as(structure, [x[i] for x in parts]))
+
+
+def _no_lists(structure):
+    """Lists are values, tuples are structure."""
+    if isinstance(structure, list):
+        return convert_to_tensor(structure)
+    if isinstance(structure, dict):
+        return type(structure)((key, _no_lists(value)) for key, value in structure.items())
+    if isinstance(structure, tuple):
+        parts = [_no_lists(x) for x in structure]
+        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
+    if isinstance(structure, Dataset):
+        return structure._variant_tensor
+    return structure
+
+
+def _flat_like(structure, shapes):
+    if not nest.is_nested(structure):
+        return [shapes]
+    return nest.flatten_up_to(structure, shapes)
+
+
+def _as_padded(shape):
+    """A TensorShape, or the tensor itself."""
+    return shape if isinstance(shape, Tensor) else tensor_shape.as_shape(shape)
+
+
+def _shape_vector(shape):
+    if isinstance(shape, Tensor):
+        return math_ops.cast(shape, dtypes.int64)
+    return _int64([-1 if d is None else d for d in shape.as_list()])
+
+
+def _padding_value(value, dtype):
+    if value is None:
+        value = b"" if dtype == dtypes.string else 0
+    return convert_to_tensor(value, dtype)
+
+
+def _common(a, b):
+    """The shape that both have."""
+    if a.ndims is None or a.ndims != b.ndims:
+        return tensor_shape.TensorShape(None)
+    return tensor_shape.TensorShape([x if x == y else None for x, y in zip(a.as_list(), b.as_list())])
+
+
+# Files
+
+
+def _file_names(filenames):
+    if isinstance(filenames, Dataset):
+        return filenames
+    names = convert_to_tensor(filenames, dtypes.string, name="filenames")
+    return names if names.shape.ndims == 0 else array_ops.reshape(names, [-1], name="flat_filenames")
+
+
+def _compression(compression_type):
+    return convert_to_tensor(compression_type or "", dtypes.string, name="compression_type")
+
+
+class _FileDataset(Dataset):
+    """Records of files, one file after the other or several by turns."""
+
+    def __init__(self, filenames, num_parallel_reads, make):
+        names = _file_names(filenames)
+        if isinstance(names, Dataset) or num_parallel_reads is not None:
+            if not isinstance(names, Dataset):
+                names = Dataset.from_tensor_slices(array_ops.reshape(names, [-1]))
+
+            def one(name):
+                return Dataset(make(name), None, [dtypes.string], [[]])
+            merged = names.flat_map(one) if num_parallel_reads is None else names.interleave(
+                one, cycle_length=num_parallel_reads, num_parallel_calls=num_parallel_reads)
+            variant = merged._variant_tensor
+        else:
+            variant = make(names)
+        super().__init__(variant, None, [dtypes.string], [[]])
+
+
+class TFRecordDataset(_FileDataset):
+    """The records of TFRecord files."""
+
+    def __init__(self, filenames, compression_type=None, buffer_size=None, num_parallel_reads=None,
+                 name=None):
+        super().__init__(filenames, num_parallel_reads, lambda names: raw_ops.TFRecordDataset(
+            filenames=names, compression_type=_compression(compression_type),
+            buffer_size=_int64(256 * 1024 if buffer_size is None else buffer_size)))
+
+
+class TextLineDataset(_FileDataset):
+    """The lines of text files."""
+
+    def __init__(self, filenames, compression_type=None, buffer_size=None, num_parallel_reads=None,
+                 name=None):
+        super().__init__(filenames, num_parallel_reads, lambda names: raw_ops.TextLineDataset(
+            filenames=names, compression_type=_compression(compression_type),
+            buffer_size=_int64(256 * 1024 if buffer_size is None else buffer_size)))
+
+
+class FixedLengthRecordDataset(_FileDataset):
+    """Records of one length in files."""
+
+    def __init__(self, filenames, record_bytes, header_bytes=None, footer_bytes=None,
+                 buffer_size=None, compression_type=None, num_parallel_reads=None, name=None):
+        super().__init__(
+            filenames, num_parallel_reads, lambda names: raw_ops.FixedLengthRecordDatasetV2(
+                filenames=names, header_bytes=_int64(header_bytes or 0),
+                record_bytes=_int64(record_bytes), footer_bytes=_int64(footer_bytes or 0),
+                buffer_size=_int64(256 * 1024 if buffer_size is None else buffer_size),
+                compression_type=_compression(compression_type)))
+
+
+# Generators: states of Python generators by number, advanced by py_func.
+
+_generator_numbers = itertools.count()
+
+
+def _from_generator(generator, output_types, output_shapes, args):
+    from runnel.ops.script_ops import py_func
+    types = [dtypes.as_dtype(t) for t in nest.flatten(output_types)]
+    shapes = _flat_shapes(output_types, output_shapes)
+    states = {}
+    args = [convert_to_tensor(x) for x in args]
+
+    def start(*values):
+        import numpy
+        number = next(_generator_numbers)
+        states[number] = iter(generator(*values))
+        return numpy.int64(number)
+
+    def advance(number):
+        values = next(states[int(number)])  # StopIteration ends the dataset
+        return _generated(values, output_types, types, shapes)
+
+    def finish(number):
+        import numpy
+        states.pop(int(number), None)
+        return numpy.int64(0)
+
+    init = trace(lambda *values: py_func(start, list(values), dtypes.int64),
+                 [(x.dtype, x.shape) for x in args], "generator_init")
+
+    def next_fn(number):
+        values = py_func(advance, [number], types)
+        for value, shape in zip(values, shapes):
+            value.set_shape(shape)
+        return tuple(values)
+    following = trace(next_fn, [(dtypes.int64, tensor_shape.TensorShape([]))], "generator_next")
+    end = trace(lambda number: py_func(finish, [number], dtypes.int64),
+                [(dtypes.int64, tensor_shape.TensorShape([]))], "generator_finalize")
+    graph = get_default_graph()
+    if graph is not None:
+        graph._scopes.setdefault(__name__, []).append(states)
+    variant = raw_ops.GeneratorDataset(
+        init_func_other_args=args + init.captured, next_func_other_args=following.captured,
+        finalize_func_other_args=end.captured, init_func=init.attr, next_func=following.attr,
+        finalize_func=end.attr, output_types=types, output_shapes=shapes)
+    return Dataset(variant, output_types, types, shapes)
+
+
+def _generated(values, output_types, types, shapes):
+    import numpy
+    try:
+        flat = nest.flatten_up_to(output_types, values) if nest.is_nested(output_types) else [values]
+    except (TypeError, ValueError):
+        raise TypeError("`generator` yielded an element that did not match the expected structure. "
+                        "The expected structure was %s, but the yielded element was %s." % (
+                            output_types, values)) from None
+    arrays = []
+    for value, kind, shape in zip(flat, types, shapes):
+        if kind == dtypes.string:
+            array = numpy.asarray(value, dtype=object)
+        else:
+            try:
+                array = numpy.asarray(value, dtype=kind.as_numpy_dtype)
+            except (TypeError, ValueError):
+                raise TypeError("`generator` yielded an element that could not be converted to the "
+                                "expected type. The expected type was %s, but the yielded element was "
+                                "%s." % (kind.name, value)) from None
+        if not shape.is_compatible_with(array.shape):
+            raise ValueError("`generator` yielded an element of shape %s where an element of shape %s "
+                             "was expected." % (array.shape, shape))
+        arrays.append(array)
+    return arrays
+
+
+# Iterators
+
+
+class Iterator:
+    """Gives the elements of a dataset, one each time that `get_next()` runs."""
+
+    def __init__(self, resource, initializer, structure, types, shapes):
+        self._iterator_resource = resource
+        self._initializer = initializer
+        self._structure, self._types, self._shapes = structure, types, shapes
+        self._string_handle = None
+
+    @staticmethod
+    def from_structure(output_types, output_shapes=None, shared_name=None, output_classes=None):
+        """An iterator for any dataset of such elements: see make_initializer."""
+        types = [dtypes.as_dtype(t) for t in nest.flatten(output_types)]
+        if output_shapes is None:
+            shapes = [tensor_shape.TensorShape(None)] * len(types)
+        else:
+            shapes = _flat_shapes(output_types, output_shapes)
+        resource = _new_iterator(types, shapes, shared_name)
+        return Iterator(resource, None, output_types, types, shapes)
+
+    @staticmethod
+    def from_string_handle(string_handle, output_types, output_shapes=None, output_classes=None):
+        """The iterator of a handle, which is fed: see string_handle."""
+        types = [dtypes.as_dtype(t) for t in nest.flatten(output_types)]
+        if output_shapes is None:
+            shapes = [tensor_shape.TensorShape(None)] * len(types)
+        else:
+            shapes = _flat_shapes(output_types, output_shapes)
+        handle = convert_to_tensor(string_handle, dtypes.string)
+        resource = raw_ops.IteratorFromStringHandleV2(string_handle=handle, output_types=types,
+                                                      output_shapes=shapes)
+        return Iterator(resource, None, output_types, types, shapes)
+
+    @property
+    def initializer(self):
+        """The operation that starts it."""
+        if self._initializer is None:
+            raise ValueError("Iterator does not have an initializer.")
+        return self._initializer
+
+    def make_initializer(self, dataset, name=None):
+        """An operation that makes it go through `dataset`."""
+        if self._types != dataset._types:
+            raise TypeError("Expected output types %s but got dataset with output types %s." % (
+                self.output_types, dataset.output_types))
+        for mine, theirs in zip(self._shapes, dataset._shapes):
+            if not mine.is_compatible_with(theirs):
+                raise TypeError("Expected output shapes compatible with %s but got dataset with output "
+                                "shapes %s." % (self.output_shapes, dataset.output_shapes))
+        with colocate_with(self._iterator_resource):
+            return raw_ops.MakeIterator(dataset=dataset._variant_tensor,
+                                        iterator=self._iterator_resource, name=name)
+
+    def get_next(self, name=None):
+        """The next element, nested as elements are."""
+        flat = raw_ops.IteratorGetNext(iterator=self._iterator_resource, output_types=self._types,
+                                       output_shapes=self._shapes, name=name)
+        return nest.pack_sequence_as(self._structure, list(flat))
+
+    def _saveable(self):
+        from runnel.train.saveable import of_iterator
+        return of_iterator(self, self._iterator_resource)
+
+    def string_handle(self, name=None):
+        """A scalar that stands for it."""
+        if name is None and self._string_handle is not None:
+            return self._string_handle
+        self._string_handle = raw_ops.IteratorToStringHandle(resource_handle=self._iterator_resource,
+                                                             name=name)
+        return self._string_handle
+
+    def _pack(self, flat):
+        return nest.pack_sequence_as(self._structure, flat)
+
+    @property
+    def output_types(self):
+        return self._pack(self._types)
+
+    @property
+    def output_shapes(self):
+        return self._pack(self._shapes)
+
+    @property
+    def output_classes(self):
+        return self._pack([Tensor] * len(self._types))
+
+
+def _new_iterator(types, shapes, shared_name):
+    return raw_ops.IteratorV2(container="", shared_name=shared_name or "", output_types=types,
+                              output_shapes=shapes)
+
+
+def make_initializable_iterator(dataset, shared_name=None):
+    """An iterator whose `initializer` starts it, as often as it is run."""
+    if executing_eagerly():
+        raise RuntimeError("dataset.make_initializable_iterator is not supported when eager execution "
+                           "is enabled. Use `for element in dataset` instead.")
+    with colocate_with(dataset._variant_tensor):
+        resource = _new_iterator(dataset._types, dataset._shapes, shared_name)
+    with colocate_with(resource):
+        initializer = raw_ops.MakeIterator(dataset=dataset._variant_tensor, iterator=resource)
+    return Iterator(resource, initializer, dataset._structure, dataset._types, dataset._shapes)
+
+
+_NOT_BY_VALUE = frozenset(("Placeholder", "PlaceholderV2", "VariableV2", "Variable", "VarHandleOp",
+                           "HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2"))
+
+
+def make_one_shot_iterator(dataset):
+    """An iterator that needs no initialisation, and goes through once."""
+    if executing_eagerly():
+        return iter(dataset)
+
+    def factory():
+        return _copied(dataset._variant_tensor)
+    f = trace(factory, [], "one_shot_dataset")
+    if f.captured:
+        raise ValueError("Failed to create a one-shot iterator for a dataset. `Dataset."
+                         "make_one_shot_iterator()` does not support datasets that capture stateful "
+                         "objects. In these cases, use `Dataset.make_initializable_iterator()`.")
+    resource = raw_ops.OneShotIterator(dataset_factory=f.attr, output_types=dataset._types,
+                                       output_shapes=dataset._shapes)
+    return Iterator(resource, None, dataset._structure, dataset._types, dataset._shapes)
+
+
+def _copied(tensor):
+    """The tensor of another graph, computed in this one by a copy of all that it comes from."""
+    from runnel.core.graph_io import import_graph_def
+    from runnel.core.protobuf import message_class
+    graph_def = message_class("GraphDef")()
+    seen, order, stack = set(), [], [tensor.op]
+    while stack:
+        op = stack.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        if op.type in _NOT_BY_VALUE:
+            raise ValueError("Failed to create a one-shot iterator for a dataset: it reads %s (%s), "
+                             "which cannot be copied. Use `Dataset.make_initializable_iterator()`." % (
+                                 op.name, op.type))
+        order.append(op)
+        stack.extend(x.op for x in op.inputs)
+        stack.extend(op.control_inputs)
+    for op in sorted(order, key=lambda op: op._id):
+        graph_def.node.add().CopyFrom(op.node_def)
+    result, = import_graph_def(graph_def, return_elements=[tensor.name], name="")
+    return result
+
+
+def get_output_types(dataset_or_iterator):
+    """The types of elements."""
+    return dataset_or_iterator.output_types
+
+
+def get_output_shapes(dataset_or_iterator):
+    """The shapes of elements."""
+    return dataset_or_iterator.output_shapes
+
+
+def get_output_classes(dataset_or_iterator):
+    """The classes of elements: tensors."""
+    return dataset_or_iterator.output_classes

@@ -1,0 +1,263 @@
+"""Eager execution: operations run when they are called, and tensors hold values.
+
+The C part is python/ext/eager.c; op functions go there where no graph is being built. Here are the
+class of its tensors, the switch, seeds, devices, and iteration over datasets.
+"""
+
+import contextlib
+import random
+
+from runnel import _core, dtypes, errors, raw_ops
+from runnel.core import framework, tensor_shape
+
+DEVICE_PLACEMENT_EXPLICIT, DEVICE_PLACEMENT_WARN, DEVICE_PLACEMENT_SILENT = 0, 1, 2
+DEVICE_PLACEMENT_SILENT_FOR_INT32 = 3
+SYNC, ASYNC = 0, 1
+
+
+def _text(tensor, function):
+    if tensor.dtype in (dtypes.resource, dtypes.variant):
+        return "<unprintable>"
+    value = tensor._value()
+    if not isinstance(value, bytes) and not value.shape:
+        function = str  # a number, without the name of its type
+    text = function(value)
+    return "\n" + text if "\n" in text else text
+
+
+class EagerTensor(_core.EagerTensor, framework.Tensor):
+    """A tensor that holds a value: `numpy()`, `shape`, `dtype`, `device`."""
+
+    def numpy(self):
+        """Its value: an array of one's own, or a scalar."""
+        value = self._value()
+        return value.copy() if getattr(value, "shape", None) else value
+
+    _numpy = numpy
+
+    @property
+    def name(self):
+        raise AttributeError("Tensor.name is undefined when eager execution is enabled.")
+
+    @property
+    def ndim(self):
+        return len(self._dims())
+
+    def set_shape(self, shape):
+        """Checks it: a value has its shape."""
+        if not self.shape.is_compatible_with(shape):
+            raise ValueError("Tensor's shape %s is not compatible with supplied shape %s" % (
+                self.shape, tensor_shape.as_shape(shape)))
+
+    def eval(self, feed_dict=None, session=None):
+        raise NotImplementedError("eval is not supported when eager execution is enabled, is .numpy() "
+                                  "what you're looking for?")
+
+    def consumers(self):
+        raise NotImplementedError("consumers not supported when eager execution is enabled.")
+
+    def cpu(self):
+        """It, in the memory of the processor."""
+        return self._copy_to("/device:CPU:0")
+
+    def gpu(self, gpu_index=0):
+        """A copy on a GPU."""
+        return self._copy_to("/device:GPU:%d" % gpu_index)
+
+    def _constant_value(self):
+        return self._value()
+
+    # What Python asks of a number or an array
+
+    def __repr__(self):
+        return "<tf.Tensor: shape=%s, dtype=%s, numpy=%s>" % (self.shape, self.dtype.name, _text(self, repr))
+
+    def __str__(self):
+        return "tf.Tensor(%s, shape=%s, dtype=%s)" % (_text(self, str), self.shape, self.dtype.name)
+
+    def __format__(self, spec):
+        return self._value().__format__(spec)
+
+    def __bool__(self):
+        return bool(self._value())
+
+    __nonzero__ = __bool__
+
+    def __int__(self):
+        return int(self._value())
+
+    def __float__(self):
+        return float(self._value())
+
+    def __complex__(self):
+        return complex(self._value())
+
+    def __index__(self):
+        return self._value().__index__()
+
+    def __round__(self, digits=None):
+        return round(self._value(), digits)
+
+    def __len__(self):
+        dims = self._dims()
+        if not dims:
+            raise TypeError("Scalar tensor has no `len()`")
+        return dims[0]
+
+    def __iter__(self):
+        dims = self._dims()
+        if not dims:
+            raise TypeError("Cannot iterate over a scalar tensor.")
+        return (self[i] for i in range(dims[0]))
+
+    def __array__(self, dtype=None, copy=None):
+        import numpy as np
+        return np.array(self._value(), dtype=dtype, copy=True)
+
+    def __hash__(self):
+        return id(self)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return _core.eager_constant(self._value(), self._dtype_number)
+
+    def __reduce__(self):
+        return constant, (self.numpy(),)
+
+
+def constant(value, dtype=None, shape=None):
+    """An eager tensor of a value."""
+    if isinstance(value, framework.Tensor):
+        if dtype is not None and value.dtype != dtype:
+            raise TypeError("Expected tensor %r with dtype %r, but got dtype %r." % (value, dtype, value.dtype))
+        return value
+    tensor = _core.eager_constant(value, 0 if dtype is None else dtype._number)
+    return tensor if shape is None else raw_ops.Reshape(tensor, list(shape))
+
+
+def capture_constant(tensor):
+    """What stands for an eager tensor in the graph under construction."""
+    graph = framework.get_default_graph()
+    if graph._capture is not None:
+        return graph._capture(tensor)
+    if tensor.dtype in (dtypes.resource, dtypes.variant):
+        raise TypeError("A handle of eager execution cannot be used in a graph: %r" % (tensor,))
+    return _core.constant(graph, tensor._value(), tensor._dtype_number, "Const", None)
+
+
+# --- The switch
+
+def enable_eager_execution(config=None, device_policy=None, execution_mode=None):
+    """Operations run when they are called from now on. To be called before anything else.
+
+    Args:
+      config: a ConfigProto.
+      device_policy: what happens if an input is on another device: DEVICE_PLACEMENT_*.
+      execution_mode: SYNC, or ASYNC: operations may return before they have run.
+    """
+    if framework._eager_enabled:
+        return
+    if framework.has_default_graph():
+        raise ValueError("tf.enable_eager_execution must be called at program startup.")
+    start(config, device_policy, execution_mode)
+    framework._eager_enabled = True
+
+
+def start(config=None, device_policy=None, execution_mode=None):
+    """Makes the context, unless there is one."""
+    _core.eager_start(EagerTensor, config.SerializeToString() if config is not None else b"",
+                      DEVICE_PLACEMENT_SILENT if device_policy is None else device_policy,
+                      execution_mode == ASYNC)
+
+
+def disable_eager_execution():
+    """The opposite, likewise at the beginning of a program."""
+    framework._eager_enabled = False
+
+
+def executing_eagerly_outside_functions():
+    """Whether operations run when called, once all functions under construction are left."""
+    with framework.init_scope():
+        return framework.executing_eagerly()
+
+
+# --- Seeds
+
+_seed = None
+_seeds = random.Random()
+
+
+def set_seed(seed):
+    """The seed of what follows. Generators that are under way begin anew."""
+    global _seed, _seeds
+    _seed = seed
+    _seeds = random.Random(seed)
+    _core.eager_clear_caches()
+
+
+def seed_state():
+    """(the seed, what gives seeds to operations that have none)."""
+    return _seed, lambda: _seeds.randint(0, 2**31 - 1)
+
+
+# --- Devices
+
+@contextlib.contextmanager
+def device(name):
+    """A context in which operations ask for a device."""
+    if callable(name):
+        raise RuntimeError("tf.device does not support functions when eager execution is enabled.")
+    from runnel.core.device_spec import canonical_name
+    before = _core.eager_device(canonical_name(name) if name else None)
+    try:
+        yield
+    finally:
+        _core.eager_device(before)
+
+
+def list_devices():
+    """[(name, type)]."""
+    start()
+    return _core.eager_devices()
+
+
+# --- Datasets
+
+class EagerIterator:
+    """Goes through a dataset."""
+
+    def __init__(self, dataset):
+        self._dataset = dataset
+        self._attrs = {"output_types": dataset._types, "output_shapes": dataset._shapes}
+        self._handle = raw_ops.AnonymousIteratorV3(**self._attrs)
+        raw_ops.MakeIterator(dataset=dataset._variant_tensor, iterator=self._handle)
+
+    output_types = property(lambda self: self._dataset.output_types)
+    output_shapes = property(lambda self: self._dataset.output_shapes)
+    output_classes = property(lambda self: self._dataset.output_classes)
+
+    def __iter__(self):
+        return self
+
+    def get_next(self, name=None):
+        """The next element; after the last, an OutOfRangeError."""
+        return self._dataset._pack(list(raw_ops.IteratorGetNext(iterator=self._handle, **self._attrs)))
+
+    def __next__(self):
+        try:
+            return self.get_next()
+        except errors.OutOfRangeError:
+            raise StopIteration from None
+
+    next = __next__
+
+    def _saveable(self):
+        from runnel.train.saveable import of_iterator
+        return of_iterator(self, self._handle)
+
+
+def iterate(dataset):
+    """An iterator over a dataset's elements."""
+    return EagerIterator(dataset)

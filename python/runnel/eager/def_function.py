@@ -1,0 +1,317 @@
+"""tf.function: a Python function that becomes a function of the library, one for each signature.
+
+It is traced as Python runs it: `if` and `while` decide once, while tracing; tf.cond and
+tf.while_loop are what depends on values. In a graph its operations become part of the graph.
+"""
+
+import functools
+import inspect
+
+from runnel import dtypes, nest, raw_ops
+from runnel.core import framework, tensor_shape
+from runnel.core.convert import convert_to_tensor
+from runnel.eager.effect_order import EffectOrder, READS, is_ordered, is_stateful
+from runnel.eager.tracing import trace
+from runnel.ops import variables
+
+run_eagerly = False  # tf.config.run_functions_eagerly
+
+
+class TensorSpec:
+    """A type and a shape."""
+
+    def __init__(self, shape, dtype=dtypes.float32, name=None):
+        self.shape = tensor_shape.as_shape(shape)
+        self.dtype = dtypes.as_dtype(dtype)
+        self.name = name
+
+    @classmethod
+    def from_tensor(cls, tensor, name=None):
+        return cls(tensor.shape, tensor.dtype, name)
+
+    def is_compatible_with(self, tensor):
+        return self.dtype == tensor.dtype and self.shape.is_compatible_with(tensor.shape)
+
+    def __repr__(self):
+        return "TensorSpec(shape=%s, dtype=%r, name=%r)" % (self.shape, self.dtype, self.name)
+
+    def __eq__(self, other):
+        return isinstance(other, TensorSpec) and (self.dtype, str(self.shape), self.name) == (
+            other.dtype, str(other.shape), other.name)
+
+    def __hash__(self):
+        return hash((self.dtype, str(self.shape)))
+
+
+class _Concrete:
+    """A function of one signature."""
+
+    def __init__(self, python_function, specs, call, stem):
+        from runnel.eager import backprop
+        self._python_function = python_function
+        self.given = None  # (arguments, keywords) with TensorSpecs for tensors
+        self._structure = None
+        self.has_effects = False  # running it twice matters
+        self.has_rules = False  # it calls functions with gradients of their own (tf.custom_gradient)
+
+        def body(*tensors):
+            result = call(python_function, tensors)
+            self._structure = None if isinstance(result, framework.Operation) else result
+            operations = framework.get_default_graph().get_operations()
+            self.has_effects = any(is_stateful(op) and op.type not in READS for op in operations)
+            self.has_rules = any(op.type == "IdentityN" and backprop._has_own_rule(op) for op in operations)
+            return [x for x in nest.flatten(self._structure) if x is not None and not isinstance(x, framework.Operation)]
+
+        with backprop.watch_variables() as self.variables:
+            self._traced = trace(body, specs, stem, in_order=True)
+        self._op = raw_ops.StatefulPartitionedCall if self._traced.has_effects else raw_ops.PartitionedCall
+        self._is_single = isinstance(self._structure, (framework.Tensor, int, float))
+
+    def call_flat(self, tensors):
+        """The results, one behind the other."""
+        from runnel.eager import backprop
+        for variable in self.variables:
+            backprop._accessed(variable)
+        traced = self._traced
+        return self._op(args=list(tensors) + traced.captured, Tout=traced.dtypes, f=traced.name)
+
+    def described(self):
+        """What a SavedModel says of it."""
+        from runnel.saved_model.object_saving import Captures
+        traced = self._traced
+        leaves = iter(TensorSpec(shape, dtype) for shape, dtype in zip(traced.shapes, traced.dtypes))
+        if self._is_single:
+            outputs = next(leaves)
+        else:
+            flat = [None if x is None or isinstance(x, framework.Operation) else next(leaves) for x in nest.flatten(self._structure)]
+            outputs = nest.pack_sequence_as(self._structure, flat) if nest.is_nested(self._structure) else flat[0] if flat else None
+        return Captures(traced.name, traced.captured, _canonical(self._python_function, *self.given), outputs, None, traced.dtypes)
+
+    @property
+    def name(self):
+        return self._traced.name
+
+    def __call__(self, tensors):
+        results = self.call_flat(tensors)
+        if self._is_single:
+            return results[0]
+        leaves = iter(results)
+        flat = [None if x is None or isinstance(x, framework.Operation) else next(leaves)
+                for x in nest.flatten(self._structure)]
+        if nest.is_nested(self._structure):
+            return nest.pack_sequence_as(self._structure, flat)
+        return flat[0]
+
+
+def _inlined(python_function, args, kwargs):
+    """What the function returns when its operations become part of the current graph. Its effects are
+    in order, and come before what it returns; without a result, an operation stands for them."""
+    graph = framework.get_default_graph()
+    if is_ordered(graph):
+        return nest.map_structure(_value_now, python_function(*args, **kwargs))
+    with EffectOrder(graph) as order:
+        result = nest.map_structure(_as_tensor, python_function(*args, **kwargs))
+    if not order.last:
+        return result
+    if result is None or isinstance(result, framework.Operation):
+        with framework.control_dependencies(order.last):
+            return raw_ops.NoOp()
+    flat = nest.flatten(result)
+    held = iter(order.after_all([x for x in flat if isinstance(x, framework.Tensor)]))
+    return nest.pack_sequence_as(result, [next(held) if isinstance(x, framework.Tensor) else x for x in flat])
+
+
+def _value_now(x):
+    """A variable as its value at this point of the function."""
+    return convert_to_tensor(x) if isinstance(x, variables.Variable) else x
+
+
+def _as_tensor(x):
+    return convert_to_tensor(x) if isinstance(x, (variables.Variable, bool, int, float)) else x
+
+
+def _canonical(python_function, args, kwargs):
+    """((arguments by place), {those by name only}), defaults too; TensorSpecs are called as the
+    arguments."""
+    try:
+        bound = inspect.signature(python_function).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return tuple(args), dict(kwargs)
+    bound.apply_defaults()
+
+    def named(stem, value):
+        leaves = nest.flatten(value)
+        names = [stem] if len(leaves) == 1 and not nest.is_nested(value) else ["%s_%d" % (stem, i) for i in range(len(leaves))]
+        renamed = [TensorSpec(x.shape, x.dtype, x.name or n) if isinstance(x, TensorSpec) else x for x, n in zip(leaves, names)]
+        return nest.pack_sequence_as(value, renamed) if nest.is_nested(value) else renamed[0]
+    for name in bound.arguments:
+        bound.arguments[name] = named(name, bound.arguments[name])
+    return bound.args, bound.kwargs
+
+
+class ConcreteFunction:
+    """A function of one kind of arguments, which takes tensors: by place, by the names of the
+    arguments, or all of them one behind the other."""
+
+    def __init__(self, concrete):
+        self._concrete = concrete
+        self.described, self.call_flat = concrete.described, concrete.call_flat
+
+    name = property(lambda self: self._concrete.name)
+    captured_inputs = property(lambda self: list(self._concrete._traced.captured))
+    structured_input_signature = property(lambda self: self.described().inputs)
+    structured_outputs = property(lambda self: self.described().outputs)
+
+    def __call__(self, *args, **kwargs):
+        from runnel.saved_model.object_loading import match
+        specs = self.structured_input_signature
+        wanted = [x for x in nest.flatten(list(specs)) if isinstance(x, TensorSpec)]
+        names = {spec.name for spec in wanted}
+        if set(kwargs) <= names and len(args) + len(kwargs) == len(wanted):
+            given = list(args) + [kwargs[spec.name] for spec in wanted[len(args):] if spec.name in kwargs]
+            tensors = match(wanted, given)
+        else:
+            tensors = match(specs, _canonical(self._concrete._python_function, args, kwargs))
+        if tensors is None:
+            raise TypeError("%s takes %s, and got %r, %r" % (self.name, specs, args, kwargs))
+        return self._concrete(tensors)
+
+
+def _leaf_key(x):
+    if isinstance(x, framework.Tensor):
+        return ("tensor", x.dtype, x._dims())
+    if isinstance(x, TensorSpec):
+        return ("spec", x.dtype, str(x.shape))
+    try:
+        hash(x)
+    except TypeError:
+        return ("object", id(x))
+    if isinstance(x, (int, float, str, bytes, bool, type(None), complex)):
+        return (type(x), x)
+    return ("object", id(x))
+
+
+class Function:
+    """What tf.function makes of a Python function."""
+
+    def __init__(self, python_function, input_signature=None):
+        self._python_function = python_function
+        self.python_function = python_function
+        self.input_signature = None if input_signature is None else tuple(input_signature)
+        self._cache = {}
+        self._by_tensors = {}
+        functools.update_wrapper(self, python_function)
+
+    def __get__(self, instance, owner):
+        if instance is None:
+            return self
+        bound = instance.__dict__.setdefault("_tf_functions", {})
+        if self not in bound:
+            bound[self] = Function(self._python_function.__get__(instance, owner), self.input_signature)
+        return bound[self]
+
+    def __call__(self, *args, **kwargs):
+        if run_eagerly and framework.executing_eagerly():
+            return self._python_function(*args, **kwargs)
+        if not framework.executing_eagerly():
+            return _inlined(self._python_function, args, kwargs)
+        if not kwargs and self.input_signature is None and all(isinstance(x, framework.Tensor) for x in args):
+            # The common case, without looking into structures.
+            key = tuple([(x._dtype_number, x._dims()) for x in args])
+            concrete = self._by_tensors.get(key)
+            if concrete is None:
+                concrete = self._by_tensors[key] = self._concrete(args, kwargs)[0]
+            tensors = args
+        else:
+            concrete, tensors = self._concrete(args, kwargs)
+        if (concrete.has_effects or concrete.has_rules) and self._is_taped():
+            # The gradient of a call runs parts of it again: random numbers would be others, and
+            # variables would change twice. A tape of its single operations does not; and it alone can
+            # call the client's own gradient functions.
+            return self._python_function(*args, **kwargs)
+        return concrete(tensors)
+
+    @staticmethod
+    def _is_taped():
+        from runnel.eager import backprop
+        return bool(backprop._active.tapes)
+
+    def _concrete(self, args, kwargs):
+        specs = None
+        if self.input_signature is not None:
+            args, specs = self._signed(args, kwargs)
+            kwargs = {}
+        given = [args, kwargs]
+        leaves = [self._tensor_or_value(x) for x in nest.flatten(given)]
+        places = [i for i, x in enumerate(leaves) if isinstance(x, (framework.Tensor, TensorSpec))]
+        tensors = [leaves[i] for i in places]
+        if specs is None:
+            specs = [(x.dtype, x.shape) for x in tensors]
+            key = (str(nest.map_structure(lambda _: 0, given)), tuple(_leaf_key(x) for x in leaves))
+        else:
+            key = "signed"
+        concrete = self._cache.get(key)
+        if concrete is None:
+            def call(function, inside):
+                filled = list(leaves)
+                for place, tensor in zip(places, inside):
+                    filled[place] = tensor
+                arguments, keywords = nest.pack_sequence_as(given, filled)
+                return function(*arguments, **keywords)
+            stem = "__inference_%s" % getattr(self._python_function, "__name__", "function").strip("<>")
+            concrete = self._cache[key] = _Concrete(self._python_function, specs, call, stem)
+            described, named = list(leaves), nest.flatten(list(self.input_signature or ()))
+            for number, (place, (dtype, shape)) in enumerate(zip(places, specs)):
+                name = named[number].name if named else getattr(leaves[place], "name", None) if isinstance(
+                    leaves[place], TensorSpec) else None
+                described[place] = TensorSpec(shape, dtype, name)
+            concrete.given = nest.pack_sequence_as(given, described)
+        return concrete, tensors
+
+    def get_concrete_function(self, *args, **kwargs):
+        """The function for arguments of these kinds: tensors, or TensorSpecs for them."""
+        if self.input_signature is not None and not args and not kwargs:
+            args = self.input_signature
+        return ConcreteFunction(self._concrete(args, kwargs)[0])
+
+    @staticmethod
+    def _tensor_or_value(x):
+        return convert_to_tensor(x) if type(x).__module__ == "numpy" else x
+
+    def _signed(self, args, kwargs):
+        """The arguments as tensors, and their (type, shape), as the signature says."""
+        if kwargs:
+            import inspect
+            bound = inspect.signature(self._python_function).bind(*args, **kwargs)
+            args = bound.args
+        if len(args) != len(self.input_signature):
+            raise TypeError("%r takes %d arguments by its input_signature, and got %d" % (
+                getattr(self._python_function, "__name__", "f"), len(self.input_signature), len(args)))
+        tensors = _as_specs(list(self.input_signature), list(args))
+        for tensor, spec in zip(nest.flatten(tensors), nest.flatten(list(self.input_signature))):
+            if not spec.is_compatible_with(tensor):
+                raise TypeError("Python inputs incompatible with input_signature: %r, %r" % (tensor, spec))
+        return tuple(tensors), [(s.dtype, s.shape) for s in nest.flatten(list(self.input_signature))]
+
+
+def _as_specs(specs, value):
+    """`value` in the structure of `specs`, with tensors as leaves."""
+    if isinstance(specs, TensorSpec):
+        if isinstance(value, TensorSpec):
+            return value
+        return convert_to_tensor(value, dtype=None if isinstance(value, framework.Tensor) else specs.dtype)
+    if isinstance(specs, dict):
+        return {key: _as_specs(spec, value[key]) for key, spec in specs.items()}
+    if len(specs) != len(value):
+        raise TypeError("%r is not of the structure of the input_signature %r" % (value, specs))
+    parts = [_as_specs(spec, item) for spec, item in zip(specs, value)]
+    return type(specs)(*parts) if hasattr(specs, "_fields") else type(specs)(parts)
+
+
+def function(func=None, input_signature=None, autograph=True, experimental_autograph_options=None,
+             experimental_relax_shapes=False, reduce_retracing=False, jit_compile=None, **_):
+    """A decorator: calls of the function run as a graph, traced once for each signature of its
+    arguments. `input_signature`, a list of TensorSpecs, says what they all have in common."""
+    if func is None:
+        return lambda f: Function(f, input_signature)
+    return Function(func, input_signature)

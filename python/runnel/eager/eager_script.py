@@ -1,0 +1,75 @@
+"""py_function: a Python function of eager tensors as an operation, with gradients."""
+
+from runnel import dtypes, nest, raw_ops as _ops
+from runnel.core import framework
+from runnel.core.convert import convert_to_tensor
+from runnel.core.gradients_impl import RegisterGradient
+from runnel.eager import context as eager
+from runnel.ops.script_ops import _register
+
+_functions: dict = {}  # token -> (function, types of its results)
+
+
+def _in_eager_mode(function):
+    """What the kernel calls: arrays in, arrays out, and eager execution in between."""
+    def call(arrays):
+        with framework._DefaultGraph(None):
+            return [x.numpy() for x in function([eager.constant(array) for array in arrays])]
+    return call
+
+
+def _results(func, types, inputs):
+    answer = func(*inputs)
+    leaves = [] if answer is None else nest.flatten(answer)
+    if len(leaves) != len(types):
+        raise ValueError("the function gave %d values, and %d are expected" % (len(leaves), len(types)))
+    return [convert_to_tensor(x, dtype=t) for x, t in zip(leaves, types)]
+
+
+def _node(function, inputs, types, name):
+    eager.start()
+    token = _register(_in_eager_mode(function), framework.get_default_graph())
+    return token, _ops.EagerPyFunc(inputs, token=token, Tout=types, name=name)
+
+
+def py_function(func=None, inp=None, Tout=None, name=None):
+    """An operation that calls a Python function with eager tensors, and can be differentiated.
+
+    Args:
+      func: takes as many eager tensors as `inp` has, and gives tensors or values of the types Tout.
+      inp: a list of tensors.
+      Tout: the type of what it gives, a list of types, or [] for nothing.
+      name: of the operation.
+    """
+    is_list = isinstance(Tout, (list, tuple))
+    types = [dtypes.as_dtype(t) for t in Tout] if is_list else [dtypes.as_dtype(Tout)]
+    if framework.executing_eagerly():
+        results = _results(func, types, [convert_to_tensor(x) for x in inp])
+    else:
+        token, results = _node(lambda inputs: _results(func, types, inputs), list(inp), types, name)
+        _functions[token] = (func, types)
+    return results if is_list or not types else results[0]
+
+
+@RegisterGradient("EagerPyFunc")
+def _gradient(op, *dys):
+    """Runs the function again, on a tape."""
+    func, types = _functions[op.get_attr("token").decode()]
+    count = len(op.inputs)
+    places = [i for i, x in enumerate(op.inputs) if x.dtype.is_floating or x.dtype.is_complex]
+
+    def backward(values):
+        from runnel.eager.backprop import GradientTape
+        inputs, arrived = values[:count], values[count:]
+        with GradientTape() as tape:
+            tape.watch([inputs[i] for i in places])
+            again = _results(func, types, inputs)
+        grads = tape.gradient(again, [inputs[i] for i in places], output_gradients=list(arrived))
+        return [_ops.ZerosLike(inputs[i]) if g is None else convert_to_tensor(g) for i, g in zip(places, grads)]
+
+    _, results = _node(backward, list(op.inputs) + list(dys), [op.inputs[i].dtype for i in places], None)
+    found = [None] * count
+    for place, gradient in zip(places, results):
+        gradient.set_shape(op.inputs[place].shape)
+        found[place] = gradient
+    return found

@@ -1,0 +1,275 @@
+"""The order of side effects in a tf.function.
+
+While a function is traced, an `EffectOrder` sees every new operation. Operations with side effects
+run in the order in which they were written: reads and writes per resource, and all that reaches
+beyond the graph (prints, asserts, Python functions) in one line.
+
+Control edges may not leave a branch or cross into a loop. So each branch and each loop has a level
+of its own, and the conditional or the loop as a whole is one unit in the level around it: it starts
+after the units that it waits for, and is done when the effects inside it are.
+"""
+
+import contextlib
+
+from runnel import dtypes, raw_ops
+from runnel.core import framework
+from runnel.ops.control_flow import CondContext, WhileContext
+
+READS = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "VariableShape"))
+_QUIET = frozenset(("Placeholder", "VarHandleOp", "Const", "NoOp"))
+_RANDOM = frozenset(("Multinomial", "ParameterizedTruncatedNormal", "TruncatedNormal"))
+_STATEFUL_CALLS = frozenset(("StatefulPartitionedCall", "If", "While", "Case", "For", "RemoteCall"))
+_STATELESS_CALLS = frozenset(("PartitionedCall", "StatelessIf", "StatelessWhile", "StatelessCase"))
+_FORWARDING = frozenset(("Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"))
+_WORLD = ""  # among the names of resources: all that is outside the graph
+
+
+def is_stateful(op):
+    """Whether it matters how often the operation runs, or when."""
+    function = None if op.type in _QUIET else getattr(raw_ops, op.type, None)
+    return function is not None and function.is_stateful
+
+
+class _Level:
+    """The units of one context in the order in which they were written."""
+
+    def __init__(self):
+        self._numbers = {}  # unit -> its place
+        self._writes = {}   # resource -> the last unit that changes it
+        self._reads = {}    # resource -> units that read it since
+        self._effects = {}  # units with effects that no other such unit waits for yet
+        self._open_reads = {}  # unit -> resources; units that read and that no unit with effects waits for
+
+    def place(self, unit, touched):
+        """Adds `unit`, or what it touches besides ({resource: whether it only reads it}); returns the
+        units that it has to wait for."""
+        number = self._numbers.setdefault(unit, len(self._numbers))
+        waits = {}
+        for name, only_reads in touched.items():
+            waits[self._writes.get(name)] = True
+            if only_reads:
+                self._reads.setdefault(name, []).append(unit)
+                self._open_reads.setdefault(unit, set()).add(name)
+            else:
+                waits.update(dict.fromkeys(self._reads.pop(name, ())))
+                self._writes[name] = unit
+                self._effects[unit] = True
+        waits = [x for x in waits if x is not None and self._numbers[x] < number]
+        if unit in self._effects:
+            for x in waits:
+                self._effects.pop(x, None)
+                self._open_reads.pop(x, None)
+        return waits
+
+    def effects(self):
+        """Units that are done when all effects are."""
+        return list(self._effects)
+
+    def effects_and_reads(self, only_changed=False):
+        """The same, and those after which nothing more is read (`only_changed`: of the resources that
+        this level changes)."""
+        reads = [unit for unit, names in self._open_reads.items()
+                 if unit not in self._effects and not (only_changed and names.isdisjoint(self._writes))]
+        return list(self._effects) + reads
+
+
+class _Single:
+    """A unit that is one operation."""
+
+    def __init__(self, op):
+        self._op = op
+
+    def delay(self, ops):
+        """Makes it wait for `ops`."""
+        self._op._add_control_inputs(ops)
+
+    def done(self):
+        """The operations that mark its end."""
+        return [self._op]
+
+
+class _Cond:
+    """A unit that is a conditional."""
+
+    def __init__(self, context):
+        self._pred = context.pred.op
+        self._switch = context.pivot.op.inputs[0].op  # of the predicate by itself
+        self._outer_context = context.outer_context
+        self._branches = {}  # number -> (context, level)
+        self._done = None
+
+    def level(self, context):
+        return self._branches.setdefault(context.branch, (context, _Level()))[1]
+
+    def note(self, unit, has_effects):
+        """Is told of every unit of its levels."""
+
+    def delay(self, ops):
+        self._pred._add_control_inputs(ops)
+        self._switch._add_control_inputs(ops)
+
+    def close(self):
+        """Connects what is inside once all is built."""
+
+    def done(self):
+        if self._done is None:
+            ends = [self._end(0), self._end(1)]
+            with _building_in(self._outer_context):
+                self._done = raw_ops.Merge(inputs=ends, name="effects")[0].op
+        return [self._done]
+
+    def _end(self, number):
+        """A tensor that exists after the effects of a branch, if that one is taken."""
+        if number not in self._branches:
+            return self._switch.outputs[number]
+        context, level = self._branches[number]
+        with _building_in(context):
+            end = raw_ops.Identity(context.pivot, name="effects")
+        end.op._add_control_inputs(_done(level.effects_and_reads()))
+        return end
+
+
+class _Loop:
+    """A unit that is a loop."""
+
+    def __init__(self, context):
+        self._context = context
+        self._level = _Level()
+        self._test = {}  # units with effects in the function that says whether to go on
+
+    def level(self, context):
+        return self._level
+
+    def note(self, unit, has_effects):
+        if has_effects and self._context.pivot is None:
+            self._test[unit] = True
+
+    def delay(self, ops):
+        for enter in self._context.loop_enters:
+            enter.op._add_control_inputs(ops)
+
+    def done(self):
+        return [x.op for x in self._context.loop_exits]
+
+    def close(self):
+        """The end of the loop waits for the effects of its last test, an iteration for those of the
+        one before."""
+        self._context.pivot.op._add_control_inputs(_done(self._test))
+        ends = _done(self._level.effects_and_reads(only_changed=True))
+        for exit_ in self._context.loop_exits:
+            merge = exit_.op.inputs[0].op.inputs[0].op
+            merge.inputs[1].op._add_control_inputs(ends)  # the NextIteration
+
+
+class EffectOrder:
+    """A context manager: orders the effects of what is built in a graph meanwhile.
+
+    After it, `last` has the operations that must have run when the function returns."""
+
+    def __init__(self, graph):
+        self._graph = graph
+        self._base = graph._get_control_flow_context()
+        self._top = _Level()
+        self._holders = {}  # name of a conditional's predicate, or context of a loop -> its unit
+        self._waits = {}    # unit -> the units that it waits for
+        self.last = []
+
+    def __enter__(self):
+        self._graph._observe(self)
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        self._graph._observe_no_more(self)
+        if kind is None:
+            for unit, waits in self._waits.items():
+                unit.delay(_done(waits))
+            for holder in self._holders.values():
+                holder.close()
+            self.last = _done(self._top.effects())
+
+    def after_all(self, tensors):
+        """The tensors, once all effects are done."""
+        with framework.control_dependencies(self.last):
+            return [raw_ops.Identity(x) for x in tensors]
+
+    def __call__(self, op):
+        touched = _touched_by(op)
+        if not touched:
+            return
+        unit, context = _Single(op), op._get_control_flow_context()
+        while context is not None and context is not self._base:
+            holder = self._holder(context)
+            if holder is None:
+                return
+            self._place(unit, holder.level(context), touched)
+            holder.note(unit, not all(touched.values()))
+            unit, context = holder, context.outer_context
+        self._place(unit, self._top, touched)
+
+    def _place(self, unit, level, touched):
+        waits = level.place(unit, touched)
+        if waits:
+            self._waits.setdefault(unit, {}).update(dict.fromkeys(waits))
+
+    def _holder(self, context):
+        """The conditional or loop that a context belongs to; None if it is neither."""
+        if isinstance(context, CondContext):
+            key, kind = context.pred.name, _Cond
+        elif isinstance(context, WhileContext):
+            key, kind = context, _Loop
+        else:
+            return None
+        if key not in self._holders:
+            self._holders[key] = kind(context)
+        return self._holders[key]
+
+
+def is_ordered(graph):
+    """Whether the effects of what is built in the graph now are being ordered."""
+    return any(isinstance(x, EffectOrder) for x in graph._observers)
+
+
+@contextlib.contextmanager
+def _building_in(context):
+    graph = framework.get_default_graph()
+    with graph.control_dependencies(None):
+        graph._set_control_flow_context(context)
+        yield
+
+
+def _done(units):
+    """The operations that mark the ends of `units`."""
+    return list({op: True for unit in units for op in unit.done()})
+
+
+def _touched_by(op):
+    """{resource: whether the operation only reads it} of what it must not run out of turn for."""
+    stateful = is_stateful(op)
+    if not stateful and op.type not in _STATELESS_CALLS:
+        return {}
+    roots = {}
+    for x in op.inputs:
+        if x.dtype == dtypes.resource:
+            _find_roots(x, roots)
+    inside = op._get_control_flow_context() is not None
+    if inside and any(x.op.type.startswith(("TensorArray", "Stack")) for x in roots.values()):
+        return {}  # the values that these pass on keep them in order
+    touched = dict.fromkeys(roots, not stateful or op.type in READS)
+    is_random = "random" in op.type.lower() or op.type in _RANDOM
+    if stateful and (op.type in _STATEFUL_CALLS or not (roots or is_random)):
+        touched[_WORLD] = False
+    return touched
+
+
+def _find_roots(handle, roots):
+    """Adds the tensors {name: tensor} that a handle was before it entered loops and branches."""
+    pending, seen = [handle], set()
+    while pending:
+        x = pending.pop()
+        if x.name in seen:
+            continue
+        seen.add(x.name)
+        if x.op.type in _FORWARDING and len(x.op.inputs):
+            pending.extend(x.op.inputs if x.op.type == "Merge" else x.op.inputs[:1])
+        else:
+            roots[x.name] = x

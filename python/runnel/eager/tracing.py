@@ -1,0 +1,143 @@
+"""Python functions that become functions of a graph's library.
+
+The body is traced once, in a graph of its own. What it reads from the graph around becomes further
+arguments, which the caller passes along (`captured`).
+"""
+
+import contextlib
+import itertools
+
+from runnel import _core, nest, raw_ops
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import Graph, executing_eagerly, get_default_graph
+from runnel.eager.effect_order import EffectOrder
+
+_numbers = itertools.count()
+_library = None  # in eager execution: the graph that holds the functions, besides the context
+_shared: set = set()  # names of those that the context has
+
+
+def _eager_library():
+    global _library
+    from runnel.eager import context as eager
+    if _library is None:
+        _library = Graph()
+    _library.seed = eager.seed_state()[0]
+    return _library
+
+
+def _share():
+    """Gives the functions of the library to the context of eager execution."""
+    from runnel.core.protobuf import message_class
+    for definition in _core.functions_of(_library):
+        name = message_class("FunctionDef").FromString(definition).signature.name
+        if name not in _shared:
+            _core.eager_add_function(definition)
+            _shared.add(name)
+
+
+def eager_functions():
+    """{name: serialized FunctionDef} of the functions of eager execution."""
+    from runnel.core.protobuf import message_class
+    return {message_class("FunctionDef").FromString(data).signature.name: data for data in _core.functions_of(_eager_library())}
+
+
+def add_eager_functions(definitions):
+    """Adds FunctionDefs to those of eager execution; they may call each other."""
+    for definition in definitions:
+        _core.add_function_def(_eager_library(), definition)
+    _share()
+
+
+class _Body(Graph):
+    """The graph of a function under construction."""
+
+    def __init__(self, outer):
+        super().__init__()
+        self.outer = outer
+        self.captured = []  # tensors of the graph around
+        self.standing = []  # what stands for them here
+        self._inner = {}    # id of a tensor -> what stands for it
+        self.arguments = []
+        self.seed = outer.seed
+        self._building_function = True
+        self.outer_graph = None if outer is _library else outer
+        self._capture = self._take
+
+    def _take(self, tensor):
+        if tensor.graph is self:
+            return tensor
+        found = self._inner.get(id(tensor))
+        if found is None:
+            if tensor.graph is not self.outer and tensor.op is not None and isinstance(self.outer, _Body):
+                tensor_outside = self.outer._take(tensor)
+            else:
+                tensor_outside = tensor
+            with self.as_default(), self.control_dependencies(None):
+                found = raw_ops.Placeholder(dtype=tensor.dtype.base_dtype, shape=tensor.shape,
+                                            name="captured_%d" % len(self.captured))
+            self._inner[id(tensor)] = found
+            self.standing.append(found)
+            self.captured.append(tensor_outside)
+        return found
+
+
+_symbols = None
+
+
+def symbolic_graph():
+    """In eager execution: the graph of tensors without values, which models are described by."""
+    global _symbols
+    if _symbols is None:
+        _symbols = _Body(_eager_library())
+    return _symbols
+
+
+class Traced:
+    """A function of the library: `name`, what it reads besides its arguments (`captured`), and what
+    its results are like."""
+
+    def __init__(self, name, captured, structure, results, has_effects):
+        self.name = name
+        self.captured = captured
+        self.structure = structure
+        self.dtypes = [x.dtype for x in results]
+        self.shapes = [x.shape for x in results]
+        self.has_effects = has_effects  # known if they are in order
+
+    @property
+    def attr(self):
+        """The AttrValue of the function."""
+        from runnel.core.protobuf import message_class
+        value = message_class("AttrValue")()
+        value.func.name = self.name
+        return value
+
+
+def trace(fn, specs, stem, in_order=False):
+    """The function that `fn` builds from arguments of (type, shape) `specs`, in the current graph.
+
+    `in_order`: side effects run in the order in which they are written, and all of them before the
+    function returns; otherwise those run that its results depend on."""
+    is_eager = executing_eagerly()
+    outer = _eager_library() if is_eager else get_default_graph()
+    body = _Body(outer)
+    order = EffectOrder(body)
+    with body.as_default():
+        for index, (dtype, shape) in enumerate(specs):
+            body.arguments.append(raw_ops.Placeholder(dtype=dtype, shape=shape, name="arg%d" % index))
+        with order if in_order else contextlib.nullcontext():
+            result = fn(*body.arguments)
+            flat = [convert_to_tensor(x) for x in nest.flatten(result)]
+        flat = [x if x.graph is body else body._take(x) for x in flat]
+        if order.last:
+            flat = order.after_all(flat or [convert_to_tensor(False)])
+        # An argument may be a result only by way of a node.
+        flat = [raw_ops.Identity(input=x) if x.op.type == "Placeholder" else x for x in flat]
+    name = "%s_%d" % (stem, next(_numbers))
+    for definition in _core.functions_of(body):
+        _core.add_function_def(outer, definition)
+    _core.define_function(outer, name, body, body.arguments + body.standing, flat, None)
+    if is_eager:
+        _share()
+    return Traced(name, list(body.captured), result, flat, bool(order.last))

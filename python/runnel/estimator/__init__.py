@@ -1,0 +1,33 @@
+"""tf.estimator: the package tensorflow_estimator, which is Python on top of TensorFlow, working on this one.
+
+    pip install --no-deps tensorflow_estimator==1.15.1
+
+It imports `tensorflow.python.…`, which from then on means Runnel in this process (alias.py).
+"""
+
+
+def _package():
+    import sys
+    from runnel.alias import finder as alias
+    loaded = sys.modules.get("tensorflow")
+    if loaded is not None and not loaded.__name__.startswith("runnel"):
+        raise AttributeError("tf.estimator cannot be had beside another TensorFlow, which has been imported already")
+    if loaded is None:
+        alias.install()
+    try:
+        from tensorflow_estimator import estimator
+    except ModuleNotFoundError as error:
+        if error.name != "tensorflow_estimator":
+            raise
+        raise AttributeError("tf.estimator is a package of its own: pip install --no-deps tensorflow_estimator==1.15.1") from None
+    return estimator
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return getattr(_package(), name)
+
+
+def __dir__():
+    return dir(_package())

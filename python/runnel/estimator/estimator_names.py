@@ -1,0 +1,118 @@
+"""Names behind the public ones that the package tensorflow_estimator asks for, where nothing here has them anyway."""
+
+import itertools
+
+
+class TFModuleWrapper:
+    """Would warn of deprecated names in a module: it is the module itself."""
+
+    def __new__(cls, wrapped, module_name, public_apis=None, deprecation=True, has_lite=False):
+        return wrapped
+
+
+def hide_attribute_from_api(obj):
+    """A decorator of what documentation leaves out."""
+    return obj
+
+
+def internal_convert_to_tensor(value, dtype=None, name=None, as_ref=False, preferred_dtype=None, ctx=None):
+    """tf.convert_to_tensor."""
+    from runnel.core.convert import convert_to_tensor
+    return convert_to_tensor(value, dtype=dtype, name=name, preferred_dtype=preferred_dtype)
+
+
+def smart_constant_value(pred):
+    """The truth of a condition that is known now, or None."""
+    from runnel.core.convert import evaluated_value
+    from runnel.core.framework import Tensor
+    if isinstance(pred, Tensor):
+        value = evaluated_value(pred)
+        return None if value is None else bool(value)
+    if pred in (0, 1):
+        return bool(pred)
+    raise TypeError("`pred` must be a Tensor, or a Python bool, or 1 or 0. Found instead: %s" % type(pred))
+
+
+def get_name_scope():
+    """The current name scope of the default graph."""
+    from runnel.core.framework import get_default_graph
+    return get_default_graph().get_name_scope()
+
+
+def get_to_proto_function(collection_name):
+    """How values of a collection become messages, or None."""
+    from runnel.core import meta_graph
+    return meta_graph._known(collection_name)[1]
+
+
+def _to_proto_fn(v, export_scope=None):
+    return v.to_proto(export_scope=export_scope)
+
+
+def _from_proto_fn(v, import_scope=None):
+    from runnel.ops.variables import Variable
+    return Variable.from_proto(v, import_scope=import_scope)
+
+
+_uids = itertools.count()
+
+
+def uid():
+    """A number that was not given before."""
+    return next(_uids)
+
+
+class _Cell:
+    """What a gauge shows for some labels."""
+
+    def __init__(self):
+        self._value = None
+
+    def set(self, value):
+        self._value = value
+
+    def value(self):
+        return self._value
+
+
+class BoolGauge:
+    """A figure of the process, by labels."""
+
+    def __init__(self, name, description, *labels):
+        self.name, self.description, self._labels, self._cells = name, description, labels, {}
+
+    def get_cell(self, *labels):
+        if len(labels) != len(self._labels):
+            raise ValueError("The %s expects taking %d labels" % (self.name, len(self._labels)))
+        return self._cells.setdefault(labels, _Cell())
+
+
+IntGauge = StringGauge = BoolGauge
+
+
+class TensorTracer:
+    """Traces on TPUs, of which there are none."""
+
+    @staticmethod
+    def is_enabled():
+        return False
+
+
+class _NotHere:
+    """The base of what is about models as functions, which is not here."""
+
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("Exporting estimators as functions is not in Runnel: see doc/python.md")
+
+
+VariableHolder = WrappedGraph = _NotHere
+
+
+def __getattr__(name):
+    if name == "RMSProp":
+        from runnel.keras.optimizers import RMSprop
+        return RMSprop
+    if name == "XLAControlFlowContext":
+        from runnel.ops.control_flow import ControlFlowContext
+        return type(name, (ControlFlowContext,), {"__doc__": "The base of contexts of compiled code."})
+    raise AttributeError(name)

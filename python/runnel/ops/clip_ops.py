@@ -1,0 +1,83 @@
+"""Gradients kept from being too large: clip_by_norm and its kin."""
+
+import runnel as tf
+from runnel import raw_ops
+from runnel.core import framework
+from runnel.core.composite import IndexedSlices
+
+
+def _values(t, name="t"):
+    return tf.convert_to_tensor(t.values if isinstance(t, IndexedSlices) else t, name=name)
+
+
+def _like(t, values):
+    return IndexedSlices(values, t.indices, t.dense_shape) if isinstance(t, IndexedSlices) else values
+
+
+def clip_by_norm(t, clip_norm, axes=None, name=None):
+    """`t`, scaled down where its L2 norm (along `axes`) is more than `clip_norm`."""
+    with tf.name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
+        values = _values(t)
+        if isinstance(clip_norm, (int, float)):
+            clip_norm = max(clip_norm, 0)
+        else:
+            clip_norm = tf.cast(tf.maximum(clip_norm, 0), values.dtype)
+        squares = tf.reduce_sum(values * values, axes, keepdims=True)
+        # The root of zero has no gradient: it is not taken.
+        is_positive = squares > 0
+        safe = tf.where(is_positive, squares, tf.ones_like(squares))
+        norm = tf.where(is_positive, tf.sqrt(safe), squares)
+        scaled = values * clip_norm
+        values.shape.assert_is_compatible_with(scaled.shape)
+        return _like(t, raw_ops.Identity(input=scaled / tf.maximum(norm, clip_norm), name=scope))
+
+
+def _checked(t_list):
+    if not isinstance(t_list, (list, tuple)):
+        raise TypeError("`t_list` should be a sequence of tensors. Received %s." % type(t_list))
+    return list(t_list)
+
+
+def global_norm(t_list, name=None):
+    """The L2 norm of all tensors of a list together."""
+    t_list = _checked(t_list)
+    with tf.name_scope(name, "global_norm", t_list):
+        halves = []
+        for value in [None if t is None else _values(t, "t_%d" % i) for i, t in enumerate(t_list)]:
+            if value is not None:
+                with framework.colocate_with(value):
+                    halves.append(raw_ops.L2Loss(t=value))
+        half = tf.reduce_sum(tf.stack(halves))
+        return tf.sqrt(half * tf.constant(2.0, dtype=half.dtype), name="global_norm")
+
+
+def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
+    """The tensors of a list, all scaled down by the same factor if their norm together is more than
+    `clip_norm`: (list, norm). A norm that is not finite makes them NaN."""
+    t_list = _checked(t_list)
+    if use_norm is None:
+        use_norm = global_norm(t_list, name)
+    with tf.name_scope(name, "clip_by_global_norm", t_list + [clip_norm]) as scope:
+        scale = clip_norm * tf.minimum(
+            1.0 / use_norm, tf.constant(1.0, dtype=use_norm.dtype) / clip_norm)
+        scale = scale + (use_norm - use_norm)
+        values = [None if t is None else _values(t, "t_%d" % i) for i, t in enumerate(t_list)]
+        out = []
+        for i, (t, value) in enumerate(zip(t_list, values)):
+            if value is None:
+                out.append(None)
+                continue
+            with framework.colocate_with(value):
+                out.append(_like(t, raw_ops.Identity(input=value * tf.cast(scale, value.dtype),
+                                                     name="%s_%d" % (scope, i))))
+    return out, use_norm
+
+
+def clip_by_average_norm(t, clip_norm, name=None):
+    """`t`, scaled down if its norm divided by its size is more than `clip_norm`."""
+    with tf.name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
+        t = tf.convert_to_tensor(t, name="t")
+        count = tf.cast(tf.size(t), tf.float32)
+        inverse = tf.rsqrt(tf.reduce_sum(t * t, tf.range(tf.rank(t))))
+        return raw_ops.Identity(
+            input=t * clip_norm * tf.minimum(inverse * count, tf.constant(1.0) / clip_norm), name=scope)

@@ -1,0 +1,941 @@
+"""Conditionals and loops as Switch, Merge, Enter, Exit and NextIteration nodes.
+
+A branch or a loop's body is built while its context is the graph's: the graph shows it every new
+operation (`AddOp`), and what the operation reads from outside is brought in (`AddValue`).
+"""
+
+import builtins
+import contextlib
+
+from runnel import _core, dtypes, nest, raw_ops
+from runnel.core import tensor_shape
+from runnel.core.composite import IndexedSlices, SparseTensor
+from runnel.core.convert import constant, convert_to_tensor
+from runnel.core.framework import (
+    GraphKeys, Operation, Tensor, colocate_with, control_dependencies, executing_eagerly, get_default_graph, name_scope)
+
+
+class ControlFlowContext:
+    """The inside of a branch or of a loop."""
+
+    def __init__(self):
+        self._outer_context = get_default_graph()._get_control_flow_context()
+        self._inside = set()      # names of tensors that may be read as they are
+        self._brought = {}        # name of a tensor outside -> tensor inside
+        self._passed = set()      # names of what contexts around made of tensors outside them
+        self._nested_contexts = []
+        if self._outer_context is not None:
+            self._outer_context._nested_contexts.append(self)
+
+    @property
+    def outer_context(self):
+        return self._outer_context
+
+    @property
+    def back_prop(self):
+        return True
+
+    def Enter(self):
+        """What is built from now on is inside."""
+        get_default_graph()._set_control_flow_context(self)
+
+    def Exit(self):
+        get_default_graph()._set_control_flow_context(self._outer_context)
+
+    @contextlib.contextmanager
+    def entered(self):
+        self.Enter()
+        try:
+            yield self
+        finally:
+            self.Exit()
+
+    def to_proto(self, export_scope=None):
+        """The message of it in a MetaGraphDef."""
+        from runnel.ops.control_flow_io import to_proto
+        return to_proto(self, export_scope)
+
+    @staticmethod
+    def from_proto(context_def, import_scope=None):
+        """The context of such a message."""
+        from runnel.ops.control_flow_io import from_proto
+        return from_proto(context_def, import_scope)
+
+    def AddName(self, name):
+        self._inside.add(name)
+
+    def IsWhileContext(self):
+        return False
+
+    def IsCondContext(self):
+        return False
+
+    def GetWhileContext(self):
+        """The innermost loop around."""
+        context = self
+        while context is not None and not context.IsWhileContext():
+            context = context._outer_context
+        return context
+
+    def _holds(self, op):
+        """Whether an operation was built in here, or further inside."""
+        context = op._get_control_flow_context()
+        while context is not None and context is not self:
+            context = context._outer_context
+        return context is self
+
+    def keeps_control_input(self, op):
+        """Whether operations in here may be told to wait for `op`."""
+        return True
+
+    def _drop_external_controls(self, op):
+        """Operations of a loop wait for those of the same loop; what else this one was told to wait for
+        comes back."""
+        loop = self.GetWhileContext()
+        controls = op.control_inputs
+        if loop is None or not controls:
+            return []
+        own = [c for c in controls if _loop_of(c) is loop]
+        if len(own) < len(controls):
+            op._remove_all_control_inputs()
+            op._add_control_inputs(own)
+        return [c for c in controls if _loop_of(c) is not loop]
+
+    def AddOp(self, op):
+        """Brings in what a new operation reads. The graph calls this."""
+        inputs = op.inputs
+        if any(x.name not in self._inside for x in inputs):
+            with name_scope(op.name + "/"):
+                for index in range(len(inputs)):
+                    real = self.AddValue(inputs[index])
+                    if real is not inputs[index]:
+                        op._update_input(index, real)
+        external = self._drop_external_controls(op)
+        if self._is_free(op):
+            op._add_control_input(self.GetControlPivot().op)
+        self._note(op)
+        self._await(op, external)
+
+    def _await(self, op, external):
+        """Makes `op` wait for operations outside."""
+
+    def _is_free(self, op):
+        """Whether nothing that it reads or waits for tells it when to run."""
+        return not len(op.inputs) and not any(self._holds(c) for c in op.control_inputs)
+
+    def _seal(self, op):
+        """What is inside has no value of its own that a session could fetch or be fed."""
+        op.graph.prevent_fetching(op)
+        if self.GetWhileContext() is not None:
+            for output in op.outputs:
+                op.graph.prevent_feeding(output)
+
+    def _note(self, op):
+        op._set_control_flow_context(self)
+        if self._outer_context is not None or op.type not in ("Exit", "RefExit"):
+            self._seal(op)
+        context = self
+        while context is not None:
+            for output in op.outputs:
+                context._inside.add(output.name)
+            context = context._outer_context
+
+    def AddValue(self, value):
+        """A tensor as it is read inside."""
+        if value.name in self._inside:
+            return value
+        found = self._brought.get(value.name)
+        if found is None:
+            outer = value if self._outer_context is None else self._outer_context.AddValue(value)
+            found = self._bring(outer)
+            self._inside.add(found.name)
+            self._brought[value.name] = found
+            if outer is not value and self.IsCondContext():
+                self._brought[outer.name] = found
+                self._passed.add(outer.name)
+        return found
+
+    def _outside(self):
+        """A context for what connects the inside: it waits for nothing and belongs to nobody yet."""
+        return control_dependencies(None)
+
+
+class CondContext(ControlFlowContext):
+    """One branch: 1 is that of a predicate that holds."""
+
+    def __init__(self, pred, pivot, branch, name="cond_text"):
+        super().__init__()
+        self.name = get_default_graph().unique_name(name)
+        self._pred = pred
+        self._pivot = pivot
+        self._branch = branch
+        self._inside.update((pred.name, pivot.name))
+        self._brought[pred.name] = pred
+
+    @property
+    def pred(self):
+        return self._pred
+
+    @property
+    def pivot(self):
+        return self._pivot
+
+    @property
+    def branch(self):
+        return self._branch
+
+    def IsCondContext(self):
+        return True
+
+    def GetControlPivot(self):
+        return self._pivot
+
+    def _bring(self, outer):
+        with self._outside():
+            result = _switch_any(outer, self._pred)[self._branch]
+        result.op._set_control_flow_context(self)
+        self._seal(result.op)
+        if self._outer_context is not None:
+            for output in result.op.outputs:
+                context = self._outer_context
+                while context is not None:
+                    context._inside.add(output.name)
+                    context = context._outer_context
+        return result
+
+    def build(self, fn):
+        """(what `fn` returned, its leaves as tensors of the branch)."""
+        original = fn()
+        if original is None:
+            return None, None
+        flat = [self._result(leaf) for leaf in nest.flatten(original, expand_composites=True)]
+        return original, flat
+
+    def _result(self, value):
+        if value is None:
+            return self._pivot
+        if isinstance(value, Operation):
+            return with_dependencies([value], self._pivot)
+        if _is_array(value):
+            value = value.flow
+        tensor = convert_to_tensor(value)
+        return self.AddValue(tensor)
+
+
+class WhileContext(ControlFlowContext):
+    """The inside of a loop."""
+
+    def __init__(self, maximum_iterations=None, parallel_iterations=10, back_prop=True,
+                 swap_memory=False, name="while_context"):
+        super().__init__()
+        self.name = get_default_graph().unique_name(name)
+        self._parallel_iterations = parallel_iterations
+        self._back_prop = back_prop
+        self._swap_memory = swap_memory
+        self._maximum_iterations = maximum_iterations
+        self._pivot = self._pivot_for_pred = self._pivot_for_body = None
+        self._enters = []
+        self._exits = []
+
+    @property
+    def back_prop(self):
+        return self._back_prop
+
+    @property
+    def swap_memory(self):
+        return self._swap_memory
+
+    @property
+    def parallel_iterations(self):
+        return self._parallel_iterations
+
+    @property
+    def maximum_iterations(self):
+        return self._maximum_iterations
+
+    @property
+    def pivot(self):
+        return self._pivot
+
+    @property
+    def loop_enters(self):
+        return self._enters
+
+    @property
+    def loop_exits(self):
+        return self._exits
+
+    def IsWhileContext(self):
+        return True
+
+    def GetControlPivot(self):
+        return self._pivot_for_body if self._pivot_for_body is not None else self._pivot_for_pred
+
+    def _await(self, op, external):
+        if not external:
+            return
+        scope = name_scope(op.name + "/") if op.type != "Const" else contextlib.nullcontext()
+        with self._outside(), self.entered(), scope:
+            waits = [raw_ops.Identity(input=x.outputs[0]).op for x in external if x.outputs]
+        op._add_control_inputs(waits)
+
+    def note_results(self, rows, known):
+        """Gradients that were built in here, as rows of tensors, may be read as they are."""
+        for row in rows:
+            for x in row if isinstance(row, builtins.tuple) else (row,):
+                if x is not None and x.op._get_control_flow_context() is None and not any(x is y for y in known):
+                    self._note(x.op)
+
+    def _is_free(self, op):
+        return _reads_invariants(op)
+
+    def _enter(self, outer, is_constant):
+        op = raw_ops.RefEnter if outer.dtype._is_ref_dtype else raw_ops.Enter
+        return op(data=outer, frame_name=self.name, is_constant=is_constant,
+                  parallel_iterations=self._parallel_iterations, name="Enter")
+
+    def _bring(self, outer):
+        with self._outside():
+            result = self._enter(outer, True)
+        self._settle(result.op)
+        return result
+
+    def _settle(self, op):
+        """An Enter is inside; it waits for the turn of the loop around."""
+        op._set_control_flow_context(self)
+        for output in op.outputs:
+            self._inside.add(output.name)
+            op.graph.prevent_feeding(output)
+        outer = self._outer_context
+        source = op.inputs[0].op
+        for controls, seen in get_default_graph()._control_stack:
+            if source not in controls and source not in seen:
+                op._add_control_inputs([c for c in controls if self._may_await(c)])
+            seen.add(op)
+        # A loop variable that starts with an invariant of the loop around would start even when that
+        # loop is over.
+        starts_alone = _is_invariant(op.inputs[0]) and not op.get_attr("is_constant")
+        if outer is not None and (starts_alone or not outer._holds(op.inputs[0].op)):
+            op._add_control_input(outer.GetControlPivot().op)
+
+    def _may_await(self, op):
+        """Whether the loop as a whole can: `op` is in a context around it, and in no other loop."""
+        of, outer = op._get_control_flow_context(), self._outer_context
+        loop = None if outer is None else outer.GetWhileContext()
+        while outer is not of:
+            if outer is None or outer is loop:
+                return False
+            outer = outer._outer_context
+        return True
+
+    def build(self, cond, body, loop_vars, shape_invariants, return_same_structure):
+        """The loop's results, nested as its variables."""
+        flat = [_flow_of(v) for v in nest.flatten(loop_vars, expand_composites=True)]
+        starts = []
+        for value in flat:
+            start = convert_to_tensor(value)
+            starts.append(start if self._outer_context is None
+                          else self._outer_context.AddValue(start))
+        if not starts:
+            raise ValueError("No loop variables provided")
+        with self._outside():
+            enters = [self._enter(x, False) for x in starts]
+        for enter in enters:
+            self._settle(enter.op)
+        self._enters = enters
+        _apply_invariants(starts, enters, shape_invariants)
+        self.Enter()
+        try:
+            results, structure = self._turn(cond, body, loop_vars, enters,
+                                            shape_invariants is not None)
+        finally:
+            self.Exit()
+        for exit_ in results:
+            context = self._outer_context
+            if context is not None:
+                exit_.op._set_control_flow_context(context)
+            while context is not None:
+                context._inside.add(exit_.name)
+                context = context._outer_context
+        packed = _pack_like(structure, results, loop_vars)
+        if not return_same_structure and len(results) == 1 and nest.is_nested(packed) \
+                and not isinstance(packed, dict):
+            return packed[0]
+        return packed
+
+    def _tell_gradients(self, op):
+        from runnel.core.protobuf import message_class
+        for name, value, usual in (("_back_prop", self._back_prop, True), ("_swap_memory", self._swap_memory, False)):
+            if bool(value) != usual:
+                op._set_attr(name, message_class("AttrValue")(b=bool(value)))
+
+    def _turn(self, cond, body, loop_vars, enters, has_invariants):
+        merges = [(raw_ops.RefMerge if x.dtype._is_ref_dtype else raw_ops.Merge)(
+            inputs=[x, x], name="Merge")[0] for x in enters]
+        self._pivot_for_pred = merges[0]
+        predicate = convert_to_tensor(cond(*_arguments(_pack_like(loop_vars, merges, loop_vars))))
+        self._pivot = raw_ops.LoopCond(input=predicate, name="LoopCond")
+        self._tell_gradients(self._pivot.op)
+        switches = [_switch_any(x, self._pivot) for x in merges]
+        values = [raw_ops.Identity(input=x[1], name="Identity") for x in switches]
+        for value, merge in zip(values, merges):
+            value.set_shape(merge.shape)
+        self._pivot_for_body = values[0]
+        result = body(*_arguments(_pack_like(loop_vars, values, loop_vars)))
+        if not nest.is_nested(result) or _is_array(result):
+            result = [result]
+        if not nest.is_nested(loop_vars) or len(loop_vars) != 1 or not isinstance(result, (list, builtins.tuple)):
+            wrapped = result
+        else:
+            wrapped = result if len(result) == 1 else [result]
+        flat = nest.flatten(wrapped, expand_composites=True)
+        if len(flat) != len(merges):
+            raise ValueError("The number of inputs and outputs of body must match loop_vars: got %d "
+                             "and %d" % (len(merges), len(flat)))
+        for merge, value in zip(merges, flat):
+            self._close(merge, _flow_of(value), has_invariants)
+        exits = [(raw_ops.RefExit if x[0].dtype._is_ref_dtype else raw_ops.Exit)(
+            data=x[0], name="Exit") for x in switches]
+        for exit_, merge in zip(exits, merges):
+            exit_.set_shape(merge.shape)
+        self._exits = exits
+        return exits, wrapped if nest.is_nested(loop_vars) else result[0]
+
+    def _close(self, merge, value, has_invariants):
+        value = self.AddValue(convert_to_tensor(value))
+        if value.dtype.base_dtype != merge.dtype.base_dtype:
+            raise TypeError("Input %s of the loop has type %s, but its next value %s has type %s" % (
+                merge.name, merge.dtype.name, value.name, value.dtype.name))
+        if not _is_within(merge.shape, value.shape):
+            raise ValueError(
+                "Input tensor '%s' enters the loop with shape %s, but has shape %s after one "
+                "iteration. To allow the shape to vary across iterations, use the "
+                "`shape_invariants` argument of tf.while_loop to specify a less-specific shape." % (
+                    merge.op.inputs[0].op.inputs[0].name, merge.shape, value.shape))
+        following = (raw_ops.RefNextIteration if value.dtype._is_ref_dtype
+                     else raw_ops.NextIteration)(data=value, name="NextIteration")
+        merge.op._update_input(1, following)
+
+
+class GradientContext(ControlFlowContext):
+    """Where a gradient rule in Python builds when that is in a loop: in the loop that runs backwards,
+    or in the body where gradients were asked for. Forward values are read by copies that were kept."""
+
+    def __init__(self, rule, anchor, grads):
+        super().__init__()
+        self._rule = rule
+        self._anchor = anchor
+        self._walk = {x.op for x in grads if x is not None} | {anchor}
+        self._control_stack = None
+
+    def IsWhileContext(self):
+        return True
+
+    def GetControlPivot(self):
+        return self._anchor.outputs[0]
+
+    def Enter(self):
+        graph = get_default_graph()
+        self._control_stack = graph._control_stack
+        graph._control_stack = []
+        super().Enter()
+
+    def Exit(self):
+        super().Exit()
+        get_default_graph()._control_stack = self._control_stack
+
+    def keeps_control_input(self, op):
+        return op in self._walk or self._holds(op)
+
+    def _drop_external_controls(self, op):
+        return []
+
+    def _is_free(self, op):
+        return _reads_invariants(op)
+
+    def result(self, value):
+        """A tensor that the rule gives: one of every iteration, not one of all."""
+        if value.op in self._walk or self._holds(value.op):
+            return value
+        return raw_ops.Identity(input=value)
+
+    def AddValue(self, value):
+        if value.name in self._inside:
+            return value
+        found = self._brought.get(value.name)
+        if found is None:
+            around, outer = value, self._outer_context
+            if outer is not None and value.op not in self._walk:
+                around = outer.AddValue(value)
+            found = _core.rule_read(self._rule, around, around is not value)
+            self._inside.add(found.name)
+            self._brought[value.name] = found
+        return found
+
+
+def _loop_of(op):
+    context = op._get_control_flow_context()
+    return None if context is None else context.GetWhileContext()
+
+
+def _reads_invariants(op):
+    """Whether nothing that it reads or waits for belongs to an iteration."""
+    return not op.control_inputs and all(_is_invariant(x) for x in op.inputs)
+
+
+def _is_invariant(x):
+    return x.op.type in ("Enter", "RefEnter") and x.op.get_attr("is_constant")
+
+
+def _is_within(allowed, shape):
+    """Whether all that has `shape` has the shape `allowed`."""
+    if allowed.dims is None:
+        return True
+    if shape.dims is None or len(shape.dims) != len(allowed.dims):
+        return False
+    return all(a.value is None or a.value == s.value for a, s in zip(allowed.dims, shape.dims))
+
+
+def switch(data, pred, dtype=None, name=None):
+    """(false, true): `data` at the one that `pred` says, nothing at the other."""
+    with name_scope(name, "Switch", [data, pred]) as name:
+        data = convert_to_tensor(data, dtype, name="data")
+        return raw_ops.Switch(data=data, pred=convert_to_tensor(pred, name="pred"), name=name)
+
+
+def merge(inputs, name=None):
+    """(output, value_index): the one of several tensors that there is, and which one that was."""
+    if any(x is None for x in inputs):
+        raise ValueError("At least one of the merge inputs is None: %s" % inputs)
+    with name_scope(name, "Merge", inputs) as name:
+        values = [convert_to_tensor(x) for x in inputs]
+        op = raw_ops.RefMerge if all(x.dtype._is_ref_dtype for x in values) else raw_ops.Merge
+        return op(inputs=values, name=name)
+
+
+def _switch_any(value, pred):
+    """(false, true) of a Switch that lies where its value does."""
+    with colocate_with(value, ignore_existing=True):
+        if value.dtype._is_ref_dtype:
+            return raw_ops.RefSwitch(data=value, pred=pred, name="Switch")
+        return raw_ops.Switch(data=value, pred=pred, name="Switch")
+
+
+def _is_array(value):
+    from runnel.ops.tensor_array import TensorArray
+    return isinstance(value, TensorArray)
+
+
+def _flow_of(value):
+    return value.flow if _is_array(value) else value
+
+
+def _pack_like(structure, flat, originals):
+    """`flat`, nested as `structure`; flows become TensorArrays as they are in `originals`."""
+    likes = nest.flatten(originals, expand_composites=True)
+    values = []
+    for like, value in zip(likes, flat):
+        values.append(like._with_flow(value) if _is_array(like) else value)
+    return nest.pack_sequence_as(structure, values, expand_composites=True)
+
+
+def _arguments(packed):
+    if isinstance(packed, dict) or not nest.is_nested(packed):
+        return (packed,)
+    return builtins.tuple(packed)
+
+
+def _apply_invariants(starts, enters, invariants):
+    if invariants is None:
+        for start, enter in zip(starts, enters):
+            enter.set_shape(start.shape)
+        return
+    flat = _flatten_shapes(invariants)
+    if len(flat) != len(enters):
+        raise ValueError("shape_invariants must have the structure of loop_vars: %d shapes for %d "
+                         "tensors" % (len(flat), len(enters)))
+    for start, enter, shape in zip(starts, enters, flat):
+        shape = tensor_shape.as_shape(shape)
+        if not _is_within(shape, start.shape):
+            raise ValueError("The shape invariant specified for %s is not compatible with the initial "
+                             "shape of the loop variable. It enters the loop with shape %s, but the "
+                             "specified shape invariant is %s." % (start.name, start.shape, shape))
+        enter.set_shape(shape)
+
+
+def _flatten_shapes(invariants):
+    flat = []
+    if isinstance(invariants, tensor_shape.TensorShape) or invariants is None:
+        return [invariants]
+    if isinstance(invariants, dict):
+        invariants = [invariants[key] for key in sorted(invariants)]
+    if isinstance(invariants, SparseTensor):
+        return [x.shape for x in nest.flatten(invariants, expand_composites=True)]
+    for one in invariants:
+        flat.extend(_flatten_shapes(one))
+    return flat
+
+
+def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, fn2=None):
+    """What `true_fn()` returns if `pred` holds, else what `false_fn()` does; of the two, the
+    operations of one run.
+
+    Args:
+      pred: a scalar bool tensor.
+      true_fn, false_fn: functions without arguments that return tensors nested alike, with equal
+        types.
+      strict: a result of one element stays a list of one.
+      name: of the scope of the new operations.
+    """
+    true_fn, false_fn = true_fn or fn1, false_fn or fn2
+    if not callable(true_fn):
+        raise TypeError("true_fn must be callable.")
+    if not callable(false_fn):
+        raise TypeError("false_fn must be callable.")
+    if executing_eagerly():
+        return true_fn() if bool(pred) else false_fn()
+    with name_scope(name, "cond", [pred]):
+        if isinstance(pred, bool):
+            raise TypeError("pred must not be a Python bool")
+        pred = convert_to_tensor(pred)
+        no, yes = raw_ops.Switch(data=pred, pred=pred, name="Switch")
+        pivot_yes = raw_ops.Identity(input=yes, name="switch_t")
+        pivot_no = raw_ops.Identity(input=no, name="switch_f")
+        pred = raw_ops.Identity(input=pred, name="pred_id")
+        for x in (yes, pivot_yes, pivot_no, pred):
+            x.graph.prevent_fetching(x.op)
+        results, contexts = [], []
+        for pivot, branch, fn in ((pivot_yes, 1, true_fn), (pivot_no, 0, false_fn)):
+            with CondContext(pred, pivot, branch).entered() as context:
+                results.append(context.build(fn))
+            contexts.append(context)
+        if contexts[0].outer_context is None:
+            for context in contexts:
+                get_default_graph().add_to_collection(GraphKeys.COND_CONTEXT, context)
+        return _merge_branches(results, pivot_yes, pivot_no, strict)
+
+
+def cond_v2(pred, true_fn, false_fn, name="cond"):
+    """The same as cond: the conditional of tensorflow.python.ops.cond_v2."""
+    return cond(pred, true_fn, false_fn, strict=True, name=name)
+
+
+def _merge_branches(results, pivot_yes, pivot_no, strict):
+    (original, yes), (other, no) = results
+    if not strict:
+        original, other = _only_one(original), _only_one(other)
+    if original is None or other is None:
+        if original is not other:
+            raise ValueError("true_fn and false_fn must return the same structure: %s and %s" % (
+                original, other))
+        return raw_ops.Merge(inputs=[pivot_no, pivot_yes], name="Merge")[0]
+    try:
+        nest.assert_same_structure(original, other, expand_composites=True)
+    except (TypeError, ValueError) as error:
+        raise type(error)("Incompatible return types of true_fn and false_fn: %s" % error) from None
+    for one, two in zip(yes, no):
+        if one.dtype.base_dtype != two.dtype.base_dtype:
+            raise ValueError("Outputs of true_fn and false_fn must have the same type: %s, %s" % (
+                one.dtype.name, two.dtype.name))
+    merges = []
+    for one, two in zip(yes, no):
+        op = raw_ops.RefMerge if one.dtype._is_ref_dtype and two.dtype._is_ref_dtype else raw_ops.Merge
+        merges.append(op(inputs=[two, one], name="Merge")[0])
+    likes = nest.flatten(original, expand_composites=True)
+    values = []
+    for like, value in zip(likes, merges):
+        values.append(like._with_flow(value) if _is_array(like) else value)
+    packed = nest.pack_sequence_as(original, values, expand_composites=True)
+    return packed if strict else _only_one(packed)
+
+
+def _only_one(result):
+    """A list of one is what is in it."""
+    is_one = isinstance(result, (list, builtins.tuple)) and len(result) == 1
+    return result[0] if is_one else result
+
+
+def smart_cond(pred, true_fn=None, false_fn=None, name=None):
+    """As cond, decided now if `pred` is known."""
+    if isinstance(pred, Tensor):
+        from runnel.core.convert import evaluated_value
+        known = evaluated_value(pred)
+    elif hasattr(pred, "_as_graph_element"):
+        known = None
+    else:
+        known = pred
+    if known is not None:
+        return true_fn() if known else false_fn()
+    return cond(pred, true_fn=true_fn, false_fn=false_fn, name=name)
+
+
+def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True,
+               swap_memory=False, name=None, maximum_iterations=None, return_same_structure=False):
+    """The loop variables after `body` made new ones of them as long as `cond` held.
+
+    Args:
+      cond: a function of the loop variables: whether to go on, a scalar bool.
+      body: a function of the loop variables: the next ones, of the same types and nested alike.
+      loop_vars: tensors (or TensorArrays, SparseTensors, what becomes a tensor), nested.
+      shape_invariants: the shapes that the variables keep, nested alike; None: those they start
+        with.
+      parallel_iterations: how many turns may be under way at once.
+      back_prop: False: gradients do not go through.
+      swap_memory: values that gradients need may leave the device's memory.
+      name: of the scope of the new operations.
+      maximum_iterations: an end at the latest; a scalar.
+      return_same_structure: a single variable stays a list of one.
+    """
+    if not callable(cond):
+        raise TypeError("cond must be callable.")
+    if not callable(body):
+        raise TypeError("body must be callable.")
+    if isinstance(loop_vars, (list, builtins.tuple)) and not len(loop_vars):
+        raise ValueError("No loop variables provided")
+    if parallel_iterations < 1:
+        raise TypeError("parallel_iterations must be a positive integer.")
+    if executing_eagerly():
+        return _eager_loop(cond, body, loop_vars, maximum_iterations, return_same_structure)
+    with name_scope(name, "while", nest.flatten(loop_vars)):
+        if maximum_iterations is not None:
+            maximum_iterations = convert_to_tensor(maximum_iterations, name="maximum_iterations")
+            if maximum_iterations.shape.ndims not in (None, 0):
+                raise ValueError("maximum_iterations must be a scalar, saw shape: %s" %
+                                 maximum_iterations.shape)
+            counter = constant(0, dtype=maximum_iterations.dtype, name="iteration_counter")
+            inner_cond, inner_body = cond, body
+            unwrap = nest.is_nested(loop_vars) and not isinstance(loop_vars, dict)
+
+            def cond(i, values):  # noqa: F811
+                is_early = raw_ops.Less(x=i, y=maximum_iterations)
+                return raw_ops.LogicalAnd(x=is_early, y=inner_cond(*values) if unwrap else inner_cond(values))
+
+            def body(i, values):  # noqa: F811
+                after = i + 1
+                result = inner_body(*values) if unwrap else inner_body(values)
+                if unwrap and not (nest.is_nested(result) and len(result) == len(values)
+                                   and not _is_array(result)):
+                    result = type(values)([result]) if not hasattr(values, "_fields") else result
+                return after, result
+
+            loop_vars = (counter, loop_vars)
+            if shape_invariants is not None:
+                shape_invariants = (tensor_shape.TensorShape([]), shape_invariants)
+        context = WhileContext(maximum_iterations, parallel_iterations, back_prop, swap_memory)
+        loop_vars = _as_loop_vars(loop_vars)
+        keep = return_same_structure or maximum_iterations is not None
+        if context.outer_context is None:
+            get_default_graph().add_to_collection(GraphKeys.WHILE_CONTEXT, context)
+        result = context.build(cond, body, loop_vars, shape_invariants, keep)
+        if maximum_iterations is None:
+            return result
+        result = result[1]
+        if not return_same_structure and isinstance(result, (list, builtins.tuple)) and len(result) == 1:
+            return result[0]
+        return result
+
+
+def _as_loop_vars(loop_vars):
+    """Leaves as tensors, TensorArrays or values of several tensors."""
+    def one(value):
+        if _is_array(value) or isinstance(value, (SparseTensor, IndexedSlices)):
+            return value
+        return convert_to_tensor(value)
+    return nest.map_structure(one, loop_vars)
+
+
+def _eager_loop(cond, body, loop_vars, maximum_iterations, return_same_structure):
+    packs = nest.is_nested(loop_vars) and not isinstance(loop_vars, dict)
+    turns = 0
+    limit = None if maximum_iterations is None else int(maximum_iterations)
+    while (limit is None or turns < limit) and bool(
+            cond(*loop_vars) if packs else cond(loop_vars)):
+        result = body(*loop_vars) if packs else body(loop_vars)
+        if packs and not (nest.is_nested(result) and len(result) == len(loop_vars)):
+            result = [result]
+        loop_vars = result
+        turns += 1
+    if packs and not return_same_structure and len(loop_vars) == 1:
+        return loop_vars[0]
+    return loop_vars
+
+
+def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):
+    """What the first function returns whose predicate holds; if none does, what `default` does.
+
+    Args:
+      pred_fn_pairs: a list of (scalar bool tensor, function), or a dict of them.
+      default: a function; None: one of the predicates must hold.
+      exclusive: it is an error if more than one predicate holds.
+      strict: a result of one element stays a list of one.
+      name: of the scope of the new operations.
+    """
+    pairs = _checked_pairs(pred_fn_pairs)
+    with name_scope(name, "case", [pred for pred, _ in pairs]):
+        preds = [convert_to_tensor(pred) for pred, _ in pairs]
+        actions = [fn for _, fn in pairs]
+        if default is None:
+            default = _last_choice(preds, actions[-1])
+            preds, actions = preds[:-1], actions[:-1]
+        chosen = default
+        for pred, action in reversed(list(zip(preds, actions))):
+            chosen = _choice(pred, action, chosen, strict)
+        if not exclusive:
+            return chosen()
+        with control_dependencies([_at_most(preds, 1, "Input error: exclusive=True")]):
+            return chosen()
+
+
+def _at_most(preds, count, message):
+    """Fails if more than `count` of them hold."""
+    together = raw_ops.Pack(values=preds, name="preds_c")
+    numbers = raw_ops.Cast(x=together, DstT=dtypes.int32, name="Cast")
+    from runnel.ops.math_ops import reduce_sum
+    total = reduce_sum(numbers, name="num_true_conds")
+    fits = raw_ops.LessEqual(x=total, y=constant(count, name="n_true_conds"), name="LessEqual")
+    names = ", ".join(pred.name for pred in preds)
+    return Assert(fits, ["%s: more than %d conditions (%s) evaluated as True:" % (message, count, names), together],
+                  summarize=len(preds))
+
+
+def _last_choice(preds, action):
+    """The last action, which must be the right one if no other is."""
+    def run():
+        together = raw_ops.Pack(values=preds, name="preds_c")
+        others = _at_most(preds[:-1], 0, "Implementation error: selected default action #%d was called, but some "
+                          "of other predicates are True: " % (len(preds) - 1)) if len(preds) > 1 else None
+        last = Assert(preds[-1], ["Input error: None of conditions evaluated as True:", together])
+        with control_dependencies([check for check in (others, last) if check is not None]):
+            return action()
+    return run
+
+
+def _choice(pred, action, otherwise, strict):
+    return lambda: cond(pred, true_fn=action, false_fn=otherwise, strict=strict)
+
+
+def _checked_pairs(pairs):
+    if isinstance(pairs, dict):
+        if hasattr(pairs, "move_to_end") or all(isinstance(p, Tensor) for p in pairs):
+            items = list(pairs.items())
+            if not hasattr(pairs, "move_to_end"):
+                items.sort(key=lambda item: item[0].name)
+        else:
+            items = list(pairs.items())
+    elif isinstance(pairs, (list, builtins.tuple)):
+        items = list(pairs)
+    else:
+        raise TypeError("pred_fn_pairs must be a list, tuple, or dict")
+    if not items:
+        raise ValueError("pred_fn_pairs must not be empty")
+    for item in items:
+        if not isinstance(item, builtins.tuple):
+            raise TypeError("Each entry in pred_fn_pairs must be a tuple: %s" % (item,))
+        if len(item) != 2:
+            raise ValueError("Each tuple in pred_fn_pairs must have length 2, got: %s" % (item,))
+        if isinstance(item[0], Tensor) and item[0].dtype.base_dtype != dtypes.bool:
+            raise TypeError("pred must be Tensor of type bool: %s" % item[0].name)
+        if not callable(item[1]):
+            raise TypeError("fn for pred %s must be callable." % (item[0],))
+    return items
+
+
+def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
+    """What function number `branch_index` returns; out of range: `default`, or the last one."""
+    if isinstance(branch_fns, dict):
+        rows = sorted(branch_fns.items())
+    elif branch_fns and isinstance(branch_fns[0], builtins.tuple):
+        rows = sorted(branch_fns)
+    else:
+        rows = list(enumerate(branch_fns))
+    if default is None:
+        default = rows[-1][1]
+    with name_scope(name, "switch_case", [branch_index]):
+        index = convert_to_tensor(branch_index)
+        pairs = [(raw_ops.Equal(x=index, y=constant(i, dtype=index.dtype)), fn) for i, fn in rows]
+        return case(pairs, default=default)
+
+
+def Assert(condition, data, summarize=None, name=None):
+    """An operation that fails with `data` (a list of tensors) unless `condition` holds."""
+    if executing_eagerly():
+        if not bool(condition):
+            from runnel.errors import InvalidArgumentError
+            raise InvalidArgumentError(None, None, "Expected %r to be true. Summarized data: %s" % (
+                condition, "\n".join(str(x) for x in data)))
+        return None
+    with name_scope(name, "Assert", [condition, data]):
+        kinds = [convert_to_tensor(x).dtype for x in data]
+
+        def fail():
+            return raw_ops.Assert(condition=condition, data=data, summarize=3 if summarize is None else summarize,
+                                  name="Assert")
+        if all(kind in (dtypes.string, dtypes.int32) for kind in kinds):
+            return fail()
+        condition = convert_to_tensor(condition, name="Condition")
+        return cond(condition, no_op, fail, name="AssertGuard").op
+
+
+def no_op(name=None):
+    """An operation that does nothing."""
+    return raw_ops.NoOp(name=name)
+
+
+def group(*inputs, name=None):
+    """An operation that is done when all `inputs` are."""
+    if executing_eagerly():
+        return None
+    if not inputs:
+        return no_op(name=name)
+    with name_scope(name, "group_deps", list(inputs)) as scope:
+        by_device = {}
+        for item in nest.flatten(list(inputs), expand_composites=True):
+            if item is None:
+                continue
+            op = item if isinstance(item, Operation) else getattr(item, "op", None)
+            if op is None:
+                raise TypeError("'%s' is not an operation, nor has one; it cannot be grouped" % (item,))
+            by_device.setdefault(op.device, []).append(op)
+        graph = get_default_graph()
+        if len(by_device) == 1:
+            (device, ops), = by_device.items()
+            return _grouped(graph, ops, device, scope)
+        nodes = [_grouped(graph, by_device[device], device, None) for device in sorted(by_device)]
+        with control_dependencies(nodes):
+            return no_op(name=scope)
+
+
+def _grouped(graph, ops, device, name):
+    with control_dependencies(ops):
+        if device:
+            with graph.device(device):
+                return no_op(name=name)
+        return no_op(name=name)
+
+
+def with_dependencies(dependencies, output_tensor, name=None):
+    """`output_tensor`, once `dependencies` are done."""
+    with name_scope(name, "control_dependency", list(dependencies) + [output_tensor]) as scope:
+        with colocate_with(output_tensor), control_dependencies(dependencies):
+            if isinstance(output_tensor, IndexedSlices):
+                return IndexedSlices(raw_ops.Identity(input=output_tensor.values, name=scope),
+                                     output_tensor.indices, output_tensor.dense_shape)
+            return raw_ops.Identity(input=convert_to_tensor(output_tensor), name=scope)
+
+
+def tuple(tensors, name=None, control_inputs=None):  # noqa: A001
+    """`tensors`, none of which is to be had before all are computed."""
+    if executing_eagerly():
+        return tensors
+    with name_scope(name, "tuple", tensors):
+        waits = [x.op for x in tensors if x is not None and not isinstance(x, Operation)]
+        waits += [x for x in tensors if isinstance(x, Operation)]
+        for item in control_inputs or ():
+            waits.append(item if isinstance(item, Operation) else item.op)
+        if not waits:
+            raise ValueError("Must have at least one Tensor: %s" % (tensors,))
+        gate = group(*waits)
+        return [None if x is None else gate if isinstance(x, Operation)
+                else with_dependencies([gate], x) for x in tensors]
+
+

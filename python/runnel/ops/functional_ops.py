@@ -1,0 +1,164 @@
+"""Functions over the rows of tensors: map_fn, foldl, foldr, scan."""
+
+from runnel import dtypes, nest
+from runnel.core.convert import constant, convert_to_tensor
+from runnel.core.framework import name_scope
+from runnel.ops.array_ops import shape
+from runnel.ops.control_flow import while_loop
+from runnel.ops.tensor_array import TensorArray
+
+
+class _Rows:
+    """The rows of nested tensors, and their number."""
+
+    def __init__(self, elems, shaped=False):
+        self.structure = elems
+        flat = [convert_to_tensor(x, name="elem") for x in nest.flatten(elems)]
+        if not flat:
+            raise ValueError("elems must be a Tensor or a (possibly nested) sequence of them.")
+        for x in flat:
+            if x.shape.ndims == 0:
+                raise ValueError("elements in elems must be 1+ dimensional Tensors, not scalars")
+        self.static = flat[0].shape[0].value if flat[0].shape.ndims else None
+        self.count = self.static or shape(flat[0])[0]
+        self.flat = flat
+        arrays = [TensorArray(x.dtype, size=self.count, dynamic_size=False, infer_shape=True,
+                              element_shape=x.shape[1:] if shaped else None) for x in flat]
+        self.arrays = [array.unstack(x) for array, x in zip(arrays, flat)]
+
+    def read(self, i):
+        return nest.pack_sequence_as(self.structure, [array.read(i) for array in self.arrays])
+
+
+def _parallel(parallel_iterations):
+    return 10 if parallel_iterations is None else parallel_iterations
+
+
+def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False,
+           infer_shape=True, name=None, fn_output_signature=None):
+    """`fn` over the rows of `elems`, its results stacked.
+
+    Args:
+      fn: a function of a row, nested as `elems` is.
+      elems: tensors of equal first dimensions, nested.
+      dtype: the types of what `fn` returns, nested alike; None: those of `elems`.
+      parallel_iterations, back_prop, swap_memory: as for while_loop.
+      infer_shape: False: results differ in shape.
+      name: of the scope of the new operations.
+    """
+    if not callable(fn):
+        raise TypeError("fn must be callable.")
+    dtype = fn_output_signature if dtype is None else dtype
+    with name_scope(name, "map", nest.flatten(elems)):
+        rows = _Rows(elems)
+        like = elems if dtype is None else dtype
+        types = ([x.dtype for x in rows.flat] if dtype is None
+                 else [dtypes.as_dtype(t) for t in nest.flatten(dtype)])
+        start = constant(0)
+        results = [TensorArray(t, size=rows.count, dynamic_size=False, infer_shape=infer_shape)
+                   for t in types]
+
+        def body(i, arrays):
+            out = fn(rows.read(i))
+            nest.assert_same_structure(like, out)
+            arrays = [array.write(i, value) for array, value in zip(arrays, nest.flatten(out))]
+            return i + 1, arrays
+
+        _, arrays = while_loop(
+            lambda i, _: i < rows.count, body, (start, results),
+            parallel_iterations=_parallel(parallel_iterations), back_prop=back_prop,
+            swap_memory=swap_memory, maximum_iterations=rows.count)
+        stacked = [array.stack() for array in arrays]
+        _set_first(stacked, rows.static)
+        return nest.pack_sequence_as(like, stacked)
+
+
+def _set_first(tensors, count):
+    for x in tensors:
+        if count is not None and x.shape.dims is not None:
+            x.set_shape([count] + x.shape.as_list()[1:])
+
+
+def _fold(fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name, backward):
+    if not callable(fn):
+        raise TypeError("fn must be callable.")
+    with name_scope(name, "foldr" if backward else "foldl", nest.flatten(elems)):
+        rows = _Rows(elems)
+        if initializer is None:
+            state = rows.read(rows.count - 1 if backward else 0)
+            begin = rows.count - 1 if backward else constant(1)
+        else:
+            state = initializer
+            begin = rows.count if backward else constant(0)
+
+        def body(i, state):
+            if backward:
+                i = i - 1
+            state = fn(state, rows.read(i))
+            return (i if backward else i + 1), state
+
+        _, state = while_loop(
+            (lambda i, _: i > 0) if backward else (lambda i, _: i < rows.count), body, (begin, state),
+            parallel_iterations=_parallel(parallel_iterations), back_prop=back_prop,
+            swap_memory=swap_memory, maximum_iterations=rows.count)
+        return state
+
+
+def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False,
+          name=None):
+    """The last state, where `fn(state, row)` is the next one, from the first row to the last.
+
+    `initializer` is the state to begin with; None: the first row."""
+    return _fold(fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name, False)
+
+
+def foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False,
+          name=None):
+    """As foldl, from the last row to the first."""
+    return _fold(fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name, True)
+
+
+def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False,
+         infer_shape=True, reverse=False, name=None):
+    """All states, stacked, where `fn(state, row)` is the next one.
+
+    Args:
+      fn: a function of the state and of a row of `elems`, nested as they are.
+      elems: tensors of equal first dimensions, nested.
+      initializer: the state to begin with; None: the first row, which is then a state too.
+      parallel_iterations, back_prop, swap_memory: as for while_loop.
+      infer_shape: False: states differ in shape.
+      reverse: from the last row to the first; states stay where their rows are.
+      name: of the scope of the new operations.
+    """
+    if not callable(fn):
+        raise TypeError("fn must be callable.")
+    with name_scope(name, "scan", nest.flatten(elems)):
+        rows = _Rows(elems, shaped=True)
+        first = rows.count - 1 if reverse else 0
+        state = (rows.read(first) if initializer is None
+                 else nest.map_structure(convert_to_tensor, initializer))
+        flat = nest.flatten(state)
+        arrays = [TensorArray(x.dtype, size=rows.count, dynamic_size=False, infer_shape=infer_shape,
+                              element_shape=x.shape if infer_shape else None) for x in flat]
+        done = 0
+        if initializer is None:
+            arrays = [array.write(first, x) for array, x in zip(arrays, flat)]
+            done = 1
+        begin = rows.count - 1 - done if reverse else done
+
+        def body(i, values, arrays):
+            row = rows.read(i)
+            after = fn(nest.pack_sequence_as(state, values), row)
+            nest.assert_same_structure(state, after)
+            values = nest.flatten(after)
+            arrays = [array.write(i, x) for array, x in zip(arrays, values)]
+            return (i - 1 if reverse else i + 1), values, arrays
+
+        _, _, arrays = while_loop(
+            (lambda i, *_: i >= 0) if reverse else (lambda i, *_: i < rows.count), body,
+            (begin, flat, arrays), parallel_iterations=_parallel(parallel_iterations),
+            back_prop=back_prop, swap_memory=swap_memory, maximum_iterations=rows.count)
+        stacked = [array.stack() for array in arrays]
+        _set_first(stacked, rows.static)
+        return nest.pack_sequence_as(state, stacked)

@@ -1,0 +1,420 @@
+"""Resource variables: a handle, and reads and writes that say when they happen."""
+
+import itertools
+import weakref
+
+from runnel import _core, dtypes, raw_ops
+from runnel.core import convert, framework, tensor_shape
+from runnel.core.composite import IndexedSlices
+from runnel.ops.variables import (
+    SaveSliceInfo, Variable, VariableAggregation, VariableSynchronization, _add_scatters, _check_not_inside,
+    _checked_collections, _checked_trainable, _Located, guarded)
+
+_uid = itertools.count()
+_made = itertools.count()
+_on_read: list = []  # called with a trainable variable before it is read: tapes
+
+
+class _Deleter:
+    """Frees what a variable of eager execution keeps, when the variable goes."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle):
+        self._handle = handle
+
+    def __del__(self):
+        try:
+            with framework._DefaultGraph(None):
+                raw_ops.DestroyResourceOp(resource=self._handle, ignore_lookup_error=True)
+        except Exception:  # the interpreter is ending: the memory goes with it
+            return
+
+
+def _destroy(handle):
+    with framework._DefaultGraph(None):
+        raw_ops.DestroyResourceOp(resource=handle, ignore_lookup_error=True)
+
+
+class ResourceVariable(Variable):
+    """A variable behind a handle: a VarHandleOp node."""
+
+    _validate_shape = True
+
+    def __init__(self, initial_value=None, trainable=None, collections=None, validate_shape=True,
+                 caching_device=None, name=None, dtype=None, variable_def=None, import_scope=None,
+                 constraint=None, distribute_strategy=None, synchronization=None, aggregation=None,
+                 shape=None, handle=None):
+        self._number = next(_made)  # in the order of construction
+        if variable_def is not None:
+            if initial_value is not None:
+                raise ValueError("`variable_def` and `initial_value` are mutually exclusive.")
+            self._init_from_proto(variable_def, import_scope)
+            return
+        if initial_value is None:
+            raise ValueError("The `initial_value` arg to `tf.Variable` must be specified except when "
+                             "you are not providing a `variable_def`. You provided neither.")
+        if constraint is not None and not callable(constraint):
+            raise ValueError("Argument `constraint` must be None or a callable.")
+        self._synchronization = synchronization or VariableSynchronization.AUTO
+        self._aggregation = aggregation or VariableAggregation.NONE
+        self._trainable = _checked_trainable(self._synchronization, trainable, name)
+        collections = _checked_collections(collections, self._trainable)
+        self._save_slice_info = None
+        self._constraint = constraint
+        self._validate_shape = validate_shape
+        self._caching_device = caching_device
+        self._cached_value = None
+        dtype = None if dtype is None else dtypes.as_dtype(dtype)
+        with framework.init_scope():
+            self._in_graph_mode = _core.current() is not None
+            if self._in_graph_mode:
+                self._build(initial_value, name, dtype, shape, validate_shape, caching_device)
+                framework.add_to_collections(collections, self)
+            else:
+                self._build_eager(initial_value, name, dtype, shape)
+
+    def _build(self, initial_value, name, dtype, shape, validate_shape, caching_device):
+        from_function = callable(initial_value)
+        if isinstance(initial_value, framework.Tensor) and not from_function:
+            _check_not_inside(initial_value, name)
+        with framework.name_scope(name, "Variable",
+                                  [] if from_function else [initial_value]) as scope:
+            graph = framework.get_default_graph()
+            with _Located(graph, scope[:-1]):
+                with framework.name_scope("Initializer"), framework.device(None):
+                    value = convert.convert_to_tensor(
+                        initial_value() if from_function else initial_value, dtype,
+                        name="initial_value")
+                self._initial_value = value
+                self._dtype = value.dtype.base_dtype
+                if shape is None:
+                    shape = value.shape
+                self._shape = tensor_shape.as_shape(shape)
+                self._handle = raw_ops.VarHandleOp(
+                    shape=self._shape, dtype=self._dtype, shared_name=scope[:-1],
+                    container=graph._container, debug_name=scope, name=scope)
+            self._handle_name = self._unique_id = scope[:-1]
+            self._name = self._handle.name
+            with framework.name_scope("IsInitialized"):
+                self._is_initialized_op = raw_ops.VarIsInitializedOp(resource=self._handle)
+            with framework.name_scope("Assign") as assign_name:
+                with framework.colocate_with(None, ignore_existing=True):
+                    with framework.device(self._handle.device):
+                        self._initializer_op = raw_ops.AssignVariableOp(
+                            resource=self._handle, value=guarded(scope, value), name=assign_name)
+            with framework.name_scope("Read"):
+                with framework.device(self._handle.device):
+                    read = self._read()
+                if caching_device is not None:
+                    with framework.device(caching_device):
+                        self._cached_value = raw_ops.Identity(input=read)
+            self._graph_element = read
+
+    def _build_eager(self, initial_value, name, dtype, shape):
+        value = initial_value() if callable(initial_value) else initial_value
+        value = convert.convert_to_tensor(value, dtype)
+        self._initial_value = None
+        self._dtype = value.dtype.base_dtype
+        self._shape = tensor_shape.as_shape(value.shape if shape is None else shape)
+        self._handle_name = name or "Variable"
+        self._unique_id = "%s_%d" % (self._handle_name, next(_uid))
+        self._name = self._handle_name + ":0"
+        self._handle = raw_ops.VarHandleOp(shape=self._shape, dtype=self._dtype,
+                                           shared_name=self._unique_id)
+        self._deleter = _Deleter(self._handle)
+        raw_ops.AssignVariableOp(resource=self._handle, value=value)
+        self._initializer_op = self._graph_element = self._is_initialized_op = None
+        # The value goes with the object; what still reads it (tapes) has read it before.
+        self._destroyer = weakref.finalize(self, _destroy, self._handle)
+        self._destroyer.atexit = False
+
+    def _init_from_proto(self, proto, import_scope):
+        graph = framework.get_default_graph()
+
+        def element(name):
+            return graph.as_graph_element(framework.prepend_name_scope(name, import_scope))
+
+        if not proto.is_resource:
+            raise ValueError("The `variable_def` you passed is not of a resource variable.")
+        self._in_graph_mode = True
+        self._handle = element(proto.variable_name)
+        op = self._handle.op
+        self._shape = tensor_shape.TensorShape(op.get_attr("shape"))
+        self._dtype = dtypes.as_dtype(op.get_attr("dtype"))
+        self._handle_name = self._unique_id = self._handle.op.name
+        self._name = self._handle.name
+        self._initializer_op = element(proto.initializer_name)
+        self._initial_value = element(proto.initial_value_name) if proto.initial_value_name else None
+        self._trainable = proto.trainable
+        self._synchronization = proto.synchronization
+        self._aggregation = proto.aggregation
+        self._save_slice_info = None
+        if proto.HasField("save_slice_info_def"):
+            self._save_slice_info = SaveSliceInfo(save_slice_info_def=proto.save_slice_info_def,
+                                                  import_scope=import_scope)
+        self._constraint = self._caching_device = self._cached_value = None
+        self._is_initialized_op = graph._find(self._handle_name + "/IsInitialized/VarIsInitializedOp")
+        if self._is_initialized_op is not None:
+            self._is_initialized_op = self._is_initialized_op.outputs[0]
+        if proto.snapshot_name:
+            snapshot = element(proto.snapshot_name)
+            if snapshot.op.type != "ReadVariableOp":
+                self._cached_value = snapshot
+                snapshot = snapshot.op.inputs[0]
+            self._graph_element = snapshot
+        else:
+            self._graph_element = element(self._handle_name + "/Read/ReadVariableOp:0")
+
+    def to_proto(self, export_scope=None):
+        """Its VariableDef; None if it is outside of `export_scope`."""
+        out = self._proto_base(export_scope)
+        if out is not None:
+            out.variable_name = framework.strip_name_scope(self._handle.name, export_scope)
+            read = self._graph_element if self._cached_value is None else self._cached_value
+            out.snapshot_name = framework.strip_name_scope(read.name, export_scope)
+            out.is_resource = True
+        return out
+
+    # Reading
+
+    def _read(self):
+        """A read where the scopes say; the value's shape is the variable's."""
+        self._tell_tapes()
+        value = raw_ops.ReadVariableOp(resource=self._handle, dtype=self._dtype)
+        if value.op is not None and self._shape.ndims is not None:
+            value.set_shape(self._shape)
+        return value
+
+    def _tell_tapes(self):
+        if _on_read and self._trainable:
+            for tell in _on_read:
+                tell(self)
+
+    def value(self):
+        """Its value, read here."""
+        if self._cached_value is not None:
+            return self._cached_value
+        if self._in_graph_mode:
+            with framework.colocate_with(None, ignore_existing=True):
+                return self._read()
+        return self._read()
+
+    def read_value(self):
+        """Its value, read here, for use on any device."""
+        return raw_ops.Identity(input=self.read_value_no_copy())
+
+    def read_value_no_copy(self):
+        """Its value, read here."""
+        with framework.name_scope("Read"):
+            return self._read()
+
+    def _dense_var_to_tensor(self, dtype=None, name=None, as_ref=False):
+        if dtype is not None and not dtype.is_compatible_with(self._dtype):
+            raise ValueError("Incompatible type conversion requested to type %s for `tf.Variable of "
+                             "type %s. (Variable: %s)" % (dtype.name, self._dtype.name, self))
+        if as_ref:
+            return self.read_value().op.inputs[0]
+        return self.value()
+
+    def _as_graph_element(self):
+        return self._graph_element
+
+    def numpy(self):
+        """Its value as an array: eager execution only."""
+        if self._in_graph_mode:
+            raise NotImplementedError("numpy() is only available when eager execution is enabled. %s" % framework._how_to_get_values(self._handle.graph))
+        return self.value().numpy()
+
+    def eval(self, session=None):
+        """Its value in a session."""
+        return self._graph_element.eval(session=session)
+
+    def sparse_read(self, indices, name=None):
+        """Rows of it, without reading the others."""
+        self._tell_tapes()
+        with framework.name_scope("Gather" if name is None else name) as scope:
+            indices = convert.convert_to_tensor(indices, name="indices")
+            value = raw_ops.ResourceGather(resource=self._handle, indices=indices, dtype=self._dtype,
+                                           name=scope)
+        if value.op is not None and self._shape.ndims is not None:  # which a captured handle cannot say
+            value.set_shape(indices.shape.concatenate(self._shape[1:]))
+        return value
+
+    def gather_nd(self, indices, name=None):
+        """Elements of it."""
+        self._tell_tapes()
+        with framework.name_scope("GatherNd" if name is None else name) as scope:
+            return raw_ops.ResourceGatherNd(resource=self._handle, indices=indices,
+                                            dtype=self._dtype, name=scope)
+
+    def is_initialized(self, name=None):
+        return raw_ops.VarIsInitializedOp(resource=self._handle, name=name)
+
+    # What it is
+
+    @property
+    def handle(self):
+        """The handle, a tensor of type resource."""
+        return self._handle
+
+    @property
+    def op(self):
+        return self._handle.op
+
+    @property
+    def dtype(self):
+        return self._dtype
+
+    @property
+    def device(self):
+        return self._handle.device
+
+    @property
+    def graph(self):
+        return self._handle.graph
+
+    @property
+    def shape(self):
+        return self._shape
+
+    @property
+    def create(self):
+        return self._initializer_op
+
+    @property
+    def _shared_name(self):
+        return self._handle_name
+
+    def set_shape(self, shape):
+        self._shape = self._shape.merge_with(shape)
+
+    def __repr__(self):
+        if self._in_graph_mode or not framework.executing_eagerly():
+            return super().__repr__()
+        return "<tf.Variable '%s' shape=%s dtype=%s, numpy=%r>" % (
+            self.name, self.shape, self.dtype.name, self.numpy())
+
+    # Changing it
+
+    def _lazy_read(self, op):
+        """The variable as it is after `op`."""
+        return self if op is None else _UnreadVariable(self, op)
+
+    def _changed(self, op, read_value):
+        return self._lazy_read(op) if read_value else op
+
+    def assign(self, value, use_locking=None, name=None, read_value=True):
+        """Gives it a value; the result is the variable after that."""
+        value = convert.convert_to_tensor(value, self._dtype)
+        if not self._shape.is_compatible_with(value.shape):
+            raise ValueError("Cannot assign value to variable '%s': Shape mismatch.The variable shape "
+                             "%s, and the assigned value shape %s are incompatible." % (
+                                 self.name, self._shape, value.shape))
+        validate = {"validate_shape": True} if self._validate_shape and self._shape.is_fully_defined() else {}
+        op = raw_ops.AssignVariableOp(resource=self._handle, value=value, name=name, **validate)
+        return self._changed(op, read_value)
+
+    def assign_add(self, delta, use_locking=None, name=None, read_value=True):
+        """Adds to it."""
+        delta = convert.convert_to_tensor(delta, self._dtype)
+        op = raw_ops.AssignAddVariableOp(resource=self._handle, value=delta, name=name)
+        return self._changed(op, read_value)
+
+    def assign_sub(self, delta, use_locking=None, name=None, read_value=True):
+        """Subtracts from it."""
+        delta = convert.convert_to_tensor(delta, self._dtype)
+        op = raw_ops.AssignSubVariableOp(resource=self._handle, value=delta, name=name)
+        return self._changed(op, read_value)
+
+    def _scatter(self, op, sparse_delta, use_locking, name):
+        if not isinstance(sparse_delta, IndexedSlices):
+            raise TypeError("Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: %s" % (
+                sparse_delta,))
+        return self._lazy_read(getattr(raw_ops, "Resource" + op)(
+            resource=self._handle, indices=sparse_delta.indices,
+            updates=convert.convert_to_tensor(sparse_delta.values, self._dtype), name=name))
+
+    def _scatter_nd(self, op, indices, updates, name):
+        return self._lazy_read(getattr(raw_ops, "Resource" + op)(
+            ref=self._handle, indices=indices,
+            updates=convert.convert_to_tensor(updates, self._dtype), name=name))
+
+    def _assign_slice(self, tensor, value, name):
+        begin, end, strides, masks = self._slice_inputs(tensor)
+        return self._lazy_read(raw_ops.ResourceStridedSliceAssign(
+            ref=self._handle, begin=begin, end=end, strides=strides,
+            value=convert.convert_to_tensor(value, self._dtype), name=name, **masks))
+
+    def __getitem__(self, item):
+        if not self._in_graph_mode:
+            return self.value()[item]
+        return super().__getitem__(item)
+
+    def __bool__(self):
+        return bool(self.value())
+
+    __nonzero__ = __bool__
+
+    def __int__(self):
+        return int(self.value().numpy())
+
+    def __float__(self):
+        return float(self.value().numpy())
+
+    def __array__(self, dtype=None, copy=None):
+        import numpy as np
+        return np.asarray(self.numpy(), dtype=dtype)
+
+    # x += y makes a new tensor in a graph, and changes the variable in eager execution.
+
+    def __iadd__(self, other):
+        return self + other if self._in_graph_mode else self.assign_add(other)
+
+    def __isub__(self, other):
+        return self - other if self._in_graph_mode else self.assign_sub(other)
+
+
+_add_scatters(ResourceVariable)
+
+
+class _UnreadVariable(ResourceVariable):
+    """A variable after a change: every read of it comes after the operation."""
+
+    def __init__(self, variable, parent_op):
+        self.__dict__.update(variable.__dict__)
+        self._variable_before = variable
+        self._parent_op = parent_op
+        self._cached_value = None
+        with framework.control_dependencies([parent_op]):
+            self._graph_element = self._read()
+
+    def value(self):
+        with framework.control_dependencies([self._parent_op]):
+            return super().value()
+
+    def read_value(self):
+        with framework.control_dependencies([self._parent_op]):
+            return super().read_value()
+
+    def assign(self, value, use_locking=None, name=None, read_value=True):
+        with framework.control_dependencies([self._parent_op]):
+            return super().assign(value, use_locking, name, read_value)
+
+    def assign_add(self, delta, use_locking=None, name=None, read_value=True):
+        with framework.control_dependencies([self._parent_op]):
+            return super().assign_add(delta, use_locking, name, read_value)
+
+    def assign_sub(self, delta, use_locking=None, name=None, read_value=True):
+        with framework.control_dependencies([self._parent_op]):
+            return super().assign_sub(delta, use_locking, name, read_value)
+
+    @property
+    def op(self):
+        """The operation that changed it."""
+        return self._parent_op
+
+
+def is_resource_variable(variable):
+    """Whether it is a resource variable."""
+    return isinstance(variable, ResourceVariable)

@@ -1,0 +1,40 @@
+"""Resources that libraries register with a graph: what makes them, and whether they are there."""
+
+import collections
+
+from runnel.core.framework import GraphKeys, add_to_collection, get_collection, name_scope
+
+_Resource = collections.namedtuple("_Resource", ["handle", "create", "is_initialized"])
+
+
+def register_resource(handle, create_op, is_initialized_op, is_shared=True):
+    """Notes a resource: its handle, the operation that makes it, and a tensor that says whether it is there."""
+    add_to_collection(GraphKeys.RESOURCES if is_shared else GraphKeys.LOCAL_RESOURCES, _Resource(handle, create_op, is_initialized_op))
+
+
+def shared_resources():
+    """Those of all sessions."""
+    return get_collection(GraphKeys.RESOURCES)
+
+
+def local_resources():
+    """Those of one."""
+    return get_collection(GraphKeys.LOCAL_RESOURCES)
+
+
+def initialize_resources(resource_list, name="init"):
+    """The operation that makes them."""
+    from runnel.ops.control_flow import group, no_op
+    return group(*[r.create for r in resource_list], name=name) if resource_list else no_op(name=name)
+
+
+def report_uninitialized_resources(resource_list=None, name="report_uninitialized_resources"):
+    """The names of those that are not there, a tensor."""
+    from runnel.core.convert import constant, convert_to_tensor
+    from runnel.ops import array_ops, math_ops
+    found = shared_resources() + local_resources() if resource_list is None else resource_list
+    with name_scope(name):
+        if not found:
+            return constant([], dtype="string")
+        missing = math_ops.logical_not(array_ops.stack([r.is_initialized for r in found]))
+        return array_ops.boolean_mask(convert_to_tensor([r.handle.name for r in found]), missing)

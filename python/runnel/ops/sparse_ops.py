@@ -1,0 +1,294 @@
+"""Sparse tensors."""
+
+from runnel import dtypes, raw_ops as _ops
+from runnel.core.composite import SparseTensor, SparseTensorValue
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import Tensor, name_scope
+from runnel.ops.math_ops import _pick, cast
+
+
+def _sparse(value):
+    if isinstance(value, SparseTensorValue):
+        return SparseTensor.from_value(value)
+    if not isinstance(value, SparseTensor):
+        raise TypeError("Input must be a SparseTensor.")
+    return value
+
+
+def sparse_add(a, b, threshold=None, thresh=None):
+    """The sum of two tensors of which one at least is sparse."""
+    threshold = _pick("threshold", threshold, "thresh", thresh)
+    threshold = 0 if threshold is None else threshold
+    is_sparse = [isinstance(x, (SparseTensor, SparseTensorValue)) for x in (a, b)]
+    if not any(is_sparse):
+        raise TypeError("At least one input should be SparseTensor; do you mean to use tf.add()?")
+    if all(is_sparse):
+        a, b = _sparse(a), _sparse(b)
+        threshold = convert_to_tensor(threshold, dtype=a.values.dtype.real_dtype.base_dtype, name="thresh")
+        out = _ops.SparseAdd(a.indices, a.values, a.dense_shape, b.indices, b.values, b.dense_shape, threshold)
+        return SparseTensor(*out)
+    sparse, dense = (_sparse(a), b) if is_sparse[0] else (_sparse(b), a)
+    return _ops.SparseTensorDenseAdd(sparse.indices, sparse.values, sparse.dense_shape, dense)
+
+
+def sparse_concat(axis, sp_inputs, name=None, expand_nonconcat_dim=False, concat_dim=None, expand_nonconcat_dims=None):
+    """Sparse tensors behind each other along a dimension."""
+    axis = _pick("axis", axis, "concat_dim", concat_dim)
+    inputs = [_sparse(sp) for sp in sp_inputs]
+    if len(inputs) == 1:
+        return inputs[0]
+    if expand_nonconcat_dim or expand_nonconcat_dims:
+        raise NotImplementedError("sparse_concat of other shapes is not there: see doc/python.md")
+    out = _ops.SparseConcat([sp.indices for sp in inputs], [sp.values for sp in inputs], [sp.dense_shape for sp in inputs],
+                            concat_dim=axis, name=name)
+    return SparseTensor(*out)
+
+
+def sparse_reorder(sp_input, name=None):
+    """Entries in the order of their places."""
+    sp_input = _sparse(sp_input)
+    indices, values = _ops.SparseReorder(sp_input.indices, sp_input.values, sp_input.dense_shape, name=name)
+    return SparseTensor(indices, values, _ops.Identity(sp_input.dense_shape))
+
+
+def sparse_reshape(sp_input, shape, name=None):
+    """The same entries in another shape."""
+    sp_input = _sparse(sp_input)
+    shape = cast(shape, dtypes.int64)
+    with name_scope(name, "SparseReshape", [sp_input]) as scope:
+        indices, new_shape = _ops.SparseReshape(sp_input.indices, sp_input.dense_shape, shape, name=scope)
+        return SparseTensor(indices, _ops.Identity(sp_input.values), new_shape)
+
+
+def sparse_split(keyword_required=None, sp_input=None, num_split=None, axis=None, name=None, split_dim=None):
+    """The pieces of a sparse tensor along a dimension."""
+    axis = _pick("axis", axis, "split_dim", split_dim)
+    if sp_input is None or num_split is None or axis is None:
+        raise ValueError("sparse_split wants sp_input, num_split and axis by name")
+    sp_input = _sparse(sp_input)
+    indices, values, shapes = _ops.SparseSplit(axis, sp_input.indices, sp_input.values, sp_input.dense_shape, num_split=num_split, name=name)
+    return [SparseTensor(*row) for row in zip(indices, values, shapes)]
+
+
+def sparse_slice(sp_input, start, size, name=None):
+    """The part that starts at `start`."""
+    sp_input = _sparse(sp_input)
+    start = convert_to_tensor(start, dtypes.int64)
+    size = convert_to_tensor(size, dtypes.int64)
+    with name_scope(name, "SparseSlice", [sp_input]) as scope:
+        return SparseTensor(*_ops.SparseSlice(sp_input.indices, sp_input.values, sp_input.dense_shape, start, size, name=scope))
+
+
+def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0, validate_indices=True, name=None):
+    """A dense tensor with some values at their places."""
+    return _ops.SparseToDense(sparse_indices, output_shape, sparse_values, default_value, validate_indices=validate_indices, name=name)
+
+
+def sparse_tensor_to_dense(sp_input, default_value=None, validate_indices=True, name=None):
+    """The dense form."""
+    sp_input = _sparse(sp_input)
+    if default_value is None:
+        default_value = "" if sp_input.dtype == dtypes.string else False if sp_input.dtype == dtypes.bool else 0
+    return sparse_to_dense(sp_input.indices, sp_input.dense_shape, sp_input.values, default_value, validate_indices, name)
+
+
+def sparse_to_indicator(sp_input, vocab_size, name=None):
+    """Which numbers occur in each row."""
+    with name_scope(name, "SparseToIndicator", [sp_input]) as scope:
+        sp_input = _sparse(sp_input)
+        count = _ops.Shape(sp_input.indices)[0]
+        ones = _ops.Fill(_ops.ExpandDims(count, 0), True)
+        merged = sparse_merge(sp_input, SparseTensor(sp_input.indices, ones, sp_input.dense_shape), vocab_size)
+        return sparse_tensor_to_dense(merged, default_value=False, validate_indices=False, name=scope)
+
+
+def _cross_inputs(inputs):
+    """(indices, values, shapes, dense) of the inputs of a cross: texts, or int64."""
+    if not isinstance(inputs, (list, tuple)):
+        raise TypeError("Inputs must be a list")
+    if not all(isinstance(i, (SparseTensor, Tensor)) for i in inputs):
+        raise TypeError("All inputs must be Tensor or SparseTensor.")
+    sparse = [i for i in inputs if isinstance(i, SparseTensor)]
+    values, dense = ([t if t.dtype == dtypes.string else cast(t, dtypes.int64) for t in tensors] for tensors in (
+        [i.values for i in sparse], [i for i in inputs if not isinstance(i, SparseTensor)]))
+    return [i.indices for i in sparse], values, [i.dense_shape for i in sparse], dense
+
+
+def sparse_cross(inputs, name=None, separator=None):
+    """For each row all combinations of the values of tensors, sparse or dense, as texts: "a_X_b"."""
+    separator = convert_to_tensor("_X_" if separator is None else separator, dtypes.string)
+    return SparseTensor(*_ops.SparseCrossV2(*_cross_inputs(inputs), sep=separator, name=name))
+
+
+def sparse_cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
+    """For each row the hashes of all combinations of the values of tensors, below `num_buckets` if it is not 0."""
+    indices, values, shapes, dense = _cross_inputs(inputs)
+    texts = all(t.dtype == dtypes.string for t in values + dense)
+    return SparseTensor(*_ops.SparseCross(
+        indices, values, shapes, dense, hashed_output=True, num_buckets=num_buckets, hash_key=hash_key or 0xDECAFCAFFE,
+        out_type=dtypes.int64, internal_type=dtypes.string if texts else dtypes.int64, name=name))
+
+
+def sparse_merge(sp_ids, sp_values, vocab_size, name=None, already_sorted=False):
+    """Values whose last place is given by ids."""
+    from runnel.ops.array_ops import concat
+    from runnel.ops.math_ops import cast
+    with name_scope(name, "SparseMerge", [sp_ids, sp_values]):
+        sp_ids, sp_values = _sparse(sp_ids), _sparse(sp_values)
+        ids = _ops.ExpandDims(cast(sp_ids.values, dtypes.int64), 1)
+        indices = concat([sp_ids.indices[:, :-1], ids], 1)
+        shape = concat([sp_ids.dense_shape[:-1], _ops.ExpandDims(cast(convert_to_tensor(vocab_size), dtypes.int64), 0)], 0)
+        merged = SparseTensor(indices, sp_values.values, shape)
+        return merged if already_sorted else sparse_reorder(merged)
+
+
+def sparse_retain(sp_input, to_retain):
+    """The entries where a mask holds."""
+    from runnel.ops.array_ops import reshape, where
+    sp_input = _sparse(sp_input)
+    to_retain = convert_to_tensor(to_retain)
+    places = reshape(where(to_retain), [-1])
+    return SparseTensor(_ops.GatherV2(sp_input.indices, places, 0), _ops.GatherV2(sp_input.values, places, 0),
+                        _ops.Identity(sp_input.dense_shape))
+
+
+def sparse_reset_shape(sp_input, new_shape=None):
+    """The same entries in a larger shape, or in the smallest that holds them."""
+    from runnel.ops.math_ops import reduce_max
+    sp_input = _sparse(sp_input)
+    indices, values = _ops.Identity(sp_input.indices), _ops.Identity(sp_input.values)
+    if new_shape is None:
+        shape = _ops.Maximum(convert_to_tensor(0, dtype=dtypes.int64), reduce_max(indices, 0) + 1)
+    else:
+        shape = convert_to_tensor(new_shape, dtype=dtypes.int64)
+    return SparseTensor(indices, values, shape)
+
+
+def sparse_fill_empty_rows(sp_input, default_value, name=None):
+    """(with an entry in each row, which rows had none)."""
+    sp_input = _sparse(sp_input)
+    with name_scope(name, "SparseFillEmptyRows", [sp_input]):
+        default_value = convert_to_tensor(default_value, dtype=sp_input.values.dtype)
+        out = _ops.SparseFillEmptyRows(sp_input.indices, sp_input.values, sp_input.dense_shape, default_value)
+        return SparseTensor(out[0], out[1], sp_input.dense_shape), out[2]
+
+
+def sparse_tensor_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=None):
+    """The product of a sparse and a dense matrix."""
+    sp_a = _sparse(sp_a)
+    with name_scope(name, "SparseTensorDenseMatMul", [sp_a.indices, sp_a.values, b]) as scope:
+        b = convert_to_tensor(b, name="b")
+        return _ops.SparseTensorDenseMatMul(sp_a.indices, sp_a.values, sp_a.dense_shape, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b, name=scope)
+
+
+def sparse_softmax(sp_input, name=None):
+    """The softmax over the entries of each row."""
+    with name_scope(name, "SparseSoftmax", [sp_input.indices, sp_input.values]) as scope:
+        values = _ops.SparseSoftmax(sp_input.indices, sp_input.values, sp_input.dense_shape, name=scope)
+        return SparseTensor(sp_input.indices, values, sp_input.dense_shape)
+
+
+def _pairwise(op, default_name):
+    def function(sp_a, sp_b, name=None):
+        with name_scope(name, default_name, [sp_a.indices, sp_a.values, sp_b.indices, sp_b.values]) as scope:
+            out = getattr(_ops, op)(sp_a.indices, sp_a.values, sp_a.dense_shape, sp_b.indices, sp_b.values, sp_b.dense_shape, name=scope)
+        return SparseTensor(out[0], out[1], sp_a.dense_shape)
+    function.__doc__ = "Entry by entry, where one that is missing is 0."
+    return function
+
+
+sparse_maximum = _pairwise("SparseSparseMaximum", "SparseSparseMaximum")
+sparse_minimum = _pairwise("SparseSparseMinimum", "SparseSparseMinimum")
+sparse_maximum.__name__, sparse_minimum.__name__ = "sparse_maximum", "sparse_minimum"
+
+
+def _reducer(op, doc, is_sparse):
+    def function(sp_input, axis=None, keepdims=None, reduction_axes=None, keep_dims=None, name=None):
+        from runnel.ops.math_ops import _reduction_dims
+        sp_input = _sparse(sp_input)
+        keepdims = bool(_pick("keepdims", keepdims, "keep_dims", keep_dims))
+        axis = _pick("axis", axis, "reduction_axes", reduction_axes)
+        out = getattr(_ops, op)(sp_input.indices, sp_input.values, sp_input.dense_shape, _reduction_dims(sp_input, axis), keep_dims=keepdims, name=name)
+        return SparseTensor(*out) if is_sparse else out
+    function.__doc__ = doc
+    return function
+
+
+sparse_reduce_sum = _reducer("SparseReduceSum", "The sum over dimensions, dense.", False)
+sparse_reduce_max = _reducer("SparseReduceMax", "The largest over dimensions, dense.", False)
+sparse_reduce_sum_sparse = _reducer("SparseReduceSumSparse", "The sum over dimensions, sparse.", True)
+sparse_reduce_max_sparse = _reducer("SparseReduceMaxSparse", "The largest over dimensions, sparse.", True)
+
+
+def sparse_transpose(sp_input, perm=None, name=None):
+    """Dimensions in another order; None: reversed."""
+    from runnel.ops.array_ops import gather, transpose
+    with name_scope(name, "SparseTranspose", [sp_input]):
+        sp_input = _sparse(sp_input)
+        if perm is None:
+            rank = sp_input.dense_shape.shape[0].value
+            perm = list(range(rank - 1, -1, -1)) if rank is not None else (_ops.Rank(sp_input) - 1) - _ops.Range(0, _ops.Rank(sp_input), 1)
+        indices = transpose(gather(transpose(sp_input.indices), perm))
+        return sparse_reorder(SparseTensor(indices, sp_input.values, gather(sp_input.dense_shape, perm)))
+
+
+def sparse_mask(a, mask_indices, name=None):
+    """IndexedSlices without some of their rows."""
+    from runnel.core.composite import IndexedSlices
+    from runnel.ops.array_ops import gather
+    with name_scope(name, "sparse_mask", [a, mask_indices]) as scope:
+        out_indices, to_gather = _ops.ListDiff(a.indices, mask_indices)
+        return IndexedSlices(gather(a.values, to_gather, name=scope), out_indices, a.dense_shape)
+
+
+def from_dense(tensor, name=None):
+    """The sparse form of a dense tensor."""
+    with name_scope(name, "dense_to_sparse"):
+        tensor = convert_to_tensor(tensor)
+        from runnel.ops.array_ops import zeros_like
+        indices = _ops.Where(_ops.NotEqual(tensor, zeros_like(tensor)))
+        return SparseTensor(indices, _ops.GatherNd(tensor, indices), _ops.Shape(tensor, out_type=dtypes.int64))
+
+
+def sparse_expand_dims(sp_input, axis=None, name=None):
+    """A dimension of size 1 more."""
+    from runnel.ops.array_ops import concat
+    rank = sp_input.dense_shape.shape[0].value
+    axis = -1 if axis is None else axis
+    with name_scope(name, default_name="expand_dims", values=[sp_input]):
+        axis = rank + axis + 1 if axis < 0 else axis
+        column = _ops.Fill([_ops.Shape(sp_input.indices)[0], 1], convert_to_tensor(0, dtype=dtypes.int64))
+        indices = concat([sp_input.indices[:, :axis], column, sp_input.indices[:, axis:]], 1)
+        shape = concat([sp_input.dense_shape[:axis], convert_to_tensor([1], dtype=dtypes.int64), sp_input.dense_shape[axis:]], 0)
+        return SparseTensor(indices, sp_input.values, shape)
+
+
+def sparse_eye(num_rows, num_columns=None, dtype=dtypes.float32, name=None):
+    """The unit matrix, sparse."""
+    from runnel.ops.array_ops import ones, stack
+    from runnel.ops.math_ops import cast
+    with name_scope(name, default_name="eye", values=[num_rows, num_columns]):
+        num_rows = cast(convert_to_tensor(num_rows), dtypes.int64)
+        num_columns = num_rows if num_columns is None else cast(convert_to_tensor(num_columns), dtypes.int64)
+        size = _ops.Minimum(num_rows, num_columns)
+        place = _ops.Range(convert_to_tensor(0, dtype=dtypes.int64), size, convert_to_tensor(1, dtype=dtypes.int64))
+        return SparseTensor(stack([place, place], axis=1), ones([size], dtype=dtype), stack([num_rows, num_columns]))
+
+
+def serialize_sparse(sp_input, name=None, out_type=dtypes.string):
+    """Three texts, or variants."""
+    sp_input = _sparse(sp_input)
+    return _ops.SerializeSparse(sp_input.indices, sp_input.values, sp_input.dense_shape, out_type=out_type, name=name)
+
+
+def serialize_many_sparse(sp_input, name=None, out_type=dtypes.string):
+    """Three texts, or variants, for each row."""
+    sp_input = _sparse(sp_input)
+    return _ops.SerializeManySparse(sp_input.indices, sp_input.values, sp_input.dense_shape, out_type=out_type, name=name)
+
+
+def deserialize_many_sparse(serialized_sparse, dtype, rank=None, name=None):
+    """The sparse tensor of serialized rows."""
+    return SparseTensor(*_ops.DeserializeManySparse(serialized_sparse, dtype, name=name))
+
+

@@ -1,0 +1,63 @@
+"""Random numbers that follow from a seed given with each step."""
+
+from runnel import dtypes, raw_ops as _ops
+from runnel.core.convert import convert_to_tensor
+from runnel.core.framework import name_scope
+from runnel.core.tensor_util import shape_tensor
+
+
+def _keys(seed):
+    key, counter = _ops.StatelessRandomGetKeyCounter(seed)
+    return key, counter, _ops.StatelessRandomGetAlg()
+
+
+def stateless_random_uniform(shape, seed, minval=0, maxval=None, dtype=dtypes.float32, name=None, alg="auto_select"):
+    """Numbers evenly between two limits."""
+    dtype = dtypes.as_dtype(dtype)
+    if maxval is None:
+        if dtype.is_integer and minval is not None:
+            raise ValueError("Must specify maxval for integer dtype %r" % dtype)
+        maxval = None if dtype.is_integer else 1
+    with name_scope(name, "stateless_random_uniform", [shape, seed, minval, maxval]) as scope:
+        shape = shape_tensor(shape)
+        key, counter, algorithm = _keys(seed)
+        if dtype.is_integer:
+            if minval is None:
+                return _ops.StatelessRandomUniformFullIntV2(shape, key, counter, algorithm, dtype=dtype, name=scope)
+            minval = convert_to_tensor(minval, dtype=dtype, name="min")
+            maxval = convert_to_tensor(maxval, dtype=dtype, name="max")
+            return _ops.StatelessRandomUniformIntV2(shape, key, counter, algorithm, minval, maxval, name=scope)
+        minval = convert_to_tensor(minval, dtype=dtype, name="min")
+        maxval = convert_to_tensor(maxval, dtype=dtype, name="max")
+        values = _ops.StatelessRandomUniformV2(shape, key, counter, algorithm, dtype=dtype)
+        return _ops.AddV2(values * (maxval - minval), minval, name=scope)
+
+
+def _normal(op, default_name):
+    def function(shape, seed, mean=0.0, stddev=1.0, dtype=dtypes.float32, name=None, alg="auto_select"):
+        with name_scope(name, default_name, [shape, seed, mean, stddev]) as scope:
+            shape = shape_tensor(shape)
+            mean = convert_to_tensor(mean, dtype=dtype, name="mean")
+            stddev = convert_to_tensor(stddev, dtype=dtype, name="stddev")
+            key, counter, algorithm = _keys(seed)
+            values = getattr(_ops, op)(shape, key, counter, algorithm, dtype=dtype)
+            return _ops.AddV2(values * stddev, mean, name=scope)
+    function.__name__ = default_name
+    function.__doc__ = "Numbers of a normal distribution, by a seed of two numbers."
+    return function
+
+
+stateless_random_normal = _normal("StatelessRandomNormalV2", "stateless_random_normal")
+stateless_truncated_normal = _normal("StatelessTruncatedNormalV2", "stateless_truncated_normal")
+
+
+def stateless_multinomial(logits, num_samples, seed, output_dtype=dtypes.int64, name=None):
+    """Numbers drawn by unnormalised log-probabilities."""
+    with name_scope(name, "stateless_multinomial", [logits, seed]):
+        return _ops.StatelessMultinomial(convert_to_tensor(logits, name="logits"), num_samples, seed, output_dtype=output_dtype)
+
+
+def stateless_categorical(logits, num_samples, seed, dtype=dtypes.int64, name=None):
+    """Numbers drawn by unnormalised log-probabilities."""
+    with name_scope(name, "stateless_categorical", [logits, seed]):
+        return stateless_multinomial(logits, num_samples, seed, dtype)

@@ -1,0 +1,798 @@
+"""Variables: what a graph keeps from step to step.
+
+tf.Variable makes one of two kinds: a reference (the default) or a resource. Both are Variables.
+"""
+
+from runnel import _core, dtypes, raw_ops
+from runnel.core import convert, framework, tensor_shape
+from runnel.core.composite import IndexedSlices
+from runnel.core.deprecation import warn_once
+from runnel.core.framework import GraphKeys, Tensor
+
+_use_resource = False
+
+
+class VariableSynchronization:
+    """When copies of a variable are brought together."""
+
+    AUTO, NONE, ON_WRITE, ON_READ = 0, 1, 2, 3
+
+
+class VariableAggregation:
+    """How they are."""
+
+    NONE, SUM, MEAN, ONLY_FIRST_REPLICA, ONLY_FIRST_TOWER = 0, 1, 2, 3, 3
+
+
+def enable_resource_variables():
+    """From now on tf.Variable and tf.get_variable make resource variables."""
+    global _use_resource
+    _use_resource = True
+
+
+def disable_resource_variables():
+    """From now on tf.Variable and tf.get_variable make reference variables."""
+    global _use_resource
+    _use_resource = False
+
+
+def resource_variables_enabled():
+    """Whether they make resource variables."""
+    return _use_resource
+
+
+# --- Making one
+
+def _wants_resource(use_resource):
+    with framework.init_scope():
+        if _core.current() is None:
+            return True
+    if use_resource is None:
+        from runnel.ops import variable_scopes
+        use_resource = variable_scopes.get_variable_scope().use_resource
+    return _use_resource if use_resource is None else use_resource
+
+
+def default_variable_creator(next_creator=None, **kwargs):
+    """What makes a variable when no creator scope does."""
+    resource = _wants_resource(kwargs.pop("use_resource", None))
+    if resource:
+        from runnel.ops.resource_variable import ResourceVariable
+        kwargs.pop("expected_shape", None)
+        return ResourceVariable(**kwargs)
+    return RefVariable(**kwargs)
+
+
+class _VariableMeta(type):
+    def __call__(cls, *args, **kwargs):
+        if cls is not Variable:
+            return super().__call__(*args, **kwargs)
+        kwargs = _named(args, kwargs)
+        variable_def = kwargs.pop("variable_def", None)
+        if variable_def is not None:
+            return Variable.from_proto(variable_def, kwargs.get("import_scope"))
+        kwargs.pop("import_scope", None)
+        graph = framework.get_default_graph()
+        make = default_variable_creator
+        for creator in graph._scopes.get("variable_creators", ()):
+            make = _chain(creator, make)
+        return make(**kwargs)
+
+
+def _chain(creator, following):
+    return lambda **kwargs: creator(following, **kwargs)
+
+
+_ARGUMENTS = ("initial_value", "trainable", "collections", "validate_shape", "caching_device", "name",
+              "variable_def", "dtype", "expected_shape", "import_scope", "constraint",
+              "use_resource", "synchronization", "aggregation", "shape")
+_DEFAULTS = {"validate_shape": True, "synchronization": VariableSynchronization.AUTO,
+             "aggregation": VariableAggregation.NONE}
+
+
+def _named(args, kwargs):
+    if len(args) > len(_ARGUMENTS):
+        raise TypeError("Variable takes at most %d arguments" % len(_ARGUMENTS))
+    out = {name: _DEFAULTS.get(name) for name in _ARGUMENTS}
+    given = dict(zip(_ARGUMENTS, args))
+    for name, value in kwargs.items():
+        if name not in out:
+            raise TypeError("Variable has no argument %r" % name)
+        if name in given:
+            raise TypeError("Variable got two values for %r" % name)
+        given[name] = value
+    out.update(given)
+    return out
+
+
+def _location(name):
+    """The bytes of an AttrValue: a list of the string "loc:@name"."""
+    text = b"loc:@" + name.encode()
+    row = b"\x12" + _size(len(text)) + text
+    return b"\x0a" + _size(len(row)) + row
+
+
+def _size(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+class _Located:
+    """A context in which new nodes say that they belong to `name`, a node that may not be there
+    yet."""
+
+    __slots__ = ("_graph", "_name", "_before")
+
+    def __init__(self, graph, name):
+        self._graph, self._name = graph, name
+
+    def __enter__(self):
+        self._before = self._graph._attributes
+        after = dict(self._before)
+        after["_class"] = _location(self._name)
+        self._graph._attributes = after
+
+    def __exit__(self, *exc):
+        self._graph._attributes = self._before
+
+
+def _checked_collections(collections, trainable):
+    if collections is None:
+        collections = [GraphKeys.GLOBAL_VARIABLES]
+    if not isinstance(collections, (list, tuple, set)):
+        raise ValueError("collections argument to Variable constructor must be a list, tuple, or set. "
+                         "Got %s of type %s" % (collections, type(collections)))
+    if trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
+        collections = list(collections) + [GraphKeys.TRAINABLE_VARIABLES]
+    return collections
+
+
+def _checked_trainable(synchronization, trainable, name):
+    on_read = synchronization == VariableSynchronization.ON_READ
+    if trainable is None:
+        return not on_read
+    if trainable and on_read:
+        raise ValueError("Synchronization value can be set to VariableSynchronization.ON_READ only "
+                         "for non-trainable variables. You have specified trainable=True and "
+                         "synchronization=VariableSynchronization.ON_READ.")
+    return bool(trainable)
+
+
+class SaveSliceInfo:
+    """Which part of a larger variable one is, for checkpoints."""
+
+    def __init__(self, full_name=None, full_shape=None, var_offset=None, var_shape=None,
+                 save_slice_info_def=None, import_scope=None):
+        if save_slice_info_def is not None:
+            full_name = framework.prepend_name_scope(save_slice_info_def.full_name, import_scope)
+            full_shape = list(save_slice_info_def.full_shape)
+            var_offset = list(save_slice_info_def.var_offset)
+            var_shape = list(save_slice_info_def.var_shape)
+        self.full_name = full_name
+        self.full_shape = full_shape
+        self.var_offset = var_offset
+        self.var_shape = var_shape
+
+    @property
+    def spec(self):
+        """The text of checkpoints: "4 2 0,2:0,2"."""
+        shape = " ".join("%d" % d for d in self.full_shape) + " "
+        return shape + ":".join("%d,%d" % row for row in zip(self.var_offset, self.var_shape))
+
+    def to_proto(self, export_scope=None):
+        from runnel.core.protobuf import message_class
+        if export_scope and not self.full_name.startswith(export_scope):
+            return None
+        return message_class("SaveSliceInfoDef")(
+            full_name=framework.strip_name_scope(self.full_name, export_scope),
+            full_shape=self.full_shape, var_offset=self.var_offset, var_shape=self.var_shape)
+
+
+class Variable(metaclass=_VariableMeta):
+    """State of a graph, with an initial value.
+
+        w = tf.Variable(tf.zeros([784, 10]), name="w")
+
+    Args:
+      initial_value: a tensor or what becomes one, or a function that makes it.
+      trainable: whether optimizers change it if they are not told otherwise.
+      collections: the names of collections it goes to; None: that of the global variables.
+      validate_shape: the initial value's shape must be known, and is the variable's.
+      caching_device: where reads are kept.
+      name: of the variable, made unique.
+      dtype: of the value; None: the initial value's.
+      constraint: a function that optimizers apply to the value after each update.
+      use_resource: a resource rather than a reference; None: what the scopes say.
+
+    A variable has no value in a session before its `initializer` has run
+    (tf.global_variables_initializer() runs all).
+    """
+
+    __array_priority__ = 100
+    SaveSliceInfo = SaveSliceInfo
+    _in_graph_mode = True
+
+    # What the two kinds say in their own way: _as_graph_element, value, read_value, assign …
+
+    def _AsTensor(self):
+        return self.value()
+
+    def _TensorConversionFunction(self, dtype=None, name=None, as_ref=False):
+        return self._dense_var_to_tensor(dtype, name, as_ref)
+
+    @property
+    def name(self):
+        """The name of the variable's tensor, such as "w:0"."""
+        return self._name
+
+    @property
+    def _shared_name(self):
+        return self._name[:self._name.index(":")] if ":" in self._name else self._name
+
+    @property
+    def trainable(self):
+        return self._trainable
+
+    @property
+    def synchronization(self):
+        return self._synchronization
+
+    @property
+    def aggregation(self):
+        return self._aggregation
+
+    @property
+    def constraint(self):
+        return self._constraint
+
+    @property
+    def initializer(self):
+        """The operation that gives it its initial value."""
+        return self._initializer_op
+
+    @property
+    def initial_value(self):
+        """The tensor of the initial value. Depends on nothing that must be initialized before."""
+        return self._initial_value
+
+    def get_shape(self):
+        return self.shape
+
+    def initialized_value(self):
+        """Its value, or its initial value while it has none."""
+        if _core.current() is None:
+            return self.value()
+        from runnel.ops import control_flow
+        return control_flow.cond(is_variable_initialized(self), self.read_value,
+                                 lambda: self.initial_value)
+
+    def load(self, value, session=None):
+        """Gives it a value in a session."""
+        if session is None:
+            from runnel.core import session as session_lib
+            session = session_lib.get_default_session()
+            if session is None:
+                raise ValueError("Either session argument should be provided or default session "
+                                 "should be established")
+        session.run(self.initializer, {self.initializer.inputs[1]: value})
+
+    def count_up_to(self, limit):
+        """Adds one, or an OutOfRangeError at the limit; the value before."""
+        from runnel.ops import state_ops
+        return state_ops.count_up_to(self, limit)
+
+    def batch_scatter_update(self, sparse_delta, use_locking=False, name=None):
+        """Rows of each batch: self[b, indices[b, i]] = values[b, i]."""
+        from runnel.ops import state_ops
+        return state_ops.batch_scatter_update(self, sparse_delta.indices, sparse_delta.values,
+                                              use_locking=use_locking, name=name)
+
+    def _set_save_slice_info(self, save_slice_info):
+        self._save_slice_info = save_slice_info
+
+    def _get_save_slice_info(self):
+        return self._save_slice_info
+
+    def ref(self):
+        """What can be a key of dictionaries."""
+        return _Reference(self)
+
+    experimental_ref = ref
+
+    def experimental_deref(self):
+        return self
+
+    @staticmethod
+    def from_proto(variable_def, import_scope=None):
+        """The variable that a VariableDef of the default graph tells of."""
+        if variable_def.is_resource:
+            from runnel.ops.resource_variable import ResourceVariable
+            return ResourceVariable(variable_def=variable_def, import_scope=import_scope)
+        return RefVariable(variable_def=variable_def, import_scope=import_scope)
+
+    def _proto_base(self, export_scope):
+        """A VariableDef of what both kinds have; None: outside of the scope."""
+        from runnel.core.protobuf import message_class
+        if export_scope is not None and not self._name.startswith(export_scope):
+            return None
+        out = message_class("VariableDef")(
+            trainable=self.trainable, synchronization=int(self._synchronization),
+            aggregation=int(self._aggregation))
+        if self._initial_value is not None:
+            out.initial_value_name = framework.strip_name_scope(self._initial_value.name, export_scope)
+        out.initializer_name = framework.strip_name_scope(self._initializer_op.name, export_scope)
+        if self._save_slice_info:
+            out.save_slice_info_def.MergeFrom(self._save_slice_info.to_proto(export_scope))
+        return out
+
+    def __iter__(self):
+        raise TypeError("'Variable' object is not iterable.")
+
+    def __hash__(self):
+        return id(self)
+
+    def __eq__(self, other):
+        return self is other
+
+    def __ne__(self, other):
+        return self is not other
+
+    def __repr__(self):
+        return "<tf.Variable '%s' shape=%s dtype=%s>" % (self.name, self.shape, self.dtype.name)
+
+    def __getitem__(self, item):
+        # What is read may be assigned to: w[1:3].assign(x).
+        tensor = self.value()[item]
+        tensor._variable = self
+        tensor.assign = lambda value, name=None: self._assign_slice(tensor, value, name)
+        return tensor
+
+    def _slice_inputs(self, tensor):
+        op = tensor.op
+        if op.type != "StridedSlice":
+            raise ValueError("only slices of variables can be assigned to")
+        masks = {key: op.get_attr(key) for key in (
+            "begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")}
+        return op.inputs[1], op.inputs[2], op.inputs[3], masks
+
+
+class _Reference:
+    __slots__ = ("_variable",)
+
+    def __init__(self, variable):
+        self._variable = variable
+
+    def deref(self):
+        return self._variable
+
+    def __eq__(self, other):
+        return isinstance(other, _Reference) and self._variable is other._variable
+
+    def __hash__(self):
+        return id(self._variable)
+
+
+def _operator(name):
+    def method(self, *args, **kwargs):
+        return getattr(self._AsTensor(), name)(*args, **kwargs)
+    method.__name__ = name
+    return method
+
+
+for _name in ("abs neg invert add radd sub rsub mul rmul div rdiv truediv rtruediv floordiv rfloordiv "
+              "mod rmod pow rpow matmul rmatmul and rand or ror xor rxor lt le gt ge").split():
+    setattr(Variable, "__%s__" % _name, _operator("__%s__" % _name))
+VariableV1 = Variable
+
+
+# --- Reference variables
+
+class RefVariable(Variable):
+    """A variable whose tensor is a reference: a VariableV2 node."""
+
+    def __init__(self, initial_value=None, trainable=None, collections=None, validate_shape=True,
+                 caching_device=None, name=None, variable_def=None, dtype=None, expected_shape=None,
+                 import_scope=None, constraint=None, synchronization=None, aggregation=None,
+                 shape=None):
+        if variable_def is not None:
+            self._init_from_proto(variable_def, import_scope)
+            return
+        if initial_value is None:
+            raise ValueError("initial_value must be specified.")
+        if constraint is not None and not callable(constraint):
+            raise ValueError("The `constraint` argument must be a callable.")
+        self._synchronization = synchronization or VariableSynchronization.AUTO
+        self._aggregation = aggregation or VariableAggregation.NONE
+        self._trainable = _checked_trainable(self._synchronization, trainable, name)
+        collections = _checked_collections(collections, self._trainable)
+        self._caching_device = caching_device
+        self._save_slice_info = None
+        self._constraint = constraint
+        dtype = None if dtype is None else dtypes.as_dtype(dtype)
+        with framework.init_scope():
+            if _core.current() is None:
+                raise RuntimeError("Reference variables are not supported when eager execution is "
+                                   "enabled; tf.enable_resource_variables() makes resource variables")
+            self._build(initial_value, validate_shape, caching_device, name, dtype, shape)
+            framework.add_to_collections(collections, self)
+
+    def _build(self, initial_value, validate_shape, caching_device, name, dtype, shape):
+        from_function = callable(initial_value)
+        with framework.name_scope(name, "Variable",
+                                  [] if from_function else [initial_value]) as scope:
+            graph = framework.get_default_graph()
+            if from_function:
+                with _Located(graph, scope[:-1]):
+                    with framework.name_scope("Initializer"), framework.device(None):
+                        self._initial_value = convert.convert_to_tensor(
+                            initial_value(), dtype, name="initial_value")
+                    self._make_node(shape, validate_shape, scope)
+            else:
+                self._initial_value = convert.convert_to_tensor(
+                    initial_value, dtype, name="initial_value")
+                _check_not_inside(self._initial_value, name)
+                self._make_node(shape, validate_shape, scope)
+            if validate_shape and not self._initial_value.shape.is_fully_defined():
+                raise ValueError("initial_value must have a shape specified: %s" % self._initial_value)
+            self._initializer_op = raw_ops.Assign(
+                ref=self._variable, value=guarded(scope, self._initial_value),
+                validate_shape=validate_shape).op
+            where = (framework.colocate_with(self._variable.op) if caching_device is None
+                     else framework.device(caching_device))
+            with where:
+                self._snapshot = raw_ops.Identity(input=self._variable, name="read")
+
+    def _make_node(self, shape, validate_shape, scope):
+        if shape is None:
+            shape = self._initial_value.shape if validate_shape else tensor_shape.unknown_shape()
+        self._variable = raw_ops.VariableV2(shape=shape, dtype=self._initial_value.dtype.base_dtype,
+                                            name=scope)
+        self._name = self._variable.name
+
+    def _init_from_proto(self, proto, import_scope):
+        graph = framework.get_default_graph()
+
+        def element(name):
+            return graph.as_graph_element(framework.prepend_name_scope(name, import_scope))
+
+        self._variable = element(proto.variable_name)
+        self._name = self._variable.name
+        self._initializer_op = element(proto.initializer_name)
+        self._initial_value = element(proto.initial_value_name) if proto.initial_value_name else None
+        self._snapshot = element(proto.snapshot_name)
+        self._trainable = proto.trainable
+        self._synchronization = proto.synchronization
+        self._aggregation = proto.aggregation
+        self._save_slice_info = None
+        if proto.HasField("save_slice_info_def"):
+            self._save_slice_info = SaveSliceInfo(save_slice_info_def=proto.save_slice_info_def,
+                                                  import_scope=import_scope)
+        self._caching_device = None
+        self._constraint = None
+
+    def to_proto(self, export_scope=None):
+        """Its VariableDef; None if it is outside of `export_scope`."""
+        out = self._proto_base(export_scope)
+        if out is not None:
+            out.variable_name = framework.strip_name_scope(self._variable.name, export_scope)
+            out.snapshot_name = framework.strip_name_scope(self._snapshot.name, export_scope)
+        return out
+
+    def _as_graph_element(self):
+        return self._variable
+
+    def _dense_var_to_tensor(self, dtype=None, name=None, as_ref=False):
+        if dtype is not None and not dtype.is_compatible_with(self.dtype):
+            raise ValueError("Incompatible type conversion requested to type '%s' for variable of "
+                             "type '%s'" % (dtype.name, self.dtype.name))
+        return self._variable if as_ref else self._snapshot
+
+    def _ref(self):
+        return self._variable
+
+    def value(self):
+        """The last read of it that the graph has."""
+        return self._snapshot
+
+    def read_value(self):
+        """A new read."""
+        return raw_ops.Identity(input=self._variable, name="read")
+
+    def eval(self, session=None):
+        """Its value in a session."""
+        return self._variable.eval(session=session)
+
+    def is_initialized(self, name=None):
+        return raw_ops.IsVariableInitialized(ref=self._variable, name=name)
+
+    def set_shape(self, shape):
+        self._variable.set_shape(shape)
+        self._snapshot.set_shape(shape)
+
+    @property
+    def op(self):
+        return self._variable.op
+
+    @property
+    def dtype(self):
+        return self._variable.dtype
+
+    @property
+    def device(self):
+        return self._variable.device
+
+    @property
+    def graph(self):
+        return self._variable.graph
+
+    @property
+    def _distribute_strategy(self):
+        return None
+
+    @property
+    def shape(self):
+        return self._variable.shape
+
+    def assign(self, value, use_locking=False, name=None, read_value=True):
+        """Gives it a value; the result is the variable after that."""
+        out = raw_ops.Assign(ref=self._variable, value=value, use_locking=use_locking, name=name)
+        return out if read_value else out.op
+
+    def assign_add(self, delta, use_locking=False, name=None, read_value=True):
+        """Adds to it."""
+        out = raw_ops.AssignAdd(ref=self._variable, value=delta, use_locking=use_locking, name=name)
+        return out if read_value else out.op
+
+    def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
+        """Subtracts from it."""
+        out = raw_ops.AssignSub(ref=self._variable, value=delta, use_locking=use_locking, name=name)
+        return out if read_value else out.op
+
+    def _scatter(self, op, sparse_delta, use_locking, name):
+        if not isinstance(sparse_delta, IndexedSlices):
+            raise TypeError("sparse_delta is not IndexedSlices: %s" % (sparse_delta,))
+        return getattr(raw_ops, op)(ref=self._variable, indices=sparse_delta.indices,
+                                    updates=sparse_delta.values, use_locking=use_locking, name=name)
+
+    def _scatter_nd(self, op, indices, updates, name):
+        return getattr(raw_ops, op)(ref=self._variable, indices=indices, updates=updates,
+                                    use_locking=True, name=name)
+
+    def _assign_slice(self, tensor, value, name):
+        begin, end, strides, masks = self._slice_inputs(tensor)
+        return raw_ops.StridedSliceAssign(ref=self._variable, begin=begin, end=end, strides=strides,
+                                          value=value, name=name, **masks)
+
+
+def _add_scatters(cls):
+    """scatter_add(slices) … and scatter_nd_add(indices, updates) … of a class of variables."""
+    def rows(op):
+        def method(self, sparse_delta, use_locking=False, name=None):
+            return self._scatter(op, sparse_delta, use_locking, name)
+        return method
+
+    def elements(op):
+        def method(self, indices, updates, name=None):
+            return self._scatter_nd(op, indices, updates, name)
+        return method
+
+    for op in ("Add", "Sub", "Mul", "Div", "Min", "Max", "Update"):
+        setattr(cls, "scatter_" + op.lower(), rows("Scatter" + op))
+    for op in ("Add", "Sub", "Update", "Max", "Min"):
+        setattr(cls, "scatter_nd_" + op.lower(), elements("ScatterNd" + op))
+
+
+_add_scatters(RefVariable)
+
+
+def _check_not_inside(initial_value, name):
+    if initial_value.op is not None and initial_value.op._get_control_flow_context() is not None:
+        raise ValueError("Initializer for variable %s is from inside a control-flow construct, such as "
+                         "a loop or conditional. When creating a variable inside a loop or "
+                         "conditional, use a lambda as the initializer." % name)
+
+
+def _to_tensor(value, dtype=None, name=None, as_ref=False):
+    return value._dense_var_to_tensor(dtype, name, as_ref)
+
+
+convert.register_tensor_conversion_function(Variable, _to_tensor)
+
+
+# --- Initial values that read other variables
+
+_VARIABLE_OPS = frozenset(("Variable", "VariableV2", "AutoReloadVariable", "VarHandleOp",
+                           "ReadVariableOp"))
+
+
+def guarded(scope, initial_value):
+    """`initial_value` with reads of other variables made safe: where they have no value yet, their
+    initial values are read. Loops are left alone."""
+    op = initial_value.op
+    if op is None or not op.inputs:
+        return initial_value
+    if not _reads_variables(op):
+        return initial_value
+    return _safe_copy(initial_value, scope, {})
+
+
+def _reads_variables(op):
+    """Whether a variable is among what `op` is made of; nothing where there is a loop."""
+    found, seen, path = False, set(), set()
+    stack = [(op, iter([t.op for t in op.inputs] + list(op.control_inputs)))]
+    path.add(op)
+    while stack:
+        node, rest = stack[-1]
+        following = next(rest, None)
+        if following is None:
+            stack.pop()
+            path.discard(node)
+            seen.add(node)
+            continue
+        if following in path:
+            return False
+        if following in seen:
+            continue
+        found = found or following.type in _VARIABLE_OPS
+        path.add(following)
+        stack.append((following, iter([t.op for t in following.inputs] +
+                                      list(following.control_inputs))))
+    return found or op.type in _VARIABLE_OPS
+
+
+def _safe_copy(tensor, scope, done):
+    op = tensor.op
+    if op.type in ("IsVariableInitialized", "VarIsInitializedOp", "ReadVariableOp"):
+        return tensor
+    if op.type in ("Variable", "VariableV2", "VarHandleOp"):
+        return _initialized_or_first(tensor)
+    copy = done.get(op)
+    if copy is None:
+        inputs = [_safe_copy(item, scope, done) for item in op.inputs]
+        if all(a is b for a, b in zip(inputs, op.inputs)):
+            copy = op
+        else:
+            copy = _copy_with(op, inputs, scope)
+        done[op] = copy
+    return copy.outputs[tensor.value_index]
+
+
+def _initialized_or_first(tensor):
+    """For the node of a variable: its value, or its initial value."""
+    op = tensor.op
+    for variable in (op.graph.get_collection(GraphKeys.GLOBAL_VARIABLES) +
+                     op.graph.get_collection(GraphKeys.LOCAL_VARIABLES)):
+        if getattr(variable, "op", None) is op:
+            return tensor if op.type == "VarHandleOp" else variable.initialized_value()
+    return tensor
+
+
+def _copy_with(op, inputs, scope):
+    attrs = {}
+    for name, value in op.node_def.attr.items():
+        attrs[name] = value
+    name = op.name + "_" + scope
+    graph = op.graph
+    with graph.name_scope(None), graph.control_dependencies(None):
+        # What was a reference is a value in the copy.
+        kind = "Switch" if op.type == "RefSwitch" else op.type
+        return graph.create_op(kind, inputs, name=name, attrs=attrs)
+
+
+# --- Lists of variables, and what makes all of them ready
+
+def _listing(key, text):
+    def function(scope=None):
+        return framework.get_collection(key, scope)
+    function.__doc__ = text
+    return function
+
+
+global_variables = _listing(GraphKeys.GLOBAL_VARIABLES, "The variables that all of a cluster share.")
+local_variables = _listing(GraphKeys.LOCAL_VARIABLES, "The variables of this process alone.")
+model_variables = _listing(GraphKeys.MODEL_VARIABLES, "The variables that a prediction reads.")
+moving_average_variables = _listing(GraphKeys.MOVING_AVERAGE_VARIABLES,
+                                    "The variables that have moving averages.")
+
+
+def trainable_variables(scope=None):
+    """The variables that optimizers change if they are not told otherwise."""
+    return framework.get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
+
+
+def _all_saveable_objects(scope=None):
+    return (framework.get_collection(GraphKeys.GLOBAL_VARIABLES, scope) +
+            framework.get_collection(GraphKeys.SAVEABLE_OBJECTS, scope))
+
+
+def all_variables():
+    """The older name of global_variables."""
+    warn_once("all_variables", "global_variables")
+    return global_variables()
+
+
+def variables_initializer(var_list, name="init"):
+    """An operation that gives all variables of the list their initial values."""
+    from runnel.ops.control_flow import group
+    if var_list and _core.current() is not None:
+        return group(*[v.initializer for v in var_list], name=name)
+    return group(name=name)
+
+
+def global_variables_initializer():
+    """An operation that gives the global variables their initial values."""
+    from runnel.ops.control_flow import group
+    if _core.current() is None:
+        return group(name="global_variables_initializer")
+    return variables_initializer(global_variables())
+
+
+def local_variables_initializer():
+    """An operation that gives the local variables their initial values."""
+    from runnel.ops.control_flow import group
+    if _core.current() is None:
+        return group(name="local_variables_initializer")
+    return variables_initializer(local_variables())
+
+
+def initialize_variables(var_list, name="init"):
+    """The older name of variables_initializer."""
+    warn_once("initialize_variables", "variables_initializer")
+    return variables_initializer(var_list, name=name)
+
+
+def initialize_all_variables():
+    """The older name of global_variables_initializer."""
+    warn_once("initialize_all_variables", "global_variables_initializer")
+    return global_variables_initializer()
+
+
+def initialize_local_variables():
+    """The older name of local_variables_initializer."""
+    warn_once("initialize_local_variables", "local_variables_initializer")
+    return local_variables_initializer()
+
+
+def is_variable_initialized(variable):
+    """Whether a variable has a value, a tensor."""
+    from runnel.ops import state_ops
+    return state_ops.is_variable_initialized(variable)
+
+
+def assert_variables_initialized(var_list=None):
+    """An operation that fails if a variable has no value."""
+    if var_list is None:
+        var_list = global_variables() + local_variables()
+    if not var_list:
+        var_list = [op.outputs[0] for op in framework.get_default_graph().get_operations()
+                    if op.type in ("Variable", "VariableV2", "AutoReloadVariable")]
+    if not var_list:
+        return None
+    ranks = []
+    for variable in var_list:
+        with framework.colocate_with(variable.op):
+            ranks.append(raw_ops.Rank(input=variable))
+    return ranks[0] if len(ranks) == 1 else raw_ops.Pack(values=ranks)
+
+
+def report_uninitialized_variables(var_list=None, name="report_uninitialized_variables"):
+    """The names of those that have no value, a vector of strings."""
+    from runnel.ops import array_ops
+    if var_list is None:
+        var_list = global_variables() + local_variables()
+        if not var_list:
+            var_list = [op.outputs[0] for op in framework.get_default_graph().get_operations()
+                        if op.type in ("Variable", "VariableV2", "AutoReloadVariable")]
+    with framework.name_scope(name):
+        ready = [is_variable_initialized(v) for v in var_list]
+        with framework.device("/cpu:0"):
+            if not var_list:
+                return convert.constant([], dtype=dtypes.string)
+            missing = raw_ops.LogicalNot(x=raw_ops.Pack(values=ready, name="stack"))
+            names = convert.constant([v.op.name if isinstance(v, Tensor) else v._shared_name
+                                      for v in var_list])
+            return array_ops.boolean_mask(names, missing)

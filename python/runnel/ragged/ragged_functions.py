@@ -1,0 +1,420 @@
+"""Functions of `tf` on ragged tensors. `install` puts a function that looks for them before each of those that can take them."""
+
+import functools
+import importlib
+
+from runnel import dtypes, raw_ops as _ops
+from runnel.core import convert
+from runnel.core.framework import name_scope
+from runnel.ops import array_ops, math_ops
+
+
+def _is_ragged(value):
+    from runnel.ragged.ragged_tensor import RaggedTensor, RaggedTensorValue
+    return isinstance(value, (RaggedTensor, RaggedTensorValue))
+
+
+def _as_ragged(value):
+    from runnel.ragged.ragged_tensor import as_ragged_or_tensor
+    return as_ragged_or_tensor(value)
+
+
+# Element by element.
+
+
+def _aligned(value, like, rank):
+    """What stands beside the flat values of `like`: a ragged tensor's flat values, or a tensor spread over rows."""
+    if _is_ragged(value):
+        value = _as_ragged(value)
+        if value.ragged_rank != like.ragged_rank:
+            raise ValueError("ragged tensors of different ragged ranks do not broadcast here: %d and %d" % (value.ragged_rank, like.ragged_rank))
+        if value.nested_row_splits != like.nested_row_splits:
+            from runnel.core import framework
+            from runnel.ops import check_ops
+            checks = [check_ops.assert_equal(a, b, message="Inputs must have identical ragged splits") for a, b in zip(
+                value.nested_row_splits, like.nested_row_splits) if a is not b]
+            with framework.control_dependencies([check for check in checks if check is not None]):
+                return array_ops.identity(value.flat_values)
+        return value.flat_values
+    value = convert.convert_to_tensor(value, dtype_hint=like.dtype)
+    inner = rank - like.ragged_rank
+    if value._rank() is None or value._rank() < inner or value._rank() == 0:
+        return value
+    dims = value.shape.as_list()
+    if len(dims) < rank or any(size != 1 for size in dims[1:like.ragged_rank + 1]):
+        raise ValueError("a tensor of shape %s does not broadcast with a ragged one of shape %s here" % (value.shape, like.shape))
+    value = array_ops.squeeze(value, list(range(1, like.ragged_rank + 1)))
+    if dims[0] == 1:
+        return value
+    for rows in like.nested_value_rowids():
+        value = array_ops.gather(value, rows)
+    return value
+
+
+def _elementwise(function, name, args, kwargs):
+    """A function applied to flat values; the first two arguments, and any that is ragged, belong to elements."""
+    given = list(args) + list(kwargs.values())
+    like = _as_ragged(next(value for value in given if _is_ragged(value)))
+    rank = like.shape.ndims or like.ragged_rank + 1
+    count = 2 if name in _BINARY else 1
+    args = [_aligned(value, like, rank) if _is_ragged(value) or i < count else value for i, value in enumerate(args)]
+    kwargs = {key: _aligned(value, like, rank) if _is_ragged(value) or (key in ("x", "y") and name in _BINARY) else value
+              for key, value in kwargs.items()}
+    return like.with_flat_values(function(*args, **kwargs))
+
+
+def map_flat_values(op, *args, **kwargs):
+    """`op` of the flat values of the ragged tensors among the arguments, in the rows of the first of them.
+
+        tf.ragged.map_flat_values(tf.ones_like, rt)
+
+    Without any of them it is op(*args, **kwargs).
+    """
+    from runnel import nest
+    found = [_as_ragged(value) for value in nest.flatten([list(args), kwargs]) if _is_ragged(value)]
+    if not found:
+        return op(*args, **kwargs)
+    like, rank = found[0], found[0].shape.ndims or found[0].ragged_rank + 1
+
+    def flat(value):
+        if isinstance(value, (list, tuple)):
+            return type(value)(flat(v) for v in value)
+        return _aligned(value, like, rank) if _is_ragged(value) else value
+
+    result = op(*flat(list(args)), **{key: flat(value) for key, value in kwargs.items()})
+    return like.with_flat_values(result)
+
+
+# Rows.
+
+
+def gather(params, indices, axis=None, batch_dims=0, name=None, validate_indices=None):
+    """Rows of a ragged tensor, or of a tensor by ragged indices."""
+    if axis not in (None, 0) or batch_dims:
+        raise NotImplementedError("tf.gather of ragged tensors along axis 0 only, without batch_dims")
+    with name_scope(name, "RaggedGather"):
+        if _is_ragged(indices):
+            indices = _as_ragged(indices)
+            return indices.with_values(gather(params, indices.values))
+        if not _is_ragged(params):
+            return array_ops.gather(params, indices)
+        params, indices = _as_ragged(params), convert.convert_to_tensor(indices, dtype_hint=dtypes.int64)
+        if indices._rank() == 0:
+            return params[indices]
+        if indices._rank() != 1:
+            from runnel.ragged.ragged_tensor import RaggedTensor
+            flat = gather(params, array_ops.reshape(indices, [-1]))
+            size = array_ops.shape(indices, out_type=params.row_splits.dtype)
+            return RaggedTensor.from_row_splits(flat, math_ops.range(size[0] + 1) * size[1], validate=False)
+        return _pick_rows(params, array_ops.gather(params.row_starts(), indices), array_ops.gather(params.row_lengths(), indices))
+
+
+def _pick_rows(params, starts, lengths):
+    """Rows that begin at `starts` of the values and are so long."""
+    from runnel.ragged.ragged_tensor import RaggedTensor, _spans
+    places, splits = _spans(starts, lengths)
+    values = gather(params.values, places) if _is_ragged(params.values) else array_ops.gather(params.values, places)
+    return RaggedTensor(values, splits, internal=True)
+
+
+def get_item(ragged, key):
+    """ragged[key], a tuple."""
+    first, rest = key[0], key[1:]
+    if first is Ellipsis:
+        missing = (ragged.shape.ndims or 0) - sum(k is not None for k in rest)
+        return get_item(ragged, (slice(None),) * missing + rest)
+    if first is None:
+        return expand_dims(ragged, 0)
+    if not isinstance(first, slice):
+        splits = ragged.row_splits
+        first = math_ops.cast(first, splits.dtype)
+        first = array_ops.where(first < 0, first + ragged.nrows(), first)
+        row = ragged.values[splits[first]:splits[first + 1]]
+        return row[rest] if rest else row
+    picked = ragged
+    if first != slice(None):
+        picked = gather(ragged, math_ops.range(ragged.nrows())[first])
+    if not rest:
+        return picked
+    return _inner_item(picked, rest)
+
+
+def _inner_item(ragged, key):
+    """ragged[:, key...]"""
+    first, rest = key[0], key[1:]
+    if first is None:
+        wider = expand_dims(ragged, 1)
+        return wider.with_values(_inner_item(wider.values, rest)) if rest else wider
+    if not isinstance(first, slice):
+        raise ValueError("Cannot index into an inner ragged dimension.")
+    if first.step not in (None, 1):
+        raise NotImplementedError("slices of ragged dimensions with a step")
+    if first != slice(None):
+        lengths, kind = ragged.row_lengths(), ragged.row_splits.dtype
+
+        def edge(value, default):
+            if value is None:
+                return default
+            value = math_ops.cast(value, kind)
+            return _ops.Minimum(_ops.Maximum(array_ops.where(value < 0, lengths + value, value + array_ops.zeros_like(lengths)), 0), lengths)
+
+        start, stop = edge(first.start, array_ops.zeros_like(lengths)), edge(first.stop, lengths)
+        ragged = _pick_rows(ragged, ragged.row_starts() + start, _ops.Maximum(stop - start, 0))
+    if not rest:
+        return ragged
+    if _is_ragged(ragged.values):
+        return ragged.with_values(_inner_item(ragged.values, rest))
+    return ragged.with_values(ragged.values[(slice(None),) + rest])
+
+
+def expand_dims(input, axis=None, name=None, dim=None):  # noqa: A002
+    """A ragged tensor with a dimension of size 1 more."""
+    from runnel.ragged.ragged_tensor import RaggedTensor, _axis
+    ragged = _as_ragged(input)
+    rank = ragged.shape.ndims
+    axis = _axis(dim if axis is None else axis, None if rank is None else rank + 1)
+    rows = ragged.nrows()
+    if axis == 0:
+        return RaggedTensor.from_row_splits(ragged, array_ops.stack([math_ops.cast(0, rows.dtype), rows]), validate=False)
+    if axis == 1:
+        return RaggedTensor.from_row_splits(ragged, math_ops.range(rows + 1), validate=False)
+    if _is_ragged(ragged.values):
+        return ragged.with_values(expand_dims(ragged.values, axis - 1))
+    return ragged.with_values(array_ops.expand_dims(ragged.values, axis - 1))
+
+
+def concat(values, axis, name="concat"):
+    """Ragged tensors one after the other along a dimension."""
+    from runnel.ragged.ragged_tensor import RaggedTensor, _axis
+    with name_scope(name, "RaggedConcat"):
+        values = [_as_ragged(value) for value in values]
+        rank = next((v.shape.ndims for v in values if v.shape.ndims is not None), None)
+        axis = _axis(axis, rank)
+        most = max(v.ragged_rank for v in values if _is_ragged(v))
+        values = [v if _is_ragged(v) else RaggedTensor.from_tensor(v, ragged_rank=min(most, rank - 1)) for v in values]
+        if axis == 0:
+            return _concat_rows(values)
+        if axis > 1:
+            return values[0].with_values(concat([v.values for v in values], axis - 1) if _is_ragged(values[0].values) else array_ops.concat(
+                [v.values for v in values], axis - 1))
+        rows, count = values[0].nrows(), len(values)
+        # Row i of the j-th stands at j * rows + i below; taken i by i they are the parts of the new row i.
+        order = array_ops.reshape(array_ops.transpose(array_ops.reshape(math_ops.range(rows * count), array_ops.stack([math_ops.cast(
+            count, rows.dtype), rows]))), [-1])
+        mixed = gather(_concat_rows(values), order)
+        return RaggedTensor(mixed.values, mixed.row_splits[::count], internal=True)
+
+
+def _concat_rows(values):
+    from runnel.ragged.ragged_tensor import RaggedTensor
+    splits, offset = [values[0].row_splits], values[0].row_splits[-1]
+    for value in values[1:]:
+        splits.append(value.row_splits[1:] + offset)
+        offset = offset + value.row_splits[-1]
+    inner = [value.values for value in values]
+    joined = _concat_rows(inner) if _is_ragged(inner[0]) else array_ops.concat(inner, 0)
+    return RaggedTensor(joined, array_ops.concat(splits, 0), internal=True)
+
+
+def stack(values, axis=0, name="stack"):
+    """Tensors, ragged or not, as the rows of a new dimension: a ragged tensor."""
+    from runnel.ragged.ragged_tensor import RaggedTensor, _splits_of
+    with name_scope(name, "RaggedConcat"):
+        values = [_as_ragged(value) for value in values]
+        if axis == 0:
+            if all(not _is_ragged(v) and v._rank() == 0 for v in values):
+                return array_ops.stack(values)
+            kind = dtypes.int64 if any(_is_ragged(v) or v._rank() > 1 for v in values) else dtypes.int32
+            lengths = array_ops.stack([v.nrows(kind) if _is_ragged(v) else array_ops.shape(v, out_type=kind)[0] for v in values])
+            inner = concat(values, 0) if any(_is_ragged(v) for v in values) else _concat_tensors(values)
+            return RaggedTensor.from_row_splits(inner, _splits_of(lengths), validate=False)
+        return concat([expand_dims(v, axis) if _is_ragged(v) else array_ops.expand_dims(v, axis) for v in values], axis)
+
+
+def _concat_tensors(values):
+    """Tensors one after the other: as they are if vectors, with ragged rows otherwise."""
+    from runnel.ragged.ragged_tensor import RaggedTensor
+    if values[0]._rank() == 1:
+        return array_ops.concat(values, 0)
+    return _concat_rows([RaggedTensor.from_tensor(value, ragged_rank=value._rank() - 1) for value in values])
+
+
+def boolean_mask(data, mask, name=None):
+    """The elements of `data` at which `mask`, a tensor or a ragged one, holds; rows stay rows."""
+    from runnel.ragged.ragged_tensor import RaggedTensor
+    with name_scope(name, "RaggedMask"):
+        data, mask = _as_ragged(data), _as_ragged(mask)
+        if _is_ragged(mask):
+            if mask.ragged_rank > 1:
+                inner = boolean_mask(data.values, mask.values)
+                return RaggedTensor.from_row_splits(inner, data.row_splits, validate=False)
+            kept = array_ops.where(mask.values)[:, 0]
+            values = data.values if _is_ragged(data) else _as_rows(data, mask)
+            lengths = _ops.UnsortedSegmentSum(math_ops.cast(mask.values, mask.row_splits.dtype), mask.value_rowids(), mask.nrows())
+            return RaggedTensor.from_row_lengths(gather(values, kept) if _is_ragged(values) else array_ops.gather(values, kept), lengths, validate=False)
+        if mask._rank() == 1:
+            return gather(data, array_ops.where(mask)[:, 0]) if _is_ragged(data) else array_ops.boolean_mask(data, mask)
+        return boolean_mask(data, RaggedTensor.from_tensor(mask, ragged_rank=mask._rank() - 1))
+
+
+def _as_rows(tensor, like):
+    shape = array_ops.shape(tensor)
+    return array_ops.reshape(tensor, array_ops.concat([[-1], shape[2:]], 0))
+
+
+def size(input, name=None, out_type=dtypes.int32):  # noqa: A002
+    """How many elements there are."""
+    return array_ops.size(_as_ragged(input).flat_values, name=name, out_type=out_type)
+
+
+def rank(input, name=None):  # noqa: A002
+    """How many dimensions there are."""
+    ragged = _as_ragged(input)
+    return array_ops.rank(ragged.flat_values) + ragged.ragged_rank
+
+
+def where(condition, x=None, y=None, name=None):
+    """x where a condition holds, y elsewhere."""
+    if x is None:
+        return _as_ragged(condition).with_flat_values(condition.flat_values).to_sparse().indices
+    return map_flat_values(array_ops.where, condition, x, y)
+
+
+# Sums over rows.
+
+
+def reduction(whole):
+    """A reduction of ragged tensors; `whole` is that of tensors."""
+    unsorted = _SEGMENTS.get(whole.__name__)
+    if unsorted is None:
+        raise TypeError("tf.%s does not take ragged tensors" % whole.__name__)
+
+    def reduce(input_tensor, axis=None, keepdims=None, name=None):
+        from runnel.ragged.ragged_tensor import _axis
+        ragged, keep = _as_ragged(input_tensor), bool(keepdims)
+        with name_scope(name, "RaggedReduce"):
+            if axis is None:
+                return whole(ragged.flat_values)
+            if isinstance(axis, (list, tuple)):
+                axes = sorted({_axis(a, ragged.shape.ndims) for a in axis}, reverse=True)
+                result = ragged
+                for a in axes:
+                    result = (reduce if _is_ragged(result) else whole)(result, a, keepdims=keep)
+                return result
+            axis = _axis(axis, ragged.shape.ndims)
+            result = _reduce_one(ragged, axis, unsorted, whole, reduce)
+            if keep:
+                result = (expand_dims if _is_ragged(result) else array_ops.expand_dims)(result, axis)
+            return result
+
+    return reduce
+
+
+def _reduce_one(ragged, axis, unsorted, whole, again):
+    from runnel.ragged.ragged_tensor import RaggedTensor
+    values, splits = ragged.values, ragged.row_splits
+    if axis > 1:
+        return ragged.with_values(again(values, axis - 1) if _is_ragged(values) else whole(values, axis - 1))
+    rows = ragged.value_rowids()
+    if axis == 1:
+        ids, count = rows, ragged.nrows()
+    else:
+        ids = math_ops.range(splits[-1]) - array_ops.gather(splits, rows)
+        lengths = array_ops.concat([array_ops.zeros([1], splits.dtype), ragged.row_lengths()], 0)
+        count = math_ops.reduce_max(lengths)
+    if not _is_ragged(values):
+        return unsorted(values, ids, count)
+    # Rows of rows: each inner place of a segment is one of its own.
+    inner = values.row_lengths()
+    longest = _ops.UnsortedSegmentMax(inner, ids, count)
+    longest = _ops.Maximum(longest, 0)
+    starts = math_ops.cumsum(longest, exclusive=True)
+    owner = values.value_rowids()
+    place = math_ops.range(values.row_splits[-1]) - array_ops.gather(values.row_splits, owner)
+    flat_ids = array_ops.gather(array_ops.gather(starts, ids), owner) + place
+    if _is_ragged(values.values):
+        raise NotImplementedError("reductions of ragged tensors over an axis above two other ragged ones")
+    return RaggedTensor.from_row_lengths(unsorted(values.values, flat_ids, math_ops.reduce_sum(longest)), longest, validate=False)
+
+
+def _segment_mean(values, ids, count):
+    ones = array_ops.ones(array_ops.shape(values)[:1], values.dtype)
+    number = _ops.UnsortedSegmentSum(ones, ids, count)
+    total = _ops.UnsortedSegmentSum(values, ids, count)
+    if values._rank() != 1:
+        number = array_ops.reshape(number, array_ops.concat([array_ops.shape(number), array_ops.ones([array_ops.rank(values) - 1], dtypes.int32)], 0))
+    return total / number
+
+
+def _of_bools(op):
+    return lambda values, ids, count: math_ops.cast(op(math_ops.cast(values, dtypes.int32), ids, count), dtypes.bool)
+
+
+def _flat_lookup(params, ids, *args, **kwargs):
+    from runnel.nn import embedding_ops
+    return map_flat_values(lambda flat: embedding_ops.embedding_lookup(params, flat, *args, **kwargs), ids)
+
+
+_UNARY = """abs acos asin atan cast ceil cos digamma erf exp expm1 floor identity is_finite is_nan lgamma log log1p log_sigmoid logical_not
+    negative ones_like reciprocal round rsqrt saturate_cast sigmoid sign sin sinh sqrt square stop_gradient tan tanh zeros_like as_string
+    check_numerics clip_by_value regex_replace string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong
+    string_to_number string_strip substr decode_base64 encode_base64
+    nn.dropout nn.elu nn.leaky_relu nn.relu nn.relu6 nn.selu nn.sigmoid nn.softplus nn.tanh
+    strings.length strings.lower strings.upper strings.strip strings.regex_full_match strings.unicode_script""".split()
+_BINARY = """add subtract multiply divide truediv floordiv floormod mod pow maximum minimum equal not_equal less less_equal greater
+    greater_equal logical_and logical_or logical_xor squared_difference atan2 div_no_nan""".split()
+_OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "truediv", "div": "divide", "floordiv": "floordiv", "mod": "floormod",
+              "pow": "pow", "and": "logical_and", "or": "logical_or", "xor": "logical_xor", "lt": "less", "le": "less_equal", "gt": "greater",
+              "ge": "greater_equal", "neg": "negative", "abs": "abs", "invert": "logical_not"}
+
+
+# Reduction -> the op over segments.
+_SEGMENTS = {
+    "reduce_sum": _ops.UnsortedSegmentSum, "reduce_prod": _ops.UnsortedSegmentProd, "reduce_max": _ops.UnsortedSegmentMax,
+    "reduce_min": _ops.UnsortedSegmentMin, "reduce_mean": _segment_mean, "reduce_any": _of_bools(_ops.UnsortedSegmentSum),
+    "reduce_all": _of_bools(_ops.UnsortedSegmentProd)}
+_SPECIAL = {"gather": gather, "concat": concat, "stack": stack, "expand_dims": expand_dims, "size": size, "rank": rank, "where": where,
+            "nn.embedding_lookup": _flat_lookup}
+
+
+def _before(original, handle):
+    """`original`, but for calls with a ragged tensor."""
+
+    @functools.wraps(original)
+    def function(*args, **kwargs):
+        for value in args:
+            if _is_ragged(value) or (isinstance(value, (list, tuple)) and any(_is_ragged(v) for v in value)):
+                return handle(*args, **kwargs)
+        for value in kwargs.values():
+            if _is_ragged(value) or (isinstance(value, (list, tuple)) and any(_is_ragged(v) for v in value)):
+                return handle(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return function
+
+
+def install():
+    """Lets functions of `tf`, and operators, take ragged tensors."""
+    import runnel
+    from runnel.ragged.ragged_tensor import RaggedTensor
+    for name in _UNARY + _BINARY + list(_SPECIAL):
+        module_name, _, last = name.rpartition(".")
+        module = importlib.import_module("runnel." + module_name) if module_name else runnel
+        original = getattr(module, last)
+        handle = _SPECIAL.get(name) or functools.partial(_call_elementwise, original, name)
+        taught = _before(original, handle)
+        setattr(module, last, taught)
+        for other in ("math", "strings", "nn", "dtypes") if not module_name else ("math",):
+            also = importlib.import_module("runnel." + other)
+            if getattr(also, last, None) is original:
+                setattr(also, last, taught)
+    for operator, name in _OPERATORS.items():
+        function = getattr(runnel, name)
+        setattr(RaggedTensor, "__%s__" % operator, lambda *args, function=function: function(*args))
+        if operator not in ("lt", "le", "gt", "ge", "neg", "abs", "invert"):
+            setattr(RaggedTensor, "__r%s__" % operator, lambda a, b, function=function: function(b, a))
+
+
+def _call_elementwise(original, name, *args, **kwargs):
+    kwargs.pop("name", None)
+    return _elementwise(original, name, args, kwargs)

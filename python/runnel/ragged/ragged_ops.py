@@ -1,0 +1,152 @@
+"""tf.ragged: ragged tensors from lists and ranges, and what can be done with them besides the functions of `tf`."""
+
+import builtins
+
+from runnel import dtypes, raw_ops as _ops
+from runnel.core import convert
+from runnel.core.framework import name_scope
+from runnel.ops import array_ops, math_ops
+from runnel.ragged.ragged_functions import boolean_mask, map_flat_values, stack  # noqa: F401
+from runnel.ragged.ragged_tensor import RaggedTensor, RaggedTensorValue, _long, _rowids, _spans, _splits_of
+
+
+def _depths(value):
+    """(depth of the scalars, or None; the greatest depth of empty lists)"""
+    import numpy as np
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, (list, tuple)):
+        return 0, 0
+    scalars, empty = None, 1
+    for item in value:
+        depth, below = _depths(item)
+        if depth is not None:
+            if scalars is not None and scalars != depth + 1:
+                raise ValueError("all scalar values must have the same nesting depth")
+            scalars = depth + 1
+        empty = max(empty, below + 1)
+    return scalars, empty
+
+
+def _build(pylist, ragged_rank, inner_shape, make_ragged, make_flat):
+    import numpy as np
+    if isinstance(pylist, np.ndarray):
+        pylist = pylist.tolist()
+    scalars, empty = _depths(pylist)
+    if scalars is not None and empty > scalars:
+        raise ValueError("Invalid pylist=%s: empty list nesting is greater than scalar value nesting" % (pylist,))
+    depth = empty if scalars is None else scalars
+    if inner_shape is not None and not isinstance(inner_shape, (list, tuple)):
+        inner_shape = tuple(inner_shape)
+    if ragged_rank is None:
+        ragged_rank = max(0, depth - 1 - len(inner_shape or ()))
+    elif not 0 <= ragged_rank < max(depth, 1) and depth:
+        raise ValueError("Invalid pylist=%s: ragged_rank must be less than the depth of values (ragged_rank=%d)" % (pylist, ragged_rank))
+    nested, rows = [], pylist
+    for _ in builtins.range(ragged_rank):
+        splits, below = [0], []
+        for row in rows:
+            below.extend(row)
+            splits.append(len(below))
+        nested.append(splits)
+        rows = below
+    if inner_shape is None:
+        inner_shape = np.shape(rows)[1:] if ragged_rank < depth - 1 else ()
+    flat = make_flat(rows, [len(rows), *inner_shape] if isinstance(rows, (list, tuple)) else None)
+    for splits in reversed(nested):
+        flat = make_ragged(flat, splits)
+    return flat
+
+
+def constant(pylist, dtype=None, ragged_rank=None, inner_shape=None, name=None, row_splits_dtype=dtypes.int64):
+    """A constant ragged tensor of nested lists.
+
+    Args:
+      pylist: lists in lists, all numbers or texts at the same depth.
+      dtype: of these; chosen by what they are if not given.
+      ragged_rank: how many dimensions are ragged; all but the innermost if not given.
+      inner_shape: the shape of a single value.
+      name: of the operations.
+      row_splits_dtype: int32 or int64.
+    """
+
+    def flat(rows, shape):
+        if shape is None:
+            return convert.constant(rows, dtype)
+        return convert.constant(rows, dtype or (None if rows else dtypes.float32), shape)
+
+    with name_scope(name, "RaggedConstant"):
+        return _build(pylist, ragged_rank, inner_shape, lambda values, splits: RaggedTensor.from_row_splits(
+            values, convert.constant(splits, row_splits_dtype), validate=False), flat)
+
+
+def constant_value(pylist, dtype=None, ragged_rank=None, inner_shape=None, row_splits_dtype="int64"):
+    """The same as arrays: a RaggedTensorValue."""
+    import numpy as np
+    kind = None if dtype is None else dtypes.as_dtype(dtype).as_numpy_dtype
+    splits_kind = dtypes.as_dtype(row_splits_dtype).as_numpy_dtype
+
+    def flat(rows, shape):
+        if shape is None:
+            return np.array(rows, kind)
+        return np.reshape(np.array(rows, kind if kind is not None or rows else np.float32), shape)
+
+    return _build(pylist, ragged_rank, inner_shape, lambda values, splits: RaggedTensorValue(values, np.array(splits, splits_kind)), flat)
+
+
+def placeholder(dtype, ragged_rank, value_shape=None, name=None):
+    """A ragged tensor that is fed, with a RaggedTensorValue."""
+    with name_scope(name, "RaggedPlaceholder"):
+        flat_shape = [None, *value_shape] if value_shape is not None else None if ragged_rank else value_shape
+        result = array_ops.placeholder(dtype, flat_shape, "flat_values")
+        for i in reversed(builtins.range(ragged_rank)):
+            splits = array_ops.placeholder(dtypes.int64, [None], "row_splits_%d" % i)
+            result = RaggedTensor.from_row_splits(result, splits, validate=False)
+        return result
+
+
+def range(starts, limits=None, deltas=1, dtype=None, name=None, row_splits_dtype=dtypes.int64):  # noqa: A001
+    """Row i counts from starts[i] to limits[i] by deltas[i]."""
+    if limits is None:
+        starts, limits = 0, starts
+    with name_scope(name, "RaggedRange", [starts, limits, deltas]):
+        starts, limits, deltas = (convert.convert_to_tensor(v, dtype=dtype) for v in (starts, limits, deltas))
+        kind = dtype or next((t.dtype for t in (starts, limits, deltas) if t.dtype.is_floating), None) or (
+            dtypes.int64 if dtypes.int64 in (starts.dtype, limits.dtype, deltas.dtype) else dtypes.int32)
+        starts, limits, deltas = (math_ops.cast(t, kind) for t in (starts, limits, deltas))
+        base = array_ops.zeros_like(starts + limits + deltas)
+        starts, limits, deltas = (array_ops.reshape(t + base, [-1]) for t in (starts, limits, deltas))
+        exact = (limits - starts) / deltas
+        lengths = _ops.Maximum(math_ops.cast(-_ops.Floor(-math_ops.cast(exact, dtypes.float64)), row_splits_dtype), 0)
+        places, splits = _spans(array_ops.zeros_like(lengths), lengths)
+        rows = _rowids(splits)
+        values = array_ops.gather(starts, rows) + math_ops.cast(places, kind) * array_ops.gather(deltas, rows)
+        return RaggedTensor(values, splits, internal=True)
+
+
+def row_splits_to_segment_ids(splits, name=None, out_type=None):
+    """The row of each value."""
+    with name_scope(name, "RaggedSplitsToSegmentIds"):
+        ids = _rowids(_long(splits, "splits"))
+        return ids if out_type is None else math_ops.cast(ids, out_type)
+
+
+def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, name=None):
+    """Row splits of the rows of values, which rise."""
+    with name_scope(name, "SegmentIdsToRowSplits"):
+        ids = _long(segment_ids, "segment_ids")
+        splits = RaggedTensor.from_value_rowids(ids, ids, nrows=num_segments, validate=False).row_splits
+        return splits if out_type is None else math_ops.cast(splits, out_type)
+
+
+def stack_dynamic_partitions(data, partitions, num_partitions, name=None):
+    """Row i has the rows of `data` whose partition is i."""
+    with name_scope(name, "SegmentStack"):
+        data, partitions = convert.convert_to_tensor(data), convert.convert_to_tensor(partitions)
+        if partitions._rank() > 1:
+            shape = array_ops.shape(data)
+            data = array_ops.reshape(data, array_ops.concat([[-1], shape[partitions._rank():]], 0))
+            partitions = array_ops.reshape(partitions, [-1])
+        parts = _ops.DynamicPartition(data, math_ops.cast(partitions, dtypes.int32), num_partitions=num_partitions)
+        lengths = array_ops.stack([array_ops.shape(part)[0] for part in parts])
+        return RaggedTensor.from_row_splits(array_ops.concat(parts, 0), _splits_of(lengths), validate=False)

@@ -1,0 +1,165 @@
+"""Functions of tf.strings that give ragged tensors: texts taken apart, and put together again."""
+
+from runnel import dtypes, raw_ops as _ops
+from runnel.core import convert
+from runnel.core.framework import name_scope
+from runnel.ops import array_ops, math_ops
+from runnel.ragged.ragged_tensor import RaggedTensor, as_ragged_or_tensor
+
+
+def _by_rows(value, apart):
+    """apart(texts) of a vector, for texts of any rank: `apart` gives ragged tensors, one or several, with a row for each text."""
+    value = as_ragged_or_tensor(value)
+    if isinstance(value, RaggedTensor):
+        return _each(apart, value.flat_values, value.with_flat_values)
+    rank = value._rank()
+    if rank is None:
+        raise ValueError("Rank of `input` must be statically known.")
+    if rank == 0:
+        return _each(apart, array_ops.expand_dims(value, 0), lambda rows: rows.values)
+    if rank == 1:
+        return apart(value)
+    return _by_rows(RaggedTensor.from_tensor(value, ragged_rank=rank - 1), apart)
+
+
+def _each(apart, vector, back):
+    result = apart(vector)
+    return tuple(back(part) for part in result) if isinstance(result, tuple) else back(result)
+
+
+def _of_sparse(indices, values, shape):
+    return RaggedTensor.from_value_rowids(values, indices[:, 0], nrows=shape[0], validate=False)
+
+
+def split(input, sep=None, maxsplit=-1, name=None):  # noqa: A002
+    """Texts split as Python's split does, into the rows of a ragged tensor."""
+    with name_scope(name, "StringSplit", [input]):
+        return _by_rows(input, lambda texts: _of_sparse(*_ops.StringSplitV2(texts, "" if sep is None else sep, maxsplit=maxsplit)))
+
+
+def bytes_split(input, name=None):  # noqa: A002
+    """Texts split into their bytes."""
+    with name_scope(name, "StringsByteSplit", [input]):
+        return _by_rows(input, lambda texts: _of_sparse(*_ops.StringSplit(texts, "", skip_empty=False)))
+
+
+def unicode_decode(input, input_encoding, errors="replace", replacement_char=0xFFFD, replace_control_characters=False, name=None):  # noqa: A002
+    """The code points of texts.
+
+    Args:
+      input: the texts.
+      input_encoding: how they are encoded, "UTF-8" say.
+      errors: what is done with bytes that are not: "strict", "replace" or "ignore".
+      replacement_char: the code point for "replace".
+      replace_control_characters: whether it also takes the place of control characters.
+      name: of the operations.
+    """
+
+    def apart(texts):
+        splits, points = _ops.UnicodeDecode(texts, input_encoding=input_encoding, errors=errors, replacement_char=replacement_char,
+                                            replace_control_characters=replace_control_characters)
+        return RaggedTensor.from_row_splits(points, splits, validate=False)
+
+    with name_scope(name, "UnicodeDecode", [input]):
+        return _by_rows(input, apart)
+
+
+def unicode_decode_with_offsets(input, input_encoding, errors="replace", replacement_char=0xFFFD, replace_control_characters=False,  # noqa: A002
+                                name=None):
+    """(code points, the byte at which each begins)"""
+
+    def apart(texts):
+        splits, points, starts = _ops.UnicodeDecodeWithOffsets(
+            texts, input_encoding=input_encoding, errors=errors, replacement_char=replacement_char,
+            replace_control_characters=replace_control_characters)
+        rows = RaggedTensor.from_row_splits(points, splits, validate=False)
+        return rows, rows.with_values(starts)
+
+    with name_scope(name, "UnicodeDecodeWithOffsets", [input]):
+        return _by_rows(input, apart)
+
+
+def _characters(points, encoding):
+    """Code points as texts of one character each."""
+    flat = points.flat_values if isinstance(points, RaggedTensor) else points
+    one = math_ops.range(array_ops.shape(flat, out_type=dtypes.int64)[0] + 1)
+    texts = _ops.UnicodeEncode(flat, one, output_encoding=encoding)
+    return points.with_flat_values(texts) if isinstance(points, RaggedTensor) else texts
+
+
+def unicode_split(input, input_encoding, errors="replace", replacement_char=0xFFFD, name=None):  # noqa: A002
+    """Texts split into their characters."""
+    with name_scope(name, "UnicodeSplit", [input]):
+        return _characters(unicode_decode(input, input_encoding, errors, replacement_char), input_encoding)
+
+
+def unicode_split_with_offsets(input, input_encoding, errors="replace", replacement_char=0xFFFD, name=None):  # noqa: A002
+    """(characters, the byte at which each begins)"""
+    with name_scope(name, "UnicodeSplitWithOffsets", [input]):
+        points, starts = unicode_decode_with_offsets(input, input_encoding, errors, replacement_char)
+        return _characters(points, input_encoding), starts
+
+
+def unicode_encode(input, output_encoding, errors="replace", replacement_char=65533, name=None):  # noqa: A002
+    """Texts of code points, a text for each innermost row."""
+    with name_scope(name, "UnicodeEncode", [input]):
+        points = as_ragged_or_tensor(input)
+        if not isinstance(points, RaggedTensor):
+            rank = points._rank()
+            if rank == 1:
+                one = RaggedTensor.from_row_lengths(points, array_ops.shape(points, out_type=dtypes.int64), validate=False)
+                return unicode_encode(one, output_encoding, errors, replacement_char)[0]
+            shape = array_ops.shape(points)
+            flat = RaggedTensor.from_tensor(array_ops.reshape(points, array_ops.stack([-1, shape[-1]])))
+            return array_ops.reshape(unicode_encode(flat, output_encoding, errors, replacement_char), shape[:-1])
+        if points.ragged_rank > 1:
+            return points.with_values(unicode_encode(points.values, output_encoding, errors, replacement_char))
+        return _ops.UnicodeEncode(points.values, points.row_splits, errors=errors, replacement_char=replacement_char,
+                                  output_encoding=output_encoding)
+
+
+def ngrams(data, ngram_width, separator=" ", pad_values=None, padding_width=None, preserve_short_sequences=False, name=None):
+    """Runs of `ngram_width` neighbours of each innermost row, joined.
+
+    Args:
+      data: rows of texts, a tensor or a ragged one.
+      ngram_width: how many; or a list of such numbers.
+      separator: what is put between them.
+      pad_values: a text, or a pair, that rows are continued with before and behind.
+      padding_width: how often; as often as makes sense if not given.
+      preserve_short_sequences: whether a row that is too short is one run.
+      name: of the operations.
+    """
+    pads = pad_values if isinstance(pad_values, (list, tuple)) else ("" if pad_values is None else pad_values,) * 2
+    if not all(isinstance(pad, (str, bytes)) for pad in pads):
+        raise TypeError("pad_values must be a string, tuple of strings, or None.")
+    if padding_width is not None and padding_width < 1:
+        raise ValueError("padding_width must be greater than 0.")
+    if padding_width is not None and pad_values is None:
+        raise ValueError("pad_values must be provided if padding_width is set.")
+    widths = list(ngram_width) if isinstance(ngram_width, (list, tuple)) else [ngram_width]
+    if any(width < 1 for width in widths):
+        raise ValueError("All ngram_widths must be greater than 0. Got %s" % (ngram_width,))
+    if pad_values is None:
+        padding_width = 0
+
+    def runs(rows):
+        if rows.ragged_rank > 1:
+            return rows.with_values(runs(rows.values))
+        texts, splits = _ops.StringNGrams(rows.values, rows.row_splits, separator=separator, ngram_widths=widths, left_pad=pads[0],
+                                          right_pad=pads[1], pad_width=-1 if padding_width is None else padding_width,
+                                          preserve_short_sequences=preserve_short_sequences)
+        return RaggedTensor.from_row_splits(texts, splits, validate=False)
+
+    with name_scope(name, "StringNGrams", [data]):
+        if isinstance(data, RaggedTensor):
+            return runs(data)
+        data = convert.convert_to_tensor(data, dtypes.string)
+        if data._rank() is None:
+            raise ValueError("Rank of data must be known.")
+        if data._rank() == 0:
+            raise ValueError("Data must have rank>0")
+        if data._rank() == 1:
+            return runs(RaggedTensor.from_row_lengths(data, array_ops.shape(data, out_type=dtypes.int64), validate=False)).values
+        shape = array_ops.concat([array_ops.shape(data)[:-1], [-1]], 0)
+        return array_ops.reshape(runs(RaggedTensor.from_tensor(data, ragged_rank=data._rank() - 1)).flat_values, shape)

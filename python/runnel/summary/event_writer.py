@@ -1,0 +1,219 @@
+"""Event files: tf.summary.FileWriter.
+
+Events go through a queue to a thread that writes them, so that a training loop does not wait for
+the disk.
+"""
+
+import os
+import queue
+import socket
+import threading
+import time
+
+from runnel.core.protobuf import message_class
+from runnel.io.record_io import TFRecordWriter
+
+_CLOSE, _FLUSH = object(), object()
+
+
+class _EventFile:
+    """A file of events and the thread that writes to it."""
+
+    def __init__(self, logdir, max_queue, flush_secs, suffix):
+        os.makedirs(logdir, exist_ok=True)
+        stamp = "%010d" % int(time.time())
+        self.path = os.path.join(logdir, "events.out.tfevents.%s.%s.%d%s" % (
+            stamp, socket.gethostname(), os.getpid(), suffix or ""))
+        self._writer = TFRecordWriter(self.path)
+        self._queue = queue.Queue(max_queue)
+        self._flush_secs = flush_secs
+        self._flushed = threading.Event()
+        self._error = None
+        first = message_class("Event")()
+        first.wall_time = time.time()
+        first.file_version = "brain.Event:2"
+        self._writer.write(first.SerializeToString())
+        self._writer.flush()
+        self._thread = threading.Thread(target=self._work, name="runnel-events", daemon=True)
+        self._thread.start()
+
+    def add(self, event):
+        if self._error is not None:
+            raise self._error
+        self._queue.put(event)
+
+    def _work(self):
+        due = time.time() + self._flush_secs
+        while True:
+            item = self._queue.get()
+            try:
+                if item is not _CLOSE and item is not _FLUSH:
+                    self._writer.write(item.SerializeToString())
+                if item is _CLOSE or item is _FLUSH or time.time() > due:
+                    self._writer.flush()
+                    due = time.time() + self._flush_secs
+            except Exception as error:  # shown by the next call: here nobody sees it
+                self._error = error
+            if item is _FLUSH:
+                self._flushed.set()
+            if item is _CLOSE:
+                return
+
+    def flush(self):
+        """Returns when all that was added is in the file."""
+        if not self._thread.is_alive():
+            return
+        self._flushed.clear()
+        self._queue.put(_FLUSH)
+        self._flushed.wait()
+        if self._error is not None:
+            raise self._error
+
+    def close(self):
+        if self._thread.is_alive():
+            self._queue.put(_CLOSE)
+            self._thread.join()
+        self._writer.close()
+
+
+class FileWriter:
+    """Writes summaries and events to a new file in a folder. A context manager.
+
+    Args:
+      logdir: the folder, made if it is not there.
+      graph: written first, if given.
+      max_queue: how many events may wait to be written.
+      flush_secs: how long they may wait in memory.
+      graph_def: a GraphDef instead of `graph`.
+      filename_suffix: ends the name of the file.
+    """
+
+    def __init__(self, logdir, graph=None, max_queue=10, flush_secs=120, graph_def=None,
+                 filename_suffix=None, session=None):
+        self._logdir = os.fspath(logdir)
+        self._options = max(1, max_queue), flush_secs, filename_suffix
+        self._file = _EventFile(self._logdir, *self._options)
+        self._is_closed = False
+        self._seen = set()  # tags whose metadata has been written
+        if graph is not None or graph_def is not None:
+            self.add_graph(graph=graph, graph_def=graph_def)
+            if graph is not None:
+                from runnel.core.meta_graph import create_meta_graph_def
+                self.add_meta_graph(create_meta_graph_def(
+                    graph_def=graph.as_graph_def(add_shapes=True), graph=graph))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def get_logdir(self):
+        return self._logdir
+
+    def add_summary(self, summary, global_step=None):
+        """A Summary, or the bytes that a summary op gave."""
+        if isinstance(summary, (bytes, bytearray)):
+            summary = message_class("Summary").FromString(bytes(summary))
+        elif hasattr(summary, "item"):
+            summary = message_class("Summary").FromString(bytes(summary.item()))
+        for value in summary.value:
+            if not value.HasField("metadata"):
+                continue
+            if value.tag in self._seen:
+                value.ClearField("metadata")
+            else:
+                self._seen.add(value.tag)
+        event = message_class("Event")()
+        event.summary.CopyFrom(summary)
+        self._add(event, global_step)
+
+    def add_session_log(self, session_log, global_step=None):
+        event = message_class("Event")()
+        event.session_log.CopyFrom(session_log)
+        self._add(event, global_step)
+
+    def add_graph(self, graph=None, global_step=None, graph_def=None):
+        """The graph, for TensorBoard's page of it."""
+        if graph_def is None and graph is not None and not hasattr(graph, "as_graph_def"):
+            graph, graph_def = None, graph
+        if graph is not None and graph_def is not None:
+            raise ValueError("Please pass only graph, or graph_def (deprecated), but not both.")
+        if graph is not None:
+            graph_def = graph.as_graph_def(add_shapes=True)
+        if graph_def is None:
+            raise TypeError("The passed graph must be an instance of `Graph` or the deprecated "
+                            "`GraphDef`")
+        event = message_class("Event")()
+        event.graph_def = graph_def.SerializeToString()
+        self._add(event, global_step)
+
+    def add_meta_graph(self, meta_graph_def, global_step=None):
+        event = message_class("Event")()
+        event.meta_graph_def = meta_graph_def.SerializeToString()
+        self._add(event, global_step)
+
+    def add_run_metadata(self, run_metadata, tag, global_step=None):
+        """What a step took; tags differ."""
+        if tag in self._seen:
+            raise ValueError("The provided tag was already used for this event type")
+        self._seen.add(tag)
+        event = message_class("Event")()
+        event.tagged_run_metadata.tag = tag
+        event.tagged_run_metadata.run_metadata = run_metadata.SerializeToString()
+        self._add(event, global_step)
+
+    def _add(self, event, step):
+        event.wall_time = time.time()
+        if step is not None:
+            event.step = int(step)
+        self.add_event(event)
+
+    def add_event(self, event):
+        """An Event, as it is."""
+        if self._is_closed:
+            import warnings
+            warnings.warn("Attempting to use a closed FileWriter. The operation will be a noop unless "
+                          "the FileWriter is explicitly reopened.", stacklevel=2)
+            return
+        self._file.add(event)
+
+    def flush(self):
+        """Returns when all that was added is in the file."""
+        if not self._is_closed:
+            self._file.flush()
+
+    def close(self):
+        """Writes what waits, and closes the file."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._file.close()
+
+    def reopen(self):
+        """Goes on in a new file."""
+        if self._is_closed:
+            self._file = _EventFile(self._logdir, *self._options)
+            self._is_closed = False
+
+
+class FileWriterCache:
+    """One writer a folder."""
+
+    _cache = {}
+    _lock = threading.RLock()
+
+    @staticmethod
+    def clear():
+        """Closes all."""
+        with FileWriterCache._lock:
+            for writer in FileWriterCache._cache.values():
+                writer.close()
+            FileWriterCache._cache = {}
+
+    @staticmethod
+    def get(logdir):
+        with FileWriterCache._lock:
+            if logdir not in FileWriterCache._cache:
+                from runnel.core.framework import get_default_graph
+                FileWriterCache._cache[logdir] = FileWriter(logdir, graph=get_default_graph())
+            return FileWriterCache._cache[logdir]

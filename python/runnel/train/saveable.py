@@ -1,0 +1,63 @@
+"""What objects put into checkpoints of objects: variables their value, tables what is in them, iterators how far they are."""
+
+from runnel import dtypes, raw_ops
+from runnel.core import framework
+from runnel.ops import variables
+
+ATTRIBUTES = "/.ATTRIBUTES/"
+
+
+class Saveable:
+    """Tensors of an object that are saved together.
+
+    Args:
+      owner: the object.
+      attribute: their name in an object graph; behind it each tensor has a suffix of its own.
+      tensors: [(suffix, dtype)].
+      read: a function that returns the tensors.
+      restore: a function from tensors to the operation that puts them back.
+      full_name: of a variable.
+    """
+
+    def __init__(self, owner, attribute, tensors, read, restore, full_name=""):
+        self.owner, self.attribute, self.full_name = owner, attribute, full_name
+        self.suffixes, self.dtypes = [suffix for suffix, _ in tensors], [dtype for _, dtype in tensors]
+        self.read, self.restore = read, restore
+
+    def names(self, key):
+        """The names of its tensors in a checkpoint where it has a key."""
+        return [key + suffix for suffix in self.suffixes]
+
+
+def _of_variable(variable):
+    def restore(tensors):
+        if not framework.executing_eagerly():
+            tensors[0].set_shape(variable.shape)
+        return variable.assign(tensors[0], read_value=False)
+    return Saveable(variable, "VARIABLE_VALUE", [("", variable.dtype.base_dtype)], lambda: [variable.value()], restore, variable._shared_name)
+
+
+def of_iterator(owner, resource):
+    """The Saveable of an iterator over a dataset."""
+    return Saveable(owner, "ITERATOR", [("_STATE", dtypes.variant)], lambda: [raw_ops.SerializeIterator(resource_handle=resource)],
+                    lambda tensors: raw_ops.DeserializeIterator(resource_handle=resource, serialized=tensors[0]))
+
+
+def saveable_of(value):
+    """The Saveable of an object; None if it has none."""
+    if isinstance(value, variables.Variable):
+        return _of_variable(value)
+    make = getattr(type(value), "_saveable", None)
+    return make(value) if make is not None else None
+
+
+def flat(saveables):
+    """(names, dtypes) of all tensors of {key: Saveable}."""
+    return ([name for key, saveable in saveables.items() for name in saveable.names(key)],
+            [dtype for saveable in saveables.values() for dtype in saveable.dtypes])
+
+
+def restored(saveables, tensors):
+    """The operations that put the tensors, in the order of `flat`, back."""
+    rest = iter(tensors)
+    return [saveable.restore([next(rest) for _ in saveable.suffixes]) for saveable in saveables.values()]
