@@ -75,7 +75,7 @@ def __getattr__(name):
     else:
         value = _direct.function(name)
         if value is None:
-            raise AttributeError("runnel has no %r: see the table of names in doc/python.md" % name)
+            raise AttributeError("runnel has no %r: see doc/python_names.md" % name)
     globals()[name] = value
     return value
 

@@ -26,7 +26,7 @@ def namespace(module_name, *rows):
 
     def __getattr__(name):
         if name not in table:
-            raise AttributeError("%s has no %r: see the table of names in doc/python.md" % (
+            raise AttributeError("%s has no %r: see doc/python_names.md" % (
                 module_name.replace("runnel", "tf", 1), name))
         home, source = table[name]
         if home == "submodules":

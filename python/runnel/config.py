@@ -117,7 +117,7 @@ class _Part:
         self.__dict__.update(names)
 
     def __getattr__(self, name):
-        raise AttributeError("tf.config has no %r here: see the table of names in doc/python.md" % name)
+        raise AttributeError("tf.config has no %r: see doc/python_names.md" % name)
 
 
 def _setter(key, convert):

@@ -228,4 +228,4 @@ def __getattr__(name):
     if name == "Server":
         from runnel.train.server_lib import Server
         return Server
-    raise AttributeError("tf.distribute has no %r: see the table of names in doc/python.md" % name)
+    raise AttributeError("tf.distribute has no %r: see doc/python_names.md" % name)

@@ -49,7 +49,7 @@ def __getattr__(name):
         if name in _lower_names:
             found = globals().get(_lower_names[name]) or function(_lower_names[name])
     if found is None:
-        raise AttributeError("There is no op %r. doc/python.md of Runnel lists what there is." % name)
+        raise AttributeError("Runnel has no op %r: `runnel ops` lists those it has" % name)
     globals()[name] = found
     return found
 

@@ -1,44 +1,53 @@
-"""Writes the table of names in doc/python.md: of stock's tf.compat.v1 (stock_names.txt), which are
-here, which differ, which are absent.
+"""Writes doc/python_names.md: which public names of stock's tf.compat.v1 (stock_names.txt) are here.
 
     PYTHONPATH=python python3 python/tools/make_names_doc.py [--check]
 
---check writes nothing and fails if the page says of a name that it is supported and it is not.
+--check writes nothing; it fails and prints the lines that differ if the page is not what this would write.
 """
 
-import collections
+import difflib
 import os
-import re
 import sys
+import textwrap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "doc", "python.md")
-START, END = "<!-- names: written by python/tools/make_names_doc.py -->", "<!-- end of names -->"
+PAGE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "doc", "python_names.md")
 
-# What is here and not quite as in stock.
+INTRODUCTION = """\
+# Python: the names of tf
+
+<!-- Written by python/tools/make_names_doc.py; do not edit. -->
+
+Of the %d public names of stock's `tf.compat.v1`, %d are here. An absent name raises AttributeError and names this page;
+`runnel python-compat script.py` lists the absent names that a script uses. The guide is [python.md](python.md).
+"""
+
+# Names that are here and differ from stock.
 DIFFERENT = {
-    "Print": "goes to the library's log",
-    "sparse_concat": "of equal shapes only",
-    "ragged": "in tf.data one ragged dimension; broadcasting over rows of scalars, of equal rows and of columns only",
-    "gradients": "aggregation_method makes no difference",
-    "function": "as Python runs it, without autograph; on a tape, one with effects (assigning, random numbers) or with `tf.custom_gradient` in it "
-                "runs op by op; called in a graph, its operations become part of that graph, and one without a result gives an operation",
-    "GradientTape": "in a graph it is tf.gradients over what was built while it ran; reading a reference variable counts, too",
-    "py_func": "in the process that made the graph only, as in stock",
-    "Session.run": "a fetch that is fed comes back as it was fed",
-    "test.TestCase": "without the methods of absl that start other programs",
-    "flags": "those of 1.x; absl is not needed",
-    "gfile": "files of this machine",
+    "GradientTape": "In a graph, it is `tf.gradients` over the operations that were built while it recorded. Reading a reference variable counts as well.",
+    "Print": "Prints to the library's log.",
+    "Session.run": "A fetch that is also fed returns the fed value.",
+    "flags": "Has the API of 1.x and does not need absl.",
+    "function": "Runs the Python function as it is, without autograph. On a tape, a function with side effects (assignments, random numbers) or with "
+                "`tf.custom_gradient` in it runs op by op. Called in a graph, its operations become part of that graph; without a result it returns "
+                "an operation.",
+    "gfile": "Reads and writes local files only.",
+    "gradients": "Ignores `aggregation_method`.",
+    "py_func": "Works only in the process that built the graph, as in stock.",
+    "ragged": "`tf.data` supports one ragged dimension. Broadcasting supports rows of scalars, rows of equal length and columns.",
+    "sparse_concat": "Requires equal shapes.",
+    "test.TestCase": "Lacks the methods of absl that start other programs.",
 }
 
 
 def names():
+    """Returns the public names of stock."""
     with open(os.path.join(HERE, "stock_names.txt"), encoding="utf-8") as stream:
         return [line.strip() for line in stream if line.strip()]
 
 
 def find(name):
-    """Whether the package has it."""
+    """Tells whether the package has the name."""
     import runnel as value
     try:
         for part in name.split("."):
@@ -49,8 +58,8 @@ def find(name):
 
 
 def rows():
-    """namespace -> (supported, absent)"""
-    table = collections.OrderedDict()
+    """Returns {namespace: (supported, absent)}."""
+    table = {}
     for name in names():
         space, _, leaf = name.rpartition(".")
         supported, absent = table.setdefault(space, ([], []))
@@ -58,47 +67,35 @@ def rows():
     return table
 
 
+def listed(label, leaves):
+    """Returns the lines of a paragraph that lists names; none if there are none."""
+    if not leaves:
+        return []
+    return textwrap.wrap(label + " ".join("`%s`" % leaf for leaf in leaves), 120, break_long_words=False, break_on_hyphens=False) + [""]
+
+
 def text():
+    """Returns the page."""
     table = rows()
-    lines = [START, ""]
-    total = sum(len(s) + len(a) for s, a in table.values())
-    have = sum(len(s) for s, _ in table.values())
-    lines += ["Of the %d public names of stock's `tf.compat.v1` that this page measures by, %d are here." % (total, have), "",
-              "| namespace | supported | absent |", "|---|---|---|"]
+    have = sum(len(supported) for supported, _ in table.values())
+    lines = [INTRODUCTION % (sum(len(s) + len(a) for s, a in table.values()), have), "## Different from stock", ""]
+    for name, how in sorted(DIFFERENT.items()):
+        lines += textwrap.wrap("- `tf.%s`: %s" % (name, how), 120, subsequent_indent="  ", break_on_hyphens=False)
+    lines += [""]
     for space, (supported, absent) in table.items():
-        lines.append("| `%s` | %s | %s |" % ("tf." + space if space else "tf", listed(supported), listed(absent)))
-    lines += ["", "Different from stock:", "", "| name | how |", "|---|---|"]
-    lines += ["| `tf.%s` | %s |" % row for row in sorted(DIFFERENT.items())]
-    return "\n".join(lines + ["", END])
-
-
-def listed(leaves):
-    return " ".join("`%s`" % leaf for leaf in leaves) or "—"
-
-
-def check(page):
-    """Names that the page calls supported and that are not."""
-    wrong = []
-    for space, supported in re.findall(r"^\| `(tf[\w.]*)` \| ([^|]*) \| [^|]* \|$", page, re.M):
-        for leaf in re.findall(r"`([^`]+)`", supported):
-            name = (space + "." + leaf)[3:]
-            if not find(name):
-                wrong.append(name)
-    return wrong
+        lines += ["## " + ("tf." + space if space else "tf"), ""] + listed("", supported) + listed("Absent: ", absent)
+    return "\n".join(lines)
 
 
 def main():
-    with open(PAGE, encoding="utf-8") as stream:
-        page = stream.read()
+    new = text()
     if "--check" in sys.argv:
-        wrong = check(page)
-        print("\n".join(wrong))
-        return 1 if wrong else 0
-    before, _, rest = page.partition(START)
-    after = rest.partition(END)[2]
-    page = before + text() + after  # before the file is opened: a failure leaves it as it is
+        with open(PAGE, encoding="utf-8") as stream:
+            old = stream.read()
+        sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "the page", "what it should be"))
+        return int(old != new)
     with open(PAGE, "w", encoding="utf-8") as stream:
-        stream.write(page)
+        stream.write(new)
     return 0
 
 

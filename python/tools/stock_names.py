@@ -1,5 +1,5 @@
 """Prints the public names of stock TensorFlow's tf.compat.v1, one a line ("nn.relu"): the list that
-doc/python.md measures this package by.
+doc/python_names.md measures this package by.
 
     build/venv/bin/python python/tools/stock_names.py > python/tools/stock_names.txt
 

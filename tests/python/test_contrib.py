@@ -285,5 +285,5 @@ def test_mnist_of_a_folder(tmp_path):
 
 
 def test_what_is_absent_says_where_to_look():
-    with pytest.raises(AttributeError, match="doc/python.md"):
+    with pytest.raises(AttributeError, match="doc/python_names.md"):
         tf.contrib.tensorrt

@@ -221,9 +221,9 @@ def test_raw_ops():
 def test_absent_names_point_to_the_manual():
     import pytest
     import runnel as tf
-    with pytest.raises(AttributeError, match="doc/python.md"):
+    with pytest.raises(AttributeError, match="doc/python_names.md"):
         tf.no_such_thing
-    with pytest.raises(AttributeError, match="doc/python.md"):
+    with pytest.raises(AttributeError, match="runnel ops"):
         tf.raw_ops.NoSuchOp
 
 

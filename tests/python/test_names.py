@@ -1,4 +1,4 @@
-"""The manual says of no name that it is supported unless it is; `--names` finds what is absent."""
+"""doc/python_names.md is up to date; `--names` finds the absent names of a script."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import sys
 from both import ROOT
 
 
-def test_manual():
+def test_page_is_up_to_date():
     done = subprocess.run([sys.executable, os.path.join(ROOT, "python", "tools", "make_names_doc.py"), "--check"], stdout=subprocess.PIPE, text=True,
                           env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python")))
     assert done.returncode == 0, done.stdout

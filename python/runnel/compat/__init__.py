@@ -61,4 +61,4 @@ def __getattr__(name):
     if name == "v2":
         import importlib
         return importlib.import_module(__name__ + ".v2")
-    raise AttributeError("tf.compat has no %r: see the table of names in doc/python.md" % name)
+    raise AttributeError("tf.compat has no %r: see doc/python_names.md" % name)

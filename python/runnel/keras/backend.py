@@ -243,4 +243,4 @@ def __getattr__(name):
             found = vars(backend_ops).get(name)
         if found is not None:
             return found
-    raise AttributeError("tf.keras.backend has no %r: see the table of names in doc/python.md" % name)
+    raise AttributeError("tf.keras.backend has no %r: see doc/python_names.md" % name)

@@ -795,7 +795,7 @@ def __getattr__(name):
     if name == "Wrapper":
         from runnel.keras.wrappers import Wrapper
         return Wrapper
-    raise AttributeError("tf.keras.layers has no %r: see the table of names in doc/python.md" % name)
+    raise AttributeError("tf.keras.layers has no %r: see doc/python_names.md" % name)
 
 
 def deserialize(config, custom_objects=None):

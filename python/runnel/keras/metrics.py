@@ -369,5 +369,5 @@ mae = MAE = _losses.mean_absolute_error
 def __getattr__(name):
     found = None if name.startswith("_") else getattr(_losses, name, None)  # the functions of losses are metrics too
     if found is None or isinstance(found, type):
-        raise AttributeError("tf.keras.metrics has no %r: see the table of names in doc/python.md" % name)
+        raise AttributeError("tf.keras.metrics has no %r: see doc/python_names.md" % name)
     return found

@@ -355,7 +355,7 @@ def __getattr__(name):
     if name == "schedules":
         import importlib
         return importlib.import_module("runnel.keras.schedules")
-    raise AttributeError("tf.keras.optimizers has no %r: see the table of names in doc/python.md" % name)
+    raise AttributeError("tf.keras.optimizers has no %r: see doc/python_names.md" % name)
 
 
 def serialize(optimizer):
