@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 CTEST = ctest --test-dir
 CMAKE_FLAGS ?=
 
-.PHONY: all everything help deps stock configure train examples test check bench install asan ubsan tsan format lint fuzz fuzz-ops coverage clean
+.PHONY: all everything help deps stock configure train examples test check bench install docs asan ubsan tsan format lint fuzz fuzz-ops coverage clean
 
 all: configure  ## Build the library, the command, the Python client and the examples
 	@ninja -C $(BUILD) -j $(JOBS) product
@@ -48,6 +48,10 @@ bench: all  ## Measure against stock TensorFlow, side by side
 install: all  ## Install under PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX) --strip
 
+docs: all  ## Build the documentation as a site with search, under build/docs
+	@tools/deps.sh docs
+	@python3 tools/docs/site.py $(BUILD) build/docs
+
 asan:  ## Run the tests under the address sanitizer
 	@$(MAKE) check BUILD=build/asan CMAKE_FLAGS="-DRN_SANITIZE=address"
 ubsan:  ## ... the undefined-behaviour sanitizer
@@ -73,4 +77,4 @@ lint: configure  ## Static checks: includes, clang-tidy
 	@git ls-files -co --exclude-standard 'src/*.c' 'cli/*.c' | xargs -n 16 clang-tidy -p $(BUILD) --quiet --extra-arg=-Wno-unknown-warning-option
 
 clean:  ## Remove what was built
-	@rm -rf build/release build/asan build/ubsan build/tsan build/fuzz build/coverage
+	@rm -rf build/release build/asan build/ubsan build/tsan build/fuzz build/coverage build/docs

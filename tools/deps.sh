@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# Installs the packages of packages.txt that are missing, where that is allowed; names them otherwise. With "tests", those of its
-# last part too, without which tests are skipped: if they cannot be had, that is no error.
+# Installs the packages of packages.txt that are missing, if it may; otherwise it names them.
+# usage: deps.sh          what building and testing need
+#        deps.sh docs     what `make docs` needs
+#        deps.sh tests    what some tests need that are skipped otherwise; a failure is no error
 set -u
 cd "$(dirname "$0")/.." || exit 1
 mkdir -p build
 what=${1:-needed}
 stamp=build/.deps.$what
 [ -e "$stamp" ] && [ "$stamp" -nt packages.txt ] && exit 0
-optional='# tests that are skipped'
 missing=()
 while read -r package _; do
   case $package in '' | '#'*) continue ;; esac
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
-done < <(if [ "$what" = tests ]; then sed "1,/^$optional/d" packages.txt; else sed "/^$optional/,\$d" packages.txt; fi)
+done < <(awk -v what="$what" '
+  /^#/ { part = /^# tests that are skipped/ ? "tests" : /^# documentation/ ? "docs" : "needed" }
+  part == what' packages.txt)
 if [ ${#missing[@]} -gt 0 ]; then
   echo "Runnel needs these Debian packages${1:+ for $1}: ${missing[*]}"
   if [ "$(id -u)" = 0 ]; then

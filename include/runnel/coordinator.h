@@ -27,7 +27,9 @@ rn_coordinator_t* rn_coordinator_create(void);
 // ended.
 void rn_coordinator_destroy(rn_coordinator_t* coordinator);
 
+// Whether somebody has asked for a stop. Threads call this in their loop.
 bool rn_coordinator_should_stop(const rn_coordinator_t* coordinator);
+// Asks all threads of the coordinator to stop.
 void rn_coordinator_request_stop(rn_coordinator_t* coordinator);
 // Asks for a stop because of an error; the first one is kept. OUT_OF_RANGE and CANCELLED are the
 // ordinary ends of input and of queues, and are no errors.

@@ -26,9 +26,11 @@ typedef struct rn_gradient_t {
   rn_edge_t dense_shape;
 } rn_gradient_t;
 
+// True if the gradient is sparse: |values| and |indices| are set.
 static inline bool rn_gradient_is_slices(rn_gradient_t gradient) {
   return gradient.values.node != NULL;
 }
+// True if nothing flows back to this x.
 static inline bool rn_gradient_is_none(rn_gradient_t gradient) {
   return !gradient.dense.node && !gradient.values.node;
 }
@@ -100,9 +102,13 @@ typedef bool (*rn_gradient_fn_t)(rn_grad_t* g, void* arg);
 // already. For the whole process, and for ever, as the table of ops.
 bool rn_register_gradient(const char* name, rn_gradient_fn_t fn, void* arg);
 
+// The scope in which the rule builds its nodes.
 rn_scope_t* rn_grad_scope(rn_grad_t* g);
+// The forward node whose gradient the rule computes.
 rn_node_t* rn_grad_node(const rn_grad_t* g);
+// The number of inputs of that node.
 int rn_grad_input_count(const rn_grad_t* g);
+// Input or output |i| of that node.
 rn_edge_t rn_grad_input(const rn_grad_t* g, int i);
 rn_edge_t rn_grad_output(const rn_grad_t* g, int i);
 // What arrived at output |i|, zeros if nothing did; slices are made dense.

@@ -48,6 +48,7 @@ typedef struct rn_edges_t {
   int count;
 } rn_edges_t;
 
+// Output |i| of the list.
 static inline rn_edge_t rn_edge_at(rn_edges_t edges, int i) {
   rn_edge_t edge = {edges.node, edges.first + i};
   return edge;
@@ -69,7 +70,9 @@ void rn_scope_clear_controls(rn_scope_t* scope);
 // The next node built gets this name (made unique if taken) instead of one made from its op.
 void rn_scope_name_next(rn_scope_t* scope, const char* name);
 
+// The graph that the scope builds in.
 rn_graph_t* rn_scope_graph(rn_scope_t* scope);
+// False once building a node in this scope, or in a child of it, has failed.
 bool rn_scope_ok(const rn_scope_t* scope);
 // TF_Code of the first error; 0 if there is none.
 int rn_scope_code(const rn_scope_t* scope);

@@ -55,6 +55,7 @@ typedef struct rn_model_port_t {
   const int64_t* dims;  // -1: unknown
 } rn_model_port_t;
 
+// The number of signatures of the model.
 int rn_model_signature_count(const rn_model_t* model);
 const char* rn_model_signature(const rn_model_t* model, int index);  // its name; NULL: none there
 // The inputs, by name; how many, -1 if there is no such signature. |*out_ports| may be NULL.

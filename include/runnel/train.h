@@ -32,8 +32,11 @@ typedef struct rn_clip_t {
   float limit;
 } rn_clip_t;
 
+// Clips each element of |x| to the range from |min| to |max|.
 rn_edge_t rn_clip_by_value(rn_scope_t* scope, rn_edge_t x, rn_edge_t min, rn_edge_t max);
+// Scales |x| down so that its norm is at most |limit|.
 rn_edge_t rn_clip_by_norm(rn_scope_t* scope, rn_edge_t x, rn_edge_t limit);
+// The same, with the norm divided by the number of elements.
 rn_edge_t rn_clip_by_average_norm(rn_scope_t* scope, rn_edge_t x, rn_edge_t limit);
 // The norm of all gradients as one vector; of slices, that of their values.
 rn_edge_t rn_global_norm(rn_scope_t* scope, const rn_gradient_t* gradients, int count);
@@ -67,6 +70,7 @@ typedef struct rn_optimizer_t {
   const void* arg;       // of a rule of one's own
 } rn_optimizer_t;
 
+// The optimizers. Call the macros below with the options by name: rn_adam(.learning_rate = 0.01f).
 rn_optimizer_t rn_gradient_descent_(rn_optimizer_t options);
 rn_optimizer_t rn_momentum_(rn_optimizer_t options);
 rn_optimizer_t rn_adagrad_(rn_optimizer_t options);

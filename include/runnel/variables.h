@@ -60,6 +60,7 @@ struct rn_initializer_t {
   const void* arg;  // of |make|
 };
 
+// Initial values that are all 0, all 1, or all |value|.
 rn_initializer_t rn_init_zeros(void);
 rn_initializer_t rn_init_ones(void);
 rn_initializer_t rn_init_constant(double value);
@@ -109,7 +110,9 @@ typedef struct rn_collected_t {
   const rn_var_t* variable;  // NULL: no variable
 } rn_collected_t;
 
+// Appends |edge| to the collection.
 void rn_collect(rn_scope_t* scope, const char* collection, rn_edge_t edge);
+// Appends |variable| to the collection.
 void rn_collect_variable(rn_scope_t* scope, const char* collection, const rn_var_t* variable);
 // How many there are; |*out| points to them until something is added.
 int rn_collection(rn_scope_t* scope, const char* collection, const rn_collected_t** out);

@@ -48,6 +48,7 @@ typedef struct TF_StringView {
 
 typedef struct TF_SessionOptions TF_SessionOptions;
 
+// Options with defaults: a local session. The caller deletes them.
 TF_CAPI_EXPORT TF_SessionOptions* TF_NewSessionOptions(void);
 
 // Where the session runs: "" or "local" in this process, "grpc://host:port" on a cluster,
@@ -58,12 +59,14 @@ TF_CAPI_EXPORT void TF_SetTarget(TF_SessionOptions* options, const char* target)
 TF_CAPI_EXPORT void TF_SetConfig(TF_SessionOptions* options, const void* proto, size_t proto_len,
                                  TF_Status* status);
 
+// Frees the options. NULL is allowed.
 TF_CAPI_EXPORT void TF_DeleteSessionOptions(TF_SessionOptions* options);
 
 // --- Graphs and operations
 
 typedef struct TF_Graph TF_Graph;
 
+// An empty graph. The caller deletes it.
 TF_CAPI_EXPORT TF_Graph* TF_NewGraph(void);
 
 // Sessions of the graph keep it alive until they are deleted too.
@@ -110,6 +113,7 @@ TF_CAPI_EXPORT void TF_GraphGetTensorShape(TF_Graph* graph, TF_Output output, in
 // TF_FinishOperation, which consumes the description whether it succeeds or not. The *Locked pair
 // is for callers that hold the graph's lock already; otherwise it is the same.
 
+// Begins the description of an operation |oper_name| of type |op_type|.
 TF_CAPI_EXPORT TF_OperationDescription* TF_NewOperationLocked(TF_Graph* graph, const char* op_type,
                                                               const char* oper_name);
 TF_CAPI_EXPORT TF_OperationDescription* TF_NewOperation(TF_Graph* graph, const char* op_type,
@@ -118,6 +122,7 @@ TF_CAPI_EXPORT TF_OperationDescription* TF_NewOperation(TF_Graph* graph, const c
 // The device asked for. Any text is taken; a bad one fails when the graph is placed.
 TF_CAPI_EXPORT void TF_SetDevice(TF_OperationDescription* desc, const char* device);
 
+// Appends one input.
 TF_CAPI_EXPORT void TF_AddInput(TF_OperationDescription* desc, TF_Output input);
 
 // For an argument that is a list: one call with all its parts.
@@ -199,12 +204,14 @@ TF_CAPI_EXPORT TF_Operation* TF_FinishOperation(TF_OperationDescription* desc, T
 
 // --- Reading an operation
 
+// The name of the operation and the name of its op. They live as long as the graph.
 TF_CAPI_EXPORT const char* TF_OperationName(TF_Operation* oper);
 TF_CAPI_EXPORT const char* TF_OperationOpType(TF_Operation* oper);
 
 // The device asked for, "" when none was.
 TF_CAPI_EXPORT const char* TF_OperationDevice(TF_Operation* oper);
 
+// The number of outputs, and the type of one of them.
 TF_CAPI_EXPORT int TF_OperationNumOutputs(TF_Operation* oper);
 TF_CAPI_EXPORT TF_DataType TF_OperationOutputType(TF_Output oper_out);
 
@@ -212,6 +219,7 @@ TF_CAPI_EXPORT TF_DataType TF_OperationOutputType(TF_Output oper_out);
 TF_CAPI_EXPORT int TF_OperationOutputListLength(TF_Operation* oper, const char* arg_name,
                                                 TF_Status* status);
 
+// The number of inputs, and the type of one of them.
 TF_CAPI_EXPORT int TF_OperationNumInputs(TF_Operation* oper);
 TF_CAPI_EXPORT TF_DataType TF_OperationInputType(TF_Input oper_in);
 
@@ -225,12 +233,14 @@ TF_CAPI_EXPORT TF_Output TF_OperationInput(TF_Input oper_in);
 // Writes the first |max_inputs| sources in order.
 TF_CAPI_EXPORT void TF_OperationAllInputs(TF_Operation* oper, TF_Output* inputs, int max_inputs);
 
+// The number of inputs that read |oper_out|.
 TF_CAPI_EXPORT int TF_OperationOutputNumConsumers(TF_Output oper_out);
 
 // Writes up to |max_consumers| inputs that read |oper_out|; returns how many there are.
 TF_CAPI_EXPORT int TF_OperationOutputConsumers(TF_Output oper_out, TF_Input* consumers,
                                                int max_consumers);
 
+// The number of operations that this one waits for.
 TF_CAPI_EXPORT int TF_OperationNumControlInputs(TF_Operation* oper);
 
 // Writes up to |max_control_inputs| operations; returns how many there are. So does the next but
@@ -249,6 +259,7 @@ typedef struct TF_AttrMetadata {
   int64_t total_size;  // bytes of strings or dimensions of shapes, summed over a list; else -1
 } TF_AttrMetadata;
 
+// Describes the attribute |attr_name|.
 TF_CAPI_EXPORT TF_AttrMetadata TF_OperationGetAttrMetadata(TF_Operation* oper,
                                                            const char* attr_name,
                                                            TF_Status* status);
@@ -342,6 +353,7 @@ TF_CAPI_EXPORT void TF_GraphVersions(TF_Graph* graph, TF_Buffer* output_version_
 
 typedef struct TF_ImportGraphDefOptions TF_ImportGraphDefOptions;
 
+// Options with defaults; the caller deletes them. NULL is allowed in the second.
 TF_CAPI_EXPORT TF_ImportGraphDefOptions* TF_NewImportGraphDefOptions(void);
 TF_CAPI_EXPORT void TF_DeleteImportGraphDefOptions(TF_ImportGraphDefOptions* opts);
 
@@ -398,6 +410,7 @@ TF_CAPI_EXPORT void TF_ImportGraphDefResultsMissingUnusedInputMappings(
     TF_ImportGraphDefResults* results, int* num_missing_unused_input_mappings,
     const char*** src_names, int** src_indexes);
 
+// Frees the results and the arrays that they lent. NULL is allowed.
 TF_CAPI_EXPORT void TF_DeleteImportGraphDefResults(TF_ImportGraphDefResults* results);
 
 // Adds the nodes of |graph_def| to |graph|, all or none. |options| may be NULL. The plain form
@@ -412,6 +425,7 @@ TF_CAPI_EXPORT TF_ImportGraphDefResults* TF_GraphImportGraphDefWithResultsNoSeri
     TF_Graph* graph, const TF_Buffer* graph_def, const TF_ImportGraphDefOptions* options,
     TF_Status* status);
 
+// The import without results, and with the outputs alone that the options ask for.
 TF_CAPI_EXPORT void TF_GraphImportGraphDefWithReturnOutputs(
     TF_Graph* graph, const TF_Buffer* graph_def, const TF_ImportGraphDefOptions* options,
     TF_Output* return_outputs, int num_return_outputs, TF_Status* status);
@@ -425,6 +439,7 @@ TF_CAPI_EXPORT void TF_GraphImportGraphDef(TF_Graph* graph, const TF_Buffer* gra
 TF_CAPI_EXPORT void TF_GraphCopyFunction(TF_Graph* g, const TF_Function* func,
                                          const TF_Function* grad, TF_Status* status);
 
+// The number of functions in the graph's library.
 TF_CAPI_EXPORT int TF_GraphNumFunctions(TF_Graph* g);
 
 // Writes up to |max_func| functions, which the caller deletes; returns how many.
@@ -493,9 +508,12 @@ TF_CAPI_EXPORT TF_Function* TF_GraphToFunctionWithControlOutputs(
     const TF_Operation* const* control_outputs, const char* const* control_output_names,
     const TF_FunctionOptions* opts, const char* description, TF_Status* status);
 
+// The name of the function, which lives as long as the function.
 TF_CAPI_EXPORT const char* TF_FunctionName(TF_Function* func);
+// |output_func_def|, an empty buffer, receives a FunctionDef.
 TF_CAPI_EXPORT void TF_FunctionToFunctionDef(TF_Function* func, TF_Buffer* output_func_def,
                                              TF_Status* status);
+// A function from the bytes of a FunctionDef. The caller deletes it.
 TF_CAPI_EXPORT TF_Function* TF_FunctionImportFunctionDef(const void* proto, size_t proto_len,
                                                          TF_Status* status);
 
@@ -506,6 +524,7 @@ TF_CAPI_EXPORT void TF_FunctionSetAttrValueProto(TF_Function* func, const char* 
 TF_CAPI_EXPORT void TF_FunctionGetAttrValueProto(TF_Function* func, const char* attr_name,
                                                  TF_Buffer* output_attr_value, TF_Status* status);
 
+// Frees the caller's reference. Graphs that have a copy keep it. NULL is allowed.
 TF_CAPI_EXPORT void TF_DeleteFunction(TF_Function* func);
 
 // Tries to compute |output| from constants alone. 1: |*result| is a new tensor of the caller's. 0:
@@ -563,12 +582,14 @@ TF_CAPI_EXPORT void TF_SessionPRun(TF_Session* session, const char* handle, cons
                                    int noutputs, const TF_Operation* const* target_opers,
                                    int ntargets, TF_Status* status);
 
+// Frees the handle of a partial run. NULL is allowed.
 TF_CAPI_EXPORT void TF_DeletePRunHandle(const char* handle);
 
 // --- Sessions that are handed a GraphDef (older than TF_Graph)
 
 typedef struct TF_DeprecatedSession TF_DeprecatedSession;
 
+// Opens, closes and frees such a session.
 TF_CAPI_EXPORT TF_DeprecatedSession* TF_NewDeprecatedSession(const TF_SessionOptions* options,
                                                              TF_Status* status);
 TF_CAPI_EXPORT void TF_CloseDeprecatedSession(TF_DeprecatedSession* session, TF_Status* status);
@@ -696,6 +717,7 @@ TF_CAPI_EXPORT void TF_RegisterFilesystemPlugin(const char* plugin_filename, TF_
 // For front ends that rewrite their graph. Changes reach sessions at their next run, and only for
 // operations that have not run yet.
 
+// Makes |op| wait for |input|.
 TF_CAPI_EXPORT void TF_AddOperationControlInput(TF_Graph* graph, TF_Operation* op,
                                                 TF_Operation* input);
 

@@ -18,6 +18,7 @@ extern "C" {
 //
 // There is no XLA here: the switches are accepted and change nothing; the questions answer 0.
 
+// Accepted without effect.
 TF_CAPI_EXPORT void TF_EnableXLACompilation(TF_SessionOptions* options, unsigned char enable);
 TF_CAPI_EXPORT unsigned char TF_SetXlaEnableLazyCompilation(unsigned char enable);
 TF_CAPI_EXPORT unsigned char TF_SetTfXlaCpuGlobalJit(unsigned char enable);
@@ -43,6 +44,7 @@ TF_CAPI_EXPORT char* TF_FunctionDebugString(TF_Function* func, size_t* len);
 
 // --- Named queues
 
+// Takes a tensor from, or puts one into, the queue with this number. Sets TF_UNIMPLEMENTED.
 TF_CAPI_EXPORT TF_Tensor* TF_DequeueNamedTensor(TF_Session* session, int tensor_id,
                                                 TF_Status* status);
 TF_CAPI_EXPORT void TF_EnqueueNamedTensor(TF_Session* session, int tensor_id, TF_Tensor* tensor,
@@ -84,8 +86,10 @@ TF_CAPI_EXPORT TF_Tensor* TF_CheckpointReaderGetTensor(TF_CheckpointReader* read
 
 typedef struct TF_AttrBuilder TF_AttrBuilder;
 
+// Attributes of the op |op_name|, to ask questions with. The caller deletes them.
 TF_CAPI_EXPORT TF_AttrBuilder* TF_NewAttrBuilder(const char* op_name);
 TF_CAPI_EXPORT void TF_DeleteAttrBuilder(TF_AttrBuilder* builder);
+// Sets a type attribute, or a list of types.
 TF_CAPI_EXPORT void TF_AttrBuilderSetType(TF_AttrBuilder* builder, const char* attr_name,
                                           TF_DataType value);
 TF_CAPI_EXPORT void TF_AttrBuilderSetTypeList(TF_AttrBuilder* builder, const char* attr_name,
@@ -175,6 +179,7 @@ TF_CAPI_EXPORT TF_Library* TF_LoadPluggableDeviceLibrary(const char* library_fil
                                                          TF_Status* status);
 TF_CAPI_EXPORT void TF_DeletePluggableDeviceLibraryHandle(TF_Library* lib_handle);
 
+// Removes the function from the graph's library. Nodes that call it stay.
 TF_CAPI_EXPORT void TF_GraphRemoveFunction(TF_Graph* g, const char* func_name, TF_Status* status);
 
 #ifdef __cplusplus

@@ -31,6 +31,7 @@ typedef struct TF_ThreadOptions {
 
 // --- Folders and files
 
+// Makes a folder, or removes an empty one.
 TF_CAPI_EXPORT void TF_CreateDir(const char* dirname, TF_Status* status);
 TF_CAPI_EXPORT void TF_DeleteDir(const char* dirname, TF_Status* status);
 
@@ -69,12 +70,14 @@ TF_CAPI_EXPORT char* TF_GetTempFileName(const char* extension);
 
 // --- Time since the epoch
 
+// The wall clock in nanoseconds, microseconds and seconds.
 TF_CAPI_EXPORT uint64_t TF_NowNanos(void);
 TF_CAPI_EXPORT uint64_t TF_NowMicros(void);
 TF_CAPI_EXPORT uint64_t TF_NowSeconds(void);
 
 // --- Threads
 
+// Fills |options| with defaults.
 TF_CAPI_EXPORT void TF_DefaultThreadOptions(TF_ThreadOptions* options);
 
 // Runs |work_func|(|param|) on a new thread, which TF_JoinThread waits for and frees.
@@ -84,6 +87,7 @@ TF_CAPI_EXPORT void TF_JoinThread(TF_Thread* thread);
 
 // --- Shared libraries
 
+// Opens a shared library, and finds a symbol in one. NULL on failure.
 TF_CAPI_EXPORT void* TF_LoadSharedLibrary(const char* library_filename, TF_Status* status);
 TF_CAPI_EXPORT void* TF_GetSymbolFromLibrary(void* handle, const char* symbol_name,
                                              TF_Status* status);

@@ -87,6 +87,7 @@ TF_CAPI_EXPORT void TF_DeleteKernelBuilder(TF_KernelBuilder* builder);
 // The device's stream; TF_FAILED_PRECONDITION on devices without one.
 TF_CAPI_EXPORT SP_Stream TF_GetStream(TF_OpKernelContext* ctx, TF_Status* status);
 
+// The number of inputs and of outputs.
 TF_CAPI_EXPORT int TF_NumInputs(TF_OpKernelContext* ctx);
 TF_CAPI_EXPORT int TF_NumOutputs(TF_OpKernelContext* ctx);
 
@@ -106,8 +107,10 @@ typedef struct {
 
 #define TF_InputRange_Args_STRUCT_SIZE TF_OFFSET_OF_END(TF_InputRange_Args, status)
 
+// Sets |args->start| and |args->stop| for the argument |name|.
 TF_CAPI_EXPORT void TF_InputRange(TF_OpKernelContext* ctx, const char* name,
                                   TF_InputRange_Args* args);
+// The type of input |index|.
 TF_CAPI_EXPORT TF_DataType TF_InputDatatype(TF_OpKernelContext* ctx, int index);
 
 // Output |i| shares the buffer of |tensor|, which stays the caller's.
@@ -134,9 +137,12 @@ TF_CAPI_EXPORT void TF_OpKernelConstruction_Failure(TF_OpKernelConstruction* ctx
                                                     TF_Status* status);
 TF_CAPI_EXPORT void TF_OpKernelContext_Failure(TF_OpKernelContext* ctx, TF_Status* status);
 
+// The type that output |i| must have.
 TF_CAPI_EXPORT TF_DataType TF_ExpectedOutputDataType(TF_OpKernelContext* ctx, int i);
+// Whether input or output |i| lies in host memory.
 TF_CAPI_EXPORT bool TF_IsHostMemoryInput(TF_OpKernelContext* ctx, int i, TF_Status* status);
 TF_CAPI_EXPORT bool TF_IsHostMemoryOutput(TF_OpKernelContext* ctx, int i, TF_Status* status);
+// The number of the step.
 TF_CAPI_EXPORT int64_t TF_StepId(TF_OpKernelContext* ctx);
 
 // The node as a NodeDef, in a buffer of the caller's.
@@ -164,6 +170,7 @@ TF_CAPI_EXPORT void TF_OpKernelConstruction_GetAttrSize(TF_OpKernelConstruction*
                                                         const char* attr_name, int32_t* list_size,
                                                         int32_t* total_size, TF_Status* status);
 
+// The value of an attribute of this type. TF_INVALID_ARGUMENT if it has another.
 TF_CAPI_EXPORT void TF_OpKernelConstruction_GetAttrType(TF_OpKernelConstruction* ctx,
                                                         const char* attr_name, TF_DataType* val,
                                                         TF_Status* status);

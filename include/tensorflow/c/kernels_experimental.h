@@ -61,11 +61,14 @@ TF_CAPI_EXPORT void TF_OpKernelContext_ForwardRefInputToRefOutput(TF_OpKernelCon
                                                                   int32_t output_index);
 TF_CAPI_EXPORT void TF_ReleaseVariableInputLockHolder(TF_VariableInputLockHolder* lockHolder);
 
+// The input that is called |inputName|. The caller deletes the tensor.
 TF_CAPI_EXPORT void TF_GetInputByName(TF_OpKernelContext* ctx, const char* inputName,
                                       TF_Tensor** tensor, TF_Status* status);
+// The dimensions of a shape attribute; up to |num_dims| of them.
 TF_CAPI_EXPORT void TF_OpKernelConstruction_GetAttrTensorShape(TF_OpKernelConstruction* ctx,
                                                                const char* attr_name, int64_t* dims,
                                                                size_t num_dims, TF_Status* status);
+// Whether input |i| is a reference variable.
 TF_CAPI_EXPORT bool TF_IsRefInput(TF_OpKernelContext* ctx, int i, TF_Status* status);
 
 // AddN and ZerosLike over variants; the function does the work for one pair or one tensor.

@@ -36,6 +36,8 @@ TF_CAPI_EXPORT void TF_RegisterOpDefinition(TF_OpDefinitionBuilder* builder, TF_
 // For a builder that was not registered. NULL is allowed.
 TF_CAPI_EXPORT void TF_DeleteOpDefinitionBuilder(TF_OpDefinitionBuilder* builder);
 
+// Adds an attribute, input or output, written as in TensorFlow's op definitions: "T: {float,
+// int32}", "x: T".
 TF_CAPI_EXPORT void TF_OpDefinitionBuilderAddAttr(TF_OpDefinitionBuilder* builder,
                                                   const char* attr_spec);
 TF_CAPI_EXPORT void TF_OpDefinitionBuilderAddInput(TF_OpDefinitionBuilder* builder,
@@ -71,6 +73,7 @@ TF_CAPI_EXPORT void TF_OpDefinitionBuilderSetShapeInferenceFunction(
 
 // --- Shape inference
 
+// The number of inputs.
 TF_CAPI_EXPORT int64_t TF_ShapeInferenceContextNumInputs(TF_ShapeInferenceContext* ctx);
 
 // An unknown shape, to be filled by the functions below. The caller deletes it.
@@ -92,6 +95,7 @@ TF_CAPI_EXPORT TF_ShapeHandle* TF_ShapeInferenceContextVectorFromSize(TF_ShapeIn
 // An unknown dimension. The caller deletes it.
 TF_CAPI_EXPORT TF_DimensionHandle* TF_NewDimensionHandle(void);
 
+// The value of a type attribute.
 TF_CAPI_EXPORT void TF_ShapeInferenceContext_GetAttrType(TF_ShapeInferenceContext* ctx,
                                                          const char* attr_name, TF_DataType* val,
                                                          TF_Status* status);
@@ -131,6 +135,7 @@ TF_CAPI_EXPORT void TF_ShapeInferenceContextSubshape(TF_ShapeInferenceContext* c
 TF_CAPI_EXPORT void TF_ShapeInferenceContextSetUnknownShape(TF_ShapeInferenceContext* ctx,
                                                             TF_Status* status);
 
+// 1 if the size is known, else 0.
 TF_CAPI_EXPORT int TF_DimensionHandleValueKnown(TF_DimensionHandle* dim_handle);
 
 // The size, -1 when unknown.

@@ -99,12 +99,15 @@ typedef struct TF_TString {
   } u;
 } TF_TString;
 
+// The size out of its stored form, which has the type of the string in its lowest two bits.
 static inline size_t TF_TString_ToActualSizeT(size_t size) { return size >> 2; }
 
+// The stored form of |size|.
 static inline size_t TF_TString_ToInternalSizeT(size_t size, TF_TString_Type type) {
   return (size << 2) | (size_t)type;
 }
 
+// How the string stores its bytes.
 static inline TF_TString_Type TF_TString_GetType(const TF_TString* str) {
   return (TF_TString_Type)(str->u.raw.raw[0] & TF_TSTR_TYPE_MASK);
 }
@@ -118,6 +121,7 @@ static inline void TF_TString_Dealloc(TF_TString* str) {
   TF_TString_Init(str);
 }
 
+// The length of the string in bytes.
 static inline size_t TF_TString_GetSize(const TF_TString* str) {
   switch (TF_TString_GetType(str)) {
     case TF_TSTR_SMALL:
@@ -141,6 +145,7 @@ static inline size_t TF_TString_GetCapacity(const TF_TString* str) {
   }
 }
 
+// The first byte of the string.
 static inline const char* TF_TString_GetDataPointer(const TF_TString* str) {
   switch (TF_TString_GetType(str)) {
     case TF_TSTR_SMALL:
@@ -293,6 +298,7 @@ static inline void TF_TString_AppendN(TF_TString* dst, const char* src, size_t s
   if (data != NULL) memmove(data + old_size, inside ? data + at : src, size);
 }
 
+// Appends the bytes of |src|.
 static inline void TF_TString_Append(TF_TString* dst, const TF_TString* src) {
   TF_TString_AppendN(dst, TF_TString_GetDataPointer(src), TF_TString_GetSize(src));
 }

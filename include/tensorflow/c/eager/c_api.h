@@ -20,6 +20,7 @@ extern "C" {
 
 typedef struct TFE_ContextOptions TFE_ContextOptions;
 
+// Options with defaults. The caller deletes them.
 TF_CAPI_EXPORT TFE_ContextOptions* TFE_NewContextOptions(void);
 
 // |proto| is a ConfigProto.
@@ -97,9 +98,12 @@ TF_CAPI_EXPORT TFE_TensorHandle* TFE_TensorHandleCopyToDevice(TFE_TensorHandle* 
 // How a device lays a tensor out.
 typedef struct TFE_TensorDebugInfo TFE_TensorDebugInfo;
 
+// The layout of the handle's tensor. The caller deletes it.
 TF_CAPI_EXPORT TFE_TensorDebugInfo* TFE_TensorHandleTensorDebugInfo(TFE_TensorHandle* h,
                                                                     TF_Status* status);
+// Frees the description. NULL is allowed.
 TF_CAPI_EXPORT void TFE_DeleteTensorDebugInfo(TFE_TensorDebugInfo* debug_info);
+// The rank of the tensor as the device stores it, and one of its dimensions.
 TF_CAPI_EXPORT int TFE_TensorDebugInfoOnDeviceNumDims(TFE_TensorDebugInfo* debug_info);
 TF_CAPI_EXPORT int64_t TFE_TensorDebugInfoOnDeviceDim(TFE_TensorDebugInfo* debug_info,
                                                       int dim_index);
@@ -111,8 +115,10 @@ TF_CAPI_EXPORT int64_t TFE_TensorDebugInfoOnDeviceDim(TFE_TensorDebugInfo* debug
 
 typedef struct TFE_Op TFE_Op;
 
+// Begins the description of an op or of a call of a function.
 TF_CAPI_EXPORT TFE_Op* TFE_NewOp(TFE_Context* ctx, const char* op_or_function_name,
                                  TF_Status* status);
+// Frees the description. NULL is allowed.
 TF_CAPI_EXPORT void TFE_DeleteOp(TFE_Op* op);
 
 // Name, context and device, lent.
@@ -192,6 +198,7 @@ TF_CAPI_EXPORT unsigned char TFE_ContextHasFunction(TFE_Context* ctx, const char
 
 // --- Tracing
 
+// Starts and stops recording what runs.
 TF_CAPI_EXPORT void TFE_ContextEnableRunMetadata(TFE_Context* ctx);
 TF_CAPI_EXPORT void TFE_ContextDisableRunMetadata(TFE_Context* ctx);
 

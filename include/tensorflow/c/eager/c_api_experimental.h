@@ -32,11 +32,13 @@ TF_CAPI_EXPORT void TFE_ContextDisableGraphCollection(TFE_Context* ctx);
 
 typedef struct TFE_MonitoringCounterCell TFE_MonitoringCounterCell;
 
+// Adds to the count, and reads it.
 TF_CAPI_EXPORT void TFE_MonitoringCounterCellIncrementBy(TFE_MonitoringCounterCell* cell,
                                                          int64_t value);
 TF_CAPI_EXPORT int64_t TFE_MonitoringCounterCellValue(TFE_MonitoringCounterCell* cell);
 
 typedef struct TFE_MonitoringCounter0 TFE_MonitoringCounter0;
+// A counter with no labels; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringCounter0* TFE_MonitoringNewCounter0(const char* name,
                                                                  TF_Status* status,
                                                                  const char* description);
@@ -45,6 +47,7 @@ TF_CAPI_EXPORT TFE_MonitoringCounterCell* TFE_MonitoringGetCellCounter0(
     TFE_MonitoringCounter0* counter);
 
 typedef struct TFE_MonitoringCounter1 TFE_MonitoringCounter1;
+// A counter with one label; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringCounter1* TFE_MonitoringNewCounter1(const char* name,
                                                                  TF_Status* status,
                                                                  const char* description,
@@ -54,6 +57,7 @@ TF_CAPI_EXPORT TFE_MonitoringCounterCell* TFE_MonitoringGetCellCounter1(
     TFE_MonitoringCounter1* counter, const char* label1);
 
 typedef struct TFE_MonitoringCounter2 TFE_MonitoringCounter2;
+// A counter with two labels; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringCounter2* TFE_MonitoringNewCounter2(const char* name,
                                                                  TF_Status* status,
                                                                  const char* description,
@@ -65,10 +69,12 @@ TF_CAPI_EXPORT TFE_MonitoringCounterCell* TFE_MonitoringGetCellCounter2(
 
 typedef struct TFE_MonitoringIntGaugeCell TFE_MonitoringIntGaugeCell;
 
+// Sets the value, and reads it.
 TF_CAPI_EXPORT void TFE_MonitoringIntGaugeCellSet(TFE_MonitoringIntGaugeCell* cell, int64_t value);
 TF_CAPI_EXPORT int64_t TFE_MonitoringIntGaugeCellValue(TFE_MonitoringIntGaugeCell* cell);
 
 typedef struct TFE_MonitoringIntGauge0 TFE_MonitoringIntGauge0;
+// A gauge with no labels; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringIntGauge0* TFE_MonitoringNewIntGauge0(const char* name,
                                                                    TF_Status* out_status,
                                                                    const char* description);
@@ -77,6 +83,7 @@ TF_CAPI_EXPORT TFE_MonitoringIntGaugeCell* TFE_MonitoringGetCellIntGauge0(
     TFE_MonitoringIntGauge0* gauge);
 
 typedef struct TFE_MonitoringIntGauge1 TFE_MonitoringIntGauge1;
+// A gauge with one label; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringIntGauge1* TFE_MonitoringNewIntGauge1(const char* name,
                                                                    TF_Status* out_status,
                                                                    const char* description,
@@ -86,6 +93,7 @@ TF_CAPI_EXPORT TFE_MonitoringIntGaugeCell* TFE_MonitoringGetCellIntGauge1(
     TFE_MonitoringIntGauge1* gauge, const char* label1);
 
 typedef struct TFE_MonitoringIntGauge2 TFE_MonitoringIntGauge2;
+// A gauge with two labels; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringIntGauge2* TFE_MonitoringNewIntGauge2(const char* name,
                                                                    TF_Status* out_status,
                                                                    const char* description,
@@ -97,6 +105,7 @@ TF_CAPI_EXPORT TFE_MonitoringIntGaugeCell* TFE_MonitoringGetCellIntGauge2(
 
 typedef struct TFE_MonitoringStringGaugeCell TFE_MonitoringStringGaugeCell;
 
+// Sets the value.
 TF_CAPI_EXPORT void TFE_MonitoringStringGaugeCellSet(TFE_MonitoringStringGaugeCell* cell,
                                                      const char* value);
 
@@ -105,6 +114,7 @@ TF_CAPI_EXPORT void TFE_MonitoringStringGaugeCellValue(TFE_MonitoringStringGauge
                                                        TF_Buffer* buf);
 
 typedef struct TFE_MonitoringStringGauge0 TFE_MonitoringStringGauge0;
+// A gauge with no labels; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringStringGauge0* TFE_MonitoringNewStringGauge0(const char* name,
                                                                          TF_Status* out_status,
                                                                          const char* description);
@@ -113,6 +123,7 @@ TF_CAPI_EXPORT TFE_MonitoringStringGaugeCell* TFE_MonitoringGetCellStringGauge0(
     TFE_MonitoringStringGauge0* gauge);
 
 typedef struct TFE_MonitoringStringGauge1 TFE_MonitoringStringGauge1;
+// A gauge with one label; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringStringGauge1* TFE_MonitoringNewStringGauge1(const char* name,
                                                                          TF_Status* out_status,
                                                                          const char* description,
@@ -122,6 +133,7 @@ TF_CAPI_EXPORT TFE_MonitoringStringGaugeCell* TFE_MonitoringGetCellStringGauge1(
     TFE_MonitoringStringGauge1* gauge, const char* label1);
 
 typedef struct TFE_MonitoringStringGauge2 TFE_MonitoringStringGauge2;
+// A gauge with two labels; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringStringGauge2* TFE_MonitoringNewStringGauge2(const char* name,
                                                                          TF_Status* out_status,
                                                                          const char* description,
@@ -132,6 +144,7 @@ TF_CAPI_EXPORT TFE_MonitoringStringGaugeCell* TFE_MonitoringGetCellStringGauge2(
     TFE_MonitoringStringGauge2* gauge, const char* label1, const char* label2);
 
 typedef struct TFE_MonitoringStringGauge3 TFE_MonitoringStringGauge3;
+// A gauge with three labels; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringStringGauge3* TFE_MonitoringNewStringGauge3(
     const char* name, TF_Status* out_status, const char* description, const char* label1,
     const char* label2, const char* label3);
@@ -140,6 +153,7 @@ TF_CAPI_EXPORT TFE_MonitoringStringGaugeCell* TFE_MonitoringGetCellStringGauge3(
     TFE_MonitoringStringGauge3* gauge, const char* label1, const char* label2, const char* label3);
 
 typedef struct TFE_MonitoringStringGauge4 TFE_MonitoringStringGauge4;
+// A gauge with four labels; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringStringGauge4* TFE_MonitoringNewStringGauge4(
     const char* name, TF_Status* out_status, const char* description, const char* label1,
     const char* label2, const char* label3, const char* label4);
@@ -150,10 +164,12 @@ TF_CAPI_EXPORT TFE_MonitoringStringGaugeCell* TFE_MonitoringGetCellStringGauge4(
 
 typedef struct TFE_MonitoringBoolGaugeCell TFE_MonitoringBoolGaugeCell;
 
+// Sets the value, and reads it.
 TF_CAPI_EXPORT void TFE_MonitoringBoolGaugeCellSet(TFE_MonitoringBoolGaugeCell* cell, bool value);
 TF_CAPI_EXPORT bool TFE_MonitoringBoolGaugeCellValue(TFE_MonitoringBoolGaugeCell* cell);
 
 typedef struct TFE_MonitoringBoolGauge0 TFE_MonitoringBoolGauge0;
+// A gauge with no labels; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringBoolGauge0* TFE_MonitoringNewBoolGauge0(const char* name,
                                                                      TF_Status* out_status,
                                                                      const char* description);
@@ -162,6 +178,7 @@ TF_CAPI_EXPORT TFE_MonitoringBoolGaugeCell* TFE_MonitoringGetCellBoolGauge0(
     TFE_MonitoringBoolGauge0* gauge);
 
 typedef struct TFE_MonitoringBoolGauge1 TFE_MonitoringBoolGauge1;
+// A gauge with one label; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringBoolGauge1* TFE_MonitoringNewBoolGauge1(const char* name,
                                                                      TF_Status* out_status,
                                                                      const char* description,
@@ -171,6 +188,7 @@ TF_CAPI_EXPORT TFE_MonitoringBoolGaugeCell* TFE_MonitoringGetCellBoolGauge1(
     TFE_MonitoringBoolGauge1* gauge, const char* label1);
 
 typedef struct TFE_MonitoringBoolGauge2 TFE_MonitoringBoolGauge2;
+// A gauge with two labels; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringBoolGauge2* TFE_MonitoringNewBoolGauge2(const char* name,
                                                                      TF_Status* out_status,
                                                                      const char* description,
@@ -183,6 +201,7 @@ TF_CAPI_EXPORT TFE_MonitoringBoolGaugeCell* TFE_MonitoringGetCellBoolGauge2(
 // Samplers: histograms. The value is a HistogramProto.
 typedef struct TFE_MonitoringSamplerCell TFE_MonitoringSamplerCell;
 
+// Adds one sample. The second writes the histogram into |buf|, an empty buffer.
 TF_CAPI_EXPORT void TFE_MonitoringSamplerCellAdd(TFE_MonitoringSamplerCell* cell, double value);
 TF_CAPI_EXPORT void TFE_MonitoringSamplerCellValue(TFE_MonitoringSamplerCell* cell, TF_Buffer* buf);
 
@@ -195,6 +214,7 @@ TF_CAPI_EXPORT TFE_MonitoringBuckets* TFE_MonitoringNewExponentialBuckets(double
 TF_CAPI_EXPORT void TFE_MonitoringDeleteBuckets(TFE_MonitoringBuckets* buckets);
 
 typedef struct TFE_MonitoringSampler0 TFE_MonitoringSampler0;
+// A sampler with no labels; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringSampler0* TFE_MonitoringNewSampler0(const char* name,
                                                                  TFE_MonitoringBuckets* buckets,
                                                                  TF_Status* out_status,
@@ -204,6 +224,7 @@ TF_CAPI_EXPORT TFE_MonitoringSamplerCell* TFE_MonitoringGetCellSampler0(
     TFE_MonitoringSampler0* sampler);
 
 typedef struct TFE_MonitoringSampler1 TFE_MonitoringSampler1;
+// A sampler with one label; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringSampler1* TFE_MonitoringNewSampler1(const char* name,
                                                                  TFE_MonitoringBuckets* buckets,
                                                                  TF_Status* out_status,
@@ -214,6 +235,7 @@ TF_CAPI_EXPORT TFE_MonitoringSamplerCell* TFE_MonitoringGetCellSampler1(
     TFE_MonitoringSampler1* sampler, const char* label1);
 
 typedef struct TFE_MonitoringSampler2 TFE_MonitoringSampler2;
+// A sampler with two labels; the caller deletes it. Its cells live as long as it does.
 TF_CAPI_EXPORT TFE_MonitoringSampler2* TFE_MonitoringNewSampler2(
     const char* name, TFE_MonitoringBuckets* buckets, TF_Status* out_status,
     const char* description, const char* label1, const char* label2);
@@ -223,6 +245,7 @@ TF_CAPI_EXPORT TFE_MonitoringSamplerCell* TFE_MonitoringGetCellSampler2(
 
 // --- Contexts
 
+// Accepted without effect: there is no TFRT here.
 TF_CAPI_EXPORT void TFE_ContextOptionsSetTfrt(TFE_ContextOptions* options, bool use_tfrt);
 
 // A number that no other context of this process has.
@@ -238,7 +261,9 @@ typedef struct TFE_CancelCallback {
   void* context;
 } TFE_CancelCallback;
 
+// A manager that nothing has cancelled. The caller deletes it.
 TF_CAPI_EXPORT TFE_CancellationManager* TFE_NewCancellationManager(void);
+// Whether the cancellation has ended, and whether it has begun and not ended yet.
 TF_CAPI_EXPORT bool TFE_CancellationManagerIsCancelled(TFE_CancellationManager* manager);
 TF_CAPI_EXPORT bool TFE_CancellationManagerIsCancelling(TFE_CancellationManager* manager);
 
@@ -269,9 +294,13 @@ TF_CAPI_EXPORT void TFE_OpSetCancellationManager(TFE_Op* op,
 
 typedef struct TFE_Executor TFE_Executor;
 
+// An executor; ops return before they have run if |is_async|. The other two arguments have no
+// effect. The caller deletes it.
 TF_CAPI_EXPORT TFE_Executor* TFE_NewExecutor(bool is_async, bool enable_streaming_enqueue,
                                              int in_flight_nodes_limit);
+// Drops the caller's reference. With the last one, waits for the ops in the queue. NULL is allowed.
 TF_CAPI_EXPORT void TFE_DeleteExecutor(TFE_Executor* executor);
+// Whether ops return before they have run.
 TF_CAPI_EXPORT bool TFE_ExecutorIsAsync(TFE_Executor* executor);
 
 // Waits for what was queued; the status is the first error since it was cleared.
@@ -284,6 +313,7 @@ TF_CAPI_EXPORT TFE_Executor* TFE_ContextGetExecutorForThread(TFE_Context* ctx);
 
 // --- Clusters (|proto| is a ServerDef)
 
+// Changes the cluster of the context: tasks come, go or are replaced.
 TF_CAPI_EXPORT void TFE_ContextUpdateServerDef(TFE_Context* ctx, int keep_alive_secs,
                                                const void* proto, size_t proto_len,
                                                TF_Status* status);
@@ -291,6 +321,8 @@ TF_CAPI_EXPORT void TFE_ContextUpdateServerDefWithTimeout(TFE_Context* ctx, int 
                                                           const void* proto, size_t proto_len,
                                                           int64_t init_timeout_in_ms,
                                                           TF_Status* status);
+// TFE_ContextSetServerDef with a timeout for connecting, and with retries. With
+// |clear_existing_contexts| the tasks close the contexts of other clients.
 TF_CAPI_EXPORT void TFE_ContextSetServerDefWithTimeout(TFE_Context* ctx, int keep_alive_secs,
                                                        const void* proto, size_t proto_len,
                                                        int64_t init_timeout_in_ms,
@@ -366,9 +398,11 @@ typedef struct TFE_CustomDevice {
   bool (*shall_pin_to_this_device)(const TFE_Op* op, TF_Status* s) TFE_CUSTOM_DEVICE_INIT(NULL);
 } TFE_CustomDevice;
 
+// Adds |device| to the context under |device_name|. |device_info| goes to its functions.
 TF_CAPI_EXPORT void TFE_RegisterCustomDevice(TFE_Context* ctx, TFE_CustomDevice device,
                                              const char* device_name, void* device_info,
                                              TF_Status* status);
+// Whether |device_name| is a custom device of the context.
 TF_CAPI_EXPORT bool TFE_IsCustomDevice(TFE_Context* ctx, const char* device_name);
 
 // The behaviour of a handle whose value only its device understands.
@@ -382,6 +416,7 @@ typedef struct TFE_CustomDeviceTensorHandleMethods {
 
 #undef TFE_CUSTOM_DEVICE_INIT
 
+// A handle to |data|, a value that only the custom device |device_name| understands.
 TF_CAPI_EXPORT TFE_TensorHandle* TFE_NewCustomDeviceTensorHandle(
     TFE_Context* ctx, const char* device_name, TF_DataType dtype, void* data,
     TFE_CustomDeviceTensorHandle methods, TF_Status* status);
@@ -414,10 +449,13 @@ TF_CAPI_EXPORT TFE_TensorHandle* TFE_CreatePackedTensorHandle(TFE_Context* ctx,
 
 // --- Switches of a context
 
+// Whether an op without a kernel on its device runs on another.
 TF_CAPI_EXPORT void TFE_ContextSetSoftDevicePlacement(TFE_Context* ctx, unsigned char enable,
                                                       TF_Status* status);
+// Whether the context logs the device of each op.
 TF_CAPI_EXPORT void TFE_ContextSetLogDevicePlacement(TFE_Context* ctx, unsigned char enable,
                                                      TF_Status* status);
+// Accepted without effect.
 TF_CAPI_EXPORT void TFE_ContextSetRunEagerOpAsFunction(TFE_Context* ctx, unsigned char enable,
                                                        TF_Status* status);
 TF_CAPI_EXPORT void TFE_ContextSetJitCompileRewrite(TFE_Context* ctx, unsigned char enable,
@@ -425,6 +463,8 @@ TF_CAPI_EXPORT void TFE_ContextSetJitCompileRewrite(TFE_Context* ctx, unsigned c
 
 // --- Questions about handles
 
+// The type of the device that has the value, and its number. The string lives as long as the
+// handle.
 TF_CAPI_EXPORT const char* TFE_TensorHandleDeviceType(TFE_TensorHandle* h, TF_Status* status);
 TF_CAPI_EXPORT int TFE_TensorHandleDeviceID(TFE_TensorHandle* h, TF_Status* status);
 

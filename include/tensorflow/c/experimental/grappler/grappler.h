@@ -1,4 +1,5 @@
 // Graph optimizers in plug-ins: the tables that one fills, and what it may ask about the graph.
+// Not implemented: functions that take a status set TF_UNIMPLEMENTED.
 
 #ifndef TENSORFLOW_C_EXPERIMENTAL_GRAPPLER_GRAPPLER_H_
 #define TENSORFLOW_C_EXPERIMENTAL_GRAPPLER_GRAPPLER_H_
@@ -87,11 +88,13 @@ void TF_InitGraph(TP_OptimizerRegistrationParams* params, TF_Status* status);
 
 // --- Names of nodes, in two calls: sizes first, then the names into arrays of the caller's
 
+// The nodes that an optimizer must keep.
 TF_CAPI_EXPORT void TF_GetNodesToPreserveListSize(const TF_GrapplerItem* item, int* num_values,
                                                   size_t* storage_size, TF_Status* status);
 TF_CAPI_EXPORT void TF_GetNodesToPreserveList(const TF_GrapplerItem* item, char** values,
                                               size_t* lengths, int num_values, void* storage,
                                               size_t storage_size, TF_Status* status);
+// The nodes that are fetched.
 TF_CAPI_EXPORT void TF_GetFetchNodesListSize(const TF_GrapplerItem* item, int* num_values,
                                              size_t* storage_size, TF_Status* status);
 TF_CAPI_EXPORT void TF_GetFetchNodesList(const TF_GrapplerItem* item, char** values,
@@ -102,13 +105,16 @@ TF_CAPI_EXPORT void TF_GetFetchNodesList(const TF_GrapplerItem* item, char** val
 
 typedef struct TF_GraphProperties TF_GraphProperties;
 
+// Properties of a graph. The caller deletes them.
 TF_CAPI_EXPORT TF_GraphProperties* TF_NewGraphProperties(const TF_GrapplerItem* item);
 TF_CAPI_EXPORT void TF_DeleteGraphProperties(TF_GraphProperties* graph_properties);
+// Infers the properties of all nodes.
 TF_CAPI_EXPORT void TF_InferStatically(TF_GraphProperties* graph_properties,
                                        TF_Bool assume_valid_feeds,
                                        TF_Bool aggressive_shape_inference,
                                        TF_Bool include_input_tensor_values,
                                        TF_Bool include_output_tensor_values, TF_Status* s);
+// The number of inputs, and of outputs, of the node |name|.
 TF_CAPI_EXPORT void TF_GetInputPropertiesListSize(TF_GraphProperties* graph_properties,
                                                   const char* name, int* num_values,
                                                   TF_Status* status);
@@ -128,6 +134,7 @@ TF_CAPI_EXPORT void TF_GetOutputPropertiesList(TF_GraphProperties* graph_propert
 
 typedef struct TF_FunctionLibraryDefinition TF_FunctionLibraryDefinition;
 
+// The ops and functions of a GraphDef. The caller deletes them.
 TF_CAPI_EXPORT TF_FunctionLibraryDefinition* TF_NewFunctionLibraryDefinition(
     const TF_Buffer* graph_buf, TF_Status* status);
 TF_CAPI_EXPORT void TF_DeleteFunctionLibraryDefinition(TF_FunctionLibraryDefinition* fn_lib);
