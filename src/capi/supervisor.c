@@ -1,18 +1,14 @@
-// Supervisors over the C API's sessions: steps that are tried again, hooks, the log.
+// Supervisors over the C API's sessions: how sessions are opened and closed, and runnel/cluster.h.
 #include "train/supervisor.h"
 
 #include "capi/session.h"
 #include "graph/build.h"
 #include "proto/config.pb.h"
 
-#define FEW_FETCHES 16
-
 // The host of a supervisor.
 typedef struct face_t {
   rn_supervisor_t* core;       // whose host this is
   TF_SessionOptions* options;  // Owned
-  const TF_Session* told;      // the session that hooks know; only compared
-  int64_t logged_step, logged_ns;
 } face_t;
 
 static rn_status_t face_open(void* self, TF_Session** out, rn_session_t** out_session) {
@@ -23,8 +19,7 @@ static rn_status_t face_open(void* self, TF_Session** out, rn_session_t** out_se
 }
 
 static void face_close(void* self, TF_Session* session) {
-  face_t* face = self;
-  face->told = NULL;
+  (void)self;
   rn_capi_session_destroy(session);
 }
 
@@ -106,119 +101,22 @@ void rn_supervisor_destroy(rn_supervisor_t* supervisor) {
   if (supervisor) face_destroy(supervisor->host.self);
 }
 
-static rn_status_t prepare(rn_supervisor_t* v) {
-  face_t* face = v->host.self;
-  RN_RETURN_IF_ERROR(rn_supervisor_prepare(v));
-  if (face->told == v->handle) return RN_OK;
-  face->told = v->handle;
-  for (int i = 0; i < v->options.hook_count; ++i)
-    if (v->options.hooks[i].session)
-      v->options.hooks[i].session(v->options.hooks[i].arg, v, v->handle);
-  return RN_OK;
-}
-
-static void write_log(rn_supervisor_t* v) {
-  face_t* face = v->host.self;
-  int64_t every = v->options.log_steps > 0 ? v->options.log_steps : 100;
-  int64_t now = v->env->now_ns(v->env->self);
-  bool is_first = !face->logged_ns || v->step < face->logged_step;
-  if (!v->options.log || !rn_supervisor_is_chief(v)) return;
-  if (!is_first && v->step < face->logged_step + every) return;
-  if (!is_first)
-    rn_summary_scalar(
-        v->options.log, "global_step/sec", v->step,
-        (float)((double)(v->step - face->logged_step) * 1e9 / (double)(now - face->logged_ns + 1)),
-        NULL);
-  face->logged_step = v->step;
-  face->logged_ns = now;
-}
-
-static void tell_step(rn_supervisor_t* v, int64_t step) {
-  rn_supervisor_done(v, step);
-  write_log(v);
-  for (int i = 0; i < v->options.hook_count; ++i)
-    if (v->options.hooks[i].step) v->options.hooks[i].step(v->options.hooks[i].arg, v, v->step);
-}
-
-// One step with the global step fetched behind the client's own fetches.
-typedef struct fetches_t {
-  TF_Output few_outputs[FEW_FETCHES];
-  TF_Tensor* few_values[FEW_FETCHES];
-  TF_Output* outputs;
-  TF_Tensor** values;
-  int count;
-} fetches_t;
-
-// The edge that says which step it is. What is read beside an update may be the step before; a
-// token comes after it, and a replica that trusts it takes none that others wait for at the end.
-static rn_edge_t step_edge(const rn_supervisor_t* v, const rn_capi_step_t* step) {
-  bool trains = false;
-  for (int i = 0; i < step->target_count; ++i)
-    trains |= step->targets[i] == (const TF_Operation*)v->sync.train;
-  return trains && v->sync.step == v->global_step ? v->sync.token : v->step_now;
-}
-
-static rn_status_t fetches_init(fetches_t* fetches, const rn_supervisor_t* v,
-                                const rn_capi_step_t* step) {
-  fetches->count = step->output_count + (v->step_now.node ? 1 : 0);
-  fetches->outputs = fetches->few_outputs;
-  fetches->values = fetches->few_values;
-  if (fetches->count > FEW_FETCHES) {
-    fetches->values = NULL;
-    size_t count = (size_t)fetches->count;
-    RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_capi_allocator(), count, &fetches->outputs));
-    RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_capi_allocator(), count, &fetches->values));
-  }
-  for (int i = 0; i < step->output_count; ++i) fetches->outputs[i] = step->outputs[i];
-  rn_edge_t now = step_edge(v, step);
-  if (v->step_now.node)
-    fetches->outputs[step->output_count] = (TF_Output){(TF_Operation*)now.node, now.index};
-  return RN_OK;
-}
-
-static void fetches_clear(fetches_t* fetches) {
-  if (fetches->count <= FEW_FETCHES) return;
-  RN_FREE_ARRAY(rn_capi_allocator(), fetches->outputs, fetches->count);
-  RN_FREE_ARRAY(rn_capi_allocator(), fetches->values, fetches->count);
-}
-
-static rn_status_t run_until_good(rn_supervisor_t* v, const rn_capi_step_t* step) {
-  rn_status_t status = RN_OK;
-  for (bool again = true; again;) {
-    RN_RETURN_IF_ERROR(prepare(v));
-    status = rn_capi_session_run(v->handle, step, NULL, NULL);
-    again = !rn_ok(status);
-    if (again) RN_RETURN_IF_ERROR(rn_supervisor_judge(v, status));
-  }
-  return RN_OK;
-}
-
 static rn_status_t run(rn_supervisor_t* v, const rn_capi_step_t* step) {
   RN_RETURN_IF_ERROR(rn_capi_step_check(step));
-  fetches_t fetches;
-  rn_status_t status = fetches_init(&fetches, v, step);
-  rn_capi_step_t with_step = *step;
-  with_step.outputs = fetches.outputs;
-  with_step.output_values = fetches.values;
-  with_step.output_count = fetches.count;
-  if (rn_ok(status)) status = run_until_good(v, &with_step);
-  if (rn_ok(status)) {
-    int64_t global_step = 0;
-    for (int i = 0; i < step->output_count; ++i) step->output_values[i] = fetches.values[i];
-    if (v->step_now.node) {
-      TF_Tensor* last = fetches.values[step->output_count];
-      global_step = last->tensor.dtype == RN_INT32 ? *RN_DATA(&last->tensor, int32_t)
-                                                   : *RN_DATA(&last->tensor, int64_t);
-      TF_DeleteTensor(last);
-    }
-    tell_step(v, global_step);
-  }
-  fetches_clear(&fetches);
+  rn_capi_fetches_t fetches;
+  rn_signature_t signature = rn_capi_step_signature(step);
+  rn_status_t status = rn_capi_fetches_init(&fetches, step->output_count);
+  if (rn_ok(status))
+    status = rn_supervisor_step_run(v, &signature, (const rn_tensor_t* const*)step->input_values,
+                                    fetches.tensors);
+  if (rn_ok(status)) rn_capi_fetches_take(&fetches, step->output_values);
+  rn_capi_fetches_clear(&fetches);
   return status;
 }
 
 bool rn_supervisor_start(rn_supervisor_t* supervisor, TF_Status* status) {
-  return rn_capi_ok(status, supervisor ? prepare(supervisor) : RN_CAPI_NULL("supervisor"));
+  return rn_capi_ok(status,
+                    supervisor ? rn_supervisor_ready(supervisor) : RN_CAPI_NULL("supervisor"));
 }
 
 bool rn_supervisor_run(rn_supervisor_t* supervisor, const TF_Output* inputs,

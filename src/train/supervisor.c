@@ -136,6 +136,7 @@ static void drop_session(rn_supervisor_t* v) {
   v->coordinator = NULL;
   if (v->handle) v->host.close(v->host.self, v->handle);
   v->handle = NULL;
+  v->told = NULL;
   v->session = NULL;
   rn_mutex_lock(&v->mutex);
   rn_status_free(v->sync_error);

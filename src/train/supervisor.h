@@ -1,7 +1,8 @@
 // The supervisor below the C API: what happens between steps. See runnel/cluster.h.
 //
-// prepare, run a step, then either done or judge; around again. Who calls holds the client's
-// session; the threads that are started here use the engine's session below it.
+// supervisor.c is what happens between steps: prepare, run a step, then either done or judge;
+// around again. supervisor_steps.c runs the steps. The caller opens and closes the client's
+// sessions; steps and threads use the engine's session below.
 #ifndef RUNNEL_TRAIN_SUPERVISOR_H_
 #define RUNNEL_TRAIN_SUPERVISOR_H_
 
@@ -47,6 +48,8 @@ struct rn_supervisor_t {
   int64_t failing_since;
   int recoveries;
   int64_t step, saved_step, saved_ns;
+  int64_t logged_step, logged_ns;
+  const TF_Session* told;  // the session that hooks know; only compared
   _Atomic bool should_stop;
 };
 
@@ -64,5 +67,14 @@ void rn_supervisor_done(rn_supervisor_t* supervisor, int64_t global_step);
 RN_MUST_USE rn_status_t rn_supervisor_judge(rn_supervisor_t* supervisor, rn_status_t status);
 RN_MUST_USE rn_status_t rn_supervisor_end(rn_supervisor_t* supervisor);
 bool rn_supervisor_is_chief(const rn_supervisor_t* supervisor);
+
+// The same as prepare; hooks hear of a session that is new.
+RN_MUST_USE rn_status_t rn_supervisor_ready(rn_supervisor_t* supervisor);
+// Runs one step, again in a new session when a failure can be recovered from. |feeds| are lent;
+// |fetches| are set and owned by the caller on success.
+RN_MUST_USE rn_status_t rn_supervisor_step_run(rn_supervisor_t* supervisor,
+                                               const rn_signature_t* signature,
+                                               const rn_tensor_t* const* feeds,
+                                               rn_tensor_t* fetches);
 
 #endif  // RUNNEL_TRAIN_SUPERVISOR_H_
