@@ -16,9 +16,9 @@ typedef struct model_t {
 static model_t build(const example_t* e) {
   rn_scope_t* s = e->scope;
   model_t m;
-  m.images = PLACEHOLDER(s, TF_FLOAT, -1, DIGITS_PIXELS);
-  m.labels = PLACEHOLDER(s, TF_INT32, -1);
-  m.training = PLACEHOLDER(s, TF_BOOL);
+  m.images = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(-1, DIGITS_PIXELS));
+  m.labels = rn_Placeholder(s, TF_INT32, .shape = RN_SHAPE(-1));
+  m.training = rn_Placeholder(s, TF_BOOL, .shape = RN_SET_SHAPE(NULL, 0));
   // [batch, height, width, channels].
   rn_edge_t x = rn_Reshape(s, m.images, rn_const_int32_list(s, (int32_t[]){-1, 8, 8, 1}, 4));
   x = rn_conv2d(s, x, 16, 3, .padding = "SAME", .activation = rn_relu,
@@ -55,18 +55,15 @@ int main(int argc, char** argv) {
     float x[BATCH * DIGITS_PIXELS];
     int32_t y[BATCH];
     digits_batch(&e, digits, BATCH, x, y);
-    example_run(&e, m.train,
-                FEEDS(FEED(m.images, x, BATCH, DIGITS_PIXELS), FEED(m.labels, y, BATCH),
-                      FEED(m.training, &yes)),
-                FETCHES(FETCH(m.loss, &loss), FETCH(m.accuracy, &part)));
+    example_run(&e, RN_TARGET(m.train), RN_FEED(m.images, x, BATCH, DIGITS_PIXELS),
+                RN_FEED(m.labels, y, BATCH), RN_FEED(m.training, &yes), RN_FETCH(m.loss, &loss),
+                RN_FETCH(m.accuracy, &part));
     example_progress(&e, step, "loss %.4f   accuracy %5.1f %%", loss, 100 * part);
   }
 
-  example_run(&e, NULL,
-              FEEDS(FEED(m.images, digits->images[DIGITS_TRAINED], DIGITS_HELD_OUT, DIGITS_PIXELS),
-                    FEED(m.labels, digits->labels + DIGITS_TRAINED, DIGITS_HELD_OUT),
-                    FEED(m.training, &no)),
-              FETCHES(FETCH(m.accuracy, &part)));
+  example_run(&e, RN_FEED(m.images, digits->images[DIGITS_TRAINED], DIGITS_HELD_OUT, DIGITS_PIXELS),
+              RN_FEED(m.labels, digits->labels + DIGITS_TRAINED, DIGITS_HELD_OUT),
+              RN_FEED(m.training, &no), RN_FETCH(m.accuracy, &part));
   free(digits);
   return example_close(&e, part >= 0.97f, "%.1f %% of the held-out digits", 100 * part);
 }

@@ -22,8 +22,8 @@ typedef struct model_t {
 
 static model_t build(rn_scope_t* s) {
   model_t m;
-  m.images = PLACEHOLDER(s, TF_FLOAT, -1, DIGITS_PIXELS);
-  m.labels = PLACEHOLDER(s, TF_INT32, -1);
+  m.images = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(-1, DIGITS_PIXELS));
+  m.labels = rn_Placeholder(s, TF_INT32, .shape = RN_SHAPE(-1));
   rn_edge_t hidden = rn_dense(s, m.images, HIDDEN, .activation = rn_relu, .name = "hidden",
                               .kernel_initializer = rn_init_glorot_uniform(1));
   rn_edge_t logits = rn_dense(s, hidden, DIGITS_CLASSES, .name = "out",
@@ -48,18 +48,14 @@ static void stop(int number) {
   is_stopped = 1;
 }
 
-static void check(const example_t* e, const char* what) {
-  if (TF_GetCode(e->status) != TF_OK) example_fail(what, TF_Message(e->status));
-}
-
 // Goes on with the newest checkpoint that is whole, if there is one.
 static void resume(example_t* e, rn_saver_t* saver, const char* folder) {
   char* note = NULL;
   char* path = rn_latest_checkpoint(folder, NULL, &note, e->status);
-  if (!path && TF_GetCode(e->status) != TF_NOT_FOUND) check(e, folder);
+  if (!path && TF_GetCode(e->status) != TF_NOT_FOUND) example_check(e, folder);
   if (note) printf("%s\n", note);
-  if (path && !rn_saver_restore(saver, e->session, path, e->status)) check(e, path);
-  if (path && !rn_saver_recover(saver, folder, e->status)) check(e, folder);
+  if (path && !rn_saver_restore(saver, e->session, path, e->status)) example_check(e, path);
+  if (path && !rn_saver_recover(saver, folder, e->status)) example_check(e, folder);
   if (path) printf("goes on from %s\n", path);
   free(note);
   free(path);
@@ -68,7 +64,7 @@ static void resume(example_t* e, rn_saver_t* saver, const char* folder) {
 // What the hidden units look at, one beside the other: bright where a pixel speaks for them.
 static void log_weights(example_t* e, rn_summary_writer_t* log, const model_t* m, int64_t step) {
   static float weights[DIGITS_PIXELS][HIDDEN];
-  example_run(e, NULL, NULL, FETCHES(FETCH(m->weights, &weights)));
+  example_run(e, RN_FETCH(m->weights, weights[0], DIGITS_PIXELS, HIDDEN));
   int64_t dims[2] = {DIGITS_PIXELS, HIDDEN};
   TF_Tensor* values = TF_AllocateTensor(TF_FLOAT, dims, 2, sizeof weights);
   if (!values) example_fail("a tensor", "no memory");
@@ -89,10 +85,9 @@ static void log_weights(example_t* e, rn_summary_writer_t* log, const model_t* m
 
 static float held_out(example_t* e, const model_t* m, const digits_t* digits) {
   float accuracy = 0;
-  example_run(e, NULL,
-              FEEDS(FEED(m->images, digits->images[DIGITS_TRAINED], DIGITS_HELD_OUT, DIGITS_PIXELS),
-                    FEED(m->labels, digits->labels + DIGITS_TRAINED, DIGITS_HELD_OUT)),
-              FETCHES(FETCH(m->accuracy, &accuracy)));
+  example_run(e, RN_FEED(m->images, digits->images[DIGITS_TRAINED], DIGITS_HELD_OUT, DIGITS_PIXELS),
+              RN_FEED(m->labels, digits->labels + DIGITS_TRAINED, DIGITS_HELD_OUT),
+              RN_FETCH(m->accuracy, &accuracy));
   return accuracy;
 }
 
@@ -100,7 +95,7 @@ static float held_out(example_t* e, const model_t* m, const digits_t* digits) {
 static float train(example_t* e, const model_t* m, rn_saver_t* saver, rn_summary_writer_t* log,
                    const digits_t* digits, const char* state) {
   int64_t step = 0;
-  example_run(e, NULL, NULL, FETCHES(FETCH(m->step->value, &step)));
+  example_run(e, RN_FETCH(m->step->value, &step));
   e->random += (uint64_t)step;  // other batches than those before
   e->goal = (int)(step - step % e->steps + e->steps);
   float accuracy = 0;
@@ -108,10 +103,9 @@ static float train(example_t* e, const model_t* m, rn_saver_t* saver, rn_summary
     float images[BATCH * DIGITS_PIXELS], loss = 0, part = 0;
     int32_t labels[BATCH];
     digits_batch(e, digits, BATCH, images, labels);
-    example_run(
-        e, m->train,
-        FEEDS(FEED(m->images, images, BATCH, DIGITS_PIXELS), FEED(m->labels, labels, BATCH)),
-        FETCHES(FETCH(m->loss, &loss), FETCH(m->accuracy, &part)));
+    example_run(e, RN_TARGET(m->train), RN_FEED(m->images, images, BATCH, DIGITS_PIXELS),
+                RN_FEED(m->labels, labels, BATCH), RN_FETCH(m->loss, &loss),
+                RN_FETCH(m->accuracy, &part));
     ++step;
     example_progress(e, (int)step, "loss %.4f   accuracy %5.1f %%", loss, 100 * part);
     if (step % LOG_EVERY == 0) {
@@ -122,7 +116,7 @@ static float train(example_t* e, const model_t* m, rn_saver_t* saver, rn_summary
       accuracy = held_out(e, m, digits);
       rn_summary_scalar(log, "held_out/accuracy", step, accuracy, e->status);
       log_weights(e, log, m, step);
-      if (!rn_saver_save(saver, e->session, state, step, e->status)) check(e, state);
+      if (!rn_saver_save(saver, e->session, state, step, e->status)) example_check(e, state);
     }
   } while (!is_stopped && step % e->steps != 0);
   return accuracy;
@@ -138,7 +132,7 @@ static void write_model(example_t* e, const model_t* m, const char* folder) {
                                   .output_names = (const char*[]){"scores"},
                                   .outputs = &output};
   rn_saved_model_def_t def = {.signatures = &signature, .signature_count = 1, .overwrites = true};
-  if (!rn_saved_model_write(e->session, folder, &def, e->status)) check(e, folder);
+  if (!rn_saved_model_write(e->session, folder, &def, e->status)) example_check(e, folder);
 }
 
 // How to call the command: it lies beside the examples of a build folder, or is on the PATH.
@@ -162,12 +156,12 @@ int main(int argc, char** argv) {
   example_start(&e);
   digits_t* digits = digits_read(&e);
   rn_summary_writer_t* log = rn_summary_writer_create(folder, NULL, e.status);
-  check(&e, folder);
+  example_check(&e, folder);
   char state[PATH], model[PATH];
   snprintf(state, sizeof state, "%s/state", folder);
   snprintf(model, sizeof model, "%s/model", folder);
   resume(&e, saver, folder);
-  rn_summary_graph(log, e.graph, e.status);
+  rn_summary_graph(log, rn_tf_graph_of(e.scope), e.status);
   signal(SIGINT, stop);
 
   float accuracy = train(&e, &m, saver, log, digits, state);

@@ -37,9 +37,9 @@ static void make_batch(example_t* e, int longest, batch_t* b) {
 int main(int argc, char** argv) {
   example_t e = example_open(argc, argv, "Adds two marked numbers of rows of any length.", 1000);
   rn_scope_t* s = e.scope;
-  rn_edge_t rows = PLACEHOLDER(s, TF_FLOAT, -1, -1, 2);
-  rn_edge_t lengths = PLACEHOLDER(s, TF_INT32, -1);
-  rn_edge_t sums = PLACEHOLDER(s, TF_FLOAT, -1, 1);
+  rn_edge_t rows = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(-1, -1, 2));
+  rn_edge_t lengths = rn_Placeholder(s, TF_INT32, .shape = RN_SHAPE(-1));
+  rn_edge_t sums = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(-1, 1));
 
   // A cell is one step; the loop around it keeps a state for each row, and after a row's end its
   // state stays what it was: the last one is all that we need.
@@ -59,10 +59,9 @@ int main(int argc, char** argv) {
   for (int step = 1; step <= e.steps; ++step) {
     // Each batch is of another length, and the same graph takes them all.
     make_batch(&e, SHORTEST + (int)example_draw(&e, LONGEST - SHORTEST + 1), &b);
-    example_run(&e, train,
-                FEEDS(FEED(rows, b.rows, BATCH, b.longest, 2), FEED(lengths, b.lengths, BATCH),
-                      FEED(sums, b.sums, BATCH, 1)),
-                FETCHES(FETCH(loss, &error)));
+    example_run(&e, RN_TARGET(train), RN_FEED(rows, b.rows, BATCH, b.longest, 2),
+                RN_FEED(lengths, b.lengths, BATCH), RN_FEED(sums, b.sums, BATCH, 1),
+                RN_FETCH(loss, &error));
     example_progress(&e, step, "squared error %.5f", error);
   }
 
@@ -70,10 +69,8 @@ int main(int argc, char** argv) {
   enum { TESTS = 10 };
   for (int i = 0; i < TESTS; ++i) {
     make_batch(&e, LONGEST, &b);
-    example_run(&e, NULL,
-                FEEDS(FEED(rows, b.rows, BATCH, b.longest, 2), FEED(lengths, b.lengths, BATCH),
-                      FEED(sums, b.sums, BATCH, 1)),
-                FETCHES(FETCH(loss, &error)));
+    example_run(&e, RN_FEED(rows, b.rows, BATCH, b.longest, 2), RN_FEED(lengths, b.lengths, BATCH),
+                RN_FEED(sums, b.sums, BATCH, 1), RN_FETCH(loss, &error));
     total += error / TESTS;
   }
   return example_close(&e, total < 0.01f, "squared error %.5f on new rows", total);

@@ -9,14 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 8 };  // feeds or fetches of a step
-
 void example_fail(const char* what, const char* message) {
   fprintf(stderr, "%s: %s\n", what, message);
   exit(1);
 }
 
-static void check(const example_t* e, const char* what) {
+void example_check(const example_t* e, const char* what) {
   if (TF_GetCode(e->status) != TF_OK) example_fail(what, TF_Message(e->status));
 }
 
@@ -55,61 +53,17 @@ example_t example_open(int argc, char** argv, const char* about, int steps) {
   }
   e.random = e.seed;
   e.status = TF_NewStatus();
-  e.graph = TF_NewGraph();
-  e.scope = e.graph ? rn_scope_create(rn_graph_of(e.graph)) : NULL;
+  e.scope = rn_scope_with_graph();
   if (!e.status || !e.scope) example_fail(e.name, "no memory");
   return e;
 }
 
 void example_start(example_t* e) {
   rn_node_t* init = rn_initialize_variables(e->scope, RN_GLOBAL_VARIABLES);
-  if (!rn_scope_ok(e->scope)) example_fail("the graph", rn_scope_message(e->scope));
-  TF_SessionOptions* options = TF_NewSessionOptions();
-  e->session = TF_NewSession(e->graph, options, e->status);
-  TF_DeleteSessionOptions(options);
-  check(e, "the session");
-  example_run(e, init, NULL, NULL);
+  e->session = rn_session_start(e->scope, NULL, e->status);
+  example_check(e, "the graph");
+  example_run(e, RN_TARGET(init));
   e->start = seconds();
-}
-
-static TF_Tensor* tensor_of(const feed_t* feed) {
-  int64_t count = 1;
-  for (int i = 0; i < feed->rank; ++i) count *= feed->dims[i];
-  size_t size = (size_t)count * TF_DataTypeSize(feed->type);
-  TF_Tensor* t = TF_AllocateTensor(feed->type, feed->dims, feed->rank, size);
-  if (!t) example_fail("a tensor", "no memory");
-  if (size) memcpy(TF_TensorData(t), feed->data, size);
-  return t;
-}
-
-void example_run(example_t* e, rn_node_t* target, const feed_t* feeds, const fetch_t* fetches) {
-  TF_Output inputs[MOST], outputs[MOST];
-  TF_Tensor *fed[MOST], *got[MOST] = {NULL};
-  int feed_count = 0, fetch_count = 0;
-  for (; feeds && feeds[feed_count].type; ++feed_count) {
-    if (feed_count == MOST) example_fail("a step", "too many feeds");
-    inputs[feed_count] = rn_output_of(feeds[feed_count].edge);
-    fed[feed_count] = tensor_of(&feeds[feed_count]);
-  }
-  for (; fetches && fetches[fetch_count].size; ++fetch_count) {
-    if (fetch_count == MOST) example_fail("a step", "too many fetches");
-    outputs[fetch_count] = rn_output_of(fetches[fetch_count].edge);
-  }
-  const TF_Operation* op = target ? rn_operation_of(target) : NULL;
-  TF_SessionRun(e->session, NULL, inputs, fed, feed_count, outputs, got, fetch_count, &op,
-                target ? 1 : 0, NULL, e->status);
-  check(e, "a step");
-  for (int i = 0; i < feed_count; ++i) TF_DeleteTensor(fed[i]);
-  for (int i = 0; i < fetch_count; ++i) {
-    if (TF_TensorByteSize(got[i]) != fetches[i].size)
-      example_fail("a step", "what was fetched does not fit");
-    memcpy(fetches[i].data, TF_TensorData(got[i]), fetches[i].size);
-    TF_DeleteTensor(got[i]);
-  }
-}
-
-rn_edge_t example_placeholder(rn_scope_t* scope, TF_DataType type, const int64_t* dims, int rank) {
-  return rn_Placeholder(scope, type, .shape = RN_SET_SHAPE(dims, rank));
 }
 
 void example_progress(example_t* e, int step, const char* format, ...) {
@@ -138,7 +92,6 @@ int example_close(example_t* e, bool reached, const char* format, ...) {
   va_end(args);
   TF_DeleteSession(e->session, e->status);
   rn_scope_destroy(e->scope);
-  TF_DeleteGraph(e->graph);
   TF_DeleteStatus(e->status);
   return reached ? 0 : 1;
 }

@@ -1,13 +1,13 @@
 // What the examples share, so that each is about its model alone: the command line, one graph with
-// one session, feeding and fetching arrays of C, the progress line, random numbers.
+// one session, the progress line, random numbers.
 //
 //   example_t e = example_open(argc, argv, "Learns the exclusive or.", 500);
 //   … build in e.scope …
 //   example_start(&e);
-//   example_run(&e, train, FEEDS(FEED(x, points, 4, 2)), FETCHES(FETCH(loss, &value)));
+//   example_run(&e, RN_TARGET(train), RN_FEED(x, points, 4, 2), RN_FETCH(loss, &value));
 //   return example_close(&e, value < 0.01f, "loss %.4f", value);
 //
-// What goes wrong ends the program with a message and 1.
+// Any failure ends the program with a message and exit code 1.
 #ifndef RUNNEL_EXAMPLES_EXAMPLE_H_
 #define RUNNEL_EXAMPLES_EXAMPLE_H_
 
@@ -17,7 +17,6 @@ typedef struct example_t {
   const char* name;
   int steps;      // of training, as the command line says
   uint64_t seed;  // of everything that is random: the same seed, the same run
-  TF_Graph* graph;
   rn_scope_t* scope;
   TF_Session* session;
   TF_Status* status;
@@ -39,37 +38,12 @@ int example_close(example_t* e, bool reached, const char* format, ...)
 void example_progress(example_t* e, int step, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
 _Noreturn void example_fail(const char* what, const char* message);
+// Fails if |e->status| is an error.
+void example_check(const example_t* e, const char* what);
 
-// An array that is fed for an edge, and one that an edge is fetched into.
-typedef struct feed_t {
-  rn_edge_t edge;
-  TF_DataType type;
-  const void* data;
-  int rank;
-  int64_t dims[4];
-} feed_t;
-typedef struct fetch_t {
-  rn_edge_t edge;
-  void* data;
-  size_t size;
-} fetch_t;
-#define COUNT_(...) (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
-#define TYPE_(data) \
-  _Generic((data)[0], float : TF_FLOAT, int32_t : TF_INT32, int64_t : TF_INT64, bool : TF_BOOL)
-// FEED(edge, array, dimensions…), none of a scalar; FETCH(edge, pointer to what it exactly gives).
-#define FEED(edge, data, ...) \
-  ((feed_t){(edge), TYPE_(data), (data), COUNT_(__VA_ARGS__), {__VA_ARGS__}})
-#define FETCH(edge, out) ((fetch_t){(edge), (out), sizeof *(out)})
-#define FEEDS(...) ((const feed_t[]){__VA_ARGS__, {.type = 0}})
-#define FETCHES(...) ((const fetch_t[]){__VA_ARGS__, {.size = 0}})
-
-// One step: runs |target| and what the fetches need. Each of the three may be NULL.
-void example_run(example_t* e, rn_node_t* target, const feed_t* feeds, const fetch_t* fetches);
-
-// PLACEHOLDER(scope, type, dimensions…): of an array, or of a scalar; -1: any size.
-#define PLACEHOLDER(scope, type, ...) \
-  example_placeholder((scope), (type), (const int64_t[]){__VA_ARGS__}, COUNT_(__VA_ARGS__))
-rn_edge_t example_placeholder(rn_scope_t* scope, TF_DataType type, const int64_t* dims, int rank);
+// One step with the arguments of rn_run (runnel/run.h).
+#define example_run(e, ...) \
+  (rn_run((e)->session, (e)->status, __VA_ARGS__) ? (void)0 : example_check((e), "a step"))
 
 // Random numbers: 0 … |below| - 1, evenly over 0 … 1, and of a bell curve.
 uint32_t example_draw(example_t* e, uint32_t below);

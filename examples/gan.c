@@ -41,8 +41,8 @@ static rn_node_t* train_part(rn_scope_t* s, rn_edge_t loss, const char* prefix) 
 int main(int argc, char** argv) {
   example_t e = example_open(argc, argv, "A generator learns a mixture of two bells.", 1500);
   rn_scope_t* s = e.scope;
-  rn_edge_t real = PLACEHOLDER(s, TF_FLOAT, -1, 1);
-  rn_edge_t noise = PLACEHOLDER(s, TF_FLOAT, -1, NOISE);
+  rn_edge_t real = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(-1, 1));
+  rn_edge_t noise = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(-1, NOISE));
   rn_edge_t made = three_layers(&e, noise, "generator", 0);
   rn_edge_t of_real = three_layers(&e, real, "discriminator", 10);
   rn_edge_t of_made = three_layers(&e, made, "discriminator", 10);
@@ -68,17 +68,17 @@ int main(int argc, char** argv) {
     for (int i = 0; i < BATCH; ++i)
       numbers[i] = (example_draw(&e, 2) ? CENTRE : -CENTRE) + DEVIATION * example_normal(&e);
     for (int i = 0; i < BATCH * NOISE; ++i) z[i] = example_normal(&e);
-    example_run(&e, train_judge, FEEDS(FEED(real, numbers, BATCH, 1), FEED(noise, z, BATCH, NOISE)),
-                FETCHES(FETCH(judge, &judged)));
-    example_run(&e, train_forger, FEEDS(FEED(noise, z, BATCH, NOISE)),
-                FETCHES(FETCH(forge, &forged)));
+    example_run(&e, RN_TARGET(train_judge), RN_FEED(real, numbers, BATCH, 1),
+                RN_FEED(noise, z, BATCH, NOISE), RN_FETCH(judge, &judged));
+    example_run(&e, RN_TARGET(train_forger), RN_FEED(noise, z, BATCH, NOISE),
+                RN_FETCH(forge, &forged));
     example_progress(&e, step, "discriminator %.3f   generator %.3f", judged, forged);
   }
 
   // Of what it makes now: how much lies within four deviations of each centre?
   int low = 0, high = 0;
   for (int i = 0; i < SAMPLES * NOISE; ++i) z[i] = example_normal(&e);
-  example_run(&e, NULL, FEEDS(FEED(noise, z, SAMPLES, NOISE)), FETCHES(FETCH(made, &numbers)));
+  example_run(&e, RN_FEED(noise, z, SAMPLES, NOISE), RN_FETCH(made, numbers, SAMPLES, 1));
   for (int i = 0; i < SAMPLES; ++i) {
     low += fabsf(numbers[i] + CENTRE) < 4 * DEVIATION;
     high += fabsf(numbers[i] - CENTRE) < 4 * DEVIATION;

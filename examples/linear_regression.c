@@ -11,8 +11,8 @@ int main(int argc, char** argv) {
   example_t e = example_open(argc, argv, "Finds the line y = 0.1 x + 0.3 from points on it.", 200);
   rn_scope_t* s = e.scope;
 
-  rn_edge_t x = PLACEHOLDER(s, TF_FLOAT, POINTS);
-  rn_edge_t y = PLACEHOLDER(s, TF_FLOAT, POINTS);
+  rn_edge_t x = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(POINTS));
+  rn_edge_t y = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(POINTS));
   // Variables keep their values from one step to the next; w and b are scalars.
   const rn_var_t* w =
       rn_get_variable(s, "w", NULL, 0, .initializer = rn_init_uniform(-1, 1, example_seed(&e, 0)));
@@ -32,13 +32,13 @@ int main(int argc, char** argv) {
   }
   for (int step = 1; step <= e.steps; ++step) {
     float loss_now;
-    example_run(&e, train, FEEDS(FEED(x, xs, POINTS), FEED(y, ys, POINTS)),
-                FETCHES(FETCH(loss, &loss_now)));
+    example_run(&e, RN_TARGET(train), RN_FEED(x, xs, POINTS), RN_FEED(y, ys, POINTS),
+                RN_FETCH(loss, &loss_now));
     example_progress(&e, step, "loss %.2e", loss_now);
   }
 
   float slope, offset;
-  example_run(&e, NULL, NULL, FETCHES(FETCH(w->value, &slope), FETCH(b->value, &offset)));
+  example_run(&e, RN_FETCH(w->value, &slope), RN_FETCH(b->value, &offset));
   bool is_found = fabsf(slope - 0.1f) < 1e-3f && fabsf(offset - 0.3f) < 1e-3f;
   return example_close(&e, is_found, "y = %.4f x + %.4f", slope, offset);
 }

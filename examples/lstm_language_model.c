@@ -57,8 +57,8 @@ static model_t build(const example_t* e, const char* name, rn_edge_t words, rn_e
 
 int main(int argc, char** argv) {
   example_t e = example_open(argc, argv, "LSTM language models: full and sampled softmax.", 400);
-  rn_edge_t words = PLACEHOLDER(e.scope, TF_INT32, BATCH, TIME);
-  rn_edge_t next = PLACEHOLDER(e.scope, TF_INT32, BATCH, TIME);
+  rn_edge_t words = rn_Placeholder(e.scope, TF_INT32, .shape = RN_SHAPE(BATCH, TIME));
+  rn_edge_t next = rn_Placeholder(e.scope, TF_INT32, .shape = RN_SHAPE(BATCH, TIME));
   model_t full = build(&e, "full", words, next, false);
   model_t sampled = build(&e, "sampled", words, next, true);
   example_start(&e);
@@ -70,9 +70,10 @@ int main(int argc, char** argv) {
   float by_full, by_sampled;
   for (int step = 1; step <= e.steps; ++step) {
     sentences_batch(&e, &text, BATCH, TIME, x, y);
-    const feed_t* feeds = FEEDS(FEED(words, x, BATCH, TIME), FEED(next, y, BATCH, TIME));
-    example_run(&e, full.train, feeds, FETCHES(FETCH(full.loss, &by_full)));
-    example_run(&e, sampled.train, feeds, FETCHES(FETCH(sampled.loss, &by_sampled)));
+    const rn_run_arg_t feed_x = RN_FEED(words, x, BATCH, TIME),
+                       feed_y = RN_FEED(next, y, BATCH, TIME);
+    example_run(&e, RN_TARGET(full.train), feed_x, feed_y, RN_FETCH(full.loss, &by_full));
+    example_run(&e, RN_TARGET(sampled.train), feed_x, feed_y, RN_FETCH(sampled.loss, &by_sampled));
     example_progress(&e, step, "perplexity: full %6.2f   sampled %6.2f", expf(by_full),
                      expf(by_sampled));
   }
@@ -80,8 +81,8 @@ int main(int argc, char** argv) {
   float least = 0, mean_full = 0, mean_sampled = 0;
   for (int i = 0; i < TESTS; ++i) {
     least += sentences_batch(&e, &unseen, BATCH, TIME, x, y) / TESTS;
-    example_run(&e, NULL, FEEDS(FEED(words, x, BATCH, TIME), FEED(next, y, BATCH, TIME)),
-                FETCHES(FETCH(full.loss, &by_full), FETCH(sampled.loss, &by_sampled)));
+    example_run(&e, RN_FEED(words, x, BATCH, TIME), RN_FEED(next, y, BATCH, TIME),
+                RN_FETCH(full.loss, &by_full), RN_FETCH(sampled.loss, &by_sampled));
     mean_full += by_full / TESTS;
     mean_sampled += by_sampled / TESTS;
   }

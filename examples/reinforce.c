@@ -46,7 +46,7 @@ static float play(example_t* e, rn_edge_t looks, rn_edge_t choice, memory_t* m) 
   }
   for (int t = 0; t < MOMENTS; ++t) {
     int64_t chosen[POLES];
-    example_run(e, NULL, FEEDS(FEED(looks, poles[0], POLES, 4)), FETCHES(FETCH(choice, &chosen)));
+    example_run(e, RN_FEED(looks, poles[0], POLES, 4), RN_FETCH(choice, chosen, POLES));
     for (int p = 0; p < POLES; ++p) {
       if (!stands[p]) continue;
       int at = m->count++;
@@ -83,8 +83,9 @@ static void set_returns(memory_t* m) {
 int main(int argc, char** argv) {
   example_t e = example_open(argc, argv, "Learns to balance a pole by trial.", 100);
   rn_scope_t* s = e.scope;
-  rn_edge_t looks = PLACEHOLDER(s, TF_FLOAT, -1, 4);
-  rn_edge_t pushes = PLACEHOLDER(s, TF_INT32, -1), returns = PLACEHOLDER(s, TF_FLOAT, -1);
+  rn_edge_t looks = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(-1, 4));
+  rn_edge_t pushes = rn_Placeholder(s, TF_INT32, .shape = RN_SHAPE(-1));
+  rn_edge_t returns = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(-1));
   rn_edge_t h = rn_dense(s, looks, HIDDEN, .activation = rn_tanh,
                          .kernel_initializer = rn_init_glorot_normal(example_seed(&e, 0)));
   rn_edge_t logits =
@@ -103,10 +104,8 @@ int main(int argc, char** argv) {
   for (int step = 1; step <= e.steps; ++step) {
     float length = play(&e, looks, choice, &m);
     set_returns(&m);
-    example_run(&e, train,
-                FEEDS(FEED(looks, m.seen, m.count, 4), FEED(pushes, m.pushes, m.count),
-                      FEED(returns, m.returns, m.count)),
-                NULL);
+    example_run(&e, RN_TARGET(train), RN_FEED(looks, m.seen, m.count, 4),
+                RN_FEED(pushes, m.pushes, m.count), RN_FEED(returns, m.returns, m.count));
     example_progress(&e, step, "mean length %5.1f", length);
   }
 

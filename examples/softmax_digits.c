@@ -13,8 +13,8 @@ int main(int argc, char** argv) {
   example_t e = example_open(argc, argv, "Softmax regression on handwritten digits.", 4000);
   rn_scope_t* s = e.scope;
 
-  rn_edge_t images = PLACEHOLDER(s, TF_FLOAT, -1, DIGITS_PIXELS);
-  rn_edge_t labels = PLACEHOLDER(s, TF_INT32, -1);
+  rn_edge_t images = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(-1, DIGITS_PIXELS));
+  rn_edge_t labels = rn_Placeholder(s, TF_INT32, .shape = RN_SHAPE(-1));
   // Zeros will do as a start here: without a hidden layer there is one best answer, and no two
   // units that would stay alike.
   rn_edge_t logits = rn_dense(s, images, DIGITS_CLASSES, .kernel_initializer = rn_init_zeros(),
@@ -34,16 +34,15 @@ int main(int argc, char** argv) {
     float x[BATCH * DIGITS_PIXELS];
     int32_t y[BATCH];
     digits_batch(&e, digits, BATCH, x, y);
-    example_run(&e, train, FEEDS(FEED(images, x, BATCH, DIGITS_PIXELS), FEED(labels, y, BATCH)),
-                FETCHES(FETCH(loss, &loss_now), FETCH(accuracy, &part)));
+    example_run(&e, RN_TARGET(train), RN_FEED(images, x, BATCH, DIGITS_PIXELS),
+                RN_FEED(labels, y, BATCH), RN_FETCH(loss, &loss_now), RN_FETCH(accuracy, &part));
     example_progress(&e, step, "loss %.4f   accuracy %5.1f %%", loss_now, 100 * part);
   }
 
   // How good it is shows on images that it has never seen.
-  example_run(&e, NULL,
-              FEEDS(FEED(images, digits->images[DIGITS_TRAINED], DIGITS_HELD_OUT, DIGITS_PIXELS),
-                    FEED(labels, digits->labels + DIGITS_TRAINED, DIGITS_HELD_OUT)),
-              FETCHES(FETCH(accuracy, &part)));
+  example_run(&e, RN_FEED(images, digits->images[DIGITS_TRAINED], DIGITS_HELD_OUT, DIGITS_PIXELS),
+              RN_FEED(labels, digits->labels + DIGITS_TRAINED, DIGITS_HELD_OUT),
+              RN_FETCH(accuracy, &part));
   free(digits);
   return example_close(&e, part >= 0.95f, "%.1f %% of the held-out digits", 100 * part);
 }

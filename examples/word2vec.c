@@ -14,8 +14,8 @@ enum { DEPTH = 16, SHARDS = 4, BATCH = 256, NEGATIVES = 32 };
 int main(int argc, char** argv) {
   example_t e = example_open(argc, argv, "Finds which words of a text belong together.", 3000);
   rn_scope_t* s = e.scope;
-  rn_edge_t words = PLACEHOLDER(s, TF_INT32, BATCH);
-  rn_edge_t neighbours = PLACEHOLDER(s, TF_INT64, BATCH, 1);
+  rn_edge_t words = rn_Placeholder(s, TF_INT32, .shape = RN_SHAPE(BATCH));
+  rn_edge_t neighbours = rn_Placeholder(s, TF_INT64, .shape = RN_SHAPE(BATCH, 1));
 
   const rn_var_t *shards[SHARDS], *outs[SHARDS];
   rn_initializer_t start = rn_init_uniform(-0.5, 0.5, example_seed(&e, 0));
@@ -42,13 +42,13 @@ int main(int argc, char** argv) {
     int64_t n[BATCH];
     float loss_now;
     families_pairs(&e, BATCH, w, n);
-    example_run(&e, train, FEEDS(FEED(words, w, BATCH), FEED(neighbours, n, BATCH, 1)),
-                FETCHES(FETCH(loss, &loss_now)));
+    example_run(&e, RN_TARGET(train), RN_FEED(words, w, BATCH), RN_FEED(neighbours, n, BATCH, 1),
+                RN_FETCH(loss, &loss_now));
     example_progress(&e, step, "loss %.4f", loss_now);
   }
 
   static int32_t found[FAMILIES_WORDS][FAMILIES_MEMBERS];
-  example_run(&e, NULL, NULL, FETCHES(FETCH(near, &found)));
+  example_run(&e, RN_FETCH(near, found[0], FAMILIES_WORDS, FAMILIES_MEMBERS));
   float part = families_found(found);
   return example_close(&e, part >= 0.95f, "%.1f %% of the nearest words are of the family",
                        100 * part);

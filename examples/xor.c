@@ -29,12 +29,12 @@ int main(int argc, char** argv) {
   example_start(&e);
   for (int step = 1; step <= e.steps; ++step) {
     float loss_now;
-    example_run(&e, train, NULL, FETCHES(FETCH(loss, &loss_now)));
+    example_run(&e, RN_TARGET(train), RN_FETCH(loss, &loss_now));
     example_progress(&e, step, "loss %.4f", loss_now);
   }
 
   float guesses[4], worst = 0;
-  example_run(&e, NULL, NULL, FETCHES(FETCH(guess, &guesses)));
+  example_run(&e, RN_FETCH(guess, guesses, 4, 1));
   for (int i = 0; i < 4; ++i) worst = fmaxf(worst, fabsf(guesses[i] - answers[i]));
   return example_close(&e, worst < 0.1f, "0^0 %.3f, 0^1 %.3f, 1^0 %.3f, 1^1 %.3f", guesses[0],
                        guesses[1], guesses[2], guesses[3]);

@@ -16,8 +16,8 @@ enum { HIDDEN = 64, BATCH = 50 };
 int main(int argc, char** argv) {
   task_t t = task_open(argc, argv, "Learns handwritten digits on a cluster.", 1500, 2, 2);
   rn_scope_t* s = t.e.scope;
-  rn_edge_t images = PLACEHOLDER(s, TF_FLOAT, -1, DIGITS_PIXELS);
-  rn_edge_t labels = PLACEHOLDER(s, TF_INT32, -1);
+  rn_edge_t images = rn_Placeholder(s, TF_FLOAT, .shape = RN_SHAPE(-1, DIGITS_PIXELS));
+  rn_edge_t labels = rn_Placeholder(s, TF_INT32, .shape = RN_SHAPE(-1));
   rn_edge_t hidden = rn_dense(s, images, HIDDEN, .activation = rn_relu, .name = "hidden",
                               .kernel_initializer = rn_init_glorot_uniform(1));
   rn_edge_t logits = rn_dense(s, hidden, DIGITS_CLASSES, .name = "out",
@@ -33,18 +33,17 @@ int main(int argc, char** argv) {
   int32_t y[BATCH];
   for (bool goes_on = true; goes_on;) {
     digits_batch(&t.e, digits, BATCH, x, y);
-    goes_on = task_step(&t, FEEDS(FEED(images, x, BATCH, DIGITS_PIXELS), FEED(labels, y, BATCH)),
-                        FETCHES(FETCH(loss, &loss_now)));
+    goes_on = task_step(&t, RN_FEED(images, x, BATCH, DIGITS_PIXELS), RN_FEED(labels, y, BATCH),
+                        RN_FETCH(loss, &loss_now));
     if (task_is_chief(&t))
       example_progress(&t.e, (int)rn_supervisor_step(t.supervisor), "loss %.4f", loss_now);
   }
 
   float part = 0;
   if (task_is_chief(&t))
-    task_look(&t,
-              FEEDS(FEED(images, digits->images[DIGITS_TRAINED], DIGITS_HELD_OUT, DIGITS_PIXELS),
-                    FEED(labels, digits->labels + DIGITS_TRAINED, DIGITS_HELD_OUT)),
-              FETCHES(FETCH(accuracy, &part)));
+    task_look(&t, RN_FEED(images, digits->images[DIGITS_TRAINED], DIGITS_HELD_OUT, DIGITS_PIXELS),
+              RN_FEED(labels, digits->labels + DIGITS_TRAINED, DIGITS_HELD_OUT),
+              RN_FETCH(accuracy, &part));
   free(digits);
   return task_close(&t, part >= 0.95f, "%.1f %% of %d unseen digits", 100 * part, DIGITS_HELD_OUT);
 }

@@ -50,8 +50,8 @@ static rn_edge_t build(task_t* t, rn_edge_t words, rn_edge_t next) {
 int main(int argc, char** argv) {
   task_t t =
       task_open(argc, argv, "A language model whose two layers are on two tasks.", 600, 2, 1);
-  rn_edge_t words = PLACEHOLDER(t.e.scope, TF_INT32, BATCH, TIME);
-  rn_edge_t next = PLACEHOLDER(t.e.scope, TF_INT32, BATCH, TIME);
+  rn_edge_t words = rn_Placeholder(t.e.scope, TF_INT32, .shape = RN_SHAPE(BATCH, TIME));
+  rn_edge_t next = rn_Placeholder(t.e.scope, TF_INT32, .shape = RN_SHAPE(BATCH, TIME));
   rn_edge_t loss = build(&t, words, next);
   t.colocates = true;
   task_train(&t, rn_adam(.learning_rate = 0.01f), loss);
@@ -63,8 +63,8 @@ int main(int argc, char** argv) {
   float loss_now = 0;
   for (bool goes_on = true; goes_on;) {
     sentences_batch(&t.e, &text, BATCH, TIME, x, y);
-    goes_on = task_step(&t, FEEDS(FEED(words, x, BATCH, TIME), FEED(next, y, BATCH, TIME)),
-                        FETCHES(FETCH(loss, &loss_now)));
+    goes_on = task_step(&t, RN_FEED(words, x, BATCH, TIME), RN_FEED(next, y, BATCH, TIME),
+                        RN_FETCH(loss, &loss_now));
     if (task_is_chief(&t))
       example_progress(&t.e, (int)rn_supervisor_step(t.supervisor), "perplexity %6.2f",
                        expf(loss_now));
@@ -73,8 +73,8 @@ int main(int argc, char** argv) {
   float least = 0, mean = 0;
   for (int i = 0; task_is_chief(&t) && i < TESTS; ++i) {
     least += sentences_batch(&t.e, &unseen, BATCH, TIME, x, y) / TESTS;
-    task_look(&t, FEEDS(FEED(words, x, BATCH, TIME), FEED(next, y, BATCH, TIME)),
-              FETCHES(FETCH(loss, &loss_now)));
+    task_look(&t, RN_FEED(words, x, BATCH, TIME), RN_FEED(next, y, BATCH, TIME),
+              RN_FETCH(loss, &loss_now));
     mean += loss_now / TESTS;
   }
   return task_close(&t, expf(mean) < 5.5f, "perplexity %.2f, least possible %.2f", expf(mean),

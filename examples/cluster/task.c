@@ -10,8 +10,6 @@
 
 #include "launch.h"
 
-enum { MOST_TENSORS = 8 };
-
 static const char usage[] =
     "  --ps N          parameter servers to start on this machine \n"
     "  --workers N     workers to start on this machine\n"
@@ -86,15 +84,11 @@ static void read_words(task_t* t, words_t* w, int argc, char** argv, const char*
   }
 }
 
-static void check(task_t* t, const char* what) {
-  if (TF_GetCode(t->e.status) != TF_OK) example_fail(what, TF_Message(t->e.status));
-}
-
 static void serve(task_t* t, const char* job, int task) {
   t->server = rn_cluster_server(t->cluster, job, task, t->e.status);
-  check(t, "the server");
+  example_check(&t->e, "the server");
   TF_ServerStart(t->server, t->e.status);
-  check(t, "the server");
+  example_check(&t->e, "the server");
   snprintf(t->target, sizeof t->target, "%s", TF_ServerTarget(t->server));
 }
 
@@ -137,7 +131,7 @@ task_t task_open(int argc, char** argv, const char* about, int steps, int server
   if (!is_configured) exit(launch(argv, w.servers, w.workers));
   t.e.status = TF_NewStatus();
   t.cluster = rn_cluster_parse(w.cluster, t.e.status);
-  check(&t, "the cluster");
+  example_check(&t.e, "the cluster");
   if (!w.job && rn_cluster_own_job(t.cluster)) {
     w.job = rn_cluster_own_job(t.cluster);
     w.task = rn_cluster_own_task(t.cluster);
@@ -157,8 +151,7 @@ task_t task_open(int argc, char** argv, const char* about, int steps, int server
   t.index = w.task;
   t.counted = w.is_sync ? t.workers - w.backup : 0;
   if (w.is_sync && t.counted < 1) example_fail("--backup", "leaves no worker to count on");
-  t.e.graph = TF_NewGraph();
-  t.e.scope = rn_scope_create(rn_graph_of(t.e.graph));
+  t.e.scope = rn_scope_with_graph();
   t.e.random = t.e.seed;
   char device[64];
   snprintf(device, sizeof device, "/job:worker/task:%d", t.index);
@@ -182,57 +175,17 @@ void task_train(task_t* t, rn_optimizer_t optimizer, rn_edge_t loss) {
       s, .target = t->target, .task = t->index, .sync = t->counted ? &t->sync : NULL,
       .saver = t->saver, .directory = t->directory, .save_seconds = 1, .patience_seconds = 120);
   if (!t->supervisor) example_fail("the graph", rn_scope_message(s));
-  if (!rn_supervisor_start(t->supervisor, t->e.status)) check(t, "the session");
+  if (!rn_supervisor_start(t->supervisor, t->e.status)) example_check(&t->e, "the session");
   // Each worker draws examples of its own.
   t->e.random = t->e.seed * 1000 + (uint64_t)t->index;
   t->e.start = seconds();
 }
 
-static TF_Tensor* tensor_of(const feed_t* feed) {
-  int64_t count = 1;
-  for (int i = 0; i < feed->rank; ++i) count *= feed->dims[i];
-  size_t size = (size_t)count * TF_DataTypeSize(feed->type);
-  TF_Tensor* tensor = TF_AllocateTensor(feed->type, feed->dims, feed->rank, size);
-  if (!tensor) example_fail("a tensor", "no memory");
-  if (size) memcpy(TF_TensorData(tensor), feed->data, size);
-  return tensor;
-}
-
-static bool run(task_t* t, rn_node_t* target, const feed_t* feeds, const fetch_t* fetches) {
-  TF_Output inputs[MOST_TENSORS], outputs[MOST_TENSORS];
-  TF_Tensor *fed[MOST_TENSORS], *got[MOST_TENSORS] = {NULL};
-  int feed_count = 0, fetch_count = 0;
-  for (; feeds && feeds[feed_count].type; ++feed_count) {
-    if (feed_count == MOST_TENSORS) example_fail("a step", "too many feeds");
-    inputs[feed_count] = rn_output_of(feeds[feed_count].edge);
-    fed[feed_count] = tensor_of(&feeds[feed_count]);
-  }
-  for (; fetches && fetches[fetch_count].size; ++fetch_count) {
-    if (fetch_count == MOST_TENSORS) example_fail("a step", "too many fetches");
-    outputs[fetch_count] = rn_output_of(fetches[fetch_count].edge);
-  }
-  const TF_Operation* op = target ? rn_operation_of(target) : NULL;
-  bool good = rn_supervisor_run(t->supervisor, inputs, fed, feed_count, outputs, got, fetch_count,
-                                &op, target ? 1 : 0, t->e.status);
-  for (int i = 0; i < feed_count; ++i) TF_DeleteTensor(fed[i]);
+bool task_ran(const task_t* t, bool is_good) {
   // A chief that has ended closes the queue that replicas wait at.
-  if (!good && TF_GetCode(t->e.status) == TF_OUT_OF_RANGE) return false;
-  check(t, "a step");
-  for (int i = 0; i < fetch_count; ++i) {
-    if (TF_TensorByteSize(got[i]) != fetches[i].size)
-      example_fail("a step", "what was fetched does not fit");
-    memcpy(fetches[i].data, TF_TensorData(got[i]), fetches[i].size);
-    TF_DeleteTensor(got[i]);
-  }
+  if (!is_good && TF_GetCode(t->e.status) == TF_OUT_OF_RANGE) return false;
+  example_check(&t->e, "a step");
   return true;
-}
-
-bool task_step(task_t* t, const feed_t* feeds, const fetch_t* fetches) {
-  return rn_supervisor_step(t->supervisor) < t->e.steps && run(t, t->train, feeds, fetches);
-}
-
-void task_look(task_t* t, const feed_t* feeds, const fetch_t* fetches) {
-  run(t, NULL, feeds, fetches);
 }
 
 static void write_summary(task_t* t, bool reached) {
@@ -244,7 +197,7 @@ static void write_summary(task_t* t, bool reached) {
 }
 
 int task_close(task_t* t, bool reached, const char* format, ...) {
-  if (!rn_supervisor_finish(t->supervisor, t->e.status)) check(t, "the end");
+  if (!rn_supervisor_finish(t->supervisor, t->e.status)) example_check(&t->e, "the end");
   if (task_is_chief(t)) {
     va_list args;
     va_start(args, format);
@@ -257,7 +210,6 @@ int task_close(task_t* t, bool reached, const char* format, ...) {
   rn_supervisor_destroy(t->supervisor);
   rn_saver_destroy(t->saver);
   rn_scope_destroy(t->e.scope);
-  TF_DeleteGraph(t->e.graph);
   TF_DeleteServer(t->server);
   rn_cluster_destroy(t->cluster);
   TF_DeleteStatus(t->e.status);

@@ -4,10 +4,10 @@
 //   task_t t = task_open(argc, argv, "Learns digits on a cluster.", 1000, 1, 2);
 //   … build in t.e.scope: variables go to the parameter servers …
 //   task_train(&t, rn_adam(.learning_rate = 0.005f), loss);
-//   while (task_step(&t, FEEDS(…), FETCHES(…))) …
+//   while (task_step(&t, RN_FEED(…), RN_FETCH(…))) …
 //   return task_close(&t, accuracy >= 0.95f, "%.1f %%", 100 * accuracy);
 //
-// What goes wrong ends the program with a message and 1.
+// Any failure ends the program with a message and exit code 1.
 #ifndef RUNNEL_EXAMPLES_CLUSTER_TASK_H_
 #define RUNNEL_EXAMPLES_CLUSTER_TASK_H_
 
@@ -38,10 +38,14 @@ typedef struct task_t {
 task_t task_open(int argc, char** argv, const char* about, int steps, int servers, int workers);
 // The step of training, asynchronous or as the command line says, and the supervisor that runs it.
 void task_train(task_t* t, rn_optimizer_t optimizer, rn_edge_t loss);
-// Runs one step; false when all have been.
-bool task_step(task_t* t, const feed_t* feeds, const fetch_t* fetches);
+// task_step(t, arguments of rn_run…) runs one step of training; false when all steps have been run.
+#define task_step(t, ...)                                \
+  (rn_supervisor_step((t)->supervisor) < (t)->e.steps && \
+   task_look((t), RN_TARGET((t)->train), __VA_ARGS__))
 // The same without training, in the same session.
-void task_look(task_t* t, const feed_t* feeds, const fetch_t* fetches);
+#define task_look(t, ...) task_ran((t), rn_supervise((t)->supervisor, (t)->e.status, __VA_ARGS__))
+// What a step that |is_good| or not means to the program: false at the end of training.
+bool task_ran(const task_t* t, bool is_good);
 static inline bool task_is_chief(const task_t* t) { return t->index == 0; }
 // The chief says whether the bound was reached; all others have done their part. The exit code.
 int task_close(task_t* t, bool reached, const char* format, ...)

@@ -15,8 +15,8 @@ int main(int argc, char** argv) {
   task_t t = task_open(argc, argv, "Finds which words of a text belong together, on a cluster.",
                        6000, 2, 2);
   rn_scope_t* s = t.e.scope;
-  rn_edge_t words = PLACEHOLDER(s, TF_INT32, BATCH);
-  rn_edge_t neighbours = PLACEHOLDER(s, TF_INT64, BATCH, 1);
+  rn_edge_t words = rn_Placeholder(s, TF_INT32, .shape = RN_SHAPE(BATCH));
+  rn_edge_t neighbours = rn_Placeholder(s, TF_INT64, .shape = RN_SHAPE(BATCH, 1));
 
   const rn_var_t *shards[SHARDS], *outs[SHARDS];
   rn_initializer_t start = rn_init_uniform(-0.5, 0.5, example_seed(&t.e, 0));
@@ -39,14 +39,14 @@ int main(int argc, char** argv) {
   float loss_now = 0;
   for (bool goes_on = true; goes_on;) {
     families_pairs(&t.e, BATCH, w, n);
-    goes_on = task_step(&t, FEEDS(FEED(words, w, BATCH), FEED(neighbours, n, BATCH, 1)),
-                        FETCHES(FETCH(loss, &loss_now)));
+    goes_on = task_step(&t, RN_FEED(words, w, BATCH), RN_FEED(neighbours, n, BATCH, 1),
+                        RN_FETCH(loss, &loss_now));
     if (task_is_chief(&t))
       example_progress(&t.e, (int)rn_supervisor_step(t.supervisor), "loss %.4f", loss_now);
   }
 
   static int32_t found[FAMILIES_WORDS][FAMILIES_MEMBERS];
-  if (task_is_chief(&t)) task_look(&t, NULL, FETCHES(FETCH(near, &found)));
+  if (task_is_chief(&t)) task_look(&t, RN_FETCH(near, found[0], FAMILIES_WORDS, FAMILIES_MEMBERS));
   float part = families_found(found);
   return task_close(&t, part >= 0.95f, "%.1f %% of the nearest words are of the family",
                     100 * part);

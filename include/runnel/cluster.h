@@ -12,11 +12,12 @@
 //   rn_sync_minimize(s, rn_adam(.learning_rate = 0.01f), loss, &sync, .replicas = 2);
 //   rn_supervisor_t* v = rn_supervisor(s, .target = target, .task = 1, .sync = &sync,
 //                                      .directory = "run", .saver = rn_saver(s));
-//   while (rn_supervisor_step(v) < 1000 && rn_supervisor_run(v, …, status)) …
+//   while (rn_supervisor_step(v) < 1000 && rn_supervise(v, status, RN_TARGET(sync.train))) …
 //   rn_supervisor_destroy(v);
 #ifndef RUNNEL_CLUSTER_H_
 #define RUNNEL_CLUSTER_H_
 
+#include "runnel/run.h"
 #include "runnel/saver.h"
 #include "runnel/summary.h"
 #include "runnel/train.h"
@@ -178,6 +179,12 @@ bool rn_supervisor_run(rn_supervisor_t* supervisor, const TF_Output* inputs,
                        TF_Tensor* const* input_values, int input_count, const TF_Output* outputs,
                        TF_Tensor** output_values, int output_count,
                        const TF_Operation* const* targets, int target_count, TF_Status* status);
+// The same with the arguments of rn_run (runnel/run.h): rn_supervise(supervisor, status,
+// RN_FEED(…), RN_TARGET(train)).
+#define rn_supervise(supervisor, status, ...) \
+  RN_RUN_CALL_(rn_supervisor_run_args, supervisor, status, __VA_ARGS__)
+bool rn_supervisor_run_args(rn_supervisor_t* supervisor, const rn_run_arg_t* args, size_t count,
+                            TF_Status* status);
 // The last step is done: the chief saves once more, and synchronous replicas that may wait for this
 // one go on. False if that failed.
 bool rn_supervisor_finish(rn_supervisor_t* supervisor, TF_Status* status);

@@ -56,6 +56,8 @@ static inline rn_edge_t rn_edge_at(rn_edges_t edges, int i) {
 
 // A root scope over |graph|, which must outlive it. NULL when memory is short.
 rn_scope_t* rn_scope_create(rn_graph_t* graph);
+// A root scope over a new graph, which lives as long as the scope and every session over it.
+rn_scope_t* rn_scope_with_graph(void);
 // A scope under |parent|: names get the prefix "name/" (made unique). The child reports its errors
 // to the parent, and must go first.
 rn_scope_t* rn_scope_child(rn_scope_t* parent, const char* name);

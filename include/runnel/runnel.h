@@ -12,6 +12,7 @@
 #include "runnel/input.h"
 #include "runnel/nn.h"
 #include "runnel/ops.h"
+#include "runnel/run.h"
 #include "runnel/saved_model.h"
 #include "runnel/saver.h"
 #include "runnel/session.h"
@@ -29,6 +30,9 @@ extern "C" {
 
 // Graphs, nodes and edges are the C API's under other names.
 static inline rn_graph_t* rn_graph_of(TF_Graph* graph) { return (rn_graph_t*)graph; }
+static inline TF_Graph* rn_tf_graph_of(rn_scope_t* scope) {
+  return (TF_Graph*)rn_scope_graph(scope);
+}
 static inline TF_Operation* rn_operation_of(rn_node_t* node) { return (TF_Operation*)node; }
 static inline TF_Output rn_output_of(rn_edge_t edge) {
   TF_Output output = {(TF_Operation*)edge.node, edge.index};

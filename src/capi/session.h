@@ -5,6 +5,7 @@
 
 #include "capi/internal.h"
 #include "dist/iface.h"
+#include "runnel/run.h"
 #include "saved_model/writer.h"
 
 struct TF_SessionOptions {
@@ -92,6 +93,12 @@ RN_MUST_USE rn_status_t rn_capi_fetches_init(rn_capi_fetches_t* fetches, int cou
 void rn_capi_fetches_take(rn_capi_fetches_t* fetches, TF_Tensor** out);
 // Takes half-made ones too; handles that were not handed out go.
 void rn_capi_fetches_clear(rn_capi_fetches_t* fetches);
+
+// Runs one step of |args| by |run|, as rn_session_run has it.
+typedef rn_status_t (*rn_capi_run_fn_t)(void* self, const rn_signature_t* signature,
+                                        const rn_tensor_t* const* feeds, rn_tensor_t* fetches);
+RN_MUST_USE rn_status_t rn_capi_run_args(rn_graph_t* graph, const rn_run_arg_t* args, size_t count,
+                                         rn_capi_run_fn_t run, void* self);
 
 // Appends the RunMetadata of a traced step.
 void rn_capi_write_metadata(rn_strbuf_t* buf, const rn_step_stats_t* stats);

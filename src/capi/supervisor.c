@@ -128,6 +128,18 @@ bool rn_supervisor_run(rn_supervisor_t* supervisor, const TF_Output* inputs,
   return rn_capi_ok(status, supervisor ? run(supervisor, &step) : RN_CAPI_NULL("supervisor"));
 }
 
+static rn_status_t run_supervised(void* self, const rn_signature_t* signature,
+                                  const rn_tensor_t* const* feeds, rn_tensor_t* fetches) {
+  return rn_supervisor_step_run(self, signature, feeds, fetches);
+}
+
+bool rn_supervisor_run_args(rn_supervisor_t* supervisor, const rn_run_arg_t* args, size_t count,
+                            TF_Status* status) {
+  return rn_capi_ok(status, supervisor ? rn_capi_run_args(supervisor->graph, args, count,
+                                                          run_supervised, supervisor)
+                                       : RN_CAPI_NULL("supervisor"));
+}
+
 bool rn_supervisor_finish(rn_supervisor_t* supervisor, TF_Status* status) {
   return rn_capi_ok(status,
                     supervisor ? rn_supervisor_end(supervisor) : RN_CAPI_NULL("supervisor"));

@@ -68,6 +68,19 @@ rn_node_t* rn_graph_find(rn_graph_t* graph, rn_str_t name) {
   return node;
 }
 
+rn_status_t rn_edge_by_name(rn_graph_t* graph, rn_str_t name, rn_edge_t* out) {
+  rn_str_t index = name, node = rn_str_split(&index, ':');
+  int64_t number = 0;
+  *out = RN_NO_EDGE;
+  if (node.size != name.size &&
+      (!rn_str_to_i64(index, &number) || number < 0 || number > INT32_MAX))
+    return rn_invalid_argument("'%.*s' is no name of a tensor", RN_STR_ARGS(name));
+  out->node = rn_graph_find(graph, node);
+  out->index = (int)number;
+  if (!out->node) return rn_not_found("The graph has no node '%.*s'", RN_STR_ARGS(node));
+  return RN_OK;
+}
+
 // The values of name_counts are numbers that are never 0.
 static uintptr_t last_number(const rn_map_t* counts, rn_str_t name) {
   return (uintptr_t)rn_map_get(counts, name);

@@ -85,6 +85,9 @@ void rn_graph_release(rn_graph_t* graph);  // NULL is fine
 
 rn_node_t* rn_graph_find(rn_graph_t* graph, rn_str_t name);
 rn_node_t* rn_graph_find_locked(rn_graph_t* graph, rn_str_t name);
+// The output called "name" or "name:1". NOT_FOUND if the graph has no such node; whether the node
+// has such an output is not checked.
+RN_MUST_USE rn_status_t rn_edge_by_name(rn_graph_t* graph, rn_str_t name, rn_edge_t* out);
 // |name| itself if free, else "name_1", "name_2" …; |*out| is |name| or lives in the graph.
 RN_MUST_USE rn_status_t rn_graph_unique_name_locked(rn_graph_t* graph, rn_str_t name,
                                                     rn_str_t* out);

@@ -69,6 +69,14 @@ static rn_scope_t* new_scope(rn_graph_t* graph, rn_scope_t* parent) {
 
 rn_scope_t* rn_scope_create(rn_graph_t* graph) { return graph ? new_scope(graph, NULL) : NULL; }
 
+rn_scope_t* rn_scope_with_graph(void) {
+  rn_graph_t* graph = NULL;
+  rn_status_free(rn_graph_create(rn_allocator_default(), &graph));
+  rn_scope_t* scope = rn_scope_create(graph);
+  rn_graph_release(graph);
+  return scope;
+}
+
 static void set_text(rn_strbuf_t* buf, const char* text) {
   buf->size = 0;
   if (text) rn_strbuf_append(buf, rn_str(text));

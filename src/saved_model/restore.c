@@ -21,19 +21,6 @@ rn_status_t rn_saved_model_blame(const rn_saved_model_t* model, rn_status_t stat
   return rn_status_annotate(status, "\n\twhile loading %s/saved_model.pb", model->folder.data);
 }
 
-rn_status_t rn_edge_by_name(rn_graph_t* graph, rn_str_t name, rn_edge_t* out) {
-  rn_str_t index = name, node = rn_str_split(&index, ':');
-  int64_t number = 0;
-  *out = RN_NO_EDGE;
-  if (node.size != name.size &&
-      (!rn_str_to_i64(index, &number) || number < 0 || number > INT32_MAX))
-    return rn_invalid_argument("'%.*s' is no name of a tensor", RN_STR_ARGS(name));
-  out->node = rn_graph_find(graph, node);
-  out->index = (int)number;
-  if (!out->node) return rn_not_found("The graph has no node '%.*s'", RN_STR_ARGS(node));
-  return RN_OK;
-}
-
 static rn_status_t edge_of(rn_graph_t* graph, rn_str_t name, rn_edge_t* out) {
   RN_RETURN_IF_ERROR(rn_edge_by_name(graph, name, out));
   if (out->index < out->node->output_count) return RN_OK;

@@ -82,8 +82,4 @@ RN_MUST_USE rn_status_t rn_signature_ports(rn_graph_t* graph, const rn_pb_Signat
                                            bool is_output, rn_arena_t* arena, rn_port_t** out,
                                            int32_t* out_count);
 
-// "name" or "name:1", as TensorInfos have it. NOT_FOUND if the graph has no such node; whether the
-// node has such an output is not checked.
-RN_MUST_USE rn_status_t rn_edge_by_name(rn_graph_t* graph, rn_str_t name, rn_edge_t* out);
-
 #endif  // RUNNEL_SAVED_MODEL_SAVED_MODEL_H_

@@ -1,8 +1,6 @@
 // The builders in C++: the same calls as in C, options in the order of their struct, and the form
 // for compilers without such initialisers. Builds a graph of each, runs it, and trains a layer.
-#include <cmath>
 #include <cstdio>
-#include <cstring>
 
 #include "runnel/runnel.h"
 #include "tensorflow/c/c_api.h"
@@ -15,29 +13,8 @@
     }                                                                      \
   } while (0)
 
-static TF_Output output_of(rn_edge_t edge) {
-  TF_Output output = {reinterpret_cast<TF_Operation*>(edge.node), edge.index};
-  return output;
-}
-
-static float run(TF_Session* session, rn_edge_t fetch, rn_node_t* target) {
-  TF_Status* status = TF_NewStatus();
-  TF_Output output = output_of(fetch);
-  TF_Operation* operation = reinterpret_cast<TF_Operation*>(target);
-  TF_Tensor* tensor = nullptr;
-  TF_SessionRun(session, nullptr, nullptr, nullptr, 0, &output, &tensor, fetch.node ? 1 : 0,
-                &operation, target ? 1 : 0, nullptr, status);
-  float value = NAN;
-  if (TF_GetCode(status) != TF_OK) std::fprintf(stderr, "%s\n", TF_Message(status));
-  if (tensor) value = *static_cast<float*>(TF_TensorData(tensor));
-  TF_DeleteTensor(tensor);
-  TF_DeleteStatus(status);
-  return value;
-}
-
 int main() {
-  TF_Graph* graph = TF_NewGraph();
-  rn_scope_t* s = rn_scope_create(reinterpret_cast<rn_graph_t*>(graph));
+  rn_scope_t* s = rn_scope_with_graph();
   const float values[] = {1, 2, 3, 4, 5, 6};
   const int64_t dims[] = {2, 3};
   rn_edge_t x = rn_const(s, TF_FLOAT, dims, 2, values);
@@ -63,18 +40,28 @@ int main() {
   CHECK(rn_scope_ok(s));
 
   TF_Status* status = TF_NewStatus();
-  TF_SessionOptions* session_options = TF_NewSessionOptions();
-  TF_Session* session = TF_NewSession(graph, session_options, status);
+  TF_Session* session = rn_session_start(s, nullptr, status);
   CHECK(TF_GetCode(status) == TF_OK);
-  CHECK(run(session, all, nullptr) == 14 + 32 + 32 + 77);
-  run(session, RN_NO_EDGE, init);
-  float before = run(session, total, nullptr);
-  for (int i = 0; i < 10; ++i) run(session, RN_NO_EDGE, step);
-  CHECK(run(session, total, nullptr) < before);
+  float value = 0, before = 0, after = 0, halves[3] = {0};
+  CHECK(rn_run(session, status, RN_FETCH(all, &value, 1)));
+  CHECK(value == 14 + 32 + 32 + 77);
+  // By edge and by name; arrays and tensors.
+  TF_Tensor* tensor = nullptr;
+  const char* name = TF_OperationName(rn_operation_of(fed.node));
+  CHECK(rn_run(session, status, RN_FEED(name, values + 3, 1, 3), RN_FETCH(thirds, halves, 1, 3),
+               RN_FETCH_TENSOR("square", &tensor)));
+  CHECK(halves[2] == 6 && TF_NumDims(tensor) == 2);
+  TF_DeleteTensor(tensor);
+  CHECK(!rn_run(session, status, RN_FETCH(all, halves, 3)));
+  CHECK(TF_GetCode(status) == TF_INVALID_ARGUMENT);
+
+  CHECK(rn_run(session, status, RN_TARGET(init)));
+  CHECK(rn_run(session, status, RN_FETCH(total, &before)));
+  for (int i = 0; i < 10; ++i) CHECK(rn_run(session, status, RN_TARGET(step)));
+  CHECK(rn_run(session, status, RN_FETCH(total, &after)));
+  CHECK(after < before);
   TF_DeleteSession(session, status);
-  TF_DeleteSessionOptions(session_options);
   rn_scope_destroy(s);
-  TF_DeleteGraph(graph);
   TF_DeleteStatus(status);
   return 0;
 }
