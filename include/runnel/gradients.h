@@ -10,6 +10,7 @@
 #define RUNNEL_GRADIENTS_H_
 
 #include "runnel/graph.h"
+#include "tensorflow/c/tf_tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -88,6 +89,22 @@ rn_gradient_t rn_gradient_unique(rn_scope_t* scope, rn_gradient_t gradient);
 // twice. RN_NO_EDGE in |out_dys| where y depends on no x.
 bool rn_jacobian_vector(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const rn_edge_t* xs,
                         int x_count, const rn_edge_t* vs, rn_edge_t* out_dys);
+
+// How gradients are checked. A field that is 0 has its default.
+typedef struct rn_check_options_t {
+  double step;       // by how much an element is moved up and down; default: what suits the type
+  double tolerance;  // largest error that is allowed; 0: errors are only measured
+  int max_elements;  // how many elements of each x are moved, at even distances; default 64
+} rn_check_options_t;
+
+// Compares the gradients of |ys| (weighted with fixed numbers and summed) by |xs| with central
+// differences at |values|, which are fed to the xs: edges of float or double, most often
+// placeholders. |*out_error| (may be NULL) becomes the largest difference, relative to the largest
+// gradient or 1. False, and the scope's error, if it is above the tolerance, naming x and element,
+// or if something else fails. Adds nodes to the graph and runs them in a session of its own.
+bool rn_check_gradient(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const rn_edge_t* xs,
+                       TF_Tensor* const* values, int x_count, const rn_check_options_t* options,
+                       double* out_error);
 
 // Rules of one's own.
 //

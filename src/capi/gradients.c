@@ -1,26 +1,7 @@
 // Gradients behind the C API.
-#include <stdio.h>
-#include <string.h>
-
 #include "capi/internal.h"
 #include "grad/grad.h"
-
-// A prefix is refused as soon as any node is in it or is called so.
-static rn_status_t check_prefix(rn_graph_t* graph, const char* prefix) {
-  rn_str_t text = rn_str(prefix);
-  rn_status_t status = RN_OK;
-  rn_mutex_lock(&graph->mutex);
-  for (size_t i = 0; rn_ok(status) && i < graph->nodes.count; ++i) {
-    rn_str_t name = graph->nodes.items[i]->name;
-    if (!rn_str_starts_with(name, text)) continue;
-    if (name.size == text.size || name.data[text.size] == '/') {
-      status = rn_invalid_argument(
-          "prefix [%s] conflicts with existing node in the graph named [%s]", prefix, name.data);
-    }
-  }
-  rn_mutex_unlock(&graph->mutex);
-  return status;
-}
+#include "train/check_gradient.h"
 
 // |may_lack|: an edge may have no operation.
 static rn_status_t check_edges(rn_graph_t* graph, const TF_Output* edges, int count,
@@ -31,40 +12,6 @@ static rn_status_t check_edges(rn_graph_t* graph, const TF_Output* edges, int co
   for (int i = 0; i < count; ++i) {
     if (may_lack && !edges[i].oper) continue;
     RN_RETURN_IF_ERROR(rn_capi_check_edge(graph, rn_capi_edge(edges[i])));
-  }
-  return RN_OK;
-}
-
-// The ops that stock's C API knows to have no gradient. It refuses a y of any other such op. We
-// follow where there is nothing to differentiate: a y of whole numbers, as of ArgMax.
-static const char known_to_have_none[] =
-    " ApproximateEqual BroadcastGradientArgs ConcatOffset Const DeleteSessionTensor "
-    "EditDistance Equal Floor GetSessionHandle GetSessionHandleV2 GetSessionTensor Greater "
-    "GreaterEqual InvertPermutation Less LessEqual LogicalAnd LogicalNot LogicalOr "
-    "NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 "
-    "NonMaxSuppressionV5 NotEqual OneHot QueueClose QueueDequeue QueueDequeueMany "
-    "QueueDequeueUpTo QueueEnqueue QueueEnqueueMany QueueSize Rank Shape ShapeN Size "
-    "StopGradient ZerosLike ";
-
-static bool is_known(const char* op) {
-  char name[64];
-  int length = snprintf(name, sizeof name, " %s ", op);
-  return length > 0 && (size_t)length < sizeof name && strstr(known_to_have_none, name);
-}
-
-// Nothing flowed back to any x: as it should, or for want of a rule?
-static rn_status_t check_ys(const TF_Output* y, int ny) {
-  for (int i = 0; i < ny; ++i) {
-    rn_edge_t edge = rn_capi_edge(y[i]);
-    const rn_op_def_t* op = edge.node->op;
-    bool is_whole = rn_dtype_is_integer(rn_dtype_base(edge.node->outputs[edge.index].dtype));
-    if (is_whole && (op->flags & RN_OP_NO_GRAD) && !is_known(op->name)) {
-      return rn_not_found(
-          "No gradient defined for op: %s. Please see "
-          "https://www.tensorflow.org/code/tensorflow/cc/gradients/README.md for instructions on "
-          "how to add C++ gradients.",
-          op->name);
-    }
   }
   return RN_OK;
 }
@@ -82,26 +29,14 @@ static rn_status_t add_gradients(rn_graph_t* graph, const char* prefix, const TF
   RN_RETURN_IF_ERROR(check_edges(graph, y, ny, "y", false));
   RN_RETURN_IF_ERROR(check_edges(graph, x, nx, "x", false));
   if (initial) RN_RETURN_IF_ERROR(check_edges(graph, initial, ny, "dx", true));
-  if (prefix && *prefix) RN_RETURN_IF_ERROR(check_prefix(graph, prefix));
   rn_gradient_t* out = NULL;
   RN_RETURN_IF_ERROR(RN_NEW_ARRAY(rn_capi_allocator(), (size_t)nx, &out));
   rn_gradient_options_t options = {
       .dys = (const rn_edge_t*)initial, .dense = true, .name = prefix, .log = log_line};
-  rn_grad_request_t request = {.graph = graph,
-                               .ys = (const rn_edge_t*)y,
-                               .y_count = ny,
-                               .xs = (const rn_edge_t*)x,
-                               .x_count = nx,
-                               .options = &options,
-                               .wants_all = true,
-                               .is_terse = true};
-  rn_status_t status = rn_grad_run(&request, out);
-  bool any = false;
-  for (int i = 0; rn_ok(status) && i < nx; ++i) {
+  rn_status_t status = rn_grad_run_like_stock(graph, (const rn_edge_t*)y, ny, (const rn_edge_t*)x,
+                                              nx, &options, out);
+  for (int i = 0; rn_ok(status) && i < nx; ++i)
     results[i] = out[i].dense.node ? rn_capi_output(out[i].dense) : (TF_Output){NULL, -1};
-    any |= out[i].dense.node != NULL;
-  }
-  if (rn_ok(status) && !any && nx > 0) status = check_ys(y, ny);
   RN_FREE_ARRAY(rn_capi_allocator(), out, nx);
   return status;
 }
@@ -117,4 +52,11 @@ void TF_AddGradientsWithPrefix(TF_Graph* g, const char* prefix, TF_Output* y, in
 void TF_AddGradients(TF_Graph* g, TF_Output* y, int ny, TF_Output* x, int nx, TF_Output* dx,
                      TF_Status* status, TF_Output* dy) {
   TF_AddGradientsWithPrefix(g, NULL, y, ny, x, nx, dx, status, dy);
+}
+
+bool rn_check_gradient(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const rn_edge_t* xs,
+                       TF_Tensor* const* values, int x_count, const rn_check_options_t* options,
+                       double* out_error) {
+  return rn_gradient_check(scope, ys, y_count, xs, (const rn_tensor_t* const*)values, x_count,
+                           options, rn_capi_env(), out_error);
 }

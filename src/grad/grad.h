@@ -27,10 +27,18 @@ typedef struct rn_grad_request_t {
 // and nodes added before the failure may stay, unused.
 RN_MUST_USE rn_status_t rn_grad_run(const rn_grad_request_t* request, rn_gradient_t* out);
 
-// TF_AddGradients: the same, dense, with |dys| as in the options. A |prefix| that is not empty must
+// The same, dense, with |dys| as in the options. A |prefix| that is not empty must
 // be free.
 RN_MUST_USE rn_status_t rn_add_gradients(rn_graph_t* graph, rn_str_t prefix, const rn_edge_t* ys,
                                          int y_count, const rn_edge_t* xs, int x_count,
                                          const rn_edge_t* dys, rn_edge_t* out_dxs);
+
+// The same with the checks and messages of stock's TF_AddGradientsWithPrefix: the name in
+// |options|, if it has one, must be free as a prefix, every x must lead to a y, and a y of an op
+// that stock cannot differentiate is NOT_FOUND.
+RN_MUST_USE rn_status_t rn_grad_run_like_stock(rn_graph_t* graph, const rn_edge_t* ys, int y_count,
+                                               const rn_edge_t* xs, int x_count,
+                                               const rn_gradient_options_t* options,
+                                               rn_gradient_t* out);
 
 #endif  // RUNNEL_GRAD_GRAD_H_
