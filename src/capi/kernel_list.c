@@ -1,61 +1,14 @@
 // The registered kernels as KernelDefs.
+#include "framework/kernel_list.h"
 #include "capi/internal.h"
-#include "framework/kernel.h"
-#include "proto/attr_value.pb.h"
-#include "proto/kernel_def.pb.h"
-#include "wire/writer.h"
-
-typedef struct lister_t {
-  rn_strbuf_t buf;
-  const char* op;  // NULL: all
-} lister_t;
-
-static void write_constraint(rn_strbuf_t* buf, const rn_kernel_type_t* type) {
-  size_t constraint = rn_pb_begin(buf, rn_pb_KernelDef_constraint_field);
-  rn_pb_put_str(buf, rn_pb_KernelDef_AttrConstraint_name_field, rn_str(type->attr));
-  size_t allowed = rn_pb_begin(buf, rn_pb_KernelDef_AttrConstraint_allowed_values_field);
-  size_t list = rn_pb_begin(buf, rn_pb_AttrValue_list_field);
-  size_t types = rn_pb_begin(buf, rn_pb_AttrValue_ListValue_type_field);  // packed
-  for (rn_dtype_t dtype = 1; dtype < RN_DTYPE_COUNT; ++dtype) {
-    if (rn_dtypes_has(type->types, dtype)) rn_pb_put_varint(buf, (uint64_t)dtype);
-  }
-  rn_pb_end(buf, types);
-  rn_pb_end(buf, list);
-  rn_pb_end(buf, allowed);
-  rn_pb_end(buf, constraint);
-}
-
-static rn_status_t write_kernel(const rn_kernel_def_t* def, void* arg) {
-  lister_t* lister = arg;
-  if (lister->op && strcmp(lister->op, def->op) != 0) return RN_OK;
-  rn_strbuf_t* buf = &lister->buf;
-  size_t mark = rn_pb_begin(buf, rn_pb_KernelList_kernel_field);
-  rn_pb_put_str(buf, rn_pb_KernelDef_op_field, rn_str(def->op));
-  rn_pb_put_str(buf, rn_pb_KernelDef_device_type_field, rn_str(def->device));
-  for (size_t i = 0; i < sizeof def->types / sizeof *def->types && def->types[i].attr; ++i) {
-    write_constraint(buf, &def->types[i]);
-  }
-  size_t hosts = sizeof def->host_args / sizeof *def->host_args;
-  for (size_t i = 0; i < hosts && def->host_args[i]; ++i) {
-    rn_pb_put_str(buf, rn_pb_KernelDef_host_memory_arg_field, rn_str(def->host_args[i]));
-  }
-  if (def->label && *def->label) {
-    rn_pb_put_str(buf, rn_pb_KernelDef_label_field, rn_str(def->label));
-  }
-  if (def->priority) {
-    rn_pb_put_uint(buf, rn_pb_KernelDef_priority_field, (uint64_t)(int64_t)def->priority);
-  }
-  rn_pb_end(buf, mark);
-  return RN_OK;
-}
 
 static TF_Buffer* list_kernels(const char* op, TF_Status* status) {
-  lister_t lister = {.op = op};
+  rn_strbuf_t buf;
   TF_Buffer* list = NULL;
-  rn_strbuf_init(&lister.buf, rn_capi_allocator());
-  rn_status_t outcome = rn_kernel_each(write_kernel, &lister);
-  if (rn_ok(outcome)) outcome = rn_capi_buffer_make(&lister.buf, &list);
-  rn_strbuf_clear(&lister.buf);
+  rn_strbuf_init(&buf, rn_capi_allocator());
+  rn_status_t outcome = rn_kernel_list_write(&buf, op);
+  if (rn_ok(outcome)) outcome = rn_capi_buffer_make(&buf, &list);
+  rn_strbuf_clear(&buf);
   rn_capi_set(status, outcome);
   return list;
 }

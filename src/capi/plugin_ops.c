@@ -1,7 +1,7 @@
 // Ops that plug-ins define, and what their shape functions may ask.
 #include "base/vec.h"
 #include "capi/internal.h"
-#include "capi/op_spec.h"
+#include "framework/op_spec.h"
 #include "framework/shape_fn.h"
 #include "tensorflow/c/ops.h"
 

@@ -1,7 +1,7 @@
 // The strings that plug-ins describe ops with: "x: N * T", "T: {float, int32} = DT_FLOAT",
-// "sizes: list(int) >= 1 = [1, 2]". Private to capi/.
-#ifndef RUNNEL_CAPI_OP_SPEC_H_
-#define RUNNEL_CAPI_OP_SPEC_H_
+// "sizes: list(int) >= 1 = [1, 2]".
+#ifndef RUNNEL_FRAMEWORK_OP_SPEC_H_
+#define RUNNEL_FRAMEWORK_OP_SPEC_H_
 
 #include "framework/op_def.h"
 
@@ -14,4 +14,4 @@ RN_MUST_USE rn_status_t rn_op_spec_arg(rn_arena_t* arena, rn_str_t spec, rn_attr
 // Whether |name| may be an op's.
 bool rn_op_spec_is_op_name(rn_str_t name);
 
-#endif  // RUNNEL_CAPI_OP_SPEC_H_
+#endif  // RUNNEL_FRAMEWORK_OP_SPEC_H_

@@ -5,11 +5,10 @@
 //   kind:       word | "list(" word ")" ; word: string int float bool type shape tensor func
 //               numbertype realnumbertype quantizedtype, or "{" types or quoted strings "}"
 //   default:    the text form of the value
-#include "capi/op_spec.h"
+#include "framework/op_spec.h"
 
 #include <ctype.h>
 
-#include "capi/internal.h"
 #include "framework/attr_proto.h"
 #include "proto/attr_value.pb.h"
 #include "wire/text.h"
@@ -223,7 +222,7 @@ static rn_status_t check_default(const rn_attr_def_t* def, rn_str_t spec) {
 static rn_status_t parse_default(rn_arena_t* arena, scanner_t* s, rn_str_t spec,
                                  rn_attr_def_t* out) {
   rn_strbuf_t text;
-  rn_strbuf_init(&text, rn_capi_allocator());
+  rn_strbuf_init(&text, rn_allocator_default());
   rn_str_t rest = rn_str_trim(rn_str_n(s->next, (size_t)(s->end - s->next)));
   bool is_message = out->kind >= RN_ATTR_SHAPE;
   bool is_empty = out->is_list && rest.size >= 2 && rest.data[0] == '[' &&
@@ -245,7 +244,7 @@ static rn_status_t parse_default(rn_arena_t* arena, scanner_t* s, rn_str_t spec,
   }
   rn_strbuf_clear(&text);
   if (rn_ok(status)) {
-    status = rn_attr_value_from_proto(proto, RN_CAPI_MAX_TENSOR_BYTES, arena, &out->default_value);
+    status = rn_attr_value_from_proto(proto, (size_t)INT32_MAX, arena, &out->default_value);
   }
   if (!rn_ok(status)) {
     return rn_status_annotate(status, " in the default of \"%.*s\"", RN_STR_ARGS(spec));
