@@ -8,12 +8,16 @@ EXAMPLES of the manual pages), "help" (the examples of `runnel help COMMAND`) or
 tell people to type). Each document is one shell in a folder that looks like the source tree with the built tree in build/release. A
 block without a language is an error, and so is a command in `running text` that names a sub-command, an option or a target that does
 not exist.
+
+A block after a line that ends in "as `NAME`:" is written to the file NAME first. The lines of a ```console block that are no commands
+must be in the output of the command before them; numbers may be others.
 """
 import glob
 import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -39,6 +43,9 @@ NOT_RUN = [
     (r".*\| *dot -T", "Graphviz may be missing; the part before it is run"),
 ]
 
+# A server that is really started, on a free port; others only show what they would be.
+SERVER = "runnel server --cluster worker=localhost:2222 &"
+
 # What stands for commands that would build the tree again or stay for ever.
 PROLOGUE = r"""
 set -u
@@ -47,8 +54,14 @@ make() {
   [[ ${1:-} == train ]] && { build/release/examples/digits build/train; return; }
   command make -n "$@" >/dev/null
 }
+wait_port() { for _ in $(seq 200); do (: < /dev/tcp/localhost/$1) 2>/dev/null && return; sleep 0.1; done; echo "nobody listens on $1"; return 1; }
 wait_for() { for _ in $(seq 200); do [[ -e $1 ]] && return; sleep 0.1; done; echo "there is no $1"; return 1; }
 """
+
+# Programs in Python run with stock TensorFlow's environment, which has NumPy, or with the machine's.
+PATH = os.path.join(SOURCE, "build", "venv", "bin") + ":" + os.environ["PATH"]
+if subprocess.run(["python3", "-c", "import numpy"], env=dict(os.environ, PATH=PATH), capture_output=True).returncode:
+    NOT_RUN.append((r"python3 \w+\.py", "NumPy is missing"))
 
 failures = []
 
@@ -76,28 +89,47 @@ def join_lines(lines):
     return commands
 
 
-def commands_of_markdown(path):
-    commands, block, language, program = [], [], None, None
-    for number, line in enumerate(open(os.path.join(SOURCE, path)), 1):
-        line = line.rstrip("\n")
-        fence = re.match(r"```(\w*)$", line)
-        if not fence and language is None:
-            check_inline(f"{path}:{number}", line)
-        elif not fence:
-            block.append(line)
-        elif language is None:
-            language, block = fence.group(1), []
-            if not language:
-                fail(f"{path}:{number}", "the block says no language: sh, console, text, c, python ...")
-        else:
-            if language == "console":
-                commands += join_lines([text[2:] for text in block if text.startswith("$ ")])
-            elif language == "sh":
-                commands += join_lines(block)
-            elif language == "c" and any("int main(" in text for text in block):
-                program = block
-            language = None
-    return commands, program
+class Document:
+    """The commands of a page, the files that it tells people to save, and what its commands print."""
+
+    def __init__(self, path):
+        self.commands, self.files, self.shown = [], {}, []
+        block, language, name = [], None, None
+        for number, line in enumerate(open(os.path.join(SOURCE, path)), 1):
+            line = line.rstrip("\n")
+            fence = re.match(r"```(\w*)$", line)
+            if not fence and language is None:
+                check_inline(f"{path}:{number}", line)
+                if line:
+                    named = re.search(r"\bas `([\w.]+)`:$", line)
+                    name = named.group(1) if named else None
+            elif not fence:
+                block.append(line)
+            elif language is None:
+                language, block = fence.group(1), []
+                if not language:
+                    fail(f"{path}:{number}", "the block says no language: sh, console, text, c, python ...")
+            else:
+                self.take_block(language, block, name)
+                language = name = None
+        # A program without a name has that which the compiler is given.
+        program = self.files.pop(None, None)
+        if program:
+            source = next((m.group(1) for c in self.commands if (m := re.match(r"cc (\S+\.c) ", c))), "program.c")
+            self.files[source] = program
+
+    def take_block(self, language, block, name):
+        if language == "console":
+            self.commands += join_lines([text[2:] for text in block if text.startswith("$ ")])
+            for text in block:
+                if text.startswith("$ "):
+                    self.shown.append((text[2:], []))
+                elif self.shown:
+                    self.shown[-1][1].append(text)
+        elif language == "sh":
+            self.commands += join_lines(block)
+        elif name or (language == "c" and any("int main(" in text for text in block)):
+            self.files[name] = "\n".join(block) + "\n"
 
 
 def check_inline(where, line):
@@ -155,16 +187,18 @@ def make_sandbox(folder):
     os.mkdir(os.path.join(folder, ".bin"))
     wrapper = os.path.join(folder, ".bin", "runnel")
     with open(wrapper, "w") as file:
-        file.write(f'#!/bin/sh\n[ "$1" = server ] && set -- "$@" --show\nexec {shlex.quote(RUNNEL)} "$@"\n')
+        file.write(f'#!/bin/sh\n[ "$1" = server ] && [ -z "${{SERVES:-}}" ] && set -- "$@" --show\nexec {shlex.quote(RUNNEL)} "$@"\n')
     os.chmod(wrapper, 0o755)
 
 
-def run(commands, folder, program=None):
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return probe.getsockname()[1]
+
+
+def run(commands, folder):
     """One shell for all commands; the first that fails ends it."""
-    if program:
-        source = next((m.group(1) for c in commands if (m := re.match(r"cc (\S+\.c) ", c))), None)
-        with open(os.path.join(folder, source or "program.c"), "w") as file:
-            file.write("\n".join(program))
     script = [PROLOGUE]
     for command in commands:
         reason = next((why for pattern, why in NOT_RUN if re.match(pattern, command)), None)
@@ -177,11 +211,15 @@ def run(commands, folder, program=None):
                 continue
             command = piped.group(1) + " > /dev/null"
         script.append(f"echo {shlex.quote('+ ' + command)}")
+        server = re.fullmatch(SERVER.replace("2222", r"(\d+)"), command)
+        if server:
+            script.append(f"SERVES=1 {command}\nwait_port {server.group(1)} || exit 1")
+            continue
         script.append(f"{{ {command}\n}} || {{ echo 'THIS FAILED'; exit 1; }}" if not command.rstrip().endswith("&") else command)
         background = re.search(r"--dir (\S+) &$", command)
         if background:
             script.append(f"wait_for {background.group(1)}/cluster.json || exit 1")
-    environment = dict(os.environ, HOME=folder, PATH=os.path.join(folder, ".bin") + ":" + os.environ["PATH"], RUNNEL_BUILD=BUILD)
+    environment = dict(os.environ, HOME=folder, PATH=os.path.join(folder, ".bin") + ":" + PATH, RUNNEL_BUILD=BUILD, PYTHONDONTWRITEBYTECODE="1")
     for name in ("TF_CONFIG", "RUNNEL_CLUSTER"):
         environment.pop(name, None)
     script.append("jobs -p | xargs -r kill 2>/dev/null; wait 2>/dev/null; exit 0")
@@ -194,6 +232,26 @@ def run(commands, folder, program=None):
     if got.returncode:
         fail(DOCUMENT, got.stdout[-3000:])
     return got.stdout
+
+
+def check_output(shown, output):
+    """Every line that a page shows below a command is printed by it, in this order; numbers may be others."""
+    def mask(text):
+        return re.sub(r"-?\d[\d.]*(e[-+]\d+)?", "#", re.sub(r"\s+", " ", text)).strip()
+
+    printed = []
+    for line in output.splitlines():
+        if line.startswith("+ "):
+            printed.append((line[2:], []))
+        elif printed:
+            printed[-1][1].append(mask(line))
+    for command, lines in shown:
+        while printed and printed[0][0] != command:
+            printed.pop(0)
+        got = iter(printed.pop(0)[1] if printed else [])
+        for line in lines:
+            if mask(line) not in got:  # goes on behind the line that was found
+                fail(command, f"does not print what the page shows: {line}\n{output[-3000:]}")
 
 
 def check_programs(folder):
@@ -220,15 +278,24 @@ try:
     if DOCUMENT == "programs":
         check_programs(sandbox)
     else:
-        body = None
         if DOCUMENT == "man":
             found = ["make train"] + commands_of_man()
         elif DOCUMENT == "help":
             found = ["make train"] + commands_of_help()
         else:
-            found, body = commands_of_markdown(DOCUMENT)
+            page = Document(DOCUMENT)
+            found = page.commands
+            if SERVER in found:
+                own = f"localhost:{free_port()}"
+                found = [command.replace("localhost:2222", own) for command in found]
+                page.shown = [(command.replace("localhost:2222", own), lines) for command, lines in page.shown]
+            for name, text in page.files.items():
+                with open(os.path.join(sandbox, name), "w") as file:
+                    file.write(text)
         if found:
-            output = run(found, sandbox, body)
+            output = run(found, sandbox)
+            if DOCUMENT.endswith(".md"):
+                check_output(page.shown, output)
             if sys.argv[4:] == ["-v"]:
                 print(output)
 finally:
