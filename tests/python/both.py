@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gzip
 import hashlib
 import importlib.util
 import os
@@ -9,12 +10,12 @@ import pickle
 import re
 import subprocess
 import sys
+import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 STOCK = os.path.join(ROOT, "build", "venv", "bin", "python")
 CACHE = os.path.join(ROOT, "build", "python_stock")
-IN_STOCK = __name__ == "__main__"
 IGNORED = ("_output_shapes", "_has_manual_control_dependencies")  # notes, which no runtime reads
 programs = {}
 
@@ -75,26 +76,48 @@ def run(function, tf, options):
         except Exception as error:
             if not options["raises"]:
                 raise
-            return ("error", type(error).__name__, str(error))
+            return ("error", type(error).__name__, str(error) if options["message"] else str(error).split("\n")[0])
     return ("ok", plain(result), graph_rows(tf, graph) if options["graph"] else None)
+
+
+def digest(path):
+    """Identifies the programs of a file: a digest of it and of the modules of programs that it imports."""
+    data = open(path, "rb").read()
+    for name in re.findall(rb"^from ((?!both)\w+) import", data, re.MULTILINE):
+        with contextlib.suppress(FileNotFoundError):
+            data += open(os.path.join(HERE, name.decode() + ".py"), "rb").read()
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def recording(path):
+    return os.path.join(HERE, "recorded", os.path.basename(path)[:-3] + ".pickle.gz")
+
+
+def recorded(path):
+    """The recorded results of a file's programs; None if the file has changed since, or never was recorded."""
+    import numpy as np
+    if np.__version__ < "2":  # NumPy 2, which stock has, pickles under these module names
+        sys.modules.setdefault("numpy._core", np.core)
+        sys.modules.setdefault("numpy._core.multiarray", np.core.multiarray)
+    try:
+        with gzip.open(recording(path), "rb") as stream:
+            key, results = pickle.load(stream)
+    except FileNotFoundError:
+        return None
+    return results if key == digest(path) else None
 
 
 @functools.lru_cache(None)
 def stock_results(path):
-    """What stock gives for the programs of a file: name -> outcome."""
-    import numpy as np
-    if np.__version__ < "2":  # what stock's NumPy pickled is called otherwise there
-        sys.modules.setdefault("numpy._core", np.core)
-        sys.modules.setdefault("numpy._core.multiarray", np.core.multiarray)
-    data = open(path, "rb").read()
-    for name in re.findall(rb"^from (\w+) import", data, re.MULTILINE):
-        with contextlib.suppress(FileNotFoundError):
-            data += open(os.path.join(HERE, name.decode() + ".py"), "rb").read()
-    kept = os.path.join(CACHE, "%s-%s.pickle" % (
-        os.path.basename(path)[:-3], hashlib.sha256(data).hexdigest()[:16]))
+    """What stock gives for the programs of a file: name -> outcome. Recorded, or asked now and kept under build/."""
+    results = recorded(path)
+    if results is not None:
+        return results
+    kept = os.path.join(CACHE, "%s-%s.pickle" % (os.path.basename(path)[:-3], digest(path)))
     try:
         results = pickle.load(open(kept, "rb"))
     except FileNotFoundError:
+        warnings.warn("%s: the recording is out of date; tests/python/record.py makes a new one" % path, stacklevel=1)
         os.makedirs(CACHE, exist_ok=True)
         environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", PYTHONPATH=HERE, TF_USE_LEGACY_KERAS="1")
         part = "%s.%d" % (kept, os.getpid())
@@ -146,7 +169,7 @@ def both(function=None, graph=False, raises=False, message=False, rtol=1e-5, ato
     if function is None:
         return functools.partial(both, graph=graph, raises=raises, message=message, rtol=rtol, atol=atol,
                                  eager=eager)
-    options = {"graph": graph, "raises": raises, "eager": eager}
+    options = {"graph": graph, "raises": raises, "message": message, "eager": eager}
     programs[function.__name__] = (function, options)
     path = function.__code__.co_filename
 
@@ -167,14 +190,15 @@ def both(function=None, graph=False, raises=False, message=False, rtol=1e-5, ato
     return test
 
 
-def main():
-    """In stock: runs all programs of a file and keeps what they give."""
+def run_in_stock(path):
+    """In stock, in a process that has run no other file: the results of all programs of a file."""
     import logging
-    path, kept = sys.argv[1:]
+
     import tensorflow.compat.v1 as tf
     tf.disable_v2_behavior()
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
-    sys.modules["both"] = sys.modules["__main__"]
+    sys.modules["both"] = sys.modules[__name__]  # the file's programs register here
+    sys.path.append(os.path.dirname(HERE))  # tests/support
     spec = importlib.util.spec_from_file_location("programs", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -186,9 +210,9 @@ def main():
             results[name] = run(function, tf, options)
         except Exception as error:  # the test of it fails, with this text
             results[name] = ("failed in stock", type(error).__name__, str(error))
-    with open(kept, "wb") as stream:
-        pickle.dump(results, stream)
+    return results
 
 
-if IN_STOCK:
-    main()
+if __name__ == "__main__":
+    with open(sys.argv[2], "wb") as stream:
+        pickle.dump(run_in_stock(sys.argv[1]), stream)

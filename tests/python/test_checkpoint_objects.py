@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from both import HERE, ROOT, STOCK
+from both import HERE, ROOT
+from support import stock
 
 HEAD = """
 import sys
@@ -52,15 +53,14 @@ checkpoint = tf.train.Checkpoint(position=iterator)
 
 
 def run(who, where, code):
-    code = code.replace(", use_resource=True", "") if who == "stock" else code
-    python = STOCK if who == "stock" else sys.executable
-    return subprocess.run([python, "-c", code, who, where], check=True, stdout=subprocess.PIPE, text=True, cwd=HERE,
-                          env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}).stdout
+    if who == "stock":
+        return stock.run(code.replace(", use_resource=True", ""), who, where, cwd=HERE)
+    return subprocess.run([sys.executable, "-c", code, who, where], check=True, stdout=subprocess.PIPE, text=True, cwd=HERE).stdout
 
 
 @pytest.mark.parametrize("writer,reader", [("eager", "eager"), ("eager", "stock"), ("stock", "eager")])
 def test_tables(tmp_path, writer, reader):
-    if "stock" in (writer, reader) and not os.path.exists(STOCK):
+    if "stock" in (writer, reader) and not stock.is_there():
         pytest.skip("no stock TensorFlow")
     where = str(tmp_path / "tables")
     run(writer, where, TABLES + SAVE_TABLES)
@@ -103,7 +103,7 @@ with tf.Session() as session:
 """) == "2\n"
 
 
-@pytest.mark.skipif(not os.path.exists(STOCK), reason="no stock TensorFlow")
+@pytest.mark.skipif(not stock.is_there(), reason="no stock TensorFlow")
 def test_iterators_of_stock(tmp_path):
     """States are of pipelines as they were rewritten: the error says so, and the iterator stays where it is."""
     where = str(tmp_path / "position")

@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from both import HERE, ROOT, STOCK
+from both import HERE, ROOT
+from support import stock
 
 PROGRAM = """
 folder, what = sys.argv[1:3]
@@ -74,15 +75,14 @@ def _ours(folder, what):
 
 
 def _stocks(folder, what):
-    subprocess.run([STOCK, "-c", "import os, sys; import tensorflow as tf\n" + PROGRAM, folder, what], check=True, capture_output=True,
-                   env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+    stock.run("import os, sys; import tensorflow as tf\n" + PROGRAM, folder, what)
 
 
 def test_here(tmp_path):
     _ours(str(tmp_path / "ours"), "write")
 
 
-@pytest.mark.skipif(not os.path.exists(STOCK), reason="no stock TensorFlow")
+@pytest.mark.skipif(not stock.is_there(), reason="no stock TensorFlow")
 def test_there_and_back(tmp_path):
     ours, stocks = str(tmp_path / "ours"), str(tmp_path / "stocks")
     _ours(ours, "write")

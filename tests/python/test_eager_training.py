@@ -4,7 +4,8 @@ import os
 import subprocess
 import sys
 
-from both import HERE, ROOT, STOCK
+from both import HERE, ROOT
+from support import stock
 
 PROGRAM = '''
 import os, sys, tempfile
@@ -51,14 +52,10 @@ print(w.numpy().sum(), w.name, tf.clip_by_global_norm([v], 0.1)[1].numpy().round
 '''
 
 
-def run(which):
-    env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", PYTHONPATH=os.path.join(ROOT, "python"))
-    python = STOCK if which == "stock" else sys.executable
-    return subprocess.run([python, "-c", PROGRAM, which], check=True, env=env, stdout=subprocess.PIPE, text=True, cwd=HERE).stdout
-
-
 def test_same_as_stock():
-    assert run("runnel").splitlines() == run("stock").splitlines()
+    ours = subprocess.run([sys.executable, "-c", PROGRAM, "runnel"], check=True, stdout=subprocess.PIPE, text=True, cwd=HERE,
+                          env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python"))).stdout
+    assert ours.splitlines() == stock.printed("eager_training", PROGRAM, "stock").splitlines()
 
 
 def test_variables_are_freed():

@@ -7,11 +7,13 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from xml.etree import ElementTree
 
 import pytest
-from both import CACHE, ROOT, STOCK
+from both import ROOT
+from support.stock import PYTHON, recorded
 
 FOLDER = os.path.join(ROOT, "examples", "python")
 IMPORT = "import runnel as tf\n"
@@ -35,30 +37,26 @@ def sources():
 
 
 def stock(name, *arguments):
-    """What it prints in stock; kept under build/ as long as the example, and what it imports, are the same."""
+    """What it prints in stock; recorded as long as the example, and what it imports, are the same."""
     files = sources()
     parts = [files[name + ".py"]] + [files[other] for other in ("digits_data.py", "networks.py") if "from " + other[:-3] in files[name + ".py"]]
     key = hashlib.sha256("\0".join(parts + list(arguments)).encode()).hexdigest()[:16]
-    kept = os.path.join(CACHE, "example-%s-%s.txt" % (name, key))
-    try:
-        return open(kept, encoding="utf-8").read()
-    except FileNotFoundError:
-        pass
-    root = os.path.join(CACHE, "examples", key)
-    os.makedirs(os.path.join(root, "python"), exist_ok=True)
-    if not os.path.lexists(os.path.join(root, "data")):
+    return recorded(" ".join(["examples/" + name, *arguments]), key, lambda: run_in_stock(name, arguments))
+
+
+def run_in_stock(name, arguments):
+    with tempfile.TemporaryDirectory() as root:
+        os.mkdir(os.path.join(root, "python"))
         os.symlink(os.path.join(ROOT, "examples", "data"), os.path.join(root, "data"))
-    for other, text in files.items():
-        with open(os.path.join(root, "python", other), "w", encoding="utf-8") as stream:
-            stream.write(text.replace(IMPORT, STOCK_IMPORT))
-    variables = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", TF_USE_LEGACY_KERAS="1", CUDA_VISIBLE_DEVICES="")
-    variables.pop("PYTHONPATH", None)
-    done = subprocess.run([STOCK, os.path.join(root, "python", name + ".py"), *arguments], env=variables,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600)
-    assert done.returncode == 0, "stock: " + done.stderr[-3000:]
-    with open(kept, "w", encoding="utf-8") as stream:
-        stream.write(done.stdout)
-    return done.stdout
+        for other, text in sources().items():
+            with open(os.path.join(root, "python", other), "w", encoding="utf-8") as stream:
+                stream.write(text.replace(IMPORT, STOCK_IMPORT))
+        variables = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", TF_USE_LEGACY_KERAS="1", CUDA_VISIBLE_DEVICES="")
+        variables.pop("PYTHONPATH", None)
+        done = subprocess.run([PYTHON, os.path.join(root, "python", name + ".py"), *arguments], env=variables,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600)
+        assert done.returncode == 0, "stock: " + done.stderr[-3000:]
+        return done.stdout
 
 
 def numbers(text):

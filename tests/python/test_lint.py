@@ -16,7 +16,7 @@ def run(*command):
 
 
 def test_ruff():
-    run("ruff", "check", "--no-cache", "python", "tests/python", "examples/python")
+    run("ruff", "check", "--no-cache", "python", "tests/python", "tests/support", "examples/python")
 
 
 def test_mypy():

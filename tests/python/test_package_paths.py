@@ -7,10 +7,8 @@ import sys
 
 import pytest
 
-from both import ROOT, STOCK
-
-ENVIRONMENT = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python"), TF_CPP_MIN_LOG_LEVEL="3", TF_USE_LEGACY_KERAS="1")
-COMMANDS = [[STOCK], [sys.executable, "-m", "runnel"]]
+from both import ROOT
+from support import stock
 
 UTIL = '''
 import functools
@@ -132,13 +130,14 @@ for options in ({}, {"inclusive": False}, {"control_inputs": True}, {"stop_at_ts
 '''
 
 
-@pytest.mark.parametrize("script", [UTIL, EVALUATE, TIMELINE, FLOW, WALK],
-                         ids=["util", "evaluation", "timeline", "control_flow", "walk"])
-def test_script(script, tmp_path):
+@pytest.mark.parametrize("name", ["util", "evaluate", "timeline", "flow", "walk"])
+def test_script(name, tmp_path):
+    script = globals()[name.upper()]
     path = tmp_path / "script.py"
     path.write_text(script)
-    told = [subprocess.run([*command, str(path)], stdout=subprocess.PIPE, text=True, check=True, env=ENVIRONMENT).stdout
-            for command in COMMANDS]
-    if script is TIMELINE:  # memory of the devices is told by stock alone
-        told = [json.loads(text) for text in told]
-    assert told[1] == told[0]
+    ours = subprocess.run([sys.executable, "-m", "runnel", str(path)], stdout=subprocess.PIPE, text=True, check=True,
+                          env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python"))).stdout
+    stocks = stock.printed("package_paths/" + name, script, TF_USE_LEGACY_KERAS="1")
+    if name == "timeline":
+        ours, stocks = json.loads(ours), json.loads(stocks)
+    assert ours == stocks

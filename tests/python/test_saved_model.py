@@ -1,8 +1,6 @@
 """SavedModels: written here and read by stock, and the other way round."""
 
-import subprocess
-
-from both import STOCK
+from support import stock
 
 WRITE = """
 x = tf.placeholder(tf.float32, [None, 3], name="x")
@@ -30,7 +28,7 @@ def _ours(program, path):
 
 def _stocks(program, path):
     head = "import tensorflow.compat.v1 as tf; tf.disable_v2_behavior(); path = %r\n" % path
-    subprocess.run([STOCK, "-c", head + program], check=True, capture_output=True)
+    stock.run(head + program)
 
 
 def test_here_and_there(tmp_path):

@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from both import HERE, ROOT, STOCK
+from both import HERE, ROOT
+from support import stock
 
 SCRIPT = os.path.join(HERE, "saved_objects_script.py")
 
@@ -23,8 +24,7 @@ def _ours(code, *args):
 
 
 def _stocks(code, *args):
-    head = "import sys; sys.path[:0] = %r; import tensorflow as tf\n" % [HERE]
-    subprocess.run([STOCK, "-c", head + code, *args], check=True, capture_output=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+    stock.run("import sys; sys.path[:0] = %r; import tensorflow as tf\n" % [HERE] + code, *args)
 
 
 RUN = "import saved_objects_script as s; s.run(tf, *sys.argv[1:])"
@@ -38,7 +38,7 @@ def test_here(tmp_path, words):
     _ours(RUN, "check", path + "_again", words)
 
 
-@pytest.mark.skipif(not os.path.exists(STOCK), reason="no stock TensorFlow")
+@pytest.mark.skipif(not stock.is_there(), reason="no stock TensorFlow")
 def test_there_and_back(tmp_path, words):
     ours, stocks = str(tmp_path / "ours"), str(tmp_path / "stocks")
     _ours(RUN, "save", ours, words)
@@ -73,7 +73,7 @@ assert [v.shape.as_list() for v in loaded.trainable_variables] == [[3, 4], [4], 
 def test_keras(tmp_path):
     path = str(tmp_path / "model")
     _ours(KERAS, path)
-    if os.path.exists(STOCK):
+    if stock.is_there():
         _stocks(CHECK, path)
 
 

@@ -6,7 +6,8 @@ import sys
 import tempfile
 
 import pytest
-from both import HERE, ROOT, STOCK, both
+from both import HERE, ROOT, both
+from support import stock
 
 
 def folder():
@@ -209,9 +210,10 @@ else:
 
 
 def run(which, what, where, program=PROGRAM):
-    environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", PYTHONPATH=os.path.join(ROOT, "python"))
-    python = STOCK if which == "stock" else sys.executable
-    return subprocess.run([python, "-c", program, which, what, where], check=True, env=environment, stdout=subprocess.PIPE, text=True, cwd=HERE).stdout
+    if which == "stock":
+        return stock.run(program, which, what, where, cwd=HERE)
+    return subprocess.run([sys.executable, "-c", program, which, what, where], check=True, stdout=subprocess.PIPE, text=True, cwd=HERE,
+                          env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python"))).stdout
 
 
 @pytest.fixture(scope="module")

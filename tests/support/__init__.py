@@ -1,0 +1,1 @@
+"""What the tests written in Python share. See README.md."""
