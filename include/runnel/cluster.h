@@ -25,7 +25,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 // A cluster as people write it down: jobs and the addresses of their tasks.
 typedef struct rn_cluster_t rn_cluster_t;
@@ -33,18 +32,18 @@ typedef struct rn_cluster_t rn_cluster_t;
 // From the short form "ps=host:port|host:port,worker=host:port", from JSON
 // ({"ps": ["host:port", …], …}), or, if |text| is NULL, from the environment variable TF_CONFIG.
 // NULL after an error.
-rn_cluster_t* rn_cluster_parse(const char* text, TF_Status* status);
-void rn_cluster_destroy(rn_cluster_t* cluster);  // NULL is fine
+RN_API rn_cluster_t* rn_cluster_parse(const char* text, TF_Status* status);
+RN_API void rn_cluster_destroy(rn_cluster_t* cluster);  // NULL is fine
 // How many tasks |job| has; 0: there is no such job.
-int rn_cluster_count(const rn_cluster_t* cluster, const char* job);
+RN_API int rn_cluster_count(const rn_cluster_t* cluster, const char* job);
 // "host:port" of a task; NULL: there is none. Lives as long as the cluster.
-const char* rn_cluster_address(const rn_cluster_t* cluster, const char* job, int task);
+RN_API const char* rn_cluster_address(const rn_cluster_t* cluster, const char* job, int task);
 // Which task this process is, where TF_CONFIG says so; else NULL and -1.
-const char* rn_cluster_own_job(const rn_cluster_t* cluster);
-int rn_cluster_own_task(const rn_cluster_t* cluster);
+RN_API const char* rn_cluster_own_job(const rn_cluster_t* cluster);
+RN_API int rn_cluster_own_task(const rn_cluster_t* cluster);
 // A server that is this task: started with TF_ServerStart, freed with TF_DeleteServer.
-TF_Server* rn_cluster_server(const rn_cluster_t* cluster, const char* job, int task,
-                             TF_Status* status);
+RN_API TF_Server* rn_cluster_server(const rn_cluster_t* cluster, const char* job, int task,
+                                    TF_Status* status);
 
 // Where variables go.
 typedef enum rn_spread_t {
@@ -65,7 +64,7 @@ typedef struct rn_spread_options_t {
 // the variables made there for a parameter server; slots go where their variable is. Variables of
 // RN_LOCAL_VARIABLES stay with the worker, and a scope whose device is set otherwise afterwards has
 // its variables there. Parts of partitioned variables are spread like variables.
-void rn_spread_variables_(rn_scope_t* scope, rn_spread_options_t options);
+RN_API void rn_spread_variables_(rn_scope_t* scope, rn_spread_options_t options);
 #define rn_spread_variables(...) \
   rn_spread_variables_(RN_OPTIONS_(rn_spread_options_t, __VA_ARGS__, .unused_ = 0))
 
@@ -102,15 +101,16 @@ typedef struct rn_sync_options_t {
   char unused_;      // last: C++ wants initialisers in order
 } rn_sync_options_t;
 // False, and the scope's error, if that cannot be done.
-bool rn_sync_apply_gradients_(rn_scope_t* scope, rn_optimizer_t optimizer,
-                              const rn_gradient_t* gradients, const rn_var_t* const* variables,
-                              int count, rn_sync_replicas_t* out, rn_sync_options_t options);
+RN_API bool rn_sync_apply_gradients_(rn_scope_t* scope, rn_optimizer_t optimizer,
+                                     const rn_gradient_t* gradients,
+                                     const rn_var_t* const* variables, int count,
+                                     rn_sync_replicas_t* out, rn_sync_options_t options);
 #define rn_sync_apply_gradients(scope, optimizer, gradients, variables, count, ...) \
   rn_sync_apply_gradients_((scope), (optimizer), (gradients), (variables), (count), \
                            RN_OPTIONS_(rn_sync_options_t, __VA_ARGS__, .unused_ = 0))
 // With the gradients of |loss|.
-bool rn_sync_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t loss,
-                       rn_sync_replicas_t* out, rn_sync_options_t options);
+RN_API bool rn_sync_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t loss,
+                              rn_sync_replicas_t* out, rn_sync_options_t options);
 #define rn_sync_minimize(scope, optimizer, loss, ...) \
   rn_sync_minimize_((scope), (optimizer), (loss),     \
                     RN_OPTIONS_(rn_sync_options_t, __VA_ARGS__, .unused_ = 0))
@@ -165,41 +165,41 @@ typedef struct rn_supervisor_options_t {
 
 // Adds the nodes it needs; all variables must have been made. Says nothing to the cluster yet. NULL
 // after an error, which is the scope's.
-rn_supervisor_t* rn_supervisor_(rn_scope_t* scope, rn_supervisor_options_t options);
+RN_API rn_supervisor_t* rn_supervisor_(rn_scope_t* scope, rn_supervisor_options_t options);
 #define rn_supervisor(...) \
   rn_supervisor_(RN_OPTIONS_(rn_supervisor_options_t, __VA_ARGS__, .unused_ = 0))
 // Ends threads and the session. NULL is fine.
-void rn_supervisor_destroy(rn_supervisor_t* supervisor);
+RN_API void rn_supervisor_destroy(rn_supervisor_t* supervisor);
 
 // Makes the session if there is none. False if that failed, or took too long.
-bool rn_supervisor_start(rn_supervisor_t* supervisor, TF_Status* status);
+RN_API bool rn_supervisor_start(rn_supervisor_t* supervisor, TF_Status* status);
 // One step, as TF_SessionRun; makes the session if there is none. OUT_OF_RANGE is the ordinary end
 // of input and of a chief's queue.
-bool rn_supervisor_run(rn_supervisor_t* supervisor, const TF_Output* inputs,
-                       TF_Tensor* const* input_values, int input_count, const TF_Output* outputs,
-                       TF_Tensor** output_values, int output_count,
-                       const TF_Operation* const* targets, int target_count, TF_Status* status);
+RN_API bool rn_supervisor_run(rn_supervisor_t* supervisor, const TF_Output* inputs,
+                              TF_Tensor* const* input_values, int input_count,
+                              const TF_Output* outputs, TF_Tensor** output_values, int output_count,
+                              const TF_Operation* const* targets, int target_count,
+                              TF_Status* status);
 // The same with the arguments of rn_run (runnel/run.h): rn_supervise(supervisor, status,
 // RN_FEED(…), RN_TARGET(train)).
 #define rn_supervise(supervisor, status, ...) \
   RN_RUN_CALL_(rn_supervisor_run_args, supervisor, status, __VA_ARGS__)
-bool rn_supervisor_run_args(rn_supervisor_t* supervisor, const rn_run_arg_t* args, size_t count,
-                            TF_Status* status);
+RN_API bool rn_supervisor_run_args(rn_supervisor_t* supervisor, const rn_run_arg_t* args,
+                                   size_t count, TF_Status* status);
 // The last step is done: the chief saves once more, and synchronous replicas that may wait for this
 // one go on. False if that failed.
-bool rn_supervisor_finish(rn_supervisor_t* supervisor, TF_Status* status);
+RN_API bool rn_supervisor_finish(rn_supervisor_t* supervisor, TF_Status* status);
 
 // The session of now; NULL: there is none. Lives until the next call.
-TF_Session* rn_supervisor_session(rn_supervisor_t* supervisor);
+RN_API TF_Session* rn_supervisor_session(rn_supervisor_t* supervisor);
 // The global step as it was last seen; without one, the steps run here. 0 before the first.
-int64_t rn_supervisor_step(const rn_supervisor_t* supervisor);
+RN_API int64_t rn_supervisor_step(const rn_supervisor_t* supervisor);
 // How many sessions were made after failures.
-int rn_supervisor_recoveries(const rn_supervisor_t* supervisor);
+RN_API int rn_supervisor_recoveries(const rn_supervisor_t* supervisor);
 // For the client's own use and for waiting: a stop also ends waiting inside the supervisor.
-bool rn_supervisor_should_stop(const rn_supervisor_t* supervisor);
-void rn_supervisor_request_stop(rn_supervisor_t* supervisor);
+RN_API bool rn_supervisor_should_stop(const rn_supervisor_t* supervisor);
+RN_API void rn_supervisor_request_stop(rn_supervisor_t* supervisor);
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }  // extern "C"
 #endif

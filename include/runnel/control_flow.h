@@ -27,7 +27,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 // One way to go on: |build| writes its results to |out|, which has room for those that were asked
 // for, and returns how many there are.
@@ -51,25 +50,25 @@ typedef struct rn_cond_options_t {
 
 // |count| results, those of |then| if |predicate| (a scalar bool) holds, else those of |otherwise|;
 // their types must be equal. Of the nodes of the branches those of one run.
-bool rn_cond_(rn_scope_t* scope, rn_edge_t predicate, rn_branch_t then, rn_branch_t otherwise,
-              rn_edge_t* out, int count, rn_cond_options_t options);
+RN_API bool rn_cond_(rn_scope_t* scope, rn_edge_t predicate, rn_branch_t then,
+                     rn_branch_t otherwise, rn_edge_t* out, int count, rn_cond_options_t options);
 #define rn_cond(scope, predicate, then, otherwise, out, ...) \
   rn_cond_((scope), (predicate), (then), (otherwise), (out), RN_COND_(__VA_ARGS__))
 
 // The results of the first of |branches| whose predicate holds; if none does, those of |*otherwise|
 // (NULL: a step fails then).
-bool rn_case_(rn_scope_t* scope, const rn_edge_t* predicates, const rn_branch_t* branches,
-              int branch_count, const rn_branch_t* otherwise, rn_edge_t* out, int count,
-              rn_cond_options_t options);
+RN_API bool rn_case_(rn_scope_t* scope, const rn_edge_t* predicates, const rn_branch_t* branches,
+                     int branch_count, const rn_branch_t* otherwise, rn_edge_t* out, int count,
+                     rn_cond_options_t options);
 #define rn_case(scope, predicates, branches, branch_count, otherwise, out, ...)   \
   rn_case_((scope), (predicates), (branches), (branch_count), (otherwise), (out), \
            RN_COND_(__VA_ARGS__))
 
 // The results of branch number |index| (a scalar int32); out of range: of |*otherwise| (NULL: of
 // the last branch).
-bool rn_switch_case_(rn_scope_t* scope, rn_edge_t index, const rn_branch_t* branches,
-                     int branch_count, const rn_branch_t* otherwise, rn_edge_t* out, int count,
-                     rn_cond_options_t options);
+RN_API bool rn_switch_case_(rn_scope_t* scope, rn_edge_t index, const rn_branch_t* branches,
+                            int branch_count, const rn_branch_t* otherwise, rn_edge_t* out,
+                            int count, rn_cond_options_t options);
 #define rn_switch_case(scope, index, branches, branch_count, otherwise, out, ...)   \
   rn_switch_case_((scope), (index), (branches), (branch_count), (otherwise), (out), \
                   RN_COND_(__VA_ARGS__))
@@ -95,8 +94,9 @@ typedef struct rn_while_options_t {
 
 // |count| values that begin as |starts| and are what |body| makes of them again and again as long
 // as |condition| holds. A value keeps its type, and a shape as its invariant says.
-bool rn_while_(rn_scope_t* scope, rn_condition_t condition, rn_body_t body, void* arg,
-               const rn_edge_t* starts, rn_edge_t* out, int count, rn_while_options_t options);
+RN_API bool rn_while_(rn_scope_t* scope, rn_condition_t condition, rn_body_t body, void* arg,
+                      const rn_edge_t* starts, rn_edge_t* out, int count,
+                      rn_while_options_t options);
 #define rn_while(scope, condition, body, arg, starts, out, ...) \
   rn_while_((scope), (condition), (body), (arg), (starts), (out), RN_WHILE_(__VA_ARGS__))
 
@@ -116,31 +116,30 @@ typedef struct rn_map_options_t {
 
 // |body| over the rows of |elements|, tensors of equal first dimensions, row by row; its |count|
 // results are stacked to |out|.
-bool rn_map_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
-             int element_count, rn_edge_t* out, int count, rn_map_options_t options);
+RN_API bool rn_map_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
+                    int element_count, rn_edge_t* out, int count, rn_map_options_t options);
 #define rn_map(scope, body, arg, elements, element_count, out, ...) \
   rn_map_((scope), (body), (arg), (elements), (element_count), (out), RN_MAP_(__VA_ARGS__))
 
 // |body| makes the next |count| states from the states, which come first in its |in|, and a row of
 // each of |elements|. |initial| NULL: the first rows are the states to begin with, and there are as
 // many states as elements. |out| gets the last states.
-bool rn_fold_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
-              int element_count, const rn_edge_t* initial, rn_edge_t* out, int count,
-              rn_map_options_t options);
+RN_API bool rn_fold_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
+                     int element_count, const rn_edge_t* initial, rn_edge_t* out, int count,
+                     rn_map_options_t options);
 #define rn_fold(scope, body, arg, elements, element_count, initial, out, ...)     \
   rn_fold_((scope), (body), (arg), (elements), (element_count), (initial), (out), \
            RN_MAP_(__VA_ARGS__))
 
 // The same, where |out| gets all states but |initial|, stacked; with |reverse| the state that row i
 // led to stays in row i.
-bool rn_scan_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
-              int element_count, const rn_edge_t* initial, rn_edge_t* out, int count,
-              rn_map_options_t options);
+RN_API bool rn_scan_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
+                     int element_count, const rn_edge_t* initial, rn_edge_t* out, int count,
+                     rn_map_options_t options);
 #define rn_scan(scope, body, arg, elements, element_count, initial, out, ...)     \
   rn_scan_((scope), (body), (arg), (elements), (element_count), (initial), (out), \
            RN_MAP_(__VA_ARGS__))
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }  // extern "C"
 #endif

@@ -17,20 +17,19 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 // Makes a function of the whole graph of |body| and adds it to the library of |scope|'s graph.
 // |inputs| are placeholders of that graph, or other edges with a node of their own; all other nodes
 // become the function's. The graph of |body| stays as it is and is not needed afterwards. False,
 // with the error in |scope|, if a name is taken or an input is missing; an error of |body| counts.
-bool rn_define_function(rn_scope_t* scope, const char* name, rn_scope_t* body,
-                        const rn_edge_t* inputs, int input_count, const rn_edge_t* outputs,
-                        int output_count);
+RN_API bool rn_define_function(rn_scope_t* scope, const char* name, rn_scope_t* body,
+                               const rn_edge_t* inputs, int input_count, const rn_edge_t* outputs,
+                               int output_count);
 
 // Calls a function of the graph's library; it has no attributes left open. The results, in order.
-rn_edges_t rn_call(rn_scope_t* scope, const char* function, const rn_edge_t* args, int arg_count);
+RN_API rn_edges_t rn_call(rn_scope_t* scope, const char* function, const rn_edge_t* args,
+                          int arg_count);
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -15,7 +15,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 // The gradient of one x. Dense: |dense| alone is set. Slices: |dense| is RN_NO_EDGE and row |i| of
 // |values| belongs to row |indices[i]| of a tensor of shape |dense_shape| (a vector of int32 or
@@ -69,26 +68,28 @@ typedef struct rn_gradient_options_t {
 //
 // An x may be any edge, the handle of a resource variable too: its gradient is that of the
 // variable's value. Paths through integers carry nothing, and are no error.
-bool rn_gradients_of(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const rn_edge_t* xs,
-                     int x_count, const rn_gradient_options_t* options, rn_gradient_t* out);
+RN_API bool rn_gradients_of(rn_scope_t* scope, const rn_edge_t* ys, int y_count,
+                            const rn_edge_t* xs, int x_count, const rn_gradient_options_t* options,
+                            rn_gradient_t* out);
 
 // The same of one y, dense.
-bool rn_gradients(rn_scope_t* scope, rn_edge_t y, const rn_edge_t* xs, int count,
-                  rn_edge_t* out_dxs);
+RN_API bool rn_gradients(rn_scope_t* scope, rn_edge_t y, const rn_edge_t* xs, int count,
+                         rn_edge_t* out_dxs);
 
 // A gradient as one tensor: itself, or its slices added up. RN_NO_EDGE for none.
-rn_edge_t rn_gradient_to_dense(rn_scope_t* scope, rn_gradient_t gradient);
+RN_API rn_edge_t rn_gradient_to_dense(rn_scope_t* scope, rn_gradient_t gradient);
 // The sum of |count| gradients: slices stay slices when all are. Those that are none do not count.
-rn_gradient_t rn_gradient_sum(rn_scope_t* scope, const rn_gradient_t* gradients, int count);
+RN_API rn_gradient_t rn_gradient_sum(rn_scope_t* scope, const rn_gradient_t* gradients, int count);
 // |gradient| times the scalar |factor|.
-rn_gradient_t rn_gradient_scale(rn_scope_t* scope, rn_gradient_t gradient, rn_edge_t factor);
+RN_API rn_gradient_t rn_gradient_scale(rn_scope_t* scope, rn_gradient_t gradient, rn_edge_t factor);
 // Slices whose indices are all different (equal ones are added); dense ones are left alone.
-rn_gradient_t rn_gradient_unique(rn_scope_t* scope, rn_gradient_t gradient);
+RN_API rn_gradient_t rn_gradient_unique(rn_scope_t* scope, rn_gradient_t gradient);
 
 // The change of each y when the xs move by |vs|: the Jacobian times a vector, found by going back
 // twice. RN_NO_EDGE in |out_dys| where y depends on no x.
-bool rn_jacobian_vector(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const rn_edge_t* xs,
-                        int x_count, const rn_edge_t* vs, rn_edge_t* out_dys);
+RN_API bool rn_jacobian_vector(rn_scope_t* scope, const rn_edge_t* ys, int y_count,
+                               const rn_edge_t* xs, int x_count, const rn_edge_t* vs,
+                               rn_edge_t* out_dys);
 
 // How gradients are checked. A field that is 0 has its default.
 typedef struct rn_check_options_t {
@@ -102,9 +103,9 @@ typedef struct rn_check_options_t {
 // placeholders. |*out_error| (may be NULL) becomes the largest difference, relative to the largest
 // gradient or 1. False, and the scope's error, if it is above the tolerance, naming x and element,
 // or if something else fails. Adds nodes to the graph and runs them in a session of its own.
-bool rn_check_gradient(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const rn_edge_t* xs,
-                       TF_Tensor* const* values, int x_count, const rn_check_options_t* options,
-                       double* out_error);
+RN_API bool rn_check_gradient(rn_scope_t* scope, const rn_edge_t* ys, int y_count,
+                              const rn_edge_t* xs, TF_Tensor* const* values, int x_count,
+                              const rn_check_options_t* options, double* out_error);
 
 // Rules of one's own.
 //
@@ -117,35 +118,34 @@ typedef bool (*rn_gradient_fn_t)(rn_grad_t* g, void* arg);
 // Makes |fn| the rule |name|: of the op called so if that has none of its own (ops of plug-ins),
 // and of every node whose attribute "_gradient_op_type" is |name|. False if the name has a rule
 // already. For the whole process, and for ever, as the table of ops.
-bool rn_register_gradient(const char* name, rn_gradient_fn_t fn, void* arg);
+RN_API bool rn_register_gradient(const char* name, rn_gradient_fn_t fn, void* arg);
 
 // The scope in which the rule builds its nodes.
-rn_scope_t* rn_grad_scope(rn_grad_t* g);
+RN_API rn_scope_t* rn_grad_scope(rn_grad_t* g);
 // The forward node whose gradient the rule computes.
-rn_node_t* rn_grad_node(const rn_grad_t* g);
+RN_API rn_node_t* rn_grad_node(const rn_grad_t* g);
 // The number of inputs of that node.
-int rn_grad_input_count(const rn_grad_t* g);
+RN_API int rn_grad_input_count(const rn_grad_t* g);
 // Input or output |i| of that node.
-rn_edge_t rn_grad_input(const rn_grad_t* g, int i);
-rn_edge_t rn_grad_output(const rn_grad_t* g, int i);
+RN_API rn_edge_t rn_grad_input(const rn_grad_t* g, int i);
+RN_API rn_edge_t rn_grad_output(const rn_grad_t* g, int i);
 // What arrived at output |i|, zeros if nothing did; slices are made dense.
-rn_edge_t rn_grad_arrived(rn_grad_t* g, int i);
+RN_API rn_edge_t rn_grad_arrived(rn_grad_t* g, int i);
 // The same as it came; none if nothing did.
-rn_gradient_t rn_grad_arrived_as_is(const rn_grad_t* g, int i);
-bool rn_grad_is_wanted(const rn_grad_t* g, int i);  // whether input |i| leads to an x
-void rn_grad_send(rn_grad_t* g, int i, rn_edge_t gradient);
-void rn_grad_send_slices(rn_grad_t* g, int i, rn_gradient_t slices);
+RN_API rn_gradient_t rn_grad_arrived_as_is(const rn_grad_t* g, int i);
+RN_API bool rn_grad_is_wanted(const rn_grad_t* g, int i);  // whether input |i| leads to an x
+RN_API void rn_grad_send(rn_grad_t* g, int i, rn_edge_t gradient);
+RN_API void rn_grad_send_slices(rn_grad_t* g, int i, rn_gradient_t slices);
 // For rules that build nodes by other means than the scope, which does this by itself: |value| as
 // it is read where the rule builds. In a loop that runs backwards, values of the graph as it was
 // are not at hand; a copy is, or is made. |is_new|: |value| has been built since the walk began, in
 // the frame of the ys.
-rn_edge_t rn_grad_read(rn_grad_t* g, rn_edge_t value, bool is_new);
+RN_API rn_edge_t rn_grad_read(rn_grad_t* g, rn_edge_t value, bool is_new);
 // What a node without inputs waits for, so that it runs in every iteration; NULL: nothing, and
 // rn_grad_read need not be asked either.
-rn_node_t* rn_grad_anchor(const rn_grad_t* g);
-void rn_grad_refuse(rn_grad_t* g, int code, const char* message);
+RN_API rn_node_t* rn_grad_anchor(const rn_grad_t* g);
+RN_API void rn_grad_refuse(rn_grad_t* g, int code, const char* message);
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -17,10 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runnel/api.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 typedef struct rn_graph_t rn_graph_t;  // the same object as a TF_Graph
 typedef struct rn_node_t rn_node_t;    // the same object as a TF_Operation
@@ -55,76 +56,79 @@ static inline rn_edge_t rn_edge_at(rn_edges_t edges, int i) {
 }
 
 // A root scope over |graph|, which must outlive it. NULL when memory is short.
-rn_scope_t* rn_scope_create(rn_graph_t* graph);
+RN_API rn_scope_t* rn_scope_create(rn_graph_t* graph);
 // A root scope over a new graph, which lives as long as the scope and every session over it.
-rn_scope_t* rn_scope_with_graph(void);
+RN_API rn_scope_t* rn_scope_with_graph(void);
 // A scope under |parent|: names get the prefix "name/" (made unique). The child reports its errors
 // to the parent, and must go first.
-rn_scope_t* rn_scope_child(rn_scope_t* parent, const char* name);
-void rn_scope_destroy(rn_scope_t* scope);
+RN_API rn_scope_t* rn_scope_child(rn_scope_t* parent, const char* name);
+RN_API void rn_scope_destroy(rn_scope_t* scope);
 
 // Nodes built from now on get this device string; "" or NULL: none.
-void rn_scope_set_device(rn_scope_t* scope, const char* device);
+RN_API void rn_scope_set_device(rn_scope_t* scope, const char* device);
 // Nodes built from now on get this control input as well; rn_scope_clear_controls forgets all of
 // them.
-void rn_scope_add_control(rn_scope_t* scope, rn_node_t* node);
-void rn_scope_clear_controls(rn_scope_t* scope);
+RN_API void rn_scope_add_control(rn_scope_t* scope, rn_node_t* node);
+RN_API void rn_scope_clear_controls(rn_scope_t* scope);
 // The next node built gets this name (made unique if taken) instead of one made from its op.
-void rn_scope_name_next(rn_scope_t* scope, const char* name);
+RN_API void rn_scope_name_next(rn_scope_t* scope, const char* name);
 
 // The graph that the scope builds in.
-rn_graph_t* rn_scope_graph(rn_scope_t* scope);
+RN_API rn_graph_t* rn_scope_graph(rn_scope_t* scope);
 // False once building a node in this scope, or in a child of it, has failed.
-bool rn_scope_ok(const rn_scope_t* scope);
+RN_API bool rn_scope_ok(const rn_scope_t* scope);
 // TF_Code of the first error; 0 if there is none.
-int rn_scope_code(const rn_scope_t* scope);
+RN_API int rn_scope_code(const rn_scope_t* scope);
 // The first error's message; "" if there is none. Lives until the scope goes.
-const char* rn_scope_message(const rn_scope_t* scope);
+RN_API const char* rn_scope_message(const rn_scope_t* scope);
 
 // The generic builder. Begin, then inputs in the order of the op's arguments, attributes in any
 // order, then finish. Type and length attributes that follow from the inputs, and those that have
 // defaults, may be left out.
-void rn_op_begin(rn_scope_t* scope, const char* op);
-void rn_op_input(rn_scope_t* scope, rn_edge_t input);
-void rn_op_input_list(rn_scope_t* scope, const rn_edge_t* inputs, int count);
-void rn_op_control(rn_scope_t* scope, rn_node_t* node);
-void rn_op_attr_string(rn_scope_t* scope, const char* name, const char* value);
-void rn_op_attr_int(rn_scope_t* scope, const char* name, int64_t value);
-void rn_op_attr_float(rn_scope_t* scope, const char* name, float value);
-void rn_op_attr_bool(rn_scope_t* scope, const char* name, bool value);
-void rn_op_attr_type(rn_scope_t* scope, const char* name, int dtype);
+RN_API void rn_op_begin(rn_scope_t* scope, const char* op);
+RN_API void rn_op_input(rn_scope_t* scope, rn_edge_t input);
+RN_API void rn_op_input_list(rn_scope_t* scope, const rn_edge_t* inputs, int count);
+RN_API void rn_op_control(rn_scope_t* scope, rn_node_t* node);
+RN_API void rn_op_attr_string(rn_scope_t* scope, const char* name, const char* value);
+RN_API void rn_op_attr_int(rn_scope_t* scope, const char* name, int64_t value);
+RN_API void rn_op_attr_float(rn_scope_t* scope, const char* name, float value);
+RN_API void rn_op_attr_bool(rn_scope_t* scope, const char* name, bool value);
+RN_API void rn_op_attr_type(rn_scope_t* scope, const char* name, int dtype);
 // |rank| -1: unknown rank; dims of -1 are unknown.
-void rn_op_attr_shape(rn_scope_t* scope, const char* name, const int64_t* dims, int rank);
+RN_API void rn_op_attr_shape(rn_scope_t* scope, const char* name, const int64_t* dims, int rank);
 // A tensor of |dtype| (plain types) whose bytes are copied from |data|.
-void rn_op_attr_tensor(rn_scope_t* scope, const char* name, int dtype, const int64_t* dims,
-                       int rank, const void* data);
-void rn_op_attr_func(rn_scope_t* scope, const char* name, const char* function);
-void rn_op_attr_string_list(rn_scope_t* scope, const char* name, const char* const* values,
-                            int count);
-void rn_op_attr_int_list(rn_scope_t* scope, const char* name, const int64_t* values, int count);
-void rn_op_attr_float_list(rn_scope_t* scope, const char* name, const float* values, int count);
-void rn_op_attr_bool_list(rn_scope_t* scope, const char* name, const bool* values, int count);
-void rn_op_attr_type_list(rn_scope_t* scope, const char* name, const int* values, int count);
-void rn_op_attr_shape_list(rn_scope_t* scope, const char* name, const int64_t* const* dims,
-                           const int* ranks, int count);
-void rn_op_attr_func_list(rn_scope_t* scope, const char* name, const char* const* functions,
-                          int count);
+RN_API void rn_op_attr_tensor(rn_scope_t* scope, const char* name, int dtype, const int64_t* dims,
+                              int rank, const void* data);
+RN_API void rn_op_attr_func(rn_scope_t* scope, const char* name, const char* function);
+RN_API void rn_op_attr_string_list(rn_scope_t* scope, const char* name, const char* const* values,
+                                   int count);
+RN_API void rn_op_attr_int_list(rn_scope_t* scope, const char* name, const int64_t* values,
+                                int count);
+RN_API void rn_op_attr_float_list(rn_scope_t* scope, const char* name, const float* values,
+                                  int count);
+RN_API void rn_op_attr_bool_list(rn_scope_t* scope, const char* name, const bool* values,
+                                 int count);
+RN_API void rn_op_attr_type_list(rn_scope_t* scope, const char* name, const int* values, int count);
+RN_API void rn_op_attr_shape_list(rn_scope_t* scope, const char* name, const int64_t* const* dims,
+                                  const int* ranks, int count);
+RN_API void rn_op_attr_func_list(rn_scope_t* scope, const char* name, const char* const* functions,
+                                 int count);
 // The finished node, or NULL after an error.
-rn_node_t* rn_op_finish(rn_scope_t* scope);
+RN_API rn_node_t* rn_op_finish(rn_scope_t* scope);
 
 // Constants: |data| holds the elements in row-major order.
-rn_edge_t rn_const(rn_scope_t* scope, int dtype, const int64_t* dims, int rank, const void* data);
-rn_edge_t rn_const_float(rn_scope_t* scope, float value);
-rn_edge_t rn_const_int32(rn_scope_t* scope, int32_t value);
-rn_edge_t rn_const_int32_list(rn_scope_t* scope, const int32_t* values, int count);
+RN_API rn_edge_t rn_const(rn_scope_t* scope, int dtype, const int64_t* dims, int rank,
+                          const void* data);
+RN_API rn_edge_t rn_const_float(rn_scope_t* scope, float value);
+RN_API rn_edge_t rn_const_int32(rn_scope_t* scope, int32_t value);
+RN_API rn_edge_t rn_const_int32_list(rn_scope_t* scope, const int32_t* values, int count);
 // A scalar of |dtype| (any number type) with the given value.
-rn_edge_t rn_const_scalar(rn_scope_t* scope, int dtype, double value);
+RN_API rn_edge_t rn_const_scalar(rn_scope_t* scope, int dtype, double value);
 
 // Facts about nodes.
-int rn_node_output_count(const rn_node_t* node);
-int rn_edge_dtype(rn_edge_t edge);  // TF_DataType; the base type for references
+RN_API int rn_node_output_count(const rn_node_t* node);
+RN_API int rn_edge_dtype(rn_edge_t edge);  // TF_DataType; the base type for references
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -21,14 +21,13 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 // A constant vector of strings; a scalar if |count| is negative.
-rn_edge_t rn_const_strings(rn_scope_t* scope, const char* const* values, int count);
+RN_API rn_edge_t rn_const_strings(rn_scope_t* scope, const char* const* values, int count);
 
 // |tensor|, which can be read |epochs| times; then OUT_OF_RANGE. Counts in a variable of
 // RN_LOCAL_VARIABLES called "epochs".
-rn_edge_t rn_limit_epochs(rn_scope_t* scope, rn_edge_t tensor, int64_t epochs);
+RN_API rn_edge_t rn_limit_epochs(rn_scope_t* scope, rn_edge_t tensor, int64_t epochs);
 
 typedef struct rn_producer_options_t {
   const char* name;
@@ -41,17 +40,19 @@ typedef struct rn_producer_options_t {
 } rn_producer_options_t;
 
 // A queue of the rows of |tensor|, a runner filling it.
-rn_edge_t rn_input_producer_(rn_scope_t* scope, rn_edge_t tensor, rn_producer_options_t options);
+RN_API rn_edge_t rn_input_producer_(rn_scope_t* scope, rn_edge_t tensor,
+                                    rn_producer_options_t options);
 #define rn_input_producer(scope, ...) \
   rn_input_producer_((scope), RN_OPTIONS_(rn_producer_options_t, __VA_ARGS__, .unused_ = 0))
 // A queue of strings, such as names of files: what readers take.
-rn_edge_t rn_string_input_producer_(rn_scope_t* scope, const char* const* strings, int count,
-                                    rn_producer_options_t options);
+RN_API rn_edge_t rn_string_input_producer_(rn_scope_t* scope, const char* const* strings, int count,
+                                           rn_producer_options_t options);
 #define rn_string_input_producer(scope, strings, ...) \
   rn_string_input_producer_((scope), (strings),       \
                             RN_OPTIONS_(rn_producer_options_t, __VA_ARGS__, .unused_ = 0))
 // A queue of the int32 numbers below |limit|.
-rn_edge_t rn_range_input_producer_(rn_scope_t* scope, int32_t limit, rn_producer_options_t options);
+RN_API rn_edge_t rn_range_input_producer_(rn_scope_t* scope, int32_t limit,
+                                          rn_producer_options_t options);
 #define rn_range_input_producer(scope, ...) \
   rn_range_input_producer_((scope), RN_OPTIONS_(rn_producer_options_t, __VA_ARGS__, .unused_ = 0))
 
@@ -70,30 +71,29 @@ typedef struct rn_batch_options_t {
 
 // Batches of |batch_size| elements of the |count| tensors, in the order in which they come: outputs
 // of one dequeue. Shapes must be known, but for dynamic_pad.
-rn_edges_t rn_batch_(rn_scope_t* scope, const rn_edge_t* tensors, int count, int batch_size,
-                     rn_batch_options_t options);
+RN_API rn_edges_t rn_batch_(rn_scope_t* scope, const rn_edge_t* tensors, int count, int batch_size,
+                            rn_batch_options_t options);
 #define rn_batch(scope, tensors, count, ...) \
   rn_batch_((scope), (tensors), (count), RN_OPTIONS_(rn_batch_options_t, __VA_ARGS__, .unused_ = 0))
 // The same, drawn at random from the queue.
-rn_edges_t rn_shuffle_batch_(rn_scope_t* scope, const rn_edge_t* tensors, int count, int batch_size,
-                             rn_batch_options_t options);
+RN_API rn_edges_t rn_shuffle_batch_(rn_scope_t* scope, const rn_edge_t* tensors, int count,
+                                    int batch_size, rn_batch_options_t options);
 #define rn_shuffle_batch(scope, tensors, count, ...) \
   rn_shuffle_batch_((scope), (tensors), (count),     \
                     RN_OPTIONS_(rn_batch_options_t, __VA_ARGS__, .unused_ = 0))
 // The same of several lists of tensors, one after the other in |tensors|, each with a thread of its
 // own: so that several readers work at a time.
-rn_edges_t rn_batch_join_(rn_scope_t* scope, const rn_edge_t* tensors, int lists, int count,
-                          int batch_size, rn_batch_options_t options);
+RN_API rn_edges_t rn_batch_join_(rn_scope_t* scope, const rn_edge_t* tensors, int lists, int count,
+                                 int batch_size, rn_batch_options_t options);
 #define rn_batch_join(scope, tensors, lists, count, ...) \
   rn_batch_join_((scope), (tensors), (lists), (count),   \
                  RN_OPTIONS_(rn_batch_options_t, __VA_ARGS__, .unused_ = 0))
-rn_edges_t rn_shuffle_batch_join_(rn_scope_t* scope, const rn_edge_t* tensors, int lists, int count,
-                                  int batch_size, rn_batch_options_t options);
+RN_API rn_edges_t rn_shuffle_batch_join_(rn_scope_t* scope, const rn_edge_t* tensors, int lists,
+                                         int count, int batch_size, rn_batch_options_t options);
 #define rn_shuffle_batch_join(scope, tensors, lists, count, ...) \
   rn_shuffle_batch_join_((scope), (tensors), (lists), (count),   \
                          RN_OPTIONS_(rn_batch_options_t, __VA_ARGS__, .unused_ = 0))
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }  // extern "C"
 #endif

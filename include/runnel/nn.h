@@ -16,18 +16,17 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 // What is done to a layer's result. One of one's own is a function like these.
 typedef rn_edge_t (*rn_activation_t)(rn_scope_t* scope, rn_edge_t x);
-rn_edge_t rn_relu(rn_scope_t* scope, rn_edge_t x);
-rn_edge_t rn_relu6(rn_scope_t* scope, rn_edge_t x);
-rn_edge_t rn_elu(rn_scope_t* scope, rn_edge_t x);
-rn_edge_t rn_selu(rn_scope_t* scope, rn_edge_t x);
-rn_edge_t rn_softplus(rn_scope_t* scope, rn_edge_t x);
-rn_edge_t rn_sigmoid(rn_scope_t* scope, rn_edge_t x);
-rn_edge_t rn_tanh(rn_scope_t* scope, rn_edge_t x);
-rn_edge_t rn_softmax(rn_scope_t* scope, rn_edge_t x);
+RN_API rn_edge_t rn_relu(rn_scope_t* scope, rn_edge_t x);
+RN_API rn_edge_t rn_relu6(rn_scope_t* scope, rn_edge_t x);
+RN_API rn_edge_t rn_elu(rn_scope_t* scope, rn_edge_t x);
+RN_API rn_edge_t rn_selu(rn_scope_t* scope, rn_edge_t x);
+RN_API rn_edge_t rn_softplus(rn_scope_t* scope, rn_edge_t x);
+RN_API rn_edge_t rn_sigmoid(rn_scope_t* scope, rn_edge_t x);
+RN_API rn_edge_t rn_tanh(rn_scope_t* scope, rn_edge_t x);
+RN_API rn_edge_t rn_softmax(rn_scope_t* scope, rn_edge_t x);
 
 // What layers have in common.
 typedef struct rn_layer_options_t {
@@ -50,23 +49,26 @@ typedef struct rn_layer_options_t {
 #define RN_LAYER_(...) RN_OPTIONS_(rn_layer_options_t, __VA_ARGS__, .unused_ = 0)
 
 // x · kernel + bias over the last axis: variables "kernel" and "bias".
-rn_edge_t rn_dense_(rn_scope_t* scope, rn_edge_t x, int64_t units, rn_layer_options_t options);
+RN_API rn_edge_t rn_dense_(rn_scope_t* scope, rn_edge_t x, int64_t units,
+                           rn_layer_options_t options);
 #define rn_dense(scope, x, ...) rn_dense_((scope), (x), RN_LAYER_(__VA_ARGS__))
-rn_edge_t rn_conv2d_(rn_scope_t* scope, rn_edge_t x, int64_t filters, int size,
-                     rn_layer_options_t options);
+RN_API rn_edge_t rn_conv2d_(rn_scope_t* scope, rn_edge_t x, int64_t filters, int size,
+                            rn_layer_options_t options);
 #define rn_conv2d(scope, x, filters, ...) \
   rn_conv2d_((scope), (x), (filters), RN_LAYER_(__VA_ARGS__))
 // Each channel by itself: variables "depthwise_kernel" and "bias".
-rn_edge_t rn_depthwise_conv2d_(rn_scope_t* scope, rn_edge_t x, int size,
-                               rn_layer_options_t options);
+RN_API rn_edge_t rn_depthwise_conv2d_(rn_scope_t* scope, rn_edge_t x, int size,
+                                      rn_layer_options_t options);
 #define rn_depthwise_conv2d(scope, x, ...) \
   rn_depthwise_conv2d_((scope), (x), RN_LAYER_(__VA_ARGS__))
-rn_edge_t rn_max_pool2d_(rn_scope_t* scope, rn_edge_t x, int size, rn_layer_options_t options);
+RN_API rn_edge_t rn_max_pool2d_(rn_scope_t* scope, rn_edge_t x, int size,
+                                rn_layer_options_t options);
 #define rn_max_pool2d(scope, x, ...) rn_max_pool2d_((scope), (x), RN_LAYER_(__VA_ARGS__))
-rn_edge_t rn_average_pool2d_(rn_scope_t* scope, rn_edge_t x, int size, rn_layer_options_t options);
+RN_API rn_edge_t rn_average_pool2d_(rn_scope_t* scope, rn_edge_t x, int size,
+                                    rn_layer_options_t options);
 #define rn_average_pool2d(scope, x, ...) rn_average_pool2d_((scope), (x), RN_LAYER_(__VA_ARGS__))
 // [batch, …] as [batch, all the rest].
-rn_edge_t rn_flatten(rn_scope_t* scope, rn_edge_t x);
+RN_API rn_edge_t rn_flatten(rn_scope_t* scope, rn_edge_t x);
 
 typedef struct rn_norm_options_t {
   const char* name;
@@ -79,11 +81,11 @@ typedef struct rn_norm_options_t {
 } rn_norm_options_t;
 // Over all axes but the last: variables "gamma", "beta", "moving_mean", "moving_variance". What
 // brings the averages up to date is collected as RN_UPDATE_OPS.
-rn_edge_t rn_batch_norm_(rn_scope_t* scope, rn_edge_t x, rn_norm_options_t options);
+RN_API rn_edge_t rn_batch_norm_(rn_scope_t* scope, rn_edge_t x, rn_norm_options_t options);
 #define rn_batch_norm(scope, ...) \
   rn_batch_norm_((scope), RN_OPTIONS_(rn_norm_options_t, __VA_ARGS__, .unused_ = 0))
 // Over the last axis: variables "gamma" and "beta".
-rn_edge_t rn_layer_norm_(rn_scope_t* scope, rn_edge_t x, rn_norm_options_t options);
+RN_API rn_edge_t rn_layer_norm_(rn_scope_t* scope, rn_edge_t x, rn_norm_options_t options);
 #define rn_layer_norm(scope, ...) \
   rn_layer_norm_((scope), RN_OPTIONS_(rn_norm_options_t, __VA_ARGS__, .unused_ = 0))
 
@@ -93,23 +95,24 @@ typedef struct rn_dropout_options_t {
   char unused_;  // last: C++ wants initialisers in order
 } rn_dropout_options_t;
 // Zeros with probability |rate|; what stays is divided by 1 - rate.
-rn_edge_t rn_dropout_(rn_scope_t* scope, rn_edge_t x, float rate, rn_dropout_options_t options);
+RN_API rn_edge_t rn_dropout_(rn_scope_t* scope, rn_edge_t x, float rate,
+                             rn_dropout_options_t options);
 #define rn_dropout(scope, x, ...) \
   rn_dropout_((scope), (x), RN_OPTIONS_(rn_dropout_options_t, __VA_ARGS__, .unused_ = 0))
 
 // Rows of a table "embeddings" [count, size].
-rn_edge_t rn_embedding_(rn_scope_t* scope, rn_edge_t ids, int64_t count, int64_t size,
-                        rn_layer_options_t options);
+RN_API rn_edge_t rn_embedding_(rn_scope_t* scope, rn_edge_t ids, int64_t count, int64_t size,
+                               rn_layer_options_t options);
 #define rn_embedding(scope, ids, count, ...) \
   rn_embedding_((scope), (ids), (count), RN_LAYER_(__VA_ARGS__))
 // Rows of a table that lies in parts: row i is row i / parts of part i % parts, or the parts follow
 // one another (|by_division|).
-rn_edge_t rn_embedding_lookup(rn_scope_t* scope, const rn_var_t* const* parts, int part_count,
-                              rn_edge_t ids, bool by_division);
+RN_API rn_edge_t rn_embedding_lookup(rn_scope_t* scope, const rn_var_t* const* parts,
+                                     int part_count, rn_edge_t ids, bool by_division);
 // The parts of a table "name/part_0" … of [rows, columns].
-bool rn_partitioned_variable(rn_scope_t* scope, const char* name, int64_t rows, int64_t columns,
-                             rn_initializer_t initializer, int part_count,
-                             const rn_var_t** out_parts);
+RN_API bool rn_partitioned_variable(rn_scope_t* scope, const char* name, int64_t rows,
+                                    int64_t columns, rn_initializer_t initializer, int part_count,
+                                    const rn_var_t** out_parts);
 
 // Cells: one step of a recurrent network. Plain values; one of one's own sets |step|.
 #define RN_MAX_STATES 16
@@ -137,25 +140,25 @@ struct rn_cell_t {
   const void* arg;
 };
 // State: h. Variables "basic_rnn_cell/kernel" and "bias".
-rn_cell_t rn_rnn_cell_(rn_cell_t options);
+RN_API rn_cell_t rn_rnn_cell_(rn_cell_t options);
 // States: c, h. Variables "lstm_cell/kernel" and "bias", gates in the order i, j, f, o.
-rn_cell_t rn_lstm_cell_(rn_cell_t options);
+RN_API rn_cell_t rn_lstm_cell_(rn_cell_t options);
 // State: h. Variables "gru_cell/gates/…" and "gru_cell/candidate/…".
-rn_cell_t rn_gru_cell_(rn_cell_t options);
+RN_API rn_cell_t rn_gru_cell_(rn_cell_t options);
 #define rn_rnn_cell(...) rn_rnn_cell_(RN_STRUCT_(rn_cell_t, .units = __VA_ARGS__))
 #define rn_lstm_cell(...) rn_lstm_cell_(RN_STRUCT_(rn_cell_t, .units = __VA_ARGS__))
 #define rn_gru_cell(...) rn_gru_cell_(RN_STRUCT_(rn_cell_t, .units = __VA_ARGS__))
 // Cells one above the other; |cells| is borrowed. States are those of the first, then the next …
-rn_cell_t rn_stacked_cells(const rn_cell_t* cells, int count);
+RN_API rn_cell_t rn_stacked_cells(const rn_cell_t* cells, int count);
 // |cell| with dropout on what goes in, comes out and stays (of an LSTM h alone); borrowed.
-rn_cell_t rn_dropout_cell_(const rn_cell_t* cell, rn_cell_t options);
+RN_API rn_cell_t rn_dropout_cell_(const rn_cell_t* cell, rn_cell_t options);
 #define rn_dropout_cell(...) rn_dropout_cell_2_(__VA_ARGS__, .arg = NULL)
 #define rn_dropout_cell_2_(cell, ...) rn_dropout_cell_((cell), RN_STRUCT_(rn_cell_t, __VA_ARGS__))
 // |cell| with its input added to its output, which is as wide; borrowed.
-rn_cell_t rn_residual_cell(const rn_cell_t* cell);
+RN_API rn_cell_t rn_residual_cell(const rn_cell_t* cell);
 // States of zeros for |batch| rows, a scalar of int32.
-void rn_zero_states(rn_scope_t* scope, const rn_cell_t* cell, rn_edge_t batch, int dtype,
-                    rn_edge_t* out_states);
+RN_API void rn_zero_states(rn_scope_t* scope, const rn_cell_t* cell, rn_edge_t batch, int dtype,
+                           rn_edge_t* out_states);
 
 typedef struct rn_rnn_options_t {
   const char* name;                 // NULL: "rnn"; "bidirectional_rnn"
@@ -168,20 +171,21 @@ typedef struct rn_rnn_options_t {
 } rn_rnn_options_t;
 #define RN_RNN_(...) RN_OPTIONS_(rn_rnn_options_t, __VA_ARGS__, .unused_ = 0)
 // Over |count| inputs [batch, depth], unrolled. |out_states| may be NULL.
-bool rn_static_rnn_(rn_scope_t* scope, const rn_cell_t* cell, const rn_edge_t* inputs, int count,
-                    rn_edge_t* out_outputs, rn_edge_t* out_states, rn_rnn_options_t options);
+RN_API bool rn_static_rnn_(rn_scope_t* scope, const rn_cell_t* cell, const rn_edge_t* inputs,
+                           int count, rn_edge_t* out_outputs, rn_edge_t* out_states,
+                           rn_rnn_options_t options);
 #define rn_static_rnn(scope, cell, inputs, count, outputs, ...) \
   rn_static_rnn_((scope), (cell), (inputs), (count), (outputs), RN_RNN_(__VA_ARGS__))
 // Over [batch, time, depth] by a while loop. Outputs [batch, time, units].
-rn_edge_t rn_dynamic_rnn_(rn_scope_t* scope, const rn_cell_t* cell, rn_edge_t inputs,
-                          rn_edge_t* out_states, rn_rnn_options_t options);
+RN_API rn_edge_t rn_dynamic_rnn_(rn_scope_t* scope, const rn_cell_t* cell, rn_edge_t inputs,
+                                 rn_edge_t* out_states, rn_rnn_options_t options);
 #define rn_dynamic_rnn(scope, cell, inputs, ...) \
   rn_dynamic_rnn_((scope), (cell), (inputs), RN_RNN_(__VA_ARGS__))
 // The same there and back; outputs of both ways, one behind the other in the last axis.
 // |out_states|: those of |forward|, then those of |backward|.
-rn_edge_t rn_bidirectional_rnn_(rn_scope_t* scope, const rn_cell_t* forward,
-                                const rn_cell_t* backward, rn_edge_t inputs, rn_edge_t* out_states,
-                                rn_rnn_options_t options);
+RN_API rn_edge_t rn_bidirectional_rnn_(rn_scope_t* scope, const rn_cell_t* forward,
+                                       const rn_cell_t* backward, rn_edge_t inputs,
+                                       rn_edge_t* out_states, rn_rnn_options_t options);
 #define rn_bidirectional_rnn(scope, forward, backward, inputs, ...) \
   rn_bidirectional_rnn_((scope), (forward), (backward), (inputs), RN_RNN_(__VA_ARGS__))
 
@@ -199,17 +203,17 @@ typedef struct rn_attention_options_t {
 } rn_attention_options_t;
 #define RN_ATTENTION_(...) RN_OPTIONS_(rn_attention_options_t, __VA_ARGS__, .unused_ = 0)
 // softmax(q kᵀ / √depth) v, over the last two axes.
-rn_attended_t rn_dot_product_attention_(rn_scope_t* scope, rn_edge_t q, rn_edge_t k, rn_edge_t v,
-                                        rn_attention_options_t options);
+RN_API rn_attended_t rn_dot_product_attention_(rn_scope_t* scope, rn_edge_t q, rn_edge_t k,
+                                               rn_edge_t v, rn_attention_options_t options);
 #define rn_dot_product_attention(scope, q, k, ...) \
   rn_dot_product_attention_((scope), (q), (k), RN_ATTENTION_(__VA_ARGS__))
 // Query [batch, depth], memory [batch, time, any depth].
-rn_attended_t rn_luong_attention_(rn_scope_t* scope, rn_edge_t query, rn_edge_t memory,
-                                  rn_attention_options_t options);
+RN_API rn_attended_t rn_luong_attention_(rn_scope_t* scope, rn_edge_t query, rn_edge_t memory,
+                                         rn_attention_options_t options);
 #define rn_luong_attention(scope, query, ...) \
   rn_luong_attention_((scope), (query), RN_ATTENTION_(__VA_ARGS__))
-rn_attended_t rn_bahdanau_attention_(rn_scope_t* scope, rn_edge_t query, rn_edge_t memory,
-                                     int64_t units, rn_attention_options_t options);
+RN_API rn_attended_t rn_bahdanau_attention_(rn_scope_t* scope, rn_edge_t query, rn_edge_t memory,
+                                            int64_t units, rn_attention_options_t options);
 #define rn_bahdanau_attention(scope, query, memory, ...) \
   rn_bahdanau_attention_((scope), (query), (memory), RN_ATTENTION_(__VA_ARGS__))
 
@@ -232,7 +236,7 @@ typedef struct rn_loss_options_t {
   bool not_collected;
   char unused_;  // last: C++ wants initialisers in order
 } rn_loss_options_t;
-rn_edge_t rn_weighted_loss_(rn_scope_t* scope, rn_edge_t losses, rn_loss_options_t options);
+RN_API rn_edge_t rn_weighted_loss_(rn_scope_t* scope, rn_edge_t losses, rn_loss_options_t options);
 #define RN_LOSS_(...) RN_OPTIONS_(rn_loss_options_t, __VA_ARGS__, .unused_ = 0)
 #define rn_weighted_loss(scope, ...) rn_weighted_loss_((scope), RN_LOSS_(__VA_ARGS__))
 #define RN_LOSSES_OF_TWO_(X) \
@@ -243,9 +247,9 @@ rn_edge_t rn_weighted_loss_(rn_scope_t* scope, rn_edge_t losses, rn_loss_options
   X(cosine_distance)         \
   X(hinge_loss) X(softmax_cross_entropy) X(sigmoid_cross_entropy) X(sparse_softmax_cross_entropy)
 // Labels, then predictions or logits.
-#define RN_DECLARE_(name)                                                            \
-  rn_edge_t rn_##name##_(rn_scope_t* scope, rn_edge_t labels, rn_edge_t predictions, \
-                         rn_loss_options_t options);
+#define RN_DECLARE_(name)                                                                   \
+  RN_API rn_edge_t rn_##name##_(rn_scope_t* scope, rn_edge_t labels, rn_edge_t predictions, \
+                                rn_loss_options_t options);
 RN_LOSSES_OF_TWO_(RN_DECLARE_)
 #undef RN_DECLARE_
 #define rn_mean_squared_error(scope, labels, ...) \
@@ -264,7 +268,7 @@ RN_LOSSES_OF_TWO_(RN_DECLARE_)
 #define rn_sparse_softmax_cross_entropy(scope, labels, ...) \
   rn_sparse_softmax_cross_entropy_((scope), (labels), RN_LOSS_(__VA_ARGS__))
 // The sum of everything in RN_LOSSES and RN_REGULARIZATION_LOSSES.
-rn_edge_t rn_total_loss(rn_scope_t* scope);
+RN_API rn_edge_t rn_total_loss(rn_scope_t* scope);
 
 // Metrics over many batches: variables in RN_LOCAL_VARIABLES and RN_METRIC_VARIABLES. |value| is
 // that of all batches that |update| has seen; |update| adds one, and is the value with it.
@@ -282,11 +286,12 @@ typedef struct rn_metric_options_t {
   char unused_;           // last: C++ wants initialisers in order
 } rn_metric_options_t;
 #define RN_METRIC_(...) RN_OPTIONS_(rn_metric_options_t, __VA_ARGS__, .unused_ = 0)
-rn_metric_t rn_metric_mean_(rn_scope_t* scope, rn_edge_t values, rn_metric_options_t options);
+RN_API rn_metric_t rn_metric_mean_(rn_scope_t* scope, rn_edge_t values,
+                                   rn_metric_options_t options);
 #define rn_metric_mean(scope, ...) rn_metric_mean_((scope), RN_METRIC_(__VA_ARGS__))
 // The share of values below |threshold|.
-rn_metric_t rn_metric_percentage_below_(rn_scope_t* scope, rn_edge_t values, float threshold,
-                                        rn_metric_options_t options);
+RN_API rn_metric_t rn_metric_percentage_below_(rn_scope_t* scope, rn_edge_t values, float threshold,
+                                               rn_metric_options_t options);
 #define rn_metric_percentage_below(scope, values, ...) \
   rn_metric_percentage_below_((scope), (values), RN_METRIC_(__VA_ARGS__))
 #define RN_METRICS_OF_TWO_(X) \
@@ -302,9 +307,9 @@ rn_metric_t rn_metric_percentage_below_(rn_scope_t* scope, rn_edge_t values, flo
   X(recall)                   \
   X(auc) X(mean_relative_error) X(mean_cosine_distance) X(mean_per_class_accuracy) X(mean_iou)
 // Labels, then predictions.
-#define RN_DECLARE_(name)                                                                     \
-  rn_metric_t rn_metric_##name##_(rn_scope_t* scope, rn_edge_t labels, rn_edge_t predictions, \
-                                  rn_metric_options_t options);
+#define RN_DECLARE_(name)                                                     \
+  RN_API rn_metric_t rn_metric_##name##_(rn_scope_t* scope, rn_edge_t labels, \
+                                         rn_edge_t predictions, rn_metric_options_t options);
 RN_METRICS_OF_TWO_(RN_DECLARE_)
 #undef RN_DECLARE_
 #define rn_metric_accuracy(scope, labels, ...) \
@@ -368,8 +373,8 @@ typedef struct rn_sample_options_t {
 } rn_sample_options_t;
 #define RN_SAMPLE_(...) RN_OPTIONS_(rn_sample_options_t, __VA_ARGS__, .unused_ = 0)
 // |count| classes of 0 … |classes| - 1, beside |true_classes| (int64, [batch, true_count]).
-rn_sampled_t rn_sample_candidates_(rn_scope_t* scope, rn_edge_t true_classes, int count,
-                                   int64_t classes, rn_sample_options_t options);
+RN_API rn_sampled_t rn_sample_candidates_(rn_scope_t* scope, rn_edge_t true_classes, int count,
+                                          int64_t classes, rn_sample_options_t options);
 #define rn_sample_candidates(scope, true_classes, count, ...) \
   rn_sample_candidates_((scope), (true_classes), (count), RN_SAMPLE_(__VA_ARGS__))
 
@@ -381,17 +386,16 @@ typedef struct rn_class_weights_t {
   int64_t classes;
 } rn_class_weights_t;
 // One loss for each row of |inputs| [batch, depth]; labels [batch, true_count].
-rn_edge_t rn_sampled_softmax_loss_(rn_scope_t* scope, const rn_class_weights_t* layer,
-                                   rn_edge_t labels, rn_edge_t inputs, int sample_count,
-                                   rn_sample_options_t options);
+RN_API rn_edge_t rn_sampled_softmax_loss_(rn_scope_t* scope, const rn_class_weights_t* layer,
+                                          rn_edge_t labels, rn_edge_t inputs, int sample_count,
+                                          rn_sample_options_t options);
 #define rn_sampled_softmax_loss(scope, layer, labels, inputs, ...) \
   rn_sampled_softmax_loss_((scope), (layer), (labels), (inputs), RN_SAMPLE_(__VA_ARGS__))
-rn_edge_t rn_nce_loss_(rn_scope_t* scope, const rn_class_weights_t* layer, rn_edge_t labels,
-                       rn_edge_t inputs, int sample_count, rn_sample_options_t options);
+RN_API rn_edge_t rn_nce_loss_(rn_scope_t* scope, const rn_class_weights_t* layer, rn_edge_t labels,
+                              rn_edge_t inputs, int sample_count, rn_sample_options_t options);
 #define rn_nce_loss(scope, layer, labels, inputs, ...) \
   rn_nce_loss_((scope), (layer), (labels), (inputs), RN_SAMPLE_(__VA_ARGS__))
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }  // extern "C"
 #endif

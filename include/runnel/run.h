@@ -19,13 +19,12 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 // A session over the graph of |scope|. |options| NULL: the defaults. NULL after an error, which may
 // be the scope's: a program that builds a graph and runs it needs one check, at its end. The caller
 // deletes the session with TF_DeleteSession.
-TF_Session* rn_session_start(rn_scope_t* scope, const TF_SessionOptions* options,
-                             TF_Status* status);
+RN_API TF_Session* rn_session_start(rn_scope_t* scope, const TF_SessionOptions* options,
+                                    TF_Status* status);
 
 enum { RN_RUN_MAX_RANK = 8 };  // of an array; tensors may have more dimensions
 #define RN_RUN_END INT64_MIN   // ends the dimensions
@@ -72,7 +71,8 @@ typedef struct rn_run_arg_t {
 // the step, so its side effects have happened then). If |session| is NULL, |status| keeps the error
 // that it has. Any number of threads may run steps of one session at once.
 #define rn_run(session, status, ...) RN_RUN_CALL_(rn_run_args, session, status, __VA_ARGS__)
-bool rn_run_args(TF_Session* session, const rn_run_arg_t* args, size_t count, TF_Status* status);
+RN_API bool rn_run_args(TF_Session* session, const rn_run_arg_t* args, size_t count,
+                        TF_Status* status);
 
 // What the macros are made of.
 #define RN_FEED_(x, data, ...) \
@@ -139,7 +139,6 @@ static inline TF_DataType rn_run_dtype_(const uint64_t*) { return TF_UINT64; }
 // clang-format on
 #endif
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -14,19 +14,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runnel/api.h"
 #include "tensorflow/c/c_api.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 // What sessions made with |options| may do beyond computing: words with ';' between them,
 // "read:FOLDER", "write:FOLDER" (which reads too), "network", "all". Without it a graph of one's
 // own may do everything, and a model that was loaded may read its own folder and nothing else, or
 // what the environment variable RUNNEL_ALLOW says besides, in the same words. What is not allowed
 // fails with TF_PERMISSION_DENIED.
-void rn_session_options_allow(TF_SessionOptions* options, const char* allow, TF_Status* status);
+RN_API void rn_session_options_allow(TF_SessionOptions* options, const char* allow,
+                                     TF_Status* status);
 
 // A loaded model: a graph, a session with its variables filled, and its signatures. Any number of
 // threads may run it at once.
@@ -39,12 +40,13 @@ typedef struct rn_model_options_t {
 } rn_model_options_t;
 
 // |options| may be NULL. NULL after an error.
-rn_model_t* rn_model_load(const char* folder, const rn_model_options_t* options, TF_Status* status);
-void rn_model_close(rn_model_t* model);  // NULL is fine
+RN_API rn_model_t* rn_model_load(const char* folder, const rn_model_options_t* options,
+                                 TF_Status* status);
+RN_API void rn_model_close(rn_model_t* model);  // NULL is fine
 
 // Both live as long as the model.
-TF_Graph* rn_model_graph(rn_model_t* model);
-TF_Session* rn_model_session(rn_model_t* model);
+RN_API TF_Graph* rn_model_graph(rn_model_t* model);
+RN_API TF_Session* rn_model_session(rn_model_t* model);
 
 // An input or output of a signature. Strings live as long as the model.
 typedef struct rn_model_port_t {
@@ -56,20 +58,21 @@ typedef struct rn_model_port_t {
 } rn_model_port_t;
 
 // The number of signatures of the model.
-int rn_model_signature_count(const rn_model_t* model);
-const char* rn_model_signature(const rn_model_t* model, int index);  // its name; NULL: none there
+RN_API int rn_model_signature_count(const rn_model_t* model);
+RN_API const char* rn_model_signature(const rn_model_t* model,
+                                      int index);  // its name; NULL: none there
 // The inputs, by name; how many, -1 if there is no such signature. |*out_ports| may be NULL.
-int rn_model_inputs(const rn_model_t* model, const char* signature,
-                    const rn_model_port_t** out_ports);
-int rn_model_outputs(const rn_model_t* model, const char* signature,
-                     const rn_model_port_t** out_ports);
+RN_API int rn_model_inputs(const rn_model_t* model, const char* signature,
+                           const rn_model_port_t** out_ports);
+RN_API int rn_model_outputs(const rn_model_t* model, const char* signature,
+                            const rn_model_port_t** out_ports);
 
 // One step: inputs and outputs by their names in |signature| (NULL: "serving_default"). All inputs
 // of the signature must be given, in any order; any of its outputs may be asked for. The caller
 // owns the results; after an error they are NULL.
-void rn_model_run(rn_model_t* model, const char* signature, const char* const* input_names,
-                  TF_Tensor* const* inputs, int input_count, const char* const* output_names,
-                  TF_Tensor** outputs, int output_count, TF_Status* status);
+RN_API void rn_model_run(rn_model_t* model, const char* signature, const char* const* input_names,
+                         TF_Tensor* const* inputs, int input_count, const char* const* output_names,
+                         TF_Tensor** outputs, int output_count, TF_Status* status);
 
 // What is written into a model.
 typedef struct rn_signature_def_t {
@@ -110,10 +113,9 @@ typedef struct rn_saved_model_def_t {
 // A model that was loaded from a file with objects is written as it came, with its objects,
 // functions, all signatures and assets, and with the values of now: if the signatures in |def| are
 // some of its own, or none, |def| has neither assets nor |init|, and its graph got no variables.
-bool rn_saved_model_write(TF_Session* session, const char* folder, const rn_saved_model_def_t* def,
-                          TF_Status* status);
+RN_API bool rn_saved_model_write(TF_Session* session, const char* folder,
+                                 const rn_saved_model_def_t* def, TF_Status* status);
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

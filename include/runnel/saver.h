@@ -22,7 +22,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 typedef struct rn_saver_t rn_saver_t;
 
@@ -52,57 +51,57 @@ typedef struct rn_saver_options_t {
 } rn_saver_options_t;
 
 // Adds the nodes that save and restore. NULL after an error, which is the scope's.
-rn_saver_t* rn_saver_(rn_scope_t* scope, rn_saver_options_t options);
+RN_API rn_saver_t* rn_saver_(rn_scope_t* scope, rn_saver_options_t options);
 #define rn_saver(...) rn_saver_(RN_OPTIONS_(rn_saver_options_t, __VA_ARGS__, .unused_ = 0))
 // Waits for what is being written. NULL is fine.
-void rn_saver_destroy(rn_saver_t* saver);
+RN_API void rn_saver_destroy(rn_saver_t* saver);
 
 // The names that a SaverDef has: the tensor with the path, the tensor that is the path once all is
 // saved, the node that restores.
 typedef struct rn_saver_names_t {
   const char *filename, *save, *restore;  // lent by the saver; "save/Const:0" …
 } rn_saver_names_t;
-rn_saver_names_t rn_saver_names(const rn_saver_t* saver);
+RN_API rn_saver_names_t rn_saver_names(const rn_saver_t* saver);
 
 // Saves as "path-step" ("path" if |step| is negative). The path of the checkpoint, lent until the
 // next save; NULL after an error.
-const char* rn_saver_save(rn_saver_t* saver, TF_Session* session, const char* path, int64_t step,
-                          TF_Status* status);
+RN_API const char* rn_saver_save(rn_saver_t* saver, TF_Session* session, const char* path,
+                                 int64_t step, TF_Status* status);
 // The same for savers that keep the best: nothing is saved, NULL is returned and the status is OK
 // if as many better ones are kept already. A NaN is worse than any number.
-const char* rn_saver_save_best(rn_saver_t* saver, TF_Session* session, const char* path,
-                               int64_t step, double metric, TF_Status* status);
+RN_API const char* rn_saver_save_best(rn_saver_t* saver, TF_Session* session, const char* path,
+                                      int64_t step, double metric, TF_Status* status);
 // Takes the values of now and writes them behind the back of what follows. One at a time: waits for
 // the one before, whose failure is this one's.
-bool rn_saver_save_async(rn_saver_t* saver, TF_Session* session, const char* path, int64_t step,
-                         TF_Status* status);
+RN_API bool rn_saver_save_async(rn_saver_t* saver, TF_Session* session, const char* path,
+                                int64_t step, TF_Status* status);
 // The same for savers that keep the best; as there, nothing is written if better ones are kept.
-bool rn_saver_save_best_async(rn_saver_t* saver, TF_Session* session, const char* path,
-                              int64_t step, double metric, TF_Status* status);
+RN_API bool rn_saver_save_best_async(rn_saver_t* saver, TF_Session* session, const char* path,
+                                     int64_t step, double metric, TF_Status* status);
 // Waits until the last one is on disk.
-bool rn_saver_wait(rn_saver_t* saver, TF_Status* status);
+RN_API bool rn_saver_wait(rn_saver_t* saver, TF_Status* status);
 
 // Restores all variables of the saver from the checkpoint |path|. Types and shapes are compared
 // first: an error names variable, file and both shapes, and nothing was changed.
-bool rn_saver_restore(rn_saver_t* saver, TF_Session* session, const char* path, TF_Status* status);
+RN_API bool rn_saver_restore(rn_saver_t* saver, TF_Session* session, const char* path,
+                             TF_Status* status);
 // Restores those that the checkpoint has with their type and shape, and leaves the others. How many
 // there were; -1 after an error.
-int rn_saver_restore_some(rn_saver_t* saver, TF_Session* session, const char* path,
-                          TF_Status* status);
+RN_API int rn_saver_restore_some(rn_saver_t* saver, TF_Session* session, const char* path,
+                                 TF_Status* status);
 
 // Goes on with the checkpoints of |directory| that an earlier process left: they count among those
 // that are kept. A directory without any is fine. What a process that was killed had begun to write
 // there is removed once it is an hour old.
-bool rn_saver_recover(rn_saver_t* saver, const char* directory, TF_Status* status);
+RN_API bool rn_saver_recover(rn_saver_t* saver, const char* directory, TF_Status* status);
 
 // The newest checkpoint of |directory| whose checksums are all right, for free(); NULL if there is
 // none (NOT_FOUND) or none that is whole (DATA_LOSS). If newer ones were passed over, |*out_note|
 // is what was wrong with them, for free(), else NULL; |out_note| may be NULL. |state_file| NULL:
 // "checkpoint".
-char* rn_latest_checkpoint(const char* directory, const char* state_file, char** out_note,
-                           TF_Status* status);
+RN_API char* rn_latest_checkpoint(const char* directory, const char* state_file, char** out_note,
+                                  TF_Status* status);
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }  // extern "C"
 #endif

@@ -6,31 +6,31 @@
 #ifndef RUNNEL_SESSION_H_
 #define RUNNEL_SESSION_H_
 
+#include "runnel/api.h"
 #include "tensorflow/c/c_api.h"
 #include "tensorflow/c/eager/c_api_experimental.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 // TF_SessionRun, which ends with TF_CANCELLED soon after |cancellation| has been started, before
 // or during the step. The session may be used further. NULL: as TF_SessionRun. One manager may
 // serve many steps until it is started, and must outlive them.
-void rn_session_run_cancellable(TF_Session* session, const TF_Buffer* run_options,
-                                const TF_Output* inputs, TF_Tensor* const* input_values,
-                                int ninputs, const TF_Output* outputs, TF_Tensor** output_values,
-                                int noutputs, const TF_Operation* const* target_opers, int ntargets,
-                                TF_Buffer* run_metadata, TFE_CancellationManager* cancellation,
-                                TF_Status* status);
+RN_API void rn_session_run_cancellable(TF_Session* session, const TF_Buffer* run_options,
+                                       const TF_Output* inputs, TF_Tensor* const* input_values,
+                                       int ninputs, const TF_Output* outputs,
+                                       TF_Tensor** output_values, int noutputs,
+                                       const TF_Operation* const* target_opers, int ntargets,
+                                       TF_Buffer* run_metadata,
+                                       TFE_CancellationManager* cancellation, TF_Status* status);
 
 // TF_NewTensor, for bytes that lie at any multiple of 16, where most allocators put them: they are
 // not copied to be fed. Nor must they change as long as the tensor lives.
-TF_Tensor* rn_tensor_over(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
-                          size_t len, void (*deallocator)(void* data, size_t len, void* arg),
-                          void* deallocator_arg);
+RN_API TF_Tensor* rn_tensor_over(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
+                                 size_t len, void (*deallocator)(void* data, size_t len, void* arg),
+                                 void* deallocator_arg);
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -15,12 +15,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runnel/api.h"
 #include "tensorflow/c/c_api.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 typedef struct rn_summary_writer_t rn_summary_writer_t;
 
@@ -33,40 +33,39 @@ typedef struct rn_summary_options_t {
 
 // Begins a log in |folder|, which is made if it is not there. What is in it already stays, and is
 // part of the same log to those who read it. |options| may be NULL. NULL after an error.
-rn_summary_writer_t* rn_summary_writer_create(const char* folder,
-                                              const rn_summary_options_t* options,
-                                              TF_Status* status);
+RN_API rn_summary_writer_t* rn_summary_writer_create(const char* folder,
+                                                     const rn_summary_options_t* options,
+                                                     TF_Status* status);
 // Back when all that was written is on the disk.
-void rn_summary_writer_flush(rn_summary_writer_t* writer, TF_Status* status);
+RN_API void rn_summary_writer_flush(rn_summary_writer_t* writer, TF_Status* status);
 // Flushes and frees |writer|.
-void rn_summary_writer_close(rn_summary_writer_t* writer, TF_Status* status);
+RN_API void rn_summary_writer_close(rn_summary_writer_t* writer, TF_Status* status);
 
 // A number, for a curve.
-void rn_summary_scalar(rn_summary_writer_t* writer, const char* tag, int64_t step, float value,
-                       TF_Status* status);
+RN_API void rn_summary_scalar(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                              float value, TF_Status* status);
 // How the values of a tensor of real numbers are distributed, in 30 buckets of equal width.
-void rn_summary_histogram(rn_summary_writer_t* writer, const char* tag, int64_t step,
-                          const TF_Tensor* values, TF_Status* status);
+RN_API void rn_summary_histogram(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                                 const TF_Tensor* values, TF_Status* status);
 // An image: rows from the top, 1 (grey), 3 or 4 channels beside each other.
-void rn_summary_image(rn_summary_writer_t* writer, const char* tag, int64_t step,
-                      const uint8_t* pixels, int64_t height, int64_t width, int channels,
-                      TF_Status* status);
+RN_API void rn_summary_image(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                             const uint8_t* pixels, int64_t height, int64_t width, int channels,
+                             TF_Status* status);
 // Text, shown as Markdown.
-void rn_summary_text(rn_summary_writer_t* writer, const char* tag, int64_t step, const char* text,
-                     TF_Status* status);
+RN_API void rn_summary_text(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                            const char* text, TF_Status* status);
 // Any tensor, for the plugin of that name (NULL: none).
-void rn_summary_tensor(rn_summary_writer_t* writer, const char* tag, int64_t step,
-                       const TF_Tensor* tensor, const char* plugin, TF_Status* status);
+RN_API void rn_summary_tensor(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                              const TF_Tensor* tensor, const char* plugin, TF_Status* status);
 // What ops like ScalarSummary and MergeSummary gave: serialised Summary messages.
-void rn_summary_merged(rn_summary_writer_t* writer, int64_t step, const TF_Tensor* summaries,
-                       TF_Status* status);
+RN_API void rn_summary_merged(rn_summary_writer_t* writer, int64_t step, const TF_Tensor* summaries,
+                              TF_Status* status);
 // The graph, for TensorBoard's picture of it.
-void rn_summary_graph(rn_summary_writer_t* writer, TF_Graph* graph, TF_Status* status);
+RN_API void rn_summary_graph(rn_summary_writer_t* writer, TF_Graph* graph, TF_Status* status);
 // What a step said of itself: the RunMetadata that TF_SessionRun fills.
-void rn_summary_run_metadata(rn_summary_writer_t* writer, const char* tag, int64_t step,
-                             const TF_Buffer* metadata, TF_Status* status);
+RN_API void rn_summary_run_metadata(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                                    const TF_Buffer* metadata, TF_Status* status);
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -17,12 +17,12 @@
 
 #include <stdbool.h>
 
+#include "runnel/api.h"
 #include "tensorflow/c/eager/c_api.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 typedef struct rn_tape_t rn_tape_t;
 
@@ -32,16 +32,17 @@ typedef struct rn_tape_options_t {
 } rn_tape_options_t;
 
 // A tape that records from now on; |options| NULL: all false. NULL on failure.
-rn_tape_t* rn_tape_start(TFE_Context* context, const rn_tape_options_t* options, TF_Status* status);
+RN_API rn_tape_t* rn_tape_start(TFE_Context* context, const rn_tape_options_t* options,
+                                TF_Status* status);
 // Frees the tape and what it keeps. NULL is fine.
-void rn_tape_delete(rn_tape_t* tape);
+RN_API void rn_tape_delete(rn_tape_t* tape);
 
 // Records nothing between the two.
-void rn_tape_pause(rn_tape_t* tape);
-void rn_tape_resume(rn_tape_t* tape);
+RN_API void rn_tape_pause(rn_tape_t* tape);
+RN_API void rn_tape_resume(rn_tape_t* tape);
 
 // What is computed from |handle| from now on is recorded.
-void rn_tape_watch(rn_tape_t* tape, TFE_TensorHandle* handle, TF_Status* status);
+RN_API void rn_tape_watch(rn_tape_t* tape, TFE_TensorHandle* handle, TF_Status* status);
 
 // A gradient as rows: row i of |values| belongs to row |indices|[i] of a tensor of shape |shape|; a
 // row that is named twice gets the sum. The handles are the caller's.
@@ -63,10 +64,10 @@ typedef struct rn_tape_gradient_options_t {
 // it is that of the variable's value. |out| has room for one handle a source, the caller's; NULL
 // where nothing flows back. False and all NULL on failure. A tape that is not persistent records no
 // more afterwards, and gives gradients once.
-bool rn_tape_gradient(rn_tape_t* tape, TFE_TensorHandle* const* targets, int target_count,
-                      TFE_TensorHandle* const* sources, int source_count,
-                      const rn_tape_gradient_options_t* options, TFE_TensorHandle** out,
-                      TF_Status* status);
+RN_API bool rn_tape_gradient(rn_tape_t* tape, TFE_TensorHandle* const* targets, int target_count,
+                             TFE_TensorHandle* const* sources, int source_count,
+                             const rn_tape_gradient_options_t* options, TFE_TensorHandle** out,
+                             TF_Status* status);
 
 // A gradient of one's own: sets |input_gradients| (NULL at first: none) to handles that the tape
 // then owns, from |output_gradients| (NULL: nothing arrived there).
@@ -76,11 +77,11 @@ typedef void (*rn_tape_gradient_fn_t)(void* arg, TFE_TensorHandle* const* output
 // Says that |outputs| were computed from |inputs|, by steps that no tape has recorded (pause them),
 // with the gradient |fn|. |free_arg| (may be NULL) is called once when no tape needs |arg| any
 // more.
-void rn_tape_record(TFE_Context* context, TFE_TensorHandle* const* inputs, int input_count,
-                    TFE_TensorHandle* const* outputs, int output_count, rn_tape_gradient_fn_t fn,
-                    void* arg, void (*free_arg)(void* arg), TF_Status* status);
+RN_API void rn_tape_record(TFE_Context* context, TFE_TensorHandle* const* inputs, int input_count,
+                           TFE_TensorHandle* const* outputs, int output_count,
+                           rn_tape_gradient_fn_t fn, void* arg, void (*free_arg)(void* arg),
+                           TF_Status* status);
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

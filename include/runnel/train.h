@@ -17,7 +17,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 // Clipping. Norms are Euclidean.
 typedef enum rn_clip_kind_t {
@@ -33,15 +32,16 @@ typedef struct rn_clip_t {
 } rn_clip_t;
 
 // Clips each element of |x| to the range from |min| to |max|.
-rn_edge_t rn_clip_by_value(rn_scope_t* scope, rn_edge_t x, rn_edge_t min, rn_edge_t max);
+RN_API rn_edge_t rn_clip_by_value(rn_scope_t* scope, rn_edge_t x, rn_edge_t min, rn_edge_t max);
 // Scales |x| down so that its norm is at most |limit|.
-rn_edge_t rn_clip_by_norm(rn_scope_t* scope, rn_edge_t x, rn_edge_t limit);
+RN_API rn_edge_t rn_clip_by_norm(rn_scope_t* scope, rn_edge_t x, rn_edge_t limit);
 // The same, with the norm divided by the number of elements.
-rn_edge_t rn_clip_by_average_norm(rn_scope_t* scope, rn_edge_t x, rn_edge_t limit);
+RN_API rn_edge_t rn_clip_by_average_norm(rn_scope_t* scope, rn_edge_t x, rn_edge_t limit);
 // The norm of all gradients as one vector; of slices, that of their values.
-rn_edge_t rn_global_norm(rn_scope_t* scope, const rn_gradient_t* gradients, int count);
+RN_API rn_edge_t rn_global_norm(rn_scope_t* scope, const rn_gradient_t* gradients, int count);
 // Replaces the gradients (the values of slices) by clipped ones.
-void rn_clip_gradients(rn_scope_t* scope, rn_clip_t clip, rn_gradient_t* gradients, int count);
+RN_API void rn_clip_gradients(rn_scope_t* scope, rn_clip_t clip, rn_gradient_t* gradients,
+                              int count);
 
 // Optimizers: plain values.
 //
@@ -71,16 +71,16 @@ typedef struct rn_optimizer_t {
 } rn_optimizer_t;
 
 // The optimizers. Call the macros below with the options by name: rn_adam(.learning_rate = 0.01f).
-rn_optimizer_t rn_gradient_descent_(rn_optimizer_t options);
-rn_optimizer_t rn_momentum_(rn_optimizer_t options);
-rn_optimizer_t rn_adagrad_(rn_optimizer_t options);
-rn_optimizer_t rn_adagrad_da_(rn_optimizer_t options);
-rn_optimizer_t rn_adadelta_(rn_optimizer_t options);
-rn_optimizer_t rn_adam_(rn_optimizer_t options);
-rn_optimizer_t rn_rmsprop_(rn_optimizer_t options);
-rn_optimizer_t rn_ftrl_(rn_optimizer_t options);
-rn_optimizer_t rn_proximal_gradient_descent_(rn_optimizer_t options);
-rn_optimizer_t rn_proximal_adagrad_(rn_optimizer_t options);
+RN_API rn_optimizer_t rn_gradient_descent_(rn_optimizer_t options);
+RN_API rn_optimizer_t rn_momentum_(rn_optimizer_t options);
+RN_API rn_optimizer_t rn_adagrad_(rn_optimizer_t options);
+RN_API rn_optimizer_t rn_adagrad_da_(rn_optimizer_t options);
+RN_API rn_optimizer_t rn_adadelta_(rn_optimizer_t options);
+RN_API rn_optimizer_t rn_adam_(rn_optimizer_t options);
+RN_API rn_optimizer_t rn_rmsprop_(rn_optimizer_t options);
+RN_API rn_optimizer_t rn_ftrl_(rn_optimizer_t options);
+RN_API rn_optimizer_t rn_proximal_gradient_descent_(rn_optimizer_t options);
+RN_API rn_optimizer_t rn_proximal_adagrad_(rn_optimizer_t options);
 #define RN_OPTIMIZER_(...) RN_STRUCT_(rn_optimizer_t, .rule = NULL, __VA_ARGS__)
 #define rn_gradient_descent(...) rn_gradient_descent_(RN_OPTIMIZER_(__VA_ARGS__))
 #define rn_momentum(...) rn_momentum_(RN_OPTIMIZER_(__VA_ARGS__))
@@ -122,7 +122,7 @@ struct rn_optimizer_rule_t {
   rn_node_t* (*finish)(rn_update_t* update, rn_node_t* updated);
 };
 // |value| as a scalar of the variable's type.
-rn_edge_t rn_update_number(const rn_update_t* update, float value);
+RN_API rn_edge_t rn_update_number(const rn_update_t* update, float value);
 
 // Loss scaling: small gradients of half precision are kept from vanishing. The loss is multiplied
 // by the scale, and the gradients are divided by it.
@@ -145,21 +145,24 @@ typedef struct rn_minimize_options_t {
   char unused_;      // last: C++ wants initialisers in order
 } rn_minimize_options_t;
 // The node that does one step of training: gradients of |loss|, clipped, applied.
-rn_node_t* rn_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t loss,
-                        rn_minimize_options_t options);
+RN_API rn_node_t* rn_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t loss,
+                               rn_minimize_options_t options);
 #define rn_minimize(scope, optimizer, ...) \
   rn_minimize_((scope), (optimizer), RN_OPTIONS_(rn_minimize_options_t, __VA_ARGS__, .unused_ = 0))
 
 // Its two halves. Gradients of |loss| with respect to |count| variables; those that it does not
 // depend on are none.
-bool rn_compute_gradients(rn_scope_t* scope, rn_edge_t loss, const rn_var_t* const* variables,
-                          int count, const rn_gradient_options_t* options, rn_gradient_t* out);
+RN_API bool rn_compute_gradients(rn_scope_t* scope, rn_edge_t loss,
+                                 const rn_var_t* const* variables, int count,
+                                 const rn_gradient_options_t* options, rn_gradient_t* out);
 // Applies gradients; those that are none are passed over. |global_step| may be NULL.
-rn_node_t* rn_apply_gradients(rn_scope_t* scope, rn_optimizer_t optimizer,
-                              const rn_gradient_t* gradients, const rn_var_t* const* variables,
-                              int count, const rn_var_t* global_step, const char* name);
+RN_API rn_node_t* rn_apply_gradients(rn_scope_t* scope, rn_optimizer_t optimizer,
+                                     const rn_gradient_t* gradients,
+                                     const rn_var_t* const* variables, int count,
+                                     const rn_var_t* global_step, const char* name);
 // Slot |i| that an optimizer called |name| keeps for |variable|; NULL: it has none.
-const rn_var_t* rn_slot(rn_scope_t* scope, const rn_var_t* variable, const char* name, int i);
+RN_API const rn_var_t* rn_slot(rn_scope_t* scope, const rn_var_t* variable, const char* name,
+                               int i);
 
 // Learning rates by |step|, a scalar of any number type. Float results.
 typedef struct rn_decay_options_t {
@@ -177,25 +180,25 @@ typedef struct rn_decay_options_t {
   int64_t seed;             // noisy
   char unused_;             // last: C++ wants initialisers in order
 } rn_decay_options_t;
-rn_edge_t rn_exponential_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                                float factor, rn_decay_options_t options);
-rn_edge_t rn_natural_exp_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                                float factor, rn_decay_options_t options);
-rn_edge_t rn_inverse_time_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                                 float factor, rn_decay_options_t options);
-rn_edge_t rn_polynomial_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                               rn_decay_options_t options);
-rn_edge_t rn_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                           rn_decay_options_t options);
-rn_edge_t rn_cosine_decay_restarts_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                                    rn_decay_options_t options);
-rn_edge_t rn_linear_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+RN_API rn_edge_t rn_exponential_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                       float factor, rn_decay_options_t options);
+RN_API rn_edge_t rn_natural_exp_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                       float factor, rn_decay_options_t options);
+RN_API rn_edge_t rn_inverse_time_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                        float factor, rn_decay_options_t options);
+RN_API rn_edge_t rn_polynomial_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                      rn_decay_options_t options);
+RN_API rn_edge_t rn_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
                                   rn_decay_options_t options);
-rn_edge_t rn_noisy_linear_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                                        rn_decay_options_t options);
+RN_API rn_edge_t rn_cosine_decay_restarts_(rn_scope_t* scope, float rate, rn_edge_t step,
+                                           float steps, rn_decay_options_t options);
+RN_API rn_edge_t rn_linear_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                         rn_decay_options_t options);
+RN_API rn_edge_t rn_noisy_linear_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step,
+                                               float steps, rn_decay_options_t options);
 // |rates[i]| up to and with |boundaries[i]|, then |rates[count]|.
-rn_edge_t rn_piecewise_constant(rn_scope_t* scope, rn_edge_t step, const int64_t* boundaries,
-                                const float* rates, int count);
+RN_API rn_edge_t rn_piecewise_constant(rn_scope_t* scope, rn_edge_t step, const int64_t* boundaries,
+                                       const float* rates, int count);
 #define RN_DECAY_(...) RN_OPTIONS_(rn_decay_options_t, __VA_ARGS__, .unused_ = 0)
 #define rn_exponential_decay(scope, rate, step, steps, ...) \
   rn_exponential_decay_((scope), (rate), (step), (steps), RN_DECAY_(__VA_ARGS__))
@@ -219,8 +222,8 @@ rn_edge_t rn_piecewise_constant(rn_scope_t* scope, rn_edge_t step, const int64_t
 // variable -= (variable - value) · (1 - decay). With |zero_debias| the average of a variable that
 // began with zeros is corrected for that; the two variables this takes are called
 // "variable/biased" and "variable/local_step".
-rn_node_t* rn_assign_moving_average(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value,
-                                    rn_edge_t decay, bool zero_debias);
+RN_API rn_node_t* rn_assign_moving_average(rn_scope_t* scope, const rn_var_t* variable,
+                                           rn_edge_t value, rn_edge_t decay, bool zero_debias);
 typedef struct rn_average_options_t {
   rn_edge_t num_updates;  // the decay is at most (1 + num_updates) / (10 + num_updates)
   const char* name;       // NULL: "ExponentialMovingAverage"
@@ -228,21 +231,20 @@ typedef struct rn_average_options_t {
 } rn_average_options_t;
 // Keeps an average "variable/ExponentialMovingAverage" of each variable, which starts as the
 // variable does. The node that brings them up to date; NULL |variables|: all that are trainable.
-rn_node_t* rn_average_variables_(rn_scope_t* scope, const rn_var_t* const* variables, int count,
-                                 float decay, rn_average_options_t options);
+RN_API rn_node_t* rn_average_variables_(rn_scope_t* scope, const rn_var_t* const* variables,
+                                        int count, float decay, rn_average_options_t options);
 #define rn_average_variables(scope, variables, count, ...) \
   rn_average_variables_((scope), (variables), (count),     \
                         RN_OPTIONS_(rn_average_options_t, __VA_ARGS__, .unused_ = 0))
 // The average that is kept of |variable|; |name| as above. NULL: none.
-const rn_var_t* rn_average_of(rn_scope_t* scope, const rn_var_t* variable, const char* name);
+RN_API const rn_var_t* rn_average_of(rn_scope_t* scope, const rn_var_t* variable, const char* name);
 
 // Finding where numbers go wrong: a node that, when it is run, fails the step if anything that |ys|
 // are computed from is NaN or infinite. The message names what comes first in the graph:
 // "hidden/MatMul:0 : Tensor had NaN values". What is inside of conditionals and loops is not looked
 // at, only what comes out of them. NULL if there is nothing to check.
-rn_node_t* rn_add_check_numerics(rn_scope_t* scope, const rn_edge_t* ys, int count);
+RN_API rn_node_t* rn_add_check_numerics(rn_scope_t* scope, const rn_edge_t* ys, int count);
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }  // extern "C"
 #endif

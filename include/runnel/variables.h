@@ -19,7 +19,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default)
 
 typedef enum rn_variable_kind_t {
   RN_VARIABLE_DEFAULT,    // as the variable scope says; resources where none does
@@ -61,27 +60,27 @@ struct rn_initializer_t {
 };
 
 // Initial values that are all 0, all 1, or all |value|.
-rn_initializer_t rn_init_zeros(void);
-rn_initializer_t rn_init_ones(void);
-rn_initializer_t rn_init_constant(double value);
+RN_API rn_initializer_t rn_init_zeros(void);
+RN_API rn_initializer_t rn_init_ones(void);
+RN_API rn_initializer_t rn_init_constant(double value);
 // |data| are the elements, in the variable's type and shape; borrowed until the variable is made.
-rn_initializer_t rn_init_values(const void* data);
-rn_initializer_t rn_init_uniform(double min, double max, int64_t seed);
-rn_initializer_t rn_init_normal(double mean, double deviation, int64_t seed);
-rn_initializer_t rn_init_truncated_normal(double mean, double deviation, int64_t seed);
-rn_initializer_t rn_init_variance_scaling(double scale, rn_fan_t fan,
-                                          rn_distribution_t distribution, int64_t seed);
-rn_initializer_t rn_init_glorot_uniform(int64_t seed);
-rn_initializer_t rn_init_glorot_normal(int64_t seed);
-rn_initializer_t rn_init_he_uniform(int64_t seed);
-rn_initializer_t rn_init_he_normal(int64_t seed);
-rn_initializer_t rn_init_lecun_uniform(int64_t seed);
-rn_initializer_t rn_init_lecun_normal(int64_t seed);
-rn_initializer_t rn_init_orthogonal(double gain, int64_t seed);
-rn_initializer_t rn_init_identity(double gain);
+RN_API rn_initializer_t rn_init_values(const void* data);
+RN_API rn_initializer_t rn_init_uniform(double min, double max, int64_t seed);
+RN_API rn_initializer_t rn_init_normal(double mean, double deviation, int64_t seed);
+RN_API rn_initializer_t rn_init_truncated_normal(double mean, double deviation, int64_t seed);
+RN_API rn_initializer_t rn_init_variance_scaling(double scale, rn_fan_t fan,
+                                                 rn_distribution_t distribution, int64_t seed);
+RN_API rn_initializer_t rn_init_glorot_uniform(int64_t seed);
+RN_API rn_initializer_t rn_init_glorot_normal(int64_t seed);
+RN_API rn_initializer_t rn_init_he_uniform(int64_t seed);
+RN_API rn_initializer_t rn_init_he_normal(int64_t seed);
+RN_API rn_initializer_t rn_init_lecun_uniform(int64_t seed);
+RN_API rn_initializer_t rn_init_lecun_normal(int64_t seed);
+RN_API rn_initializer_t rn_init_orthogonal(double gain, int64_t seed);
+RN_API rn_initializer_t rn_init_identity(double gain);
 // The value that |initializer| builds, without a variable. Glorot's where it has no |make|.
-rn_edge_t rn_initial_value(rn_scope_t* scope, rn_initializer_t initializer, const int64_t* dims,
-                           int rank, int dtype);
+RN_API rn_edge_t rn_initial_value(rn_scope_t* scope, rn_initializer_t initializer,
+                                  const int64_t* dims, int rank, int dtype);
 
 // Regularisers: a scalar to add to the loss, of a variable's value.
 typedef struct rn_regularizer_t rn_regularizer_t;
@@ -91,7 +90,7 @@ struct rn_regularizer_t {
   const void* arg;
 };
 // l1 Σ|w| + l2 Σw².
-rn_regularizer_t rn_regularize(double l1, double l2);
+RN_API rn_regularizer_t rn_regularize(double l1, double l2);
 
 // Collections: lists by name, each thing in the order it came.
 #define RN_GLOBAL_VARIABLES "variables"
@@ -111,11 +110,12 @@ typedef struct rn_collected_t {
 } rn_collected_t;
 
 // Appends |edge| to the collection.
-void rn_collect(rn_scope_t* scope, const char* collection, rn_edge_t edge);
+RN_API void rn_collect(rn_scope_t* scope, const char* collection, rn_edge_t edge);
 // Appends |variable| to the collection.
-void rn_collect_variable(rn_scope_t* scope, const char* collection, const rn_var_t* variable);
+RN_API void rn_collect_variable(rn_scope_t* scope, const char* collection,
+                                const rn_var_t* variable);
 // How many there are; |*out| points to them until something is added.
-int rn_collection(rn_scope_t* scope, const char* collection, const rn_collected_t** out);
+RN_API int rn_collection(rn_scope_t* scope, const char* collection, const rn_collected_t** out);
 
 // What rn_get_variable does with a name that is or is not there.
 typedef enum rn_reuse_t {
@@ -136,12 +136,12 @@ typedef struct rn_variable_scope_options_t {
 } rn_variable_scope_options_t;
 // A scope under |parent| whose variables get the prefix "name/" as it is (nodes get it made
 // unique), and whose options are defaults of the variables inside. Destroyed like any scope.
-rn_scope_t* rn_variable_scope_(rn_scope_t* parent, const char* name,
-                               rn_variable_scope_options_t options);
+RN_API rn_scope_t* rn_variable_scope_(rn_scope_t* parent, const char* name,
+                                      rn_variable_scope_options_t options);
 #define rn_variable_scope(parent, ...) \
   rn_variable_scope_((parent), RN_OPTIONS_(rn_variable_scope_options_t, __VA_ARGS__, .unused_ = 0))
 // The same with the first of "name", "name_1" … that no variable scope here was opened under.
-rn_scope_t* rn_unique_variable_scope(rn_scope_t* parent, const char* name);
+RN_API rn_scope_t* rn_unique_variable_scope(rn_scope_t* parent, const char* name);
 
 typedef struct rn_variable_options_t {
   int dtype;  // 0: the scope's
@@ -154,43 +154,42 @@ typedef struct rn_variable_options_t {
   char unused_;            // last: C++ wants initialisers in order
 } rn_variable_options_t;
 // The variable |name| of the variable scope: found or made, as the scope's reuse says.
-const rn_var_t* rn_get_variable_(rn_scope_t* scope, const char* name, const int64_t* dims, int rank,
-                                 rn_variable_options_t options);
+RN_API const rn_var_t* rn_get_variable_(rn_scope_t* scope, const char* name, const int64_t* dims,
+                                        int rank, rn_variable_options_t options);
 #define rn_get_variable(scope, name, dims, ...) \
   rn_get_variable_((scope), (name), (dims),     \
                    RN_OPTIONS_(rn_variable_options_t, __VA_ARGS__, .unused_ = 0))
 // A new variable that starts with |initial_value|, whose shape is known; its name is made unique
 // under the scope's prefix.
-const rn_var_t* rn_new_variable_(rn_scope_t* scope, const char* name, rn_edge_t initial_value,
-                                 rn_variable_options_t options);
+RN_API const rn_var_t* rn_new_variable_(rn_scope_t* scope, const char* name,
+                                        rn_edge_t initial_value, rn_variable_options_t options);
 #define rn_new_variable(scope, name, ...) \
   rn_new_variable_((scope), (name), RN_OPTIONS_(rn_variable_options_t, __VA_ARGS__, .unused_ = 0))
 // By its whole name; NULL if there is none.
-const rn_var_t* rn_find_variable(rn_scope_t* scope, const char* name);
+RN_API const rn_var_t* rn_find_variable(rn_scope_t* scope, const char* name);
 
 // The training step's counter, "global_step": one int64 for each graph, made at the first call.
-const rn_var_t* rn_global_step(rn_scope_t* scope);
+RN_API const rn_var_t* rn_global_step(rn_scope_t* scope);
 
 // Nodes over variables of either kind.
-rn_edge_t rn_var_read(rn_scope_t* scope, const rn_var_t* variable);  // as of now
-rn_node_t* rn_var_assign(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value);
-rn_node_t* rn_var_add(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value);
-rn_node_t* rn_var_subtract(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value);
+RN_API rn_edge_t rn_var_read(rn_scope_t* scope, const rn_var_t* variable);  // as of now
+RN_API rn_node_t* rn_var_assign(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value);
+RN_API rn_node_t* rn_var_add(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value);
+RN_API rn_node_t* rn_var_subtract(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value);
 // Rows |indices| of the variable, read, or with |rows| added.
-rn_edge_t rn_var_gather(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices);
-rn_node_t* rn_var_scatter_add(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices,
-                              rn_edge_t rows);
+RN_API rn_edge_t rn_var_gather(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices);
+RN_API rn_node_t* rn_var_scatter_add(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices,
+                                     rn_edge_t rows);
 // The variable's value after |node| has run.
-rn_edge_t rn_var_read_after(rn_scope_t* scope, const rn_var_t* variable, rn_node_t* node);
+RN_API rn_edge_t rn_var_read_after(rn_scope_t* scope, const rn_var_t* variable, rn_node_t* node);
 
 // A node that runs when all of |nodes| have.
-rn_node_t* rn_group(rn_scope_t* scope, rn_node_t* const* nodes, int count);
+RN_API rn_node_t* rn_group(rn_scope_t* scope, rn_node_t* const* nodes, int count);
 // A node that gives every variable of the collection its first value.
-rn_node_t* rn_initialize_variables(rn_scope_t* scope, const char* collection);
+RN_API rn_node_t* rn_initialize_variables(rn_scope_t* scope, const char* collection);
 // A node that runs everything in the collection.
-rn_node_t* rn_group_collection(rn_scope_t* scope, const char* collection);
+RN_API rn_node_t* rn_group_collection(rn_scope_t* scope, const char* collection);
 
-#pragma GCC visibility pop
 #ifdef __cplusplus
 }  // extern "C"
 #endif

@@ -5,6 +5,8 @@
 #ifndef RUNNEL_VERSION_H_
 #define RUNNEL_VERSION_H_
 
+#include "runnel/api.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -20,7 +22,7 @@ extern "C" {
 
 // The version of the library that the program runs with, as "major.minor.patch". The caller must
 // not free it.
-__attribute__((visibility("default"))) const char* rn_version(void);
+RN_API const char* rn_version(void);
 
 #ifdef __cplusplus
 }

@@ -54,9 +54,9 @@ void TF_AddGradients(TF_Graph* g, TF_Output* y, int ny, TF_Output* x, int nx, TF
   TF_AddGradientsWithPrefix(g, NULL, y, ny, x, nx, dx, status, dy);
 }
 
-bool rn_check_gradient(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const rn_edge_t* xs,
-                       TF_Tensor* const* values, int x_count, const rn_check_options_t* options,
-                       double* out_error) {
+RN_API bool rn_check_gradient(rn_scope_t* scope, const rn_edge_t* ys, int y_count,
+                              const rn_edge_t* xs, TF_Tensor* const* values, int x_count,
+                              const rn_check_options_t* options, double* out_error) {
   return rn_gradient_check(scope, ys, y_count, xs, (const rn_tensor_t* const*)values, x_count,
                            options, rn_capi_env(), out_error);
 }

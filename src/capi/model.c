@@ -42,8 +42,8 @@ static rn_status_t load(rn_model_t* model, const char* folder, const rn_model_op
       model->file, rn_meta_graph_restore(model->file, model->meta, model->session->session, NULL));
 }
 
-rn_model_t* rn_model_load(const char* folder, const rn_model_options_t* options,
-                          TF_Status* status) {
+RN_API rn_model_t* rn_model_load(const char* folder, const rn_model_options_t* options,
+                                 TF_Status* status) {
   rn_model_t* model = NULL;
   rn_status_t outcome = folder ? RN_NEW(rn_capi_allocator(), &model) : RN_CAPI_NULL("folder");
   if (rn_ok(outcome)) {
@@ -58,7 +58,7 @@ rn_model_t* rn_model_load(const char* folder, const rn_model_options_t* options,
   return model;
 }
 
-void rn_model_close(rn_model_t* model) {
+RN_API void rn_model_close(rn_model_t* model) {
   if (!model) return;
   rn_capi_session_destroy(model->session);
   rn_graph_release(model->graph);
@@ -67,11 +67,15 @@ void rn_model_close(rn_model_t* model) {
   RN_FREE(rn_capi_allocator(), model);
 }
 
-TF_Graph* rn_model_graph(rn_model_t* model) { return model ? (TF_Graph*)model->graph : NULL; }
-TF_Session* rn_model_session(rn_model_t* model) { return model ? model->session : NULL; }
+RN_API TF_Graph* rn_model_graph(rn_model_t* model) {
+  return model ? (TF_Graph*)model->graph : NULL;
+}
+RN_API TF_Session* rn_model_session(rn_model_t* model) { return model ? model->session : NULL; }
 
-int rn_model_signature_count(const rn_model_t* model) { return model ? model->signature_count : 0; }
-const char* rn_model_signature(const rn_model_t* model, int index) {
+RN_API int rn_model_signature_count(const rn_model_t* model) {
+  return model ? model->signature_count : 0;
+}
+RN_API const char* rn_model_signature(const rn_model_t* model, int index) {
   return model && index >= 0 && index < model->signature_count ? model->signatures[index].name
                                                                : NULL;
 }
@@ -89,13 +93,13 @@ static int ports(const rn_model_t* model, const char* name, int side, const rn_m
   return signature ? signature->counts[side] : -1;
 }
 
-int rn_model_inputs(const rn_model_t* model, const char* signature,
-                    const rn_model_port_t** out_ports) {
+RN_API int rn_model_inputs(const rn_model_t* model, const char* signature,
+                           const rn_model_port_t** out_ports) {
   return ports(model, signature, 0, out_ports);
 }
 
-int rn_model_outputs(const rn_model_t* model, const char* signature,
-                     const rn_model_port_t** out_ports) {
+RN_API int rn_model_outputs(const rn_model_t* model, const char* signature,
+                            const rn_model_port_t** out_ports) {
   return ports(model, signature, 1, out_ports);
 }
 
@@ -111,9 +115,9 @@ static rn_status_t run(rn_model_t* model, const rn_model_signature_t* signature,
   return rn_capi_session_run(model->session, step, NULL, NULL);
 }
 
-void rn_model_run(rn_model_t* model, const char* signature, const char* const* input_names,
-                  TF_Tensor* const* inputs, int input_count, const char* const* output_names,
-                  TF_Tensor** outputs, int output_count, TF_Status* status) {
+RN_API void rn_model_run(rn_model_t* model, const char* signature, const char* const* input_names,
+                         TF_Tensor* const* inputs, int input_count, const char* const* output_names,
+                         TF_Tensor** outputs, int output_count, TF_Status* status) {
   for (int i = 0; outputs && i < output_count; ++i) outputs[i] = NULL;
   bool is_bad = !model || input_count < 0 || output_count < 0 ||
                 (input_count && (!input_names || !inputs)) ||
@@ -143,8 +147,8 @@ void rn_model_run(rn_model_t* model, const char* signature, const char* const* i
   rn_capi_set(status, outcome);
 }
 
-bool rn_saved_model_write(TF_Session* session, const char* folder, const rn_saved_model_def_t* def,
-                          TF_Status* status) {
+RN_API bool rn_saved_model_write(TF_Session* session, const char* folder,
+                                 const rn_saved_model_def_t* def, TF_Status* status) {
   if (!session || !folder || !def) {
     rn_capi_set(status, RN_CAPI_NULL(!session ? "session" : !folder ? "folder" : "def"));
     return false;

@@ -7,7 +7,7 @@
 // The release whose interface this is; our own version is rn_version().
 const char* TF_Version(void) { return "2.21.0"; }
 
-const char* rn_version(void) { return RN_VERSION_STRING; }
+RN_API const char* rn_version(void) { return RN_VERSION_STRING; }
 
 void TF_InitMain(const char* usage, int* argc, char*** argv) {
   (void)usage;

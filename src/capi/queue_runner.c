@@ -3,7 +3,8 @@
 
 #include "capi/session.h"
 
-int rn_start_queue_runners(TF_Session* session, TF_Graph* graph, rn_coordinator_t* coordinator) {
+RN_API int rn_start_queue_runners(TF_Session* session, TF_Graph* graph,
+                                  rn_coordinator_t* coordinator) {
   int count = 0;
   rn_status_t status =
       session && graph && coordinator

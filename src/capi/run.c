@@ -206,12 +206,13 @@ void TF_SessionRun(TF_Session* session, const TF_Buffer* run_options, const TF_O
                              status);
 }
 
-void rn_session_run_cancellable(TF_Session* session, const TF_Buffer* run_options,
-                                const TF_Output* inputs, TF_Tensor* const* input_values,
-                                int ninputs, const TF_Output* outputs, TF_Tensor** output_values,
-                                int noutputs, const TF_Operation* const* target_opers, int ntargets,
-                                TF_Buffer* run_metadata, TFE_CancellationManager* cancellation,
-                                TF_Status* status) {
+RN_API void rn_session_run_cancellable(TF_Session* session, const TF_Buffer* run_options,
+                                       const TF_Output* inputs, TF_Tensor* const* input_values,
+                                       int ninputs, const TF_Output* outputs,
+                                       TF_Tensor** output_values, int noutputs,
+                                       const TF_Operation* const* target_opers, int ntargets,
+                                       TF_Buffer* run_metadata,
+                                       TFE_CancellationManager* cancellation, TF_Status* status) {
   rn_capi_step_t step = {inputs,        input_values, ninputs,      outputs,
                          output_values, noutputs,     target_opers, ntargets};
   rn_cancel_t* cancel = cancellation ? &cancellation->cancel : NULL;

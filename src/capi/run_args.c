@@ -3,8 +3,8 @@
 
 #include "capi/session.h"
 
-TF_Session* rn_session_start(rn_scope_t* scope, const TF_SessionOptions* options,
-                             TF_Status* status) {
+RN_API TF_Session* rn_session_start(rn_scope_t* scope, const TF_SessionOptions* options,
+                                    TF_Status* status) {
   TF_Session* session = NULL;
   rn_status_t outcome;
   if (!scope)
@@ -46,7 +46,8 @@ static rn_status_t run_session(void* self, const rn_signature_t* signature,
   return rn_session_run(self, signature, feeds, fetches, NULL);
 }
 
-bool rn_run_args(TF_Session* session, const rn_run_arg_t* args, size_t count, TF_Status* status) {
+RN_API bool rn_run_args(TF_Session* session, const rn_run_arg_t* args, size_t count,
+                        TF_Status* status) {
   if (!session && status && TF_GetCode(status) != TF_OK) return false;
   return rn_capi_ok(status, session ? rn_capi_run_args(rn_session_graph(session->session), args,
                                                        count, run_session, session->session)

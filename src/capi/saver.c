@@ -11,45 +11,46 @@ static bool has_all(const rn_saver_t* saver, const TF_Session* session, TF_Statu
   return false;
 }
 
-const char* rn_saver_save(rn_saver_t* saver, TF_Session* session, const char* path, int64_t step,
-                          TF_Status* status) {
+RN_API const char* rn_saver_save(rn_saver_t* saver, TF_Session* session, const char* path,
+                                 int64_t step, TF_Status* status) {
   const char* saved = NULL;
   if (has_all(saver, session, status))
     rn_capi_set(status, rn_saver_run_save(saver, session->session, path, step, NULL, &saved));
   return saved;
 }
 
-const char* rn_saver_save_best(rn_saver_t* saver, TF_Session* session, const char* path,
-                               int64_t step, double metric, TF_Status* status) {
+RN_API const char* rn_saver_save_best(rn_saver_t* saver, TF_Session* session, const char* path,
+                                      int64_t step, double metric, TF_Status* status) {
   const char* saved = NULL;
   if (has_all(saver, session, status))
     rn_capi_set(status, rn_saver_run_save(saver, session->session, path, step, &metric, &saved));
   return saved;
 }
 
-bool rn_saver_save_async(rn_saver_t* saver, TF_Session* session, const char* path, int64_t step,
-                         TF_Status* status) {
+RN_API bool rn_saver_save_async(rn_saver_t* saver, TF_Session* session, const char* path,
+                                int64_t step, TF_Status* status) {
   return has_all(saver, session, status) &&
          rn_capi_ok(status, rn_saver_run_async(saver, session->session, path, step, NULL));
 }
 
-bool rn_saver_save_best_async(rn_saver_t* saver, TF_Session* session, const char* path,
-                              int64_t step, double metric, TF_Status* status) {
+RN_API bool rn_saver_save_best_async(rn_saver_t* saver, TF_Session* session, const char* path,
+                                     int64_t step, double metric, TF_Status* status) {
   return has_all(saver, session, status) &&
          rn_capi_ok(status, rn_saver_run_async(saver, session->session, path, step, &metric));
 }
 
-bool rn_saver_wait(rn_saver_t* saver, TF_Status* status) {
+RN_API bool rn_saver_wait(rn_saver_t* saver, TF_Status* status) {
   return rn_capi_ok(status, saver ? rn_saver_join(saver) : RN_CAPI_NULL("saver"));
 }
 
-bool rn_saver_restore(rn_saver_t* saver, TF_Session* session, const char* path, TF_Status* status) {
+RN_API bool rn_saver_restore(rn_saver_t* saver, TF_Session* session, const char* path,
+                             TF_Status* status) {
   return has_all(saver, session, status) &&
          rn_capi_ok(status, rn_saver_run_restore(saver, session->session, path));
 }
 
-int rn_saver_restore_some(rn_saver_t* saver, TF_Session* session, const char* path,
-                          TF_Status* status) {
+RN_API int rn_saver_restore_some(rn_saver_t* saver, TF_Session* session, const char* path,
+                                 TF_Status* status) {
   int count = 0;
   if (!has_all(saver, session, status)) return -1;
   bool is_good =
@@ -57,7 +58,7 @@ int rn_saver_restore_some(rn_saver_t* saver, TF_Session* session, const char* pa
   return is_good ? count : -1;
 }
 
-bool rn_saver_recover(rn_saver_t* saver, const char* directory, TF_Status* status) {
+RN_API bool rn_saver_recover(rn_saver_t* saver, const char* directory, TF_Status* status) {
   if (!saver || !directory) {
     rn_capi_set(status, RN_CAPI_NULL(saver ? "directory" : "saver"));
     return false;
@@ -67,8 +68,8 @@ bool rn_saver_recover(rn_saver_t* saver, const char* directory, TF_Status* statu
   return rn_capi_ok(status, done);
 }
 
-char* rn_latest_checkpoint(const char* directory, const char* state_file, char** out_note,
-                           TF_Status* status) {
+RN_API char* rn_latest_checkpoint(const char* directory, const char* state_file, char** out_note,
+                                  TF_Status* status) {
   if (out_note) *out_note = NULL;
   if (!directory) {
     rn_capi_set(status, RN_CAPI_NULL("directory"));

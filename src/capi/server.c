@@ -110,7 +110,7 @@ void TF_DeleteServer(TF_Server* server) {
 
 // Clusters as people write them down.
 
-rn_cluster_t* rn_cluster_parse(const char* text, TF_Status* status) {
+RN_API rn_cluster_t* rn_cluster_parse(const char* text, TF_Status* status) {
   bool is_config = !text;
   if (is_config) text = getenv("TF_CONFIG");
   rn_cluster_t* cluster = NULL;
@@ -145,8 +145,8 @@ static rn_status_t create_task(const rn_cluster_t* cluster, const char* job, int
   return status;
 }
 
-TF_Server* rn_cluster_server(const rn_cluster_t* cluster, const char* job, int task,
-                             TF_Status* status) {
+RN_API TF_Server* rn_cluster_server(const rn_cluster_t* cluster, const char* job, int task,
+                                    TF_Status* status) {
   if (!cluster || !job) {
     rn_capi_set(status, RN_CAPI_NULL(cluster ? "job" : "cluster"));
     return NULL;

@@ -72,7 +72,8 @@ void TF_SetConfig(TF_SessionOptions* options, const void* proto, size_t proto_le
   rn_capi_set(status, outcome);
 }
 
-void rn_session_options_allow(TF_SessionOptions* options, const char* allow, TF_Status* status) {
+RN_API void rn_session_options_allow(TF_SessionOptions* options, const char* allow,
+                                     TF_Status* status) {
   if (!options || !allow) {
     rn_capi_set(status, RN_CAPI_NULL(options ? "allow" : "options"));
     return;

@@ -10,9 +10,9 @@ static rn_event_writer_t* events_of(rn_summary_writer_t* writer) {
   return (rn_event_writer_t*)writer;
 }
 
-rn_summary_writer_t* rn_summary_writer_create(const char* folder,
-                                              const rn_summary_options_t* options,
-                                              TF_Status* status) {
+RN_API rn_summary_writer_t* rn_summary_writer_create(const char* folder,
+                                                     const rn_summary_options_t* options,
+                                                     TF_Status* status) {
   static const rn_summary_options_t usual = {0};
   const rn_summary_options_t* o = options ? options : &usual;
   rn_event_writer_t* events = NULL;
@@ -26,22 +26,22 @@ rn_summary_writer_t* rn_summary_writer_create(const char* folder,
   return (rn_summary_writer_t*)events;
 }
 
-void rn_summary_writer_flush(rn_summary_writer_t* writer, TF_Status* status) {
+RN_API void rn_summary_writer_flush(rn_summary_writer_t* writer, TF_Status* status) {
   rn_capi_set(status, writer ? rn_event_writer_flush(events_of(writer)) : RN_OK);
 }
 
-void rn_summary_writer_close(rn_summary_writer_t* writer, TF_Status* status) {
+RN_API void rn_summary_writer_close(rn_summary_writer_t* writer, TF_Status* status) {
   rn_capi_set(status, writer ? rn_event_writer_close(events_of(writer)) : RN_OK);
 }
 
-void rn_summary_scalar(rn_summary_writer_t* writer, const char* tag, int64_t step, float value,
-                       TF_Status* status) {
+RN_API void rn_summary_scalar(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                              float value, TF_Status* status) {
   rn_capi_set(status,
               writer ? rn_summary_write_scalar(events_of(writer), tag, step, value) : RN_OK);
 }
 
-void rn_summary_histogram(rn_summary_writer_t* writer, const char* tag, int64_t step,
-                          const TF_Tensor* values, TF_Status* status) {
+RN_API void rn_summary_histogram(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                                 const TF_Tensor* values, TF_Status* status) {
   rn_status_t outcome = RN_OK;
   if (writer)
     outcome = values ? rn_summary_write_histogram(events_of(writer), tag, step, &values->tensor)
@@ -49,21 +49,21 @@ void rn_summary_histogram(rn_summary_writer_t* writer, const char* tag, int64_t 
   rn_capi_set(status, outcome);
 }
 
-void rn_summary_image(rn_summary_writer_t* writer, const char* tag, int64_t step,
-                      const uint8_t* pixels, int64_t height, int64_t width, int channels,
-                      TF_Status* status) {
+RN_API void rn_summary_image(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                             const uint8_t* pixels, int64_t height, int64_t width, int channels,
+                             TF_Status* status) {
   rn_capi_set(status, writer ? rn_summary_write_image(events_of(writer), tag, step, pixels, height,
                                                       width, channels)
                              : RN_OK);
 }
 
-void rn_summary_text(rn_summary_writer_t* writer, const char* tag, int64_t step, const char* text,
-                     TF_Status* status) {
+RN_API void rn_summary_text(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                            const char* text, TF_Status* status) {
   rn_capi_set(status, writer ? rn_summary_write_text(events_of(writer), tag, step, text) : RN_OK);
 }
 
-void rn_summary_tensor(rn_summary_writer_t* writer, const char* tag, int64_t step,
-                       const TF_Tensor* tensor, const char* plugin, TF_Status* status) {
+RN_API void rn_summary_tensor(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                              const TF_Tensor* tensor, const char* plugin, TF_Status* status) {
   rn_status_t outcome = RN_OK;
   if (writer)
     outcome = tensor
@@ -72,8 +72,8 @@ void rn_summary_tensor(rn_summary_writer_t* writer, const char* tag, int64_t ste
   rn_capi_set(status, outcome);
 }
 
-void rn_summary_merged(rn_summary_writer_t* writer, int64_t step, const TF_Tensor* summaries,
-                       TF_Status* status) {
+RN_API void rn_summary_merged(rn_summary_writer_t* writer, int64_t step, const TF_Tensor* summaries,
+                              TF_Status* status) {
   rn_status_t outcome = RN_OK;
   if (writer)
     outcome = summaries ? rn_summary_write_merged(events_of(writer), step, &summaries->tensor)
@@ -81,7 +81,7 @@ void rn_summary_merged(rn_summary_writer_t* writer, int64_t step, const TF_Tenso
   rn_capi_set(status, outcome);
 }
 
-void rn_summary_graph(rn_summary_writer_t* writer, TF_Graph* graph, TF_Status* status) {
+RN_API void rn_summary_graph(rn_summary_writer_t* writer, TF_Graph* graph, TF_Status* status) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, rn_capi_allocator());
   rn_status_t outcome = RN_OK;
@@ -92,8 +92,8 @@ void rn_summary_graph(rn_summary_writer_t* writer, TF_Graph* graph, TF_Status* s
   rn_capi_set(status, outcome);
 }
 
-void rn_summary_run_metadata(rn_summary_writer_t* writer, const char* tag, int64_t step,
-                             const TF_Buffer* metadata, TF_Status* status) {
+RN_API void rn_summary_run_metadata(rn_summary_writer_t* writer, const char* tag, int64_t step,
+                                    const TF_Buffer* metadata, TF_Status* status) {
   rn_status_t outcome = RN_OK;
   if (writer)
     outcome = tag && metadata

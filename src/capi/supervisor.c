@@ -78,7 +78,7 @@ static void face_destroy(face_t* face) {
   RN_FREE(rn_capi_allocator(), face);
 }
 
-rn_supervisor_t* rn_supervisor_(rn_scope_t* scope, rn_supervisor_options_t options) {
+RN_API rn_supervisor_t* rn_supervisor_(rn_scope_t* scope, rn_supervisor_options_t options) {
   if (!rn_scope_ok(scope)) return NULL;
   face_t* face = NULL;
   rn_status_t status =
@@ -97,7 +97,7 @@ rn_supervisor_t* rn_supervisor_(rn_scope_t* scope, rn_supervisor_options_t optio
   return NULL;
 }
 
-void rn_supervisor_destroy(rn_supervisor_t* supervisor) {
+RN_API void rn_supervisor_destroy(rn_supervisor_t* supervisor) {
   if (supervisor) face_destroy(supervisor->host.self);
 }
 
@@ -114,15 +114,16 @@ static rn_status_t run(rn_supervisor_t* v, const rn_capi_step_t* step) {
   return status;
 }
 
-bool rn_supervisor_start(rn_supervisor_t* supervisor, TF_Status* status) {
+RN_API bool rn_supervisor_start(rn_supervisor_t* supervisor, TF_Status* status) {
   return rn_capi_ok(status,
                     supervisor ? rn_supervisor_ready(supervisor) : RN_CAPI_NULL("supervisor"));
 }
 
-bool rn_supervisor_run(rn_supervisor_t* supervisor, const TF_Output* inputs,
-                       TF_Tensor* const* input_values, int input_count, const TF_Output* outputs,
-                       TF_Tensor** output_values, int output_count,
-                       const TF_Operation* const* targets, int target_count, TF_Status* status) {
+RN_API bool rn_supervisor_run(rn_supervisor_t* supervisor, const TF_Output* inputs,
+                              TF_Tensor* const* input_values, int input_count,
+                              const TF_Output* outputs, TF_Tensor** output_values, int output_count,
+                              const TF_Operation* const* targets, int target_count,
+                              TF_Status* status) {
   rn_capi_step_t step = {inputs,        input_values, input_count, outputs,
                          output_values, output_count, targets,     target_count};
   return rn_capi_ok(status, supervisor ? run(supervisor, &step) : RN_CAPI_NULL("supervisor"));
@@ -133,34 +134,34 @@ static rn_status_t run_supervised(void* self, const rn_signature_t* signature,
   return rn_supervisor_step_run(self, signature, feeds, fetches);
 }
 
-bool rn_supervisor_run_args(rn_supervisor_t* supervisor, const rn_run_arg_t* args, size_t count,
-                            TF_Status* status) {
+RN_API bool rn_supervisor_run_args(rn_supervisor_t* supervisor, const rn_run_arg_t* args,
+                                   size_t count, TF_Status* status) {
   return rn_capi_ok(status, supervisor ? rn_capi_run_args(supervisor->graph, args, count,
                                                           run_supervised, supervisor)
                                        : RN_CAPI_NULL("supervisor"));
 }
 
-bool rn_supervisor_finish(rn_supervisor_t* supervisor, TF_Status* status) {
+RN_API bool rn_supervisor_finish(rn_supervisor_t* supervisor, TF_Status* status) {
   return rn_capi_ok(status,
                     supervisor ? rn_supervisor_end(supervisor) : RN_CAPI_NULL("supervisor"));
 }
 
-TF_Session* rn_supervisor_session(rn_supervisor_t* supervisor) {
+RN_API TF_Session* rn_supervisor_session(rn_supervisor_t* supervisor) {
   return supervisor ? supervisor->handle : NULL;
 }
 
-int64_t rn_supervisor_step(const rn_supervisor_t* supervisor) {
+RN_API int64_t rn_supervisor_step(const rn_supervisor_t* supervisor) {
   return supervisor ? supervisor->step : 0;
 }
 
-int rn_supervisor_recoveries(const rn_supervisor_t* supervisor) {
+RN_API int rn_supervisor_recoveries(const rn_supervisor_t* supervisor) {
   return supervisor ? supervisor->recoveries : 0;
 }
 
-bool rn_supervisor_should_stop(const rn_supervisor_t* supervisor) {
+RN_API bool rn_supervisor_should_stop(const rn_supervisor_t* supervisor) {
   return !supervisor || atomic_load(&supervisor->should_stop);
 }
 
-void rn_supervisor_request_stop(rn_supervisor_t* supervisor) {
+RN_API void rn_supervisor_request_stop(rn_supervisor_t* supervisor) {
   if (supervisor) atomic_store(&supervisor->should_stop, true);
 }

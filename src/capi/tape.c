@@ -9,8 +9,8 @@ _Static_assert(sizeof(rn_tape_slices_t) == sizeof(rn_eager_slices_t), "slices ar
 
 static rn_eager_tape_t* own(rn_tape_t* tape) { return (rn_eager_tape_t*)tape; }
 
-rn_tape_t* rn_tape_start(TFE_Context* context, const rn_tape_options_t* options,
-                         TF_Status* status) {
+RN_API rn_tape_t* rn_tape_start(TFE_Context* context, const rn_tape_options_t* options,
+                                TF_Status* status) {
   rn_tape_options_t none = {0};
   const rn_tape_options_t* chosen = options ? options : &none;
   rn_eager_tape_t* tape = NULL;
@@ -20,17 +20,17 @@ rn_tape_t* rn_tape_start(TFE_Context* context, const rn_tape_options_t* options,
   return (rn_tape_t*)tape;
 }
 
-void rn_tape_delete(rn_tape_t* tape) { rn_eager_tape_destroy(own(tape)); }
+RN_API void rn_tape_delete(rn_tape_t* tape) { rn_eager_tape_destroy(own(tape)); }
 
-void rn_tape_pause(rn_tape_t* tape) {
+RN_API void rn_tape_pause(rn_tape_t* tape) {
   if (tape) rn_eager_tape_set_recording(own(tape), false);
 }
 
-void rn_tape_resume(rn_tape_t* tape) {
+RN_API void rn_tape_resume(rn_tape_t* tape) {
   if (tape) rn_eager_tape_set_recording(own(tape), true);
 }
 
-void rn_tape_watch(rn_tape_t* tape, TFE_TensorHandle* handle, TF_Status* status) {
+RN_API void rn_tape_watch(rn_tape_t* tape, TFE_TensorHandle* handle, TF_Status* status) {
   rn_capi_set(status, !tape     ? RN_CAPI_NULL("tape")
                       : !handle ? RN_CAPI_NULL("handle")
                                 : rn_eager_tape_watch(own(tape), rn_capi_handle(handle)));
@@ -45,10 +45,10 @@ static rn_status_t check_handles(TFE_TensorHandle* const* handles, int count, co
   return RN_OK;
 }
 
-bool rn_tape_gradient(rn_tape_t* tape, TFE_TensorHandle* const* targets, int target_count,
-                      TFE_TensorHandle* const* sources, int source_count,
-                      const rn_tape_gradient_options_t* options, TFE_TensorHandle** out,
-                      TF_Status* status) {
+RN_API bool rn_tape_gradient(rn_tape_t* tape, TFE_TensorHandle* const* targets, int target_count,
+                             TFE_TensorHandle* const* sources, int source_count,
+                             const rn_tape_gradient_options_t* options, TFE_TensorHandle** out,
+                             TF_Status* status) {
   rn_status_t outcome =
       tape ? check_handles(targets, target_count, "targets") : RN_CAPI_NULL("tape");
   if (rn_ok(outcome)) outcome = check_handles(sources, source_count, "sources");
@@ -89,9 +89,10 @@ static rn_status_t custom_gradient(void* arg, rn_eager_handle_t* const* outputs,
   return status.rep;
 }
 
-void rn_tape_record(TFE_Context* context, TFE_TensorHandle* const* inputs, int input_count,
-                    TFE_TensorHandle* const* outputs, int output_count, rn_tape_gradient_fn_t fn,
-                    void* arg, void (*free_arg)(void* arg), TF_Status* status) {
+RN_API void rn_tape_record(TFE_Context* context, TFE_TensorHandle* const* inputs, int input_count,
+                           TFE_TensorHandle* const* outputs, int output_count,
+                           rn_tape_gradient_fn_t fn, void* arg, void (*free_arg)(void* arg),
+                           TF_Status* status) {
   custom_t* custom = NULL;
   rn_status_t outcome = !context ? RN_CAPI_NULL("context") : !fn ? RN_CAPI_NULL("fn") : RN_OK;
   if (rn_ok(outcome)) outcome = check_handles(inputs, input_count, "inputs");

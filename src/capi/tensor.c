@@ -148,9 +148,9 @@ TF_Tensor* TF_NewTensor(TF_DataType dtype, const int64_t* dims, int num_dims, vo
 }
 
 // Kernels take any place that an element may lie at, for they work on parts of tensors, too.
-TF_Tensor* rn_tensor_over(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
-                          size_t len, void (*deallocator)(void* data, size_t len, void* arg),
-                          void* deallocator_arg) {
+RN_API TF_Tensor* rn_tensor_over(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
+                                 size_t len, void (*deallocator)(void* data, size_t len, void* arg),
+                                 void* deallocator_arg) {
   return new_over(dtype, dims, num_dims, data, len, deallocator, deallocator_arg, 16);
 }
 

@@ -5,9 +5,9 @@
 #include "function/function.h"
 #include "graph/build.h"
 
-bool rn_define_function(rn_scope_t* scope, const char* name, rn_scope_t* body,
-                        const rn_edge_t* inputs, int input_count, const rn_edge_t* outputs,
-                        int output_count) {
+RN_API bool rn_define_function(rn_scope_t* scope, const char* name, rn_scope_t* body,
+                               const rn_edge_t* inputs, int input_count, const rn_edge_t* outputs,
+                               int output_count) {
   if (!rn_scope_ok(scope)) return false;
   if (!name || !body || !rn_scope_ok(body)) {
     rn_scope_fail(scope, body && name ? rn_status_make((rn_code_t)rn_scope_code(body), "%s",
@@ -45,7 +45,8 @@ static rn_status_t result_types(rn_arena_t* arena, const rn_function_t* function
   return RN_OK;
 }
 
-rn_edges_t rn_call(rn_scope_t* scope, const char* name, const rn_edge_t* args, int arg_count) {
+RN_API rn_edges_t rn_call(rn_scope_t* scope, const char* name, const rn_edge_t* args,
+                          int arg_count) {
   rn_edges_t results = {0};
   if (!rn_scope_ok(scope)) return results;
   rn_function_t* function =

@@ -31,8 +31,9 @@ static rn_status_t check_request(const rn_grad_request_t* request, const rn_grad
   return check_edges(request->graph, "stop", options->stops, options->stop_count, false);
 }
 
-bool rn_gradients_of(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const rn_edge_t* xs,
-                     int x_count, const rn_gradient_options_t* options, rn_gradient_t* out) {
+RN_API bool rn_gradients_of(rn_scope_t* scope, const rn_edge_t* ys, int y_count,
+                            const rn_edge_t* xs, int x_count, const rn_gradient_options_t* options,
+                            rn_gradient_t* out) {
   for (int i = 0; out && i < x_count; ++i) out[i] = (rn_gradient_t){0};
   if (!rn_scope_ok(scope)) return false;
   rn_gradient_options_t defaults = {0};
@@ -50,8 +51,8 @@ bool rn_gradients_of(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const 
   return false;
 }
 
-bool rn_gradients(rn_scope_t* scope, rn_edge_t y, const rn_edge_t* xs, int count,
-                  rn_edge_t* out_dxs) {
+RN_API bool rn_gradients(rn_scope_t* scope, rn_edge_t y, const rn_edge_t* xs, int count,
+                         rn_edge_t* out_dxs) {
   if (!rn_scope_ok(scope)) return false;
   rn_graph_t* graph = rn_scope_graph(scope);
   rn_status_t status = check_edges(graph, "y", &y, 1, false);
@@ -81,8 +82,9 @@ static bool twice(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const rn_
   return count == 0 || rn_gradients_of(scope, flat, count, us, y_count, &second, dus);
 }
 
-bool rn_jacobian_vector(rn_scope_t* scope, const rn_edge_t* ys, int y_count, const rn_edge_t* xs,
-                        int x_count, const rn_edge_t* vs, rn_edge_t* out_dys) {
+RN_API bool rn_jacobian_vector(rn_scope_t* scope, const rn_edge_t* ys, int y_count,
+                               const rn_edge_t* xs, int x_count, const rn_edge_t* vs,
+                               rn_edge_t* out_dys) {
   if (!rn_scope_ok(scope)) return false;
   rn_graph_t* graph = rn_scope_graph(scope);
   rn_status_t status = check_edges(graph, "y", ys, y_count, false);

@@ -32,33 +32,35 @@ rn_shape_t rn_grad_shape(const rn_grad_t* grad, rn_edge_t edge) {
   return level ? rn_walk_shape(level->walk, edge) : edge.node->outputs[edge.index].shape;
 }
 
-bool rn_register_gradient(const char* name, rn_gradient_fn_t fn, void* arg) {
+RN_API bool rn_register_gradient(const char* name, rn_gradient_fn_t fn, void* arg) {
   rn_status_t status = rn_grad_rule_register(rn_str(name), (rn_grad_rule_t){fn, arg});
   bool done = rn_ok(status);
   rn_status_free(status);
   return done;
 }
 
-rn_scope_t* rn_grad_scope(rn_grad_t* g) { return g->scope; }
-rn_node_t* rn_grad_node(const rn_grad_t* g) { return g->node; }
-int rn_grad_input_count(const rn_grad_t* g) { return g->input_count; }
+RN_API rn_scope_t* rn_grad_scope(rn_grad_t* g) { return g->scope; }
+RN_API rn_node_t* rn_grad_node(const rn_grad_t* g) { return g->node; }
+RN_API int rn_grad_input_count(const rn_grad_t* g) { return g->input_count; }
 
 static bool has_input(const rn_grad_t* g, int i) { return i >= 0 && i < g->input_count; }
 static bool has_output(const rn_grad_t* g, int i) { return i >= 0 && i < g->output_count; }
 
-rn_edge_t rn_grad_input(const rn_grad_t* g, int i) {
+RN_API rn_edge_t rn_grad_input(const rn_grad_t* g, int i) {
   return has_input(g, i) ? rn_grad_in(g, i) : RN_NO_EDGE;
 }
-rn_edge_t rn_grad_output(const rn_grad_t* g, int i) {
+RN_API rn_edge_t rn_grad_output(const rn_grad_t* g, int i) {
   return has_output(g, i) ? rn_grad_out(g, i) : RN_NO_EDGE;
 }
-rn_edge_t rn_grad_arrived(rn_grad_t* g, int i) {
+RN_API rn_edge_t rn_grad_arrived(rn_grad_t* g, int i) {
   return has_output(g, i) ? rn_grad_dy(g, i) : RN_NO_EDGE;
 }
-rn_gradient_t rn_grad_arrived_as_is(const rn_grad_t* g, int i) {
+RN_API rn_gradient_t rn_grad_arrived_as_is(const rn_grad_t* g, int i) {
   return has_output(g, i) ? g->dy[i] : (rn_gradient_t){0};
 }
-bool rn_grad_is_wanted(const rn_grad_t* g, int i) { return has_input(g, i) && rn_grad_wants(g, i); }
+RN_API bool rn_grad_is_wanted(const rn_grad_t* g, int i) {
+  return has_input(g, i) && rn_grad_wants(g, i);
+}
 
 static void send(rn_grad_t* g, int i, rn_gradient_t gradient) {
   if (has_input(g, i)) {
@@ -71,21 +73,21 @@ static void send(rn_grad_t* g, int i, rn_gradient_t gradient) {
                                     g->node->name.data, g->node->op->name, i, (int)g->input_count));
 }
 
-void rn_grad_send(rn_grad_t* g, int i, rn_edge_t gradient) {
+RN_API void rn_grad_send(rn_grad_t* g, int i, rn_edge_t gradient) {
   send(g, i, (rn_gradient_t){.dense = gradient});
 }
-void rn_grad_send_slices(rn_grad_t* g, int i, rn_gradient_t slices) { send(g, i, slices); }
+RN_API void rn_grad_send_slices(rn_grad_t* g, int i, rn_gradient_t slices) { send(g, i, slices); }
 
-rn_edge_t rn_grad_read(rn_grad_t* g, rn_edge_t value, bool is_new) {
+RN_API rn_edge_t rn_grad_read(rn_grad_t* g, rn_edge_t value, bool is_new) {
   return g->level ? rn_level_read(g->level, value, is_new) : value;
 }
 
-rn_node_t* rn_grad_anchor(const rn_grad_t* g) {
+RN_API rn_node_t* rn_grad_anchor(const rn_grad_t* g) {
   const rn_scope_hook_t* hook = rn_scope_hook(g->scope);
   return hook ? hook->anchor : NULL;
 }
 
-void rn_grad_refuse(rn_grad_t* g, int code, const char* message) {
+RN_API void rn_grad_refuse(rn_grad_t* g, int code, const char* message) {
   rn_scope_fail(g->scope, rn_status_make((rn_code_t)(code ? code : RN_CODE_UNKNOWN), "%s",
                                          message ? message : ""));
 }

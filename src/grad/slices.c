@@ -16,19 +16,20 @@ static rn_edge_t row_count(rn_scope_t* scope, rn_edge_t dense_shape) {
   return rn_edge_dtype(dense_shape) == RN_INT32 ? first : rn_Cast(scope, first, RN_INT32);
 }
 
-rn_edge_t rn_gradient_to_dense(rn_scope_t* scope, rn_gradient_t gradient) {
+RN_API rn_edge_t rn_gradient_to_dense(rn_scope_t* scope, rn_gradient_t gradient) {
   if (!rn_gradient_is_slices(gradient)) return gradient.dense;
   return rn_UnsortedSegmentSum(scope, gradient.values, gradient.indices,
                                row_count(scope, gradient.dense_shape));
 }
 
-rn_gradient_t rn_gradient_scale(rn_scope_t* scope, rn_gradient_t gradient, rn_edge_t factor) {
+RN_API rn_gradient_t rn_gradient_scale(rn_scope_t* scope, rn_gradient_t gradient,
+                                       rn_edge_t factor) {
   rn_edge_t* part = rn_gradient_is_slices(gradient) ? &gradient.values : &gradient.dense;
   if (part->node) *part = rn_Mul(scope, *part, factor);
   return gradient;
 }
 
-rn_gradient_t rn_gradient_unique(rn_scope_t* scope, rn_gradient_t gradient) {
+RN_API rn_gradient_t rn_gradient_unique(rn_scope_t* scope, rn_gradient_t gradient) {
   if (!rn_gradient_is_slices(gradient)) return gradient;
   rn_Unique_out_t unique = rn_Unique(scope, gradient.indices);
   gradient.values =
@@ -63,7 +64,7 @@ static rn_gradient_t add_all(rn_scope_t* scope, rn_gradient_t* all, int count, r
   return (rn_gradient_t){.dense = rn_AddN(scope, parts, count)};
 }
 
-rn_gradient_t rn_gradient_sum(rn_scope_t* scope, const rn_gradient_t* gradients, int count) {
+RN_API rn_gradient_t rn_gradient_sum(rn_scope_t* scope, const rn_gradient_t* gradients, int count) {
   rn_gradient_t none = {0}, few[8], *all = few;
   rn_edge_t few_parts[8], *parts = few_parts;
   rn_graph_t* graph = rn_scope_graph(scope);

@@ -305,9 +305,9 @@ const rn_attr_value_t* rn_node_attr(const rn_node_t* node, rn_str_t name) {
   return NULL;
 }
 
-int rn_node_output_count(const rn_node_t* node) { return node ? node->output_count : 0; }
+RN_API int rn_node_output_count(const rn_node_t* node) { return node ? node->output_count : 0; }
 
-int rn_edge_dtype(rn_edge_t edge) {
+RN_API int rn_edge_dtype(rn_edge_t edge) {
   if (!edge.node || edge.index < 0 || edge.index >= edge.node->output_count) return RN_INVALID;
   return rn_dtype_base(edge.node->outputs[edge.index].dtype);
 }

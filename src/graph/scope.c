@@ -67,9 +67,11 @@ static rn_scope_t* new_scope(rn_graph_t* graph, rn_scope_t* parent) {
   return scope;
 }
 
-rn_scope_t* rn_scope_create(rn_graph_t* graph) { return graph ? new_scope(graph, NULL) : NULL; }
+RN_API rn_scope_t* rn_scope_create(rn_graph_t* graph) {
+  return graph ? new_scope(graph, NULL) : NULL;
+}
 
-rn_scope_t* rn_scope_with_graph(void) {
+RN_API rn_scope_t* rn_scope_with_graph(void) {
   rn_graph_t* graph = NULL;
   rn_status_free(rn_graph_create(rn_allocator_default(), &graph));
   rn_scope_t* scope = rn_scope_create(graph);
@@ -101,7 +103,7 @@ static rn_status_t claim_prefix(rn_scope_t* scope, rn_str_t name) {
   return rn_strbuf_status(&scope->prefix);
 }
 
-rn_scope_t* rn_scope_child(rn_scope_t* parent, const char* name) {
+RN_API rn_scope_t* rn_scope_child(rn_scope_t* parent, const char* name) {
   if (!parent) return NULL;
   rn_scope_t* scope = new_scope(parent->graph, parent);
   if (!scope) {
@@ -166,7 +168,7 @@ static void reset(rn_scope_t* scope) {
   rn_arena_rewind(&scope->scratch, scope->mark);
 }
 
-void rn_scope_destroy(rn_scope_t* scope) {
+RN_API void rn_scope_destroy(rn_scope_t* scope) {
   if (!scope) return;
   reset(scope);
   if (scope->context) scope->free_context(scope->allocator, scope->context);
@@ -185,35 +187,35 @@ void rn_scope_destroy(rn_scope_t* scope) {
   RN_FREE(scope->allocator, scope);
 }
 
-void rn_scope_set_device(rn_scope_t* scope, const char* device) {
+RN_API void rn_scope_set_device(rn_scope_t* scope, const char* device) {
   if (!scope) return;
   set_text(&scope->device, device);
   check(scope, rn_strbuf_status(&scope->device));
 }
 
-void rn_scope_add_control(rn_scope_t* scope, rn_node_t* node) {
+RN_API void rn_scope_add_control(rn_scope_t* scope, rn_node_t* node) {
   if (scope) check(scope, rn_vec_push(&scope->controls, scope->allocator, node));
 }
 
-void rn_scope_clear_controls(rn_scope_t* scope) {
+RN_API void rn_scope_clear_controls(rn_scope_t* scope) {
   if (scope) scope->controls.count = 0;
 }
 
-void rn_scope_name_next(rn_scope_t* scope, const char* name) {
+RN_API void rn_scope_name_next(rn_scope_t* scope, const char* name) {
   if (!scope) return;
   set_text(&scope->next_name, name);
   check(scope, rn_strbuf_status(&scope->next_name));
 }
 
-rn_graph_t* rn_scope_graph(rn_scope_t* scope) { return scope ? scope->graph : NULL; }
+RN_API rn_graph_t* rn_scope_graph(rn_scope_t* scope) { return scope ? scope->graph : NULL; }
 
-bool rn_scope_ok(const rn_scope_t* scope) { return scope && rn_ok(scope->root->error); }
+RN_API bool rn_scope_ok(const rn_scope_t* scope) { return scope && rn_ok(scope->root->error); }
 
-int rn_scope_code(const rn_scope_t* scope) {
+RN_API int rn_scope_code(const rn_scope_t* scope) {
   return scope ? (int)rn_status_code(scope->root->error) : (int)RN_CODE_INVALID_ARGUMENT;
 }
 
-const char* rn_scope_message(const rn_scope_t* scope) {
+RN_API const char* rn_scope_message(const rn_scope_t* scope) {
   return scope ? rn_status_message(scope->root->error) : "no scope";
 }
 
@@ -236,7 +238,7 @@ rn_str_t rn_scope_device(const rn_scope_t* scope) { return rn_strbuf_view(&scope
 
 rn_arena_t* rn_scope_scratch(rn_scope_t* scope) { return &scope->scratch; }
 
-void rn_op_begin(rn_scope_t* scope, const char* op) {
+RN_API void rn_op_begin(rn_scope_t* scope, const char* op) {
   if (!rn_scope_ok(scope)) return;
   reset(scope);
   check(scope, rn_arena_str(&scope->scratch, rn_str(op), &scope->op));
@@ -251,13 +253,13 @@ bool rn_scope_can_add(rn_scope_t* scope) {
   return scope->is_building;
 }
 
-void rn_op_input(rn_scope_t* scope, rn_edge_t input) {
+RN_API void rn_op_input(rn_scope_t* scope, rn_edge_t input) {
   if (!rn_scope_can_add(scope)) return;
   check(scope, rn_vec_push(&scope->inputs, scope->allocator, map_input(scope, input)));
   check(scope, rn_vec_push(&scope->arg_lengths, scope->allocator, RN_ARG_SINGLE));
 }
 
-void rn_op_input_list(rn_scope_t* scope, const rn_edge_t* inputs, int count) {
+RN_API void rn_op_input_list(rn_scope_t* scope, const rn_edge_t* inputs, int count) {
   if (!rn_scope_can_add(scope)) return;
   if (count < 0) {
     rn_scope_fail(scope, rn_invalid_argument("A list of %d inputs", count));
@@ -269,7 +271,7 @@ void rn_op_input_list(rn_scope_t* scope, const rn_edge_t* inputs, int count) {
   check(scope, rn_vec_push(&scope->arg_lengths, scope->allocator, count));
 }
 
-void rn_op_control(rn_scope_t* scope, rn_node_t* node) {
+RN_API void rn_op_control(rn_scope_t* scope, rn_node_t* node) {
   if (rn_scope_can_add(scope))
     check(scope, rn_vec_push(&scope->op_controls, scope->allocator, node));
 }
@@ -329,7 +331,7 @@ static rn_status_t add_gathered(rn_scope_t* scope, rn_node_t** out_node) {
   return rn_graph_add_unique(scope->graph, &spec, out_node);
 }
 
-rn_node_t* rn_op_finish(rn_scope_t* scope) {
+RN_API rn_node_t* rn_op_finish(rn_scope_t* scope) {
   rn_node_t* node = NULL;
   if (!scope || !rn_scope_can_add(scope)) return NULL;
   check(scope, add_gathered(scope, &node));

@@ -27,34 +27,34 @@ static void add(rn_scope_t* scope, const char* name, rn_status_t status, rn_attr
   }
 }
 
-void rn_op_attr_string(rn_scope_t* scope, const char* name, const char* value) {
+RN_API void rn_op_attr_string(rn_scope_t* scope, const char* name, const char* value) {
   if (!rn_scope_can_add(scope)) return;
   rn_attr_value_t attr = {.kind = RN_ATTR_STRING};
   rn_status_t status = rn_arena_str(rn_scope_scratch(scope), rn_str(value), &attr.s);
   add(scope, name, status, attr);
 }
 
-void rn_op_attr_int(rn_scope_t* scope, const char* name, int64_t value) {
+RN_API void rn_op_attr_int(rn_scope_t* scope, const char* name, int64_t value) {
   if (!rn_scope_can_add(scope)) return;
   add(scope, name, RN_OK, (rn_attr_value_t){.kind = RN_ATTR_INT, .i = value});
 }
 
-void rn_op_attr_float(rn_scope_t* scope, const char* name, float value) {
+RN_API void rn_op_attr_float(rn_scope_t* scope, const char* name, float value) {
   if (!rn_scope_can_add(scope)) return;
   add(scope, name, RN_OK, (rn_attr_value_t){.kind = RN_ATTR_FLOAT, .f = value});
 }
 
-void rn_op_attr_bool(rn_scope_t* scope, const char* name, bool value) {
+RN_API void rn_op_attr_bool(rn_scope_t* scope, const char* name, bool value) {
   if (!rn_scope_can_add(scope)) return;
   add(scope, name, RN_OK, (rn_attr_value_t){.kind = RN_ATTR_BOOL, .b = value});
 }
 
-void rn_op_attr_type(rn_scope_t* scope, const char* name, int dtype) {
+RN_API void rn_op_attr_type(rn_scope_t* scope, const char* name, int dtype) {
   if (!rn_scope_can_add(scope)) return;
   add(scope, name, RN_OK, (rn_attr_value_t){.kind = RN_ATTR_TYPE, .type = dtype});
 }
 
-void rn_op_attr_shape(rn_scope_t* scope, const char* name, const int64_t* dims, int rank) {
+RN_API void rn_op_attr_shape(rn_scope_t* scope, const char* name, const int64_t* dims, int rank) {
   if (!rn_scope_can_add(scope)) return;
   rn_attr_value_t attr = {.kind = RN_ATTR_SHAPE};
   rn_status_t status = copy_shape(scope, dims, rank, &attr.shape);
@@ -76,8 +76,8 @@ static rn_status_t make_tensor(rn_scope_t* scope, int dtype, rn_shape_t shape, c
   return RN_OK;
 }
 
-void rn_op_attr_tensor(rn_scope_t* scope, const char* name, int dtype, const int64_t* dims,
-                       int rank, const void* data) {
+RN_API void rn_op_attr_tensor(rn_scope_t* scope, const char* name, int dtype, const int64_t* dims,
+                              int rank, const void* data) {
   if (!rn_scope_can_add(scope)) return;
   rn_attr_value_t attr = {.kind = RN_ATTR_TENSOR};
   rn_status_t status = make_tensor(scope, dtype, (rn_shape_t){rank, dims}, data, &attr.tensor);
@@ -91,7 +91,7 @@ static rn_status_t make_func(rn_scope_t* scope, const char* name, const rn_func_
   return rn_arena_str(rn_scope_scratch(scope), rn_str(name), &func->name);
 }
 
-void rn_op_attr_func(rn_scope_t* scope, const char* name, const char* function) {
+RN_API void rn_op_attr_func(rn_scope_t* scope, const char* name, const char* function) {
   if (!rn_scope_can_add(scope)) return;
   rn_attr_value_t attr = {.kind = RN_ATTR_FUNC};
   rn_status_t status = make_func(scope, function, &attr.func);
@@ -102,21 +102,24 @@ static rn_attr_value_t list_of(rn_attr_kind_t kind, int count, const void* items
   return (rn_attr_value_t){.kind = (uint8_t)kind, .is_list = true, .count = count, .list_i = items};
 }
 
-void rn_op_attr_int_list(rn_scope_t* scope, const char* name, const int64_t* values, int count) {
+RN_API void rn_op_attr_int_list(rn_scope_t* scope, const char* name, const int64_t* values,
+                                int count) {
   if (!rn_scope_can_add(scope)) return;
   void* copy = NULL;
   rn_status_t status = copy_array(scope, values, count, sizeof *values, &copy);
   add(scope, name, status, list_of(RN_ATTR_INT, count, copy));
 }
 
-void rn_op_attr_float_list(rn_scope_t* scope, const char* name, const float* values, int count) {
+RN_API void rn_op_attr_float_list(rn_scope_t* scope, const char* name, const float* values,
+                                  int count) {
   if (!rn_scope_can_add(scope)) return;
   void* copy = NULL;
   rn_status_t status = copy_array(scope, values, count, sizeof *values, &copy);
   add(scope, name, status, list_of(RN_ATTR_FLOAT, count, copy));
 }
 
-void rn_op_attr_bool_list(rn_scope_t* scope, const char* name, const bool* values, int count) {
+RN_API void rn_op_attr_bool_list(rn_scope_t* scope, const char* name, const bool* values,
+                                 int count) {
   if (!rn_scope_can_add(scope)) return;
   void* copy = NULL;
   rn_status_t status = copy_array(scope, values, count, sizeof *values, &copy);
@@ -125,15 +128,16 @@ void rn_op_attr_bool_list(rn_scope_t* scope, const char* name, const bool* value
 
 _Static_assert(sizeof(int) == sizeof(rn_dtype_t), "lists of types are lists of ints");
 
-void rn_op_attr_type_list(rn_scope_t* scope, const char* name, const int* values, int count) {
+RN_API void rn_op_attr_type_list(rn_scope_t* scope, const char* name, const int* values,
+                                 int count) {
   if (!rn_scope_can_add(scope)) return;
   void* copy = NULL;
   rn_status_t status = copy_array(scope, values, count, sizeof *values, &copy);
   add(scope, name, status, list_of(RN_ATTR_TYPE, count, copy));
 }
 
-void rn_op_attr_string_list(rn_scope_t* scope, const char* name, const char* const* values,
-                            int count) {
+RN_API void rn_op_attr_string_list(rn_scope_t* scope, const char* name, const char* const* values,
+                                   int count) {
   if (!rn_scope_can_add(scope)) return;
   rn_str_t* copy = NULL;
   rn_status_t status = count < 0 ? rn_invalid_argument("A list of %d values", count)
@@ -144,8 +148,8 @@ void rn_op_attr_string_list(rn_scope_t* scope, const char* name, const char* con
   add(scope, name, status, list_of(RN_ATTR_STRING, count, copy));
 }
 
-void rn_op_attr_shape_list(rn_scope_t* scope, const char* name, const int64_t* const* dims,
-                           const int* ranks, int count) {
+RN_API void rn_op_attr_shape_list(rn_scope_t* scope, const char* name, const int64_t* const* dims,
+                                  const int* ranks, int count) {
   if (!rn_scope_can_add(scope)) return;
   rn_shape_t* copy = NULL;
   rn_status_t status = count < 0 ? rn_invalid_argument("A list of %d values", count)
@@ -156,8 +160,8 @@ void rn_op_attr_shape_list(rn_scope_t* scope, const char* name, const int64_t* c
   add(scope, name, status, list_of(RN_ATTR_SHAPE, count, copy));
 }
 
-void rn_op_attr_func_list(rn_scope_t* scope, const char* name, const char* const* functions,
-                          int count) {
+RN_API void rn_op_attr_func_list(rn_scope_t* scope, const char* name, const char* const* functions,
+                                 int count) {
   if (!rn_scope_can_add(scope)) return;
   const rn_func_attr_t** copy = NULL;
   rn_status_t status = count < 0 ? rn_invalid_argument("A list of %d values", count)
@@ -167,22 +171,23 @@ void rn_op_attr_func_list(rn_scope_t* scope, const char* name, const char* const
   add(scope, name, status, list_of(RN_ATTR_FUNC, count, copy));
 }
 
-rn_edge_t rn_const(rn_scope_t* scope, int dtype, const int64_t* dims, int rank, const void* data) {
+RN_API rn_edge_t rn_const(rn_scope_t* scope, int dtype, const int64_t* dims, int rank,
+                          const void* data) {
   rn_op_begin(scope, "Const");
   rn_op_attr_type(scope, "dtype", dtype);
   rn_op_attr_tensor(scope, "value", dtype, dims, rank, data);
   return (rn_edge_t){rn_op_finish(scope), 0};
 }
 
-rn_edge_t rn_const_float(rn_scope_t* scope, float value) {
+RN_API rn_edge_t rn_const_float(rn_scope_t* scope, float value) {
   return rn_const(scope, RN_FLOAT, NULL, 0, &value);
 }
 
-rn_edge_t rn_const_int32(rn_scope_t* scope, int32_t value) {
+RN_API rn_edge_t rn_const_int32(rn_scope_t* scope, int32_t value) {
   return rn_const(scope, RN_INT32, NULL, 0, &value);
 }
 
-rn_edge_t rn_const_int32_list(rn_scope_t* scope, const int32_t* values, int count) {
+RN_API rn_edge_t rn_const_int32_list(rn_scope_t* scope, const int32_t* values, int count) {
   int64_t dim = count;
   return rn_const(scope, RN_INT32, &dim, 1, values);
 }
@@ -262,7 +267,7 @@ static bool convert(int dtype, double value, void* out) {
 #undef CONVERT
 }
 
-rn_edge_t rn_const_scalar(rn_scope_t* scope, int dtype, double value) {
+RN_API rn_edge_t rn_const_scalar(rn_scope_t* scope, int dtype, double value) {
   _Alignas(16) char bytes[16] = {0};
   if (!rn_scope_ok(scope)) return RN_NO_EDGE;
   if (!convert(dtype, value, bytes)) {

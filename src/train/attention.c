@@ -9,8 +9,8 @@ static rn_edge_t masked(rn_scope_t* s, rn_edge_t scores, rn_edge_t mask) {
   return rn_SelectV2(s, mask, scores, rn_like(s, scores, -INFINITY));
 }
 
-rn_attended_t rn_dot_product_attention_(rn_scope_t* scope, rn_edge_t q, rn_edge_t k, rn_edge_t v,
-                                        rn_attention_options_t options) {
+RN_API rn_attended_t rn_dot_product_attention_(rn_scope_t* scope, rn_edge_t q, rn_edge_t k,
+                                               rn_edge_t v, rn_attention_options_t options) {
   rn_attended_t result = {0};
   const char* name = options.name ? options.name : "attention";
   if (!rn_is_edge(scope, q, name, "the query") || !rn_is_edge(scope, k, name, "the key") ||
@@ -59,8 +59,8 @@ static rn_scope_t* begin(rn_scope_t* scope, const char* name, const char* fallba
   return s;
 }
 
-rn_attended_t rn_luong_attention_(rn_scope_t* scope, rn_edge_t query, rn_edge_t memory,
-                                  rn_attention_options_t options) {
+RN_API rn_attended_t rn_luong_attention_(rn_scope_t* scope, rn_edge_t query, rn_edge_t memory,
+                                         rn_attention_options_t options) {
   rn_scope_t* s = begin(scope, options.name, "luong_attention", query, memory);
   rn_attended_t result = {0};
   if (rn_scope_ok(s)) {
@@ -81,8 +81,8 @@ rn_attended_t rn_luong_attention_(rn_scope_t* scope, rn_edge_t query, rn_edge_t 
   return result;
 }
 
-rn_attended_t rn_bahdanau_attention_(rn_scope_t* scope, rn_edge_t query, rn_edge_t memory,
-                                     int64_t units, rn_attention_options_t options) {
+RN_API rn_attended_t rn_bahdanau_attention_(rn_scope_t* scope, rn_edge_t query, rn_edge_t memory,
+                                            int64_t units, rn_attention_options_t options) {
   rn_scope_t* s = begin(scope, options.name, "bahdanau_attention", query, memory);
   rn_attended_t result = {0};
   if (rn_scope_ok(s)) {

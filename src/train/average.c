@@ -22,8 +22,8 @@ static rn_node_t* assign_corrected(rn_scope_t* s, const rn_var_t* v, rn_edge_t v
   return rn_var_assign(s, v, rn_RealDiv(s, mean, factor));
 }
 
-rn_node_t* rn_assign_moving_average(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value,
-                                    rn_edge_t decay, bool zero_debias) {
+RN_API rn_node_t* rn_assign_moving_average(rn_scope_t* scope, const rn_var_t* variable,
+                                           rn_edge_t value, rn_edge_t decay, bool zero_debias) {
   if (!rn_is_edge(scope, value, "rn_assign_moving_average", "the value") ||
       !rn_is_edge(scope, decay, "rn_assign_moving_average", "the decay"))
     return NULL;
@@ -50,8 +50,8 @@ static rn_edge_t decay_of(rn_scope_t* s, float decay, rn_edge_t num_updates) {
   return rn_Minimum(s, most, young);
 }
 
-rn_node_t* rn_average_variables_(rn_scope_t* scope, const rn_var_t* const* variables, int count,
-                                 float decay, rn_average_options_t options) {
+RN_API rn_node_t* rn_average_variables_(rn_scope_t* scope, const rn_var_t* const* variables,
+                                        int count, float decay, rn_average_options_t options) {
   const rn_collected_t* items = NULL;
   if (!rn_scope_ok(scope)) return NULL;
   if (!variables) count = rn_collection(scope, RN_TRAINABLE_VARIABLES, &items);
@@ -78,6 +78,7 @@ rn_node_t* rn_average_variables_(rn_scope_t* scope, const rn_var_t* const* varia
   return all;
 }
 
-const rn_var_t* rn_average_of(rn_scope_t* scope, const rn_var_t* variable, const char* name) {
+RN_API const rn_var_t* rn_average_of(rn_scope_t* scope, const rn_var_t* variable,
+                                     const char* name) {
   return rn_slot(scope, variable, name ? name : NAME, 0);
 }

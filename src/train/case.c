@@ -96,9 +96,9 @@ static bool finish(rn_scope_t* scope, rn_scope_t* here, size_t before, rn_edge_t
   return rn_scope_ok(scope);
 }
 
-bool rn_case_(rn_scope_t* scope, const rn_edge_t* predicates, const rn_branch_t* branches,
-              int branch_count, const rn_branch_t* otherwise, rn_edge_t* out, int count,
-              rn_cond_options_t options) {
+RN_API bool rn_case_(rn_scope_t* scope, const rn_edge_t* predicates, const rn_branch_t* branches,
+                     int branch_count, const rn_branch_t* otherwise, rn_edge_t* out, int count,
+                     rn_cond_options_t options) {
   if (!check(scope, "case", branches, branch_count, otherwise, out, count)) return false;
   if (!predicates) rn_refuse(scope, "case: the predicates are missing");
   for (int b = 0; predicates && b < branch_count; ++b)
@@ -147,9 +147,9 @@ static bool call_one(rn_scope_t* scope, rn_edge_t index, const rn_branch_t* bran
   return rn_scope_ok(scope);
 }
 
-bool rn_switch_case_(rn_scope_t* scope, rn_edge_t index, const rn_branch_t* branches,
-                     int branch_count, const rn_branch_t* otherwise, rn_edge_t* out, int count,
-                     rn_cond_options_t options) {
+RN_API bool rn_switch_case_(rn_scope_t* scope, rn_edge_t index, const rn_branch_t* branches,
+                            int branch_count, const rn_branch_t* otherwise, rn_edge_t* out,
+                            int count, rn_cond_options_t options) {
   if (!check(scope, "switch_case", branches, branch_count, otherwise, out, count) ||
       !check_index(scope, index))
     return false;

@@ -165,26 +165,26 @@ static void wrap(const rn_cell_t* cell, rn_cell_t* out) {
   memcpy(out->state_units, cell->state_units, sizeof out->state_units);
 }
 
-rn_cell_t rn_dropout_cell_(const rn_cell_t* cell, rn_cell_t options) {
+RN_API rn_cell_t rn_dropout_cell_(const rn_cell_t* cell, rn_cell_t options) {
   wrap(cell, &options);
   options.step = cell ? dropout_step : NULL;
   return options;
 }
 
-rn_cell_t rn_residual_cell(const rn_cell_t* cell) {
+RN_API rn_cell_t rn_residual_cell(const rn_cell_t* cell) {
   rn_cell_t around = {.step = cell ? residual_step : NULL};
   wrap(cell, &around);
   return around;
 }
 
-rn_cell_t rn_rnn_cell_(rn_cell_t cell) {
+RN_API rn_cell_t rn_rnn_cell_(rn_cell_t cell) {
   cell.step = rnn_step;
   cell.state_count = 1;
   cell.state_units[0] = cell.units;
   return cell;
 }
 
-rn_cell_t rn_lstm_cell_(rn_cell_t cell) {
+RN_API rn_cell_t rn_lstm_cell_(rn_cell_t cell) {
   cell.step = lstm_step;
   cell.state_count = 2;
   cell.state_units[0] = cell.state_units[1] = cell.units;
@@ -192,14 +192,14 @@ rn_cell_t rn_lstm_cell_(rn_cell_t cell) {
   return cell;
 }
 
-rn_cell_t rn_gru_cell_(rn_cell_t cell) {
+RN_API rn_cell_t rn_gru_cell_(rn_cell_t cell) {
   cell.step = gru_step;
   cell.state_count = 1;
   cell.state_units[0] = cell.units;
   return cell;
 }
 
-rn_cell_t rn_stacked_cells(const rn_cell_t* cells, int count) {
+RN_API rn_cell_t rn_stacked_cells(const rn_cell_t* cells, int count) {
   rn_cell_t stack = {.step = stack_step, .inner = cells, .inner_count = cells ? count : 0};
   for (int i = 0; i < stack.inner_count; ++i) {
     stack.units = cells[i].units;
@@ -210,8 +210,8 @@ rn_cell_t rn_stacked_cells(const rn_cell_t* cells, int count) {
   return stack;
 }
 
-void rn_zero_states(rn_scope_t* scope, const rn_cell_t* cell, rn_edge_t batch, int dtype,
-                    rn_edge_t* out_states) {
+RN_API void rn_zero_states(rn_scope_t* scope, const rn_cell_t* cell, rn_edge_t batch, int dtype,
+                           rn_edge_t* out_states) {
   if (!rn_scope_ok(scope) || !cell || !out_states) return;
   for (int i = 0; i < cell->state_count; ++i) {
     rn_edge_t dims[2] = {batch, rn_const_scalar(scope, RN_INT32, (double)cell->state_units[i])};

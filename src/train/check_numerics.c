@@ -81,7 +81,7 @@ static rn_status_t collect(walk_t* w, const rn_edge_t* ys, int count, edges_t* o
   return RN_OK;
 }
 
-rn_node_t* rn_add_check_numerics(rn_scope_t* scope, const rn_edge_t* ys, int count) {
+RN_API rn_node_t* rn_add_check_numerics(rn_scope_t* scope, const rn_edge_t* ys, int count) {
   if (!rn_scope_ok(scope)) return NULL;
   walk_t walk = {.graph = rn_scope_graph(scope), .allocator = rn_allocator_default()};
   edges_t edges = {0};

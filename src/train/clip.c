@@ -2,12 +2,12 @@
 #include "runnel/train.h"
 #include "train/words.h"
 
-rn_edge_t rn_clip_by_value(rn_scope_t* s, rn_edge_t x, rn_edge_t min, rn_edge_t max) {
+RN_API rn_edge_t rn_clip_by_value(rn_scope_t* s, rn_edge_t x, rn_edge_t min, rn_edge_t max) {
   if (!rn_is_edge(s, x, "rn_clip_by_value", "x")) return RN_NO_EDGE;
   return rn_Maximum(s, rn_Minimum(s, x, max), min);
 }
 
-rn_edge_t rn_clip_by_norm(rn_scope_t* s, rn_edge_t x, rn_edge_t limit) {
+RN_API rn_edge_t rn_clip_by_norm(rn_scope_t* s, rn_edge_t x, rn_edge_t limit) {
   if (!rn_is_edge(s, x, "rn_clip_by_norm", "x")) return RN_NO_EDGE;
   rn_edge_t squares = rn_sum_all(s, rn_Mul(s, x, x));
   rn_edge_t is_positive = rn_Greater(s, squares, rn_like(s, x, 0));
@@ -17,7 +17,7 @@ rn_edge_t rn_clip_by_norm(rn_scope_t* s, rn_edge_t x, rn_edge_t limit) {
   return rn_RealDiv(s, rn_Mul(s, x, limit), rn_Maximum(s, norm, limit));
 }
 
-rn_edge_t rn_clip_by_average_norm(rn_scope_t* s, rn_edge_t x, rn_edge_t limit) {
+RN_API rn_edge_t rn_clip_by_average_norm(rn_scope_t* s, rn_edge_t x, rn_edge_t limit) {
   if (!rn_is_edge(s, x, "rn_clip_by_average_norm", "x")) return RN_NO_EDGE;
   rn_edge_t elements = rn_as(s, rn_Size(s, x), rn_edge_dtype(x));
   rn_edge_t inverse = rn_Rsqrt(s, rn_sum_all(s, rn_Mul(s, x, x)));
@@ -26,7 +26,7 @@ rn_edge_t rn_clip_by_average_norm(rn_scope_t* s, rn_edge_t x, rn_edge_t limit) {
   return rn_Mul(s, rn_Mul(s, x, limit), factor);
 }
 
-rn_edge_t rn_global_norm(rn_scope_t* s, const rn_gradient_t* gradients, int count) {
+RN_API rn_edge_t rn_global_norm(rn_scope_t* s, const rn_gradient_t* gradients, int count) {
   if (!rn_scope_ok(s)) return RN_NO_EDGE;
   if (count < 0 || (count > 0 && !gradients)) {
     rn_refuse(s, "rn_global_norm: the list of gradients is NULL");
@@ -73,7 +73,8 @@ static rn_edge_t clip_one(rn_scope_t* s, rn_clip_t clip, rn_edge_t x) {
   }
 }
 
-void rn_clip_gradients(rn_scope_t* scope, rn_clip_t clip, rn_gradient_t* gradients, int count) {
+RN_API void rn_clip_gradients(rn_scope_t* scope, rn_clip_t clip, rn_gradient_t* gradients,
+                              int count) {
   if (clip.kind == RN_CLIP_NOTHING || !rn_scope_ok(scope) || count <= 0) return;
   if (!gradients || !(clip.limit > 0)) {
     rn_refuse(scope, gradients ? "rn_clip_gradients: the limit must be above 0"

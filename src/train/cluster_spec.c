@@ -182,28 +182,28 @@ rn_status_t rn_cluster_create(rn_allocator_t allocator, rn_str_t text, bool is_c
   return RN_OK;
 }
 
-void rn_cluster_destroy(rn_cluster_t* cluster) {
+RN_API void rn_cluster_destroy(rn_cluster_t* cluster) {
   if (!cluster) return;
   rn_vec_free(&cluster->tasks, cluster->allocator);
   rn_arena_clear(&cluster->arena);
   RN_FREE(cluster->allocator, cluster);
 }
 
-int rn_cluster_count(const rn_cluster_t* cluster, const char* job) {
+RN_API int rn_cluster_count(const rn_cluster_t* cluster, const char* job) {
   int count = 0;
   for (size_t i = 0; cluster && job && i < cluster->tasks.count; ++i)
     count += rn_str_is(cluster->tasks.items[i].job, job);
   return count;
 }
 
-const char* rn_cluster_address(const rn_cluster_t* cluster, const char* job, int task) {
+RN_API const char* rn_cluster_address(const rn_cluster_t* cluster, const char* job, int task) {
   for (size_t i = 0; cluster && job && i < cluster->tasks.count; ++i)
     if (cluster->tasks.items[i].index == task && rn_str_is(cluster->tasks.items[i].job, job))
       return cluster->tasks.items[i].address.data;
   return NULL;
 }
 
-const char* rn_cluster_own_job(const rn_cluster_t* cluster) {
+RN_API const char* rn_cluster_own_job(const rn_cluster_t* cluster) {
   return cluster ? cluster->job : NULL;
 }
-int rn_cluster_own_task(const rn_cluster_t* cluster) { return cluster ? cluster->task : -1; }
+RN_API int rn_cluster_own_task(const rn_cluster_t* cluster) { return cluster ? cluster->task : -1; }

@@ -66,8 +66,8 @@ static void call(rn_choice_t* choice, rn_edge_t predicate, rn_edge_t* out) {
   rn_choice_finish(choice, &call, out);
 }
 
-bool rn_cond_(rn_scope_t* scope, rn_edge_t predicate, rn_branch_t then, rn_branch_t otherwise,
-              rn_edge_t* out, int count, rn_cond_options_t options) {
+RN_API bool rn_cond_(rn_scope_t* scope, rn_edge_t predicate, rn_branch_t then,
+                     rn_branch_t otherwise, rn_edge_t* out, int count, rn_cond_options_t options) {
   for (int i = 0; out && i < count; ++i) out[i] = RN_NO_EDGE;
   if (!rn_scope_ok(scope)) return false;
   if (!then.build || !otherwise.build || !out || count <= 0) {

@@ -35,7 +35,7 @@ static void release(rn_coordinator_t* c) {
   RN_FREE(c->allocator, c);
 }
 
-rn_coordinator_t* rn_coordinator_create(void) {
+RN_API rn_coordinator_t* rn_coordinator_create(void) {
   rn_coordinator_t* c = NULL;
   rn_status_t status = RN_NEW(rn_allocator_default(), &c);
   if (!rn_ok(status)) {
@@ -49,13 +49,13 @@ rn_coordinator_t* rn_coordinator_create(void) {
   return c;
 }
 
-void rn_coordinator_destroy(rn_coordinator_t* c) {
+RN_API void rn_coordinator_destroy(rn_coordinator_t* c) {
   if (!c) return;
   rn_coordinator_request_stop(c);
   release(c);
 }
 
-bool rn_coordinator_should_stop(const rn_coordinator_t* c) {
+RN_API bool rn_coordinator_should_stop(const rn_coordinator_t* c) {
   return !c || atomic_load_explicit(&c->should_stop, memory_order_acquire);
 }
 
@@ -64,14 +64,14 @@ static void stop_locked(rn_coordinator_t* c) {
   rn_cond_broadcast(&c->changed);
 }
 
-void rn_coordinator_request_stop(rn_coordinator_t* c) {
+RN_API void rn_coordinator_request_stop(rn_coordinator_t* c) {
   if (!c) return;
   rn_mutex_lock(&c->mutex);
   stop_locked(c);
   rn_mutex_unlock(&c->mutex);
 }
 
-void rn_coordinator_report(rn_coordinator_t* c, int code, const char* message) {
+RN_API void rn_coordinator_report(rn_coordinator_t* c, int code, const char* message) {
   if (!c) return;
   bool is_error = code != RN_CODE_OK && code != RN_CODE_OUT_OF_RANGE && code != RN_CODE_CANCELLED;
   rn_mutex_lock(&c->mutex);
@@ -90,7 +90,7 @@ static int64_t deadline_in(double seconds) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + (int64_t)(limit * 1e9);
 }
 
-bool rn_coordinator_wait_for_stop(rn_coordinator_t* c, double seconds) {
+RN_API bool rn_coordinator_wait_for_stop(rn_coordinator_t* c, double seconds) {
   if (!c) return true;
   int64_t deadline = deadline_in(seconds);
   bool in_time = true;
@@ -143,8 +143,9 @@ static rn_status_t start(rn_coordinator_t* c, const worker_t* spec) {
   return rn_resource_exhausted("No thread for '%s'", spec->name);
 }
 
-bool rn_coordinator_start(rn_coordinator_t* c, const char* name,
-                          void (*body)(rn_coordinator_t* coordinator, void* arg), void* arg) {
+RN_API bool rn_coordinator_start(rn_coordinator_t* c, const char* name,
+                                 void (*body)(rn_coordinator_t* coordinator, void* arg),
+                                 void* arg) {
   if (!c) return false;
   worker_t spec = {.coordinator = c, .body = body, .arg = arg};
   size_t size = name ? strlen(name) : 0;
@@ -157,7 +158,7 @@ bool rn_coordinator_start(rn_coordinator_t* c, const char* name,
   return false;
 }
 
-int rn_coordinator_join(rn_coordinator_t* c, double grace_seconds) {
+RN_API int rn_coordinator_join(rn_coordinator_t* c, double grace_seconds) {
   if (!c) return RN_CODE_OK;
   bool in_time = true;
   rn_mutex_lock(&c->mutex);
@@ -173,6 +174,6 @@ int rn_coordinator_join(rn_coordinator_t* c, double grace_seconds) {
   return code;
 }
 
-const char* rn_coordinator_message(const rn_coordinator_t* c) {
+RN_API const char* rn_coordinator_message(const rn_coordinator_t* c) {
   return c ? rn_status_message(c->joined) : "";
 }

@@ -33,7 +33,7 @@ static rn_status_t make_setter(rn_store_t* store, const rn_spread_options_t* opt
   return RN_OK;
 }
 
-void rn_spread_variables_(rn_scope_t* scope, rn_spread_options_t options) {
+RN_API void rn_spread_variables_(rn_scope_t* scope, rn_spread_options_t options) {
   rn_store_t* store = rn_store_of(scope);
   if (!store) return;
   rn_setter_t* setter = NULL;

@@ -3,8 +3,8 @@
 
 #include "train/layer.h"
 
-rn_edge_t rn_embedding_(rn_scope_t* scope, rn_edge_t ids, int64_t count, int64_t size,
-                        rn_layer_options_t options) {
+RN_API rn_edge_t rn_embedding_(rn_scope_t* scope, rn_edge_t ids, int64_t count, int64_t size,
+                               rn_layer_options_t options) {
   rn_scope_t* s = rn_layer_begin(scope, options.name, "embedding", ids);
   if (!s) return RN_NO_EDGE;
   if (count <= 0 || size <= 0)
@@ -20,9 +20,9 @@ rn_edge_t rn_embedding_(rn_scope_t* scope, rn_edge_t ids, int64_t count, int64_t
   return rows;
 }
 
-bool rn_partitioned_variable(rn_scope_t* scope, const char* name, int64_t rows, int64_t columns,
-                             rn_initializer_t initializer, int part_count,
-                             const rn_var_t** out_parts) {
+RN_API bool rn_partitioned_variable(rn_scope_t* scope, const char* name, int64_t rows,
+                                    int64_t columns, rn_initializer_t initializer, int part_count,
+                                    const rn_var_t** out_parts) {
   if (!rn_scope_ok(scope)) return false;
   if (!name || part_count <= 0 || !out_parts || rows < part_count) {
     rn_refuse(scope, "Variable %s: %lld rows in %d parts", name ? name : "", (long long)rows,
@@ -88,8 +88,8 @@ static rn_edge_t look_up_parts(rn_scope_t* s, const rn_var_t* const* parts, int 
   return rn_Reshape(s, stitched, rn_ConcatV2(s, ends, 2, rn_const_int32(s, 0)));
 }
 
-rn_edge_t rn_embedding_lookup(rn_scope_t* scope, const rn_var_t* const* parts, int part_count,
-                              rn_edge_t ids, bool by_division) {
+RN_API rn_edge_t rn_embedding_lookup(rn_scope_t* scope, const rn_var_t* const* parts,
+                                     int part_count, rn_edge_t ids, bool by_division) {
   if (!rn_is_edge(scope, ids, "embedding_lookup", "the list of ids")) return RN_NO_EDGE;
   bool is_whole = part_count > 0 && parts;
   for (int i = 0; is_whole && i < part_count; ++i) is_whole = parts[i] && parts[i]->rank > 0;

@@ -109,55 +109,55 @@ MAKER(make_identity) {
   return rn_Mul(s, rn_Cast(s, ones, dtype), rn_const_scalar(s, dtype, self->a));
 }
 
-rn_initializer_t rn_init_constant(double value) {
+RN_API rn_initializer_t rn_init_constant(double value) {
   return (rn_initializer_t){.make = make_constant, .a = value};
 }
-rn_initializer_t rn_init_zeros(void) { return rn_init_constant(0); }
-rn_initializer_t rn_init_ones(void) { return rn_init_constant(1); }
-rn_initializer_t rn_init_values(const void* data) {
+RN_API rn_initializer_t rn_init_zeros(void) { return rn_init_constant(0); }
+RN_API rn_initializer_t rn_init_ones(void) { return rn_init_constant(1); }
+RN_API rn_initializer_t rn_init_values(const void* data) {
   return (rn_initializer_t){.make = make_values, .arg = data};
 }
-rn_initializer_t rn_init_uniform(double min, double max, int64_t seed) {
+RN_API rn_initializer_t rn_init_uniform(double min, double max, int64_t seed) {
   return (rn_initializer_t){.make = make_uniform, .a = min, .b = max, .seed = seed};
 }
-rn_initializer_t rn_init_normal(double mean, double deviation, int64_t seed) {
+RN_API rn_initializer_t rn_init_normal(double mean, double deviation, int64_t seed) {
   return (rn_initializer_t){.make = make_normal, .a = mean, .b = deviation, .seed = seed};
 }
-rn_initializer_t rn_init_truncated_normal(double mean, double deviation, int64_t seed) {
+RN_API rn_initializer_t rn_init_truncated_normal(double mean, double deviation, int64_t seed) {
   return (rn_initializer_t){.make = make_truncated, .a = mean, .b = deviation, .seed = seed};
 }
-rn_initializer_t rn_init_variance_scaling(double scale, rn_fan_t fan,
-                                          rn_distribution_t distribution, int64_t seed) {
+RN_API rn_initializer_t rn_init_variance_scaling(double scale, rn_fan_t fan,
+                                                 rn_distribution_t distribution, int64_t seed) {
   return (rn_initializer_t){
       .make = make_scaled, .a = scale, .seed = seed, .fan = fan, .distribution = distribution};
 }
-rn_initializer_t rn_init_glorot_uniform(int64_t seed) {
+RN_API rn_initializer_t rn_init_glorot_uniform(int64_t seed) {
   return rn_init_variance_scaling(1, RN_FAN_AVG, RN_UNIFORM, seed);
 }
-rn_initializer_t rn_init_glorot_normal(int64_t seed) {
+RN_API rn_initializer_t rn_init_glorot_normal(int64_t seed) {
   return rn_init_variance_scaling(1, RN_FAN_AVG, RN_TRUNCATED_NORMAL, seed);
 }
-rn_initializer_t rn_init_he_uniform(int64_t seed) {
+RN_API rn_initializer_t rn_init_he_uniform(int64_t seed) {
   return rn_init_variance_scaling(2, RN_FAN_IN, RN_UNIFORM, seed);
 }
-rn_initializer_t rn_init_he_normal(int64_t seed) {
+RN_API rn_initializer_t rn_init_he_normal(int64_t seed) {
   return rn_init_variance_scaling(2, RN_FAN_IN, RN_TRUNCATED_NORMAL, seed);
 }
-rn_initializer_t rn_init_lecun_uniform(int64_t seed) {
+RN_API rn_initializer_t rn_init_lecun_uniform(int64_t seed) {
   return rn_init_variance_scaling(1, RN_FAN_IN, RN_UNIFORM, seed);
 }
-rn_initializer_t rn_init_lecun_normal(int64_t seed) {
+RN_API rn_initializer_t rn_init_lecun_normal(int64_t seed) {
   return rn_init_variance_scaling(1, RN_FAN_IN, RN_TRUNCATED_NORMAL, seed);
 }
-rn_initializer_t rn_init_orthogonal(double gain, int64_t seed) {
+RN_API rn_initializer_t rn_init_orthogonal(double gain, int64_t seed) {
   return (rn_initializer_t){.make = make_orthogonal, .a = gain, .seed = seed};
 }
-rn_initializer_t rn_init_identity(double gain) {
+RN_API rn_initializer_t rn_init_identity(double gain) {
   return (rn_initializer_t){.make = make_identity, .a = gain};
 }
 
-rn_edge_t rn_initial_value(rn_scope_t* scope, rn_initializer_t initializer, const int64_t* dims,
-                           int rank, int dtype) {
+RN_API rn_edge_t rn_initial_value(rn_scope_t* scope, rn_initializer_t initializer,
+                                  const int64_t* dims, int rank, int dtype) {
   if (!rn_scope_ok(scope)) return RN_NO_EDGE;
   if (rank < 0 || rank > RN_MAX_RANK || (rank > 0 && !dims)) {
     rn_refuse(scope, "An initial value needs a known shape");
@@ -178,6 +178,6 @@ static rn_edge_t make_penalty(rn_scope_t* s, const rn_regularizer_t* self, rn_ed
   return l1.node ? l1 : l2.node ? l2 : rn_like(s, value, 0);
 }
 
-rn_regularizer_t rn_regularize(double l1, double l2) {
+RN_API rn_regularizer_t rn_regularize(double l1, double l2) {
   return (rn_regularizer_t){.make = make_penalty, .l1 = l1, .l2 = l2};
 }

@@ -7,7 +7,7 @@
 
 #define NO_EDGES ((rn_edges_t){0})
 
-rn_edge_t rn_const_strings(rn_scope_t* scope, const char* const* values, int count) {
+RN_API rn_edge_t rn_const_strings(rn_scope_t* scope, const char* const* values, int count) {
   if (!rn_scope_ok(scope)) return RN_NO_EDGE;
   int64_t dim = count;
   rn_shape_t shape = count < 0 ? RN_SHAPE_SCALAR : (rn_shape_t){1, &dim};
@@ -31,7 +31,7 @@ rn_edge_t rn_const_strings(rn_scope_t* scope, const char* const* values, int cou
   return (rn_edge_t){rn_op_finish(scope), 0};
 }
 
-rn_edge_t rn_limit_epochs(rn_scope_t* scope, rn_edge_t tensor, int64_t epochs) {
+RN_API rn_edge_t rn_limit_epochs(rn_scope_t* scope, rn_edge_t tensor, int64_t epochs) {
   if (!rn_is_edge(scope, tensor, "rn_limit_epochs", "the tensor")) return RN_NO_EDGE;
   if (epochs <= 0) {
     rn_refuse(scope, "rn_limit_epochs: num_epochs must be > 0 not %lld.", (long long)epochs);
@@ -75,7 +75,8 @@ static rn_edge_t produce(rn_scope_t* s, rn_edge_t tensor, const rn_producer_opti
   return queue;
 }
 
-rn_edge_t rn_input_producer_(rn_scope_t* scope, rn_edge_t tensor, rn_producer_options_t options) {
+RN_API rn_edge_t rn_input_producer_(rn_scope_t* scope, rn_edge_t tensor,
+                                    rn_producer_options_t options) {
   if (!rn_is_edge(scope, tensor, "rn_input_producer", "the tensor")) return RN_NO_EDGE;
   rn_scope_t* s = rn_part(scope, options.name, "input_producer");
   rn_edge_t queue = s ? produce(s, tensor, &options) : RN_NO_EDGE;
@@ -83,8 +84,8 @@ rn_edge_t rn_input_producer_(rn_scope_t* scope, rn_edge_t tensor, rn_producer_op
   return queue;
 }
 
-rn_edge_t rn_string_input_producer_(rn_scope_t* scope, const char* const* strings, int count,
-                                    rn_producer_options_t options) {
+RN_API rn_edge_t rn_string_input_producer_(rn_scope_t* scope, const char* const* strings, int count,
+                                           rn_producer_options_t options) {
   if (count <= 0) {
     rn_refuse(scope, "string_input_producer requires a non-null input tensor");
     return RN_NO_EDGE;
@@ -92,8 +93,8 @@ rn_edge_t rn_string_input_producer_(rn_scope_t* scope, const char* const* string
   return rn_input_producer_(scope, rn_const_strings(scope, strings, count), options);
 }
 
-rn_edge_t rn_range_input_producer_(rn_scope_t* scope, int32_t limit,
-                                   rn_producer_options_t options) {
+RN_API rn_edge_t rn_range_input_producer_(rn_scope_t* scope, int32_t limit,
+                                          rn_producer_options_t options) {
   rn_edge_t range = rn_Range(scope, rn_const_int32(scope, 0), rn_const_int32(scope, limit),
                              rn_const_int32(scope, 1));
   return rn_input_producer_(scope, range, options);
@@ -218,16 +219,16 @@ static rn_edges_t batch_in(rn_scope_t* scope, const char* fallback, batch_t b) {
   return out;
 }
 
-rn_edges_t rn_batch_(rn_scope_t* scope, const rn_edge_t* tensors, int count, int batch_size,
-                     rn_batch_options_t options) {
+RN_API rn_edges_t rn_batch_(rn_scope_t* scope, const rn_edge_t* tensors, int count, int batch_size,
+                            rn_batch_options_t options) {
   return batch_in(
       scope, "batch",
       (batch_t){
           .tensors = tensors, .lists = 1, .count = count, .size = batch_size, .options = &options});
 }
 
-rn_edges_t rn_shuffle_batch_(rn_scope_t* scope, const rn_edge_t* tensors, int count, int batch_size,
-                             rn_batch_options_t options) {
+RN_API rn_edges_t rn_shuffle_batch_(rn_scope_t* scope, const rn_edge_t* tensors, int count,
+                                    int batch_size, rn_batch_options_t options) {
   return batch_in(scope, "shuffle_batch",
                   (batch_t){.tensors = tensors,
                             .lists = 1,
@@ -237,8 +238,8 @@ rn_edges_t rn_shuffle_batch_(rn_scope_t* scope, const rn_edge_t* tensors, int co
                             .options = &options});
 }
 
-rn_edges_t rn_batch_join_(rn_scope_t* scope, const rn_edge_t* tensors, int lists, int count,
-                          int batch_size, rn_batch_options_t options) {
+RN_API rn_edges_t rn_batch_join_(rn_scope_t* scope, const rn_edge_t* tensors, int lists, int count,
+                                 int batch_size, rn_batch_options_t options) {
   return batch_in(scope, "batch_join",
                   (batch_t){.tensors = tensors,
                             .lists = lists,
@@ -247,8 +248,8 @@ rn_edges_t rn_batch_join_(rn_scope_t* scope, const rn_edge_t* tensors, int lists
                             .options = &options});
 }
 
-rn_edges_t rn_shuffle_batch_join_(rn_scope_t* scope, const rn_edge_t* tensors, int lists, int count,
-                                  int batch_size, rn_batch_options_t options) {
+RN_API rn_edges_t rn_shuffle_batch_join_(rn_scope_t* scope, const rn_edge_t* tensors, int lists,
+                                         int count, int batch_size, rn_batch_options_t options) {
   return batch_in(scope, "shuffle_batch_join",
                   (batch_t){.tensors = tensors,
                             .lists = lists,

@@ -2,7 +2,7 @@
 #include "train/layer.h"
 
 #define ACTIVATION(name, op) \
-  rn_edge_t rn_##name(rn_scope_t* scope, rn_edge_t x) { return op(scope, x); }
+  RN_API rn_edge_t rn_##name(rn_scope_t* scope, rn_edge_t x) { return op(scope, x); }
 ACTIVATION(relu, rn_Relu)
 ACTIVATION(relu6, rn_Relu6)
 ACTIVATION(elu, rn_Elu)
@@ -72,7 +72,8 @@ static rn_edge_t unfolded(rn_scope_t* s, rn_edge_t y, rn_edge_t like, int64_t un
   return rn_Reshape(s, y, rn_ConcatV2(s, parts, 2, rn_const_int32(s, 0)));
 }
 
-rn_edge_t rn_dense_(rn_scope_t* scope, rn_edge_t x, int64_t units, rn_layer_options_t options) {
+RN_API rn_edge_t rn_dense_(rn_scope_t* scope, rn_edge_t x, int64_t units,
+                           rn_layer_options_t options) {
   rn_scope_t* s = rn_layer_begin(scope, options.name, "dense", x);
   if (!s) return RN_NO_EDGE;
   int rank = rn_shape_of_edge(x).rank;
@@ -88,7 +89,7 @@ rn_edge_t rn_dense_(rn_scope_t* scope, rn_edge_t x, int64_t units, rn_layer_opti
   return y;
 }
 
-rn_edge_t rn_flatten(rn_scope_t* scope, rn_edge_t x) {
+RN_API rn_edge_t rn_flatten(rn_scope_t* scope, rn_edge_t x) {
   if (!rn_is_edge(scope, x, "flatten", "the input")) return RN_NO_EDGE;
   rn_shape_t shape = rn_shape_of_edge(x);
   int64_t size = 1, batch = shape.rank > 0 ? shape.dims[0] : -1;
@@ -102,7 +103,8 @@ rn_edge_t rn_flatten(rn_scope_t* scope, rn_edge_t x) {
   return rn_reshape(scope, x, (const int64_t[]){batch, size}, 2);
 }
 
-rn_edge_t rn_dropout_(rn_scope_t* scope, rn_edge_t x, float rate, rn_dropout_options_t options) {
+RN_API rn_edge_t rn_dropout_(rn_scope_t* scope, rn_edge_t x, float rate,
+                             rn_dropout_options_t options) {
   if (!rn_is_edge(scope, x, "dropout", "the input")) return RN_NO_EDGE;
   if (!(rate >= 0 && rate < 1)) {
     rn_refuse(scope, "Layer 'dropout': a rate of %g is not in [0, 1)", rate);

@@ -34,8 +34,8 @@ static bool check(rn_scope_t* s, const char* name, rn_edge_t x, int size) {
   return rn_scope_ok(s);
 }
 
-rn_edge_t rn_conv2d_(rn_scope_t* scope, rn_edge_t x, int64_t filters, int size,
-                     rn_layer_options_t options) {
+RN_API rn_edge_t rn_conv2d_(rn_scope_t* scope, rn_edge_t x, int64_t filters, int size,
+                            rn_layer_options_t options) {
   rn_scope_t* s = rn_layer_begin(scope, options.name, "conv2d", x);
   if (!s) return RN_NO_EDGE;
   rn_edge_t y = RN_NO_EDGE;
@@ -53,8 +53,8 @@ rn_edge_t rn_conv2d_(rn_scope_t* scope, rn_edge_t x, int64_t filters, int size,
   return y;
 }
 
-rn_edge_t rn_depthwise_conv2d_(rn_scope_t* scope, rn_edge_t x, int size,
-                               rn_layer_options_t options) {
+RN_API rn_edge_t rn_depthwise_conv2d_(rn_scope_t* scope, rn_edge_t x, int size,
+                                      rn_layer_options_t options) {
   rn_scope_t* s = rn_layer_begin(scope, options.name, "depthwise_conv2d", x);
   if (!s) return RN_NO_EDGE;
   rn_edge_t y = RN_NO_EDGE;
@@ -92,10 +92,12 @@ static rn_edge_t pool(rn_scope_t* scope, rn_edge_t x, int size, const rn_layer_o
   return y;
 }
 
-rn_edge_t rn_max_pool2d_(rn_scope_t* scope, rn_edge_t x, int size, rn_layer_options_t options) {
+RN_API rn_edge_t rn_max_pool2d_(rn_scope_t* scope, rn_edge_t x, int size,
+                                rn_layer_options_t options) {
   return pool(scope, x, size, &options, true);
 }
 
-rn_edge_t rn_average_pool2d_(rn_scope_t* scope, rn_edge_t x, int size, rn_layer_options_t options) {
+RN_API rn_edge_t rn_average_pool2d_(rn_scope_t* scope, rn_edge_t x, int size,
+                                    rn_layer_options_t options) {
   return pool(scope, x, size, &options, false);
 }

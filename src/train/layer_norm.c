@@ -88,7 +88,7 @@ static const rn_var_t* average(rn_scope_t* s, const char* name, rn_edge_t like, 
                          .not_trainable = true);
 }
 
-rn_edge_t rn_batch_norm_(rn_scope_t* scope, rn_edge_t x, rn_norm_options_t options) {
+RN_API rn_edge_t rn_batch_norm_(rn_scope_t* scope, rn_edge_t x, rn_norm_options_t options) {
   rn_scope_t* s = rn_layer_begin(scope, options.name, "batch_normalization", x);
   if (!s) return RN_NO_EDGE;
   int64_t depth = rn_layer_depth(s, x, -1);
@@ -108,7 +108,7 @@ rn_edge_t rn_batch_norm_(rn_scope_t* scope, rn_edge_t x, rn_norm_options_t optio
   return y;
 }
 
-rn_edge_t rn_layer_norm_(rn_scope_t* scope, rn_edge_t x, rn_norm_options_t options) {
+RN_API rn_edge_t rn_layer_norm_(rn_scope_t* scope, rn_edge_t x, rn_norm_options_t options) {
   rn_scope_t* s = rn_layer_begin(scope, options.name, "layer_normalization", x);
   if (!s) return RN_NO_EDGE;
   int64_t depth = rn_layer_depth(s, x, -1);

@@ -48,7 +48,7 @@ static rn_edge_t end(rn_scope_t* s, rn_edge_t losses, const rn_loss_options_t* o
   return loss;
 }
 
-rn_edge_t rn_weighted_loss_(rn_scope_t* scope, rn_edge_t losses, rn_loss_options_t options) {
+RN_API rn_edge_t rn_weighted_loss_(rn_scope_t* scope, rn_edge_t losses, rn_loss_options_t options) {
   if (!rn_is_edge(scope, losses, "weighted_loss", "the losses")) return RN_NO_EDGE;
   return end(rn_part(scope, options.name, "weighted_loss"), losses, &options);
 }
@@ -65,9 +65,9 @@ static rn_scope_t* begin(rn_scope_t* scope, const rn_loss_options_t* options, co
   return s;
 }
 
-#define LOSS(name)                                                                   \
-  rn_edge_t rn_##name##_(rn_scope_t* scope, rn_edge_t labels, rn_edge_t predictions, \
-                         rn_loss_options_t options)
+#define LOSS(name)                                                                          \
+  RN_API rn_edge_t rn_##name##_(rn_scope_t* scope, rn_edge_t labels, rn_edge_t predictions, \
+                                rn_loss_options_t options)
 
 LOSS(mean_squared_error) {
   rn_scope_t* s = begin(scope, &options, "mean_squared_error", &labels, predictions);
@@ -166,7 +166,7 @@ LOSS(sparse_softmax_cross_entropy) {
   return end(s, losses, &options);
 }
 
-rn_edge_t rn_total_loss(rn_scope_t* scope) {
+RN_API rn_edge_t rn_total_loss(rn_scope_t* scope) {
   static const char* const lists[] = {RN_LOSSES, RN_REGULARIZATION_LOSSES};
   rn_edge_t total = RN_NO_EDGE;
   for (int k = 0; k < 2; ++k) {

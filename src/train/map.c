@@ -263,8 +263,8 @@ static bool check(rn_scope_t* scope, const char* who, rn_body_t body, const rn_e
   return rn_scope_ok(scope);
 }
 
-bool rn_map_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
-             int element_count, rn_edge_t* out, int count, rn_map_options_t options) {
+RN_API bool rn_map_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
+                    int element_count, rn_edge_t* out, int count, rn_map_options_t options) {
   if (!check(scope, "map", body, elements, element_count, out, count)) return false;
   options.reverse = false;
   walk_t walk = {.name = "map",
@@ -291,9 +291,9 @@ static bool with_states(rn_scope_t* scope, walk_t* walk, const rn_edge_t* elemen
   return walk_rows(scope, walk, elements, initial, out);
 }
 
-bool rn_fold_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
-              int element_count, const rn_edge_t* initial, rn_edge_t* out, int count,
-              rn_map_options_t options) {
+RN_API bool rn_fold_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
+                     int element_count, const rn_edge_t* initial, rn_edge_t* out, int count,
+                     rn_map_options_t options) {
   walk_t walk = {.name = options.reverse ? "foldr" : "foldl",
                  .body = body,
                  .arg = arg,
@@ -304,9 +304,9 @@ bool rn_fold_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* ele
   return with_states(scope, &walk, elements, initial, out);
 }
 
-bool rn_scan_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
-              int element_count, const rn_edge_t* initial, rn_edge_t* out, int count,
-              rn_map_options_t options) {
+RN_API bool rn_scan_(rn_scope_t* scope, rn_body_t body, void* arg, const rn_edge_t* elements,
+                     int element_count, const rn_edge_t* initial, rn_edge_t* out, int count,
+                     rn_map_options_t options) {
   walk_t walk = {.name = "scan",
                  .body = body,
                  .arg = arg,

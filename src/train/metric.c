@@ -48,7 +48,8 @@ rn_metric_t rn_metric_mean_in(rn_scope_t* s, rn_edge_t values, rn_edge_t weights
                        rn_safe_div(s, new_total, new_count)};
 }
 
-rn_metric_t rn_metric_mean_(rn_scope_t* scope, rn_edge_t values, rn_metric_options_t options) {
+RN_API rn_metric_t rn_metric_mean_(rn_scope_t* scope, rn_edge_t values,
+                                   rn_metric_options_t options) {
   rn_scope_t* s = rn_metric_begin(scope, &options, "mean", values, values);
   return rn_metric_end(s, rn_metric_mean_in(s, values, options.weights));
 }

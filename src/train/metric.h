@@ -17,8 +17,8 @@ rn_edge_t rn_metric_weights(rn_scope_t* s, rn_edge_t weights, rn_edge_t like);
 // The weighted mean of |values| over all batches.
 rn_metric_t rn_metric_mean_in(rn_scope_t* s, rn_edge_t values, rn_edge_t weights);
 
-#define RN_METRIC_OF_TWO(name)                                                                \
-  rn_metric_t rn_metric_##name##_(rn_scope_t* scope, rn_edge_t labels, rn_edge_t predictions, \
-                                  rn_metric_options_t options)
+#define RN_METRIC_OF_TWO(name)                                                \
+  RN_API rn_metric_t rn_metric_##name##_(rn_scope_t* scope, rn_edge_t labels, \
+                                         rn_edge_t predictions, rn_metric_options_t options)
 
 #endif  // RUNNEL_TRAIN_METRIC_H_

@@ -1,8 +1,8 @@
 // Metrics of directions, of shares and of classes.
 #include "train/metric.h"
 
-rn_metric_t rn_metric_percentage_below_(rn_scope_t* scope, rn_edge_t values, float threshold,
-                                        rn_metric_options_t options) {
+RN_API rn_metric_t rn_metric_percentage_below_(rn_scope_t* scope, rn_edge_t values, float threshold,
+                                               rn_metric_options_t options) {
   rn_scope_t* s = rn_metric_begin(scope, &options, "percentage_below_threshold", values, values);
   if (!s) return (rn_metric_t){0};
   rn_edge_t is_below = rn_Less(s, rn_as(s, values, RN_FLOAT), rn_const_float(s, threshold));

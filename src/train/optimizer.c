@@ -4,14 +4,15 @@
 #include "train/store.h"
 #include "train/words.h"
 
-rn_edge_t rn_update_number(const rn_update_t* update, float value) {
+RN_API rn_edge_t rn_update_number(const rn_update_t* update, float value) {
   if (!update) return RN_NO_EDGE;
   return rn_const_scalar(update->scope, update->variable ? update->variable->dtype : RN_FLOAT,
                          value);
 }
 
-bool rn_compute_gradients(rn_scope_t* scope, rn_edge_t loss, const rn_var_t* const* variables,
-                          int count, const rn_gradient_options_t* options, rn_gradient_t* out) {
+RN_API bool rn_compute_gradients(rn_scope_t* scope, rn_edge_t loss,
+                                 const rn_var_t* const* variables, int count,
+                                 const rn_gradient_options_t* options, rn_gradient_t* out) {
   if (!rn_is_edge(scope, loss, "rn_compute_gradients", "the loss")) return false;
   if (count <= 0 || !variables || !out) {
     rn_refuse(scope, "No variables to optimize.");
@@ -178,9 +179,10 @@ static bool has_gradients(rn_scope_t* scope, const rn_gradient_t* gradients,
   return any;
 }
 
-rn_node_t* rn_apply_gradients(rn_scope_t* scope, rn_optimizer_t optimizer,
-                              const rn_gradient_t* gradients, const rn_var_t* const* variables,
-                              int count, const rn_var_t* global_step, const char* name) {
+RN_API rn_node_t* rn_apply_gradients(rn_scope_t* scope, rn_optimizer_t optimizer,
+                                     const rn_gradient_t* gradients,
+                                     const rn_var_t* const* variables, int count,
+                                     const rn_var_t* global_step, const char* name) {
   if (!rn_scope_ok(scope) || !check_optimizer(scope, &optimizer) ||
       !has_gradients(scope, gradients, variables, count))
     return NULL;
@@ -229,8 +231,8 @@ int rn_variables_to_train(rn_scope_t* scope, const rn_var_t* const* given, int g
   return count;
 }
 
-rn_node_t* rn_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t loss,
-                        rn_minimize_options_t options) {
+RN_API rn_node_t* rn_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t loss,
+                               rn_minimize_options_t options) {
   if (!rn_is_edge(scope, loss, "rn_minimize", "the loss")) return NULL;
   rn_arena_t arena;
   rn_arena_init(&arena, rn_scope_allocator(scope));
@@ -247,7 +249,8 @@ rn_node_t* rn_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t l
   return node;
 }
 
-const rn_var_t* rn_slot(rn_scope_t* scope, const rn_var_t* variable, const char* name, int i) {
+RN_API const rn_var_t* rn_slot(rn_scope_t* scope, const rn_var_t* variable, const char* name,
+                               int i) {
   if (!rn_scope_ok(scope) || !variable || !name || i < 0) return NULL;
   rn_strbuf_t whole;
   rn_strbuf_init(&whole, rn_scope_allocator(scope));

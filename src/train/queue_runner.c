@@ -26,8 +26,8 @@ static void release(crew_t* crew) {
     RN_FREE(crew->allocator, crew);
 }
 
-bool rn_add_queue_runner(rn_scope_t* scope, rn_edge_t queue, rn_node_t* const* enqueues,
-                         int count) {
+RN_API bool rn_add_queue_runner(rn_scope_t* scope, rn_edge_t queue, rn_node_t* const* enqueues,
+                                int count) {
   rn_store_t* store = rn_store_of(scope);
   if (!store || !rn_is_edge(scope, queue, "rn_add_queue_runner", "the queue")) return false;
   bool is_whole = count > 0 && enqueues;

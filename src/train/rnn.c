@@ -33,8 +33,9 @@ static rn_edge_t step_at(rn_scope_t* s, const rn_cell_t* cell, rn_edge_t x, rn_e
   return rn_SelectV2(s, goes_on, y, rn_ZerosLike(s, y));
 }
 
-bool rn_static_rnn_(rn_scope_t* scope, const rn_cell_t* cell, const rn_edge_t* inputs, int count,
-                    rn_edge_t* out_outputs, rn_edge_t* out_states, rn_rnn_options_t options) {
+RN_API bool rn_static_rnn_(rn_scope_t* scope, const rn_cell_t* cell, const rn_edge_t* inputs,
+                           int count, rn_edge_t* out_outputs, rn_edge_t* out_states,
+                           rn_rnn_options_t options) {
   if (!check_cell(scope, cell)) return false;
   if (count <= 0 || !inputs || !out_outputs ||
       !rn_is_edge(scope, inputs[0], "rnn", "the first input")) {
@@ -119,8 +120,8 @@ static rn_edge_t run(rn_scope_t* s, dynamic_t* d, rn_edge_t inputs, rn_edge_t* s
   return outputs;
 }
 
-rn_edge_t rn_dynamic_rnn_(rn_scope_t* scope, const rn_cell_t* cell, rn_edge_t inputs,
-                          rn_edge_t* out_states, rn_rnn_options_t options) {
+RN_API rn_edge_t rn_dynamic_rnn_(rn_scope_t* scope, const rn_cell_t* cell, rn_edge_t inputs,
+                                 rn_edge_t* out_states, rn_rnn_options_t options) {
   if (!check_cell(scope, cell) || !rn_is_edge(scope, inputs, "rnn", "the input")) return RN_NO_EDGE;
   if (rn_shape_of_edge(inputs).rank != 3) {
     rn_refuse(scope, "rnn: the input '%s' must have three dimensions", inputs.node->name.data);
@@ -154,9 +155,9 @@ static rn_edge_t reversed(rn_scope_t* s, rn_edge_t x, const rn_rnn_options_t* op
   return rn_ReverseV2(s, x, rn_axis(s, time));
 }
 
-rn_edge_t rn_bidirectional_rnn_(rn_scope_t* scope, const rn_cell_t* forward,
-                                const rn_cell_t* backward, rn_edge_t inputs, rn_edge_t* out_states,
-                                rn_rnn_options_t options) {
+RN_API rn_edge_t rn_bidirectional_rnn_(rn_scope_t* scope, const rn_cell_t* forward,
+                                       const rn_cell_t* backward, rn_edge_t inputs,
+                                       rn_edge_t* out_states, rn_rnn_options_t options) {
   if (!check_cell(scope, forward) || !check_cell(scope, backward) ||
       !rn_is_edge(scope, inputs, "bidirectional_rnn", "the input"))
     return RN_NO_EDGE;

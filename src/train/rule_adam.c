@@ -128,7 +128,7 @@ static const rn_optimizer_rule_t adam_rule = {.name = "Adam",
                                               .sparse = sparse,
                                               .finish = finish};
 
-rn_optimizer_t rn_adam_(rn_optimizer_t options) {
+RN_API rn_optimizer_t rn_adam_(rn_optimizer_t options) {
   options.rule = &adam_rule;
   return options;
 }

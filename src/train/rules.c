@@ -38,10 +38,10 @@ static void step(rn_update_t* u, const char* op, const rn_edge_t* front, int fro
   static rn_node_t* name##_sparse(rn_update_t* u, rn_edge_t values, rn_edge_t indices) { \
     return name##_step(u, values, indices);                                              \
   }
-#define OPTIMIZER(name)                                 \
-  rn_optimizer_t rn_##name##_(rn_optimizer_t options) { \
-    options.rule = &name##_rule;                        \
-    return options;                                     \
+#define OPTIMIZER(name)                                        \
+  RN_API rn_optimizer_t rn_##name##_(rn_optimizer_t options) { \
+    options.rule = &name##_rule;                               \
+    return options;                                            \
   }
 
 static rn_node_t* descent_dense(rn_update_t* u, rn_edge_t gradient) {

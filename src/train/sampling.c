@@ -20,8 +20,8 @@ static void fixed_unigram(rn_scope_t* s, const rn_sample_options_t* options) {
     rn_op_attr_float_list(s, "unigrams", options->unigrams, options->unigram_count);
 }
 
-rn_sampled_t rn_sample_candidates_(rn_scope_t* scope, rn_edge_t true_classes, int count,
-                                   int64_t classes, rn_sample_options_t options) {
+RN_API rn_sampled_t rn_sample_candidates_(rn_scope_t* scope, rn_edge_t true_classes, int count,
+                                          int64_t classes, rn_sample_options_t options) {
   static const char* const ops[] = {"LogUniformCandidateSampler", "UniformCandidateSampler",
                                     "LearnedUnigramCandidateSampler",
                                     "FixedUnigramCandidateSampler"};
@@ -141,9 +141,9 @@ static bool prepare(work_t* w, rn_scope_t* scope, const char* name, const rn_cla
   return rn_scope_ok(scope);
 }
 
-rn_edge_t rn_sampled_softmax_loss_(rn_scope_t* scope, const rn_class_weights_t* layer,
-                                   rn_edge_t labels, rn_edge_t inputs, int sample_count,
-                                   rn_sample_options_t options) {
+RN_API rn_edge_t rn_sampled_softmax_loss_(rn_scope_t* scope, const rn_class_weights_t* layer,
+                                          rn_edge_t labels, rn_edge_t inputs, int sample_count,
+                                          rn_sample_options_t options) {
   work_t w = {.remove_hits = !options.keep_accidental_hits};
   rn_edge_t loss = RN_NO_EDGE;
   if (prepare(&w, scope, "sampled_softmax_loss", layer, labels, inputs, sample_count, &options)) {
@@ -154,8 +154,8 @@ rn_edge_t rn_sampled_softmax_loss_(rn_scope_t* scope, const rn_class_weights_t* 
   return loss;
 }
 
-rn_edge_t rn_nce_loss_(rn_scope_t* scope, const rn_class_weights_t* layer, rn_edge_t labels,
-                       rn_edge_t inputs, int sample_count, rn_sample_options_t options) {
+RN_API rn_edge_t rn_nce_loss_(rn_scope_t* scope, const rn_class_weights_t* layer, rn_edge_t labels,
+                              rn_edge_t inputs, int sample_count, rn_sample_options_t options) {
   work_t w = {.remove_hits = options.remove_accidental_hits};
   rn_edge_t loss = RN_NO_EDGE;
   if (prepare(&w, scope, "nce_loss", layer, labels, inputs, sample_count, &options)) {

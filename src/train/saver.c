@@ -47,7 +47,7 @@ static rn_status_t fill(rn_saver_t* saver, rn_scope_t* scope, const rn_saver_opt
   return RN_OK;
 }
 
-rn_saver_t* rn_saver_(rn_scope_t* scope, rn_saver_options_t options) {
+RN_API rn_saver_t* rn_saver_(rn_scope_t* scope, rn_saver_options_t options) {
   rn_scope_t* part = rn_part(scope, options.name, "save");
   if (!part) return NULL;
   rn_saver_t* saver = NULL;
@@ -69,7 +69,7 @@ rn_saver_t* rn_saver_(rn_scope_t* scope, rn_saver_options_t options) {
   return NULL;
 }
 
-void rn_saver_destroy(rn_saver_t* saver) {
+RN_API void rn_saver_destroy(rn_saver_t* saver) {
   if (!saver) return;
   rn_status_free(rn_saver_join(saver));
   rn_saver_kept_clear(saver);
@@ -78,7 +78,7 @@ void rn_saver_destroy(rn_saver_t* saver) {
   RN_FREE(saver->allocator, saver);
 }
 
-rn_saver_names_t rn_saver_names(const rn_saver_t* saver) {
+RN_API rn_saver_names_t rn_saver_names(const rn_saver_t* saver) {
   return saver ? saver->names : (rn_saver_names_t){0};
 }
 

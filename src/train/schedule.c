@@ -38,30 +38,30 @@ static rn_edge_t periods(schedule_t* d, bool staircase) {
   return staircase ? rn_Floor(d->s, gone) : gone;
 }
 
-rn_edge_t rn_exponential_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                                float factor, rn_decay_options_t options) {
+RN_API rn_edge_t rn_exponential_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                       float factor, rn_decay_options_t options) {
   schedule_t d = begin(scope, "ExponentialDecay", rate, step, steps);
   rn_edge_t p = periods(&d, options.staircase);
   return end(&d, rn_Mul(d.s, d.rate, rn_Pow(d.s, number(&d, factor), p)));
 }
 
-rn_edge_t rn_natural_exp_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                                float factor, rn_decay_options_t options) {
+RN_API rn_edge_t rn_natural_exp_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                       float factor, rn_decay_options_t options) {
   schedule_t d = begin(scope, "NaturalExpDecay", rate, step, steps);
   rn_edge_t p = periods(&d, options.staircase);
   return end(&d, rn_Mul(d.s, d.rate, rn_Exp(d.s, rn_Mul(d.s, number(&d, -factor), p))));
 }
 
-rn_edge_t rn_inverse_time_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                                 float factor, rn_decay_options_t options) {
+RN_API rn_edge_t rn_inverse_time_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                        float factor, rn_decay_options_t options) {
   schedule_t d = begin(scope, "InverseTimeDecay", rate, step, steps);
   rn_edge_t p = periods(&d, options.staircase);
   rn_edge_t below = rn_AddV2(d.s, number(&d, 1), rn_Mul(d.s, number(&d, factor), p));
   return end(&d, rn_RealDiv(d.s, d.rate, below));
 }
 
-rn_edge_t rn_polynomial_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                               rn_decay_options_t options) {
+RN_API rn_edge_t rn_polynomial_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                      rn_decay_options_t options) {
   schedule_t d = begin(scope, "PolynomialDecay", rate, step, steps);
   rn_edge_t last = number(&d, rn_number(options.end, 0.0001f)), one = number(&d, 1);
   if (options.cycle) {
@@ -88,15 +88,15 @@ static rn_edge_t above_alpha(schedule_t* d, rn_edge_t curve, float alpha) {
   return rn_Mul(d->s, d->rate, rn_AddV2(d->s, share, number(d, alpha)));
 }
 
-rn_edge_t rn_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                           rn_decay_options_t options) {
+RN_API rn_edge_t rn_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                  rn_decay_options_t options) {
   schedule_t d = begin(scope, "CosineDecay", rate, step, steps);
   d.step = rn_Minimum(d.s, d.step, d.steps);
   return end(&d, above_alpha(&d, half_cosine(&d, periods(&d, false)), options.alpha));
 }
 
-rn_edge_t rn_cosine_decay_restarts_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                                    rn_decay_options_t options) {
+RN_API rn_edge_t rn_cosine_decay_restarts_(rn_scope_t* scope, float rate, rn_edge_t step,
+                                           float steps, rn_decay_options_t options) {
   schedule_t d = begin(scope, "SGDRDecay", rate, step, steps);
   float time = rn_number(options.time, 2);
   rn_edge_t gone = periods(&d, false), one = number(&d, 1), restarts;
@@ -136,21 +136,21 @@ static rn_edge_t linear_cosine(schedule_t* d, rn_decay_options_t options, bool i
   return rn_Mul(d->s, d->rate, part);
 }
 
-rn_edge_t rn_linear_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                                  rn_decay_options_t options) {
+RN_API rn_edge_t rn_linear_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
+                                         rn_decay_options_t options) {
   schedule_t d = begin(scope, "LinearCosineDecay", rate, step, steps);
   return end(&d, linear_cosine(&d, options, false));
 }
 
-rn_edge_t rn_noisy_linear_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
-                                        rn_decay_options_t options) {
+RN_API rn_edge_t rn_noisy_linear_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step,
+                                               float steps, rn_decay_options_t options) {
   schedule_t d = begin(scope, "NoisyLinearCosineDecay", rate, step, steps);
   return end(&d, linear_cosine(&d, options, true));
 }
 
 // The number of boundaries that lie before the step says which rate it is.
-rn_edge_t rn_piecewise_constant(rn_scope_t* scope, rn_edge_t step, const int64_t* boundaries,
-                                const float* rates, int count) {
+RN_API rn_edge_t rn_piecewise_constant(rn_scope_t* scope, rn_edge_t step, const int64_t* boundaries,
+                                       const float* rates, int count) {
   if (!rn_is_edge(scope, step, "rn_piecewise_constant", "the step")) return RN_NO_EDGE;
   if (count < 0 || !rates || (count > 0 && !boundaries)) {
     rn_refuse(scope, "rn_piecewise_constant: a list is NULL");

@@ -58,15 +58,16 @@ static void add(rn_scope_t* scope, const char* collection, rn_collected_t item) 
   if (!rn_ok(status)) rn_scope_fail(scope, status);
 }
 
-void rn_collect(rn_scope_t* scope, const char* collection, rn_edge_t edge) {
+RN_API void rn_collect(rn_scope_t* scope, const char* collection, rn_edge_t edge) {
   add(scope, collection, (rn_collected_t){.edge = edge});
 }
 
-void rn_collect_variable(rn_scope_t* scope, const char* collection, const rn_var_t* variable) {
+RN_API void rn_collect_variable(rn_scope_t* scope, const char* collection,
+                                const rn_var_t* variable) {
   if (variable) add(scope, collection, (rn_collected_t){variable->handle, variable});
 }
 
-int rn_collection(rn_scope_t* scope, const char* collection, const rn_collected_t** out) {
+RN_API int rn_collection(rn_scope_t* scope, const char* collection, const rn_collected_t** out) {
   rn_store_t* store = rn_store_of(scope);
   rn_collection_t* found = store && collection ? find(store, rn_str(collection)) : NULL;
   if (out) *out = found ? found->items.items : NULL;

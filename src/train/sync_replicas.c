@@ -183,9 +183,10 @@ static void build(sync_t* sync, rn_optimizer_t optimizer, const rn_gradient_t* g
   sync->out->chief_init = rn_group(sync->part, sync->inits, sync->apply_count + 1);
 }
 
-bool rn_sync_apply_gradients_(rn_scope_t* scope, rn_optimizer_t optimizer,
-                              const rn_gradient_t* gradients, const rn_var_t* const* variables,
-                              int count, rn_sync_replicas_t* out, rn_sync_options_t options) {
+RN_API bool rn_sync_apply_gradients_(rn_scope_t* scope, rn_optimizer_t optimizer,
+                                     const rn_gradient_t* gradients,
+                                     const rn_var_t* const* variables, int count,
+                                     rn_sync_replicas_t* out, rn_sync_options_t options) {
   if (!rn_scope_ok(scope)) return false;
   if (!out || !gradients || !variables || count <= 0 || options.replicas <= 0 ||
       options.total < 0) {
@@ -211,8 +212,8 @@ bool rn_sync_apply_gradients_(rn_scope_t* scope, rn_optimizer_t optimizer,
   return rn_scope_ok(scope);
 }
 
-bool rn_sync_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t loss,
-                       rn_sync_replicas_t* out, rn_sync_options_t options) {
+RN_API bool rn_sync_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t loss,
+                              rn_sync_replicas_t* out, rn_sync_options_t options) {
   if (!rn_is_edge(scope, loss, "rn_sync_minimize", "the loss")) return false;
   rn_arena_t arena;
   rn_arena_init(&arena, rn_scope_allocator(scope));

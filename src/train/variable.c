@@ -179,8 +179,8 @@ static rn_status_t get(rn_scope_t* scope, rn_store_t* store, rn_str_t name, cons
   return *out ? rn_map_put(&store->variables, key, (void*)(uintptr_t)*out) : RN_OK;
 }
 
-const rn_var_t* rn_get_variable_(rn_scope_t* scope, const char* name, const int64_t* dims, int rank,
-                                 rn_variable_options_t options) {
+RN_API const rn_var_t* rn_get_variable_(rn_scope_t* scope, const char* name, const int64_t* dims,
+                                        int rank, rn_variable_options_t options) {
   rn_store_t* store = rn_store_of(scope);
   if (!store) return NULL;
   if (!name || !*name) {
@@ -224,8 +224,8 @@ static const rn_var_t* make_unique(rn_scope_t* scope, rn_strbuf_t* name, const i
   return variable;
 }
 
-const rn_var_t* rn_new_variable_(rn_scope_t* scope, const char* name, rn_edge_t initial_value,
-                                 rn_variable_options_t options) {
+RN_API const rn_var_t* rn_new_variable_(rn_scope_t* scope, const char* name,
+                                        rn_edge_t initial_value, rn_variable_options_t options) {
   if (!name) name = "Variable";
   if (!rn_is_edge(scope, initial_value, name, "the initial value")) return NULL;
   options = complete(options, rn_frame_of(scope));
@@ -258,7 +258,7 @@ const rn_var_t* rn_var_slot(rn_scope_t* scope, const rn_var_t* primary, const ch
   return slot;
 }
 
-const rn_var_t* rn_find_variable(rn_scope_t* scope, const char* name) {
+RN_API const rn_var_t* rn_find_variable(rn_scope_t* scope, const char* name) {
   rn_store_t* store = name ? rn_store_of(scope) : NULL;
   if (!store) return NULL;
   const rn_var_t* found = rn_map_get(&store->variables, rn_str(name));
@@ -273,7 +273,7 @@ const rn_var_t* rn_find_variable(rn_scope_t* scope, const char* name) {
   return found;
 }
 
-const rn_var_t* rn_global_step(rn_scope_t* scope) {
+RN_API const rn_var_t* rn_global_step(rn_scope_t* scope) {
   const rn_collected_t* items;
   if (rn_collection(scope, RN_GLOBAL_STEP, &items) > 0) return items[0].variable;
   rn_store_t* store = rn_store_of(scope);

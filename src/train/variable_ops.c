@@ -9,7 +9,7 @@ static bool is_usable(rn_scope_t* scope, const rn_var_t* variable) {
   return false;
 }
 
-rn_edge_t rn_var_read_after(rn_scope_t* scope, const rn_var_t* variable, rn_node_t* node) {
+RN_API rn_edge_t rn_var_read_after(rn_scope_t* scope, const rn_var_t* variable, rn_node_t* node) {
   if (!is_usable(scope, variable)) return RN_NO_EDGE;
   rn_op_begin(scope, variable->is_resource ? "ReadVariableOp" : "Identity");
   rn_op_input(scope, variable->handle);
@@ -18,23 +18,23 @@ rn_edge_t rn_var_read_after(rn_scope_t* scope, const rn_var_t* variable, rn_node
   return (rn_edge_t){rn_op_finish(scope), 0};
 }
 
-rn_edge_t rn_var_read(rn_scope_t* scope, const rn_var_t* variable) {
+RN_API rn_edge_t rn_var_read(rn_scope_t* scope, const rn_var_t* variable) {
   return rn_var_read_after(scope, variable, NULL);
 }
 
-rn_node_t* rn_var_assign(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value) {
+RN_API rn_node_t* rn_var_assign(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value) {
   if (!is_usable(scope, variable)) return NULL;
   if (variable->is_resource) return rn_AssignVariableOp(scope, variable->handle, value);
   return rn_Assign(scope, variable->handle, value).node;
 }
 
-rn_node_t* rn_var_add(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value) {
+RN_API rn_node_t* rn_var_add(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value) {
   if (!is_usable(scope, variable)) return NULL;
   if (variable->is_resource) return rn_AssignAddVariableOp(scope, variable->handle, value);
   return rn_AssignAdd(scope, variable->handle, value).node;
 }
 
-rn_node_t* rn_var_subtract(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value) {
+RN_API rn_node_t* rn_var_subtract(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t value) {
   if (!is_usable(scope, variable)) return NULL;
   if (variable->is_resource) return rn_AssignSubVariableOp(scope, variable->handle, value);
   return rn_AssignSub(scope, variable->handle, value).node;
@@ -47,7 +47,7 @@ static rn_edge_t gather(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t i
 }
 
 // Rows are taken where the variable is, and what is colocated with that goes there, too.
-rn_edge_t rn_var_gather(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices) {
+RN_API rn_edge_t rn_var_gather(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices) {
   if (!is_usable(scope, variable)) return RN_NO_EDGE;
   rn_str_t there = variable->handle.node->device, here = rn_scope_device(scope);
   if (!there.size || rn_str_eq(there, here)) return gather(scope, variable, indices);
@@ -65,14 +65,14 @@ rn_edge_t rn_var_gather(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t i
   return rows;
 }
 
-rn_node_t* rn_var_scatter_add(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices,
-                              rn_edge_t rows) {
+RN_API rn_node_t* rn_var_scatter_add(rn_scope_t* scope, const rn_var_t* variable, rn_edge_t indices,
+                                     rn_edge_t rows) {
   if (!is_usable(scope, variable)) return NULL;
   if (variable->is_resource) return rn_ResourceScatterAdd(scope, variable->handle, indices, rows);
   return rn_ScatterAdd(scope, variable->handle, indices, rows).node;
 }
 
-rn_node_t* rn_group(rn_scope_t* scope, rn_node_t* const* nodes, int count) {
+RN_API rn_node_t* rn_group(rn_scope_t* scope, rn_node_t* const* nodes, int count) {
   if (!rn_scope_ok(scope)) return NULL;
   if (count < 0 || (count > 0 && !nodes)) {
     rn_refuse(scope, "rn_group: the list of nodes is NULL");
@@ -84,7 +84,7 @@ rn_node_t* rn_group(rn_scope_t* scope, rn_node_t* const* nodes, int count) {
   return rn_op_finish(scope);
 }
 
-rn_node_t* rn_initialize_variables(rn_scope_t* scope, const char* collection) {
+RN_API rn_node_t* rn_initialize_variables(rn_scope_t* scope, const char* collection) {
   const rn_collected_t* items;
   int count = rn_collection(scope, collection, &items);
   rn_scope_name_next(scope, "init");
@@ -94,7 +94,7 @@ rn_node_t* rn_initialize_variables(rn_scope_t* scope, const char* collection) {
   return rn_op_finish(scope);
 }
 
-rn_node_t* rn_group_collection(rn_scope_t* scope, const char* collection) {
+RN_API rn_node_t* rn_group_collection(rn_scope_t* scope, const char* collection) {
   const rn_collected_t* items;
   int count = rn_collection(scope, collection, &items);
   rn_op_begin(scope, "NoOp");

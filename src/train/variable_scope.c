@@ -92,8 +92,8 @@ rn_status_t rn_frame_set_setter(rn_scope_t* scope, rn_setter_t* setter) {
   return status;
 }
 
-rn_scope_t* rn_variable_scope_(rn_scope_t* parent, const char* name,
-                               rn_variable_scope_options_t options) {
+RN_API rn_scope_t* rn_variable_scope_(rn_scope_t* parent, const char* name,
+                                      rn_variable_scope_options_t options) {
   if (!rn_scope_ok(parent)) return NULL;
   if (!name || !*name) {
     rn_refuse(parent, "A variable scope needs a name");
@@ -105,7 +105,7 @@ rn_scope_t* rn_variable_scope_(rn_scope_t* parent, const char* name,
   return scope;
 }
 
-rn_scope_t* rn_unique_variable_scope(rn_scope_t* parent, const char* name) {
+RN_API rn_scope_t* rn_unique_variable_scope(rn_scope_t* parent, const char* name) {
   rn_store_t* store = rn_store_of(parent);
   if (!store) return NULL;
   rn_strbuf_t whole;

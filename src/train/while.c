@@ -372,8 +372,9 @@ static bool check_limit(rn_scope_t* scope, rn_edge_t limit) {
   return rn_scope_ok(scope);
 }
 
-bool rn_while_(rn_scope_t* scope, rn_condition_t condition, rn_body_t body, void* arg,
-               const rn_edge_t* starts, rn_edge_t* out, int count, rn_while_options_t options) {
+RN_API bool rn_while_(rn_scope_t* scope, rn_condition_t condition, rn_body_t body, void* arg,
+                      const rn_edge_t* starts, rn_edge_t* out, int count,
+                      rn_while_options_t options) {
   for (int i = 0; out && i < count; ++i) out[i] = RN_NO_EDGE;
   if (!rn_scope_ok(scope)) return false;
   if (!condition || !body || !starts || !out || count <= 0) {

@@ -20,7 +20,7 @@ failed=0
 fail() { echo "FAIL $*" >&2; failed=1; }
 for header in $headers; do
   # Twice: the second inclusion must be empty.
-  source=$(printf '#include "%s"\n#include "%s"\n' "$header" "$header")
+  source=$(printf '#include "%s"\n#include "%s"\ntypedef int not_empty_t;\n' "$header" "$header")
   echo "$source" | $cc -std=c11 $flags -x c - || fail "C11 $header"
   echo "$source" | c++ -std=c++17 $flags -x c++ - || fail "C++17 $header"
 done
