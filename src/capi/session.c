@@ -89,16 +89,17 @@ rn_status_t rn_capi_session_create(rn_graph_t* graph, const TF_SessionOptions* o
   return rn_capi_session_create_for(graph, options, NULL, out);
 }
 
-// The session of |inout_options|' target: its master is in another process.
-static rn_status_t connect_to(rn_graph_t* graph, rn_session_options_t* inout_options) {
-  rn_client_options_t options = {.env = rn_capi_env(),
-                                 .allocator = rn_capi_allocator(),
-                                 .target = inout_options->target,
-                                 .config = inout_options->config,
-                                 .timeout_ms = inout_options->timeout_ms};
+// A session whose master is the task at |target|.
+static rn_status_t connect_to(rn_graph_t* graph, rn_str_t target,
+                              const rn_session_options_t* options, rn_session_t** out) {
+  rn_client_options_t client_options = {.env = rn_capi_env(),
+                                        .allocator = rn_capi_allocator(),
+                                        .target = target,
+                                        .config = options->config,
+                                        .timeout_ms = options->timeout_ms};
   rn_client_t* client = NULL;
-  RN_RETURN_IF_ERROR(rn_client_create(&options, graph, &client));
-  inout_options->remote = rn_client_as_session(client);
+  RN_RETURN_IF_ERROR(rn_client_create(&client_options, graph, &client));
+  *out = rn_client_session(client);
   return RN_OK;
 }
 
@@ -108,12 +109,12 @@ rn_status_t rn_capi_session_create_for(rn_graph_t* graph, const TF_SessionOption
   rn_session_options_t parsed;
   rn_session_options_init(&parsed);
   if (options) parsed = options->parsed;
-  parsed.target = rn_str(options ? options->target : NULL);
+  rn_str_t target = rn_str(options ? options->target : NULL);
   parsed.is_limited = folder || (options && options->allow);
   parsed.folder = rn_str(folder);
   parsed.allow = rn_str(options && options->allow ? options->allow : getenv("RUNNEL_ALLOW"));
-  bool is_remote = rn_client_is_target(parsed.target);
-  if (parsed.target.size && !is_remote) {
+  bool is_remote = rn_client_is_target(target);
+  if (target.size && !is_remote) {
     return rn_not_found(
         "No session factory registered for the given session options: {target: \"%s\" config: } "
         "Registered factories are {DIRECT_SESSION, GRPC_SESSION}.",
@@ -128,10 +129,10 @@ rn_status_t rn_capi_session_create_for(rn_graph_t* graph, const TF_SessionOption
   rn_strbuf_append(&config, ALWAYS_SET);
   rn_status_t status = rn_strbuf_status(&config);
   parsed.config = rn_strbuf_view(&config);
-  if (rn_ok(status) && is_remote) status = connect_to(graph, &parsed);
   if (rn_ok(status))
-    status =
-        rn_session_create(graph, &parsed, rn_capi_env(), rn_capi_allocator(), &session->session);
+    status = is_remote ? connect_to(graph, target, &parsed, &session->session)
+                       : rn_session_create(graph, &parsed, rn_capi_env(), rn_capi_allocator(),
+                                           &session->session);
   rn_strbuf_clear(&config);
   if (!rn_ok(status)) {
     rn_capi_session_destroy(session);

@@ -8,6 +8,7 @@
 #include "dist/token.h"
 #include "graph/import.h"
 #include "proto/config.pb.h"
+#include "session/impl.h"
 #include "wire/decode.h"
 
 #define SCHEME "grpc://"
@@ -16,11 +17,9 @@
 #define REPEAT_NS INT64_C(20000000)  // before a step is asked for again, doubled each time
 
 struct rn_client_t {
-  rn_allocator_t allocator;
+  rn_session_t base;  // first
   const rn_env_t* env;
-  rn_graph_t* graph;  // Retained
   char *target, *config;
-  size_t config_size;
   int64_t timeout_ms, lease_ns;
   rn_loop_t* loop;
   rn_tls_t* tls;  // Retained; NULL: plain
@@ -48,7 +47,7 @@ static int64_t deadline_after(const rn_client_t* client, int64_t timeout_ms) {
 
 // The client's certificate, as the environment names it.
 static rn_status_t find_certificate(rn_client_t* client) {
-  rn_tls_options_t options = {.allocator = client->allocator,
+  rn_tls_options_t options = {.allocator = client->base.allocator,
                               .cert = getenv("RUNNEL_TLS_CERT"),
                               .key = getenv("RUNNEL_TLS_KEY"),
                               .ca = getenv("RUNNEL_TLS_CA")};
@@ -59,29 +58,29 @@ static rn_status_t find_certificate(rn_client_t* client) {
 }
 
 static rn_status_t set_up(rn_client_t* client, const rn_client_options_t* options) {
-  RN_RETURN_IF_ERROR(rn_str_dup(client->allocator, options->target, &client->target));
-  RN_RETURN_IF_ERROR(rn_str_dup(client->allocator, options->config, &client->config));
-  client->config_size = options->config.size;
+  RN_RETURN_IF_ERROR(rn_str_dup(client->base.allocator, options->target, &client->target));
+  RN_RETURN_IF_ERROR(rn_str_dup(client->base.allocator, options->config, &client->config));
+  client->base.step.config = rn_str_n(client->config, options->config.size);
   client->lease_ns = options->lease_ns;
   if (!client->lease_ns) RN_RETURN_IF_ERROR(rn_lease_of_config(options->config, &client->lease_ns));
   if (client->lease_ns <= 0) client->lease_ns = rn_lease_default();
-  RN_RETURN_IF_ERROR(rn_loop_create(client->env, client->allocator, &client->loop));
+  RN_RETURN_IF_ERROR(rn_loop_create(client->env, client->base.allocator, &client->loop));
   bool is_secure = rn_str_starts_with(options->target, RN_STR(SECURE_SCHEME));
   if (is_secure) RN_RETURN_IF_ERROR(find_certificate(client));
-  RN_RETURN_IF_ERROR(rn_token_read(client->env, NULL, client->allocator, &client->token));
+  RN_RETURN_IF_ERROR(rn_token_read(client->env, NULL, client->base.allocator, &client->token));
   size_t scheme = strlen(is_secure ? SECURE_SCHEME : SCHEME);
   rn_channel_options_t channel = {.loop = client->loop,
-                                  .allocator = client->allocator,
+                                  .allocator = client->base.allocator,
                                   .address = client->target + scheme,
                                   .connect_ns = client->lease_ns,
                                   .token = client->token.size ? client->token.data : NULL,
                                   .tls = client->tls};
   RN_RETURN_IF_ERROR(rn_channel_create(&channel, &client->channel));
-  RN_RETURN_IF_ERROR(
-      rn_remote_peer_create(client->channel, client->env, false, client->allocator, &client->peer));
+  RN_RETURN_IF_ERROR(rn_remote_peer_create(client->channel, client->env, false,
+                                           client->base.allocator, &client->peer));
   client->master = rn_remote_master(client->peer);
   rn_leases_options_t leases = {.env = client->env,
-                                .allocator = client->allocator,
+                                .allocator = client->base.allocator,
                                 .timers = rn_loop_timers(client->loop),
                                 .lease_ns = client->lease_ns};
   RN_RETURN_IF_ERROR(rn_leases_create(&leases, &client->leases));
@@ -95,32 +94,9 @@ bool rn_client_is_target(rn_str_t target) {
          rn_str_starts_with(target, RN_STR(SECURE_SCHEME));
 }
 
-rn_status_t rn_client_create(const rn_client_options_t* options, rn_graph_t* graph,
-                             rn_client_t** out) {
-  *out = NULL;
-  if (!rn_client_is_target(options->target) || rn_str_ends_with(options->target, RN_STR("//")))
-    return rn_invalid_argument("Not a target: '%.*s'; it should be grpc://host:port",
-                               RN_STR_ARGS(options->target));
-  rn_client_t* client = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &client));
-  client->allocator = options->allocator;
-  client->env = options->env;
-  client->timeout_ms = options->timeout_ms;
-  client->graph = graph;
-  rn_graph_retain(graph);
-  rn_mutex_init(&client->mutex);
-  rn_arena_init(&client->arena, options->allocator);
-  rn_strbuf_init(&client->token, options->allocator);
-  rn_status_t status = set_up(client, options);
-  if (!rn_ok(status)) {
-    rn_client_destroy(client);
-    return status;
-  }
-  *out = client;
-  return RN_OK;
-}
-
-rn_status_t rn_client_close(rn_client_t* client) {
+static rn_status_t client_close(rn_session_t* session) {
+  rn_client_t* client = (rn_client_t*)session;
+  if (!client->master) return RN_OK;
   rn_mutex_lock(&client->mutex);
   bool has_session = !client->is_closed && client->session[0];
   client->is_closed = true;
@@ -135,9 +111,8 @@ rn_status_t rn_client_close(rn_client_t* client) {
   return rn_waiter_wait(&waiter);
 }
 
-void rn_client_destroy(rn_client_t* client) {
-  if (!client) return;
-  if (client->master) rn_status_free(rn_client_close(client));
+static void client_destroy(rn_session_t* session) {
+  rn_client_t* client = (rn_client_t*)session;
   rn_leases_stop(client->leases);
   rn_channel_destroy(client->channel);
   rn_leases_destroy(client->leases);
@@ -145,20 +120,20 @@ void rn_client_destroy(rn_client_t* client) {
   rn_loop_destroy(client->loop);
   rn_strbuf_clear(&client->token);
   rn_tls_release(client->tls);
-  rn_graph_release(client->graph);
-  if (client->target) rn_free(client->allocator, client->target, strlen(client->target) + 1);
-  if (client->config) rn_free(client->allocator, client->config, client->config_size + 1);
+  if (client->target) rn_free(client->base.allocator, client->target, strlen(client->target) + 1);
+  if (client->config)
+    rn_free(client->base.allocator, client->config, client->base.step.config.size + 1);
   rn_arena_clear(&client->arena);
   rn_mutex_destroy(&client->mutex);
-  RN_FREE(client->allocator, client);
+  rn_session_clear(session);
+  RN_FREE(session->allocator, client);
 }
 
 rn_status_t rn_client_reset(rn_client_t* client, const rn_str_t* containers, size_t count) {
   rn_arena_t arena;
   rn_pb_ConfigProto_t* config = NULL;
-  rn_arena_init(&arena, client->allocator);
-  rn_status_t status = RN_PB_DECODE(ConfigProto, rn_str_n(client->config, client->config_size),
-                                    NULL, &arena, &config);
+  rn_arena_init(&arena, client->base.allocator);
+  rn_status_t status = RN_PB_DECODE(ConfigProto, client->base.step.config, NULL, &arena, &config);
   if (rn_ok(status)) {
     rn_waiter_t waiter;
     rn_reset_t call = {.call = rn_waiter_call(&waiter, deadline_after(client, 0), NULL),
@@ -175,14 +150,14 @@ rn_status_t rn_client_reset(rn_client_t* client, const rn_str_t* containers, siz
 
 static rn_status_t create_session(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* cancel) {
   rn_strbuf_t graph;
-  rn_strbuf_init(&graph, client->allocator);
+  rn_strbuf_init(&graph, client->base.allocator);
   size_t count = 0;
-  rn_status_t status = rn_graph_export_from(client->graph, 0, &graph, &count);
+  rn_status_t status = rn_graph_export_from(client->base.graph, 0, &graph, &count);
   if (rn_ok(status)) {
     rn_waiter_t waiter;
     rn_create_session_t call = {.call = rn_waiter_call(&waiter, deadline_ns, cancel),
                                 .graph_def = rn_strbuf_view(&graph),
-                                .config = rn_str_n(client->config, client->config_size),
+                                .config = client->base.step.config,
                                 .target = rn_str(client->target)};
     client->master->vtable->create_session(client->master, &call);
     status = rn_waiter_wait(&waiter);
@@ -198,9 +173,9 @@ static rn_status_t create_session(rn_client_t* client, int64_t deadline_ns, rn_c
 
 static rn_status_t extend_session(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* cancel) {
   rn_strbuf_t graph;
-  rn_strbuf_init(&graph, client->allocator);
+  rn_strbuf_init(&graph, client->base.allocator);
   size_t count = 0;
-  rn_status_t status = rn_graph_export_from(client->graph, client->told, &graph, &count);
+  rn_status_t status = rn_graph_export_from(client->base.graph, client->told, &graph, &count);
   if (rn_ok(status)) {
     rn_waiter_t waiter;
     rn_extend_session_t call = {.call = rn_waiter_call(&waiter, deadline_ns, cancel),
@@ -222,9 +197,9 @@ static rn_status_t extend_session(rn_client_t* client, int64_t deadline_ns, rn_c
 static rn_status_t tell(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* cancel,
                         char out_session[32]) {
   rn_mutex_lock(&client->mutex);
-  rn_mutex_lock(&client->graph->mutex);
-  size_t count = client->graph->nodes.count;
-  rn_mutex_unlock(&client->graph->mutex);
+  rn_mutex_lock(&client->base.graph->mutex);
+  size_t count = client->base.graph->nodes.count;
+  rn_mutex_unlock(&client->base.graph->mutex);
   rn_status_t status = RN_OK;
   if (client->is_closed)
     status = rn_cancelled("Session has been closed.");
@@ -239,9 +214,9 @@ static rn_status_t tell(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* c
 
 static rn_status_t check(const rn_client_t* client, const rn_signature_t* signature) {
   for (int32_t i = 0; i < signature->feed_count; ++i)
-    RN_RETURN_IF_ERROR(rn_ir_check_edge(client->graph, signature->feeds[i], "feed"));
+    RN_RETURN_IF_ERROR(rn_ir_check_edge(client->base.graph, signature->feeds[i], "feed"));
   for (int32_t i = 0; i < signature->fetch_count; ++i)
-    RN_RETURN_IF_ERROR(rn_ir_check_edge(client->graph, signature->fetches[i], "fetch"));
+    RN_RETURN_IF_ERROR(rn_ir_check_edge(client->base.graph, signature->fetches[i], "fetch"));
   return RN_OK;
 }
 
@@ -303,10 +278,10 @@ static rn_status_t run_named(rn_client_t* client, rn_run_step_t* call, int64_t d
   }
 }
 
-static rn_status_t client_run(void* self, const rn_signature_t* signature,
+static rn_status_t client_run(rn_session_t* self, const rn_signature_t* signature,
                               const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
                               const rn_step_options_t* options) {
-  rn_client_t* client = self;
+  rn_client_t* client = (rn_client_t*)self;
   const rn_step_options_t none = {0};
   if (!options) options = &none;
   RN_RETURN_IF_ERROR(check(client, signature));
@@ -314,7 +289,7 @@ static rn_status_t client_run(void* self, const rn_signature_t* signature,
   char session[sizeof client->session];
   RN_RETURN_IF_ERROR(tell(client, deadline, options->cancel, session));
   rn_arena_t arena;
-  rn_arena_init(&arena, client->allocator);
+  rn_arena_init(&arena, client->base.allocator);
   rn_run_step_t call = {
       .session = rn_str(session),
       .timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : client->timeout_ms,
@@ -322,7 +297,7 @@ static rn_status_t client_run(void* self, const rn_signature_t* signature,
       .wants_graphs = options->wants_graphs,
       .request = (int64_t)(client->env->random(client->env->self) >> 1 | 1),
       .fetches = fetches};
-  rn_strbuf_init(&call.metadata, client->allocator);
+  rn_strbuf_init(&call.metadata, client->base.allocator);
   rn_status_t status = rn_run_step_name(&call, &arena, signature, feeds);
   if (rn_ok(status)) status = run_named(client, &call, deadline, options->cancel);
   if (!rn_ok(status)) forget_session(client, session, status);
@@ -350,15 +325,15 @@ static rn_status_t take_devices(rn_client_t* client, const rn_list_devices_t* ca
   return RN_OK;
 }
 
-static rn_status_t client_devices(void* self, rn_device_t*** out, int* out_count) {
-  rn_client_t* client = self;
+static rn_status_t client_devices(rn_session_t* self, rn_device_t*** out, int* out_count) {
+  rn_client_t* client = (rn_client_t*)self;
   int64_t deadline = deadline_after(client, 0);
   char session[sizeof client->session];
   RN_RETURN_IF_ERROR(tell(client, deadline, NULL, session));
   rn_waiter_t waiter;
   rn_list_devices_t call = {.call = rn_waiter_call(&waiter, deadline, NULL),
                             .session = rn_str(session)};
-  rn_arena_init(&call.arena, client->allocator);
+  rn_arena_init(&call.arena, client->base.allocator);
   client->master->vtable->list_devices(client->master, &call);
   rn_status_t status = rn_waiter_wait(&waiter);
   rn_mutex_lock(&client->mutex);
@@ -370,13 +345,31 @@ static rn_status_t client_devices(void* self, rn_device_t*** out, int* out_count
   return status;
 }
 
-static rn_status_t client_close(void* self) { return rn_client_close(self); }
-static void client_destroy(void* self) { rn_client_destroy(self); }
+static const rn_session_vtable_t vtable = {
+    .run = client_run, .devices = client_devices, .close = client_close, .destroy = client_destroy};
 
-rn_session_remote_t rn_client_as_session(rn_client_t* client) {
-  return (rn_session_remote_t){.self = client,
-                               .run = client_run,
-                               .devices = client_devices,
-                               .close = client_close,
-                               .destroy = client_destroy};
+rn_status_t rn_client_create(const rn_client_options_t* options, rn_graph_t* graph,
+                             rn_client_t** out) {
+  *out = NULL;
+  if (!rn_client_is_target(options->target) || rn_str_ends_with(options->target, RN_STR("//")))
+    return rn_invalid_argument("Not a target: '%.*s'; it should be grpc://host:port",
+                               RN_STR_ARGS(options->target));
+  rn_client_t* client = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &client));
+  rn_session_init(&client->base, &vtable, graph, options->env, options->allocator);
+  client->env = options->env;
+  client->timeout_ms = options->timeout_ms;
+  rn_mutex_init(&client->mutex);
+  rn_arena_init(&client->arena, options->allocator);
+  rn_strbuf_init(&client->token, options->allocator);
+  rn_status_t status = set_up(client, options);
+  if (!rn_ok(status)) {
+    rn_client_destroy(client);
+    return status;
+  }
+  *out = client;
+  return RN_OK;
 }
+
+void rn_client_destroy(rn_client_t* client) { rn_session_destroy((rn_session_t*)client); }
+rn_session_t* rn_client_session(rn_client_t* client) { return &client->base; }

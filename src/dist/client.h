@@ -1,4 +1,4 @@
-// A session whose master is in another process: "grpc://host:port".
+// A remote session: its master is in another process, "grpc://host:port".
 //
 // The graph goes to the master with the first step, and what was added to it since with each
 // later one. Any number of threads may run steps at once.
@@ -24,8 +24,6 @@ bool rn_client_is_target(rn_str_t target);
 // Says nothing to the master yet. Keeps |graph|.
 RN_MUST_USE rn_status_t rn_client_create(const rn_client_options_t* options, rn_graph_t* graph,
                                          rn_client_t** out);
-// Tells the master. Closing twice is fine.
-RN_MUST_USE rn_status_t rn_client_close(rn_client_t* client);
 void rn_client_destroy(rn_client_t* client);  // NULL is fine
 
 // Has the master clear |containers| (none: the default one) on every task that passes the config's
@@ -33,7 +31,7 @@ void rn_client_destroy(rn_client_t* client);  // NULL is fine
 RN_MUST_USE rn_status_t rn_client_reset(rn_client_t* client, const rn_str_t* containers,
                                         size_t count);
 
-// As a session of this process, which takes the client.
-rn_session_remote_t rn_client_as_session(rn_client_t* client);
+// The client as a session. rn_session_destroy destroys the client.
+rn_session_t* rn_client_session(rn_client_t* client);
 
 #endif  // RUNNEL_DIST_CLIENT_H_

@@ -1,14 +1,21 @@
-// Steps in pieces: every piece is an ordinary step, values that later ones need are fed back to
-// them (session/partial_run.c). For that the master's session wears the face of any other.
+// Partial runs: every piece is an ordinary step, and values that later pieces need are fed back to
+// them (session/partial_run.c), which works on any session. So the master's session implements the
+// session's interface.
 #include <stdio.h>
 
 #include "dist/calls.h"
 #include "dist/master_session.h"
+#include "session/impl.h"
 
-static rn_status_t face_run(void* self, const rn_signature_t* signature,
+typedef struct face_t {
+  rn_session_t base;  // first
+  rn_master_session_t* session;
+} face_t;
+
+static rn_status_t face_run(rn_session_t* self, const rn_signature_t* signature,
                             const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
                             const rn_step_options_t* options) {
-  rn_master_session_t* session = self;
+  rn_master_session_t* session = ((face_t*)self)->session;
   rn_waiter_t waiter;
   rn_arena_t arena;
   rn_arena_init(&arena, rn_local_master_options(session->master)->allocator);
@@ -26,23 +33,30 @@ static rn_status_t face_run(void* self, const rn_signature_t* signature,
   return status;
 }
 
-// Closing and freeing are the master's own matter.
-static rn_status_t face_close(void* self) {
+// The master ends its steps itself.
+static rn_status_t face_close(rn_session_t* self) {
   (void)self;
   return RN_OK;
 }
-static void face_destroy(void* self) { (void)self; }
+
+static void face_destroy(rn_session_t* self) {
+  rn_session_clear(self);
+  RN_FREE(self->allocator, (face_t*)self);
+}
+
+// No partial run asks for devices.
+static const rn_session_vtable_t vtable = {
+    .run = face_run, .close = face_close, .destroy = face_destroy};
 
 static rn_status_t make_face_locked(rn_master_session_t* session) {
   if (session->face) return RN_OK;
   const rn_local_master_options_t* master = rn_local_master_options(session->master);
-  rn_session_options_t options;
-  rn_session_options_init(&options);
-  options.target = session->tasks[0].name;
-  options.remote = (rn_session_remote_t){
-      .self = session, .run = face_run, .close = face_close, .destroy = face_destroy};
-  return rn_session_create(session->graph, &options, master->env, master->allocator,
-                           &session->face);
+  face_t* face = NULL;
+  RN_RETURN_IF_ERROR(RN_NEW(master->allocator, &face));
+  rn_session_init(&face->base, &vtable, session->graph, master->env, master->allocator);
+  face->session = session;
+  session->face = &face->base;
+  return RN_OK;
 }
 
 rn_status_t rn_master_partial_setup(rn_master_session_t* session, rn_partial_setup_t* call) {

@@ -95,8 +95,8 @@ typedef struct rn_master_session_t {
   rn_master_program_t* programs;
   rn_master_callable_t* callables;
   int64_t next_callable;
-  rn_session_t*
-      face;  // Owned: this session as others have them, for steps in pieces; NULL: not yet
+  rn_session_t* face;  // Owned: this session behind the interface of any other, for partial runs;
+                       // NULL: not yet
   rn_master_partial_t* partials;
   int64_t next_partial;
   rn_caller_t* caller;  // Retained: who has used it last; NULL: somebody of this process

@@ -9,8 +9,8 @@
 #ifndef RUNNEL_SESSION_RUN_ARGS_H_
 #define RUNNEL_SESSION_RUN_ARGS_H_
 
-#include "step/ir.h"
 #include "runnel/run.h"
+#include "step/ir.h"
 
 typedef struct rn_args_step_t {
   rn_allocator_t allocator;

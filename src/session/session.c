@@ -1,190 +1,32 @@
-// Sessions: devices, the cache of programs, and running steps. See session.h.
-#include "session/session.h"
-
-#include <stdatomic.h>
-
-#include "base/fs_only.h"
-#include "exec/executor.h"
-#include "session/functions.h"
-#include "session/partition_graphs.h"
-#include "session/passes.h"
-#include "session/programs.h"
-
-#define BUCKETS 256  // of the program cache; a power of two
-
-// A program in the cache. Entries are added at the head of their bucket and stay until the session
-// goes, so that looking one up takes no lock. As in stock, a session goes on with the graph
-// that a step was first run with, though an edge be changed afterwards.
-typedef struct entry_t {
-  struct entry_t* next;
-  uint64_t hash;
-  rn_signature_t signature;  // copied
-  rn_dtype_t* feed_types;
-  rn_programs_t programs;  // made under the session's mutex
-  rn_arena_t arena;
-} entry_t;
-
-// A step that may have to be stopped.
-typedef struct running_t {
-  rn_cancel_t* cancel;
-  struct running_t* next;
-  struct running_t* previous;
-} running_t;
-
-struct rn_session_t {
-  rn_allocator_t allocator;
-  rn_graph_t* graph;  // Retained
-  rn_session_options_t options;
-  rn_env_t env;        // the caller's with our pool
-  rn_fs_only_t* only;  // Owned; what |env| shows of files; NULL: all
-  rn_pool_t* pool;     // Owned
-  rn_pool_t* intra;    // pool, or NULL when kernels may use one thread only
-  rn_pool_t* inter;    // likewise for kernels beside each other
-  int device_count;
-  rn_device_t** devices;  // Owned; the first is a CPU
-  rn_kernel_cache_t kernels;
-  rn_functions_t* functions;  // Owned
-  rn_planner_t planner;
-  entry_t* _Atomic buckets[BUCKETS];
-  _Atomic int64_t next_step;
-  // Steps under way, and CLOSED. Who takes the last step off a closed session says so in |is_idle|;
-  // who leaves an open one does not touch the session again.
-  _Atomic uint64_t steps;
-  rn_cancel_t closing;  // cancelled by close: what steps that cannot wait look at
-  rn_mutex_t mutex;     // guards all below, and planning
-  rn_cond_t idle;
-  bool is_idle;  // closed, and the last step has ended
-  running_t* running;
-};
+// The life of a session and of its steps, whatever runs them. See session.h.
+#include "session/impl.h"
 
 #define CLOSED (UINT64_C(1) << 63)
 
-void rn_session_options_init(rn_session_options_t* options) {
-  *options = (rn_session_options_t){.optimize = true, .cpu_devices = 1};
-}
-
-static rn_status_t make_devices(rn_session_t* session) {
-  const rn_session_options_t* options = &session->options;
-  int cpus = options->cpu_devices < 1 ? 1 : options->cpu_devices;
-  int total = cpus + options->null_devices;
-  RN_RETURN_IF_ERROR(rn_alloc_array(session->allocator, (size_t)total, sizeof *session->devices,
-                                    (void**)&session->devices));
-  rn_str_t prefix = options->task.size ? options->task : RN_STR("/job:localhost/replica:0/task:0");
-  for (int i = 0; i < total; ++i) {
-    bool is_cpu = i < cpus;
-    rn_status_t status = is_cpu ? rn_cpu_device_create(session->allocator, prefix, i, &session->env,
-                                                       &session->devices[i])
-                                : rn_null_device_create(session->allocator, prefix, i - cpus,
-                                                        &session->env, &session->devices[i]);
-    RN_RETURN_IF_ERROR(status);
-    session->device_count++;
-  }
-  session->options.task = RN_STR("");  // the caller's
-  return RN_OK;
-}
-
-// What the graph may do beyond computing.
-static rn_status_t limit(rn_session_t* session) {
-  if (!session->options.is_limited) return RN_OK;
-  RN_RETURN_IF_ERROR(rn_fs_only_create(&session->env, session->options.folder,
-                                       session->options.allow, session->allocator, &session->only));
-  rn_fs_only_apply(session->only, &session->env);
-  session->options.folder = session->options.allow = RN_STR("");  // the caller's
-  return RN_OK;
-}
-
-static rn_status_t set_up(rn_session_t* session) {
-  const rn_session_options_t* options = &session->options;
-  RN_RETURN_IF_ERROR(limit(session));
-  int intra = options->intra_threads, inter = options->inter_threads;
-  int threads = intra < 1 || inter < 1 ? 0 : intra > inter ? intra : inter;
-  RN_RETURN_IF_ERROR(rn_pool_create(session->allocator, threads, &session->pool));
-  session->env.pool = session->pool;
-  session->intra = intra == 1 ? NULL : session->pool;
-  session->inter = inter == 1 ? NULL : session->pool;
-  RN_RETURN_IF_ERROR(make_devices(session));
-  session->planner = (rn_planner_t){.allocator = session->allocator,
-                                    .env = &session->env,
-                                    .place = {.devices = session->devices,
-                                              .device_count = session->device_count,
-                                              .allow_soft_placement = options->allow_soft_placement,
-                                              .log_placement = options->log_device_placement,
-                                              .env = &session->env},
-                                    .kernels = &session->kernels,
-                                    .threads = rn_pool_threads(session->inter),
-                                    .calls = options->calls,
-                                    .optimize = options->optimize,
-                                    .debug = rn_plan_debug_from_env(),
-                                    .watch = options->watch};
-  rn_functions_options_t functions = {.graph = session->graph,
-                                      .planner = &session->planner,
-                                      .env = &session->env,
-                                      .intra = session->intra,
-                                      .inter = session->inter,
-                                      .config = session->options.config};
-  RN_RETURN_IF_ERROR(rn_functions_create(&functions, session->allocator, &session->functions));
-  session->planner.functions = session->functions;
-  session->planner.calls.prunes_branches = true;
-  return RN_OK;
-}
-
-static rn_status_t copy_config(rn_session_t* session, rn_str_t config) {
-  if (config.size == 0) return RN_OK;
-  char* copy = NULL;
-  RN_RETURN_IF_ERROR(rn_str_dup(session->allocator, config, &copy));
-  session->options.config = rn_str_n(copy, config.size);
-  return RN_OK;
-}
-
-rn_status_t rn_session_create(rn_graph_t* graph, const rn_session_options_t* options,
-                              const rn_env_t* env, rn_allocator_t allocator,
-                              rn_session_t** out_session) {
-  *out_session = NULL;
-  rn_session_t* session = NULL;
-  rn_status_t made = RN_OK;
-  if (options->target.size && !options->remote.run)
-    made = rn_not_found(
-        "No session factory registered for the given session options: {target: \"%.*s\"}",
-        RN_STR_ARGS(options->target));
-  if (rn_ok(made)) made = RN_NEW(allocator, &session);
-  if (!rn_ok(made)) {
-    if (options->remote.destroy) options->remote.destroy(options->remote.self);
-    return made;
-  }
+void rn_session_init(rn_session_t* session, const rn_session_vtable_t* vtable, rn_graph_t* graph,
+                     const rn_env_t* env, rn_allocator_t allocator) {
+  session->vtable = vtable;
   session->allocator = allocator;
-  session->options = *options;
-  session->options.target = session->options.config = RN_STR("");
-  session->env = *env;
   session->graph = graph;
+  session->step = (rn_step_t){.cancel = &session->closing, .env = env};
   rn_graph_retain(graph);
   rn_mutex_init(&session->mutex);
   rn_cond_init(&session->idle);
   rn_cancel_init(&session->closing);
-  rn_kernel_cache_init(&session->kernels, allocator);
-  rn_status_t status = copy_config(session, options->config);
-  if (rn_ok(status) && !options->remote.run) status = set_up(session);
-  if (!rn_ok(status)) {
-    rn_session_destroy(session);
-    return status;
-  }
-  *out_session = session;
-  return RN_OK;
+}
+
+void rn_session_clear(rn_session_t* session) {
+  rn_graph_release(session->graph);
+  rn_cancel_destroy(&session->closing);
+  rn_cond_destroy(&session->idle);
+  rn_mutex_destroy(&session->mutex);
 }
 
 rn_graph_t* rn_session_graph(rn_session_t* session) { return session->graph; }
 rn_functions_t* rn_session_functions(rn_session_t* session) { return session->functions; }
-void rn_session_step_init(rn_session_t* session, rn_step_t* out) {
-  *out = (rn_step_t){.cancel = &session->closing,
-                     .env = &session->env,
-                     .pool = session->intra,
-                     .config = session->options.config};
-}
+void rn_session_step_init(rn_session_t* session, rn_step_t* out) { *out = session->step; }
 rn_status_t rn_session_devices(rn_session_t* session, rn_device_t*** out, int* out_count) {
-  const rn_session_remote_t* remote = &session->options.remote;
-  if (remote->run) return remote->devices(remote->self, out, out_count);
-  *out = session->devices;
-  *out_count = session->device_count;
-  return RN_OK;
+  return session->vtable->devices(session, out, out_count);
 }
 int rn_session_device_count(const rn_session_t* session) { return session->device_count; }
 const rn_device_t* rn_session_device(const rn_session_t* session, int i) {
@@ -192,287 +34,25 @@ const rn_device_t* rn_session_device(const rn_session_t* session, int i) {
 }
 
 rn_status_t rn_session_close(rn_session_t* session) {
-  const rn_session_remote_t* remote = &session->options.remote;
-  rn_status_t status = remote->run ? remote->close(remote->self) : RN_OK;  // and so end its steps
   rn_cancel(&session->closing);
+  rn_status_t status = session->vtable->close(session);
   rn_mutex_lock(&session->mutex);
   if ((atomic_fetch_or(&session->steps, CLOSED) & ~CLOSED) == 0) session->is_idle = true;
-  for (running_t* step = session->running; step; step = step->next) rn_cancel(step->cancel);
   while (!session->is_idle) rn_cond_wait(&session->idle, &session->mutex);
   rn_mutex_unlock(&session->mutex);
   return status;
 }
 
-static void entry_destroy(rn_session_t* session, entry_t* entry) {
-  rn_programs_clear(&entry->programs);
-  rn_arena_clear(&entry->arena);
-  RN_FREE(session->allocator, entry);
-}
-
 void rn_session_destroy(rn_session_t* session) {
   if (!session) return;
   rn_status_free(rn_session_close(session));
-  for (int b = 0; b < BUCKETS; ++b) {
-    for (entry_t* entry = session->buckets[b]; entry;) {
-      entry_t* next = entry->next;
-      entry_destroy(session, entry);
-      entry = next;
-    }
-  }
-  rn_kernel_cache_clear(&session->kernels);
-  // Resources may hold functions, and functions hold kernels of the devices.
-  for (int i = 0; i < session->device_count; ++i)
-    rn_resources_clear(session->devices[i]->resources, (rn_str_t){0});
-  if (session->options.remote.run) session->options.remote.destroy(session->options.remote.self);
-  rn_functions_close(session->functions);
-  for (int i = 0; i < session->device_count; ++i) rn_device_destroy(session->devices[i]);
-  int total = (session->options.cpu_devices < 1 ? 1 : session->options.cpu_devices) +
-              session->options.null_devices;
-  RN_FREE_ARRAY(session->allocator, session->devices, total);
-  rn_pool_destroy(session->pool);
-  rn_fs_only_destroy(session->only);
-  rn_str_t config = session->options.config;
-  if (config.size) rn_free(session->allocator, (char*)config.data, config.size + 1);
-  rn_graph_release(session->graph);
-  rn_cancel_destroy(&session->closing);
-  rn_cond_destroy(&session->idle);
-  rn_mutex_destroy(&session->mutex);
-  RN_FREE(session->allocator, session);
-}
-
-static uint64_t mix(uint64_t hash, uint64_t value) {
-  hash ^= value * UINT64_C(0x9E3779B97F4A7C15);
-  return (hash << 29 | hash >> 35) * UINT64_C(0xBF58476D1CE4E5B9);
-}
-
-static uint64_t hash_signature(const rn_signature_t* s) {
-  uint64_t hash = mix((uint64_t)s->feed_count << 40 | (uint64_t)s->fetch_count << 20,
-                      (uint64_t)s->target_count);
-  for (int32_t i = 0; i < s->feed_count; ++i)
-    hash = mix(hash, (uintptr_t)s->feeds[i].node + (uint64_t)s->feeds[i].index);
-  for (int32_t i = 0; i < s->fetch_count; ++i)
-    hash = mix(hash, (uintptr_t)s->fetches[i].node + (uint64_t)s->fetches[i].index);
-  for (int32_t i = 0; i < s->target_count; ++i) hash = mix(hash, (uintptr_t)s->targets[i]);
-  for (int32_t i = 0; i < s->done_count; ++i) hash = mix(hash, (uintptr_t)s->done[i] + 1);
-  return hash ^ hash >> 32;
-}
-
-static bool same_edges(const rn_edge_t* a, const rn_edge_t* b, int32_t count) {
-  for (int32_t i = 0; i < count; ++i)
-    if (a[i].node != b[i].node || a[i].index != b[i].index) return false;
-  return true;
-}
-
-static bool same_nodes(rn_node_t* const* a, rn_node_t* const* b, int32_t count) {
-  return count == 0 || memcmp(a, b, (size_t)count * sizeof *a) == 0;
-}
-
-static bool same_signature(const rn_signature_t* a, const rn_signature_t* b) {
-  return a->feed_count == b->feed_count && a->fetch_count == b->fetch_count &&
-         a->target_count == b->target_count && a->done_count == b->done_count &&
-         same_edges(a->feeds, b->feeds, a->feed_count) &&
-         same_edges(a->fetches, b->fetches, a->fetch_count) &&
-         same_nodes(a->targets, b->targets, a->target_count) &&
-         same_nodes(a->done, b->done, a->done_count);
-}
-
-static entry_t* find_entry(rn_session_t* session, uint64_t hash, const rn_signature_t* signature) {
-  for (entry_t* entry = session->buckets[hash & (BUCKETS - 1)]; entry; entry = entry->next)
-    if (entry->hash == hash && same_signature(&entry->signature, signature)) return entry;
-  return NULL;
-}
-
-// A feed has the type of its edge. It may have any shape, as in stock: what cannot use that says
-// so.
-static rn_status_t describe_feeds(entry_t* entry) {
-  const rn_signature_t* signature = &entry->signature;
-  RN_RETURN_IF_ERROR(
-      RN_ARENA_ARRAY(&entry->arena, (size_t)signature->feed_count, &entry->feed_types));
-  for (int32_t i = 0; i < signature->feed_count; ++i) {
-    rn_edge_t feed = signature->feeds[i];
-    entry->feed_types[i] = rn_dtype_base(feed.node->outputs[feed.index].dtype);
-  }
-  return RN_OK;
-}
-
-static rn_status_t check_feed_edges(rn_graph_t* graph, const rn_signature_t* signature) {
-  for (int32_t i = 0; i < signature->feed_count; ++i)
-    RN_RETURN_IF_ERROR(rn_ir_check_edge(graph, signature->feeds[i], "feed"));
-  return RN_OK;
-}
-
-static rn_status_t fill_entry(rn_session_t* session, const rn_signature_t* signature,
-                              entry_t* entry) {
-  RN_RETURN_IF_ERROR(check_feed_edges(session->graph, signature));
-  RN_RETURN_IF_ERROR(rn_signature_copy(&entry->arena, signature, &entry->signature));
-  RN_RETURN_IF_ERROR(describe_feeds(entry));
-  return rn_programs_init(&entry->programs, &session->planner, session->graph, &entry->signature,
-                          &entry->arena);
-}
-
-static rn_status_t make_entry_locked(rn_session_t* session, uint64_t hash,
-                                     const rn_signature_t* signature, entry_t** out) {
-  *out = find_entry(session, hash, signature);  // somebody else may have been faster
-  if (*out) return RN_OK;
-  entry_t* entry = NULL;
-  RN_RETURN_IF_ERROR(RN_NEW(session->allocator, &entry));
-  rn_arena_init(&entry->arena, session->allocator);
-  entry->hash = hash;
-  rn_status_t status = fill_entry(session, signature, entry);
-  if (!rn_ok(status)) {
-    entry_destroy(session, entry);
-    return status;
-  }
-  entry->next = session->buckets[hash & (BUCKETS - 1)];
-  session->buckets[hash & (BUCKETS - 1)] = entry;
-  *out = entry;
-  return RN_OK;
-}
-
-static bool is_right_feed(const entry_t* entry, int32_t i, const rn_tensor_t* feed) {
-  return feed && feed->dtype == entry->feed_types[i];
-}
-
-// TensorFlow numbers feeds in the order of their names, and names the first that is wrong.
-static rn_status_t wrong_feed(const entry_t* entry, const rn_tensor_t* const* feeds) {
-  const rn_edge_t* edges = entry->signature.feeds;
-  int32_t count = entry->signature.feed_count, first = -1, number = 0;
-  for (int32_t i = 0; i < count; ++i) {
-    if (is_right_feed(entry, i, feeds[i])) continue;
-    if (!feeds[i] || !rn_tensor_is_set(feeds[i]))
-      return rn_invalid_argument("The value fed to '%s' is NULL", edges[i].node->name.data);
-    if (first < 0 || rn_edge_compare(edges[i], edges[first]) < 0) first = i;
-  }
-  for (int32_t i = 0; i < count; ++i) number += rn_edge_compare(edges[i], edges[first]) < 0;
-  return rn_invalid_argument("Expects arg[%d] to be %s but %s is provided", number,
-                             rn_dtype_name(entry->feed_types[first]),
-                             rn_dtype_name(feeds[first]->dtype));
-}
-
-static rn_status_t check_feeds(const entry_t* entry, const rn_tensor_t* const* feeds) {
-  for (int32_t i = 0; i < entry->signature.feed_count; ++i)
-    if (!is_right_feed(entry, i, feeds[i])) return wrong_feed(entry, feeds);
-  return RN_OK;
-}
-
-// The program for |signature| and the shapes of |feeds|, planned now if it is the first of its
-// kind.
-static rn_status_t get_program(rn_session_t* session, const rn_signature_t* signature,
-                               const rn_tensor_t* const* feeds, rn_program_t** out) {
-  uint64_t hash = hash_signature(signature);
-  entry_t* entry = find_entry(session, hash, signature);
-  rn_status_t status = RN_OK;
-  if (!entry) {
-    rn_mutex_lock(&session->mutex);
-    status = make_entry_locked(session, hash, signature, &entry);
-    rn_mutex_unlock(&session->mutex);
-    RN_RETURN_IF_ERROR(status);
-  }
-  RN_RETURN_IF_ERROR(check_feeds(entry, feeds));
-  *out = rn_programs_find(&entry->programs, feeds);
-  if (*out) return RN_OK;
-  rn_mutex_lock(&session->mutex);
-  status = rn_programs_make(&entry->programs, feeds, out);
-  rn_mutex_unlock(&session->mutex);
-  return status;
+  session->vtable->destroy(session);
 }
 
 rn_status_t rn_session_plan(rn_session_t* session, const rn_signature_t* signature) {
-  RN_RETURN_IF_ERROR(check_feed_edges(session->graph, signature));
-  rn_program_t* program = NULL;
-  rn_shape_t* declared = NULL;
-  rn_arena_t scratch;
-  rn_arena_init(&scratch, session->allocator);
-  rn_status_t status = RN_ARENA_ARRAY(&scratch, (size_t)signature->feed_count, &declared);
-  for (int32_t i = 0; rn_ok(status) && i < signature->feed_count; ++i)
-    declared[i] = signature->feeds[i].node->outputs[signature->feeds[i].index].shape;
-  if (rn_ok(status))
-    status = rn_program_create(&session->planner, session->graph, signature, declared, &program);
-  rn_program_destroy(program);
-  rn_arena_clear(&scratch);
-  return status;
-}
-
-static void link_running(rn_session_t* session, running_t* step) {
-  rn_mutex_lock(&session->mutex);
-  step->next = session->running;
-  if (step->next) step->next->previous = step;
-  session->running = step;
-  if (rn_is_cancelled(&session->closing)) rn_cancel(step->cancel);
-  rn_mutex_unlock(&session->mutex);
-}
-
-static void unlink_running(rn_session_t* session, running_t* step) {
-  rn_mutex_lock(&session->mutex);
-  if (step->previous)
-    step->previous->next = step->next;
-  else
-    session->running = step->next;
-  if (step->next) step->next->previous = step->previous;
-  rn_mutex_unlock(&session->mutex);
-}
-
-// A step that may have to wait, or whose parts must stop each other, with a cancellation of its
-// own. The caller's reaches it through |outer|.
-typedef struct own_cancel_t {
-  rn_cancel_entry_t outer;  // first
-  rn_cancel_t cancel;
-  running_t running;
-} own_cancel_t;
-
-static void pass_cancel_on(rn_cancel_entry_t* entry) { rn_cancel(&((own_cancel_t*)entry)->cancel); }
-
-static rn_status_t execute_cancellable(rn_session_t* session, rn_run_t* run, rn_cancel_t* outer) {
-  own_cancel_t own = {.outer = {.fn = pass_cancel_on}};
-  rn_cancel_init(&own.cancel);
-  own.running.cancel = run->step->cancel = &own.cancel;
-  link_running(session, &own.running);
-  if (outer && !rn_cancel_add(outer, &own.outer)) rn_cancel(&own.cancel);
-  rn_status_t status = rn_execute(run);
-  if (outer) rn_cancel_remove(outer, &own.outer);
-  unlink_running(session, &own.running);
-  rn_cancel_destroy(&own.cancel);
-  return status;
-}
-
-static int64_t deadline_after(const rn_session_t* session, int64_t timeout_ms) {
-  int64_t ns, deadline;
-  bool ok = rn_mul_i64_ok(timeout_ms, 1000000, &ns) &&
-            rn_add_i64_ok(session->env.now_ns(session->env.self), ns, &deadline);
-  return ok ? deadline : INT64_MAX;
-}
-
-static rn_status_t run_program(rn_session_t* session, rn_program_t* program,
-                               const rn_signature_t* signature, const rn_tensor_t* const* feeds,
-                               rn_tensor_t* fetches, const rn_step_options_t* options) {
-  rn_cancel_t* outer = options ? options->cancel : NULL;
-  rn_step_t step = {.id = session->next_step++,
-                    .cancel = &session->closing,
-                    .env = &session->env,
-                    .pool = session->intra,
-                    .config = session->options.config};
-  rn_status_t status = RN_OK;
-  if (program->plan_count > 1) status = rn_rendezvous_create(session->allocator, &step.rendezvous);
-  int64_t timeout_ms =
-      options && options->timeout_ms > 0 ? options->timeout_ms : session->options.timeout_ms;
-  rn_run_t run = {.plans = program->plans,
-                  .plan_count = program->plan_count,
-                  .step = &step,
-                  .pool = session->inter,
-                  .feeds = feeds,
-                  .feed_count = signature->feed_count,
-                  .fetches = fetches,
-                  .fetch_count = signature->fetch_count,
-                  .stats = options ? options->stats : NULL};
-  if (timeout_ms > 0) run.deadline_ns = deadline_after(session, timeout_ms);
-  step.deadline_ns = run.deadline_ns;
-  step.stats = run.stats;
-  if (rn_ok(status))
-    status =
-        program->is_plain && !outer ? rn_execute(&run) : execute_cancellable(session, &run, outer);
-  if (step.rendezvous) rn_rendezvous_release(step.rendezvous);
-  if (step.step_resources) rn_resources_destroy(step.step_resources);
-  return status;
+  if (!session->vtable->plan)
+    return rn_unimplemented("The session runs elsewhere; its steps are planned there");
+  return session->vtable->plan(session, signature);
 }
 
 // Counts the step in; false if the session is closed.
@@ -492,20 +72,9 @@ rn_status_t rn_session_run(rn_session_t* session, const rn_signature_t* signatur
                            const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
                            const rn_step_options_t* options) {
   for (int32_t i = 0; i < signature->fetch_count; ++i) fetches[i] = (rn_tensor_t){0};
-  rn_program_t* program = NULL;
-  rn_status_t status = RN_OK;
-  const rn_session_remote_t* remote = &session->options.remote;
-  if (!begin_step(session)) status = rn_cancelled("Session has been closed.");
-  if (rn_ok(status) && __builtin_expect(remote->run != NULL, 0)) {
-    status = remote->run(remote->self, signature, feeds, fetches, options);
-    end_step(session);
-    return status;
-  }
-  if (rn_ok(status)) status = get_program(session, signature, feeds, &program);
-  if (rn_ok(status)) status = run_program(session, program, signature, feeds, fetches, options);
-  if (rn_ok(status) && options && options->wants_graphs && options->metadata)
-    status =
-        rn_partition_graphs_write(&session->planner, session->graph, signature, options->metadata);
+  rn_status_t status = begin_step(session)
+                           ? session->vtable->run(session, signature, feeds, fetches, options)
+                           : rn_cancelled("Session has been closed.");
   for (int32_t i = 0; !rn_ok(status) && i < signature->fetch_count; ++i)
     rn_tensor_clear(&fetches[i]);
   end_step(session);

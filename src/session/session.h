@@ -1,8 +1,9 @@
-// A session: a graph, devices with their state, and the plans of the steps that were asked for.
+// A session: a graph, devices with their state, and the plans of the steps that were run. It is
+// local (rn_session_create) or remote (dist/client.h); impl.h is the interface between the two.
 //
-// Plans are made the first time a combination of feeds, fetches and targets is run and kept. Any
-// number of threads may run steps at once; the graph may grow meanwhile. Closing cancels what runs
-// and waits for it.
+// A local session plans a step the first time that its feeds, fetches and targets are run together,
+// and keeps the plan. Any number of threads may run steps at once, and the graph may grow
+// meanwhile. Closing cancels the steps that run and waits for them.
 #ifndef RUNNEL_SESSION_SESSION_H_
 #define RUNNEL_SESSION_SESSION_H_
 
@@ -18,23 +19,12 @@ typedef struct rn_step_options_t {
   int64_t timeout_ms;      // 0: the session's
   rn_step_stats_t* stats;  // filled when not NULL
   rn_cancel_t* cancel;     // the caller's, to stop the step with; NULL: none
-  int trace_level;         // of a session that is elsewhere, as RunOptions has it
-  // A RunMetadata goes here: all of it from a session that is elsewhere, of one that is here the
-  // parts if |wants_graphs|. NULL: nobody asks.
+  int trace_level;         // RunOptions.trace_level, for a remote session
+  // Receives a RunMetadata, unless NULL: all of it from a remote session; from a local one just
+  // the partition graphs if |wants_graphs|.
   rn_strbuf_t* metadata;
   bool wants_graphs;
 } rn_step_options_t;
-
-// A session that is elsewhere: who runs its steps. |run| is NULL: it is here.
-typedef struct rn_session_remote_t {
-  void* self;
-  rn_status_t (*run)(void* self, const rn_signature_t* signature, const rn_tensor_t* const* feeds,
-                     rn_tensor_t* fetches, const rn_step_options_t* options);
-  // The devices that it has, stand-ins with names, lent until |close|.
-  rn_status_t (*devices)(void* self, rn_device_t*** out, int* out_count);
-  rn_status_t (*close)(void* self);
-  void (*destroy)(void* self);
-} rn_session_remote_t;
 
 // What of a ConfigProto matters here; rn_session_options_parse reads one.
 typedef struct rn_session_options_t {
@@ -54,8 +44,6 @@ typedef struct rn_session_options_t {
   bool is_limited;                      // files and network as |allow| says only
   rn_str_t folder;                      // that may be read in any case: a model's own; copied
   rn_str_t allow;                       // see rn_fs_only_create; copied
-  rn_str_t target;                      // "" : this process
-  rn_session_remote_t remote;  // what the target stands for; taken, also when creating fails
   rn_str_t config;  // the ConfigProto itself, for kernels that ask; the session copies it
 } rn_session_options_t;
 
@@ -64,7 +52,7 @@ void rn_session_options_init(rn_session_options_t* options);
 RN_MUST_USE rn_status_t rn_session_options_parse(rn_str_t config,
                                                  rn_session_options_t* inout_options);
 
-// Keeps |graph|. |env| must outlive the session.
+// A local session. Keeps |graph|; |env| must outlive the session.
 RN_MUST_USE rn_status_t rn_session_create(rn_graph_t* graph, const rn_session_options_t* options,
                                           const rn_env_t* env, rn_allocator_t allocator,
                                           rn_session_t** out_session);
@@ -82,8 +70,8 @@ RN_MUST_USE rn_status_t rn_session_run(rn_session_t* session, const rn_signature
                                        const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
                                        const rn_step_options_t* options);
 
-// Plans a step for the shapes that the graph declares, without running it. Not for a session that
-// is elsewhere.
+// Plans a step for the shapes that the graph declares, without running it. UNIMPLEMENTED for a
+// session that does not plan its steps itself.
 RN_MUST_USE rn_status_t rn_session_plan(rn_session_t* session, const rn_signature_t* signature);
 
 // A step in pieces: setup names everything, each run feeds some and fetches some; every node runs
@@ -99,17 +87,18 @@ RN_MUST_USE rn_status_t rn_session_partial_run(rn_session_t* session, rn_partial
                                                rn_tensor_t* fetches);
 void rn_partial_run_destroy(rn_partial_run_t* partial);
 
-// What the functions of the graph's library are run through outside of steps; see
-// framework/function.h. Borrowed; no call may be under way when the session is closed.
+// Runs the functions of the graph's library outside of steps; see framework/function.h. Borrowed;
+// no call may be under way when the session is closed. NULL for a remote session.
 rn_functions_t* rn_session_functions(rn_session_t* session);
 
 // What a step starts as whose kernels are called outside of plans: the session's environment,
 // threads and config, and the cancellation that closing it sets off.
 void rn_session_step_init(rn_session_t* session, rn_step_t* out);
 
-// All of them, lent; of a session that is elsewhere it is asked for them.
+// All devices, borrowed; a remote session asks its master for them.
 RN_MUST_USE rn_status_t rn_session_devices(rn_session_t* session, rn_device_t*** out,
                                            int* out_count);
+// The devices of a local session; a remote one has none of these.
 int rn_session_device_count(const rn_session_t* session);
 const rn_device_t* rn_session_device(const rn_session_t* session, int i);
 

@@ -16,11 +16,8 @@ static inline rn_status_t session_open(const char* target, int64_t timeout_ms, i
                                  .timeout_ms = timeout_ms,
                                  .lease_ns = lease_ns};
   RN_RETURN_IF_ERROR(rn_client_create(&options, graph, &client));
-  rn_session_options_t here;
-  rn_session_options_init(&here);
-  here.target = options.target;
-  here.remote = rn_client_as_session(client);
-  return rn_session_create(graph, &here, options.env, options.allocator, out);
+  *out = rn_client_session(client);
+  return RN_OK;
 }
 
 // A step. Without a node nothing is fed, and nothing is fetched; |target| and |out| may be NULL.
