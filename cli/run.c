@@ -8,8 +8,8 @@
 #include "cli/trace.h"
 #include "cli/value.h"
 
-static rn_status_t take_fetch(rn_run_t* job, const char* value, bool is_saved) {
-  rn_run_fetch_t fetch = {.name = value};
+static rn_status_t take_fetch(rn_cli_run_t* job, const char* value, bool is_saved) {
+  rn_cli_run_fetch_t fetch = {.name = value};
   if (is_saved) {
     rn_str_t name, copy;
     RN_RETURN_IF_ERROR(rn_cli_split(job->cli, "--save", rn_str(value), &name, &fetch.file));
@@ -19,7 +19,7 @@ static rn_status_t take_fetch(rn_run_t* job, const char* value, bool is_saved) {
   return rn_vec_push(&job->fetch_texts, job->cli->allocator, fetch);
 }
 
-static rn_status_t read_arguments(rn_run_t* job) {
+static rn_status_t read_arguments(rn_cli_run_t* job) {
   const rn_cli_t* cli = job->cli;
   job->is_model = rn_cli_is_folder(cli, job->path);
   if (!job->is_model &&
@@ -38,14 +38,14 @@ static rn_status_t read_arguments(rn_run_t* job) {
   return RN_OK;
 }
 
-static void session_options(const rn_run_t* job, rn_session_options_t* out) {
+static void session_options(const rn_cli_run_t* job, rn_session_options_t* out) {
   rn_session_options_init(out);
   out->intra_threads = out->inter_threads = (int)rn_cli_number(job->cli, "--threads", 0);
   out->timeout_ms = rn_cli_number(job->cli, "--timeout", 0);
   out->allow_soft_placement = true;
 }
 
-static rn_status_t open_graph(rn_run_t* job) {
+static rn_status_t open_graph(rn_cli_run_t* job) {
   rn_session_options_t session;
   session_options(job, &session);
   RN_RETURN_IF_ERROR(rn_cli_load(job->cli, job->path, &job->file));
@@ -53,7 +53,7 @@ static rn_status_t open_graph(rn_run_t* job) {
   return rn_session_create(job->graph, &session, job->cli->env, job->cli->allocator, &job->session);
 }
 
-static rn_status_t open_model(rn_run_t* job) {
+static rn_status_t open_model(rn_cli_run_t* job) {
   rn_session_options_t session;
   session_options(job, &session);
   RN_RETURN_IF_ERROR(
@@ -64,13 +64,13 @@ static rn_status_t open_model(rn_run_t* job) {
   job->graph = job->model.graph;
   job->session = job->model.session;
   for (int32_t i = 0; job->asks_nothing && i < job->model.output_count; ++i) {
-    rn_run_fetch_t fetch = {.name = job->model.outputs[i].name.data};
+    rn_cli_run_fetch_t fetch = {.name = job->model.outputs[i].name.data};
     RN_RETURN_IF_ERROR(rn_vec_push(&job->fetch_texts, job->cli->allocator, fetch));
   }
   return RN_OK;
 }
 
-static rn_status_t run_inits(rn_run_t* job) {
+static rn_status_t run_inits(rn_cli_run_t* job) {
   for (size_t i = 0; i < job->inits.count; ++i) {
     rn_signature_t signature = {.targets = &job->inits.items[i], .target_count = 1};
     RN_RETURN_IF_ERROR(rn_cli_prefix(rn_session_run(job->session, &signature, NULL, NULL, NULL),
@@ -80,12 +80,12 @@ static rn_status_t run_inits(rn_run_t* job) {
   return RN_OK;
 }
 
-static void clear_results(rn_run_t* job) {
+static void clear_results(rn_cli_run_t* job) {
   for (size_t i = 0; job->results && i < job->fetches.count; ++i) rn_tensor_clear(&job->results[i]);
 }
 
-static rn_status_t run_each(rn_run_t* job, const rn_signature_t* signature, rn_step_stats_t* stats,
-                            rn_cli_times_t* times) {
+static rn_status_t run_each(rn_cli_run_t* job, const rn_signature_t* signature,
+                            rn_step_stats_t* stats, rn_cli_times_t* times) {
   const rn_env_t* env = job->cli->env;
   int64_t repeat = rn_cli_number(job->cli, "--repeat", 1);
   const rn_tensor_t** values = NULL;
@@ -106,7 +106,7 @@ static rn_status_t run_each(rn_run_t* job, const rn_signature_t* signature, rn_s
   return rn_cli_at(status, job->path);
 }
 
-static rn_status_t run_steps(rn_run_t* job, rn_step_stats_t* stats) {
+static rn_status_t run_steps(rn_cli_run_t* job, rn_step_stats_t* stats) {
   rn_signature_t signature = {.feeds = job->feeds.items,
                               .feed_count = (int32_t)job->feeds.count,
                               .fetches = job->fetches.items,
@@ -120,7 +120,7 @@ static rn_status_t run_steps(rn_run_t* job, rn_step_stats_t* stats) {
   return status;
 }
 
-static rn_status_t write_file(const rn_run_t* job, rn_str_t path, const rn_strbuf_t* bytes) {
+static rn_status_t write_file(const rn_cli_run_t* job, rn_str_t path, const rn_strbuf_t* bytes) {
   char* name = NULL;
   RN_RETURN_IF_ERROR(rn_str_dup(job->cli->allocator, path, &name));
   rn_status_t status = rn_fs_write(job->cli->env, name, rn_strbuf_view(bytes));
@@ -130,7 +130,7 @@ static rn_status_t write_file(const rn_run_t* job, rn_str_t path, const rn_strbu
 }
 
 // The file of a result: as --save names it, or in the folder --outdir.
-static rn_status_t file_of(rn_run_t* job, const rn_run_fetch_t* fetch, rn_str_t* out) {
+static rn_status_t file_of(rn_cli_run_t* job, const rn_cli_run_fetch_t* fetch, rn_str_t* out) {
   const char* folder = job->cli->verb ? rn_cli_text(job->cli, "--outdir") : NULL;
   *out = fetch->file;
   if (fetch->file.size || !folder) return RN_OK;
@@ -140,9 +140,9 @@ static rn_status_t file_of(rn_run_t* job, const rn_run_fetch_t* fetch, rn_str_t*
   return rn_already_exists("'%s' is there already; --overwrite replaces it", out->data);
 }
 
-static rn_status_t print_result(rn_run_t* job, size_t i) {
+static rn_status_t print_result(rn_cli_run_t* job, size_t i) {
   const rn_tensor_t* value = &job->results[i];
-  const rn_run_fetch_t* fetch = &job->fetch_texts.items[i];
+  const rn_cli_run_fetch_t* fetch = &job->fetch_texts.items[i];
   rn_strbuf_t buf;
   rn_str_t file;
   RN_RETURN_IF_ERROR(file_of(job, fetch, &file));
@@ -165,7 +165,7 @@ static rn_status_t print_result(rn_run_t* job, size_t i) {
   return status;
 }
 
-static rn_status_t write_trace(const rn_run_t* job, const rn_step_stats_t* stats) {
+static rn_status_t write_trace(const rn_cli_run_t* job, const rn_step_stats_t* stats) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, job->cli->allocator);
   rn_cli_put_trace(stats, &buf);
@@ -175,16 +175,16 @@ static rn_status_t write_trace(const rn_run_t* job, const rn_step_stats_t* stats
   return status;
 }
 
-static rn_status_t run(rn_run_t* job) {
+static rn_status_t run(rn_cli_run_t* job) {
   RN_RETURN_IF_ERROR(read_arguments(job));
   RN_RETURN_IF_ERROR(job->is_model ? open_model(job) : open_graph(job));
-  RN_RETURN_IF_ERROR(rn_run_resolve(job));
+  RN_RETURN_IF_ERROR(rn_cli_run_resolve(job));
   RN_RETURN_IF_ERROR(run_inits(job));
   if (job->fetches.count + job->targets.count == 0) return RN_OK;
   rn_step_stats_t stats;
   rn_step_stats_init(&stats, job->cli->allocator, job->cli->env);
   bool is_traced = rn_cli_has(job->cli, "--trace");
-  rn_status_t status = rn_run_name_inputs(job, run_steps(job, is_traced ? &stats : NULL));
+  rn_status_t status = rn_cli_run_name_inputs(job, run_steps(job, is_traced ? &stats : NULL));
   for (size_t i = 0; rn_ok(status) && i < job->fetches.count; ++i) status = print_result(job, i);
   if (rn_ok(status) && is_traced) status = write_trace(job, &stats);
   rn_step_stats_clear(&stats);
@@ -193,7 +193,7 @@ static rn_status_t run(rn_run_t* job) {
 
 rn_status_t rn_cli_run(rn_cli_t* cli) {
   rn_allocator_t allocator = cli->allocator;
-  rn_run_t job = {.cli = cli, .path = rn_cli_word(cli, 0)};
+  rn_cli_run_t job = {.cli = cli, .path = rn_cli_word(cli, 0)};
   rn_arena_init(&job.arena, allocator);
   rn_arena_init(&job.file.arena, allocator);
   rn_arena_init(&job.model.arena, allocator);

@@ -6,7 +6,7 @@
 #include "cli/expr.h"
 #include "cli/value.h"
 
-static rn_status_t find_node(const rn_run_t* job, const char* option, rn_str_t name,
+static rn_status_t find_node(const rn_cli_run_t* job, const char* option, rn_str_t name,
                              rn_node_t** out) {
   *out = rn_graph_find(job->graph, name);
   if (*out) return RN_OK;
@@ -16,7 +16,7 @@ static rn_status_t find_node(const rn_run_t* job, const char* option, rn_str_t n
 }
 
 // Whether the model's signature has a port of this name.
-static bool find_port(const rn_run_t* job, rn_str_t name, bool is_feed, rn_edge_t* out) {
+static bool find_port(const rn_cli_run_t* job, rn_str_t name, bool is_feed, rn_edge_t* out) {
   const rn_port_t* ports = is_feed ? job->model.inputs : job->model.outputs;
   int32_t count = is_feed ? job->model.input_count : job->model.output_count;
   for (int32_t i = 0; job->is_model && i < count; ++i) {
@@ -28,8 +28,8 @@ static bool find_port(const rn_run_t* job, rn_str_t name, bool is_feed, rn_edge_
 }
 
 // "name" or "name:1". A node's name has no ':' in it.
-static rn_status_t find_edge(const rn_run_t* job, const char* option, rn_str_t text, bool is_feed,
-                             rn_edge_t* out) {
+static rn_status_t find_edge(const rn_cli_run_t* job, const char* option, rn_str_t text,
+                             bool is_feed, rn_edge_t* out) {
   if (find_port(job, text, is_feed, out)) return RN_OK;
   rn_str_t rest = text, name = rn_str_split(&rest, ':');
   int64_t index = 0;
@@ -47,7 +47,7 @@ static rn_status_t find_edge(const rn_run_t* job, const char* option, rn_str_t t
 
 // Whether a placeholder declares a shape that |value| does not have. Sessions run any shape; people
 // are told before the step, as TensorFlow's Python client tells them.
-static rn_status_t check_shape(const rn_run_t* job, rn_edge_t edge, const rn_tensor_t* value) {
+static rn_status_t check_shape(const rn_cli_run_t* job, rn_edge_t edge, const rn_tensor_t* value) {
   rn_shape_t declared = edge.node->outputs[edge.index].shape;
   if (edge.node->op->role != RN_ROLE_PLACEHOLDER ||
       rn_shape_compatible(declared, rn_tensor_shape(value)))
@@ -65,7 +65,7 @@ static rn_status_t check_shape(const rn_run_t* job, rn_edge_t edge, const rn_ten
 }
 
 // A file of integers may be what a quantised placeholder wants.
-static rn_status_t fit(const rn_run_t* job, rn_edge_t edge, rn_tensor_t* value) {
+static rn_status_t fit(const rn_cli_run_t* job, rn_edge_t edge, rn_tensor_t* value) {
   rn_dtype_t wanted = rn_dtype_base(edge.node->outputs[edge.index].dtype);
   bool is_quantised = rn_dtype_stored(wanted) != wanted;
   if (is_quantised && rn_dtype_is_integer(value->dtype) &&
@@ -77,7 +77,7 @@ static rn_status_t fit(const rn_run_t* job, rn_edge_t edge, rn_tensor_t* value) 
 }
 
 // Feeds what |read| makes of |text|, "NAME=VALUE", as |option| gave it.
-static rn_status_t resolve_feed(rn_run_t* job, const char* option, rn_str_t text,
+static rn_status_t resolve_feed(rn_cli_run_t* job, const char* option, rn_str_t text,
                                 rn_cli_reader_t read) {
   rn_cli_t* cli = job->cli;
   rn_str_t name, value_text;
@@ -97,7 +97,7 @@ static rn_status_t resolve_feed(rn_run_t* job, const char* option, rn_str_t text
 }
 
 // --feed, and what saved_model_cli calls it.
-static rn_status_t resolve_feeds(rn_run_t* job) {
+static rn_status_t resolve_feeds(rn_cli_run_t* job) {
   static const struct {
     const char* option;
     rn_cli_reader_t read;
@@ -118,14 +118,14 @@ static rn_status_t resolve_feeds(rn_run_t* job) {
   return RN_OK;
 }
 
-rn_status_t rn_run_resolve(rn_run_t* job) {
+rn_status_t rn_cli_run_resolve(rn_cli_run_t* job) {
   rn_allocator_t allocator = job->cli->allocator;
   rn_edge_t edge;
   rn_node_t* node;
   size_t at = 0;
   RN_RETURN_IF_ERROR(resolve_feeds(job));
   for (size_t i = 0; i < job->fetch_texts.count; ++i) {
-    const rn_run_fetch_t* fetch = &job->fetch_texts.items[i];
+    const rn_cli_run_fetch_t* fetch = &job->fetch_texts.items[i];
     RN_RETURN_IF_ERROR(
         find_edge(job, fetch->file.size ? "--save" : "--fetch", rn_str(fetch->name), false, &edge));
     RN_RETURN_IF_ERROR(rn_vec_push(&job->fetches, allocator, edge));
@@ -143,14 +143,14 @@ rn_status_t rn_run_resolve(rn_run_t* job) {
   return RN_ARENA_ARRAY(&job->arena, job->fetches.count, &job->results);
 }
 
-static bool is_fed(const rn_run_t* job, rn_edge_t edge) {
+static bool is_fed(const rn_cli_run_t* job, rn_edge_t edge) {
   for (size_t i = 0; i < job->feeds.count; ++i)
     if (job->feeds.items[i].node == edge.node && job->feeds.items[i].index == edge.index)
       return true;
   return false;
 }
 
-rn_status_t rn_run_name_inputs(const rn_run_t* job, rn_status_t status) {
+rn_status_t rn_cli_run_name_inputs(const rn_cli_run_t* job, rn_status_t status) {
   rn_strbuf_t names;
   bool is_cause = false;
   if (rn_ok(status) || !job->is_model) return status;

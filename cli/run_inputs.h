@@ -7,12 +7,12 @@
 #include "cli/model.h"
 #include "session/session.h"
 
-typedef struct rn_run_fetch_t {
+typedef struct rn_cli_run_fetch_t {
   const char* name;  // as written
   rn_str_t file;     // empty: print it
-} rn_run_fetch_t;
+} rn_cli_run_fetch_t;
 
-typedef struct rn_run_t {
+typedef struct rn_cli_run_t {
   rn_cli_t* cli;
   rn_arena_t arena;
   const char* path;
@@ -23,18 +23,18 @@ typedef struct rn_run_t {
   rn_session_t* session;  // Owned, unless the model's
   RN_VEC(rn_edge_t) feeds;
   RN_VEC(rn_tensor_t) values;
-  RN_VEC(rn_run_fetch_t) fetch_texts;
+  RN_VEC(rn_cli_run_fetch_t) fetch_texts;
   RN_VEC(rn_edge_t) fetches;
   RN_VEC(rn_node_t*) targets;
   RN_VEC(rn_node_t*) inits;
   rn_tensor_t* results;  // in the arena; one a fetch
-} rn_run_t;
+} rn_cli_run_t;
 
 // Finds the nodes that the arguments name, and reads the values that are fed. The graph is open.
-RN_MUST_USE rn_status_t rn_run_resolve(rn_run_t* job);
+RN_MUST_USE rn_status_t rn_cli_run_resolve(rn_cli_run_t* job);
 
 // Takes the status of a step. If it failed for want of an input of the model's signature, the
 // successor names those inputs as the signature does.
-RN_MUST_USE rn_status_t rn_run_name_inputs(const rn_run_t* job, rn_status_t status);
+RN_MUST_USE rn_status_t rn_cli_run_name_inputs(const rn_cli_run_t* job, rn_status_t status);
 
 #endif  // RUNNEL_CLI_RUN_INPUTS_H_

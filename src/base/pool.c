@@ -45,7 +45,7 @@
 #define LOOP_WAITING (1u << 29)  // the caller sleeps until the last worker has left
 #define LOOP_INSIDE (LOOP_WAITING - 1)
 
-typedef struct rn_loop_t {
+typedef struct rn_pool_loop_t {
   _Alignas(RN_ALIGN) _Atomic uint32_t state;
   // Set by the caller before it opens the loop; unchanged until it has taken the slot back.
   void (*body)(void* arg, int64_t begin, int64_t end);
@@ -53,16 +53,16 @@ typedef struct rn_loop_t {
   int64_t count, grain, pieces;
   _Alignas(RN_ALIGN) _Atomic int64_t next[2];  // of the even pieces and of the odd ones
   _Atomic int64_t claimed;                     // of all
-} rn_loop_t;
+} rn_pool_loop_t;
 
-typedef struct rn_worker_t {
+typedef struct rn_pool_worker_t {
   rn_deque_t deque;
   rn_pool_t* pool;  // Borrowed
   pthread_t thread;
   uint32_t tick;
   uint32_t random;  // never 0
   int luck;         // with short gaps between work, lately
-} rn_worker_t;
+} rn_pool_worker_t;
 
 struct rn_pool_t {
   rn_allocator_t allocator;
@@ -85,15 +85,15 @@ struct rn_pool_t {
   rn_job_t* shared_last;
   _Atomic int64_t shared_count;  // changes under the mutex, read without
 
-  rn_loop_t loops[LOOP_SLOTS];
-  rn_worker_t workers[];  // threads - 1
+  rn_pool_loop_t loops[LOOP_SLOTS];
+  rn_pool_worker_t workers[];  // threads - 1
 };
 
 // The worker that the calling thread is, of whichever pool.
-static _Thread_local rn_worker_t* current_worker __attribute__((tls_model("initial-exec")));
+static _Thread_local rn_pool_worker_t* current_worker __attribute__((tls_model("initial-exec")));
 
-static rn_worker_t* worker_here(const rn_pool_t* pool) {
-  rn_worker_t* worker = current_worker;
+static rn_pool_worker_t* worker_here(const rn_pool_t* pool) {
+  rn_pool_worker_t* worker = current_worker;
   return worker && worker->pool == pool ? worker : NULL;
 }
 
@@ -159,7 +159,7 @@ static rn_job_t* shared_pop(rn_pool_t* pool) {
   return job;
 }
 
-static rn_job_t* steal(rn_pool_t* pool, rn_worker_t* self) {
+static rn_job_t* steal(rn_pool_t* pool, rn_pool_worker_t* self) {
   uint32_t started = (uint32_t)atomic_load_explicit(&pool->started, memory_order_acquire);
   uint32_t start = 0;
   if (self) {  // thieves begin at different victims
@@ -169,14 +169,14 @@ static rn_job_t* steal(rn_pool_t* pool, rn_worker_t* self) {
     start = self->random;
   }
   for (uint32_t i = 0; i < started; i++) {
-    rn_worker_t* victim = &pool->workers[(start % started + i) % started];
+    rn_pool_worker_t* victim = &pool->workers[(start % started + i) % started];
     rn_job_t* job = victim == self ? NULL : rn_deque_steal(&victim->deque);
     if (job) return job;
   }
   return NULL;
 }
 
-static rn_job_t* find_job(rn_pool_t* pool, rn_worker_t* self) {
+static rn_job_t* find_job(rn_pool_t* pool, rn_pool_worker_t* self) {
   rn_job_t* job = NULL;
   if (self) {
     // Now and then the shared list comes first: a worker that feeds itself must not starve it.
@@ -199,7 +199,7 @@ static bool has_jobs(rn_pool_t* pool) {
 // The next piece for a thread: even ones are for the caller, odd ones for workers, as long as there
 // are any. So of loops over the same memory, one after the other, each thread has much the same
 // part, and finds it in its cache. -1: all are taken.
-static int64_t claim_piece(rn_loop_t* loop, int side) {
+static int64_t claim_piece(rn_pool_loop_t* loop, int side) {
   for (int turn = 0; turn < 2; ++turn, side = 1 - side) {
     int64_t i = atomic_fetch_add_explicit(&loop->next[side], 1, memory_order_relaxed);
     if (i < (loop->pieces + 1 - side) / 2) return 2 * i + side;
@@ -208,7 +208,7 @@ static int64_t claim_piece(rn_loop_t* loop, int side) {
 }
 
 // Claims and runs pieces until none is left.
-static void loop_work(rn_pool_t* pool, rn_loop_t* loop, bool is_caller) {
+static void loop_work(rn_pool_t* pool, rn_pool_loop_t* loop, bool is_caller) {
   int64_t piece;
   while ((piece = claim_piece(loop, is_caller ? 0 : 1)) >= 0) {
     // Who claims the last piece takes the loop off the board. It is inside until it has run it, so
@@ -225,7 +225,7 @@ static void loop_work(rn_pool_t* pool, rn_loop_t* loop, bool is_caller) {
 // Joins an open loop, works on it and leaves it. False: there was none to join.
 static bool help_loop(rn_pool_t* pool) {
   for (uint64_t open = atomic_load(&pool->open_loops); open; open &= open - 1) {
-    rn_loop_t* loop = &pool->loops[__builtin_ctzll(open)];
+    rn_pool_loop_t* loop = &pool->loops[__builtin_ctzll(open)];
     uint32_t state = atomic_load_explicit(&loop->state, memory_order_relaxed);
     bool joined = false;
     while (!joined && (state & LOOP_OPEN)) {
@@ -245,7 +245,7 @@ static bool help_loop(rn_pool_t* pool) {
   return false;
 }
 
-static bool run_something(rn_pool_t* pool, rn_worker_t* self) {
+static bool run_something(rn_pool_t* pool, rn_pool_worker_t* self) {
   if (help_loop(pool)) return true;
   rn_job_t* job = find_job(pool, self);
   if (!job) return false;
@@ -262,7 +262,7 @@ static void start_workers(rn_pool_t* pool, uint32_t count) {
   for (; count && !pool->no_more_workers; count--) {
     int index = atomic_load(&pool->started);
     if (index >= pool->threads - 1) break;
-    rn_worker_t* worker = &pool->workers[index];
+    rn_pool_worker_t* worker = &pool->workers[index];
     worker->pool = pool;
     worker->random = (uint32_t)index * 2654435761u | 1;
     atomic_fetch_add(&pool->lookers, 1);
@@ -298,7 +298,7 @@ static void call_workers(rn_pool_t* pool, uint32_t wanted) {
 }
 
 // Looks around for a while. True: there is a loop to join, or |*out_job| was found.
-static bool look_around(rn_pool_t* pool, rn_worker_t* self, rn_job_t** out_job) {
+static bool look_around(rn_pool_t* pool, rn_pool_worker_t* self, rn_job_t** out_job) {
   int64_t patience = self->luck >= ENOUGH_LUCK ? LONG_LOOK_NS : LOOK_NS;
   spin_t spin = {0};
   do {
@@ -313,7 +313,7 @@ static bool look_around(rn_pool_t* pool, rn_worker_t* self, rn_job_t** out_job) 
 }
 
 // Takes a looker to sleep and back.
-static void doze(rn_pool_t* pool, rn_worker_t* self) {
+static void doze(rn_pool_t* pool, rn_pool_worker_t* self) {
   int64_t start = now_ns();
   uint32_t wakes = atomic_load(&pool->wakes);
   atomic_fetch_add(&pool->sleepers, 1);
@@ -329,7 +329,7 @@ static void doze(rn_pool_t* pool, rn_worker_t* self) {
 }
 
 static void* worker_main(void* arg) {
-  rn_worker_t* self = arg;
+  rn_pool_worker_t* self = arg;
   rn_pool_t* pool = self->pool;
   current_worker = self;
   pthread_setname_np(pthread_self(), "rn_pool");
@@ -365,7 +365,7 @@ rn_status_t rn_pool_create(rn_allocator_t allocator, int threads, rn_pool_t** ou
   if (threads < 1) threads = usable_processors();
   if (threads < 1) threads = 1;
   if (threads > MAX_THREADS) threads = MAX_THREADS;
-  size_t size = sizeof(rn_pool_t) + (size_t)(threads - 1) * sizeof(rn_worker_t) + RN_ALIGN;
+  size_t size = sizeof(rn_pool_t) + (size_t)(threads - 1) * sizeof(rn_pool_worker_t) + RN_ALIGN;
   void* block = NULL;
   RN_RETURN_IF_ERROR(rn_alloc_zeroed(allocator, size, &block));
   rn_pool_t* pool = (rn_pool_t*)(((uintptr_t)block + RN_ALIGN - 1) & ~(uintptr_t)(RN_ALIGN - 1));
@@ -407,7 +407,7 @@ void rn_pool_submit(rn_pool_t* pool, rn_job_t* job) {
     job->run(job);
     return;
   }
-  rn_worker_t* self = worker_here(pool);
+  rn_pool_worker_t* self = worker_here(pool);
   if (!self || !rn_deque_push(&self->deque, job)) shared_push(pool, job);
   call_workers(pool, 1);
 }
@@ -417,12 +417,12 @@ bool rn_pool_help(rn_pool_t* pool) {
 }
 
 // A free slot, taken; NULL if there is none.
-static rn_loop_t* take_slot(rn_pool_t* pool) {
+static rn_pool_loop_t* take_slot(rn_pool_t* pool) {
   // A thread's stack is its own, so its address spreads the threads over the slots and brings each
   // back to the slot whose lines it has.
   uintptr_t first = ((uintptr_t)&pool >> 12) * 0x9e3779b97f4a7c15u >> 58;
   for (unsigned i = 0; i < LOOP_SLOTS; i++) {
-    rn_loop_t* loop = &pool->loops[(first + i) % LOOP_SLOTS];
+    rn_pool_loop_t* loop = &pool->loops[(first + i) % LOOP_SLOTS];
     uint32_t free_state = 0;
     if (atomic_load_explicit(&loop->state, memory_order_relaxed) == 0 &&
         atomic_compare_exchange_strong_explicit(&loop->state, &free_state, LOOP_TAKEN,
@@ -434,7 +434,7 @@ static rn_loop_t* take_slot(rn_pool_t* pool) {
 }
 
 // Lets no more workers in, waits for those inside, and gives the slot back.
-static void close_loop(rn_loop_t* loop) {
+static void close_loop(rn_pool_loop_t* loop) {
   uint32_t state = atomic_fetch_and_explicit(&loop->state, ~LOOP_OPEN, memory_order_acquire);
   spin_t spin = {0};
   while ((state & LOOP_INSIDE) && spin_again(&spin, LONG_LOOK_NS)) {
@@ -461,7 +461,7 @@ static void run_alone(int64_t count, int64_t grain,
 // A loop of several pieces, by the caller and up to |most| workers.
 static void run_loop(rn_pool_t* pool, int64_t count, int64_t grain, int64_t most,
                      void (*body)(void* arg, int64_t begin, int64_t end), void* arg) {
-  rn_loop_t* loop = most > 0 ? take_slot(pool) : NULL;
+  rn_pool_loop_t* loop = most > 0 ? take_slot(pool) : NULL;
   if (!loop) {
     run_alone(count, grain, body, arg);
     return;

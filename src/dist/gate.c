@@ -17,29 +17,29 @@ static const rn_str_t paths[] = {
     RN_GATE_METHODS(PATH)
 #undef PATH
 };
-static bool is_worker(rn_gate_method_t method) {
+static bool is_worker(rn_call_gate_method_t method) {
   return method != RN_GATE_OTHER &&
          rn_str_starts_with(paths[method], RN_STR("/tensorflow.WorkerService/"));
 }
 
-const char* rn_gate_method_name(rn_gate_method_t method) { return names[method]; }
+const char* rn_call_gate_method_name(rn_call_gate_method_t method) { return names[method]; }
 
-static int64_t now_of(const rn_gate_t* gate) { return gate->env->now_ns(gate->env->self); }
+static int64_t now_of(const rn_call_gate_t* gate) { return gate->env->now_ns(gate->env->self); }
 
-static rn_gate_method_t method_of(rn_str_t path) {
+static rn_call_gate_method_t method_of(rn_str_t path) {
   int i = 0;
   while (i < RN_GATE_OTHER && !rn_str_eq(paths[i], path)) ++i;
-  return (rn_gate_method_t)i;
+  return (rn_call_gate_method_t)i;
 }
 
-static bool is_task(const rn_gate_t* gate, rn_str_t name) {
+static bool is_task(const rn_call_gate_t* gate, rn_str_t name) {
   for (size_t i = 0; i < gate->name_count; ++i)
     if (rn_str_eq(gate->names[i], name)) return true;
   return false;
 }
 
 // What a task that ends takes no more.
-static bool is_new(const rn_gate_t* gate, rn_gate_method_t method) {
+static bool is_new(const rn_call_gate_t* gate, rn_call_gate_method_t method) {
   switch (method) {
     case RN_GATE_CreateSession:
     case RN_GATE_CreateContext:
@@ -57,7 +57,8 @@ static bool is_new(const rn_gate_t* gate, rn_gate_method_t method) {
   }
 }
 
-static rn_status_t check(const rn_gate_t* gate, rn_rpc_in_t* call, rn_gate_method_t method) {
+static rn_status_t check(const rn_call_gate_t* gate, rn_rpc_in_t* call,
+                         rn_call_gate_method_t method) {
   rn_str_t peer = rn_http2_peer(call->http2);
   if (gate->checks_token && !call->stream.is_trusted)
     return rn_status_make(RN_CODE_UNAUTHENTICATED,
@@ -76,15 +77,15 @@ static rn_status_t check(const rn_gate_t* gate, rn_rpc_in_t* call, rn_gate_metho
 }
 
 // The log hears of the first, and then now and then.
-static void warn(rn_gate_t* gate, rn_gate_method_t method, rn_status_t status) {
+static void warn(rn_call_gate_t* gate, rn_call_gate_method_t method, rn_status_t status) {
   int64_t left_out;
   if (!rn_log_limit_says(&gate->log, gate->env, &left_out)) return;
   rn_log(gate->env, RN_LOG_WARNING, "%s was refused: %s (%lld calls so far)", names[method],
          rn_status_message(status), (long long)gate->refused);
 }
 
-rn_status_t rn_gate_admit(rn_gate_t* gate, rn_rpc_in_t* call) {
-  rn_gate_method_t method = method_of(rn_rpc_path(call));
+rn_status_t rn_call_gate_admit(rn_call_gate_t* gate, rn_rpc_in_t* call) {
+  rn_call_gate_method_t method = method_of(rn_rpc_path(call));
   call->tag = (int)method;
   call->begun_ns = now_of(gate);
   gate->counts[method].started++;
@@ -104,10 +105,10 @@ rn_status_t rn_gate_admit(rn_gate_t* gate, rn_rpc_in_t* call) {
   return status;
 }
 
-void rn_gate_replied(rn_gate_t* gate, rn_rpc_in_t* call, rn_code_t code) {
+void rn_call_gate_replied(rn_call_gate_t* gate, rn_rpc_in_t* call, rn_code_t code) {
   bool was_refused = call->tag < 0;
-  rn_gate_method_t method = (rn_gate_method_t)(was_refused ? -1 - call->tag : call->tag);
-  rn_gate_count_t* count = &gate->counts[method];
+  rn_call_gate_method_t method = (rn_call_gate_method_t)(was_refused ? -1 - call->tag : call->tag);
+  rn_call_gate_count_t* count = &gate->counts[method];
   if (code != RN_CODE_OK) count->failed++;
   count->ns += now_of(gate) - call->begun_ns;
   count->ended++;
@@ -122,15 +123,15 @@ void rn_gate_replied(rn_gate_t* gate, rn_rpc_in_t* call, rn_code_t code) {
   if (is_step && code == RN_CODE_OK) atomic_compare_exchange_strong(sessions, &none, 1);
 }
 
-void rn_gate_drain(rn_gate_t* gate) {
+void rn_call_gate_drain(rn_call_gate_t* gate) {
   int64_t none = 0;
   __atomic_compare_exchange_n((int64_t*)&gate->drained_ns, &none, now_of(gate) | 1, false,
                               __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-int64_t rn_gate_busy(const rn_gate_t* gate) {
-  static const rn_gate_method_t parts[] = {RN_GATE_RunStep, RN_GATE_RunCallable, RN_GATE_RunGraph,
-                                           RN_GATE_RecvTensor};
+int64_t rn_call_gate_busy(const rn_call_gate_t* gate) {
+  static const rn_call_gate_method_t parts[] = {RN_GATE_RunStep, RN_GATE_RunCallable,
+                                                RN_GATE_RunGraph, RN_GATE_RecvTensor};
   int64_t busy = 0;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
     busy += gate->counts[parts[i]].started - gate->counts[parts[i]].ended;

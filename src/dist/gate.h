@@ -41,19 +41,19 @@
   X(eager.Eager, WaitQueueDone)        \
   X(Worker, GetStepSequence)
 
-typedef enum rn_gate_method_t {
+typedef enum rn_call_gate_method_t {
 #define RN_GATE_ENUM(service, method) RN_GATE_##method,
   RN_GATE_METHODS(RN_GATE_ENUM)
 #undef RN_GATE_ENUM
       RN_GATE_OTHER,
   RN_GATE_METHOD_COUNT
-} rn_gate_method_t;
+} rn_call_gate_method_t;
 
-typedef struct rn_gate_count_t {
+typedef struct rn_call_gate_count_t {
   _Atomic int64_t started, ended, failed, ns;
-} rn_gate_count_t;
+} rn_call_gate_count_t;
 
-typedef struct rn_gate_t {
+typedef struct rn_call_gate_t {
   const rn_env_t* env;
   rn_str_t task;          // whose gate it is
   const rn_str_t* names;  // of all tasks
@@ -64,20 +64,20 @@ typedef struct rn_gate_t {
   _Atomic int64_t drained_ns;  // since when nothing new is taken; 0: it is
   _Atomic int64_t refused;     // calls
   rn_log_limit_t log;
-  rn_gate_count_t counts[RN_GATE_METHOD_COUNT];
-} rn_gate_t;
+  rn_call_gate_count_t counts[RN_GATE_METHOD_COUNT];
+} rn_call_gate_t;
 
-const char* rn_gate_method_name(rn_gate_method_t method);
+const char* rn_call_gate_method_name(rn_call_gate_method_t method);
 
 // Whether |call| may come in; counts it. Every call that was asked about ends with
-// rn_gate_replied.
-RN_MUST_USE rn_status_t rn_gate_admit(rn_gate_t* gate, rn_rpc_in_t* call);
-void rn_gate_replied(rn_gate_t* gate, rn_rpc_in_t* call, rn_code_t code);
+// rn_call_gate_replied.
+RN_MUST_USE rn_status_t rn_call_gate_admit(rn_call_gate_t* gate, rn_rpc_in_t* call);
+void rn_call_gate_replied(rn_call_gate_t* gate, rn_rpc_in_t* call, rn_code_t code);
 
 // From now on no sessions are opened and no steps begun; parts of steps that other masters have
 // begun are taken for half a second more.
-void rn_gate_drain(rn_gate_t* gate);
+void rn_call_gate_drain(rn_call_gate_t* gate);
 // Calls that are parts of steps and have not ended.
-int64_t rn_gate_busy(const rn_gate_t* gate);
+int64_t rn_call_gate_busy(const rn_call_gate_t* gate);
 
 #endif  // RUNNEL_DIST_GATE_H_

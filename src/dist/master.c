@@ -270,14 +270,14 @@ static void list_devices(rn_master_t* face, rn_list_devices_t* call) {
 
 // Clears the containers of every task; the answer waits for all of them.
 typedef struct reset_t {
-  rn_fan_t fan;  // first
+  rn_master_fan_t fan;  // first
   rn_reset_t* call;
   rn_allocator_t allocator;
   size_t size;
   rn_cleanup_all_t calls[];
 } reset_t;
 
-static void on_reset_all(rn_fan_t* fan, rn_status_t status) {
+static void on_reset_all(rn_master_fan_t* fan, rn_status_t status) {
   reset_t* reset = (reset_t*)fan;
   rn_reset_t* call = reset->call;
   rn_free(reset->allocator, reset, reset->size);
@@ -285,7 +285,7 @@ static void on_reset_all(rn_fan_t* fan, rn_status_t status) {
 }
 
 static void on_reset(rn_call_t* call, rn_status_t status) {
-  rn_fan_end(call->owner, status, RN_STR(""));
+  rn_master_fan_end(call->owner, status, RN_STR(""));
 }
 
 static void reset(rn_master_t* face, rn_reset_t* call) {
@@ -301,7 +301,7 @@ static void reset(rn_master_t* face, rn_reset_t* call) {
   reset->call = call;
   reset->allocator = master->options.allocator;
   reset->size = size;
-  rn_fan_open(&reset->fan, count + 1, on_reset_all);
+  rn_master_fan_open(&reset->fan, count + 1, on_reset_all);
   for (int t = 0; t < count; ++t) {
     rn_worker_t* worker =
         t == 0 ? rn_local_worker_face(master->options.worker)
@@ -316,9 +316,9 @@ static void reset(rn_master_t* face, rn_reset_t* call) {
         rn_master_task_passes(master->options.tasks[t], call->filters, call->filter_count))
       worker->vtable->cleanup_all(worker, &reset->calls[t]);
     else
-      rn_fan_end(&reset->fan, RN_OK, RN_STR(""));
+      rn_master_fan_end(&reset->fan, RN_OK, RN_STR(""));
   }
-  rn_fan_end(&reset->fan, RN_OK, RN_STR(""));
+  rn_master_fan_end(&reset->fan, RN_OK, RN_STR(""));
 }
 
 // Callables: a step's names under a number.

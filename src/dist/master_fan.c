@@ -2,8 +2,9 @@
 #include "dist/master_session.h"
 #include "framework/rendezvous.h"
 
-void rn_fan_open(rn_fan_t* fan, int pending, void (*next)(rn_fan_t* fan, rn_status_t status)) {
-  *fan = (rn_fan_t){.next = next, .pending = pending};
+void rn_master_fan_open(rn_master_fan_t* fan, int pending,
+                        void (*next)(rn_master_fan_t* fan, rn_status_t status)) {
+  *fan = (rn_master_fan_t){.next = next, .pending = pending};
   rn_mutex_init(&fan->mutex);
 }
 
@@ -23,7 +24,7 @@ static rn_status_t prefix(rn_status_t status, rn_str_t task) {
   return named;
 }
 
-void rn_fan_end(rn_fan_t* fan, rn_status_t status, rn_str_t task) {
+void rn_master_fan_end(rn_master_fan_t* fan, rn_status_t status, rn_str_t task) {
   status = prefix(status, task);
   rn_mutex_lock(&fan->mutex);
   if (fan->status && status && is_consequence(fan->status) && !is_consequence(status)) {

@@ -15,7 +15,7 @@ typedef struct patient_t {
 } patient_t;
 
 struct mending_t {
-  rn_fan_t fan;  // first
+  rn_master_fan_t fan;  // first
   rn_master_session_t* session;
   rn_job_t job;
   int count;
@@ -170,7 +170,7 @@ static void settle(rn_job_t* job) {
   finish(session);
 }
 
-static void on_all_created(rn_fan_t* fan, rn_status_t status) {
+static void on_all_created(rn_master_fan_t* fan, rn_status_t status) {
   mending_t* mending = (mending_t*)fan;
   rn_status_free(status);
   rn_pool_submit(rn_local_master_options(mending->session->master)->env->pool, &mending->job);
@@ -180,7 +180,7 @@ static void on_created(rn_call_t* call, rn_status_t status) {
   patient_t* patient = call->owner;
   // There already: the answer to an earlier attempt was lost.
   patient->has_session = rn_ok(status) || rn_status_code(status) == RN_CODE_ALREADY_EXISTS;
-  rn_fan_end(&patient->mending->fan, status, RN_STR(""));
+  rn_master_fan_end(&patient->mending->fan, status, RN_STR(""));
 }
 
 static bool is_new_process(const rn_master_session_t* session, const patient_t* patient) {
@@ -191,11 +191,11 @@ static bool is_new_process(const rn_master_session_t* session, const patient_t* 
 }
 
 // All have said how they are, or nothing: the new ones get the session.
-static void on_all_asked(rn_fan_t* fan, rn_status_t status) {
+static void on_all_asked(rn_master_fan_t* fan, rn_status_t status) {
   mending_t* mending = (mending_t*)fan;
   rn_master_session_t* session = mending->session;
   rn_status_free(status);
-  rn_fan_open(&mending->fan, mending->count + 1, on_all_created);
+  rn_master_fan_open(&mending->fan, mending->count + 1, on_all_created);
   for (int i = 0; i < mending->count; ++i) {
     patient_t* patient = &mending->patients[i];
     rn_master_task_t* task = &session->tasks[patient->task];
@@ -203,7 +203,7 @@ static void on_all_asked(rn_fan_t* fan, rn_status_t status) {
     patient->is_new = patient->has_answered && (task->has_lost || is_new_process(session, patient));
     rn_mutex_unlock(&session->mutex);
     if (!patient->is_new) {
-      rn_fan_end(&mending->fan, RN_OK, RN_STR(""));
+      rn_master_fan_end(&mending->fan, RN_OK, RN_STR(""));
       continue;
     }
     rn_device_spec_t spec = {0};
@@ -221,7 +221,7 @@ static void on_all_asked(rn_fan_t* fan, rn_status_t status) {
                                      .master_incarnation = session->devices[0]->incarnation};
     task->worker->vtable->create_worker_session(task->worker, &patient->create);
   }
-  rn_fan_end(&mending->fan, RN_OK, RN_STR(""));
+  rn_master_fan_end(&mending->fan, RN_OK, RN_STR(""));
 }
 
 static void on_asked(rn_call_t* call, rn_status_t status) {
@@ -233,7 +233,7 @@ static void on_asked(rn_call_t* call, rn_status_t status) {
   rn_status_free(task->silence);
   task->silence = rn_status_copy(status);
   rn_mutex_unlock(&session->mutex);
-  rn_fan_end(&patient->mending->fan, status, RN_STR(""));
+  rn_master_fan_end(&patient->mending->fan, status, RN_STR(""));
 }
 
 static mending_t* begin_locked(rn_master_session_t* session) {
@@ -273,10 +273,10 @@ void rn_master_mend(rn_master_session_t* session, rn_mend_waiter_t* waiter) {
     return;
   }
   int count = mending->count;  // the last answer may free it
-  rn_fan_open(&mending->fan, count + 1, on_all_asked);
+  rn_master_fan_open(&mending->fan, count + 1, on_all_asked);
   for (int i = 0; i < count; ++i) {
     rn_worker_t* worker = session->tasks[mending->patients[i].task].worker;
     worker->vtable->get_status(worker, &mending->patients[i].status);
   }
-  rn_fan_end(&mending->fan, RN_OK, RN_STR(""));
+  rn_master_fan_end(&mending->fan, RN_OK, RN_STR(""));
 }

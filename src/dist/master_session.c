@@ -13,7 +13,7 @@ static const rn_device_vtable_t stand_in = {.destroy = stand_in_destroy};
 
 // Opening: what is under way meanwhile.
 typedef struct opening_t {
-  rn_fan_t fan;  // first
+  rn_master_fan_t fan;  // first
   rn_master_session_t* session;
   rn_create_session_t* call;
   rn_status_t (*ready)(rn_local_master_t* master, rn_master_session_t* session);
@@ -159,7 +159,7 @@ static void opening_end(opening_t* opening, rn_status_t status) {
   rn_call_done(&call->call, status);
 }
 
-static void on_created_all(rn_fan_t* fan, rn_status_t status) {
+static void on_created_all(rn_master_fan_t* fan, rn_status_t status) {
   opening_t* opening = (opening_t*)fan;
   rn_master_plan_options_t options;
   rn_master_session_plan_options(opening->session, &options);
@@ -185,7 +185,7 @@ static void on_created(rn_call_t* call, rn_status_t status) {
     rn_status_free(status);
     status = RN_OK;
   }
-  rn_fan_end(&opening->fan, status, task->name);
+  rn_master_fan_end(&opening->fan, status, task->name);
 }
 
 static void create_all(opening_t* opening) {
@@ -199,7 +199,7 @@ static void create_all(opening_t* opening) {
     return;
   }
   int count = session->task_count;  // the last answer may free the session
-  rn_fan_open(&opening->fan, count, on_created_all);
+  rn_master_fan_open(&opening->fan, count, on_created_all);
   for (int t = 0; t < count; ++t) {
     rn_device_spec_t spec = {0};
     rn_device_spec_parse(session->tasks[t].name, &spec);
@@ -221,7 +221,7 @@ static void create_all(opening_t* opening) {
   }
 }
 
-static void on_status_all(rn_fan_t* fan, rn_status_t status) {
+static void on_status_all(rn_master_fan_t* fan, rn_status_t status) {
   opening_t* opening = (opening_t*)fan;
   if (rn_ok(status))
     create_all(opening);
@@ -232,7 +232,7 @@ static void on_status_all(rn_fan_t* fan, rn_status_t status) {
 static void on_status(rn_call_t* call, rn_status_t status) {
   rn_master_task_t* task = RN_CONTAINER_OF(call, rn_master_task_t, status.call);
   opening_t* opening = call->owner;
-  rn_fan_end(&opening->fan, status, task->name);
+  rn_master_fan_end(&opening->fan, status, task->name);
 }
 
 static rn_status_t set_up(rn_master_session_t* session, const rn_create_session_t* call) {
@@ -286,7 +286,7 @@ void rn_master_session_open(rn_local_master_t* master, rn_create_session_t* call
   const rn_env_t* env = rn_local_master_options(master)->env;
   int64_t deadline = call->call.deadline_ns, now = env->now_ns(env->self);
   if (deadline != INT64_MAX && deadline > now) deadline -= (deadline - now) / 8;
-  rn_fan_open(&opening->fan, count, on_status_all);
+  rn_master_fan_open(&opening->fan, count, on_status_all);
   for (int t = 0; t < count; ++t)
     session->tasks[t].status.call = (rn_call_t){.done = on_status,
                                                 .owner = opening,

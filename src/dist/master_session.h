@@ -21,15 +21,16 @@ typedef struct rn_master_task_t {
 
 // One end of a call to several tasks: |next| is called when the last has answered, with the first
 // error that is not a consequence of another.
-typedef struct rn_fan_t {
-  void (*next)(struct rn_fan_t* fan, rn_status_t status);
+typedef struct rn_master_fan_t {
+  void (*next)(struct rn_master_fan_t* fan, rn_status_t status);
   rn_mutex_t mutex;
   int pending;
   rn_status_t status;
-} rn_fan_t;
-void rn_fan_open(rn_fan_t* fan, int pending, void (*next)(rn_fan_t* fan, rn_status_t status));
+} rn_master_fan_t;
+void rn_master_fan_open(rn_master_fan_t* fan, int pending,
+                        void (*next)(rn_master_fan_t* fan, rn_status_t status));
 // One has answered; takes |status|. |task| is put before a message, unless it is empty.
-void rn_fan_end(rn_fan_t* fan, rn_status_t status, rn_str_t task);
+void rn_master_fan_end(rn_master_fan_t* fan, rn_status_t status, rn_str_t task);
 
 // A kind of step, registered with the workers that take part.
 typedef struct rn_master_program_t {
@@ -37,7 +38,7 @@ typedef struct rn_master_program_t {
   struct rn_master_session_t* session;
   rn_str_t key;  // feeds, fetches and targets
   rn_master_plan_t plan;
-  rn_fan_t fan;
+  rn_master_fan_t fan;
   rn_job_t job;                    // plans it
   struct rn_master_step_t* maker;  // the step it is planned for, which waits for it
   rn_register_graph_t* calls;      // by part

@@ -25,8 +25,8 @@ typedef struct part_t {
 
 // A step under way.
 typedef struct rn_master_step_t {
-  rn_fan_t fan;      // first
-  _Atomic int refs;  // its own, and those of who cancels it
+  rn_master_fan_t fan;  // first
+  _Atomic int refs;     // its own, and those of who cancels it
   rn_master_session_t* session;
   rn_run_step_t* call;
   struct rn_master_step_t* next;  // that waits for the same program
@@ -192,7 +192,7 @@ static void on_noted(void* owner, rn_status_t status) {
   step_end(step, RN_OK);
 }
 
-static void on_all_run(rn_fan_t* fan, rn_status_t status) {
+static void on_all_run(rn_master_fan_t* fan, rn_status_t status) {
   rn_master_step_t* step = (rn_master_step_t*)fan;
   clean_up(step, rn_ok(status));
   if (rn_ok(status) && step->trace) {
@@ -217,7 +217,7 @@ static void on_part(rn_call_t* call, rn_status_t status) {
     rn_master_suspect(step->session, &step->program->plan, part->task, status);
     if (!rn_status_is_derived(status)) rn_cancel(&step->cancel);
   }
-  rn_fan_end(&step->fan, status, step->session->tasks[part->task].name);
+  rn_master_fan_end(&step->fan, status, step->session->tasks[part->task].name);
 }
 
 static rn_status_t make_parts(rn_master_step_t* step) {
@@ -290,7 +290,7 @@ static void start_parts(rn_master_step_t* step) {
     step_end(step, status);
     return;
   }
-  rn_fan_open(&step->fan, (int)count, on_all_run);
+  rn_master_fan_open(&step->fan, (int)count, on_all_run);
   part_t *parts = step->parts, *own = NULL;
   rn_master_task_t* tasks = step->session->tasks;
   for (size_t p = 0; p < count; ++p)
@@ -388,7 +388,7 @@ static void settle(rn_master_program_t* program, rn_status_t status) {
   rn_master_session_release(session);
 }
 
-static void on_all_registered(rn_fan_t* fan, rn_status_t status) {
+static void on_all_registered(rn_master_fan_t* fan, rn_status_t status) {
   settle(RN_CONTAINER_OF(fan, rn_master_program_t, fan), status);
 }
 
@@ -397,14 +397,14 @@ static void on_registered(rn_call_t* call, rn_status_t status) {
   size_t p = (size_t)((rn_register_graph_t*)call - program->calls);
   if (!rn_ok(status))
     rn_master_suspect(program->session, &program->plan, program->plan.parts.items[p].task, status);
-  rn_fan_end(&program->fan, status,
-             program->session->tasks[program->plan.parts.items[p].task].name);
+  rn_master_fan_end(&program->fan, status,
+                    program->session->tasks[program->plan.parts.items[p].task].name);
 }
 
 static void register_parts(rn_master_program_t* program) {
   rn_master_session_t* session = program->session;
   size_t count = program->plan.parts.count;
-  rn_fan_open(&program->fan, (int)count + 1, on_all_registered);
+  rn_master_fan_open(&program->fan, (int)count + 1, on_all_registered);
   for (size_t p = 0; p < count; ++p)
     program->calls[p] =
         (rn_register_graph_t){.call = {.done = on_registered,
@@ -418,7 +418,7 @@ static void register_parts(rn_master_program_t* program) {
     rn_worker_t* worker = session->tasks[program->plan.parts.items[p].task].worker;
     worker->vtable->register_graph(worker, &program->calls[p]);
   }
-  rn_fan_end(&program->fan, RN_OK, RN_STR(""));
+  rn_master_fan_end(&program->fan, RN_OK, RN_STR(""));
 }
 
 static rn_status_t plan_program(rn_master_program_t* program) {

@@ -18,7 +18,7 @@ typedef struct noted_t {
 } noted_t;
 
 struct rn_master_trace_t {
-  rn_fan_t fan;  // first
+  rn_master_fan_t fan;  // first
   rn_allocator_t allocator;
   const rn_env_t* env;
   rn_master_session_t* session;  // Borrowed, as the plan, until it has begun
@@ -35,7 +35,7 @@ static void trace_destroy(rn_master_trace_t* trace) {
   rn_free(trace->allocator, trace, sizeof *trace + trace->count * sizeof *trace->tasks);
 }
 
-static void on_all(rn_fan_t* fan, rn_status_t status) {
+static void on_all(rn_master_fan_t* fan, rn_status_t status) {
   rn_master_trace_t* trace = (rn_master_trace_t*)fan;
   trace->next(trace->owner, status);
 }
@@ -50,13 +50,13 @@ static void on_answer(rn_call_t* call, rn_status_t status) {
   }
   if (!rn_ok(status) && noted->call.switches_on)
     rn_master_suspect(trace->session, trace->plan, noted->task, status);
-  rn_fan_end(&noted->trace->fan, status, noted->name);
+  rn_master_fan_end(&noted->trace->fan, status, noted->name);
 }
 
 static void ask(rn_master_trace_t* trace, bool is_begin, int64_t deadline_ns, rn_cancel_t* cancel,
                 rn_master_trace_fn_t next) {
   trace->next = next;
-  rn_fan_open(&trace->fan, (int)trace->count + 1, on_all);
+  rn_master_fan_open(&trace->fan, (int)trace->count + 1, on_all);
   for (size_t i = 0; i < trace->count; ++i) {
     noted_t* noted = &trace->tasks[i];
     noted->call.call = (rn_call_t){.done = on_answer, .deadline_ns = deadline_ns, .cancel = cancel};
@@ -67,9 +67,9 @@ static void ask(rn_master_trace_t* trace, bool is_begin, int64_t deadline_ns, rn
     if (is_begin || noted->is_on)
       noted->worker->vtable->logging(noted->worker, &noted->call);
     else
-      rn_fan_end(&trace->fan, RN_OK, noted->name);
+      rn_master_fan_end(&trace->fan, RN_OK, noted->name);
   }
-  rn_fan_end(&trace->fan, RN_OK, RN_STR(""));
+  rn_master_fan_end(&trace->fan, RN_OK, RN_STR(""));
 }
 
 rn_status_t rn_master_trace_begin(rn_master_session_t* session, const rn_master_plan_t* plan,

@@ -54,7 +54,7 @@ struct rn_server_t {
   rn_service_t service;
   rn_eager_service_t* eager;
   rn_health_t* health;
-  rn_gate_t gate;
+  rn_call_gate_t gate;
   int64_t started_ns;
   rn_str_t own_address;  // of the cluster
   rn_str_t* names;       // of the tasks, the own one first
@@ -133,7 +133,7 @@ static void handle(void* self, rn_rpc_in_t* call) {
   rn_mutex_lock(&server->mutex);
   bool is_ready = server->is_started && !server->is_stopped;
   rn_mutex_unlock(&server->mutex);
-  rn_status_t status = rn_gate_admit(&server->gate, call);
+  rn_status_t status = rn_call_gate_admit(&server->gate, call);
   if (rn_ok(status) && !is_ready) status = rn_unavailable("The server has not been started");
   if (rn_ok(status) && rn_eager_service_has(rn_rpc_path(call))) {
     rn_eager_service_handle(server->eager, call);
@@ -149,14 +149,14 @@ static void handle(void* self, rn_rpc_in_t* call) {
 }
 
 static void on_replied(void* self, rn_rpc_in_t* call, rn_code_t code) {
-  rn_gate_replied(&((rn_server_t*)self)->gate, call, code);
+  rn_call_gate_replied(&((rn_server_t*)self)->gate, call, code);
 }
 
-void rn_server_drain(rn_server_t* server) { rn_gate_drain(&server->gate); }
+void rn_server_drain(rn_server_t* server) { rn_call_gate_drain(&server->gate); }
 
 bool rn_server_is_busy(rn_server_t* server) {
   // Each context of an eager client has a step that lasts as long as it does.
-  return rn_gate_busy(&server->gate) ||
+  return rn_call_gate_busy(&server->gate) ||
          rn_local_worker_stats(server->worker).steps > rn_eager_service_contexts(server->eager);
 }
 
@@ -464,14 +464,14 @@ static rn_status_t set_up(rn_server_t* server) {
                                    .master = rn_local_master_face(server->master),
                                    .env = &server->env,
                                    .allocator = server->allocator};
-  server->gate =
-      (rn_gate_t){.env = &server->env,
-                  .task = server->names[0],
-                  .names = server->names,
-                  .name_count = options->task_count,
-                  .checks_names = options->tls != NULL,
-                  .checks_token = options->token.size > 0,
-                  .max_sessions = options->max_sessions ? options->max_sessions : MAX_SESSIONS};
+  server->gate = (rn_call_gate_t){
+      .env = &server->env,
+      .task = server->names[0],
+      .names = server->names,
+      .name_count = options->task_count,
+      .checks_names = options->tls != NULL,
+      .checks_token = options->token.size > 0,
+      .max_sessions = options->max_sessions ? options->max_sessions : MAX_SESSIONS};
   rn_eager_service_options_t eager = {.env = &server->inner,
                                       .allocator = server->allocator,
                                       .loop = server->loop,

@@ -88,15 +88,15 @@ static void put_peer_json(const rn_task_view_t* view, const rn_peer_view_t* peer
                    (unsigned long long)channel->bytes_in, (unsigned long long)channel->bytes_out);
 }
 
-static void put_methods_json(const rn_gate_t* gate, rn_strbuf_t* out) {
+static void put_methods_json(const rn_call_gate_t* gate, rn_strbuf_t* out) {
   bool is_first = true;
   for (int i = 0; i < RN_GATE_METHOD_COUNT; ++i) {
-    const rn_gate_count_t* count = &gate->counts[i];
+    const rn_call_gate_count_t* count = &gate->counts[i];
     if (!count->started) continue;
     rn_strbuf_printf(out,
                      "%s{\"name\":\"%s\",\"started\":%lld,\"ended\":%lld,\"failed\":%lld,"
                      "\"seconds\":%.6f}",
-                     is_first ? "" : ",", rn_gate_method_name((rn_gate_method_t)i),
+                     is_first ? "" : ",", rn_call_gate_method_name((rn_call_gate_method_t)i),
                      (long long)count->started, (long long)count->ended, (long long)count->failed,
                      seconds(count->ns));
     is_first = false;
@@ -121,7 +121,7 @@ void rn_status_page_json(const rn_task_view_t* view, rn_strbuf_t* out) {
                    "\"steps_open\":%zu,\"steps_busy\":%lld,",
                    view->sessions, view->worker.sessions, view->contexts, view->worker.graphs,
                    (long long)view->worker.steps_run, view->worker.steps,
-                   (long long)rn_gate_busy(view->gate));
+                   (long long)rn_call_gate_busy(view->gate));
   rn_strbuf_printf(out, "\"memory\":{\"resident\":%lld,\"peak\":%lld},\"threads\":%lld,",
                    (long long)memory.resident, (long long)memory.peak, (long long)memory.threads);
   rn_strbuf_printf(
@@ -175,7 +175,7 @@ static void put_task_html(const rn_task_view_t* view, rn_strbuf_t* out) {
   put_row(out, "graphs", "%zu", view->worker.graphs);
   put_row(out, "steps", "%lld run, %zu open, %lld calls of steps under way",
           (long long)view->worker.steps_run, view->worker.steps,
-          (long long)rn_gate_busy(view->gate));
+          (long long)rn_call_gate_busy(view->gate));
   put_row(out, "memory", "%.1f MiB, %.1f at most", (double)memory.resident / 1048576,
           (double)memory.peak / 1048576);
   put_row(out, "threads", "%lld", (long long)memory.threads);
@@ -223,15 +223,15 @@ static void put_queues_html(const rn_task_view_t* view, rn_strbuf_t* out) {
   rn_strbuf_printf(out, "</table>\n");
 }
 
-static void put_methods_html(const rn_gate_t* gate, rn_strbuf_t* out) {
+static void put_methods_html(const rn_call_gate_t* gate, rn_strbuf_t* out) {
   rn_strbuf_printf(out,
                    "<h2>Calls</h2><table><tr><th>method<th>begun<th>under way<th>failed<th>mean\n");
   for (int i = 0; i < RN_GATE_METHOD_COUNT; ++i) {
-    const rn_gate_count_t* count = &gate->counts[i];
+    const rn_call_gate_count_t* count = &gate->counts[i];
     int64_t ended = count->ended;
     if (!count->started) continue;
     rn_strbuf_printf(out, "<tr><td>%s<td>%lld<td>%lld<td>%lld<td>%.3f ms\n",
-                     rn_gate_method_name((rn_gate_method_t)i), (long long)count->started,
+                     rn_call_gate_method_name((rn_call_gate_method_t)i), (long long)count->started,
                      (long long)(count->started - ended), (long long)count->failed,
                      ended ? (double)count->ns * 1e-6 / (double)ended : 0.0);
   }
@@ -278,12 +278,12 @@ static void put_calls(const rn_task_view_t* view, rn_strbuf_t* out) {
     rn_strbuf_printf(out, "# HELP runnel_%s %s\n# TYPE runnel_%s %s\n", rows[row].name,
                      rows[row].help, rows[row].name, rows[row].type);
     for (int i = 0; i < RN_GATE_METHOD_COUNT; ++i) {
-      const rn_gate_count_t* count = &view->gate->counts[i];
+      const rn_call_gate_count_t* count = &view->gate->counts[i];
       if (!count->started) continue;
       double values[] = {(double)count->started, (double)count->failed, seconds(count->ns),
                          (double)(count->started - count->ended)};
       rn_strbuf_printf(out, "runnel_%s{method=\"%s\"} %.15g\n", rows[row].name,
-                       rn_gate_method_name((rn_gate_method_t)i), values[row]);
+                       rn_call_gate_method_name((rn_call_gate_method_t)i), values[row]);
     }
   }
 }

@@ -36,7 +36,7 @@ typedef struct rn_task_view_t {
   size_t contexts;  // of eager clients
   rn_worker_stats_t worker;
   rn_rpc_server_stats_t port;
-  const rn_gate_t* gate;
+  const rn_call_gate_t* gate;
   const rn_peer_view_t* peers;
   size_t peer_count;
   const rn_queue_view_t* queues;

@@ -116,7 +116,7 @@ static rn_status_t new_frame(rn_frames_t* frames, int32_t number, rn_iteration_t
   return RN_OK;
 }
 
-static void clear_held(held_t* items, size_t count) {
+static void clear_held(rn_frame_held_t* items, size_t count) {
   for (size_t i = 0; i < count; ++i) rn_tensor_clear(&items[i].value);
 }
 
@@ -262,7 +262,8 @@ static rn_status_t notify(rn_frames_t* frames, rn_iteration_t* it, const rn_inst
 
 static rn_status_t finish_iterations(rn_frames_t* frames, rn_frame_t* frame);
 
-static rn_status_t deliver_invariant(rn_frames_t* frames, rn_iteration_t* it, const held_t* held) {
+static rn_status_t deliver_invariant(rn_frames_t* frames, rn_iteration_t* it,
+                                     const rn_frame_held_t* held) {
   const rn_instr_t* enter = &frames->state->plan->instrs[held->instr];
   bool is_dead = !rn_tensor_is_set(&held->value);
   if (!is_dead) {
@@ -283,7 +284,7 @@ static rn_status_t start_iteration(rn_frames_t* frames, rn_frame_t* frame, rn_it
 
 static rn_status_t enter_invariant(rn_frames_t* frames, rn_frame_t* frame, int32_t number,
                                    const rn_tensor_t* value, bool is_dead) {
-  held_t held = {number, {0}};
+  rn_frame_held_t held = {number, {0}};
   if (!is_dead)
     RN_RETURN_IF_ERROR(rn_tensor_keep(value, frames->state->plan->device->allocator, &held.value));
   rn_status_t status = rn_vec_push(&frame->invariants, frames->allocator, held);

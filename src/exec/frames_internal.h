@@ -31,10 +31,10 @@ enum {
 };
 
 // A loop invariant, for every iteration; unset if it is dead.
-typedef struct held_t {
+typedef struct rn_frame_held_t {
   int32_t instr;
   rn_tensor_t value;
-} held_t;
+} rn_frame_held_t;
 
 // One run of a loop.
 struct rn_frame_t {
@@ -47,7 +47,7 @@ struct rn_frame_t {
   rn_iteration_t* last;
   int32_t live_count;
   int32_t pending_enters;
-  RN_VEC(held_t) invariants;
+  RN_VEC(rn_frame_held_t) invariants;
   // While parallel_iterations of them are at work: the next one, not yet among the live, with the
   // values that wait for it already in place; and which NextIterations brought them.
   rn_iteration_t* ahead;

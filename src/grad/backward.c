@@ -21,7 +21,7 @@ static void fail(rn_level_t* level, rn_status_t status) {
 }
 
 // A node that was added to the forward frame of |loop|.
-static void note_forward(rn_level_t* level, rn_node_t* node, rn_loop_t* loop) {
+static void note_forward(rn_level_t* level, rn_node_t* node, rn_while_loop_t* loop) {
   rn_note_t* note = node ? rn_walk_note(level, node) : NULL;
   if (!note) return;
   note->is_forward = true;
@@ -103,9 +103,10 @@ static bool may_be_hoisted(const rn_node_t* node) {
 
 // The variable that |node| is the Merge or the Switch of, if the body hands it on as it came; NULL
 // otherwise.
-static const rn_loop_var_t* unchanged_var(const rn_loop_t* loop, const rn_node_t* node) {
+static const rn_while_loop_var_t* unchanged_var(const rn_while_loop_t* loop,
+                                                const rn_node_t* node) {
   for (size_t i = 0; i < loop->vars.count; ++i) {
-    const rn_loop_var_t* var = &loop->vars.items[i];
+    const rn_while_loop_var_t* var = &loop->vars.items[i];
     if (var->switch_ != node && var->merge != node) continue;
     rn_edge_t from = var->next->inputs[0];
     while (from.node->op->role == RN_ROLE_IDENTITY && from.node->controls.count == 0)
@@ -122,7 +123,7 @@ static bool is_invariant(rn_level_t* level, const rn_node_t* node) {
     const rn_attr_value_t* constant = rn_node_attr(node, RN_STR("is_constant"));
     return constant && constant->b;
   }
-  if (rn_loop_is_switch(node) || rn_loop_is_merge(node))
+  if (rn_while_loop_is_switch(node) || rn_while_loop_is_merge(node))
     return unchanged_var(level->backward->loop, node) != NULL;
   if (node->op->role == RN_ROLE_CONSTANT)
     return rn_dtype_is_plain(node->outputs[0].dtype) &&
@@ -190,7 +191,7 @@ static rn_edge_t hoist(rn_level_t* level, rn_edge_t from) {
     return RN_NO_EDGE;
   }
   if (node->op->role == RN_ROLE_ENTER) return node->inputs[0];
-  if (rn_loop_is_switch(node) || rn_loop_is_merge(node))
+  if (rn_while_loop_is_switch(node) || rn_while_loop_is_merge(node))
     return unchanged_var(level->backward->loop, node)->enter->inputs[0];
   if (node->op->role == RN_ROLE_IDENTITY) return hoist(level, node->inputs[0]);
   if (node->op->role == RN_ROLE_CONSTANT) return copy_constant(outer->scope, node);
@@ -229,10 +230,10 @@ static rn_edge_t make_copy(rn_level_t* level, rn_edge_t from) {
     rn_scope_clear_controls(b->here);
     return copy;
   }
-  bool is_number = rn_loop_is_merge(node) && from.index == 1;  // of an input, not a value
+  bool is_number = rn_while_loop_is_merge(node) && from.index == 1;  // of an input, not a value
   if (!is_number && is_invariant(level, node))
     return enter_as(level->outer->scope, hoist(level, from), b, b->frame, true);
-  bool is_switch = node->op->role == RN_ROLE_SWITCH && !rn_loop_is_switch(node);
+  bool is_switch = node->op->role == RN_ROLE_SWITCH && !rn_while_loop_is_switch(node);
   if (is_switch && is_invariant(level, node->inputs[0].node)) {
     rn_edge_t value = bring(level, node->inputs[0]), pred = bring(level, node->inputs[1]);
     rn_Switch_out_t out = rn_Switch(b->here, value, pred);
@@ -247,7 +248,7 @@ static rn_edge_t bring(void* arg, rn_edge_t from) {
   rn_walk_t* walk = level->walk;
   if (!level->backward || !from.node || !rn_walk_is_forward(walk, from.node)) return from;
   from = without_identities(level, from);
-  rn_loop_t* loop = rn_walk_frame(walk, from.node);
+  rn_while_loop_t* loop = rn_walk_frame(walk, from.node);
   if (loop != level->backward->loop) {
     fail(level,
          rn_invalid_argument("The gradient of loop '%.*s' needs '%s', which is not in it",
@@ -359,7 +360,7 @@ static void await_stacks(rn_level_t* outer, const rn_backward_t* b) {
 }
 
 static rn_status_t open_counters(rn_level_t* outer, rn_backward_t* b) {
-  rn_loop_t* loop = b->loop;
+  rn_while_loop_t* loop = b->loop;
   // The forward counter begins when the loop does, wherever that is.
   rn_node_t* anchor = NULL;
   if (outer->backward || b->guard || outer->walk->base)
@@ -427,7 +428,7 @@ rn_carried_t rn_backward_carry(rn_level_t* outer, rn_backward_t* b, rn_edge_t st
 }
 
 // What arrives at the exits of a variable.
-static rn_gradient_t arrived_at(rn_level_t* outer, const rn_loop_var_t* var) {
+static rn_gradient_t arrived_at(rn_level_t* outer, const rn_while_loop_var_t* var) {
   rn_gradient_t sum = {0};
   if (!var->switch_) return sum;
   const rn_output_t* output = &var->switch_->outputs[0];
@@ -440,7 +441,7 @@ static rn_gradient_t arrived_at(rn_level_t* outer, const rn_loop_var_t* var) {
   return sum;
 }
 
-static rn_edge_t exit_of(rn_level_t* outer, rn_backward_t* b, const rn_loop_var_t* var) {
+static rn_edge_t exit_of(rn_level_t* outer, rn_backward_t* b, const rn_while_loop_var_t* var) {
   if (var->exit) return (rn_edge_t){var->exit, 0};
   rn_edge_t last = {var->switch_, 0}, exit = rn_Exit(b->there, last);
   note_forward(outer, exit.node, b->loop->parent);
@@ -450,15 +451,16 @@ static rn_edge_t exit_of(rn_level_t* outer, rn_backward_t* b, const rn_loop_var_
 
 // Whether a variable that is asked for goes through the body as it came. Its gradient is that of an
 // invariant, and what arrives at the exit: nothing need go round.
-static bool is_held(const rn_walk_t* walk, const rn_loop_t* loop, const rn_loop_var_t* var) {
+static bool is_held(const rn_walk_t* walk, const rn_while_loop_t* loop,
+                    const rn_while_loop_var_t* var) {
   return var->switch_ && rn_walk_on_way(walk, var->merge) && unchanged_var(loop, var->switch_);
 }
 
 // The variables' gradients enter the body where the next iteration began.
 static rn_status_t open_vars(rn_level_t* outer, rn_backward_t* b, rn_carried_t* vars) {
-  rn_loop_t* loop = b->loop;
+  rn_while_loop_t* loop = b->loop;
   for (size_t i = 0; i < loop->vars.count; ++i) {
-    const rn_loop_var_t* var = &loop->vars.items[i];
+    const rn_while_loop_var_t* var = &loop->vars.items[i];
     if (!rn_walk_on_way(outer->walk, var->merge) || !var->switch_ ||
         is_held(outer->walk, loop, var))
       continue;
@@ -558,7 +560,7 @@ static rn_status_t accumulate(rn_level_t* outer, rn_backward_t* b, rn_collect_t*
 }
 
 static rn_status_t build(rn_level_t* outer, rn_backward_t* b, rn_collect_t* collect) {
-  rn_loop_t* loop = b->loop;
+  rn_while_loop_t* loop = b->loop;
   rn_walk_t* walk = outer->walk;
   rn_level_t* level = &b->level;
   rn_carried_t* vars = NULL;
@@ -606,7 +608,7 @@ static rn_status_t build(rn_level_t* outer, rn_backward_t* b, rn_collect_t* coll
   return rn_walk_status(outer);
 }
 
-static rn_status_t walk_loop(rn_level_t* outer, rn_loop_t* loop) {
+static rn_status_t walk_loop(rn_level_t* outer, rn_while_loop_t* loop) {
   rn_walk_t* walk = outer->walk;
   rn_backward_t b = {.loop = loop};
   // No other frame is called so: node numbers grow.
@@ -640,7 +642,7 @@ static rn_status_t walk_loop(rn_level_t* outer, rn_loop_t* loop) {
 }
 
 // Nothing comes back from this loop.
-static rn_status_t walk_past(rn_level_t* outer, rn_loop_t* loop) {
+static rn_status_t walk_past(rn_level_t* outer, rn_while_loop_t* loop) {
   const rn_walk_t* walk = outer->walk;
   for (size_t i = 0; i < loop->vars.count + loop->invariants.count; ++i) {
     rn_node_t* enter = i < loop->vars.count ? loop->vars.items[i].enter
@@ -655,20 +657,20 @@ static bool is_exit_on_way(const rn_walk_t* walk, const rn_node_t* node) {
   return node->op->role == RN_ROLE_EXIT && rn_walk_on_way(walk, node);
 }
 
-static bool is_var_switch(const rn_loop_t* loop, const rn_node_t* node) {
+static bool is_var_switch(const rn_while_loop_t* loop, const rn_node_t* node) {
   for (size_t i = 0; i < loop->vars.count; ++i)
     if (loop->vars.items[i].switch_ == node) return true;
   return false;
 }
 
 // Counts what |loop| waits for.
-static rn_status_t prepare(const rn_walk_t* walk, rn_loop_t* loop) {
-  RN_RETURN_IF_ERROR(rn_loop_complete(loop));
+static rn_status_t prepare(const rn_walk_t* walk, rn_while_loop_t* loop) {
+  RN_RETURN_IF_ERROR(rn_while_loop_complete(loop));
   if (loop->is_counted) return RN_OK;
   loop->is_counted = true;
   loop->waiting = rn_stacks_waiting(walk, loop);
   for (size_t i = 0; i < loop->vars.count; ++i) {
-    const rn_loop_var_t* var = &loop->vars.items[i];
+    const rn_while_loop_var_t* var = &loop->vars.items[i];
     for (size_t c = 0; var->switch_ && c < var->switch_->outputs[0].consumers.count; ++c)
       loop->waiting += is_exit_on_way(walk, var->switch_->outputs[0].consumers.items[c].node);
   }
@@ -676,10 +678,10 @@ static rn_status_t prepare(const rn_walk_t* walk, rn_loop_t* loop) {
 }
 
 // Whether anything comes to |loop|, by its exits or over stacks.
-static bool is_reached(rn_level_t* level, const rn_loop_t* loop) {
+static bool is_reached(rn_level_t* level, const rn_while_loop_t* loop) {
   bool any = rn_stacks_bring(level->walk, loop);
   for (size_t i = 0; i < loop->vars.count; ++i) {
-    const rn_loop_var_t* var = &loop->vars.items[i];
+    const rn_while_loop_var_t* var = &loop->vars.items[i];
     for (size_t c = 0; var->switch_ && c < var->switch_->outputs[0].consumers.count; ++c) {
       rn_node_t* node = var->switch_->outputs[0].consumers.items[c].node;
       if (is_exit_on_way(level->walk, node))
@@ -689,10 +691,10 @@ static bool is_reached(rn_level_t* level, const rn_loop_t* loop) {
   return any;
 }
 
-static rn_status_t leave(rn_level_t* level, rn_loop_t* loop);
+static rn_status_t leave(rn_level_t* level, rn_while_loop_t* loop);
 
 // |loop| has been walked: those whose stacks it pops from wait for one less.
-static rn_status_t release(rn_level_t* level, const rn_loop_t* loop) {
+static rn_status_t release(rn_level_t* level, const rn_while_loop_t* loop) {
   const rn_walk_t* walk = level->walk;
   for (size_t i = 0; i < walk->pair_count; ++i) {
     const rn_pair_t* pair = &walk->pairs[i];
@@ -704,13 +706,13 @@ static rn_status_t release(rn_level_t* level, const rn_loop_t* loop) {
 }
 
 // Walks |loop|: all that it waited for is there.
-static rn_status_t leave(rn_level_t* level, rn_loop_t* loop) {
+static rn_status_t leave(rn_level_t* level, rn_while_loop_t* loop) {
   bool comes_back = loop->has_back_prop && is_reached(level, loop);
   RN_RETURN_IF_ERROR(comes_back ? walk_loop(level, loop) : walk_past(level, loop));
   return release(level, loop);
 }
 
-rn_status_t rn_backward_visit_silent(rn_level_t* level, rn_loop_t* loop) {
+rn_status_t rn_backward_visit_silent(rn_level_t* level, rn_while_loop_t* loop) {
   RN_RETURN_IF_ERROR(prepare(level->walk, loop));
   return loop->waiting == 0 ? leave(level, loop) : RN_OK;
 }
@@ -718,7 +720,7 @@ rn_status_t rn_backward_visit_silent(rn_level_t* level, rn_loop_t* loop) {
 rn_status_t rn_backward_visit_exit(rn_level_t* level, rn_node_t* exit) {
   rn_walk_t* walk = level->walk;
   rn_node_t* source = exit->inputs[0].node;
-  rn_loop_t* loop = rn_loop_of(&walk->loops, source);
+  rn_while_loop_t* loop = rn_while_loop_of(&walk->loops, source);
   if (!loop)
     return rn_invalid_argument("Node '%s' (%s) leaves a loop that nothing enters", exit->name.data,
                                exit->op->name);

@@ -14,7 +14,7 @@ typedef struct rn_counter_t {
 } rn_counter_t;
 
 struct rn_backward_t {
-  rn_loop_t* loop;
+  rn_while_loop_t* loop;
   rn_str_t frame;
   rn_level_t level;  // of the body
   rn_scope_t *here, *there, *body;
@@ -46,14 +46,14 @@ RN_MUST_USE rn_status_t rn_backward_wait(rn_level_t* level, rn_counter_t* counte
                                          const rn_guard_t* guard);
 
 // Sums over iterations that are cheaper as one product of everything (collect.c).
-typedef struct rn_collected_t {
+typedef struct rn_collected_sum_t {
   rn_edge_t value;   // in the body
   rn_edge_t handle;  // of the array that its iterations are written to, outside
   int64_t columns;
-} rn_collected_t;
+} rn_collected_sum_t;
 
 typedef struct rn_collect_t {
-  RN_VEC(rn_collected_t) values;
+  RN_VEC(rn_collected_sum_t) values;
   RN_VEC(rn_edge_t) terms;      // in the body: what is summed
   RN_VEC(rn_gradient_t*) sums;  // where each sum goes
 } rn_collect_t;

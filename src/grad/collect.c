@@ -40,7 +40,7 @@ static rn_status_t keep(rn_level_t* outer, rn_backward_t* b, rn_collect_t* colle
   int64_t shape[2] = {RN_UNKNOWN, columns};
   rn_TensorArrayV3_out_t array = rn_TensorArrayV3(
       outer->scope, b->forward.exit, rn_edge_dtype(value), .element_shape = RN_SET_SHAPE(shape, 2));
-  rn_collected_t one = {value, array.handle, columns};
+  rn_collected_sum_t one = {value, array.handle, columns};
   return rn_vec_push(&collect->values, outer->walk->graph->allocator, one);
 }
 
@@ -85,7 +85,7 @@ rn_status_t rn_collect_finish(rn_level_t* outer, rn_backward_t* b, rn_collect_t*
   rn_carried_t flow = rn_backward_carry(outer, b, start);
   rn_edge_t after = flow.in;
   for (size_t i = 0; i < collect->values.count; ++i) {
-    const rn_collected_t* one = &collect->values.items[i];
+    const rn_collected_sum_t* one = &collect->values.items[i];
     rn_edge_t handle = rn_backward_hold(outer, b, one->handle);
     after = rn_TensorArrayWriteV3(b->here, handle, index, one->value, after);
   }

@@ -6,14 +6,14 @@
 #include "grad/backward.h"
 #include "runnel/ops.h"
 
-bool rn_walk_is_around(const rn_walk_t* walk, const rn_loop_t* loop) {
-  const rn_loop_t* around = walk->base;
+bool rn_walk_is_around(const rn_walk_t* walk, const rn_while_loop_t* loop) {
+  const rn_while_loop_t* around = walk->base;
   while (around && around != loop) around = around->parent;
   return around == loop;
 }
 
 // |value| of the frame |from| in the frame |into|, which lies in it.
-static rn_edge_t enter(rn_scope_t* scope, const rn_loop_t* from, const rn_loop_t* into,
+static rn_edge_t enter(rn_scope_t* scope, const rn_while_loop_t* from, const rn_while_loop_t* into,
                        rn_edge_t value) {
   if (into == from) return value;
   value = enter(scope, from, into->parent, value);
@@ -25,7 +25,7 @@ rn_edge_t rn_level_reach(void* arg, rn_edge_t from) {
   rn_level_t* level = arg;
   rn_walk_t* walk = level->walk;
   if (!from.node || !rn_walk_is_forward(walk, from.node)) return from;
-  const rn_loop_t* loop = rn_walk_frame(walk, from.node);
+  const rn_while_loop_t* loop = rn_walk_frame(walk, from.node);
   if (loop == walk->base || !rn_walk_is_around(walk, loop)) return from;
   rn_note_t* note = rn_walk_note(level, from.node);
   if (!note) return RN_NO_EDGE;
@@ -54,7 +54,7 @@ static rn_edge_t hold(rn_level_t* level, const rn_level_t* from, rn_edge_t value
 rn_edge_t rn_level_read(rn_level_t* level, rn_edge_t value, bool is_new) {
   const rn_walk_t* walk = level->walk;
   if (!value.node || (!is_new && !rn_walk_is_forward(walk, value.node))) return value;
-  const rn_loop_t* loop = rn_walk_frame(walk, value.node);
+  const rn_while_loop_t* loop = rn_walk_frame(walk, value.node);
   rn_level_t* at = level;
   while (at->backward && (is_new || at->backward->loop != loop)) at = at->outer;
   const rn_scope_hook_t* hook = rn_scope_hook(at->scope);

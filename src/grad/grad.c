@@ -16,8 +16,8 @@ bool rn_walk_carries(const rn_walk_t* walk, const rn_node_t* node, int input) {
   rn_op_role_t role = node->op->role;
   if (role == RN_ROLE_SWITCH && input == 1) return false;  // the choice is not differentiated
   // In the frame of the ys, and in those around, an iteration is a world of its own.
-  if (walk->base && (role == RN_ROLE_NEXT_ITERATION || rn_loop_is_merge(node)) &&
-      rn_walk_is_around(walk, rn_loop_of(&walk->loops, node)))
+  if (walk->base && (role == RN_ROLE_NEXT_ITERATION || rn_while_loop_is_merge(node)) &&
+      rn_walk_is_around(walk, rn_while_loop_of(&walk->loops, node)))
     return false;
   int dtype = rn_edge_dtype(node->inputs[input]);
   return is_trainable(dtype) || (walk->allows_ints && rn_dtype_is_integer(dtype));
@@ -39,8 +39,8 @@ static rn_status_t mark_backwards(rn_walk_t* walk) {
   while (walk->stack.count > 0) {
     const rn_node_t* node = walk->stack.items[--walk->stack.count];
     rn_op_role_t role = node->op->role;
-    walk->has_conds |= (role == RN_ROLE_SWITCH && !rn_loop_is_switch(node)) ||
-                       (role == RN_ROLE_MERGE && !rn_loop_is_merge(node));
+    walk->has_conds |= (role == RN_ROLE_SWITCH && !rn_while_loop_is_switch(node)) ||
+                       (role == RN_ROLE_MERGE && !rn_while_loop_is_merge(node));
     const rn_pair_t* pair = rn_walk_pair(walk, node);
     if (pair && node == pair->pop) RN_RETURN_IF_ERROR(mark_node(walk, pair->push, RN_MARK_LEADS));
     for (int32_t i = 0; i < node->input_count; ++i)
@@ -77,7 +77,7 @@ static rn_status_t mark_forwards(rn_walk_t* walk) {
 // one is not sent but is where the walk over a body begins and ends.
 static bool sends(const rn_walk_t* walk, const rn_node_t* node, int i) {
   rn_op_role_t role = node->op->role;
-  if (role == RN_ROLE_NEXT_ITERATION || role == RN_ROLE_EXIT || rn_loop_is_merge(node))
+  if (role == RN_ROLE_NEXT_ITERATION || role == RN_ROLE_EXIT || rn_while_loop_is_merge(node))
     return false;
   return rn_walk_carries(walk, node, i) && rn_walk_on_way(walk, node->inputs[i].node);
 }
@@ -301,7 +301,7 @@ rn_status_t rn_level_pass_on(rn_level_t* level, rn_edge_t input, rn_gradient_t d
 // What arrived at an Enter is what the loop asked for; out of the frame of the ys it goes on.
 static rn_status_t visit_enter(rn_level_t* level, rn_node_t* node) {
   const rn_walk_t* walk = level->walk;
-  bool leaves = walk->base && rn_walk_is_around(walk, rn_loop_of(&walk->loops, node));
+  bool leaves = walk->base && rn_walk_is_around(walk, rn_while_loop_of(&walk->loops, node));
   if (!leaves || !sends(walk, node, 0)) return RN_OK;
   bool is_stop = (walk->marks[node->id] & RN_MARK_STOP) != 0;
   rn_gradient_t d = is_stop ? (rn_gradient_t){0} : rn_level_sum(level, (rn_edge_t){node, 0});
@@ -310,7 +310,7 @@ static rn_status_t visit_enter(rn_level_t* level, rn_node_t* node) {
 
 static rn_status_t visit_exit(rn_level_t* level, rn_node_t* node) {
   const rn_walk_t* walk = level->walk;
-  if (!level->backward && walk->base && rn_loop_of(&walk->loops, node) != walk->base)
+  if (!level->backward && walk->base && rn_while_loop_of(&walk->loops, node) != walk->base)
     return rn_unimplemented(
         "Gradients that are asked for in loop '%.*s' lead through another one, which '%s' leaves",
         RN_STR_ARGS(walk->base->frame), node->name.data);
@@ -325,7 +325,7 @@ static rn_status_t visit(rn_level_t* level, rn_node_t* node) {
   const rn_pair_t* pair = rn_walk_pair(walk, node);
   if (pair && node == pair->pop) return rn_stacks_visit_pop(level, node);
   if (role == RN_ROLE_ENTER) return visit_enter(level, node);
-  if (rn_loop_is_merge(node)) return RN_OK;  // where an iteration began
+  if (rn_while_loop_is_merge(node)) return RN_OK;  // where an iteration began
   rn_gradient_t *dy = NULL, *dx = NULL;
   bool *wanted = NULL, any = false, any_wanted = false;
   size_t inputs = (size_t)node->input_count, outputs = (size_t)node->output_count;
@@ -413,7 +413,7 @@ static rn_status_t check_reach(rn_walk_t* walk) {
   return RN_OK;
 }
 
-static bool is_within(const rn_loop_t* loop, const rn_loop_t* outer) {
+static bool is_within(const rn_while_loop_t* loop, const rn_while_loop_t* outer) {
   while (loop && loop != outer) loop = loop->parent;
   return loop == outer;
 }
@@ -423,13 +423,13 @@ static rn_status_t check_frames(rn_walk_t* walk) {
   const rn_grad_request_t* request = walk->request;
   walk->base = NULL;
   for (int i = 0; i < request->y_count; ++i) {
-    const rn_loop_t* loop = rn_loop_of(&walk->loops, request->ys[i].node);
+    const rn_while_loop_t* loop = rn_while_loop_of(&walk->loops, request->ys[i].node);
     if (is_within(loop, walk->base)) walk->base = loop;
   }
   for (int i = 0; i < request->y_count + request->x_count; ++i) {
     bool is_y = i < request->y_count;
     const rn_node_t* node = is_y ? request->ys[i].node : request->xs[i - request->y_count].node;
-    const rn_loop_t* loop = rn_loop_of(&walk->loops, node);
+    const rn_while_loop_t* loop = rn_while_loop_of(&walk->loops, node);
     if (rn_walk_is_around(walk, loop)) continue;
     return rn_invalid_argument(
         "Gradients cross the border of a loop: '%s' is in frame '%.*s', '%s' in frame '%.*s'",
@@ -442,7 +442,7 @@ static rn_status_t check_frames(rn_walk_t* walk) {
 static rn_status_t check_strays(const rn_walk_t* walk) {
   for (size_t i = 0; i < walk->loops.strays.count; ++i) {
     const rn_stray_t* stray = &walk->loops.strays.items[i];
-    if (rn_walk_on_way(walk, stray->node)) return rn_loops_stray(&walk->loops, stray);
+    if (rn_walk_on_way(walk, stray->node)) return rn_while_loops_stray(&walk->loops, stray);
   }
   return RN_OK;
 }
@@ -450,13 +450,14 @@ static rn_status_t check_strays(const rn_walk_t* walk) {
 // Marks everything anew: the graph has grown.
 static rn_status_t mark(rn_walk_t* walk) {
   const rn_grad_request_t* request = walk->request;
-  rn_loops_clear(&walk->loops);
+  rn_while_loops_clear(&walk->loops);
   walk->node_count = walk->graph->nodes.count;
   walk->has_conds = false;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, walk->node_count, &walk->marks));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, walk->node_count, &walk->pending));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&walk->arena, walk->node_count, &walk->arrivals));
-  RN_RETURN_IF_ERROR(rn_loops_find(walk->graph, walk->node_count, &walk->arena, &walk->loops));
+  RN_RETURN_IF_ERROR(
+      rn_while_loops_find(walk->graph, walk->node_count, &walk->arena, &walk->loops));
   RN_RETURN_IF_ERROR(rn_stacks_find(walk));
   RN_RETURN_IF_ERROR(check_frames(walk));
   for (int i = 0; request->wants_all && i < request->x_count; ++i)
@@ -553,14 +554,14 @@ static void clear_walk(rn_walk_t* walk) {
   }
   rn_vec_free(&walk->stack, walk->graph->allocator);
   rn_vec_free(&walk->notes, walk->graph->allocator);
-  rn_loops_clear(&walk->loops);
+  rn_while_loops_clear(&walk->loops);
   rn_arena_clear(&walk->arena);
 }
 
 // A node of the base, which what has no inputs waits for.
 static rn_node_t* anchor_of(const rn_walk_t* walk) {
   const rn_edge_t* y = walk->request->ys;
-  while (rn_loop_of(&walk->loops, y->node) != walk->base) ++y;
+  while (rn_while_loop_of(&walk->loops, y->node) != walk->base) ++y;
   return y->node;
 }
 

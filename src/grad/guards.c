@@ -9,7 +9,7 @@
 #include "runnel/ops.h"
 
 static bool is_choice(const rn_node_t* node) {
-  return node->op->role == RN_ROLE_SWITCH && !rn_loop_is_switch(node);
+  return node->op->role == RN_ROLE_SWITCH && !rn_while_loop_is_switch(node);
 }
 
 // A predicate by the value that it began as: Identity nodes and the Switch nodes of conditionals
@@ -102,13 +102,13 @@ static const rn_guard_t* of_edge(rn_level_t* level, rn_edge_t edge) {
 // What a node waits for, as far as that decides whether it is alive. A loop is alive when what
 // enters it is; inside, everything is counted from its own beginning.
 static bool begins_loop(const rn_node_t* node) {
-  return node->op->role == RN_ROLE_ENTER || rn_loop_is_merge(node);
+  return node->op->role == RN_ROLE_ENTER || rn_while_loop_is_merge(node);
 }
 static int source_count(const rn_node_t* node) { return begins_loop(node) ? 0 : node->input_count; }
 
 static rn_edge_t source_of(rn_level_t* level, const rn_node_t* node, int i) {
   if (node->op->role != RN_ROLE_EXIT) return node->inputs[i];
-  const rn_loop_t* loop = rn_loop_of(&level->walk->loops, node->inputs[0].node);
+  const rn_while_loop_t* loop = rn_while_loop_of(&level->walk->loops, node->inputs[0].node);
   if (!loop || loop->vars.count + loop->invariants.count == 0) return node->inputs[i];
   return loop->vars.count > 0 ? loop->vars.items[0].enter->inputs[0]
                               : loop->invariants.items[0]->inputs[0];
@@ -267,7 +267,7 @@ rn_status_t rn_guard_fit(rn_level_t* level, rn_edge_t at, rn_gradient_t* inout) 
 
 rn_status_t rn_guard_visit_switch(rn_level_t* level, rn_node_t* node, const rn_gradient_t* dy,
                                   rn_gradient_t* dx) {
-  if (rn_loop_is_switch(node)) {
+  if (rn_while_loop_is_switch(node)) {
     dx[0] = dy[1];
     return RN_OK;
   }

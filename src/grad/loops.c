@@ -7,14 +7,14 @@ static bool is_back_edge(const rn_node_t* node, rn_edge_t input) {
   return node->op->role == RN_ROLE_MERGE && input.node->op->role == RN_ROLE_NEXT_ITERATION;
 }
 
-bool rn_loop_is_merge(const rn_node_t* node) {
+bool rn_while_loop_is_merge(const rn_node_t* node) {
   for (int32_t i = 0; node->op->role == RN_ROLE_MERGE && i < node->input_count; ++i)
     if (is_back_edge(node, node->inputs[i])) return true;
   return false;
 }
 
-static rn_status_t loop_called(rn_loops_t* loops, rn_arena_t* arena, const rn_node_t* enter,
-                               rn_loop_t* parent, rn_loop_t** out) {
+static rn_status_t loop_called(rn_while_loops_t* loops, rn_arena_t* arena, const rn_node_t* enter,
+                               rn_while_loop_t* parent, rn_while_loop_t** out) {
   rn_str_t frame = rn_node_attr(enter, RN_STR("frame_name"))->s;
   for (size_t i = 0; i < loops->all.count; ++i) {
     *out = loops->all.items[i];
@@ -22,22 +22,22 @@ static rn_status_t loop_called(rn_loops_t* loops, rn_arena_t* arena, const rn_no
   }
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(arena, out));
   const rn_attr_value_t* parallel = rn_node_attr(enter, RN_STR("parallel_iterations"));
-  **out = (rn_loop_t){.frame = frame,
-                      .parent = parent,
-                      .parallel_iterations = parallel ? parallel->i : 10,
-                      .has_back_prop = true};
+  **out = (rn_while_loop_t){.frame = frame,
+                            .parent = parent,
+                            .parallel_iterations = parallel ? parallel->i : 10,
+                            .has_back_prop = true};
   return rn_vec_push(&loops->all, loops->allocator, *out);
 }
 
 // What |node| reads must all be in one frame; the first that is seen says in which.
 typedef struct seen_t {
   const rn_node_t* first;
-  rn_loop_t* loop;
+  rn_while_loop_t* loop;
 } seen_t;
 
-static rn_status_t see(rn_loops_t* loops, const rn_node_t* node, const rn_node_t* source,
+static rn_status_t see(rn_while_loops_t* loops, const rn_node_t* node, const rn_node_t* source,
                        seen_t* seen) {
-  rn_loop_t* loop = loops->of[source->id];
+  rn_while_loop_t* loop = loops->of[source->id];
   if (!seen->first) {
     *seen = (seen_t){source, loop};
     return RN_OK;
@@ -48,14 +48,14 @@ static rn_status_t see(rn_loops_t* loops, const rn_node_t* node, const rn_node_t
 }
 
 // The frames of everything before |node| are known.
-static rn_status_t place(rn_loops_t* loops, rn_arena_t* arena, const rn_node_t* node) {
+static rn_status_t place(rn_while_loops_t* loops, rn_arena_t* arena, const rn_node_t* node) {
   seen_t seen = {0};
   for (int32_t i = 0; i < node->input_count; ++i)
     if (!is_back_edge(node, node->inputs[i]))
       RN_RETURN_IF_ERROR(see(loops, node, node->inputs[i].node, &seen));
   for (size_t i = 0; i < node->controls.count; ++i)
     RN_RETURN_IF_ERROR(see(loops, node, node->controls.items[i], &seen));
-  rn_loop_t* loop = seen.loop;
+  rn_while_loop_t* loop = seen.loop;
   if (is_enter(node)) RN_RETURN_IF_ERROR(loop_called(loops, arena, node, seen.loop, &loop));
   if (node->op->role == RN_ROLE_EXIT && loop) loop = loop->parent;
   loops->of[node->id] = loop;
@@ -76,7 +76,7 @@ static rn_status_t want(order_t* order, rn_allocator_t allocator, const rn_node_
 }
 
 // Places |root| after all that it reads.
-static rn_status_t place_from(rn_loops_t* loops, rn_arena_t* arena, order_t* order,
+static rn_status_t place_from(rn_while_loops_t* loops, rn_arena_t* arena, order_t* order,
                               const rn_node_t* root) {
   RN_RETURN_IF_ERROR(want(order, loops->allocator, root));
   while (order->stack.count > 0) {
@@ -114,8 +114,8 @@ static bool flag(const rn_node_t* node, rn_str_t name, bool otherwise) {
 }
 
 // Enters |node| into what is known of its loop.
-static rn_status_t note_part(rn_loops_t* loops, rn_node_t* node) {
-  rn_loop_t* loop = loops->of[node->id];
+static rn_status_t note_part(rn_while_loops_t* loops, rn_node_t* node) {
+  rn_while_loop_t* loop = loops->of[node->id];
   if (!loop) return RN_OK;
   if (node->op->role == RN_ROLE_LOOP_COND && !loop->cond) {
     loop->cond = node;
@@ -125,13 +125,13 @@ static rn_status_t note_part(rn_loops_t* loops, rn_node_t* node) {
   if (!is_enter(node)) return RN_OK;
   rn_node_t* merge = consumer_of(node, 0, RN_ROLE_MERGE);
   if (!merge) return rn_vec_push(&loop->invariants, loops->allocator, node);
-  rn_loop_var_t var = {.enter = node, .merge = merge};
+  rn_while_loop_var_t var = {.enter = node, .merge = merge};
   return rn_vec_push(&loop->vars, loops->allocator, var);
 }
 
-rn_status_t rn_loops_find(const rn_graph_t* graph, size_t node_count, rn_arena_t* arena,
-                          rn_loops_t* out) {
-  *out = (rn_loops_t){.allocator = graph->allocator, .node_count = node_count};
+rn_status_t rn_while_loops_find(const rn_graph_t* graph, size_t node_count, rn_arena_t* arena,
+                                rn_while_loops_t* out) {
+  *out = (rn_while_loops_t){.allocator = graph->allocator, .node_count = node_count};
   bool any = false;
   for (size_t id = 0; id < node_count; ++id) any |= is_enter(graph->nodes.items[id]);
   if (!any) return RN_OK;
@@ -147,7 +147,7 @@ rn_status_t rn_loops_find(const rn_graph_t* graph, size_t node_count, rn_arena_t
   return status;
 }
 
-void rn_loops_clear(rn_loops_t* loops) {
+void rn_while_loops_clear(rn_while_loops_t* loops) {
   for (size_t i = 0; i < loops->all.count; ++i) {
     rn_vec_free(&loops->all.items[i]->vars, loops->allocator);
     rn_vec_free(&loops->all.items[i]->invariants, loops->allocator);
@@ -158,12 +158,12 @@ void rn_loops_clear(rn_loops_t* loops) {
   loops->of = NULL;
 }
 
-static rn_status_t malformed(const rn_loop_t* loop, const rn_node_t* node, const char* what) {
+static rn_status_t malformed(const rn_while_loop_t* loop, const rn_node_t* node, const char* what) {
   return rn_invalid_argument("Loop '%.*s' is malformed: node '%s' (%s) %s",
                              RN_STR_ARGS(loop->frame), node->name.data, node->op->name, what);
 }
 
-static rn_status_t complete_var(const rn_loop_t* loop, rn_loop_var_t* var) {
+static rn_status_t complete_var(const rn_while_loop_t* loop, rn_while_loop_var_t* var) {
   const rn_node_t* merge = var->merge;
   for (int32_t i = 0; i < merge->input_count; ++i)
     if (is_back_edge(merge, merge->inputs[i])) var->next = merge->inputs[i].node;
@@ -177,7 +177,7 @@ static rn_status_t complete_var(const rn_loop_t* loop, rn_loop_var_t* var) {
   return RN_OK;
 }
 
-rn_status_t rn_loop_complete(rn_loop_t* loop) {
+rn_status_t rn_while_loop_complete(rn_while_loop_t* loop) {
   if (loop->is_complete) return RN_OK;
   if (!loop->cond) {
     const rn_node_t* enter = loop->vars.count > 0         ? loop->vars.items[0].enter
@@ -192,8 +192,9 @@ rn_status_t rn_loop_complete(rn_loop_t* loop) {
   return RN_OK;
 }
 
-rn_status_t rn_loops_stray(const rn_loops_t* loops, const rn_stray_t* stray) {
-  const rn_loop_t *a = rn_loop_of(loops, stray->a), *b = rn_loop_of(loops, stray->b);
+rn_status_t rn_while_loops_stray(const rn_while_loops_t* loops, const rn_stray_t* stray) {
+  const rn_while_loop_t *a = rn_while_loop_of(loops, stray->a),
+                        *b = rn_while_loop_of(loops, stray->b);
   rn_str_t root = RN_STR("");
   return rn_invalid_argument(
       "{{node %s}} has inputs from different frames. The input {{node %s}} is in frame '%.*s'. The "

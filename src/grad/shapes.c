@@ -17,16 +17,16 @@ typedef struct refine_t {
   uint8_t* is_assumed;  // by node id, of Enter and Merge nodes: the shape is what entered
 } refine_t;
 
-static bool is_within(const rn_loop_t* loop, const rn_loop_t* nest) {
+static bool is_within(const rn_while_loop_t* loop, const rn_while_loop_t* nest) {
   while (loop && loop != nest) loop = loop->parent;
   return loop != NULL;
 }
 
-static rn_status_t gather(refine_t* r, const rn_loop_t* nest) {
-  const rn_loops_t* loops = &r->walk->loops;
+static rn_status_t gather(refine_t* r, const rn_while_loop_t* nest) {
+  const rn_while_loops_t* loops = &r->walk->loops;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&r->arena, loops->order.count, &r->nodes));
   for (size_t i = 0; i < loops->order.count; ++i)
-    if (is_within(rn_loop_of(loops, loops->order.items[i]), nest))
+    if (is_within(rn_while_loop_of(loops, loops->order.items[i]), nest))
       r->nodes[r->count++] = loops->order.items[i];
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&r->arena, r->count, &r->outputs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&r->arena, r->count, &r->partials));
@@ -64,13 +64,13 @@ static void infer_all_locked(refine_t* r) {
 }
 
 // Gives up what does not hold; whether anything had to be.
-static bool give_up(refine_t* r, const rn_loop_t* nest, bool all) {
-  const rn_loops_t* loops = &r->walk->loops;
+static bool give_up(refine_t* r, const rn_while_loop_t* nest, bool all) {
+  const rn_while_loops_t* loops = &r->walk->loops;
   bool any = false;
   for (size_t l = 0; l < loops->all.count; ++l) {
-    const rn_loop_t* loop = loops->all.items[l];
+    const rn_while_loop_t* loop = loops->all.items[l];
     for (size_t v = 0; is_within(loop, nest) && v < loop->vars.count; ++v) {
-      const rn_loop_var_t* var = &loop->vars.items[v];
+      const rn_while_loop_var_t* var = &loop->vars.items[v];
       if (!r->is_assumed[var->merge->id]) continue;
       rn_edge_t next = var->next->inputs[0];
       rn_shape_t kept = next.node->outputs[next.index].shape;
@@ -83,15 +83,15 @@ static bool give_up(refine_t* r, const rn_loop_t* nest, bool all) {
   return any;
 }
 
-static rn_status_t assume(refine_t* r, const rn_loop_t* nest) {
-  const rn_loops_t* loops = &r->walk->loops;
+static rn_status_t assume(refine_t* r, const rn_while_loop_t* nest) {
+  const rn_while_loops_t* loops = &r->walk->loops;
   for (size_t l = 0; l < loops->all.count; ++l) {
-    rn_loop_t* loop = loops->all.items[l];
+    rn_while_loop_t* loop = loops->all.items[l];
     if (!is_within(loop, nest)) continue;
     loop->is_refined = true;
-    RN_RETURN_IF_ERROR(rn_loop_complete(loop));
+    RN_RETURN_IF_ERROR(rn_while_loop_complete(loop));
     for (size_t v = 0; v < loop->vars.count; ++v) {
-      const rn_loop_var_t* var = &loop->vars.items[v];
+      const rn_while_loop_var_t* var = &loop->vars.items[v];
       // The Enter comes first in every loop that was made by a program.
       if (!var->next || var->merge->inputs[0].node != var->enter) continue;
       r->is_assumed[var->enter->id] = r->is_assumed[var->merge->id] = 1;
@@ -114,7 +114,7 @@ static rn_status_t take(refine_t* r, rn_level_t* level) {
 
 enum { MOST_ROUNDS = 6 };
 
-static rn_status_t refine(refine_t* r, rn_level_t* level, rn_loop_t* nest) {
+static rn_status_t refine(refine_t* r, rn_level_t* level, rn_while_loop_t* nest) {
   RN_RETURN_IF_ERROR(gather(r, nest));
   RN_RETURN_IF_ERROR(assume(r, nest));
   rn_mutex_lock(&r->walk->graph->mutex);
@@ -128,7 +128,7 @@ static rn_status_t refine(refine_t* r, rn_level_t* level, rn_loop_t* nest) {
   return status;
 }
 
-rn_status_t rn_refine_shapes(rn_level_t* level, rn_loop_t* loop) {
+rn_status_t rn_refine_shapes(rn_level_t* level, rn_while_loop_t* loop) {
   if (loop->is_refined) return RN_OK;
   refine_t r = {.walk = level->walk};
   rn_arena_init(&r.arena, level->walk->graph->allocator);

@@ -38,7 +38,7 @@ static rn_pair_t* pair_of_stack(rn_walk_t* walk, rn_node_t* stack) {
   return *slot;
 }
 
-static int depth_of(const rn_loop_t* loop) {
+static int depth_of(const rn_while_loop_t* loop) {
   int depth = 0;
   for (; loop; loop = loop->parent) ++depth;
   return depth;
@@ -46,8 +46,8 @@ static int depth_of(const rn_loop_t* loop) {
 
 // The loops, in one frame, that push and pop are in; NULL where one of them is in none.
 static void find_nests(const rn_walk_t* walk, rn_pair_t* pair) {
-  rn_loop_t* push = rn_loop_of(&walk->loops, pair->push);
-  rn_loop_t* pop = rn_loop_of(&walk->loops, pair->pop);
+  rn_while_loop_t* push = rn_while_loop_of(&walk->loops, pair->push);
+  rn_while_loop_t* pop = rn_while_loop_of(&walk->loops, pair->pop);
   while (push && pop && push->parent != pop->parent) {
     int push_depth = depth_of(push), pop_depth = depth_of(pop);
     if (push_depth >= pop_depth) push = push->parent;
@@ -111,22 +111,22 @@ rn_status_t rn_stacks_check(const rn_walk_t* walk) {
   return RN_OK;
 }
 
-int rn_stacks_waiting(const rn_walk_t* walk, const rn_loop_t* nest) {
+int rn_stacks_waiting(const rn_walk_t* walk, const rn_while_loop_t* nest) {
   int count = 0;
   for (size_t i = 0; i < walk->pair_count; ++i)
     count += walk->pairs[i].push_nest == nest && rn_walk_on_way(walk, walk->pairs[i].push);
   return count;
 }
 
-static bool is_within(const rn_loop_t* loop, const rn_loop_t* nest) {
+static bool is_within(const rn_while_loop_t* loop, const rn_while_loop_t* nest) {
   while (loop && loop != nest) loop = loop->parent;
   return loop != NULL;
 }
 
-bool rn_stacks_bring(const rn_walk_t* walk, const rn_loop_t* nest) {
+bool rn_stacks_bring(const rn_walk_t* walk, const rn_while_loop_t* nest) {
   for (size_t i = 0; i < walk->pair_count; ++i)
     if (walk->pairs[i].handle.node &&
-        is_within(rn_loop_of(&walk->loops, walk->pairs[i].push), nest))
+        is_within(rn_while_loop_of(&walk->loops, walk->pairs[i].push), nest))
       return true;
   return false;
 }
@@ -184,12 +184,12 @@ static rn_status_t pop_gradient(rn_level_t* level, const rn_pair_t* pair, rn_edg
   return rn_backward_wait(level, &b->backward, out->node, guard);
 }
 
-static bool has_exit_on_way(const rn_walk_t* walk, const rn_loop_t* loop) {
+static bool has_exit_on_way(const rn_walk_t* walk, const rn_while_loop_t* loop) {
   for (size_t i = 0; i < loop->vars.count; ++i) {
     const rn_node_t* merge = loop->vars.items[i].merge;
     for (size_t c = 0; c < merge->outputs[0].consumers.count; ++c) {
       const rn_node_t* node = merge->outputs[0].consumers.items[c].node;
-      if (!rn_loop_is_switch(node)) continue;
+      if (!rn_while_loop_is_switch(node)) continue;
       for (size_t e = 0; e < node->outputs[0].consumers.count; ++e) {
         const rn_node_t* exit = node->outputs[0].consumers.items[e].node;
         if (exit->op->role == RN_ROLE_EXIT && rn_walk_on_way(walk, exit)) return true;
@@ -199,11 +199,11 @@ static bool has_exit_on_way(const rn_walk_t* walk, const rn_loop_t* loop) {
   return false;
 }
 
-static bool pushes_on_way(const rn_walk_t* walk, const rn_loop_t* nest) {
+static bool pushes_on_way(const rn_walk_t* walk, const rn_while_loop_t* nest) {
   for (size_t i = 0; i < walk->pair_count; ++i) {
     const rn_pair_t* pair = &walk->pairs[i];
     if (pair->push && rn_walk_on_way(walk, pair->push) &&
-        is_within(rn_loop_of(&walk->loops, pair->push), nest))
+        is_within(rn_while_loop_of(&walk->loops, pair->push), nest))
       return true;
   }
   return false;
@@ -211,10 +211,10 @@ static bool pushes_on_way(const rn_walk_t* walk, const rn_loop_t* nest) {
 
 rn_status_t rn_stacks_open(rn_level_t* level) {
   rn_walk_t* walk = level->walk;
-  const rn_loop_t* loop = level->backward->loop;
+  const rn_while_loop_t* loop = level->backward->loop;
   for (size_t i = 0; i < walk->pair_count; ++i) {
     rn_pair_t* pair = &walk->pairs[i];
-    if (!pair->push || rn_loop_of(&walk->loops, pair->push) != loop ||
+    if (!pair->push || rn_while_loop_of(&walk->loops, pair->push) != loop ||
         !rn_walk_on_way(walk, pair->push))
       continue;
     rn_gradient_t d = {0};
@@ -223,7 +223,7 @@ rn_status_t rn_stacks_open(rn_level_t* level) {
     RN_RETURN_IF_ERROR(rn_level_start(level, pair->push));
   }
   for (size_t i = 0; i < walk->loops.all.count; ++i) {
-    rn_loop_t* inner = walk->loops.all.items[i];
+    rn_while_loop_t* inner = walk->loops.all.items[i];
     if (inner->parent != loop || !pushes_on_way(walk, inner) || has_exit_on_way(walk, inner))
       continue;
     RN_RETURN_IF_ERROR(rn_backward_visit_silent(level, inner));

@@ -13,7 +13,7 @@
 // around these, lie beside each other in one frame.
 struct rn_pair_t {
   rn_node_t *stack, *push, *pop;
-  rn_loop_t *push_nest, *pop_nest;
+  rn_while_loop_t *push_nest, *pop_nest;
   int pushes, pops;  // so many nodes do it; 1 and 1 where gradients can follow
   rn_edge_t handle;  // of the stack of gradients; node NULL: none came
 };
@@ -24,9 +24,9 @@ RN_MUST_USE rn_status_t rn_stacks_find(rn_walk_t* walk);
 RN_MUST_USE rn_status_t rn_stacks_check(const rn_walk_t* walk);
 
 // How many loops must have been walked before |nest| is, counted once for every pair.
-int rn_stacks_waiting(const rn_walk_t* walk, const rn_loop_t* nest);
+int rn_stacks_waiting(const rn_walk_t* walk, const rn_while_loop_t* nest);
 // Whether gradients come to |nest| over stacks.
-bool rn_stacks_bring(const rn_walk_t* walk, const rn_loop_t* nest);
+bool rn_stacks_bring(const rn_walk_t* walk, const rn_while_loop_t* nest);
 // What arrived at the pop |node|, in the backward body of |level|, is pushed.
 RN_MUST_USE rn_status_t rn_stacks_visit_pop(rn_level_t* level, rn_node_t* node);
 // What was pushed so arrives at the pushes in the loop of |level|.

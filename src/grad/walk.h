@@ -33,12 +33,12 @@ typedef RN_VEC(rn_gradient_t) rn_arrivals_t;
 typedef struct rn_note_t {
   const rn_guard_t* guard;  // when |has_guard|
   bool has_guard;
-  bool is_forward;     // added to a forward frame, |loop|'s
-  rn_loop_t* loop;     // of a node that was added
-  rn_edge_t origin;    // the forward value that this one of the way back stands for
-  rn_edge_t* brought;  // by output: the value on the way back; NULL: none yet
-  rn_shape_t* shapes;  // by output, where the walk knows more than the graph; NULL: it does not
-  uint8_t invariance;  // 0: not asked yet, 1: no, 2: yes
+  bool is_forward;        // added to a forward frame, |loop|'s
+  rn_while_loop_t* loop;  // of a node that was added
+  rn_edge_t origin;       // the forward value that this one of the way back stands for
+  rn_edge_t* brought;     // by output: the value on the way back; NULL: none yet
+  rn_shape_t* shapes;     // by output, where the walk knows more than the graph; NULL: it does not
+  uint8_t invariance;     // 0: not asked yet, 1: no, 2: yes
 } rn_note_t;
 
 enum {
@@ -65,13 +65,13 @@ typedef struct rn_walk_t {
   bool is_opening;   // calls are being opened: nodes before the walk's own read new ones
   bool allows_ints;  // an x of TF_AddGradients is an integer: integers carry gradients
   bool has_conds;    // the way leads through Switch or Merge nodes that are no loop's
-  rn_loops_t loops;
+  rn_while_loops_t loops;
   rn_pair_t** pair_of;  // by node id: the stack that it pushes to or pops from; NULL: there is none
   size_t pair_count;
   rn_pair_t* pairs;
-  const rn_loop_t* base;    // the frame of the ys; NULL: none
-  rn_scope_t* around;       // what enters |base| is built here; NULL: there is no base
-  RN_VEC(rn_note_t) notes;  // by node id, as far as needed
+  const rn_while_loop_t* base;  // the frame of the ys; NULL: none
+  rn_scope_t* around;           // what enters |base| is built here; NULL: there is no base
+  RN_VEC(rn_note_t) notes;      // by node id, as far as needed
   rn_guard_t* guards;
   int made_dense;   // log lines so far
   rn_str_t source;  // see rn_grad_t
@@ -142,7 +142,7 @@ RN_MUST_USE rn_status_t rn_guard_visit_merge(rn_level_t* level, rn_node_t* node,
                                              rn_gradient_t* dx);
 
 // Frames (frames.c). Whether |loop| is the frame of the ys or lies around it.
-bool rn_walk_is_around(const rn_walk_t* walk, const rn_loop_t* loop);
+bool rn_walk_is_around(const rn_walk_t* walk, const rn_while_loop_t* loop);
 // |from| in the frame of the ys, if it is of one around; a hook of the first level.
 rn_edge_t rn_level_reach(void* level, rn_edge_t from);
 // |value|, of whatever frame, where the rules of |level| build. |is_new|: it is none of the walk's
@@ -155,9 +155,9 @@ static inline bool rn_walk_is_forward(const rn_walk_t* walk, const rn_node_t* no
   return id < walk->node_count || (id < walk->notes.count && walk->notes.items[id].is_forward);
 }
 // The frame of a forward node; NULL: none.
-static inline rn_loop_t* rn_walk_frame(const rn_walk_t* walk, const rn_node_t* node) {
+static inline rn_while_loop_t* rn_walk_frame(const rn_walk_t* walk, const rn_node_t* node) {
   size_t id = (size_t)node->id;
-  if (id < walk->node_count) return rn_loop_of(&walk->loops, node);
+  if (id < walk->node_count) return rn_while_loop_of(&walk->loops, node);
   return id < walk->notes.count ? walk->notes.items[id].loop : NULL;
 }
 
@@ -169,7 +169,7 @@ static inline rn_shape_t rn_walk_shape(const rn_walk_t* walk, rn_edge_t edge) {
 }
 // Finds the shapes of values in |loop|, and in the loops inside it, that stay as they are from
 // iteration to iteration (shapes.c).
-RN_MUST_USE rn_status_t rn_refine_shapes(rn_level_t* level, rn_loop_t* loop);
+RN_MUST_USE rn_status_t rn_refine_shapes(rn_level_t* level, rn_while_loop_t* loop);
 
 // The stack that |node| pushes to or pops from; NULL: it does not.
 static inline rn_pair_t* rn_walk_pair(const rn_walk_t* walk, const rn_node_t* node) {
@@ -180,7 +180,7 @@ static inline rn_pair_t* rn_walk_pair(const rn_walk_t* walk, const rn_node_t* no
 // loops that pop what it pushed have been walked.
 RN_MUST_USE rn_status_t rn_backward_visit_exit(rn_level_t* level, rn_node_t* exit);
 // Walks |loop|, which has no exit on the way, if gradients come over stacks.
-RN_MUST_USE rn_status_t rn_backward_visit_silent(rn_level_t* level, rn_loop_t* loop);
+RN_MUST_USE rn_status_t rn_backward_visit_silent(rn_level_t* level, rn_while_loop_t* loop);
 // The shape of a forward value, for rules in a loop (see rn_grad_t).
 rn_edge_t rn_backward_shape_of(void* level, rn_edge_t like, int dtype);
 rn_edge_t rn_backward_columns_of(void* level, rn_edge_t matrix, int64_t first, int64_t count);

@@ -17,17 +17,17 @@ typedef struct rn_call_note_t {
 } rn_call_note_t;
 
 // A call that was taken apart.
-typedef struct rn_call_t {
+typedef struct rn_expanded_call_t {
   int32_t parent;  // the call that it came from; -1: none
   const rn_function_body_t* body;
-} rn_call_t;
+} rn_expanded_call_t;
 
 typedef struct rn_calls_t {
   rn_ir_t* ir;
   const rn_calls_options_t* options;
   size_t first_count;            // nodes before anything was added
   RN_VEC(rn_call_note_t) notes;  // by node
-  RN_VEC(rn_call_t) calls;
+  RN_VEC(rn_expanded_call_t) calls;
   RN_VEC(int32_t) targets;  // to be added
   bool can_be_dead;         // there are conditionals or loops: a call may be on a way not taken
   bool has_changed;

@@ -605,7 +605,7 @@ static rn_status_t take_apart(rn_calls_t* calls, int32_t index) {
                               RN_STR_ARGS(rn_ir_node(calls->ir, index)->name));
   RN_RETURN_IF_ERROR(check_call(calls, index, body));
   if (stays_call(calls, index, body)) return keep_call(calls, index, function);
-  rn_call_t call = {calls->notes.items[index].call, body};
+  rn_expanded_call_t call = {calls->notes.items[index].call, body};
   RN_RETURN_IF_ERROR(rn_vec_push(&calls->calls, calls->ir->allocator, call));
   splice_t splice = {.calls = calls,
                      .call = index,

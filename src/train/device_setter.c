@@ -38,7 +38,7 @@ RN_API void rn_spread_variables_(rn_scope_t* scope, rn_spread_options_t options)
   if (!store) return;
   rn_setter_t* setter = NULL;
   rn_status_t status = make_setter(store, &options, &setter);
-  if (rn_ok(status)) status = rn_frame_set_setter(scope, setter);
+  if (rn_ok(status)) status = rn_variable_frame_set_setter(scope, setter);
   if (rn_ok(status))
     rn_scope_set_device(scope, setter->worker_device);
   else
@@ -79,7 +79,7 @@ static rn_status_t choose_task(rn_setter_t* setter, const char* name, const rn_v
 
 rn_status_t rn_setter_place(rn_scope_t* scope, rn_str_t name, const rn_var_t* variable,
                             bool is_local, rn_scope_t* const* inner, int count) {
-  rn_setter_t* setter = rn_frame_of(scope)->setter;
+  rn_setter_t* setter = rn_variable_frame_of(scope)->setter;
   if (!setter || !setter->tasks || is_local ||
       !rn_str_is(rn_scope_device(scope), setter->worker_device))
     return RN_OK;

@@ -254,7 +254,7 @@ RN_API const rn_var_t* rn_slot(rn_scope_t* scope, const rn_var_t* variable, cons
   if (!rn_scope_ok(scope) || !variable || !name || i < 0) return NULL;
   rn_strbuf_t whole;
   rn_strbuf_init(&whole, rn_scope_allocator(scope));
-  rn_strbuf_printf(&whole, "%s%s/%s", rn_frame_of(scope)->prefix, variable->name, name);
+  rn_strbuf_printf(&whole, "%s%s/%s", rn_variable_frame_of(scope)->prefix, variable->name, name);
   if (i > 0) rn_strbuf_printf(&whole, "_%d", i);
   rn_status_t status = rn_strbuf_status(&whole);
   const rn_var_t* slot = rn_ok(status) ? rn_find_variable(scope, whole.data) : NULL;

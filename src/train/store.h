@@ -34,15 +34,15 @@ rn_store_t* rn_store_of(rn_scope_t* scope);
 typedef struct rn_setter_t rn_setter_t;
 
 // What a variable scope says; none of the strings is NULL.
-typedef struct rn_frame_t {
+typedef struct rn_variable_frame_t {
   char* prefix;  // Owned; "" or "a/b/"
   rn_variable_scope_options_t options;
   rn_setter_t* setter;  // NULL: variables go where their scope says
-} rn_frame_t;
+} rn_variable_frame_t;
 // That of the nearest variable scope around |scope|, else the defaults of the root.
-const rn_frame_t* rn_frame_of(const rn_scope_t* scope);
+const rn_variable_frame_t* rn_variable_frame_of(const rn_scope_t* scope);
 // Makes |setter| that of |scope| and of what is made from it.
-RN_MUST_USE rn_status_t rn_frame_set_setter(rn_scope_t* scope, rn_setter_t* setter);
+RN_MUST_USE rn_status_t rn_variable_frame_set_setter(rn_scope_t* scope, rn_setter_t* setter);
 // Sets the device of |inner| scopes to where the setter of |scope|, if there is one, puts the
 // variable |name| that is about to be made. A device that the client has set is left alone, and so
 // are variables of RN_LOCAL_VARIABLES.

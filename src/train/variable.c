@@ -148,7 +148,8 @@ const rn_var_t* rn_var_make(rn_scope_t* scope, rn_str_t name, const int64_t* dim
   return rn_scope_ok(scope) ? v : NULL;
 }
 
-static rn_variable_options_t complete(rn_variable_options_t options, const rn_frame_t* frame) {
+static rn_variable_options_t complete(rn_variable_options_t options,
+                                      const rn_variable_frame_t* frame) {
   const rn_variable_scope_options_t* around = &frame->options;
   if (!options.dtype) options.dtype = around->dtype;
   if (options.kind == RN_VARIABLE_DEFAULT) options.kind = around->kind;
@@ -187,7 +188,7 @@ RN_API const rn_var_t* rn_get_variable_(rn_scope_t* scope, const char* name, con
     rn_refuse(scope, "A variable needs a name");
     return NULL;
   }
-  const rn_frame_t* frame = rn_frame_of(scope);
+  const rn_variable_frame_t* frame = rn_variable_frame_of(scope);
   const rn_var_t* variable = NULL;
   rn_strbuf_t whole;
   rn_strbuf_init(&whole, store->allocator);
@@ -228,7 +229,7 @@ RN_API const rn_var_t* rn_new_variable_(rn_scope_t* scope, const char* name,
                                         rn_edge_t initial_value, rn_variable_options_t options) {
   if (!name) name = "Variable";
   if (!rn_is_edge(scope, initial_value, name, "the initial value")) return NULL;
-  options = complete(options, rn_frame_of(scope));
+  options = complete(options, rn_variable_frame_of(scope));
   options.dtype = rn_edge_dtype(initial_value);
   rn_shape_t shape = rn_shape_of_edge(initial_value);
   rn_strbuf_t whole;
@@ -252,7 +253,7 @@ const rn_var_t* rn_var_slot(rn_scope_t* scope, const rn_var_t* primary, const ch
       .not_trainable = true};
   rn_strbuf_t whole;
   rn_strbuf_init(&whole, rn_scope_allocator(scope));
-  rn_strbuf_printf(&whole, "%s%s/%s", rn_frame_of(scope)->prefix, primary->name, suffix);
+  rn_strbuf_printf(&whole, "%s%s/%s", rn_variable_frame_of(scope)->prefix, primary->name, suffix);
   const rn_var_t* slot = make_unique(beside, &whole, dims, rank, initial_value, &options);
   rn_scope_destroy(beside);
   return slot;
@@ -279,7 +280,7 @@ RN_API const rn_var_t* rn_global_step(rn_scope_t* scope) {
   rn_store_t* store = rn_store_of(scope);
   if (!store) return NULL;
   rn_variable_options_t options = {.dtype = RN_INT64,
-                                   .kind = rn_frame_of(scope)->options.kind,
+                                   .kind = rn_variable_frame_of(scope)->options.kind,
                                    .initializer = rn_init_zeros(),
                                    .not_trainable = true};
   const rn_var_t* step = rn_var_make(scope, RN_STR("global_step"), NULL, 0, RN_NO_EDGE, &options);

@@ -2,18 +2,18 @@
 #include "train/store.h"
 #include "train/words.h"
 
-static const rn_frame_t root_frame = {
+static const rn_variable_frame_t root_frame = {
     .prefix = (char*)(uintptr_t) "",
     .options = {.reuse = RN_REUSE_NEVER, .dtype = RN_FLOAT, .kind = RN_VARIABLE_RESOURCE},
 };
 
-const rn_frame_t* rn_frame_of(const rn_scope_t* scope) {
-  const rn_frame_t* frame = rn_scope_context(scope);
+const rn_variable_frame_t* rn_variable_frame_of(const rn_scope_t* scope) {
+  const rn_variable_frame_t* frame = rn_scope_context(scope);
   return frame ? frame : &root_frame;
 }
 
 static void free_frame(rn_allocator_t allocator, void* context) {
-  rn_frame_t* frame = context;
+  rn_variable_frame_t* frame = context;
   if (frame->prefix) rn_free(allocator, frame->prefix, strlen(frame->prefix) + 1);
   RN_FREE(allocator, frame);
 }
@@ -57,9 +57,9 @@ static rn_status_t note_opened(rn_store_t* store, const char* prefix) {
 static rn_status_t make_frame(rn_scope_t* scope, const char* name,
                               const rn_variable_scope_options_t* options) {
   rn_allocator_t allocator = rn_scope_allocator(scope);
-  const rn_frame_t* around = rn_frame_of(scope);
+  const rn_variable_frame_t* around = rn_variable_frame_of(scope);
   rn_store_t* store = rn_store_of(scope);
-  rn_frame_t* frame = NULL;
+  rn_variable_frame_t* frame = NULL;
   rn_strbuf_t prefix;
   if (!store) return RN_OK;
   rn_strbuf_init(&prefix, allocator);
@@ -77,10 +77,10 @@ static rn_status_t make_frame(rn_scope_t* scope, const char* name,
   return status;
 }
 
-rn_status_t rn_frame_set_setter(rn_scope_t* scope, rn_setter_t* setter) {
+rn_status_t rn_variable_frame_set_setter(rn_scope_t* scope, rn_setter_t* setter) {
   rn_allocator_t allocator = rn_scope_allocator(scope);
-  const rn_frame_t* around = rn_frame_of(scope);
-  rn_frame_t* frame = NULL;
+  const rn_variable_frame_t* around = rn_variable_frame_of(scope);
+  rn_variable_frame_t* frame = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(allocator, &frame));
   frame->options = around->options;
   frame->setter = setter;
@@ -110,7 +110,7 @@ RN_API rn_scope_t* rn_unique_variable_scope(rn_scope_t* parent, const char* name
   if (!store) return NULL;
   rn_strbuf_t whole;
   rn_strbuf_init(&whole, store->allocator);
-  const char* prefix = rn_frame_of(parent)->prefix;
+  const char* prefix = rn_variable_frame_of(parent)->prefix;
   size_t around = strlen(prefix);
   rn_strbuf_printf(&whole, "%s%s", prefix, name ? name : "");
   for (int i = 1; rn_ok(rn_strbuf_status(&whole)) && was_opened(store, rn_strbuf_view(&whole));

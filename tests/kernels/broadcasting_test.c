@@ -60,11 +60,11 @@ static void check_random(rn_pool_t* pool, uint32_t* state) {
   rn_broadcast_t broadcast;
   cr_assert(rn_broadcast_make(operands, 3, &broadcast));
   int32_t* out = calloc((size_t)broadcast.count + 1, sizeof *out);
-  rn_run_t run = {.in = {tensors[0].data, tensors[1].data, tensors[2].data},
-                  .in_size = {4, 4, 4},
-                  .out = out,
-                  .out_size = 4,
-                  .fn = mix};
+  rn_broadcast_walk_t run = {.in = {tensors[0].data, tensors[1].data, tensors[2].data},
+                             .in_size = {4, 4, 4},
+                             .out = out,
+                             .out_size = 4,
+                             .fn = mix};
   rn_broadcast_run(pool, 1 + next(state) % 3000, &broadcast, &run);
   for (int64_t e = 0; e < broadcast.count; ++e) {
     int32_t want = element(operands[0], &broadcast, e) * 10007 +

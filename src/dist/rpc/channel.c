@@ -45,7 +45,7 @@ struct rn_channel_t {
   uint64_t old_in, old_out;  // bytes of connections that are gone
 };
 
-static rn_rpc_out_t* call_of(rn_stream_t* stream) {
+static rn_rpc_out_t* call_of(rn_http2_stream_t* stream) {
   return RN_CONTAINER_OF(stream, rn_rpc_out_t, stream);
 }
 
@@ -70,7 +70,7 @@ rn_allocator_t rn_channel_landing(const rn_channel_t* channel) {
 
 void rn_rpc_out_clear(rn_rpc_out_t* call) {
   rn_message_clear(&call->request);
-  rn_stream_clear(&call->stream);
+  rn_http2_stream_clear(&call->stream);
 }
 
 // Ends a call, on the loop's thread. Takes |status|.
@@ -98,7 +98,7 @@ static void connect_now(rn_channel_t* channel);
 // Gives the call to the connection if there is one, else lets it wait. Under the lock.
 static void send_or_wait(rn_channel_t* channel, rn_rpc_out_t* call) {
   if (channel->http2) {
-    call->stream = (rn_stream_t){.align = call->align};
+    call->stream = (rn_http2_stream_t){.align = call->align};
     call->is_sent = true;
     rn_status_t status = rn_http2_request(channel->http2, &call->stream, call->path,
                                           channel->address, call->deadline_ns, &call->request);
@@ -144,7 +144,9 @@ static void attend(rn_channel_t* channel) {
   }
 }
 
-static void on_closed(rn_stream_t* stream, rn_status_t status) { finish(call_of(stream), status); }
+static void on_closed(rn_http2_stream_t* stream, rn_status_t status) {
+  finish(call_of(stream), status);
+}
 
 static bool has_waiting(const rn_channel_t* channel) {
   for (const rn_rpc_out_t* call = channel->calls; call; call = call->next)

@@ -21,7 +21,7 @@ typedef struct rn_rpc_out_t {
   // the callee owns |status| and ends with rn_rpc_out_clear.
   void (*done)(struct rn_rpc_out_t* call, rn_status_t status);
   // The channel's.
-  rn_stream_t stream;
+  rn_http2_stream_t stream;
   rn_channel_t* channel;
   struct rn_rpc_out_t *previous, *next;
   rn_timer_t timer;

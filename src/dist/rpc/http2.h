@@ -12,14 +12,14 @@
 #include "dist/rpc/message.h"
 
 typedef struct rn_http2_t rn_http2_t;
-typedef struct rn_stream_t rn_stream_t;
+typedef struct rn_http2_stream_t rn_http2_stream_t;
 
 // Where in a message the bytes begin that must be aligned, by its first bytes (up to
 // RN_HTTP2_HEAD); 0 where it does not matter.
 #define RN_HTTP2_HEAD 256
 typedef size_t (*rn_align_fn_t)(rn_str_t head, size_t size);
 
-struct rn_stream_t {
+struct rn_http2_stream_t {
   rn_http2_t* http2;  // Borrowed while the stream is open
   int32_t id;
   // What came. |path| and |deadline_ns| of a request; |status| of a response.
@@ -31,8 +31,8 @@ struct rn_stream_t {
   rn_message_t message;  // of the other end
   rn_align_fn_t align;
   // The connection's own.
-  rn_stream_t *previous, *next;  // open streams
-  rn_stream_t* next_event;
+  rn_http2_stream_t *previous, *next;  // open streams
+  rn_http2_stream_t* next_event;
   bool is_listed, is_complete, is_closed, has_event, is_answered;
   bool is_trusted;                 // of a request: it has the server's token, or none is wanted
   bool is_whole;                   // of a request: all of it has come
@@ -57,17 +57,17 @@ struct rn_stream_t {
 typedef struct rn_http2_events_t {
   // A request begins: a stream to keep it in, zeroed; NULL: no more can be taken. Servers only.
   // Called under the connection's lock: it must not call the connection.
-  rn_stream_t* (*open)(void* owner);
+  rn_http2_stream_t* (*open)(void* owner);
   // A request has come whole; of a call that streams, its headers. Servers only.
-  void (*request)(rn_stream_t* stream);
+  void (*request)(rn_http2_stream_t* stream);
   // Whether a request for |path| streams, and what is done with each of its messages (taken by the
   // callee); NULL: the client will send no more. Servers only; |streams| is called under the
   // connection's lock. NULL: none does.
   bool (*streams)(void* owner, rn_str_t path);
-  void (*message)(rn_stream_t* stream, rn_message_t* message);
+  void (*message)(rn_http2_stream_t* stream, rn_message_t* message);
   // The stream is over; |status| says why (owned by the callee): of a client, the call's result.
   // Nothing of the connection touches the stream afterwards.
-  void (*closed)(rn_stream_t* stream, rn_status_t status);
+  void (*closed)(rn_http2_stream_t* stream, rn_status_t status);
   // The connection is over, after the last of its streams. The owner releases it.
   void (*lost)(void* owner, rn_http2_t* http2, rn_status_t status);
 } rn_http2_events_t;
@@ -129,17 +129,17 @@ void rn_http2_close(rn_http2_t* http2, rn_status_t status);
 
 // Starts a call on |stream| (zeroed but for |align|), from any thread. |message| is taken on
 // success. Fails if the connection is over: then nothing more is said about the stream.
-RN_MUST_USE rn_status_t rn_http2_request(rn_http2_t* http2, rn_stream_t* stream, const char* path,
-                                         const char* authority, int64_t deadline_ns,
-                                         rn_message_t* message);
+RN_MUST_USE rn_status_t rn_http2_request(rn_http2_t* http2, rn_http2_stream_t* stream,
+                                         const char* path, const char* authority,
+                                         int64_t deadline_ns, rn_message_t* message);
 // Answers a request, from any thread: |message| with OK, or an error (taken). Clears |message|.
-void rn_http2_respond(rn_stream_t* stream, rn_status_t status, rn_message_t* message);
+void rn_http2_respond(rn_http2_stream_t* stream, rn_status_t status, rn_message_t* message);
 // Sends one message of the response to a call that streams, from any thread. Takes what |message|
 // holds. rn_http2_respond ends the call, its message being left out.
-void rn_http2_send(rn_stream_t* stream, rn_message_t* message);
+void rn_http2_send(rn_http2_stream_t* stream, rn_message_t* message);
 // Gives a call up, from any thread while it is open: the other end is told.
-void rn_http2_reset(rn_stream_t* stream);
+void rn_http2_reset(rn_http2_stream_t* stream);
 // Frees what a closed stream holds.
-void rn_stream_clear(rn_stream_t* stream);
+void rn_http2_stream_clear(rn_http2_stream_t* stream);
 
 #endif  // RUNNEL_DIST_RPC_HTTP2_H_

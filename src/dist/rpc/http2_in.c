@@ -40,7 +40,7 @@ static int on_begin_headers(nghttp2_session* session, const nghttp2_frame* frame
   rn_status_t status = check_room(http2, CALL_SIZE, CALL_SIZE);
   bool has_room = rn_ok(status);
   rn_status_free(status);
-  rn_stream_t* stream = has_room ? http2->options.events->open(http2->options.owner) : NULL;
+  rn_http2_stream_t* stream = has_room ? http2->options.events->open(http2->options.owner) : NULL;
   if (!stream) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   rn_http2_init_stream(http2, stream);
   stream->align = http2->options.align;
@@ -58,7 +58,7 @@ static int on_header(nghttp2_session* session, const nghttp2_frame* frame, const
                      void* arg) {
   (void)session, (void)flags;
   rn_http2_t* http2 = arg;
-  rn_stream_t* stream = rn_http2_stream_of(http2, frame->hd.stream_id);
+  rn_http2_stream_t* stream = rn_http2_stream_of(http2, frame->hd.stream_id);
   if (!stream) return 0;
   rn_str_t name = rn_str_n((const char*)name_data, name_size);
   rn_str_t value = rn_str_n((const char*)value_data, value_size);
@@ -83,16 +83,18 @@ static int on_header(nghttp2_session* session, const nghttp2_frame* frame, const
   return 0;
 }
 
-static size_t room_of(const rn_stream_t* stream) { return rn_message_view(&stream->message).size; }
+static size_t room_of(const rn_http2_stream_t* stream) {
+  return rn_message_view(&stream->message).size;
+}
 
-static size_t next_room(const rn_stream_t* stream) {
+static size_t next_room(const rn_http2_stream_t* stream) {
   size_t room = stream->expected;
   while (room > FIRST_ROOM && room / GROWTH > stream->received) room /= GROWTH;
   return room;
 }
 
 // More room for the message, once its size and its first bytes are known.
-static rn_status_t make_room(rn_stream_t* stream) {
+static rn_status_t make_room(rn_http2_stream_t* stream) {
   size_t pad = 0, size = next_room(stream), old = room_of(stream);
   if (stream->align) {
     size_t at = stream->align(rn_str_n(stream->head, stream->head_size), stream->expected);
@@ -116,7 +118,7 @@ static rn_status_t make_room(rn_stream_t* stream) {
   return status;
 }
 
-static rn_status_t take_prefix(rn_stream_t* stream) {
+static rn_status_t take_prefix(rn_http2_stream_t* stream) {
   const uint8_t* p = stream->prefix;
   stream->expected = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
   if (p[0]) return rn_unimplemented("The message is compressed, which nobody asked for");
@@ -139,7 +141,7 @@ static size_t fill(void* to, size_t* have, size_t want, const uint8_t** data, si
 }
 
 // A message of a stream has come: somebody hears of it, and the next begins.
-static rn_status_t put_aside(rn_stream_t* stream) {
+static rn_status_t put_aside(rn_http2_stream_t* stream) {
   RN_RETURN_IF_ERROR(rn_vec_push(&stream->inbox, stream->message.allocator, stream->message));
   rn_message_init(&stream->message, stream->message.allocator);
   stream->prefix_size = stream->head_size = stream->received = stream->expected = 0;
@@ -147,7 +149,7 @@ static rn_status_t put_aside(rn_stream_t* stream) {
   return RN_OK;
 }
 
-static rn_status_t take_data(rn_stream_t* stream, const uint8_t* data, size_t size) {
+static rn_status_t take_data(rn_http2_stream_t* stream, const uint8_t* data, size_t size) {
   while (size) {
     if (stream->prefix_size < sizeof stream->prefix) {
       fill(stream->prefix, &stream->prefix_size, sizeof stream->prefix, &data, &size);
@@ -177,7 +179,7 @@ static int on_data(nghttp2_session* session, uint8_t flags, int32_t id, const ui
                    size_t size, void* arg) {
   (void)session, (void)flags;
   rn_http2_t* http2 = arg;
-  rn_stream_t* stream = rn_http2_stream_of(http2, id);
+  rn_http2_stream_t* stream = rn_http2_stream_of(http2, id);
   if (http2->landing && http2->landing == stream) http2->landing_left -= size;
   if (!stream || stream->failure) return 0;
   stream->heard_ns = http2->heard_ns;
@@ -196,7 +198,7 @@ static int on_begin_frame(nghttp2_session* session, const nghttp2_frame_hd* head
 }
 
 char* rn_http2_landing_place(const rn_http2_t* http2, size_t* out_size) {
-  const rn_stream_t* stream = http2->landing;
+  const rn_http2_stream_t* stream = http2->landing;
   if (!stream || stream->failure || !stream->received) return NULL;
   size_t left = room_of(stream) - stream->received;
   *out_size = left < http2->landing_left ? left : http2->landing_left;
@@ -205,7 +207,7 @@ char* rn_http2_landing_place(const rn_http2_t* http2, size_t* out_size) {
 }
 
 // The headers of a request have come: if it streams, it begins now.
-static void begin_stream(rn_http2_t* http2, rn_stream_t* stream) {
+static void begin_stream(rn_http2_t* http2, rn_http2_stream_t* stream) {
   const rn_http2_events_t* events = http2->options.events;
   rn_str_t path = rn_strbuf_view(&stream->path);
   if (!events->streams || !events->streams(http2->options.owner, path)) return;
@@ -221,7 +223,8 @@ static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* 
   bool is_head = frame->hd.type == NGHTTP2_HEADERS;
   bool is_end =
       (frame->hd.type == NGHTTP2_DATA || is_head) && frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
-  rn_stream_t* stream = is_end || is_head ? rn_http2_stream_of(http2, frame->hd.stream_id) : NULL;
+  rn_http2_stream_t* stream =
+      is_end || is_head ? rn_http2_stream_of(http2, frame->hd.stream_id) : NULL;
   if (!stream || !http2->options.is_server || stream->failure) return 0;
   if (is_head && frame->headers.cat == NGHTTP2_HCAT_REQUEST) begin_stream(http2, stream);
   if (!is_end) return 0;
@@ -236,7 +239,7 @@ static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* 
 
 static int on_close(nghttp2_session* session, int32_t id, uint32_t code, void* arg) {
   (void)session;
-  rn_stream_t* stream = rn_http2_stream_of(arg, id);
+  rn_http2_stream_t* stream = rn_http2_stream_of(arg, id);
   if (!stream) return 0;
   stream->reset_code = code;
   rn_http2_close_stream(arg, stream);

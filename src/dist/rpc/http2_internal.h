@@ -30,20 +30,20 @@ struct rn_http2_t {
   _Atomic size_t held;  // bytes of messages that came
   rn_mutex_t mutex;     // guards all that follows
   nghttp2_session* session;
-  rn_stream_t* streams;  // those that are open
+  rn_http2_stream_t* streams;  // those that are open
   size_t stream_count;
-  rn_stream_t* events;  // streams that somebody has to be told about
-  rn_status_t failure;  // Owned: why the connection is over
+  rn_http2_stream_t* events;  // streams that somebody has to be told about
+  rn_status_t failure;        // Owned: why the connection is over
   bool is_over, is_lost, is_posted, is_drained;
-  bool is_reading;       // the loop's thread takes in what came, and flushes afterwards
-  rn_stream_t* landing;  // whose DATA frame has begun and not ended
-  size_t landing_left;   // bytes of it that have not come
-  int64_t heard_ns;      // when something came last
-  int64_t used_ns;       // when a call began or ended last
-  int64_t left_ns;       // when the peer was told to take its calls elsewhere; 0: it was not
-  int64_t moved_ns;      // when the peer took something last, of use where |has_stall|
-  bool has_stall;        // the timer for that is set
-  size_t answered;       // streams with a response that has not gone out whole
+  bool is_reading;             // the loop's thread takes in what came, and flushes afterwards
+  rn_http2_stream_t* landing;  // whose DATA frame has begun and not ended
+  size_t landing_left;         // bytes of it that have not come
+  int64_t heard_ns;            // when something came last
+  int64_t used_ns;             // when a call began or ended last
+  int64_t left_ns;             // when the peer was told to take its calls elsewhere; 0: it was not
+  int64_t moved_ns;            // when the peer took something last, of use where |has_stall|
+  bool has_stall;              // the timer for that is set
+  size_t answered;             // streams with a response that has not gone out whole
   uint64_t bytes_in, bytes_out;
   bool is_asked;  // a ping is under way
   RN_VEC(rn_http2_segment_t) queue;
@@ -56,7 +56,7 @@ static inline int64_t rn_http2_now(const rn_http2_t* http2) {
   return rn_loop_now(http2->options.loop);
 }
 
-static inline rn_stream_t* rn_http2_stream_of(rn_http2_t* http2, int32_t id) {
+static inline rn_http2_stream_t* rn_http2_stream_of(rn_http2_t* http2, int32_t id) {
   return nghttp2_session_get_stream_user_data(http2->session, id);
 }
 
@@ -67,19 +67,19 @@ void rn_http2_fail(rn_http2_t* http2, rn_status_t status);
 void rn_http2_push(rn_http2_t* http2);
 
 // http2_streams.c
-void rn_http2_init_stream(rn_http2_t* http2, rn_stream_t* stream);
-void rn_http2_open_stream(rn_http2_t* http2, rn_stream_t* stream);
-void rn_http2_close_stream(rn_http2_t* http2, rn_stream_t* stream);
+void rn_http2_init_stream(rn_http2_t* http2, rn_http2_stream_t* stream);
+void rn_http2_open_stream(rn_http2_t* http2, rn_http2_stream_t* stream);
+void rn_http2_close_stream(rn_http2_t* http2, rn_http2_stream_t* stream);
 // The stream's owner has to be told something.
-void rn_http2_add_event(rn_http2_t* http2, rn_stream_t* stream);
+void rn_http2_add_event(rn_http2_t* http2, rn_http2_stream_t* stream);
 // Gives the stream up, for a reason of ours. Takes |status|.
-void rn_http2_refuse(rn_stream_t* stream, rn_status_t status);
+void rn_http2_refuse(rn_http2_stream_t* stream, rn_status_t status);
 // Counts |by| bytes more, or fewer, as kept for the stream's messages. Any thread, no lock needed.
-void rn_http2_hold(rn_stream_t* stream, int64_t by);
+void rn_http2_hold(rn_http2_stream_t* stream, int64_t by);
 // Ends the requests that have begun and brought nothing for too long.
 void rn_http2_end_half_sent(rn_http2_t* http2);
 // Whether what came so far ends with a message, or has none.
-bool rn_http2_is_whole(const rn_stream_t* stream);
+bool rn_http2_is_whole(const rn_http2_stream_t* stream);
 // Tells owners what there is to tell: on the loop's thread, without the lock.
 void rn_http2_tell(rn_http2_t* http2);
 
@@ -92,12 +92,12 @@ char* rn_http2_landing_place(const rn_http2_t* http2, size_t* out_size);
 // http2_out.c: nghttp2 calls back for what is to go.
 void rn_http2_speak(nghttp2_session_callbacks* callbacks, bool is_server);
 // The message that the stream sends next. Takes what |message| holds.
-void rn_http2_set_message(rn_stream_t* stream, rn_message_t* message);
+void rn_http2_set_message(rn_http2_stream_t* stream, rn_message_t* message);
 // The stream's number, or nghttp2's error.
-int32_t rn_http2_submit_request(rn_http2_t* http2, rn_stream_t* stream, const char* path,
+int32_t rn_http2_submit_request(rn_http2_t* http2, rn_http2_stream_t* stream, const char* path,
                                 const char* authority, int64_t deadline_ns);
 // With a message, its status follows when all is sent; without, at once.
-void rn_http2_submit_response(rn_http2_t* http2, rn_stream_t* stream, bool has_message);
+void rn_http2_submit_response(rn_http2_t* http2, rn_http2_stream_t* stream, bool has_message);
 // Makes frames and writes them, as far as the socket goes.
 void rn_http2_flush(rn_http2_t* http2);
 // Whether something was said that the peer has not made room for.

@@ -37,7 +37,7 @@ static ssize_t on_send(nghttp2_session* session, const uint8_t* data, size_t siz
 }
 
 // What is left of the message to send.
-static size_t left_of(const rn_stream_t* stream) {
+static size_t left_of(const rn_http2_stream_t* stream) {
   size_t left = stream->out_prefix_left;
   for (size_t i = stream->out_piece; i < stream->out.pieces.count; ++i)
     left += stream->out.pieces.items[i].bytes.size;
@@ -55,7 +55,8 @@ static ssize_t on_read_length(nghttp2_session* session, uint8_t type, int32_t id
   { (uint8_t*)(n), (uint8_t*)(v), sizeof(n) - 1, (size), NGHTTP2_NV_FLAG_NONE }
 #define NAME_LITERAL(n, v) NAME_VALUE(n, v, sizeof(v) - 1)
 
-static size_t put_trailers(const rn_stream_t* stream, char* number, size_t room, nghttp2_nv* out) {
+static size_t put_trailers(const rn_http2_stream_t* stream, char* number, size_t room,
+                           nghttp2_nv* out) {
   int size = snprintf(number, room, "%d", stream->out_status);
   out[0] = (nghttp2_nv)NAME_VALUE("grpc-status", number, (size_t)size);
   if (!stream->out_details.size) return 1;
@@ -64,7 +65,7 @@ static size_t put_trailers(const rn_stream_t* stream, char* number, size_t room,
   return 2;
 }
 
-void rn_http2_set_message(rn_stream_t* stream, rn_message_t* message) {
+void rn_http2_set_message(rn_http2_stream_t* stream, rn_message_t* message) {
   rn_message_clear(&stream->out);
   stream->out = *message;
   *message = (rn_message_t){.allocator = message->allocator};
@@ -77,7 +78,7 @@ void rn_http2_set_message(rn_stream_t* stream, rn_message_t* message) {
 }
 
 // The next message of a stream becomes what is sent; false if none waits.
-static bool next_message(rn_stream_t* stream) {
+static bool next_message(rn_http2_stream_t* stream) {
   if (stream->out_first == stream->outbox.count) return false;
   rn_http2_set_message(stream, &stream->outbox.items[stream->out_first++]);
   if (stream->out_first == stream->outbox.count) stream->out_first = stream->outbox.count = 0;
@@ -87,7 +88,7 @@ static bool next_message(rn_stream_t* stream) {
 static ssize_t on_read(nghttp2_session* session, int32_t id, uint8_t* buffer, size_t size,
                        uint32_t* flags, nghttp2_data_source* source, void* arg) {
   (void)buffer, (void)arg;
-  rn_stream_t* stream = source->ptr;
+  rn_http2_stream_t* stream = source->ptr;
   if (stream->is_streaming && left_of(stream) == 0 && !next_message(stream) && !stream->is_finished)
     return NGHTTP2_ERR_DEFERRED;
   size_t left = left_of(stream), n = left < size ? left : size;
@@ -106,14 +107,14 @@ static ssize_t on_read(nghttp2_session* session, int32_t id, uint8_t* buffer, si
 // A stream that is over for us is over, whatever the client still has to say.
 static int on_sent(nghttp2_session* session, const nghttp2_frame* frame, void* arg) {
   if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) || frame->hd.type != NGHTTP2_HEADERS) return 0;
-  const rn_stream_t* stream = rn_http2_stream_of(arg, frame->hd.stream_id);
+  const rn_http2_stream_t* stream = rn_http2_stream_of(arg, frame->hd.stream_id);
   if (stream && stream->is_streaming &&
       !nghttp2_session_get_stream_remote_close(session, stream->id))
     nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_NO_ERROR);
   return 0;
 }
 
-int32_t rn_http2_submit_request(rn_http2_t* http2, rn_stream_t* stream, const char* path,
+int32_t rn_http2_submit_request(rn_http2_t* http2, rn_http2_stream_t* stream, const char* path,
                                 const char* authority, int64_t deadline_ns) {
   char timeout[32], token[sizeof "Bearer " + RN_TOKEN_MAX];
   nghttp2_nv headers[] = {
@@ -142,7 +143,7 @@ int32_t rn_http2_submit_request(rn_http2_t* http2, rn_stream_t* stream, const ch
   return nghttp2_submit_request(http2->session, NULL, headers, count, &provider, stream);
 }
 
-void rn_http2_submit_response(rn_http2_t* http2, rn_stream_t* stream, bool has_message) {
+void rn_http2_submit_response(rn_http2_t* http2, rn_http2_stream_t* stream, bool has_message) {
   nghttp2_nv headers[4] = {
       NAME_LITERAL(":status", "200"),
       NAME_LITERAL("content-type", "application/grpc"),
@@ -170,7 +171,7 @@ static int on_send_data(nghttp2_session* session, nghttp2_frame* frame, const ui
                         size_t length, nghttp2_data_source* source, void* arg) {
   (void)frame;
   rn_http2_t* http2 = arg;
-  rn_stream_t* stream = source->ptr;
+  rn_http2_stream_t* stream = source->ptr;
   if (http2->queue_bytes > QUEUE_SIZE) return NGHTTP2_ERR_WOULDBLOCK;
   if (on_send(session, header, 9, 0, http2) < 0) return NGHTTP2_ERR_CALLBACK_FAILURE;
   if (stream->out_prefix_left) {  // 5 bytes at most: they go at once

@@ -3,14 +3,14 @@
 #include "dist/rpc/grpc.h"
 #include "dist/rpc/http2_internal.h"
 
-void rn_http2_add_event(rn_http2_t* http2, rn_stream_t* stream) {
+void rn_http2_add_event(rn_http2_t* http2, rn_http2_stream_t* stream) {
   if (stream->has_event) return;
   stream->has_event = true;
   stream->next_event = http2->events;
   http2->events = stream;
 }
 
-void rn_http2_open_stream(rn_http2_t* http2, rn_stream_t* stream) {
+void rn_http2_open_stream(rn_http2_t* http2, rn_http2_stream_t* stream) {
   stream->http2 = http2;
   stream->grpc_status = -1;
   stream->is_listed = true;
@@ -21,7 +21,7 @@ void rn_http2_open_stream(rn_http2_t* http2, rn_stream_t* stream) {
   http2->used_ns = rn_http2_now(http2);
 }
 
-void rn_http2_close_stream(rn_http2_t* http2, rn_stream_t* stream) {
+void rn_http2_close_stream(rn_http2_t* http2, rn_http2_stream_t* stream) {
   if (!stream->is_listed) return;
   stream->is_listed = false;
   stream->is_closed = true;
@@ -39,7 +39,7 @@ void rn_http2_close_stream(rn_http2_t* http2, rn_stream_t* stream) {
 }
 
 // Messages of a stream that nobody will have.
-static void clear_box(rn_stream_t* stream) {
+static void clear_box(rn_http2_stream_t* stream) {
   for (size_t i = 0; i < stream->inbox.count; ++i) rn_message_clear(&stream->inbox.items[i]);
   for (size_t i = stream->out_first; i < stream->outbox.count; ++i)
     rn_message_clear(&stream->outbox.items[i]);
@@ -48,14 +48,14 @@ static void clear_box(rn_stream_t* stream) {
   stream->out_first = 0;
 }
 
-void rn_http2_hold(rn_stream_t* stream, int64_t by) {
+void rn_http2_hold(rn_http2_stream_t* stream, int64_t by) {
   rn_http2_t* http2 = stream->http2;
   stream->held += (size_t)by;
   http2->held += (size_t)by;
   if (http2->options.all_held) *http2->options.all_held += (size_t)by;
 }
 
-void rn_stream_clear(rn_stream_t* stream) {
+void rn_http2_stream_clear(rn_http2_stream_t* stream) {
   if (stream->held) rn_http2_hold(stream, -(int64_t)stream->held);
   rn_strbuf_clear(&stream->path);
   rn_strbuf_clear(&stream->details);
@@ -67,7 +67,7 @@ void rn_stream_clear(rn_stream_t* stream) {
   stream->failure = RN_OK;
 }
 
-void rn_http2_init_stream(rn_http2_t* http2, rn_stream_t* stream) {
+void rn_http2_init_stream(rn_http2_t* http2, rn_http2_stream_t* stream) {
   rn_allocator_t allocator = http2->options.allocator;
   rn_strbuf_init(&stream->path, allocator);
   rn_strbuf_init(&stream->details, allocator);
@@ -77,7 +77,7 @@ void rn_http2_init_stream(rn_http2_t* http2, rn_stream_t* stream) {
   stream->deadline_ns = INT64_MAX;
 }
 
-void rn_http2_refuse(rn_stream_t* stream, rn_status_t status) {
+void rn_http2_refuse(rn_http2_stream_t* stream, rn_status_t status) {
   stream->failure = rn_status_join(stream->failure, status);
   nghttp2_submit_rst_stream(stream->http2->session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
 }
@@ -85,7 +85,7 @@ void rn_http2_refuse(rn_stream_t* stream, rn_status_t status) {
 // A call that streams may be silent between messages.
 void rn_http2_end_half_sent(rn_http2_t* http2) {
   int64_t since = rn_http2_now(http2) - http2->options.half_ns;
-  for (rn_stream_t* stream = http2->streams; stream; stream = stream->next) {
+  for (rn_http2_stream_t* stream = http2->streams; stream; stream = stream->next) {
     bool waits = !stream->is_whole && !stream->failure &&
                  (!stream->is_streaming || !rn_http2_is_whole(stream));
     if (waits && stream->heard_ns < since)
@@ -93,14 +93,14 @@ void rn_http2_end_half_sent(rn_http2_t* http2) {
   }
 }
 
-bool rn_http2_is_whole(const rn_stream_t* stream) {
+bool rn_http2_is_whole(const rn_http2_stream_t* stream) {
   return stream->prefix_size == 0 ||
          (stream->prefix_size == sizeof stream->prefix && stream->received == stream->expected);
 }
 
 // What everybody is told, on the loop's thread.
 
-static rn_status_t result_of(rn_stream_t* stream, rn_status_t failure) {
+static rn_status_t result_of(rn_http2_stream_t* stream, rn_status_t failure) {
   rn_status_t own = stream->failure;
   stream->failure = RN_OK;
   if (own) return own;
@@ -117,8 +117,8 @@ static rn_status_t result_of(rn_stream_t* stream, rn_status_t failure) {
                         (unsigned)stream->reset_code);
 }
 
-static rn_stream_t* next_event(rn_http2_t* http2, bool* out_is_closed, bool* out_is_request) {
-  rn_stream_t* stream = http2->events;
+static rn_http2_stream_t* next_event(rn_http2_t* http2, bool* out_is_closed, bool* out_is_request) {
+  rn_http2_stream_t* stream = http2->events;
   if (!stream) return NULL;
   http2->events = stream->next_event;
   stream->has_event = false;
@@ -129,7 +129,7 @@ static rn_stream_t* next_event(rn_http2_t* http2, bool* out_is_closed, bool* out
 }
 
 // Tells of the messages that a stream has brought, and of its end if |is_end|.
-static void tell_messages(rn_http2_t* http2, rn_stream_t* stream, bool is_end) {
+static void tell_messages(rn_http2_t* http2, rn_http2_stream_t* stream, bool is_end) {
   const rn_http2_events_t* events = http2->options.events;
   if (!stream->is_told) {
     stream->is_told = true;
@@ -150,7 +150,7 @@ void rn_http2_tell(rn_http2_t* http2) {
   for (;;) {
     bool is_closed = false, is_request = false;
     rn_mutex_lock(&http2->mutex);
-    rn_stream_t* stream = next_event(http2, &is_closed, &is_request);
+    rn_http2_stream_t* stream = next_event(http2, &is_closed, &is_request);
     rn_status_t status = stream && is_closed ? result_of(stream, http2->failure) : RN_OK;
     rn_mutex_unlock(&http2->mutex);
     if (!stream) return;
@@ -164,7 +164,7 @@ void rn_http2_tell(rn_http2_t* http2) {
 
 // Calls.
 
-rn_status_t rn_http2_request(rn_http2_t* http2, rn_stream_t* stream, const char* path,
+rn_status_t rn_http2_request(rn_http2_t* http2, rn_http2_stream_t* stream, const char* path,
                              const char* authority, int64_t deadline_ns, rn_message_t* message) {
   if (message->size > RN_HTTP2_MAX_MESSAGE)
     return rn_resource_exhausted("A message of %zu bytes is more than a call can carry",
@@ -191,12 +191,12 @@ rn_status_t rn_http2_request(rn_http2_t* http2, rn_stream_t* stream, const char*
     }
   }
   rn_mutex_unlock(&http2->mutex);
-  if (!rn_ok(status)) rn_stream_clear(stream);
+  if (!rn_ok(status)) rn_http2_stream_clear(stream);
   return status;
 }
 
 // Lets what waits in a stream go out, after the headers. Under the lock.
-static void go_on(rn_http2_t* http2, rn_stream_t* stream) {
+static void go_on(rn_http2_t* http2, rn_http2_stream_t* stream) {
   if (stream->has_response)
     nghttp2_session_resume_data(http2->session, stream->id);
   else
@@ -205,7 +205,7 @@ static void go_on(rn_http2_t* http2, rn_stream_t* stream) {
   rn_http2_push(http2);
 }
 
-void rn_http2_send(rn_stream_t* stream, rn_message_t* message) {
+void rn_http2_send(rn_http2_stream_t* stream, rn_message_t* message) {
   rn_http2_t* http2 = stream->http2;
   rn_mutex_lock(&http2->mutex);
   if (!stream->is_closed && !http2->is_over && !stream->is_finished) {
@@ -218,7 +218,7 @@ void rn_http2_send(rn_stream_t* stream, rn_message_t* message) {
   rn_message_clear(message);
 }
 
-void rn_http2_respond(rn_stream_t* stream, rn_status_t status, rn_message_t* message) {
+void rn_http2_respond(rn_http2_stream_t* stream, rn_status_t status, rn_message_t* message) {
   rn_http2_t* http2 = stream->http2;
   if (rn_ok(status) && message->size > RN_HTTP2_MAX_MESSAGE)
     status = rn_internal("Protobuf is too large to be serialized");
@@ -242,7 +242,7 @@ void rn_http2_respond(rn_stream_t* stream, rn_status_t status, rn_message_t* mes
   rn_message_clear(message);
 }
 
-void rn_http2_reset(rn_stream_t* stream) {
+void rn_http2_reset(rn_http2_stream_t* stream) {
   rn_http2_t* http2 = stream->http2;
   rn_mutex_lock(&http2->mutex);
   if (!stream->is_closed && !http2->is_over) {

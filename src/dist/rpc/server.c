@@ -29,7 +29,7 @@ struct rn_rpc_server_t {
   rn_status_t failure;  // of the job
 };
 
-static rn_rpc_in_t* call_of(rn_stream_t* stream) {
+static rn_rpc_in_t* call_of(rn_http2_stream_t* stream) {
   return (rn_rpc_in_t*)((char*)stream - __builtin_offsetof(rn_rpc_in_t, stream));
 }
 
@@ -46,13 +46,13 @@ static void let_go(rn_rpc_in_t* call) {
   if (call->stream.deadline_ns != INT64_MAX)
     rn_loop_clear_timer(server->options.loop, &call->deadline);
   rn_cancel_destroy(&call->cancel);
-  rn_stream_clear(&call->stream);
+  rn_http2_stream_clear(&call->stream);
   rn_http2_release(call->http2);
   RN_FREE(server->options.allocator, call);
   count_call(server, -1);
 }
 
-static rn_stream_t* on_open(void* owner) {
+static rn_http2_stream_t* on_open(void* owner) {
   rn_rpc_server_t* server = owner;
   rn_rpc_in_t* call = NULL;
   rn_status_t status = RN_NEW(server->options.allocator, &call);
@@ -91,7 +91,7 @@ static void on_pulse(rn_timer_t* timer) {
   rn_status_free(rn_loop_set_timer(loop, timer, next));  // its room in the heap is still there
 }
 
-static void on_request(rn_stream_t* stream) {
+static void on_request(rn_http2_stream_t* stream) {
   rn_rpc_in_t* call = call_of(stream);
   call->http2 = stream->http2;
   rn_http2_retain(call->http2);
@@ -111,7 +111,7 @@ static void on_request(rn_stream_t* stream) {
   call->server->options.handle(call->server->options.self, call);
 }
 
-static void on_closed(rn_stream_t* stream, rn_status_t status) {
+static void on_closed(rn_http2_stream_t* stream, rn_status_t status) {
   rn_rpc_in_t* call = call_of(stream);
   rn_status_free(status);
   rn_cancel(&call->cancel);
@@ -136,7 +136,7 @@ static bool does_stream(void* owner, rn_str_t path) {
 }
 
 // A handler that refused the call at once wants none.
-static void on_message(rn_stream_t* stream, rn_message_t* message) {
+static void on_message(rn_http2_stream_t* stream, rn_message_t* message) {
   rn_rpc_in_t* call = call_of(stream);
   if (call->message)
     call->message(call, message);

@@ -10,7 +10,7 @@ typedef struct rn_rpc_server_t rn_rpc_server_t;
 
 // A call that came in. It ends with rn_rpc_reply, once, from any thread.
 typedef struct rn_rpc_in_t {
-  rn_stream_t stream;
+  rn_http2_stream_t stream;
   rn_rpc_server_t* server;
   rn_http2_t* http2;   // Retained
   rn_cancel_t cancel;  // set off when the client gives up, is gone, or its deadline passes

@@ -10,10 +10,10 @@
 
 static void on_timer(rn_timer_t* timer);
 
-static rn_sim_node_t* from_of(const rn_flight_t* flight) {
+static rn_sim_node_t* from_of(const rn_sim_flight_t* flight) {
   return &flight->link->sim->nodes[flight->link->from];
 }
-static rn_sim_node_t* to_of(const rn_flight_t* flight) {
+static rn_sim_node_t* to_of(const rn_sim_flight_t* flight) {
   return &flight->link->sim->nodes[flight->link->to];
 }
 
@@ -23,7 +23,7 @@ static bool reaches(rn_sim_t* sim, int a, int b) {
 }
 
 // A timer that could not be set would be a call that never ends.
-static void set(rn_flight_t* flight, rn_sim_node_t* node, rn_timer_t* timer, int64_t at_ns) {
+static void set(rn_sim_flight_t* flight, rn_sim_node_t* node, rn_timer_t* timer, int64_t at_ns) {
   rn_status_t status = rn_sim_set(flight->link->sim, node, timer, at_ns);
   if (rn_ok(status)) return;
   rn_status_free(status);
@@ -53,7 +53,7 @@ static int64_t arrival(rn_sim_t* sim, int a, int b, size_t bytes) {
 }
 
 // Frees a flight that nobody waits for at either end.
-static void flight_free(rn_flight_t* flight) {
+static void flight_free(rn_sim_flight_t* flight) {
   rn_sim_t* sim = flight->link->sim;
   rn_sim_clear(sim, &flight->timer);
   rn_sim_clear(sim, &flight->caller_deadline);
@@ -80,7 +80,7 @@ void rn_sim_disconnect(rn_sim_link_t* link) {
 }
 
 // The caller's end: it gets |status|, which is taken. A callee that still works hears of it later.
-static void finish(rn_flight_t* flight, rn_status_t status) {
+static void finish(rn_sim_flight_t* flight, rn_status_t status) {
   rn_sim_t* sim = flight->link->sim;
   rn_call_t* call = flight->call;
   flight->call = NULL;
@@ -105,39 +105,39 @@ static void finish(rn_flight_t* flight, rn_status_t status) {
 }
 
 // The connection is lost, and the caller hears of it.
-static void lose(rn_flight_t* flight) {
+static void lose(rn_sim_flight_t* flight) {
   flight->call->is_broken = true;
   finish(flight, rn_unavailable("Socket closed"));
 }
 
 static void on_ending(rn_timer_t* timer) {
-  rn_flight_t* flight = RN_CONTAINER_OF(timer, rn_flight_t, ending);
+  rn_sim_flight_t* flight = RN_CONTAINER_OF(timer, rn_sim_flight_t, ending);
   if (flight->call) finish(flight, rn_cancelled("CANCELLED"));
 }
 
 static void on_caller_cancel(rn_cancel_entry_t* entry) {
-  rn_flight_t* flight = RN_CONTAINER_OF(entry, rn_flight_t, entry);
+  rn_sim_flight_t* flight = RN_CONTAINER_OF(entry, rn_sim_flight_t, entry);
   set(flight, from_of(flight), &flight->ending, flight->link->sim->now_ns);
 }
 
 static void on_caller_deadline(rn_timer_t* timer) {
-  rn_flight_t* flight = RN_CONTAINER_OF(timer, rn_flight_t, caller_deadline);
+  rn_sim_flight_t* flight = RN_CONTAINER_OF(timer, rn_sim_flight_t, caller_deadline);
   if (flight->call) finish(flight, rn_deadline_exceeded("Deadline Exceeded"));
 }
 
 static void on_callee_deadline(rn_timer_t* timer) {
-  rn_flight_t* flight = RN_CONTAINER_OF(timer, rn_flight_t, callee_deadline);
+  rn_sim_flight_t* flight = RN_CONTAINER_OF(timer, rn_sim_flight_t, callee_deadline);
   rn_cancel(&flight->cancel);
 }
 
 static void on_given_up(rn_timer_t* timer) {
-  rn_flight_t* flight = RN_CONTAINER_OF(timer, rn_flight_t, given_up);
+  rn_sim_flight_t* flight = RN_CONTAINER_OF(timer, rn_sim_flight_t, given_up);
   rn_cancel(&flight->cancel);
 }
 
 // The callee has answered.
 static void on_done(rn_call_t* call, rn_status_t status) {
-  rn_flight_t* flight = RN_CONTAINER_OF(call, rn_flight_t, record.call);
+  rn_sim_flight_t* flight = RN_CONTAINER_OF(call, rn_sim_flight_t, record.call);
   rn_sim_t* sim = flight->link->sim;
   rn_sim_clear(sim, &flight->callee_deadline);
   rn_sim_clear(sim, &flight->given_up);
@@ -156,7 +156,7 @@ static void on_done(rn_call_t* call, rn_status_t status) {
       arrival(sim, flight->link->to, flight->link->from, bytes));
 }
 
-static void run(rn_flight_t* flight) {
+static void run(rn_sim_flight_t* flight) {
   rn_sim_node_t* to = to_of(flight);
   rn_sim_t* sim = flight->link->sim;
   if (!flight->link->caller)
@@ -181,11 +181,11 @@ static bool breaks(rn_sim_t* sim) {
   return sim->options.net.break_rate > 0 && rn_sim_uniform(sim) < sim->options.net.break_rate;
 }
 
-static void again(rn_flight_t* flight, rn_sim_node_t* node) {
+static void again(rn_sim_flight_t* flight, rn_sim_node_t* node) {
   set(flight, node, &flight->timer, flight->link->sim->now_ns + RETRY_NS);
 }
 
-static void on_going(rn_flight_t* flight) {
+static void on_going(rn_sim_flight_t* flight) {
   rn_sim_t* sim = flight->link->sim;
   rn_sim_node_t* to = to_of(flight);
   bool waits = flight->call->waits_for_ready;
@@ -209,7 +209,7 @@ static void on_going(rn_flight_t* flight) {
   }
 }
 
-static void on_returning(rn_flight_t* flight) {
+static void on_returning(rn_sim_flight_t* flight) {
   rn_sim_t* sim = flight->link->sim;
   if (!reaches(sim, flight->link->to, flight->link->from)) {
     again(flight, from_of(flight));
@@ -228,7 +228,7 @@ static void on_returning(rn_flight_t* flight) {
 }
 
 static void on_timer(rn_timer_t* timer) {
-  rn_flight_t* flight = RN_CONTAINER_OF(timer, rn_flight_t, timer);
+  rn_sim_flight_t* flight = RN_CONTAINER_OF(timer, rn_sim_flight_t, timer);
   if (!flight->call) {
     flight_free(flight);
   } else if (flight->state == RN_FLIGHT_GOING) {
@@ -244,7 +244,7 @@ static void on_timer(rn_timer_t* timer) {
 
 static void start(rn_sim_link_t* link, const rn_record_kind_t* kind, rn_call_t* call) {
   rn_sim_t* sim = link->sim;
-  rn_flight_t* flight = NULL;
+  rn_sim_flight_t* flight = NULL;
   rn_status_t status = sim->nodes[link->from].is_up ? RN_OK : rn_cancelled("The process is ending");
   if (rn_ok(status)) status = RN_NEW(sim->allocator, &flight);
   if (!rn_ok(status)) {
@@ -305,7 +305,7 @@ void rn_sim_link_init(rn_sim_link_t* link, rn_sim_t* sim, int from, int to) {
 
 static bool link_is_busy(void* self) {
   const rn_sim_link_t* link = self;
-  for (const rn_flight_t* flight = link->flights; flight; flight = flight->next)
+  for (const rn_sim_flight_t* flight = link->flights; flight; flight = flight->next)
     if (flight->call && !flight->is_parked) return true;
   return false;
 }
@@ -314,8 +314,8 @@ static int64_t link_heard_ns(void* self) { return ((rn_sim_link_t*)self)->heard_
 
 // The first call of |link| that has not ended and started before |number|; parked ones only if
 // |takes_parked|.
-static rn_flight_t* first_open(const rn_sim_link_t* link, uint64_t number, bool takes_parked) {
-  rn_flight_t* flight = link->flights;
+static rn_sim_flight_t* first_open(const rn_sim_link_t* link, uint64_t number, bool takes_parked) {
+  rn_sim_flight_t* flight = link->flights;
   while (flight &&
          (!flight->call || flight->number >= number || (flight->is_parked && !takes_parked)))
     flight = flight->next;
@@ -327,7 +327,7 @@ static void link_drop(void* self, rn_status_t status) {
   rn_sim_disconnect(link);
   // Those that ends of calls start are not of the old connection.
   uint64_t now = link->sim->next_number++;
-  rn_flight_t* flight;
+  rn_sim_flight_t* flight;
   while ((flight = first_open(link, now, false))) finish(flight, rn_status_copy(status));
   rn_status_free(status);
 }
@@ -344,7 +344,7 @@ rn_link_t rn_sim_link_lease(rn_sim_link_t* link) {
 
 void rn_sim_end_calls_from(rn_sim_t* sim, int node) {
   for (int to = 0; to < sim->node_count; ++to) {
-    rn_flight_t* flight;
+    rn_sim_flight_t* flight;
     while ((flight = first_open(rn_sim_link(sim, node, to), UINT64_MAX, true)))
       finish(flight, rn_cancelled("The process is ending"));
   }
@@ -352,7 +352,8 @@ void rn_sim_end_calls_from(rn_sim_t* sim, int node) {
 
 void rn_sim_orphan_calls_to(rn_sim_t* sim, int node) {
   for (int from = 0; from < sim->node_count; ++from)
-    for (rn_flight_t* flight = rn_sim_link(sim, from, node)->flights; flight; flight = flight->next)
+    for (rn_sim_flight_t* flight = rn_sim_link(sim, from, node)->flights; flight;
+         flight = flight->next)
       if (flight->state == RN_FLIGHT_RUNNING) {
         flight->is_orphan = true;
         rn_sim_clear(sim, &flight->callee_deadline);
@@ -363,7 +364,8 @@ void rn_sim_orphan_calls_to(rn_sim_t* sim, int node) {
 
 void rn_sim_tell_callers_of(rn_sim_t* sim, int node) {
   for (int from = 0; from < sim->node_count; ++from)
-    for (rn_flight_t* flight = rn_sim_link(sim, from, node)->flights; flight; flight = flight->next)
+    for (rn_sim_flight_t* flight = rn_sim_link(sim, from, node)->flights; flight;
+         flight = flight->next)
       if (flight->call && !flight->call->waits_for_ready &&
           (flight->state == RN_FLIGHT_DEAD || flight->state == RN_FLIGHT_GOING))
         set(flight, from_of(flight), &flight->timer, arrival(sim, node, from, 0));

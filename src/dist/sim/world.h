@@ -17,21 +17,21 @@ typedef struct rn_sim_event_t {
   struct rn_sim_node_t* node;
 } rn_sim_event_t;
 
-typedef enum rn_flight_state_t {
+typedef enum rn_sim_flight_state_t {
   RN_FLIGHT_GOING,
   RN_FLIGHT_RUNNING,
   RN_FLIGHT_RETURNING,
   RN_FLIGHT_DEAD,  // with the process that ran it
-} rn_flight_state_t;
+} rn_sim_flight_state_t;
 
 // A call on its way there, at work, or on its way back.
-typedef struct rn_flight_t {
-  struct rn_flight_t *previous, *next;  // of its link
+typedef struct rn_sim_flight_t {
+  struct rn_sim_flight_t *previous, *next;  // of its link
   struct rn_sim_link_t* link;
   const rn_record_kind_t* kind;
   uint64_t number;  // those that start later have higher ones
   rn_call_t* call;  // the caller's; NULL once it has ended
-  rn_flight_state_t state;
+  rn_sim_flight_state_t state;
   rn_timer_t timer;            // what happens to it next
   rn_timer_t caller_deadline;  // the caller's clock
   rn_timer_t callee_deadline;  // the callee's
@@ -46,7 +46,7 @@ typedef struct rn_flight_t {
   rn_cancel_t cancel;  // the callee's
   rn_arena_t arena;
   rn_record_t record;  // the callee's
-} rn_flight_t;
+} rn_sim_flight_t;
 
 // From one node to another.
 typedef struct rn_sim_link_t {
@@ -57,7 +57,7 @@ typedef struct rn_sim_link_t {
   int from, to;
   bool is_cut, is_leased;
   int64_t heard_ns;
-  rn_flight_t* flights;
+  rn_sim_flight_t* flights;
   rn_caller_t* caller;  // Retained: the connection, as the callee has it; NULL: there is none
 } rn_sim_link_t;
 

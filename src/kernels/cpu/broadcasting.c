@@ -114,13 +114,13 @@ static void cursor_advance(cursor_t* cursor, const rn_broadcast_t* b, int64_t n)
 
 typedef struct walk_t {
   const rn_broadcast_t* broadcast;
-  const rn_run_t* run;
+  const rn_broadcast_walk_t* run;
 } walk_t;
 
 static void walk_runs(void* arg, int64_t begin, int64_t end) {
   const walk_t* walk = arg;
   const rn_broadcast_t* b = walk->broadcast;
-  const rn_run_t* run = walk->run;
+  const rn_broadcast_walk_t* run = walk->run;
   const int last = b->rank - 1;
   int steps[RN_BROADCAST_OPERANDS];
   for (int k = 0; k < b->operands; ++k) steps[k] = b->strides[k][last] != 0;
@@ -156,7 +156,7 @@ typedef struct wide_t {
   } while (0)
 
 // Puts |count| elements of operand |k| from |begin| on next to each other.
-static void gather(const rn_broadcast_t* b, const rn_run_t* run, int k, int64_t begin,
+static void gather(const rn_broadcast_t* b, const rn_broadcast_walk_t* run, int k, int64_t begin,
                    int64_t count, void* block) {
   const int last = b->rank - 1;
   const int64_t length = b->dims[last], step = b->strides[k][last];
@@ -206,7 +206,7 @@ static const int all_steps[RN_BROADCAST_OPERANDS] = {1, 1, 1};
 static void walk_blocks(void* arg, int64_t begin, int64_t end) {
   const walk_t* walk = arg;
   const rn_broadcast_t* b = walk->broadcast;
-  const rn_run_t* run = walk->run;
+  const rn_broadcast_walk_t* run = walk->run;
   const int64_t length = b->dims[b->rank - 1], block = GATHER_BLOCK / length * length;
   _Alignas(RN_ALIGN) char blocks[RN_BROADCAST_OPERANDS][GATHER_BLOCK * GATHER_SIZE];
   for (int64_t at = begin; at < end; at += block) {
@@ -223,7 +223,7 @@ static void walk_blocks(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-static bool can_gather(const rn_broadcast_t* b, const rn_run_t* run) {
+static bool can_gather(const rn_broadcast_t* b, const rn_broadcast_walk_t* run) {
   if (b->dims[b->rank - 1] >= SHORT_RUN) return false;
   for (int k = 0; k < b->operands; ++k) {
     size_t size = run->in_size[k];
@@ -233,7 +233,7 @@ static bool can_gather(const rn_broadcast_t* b, const rn_run_t* run) {
 }
 
 void rn_broadcast_run(rn_pool_t* pool, int64_t grain, const rn_broadcast_t* b,
-                      const rn_run_t* run) {
+                      const rn_broadcast_walk_t* run) {
   if (b->count <= 0) return;
   if (b->rank == 0) {
     run->fn(run->arg, run->in, all_steps, run->out, 1);
@@ -245,22 +245,22 @@ void rn_broadcast_run(rn_pool_t* pool, int64_t grain, const rn_broadcast_t* b,
 
 // Arrays of one shape, and single numbers.
 typedef struct flat_t {
-  rn_run_t run;
+  rn_broadcast_walk_t run;
   int operands;
   int steps[RN_BROADCAST_OPERANDS];
 } flat_t;
 
 static void flat_piece(void* arg, int64_t begin, int64_t end) {
   const flat_t* flat = arg;
-  const rn_run_t* run = &flat->run;
+  const rn_broadcast_walk_t* run = &flat->run;
   const void* in[RN_BROADCAST_OPERANDS];
   for (int k = 0; k < flat->operands; ++k)
     in[k] = (const char*)run->in[k] + (flat->steps[k] ? (size_t)begin * run->in_size[k] : 0);
   run->fn(run->arg, in, flat->steps, (char*)run->out + (size_t)begin * run->out_size, end - begin);
 }
 
-static void set_inputs(rn_run_t* run, const rn_kernel_ctx_t* ctx, int operands, rn_run_fn_t fn,
-                       void* arg) {
+static void set_inputs(rn_broadcast_walk_t* run, const rn_kernel_ctx_t* ctx, int operands,
+                       rn_run_fn_t fn, void* arg) {
   for (int k = 0; k < operands; ++k) {
     run->in[k] = rn_in(ctx, k)->data;
     run->in_size[k] = rn_dtype_size(rn_in(ctx, k)->dtype);
@@ -269,7 +269,7 @@ static void set_inputs(rn_run_t* run, const rn_kernel_ctx_t* ctx, int operands, 
   run->arg = arg;
 }
 
-static rn_status_t set_output(rn_run_t* run, rn_kernel_ctx_t* ctx, uint64_t in_place,
+static rn_status_t set_output(rn_broadcast_walk_t* run, rn_kernel_ctx_t* ctx, uint64_t in_place,
                               rn_shape_t shape) {
   rn_tensor_t* output;
   RN_RETURN_IF_ERROR(rn_output_in_place(ctx, 0, in_place, shape, &output));
@@ -300,7 +300,7 @@ static rn_status_t compute_general(rn_kernel_ctx_t* ctx, int operands, uint64_t 
   const rn_tensor_t* in[RN_BROADCAST_OPERANDS];
   for (int k = 0; k < operands; ++k) in[k] = rn_in(ctx, k);
   if (!rn_broadcast_make(in, operands, &broadcast)) return rn_broadcast_error(in[0], in[1]);
-  rn_run_t run = {0};
+  rn_broadcast_walk_t run = {0};
   set_inputs(&run, ctx, operands, fn, arg);
   RN_RETURN_IF_ERROR(set_output(&run, ctx, in_place, rn_broadcast_shape(&broadcast)));
   rn_broadcast_run(rn_ctx_pool(ctx), grain, &broadcast, &run);

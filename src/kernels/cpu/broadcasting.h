@@ -36,19 +36,19 @@ typedef void (*rn_run_fn_t)(void* arg, const void* const* in, const int* steps, 
                             int64_t n);
 
 // What a walk reads and writes. Sizes are of elements, in bytes.
-typedef struct rn_run_t {
+typedef struct rn_broadcast_walk_t {
   const void* in[RN_BROADCAST_OPERANDS];
   size_t in_size[RN_BROADCAST_OPERANDS];
   void* out;
   size_t out_size;
   rn_run_fn_t fn;
   void* arg;
-} rn_run_t;
+} rn_broadcast_walk_t;
 
 // Walks over the result in pieces of |grain| elements. The pieces and runs depend on shapes only.
 // Elements that are not plain bytes are never copied on the way.
 void rn_broadcast_run(rn_pool_t* pool, int64_t grain, const rn_broadcast_t* broadcast,
-                      const rn_run_t* run);
+                      const rn_broadcast_walk_t* run);
 
 // The whole of a kernel that computes output 0 from its first |operands| inputs: makes the output
 // (in the memory of an input in the set |in_place| where possible), and runs |fn|. INVALID_ARGUMENT

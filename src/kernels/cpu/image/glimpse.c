@@ -14,7 +14,7 @@ typedef struct glimpse_t {
                   // corner
   bool is_centered, is_normalized;
   noise_t noise;
-  rn_stream_t stream;
+  rn_random_stream_t stream;
   bool has_stream;
 } glimpse_t;
 
@@ -65,7 +65,7 @@ static void fill_noise(glimpse_t* g, const float* image, int64_t pixels, int64_t
   memset(out, 0, (size_t)(count * depth) * sizeof *out);
   if (g->noise == ZERO || pixels == 0) return;
   rn_philox_single_t random =
-      rn_philox_single(rn_stream_reserve(&g->stream, (uint64_t)(count * depth) / 2 + 1));
+      rn_philox_single(rn_random_stream_reserve(&g->stream, (uint64_t)(count * depth) / 2 + 1));
   for (int64_t d = 0; d < depth; ++d) {
     float min = image[d], max = image[d];
     double sum = 0, squares = 0;

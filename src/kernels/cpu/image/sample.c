@@ -8,8 +8,8 @@
 #include "kernels/kernel_rows.h"
 
 typedef struct sample_t {
-  rn_stream_t stream;  // unused where the seed is an input
-  float covered;       // the part of an object that must be in, where it is an attribute
+  rn_random_stream_t stream;  // unused where the seed is an input
+  float covered;              // the part of an object that must be in, where it is an attribute
   float ratio[2], area[2];
   int64_t attempts;
   bool uses_image;  // as the object, where there is none
@@ -200,7 +200,7 @@ static rn_status_t find_crop(rn_kernel_ctx_t* ctx, float covered, const rect_t* 
   sample_t* s = ctx->state;
   rn_philox_t philox;
   if (s->has_stream)
-    philox = rn_stream_reserve(&s->stream, (uint64_t)s->attempts);
+    philox = rn_random_stream_reserve(&s->stream, (uint64_t)s->attempts);
   else
     RN_RETURN_IF_ERROR(rn_random_seeded(rn_in(ctx, 3), &philox));
   rn_philox_single_t random = rn_philox_single(philox);

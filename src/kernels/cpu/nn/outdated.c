@@ -126,14 +126,14 @@ static rn_status_t norm_gradient_compute(rn_kernel_ctx_t* ctx) {
 // RandomCrop.
 
 static rn_status_t crop_init(const rn_kernel_init_t* init, void* state) {
-  rn_stream_t* stream = state;
+  rn_random_stream_t* stream = state;
   rn_mutex_init(&stream->mutex);
   stream->philox =
       rn_philox_seeded(init->env, rn_init_int(init, "seed"), rn_init_int(init, "seed2"));
   return RN_OK;
 }
 
-static void crop_destroy(void* state) { rn_mutex_destroy(&((rn_stream_t*)state)->mutex); }
+static void crop_destroy(void* state) { rn_mutex_destroy(&((rn_random_stream_t*)state)->mutex); }
 
 static rn_status_t check_crop(const rn_tensor_t* x, const rn_tensor_t* size) {
   static const char* const names[2] = {"height", "width"};
@@ -161,7 +161,7 @@ static rn_status_t crop_compute(rn_kernel_ctx_t* ctx) {
   int64_t out_dims[3] = {wanted[0], wanted[1], dims[2]}, at[2] = {0};
   rn_tensor_t* y = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){3, out_dims}, &y));
-  rn_philox_single_t words = rn_philox_single(rn_stream_reserve(ctx->state, 1));
+  rn_philox_single_t words = rn_philox_single(rn_random_stream_reserve(ctx->state, 1));
   for (int i = 1; i >= 0; --i)
     if (dims[i] > wanted[i]) at[i] = rn_philox_word(&words) % (dims[i] - wanted[i] + 1);
   size_t pixel = (size_t)dims[2] * rn_dtype_size(x->dtype), row = pixel * (size_t)wanted[1];
@@ -188,7 +188,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "RandomCrop",
      .device = "CPU",
      .types = {{"T", RN_TYPES_REAL}},
-     .state_size = sizeof(rn_stream_t),
+     .state_size = sizeof(rn_random_stream_t),
      .init = crop_init,
      .destroy = crop_destroy,
      .compute = crop_compute},

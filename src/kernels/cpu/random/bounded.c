@@ -127,14 +127,14 @@ BOUNDED(float, sqrtf, expf, logf)
 BOUNDED(double, sqrt, exp, log)
 
 static rn_status_t stream_init(const rn_kernel_init_t* init, void* state) {
-  rn_stream_t* stream = state;
+  rn_random_stream_t* stream = state;
   rn_mutex_init(&stream->mutex);
   stream->philox =
       rn_philox_seeded(init->env, rn_init_int(init, "seed"), rn_init_int(init, "seed2"));
   return RN_OK;
 }
 
-static void stream_destroy(void* state) { rn_mutex_destroy(&((rn_stream_t*)state)->mutex); }
+static void stream_destroy(void* state) { rn_mutex_destroy(&((rn_random_stream_t*)state)->mutex); }
 
 static rn_status_t check_params(const rn_kernel_ctx_t* ctx, job_t* job, bool* out_are_scalars) {
   static const char* const names[] = {"means", "stddevs", "minvals", "maxvals"};
@@ -171,7 +171,7 @@ static rn_status_t bounded(rn_kernel_ctx_t* ctx) {
     job.batch = BATCH;
     job.batches = (job.out->count - 1) / BATCH + 1;
   }
-  job.philox = rn_stream_reserve(
+  job.philox = rn_random_stream_reserve(
       ctx->state, (uint64_t)job.batches * 2 * MOST_TRIES * (uint64_t)(job.batch + 3) / 4);
   // One batch goes on where the one before ended, as stock has it on one thread.
   rn_philox_t at = job.philox;
@@ -287,7 +287,7 @@ static const rn_kernel_def_t rows[] = {
     {.op = "ParameterizedTruncatedNormal",
      .device = "CPU",
      .types = {{"dtype", RN_T(FLOAT) | RN_T(DOUBLE)}},
-     .state_size = sizeof(rn_stream_t),
+     .state_size = sizeof(rn_random_stream_t),
      .init = stream_init,
      .destroy = stream_destroy,
      .compute = bounded},

@@ -21,7 +21,7 @@ typedef struct alias_t {
 typedef struct sampler_t {
   rn_allocator_t allocator;
   kind_t kind;
-  rn_stream_t stream;
+  rn_random_stream_t stream;
   int64_t range, true_count, sampled;
   bool is_unique;
   double log_range;
@@ -310,8 +310,8 @@ static rn_status_t sample_locked(rn_kernel_ctx_t* ctx, sampler_t* s, rn_tensor_t
   const rn_tensor_t* truth = rn_in(ctx, 0);
   int64_t* candidates = RN_DATA(outs[0], int64_t);
   int64_t tries = s->sampled;
-  rn_philox_single_t words =
-      rn_philox_single(rn_stream_reserve(&s->stream, (uint64_t)s->sampled * WORDS_PER_SAMPLE / 4));
+  rn_philox_single_t words = rn_philox_single(
+      rn_random_stream_reserve(&s->stream, (uint64_t)s->sampled * WORDS_PER_SAMPLE / 4));
   if (s->kind == ALL) {
     for (int64_t i = 0; i < s->sampled; ++i) candidates[i] = i;
   } else if (s->is_unique) {

@@ -113,12 +113,12 @@ static inline double rn_words_to_double(uint32_t high, uint32_t low) {
 }
 
 // A kernel's stream, from which each call takes its part. |mutex| guards |philox|.
-typedef struct rn_stream_t {
+typedef struct rn_random_stream_t {
   rn_mutex_t mutex;
   rn_philox_t philox;
-} rn_stream_t;
+} rn_random_stream_t;
 
-static inline rn_philox_t rn_stream_reserve(rn_stream_t* stream, uint64_t blocks) {
+static inline rn_philox_t rn_random_stream_reserve(rn_random_stream_t* stream, uint64_t blocks) {
   rn_mutex_lock(&stream->mutex);
   rn_philox_t part = stream->philox;
   rn_philox_skip(&stream->philox, blocks);

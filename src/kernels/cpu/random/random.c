@@ -19,14 +19,14 @@
 #define CHUNK_BLOCKS 256   // blocks of words at a time
 
 static rn_status_t stream_init(const rn_kernel_init_t* init, void* state) {
-  rn_stream_t* stream = state;
+  rn_random_stream_t* stream = state;
   rn_mutex_init(&stream->mutex);
   stream->philox =
       rn_philox_seeded(init->env, rn_init_int(init, "seed"), rn_init_int(init, "seed2"));
   return RN_OK;
 }
 
-static void stream_destroy(void* state) { rn_mutex_destroy(&((rn_stream_t*)state)->mutex); }
+static void stream_destroy(void* state) { rn_mutex_destroy(&((rn_random_stream_t*)state)->mutex); }
 
 // A fill: group g of |group| outputs is made from block g of |philox|.
 typedef struct fill_t {
@@ -207,7 +207,7 @@ static void run_fill(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out, fill
 
 // The part of the kernel's stream that |out| takes.
 static rn_philox_t reserve(rn_kernel_ctx_t* ctx, const rn_tensor_t* out) {
-  return rn_stream_reserve(ctx->state, (uint64_t)out->count * BLOCKS_PER_OUTPUT);
+  return rn_random_stream_reserve(ctx->state, (uint64_t)out->count * BLOCKS_PER_OUTPUT);
 }
 
 void rn_random_uniform(rn_pool_t* pool, rn_philox_t philox, rn_tensor_t* out) {
@@ -340,8 +340,8 @@ rn_status_t rn_random_shuffle(rn_kernel_ctx_t* ctx, const rn_philox_t* philox) {
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_INT64, (rn_shape_t){1, &rows}, &order));
   int64_t* from = RN_DATA(&order, int64_t);
   for (int64_t i = 0; i < rows; ++i) from[i] = i;
-  rn_philox_single_t words =
-      rn_philox_single(philox ? *philox : rn_stream_reserve(ctx->state, ((uint64_t)rows + 2) / 4));
+  rn_philox_single_t words = rn_philox_single(
+      philox ? *philox : rn_random_stream_reserve(ctx->state, ((uint64_t)rows + 2) / 4));
   for (int64_t i = 0; i + 1 < rows; ++i) {
     int64_t j = i + (int64_t)(rn_philox_word(&words) % (uint64_t)(rows - i));
     int64_t other = from[j];
@@ -445,12 +445,13 @@ rn_status_t rn_random_multinomial(rn_kernel_ctx_t* ctx, const rn_philox_t* philo
   uint64_t outputs = ((uint64_t)draws + 3) / 4 * 8 * (uint64_t)rows;
   rn_tensor_t sums = {0};
   RN_RETURN_IF_ERROR(rn_temp(ctx, RN_DOUBLE, rn_tensor_shape(logits), &sums));
-  draw_t job = {philox ? *philox : rn_stream_reserve(ctx->state, outputs * BLOCKS_PER_OUTPUT),
-                logits,
-                out,
-                RN_DATA(&sums, double),
-                classes,
-                draws};
+  draw_t job = {
+      philox ? *philox : rn_random_stream_reserve(ctx->state, outputs * BLOCKS_PER_OUTPUT),
+      logits,
+      out,
+      RN_DATA(&sums, double),
+      classes,
+      draws};
   int64_t grain = 20000 / (classes + 4 * draws) + 1;
   rn_pool_for(rn_ctx_pool(ctx), rows, grain, draw_piece, &job);
   rn_tensor_clear(&sums);
@@ -459,10 +460,10 @@ rn_status_t rn_random_multinomial(rn_kernel_ctx_t* ctx, const rn_philox_t* philo
 
 static rn_status_t multinomial(rn_kernel_ctx_t* ctx) { return rn_random_multinomial(ctx, NULL); }
 
-#define RANDOM(name, attr, set, function)                                                   \
-  {                                                                                         \
-    .op = name, .device = "CPU", .types = {{attr, set}}, .state_size = sizeof(rn_stream_t), \
-    .init = stream_init, .destroy = stream_destroy, .compute = function                     \
+#define RANDOM(name, attr, set, function)                                                          \
+  {                                                                                                \
+    .op = name, .device = "CPU", .types = {{attr, set}}, .state_size = sizeof(rn_random_stream_t), \
+    .init = stream_init, .destroy = stream_destroy, .compute = function                            \
   }
 
 static const rn_kernel_def_t rows[] = {

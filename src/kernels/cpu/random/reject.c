@@ -191,14 +191,14 @@ static void run(rn_kernel_ctx_t* ctx, job_t* job) {
 
 // The forms with a stream of their own: the samples' shape goes before that of the parameters.
 static rn_status_t stream_init(const rn_kernel_init_t* init, void* state) {
-  rn_stream_t* stream = state;
+  rn_random_stream_t* stream = state;
   rn_mutex_init(&stream->mutex);
   stream->philox =
       rn_philox_seeded(init->env, rn_init_int(init, "seed"), rn_init_int(init, "seed2"));
   return RN_OK;
 }
 
-static void stream_destroy(void* state) { rn_mutex_destroy(&((rn_stream_t*)state)->mutex); }
+static void stream_destroy(void* state) { rn_mutex_destroy(&((rn_random_stream_t*)state)->mutex); }
 
 static rn_status_t sampled(rn_kernel_ctx_t* ctx, double (*draw)(rn_philox_t*, double, double)) {
   const rn_tensor_t *sizes = rn_in(ctx, 0), *param = rn_in(ctx, 1);
@@ -221,12 +221,13 @@ static rn_status_t sampled(rn_kernel_ctx_t* ctx, double (*draw)(rn_philox_t*, do
   rn_tensor_t* out = NULL;
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, (rn_shape_t){shape.rank + param->rank, dims}, &out));
   if (out->count == 0) return RN_OK;
-  job_t job = {.philox = rn_stream_reserve(ctx->state, (uint64_t)out->count * RN_RANDOM_BLOCKS),
-               .samples = samples,
-               .params = param->count,
-               .a = param,
-               .out = out,
-               .draw = draw};
+  job_t job = {
+      .philox = rn_random_stream_reserve(ctx->state, (uint64_t)out->count * RN_RANDOM_BLOCKS),
+      .samples = samples,
+      .params = param->count,
+      .a = param,
+      .out = out,
+      .draw = draw};
   run(ctx, &job);
   return RN_OK;
 }
@@ -368,11 +369,11 @@ static rn_status_t binomial_stateful(rn_kernel_ctx_t* ctx) {
   return binomial_at(ctx, 2, NULL);
 }
 
-#define OWN(name, attr, set, attr2, set2, function)                                    \
-  {                                                                                    \
-    .op = name, .device = "CPU", .types = {{attr, set}, {attr2, set2}},                \
-    .state_size = sizeof(rn_stream_t), .init = stream_init, .destroy = stream_destroy, \
-    .compute = function                                                                \
+#define OWN(name, attr, set, attr2, set2, function)                                           \
+  {                                                                                           \
+    .op = name, .device = "CPU", .types = {{attr, set}, {attr2, set2}},                       \
+    .state_size = sizeof(rn_random_stream_t), .init = stream_init, .destroy = stream_destroy, \
+    .compute = function                                                                       \
   }
 #define GIVEN(name, function) \
   { .op = name, .device = "CPU", .compute = function }
