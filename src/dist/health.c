@@ -3,7 +3,7 @@
 
 #include "base/container.h"
 #include "dist/calls.h"
-#include "dist/worker_graph.h"
+#include "dist/worker/graph.h"
 
 #define FRESH_NS INT64_C(1000000000)
 #define STUCK_NS INT64_C(2000000000)

@@ -5,7 +5,7 @@
 #ifndef RUNNEL_DIST_HEALTH_H_
 #define RUNNEL_DIST_HEALTH_H_
 
-#include "dist/worker.h"
+#include "dist/worker/worker.h"
 
 typedef struct rn_health_t rn_health_t;
 

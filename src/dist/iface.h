@@ -22,7 +22,7 @@
 //   answer   ANSWERS with a message of its own, or just with a status: ACKS
 //   again    whether it may be made again after a broken connection (repeat.h): IDEMPOTENT calls
 //            may; NUMBERED ones may under the number of rn_<name>_number, which the callee fences
-//            (worker_fence.h); ONCE: never
+//            (worker/fence.h); ONCE: never
 #define RN_WORKER_CALLS(X)                                                       \
   X(worker, run_graph, RunGraph, QUICK, ANSWERS, NUMBERED)                       \
   X(worker, recv_tensor, RecvTensor, QUICK, ANSWERS, NUMBERED)                   \
@@ -164,7 +164,7 @@ typedef struct rn_cleanup_all_t {
   size_t container_count;
 } rn_cleanup_all_t;
 
-// What a task notes of the values that it gets from others: see recv_log.h.
+// What a task notes of the values that it gets from others: see worker/recv_log.h.
 typedef struct rn_logging_t {
   rn_call_t call;
   bool switches_on, switches_off, clears;

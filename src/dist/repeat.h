@@ -1,6 +1,6 @@
 // Another task's worker, for calls that must not be lost with a connection: parts of steps and
 // values are asked for again, under their numbers, when the connection broke and the task is still
-// there. Such calls do nothing twice (worker_fence.h), which holds for our own tasks only: a stock
+// there. Such calls do nothing twice (worker/fence.h), which holds for our own tasks only: a stock
 // one is not asked again, and the call ends as its connection did.
 #ifndef RUNNEL_DIST_REPEAT_H_
 #define RUNNEL_DIST_REPEAT_H_

@@ -14,8 +14,8 @@
 #include "dist/rpc/service.h"
 #include "dist/status_page.h"
 #include "dist/token.h"
-#include "dist/worker_fence.h"
-#include "dist/worker_gc.h"
+#include "dist/worker/fence.h"
+#include "dist/worker/gc.h"
 #include "framework/resource_view.h"
 
 #define MAX_SESSIONS 1000

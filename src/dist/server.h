@@ -2,7 +2,7 @@
 #ifndef RUNNEL_DIST_SERVER_H_
 #define RUNNEL_DIST_SERVER_H_
 
-#include "dist/master.h"
+#include "dist/master/master.h"
 #include "dist/rpc/tls.h"
 #include "framework/resource.h"
 

@@ -6,7 +6,7 @@
 #include "dist/gate.h"
 #include "dist/lease.h"
 #include "dist/rpc/channel.h"
-#include "dist/worker.h"
+#include "dist/worker/worker.h"
 
 // Another task. |channel| and |lease| are of use where |is_used|.
 typedef struct rn_peer_view_t {

@@ -8,7 +8,7 @@
 
 #include "dist/eager/peers.h"
 #include "dist/eager/threads.h"
-#include "dist/worker.h"
+#include "dist/worker/worker.h"
 #include "eager/eager.h"
 
 typedef struct rn_eager_context_t rn_eager_context_t;

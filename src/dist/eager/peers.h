@@ -4,7 +4,7 @@
 #define RUNNEL_DIST_EAGER_PEERS_H_
 
 #include "dist/rpc/channel.h"
-#include "dist/steps.h"
+#include "dist/worker/steps.h"
 #include "proto/tensorflow_server.pb.h"
 
 typedef struct rn_eager_peers_t rn_eager_peers_t;

@@ -8,7 +8,7 @@
 #define RUNNEL_DIST_SIM_SIM_H_
 
 #include "dist/lease.h"
-#include "dist/master.h"
+#include "dist/master/master.h"
 
 typedef struct rn_sim_t rn_sim_t;
 

@@ -6,8 +6,8 @@
 #include "dist/repeat.h"
 #include "dist/sim/records.h"
 #include "dist/sim/sim.h"
-#include "dist/worker_fence.h"
-#include "dist/worker_gc.h"
+#include "dist/worker/fence.h"
+#include "dist/worker/gc.h"
 
 // A timer that is set, and the node whose it is (NULL: nobody's).
 typedef struct rn_sim_event_t {

@@ -1,5 +1,5 @@
-// What dead masters have left: see worker_gc.h.
-#include "dist/worker_gc.h"
+// What dead masters have left: see gc.h.
+#include "dist/worker/gc.h"
 
 #include "base/container.h"
 

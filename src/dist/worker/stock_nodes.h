@@ -5,8 +5,8 @@
 // them (_FusedMatMul, _FusedConv2D, _FusedDepthwiseConv2dNative, _FusedBatchNormEx), and chains of
 // functions of one argument (_UnaryOpsComposition). The last of the nodes they came from keeps the
 // name.
-#ifndef RUNNEL_DIST_STOCK_NODES_H_
-#define RUNNEL_DIST_STOCK_NODES_H_
+#ifndef RUNNEL_DIST_WORKER_STOCK_NODES_H_
+#define RUNNEL_DIST_WORKER_STOCK_NODES_H_
 
 #include "base/str.h"
 
@@ -14,4 +14,4 @@
 // functions stay.
 RN_MUST_USE rn_status_t rn_spell_out_nodes(rn_str_t graph_def, rn_strbuf_t* out, bool* out_has);
 
-#endif  // RUNNEL_DIST_STOCK_NODES_H_
+#endif  // RUNNEL_DIST_WORKER_STOCK_NODES_H_

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "dist/calls.h"
-#include "dist/master_session.h"
+#include "dist/master/session.h"
 #include "session/impl.h"
 
 typedef struct face_t {

@@ -1,5 +1,5 @@
 // What was asked of other tasks: see recv_log.h.
-#include "dist/recv_log.h"
+#include "dist/worker/recv_log.h"
 
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
 #define RUNNEL_DIST_WORKER_GC_H_
 
 #include "dist/timers.h"
-#include "dist/worker.h"
+#include "dist/worker/worker.h"
 
 typedef struct rn_worker_gc_t rn_worker_gc_t;
 

@@ -1,8 +1,8 @@
 // Which values a task has asked of others and when, by step: what Logging switches on and fetches.
 //
 // Functions may be called from any thread.
-#ifndef RUNNEL_DIST_RECV_LOG_H_
-#define RUNNEL_DIST_RECV_LOG_H_
+#ifndef RUNNEL_DIST_WORKER_RECV_LOG_H_
+#define RUNNEL_DIST_WORKER_RECV_LOG_H_
 
 #include "base/str.h"
 #include "base/sync.h"
@@ -38,4 +38,4 @@ void rn_recv_log_add(rn_recv_log_t* log, int64_t step, rn_str_t key, int64_t byt
 // Moves the rows of |step| to |out|, a LoggingResponse, if there are any.
 void rn_recv_log_take(rn_recv_log_t* log, int64_t step, rn_strbuf_t* out);
 
-#endif  // RUNNEL_DIST_RECV_LOG_H_
+#endif  // RUNNEL_DIST_WORKER_RECV_LOG_H_

@@ -1,13 +1,13 @@
 // The worker: see worker.h.
-#include "dist/worker.h"
+#include "dist/worker/worker.h"
 
 #include <stdio.h>
 
 #include "base/container.h"
 #include "base/log_limit.h"
 #include "base/map.h"
-#include "dist/worker_graph.h"
-#include "dist/worker_partial.h"
+#include "dist/worker/graph.h"
+#include "dist/worker/partial.h"
 
 // A graph under its handle.
 typedef struct registered_t {

@@ -1,11 +1,11 @@
 // The worker of this process: its devices, the sessions that masters have opened on it, the graphs
 // they have registered, the steps under way.
-#ifndef RUNNEL_DIST_WORKER_H_
-#define RUNNEL_DIST_WORKER_H_
+#ifndef RUNNEL_DIST_WORKER_WORKER_H_
+#define RUNNEL_DIST_WORKER_WORKER_H_
 
 #include "device/device.h"
 #include "dist/iface.h"
-#include "dist/steps.h"
+#include "dist/worker/steps.h"
 
 typedef struct rn_local_worker_t rn_local_worker_t;
 
@@ -50,4 +50,4 @@ typedef struct rn_worker_stats_t {
 } rn_worker_stats_t;
 rn_worker_stats_t rn_local_worker_stats(rn_local_worker_t* worker);
 
-#endif  // RUNNEL_DIST_WORKER_H_
+#endif  // RUNNEL_DIST_WORKER_WORKER_H_

@@ -3,7 +3,7 @@
 #ifndef RUNNEL_DIST_MASTER_TRACE_H_
 #define RUNNEL_DIST_MASTER_TRACE_H_
 
-#include "dist/master_session.h"
+#include "dist/master/session.h"
 
 typedef struct rn_master_trace_t rn_master_trace_t;
 

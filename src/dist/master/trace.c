@@ -1,7 +1,7 @@
-// Notes of a traced step: see master_trace.h.
-#include "dist/master_trace.h"
+// Notes of a traced step: see trace.h.
+#include "dist/master/trace.h"
 
-#include "dist/master_mend.h"
+#include "dist/master/mend.h"
 #include "proto/worker.pb.h"
 #include "wire/scan.h"
 

@@ -1,6 +1,6 @@
-// Steps cut up by task: see master_plan.h. The passes that make kernels of several ops are left to
+// Steps cut up by task: see plan.h. The passes that make kernels of several ops are left to
 // the workers, who run the kernels.
-#include "dist/master_plan.h"
+#include "dist/master/plan.h"
 
 #include "framework/internal_ops.h"
 #include "step/ir_export.h"

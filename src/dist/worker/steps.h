@@ -2,12 +2,12 @@
 //
 // A step is known from the moment somebody names it: its part may be told to run, or another task
 // may ask for one of its values, in either order. It is forgotten when it is cleaned up.
-#ifndef RUNNEL_DIST_STEPS_H_
-#define RUNNEL_DIST_STEPS_H_
+#ifndef RUNNEL_DIST_WORKER_STEPS_H_
+#define RUNNEL_DIST_WORKER_STEPS_H_
 
 #include "base/env.h"
 #include "dist/iface.h"
-#include "dist/recv_log.h"
+#include "dist/worker/recv_log.h"
 #include "framework/rendezvous.h"
 
 typedef struct rn_steps_t rn_steps_t;
@@ -55,4 +55,4 @@ size_t rn_steps_count(rn_steps_t* steps);
 // Where it is noted what was asked of other tasks. Lives as long as the steps do.
 rn_recv_log_t* rn_steps_log(rn_steps_t* steps);
 
-#endif  // RUNNEL_DIST_STEPS_H_
+#endif  // RUNNEL_DIST_WORKER_STEPS_H_

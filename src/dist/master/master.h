@@ -3,11 +3,11 @@
 // A session's graph is cut by task for each kind of step that is asked for, the parts are
 // registered with their workers once, and every step of that kind is one call to each of them. The
 // ends of feeds and fetches are on the master's own CPU.
-#ifndef RUNNEL_DIST_MASTER_H_
-#define RUNNEL_DIST_MASTER_H_
+#ifndef RUNNEL_DIST_MASTER_MASTER_H_
+#define RUNNEL_DIST_MASTER_MASTER_H_
 
 #include "dist/timers.h"
-#include "dist/worker.h"
+#include "dist/worker/worker.h"
 
 typedef struct rn_local_master_t rn_local_master_t;
 
@@ -37,4 +37,4 @@ void rn_local_master_destroy(rn_local_master_t* master);
 size_t rn_local_master_sessions(rn_local_master_t* master);
 rn_master_t* rn_local_master_face(rn_local_master_t* master);
 
-#endif  // RUNNEL_DIST_MASTER_H_
+#endif  // RUNNEL_DIST_MASTER_MASTER_H_

@@ -1,5 +1,5 @@
 // Steps of a worker: see steps.h. A value of another task is asked for when somebody here wants it.
-#include "dist/steps.h"
+#include "dist/worker/steps.h"
 
 #include "base/map.h"
 

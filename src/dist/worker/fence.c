@@ -1,5 +1,5 @@
-// A fenced worker: see worker_fence.h.
-#include "dist/worker_fence.h"
+// A fenced worker: see fence.h.
+#include "dist/worker/fence.h"
 
 // A task that has lost its connection asks again at once: it need not be waited for as long as a
 // client that may have to find the way again. Blocked kernels of a dead master end after this.

@@ -1,5 +1,5 @@
 // Spelling out what stock's masters put together: see stock_nodes.h.
-#include "dist/stock_nodes.h"
+#include "dist/worker/stock_nodes.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-// Tasks that have come back: see master_mend.h.
-#include "dist/master_mend.h"
+// Tasks that have come back: see mend.h.
+#include "dist/master/mend.h"
 
 #include "base/container.h"
 

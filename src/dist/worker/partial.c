@@ -1,5 +1,5 @@
-// Parts in pieces: see worker_partial.h.
-#include "dist/worker_partial.h"
+// Parts in pieces: see partial.h.
+#include "dist/worker/partial.h"
 
 // A part under way, or one that has ended and whose end was not asked for.
 typedef struct partial_t {

@@ -5,7 +5,7 @@
 #ifndef RUNNEL_DIST_MASTER_MEND_H_
 #define RUNNEL_DIST_MASTER_MEND_H_
 
-#include "dist/master_session.h"
+#include "dist/master/session.h"
 
 // A part of a step on task |task| has failed, or could not be registered. |status| is lent.
 void rn_master_suspect(rn_master_session_t* session, const rn_master_plan_t* plan, int task,

@@ -1,9 +1,9 @@
 // Steps of a master: the kind of step is cut and registered when it first comes, then each is one
-// call to every task that takes part. See master_session.h.
+// call to every task that takes part. See master/session.h.
 #include "base/container.h"
-#include "dist/master_mend.h"
-#include "dist/master_session.h"
-#include "dist/master_trace.h"
+#include "dist/master/mend.h"
+#include "dist/master/session.h"
+#include "dist/master/trace.h"
 #include "framework/rendezvous.h"
 #include "proto/config.pb.h"
 #include "wire/writer.h"

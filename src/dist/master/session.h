@@ -4,8 +4,8 @@
 
 #include "base/map.h"
 #include "dist/fence.h"
-#include "dist/master.h"
-#include "dist/master_plan.h"
+#include "dist/master/master.h"
+#include "dist/master/plan.h"
 #include "proto/config.pb.h"
 #include "session/session.h"
 
@@ -14,7 +14,7 @@ typedef struct rn_master_task_t {
   rn_worker_t* worker;     // Borrowed
   rn_get_status_t status;  // how it was found
   bool has_session;
-  bool is_suspect;      // it, or the way to it, has failed: see master_mend.h
+  bool is_suspect;      // it, or the way to it, has failed: see mend.h
   bool has_lost;        // and says that it does not know the session
   rn_status_t silence;  // Owned: why it did not say how it is, when it was last asked
 } rn_master_task_t;

@@ -1,8 +1,8 @@
-// Registered graphs: see worker_graph.h.
-#include "dist/worker_graph.h"
+// Registered graphs: see graph.h.
+#include "dist/worker/graph.h"
 
 #include "base/container.h"
-#include "dist/stock_nodes.h"
+#include "dist/worker/stock_nodes.h"
 #include "exec/executor.h"
 #include "framework/function.h"
 #include "graph/import.h"

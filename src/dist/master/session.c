@@ -1,5 +1,5 @@
-// Sessions of a master: how they are opened and closed. See master_session.h.
-#include "dist/master_session.h"
+// Sessions of a master: how they are opened and closed. See master/session.h.
+#include "dist/master/session.h"
 
 #include <stdio.h>
 

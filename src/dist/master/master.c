@@ -1,8 +1,8 @@
 // The master: finds the session that a call is about. See master.h.
-#include "dist/master.h"
+#include "dist/master/master.h"
 
 #include "base/container.h"
-#include "dist/master_session.h"
+#include "dist/master/session.h"
 #include "graph/import.h"
 #include "proto/graph.pb.h"
 #include "proto/node_def.pb.h"

@@ -1,5 +1,5 @@
-// Calls to several tasks at once: see master_session.h.
-#include "dist/master_session.h"
+// Calls to several tasks at once: see session.h.
+#include "dist/master/session.h"
 #include "framework/rendezvous.h"
 
 void rn_master_fan_open(rn_master_fan_t* fan, int pending,
