@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log_text.h"
+#include "base/log.h"
 #include "cli/cluster.h"
 #include "cli/http.h"
 #include "dist/token.h"

@@ -4,12 +4,13 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-// Blocks of this size and more are asked for in large pages, where the system has any: rows of a
-// table are in as many pages as there are rows, and every page of 4 KiB is a fault and a miss.
+// Blocks of at least this size ask the system for huge pages. With 4 KiB pages, each row of a large
+// table costs a page fault and a TLB miss.
 #define LARGE_PAGES_MIN ((size_t)4 << 20)
 #define LARGE_PAGE ((size_t)2 << 20)
 
-// What lies in whole pages only, so that nothing is made larger by it. A hint: it may be refused.
+// Advises only the whole pages inside the block, so the block does not grow. The kernel may ignore
+// it.
 static void* in_large_pages(void* start, size_t size) {
 #ifdef MADV_HUGEPAGE
   uintptr_t begin = ((uintptr_t)start + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1);

@@ -1,8 +1,8 @@
-// Allocators: who gives memory, said by whoever asks for it.
+// Allocators: the caller says where memory comes from.
 //
-// An allocator is a small value: one function and its self pointer. Memory is freed with the size
-// it was asked for. Every object that owns memory keeps the allocator that it was made with.
-// Allocators are thread-safe unless their maker says otherwise.
+// An allocator is a small value: one function and its self pointer. A block is freed with the size
+// it was allocated with. Every object that owns memory keeps its allocator. Allocators are
+// thread-safe unless documented otherwise.
 #ifndef RUNNEL_BASE_ALLOC_H_
 #define RUNNEL_BASE_ALLOC_H_
 
@@ -17,8 +17,8 @@
 #define RN_ALIGN 64
 
 // The one operation. ptr NULL: allocate |new_size|. new_size 0: free. Otherwise move to |new_size|,
-// keeping the common bytes. Returns NULL when memory cannot be had (the old block then stays) and
-// after a free. Blocks are 16-byte aligned.
+// keeping the common bytes. Returns NULL after a free, and when there is no memory (the old block
+// then stays). Blocks are 16-byte aligned.
 typedef void* (*rn_realloc_fn_t)(void* self, void* ptr, size_t old_size, size_t new_size);
 
 typedef struct rn_allocator_t {
@@ -29,9 +29,8 @@ typedef struct rn_allocator_t {
 // malloc and free.
 rn_allocator_t rn_allocator_system(void);
 
-// What the library's roots (C API constructors) use: the system allocator, unless a test put
-// another in its place. Replacing it is for tests that fail or count allocations: do it before
-// anything else runs and while no other thread does.
+// The allocator of the C API's constructors: the system allocator, unless a test replaced it to
+// fail or count allocations. Replace it before anything else runs, in the only thread.
 rn_allocator_t rn_allocator_default(void);
 void rn_allocator_set_default_for_testing(rn_allocator_t allocator);
 

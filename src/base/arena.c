@@ -62,7 +62,7 @@ static rn_status_t add_chunk(rn_arena_t* arena, size_t size, void** out) {
   char* piece = (char*)(chunk + 1);
   char* end = (char*)chunk + block;
   *out = piece;
-  // The chunk with more room left serves the next pieces.
+  // Later pieces come from the chunk with more room left.
   if (!arena->next || end - (piece + size) >= arena->end - arena->next) {
     arena->next = piece + size;
     arena->end = end;
@@ -78,7 +78,7 @@ static rn_status_t take(rn_arena_t* arena, size_t size, size_t align, void** out
   size_t used;
   if (!rn_add_ok(arena->used, size, &used) || (fits && !rn_add_ok(used, padding, &used)) ||
       used > arena->limit) {
-    return rn_resource_exhausted("More than %zu bytes asked of an arena", arena->limit);
+    return rn_resource_exhausted("An arena may not hold more than %zu bytes", arena->limit);
   }
   if (fits) {
     *out = arena->next + padding;

@@ -1,4 +1,4 @@
-// An arena: memory that is handed out piece by piece and given back all at once.
+// An arena: memory that is allocated in pieces and freed all at once.
 //
 // For things that live and die together: a decoded message, a graph's nodes, a plan under
 // construction. Not thread-safe.
@@ -31,8 +31,8 @@ RN_MUST_USE rn_status_t rn_arena_alloc_array(rn_arena_t* arena, size_t count, si
 #define RN_ARENA_ARRAY(arena, count, out) \
   rn_arena_alloc_array((arena), (count), sizeof **(out), (void**)(out))
 
-// Where the arena stands. Going back gives up everything handed out since, which nothing may point
-// to any more; marks made later are then void.
+// A position in the arena. Rewinding to it frees everything allocated since and invalidates later
+// marks.
 typedef struct rn_arena_mark_t {
   rn_arena_chunk_t* chunks;
   char* next;

@@ -1,9 +1,9 @@
 // The caching allocator.
 //
 // A block of |size| bytes is a base block with the bytes at an RN_ALIGN boundary in it; the byte
-// before them says how far they are from its start. Blocks of CACHED_MIN bytes and more are rounded
-// up to one of four sizes a power of two and, when freed, kept in a list of their size; the list
-// goes through their own bytes.
+// before them says how far they are from its start. Blocks of at least CACHED_MIN bytes are rounded
+// up to one of four sizes per power of two. Freed ones are kept in a list per size, linked through
+// their own bytes.
 #include "base/cache_alloc.h"
 
 #include <stdatomic.h>
@@ -12,15 +12,15 @@
 
 // The smallest block worth keeping: below it malloc's own caches are as quick.
 #define CACHED_MIN ((size_t)4096)
-// Every kept size is larger by this than a round number: a tensor's buffer has its record before
-// the bytes, and must not fall into the next class for it.
+// Added to every cached size: a tensor's buffer has its record before the bytes, which must not
+// push a round size into the next class.
 #define SLACK (2 * (size_t)RN_ALIGN)
 #define CLASSES 144  // 4 for each power of two from 2^12 to 2^48
 
 // While the allocator has an owner, this is part of |held|.
 #define OWNED (INT64_C(1) << 62)
 
-// Idle blocks are out of bounds for everybody else, so that AddressSanitizer sees late uses.
+// Idle blocks are poisoned, so that AddressSanitizer reports uses after free.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define HAS_ASAN 1
@@ -111,8 +111,8 @@ static bool evict_from(rn_cache_alloc_t* cache, uint32_t index) {
   return bytes != NULL;
 }
 
-// Makes room after |cached| went over the bound. The classes take turns, so that sizes which are no
-// longer asked for go in the end.
+// Frees idle blocks until |cached| is within the bound. The classes take turns, so that sizes no
+// longer used are freed eventually.
 static void evict(rn_cache_alloc_t* cache) {
   uint32_t misses = 0;
   while (atomic_load_explicit(&cache->cached, memory_order_relaxed) > cache->max_cached &&
@@ -149,14 +149,14 @@ static void cache_destroy(rn_cache_alloc_t* cache) {
   rn_free(cache->base, cache->block, sizeof *cache + RN_ALIGN);
 }
 
-// Counts |bytes| out; the last one turns off the light.
+// Subtracts |bytes| from those in use; the last block frees the allocator.
 static void drop(rn_cache_alloc_t* cache, int64_t bytes) {
   if (atomic_fetch_sub_explicit(&cache->held, bytes, memory_order_acq_rel) == bytes) {
     cache_destroy(cache);
   }
 }
 
-// |size| bytes from the base; what lies idle may be what it is short of.
+// |size| bytes from the base; if it has none, trims the idle blocks and tries again.
 static void* base_take_or_trim(rn_cache_alloc_t* cache, size_t size) {
   void* bytes = base_take(cache, size);
   if (bytes || atomic_load_explicit(&cache->cached, memory_order_relaxed) == 0) return bytes;

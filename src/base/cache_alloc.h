@@ -1,7 +1,7 @@
 // A caching allocator: keeps freed blocks by size and hands them out again.
 //
-// For tensor memory. The kernel zeroes every page it maps, which costs more than most kernels that
-// fill it; so big blocks are kept and reused, up to a bound, and given back by trimming.
+// For tensor memory. The operating system zeroes every page it maps, which costs more than most
+// kernels that fill it. So large blocks are cached, up to a bound; trimming frees them.
 // Thread-safe; small blocks go straight to the base allocator's own caches.
 #ifndef RUNNEL_BASE_CACHE_ALLOC_H_
 #define RUNNEL_BASE_CACHE_ALLOC_H_

@@ -1,4 +1,4 @@
-// From a member to the record it is embedded in.
+// From a member to the struct that contains it.
 #ifndef RUNNEL_BASE_CONTAINER_H_
 #define RUNNEL_BASE_CONTAINER_H_
 

@@ -1,8 +1,8 @@
 // CRC-32C. See crc32c.h.
 //
 // A checksum is a polynomial over GF(2) modulo P, its bits in reverse: bit 31 is the coefficient of
-// x^0. Appending n zero bits multiplies by x^n, which is how the sums of neighbouring stretches are
-// put together.
+// x^0. Appending n zero bits multiplies by x^n, which is how the sums of adjacent stretches are
+// combined.
 #include "base/crc32c.h"
 
 #include <stdbool.h>
@@ -44,8 +44,8 @@ TARGET static inline uint64_t shifted(uint64_t state, uint32_t power) {
   return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
 
-// Three neighbouring stretches of |length| bytes at once: the instruction takes one word a cycle
-// but answers three cycles later. |one| and |two| move a sum over one and two stretches.
+// Three adjacent stretches of |length| bytes at once: the instruction accepts one word per cycle
+// but has a latency of three. |one| and |two| move a sum over one and two stretches.
 TARGET static inline uint64_t three(uint64_t state, const uint8_t* data, size_t length,
                                     uint32_t one, uint32_t two) {
   uint64_t a = state, b = 0, c = 0;
@@ -81,7 +81,7 @@ WIDE static inline __m512i powers(uint32_t low, uint32_t high) {
   return _mm512_set_epi64(high, low, high, low, high, low, high, low);
 }
 
-// What has the sum of |sum|, moved on by |by|, and of |next| together; 16 bytes a lane.
+// The combined checksum of |sum|, shifted by |by|, and of |next|; 16 bytes per lane.
 WIDE static inline __m512i folded(__m512i sum, __m512i by, __m512i next) {
   __m512i low = _mm512_clmulepi64_epi128(sum, by, 0x00);
   __m512i high = _mm512_clmulepi64_epi128(sum, by, 0x11);

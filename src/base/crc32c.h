@@ -1,19 +1,19 @@
 // CRC-32C (Castagnoli): the checksum of records, tables and checkpoints.
 //
-// Uses the processor's instruction, three streams at a time, where there is one, and for longer
-// stretches carry-less products of 64 bytes, where there are such.
+// Uses the CPU's CRC instruction on three streams at a time and, for longer data, carry-less
+// multiplication of 64 bytes, where the CPU has them.
 #ifndef RUNNEL_BASE_CRC32C_H_
 #define RUNNEL_BASE_CRC32C_H_
 
 #include <stddef.h>
 #include <stdint.h>
 
-// The checksum of what |crc| is the checksum of, followed by |data|. Starts at 0:
-// rn_crc32c(rn_crc32c(0, a), b) is that of a and b together.
+// Extends the checksum |crc| by |data|. Starts at 0: rn_crc32c(rn_crc32c(0, a), b) is the checksum
+// of a followed by b.
 uint32_t rn_crc32c(uint32_t crc, const void* data, size_t size);
 
-// The checksum of a and b together, from those of each, where b has |size| bytes: so that several
-// threads can share the work.
+// The checksum of a followed by b, from those of each; b has |size| bytes. Lets several threads
+// share the work.
 uint32_t rn_crc32c_combine(uint32_t a, uint32_t b, uint64_t size);
 
 // Files hold checksums masked, because the checksum of bytes that contain their own checksum is

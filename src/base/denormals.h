@@ -1,8 +1,8 @@
-// Numbers too small to be held in full count as zero while kernels run, as in stock: what dies out
-// (moments, activations) would otherwise slow every loop over it down a hundredfold.
+// Flushes denormal numbers to zero while kernels run, as stock does: values that decay (moments,
+// activations) would otherwise slow every loop over them a hundredfold.
 //
-// Threads of the pool work that way all their life; other threads for as long as they run kernels.
-// Conversions of half precision in software are the same either way.
+// Pool threads always flush; other threads do so while they run kernels. Software conversions of
+// half precision are the same either way.
 #ifndef RUNNEL_BASE_DENORMALS_H_
 #define RUNNEL_BASE_DENORMALS_H_
 
@@ -12,7 +12,7 @@
 #include <xmmintrin.h>
 #endif
 
-// Returns what rn_denormals_restore takes to have it as before.
+// Returns the previous mode, for rn_denormals_restore.
 static inline uint64_t rn_denormals_flush(void) {
 #if defined(__SSE2__)
   enum { FLUSH_RESULTS_AND_INPUTS = 0x8040 };

@@ -1,10 +1,9 @@
-// A worker's own queue of jobs: the deque of Chase and Lev, of fixed size. The pool's; nobody else
-// includes it.
+// A worker's own queue of jobs: the deque of Chase and Lev, of fixed size. For pool.c only.
 //
 // The owner puts and takes at the bottom, newest first; thieves take at the top, oldest first.
-// Zeroed memory is an empty deque. Sequentially consistent accesses stand where the papers put
-// fences: the owner's take of the last job is ordered against a thief's, and a push against the
-// search for sleepers that follows it.
+// Zeroed memory is an empty deque. Sequentially consistent accesses take the place of the paper's
+// fences: they order the owner's take of the last job against a thief's, and a push against the
+// search for sleepers after it.
 #ifndef RUNNEL_BASE_DEQUE_H_
 #define RUNNEL_BASE_DEQUE_H_
 
@@ -41,7 +40,7 @@ static inline rn_job_t* rn_deque_pop(rn_deque_t* deque) {
   if (top <= bottom) {
     job = atomic_load_explicit(&deque->jobs[bottom % RN_DEQUE_SIZE], memory_order_relaxed);
     if (top < bottom) return job;
-    // The last one: a thief may be at it, and the top decides.
+    // The last job: a thief may want it too, and the exchange of |top| decides.
     if (!atomic_compare_exchange_strong(&deque->top, &top, top + 1)) job = NULL;
   }
   atomic_store(&deque->bottom, bottom + 1);
@@ -52,7 +51,7 @@ static inline rn_job_t* rn_deque_pop(rn_deque_t* deque) {
 static inline rn_job_t* rn_deque_steal(rn_deque_t* deque) {
   int64_t top = atomic_load(&deque->top);
   if (top >= atomic_load(&deque->bottom)) return NULL;
-  // The slot cannot be written anew before the top has moved on, in which case the exchange fails.
+  // The slot is not overwritten before |top| moves on, in which case the exchange fails.
   rn_job_t* job = atomic_load_explicit(&deque->jobs[top % RN_DEQUE_SIZE], memory_order_relaxed);
   return atomic_compare_exchange_strong(&deque->top, &top, top + 1) ? job : NULL;
 }

@@ -1,4 +1,4 @@
-// The process's own surroundings.
+// The environment of the operating system.
 #include "base/env.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/fs.h"
-#include "base/log_text.h"
+#include "base/log.h"
 #include "base/net.h"
 
 // Whatever the default allocator is at the time of the call.
@@ -40,7 +40,7 @@ static uint64_t system_random(void* self) {
   do {
     got = getrandom(&bits, sizeof bits, 0);
   } while (got < 0 && errno == EINTR);
-  // A kernel that refuses leaves the clock and the address space's own randomness.
+  // If the kernel gives none, the clock and the randomized address space must do.
   if (got != (ssize_t)sizeof bits) {
     bits = (uint64_t)clock_ns(CLOCK_MONOTONIC) * 0x9e3779b97f4a7c15u ^ (uint64_t)(uintptr_t)&bits;
   }

@@ -1,5 +1,5 @@
-// The environment: clock, files, network, randomness, log and threads behind one table, so that
-// tests can own them.
+// The environment: clock, files, network, randomness, log and threads behind one vtable, so that
+// tests can replace them.
 #ifndef RUNNEL_BASE_ENV_H_
 #define RUNNEL_BASE_ENV_H_
 
@@ -19,7 +19,7 @@ typedef struct rn_env_t {
 
   int64_t (*now_ns)(void* self);   // monotonic
   int64_t (*wall_us)(void* self);  // since 1970
-  uint64_t (*random)(void* self);  // unpredictable bits, for seeds that nobody gave
+  uint64_t (*random)(void* self);  // unpredictable bits, for seeds that the user did not set
   void (*log)(void* self, rn_log_level_t level, const char* message);
 
   const rn_fs_t* fs;
@@ -28,7 +28,7 @@ typedef struct rn_env_t {
   void* net_self;  // for the functions of |net|
 } rn_env_t;
 
-// The process's surroundings: real clock and files, no pool, silent log.
+// The operating system's environment: real clock and files, no pool, silent log.
 const rn_env_t* rn_env_system(void);
 
 void rn_log(const rn_env_t* env, rn_log_level_t level, const char* format, ...) RN_PRINTF(3, 4);

@@ -1,4 +1,4 @@
-// What is made of the table of files: whole files, trees, patterns. See fs.h.
+// Whole files, directory trees and patterns, built on the vtable of files. See fs.h.
 #include "base/fs.h"
 
 #include <fnmatch.h>
@@ -53,7 +53,7 @@ rn_status_t rn_fs_find(const rn_env_t* env, const char* path, bool* out_exists) 
   rn_status_t status = env->fs->stat(env->fs_self, path, &found);
   rn_code_t code = rn_status_code(status);
   *out_exists = rn_ok(status);
-  // Nor is there anything below what is no directory.
+  // A path below something that is not a directory does not exist either.
   if (code != RN_CODE_NOT_FOUND && code != RN_CODE_FAILED_PRECONDITION) return status;
   rn_status_free(status);
   return RN_OK;
@@ -77,7 +77,7 @@ rn_status_t rn_fs_open(const rn_env_t* env, const char* path, rn_open_mode_t mod
   return env->fs->open(env->fs_self, path, mode, env->allocator, out_file);
 }
 
-// By pieces, not by the size in the directory: /proc says 0 and pipes say nothing.
+// Reads in pieces, because the size that stat reports is 0 for /proc and unknown for pipes.
 static rn_status_t read_pieces(rn_file_t* file, const char* path, size_t limit, rn_strbuf_t* out) {
   char piece[16384];
   size_t total = 0, got;
@@ -120,7 +120,7 @@ rn_status_t rn_fs_temporary(const rn_env_t* env, const char* path, rn_strbuf_t* 
     RN_RETURN_IF_ERROR(rn_strbuf_status(out));
     if (!rn_fs_exists(env, out->data + start)) return RN_OK;
   }
-  return rn_already_exists("%s; and so do many names like it", out->data + start);
+  return rn_already_exists("%s; all temporary names that were tried are taken", out->data + start);
 }
 
 static rn_status_t sync_directory_of(const rn_env_t* env, const char* path) {
@@ -146,7 +146,7 @@ rn_status_t rn_fs_replace(const rn_env_t* env, const char* path, rn_str_t data) 
   return status;
 }
 
-// Syncs the directory that |path|, which may be changed for the time, is entered in.
+// Syncs the directory that contains |path|, which is modified meanwhile.
 static rn_status_t sync_parent(const rn_env_t* env, char* path) {
   char* slash = strrchr(path, '/');
   if (!slash) return env->fs->sync_directory(env->fs_self, ".");
@@ -193,7 +193,7 @@ typedef struct removal_t {
 
 static void remove_within(removal_t* removal, const char* path);
 
-// A link to a directory is removed itself: what is behind it stays.
+// A symbolic link to a directory is removed itself; its target stays.
 static void remove_one(removal_t* removal, const char* path) {
   const rn_fs_t* fs = removal->env->fs;
   rn_status_t status = fs->remove(removal->env->fs_self, path);
@@ -261,7 +261,7 @@ static rn_status_t match_part(const rn_env_t* env, rn_str_t base, rn_str_t part,
   rn_names_t names;
   rn_names_init(&names, env->allocator);
   rn_status_t status = env->fs->list(env->fs_self, base.size ? path.data : ".", &names);
-  // Nothing matches in what is no directory, or cannot be read by us.
+  // Nothing matches below a file, or in a directory that we may not read.
   if (!rn_ok(status) && rn_status_code(status) != RN_CODE_RESOURCE_EXHAUSTED) {
     rn_status_free(status);
     status = RN_OK;
@@ -275,7 +275,7 @@ static rn_status_t match_part(const rn_env_t* env, rn_str_t base, rn_str_t part,
   return status;
 }
 
-// One part of the pattern after the other: all that matched so far, with what matches next.
+// Extends all paths that matched so far by one part of the pattern at a time.
 static rn_status_t match_parts(const rn_env_t* env, rn_str_t rest, rn_names_t* at,
                                rn_names_t* next) {
   while (rest.size) {

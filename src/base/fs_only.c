@@ -54,7 +54,7 @@ static rn_status_t resolve_system(const char* path, rn_strbuf_t* out) {
     const char* name = end ? part : path[0] == '/' ? "/" : ".";
     found = realpath(name, real) != NULL;
     error = errno;
-    // What is there and cannot be followed is a link to nowhere, or a circle of links.
+    // A link that cannot be resolved is dangling, or part of a cycle.
     bad = !found && (error != ENOENT || lstat(name, &look) == 0 || end == 0);
     if (found || bad) break;
     while (end > 0 && part[end - 1] == '/') --end;
@@ -144,7 +144,8 @@ static rn_status_t only_list(void* self, const char* path, rn_names_t* names) {
 static rn_status_t only_is_in_use(void* self, const char* path, bool* out) {
   rn_fs_only_t* only = self;
   RN_RETURN_IF_ERROR(check(only, path, true));
-  if (!only->fs->is_in_use) return rn_unimplemented("%s; nobody can tell who uses it", path);
+  if (!only->fs->is_in_use)
+    return rn_unimplemented("%s; it is unknown whether the file is in use", path);
   return only->fs->is_in_use(only->fs_self, path, out);
 }
 
@@ -177,7 +178,7 @@ static rn_status_t no_connect(void* self, const char* address, int64_t deadline_
   return refuse(address);
 }
 
-// What stays within the process is no network.
+// A pair of sockets within the process is not the network.
 static rn_status_t only_pair(void* self, rn_allocator_t allocator, rn_socket_t** a,
                              rn_socket_t** b) {
   rn_fs_only_t* only = self;
@@ -215,8 +216,8 @@ static rn_status_t allow_word(rn_fs_only_t* only, rn_str_t word) {
     only->allows_all = true;
   else if (word.size)
     return rn_invalid_argument(
-        "'%.*s' is nothing that a session can be allowed; write read:FOLDER, write:FOLDER, network "
-        "or all, with ';' between",
+        "'%.*s' is not a permission; write read:FOLDER, write:FOLDER, network "
+        "or all, separated by ';'",
         RN_STR_ARGS(word));
   return RN_OK;
 }

@@ -1,8 +1,8 @@
-// A file system that shows some folders only: what code from outside gets to see.
+// A file system restricted to some folders, for graphs from untrusted sources.
 //
 // A path is allowed if, with all links on the way followed, it lies in an allowed folder. The
-// folders are taken as they are when the view is made; somebody who may replace folders by links
-// while a path is being opened is not kept out.
+// folders are resolved when the view is made. It does not protect against someone who replaces
+// folders by links while a path is being opened.
 #ifndef RUNNEL_BASE_FS_ONLY_H_
 #define RUNNEL_BASE_FS_ONLY_H_
 
@@ -17,8 +17,8 @@ RN_MUST_USE rn_status_t rn_fs_only_create(const rn_env_t* env, rn_str_t folder, 
                                           rn_allocator_t allocator, rn_fs_only_t** out);
 void rn_fs_only_destroy(rn_fs_only_t* only);  // NULL is fine
 bool rn_fs_only_has_network(const rn_fs_only_t* only);
-// Puts the view in the place of |env|'s files and, unless it was allowed, of its network, which
-// then refuses.
+// Replaces |env|'s files by the view and, unless the network was allowed, its network by one that
+// refuses every call.
 void rn_fs_only_apply(rn_fs_only_t* only, rn_env_t* env);
 
 #endif  // RUNNEL_BASE_FS_ONLY_H_

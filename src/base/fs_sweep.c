@@ -1,9 +1,9 @@
-// What killed writers leave behind: see rn_fs_sweep_temporaries in fs.h.
+// Removes the temporary files of dead writers: see rn_fs_sweep_temporaries in fs.h.
 #include "base/fs.h"
 
-// TensorFlow's own processes name files alike and lock none: those for other paths get an hour.
+// TensorFlow's own processes use the same names without locks, so files of other paths get an hour.
 #define OLD_SECONDS 3600
-// A file is in use from a moment after it was made; clocks of file servers differ a little.
+// A new file is locked shortly after it was created, and clocks of file servers differ a little.
 #define NEW_SECONDS 2
 
 // Whether |name| ends as rn_fs_temporary ends names; |*out_of| is what it is temporary for.
@@ -59,7 +59,7 @@ void rn_fs_sweep_temporaries(const rn_env_t* env, const char* path) {
     if (!rn_ok(status) || !is_abandoned(env, file.data, is_own)) continue;
     rn_status_t removed = env->fs->remove(env->fs_self, file.data);
     if (rn_ok(removed))
-      rn_log(env, RN_LOG_INFO, "%s, which a process left behind, is removed", file.data);
+      rn_log(env, RN_LOG_INFO, "removed %s, which a dead process left behind", file.data);
     rn_status_free(removed);
   }
   rn_status_free(status);

@@ -20,8 +20,8 @@ typedef struct system_file_t {
   char* path;        // Owned
 } system_file_t;
 
-// The disk starts on what was appended after so many bytes: otherwise it idles until a sync, and a
-// large file takes the time of copying and of the disk one after the other.
+// The kernel is told to start writing after this many appended bytes. Otherwise the disk idles
+// until the sync, and a large file takes the time of copying plus that of the disk.
 #define WRITE_BEHIND ((size_t)8 << 20)
 
 static rn_status_t outcome(const char* path, int result) {
@@ -61,7 +61,7 @@ static rn_status_t file_append(rn_file_t* base, rn_str_t data) {
     size_t size = data.size < WRITE_BEHIND ? data.size : WRITE_BEHIND;
     ssize_t put = write(file->fd, data.data, size);
     if (put < 0 && errno != EINTR) return rn_status_of_errno(file->path, errno);
-    // A device that takes nothing and gives no reason would be asked for ever.
+    // A device that writes nothing without an error would make this loop endless.
     if (put == 0) return rn_status_of_errno(file->path, EIO);
     if (put < 0) continue;
     data = rn_str_n(data.data + put, data.size - (size_t)put);
@@ -130,8 +130,8 @@ static rn_status_t system_open(void* self, const char* path, rn_open_mode_t mode
   rn_status_t status = rn_str_dup(allocator, rn_str(path), &file->path);
   if (rn_ok(status)) file->fd = open(path, flags[mode] | O_CLOEXEC, 0666);
   if (rn_ok(status) && file->fd < 0) status = rn_status_of_errno(path, errno);
-  // The system takes the lock back when the process ends, however that comes. Where there are no
-  // locks, is_in_use cannot tell.
+  // The system releases the lock when the process ends in any way. Without locks, is_in_use is
+  // unknown.
   if (rn_ok(status) && mode == RN_OPEN_TEMPORARY) flock(file->fd, LOCK_SH | LOCK_NB);
   if (!rn_ok(status)) {
     rn_status_free(file_close(&file->file));
@@ -199,7 +199,7 @@ static rn_status_t system_list(void* self, const char* path, rn_names_t* names) 
 
 static rn_status_t system_is_in_use(void* self, const char* path, bool* out) {
   (void)self;
-  // For writing: locks of file servers ask for it.
+  // For writing: locks on file servers require it.
   int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return rn_status_of_errno(path, errno);
   int error = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;

@@ -57,7 +57,7 @@ rn_status_t rn_map_reserve(rn_map_t* map, size_t count) {
 }
 
 rn_status_t rn_map_put(rn_map_t* map, rn_str_t key, void* value) {
-  if (!value) return rn_internal("A map holds no NULL: '%.*s'", RN_STR_ARGS(key));
+  if (!value) return rn_internal("A map cannot hold NULL: '%.*s'", RN_STR_ARGS(key));
   uint64_t hash = rn_str_hash(key);
   rn_map_entry_t* entry = map->capacity ? find(map, key, hash) : NULL;
   if (entry && entry->value) {

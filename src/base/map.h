@@ -1,5 +1,4 @@
-// A hash map from strings (or 64-bit keys) to pointers. Open addressing, no deletion markers to
-// speak of: what the library needs, not more.
+// A hash map from strings to pointers, with open addressing.
 //
 // Keys are borrowed: they must live as long as the entry. Not thread-safe.
 #ifndef RUNNEL_BASE_MAP_H_

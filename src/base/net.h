@@ -1,4 +1,4 @@
-// Streams of bytes between processes, behind a table of the environment.
+// Streams of bytes between processes, behind a vtable of the environment.
 //
 // Every call that waits has a deadline of the environment's clock: RN_FOREVER, or RN_AT_ONCE, which
 // does what can be done without waiting. One thread may read a stream while another writes it and a
@@ -17,10 +17,10 @@ typedef struct rn_socket_t {
 } rn_socket_t;
 
 typedef struct rn_socket_vtable_t {
-  // Of a listener. DEADLINE_EXCEEDED if nobody came.
+  // For a listener. DEADLINE_EXCEEDED if no client connected.
   rn_status_t (*accept)(rn_socket_t* socket, int64_t deadline_ns, rn_socket_t** out_stream);
-  // Waits until something can be moved, then moves what can be: 1 to |size| bytes, or, of a read, 0
-  // at the end of the stream. DEADLINE_EXCEEDED if nothing could.
+  // Waits until the stream is ready, then transfers 1 to |size| bytes; a read returns 0 at the end
+  // of the stream. DEADLINE_EXCEEDED if it did not become ready.
   rn_status_t (*read)(rn_socket_t* socket, void* out, size_t size, int64_t deadline_ns,
                       size_t* out_size);
   rn_status_t (*write)(rn_socket_t* socket, const void* data, size_t size, int64_t deadline_ns,
@@ -28,13 +28,14 @@ typedef struct rn_socket_vtable_t {
   // The same for |count| (> 0) pieces, one after the other.
   rn_status_t (*write_pieces)(rn_socket_t* socket, const rn_str_t* pieces, size_t count,
                               int64_t deadline_ns, size_t* out_size);
-  // Ends both directions and wakes who waits on them, who see the end or CANCELLED.
+  // Ends both directions and wakes the threads that wait on them; they see the end of the stream or
+  // CANCELLED.
   void (*shutdown)(rn_socket_t* socket);
   // Adds "host:port" of this end.
   rn_status_t (*address)(rn_socket_t* socket, rn_strbuf_t* out);
   void (*close)(rn_socket_t* socket);  // and frees
-  // Of a stream over another one; NULL otherwise. The one below, which is what poll takes, and
-  // whether a read would give something that has left it already.
+  // For a stream layered over another; NULL otherwise. |below| is the lower stream, which poll
+  // takes; |has_more| is whether a read would return bytes that have already left it.
   rn_socket_t* (*below)(rn_socket_t* socket);
   bool (*has_more)(rn_socket_t* socket);
 } rn_socket_vtable_t;
@@ -55,7 +56,7 @@ struct rn_net_t {
   // Two ends of one stream: to wake a thread in poll, or to talk to a child.
   rn_status_t (*pair)(void* self, rn_allocator_t allocator, rn_socket_t** out_a,
                       rn_socket_t** out_b);
-  // Waits until some can do what they want, or the deadline: then none can, and that is fine.
+  // Waits until some sockets are ready or the deadline has passed, which is no error.
   rn_status_t (*poll)(void* self, rn_poll_t* items, size_t count, int64_t deadline_ns);
 };
 

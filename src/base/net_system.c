@@ -1,5 +1,5 @@
-// TCP and Unix sockets of the operating system. All descriptors are non-blocking; who may wait
-// waits in poll.
+// TCP and Unix sockets of the operating system. All descriptors are non-blocking; calls that may
+// wait do so in poll.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // accept4
 #endif
@@ -69,7 +69,7 @@ static bool is_blocked(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-// Back when |fd| is ready for |events|, or has failed, which the next call tells.
+// Returns when |fd| is ready for |events|, or has failed, which the next call reports.
 static rn_status_t wait_for(system_socket_t* socket, short events, int64_t deadline_ns) {
   for (;;) {
     struct pollfd item = {.fd = socket->fd, .events = events};
@@ -196,7 +196,7 @@ static rn_status_t wrap(int fd, const char* name, rn_allocator_t allocator, syst
   made->allocator = allocator;
   made->fd = fd;
   snprintf(made->name, sizeof made->name, "%s", name);
-  // Requests are small and somebody waits for each.
+  // Requests are small and a caller waits for each, so they must not be delayed.
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
   *out = made;
   return RN_OK;
@@ -214,7 +214,7 @@ static rn_status_t system_accept(rn_socket_t* base, int64_t deadline_ns, rn_sock
       return RN_OK;
     }
     if (listener->is_shut) return rn_cancelled("%s; the socket was shut down", listener->name);
-    // A client that has given up meanwhile is none of our business.
+    // A client that has given up meanwhile is no error.
     if (!is_blocked(errno) && errno != ECONNABORTED) return error_of(listener, errno);
     RN_RETURN_IF_ERROR(wait_for(listener, POLLIN, deadline_ns));
   }
@@ -241,7 +241,8 @@ static rn_status_t resolve(const char* address, bool is_listener, places_t* out)
     return RN_OK;
   }
   const char* colon = strrchr(address, ':');
-  if (!colon || !colon[1]) return rn_invalid_argument("'%s' is no address: host:port", address);
+  if (!colon || !colon[1])
+    return rn_invalid_argument("'%s' is not an address; expected host:port", address);
   const char *start = address, *end = colon;
   if (*start == '[' && end[-1] == ']') ++start, --end;
   char host[NI_MAXHOST];
@@ -376,7 +377,7 @@ const rn_net_t rn_net_system = {
 rn_status_t rn_net_read_all(rn_socket_t* socket, void* out, size_t size, int64_t deadline_ns) {
   for (size_t got; size; out = (char*)out + got, size -= got) {
     RN_RETURN_IF_ERROR(socket->vtable->read(socket, out, size, deadline_ns, &got));
-    if (got == 0) return rn_unavailable("The stream has ended %zu bytes too soon", size);
+    if (got == 0) return rn_unavailable("The stream ended %zu bytes early", size);
   }
   return RN_OK;
 }

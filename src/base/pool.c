@@ -1,14 +1,15 @@
 // The work-stealing pool.
 //
 // Work is in three places. Loops (rn_pool_for) are slots in the pool with a counter of pieces: a
-// worker joins an open slot and claims pieces until none is left, so nothing is queued and nobody
-// waits for a helper that did not come. Jobs that a worker submits go to its own deque. Jobs from
-// outside, and those that find the deque full, go to one shared list.
+// worker joins an open slot and claims pieces until none is left, so nothing is queued, and the
+// caller never waits for a helper that did not come. Jobs that a worker submits go to its own
+// deque. Jobs from outside, and those that find the deque full, go to one shared list.
 //
-// Nobody sleeps over work: who publishes work then looks for sleepers; who goes to sleep first
-// counts itself as a sleeper and then looks for work once more. All of these are sequentially
-// consistent, so at least one of the two sees the other. The same holds between a publisher that
-// wakes nobody because someone is looking, and the last one to stop looking.
+// No worker sleeps while there is work: a publisher looks for sleepers after it has published; a
+// worker that goes to sleep first counts itself as a sleeper and then looks for work once more. All
+// of these are sequentially consistent, so at least one of the two sees the other. The same holds
+// between a publisher that wakes no worker because one is looking, and the last worker to stop
+// looking.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // sched_getaffinity, pthread_setname_np
 #endif
@@ -27,11 +28,11 @@
 #include "base/sync.h"
 
 #define LOOP_SLOTS 64  // loops under way at once: the bits of |open_loops|
-#define LOOK_NS 10000  // how long one looks around before it sleeps: half a wake-up
-// How long one looks where work has been coming in shorter gaps than this, with the processor
-// offered to others meanwhile: waking a worker for every loop of a step would cost more.
+#define LOOK_NS 10000  // how long a worker looks for work before it sleeps: half a wake-up
+// How long a worker looks if work has been arriving in shorter gaps than this, yielding the CPU
+// meanwhile: waking a worker for every loop of a step would cost more.
 #define LONG_LOOK_NS 200000
-// A yield that took longer than this was taken: others want the processor.
+// If a yield took longer than this, other threads want the CPU.
 #define YIELD_NS 5000
 // Gaps are remembered as a number up to MOST_LUCK: a short one adds two, a long one takes one away;
 // from ENOUGH_LUCK on, a worker looks for long.
@@ -40,7 +41,7 @@
 #define MAX_THREADS 1024  // more are not started
 
 // A loop's state is one word: the flags, and below them the number of workers inside.
-#define LOOP_TAKEN (1u << 31)    // the slot is someone's
+#define LOOP_TAKEN (1u << 31)    // the slot is in use
 #define LOOP_OPEN (1u << 30)     // workers may join
 #define LOOP_WAITING (1u << 29)  // the caller sleeps until the last worker has left
 #define LOOP_INSIDE (LOOP_WAITING - 1)
@@ -89,7 +90,7 @@ struct rn_pool_t {
   rn_pool_worker_t workers[];  // threads - 1
 };
 
-// The worker that the calling thread is, of whichever pool.
+// The calling thread's worker, of whichever pool; NULL if it is none.
 static _Thread_local rn_pool_worker_t* current_worker __attribute__((tls_model("initial-exec")));
 
 static rn_pool_worker_t* worker_here(const rn_pool_t* pool) {
@@ -111,8 +112,8 @@ static int64_t now_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-// One turn of a wait that should be short; start with zeros. False once |patience| nanoseconds have
-// passed, or others want the processor.
+// One turn of a short wait; start with zeros. False once |patience| nanoseconds have passed, or
+// other threads want the CPU.
 typedef struct spin_t {
   uint32_t turns;
   int64_t start;
@@ -179,7 +180,8 @@ static rn_job_t* steal(rn_pool_t* pool, rn_pool_worker_t* self) {
 static rn_job_t* find_job(rn_pool_t* pool, rn_pool_worker_t* self) {
   rn_job_t* job = NULL;
   if (self) {
-    // Now and then the shared list comes first: a worker that feeds itself must not starve it.
+    // Every so often the shared list comes first, so that a worker with jobs of its own does not
+    // starve it.
     if (++self->tick % 64 == 0) job = shared_pop(pool);
     if (!job) job = rn_deque_pop(&self->deque);
   }
@@ -197,8 +199,8 @@ static bool has_jobs(rn_pool_t* pool) {
 }
 
 // The next piece for a thread: even ones are for the caller, odd ones for workers, as long as there
-// are any. So of loops over the same memory, one after the other, each thread has much the same
-// part, and finds it in its cache. -1: all are taken.
+// are any. So in consecutive loops over the same memory, each thread gets much the same part, which
+// is in its cache. -1: all are taken.
 static int64_t claim_piece(rn_pool_loop_t* loop, int side) {
   for (int turn = 0; turn < 2; ++turn, side = 1 - side) {
     int64_t i = atomic_fetch_add_explicit(&loop->next[side], 1, memory_order_relaxed);
@@ -211,8 +213,8 @@ static int64_t claim_piece(rn_pool_loop_t* loop, int side) {
 static void loop_work(rn_pool_t* pool, rn_pool_loop_t* loop, bool is_caller) {
   int64_t piece;
   while ((piece = claim_piece(loop, is_caller ? 0 : 1)) >= 0) {
-    // Who claims the last piece takes the loop off the board. It is inside until it has run it, so
-    // the bit is still this loop's.
+    // The thread that claims the last piece clears the loop's bit. It is inside until it has run
+    // the piece, so the bit still belongs to this loop.
     if (atomic_fetch_add_explicit(&loop->claimed, 1, memory_order_relaxed) == loop->pieces - 1) {
       atomic_fetch_and(&pool->open_loops, ~(UINT64_C(1) << (loop - pool->loops)));
     }
@@ -238,7 +240,7 @@ static bool help_loop(rn_pool_t* pool) {
     loop_work(pool, loop, false);
     // Release: what the pieces wrote is seen by the caller that finds us gone.
     state = atomic_fetch_sub_explicit(&loop->state, 1, memory_order_release) - 1;
-    // The slot may already be another loop's; waking its caller for nothing does no harm.
+    // The slot may already belong to another loop; waking its caller needlessly does no harm.
     if ((state & LOOP_WAITING) && (state & LOOP_INSIDE) == 0) futex_wake(&loop->state, INT_MAX);
     return true;
   }
@@ -249,7 +251,7 @@ static bool run_something(rn_pool_t* pool, rn_pool_worker_t* self) {
   if (help_loop(pool)) return true;
   rn_job_t* job = find_job(pool, self);
   if (!job) return false;
-  job->run(job);  // may end the job's memory
+  job->run(job);  // may free the job
   return true;
 }
 
@@ -282,7 +284,7 @@ static void start_workers(rn_pool_t* pool, uint32_t count) {
   rn_mutex_unlock(&pool->start_mutex);
 }
 
-// After work was published: sees to it that |wanted| workers look for it.
+// After work was published: makes sure that |wanted| workers look for it.
 static void call_workers(rn_pool_t* pool, uint32_t wanted) {
   uint32_t lookers = atomic_load(&pool->lookers);
   if (wanted <= lookers) return;
@@ -297,7 +299,7 @@ static void call_workers(rn_pool_t* pool, uint32_t wanted) {
   }
 }
 
-// Looks around for a while. True: there is a loop to join, or |*out_job| was found.
+// Looks for work for a while. True if there is a loop to join, or |*out_job| was found.
 static bool look_around(rn_pool_t* pool, rn_pool_worker_t* self, rn_job_t** out_job) {
   int64_t patience = self->luck >= ENOUGH_LUCK ? LONG_LOOK_NS : LOOK_NS;
   spin_t spin = {0};
@@ -312,7 +314,7 @@ static bool look_around(rn_pool_t* pool, rn_pool_worker_t* self, rn_job_t** out_
   return false;
 }
 
-// Takes a looker to sleep and back.
+// Puts a looking worker to sleep until it is woken.
 static void doze(rn_pool_t* pool, rn_pool_worker_t* self) {
   int64_t start = now_ns();
   uint32_t wakes = atomic_load(&pool->wakes);
@@ -337,8 +339,8 @@ static void* worker_main(void* arg) {
   for (;;) {  // here the worker counts as a looker
     rn_job_t* job = NULL;
     if (look_around(pool, self, &job)) {
-      // Publishers woke nobody because we were looking. The last one to stop answers for what it
-      // leaves behind.
+      // Publishers woke no one because we were looking, so the last worker to stop must check for
+      // work again.
       if (atomic_fetch_sub(&pool->lookers, 1) == 1 && has_jobs(pool)) call_workers(pool, 1);
       if (job) job->run(job);
       while (run_something(pool, self)) {
@@ -391,7 +393,7 @@ void rn_pool_destroy(rn_pool_t* pool) {
   futex_wake(&pool->wakes, INT_MAX);
   int started = atomic_load(&pool->started);
   for (int i = 0; i < started; i++) pthread_join(pool->workers[i].thread, NULL);
-  // What the last jobs submitted while their workers were already told to stop.
+  // Jobs that were submitted by the last jobs after the workers were told to stop.
   while (run_something(pool, NULL)) {
   }
   rn_mutex_destroy(&pool->shared_mutex);
@@ -416,10 +418,10 @@ bool rn_pool_help(rn_pool_t* pool) {
   return rn_pool_threads(pool) > 1 && run_something(pool, worker_here(pool));
 }
 
-// A free slot, taken; NULL if there is none.
+// Takes a free slot; NULL if there is none.
 static rn_pool_loop_t* take_slot(rn_pool_t* pool) {
-  // A thread's stack is its own, so its address spreads the threads over the slots and brings each
-  // back to the slot whose lines it has.
+  // The address of the stack spreads the threads over the slots, and brings each back to the slot
+  // that is in its cache.
   uintptr_t first = ((uintptr_t)&pool >> 12) * 0x9e3779b97f4a7c15u >> 58;
   for (unsigned i = 0; i < LOOP_SLOTS; i++) {
     rn_pool_loop_t* loop = &pool->loops[(first + i) % LOOP_SLOTS];
@@ -499,7 +501,7 @@ void rn_pool_for_small(rn_pool_t* pool, int64_t count, int64_t grain, int64_t sm
     rn_pool_for(pool, count, count > grain ? grain : count, body, arg);
     return;
   }
-  // Whoever stops looking meanwhile leaves its pieces to the others.
+  // A worker that stops looking meanwhile leaves its pieces to the others.
   int64_t awake = rn_pool_threads(pool) > 1 ? (int64_t)atomic_load(&pool->lookers) : 0;
   run_loop(pool, count, small < 1 ? 1 : small, awake, body, arg);
 }

@@ -4,7 +4,7 @@
 // own, the first time there is something for them, and none at all for n = 1, when everything runs
 // in the caller. Idle workers sleep; one that has just run out of work looks around for some
 // microseconds first (some hundred where that has paid), because the next piece usually follows at
-// once and a wake-up costs 20. Jobs are submitted from any thread.
+// once and a wake-up costs 20 microseconds. Jobs may be submitted from any thread.
 #ifndef RUNNEL_BASE_POOL_H_
 #define RUNNEL_BASE_POOL_H_
 
@@ -14,7 +14,8 @@ typedef struct rn_pool_t rn_pool_t;
 
 // |threads| < 1 means one for each processor this process may use.
 RN_MUST_USE rn_status_t rn_pool_create(rn_allocator_t allocator, int threads, rn_pool_t** out_pool);
-// Runs what was submitted, then ends the workers. NULL is fine. Not from a worker of the pool.
+// Runs the submitted jobs, then ends the workers. NULL is fine. Must not be called from a worker of
+// the pool.
 void rn_pool_destroy(rn_pool_t* pool);
 
 // The number given at creation, resolved; >= 1. A NULL pool counts as one thread.
@@ -31,8 +32,7 @@ typedef struct rn_job_t {
 // could be started).
 void rn_pool_submit(rn_pool_t* pool, rn_job_t* job);
 
-// Runs one waiting job in the calling thread, if there is one. For threads that wait for something
-// the pool is doing.
+// Runs one waiting job in the calling thread, if there is one. For threads that wait for the pool.
 bool rn_pool_help(rn_pool_t* pool);
 
 // Calls body(arg, begin, end) over [0, count) in pieces of |grain| (the last may be shorter), the
@@ -41,8 +41,8 @@ bool rn_pool_help(rn_pool_t* pool);
 void rn_pool_for(rn_pool_t* pool, int64_t count, int64_t grain,
                  void (*body)(void* arg, int64_t begin, int64_t end), void* arg);
 // rn_pool_for with pieces of |grain|, where that makes several. A shorter loop has pieces of
-// |small|, and is shared with workers that look for work at this moment: none is woken, for that
-// would cost more than the loop. The pieces are the same for any number of threads, here too.
+// |small| and is shared only with workers that are looking for work already: waking one would cost
+// more than the loop. The pieces are the same for any number of threads, here too.
 void rn_pool_for_small(rn_pool_t* pool, int64_t count, int64_t grain, int64_t small,
                        void (*body)(void* arg, int64_t begin, int64_t end), void* arg);
 

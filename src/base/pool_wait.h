@@ -1,4 +1,4 @@
-// Waiting for what a pool is doing, for threads that may be the only ones it has:
+// Waiting for a pool, in threads that may have to run its jobs themselves:
 //
 //   while (is_busy)
 //     if (!rn_pool_help_unlocked(pool, &mutex) && is_busy) rn_cond_wait_a_while(&idle, &mutex);

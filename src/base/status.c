@@ -32,7 +32,7 @@ static bool is_static(rn_status_t status) { return status == &out_of_memory; }
 
 static size_t rep_size(size_t length) { return sizeof(struct rn_status_rep_t) + length + 1; }
 
-// The message is the two parts, one behind the other.
+// The message is the two parts, concatenated.
 static rn_status_t make_rep(rn_code_t code, const char* first, size_t first_length,
                             const char* second, size_t second_length) {
   size_t length, size;
@@ -55,7 +55,7 @@ static rn_status_t make_rep(rn_code_t code, const char* first, size_t first_leng
   return rep;
 }
 
-// |prefix|, then the formatted text. A format that cannot be carried out stands for itself.
+// |prefix|, then the formatted text. If formatting fails, the message is the format itself.
 static rn_status_t make_formatted(rn_code_t code, const char* prefix, size_t prefix_length,
                                   const char* format, va_list args) {
   char buffer[512];
@@ -136,7 +136,7 @@ rn_status_t rn_status_annotate(rn_status_t status, const char* format, ...) {
   va_start(args, format);
   rn_status_t longer = make_formatted(status->code, status->message, status->length, format, args);
   va_end(args);
-  if (is_static(longer)) return status;  // better the error without the note than no error
+  if (is_static(longer)) return status;  // without memory, keep the error without the note
   if (!is_static(status)) {
     longer->payloads = status->payloads;
     status->payloads = NULL;

@@ -1,9 +1,8 @@
 // Status: the result of everything that can fail.
 //
 // A status is one pointer. RN_OK (NULL) means success and costs nothing; anything else owns a code,
-// a message and payloads and must be returned, annotated or freed exactly once. When memory for a
-// status cannot be had, a static RESOURCE_EXHAUSTED status stands in, so that making a status never
-// fails.
+// a message and payloads and must be returned, annotated or freed exactly once. Without memory for
+// a status, a static RESOURCE_EXHAUSTED status takes its place, so making a status never fails.
 #ifndef RUNNEL_BASE_STATUS_H_
 #define RUNNEL_BASE_STATUS_H_
 

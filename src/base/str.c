@@ -49,7 +49,8 @@ bool rn_str_to_i64(rn_str_t str, int64_t* out) {
   bool negative = false;
   if (str.size && (str.data[0] == '-' || str.data[0] == '+')) negative = str.data[i++] == '-';
   if (i == str.size) return false;
-  int64_t value = 0;  // of the number's sign all along, for INT64_MIN has no positive twin
+  int64_t value =
+      0;  // negative for negative numbers, because INT64_MIN has no positive counterpart
   for (; i < str.size; i++) {
     if (!is_digit(str.data[i])) return false;
     int64_t digit = str.data[i] - '0';

@@ -4,8 +4,7 @@
 
 #include "base/alloc.h"
 
-// |size| bytes at |data|, borrowed from whoever owns them. Not NUL-terminated unless the maker says
-// so; may hold any bytes.
+// |size| bytes at |data|, borrowed. Not NUL-terminated unless documented; may hold any bytes.
 typedef struct rn_str_t {
   const char* data;
   size_t size;
@@ -49,7 +48,7 @@ typedef struct rn_strbuf_t {
 
 void rn_strbuf_init(rn_strbuf_t* buf, rn_allocator_t allocator);
 void rn_strbuf_clear(rn_strbuf_t* buf);
-// Room for |extra| bytes and a NUL behind what is there; false (and failed) if it cannot be had.
+// Makes room for |extra| more bytes and a NUL; false (and failed) without memory.
 bool rn_strbuf_reserve(rn_strbuf_t* buf, size_t extra);
 void rn_strbuf_append(rn_strbuf_t* buf, rn_str_t str);
 void rn_strbuf_append_n(rn_strbuf_t* buf, const void* data, size_t size);

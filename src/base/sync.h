@@ -1,4 +1,4 @@
-// Locks and conditions: pthreads with the checks in one place.
+// Locks and condition variables: pthreads with the checks in one place.
 #ifndef RUNNEL_BASE_SYNC_H_
 #define RUNNEL_BASE_SYNC_H_
 

@@ -4,7 +4,7 @@
 #ifndef RUNNEL_DIST_GATE_H_
 #define RUNNEL_DIST_GATE_H_
 
-#include "base/log_limit.h"
+#include "base/log.h"
 #include "dist/rpc/server.h"
 
 // X(service, method): what a task answers, those first that come most.

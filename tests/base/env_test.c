@@ -1,6 +1,6 @@
 // The system environment: clocks, files and the silent log.
 #include "base/fs.h"
-#include "base/log_text.h"
+#include "base/log.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

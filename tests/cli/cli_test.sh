@@ -490,7 +490,7 @@ part_saved_model() {
   bad 1 "no graph has the tags 'train'; --tags may be: serve" saved_model show "$models/mlp" --tags train
   bad 1 "no signature 'x'; it has: serve, serving_default" saved_model run "$models/mlp" --signature x
   bad 1 '--feed nothing: the graph has no node' saved_model run "$models/mlp" --feed nothing=1
-  bad 1 "'everything' is nothing that a session can be allowed" saved_model run "$models/mlp" --allow everything
+  bad 1 "'everything' is not a permission" saved_model run "$models/mlp" --allow everything
   bad 2 'show, run or freeze' saved_model
   bad 2 "not 'eat'" saved_model eat
   bad 2 'FILE is missing' saved_model freeze "$models/mlp"

@@ -6,7 +6,7 @@
 #ifndef RUNNEL_DIST_RPC_DOOR_H_
 #define RUNNEL_DIST_RPC_DOOR_H_
 
-#include "base/log_limit.h"
+#include "base/log.h"
 #include "dist/rpc/http1.h"
 #include "dist/rpc/loop.h"
 #include "dist/rpc/tls.h"

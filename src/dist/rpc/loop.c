@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/cache_alloc.h"
-#include "base/log_limit.h"
+#include "base/log.h"
 #include "base/vec.h"
 
 // Memory kept for messages that will come, and how long a silence may be until it is given back.

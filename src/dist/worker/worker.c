@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/container.h"
-#include "base/log_limit.h"
+#include "base/log.h"
 #include "base/map.h"
 #include "dist/worker/graph.h"
 #include "dist/worker/partial.h"

@@ -1,8 +1,10 @@
-// Text for logs: see log_text.h.
-#include "base/log_text.h"
+// Helpers for logs: see log.h.
+#include "base/log.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define PAUSE_NS INT64_C(10000000000)
 
 // Bytes of the character at |text| that may be shown as they are; 0: it may not.
 static size_t visible_size(const unsigned char* text) {
@@ -15,7 +17,7 @@ static size_t visible_size(const unsigned char* text) {
   for (size_t i = 1; i < size; ++i)
     if ((text[i] & 0xc0) != 0x80) return 0;
   if (first == 0xc2 && text[1] < 0xa0) return 0;  // controls of Unicode
-  // Separators of lines and paragraphs, and marks that turn the direction of what follows.
+  // Line and paragraph separators, and marks that change the text direction.
   if (first == 0xe2 && text[1] == 0x80 && text[2] >= 0xa8 && text[2] <= 0xae) return 0;
   if (first == 0xe2 && text[1] == 0x81 && text[2] >= 0xa6 && text[2] <= 0xa9) return 0;
   return size;
@@ -44,4 +46,17 @@ void rn_log_escape(const char* text, char* out, size_t room) {
     text += size ? size : 1;
   }
   out[at] = '\0';
+}
+
+bool rn_log_limit_says(rn_log_limit_t* limit, const rn_env_t* env, int64_t* out_left_out) {
+  int64_t now = env->now_ns(env->self), said = limit->said_ns;
+  *out_left_out = 0;
+  if (said && now - said < PAUSE_NS) {
+    limit->left_out++;
+    return false;
+  }
+  limit->said_ns = now | 1;
+  *out_left_out = limit->left_out;
+  limit->left_out -= *out_left_out;
+  return true;
 }
