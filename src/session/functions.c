@@ -14,11 +14,11 @@ typedef struct table_t {
   rn_functions_options_t options;
   rn_arena_t arena;  // for what |options| points to
   rn_planner_t planner;
-  rn_cancel_t never;         // the cancellation of calls that nobody stops
+  rn_cancel_t never;         // the cancellation of calls that cannot be stopped
   rn_mutex_t mutex;          // guards all below
   rn_map_t by_key;           // key -> function_t*
   struct function_t* first;  // all of them
-  bool is_closed;            // programs are gone; functions stay until the last holder lets go
+  bool is_closed;  // programs are gone; functions stay until their last reference is released
 } table_t;
 
 typedef struct function_t {
@@ -56,7 +56,7 @@ static bool must_run(const rn_node_t* node) {
          node->op->role != RN_ROLE_PLACEHOLDER;
 }
 
-// Arguments are fed, results fetched; control results and stateful nodes run in any case.
+// Arguments are fed and results fetched; control results and stateful nodes always run.
 static rn_status_t make_signature(function_t* function) {
   const rn_function_body_t* body = function->body;
   rn_arena_t* arena = &function->arena;
@@ -160,7 +160,7 @@ static rn_status_t check_open(table_t* table) {
   return is_closed ? rn_cancelled("Session has been closed.") : RN_OK;
 }
 
-// A body stands for a function with its attributes: the library keeps one of each.
+// The library keeps one body per function and set of attributes.
 static rn_status_t instantiate(rn_functions_t* functions, const rn_func_attr_t* call,
                                rn_str_t device, rn_instance_t** out) {
   table_t* table = (table_t*)functions;
@@ -227,7 +227,7 @@ static rn_status_t check_args(const function_t* function, const rn_function_call
   return RN_OK;
 }
 
-// The step that a call is, on behalf of the step that makes it.
+// The step of a call, made for the step of the caller.
 static rn_step_t make_step(const table_t* table, const rn_function_call_t* call,
                            rn_cancel_t* cancel) {
   rn_step_t step = {.cancel = cancel,
@@ -261,7 +261,7 @@ static rn_cancel_t* outer_cancel(const rn_function_call_t* call) {
   return call->step ? call->step->cancel : call->cancel;
 }
 
-// A call that waits for nobody: one straight run.
+// A call that never waits: it runs straight through in this thread.
 static rn_status_t run_plain(const function_t* function, rn_program_t* program,
                              const rn_function_call_t* call) {
   rn_cancel_t* outer = outer_cancel(call);
@@ -272,7 +272,7 @@ static rn_status_t run_plain(const function_t* function, rn_program_t* program,
   return status;
 }
 
-// A call that may wait. It has a cancellation of its own, which the caller's reaches.
+// A call that may wait. It has its own cancellation, which the caller's triggers.
 typedef struct flight_t {
   rn_cancel_entry_t outer;  // first
   rn_cancel_t* outer_cancel;
@@ -303,7 +303,7 @@ static void on_cancel(rn_cancel_entry_t* entry) {
   if (flight->step.rendezvous)
     rn_rendezvous_fail(flight->step.rendezvous, rn_cancelled("Step was cancelled"));
   rn_cancel(&flight->cancel);
-  if (flight->is_over) land(flight);  // only this thread can have set it while it is in here
+  if (flight->is_over) land(flight);  // only this thread can have set it by now
 }
 
 static void on_done(void* arg, rn_status_t status) {
@@ -369,7 +369,7 @@ static void run(rn_functions_t* functions, rn_instance_t* instance, rn_function_
 
 static void retain_table(rn_functions_t* functions) { ((table_t*)functions)->refs++; }
 
-// Functions that call each other hold each other: first all let go.
+// Functions that call each other hold references to each other, so all release theirs first.
 static void drop_all(table_t* table) {
   rn_mutex_lock(&table->mutex);
   bool was_closed = table->is_closed;
@@ -438,8 +438,8 @@ void rn_kept_functions_init(rn_kept_functions_t* kept, rn_allocator_t allocator)
   rn_mutex_init(&kept->mutex);
 }
 
-// A table that only this list holds; NULL: there is none. Others get a reference from somebody who
-// has one, so it stays that way.
+// A table that only this list references; NULL if there is none. New references come from existing
+// ones, so none can appear.
 static rn_functions_t* take_unused(rn_kept_functions_t* kept) {
   rn_functions_t* found = NULL;
   rn_mutex_lock(&kept->mutex);

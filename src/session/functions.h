@@ -1,16 +1,15 @@
-// Functions of a graph's library, run on a session's devices: what implements framework/function.h.
+// Runs functions of a graph's library on a session's devices; implements framework/function.h.
 //
-// Each function with its attributes gets programs like a session's steps do: planned when it first
-// runs with arguments of some shapes, a few sets of shapes each with a program of its own, then one
-// for all others. Kernels of stateful nodes belong to the function, as they belong to a session
-// otherwise.
+// Each function with its attributes has programs like a session's step (programs.h): the first few
+// sets of argument shapes get one each, all others share one. Kernels of stateful nodes belong to
+// the function, where a step's belong to the session.
 #ifndef RUNNEL_SESSION_FUNCTIONS_H_
 #define RUNNEL_SESSION_FUNCTIONS_H_
 
 #include "framework/function.h"
 #include "session/programs.h"
 
-// How deeply calls may nest that are made when they run.
+// The maximum depth of calls at run time.
 #define RN_MAX_CALL_DEPTH 1000
 
 typedef struct rn_functions_options_t {
@@ -18,20 +17,20 @@ typedef struct rn_functions_options_t {
   const rn_planner_t* planner;  // copied; its kernels are not used
   const rn_env_t* env;          // outlives the kernels of the functions, as do devices and pools
   rn_pool_t* intra;             // threads within kernels; NULL: one
-  rn_pool_t* inter;             // threads for kernels beside each other; NULL: one
-  rn_str_t config;              // the session's ConfigProto, for kernels that ask; copied
+  rn_pool_t* inter;             // threads that run kernels in parallel; NULL: one
+  rn_str_t config;              // the session's ConfigProto, for kernels that read it; copied
 } rn_functions_options_t;
 
 // The caller owns a reference. The last one to go destroys all programs and kernels.
 RN_MUST_USE rn_status_t rn_functions_create(const rn_functions_options_t* options,
                                             rn_allocator_t allocator, rn_functions_t** out);
-// Destroys all programs and kernels now, for an owner whose devices go, and releases the owner's
-// reference. No call may be under way. Others may go on holding the table and its instances; calls
+// Destroys all programs and kernels before their devices go away, and releases the owner's
+// reference. No call may be under way. The table and its instances may still be referenced; calls
 // fail with CANCELLED. NULL is fine.
 void rn_functions_close(rn_functions_t* functions);
 
-// The tables of graphs that are gone, kept while others hold them. Whoever owns the devices closes
-// what is left when these go. Thread-safe.
+// Tables of destroyed graphs that are still referenced. The owner of the devices closes the
+// remaining ones before it destroys them. Thread-safe.
 typedef struct rn_kept_functions_t {
   rn_mutex_t mutex;
   rn_allocator_t allocator;
@@ -39,9 +38,9 @@ typedef struct rn_kept_functions_t {
 } rn_kept_functions_t;
 
 void rn_kept_functions_init(rn_kept_functions_t* kept, rn_allocator_t allocator);
-// Takes over the owner's reference; NULL is fine. Lets go of every table that nobody else holds.
+// Takes over the owner's reference; NULL is fine. Releases every table with no other reference.
 void rn_kept_functions_add(rn_kept_functions_t* kept, rn_functions_t* functions);
-// Closes what others still hold. No call may be under way.
+// Closes the tables that are still referenced. No call may be under way.
 void rn_kept_functions_clear(rn_kept_functions_t* kept);
 
 #endif  // RUNNEL_SESSION_FUNCTIONS_H_

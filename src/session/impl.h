@@ -1,5 +1,5 @@
 // What implementations of a session share: local.c runs steps in this process, dist/client.c asks a
-// remote master to. For implementations only; everybody else uses session.h.
+// remote master to. For implementations only; all other code uses session.h.
 #ifndef RUNNEL_SESSION_IMPL_H_
 #define RUNNEL_SESSION_IMPL_H_
 

@@ -10,8 +10,8 @@
 #define BUCKETS 256  // of the program cache; a power of two
 
 // A program in the cache. Entries are added at the head of their bucket and stay until the session
-// goes, so that looking one up takes no lock. As in stock, a session goes on with the graph
-// that a step was first run with, though an edge be changed afterwards.
+// goes, so that looking one up takes no lock. As in stock, a session keeps using the graph that a
+// step was first run with, even if an edge is changed later.
 typedef struct entry_t {
   struct entry_t* next;
   uint64_t hash;
@@ -32,9 +32,9 @@ typedef struct local_session_t {
   rn_session_t base;  // first; its mutex guards planning and |running|, its devices are owned
   rn_session_options_t options;
   rn_env_t env;        // the caller's with our pool
-  rn_fs_only_t* only;  // Owned; what |env| shows of files; NULL: all
+  rn_fs_only_t* only;  // Owned; the files that |env| shows; NULL: all
   rn_pool_t* pool;     // Owned
-  rn_pool_t* inter;    // pool, or NULL when kernels must not run beside each other
+  rn_pool_t* inter;    // pool, or NULL if kernels must not run in parallel
   rn_kernel_cache_t kernels;
   rn_planner_t planner;
   entry_t* _Atomic buckets[BUCKETS];
@@ -66,7 +66,7 @@ static rn_status_t make_devices(local_session_t* session) {
   return RN_OK;
 }
 
-// What the graph may do beyond computing.
+// Limits the files and the network that the graph may use.
 static rn_status_t limit(local_session_t* session) {
   if (!session->options.is_limited) return RN_OK;
   RN_RETURN_IF_ERROR(rn_fs_only_create(&session->env, session->options.folder,
@@ -210,8 +210,8 @@ static entry_t* find_entry(local_session_t* session, uint64_t hash,
   return NULL;
 }
 
-// A feed has the type of its edge. It may have any shape, as in stock: what cannot use that says
-// so.
+// A feed must have the type of its edge but may have any shape, as in stock; kernels reject shapes
+// that they cannot use.
 static rn_status_t describe_feeds(entry_t* entry) {
   const rn_signature_t* signature = &entry->signature;
   RN_RETURN_IF_ERROR(
@@ -240,7 +240,7 @@ static rn_status_t fill_entry(local_session_t* session, const rn_signature_t* si
 
 static rn_status_t make_entry_locked(local_session_t* session, uint64_t hash,
                                      const rn_signature_t* signature, entry_t** out) {
-  *out = find_entry(session, hash, signature);  // somebody else may have been faster
+  *out = find_entry(session, hash, signature);  // another thread may have been faster
   if (*out) return RN_OK;
   entry_t* entry = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(session->base.allocator, &entry));
@@ -283,8 +283,7 @@ static rn_status_t check_feeds(const entry_t* entry, const rn_tensor_t* const* f
   return RN_OK;
 }
 
-// The program for |signature| and the shapes of |feeds|, planned now if it is the first of its
-// kind.
+// The program for |signature| and the shapes of |feeds|, planned now if there is none yet.
 static rn_status_t get_program(local_session_t* session, const rn_signature_t* signature,
                                const rn_tensor_t* const* feeds, rn_program_t** out) {
   uint64_t hash = hash_signature(signature);
@@ -324,8 +323,8 @@ static void unlink_running(local_session_t* session, running_t* step) {
   rn_mutex_unlock(&session->base.mutex);
 }
 
-// A step that may have to wait, or whose parts must stop each other, with a cancellation of its
-// own. The caller's reaches it through |outer|.
+// The cancellation of a step that may wait, or whose parts must stop each other. The caller's
+// triggers it through |outer|.
 typedef struct own_cancel_t {
   rn_cancel_entry_t outer;  // first
   rn_cancel_t cancel;

@@ -1,4 +1,4 @@
-// What of a ConfigProto matters to a session of this process.
+// Reads the fields of a ConfigProto that a local session uses.
 #include "proto/config.pb.h"
 #include "proto/rewriter_config.pb.h"
 #include "session/session.h"
@@ -31,7 +31,7 @@ static rn_status_t read_config(const rn_pb_ConfigProto_t* config, rn_session_opt
   options->allow_soft_placement = config->allow_soft_placement;
   options->log_device_placement = config->log_device_placement;
   options->timeout_ms = config->operation_timeout_in_ms;
-  // A pool of its own may be described in detail; its size is what counts here.
+  // Of a session_inter_op_thread_pool only the size matters.
   if (config->session_inter_op_thread_pool.count > 0 &&
       config->session_inter_op_thread_pool.items[0].num_threads > 0)
     options->inter_threads = config->session_inter_op_thread_pool.items[0].num_threads;

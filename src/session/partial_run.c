@@ -1,8 +1,8 @@
 // Partial runs: one step in several calls.
 //
-// Each call is an ordinary step over what its fetches need and no earlier call has run. Values that
-// later calls will need are fetched along the way and fed back to them, so that every node runs
-// once; nodes that ran are cut off, control edges included.
+// Each call is an ordinary step of the nodes that its fetches need and no earlier call has run.
+// Values that later calls need are fetched too and fed to those calls, so that every node runs
+// once; nodes that have run are pruned with their control edges.
 #include "session/session.h"
 
 typedef struct saved_t {
@@ -131,7 +131,7 @@ void rn_partial_run_destroy(rn_partial_run_t* partial) {
   RN_FREE(partial->allocator, partial);
 }
 
-// What is fed and fetched must have been set up, and not have come before.
+// Feeds and fetches must have been set up, and must not repeat.
 static rn_status_t check_part(const rn_partial_run_t* partial, const rn_signature_t* part) {
   const rn_signature_t* setup = &partial->setup;
   for (int32_t i = 0; i < part->feed_count; ++i) {
@@ -223,7 +223,7 @@ static rn_status_t keep_for_later(part_t* part, rn_edge_t edge) {
   return rn_vec_push(&part->fetches, partial->allocator, edge);
 }
 
-// Fetches of this call, then what later calls will want of the nodes that run now.
+// The fetches of this call, then the values that later calls need from the nodes that run now.
 static rn_status_t gather_fetches(part_t* part, const rn_signature_t* call) {
   rn_partial_run_t* partial = part->partial;
   for (int32_t i = 0; i < call->fetch_count; ++i)
@@ -282,7 +282,7 @@ static rn_status_t run_part(rn_session_t* session, part_t* part, const rn_signat
   return status;
 }
 
-// The call happened: what it fed, fetched and ran does not come again.
+// Marks what a successful call has fed, fetched and run.
 static void mark_done(part_t* part, const rn_signature_t* call) {
   rn_partial_run_t* partial = part->partial;
   const rn_signature_t* setup = &partial->setup;
@@ -292,7 +292,7 @@ static void mark_done(part_t* part, const rn_signature_t* call) {
     rn_node_t* node = part->fresh.items[i];
     if (runs_again(node)) continue;
     partial->is_done[node->id] = true;
-    partial->done.items[partial->done.count++] = node;  // room was made before the step
+    partial->done.items[partial->done.count++] = node;  // reserved before the step
   }
 }
 

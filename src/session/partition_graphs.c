@@ -1,4 +1,4 @@
-// Parts of a step as messages: see partition_graphs.h.
+// The partition graphs of a step: see partition_graphs.h.
 #include "session/partition_graphs.h"
 
 #include "proto/config.pb.h"

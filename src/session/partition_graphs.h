@@ -1,11 +1,11 @@
-// What the parts of a step look like, for clients that ask: RunMetadata.partition_graphs.
+// Writes RunMetadata.partition_graphs: the graph of each device's part of a step.
 #ifndef RUNNEL_SESSION_PARTITION_GRAPHS_H_
 #define RUNNEL_SESSION_PARTITION_GRAPHS_H_
 
 #include "session/planner.h"
 
-// Appends a GraphDef for each device that takes part in steps of |signature|, as fields of a
-// RunMetadata: placed and cut, but as the client built them, without what passes make of them.
+// Appends one GraphDef per device that takes part in steps of |signature|, as fields of a
+// RunMetadata. The graphs are placed and partitioned but not optimized.
 RN_MUST_USE rn_status_t rn_partition_graphs_write(const rn_planner_t* planner, rn_graph_t* graph,
                                                   const rn_signature_t* signature,
                                                   rn_strbuf_t* out);

@@ -10,9 +10,9 @@
 typedef struct rn_program_t {
   rn_allocator_t allocator;
   int32_t plan_count;
-  rn_plan_t** plans;  // Owned; one for each device that takes part
+  rn_plan_t** plans;  // Owned; one per device that takes part
   rn_arena_t arena;
-  bool is_plain;  // a step of it is one straight run in the calling thread: it waits for nobody
+  bool is_plain;  // a step runs straight through in the calling thread and never waits
 } rn_program_t;
 
 // How planning is watched and checked; see session/passes.h.
@@ -27,7 +27,7 @@ typedef struct rn_planner_t {
   const rn_env_t* env;
   rn_place_options_t place;
   rn_kernel_cache_t* kernels;
-  rn_functions_t* functions;  // what kernels call functions through; NULL: none
+  rn_functions_t* functions;  // runs functions for kernels; NULL: there are none
   rn_calls_options_t calls;
   rn_str_t default_device;  // of nodes that name none; "": any
   int threads;
@@ -36,8 +36,7 @@ typedef struct rn_planner_t {
   const struct rn_pass_watch_t* watch;  // told of every pass; NULL: none
 } rn_planner_t;
 
-// |feed_shapes|: what is known of the shapes that will be fed, whatever the graph says of them;
-// NULL: nothing.
+// |feed_shapes| are the shapes that will be fed, whatever the graph declares; NULL if unknown.
 RN_MUST_USE rn_status_t rn_program_create(const rn_planner_t* planner, rn_graph_t* graph,
                                           const rn_signature_t* signature,
                                           const rn_shape_t* feed_shapes,

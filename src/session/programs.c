@@ -1,7 +1,7 @@
 // Programs by the shapes that are fed: see programs.h.
 #include "session/programs.h"
 
-// Sets of shapes that a signature gets programs of its own for.
+// The number of sets of shapes per signature that get a program of their own.
 #define MAX_VARIANTS 8
 
 // A program for one set of fed shapes: with those known, memory can be planned and loops fused.
@@ -81,7 +81,7 @@ static rn_status_t make_variant(rn_programs_t* programs, const rn_tensor_t* cons
   rn_arena_mark_t mark = rn_arena_mark(programs->arena);
   rn_status_t status = fill_variant(programs, feeds, &variant);
   if (!rn_ok(status)) {
-    rn_arena_rewind(programs->arena, mark);  // shapes that do not fit may be fed for ever
+    rn_arena_rewind(programs->arena, mark);  // a client may feed shapes that fail again and again
     return status;
   }
   variant->next = programs->variants;
@@ -104,7 +104,7 @@ static rn_status_t make_general(rn_programs_t* programs, bool is_declared, rn_pr
 
 rn_status_t rn_programs_make(rn_programs_t* programs, const rn_tensor_t* const* feeds,
                              rn_program_t** out) {
-  *out = rn_programs_find(programs, feeds);  // somebody else may have been faster
+  *out = rn_programs_find(programs, feeds);  // another thread may have been faster
   if (*out) return RN_OK;
   bool is_declared = are_as_declared(programs, feeds);
   bool is_special = programs->is_open || !is_declared;

@@ -18,7 +18,7 @@ typedef struct rn_partial_run_t rn_partial_run_t;
 typedef struct rn_step_options_t {
   int64_t timeout_ms;      // 0: the session's
   rn_step_stats_t* stats;  // filled when not NULL
-  rn_cancel_t* cancel;     // the caller's, to stop the step with; NULL: none
+  rn_cancel_t* cancel;     // borrowed: stops the step when cancelled; NULL: none
   int trace_level;         // RunOptions.trace_level, for a remote session
   // Receives a RunMetadata, unless NULL: all of it from a remote session; from a local one just
   // the partition graphs if |wants_graphs|.
@@ -26,29 +26,27 @@ typedef struct rn_step_options_t {
   bool wants_graphs;
 } rn_step_options_t;
 
-// What of a ConfigProto matters here; rn_session_options_parse reads one.
+// The part of a ConfigProto that a session uses; rn_session_options_parse reads one.
 typedef struct rn_session_options_t {
-  int intra_threads;     // inside a kernel; 0: one for each processor
-  int inter_threads;     // kernels beside each other; 0: one for each processor
-  bool use_global_pool;  // use_per_session_threads = false is stock's default: sessions of equal
-                         // thread counts may share a pool
+  int intra_threads;  // within a kernel; 0: one per CPU
+  int inter_threads;  // that run kernels in parallel; 0: one per CPU
   bool allow_soft_placement;
   bool log_device_placement;
   bool optimize;    // false: opt_level L0 or disable_meta_optimizer: the graph runs as it was built
   int cpu_devices;  // device_count["CPU"]; default 1
-  int null_devices;          // device_count["NULL"]; default 0
-  rn_str_t task;             // whose devices they are; "": /job:localhost/replica:0/task:0; lent
-  int64_t timeout_ms;        // operation_timeout_in_ms; 0: none
-  rn_calls_options_t calls;  // how functions are run
-  const struct rn_pass_watch_t* watch;  // told of the passes of every plan (session/passes.h); lent
-  bool is_limited;                      // files and network as |allow| says only
-  rn_str_t folder;                      // that may be read in any case: a model's own; copied
+  int null_devices;  // device_count["NULL"]; default 0
+  rn_str_t task;     // prefix of the devices' names; "": /job:localhost/replica:0/task:0; borrowed
+  int64_t timeout_ms;                   // operation_timeout_in_ms; 0: none
+  rn_calls_options_t calls;             // how functions are run
+  const struct rn_pass_watch_t* watch;  // told of the passes of every plan (session/passes.h)
+  bool is_limited;                      // only files and network that |allow| lists
+  rn_str_t folder;                      // that may always be read: a model's own; copied
   rn_str_t allow;                       // see rn_fs_only_create; copied
-  rn_str_t config;  // the ConfigProto itself, for kernels that ask; the session copies it
+  rn_str_t config;                      // the ConfigProto itself, for kernels that read it; copied
 } rn_session_options_t;
 
 void rn_session_options_init(rn_session_options_t* options);
-// From the bytes of a ConfigProto; INVALID_ARGUMENT if they are none.
+// Reads the bytes of a ConfigProto; INVALID_ARGUMENT if they cannot be parsed.
 RN_MUST_USE rn_status_t rn_session_options_parse(rn_str_t config,
                                                  rn_session_options_t* inout_options);
 
@@ -64,8 +62,8 @@ void rn_session_destroy(rn_session_t* session);
 
 rn_graph_t* rn_session_graph(rn_session_t* session);
 
-// Runs one step. |feeds| are lent; |fetches| are set and owned by the caller on success, unset on
-// failure. |options| may be NULL.
+// Runs one step. |feeds| are borrowed; on success the caller owns |fetches|, on failure they are
+// unset. |options| may be NULL.
 RN_MUST_USE rn_status_t rn_session_run(rn_session_t* session, const rn_signature_t* signature,
                                        const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
                                        const rn_step_options_t* options);
@@ -74,13 +72,12 @@ RN_MUST_USE rn_status_t rn_session_run(rn_session_t* session, const rn_signature
 // session that does not plan its steps itself.
 RN_MUST_USE rn_status_t rn_session_plan(rn_session_t* session, const rn_signature_t* signature);
 
-// A step in pieces: setup names everything, each run feeds some and fetches some; every node runs
-// once. Calls on one handle take turns.
+// Partial runs: setup names all feeds, fetches and targets; each run takes some of them; every node
+// runs once. Calls on one handle are serialized.
 RN_MUST_USE rn_status_t rn_session_partial_setup(rn_session_t* session,
                                                  const rn_signature_t* signature,
                                                  rn_partial_run_t** out);
-// |part| is some of what was set up. |feeds| are lent, |fetches| owned by the caller on success,
-// unset on failure.
+// |part| is a subset of what was set up. |feeds| and |fetches| as in rn_session_run.
 RN_MUST_USE rn_status_t rn_session_partial_run(rn_session_t* session, rn_partial_run_t* partial,
                                                const rn_signature_t* part,
                                                const rn_tensor_t* const* feeds,
@@ -91,8 +88,8 @@ void rn_partial_run_destroy(rn_partial_run_t* partial);
 // no call may be under way when the session is closed. NULL for a remote session.
 rn_functions_t* rn_session_functions(rn_session_t* session);
 
-// What a step starts as whose kernels are called outside of plans: the session's environment,
-// threads and config, and the cancellation that closing it sets off.
+// Initializes a step for kernels that are called outside of plans: the session's environment,
+// threads and config, and the cancellation that closing the session triggers.
 void rn_session_step_init(rn_session_t* session, rn_step_t* out);
 
 // All devices, borrowed; a remote session asks its master for them.

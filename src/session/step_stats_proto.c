@@ -1,4 +1,4 @@
-// Statistics as messages: see step_stats_proto.h.
+// Encodes step statistics: see step_stats_proto.h.
 #include "session/step_stats_proto.h"
 
 #include "proto/step_stats.pb.h"
@@ -37,7 +37,7 @@ static void write_output(rn_strbuf_t* buf, const rn_output_stats_t* output) {
   rn_pb_end(buf, mark);
 }
 
-// What the node made, as if it had been allocated when the node began.
+// The node's outputs, as if they had been allocated when the node began.
 static void write_memory(rn_strbuf_t* buf, int64_t bytes, int64_t start_us) {
   size_t memory = rn_pb_begin(buf, rn_pb_NodeExecStats_memory_field);
   rn_pb_put_str(buf, rn_pb_AllocatorMemoryUsed_allocator_name_field, RN_STR("cpu"));
@@ -51,7 +51,7 @@ static void write_memory(rn_strbuf_t* buf, int64_t bytes, int64_t start_us) {
   rn_pb_end(buf, memory);
 }
 
-// A node that made much says so first, with the total and the most at a time.
+// A label for nodes with large outputs: total and peak bytes come first.
 static void write_label(rn_strbuf_t* buf, const rn_node_stats_t* node) {
   size_t label = rn_pb_begin(buf, rn_pb_NodeExecStats_timeline_label_field);
   double megabytes = (double)node->output_bytes / (1 << 20);
@@ -68,7 +68,7 @@ static void write_node(rn_strbuf_t* buf, const rn_step_stats_t* stats,
   int64_t start_ns = stats->wall_start_us * NS_PER_US + (node->start_ns - stats->start_ns);
   int64_t length_ns = node->end_ns - node->start_ns;
   int64_t length_us = length_ns / NS_PER_US;
-  if (length_us == 0) length_us = 1;  // timelines do not show what took no time
+  if (length_us == 0) length_us = 1;  // timelines do not show zero-length events
   size_t mark = rn_pb_begin(buf, rn_pb_DeviceStepStats_node_stats_field);
   rn_pb_put_str(buf, rn_pb_NodeExecStats_node_name_field, node->node);
   put(buf, rn_pb_NodeExecStats_all_start_micros_field, start_ns / NS_PER_US);
@@ -99,7 +99,7 @@ static bool is_written(const rn_step_stats_t* stats, size_t index) {
 void rn_step_stats_write(const rn_step_stats_t* stats, rn_strbuf_t* buf) {
   for (size_t i = 0; i < stats->nodes.count; ++i) {
     rn_str_t device = stats->nodes.items[i].device;
-    // Devices are few, so nearly always the entry before this one tells.
+    // There are few devices, so the previous entry usually decides.
     if (i > 0 && rn_str_eq(device, stats->nodes.items[i - 1].device)) continue;
     if (is_written(stats, i)) continue;
     size_t mark = rn_pb_begin(buf, rn_pb_StepStats_dev_stats_field);

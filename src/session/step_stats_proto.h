@@ -1,4 +1,4 @@
-// Step statistics as messages: what profilers and other tasks read.
+// Step statistics as a StepStats message, for profilers and other tasks.
 #ifndef RUNNEL_SESSION_STEP_STATS_PROTO_H_
 #define RUNNEL_SESSION_STEP_STATS_PROTO_H_
 
