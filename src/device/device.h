@@ -1,10 +1,9 @@
 // Devices: the common abstraction of the paper. Issue a kernel, allocate memory for its inputs and
 // outputs, move buffers to and from the host.
 //
-// Nothing above this line may assume that a device's memory can be read by the host or that a
-// kernel has run when its compute returned: on an asynchronous device, compute *issues* the work.
-// Work of one device happens in the order of issue; copies and rn_device_sync come after what was
-// issued before them.
+// Code above this layer must not assume that the host can read a device's memory, or that a kernel
+// has run when its compute returns: on an asynchronous device, compute *issues* the work. A device
+// runs its work in the order of issue; copies and rn_device_sync come after earlier work.
 #ifndef RUNNEL_DEVICE_DEVICE_H_
 #define RUNNEL_DEVICE_DEVICE_H_
 
@@ -19,22 +18,22 @@ typedef void (*rn_device_done_t)(void* arg, rn_status_t status);
 
 typedef struct rn_device_vtable_t {
   void (*destroy)(rn_device_t* device);
-  // Copies |source|'s bytes into |target|, both made and of one size. The buffers must stay until
+  // Copies |source|'s bytes into |target|, which has the same size. Both must stay alive until
   // |done|.
   void (*copy_to_host)(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target,
                        rn_device_done_t done, void* arg);
   void (*copy_from_host)(rn_device_t* device, const rn_tensor_t* source, rn_tensor_t* target,
                          rn_device_done_t done, void* arg);
-  // Calls |done| when everything issued so far has been done, with the first error it met.
+  // Calls |done| when all work issued so far has ended, with the first error.
   void (*sync)(rn_device_t* device, rn_device_done_t done, void* arg);
-  // Gives back memory that is kept for later. NULL: none is.
+  // Frees cached memory. NULL if the device caches none.
   void (*trim)(rn_device_t* device);
 } rn_device_vtable_t;
 
 struct rn_device_t {
   const rn_device_vtable_t* vtable;
   rn_str_t name;     // "/job:localhost/replica:0/task:0/device:CPU:0"; Owned, NUL-terminated
-  const char* type;  // "CPU", "GPU", "NULL": what kernels are registered for
+  const char* type;  // "CPU", "GPU", "NULL": the type that kernels are registered for
   int32_t index;
   bool is_host;  // memory is host memory and kernels have run when compute returns
   int64_t memory_limit;
@@ -47,23 +46,23 @@ static inline void rn_device_destroy(rn_device_t* device) {
   if (device) device->vtable->destroy(device);
 }
 
-// A device name taken apart; absent parts are NULL/empty or -1: "/job:worker/task:1", "/gpu:0",
+// The parts of a device name; absent ones are NULL/empty or -1: "/job:worker/task:1", "/gpu:0",
 // "GPU:0", "/device:CPU:*" …
 typedef struct rn_device_spec_t {
   rn_str_t job, type;
   int32_t replica, task, index;
 } rn_device_spec_t;
 
-// False if |name| is no device name.
+// False if |name| is not a device name.
 bool rn_device_spec_parse(rn_str_t name, rn_device_spec_t* out);
-// Whether |spec|'s parts, where given, agree with the full name |device|.
+// Whether the parts that |spec| has match the full name |device|.
 bool rn_device_spec_matches(const rn_device_spec_t* spec, const rn_device_spec_t* device);
 
 // "|prefix|/device:|type|:|index|", owned by the caller, NUL-terminated.
 RN_MUST_USE rn_status_t rn_device_name(rn_allocator_t allocator, rn_str_t prefix, const char* type,
                                        int index, rn_str_t* out);
 
-// The CPU: host memory with a cache in front, kernels that run in place.
+// The CPU: cached host memory; kernels run in the calling thread.
 RN_MUST_USE rn_status_t rn_cpu_device_create(rn_allocator_t allocator, rn_str_t name_prefix,
                                              int index, const rn_env_t* env, rn_device_t** out);
 // A fake accelerator with memory of its own and a queue; see device/null/.

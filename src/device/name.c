@@ -51,7 +51,7 @@ static bool parse_part(rn_str_t part, rn_device_spec_t* out) {
   if (rn_str_is(key, "replica")) return parse_index(value, &out->replica);
   if (rn_str_is(key, "task")) return parse_index(value, &out->task);
   if (rn_str_is(key, "device")) return parse_type(value, out);
-  // The short forms of old programs: "/cpu:0", "/gpu:1".
+  // Legacy short forms: "/cpu:0", "/gpu:1".
   if (equal_ignoring_case(key, RN_STR("cpu"))) {
     out->type = RN_STR("CPU");
   } else if (equal_ignoring_case(key, RN_STR("gpu"))) {

@@ -1,14 +1,14 @@
 // Loops over several devices: every device that takes part has a loop of its own.
 //
-// What crosses within a loop crosses once an iteration, so each part must go round as often as the
-// others, and a Recv must know which turn it is. A device that receives gets a loop of nothing,
+// A value that crosses devices within a loop does so once per iteration, so all parts must iterate
+// equally often, and a Recv must know its iteration. A receiving device gets an empty loop,
 //
 //   token -> Enter -> Merge -> Switch(condition) -> NextIteration -> Merge
 //
 // and its Merge, the pivot, comes before every Recv. The condition arrives through a Recv itself.
 // Nested loops are stacked: an inner one is entered from the pivot of the outer one. So the pivot
-// is alive in every iteration, even where the loop itself is on a way not taken: then all that is
-// received is dead, the condition as well, and that ends it.
+// is alive in every iteration, even if the loop itself is in a branch not taken: then everything
+// received is dead, including the condition, which ends the loop.
 #include "framework/internal_ops.h"
 #include "place/cut.h"
 
@@ -24,7 +24,7 @@ static rn_status_t find_loop(rn_cut_t* cut, int32_t parent, const rn_ir_node_t* 
                         .name = name ? name->s : RN_STR(""),
                         .parallel = parallel ? parallel->i : 10,
                         .cond = -1};
-  // An Enter is most often followed by others of its loop.
+  // Consecutive Enters usually belong to the same loop.
   for (size_t n = cut->loops.count; n-- > 1;) {
     if (cut->loops.items[n].parent == parent && rn_str_eq(cut->loops.items[n].name, loop.name)) {
       *out = (int32_t)n;
@@ -35,7 +35,7 @@ static rn_status_t find_loop(rn_cut_t* cut, int32_t parent, const rn_ir_node_t* 
   return rn_vec_push(&cut->loops, cut->ir->allocator, loop);
 }
 
-// The innermost loop that an input is in; that all are in one is checked when plans are made.
+// The innermost loop of the inputs; compilation checks that they agree.
 static int32_t input_loop(const rn_cut_t* cut, const rn_ir_node_t* node) {
   int32_t loop = 0;
   for (int32_t k = 0; k < node->input_count + node->control_count; ++k) {
@@ -66,7 +66,7 @@ rn_status_t rn_cut_find_loops(rn_cut_t* cut) {
   return RN_OK;
 }
 
-// A copy of |source| on |device|; the same one for all who ask.
+// The copy of |source| on |device|; one serves all readers.
 static rn_status_t copy_to(rn_cut_t* cut, int32_t source, rn_device_t* device, int32_t* out) {
   for (int32_t p = cut->nodes.items[source].first_pair; p; p = cut->pairs.items[p - 1].next) {
     *out = cut->pairs.items[p - 1].recv;
@@ -99,7 +99,7 @@ static bool is_movable(const rn_ir_node_t* node) {
 }
 
 rn_status_t rn_cut_align_loops(rn_cut_t* cut) {
-  // Copies are looked at as well: an inner Enter may come right after an outer one.
+  // The loop also visits copies: an inner Enter may directly follow an outer one.
   for (int32_t n = 0; n < (int32_t)cut->ir->nodes.count; ++n) {
     if (rn_cut_at(cut, n)->is_removed) continue;
     int32_t inputs = rn_cut_at(cut, n)->input_count;
@@ -127,7 +127,7 @@ rn_status_t rn_cut_align_loops(rn_cut_t* cut) {
   return RN_OK;
 }
 
-// A node of the loop of nothing, in |loop|.
+// A node of the empty loop for |loop|.
 static rn_status_t add_part(rn_cut_t* cut, const rn_op_def_t* op, int32_t loop, rn_device_t* device,
                             int32_t input_count, const rn_ir_edge_t* inputs, int32_t* out) {
   rn_arena_t* arena = &cut->ir->arena;
@@ -167,7 +167,7 @@ static const rn_cut_driver_t* find_driver(const rn_cut_t* cut, int32_t loop,
   return NULL;
 }
 
-// The loop of nothing for |loop|, whose outer ones are there.
+// Creates the empty loop for |loop|; those of its outer loops exist.
 static rn_status_t add_loop(rn_cut_t* cut, int32_t loop, rn_device_t* device) {
   int32_t parent = cut->loops.items[loop].parent, cond = cut->loops.items[loop].cond;
   if (cond < 0)
@@ -182,7 +182,7 @@ static rn_status_t add_loop(rn_cut_t* cut, int32_t loop, rn_device_t* device) {
   RN_RETURN_IF_ERROR(add_part(cut, rn_op_enter(), loop, device, 1, &value, &enter));
   rn_ir_edge_t both[2] = {{enter, 0}, {enter, 0}};
   RN_RETURN_IF_ERROR(add_part(cut, rn_op_merge(), loop, device, 2, both, &merge));
-  // From here on the loop can be found: the condition comes by a Recv within it.
+  // The loop must be findable from here on: its condition arrives through a Recv within it.
   rn_cut_driver_t driver = {loop, device, merge};
   RN_RETURN_IF_ERROR(rn_vec_push(&cut->drivers, cut->ir->allocator, driver));
   rn_ir_edge_t chosen[2] = {{merge, 0}, {cond, 0}};
@@ -195,7 +195,7 @@ static rn_status_t add_loop(rn_cut_t* cut, int32_t loop, rn_device_t* device) {
 }
 
 rn_status_t rn_cut_pivot(rn_cut_t* cut, int32_t loop, rn_device_t* device, int32_t* out) {
-  // Outer loops first, without recursion: a graph may nest them as deep as it likes.
+  // Outer loops first, without recursion: nesting may be arbitrarily deep.
   int32_t depth = 0;
   for (int32_t l = loop; l && !find_driver(cut, l, device, true); l = cut->loops.items[l].parent)
     ++depth;

@@ -1,15 +1,15 @@
 // Partition: a Send and a Recv on every edge that crosses devices, or host and device memory of one
 // device.
 //
-// One pair serves all readers of a value on a device. A control edge that crosses carries a
-// constant that nobody reads.
+// One pair serves all readers of a value on a device. A control edge that crosses carries an unread
+// constant.
 #include "framework/internal_ops.h"
 #include "place/cut.h"
 
 // Whether input (or output) |flat| of |node| is in host memory on its device.
 static bool is_host(const rn_ir_node_t* node, bool is_input, int32_t flat) {
   if (node->device->is_host) return true;
-  // What the executor runs itself it must be able to read: which way, and which one.
+  // The executor reads predicates and indices of control flow itself, so they are in host memory.
   switch (node->op->role) {
     case RN_ROLE_LOOP_COND:
       return true;
@@ -92,7 +92,7 @@ static rn_status_t add_send(rn_cut_t* cut, rn_ir_edge_t source, rn_dtype_t dtype
   return rn_vec_push(&cut->sends, cut->ir->allocator, index);
 }
 
-// Nobody waits for a Send on its own device: it must run for its effect elsewhere.
+// A Send has no reader on its own device, so it is kept as a target.
 static rn_status_t target_sends(rn_cut_t* cut) {
   rn_ir_t* ir = cut->ir;
   size_t count = (size_t)ir->target_count;
@@ -155,7 +155,7 @@ static rn_status_t make_pair(rn_cut_t* cut, rn_ir_edge_t source, int32_t reader,
   rn_device_t* receiver = rn_cut_at(cut, reader)->device;
   bool is_control = source.output < 0;
   int32_t loop = cut->nodes.items[source.node].loop;
-  // Of a variable its value is sent.
+  // For a variable, its value is sent.
   rn_dtype_t dtype =
       is_control ? RN_FLOAT : rn_dtype_base(rn_cut_at(cut, source.node)->types[source.output]);
   rn_shape_t shape =
@@ -182,7 +182,7 @@ static rn_status_t bring(rn_cut_t* cut, rn_ir_edge_t source, int32_t reader, boo
                          bool to_host, int32_t* out_recv) {
   rn_device_t* device = rn_cut_at(cut, reader)->device;
   int32_t loop = cut->nodes.items[source.node].loop, ignored;
-  if (loop) {  // first, for they may bring |source| themselves
+  if (loop) {  // first, because they may bring |source| themselves
     RN_RETURN_IF_ERROR(rn_cut_drive(cut, loop, rn_cut_at(cut, source.node)->device));
     RN_RETURN_IF_ERROR(rn_cut_pivot(cut, loop, device, &ignored));
   }
@@ -226,7 +226,7 @@ static rn_status_t cut_node(rn_cut_t* cut, int32_t index) {
   return RN_OK;
 }
 
-// What is fetched must end on the CPU: a node of nothing stands for the client.
+// Fetches must end on the CPU: a no-op node stands for the client.
 static rn_status_t cut_fetches(rn_cut_t* cut) {
   for (int32_t i = 0; i < cut->ir->fetch_count; ++i) {
     rn_ir_edge_t fetch = cut->ir->fetches[i];

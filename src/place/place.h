@@ -1,4 +1,5 @@
-// Placement: which device runs each node of a step, with which kernel; and the cut between devices.
+// Placement: which device runs each node of a step, and with which kernel; and the partition by
+// device.
 #ifndef RUNNEL_PLACE_PLACE_H_
 #define RUNNEL_PLACE_PLACE_H_
 
@@ -13,8 +14,8 @@ typedef struct rn_place_options_t {
   const rn_env_t* env;
 } rn_place_options_t;
 
-// Sets |device| and |kernel| of every node that is left. Feeds go to devices[0]. INVALID_ARGUMENT,
-// with stock's words, where a node's device cannot be had or no kernel fits.
+// Sets |device| and |kernel| of every remaining node. Feeds go to devices[0]. INVALID_ARGUMENT,
+// with stock's message, if a node's device does not exist or no kernel fits.
 RN_MUST_USE rn_status_t rn_place(rn_ir_t* ir, const rn_place_options_t* options);
 
 // Puts a Send and a Recv on every edge that crosses devices, so that each device's nodes can be

@@ -2,11 +2,11 @@
 //
 // A node may go where its requested device allows and where there is a kernel for it. Nodes stay
 // together if one holds state that another uses (reference and resource edges), or if the user says
-// so ("_class" = "loc:@node"). Among what is left the first device wins: the CPU comes first, so
-// nothing goes to an accelerator that was not asked for by name.
+// so ("_class" = "loc:@node"). The first remaining device wins. The CPU comes first, so a node runs
+// on an accelerator only if the user asks for it.
 #include "place/place.h"
 
-// No label of a kernel is as long.
+// Longer than any kernel's label.
 #define MAX_LABEL 64
 
 // A set of devices is |words| of these.
@@ -18,11 +18,11 @@ typedef struct placer_t {
   const rn_place_options_t* options;
   rn_device_spec_t* specs;    // by device
   int words;                  // of a set
-  word_t *all, *asked, *fit;  // every device; room for sets while one node is looked at
+  word_t *all, *asked, *fit;  // every device; scratch sets for the current node
   int32_t* group;             // by node: union-find
   word_t* masks;              // a set by node: where it may go; of the whole group at its root
   word_t* supported;          // likewise: where there are kernels, whatever was requested
-  rn_map_t by_name;           // node name -> node number + 1, made when a "_class" asks for it
+  rn_map_t by_name;           // node name -> node number + 1, made for the first "_class"
 } placer_t;
 
 static word_t* set_of(const placer_t* placer, word_t* sets, int32_t node) {
@@ -44,7 +44,7 @@ static void copy_set(const placer_t* placer, word_t* to, const word_t* from) {
   memcpy(to, from, (size_t)placer->words * sizeof *to);
 }
 
-// |out| = |a| and |b|; whether something is left.
+// |out| = |a| and |b|; true if it is not empty.
 static bool intersect(const placer_t* placer, const word_t* a, const word_t* b, word_t* out) {
   word_t any = 0;
   for (int w = 0; w < placer->words; ++w) any |= out[w] = a[w] & b[w];
@@ -134,7 +134,7 @@ static rn_status_t no_kernel_there(const placer_t* placer, const rn_ir_node_t* n
       placer->options->devices[first_of(placer, placer->asked)]->type);
 }
 
-// Puts the devices that |spec| allows into |asked|; whether there are any.
+// Puts the devices that |spec| allows into |asked|; true if there are any.
 static bool ask_for(const placer_t* placer, const rn_device_spec_t* spec) {
   memset(placer->asked, 0, (size_t)placer->words * sizeof *placer->asked);
   for (int d = 0; d < placer->options->device_count; ++d)
@@ -148,7 +148,7 @@ static rn_status_t find_requested(const placer_t* placer, const rn_ir_node_t* no
     return rn_invalid_argument("Malformed device specification '%.*s' in node: {{node %.*s}}",
                                RN_STR_ARGS(node->requested_device), RN_STR_ARGS(node->name));
   if (ask_for(placer, &spec)) return RN_OK;
-  // Soft placement forgives the kind and the number of the device, not the task.
+  // Soft placement ignores the type and the number of the device, but not the task.
   rn_device_spec_t softer = spec;
   softer.type = RN_STR("");
   softer.index = -1;
@@ -156,7 +156,7 @@ static rn_status_t find_requested(const placer_t* placer, const rn_ir_node_t* no
   return unknown_device(placer, node, &spec);
 }
 
-// Devices with a kernel for |node|. Those of one kind come one after the other, as a rule.
+// Devices with a kernel for |node|. Devices of one type are usually adjacent.
 static void find_supported(const placer_t* placer, const rn_ir_node_t* node, word_t* out) {
   const char* type = NULL;
   bool has_kernel = false;
@@ -185,7 +185,7 @@ static rn_status_t find_feasible(const placer_t* placer, const rn_ir_node_t* nod
   return RN_OK;
 }
 
-// Puts |a| where |b| is. Who uses state follows it, wherever else it was asked to be.
+// Colocates |a| with |b|. A user of state follows the state, whatever device was requested.
 static rn_status_t join(placer_t* placer, int32_t a, int32_t b, bool by_user) {
   int32_t x = find_root(placer, a), y = find_root(placer, b);
   if (x == y) return RN_OK;
@@ -251,7 +251,7 @@ static rn_status_t join_neighbours(placer_t* placer, int32_t index) {
 static void choose(placer_t* placer, int32_t index) {
   rn_ir_node_t* node = node_at(placer, index);
   int device = first_of(placer, set_of(placer, placer->masks, find_root(placer, index)));
-  // A value that is known already needs no kernel but on the CPU: others receive it.
+  // A constant needs a kernel on the CPU only: other devices receive it.
   if (node->feed >= 0 || (node->constant && !find_kernel(node, placer->options->devices[device])))
     device = 0;
   node->device = placer->options->devices[device];

@@ -1,9 +1,9 @@
-// The CPU device: host memory with a cache in front of it; kernels run where they are called.
-#include <stdlib.h>  // says whether the C library is glibc
+// The CPU device: cached host memory; kernels run in the calling thread.
+#include <stdlib.h>  // defines __GLIBC__
 #include "base/cache_alloc.h"
 #include "device/device.h"
 
-// Idle memory kept for the next step. Beyond it blocks go back to the system.
+// Idle memory kept for the next step; more is returned to the system.
 #define MAX_CACHED_BYTES ((size_t)4 << 30)
 // What stock reports for a CPU: 256 MiB.
 #define REPORTED_MEMORY ((int64_t)256 << 20)

@@ -41,7 +41,7 @@ static void invert(const void* from, void* to, size_t size) {
   for (size_t i = 0; i < size; ++i) out[i] = (unsigned char)~in[i];
 }
 
-// Plain copies of device tensors for a body to work on.
+// Decoded copies of device tensors, for a kernel's body.
 static rn_status_t decode(rn_allocator_t allocator, const rn_tensor_t* from, int count,
                           bool with_bytes, rn_tensor_t* out) {
   for (int i = 0; i < count; ++i) {
@@ -108,7 +108,7 @@ static void* thread_main(void* arg) {
   return NULL;
 }
 
-// Puts |job| at the end of the queue; the thread starts with the first.
+// Appends |job| to the queue; the first job starts the thread.
 static rn_status_t enqueue(null_device_t* null, job_t* job) {
   rn_mutex_lock(&null->mutex);
   if (!null->has_thread)

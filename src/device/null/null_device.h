@@ -1,8 +1,7 @@
 // The null device: a fake accelerator. The template for new devices, and the GPUs of tests.
 //
-// It has memory of its own, in which every byte is stored inverted: who reads it as if it were the
-// host's gets nonsense, not luck. It has a queue: kernels and copies are put there and happen
-// later, in order, on the device's own thread.
+// Its memory stores every byte inverted, so code that reads it as host memory gets garbage. Kernels
+// and copies go into a queue and run later, in order, on the device's own thread.
 #ifndef RUNNEL_DEVICE_NULL_NULL_DEVICE_H_
 #define RUNNEL_DEVICE_NULL_NULL_DEVICE_H_
 
@@ -10,12 +9,12 @@
 
 #define RN_NULL_MAX_ARGS 4
 
-// What a kernel does, once its turn comes: on tensors in plain bytes.
+// The body of a kernel; works on decoded tensors.
 typedef rn_status_t (*rn_null_body_t)(const rn_tensor_t* inputs, rn_tensor_t* outputs,
                                       const void* arg);
 
-// Issues |body| over device tensors. They are shared, so that the caller may give up its own; |arg|
-// (|arg_size| bytes) is copied. Its error, if any, is reported by the next sync.
+// Issues |body| over device tensors. They are retained, so that the caller may release its own;
+// |arg| (|arg_size| bytes) is copied. Its error, if any, is reported by the next sync.
 RN_MUST_USE rn_status_t rn_null_launch(rn_device_t* device, rn_null_body_t body,
                                        const rn_tensor_t* const* inputs, int input_count,
                                        const rn_tensor_t* outputs, int output_count,
