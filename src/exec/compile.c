@@ -1,4 +1,4 @@
-// From the placed graph of a step to a plan: fates, slots, instructions, kernels. See plan.h.
+// Compiles the placed graph of a step to a plan: fates, slots, instructions, kernels. See plan.h.
 #include "exec/compile.h"
 
 #include "exec/kernel_init.h"
@@ -22,7 +22,7 @@ void rn_kernel_cache_clear(rn_kernel_cache_t* cache) {
   rn_mutex_destroy(&cache->mutex);
 }
 
-// Makes the kernel of a stateful node and keeps it, with what it calls functions through.
+// Makes the kernel of a stateful node and caches it, with the table of functions that it calls.
 static rn_status_t add_cached_locked(rn_kernel_cache_t* cache, const rn_ir_node_t* node,
                                      const rn_kernel_init_t* init, rn_kernel_t** out) {
   bool holds = cache->holds_functions && init->functions;
@@ -47,12 +47,13 @@ static bool is_control_flow(uint8_t role) {
   return role >= RN_ROLE_SWITCH && role <= RN_ROLE_CONTROL_TRIGGER;
 }
 
-// A constant whose value needs no kernel: it is put into its slot once.
+// A constant needs no kernel: its value is put into its slot once.
 static bool is_lasting(const rn_compile_t* c, const rn_ir_node_t* node) {
   return node->constant && node->output_count == 1 && c->options->device->is_host;
 }
 
-// Dead values travel between the parts of a step, so one Switch anywhere makes all of them careful.
+// Dead values travel between the parts of a step, so one Switch in any part makes all of them use
+// frames.
 static bool needs_frames(const rn_compile_t* c) {
   for (int32_t i = 0; i < c->order_count; ++i) {
     const rn_ir_node_t* node = rn_compile_node(c, c->order[i]);
@@ -72,8 +73,8 @@ static void find_awaited(rn_compile_t* c) {
   for (int32_t i = 0; i < c->ir->target_count; ++i) c->is_awaited[c->ir->targets[i]] = true;
 }
 
-// In a plan with frames a constant under a control edge is dead or alive with it, and an identity
-// may be where frames meet: there every node but the feeds runs.
+// In a plan with frames, a constant under a control edge is dead or alive with it, and an identity
+// may connect frames, so every node except the feeds runs.
 static rn_fate_t fate_of(const rn_compile_t* c, int32_t index) {
   const rn_ir_node_t* node = rn_compile_node(c, index);
   if (node->is_removed || node->device != c->options->device) return RN_FATE_ELSEWHERE;
@@ -115,7 +116,7 @@ bool rn_compile_is_deref(const rn_compile_t* c, const rn_ir_node_t* node, int32_
   return rn_dtype_is_ref(type) && !rn_ir_wants_ref(node, i);
 }
 
-// A variable that is fed is a value: there is nothing to assign to.
+// A fed variable is just a value and cannot be assigned.
 static rn_status_t check_reference(const rn_compile_t* c, const rn_ir_node_t* node, int32_t i) {
   const rn_ir_node_t* source = rn_compile_node(c, node->inputs[i].node);
   rn_dtype_t type = source->types[node->inputs[i].output];
@@ -126,8 +127,8 @@ static rn_status_t check_reference(const rn_compile_t* c, const rn_ir_node_t* no
       rn_dtype_name(type));
 }
 
-// The session's kernel of a stateful node, made the first time. NULL if the name belongs to a
-// kernel of another kind: then the plan has its own.
+// The session's kernel of a stateful node, made on first use. NULL if the name belongs to a kernel
+// of another type: then the plan has its own.
 static rn_status_t cached_kernel(rn_kernel_cache_t* cache, const rn_ir_node_t* node,
                                  rn_kernel_init_t init, rn_kernel_t** out) {
   rn_mutex_lock(&cache->mutex);
@@ -153,8 +154,8 @@ static rn_status_t make_kernel(rn_compile_t* c, const rn_ir_node_t* node, const 
   if (rn_op_names_function(node->op)) init.functions = c->options->functions;
   rn_kernel_t* kernel = NULL;
   rn_kernel_cache_t* cache = c->options->kernels;
-  bool is_transfer = node->op->role == RN_ROLE_SEND ||
-                     node->op->role == RN_ROLE_RECV;  // made anew for each program
+  bool is_transfer =
+      node->op->role == RN_ROLE_SEND || node->op->role == RN_ROLE_RECV;  // made for each program
   if (cache && node->op->flags & RN_OP_STATEFUL && !is_transfer) {
     RN_RETURN_IF_ERROR(cached_kernel(cache, node, init, &kernel));
     *out = kernel;
@@ -253,7 +254,7 @@ static rn_status_t emit(rn_compile_t* c) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, inputs + 1, &plan->inputs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&plan->arena, inputs + 1, &plan->derefs));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, (size_t)plan->instr_count + 1, &c->node_of));
-  // Count, then place: instructions of a task stand together, in order.
+  // Count, then place: instructions of a task are adjacent, in order.
   int32_t* next = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(c->scratch, (size_t)plan->task_count + 1, &next));
   for (int32_t i = 0; i < c->order_count; ++i)

@@ -1,12 +1,12 @@
-// The plan under construction: what the steps of rn_plan_create share. For the files of exec/ only.
+// The plan under construction, shared by the phases of rn_plan_create. For the files of exec/ only.
 #ifndef RUNNEL_EXEC_COMPILE_H_
 #define RUNNEL_EXEC_COMPILE_H_
 
 #include "exec/plan.h"
 
-// What becomes of a node.
+// What a node is compiled to.
 typedef enum rn_fate_t {
-  RN_FATE_ELSEWHERE = 0,  // removed, or another device's
+  RN_FATE_ELSEWHERE = 0,  // removed, or on another device
   RN_FATE_VALUE,          // a feed or a constant: a slot, no instruction
   RN_FATE_ALIAS,          // an identity: its input's slot
   RN_FATE_INSTR,
@@ -17,7 +17,7 @@ typedef struct rn_compile_t {
   const rn_plan_options_t* options;
   rn_plan_t* plan;
   rn_arena_t* scratch;  // the IR's
-  rn_strbuf_t label;    // of the instruction at hand; one buffer serves all of them
+  rn_strbuf_t label;    // of the current instruction; one buffer serves all of them
   int32_t* order;       // IR nodes in topological order
   int32_t order_count;
   uint8_t* fate;        // by IR node: rn_fate_t
@@ -29,11 +29,11 @@ typedef struct rn_compile_t {
 
   // By slot, filled by rn_compile_lifetimes:
   int32_t* producer;  // instruction; -1 for feeds and constants
-  int32_t* root;      // the slot whose bytes it shows: itself, unless a forwarding kernel makes it
+  int32_t* root;      // the slot whose bytes it shares: itself, unless a forwarding kernel makes it
   int32_t* last_reader;  // instruction that reads it last, in order; -1
   bool* is_fetched;
   bool* crosses_tasks;  // readers, or producer and readers, in several tasks
-  bool* escapes;        // by root: bytes may be needed beyond the instructions that read them here
+  bool* escapes;        // by root: bytes may be needed after their last reader here
 } rn_compile_t;
 
 static inline const rn_ir_node_t* rn_compile_node(const rn_compile_t* c, int32_t node) {
@@ -43,12 +43,12 @@ static inline int32_t rn_compile_slot(const rn_compile_t* c, rn_ir_edge_t edge) 
   return c->fate[edge.node] == RN_FATE_ALIAS ? c->first_slot[edge.node]
                                              : c->first_slot[edge.node] + edge.output;
 }
-// Whether flat input |i| of |node| wants the variable's value although a reference comes in.
+// Whether flat input |i| of |node| needs the variable's value although its source is a reference.
 bool rn_compile_is_deref(const rn_compile_t* c, const rn_ir_node_t* node, int32_t i);
 
 // tasks.c: numbers the tasks of the nodes in |order|.
 RN_MUST_USE rn_status_t rn_compile_tasks(rn_compile_t* c);
-// memory_plan.c: who reads what last; places for what has a known shape; what to clear when.
+// memory_plan.c: last readers, places for values of known shape, and what to clear when.
 RN_MUST_USE rn_status_t rn_compile_lifetimes(rn_compile_t* c);
 RN_MUST_USE rn_status_t rn_compile_memory(rn_compile_t* c);
 RN_MUST_USE rn_status_t rn_compile_releases(rn_compile_t* c);

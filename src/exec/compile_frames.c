@@ -1,5 +1,5 @@
-// Static frames: which loop each instruction runs in, who waits for whom, and what an iteration
-// starts from.
+// Static frames: the loop of each instruction, the edges between instructions, and the initial
+// state of an iteration.
 #include "exec/compile.h"
 
 #include "base/hash.h"
@@ -100,7 +100,8 @@ static rn_status_t assign_frames(frames_t* f) {
   return RN_OK;
 }
 
-// What order could not see: an edge from a NextIteration back to its Merge stays within the loop.
+// Topological order skips back edges: the one from a NextIteration to its Merge must stay within
+// the loop.
 static rn_status_t check_back_edges(frames_t* f) {
   rn_compile_t* c = f->c;
   for (int32_t n = 0; n < c->plan->instr_count; ++n) {
@@ -157,7 +158,7 @@ static rn_status_t make_edges(frames_t* f) {
   return RN_OK;
 }
 
-// What each instruction reads, and gives up, by number within its frame.
+// The inputs and releases of each instruction, by number within its frame.
 static rn_status_t number_inputs(rn_compile_t* c) {
   rn_plan_t* plan = c->plan;
   size_t total = (size_t)plan->input_total + 1;
@@ -191,7 +192,7 @@ static bool has_own_memory(const rn_compile_t* c, int32_t slot, rn_shape_t shape
   const rn_plan_t* plan = c->plan;
   if (c->producer[slot] < 0 || !plan->device->is_host) return false;
   const rn_instr_t* instr = &plan->instrs[c->producer[slot]];
-  // Switch, Merge and identities pass on what comes in; only a value that changes its iteration is
+  // Switch, Merge and identities forward their input; only a value that changes iteration is
   // copied.
   bool crosses = instr->role == RN_ROLE_ENTER || instr->role == RN_ROLE_EXIT ||
                  instr->role == RN_ROLE_NEXT_ITERATION;
@@ -227,7 +228,7 @@ static rn_status_t number_slots(frames_t* f) {
   return RN_OK;
 }
 
-// Of a plan that sends from within loops: counted, then listed.
+// For a plan that sends from within loops: counted, then listed.
 static rn_status_t list_shared(frames_t* f) {
   rn_plan_t* plan = f->c->plan;
   bool is_shared = false;
@@ -269,7 +270,7 @@ static rn_status_t describe_iterations(frames_t* f) {
       int32_t local = plan->slot_local[slot];
       def->slots[local] = slot;
       def->offsets[local] = SIZE_MAX;
-      // A fetched value has one reader that never comes; out of a loop a copy is taken at once.
+      // A fetched value counts one reader that never runs; within a loop it is copied at once.
       bool stays = c->is_fetched[slot] && f->frame[index] == 0;
       def->readers[local] = plan->slots[slot].readers + (stays ? 1 : 0);
       if (!has_own_memory(c, slot, node->shapes[o])) continue;

@@ -1,9 +1,8 @@
-// One step under way: its parts, who may run, who waits. For the files of exec/ only.
+// One running step: its parts, ready work and waiters. For the files of exec/ only.
 //
-// The thread that asked for the step drains ready work until all parts have ended; when there is
-// more than it can run, the pool's threads help. Everything that can become ready later (an
-// asynchronous instruction, a helper) is counted in |active|: when nothing is ready and nothing is
-// active, the step is over.
+// The calling thread runs ready work until all parts have ended; the pool's threads help if there
+// is more than it can run. Everything that can become ready later (an asynchronous instruction, a
+// helper) is counted in |active|: when nothing is ready and nothing is active, the step is over.
 #ifndef RUNNEL_EXEC_EXECUTION_H_
 #define RUNNEL_EXEC_EXECUTION_H_
 
@@ -26,14 +25,14 @@ struct rn_execution_t {
   rn_state_t** states;
   int32_t active;   // instructions or tasks under way, and helpers
   int32_t ready;    // over all states
-  bool is_plain;    // one thread, nothing to cancel but itself
-  bool is_waiting;  // the thread that asked for the step sleeps
+  bool is_plain;    // one thread, no other part to cancel
+  bool is_waiting;  // the calling thread sleeps
   _Atomic bool is_failed;
   rn_status_t status;  // the first error
   int32_t helper_count;
   rn_helper_t* helpers;
-  // Of a step that nobody waits for: whom to tell, and how many threads run its work now. The one
-  // that leaves last, with nothing ready and nothing active, ends the step.
+  // For an asynchronous step: the callback, and how many threads run its work now. The last one to
+  // leave, with nothing ready and nothing active, ends the step.
   rn_done_fn_t done;
   void* done_arg;
   int32_t drivers;
@@ -41,16 +40,15 @@ struct rn_execution_t {
 
 // Records an error (takes it), cancels the step. OK does nothing.
 void rn_execution_fail(rn_execution_t* execution, rn_status_t status);
-// Whether the step should go no further: cancelled, failed or past its deadline (which it then
-// records).
+// Whether the step should stop: cancelled, failed or past its deadline (which it then records).
 bool rn_execution_should_stop(rn_execution_t* execution);
-// Something that was active has ended. The lock is held, and given back.
+// Counts off something that was active. Called with the lock held; releases it.
 void rn_execution_leave_locked(rn_execution_t* execution);
-// Records what instruction |n| did, if somebody asks. Transfers between devices are left out, as
-// TensorFlow leaves them out.
+// Records statistics of instruction |n| in a traced step. Transfers between devices are left out,
+// as in TensorFlow.
 void rn_execution_record(rn_execution_t* execution, const rn_plan_t* plan, int32_t n,
                          const rn_tensor_t* outputs, int64_t start_ns);
-// When an instruction starts, if somebody asks; 0 otherwise.
+// The start time of an instruction in a traced step; 0 otherwise.
 int64_t rn_execution_start_ns(const rn_execution_t* execution);
 // Appends the node to a kernel's error, as stock does.
 rn_status_t rn_execution_node_error(const rn_plan_t* plan, int32_t instr, rn_status_t status);

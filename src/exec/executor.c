@@ -1,5 +1,4 @@
-// The executor: straight-line tasks, and who runs them. See execution.h; plans with loops go
-// through frames.c.
+// The executor: runs straight-line tasks. See execution.h; frames.c runs plans with loops.
 #include "exec/executor.h"
 
 #include <sys/syscall.h>
@@ -40,7 +39,7 @@ bool rn_execution_should_stop(rn_execution_t* execution) {
 }
 
 rn_status_t rn_execution_node_error(const rn_plan_t* plan, int32_t instr, rn_status_t status) {
-  if (rn_status_is_derived(status)) return status;  // it names the node that failed already
+  if (rn_status_is_derived(status)) return status;  // it already names the node that failed
   return rn_status_annotate(status, "\n\t [[{{node %.*s}}]]", RN_STR_ARGS(plan->names[instr]));
 }
 
@@ -98,8 +97,7 @@ void rn_execution_record(rn_execution_t* execution, const rn_plan_t* plan, int32
   rn_step_stats_add(execution->run->stats, stats, outputs, instr->output_count);
 }
 
-// One instruction with everything that can be asked of one; the lean loop below does the ordinary
-// ones itself.
+// Runs any instruction, with all options; the lean loop below runs the ordinary ones itself.
 static rn_status_t run_carefully(rn_execution_t* execution, rn_state_t* state, rn_kernel_ctx_t* ctx,
                                  int32_t n) {
   const rn_instr_t* instr = &state->plan->instrs[n];
@@ -111,7 +109,7 @@ static rn_status_t run_carefully(rn_execution_t* execution, rn_state_t* state, r
   return status;
 }
 
-// Runs the instructions of a task in order. This loop is what a step costs.
+// Runs the instructions of a task in order. This loop is the cost of a step.
 static rn_status_t run_instrs(rn_execution_t* execution, rn_state_t* state, const rn_task_t* task) {
   const rn_plan_t* plan = state->plan;
   const rn_run_t* run = execution->run;
@@ -151,8 +149,8 @@ static void finish_task_locked(rn_execution_t* execution, rn_state_t* state,
 
 static void helper_run(rn_job_t* job);
 
-// Asks for help while there is more ready than the one task that was just taken: the thread that
-// asked for the step if it sleeps, then the pool.
+// Gets help if more is ready than the task that was just taken: from the calling thread if it
+// sleeps, then from the pool.
 static void call_helpers_locked(rn_execution_t* execution, rn_job_t** out_job) {
   *out_job = NULL;
   if (execution->ready == 0) return;
@@ -183,7 +181,7 @@ static void async_done(rn_kernel_ctx_t* ctx, rn_status_t status) {
   else
     rn_execution_fail(execution, rn_execution_node_error(plan, async->instr, status));
   rn_mutex_lock(&execution->mutex);
-  // The task of an asynchronous instruction is its own; the instruction knows it by its number.
+  // An asynchronous instruction is a task of its own, found by the instruction's number.
   finish_task_locked(execution, state, &plan->tasks[plan->async_tasks[instr->async]]);
   rn_execution_leave_locked(execution);
 }
@@ -264,8 +262,8 @@ static void drain_locked(rn_execution_t* execution) {
 
 static void end_started(rn_execution_t* execution);
 
-// Runs what there is of a step that nobody waits for; the last one out ends it. The lock is held,
-// and given back.
+// Runs the ready work of an asynchronous step; the last thread to leave ends the step. Called with
+// the lock held; releases it.
 static void drive_locked(rn_execution_t* execution) {
   execution->drivers++;
   uint64_t before = rn_denormals_flush();
@@ -302,8 +300,8 @@ static bool has_work_locked(const rn_execution_t* execution) {
   return false;
 }
 
-// Whoever completes an asynchronous kernel has work of his own to go back to: what became ready is
-// for the pool, where there is one.
+// The thread that completes an asynchronous kernel has its own work, so what became ready goes to
+// the pool, if there is one.
 void rn_execution_leave_locked(rn_execution_t* execution) {
   execution->active--;
   if (!execution->done) {
@@ -346,7 +344,7 @@ static void wait_locked(rn_execution_t* execution) {
   execution->is_waiting = false;
 }
 
-// Cancelling from outside must wake a step that only waits.
+// Cancelling from outside must wake a step that is waiting.
 typedef struct stop_watch_t {
   rn_cancel_entry_t entry;  // first
   rn_execution_t* execution;
@@ -392,7 +390,7 @@ static void run_together(rn_execution_t* execution) {
   rn_cancel_remove(execution->run->step->cancel, &watch.entry);
 }
 
-// Names fetch |i| as stock does: the node that would take the value out of the graph.
+// Names fetch |i| as stock does: by its _Retval node.
 static rn_status_t fetch_error(const rn_plan_t* plan, int32_t slot, int32_t i, rn_status_t status) {
   int32_t producer = plan->slots[slot].producer;
   if (rn_ok(status) || producer < 0) return status;
@@ -437,8 +435,8 @@ static void lend_feeds(rn_state_t* state, const rn_run_t* run) {
     if (plan->feed_slots[i] != RN_NO_SLOT) state->slots[plan->feed_slots[i]] = *run->feeds[i];
 }
 
-// Makes a state as new: what was lent goes back, what a fetch or a failure left is cleared,
-// counters start again.
+// Resets a state: returns borrowed values, clears what a fetch or a failure left, and restores the
+// counters.
 static void reset_state(rn_state_t* state, bool is_failed) {
   const rn_plan_t* plan = state->plan;
   for (int32_t i = 0; i < plan->feed_count; ++i)
@@ -490,7 +488,7 @@ static rn_status_t make_helpers(rn_execution_t* execution) {
   return RN_OK;
 }
 
-// Waits for what the step issued to devices that work on their own, and takes their errors.
+// Waits for work that the step issued to asynchronous devices, and takes their errors.
 typedef struct device_wait_t {
   rn_execution_t* execution;
   bool is_done;
@@ -536,7 +534,7 @@ static rn_status_t acquire_states(rn_execution_t* execution) {
   return status;
 }
 
-// Takes the results, and gives the states back. The devices have done what was issued.
+// Takes the results and returns the states. The devices have finished the issued work.
 static rn_status_t end_states(rn_execution_t* execution, rn_status_t status) {
   const rn_run_t* run = execution->run;
   if (rn_ok(status)) status = collect(execution);
@@ -567,8 +565,8 @@ static void drop_fetches(const rn_run_t* run) {
   for (int32_t i = 0; i < run->fetch_count; ++i) rn_tensor_clear(&run->fetches[i]);
 }
 
-// A traced step names each device it has a plan for, also where the plan has nothing left to run:
-// by the node that stock begins every graph with.
+// A traced step names each device it has a plan for, even if the plan runs nothing: by _SOURCE, the
+// first node of every graph in stock.
 static void record_source(const rn_run_t* run) {
   if (!run->stats || run->step->call_depth > 0) return;
   const rn_env_t* env = run->step->env;
@@ -616,12 +614,12 @@ rn_status_t rn_execute(const rn_run_t* run) {
   return status;
 }
 
-// A step that nobody waits for, in one block with its states and helpers.
+// An asynchronous step, in one block with its states and helpers.
 typedef struct started_t {
   rn_execution_t execution;  // first
   rn_run_t run;
   size_t size;
-  int32_t synced;       // plans whose devices are waited for no more
+  int32_t synced;       // plans whose devices have finished
   rn_status_t outcome;  // so far
 } started_t;
 
@@ -642,7 +640,7 @@ static rn_status_t new_started(const rn_run_t* run, started_t** out) {
   return make_helpers(&started->execution);
 }
 
-// Ends a started step: nobody else has anything to do with it any more.
+// Ends an asynchronous step; no other thread uses it any more.
 static void end_with(rn_execution_t* execution, rn_status_t status) {
   started_t* started = (started_t*)execution;
   rn_done_fn_t done = execution->done;
@@ -655,8 +653,7 @@ static void end_with(rn_execution_t* execution, rn_status_t status) {
   done(arg, status);
 }
 
-// Asks one device after the other for the end of what was issued to it. Nothing waits here: this
-// may be the very thread that the device works on.
+// Syncs one device after the other, without waiting: this may be the device's own thread.
 static void sync_next(void* arg, rn_status_t status) {
   started_t* started = arg;
   started->outcome = rn_status_join(started->outcome, status);

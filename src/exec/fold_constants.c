@@ -1,15 +1,15 @@
-// Constant folding: what depends on constants only is computed once, ahead of all steps.
+// Constant folding: nodes that depend on constants only are computed once, ahead of all steps.
 //
-// A result is kept for good, so it may not be larger than the constants that it is made of, unless
-// it is small. One that is too large is *put off*: if something that fits is made of it in the end
-// (ones, as many as there are gradients, times the gradients), it is computed for that alone. If it
-// is one number over and over, and is combined with something of its shape, the number will do.
+// A result is kept for good, so it must not be larger than the constants it depends on, unless it
+// is small. One that is too large is *put off*: if a result that fits depends on it (a tensor of
+// ones times the gradients), it is computed for that alone. If all its elements are one number, and
+// it is combined with a tensor of its shape, that number takes its place.
 #include "base/denormals.h"
 #include "exec/kernel_init.h"
 #include "framework/internal_ops.h"
 
-// A result may be this large whatever it is made of; and this large if it is made of little and its
-// size was not known.
+// A result may always be this large; and this large if it depends on little and its size was
+// unknown.
 #define ALWAYS_BYTES 4096
 #define SURPRISE_BYTES 65536
 #define MAX_OUTPUTS 8
@@ -20,13 +20,14 @@ typedef struct fold_t {
   rn_device_t* cpu;
   const rn_env_t* env;
   int64_t max_bytes;
-  bool is_first;         // shapes may be known of which nobody has said so yet
-  size_t count;          // of the nodes that were there at first
+  bool is_first;         // shapes that can be inferred may not be recorded yet
+  size_t count;          // of the original nodes
   int32_t folded;        // how many nodes became constants
   bool* is_put_off;      // by node
-  int64_t* made_of;      // by node, if it is put off: bytes of the constants that it is made of
-  rn_ir_node_t** saved;  // by node: what it was, if it was computed after it had been put off
-  rn_tensor_t** number;  // by node, if it is put off: the one number that it consists of; or NULL
+  int64_t* made_of;      // by node, if it is put off: bytes of the constants it depends on
+  rn_ir_node_t** saved;  // by node: the original, if it was computed after it had been put off
+  rn_tensor_t**
+      number;  // by node, if it is put off: the number that all its elements equal; or NULL
 } fold_t;
 
 static bool is_put_off(const fold_t* fold, int32_t index) {
@@ -74,8 +75,8 @@ static verdict_t judge(const fold_t* fold, const rn_ir_node_t* node, int64_t* ou
   for (int32_t o = 0; o < node->output_count; ++o) {
     int64_t bytes = bytes_of(node, o);
     if (bytes < 0) {
-      // Shapes of shapes and the like. Of what is large, folding may tell the shape; if not, it
-      // depends on what the constants are, and is no larger than they, as a rule.
+      // Small results, like shapes. Of large ones, folding may find the shape; otherwise the size
+      // depends on the constants' values, and usually does not exceed theirs.
       bool is_small = made_of <= ALWAYS_BYTES;
       if (waits || (!is_small && (fold->is_first || made_of > fold->max_bytes))) return LEAVE;
     } else if (!fits(fold, bytes, made_of)) {
@@ -104,7 +105,7 @@ static rn_status_t evaluate(const fold_t* fold, const rn_ir_node_t* node, const 
   return status;
 }
 
-// Computes |node| of |inputs|, which have the shapes that were inferred, or are numbers.
+// Computes |node| from |inputs|, which have the inferred shapes, or are single numbers.
 static rn_status_t run_kernel(const fold_t* fold, const rn_ir_node_t* node,
                               const rn_kernel_def_t* def, rn_tensor_t** inputs, rn_tensor_t* out) {
   rn_kernel_t* kernel = NULL;
@@ -121,8 +122,8 @@ static rn_status_t run_kernel(const fold_t* fold, const rn_ir_node_t* node,
   return status;
 }
 
-// The node is a constant from now on. Control edges stay, those of its inputs' too: a constant in a
-// branch or a loop lives and dies with them.
+// Makes the node a constant. It keeps its control edges and gets those of its inputs: a constant in
+// a branch or a loop is alive or dead with them.
 static rn_status_t become_constant(const fold_t* fold, int32_t index, const rn_tensor_t* value) {
   for (int32_t i = 0; i < rn_ir_node(fold->ir, index)->input_count; ++i) {
     const rn_ir_node_t* source = rn_ir_node(fold->ir, rn_ir_node(fold->ir, index)->inputs[i].node);
@@ -148,7 +149,7 @@ static rn_status_t become_constant(const fold_t* fold, int32_t index, const rn_t
   return RN_OK;
 }
 
-// A constant of its own for each output but the first, in place of node |index|.
+// Adds one constant per output but the first, in place of node |index|.
 static rn_status_t split_outputs(fold_t* fold, int32_t index, const rn_tensor_t* values) {
   rn_ir_t* ir = fold->ir;
   for (int32_t o = 1; o < rn_ir_node(fold->ir, index)->output_count; ++o) {
@@ -164,8 +165,8 @@ static rn_status_t split_outputs(fold_t* fold, int32_t index, const rn_tensor_t*
   return RN_OK;
 }
 
-// Computes a node whose inputs are constants. One that cannot be computed now is left for the step,
-// where its error belongs; so is one that turns out too large.
+// Computes a node whose inputs are constants. One that fails is left for the step, which reports
+// the error; so is one that turns out too large.
 static rn_status_t fold_node(fold_t* fold, int32_t index, int64_t made_of) {
   rn_ir_t* ir = fold->ir;
   const rn_ir_node_t node = *rn_ir_node(fold->ir, index);
@@ -195,8 +196,7 @@ static rn_status_t fold_node(fold_t* fold, int32_t index, int64_t made_of) {
   return become_constant(fold, index, &values[0]);
 }
 
-// Computes what was put off and |index| is made of; its first such input first. False if that
-// cannot be done.
+// Computes the inputs of |index| that were put off, in order. False if that fails.
 static rn_status_t catch_up(fold_t* fold, int32_t index, int32_t* stack, bool* out_is_done) {
   size_t depth = 0;
   stack[depth++] = index;
@@ -223,8 +223,8 @@ static rn_status_t catch_up(fold_t* fold, int32_t index, int32_t* stack, bool* o
   return RN_OK;
 }
 
-// The number that |edge| is, over and over; NULL: it is something else, or belongs to a loop or a
-// way. |space| is for a view of it.
+// The number that all elements of |edge| equal; NULL if there is none, or |edge| belongs to a loop
+// or a branch. |space| is for a view of it.
 static rn_tensor_t* number_of(const fold_t* fold, rn_ir_edge_t edge, rn_tensor_t* space) {
   const rn_ir_node_t* node = rn_ir_node(fold->ir, edge.node);
   if (edge.output != 0 || node->control_count > 0) return NULL;
@@ -234,7 +234,7 @@ static rn_tensor_t* number_of(const fold_t* fold, rn_ir_edge_t edge, rn_tensor_t
   return space;
 }
 
-// Finds the number that |index|, which is put off, consists of.
+// Finds the number that all elements of |index|, which is put off, equal.
 static rn_status_t find_number(fold_t* fold, int32_t index) {
   const rn_ir_node_t node = *rn_ir_node(fold->ir, index);
   rn_tensor_t *numbers[2], *value = NULL, space[2] = {0};
@@ -262,8 +262,8 @@ static rn_status_t find_number(fold_t* fold, int32_t index) {
   return RN_OK;
 }
 
-// An input of |index| that is a number over and over becomes that number, where the other input has
-// the shape of the result.
+// Replaces an input of |index| whose elements all equal one number by that number, if the other
+// input has the shape of the result.
 static rn_status_t use_numbers(fold_t* fold, int32_t index) {
   const rn_ir_node_t node = *rn_ir_node(fold->ir, index);
   if (!rn_ir_takes_numbers(&node)) return RN_OK;
@@ -283,7 +283,7 @@ static rn_status_t use_numbers(fold_t* fold, int32_t index) {
   return RN_OK;
 }
 
-// What was put off and is read by more than what it was computed for is as it was before.
+// Restores a node that was put off and computed, but still has other readers.
 static rn_status_t restore(fold_t* fold, const int32_t* order, int32_t count) {
   rn_ir_t* ir = fold->ir;
   bool* is_read = NULL;
@@ -329,7 +329,7 @@ static rn_status_t fold_all(rn_ir_t* ir, rn_device_t* cpu, const rn_env_t* env, 
   return restore(&fold, order, count);
 }
 
-// Folded values are sizes, as a rule: with those, more can be folded.
+// Folded values are usually sizes, with which more can be folded.
 rn_status_t rn_pass_fold_constants(rn_ir_t* ir, rn_device_t* cpu, const rn_env_t* env,
                                    int64_t max_bytes) {
   bool is_changed = true;

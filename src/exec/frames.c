@@ -1,4 +1,4 @@
-// Frames and iterations: who is entered, who is over, and where values go. See frames.h.
+// Frames and iterations: entering and ending them, and delivering values. See frames.h.
 #include "exec/frames_internal.h"
 
 static size_t iteration_size(const rn_frame_def_t* def) {
@@ -23,7 +23,7 @@ static rn_status_t make_iteration(rn_frames_t* frames, rn_frame_t* frame, rn_ite
     for (int32_t s = 0; s < def->slot_count; ++s) {
       it->slots[s] = def->templates[s];
       if (def->offsets[s] != SIZE_MAX) it->slots[s].data = it->memory + def->offsets[s];
-      it->slots[s].dtype = RN_INVALID;  // a place, but nothing in it yet
+      it->slots[s].dtype = RN_INVALID;  // has memory, but no value yet
     }
   }
   memcpy(it->readers, def->readers, (size_t)def->slot_count * sizeof *it->readers);
@@ -47,7 +47,7 @@ static void link_iteration(rn_frame_t* frame, rn_iteration_t* it) {
   frame->live_count++;
 }
 
-// Gives back what a slot holds; one with memory of its own gets that again.
+// Releases the value of a slot; a slot with its own memory is pointed at it again.
 static __attribute__((noinline)) void reset_slot(rn_iteration_t* it, int32_t local) {
   rn_tensor_t* slot = &it->slots[local];
   size_t offset = it->frame->def->offsets[local];
@@ -58,8 +58,8 @@ static __attribute__((noinline)) void reset_slot(rn_iteration_t* it, int32_t loc
   slot->dtype = RN_INVALID;
 }
 
-// Empties a slot. What is marked unset may leave its shape behind: only a buffer, or dims of its
-// own, must be given back, and memory of its own found again.
+// Empties a slot. An unset tensor may keep its shape: only a buffer, or allocated dims, must be
+// freed, and a slot with its own memory pointed at it again.
 static inline void clear_slot(rn_iteration_t* it, int32_t local) {
   rn_tensor_t* slot = &it->slots[local];
   size_t offset = it->frame->def->offsets[local];
@@ -82,8 +82,8 @@ static uint64_t combine(uint64_t a, uint64_t b) {
   return a ^ (b + UINT64_C(0x9e3779b97f4a7800) + (a << 10) + (a >> 4));
 }
 
-// Names a run of a loop by where it was entered. A part of the step that enters the same loop from
-// the same iteration comes to the same number, here and in stock: it is part of rendezvous keys.
+// Numbers a run of a loop by where it was entered. All parts of a step, here and in stock, compute
+// the same number for the same loop and iteration: it is part of rendezvous keys.
 static uint64_t frame_id(const rn_frame_def_t* def, const rn_iteration_t* parent) {
   if (!parent) return 0;
   return combine(parent->frame->id, combine((uint64_t)parent->index, def->name_hash));
@@ -155,8 +155,8 @@ static void release_inputs(rn_frames_t* frames, rn_iteration_t* it, const rn_ins
     if (--it->readers[*release] == 0) clear_slot(it, *release);
 }
 
-// A dead Exit or NextIteration needs no turn of its own. Of older iterations every Exit is dead but
-// the loop's last: only the newest one's count, until there is a newer one.
+// A dead Exit or NextIteration does not run. Exits are dead in all iterations but the loop's last,
+// so only those of the newest iteration are recorded.
 static rn_status_t leave_dead(rn_frames_t* frames, rn_iteration_t* it, int32_t number) {
   const rn_instr_t* instr = &frames->state->plan->instrs[number];
   release_inputs(frames, it, instr);
@@ -165,7 +165,7 @@ static rn_status_t leave_dead(rn_frames_t* frames, rn_iteration_t* it, int32_t n
 }
 
 // A Merge starts with the first live input, or when all are dead; a dead Enter or NextIteration
-// alone makes a loop's Merge dead, for the other one belongs to another iteration.
+// alone makes a loop's Merge dead, because the other belongs to another iteration.
 static rn_status_t activate_merge(rn_frames_t* frames, rn_iteration_t* it,
                                   const rn_edge_out_t* edge, bool is_dead, uint8_t from) {
   int32_t local = edge->local;
@@ -213,7 +213,7 @@ static rn_status_t deliver(rn_frames_t* frames, rn_iteration_t* it, const rn_ins
   return status;
 }
 
-// A fetch of a value within a loop takes the one that comes; a second one is an error, as in stock.
+// A fetch within a loop takes the first value; a second one is an error, as in stock.
 static __attribute__((noinline)) rn_status_t keep_fetched(rn_frames_t* frames, rn_iteration_t* it,
                                                           const rn_instr_t* instr) {
   rn_state_t* state = frames->state;
@@ -234,7 +234,7 @@ static __attribute__((noinline)) rn_status_t keep_fetched(rn_frames_t* frames, r
   return RN_OK;
 }
 
-// All of |instr|'s consumers in |it| learn that it is done.
+// Notifies all of |instr|'s consumers in |it| that it is done.
 static rn_status_t notify(rn_frames_t* frames, rn_iteration_t* it, const rn_instr_t* instr,
                           bool is_dead) {
   const rn_edge_out_t* edge = &frames->state->plan->edges[instr->first_edge];
@@ -315,7 +315,7 @@ static rn_status_t next_iteration(rn_frames_t* frames, rn_iteration_t* it, int32
   const rn_instr_t* instr = &frames->state->plan->instrs[number];
   rn_frame_t* frame = it->frame;
   rn_iteration_t* to = it->next;
-  if (!frame->parent) {  // outside of any loop nothing comes round: the value passes
+  if (!frame->parent) {  // outside of any loop there is no next iteration: the value is forwarded
     RN_RETURN_IF_ERROR(deliver(frames, it, instr, 0, value, true));
     return notify(frames, it, instr, false);
   }
@@ -332,8 +332,8 @@ static rn_status_t next_iteration(rn_frames_t* frames, rn_iteration_t* it, int32
   return notify(frames, to, instr, false);
 }
 
-// An iteration is over when nothing of it is outstanding and nothing can come: all Enters have, and
-// older iterations are gone.
+// An iteration is over when nothing of it is outstanding and nothing can arrive: all Enters have,
+// and older iterations are gone.
 static rn_status_t finish_frame(rn_frames_t* frames, rn_frame_t* frame) {
   const rn_plan_t* plan = frames->state->plan;
   rn_iteration_t* parent = frame->parent;
@@ -347,7 +347,7 @@ static rn_status_t finish_frame(rn_frames_t* frames, rn_frame_t* frame) {
   return finish_iterations(frames, parent->frame);
 }
 
-// The oldest iteration makes room for the next.
+// The end of the oldest iteration makes room for the next.
 static rn_status_t start_waiting(rn_frames_t* frames, rn_frame_t* frame) {
   rn_iteration_t* to = frame->ahead;
   frame->ahead = NULL;
@@ -360,8 +360,8 @@ static rn_status_t start_waiting(rn_frames_t* frames, rn_frame_t* frame) {
   return RN_OK;
 }
 
-// Other parts of the step wait for every Send of every iteration: one that nothing has reached says
-// that its value is dead.
+// Other parts of the step wait for every Send of every iteration: an unreached one sends a dead
+// value.
 static rn_status_t run_left_sends(rn_frames_t* frames, rn_iteration_t* it) {
   const rn_frame_def_t* def = it->frame->def;
   for (int32_t i = 0; i < def->send_count; ++i) {
@@ -373,7 +373,8 @@ static rn_status_t run_left_sends(rn_frames_t* frames, rn_iteration_t* it) {
   return RN_OK;
 }
 
-// Whatever did not go round alive is dead in the next iteration, where Sends may depend on it.
+// Loop variables without a live value are dead in the next iteration, where Sends may depend on
+// them.
 static rn_status_t pass_dead(rn_frames_t* frames, rn_iteration_t* it) {
   const rn_frame_def_t* def = it->frame->def;
   for (int32_t i = 0; it->next && i < def->next_count; ++i) {
@@ -400,7 +401,7 @@ static rn_status_t finish_iterations(rn_frames_t* frames, rn_frame_t* frame) {
   return RN_OK;
 }
 
-// Whoever waits for an Exit's value outside of all loops can wait for the end of the loop, too.
+// Readers of an Exit's value outside of all loops can wait for the end of the loop too.
 static rn_status_t notify_behind(rn_frames_t* frames, rn_iteration_t* it, const rn_instr_t* instr) {
   size_t before = frames->ready.count;
   RN_RETURN_IF_ERROR(notify(frames, it, instr, false));
@@ -412,7 +413,7 @@ static rn_status_t notify_behind(rn_frames_t* frames, rn_iteration_t* it, const 
   return RN_OK;
 }
 
-// Moves the values of what |it| computed to those who wait, wherever they are.
+// Moves the outputs of |it| to their consumers, in any frame.
 static rn_status_t propagate(rn_frames_t* frames, rn_iteration_t* it, int32_t number, bool is_dead,
                              rn_tensor_t* value) {
   const rn_instr_t* instr = &frames->state->plan->instrs[number];
@@ -459,7 +460,7 @@ static rn_status_t frames_create(rn_state_t* state) {
     rn_frames_destroy(frames);
     return status;
   }
-  state->frames = frames;  // whole, for the state goes back to the free list whatever happens
+  state->frames = frames;  // complete, because the state returns to the free list in any case
   return RN_OK;
 }
 

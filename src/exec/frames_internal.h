@@ -1,5 +1,5 @@
-// Frames at work: what frames.c, which moves values, and frames_run.c, which runs instructions,
-// share. For these two only.
+// The state of frames, shared by frames.c, which moves values, and frames_run.c, which runs
+// instructions. For these two only.
 #ifndef RUNNEL_EXEC_FRAMES_INTERNAL_H_
 #define RUNNEL_EXEC_FRAMES_INTERNAL_H_
 
@@ -9,7 +9,7 @@
 typedef struct rn_iteration_t rn_iteration_t;
 typedef struct rn_frame_t rn_frame_t;
 
-// One turn of a loop. Its arrays are copied from the frame's definition when it starts.
+// One iteration of a loop. Its arrays are copied from the frame's definition when it starts.
 struct rn_iteration_t {
   rn_frame_t* frame;
   int64_t index;
@@ -17,7 +17,7 @@ struct rn_iteration_t {
   rn_frame_t* children;  // loops that were entered from this iteration
   int32_t outstanding;   // instructions that are ready or under way, and children
   rn_tensor_t* slots;    // by local slot
-  int32_t* readers;      // by local slot: who has still to read it
+  int32_t* readers;      // by local slot: readers that have not run yet
   int32_t* pending;      // by local instruction
   uint8_t* marks;        // by local instruction: MARK_*
   int32_t* dead_inputs;  // by local instruction, of a Merge
@@ -48,8 +48,8 @@ struct rn_frame_t {
   int32_t live_count;
   int32_t pending_enters;
   RN_VEC(rn_frame_held_t) invariants;
-  // While parallel_iterations of them are at work: the next one, not yet among the live, with the
-  // values that wait for it already in place; and which NextIterations brought them.
+  // While parallel_iterations iterations run: the next one, not started yet, with the values that
+  // have arrived for it; and which NextIterations brought them.
   rn_iteration_t* ahead;
   RN_VEC(int32_t) waiting;
   RN_VEC(int32_t) dead_exits;  // of the newest iteration
@@ -61,14 +61,14 @@ typedef struct rn_ready_t {
   bool is_dead;
 } rn_ready_t;
 
-// An asynchronous kernel under way, with its input pointers behind it.
+// A running asynchronous kernel, followed by its input pointers.
 typedef struct rn_flight_t {
   rn_kernel_ctx_t ctx;  // first: rn_done gives it back
   rn_state_t* state;
   rn_iteration_t* iteration;
   int32_t instr;
   rn_status_t status;
-  int64_t start_ns;  // 0: nobody asks
+  int64_t start_ns;  // 0: the step is not traced
   struct rn_flight_t* next;
   rn_tensor_t* dereffed;  // by input, as far as the instruction has any
   rn_tensor_t* in[];
@@ -79,11 +79,11 @@ struct rn_frames_t {
   rn_allocator_t allocator;
   rn_frame_t* root;
   bool is_driven;  // guarded by the execution's mutex, as is |landed|
-  // Completed, not yet seen by the driver. Changes under the mutex; the driver peeks at it without.
+  // Completed, not yet seen by the driver. Changes under the mutex; the driver polls it without.
   rn_flight_t* _Atomic landed;
   RN_VEC(rn_ready_t) ready;
-  // What Exits have made ready outside of all loops: it comes after the rest of their loop, which
-  // then holds nothing any more that an update might have to be kept from.
+  // Instructions outside of all loops that Exits have made ready. They run after the rest of their
+  // loop, which then holds no values that an update would have to copy.
   RN_VEC(rn_ready_t) behind;
   rn_iteration_t** free_iterations;  // by frame definition
   rn_frame_t* free_frames;
@@ -94,12 +94,12 @@ static inline rn_tensor_t* rn_frames_input(rn_frames_t* frames, rn_iteration_t* 
   return &it->slots[frames->state->plan->input_locals[instr->first_input + i]];
 }
 
-// After an instruction: its outputs go out, its inputs are given back, its iteration may be over.
-// |value| is what Enter, Exit and NextIteration carry elsewhere, NULL otherwise; what is left of it
-// is the caller's to clear.
+// After an instruction: delivers its outputs, releases its inputs, and ends its iteration if it is
+// over. |value| is what Enter, Exit and NextIteration carry to another frame or iteration, NULL
+// otherwise; the caller clears what is left of it.
 RN_MUST_USE rn_status_t rn_frames_finish(rn_frames_t* frames, rn_iteration_t* it, int32_t number,
                                          bool is_dead, rn_tensor_t* value);
-// Lands what completed after the step had failed.
+// Finishes asynchronous kernels that completed after the step had failed.
 void rn_frames_drop_landed(rn_frames_t* frames);
 
 #endif  // RUNNEL_EXEC_FRAMES_INTERNAL_H_

@@ -1,9 +1,9 @@
-// Running instructions in frames: control flow, kernels, and those under way. See frames.h.
+// Runs instructions in frames: control flow, kernels and asynchronous kernels. See frames.h.
 #include <stdatomic.h>
 
 #include "exec/frames_internal.h"
 
-// Shares input |i|, or the value of the variable that it refers to where a value is wanted.
+// Shares input |i|, or the value of the variable that it refers to if a value is needed.
 static rn_status_t share_input(rn_frames_t* frames, rn_iteration_t* it, const rn_instr_t* instr,
                                int32_t i, rn_tensor_t* out) {
   const rn_plan_t* plan = frames->state->plan;
@@ -27,7 +27,7 @@ static rn_status_t wrong_predicate(const rn_tensor_t* predicate) {
   return status;
 }
 
-// The first live input, and its number if anybody wants to know it.
+// The first live input, and its number if that output is used.
 static rn_status_t merge_values(rn_frames_t* frames, rn_iteration_t* it, const rn_instr_t* instr,
                                 rn_tensor_t* outputs) {
   const rn_plan_t* plan = frames->state->plan;
@@ -43,8 +43,8 @@ static rn_status_t merge_values(rn_frames_t* frames, rn_iteration_t* it, const r
   return RN_OK;
 }
 
-// A small constant is lent, for the plan outlives the step: counting would cost more than a copy,
-// should somebody keep it.
+// A small constant is borrowed, because the plan outlives the step; a reference count would cost
+// more than the copy that a later owner makes.
 static rn_status_t share_constant(const rn_tensor_t* constant, rn_tensor_t* out) {
   if (constant->rank > RN_INLINE_DIMS || rn_tensor_bytes(constant) > 256 ||
       !rn_dtype_is_plain(constant->dtype))
@@ -54,7 +54,7 @@ static rn_status_t share_constant(const rn_tensor_t* constant, rn_tensor_t* out)
   return RN_OK;
 }
 
-// The control-flow instructions that stay in their iteration have no kernel: they move values.
+// Control-flow instructions within an iteration have no kernel: they move values.
 static rn_status_t move_values(rn_frames_t* frames, rn_iteration_t* it, const rn_instr_t* instr) {
   const rn_plan_t* plan = frames->state->plan;
   rn_tensor_t* outputs = instr->output_count > 0 ? &it->slots[instr->local_output] : NULL;
@@ -72,13 +72,13 @@ static rn_status_t move_values(rn_frames_t* frames, rn_iteration_t* it, const rn
       return merge_values(frames, it, instr, outputs);
     case RN_ROLE_LOOP_COND:
       return share_input(frames, it, instr, 0, &outputs[0]);
-    default:  // a constant that lives or dies with a control edge, or nothing at all
+    default:  // a constant under a control edge, or a no-op
       if (!outputs || plan->slots[instr->first_output].kind != RN_SLOT_CONSTANT) return RN_OK;
       return share_constant(&plan->templates[instr->first_output], &outputs[0]);
   }
 }
 
-// Says which inputs die with this instruction, and finds them.
+// Finds the inputs, and which of them this instruction reads last.
 static uint64_t gather_inputs(rn_frames_t* frames, rn_iteration_t* it, const rn_instr_t* instr,
                               rn_tensor_t** in) {
   const int32_t* locals = &frames->state->plan->input_locals[instr->first_input];
@@ -115,7 +115,7 @@ static void init_context(rn_frames_t* frames, rn_iteration_t* it, int32_t number
                            .is_dead = is_dead,
                            .frame = it->frame->id,
                            .iteration = it->index};
-  // Outputs with memory of their own get back the type that marks them as set.
+  // Outputs with their own memory get their type back, which marks them as set.
   uint64_t planned = instr->planned;
   while (planned) {
     int o = __builtin_ctzll(planned);
@@ -248,7 +248,7 @@ static rn_status_t land(rn_frames_t* frames, rn_flight_t* flight) {
   int32_t number = flight->instr;
   rn_iteration_t* it = flight->iteration;
   rn_execution_record(frames->state->execution, plan, number, flight->ctx.out, flight->start_ns);
-  // What came from a dead Send is dead, for those who wait by a control edge as well.
+  // A value from a dead Send is dead, also for consumers by control edge.
   bool is_dead = flight->ctx.is_dead ||
                  (instr->role == RN_ROLE_RECV && !rn_tensor_is_set(&flight->ctx.out[0]));
   rn_free(frames->allocator, flight, flight_size(instr));
@@ -269,14 +269,15 @@ static void land_all(rn_frames_t* frames) {
   }
 }
 
-// When nothing else is ready: one that waited for the end of its loop. |ready| has had room for it.
+// When nothing else is ready: an instruction that waited for the end of its loop. |ready| has room
+// for it.
 static __attribute__((noinline)) bool take_behind(rn_frames_t* frames) {
   if (frames->behind.count == 0) return false;
   frames->ready.items[frames->ready.count++] = frames->behind.items[--frames->behind.count];
   return true;
 }
 
-// The driver: lands what has completed, runs what is ready.
+// The driver: finishes completed kernels and runs ready instructions.
 static void drive(rn_frames_t* frames) {
   rn_execution_t* execution = frames->state->execution;
   land_all(frames);

@@ -1,4 +1,4 @@
-// What a kernel is told when it is made. See kernel_init.h.
+// The information that a kernel is made with. See kernel_init.h.
 #include "exec/kernel_init.h"
 
 rn_status_t rn_exec_kernel_init(rn_ir_t* ir, const rn_ir_node_t* node, rn_device_t* device,

@@ -1,4 +1,4 @@
-// What a kernel is told when it is made for a node of a step.
+// The information that a kernel is made with, for a node of a step.
 #ifndef RUNNEL_EXEC_KERNEL_INIT_H_
 #define RUNNEL_EXEC_KERNEL_INIT_H_
 

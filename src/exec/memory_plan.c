@@ -1,13 +1,13 @@
-// The memory plan: lifetimes of values, and a place in one block for those whose size is known
+// The memory plan: lifetimes of values, and an offset in one block for those whose size is known
 // before the step.
 //
 // Within a task instructions run in a known order, so a value lives from its instruction to the
 // last one that reads its bytes, and two values that do not live at the same time may share a
-// place. Values that another task reads, that leave the step or that somebody may keep get a
-// counted buffer of their own when they are made.
+// place. Values that another task reads, that leave the step or that a kernel may keep get a
+// reference-counted buffer when they are made.
 //
-// Matrices that are put one below the other get places that are so from the start: whoever puts
-// them together finds them there.
+// The inputs of a concatenation of matrices get adjacent places, so that the concatenation has
+// nothing to copy.
 #include "exec/compile.h"
 #include "framework/internal_ops.h"
 
@@ -60,7 +60,7 @@ rn_status_t rn_compile_lifetimes(rn_compile_t* c) {
   return RN_OK;
 }
 
-// Bytes of a slot that may be planned; 0 if it may not.
+// Bytes of a slot, if it may be planned; else 0.
 static size_t planned_size(const rn_compile_t* c, int32_t slot) {
   const rn_plan_t* plan = c->plan;
   if (plan->slots[slot].kind != RN_SLOT_DYNAMIC || c->root[slot] != slot || c->escapes[slot] ||
@@ -90,7 +90,7 @@ static int64_t element_count(const rn_compile_t* c, int32_t slot) {
   return ok ? count : -1;
 }
 
-// Free pieces of the block, in order of offset, next to each other never.
+// Free pieces of the block, ordered by offset, never adjacent.
 typedef struct piece_t {
   size_t offset, size;
 } piece_t;
@@ -168,18 +168,18 @@ typedef struct layout_t {
   block_t block;
 } layout_t;
 
-// Whether |slot| lies, and dies, with another.
+// Whether |slot| shares place and lifetime with another.
 static bool is_part(const layout_t* layout, int32_t slot) {
   return layout->whole[slot] >= 0 && layout->whole[slot] != slot;
 }
 
-// Whether |slot| may be a part: a value of a planned place of its own, without a gap behind it.
+// Whether |slot| may be a part: a planned value with its own place and no padding behind it.
 static bool may_be_part(const rn_compile_t* c, const layout_t* layout, int32_t slot, size_t item) {
   return c->root[slot] == slot && layout->size[slot] && layout->whole[slot] < 0 &&
          (size_t)element_count(c, slot) * item == layout->size[slot];
 }
 
-// Puts the parts of the output of |n| into it, if all can be there.
+// Places the inputs of |n| inside its output, if all of them allow it.
 static void join_parts(const rn_compile_t* c, layout_t* layout, int32_t n) {
   const rn_instr_t* instr = &c->plan->instrs[n];
   const int32_t whole = instr->first_output, count = instr->input_count;
@@ -189,7 +189,7 @@ static void join_parts(const rn_compile_t* c, layout_t* layout, int32_t n) {
   size_t end = 0;
   int32_t i = 0;
   for (; i < count && may_be_part(c, layout, parts[i], item); ++i) {
-    layout->whole[parts[i]] = whole;  // a slot that comes twice is no part the second time
+    layout->whole[parts[i]] = whole;  // a repeated slot is a part only once
     layout->at[parts[i]] = end;
     end += layout->size[parts[i]];
   }
@@ -227,8 +227,8 @@ static rn_status_t find_deaths(rn_compile_t* c, layout_t* layout) {
   return RN_OK;
 }
 
-// An input whose place output |slot| of an elementwise kernel can take over: it dies here and has
-// as many elements of the same size, so that none of them is read again for a later one. -1: none.
+// An input whose place output |slot| of an elementwise kernel can reuse: it dies here and has as
+// many elements of the same size, so no element is read after it was overwritten. -1: none.
 static int32_t donor(const rn_compile_t* c, const layout_t* layout, int32_t n, int32_t slot) {
   const rn_instr_t* instr = &c->plan->instrs[n];
   if (!(kernel_flags(instr) & RN_KERNEL_IN_PLACE) || slot != instr->first_output) return -1;
@@ -306,7 +306,7 @@ rn_status_t rn_compile_memory(rn_compile_t* c) {
   RN_RETURN_IF_ERROR(
       RN_ARENA_ARRAY(c->scratch, (size_t)plan->instr_count + 1, &layout.first_dying));
   RN_RETURN_IF_ERROR(find_deaths(c, &layout));
-  // Tasks run side by side, so each has a stretch of the block to itself.
+  // Tasks run in parallel, so each has its own section of the block.
   rn_status_t status = RN_OK;
   for (int32_t t = 0; rn_ok(status) && t < plan->task_count; ++t) {
     layout.block.pieces.count = 0;
@@ -317,8 +317,8 @@ rn_status_t rn_compile_memory(rn_compile_t* c) {
   return status;
 }
 
-// A dynamic slot is cleared by the last instruction that reads it, or by the one that made it if
-// nobody does. Where readers stand in several tasks, they count down instead.
+// A dynamic slot is cleared by its last reader, or by its producer if it has none. Readers in
+// several tasks use a counter instead.
 rn_status_t rn_compile_releases(rn_compile_t* c) {
   rn_plan_t* plan = c->plan;
   size_t total = (size_t)plan->input_total + (size_t)plan->slot_count + 1;

@@ -6,10 +6,10 @@
 // keeps its kernels alive and borrows nothing from the graph it was made of, so the graph may grow
 // meanwhile.
 //
-// Instructions are grouped into tasks: a task runs from its first instruction to its last without a
-// look at anything else. A plan that has nothing to gain from threads and waits for nobody is one
-// task, and a step of it is one loop over one array. A plan with loops or conditionals
-// (|has_frames|) runs instruction by instruction with frames and dead values: see frames.c.
+// Instructions are grouped into tasks: a task runs from its first instruction to its last without
+// synchronization. A plan that gains nothing from threads and never waits is one task, and a step
+// of it is one loop over one array. A plan with loops or conditionals (|has_frames|) runs
+// instruction by instruction with frames and dead values: see frames.c.
 #ifndef RUNNEL_EXEC_PLAN_H_
 #define RUNNEL_EXEC_PLAN_H_
 
@@ -19,14 +19,14 @@
 
 typedef struct rn_plan_t rn_plan_t;
 
-// Kernels of stateful nodes, one for each node name, shared by all plans of a session: a random
-// generator goes on where the last step, whatever it fetched, left it.
+// Kernels of stateful nodes, one per node name, shared by all plans of a session: a random
+// generator continues where the last step left it, whatever that step fetched.
 typedef struct rn_kernel_cache_t {
   rn_mutex_t mutex;
   rn_map_t kernels;  // node name -> rn_kernel_t*, owned
   rn_allocator_t allocator;
-  // Set where graphs come and go while the cache stays: it then holds the tables of functions that
-  // its kernels call.
+  // Set if the cache outlives graphs: it then retains the tables of functions that its kernels
+  // call.
   bool holds_functions;
   RN_VEC(rn_functions_t*) functions;  // Retained, by kernel
 } rn_kernel_cache_t;
@@ -38,8 +38,8 @@ typedef struct rn_plan_options_t {
   rn_device_t* host;  // the CPU device, for host arguments' memory
   const rn_env_t* env;
   rn_kernel_cache_t* kernels;
-  rn_functions_t* functions;  // what kernels call functions through; NULL: none
-  int threads;  // what the step may use; 1: everything is one task where nothing waits
+  rn_functions_t* functions;  // runs functions for kernels; NULL: there are none
+  int threads;                // that the step may use; with 1, a plan that never waits is one task
 } rn_plan_options_t;
 
 // Compiles the nodes of |ir| that are placed on |options->device|. On success the caller owns
@@ -53,12 +53,12 @@ void rn_plan_destroy(rn_plan_t* plan);
 
 enum { RN_NO_SLOT = -1 };
 
-// How a slot's tensor comes and goes.
+// The lifetime of a slot's tensor.
 typedef enum rn_slot_kind_t {
   RN_SLOT_DYNAMIC,   // set by its instruction, cleared after its last use
   RN_SLOT_PLANNED,   // type, shape and place in the block are fixed
   RN_SLOT_CONSTANT,  // set when the state is made
-  RN_SLOT_FEED,      // lent by the caller for the step
+  RN_SLOT_FEED,      // borrowed from the caller for the step
 } rn_slot_kind_t;
 
 typedef struct rn_slot_t {
@@ -74,13 +74,13 @@ typedef struct rn_slot_t {
 
 typedef struct rn_instr_t {
   rn_status_t (*compute)(rn_kernel_ctx_t* ctx);  // NULL: nothing to compute, or asynchronous
-  const rn_kernel_t* kernel;           // NULL: a node that only orders others, or control flow
-  int32_t first_input, input_count;    // into plan->inputs
-  int32_t first_output, output_count;  // slots
+  const rn_kernel_t* kernel;                     // NULL: a no-op, or control flow
+  int32_t first_input, input_count;              // into plan->inputs
+  int32_t first_output, output_count;            // slots
   int32_t first_release,
       release_count;  // into plan->releases: slots to clear, or count down, afterwards
   int32_t first_deref,
-      deref_count;  // into plan->derefs: inputs that want a variable's value, not the reference
+      deref_count;  // into plan->derefs: inputs that need a variable's value, not the reference
   uint64_t dying, planned;
   int32_t async;  // number among the asynchronous instructions; -1: it is not
   int32_t node;   // for messages and statistics: into plan->names
@@ -94,16 +94,16 @@ typedef struct rn_instr_t {
   int32_t local_output;            // its first output's number within |out_frame|
   bool has_unread;                 // some output has no reader
   bool has_loop_fetch;             // some output is fetched, and belongs to a loop
-  int32_t first_edge, edge_count;  // into plan->edges: who waits for it
+  int32_t first_edge, edge_count;  // into plan->edges: its consumers
   int32_t pending;                 // edges it waits for; of a Merge, control edges only
 } rn_instr_t;
 
 // A value or control edge from an instruction, for the dataflow loop.
 typedef struct rn_edge_out_t {
-  int32_t instr;  // who waits
+  int32_t instr;  // the consumer
   int32_t local;  // its number within the frame
   int32_t slot;   // the output's number within the frame; -1: control
-  uint8_t role;   // rn_op_role_t of who waits
+  uint8_t role;   // rn_op_role_t of the consumer
 } rn_edge_out_t;
 
 typedef struct rn_task_t {
@@ -117,9 +117,8 @@ typedef struct rn_deref_t {
   bool allows_uninitialized;
 } rn_deref_t;
 
-// A loop's static shape: one for each frame name; frame 0 is the step itself. Slots and
-// instructions are numbered within their frame, so that an iteration is a few dense arrays, set up
-// by copying those here.
+// The static part of a loop, one per frame name; frame 0 is the step itself. Slots and instructions
+// are numbered within their frame, so that an iteration is a few dense arrays, copied from here.
 typedef struct rn_frame_def_t {
   rn_str_t name;
   uint64_t name_hash;
@@ -128,19 +127,19 @@ typedef struct rn_frame_def_t {
   int32_t enter_count;  // Enter instructions that lead into it
   int32_t instr_count;
   int32_t* pending;  // by local instruction
-  // Where a loop is shared with other parts of the step, none of these may be left out: its Sends,
-  // and what carries values to the next iteration.
+  // In a loop shared with other parts of the step, these must run in every iteration: its Sends and
+  // NextIterations.
   int32_t send_count;
   int32_t* sends;  // instructions
   int32_t next_count;
   int32_t* nexts;  // instructions
   int32_t slot_count;
-  int32_t* slots;          // plan slot of each local slot
-  int32_t* readers;        // by local slot
-  rn_tensor_t* templates;  // by local slot: those with memory of their own in the iteration have
-                           // type and shape
-  size_t* offsets;         // by local slot: place of that memory; SIZE_MAX: none
-  size_t memory;           // bytes of it in an iteration
+  int32_t* slots;    // plan slot of each local slot
+  int32_t* readers;  // by local slot
+  rn_tensor_t*
+      templates;  // by local slot: those with their own memory in the iteration have type and shape
+  size_t* offsets;  // by local slot: place of that memory; SIZE_MAX: none
+  size_t memory;    // bytes of it in an iteration
 } rn_frame_def_t;
 
 struct rn_plan_t {
@@ -168,11 +167,11 @@ struct rn_plan_t {
   int32_t feed_count;
   int32_t* feed_slots;  // slot of each feed; RN_NO_SLOT: this part does not need it
   int32_t fetch_count;
-  int32_t* fetch_slots;    // slot of each fetch; RN_NO_SLOT: another part has it
-  rn_str_t* names;         // by instruction
-  rn_str_t* labels;        // by instruction: name, op and inputs, for timelines
-  size_t block_size;       // bytes of planned memory
-  rn_tensor_t* templates;  // one for each slot: constants shared, planned ones with type and shape
+  int32_t* fetch_slots;          // slot of each fetch; RN_NO_SLOT: another part has it
+  rn_str_t* names;               // by instruction
+  rn_str_t* labels;              // by instruction: name, op and inputs, for timelines
+  size_t block_size;             // bytes of planned memory
+  rn_tensor_t* templates;        // one per slot: constants shared, planned ones with type and shape
   RN_VEC(rn_kernel_t*) kernels;  // Owned; those of stateful nodes are the cache's
   bool has_frames;
   int32_t frame_count;

@@ -3,7 +3,7 @@
 
 #include "exec/frames.h"
 
-// Idle states a plan keeps; more concurrent steps than this make and free their own.
+// The most idle states that a plan keeps; further concurrent steps make and free their own.
 #define MAX_FREE_STATES 16
 
 static size_t take(size_t* total, size_t count, size_t size) {
@@ -16,7 +16,7 @@ static void set_templates(rn_state_t* state) {
   const rn_plan_t* plan = state->plan;
   for (int32_t s = 0; s < plan->slot_count; ++s) {
     if (plan->slots[s].kind != RN_SLOT_PLANNED && plan->slots[s].kind != RN_SLOT_CONSTANT) continue;
-    state->slots[s] = plan->templates[s];  // lent by the plan, which outlives the state
+    state->slots[s] = plan->templates[s];  // borrowed from the plan, which outlives the state
     if (plan->slots[s].kind == RN_SLOT_PLANNED)
       state->slots[s].data = state->block + plan->slots[s].offset;
   }

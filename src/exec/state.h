@@ -1,4 +1,4 @@
-// A plan at work: the slots, counters and memory of one step of it. For the files of exec/ only.
+// The state of one step of a plan: slots, counters and memory. For the files of exec/ only.
 //
 // States are kept by their plan and used again, so that a repeated step allocates nothing:
 // constants, planned tensors and the pointers from instructions to their inputs stay as they are.
@@ -10,12 +10,12 @@
 typedef struct rn_execution_t rn_execution_t;
 typedef struct rn_state_t rn_state_t;
 
-// The context of an asynchronous instruction while it is under way.
+// The context of a running asynchronous instruction.
 typedef struct rn_async_t {
   rn_kernel_ctx_t ctx;  // first: rn_done gives it back
   rn_state_t* state;
   int32_t instr;
-  int64_t start_ns;  // 0: nobody asks
+  int64_t start_ns;  // 0: the step is not traced
 } rn_async_t;
 
 struct rn_state_t {
@@ -25,7 +25,7 @@ struct rn_state_t {
   rn_tensor_t* slots;
   rn_tensor_t** inputs;   // where each input of each instruction is: &slots[plan->inputs[i]], or a
                           // dereferenced copy
-  rn_tensor_t* dereffed;  // one for each plan->derefs
+  rn_tensor_t* dereffed;  // one per plan->derefs
   _Atomic int32_t* pending;   // by task
   _Atomic int32_t* counters;  // by slot counter
   rn_async_t* asyncs;

@@ -1,5 +1,5 @@
-// What happened in a step, when somebody asks: which node ran when, on which device, for how long,
-// and how many bytes it made.
+// Statistics of a traced step: which node ran when, on which device, for how long, and how many
+// bytes it produced.
 #ifndef RUNNEL_EXEC_STEP_STATS_H_
 #define RUNNEL_EXEC_STEP_STATS_H_
 
@@ -39,8 +39,8 @@ typedef struct rn_step_stats_t {
 
 void rn_step_stats_init(rn_step_stats_t* stats, rn_allocator_t allocator, const rn_env_t* env);
 void rn_step_stats_clear(rn_step_stats_t* stats);
-// Takes note of a node that ran and of its results; those that are unset or references do not
-// count. Drops the entry when memory is short: statistics never fail a step.
+// Records a node that ran and its results, except those that are unset or references. Drops the
+// entry without memory: statistics never fail a step.
 void rn_step_stats_add(rn_step_stats_t* stats, rn_node_stats_t node, const rn_tensor_t* outputs,
                        int32_t output_count);
 

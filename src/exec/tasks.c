@@ -1,12 +1,12 @@
-// Tasks: which instructions run one after the other without asking.
+// Tasks: which instructions run in sequence without synchronization.
 //
 // Two instructions may share a task only if they wait for the same asynchronous instructions;
-// otherwise one would hold up the other, and with another device, or a queue's other end, in
-// between, for ever. Instructions that wait for the same ones are a class. Classes are cut into
+// otherwise one would delay the other, and deadlock if the way leads through another device or the
+// other end of a queue. Instructions that wait for the same ones are a class. Classes are cut into
 // several tasks only where threads can gain from it.
 #include "exec/compile.h"
 
-// A hand-off to another thread costs some 20 us: work below this is not worth one.
+// Handing work to another thread costs about 20 us: less work than this is not worth it.
 #define WORTH_A_THREAD_NS 150000
 
 typedef struct cost_t {
@@ -14,7 +14,7 @@ typedef struct cost_t {
   int64_t path;  // the longest chain that ends here
 } cost_t;
 
-// More than any step takes; sums of it over the nodes of a graph stay within 64 bits.
+// More than any step takes; its sum over the nodes of a graph fits in 64 bits.
 #define MOST_NS (INT64_C(1) << 40)
 
 static int64_t bytes_of(const rn_ir_node_t* node, int32_t output) {
@@ -24,8 +24,8 @@ static int64_t bytes_of(const rn_ir_node_t* node, int32_t output) {
   return rn_mul_i64_ok(count, (int64_t)size, &bytes) && bytes < MOST_NS ? bytes : MOST_NS;
 }
 
-// A guess, for cutting only: bytes at memory speed, and a factor for kernels that do more than pass
-// over them.
+// A rough estimate, for cutting only: bytes at memory speed, and a factor for kernels that do more
+// than one pass.
 static int64_t guess_cost(const rn_compile_t* c, const rn_ir_node_t* node) {
   int64_t bytes = 0;
   for (int32_t i = 0; i < node->input_count && bytes < MOST_NS; ++i)
@@ -54,7 +54,7 @@ static int32_t find_classes(const rn_compile_t* c, int32_t* class_of, int32_t* o
       int32_t source =
           k < node->input_count ? node->inputs[k].node : node->controls[k - node->input_count];
       if (source < 0 || c->fate[source] == RN_FATE_ELSEWHERE) continue;
-      // What an asynchronous instruction produces is of the class that it opens.
+      // The outputs of an asynchronous instruction belong to the class that it opens.
       int32_t from = is_async(rn_compile_node(c, source)) ? opened[source] : class_of[source];
       if (from == 0 || from == found) continue;
       is_mixed |= found != 0;
@@ -113,8 +113,7 @@ static rn_status_t assign(rn_compile_t* c, const int32_t* class_of, int32_t clas
   return RN_ARENA_ARRAY(&c->plan->arena, (size_t)count + 1, &c->plan->tasks);
 }
 
-// Successors of tasks, each once. Predecessors are looked up through values and aliases to the
-// instructions behind them.
+// Successors of tasks, each once. Predecessors are found through values and aliases.
 typedef struct link_t {
   int32_t from, to;
 } link_t;
