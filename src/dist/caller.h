@@ -1,6 +1,6 @@
-// Who makes calls, as far as a task knows: a connection that is open, or was lost.
+// The caller of a call, as its callee sees it: a connection that is open, or was lost.
 //
-// Counted; whatever outlives a call keeps the caller. Functions may be called from any thread.
+// Reference-counted; code that outlives a call retains the caller. Any thread may call these.
 #ifndef RUNNEL_DIST_CALLER_H_
 #define RUNNEL_DIST_CALLER_H_
 
@@ -8,7 +8,8 @@
 
 typedef struct rn_caller_t {
   _Atomic int refs;
-  _Atomic int64_t lost_ns;  // when the connection broke, before its calls hear of it; 0: it is open
+  _Atomic int64_t
+      lost_ns;  // when the connection broke, set before its calls are cancelled; 0: it is open
   rn_allocator_t allocator;
 } rn_caller_t;
 

@@ -1,4 +1,4 @@
-// For those who make calls: see calls.h.
+// Helpers for making calls: see calls.h.
 #include "dist/calls.h"
 
 static void on_answer(rn_call_t* call, rn_status_t status) {

@@ -1,4 +1,4 @@
-// Sessions with a master elsewhere: see client.h.
+// Remote sessions: see client.h.
 #include "dist/client.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define SCHEME "grpc://"
 #define SECURE_SCHEME "grpcs://"
 #define CLOSE_NS INT64_C(10000000000)
-#define REPEAT_NS INT64_C(20000000)  // before a step is asked for again, doubled each time
+#define REPEAT_NS INT64_C(20000000)  // before a step is retried, doubled each time
 
 struct rn_client_t {
   rn_session_t base;  // first
@@ -28,10 +28,10 @@ struct rn_client_t {
   rn_remote_peer_t* peer;
   rn_leases_t* leases;
   rn_master_t* master;
-  rn_mutex_t mutex;  // guards what follows, and telling the master of the graph
+  rn_mutex_t mutex;  // guards what follows, and sending the graph to the master
   char session[32];  // "": none yet
   int64_t version;
-  size_t told;  // nodes of the graph that the master knows
+  size_t told;  // nodes of the graph that the master has
   bool is_closed;
   rn_arena_t arena;  // what follows
   rn_device_t** devices;
@@ -45,7 +45,7 @@ static int64_t deadline_after(const rn_client_t* client, int64_t timeout_ms) {
                                                                               : INT64_MAX;
 }
 
-// The client's certificate, as the environment names it.
+// Loads the client's certificate from the files that the environment names.
 static rn_status_t find_certificate(rn_client_t* client) {
   rn_tls_options_t options = {.allocator = client->base.allocator,
                               .cert = getenv("RUNNEL_TLS_CERT"),
@@ -84,7 +84,7 @@ static rn_status_t set_up(rn_client_t* client, const rn_client_options_t* option
                                 .timers = rn_loop_timers(client->loop),
                                 .lease_ns = client->lease_ns};
   RN_RETURN_IF_ERROR(rn_leases_create(&leases, &client->leases));
-  // A master's port has a worker, too, and that is who is asked how it is.
+  // A master's port serves a worker too, whose GetStatus is the liveness probe.
   return rn_leases_add(client->leases, rn_str(client->target),
                        rn_channel_link(client->channel, rn_remote_worker(client->peer)));
 }
@@ -193,7 +193,8 @@ static rn_status_t extend_session(rn_client_t* client, int64_t deadline_ns, rn_c
   return status;
 }
 
-// Tells the master what it does not know of the graph; what the session is called there.
+// Sends the new part of the graph to the master; |out_session| is the master's name for the
+// session.
 static rn_status_t tell(rn_client_t* client, int64_t deadline_ns, rn_cancel_t* cancel,
                         char out_session[32]) {
   rn_mutex_lock(&client->mutex);
@@ -220,7 +221,7 @@ static rn_status_t check(const rn_client_t* client, const rn_signature_t* signat
   return RN_OK;
 }
 
-// A master that has been started anew knows nothing of the session: the next step opens another.
+// A restarted master does not know the session: the next step opens another.
 static void forget_session(rn_client_t* client, const char* session, rn_status_t status) {
   if (rn_status_code(status) != RN_CODE_ABORTED ||
       !strstr(rn_status_message(status), "is not found") ||
@@ -243,7 +244,7 @@ static void sleep_until(int64_t at_ns) {
   rn_mutex_destroy(&mutex);
 }
 
-// Waits for the answer of a step, and reads it here if nobody else does.
+// Waits for the end of a step, and runs the event loop in this thread if no other does.
 static rn_status_t await(rn_client_t* client, rn_waiter_t* waiter) {
   rn_loop_visit_t visit;
   bool turns = rn_loop_enter(client->loop, &visit);
@@ -253,8 +254,8 @@ static rn_status_t await(rn_client_t* client, rn_waiter_t* waiter) {
   return status;
 }
 
-// Runs a step; where the connection broke, asks again under the same number, for a lease: the
-// master runs it once.
+// Runs a step. If the connection breaks, retries under the same number for one lease; the master
+// runs it once.
 static rn_status_t run_named(rn_client_t* client, rn_run_step_t* call, int64_t deadline,
                              rn_cancel_t* cancel) {
   const rn_env_t* env = client->env;
@@ -352,7 +353,7 @@ rn_status_t rn_client_create(const rn_client_options_t* options, rn_graph_t* gra
                              rn_client_t** out) {
   *out = NULL;
   if (!rn_client_is_target(options->target) || rn_str_ends_with(options->target, RN_STR("//")))
-    return rn_invalid_argument("Not a target: '%.*s'; it should be grpc://host:port",
+    return rn_invalid_argument("Not a target: '%.*s'; expected grpc://host:port",
                                RN_STR_ARGS(options->target));
   rn_client_t* client = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &client));

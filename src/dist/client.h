@@ -1,7 +1,7 @@
 // A remote session: its master is in another process, "grpc://host:port".
 //
-// The graph goes to the master with the first step, and what was added to it since with each
-// later one. Any number of threads may run steps at once.
+// The first step sends the graph to the master; later steps send the nodes that were added since.
+// Any number of threads may run steps at once.
 #ifndef RUNNEL_DIST_CLIENT_H_
 #define RUNNEL_DIST_CLIENT_H_
 
@@ -15,13 +15,14 @@ typedef struct rn_client_options_t {
   rn_str_t target;     // "grpc://host:port"; "grpcs://": with TLS and the certificate that the
                        // environment names (RUNNEL_TLS_CERT, RUNNEL_TLS_KEY, RUNNEL_TLS_CA)
   rn_str_t config;     // a ConfigProto
-  int64_t timeout_ms;  // of steps that name none; 0: for ever
-  int64_t lease_ns;    // silence of the master after which calls end; 0: the config's, or 10 s
+  int64_t timeout_ms;  // of steps without one; 0: no limit
+  int64_t lease_ns;  // calls fail after the master has been silent for so long; 0: the config's, or
+                     // 10 s
 } rn_client_options_t;
 
 bool rn_client_is_target(rn_str_t target);
 
-// Says nothing to the master yet. Keeps |graph|.
+// Does not contact the master yet. Retains |graph|.
 RN_MUST_USE rn_status_t rn_client_create(const rn_client_options_t* options, rn_graph_t* graph,
                                          rn_client_t** out);
 void rn_client_destroy(rn_client_t* client);  // NULL is fine

@@ -1,4 +1,4 @@
-// Calls that do what they do once: see fence.h.
+// Runs numbered calls once: see fence.h.
 #include "dist/fence.h"
 
 #include "base/container.h"
@@ -7,40 +7,41 @@
 #define NUMBERS 4096
 #define ANSWER_BYTES (1 << 20)
 
-// Somebody who waits for an answer.
+// A caller that waits for a response.
 typedef struct waiter_t {
   struct waiter_t* next;
   struct fenced_t* fenced;
   rn_fence_call_t asked;
   rn_cancel_t* cancel;      // the caller's
-  rn_cancel_entry_t entry;  // in it
-  bool is_linked, is_gone;  // guarded by the fence's lock: nobody hears the answer
+  rn_cancel_entry_t entry;  // in |cancel|
+  bool is_linked,
+      is_gone;  // guarded by the fence's lock; |is_gone|: the response is not wanted any more
 } waiter_t;
 
-// A call by its number.
+// A numbered call.
 typedef struct fenced_t {
-  struct fenced_t* next;  // that ended after this one
+  struct fenced_t* next;  // the next one that ended
   rn_fence_t* fence;
-  int refs;  // the fence's and its run's, and of those who cancel it; guarded by the lock
+  int refs;  // of the fence, the run and threads that cancel it; guarded by the lock
   int64_t number;
   rn_cancel_t cancel;
   rn_timer_t grace;
-  waiter_t first;  // who asked first, with what it had for its call before that was run
+  waiter_t first;  // the first caller, with the original fields of its call
   void (*done)(rn_call_t* call, rn_status_t status);
   void* owner;
   waiter_t* waiters;  // all
   bool has_ended, is_stopped;
-  bool has_answer;  // what follows
+  bool has_answer;  // the next fields are set
   rn_status_t status;
   rn_tensor_t* fetches;
   size_t fetch_count, bytes;
 } fenced_t;
 
 struct rn_fence_t {
-  _Atomic int refs;  // its owner's and those of steps under way
+  _Atomic int refs;  // of its owner and of running calls
   rn_fence_options_t options;
   rn_mutex_t mutex;           // guards what follows
-  rn_map_t numbers;           // fenced_t* by its number
+  rn_map_t numbers;           // number -> fenced_t*
   fenced_t *oldest, *newest;  // of those that have ended
   fenced_t* oldest_answer;
   size_t ended, bytes;
@@ -116,7 +117,8 @@ static rn_status_t share_all(const rn_tensor_t* from, size_t count, rn_tensor_t*
   return RN_OK;
 }
 
-// Whoever asks again before the number is forgotten gets this; without room, only that it ran.
+// Keeps the response for repeated calls, until the number is forgotten. Without room, only the fact
+// that the call ran is kept.
 static void keep_answer_locked(fenced_t* fenced, rn_status_t status, const rn_tensor_t* fetches,
                                size_t count) {
   rn_fence_t* fence = fenced->fence;
@@ -156,22 +158,22 @@ static void file_locked(fenced_t* fenced) {
   while (fence->ended > fence->options.numbers) forget_oldest_locked(fence);
 }
 
-// Gives |call| the tensors of another's answer.
+// Copies the tensors of a kept response into |call|.
 static rn_status_t fill(const rn_fence_t* fence, const rn_tensor_t* fetches, rn_fence_call_t call) {
   RN_RETURN_IF_ERROR(share_all(fetches, call.fetch_count, call.fetches));
   if (fence->options.replayed) fence->options.replayed(call.call);
   return RN_OK;
 }
 
-// The answer for one that asked again.
+// The response for a repeated call.
 static rn_status_t replay(const fenced_t* fenced, rn_fence_call_t call) {
   if (!rn_ok(fenced->status)) return rn_status_copy(fenced->status);
   if (!fenced->has_answer)
     return rn_status_make(fenced->fence->options.lost,
-                          "Step %lld has run; its answer was lost and is no longer here",
+                          "Step %lld has run, but its response was lost and is no longer kept",
                           (long long)fenced->number);
   if (call.fetch_count != fenced->fetch_count)
-    return rn_invalid_argument("Call %lld came again with other fetches",
+    return rn_invalid_argument("Call %lld was repeated with other fetches",
                                (long long)fenced->number);
   return fill(fenced->fence, fenced->fetches, call);
 }
@@ -185,14 +187,14 @@ static void unlink_all(fenced_t* fenced) {
     if (waiter->is_linked) rn_cancel_remove(waiter->cancel, &waiter->entry);
 }
 
-// What the call started has ended: everybody who waits gets its answer.
+// The call has ended: all waiters get its response.
 static void on_done(rn_call_t* call, rn_status_t status) {
   fenced_t* fenced = call->owner;
   rn_fence_t* fence = fenced->fence;
   rn_fence_call_t first = fenced->first.asked;
   rn_mutex_lock(&fence->mutex);
   keep_answer_locked(fenced, status, first.fetches, first.fetch_count);
-  fenced->has_ended = true;  // who comes from now on takes it from there
+  fenced->has_ended = true;  // later callers take the kept response
   rn_mutex_unlock(&fence->mutex);
   unlink_all(fenced);
   if (fence->options.timers.set)
@@ -236,7 +238,7 @@ static void on_grace(rn_timer_t* timer) {
   rn_fence_release(fence);
 }
 
-// Somebody waits no longer: it gave the step up, which ends it, or its connection broke.
+// A waiter is gone: it cancelled the call, which ends it, or its connection broke.
 static void on_gone(rn_cancel_entry_t* entry) {
   waiter_t* waiter = RN_CONTAINER_OF(entry, waiter_t, entry);
   fenced_t* fenced = waiter->fenced;
@@ -262,7 +264,7 @@ static void on_gone(rn_cancel_entry_t* entry) {
   rn_fence_release(fence);
 }
 
-// One that is under way and has not been stopped yet, with a reference; NULL: there is none.
+// A running call that has not been cancelled yet, retained; NULL if there is none.
 static fenced_t* take_running_locked(rn_fence_t* fence) {
   size_t position = 0;
   const rn_map_entry_t* entry;
@@ -290,14 +292,14 @@ void rn_fence_stop(rn_fence_t* fence) {
   rn_mutex_unlock(&fence->mutex);
 }
 
-// From now on it is known when |waiter| goes.
+// Registers for the cancellation of |waiter|.
 static void link_waiter(waiter_t* waiter) {
   waiter->entry.fn = on_gone;
   waiter->is_linked = waiter->cancel && rn_cancel_add(waiter->cancel, &waiter->entry);
   waiter->is_gone = waiter->cancel && !waiter->is_linked;
 }
 
-// A second call of a number. True: it waits; else |*out_status| is its answer.
+// A repeated call. True if it waits; else |*out_status| is its response.
 static bool join_locked(rn_fence_t* fence, fenced_t* fenced, rn_fence_call_t call,
                         rn_status_t* out_status) {
   waiter_t* waiter = NULL;
@@ -307,7 +309,7 @@ static bool join_locked(rn_fence_t* fence, fenced_t* fenced, rn_fence_call_t cal
   }
   if (call.fetch_count != fenced->first.asked.fetch_count) {
     *out_status =
-        rn_invalid_argument("Call %lld came again with other fetches", (long long)fenced->number);
+        rn_invalid_argument("Call %lld was repeated with other fetches", (long long)fenced->number);
     return false;
   }
   *out_status = RN_NEW(fence->options.allocator, &waiter);

@@ -38,7 +38,7 @@ static bool is_task(const rn_call_gate_t* gate, rn_str_t name) {
   return false;
 }
 
-// What a task that ends takes no more.
+// Whether a draining task refuses the method.
 static bool is_new(const rn_call_gate_t* gate, rn_call_gate_method_t method) {
   switch (method) {
     case RN_GATE_CreateSession:
@@ -62,21 +62,22 @@ static rn_status_t check(const rn_call_gate_t* gate, rn_rpc_in_t* call,
   rn_str_t peer = rn_http2_peer(call->http2);
   if (gate->checks_token && !call->stream.is_trusted)
     return rn_status_make(RN_CODE_UNAUTHENTICATED,
-                          "%.*s takes calls with its token only, and this one has none, or another "
+                          "%.*s requires a token, and this call has none or a wrong one "
                           "(clients: name its file in RUNNEL_TOKEN)",
                           RN_STR_ARGS(gate->task));
-  // How a task is may be asked by anybody who has a certificate.
+  // Any client with a certificate may call GetStatus.
   if (gate->checks_names && is_worker(method) && method != RN_GATE_GetStatus &&
       !is_task(gate, peer))
-    return rn_status_make(RN_CODE_PERMISSION_DENIED,
-                          "\"%.*s\", as its certificate says, is no task of the cluster of %.*s",
-                          RN_STR_ARGS(peer), RN_STR_ARGS(gate->task));
+    return rn_status_make(
+        RN_CODE_PERMISSION_DENIED,
+        "the certificate names \"%.*s\", which is not a task of the cluster of %.*s",
+        RN_STR_ARGS(peer), RN_STR_ARGS(gate->task));
   if (gate->drained_ns && is_new(gate, method))
     return rn_unavailable("%.*s is shutting down", RN_STR_ARGS(gate->task));
   return RN_OK;
 }
 
-// The log hears of the first, and then now and then.
+// Logs at most one refusal per ten seconds.
 static void warn(rn_call_gate_t* gate, rn_call_gate_method_t method, rn_status_t status) {
   int64_t left_out;
   if (!rn_log_limit_says(&gate->log, gate->env, &left_out)) return;
@@ -90,11 +91,11 @@ rn_status_t rn_call_gate_admit(rn_call_gate_t* gate, rn_rpc_in_t* call) {
   call->begun_ns = now_of(gate);
   gate->counts[method].started++;
   rn_status_t status = check(gate, call, method);
-  // A session counts from the moment it is asked for.
+  // A session counts from its request on.
   if (rn_ok(status) && method == RN_GATE_CreateSession &&
       ++*rn_http2_tally(call->http2) > gate->max_sessions && gate->max_sessions) {
     --*rn_http2_tally(call->http2);
-    status = rn_resource_exhausted("This client has %d sessions open, which is the most it may",
+    status = rn_resource_exhausted("This client has %d sessions open, the maximum per client",
                                    gate->max_sessions);
   }
   if (!rn_ok(status)) {
@@ -116,8 +117,9 @@ void rn_call_gate_replied(rn_call_gate_t* gate, rn_rpc_in_t* call, rn_code_t cod
   _Atomic int* sessions = rn_http2_tally(call->http2);
   bool is_closed = method == RN_GATE_CloseSession && code == RN_CODE_OK;
   bool is_lost = method == RN_GATE_CreateSession && code != RN_CODE_OK;
-  if ((is_closed || is_lost) && --*sessions < 0) ++*sessions;  // another connection opened it
-  // A client that runs steps has a session, also where it opened that on a connection it has lost.
+  if ((is_closed || is_lost) && --*sessions < 0)
+    ++*sessions;  // it was opened on another connection
+  // A client that runs steps has a session, even if it was opened on a connection that is lost.
   bool is_step = method == RN_GATE_RunStep || method == RN_GATE_RunCallable;
   int none = 0;
   if (is_step && code == RN_CODE_OK) atomic_compare_exchange_strong(sessions, &none, 1);

@@ -1,4 +1,4 @@
-// The gate of a task: which calls it takes, and how many there were.
+// The gate of a task: which calls it accepts, and counts of them.
 //
 // Functions may be called from any thread.
 #ifndef RUNNEL_DIST_GATE_H_
@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "dist/rpc/server.h"
 
-// X(service, method): what a task answers, those first that come most.
+// X(service, method): the methods of a task, most frequent first.
 #define RN_GATE_METHODS(X)             \
   X(Worker, RunGraph)                  \
   X(Worker, RecvTensor)                \
@@ -55,13 +55,13 @@ typedef struct rn_call_gate_count_t {
 
 typedef struct rn_call_gate_t {
   const rn_env_t* env;
-  rn_str_t task;          // whose gate it is
+  rn_str_t task;          // its name
   const rn_str_t* names;  // of all tasks
   size_t name_count;
-  bool checks_names;           // calls to the worker come from tasks only, by their certificates
-  bool checks_token;           // calls come from those who have it
+  bool checks_names;           // only tasks, by their certificates, may call the worker
+  bool checks_token;           // callers must send the token
   int max_sessions;            // of one connection; 0: any number
-  _Atomic int64_t drained_ns;  // since when nothing new is taken; 0: it is
+  _Atomic int64_t drained_ns;  // since when new work is refused; 0: it is accepted
   _Atomic int64_t refused;     // calls
   rn_log_limit_t log;
   rn_call_gate_count_t counts[RN_GATE_METHOD_COUNT];
@@ -69,15 +69,15 @@ typedef struct rn_call_gate_t {
 
 const char* rn_call_gate_method_name(rn_call_gate_method_t method);
 
-// Whether |call| may come in; counts it. Every call that was asked about ends with
+// Whether |call| is accepted; counts it. Every call that was checked must end with
 // rn_call_gate_replied.
 RN_MUST_USE rn_status_t rn_call_gate_admit(rn_call_gate_t* gate, rn_rpc_in_t* call);
 void rn_call_gate_replied(rn_call_gate_t* gate, rn_rpc_in_t* call, rn_code_t code);
 
-// From now on no sessions are opened and no steps begun; parts of steps that other masters have
-// begun are taken for half a second more.
+// From now on refuses new sessions and steps; parts of steps that other masters have started are
+// accepted for another half second.
 void rn_call_gate_drain(rn_call_gate_t* gate);
-// Calls that are parts of steps and have not ended.
+// The number of running calls that are parts of steps.
 int64_t rn_call_gate_busy(const rn_call_gate_t* gate);
 
 #endif  // RUNNEL_DIST_GATE_H_

@@ -15,12 +15,12 @@ struct rn_health_t {
   rn_job_t job;
   rn_kernel_cache_t kernels;
   rn_kept_functions_t kept;
-  rn_worker_graph_t* graph;  // the job's: made by the first
+  rn_worker_graph_t* graph;  // used by the job only, and made by the first one
   rn_mutex_t mutex;          // guards what follows
   rn_cond_t ended;
-  int64_t asked_ns;           // when the job was submitted, of use where |is_asked|
-  int64_t told_ns;            // when the last one ended; 0: none has
-  bool is_asked, is_running;  // a job is under way; it has a thread
+  int64_t asked_ns;           // when the job was submitted; valid if |is_asked|
+  int64_t told_ns;            // when the last job ended; 0: none has
+  bool is_asked, is_running;  // a job was submitted; it is running
   bool has_failed, is_stopped;
 };
 

@@ -53,13 +53,13 @@
 
 typedef struct rn_call_t {
   void (*done)(struct rn_call_t* call, rn_status_t status);
-  void* owner;           // the caller's
+  void* owner;           // for the caller's use
   int64_t deadline_ns;   // of the environment's clock; INT64_MAX: none
-  rn_cancel_t* cancel;   // Borrowed; NULL: nobody will give it up
-  rn_caller_t* caller;   // Borrowed: the connection it came on, at the callee's end; NULL: none
-  bool waits_for_ready;  // for a task that cannot be reached yet
-  bool is_broken;        // the answer: the connection was lost when the question had been sent. It
-                         // may have come
+  rn_cancel_t* cancel;   // Borrowed; NULL if the call cannot be cancelled
+  rn_caller_t* caller;   // Borrowed; for the callee: the connection of the call; NULL: none
+  bool waits_for_ready;  // waits until the task can be reached instead of failing
+  bool is_broken;  // response: the connection broke after the request was sent, which may have
+                   // arrived
 } rn_call_t;
 
 typedef struct rn_named_tensor_t {
@@ -67,7 +67,7 @@ typedef struct rn_named_tensor_t {
   rn_tensor_t value;
 } rn_named_tensor_t;
 
-// A device as others see it.
+// A device as other tasks see it.
 typedef struct rn_device_info_t {
   rn_str_t name, type;
   int64_t memory_limit;
@@ -78,18 +78,18 @@ typedef struct rn_device_info_t {
 
 typedef struct rn_get_status_t {
   rn_call_t call;
-  rn_arena_t arena;  // Owned by the caller: holds the answer
+  rn_arena_t arena;  // Owned by the caller; holds the response
   rn_device_info_t* devices;
   size_t device_count;
-  bool is_ours;  // the answer: it knows what only our own tasks say to each other
+  bool is_ours;  // response: the task is Runnel's, so it knows our extensions of the protocol
 } rn_get_status_t;
 
 typedef struct rn_create_worker_session_t {
   rn_call_t call;
   rn_str_t session;
-  rn_str_t job;  // what the master thinks the task is
+  rn_str_t job;  // the job and task that the master expects here
   int32_t task;
-  bool isolates;  // state is the session's own
+  bool isolates;  // the session has its own state
   rn_str_t master;
   uint64_t master_incarnation;
 } rn_create_worker_session_t;
@@ -102,7 +102,7 @@ typedef struct rn_delete_worker_session_t {
 typedef struct rn_register_graph_t {
   rn_call_t call;
   rn_str_t session, graph_def, config;
-  char handle[32];  // the answer, NUL-terminated
+  char handle[32];  // response, NUL-terminated
 } rn_register_graph_t;
 
 typedef struct rn_deregister_graph_t {
@@ -110,8 +110,8 @@ typedef struct rn_deregister_graph_t {
   rn_str_t session, handle;
 } rn_deregister_graph_t;
 
-// Who takes values that a part has sent to other tasks when it first had to wait, or has ended;
-// |takes| gets the rendezvous's key, moves the value out and says true, or leaves it.
+// Receives the values that a part has sent to other tasks by the time it first waits, or ends.
+// |takes| gets the rendezvous key; it moves the value out and returns true, or leaves it.
 typedef struct rn_outbox_t {
   bool (*takes)(struct rn_outbox_t* outbox, rn_str_t key, rn_tensor_t* value);
 } rn_outbox_t;
@@ -120,24 +120,25 @@ typedef struct rn_run_graph_t {
   rn_call_t call;
   rn_str_t session, handle;
   int64_t step;
-  const rn_named_tensor_t* feeds;  // lent
+  const rn_named_tensor_t* feeds;  // borrowed
   size_t feed_count;
-  const rn_named_tensor_t* sent;  // lent: what others have sent to this part, under the
-                                  // rendezvous's keys. For our own tasks only
+  const rn_named_tensor_t* sent;  // borrowed: values that other parts sent to this one, by
+                                  // rendezvous key. For our own tasks only
   size_t sent_count;
-  rn_outbox_t* outbox;  // Borrowed until run_graph returns; NULL: values wait until they are asked
-                        // for. For a worker of this process only
+  rn_outbox_t* outbox;  // Borrowed until run_graph returns; NULL: values wait until they are
+                        // fetched. For a worker of this process only
   const rn_str_t* fetch_names;
   size_t fetch_count;
-  rn_tensor_t* fetches;  // the answer: set and owned by the caller on success
+  rn_tensor_t* fetches;  // response: set and owned by the caller on success
   bool is_partial;       // a piece of a step; |is_last|: the last of them
   bool is_last;
-  int64_t request;  // a number of the caller's, under which it may ask again; 0: it will not
-  bool cleans_up;  // the worker forgets the step by itself, when it ended well and all that it sent
-                   // was taken. For our own tasks only
+  int64_t
+      request;     // the caller's number for repeating the call; 0: it will not
+  bool cleans_up;  // the worker forgets the step by itself once it succeeded and all that it sent
+                   // was fetched. For our own tasks only
   bool wants_stats, wants_graph;
-  rn_strbuf_t stats;  // the answer: a StepStats, if it was wanted
-  rn_strbuf_t graph;  // the answer: the part's GraphDef, likewise
+  rn_strbuf_t stats;  // response: a StepStats, if |wants_stats|
+  rn_strbuf_t graph;  // response: the part's GraphDef, if |wants_graph|
 } rn_run_graph_t;
 static inline int64_t rn_run_graph_number(const rn_run_graph_t* call) {
   return call->is_partial ? 0 : call->request;
@@ -152,8 +153,8 @@ typedef struct rn_recv_tensor_t {
   rn_call_t call;
   int64_t step;
   rn_str_t key;
-  int64_t request;    // a number of the caller's
-  rn_tensor_t value;  // the answer: owned by the caller, unset if it is dead
+  int64_t request;    // the caller's number for it
+  rn_tensor_t value;  // response: owned by the caller, unset if it is dead
   bool is_dead;
 } rn_recv_tensor_t;
 static inline int64_t rn_recv_tensor_number(const rn_recv_tensor_t* call) { return call->request; }
@@ -164,13 +165,13 @@ typedef struct rn_cleanup_all_t {
   size_t container_count;
 } rn_cleanup_all_t;
 
-// What a task notes of the values that it gets from others: see worker/recv_log.h.
+// Controls and reads the log of values that a task receives: see worker/recv_log.h.
 typedef struct rn_logging_t {
   rn_call_t call;
   bool switches_on, switches_off, clears;
-  const int64_t* steps;  // lent: whose notes are wanted, and taken away
+  const int64_t* steps;  // borrowed: the steps whose log is returned and removed
   size_t step_count;
-  rn_strbuf_t notes;  // the answer: a LoggingResponse, added to what is there
+  rn_strbuf_t notes;  // response: a LoggingResponse, appended
 } rn_logging_t;
 
 // Calls to a master.
@@ -178,30 +179,30 @@ typedef struct rn_logging_t {
 typedef struct rn_create_session_t {
   rn_call_t call;
   rn_str_t graph_def, config, target;
-  char session[32];  // the answer
+  char session[32];  // response
   int64_t version;
 } rn_create_session_t;
 
 typedef struct rn_extend_session_t {
   rn_call_t call;
   rn_str_t session, graph_def;
-  int64_t version;  // and the new one as the answer
+  int64_t version;  // and in the response the new one
 } rn_extend_session_t;
 
 typedef struct rn_run_step_t {
   rn_call_t call;
   rn_str_t session, partial_run;
-  const rn_named_tensor_t* feeds;  // lent
+  const rn_named_tensor_t* feeds;  // borrowed
   size_t feed_count;
   const rn_str_t *fetch_names, *targets;
   size_t fetch_count, target_count;
   int64_t timeout_ms;
   int trace_level;
-  bool wants_graphs;  // the partitions, in the metadata
+  bool wants_graphs;  // partition graphs, in the metadata
   int64_t request;
-  rn_tensor_t* fetches;  // the answer: set and owned by the caller on success
-  rn_strbuf_t metadata;  // the answer: a RunMetadata, if something was asked
-  bool is_answered;      // the answer: it is the master's, also if it is an error
+  rn_tensor_t* fetches;  // response: set and owned by the caller on success
+  rn_strbuf_t metadata;  // response: a RunMetadata, if it was requested
+  bool is_answered;      // response: it came from the master, even if it is an error
 } rn_run_step_t;
 
 typedef struct rn_close_session_t {
@@ -212,7 +213,7 @@ typedef struct rn_close_session_t {
 typedef struct rn_list_devices_t {
   rn_call_t call;
   rn_str_t session;
-  rn_arena_t arena;  // Owned by the caller: holds the answer
+  rn_arena_t arena;  // Owned by the caller; holds the response
   rn_device_info_t* devices;
   size_t device_count;
 } rn_list_devices_t;
@@ -228,7 +229,7 @@ typedef struct rn_partial_setup_t {
   rn_str_t session;
   const rn_str_t *feeds, *fetches, *targets;
   size_t feed_count, fetch_count, target_count;
-  char handle[32];  // the answer
+  char handle[32];  // response
 } rn_partial_setup_t;
 
 typedef struct rn_make_callable_t {
@@ -239,17 +240,17 @@ typedef struct rn_make_callable_t {
   int64_t timeout_ms;
   int trace_level;
   bool wants_graphs;
-  int64_t handle;  // the answer
+  int64_t handle;  // response
 } rn_make_callable_t;
 
 typedef struct rn_run_callable_t {
   rn_call_t call;
   rn_str_t session;
   int64_t handle;
-  int64_t request;           // a number of the caller's
-  const rn_tensor_t* feeds;  // lent, in the callable's order
+  int64_t request;           // the caller's number for it
+  const rn_tensor_t* feeds;  // borrowed, in the callable's order
   size_t feed_count;
-  size_t fetch_count;    // the answer, as the next two
+  size_t fetch_count;    // response, like the next two
   rn_tensor_t* fetches;  // owned by the caller, from |allocator|
   rn_strbuf_t metadata;
 } rn_run_callable_t;

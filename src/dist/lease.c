@@ -1,4 +1,4 @@
-// Leases: see lease.h. One timer looks at all of them, sixteen times a lease.
+// Leases: see lease.h. One timer checks all of them, sixteen times per lease.
 #include "dist/lease.h"
 
 #include "base/container.h"
@@ -14,8 +14,8 @@ typedef struct lease_t {
   char* task;  // Owned
   rn_link_t link;
   rn_get_status_t question;
-  bool is_asked;     // the question is under way
-  int64_t since_ns;  // since when calls have been seen under way at every look; 0: they are not
+  bool is_asked;     // a GetStatus is under way
+  int64_t since_ns;  // since when every check has found calls under way; 0: the last one found none
   uint64_t incarnation;
   int64_t losses;
   bool is_lost;
@@ -39,7 +39,7 @@ rn_status_t rn_lease_of_config(rn_str_t config, int64_t* out_ns) {
   if (rn_ok(status) && decoded->experimental && decoded->experimental->coordination_config)
     ms = decoded->experimental->coordination_config->heartbeat_timeout_in_ms;
   if (rn_ok(status) && (ms < 0 || !rn_mul_i64_ok(ms, 1000000, out_ns)))
-    status = rn_invalid_argument("A heartbeat time-out of %lld ms", (long long)ms);
+    status = rn_invalid_argument("Invalid heartbeat timeout: %lld ms", (long long)ms);
   rn_arena_clear(&arena);
   return status;
 }
@@ -107,8 +107,8 @@ static action_t look_locked(rn_leases_t* leases, lease_t* lease, int64_t now, in
   if (heard > lease->since_ns) set_lost(leases, lease, false);
   int64_t quiet = now - (heard > lease->since_ns ? heard : lease->since_ns);
   *out_quiet = quiet;
-  // A call may be one look old when it is first seen, the next look is one away, and one is for
-  // those who have to hear of it.
+  // A call may be one interval old when it is first seen, the next check is one interval away, and
+  // one is for telling the callers.
   if (quiet >= leases->options.lease_ns - 3 * look_ns(leases)) {
     lease->since_ns = 0;
     set_lost(leases, lease, true);
@@ -140,7 +140,7 @@ static void on_look(rn_timer_t* timer) {
     if (action == ASK) ask(lease);
     if (action == DROP) lease->link.drop(lease->link.self, is_silent(lease, quiet));
     rn_mutex_lock(&leases->mutex);
-    lease = lease->next;  // they only come, at the front
+    lease = lease->next;  // entries are only added, at the front
   }
   if (!leases->is_stopped)
     rn_status_free(
@@ -173,7 +173,7 @@ rn_status_t rn_leases_add(rn_leases_t* leases, rn_str_t task, rn_link_t link) {
   const rn_env_t* env = leases->options.env;
   rn_status_t status = rn_str_dup(leases->options.allocator, task, &lease->task);
   rn_mutex_lock(&leases->mutex);
-  // The first one starts the clock, whose room in the heap is then there for good.
+  // The first lease sets the timer; setting it again later cannot fail.
   if (rn_ok(status) && !leases->first && !leases->is_stopped)
     status = leases->options.timers.set(leases->options.timers.self, &leases->timer,
                                         env->now_ns(env->self) + look_ns(leases));

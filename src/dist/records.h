@@ -22,7 +22,7 @@ typedef enum rn_record_field_kind_t {
   RN_FIELD_INTS,     // const int64_t* and a count
   RN_FIELD_NAMED,    // const rn_named_tensor_t* and a count
   RN_FIELD_TENSORS,  // const rn_tensor_t* and a count
-  RN_FIELD_LOCAL,    // a pointer that means something in the caller's process only
+  RN_FIELD_LOCAL,    // a pointer that is valid in the caller's process only
   // The response.
   RN_FIELD_PLAIN,     // |more| bytes
   RN_FIELD_BUFFER,    // rn_strbuf_t

@@ -1,11 +1,11 @@
-// Calls that are made again: see repeat.h.
+// Repeats calls after a broken connection: see repeat.h.
 #include "dist/repeat.h"
 
-// How often a call is made at most. One that waits for long is made again with each connection that
-// breaks meanwhile; but it may also be what breaks them.
+// The most attempts per call. A long call is repeated with each connection that breaks meanwhile;
+// but it may also be the one that breaks them.
 #define REPEATS 64
-// A new connection can be lost before the question whether the task is there was sent on it; so
-// often, and for so long, it is asked again then.
+// A new connection can break before the GetStatus was sent on it; then it is retried so often, and
+// for so long.
 #define ASKS 16
 #define ASK_NS INT64_C(1000000000)
 
@@ -16,16 +16,16 @@ struct rn_repeat_t {
   rn_allocator_t allocator;
 };
 
-// A call under way.
+// A running call.
 typedef struct repeated_t {
   rn_repeat_t* repeat;
   rn_call_t* call;
   void (*make)(rn_worker_t* peer, rn_call_t* call);
-  void (*done)(rn_call_t* call, rn_status_t status);  // the caller's, as the next
+  void (*done)(rn_call_t* call, rn_status_t status);  // the caller's, like |owner|
   void* owner;
   int repeats, asks;
   int64_t ask_until_ns;
-  rn_status_t broken;  // Owned: how it ended when it was made last
+  rn_status_t broken;  // Owned: how the last attempt ended
   rn_get_status_t question;
 } repeated_t;
 
@@ -48,7 +48,7 @@ static bool is_given_up(const repeated_t* repeated, int64_t deadline_ns) {
   return (call->cancel && rn_is_cancelled(call->cancel)) || env->now_ns(env->self) >= deadline_ns;
 }
 
-// The task is there, or not; and one of ours, or not.
+// The probe has ended: whether the task is alive, and one of ours.
 static void on_asked(rn_call_t* call, rn_status_t status) {
   repeated_t* repeated = call->owner;
   rn_worker_t* peer = repeated->repeat->peer;
@@ -97,13 +97,13 @@ static void on_answer(rn_call_t* call, rn_status_t status) {
   ask(repeated);
 }
 
-// Makes |call|, which has a number if it may be made again.
+// Makes |call|, which has a number if it may be repeated.
 static void begin(rn_worker_t* face, rn_call_t* call, int64_t number,
                   void (*make)(rn_worker_t* peer, rn_call_t* call)) {
   rn_repeat_t* repeat = (rn_repeat_t*)face;
   repeated_t* repeated = NULL;
   rn_status_t status = number ? RN_NEW(repeat->allocator, &repeated) : RN_OK;
-  rn_status_free(status);  // without memory it is made once
+  rn_status_free(status);  // without memory it is not repeated
   if (repeated) {
     *repeated = (repeated_t){
         .repeat = repeat, .call = call, .make = make, .done = call->done, .owner = call->owner};

@@ -1,7 +1,7 @@
-// Another task's worker, for calls that must not be lost with a connection: parts of steps and
-// values are asked for again, under their numbers, when the connection broke and the task is still
-// there. Such calls do nothing twice (worker/fence.h), which holds for our own tasks only: a stock
-// one is not asked again, and the call ends as its connection did.
+// Another task's worker, for calls that must survive a broken connection: calls are repeated, under
+// their numbers, if the connection broke and the task is still alive. The callee runs a numbered
+// call once (worker/fence.h), which holds for our own tasks only: calls to a stock task are not
+// repeated and fail with the connection.
 #ifndef RUNNEL_DIST_REPEAT_H_
 #define RUNNEL_DIST_REPEAT_H_
 

@@ -26,7 +26,7 @@
 #define IDLE_NS INT64_C(600000000000)
 #define MAX_DOORS 1024
 
-// Another task, and the way there, made when it is first needed.
+// Another task, and the channel to it, made on first use.
 typedef struct peer_t {
   rn_str_t task;        // "/job:ps/replica:0/task:0"
   const char* address;  // "host:port"
@@ -40,7 +40,7 @@ struct rn_server_t {
   rn_allocator_t allocator;
   rn_arena_t arena;
   rn_env_t env;    // the caller's with our pool
-  rn_env_t inner;  // the same as graphs see it
+  rn_env_t inner;  // the same, restricted for graphs
   rn_fs_only_t* only;
   rn_server_options_t options;
   rn_pool_t* pool;
@@ -57,14 +57,14 @@ struct rn_server_t {
   rn_call_gate_t gate;
   int64_t started_ns;
   rn_str_t own_address;  // of the cluster
-  rn_str_t* names;       // of the tasks, the own one first
-  peer_t* peers;         // all but the own one
+  rn_str_t* names;       // of the tasks, this one first
+  peer_t* peers;         // all but this task
   size_t peer_count;
   char target[300];
-  rn_mutex_t mutex;  // guards what follows, and the making of channels
+  rn_mutex_t mutex;  // guards what follows, and the creation of channels
   rn_cond_t changed;
   bool is_started, is_stopped;
-  bool is_down;  // nothing of what others have asked is under way any more
+  bool is_down;  // no call from outside is under way any more
 };
 
 const char* rn_server_target(const rn_server_t* server) { return server->target; }
@@ -73,7 +73,7 @@ static const char* token_of(const rn_server_t* server) {
   return server->options.token.size ? server->options.token.data : NULL;
 }
 
-// Goes on where it failed the last time.
+// Continues where the last attempt failed.
 static rn_status_t connect_peer(rn_server_t* server, peer_t* peer) {
   int64_t lease = server->options.lease_ns;
   rn_channel_options_t options = {.loop = server->loop,
@@ -120,14 +120,14 @@ static bool is_in_cluster(void* self, rn_str_t address) {
   return is_ours;
 }
 
-// Where eager clients may have this task connect to.
+// The addresses that eager clients may make this task connect to.
 static bool may_reach(void* self, rn_str_t address) {
   const rn_server_t* server = self;
   return server->options.reaches_all || (server->only && rn_fs_only_has_network(server->only)) ||
          is_in_cluster(self, address);
 }
 
-// Until it is started, a server is not there for anybody.
+// Until it is started, a server refuses all calls.
 static void handle(void* self, rn_rpc_in_t* call) {
   rn_server_t* server = self;
   rn_mutex_lock(&server->mutex);
@@ -155,12 +155,12 @@ static void on_replied(void* self, rn_rpc_in_t* call, rn_code_t code) {
 void rn_server_drain(rn_server_t* server) { rn_call_gate_drain(&server->gate); }
 
 bool rn_server_is_busy(rn_server_t* server) {
-  // Each context of an eager client has a step that lasts as long as it does.
+  // Each context of an eager client has a step of its own lifetime, which does not count.
   return rn_call_gate_busy(&server->gate) ||
          rn_local_worker_stats(server->worker).steps > rn_eager_service_contexts(server->eager);
 }
 
-// Pages, on the loop's thread.
+// Status pages, on the loop's thread.
 
 static void view_peers(rn_server_t* server, rn_lease_info_t* leases, rn_peer_view_t* out) {
   size_t count = rn_leases_list(server->leases, leases, server->peer_count);
@@ -186,7 +186,7 @@ static rn_task_state_t state_of(rn_server_t* server) {
   return state;
 }
 
-// The queues on the devices that sessions share, the first few of them.
+// The first few queues of the devices that sessions share.
 typedef struct queues_t {
   rn_server_t* server;
   rn_arena_t* arena;
@@ -260,8 +260,7 @@ static rn_status_t show(rn_server_t* server, page_fn_t* page, rn_strbuf_t* out) 
   return status;
 }
 
-// Asked by a program of ours, or by a person who means it: pages of other sites cannot set the
-// header.
+// The header proves that the request is deliberate: pages of other sites cannot set it.
 static void end_page(rn_server_t* server, const rn_http1_request_t* request,
                      rn_http1_answer_t* out) {
   bool may = server->options.asked_to_end && rn_str_is(request->token, "stop");
@@ -273,7 +272,7 @@ static void end_page(rn_server_t* server, const rn_http1_request_t* request,
   if (out->code == 202) server->options.asked_to_end(server->options.asked_self);
 }
 
-// Whoever is told that a task is healthy may count on it that steps run.
+// A healthy task must be able to run steps.
 static void health_page(rn_server_t* server, rn_task_state_t state, rn_http1_answer_t* out) {
   rn_health_state_t health =
       state == RN_TASK_DRAINING ? RN_HEALTH_GOOD : rn_health_ask(server->health);
@@ -293,7 +292,7 @@ static void page(void* self, const rn_http1_request_t* request, rn_str_t peer,
   rn_status_t status = RN_OK;
   rn_task_state_t state = state_of(server);
   out->code = 200;
-  // Whether a task is well may be asked by anybody; the rest wants the token, where there is one.
+  // Health checks need no token; all other pages do, if there is one.
   bool is_open = rn_str_is(request->path, "/healthz") || rn_str_is(request->path, "/readyz") ||
                  !server->options.token.size;
   if (!is_open && !rn_token_matches(server->options.token, request->authorization)) {
@@ -378,8 +377,8 @@ static rn_status_t listen_address(rn_server_t* server, rn_str_t own, rn_str_t* o
   return rn_arena_printf(&server->arena, out, "%s:%s", place, colon + 1);
 }
 
-// How much clients may have where the options do not say it. Connections leave a quarter of the
-// descriptors to files and to calls of our own.
+// Defaults for the limits of clients. Connections leave a quarter of the descriptors to files and
+// our own calls.
 static void set_limits(const rn_server_options_t* options, rn_rpc_server_options_t* out) {
   size_t memory = rn_machine_memory(), descriptors = rn_machine_descriptors();
   out->max_held = options->max_client_memory ? options->max_client_memory : memory / 2;
@@ -400,7 +399,8 @@ static rn_status_t set_up(rn_server_t* server) {
   server->own_address = own;
   RN_RETURN_IF_ERROR(listen_address(server, own, &address));
   RN_RETURN_IF_ERROR(rn_pool_create(server->allocator, options->threads, &server->pool));
-  if (rn_pool_threads(server->pool) < 3) {  // one of them is whoever waits: the loop never does
+  if (rn_pool_threads(server->pool) <
+      3) {  // a pool counts the thread that waits, and the loop never waits
     rn_pool_destroy(server->pool);
     server->pool = NULL;
     RN_RETURN_IF_ERROR(rn_pool_create(server->allocator, 3, &server->pool));
@@ -453,7 +453,7 @@ static rn_status_t set_up(rn_server_t* server) {
                                .peers = peers,
                                .timers = rn_loop_timers(server->loop)};
   RN_RETURN_IF_ERROR(rn_worker_gc_create(&gc, &server->gc));
-  if (!options->lends_nothing) {  // without its socket nothing is lent, and all goes on
+  if (!options->lends_nothing) {  // without its socket the server works, but lends nothing
     rn_status_t status = rn_loans_create(&server->env, server->allocator, &server->service.loans);
     if (rn_status_code(status) != RN_CODE_UNAVAILABLE) RN_RETURN_IF_ERROR(status);
     rn_status_free(status);
@@ -548,8 +548,8 @@ rn_status_t rn_server_stop(rn_server_t* server) {
   while (!is_first && !server->is_down) rn_cond_wait(&server->changed, &server->mutex);
   rn_mutex_unlock(&server->mutex);
   if (!is_first) return RN_OK;
-  // Steps end with their connections; what others wait for here ends with the steps. Calls that
-  // came in meanwhile still find the master.
+  // Steps end with their connections, and calls that wait for their values end with the steps.
+  // Calls that arrived meanwhile still find the master.
   if (master) rn_local_master_stop(master);
   rn_worker_fence_stop(server->fence);
   rn_eager_service_stop(server->eager);

@@ -1,4 +1,4 @@
-// Pages: see status_page.h.
+// Status pages: see status_page.h.
 #include "dist/status_page.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 static const char* const state_names[] = {"starting", "ready", "draining"};
 
-// Of this process, in bytes, as the operating system says; 0 where it says nothing.
+// Memory of this process, in bytes, as the operating system reports it; 0 if unknown.
 typedef struct memory_t {
   int64_t resident, peak, threads;
 } memory_t;
@@ -35,7 +35,7 @@ static const char* peer_state(const rn_peer_view_t* peer) {
   return peer->channel.is_connected ? "up" : "not connected";
 }
 
-// What is left of its lease, in seconds; the whole of it while nothing is asked.
+// What is left of its lease, in seconds; all of it while no call is under way.
 static double lease_left(const rn_task_view_t* view, const rn_peer_view_t* peer) {
   if (!peer->is_used || peer->lease.is_lost) return 0;
   if (!peer->lease.is_busy || !peer->lease.heard_ns) return seconds(view->lease_ns);
@@ -54,7 +54,7 @@ static void escape_json(rn_strbuf_t* out, unsigned char c) {
     rn_strbuf_append_n(out, &c, 1);
 }
 
-// Also good within the quotes of a label of Prometheus.
+// Also valid within the quotes of a Prometheus label.
 static void escape_html(rn_strbuf_t* out, unsigned char c) {
   if (strchr("<>&\"\\", c) || c < 0x20)
     rn_strbuf_printf(out, "&#%d;", c);
@@ -148,7 +148,7 @@ void rn_status_page_json(const rn_task_view_t* view, rn_strbuf_t* out) {
   rn_strbuf_printf(out, "]}\n");
 }
 
-// For people.
+// The HTML page.
 
 static void put_row(rn_strbuf_t* out, const char* name, const char* format, ...) RN_PRINTF(3, 4);
 static void put_row(rn_strbuf_t* out, const char* name, const char* format, ...) {
@@ -257,7 +257,7 @@ void rn_status_page_html(const rn_task_view_t* view, rn_strbuf_t* out) {
                    RN_VERSION_STRING);
 }
 
-// For Prometheus.
+// Metrics for Prometheus.
 
 static void put_metric(rn_strbuf_t* out, const char* name, const char* type, const char* help,
                        double value) {

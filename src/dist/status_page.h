@@ -1,5 +1,5 @@
-// What a task says about itself over HTTP/1: a page for people, the same as JSON, and figures for
-// Prometheus. Text only: who serves it and where the figures come from is elsewhere.
+// The status of a task over HTTP/1: an HTML page, the same as JSON, and metrics for Prometheus.
+// Only the text: serving it and collecting the figures is elsewhere.
 #ifndef RUNNEL_DIST_STATUS_PAGE_H_
 #define RUNNEL_DIST_STATUS_PAGE_H_
 
@@ -8,10 +8,10 @@
 #include "dist/rpc/channel.h"
 #include "dist/worker/worker.h"
 
-// Another task. |channel| and |lease| are of use where |is_used|.
+// Another task. |channel| and |lease| are valid if |is_used|.
 typedef struct rn_peer_view_t {
   rn_str_t task, address;
-  bool is_used;  // something was asked of it
+  bool is_used;  // a call to it was made
   rn_channel_stats_t channel;
   rn_lease_info_t lease;
 } rn_peer_view_t;
@@ -24,12 +24,12 @@ typedef struct rn_queue_view_t {
 
 typedef enum rn_task_state_t { RN_TASK_STARTING, RN_TASK_READY, RN_TASK_DRAINING } rn_task_state_t;
 
-// A task at one moment.
+// A snapshot of a task.
 typedef struct rn_task_view_t {
   rn_str_t task;
   const char* target;
   rn_task_state_t state;
-  bool is_secure;  // it speaks TLS
+  bool is_secure;  // it uses TLS
   uint64_t incarnation;
   int64_t now_ns, uptime_ns, lease_ns;
   size_t sessions;  // of its master

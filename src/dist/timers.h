@@ -1,5 +1,4 @@
-// Being called at a time, whoever keeps the clock: the thread that watches the network, or a
-// simulated one.
+// Timers, independent of the clock: that of the event loop's thread, or a simulated one.
 #ifndef RUNNEL_DIST_TIMERS_H_
 #define RUNNEL_DIST_TIMERS_H_
 
@@ -7,15 +6,16 @@
 
 #include "base/status.h"
 
-// Called once, at |at_ns| of the environment's clock or later, with no locks held; must not wait.
+// |fn| is called once, at |at_ns| of the environment's clock or later, with no locks held; it must
+// not block.
 typedef struct rn_timer_t {
   void (*fn)(struct rn_timer_t* timer);
   int64_t at_ns;
-  size_t place;  // the clock's: in its heap, from 1; 0: not set
+  size_t place;  // for the clock: position in its heap, from 1; 0: not set
 } rn_timer_t;
 
-// From any thread. Setting one that is set moves it. After |clear| returns the timer's function
-// neither runs nor will, unless the caller is inside it.
+// Any thread may call these. Setting a timer that is set moves it. After |clear| returns, the
+// timer's function neither runs nor will run, unless the caller is inside it.
 typedef struct rn_timers_t {
   void* self;
   rn_status_t (*set)(void* self, rn_timer_t* timer, int64_t at_ns);

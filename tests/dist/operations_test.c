@@ -654,9 +654,9 @@ OPS_TEST(masters_of_other_clusters_have_no_sessions_here) {
       {"worker", "/job:worker/replica:0/task:0", "", 0, RN_CODE_OK},
       {"worker", "/job:worker/replica:0/task:0", "clusters differ", 1, RN_CODE_INVALID_ARGUMENT},
       {"ps", "/job:worker/replica:0/task:0", "clusters differ", 0, RN_CODE_INVALID_ARGUMENT},
-      {"worker", "/job:worker/replica:0/task:7", "no task of the cluster", 0,
+      {"worker", "/job:worker/replica:0/task:7", "not a task of the cluster", 0,
        RN_CODE_PERMISSION_DENIED},
-      {"worker", "nobody", "no task of the cluster", 0, RN_CODE_PERMISSION_DENIED},
+      {"worker", "nobody", "not a task of the cluster", 0, RN_CODE_PERMISSION_DENIED},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     rn_waiter_t waiter;

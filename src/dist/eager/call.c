@@ -1,4 +1,4 @@
-// Ops that a client has run on this task: read from its messages, and run.
+// Reads ops from a client's messages and runs them on this task.
 #include "dist/eager/internal.h"
 #include "dist/rpc/codec.h"
 #include "framework/attr_proto.h"
@@ -18,7 +18,7 @@ rn_str_t rn_eager_task_of(rn_str_t device) {
   return device;
 }
 
-// The value that a RemoteTensorHandle names; nothing, if it lies with another task.
+// The value that a RemoteTensorHandle names; unset if it is on another task.
 static rn_status_t read_handle(rn_eager_context_t* context, rn_str_t bytes,
                                rn_eager_handle_t** out) {
   int64_t op = (int64_t)rn_field_value(bytes, rn_pb_eager_RemoteTensorHandle_op_id_field);
@@ -155,7 +155,7 @@ static int64_t number_of(const rn_eager_call_t* call, const char* name) {
   return 0;
 }
 
-// Each name is used once: a kernel for each would be kept for nothing.
+// Each name is used once, so a cached kernel per name would be useless.
 static rn_status_t make_key(const rn_eager_call_t* call, rn_strbuf_t* out) {
   rn_str_t sender, receiver, name;
   RN_RETURN_IF_ERROR(text_of(call, "send_device", &sender));
@@ -188,7 +188,7 @@ static rn_status_t send(rn_eager_context_t* context, const rn_eager_call_t* call
   return rn_rendezvous_send(context->rendezvous, key, &shared, false, NULL);
 }
 
-// Somebody who waits for a value.
+// Waits for a value.
 typedef struct waiting_t {
   rn_recv_t recv;  // first
   rn_mutex_t mutex;
@@ -227,7 +227,7 @@ static rn_status_t receive(rn_eager_context_t* context, const rn_eager_call_t* c
   rn_cond_destroy(&waiting.came);
   rn_mutex_destroy(&waiting.mutex);
   rn_status_t status = waiting.status;
-  if (rn_ok(status) && waiting.is_dead) status = rn_internal("A value that was waited for is dead");
+  if (rn_ok(status) && waiting.is_dead) status = rn_internal("A received value is dead");
   if (rn_ok(status)) status = rn_eager_handle_create(&waiting.value, &handle);
   if (rn_ok(status)) status = rn_eager_handle_copy_to(handle, context->eager, device, out);
   rn_eager_handle_release(handle);
@@ -256,7 +256,7 @@ static rn_status_t length_of(const rn_eager_call_t* call, const rn_op_def_t* def
                           def->attrs[attr].name, def->name);
     int64_t count = value->is_list ? value->count : value->kind == RN_ATTR_INT ? value->i : -1;
     if (count < 0)
-      return rn_invalid_argument("The attribute %s of %s is no length", def->attrs[attr].name,
+      return rn_invalid_argument("The attribute %s of %s is not a length", def->attrs[attr].name,
                                  def->name);
     *out = (size_t)count;
   }
@@ -301,7 +301,7 @@ rn_status_t rn_eager_put_results(rn_eager_context_t* context, const rn_eager_cal
     RN_RETURN_IF_ERROR(rn_eager_value_put(context, call->id, i, handles[i]));
     RN_RETURN_IF_ERROR(rn_eager_put_shape(out, rn_pb_eager_QueueResponse_shape_field, handles[i]));
   }
-  // Where the results of a function lie: nothing is said of where it was asked to run.
+  // The devices of a function's results, independent of where it was asked to run.
   for (int32_t i = 0; call->is_function && i < count; ++i)
     rn_pb_put_str(out, rn_pb_eager_QueueResponse_device_field, RN_STR(""));
   return rn_strbuf_status(out);

@@ -1,4 +1,4 @@
-// Joining a cluster, and staying in it. See client.h.
+// Joins a cluster and keeps its contexts alive. See client.h.
 #include "dist/eager/client.h"
 
 #include "base/container.h"
@@ -39,7 +39,7 @@ rn_status_t rn_far_ask(rn_eager_client_t* client, const rn_far_t* task, const ch
   return name_task(rn_eager_question_wait(&question, out), task);
 }
 
-// The same for a request in one piece.
+// The same for a request of one piece.
 static rn_status_t ask(rn_eager_client_t* client, const rn_far_t* task, const char* path,
                        const rn_strbuf_t* bytes, int64_t deadline_ns, bool waits_for_ready,
                        rn_message_t* out) {
@@ -82,7 +82,7 @@ static void on_pulse_answer(rn_rpc_out_t* out, rn_status_t status) {
   rn_far_pulse_t* pulse = (rn_far_pulse_t*)out;
   rn_eager_client_t* client = pulse->client;
   rn_rpc_out_clear(out);
-  rn_status_free(status);  // whoever uses the task hears of it
+  rn_status_free(status);  // the next use of the task reports it
   RN_FREE(client->allocator, pulse);
   rn_mutex_lock(&client->mutex);
   client->pulse_count--;
@@ -139,7 +139,7 @@ static void on_timer(rn_timer_t* timer) {
 
 // --- Contexts of tasks
 
-// What was there is no more; the context that it was in.
+// Forgets the context on a task; returns its id.
 static uint64_t leave_task(rn_far_t* task) {
   rn_mutex_lock(&task->mutex);
   uint64_t context = task->context;
@@ -162,11 +162,11 @@ static void close_task(rn_eager_client_t* client, rn_far_t* task) {
   rn_status_t status = ask(client, task, RN_EAGER_PATH "CloseContext", &bytes,
                            rn_loop_now(client->loop) + CLOSE_NS, false, &response);
   if (rn_ok(status)) rn_message_clear(&response);
-  rn_status_free(status);  // it goes by itself when nobody asks for it
+  rn_status_free(status);  // it expires by itself
   rn_strbuf_clear(&bytes);
 }
 
-// |def| as |task| sees it.
+// |def| from the point of view of |task|.
 static rn_status_t put_def(rn_strbuf_t* out, uint32_t number, const rn_pb_ServerDef_t* def,
                            const rn_far_t* task) {
   rn_pb_ServerDef_t own = *def;
@@ -179,7 +179,7 @@ static rn_status_t put_def(rn_strbuf_t* out, uint32_t number, const rn_pb_Server
   return status;
 }
 
-// All devices of the cluster, this process's among them.
+// All devices of the cluster, including this process's.
 static void put_cluster(rn_eager_client_t* client, rn_encoder_t* out, uint32_t number) {
   const rn_device_t* own = rn_session_device(rn_eager_session(client->eager), 0);
   rn_device_info_t here = {.name = client->here,
@@ -200,7 +200,7 @@ static void put_cluster(rn_eager_client_t* client, rn_encoder_t* out, uint32_t n
   }
 }
 
-// Opens a context on |task|, or, if it has one, tells it of the new view.
+// Opens a context on |task| or, if it has one, sends it the new view.
 static rn_status_t open_task(rn_eager_client_t* client, const rn_eager_join_t* join,
                              const rn_pb_ServerDef_t* def, rn_far_t* task, int64_t deadline_ns) {
   bool is_known = task->context == client->context;
@@ -299,7 +299,7 @@ static rn_status_t get_task(rn_eager_client_t* client, rn_str_t job, int32_t ind
     if (rn_str_eq(client->tasks.items[i]->name, name)) *out = client->tasks.items[i];
   if (*out) {
     if (rn_str_eq((*out)->address, address)) return RN_OK;
-    leave_task(*out);  // another process stands there now
+    leave_task(*out);  // another process runs there now
     return rn_arena_str(&client->arena, address, &(*out)->address);
   }
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&client->arena, out));
@@ -410,7 +410,7 @@ static rn_status_t create(rn_eager_t* eager, const rn_eager_join_t* join, rn_eag
   return RN_OK;
 }
 
-// A number for the contexts of one join, below 2^63 and never 0.
+// An id for the contexts of one join, below 2^63 and never 0.
 static uint64_t new_context(const rn_eager_client_t* client) {
   return client->env->random(client->env->self) >> 1 | 1;
 }

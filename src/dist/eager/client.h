@@ -1,10 +1,9 @@
-// An eager context as a client of other tasks: their devices are its devices, ops run on them, and
-// values are copied to them and back.
+// Makes an eager context a client of other tasks: it runs ops on their devices and copies values to
+// and from them.
 //
-// Behind each device of another task stands an rn_eager_custom_device_t. A call waits for its
-// answer; a task that is silent for a lease, while it is asked, is dead, and what needs it fails
-// with UNAVAILABLE. Values that are let go are told to their task with the next call. Functions may
-// be called from any thread.
+// Each device of another task is an rn_eager_custom_device_t. Calls block until the response; a
+// task that is silent for a lease during a call is lost, and what needs it fails with UNAVAILABLE.
+// The next call to a task tells it which values were released. Any thread may call these functions.
 #ifndef RUNNEL_DIST_EAGER_CLIENT_H_
 #define RUNNEL_DIST_EAGER_CLIENT_H_
 
@@ -16,16 +15,17 @@ typedef struct rn_eager_client_t rn_eager_client_t;
 typedef struct rn_eager_join_t {
   const rn_env_t* env;
   rn_allocator_t allocator;
-  rn_str_t server_def;  // the cluster, and which task of it this process is
+  rn_str_t server_def;  // the cluster, and this process's task in it
   int64_t keep_alive_s;
-  int64_t timeout_ms;  // for all tasks to be there; 0: a minute
-  bool clears;         // contexts that others have on the tasks are closed
-  bool is_update;      // tasks that were there keep their contexts
-  bool is_alone;       // this process gets its name from the cluster, and leaves the other tasks be
+  int64_t timeout_ms;  // until all tasks must be up; 0: a minute
+  bool clears;         // closes the contexts of other clients on the tasks
+  bool is_update;      // existing tasks keep their contexts
+  bool is_alone;  // this process just takes its name from the cluster, without contacting other
+                  // tasks
 } rn_eager_join_t;
 
-// Opens contexts on all other tasks of the cluster. |eager| keeps the client. A failure leaves the
-// context without other tasks, or, of an update, with those it had.
+// Opens contexts on all other tasks of the cluster. |eager| owns the client. After a failure the
+// context has no other tasks or, for an update, those it had.
 RN_MUST_USE rn_status_t rn_eager_client_join(rn_eager_t* eager, const rn_eager_join_t* join);
 // Devices of other tasks, in |arena|.
 RN_MUST_USE rn_status_t rn_eager_client_devices(rn_eager_t* eager, rn_arena_t* arena,

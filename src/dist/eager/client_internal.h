@@ -1,4 +1,4 @@
-// What the files of the eager client share.
+// Shared by the files of the eager client.
 #ifndef RUNNEL_DIST_EAGER_CLIENT_INTERNAL_H_
 #define RUNNEL_DIST_EAGER_CLIENT_INTERNAL_H_
 
@@ -23,18 +23,18 @@ typedef struct rn_far_name_t {
   int32_t output;
 } rn_far_name_t;
 
-// Another task. It stays once it was named; its devices too.
+// Another task. It is never removed, nor are its devices.
 struct rn_far_t {
   rn_str_t name, job;
   int32_t index;
   rn_str_t address;
   rn_mutex_t mutex;    // guards what follows
-  uint64_t context;    // what is open there; 0: nothing
+  uint64_t context;    // the open context; 0: none
   uint64_t opened_at;  // the client's view that it belongs to
-  uint64_t view;       // that its context is at: changes that failed elsewhere do not count
+  uint64_t view;       // of its context: updates that failed on other tasks do not count
   RN_VEC(rn_far_device_t*) devices;
-  RN_VEC(rn_far_name_t) dropped;     // values that it may forget
-  RN_VEC(rn_function_t*) functions;  // Retained: that it knows
+  RN_VEC(rn_far_name_t) dropped;     // values that it may free
+  RN_VEC(rn_function_t*) functions;  // Retained: those that it has
 };
 
 struct rn_eager_client_t {
@@ -52,14 +52,15 @@ struct rn_eager_client_t {
   RN_VEC(rn_far_t*) tasks;
   uint64_t context, view;
   int64_t keep_alive_s;
-  rn_str_t here;  // the own first device as others call it
+  rn_str_t here;  // the name of this process's first device in the cluster
   int64_t next_op;
-  int pulse_count;  // questions under way
+  int pulse_count;  // calls under way
   rn_cond_t changed;
   bool is_closing;
 };
 
-// Asks |task| and waits; takes |request|. |out| is the answer, to be cleared, on success.
+// Calls |task| and waits; takes |request|. On success |out| is the response, which the caller
+// clears.
 RN_MUST_USE rn_status_t rn_far_ask(rn_eager_client_t* client, const rn_far_t* task,
                                    const char* path, rn_message_t* request, int64_t deadline_ns,
                                    bool waits_for_ready, rn_message_t* out);

@@ -95,7 +95,7 @@ static void on_destroy(rn_job_t* job) { destroy(RN_CONTAINER_OF(job, rn_eager_co
 
 void rn_eager_context_retain(rn_eager_context_t* context) { context->refs++; }
 
-// Threads of the context's own session must not wait for themselves to end.
+// A thread of the context's own session must not wait for itself.
 void rn_eager_context_release(rn_eager_context_t* context) {
   if (!context || --context->refs > 0) return;
   context->job.run = on_destroy;
@@ -131,14 +131,14 @@ int64_t rn_eager_context_expires_ns(const rn_eager_context_t* context) {
 
 // --- Making one
 
-// What the client calls this task, if it says so, must be what the task is.
+// The client's name for this task, if given, must be right.
 static rn_status_t check_def(const rn_eager_context_t* context, const rn_pb_ServerDef_t* def) {
   rn_device_spec_t own;
   bool is_own = rn_device_spec_parse(rn_str(context->task), &own) &&
                 rn_str_eq(own.job, def->job_name) && own.task == def->task_index;
   if (is_own || def->job_name.size == 0) return RN_OK;
   return rn_invalid_argument(
-      "The client takes this task for /job:%.*s/replica:0/task:%d, but it is %s: their clusters "
+      "The client expects /job:%.*s/replica:0/task:%d here, but this is %s: their clusters "
       "differ",
       RN_STR_ARGS(def->job_name), def->task_index, context->task);
 }
@@ -152,14 +152,14 @@ static rn_status_t read_def(rn_eager_context_t* context, rn_str_t bytes, rn_aren
 
 static rn_status_t make_eager(rn_eager_context_t* context,
                               const rn_eager_context_options_t* options) {
-  rn_eager_options_t eager = {.policy = 2};  // values are brought where they are wanted
+  rn_eager_options_t eager = {.policy = 2};  // inputs are copied to the op's device
   rn_session_options_init(&eager.session);
   rn_session_options_t* session = &eager.session;
   session->allow_soft_placement = true;
   session->task = options->task;
   session->cpu_devices = options->cpu_devices;
   RN_RETURN_IF_ERROR(rn_eager_create(&eager, options->env, options->allocator, &context->eager));
-  // Others know the task's devices by what its worker says of them.
+  // Other tasks know this task's devices by its worker's incarnations.
   for (int i = 0; i < rn_session_device_count(rn_eager_session(context->eager)); ++i) {
     rn_device_t* device =
         (rn_device_t*)(uintptr_t)rn_session_device(rn_eager_session(context->eager), i);

@@ -8,7 +8,7 @@
 #include "wire/scan.h"
 #include "wire/writer.h"
 
-#define SMALL 4096  // bytes of a value that goes along with its op
+#define SMALL 4096  // the most bytes of a value that is sent with its op
 
 // A value.
 typedef struct value_t {
@@ -35,7 +35,7 @@ static rn_status_t value_dim(void* self, int axis, int64_t* out) {
 static void forget(rn_eager_client_t* client, rn_far_t* task, uint64_t context,
                    rn_far_name_t name) {
   rn_mutex_lock(&task->mutex);
-  // What cannot be noted stays until the context goes.
+  // Without memory, the value stays until the context is closed.
   if (context == task->context)
     rn_status_free(rn_vec_push(&task->dropped, client->allocator, name));
   rn_mutex_unlock(&task->mutex);
@@ -48,7 +48,7 @@ static void value_destroy(void* self) {
   RN_FREE(client->allocator, value);
 }
 
-// The value behind |handle| if it lies with another task; else NULL.
+// The value of |handle| if it is on another task; else NULL.
 static value_t* far_value(const rn_eager_handle_t* handle) {
   const rn_eager_foreign_t* foreign = rn_eager_handle_custom(handle);
   return foreign && foreign->destroy == value_destroy ? foreign->self : NULL;
@@ -109,7 +109,7 @@ static rn_status_t put_text(rn_strbuf_t* out, const char* name, rn_str_t value) 
   return put_attr(out, rn_str(name), &attr);
 }
 
-// A request with what the task may forget in front; the rest are items of |items|.
+// A request that begins with the values that the task may free, followed by |items|.
 static rn_status_t make_request(rn_eager_client_t* client, rn_far_t* task, uint64_t context,
                                 rn_str_t items, rn_message_t* out) {
   rn_strbuf_t head;
@@ -120,8 +120,9 @@ static rn_status_t make_request(rn_eager_client_t* client, rn_far_t* task, uint6
   rn_status_t status =
       context && context == task->context
           ? RN_OK
-          : rn_aborted("The value or the device of %.*s is of a cluster that was left",
-                       RN_STR_ARGS(task->name));
+          : rn_aborted(
+                "The value or the device of %.*s belongs to a cluster that this context has left",
+                RN_STR_ARGS(task->name));
   for (size_t i = 0; rn_ok(status) && i < task->dropped.count; ++i) {
     size_t item = rn_pb_begin(&head, rn_pb_eager_EnqueueRequest_queue_field);
     put_handle(&head, rn_pb_eager_QueueItem_handle_to_decref_field, task->dropped.items[i],
@@ -145,7 +146,7 @@ static rn_status_t enqueue(rn_eager_client_t* client, rn_far_t* task, uint64_t c
   return rn_far_ask(client, task, RN_EAGER_PATH "Enqueue", &request, INT64_MAX, false, out);
 }
 
-// Likewise, where nobody reads the answer.
+// The same, ignoring the response.
 static rn_status_t tell(rn_eager_client_t* client, rn_far_t* task, uint64_t context,
                         rn_str_t items) {
   rn_message_t response;
@@ -193,7 +194,7 @@ static rn_status_t put_transfer(const char* op, int64_t id, const rn_far_device_
   return status;
 }
 
-// A name that no other copy has, and sends |value| under it.
+// Sends |value| under a new, unique name.
 static rn_status_t send_away(rn_eager_client_t* client, const value_t* value, rn_dtype_t dtype,
                              rn_str_t to, rn_strbuf_t* out_name) {
   rn_strbuf_t items;
@@ -246,7 +247,8 @@ static rn_status_t copy_from(void* self, rn_eager_t* eager, rn_eager_handle_t* h
   rn_tensor_t tensor = {0};
   rn_eager_handle_t* copy = NULL;
   *out = NULL;
-  if (!value) return rn_internal("A value of %.*s is none", RN_STR_ARGS(device->name));
+  if (!value)
+    return rn_internal("A value of %.*s is not on that device", RN_STR_ARGS(device->name));
   RN_RETURN_IF_ERROR(fetch(device->client, value, rn_eager_handle_dtype(handle), &tensor));
   rn_status_t status = rn_eager_handle_create(&tensor, &copy);
   rn_tensor_clear(&tensor);
@@ -255,7 +257,7 @@ static rn_status_t copy_from(void* self, rn_eager_t* eager, rn_eager_handle_t* h
   return status;
 }
 
-// A SendTensor with |tensor| sent from its own memory, as a whole request.
+// A whole request with a SendTensor, which references |tensor|'s memory.
 static rn_status_t upload(rn_far_device_t* device, uint64_t context, int64_t id,
                           const rn_tensor_t* tensor) {
   rn_eager_client_t* client = device->client;
@@ -311,7 +313,7 @@ static void put_shape(rn_strbuf_t* out, int rank, const int64_t* dims) {
   }
 }
 
-// Brings a value of another task over; |name| is what it is called there.
+// Copies a value of another task here; |name| is its name there.
 static rn_status_t bring(rn_far_device_t* device, uint64_t context, const value_t* value,
                          rn_dtype_t dtype, int64_t id) {
   rn_eager_client_t* client = device->client;
@@ -370,7 +372,7 @@ typedef struct far_call_t {
   rn_attr_value_t* attrs;  // by place in the definition, defaults too; in |arena|
   bool* is_known;
   rn_strbuf_t operation;
-  RN_VEC(rn_far_name_t) brought;  // values that were brought over for it
+  RN_VEC(rn_far_name_t) brought;  // values that were copied for it
   rn_arena_t arena;
 } far_call_t;
 
@@ -391,7 +393,8 @@ static rn_status_t infer(far_call_t* call, int attr, rn_attr_value_t value) {
   return put_attr(&call->operation, rn_str(call->def->attrs[attr].name), &value);
 }
 
-// What was given goes before what inputs say, and that before defaults, which need not be said.
+// Given attributes come before those inferred from inputs, and these before defaults, which are not
+// sent.
 static rn_status_t put_attrs(far_call_t* call) {
   const rn_op_def_t* def = call->def;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&call->arena, (size_t)def->attr_count, &call->attrs));
@@ -443,7 +446,7 @@ static rn_status_t put_input(far_call_t* call, rn_eager_handle_t* input) {
   const value_t* value = far_value(input);
   const rn_tensor_t* tensor = NULL;
   const uint32_t field = rn_pb_eager_Operation_Input_remote_handle_field;
-  // Functions may take resources of other tasks along: where they run is the task's business.
+  // Functions may use resources of other tasks: the called task decides where to run what.
   bool stays = value && (value->device->task == call->device->task ||
                          (dtype == RN_RESOURCE && call->def->role == RN_ROLE_FUNCTION));
   if (stays) {
@@ -507,7 +510,7 @@ static bool knows_locked(const rn_far_t* task, const rn_function_t* function) {
   return false;
 }
 
-// Another function of the same name was removed here, and goes there.
+// A function of the same name was removed here, so remove it there too.
 static void put_removal(rn_far_t* task, rn_str_t name, rn_strbuf_t* out) {
   for (size_t i = 0; i < task->functions.count; ++i) {
     rn_function_t* known = task->functions.items[i];
@@ -525,7 +528,7 @@ static void put_removal(rn_far_t* task, rn_str_t name, rn_strbuf_t* out) {
 
 static rn_status_t put_function_locked(rn_eager_client_t* client, rn_far_t* task,
                                        rn_function_t* function, rn_strbuf_t* out) {
-  // What eager execution makes for itself stays here.
+  // Functions that eager execution makes for itself stay here.
   if (rn_str_starts_with(function->name, RN_STR("__wrapped__")) || knows_locked(task, function))
     return RN_OK;
   put_removal(task, function->name, out);
@@ -569,7 +572,7 @@ static bool calls_functions(const far_call_t* call) {
 
 // --- Answers
 
-// Where output |i| lies: where the answer says, else where the op was asked to run.
+// The device of output |i|: from the response, else where the op was asked to run.
 static rn_far_device_t* device_of(const far_call_t* call, rn_str_t answer, int32_t i) {
   rn_pb_scan_t scan = rn_pb_scan(answer);
   rn_pb_field_t field;

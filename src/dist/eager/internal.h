@@ -1,4 +1,4 @@
-// What the files of eager contexts share.
+// Shared by the files of eager contexts.
 #ifndef RUNNEL_DIST_EAGER_INTERNAL_H_
 #define RUNNEL_DIST_EAGER_INTERNAL_H_
 
@@ -6,13 +6,13 @@
 #include "dist/eager/context.h"
 #include "framework/function.h"
 
-// A value under its number.
+// A value and its number.
 typedef struct rn_eager_value_t {
   int64_t key[2];             // the op, the output
   rn_eager_handle_t* handle;  // Retained
 } rn_eager_value_t;
 
-// A function that was made ready for a device.
+// A function that was prepared for a device.
 typedef struct rn_eager_ready_t {
   rn_str_t key;  // "name;device"; Owned
   rn_str_t name;
@@ -35,7 +35,7 @@ struct rn_eager_context_t {
   rn_eager_peers_t* peers;  // Owned
   rn_steps_t* steps;
   rn_rendezvous_t* rendezvous;  // Retained: of values that are copied between tasks
-  rn_cancel_t cancel;           // it is closed
+  rn_cancel_t cancel;           // cancelled when the context is closed
   rn_mutex_t mutex;             // guards what follows
   uint64_t view;
   rn_arena_t arena;             // devices
@@ -47,54 +47,55 @@ struct rn_eager_context_t {
   bool is_closed;
 };
 
-// An op of a message. Strings are lent from it.
+// An op of a message, from which it borrows strings.
 typedef struct rn_eager_call_t {
   int64_t id, step;
   rn_str_t name, device;
   bool is_function, is_part;
   size_t input_count, attr_count;
-  rn_eager_handle_t** inputs;  // Retained; NULL: it lies with another task
-  rn_str_t* remote;            // where it does: its RemoteTensorHandle, as it came
+  rn_eager_handle_t** inputs;  // Retained; NULL: it is on another task
+  rn_str_t* remote;            // then its encoded RemoteTensorHandle
   bool has_remote;
   rn_attr_t* attrs;
   rn_arena_t arena;  // the arrays
 } rn_eager_call_t;
 
-// Reads an Operation; |buffer| is what |bytes| lie in (NULL: they do not stay). To be cleared in
-// any case.
+// Reads an Operation; |buffer| holds |bytes| (NULL: they must be copied). Must be cleared in any
+// case.
 RN_MUST_USE rn_status_t rn_eager_call_read(rn_eager_context_t* context, rn_str_t bytes,
                                            rn_buffer_t* buffer, rn_eager_call_t* out);
 void rn_eager_call_clear(rn_eager_call_t* call);
-// Runs it and appends its QueueResponse, without head, to |out|.
+// Runs it and appends its QueueResponse, without the header, to |out|.
 RN_MUST_USE rn_status_t rn_eager_call_run(rn_eager_context_t* context, rn_eager_call_t* call,
                                           rn_strbuf_t* out);
 
-// A TensorProto as a value on |device|. INVALID_ARGUMENT, in stock's words, if it is none.
+// Decodes a TensorProto to a value on |device|. INVALID_ARGUMENT, with stock's message, if it is
+// malformed.
 RN_MUST_USE rn_status_t rn_eager_read_tensor(rn_eager_context_t* context, rn_str_t bytes,
                                              rn_buffer_t* buffer, rn_device_t* device,
                                              rn_eager_handle_t** out);
-// Where |device| is: "/job:worker/replica:0/task:0" of "…/device:CPU:0".
+// The task of |device|: "/job:worker/replica:0/task:0" of "…/device:CPU:0".
 rn_str_t rn_eager_task_of(rn_str_t device);
-// How many of the flat inputs go to each argument of |op|, and they go there.
+// Adds the flat inputs to |op|, each to its argument.
 RN_MUST_USE rn_status_t rn_eager_call_add_inputs(const rn_eager_call_t* call, rn_eager_op_t* op);
-// Puts |handles| under the call's number and appends what the answer says of them.
+// Stores |handles| under the call's number and appends their descriptions to the response.
 RN_MUST_USE rn_status_t rn_eager_put_results(rn_eager_context_t* context,
                                              const rn_eager_call_t* call,
                                              rn_eager_handle_t** handles, int32_t count,
                                              rn_strbuf_t* out);
 
-// Runs a function over several tasks, cut into a part for each (span.c). |*out_done|: it has
-// run; else all of it belongs here.
+// Runs a function over several tasks, in one part per task (span.c). |*out_done| is false if all of
+// it belongs to this task; then nothing was run.
 RN_MUST_USE rn_status_t rn_eager_span_run(rn_eager_context_t* context, rn_eager_call_t* call,
                                           rn_strbuf_t* out, bool* out_done);
-// Forgets how function |name| was cut; "": all of them. |tells|: other tasks forget their parts
+// Forgets how function |name| was cut; "": all functions. |tells|: other tasks drop their parts
 // too.
 void rn_eager_spans_drop(rn_eager_context_t* context, rn_str_t name, bool tells);
 
-// The value under a number, retained; INVALID_ARGUMENT in stock's words.
+// The value with a number, retained; INVALID_ARGUMENT with stock's message.
 RN_MUST_USE rn_status_t rn_eager_value_get(rn_eager_context_t* context, int64_t op, int64_t output,
                                            rn_eager_handle_t** out);
-// Puts |handle| under a number; one that was there goes.
+// Stores |handle| under a number, replacing an earlier one.
 RN_MUST_USE rn_status_t rn_eager_value_put(rn_eager_context_t* context, int64_t op, int64_t output,
                                            rn_eager_handle_t* handle);
 RN_MUST_USE rn_status_t rn_eager_value_drop(rn_eager_context_t* context, int64_t op,
@@ -105,7 +106,7 @@ RN_MUST_USE rn_status_t rn_eager_put_shape(rn_strbuf_t* out, uint32_t number,
 // The device |name| of this task; INVALID_ARGUMENT for others. "": the first.
 RN_MUST_USE rn_status_t rn_eager_own_device(rn_eager_context_t* context, rn_str_t name,
                                             rn_device_t** out);
-// Forgets what was made ready of function |name|.
+// Forgets the prepared instances of function |name|.
 void rn_eager_ready_drop(rn_eager_context_t* context, rn_str_t name);
 
 #endif  // RUNNEL_DIST_EAGER_INTERNAL_H_

@@ -1,4 +1,4 @@
-// What a client puts into a context's queue, item by item, and parts of functions.
+// Runs the items of a context's queue, and parts of functions.
 #include "base/container.h"
 #include "dist/eager/internal.h"
 #include "dist/rpc/codec.h"
@@ -21,7 +21,7 @@ static rn_status_t add_function(rn_eager_context_t* context, rn_str_t bytes) {
   return status;
 }
 
-// Functions that a part calls; those that are there already stay.
+// Adds the functions that a part calls; existing ones stay.
 static rn_status_t add_library(rn_eager_context_t* context, rn_str_t bytes) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
   rn_pb_field_t field;
@@ -110,7 +110,7 @@ static rn_status_t run_field(rn_eager_context_t* context, const rn_pb_field_t* f
     case rn_pb_eager_QueueItem_cleanup_function_field: {
       int64_t step =
           (int64_t)rn_field_value(field->bytes, rn_pb_eager_CleanupFunctionOp_step_id_field);
-      // A step of the context's, but for the one that is the context's own.
+      // A step of the context, except the context's own.
       if (step != (int64_t)context->id)
         rn_steps_drop_of(context->steps, step, context,
                          rn_aborted("Cleanup %lld", (long long)step));
@@ -118,7 +118,7 @@ static rn_status_t run_field(rn_eager_context_t* context, const rn_pb_field_t* f
     }
     case rn_pb_eager_QueueItem_send_packed_handle_field:
       return rn_unimplemented("Handles packed over several tasks");
-    default:  // whatever came before has run
+    default:  // all earlier items have run
       return RN_OK;
   }
 }
@@ -208,7 +208,7 @@ static void on_run(rn_function_call_t* call, rn_status_t status) {
   rn_strbuf_clear(&response);
 }
 
-// Keeps what was made ready, so that the next call finds it.
+// Caches the prepared instance for the next call.
 static rn_status_t keep_ready(running_t* running, rn_str_t device) {
   rn_eager_context_t* context = running->context;
   rn_str_t key;
@@ -302,7 +302,7 @@ static rn_status_t prepare(running_t* running) {
     return rn_invalid_argument("A function's step is the context's own");
   RN_RETURN_IF_ERROR(rn_steps_adopt(context->steps, running->read.step, context,
                                     rn_eager_peers_table(context->peers), &running->rendezvous));
-  // Who closed the context meanwhile did not see the step.
+  // If the context was closed meanwhile, that did not drop this step.
   return rn_is_cancelled(&context->cancel) ? rn_aborted("The context was closed") : RN_OK;
 }
 

@@ -4,8 +4,8 @@
 #include "dist/rpc/remote.h"
 
 typedef struct peer_t {
-  rn_str_t task, address;  // both end in a 0
-  rn_channel_t* channel;   // made when it is first needed
+  rn_str_t task, address;  // NUL-terminated
+  rn_channel_t* channel;   // made on first use
   rn_remote_peer_t* remote;
 } peer_t;
 
@@ -13,7 +13,7 @@ struct rn_eager_peers_t {
   rn_eager_peers_options_t options;
   rn_mutex_t mutex;  // guards what follows
   rn_arena_t arena;
-  RN_VEC(peer_t*) items;  // of one task the last counts
+  RN_VEC(peer_t*) items;  // the last entry of a task counts
 };
 
 rn_status_t rn_eager_peers_create(const rn_eager_peers_options_t* options, rn_eager_peers_t** out) {
@@ -74,7 +74,7 @@ static bool may_reach(const rn_eager_peers_options_t* options, const peer_t* pee
   return !options->may_reach || options->may_reach(options->may_self, peer->address);
 }
 
-// Goes on where it failed the last time.
+// Continues where the last attempt failed.
 static rn_status_t connect_locked(rn_eager_peers_t* peers, peer_t* peer) {
   const rn_eager_peers_options_t* options = &peers->options;
   if (!may_reach(options, peer)) return rn_status_make(RN_CODE_PERMISSION_DENIED, "%s", "");
@@ -121,7 +121,7 @@ rn_status_t rn_eager_peers_missing(rn_eager_peers_t* peers, rn_str_t task) {
       : may_reach(&peers->options, peer)
           ? rn_unavailable("%.*s cannot be reached", RN_STR_ARGS(task))
           : rn_status_make(RN_CODE_PERMISSION_DENIED,
-                           "%.*s is at %.*s by the client's word, which is no address of this "
+                           "the client says that %.*s is at %.*s, which is not an address of this "
                            "task's cluster: it is not connected to unless the task is started with "
                            "--allow network, or all",
                            RN_STR_ARGS(task), RN_STR_ARGS(peer->address));

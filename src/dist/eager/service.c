@@ -1,4 +1,4 @@
-// Calls of eager clients: see service.h.
+// The service for eager clients: see service.h.
 #include "dist/eager/service.h"
 
 #include "base/container.h"
@@ -11,8 +11,8 @@
 
 #define PREFIX "/tensorflow.eager.EagerService/"
 #define MAX_CONTEXTS 1000
-#define MAX_CALLS 1000       // that have a thread
-#define MAX_WAITING 1000000  // messages of one stream
+#define MAX_CALLS 1000       // with a thread
+#define MAX_WAITING 1000000  // messages per stream
 #define MAX_WAITING_BYTES ((size_t)4 << 30)
 #define KEEP_ALIVE_NS INT64_C(600000000000)
 #define MAX_KEEP_ALIVE_S (INT64_C(365) * 86400)
@@ -25,10 +25,10 @@ struct rn_eager_service_t {
   rn_job_t collection;
   rn_mutex_t mutex;  // guards what follows
   rn_cond_t changed;
-  rn_map_t contexts;   // by id; each holds its context
+  rn_map_t contexts;   // by id; each retains its context
   size_t alive;        // contexts that are not freed yet
   int calls;           // under way
-  bool is_collecting;  // the job is under way
+  bool is_collecting;  // the job is running
   bool is_stopped;
 };
 
@@ -67,8 +67,8 @@ static void end_context(rn_eager_context_t* context) {
   rn_eager_context_release(context);
 }
 
-// The first context that has expired by |now|, or any if that is INT64_MAX, taken out; else
-// |*out_next| says when to look again.
+// Removes and returns the first context that has expired by |now|, or any if that is INT64_MAX;
+// else |*out_next| is when to check again.
 static rn_eager_context_t* take_expired(rn_eager_service_t* service, int64_t now,
                                         int64_t* out_next) {
   rn_eager_context_t* found = NULL;
@@ -99,7 +99,7 @@ static void collect(rn_job_t* job) {
   int64_t next;
   while ((context = take_expired(service, now_of(service), &next))) {
     rn_log(service->options.env, RN_LOG_INFO,
-           "context %llu of an eager client was closed: nobody has asked for it",
+           "closed context %llu of an eager client, which was not used any more",
            (unsigned long long)rn_eager_context_id(context));
     end_context(context);
   }
@@ -120,7 +120,7 @@ static void on_timer(rn_timer_t* timer) {
   if (!starts || rn_threads_run(service->threads, &service->collection)) return;
   rn_mutex_lock(&service->mutex);
   service->is_collecting = false;
-  // Its room in the heap is still there.
+  // Cannot fail: it was set before.
   rn_status_free(rn_loop_set_timer(service->options.loop, timer, now_of(service) + RETRY_NS));
   rn_mutex_unlock(&service->mutex);
 }
@@ -140,7 +140,7 @@ static int64_t keep_alive_of(rn_str_t request) {
   return (seconds < MAX_KEEP_ALIVE_S ? seconds : MAX_KEEP_ALIVE_S) * 1000000000;
 }
 
-// Puts |context| under its number; one that was there is given back.
+// Stores |context| under its id; an earlier one is returned.
 static rn_status_t enter(rn_eager_service_t* service, rn_eager_context_t* context,
                          rn_eager_context_t** out_old) {
   entry_t* entry = NULL;
@@ -169,7 +169,7 @@ static rn_status_t admit(rn_eager_service_t* service) {
   if (is_room) service->alive++;
   rn_mutex_unlock(&service->mutex);
   if (is_room) return RN_OK;
-  return rn_resource_exhausted("%.*s has %d eager contexts, which is the most it may",
+  return rn_resource_exhausted("%.*s has %d eager contexts, the maximum",
                                RN_STR_ARGS(service->options.task), max);
 }
 
@@ -232,7 +232,7 @@ static rn_status_t create(rn_eager_service_t* service, rn_str_t request, rn_aren
       .freed = on_freed,
       .freed_self = service};
   RN_RETURN_IF_ERROR(admit(service));
-  // One that is asked for again, by a client that has not heard the answer, is a new one.
+  // A repeated request, by a client that lost the response, makes a new context.
   rn_mutex_lock(&service->mutex);
   old = take_locked(service, options.id);
   rn_mutex_unlock(&service->mutex);
@@ -285,7 +285,7 @@ static rn_status_t update_context(rn_eager_service_t* service, const rn_message_
   return status;
 }
 
-// A client that has an older view of the cluster than the context does not close it.
+// A client with an older view of the cluster than the context's cannot close it.
 static rn_status_t close_context(rn_eager_service_t* service, const rn_message_t* message,
                                  rn_encoder_t* out) {
   rn_str_t request = rn_message_view(message);
@@ -316,7 +316,7 @@ static rn_status_t keep_alive(rn_eager_service_t* service, const rn_message_t* m
   return RN_OK;
 }
 
-// Ops have run when their answer goes out: there is nothing to wait for.
+// Ops have run when their response is sent, so there is nothing to wait for.
 static rn_status_t wait_queue(rn_eager_service_t* service, const rn_message_t* message,
                               rn_encoder_t* out) {
   rn_eager_context_t* context = NULL;
@@ -356,7 +356,7 @@ typedef struct handling_t {
   rn_eager_context_t* context;  // Retained, of a part
 } handling_t;
 
-// A call that may have a thread; false if there are too many.
+// Counts a call in; false if there are too many.
 static bool begin_call(rn_eager_service_t* service) {
   rn_mutex_lock(&service->mutex);
   bool may = service->calls < MAX_CALLS && !service->is_stopped;
@@ -431,13 +431,13 @@ typedef struct eager_stream_t {
   rn_job_t job;
   rn_eager_service_t* service;
   rn_rpc_in_t* call;
-  _Atomic int refs;  // the thread's and the connection's
+  _Atomic int refs;  // of the thread and the connection
   rn_mutex_t mutex;  // guards what follows
   rn_cond_t came;
   RN_VEC(rn_message_t) queue;
-  size_t first, bytes;       // of the queue: the next; of all that wait
-  bool is_ended, is_gone;    // the client has said all; the connection is lost
-  bool is_over, is_flooded;  // nothing is taken any more; too much waits
+  size_t first, bytes;       // next index in the queue; bytes of all waiting messages
+  bool is_ended, is_gone;    // the client has sent all; the connection broke
+  bool is_over, is_flooded;  // no more messages are accepted; too many wait
 } eager_stream_t;
 
 static void stream_release(eager_stream_t* stream) {
@@ -461,7 +461,7 @@ static void on_message(rn_rpc_in_t* call, rn_message_t* message) {
     rn_status_t status =
         stream->queue.count - stream->first < MAX_WAITING && stream->bytes < MAX_WAITING_BYTES
             ? rn_vec_push(&stream->queue, stream->service->options.allocator, *message)
-            : rn_resource_exhausted("Too much waits");
+            : rn_resource_exhausted("Too many messages wait");
     if (rn_ok(status)) {
       rn_message_init(message, message->allocator);
       stream->bytes += size;
@@ -483,7 +483,7 @@ static void on_gone(rn_rpc_in_t* call) {
   stream_release(stream);
 }
 
-// The next message; false when none will come.
+// The next message; false if none will come.
 static bool next_message(eager_stream_t* stream, rn_message_t* out) {
   rn_mutex_lock(&stream->mutex);
   while (stream->first == stream->queue.count && !stream->is_ended && !stream->is_gone &&

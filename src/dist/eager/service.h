@@ -1,7 +1,7 @@
-// The service that eager clients call: contexts by number, the calls that use them, and the clock
-// that takes those away which nobody asks for any more.
+// The service for eager clients: contexts by id, the calls that use them, and a timer that closes
+// unused ones.
 //
-// Calls come in on the network's thread and run on threads of their own, since ops may wait.
+// Calls arrive on the network's thread and run on their own threads, because ops may block.
 #ifndef RUNNEL_DIST_EAGER_SERVICE_H_
 #define RUNNEL_DIST_EAGER_SERVICE_H_
 
@@ -12,7 +12,7 @@ typedef struct rn_eager_service_t rn_eager_service_t;
 typedef struct rn_tls_t rn_tls_t;
 
 typedef struct rn_eager_service_options_t {
-  const rn_env_t* env;  // as graphs see it; outlives the service, as does all of this
+  const rn_env_t* env;  // restricted for graphs; must outlive the service, like all of this
   rn_allocator_t allocator;
   rn_loop_t* loop;
   rn_local_worker_t* worker;
@@ -31,9 +31,9 @@ typedef struct rn_eager_service_options_t {
 
 RN_MUST_USE rn_status_t rn_eager_service_create(const rn_eager_service_options_t* options,
                                                 rn_eager_service_t** out);
-// Closes every context and takes no calls any more. NULL is fine.
+// Closes every context and refuses further calls. NULL is fine.
 void rn_eager_service_stop(rn_eager_service_t* service);
-// Waits for what was under way: the port must be closed. NULL is fine.
+// Waits for running calls; the port must be closed. NULL is fine.
 void rn_eager_service_destroy(rn_eager_service_t* service);
 
 // Whether |path| is a call to the service, and whether it streams.

@@ -1,8 +1,8 @@
-// Functions over several tasks that this one was asked to run: cut by where their nodes and the
-// resources that they use are, run as a part on each task.
+// Functions over several tasks, called on this one: cut by the devices of their nodes and
+// resources, and run as one part per task.
 //
-// Arguments that lie with other tasks become arguments of the parts there; everything else crosses
-// by Send and Recv, in the rendezvous of a step of its own. Results come here.
+// Arguments on other tasks become arguments of the parts there; other values cross by Send and
+// Recv, in the rendezvous of the call's own step. Results come here.
 #include "dist/eager/internal.h"
 #include "dist/rpc/codec.h"
 #include "graph/import.h"
@@ -13,23 +13,23 @@
 #include "step/ir_export.h"
 #include "wire/writer.h"
 
-#define ARG "remote_arg_"  // names of arguments in parts, before their numbers
+#define ARG "remote_arg_"  // prefix of the names of arguments in parts
 #define FEED "local_arg_"
 #define RESULT "local_result_"
 #define TELL_NS INT64_C(5000000000)
 
-// A part with another task.
+// A part on another task.
 typedef struct part_t {
   rn_str_t task, device, function;
   int32_t arg_count;
-  int32_t* args;  // which of the call's inputs it takes
+  int32_t* args;  // the inputs of the call that it takes
 } part_t;
 
 typedef struct span_t {
   _Atomic int refs;
   rn_arena_t arena;  // all below
   rn_str_t key, name;
-  bool is_here;  // nothing of it belongs elsewhere
+  bool is_here;  // all of it belongs to this task
   rn_str_t function;
   int32_t arg_count;
   int32_t* args;  // of the part here
@@ -45,9 +45,9 @@ typedef struct cut_t {
   rn_eager_context_t* context;
   const rn_eager_call_t* call;
   span_t* span;
-  rn_str_t device;  // where the call was asked to run
+  rn_str_t device;  // requested for the call
   rn_ir_t* ir;
-  rn_device_t** devices;  // the own ones first
+  rn_device_t** devices;  // this task's first
   int device_count;
   int32_t arg_count;
   rn_device_t** homes;  // by argument; NULL: here
@@ -89,7 +89,7 @@ static bool must_run(const rn_node_t* node) {
 
 static rn_status_t make_ir(cut_t* cut, rn_arena_t* arena) {
   const rn_function_body_t* body = NULL;
-  // What is said about how to run the call is no attribute of the function.
+  // Attributes that configure the call do not belong to the function.
   const rn_op_def_t* def = rn_eager_find_def(cut->context->eager, cut->call->name);
   rn_func_attr_t function = {.name = cut->call->name};
   rn_attr_t* attrs = NULL;
@@ -123,7 +123,7 @@ static rn_status_t make_ir(cut_t* cut, rn_arena_t* arena) {
   return rn_pass_inline_calls(cut->ir, &(rn_calls_options_t){.lowering = RN_LOWER_WHERE_ASKED});
 }
 
-// Whether a node asks for another task, or an argument lies with one.
+// Whether a node requests another task, or an argument is on one.
 static bool is_here(const cut_t* cut) {
   rn_device_spec_t own, wanted;
   rn_device_spec_parse(rn_str(cut->context->task), &own);
@@ -139,7 +139,7 @@ static bool is_here(const cut_t* cut) {
   return true;
 }
 
-// An argument of another task stands there, as a placeholder that its part is given.
+// An argument on another task becomes a placeholder of the part there.
 static rn_status_t move_arg(cut_t* cut, rn_ir_node_t* node) {
   rn_arena_t* arena = &cut->ir->arena;
   const rn_op_def_t* op = rn_op_find(RN_STR("Placeholder"));
@@ -160,7 +160,8 @@ static rn_status_t move_arg(cut_t* cut, rn_ir_node_t* node) {
   return RN_OK;
 }
 
-// What uses a resource runs where it is; the rest where it asks to, or where the call was.
+// A node that uses a resource runs on its device; others run on the requested device, or the
+// call's.
 static rn_status_t ask_for_devices(cut_t* cut) {
   rn_ir_t* ir = cut->ir;
   int32_t *order = NULL, count = 0;
@@ -216,7 +217,7 @@ static rn_status_t export_part(cut_t* cut, rn_str_t task, bool is_own, rn_arena_
   return status;
 }
 
-// Nodes that are called |prefix| and a number, by that number, up to |most|.
+// The nodes named |prefix| and a number, by that number, up to |most|.
 static rn_status_t find_ends(rn_graph_t* graph, const char* prefix, int32_t most, rn_arena_t* arena,
                              rn_edge_t** out, int32_t** out_numbers, int32_t* out_count) {
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(arena, (size_t)most, out));
@@ -232,7 +233,7 @@ static rn_status_t find_ends(rn_graph_t* graph, const char* prefix, int32_t most
   return RN_OK;
 }
 
-// A part as a function; |*out_args| are the call's inputs that it takes.
+// Writes a part as a function; |*out_args| are the call's inputs that it takes.
 static rn_status_t make_function(cut_t* cut, rn_str_t graph_def, rn_str_t name, bool is_own,
                                  rn_arena_t* arena, rn_function_t** out, int32_t** out_args,
                                  int32_t* out_arg_count) {
@@ -312,7 +313,7 @@ static void tell_removal(rn_eager_context_t* context, const part_t* part) {
   rn_pb_end(&item, entry);
   rn_status_t status = rn_strbuf_status(&item);
   if (rn_ok(status)) status = tell(context, part->task, rn_strbuf_view(&item));
-  rn_status_free(status);  // it goes with the context then
+  rn_status_free(status);  // then it is freed with the context
   rn_strbuf_clear(&item);
 }
 
@@ -361,7 +362,7 @@ static rn_status_t add_part(cut_t* cut, rn_str_t task, rn_str_t device, rn_str_t
   return status;
 }
 
-// The tasks of the devices, each once, the own one first.
+// The tasks of the devices, each once, this one first.
 static rn_status_t add_parts(cut_t* cut, rn_arena_t* arena) {
   span_t* span = cut->span;
   rn_eager_context_t* context = cut->context;
@@ -381,7 +382,7 @@ static rn_status_t add_parts(cut_t* cut, rn_arena_t* arena) {
     graph_def.size = 0;
     status = export_part(cut, task, is_own, arena, &graph_def);
     if (!rn_ok(status) || !graph_def.size) continue;
-    // Several tasks may cut the same function for one client: the name says who did.
+    // Several tasks may cut the same function for one client, so the name contains the task.
     status =
         rn_arena_printf(&span->arena, &name, "%.*s_span_%llx_%lld_%d", RN_STR_ARGS(cut->call->name),
                         (unsigned long long)cut->devices[0]->incarnation, number, d);
@@ -444,7 +445,7 @@ void rn_eager_spans_drop(rn_eager_context_t* context, rn_str_t name, bool tells)
   }
 }
 
-// What a cut depends on: the function with its attributes, the device, where arguments lie.
+// The key of a cut: the function with its attributes, the device, and the devices of the arguments.
 static rn_status_t make_key(const rn_eager_call_t* call, rn_str_t device, rn_strbuf_t* out) {
   rn_strbuf_printf(out, "%.*s;%.*s;%zu", RN_STR_ARGS(call->name), RN_STR_ARGS(device),
                    call->input_count);
@@ -583,7 +584,7 @@ static rn_status_t start_part(rn_eager_context_t* context, const part_t* part,
   return RN_OK;
 }
 
-// Errors that are heard of elsewhere in the step say less than their cause.
+// Derived errors are less useful than their cause.
 static rn_status_t choose(rn_status_t known, rn_status_t more) {
   if (rn_ok(more)) return known;
   if (rn_ok(known)) return more;
@@ -604,7 +605,7 @@ static rn_status_t run_parts(rn_eager_context_t* context, const span_t* span,
     status = start_part(context, &span->parts[started], call, step, &questions[started]);
   if (!rn_ok(status)) started--;
   if (rn_ok(status)) status = run_own(context, span, call, rendezvous, arena, results);
-  // Other parts that wait for this one hear of it.
+  // Fails other parts that wait for this one.
   if (!rn_ok(status)) rn_rendezvous_fail(rendezvous, rn_status_copy(status));
   for (size_t i = 0; i < started; ++i) {
     rn_status_t one = rn_eager_question_wait(&questions[i], &response);

@@ -1,4 +1,4 @@
-// Threads for work that may wait: see threads.h.
+// Threads for jobs that may block: see threads.h.
 #include "dist/eager/threads.h"
 
 #include "base/sync.h"
@@ -13,7 +13,7 @@ struct rn_threads_t {
   rn_job_t *first, *last;
   int waiting;  // jobs
   int idle;     // threads
-  int count;    // likewise, all of them
+  int count;    // all threads
   bool is_closing;
 };
 
@@ -40,7 +40,7 @@ void rn_threads_destroy(rn_threads_t* threads) {
   RN_FREE(threads->allocator, threads);
 }
 
-// The next job, under the lock; NULL: none came for a while, or none will.
+// The next job, under the lock; NULL if none came for a while, or none will.
 static rn_job_t* take_locked(rn_threads_t* threads) {
   int64_t until = threads->env->now_ns(threads->env->self) + IDLE_NS;
   bool is_late = false;

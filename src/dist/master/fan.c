@@ -8,13 +8,13 @@ void rn_master_fan_open(rn_master_fan_t* fan, int pending,
   rn_mutex_init(&fan->mutex);
 }
 
-// Whether |status| is what others see of an error, not the error itself.
+// Whether |status| is a consequence of another error.
 static bool is_consequence(rn_status_t status) {
   return rn_status_is_derived(status) || rn_status_code(status) == RN_CODE_CANCELLED;
 }
 
 static rn_status_t prefix(rn_status_t status, rn_str_t task) {
-  // A task that cannot be reached was named by the one that tried.
+  // The message of a failed connection already names the task.
   if (rn_ok(status) || !task.size || strncmp(rn_status_message(status), "From /job:", 10) == 0)
     return status;
   rn_status_t named = rn_status_make(rn_status_code(status), "From %.*s:\n%s", RN_STR_ARGS(task),

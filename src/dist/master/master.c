@@ -14,7 +14,7 @@ struct rn_local_master_t {
   rn_mutex_t mutex;  // guards what follows
   rn_cond_t idle;
   rn_map_t sessions;
-  int alive;  // sessions that are not gone yet
+  int alive;  // sessions that are not freed yet
   bool is_closing;
   rn_timer_t sweep;
 };
@@ -37,7 +37,7 @@ void rn_local_master_count(rn_local_master_t* master, int by) {
   rn_mutex_unlock(&master->mutex);
 }
 
-// The session, with a reference for the caller.
+// The session, retained for the caller.
 static rn_status_t find(rn_local_master_t* master, const rn_call_t* call, rn_str_t handle,
                         rn_master_session_t** out) {
   rn_mutex_lock(&master->mutex);
@@ -62,8 +62,8 @@ static void create_session(rn_master_t* face, rn_create_session_t* call) {
   rn_master_session_open((rn_local_master_t*)face, call, on_ready);
 }
 
-// What the new nodes read of those that are there, as an input map. |from| and |to| are NULL when
-// they are only counted.
+// The input map of what the new nodes read of the existing ones. |from| and |to| are NULL to just
+// count.
 static size_t old_inputs(rn_graph_t* graph, rn_str_t graph_def, rn_tensor_id_t* from,
                          rn_edge_t* to) {
   size_t count = 0;
@@ -130,7 +130,7 @@ static void extend_session(rn_master_t* face, rn_extend_session_t* call) {
   rn_call_done(&call->call, status);
 }
 
-// A piece of a step waits for others, so it has a thread of its own.
+// A piece of a partial run may block, so it runs on the pool.
 typedef struct piece_t {
   rn_job_t job;  // first
   rn_allocator_t allocator;
@@ -163,7 +163,7 @@ static void start_piece(rn_local_master_t* master, rn_master_session_t* session,
   rn_pool_submit(master->options.env->pool, &piece->job);
 }
 
-// Sessions whose clients are gone.
+// Closing sessions whose clients are gone.
 
 static int64_t session_gc_ns(const rn_local_master_t* master) {
   return master->options.session_gc_ns > 0 ? master->options.session_gc_ns : RN_SESSION_GC_NS;
@@ -193,7 +193,7 @@ static void on_sweep(rn_timer_t* timer) {
     rn_master_session_release(session);
   }
   rn_status_free(master->options.timers.set(master->options.timers.self, timer,
-                                            now + patience / 4));  // its room is there
+                                            now + patience / 4));  // cannot fail: it was set before
 }
 
 static void run_whole(void* self, rn_call_t* call) {
@@ -268,7 +268,7 @@ static void list_devices(rn_master_t* face, rn_list_devices_t* call) {
   rn_call_done(&call->call, status);
 }
 
-// Clears the containers of every task; the answer waits for all of them.
+// Clears the containers of all tasks; responds when all have.
 typedef struct reset_t {
   rn_master_fan_t fan;  // first
   rn_reset_t* call;
@@ -321,7 +321,7 @@ static void reset(rn_master_t* face, rn_reset_t* call) {
   rn_master_fan_end(&reset->fan, RN_OK, RN_STR(""));
 }
 
-// Callables: a step's names under a number.
+// Callables: the names of a step, under a number.
 
 static rn_status_t copy_names(rn_arena_t* arena, const rn_str_t* from, size_t count,
                               rn_str_t** out) {
@@ -369,7 +369,7 @@ static void make_callable(rn_master_t* face, rn_make_callable_t* call) {
   rn_call_done(&call->call, status);
 }
 
-// A callable's step, in terms of an ordinary one.
+// A callable's step as an ordinary one.
 typedef struct called_t {
   rn_run_step_t step;  // first
   rn_run_callable_t* call;

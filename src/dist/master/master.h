@@ -1,8 +1,8 @@
 // The master of this process: sessions of clients over all tasks of a cluster.
 //
-// A session's graph is cut by task for each kind of step that is asked for, the parts are
-// registered with their workers once, and every step of that kind is one call to each of them. The
-// ends of feeds and fetches are on the master's own CPU.
+// For each signature, the master cuts the session's graph by task and registers the parts with
+// their workers once; every step is then one call to each of them. Feeds and fetches end on the
+// master's own CPU.
 #ifndef RUNNEL_DIST_MASTER_MASTER_H_
 #define RUNNEL_DIST_MASTER_MASTER_H_
 
@@ -19,11 +19,11 @@ typedef struct rn_local_master_options_t {
   rn_local_worker_t* worker;  // of the same process
   const rn_str_t* tasks;  // all of the cluster, "/job:ps/replica:0/task:0"; the master's is first
   int task_count;
-  rn_peers_t peers;    // how the others are reached
+  rn_peers_t peers;    // finds the other tasks
   rn_timers_t timers;  // |set| may be NULL: a broken connection then cancels its steps at once
-  int64_t grace_ns;    // how long they go on otherwise, for a client that asks again
-  // How long a session that does nothing outlives the connection it was last used on; 0:
-  // RN_SESSION_GC_NS. Without timers, for ever.
+  int64_t grace_ns;  // otherwise steps keep running for so long, for a client that repeats the call
+  // How long an idle session outlives the connection it was last used on; 0: RN_SESSION_GC_NS.
+  // Without timers, for ever.
   int64_t session_gc_ns;
 } rn_local_master_options_t;
 
@@ -31,7 +31,7 @@ RN_MUST_USE rn_status_t rn_local_master_create(const rn_local_master_options_t* 
                                                rn_local_master_t** out);
 // Closes every session; no more can be opened. Calls may come until the master is destroyed.
 void rn_local_master_stop(rn_local_master_t* master);
-// Stops it and waits for what is under way. No call may come any more. NULL is fine.
+// Stops it and waits for running calls. No call may come any more. NULL is fine.
 void rn_local_master_destroy(rn_local_master_t* master);
 // How many sessions clients have open.
 size_t rn_local_master_sessions(rn_local_master_t* master);

@@ -1,11 +1,11 @@
-// Tasks that have come back: see mend.h.
+// Gives sessions back to restarted tasks: see mend.h.
 #include "dist/master/mend.h"
 
 #include "base/container.h"
 
 typedef struct mending_t mending_t;
 
-// One task that is asked.
+// A task that is being probed.
 typedef struct patient_t {
   rn_get_status_t status;
   rn_create_worker_session_t create;
@@ -43,7 +43,7 @@ void rn_master_suspect(rn_master_session_t* session, const rn_master_plan_t* pla
     session->tasks[task].is_suspect = true;
     session->tasks[task].has_lost |= has_lost;
   }
-  // It may have heard it of another.
+  // It may report an error of another task.
   for (int t = 1; t < session->task_count; ++t)
     if (has_part(plan, t)) session->tasks[t].is_suspect = true;
   rn_mutex_unlock(&session->mutex);
@@ -66,7 +66,7 @@ rn_status_t rn_master_silence_locked(const rn_master_session_t* session,
   return RN_OK;
 }
 
-// The end: everybody who waited goes on.
+// Mending has ended: all waiters continue.
 static void finish(rn_master_session_t* session) {
   rn_mutex_lock(&session->mutex);
   rn_mend_waiter_t* waiter = session->mend_waiters;
@@ -128,8 +128,8 @@ static bool is_new_there(const mending_t* mending, int task) {
   return false;
 }
 
-// Kinds of steps that a new process took part in are not found any more. They stay until the
-// session goes: steps of them may be under way.
+// Hides the programs that a restarted task took part in. They are freed with the session, because
+// steps of them may be running.
 static rn_master_program_t* outdate_locked(rn_master_session_t* session, const mending_t* mending) {
   rn_master_program_t* outdated = NULL;
   for (rn_master_program_t* program = session->programs; program; program = program->next) {
@@ -178,7 +178,7 @@ static void on_all_created(rn_master_fan_t* fan, rn_status_t status) {
 
 static void on_created(rn_call_t* call, rn_status_t status) {
   patient_t* patient = call->owner;
-  // There already: the answer to an earlier attempt was lost.
+  // It exists already: the response to an earlier attempt was lost.
   patient->has_session = rn_ok(status) || rn_status_code(status) == RN_CODE_ALREADY_EXISTS;
   rn_master_fan_end(&patient->mending->fan, status, RN_STR(""));
 }
@@ -190,7 +190,7 @@ static bool is_new_process(const rn_master_session_t* session, const patient_t* 
   return false;
 }
 
-// All have said how they are, or nothing: the new ones get the session.
+// All probes have ended: restarted tasks get the session again.
 static void on_all_asked(rn_master_fan_t* fan, rn_status_t status) {
   mending_t* mending = (mending_t*)fan;
   rn_master_session_t* session = mending->session;
@@ -241,7 +241,7 @@ static mending_t* begin_locked(rn_master_session_t* session) {
   for (int t = 1; t < session->task_count; ++t) count += session->tasks[t].is_suspect;
   mending_t* mending = NULL;
   rn_status_t status = rn_alloc_zeroed(allocator_of(session), size_of(count), (void**)&mending);
-  rn_status_free(status);  // without memory, steps go on as they are
+  rn_status_free(status);  // without memory, the steps continue unmended
   if (!mending) return NULL;
   mending->session = session;
   mending->job.run = settle;
@@ -272,7 +272,7 @@ void rn_master_mend(rn_master_session_t* session, rn_mend_waiter_t* waiter) {
     finish(session);
     return;
   }
-  int count = mending->count;  // the last answer may free it
+  int count = mending->count;  // the last response may free it
   rn_master_fan_open(&mending->fan, count + 1, on_all_asked);
   for (int i = 0; i < count; ++i) {
     rn_worker_t* worker = session->tasks[mending->patients[i].task].worker;

@@ -128,7 +128,7 @@ rn_status_t rn_master_partial_run(rn_master_session_t* session, rn_run_step_t* c
         "Must run PartialRunSetup before performing partial runs: no step '%.*s'",
         RN_STR_ARGS(call->partial_run));
   rn_status_t status = run_part(session, partial, call);
-  // It is over with the last of what was set up, or with an error.
+  // The partial run ends with the last feed and fetch that was set up, or with an error.
   rn_mutex_lock(&session->mutex);
   size_t came = call->feed_count + call->fetch_count;
   bool is_over = !rn_ok(status) || partial->left <= came;

@@ -1,5 +1,4 @@
-// Steps cut up by task: see plan.h. The passes that make kernels of several ops are left to
-// the workers, who run the kernels.
+// Cuts steps by task: see plan.h. Fusion is left to the workers, which run the kernels.
 #include "dist/master/plan.h"
 
 #include "framework/internal_ops.h"
@@ -10,7 +9,7 @@ void rn_master_plan_clear(rn_master_plan_t* plan) {
   if (plan->parts.items) rn_vec_free(&plan->parts, plan->allocator);
 }
 
-// Attributes of an end that the client holds: a Recv of a feed, a Send of a fetch.
+// Attributes of a client's end: a Recv of a feed, a Send of a fetch.
 static rn_status_t end_attrs(rn_ir_t* ir, const rn_op_def_t* op, rn_dtype_t dtype, rn_str_t name,
                              const rn_device_t* device, const rn_attr_value_t** out) {
   rn_attr_value_t* attrs = NULL;
@@ -74,7 +73,7 @@ static int task_of(const rn_master_plan_options_t* options, const rn_device_t* d
   return -1;
 }
 
-// The part of |task| as a GraphDef; nothing is added if it has none. The nodes of others are hidden
+// Appends the part of |task| as a GraphDef, if it has one. The nodes of other tasks are hidden
 // meanwhile.
 static rn_status_t add_part(rn_ir_t* ir, const rn_master_plan_options_t* options, int task,
                             bool* hidden, rn_master_plan_t* out) {
@@ -121,7 +120,7 @@ static bool sends(const rn_ir_t* ir, const rn_master_plan_options_t* options) {
 
 static rn_status_t fill(rn_ir_t* ir, const rn_master_plan_options_t* options,
                         rn_master_plan_t* out) {
-  RN_RETURN_IF_ERROR(rn_ir_set_feed_shapes(ir, NULL));  // steps of this kind may be fed any
+  RN_RETURN_IF_ERROR(rn_ir_set_feed_shapes(ir, NULL));  // any shapes may be fed
   RN_RETURN_IF_ERROR(rn_pass_inline_calls(ir, &options->calls));
   if (options->optimize) {
     RN_RETURN_IF_ERROR(rn_pass_simplify(ir));
@@ -159,7 +158,7 @@ rn_status_t rn_master_check(const rn_master_plan_options_t* options, rn_graph_t*
   rn_mutex_unlock(&graph->mutex);
   rn_signature_t all = {.targets = graph->nodes.items, .target_count = (int32_t)count};
   RN_RETURN_IF_ERROR(rn_ir_create(graph, &all, &ir));
-  // A node whose op is a function is a call of it, and is placed as such.
+  // A node whose op is a function is placed as a call of it.
   const rn_calls_options_t calls = {.keeps_calls = true, .lowering = RN_LOWER_NEVER};
   rn_status_t status = rn_pass_inline_calls(ir, &calls);
   if (rn_ok(status)) status = rn_place(ir, &options->place);

@@ -1,4 +1,4 @@
-// Sessions of a master: how they are opened and closed. See master/session.h.
+// Opens and closes sessions of a master. See session.h.
 #include "dist/master/session.h"
 
 #include <stdio.h>
@@ -7,11 +7,11 @@
 #include "graph/import.h"
 #include "wire/decode.h"
 
-// A device of another task: a name that nodes are placed on.
+// Stands in for a device of another task: a name that nodes are placed on.
 static void stand_in_destroy(rn_device_t* device) { (void)device; }
 static const rn_device_vtable_t stand_in = {.destroy = stand_in_destroy};
 
-// Opening: what is under way meanwhile.
+// The state of opening a session.
 typedef struct opening_t {
   rn_master_fan_t fan;  // first
   rn_master_session_t* session;
@@ -91,7 +91,7 @@ static rn_status_t find_tasks(rn_master_session_t* session) {
     task->name = master->tasks[t];
     task->worker = t == 0 ? rn_local_worker_face(master->worker)
                           : master->peers.find(master->peers.self, task->name);
-    if (!task->worker) return rn_not_found("No way to %.*s", RN_STR_ARGS(task->name));
+    if (!task->worker) return rn_not_found("No connection to %.*s", RN_STR_ARGS(task->name));
     rn_arena_init(&task->status.arena, master->allocator);
     session->task_count++;
   }
@@ -149,7 +149,7 @@ static void opening_end(opening_t* opening, rn_status_t status) {
   rn_allocator_t allocator = rn_local_master_options(session->master)->allocator;
   memcpy(call->session, session->handle, sizeof call->session);
   rn_master_session_meet(session, &call->call);
-  // A client that is gone will not hear what the session is called.
+  // A client that is gone will not learn the session's handle.
   if (rn_ok(status) && call->call.cancel && rn_is_cancelled(call->call.cancel))
     status = rn_cancelled("The client has given the session up");
   if (rn_ok(status)) status = opening->ready(session->master, session);
@@ -175,11 +175,11 @@ typedef struct create_t {
 static void on_created(rn_call_t* call, rn_status_t status) {
   opening_t* opening = call->owner;
   rn_master_task_t* task = &opening->session->tasks[((create_t*)call)->task];
-  // Where the answer was lost there may be one.
+  // If the response was lost, the session may exist.
   task->has_session = rn_ok(status) || rn_status_code(status) == RN_CODE_UNAVAILABLE ||
                       rn_status_code(status) == RN_CODE_CANCELLED ||
                       rn_status_code(status) == RN_CODE_DEADLINE_EXCEEDED;
-  // One that has gone since it said how it is may come back, and may not be needed.
+  // A task that died since it was probed may come back, and may not be needed.
   if (rn_status_code(status) == RN_CODE_UNAVAILABLE && ((create_t*)call)->task > 0) {
     task->is_suspect = task->has_lost = true;
     rn_status_free(status);
@@ -198,7 +198,7 @@ static void create_all(opening_t* opening) {
     opening_end(opening, status);
     return;
   }
-  int count = session->task_count;  // the last answer may free the session
+  int count = session->task_count;  // the last response may free the session
   rn_master_fan_open(&opening->fan, count, on_created_all);
   for (int t = 0; t < count; ++t) {
     rn_device_spec_t spec = {0};
@@ -282,7 +282,8 @@ void rn_master_session_open(rn_local_master_t* master, rn_create_session_t* call
   }
   *opening = (opening_t){.session = session, .call = call, .ready = ready};
   int count = session->task_count;
-  // A little earlier than the client gives up, so that it still hears who did not answer.
+  // Slightly before the client's deadline, so that the client still learns which task did not
+  // answer.
   const rn_env_t* env = rn_local_master_options(master)->env;
   int64_t deadline = call->call.deadline_ns, now = env->now_ns(env->self);
   if (deadline != INT64_MAX && deadline > now) deadline -= (deadline - now) / 8;
@@ -298,7 +299,8 @@ void rn_master_session_open(rn_local_master_t* master, rn_create_session_t* call
                                                  &session->tasks[t].status);
 }
 
-// A session that a task should close. It is told until it has heard it, or is dead for long.
+// A session that a task should close. The call is retried until it succeeds, or the task has been
+// dead for long.
 typedef struct delete_t {
   rn_delete_worker_session_t call;  // first
   rn_allocator_t allocator;
@@ -340,7 +342,7 @@ static void close_tasks(rn_master_session_t* session) {
   }
 }
 
-// Takes the session's part in the closing: once, when nothing runs any more.
+// Closes the session on its tasks: once, when no step runs any more.
 static void finish_closing(rn_master_session_t* session) {
   rn_close_session_t* call = session->closer;
   session->closer = NULL;
@@ -350,7 +352,7 @@ static void finish_closing(rn_master_session_t* session) {
 }
 
 void rn_master_session_close(rn_master_session_t* session, rn_close_session_t* call) {
-  session->refs++;  // until the end of the closing
+  session->refs++;  // until closing has ended
   rn_mutex_lock(&session->mutex);
   session->is_closed = true;
   session->closer = call;

@@ -12,15 +12,15 @@
 typedef struct rn_master_task_t {
   rn_str_t name;
   rn_worker_t* worker;     // Borrowed
-  rn_get_status_t status;  // how it was found
+  rn_get_status_t status;  // from the last probe
   bool has_session;
-  bool is_suspect;      // it, or the way to it, has failed: see mend.h
-  bool has_lost;        // and says that it does not know the session
-  rn_status_t silence;  // Owned: why it did not say how it is, when it was last asked
+  bool is_suspect;      // it, or the connection to it, has failed: see mend.h
+  bool has_lost;        // and it does not know the session any more
+  rn_status_t silence;  // Owned: the error of the last probe
 } rn_master_task_t;
 
-// One end of a call to several tasks: |next| is called when the last has answered, with the first
-// error that is not a consequence of another.
+// Waits for calls to several tasks: |next| is called when the last has ended, with the first error
+// that is not a consequence of another.
 typedef struct rn_master_fan_t {
   void (*next)(struct rn_master_fan_t* fan, rn_status_t status);
   rn_mutex_t mutex;
@@ -29,10 +29,10 @@ typedef struct rn_master_fan_t {
 } rn_master_fan_t;
 void rn_master_fan_open(rn_master_fan_t* fan, int pending,
                         void (*next)(rn_master_fan_t* fan, rn_status_t status));
-// One has answered; takes |status|. |task| is put before a message, unless it is empty.
+// One call has ended; takes |status|. |task|, unless empty, is prepended to the message.
 void rn_master_fan_end(rn_master_fan_t* fan, rn_status_t status, rn_str_t task);
 
-// A kind of step, registered with the workers that take part.
+// A program: one signature, registered with the workers that take part.
 typedef struct rn_master_program_t {
   struct rn_master_program_t* next;
   struct rn_master_session_t* session;
@@ -40,16 +40,16 @@ typedef struct rn_master_program_t {
   rn_master_plan_t plan;
   rn_master_fan_t fan;
   rn_job_t job;                    // plans it
-  struct rn_master_step_t* maker;  // the step it is planned for, which waits for it
+  struct rn_master_step_t* maker;  // the step that it is planned for
   rn_register_graph_t* calls;      // by part
   enum { RN_PROGRAM_NEW, RN_PROGRAM_READY, RN_PROGRAM_FAILED } state;
   struct rn_master_step_t* waiting;  // steps that wait for it
   rn_status_t failure;               // Owned
-  bool is_outdated;                  // a task was started anew: no step finds it any more
+  bool is_outdated;                  // a task was restarted: no new step uses it
   struct rn_master_program_t* next_outdated;
 } rn_master_program_t;
 
-// Somebody who goes on when tasks have been looked at.
+// Called when tasks have been probed.
 typedef struct rn_mend_waiter_t {
   struct rn_mend_waiter_t* next;
   void (*go_on)(struct rn_mend_waiter_t* waiter);
@@ -66,12 +66,12 @@ typedef struct rn_master_callable_t {
   rn_arena_t arena;
 } rn_master_callable_t;
 
-// A step in pieces.
+// A partial run.
 typedef struct rn_master_partial_t {
   struct rn_master_partial_t* next;
   char handle[32];
   rn_partial_run_t* run;  // Owned
-  size_t left;            // feeds and fetches that have not come yet
+  size_t left;            // feeds and fetches that are still missing
 } rn_master_partial_t;
 
 typedef struct rn_master_session_t {
@@ -86,7 +86,7 @@ typedef struct rn_master_session_t {
   int task_count;
   rn_master_task_t* tasks;  // the first is the master's own
   int device_count;
-  rn_device_t** devices;  // those of other tasks stand for them
+  rn_device_t** devices;  // those of other tasks are stand-ins
   int* device_tasks;
   rn_cancel_t closing;
   rn_fence_t* fence;    // of its steps
@@ -100,50 +100,50 @@ typedef struct rn_master_session_t {
                        // NULL: not yet
   rn_master_partial_t* partials;
   int64_t next_partial;
-  rn_caller_t* caller;  // Retained: who has used it last; NULL: somebody of this process
+  rn_caller_t* caller;  // Retained: the last caller; NULL: a caller in this process
   rn_mend_waiter_t* mend_waiters;
   bool is_mending;
   int running;
   bool is_closed;
-  rn_close_session_t* closer;  // who waits for the last step
+  rn_close_session_t* closer;  // waits for the last step
 } rn_master_session_t;
 
 const rn_local_master_options_t* rn_local_master_options(const rn_local_master_t* master);
-// A session has come into being, or is gone.
+// A session was created, or was freed.
 void rn_local_master_count(rn_local_master_t* master, int by);
 
-// Whether one of |filters|, or the lack of any, lets |task| take part.
+// Whether |task| matches one of |filters|, or there are none.
 bool rn_master_task_passes(rn_str_t task, const rn_str_t* filters, size_t count);
 
 void rn_master_session_release(rn_master_session_t* session);
 void rn_master_session_plan_options(const rn_master_session_t* session,
                                     rn_master_plan_options_t* out);
 
-// Opens one: asks all tasks what they are, opens sessions on them, then answers |call|; |ready| is
-// called before the answer, with the caller's reference.
+// Opens a session: probes all tasks, opens sessions on them, then ends |call|; |ready| is called
+// before that, with the caller's reference.
 void rn_master_session_open(rn_local_master_t* master, rn_create_session_t* call,
                             rn_status_t (*ready)(rn_local_master_t* master,
                                                  rn_master_session_t* session));
-// Cancels its steps, and when the last of them has ended closes the sessions on the tasks and
-// answers |call| (NULL: nobody asked).
+// Cancels its steps and, when the last of them has ended, closes the sessions on the tasks and ends
+// |call|, which may be NULL.
 void rn_master_session_close(rn_master_session_t* session, rn_close_session_t* call);
-// |call| is about the session: who makes it is its client.
+// Records the caller of |call| as the session's client.
 void rn_master_session_meet(rn_master_session_t* session, const rn_call_t* call);
-// Whether nothing of it is under way and its client has been gone since |since_ns| or longer.
+// Whether nothing of it is running and its client has been gone since |since_ns| or longer.
 bool rn_master_session_is_left(rn_master_session_t* session, int64_t since_ns);
 // A step has ended.
 void rn_master_session_end_step(rn_master_session_t* session);
-// Runs a step; |call| is answered.
+// Runs a step and ends |call|.
 void rn_master_session_run(rn_master_session_t* session, rn_run_step_t* call);
 
-// From names to edges and nodes, in |arena|.
+// Resolves names to edges and nodes, in |arena|.
 RN_MUST_USE rn_status_t rn_master_session_find(rn_master_session_t* session, rn_arena_t* arena,
                                                const rn_str_t* feeds, size_t feed_count,
                                                const rn_str_t* fetches, size_t fetch_count,
                                                const rn_str_t* targets, size_t target_count,
                                                rn_signature_t* out);
 
-// Steps in pieces; both wait for what they do.
+// Partial runs; both block.
 RN_MUST_USE rn_status_t rn_master_partial_setup(rn_master_session_t* session,
                                                 rn_partial_setup_t* call);
 RN_MUST_USE rn_status_t rn_master_partial_run(rn_master_session_t* session, rn_run_step_t* call);

@@ -1,5 +1,5 @@
-// Steps of a master: the kind of step is cut and registered when it first comes, then each is one
-// call to every task that takes part. See master/session.h.
+// Steps of a master: a signature is cut and registered on first use; each step is then one call to
+// every task that takes part. See session.h.
 #include "base/container.h"
 #include "dist/master/mend.h"
 #include "dist/master/session.h"
@@ -8,9 +8,9 @@
 #include "proto/config.pb.h"
 #include "wire/writer.h"
 
-// RunOptions.TraceLevel: the one that collects anything.
+// RunOptions.TraceLevel: the lowest one that collects anything.
 #define FULL_TRACE 3
-// Bytes of a value, and of all values, that go along with a call.
+// The most bytes of a value, and of all values, that are sent along with a call.
 #define MAX_ALONG 8192
 #define MAX_ALL_ALONG 32768
 
@@ -19,35 +19,35 @@ typedef struct part_t {
   rn_run_graph_t call;  // first
   struct rn_master_step_t* step;
   int task;
-  RN_VEC(rn_named_tensor_t) along;  // what the own part has sent to it
+  RN_VEC(rn_named_tensor_t) along;  // values that the master's own part has sent to it
   size_t along_bytes;
 } part_t;
 
-// A step under way.
+// A running step.
 typedef struct rn_master_step_t {
   rn_master_fan_t fan;  // first
-  _Atomic int refs;     // its own, and those of who cancels it
+  _Atomic int refs;     // its own, and those of threads that cancel it
   rn_master_session_t* session;
   rn_run_step_t* call;
-  struct rn_master_step_t* next;  // that waits for the same program
+  struct rn_master_step_t* next;  // next step that waits for the same program
   rn_master_program_t* program;
   rn_cancel_t cancel;
-  rn_cancel_entry_t caller, closing;  // who else may cancel it
+  rn_cancel_entry_t caller, closing;  // cancelled by the caller, or by closing
   bool caller_linked, closing_linked;
   rn_mend_waiter_t mending;
-  bool is_mended;  // its tasks have been looked at
+  bool is_mended;  // its tasks have been probed
   int64_t id;
   rn_arena_t arena;
   part_t* parts;
   rn_outbox_t outbox;        // of the own part
-  rn_master_trace_t* trace;  // Owned; NULL: nobody wants one
+  rn_master_trace_t* trace;  // Owned; NULL: the step is not traced
 } rn_master_step_t;
 
 static rn_allocator_t allocator_of(const rn_master_session_t* session) {
   return rn_local_master_options(session->master)->allocator;
 }
 
-// From names to edges and nodes.
+// Resolving names to edges and nodes.
 
 static rn_status_t find_edge(rn_master_session_t* session, rn_str_t name, const char* what,
                              rn_edge_t* out) {
@@ -129,7 +129,7 @@ static void step_end(rn_master_step_t* step, rn_status_t status) {
   rn_call_done(&call->call, status);
 }
 
-// Tells a task to forget the step; nobody waits for the answer.
+// Tells a task to forget the step, without waiting.
 typedef struct cleanup_t {
   rn_cleanup_graph_t call;  // first
   rn_allocator_t allocator;
@@ -141,7 +141,7 @@ static void on_clean(rn_call_t* call, rn_status_t status) {
   RN_FREE(cleanup->allocator, cleanup);
 }
 
-// Whether part |p| of a step that ended well is forgotten without a word.
+// Whether part |p| of a successful step is forgotten without a CleanupGraph.
 static bool cleans_up(const rn_master_step_t* step, size_t p) {
   const rn_master_plan_t* plan = &step->program->plan;
   return plan->is_straight && step->session->tasks[plan->parts.items[p].task].status.is_ours;
@@ -180,8 +180,7 @@ static void write_metadata(rn_master_step_t* step) {
                   rn_strbuf_view(&plan->parts.items[p].graph_def));
 }
 
-// The parts have ended, and what they have noted is here; where some of it is not, the step is none
-// the worse for that.
+// The parts have ended and their logs have arrived. Missing logs do not fail the step.
 static void on_noted(void* owner, rn_status_t status) {
   rn_master_step_t* step = owner;
   rn_status_free(status);
@@ -211,8 +210,8 @@ static void on_all_run(rn_master_fan_t* fan, rn_status_t status) {
 static void on_part(rn_call_t* call, rn_status_t status) {
   part_t* part = (part_t*)call;
   rn_master_step_t* step = part->step;
-  // The first error ends the step everywhere. One that was heard of elsewhere is not the first: the
-  // part that it comes from is about to say so itself, and must not be cut short.
+  // The first error cancels all parts. A derived error does not: the part that caused it is about
+  // to report it and must not be cancelled first.
   if (!rn_ok(status)) {
     rn_master_suspect(step->session, &step->program->plan, part->task, status);
     if (!rn_status_is_derived(status)) rn_cancel(&step->cancel);
@@ -236,9 +235,9 @@ static rn_status_t make_parts(rn_master_step_t* step) {
         .cleans_up = cleans_up(step, p),
         .wants_stats = call->trace_level == FULL_TRACE};
     rn_strbuf_init(&part->call.stats, allocator_of(step->session));
-    // A stock task that is asked again would run its part again.
+    // A stock task would run a repeated part again.
     if (step->session->tasks[part->task].status.is_ours) part->call.request = step->id;
-    if (part->task != 0) continue;  // feeds and fetches end on the master's own device
+    if (part->task != 0) continue;  // feeds and fetches are on the master's own device
     part->call.feeds = call->feeds;
     part->call.feed_count = call->feed_count;
     part->call.fetch_names = call->fetch_names;
@@ -248,7 +247,7 @@ static rn_status_t make_parts(rn_master_step_t* step) {
   return RN_OK;
 }
 
-// The part that a value under |key| is for; NULL if a stock task runs it.
+// The part that receives the value of |key|; NULL if it is on a stock task.
 static part_t* part_of_key(rn_master_step_t* step, rn_str_t key) {
   rn_str_split(&key, ';');
   rn_str_split(&key, ';');
@@ -272,14 +271,15 @@ static bool takes_along(rn_outbox_t* outbox, rn_str_t key, rn_tensor_t* value) {
   rn_status_t status = rn_arena_str(&step->arena, key, &along.name);
   if (rn_ok(status)) status = rn_vec_push(&part->along, allocator_of(step->session), along);
   bool is_taken = rn_ok(status);
-  rn_status_free(status);  // without room for it, it will be asked for
+  rn_status_free(status);  // without memory, the receiver fetches it
   if (is_taken) *value = (rn_tensor_t){0};
   if (is_taken) part->along_bytes += bytes;
   return is_taken;
 }
 
-// The parts of others are under way before the own one, which may run in this thread; unless it has
-// something for them: what is there as soon as it has started goes along with their calls.
+// The other parts are started before the master's own, which may run in this thread. If its own
+// part sends to them, it starts first, and the values that it has sent by then go along with the
+// calls.
 static void start_parts(rn_master_step_t* step) {
   const rn_env_t* env = rn_local_master_options(step->session->master)->env;
   step->id = (int64_t)(env->random(env->self) & ((UINT64_C(1) << 56) - 1));
@@ -296,7 +296,7 @@ static void start_parts(rn_master_step_t* step) {
   for (size_t p = 0; p < count; ++p)
     if (parts[p].task == 0) own = &parts[p];
   bool is_first = own && step->program->plan.sends && step->program->plan.is_straight;
-  step->refs++;  // the last of the calls may end it
+  step->refs++;  // the last of the calls may free it
   if (is_first) {
     step->outbox.takes = takes_along;
     own->call.outbox = &step->outbox;
@@ -354,10 +354,10 @@ static rn_status_t key_of(rn_master_step_t* step, rn_str_t* out) {
   return status;
 }
 
-// The program is registered, or cannot be: all that waited for it go on.
+// The program is registered, or failed: all steps that waited for it continue.
 static void settle(rn_master_program_t* program, rn_status_t status) {
   rn_master_session_t* session = program->session;
-  session->refs++;  // the end of the last step might be its end
+  session->refs++;  // the end of the last step might free it
   rn_mutex_lock(&session->mutex);
   program->state = rn_ok(status) ? RN_PROGRAM_READY : RN_PROGRAM_FAILED;
   program->failure = status;
@@ -473,7 +473,7 @@ static rn_master_program_t* find_program_locked(rn_master_session_t* session, rn
   return program;
 }
 
-// Goes on with the step, at once or when its program is there.
+// Continues the step, now or when its program is ready.
 static rn_status_t dispatch(rn_master_step_t* step);
 
 static void on_mended(rn_mend_waiter_t* waiter) {

@@ -1,11 +1,11 @@
-// Notes of a traced step: see trace.h.
+// The receive logs of a traced step: see trace.h.
 #include "dist/master/trace.h"
 
 #include "dist/master/mend.h"
 #include "proto/worker.pb.h"
 #include "wire/scan.h"
 
-// How long the notes of a step that is over are waited for.
+// How long to wait for the logs after the step.
 #define PATIENCE_NS INT64_C(2000000000)
 
 typedef struct noted_t {
@@ -14,14 +14,14 @@ typedef struct noted_t {
   rn_worker_t* worker;
   int task;
   rn_str_t name;
-  bool is_on;  // it takes notes
+  bool is_on;  // its log is on
 } noted_t;
 
 struct rn_master_trace_t {
   rn_master_fan_t fan;  // first
   rn_allocator_t allocator;
   const rn_env_t* env;
-  rn_master_session_t* session;  // Borrowed, as the plan, until it has begun
+  rn_master_session_t* session;  // Borrowed, like the plan, until the trace has begun
   const rn_master_plan_t* plan;
   rn_master_trace_fn_t next;
   void* owner;
@@ -44,7 +44,7 @@ static void on_answer(rn_call_t* call, rn_status_t status) {
   noted_t* noted = (noted_t*)call;
   const rn_master_trace_t* trace = noted->trace;
   noted->is_on = noted->call.switches_on && rn_ok(status);
-  if (rn_status_code(status) == RN_CODE_UNIMPLEMENTED) {  // a task that takes none
+  if (rn_status_code(status) == RN_CODE_UNIMPLEMENTED) {  // a task without this log
     rn_status_free(status);
     status = RN_OK;
   }
@@ -115,7 +115,7 @@ void rn_master_trace_drop(rn_master_trace_t* trace) {
   ask(trace, false, trace->env->now_ns(trace->env->self) + PATIENCE_NS, NULL, on_dropped);
 }
 
-// Appends what field |number| of a message has, each time that it is there.
+// Appends every occurrence of field |number| of a message.
 static void copy_field(rn_str_t message, uint32_t number, rn_strbuf_t* out) {
   rn_pb_scan_t scan = rn_pb_scan(message);
   rn_pb_field_t field;

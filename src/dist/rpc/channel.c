@@ -4,23 +4,22 @@
 #include "base/container.h"
 
 #define CONNECT_NS INT64_C(20000000000)
-#define FALSE_STARTS 8  // connections that are lost at once, one after the other
-// How long after an attempt that failed the next one is made: twice as long after each, up to a
-// most.
+#define FALSE_STARTS 8  // consecutive connections that break at once
+// The pause after a failed attempt: doubles with each, up to a maximum.
 #define FIRST_RETRY_NS INT64_C(50000000)
 #define MAX_RETRY_NS INT64_C(500000000)
 
-// An attempt to connect, on a thread of its own: names are looked up and packets waited for there.
-// It belongs to whoever lets go of it last: its thread, or the channel.
+// An attempt to connect, on its own thread, which may block in name lookup and connect. Freed by
+// its thread or the channel, whichever is last.
 typedef struct attempt_t {
   rn_loop_job_t job;
   rn_mutex_t mutex;
-  rn_channel_t* channel;  // NULL: nobody wants it any more; guarded by the mutex
+  rn_channel_t* channel;  // NULL: the attempt was abandoned; guarded by the mutex
   rn_allocator_t allocator;
-  rn_env_t env;  // a copy: the owner of the loop's may be gone before the attempt has ended
+  rn_env_t env;  // a copy: the loop's may be gone before the attempt ends
   int64_t deadline_ns;
   rn_tls_t* tls;     // Retained
-  const char* peer;  // in |address|, behind it; NULL: anybody
+  const char* peer;  // behind |address|, in the same block; NULL: any peer
   rn_socket_t* socket;
   rn_status_t status;
   size_t size;
@@ -35,14 +34,14 @@ struct rn_channel_t {
   rn_cond_t changed;
   rn_http2_t* http2;    // Retained; NULL: not connected
   attempt_t* attempt;   // under way; NULL: none
-  rn_rpc_out_t* calls;  // all that have not ended
+  rn_rpc_out_t* calls;  // all running calls
   rn_status_t failure;  // Owned: of the last attempt
   bool is_closing;
-  int connections;   // that have not been lost yet
-  int64_t retry_ns;  // what the next attempt waits if this one fails; 0: as after the first
-  int false_starts;  // that were lost as soon as they were there, since one was not
+  int connections;   // that are open
+  int64_t retry_ns;  // pause if this attempt fails; 0: that after the first
+  int false_starts;  // consecutive connections that broke at once
   int64_t connects;
-  uint64_t old_in, old_out;  // bytes of connections that are gone
+  uint64_t old_in, old_out;  // bytes of closed connections
 };
 
 static rn_rpc_out_t* call_of(rn_http2_stream_t* stream) {
@@ -95,7 +94,7 @@ static void finish(rn_rpc_out_t* call, rn_status_t status) {
 
 static void connect_now(rn_channel_t* channel);
 
-// Gives the call to the connection if there is one, else lets it wait. Under the lock.
+// Sends the call if there is a connection, else lets it wait. Under the lock.
 static void send_or_wait(rn_channel_t* channel, rn_rpc_out_t* call) {
   if (channel->http2) {
     call->stream = (rn_http2_stream_t){.align = call->align};
@@ -106,18 +105,18 @@ static void send_or_wait(rn_channel_t* channel, rn_rpc_out_t* call) {
       rn_loop_expect(channel->options.loop, 1);
       return;
     }
-    rn_status_free(status);  // it is lost, or takes no more: another will be made
+    rn_status_free(status);  // it broke, or accepts no more calls: another will be made
     call->is_sent = false;
     channel->http2 = NULL;  // its |lost| releases it
   }
   call->is_waiting = true;
-  // The next attempt may be due later; who does not want to wait gets one now.
+  // The next attempt may be due later; a call that does not wait gets one now.
   bool is_due =
       !call->waits_for_ready || !rn_loop_has_timer(channel->options.loop, &channel->retry);
   if (!channel->http2 && !channel->attempt && is_due) connect_now(channel);
 }
 
-// Calls that wait: they are sent if there is a connection; else those end that do not want to wait.
+// Sends the waiting calls if there is a connection; else fails those that do not wait for ready.
 static void attend(rn_channel_t* channel) {
   for (;;) {
     rn_mutex_lock(&channel->mutex);
@@ -154,8 +153,8 @@ static bool has_waiting(const rn_channel_t* channel) {
   return false;
 }
 
-// Under the lock. A connection that was lost as soon as it was there says nothing of the next one.
-// True: that is under way.
+// Under the lock. After a connection that broke at once, starts another attempt at once; true if
+// so.
 static bool starts_again(rn_channel_t* channel) {
   if (++channel->false_starts >= FALSE_STARTS || channel->is_closing || !has_waiting(channel))
     return false;
@@ -196,7 +195,7 @@ static void on_attempt(rn_loop_job_t* job) {
   rn_mutex_lock(&attempt->mutex);
   rn_channel_t* channel = attempt->channel;
   rn_mutex_unlock(&attempt->mutex);
-  if (!channel) {  // given up between the post and now
+  if (!channel) {  // abandoned since it was posted
     attempt_free(attempt);
     return;
   }
@@ -230,7 +229,7 @@ static void on_attempt(rn_loop_job_t* job) {
     attempt_free(attempt);
     return;
   }
-  // A peer that cannot be reached is tried again and again; the log hears of it once.
+  // An unreachable peer is tried again and again, but logged once.
   bool is_news = !rn_ok(status) && !channel->is_closing &&
                  strcmp(rn_status_message(status), rn_status_message(channel->failure)) != 0;
   if (is_news)
@@ -312,7 +311,7 @@ static rn_status_t start_attempt(rn_channel_t* channel) {
   return rn_resource_exhausted("No thread to connect with");
 }
 
-// Under the lock. What fails here is tried again with the next timer.
+// Under the lock. The next timer retries what fails here.
 static void connect_now(rn_channel_t* channel) {
   rn_status_t status = start_attempt(channel);
   if (rn_ok(status)) return;
@@ -357,7 +356,7 @@ void rn_rpc_start(rn_channel_t* channel, rn_rpc_out_t* call) {
     call->is_waiting = true;
     end_soon(channel, call);
   } else {
-    // Without room for a timer the peer's has to do: it has the deadline too.
+    // Without memory for a timer, the peer's timer must do: it has the deadline too.
     if (call->deadline_ns != INT64_MAX)
       rn_status_free(rn_loop_set_timer(channel->options.loop, &call->timer, call->deadline_ns));
     send_or_wait(channel, call);
@@ -378,8 +377,7 @@ void rn_rpc_cancel(rn_channel_t* channel, rn_rpc_out_t* call) {
   rn_mutex_unlock(&channel->mutex);
 }
 
-// For leases. A call that waits for its peer to be ready may wait for ever; one that was sent may
-// not.
+// For leases. A call that waits for ready may wait for ever; one that was sent may not.
 
 static bool link_is_busy(void* self) {
   rn_channel_t* channel = self;
@@ -394,7 +392,7 @@ static bool link_is_busy(void* self) {
 static int64_t link_heard_ns(void* self) {
   rn_channel_t* channel = self;
   rn_mutex_lock(&channel->mutex);
-  // A connection alone says nothing: a stopped process has them, too.
+  // A connection alone proves nothing: a stopped process has connections too.
   rn_http2_stats_t stats = {0};
   if (channel->http2) stats = rn_http2_stats(channel->http2);
   int64_t heard = stats.bytes_in ? stats.heard_ns : 0;

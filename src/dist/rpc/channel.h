@@ -1,5 +1,5 @@
-// The client's end of gRPC: calls to one address, over a connection that is made when it is needed
-// and made again when it is lost.
+// A gRPC client: calls to one address, over a connection that is made on demand and remade when it
+// breaks.
 #ifndef RUNNEL_DIST_RPC_CHANNEL_H_
 #define RUNNEL_DIST_RPC_CHANNEL_H_
 
@@ -9,18 +9,18 @@
 
 typedef struct rn_channel_t rn_channel_t;
 
-// A call, embedded in the caller's own record, zeroed, which stays put until |done|. The caller
-// sets what comes first.
+// A call, embedded in the caller's own struct, zeroed, which must stay in place until |done|. The
+// caller sets the first fields.
 typedef struct rn_rpc_out_t {
   const char* path;
   int64_t deadline_ns;   // of the environment's clock; INT64_MAX: none
-  bool waits_for_ready;  // for a peer that cannot be reached yet
+  bool waits_for_ready;  // waits until the peer can be reached instead of failing
   rn_align_fn_t align;   // of the response
   rn_message_t request;  // taken
   // Called once, without locks held, on the loop's thread. The response is |call->stream.message|;
-  // the callee owns |status| and ends with rn_rpc_out_clear.
+  // |done| owns |status| and calls rn_rpc_out_clear.
   void (*done)(struct rn_rpc_out_t* call, rn_status_t status);
-  // The channel's.
+  // For the channel only.
   rn_http2_stream_t stream;
   rn_channel_t* channel;
   struct rn_rpc_out_t *previous, *next;
@@ -36,36 +36,37 @@ typedef struct rn_channel_options_t {
   int64_t connect_ns;    // how long one attempt may take; 0: 20 s
   rn_tls_t* tls;         // Retained; NULL: plain
   const char* token;     // sent with every call; copied; NULL: none
-  const char* peer;      // with TLS: the task that must answer; NULL: whoever the address names
+  const char*
+      peer;  // with TLS: the task that the certificate must name; NULL: the host of the address
 } rn_channel_options_t;
 
-// How a channel is.
+// Statistics of a channel.
 typedef struct rn_channel_stats_t {
   bool is_connected;
-  size_t calls;                  // that have not ended
-  int64_t connects;              // connections that were made
-  int64_t silent_ns;             // since something came, while connected
-  size_t queued;                 // bytes that wait to be written
-  uint64_t bytes_in, bytes_out;  // of all connections there were
+  size_t calls;                  // running
+  int64_t connects;              // connections made
+  int64_t silent_ns;             // since something was received, while connected
+  size_t queued;                 // bytes waiting to be written
+  uint64_t bytes_in, bytes_out;  // of all connections so far
 } rn_channel_stats_t;
 
 RN_MUST_USE rn_status_t rn_channel_create(const rn_channel_options_t* options, rn_channel_t** out);
-// Fails what is under way and waits for it. Not on the loop's thread. NULL is fine.
+// Fails running calls and waits for them. Not on the loop's thread. NULL is fine.
 void rn_channel_destroy(rn_channel_t* channel);
 
 rn_channel_stats_t rn_channel_stats(rn_channel_t* channel);
 
-// Memory for what comes; see loop.h.
+// Memory for received messages; see loop.h.
 rn_allocator_t rn_channel_landing(const rn_channel_t* channel);
 
-// From any thread.
+// Any thread may call it.
 void rn_rpc_start(rn_channel_t* channel, rn_rpc_out_t* call);
-// Ends the call with CANCELLED, soon, or as soon as it is started; harmless when it has ended,
-// while its record stands. From any thread.
+// Ends the call with CANCELLED soon, or as soon as it is started; harmless after its end, as long
+// as its record exists. Any thread may call it.
 void rn_rpc_cancel(rn_channel_t* channel, rn_rpc_out_t* call);
 void rn_rpc_out_clear(rn_rpc_out_t* call);
 
-// The channel as leases see it; |worker| is the peer at its other end.
+// The channel for leases; |worker| is the peer.
 rn_link_t rn_channel_link(rn_channel_t* channel, rn_worker_t* worker);
 
 #endif  // RUNNEL_DIST_RPC_CHANNEL_H_

@@ -13,19 +13,19 @@
 #include "wire/scan.h"
 #include "wire/writer.h"
 
-// A field of our own in responses, which others pass over: the error is what was heard of one.
+// Our own field in responses, which other implementations skip: the error is derived from another.
 #define DERIVED_FIELD 1000
-// Likewise in GetStatusResponse: we are one of ours; in RunGraphRequest: see rn_run_graph_t.
+// Likewise in GetStatusResponse: the task is Runnel's; in RunGraphRequest: see rn_run_graph_t.
 #define OURS_FIELD 1000
 #define CLEANS_UP_FIELD 1000
 #define SENT_FIELD 1001
-// Likewise in RecvTensorRequest and -Response: who I am; and whose memory I can read, what I lend.
+// Likewise in RecvTensorRequest and RecvTensorResponse: for loans, see loan.h.
 #define REACH_FIELD 1000
 #define LOAN_FIELD 1001
 enum { REACH_MACHINE = 1, REACH_NAME, REACH_NAME2 };
 enum { LOAN_ID = 1, LOAN_TYPE = 3, LOAN_DIM };
 
-// From which size on bytes are pointed to and not copied.
+// Bytes of at least this size are referenced, not copied.
 #define LARGE 4096
 
 void rn_encoder_open(rn_encoder_t* encoder, rn_message_t* message) {
@@ -58,7 +58,7 @@ static bool is_plain(const rn_tensor_t* tensor) {
   return rn_dtype_is_plain(tensor->dtype) && !tensor->is_ref;
 }
 
-// Type, shape and what stands before the content.
+// Type, shape and the header of the content.
 static void put_tensor_head(rn_strbuf_t* out, const rn_tensor_t* tensor, size_t content) {
   rn_pb_put_uint(out, rn_pb_TensorProto_dtype_field, tensor->dtype);
   size_t shape = rn_pb_begin(out, rn_pb_TensorProto_tensor_shape_field);
@@ -76,7 +76,7 @@ static void put_tensor_head(rn_strbuf_t* out, const rn_tensor_t* tensor, size_t 
   rn_pb_written(out, rn_pb_varint_to(p, content));
 }
 
-// The bytes themselves, the last of a message.
+// The content itself, last in a message.
 static void put_content(rn_encoder_t* encoder, const rn_tensor_t* tensor, size_t size) {
   rn_str_t bytes = rn_str_n(tensor->data, size);
   if (size < LARGE) {
@@ -145,7 +145,7 @@ void rn_encode_named_tensor(rn_encoder_t* encoder, uint32_t number, rn_str_t nam
 
 static rn_status_t malformed(const char* what) { return rn_invalid_argument("Malformed %s", what); }
 
-// A large tensor of plain bytes that can stay where it is; false if it is none such.
+// Reads a large tensor of plain bytes in place; false if it is not one.
 static bool view_tensor(rn_str_t bytes, rn_buffer_t* buffer, rn_tensor_t* out) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
   rn_pb_field_t field;
@@ -226,7 +226,7 @@ uint64_t rn_field_value(rn_str_t message, uint32_t number) {
   return found;
 }
 
-// How often field |number| is there; -1: the bytes are no message.
+// The number of occurrences of field |number|; -1: the bytes are not a message.
 static int64_t count_fields(rn_str_t message, uint32_t number) {
   rn_pb_scan_t scan = rn_pb_scan(message);
   rn_pb_field_t field;
@@ -249,8 +249,8 @@ rn_status_t rn_decode_names(const rn_in_t* in, uint32_t number, rn_str_t** out, 
   return RN_OK;
 }
 
-// The start of the content, by a walk that ends where the head does.
-// What goes on beyond the head is the content, or a message that it is in.
+// Finds the start of the content by a walk up to the end of the head. A field that extends beyond
+// the head is the content, or a message around it.
 size_t rn_align_content(rn_str_t head, size_t size) {
   (void)size;
   rn_pb_scan_t scan = rn_pb_scan(head);
@@ -366,7 +366,7 @@ void rn_encode_run_graph(rn_encoder_t* encoder, const rn_run_graph_t* call) {
     rn_encode_named_tensor(encoder, SENT_FIELD, call->sent[i].name, &call->sent[i].value);
 }
 
-// Tensors under names, into an array of the arena.
+// Reads named tensors into an array of the arena.
 static rn_status_t take_tensors(const rn_in_t* in, uint32_t number, rn_named_tensor_t** out,
                                 size_t* out_count) {
   int64_t count = count_fields(in->bytes, number);
@@ -444,7 +444,7 @@ void rn_encode_run_graph_response(rn_encoder_t* encoder, const rn_run_graph_t* c
                            &call->fetches[i]);
 }
 
-// Tensors that were asked for by name, in the order of the question.
+// Reads the requested tensors, in the order of the request.
 static rn_status_t take_answers(const rn_in_t* in, uint32_t number, const rn_str_t* names,
                                 size_t count, rn_tensor_t* out) {
   rn_named_tensor_t* came = NULL;
@@ -486,7 +486,7 @@ void rn_encode_received(rn_encoder_t* encoder, const rn_recv_tensor_t* call, int
     rn_encode_tensor(encoder, rn_pb_RecvTensorResponse_tensor_field, &call->value);
     return;
   }
-  // Of a dead value nobody looks at the type.
+  // The type of a dead value is ignored.
   rn_tensor_t nothing = {.dtype = RN_FLOAT, .rank = 1};
   rn_encode_tensor(encoder, rn_pb_RecvTensorResponse_tensor_field, &nothing);
 }
@@ -650,7 +650,7 @@ rn_status_t rn_decode_run_step_response(const rn_in_t* in, rn_run_step_t* call) 
 
 // RunCallable.
 
-// The tensors of field |number|, into |out|, which has room for them.
+// Reads the tensors of field |number| into |out|, which has room for them.
 static rn_status_t take_plain_tensors(const rn_in_t* in, uint32_t number, rn_tensor_t* out,
                                       size_t* out_count) {
   rn_pb_scan_t scan = rn_pb_scan(in->bytes);

@@ -1,7 +1,7 @@
-// Messages of the two services, from the records of dist/iface.h and back.
+// Encodes and decodes the messages of the two services, from and to the records of dist/iface.h.
 //
-// Tensors of some size are neither copied into a message nor out of it: they are sent from their
-// own buffers and live on in the one they came in.
+// Large tensors are not copied: they are sent from their own buffers, and received ones stay in the
+// message's buffer.
 #ifndef RUNNEL_DIST_RPC_CODEC_H_
 #define RUNNEL_DIST_RPC_CODEC_H_
 
@@ -10,55 +10,55 @@
 #include "dist/rpc/loan.h"
 #include "dist/rpc/message.h"
 
-// Where the methods of a service are: RN_PATH_worker "RunGraph".
+// The path of a service's methods: RN_PATH_worker "RunGraph".
 #define RN_PATH_worker "/tensorflow.WorkerService/"
 #define RN_PATH_master "/tensorflow.MasterService/"
 
-// A message under construction. What fails is kept: one check at the end.
+// A message under construction. The first failure is kept, so one check at the end suffices.
 typedef struct rn_encoder_t {
   rn_message_t* message;
-  rn_strbuf_t head;  // what is not in the message yet
+  rn_strbuf_t head;  // bytes that are not in the message yet
   rn_status_t status;
 } rn_encoder_t;
 void rn_encoder_open(rn_encoder_t* encoder, rn_message_t* message);
-// Moves the rest into the message; the first failure.
+// Moves the rest into the message; returns the first failure.
 RN_MUST_USE rn_status_t rn_encoder_close(rn_encoder_t* encoder);
 // A TensorProto as field |number|, or a NamedTensorProto.
 void rn_encode_tensor(rn_encoder_t* encoder, uint32_t number, const rn_tensor_t* tensor);
 void rn_encode_named_tensor(rn_encoder_t* encoder, uint32_t number, rn_str_t name,
                             const rn_tensor_t* tensor);
 
-// The tensor of a TensorProto's bytes, which lie in |buffer| (NULL: they do not stay).
+// Decodes a TensorProto. The tensor may share |buffer|, which holds the bytes; NULL: it must copy.
 RN_MUST_USE rn_status_t rn_decode_tensor(rn_str_t bytes, rn_buffer_t* buffer,
                                          rn_allocator_t allocator, rn_tensor_t* out);
 RN_MUST_USE rn_status_t rn_decode_named_tensor(rn_str_t bytes, rn_buffer_t* buffer,
                                                rn_allocator_t allocator, rn_named_tensor_t* out);
 
-// Where the content of the first tensor begins in a message, if that is large: an rn_align_fn_t.
+// The offset of the first tensor's content in a message, if it is large: an rn_align_fn_t.
 size_t rn_align_content(rn_str_t head, size_t size);
 
-// Requests and responses of the calls that carry more than a few names; the small ones are written
-// where they are used. Strings are lent from the bytes, arrays lie in |arena|.
+// Requests and responses of the larger calls; small ones are encoded where they are used. Strings
+// are borrowed from the bytes, arrays are in |arena|.
 typedef struct rn_in_t {
   rn_str_t bytes;
-  rn_buffer_t* buffer;  // Borrowed: what the bytes lie in
+  rn_buffer_t* buffer;  // Borrowed: holds the bytes
   rn_arena_t* arena;
   rn_allocator_t allocator;  // of tensors
 } rn_in_t;
 
 void rn_encode_devices(rn_encoder_t* encoder, uint32_t number, const rn_device_info_t* devices,
                        size_t count);
-// Adds those of field |number| to what is there.
+// Appends the devices of field |number|.
 RN_MUST_USE rn_status_t rn_decode_devices(const rn_in_t* in, uint32_t number,
                                           rn_device_info_t** out, size_t* out_count);
 
 void rn_encode_status(rn_encoder_t* encoder, const rn_get_status_t* call);
-// The answer lies in the call's own arena.
+// The response is in the call's own arena.
 RN_MUST_USE rn_status_t rn_decode_status(const rn_in_t* in, rn_get_status_t* call);
 
 void rn_encode_run_graph(rn_encoder_t* encoder, const rn_run_graph_t* call);
 RN_MUST_USE rn_status_t rn_decode_run_graph(const rn_in_t* in, rn_run_graph_t* call);
-// Errors are in the body: |status| is lent.
+// Errors are in the body; |status| is borrowed.
 void rn_encode_run_graph_response(rn_encoder_t* encoder, const rn_run_graph_t* call,
                                   rn_status_t status);
 RN_MUST_USE rn_status_t rn_decode_run_graph_response(const rn_in_t* in, rn_run_graph_t* call);
@@ -66,12 +66,12 @@ RN_MUST_USE rn_status_t rn_decode_run_graph_response(const rn_in_t* in, rn_run_g
 void rn_encode_received(rn_encoder_t* encoder, const rn_recv_tensor_t* call, int64_t now_us);
 RN_MUST_USE rn_status_t rn_decode_received(const rn_in_t* in, rn_recv_tensor_t* call);
 
-// What our own tasks add to RecvTensor: see loan.h. The receiver says on which machine it is, and
-// the sender where its socket is; then the receiver names the line that it has opened there, and
-// the sender says something on it; then the receiver asks for loans on the line.
+// Our own tasks' extension of RecvTensor for loans (loan.h). First the receiver names its machine,
+// and the sender its socket. Then the receiver names the line that it opened there, and the sender
+// greets it on the line. After that the receiver asks for loans on the line.
 typedef struct rn_loan_ask_t {
-  char machine[40];     // of the receiver; "": it asks for nothing
-  rn_loan_name_t line;  // of use where |has_line|
+  char machine[40];     // of the receiver; "": no loans
+  rn_loan_name_t line;  // valid if |has_line|
   bool has_line, wants_loan;
 } rn_loan_ask_t;
 void rn_encode_recv_tensor(rn_encoder_t* encoder, const rn_recv_tensor_t* call,
@@ -79,9 +79,9 @@ void rn_encode_recv_tensor(rn_encoder_t* encoder, const rn_recv_tensor_t* call,
 void rn_decode_loan_ask(rn_str_t request, rn_loan_ask_t* out);
 void rn_encode_reach(rn_encoder_t* encoder, const rn_reach_t* reach);
 bool rn_decode_reach(rn_str_t response, rn_reach_t* out);
-// Of ours in MarkRecvFinishedResponse: there was such a loan, and it ends now.
+// Our own field in MarkRecvFinishedResponse: the loan existed, and ends now.
 #define RN_MARKED_FIELD 1000
-// Instead of the value itself.
+// Encodes a loan instead of the value itself.
 void rn_encode_loan(rn_encoder_t* encoder, const rn_tensor_t* value, uint64_t id);
 // False if |response| holds none. The tensor has a type and a shape, but no bytes yet.
 RN_MUST_USE rn_status_t rn_decode_loan(rn_str_t response, uint64_t* out_id, rn_tensor_t* out_value,

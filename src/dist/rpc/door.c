@@ -1,4 +1,4 @@
-// Doors: see door.h.
+// Doors of new connections: see door.h.
 #include "dist/rpc/door.h"
 
 #include "base/container.h"
@@ -16,7 +16,7 @@ struct rn_door_t {
   rn_watch_t watch;
   rn_timer_t timer;
   rn_socket_t* socket;  // Owned
-  // A refused peer is read on for a while, so that it sees why.
+  // After a refusal, reading continues for a while, so that the peer receives the reason.
   enum { SHAKES_HANDS, READS, WAITS, WRITES, LINGERS } state;
   bool is_refused, pages_only;
   rn_strbuf_t output;
@@ -85,7 +85,7 @@ static int64_t timeout_of(const rn_doors_t* doors) {
   return doors->timeout_ns ? doors->timeout_ns : TIMEOUT_NS;
 }
 
-// Writes what the socket takes; the door is gone when all is written.
+// Writes as much as the socket takes; frees the door when all is written.
 static void write_on(rn_door_t* door) {
   size_t put = 0;
   rn_status_t status = RN_OK;
@@ -151,7 +151,7 @@ static void hand_on(rn_door_t* door) {
   door_free(door);
 }
 
-// What the peer has said so far.
+// Handles what the peer has sent so far.
 static void consider(rn_door_t* door) {
   size_t size = door->size < kPreface ? door->size : kPreface;
   if (memcmp(door->input, preface, size) == 0) {

@@ -32,7 +32,7 @@ bool rn_grpc_timeout_parse(rn_str_t text, int64_t* out_ns) {
          rn_mul_i64_ok(number, unit, out_ns);
 }
 
-// Eight digits at most, in the finest unit that does.
+// At most eight digits, in the finest unit that fits.
 size_t rn_grpc_timeout_print(int64_t ns, char* out, size_t room) {
   static const char units[] = "numSMH";
   if (ns < 0) ns = 0;

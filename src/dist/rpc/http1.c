@@ -1,4 +1,4 @@
-// Requests and answers of HTTP/1: see http1.h.
+// HTTP/1 requests and responses: see http1.h.
 #include "dist/rpc/http1.h"
 
 #define MAX_METHOD 16
@@ -54,7 +54,7 @@ static rn_http1_state_t take_header(rn_str_t line, rn_http1_request_t* out) {
   return RN_HTTP1_MORE;
 }
 
-// The next line up to "\r\n"; false if it is not whole.
+// The next line up to "\r\n"; false if it is incomplete.
 static bool next_line(rn_str_t* rest, rn_str_t* out) {
   const char* end = rest->size ? memchr(rest->data, '\n', rest->size) : NULL;
   if (!end) return false;
@@ -64,14 +64,14 @@ static bool next_line(rn_str_t* rest, rn_str_t* out) {
   return true;
 }
 
-// A line's end without its "\r" is bad.
+// A line end without "\r" is malformed.
 static bool drop_return(rn_str_t* line) {
   if (!line->size || line->data[line->size - 1] != '\r') return false;
   line->size--;
   return true;
 }
 
-// The beginning of a method, before its line is whole.
+// Whether an incomplete line can begin with a method.
 static bool may_begin(rn_str_t bytes) {
   size_t i = 0;
   while (i < bytes.size && is_upper(bytes.data[i])) ++i;

@@ -1,5 +1,5 @@
-// Connections: see http2.h. Here is how one is made, watched and ended; http2_in has the frames
-// that come, http2_out those that go, http2_streams the calls they carry.
+// Connections: see http2.h. This file creates, watches and closes them; http2_in receives frames,
+// http2_out sends them, http2_streams has the calls.
 #include "dist/rpc/http2.h"
 
 #include <stdio.h>
@@ -7,13 +7,13 @@
 #include "dist/rpc/http2_internal.h"
 #include "dist/rpc/tls.h"
 
-// What TensorFlow's own peers ask for: windows of a size that suits tensors.
+// The window sizes of TensorFlow's own peers, which suit tensors.
 #define STREAM_WINDOW (64 << 20)
 #define CONNECTION_WINDOW (1 << 30)
 #define MAX_STREAMS 65536
 #define MAX_HEADERS 16384
-// How long a peer may take to hear that its connection ends: calls that it makes until then are
-// answered.
+// How long a peer may take to learn that its connection is closing: calls that it makes until then
+// are served.
 #define LEAVE_NS INT64_C(2000000000)
 // Bytes read at a time.
 #define READ_SIZE (256 << 10)
@@ -86,7 +86,7 @@ static void take_bytes(rn_http2_t* http2, rn_str_t bytes) {
   if (used < 0) rn_http2_fail(http2, rn_unavailable("HTTP/2: %s", nghttp2_strerror((int)used)));
 }
 
-// A server that speaks TLS ends a connection that does not, without a word. Takes |status|.
+// A server with TLS closes a plain connection without an error. Takes |status|.
 static rn_status_t hint_at_tls(const rn_http2_t* http2, rn_status_t status) {
   if (http2->options.is_server || http2->bytes_in || rn_tls_peer(http2->socket).size) return status;
   return rn_status_annotate(status,
@@ -123,7 +123,7 @@ static void on_ready(rn_watch_t* watch, bool can_read, bool can_write) {
     receive(http2);
     rn_http2_tell(http2);
   }
-  // All that was said meanwhile goes out together.
+  // Everything that was submitted meanwhile goes out together.
   rn_mutex_lock(&http2->mutex);
   http2->is_reading = false;
   rn_http2_flush(http2);
@@ -133,7 +133,7 @@ static void on_ready(rn_watch_t* watch, bool can_read, bool can_write) {
   rn_http2_release(http2);
 }
 
-// Asks a silent peer whether it lives, and gives up one that does not answer.
+// Pings a silent peer, and closes the connection if it does not answer.
 static void on_timer(rn_timer_t* timer) {
   rn_http2_t* http2 = (rn_http2_t*)((char*)timer - __builtin_offsetof(rn_http2_t, timer));
   int64_t keepalive = http2->options.keepalive_ns, next = rn_http2_now(http2) + keepalive;
@@ -155,13 +155,13 @@ static void on_timer(rn_timer_t* timer) {
   rn_mutex_unlock(&http2->mutex);
   if (!http2->is_over) {
     rn_status_t status = rn_loop_set_timer(http2->options.loop, timer, next);
-    rn_status_free(status);  // its room in the heap is still there
+    rn_status_free(status);  // cannot fail: it was set before
   }
   lose(http2);
   rn_http2_release(http2);
 }
 
-// Gives up a peer that has stopped reading, and what waits for it.
+// Closes a connection whose peer has stopped reading.
 static void on_stall(rn_timer_t* timer) {
   rn_http2_t* http2 = (rn_http2_t*)((char*)timer - __builtin_offsetof(rn_http2_t, stall));
   rn_http2_retain(http2);
@@ -170,7 +170,7 @@ static void on_stall(rn_timer_t* timer) {
   http2->has_stall = false;
   if (rn_http2_waits_for_peer(http2) && rn_http2_now(http2) >= at) {
     rn_http2_fail(http2,
-                  rn_deadline_exceeded("The peer has stopped reading; %zu answers wait for it",
+                  rn_deadline_exceeded("The peer has stopped reading; %zu responses wait for it",
                                        http2->answered));
     http2->watch.wants_write = false;
   } else if (rn_http2_waits_for_peer(http2)) {
@@ -183,13 +183,14 @@ static void on_stall(rn_timer_t* timer) {
   rn_http2_release(http2);
 }
 
-// How often a connection is looked at for what does not go on; 0: never.
+// The interval of checks for stalled requests and idle connections; 0: never.
 static int64_t sweep_ns(const rn_http2_t* http2) {
   int64_t half = http2->options.half_ns, idle = http2->options.idle_ns;
   return (!half || (idle && idle < half) ? idle : half) / 4;
 }
 
-// A connection without calls: the peer is told that it ends, and a moment later it does. True: now.
+// An idle connection: the peer is told that it closes, and shortly afterwards it does. True: close
+// it now.
 static bool is_idle_for_good(rn_http2_t* http2) {
   int64_t now = rn_http2_now(http2), idle = http2->options.idle_ns;
   if (!idle || http2->stream_count || now - http2->used_ns < (http2->left_ns ? LEAVE_NS : idle))
@@ -219,7 +220,7 @@ static void on_sweep(rn_timer_t* timer) {
   rn_mutex_unlock(&http2->mutex);
   rn_http2_tell(http2);
   if (ends) rn_http2_close(http2, rn_unavailable("The connection had no calls for too long"));
-  if (!http2->is_over)  // its room in the heap is still there
+  if (!http2->is_over)  // cannot fail: it was set before
     rn_status_free(rn_loop_set_timer(http2->options.loop, timer, rn_http2_now(http2) + pause));
   lose(http2);
   rn_http2_release(http2);
@@ -249,7 +250,7 @@ void rn_http2_push(rn_http2_t* http2) {
 
 void rn_http2_close(rn_http2_t* http2, rn_status_t status) {
   rn_mutex_lock(&http2->mutex);
-  http2->failure = rn_status_join(http2->failure, status);  // before what comes of closing
+  http2->failure = rn_status_join(http2->failure, status);  // before errors caused by closing
   if (!http2->is_over) {
     nghttp2_session_terminate_session(http2->session, NGHTTP2_NO_ERROR);
     rn_http2_flush(http2);
@@ -259,7 +260,7 @@ void rn_http2_close(rn_http2_t* http2, rn_status_t status) {
   rn_mutex_unlock(&http2->mutex);
 }
 
-// Making a connection.
+// Creating a connection.
 
 static rn_status_t make_session(rn_http2_t* http2) {
   nghttp2_session_callbacks* callbacks = NULL;

@@ -1,24 +1,25 @@
-// Frames that come in: headers and messages find their streams. See http2_internal.h.
+// Received frames: delivers headers and messages to their streams. See http2_internal.h.
 //
-// A message gets room once its size and its first bytes are known, and more as it comes: what a
-// peer announces costs nothing. Of long ones, what follows is read from the socket into that room.
+// A message gets memory once its size and first bytes are known, and more as it arrives, so that an
+// announced size costs nothing. The rest of a long message is read from the socket straight into
+// that memory.
 #include "dist/rpc/grpc.h"
 #include "dist/rpc/http2_internal.h"
 #include "dist/token.h"
 
-// Bytes of a frame from which on they are read into their message at once.
+// Frames of at least this many bytes are read straight into their message.
 #define LANDING_SIZE (32u << 10)
-// A message of up to so many bytes gets its room at once; a longer one gets a part of it, of which
-// the last step is the eighth. So a seventh of the bytes is copied once more, and there is never
-// more room than for eight times what has come.
+// A message of up to this size is allocated at once. A longer one grows eightfold at a time: so a
+// seventh of the bytes is copied once more, and the memory is never more than eight times what was
+// received.
 #define FIRST_ROOM (256u << 10)
-// Bytes of a message of somebody without the token, who hears that then.
+// The most bytes of a message without the token, which is then refused.
 #define MAX_UNTRUSTED (64u << 10)
 #define GROWTH 8
-// What a call takes besides its message, about.
+// Approximate memory of a call besides its message.
 #define CALL_SIZE 2048
 
-// Whether the peer may have |size| bytes more, |announced| of them in all.
+// Whether the peer may use |size| more bytes, for a message of |announced| bytes.
 static rn_status_t check_room(const rn_http2_t* http2, size_t size, size_t announced) {
   const rn_http2_options_t* options = &http2->options;
   if (options->max_held && announced > options->max_held - http2->held)
@@ -93,7 +94,7 @@ static size_t next_room(const rn_http2_stream_t* stream) {
   return room;
 }
 
-// More room for the message, once its size and its first bytes are known.
+// Makes room for the message, once its size and first bytes are known.
 static rn_status_t make_room(rn_http2_stream_t* stream) {
   size_t pad = 0, size = next_room(stream), old = room_of(stream);
   if (stream->align) {
@@ -121,7 +122,8 @@ static rn_status_t make_room(rn_http2_stream_t* stream) {
 static rn_status_t take_prefix(rn_http2_stream_t* stream) {
   const uint8_t* p = stream->prefix;
   stream->expected = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
-  if (p[0]) return rn_unimplemented("The message is compressed, which nobody asked for");
+  if (p[0])
+    return rn_unimplemented("The message is compressed, though no compression was negotiated");
   size_t most = stream->http2->options.max_message;
   if (stream->http2->options.is_server && !stream->is_trusted && (!most || most > MAX_UNTRUSTED))
     most = MAX_UNTRUSTED;
@@ -131,7 +133,8 @@ static rn_status_t take_prefix(rn_http2_stream_t* stream) {
   return RN_OK;
 }
 
-// Moves what fits from |data| to |to|, which has |*have| of |want| bytes, unless it is there.
+// Moves what fits from |data| to |to|, which has |*have| of |want| bytes; no copy if it is already
+// there.
 static size_t fill(void* to, size_t* have, size_t want, const uint8_t** data, size_t* size) {
   size_t n = want - *have < *size ? want - *have : *size;
   char* place = (char*)to + *have;
@@ -140,7 +143,7 @@ static size_t fill(void* to, size_t* have, size_t want, const uint8_t** data, si
   return n;
 }
 
-// A message of a stream has come: somebody hears of it, and the next begins.
+// A message of a stream is complete: queues its delivery, and begins the next.
 static rn_status_t put_aside(rn_http2_stream_t* stream) {
   RN_RETURN_IF_ERROR(rn_vec_push(&stream->inbox, stream->message.allocator, stream->message));
   rn_message_init(&stream->message, stream->message.allocator);
@@ -163,7 +166,7 @@ static rn_status_t take_data(rn_http2_stream_t* stream, const uint8_t* data, siz
       fill(stream->head, &stream->head_size, head, &data, &size);
       if (stream->head_size == head) RN_RETURN_IF_ERROR(make_room(stream));
     } else if (stream->received >= stream->expected) {
-      return rn_internal("More than one message in a call that has one");
+      return rn_internal("More than one message in a unary call");
     } else {
       fill((char*)rn_message_view(&stream->message).data, &stream->received, room_of(stream), &data,
            &size);
@@ -206,7 +209,7 @@ char* rn_http2_landing_place(const rn_http2_t* http2, size_t* out_size) {
   return (char*)rn_message_view(&stream->message).data + stream->received;
 }
 
-// The headers of a request have come: if it streams, it begins now.
+// The headers of a request were received: a streaming call begins now.
 static void begin_stream(rn_http2_t* http2, rn_http2_stream_t* stream) {
   const rn_http2_events_t* events = http2->options.events;
   rn_str_t path = rn_strbuf_view(&stream->path);

@@ -1,16 +1,16 @@
-// Frames that go out. See http2_internal.h.
+// Sends frames. See http2_internal.h.
 //
-// nghttp2 makes them; small ones are copied into |small|, the payload of DATA frames is pointed to
-// where it lies. Both wait in |queue| until the socket takes them.
+// nghttp2 makes them. Small ones are copied into |small|; the payload of DATA frames is referenced
+// in place. Both wait in |queue| until the socket takes them.
 #include <stdio.h>
 
 #include "dist/rpc/grpc.h"
 #include "dist/rpc/http2_internal.h"
 #include "dist/token.h"
 
-// Bytes that may wait to be written before frames are held back.
+// The most bytes waiting to be written before no more frames are made.
 #define QUEUE_SIZE (16u << 20)
-// Pieces written by one call.
+// Pieces per write.
 #define MAX_PIECES 64
 
 static ssize_t on_send(nghttp2_session* session, const uint8_t* data, size_t size, int flags,
@@ -36,7 +36,7 @@ static ssize_t on_send(nghttp2_session* session, const uint8_t* data, size_t siz
   return (ssize_t)size;
 }
 
-// What is left of the message to send.
+// The rest of the message to send.
 static size_t left_of(const rn_http2_stream_t* stream) {
   size_t left = stream->out_prefix_left;
   for (size_t i = stream->out_piece; i < stream->out.pieces.count; ++i)
@@ -77,7 +77,7 @@ void rn_http2_set_message(rn_http2_stream_t* stream, rn_message_t* message) {
   stream->out_piece = stream->out_offset = 0;
 }
 
-// The next message of a stream becomes what is sent; false if none waits.
+// Starts sending the next message of a stream; false if none waits.
 static bool next_message(rn_http2_stream_t* stream) {
   if (stream->out_first == stream->outbox.count) return false;
   rn_http2_set_message(stream, &stream->outbox.items[stream->out_first++]);
@@ -104,7 +104,7 @@ static ssize_t on_read(nghttp2_session* session, int32_t id, uint8_t* buffer, si
   return (ssize_t)n;
 }
 
-// A stream that is over for us is over, whatever the client still has to say.
+// A stream that we have ended is over, even if the client would send more.
 static int on_sent(nghttp2_session* session, const nghttp2_frame* frame, void* arg) {
   if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) || frame->hd.type != NGHTTP2_HEADERS) return 0;
   const rn_http2_stream_t* stream = rn_http2_stream_of(arg, frame->hd.stream_id);
@@ -196,7 +196,7 @@ static int on_send_data(nghttp2_session* session, nghttp2_frame* frame, const ui
   return 0;
 }
 
-// Takes |size| written bytes off the queue.
+// Removes |size| written bytes from the queue.
 static void dequeue(rn_http2_t* http2, size_t size) {
   http2->queue_bytes -= size;
   while (size) {
@@ -215,7 +215,7 @@ static void dequeue(rn_http2_t* http2, size_t size) {
   http2->small.size = http2->small_first = 0;
 }
 
-// Writes what the socket takes; true if it would take more.
+// Writes as much as the socket takes; true if it would take more.
 static bool write_some(rn_http2_t* http2) {
   rn_str_t pieces[MAX_PIECES];
   size_t count = 0, small = http2->small_first, written = 0;
@@ -260,7 +260,7 @@ void rn_http2_flush(rn_http2_t* http2) {
   http2->watch.wants_write = is_blocked && !http2->is_over;
   if (http2->watch.wants_write && !was_waiting) rn_loop_wake(http2->options.loop);
   if (http2->options.stall_ns && !http2->has_stall && rn_http2_waits_for_peer(http2)) {
-    // Without room for a timer the peer has all the time there is.
+    // Without memory for a timer, the peer has no time limit.
     http2->moved_ns = rn_http2_now(http2);
     rn_status_t status = rn_loop_set_timer(http2->options.loop, &http2->stall,
                                            http2->moved_ns + http2->options.stall_ns);

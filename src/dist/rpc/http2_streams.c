@@ -1,5 +1,4 @@
-// Streams: how they begin and end, what their owners are told and what they say. See
-// http2_internal.h.
+// Streams: their beginning and end, and the calls to and from their owners. See http2_internal.h.
 #include "dist/rpc/grpc.h"
 #include "dist/rpc/http2_internal.h"
 
@@ -38,7 +37,7 @@ void rn_http2_close_stream(rn_http2_t* http2, rn_http2_stream_t* stream) {
   rn_http2_add_event(http2, stream);
 }
 
-// Messages of a stream that nobody will have.
+// Drops the undelivered messages of a stream.
 static void clear_box(rn_http2_stream_t* stream) {
   for (size_t i = 0; i < stream->inbox.count; ++i) rn_message_clear(&stream->inbox.items[i]);
   for (size_t i = stream->out_first; i < stream->outbox.count; ++i)
@@ -82,14 +81,14 @@ void rn_http2_refuse(rn_http2_stream_t* stream, rn_status_t status) {
   nghttp2_submit_rst_stream(stream->http2->session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
 }
 
-// A call that streams may be silent between messages.
+// A streaming call may be silent between messages.
 void rn_http2_end_half_sent(rn_http2_t* http2) {
   int64_t since = rn_http2_now(http2) - http2->options.half_ns;
   for (rn_http2_stream_t* stream = http2->streams; stream; stream = stream->next) {
     bool waits = !stream->is_whole && !stream->failure &&
                  (!stream->is_streaming || !rn_http2_is_whole(stream));
     if (waits && stream->heard_ns < since)
-      rn_http2_refuse(stream, rn_deadline_exceeded("The request has begun and does not go on"));
+      rn_http2_refuse(stream, rn_deadline_exceeded("The request has begun but makes no progress"));
   }
 }
 
@@ -98,7 +97,7 @@ bool rn_http2_is_whole(const rn_http2_stream_t* stream) {
          (stream->prefix_size == sizeof stream->prefix && stream->received == stream->expected);
 }
 
-// What everybody is told, on the loop's thread.
+// Calls to the owners, on the loop's thread.
 
 static rn_status_t result_of(rn_http2_stream_t* stream, rn_status_t failure) {
   rn_status_t own = stream->failure;
@@ -128,14 +127,14 @@ static rn_http2_stream_t* next_event(rn_http2_t* http2, bool* out_is_closed, boo
   return stream;
 }
 
-// Tells of the messages that a stream has brought, and of its end if |is_end|.
+// Delivers the received messages of a stream, and its end if |is_end|.
 static void tell_messages(rn_http2_t* http2, rn_http2_stream_t* stream, bool is_end) {
   const rn_http2_events_t* events = http2->options.events;
   if (!stream->is_told) {
     stream->is_told = true;
     events->request(stream);
   }
-  for (size_t i = 0;; ++i) {  // only this thread adds to the box
+  for (size_t i = 0;; ++i) {  // only this thread adds to |inbox|
     if (i == stream->inbox.count) break;
     size_t size = stream->inbox.items[i].size;
     events->message(stream, &stream->inbox.items[i]);
@@ -184,7 +183,7 @@ rn_status_t rn_http2_request(rn_http2_t* http2, rn_http2_stream_t* stream, const
       *message = stream->out;
       stream->out = (rn_message_t){.allocator = message->allocator};
       rn_http2_close_stream(http2, stream);
-      http2->events = stream->next_event;  // nobody hears of it
+      http2->events = stream->next_event;  // its owner is not called
       stream->has_event = false;
     } else {
       rn_http2_push(http2);
@@ -195,7 +194,7 @@ rn_status_t rn_http2_request(rn_http2_t* http2, rn_http2_stream_t* stream, const
   return status;
 }
 
-// Lets what waits in a stream go out, after the headers. Under the lock.
+// Sends the waiting messages of a stream, after the headers. Under the lock.
 static void go_on(rn_http2_t* http2, rn_http2_stream_t* stream) {
   if (stream->has_response)
     nghttp2_session_resume_data(http2->session, stream->id);

@@ -22,19 +22,19 @@
 #define SYS_pidfd_open 434
 #endif
 
-// Bytes that one thread reads in one go.
+// Bytes that a thread reads at a time.
 #define GRAIN (4 << 20)
-// Loans whose calls have not been answered yet, or were given up.
+// The most loans whose calls have not ended yet, or were cancelled.
 #define MAX_SAID 4096
 
 struct rn_line_t {
   _Atomic int refs;
   rn_allocator_t allocator;
-  int fd, process;  // Owned; |process| stands for the lender, whatever becomes of its number
-  pid_t pid;        // the lender, as the kernel said
+  int fd, process;  // Owned; |process| is a pidfd of the lender, which survives reuse of its number
+  pid_t pid;        // the lender, as the kernel reports it
   rn_loan_name_t name;
   rn_line_state_t state;
-  RN_VEC(rn_loan_t) said;  // and not taken yet, the oldest first
+  RN_VEC(rn_loan_t) said;  // announced and not taken yet, oldest first
 };
 
 void rn_line_retain(rn_line_t* line) { line->refs++; }
@@ -50,9 +50,9 @@ void rn_line_release(rn_line_t* line) {
 rn_loan_name_t rn_line_name(const rn_line_t* line) { return line->name; }
 rn_line_state_t rn_line_state(const rn_line_t* line) { return line->state; }
 
-// A descriptor of the process at the other end. Kernels before 6.5 give none for a socket; there
-// another process could have got the number between the two calls only if the lender ended while it
-// was being connected to, and then the line does not work.
+// A pidfd of the process at the other end. Kernels before 6.5 give none for a socket; there,
+// another process could get the number between the two calls only if the lender ended during the
+// connection, and then the line does not work.
 static int process_of(int fd, pid_t pid) {
   int process = -1;
   socklen_t size = sizeof process;
@@ -72,9 +72,10 @@ static rn_status_t connect_to(rn_line_t* line, rn_loan_name_t lender) {
   if (line->fd < 0 || connect(line->fd, (struct sockaddr*)&address, size) != 0)
     return rn_unavailable("No line to a lender: %s", strerror(errno));
   line->pid = rn_reach_peer(line->fd);
-  if (!line->pid) return rn_unavailable("The lender is of another user, or this process");
+  if (!line->pid) return rn_unavailable("The lender belongs to another user, or is this process");
   line->process = process_of(line->fd, line->pid);
-  if (line->process < 0) return rn_unavailable("The lender cannot be held: %s", strerror(errno));
+  if (line->process < 0)
+    return rn_unavailable("Cannot open the lender's process: %s", strerror(errno));
   ssize_t put = send(line->fd, &line->name, sizeof line->name, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (put != (ssize_t)sizeof line->name) return rn_unavailable("The lender does not listen");
   return RN_OK;
@@ -123,7 +124,8 @@ static void read_piece(void* arg, int64_t begin, int64_t end) {
   }
 }
 
-// A lender that is alive afterwards had its number all the while, so nobody else was read.
+// If the lender is still alive afterwards, it had its number all the while, so no other process was
+// read.
 rn_status_t rn_line_read(const rn_line_t* line, const rn_loan_t* loan, void* to, size_t size,
                          rn_pool_t* pool) {
   if (loan->size != size)
@@ -138,7 +140,7 @@ rn_status_t rn_line_read(const rn_line_t* line, const rn_loan_t* loan, void* to,
                         strerror(reading.error));
 }
 
-// The first packet: is what lies there what the lender says?
+// The first packet: checks that the lender's memory has the announced secret.
 static bool is_readable(const rn_line_t* line, const rn_loan_t* where) {
   rn_loan_name_t secret = {{0}};
   rn_status_t status = rn_line_read(line, where, &secret, sizeof secret, NULL);

@@ -1,7 +1,8 @@
 // Loans, the lender's side: see loan.h.
 //
-// No thread waits on the socket. A receiver connects, says the line's name on it and then on the
-// network: so whoever hears the name on the network finds the connection waiting to be accepted.
+// No thread waits on the socket. A receiver connects and sends the line's name first there, then
+// over the network: so when the name arrives over the network, the connection is waiting to be
+// accepted.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // accept4, struct ucred
 #endif
@@ -19,7 +20,7 @@
 
 #define KEPT_NS INT64_C(60000000000)
 #define MAX_LINES 256    // receivers
-#define MAX_ACCEPTED 64  // at a time
+#define MAX_ACCEPTED 64  // accepted at a time
 
 typedef struct kept_t {
   struct kept_t* next;
@@ -51,8 +52,8 @@ void rn_reach_machine(char* out, size_t room) {
   out[size > 0 ? size : 0] = '\0';
 }
 
-// An abstract name: it is no file, and goes with its socket. Anybody may connect to it, or have
-// taken it; the kernel says who that is.
+// An abstract name: not a file, and freed with its socket. Any process may connect to it, or have
+// taken it; the kernel reports which one.
 unsigned rn_reach_address(rn_loan_name_t name, struct sockaddr_un* out) {
   *out = (struct sockaddr_un){.sun_family = AF_UNIX};
   int size = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "runnel-loans-%016llx%016llx",
@@ -139,7 +140,7 @@ static void drop_locked(rn_loans_t* loans, line_t* line) {
   *line = loans->lines.items[--loans->lines.count];
 }
 
-// Receivers say one thing: what can be read after it is the end of their line.
+// Receivers send just the name: anything readable after it is the end of their line.
 static void drop_ended_locked(rn_loans_t* loans) {
   char byte;
   for (size_t i = loans->lines.count; i > 0; --i)
@@ -152,7 +153,8 @@ static bool say(const line_t* line, const rn_loan_t* loan) {
   return size == (ssize_t)sizeof *loan;
 }
 
-// Takes |fd|: a line of a process of this user that has a name, else it is closed.
+// Takes |fd|: keeps it as a line if it is from a process of this user and has a name, else closes
+// it.
 static void take_line_locked(rn_loans_t* loans, int fd) {
   line_t line = {.fd = fd};
   const rn_loan_t where = {.address = (uint64_t)(uintptr_t)&loans->secret,
@@ -181,9 +183,9 @@ void rn_loans_greet(rn_loans_t* loans, rn_loan_name_t name) {
   rn_mutex_unlock(&loans->mutex);
 }
 
-// What is lent.
+// The loans.
 
-// Takes loan |id| and those that are too old off the list; whether |id| was among them.
+// Removes loan |id| and those that are too old from the list; true if |id| was among them.
 static bool take_off_locked(rn_loans_t* loans, uint64_t id, int64_t now_ns, kept_t** out_taken) {
   bool is_found = false;
   *out_taken = NULL;

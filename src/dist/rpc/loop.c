@@ -1,5 +1,5 @@
-// The loop: poll over the watched sockets and a pair of sockets that others wake it by, a heap of
-// timers, a list of jobs. See loop.h.
+// The event loop: poll over the watched sockets and a pair of sockets to wake it, a heap of timers,
+// a list of jobs. See loop.h.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // sched_getaffinity
 #endif
@@ -13,15 +13,15 @@
 #include "base/log.h"
 #include "base/vec.h"
 
-// Memory kept for messages that will come, and how long a silence may be until it is given back.
+// Memory cached for received messages, and the silence after which it is freed.
 #define MAX_LANDING ((size_t)512 << 20)
 #define REST_NS INT64_C(2000000000)
-// How long the loop's own thread leaves the loop to visitors who do not come again, and how long it
-// keeps it after two of them have come at a time.
+// How long the loop's own thread leaves the loop to visitors after the last one left, and how long
+// it keeps the loop after two came at a time.
 #define PARK_NS INT64_C(3000000)
 #define CROWD_NS INT64_C(100000000)
-// A processor that has gone to sleep takes long to wake. So who waits for answers that usually come
-// within such a time looks for them all the while: a visitor, and the loop's own thread.
+// An idle CPU takes long to wake. So a thread that waits for responses which usually arrive within
+// this time polls all the while: a visitor, or the loop's own thread.
 #define VISIT_NS INT64_C(400000)
 #define DUE_NS INT64_C(60000)
 
@@ -29,32 +29,34 @@ struct rn_loop_t {
   rn_allocator_t allocator;
   const rn_env_t* env;
   pthread_t thread;
-  bool has_thread, has_spare;  // spare: processors
-  _Atomic(pthread_t) turner;   // whose loop it is: its thread's or a visitor's; 0: nobody's, parked
+  bool has_thread, has_spare;  // |has_spare|: there are idle CPUs
+  _Atomic(pthread_t)
+      turner;  // the thread that turns the loop: its own or a visitor; 0: none, parked
   rn_socket_t *wake_in, *wake_out;  // Owned: a byte written to one ends the poll on the other
-  _Atomic bool is_woken;            // the byte is under way
+  _Atomic bool is_woken;            // the byte was written and not read yet
   _Atomic int due;                  // answers
   rn_cache_alloc_t* landing;        // Retained
-  int64_t busy_ns;                  // the thread's own: when a socket was ready last
-  int64_t asked_ns;                 // likewise: when it last knew about all sockets
-  int64_t due_ns;                   // likewise: how long it usually waits while answers are due
-  rn_log_limit_t log;               // of polls that failed
-  RN_VEC(rn_watch_t*) watches;      // the thread's own
+  int64_t busy_ns;                  // of the loop's thread: when a socket was last ready
+  int64_t asked_ns;                 // likewise: when it last polled all sockets
+  int64_t due_ns;                   // likewise: how long it usually waits for outstanding responses
+  rn_log_limit_t log;               // of failed polls
+  RN_VEC(rn_watch_t*) watches;      // of the loop's thread
   RN_VEC(rn_poll_t) polled;         // likewise; has room for all watches and the wake
-  RN_VEC(rn_watch_t*) asked;        // likewise: whom each of |polled| is about
+  RN_VEC(rn_watch_t*) asked;        // likewise: the watch of each of |polled|
   rn_mutex_t mutex;                 // guards what follows
   rn_cond_t timer_ended;
   rn_loop_job_t *first, *last;
   RN_VEC(rn_timer_t*) timers;  // a heap by time; a timer's place is its index + 1
   rn_timer_t* running;
   bool is_stopping;
-  rn_cond_t parked, handed;  // the thread waits for visitors to go; a visitor for the thread
-  int waiting;               // visitors who wait while somebody else turns the loop
+  rn_cond_t parked, handed;  // |parked|: the thread waits for visitors to leave; |handed|: a
+                             // visitor waits for the thread
+  int waiting;               // visitors that wait while another thread turns the loop
   uint64_t visits;
-  int64_t left_ns, crowd_ns;  // when the last visitor left; when two were there at a time
+  int64_t left_ns, crowd_ns;  // when the last visitor left; when there were two at a time
   int64_t visit_ns;           // how long a visit usually takes
-  bool is_wanted;             // a visitor waits for the thread to hand the loop over
-  bool is_missed;             // the thread waits for a visitor to leave, however long
+  bool is_wanted;             // a visitor waits for the thread to hand over the loop
+  bool is_missed;             // the thread waits for a visitor to leave, without limit
 };
 
 const rn_env_t* rn_loop_env(const rn_loop_t* loop) { return loop->env; }
@@ -106,7 +108,7 @@ void rn_loop_unwatch(rn_loop_t* loop, rn_watch_t* watch) {
     if (loop->asked.items[i] == watch) loop->asked.items[i] = NULL;
 }
 
-// The heap: a timer that is put in or has changed finds its place upwards or downwards.
+// The heap: moves a new or changed timer up or down to its place.
 static void put(rn_loop_t* loop, size_t i, rn_timer_t* timer) {
   loop->timers.items[i] = timer;
   timer->place = i + 1;
@@ -223,12 +225,12 @@ static bool is_any_ready(const rn_loop_t* loop) {
   return false;
 }
 
-// Takes note of how long something took: an average in which one exception says little.
+// Updates a moving average of how long something takes.
 static void note(int64_t* usual_ns, int64_t took_ns, int64_t limit_ns) {
   *usual_ns += ((took_ns < 4 * limit_ns ? took_ns : 4 * limit_ns) - *usual_ns) / 8;
 }
 
-// Asks about all that is in |polled|: again and again until |spin_ns|, then until |until_ns|.
+// Polls |polled|: spins until |spin_ns|, then blocks until |until_ns|.
 static rn_status_t ask(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
   const rn_env_t* env = loop->env;
   while (spin_ns && until_ns != RN_AT_ONCE) {
@@ -237,7 +239,7 @@ static rn_status_t ask(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
     int64_t now = rn_loop_now(loop);
     if (is_any_ready(loop) || now >= until_ns) return RN_OK;
     if (now >= spin_ns) break;
-    sched_yield();  // whoever else wants this processor comes first
+    sched_yield();  // other threads that want this CPU come first
   }
   return env->net->poll(env->net_self, loop->polled.items, loop->polled.count, until_ns);
 }
@@ -266,7 +268,7 @@ static void poll_once(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
       rn_log(loop->env, RN_LOG_ERROR, "polling sockets: %s (%lld times before)",
              rn_status_message(status), (long long)left_out);
     rn_status_free(status);
-    const struct timespec pause = {.tv_nsec = 10000000};  // what is missing now may come back
+    const struct timespec pause = {.tv_nsec = 10000000};  // the missing resource may come back
     nanosleep(&pause, NULL);
     return;
   }
@@ -277,7 +279,7 @@ static void poll_once(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
         loop->wake_out->vtable->read(loop->wake_out, bytes, sizeof bytes, RN_AT_ONCE, &size));
     loop->is_woken = false;
   }
-  // What is called may unwatch any, which clears its place in |asked|.
+  // A callback may unwatch any socket, which clears its place in |asked|.
   for (size_t i = 1; i < loop->polled.count; ++i) {
     const rn_poll_t* item = &loop->polled.items[i];
     rn_watch_t* watch = loop->asked.items[i];
@@ -293,21 +295,21 @@ static void poll_once(rn_loop_t* loop, int64_t spin_ns, int64_t until_ns) {
 
 // Visitors.
 
-// Nobody gets the loop now. Under the lock.
+// Refuses the waiting visitors. Under the lock.
 static void refuse(rn_loop_t* loop) {
   if (!loop->is_wanted) return;
   loop->is_wanted = false;
   rn_cond_broadcast(&loop->handed);
 }
 
-// Leaves the loop to visitors until none has come for a while, or there is something to do that
-// none of them does. Under the lock.
+// Leaves the loop to visitors until none has come for a while, or there is work that none of them
+// does. Under the lock.
 static void park(rn_loop_t* loop) {
   uint64_t seen = loop->visits;
   loop->turner = 0;
   rn_cond_broadcast(&loop->handed);
   for (;;) {
-    bool is_long = loop->turner && loop->visits == seen;  // the same visitor as a while ago
+    bool is_long = loop->turner && loop->visits == seen;  // still the same visitor
     seen = loop->visits;
     loop->is_missed = is_long;
     if (is_long)
@@ -322,7 +324,7 @@ static void park(rn_loop_t* loop) {
   loop->turner = loop->thread;
 }
 
-// Whether visitors have come one at a time, and close enough that the thread had better stay away.
+// Whether visitors have come one at a time and often enough that the thread should stay away.
 static bool is_regular(const rn_loop_t* loop, int64_t now) {
   return !loop->waiting && now - loop->left_ns < PARK_NS && now - loop->crowd_ns > CROWD_NS;
 }
@@ -342,7 +344,7 @@ bool rn_loop_enter(rn_loop_t* loop, rn_loop_visit_t* visit) {
   if (visit->is_turner) {
     loop->turner = pthread_self();
     loop->visits++;
-    refuse(loop);  // whoever else wants it
+    refuse(loop);  // other visitors
     if (loop->has_spare && loop->visit_ns <= VISIT_NS) visit->spin_ns = now + VISIT_NS;
   } else {
     if (loop->waiting || (loop->turner && loop->turner != loop->thread)) loop->crowd_ns = now;
@@ -403,7 +405,7 @@ static rn_status_t set_up(rn_loop_t* loop) {
   RN_RETURN_IF_ERROR(rn_vec_reserve(&loop->asked, loop->allocator, 2));
   RN_RETURN_IF_ERROR(
       loop->env->net->pair(loop->env->net_self, loop->allocator, &loop->wake_in, &loop->wake_out));
-  // Nothing runs on the thread before its number is known.
+  // Nothing runs on the thread before |turner| is set.
   rn_mutex_lock(&loop->mutex);
   loop->has_thread = pthread_create(&loop->thread, NULL, loop_main, loop) == 0;
   loop->turner = loop->has_thread ? loop->thread : 0;

@@ -1,6 +1,6 @@
-// What goes over a connection in one direction of a call: pieces of bytes, one after the other.
+// A message of a call: pieces of bytes.
 //
-// A message that is sent points into the buffers of its tensors; one that came is a single piece.
+// A message to send references the buffers of its tensors; a received one is a single piece.
 #ifndef RUNNEL_DIST_RPC_MESSAGE_H_
 #define RUNNEL_DIST_RPC_MESSAGE_H_
 
@@ -10,7 +10,7 @@
 
 typedef struct rn_piece_t {
   rn_str_t bytes;
-  rn_buffer_t* buffer;  // Retained: what keeps them
+  rn_buffer_t* buffer;  // Retained: holds the bytes
 } rn_piece_t;
 
 typedef struct rn_message_t {
@@ -23,9 +23,9 @@ void rn_message_init(rn_message_t* message, rn_allocator_t allocator);
 void rn_message_clear(rn_message_t* message);
 // Appends a copy of |bytes|.
 RN_MUST_USE rn_status_t rn_message_add(rn_message_t* message, rn_str_t bytes);
-// Appends |bytes| of |buffer| themselves.
+// Appends |bytes| of |buffer| without a copy.
 RN_MUST_USE rn_status_t rn_message_lend(rn_message_t* message, rn_buffer_t* buffer, rn_str_t bytes);
-// The bytes of a message of one piece at most.
+// The bytes of a message with at most one piece.
 rn_str_t rn_message_view(const rn_message_t* message);
 
 #endif  // RUNNEL_DIST_RPC_MESSAGE_H_

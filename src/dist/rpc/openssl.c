@@ -30,7 +30,7 @@ static void load(void) {
   }
   void** table = (void**)&loaded.table;
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
-    table[i] = dlsym(ssl, names[i]);  // what libssl does not have comes from what it needs
+    table[i] = dlsym(ssl, names[i]);  // also finds symbols of libcrypto, which libssl depends on
     if (!table[i]) table[i] = dlsym(crypto, names[i]);
     if (!table[i] && !loaded.missing) loaded.missing = names[i];
   }

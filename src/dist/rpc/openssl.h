@@ -1,5 +1,5 @@
-// OpenSSL's functions, from the libraries of the system, opened when they are first wanted: a task
-// without TLS neither needs nor pays for them.
+// OpenSSL's functions, loaded from the system's libraries on first use, so that a task without TLS
+// does not need them.
 #ifndef RUNNEL_DIST_RPC_OPENSSL_H_
 #define RUNNEL_DIST_RPC_OPENSSL_H_
 
@@ -43,7 +43,7 @@
   X(SSL_get_verify_result)              \
   X(SSL_get1_peer_certificate)
 
-// What lies under them, and certificates.
+// BIOs and certificates.
 #define RN_OPENSSL_CRYPTO(X)       \
   X(X509_VERIFY_PARAM_set1_ip_asc) \
   X(X509_get_subject_name)         \
@@ -100,9 +100,9 @@ typedef struct rn_openssl_t {
 #undef RN_OPENSSL_FIELD
 } rn_openssl_t;
 
-// The table, or UNIMPLEMENTED with what is missing.
+// The table, or UNIMPLEMENTED if OpenSSL cannot be loaded.
 RN_MUST_USE rn_status_t rn_openssl(const rn_openssl_t** out);
-// The oldest of this thread's errors, as a few words; forgets them all.
+// A description of this thread's oldest error; clears all errors.
 const char* rn_openssl_reason(const rn_openssl_t* o);
 
 #endif  // RUNNEL_DIST_RPC_OPENSSL_H_

@@ -1,4 +1,4 @@
-// Peers in other processes: see remote.h.
+// Makes calls to other processes: see remote.h.
 #include "dist/rpc/remote.h"
 
 #include "base/container.h"
@@ -10,7 +10,7 @@
 #include "proto/worker.pb.h"
 #include "wire/writer.h"
 
-// Lines to a peer, one after the other, until it is asked for loans no more.
+// After so many lines to a peer have failed, it is not asked for loans any more.
 #define MAX_LINES 100
 
 struct rn_remote_peer_t {
@@ -22,16 +22,16 @@ struct rn_remote_peer_t {
   rn_mutex_t mutex;  // guards what follows
   rn_cond_t idle;
   rn_line_t* line;     // Owned: to a lender of this machine; NULL: none
-  bool may_have_line;  // one may be opened, or is open
+  bool may_have_line;  // a line may be opened, or is open
   char machine[40];    // this one
-  int lines_left;      // so many more may be opened after others have failed
-  int borrowing;  // tensors that are being read, until the call that gives them back is under way
+  int lines_left;      // how many more may be opened after failures
+  int borrowing;       // tensors that are being read, until their MarkRecvFinished is made
   bool is_stopped;
 };
 
 typedef rn_status_t (*decode_fn_t)(const rn_in_t* in, rn_call_t* call);
 
-// A call under way.
+// A running call.
 typedef struct sent_t {
   rn_rpc_out_t out;  // first
   rn_remote_peer_t* peer;
@@ -40,7 +40,7 @@ typedef struct sent_t {
   rn_encoder_t encoder;  // until the request is written
   rn_cancel_entry_t entry;
   bool is_linked;
-  bool asks_for_lender;  // a RecvTensor that a lender of this machine answers with its name
+  bool asks_for_lender;  // a RecvTensor to which a lender on this machine responds with its name
 } sent_t;
 
 static rn_remote_peer_t* of_worker(rn_worker_t* worker) {
@@ -59,7 +59,8 @@ static rn_status_t take_recv_tensor(const rn_in_t* in, rn_call_t* call) {
   return rn_decode_received(in, (rn_recv_tensor_t*)call);
 }
 
-// A tensor that the peer lends: read in a thread of the pool, then given back, then believed.
+// A loan of the peer: read on the pool, then returned with MarkRecvFinished; valid if the loan
+// lasted until then.
 typedef struct borrowed_t {
   rn_job_t job;  // first
   rn_remote_peer_t* peer;
@@ -73,7 +74,8 @@ typedef struct borrowed_t {
 
 static void mark_finished(borrowed_t* borrowed);
 
-// Under the lock. The next answer says where the peer's lender is: it may be another process.
+// Under the lock. The next response has the address of the peer's lender, which may be a new
+// process.
 static void drop_line(rn_remote_peer_t* peer) {
   rn_line_release(peer->line);
   peer->line = NULL;
@@ -115,8 +117,8 @@ static void read_borrowed(rn_job_t* job) {
   rn_mutex_unlock(&peer->mutex);
 }
 
-// Learns from the response to RecvTensor whether the peer has a lender here, and whether the line
-// to it works.
+// Learns from the response to RecvTensor whether the peer has a lender on this machine, and whether
+// the line to it works.
 static void learn(rn_remote_peer_t* peer, rn_str_t response, bool asked) {
   rn_reach_t reach;
   rn_mutex_lock(&peer->mutex);
@@ -129,14 +131,13 @@ static void learn(rn_remote_peer_t* peer, rn_str_t response, bool asked) {
     rn_status_free(status);
   } else if (peer->line &&
              (rn_line_state(peer->line) == RN_LINE_WAITS || response.size >= RN_LOAN_MIN)) {
-    // A value that could have been lent came in the response: the lender may be gone.
+    // The response has a value that could have been lent: the lender may be gone.
     if (rn_line_hear(peer->line) == RN_LINE_FAILS) drop_line(peer);
   }
   rn_mutex_unlock(&peer->mutex);
 }
 
-// What the peer lends by its response to RecvTensor, in |*out|, to be read; NULL if the value came
-// in the response.
+// The loan in the response to RecvTensor, in |*out|; NULL if the response has the value itself.
 static rn_status_t borrow(const sent_t* sent, borrowed_t** out) {
   rn_remote_peer_t* peer = sent->peer;
   rn_str_t response = rn_message_view(&sent->out.stream.message);
@@ -161,7 +162,7 @@ static rn_status_t borrow(const sent_t* sent, borrowed_t** out) {
                            .value = value};
   rn_mutex_lock(&peer->mutex);
   if (peer->is_stopped || !peer->line || !rn_line_take(peer->line, id, &borrowed->loan))
-    status = rn_unavailable("A tensor was lent that nobody asked for");
+    status = rn_unavailable("The peer lent a tensor that was not requested");
   if (rn_ok(status)) {
     borrowed->line = peer->line;
     rn_line_retain(borrowed->line);
@@ -205,8 +206,8 @@ static void on_done(rn_rpc_out_t* out, rn_status_t status) {
     rn_call_done(call, status);
 }
 
-// A call to |path|, whose request is to be written into |encoder| before send_off. NULL if there is
-// no memory; then |call| has been answered.
+// Prepares a call to |path|; the caller writes the request into |encoder|, then calls send_off.
+// NULL without memory; then |call| has ended.
 static sent_t* prepare(rn_remote_peer_t* peer, const char* path, rn_call_t* call,
                        decode_fn_t decode) {
   sent_t* sent = NULL;
@@ -334,7 +335,7 @@ static rn_status_t take_mark(const rn_in_t* in, rn_call_t* call) {
 static void on_marked(rn_call_t* call, rn_status_t status) {
   borrowed_t* borrowed = of_mark(call);
   if (rn_ok(status) && !borrowed->is_marked)
-    status = rn_unavailable("A tensor was taken back while it was read");
+    status = rn_unavailable("A borrowed tensor was revoked while it was read");
   borrowed_end(borrowed, status);
 }
 
@@ -505,7 +506,7 @@ static void put_release_callable(rn_strbuf_t* out, const rn_release_callable_t* 
   rn_pb_put_uint(out, rn_pb_ReleaseCallableRequest_handle_field, (uint64_t)call->handle);
 }
 
-// The two tables.
+// The two vtables.
 
 #define TAKES_ANSWERS(name) take_##name
 #define TAKES_ACKS(name) NULL

@@ -1,5 +1,5 @@
-// Workers and masters of other processes, behind the tables of dist/iface.h: each call becomes a
-// message over a channel, each answer comes from one.
+// Workers and masters of other processes, behind the vtables of dist/iface.h: requests and
+// responses are messages over a channel.
 #ifndef RUNNEL_DIST_RPC_REMOTE_H_
 #define RUNNEL_DIST_RPC_REMOTE_H_
 
@@ -8,13 +8,13 @@
 
 typedef struct rn_remote_peer_t rn_remote_peer_t;
 
-// Keeps |channel|, which outlives the peer, borrowed. |borrows|: tensors may be read out of the
-// peer's memory, see loan.h.
+// Borrows |channel|, which must outlive the peer. |borrows|: tensors may be read from the peer's
+// memory, see loan.h.
 RN_MUST_USE rn_status_t rn_remote_peer_create(rn_channel_t* channel, const rn_env_t* env,
                                               bool borrows, rn_allocator_t allocator,
                                               rn_remote_peer_t** out);
-// Reads no more of the peer's memory, and waits for what is being read. NULL is fine. Before the
-// channel goes.
+// Stops reading the peer's memory, and waits for running reads. Must come before the channel is
+// destroyed. NULL is fine.
 void rn_remote_peer_stop(rn_remote_peer_t* peer);
 // No call may be under way. NULL is fine.
 void rn_remote_peer_destroy(rn_remote_peer_t* peer);

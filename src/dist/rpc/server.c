@@ -1,4 +1,4 @@
-// The server's end: see server.h.
+// The gRPC server: see server.h.
 #include "dist/rpc/server.h"
 
 #include "dist/rpc/codec.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define PULSES 8
-#define REST_NS INT64_C(100000000)  // after no connection could be taken
+#define REST_NS INT64_C(100000000)  // after a connection could not be accepted
 
 struct rn_rpc_server_t {
   rn_rpc_server_options_t options;
@@ -14,14 +14,15 @@ struct rn_rpc_server_t {
   rn_loop_job_t job;      // starts and ends watching
   rn_socket_t* listener;  // Owned
   int port;
-  rn_doors_t doors;          // the loop's thread's
-  uint64_t old_in, old_out;  // likewise: bytes of connections that are gone
-  rn_timer_t pulse;          // shows that this process runs
-  rn_timer_t rest;           // ends a pause in which no connections are taken
-  rn_socket_t* reserve[2];   // Owned, the loop's thread's: descriptors for the day there are none
-  rn_log_limit_t log;        // of connections that could not be accepted
-  _Atomic size_t all_held;   // bytes of messages, of all connections
-  rn_mutex_t mutex;          // guards what follows
+  rn_doors_t doors;          // of the loop's thread
+  uint64_t old_in, old_out;  // likewise: bytes of closed connections
+  rn_timer_t pulse;          // shows that this process is not stopped
+  rn_timer_t rest;           // ends a pause in which no connections are accepted
+  rn_socket_t*
+      reserve[2];  // Owned, of the loop's thread: spare descriptors for when there are no others
+  rn_log_limit_t log;       // of connections that could not be accepted
+  _Atomic size_t all_held;  // bytes of messages, of all connections
+  rn_mutex_t mutex;         // guards what follows
   rn_cond_t changed;
   RN_VEC(rn_http2_t*) connections;  // Retained
   size_t call_count;
@@ -75,9 +76,9 @@ static int64_t pulse_ns(const rn_rpc_server_t* server) {
   return 2 * server->options.keepalive_ns / PULSES;
 }
 
-// The pulse, of eight beats a lease, is late by five or more: whoever asked meanwhile has given it
-// up, or is about to (dist/lease.c: after thirteen sixteenths), and must not find later that it was
-// done after all. It beats again before the sockets are next looked at.
+// The pulse, eight per lease, is late by five or more: this process was stopped. Callers have given
+// up on calls made meanwhile, or are about to (dist/lease.c: after thirteen sixteenths), so these
+// must not run. The pulse resumes before the sockets are next polled.
 static bool has_been_stopped(const rn_rpc_server_t* server) {
   int64_t lease = 2 * server->options.keepalive_ns;
   return lease && rn_loop_now(server->options.loop) - server->pulse.at_ns > lease / PULSES * 5;
@@ -88,7 +89,7 @@ static void on_pulse(rn_timer_t* timer) {
       (rn_rpc_server_t*)((char*)timer - __builtin_offsetof(rn_rpc_server_t, pulse));
   rn_loop_t* loop = server->options.loop;
   int64_t next = rn_loop_now(loop) + pulse_ns(server);
-  rn_status_free(rn_loop_set_timer(loop, timer, next));  // its room in the heap is still there
+  rn_status_free(rn_loop_set_timer(loop, timer, next));  // cannot fail: it was set before
 }
 
 static void on_request(rn_http2_stream_t* stream) {
@@ -98,7 +99,7 @@ static void on_request(rn_http2_stream_t* stream) {
   call->holds++;
   call->deadline.fn = on_deadline;
   if (stream->deadline_ns != INT64_MAX) {
-    // Without room for a timer the client's own clock has to do.
+    // Without memory for a timer, the client's own deadline must do.
     rn_status_free(
         rn_loop_set_timer(call->server->options.loop, &call->deadline, stream->deadline_ns));
   }
@@ -135,7 +136,7 @@ static bool does_stream(void* owner, rn_str_t path) {
   return server->options.streams && server->options.streams(path);
 }
 
-// A handler that refused the call at once wants none.
+// A handler that refused the call at once gets no callbacks.
 static void on_message(rn_http2_stream_t* stream, rn_message_t* message) {
   rn_rpc_in_t* call = call_of(stream);
   if (call->message)
@@ -207,12 +208,12 @@ static rn_status_t take_in(rn_rpc_server_t* server, rn_socket_t* socket, rn_str_
   return RN_OK;
 }
 
-// Closes the connection that has been without calls and sessions for the longest; false if all have
-// some. It is gone a moment later.
+// Closes the connection that has been idle for the longest; false if none is idle. It is freed
+// shortly afterwards.
 static bool evict_idle(rn_rpc_server_t* server) {
   rn_http2_t* oldest = NULL;
   int64_t since = INT64_MAX;
-  // Only this thread adds connections and takes them off.
+  // Only this thread adds and removes connections.
   for (size_t i = 0; i < server->connections.count; ++i) {
     rn_http2_t* http2 = server->connections.items[i];
     rn_http2_stats_t stats = rn_http2_stats(http2);
@@ -220,7 +221,8 @@ static bool evict_idle(rn_rpc_server_t* server) {
     oldest = http2;
     since = stats.used_ns;
   }
-  if (oldest) rn_http2_close(oldest, rn_unavailable("The connection was idle, and others came"));
+  if (oldest)
+    rn_http2_close(oldest, rn_unavailable("The connection was idle and made room for another"));
   return oldest != NULL;
 }
 
@@ -237,7 +239,7 @@ static void on_http2(void* self, rn_socket_t* socket, rn_str_t first, rn_str_t p
   rn_status_free(status);
 }
 
-// Takes no connections for a while.
+// Accepts no connections for a while.
 static void rest(rn_rpc_server_t* server) {
   rn_loop_t* loop = server->options.loop;
   rn_status_t status = rn_loop_set_timer(loop, &server->rest, rn_loop_now(loop) + REST_NS);
@@ -268,13 +270,13 @@ static void on_rest(rn_timer_t* timer) {
   rn_status_free(status);
 }
 
-// There is no descriptor for whoever waits. Somebody who says nothing makes way; else the reserve
-// does, for a connection that may ask for pages only, so that health checks are answered.
+// There is no descriptor for a new connection. Closes one that has sent nothing; else uses the
+// reserve, for status pages only, so that health checks still work.
 static void make_way(rn_rpc_server_t* server, const char* why) {
   const rn_env_t* env = rn_loop_env(server->options.loop);
   int64_t left_out;
   if (rn_log_limit_says(&server->log, env, &left_out))
-    rn_log(env, RN_LOG_WARNING, "no connections can be taken: %s (%lld times before)", why,
+    rn_log(env, RN_LOG_WARNING, "cannot accept connections: %s (%lld times before)", why,
            (long long)left_out);
   if (rn_doors_evict(&server->doors)) return;
   rn_socket_t* socket = NULL;
@@ -304,7 +306,7 @@ rn_rpc_server_stats_t rn_rpc_server_stats(rn_rpc_server_t* server) {
                                  .refused = server->doors.refused,
                                  .bytes_in = server->old_in,
                                  .bytes_out = server->old_out};
-  // Only this thread takes connections off, and their locks come before the server's.
+  // Only this thread removes connections, and their locks come before the server's.
   rn_mutex_lock(&server->mutex);
   stats.connections = server->connections.count;
   stats.calls = server->call_count;
@@ -399,7 +401,7 @@ rn_status_t rn_rpc_server_create(const rn_rpc_server_options_t* options, rn_rpc_
 
 int rn_rpc_server_port(const rn_rpc_server_t* server) { return server->port; }
 
-// The last of the connections, until there is none: each takes itself off when it is lost. The
+// Closes the last connection until there is none: each removes itself when it is lost. The
 // connections' locks come before the server's.
 static void close_connections(rn_rpc_server_t* server) {
   rn_mutex_lock(&server->mutex);

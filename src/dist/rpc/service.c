@@ -1,4 +1,4 @@
-// From messages to calls of the tables, and the answers back. See service.h.
+// Turns requests into calls of the two services, and their results into responses. See service.h.
 #include "dist/rpc/service.h"
 #include "dist/records.h"
 
@@ -11,7 +11,7 @@
 #include "wire/scan.h"
 #include "wire/writer.h"
 
-// Bytes of a request that the loop's thread reads itself.
+// The largest request that the loop's thread decodes itself.
 #define MAX_QUICK (64u << 10)
 
 typedef struct handling_t handling_t;
@@ -21,11 +21,11 @@ typedef struct method_t {
   const char* path;
   const rn_record_kind_t* kind;  // NULL: the service answers by itself
   bool is_quick;  // may run on the loop's thread, if the request is small enough to read there
-  rn_status_t (*decode)(handling_t* h, const rn_in_t* in);  // may be NULL, as the next
+  rn_status_t (*decode)(handling_t* h, const rn_in_t* in);  // may be NULL, like the next
   void (*encode)(handling_t* h, rn_encoder_t* encoder, rn_status_t status);
 } method_t;
 
-// A call that came in.
+// A received call.
 struct handling_t {
   rn_record_t record;  // first
   rn_job_t job;
@@ -56,7 +56,7 @@ static void finish(handling_t* h, rn_status_t status) {
 
 static void on_done(rn_call_t* call, rn_status_t status) { finish((handling_t*)call, status); }
 
-// Whether the fields of a message follow one another to its end.
+// Whether |bytes| are a well-formed message.
 static bool is_message(rn_str_t bytes) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
   rn_pb_field_t field;
@@ -94,7 +94,7 @@ static rn_status_t read_get_status(handling_t* h, const rn_in_t* in) {
 static void write_get_status(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
   (void)status;
   rn_encode_status(encoder, &h->record.get_status);
-  // Peers ask this now and then: time to forget what dead ones have borrowed.
+  // Peers call this regularly, so it also ends the loans of dead ones.
   if (h->service->loans) rn_loans_end(h->service->loans, 0);
 }
 
@@ -165,7 +165,7 @@ static rn_status_t read_recv_tensor(handling_t* h, const rn_in_t* in) {
   call->request = (int64_t)rn_field_value(in->bytes, rn_pb_RecvTensorRequest_request_id_field);
   return RN_OK;
 }
-// Lends the value to a task that can read it where it is; false if that cannot be.
+// Lends the value to a task on this machine; false if that is not possible.
 static bool lend(handling_t* h, rn_encoder_t* encoder) {
   const rn_recv_tensor_t* call = &h->record.recv_tensor;
   rn_loans_t* loans = h->service->loans;
@@ -196,7 +196,8 @@ static void write_recv_tensor(handling_t* h, rn_encoder_t* encoder, rn_status_t 
   rn_encode_received(encoder, &h->record.recv_tensor, env->wall_us(env->self));
 }
 
-// Ends a loan, and says whether there was one. Stock's tasks ask only for what they were told to.
+// Ends a loan, and reports whether there was one. Stock's tasks call this only if a response asks
+// them to.
 static void write_mark_finished(handling_t* h, rn_encoder_t* encoder, rn_status_t status) {
   (void)status;
   rn_str_t request = rn_rpc_request(h->in);
@@ -230,8 +231,8 @@ static void write_logging(handling_t* h, rn_encoder_t* encoder, rn_status_t stat
   rn_strbuf_append(&encoder->head, rn_strbuf_view(&h->record.logging.notes));
 }
 
-// The steps of a graph that computes over several tasks at once have numbers that one of them
-// gives. None is used up here, so each is always the same.
+// Step numbers of collective graphs come from one task. Nothing consumes them here, so a graph's
+// number never changes.
 static rn_status_t read_step_sequence(handling_t* h, const rn_in_t* in) {
   rn_pb_GetStepSequenceRequest_t* request = NULL;
   RN_RETURN_IF_ERROR(RN_PB_DECODE(GetStepSequenceRequest, in->bytes, NULL, &h->arena, &request));

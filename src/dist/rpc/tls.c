@@ -1,5 +1,5 @@
-// TLS streams: see tls.h. OpenSSL reads and writes the socket below through a BIO of ours, which
-// waits as long as the call on top of it may.
+// TLS streams: see tls.h. OpenSSL reads and writes the socket below through our own BIO, which
+// waits as long as the call above it may.
 #include "dist/rpc/tls.h"
 
 #include <stdio.h>
@@ -23,13 +23,13 @@ typedef struct stream_t {
   rn_socket_t* below;  // Owned
   rn_mutex_t mutex;    // guards what follows: one end reads while another writes
   SSL* ssl;
-  int64_t deadline_ns;  // of the call under way
+  int64_t deadline_ns;  // of the running call
   rn_status_t failure;  // Owned: of the socket below
   bool wants_write;
   char wanted[256], peer[256];
 } stream_t;
 
-// Under OpenSSL: the socket.
+// The BIO below OpenSSL.
 
 static int on_moved(stream_t* stream, BIO* bio, rn_status_t status, size_t size, int flag) {
   const rn_openssl_t* o = stream->tls->o;
@@ -45,7 +45,7 @@ static int on_moved(stream_t* stream, BIO* bio, rn_status_t status, size_t size,
 }
 
 static int bio_read(BIO* bio, char* out, int size) {
-  // The only function that is wanted before the stream is known.
+  // The only function that is needed before the stream exists.
   const rn_openssl_t* o = NULL;
   if (!rn_ok(rn_openssl(&o))) return -1;
   stream_t* stream = o->BIO_get_data(bio);
@@ -70,7 +70,8 @@ static long bio_control(BIO* bio, int command, long number, void* arg) {
   return command == BIO_CTRL_FLUSH;
 }
 
-// What became of a call that gave |result|: RN_OK with |*out_ended| at the end of the stream.
+// The status of an OpenSSL call that returned |result|: RN_OK with |*out_ended| at the end of the
+// stream.
 static rn_status_t outcome(stream_t* stream, int result, bool* out_ended) {
   const rn_openssl_t* o = stream->tls->o;
   int error = o->SSL_get_error(stream->ssl, result);
@@ -105,7 +106,7 @@ static rn_status_t tls_read(rn_socket_t* socket, void* out, size_t size, int64_t
   *out_size = 0;
   rn_mutex_lock(&stream->mutex);
   stream->deadline_ns = deadline_ns;
-  // A record is taken whole where there is room for one, so that none stays behind unseen.
+  // Reads whole records if there is room, so that none stays buffered and invisible to poll.
   while (*out_size < size && !is_ended && rn_ok(status) &&
          (*out_size == 0 || size - *out_size >= MAX_RECORD)) {
     size_t room = size - *out_size;
@@ -118,15 +119,15 @@ static rn_status_t tls_read(rn_socket_t* socket, void* out, size_t size, int64_t
     stream->deadline_ns = RN_AT_ONCE;
   }
   rn_mutex_unlock(&stream->mutex);
-  if (*out_size && !rn_ok(status)) {  // if it was no mere wait, the next call says so again
+  if (*out_size && !rn_ok(status)) {  // a real error is reported again by the next call
     rn_status_free(status);
     status = RN_OK;
   }
   return status;
 }
 
-// The next bytes to write, one record's at most: from the first piece if it has enough, else from
-// several. A call that is repeated has at least what it had before.
+// The next bytes to write, at most one record: from the first piece if it has enough, else gathered
+// from several. A repeated call has at least the bytes of the first.
 static rn_str_t next_record(const rn_str_t* pieces, size_t count, size_t skip, char* room) {
   while (count && skip >= pieces->size) skip -= pieces->size, pieces++, count--;
   if (!count) return (rn_str_t){0};
@@ -190,7 +191,7 @@ static void tls_close(rn_socket_t* socket) {
   rn_tls_t* tls = stream->tls;
   if (stream->ssl) {
     stream->deadline_ns = RN_AT_ONCE;
-    if (stream->peer[0]) tls->o->SSL_shutdown(stream->ssl);  // says goodbye, if it can
+    if (stream->peer[0]) tls->o->SSL_shutdown(stream->ssl);  // sends close_notify if possible
     tls->o->ERR_clear_error();
     tls->o->SSL_free(stream->ssl);
   }
@@ -220,7 +221,7 @@ static const rn_socket_vtable_t tls_socket = {.read = tls_read,
                                               .below = tls_below,
                                               .has_more = tls_has_more};
 
-// Making streams.
+// Creating streams.
 
 static rn_status_t wrap(rn_tls_t* tls, rn_socket_t* socket, stream_t** out) {
   const rn_openssl_t* o = tls->o;
@@ -282,7 +283,7 @@ rn_status_t rn_tls_connect(rn_tls_t* tls, rn_socket_t* socket, const char* host,
   } else if (!want_host(stream, host)) {
     tls->o->ERR_clear_error();
     tls_close(&stream->socket);
-    return rn_invalid_argument("'%s' is no host", host);
+    return rn_invalid_argument("'%s' is not a host", host);
   }
   *out = &stream->socket;
   return RN_OK;
@@ -297,9 +298,9 @@ static rn_status_t take_name(stream_t* stream) {
                  : -1;
   o->X509_free(certificate);
   if (size <= 0 || strlen(stream->peer) != (size_t)size)
-    return rn_unavailable("TLS: the certificate names nobody");
+    return rn_unavailable("TLS: the certificate has no common name");
   if (stream->wanted[0] && strcmp(stream->wanted, stream->peer) != 0)
-    return rn_unavailable("TLS: %s was wanted, and the certificate is that of %s", stream->wanted,
+    return rn_unavailable("TLS: expected the certificate of %s, got that of %s", stream->wanted,
                           stream->peer);
   return RN_OK;
 }
@@ -322,7 +323,7 @@ rn_str_t rn_tls_peer(const rn_socket_t* socket) {
   return rn_str(((const stream_t*)socket)->peer);
 }
 
-// What all streams share.
+// The context that streams share.
 
 static const unsigned char protocols[] = "\x02h2\x08http/1.1";
 
@@ -371,7 +372,7 @@ static rn_status_t set_up(rn_tls_t* tls, const rn_tls_options_t* options) {
 rn_status_t rn_tls_create(const rn_tls_options_t* options, rn_tls_t** out) {
   *out = NULL;
   if (!options->cert || !options->key || !options->ca)
-    return rn_invalid_argument("TLS wants a certificate, its key and an authority");
+    return rn_invalid_argument("TLS needs a certificate, its key and a certificate authority");
   rn_tls_t* tls = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(options->allocator, &tls));
   tls->refs = 1;

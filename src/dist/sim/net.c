@@ -1,11 +1,11 @@
-// How calls travel in a simulated cluster: see world.h. A message over a cut link is not lost but
-// late, as over TCP, until somebody gives up.
+// Calls in a simulated cluster: see world.h. A message over a cut link is delayed, not lost, as
+// over TCP, until an end gives up.
 #include <stdio.h>
 
 #include "base/container.h"
 #include "dist/sim/world.h"
 
-#define RETRY_NS INT64_C(100000000)  // between attempts to get through
+#define RETRY_NS INT64_C(100000000)  // between attempts over a cut link
 #define OVERHEAD 200                 // bytes of a message without its tensors
 
 static void on_timer(rn_timer_t* timer);
@@ -17,12 +17,12 @@ static rn_sim_node_t* to_of(const rn_sim_flight_t* flight) {
   return &flight->link->sim->nodes[flight->link->to];
 }
 
-// Whether a message gets from |a| to |b| now.
+// Whether a message can get from |a| to |b| now.
 static bool reaches(rn_sim_t* sim, int a, int b) {
   return a == b || !rn_sim_link(sim, a, b)->is_cut;
 }
 
-// A timer that could not be set would be a call that never ends.
+// If a timer could not be set, the call would never end.
 static void set(rn_sim_flight_t* flight, rn_sim_node_t* node, rn_timer_t* timer, int64_t at_ns) {
   rn_status_t status = rn_sim_set(flight->link->sim, node, timer, at_ns);
   if (rn_ok(status)) return;
@@ -31,7 +31,7 @@ static void set(rn_sim_flight_t* flight, rn_sim_node_t* node, rn_timer_t* timer,
   exit(1);
 }
 
-// When a message of |bytes| that leaves |a| now gets to |b|.
+// When a message of |bytes| that |a| sends now arrives at |b|.
 static int64_t arrival(rn_sim_t* sim, int a, int b, size_t bytes) {
   const rn_sim_net_t* net = &sim->options.net;
   rn_sim_node_t *from = &sim->nodes[a], *to = &sim->nodes[b];
@@ -45,14 +45,14 @@ static int64_t arrival(rn_sim_t* sim, int a, int b, size_t bytes) {
   int64_t takes = (int64_t)(size / net->bytes_per_ns);
   int64_t leaves = from->out_free_ns > sim->now_ns ? from->out_free_ns : sim->now_ns;
   from->out_free_ns = leaves + takes;
-  // The first byte may be there while the last is still to leave.
+  // The first byte may arrive before the last one leaves.
   int64_t begins = leaves + (int64_t)late;
   if (to->in_free_ns > begins) begins = to->in_free_ns;
   to->in_free_ns = begins + takes;
   return begins + takes;
 }
 
-// Frees a flight that nobody waits for at either end.
+// Frees a flight that neither end uses.
 static void flight_free(rn_sim_flight_t* flight) {
   rn_sim_t* sim = flight->link->sim;
   rn_sim_clear(sim, &flight->timer);
@@ -79,7 +79,8 @@ void rn_sim_disconnect(rn_sim_link_t* link) {
   link->caller = NULL;
 }
 
-// The caller's end: it gets |status|, which is taken. A callee that still works hears of it later.
+// Ends the call for the caller with |status|, which it takes. A callee that still runs is told
+// later.
 static void finish(rn_sim_flight_t* flight, rn_status_t status) {
   rn_sim_t* sim = flight->link->sim;
   rn_call_t* call = flight->call;
@@ -96,7 +97,7 @@ static void finish(rn_sim_flight_t* flight, rn_status_t status) {
     int64_t lease = sim->options.lease_ns ? sim->options.lease_ns : RN_LEASE_NS;
     bool is_told = from->is_up && reaches(sim, flight->link->from, flight->link->to);
     int64_t at = is_told ? arrival(sim, flight->link->from, flight->link->to, 0)
-                         : sim->now_ns + lease;  // then its connection is given up
+                         : sim->now_ns + lease;  // when the callee drops the connection
     set(flight, to_of(flight), &flight->given_up, at);
   } else if (flight->state != RN_FLIGHT_RUNNING) {
     flight_free(flight);
@@ -104,7 +105,7 @@ static void finish(rn_sim_flight_t* flight, rn_status_t status) {
   rn_call_done(call, status);
 }
 
-// The connection is lost, and the caller hears of it.
+// The connection breaks, and the caller is told.
 static void lose(rn_sim_flight_t* flight) {
   flight->call->is_broken = true;
   finish(flight, rn_unavailable("Socket closed"));
@@ -135,7 +136,7 @@ static void on_given_up(rn_timer_t* timer) {
   rn_cancel(&flight->cancel);
 }
 
-// The callee has answered.
+// The callee has ended the call.
 static void on_done(rn_call_t* call, rn_status_t status) {
   rn_sim_flight_t* flight = RN_CONTAINER_OF(call, rn_sim_flight_t, record.call);
   rn_sim_t* sim = flight->link->sim;
@@ -201,7 +202,7 @@ static void on_going(rn_sim_flight_t* flight) {
     else
       again(flight, NULL);
   } else if (breaks(sim)) {
-    // The connection is gone before the question has come, or after that.
+    // The connection breaks before the request arrives, or after that.
     if (rn_sim_random(sim) & 1) run(flight);
     if (flight->call) lose(flight);
   } else {
@@ -325,7 +326,7 @@ static rn_sim_flight_t* first_open(const rn_sim_link_t* link, uint64_t number, b
 static void link_drop(void* self, rn_status_t status) {
   rn_sim_link_t* link = self;
   rn_sim_disconnect(link);
-  // Those that ends of calls start are not of the old connection.
+  // Calls that are started by the ends of others do not belong to the old connection.
   uint64_t now = link->sim->next_number++;
   rn_sim_flight_t* flight;
   while ((flight = first_open(link, now, false))) finish(flight, rn_status_copy(status));

@@ -1,4 +1,4 @@
-// Tasks of a simulated cluster, and what befalls them: see sim.h.
+// Tasks of a simulated cluster, and their failures: see sim.h.
 #include "dist/sim/world.h"
 
 static int64_t node_now_ns(void* self) { return ((rn_sim_node_t*)self)->sim->now_ns; }
@@ -78,7 +78,7 @@ static void stop_process(rn_sim_node_t* node) {
   rn_sim_t* sim = node->sim;
   rn_leases_stop(node->leases);
   rn_worker_gc_stop(node->gc);
-  // As a process ends: nothing it has asked is answered, nothing it was asked will be.
+  // The end of a process: its own calls get no response, and it responds to none.
   rn_sim_orphan_calls_to(sim, node->index);
   rn_worker_fence_stop(node->fence);
   rn_sim_end_calls_from(sim, node->index);
@@ -107,7 +107,7 @@ rn_status_t rn_sim_start(rn_sim_t* sim, int index) {
   if (node->is_up) return RN_OK;
   node->is_up = true;
   node->epoch++;
-  rn_sim_tell_callers_of(sim, index);  // who has waited for a silent one
+  rn_sim_tell_callers_of(sim, index);  // callers that waited for a silent node
   node->frozen_until_ns = 0;
   rn_sim_note(sim, 1000 + (uint64_t)index);
   rn_leases_options_t leases = {.env = &node->env,
@@ -146,7 +146,7 @@ void rn_sim_cut(rn_sim_t* sim, int from, int to, bool is_cut) {
   rn_sim_link(sim, from, to)->is_cut = is_cut;
 }
 
-// Each master's own task is the first it knows of.
+// Each master's own task is the first in its list.
 static rn_status_t make_names(rn_sim_t* sim) {
   int count = sim->options.task_count;
   RN_RETURN_IF_ERROR(rn_alloc_array(sim->allocator, (size_t)count * (size_t)count,
@@ -211,7 +211,7 @@ rn_status_t rn_sim_create(const rn_sim_options_t* options, rn_sim_t** out) {
 void rn_sim_destroy(rn_sim_t* sim) {
   if (!sim) return;
   for (int n = 0; sim->links && n < sim->node_count; ++n) rn_sim_crash(sim, n, true);
-  // What is left has no caller, and no callee that works: its last event frees it.
+  // The remaining flights have neither caller nor running callee: their last event frees them.
   rn_sim_run(sim, INT64_MAX - 1);
   size_t count = (size_t)sim->node_count;
   RN_FREE_ARRAY(sim->allocator, sim->links, count * count);

@@ -40,7 +40,7 @@ void rn_training_blame(rn_training_t* training, const char* format, ...) {
   va_end(args);
 }
 
-// The mean of k gradients is one k-th in k places; one that came in twice would show.
+// The mean of k gradients has 1/k in k places, so a gradient that was added twice is visible.
 static void check_sum(rn_training_t* training, int server, const float* taken, int64_t step) {
   int places = training->options.workers * RN_TRAINING_SLOTS, count = 0;
   float least = INFINITY, most = 0;
@@ -71,7 +71,7 @@ void rn_training_check_taken(rn_training_t* training, const rn_tensor_t* values,
   }
 }
 
-// A step may go on for a while after its client has given it up.
+// A step may continue for a while after its client has given up.
 static int64_t unknown_since(const rn_training_t* training, const rn_sim_client_t* client,
                              int64_t since_ns) {
   int64_t lease = training->options.lease_ns ? training->options.lease_ns : RN_LEASE_NS;
@@ -127,7 +127,7 @@ void rn_training_restarted(rn_training_t* training, int node) {
   for (int w = 0; w < workers; ++w) training->confirmed[node * workers + w] = 0;
 }
 
-// Every step ends: those that wait for others by their time-outs, all by leases.
+// Every step ends: waiting ones by their timeouts, all by leases.
 static void on_watch(rn_timer_t* timer) {
   rn_training_t* training = RN_CONTAINER_OF(timer, rn_training_t, watch);
   int64_t now = rn_sim_now(training->sim);
@@ -160,7 +160,7 @@ static void run_until_gone(rn_training_t* training, const char* what) {
   if (!all_gone(training)) rn_training_blame(training, "%s", what);
 }
 
-// The processes of clients end, and with them the connections that tasks know them by.
+// Ends the clients' processes, and with them their connections.
 static void disconnect(rn_training_t* training) {
   for (int c = 0; c < training->client_count; ++c) {
     int node = training->clients[c].node;

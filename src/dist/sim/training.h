@@ -1,9 +1,9 @@
-// Clients that train on a simulated cluster, and what must hold of it whatever happens.
+// Clients that train on a simulated cluster, and checks that must hold whatever happens.
 //
 // Every worker task has a client, which opens a session there, reads the variables of the parameter
-// servers, computes for a while and gives its gradient: to accumulators, of which the chief takes
-// as many as an update needs and hands out a token each for the next step, or to the variables
-// themselves. A gradient says whose it is and which, so that the sums can be read.
+// servers, computes for a while and adds its gradient: to accumulators, from which the chief takes
+// as many as an update needs and issues one token per worker for the next step, or directly to the
+// variables. A gradient encodes its worker and its number, so that sums can be checked.
 #ifndef RUNNEL_DIST_SIM_TRAINING_H_
 #define RUNNEL_DIST_SIM_TRAINING_H_
 
@@ -16,11 +16,11 @@ typedef struct rn_training_options_t {
   uint64_t seed;
   int servers, workers;
   bool is_sync;
-  int needed;        // gradients of an update, if it is; the other workers are backups
+  int needed;        // gradients per synchronous update; the other workers are backups
   int64_t lease_ns;  // 0: RN_LEASE_NS
   int64_t wait_ns;   // how long a step waits for tokens or gradients; 0: 5 s
-  bool trusts;       // what an update takes is not fetched to be looked at
-  int64_t extra;     // floats of a variable besides those that are looked at
+  bool trusts;       // updates are not fetched for checking
+  int64_t extra;     // floats of a variable besides those that are checked
   rn_sim_net_t net;
   bool is_loud;  // prints how every call ends
   // How long a worker computes.
@@ -28,8 +28,8 @@ typedef struct rn_training_options_t {
   void* compute_self;
 } rn_training_options_t;
 
-// Nodes: servers, then workers, then the workers' clients, then the chief's, which the first worker
-// is the master of.
+// Nodes: servers, then workers, then the workers' clients, then the chief's client, whose master is
+// the first worker.
 RN_MUST_USE rn_status_t rn_training_create(const rn_training_options_t* options,
                                            rn_training_t** out);
 void rn_training_destroy(rn_training_t* training);  // NULL is fine
@@ -37,24 +37,24 @@ rn_sim_t* rn_training_sim(rn_training_t* training);
 
 // Crashes a node: see rn_sim_crash. A client forgets its session.
 void rn_training_crash(rn_training_t* training, int node, bool is_silent);
-// It has been started again: what its variables held is gone.
+// The node was restarted: the values of its variables are lost.
 void rn_training_restarted(rn_training_t* training, int node);
-// Clients give up what they wait for and close their sessions; then nothing of theirs may be left.
-// Checks it, and what the variables hold. Everything has to be up.
+// Clients cancel their calls and close their sessions; checks that nothing of theirs is left, and
+// the values of the variables. All nodes must be up.
 void rn_training_end(rn_training_t* training);
 
 typedef struct rn_training_stats_t {
   int64_t updates;          // of the chief, or of all clients if there is none
   int64_t last_update_ns;   // when the last of them was
   int64_t steps, failures;  // calls of clients
-  int64_t repeated;         // calls that were made again under their number
+  int64_t repeated;         // repeated calls
   int64_t sessions;         // that were opened
   int64_t least;            // updates, or rounds, of the client that has the fewest
 } rn_training_stats_t;
 rn_training_stats_t rn_training_stats(const rn_training_t* training);
 // When update |i| was.
 int64_t rn_training_update_ns(const rn_training_t* training, int64_t i);
-// The first thing that does not hold; "" if everything does.
+// The first failed check; "" if all hold.
 const char* rn_training_fault(const rn_training_t* training);
 
 #endif  // RUNNEL_DIST_SIM_TRAINING_H_

@@ -1,5 +1,4 @@
-// Simulated clients: one call after the other, each continued when its answer comes. See
-// training.h.
+// Simulated clients: one call after the other, each continued by its response. See training.h.
 #include "dist/sim/training_client.h"
 
 #include <stdio.h>
@@ -8,7 +7,7 @@
 
 #define SECOND INT64_C(1000000000)
 #define PAUSE_NS (SECOND / 20)   // after an error
-#define REPEAT_NS (SECOND / 50)  // before a call is made again
+#define REPEAT_NS (SECOND / 50)  // before a call is repeated
 #define REPEATS 3
 
 static void act(rn_sim_client_t* client);
@@ -28,7 +27,7 @@ static void go(rn_sim_client_t* client, rn_client_act_t next) {
   act(client);
 }
 
-// What a client begins with once it has a session.
+// The first action of a client with a session.
 static rn_client_act_t first_act(const rn_sim_client_t* client) {
   if (client->is_ending) return client->is_auditor ? RN_ACT_READ : RN_ACT_CLOSE;
   if (client->is_chief) return RN_ACT_PROBE;
@@ -40,7 +39,7 @@ static void count_added(rn_sim_client_t* client, bool is_confirmed) {
   rn_training_t* training = client->training;
   bool is_known = is_confirmed;
   for (int s = 0; s < training->options.servers; ++s) {
-    // Of a step that began before the server did, nobody can say.
+    // The outcome of a step that began before the server did is unknown.
     bool is_newer = client->begun_ns > training->started_ns[s];
     is_known = is_known && is_newer;
     if (is_confirmed && is_newer)
@@ -58,7 +57,7 @@ static void clear_values(rn_sim_client_t* client) {
   for (int i = 0; i < 2; ++i) rn_tensor_clear(&client->feeds[i].value);
 }
 
-// A step has gone wrong for good.
+// A step has failed.
 static void on_failed(rn_sim_client_t* client, rn_status_t status) {
   rn_training_t* training = client->training;
   training->stats.failures++;
@@ -68,13 +67,14 @@ static void on_failed(rn_sim_client_t* client, rn_status_t status) {
   rn_code_t code = rn_status_code(status);
   bool is_lost = code == RN_CODE_ABORTED && strstr(rn_status_message(status), "is not found");
   bool is_master = strstr(rn_status_message(status), "Session") == rn_status_message(status);
-  // A step of an update may have been taken from some: the next one is beyond all of them.
+  // Some accumulators may have been emptied for an update, so the next step is beyond all of them.
   if (client->is_chief) client->step++;
   clear_values(client);
   if (is_lost && is_master) client->session[0] = '\0';
   client->act = client->session[0] ? first_act(client) : RN_ACT_OPEN;
   client->repeats = 0;
-  // A step that was given up may go on for a grace: one that clears variables must be over first.
+  // A step that was given up may continue for the grace period: one that initializes variables must
+  // have ended first.
   int64_t lease = training->options.lease_ns ? training->options.lease_ns : RN_LEASE_NS;
   later(client, was_init ? 3 * lease : PAUSE_NS);
 }
@@ -103,7 +103,7 @@ static void on_counted(rn_sim_client_t* client) {
     if (*RN_DATA(&client->values[s], int32_t)) client->missing |= UINT64_C(1) << s;
 }
 
-// A step went well: what comes next.
+// A step succeeded: the next action.
 static rn_client_act_t on_went_well(rn_sim_client_t* client) {
   rn_training_t* training = client->training;
   bool is_sync = training->options.is_sync;
@@ -209,7 +209,7 @@ static void on_closed(rn_call_t* call, rn_status_t status) {
   rn_sim_client_t* client = call->owner;
   client->is_busy = false;
   if (rn_status_code(status) == RN_CODE_UNAVAILABLE)
-    later(client, PAUSE_NS);  // once more
+    later(client, PAUSE_NS);  // try again
   else
     client->act = RN_ACT_GONE;
   rn_status_free(status);
@@ -241,7 +241,7 @@ static void close_session(rn_sim_client_t* client) {
   master->vtable->close_session(master, &client->close);
 }
 
-// The names of |what| on every server, or on those that |mask| says.
+// The names of |what| on every server, or on those in |mask|.
 static size_t name_all(rn_sim_client_t* client, rn_training_name_t what, uint64_t mask,
                        rn_str_t* out) {
   const rn_training_t* training = client->training;
@@ -262,7 +262,7 @@ static rn_status_t feed_number(rn_sim_client_t* client, const char* name, int64_
   return RN_OK;
 }
 
-// A gradient that says whose it is, which, and of which step.
+// A gradient that encodes its worker, its number and its step.
 static rn_status_t feed_gradient(rn_sim_client_t* client, rn_named_tensor_t* out) {
   rn_training_t* training = client->training;
   int64_t dims[] = {training->length};
@@ -293,7 +293,7 @@ static rn_status_t prepare(rn_sim_client_t* client, rn_run_step_t* run) {
     case RN_ACT_DRAIN:
       run->target_count = name_all(client, RN_NAME_DRAIN, client->missing, client->targets);
       run->call.deadline_ns =
-          client->started_ns + client->training->options.wait_ns;  // it may have been started anew
+          client->started_ns + client->training->options.wait_ns;  // it may have been restarted
       return RN_OK;
     case RN_ACT_STEP:
     case RN_ACT_STEP_AGAIN:
@@ -406,7 +406,7 @@ void rn_sim_client_start(rn_sim_client_t* client) {
 
 void rn_sim_client_forget(rn_sim_client_t* client) {
   if (client->act == RN_ACT_GONE) return;
-  // What it was doing ends with the crash, and what it was about to do with this.
+  // The crash ended its calls; this ends its timers.
   client->session[0] = '\0';
   if (client->is_busy) return;
   if (client->act == RN_ACT_ADD && client->repeats) count_added(client, false);

@@ -5,26 +5,26 @@
 #include "base/vec.h"
 #include "dist/sim/training.h"
 
-enum { RN_TRAINING_SLOTS = 16 };  // of a client's gradients, which take turns
+enum { RN_TRAINING_SLOTS = 16 };  // per client, for its gradients in turn
 
-// What a client does next, or is doing.
+// The current or next action of a client.
 typedef enum rn_client_act_t {
   RN_ACT_OPEN,
-  RN_ACT_PROBE,  // the chief: which variables have no value
+  RN_ACT_PROBE,  // chief: finds variables without a value
   RN_ACT_INIT,
-  RN_ACT_STEP,   // tells the accumulators which step it is
-  RN_ACT_COUNT,  // which of them still hold gradients of earlier ones
+  RN_ACT_STEP,   // tells the accumulators the step
+  RN_ACT_COUNT,  // finds accumulators with gradients of earlier steps
   RN_ACT_DRAIN,
   RN_ACT_STEP_AGAIN,
   RN_ACT_PUT,
   RN_ACT_TAKE,
-  RN_ACT_REST,  // of an asynchronous chief, between its looks
-  RN_ACT_GET,   // a worker: waits for its token
+  RN_ACT_REST,  // asynchronous chief: between checks
+  RN_ACT_GET,   // worker: waits for its token
   RN_ACT_READ,
   RN_ACT_COMPUTE,
   RN_ACT_PUSH,
   RN_ACT_ADD,
-  RN_ACT_SIZE,  // at the end: how many tokens there are
+  RN_ACT_SIZE,  // at the end: counts the tokens
   RN_ACT_CLOSE,
   RN_ACT_GONE,
 } rn_client_act_t;
@@ -54,19 +54,19 @@ typedef struct rn_sim_client_t {
   int node, master;
   bool is_chief, is_ending, is_auditor;
   rn_client_act_t act;
-  bool is_busy;  // a call is under way
+  bool is_busy;  // a call is running
   int64_t started_ns;
-  int64_t begun_ns;  // when it was made first under its number
-  int repeats;       // of the call under its number
+  int64_t begun_ns;  // when the call was first made
+  int repeats;       // of the call
   int64_t request;
-  int64_t step;    // the chief's; a worker's token
-  int64_t pushes;  // gradients given, or tried
+  int64_t step;    // of the chief; of a worker: its token
+  int64_t pushes;  // gradients added, or attempted
   int64_t rounds;
-  RN_VEC(int64_t) unknown;  // when additions ended of which nobody knows whether they were made
+  RN_VEC(int64_t) unknown;  // when additions with an unknown outcome ended
   uint64_t missing;         // servers without values, or with gradients, by bit
   rn_timer_t timer;
   rn_cancel_t cancel;
-  rn_str_t config;  // a ConfigProto: it needs the servers and its own worker alone
+  rn_str_t config;  // a ConfigProto with the servers and its own worker only
   char session[32];
   rn_create_session_t create;
   rn_close_session_t close;
@@ -92,22 +92,22 @@ struct rn_training_t {
   RN_VEC(int64_t) updates;
   rn_timer_t watch;
   rn_training_stats_t stats;
-  bool is_over;  // nobody does anything more
+  bool is_over;  // all clients have stopped
   char fault[512];
 };
 
 void rn_training_blame(rn_training_t* training, const char* format, ...) RN_PRINTF(2, 3);
-// What an update took from each server's accumulator: |values| are as many as servers.
+// Checks what an update took from each server's accumulator: one of |values| per server.
 void rn_training_check_taken(rn_training_t* training, const rn_tensor_t* values, int64_t step);
-// What the variables hold in the end.
+// Checks the final values of the variables.
 void rn_training_check_sums(rn_training_t* training, const rn_tensor_t* values);
-// Whether tasks have kept anything of clients that are gone.
+// Checks that tasks have kept nothing of clients that are gone.
 void rn_training_check_left(rn_training_t* training);
 
 void rn_sim_client_start(rn_sim_client_t* client);
-// Its process ends; another will take its place, and know nothing of its session.
+// Its process ends; another without its session takes its place.
 void rn_sim_client_forget(rn_sim_client_t* client);
-// Ends it: closes its session, whatever it waits for.
+// Ends it: cancels its calls and closes its session.
 void rn_sim_client_end(rn_sim_client_t* client);
 
 #endif  // RUNNEL_DIST_SIM_TRAINING_CLIENT_H_

@@ -1,9 +1,9 @@
-// Clock and chance of a simulated cluster: see sim.h.
+// Clock and random numbers of a simulated cluster: see sim.h.
 #include <math.h>
 
 #include "dist/sim/world.h"
 
-#define LOOK_NS INT64_C(50000000)  // between looks at a frozen node
+#define LOOK_NS INT64_C(50000000)  // between checks of a frozen node
 
 int64_t rn_sim_now(const rn_sim_t* sim) { return sim->now_ns; }
 uint64_t rn_sim_trace(const rn_sim_t* sim) { return sim->trace; }
@@ -114,10 +114,10 @@ void rn_sim_run(rn_sim_t* sim, int64_t until_ns) {
     rn_sim_event_t event = sim->events.items[0];
     sim->now_ns = event.at_ns;
     if (event.node && event.node->frozen_until_ns > sim->now_ns) {
-      // It may thaw before its time.
+      // It may be thawed early.
       int64_t thaws = event.node->frozen_until_ns, soon = sim->now_ns + LOOK_NS;
-      rn_status_free(
-          rn_sim_set(sim, event.node, event.timer, thaws < soon ? thaws : soon));  // room is there
+      rn_status_free(rn_sim_set(sim, event.node, event.timer,
+                                thaws < soon ? thaws : soon));  // cannot fail: there is room
       continue;
     }
     rn_sim_clear(sim, event.timer);

@@ -1,4 +1,4 @@
-// The insides of a simulated cluster. For the files of this folder only.
+// The internals of a simulated cluster. For the files of this folder only.
 #ifndef RUNNEL_DIST_SIM_WORLD_H_
 #define RUNNEL_DIST_SIM_WORLD_H_
 
@@ -9,10 +9,10 @@
 #include "dist/worker/fence.h"
 #include "dist/worker/gc.h"
 
-// A timer that is set, and the node whose it is (NULL: nobody's).
+// A set timer and its node, which may be NULL.
 typedef struct rn_sim_event_t {
   int64_t at_ns;
-  uint64_t number;  // what is set first comes first
+  uint64_t number;  // orders timers of the same time
   rn_timer_t* timer;
   struct rn_sim_node_t* node;
 } rn_sim_event_t;
@@ -21,34 +21,34 @@ typedef enum rn_sim_flight_state_t {
   RN_FLIGHT_GOING,
   RN_FLIGHT_RUNNING,
   RN_FLIGHT_RETURNING,
-  RN_FLIGHT_DEAD,  // with the process that ran it
+  RN_FLIGHT_DEAD,  // its callee's process died
 } rn_sim_flight_state_t;
 
-// A call on its way there, at work, or on its way back.
+// A call: its request on the way, running, or its response on the way.
 typedef struct rn_sim_flight_t {
   struct rn_sim_flight_t *previous, *next;  // of its link
   struct rn_sim_link_t* link;
   const rn_record_kind_t* kind;
-  uint64_t number;  // those that start later have higher ones
+  uint64_t number;  // in order of start
   rn_call_t* call;  // the caller's; NULL once it has ended
   rn_sim_flight_state_t state;
-  rn_timer_t timer;            // what happens to it next
+  rn_timer_t timer;            // its next event
   rn_timer_t caller_deadline;  // the caller's clock
   rn_timer_t callee_deadline;  // the callee's
-  rn_timer_t given_up;         // the callee hears that nobody waits
+  rn_timer_t given_up;         // tells the callee that the caller is gone
   rn_timer_t ending;           // the caller has cancelled it
   rn_cancel_entry_t entry;     // in the caller's cancellation
   bool is_linked, is_parked, is_orphan;
   rn_caller_t* caller;  // Retained: the callee's
   int64_t deadline_ns;
-  uint64_t to_epoch;   // the callee's process when it was sent
+  uint64_t to_epoch;   // the epoch of the callee when it was sent
   rn_status_t answer;  // Owned
   rn_cancel_t cancel;  // the callee's
   rn_arena_t arena;
   rn_record_t record;  // the callee's
 } rn_sim_flight_t;
 
-// From one node to another.
+// A link from one node to another.
 typedef struct rn_sim_link_t {
   rn_worker_t worker;
   rn_master_t master;
@@ -58,18 +58,19 @@ typedef struct rn_sim_link_t {
   bool is_cut, is_leased;
   int64_t heard_ns;
   rn_sim_flight_t* flights;
-  rn_caller_t* caller;  // Retained: the connection, as the callee has it; NULL: there is none
+  rn_caller_t* caller;  // Retained: the connection as the callee sees it; NULL: there is none
 } rn_sim_link_t;
 
 typedef struct rn_sim_node_t {
   rn_sim_t* sim;
   int index;
   const char* task;       // NULL: a client
-  bool is_up, is_silent;  // without power, if it is not up
+  bool is_up, is_silent;  // |is_silent|: down without a broken connection
   uint64_t epoch;         // how often it was started
   int64_t frozen_until_ns;
   double slowness;
-  int64_t out_free_ns, in_free_ns;  // when its port has sent, or taken, what it is busy with
+  int64_t out_free_ns,
+      in_free_ns;  // when its port will have sent, or received, its current messages
   rn_env_t env;
   rn_leases_t* leases;
   rn_worker_gc_t* gc;
@@ -84,7 +85,7 @@ struct rn_sim_t {
   int node_count;
   rn_sim_node_t* nodes;
   rn_sim_link_t* links;  // by from × node_count + to
-  rn_str_t* task_names;  // by node: the own one first, as a master wants them
+  rn_str_t* task_names;  // by node: its own task first, as masters expect
   int64_t now_ns;
   uint64_t random[2], next_number, trace;
   int64_t messages;
@@ -100,13 +101,13 @@ static inline rn_sim_link_t* rn_sim_link(rn_sim_t* sim, int from, int to) {
 }
 void rn_sim_link_init(rn_sim_link_t* link, rn_sim_t* sim, int from, int to);
 rn_link_t rn_sim_link_lease(rn_sim_link_t* link);
-// Ends all that |node| has asked, as its end would.
+// Ends the calls of |node|, as the end of its process would.
 void rn_sim_end_calls_from(rn_sim_t* sim, int node);
-// What |node| was asked dies with its process: nobody will answer. Then, unless it is silent, those
-// who asked hear of it.
+// Drops the calls to |node|, which die with its process. Then, unless the crash is silent, their
+// callers are told.
 void rn_sim_orphan_calls_to(rn_sim_t* sim, int node);
 void rn_sim_tell_callers_of(rn_sim_t* sim, int node);
-// The connection is no more, and the callee will hear of it.
+// Breaks the connection; the callee will be told.
 void rn_sim_disconnect(rn_sim_link_t* link);
 
 #endif  // RUNNEL_DIST_SIM_WORLD_H_

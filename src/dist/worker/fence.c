@@ -1,11 +1,11 @@
 // A fenced worker: see fence.h.
 #include "dist/worker/fence.h"
 
-// A task that has lost its connection asks again at once: it need not be waited for as long as a
-// client that may have to find the way again. Blocked kernels of a dead master end after this.
-#define GRACES 8  // in a lease
-// What is kept for those who ask again: small values, which is what most steps move. A larger one
-// whose answer was lost costs its step.
+// A task that has lost its connection repeats its calls at once, so it gets less time than a
+// client. Blocked kernels of a dead master end after this.
+#define GRACES 8  // per lease
+// What is kept for repeated calls: small values, as most steps transfer. A step whose larger value
+// was lost fails.
 #define NUMBERS 1024
 #define VALUE_BYTES ((size_t)256 << 10)
 #define VALUE_MAX ((size_t)16 << 10)

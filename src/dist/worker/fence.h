@@ -1,5 +1,5 @@
-// A worker as other tasks see it: parts of steps, and values, that are asked for again because the
-// connection broke are not run, or taken, twice. See fence.h; who asks again is in repeat.h.
+// A worker as other tasks see it: repeated calls for parts of steps, and for values, run once. See
+// dist/fence.h; dist/repeat.h is the caller's side.
 #ifndef RUNNEL_DIST_WORKER_FENCE_H_
 #define RUNNEL_DIST_WORKER_FENCE_H_
 
@@ -9,15 +9,15 @@ typedef struct rn_worker_fence_t rn_worker_fence_t;
 
 typedef struct rn_worker_fence_options_t {
   rn_allocator_t allocator;
-  const rn_env_t* env;  // outlives it, as all that follows
+  const rn_env_t* env;  // outlives it, like all that follows
   rn_worker_t* worker;
   rn_timers_t timers;
-  int64_t lease_ns;  // other tasks wait no longer
+  int64_t lease_ns;  // of the other tasks
 } rn_worker_fence_options_t;
 
 RN_MUST_USE rn_status_t rn_worker_fence_create(const rn_worker_fence_options_t* options,
                                                rn_worker_fence_t** out);
-// Cancels what is under way; what loses its connection from now on is not waited for. NULL is fine.
+// Cancels running calls, and from now on calls that lose their connection. NULL is fine.
 void rn_worker_fence_stop(rn_worker_fence_t* fence);
 // No call may be under way. NULL is fine.
 void rn_worker_fence_destroy(rn_worker_fence_t* fence);

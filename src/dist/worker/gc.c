@@ -1,9 +1,9 @@
-// What dead masters have left: see gc.h.
+// Closes the sessions of dead masters: see gc.h.
 #include "dist/worker/gc.h"
 
 #include "base/container.h"
 
-#define LOOKS 4  // in the time that a master may be silent
+#define LOOKS 4  // per |patience_ns|
 
 // A master that has, or had, sessions here.
 typedef struct known_t {
@@ -75,7 +75,7 @@ static rn_status_t know_locked(rn_worker_gc_t* gc, const rn_worker_master_t* mas
   return RN_OK;
 }
 
-// Brings the list up to date with the worker's sessions.
+// Updates the list from the worker's sessions.
 static void look(rn_worker_gc_t* gc) {
   rn_arena_t arena;
   rn_worker_master_t* masters = NULL;
@@ -95,7 +95,7 @@ static void look(rn_worker_gc_t* gc) {
       at = &known->next;
   }
   rn_mutex_unlock(&gc->mutex);
-  rn_status_free(status);  // the next look may go better
+  rn_status_free(status);  // the next check tries again
   rn_arena_clear(&arena);
 }
 
@@ -110,7 +110,7 @@ static void ask(known_t* known) {
   if (master)
     master->vtable->get_status(master, &known->question);
   else
-    on_answer(&known->question.call, rn_unavailable("No way to %s", known->task));
+    on_answer(&known->question.call, rn_unavailable("No connection to %s", known->task));
 }
 
 static void on_look(rn_timer_t* timer) {
@@ -124,7 +124,7 @@ static void on_look(rn_timer_t* timer) {
     rn_mutex_unlock(&gc->mutex);
     if (asks) ask(known);
     rn_mutex_lock(&gc->mutex);
-    known = known->next;  // only looks free them
+    known = known->next;  // only checks free them
   }
   if (!gc->is_stopped)
     rn_status_free(gc->options.timers.set(gc->options.timers.self, timer,

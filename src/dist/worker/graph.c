@@ -9,18 +9,17 @@
 #include "session/passes.h"
 #include "session/step_stats_proto.h"
 
-// What a quick graph may take, more for each value of another task, which it waits for, and how
-// much at most.
+// The time that a quick graph may take, the addition per value from another task, and the maximum.
 #define QUICK_NS 100000
 #define QUICK_RECV_NS 150000
 #define MAX_QUICK_NS 3000000
-// How many runs in a row must be alike before the graph is taken to be.
+// How many runs in a row must be quick, or slow, before the graph counts as such.
 #define QUICK_RUNS 3
 #define SLOW_RUNS 8
 
 struct rn_worker_graph_t {
   _Atomic int refs;
-  int64_t quick_ns;   // 0: something in it may keep a thread waiting
+  int64_t quick_ns;   // 0: some kernel may block
   _Atomic int alike;  // runs in a row: quick ones above 0, slow ones below
   _Atomic bool is_quick;
   const rn_env_t* env;
@@ -36,14 +35,14 @@ struct rn_worker_graph_t {
   rn_str_t config;
 };
 
-// A step under way.
+// A running step.
 typedef struct running_t {
-  _Atomic int refs;          // its own, and that of somebody who cancels it
+  _Atomic int refs;          // its own, and that of a thread that cancels it
   rn_worker_graph_t* graph;  // Retained
   rn_run_graph_t* call;
   rn_step_t step;
   rn_cancel_t cancel;
-  rn_cancel_entry_t outer;  // in the caller's
+  rn_cancel_entry_t outer;  // in the caller's cancellation
   int64_t start_ns;
   bool is_linked;
   rn_step_stats_t stats;
@@ -73,7 +72,7 @@ static bool is_read(const rn_node_t* node) {
   return node->control_consumers.count > 0;
 }
 
-// What the graph feeds and fetches, and the nodes that nobody waits for, which must run.
+// Finds feeds, fetches and the nodes without consumers, which must run.
 static rn_status_t find_ends(rn_worker_graph_t* graph, rn_signature_t* out) {
   size_t count = graph->graph->nodes.count;
   rn_edge_t *feeds = NULL, *fetches = NULL;
@@ -106,7 +105,7 @@ static rn_status_t find_ends(rn_worker_graph_t* graph, rn_signature_t* out) {
   return RN_OK;
 }
 
-// Kernels that compute, and those of variables; others may wait for files, queues or functions.
+// Kernels that compute, and those of variables; others may block on files, queues or functions.
 static bool never_waits(const rn_op_def_t* op) {
   static const char* const state[] = {"Variable",      "VarHandleOp",     "ReadVariableOp",
                                       "Assign",        "VarIsInitialize", "IsVariableInitialized",
@@ -129,7 +128,7 @@ static int64_t quick_limit(const rn_worker_graph_t* graph) {
   return limit < MAX_QUICK_NS ? limit : MAX_QUICK_NS;
 }
 
-// Takes note of a run. One that was very slow is enough to be careful again.
+// Records a run. A single very slow one makes the graph slow again.
 static void note_run(rn_worker_graph_t* graph, int64_t ns) {
   if (!graph->quick_ns) return;
   bool is_quick = ns <= graph->quick_ns;
@@ -222,7 +221,7 @@ static rn_status_t take_feeds(running_t* running) {
   for (size_t i = 0; i < running->call->feed_count; ++i) {
     const rn_named_tensor_t* feed = &running->call->feeds[i];
     int32_t at = find_name(graph->feed_names, graph->feed_count, feed->name);
-    if (at < 0) continue;  // no node of this kind of step reads it
+    if (at < 0) continue;  // no node of this program reads it
     running->feeds[at] = &feed->value;
   }
   for (int32_t i = 0; i < graph->feed_count; ++i)
@@ -282,7 +281,7 @@ static void on_ended(void* arg, rn_status_t status) {
     status = rn_graph_export_from(running->graph->graph, 0, &call->graph, &count);
   if (!rn_ok(status)) {
     for (size_t i = 0; i < call->fetch_count; ++i) rn_tensor_clear(&call->fetches[i]);
-    // Others may wait for what this part will never send.
+    // Other parts may wait for values that this one will never send.
     rn_rendezvous_fail(running->step.rendezvous, rn_status_copy(status));
   }
   running_release(running);

@@ -1,8 +1,8 @@
-// A graph that a master has registered with a worker: the worker's part of a kind of step, planned
-// once, run any number of times.
+// A graph that a master registered with a worker: the worker's part of a program, planned once, run
+// any number of times.
 //
-// All of it runs: nothing is pruned. What the client feeds is a Recv that the client ends, what it
-// fetches a Send likewise.
+// All of it runs; nothing is pruned. A client's feed is a Recv with client_terminated, a fetch a
+// Send with it.
 #ifndef RUNNEL_DIST_WORKER_GRAPH_H_
 #define RUNNEL_DIST_WORKER_GRAPH_H_
 
@@ -19,7 +19,7 @@ typedef struct rn_worker_graph_options_t {
   rn_device_t* const* devices;  // of this task; the first is the CPU
   int device_count;
   rn_kernel_cache_t* kernels;  // of the session; holds the functions that its kernels call
-  rn_kept_functions_t* kept;   // of whoever owns the devices: gets the graph's functions at the end
+  rn_kept_functions_t* kept;   // of the devices' owner: gets the graph's functions at the end
   rn_str_t config;             // a ConfigProto
 } rn_worker_graph_options_t;
 
@@ -28,10 +28,10 @@ RN_MUST_USE rn_status_t rn_worker_graph_create(const rn_worker_graph_options_t* 
 void rn_worker_graph_retain(rn_worker_graph_t* graph);
 void rn_worker_graph_release(rn_worker_graph_t* graph);  // NULL is fine
 
-// Whether it is known to take so little time that a thread which serves others can run it.
+// Whether it is known to be quick enough for the network's thread.
 bool rn_worker_graph_is_quick(const rn_worker_graph_t* graph);
-// Runs a step of it; |call| is answered. The rendezvous is retained meanwhile. Starts in the
-// calling thread, and goes on in others where it has to wait.
+// Runs a step and ends |call|. Retains the rendezvous meanwhile. Starts in the calling thread and
+// continues in others if it has to wait.
 void rn_worker_graph_run(rn_worker_graph_t* graph, rn_run_graph_t* call,
                          rn_rendezvous_t* rendezvous);
 

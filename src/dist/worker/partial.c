@@ -1,14 +1,14 @@
-// Parts in pieces: see partial.h.
+// Parts that run in pieces: see partial.h.
 #include "dist/worker/partial.h"
 
-// A part under way, or one that has ended and whose end was not asked for.
+// A running part, or one that has ended but was not waited for yet.
 typedef struct partial_t {
   rn_run_graph_t call;  // first; its strings are in |arena|
   rn_worker_partials_t* partials;
   struct partial_t* next;
-  int refs;              // the list's, and of those who cancel it; guarded by the lock
+  int refs;              // of the list and of threads that cancel it; guarded by the lock
   rn_cancel_t cancel;    // its own: it outlives the calls of its pieces
-  rn_run_graph_t* last;  // who waits for the end; NULL: nobody yet
+  rn_run_graph_t* last;  // waits for the end; NULL: no call does yet
   bool is_over, is_forgotten, is_stopped;
   rn_status_t status;  // Owned: how it ended
   rn_arena_t arena;
@@ -116,7 +116,7 @@ void rn_worker_partials_run(rn_worker_partials_t* partials, rn_run_graph_t* call
   partial_t* partial = *find_locked(partials, call->step);
   rn_status_t status = RN_OK;
   if (call->feed_count || call->fetch_count)
-    status = rn_unimplemented("Feeds and fetches of a part in pieces");
+    status = rn_unimplemented("Feeds and fetches of a worker's part in a partial run");
   if (rn_ok(status) && !partial) {
     status = make(partials, call, &partial);
     if (rn_ok(status)) {
@@ -135,7 +135,7 @@ void rn_worker_partials_run(rn_worker_partials_t* partials, rn_run_graph_t* call
     waits = true;
   }
   rn_mutex_unlock(&partials->mutex);
-  // The part may end, and answer |call|, before this returns.
+  // The part may end, and end |call|, before this returns.
   if (started) partials->worker->vtable->run_graph(partials->worker, &started->call);
   if (over) release(over);
   if (!waits) rn_call_done(&call->call, status);

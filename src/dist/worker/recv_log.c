@@ -1,4 +1,4 @@
-// What was asked of other tasks: see recv_log.h.
+// The log of received values: see recv_log.h.
 #include "dist/worker/recv_log.h"
 
 #include <stdio.h>
@@ -32,10 +32,10 @@ void rn_recv_log_switch(rn_recv_log_t* log, bool is_on) {
   if (is_on)
     log->switched_on++;
   else if (--log->switched_on < 0)
-    log->switched_on++;  // more often off than on
+    log->switched_on++;  // switched off more often than on
 }
 
-// Half of the rows, which nobody has fetched.
+// Drops the older half of the rows, which no one has fetched.
 static void drop_oldest(rn_recv_log_t* log) {
   for (size_t i = 0; i < MAX_ROWS / 2; ++i) rn_strbuf_clear(&log->rows.items[i].key);
   log->rows.count -= MAX_ROWS / 2;
@@ -92,7 +92,7 @@ static void write_row(const rn_recv_row_t* row, rn_strbuf_t* out) {
   rn_pb_end(out, node);
 }
 
-// The rows of one device, |first|'s, from that on.
+// Writes the rows of |first|'s device, starting there.
 static void write_device(rn_recv_log_t* log, size_t first, rn_strbuf_t* out) {
   rn_str_t name = receiver_of(&log->rows.items[first]);
   size_t device = rn_pb_begin(out, rn_pb_StepStats_dev_stats_field);

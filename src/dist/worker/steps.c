@@ -1,4 +1,5 @@
-// Steps of a worker: see steps.h. A value of another task is asked for when somebody here wants it.
+// Steps of a worker: see steps.h. A value of another task is fetched when a kernel here waits for
+// it.
 #include "dist/worker/steps.h"
 
 #include "base/map.h"
@@ -7,10 +8,10 @@ typedef struct remote_t remote_t;
 
 typedef struct step_t {
   int64_t id;                   // the key of the map
-  remote_t* remote;             // the rendezvous's
+  remote_t* remote;             // owned by |rendezvous|
   rn_rendezvous_t* rendezvous;  // Retained
   bool has_ended;               // its part here
-  const void* owner;            // NULL: nobody has told it to run
+  const void* owner;            // NULL: no call has started it
 } step_t;
 
 struct rn_steps_t {
@@ -23,20 +24,20 @@ struct rn_steps_t {
   rn_map_t steps;    // id -> step_t*
 };
 
-// The values that a step gets from other tasks.
+// The values that a step fetches from other tasks.
 struct remote_t {
   rn_steps_t* steps;
   rn_peers_t peers;
   int64_t id;
   rn_rendezvous_t* rendezvous;  // Borrowed: it owns this
-  rn_cancel_t cancel;           // of all calls under way
+  rn_cancel_t cancel;           // of all running calls
 };
 
 typedef struct receipt_t {
   rn_recv_tensor_t call;  // first
   remote_t* remote;
   rn_recv_t* recv;
-  int64_t start_us;  // when it was asked for, where that is noted; 0: it is not
+  int64_t start_us;  // when the call was made, if the log is on; else 0
 } receipt_t;
 
 // The part of a device's name that names its task.
@@ -54,7 +55,7 @@ static bool remote_has(void* self, rn_str_t key) {
   return !rn_str_is(task_of_key(key), remote->steps->task);
 }
 
-// That a task does not answer, or is another process by now, is news.
+// An error of the call itself: the task does not answer, or is another process by now.
 static bool is_news(rn_status_t status) {
   static const char restarted[] = "RecvTensor expects a different device incarnation";
   return rn_status_code(status) == RN_CODE_UNAVAILABLE ||
@@ -62,7 +63,7 @@ static bool is_news(rn_status_t status) {
           strncmp(rn_status_message(status), restarted, sizeof restarted - 1) == 0);
 }
 
-// Whatever else a task answers is what it heard of an error, or has told the master itself.
+// Other errors are consequences of an error that the task reports to the master itself.
 static rn_status_t of_peer(rn_status_t status, rn_str_t task) {
   if (rn_ok(status)) return RN_OK;
   if (!is_news(status)) return rn_status_derive(status);
@@ -191,7 +192,7 @@ rn_status_t rn_steps_adopt(rn_steps_t* steps, int64_t id, const void* owner, rn_
   if (may || !rn_ok(status)) return status;
   rn_rendezvous_release(*out);
   *out = NULL;
-  return rn_invalid_argument("Step %lld is another's", (long long)id);
+  return rn_invalid_argument("Step %lld belongs to another owner", (long long)id);
 }
 
 void rn_steps_drop_of(rn_steps_t* steps, int64_t id, const void* owner, rn_status_t status) {

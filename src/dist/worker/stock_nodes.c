@@ -1,4 +1,4 @@
-// Spelling out what stock's masters put together: see stock_nodes.h.
+// Expands the fused nodes of stock's masters: see stock_nodes.h.
 #include "dist/worker/stock_nodes.h"
 
 #include <stdio.h>
@@ -15,27 +15,28 @@
 #define MAX_STEPS 32
 #define NORM "_FusedBatchNormEx"
 
-// The graph that is written.
+// The output graph.
 typedef struct spelling_t {
   rn_strbuf_t* out;
-  // Lent: nodes with several outputs, of which the last part has the first and the first the rest.
+  // Borrowed: nodes with several outputs, whose last part has the first output and whose first part
+  // has the others.
   RN_VEC(rn_str_t) split;
 } spelling_t;
 
-// A node that is spelled out, lent from its NodeDef.
+// A fused node; borrows from its NodeDef.
 typedef struct node_t {
   rn_str_t bytes, name, op, device;
   rn_str_t inputs[MAX_INPUTS];
-  size_t input_count, control_count;  // the controls are behind the inputs
-  rn_str_t steps[MAX_STEPS];          // what follows, in order
+  size_t input_count, control_count;  // the control inputs follow the inputs
+  rn_str_t steps[MAX_STEPS];          // the ops after the first, in order
   size_t step_count;
 } node_t;
 
-// Nodes that are put together, what comes first in them and what it is made with.
+// Kinds of fused nodes: the first op in them and its attributes.
 static const struct {
   const char *fused, *first;
   size_t inputs;      // of the first
-  const char* steps;  // the attribute that says what follows
+  const char* steps;  // the attribute that lists the ops after the first
   const char* attrs[8];
 } kinds[] = {
     {"_FusedMatMul", "MatMul", 2, "fused_ops", {"transpose_a", "transpose_b"}},
@@ -57,7 +58,7 @@ static const struct {
     {"_UnaryOpsComposition", NULL, 1, "op_names", {NULL}},
 };
 
-// The ops that follow, with how many inputs of the node each takes.
+// The ops that may follow, with how many inputs of the node each takes.
 static const struct {
   const char *name, *op;
   size_t args;
@@ -79,7 +80,7 @@ static rn_str_t bytes_of(rn_str_t message, uint32_t number) {
   return RN_STR("");
 }
 
-// Which kind a field of a GraphDef is; -1: none, or no node.
+// The kind of a field of a GraphDef; -1: not a fused node.
 static int kind_of(const rn_pb_field_t* field) {
   if (field->number != rn_pb_GraphDef_node_field) return -1;
   rn_str_t op = bytes_of(field->bytes, rn_pb_NodeDef_op_field);
@@ -101,12 +102,12 @@ static rn_str_t attr_of(const node_t* node, const char* name) {
 
 static rn_status_t add_step(node_t* node, rn_str_t step) {
   if (node->step_count == MAX_STEPS)
-    return rn_unimplemented("%.*s is made of too many ops", RN_STR_ARGS(node->op));
+    return rn_unimplemented("%.*s fuses too many ops", RN_STR_ARGS(node->op));
   node->steps[node->step_count++] = step;
   return RN_OK;
 }
 
-// What follows the first op: a list, or of a normalisation a sum and a function.
+// The ops after the first: a list; for a normalization, an addition and an activation.
 static rn_status_t read_steps(int kind, node_t* node) {
   rn_str_t value = attr_of(node, kinds[kind].steps);
   rn_str_t mode = bytes_of(value, rn_pb_AttrValue_s_field);
@@ -119,7 +120,7 @@ static rn_status_t read_steps(int kind, node_t* node) {
     if (field.number == rn_pb_AttrValue_ListValue_s_field)
       RN_RETURN_IF_ERROR(add_step(node, field.bytes));
   if (!node->step_count && !kinds[kind].first)
-    return rn_invalid_argument("Node %.*s is made of nothing", RN_STR_ARGS(node->name));
+    return rn_invalid_argument("Node %.*s fuses no ops", RN_STR_ARGS(node->name));
   return RN_OK;
 }
 
@@ -137,13 +138,14 @@ static rn_status_t read_node(rn_str_t bytes, int kind, node_t* out) {
     out->inputs[at] = field.bytes;
     bool is_control = field.bytes.size && field.bytes.data[0] == '^';
     if (out->control_count && !is_control)
-      return rn_invalid_argument("Node %.*s has an input behind its control inputs",
+      return rn_invalid_argument("Node %.*s has an input after its control inputs",
                                  RN_STR_ARGS(out->name));
     out->control_count += is_control;
     out->input_count += !is_control;
   }
   if (scan.is_bad || out->input_count < kinds[kind].inputs)
-    return rn_invalid_argument("Node %.*s is no %s", RN_STR_ARGS(out->name), kinds[kind].fused);
+    return rn_invalid_argument("Node %.*s is not a valid %s", RN_STR_ARGS(out->name),
+                               kinds[kind].fused);
   return read_steps(kind, out);
 }
 
@@ -157,7 +159,7 @@ static void put_attr(rn_strbuf_t* out, const char* name, rn_str_t value) {
   rn_pb_end(out, entry);
 }
 
-// An input: of a split node, outputs that are not the last part's have another name.
+// Writes an input. Outputs of a split node that are not the last part's have another name.
 static void put_input(const spelling_t* to, rn_str_t input) {
   rn_str_t rest = input, name = rn_str_split(&rest, ':');
   bool is_split = false;
@@ -222,7 +224,7 @@ static rn_status_t put_follower(const spelling_t* to, const node_t* node, rn_str
   return RN_OK;
 }
 
-// A function of one argument; the first of a chain takes the node's own inputs.
+// A unary op; the first of a chain takes the node's own inputs.
 static void put_unary(const spelling_t* to, const node_t* node, rn_str_t step, const char* name,
                       const char* before) {
   size_t all = node->input_count + node->control_count;
@@ -258,7 +260,7 @@ static rn_status_t put_node(const spelling_t* to, rn_str_t bytes, int kind) {
   return RN_OK;
 }
 
-// A node that stays, but for the names of its inputs.
+// A node that is kept, except for the names of its inputs.
 static void put_plain(const spelling_t* to, rn_str_t bytes) {
   rn_pb_scan_t scan = rn_pb_scan(bytes);
   rn_pb_field_t field;
@@ -271,7 +273,7 @@ static void put_plain(const spelling_t* to, rn_str_t bytes) {
   rn_pb_end(to->out, def);
 }
 
-// Looks for nodes to spell out, and for those of them that are split.
+// Finds the fused nodes, and those of them that are split.
 static rn_status_t look(rn_str_t graph_def, spelling_t* spelling, bool* out_has) {
   rn_pb_scan_t scan = rn_pb_scan(graph_def);
   rn_pb_field_t field;

@@ -1,10 +1,9 @@
-// Nodes that stock's masters make of several, which no client writes and no op here is: spelled
-// out.
+// Expands the fused nodes of stock's masters, which have no op here.
 //
-// Before it cuts a graph, a stock master puts products and convolutions together with what follows
-// them (_FusedMatMul, _FusedConv2D, _FusedDepthwiseConv2dNative, _FusedBatchNormEx), and chains of
-// functions of one argument (_UnaryOpsComposition). The last of the nodes they came from keeps the
-// name.
+// Before it partitions a graph, a stock master fuses matmuls, convolutions and batch normalizations
+// with the ops after them (_FusedMatMul, _FusedConv2D, _FusedDepthwiseConv2dNative,
+// _FusedBatchNormEx), and chains of unary ops (_UnaryOpsComposition). The fused node has the name
+// of the last original node.
 #ifndef RUNNEL_DIST_WORKER_STOCK_NODES_H_
 #define RUNNEL_DIST_WORKER_STOCK_NODES_H_
 

@@ -9,27 +9,27 @@
 #include "dist/worker/graph.h"
 #include "dist/worker/partial.h"
 
-// A graph under its handle.
+// A registered graph.
 typedef struct registered_t {
   struct registered_t* next;
   rn_worker_graph_t* graph;  // Retained
   char handle[32];
 } registered_t;
 
-// What a master has opened. "" is the session of masters that open none. It goes with the last step
-// that runs in it.
+// A session of a master. "" is the session of masters that open none. It is freed with the last
+// step that runs in it.
 typedef struct session_t {
-  int refs;       // the map's and those of steps; guarded by the worker's mutex
+  int refs;       // of the map and of steps; guarded by the worker's mutex
   rn_str_t name;  // Owned; the key of the map
   rn_device_t** devices;
-  bool owns_devices;          // state is its own
+  bool owns_devices;          // it has its own state
   rn_kernel_cache_t kernels;  // shared by its graphs
-  rn_kept_functions_t kept;   // of its graphs that are gone, if the devices are its own
+  rn_kept_functions_t kept;   // of its destroyed graphs, if it owns its devices
   registered_t* graphs;
   int64_t next_handle;
-  rn_str_t master;  // Owned; who has opened it, "" if that is not known
+  rn_str_t master;  // Owned; the master that opened it; "" if unknown
   uint64_t master_incarnation;
-  int64_t used_ns;  // when its master last did something with it
+  int64_t used_ns;  // when its master last used it
 } session_t;
 
 struct rn_local_worker_t {
@@ -37,9 +37,9 @@ struct rn_local_worker_t {
   rn_local_worker_options_t options;
   rn_allocator_t allocator;
   int device_count;
-  rn_device_t** devices;     // Owned; the first is the CPU
-  rn_kept_functions_t kept;  // of graphs that are gone; resources of the devices may hold them
-  rn_steps_t* steps;         // Owned
+  rn_device_t** devices;           // Owned; the first is the CPU
+  rn_kept_functions_t kept;        // of destroyed graphs; resources of the devices may hold them
+  rn_steps_t* steps;               // Owned
   rn_worker_partials_t* partials;  // Owned
   rn_mutex_t mutex;                // guards what follows
   rn_cond_t idle;
@@ -47,7 +47,7 @@ struct rn_local_worker_t {
   int running;  // steps
   int64_t steps_run;
   bool is_closing;
-  rn_log_limit_t log;  // of sessions that were refused
+  rn_log_limit_t log;  // of refused sessions
 };
 
 rn_worker_t* rn_local_worker_face(rn_local_worker_t* worker) { return &worker->face; }
@@ -64,7 +64,8 @@ static void destroy_devices(rn_local_worker_t* worker, rn_device_t** devices) {
   RN_FREE_ARRAY(worker->allocator, devices, worker->device_count);
 }
 
-// A set of devices; those of a session with state of its own pass for the worker's.
+// Creates a set of devices; those of a session with its own state have the same names as the
+// worker's.
 static rn_status_t make_devices(rn_local_worker_t* worker, rn_device_t*** out) {
   const rn_local_worker_options_t* options = &worker->options;
   int cpus = options->cpu_devices < 1 ? 1 : options->cpu_devices;
@@ -112,7 +113,7 @@ static void session_free(rn_local_worker_t* worker, session_t* session) {
 
 static rn_status_t make_session_locked(rn_local_worker_t* worker, rn_str_t name, bool isolates,
                                        rn_str_t master, uint64_t master_incarnation) {
-  if (rn_map_get(&worker->sessions, name)) return RN_OK;  // a question that was asked again
+  if (rn_map_get(&worker->sessions, name)) return RN_OK;  // a repeated call
   session_t* session = NULL;
   RN_RETURN_IF_ERROR(RN_NEW(worker->allocator, &session));
   session->refs = 1;
@@ -134,7 +135,7 @@ static rn_status_t make_session_locked(rn_local_worker_t* worker, rn_str_t name,
   return status;
 }
 
-// Lets go of a session, and of what is then under way if |was_running|.
+// Releases a session, and counts a step off if |was_running|.
 static void session_release(rn_local_worker_t* worker, session_t* session, bool was_running) {
   rn_mutex_lock(&worker->mutex);
   bool is_last = --session->refs == 0;
@@ -159,7 +160,7 @@ static void trim_devices(rn_local_worker_t* worker) {
     if (worker->devices[i]->vtable->trim) worker->devices[i]->vtable->trim(worker->devices[i]);
 }
 
-// A master of another cluster, or of one that is written down in another way, has no sessions here.
+// A master whose cluster definition differs may not open sessions here.
 static rn_status_t check_master(const rn_local_worker_t* worker,
                                 const rn_create_worker_session_t* call) {
   const rn_local_worker_options_t* options = &worker->options;
@@ -167,23 +168,23 @@ static rn_status_t check_master(const rn_local_worker_t* worker,
   snprintf(wanted, sizeof wanted, "/job:%.*s/replica:0/task:%d", RN_STR_ARGS(call->job),
            call->task);
   if (call->job.size && strcmp(wanted, options->task) != 0)
-    return rn_invalid_argument("%.*s takes this task for %s, but it is %s: their clusters differ",
+    return rn_invalid_argument("%.*s expects %s here, but this is %s: their clusters differ",
                                RN_STR_ARGS(call->master), wanted, options->task);
   if (call->master.size && options->peers.find && !rn_str_is(call->master, options->task) &&
       !options->peers.find(options->peers.self, call->master))
-    return rn_status_make(RN_CODE_PERMISSION_DENIED, "%.*s is no task of the cluster of %s",
+    return rn_status_make(RN_CODE_PERMISSION_DENIED, "%.*s is not a task of the cluster of %s",
                           RN_STR_ARGS(call->master), options->task);
   return RN_OK;
 }
 
-// A session that is not in the map any more: its steps end.
+// Ends the steps of a session that was removed from the map.
 static void end_session(rn_local_worker_t* worker, session_t* session) {
   rn_steps_drop_owned(worker->steps, session, rn_aborted("The session was closed"));
   session_release(worker, session, false);
 }
 
-// Takes a session out of the map that |master| has opened in another life than |incarnation|, or
-// in that one if |is_same|; NULL: there is none.
+// Removes from the map a session that |master| opened under another incarnation than |incarnation|,
+// or under that one if |is_same|; NULL if there is none.
 static session_t* take_of_master(rn_local_worker_t* worker, rn_str_t master, uint64_t incarnation,
                                  bool is_same) {
   session_t* found = NULL;
@@ -228,7 +229,7 @@ rn_status_t rn_local_worker_masters(rn_local_worker_t* worker, rn_arena_t* arena
   return status;
 }
 
-// The log hears of the first session that was refused, and then now and then.
+// Logs at most one refused session per ten seconds.
 static void warn(rn_local_worker_t* worker, rn_status_t refused) {
   const rn_env_t* env = worker->options.env;
   int64_t left_out;
@@ -241,7 +242,7 @@ static void create_worker_session(rn_worker_t* face, rn_create_worker_session_t*
   rn_local_worker_t* worker = (rn_local_worker_t*)face;
   rn_status_t status = check_master(worker, call);
   if (!rn_ok(status)) warn(worker, status);
-  // What the same master had open before it was started anew, nobody will close.
+  // No one else closes the sessions that the master had open before it restarted.
   session_t* old;
   while (rn_ok(status) &&
          (old = take_of_master(worker, call->master, call->master_incarnation, false)))
@@ -353,7 +354,7 @@ static void deregister_graph(rn_worker_t* face, rn_deregister_graph_t* call) {
   rn_call_done(&call->call, status);
 }
 
-// A step under way: the caller's call, with ours between.
+// A running step: our call in place of the caller's.
 typedef struct run_t {
   rn_run_graph_t call;  // first
   rn_run_graph_t* outer;
@@ -391,8 +392,9 @@ static rn_status_t begin_run(rn_local_worker_t* worker, rn_run_graph_t* call,
     *out_session = session;
     rn_worker_graph_retain(*out);
     session->used_ns = worker->options.env->now_ns(worker->options.env->self);
-    rn_steps_own(worker->steps, call->step, session);  // whoever takes the session away sees it
-    session->refs += 2;  // one for who starts it, one for who ends it: either may be the last
+    rn_steps_own(worker->steps, call->step, session);  // a thread that removes the session finds it
+    session->refs +=
+        2;  // one for the thread that starts it, one for the end of the step; either may be last
     worker->running += 2;
     worker->steps_run++;
   }
@@ -412,7 +414,7 @@ static void start_run(rn_job_t* job) {
   session_release(worker, session, true);
 }
 
-// Puts what others have sent to this part where it will look.
+// Puts the values that came with the call into the rendezvous.
 static rn_status_t put_sent(const rn_local_worker_t* worker, rn_rendezvous_t* rendezvous,
                             const rn_run_graph_t* call) {
   const rn_env_t* env = worker->options.env;
@@ -434,7 +436,7 @@ static bool takes(void* self, rn_str_t key, rn_tensor_t* value) {
   return outbox->takes(outbox, key, value);
 }
 
-// Starts a quick step; what it has sent to other tasks by then need not wait until they ask.
+// Starts a quick step, and hands what it has sent to other tasks by then to the outbox.
 static void start_here(run_t* run) {
   rn_steps_t* steps = run->worker->steps;
   rn_outbox_t* outbox = run->outer->outbox;
@@ -448,7 +450,7 @@ static void start_here(run_t* run) {
   rn_steps_taken(steps, step);
 }
 
-// What is quick runs here, on a thread that has others to serve; the rest on one of its own.
+// A quick step runs here, on the network's thread; others run on the pool.
 static void run_graph(rn_worker_t* face, rn_run_graph_t* call) {
   rn_local_worker_t* worker = (rn_local_worker_t*)face;
   rn_worker_graph_t* graph = NULL;
@@ -491,7 +493,7 @@ static void cleanup_graph(rn_worker_t* face, rn_cleanup_graph_t* call) {
   rn_call_done(&call->call, RN_OK);
 }
 
-// Another task, or the master, asks for a value.
+// A RecvTensor of another task or of the master.
 typedef struct asked_t {
   rn_recv_t recv;  // first
   rn_local_worker_t* worker;
@@ -522,8 +524,7 @@ static void on_asked(rn_recv_t* recv, rn_status_t status, rn_tensor_t* value, bo
   rn_call_done(&call->call, status);
 }
 
-// Who asked is gone, and waits no more. So is a step that has not come, for nobody will clean it
-// up.
+// The caller is gone. Drops the step if it was never started, because no one else will clean it up.
 static void on_asker_gone(rn_cancel_entry_t* entry) {
   asked_t* asked = (asked_t*)((char*)entry - __builtin_offsetof(asked_t, gone));
   rn_steps_t* steps = asked->worker->steps;
@@ -534,7 +535,7 @@ static void on_asker_gone(rn_cancel_entry_t* entry) {
   if (is_back) on_asked(&asked->recv, rn_cancelled("RecvTensor was cancelled"), &none, false, NULL);
 }
 
-// Whether the key names a device of ours, as it is since this process started.
+// Whether the key names a device of this task, with its current incarnation.
 static rn_status_t check_key(const rn_local_worker_t* worker, rn_str_t key) {
   rn_str_t whole = key;
   rn_str_t name = rn_str_split(&key, ';'), incarnation = rn_str_split(&key, ';');

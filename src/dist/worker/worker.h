@@ -1,5 +1,5 @@
-// The worker of this process: its devices, the sessions that masters have opened on it, the graphs
-// they have registered, the steps under way.
+// The worker of this process: its devices, the sessions that masters opened on it, the graphs they
+// registered, and the running steps.
 #ifndef RUNNEL_DIST_WORKER_WORKER_H_
 #define RUNNEL_DIST_WORKER_WORKER_H_
 
@@ -19,31 +19,32 @@ typedef struct rn_local_worker_options_t {
 
 RN_MUST_USE rn_status_t rn_local_worker_create(const rn_local_worker_options_t* options,
                                                rn_local_worker_t** out);
-// Cancels what runs and waits for it; no more is run. Before the peers go. NULL is fine.
+// Cancels running steps and waits for them; no more are run. Must come before the peers are
+// destroyed. NULL is fine.
 void rn_local_worker_stop(rn_local_worker_t* worker);
-// Stops it, if that was not done. No call may come any more. NULL is fine.
+// Stops it if needed. No call may come any more. NULL is fine.
 void rn_local_worker_destroy(rn_local_worker_t* worker);
 
-// For callers of the table. Calls may block for as long as planning or computing takes.
+// The worker's interface. Calls may block for as long as planning or computing takes.
 rn_worker_t* rn_local_worker_face(rn_local_worker_t* worker);
 rn_device_t* rn_local_worker_device(const rn_local_worker_t* worker, int i);
 int rn_local_worker_device_count(const rn_local_worker_t* worker);
-// Its steps, for others whose values other tasks ask it for. Borrowed.
+// Its steps, for other services whose values other tasks fetch from it. Borrowed.
 rn_steps_t* rn_local_worker_steps(rn_local_worker_t* worker);
 
-// Masters of other tasks that have sessions here, one entry a session.
+// Masters of other tasks that have sessions here, one entry per session.
 typedef struct rn_worker_master_t {
   rn_str_t task;
   uint64_t incarnation;
-  int64_t used_ns;  // when it last did something with its session
+  int64_t used_ns;  // when it last used its session
 } rn_worker_master_t;
 RN_MUST_USE rn_status_t rn_local_worker_masters(rn_local_worker_t* worker, rn_arena_t* arena,
                                                 rn_worker_master_t** out, size_t* out_count);
-// Closes the sessions of a master that is no more.
+// Closes the sessions of a dead master.
 void rn_local_worker_forget_master(rn_local_worker_t* worker, rn_str_t master,
                                    uint64_t incarnation);
 
-// For a page that shows how the task is.
+// For status pages.
 typedef struct rn_worker_stats_t {
   size_t sessions, graphs, steps;
   int64_t steps_run;
