@@ -35,12 +35,12 @@ train: all  ## Train a classifier of handwritten digits
 examples: everything  ## Run the examples and check what they learn
 	@$(CTEST) $(BUILD) --output-on-failure -j $(JOBS) -L examples
 
-test: stock everything  ## Run every test
+test: stock configure  ## Build and run every test: structure, then the quick tests, then the slow ones
 	@tools/deps.sh tests
-	@$(CTEST) $(BUILD) --output-on-failure -j $(JOBS)
+	@tools/test.sh $(BUILD) $(JOBS) structure build quick slow
 
-check: everything  ## Run the quick part of the tests
-	@$(CTEST) $(BUILD) --output-on-failure -j $(JOBS) -LE slow
+check: configure  ## The same without the slow tests
+	@tools/test.sh $(BUILD) $(JOBS) structure build quick
 
 bench: all  ## Measure against stock TensorFlow, side by side
 	@bench/run.sh $(BUILD)

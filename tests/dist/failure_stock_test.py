@@ -6,6 +6,7 @@ makes of tasks answer. A stock parameter server that is stopped is one, and a Ru
 killed and started again takes part in the next steps of the same session.
 """
 
+import concurrent.futures
 import json
 import os
 import signal
@@ -130,9 +131,12 @@ def comes_back(ps):
 
 def main():
     tf.disable_eager_execution()
-    for worker, ps in (("runnel", "stock"), ("stock", "runnel"), ("runnel", "runnel")):
-        waits_for_long(worker, ps)
-        print("ok: a step that waits,", worker, ps, flush=True)
+    # These mostly wait, each for its own cluster: together.
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        makes = (("runnel", "stock"), ("stock", "runnel"), ("runnel", "runnel"))
+        for (worker, ps), waiting in [(pair, pool.submit(waits_for_long, *pair)) for pair in makes]:
+            waiting.result()
+            print("ok: a step that waits,", worker, ps, flush=True)
     for ps in ("stock", "runnel"):
         print(f"ok: {ps} stopped, heard after {stops(ps):.2f} s", flush=True)
         comes_back(ps)

@@ -256,10 +256,11 @@ X(3)
 X(4)
 X(5)
 X(6)
-X(7) X(8)
+X(7)
+X(8)
 #undef X
 
-    _Static_assert(KINDS == 9, "each kind has its tests");
+_Static_assert(KINDS == 9, "each kind has its tests");
 
 // The op that cannot use what was fed is named, not the placeholder.
 RT_TEST(feeds, errors_come_from_the_op) {

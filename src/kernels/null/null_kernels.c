@@ -27,9 +27,8 @@ static rn_status_t elementwise_body(const rn_tensor_t* inputs, rn_tensor_t* outp
                                     const void* arg) {
   scalar_fn_t fn = *(const scalar_fn_t*)arg;
   const rn_tensor_t *a = &inputs[0], *b = inputs[1].data ? &inputs[1] : &inputs[0];
-  for (int64_t i = 0; i < outputs[0].count; ++i)
-    RN_DATA(&outputs[0], float)
-    [i] = fn(RN_DATA(a, float)[a->count == 1 ? 0 : i], RN_DATA(b, float)[b->count == 1 ? 0 : i]);
+  for (int64_t i = 0; i < outputs[0].count; ++i) RN_DATA(&outputs[0], float)
+  [i] = fn(RN_DATA(a, float)[a->count == 1 ? 0 : i], RN_DATA(b, float)[b->count == 1 ? 0 : i]);
   return RN_OK;
 }
 

@@ -206,16 +206,24 @@ static rn_status_t compute_grad(rn_kernel_ctx_t* ctx, rn_run_fn_t fn) {
   static rn_status_t compute_##function(rn_kernel_ctx_t* ctx) { \
     return compute_grad(ctx, PICK(ctx, function));              \
   }
-#define UNARY_FUNCTIONS(X)                                                                       \
-  X(neg)                                                                                         \
-  X(square)                                                                                      \
-  X(sqrt)                                                                                        \
-  X(rsqrt)                                                                                       \
-  X(exp)                                                                                         \
-  X(expm1)                                                                                       \
-  X(log)                                                                                         \
-  X(log1p) X(reciprocal) X(tanh) X(sigmoid) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) \
-      X(cosh) X(asinh) X(acosh) X(atanh) X(sign) X(conj) X(real) X(imag) X(angle) X(abs)
+#define UNARY_FUNCTIONS(X) \
+  X(neg)                   \
+  X(square)                \
+  X(sqrt)                  \
+  X(rsqrt)                 \
+  X(exp)                   \
+  X(expm1)                 \
+  X(log)                   \
+  X(log1p)                 \
+  X(reciprocal)            \
+  X(tanh)                  \
+  X(sigmoid)               \
+  X(sin)                   \
+  X(cos)                   \
+  X(tan)                   \
+  X(asin)                  \
+  X(acos)                  \
+  X(atan) X(sinh) X(cosh) X(asinh) X(acosh) X(atanh) X(sign) X(conj) X(real) X(imag) X(angle) X(abs)
 #define BINARY_FUNCTIONS(X) \
   X(add)                    \
   X(sub)                    \
