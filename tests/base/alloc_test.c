@@ -3,16 +3,18 @@
 
 #include <criterion/criterion.h>
 
+#include "../support/status.h"
+
 Test(alloc, zero_bytes_are_a_pointer) {
   rn_counting_allocator_t counting = {.base = rn_allocator_system()};
   rn_allocator_t allocator = rn_allocator_counting(&counting);
   void* p = NULL;
-  cr_assert(rn_ok(rn_alloc(allocator, 0, &p)));
+  OK(rn_alloc(allocator, 0, &p));
   cr_assert_not_null(p);
   rn_free(allocator, p, 0);
-  cr_assert(rn_ok(rn_alloc_zeroed(allocator, 0, &p)));
+  OK(rn_alloc_zeroed(allocator, 0, &p));
   rn_free(allocator, p, 0);
-  cr_assert(rn_ok(rn_alloc_array(allocator, 0, 8, &p)));
+  OK(rn_alloc_array(allocator, 0, 8, &p));
   rn_free(allocator, p, 0);
   cr_assert_eq(counting.live_blocks, 0);
   cr_assert_eq(counting.live_bytes, 0);
@@ -24,7 +26,7 @@ Test(alloc, zeroed_is_zero_whatever_the_allocator) {
   for (int a = 0; a < 2; a++) {
     for (int round = 0; round < 3; round++) {
       unsigned char* p = NULL;
-      cr_assert(rn_ok(rn_alloc_zeroed(allocators[a], 1000, (void**)&p)));
+      OK(rn_alloc_zeroed(allocators[a], 1000, (void**)&p));
       cr_assert_eq((uintptr_t)p % 16, 0);
       for (int i = 0; i < 1000; i++) cr_assert_eq(p[i], 0);
       memset(p, 0xff, 1000);
@@ -52,8 +54,8 @@ Test(alloc, counting_counts) {
   rn_counting_allocator_t counting = {.base = rn_allocator_system()};
   rn_allocator_t allocator = rn_allocator_counting(&counting);
   void *a, *b;
-  cr_assert(rn_ok(rn_alloc(allocator, 100, &a)));
-  cr_assert(rn_ok(rn_alloc(allocator, 50, &b)));
+  OK(rn_alloc(allocator, 100, &a));
+  OK(rn_alloc(allocator, 50, &b));
   cr_assert_eq(counting.allocations, 2);
   cr_assert_eq(counting.live_blocks, 2);
   cr_assert_eq(counting.live_bytes, 150);
@@ -90,7 +92,7 @@ Test(alloc, failed_growth_keeps_the_block) {
   rn_counting_allocator_t counting = {.base = rn_allocator_system(), .fail_at = 2};
   rn_allocator_t allocator = rn_allocator_counting(&counting);
   char* p = NULL;
-  cr_assert(rn_ok(rn_alloc(allocator, 4, (void**)&p)));
+  OK(rn_alloc(allocator, 4, (void**)&p));
   memcpy(p, "abc", 4);
   cr_assert_null(allocator.fn(allocator.self, p, 4, 4000));
   cr_assert_str_eq(p, "abc");
@@ -103,7 +105,7 @@ Test(alloc, default_can_be_replaced) {
   cr_assert_eq(rn_allocator_default().fn, rn_allocator_system().fn);
   rn_allocator_set_default_for_testing(rn_allocator_counting(&counting));
   int* p = NULL;
-  cr_assert(rn_ok(RN_NEW(rn_allocator_default(), &p)));
+  OK(RN_NEW(rn_allocator_default(), &p));
   cr_assert_eq(counting.live_bytes, 4);
   RN_FREE(rn_allocator_default(), p);
   cr_assert_eq(counting.live_bytes, 0);

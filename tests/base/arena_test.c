@@ -3,6 +3,8 @@
 
 #include <criterion/criterion.h>
 
+#include "../support/status.h"
+
 Test(arena, pieces_are_zeroed_aligned_and_apart) {
   rn_counting_allocator_t counting = {.base = rn_allocator_system()};
   rn_arena_t arena;
@@ -12,7 +14,7 @@ Test(arena, pieces_are_zeroed_aligned_and_apart) {
   for (int round = 0; round < 2; round++) {
     for (int i = 0; i < N; i++) {
       size_t size = (size_t)(i * 7 % 501);
-      cr_assert(rn_ok(rn_arena_alloc(&arena, size, (void**)&pieces[i])));
+      OK(rn_arena_alloc(&arena, size, (void**)&pieces[i]));
       cr_assert_eq((uintptr_t)pieces[i] % 16, 0);
       for (size_t b = 0; b < size; b++) {
         cr_assert_eq(pieces[i][b], 0);
@@ -35,10 +37,10 @@ Test(arena, large_pieces_do_not_end_the_current_chunk) {
   rn_arena_t arena;
   rn_arena_init(&arena, rn_allocator_counting(&counting));
   void *a, *big, *b;
-  cr_assert(rn_ok(rn_arena_alloc(&arena, 16, &a)));
-  cr_assert(rn_ok(rn_arena_alloc(&arena, 10 << 20, &big)));
+  OK(rn_arena_alloc(&arena, 16, &a));
+  OK(rn_arena_alloc(&arena, 10 << 20, &big));
   memset(big, 1, 10 << 20);
-  cr_assert(rn_ok(rn_arena_alloc(&arena, 16, &b)));
+  OK(rn_arena_alloc(&arena, 16, &b));
   cr_assert_eq((char*)b - (char*)a, 16);
   cr_assert_eq(counting.allocations, 2);
   rn_arena_clear(&arena);
@@ -50,17 +52,17 @@ Test(arena, limit_is_a_status) {
   rn_arena_init(&arena, rn_allocator_system());
   arena.limit = 100;
   void* p;
-  cr_assert(rn_ok(rn_arena_alloc(&arena, 64, &p)));
+  OK(rn_arena_alloc(&arena, 64, &p));
   rn_status_t status = rn_arena_alloc(&arena, 48, &p);
   cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED);
   cr_assert_null(p);
   rn_status_free(status);
-  cr_assert(rn_ok(rn_arena_alloc(&arena, 36, &p)));
+  OK(rn_arena_alloc(&arena, 36, &p));
   status = rn_arena_alloc(&arena, 1, &p);
   cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED);
   rn_status_free(status);
   rn_arena_clear(&arena);
-  cr_assert(rn_ok(rn_arena_alloc(&arena, 100, &p)));
+  OK(rn_arena_alloc(&arena, 100, &p));
   rn_arena_clear(&arena);
 }
 
@@ -68,7 +70,7 @@ Test(arena, overflow_is_a_status) {
   rn_arena_t arena;
   rn_arena_init(&arena, rn_allocator_system());
   void* p;
-  cr_assert(rn_ok(rn_arena_alloc(&arena, 8, &p)));
+  OK(rn_arena_alloc(&arena, 8, &p));
   size_t sizes[] = {SIZE_MAX, SIZE_MAX - 8, SIZE_MAX - 15, SIZE_MAX / 2};
   for (int i = 0; i < 4; i++) {
     rn_status_t status = rn_arena_alloc(&arena, sizes[i], &p);
@@ -86,16 +88,16 @@ Test(arena, strings) {
   rn_arena_init(&arena, rn_allocator_system());
   char text[] = "hello";
   rn_str_t copy, printed, empty;
-  cr_assert(rn_ok(rn_arena_str(&arena, rn_str(text), &copy)));
+  OK(rn_arena_str(&arena, rn_str(text), &copy));
   text[0] = 'j';
   cr_assert_str_eq(copy.data, "hello");
   cr_assert_eq(copy.size, 5);
-  cr_assert(rn_ok(rn_arena_str(&arena, (rn_str_t){0}, &empty)));
+  OK(rn_arena_str(&arena, (rn_str_t){0}, &empty));
   cr_assert_str_eq(empty.data, "");
-  cr_assert(rn_ok(rn_arena_printf(&arena, &printed, "%s_%d", copy.data, 12)));
+  OK(rn_arena_printf(&arena, &printed, "%s_%d", copy.data, 12));
   cr_assert_str_eq(printed.data, "hello_12");
   cr_assert_eq(printed.size, 8);
-  cr_assert(rn_ok(rn_arena_printf(&arena, &printed, "%5000d", 1)));
+  OK(rn_arena_printf(&arena, &printed, "%5000d", 1));
   cr_assert_eq(strlen(printed.data), 5000);
   cr_assert_str_eq(copy.data, "hello");
   rn_arena_clear(&arena);
@@ -106,12 +108,12 @@ Test(arena, short_of_memory) {
   rn_arena_t arena;
   rn_arena_init(&arena, rn_allocator_counting(&counting));
   void* p;
-  cr_assert(rn_ok(rn_arena_alloc(&arena, 16, &p)));
+  OK(rn_arena_alloc(&arena, 16, &p));
   rn_status_t status = rn_arena_alloc(&arena, 1 << 20, &p);
   cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED);
   cr_assert_null(p);
   cr_assert_eq(arena.used, 16);
-  cr_assert(rn_ok(rn_arena_alloc(&arena, 1 << 20, &p)));
+  OK(rn_arena_alloc(&arena, 1 << 20, &p));
   rn_arena_clear(&arena);
   cr_assert_eq(counting.live_blocks, 0);
 }
@@ -122,12 +124,12 @@ Test(arena, rewinds_to_a_mark) {
   rn_arena_init(&arena, rn_allocator_counting(&counting));
   for (size_t size = 8; size < 1 << 21; size *= 5) {
     char *kept, *first, *again;
-    cr_assert(rn_ok(rn_arena_alloc(&arena, 24, (void**)&kept)));
+    OK(rn_arena_alloc(&arena, 24, (void**)&kept));
     memset(kept, 7, 24);
     int64_t blocks = counting.live_blocks;
     rn_arena_mark_t mark = rn_arena_mark(&arena);
     for (int i = 0; i < 50; i++) {
-      cr_assert(rn_ok(rn_arena_alloc(&arena, size, (void**)&first)));
+      OK(rn_arena_alloc(&arena, size, (void**)&first));
       memset(first, 1, size);
     }
     rn_arena_rewind(&arena, mark);
@@ -135,7 +137,7 @@ Test(arena, rewinds_to_a_mark) {
     cr_assert_eq(arena.used, mark.used);
     // Pieces are zeroed the second time too.
     for (int i = 0; i < 50; i++) {
-      cr_assert(rn_ok(rn_arena_alloc(&arena, size, (void**)&again)));
+      OK(rn_arena_alloc(&arena, size, (void**)&again));
       for (size_t j = 0; j < size; j++) cr_assert_eq(again[j], 0);
     }
     rn_arena_rewind(&arena, mark);

@@ -4,18 +4,20 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
+#include "../support/status.h"
+
 static rn_counting_allocator_t counting;
 
 static rn_cache_alloc_t* make(size_t max_cached) {
   counting = (rn_counting_allocator_t){.base = rn_allocator_system()};
   rn_cache_alloc_t* cache = NULL;
-  cr_assert(rn_ok(rn_cache_alloc_create(rn_allocator_counting(&counting), max_cached, &cache)));
+  OK(rn_cache_alloc_create(rn_allocator_counting(&counting), max_cached, &cache));
   return cache;
 }
 
 static void* get(rn_cache_alloc_t* cache, size_t size) {
   void* p = NULL;
-  cr_assert(rn_ok(rn_alloc(rn_cache_allocator(cache), size, &p)));
+  OK(rn_alloc(rn_cache_allocator(cache), size, &p));
   cr_assert_eq((uintptr_t)p % RN_ALIGN, 0);
   memset(p, 0xab, size);
   return p;
@@ -221,7 +223,7 @@ static void* churn(void* arg) {
       blocks[i] = NULL;
     } else {
       sizes[i] = 100 + (random >> 8) % 60000;
-      cr_assert(rn_ok(rn_alloc(rn_cache_allocator(cache), sizes[i], (void**)&blocks[i])));
+      OK(rn_alloc(rn_cache_allocator(cache), sizes[i], (void**)&blocks[i]));
       blocks[i][0] = blocks[i][sizes[i] - 1] = (unsigned char)i;
     }
     if (n % 1000 == 999) rn_cache_alloc_trim(cache);

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../support/status.h"
+
 Test(env, clocks_and_bits) {
   const rn_env_t* env = rn_env_system();
   int64_t a = env->now_ns(env->self), b = env->now_ns(env->self);
@@ -15,14 +17,8 @@ Test(env, clocks_and_bits) {
   cr_assert_neq(env->random(env->self), env->random(env->self));
   cr_assert_null(env->pool);
   void* p = NULL;
-  cr_assert(rn_ok(rn_alloc(env->allocator, 10, &p)));
+  OK(rn_alloc(env->allocator, 10, &p));
   rn_free(env->allocator, p, 10);
-}
-
-static void expect_error(rn_status_t status, rn_code_t code, const char* message) {
-  cr_assert_eq(rn_status_code(status), code, "%s", rn_status_message(status));
-  cr_assert_str_eq(rn_status_message(status), message);
-  rn_status_free(status);
 }
 
 Test(env, files) {
@@ -33,11 +29,11 @@ Test(env, files) {
   snprintf(path, sizeof path, "%s/file", dir);
   static char data[100000];
   for (size_t i = 0; i < sizeof data; i++) data[i] = (char)(i * 31);
-  cr_assert(rn_ok(rn_fs_write(env, path, rn_str_n(data, sizeof data))));
+  OK(rn_fs_write(env, path, rn_str_n(data, sizeof data)));
   rn_strbuf_t out;
   rn_strbuf_init(&out, rn_allocator_system());
   rn_strbuf_append(&out, RN_STR("x"));
-  cr_assert(rn_ok(rn_fs_read(env, path, sizeof data, &out)));
+  OK(rn_fs_read(env, path, sizeof data, &out));
   cr_assert_eq(out.size, sizeof data + 1);
   cr_assert_eq(memcmp(out.data + 1, data, sizeof data), 0);
   rn_strbuf_clear(&out);
@@ -46,25 +42,25 @@ Test(env, files) {
   rn_status_free(status);
   rn_strbuf_clear(&out);
 
-  cr_assert(rn_ok(rn_fs_write(env, path, RN_STR("ab"))));
-  cr_assert(rn_ok(rn_fs_read(env, path, SIZE_MAX, &out)));
+  OK(rn_fs_write(env, path, RN_STR("ab")));
+  OK(rn_fs_read(env, path, SIZE_MAX, &out));
   cr_assert_str_eq(out.data, "ab");
   rn_strbuf_clear(&out);
-  cr_assert(rn_ok(rn_fs_write(env, path, (rn_str_t){0})));
-  cr_assert(rn_ok(rn_fs_read(env, path, 0, &out)));
+  OK(rn_fs_write(env, path, (rn_str_t){0}));
+  OK(rn_fs_read(env, path, 0, &out));
   cr_assert_eq(out.size, 0);
 
-  expect_error(rn_fs_read(env, "/nonexistent/x", 10, &out), RN_CODE_NOT_FOUND,
+  FAILS_SAYING(rn_fs_read(env, "/nonexistent/x", 10, &out), NOT_FOUND,
                "/nonexistent/x; No such file or directory");
-  expect_error(rn_fs_write(env, "/nonexistent/x", RN_STR("a")), RN_CODE_NOT_FOUND,
+  FAILS_SAYING(rn_fs_write(env, "/nonexistent/x", RN_STR("a")), NOT_FOUND,
                "/nonexistent/x; No such file or directory");
   char message[200];
   snprintf(message, sizeof message, "%s; Is a directory", dir);
-  expect_error(rn_fs_read(env, dir, 10, &out), RN_CODE_FAILED_PRECONDITION, message);
-  expect_error(rn_fs_write(env, "/dev/full", RN_STR("a")), RN_CODE_RESOURCE_EXHAUSTED,
+  FAILS_SAYING(rn_fs_read(env, dir, 10, &out), FAILED_PRECONDITION, message);
+  FAILS_SAYING(rn_fs_write(env, "/dev/full", RN_STR("a")), RESOURCE_EXHAUSTED,
                "/dev/full; No space left on device");
   rn_strbuf_clear(&out);
-  cr_assert(rn_ok(rn_fs_read(env, "/proc/self/stat", 10000, &out)));
+  OK(rn_fs_read(env, "/proc/self/stat", 10000, &out));
   cr_assert_gt(out.size, 0);
   rn_strbuf_clear(&out);
   unlink(path);

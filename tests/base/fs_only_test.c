@@ -8,14 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "base/net.h"
 #include "memory_fs.h"
-
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
 
 static char root[64];
 static rn_env_t env;

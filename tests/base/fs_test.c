@@ -9,20 +9,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "memory_fs.h"
-
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
 
 static void expect_error(rn_status_t status, rn_code_t code, const char* path, const char* words) {
   char message[300];
   snprintf(message, sizeof message, "%s; %s", path, words);
-  cr_assert_eq(rn_status_code(status), code, "%s", rn_status_message(status));
   cr_assert_str_eq(rn_status_message(status), message);
-  rn_status_free(status);
+  FAILS_CODE(status, code, "");
 }
 
 typedef struct place_t {

@@ -4,6 +4,8 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "../support/status.h"
+
 enum { KEYS = 100000 };
 
 static char names[KEYS][16];
@@ -40,7 +42,7 @@ Test(map, hundred_thousand_keys_and_removals_as_the_model_says) {
   for (int i = 0; i < KEYS; i++) snprintf(names[i], sizeof names[i], "node_%d", i);
   for (int i = 0; i < KEYS; i++) {
     model[i] = &values[0][i];
-    cr_assert(rn_ok(rn_map_put(&map, key(i), model[i])));
+    OK(rn_map_put(&map, key(i), model[i]));
   }
   check(&map);
   uint32_t random = 1;
@@ -51,7 +53,7 @@ Test(map, hundred_thousand_keys_and_removals_as_the_model_says) {
       model[i] = NULL;
     } else {
       model[i] = &values[1][i];
-      cr_assert(rn_ok(rn_map_put(&map, key(i), model[i])));
+      OK(rn_map_put(&map, key(i), model[i]));
     }
   }
   check(&map);
@@ -74,7 +76,7 @@ Test(map, small_table_with_wrap_around) {
       model[i] = NULL;
     } else {
       model[i] = &values[0][i];
-      cr_assert(rn_ok(rn_map_put(&map, key(i), model[i])));
+      OK(rn_map_put(&map, key(i), model[i]));
     }
     for (int k = 0; k < 12; k++) cr_assert_eq(rn_map_get(&map, key(k)), model[k]);
   }
@@ -90,9 +92,9 @@ Test(map, empty_and_edges) {
   cr_assert_null(rn_map_remove(&map, RN_STR("a")));
   cr_assert_null(rn_map_next(&map, &position));
   int value = 0, other = 0;
-  cr_assert(rn_ok(rn_map_put(&map, (rn_str_t){0}, &value)));
+  OK(rn_map_put(&map, (rn_str_t){0}, &value));
   cr_assert_eq(rn_map_get(&map, RN_STR("")), &value);
-  cr_assert(rn_ok(rn_map_put(&map, rn_str_n("a\0b", 3), &other)));
+  OK(rn_map_put(&map, rn_str_n("a\0b", 3), &other));
   cr_assert_null(rn_map_get(&map, RN_STR("a")));
   cr_assert_eq(rn_map_get(&map, rn_str_n("a\0b", 3)), &other);
   rn_status_t status = rn_map_put(&map, RN_STR("n"), NULL);
@@ -107,8 +109,8 @@ Test(map, replacing_keeps_the_first_key) {
   rn_map_init(&map, rn_allocator_system());
   char first[] = "k", second[] = "k";
   int a, b;
-  cr_assert(rn_ok(rn_map_put(&map, rn_str(first), &a)));
-  cr_assert(rn_ok(rn_map_put(&map, rn_str(second), &b)));
+  OK(rn_map_put(&map, rn_str(first), &a));
+  OK(rn_map_put(&map, rn_str(second), &b));
   size_t position = 0;
   const rn_map_entry_t* entry = rn_map_next(&map, &position);
   cr_assert_eq(entry->key.data, first);
@@ -140,13 +142,13 @@ Test(map, reserve) {
   rn_map_init(&map, rn_allocator_counting(&counting));
   for (int i = 0; i < 10; i++) {
     snprintf(names[i], sizeof names[i], "k%d", i);
-    cr_assert(rn_ok(rn_map_put(&map, key(i), names[i])));
+    OK(rn_map_put(&map, key(i), names[i]));
   }
-  cr_assert(rn_ok(rn_map_reserve(&map, 5000)));
+  OK(rn_map_reserve(&map, 5000));
   int64_t allocations = counting.allocations;
   for (int i = 10; i < 5000; i++) {
     snprintf(names[i], sizeof names[i], "k%d", i);
-    cr_assert(rn_ok(rn_map_put(&map, key(i), names[i])));
+    OK(rn_map_put(&map, key(i), names[i]));
   }
   cr_assert_eq(counting.allocations, allocations);
   for (int i = 0; i < 5000; i++) cr_assert_eq(rn_map_get(&map, key(i)), names[i]);

@@ -6,18 +6,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
-#define FAILS(expression, wanted)                                                                \
-  do {                                                                                           \
-    rn_status_t fail_status = (expression);                                                      \
-    cr_assert_eq(rn_status_code(fail_status), RN_CODE_##wanted, "%s:%d: %s", __FILE__, __LINE__, \
-                 rn_status_message(fail_status));                                                \
-    rn_status_free(fail_status);                                                                 \
-  } while (0)
+#include "../support/status.h"
+
 #define NET_TEST(name) Test(net, name, .timeout = 60)
 
 static const rn_env_t* env(void) { return rn_env_system(); }

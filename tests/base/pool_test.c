@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../support/status.h"
+
 // The threads of this process; with |name|, those of that name (a sanitizer has its own).
 static int count_threads(const char* name) {
   int count = 0;
@@ -30,7 +32,7 @@ static int count_threads(const char* name) {
 
 static rn_pool_t* make_pool(int threads) {
   rn_pool_t* pool = NULL;
-  cr_assert(rn_ok(rn_pool_create(rn_allocator_system(), threads, &pool)));
+  OK(rn_pool_create(rn_allocator_system(), threads, &pool));
   return pool;
 }
 
@@ -343,7 +345,7 @@ Test(pool, short_of_memory) {
   rn_status_t status = rn_pool_create(rn_allocator_counting(&counting), 4, &pool);
   cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED);
   cr_assert_null(pool);
-  cr_assert(rn_ok(rn_pool_create(rn_allocator_counting(&counting), 4, &pool)));
+  OK(rn_pool_create(rn_allocator_counting(&counting), 4, &pool));
   for (int n = 0; n < 100; n++) rn_pool_for(pool, CELLS, 100, add_range, cells);
   cr_assert_eq(counting.allocations, 2);  // loops allocate nothing
   rn_pool_destroy(pool);

@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 
+#include "../support/status.h"
 #include "base/alloc.h"
 
 static rn_counting_allocator_t counting;
@@ -14,12 +15,12 @@ static void count_from(int64_t fail_at) {
 }
 
 Test(status, ok_is_free) {
-  cr_assert(rn_ok(RN_OK));
+  OK(RN_OK);
   cr_assert_eq(rn_status_code(RN_OK), RN_CODE_OK);
   cr_assert_str_eq(rn_status_message(RN_OK), "");
   rn_status_free(RN_OK);
-  cr_assert(rn_ok(rn_status_copy(RN_OK)));
-  cr_assert(rn_ok(rn_status_annotate(RN_OK, "never")));
+  OK(rn_status_copy(RN_OK));
+  OK(rn_status_annotate(RN_OK, "never"));
 }
 
 Test(status, carries_code_and_message) {

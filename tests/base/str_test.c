@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../support/status.h"
+
 Test(str, compare_and_parts) {
   cr_assert(rn_str_eq((rn_str_t){0}, RN_STR("")));
   cr_assert(rn_str_is(RN_STR("abc"), "abc"));
@@ -159,7 +161,7 @@ Test(strbuf, builds_text) {
     cr_assert_eq(buf.data[buf.size], '\0');
   }
   cr_assert_eq(buf.size, 6 + 1000 * 100);
-  cr_assert(rn_ok(rn_strbuf_status(&buf)));
+  OK(rn_strbuf_status(&buf));
   rn_strbuf_clear(&buf);
   cr_assert_eq(counting.live_bytes, 0);
   rn_strbuf_printf(&buf, "again");
@@ -179,7 +181,7 @@ Test(strbuf, first_failure_is_kept) {
   cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED);
   rn_status_free(status);
   rn_strbuf_clear(&buf);
-  cr_assert(rn_ok(rn_strbuf_status(&buf)));
+  OK(rn_strbuf_status(&buf));
   cr_assert_eq(counting.live_bytes, 0);
   rn_strbuf_append_n(&buf, "x", SIZE_MAX);
   status = rn_strbuf_status(&buf);
@@ -189,7 +191,7 @@ Test(strbuf, first_failure_is_kept) {
 
 Test(str, dup) {
   char* copy = NULL;
-  cr_assert(rn_ok(rn_str_dup(rn_allocator_system(), rn_str_n("abcd", 2), &copy)));
+  OK(rn_str_dup(rn_allocator_system(), rn_str_n("abcd", 2), &copy));
   cr_assert_str_eq(copy, "ab");
   rn_free(rn_allocator_system(), copy, 3);
 }

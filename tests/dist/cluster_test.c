@@ -7,17 +7,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "base/net.h"
 #include "dist/rpc/remote.h"
 #include "dist/server.h"
 #include "graph/import.h"
 #include "runnel/ops.h"
 
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
 // Each is run twice.
 #define CLUSTER_TEST(name)                                      \
   static void name(bool over_rpc);                              \

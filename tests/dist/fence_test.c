@@ -3,11 +3,8 @@
 
 #include <criterion/criterion.h>
 
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
+#include "../support/status.h"
+
 #define FENCE_TEST(name) Test(fence, name, .timeout = 60)
 
 static rn_allocator_t memory(void) { return rn_allocator_system(); }

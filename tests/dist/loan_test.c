@@ -11,13 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "dist/rpc/line.h"
-
-#define OK(expression)                                               \
-  do {                                                               \
-    rn_status_t ok_status = (expression);                            \
-    cr_assert(rn_ok(ok_status), "%s", rn_status_message(ok_status)); \
-  } while (0)
 
 enum { COUNT = 3 << 20 };  // floats: several pieces, the last one short
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "base/fs.h"
 #include "base/net.h"
 #include "client.h"
@@ -23,11 +24,6 @@
 #include "runnel/input.h"
 #include "runnel/ops.h"
 
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
 #define OPS_TEST(name) Test(operations, name, .timeout = 60)
 #define SECOND INT64_C(1000000000)
 
@@ -410,12 +406,6 @@ static rn_status_t run(rn_session_t* session, rn_edge_t fetch, rn_node_t* target
   return step_run(session, RN_NO_EDGE, 0, fetch, target, NULL);
 }
 
-static void expect_code(rn_status_t status, rn_code_t code, const char* text) {
-  cr_assert_eq(rn_status_code(status), code, "%s", rn_status_message(status));
-  cr_assert(strstr(rn_status_message(status), text), "%s", rn_status_message(status));
-  rn_status_free(status);
-}
-
 // A step that waits until somebody puts something into a queue.
 typedef struct waiting_t {
   rn_session_t* session;
@@ -459,8 +449,8 @@ OPS_TEST(a_draining_task_ends_its_steps_and_takes_no_new_ones) {
   pthread_create(&thread, NULL, wait_for_queue, &waiting);
   wait_until_busy(&task);
   rn_server_drain(task.server);
-  expect_code(run(session, one, NULL), RN_CODE_UNAVAILABLE, "shutting down");
-  expect_code(run(other, one, NULL), RN_CODE_UNAVAILABLE, "shutting down");
+  FAILS_CODE(run(session, one, NULL), RN_CODE_UNAVAILABLE, "shutting down");
+  FAILS_CODE(run(other, one, NULL), RN_CODE_UNAVAILABLE, "shutting down");
   cr_assert(rn_server_is_busy(task.server));
   rn_server_destroy(task.server);  // cuts it short
   pthread_join(thread, NULL);
@@ -613,7 +603,7 @@ OPS_TEST(a_client_has_so_many_sessions) {
     if (i < 2)
       OK(status);
     else
-      expect_code(status, RN_CODE_RESOURCE_EXHAUSTED, "2 sessions");
+      FAILS_CODE(status, RN_CODE_RESOURCE_EXHAUSTED, "2 sessions");
     memcpy(opened[i], call.session, sizeof opened[i]);
   }
   for (int i = 0; i < 2; ++i) {  // one is closed, another opened
@@ -666,7 +656,7 @@ OPS_TEST(masters_of_other_clusters_have_no_sessions_here) {
                                        .task = cases[i].task,
                                        .master = rn_str(cases[i].master)};
     worker->vtable->create_worker_session(worker, &call);
-    expect_code(rn_waiter_wait(&waiter), cases[i].code, cases[i].text);
+    FAILS_CODE(rn_waiter_wait(&waiter), cases[i].code, cases[i].text);
   }
   rn_channel_destroy(channel);
   rn_remote_peer_destroy(peer);
@@ -710,7 +700,7 @@ OPS_TEST(a_name_from_outside_does_not_forge_a_line_of_the_log) {
       .job = RN_STR("worker"),
       .master = RN_STR("nobody\n2026-01-01 00:00:00.000 I all is well\x1b[2J")};
   rn_remote_worker(peer)->vtable->create_worker_session(rn_remote_worker(peer), &call);
-  expect_code(rn_waiter_wait(&waiter), RN_CODE_PERMISSION_DENIED, "nobody");
+  FAILS_CODE(rn_waiter_wait(&waiter), RN_CODE_PERMISSION_DENIED, "nobody");
   rn_channel_destroy(channel);
   rn_remote_peer_destroy(peer);
   rn_loop_destroy(loop);
@@ -833,10 +823,10 @@ OPS_TEST(tokens_are_compared_and_read) {
                                     "a-token-with-a-\x01-in-it"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
     write_token(path, bad[i]);
-    expect_code(rn_token_read(env(), path, memory(), &token), RN_CODE_INVALID_ARGUMENT, "no token");
+    FAILS_CODE(rn_token_read(env(), path, memory(), &token), RN_CODE_INVALID_ARGUMENT, "no token");
   }
   unlink(path);
-  expect_code(rn_token_read(env(), path, memory(), &token), RN_CODE_NOT_FOUND, path);
+  FAILS_CODE(rn_token_read(env(), path, memory(), &token), RN_CODE_NOT_FOUND, path);
 }
 
 // What a client with RUNNEL_TOKEN as it is gets: a step, and the call that clears others'
@@ -1017,7 +1007,7 @@ OPS_TEST(tasks_and_clients_with_certificates_and_a_token) {
   pair_open(&pair, (const char* const[]){"worker-0", "ps-0"});
   use_certificate(&pair, pair.dir, "client");
   unsetenv("RUNNEL_TOKEN");
-  expect_code(run_pair(&pair), RN_CODE_UNAUTHENTICATED, "RUNNEL_TOKEN");
+  FAILS_CODE(run_pair(&pair), RN_CODE_UNAUTHENTICATED, "RUNNEL_TOKEN");
   char path[80];
   snprintf(path, sizeof path, "%s/token", pair.dir);
   write_token(path, kToken);
@@ -1066,8 +1056,8 @@ OPS_TEST(a_client_without_tls_is_told_of_it) {
   rn_waiter_t waiter;
   rn_cleanup_all_t call = {.call = rn_waiter_call(&waiter, now() + 10 * SECOND, NULL)};
   worker->vtable->cleanup_all(worker, &call);
-  expect_code(rn_waiter_wait(&waiter), RN_CODE_UNAVAILABLE,
-              "if it speaks TLS, the target is grpcs://");
+  FAILS_CODE(rn_waiter_wait(&waiter), RN_CODE_UNAVAILABLE,
+             "if it speaks TLS, the target is grpcs://");
   rn_channel_destroy(channel);
   rn_remote_peer_destroy(peer);
   rn_loop_destroy(loop);
@@ -1093,7 +1083,7 @@ OPS_TEST(only_tasks_call_workers) {
     rn_cleanup_all_t call = {.call = rn_waiter_call(&waiter, now() + 10 * SECOND, NULL)};
     worker->vtable->cleanup_all(worker, &call);
     if (i == 0)
-      expect_code(rn_waiter_wait(&waiter), RN_CODE_PERMISSION_DENIED, "\"intruder\"");
+      FAILS_CODE(rn_waiter_wait(&waiter), RN_CODE_PERMISSION_DENIED, "\"intruder\"");
     else
       OK(rn_waiter_wait(&waiter));
     rn_channel_destroy(channel);

@@ -2,13 +2,9 @@
 // caller's memory, nothing of the response into the callee's, and all of it must arrive.
 #include <criterion/criterion.h>
 
+#include "../support/status.h"
 #include "dist/sim/records.h"
 
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
 
 static rn_allocator_t memory(void) { return rn_allocator_system(); }
 

@@ -8,15 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "client.h"
 #include "dist/server.h"
 #include "runnel/ops.h"
 
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
 #define REPEAT_TEST(name) Test(repeat, name, .timeout = 120)
 
 static rn_allocator_t memory(void) { return rn_allocator_system(); }

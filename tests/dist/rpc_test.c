@@ -4,14 +4,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "dist/rpc/channel.h"
 #include "dist/rpc/server.h"
 
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
 #define RPC_TEST(name) Test(rpc, name, .timeout = 120)
 #define SECOND INT64_C(1000000000)
 

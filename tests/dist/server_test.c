@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "base/net.h"
 #include "client.h"
 #include "dist/calls.h"
@@ -11,11 +12,6 @@
 #include "dist/server.h"
 #include "runnel/ops.h"
 
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
 #define SERVER_TEST(name) Test(server, name, .timeout = 60)
 
 enum { kTasks = 3 };

@@ -8,16 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "dist/eager/peers.h"
 #include "dist/server.h"
 #include "proto/eager_service.pb.h"
 #include "wire/writer.h"
 
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
 #define STREAM_TEST(name) Test(stream, name, .timeout = 60)
 
 static rn_allocator_t memory(void) { return rn_allocator_system(); }

@@ -6,18 +6,13 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "../support/status.h"
 #include "base/net.h"
 #include "client.h"
 #include "dist/server.h"
 #include "function/function.h"
 #include "runnel/function.h"
 #include "runnel/ops.h"
-
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
 
 static rn_allocator_t memory(void) { return rn_allocator_system(); }
 static const int floats[] = {RN_FLOAT};

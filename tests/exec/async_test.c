@@ -46,7 +46,7 @@ RT_TEST(async, chains_that_wait_for_each_other) {
     rt_fetch(&step, sum);
     rt_target(&step, left_put);
     rt_target(&step, right_put);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     cr_assert_eq(rt_value(&step.out[0]), -5);
     cr_assert_eq(rt_value(&step.out[1]), 0);
     rt_clear(&step);
@@ -66,7 +66,7 @@ RT_TEST(async, blocked_step_times_out) {
     rt_feed(&step, x, &fed);
     rt_fetch(&step, y);
     int64_t start = rt_now_ms();
-    RT_ERROR(rt_run(&rt, &step), DEADLINE_EXCEEDED, "");
+    FAILS_WITH(rt_run(&rt, &step), DEADLINE_EXCEEDED, "");
     cr_assert_geq(rt_now_ms() - start, 49);
     cr_assert_lt(rt_now_ms() - start, 20000);
   }
@@ -85,7 +85,7 @@ RT_TEST(async, long_step_times_out) {
     rt_feed(&step, x, &fed);
     rt_fetch(&step, y);
     int64_t start = rt_now_ms();
-    RT_ERROR(rt_run(&rt, &step), DEADLINE_EXCEEDED, "");
+    FAILS_WITH(rt_run(&rt, &step), DEADLINE_EXCEEDED, "");
     cr_assert_lt(rt_now_ms() - start, 5000);
     rn_tensor_clear(&fed);
     rt_end(&rt);
@@ -116,7 +116,7 @@ RT_TEST(async, cancellation) {
   rt_session(&rt);
   rt_step_t failing = {.options = {.cancel = &cancel}};
   rt_fetch(&failing, bad);
-  RT_ERROR(rt_run(&rt, &failing), INTERNAL, "boom");
+  FAILS_WITH(rt_run(&rt, &failing), INTERNAL, "boom");
   cr_assert_not(rn_is_cancelled(&cancel));
   background_t background = {.rt = &rt, .step = {.options = {.cancel = &cancel}}};
   rt_fetch(&background.step, y);
@@ -124,14 +124,14 @@ RT_TEST(async, cancellation) {
   while (rt_blocked == 0) usleep(1000);
   rn_cancel(&cancel);
   pthread_join(background.thread, NULL);
-  RT_ERROR(background.status, CANCELLED, "");
+  FAILS_WITH(background.status, CANCELLED, "");
   // Cancelled before it began.
   rt_step_t late = {.options = {.cancel = &cancel}};
   rt_fetch(&late, y);
-  RT_ERROR(rt_run(&rt, &late), CANCELLED, "");
+  FAILS_WITH(rt_run(&rt, &late), CANCELLED, "");
   rt_step_t plain = {.options = {.cancel = &cancel}};
   rt_fetch(&plain, rt_op(rt.s, "TestCount", x));
-  RT_ERROR(rt_run(&rt, &plain), CANCELLED, "");
+  FAILS_WITH(rt_run(&rt, &plain), CANCELLED, "");
   rn_cancel_destroy(&cancel);
   rt_end(&rt);
 }
@@ -150,7 +150,7 @@ RT_TEST(async, completion_after_cancellation) {
   usleep(50000);
   rt_open = true;
   pthread_join(background.thread, NULL);
-  RT_ERROR(background.status, INTERNAL, "boom");
+  FAILS_WITH(background.status, INTERNAL, "boom");
   rt_fails = false;
   cr_assert_eq(rt_get(&rt, y, RN_NO_EDGE, 0), 10);
   rt_end(&rt);
@@ -166,7 +166,7 @@ RT_TEST(async, unblocked_in_time) {
   while (rt_blocked == 0) usleep(1000);
   rt_unblock();
   pthread_join(background.thread, NULL);
-  RT_OK(background.status);
+  OK(background.status);
   cr_assert_eq(rt_value(&background.step.out[0]), -5);
   rt_clear(&background.step);
   rt_end(&rt);

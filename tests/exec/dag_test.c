@@ -121,8 +121,7 @@ static void check(rt_t* rt, dag_t* dag, uint32_t seed) {
   rt_step_t step = {0};
   rn_tensor_t fed[3];
   for (int i = 0; i < 3; ++i) {
-    RT_OK(
-        rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){2, dag->dims[i]}, &fed[i]));
+    OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){2, dag->dims[i]}, &fed[i]));
     memcpy(fed[i].data, dag->value[i], rn_tensor_bytes(&fed[i]));
     rt_feed(&step, dag->edge[i], &fed[i]);
   }
@@ -132,7 +131,7 @@ static void check(rt_t* rt, dag_t* dag, uint32_t seed) {
     rt_fetch(&step, dag->edge[picked[i]]);
   }
   for (int turn = 0; turn < 2; ++turn) {
-    RT_OK(rt_run(rt, &step));
+    OK(rt_run(rt, &step));
     for (int i = 0; i < 6; ++i) {
       cr_assert_eq(step.out[i].count, size_of(dag, picked[i]));
       for (int64_t k = 0; k < step.out[i].count; ++k)
@@ -196,7 +195,7 @@ static void layers(int threads, bool optimize) {
   rt_feed(&step, x, &fed);
   for (int i = 0; i < WIDTH; ++i) rt_fetch(&step, layer[DEPTH % 2][i]);
   for (int turn = 0; turn < 20; ++turn) {
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     for (int i = 0; i < WIDTH; ++i)
       for (int k = 0; k < SIZE; k += 111)
         cr_assert_eq(RN_DATA(&step.out[i], float)[k], expected[DEPTH % 2][i]);

@@ -7,7 +7,7 @@ enum { COUNT = 6 };
 static rn_tensor_t numbers(int64_t rows, int64_t columns) {
   rn_tensor_t value;
   int64_t dims[] = {rows, columns};
-  RT_OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){2, dims}, &value));
+  OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){2, dims}, &value));
   for (int64_t i = 0; i < value.count; ++i)
     RN_DATA(&value, float)[i] = (float)((i * 7919) % 1009) / 1009 - 0.4f;
   return value;
@@ -57,7 +57,7 @@ RT_TEST(fold, values_are_those_of_the_graph) {
     rt_step_t step = {0};
     build(&rt, &step);
     for (int turn = 0; turn < 2; ++turn) {
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       for (int i = 0; i < COUNT; ++i) {
         if (!rn_tensor_is_set(&wanted[i])) {
           wanted[i] = step.out[i];
@@ -86,7 +86,7 @@ RT_TEST(fold, errors_belong_to_the_step) {
   rn_edge_t axis = rn_const_int32(s, 0), data = rn_ExpandDims(s, rn_const_float(s, 1), axis);
   rn_scope_name_next(s, "beyond");
   rn_edge_t beyond = rn_GatherV2(s, data, unique.y, axis);
-  for (int turn = 0; turn < 2; ++turn) RT_ERROR(rt_try(&rt, beyond), INVALID_ARGUMENT, "beyond");
-  RT_OK(rt_try(&rt, unique.idx));
+  for (int turn = 0; turn < 2; ++turn) FAILS_WITH(rt_try(&rt, beyond), INVALID_ARGUMENT, "beyond");
+  OK(rt_try(&rt, unique.idx));
   rt_end(&rt);
 }

@@ -55,7 +55,7 @@ RT_TEST(frames, exits_together) {
     rt_fetch(&step, loop.exits[0]);
     rt_fetch(&step, loop.exits[1]);
     rt_fetch(&step, sum);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     cr_assert_eq(rt_value(&step.out[0]), 10);
     cr_assert_eq(rt_value(&step.out[1]), counted(0, 1));
     cr_assert_eq(rt_value(&step.out[2]), 10 + counted(0, 1));
@@ -157,7 +157,7 @@ RT_TEST(frames, big_values) {
     rt_step_t step = {0};
     rt_feed(&step, x, &fed);
     rt_fetch(&step, loop.exits[1]);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     cr_assert_eq(step.out[0].count, count);
     for (int64_t k = 0; k < count; ++k)
       cr_assert_eq(RN_DATA(&step.out[0], float)[k], counted(0, (float)(k % 17)));
@@ -230,7 +230,7 @@ RT_TEST(frames, conditional) {
       rt_fetch(&step, merged.output);
       rt_fetch(&step, merged.value_index);
       rt_fetch(&step, after);
-      RT_OK(cond_run(&c, &step, 3, p));
+      OK(cond_run(&c, &step, 3, p));
       cr_assert_eq(rt_value(&step.out[0]), p ? -3 : 6);
       cr_assert_eq(*RN_DATA(&step.out[1], int32_t), p);
       cr_assert_eq(rt_value(&step.out[2]), p ? 0 : 9);
@@ -238,10 +238,10 @@ RT_TEST(frames, conditional) {
       rt_step_t dead = {0};
       rt_fetch(&dead, c.x);
       rt_fetch(&dead, p ? no : yes);
-      RT_ERROR(cond_run(&c, &dead, 3, p), INVALID_ARGUMENT, "Retval[1] does not have value");
+      FAILS_WITH(cond_run(&c, &dead, 3, p), INVALID_ARGUMENT, "Retval[1] does not have value");
       rt_step_t live = {0};
       rt_fetch(&live, p ? yes : no);
-      RT_OK(cond_run(&c, &live, 3, p));
+      OK(cond_run(&c, &live, 3, p));
       rt_clear(&live);
     }
     rt_end(&c.rt);
@@ -262,7 +262,7 @@ RT_TEST(frames, constants_of_a_branch) {
     for (int p = 0; p < 2; ++p) {
       rt_step_t step = {0};
       rt_fetch(&step, merged);
-      RT_OK(cond_run(&c, &step, 3, p));
+      OK(cond_run(&c, &step, 3, p));
       cr_assert_eq(rt_value(&step.out[0]), p ? 3 : 10);
       rt_clear(&step);
       rt_step_t product = {0};
@@ -288,7 +288,7 @@ RT_TEST(frames, nested_conditional) {
   for (int i = 0; i < 4; ++i) {
     rt_step_t step = {0};
     rt_fetch(&step, all);
-    RT_OK(cond_run(&c, &step, cases[i][0], cases[i][1] > 0));
+    OK(cond_run(&c, &step, cases[i][0], cases[i][1] > 0));
     cr_assert_eq(rt_value(&step.out[0]), cases[i][2]);
     rt_clear(&step);
   }
@@ -312,13 +312,13 @@ RT_TEST(frames, loop_in_a_branch) {
     for (int turn = 0; turn < 6; ++turn) {
       rt_step_t step = {0};
       rt_fetch(&step, result);
-      RT_OK(cond_run(&c, &step, 4, turn % 2));
+      OK(cond_run(&c, &step, 4, turn % 2));
       cr_assert_eq(rt_value(&step.out[0]), turn % 2 ? counted(0, 4) : 4);
       rt_clear(&step);
     }
     rt_step_t dead = {0};
     rt_fetch(&dead, loop.exits[1]);
-    RT_ERROR(cond_run(&c, &dead, 4, false), INVALID_ARGUMENT, "Retval[0] does not have value");
+    FAILS_WITH(cond_run(&c, &dead, 4, false), INVALID_ARGUMENT, "Retval[0] does not have value");
     rt_end(&c.rt);
   }
 }
@@ -396,7 +396,7 @@ RT_TEST(frames, dead_controls) {
     rt_target(&step, counted_one.node);
     rt_target(&step, nothing);
     rt_fetch(&step, triggered);
-    RT_OK(cond_run(&c, &step, 3, p));
+    OK(cond_run(&c, &step, 3, p));
     cr_assert_eq(rt_count, p);
     cr_assert_eq(rt_value(&step.out[0]), 3);
     rt_clear(&step);
@@ -407,14 +407,14 @@ RT_TEST(frames, dead_controls) {
 RT_TEST(frames, predicate_must_be_scalar) {
   cond_t c = cond_begin(true);
   rn_tensor_t fed = rt_scalar(1), which;
-  RT_OK(rn_tensor_create(rn_allocator_system(), RN_BOOL, (rn_shape_t){1, (int64_t[]){2}}, &which));
+  OK(rn_tensor_create(rn_allocator_system(), RN_BOOL, (rn_shape_t){1, (int64_t[]){2}}, &which));
   memset(which.data, 1, 2);
   rt_step_t step = {0};
   rt_feed(&step, c.x, &fed);
   rt_feed(&step, c.p, &which);
   rt_fetch(&step, c.way.output_true);
-  RT_ERROR(rt_run(&c.rt, &step), INVALID_ARGUMENT,
-           "The second input must be a scalar, but it has shape [2]\n\t [[{{node Switch}}]]");
+  FAILS_WITH(rt_run(&c.rt, &step), INVALID_ARGUMENT,
+             "The second input must be a scalar, but it has shape [2]\n\t [[{{node Switch}}]]");
   rn_tensor_clear(&fed);
   rn_tensor_clear(&which);
   rt_end(&c.rt);
@@ -437,14 +437,14 @@ RT_TEST(frames, variables_are_read) {
   rt_loop(c.rt.s, &loop);
   rt_step_t early = {0};
   rt_fetch(&early, merged);
-  RT_ERROR(cond_run(&c, &early, 0, true), FAILED_PRECONDITION,
-           "Attempting to use uninitialized value");
+  FAILS_WITH(cond_run(&c, &early, 0, true), FAILED_PRECONDITION,
+             "Attempting to use uninitialized value");
   rt_do(&c.rt, set.node);
   for (int p = 0; p < 2; ++p) {
     rt_step_t step = {0};
     rt_fetch(&step, merged);
     rt_fetch(&step, loop.exits[1]);
-    RT_OK(cond_run(&c, &step, 0, p));
+    OK(cond_run(&c, &step, 0, p));
     cr_assert_eq(rt_value(&step.out[0]), p ? 7 : -7);
     cr_assert_eq(rt_value(&step.out[1]), 23);
     rt_clear(&step);
@@ -458,26 +458,26 @@ RT_TEST(frames, malformed) {
   rn_scope_t* s = rt.s;
   rn_edge_t x = rn_const_float(s, 1);
   // Outside any loop there is nothing to go on to: the value passes, as in stock.
-  RT_OK(rt_try(&rt, rn_NextIteration(s, x)));
+  OK(rt_try(&rt, rn_NextIteration(s, x)));
   rn_scope_name_next(s, "out");
-  RT_ERROR(rt_try(&rt, rn_Exit(s, x)), INVALID_ARGUMENT,
-           "Invalid Exit op: Cannot find a corresponding Enter op.");
+  FAILS_WITH(rt_try(&rt, rn_Exit(s, x)), INVALID_ARGUMENT,
+             "Invalid Exit op: Cannot find a corresponding Enter op.");
   rn_scope_name_next(s, "in");
   rn_edge_t in = rn_Enter(s, x, "f");
-  RT_OK(rt_try(&rt, in));  // what is inside a frame can be fetched
+  OK(rt_try(&rt, in));  // what is inside a frame can be fetched
   rn_scope_name_next(s, "mixed");
-  RT_ERROR(
+  FAILS_WITH(
       rt_try(&rt, rn_Exit(s, rn_AddV2(s, in, x))), INVALID_ARGUMENT,
       "{{node mixed}} has inputs from different frames. The input {{node in}} is in frame 'f'.");
   rn_edge_t other = rn_Enter(s, x, "g");
   rn_scope_name_next(s, "two");
-  RT_ERROR(rt_try(&rt, rn_Exit(s, rn_AddV2(s, in, other))), INVALID_ARGUMENT,
-           "{{node two}} has inputs from different frames");
+  FAILS_WITH(rt_try(&rt, rn_Exit(s, rn_AddV2(s, in, other))), INVALID_ARGUMENT,
+             "{{node two}} has inputs from different frames");
   rn_Merge_out_t merge = rn_Merge(s, ((rn_edge_t[]){x, x}), 2);
   rn_scope_name_next(s, "back");
   rn_edge_t back = rn_NextIteration(s, merge.output);
-  RT_OK(rn_graph_update_edge(rt.graph, back, merge.output.node, 1));
-  RT_ERROR(rt_try(&rt, merge.output), INVALID_ARGUMENT, "closes a loop that no Enter opens");
+  OK(rn_graph_update_edge(rt.graph, back, merge.output.node, 1));
+  FAILS_WITH(rt_try(&rt, merge.output), INVALID_ARGUMENT, "closes a loop that no Enter opens");
   cr_assert_eq(rt_get(&rt, rn_Neg(s, x), RN_NO_EDGE, 0), -1);
   cr_assert_eq(rt_get(&rt, rn_Exit(s, in), RN_NO_EDGE, 0), 1);
   rt_end(&rt);
@@ -495,8 +495,8 @@ RT_TEST(frames, back_edge_elsewhere) {
   rt_loop(rt.s, &a);
   rt_loop(rt.s, &b);
   rn_edge_t back = a.merged[1].node->inputs[1];
-  RT_OK(rn_graph_update_edge(rt.graph, back, b.merged[1].node, 1));
-  RT_ERROR(rt_try(&rt, b.exits[1]), INVALID_ARGUMENT, "{{node");
+  OK(rn_graph_update_edge(rt.graph, back, b.merged[1].node, 1));
+  FAILS_WITH(rt_try(&rt, b.exits[1]), INVALID_ARGUMENT, "{{node");
   cr_assert_eq(rt_get(&rt, a.exits[0], RN_NO_EDGE, 0), 10);
   rt_end(&rt);
 }
@@ -529,10 +529,10 @@ RT_TEST(frames, errors_in_a_loop) {
       rt_feed(&step, x, &fed);
       rt_fetch(&step, loop.exits[0]);
       if (turn % 2) {
-        RT_ERROR(rt_run(&rt, &step), INTERNAL, "boom\n\t [[{{node TestFail}}]]");
+        FAILS_WITH(rt_run(&rt, &step), INTERNAL, "boom\n\t [[{{node TestFail}}]]");
         cr_assert_not(rn_tensor_is_set(&step.out[0]));
       } else {
-        RT_OK(rt_run(&rt, &step));
+        OK(rt_run(&rt, &step));
         cr_assert_eq(rt_value(&step.out[0]), 10);
       }
       rt_clear(&step);
@@ -556,7 +556,7 @@ RT_TEST(frames, endless_loop_times_out) {
     rt_step_t step = {.options = {.timeout_ms = 100}};
     rt_fetch(&step, loop.exits[0]);
     int64_t start = rt_now_ms();
-    RT_ERROR(rt_run(&rt, &step), DEADLINE_EXCEEDED, "");
+    FAILS_WITH(rt_run(&rt, &step), DEADLINE_EXCEEDED, "");
     cr_assert_geq(rt_now_ms() - start, 99);
     cr_assert_lt(rt_now_ms() - start, 20000);
     rt_end(&rt);
@@ -595,7 +595,7 @@ RT_TEST(frames, statistics) {
   rn_step_stats_init(&stats, rn_allocator_system(), rn_env_system());
   rt_step_t step = {.options = {.stats = &stats}};
   rt_fetch(&step, loop.exits[1]);
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   int muls = 0;
   for (size_t i = 0; i < stats.nodes.count; ++i)
     muls += strcmp(stats.nodes.items[i].op, "Less") == 0;

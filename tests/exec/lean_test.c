@@ -18,7 +18,7 @@ RT_TEST(lean, chain_and_diamond) {
     rt_fetch(&step, x);    // what is fed
     rt_fetch(&step, right);
     for (int turn = 0; turn < 3; ++turn) {
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       cr_assert_eq(rt_value(&step.out[0]), 6);
       cr_assert_eq(rt_value(&step.out[1]), 3);
       cr_assert_eq(rt_value(&step.out[2]), 6);
@@ -42,7 +42,7 @@ RT_TEST(lean, fetched_values_stay) {
     rn_tensor_t fed = rt_scalar((float)i);
     rt_feed(&step, x, &fed);
     rt_fetch(&step, y);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     out[i] = step.out[0];
     rn_tensor_clear(&fed);
   }
@@ -64,7 +64,7 @@ RT_TEST(lean, constants_fetched) {
     rt_fetch(&step, folded);
     rt_fetch(&step, rn_Identity(rt.s, c));
     for (int turn = 0; turn < 2; ++turn) {
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       cr_assert_eq(rt_value(&step.out[0]), 3);
       cr_assert_eq(rt_value(&step.out[1]), 12);
       cr_assert_eq(rt_value(&step.out[2]), 3);
@@ -88,7 +88,7 @@ RT_TEST(lean, feeds_anywhere) {
       rt_feed(&step, y, &fed);
       rt_fetch(&step, z);
       rt_fetch(&step, shape);
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       cr_assert_eq(step.out[0].count, count);
       for (int64_t i = 0; i < count; ++i)
         cr_assert_eq(RN_DATA(&step.out[0], float)[i], 2 * (float)((i + 1) * (i + 1)));
@@ -101,7 +101,7 @@ RT_TEST(lean, feeds_anywhere) {
     rt_step_t step = {0};
     rt_feed(&step, x, &fed);
     rt_fetch(&step, y);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     cr_assert_eq(RN_DATA(&step.out[0], float)[1], -6);
     rt_clear(&step);
     rn_tensor_clear(&fed);
@@ -118,7 +118,7 @@ RT_TEST(lean, wrong_feeds) {
   rn_op_attr_shape(rt.s, "shape", (int64_t[]){2}, 1);
   rn_edge_t pair = {rn_op_finish(rt.s), 0};
   rn_edge_t sum = rn_AddV2(rt.s, any, pair);
-  RT_ERROR(
+  FAILS_WITH(
       rt_try(&rt, any), INVALID_ARGUMENT,
       "You must feed a value for placeholder tensor 'any' with dtype float\n\t [[{{node any}}]]");
   rn_tensor_t one = rt_scalar(1), two = rt_floats(2, (float[]){1, 2}), flag = rt_bool(true);
@@ -126,27 +126,27 @@ RT_TEST(lean, wrong_feeds) {
   rt_step_t step = {0};
   rt_feed(&step, any, &one);
   rt_fetch(&step, sum);
-  RT_ERROR(rt_run(&rt, &step), INVALID_ARGUMENT, "pair");
+  FAILS_WITH(rt_run(&rt, &step), INVALID_ARGUMENT, "pair");
   rt_feed(&step, pair, &flag);
-  RT_ERROR(rt_run(&rt, &step), INVALID_ARGUMENT, "float");
+  FAILS_WITH(rt_run(&rt, &step), INVALID_ARGUMENT, "float");
   step.values[1] = &unset;
-  RT_ERROR(rt_run(&rt, &step), INVALID_ARGUMENT, "pair");
+  FAILS_WITH(rt_run(&rt, &step), INVALID_ARGUMENT, "pair");
   step.values[1] = NULL;
-  RT_ERROR(rt_run(&rt, &step), INVALID_ARGUMENT, "pair");
+  FAILS_WITH(rt_run(&rt, &step), INVALID_ARGUMENT, "pair");
   step.values[1] = &two;
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   rt_clear(&step);
   rt_feed(&step, pair, &two);
-  RT_ERROR(rt_run(&rt, &step), INVALID_ARGUMENT, "pair:0 was fed more than once");
+  FAILS_WITH(rt_run(&rt, &step), INVALID_ARGUMENT, "pair:0 was fed more than once");
   step.feed_count = 2;
   step.fetches[0].index = 7;
-  RT_ERROR(rt_run(&rt, &step), OUT_OF_RANGE, "does not have output 7");
+  FAILS_WITH(rt_run(&rt, &step), OUT_OF_RANGE, "does not have output 7");
   step.fetches[0].node = NULL;
-  RT_ERROR(rt_run(&rt, &step), INVALID_ARGUMENT, "NULL");
+  FAILS_WITH(rt_run(&rt, &step), INVALID_ARGUMENT, "NULL");
   // A node of another graph.
   rt_t other = rt_begin(1);
   step.fetches[0] = rn_const_float(other.s, 1);
-  RT_ERROR(rt_run(&rt, &step), INVALID_ARGUMENT, "not in the session's graph");
+  FAILS_WITH(rt_run(&rt, &step), INVALID_ARGUMENT, "not in the session's graph");
   rt_end(&other);
   rn_tensor_clear(&one);
   rn_tensor_clear(&two);
@@ -164,7 +164,7 @@ RT_TEST(lean, control_on_a_placeholder) {
   rn_edge_t y = rn_Identity(rt.s, rn_const_float(rt.s, 5));
   rn_scope_clear_controls(rt.s);
   cr_assert_eq(rt_get(&rt, y, x, 1), 5);
-  RT_ERROR(rt_try(&rt, y), INVALID_ARGUMENT, "placeholder tensor 'x'");
+  FAILS_WITH(rt_try(&rt, y), INVALID_ARGUMENT, "placeholder tensor 'x'");
   rt_end(&rt);
 }
 
@@ -208,15 +208,15 @@ RT_TEST(lean, references) {
   rn_scope_add_control(rt.s, seen.node);
   rn_edge_t add = rn_AssignAdd(rt.s, v, rn_const_float(rt.s, 10));
   rn_scope_clear_controls(rt.s);
-  RT_ERROR(rt_try(&rt, seen), FAILED_PRECONDITION,
-           "Attempting to use uninitialized value v\n\t [[{{node Identity}}]]");
-  RT_ERROR(rt_try(&rt, v), FAILED_PRECONDITION,
-           "Attempting to use uninitialized value v\n\t [[{{node _retval_v_0_0}}]]");
+  FAILS_WITH(rt_try(&rt, seen), FAILED_PRECONDITION,
+             "Attempting to use uninitialized value v\n\t [[{{node Identity}}]]");
+  FAILS_WITH(rt_try(&rt, v), FAILED_PRECONDITION,
+             "Attempting to use uninitialized value v\n\t [[{{node _retval_v_0_0}}]]");
   rt_do(&rt, set.node);
   rt_step_t step = {0};
   rt_fetch(&step, seen);
   rt_fetch(&step, add);
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   cr_assert_eq(rt_value(&step.out[0]), 11);
   cr_assert_eq(rt_value(&step.out[1]), 11);
   rt_clear(&step);
@@ -227,9 +227,9 @@ RT_TEST(lean, references) {
   rt_step_t assign = {0};
   rt_feed(&assign, v, &fed);
   rt_target(&assign, set.node);
-  RT_ERROR(rt_run(&rt, &assign), INVALID_ARGUMENT,
-           "Input 0 of node Assign was passed float from _arg_v_0_0:0 incompatible with expected "
-           "float_ref.");
+  FAILS_WITH(rt_run(&rt, &assign), INVALID_ARGUMENT,
+             "Input 0 of node Assign was passed float from _arg_v_0_0:0 incompatible with expected "
+             "float_ref.");
   rn_tensor_clear(&fed);
   cr_assert_eq(rt_get(&rt, v, RN_NO_EDGE, 0), 11);
   rt_end(&rt);
@@ -257,7 +257,7 @@ RT_TEST(lean, broadcast_is_not_in_place) {
     rt_fetch(&step, result);
     rt_fetch(&step, other);
     for (int turn = 0; turn < 2; ++turn) {
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       for (int i = 0; i < 4; ++i) {
         cr_assert_eq(RN_DATA(&step.out[1], float)[i], 1 + 10 * (i + 1) + 1);
         for (int k = 0; k < 4; ++k)
@@ -290,7 +290,7 @@ RT_TEST(lean, views_keep_bytes_alive) {
     rt_fetch(&step, result);
     rt_fetch(&step, view);
     for (int turn = 0; turn < 2; ++turn) {
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       for (int i = 0; i < 6; ++i) {
         cr_assert_eq(RN_DATA(&step.out[0], float)[i], -2.0f * (float)(i + 1));
         cr_assert_eq(RN_DATA(&step.out[1], float)[i], -(float)(i + 1));
@@ -320,9 +320,9 @@ RT_TEST(lean, errors_in_the_middle) {
       rt_feed(&step, x, &fed);
       rt_fetch(&step, y);
       if (turn % 2)
-        RT_ERROR(rt_run(&rt, &step), INTERNAL, "boom\n\t [[{{node middle/one}}]]");
+        FAILS_WITH(rt_run(&rt, &step), INTERNAL, "boom\n\t [[{{node middle/one}}]]");
       else
-        RT_OK(rt_run(&rt, &step));
+        OK(rt_run(&rt, &step));
       rt_clear(&step);
     }
     rn_tensor_clear(&fed);
@@ -341,7 +341,7 @@ RT_TEST(lean, cycles) {
     rn_edge_t round = rn_Neg(rt.s, merge.output);
     rn_status_t status = rn_graph_update_edge(rt.graph, round, merge.output.node, 1);
     if (rn_ok(status))
-      RT_ERROR(rt_try(&rt, round), INVALID_ARGUMENT, "round");
+      FAILS_WITH(rt_try(&rt, round), INVALID_ARGUMENT, "round");
     else
       rn_status_free(status);
     cr_assert_eq(rt_get(&rt, rn_Neg(rt.s, x), RN_NO_EDGE, 0), -1);
@@ -388,7 +388,7 @@ RT_TEST(lean, statistics) {
   rt_step_t step = {.options = {.stats = &stats}};
   rt_feed(&step, x, &fed);
   rt_fetch(&step, y);
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   cr_assert_eq(stats.nodes.count, 3);
   cr_assert(rn_str_is(stats.nodes.items[0].node, "_SOURCE"));
   cr_assert_str_eq(stats.nodes.items[1].op, "Neg");

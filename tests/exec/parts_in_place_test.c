@@ -1,5 +1,6 @@
 // Values that are put one behind the other lie so from the start: nobody sees the difference, who
 // reads the parts late or writes over the whole.
+#include "../support/status.h"
 #include "matrices.h"
 
 enum { kParts = 3, kResults = 5 };
@@ -56,7 +57,7 @@ static void run(int64_t rows, int64_t columns, kind_t kind, bool optimize, bool 
   if (apart) rt_fetch(&step, net.whole);
   for (int twice = 0; twice < 2; ++twice) {
     if (twice) rt_clear(&step);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
   }
   for (int i = 0; i < kResults; ++i) out[i] = step.out[i];
   for (int i = kResults; i < step.fetch_count; ++i) rn_tensor_clear(&step.out[i]);

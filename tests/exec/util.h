@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "graph/graph.h"
 #include "runnel/ops.h"
 #include "session/session.h"
@@ -27,23 +28,6 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RT_HAS_SANITIZER 1
 #endif
-
-#define RT_OK(expression)                                                                       \
-  do {                                                                                          \
-    rn_status_t rt_status = (expression);                                                       \
-    cr_assert(rn_ok(rt_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(rt_status)); \
-  } while (0)
-
-// The code, and a part of the message.
-#define RT_ERROR(expression, wanted_code, part)                                                    \
-  do {                                                                                             \
-    rn_status_t rt_status = (expression);                                                          \
-    cr_assert_eq(rn_status_code(rt_status), RN_CODE_##wanted_code, "%s:%d: %s: '%s'", __FILE__,    \
-                 __LINE__, rn_code_name(rn_status_code(rt_status)), rn_status_message(rt_status)); \
-    cr_assert(strstr(rn_status_message(rt_status), part), "%s:%d: '%s' lacks '%s'", __FILE__,      \
-              __LINE__, rn_status_message(rt_status), part);                                       \
-    rn_status_free(rt_status);                                                                     \
-  } while (0)
 
 static RT_UNUSED int64_t rt_now_ms(void) {
   struct timespec now;
@@ -65,7 +49,7 @@ static void rt_register(void);
 static RT_UNUSED rt_t rt_begin(int threads) {
   rt_register();
   rt_t rt = {.allocator = rn_allocator_system()};
-  RT_OK(rn_graph_create(rn_allocator_system(), &rt.graph));
+  OK(rn_graph_create(rn_allocator_system(), &rt.graph));
   rt.s = rn_scope_create(rt.graph);
   rn_session_options_init(&rt.options);
   rt.options.intra_threads = rt.options.inter_threads = threads;
@@ -75,7 +59,7 @@ static RT_UNUSED rt_t rt_begin(int threads) {
 static RT_UNUSED rn_session_t* rt_session(rt_t* rt) {
   cr_assert(rn_scope_ok(rt->s), "%s", rn_scope_message(rt->s));
   if (!rt->session)
-    RT_OK(rn_session_create(rt->graph, &rt->options, rn_env_system(), rt->allocator, &rt->session));
+    OK(rn_session_create(rt->graph, &rt->options, rn_env_system(), rt->allocator, &rt->session));
   return rt->session;
 }
 
@@ -131,14 +115,14 @@ static RT_UNUSED void rt_clear(rt_step_t* step) {
 static RT_UNUSED rn_tensor_t rt_floats(int64_t count, const float* values) {
   rn_tensor_t tensor;
   rn_shape_t shape = count < 0 ? RN_SHAPE_SCALAR : (rn_shape_t){1, &count};
-  RT_OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, shape, &tensor));
+  OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, shape, &tensor));
   if (tensor.count) memcpy(tensor.data, values, rn_tensor_bytes(&tensor));
   return tensor;
 }
 static RT_UNUSED rn_tensor_t rt_scalar(float value) { return rt_floats(-1, &value); }
 static RT_UNUSED rn_tensor_t rt_bool(bool value) {
   rn_tensor_t tensor;
-  RT_OK(rn_tensor_create(rn_allocator_system(), RN_BOOL, RN_SHAPE_SCALAR, &tensor));
+  OK(rn_tensor_create(rn_allocator_system(), RN_BOOL, RN_SHAPE_SCALAR, &tensor));
   *RN_DATA(&tensor, bool) = value;
   return tensor;
 }
@@ -154,7 +138,7 @@ static RT_UNUSED float rt_get(rt_t* rt, rn_edge_t fetch, rn_edge_t feed, float v
   rn_tensor_t fed = rt_scalar(value);
   if (feed.node) rt_feed(&step, feed, &fed);
   rt_fetch(&step, fetch);
-  RT_OK(rt_run(rt, &step));
+  OK(rt_run(rt, &step));
   float result = rt_value(&step.out[0]);
   rt_clear(&step);
   rn_tensor_clear(&fed);
@@ -163,7 +147,7 @@ static RT_UNUSED float rt_get(rt_t* rt, rn_edge_t fetch, rn_edge_t feed, float v
 static RT_UNUSED void rt_do(rt_t* rt, rn_node_t* target) {
   rt_step_t step = {0};
   rt_target(&step, target);
-  RT_OK(rt_run(rt, &step));
+  OK(rt_run(rt, &step));
 }
 // The status of a step with one fetch, and no feeds.
 static RT_UNUSED rn_status_t rt_try(rt_t* rt, rn_edge_t fetch) {
@@ -214,7 +198,7 @@ static RT_UNUSED void rt_loop(rn_scope_t* s, rt_loop_t* loop) {
   for (int i = 0; i < loop->count; ++i) {
     rn_edge_t back = rn_NextIteration(s, next[i]);
     cr_assert(rn_scope_ok(s), "%s", rn_scope_message(s));
-    RT_OK(rn_graph_update_edge(rn_scope_graph(s), back, loop->merged[i].node, 1));
+    OK(rn_graph_update_edge(rn_scope_graph(s), back, loop->merged[i].node, 1));
   }
 }
 
@@ -350,8 +334,8 @@ static void rt_register(void) {
   if (is_done) return;
   is_done = true;
   for (size_t i = 0; i < sizeof rt_ops / sizeof *rt_ops; ++i) {
-    RT_OK(rn_op_register(&rt_ops[i]));
-    RT_OK(rn_kernel_register(&rt_kernels[i]));
+    OK(rn_op_register(&rt_ops[i]));
+    OK(rn_kernel_register(&rt_kernels[i]));
   }
 }
 static RT_UNUSED rn_edge_t rt_op(rn_scope_t* s, const char* op, rn_edge_t x) {

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../support/status.h"
+
 static void expect_text(rn_attr_value_t value, const char* text) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, rn_allocator_system());
@@ -149,7 +151,7 @@ Test(attr, equality) {
 Test(attr, copies_are_deep_and_leak_nothing) {
   rn_counting_allocator_t source = {.base = rn_allocator_system()};
   rn_tensor_t owned;
-  cr_assert(rn_ok(rn_tensor_copy(&tensor, rn_allocator_counting(&source), &owned)));
+  OK(rn_tensor_copy(&tensor, rn_allocator_counting(&source), &owned));
   const rn_tensor_t* const owned_list[] = {&owned, &tensor};
   rn_attr_t attrs[] = {{{"v", 1}, {.kind = RN_ATTR_TENSOR, .tensor = &owned}},
                        {{"w", 1}, {.kind = RN_ATTR_TENSOR, .tensor = &tensor}}};
@@ -186,7 +188,7 @@ Test(attr, copies_are_deep_and_leak_nothing) {
       rn_arena_init(&arena, rn_allocator_counting(&counting));
       rn_attr_value_t copy;
       rn_status_t status = rn_attr_value_copy(&arena, &values[i], &copy);
-      if (n == 0) cr_assert(rn_ok(status));
+      if (n == 0) OK(status);
       if (rn_ok(status)) {
         cr_assert(eq(values[i], copy), "row %zu", i);
         if (values[i].is_list) cr_assert(!copy.count || copy.list_i != values[i].list_i);
@@ -209,7 +211,7 @@ Test(attr, copies_of_borrowed_bytes_are_their_own) {
   rn_arena_t arena;
   rn_arena_init(&arena, rn_allocator_system());
   rn_attr_value_t value = {.kind = RN_ATTR_TENSOR, .tensor = &tensor}, copy;
-  cr_assert(rn_ok(rn_attr_value_copy(&arena, &value, &copy)));
+  OK(rn_attr_value_copy(&arena, &value, &copy));
   cr_assert_neq(copy.tensor->data, tensor.data);
   rn_attr_value_clear(&copy);
   rn_arena_clear(&arena);

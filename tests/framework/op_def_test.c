@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "../support/status.h"
 #include "framework/op_proto.h"
 #include "framework/shape_fn.h"
 
@@ -64,13 +65,13 @@ Test(op_register, adds_while_others_read) {
   for (int i = 0; i < ADDED; i++) {
     snprintf(added_names[i], sizeof added_names[i], "Own%d", i * 7919 % ADDED);
     added[i] = (rn_op_def_t){.name = added_names[i], .shape = rn_shape_fn_unknown};
-    cr_assert(rn_ok(rn_op_register(&added[i])));
+    OK(rn_op_register(&added[i]));
   }
   pthread_join(reader, NULL);
   cr_assert_not(lost);
   for (int i = 0; i < ADDED; i++) cr_assert_eq(rn_op_find(rn_str(added_names[i])), &added[i]);
   const rn_op_def_t* last = NULL;
-  cr_assert(rn_ok(rn_op_each(check_order, &last)));
+  OK(rn_op_each(check_order, &last));
 }
 
 Test(op_register, takes_equal_and_refuses_different) {
@@ -83,9 +84,9 @@ Test(op_register, takes_equal_and_refuses_different) {
                                     .inputs = &in,
                                     .shape = rn_shape_fn_unknown},
                            nameless = {.shape = rn_shape_fn_unknown};
-  cr_assert(rn_ok(rn_op_register(&one)));
-  cr_assert(rn_ok(rn_op_register(&one)));
-  cr_assert(rn_ok(rn_op_register(&same)));
+  OK(rn_op_register(&one));
+  OK(rn_op_register(&one));
+  OK(rn_op_register(&same));
   rn_status_t status = rn_op_register(&other);
   cr_assert_eq(rn_status_code(status), RN_CODE_ALREADY_EXISTS);
   cr_assert_str_eq(rn_status_message(status), "Op with name Twice");

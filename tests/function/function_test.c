@@ -13,12 +13,12 @@ static rn_function_t* parse(const char* text) {
   rn_arena_t arena;
   rn_arena_init(&arena, rn_allocator_system());
   void* def = NULL;
-  GT_OK(rn_pb_parse(&rn_pb_FunctionDef_desc, rn_str(text), NULL, &arena, &def));
+  OK(rn_pb_parse(&rn_pb_FunctionDef_desc, rn_str(text), NULL, &arena, &def));
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, rn_allocator_system());
-  GT_OK(rn_pb_encode(&rn_pb_FunctionDef_desc, def, NULL, &bytes));
+  OK(rn_pb_encode(&rn_pb_FunctionDef_desc, def, NULL, &bytes));
   rn_function_t* function = NULL;
-  GT_OK(rn_function_parse(rn_allocator_system(), rn_strbuf_view(&bytes), &function));
+  OK(rn_function_parse(rn_allocator_system(), rn_strbuf_view(&bytes), &function));
   rn_strbuf_clear(&bytes);
   rn_arena_clear(&arena);
   return function;
@@ -26,7 +26,7 @@ static rn_function_t* parse(const char* text) {
 
 static void add(rn_graph_t* graph, const char* text) {
   rn_function_t* function = parse(text);
-  GT_OK(rn_graph_add_function(graph, function, NULL));
+  OK(rn_graph_add_function(graph, function, NULL));
   rn_function_release(function);
 }
 
@@ -53,7 +53,7 @@ GT_TEST(function, attributes_are_given) {
   rn_attr_t types[] = {type_attr("T", RN_FLOAT), type_attr("T", RN_INT32)};
   const rn_function_body_t *bodies[2], *again;
   for (int i = 0; i < 2; i++) {
-    GT_OK(body_of(graph, "twice", &types[i], 1, &bodies[i]));
+    OK(body_of(graph, "twice", &types[i], 1, &bodies[i]));
     cr_assert_eq(bodies[i]->arg_count, 1);
     cr_assert_eq(bodies[i]->args[0]->outputs[0].dtype, types[i].value.type);
     cr_assert_eq(bodies[i]->result_count, 1);
@@ -63,11 +63,11 @@ GT_TEST(function, attributes_are_given) {
     cr_assert_eq(result.node->inputs[1].node, bodies[i]->args[0]);
   }
   cr_assert_neq(bodies[0], bodies[1]);
-  GT_OK(body_of(graph, "twice", &types[0], 1, &again));
+  OK(body_of(graph, "twice", &types[0], 1, &again));
   cr_assert_eq(bodies[0], again, "one body for equal attributes");
-  GT_ERROR_HAS(body_of(graph, "twice", NULL, 0, &again), NOT_FOUND, "Attr T is not found");
-  GT_ERROR_HAS(body_of(graph, "thrice", NULL, 0, &again), NOT_FOUND,
-               "Function thrice is not defined.");
+  FAILS_WITH(body_of(graph, "twice", NULL, 0, &again), NOT_FOUND, "Attr T is not found");
+  FAILS_WITH(body_of(graph, "thrice", NULL, 0, &again), NOT_FOUND,
+             "Function thrice is not defined.");
   rn_graph_release(graph);
 }
 
@@ -100,7 +100,7 @@ GT_TEST(function, lists) {
       {RN_STR("N"), {.kind = RN_ATTR_INT, .i = 3}},
       {RN_STR("Ts"), {.kind = RN_ATTR_TYPE, .is_list = true, .count = 2, .list_type = types}}};
   const rn_function_body_t* body;
-  GT_OK(body_of(graph, "lists", attrs, 2, &body));
+  OK(body_of(graph, "lists", attrs, 2, &body));
   cr_assert_eq(body->arg_count, 5);
   cr_assert(rn_str_is(body->args[0]->name, "xs_0"));
   cr_assert(rn_str_is(body->args[4]->name, "rest_1"));
@@ -171,7 +171,7 @@ GT_TEST(function, there_and_back) {
   rn_attr_t type = type_attr("T", RN_FLOAT);
   rn_func_attr_t call = {RN_STR("twice"), 1, &type};
   rn_function_body_t* body = NULL;
-  GT_OK(rn_function_instantiate(graph, &call, &body));
+  OK(rn_function_instantiate(graph, &call, &body));
   rn_edge_t input = {body->args[0], 0};
   rn_str_t output_name = RN_STR("y");
   rn_function_spec_t spec = {.graph = body->graph,
@@ -183,15 +183,15 @@ GT_TEST(function, there_and_back) {
                              .output_count = 1,
                              .output_names = &output_name};
   rn_function_t* function = NULL;
-  GT_OK(rn_function_create(&spec, &function));
+  OK(rn_function_create(&spec, &function));
   // What is added to the body's library is the graph's.
-  GT_OK(rn_graph_add_function(body->graph, function, NULL));
+  OK(rn_graph_add_function(body->graph, function, NULL));
   rn_function_body_destroy(body);
   rn_function_release(function);
   cr_assert_eq(rn_graph_function_count(graph), 2);
   const rn_function_body_t *first, *second;
-  GT_OK(body_of(graph, "twice", &type, 1, &first));
-  GT_OK(body_of(graph, "back", NULL, 0, &second));
+  OK(body_of(graph, "twice", &type, 1, &first));
+  OK(body_of(graph, "back", NULL, 0, &second));
   rn_strbuf_t a = gt_export(first->graph), b = gt_export(second->graph);
   cr_assert(rn_str_eq(rn_strbuf_view(&a), rn_strbuf_view(&b)));
   rn_strbuf_clear(&a);
@@ -206,14 +206,15 @@ GT_TEST(function, library) {
   cr_assert_eq(rn_graph_function_count(graph), 1);
   rn_function_t* other = parse("signature { name: 'twice' }");
   rn_function_t* mine = parse("signature { name: 'mine' }");
-  GT_ERROR(rn_graph_add_function(graph, other, NULL), INVALID_ARGUMENT,
-           "Cannot add function 'twice' because a different function with the same name already "
-           "exists.");
+  FAILS_SAYING(
+      rn_graph_add_function(graph, other, NULL), INVALID_ARGUMENT,
+      "Cannot add function 'twice' because a different function with the same name already "
+      "exists.");
   // All or nothing: |mine| is not kept when its gradient is refused.
-  GT_ERROR_HAS(rn_graph_add_function(graph, mine, other), INVALID_ARGUMENT, "'twice'");
+  FAILS_WITH(rn_graph_add_function(graph, mine, other), INVALID_ARGUMENT, "'twice'");
   cr_assert_eq(rn_graph_function_count(graph), 1);
   rn_function_t* known = rn_graph_get_function(graph, RN_STR("twice"));
-  GT_OK(rn_graph_add_function(graph, mine, known));
+  OK(rn_graph_add_function(graph, mine, known));
   cr_assert(rn_str_is(rn_graph_function_gradient(graph, RN_STR("mine")), "twice"));
   cr_assert_eq(rn_graph_function_gradient(graph, RN_STR("twice")).size, 0);
   rn_function_release(known);
@@ -221,17 +222,17 @@ GT_TEST(function, library) {
   const rn_edge_t x = {gt_placeholder(graph, "x", RN_FLOAT, RN_SHAPE_UNKNOWN), 0};
   rn_attr_t attrs[] = {type_attr("T", RN_FLOAT), {.name = {0}}};
   rn_node_t* node = NULL;
-  GT_OK(gt_add(graph, "twice", "node", &x, 1, attrs, &node));
+  OK(gt_add(graph, "twice", "node", &x, 1, attrs, &node));
   const rn_function_body_t* body;
-  GT_OK(body_of(graph, "twice", attrs, 1, &body));
-  GT_OK(rn_graph_remove_function(graph, RN_STR("twice")));
-  GT_ERROR(rn_graph_remove_function(graph, RN_STR("twice")), INVALID_ARGUMENT,
-           "Tried to remove non-existent function 'twice'.");
+  OK(body_of(graph, "twice", attrs, 1, &body));
+  OK(rn_graph_remove_function(graph, RN_STR("twice")));
+  FAILS_SAYING(rn_graph_remove_function(graph, RN_STR("twice")), INVALID_ARGUMENT,
+               "Tried to remove non-existent function 'twice'.");
   cr_assert_eq(rn_graph_function_count(graph), 1);
   cr_assert(rn_str_is(rn_str(node->op->name), "twice"));
-  GT_ERROR_HAS(body_of(graph, "twice", attrs, 1, &body), NOT_FOUND, "twice");
-  GT_OK(rn_graph_add_function(graph, other, NULL));  // the name is free again
-  GT_OK(body_of(graph, "twice", NULL, 0, &body));
+  FAILS_WITH(body_of(graph, "twice", attrs, 1, &body), NOT_FOUND, "twice");
+  OK(rn_graph_add_function(graph, other, NULL));  // the name is free again
+  OK(body_of(graph, "twice", NULL, 0, &body));
   cr_assert_eq(body->arg_count, 0);
   rn_function_release(other);
   rn_function_release(mine);
@@ -245,10 +246,10 @@ GT_TEST(function, failed_import) {
   rn_strbuf_t bytes = gt_export(source);
   rn_graph_t* graph = gt_graph();
   rn_import_options_t options = {.return_nodes = &RN_STR("nobody"), .return_node_count = 1};
-  GT_ERROR_HAS(rn_graph_import(graph, rn_strbuf_view(&bytes), &options, NULL), INVALID_ARGUMENT,
-               "nobody");
+  FAILS_WITH(rn_graph_import(graph, rn_strbuf_view(&bytes), &options, NULL), INVALID_ARGUMENT,
+             "nobody");
   cr_assert_eq(rn_graph_function_count(graph), 0);
-  GT_OK(rn_graph_import(graph, rn_strbuf_view(&bytes), NULL, NULL));
+  OK(rn_graph_import(graph, rn_strbuf_view(&bytes), NULL, NULL));
   cr_assert_eq(rn_graph_function_count(graph), 1);
   rn_strbuf_t again = gt_export(graph);
   cr_assert(rn_str_eq(rn_strbuf_view(&bytes), rn_strbuf_view(&again)));

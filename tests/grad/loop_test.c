@@ -1,5 +1,6 @@
 // Gradients through loops: values that the way back needs come from stacks.
 #define GRAD_SUITE grad_loop
+#include "../support/status.h"
 #include "differences.h"
 #include "runnel/gradients.h"
 
@@ -61,7 +62,7 @@ static rn_edge_t repeated(rn_scope_t* s, const rn_edge_t* x, int limit) {
 Test(grad_loop, Shapes) {
   rn_graph_t* graph = NULL;
   rn_status_t status = rn_graph_create(rn_allocator_system(), &graph);
-  cr_assert(rn_ok(status));
+  OK(status);
   rn_scope_t* s = rn_scope_create(graph);
   rn_edge_t x[2] = {rn_Fill(s, INTS(2, 3), REAL(1)), rn_Fill(s, INTS(3, 3), REAL(1))}, dx[2];
   cr_assert(rn_gradients(s, repeated(s, x, 5), x, 2, dx), "%s", rn_scope_message(s));

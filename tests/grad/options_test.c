@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../support/status.h"
 #include "base/env.h"
 #include "differences.h"
 #include "grad/grad.h"
@@ -18,7 +19,7 @@ typedef struct t_t {
 static t_t begin(void) {
   t_t t = {0};
   rn_status_t status = rn_graph_create(rn_allocator_system(), &t.graph);
-  cr_assert(rn_ok(status));
+  OK(status);
   t.s = rn_scope_create(t.graph);
   return t;
 }
@@ -35,7 +36,7 @@ static double fetch(t_t* t, rn_edge_t edge, int at) {
   rn_session_t* session = NULL;
   rn_status_t status =
       rn_session_create(t->graph, &options, rn_env_system(), rn_allocator_system(), &session);
-  cr_assert(rn_ok(status));
+  OK(status);
   rn_signature_t signature = {.fetches = &edge, .fetch_count = 1};
   rn_tensor_t value = {0};
   status = rn_session_run(session, &signature, NULL, &value, NULL);
@@ -287,7 +288,7 @@ OPTION_TEST(NoLoopCond) {
   rn_edge_t next = rn_NextIteration(t.s, out.output_true), y = rn_Exit(t.s, out.output_false);
   cr_assert(rn_scope_ok(t.s), "%s", rn_scope_message(t.s));
   rn_status_t status = rn_graph_update_edge(t.graph, next, merge.node, 1);
-  cr_assert(rn_ok(status));
+  OK(status);
   cr_expect_str_eq(message_of(&t, y, x), "Loop 'frame', entered by node 'Enter', has no LoopCond");
   end(&t);
 }
@@ -302,7 +303,7 @@ OPTION_TEST(EdgeBetweenFrames) {
   rn_edge_t next = rn_NextIteration(t.s, product), y = rn_Exit(t.s, out.output_false);
   cr_assert(rn_scope_ok(t.s), "%s", rn_scope_message(t.s));
   rn_status_t status = rn_graph_update_edge(t.graph, next, merge.node, 1);
-  cr_assert(rn_ok(status));
+  OK(status);
   cr_expect_str_eq(message_of(&t, y, x),
                    "{{node Mul}} has inputs from different frames. The input {{node Switch}} is in "
                    "frame 'frame'. The input {{node Neg}} is in frame ''.");

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../support/status.h"
 #include "base/env.h"
 #include "differences.h"
 #include "grad/grad.h"
@@ -17,7 +18,7 @@ typedef struct sparse_t {
 static sparse_t begin(void) {
   sparse_t t = {0};
   rn_status_t status = rn_graph_create(rn_allocator_system(), &t.graph);
-  cr_assert(rn_ok(status));
+  OK(status);
   t.s = rn_scope_create(t.graph);
   return t;
 }
@@ -54,7 +55,7 @@ static void fetch(sparse_t* t, rn_edge_t edge, double* out, int count) {
   rn_session_t* session = NULL;
   rn_status_t status =
       rn_session_create(t->graph, &options, rn_env_system(), rn_allocator_system(), &session);
-  cr_assert(rn_ok(status));
+  OK(status);
   rn_signature_t signature = {.fetches = &edge, .fetch_count = 1};
   rn_tensor_t value = {0};
   status = rn_session_run(session, &signature, NULL, &value, NULL);
@@ -308,7 +309,7 @@ static rn_edge_t looked_up_in_loop(rn_scope_t* s, rn_edge_t table, bool is_hande
   for (int i = 0; i < count; ++i) {
     rn_edge_t back = rn_NextIteration(s, next[i]);
     rn_status_t status = rn_graph_update_edge(rn_scope_graph(s), back, merges[i].node, 1);
-    cr_assert(rn_ok(status));
+    OK(status);
   }
   return outs[1];
 }

@@ -1,6 +1,7 @@
 // The reverse walk: which nodes it adds, and what it says when there is no gradient.
 #include <criterion/criterion.h>
 
+#include "../support/status.h"
 #include "grad/grad.h"
 #include "graph/graph.h"
 #include "runnel/ops.h"
@@ -16,7 +17,7 @@ typedef struct walk_test_t {
 static walk_test_t open_graph(void) {
   walk_test_t t = {0};
   rn_status_t status = rn_graph_create(rn_allocator_system(), &t.graph);
-  cr_assert(rn_ok(status));
+  OK(status);
   t.s = rn_scope_create(t.graph);
   return t;
 }

@@ -168,8 +168,8 @@ static void check_attr(case_t* c, rn_str_t rest) {
   rn_arena_t arena;
   rn_arena_init(&arena, rn_allocator_default());
   rn_pb_AttrValue_t proto;
-  GT_OK(rn_attr_value_to_proto(value, &arena, &proto));
-  GT_OK(RN_PB_ENCODE(AttrValue, &proto, NULL, &found));
+  OK(rn_attr_value_to_proto(value, &arena, &proto));
+  OK(RN_PB_ENCODE(AttrValue, &proto, NULL, &found));
   cr_expect(rn_str_eq(rn_strbuf_view(&wanted), rn_strbuf_view(&found)), "%s: %s of %s", c->title,
             name.data, node->name.data);
   rn_arena_clear(&arena);

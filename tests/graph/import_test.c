@@ -54,7 +54,7 @@ GT_TEST(import, long_chain_backwards) {
   }
   put_node(&text, "n0", "Placeholder", "", RN_FLOAT);
   rn_graph_t* graph = gt_graph();
-  GT_OK(import(graph, &text));
+  OK(import(graph, &text));
   cr_assert_eq(graph->nodes.count, LENGTH + 1);
   cr_assert(rn_str_is(graph->nodes.items[0]->name, "n0"));
   cr_assert(rn_str_is(graph->nodes.items[LENGTH]->name, "n1000000"));
@@ -69,11 +69,11 @@ GT_TEST(import, cycles_are_named) {
   put_node(&text, "c", "Neg", "b", RN_FLOAT);
   put_node(&text, "d", "Neg", "c", RN_FLOAT);
   rn_graph_t* graph = gt_graph();
-  GT_ERROR(import(graph, &text), INVALID_ARGUMENT, "4 nodes in a cycle: 'a' <- 'c' <- 'b'");
+  FAILS_SAYING(import(graph, &text), INVALID_ARGUMENT, "4 nodes in a cycle: 'a' <- 'c' <- 'b'");
   cr_assert_eq(graph->nodes.count, 0);
   text.bytes.size = 0;
   put_node(&text, "a", "NoOp", "^a", 0);
-  GT_ERROR(import(graph, &text), INVALID_ARGUMENT, "1 nodes in a cycle: 'a'");
+  FAILS_SAYING(import(graph, &text), INVALID_ARGUMENT, "1 nodes in a cycle: 'a'");
   rn_graph_release(graph);
   rn_strbuf_clear(&text.bytes);
 }
@@ -86,8 +86,8 @@ GT_TEST(import, unknown_ops_all_at_once) {
   put_node(&text, "d", "NoSuchA", "", 0);
   put_node(&text, "e", "NoSuchC", "", 0);
   rn_graph_t* graph = gt_graph();
-  GT_ERROR_HAS(import(graph, &text), NOT_FOUND, "Op type not registered 'NoSuchA' in binary");
-  GT_ERROR_HAS(import(graph, &text), NOT_FOUND, " Nor are these registered: 'NoSuchB', 'NoSuchC'");
+  FAILS_WITH(import(graph, &text), NOT_FOUND, "Op type not registered 'NoSuchA' in binary");
+  FAILS_WITH(import(graph, &text), NOT_FOUND, " Nor are these registered: 'NoSuchB', 'NoSuchC'");
   rn_graph_release(graph);
   rn_strbuf_clear(&text.bytes);
 }
@@ -98,9 +98,9 @@ GT_TEST(import, names_stay_unique_below_a_prefix) {
   put_node(&text, "x", "NoOp", "", 0);
   rn_graph_t* graph = gt_graph();
   rn_import_options_t options = {.prefix = RN_STR("p")};
-  GT_OK(rn_graph_import(graph, rn_strbuf_view(&text.bytes), &options, NULL));
-  GT_ERROR(rn_graph_import(graph, rn_strbuf_view(&text.bytes), &options, NULL), INVALID_ARGUMENT,
-           "Node name 'p/x' already exists in the Graph");
+  OK(rn_graph_import(graph, rn_strbuf_view(&text.bytes), &options, NULL));
+  FAILS_SAYING(rn_graph_import(graph, rn_strbuf_view(&text.bytes), &options, NULL),
+               INVALID_ARGUMENT, "Node name 'p/x' already exists in the Graph");
   rn_graph_release(graph);
   rn_strbuf_clear(&text.bytes);
 }
@@ -124,7 +124,7 @@ GT_TEST(import, returns_edges_and_nodes) {
                                  .return_nodes = nodes,
                                  .return_node_count = 1};
   rn_import_results_t results;
-  GT_OK(rn_graph_import(graph, rn_strbuf_view(&text.bytes), &options, &results));
+  OK(rn_graph_import(graph, rn_strbuf_view(&text.bytes), &options, &results));
   cr_assert(rn_str_is(results.return_outputs[0].node->name, "p/n"));
   cr_assert_eq(results.return_outputs[1].node, in);
   cr_assert(rn_str_is(results.return_nodes[0]->name, "p/x"));
@@ -140,17 +140,17 @@ GT_TEST(import, returns_edges_and_nodes) {
 static void round_trip(const char* file, size_t least_nodes) {
   rn_strbuf_t bytes = gt_read_file(file);
   rn_graph_t *first = gt_graph(), *second = gt_graph();
-  GT_OK(rn_graph_import(first, rn_strbuf_view(&bytes), NULL, NULL));
+  OK(rn_graph_import(first, rn_strbuf_view(&bytes), NULL, NULL));
   cr_assert_gt(first->nodes.count, least_nodes);
   rn_strbuf_t once = gt_export(first);
-  GT_OK(rn_graph_import(second, rn_strbuf_view(&once), NULL, NULL));
+  OK(rn_graph_import(second, rn_strbuf_view(&once), NULL, NULL));
   rn_strbuf_t twice = gt_export(second);
   cr_assert(rn_str_eq(rn_strbuf_view(&once), rn_strbuf_view(&twice)), "%s", file);
   cr_assert_eq(first->nodes.count, second->nodes.count);
   cr_assert_eq(rn_graph_function_count(first), rn_graph_function_count(second));
   // Into a graph that has it already, under another prefix.
   rn_import_options_t options = {.prefix = RN_STR("again"), .validate_colocation = true};
-  GT_OK(rn_graph_import(first, rn_strbuf_view(&once), &options, NULL));
+  OK(rn_graph_import(first, rn_strbuf_view(&once), &options, NULL));
   cr_assert_eq(first->nodes.count, 2 * second->nodes.count);
   rn_strbuf_clear(&bytes);
   rn_strbuf_clear(&once);
@@ -195,7 +195,7 @@ static void sweep(const char* file) {
   for (int64_t fail_at = 1;; fail_at++) {
     rn_counting_allocator_t counting = {.base = rn_allocator_system()};
     rn_graph_t* graph = NULL;
-    GT_OK(rn_graph_create(rn_allocator_counting(&counting), &graph));
+    OK(rn_graph_create(rn_allocator_counting(&counting), &graph));
     rn_node_t* in = gt_placeholder(graph, "in", RN_FLOAT, GT_SHAPE(2, 3));
     rn_import_options_t options = {
         .prefix = RN_STR("p"), .controls = &in, .control_count = 1, .validate_colocation = true};
@@ -212,7 +212,7 @@ static void sweep(const char* file) {
       cr_assert(rn_str_eq(rn_strbuf_view(&before), rn_strbuf_view(&after)));
       cr_assert_eq(in->control_consumers.count, 0);
       rn_strbuf_clear(&after);
-      GT_OK(rn_graph_import(graph, rn_strbuf_view(&bytes), &options, NULL));
+      OK(rn_graph_import(graph, rn_strbuf_view(&bytes), &options, NULL));
     }
     rn_status_free(status);
     rn_strbuf_clear(&before);

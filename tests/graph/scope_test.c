@@ -163,7 +163,7 @@ GT_TEST(scope, attributes_of_every_kind) {
   rn_strbuf_clear(&text);
   rn_strbuf_t bytes = gt_export(graph);
   rn_graph_t* back = gt_graph();
-  GT_OK(rn_graph_import(back, rn_strbuf_view(&bytes), NULL, NULL));
+  OK(rn_graph_import(back, rn_strbuf_view(&bytes), NULL, NULL));
   rn_strbuf_t again = gt_export(back);
   cr_assert(rn_str_eq(rn_strbuf_view(&bytes), rn_strbuf_view(&again)));
   rn_strbuf_clear(&bytes);

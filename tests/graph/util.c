@@ -4,7 +4,7 @@
 
 rn_graph_t* gt_graph(void) {
   rn_graph_t* graph = NULL;
-  GT_OK(rn_graph_create(rn_allocator_default(), &graph));
+  OK(rn_graph_create(rn_allocator_default(), &graph));
   return graph;
 }
 
@@ -50,19 +50,19 @@ rn_node_t* gt_placeholder(rn_graph_t* graph, const char* name, rn_dtype_t dtype,
   const rn_attr_t attrs[] = {GT_ATTR_TYPE("dtype", dtype),
                              GT_ATTR("shape", .kind = RN_ATTR_SHAPE, .shape = shape), GT_NONE};
   rn_node_t* node = NULL;
-  GT_OK(gt_add(graph, "Placeholder", name, NULL, 0, attrs, &node));
+  OK(gt_add(graph, "Placeholder", name, NULL, 0, attrs, &node));
   return node;
 }
 
 rn_node_t* gt_const_int32(rn_graph_t* graph, const char* name, int rank, const int64_t* dims,
                           const int32_t* values) {
   rn_tensor_t tensor;
-  GT_OK(rn_tensor_create(rn_allocator_default(), RN_INT32, (rn_shape_t){rank, dims}, &tensor));
+  OK(rn_tensor_create(rn_allocator_default(), RN_INT32, (rn_shape_t){rank, dims}, &tensor));
   memcpy(tensor.data, values, rn_tensor_bytes(&tensor));
   const rn_attr_t attrs[] = {GT_ATTR_TYPE("dtype", RN_INT32),
                              GT_ATTR("value", .kind = RN_ATTR_TENSOR, .tensor = &tensor), GT_NONE};
   rn_node_t* node = NULL;
-  GT_OK(gt_add(graph, "Const", name, NULL, 0, attrs, &node));
+  OK(gt_add(graph, "Const", name, NULL, 0, attrs, &node));
   rn_tensor_clear(&tensor);
   return node;
 }
@@ -89,13 +89,13 @@ rn_strbuf_t gt_read_file(const char* name) {
     rn_strbuf_append_n(&buf, block, size);
   }
   fclose(file);
-  GT_OK(rn_strbuf_status(&buf));
+  OK(rn_strbuf_status(&buf));
   return buf;
 }
 
 rn_strbuf_t gt_export(rn_graph_t* graph) {
   rn_strbuf_t buf;
   rn_strbuf_init(&buf, rn_allocator_default());
-  GT_OK(rn_graph_export(graph, &buf));
+  OK(rn_graph_export(graph, &buf));
   return buf;
 }

@@ -4,38 +4,11 @@
 
 #include <criterion/criterion.h>
 
+#include "../support/status.h"
 #include "graph/graph.h"
 #include "graph/import.h"
 
 #define GT_TEST(suite, name) Test(suite, name, .timeout = 60)
-
-#define GT_OK(expression)                                                                       \
-  do {                                                                                          \
-    rn_status_t gt_status = (expression);                                                       \
-    cr_assert(rn_ok(gt_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(gt_status)); \
-  } while (0)
-
-// The whole message.
-#define GT_ERROR(expression, wanted_code, wanted)                                                  \
-  do {                                                                                             \
-    rn_status_t gt_status = (expression);                                                          \
-    cr_assert_eq(rn_status_code(gt_status), RN_CODE_##wanted_code, "%s:%d: %s: '%s'", __FILE__,    \
-                 __LINE__, rn_code_name(rn_status_code(gt_status)), rn_status_message(gt_status)); \
-    cr_assert_str_eq(rn_status_message(gt_status), wanted, "%s:%d: '%s' is not '%s'", __FILE__,    \
-                     __LINE__, rn_status_message(gt_status), wanted);                              \
-    rn_status_free(gt_status);                                                                     \
-  } while (0)
-
-// Part of the message.
-#define GT_ERROR_HAS(expression, wanted_code, part)                                                \
-  do {                                                                                             \
-    rn_status_t gt_status = (expression);                                                          \
-    cr_assert_eq(rn_status_code(gt_status), RN_CODE_##wanted_code, "%s:%d: %s: '%s'", __FILE__,    \
-                 __LINE__, rn_code_name(rn_status_code(gt_status)), rn_status_message(gt_status)); \
-    cr_assert(strstr(rn_status_message(gt_status), part), "%s:%d: '%s' lacks '%s'", __FILE__,      \
-              __LINE__, rn_status_message(gt_status), part);                                       \
-    rn_status_free(gt_status);                                                                     \
-  } while (0)
 
 rn_graph_t* gt_graph(void);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "../support/status.h"
 #include "memory_place.h"
 
 enum { EVENTS = 12 };
@@ -53,11 +54,11 @@ Test(event_file, keeps_what_was_flushed) {
   place_t disk;
   open_place(&disk);
   rn_event_writer_t* writer = NULL;
-  cr_assert(rn_ok(rn_event_writer_open(&disk.env, RN_STR("/log"), NULL, &writer)));
+  OK(rn_event_writer_open(&disk.env, RN_STR("/log"), NULL, &writer));
   for (int i = 0; i < 5; ++i)
-    cr_assert(rn_ok(rn_event_writer_put(writer, i + 1, RN_EVENT_SUMMARY, RN_STR("\n\0"))));
-  cr_assert(rn_ok(rn_event_writer_flush(writer)));
-  cr_assert(rn_ok(rn_event_writer_put(writer, 6, RN_EVENT_SUMMARY, RN_STR("\n\0"))));
+    OK(rn_event_writer_put(writer, i + 1, RN_EVENT_SUMMARY, RN_STR("\n\0")));
+  OK(rn_event_writer_flush(writer));
+  OK(rn_event_writer_put(writer, 6, RN_EVENT_SUMMARY, RN_STR("\n\0")));
   rn_memory_fs_crash(disk.fs, 3);
   cr_expect(count_events(&disk.env) == 5, "%d events", count_events(&disk.env));
   rn_status_free(rn_event_writer_close(writer));
@@ -67,10 +68,10 @@ Test(event_file, keeps_what_was_flushed) {
 Test(event_file, begins_another_file) {
   place_t disk;
   open_place(&disk);
-  cr_assert(rn_ok(write_log(&disk.env, 100)));
+  OK(write_log(&disk.env, 100));
   rn_names_t names;
   rn_names_init(&names, rn_allocator_system());
-  cr_assert(rn_ok(rn_fs_glob(&disk.env, "/log/events.out.tfevents.*", &names)));
+  OK(rn_fs_glob(&disk.env, "/log/events.out.tfevents.*", &names));
   cr_expect(names.list.count > 3, "%zu files", names.list.count);
   rn_names_clear(&names);
   cr_expect(count_events(&disk.env) == EVENTS);
@@ -95,7 +96,7 @@ Test(event_file, says_when_a_call_fails) {
 
 Test(event_file, parses_only_events) {
   rn_event_t event;
-  cr_assert(rn_ok(rn_event_parse(RN_STR("\x10\x05*\x02\n\0"), &event)));
+  OK(rn_event_parse(RN_STR("\x10\x05*\x02\n\0"), &event));
   cr_expect(event.step == 5 && event.kind == RN_EVENT_SUMMARY && event.bytes.size == 2);
   rn_status_t status = rn_event_parse(RN_STR("\x10"), &event);
   cr_expect(rn_status_code(status) == RN_CODE_DATA_LOSS);

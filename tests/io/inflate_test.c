@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include "../support/status.h"
 #include "base/crc32c.h"
 #include "io/record.h"
 #include "memory_place.h"
@@ -98,10 +99,10 @@ Test(inflate, a_record_does_not_either) {
   rn_strbuf_t packed;
   pack_zeros(rn_str_n(head, 12), (size_t)length + 4, &packed);
   rn_status_t status = rn_fs_write(&disk.env, "/records", rn_strbuf_view(&packed));
-  cr_assert(rn_ok(status));
+  OK(status);
   rn_record_reader_t* reader = NULL;
   status = rn_record_reader_open(&disk.env, "/records", RN_COMPRESSION_GZIP, 0, &reader);
-  cr_assert(rn_ok(status));
+  OK(status);
   rn_str_t record;
   bool is_end = false;
   status = rn_record_reader_next(reader, &record, &is_end);

@@ -3,14 +3,9 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
+#include "../support/status.h"
 #include "io/input.h"
 #include "memory_fs.h"
-
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
 
 enum { SIZE = 100003, PIECE = 512 };
 

@@ -6,14 +6,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "base/crc32c.h"
 #include "memory_fs.h"
-
-#define OK(expression)                                                                          \
-  do {                                                                                          \
-    rn_status_t ok_status = (expression);                                                       \
-    cr_assert(rn_ok(ok_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(ok_status)); \
-  } while (0)
 
 static rn_counting_allocator_t counting;
 static rn_memory_fs_t* memory;

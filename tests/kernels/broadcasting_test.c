@@ -3,6 +3,8 @@
 
 #include <criterion/criterion.h>
 
+#include "../support/status.h"
+
 static void mix(void* arg, const void* const* in, const int* steps, void* out, int64_t n) {
   (void)arg;
   const int32_t *a = in[0], *b = in[1], *c = in[2];
@@ -78,7 +80,7 @@ static void check_random(rn_pool_t* pool, uint32_t* state) {
 
 Test(broadcasting, random_shapes) {
   rn_pool_t* pool = NULL;
-  cr_assert(rn_ok(rn_pool_create(rn_allocator_system(), 2, &pool)));
+  OK(rn_pool_create(rn_allocator_system(), 2, &pool));
   uint32_t state = 12345;
   for (int i = 0; i < 3000; ++i) check_random(pool, &state);
   rn_pool_destroy(pool);

@@ -3,6 +3,7 @@
 // cuts for 1 to 16 of them are asked for all the same, so that the constants of conv_cut.c may
 // change.
 #include "kernels/cpu/nn/conv_cut.h"
+#include "../support/status.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -44,9 +45,9 @@ static rn_conv_t conv_of(const shape_t* shape, rn_conv_kind_t kind, int64_t batc
     attrs.dilations[i] = i == 1 || i == 2 ? shape->dilation : 1;
   }
   rn_status_t status = rn_window_axis(&attrs, 1, shape->rows, shape->filter_rows, &conv.rows);
-  cr_assert(rn_ok(status));
+  OK(status);
   status = rn_window_axis(&attrs, 2, shape->columns, shape->filter_columns, &conv.columns);
-  cr_assert(rn_ok(status));
+  OK(status);
   return conv;
 }
 

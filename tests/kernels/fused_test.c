@@ -4,6 +4,8 @@
 
 #include <criterion/criterion.h>
 
+#include "../support/status.h"
+
 enum { COUNT = 70001 };
 
 // ((x * s + y) relu tanh) - x, and its square; operands: x y s | t0 t1 | difference square
@@ -40,9 +42,9 @@ static void check_bits(rn_dtype_t dtype, int threads) {
   rn_vector_run(RN_VECTOR_SUB, dtype, want_a, 1, x, 1, want_a, COUNT);
   rn_vector_run(RN_VECTOR_SQUARE, dtype, want_a, 1, NULL, 0, want_b, COUNT);
   rn_pool_t* pool = NULL;
-  cr_assert(rn_ok(rn_pool_create(rn_allocator_system(), threads, &pool)));
+  OK(rn_pool_create(rn_allocator_system(), threads, &pool));
   rn_fused_t program = program_of(dtype);
-  cr_assert(rn_ok(rn_fused_check(&program)));
+  OK(rn_fused_check(&program));
   rn_fused_run(pool, &program, (const void*[]){x, y, s}, (const int[]){1, 1, 0}, (void*[]){a, b},
                COUNT);
   cr_assert_arr_eq(a, want_a, bytes);
@@ -111,6 +113,6 @@ Test(fused, sharing_waits_for_the_last_reader) {
   // The output is written first, and the input read again after it.
   static const rn_fused_step_t late[] = {{RN_VECTOR_NEG, 0, -1, 1}, {RN_VECTOR_MUL, 1, 0, 1}};
   rn_fused_t program = {RN_FLOAT, 1, 0, 1, 2, late};
-  cr_assert(rn_ok(rn_fused_check(&program)));
+  OK(rn_fused_check(&program));
   cr_assert(!rn_fused_may_share(&program, 0, 0));
 }

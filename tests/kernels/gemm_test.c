@@ -6,6 +6,8 @@
 
 #include <criterion/criterion.h>
 
+#include "../support/status.h"
+
 static uint32_t seed = 1;
 
 static uint32_t next(uint32_t below) {
@@ -64,7 +66,7 @@ static void free_product(product_t* product) {
 static void run(rn_pool_t* pool, const product_t* product) {
   memset(product->gemm.c, 0xff, (size_t)product->c_count * rn_dtype_size(product->gemm.dtype));
   rn_status_t status = rn_gemm(pool, &product->gemm);
-  cr_assert(rn_ok(status));
+  OK(status);
 }
 
 static void check_exact(const product_t* product) {
@@ -116,7 +118,7 @@ Test(gemm, small_shapes) {
 // Every side once in every place, the others drawn.
 Test(gemm, all_sides) {
   rn_pool_t* pool = NULL;
-  cr_assert(rn_ok(rn_pool_create(rn_allocator_default(), 2, &pool)));
+  OK(rn_pool_create(rn_allocator_default(), 2, &pool));
   for (int side = 1; side <= 70 + kSides; ++side) {
     int64_t length = side <= 70 ? side : sides[side - 71];
     for (int turn = 0; turn < 3; ++turn) {
@@ -139,7 +141,7 @@ static const int large[][3] = {{1000, 500, 129},  {500, 1000, 300}, {193, 257, 5
 
 Test(gemm, large_shapes) {
   rn_pool_t* pool = NULL;
-  cr_assert(rn_ok(rn_pool_create(rn_allocator_default(), 2, &pool)));
+  OK(rn_pool_create(rn_allocator_default(), 2, &pool));
   for (size_t i = 0; i < sizeof large / sizeof *large; ++i)
     check_shape(pool, i % 2 ? RN_DOUBLE : RN_FLOAT, large[i][0], large[i][1], large[i][2]);
   rn_pool_destroy(pool);
@@ -188,8 +190,8 @@ static void check_rows(const product_t* product, const void* answer) {
 
 Test(gemm, same_bits) {
   rn_pool_t* pools[2] = {0};
-  cr_assert(rn_ok(rn_pool_create(rn_allocator_default(), 2, &pools[0])));
-  cr_assert(rn_ok(rn_pool_create(rn_allocator_default(), 8, &pools[1])));
+  OK(rn_pool_create(rn_allocator_default(), 2, &pools[0]));
+  OK(rn_pool_create(rn_allocator_default(), 8, &pools[1]));
   size_t fixed = sizeof large / sizeof *large;
   for (size_t i = 0; i < fixed + 60; ++i)
     for (int transposes = 0; transposes < 4; ++transposes) {

@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "../support/status.h"
+
 #define WORKERS 4
 #define TURNS 3000
 
@@ -74,7 +76,7 @@ typedef struct worker_t {
 
 static void turn(worker_t* worker, call_t* call, int number) {
   if (worker->puts) {
-    cr_assert(rn_ok(rn_tensor_create(rn_allocator_system(), RN_FLOAT, RN_SHAPE_SCALAR, &call->in)));
+    OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, RN_SHAPE_SCALAR, &call->in));
     *RN_DATA(&call->in, float) = (float)(rand_r(&worker->seed) % 1000);
     rn_queue_enqueue(worker->queue, &call->ctx, 0);
   } else if (number % 3) {
@@ -161,7 +163,7 @@ static void stress(rn_queue_kind_t kind, int64_t capacity, int64_t min_after_deq
     call_begin(&call);
     rn_queue_dequeue(queue, &call.ctx);
     call_wait(&call);
-    cr_assert(rn_ok(call.status));
+    OK(call.status);
     sum -= *RN_DATA(&call.out, float);
     call_end(&call);
   }
@@ -178,17 +180,17 @@ static const rn_dtype_t priorities[] = {RN_INT64};
 static void put_priority(rn_queue_t* queue, int64_t value) {
   call_t call;
   call_begin(&call);
-  cr_assert(rn_ok(rn_tensor_create(rn_allocator_system(), RN_INT64, RN_SHAPE_SCALAR, &call.in)));
+  OK(rn_tensor_create(rn_allocator_system(), RN_INT64, RN_SHAPE_SCALAR, &call.in));
   *RN_DATA(&call.in, int64_t) = value;
   rn_queue_enqueue(queue, &call.ctx, 0);
   call_wait(&call);
-  cr_assert(rn_ok(call.status));
+  OK(call.status);
   call_end(&call);
 }
 
 static void expect_batch(call_t* call, const int64_t* values, int64_t count) {
   call_wait(call);
-  cr_assert(rn_ok(call->status));
+  OK(call->status);
   cr_assert_eq(call->out.count, count);
   for (int64_t i = 0; i < count; ++i) cr_assert_eq(RN_DATA(&call->out, int64_t)[i], values[i]);
   call_end(call);

@@ -3,6 +3,8 @@
 
 #include <criterion/criterion.h>
 
+#include "../support/status.h"
+
 enum { kRows = 300, kCount = 20000 };
 
 typedef struct seen_t {
@@ -55,7 +57,7 @@ Test(row_batches, once_and_in_order, .timeout = 60) {
   static const double costs[] = {1, 20, 1000, 1e9};
   static seen_t wanted, got;
   rn_pool_t* pool = NULL;
-  cr_assert(rn_ok(rn_pool_create(rn_allocator_system(), 4, &pool)));
+  OK(rn_pool_create(rn_allocator_system(), 4, &pool));
   for (size_t c = 0; c < sizeof counts / sizeof *counts; ++c) {
     run(NULL, RN_INT64, counts[c], 0, &wanted);
     for (size_t t = 0; t < sizeof types / sizeof *types; ++t) {

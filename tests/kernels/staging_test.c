@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "base/env.h"
 #include "grad/grad.h"
 #include "graph/graph.h"
@@ -22,13 +23,13 @@ typedef struct world_t {
 static world_t begin(void) {
   world_t w = {0};
   rn_status_t status = rn_graph_create(rn_allocator_system(), &w.graph);
-  cr_assert(rn_ok(status));
+  OK(status);
   w.s = rn_scope_create(w.graph);
   rn_session_options_t options;
   rn_session_options_init(&options);
   options.intra_threads = options.inter_threads = 2;
   status = rn_session_create(w.graph, &options, rn_env_system(), rn_allocator_system(), &w.session);
-  cr_assert(rn_ok(status));
+  OK(status);
   return w;
 }
 
@@ -97,7 +98,7 @@ Test(staging, unstage_waits, .timeout = 60) {
   cr_expect(!taker.is_done);
   run_now(&w, stage);
   join(&taker);
-  cr_assert(rn_ok(taker.status));
+  OK(taker.status);
   cr_expect_eq(*RN_DATA(&taker.value, float), 1.5f);
   rn_tensor_clear(&taker.value);
   end(&w);
@@ -196,7 +197,7 @@ Test(barrier, take_waits, .timeout = 60) {
   cr_expect(!taker.is_done);
   run_now(&w, second);
   join(&taker);
-  cr_assert(rn_ok(taker.status));
+  OK(taker.status);
   cr_expect_eq(*RN_DATA(&taker.value, int32_t), 7);
   rn_tensor_clear(&taker.value);
   end(&w);

@@ -23,7 +23,7 @@ static rn_status_t run_once(rt_t* rt, rn_edge_t feed, float value, rn_edge_t fet
 }
 static float get(rt_t* rt, rn_edge_t feed, float value, rn_edge_t fetch) {
   float out = 0;
-  RT_OK(run_once(rt, feed, value, fetch, &out));
+  OK(run_once(rt, feed, value, fetch, &out));
   return out;
 }
 
@@ -78,8 +78,7 @@ RT_TEST(devices, host_arguments) {
     rn_edge_t sum = rn_AddV2(rt.s, y, z);
     on(&rt, NULL);
     rn_tensor_t fed = rt_floats(6, (float[]){1, 2, 3, 4, 5, 6}), dims;
-    RT_OK(
-        rn_tensor_create(rn_allocator_system(), RN_INT32, (rn_shape_t){1, (int64_t[]){2}}, &dims));
+    OK(rn_tensor_create(rn_allocator_system(), RN_INT32, (rn_shape_t){1, (int64_t[]){2}}, &dims));
     RN_DATA(&dims, int32_t)[0] = 2;
     RN_DATA(&dims, int32_t)[1] = 3;
     rt_step_t step = {.options = {.timeout_ms = 20000}};
@@ -89,7 +88,7 @@ RT_TEST(devices, host_arguments) {
     rt_fetch(&step, shape);
     rt_fetch(&step, sum);
     for (int turn = 0; turn < 3; ++turn) {
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       cr_assert_eq(step.out[0].rank, 2);
       cr_assert_eq(RN_DATA(&step.out[0], float)[5], -6);
       cr_assert_eq(RN_DATA(&step.out[1], int32_t)[1], 3);
@@ -160,7 +159,7 @@ RT_TEST(devices, dead_values) {
       rt_fetch(&step, after);
       rt_fetch(&step, there.value_index);
       rt_target(&step, counted.node);
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       cr_assert_eq(rt_value(&step.out[0]), is_true ? -3 : 6);
       cr_assert_eq(*RN_DATA(&step.out[1], int32_t), is_true);
       cr_assert_eq(rt_value(&step.out[2]), is_true ? 3 : -6);
@@ -169,7 +168,7 @@ RT_TEST(devices, dead_values) {
       rt_clear(&step);
       step.fetch_count = step.target_count = 0;
       rt_fetch(&step, is_true ? no : yes);
-      RT_ERROR(rt_run(&rt, &step), INVALID_ARGUMENT, "Retval[0] does not have value");
+      FAILS_WITH(rt_run(&rt, &step), INVALID_ARGUMENT, "Retval[0] does not have value");
       rn_tensor_clear(&fed);
       rn_tensor_clear(&which);
     }
@@ -269,8 +268,8 @@ RT_TEST(devices, errors) {
   rn_edge_t last = rn_Neg(rt.s, bad);
   on(&rt, NULL);
   rn_tensor_t vector = rt_floats(2, (float[]){1, 2}), matrix;
-  RT_OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){2, (int64_t[]){1, 1}},
-                         &matrix));
+  OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){2, (int64_t[]){1, 1}},
+                      &matrix));
   *RN_DATA(&matrix, float) = 3;
   for (int turn = 0; turn < 4; ++turn) {
     rt_step_t step = {.options = {.timeout_ms = 20000}};
@@ -280,11 +279,11 @@ RT_TEST(devices, errors) {
     rt_fails = turn == 2;
     rn_status_t status = rt_run(&rt, &step);
     if (turn == 1)
-      RT_ERROR(status, INVALID_ARGUMENT, "{{node product}}");
+      FAILS_WITH(status, INVALID_ARGUMENT, "{{node product}}");
     else if (turn == 2)
-      RT_ERROR(status, INTERNAL, "boom\n\t [[{{node TestFail}}]]");
+      FAILS_WITH(status, INTERNAL, "boom\n\t [[{{node TestFail}}]]");
     else
-      RT_OK(status);
+      OK(status);
     rt_clear(&step);
   }
   rn_tensor_clear(&vector);
@@ -312,7 +311,7 @@ RT_TEST(devices, blocked_steps_end) {
   rn_edge_t b = rn_Neg(rt.s, a);
   rt_step_t step = {.options = {.timeout_ms = 50}};
   rt_fetch(&step, b);
-  RT_ERROR(rt_run(&rt, &step), DEADLINE_EXCEEDED, "");
+  FAILS_WITH(rt_run(&rt, &step), DEADLINE_EXCEEDED, "");
   rn_cancel_t cancel;
   rn_cancel_init(&cancel);
   waiting_t waiting[2] = {{.session = rt.session, .step = {.options = {.cancel = &cancel}}},
@@ -325,10 +324,10 @@ RT_TEST(devices, blocked_steps_end) {
   while (rt_blocked < 2) usleep(1000);
   rn_cancel(&cancel);
   pthread_join(threads[0], NULL);
-  RT_ERROR(waiting[0].status, CANCELLED, "");
-  RT_OK(rn_session_close(rt.session));
+  FAILS_WITH(waiting[0].status, CANCELLED, "");
+  OK(rn_session_close(rt.session));
   pthread_join(threads[1], NULL);
-  RT_ERROR(waiting[1].status, CANCELLED, "");
+  FAILS_WITH(waiting[1].status, CANCELLED, "");
   rn_cancel_destroy(&cancel);
   rt_end(&rt);
 }

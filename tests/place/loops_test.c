@@ -47,7 +47,7 @@ static rn_status_t run_once(rt_t* rt, rn_edge_t feed, float value, rn_edge_t fet
 }
 static float get(rt_t* rt, rn_edge_t feed, float value, rn_edge_t fetch) {
   float out = 0;
-  RT_OK(run_once(rt, feed, value, fetch, &out));
+  OK(run_once(rt, feed, value, fetch, &out));
   return out;
 }
 
@@ -255,7 +255,7 @@ RT_TEST(loops, inside_a_conditional) {
       rt_feed(&step, x, &fed);
       rt_feed(&step, p, &which);
       rt_fetch(&step, end);
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       cr_assert_eq(rt_value(&step.out[0]), turn % 2 ? wanted : 5, "layout %zu", l);
       rt_clear(&step);
       rn_tensor_clear(&fed);
@@ -298,7 +298,7 @@ RT_TEST(loops, half_dead) {
     rt_feed(&step, p, &which);
     rt_fetch(&step, loop.exits[0]);
     rt_fetch(&step, other);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     cr_assert_eq(rt_value(&step.out[0]), 5);
     cr_assert_eq(rt_value(&step.out[1]), turn % 2 ? -2 : 2);
     rt_clear(&step);
@@ -431,9 +431,9 @@ RT_TEST(loops, errors_end_all_parts) {
     rt_fails = turn % 2;
     rn_status_t status = run_once(&rt, x, 1, loop.exits[0], &out);
     if (turn % 2)
-      RT_ERROR(status, INTERNAL, "boom\n\t [[{{node TestFail}}]]");
+      FAILS_WITH(status, INTERNAL, "boom\n\t [[{{node TestFail}}]]");
     else
-      RT_OK(status);
+      OK(status);
     if (turn % 2 == 0) cr_assert_eq(out, 5);
   }
   rt_fails = false;
@@ -477,12 +477,12 @@ RT_TEST(loops, cancellation_and_deadline_end_all_parts) {
     pthread_create(&thread, NULL, blocked_main, &blocked);
     while (rt_blocked == before) usleep(1000);
     if (turn == 0) rn_cancel(&cancel);
-    if (turn == 2) RT_OK(rn_session_close(rt.session));
+    if (turn == 2) OK(rn_session_close(rt.session));
     pthread_join(thread, NULL);
     if (turn == 1)
-      RT_ERROR(blocked.status, DEADLINE_EXCEEDED, "");
+      FAILS_WITH(blocked.status, DEADLINE_EXCEEDED, "");
     else
-      RT_ERROR(blocked.status, CANCELLED, "");
+      FAILS_WITH(blocked.status, CANCELLED, "");
     rn_cancel_destroy(&cancel);
   }
   rn_tensor_clear(&fed);
@@ -499,7 +499,7 @@ RT_TEST(loops, without_a_condition) {
   rn_edge_t end = rn_Exit(rt.s, rn_Neg(rt.s, inside));
   on(rt.s, NULL);
   float out;
-  RT_ERROR(run_once(&rt, x, 1, end, &out), INVALID_ARGUMENT,
-           "A cross-device loop must have a pivot predicate: bare");
+  FAILS_WITH(run_once(&rt, x, 1, end, &out), INVALID_ARGUMENT,
+             "A cross-device loop must have a pivot predicate: bare");
   rt_end(&rt);
 }

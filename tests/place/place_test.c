@@ -15,41 +15,41 @@ static rn_status_t try_on(const char* device, bool soft, int nulls, const char* 
 }
 
 RT_TEST(place, unknown_devices) {
-  RT_ERROR(try_on("/device:GPU:0", false, 0, "Neg"), INVALID_ARGUMENT,
-           "Cannot assign a device for operation g: {{node g}} was explicitly assigned to "
-           "/device:GPU:0 but available devices are [ "
-           "/job:localhost/replica:0/task:0/device:CPU:0 ]. Make sure the device specification "
-           "refers to a valid device. The requested device appears to be a GPU, but CUDA is not "
-           "enabled.\n\t [[g]]");
-  RT_ERROR(try_on("/job:foo", false, 0, "Neg"), INVALID_ARGUMENT,
-           "was explicitly assigned to /job:foo but available devices are [ "
-           "/job:localhost/replica:0/task:0/device:CPU:0 ]. Make sure the device specification "
-           "refers to a valid device.\n\t [[g]]");
-  RT_ERROR(try_on("/device:CPU:7", false, 0, "Neg"), INVALID_ARGUMENT, "/device:CPU:7");
-  RT_ERROR(try_on("bad:dev:name", false, 0, "Neg"), INVALID_ARGUMENT,
-           "Malformed device specification 'bad:dev:name'");
-  RT_OK(try_on("/device:CPU:0", false, 0, "Neg"));
-  RT_OK(try_on("/cpu:0", false, 0, "Neg"));
-  RT_OK(try_on("/job:localhost", false, 0, "Neg"));
-  RT_OK(try_on("CPU:0", false, 0, "Neg"));
+  FAILS_WITH(try_on("/device:GPU:0", false, 0, "Neg"), INVALID_ARGUMENT,
+             "Cannot assign a device for operation g: {{node g}} was explicitly assigned to "
+             "/device:GPU:0 but available devices are [ "
+             "/job:localhost/replica:0/task:0/device:CPU:0 ]. Make sure the device specification "
+             "refers to a valid device. The requested device appears to be a GPU, but CUDA is not "
+             "enabled.\n\t [[g]]");
+  FAILS_WITH(try_on("/job:foo", false, 0, "Neg"), INVALID_ARGUMENT,
+             "was explicitly assigned to /job:foo but available devices are [ "
+             "/job:localhost/replica:0/task:0/device:CPU:0 ]. Make sure the device specification "
+             "refers to a valid device.\n\t [[g]]");
+  FAILS_WITH(try_on("/device:CPU:7", false, 0, "Neg"), INVALID_ARGUMENT, "/device:CPU:7");
+  FAILS_WITH(try_on("bad:dev:name", false, 0, "Neg"), INVALID_ARGUMENT,
+             "Malformed device specification 'bad:dev:name'");
+  OK(try_on("/device:CPU:0", false, 0, "Neg"));
+  OK(try_on("/cpu:0", false, 0, "Neg"));
+  OK(try_on("/job:localhost", false, 0, "Neg"));
+  OK(try_on("CPU:0", false, 0, "Neg"));
 }
 
 RT_TEST(place, soft_placement) {
-  RT_OK(try_on("/device:GPU:0", true, 0, "Neg"));
-  RT_ERROR(try_on("/job:foo/device:CPU:0", true, 0, "Neg"), INVALID_ARGUMENT, "/job:foo");
+  OK(try_on("/device:GPU:0", true, 0, "Neg"));
+  FAILS_WITH(try_on("/job:foo/device:CPU:0", true, 0, "Neg"), INVALID_ARGUMENT, "/job:foo");
   // A kernel exists, but not there.
-  RT_ERROR(try_on("/device:NULL:0", false, 1, "TestCount"), INVALID_ARGUMENT,
-           "Cannot assign a device for operation g: Could not satisfy explicit device "
-           "specification '/device:NULL:0' because no supported kernel for NULL devices is "
-           "available.");
-  RT_OK(try_on("/device:NULL:0", true, 1, "TestCount"));
+  FAILS_WITH(try_on("/device:NULL:0", false, 1, "TestCount"), INVALID_ARGUMENT,
+             "Cannot assign a device for operation g: Could not satisfy explicit device "
+             "specification '/device:NULL:0' because no supported kernel for NULL devices is "
+             "available.");
+  OK(try_on("/device:NULL:0", true, 1, "TestCount"));
 }
 
 RT_TEST(place, no_kernel) {
   static const rn_op_def_t bare = RT_OP("TestBare", RN_OP_STATEFUL);
-  RT_OK(rn_op_register(&bare));
-  RT_ERROR(try_on("", false, 0, "TestBare"), INVALID_ARGUMENT,
-           "No OpKernel was registered to support Op 'TestBare' used by {{node g}}");
+  OK(rn_op_register(&bare));
+  FAILS_WITH(try_on("", false, 0, "TestBare"), INVALID_ARGUMENT,
+             "No OpKernel was registered to support Op 'TestBare' used by {{node g}}");
 }
 
 // Which device each node ran on.
@@ -96,7 +96,7 @@ RT_TEST(place, colocation) {
   rt_step_t step = {.options = {.stats = &stats, .timeout_ms = 20000}};
   rt_feed(&step, x, &fed);
   rt_fetch(&step, free_one);
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   cr_assert_eq(rt_value(&step.out[0]), 2);
   cr_assert_eq(device_of(&stats, b.node->name.data), 101);
   cr_assert_eq(device_of(&stats, c.node->name.data), 101);
@@ -121,7 +121,7 @@ RT_TEST(place, colocation_that_cannot_be) {
   add_class(rt.s, "a");
   rn_edge_t b = {rn_op_finish(rt.s), 0};
   rt.options.optimize = false;  // or both are constants, and ask for nothing
-  RT_ERROR(rt_try(&rt, b), INVALID_ARGUMENT, "Cannot colocate nodes");
+  FAILS_WITH(rt_try(&rt, b), INVALID_ARGUMENT, "Cannot colocate nodes");
   rt_end(&rt);
 }
 
@@ -163,7 +163,7 @@ RT_TEST(place, resources_stay) {
   rt_do(&rt, set);
   cr_assert_eq(rt_get(&rt, read, RN_NO_EDGE, 0), 7);
   cr_assert_eq(rt_get(&rt, stolen, RN_NO_EDGE, 0), 7);  // who uses state follows it
-  RT_ERROR(rt_try(&rt, handle), INVALID_ARGUMENT, "cannot leave its device");
+  FAILS_WITH(rt_try(&rt, handle), INVALID_ARGUMENT, "cannot leave its device");
   rt_end(&rt);
 }
 
@@ -188,12 +188,12 @@ RT_TEST(place, many_devices) {
   rt_step_t step = {.options = {.timeout_ms = 20000}};
   rt_feed(&step, x, &fed);
   rt_fetch(&step, sum);
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   cr_assert_eq(rt_value(&step.out[0]), 1 + 3 * (int)(sizeof devices / sizeof *devices));
   rt_clear(&step);
   rn_tensor_clear(&fed);
   rn_scope_set_device(rt.s, "/device:CPU:130");
   rn_edge_t none = rn_Neg(rt.s, x);
-  RT_ERROR(rt_try(&rt, none), INVALID_ARGUMENT, "was explicitly assigned to /device:CPU:130");
+  FAILS_WITH(rt_try(&rt, none), INVALID_ARGUMENT, "was explicitly assigned to /device:CPU:130");
   rt_end(&rt);
 }

@@ -23,14 +23,14 @@ typedef struct world_t {
 
 static void run_node(world_t* w, rn_node_t* node) {
   rn_signature_t signature = {.targets = &node, .target_count = 1};
-  SM_OK(rn_session_run(w->session, &signature, NULL, NULL, NULL));
+  OK(rn_session_run(w->session, &signature, NULL, NULL, NULL));
 }
 
 static void open_world(world_t* w) {
   *w = (world_t){.env = *rn_env_system()};
-  SM_OK(rn_memory_fs_create(rn_allocator_system(), &w->fs));
+  OK(rn_memory_fs_create(rn_allocator_system(), &w->fs));
   rn_memory_fs_install(w->fs, &w->env);
-  SM_OK(rn_graph_create(rn_allocator_system(), &w->graph));
+  OK(rn_graph_create(rn_allocator_system(), &w->graph));
   rn_scope_t* s = w->s = rn_scope_create(w->graph);
   w->x = rn_Placeholder(s, TF_FLOAT, .shape = {true, NULL, 0}, .name = "x");
   rn_edge_t handle = rn_VarHandleOp(s, TF_FLOAT, NULL, 0, .shared_name = "w", .name = "w");
@@ -41,7 +41,7 @@ static void open_world(world_t* w) {
   rn_session_options_t options;
   rn_session_options_init(&options);
   options.intra_threads = options.inter_threads = 1;
-  SM_OK(rn_session_create(w->graph, &options, &w->env, rn_allocator_system(), &w->session));
+  OK(rn_session_create(w->graph, &options, &w->env, rn_allocator_system(), &w->session));
   run_node(w, w->set);
 }
 
@@ -109,7 +109,7 @@ static rn_status_t load(world_t* w, float* out) {
 
 static void expect_model(world_t* w, float wanted) {
   float y = 0;
-  SM_OK(load(w, &y));
+  OK(load(w, &y));
   cr_assert_eq(y, wanted, "%g", y);
 }
 
@@ -129,7 +129,7 @@ static int64_t sweep_save(bool crashes, int64_t torn, int error, bool overwrites
     world_t w;
     open_world(&w);
     if (overwrites) {
-      SM_OK(save(&w, false));
+      OK(save(&w, false));
       run_node(&w, w.add);
     }
     int64_t before = rn_memory_fs_calls(w.fs);
@@ -147,7 +147,7 @@ static int64_t sweep_save(bool crashes, int64_t torn, int error, bool overwrites
     bool is_there = has_model(&w, &y);
     cr_assert(is_there || !is_saved, "call %lld", (long long)n);
     if (is_there) cr_assert(y == (overwrites ? 30 : 20) || (!is_saved && y == 20), "%g", y);
-    SM_OK(save(&w, true));
+    OK(save(&w, true));
     expect_model(&w, overwrites ? 30 : 20);
     close_world(&w);
     if (n > calls) return n;
@@ -173,7 +173,7 @@ SM_TEST(files, crash_at_every_call) {
 SM_TEST(files, no_silent_replacement) {
   world_t w;
   open_world(&w);
-  SM_OK(save(&w, false));
+  OK(save(&w, false));
   run_node(&w, w.add);
   for (int64_t n = 1; n < 6; ++n) {
     rn_memory_fs_fail(w.fs, n, 1, EIO);
@@ -189,7 +189,7 @@ SM_TEST(files, no_silent_replacement) {
 SM_TEST(files, loading_from_a_disk_that_fails) {
   world_t w;
   open_world(&w);
-  SM_OK(save(&w, false));
+  OK(save(&w, false));
   bool is_loaded = false;
   int64_t n = 0;
   while (!is_loaded) {

@@ -29,17 +29,17 @@ static void load(const char* folder, loaded_t* out) {
   options.folder = rn_str(folder);
   *out = (loaded_t){0};
   rn_arena_init(&out->arena, allocator);
-  SM_OK(rn_saved_model_open(rn_env_system(), rn_str(folder), allocator, &out->file));
-  SM_OK(rn_saved_model_find(out->file, &tag, 1, &out->meta));
-  SM_OK(rn_graph_create(allocator, &out->graph));
-  SM_OK(rn_meta_graph_import(out->meta, out->graph));
-  SM_OK(rn_session_create(out->graph, &options, rn_env_system(), allocator, &out->session));
-  SM_OK(rn_meta_graph_restore(out->file, out->meta, out->session, NULL));
-  SM_OK(rn_meta_graph_signature(out->meta, RN_STR("serving_default"), &signature));
-  SM_OK(rn_signature_ports(out->graph, signature, false, &out->arena, &out->inputs,
-                           &out->input_count));
-  SM_OK(rn_signature_ports(out->graph, signature, true, &out->arena, &out->outputs,
-                           &out->output_count));
+  OK(rn_saved_model_open(rn_env_system(), rn_str(folder), allocator, &out->file));
+  OK(rn_saved_model_find(out->file, &tag, 1, &out->meta));
+  OK(rn_graph_create(allocator, &out->graph));
+  OK(rn_meta_graph_import(out->meta, out->graph));
+  OK(rn_session_create(out->graph, &options, rn_env_system(), allocator, &out->session));
+  OK(rn_meta_graph_restore(out->file, out->meta, out->session, NULL));
+  OK(rn_meta_graph_signature(out->meta, RN_STR("serving_default"), &signature));
+  OK(rn_signature_ports(out->graph, signature, false, &out->arena, &out->inputs,
+                        &out->input_count));
+  OK(rn_signature_ports(out->graph, signature, true, &out->arena, &out->outputs,
+                        &out->output_count));
 }
 
 static void unload(loaded_t* loaded) {
@@ -60,7 +60,7 @@ static void run_and_compare(rn_session_t* session, rn_edge_t input, rn_edge_t ou
   rn_signature_t signature = {
       .feeds = &input, .feed_count = 1, .fetches = &output, .fetch_count = 1};
   rn_tensor_t result;
-  SM_OK(rn_session_run(session, &signature, &fed, &result, NULL));
+  OK(rn_session_run(session, &signature, &fed, &result, NULL));
   sm_expect_close(&result, wanted);
   rn_tensor_clear(&result);
 }
@@ -72,10 +72,10 @@ static rn_session_t* open_frozen(rn_str_t bytes, rn_graph_t** out_graph) {
   rn_import_results_t results = {.allocator = rn_allocator_default()};
   rn_session_options_t plain;
   rn_session_options_init(&plain);
-  SM_OK(rn_graph_create(rn_allocator_default(), out_graph));
-  SM_OK(rn_graph_import(*out_graph, bytes, &import, &results));
+  OK(rn_graph_create(rn_allocator_default(), out_graph));
+  OK(rn_graph_import(*out_graph, bytes, &import, &results));
   rn_import_results_clear(&results);
-  SM_OK(rn_session_create(*out_graph, &plain, rn_env_system(), rn_allocator_default(), &session));
+  OK(rn_session_create(*out_graph, &plain, rn_env_system(), rn_allocator_default(), &session));
   return session;
 }
 
@@ -91,7 +91,7 @@ static void run_frozen(const loaded_t* loaded, bool folds, const rn_tensor_t* fe
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, rn_allocator_default());
   rn_str_t fill;
-  SM_OK(rn_freeze(loaded->session, &options, &bytes, &fill));
+  OK(rn_freeze(loaded->session, &options, &bytes, &fill));
   cr_assert_eq(fill.size, 0);
   rn_graph_t* graph;
   rn_session_t* session = open_frozen(rn_strbuf_view(&bytes), &graph);
@@ -129,7 +129,7 @@ SM_TEST(saved_model, answers_are_stock_s) {
 
 static void run_target(rn_session_t* session, rn_node_t* node) {
   rn_signature_t signature = {.targets = &node, .target_count = 1};
-  SM_OK(rn_session_run(session, &signature, NULL, NULL, NULL));
+  OK(rn_session_run(session, &signature, NULL, NULL, NULL));
 }
 
 // What the table holds comes along, and the graph says which node puts it there.
@@ -139,7 +139,7 @@ SM_TEST(saved_model, tables_are_frozen) {
   rn_session_t* session;
   rn_session_options_t plain;
   rn_session_options_init(&plain);
-  SM_OK(rn_graph_create(rn_allocator_default(), &graph));
+  OK(rn_graph_create(rn_allocator_default(), &graph));
   rn_scope_t* scope = rn_scope_create(graph);
   rn_edge_t table = rn_HashTableV2(scope, RN_INT64, RN_INT64, .name = "table");
   rn_edge_t key = rn_Placeholder(scope, RN_INT64, .name = "key");
@@ -150,28 +150,28 @@ SM_TEST(saved_model, tables_are_frozen) {
                              rn_const(scope, RN_INT64, &two, 1, values), .name = "init_tables");
   cr_assert(rn_scope_ok(scope), "%s", rn_scope_message(scope));
   rn_scope_destroy(scope);
-  SM_OK(rn_session_create(graph, &plain, rn_env_system(), rn_allocator_default(), &session));
+  OK(rn_session_create(graph, &plain, rn_env_system(), rn_allocator_default(), &session));
 
   rn_freeze_options_t options = {
       .inputs = &key, .input_count = 1, .outputs = &found, .output_count = 1};
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, rn_allocator_default());
   rn_str_t name;
-  SM_ERROR(rn_freeze(session, &options, &bytes, &name), ABORTED, "not initialized");
+  FAILS_WITH(rn_freeze(session, &options, &bytes, &name), ABORTED, "not initialized");
   run_target(session, fill);
-  SM_OK(rn_freeze(session, &options, &bytes, &name));
+  OK(rn_freeze(session, &options, &bytes, &name));
   cr_assert(rn_str_is(name, "init_tables_1"));
   rn_session_t* other = open_frozen(rn_strbuf_view(&bytes), &frozen);
   run_target(other, rn_graph_find(frozen, name));
 
   rn_tensor_t fed = {0}, got = {0};
-  SM_OK(rn_tensor_create(rn_allocator_default(), RN_INT64, (rn_shape_t){1, &two}, &fed));
+  OK(rn_tensor_create(rn_allocator_default(), RN_INT64, (rn_shape_t){1, &two}, &fed));
   memcpy(fed.data, (const int64_t[]){7, 8}, sizeof keys);
   const rn_tensor_t* feeds[] = {&fed};
   rn_edge_t in = {rn_graph_find(frozen, RN_STR("key")), 0};
   rn_edge_t out = {rn_graph_find(frozen, RN_STR("found")), 0};
   rn_signature_t step = {.feeds = &in, .feed_count = 1, .fetches = &out, .fetch_count = 1};
-  SM_OK(rn_session_run(other, &step, feeds, &got, NULL));
+  OK(rn_session_run(other, &step, feeds, &got, NULL));
   cr_assert_eq(RN_DATA(&got, int64_t)[0], 70);
   cr_assert_eq(RN_DATA(&got, int64_t)[1], -1);
   rn_tensor_clear(&fed);
@@ -186,18 +186,18 @@ SM_TEST(saved_model, tables_are_frozen) {
 SM_TEST(saved_model, what_is_not_there) {
   rn_saved_model_t* model;
   rn_allocator_t allocator = rn_allocator_default();
-  SM_ERROR(rn_saved_model_open(rn_env_system(), RN_STR("/nowhere"), allocator, &model), NOT_FOUND,
-           "Could not find SavedModel .pb or .pbtxt at supplied export directory path: /nowhere. "
-           "Check that the directory exists and that you have the right permissions");
-  SM_OK(rn_saved_model_open(rn_env_system(), rn_str(sm_data("mlp")), allocator, &model));
+  FAILS_WITH(rn_saved_model_open(rn_env_system(), RN_STR("/nowhere"), allocator, &model), NOT_FOUND,
+             "Could not find SavedModel .pb or .pbtxt at supplied export directory path: /nowhere. "
+             "Check that the directory exists and that you have the right permissions");
+  OK(rn_saved_model_open(rn_env_system(), rn_str(sm_data("mlp")), allocator, &model));
   const rn_meta_graph_t* meta;
   const rn_pb_SignatureDef_t* signature;
   rn_str_t tags[] = {RN_STR("serve"), RN_STR("train")};
-  SM_ERROR(rn_saved_model_find(model, tags, 2, &meta), NOT_FOUND,
-           "Could not find meta graph def matching supplied tags: { serve train }. To inspect");
-  SM_ERROR(rn_saved_model_find(model, NULL, 0, &meta), NOT_FOUND, "tags: {  }");
-  SM_OK(rn_saved_model_find(model, tags, 1, &meta));
-  SM_ERROR(rn_meta_graph_signature(meta, RN_STR("predict"), &signature), NOT_FOUND, "it has: ");
+  FAILS_WITH(rn_saved_model_find(model, tags, 2, &meta), NOT_FOUND,
+             "Could not find meta graph def matching supplied tags: { serve train }. To inspect");
+  FAILS_WITH(rn_saved_model_find(model, NULL, 0, &meta), NOT_FOUND, "tags: {  }");
+  OK(rn_saved_model_find(model, tags, 1, &meta));
+  FAILS_WITH(rn_meta_graph_signature(meta, RN_STR("predict"), &signature), NOT_FOUND, "it has: ");
   rn_saved_model_destroy(model);
 }
 
@@ -205,7 +205,7 @@ SM_TEST(saved_model, what_is_not_there) {
 static void write_text(const char* folder, const char* text) {
   char path[128];
   snprintf(path, sizeof path, "%s/saved_model.pbtxt", folder);
-  SM_OK(rn_fs_write(rn_env_system(), path, rn_str(text)));
+  OK(rn_fs_write(rn_env_system(), path, rn_str(text)));
 }
 
 static rn_status_t try_load(const char* folder) {
@@ -253,14 +253,15 @@ SM_TEST(saved_model, files_outside_are_closed) {
   char folder[64], path[128];
   sm_folder(folder);
   snprintf(path, sizeof path, "%s/words.txt", folder);
-  SM_OK(rn_fs_write(rn_env_system(), path, RN_STR("words")));
-  SM_OK(load_reader(folder, path));
-  SM_ERROR(load_reader(folder, "/etc/hostname"), PERMISSION_DENIED, "this session may not read it");
+  OK(rn_fs_write(rn_env_system(), path, RN_STR("words")));
+  OK(load_reader(folder, path));
+  FAILS_WITH(load_reader(folder, "/etc/hostname"), PERMISSION_DENIED,
+             "this session may not read it");
   snprintf(path, sizeof path, "%s/../../etc/hostname", folder);
-  SM_ERROR(load_reader(folder, path), PERMISSION_DENIED, "may not read");
+  FAILS_WITH(load_reader(folder, path), PERMISSION_DENIED, "may not read");
   snprintf(path, sizeof path, "%s/link", folder);
   cr_assert_eq(symlink("/etc/hostname", path), 0);
-  SM_ERROR(load_reader(folder, path), PERMISSION_DENIED, "may not read");
+  FAILS_WITH(load_reader(folder, path), PERMISSION_DENIED, "may not read");
   sm_remove(folder);
 }
 
@@ -276,7 +277,7 @@ SM_TEST(saved_model, assets_stay_inside) {
              "DT_STRING } } } } asset_file_def { filename: '%s' tensor_info { name: 'a:0' } } }",
              names[i]);
     write_text(folder, text);
-    SM_ERROR(try_load(folder), INVALID_ARGUMENT, "is not in the folder of the model");
+    FAILS_WITH(try_load(folder), INVALID_ARGUMENT, "is not in the folder of the model");
   }
   sm_remove(folder);
 }
@@ -285,18 +286,18 @@ SM_TEST(saved_model, text_that_is_none) {
   char folder[64];
   sm_folder(folder);
   write_text(folder, "meta_graphs { bogus: 1 }");
-  SM_ERROR(try_load(folder), DATA_LOSS, "1:15: Message type has no field named");
+  FAILS_WITH(try_load(folder), DATA_LOSS, "1:15: Message type has no field named");
   write_text(folder,
              "meta_graphs { graph_def { node { name: 'x' op: 'NoSuchOp' } node { name: 'y' op: "
              "'NorThis' } } }");
-  SM_ERROR(try_load(folder), NOT_FOUND, "NoSuchOp");
+  FAILS_WITH(try_load(folder), NOT_FOUND, "NoSuchOp");
   write_text(folder,
              "meta_graphs { collection_def { key: 'legacy_init_op' value { node_list { value: "
              "'gone' } } } }");
-  SM_ERROR(try_load(folder), NOT_FOUND, "no node 'gone'");
+  FAILS_WITH(try_load(folder), NOT_FOUND, "no node 'gone'");
   write_text(folder,
              "meta_graphs { saver_def { restore_op_name: 'x' } asset_file_def { filename: 'f' } }");
-  SM_ERROR(try_load(folder), INVALID_ARGUMENT, "belongs to no tensor");
+  FAILS_WITH(try_load(folder), INVALID_ARGUMENT, "belongs to no tensor");
   sm_remove(folder);
 }
 
@@ -306,7 +307,7 @@ SM_TEST(saved_model, damaged_files) {
   rn_strbuf_init(&bytes, rn_allocator_default());
   char path[512];
   snprintf(path, sizeof path, "%s/saved_model.pb", sm_data("mlp"));
-  SM_OK(rn_fs_read(rn_env_system(), path, SIZE_MAX, &bytes));
+  OK(rn_fs_read(rn_env_system(), path, SIZE_MAX, &bytes));
   uint64_t seed = 1;
   for (int i = 0; i < 400; ++i) {
     rn_saved_model_t* model = NULL;
@@ -319,7 +320,7 @@ SM_TEST(saved_model, damaged_files) {
         rn_saved_model_parse(rn_env_system(), RN_STR("/nowhere"), rn_str_n(copy, size), false,
                              rn_allocator_default(), &model);
     rn_graph_t* graph;
-    SM_OK(rn_graph_create(rn_allocator_default(), &graph));
+    OK(rn_graph_create(rn_allocator_default(), &graph));
     if (rn_ok(status) && model->graph_count)
       status = rn_meta_graph_import(&model->graphs[0], graph);
     rn_status_free(status);

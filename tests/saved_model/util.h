@@ -9,25 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../support/status.h"
 #include "base/fs.h"
 #include "cli/npy.h"
 
 #define SM_UNUSED __attribute__((unused))
-#define SM_OK(expression)                                                                       \
-  do {                                                                                          \
-    rn_status_t sm_status = (expression);                                                       \
-    cr_assert(rn_ok(sm_status), "%s:%d: %s", __FILE__, __LINE__, rn_status_message(sm_status)); \
-  } while (0)
-#define SM_ERROR(expression, wanted_code, part)                                                    \
-  do {                                                                                             \
-    rn_status_t sm_status = (expression);                                                          \
-    cr_assert_eq(rn_status_code(sm_status), RN_CODE_##wanted_code, "%s:%d: %s: '%s'", __FILE__,    \
-                 __LINE__, rn_code_name(rn_status_code(sm_status)), rn_status_message(sm_status)); \
-    cr_assert(strstr(rn_status_message(sm_status), part), "%s:%d: '%s' lacks '%s'", __FILE__,      \
-              __LINE__, rn_status_message(sm_status), part);                                       \
-    rn_status_free(sm_status);                                                                     \
-  } while (0)
-
 // A path below the folder of the models that are carried along.
 static SM_UNUSED const char* sm_data(const char* name) {
   static char path[400];
@@ -38,9 +24,9 @@ static SM_UNUSED const char* sm_data(const char* name) {
 static SM_UNUSED rn_tensor_t sm_array(const char* path) {
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, rn_allocator_default());
-  SM_OK(rn_fs_read(rn_env_system(), path, SIZE_MAX, &bytes));
+  OK(rn_fs_read(rn_env_system(), path, SIZE_MAX, &bytes));
   rn_tensor_t value;
-  SM_OK(rn_npy_read(rn_strbuf_view(&bytes), rn_allocator_default(), &value));
+  OK(rn_npy_read(rn_strbuf_view(&bytes), rn_allocator_default(), &value));
   rn_strbuf_clear(&bytes);
   return value;
 }
@@ -53,7 +39,7 @@ static SM_UNUSED void sm_folder(char out[64]) {
 
 static SM_UNUSED void sm_remove(const char* folder) {
   int64_t files, folders;
-  SM_OK(rn_fs_remove_tree(rn_env_system(), folder, &files, &folders));
+  OK(rn_fs_remove_tree(rn_env_system(), folder, &files, &folders));
 }
 
 static SM_UNUSED void sm_expect_close(const rn_tensor_t* got, const rn_tensor_t* wanted) {

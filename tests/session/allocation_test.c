@@ -33,7 +33,7 @@ static long count(rt_t* rt, rt_step_t* step) {
   long before = 0;
   for (int turn = 0; turn < 110; ++turn) {
     if (turn == 10) before = allocations;
-    RT_OK(rt_run(rt, step));
+    OK(rt_run(rt, step));
     rt_clear(step);
   }
   return allocations - before;
@@ -90,8 +90,8 @@ RT_TEST(allocation, training_step) {
     rn_edge_t update = rn_ApplyGradientDescent(s, w, rn_const_float(s, 0.1f), gradient);
     rt_do(&rt, set.node);
     rn_tensor_t fed;
-    RT_OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){2, (int64_t[]){8, 16}},
-                           &fed));
+    OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){2, (int64_t[]){8, 16}},
+                        &fed));
     memcpy(fed.data, ones, sizeof ones);
     rt_step_t step = {0};
     rt_feed(&step, x, &fed);

@@ -64,7 +64,7 @@ static void run(const case_t* c, rn_dtype_t dtype, bool is_whole, int threads, r
   rt_fetch(&step, rn_Conv2D(s, x, w, strides, 4, c->padding));
   rt_fetch(&step, rn_Conv2DBackpropInput(s, of_x, w, y, strides, 4, c->padding));
   rt_fetch(&step, rn_Conv2DBackpropFilter(s, x, of_w, y, strides, 4, c->padding));
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   for (int i = 0; i < 3; ++i) out[i] = step.out[i];
   rt_end(&rt);
 }

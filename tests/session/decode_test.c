@@ -12,7 +12,7 @@ static rn_tensor_t packed_zeros(int64_t count, size_t size) {
   cr_assert(zeros && packed);
   cr_assert_eq(compress(packed, &bytes, zeros, size), Z_OK);
   rn_tensor_t tensor = {0};
-  RT_OK(rn_tensor_create(rn_allocator_system(), RN_STRING, (rn_shape_t){1, &count}, &tensor));
+  OK(rn_tensor_create(rn_allocator_system(), RN_STRING, (rn_shape_t){1, &count}, &tensor));
   for (int64_t i = 0; i < count; ++i)
     cr_assert(rn_tstring_assign(&RN_DATA(&tensor, rn_tstring_t)[i], (char*)packed, bytes));
   free(zeros);
@@ -37,6 +37,6 @@ static rn_status_t decode(rn_tensor_t* packed) {
 RT_TEST(decode, strings_share_one_limit) {
   unsetenv("RUNNEL_MAX_UNPACKED");
   rn_tensor_t few = packed_zeros(3, (size_t)20 << 20), many = packed_zeros(4, (size_t)20 << 20);
-  RT_OK(decode(&few));
-  RT_ERROR(decode(&many), RESOURCE_EXHAUSTED, "RUNNEL_MAX_UNPACKED");
+  OK(decode(&few));
+  FAILS_WITH(decode(&many), RESOURCE_EXHAUSTED, "RUNNEL_MAX_UNPACKED");
 }

@@ -79,7 +79,7 @@ static void sweep_once(build_t build, int nulls, bool fail_all_after) {
     rn_allocator_set_default_for_testing((rn_allocator_t){0});
     is_clean = counting.allocations < n;
     if (is_clean) {
-      RT_OK(status);
+      OK(status);
     } else if (!rn_ok(status)) {
       cr_assert_eq(rn_status_code(status), RN_CODE_RESOURCE_EXHAUSTED, "allocation %d: %s", (int)n,
                    rn_status_message(status));

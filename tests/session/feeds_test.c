@@ -24,7 +24,7 @@ typedef struct kind_t {
 
 static rn_edge_t filled(rn_scope_t* s, int rank, const int64_t* dims, float first) {
   rn_tensor_t value;
-  RT_OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){rank, dims}, &value));
+  OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){rank, dims}, &value));
   for (int64_t i = 0; i < value.count; ++i)
     RN_DATA(&value, float)[i] = first + 0.25f * (float)(i % 7) - 0.5f;
   rn_edge_t edge = rn_const(s, RN_FLOAT, dims, rank, value.data);
@@ -123,7 +123,7 @@ static void looped(net_t* net) {
 static void called(net_t* net) {
   rn_scope_t* s = net->s;
   rn_graph_t* graph = NULL;
-  RT_OK(rn_graph_create(rn_allocator_system(), &graph));
+  OK(rn_graph_create(rn_allocator_system(), &graph));
   rn_scope_t* inside = rn_scope_create(graph);
   rn_edge_t arg = rn_Placeholder(inside, RN_FLOAT, .shape = {true, (const int64_t[]){4, 8}, 2});
   rn_edge_t result = rn_Square(inside, rn_Tanh(inside, rn_Add(inside, arg, arg)));
@@ -135,8 +135,8 @@ static void called(net_t* net) {
                              .input_count = 1,
                              .outputs = &result,
                              .output_count = 1};
-  RT_OK(rn_function_create(&spec, &function));
-  RT_OK(rn_graph_add_function(net->graph, function, NULL));
+  OK(rn_function_create(&spec, &function));
+  OK(rn_graph_add_function(net->graph, function, NULL));
   rn_function_release(function);
   rn_scope_destroy(inside);
   rn_graph_release(graph);
@@ -162,7 +162,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 static net_t net_begin(const kind_t* kind, bool is_declared) {
   net_t net = {0};
   rt_register();
-  RT_OK(rn_graph_create(rn_allocator_system(), &net.graph));
+  OK(rn_graph_create(rn_allocator_system(), &net.graph));
   net.s = rn_scope_create(net.graph);
   net.x = is_declared ? rn_Placeholder(net.s, RN_FLOAT, .shape = {true, kind->dims, kind->rank})
                       : rn_Placeholder(net.s, RN_FLOAT);
@@ -171,8 +171,7 @@ static net_t net_begin(const kind_t* kind, bool is_declared) {
   rn_session_options_t options;
   rn_session_options_init(&options);
   options.optimize = is_declared;
-  RT_OK(
-      rn_session_create(net.graph, &options, rn_env_system(), rn_allocator_system(), &net.session));
+  OK(rn_session_create(net.graph, &options, rn_env_system(), rn_allocator_system(), &net.session));
   return net;
 }
 
@@ -184,7 +183,7 @@ static void net_end(net_t* net) {
 
 static rn_tensor_t value_of(int rank, const int64_t* dims) {
   rn_tensor_t value;
-  RT_OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){rank, dims}, &value));
+  OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){rank, dims}, &value));
   for (int64_t i = 0; i < value.count; ++i) RN_DATA(&value, float)[i] = 0.1f * (float)(i % 23) - 1;
   return value;
 }
@@ -266,7 +265,7 @@ _Static_assert(KINDS == 9, "each kind has its tests");
 RT_TEST(feeds, errors_come_from_the_op) {
   net_t net = net_begin(&kinds[2], true);
   rn_tensor_t fed = value_of(2, (const int64_t[]){4, 7}), out = {0};
-  RT_ERROR(run(&net, false, &fed, &out), INVALID_ARGUMENT, "MatMul");
+  FAILS_WITH(run(&net, false, &fed, &out), INVALID_ARGUMENT, "MatMul");
   rn_tensor_clear(&fed);
   net_end(&net);
 }
@@ -284,10 +283,10 @@ RT_TEST(feeds, of_partial_runs) {
     rn_signature_t one = {.feeds = &net.x, .feed_count = 1, .fetches = fetches, .fetch_count = 1};
     rn_signature_t two = {.fetches = fetches + 1, .fetch_count = 1};
     rn_partial_run_t* partial = NULL;
-    RT_OK(rn_session_partial_setup(net.session, &all, &partial));
-    RT_OK(rn_session_partial_run(net.session, partial, &one, values, &first));
-    RT_OK(rn_session_partial_run(net.session, partial, &two, NULL, &out));
-    RT_OK(run(&open, false, &fed, &want));
+    OK(rn_session_partial_setup(net.session, &all, &partial));
+    OK(rn_session_partial_run(net.session, partial, &one, values, &first));
+    OK(rn_session_partial_run(net.session, partial, &two, NULL, &out));
+    OK(run(&open, false, &fed, &want));
     cr_assert(rn_shape_eq(rn_tensor_shape(&out), rn_tensor_shape(&want)));
     cr_assert_eq(memcmp(out.data, want.data, rn_tensor_bytes(&out)), 0);
     rn_partial_run_destroy(partial);

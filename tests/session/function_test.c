@@ -40,12 +40,12 @@ typedef struct fn_t {
 
 static fn_t fn_begin(rt_t* rt, int arg_count) {
   fn_t fn = {.arg_count = arg_count};
-  RT_OK(rn_graph_create(rn_allocator_system(), &fn.graph));
+  OK(rn_graph_create(rn_allocator_system(), &fn.graph));
   fn.s = rn_scope_create(fn.graph);
   // Nodes whose op is a function need it at hand.
   for (size_t i = 0; i < rn_graph_function_count(rt->graph); ++i) {
     rn_function_t* known = rn_graph_function_at(rt->graph, i);
-    RT_OK(rn_graph_add_function(fn.graph, known, NULL));
+    OK(rn_graph_add_function(fn.graph, known, NULL));
     rn_function_release(known);
   }
   for (int i = 0; i < arg_count; ++i) {
@@ -70,8 +70,8 @@ static void fn_end_with(fn_t* fn, rt_t* rt, const char* name, const rn_edge_t* r
                              .controls = &control,
                              .control_count = control != NULL};
   rn_function_t* function = NULL;
-  RT_OK(rn_function_create(&spec, &function));
-  RT_OK(rn_graph_add_function(rt->graph, function, NULL));
+  OK(rn_function_create(&spec, &function));
+  OK(rn_graph_add_function(rt->graph, function, NULL));
   rn_function_release(function);
   rn_scope_destroy(fn->s);
   rn_graph_release(fn->graph);
@@ -135,7 +135,7 @@ RT_TEST(function, nesting) {
       snprintf(name, sizeof name, "g%d", i);
       snprintf(inner, sizeof inner, "g%d", i - 1);
       fn_t fn = {.arg_count = 1};
-      RT_OK(rn_graph_create(rn_allocator_system(), &fn.graph));
+      OK(rn_graph_create(rn_allocator_system(), &fn.graph));
       fn.s = rn_scope_create(fn.graph);
       fn.args[0] = rn_Placeholder(fn.s, RN_FLOAT);
       rn_edge_t value = i ? call(fn.s, inner, fn.args[0]) : fn.args[0];
@@ -205,7 +205,7 @@ RT_TEST(function, endless_recursion) {
     fn_t fn = fn_begin(&rt, 1);
     fn_end(&fn, &rt, "endless", call(fn.s, "endless", rn_Neg(fn.s, fn.args[0])));
     rn_edge_t y = call(rt.s, "endless", rn_const_float(rt.s, 1));
-    RT_ERROR(rt_try(&rt, y), RESOURCE_EXHAUSTED, "'endless'");
+    FAILS_WITH(rt_try(&rt, y), RESOURCE_EXHAUSTED, "'endless'");
     rt_end(&rt);
   }
 }
@@ -216,8 +216,8 @@ RT_TEST(function, unknown_function) {
     rn_edge_t one = rn_const_float(rt.s, 1);
     rn_scope_name_next(rt.s, "lost");
     rn_edge_t y = call(rt.s, "nowhere", one);
-    RT_ERROR(rt_try(&rt, y), NOT_FOUND, "nowhere");
-    RT_ERROR(rt_try(&rt, y), NOT_FOUND, "{{node lost}}");
+    FAILS_WITH(rt_try(&rt, y), NOT_FOUND, "nowhere");
+    FAILS_WITH(rt_try(&rt, y), NOT_FOUND, "{{node lost}}");
     rt_end(&rt);
   }
 }
@@ -227,10 +227,11 @@ RT_TEST(function, wrong_arguments) {
     rt_t rt = begin(&ways[w]);
     make_f(&rt);
     rn_edge_t y = call(rt.s, "f", rn_const_float(rt.s, 1));
-    RT_ERROR(rt_try(&rt, y), INVALID_ARGUMENT, "'f'");
+    FAILS_WITH(rt_try(&rt, y), INVALID_ARGUMENT, "'f'");
     rn_edge_t ints[] = {rn_const_int32(rt.s, 1), rn_const_int32(rt.s, 2)};
     y = rn_edge_at(rn_PartitionedCall(rt.s, ints, 2, one_float, 1, "f"), 0);
-    RT_ERROR(rt_try(&rt, y), INVALID_ARGUMENT, "Expects arg[0] to be float but int32 is provided");
+    FAILS_WITH(rt_try(&rt, y), INVALID_ARGUMENT,
+               "Expects arg[0] to be float but int32 is provided");
     rt_end(&rt);
   }
 }
@@ -251,7 +252,7 @@ RT_TEST(function, effects_run) {
     rt_step_t step = {0};
     rt_feed(&step, x, &fed);
     rt_target(&step, y.node);  // nobody wants its result
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     cr_assert_eq(rt_count, 2);
     rn_tensor_clear(&fed);
     rt_end(&rt);
@@ -441,7 +442,7 @@ RT_TEST(function, unused_effects_of_branches) {
     rt_step_t step = {0};
     rt_feed(&step, x, &fed);
     rt_target(&step, y.node);  // all of it
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     cr_assert_eq(rt_count, 3 + has_control);
     rn_tensor_clear(&fed);
     rt_end(&rt);
@@ -466,7 +467,7 @@ RT_TEST(function, conditions_of_any_type) {
       rn_tensor_t list = rt_floats(count, &zero);
       rt_feed(&step, x, &list);
       rt_fetch(&step, y);
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       cr_assert_eq(rt_value(&step.out[0]), (float)count);
       rt_clear(&step);
       rn_tensor_clear(&list);
@@ -532,12 +533,12 @@ RT_TEST(function, errors_name_the_node) {
     rn_scope_name_next(rt.s, "outer");
     y = call(rt.s, "fails", x);
     rt_fails = true;
-    RT_ERROR(rt_try(&rt, y), INTERNAL, "boom");
-    RT_ERROR(rt_try(&rt, y), INTERNAL,
-             ways[w].keeps_calls ? "{{node inner}}" : "{{node outer/inner}}");
-    RT_ERROR(rt_try(&rt, y), INTERNAL, "outer");
+    FAILS_WITH(rt_try(&rt, y), INTERNAL, "boom");
+    FAILS_WITH(rt_try(&rt, y), INTERNAL,
+               ways[w].keeps_calls ? "{{node inner}}" : "{{node outer/inner}}");
+    FAILS_WITH(rt_try(&rt, y), INTERNAL, "outer");
     rt_fails = false;
-    RT_OK(rt_try(&rt, y));  // and the session goes on
+    OK(rt_try(&rt, y));  // and the session goes on
     rt_end(&rt);
   }
 }
@@ -584,12 +585,12 @@ RT_TEST(function, cancelling) {
     pthread_create(&thread, NULL, cancel_soon, &cancel);
     rt_step_t step = {.options = {.cancel = &cancel}};
     rt_fetch(&step, y);
-    RT_ERROR(rt_run(&rt, &step), CANCELLED, "");
+    FAILS_WITH(rt_run(&rt, &step), CANCELLED, "");
     pthread_join(thread, NULL);
     rn_cancel_destroy(&cancel);
     rt_step_t late = {.options = {.timeout_ms = 30}};
     rt_fetch(&late, y);
-    RT_ERROR(rt_run(&rt, &late), DEADLINE_EXCEEDED, "");
+    FAILS_WITH(rt_run(&rt, &late), DEADLINE_EXCEEDED, "");
     rt_end(&rt);
   }
 }
@@ -651,7 +652,7 @@ RT_TEST(function, many_shapes) {
       rt_step_t step = {0};
       rt_feed(&step, x, &fed);
       rt_fetch(&step, y);
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       cr_assert_eq(step.out[0].count, n);
       for (int64_t i = 0; i < n; ++i) cr_assert_eq(RN_DATA(&step.out[0], float)[i], 2 * values[i]);
       rt_clear(&step);
@@ -669,8 +670,9 @@ RT_TEST(function, without_a_step) {
     rn_functions_t* functions = rn_session_functions(rt_session(&rt));
     rn_instance_t* instance = NULL;
     rn_func_attr_t factorial = {.name = RN_STR("factorial")}, nothing = {.name = RN_STR("nothing")};
-    RT_ERROR(rn_function_prepare(functions, &nothing, RN_STR(""), &instance), NOT_FOUND, "nothing");
-    RT_OK(rn_function_prepare(functions, &factorial, RN_STR(""), &instance));
+    FAILS_WITH(rn_function_prepare(functions, &nothing, RN_STR(""), &instance), NOT_FOUND,
+               "nothing");
+    OK(rn_function_prepare(functions, &factorial, RN_STR(""), &instance));
     cr_assert_eq(instance->arg_count, 1);
     cr_assert_eq(instance->result_count, 1);
     cr_assert_eq(instance->arg_types[0], RN_FLOAT);
@@ -678,7 +680,7 @@ RT_TEST(function, without_a_step) {
       rn_tensor_t arg = rt_scalar(6), result = {0};
       const rn_tensor_t* args[] = {&arg};
       rn_function_call_t made = {.args = args, .results = &result};
-      RT_OK(rn_function_run_and_wait(functions, instance, &made));
+      OK(rn_function_run_and_wait(functions, instance, &made));
       cr_assert_eq(rt_value(&result), 720);
       rn_tensor_clear(&result);
       rn_tensor_clear(&arg);
@@ -729,7 +731,7 @@ RT_TEST(function, given_gradient) {
     fn_end(&fn, &rt, "neg", rn_Neg(fn.s, fn.args[0]));
     rn_function_t *f = rn_graph_get_function(rt.graph, RN_STR("neg")),
                   *g = rn_graph_get_function(rt.graph, RN_STR("g"));
-    RT_OK(rn_graph_add_function(rt.graph, f, g));
+    OK(rn_graph_add_function(rt.graph, f, g));
     rn_function_release(f);
     rn_function_release(g);
     rn_edge_t x = rt_placeholder(&rt, "x");
@@ -758,7 +760,7 @@ RT_TEST(function, shapes_change_in_loops) {
     rt_step_t step = {0};
     rt_fetch(&step, rn_Neg(rt.s, rn_Exp(rt.s, rn_edge_at(out, 1))));
     for (int i = 0; i < 2; ++i) {
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       cr_assert_eq(step.out[0].count, 16);
       rt_clear(&step);
     }
@@ -770,7 +772,7 @@ RT_TEST(function, shapes_change_in_loops) {
 RT_TEST(function, builders) {
   rt_t rt = rt_begin(1);
   rn_graph_t* graph = NULL;
-  RT_OK(rn_graph_create(rn_allocator_system(), &graph));
+  OK(rn_graph_create(rn_allocator_system(), &graph));
   rn_scope_t* body = rn_scope_create(graph);
   rn_edge_t x = rn_Placeholder(body, RN_FLOAT), y = rn_Mul(body, x, x);
   cr_assert(rn_define_function(rt.s, "square", body, &x, 1, &y, 1));
@@ -807,7 +809,7 @@ RT_TEST(function, hands_its_device_on) {
       rn_scope_set_device(rt.s, NULL);
       rn_signature_t signature = {.fetches = &y, .fetch_count = 1};
       rn_tensor_t found = {0};
-      RT_OK(rn_session_run(rt_session(&rt), &signature, NULL, &found, NULL));
+      OK(rn_session_run(rt_session(&rt), &signature, NULL, &found, NULL));
       rn_str_t handle = rn_tstring_view(RN_DATA(&found, rn_tstring_t));
       cr_expect(rn_str_ends_with(handle, says ? RN_STR("CPU:0") : RN_STR("CPU:1")), "way %d: %.*s",
                 w, RN_STR_ARGS(handle));

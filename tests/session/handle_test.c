@@ -7,10 +7,10 @@ static rn_tensor_t there_and_back(const rn_tensor_t* handle) {
   rn_arena_init(&arena, rn_allocator_system());
   rn_pb_TensorProto_t proto;
   rn_tensor_t back;
-  RT_OK(rn_tensor_to_proto(handle, RN_TENSOR_AUTO, &arena, &proto));
+  OK(rn_tensor_to_proto(handle, RN_TENSOR_AUTO, &arena, &proto));
   cr_assert_eq(proto.resource_handle_val.count, 1);
   cr_assert(rn_str_is(proto.resource_handle_val.items[0].maybe_type_name, RN_VARIABLE_TYPE));
-  RT_OK(rn_tensor_from_proto(&proto, 1000, rn_allocator_system(), &back));
+  OK(rn_tensor_from_proto(&proto, 1000, rn_allocator_system(), &back));
   rn_arena_clear(&arena);
   return back;
 }
@@ -25,14 +25,14 @@ RT_TEST(handles, find_their_resource) {
   rt_do(&rt, assign);
   rt_step_t step = {0};
   rt_fetch(&step, v);
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   rn_tensor_t handle = there_and_back(&step.out[0]);
   rt_clear(&step);
   for (int turn = 0; turn < 2; ++turn) {
     rt_step_t read = {0};
     rt_feed(&read, fed, &handle);
     rt_fetch(&read, value);
-    RT_OK(rt_run(&rt, &read));
+    OK(rt_run(&rt, &read));
     cr_assert_eq(rt_value(&read.out[0]), 3);
     rt_clear(&read);
   }
@@ -48,14 +48,14 @@ RT_TEST(handles, to_nothing) {
     rn_pb_ResourceHandleProto_t address = {.name = named ? RN_STR("gone") : RN_STR("")};
     rn_pb_TensorProto_t proto = {.dtype = RN_RESOURCE, .resource_handle_val = {&address, 1, 1}};
     rn_tensor_t handle;
-    RT_OK(rn_tensor_from_proto(&proto, 1000, rn_allocator_system(), &handle));
+    OK(rn_tensor_from_proto(&proto, 1000, rn_allocator_system(), &handle));
     rt_step_t step = {0};
     rt_feed(&step, fed, &handle);
     rt_fetch(&step, value);
     if (named)
-      RT_ERROR(rt_run(&rt, &step), NOT_FOUND, "gone");
+      FAILS_WITH(rt_run(&rt, &step), NOT_FOUND, "gone");
     else
-      RT_ERROR(rt_run(&rt, &step), INVALID_ARGUMENT, "empty handle");
+      FAILS_WITH(rt_run(&rt, &step), INVALID_ARGUMENT, "empty handle");
     rn_tensor_clear(&handle);
   }
   rt_end(&rt);

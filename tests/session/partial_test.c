@@ -23,7 +23,7 @@ static rn_partial_run_t* set_up(part_t* p) {
   rt_target(&setup, p->twice.node);
   rn_signature_t signature = rt_signature(&setup);
   rn_partial_run_t* run = NULL;
-  RT_OK(rn_session_partial_setup(rt_session(&p->rt), &signature, &run));
+  OK(rn_session_partial_setup(rt_session(&p->rt), &signature, &run));
   return run;
 }
 static rn_status_t call(part_t* p, rn_partial_run_t* run, rn_edge_t feed, float value,
@@ -47,9 +47,9 @@ RT_TEST(partial, in_two_calls) {
   for (int turn = 1; turn <= 3; ++turn) {
     rn_partial_run_t* run = set_up(&p);
     float value = 0;
-    RT_OK(call(&p, run, p.a, 2, p.sum, &value));
+    OK(call(&p, run, p.a, 2, p.sum, &value));
     cr_assert_eq(value, 3);
-    RT_OK(call(&p, run, p.b, 5, p.product, &value));
+    OK(call(&p, run, p.b, 5, p.product, &value));
     cr_assert_eq(value, 30);
     cr_assert_eq(rt_count, turn);
     rn_partial_run_destroy(run);
@@ -61,22 +61,22 @@ RT_TEST(partial, mistakes) {
   part_t p = part_begin();
   rn_partial_run_t* run = set_up(&p);
   float value = 0;
-  RT_ERROR(call(&p, run, RN_NO_EDGE, 0, p.sum, &value), INVALID_ARGUMENT, "TestCount:0");
-  RT_ERROR(call(&p, run, p.a, 1, p.product, &value), INVALID_ARGUMENT, "Mul:0");
-  RT_ERROR(call(&p, run, p.sum, 1, p.product, &value), INVALID_ARGUMENT, "was not specified");
-  RT_ERROR(call(&p, run, p.a, 1, p.twice, &value), INVALID_ARGUMENT, "was not specified");
-  RT_OK(call(&p, run, p.a, 1, p.sum, &value));
-  RT_ERROR(call(&p, run, p.a, 1, RN_NO_EDGE, &value), INVALID_ARGUMENT, "already been fed");
-  RT_ERROR(call(&p, run, RN_NO_EDGE, 0, p.sum, &value), INVALID_ARGUMENT, "already been fetched");
+  FAILS_WITH(call(&p, run, RN_NO_EDGE, 0, p.sum, &value), INVALID_ARGUMENT, "TestCount:0");
+  FAILS_WITH(call(&p, run, p.a, 1, p.product, &value), INVALID_ARGUMENT, "Mul:0");
+  FAILS_WITH(call(&p, run, p.sum, 1, p.product, &value), INVALID_ARGUMENT, "was not specified");
+  FAILS_WITH(call(&p, run, p.a, 1, p.twice, &value), INVALID_ARGUMENT, "was not specified");
+  OK(call(&p, run, p.a, 1, p.sum, &value));
+  FAILS_WITH(call(&p, run, p.a, 1, RN_NO_EDGE, &value), INVALID_ARGUMENT, "already been fed");
+  FAILS_WITH(call(&p, run, RN_NO_EDGE, 0, p.sum, &value), INVALID_ARGUMENT, "already been fetched");
   // A node of later, which the run cannot know.
   rn_edge_t late = rn_Neg(p.rt.s, p.a);
-  RT_ERROR(call(&p, run, RN_NO_EDGE, 0, late, &value), INVALID_ARGUMENT, "was not specified");
+  FAILS_WITH(call(&p, run, RN_NO_EDGE, 0, late, &value), INVALID_ARGUMENT, "was not specified");
   rt_step_t step = {0};
   rt_target(&step, late.node);
   rn_signature_t signature = rt_signature(&step);
-  RT_ERROR(rn_session_partial_run(p.rt.session, run, &signature, NULL, NULL), INVALID_ARGUMENT,
-           "was not specified");
-  RT_OK(call(&p, run, p.b, 2, p.product, &value));
+  FAILS_WITH(rn_session_partial_run(p.rt.session, run, &signature, NULL, NULL), INVALID_ARGUMENT,
+             "was not specified");
+  OK(call(&p, run, p.b, 2, p.product, &value));
   cr_assert_eq(value, 8);
   rn_partial_run_destroy(run);
   rn_partial_run_destroy(NULL);
@@ -94,14 +94,14 @@ RT_TEST(partial, failed_call_can_be_repeated) {
   rt_fetch(&setup, z);
   rn_signature_t signature = rt_signature(&setup);
   rn_partial_run_t* run = NULL;
-  RT_OK(rn_session_partial_setup(rt_session(&p.rt), &signature, &run));
+  OK(rn_session_partial_setup(rt_session(&p.rt), &signature, &run));
   float value = 0;
   rt_fails = true;
-  RT_ERROR(call(&p, run, a, 4, y, &value), INTERNAL, "boom");
+  FAILS_WITH(call(&p, run, a, 4, y, &value), INTERNAL, "boom");
   rt_fails = false;
-  RT_OK(call(&p, run, a, 5, y, &value));
+  OK(call(&p, run, a, 5, y, &value));
   cr_assert_eq(value, 5);
-  RT_OK(call(&p, run, RN_NO_EDGE, 0, z, &value));
+  OK(call(&p, run, RN_NO_EDGE, 0, z, &value));
   cr_assert_eq(value, -5);
   rn_partial_run_destroy(run);
   rt_end(&p.rt);
@@ -110,9 +110,9 @@ RT_TEST(partial, failed_call_can_be_repeated) {
 RT_TEST(partial, closed_session) {
   part_t p = part_begin();
   rn_partial_run_t* run = set_up(&p);
-  RT_OK(rn_session_close(p.rt.session));
+  OK(rn_session_close(p.rt.session));
   float value = 0;
-  RT_ERROR(call(&p, run, p.a, 2, p.sum, &value), CANCELLED, "Session has been closed.");
+  FAILS_WITH(call(&p, run, p.a, 2, p.sum, &value), CANCELLED, "Session has been closed.");
   rn_partial_run_destroy(run);
   rt_end(&p.rt);
 }

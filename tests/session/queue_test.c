@@ -79,7 +79,7 @@ static rn_status_t take_n(queue_t* q, rn_edge_t op, int count, rn_cancel_t* canc
                           int64_t* out_count) {
   rt_step_t step = {.options = {.cancel = cancel}};
   rn_tensor_t n;
-  RT_OK(rn_tensor_create(rn_allocator_system(), RN_INT32, RN_SHAPE_SCALAR, &n));
+  OK(rn_tensor_create(rn_allocator_system(), RN_INT32, RN_SHAPE_SCALAR, &n));
   *RN_DATA(&n, int32_t) = count;
   rt_feed(&step, q->n, &n);
   rt_fetch(&step, op);
@@ -96,7 +96,7 @@ static rn_status_t take_n(queue_t* q, rn_edge_t op, int count, rn_cancel_t* canc
 static int size_of(queue_t* q) {
   rt_step_t step = {0};
   rt_fetch(&step, q->size);
-  RT_OK(rt_run(&q->rt, &step));
+  OK(rt_run(&q->rt, &step));
   int size = *RN_DATA(&step.out[0], int32_t);
   rt_clear(&step);
   return size;
@@ -179,8 +179,8 @@ RT_TEST(queue, waiting_take_gets_what_comes) {
     call_t call;
     start(&call, &q, TAKE, 0);
     pause_ms(20);
-    RT_OK(put(&q, 42, NULL));
-    RT_OK(end(&call));
+    OK(put(&q, 42, NULL));
+    OK(end(&call));
     cr_assert_eq(call.value, 42);
     rt_end(&q.rt);
   }
@@ -195,10 +195,10 @@ RT_TEST(queue, waiters_are_served_in_order) {
   }
   for (int i = 0; i < 6; ++i) {
     float value;
-    RT_OK(take(&q, NULL, &value));
+    OK(take(&q, NULL, &value));
     cr_assert_eq(value, (float)i);
   }
-  for (int i = 0; i < 6; ++i) RT_OK(end(&calls[i]));
+  for (int i = 0; i < 6; ++i) OK(end(&calls[i]));
   rt_end(&q.rt);
 }
 
@@ -210,8 +210,8 @@ RT_TEST(queue, batch_larger_than_the_queue) {
   cr_assert_eq(size_of(&q), 2);
   float values[5];
   int64_t count;
-  RT_OK(take_n(&q, q.take_n, 5, NULL, values, &count));
-  RT_OK(end(&call));
+  OK(take_n(&q, q.take_n, 5, NULL, values, &count));
+  OK(end(&call));
   for (int i = 0; i < 5; ++i) cr_assert_eq(values[i], (float)(i + 1));
   rt_end(&q.rt);
 }
@@ -222,15 +222,15 @@ RT_TEST(queue, cancelled_batch_is_put_back) {
   call_t call;
   start(&call, &q, TAKE_THREE, 0);
   pause_ms(20);
-  RT_OK(put(&q, 1, NULL));
-  RT_OK(put(&q, 2, NULL));
+  OK(put(&q, 1, NULL));
+  OK(put(&q, 2, NULL));
   cr_assert_eq(size_of(&q), 0);
   rn_cancel(&call.cancel);
-  RT_ERROR(end(&call), CANCELLED, "");
+  FAILS_WITH(end(&call), CANCELLED, "");
   cr_assert_eq(size_of(&q), 2);
   for (int i = 1; i <= 2; ++i) {
     float value;
-    RT_OK(take(&q, NULL, &value));
+    OK(take(&q, NULL, &value));
     cr_assert_eq(value, (float)i);
   }
   rt_end(&q.rt);
@@ -244,10 +244,10 @@ RT_TEST(queue, cancelling_the_first_serves_the_next) {
   pause_ms(20);
   start(&second, &q, TAKE, 0);
   pause_ms(20);
-  RT_OK(put(&q, 9, NULL));
+  OK(put(&q, 9, NULL));
   rn_cancel(&first.cancel);
-  RT_ERROR(end(&first), CANCELLED, "");
-  RT_OK(end(&second));
+  FAILS_WITH(end(&first), CANCELLED, "");
+  OK(end(&second));
   cr_assert_eq(second.value, 9);
   rt_end(&q.rt);
 }
@@ -257,42 +257,42 @@ RT_TEST(queue, closing_ends_those_who_take) {
   call_t one, three, fewer;
   start(&fewer, &q, TAKE_UP_TO_FIVE, 0);
   pause_ms(20);
-  RT_OK(put(&q, 5, NULL));
+  OK(put(&q, 5, NULL));
   start(&three, &q, TAKE_THREE, 0);
   pause_ms(20);
   start(&one, &q, TAKE, 0);
   pause_ms(20);
   rt_do(&q.rt, q.close);
-  RT_OK(end(&fewer));
+  OK(end(&fewer));
   cr_assert_eq(fewer.count, 1);
   cr_assert_eq(fewer.values[0], 5);
-  RT_ERROR(end(&three), OUT_OF_RANGE, "is closed and has insufficient elements (requested 3, ");
-  RT_ERROR(end(&one), OUT_OF_RANGE, "(requested 1, current size 0)");
-  RT_ERROR(put(&q, 1, NULL), CANCELLED, "is closed.");
+  FAILS_WITH(end(&three), OUT_OF_RANGE, "is closed and has insufficient elements (requested 3, ");
+  FAILS_WITH(end(&one), OUT_OF_RANGE, "(requested 1, current size 0)");
+  FAILS_WITH(put(&q, 1, NULL), CANCELLED, "is closed.");
   rt_end(&q.rt);
 }
 
 RT_TEST(queue, closing_waits_or_cancels) {
   for (int cancels = 0; cancels < 2; ++cancels) {
     queue_t q = begin("FIFOQueueV2", 2, 1);
-    RT_OK(put(&q, 1, NULL));
+    OK(put(&q, 1, NULL));
     call_t waiting;
     start(&waiting, &q, PUT, 2);
     pause_ms(20);
     float value;
     if (cancels) {
       rt_do(&q.rt, q.cancel);
-      RT_ERROR(end(&waiting), CANCELLED, "Enqueue operation was cancelled");
+      FAILS_WITH(end(&waiting), CANCELLED, "Enqueue operation was cancelled");
     } else {
       // The close stands behind the enqueue; both end when there is room.
-      RT_OK(take(&q, NULL, &value));
+      OK(take(&q, NULL, &value));
       cr_assert_eq(value, 1);
-      RT_OK(end(&waiting));
+      OK(end(&waiting));
       rt_do(&q.rt, q.close);
     }
-    RT_OK(take(&q, NULL, &value));
+    OK(take(&q, NULL, &value));
     cr_assert_eq(value, cancels ? 1 : 2);
-    RT_ERROR(take(&q, NULL, &value), OUT_OF_RANGE, "current size 0");
+    FAILS_WITH(take(&q, NULL, &value), OUT_OF_RANGE, "current size 0");
     rt_end(&q.rt);
   }
 }
@@ -302,7 +302,7 @@ RT_TEST(queue, closing_the_session_ends_those_who_wait) {
   call_t calls[4];
   for (int i = 0; i < 4; ++i) start(&calls[i], &q, i % 2 ? TAKE : TAKE_THREE, 0);
   pause_ms(50);
-  RT_OK(rn_session_close(q.rt.session));
-  for (int i = 0; i < 4; ++i) RT_ERROR(end(&calls[i]), CANCELLED, "");
+  OK(rn_session_close(q.rt.session));
+  for (int i = 0; i < 4; ++i) FAILS_WITH(end(&calls[i]), CANCELLED, "");
   rt_end(&q.rt);
 }

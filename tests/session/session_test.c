@@ -115,7 +115,7 @@ RT_TEST(session, many_shapes) {
       rt_step_t step = {0};
       rt_feed(&step, x, &fed);
       rt_fetch(&step, y);
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       cr_assert_eq(step.out[0].count, count);
       for (int64_t i = 0; i < count; ++i)
         cr_assert_eq(RN_DATA(&step.out[0], float)[i], -2.0f * (float)(i * i));
@@ -153,14 +153,14 @@ RT_TEST(session, close_while_running) {
   }
   while (rt_blocked < 3) usleep(1000);
   int64_t start = rt_now_ms();
-  RT_OK(rn_session_close(rt.session));
+  OK(rn_session_close(rt.session));
   cr_assert_lt(rt_now_ms() - start, 10000);
   for (int i = 0; i < 6; ++i) {
     pthread_join(runners[i].thread, NULL);
-    RT_ERROR(runners[i].status, CANCELLED, "");
+    FAILS_WITH(runners[i].status, CANCELLED, "");
   }
-  RT_ERROR(rt_try(&rt, x), CANCELLED, "Session has been closed.");
-  RT_OK(rn_session_close(rt.session));
+  FAILS_WITH(rt_try(&rt, x), CANCELLED, "Session has been closed.");
+  OK(rn_session_close(rt.session));
   rt_end(&rt);
 }
 
@@ -176,7 +176,7 @@ RT_TEST(session, destroy_behind_steps) {
       rt_fetch(&runners[i].step, y);
       pthread_create(&runners[i].thread, NULL, runner_main, &runners[i]);
     }
-    RT_OK(rn_session_close(rt.session));
+    OK(rn_session_close(rt.session));
     for (int i = 0; i < 4; ++i) {
       pthread_join(runners[i].thread, NULL);
       cr_assert(rn_ok(runners[i].status) || rn_status_code(runners[i].status) == RN_CODE_CANCELLED);
@@ -199,7 +199,7 @@ RT_TEST(session, fetches_outlive_it) {
   rt_fetch(&step, rn_AddV2(rt.s, x, rn_const_float(rt.s, 1)));
   rt_fetch(&step, c);
   rt_fetch(&step, x);
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   rt_end(&rt);
   rn_tensor_clear(&fed);
   cr_assert_eq(RN_DATA(&step.out[0], float)[9999], 1);
@@ -220,7 +220,7 @@ RT_TEST(session, stateful_kernels_are_shared) {
   for (int turn = 0; turn < 3; ++turn) {
     rt_step_t step = {0};
     rt_fetch(&step, alone);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     memcpy(expected[turn], step.out[0].data, sizeof expected[turn]);
     rt_clear(&step);
   }
@@ -229,7 +229,7 @@ RT_TEST(session, stateful_kernels_are_shared) {
   for (int turn = 0; turn < 3; ++turn) {
     rt_step_t step = {0};
     rt_fetch(&step, fetches[turn]);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     for (int i = 0; i < 4; ++i)
       cr_assert_eq(RN_DATA(&step.out[0], float)[i], factor[turn] * expected[turn][i]);
     rt_clear(&step);
@@ -247,10 +247,10 @@ RT_TEST(session, variables) {
   for (int i = 0; i < 10; ++i) rt_do(&rt, add.node);
   cr_assert_eq(rt_get(&rt, v, RN_NO_EDGE, 0), 11);
   rn_session_t* other = NULL;
-  RT_OK(rn_session_create(rt.graph, &rt.options, rn_env_system(), rn_allocator_system(), &other));
+  OK(rn_session_create(rt.graph, &rt.options, rn_env_system(), rn_allocator_system(), &other));
   rt_step_t step = {0};
   rt_fetch(&step, v);
-  RT_ERROR(rt_run_in(other, &step), FAILED_PRECONDITION, "uninitialized");
+  FAILS_WITH(rt_run_in(other, &step), FAILED_PRECONDITION, "uninitialized");
   rn_session_destroy(other);
   rt_end(&rt);
 }
@@ -275,7 +275,7 @@ RT_TEST(session, locked_updates_from_many_threads) {
   }
   for (int i = 0; i < 8; ++i) {
     pthread_join(runners[i].thread, NULL);
-    RT_OK(runners[i].status);
+    OK(runners[i].status);
   }
   cr_assert_eq(rt_get(&rt, v, RN_NO_EDGE, 0), 1600);
   rt_end(&rt);
@@ -299,7 +299,7 @@ RT_TEST(session, one_thread_starts_none) {
   rt_step_t step = {0};
   rt_feed(&step, x, &fed);
   rt_fetch(&step, rn_AddV2(rt.s, rn_Neg(rt.s, x), rn_Relu(rt.s, x)));
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   cr_assert_eq(count_threads(), before);
   rt_clear(&step);
   rn_tensor_clear(&fed);
@@ -310,14 +310,14 @@ RT_TEST(session, one_thread_starts_none) {
 RT_TEST(session, targets_and_nothing) {
   rt_t rt = rt_begin(1);
   rt_step_t nothing = {0};
-  RT_OK(rt_run(&rt, &nothing));
+  OK(rt_run(&rt, &nothing));
   rn_edge_t x = rn_const_float(rt.s, 1);
   rt_do(&rt, x.node);
   rt_do(&rt, rt_op(rt.s, "TestCount", x).node);
   cr_assert_eq(rt_count, 1);
   rt_step_t bad = {0};
   rt_target(&bad, NULL);
-  RT_ERROR(rt_run(&rt, &bad), INVALID_ARGUMENT, "NULL");
+  FAILS_WITH(rt_run(&rt, &bad), INVALID_ARGUMENT, "NULL");
   rt_end(&rt);
 }
 
@@ -329,9 +329,9 @@ RT_TEST(session, open_attributes) {
   rn_node_spec_t spec = {
       .op = RN_STR("Const"), .name = RN_STR("open"), .attrs = attrs, .attr_count = 2};
   rn_node_t* node = NULL;
-  RT_OK(rn_graph_add(rt.graph, &spec, &node));
-  RT_ERROR(rt_try(&rt, (rn_edge_t){node, 0}), INVALID_ARGUMENT, "attr 'value'");
-  RT_ERROR(rt_try(&rt, rn_Neg(rt.s, ((rn_edge_t){node, 0}))), INVALID_ARGUMENT, "{{node open}}");
+  OK(rn_graph_add(rt.graph, &spec, &node));
+  FAILS_WITH(rt_try(&rt, (rn_edge_t){node, 0}), INVALID_ARGUMENT, "attr 'value'");
+  FAILS_WITH(rt_try(&rt, rn_Neg(rt.s, ((rn_edge_t){node, 0}))), INVALID_ARGUMENT, "{{node open}}");
   rt_end(&rt);
 }
 
@@ -350,7 +350,7 @@ RT_TEST(session, destroyed_temporary) {
   rt_step_t step = {0};
   rt_fetch(&step, variable);
   rt_fetch(&step, last);
-  RT_ERROR(rt_run(&rt, &step), FAILED_PRECONDITION, "uninitialized value v");
+  FAILS_WITH(rt_run(&rt, &step), FAILED_PRECONDITION, "uninitialized value v");
   cr_assert_eq(rt_get(&rt, last, RN_NO_EDGE, 0), 0);
   rt_end(&rt);
 }
@@ -359,7 +359,7 @@ RT_TEST(session, timeouts_beyond_reason) {
   rt_t rt = rt_begin(1);
   rt_step_t step = {.options = {.timeout_ms = INT64_MAX}};
   rt_fetch(&step, rt_op(rt.s, "TestInline", rn_const_float(rt.s, 1)));
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   rt_clear(&step);
   rt_end(&rt);
 }

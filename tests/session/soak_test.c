@@ -64,7 +64,7 @@ Test(soak, steps, .timeout = 600) {
   rt_fetch(&step, rn_Identity(rt.s, x));
   rt_fetch(&step, y);
   for (int64_t turn = 0; turn < w.turns; ++turn) {
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     rt_clear(&step);
     watch(&w, turn);
   }
@@ -133,7 +133,7 @@ static void wrong_type(mixed_t* m) {
   rt_step_t step = {0};
   rt_feed(&step, m->x, &fed);
   rt_fetch(&step, m->y);
-  RT_ERROR(rt_run(&m->rt, &step), INVALID_ARGUMENT, "Expects arg[0] to be float");
+  FAILS_WITH(rt_run(&m->rt, &step), INVALID_ARGUMENT, "Expects arg[0] to be float");
   rn_tensor_clear(&fed);
 }
 
@@ -155,11 +155,11 @@ static void abandoned(mixed_t* m) {
   rt_fetch(&setup, m->both);
   rn_signature_t all = rt_signature(&setup);
   rn_partial_run_t* run = NULL;
-  RT_OK(rn_session_partial_setup(rt_session(&m->rt), &all, &run));
+  OK(rn_session_partial_setup(rt_session(&m->rt), &all, &run));
   rt_feed(&part, m->first, &fed);
   rt_fetch(&part, m->second);
   rn_signature_t some = rt_signature(&part);
-  RT_OK(rn_session_partial_run(m->rt.session, run, &some, part.values, part.out));
+  OK(rn_session_partial_run(m->rt.session, run, &some, part.values, part.out));
   rt_clear(&part);
   rn_partial_run_destroy(run);
   rn_tensor_clear(&fed);
@@ -244,12 +244,12 @@ Test(soak, growing_graphs, .timeout = 600) {
 static void one_session(rn_graph_t* graph, const rn_session_options_t* options, rn_edge_t x,
                         rn_edge_t y, rn_allocator_t allocator) {
   rn_session_t* session = NULL;
-  RT_OK(rn_session_create(graph, options, rn_env_system(), allocator, &session));
+  OK(rn_session_create(graph, options, rn_env_system(), allocator, &session));
   rn_tensor_t fed = rt_scalar(1);
   rt_step_t step = {0};
   rt_feed(&step, x, &fed);
   rt_fetch(&step, y);
-  RT_OK(rt_run_in(session, &step));
+  OK(rt_run_in(session, &step));
   rt_clear(&step);
   rn_tensor_clear(&fed);
   rn_session_destroy(session);

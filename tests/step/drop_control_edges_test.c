@@ -55,7 +55,7 @@ RT_TEST(controls, effects_and_checks_are_waited_for) {
   rn_tensor_t fed = rt_scalar(-1);
   rt_feed(&step, x, &fed);
   rt_fetch(&step, z);
-  RT_ERROR(rt_run(&rt, &step), INVALID_ARGUMENT, "log");
+  FAILS_WITH(rt_run(&rt, &step), INVALID_ARGUMENT, "log");
   rn_tensor_clear(&fed);
   rt_end(&rt);
 }
@@ -79,11 +79,11 @@ RT_TEST(controls, assignments_come_after_reads) {
       rt_step_t first = {0}, second = {0};
       rt_feed(&first, x, &fed);
       rt_target(&first, init);
-      RT_OK(rt_run(&rt, &first));
+      OK(rt_run(&rt, &first));
       rt_feed(&second, x, &fed);
       rt_target(&second, assign);
       rt_fetch(&second, twice);
-      RT_OK(rt_run(&rt, &second));
+      OK(rt_run(&rt, &second));
       cr_assert_eq(rt_value(&second.out[0]), 2);
       rt_clear(&second);
       rn_tensor_clear(&fed);
@@ -133,7 +133,7 @@ RT_TEST(controls, the_way_not_taken_stays_dead) {
       rt_feed(&step, x, &fed);
       rt_feed(&step, y, &other);
       rt_fetch(&step, result);
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       cr_assert_eq(rt_value(&step.out[0]), turn % 2 ? -12 : -11);
       rt_clear(&step);
       rn_tensor_clear(&fed);
@@ -192,8 +192,8 @@ static rn_tensor_t run_chain(bool optimize, int threads) {
   const int64_t a_dims[] = {kDepth, kRows}, b_dims[] = {kDepth, kColumns};
   rn_tensor_t a_fed = rt_floats(kDepth * kRows, a), b_fed = rt_floats(kDepth * kColumns, b);
   rn_tensor_t fed[2];
-  RT_OK(rn_tensor_reshape(&a_fed, RN_FLOAT, (rn_shape_t){2, a_dims}, &fed[0]));
-  RT_OK(rn_tensor_reshape(&b_fed, RN_FLOAT, (rn_shape_t){2, b_dims}, &fed[1]));
+  OK(rn_tensor_reshape(&a_fed, RN_FLOAT, (rn_shape_t){2, a_dims}, &fed[0]));
+  OK(rn_tensor_reshape(&b_fed, RN_FLOAT, (rn_shape_t){2, b_dims}, &fed[1]));
   chain_t chain = {.a = rn_Placeholder(s, RN_FLOAT, .shape = {true, a_dims, 2}),
                    .b = rn_Placeholder(s, RN_FLOAT, .shape = {true, b_dims, 2})};
   chain.stack = rn_StackV2(s, rn_const_int32(s, -1), RN_FLOAT);
@@ -221,7 +221,7 @@ static rn_tensor_t run_chain(bool optimize, int threads) {
     rt_feed(&step, chain.b, &fed[1]);
     rt_fetch(&step, backward.exits[1]);
     rt_fetch(&step, backward.exits[2]);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     cr_assert_eq(step.out[1].count, kDepth * kRows);
     rn_tensor_clear(&result);
     result = step.out[0];

@@ -66,7 +66,7 @@ typedef struct fed_t {
 static rn_edge_t feed(fed_t* fed, const int64_t dims[4], uint64_t seed) {
   int i = fed->count++;
   fed->edges[i] = rn_Placeholder(fed->s, RN_FLOAT, .shape = {true, dims, 4});
-  RT_OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){4, dims}, &fed->values[i]));
+  OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){4, dims}, &fed->values[i]));
   fill(fed->values[i].data, fed->values[i].count, seed);
   return fed->edges[i];
 }
@@ -155,14 +155,14 @@ static rn_tensor_t run(const case_t* c, bool optimize, bool is_variable, int thr
   if (init) {
     rt_step_t step = {0};
     rt_target(&step, init);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
   }
   for (int turn = 0; turn < 2; ++turn) {  // the second time the filter may be laid out already
     rn_tensor_clear(&result);
     rt_step_t step = {0};
     feed_all(&fed, &step);
     rt_fetch(&step, y);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     result = step.out[0];
   }
   fed_clear(&fed);
@@ -226,20 +226,20 @@ RT_TEST(conv_then, a_new_filter_is_seen) {
   for (int i = 0; i < 4; ++i) {
     rt_step_t change = {0}, look = {0}, fed = {0}, value = {0};
     rt_target(&change, changes[i]);
-    RT_OK(rt_run(&rt, &change));
+    OK(rt_run(&rt, &change));
     for (int turn = 0; turn < 2; ++turn) {
       look = (rt_step_t){0};
       feed_all(&images, &look);
       rt_fetch(&look, y);
-      RT_OK(rt_run(&rt, &look));
+      OK(rt_run(&rt, &look));
       if (turn == 0) rn_tensor_clear(&look.out[0]);
     }
     rt_fetch(&value, read);
-    RT_OK(rt_run(&rt, &value));
+    OK(rt_run(&rt, &value));
     feed_all(&again, &fed);
     rt_feed(&fed, filter, &value.out[0]);
     rt_fetch(&fed, wanted);
-    RT_OK(rt_run(&rt, &fed));
+    OK(rt_run(&rt, &fed));
     cr_assert(memcmp(look.out[0].data, fed.out[0].data, rn_tensor_bytes(&fed.out[0])) == 0,
               "change %d", i);
     rn_tensor_clear(&look.out[0]);
@@ -269,7 +269,7 @@ RT_TEST(conv_then, strange_numbers) {
       rt_step_t step = {0};
       feed_all(&fed, &step);
       rt_fetch(&step, y);
-      RT_OK(rt_run(&rt, &step));
+      OK(rt_run(&rt, &step));
       results[optimize] = step.out[0];
       fed_clear(&fed);
       rt_end(&rt);

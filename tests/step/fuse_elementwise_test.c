@@ -3,6 +3,7 @@
 // nothing with it.
 #include <math.h>
 
+#include "../support/status.h"
 #include "matrices.h"
 
 // Two steps of a recurrent cell over gates that are fed, and the way back through them.
@@ -93,7 +94,7 @@ static result_t run(int64_t rows, int64_t width, rn_dtype_t dtype, bool optimize
   rt_feed(&step, net.fed[1], &c);
   for (int i = 0; i < kFetches; ++i) rt_fetch(&step, net.fetches[i]);
   result_t result;
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   for (int i = 0; i < kFetches; ++i) result.values[i] = step.out[i];
   rn_tensor_clear(&gates);
   rn_tensor_clear(&c);
@@ -127,12 +128,12 @@ static int count_after(int64_t rows, int64_t width, const char* op) {
   for (int i = 0; i < kFetches; ++i) rt_fetch(&step, net.fetches[i]);
   rn_signature_t signature = rt_signature(&step);
   rn_ir_t* ir = NULL;
-  RT_OK(rn_ir_create(rt.graph, &signature, &ir));
+  OK(rn_ir_create(rt.graph, &signature, &ir));
   for (size_t n = 0; n < ir->nodes.count; ++n) {  // as placement does
     rn_ir_node_t* node = &ir->nodes.items[n];
     if (node->feed < 0) node->kernel = rn_kernel_find(node->op, node->attrs, NULL, "CPU");
   }
-  RT_OK(rn_pass_fuse_elementwise(ir));
+  OK(rn_pass_fuse_elementwise(ir));
   int count = 0;
   for (size_t n = 0; n < ir->nodes.count; ++n)
     count += !ir->nodes.items[n].is_removed && strcmp(ir->nodes.items[n].op->name, op) == 0;
@@ -172,7 +173,7 @@ static void check_pair(void (*build)(rn_scope_t* s, rn_edge_t x, rn_edge_t resul
     rt_step_t step = {0};
     rt_feed(&step, x, &value);
     for (int i = 0; i < 2; ++i) rt_fetch(&step, total(rt.s, results[i]));
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     for (int i = 0; i < 2; ++i) {
       if (optimize) same_bits(&step.out[i], &wanted[i], dims[0], 1);
       if (optimize) rn_tensor_clear(&wanted[i]);
@@ -234,7 +235,7 @@ RT_TEST(fuse, nobody_waits_for_himself) {
   rt_feed(&step, x, &value);
   rt_fetch(&step, product);
   rt_target(&step, put);
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   float wanted = RN_DATA(&value, float)[0] + 1;
   cr_assert_float_eq(RN_DATA(&step.out[0], float)[0], tanhf(wanted * wanted), 1e-6);
   rt_clear(&step);
@@ -257,7 +258,7 @@ static void check_branch(bool predicate) {
   rt_feed(&step, p, &chosen);
   rt_fetch(&step, rn_Merge(rt.s, ends, 2).output);
   rt_fetch(&step, total(rt.s, more));
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   const float* in = value.data;
   cr_assert_float_eq(RN_DATA(&step.out[0], float)[0], predicate ? in[0] * (in[0] + 1) : -in[0],
                      1e-6);

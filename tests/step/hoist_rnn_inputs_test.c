@@ -1,5 +1,6 @@
 // Products of an input beside a state, of which the input's part is made for all steps at once: the
 // bits are those of a graph that runs as it was built.
+#include "../support/status.h"
 #include "matrices.h"
 
 enum { kSteps = 5, kInput = 300, kState = 260, kGates = 2 * kState };
@@ -103,7 +104,7 @@ static result_t run(build_t build, int64_t rows, bool optimize, int threads) {
     rt_fetch(&step, net.y);
     rt_fetch(&step, net.products[1]);
     rt_fetch(&step, net.products[kSteps - 1]);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     result_t got = {0};
     for (int i = 0; i < 3; ++i) got.values[i] = step.out[i];
     if (again) expect_same(&result, &got, rows, threads);
@@ -145,12 +146,12 @@ static int count_after(build_t build, int64_t rows, const char* op) {
   rt_fetch(&step, net.y);
   rn_signature_t signature = rt_signature(&step);
   rn_ir_t* ir = NULL;
-  RT_OK(rn_ir_create(rt.graph, &signature, &ir));
+  OK(rn_ir_create(rt.graph, &signature, &ir));
   for (size_t n = 0; n < ir->nodes.count; ++n) {  // as placement does
     rn_ir_node_t* node = &ir->nodes.items[n];
     if (node->feed < 0) node->kernel = rn_kernel_find(node->op, node->attrs, NULL, "CPU");
   }
-  RT_OK(rn_pass_hoist_rnn_inputs(ir));
+  OK(rn_pass_hoist_rnn_inputs(ir));
   int count = 0;
   for (size_t n = 0; n < ir->nodes.count; ++n)
     count += !ir->nodes.items[n].is_removed && strcmp(ir->nodes.items[n].op->name, op) == 0;

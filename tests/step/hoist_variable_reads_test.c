@@ -98,12 +98,12 @@ static void check(bool writes, bool assigns_first, bool descends, float start, f
       rt_step_t first = {0}, second = {0};
       rt_feed(&first, x, &fed);
       rt_target(&first, init);
-      RT_OK(rt_run(&rt, &first));
+      OK(rt_run(&rt, &first));
       rt_feed(&second, x, &fed);
       rt_fetch(&second, there.exits[1]);
       rt_fetch(&second, back.exits[1]);
       rt_fetch(&second, final);
-      RT_OK(rt_run(&rt, &second));
+      OK(rt_run(&rt, &second));
       cr_assert_eq(rt_value(&second.out[0]), sum);
       cr_assert_eq(rt_value(&second.out[1]), weighted);
       cr_assert_eq(rt_value(&second.out[2]), last);

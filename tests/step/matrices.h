@@ -8,7 +8,7 @@
 static RT_UNUSED rn_tensor_t numbers(int64_t rows, int64_t columns, uint64_t seed) {
   rn_tensor_t value;
   const int64_t dims[2] = {rows, columns};
-  RT_OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){2, dims}, &value));
+  OK(rn_tensor_create(rn_allocator_system(), RN_FLOAT, (rn_shape_t){2, dims}, &value));
   for (int64_t i = 0; i < value.count; ++i) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     RN_DATA(&value, float)[i] = (float)((double)(seed >> 11) / 9007199254740992.0 - 0.5) / 4;

@@ -1,5 +1,6 @@
 // Matrices that are packed once for several products: the bits are those of a graph that runs as it
 // was built, outside of loops and inside.
+#include "../support/status.h"
 #include "matrices.h"
 #include "runnel/control_flow.h"
 
@@ -88,7 +89,7 @@ static rn_tensor_t run(build_t build, int64_t rows, bool optimize, int threads) 
   rt_feed(&step, net.x, &x);
   rt_feed(&step, net.w, &w);
   rt_fetch(&step, net.y);
-  RT_OK(rt_run(&rt, &step));
+  OK(rt_run(&rt, &step));
   rn_tensor_clear(&x);
   rn_tensor_clear(&w);
   rt_end(&rt);
@@ -122,12 +123,12 @@ static int count_after_pass(build_t build, int64_t rows, const char* op) {
   rt_fetch(&step, net.y);
   rn_signature_t signature = rt_signature(&step);
   rn_ir_t* ir = NULL;
-  RT_OK(rn_ir_create(rt.graph, &signature, &ir));
+  OK(rn_ir_create(rt.graph, &signature, &ir));
   for (size_t n = 0; n < ir->nodes.count; ++n) {  // as placement does
     rn_ir_node_t* node = &ir->nodes.items[n];
     if (node->feed < 0) node->kernel = rn_kernel_find(node->op, node->attrs, NULL, "CPU");
   }
-  RT_OK(rn_pass_pack_matmul_weights(ir));
+  OK(rn_pass_pack_matmul_weights(ir));
   int count = 0;
   for (size_t n = 0; n < ir->nodes.count; ++n)
     count += !ir->nodes.items[n].is_removed && strcmp(ir->nodes.items[n].op->name, op) == 0;

@@ -1,5 +1,6 @@
 // Products that are made part by part, and sums that loops add products to: the bits are those of a
 // graph that runs as it was built.
+#include "../support/status.h"
 #include "matrices.h"
 #include "runnel/control_flow.h"
 
@@ -147,7 +148,7 @@ static rn_tensor_t run(build_t build, int64_t rows, bool optimize, int threads) 
     rt_feed(&step, net.x, &x);
     rt_feed(&step, net.w, &w);
     rt_fetch(&step, net.y);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     if (again) cr_assert(memcmp(result.data, step.out[0].data, rn_tensor_bytes(&result)) == 0);
     rn_tensor_clear(&result);
     result = step.out[0];
@@ -191,14 +192,14 @@ static int count_after(build_t build, const char* op) {
   rt_fetch(&step, net.y);
   rn_signature_t signature = rt_signature(&step);
   rn_ir_t* ir = NULL;
-  RT_OK(rn_ir_create(rt.graph, &signature, &ir));
+  OK(rn_ir_create(rt.graph, &signature, &ir));
   for (size_t n = 0; n < ir->nodes.count; ++n) {  // as placement does
     rn_ir_node_t* node = &ir->nodes.items[n];
     if (node->feed < 0) node->kernel = rn_kernel_find(node->op, node->attrs, NULL, "CPU");
   }
-  RT_OK(rn_pass_sum_matmuls(ir));
-  RT_OK(rn_pass_sum_loop_matmuls(ir));
-  RT_OK(rn_pass_slice_matmul_columns(ir));
+  OK(rn_pass_sum_matmuls(ir));
+  OK(rn_pass_sum_loop_matmuls(ir));
+  OK(rn_pass_slice_matmul_columns(ir));
   int count = 0;
   for (size_t n = 0; n < ir->nodes.count; ++n)
     count += !ir->nodes.items[n].is_removed && strcmp(ir->nodes.items[n].op->name, op) == 0;

@@ -30,7 +30,7 @@ static const case_t cases[] = {
 // Numbers with all their digits: whole ones would hide a wrong order of sums.
 static rn_tensor_t numbers(rn_dtype_t dtype, const int64_t dims[3], uint64_t seed) {
   rn_tensor_t value;
-  RT_OK(rn_tensor_create(rn_allocator_system(), dtype, (rn_shape_t){3, dims}, &value));
+  OK(rn_tensor_create(rn_allocator_system(), dtype, (rn_shape_t){3, dims}, &value));
   for (int64_t i = 0; i < value.count; ++i) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     double x = (double)(seed >> 11) / 9007199254740992.0 - 0.3;
@@ -91,7 +91,7 @@ static rn_tensor_t run(const case_t* c, rn_dtype_t dtype, bool optimize, bool de
       rt_target(&step, turns[t]);
     else
       rt_fetch(&step, descends ? value : sum);
-    RT_OK(rt_run(&rt, &step));
+    OK(rt_run(&rt, &step));
     if (!turns[t]) result = step.out[0];
   }
   for (int i = 0; i < 2; ++i) rn_tensor_clear(&fed[i]);

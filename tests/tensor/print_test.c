@@ -4,12 +4,13 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "../support/status.h"
 #include "tensor/tstring.h"
 
 static rn_strbuf_t buf;
 
 static void expect(const char* text) {
-  cr_assert(rn_ok(rn_strbuf_status(&buf)));
+  OK(rn_strbuf_status(&buf));
   cr_assert_str_eq(rn_strbuf_view(&buf).data, text);
   rn_strbuf_clear(&buf);
 }
@@ -76,7 +77,7 @@ Test(print, escapes) {
 
 static void expect_values(rn_dtype_t dtype, rn_shape_t shape, const void* data, const char* text) {
   rn_tensor_t tensor;
-  cr_assert(rn_ok(rn_tensor_init(&tensor, dtype, shape)));
+  OK(rn_tensor_init(&tensor, dtype, shape));
   tensor.data = (void*)data;
   rn_print_values(&buf, &tensor, 3);
   expect(text);

@@ -3,6 +3,8 @@
 
 #include <criterion/criterion.h>
 
+#include "../support/status.h"
+
 #define SHAPE(...) \
   ((rn_shape_t){sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__}})
 
@@ -57,10 +59,10 @@ Test(shape, copy) {
   rn_arena_init(&arena, rn_allocator_system());
   int64_t dims[] = {2, -1};
   rn_shape_t copy;
-  cr_assert(rn_ok(rn_shape_copy(&arena, (rn_shape_t){2, dims}, &copy)));
+  OK(rn_shape_copy(&arena, (rn_shape_t){2, dims}, &copy));
   dims[0] = 9;
   cr_assert(rn_shape_eq(copy, SHAPE(2, -1)));
-  cr_assert(rn_ok(rn_shape_copy(&arena, RN_SHAPE_UNKNOWN, &copy)));
+  OK(rn_shape_copy(&arena, RN_SHAPE_UNKNOWN, &copy));
   cr_assert(!rn_shape_has_rank(copy));
   arena.limit = arena.used;
   rn_status_t status = rn_shape_copy(&arena, (rn_shape_t){2, dims}, &copy);

@@ -15,7 +15,7 @@ TestSuite(attr_proto, .init = set_up, .fini = tear_down);
 
 static rn_pb_AttrValue_t* parse(const char* text) {
   void* proto = NULL;
-  ASSERT_OK(rn_pb_parse(&rn_pb_AttrValue_desc, rn_str(text), NULL, &arena, &proto));
+  OK(rn_pb_parse(&rn_pb_AttrValue_desc, rn_str(text), NULL, &arena, &proto));
   return proto;
 }
 
@@ -55,15 +55,15 @@ Test(attr_proto, values_come_back) {
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
     rn_attr_value_t value;
-    ASSERT_OK(rn_attr_value_from_proto(parse(rows[i].text), MAX_BYTES, &arena, &value));
+    OK(rn_attr_value_from_proto(parse(rows[i].text), MAX_BYTES, &arena, &value));
     cr_assert_eq(value.kind, rows[i].kind, "%s", rows[i].text);
     cr_assert_eq(value.is_list, rows[i].count >= 0);
     cr_assert_eq(value.is_list ? value.count : -1, rows[i].count);
     rn_pb_AttrValue_t back;
-    ASSERT_OK(rn_attr_value_to_proto(&value, &arena, &back));
+    OK(rn_attr_value_to_proto(&value, &arena, &back));
     rn_strbuf_t text;
     rn_strbuf_init(&text, rn_allocator_system());
-    ASSERT_OK(rn_pb_print_short(&rn_pb_AttrValue_desc, &back, &text));
+    OK(rn_pb_print_short(&rn_pb_AttrValue_desc, &back, &text));
     ASSERT_STR(rn_strbuf_view(&text), rn_str(rows[i].text));
     rn_strbuf_clear(&text);
     rn_attr_value_clear(&value);
@@ -72,9 +72,9 @@ Test(attr_proto, values_come_back) {
 
 Test(attr_proto, later_function_attribute_wins) {
   rn_attr_value_t value;
-  ASSERT_OK(rn_attr_value_from_proto(parse("func { attr { key: 'a' value { i: 1 } } attr { key: "
-                                           "'a' value { i: 2 } } }"),
-                                     MAX_BYTES, &arena, &value));
+  OK(rn_attr_value_from_proto(parse("func { attr { key: 'a' value { i: 1 } } attr { key: "
+                                    "'a' value { i: 2 } } }"),
+                              MAX_BYTES, &arena, &value));
   cr_assert_eq(value.func->attr_count, 1);
   cr_assert_eq(value.func->attrs[0].value.i, 2);
   rn_attr_value_clear(&value);
@@ -112,8 +112,8 @@ Test(attr_proto, refused) {
     rn_arena_init(&counted, rn_allocator_counting(&counting));
     rn_attr_value_t value;
     memset(&value, 1, sizeof value);
-    ASSERT_FAILS(rn_attr_value_from_proto(parse(rows[i].text), MAX_BYTES, &counted, &value),
-                 rows[i].code, rows[i].message);
+    FAILS_CODE(rn_attr_value_from_proto(parse(rows[i].text), MAX_BYTES, &counted, &value),
+               rows[i].code, rows[i].message);
     cr_assert_eq(value.count, 0);
     rn_arena_clear(&counted);
     cr_assert_eq(counting.live_blocks, 0, "%s", rows[i].text);

@@ -28,7 +28,7 @@ TestSuite(tensor_proto, .init = set_up, .fini = tear_down);
 
 static rn_pb_TensorProto_t* parse(const char* text) {
   void* proto = NULL;
-  ASSERT_OK(rn_pb_parse(&rn_pb_TensorProto_desc, rn_str(text), NULL, &arena, &proto));
+  OK(rn_pb_parse(&rn_pb_TensorProto_desc, rn_str(text), NULL, &arena, &proto));
   return proto;
 }
 
@@ -78,7 +78,7 @@ Test(tensor_proto, every_type_from_its_list) {
     char text[256], bytes[64];
     snprintf(text, sizeof text, "%s tensor_shape { dim { size: 3 } }", rows[i].text);
     rn_tensor_t tensor;
-    ASSERT_OK(read(text, &tensor));
+    OK(read(text, &tensor));
     rn_str_t expected = from_hex(rows[i].hex, bytes);
     cr_assert_eq(rn_tensor_bytes(&tensor), expected.size, "%s", text);
     cr_assert_arr_eq(tensor.data, expected.data, expected.size, "%s", text);
@@ -88,9 +88,9 @@ Test(tensor_proto, every_type_from_its_list) {
     for (rn_tensor_form_t form = RN_TENSOR_AUTO; form <= RN_TENSOR_TYPED; ++form) {
       rn_pb_TensorProto_t proto;
       rn_tensor_t again;
-      ASSERT_OK(rn_tensor_to_proto(&tensor, form, &arena, &proto));
+      OK(rn_tensor_to_proto(&tensor, form, &arena, &proto));
       cr_assert_eq(proto.tensor_content.size != 0, form != RN_TENSOR_TYPED, "%s", text);
-      ASSERT_OK(rn_tensor_from_proto(&proto, MAX_BYTES, rn_allocator_counting(&counting), &again));
+      OK(rn_tensor_from_proto(&proto, MAX_BYTES, rn_allocator_counting(&counting), &again));
       cr_assert_eq(again.dtype, tensor.dtype);
       cr_assert(rn_tensor_same_shape(&again, &tensor));
       cr_assert_arr_eq(again.data, tensor.data, expected.size, "%s", text);
@@ -107,11 +107,11 @@ Test(tensor_proto, strings) {
   };
   for (int i = 0; i < 2; ++i) {
     rn_tensor_t tensor, again;
-    ASSERT_OK(read(texts[i], &tensor));
+    OK(read(texts[i], &tensor));
     for (rn_tensor_form_t form = RN_TENSOR_AUTO; form <= RN_TENSOR_TYPED; ++form) {
       rn_pb_TensorProto_t proto;
-      ASSERT_OK(rn_tensor_to_proto(&tensor, form, &arena, &proto));
-      ASSERT_OK(rn_tensor_from_proto(&proto, MAX_BYTES, rn_allocator_counting(&counting), &again));
+      OK(rn_tensor_to_proto(&tensor, form, &arena, &proto));
+      OK(rn_tensor_from_proto(&proto, MAX_BYTES, rn_allocator_counting(&counting), &again));
       ASSERT_STR(rn_tstring_view(&RN_DATA(&again, rn_tstring_t)[0]), RN_STR("a"));
       ASSERT_STR(rn_tstring_view(&RN_DATA(&again, rn_tstring_t)[2]), RN_STR("bb"));
       rn_tensor_clear(&again);
@@ -125,7 +125,7 @@ Test(tensor_proto, strings) {
     snprintf(text, sizeof text,
              "dtype: DT_STRING tensor_shape { dim { size: 2 } } tensor_content: '%s'", bad[i]);
     rn_tensor_t tensor;
-    ASSERT_FAILS(read(text, &tensor), RN_CODE_INVALID_ARGUMENT, "Cannot parse tensor from proto:");
+    FAILS_WITH(read(text, &tensor), INVALID_ARGUMENT, "Cannot parse tensor from proto:");
   }
 }
 
@@ -136,13 +136,13 @@ Test(tensor_proto, handles) {
       "  dtypes_and_shapes { dtype: DT_FLOAT shape { dim { size: 2 } dim { size: -1 } } } } "
       "resource_handle_val { name: 'w' }";
   rn_tensor_t tensor, again;
-  ASSERT_OK(read(text, &tensor));
+  OK(read(text, &tensor));
   for (rn_tensor_form_t form = RN_TENSOR_AUTO; form <= RN_TENSOR_TYPED; ++form) {
     rn_pb_TensorProto_t proto;
-    ASSERT_OK(rn_tensor_to_proto(&tensor, form, &arena, &proto));
+    OK(rn_tensor_to_proto(&tensor, form, &arena, &proto));
     cr_assert_eq(proto.tensor_content.size != 0, form != RN_TENSOR_TYPED);
     cr_assert_eq(proto.resource_handle_val.count, form == RN_TENSOR_TYPED ? 3 : 0);
-    ASSERT_OK(rn_tensor_from_proto(&proto, MAX_BYTES, rn_allocator_counting(&counting), &again));
+    OK(rn_tensor_from_proto(&proto, MAX_BYTES, rn_allocator_counting(&counting), &again));
     const rn_handle_t** handles = again.data;
     ASSERT_STR(handles[0]->device, RN_STR("/cpu:0"));
     ASSERT_STR(handles[0]->container, RN_STR("c"));
@@ -168,12 +168,12 @@ Test(tensor_proto, objects_of_nothing) {
                                       "variant_val { }"};
   for (int i = 0; i < 3; ++i) {
     rn_tensor_t tensor, again;
-    ASSERT_OK(read(texts[i], &tensor));
+    OK(read(texts[i], &tensor));
     cr_assert_null(RN_DATA(&tensor, void*)[1]);
     rn_pb_TensorProto_t proto;
-    ASSERT_OK(rn_tensor_to_proto(&tensor, RN_TENSOR_TYPED, &arena, &proto));
+    OK(rn_tensor_to_proto(&tensor, RN_TENSOR_TYPED, &arena, &proto));
     cr_assert_eq(i ? proto.variant_val.count : proto.resource_handle_val.count, 2);
-    ASSERT_OK(rn_tensor_from_proto(&proto, MAX_BYTES, rn_allocator_counting(&counting), &again));
+    OK(rn_tensor_from_proto(&proto, MAX_BYTES, rn_allocator_counting(&counting), &again));
     cr_assert_eq(again.count, 2);
     rn_tensor_clear(&tensor);
     rn_tensor_clear(&again);
@@ -198,13 +198,13 @@ Test(tensor_proto, tensor_lists) {
     char bytes[200];
     rn_str_t message = from_hex(messages[i], bytes);
     rn_pb_TensorProto_t *proto = NULL, again;
-    ASSERT_OK(RN_PB_DECODE(TensorProto, message, NULL, &arena, &proto));
+    OK(RN_PB_DECODE(TensorProto, message, NULL, &arena, &proto));
     rn_tensor_t tensor;
-    ASSERT_OK(rn_tensor_from_proto(proto, MAX_BYTES, rn_allocator_counting(&counting), &tensor));
-    ASSERT_OK(rn_tensor_to_proto(&tensor, RN_TENSOR_CONTENT, &arena, &again));
+    OK(rn_tensor_from_proto(proto, MAX_BYTES, rn_allocator_counting(&counting), &tensor));
+    OK(rn_tensor_to_proto(&tensor, RN_TENSOR_CONTENT, &arena, &again));
     rn_strbuf_t out;
     rn_strbuf_init(&out, rn_allocator_system());
-    ASSERT_OK(RN_PB_ENCODE(TensorProto, &again, NULL, &out));
+    OK(RN_PB_ENCODE(TensorProto, &again, NULL, &out));
     ASSERT_STR(rn_strbuf_view(&out), message);
     rn_strbuf_clear(&out);
     rn_tensor_clear(&tensor);
@@ -232,25 +232,25 @@ Test(tensor_proto, variants_that_hold_something) {
   int64_t one = 1;
   rn_tensor_t tensor;
   rn_object_t object = {.refs = 1, .destroy = nothing};
-  ASSERT_OK(rn_tensor_create(rn_allocator_counting(&counting), RN_VARIANT, (rn_shape_t){1, &one},
-                             &tensor));
+  OK(rn_tensor_create(rn_allocator_counting(&counting), RN_VARIANT, (rn_shape_t){1, &one},
+                      &tensor));
   RN_DATA(&tensor, rn_object_t*)[0] = &object;
   rn_pb_TensorProto_t proto;
-  ASSERT_FAILS(rn_tensor_to_proto(&tensor, RN_TENSOR_AUTO, &arena, &proto), RN_CODE_UNIMPLEMENTED,
-               "What element 0 of a variant tensor holds has no message");
+  FAILS_WITH(rn_tensor_to_proto(&tensor, RN_TENSOR_AUTO, &arena, &proto), UNIMPLEMENTED,
+             "What element 0 of a variant tensor holds has no message");
   rn_tensor_clear(&tensor);
 }
 
 Test(tensor_proto, scalars_and_empty_ones) {
   rn_tensor_t tensor;
-  ASSERT_OK(read("dtype: DT_FLOAT float_val: 2.5", &tensor));
+  OK(read("dtype: DT_FLOAT float_val: 2.5", &tensor));
   cr_assert_eq(tensor.rank, 0);
   cr_assert_eq(*RN_DATA(&tensor, float), 2.5f);
   rn_pb_TensorProto_t proto;
-  ASSERT_OK(rn_tensor_to_proto(&tensor, RN_TENSOR_AUTO, &arena, &proto));
+  OK(rn_tensor_to_proto(&tensor, RN_TENSOR_AUTO, &arena, &proto));
   cr_assert_eq(proto.float_val.count, 1, "one element goes into the list");
   rn_tensor_clear(&tensor);
-  ASSERT_OK(read("dtype: DT_FLOAT tensor_shape { unknown_rank: true }", &tensor));
+  OK(read("dtype: DT_FLOAT tensor_shape { unknown_rank: true }", &tensor));
   cr_assert_eq(tensor.count, 1, "as stock reads it");
   rn_tensor_clear(&tensor);
   static const char* const empty[] = {"DT_FLOAT", "DT_STRING", "DT_RESOURCE", "DT_VARIANT"};
@@ -258,9 +258,9 @@ Test(tensor_proto, scalars_and_empty_ones) {
     char text[100];
     snprintf(text, sizeof text, "dtype: %s tensor_shape { dim { size: 0 } dim { size: 3 } }",
              empty[i]);
-    ASSERT_OK(read(text, &tensor));
+    OK(read(text, &tensor));
     cr_assert_eq(tensor.count, 0);
-    ASSERT_OK(rn_tensor_to_proto(&tensor, RN_TENSOR_AUTO, &arena, &proto));
+    OK(rn_tensor_to_proto(&tensor, RN_TENSOR_AUTO, &arena, &proto));
     cr_assert_eq(proto.tensor_shape->dim.count, 2);
     rn_tensor_clear(&tensor);
   }
@@ -303,7 +303,7 @@ Test(tensor_proto, refused) {
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
     rn_tensor_t tensor;
-    ASSERT_FAILS(read(rows[i].text, &tensor), rows[i].code, rows[i].message);
+    FAILS_CODE(read(rows[i].text, &tensor), rows[i].code, rows[i].message);
     cr_assert(!rn_tensor_is_set(&tensor));
   }
 }
@@ -325,8 +325,7 @@ Test(tensor_proto, shapes) {
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
     void* proto = NULL;
-    ASSERT_OK(
-        rn_pb_parse(&rn_pb_TensorShapeProto_desc, rn_str(rows[i].text), NULL, &arena, &proto));
+    OK(rn_pb_parse(&rn_pb_TensorShapeProto_desc, rn_str(rows[i].text), NULL, &arena, &proto));
     rn_shape_t shape;
     rn_status_t status = rn_shape_from_proto(proto, &arena, &shape);
     cr_assert_eq(rn_ok(status), rows[i].ok);
@@ -342,8 +341,8 @@ Test(tensor_proto, shapes) {
     rn_strbuf_clear(&text);
     rn_pb_TensorShapeProto_t back;
     rn_shape_t again;
-    ASSERT_OK(rn_shape_to_proto(shape, &arena, &back));
-    ASSERT_OK(rn_shape_from_proto(&back, &arena, &again));
+    OK(rn_shape_to_proto(shape, &arena, &back));
+    OK(rn_shape_from_proto(&back, &arena, &again));
     cr_assert(rn_shape_eq(shape, again));
   }
 }
@@ -355,14 +354,13 @@ Test(tensor_proto, rank_is_limited) {
   for (int i = 0; i < 300; ++i) dims[i].size = 1;
   proto.dim.items = dims;
   proto.dim.count = 255;
-  ASSERT_FAILS(rn_shape_from_proto(&proto, &arena, &shape), RN_CODE_INVALID_ARGUMENT,
-               "has too many dimensions");
+  FAILS_WITH(rn_shape_from_proto(&proto, &arena, &shape), INVALID_ARGUMENT,
+             "has too many dimensions");
   proto.dim.count = 254;
-  ASSERT_OK(rn_shape_from_proto(&proto, &arena, &shape));
+  OK(rn_shape_from_proto(&proto, &arena, &shape));
   rn_pb_TensorProto_t tensor_proto = {.dtype = RN_FLOAT, .tensor_shape = &proto};
   rn_tensor_t tensor;
-  ASSERT_OK(
-      rn_tensor_from_proto(&tensor_proto, MAX_BYTES, rn_allocator_counting(&counting), &tensor));
+  OK(rn_tensor_from_proto(&tensor_proto, MAX_BYTES, rn_allocator_counting(&counting), &tensor));
   cr_assert_eq(tensor.rank, 254);
   rn_tensor_clear(&tensor);
 }

@@ -30,13 +30,13 @@ TestSuite(text, .init = set_up, .fini = tear_down);
 
 Test(text, prints_as_people_expect) {
   rn_pb_NodeDef_t* node = NULL;
-  ASSERT_OK(PARSE(NodeDef,
-                  "op: 'Op' name: \"a\\n\\\"\\001\\303\\251\" input: ['b', \"^c\"]"
-                  "attr { key: 'z' value { list { i: [1, -2] } } }"
-                  "attr { key: 'T' value { type: DT_FLOAT } }"
-                  "attr { key: 'u' value { type: 77 } } experimental_type {}",
-                  &node));
-  ASSERT_OK(rn_pb_print(&rn_pb_NodeDef_desc, node, &out));
+  OK(PARSE(NodeDef,
+           "op: 'Op' name: \"a\\n\\\"\\001\\303\\251\" input: ['b', \"^c\"]"
+           "attr { key: 'z' value { list { i: [1, -2] } } }"
+           "attr { key: 'T' value { type: DT_FLOAT } }"
+           "attr { key: 'u' value { type: 77 } } experimental_type {}",
+           &node));
+  OK(rn_pb_print(&rn_pb_NodeDef_desc, node, &out));
   ASSERT_STR(rn_strbuf_view(&out), RN_STR("name: \"a\\n\\\"\\001\\303\\251\"\n"
                                           "op: \"Op\"\n"
                                           "input: \"b\"\n"
@@ -65,17 +65,17 @@ Test(text, prints_as_people_expect) {
                                           "experimental_type {\n"
                                           "}\n"));
   out.size = 0;
-  ASSERT_OK(rn_pb_print_short(&rn_pb_AttrValue_desc, node->attr.items[0].value, &out));
+  OK(rn_pb_print_short(&rn_pb_AttrValue_desc, node->attr.items[0].value, &out));
   ASSERT_STR(rn_strbuf_view(&out), RN_STR("list { i: 1 i: -2 }"));
 }
 
 Test(text, numbers_in_all_writings) {
   rn_pb_AttrValue_ListValue_t* list = NULL;
-  ASSERT_OK(PARSE(AttrValue_ListValue,
-                  "i: 0x7fffffffffffffff i: -0x8000000000000000 i: 0777 i: - 5 i: 0\n"
-                  "f: 1.5f f: .5 f: 1e3 f: -inf f: nan f: 3 f: infinity f: 1E-2 f: 0e+5\n"
-                  "b: true b: false b: t b: 0 b: 1 b: True type: [DT_INT32, 9, -1]",
-                  &list));
+  OK(PARSE(AttrValue_ListValue,
+           "i: 0x7fffffffffffffff i: -0x8000000000000000 i: 0777 i: - 5 i: 0\n"
+           "f: 1.5f f: .5 f: 1e3 f: -inf f: nan f: 3 f: infinity f: 1E-2 f: 0e+5\n"
+           "b: true b: false b: t b: 0 b: 1 b: True type: [DT_INT32, 9, -1]",
+           &list));
   const int64_t i[] = {INT64_MAX, INT64_MIN, 511, -5, 0};
   cr_assert_arr_eq(list->i.items, i, sizeof i);
   const float f[] = {1.5f, 0.5f, 1000, -INFINITY, NAN, 3, INFINITY, 0.01f, 0};
@@ -114,7 +114,7 @@ Test(text, numbers_out_of_range) {
     rn_status_free(status);
   }
   rn_pb_VersionDef_t* versions = NULL;
-  ASSERT_OK(PARSE(VersionDef, "producer: -2147483648 min_consumer: 2147483647", &versions));
+  OK(PARSE(VersionDef, "producer: -2147483648 min_consumer: 2147483647", &versions));
   cr_assert_eq(versions->producer, INT32_MIN);
 }
 
@@ -126,36 +126,36 @@ Test(text, reals_round_trip_in_any_locale) {
     for (size_t i = 0; i < sizeof values / sizeof *values; ++i) {
       options.per_process_gpu_memory_fraction = values[i];
       out.size = 0;
-      ASSERT_OK(rn_pb_print(&rn_pb_GPUOptions_desc, &options, &out));
+      OK(rn_pb_print(&rn_pb_GPUOptions_desc, &options, &out));
       cr_assert_null(strchr(out.data, ','));
       rn_pb_GPUOptions_t* back = NULL;
-      ASSERT_OK(PARSE(GPUOptions, out.data, &back));
+      OK(PARSE(GPUOptions, out.data, &back));
       cr_assert_eq(back->per_process_gpu_memory_fraction, values[i], "%s", out.data);
     }
   }
   setlocale(LC_ALL, "C");
   rn_pb_AttrValue_t value = {.value_case = rn_pb_AttrValue_f_field, .f = 0.1f};
   out.size = 0;
-  ASSERT_OK(rn_pb_print(&rn_pb_AttrValue_desc, &value, &out));
+  OK(rn_pb_print(&rn_pb_AttrValue_desc, &value, &out));
   ASSERT_STR(rn_strbuf_view(&out), RN_STR("f: 0.1\n"));
 }
 
 Test(text, strings) {
   rn_pb_NodeDef_t* node = NULL;
-  ASSERT_OK(PARSE(NodeDef,
-                  "name: 'a' \"b\" # a comment 'x'\n  'c'\n"
-                  "op: '\\a\\b\\f\\n\\r\\t\\v\\\\\\?\\'\\\"\\x41\\x4g\\101\\7\\u00e9\\U0001F600'",
-                  &node));
+  OK(PARSE(NodeDef,
+           "name: 'a' \"b\" # a comment 'x'\n  'c'\n"
+           "op: '\\a\\b\\f\\n\\r\\t\\v\\\\\\?\\'\\\"\\x41\\x4g\\101\\7\\u00e9\\U0001F600'",
+           &node));
   ASSERT_STR(node->name, RN_STR("abc"));
   ASSERT_STR(node->op, RN_STR("\a\b\f\n\r\t\v\\?'\"A\x04gA\a\xc3\xa9\xf0\x9f\x98\x80"));
 }
 
 Test(text, all_kinds_of_brackets_and_separators) {
   rn_pb_GraphDef_t* graph = NULL;
-  ASSERT_OK(PARSE(GraphDef,
-                  "node < name: 'a'; op: 'b', > node: { name: 'c' }, node: [{name: 'd'}, <>]\n"
-                  "versions { bad_consumers: [] bad_consumers: [1,2] bad_consumers: 3 }",
-                  &graph));
+  OK(PARSE(GraphDef,
+           "node < name: 'a'; op: 'b', > node: { name: 'c' }, node: [{name: 'd'}, <>]\n"
+           "versions { bad_consumers: [] bad_consumers: [1,2] bad_consumers: 3 }",
+           &graph));
   cr_assert_eq(graph->node.count, 4);
   ASSERT_STR(graph->node.items[2].name, RN_STR("d"));
   cr_assert_eq(graph->versions->bad_consumers.count, 3);
@@ -163,7 +163,7 @@ Test(text, all_kinds_of_brackets_and_separators) {
 
 Test(text, map_value_left_out_is_empty) {
   rn_pb_NodeDef_t* node = NULL;
-  ASSERT_OK(PARSE(NodeDef, "attr { key: 'a' }", &node));
+  OK(PARSE(NodeDef, "attr { key: 'a' }", &node));
   cr_assert_not_null(node->attr.items[0].value);
 }
 
@@ -200,7 +200,7 @@ Test(text, errors_say_where) {
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
     rn_pb_GraphDef_t* graph = (void*)1;
-    ASSERT_FAILS(PARSE(GraphDef, rows[i].text, &graph), RN_CODE_INVALID_ARGUMENT, rows[i].message);
+    FAILS_WITH(PARSE(GraphDef, rows[i].text, &graph), INVALID_ARGUMENT, rows[i].message);
     cr_assert_null(graph);
   }
 }
@@ -211,16 +211,16 @@ Test(text, depth_and_memory_are_limited) {
   for (size_t i = 0; i < N; i += 5) memcpy(text + i, "args{", 5);
   text[N] = 0;
   rn_pb_FullTypeDef_t* type = NULL;
-  ASSERT_FAILS(PARSE(FullTypeDef, text, &type), RN_CODE_INVALID_ARGUMENT, "too deep");
+  FAILS_WITH(PARSE(FullTypeDef, text, &type), INVALID_ARGUMENT, "too deep");
   for (size_t i = 0; i < N; i += 8) memcpy(text + i, "node {} ", 8);
   rn_pb_limits_t limits = {.max_arena_bytes = 10000};
   void* message = NULL;
-  ASSERT_FAILS(rn_pb_parse(&rn_pb_GraphDef_desc, rn_str(text), &limits, &arena, &message),
-               RN_CODE_RESOURCE_EXHAUSTED, "more memory than allowed");
+  FAILS_WITH(rn_pb_parse(&rn_pb_GraphDef_desc, rn_str(text), &limits, &arena, &message),
+             RESOURCE_EXHAUSTED, "more memory than allowed");
   cr_assert_leq(arena.used, 60000);
   limits = (rn_pb_limits_t){.max_bytes = 10};
-  ASSERT_FAILS(rn_pb_parse(&rn_pb_GraphDef_desc, rn_str(text), &limits, &arena, &message),
-               RN_CODE_RESOURCE_EXHAUSTED, "at most 10");
+  FAILS_WITH(rn_pb_parse(&rn_pb_GraphDef_desc, rn_str(text), &limits, &arena, &message),
+             RESOURCE_EXHAUSTED, "at most 10");
   free(text);
 }
 
@@ -239,9 +239,9 @@ Test(text, api_def_multiline) {
       "EOT }\n"
       "  visibility: HIDDEN\n"
       "}\n";
-  ASSERT_OK(rn_pb_text_from_multiline(rn_str(text), &out));
+  OK(rn_pb_text_from_multiline(rn_str(text), &out));
   rn_pb_ApiDefs_t* defs = NULL;
-  ASSERT_OK(PARSE(ApiDefs, out.data, &defs));
+  OK(PARSE(ApiDefs, out.data, &defs));
   const rn_pb_ApiDef_t* def = &defs->op.items[0];
   ASSERT_STR(def->summary, RN_STR("x + y: <<z"));
   ASSERT_STR(def->description, RN_STR("*NOTE*: `Add` \"quotes\" and\n\n  backslash \\."));
@@ -251,15 +251,15 @@ Test(text, api_def_multiline) {
   for (const char* c = text; *c; ++c) lines_before += *c == '\n';
   cr_assert_eq(lines, lines_before);
   out.size = 0;
-  ASSERT_FAILS(rn_pb_text_from_multiline(RN_STR("a: <<END\nx\n"), &out), RN_CODE_INVALID_ARGUMENT,
-               "No line 'END'");
+  FAILS_WITH(rn_pb_text_from_multiline(RN_STR("a: <<END\nx\n"), &out), INVALID_ARGUMENT,
+             "No line 'END'");
 }
 
 Test(text, multiline_leaves_plain_text_alone) {
   static const char* const rows[] = {"", "a: 1", "a: 1\n", "\n\na", "# x: <<END\n", "a: '<<END'\n"};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
     out.size = 0;
-    ASSERT_OK(rn_pb_text_from_multiline(rn_str(rows[i]), &out));
+    OK(rn_pb_text_from_multiline(rn_str(rows[i]), &out));
     ASSERT_STR(rn_strbuf_view(&out), rn_str(rows[i]));
   }
 }
@@ -285,20 +285,20 @@ Test(text, any_shows_what_it_holds) {
       "  }\n"
       "}\n";
   rn_pb_CollectionDef_t* list = NULL;
-  ASSERT_OK(PARSE(CollectionDef, text, &list));
-  ASSERT_OK(PARSE(CollectionDef, any, &list));
+  OK(PARSE(CollectionDef, text, &list));
+  OK(PARSE(CollectionDef, any, &list));
   cr_assert_eq(list->any_list->value.count, 2);
   ASSERT_STR(list->any_list->value.items[0].type_url,
              RN_STR("type.googleapis.com/tensorflow.AssetFileDef"));
   ASSERT_STR(list->any_list->value.items[0].value, RN_STR("\x0a\x05\x0a\x03"
                                                           "a:0\x12\x05words"));
   out.size = 0;
-  ASSERT_OK(rn_pb_print(&rn_pb_CollectionDef_desc, list, &out));
+  OK(rn_pb_print(&rn_pb_CollectionDef_desc, list, &out));
   ASSERT_STR(rn_strbuf_view(&out), rn_str(any));
-  ASSERT_FAILS(PARSE(CollectionDef, "any_list { value { [x/tensorflow.Nothing] { } } }", &list),
-               RN_CODE_INVALID_ARGUMENT, "1:21: Could not find type \"x/tensorflow.Nothing\"");
-  ASSERT_FAILS(PARSE(CollectionDef, "any_list { value { [x/tensorflow.GraphDef { } } }", &list),
-               RN_CODE_INVALID_ARGUMENT, "Expected \"]\"");
-  ASSERT_FAILS(PARSE(CollectionDef, "node_list { [x/tensorflow.GraphDef] { } }", &list),
-               RN_CODE_INVALID_ARGUMENT, "Expected identifier");
+  FAILS_WITH(PARSE(CollectionDef, "any_list { value { [x/tensorflow.Nothing] { } } }", &list),
+             INVALID_ARGUMENT, "1:21: Could not find type \"x/tensorflow.Nothing\"");
+  FAILS_WITH(PARSE(CollectionDef, "any_list { value { [x/tensorflow.GraphDef { } } }", &list),
+             INVALID_ARGUMENT, "Expected \"]\"");
+  FAILS_WITH(PARSE(CollectionDef, "node_list { [x/tensorflow.GraphDef] { } }", &list),
+             INVALID_ARGUMENT, "Expected identifier");
 }

@@ -4,25 +4,9 @@
 
 #include <criterion/criterion.h>
 
+#include "../support/status.h"
 #include "base/arena.h"
 #include "base/str.h"
-
-#define ASSERT_OK(expression)                                                     \
-  do {                                                                            \
-    rn_status_t status_ = (expression);                                           \
-    cr_assert(rn_ok(status_), "%s: %s", #expression, rn_status_message(status_)); \
-  } while (0)
-
-// Fails with |code_| and a message that holds |part|.
-#define ASSERT_FAILS(expression, code_, part)                                       \
-  do {                                                                              \
-    rn_status_t status_ = (expression);                                             \
-    cr_assert(!rn_ok(status_), "%s did not fail", #expression);                     \
-    cr_assert_eq(rn_status_code(status_), code_, "%s", rn_status_message(status_)); \
-    cr_assert_not_null(strstr(rn_status_message(status_), part), "message: %s",     \
-                       rn_status_message(status_));                                 \
-    rn_status_free(status_);                                                        \
-  } while (0)
 
 #define ASSERT_STR(str, text)                                                    \
   do {                                                                           \
