@@ -18,18 +18,12 @@ import time
 
 import compare
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "dist"))
-from ports import free_ports  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
+from support.ports import free_ports  # noqa: E402
+from support.stock import SERVER  # noqa: E402
+from support.wire import field  # noqa: E402
 
 MB = 1000 * 1000
-STOCK_SERVER = """
-import json, os, sys
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-import tensorflow as tf
-server = tf.distribute.Server(tf.train.ClusterSpec(json.loads(sys.argv[1])), sys.argv[2], int(sys.argv[3]))
-print(server.target, flush=True)
-server.join()
-"""
 
 
 class Cluster:
@@ -46,7 +40,7 @@ class Cluster:
                 command = [options.runnel, "server", "--cluster", self.spec, "--job", job, "--task", str(index)]
                 command += ["--no-loans"] if kind == "tcp" else []
             else:
-                command = [options.python, "-c", STOCK_SERVER, self.spec, job, str(index)]
+                command = [options.python, "-c", SERVER, self.spec, job, str(index)]
             begin = time.monotonic()
             self.tasks.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True))
             if len(self.tasks) == 1:  # alone: how long a task takes to start
@@ -379,22 +373,6 @@ class Bench:
                 self.memory(kind)
                 self.subgraphs(kind)
         shutil.rmtree(self.folder)
-
-
-def field(number, value):
-    """A field of a message: bytes, text or a small number."""
-    if isinstance(value, int):
-        return bytes([number << 3]) + varint(value)
-    value = value.encode() if isinstance(value, str) else value
-    return bytes([number << 3 | 2]) + varint(len(value)) + value
-
-
-def varint(value):
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes(out + bytes([value]))
 
 
 def register_graph(address, body_path):

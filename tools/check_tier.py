@@ -16,6 +16,9 @@ import os
 import re
 import sys
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
+from support.wire import fields, varints  # noqa: E402
+
 NAMES = {"f16": 19, "bf16": 14, "f32": 1, "f64": 2, "i8": 6, "i16": 5, "i32": 3, "i64": 9, "u8": 4,
          "u16": 17, "u32": 22, "u64": 23, "c64": 8, "c128": 18, "b": 10, "str": 7, "res": 20,
          "var": 21, "qi8": 11, "qu8": 12, "qi32": 13, "qi16": 15, "qu16": 16, "f8e5": 24,
@@ -24,53 +27,14 @@ GROUPS = {"F": "f16 bf16 f32 f64", "I": "i8 i16 i32 i64", "U": "u8 u16 u32 u64",
           "Q": "qi8 qu8 qi32"}
 
 
-def fields(data):
-    """The fields of a serialised message: number, value (int or bytes)."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        key = varint()
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        elif key & 7 == 2:
-            size = varint()
-            yield key >> 3, data[at:at + size]
-            at += size
-        elif key & 7 == 5:
-            yield key >> 3, data[at:at + 4]
-            at += 4
-        else:
-            yield key >> 3, data[at:at + 8]
-            at += 8
-
-
 def types_of(attr_value):
     """AttrValue.list.type, packed or not."""
     out = set()
     for number, value in fields(attr_value):
         if number == 1:  # list
             for inner, types in fields(value):
-                if inner == 6 and isinstance(types, int):
-                    out.add(types)
-                elif inner == 6:
-                    one = shift = 0
-                    for byte in types:
-                        one |= (byte & 127) << shift
-                        shift += 7
-                        if byte < 128:
-                            out.add(one)
-                            one = shift = 0
+                if inner == 6:
+                    out.update(varints(types))
         elif number == 6:
             out.add(value)
     return out

@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from ports import free_ports  # noqa: E402
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # support
+from support.ports import free_ports  # noqa: E402
+from support.wire import field, fields, fixed64  # noqa: E402
 
 import grpc  # noqa: E402
 
@@ -24,78 +25,32 @@ SIZE = 4096  # bytes of a loan: a page
 TOKEN = "a-token-of-32-visible-characters"
 
 
-def varint(value):
-    out = b""
-    while value >= 128:
-        out += bytes([value & 127 | 128])
-        value >>= 7
-    return out + bytes([value])
-
-
-def nested(field, data):
-    return varint(field << 3 | 2) + varint(len(data)) + data
-
-
-def number(field, value):
-    return varint(field << 3) + varint(value)
-
-
-def fixed(field, value):
-    return varint(field << 3 | 1) + value.to_bytes(8, "little")
-
-
-def fields(data):
-    """(number, value) of a message: bytes, or a number."""
-    at = 0
-
-    def take():
-        nonlocal at
-        shift = value = 0
-        while True:
-            value |= (data[at] & 127) << shift
-            at, shift = at + 1, shift + 7
-            if data[at - 1] < 128:
-                return value
-
-    while at < len(data):
-        key = take()
-        if key & 7 == 0:
-            yield key >> 3, take()
-        elif key & 7 == 1:
-            at += 8
-            yield key >> 3, int.from_bytes(data[at - 8:at], "little")
-        elif key & 7 == 2:
-            size = take()
-            at += size
-            yield key >> 3, data[at - size:at]
-
-
 def device(task):
     return (task + "/device:CPU:0").encode()
 
 
 def attr(name, value):
-    return nested(5, nested(1, name.encode()) + nested(2, value))
+    return field(5, field(1, name.encode()) + field(2, value))
 
 
 def job(name, address):
-    return nested(1, name.encode()) + nested(2, number(1, 0) + nested(2, address.encode()))
+    return field(1, name.encode()) + field(2, field(1, 0) + field(2, address.encode()))
 
 
 def tensor(data):
-    return number(1, UINT8) + nested(2, nested(2, number(1, len(data)))) + nested(4, data)
+    return field(1, UINT8) + field(2, field(2, field(1, len(data)))) + field(4, data)
 
 
 def transfer(kind, op, dtype, sender, receiver, value=None, incarnation=1):
     """A queue's item: _Send or _Recv."""
-    body = number(1, op) + nested(2, kind.encode()) + dtype
+    body = field(1, op) + field(2, kind.encode()) + dtype
     for name, text in (("tensor_name", b"t%d" % op), ("send_device", device(sender)), ("recv_device", device(receiver))):
-        body += attr(name, nested(2, text))
-    body += attr("send_device_incarnation", number(3, incarnation)) + attr("client_terminated", number(5, 1))
-    body += nested(6, device(VICTIM))
+        body += attr(name, field(2, text))
+    body += attr("send_device_incarnation", field(3, incarnation)) + attr("client_terminated", field(5, 1))
+    body += field(6, device(VICTIM))
     if value is not None:
-        body += nested(10, nested(1, number(1, value) + nested(3, device(VICTIM)) + nested(4, device(VICTIM))))
-    return nested(2, body)
+        body += field(10, field(1, field(1, value) + field(3, device(VICTIM)) + field(4, device(VICTIM))))
+    return field(2, body)
 
 
 class Lender:
@@ -114,7 +69,7 @@ class Lender:
                     if details.method.endswith("/RecvTensor"):
                         return outer.answer(request)
                     if details.method.endswith("/MarkRecvFinished"):
-                        return number(1000, 1)
+                        return field(1000, 1)
                     return b""
                 return grpc.unary_unary_rpc_method_handler(handle, lambda x: x, lambda x: x)
 
@@ -145,39 +100,39 @@ class Victim:
 
     def open(self, lender):
         """A context whose cluster has the victim and the attacker."""
-        jobs = nested(1, job("worker", self.address)) + nested(1, job("evil", lender.address))
+        jobs = field(1, job("worker", self.address)) + field(1, job("evil", lender.address))
         answer = self.call("eager.EagerService", "CreateContext",
-                           nested(1, nested(1, jobs) + nested(2, b"worker")) + number(3, 60) + fixed(7, 5))
+                           field(1, field(1, jobs) + field(2, b"worker")) + field(3, 60) + fixed64(7, 5))
         self.incarnation = dict(fields(dict(fields(answer))[2]))[6]
 
     def enqueue(self, *items):
-        self.call("eager.EagerService", "Enqueue", fixed(1, 5) + b"".join(nested(3, item) for item in items))
+        self.call("eager.EagerService", "Enqueue", fixed64(1, 5) + b"".join(field(3, item) for item in items))
 
     def receive(self):
         """Has the victim fetch a tensor from the attacker."""
         self.ops += 1
-        self.enqueue(transfer("_Recv", self.ops, attr("tensor_type", number(6, UINT8)), EVIL, VICTIM))
+        self.enqueue(transfer("_Recv", self.ops, attr("tensor_type", field(6, UINT8)), EVIL, VICTIM))
 
     def lender_of(self, machine):
         """What the victim says of itself to who asks as a task of its machine would: field 1000."""
         self.ops += 1
         key = f"{VICTIM}/device:CPU:0;{self.incarnation:016x};{EVIL}/device:CPU:0;t{self.ops};0:0"
         value = 1000 + self.ops
-        sent = nested(3, number(1, value) + nested(2, tensor(b"x" * 8)) + nested(3, device(VICTIM)))
-        self.enqueue(sent, transfer("_Send", self.ops, attr("T", number(6, UINT8)), VICTIM, EVIL, value,
+        sent = field(3, field(1, value) + field(2, tensor(b"x" * 8)) + field(3, device(VICTIM)))
+        self.enqueue(sent, transfer("_Send", self.ops, attr("T", field(6, UINT8)), VICTIM, EVIL, value,
                                     self.incarnation))
-        ask = number(1, 5) + nested(2, key.encode()) + nested(1000, nested(1, machine))
+        ask = field(1, 5) + field(2, key.encode()) + field(1000, field(1, machine))
         answer = self.call("WorkerService", "RecvTensor", ask)
         return dict(fields(answer)).get(1000, b"")
 
 
 def plain(more=b""):
     """A tensor, and more."""
-    return nested(1, tensor(b"abcd")) + more
+    return field(1, tensor(b"abcd")) + more
 
 
 def loan(address):
-    return nested(1001, fixed(1, 77) + fixed(2, address) + number(3, UINT8) + number(4, SIZE))
+    return field(1001, fixed64(1, 77) + fixed64(2, address) + field(3, UINT8) + field(4, SIZE))
 
 
 def addresses(victim):
@@ -218,14 +173,14 @@ def nothing_is_read(*options):
         own = victim.lender_of(machine_of())
         assert bool(own) == ("--no-loans" not in options), own
         forged = [own, b"",
-                  nested(1, machine_of()) + number(2, victim.process.pid) + fixed(3, addresses(victim)[0]),
-                  nested(1, machine_of()) + number(2, os.getpid()) + fixed(3, 4096) + fixed(4, 1) + fixed(5, 1),
-                  nested(1, machine_of()) + fixed(2, 5) + fixed(3, 7)]
+                  field(1, machine_of()) + field(2, victim.process.pid) + fixed64(3, addresses(victim)[0]),
+                  field(1, machine_of()) + field(2, os.getpid()) + fixed64(3, 4096) + fixed64(4, 1) + fixed64(5, 1),
+                  field(1, machine_of()) + fixed64(2, 5) + fixed64(3, 7)]
         known = dict(fields(own)) if own else {}
         places = [known[3]] if known.get(3) else []
         for reach in forged:
             # As an honest lender at first, so that the victim learns the lender's name; then with loans.
-            lender.answer = lambda request, reach=reach: plain(nested(1000, reach) if reach else b"")
+            lender.answer = lambda request, reach=reach: plain(field(1000, reach) if reach else b"")
             for _ in range(3):
                 victim.receive()
             for address in places + addresses(victim)[:3] + [4096]:

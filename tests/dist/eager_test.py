@@ -6,6 +6,7 @@ server of each kind. strategy: a ParameterServerStrategy of stock's on our serve
 nobody asks for any more.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -13,20 +14,12 @@ import sys
 import time
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from ports import free_ports  # noqa: E402
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # support
+from support.ports import free_ports  # noqa: E402
+from support.stock import SERVER  # noqa: E402
 
 RUNNEL, CLIENT, PART = sys.argv[1:4]
 W0, W1 = "/job:worker/replica:0/task:0", "/job:worker/replica:0/task:1"
-STOCK_SERVER = """
-import os, sys
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-import tensorflow as tf
-spec = tf.train.ClusterSpec({"worker": sys.argv[2].split(",")})
-server = tf.distribute.Server(spec, job_name="worker", task_index=int(sys.argv[1]))
-print("ready", flush=True)
-server.join()
-"""
 
 
 class Cluster:
@@ -44,7 +37,7 @@ class Cluster:
             command = [RUNNEL, "server", "--cluster", "worker=" + "|".join(self.addresses), "--job", "worker",
                        "--task", str(index), "--allow", "all"]
         else:
-            command = [sys.executable, "-c", STOCK_SERVER, str(index), ",".join(self.addresses)]
+            command = [sys.executable, "-c", SERVER, json.dumps({"worker": self.addresses}), "worker", str(index)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def close(self):

@@ -16,20 +16,14 @@ import threading
 import time
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-from ports import free_ports  # noqa: E402
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # support
 import tensorflow as stock  # noqa: E402
+from support.ports import free_ports  # noqa: E402
+from support.stock import SERVER  # noqa: E402
 
 tf = stock.compat.v1
 RUNNEL = sys.argv[1]
 LEASE = 1
-STOCK_SERVER = """
-import json, os, sys
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-import tensorflow as tf
-server = tf.distribute.Server(tf.train.ClusterSpec(json.loads(sys.argv[1])), sys.argv[2], int(sys.argv[3]))
-print(server.target, flush=True)
-server.join()
-"""
 PS = "/job:ps/task:0"
 CONFIG = tf.ConfigProto(operation_timeout_in_ms=30000)
 
@@ -48,7 +42,7 @@ class Cluster:
         if self.makes[job] == "runnel":
             command = [RUNNEL, "server", "--cluster", self.spec, "--job", job, "--task", "0", "--lease", str(LEASE)]
         else:
-            command = [sys.executable, "-c", STOCK_SERVER, self.spec, job, "0"]
+            command = [sys.executable, "-c", SERVER, self.spec, job, "0"]
         self.tasks[job] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def __enter__(self):

@@ -13,62 +13,18 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # support
 import grpc  # noqa: E402
 import numpy as np  # noqa: E402
 import tensorflow as stock  # noqa: E402
-from ports import free_ports  # noqa: E402
+from support.ports import free_ports  # noqa: E402
+from support.stock import SERVER  # noqa: E402
+from support.wire import field, fields, varint  # noqa: E402
 from tensorflow.core.framework import device_attributes_pb2, graph_pb2, step_stats_pb2  # noqa: E402
 
 RUNNEL = sys.argv[1]
-STOCK_SERVER = """
-import json, os, sys
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-import tensorflow as tf
-server = tf.distribute.Server(tf.train.ClusterSpec(json.loads(sys.argv[1])), sys.argv[2], int(sys.argv[3]))
-print(server.target, flush=True)
-server.join()
-"""
 SESSION = "0123456789abcdef"
 PS, WORKER = "/job:ps/replica:0/task:0/device:CPU:0", "/job:worker/replica:0/task:0/device:CPU:0"
-
-
-def varint(value):
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes(out + bytes([value]))
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    value = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def fields(message):
-    """(number, value) of each field; bytes or an integer."""
-    at, out = 0, []
-
-    def number():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(message):
-        tag = number()
-        value = number()
-        if tag & 7 == 2:
-            value, at = message[at:at + value], at + value
-        out.append((tag >> 3, value))
-    return out
 
 
 def part(incarnation, device, is_sender):
@@ -105,7 +61,7 @@ class Pair:
     def __init__(self, is_stock):
         self.addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
         cluster = json.dumps({"worker": self.addresses[:1], "ps": self.addresses[1:]})
-        start = [sys.executable, "-c", STOCK_SERVER, cluster] if is_stock else [RUNNEL, "server", "--cluster", cluster]
+        start = [sys.executable, "-c", SERVER, cluster] if is_stock else [RUNNEL, "server", "--cluster", cluster]
         self.tasks = [subprocess.Popen(start + ([job, "0"] if is_stock else ["--job", job, "--task", "0"]),
                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
                       for job in ("worker", "ps")]
@@ -120,13 +76,13 @@ class Pair:
             return error.code().name, error.details()
 
     def open(self):
-        device = device_attributes_pb2.DeviceAttributes.FromString(fields(self.call(1, "GetStatus", b""))[0][1])
+        device = device_attributes_pb2.DeviceAttributes.FromString(next(fields(self.call(1, "GetStatus", b"")))[1])
         self.handles = []
         for task, (job, name) in enumerate((("worker", WORKER), ("ps", PS))):
             self.call(task, "CreateWorkerSession", field(1, SESSION) + field(2, field(2, job) + field(5, "grpc")))
             graph = part(device.incarnation, name, job == "ps")
-            self.handles.append(fields(self.call(task, "RegisterGraph",
-                                                 field(1, SESSION) + field(2, graph) + field(6, 1)))[0][1])
+            answer = self.call(task, "RegisterGraph", field(1, SESSION) + field(2, graph) + field(6, 1))
+            self.handles.append(dict(fields(answer))[1])
 
     def step(self, number):
         def run(task):
@@ -181,7 +137,8 @@ class Pair:
         yield self.call(0, "Tracing", b"")
         first = self.call(0, "GetStepSequence", field(1, 5) + field(1, 9))
         yield "the same numbers again", first == self.call(0, "GetStepSequence", field(1, varint(5) + varint(9)))
-        yield [(number, fields(each)[0], 0 < fields(each)[1][1] < 2**57) for number, each in fields(first)]
+        rows = [(number, list(fields(each))) for number, each in fields(first)]
+        yield [(number, graph, 0 < step[1] < 2**57) for number, (graph, step) in rows]
         yield self.call(0, "GetStepSequence", b"")
 
     def traced(self):

@@ -17,7 +17,9 @@ import sys
 import tempfile
 import time
 import traceback
-from ports import free_ports
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # support
+from support.ports import free_ports  # noqa: E402
 
 RUNNEL, PART = os.path.abspath(sys.argv[1]), sys.argv[2]
 # Of an idle task, in bytes; a sanitizer has memory of its own.

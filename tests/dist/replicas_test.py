@@ -14,9 +14,10 @@ import sys
 import time
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # support
 import numpy as np  # noqa: E402
 import tensorflow as stock  # noqa: E402
-from ports import free_ports  # noqa: E402
+from support.ports import free_ports  # noqa: E402
 
 tf = stock.compat.v1
 RUNNEL, DIGITS, DIGITS_STOCK, FOLDER = sys.argv[1:5]

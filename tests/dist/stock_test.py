@@ -13,23 +13,16 @@ import subprocess
 import sys
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # support
 import numpy as np  # noqa: E402
 import tensorflow as stock  # noqa: E402
-from ports import free_ports  # noqa: E402
+from support.ports import free_ports  # noqa: E402
+from support.stock import SERVER  # noqa: E402
 from tensorflow.core.protobuf import config_pb2  # noqa: E402
 
 tf = stock.compat.v1
 RUNNEL = sys.argv[1]
 TASKS = (("worker", 0), ("ps", 0), ("ps", 1))
-STOCK_SERVER = """
-import json, os, sys
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-import tensorflow as tf
-cluster = tf.train.ClusterSpec(json.loads(sys.argv[1]))
-server = tf.distribute.Server(cluster, sys.argv[2], int(sys.argv[3]))
-print(server.target, flush=True)
-server.join()
-"""
 PS0, PS1 = "/job:ps/task:0", "/job:ps/task:1"
 
 
@@ -45,7 +38,7 @@ class Cluster:
             if kind == "runnel":
                 command = [RUNNEL, "server", "--cluster", cluster, "--job", job, "--task", str(index)]
             else:
-                command = [sys.executable, "-c", STOCK_SERVER, cluster, job, str(index)]
+                command = [sys.executable, "-c", SERVER, cluster, job, str(index)]
             self.tasks.append(subprocess.Popen(command, stdout=subprocess.PIPE,
                                                stderr=subprocess.DEVNULL, text=True))
 

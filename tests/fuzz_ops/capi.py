@@ -11,7 +11,12 @@ The answer is ("ok", [[(dtype, shape, data or None) ...] per node]) or ("error",
 """
 
 import ctypes
+import os
+import sys
 from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_ubyte, c_void_p
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from support import wire  # noqa: E402
 
 DTYPES = (
     "invalid float double int32 uint8 int16 int8 string complex64 int64 bool qint8 quint8 qint32 "
@@ -37,13 +42,6 @@ class Buffer(ctypes.Structure):
 
 class Failed(Exception):
     """The library answered with an error."""
-
-
-def varint(n):
-    out = b""
-    while n > 127:
-        out, n = out + bytes([n & 127 | 128]), n >> 7
-    return out + bytes([n])
 
 
 class Library:
@@ -291,7 +289,7 @@ class Library:
         self.check(status)
         keep.append(("session", session))
         out = (c_void_p * max(1, len(fetches)))()
-        run_options = b"\x10" + varint(self.timeout_ms)
+        run_options = b"\x10" + wire.varint(self.timeout_ms)
         buffer = Buffer(ctypes.cast(c_char_p(run_options), c_void_p), len(run_options), None)
         lib.TF_SessionRun(
             c_void_p(session),

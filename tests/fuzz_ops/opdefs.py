@@ -2,54 +2,13 @@
 
 import struct
 
-from capi import DTYPES
+from capi import DTYPES, wire
 
-
-def fields(data):
-    """(number, value) of a message; value is an int or bytes."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        key = varint()
-        kind = key & 7
-        if kind == 0:
-            yield key >> 3, varint()
-            continue
-        size = varint() if kind == 2 else 8 if kind == 1 else 4
-        yield key >> 3, data[at : at + size]
-        at += size
+fields, signed = wire.fields, wire.signed
 
 
 def dtype_name(n):
     return DTYPES[n] if n < len(DTYPES) else None
-
-
-def signed(n):
-    return n - (1 << 64) if n >> 63 else n
-
-
-def packed(value):
-    if isinstance(value, int):
-        return [signed(value)]
-    out, n, shift = [], 0, 0
-    for byte in value:
-        n |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            out.append(signed(n))
-            n = shift = 0
-    return out
 
 
 def shape_value(data):
@@ -71,11 +30,11 @@ def attr_value(data):
                 if inner == 2:
                     out.append(v)
                 elif inner in (3, 5):
-                    out += packed(v)
+                    out += [signed(x) for x in wire.varints(v)]
                 elif inner == 4:
                     out += struct.unpack("<%df" % (len(v) // 4), v)
                 elif inner == 6:
-                    out += [dtype_name(x) for x in packed(v)]
+                    out += [dtype_name(x) for x in wire.varints(v)]
                 elif inner == 7:
                     out.append(shape_value(v))
             return out
@@ -84,7 +43,7 @@ def attr_value(data):
         if number == 3:
             return signed(value)
         if number == 4:
-            return struct.unpack("<f", value)[0]
+            return struct.unpack("<f", value.to_bytes(4, "little"))[0]
         if number == 5:
             return bool(value)
         if number == 6:

@@ -2,12 +2,12 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 
 import pytest
 from both import ROOT, STOCK, both
+from support.ports import free_ports
 
 SCRIPT = os.path.join(ROOT, "examples", "python", "distributed_digits.py")
 
@@ -100,17 +100,6 @@ def test_synchronous_steps():
             assert abs(sess._tf_sess().run(v)[0] - 0.8 ** 5) < 1e-5
 
 
-def ports(count):
-    """Ports that are free now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("localhost", 0))
-    numbers = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return numbers
-
-
 def start(which, arguments, environment=None):
     env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", PYTHONPATH=os.path.join(ROOT, "python"), **(environment or {}))
     command = [STOCK, SCRIPT] if which == "stock" else [sys.executable, "-m", "runnel", SCRIPT]
@@ -122,7 +111,7 @@ def start(which, arguments, environment=None):
     (("runnel", "runnel", "runnel"), ["--sync", "--backup", "1"]), (("stock", "runnel", "runnel"), [])])
 def test_script_started_for_each_task(tasks, more):
     """A parameter server and two workers, each a process of the same script."""
-    ps, one, two = ports(3)
+    ps, one, two = free_ports(3)
     shared = ["--ps", "localhost:%d" % ps, "--worker", "localhost:%d,localhost:%d" % (one, two), "--steps", "400"] + more
     processes = [start(tasks[0], ["--job", "ps"] + shared), start(tasks[1], ["--task", "0"] + shared), start(tasks[2], ["--task", "1"] + shared)]
     try:
@@ -138,7 +127,7 @@ def test_script_started_for_each_task(tasks, more):
 
 
 def test_environment_says_the_task():
-    ps, one = ports(2)
+    ps, one = free_ports(2)
     cluster = {"ps": ["localhost:%d" % ps], "worker": ["localhost:%d" % one]}
     processes = [start("runnel", ["--steps", "200"], {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": job, "index": 0}})})
                  for job in ("ps", "worker")]

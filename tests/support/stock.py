@@ -15,6 +15,15 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PYTHON = os.path.join(ROOT, "build", "venv", "bin", "python")
+# A server of a cluster: arguments are the cluster as JSON, the job and the task; it prints its target when it is ready.
+SERVER = """
+import json, os, sys
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+server = tf.distribute.Server(tf.train.ClusterSpec(json.loads(sys.argv[1])), sys.argv[2], int(sys.argv[3]))
+print(server.target, flush=True)
+server.join()
+"""
 TEXTS = os.path.join(ROOT, "tests", "python", "recorded", "texts.json")
 
 
