@@ -5,7 +5,6 @@
 #include "../support/status.h"
 #include "dist/sim/records.h"
 
-
 static rn_allocator_t memory(void) { return rn_allocator_system(); }
 
 static rn_tensor_t number(float value) {

@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "../support/status.h"
 #include "kernels/cpu/nn/window.h"
 
 typedef struct shape_t {
