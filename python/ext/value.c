@@ -607,7 +607,12 @@ static PyObject* shape_of(const TF_Tensor* tensor) {
 static PyObject* numpy_ndarray(void) {
   if (!rnpy.ndarray) {
     PyObject* numpy = PyImport_ImportModule("numpy");
-    if (!numpy) return NULL;
+    if (!numpy) {
+      if (PyErr_ExceptionMatches(PyExc_ModuleNotFoundError))
+        PyErr_SetString(PyExc_ModuleNotFoundError,
+                        "Runnel needs NumPy for the values of tensors: pip install numpy");
+      return NULL;
+    }
     rnpy.ndarray = PyObject_GetAttrString(numpy, "ndarray");
     Py_DECREF(numpy);
   }

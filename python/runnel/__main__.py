@@ -5,8 +5,9 @@ usage: python -m runnel SCRIPT [ARGUMENT ...]
        python -m runnel -c CODE [ARGUMENT ...]
        python -m runnel --names SCRIPT ...
 
---names lists the names of tf in scripts that are not here. --version prints the version, --help
-this text.
+--names    lists the names of tf that the scripts use and Runnel lacks
+--version  prints the version
+--help     prints this text
 """
 
 import os
@@ -21,6 +22,14 @@ def _complain(text):
     return 2
 
 
+def _print(text):
+    """Prints to stdout; a reader that closed the pipe, like `head`, is no error."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+
+
 def _version():
     import runnel
     return "runnel %s (the API of TensorFlow %s, Python %s)" % (runnel.runnel_version, runnel.__version__, sys.version.split()[0])
@@ -29,17 +38,20 @@ def _version():
 def main():
     arguments = sys.argv[1:]
     first = arguments[0] if arguments else None
-    if first is None or first in ("-h", "--help"):
-        print(__doc__.strip(), file=sys.stdout if arguments else sys.stderr)
-        return 0 if arguments else 2
+    if first is None:
+        print(__doc__.strip(), file=sys.stderr)
+        return 2
+    if first in ("-h", "--help"):
+        _print(__doc__.strip())
+        return 0
     if first in ("-V", "--version"):
-        print(_version())
+        _print(_version())
         return 0
     if first in ("-m", "-c", "--names") and len(arguments) < 2:
         return _complain("%s needs %s; see --help" % (first, {"-m": "a module", "-c": "code"}.get(first, "a script")))
     if first == "--names":
         from runnel.alias import script_names
-        return script_names.main(arguments[1:])
+        return script_names.main(arguments[1:], _print)
     if first.startswith("-") and first not in ("-m", "-c"):
         return _complain("there is no option '%s'; see --help" % first)
     alias.install()

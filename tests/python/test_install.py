@@ -60,6 +60,21 @@ def test_module_says_what_is_wrong(tmp_path):
     assert run_module("--nothing") == (2, "python -m runnel: there is no option '--nothing'; see --help\n")
 
 
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_closed_pipe_is_no_error(argument):
+    """`python -m runnel --help | head -1` prints no traceback."""
+    process = subprocess.Popen([sys.executable, "-m", "runnel", argument], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python")))
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait()) == ("", 0)
+
+
+def test_missing_numpy_is_named():
+    script = "import sys\nsys.modules['numpy'] = None\nimport runnel as tf\nx = tf.constant([1.0]) + 1.0\ntf.Session().run(x)\n"
+    done = subprocess.run([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True, env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python")))
+    assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: Runnel needs NumPy for the values of tensors: pip install numpy"
+
+
 IMPORTS = """
 import importlib, runnel
 from runnel import alias

@@ -1,11 +1,11 @@
-"""Which names of `tf` a script uses, and which of them are not here: python -m runnel --names."""
+"""Finds the names of `tf` that a script uses and Runnel lacks: python -m runnel --names."""
 
 import ast
 import sys
 
 
 class _Finder(ast.NodeVisitor):
-    """Collects (line, name) of what is reached through tensorflow."""
+    """Collects (line, name) for every name that is reached through tensorflow."""
 
     def __init__(self):
         self.modules = {}  # name in the script -> name below tf ("" is tf itself)
@@ -49,7 +49,7 @@ class _Finder(ast.NodeVisitor):
 
 
 def _below(name):
-    """The part of a dotted name below tensorflow; None if it is not of tensorflow."""
+    """Returns the part of a dotted name below tensorflow, or None if the name does not begin with tensorflow."""
     parts = name.split(".")
     if parts[0] not in ("tensorflow", "runnel"):
         return None
@@ -60,7 +60,7 @@ def _below(name):
 
 
 def _missing(name):
-    """The shortest part of a name that is not here; None if all of it is, or is past what is a module or a class."""
+    """Returns the shortest prefix of a name that Runnel lacks; None if it lacks none. Attributes of values are not checked."""
     import types
 
     import runnel as value
@@ -77,7 +77,7 @@ def _missing(name):
 
 
 def absent(path):
-    """([(line, name)] of what a script uses and is not here, how many names it uses)"""
+    """Returns ([(line, absent name)], number of names that the script uses)."""
     with open(path, encoding="utf-8") as stream:
         tree = ast.parse(stream.read(), path)
     finder = _Finder()
@@ -90,8 +90,8 @@ def absent(path):
     return sorted(rows), len({name for _, name in finder.used})
 
 
-def main(paths):
-    """Prints "file:line: tf.name" of all, and a summary of each file to stderr; 1 if something is absent."""
+def main(paths, output):
+    """Gives `output` one line "file:line: tf.name" per absent name, and stderr a summary per file. Returns 1 if a name is absent."""
     found = False
     for path in paths:
         try:
@@ -103,7 +103,7 @@ def main(paths):
             print("%s:%s: %s" % (path, error.lineno, error.msg), file=sys.stderr)
             return 2
         for line, name in rows:
-            print("%s:%d: tf.%s" % (path, line, name), flush=True)
+            output("%s:%d: tf.%s" % (path, line, name))
             found = True
         missing = len({name for _, name in rows})
         print("%s: %s" % (path, "uses no names of tensorflow" if not count else "all %d names are supported" % count if not missing else
