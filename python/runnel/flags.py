@@ -6,6 +6,8 @@
 
 import sys
 
+from runnel.core.naming import named
+
 
 class Error(Exception):
     """A flag is wrong."""
@@ -182,21 +184,20 @@ def _definer(kind, parse, doc):
         if required:
             mark_flag_as_required(name, flag_values)
         return flag
-    define.__name__ = "DEFINE_" + kind
-    define.__doc__ = doc
-    return define
+    return named(define, "DEFINE_" + kind, doc)
 
 
 def _list(text):
     return list(text) if isinstance(text, (list, tuple)) else [part.strip() for part in text.split(",")] if text else []
 
 
-DEFINE_string = _definer("string", str, "A text.")
-DEFINE_integer = _definer("integer", lambda text: text if isinstance(text, int) else int(text, 0), "A whole number.")
-DEFINE_float = _definer("float", float, "A number.")
-DEFINE_boolean = DEFINE_bool = _definer("boolean", _boolean, "A switch: --name, --noname, --name=true.")
-DEFINE_list = _definer("list", _list, "Texts between commas.")
-DEFINE_spaceseplist = _definer("spaceseplist", lambda text: text if isinstance(text, list) else text.split(), "Texts between blanks.")
+DEFINE_string = _definer("string", str, "Defines a flag whose value is a string.")
+DEFINE_integer = _definer("integer", lambda text: text if isinstance(text, int) else int(text, 0), "Defines a flag whose value is an integer.")
+DEFINE_float = _definer("float", float, "Defines a flag whose value is a float.")
+DEFINE_boolean = DEFINE_bool = _definer("boolean", _boolean, "Defines a boolean flag: --name, --noname or --name=true.")
+DEFINE_list = _definer("list", _list, "Defines a flag whose value is a comma-separated list of strings.")
+DEFINE_spaceseplist = _definer("spaceseplist", lambda text: text if isinstance(text, list) else text.split(),
+                               "Defines a flag whose value is a space-separated list of strings.")
 
 
 def DEFINE_enum(name, default, enum_values, help, flag_values=FLAGS, **kwargs):  # noqa: A002
@@ -218,7 +219,7 @@ def _multi(parse, kind):
             flag.present = True
         flag.set = add
         return flag_values._define(flag)
-    return define
+    return named(define, "DEFINE_" + kind, "Defines a flag that may be given several times: a list of %s." % parse.__name__)
 
 
 DEFINE_multi_string = _multi(str, "multi_string")

@@ -20,6 +20,7 @@ from runnel.contrib.normalization import batch_norm, group_norm, instance_norm, 
 from runnel.contrib.optimizers import OPTIMIZER_CLS_NAMES, OPTIMIZER_SUMMARIES, adaptive_clipping_fn, optimize_loss
 from runnel.contrib.summaries import (
     summarize_activation, summarize_activations, summarize_collection, summarize_tensor, summarize_tensors)
+from runnel.core.naming import named
 
 _xavier = xavier_initializer()
 _zeros = init_ops.zeros_initializer()
@@ -81,8 +82,7 @@ def _convolution(dims, name):
     @functools.wraps(convolution.__wrapped__)
     def function(*args, **kwargs):
         return convolution(*args, conv_dims=dims, **kwargs)
-    function.__name__ = function.__qualname__ = name
-    return add_arg_scope(function)
+    return add_arg_scope(named(function, name, convolution.__doc__))
 
 
 convolution1d = conv1d = _convolution(1, "convolution1d")
@@ -108,9 +108,7 @@ def _transposed(layer_type, default_scope, formats, name):
             _collect(layer, variables_collections)
             return finish(outputs, sc.name, normalizer_fn, normalizer_params, activation_fn,
                            outputs_collections)
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = "The gradient of a convolution as a layer: it makes images larger."
-    return add_arg_scope(function)
+    return add_arg_scope(named(function, name, "A transposed convolution as a layer: it enlarges images."))
 
 
 convolution2d_transpose = conv2d_transpose = _transposed(
@@ -184,9 +182,7 @@ def _pool(layer_type, default_scope, formats, name):
             inputs = convert_to_tensor(inputs)
             outputs = layer_type(kernel_size, stride, padding, channels, _scope=sc).apply(inputs)
             return collect_named_outputs(outputs_collections, sc, outputs)
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = layer_type.__doc__
-    return add_arg_scope(function)
+    return add_arg_scope(named(function, name, layer_type.__doc__))
 
 
 max_pool2d = _pool(core.MaxPooling2D, "MaxPool2D", "NCHW NHWC", "max_pool2d")

@@ -3,6 +3,7 @@
 from runnel.losses import losses_impl as _losses
 from runnel.losses.losses_impl import (
     add_loss, compute_weighted_loss, get_losses, get_regularization_loss, get_regularization_losses, get_total_loss)
+from runnel.core.naming import named
 
 
 def _swapped(name, first, second):
@@ -10,9 +11,7 @@ def _swapped(name, first, second):
 
     def function(predictions, labels=None, weights=1.0, scope=None, **kwargs):
         return core(**{first: labels, second: predictions}, weights=weights, scope=scope, **kwargs)
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = core.__doc__
-    return function
+    return named(function, name, core.__doc__)
 
 
 absolute_difference = _swapped("absolute_difference", "labels", "predictions")

@@ -2,6 +2,7 @@
 
 from runnel import metrics as _metrics
 from runnel.core.framework import name_scope
+from runnel.core.naming import named
 from runnel.ops import math_ops
 
 
@@ -12,9 +13,7 @@ def _streaming(name):
                  name=None, **kwargs):
         return core(labels, predictions, weights=weights, metrics_collections=metrics_collections,
                     updates_collections=updates_collections, name=name, **kwargs)
-    function.__name__ = function.__qualname__ = "streaming_" + name
-    function.__doc__ = core.__doc__
-    return function
+    return named(function, "streaming_" + name, core.__doc__)
 
 
 for _name in ("accuracy", "precision", "recall", "auc", "mean_absolute_error", "mean_squared_error",

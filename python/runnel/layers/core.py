@@ -2,6 +2,7 @@
 
 from runnel import raw_ops
 from runnel.core import tensor_shape
+from runnel.core.naming import named
 from runnel.layers.base import InputSpec, Layer, _in_training, _zeros
 from runnel.layers.normalization import BatchNormalization
 from runnel.nn import nn_conv, nn_ops
@@ -406,9 +407,7 @@ def _conv_function(cls, steps, name):
                    use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
                    bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint,
                    trainable, name, _scope=name, _reuse=reuse).apply(inputs)
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = cls.__doc__
-    return function
+    return named(function, name, cls.__doc__)
 
 
 conv1d = _conv_function(Conv1D, 1, "conv1d")
@@ -426,9 +425,7 @@ def _transpose_function(cls, steps, name):
                    kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,
                    activity_regularizer, kernel_constraint, bias_constraint, trainable, name,
                    _scope=name, _reuse=reuse).apply(inputs)
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = cls.__doc__
-    return function
+    return named(function, name, cls.__doc__)
 
 
 conv2d_transpose = _transpose_function(Conv2DTranspose, (1, 1), "conv2d_transpose")
@@ -449,9 +446,7 @@ def _separable_function(cls, name):
                    pointwise_regularizer, bias_regularizer, activity_regularizer,
                    depthwise_constraint, pointwise_constraint, bias_constraint,
                    trainable=trainable, name=name, _scope=name, _reuse=reuse).apply(inputs)
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = cls.__doc__
-    return function
+    return named(function, name, cls.__doc__)
 
 
 separable_conv1d = _separable_function(SeparableConv1D, "separable_conv1d")
@@ -461,9 +456,7 @@ separable_conv2d = _separable_function(SeparableConv2D, "separable_conv2d")
 def _pool_function(cls, name):
     def function(inputs, pool_size, strides, padding="valid", data_format="channels_last", name=None):
         return cls(pool_size, strides, padding, data_format, name).apply(inputs)
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = cls.__doc__
-    return function
+    return named(function, name, cls.__doc__)
 
 
 max_pooling1d = _pool_function(MaxPooling1D, "max_pooling1d")

@@ -6,6 +6,7 @@ The counts are in local variables: tf.local_variables_initializer() sets them to
 from runnel import dtypes, raw_ops
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import GraphKeys, add_to_collections, control_dependencies, executing_eagerly
+from runnel.core.naming import named
 from runnel.ops import array_ops, math_ops
 from runnel.ops.control_flow import cond
 from runnel.ops.state_ops import assign_add
@@ -178,9 +179,7 @@ def _confusion_count(wants_label, wants_prediction, default):
             hits = raw_ops.LogicalAnd(x=raw_ops.Equal(x=labels, y=wants_label),
                                       y=raw_ops.Equal(x=predictions, y=wants_prediction))
             return _count_condition(hits, weights, metrics_collections, updates_collections)
-    metric.__name__ = metric.__qualname__ = default
-    metric.__doc__ = "How many %s there were." % default.replace("_", " ")
-    return metric
+    return named(metric, default, "Counts the %s." % default.replace("_", " "))
 
 
 true_positives = _confusion_count(True, True, "true_positives")
@@ -222,9 +221,7 @@ def _mean_of(default, function):
         predictions, labels, weights = _remove_squeezable_dimensions(predictions, labels, weights)
         return mean(function(labels, predictions), weights, metrics_collections, updates_collections,
                     name or default)
-    metric.__name__ = metric.__qualname__ = default
-    metric.__doc__ = "The %s." % default.replace("_", " ")
-    return metric
+    return named(metric, default, "Computes the %s." % default.replace("_", " "))
 
 
 mean_absolute_error = _mean_of("mean_absolute_error", lambda y, p: raw_ops.Abs(x=p - y))
@@ -445,9 +442,7 @@ def _share_at_thresholds(what, pair):
                 return math_ops.divide(v[pair[0]], 1e-7 + v[pair[0]] + v[pair[1]], name="%s_%s" % (what, name))
             value = share(values, "value")
             return _collect(value, share(updates, "update_op"), metrics_collections, updates_collections)
-    metric.__name__ = metric.__qualname__ = default
-    metric.__doc__ = "The %s, a value a threshold." % default.replace("_", " ")
-    return metric
+    return named(metric, default, "Computes the %s, one value per threshold." % what)
 
 
 precision_at_thresholds = _share_at_thresholds("precision", ("tp", "fp"))
@@ -462,9 +457,7 @@ def _count_at_thresholds(key):
         with _scope(name, what, (predictions, labels, weights)):
             values, updates = _confusion_matrix_at_thresholds(labels, predictions, thresholds, weights, (key,))
             return _collect(array_ops.identity(values[key]), updates[key], metrics_collections, updates_collections)
-    metric.__name__ = metric.__qualname__ = what + "_at_thresholds"
-    metric.__doc__ = "How many %s there were, a count a threshold." % what.replace("_", " ")
-    return metric
+    return named(metric, what + "_at_thresholds", "Counts the %s, one count per threshold." % what.replace("_", " "))
 
 
 true_positives_at_thresholds = _count_at_thresholds("tp")

@@ -1,4 +1,4 @@
-"""Shapes, slices, joins: functions over the layout of tensors."""
+"""Functions that make, reshape, slice and join tensors."""
 
 import builtins
 
@@ -13,7 +13,7 @@ from runnel.ops.math_ops import cast
 # --- What a step starts with
 
 def placeholder(dtype, shape=None, name=None):
-    """A tensor that is fed in every step that needs it."""
+    """Creates a tensor whose value is fed in every step that uses it."""
     from runnel.core.framework import executing_eagerly
     if executing_eagerly():
         raise RuntimeError("tf.placeholder() is not compatible with eager execution.")
@@ -21,12 +21,12 @@ def placeholder(dtype, shape=None, name=None):
 
 
 def placeholder_with_default(input, shape, name=None):  # noqa: A002
-    """A tensor that may be fed; else it is `input`."""
+    """Creates a tensor that has the value of `input` unless it is fed."""
     return _ops.PlaceholderWithDefault(input, shape, name=name)
 
 
 def sparse_placeholder(dtype, shape=None, name=None):
-    """A sparse tensor that is fed."""
+    """Creates a sparse tensor whose value is fed."""
     base = "" if name is None else name
     fixed = None if shape is None else tensor_shape.as_shape(shape)
     rank = None if fixed is None else fixed.rank
@@ -41,7 +41,7 @@ def sparse_placeholder(dtype, shape=None, name=None):
 
 
 def identity(input, name=None):  # noqa: A002
-    """The same tensor, by another operation."""
+    """Returns a tensor with the value of `input`."""
     if isinstance(input, SparseTensor):
         return SparseTensor(identity(input.indices), identity(input.values), identity(input.dense_shape))
     if isinstance(input, IndexedSlices):
@@ -51,17 +51,17 @@ def identity(input, name=None):  # noqa: A002
 
 
 def identity_n(input, name=None):  # noqa: A002
-    """The same tensors, by one operation."""
+    """Returns tensors with the values of `input`, computed by one operation."""
     return _ops.IdentityN(input, name=name)
 
 
 def zeros(shape, dtype=dtypes.float32, name=None):
-    """A tensor of zeros."""
+    """Creates a tensor of zeros."""
     return _filled(shape, dtype, name, "zeros", 0)
 
 
 def ones(shape, dtype=dtypes.float32, name=None):
-    """A tensor of ones."""
+    """Creates a tensor of ones."""
     return _filled(shape, dtype, name, "ones", 1)
 
 
@@ -97,17 +97,17 @@ def _shape_tensor(shape):
 
 
 def fill(dims, value, name=None):
-    """A tensor of one value."""
+    """Creates a tensor of shape `dims` in which every element is `value`."""
     return _ops.Fill(dims, value, name=name)
 
 
 def zeros_like(tensor, dtype=None, name=None, optimize=True):
-    """Zeros of the shape of `tensor`."""
+    """Creates zeros with the shape of `tensor`, and its type unless `dtype` is given."""
     return _like(tensor, dtype, name, optimize, 0)
 
 
 def ones_like(tensor, dtype=None, name=None, optimize=True):
-    """Ones of the shape of `tensor`."""
+    """Creates ones with the shape of `tensor`, and its type unless `dtype` is given."""
     return _like(tensor, dtype, name, optimize, 1)
 
 
@@ -146,22 +146,22 @@ def _shape(input, optimize=True, out_type=dtypes.int32, name=None):  # noqa: A00
 
 
 def shape_internal(input, name=None, optimize=True, out_type=dtypes.int32):  # noqa: A002
-    """The shape of a tensor; a constant where it is known, if `optimize`."""
+    """Returns the shape of a tensor. With `optimize`, a fully known shape becomes a constant."""
     return _shape(input, optimize, out_type, name)
 
 
 def shape(input, name=None, out_type=dtypes.int32):  # noqa: A002
-    """The shape of a tensor, as a tensor."""
+    """Returns the shape of a tensor as a 1-D tensor."""
     return _shape(input, True, out_type, name)
 
 
 def shape_n(input, out_type=dtypes.int32, name=None):  # noqa: A002
-    """The shapes of several tensors."""
+    """Returns the shapes of several tensors."""
     return _ops.ShapeN(input, out_type=out_type, name=name)
 
 
 def size(input, name=None, out_type=dtypes.int32):  # noqa: A002
-    """How many elements a tensor has."""
+    """Returns the number of elements of a tensor."""
     with name_scope(name, "Size", [input]) as scope:
         if isinstance(input, SparseTensor):
             return _ops.Prod(cast(input.dense_shape, out_type), 0, name=scope)
@@ -172,7 +172,7 @@ def size(input, name=None, out_type=dtypes.int32):  # noqa: A002
 
 
 def rank(input, name=None):  # noqa: A002
-    """How many dimensions a tensor has."""
+    """Returns the number of dimensions of a tensor."""
     with name_scope(name, "Rank", [input]) as scope:
         if isinstance(input, SparseTensor):
             return _ops.Size(input.dense_shape, name=scope)
@@ -184,14 +184,14 @@ def rank(input, name=None):  # noqa: A002
 
 
 def reshape(tensor, shape, name=None):
-    """The same elements in another shape; one size may be -1."""
+    """Returns the elements of `tensor` in another shape. One size may be -1: it is computed."""
     if isinstance(shape, (list, tuple)):
         shape = [tensor_shape.dimension_value(d) for d in shape]
     return _ops.Reshape(tensor, shape, name=name)
 
 
 def expand_dims(input, axis=None, name=None, dim=None):  # noqa: A002
-    """A dimension of size 1 more."""
+    """Inserts a dimension of size 1 at `axis`."""
     axis = _pick(axis, dim, "axis", "dim")
     if axis is None:
         raise ValueError("Must specify an axis argument to tf.expand_dims()")
@@ -199,7 +199,7 @@ def expand_dims(input, axis=None, name=None, dim=None):  # noqa: A002
 
 
 def squeeze(input, axis=None, name=None, squeeze_dims=None):  # noqa: A002
-    """Without dimensions of size 1: those of `axis`, or all."""
+    """Removes the dimensions of size 1: those in `axis`, or all."""
     axis = _pick(axis, squeeze_dims, "axis", "squeeze_dims")
     if axis is not None and not isinstance(axis, (list, tuple)):
         axis = [axis]
@@ -215,7 +215,7 @@ def _pick(new, old, new_name, old_name):
 
 
 def transpose(a, perm=None, name="transpose", conjugate=False):
-    """Dimensions in another order; None: reversed."""
+    """Permutes the dimensions of `a` by `perm`; without `perm`, reverses them."""
     with name_scope(name, "transpose", [a]) as scope:
         a = convert_to_tensor(a, name="a")
         op = _ops.ConjugateTranspose if conjugate and a.dtype.is_complex else _ops.Transpose
@@ -232,7 +232,7 @@ def transpose(a, perm=None, name="transpose", conjugate=False):
 
 
 def matrix_transpose(a, name="matrix_transpose", conjugate=False):
-    """The last two dimensions swapped."""
+    """Swaps the last two dimensions."""
     with name_scope(name, "matrix_transpose", [a]):
         a = convert_to_tensor(a, name="a")
         known = a._rank()
@@ -249,12 +249,12 @@ def matrix_transpose(a, name="matrix_transpose", conjugate=False):
 
 
 def broadcast_dynamic_shape(shape_x, shape_y):
-    """The shape that two shapes, as tensors, broadcast to."""
+    """Returns the shape that two shapes, given as tensors, broadcast to."""
     return _ops.BroadcastArgs(shape_x, shape_y)
 
 
 def broadcast_static_shape(shape_x, shape_y):
-    """The shape that two TensorShapes broadcast to."""
+    """Returns the shape that two TensorShapes broadcast to."""
     shape_x, shape_y = tensor_shape.as_shape(shape_x), tensor_shape.as_shape(shape_y)
     if shape_x.rank is None or shape_y.rank is None:
         return tensor_shape.unknown_shape()
@@ -277,7 +277,7 @@ def broadcast_static_shape(shape_x, shape_y):
 # --- Joining and taking apart
 
 def concat(values, axis, name="concat"):
-    """Tensors behind each other along a dimension."""
+    """Joins tensors along an existing dimension."""
     if not isinstance(values, (list, tuple)):
         values = [values]
     if len(values) == 1:
@@ -288,7 +288,7 @@ def concat(values, axis, name="concat"):
 
 
 def stack(values, axis=0, name="stack"):
-    """Tensors of one shape as one tensor with a dimension more."""
+    """Joins tensors of equal shape along a new dimension."""
     if axis == 0:
         try:
             return convert_to_tensor(values, name=name)
@@ -309,7 +309,7 @@ def _flat(values):
 
 
 def unstack(value, num=None, axis=0, name="unstack"):
-    """The parts of a tensor along a dimension, without it."""
+    """Splits a tensor along a dimension into tensors without that dimension."""
     if num is None:
         value = convert_to_tensor(value)
         dims = value._dims()
@@ -326,7 +326,7 @@ pack, unpack = stack, unstack
 
 
 def parallel_stack(values, name="parallel_stack"):
-    """Tensors of one shape as one tensor, each copied as it comes."""
+    """Stacks tensors of equal shape along a new first dimension, each as soon as it is computed."""
     with name_scope(name):
         first = convert_to_tensor(values[0])
         output = tensor_shape.TensorShape([len(values)]).concatenate(first.shape)
@@ -334,7 +334,7 @@ def parallel_stack(values, name="parallel_stack"):
 
 
 def split(value, num_or_size_splits, axis=0, num=None, name="split"):
-    """The pieces of a tensor along a dimension: so many equal ones, or of these sizes."""
+    """Splits a tensor along a dimension, into a number of equal parts or into parts of the given sizes."""
     if isinstance(num_or_size_splits, (int, tensor_shape.Dimension)):
         return _ops.Split(axis, value, num_split=int(num_or_size_splits), name=name)
     sizes = convert_to_tensor(num_or_size_splits)
@@ -352,13 +352,13 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
 # --- Parts by place
 
 def slice(input_, begin, size, name=None):  # noqa: A001
-    """The part of `size` that starts at `begin`; a size of -1: all that is left."""
+    """Returns the part of `input_` of size `size` that starts at `begin`. A size of -1 means all that is left."""
     return _ops.Slice(input_, begin, size, name=name)
 
 
 def strided_slice(input_, begin, end, strides=None, begin_mask=0, end_mask=0, ellipsis_mask=0,
                   new_axis_mask=0, shrink_axis_mask=0, var=None, name=None):
-    """What Python's x[begin:end:strides] takes."""
+    """Returns the part of `input_` that x[begin:end:strides] selects."""
     if strides is None:
         strides = ones_like(begin)
     return _ops.StridedSlice(input_, begin, end, strides, name=name, begin_mask=begin_mask,
@@ -378,7 +378,7 @@ def _check_index(index):
 
 
 def _slice_of_tensors(s):
-    """Where one bound of a slice is a tensor, those that are missing become tensors of its type."""
+    """If one bound of a slice is a tensor, turns the missing bounds into tensors of its type."""
     kind = next((b.dtype for b in (s.start, s.stop, s.step) if isinstance(b, Tensor)), None)
     if kind is None:
         return s
@@ -389,14 +389,14 @@ def _slice_of_tensors(s):
 
 
 class _Missing:
-    """A bound that was not given, and what stands in its place."""
+    """A bound that was not given, and its default."""
 
     def __init__(self, tensor):
         self.tensor = tensor
 
 
 def _slice_helper(tensor, slice_spec, var=None):
-    """x[...]: numbers, slices, an ellipsis, new dimensions, tensors, a mask."""
+    """Implements x[...] with integers, slices, an ellipsis, new axes, tensors and masks."""
     if isinstance(slice_spec, Tensor) and slice_spec.dtype == dtypes.bool:
         return boolean_mask(tensor, slice_spec)
     if hasattr(slice_spec, "dtype") and getattr(slice_spec.dtype, "kind", "") == "b":
@@ -449,7 +449,7 @@ setattr(Tensor, "__getitem__", _slice_helper)  # noqa: B010
 
 
 def gather(params, indices, validate_indices=None, name=None, axis=None, batch_dims=0):
-    """Rows of params by number; `axis`: along another dimension."""
+    """Selects slices of `params` along `axis` by index."""
     if axis is None:
         axis = batch_dims
     if not isinstance(axis, int) or axis != 0 or batch_dims:
@@ -461,7 +461,7 @@ def gather(params, indices, validate_indices=None, name=None, axis=None, batch_d
 
 
 def gather_nd(params, indices, name=None, batch_dims=0):
-    """Elements or parts of params by their places."""
+    """Selects elements or slices of `params` by index vectors."""
     if isinstance(batch_dims, Tensor):
         batch_dims = constant_value(batch_dims)
         batch_dims = None if batch_dims is None else int(batch_dims)
@@ -474,7 +474,7 @@ def gather_nd(params, indices, name=None, batch_dims=0):
 
 
 def _batch_gather_nd(params, indices, batch_dims, name):
-    """The same in each of a batch, whose number is put before the places."""
+    """Like gather_nd for each element of a batch: prepends the batch indices to `indices`."""
     with name_scope(name, "BatchGatherND", [params, indices]):
         params, indices = convert_to_tensor(params, name="params"), convert_to_tensor(indices, name="indices")
         if not isinstance(batch_dims, int):
@@ -502,7 +502,7 @@ def _batch_gather_nd(params, indices, batch_dims, name):
 
 
 def batch_gather(params, indices, name=None):
-    """Rows by number, for each of a batch."""
+    """Selects slices by index within each element of a batch."""
     with name_scope(name, "BatchGather", [params, indices]):
         indices = convert_to_tensor(indices, name="indices")
         params = convert_to_tensor(params, name="params")
@@ -512,17 +512,17 @@ def batch_gather(params, indices, name=None):
 
 
 def tensor_scatter_update(tensor, indices, updates, name=None):
-    """A copy with other values at some places."""
+    """Returns a copy of `tensor` with the slices at `indices` replaced by `updates`."""
     return _ops.TensorScatterUpdate(tensor, indices, updates, name=name)
 
 
 def tensor_scatter_add(tensor, indices, updates, name=None):
-    """A copy with something added at some places."""
+    """Returns a copy of `tensor` with `updates` added at `indices`."""
     return _ops.TensorScatterAdd(tensor, indices, updates, name=name)
 
 
 def tensor_scatter_sub(tensor, indices, updates, name=None):
-    """A copy with something subtracted at some places."""
+    """Returns a copy of `tensor` with `updates` subtracted at `indices`."""
     return _ops.TensorScatterSub(tensor, indices, updates, name=name)
 
 
@@ -531,7 +531,7 @@ tensor_scatter_nd_sub = tensor_scatter_sub
 
 
 def boolean_mask(tensor, mask, name="boolean_mask", axis=None):
-    """The parts of a tensor where `mask` holds."""
+    """Returns the elements or slices of `tensor` where `mask` is true."""
     from runnel.ops.math_ops import reduce_prod
     with name_scope(name, values=[tensor, mask]):
         tensor = convert_to_tensor(tensor, name="tensor")
@@ -559,7 +559,7 @@ def boolean_mask(tensor, mask, name="boolean_mask", axis=None):
 
 
 def where(condition, x=None, y=None, name=None):
-    """Elements of x where the condition holds, else of y; without them, the places where it holds."""
+    """Returns elements of `x` where `condition` is true and of `y` elsewhere. Without both, returns the indices of the true elements."""
     if x is None and y is None:
         with name_scope(name, "Where", [condition]) as scope:
             condition = convert_to_tensor(condition, dtype_hint=dtypes.bool, name="condition")
@@ -570,19 +570,19 @@ def where(condition, x=None, y=None, name=None):
 
 
 def where_v2(condition, x=None, y=None, name=None):
-    """The same with broadcasting."""
+    """Like where, with broadcasting of `condition`, `x` and `y`."""
     if x is None and y is None:
         return where(condition, name=name)
     return _ops.SelectV2(condition, x, y, name=name)
 
 
 def tile(input, multiples, name=None):  # noqa: A002
-    """A tensor repeated along its dimensions."""
+    """Repeats a tensor along each dimension."""
     return _ops.Tile(input, multiples, name=name)
 
 
 def repeat(input, repeats, axis=None, name=None):  # noqa: A002
-    """Each element repeated."""
+    """Repeats each element along `axis`."""
     with name_scope(name, "Repeat", [input, repeats]):
         data = convert_to_tensor(input, name="data")
         if axis is None:
@@ -605,7 +605,7 @@ def repeat(input, repeats, axis=None, name=None):  # noqa: A002
 
 
 def pad(tensor, paddings, mode="CONSTANT", name=None, constant_values=0):
-    """A tensor with a border: constant, "REFLECT" or "SYMMETRIC"."""
+    """Adds a border to a tensor: mode "CONSTANT", "REFLECT" or "SYMMETRIC"."""
     mode = mode.upper()
     if mode == "CONSTANT":
         if isinstance(constant_values, Tensor) or constant_values != 0:
@@ -623,7 +623,7 @@ def pad(tensor, paddings, mode="CONSTANT", name=None, constant_values=0):
 
 
 def _refine_padded(result, tensor, paddings):
-    """Sizes of what is padded by numbers of which some are known."""
+    """Sets the static sizes of a padded tensor when only some paddings are known."""
     paddings = constant_value(paddings, partial=True)
     if paddings is None or tensor._rank() is None:
         return
@@ -633,25 +633,25 @@ def _refine_padded(result, tensor, paddings):
 
 
 def reverse(tensor, axis, name=None):
-    """Elements in reverse along dimensions."""
+    """Reverses a tensor along the dimensions in `axis`."""
     return _ops.ReverseV2(tensor, axis, name=name)
 
 
 def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None,  # noqa: A002
                      seq_dim=None, batch_dim=None):
-    """The first elements of each row in reverse."""
+    """Reverses the first `seq_lengths[i]` elements of each row i."""
     seq_axis = _pick(seq_axis, seq_dim, "seq_axis", "seq_dim")
     batch_axis = _pick(batch_axis, batch_dim, "batch_axis", "batch_dim")
     return _ops.ReverseSequence(input, seq_lengths, seq_dim=seq_axis, batch_dim=batch_axis or 0, name=name)
 
 
 def roll(input, shift, axis, name=None):  # noqa: A002
-    """Elements moved along dimensions, round the end."""
+    """Rotates elements along dimensions; what leaves one end enters at the other."""
     return _ops.Roll(input, shift, axis, name=name)
 
 
 def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
-    """Rows that are `on_value` at one place and `off_value` elsewhere."""
+    """Returns vectors that are `on_value` at the given index and `off_value` elsewhere."""
     with name_scope(name, "one_hot", [indices, depth, on_value, off_value, axis, dtype]) as scope:
         wanted = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
         given = [None if v is None else convert_to_tensor(v, dtype_hint=wanted) for v in (on_value, off_value)]
@@ -668,7 +668,7 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
 
 
 def sequence_mask(lengths, maxlen=None, dtype=dtypes.bool, name=None):
-    """Masks of the first elements of rows of such lengths."""
+    """Returns masks that are true for the first `lengths[i]` elements of each row."""
     with name_scope(name, "SequenceMask", [lengths, maxlen]):
         lengths = convert_to_tensor(lengths)
         if maxlen is None:
@@ -689,7 +689,7 @@ def _all_dims(tensor):
 
 
 def meshgrid(*args, **kwargs):
-    """Grids of coordinates."""
+    """Returns coordinate grids from coordinate vectors."""
     indexing = kwargs.pop("indexing", "xy")
     name = kwargs.pop("name", "meshgrid")
     if kwargs:
@@ -710,47 +710,47 @@ def meshgrid(*args, **kwargs):
 
 
 def unique(x, out_idx=dtypes.int32, name=None):
-    """The different elements, and which one each is."""
+    """Returns the distinct elements of a vector, and for each element of `x` the index of its value."""
     return _ops.Unique(x, out_idx=out_idx, name=name)
 
 
 def unique_with_counts(x, out_idx=dtypes.int32, name=None):
-    """The same, and how often each occurs."""
+    """Like unique, and also returns how often each distinct element occurs."""
     return _ops.UniqueWithCounts(x, out_idx=out_idx, name=name)
 
 
 def setdiff1d(x, y, index_dtype=dtypes.int32, name=None):
-    """What is in x and not in y, and where."""
+    """Returns the elements of `x` that are not in `y`, and their indices."""
     return _ops.ListDiff(x, y, out_idx=index_dtype, name=name)
 
 
 def diag(diagonal, name=None):
-    """A tensor with this diagonal."""
+    """Creates a tensor with the given diagonal and zeros elsewhere."""
     return _ops.Diag(diagonal, name=name)
 
 
 def diag_part(input, name=None):  # noqa: A002
-    """The diagonal of a tensor."""
+    """Returns the diagonal of a tensor."""
     return _ops.DiagPart(input, name=name)
 
 
 def matrix_diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, align="RIGHT_LEFT"):
-    """Matrices with these diagonals."""
+    """Creates matrices with the given diagonals."""
     return _ops.MatrixDiagV3(diagonal, k, num_rows, num_cols, padding_value, align=align, name=name)
 
 
 def matrix_diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT"):  # noqa: A002
-    """The diagonals of matrices."""
+    """Returns diagonals of matrices."""
     return _ops.MatrixDiagPartV3(input, k, padding_value, align=align, name=name)
 
 
 def matrix_set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):  # noqa: A002
-    """Matrices with other diagonals."""
+    """Returns matrices with their diagonals replaced."""
     return _ops.MatrixSetDiagV3(input, diagonal, k, align=align, name=name)
 
 
 def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name=None):
-    """The unit matrix, or a batch of them."""
+    """Creates an identity matrix, or a batch of them."""
     with name_scope(name, "eye", [num_rows, num_columns, batch_shape]):
         is_square = num_columns is None
         batch = [] if batch_shape is None else batch_shape
@@ -775,17 +775,17 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name
 
 
 def space_to_depth(input, block_size, name=None, data_format="NHWC"):  # noqa: A002
-    """Blocks of an image to its channels."""
+    """Moves blocks of each image into the channel dimension."""
     return _ops.SpaceToDepth(input, block_size=block_size, data_format=data_format, name=name)
 
 
 def depth_to_space(input, block_size, name=None, data_format="NHWC"):  # noqa: A002
-    """Channels of an image to blocks."""
+    """Moves channels of each image into blocks of pixels."""
     return _ops.DepthToSpace(input, block_size=block_size, data_format=data_format, name=name)
 
 
 def space_to_batch(input, paddings, block_size=None, name=None, block_shape=None):  # noqa: A002
-    """Places of an image to the batch."""
+    """Moves blocks of the spatial dimensions into the batch dimension."""
     block_size = _pick(block_shape, block_size, "block_shape", "block_size")
     result = _ops.SpaceToBatchND(input, [block_size, block_size], paddings, name=name)
     result.set_shape(result.shape.with_rank(4))
@@ -793,14 +793,14 @@ def space_to_batch(input, paddings, block_size=None, name=None, block_shape=None
 
 
 def batch_to_space(input, crops, block_size, name=None):  # noqa: A002
-    """The batch to places of an image."""
+    """Moves elements of the batch dimension into blocks of the spatial dimensions."""
     result = _ops.BatchToSpaceND(input, [block_size, block_size], crops, name=name)
     result.set_shape(result.shape.with_rank(4))
     return result
 
 
 def searchsorted(sorted_sequence, values, side="left", out_type=dtypes.int32, name=None):
-    """Where values would go in sorted rows."""
+    """Returns the indices at which `values` would be inserted into sorted rows."""
     with name_scope(name, "SearchSorted", [sorted_sequence, values]):
         sorted_sequence = convert_to_tensor(sorted_sequence)
         values = convert_to_tensor(values)
@@ -811,13 +811,13 @@ def searchsorted(sorted_sequence, values, side="left", out_type=dtypes.int32, na
 
 
 def edit_distance(hypothesis, truth, normalize=True, name="edit_distance"):
-    """How many changes lead from one sparse sequence to the other."""
+    """Returns the Levenshtein distance between sparse sequences."""
     return _ops.EditDistance(hypothesis.indices, hypothesis.values, hypothesis.dense_shape, truth.indices,
                              truth.values, truth.dense_shape, normalize=normalize, name=name)
 
 
 def extract_image_patches(images, ksizes=None, strides=None, rates=None, padding=None, name=None, sizes=None):
-    """Patches of images, in the channels."""
+    """Extracts patches of images into the channel dimension."""
     ksizes = _pick(sizes, ksizes, "sizes", "ksizes")
     return _ops.ExtractImagePatches(images, ksizes=ksizes, strides=strides, rates=rates, padding=padding,
                                     name=name)
@@ -825,7 +825,7 @@ def extract_image_patches(images, ksizes=None, strides=None, rates=None, padding
 
 def dequantize(input, min_range, max_range, mode="MIN_COMBINED", name=None, axis=None,  # noqa: A002
                narrow_range=False, dtype=dtypes.float32):
-    """Quantised numbers as floating point."""
+    """Converts quantized values to floats."""
     return _ops.Dequantize(input, min_range, max_range, mode=mode, name=name, narrow_range=narrow_range,
                            axis=-1 if axis is None else axis, dtype=dtype)
 
@@ -844,7 +844,7 @@ def _list_to_tensor(value, dtype=None, name=None, as_ref=False):
 
 
 def _pack_nested(value, dtype, name):
-    """A Pack of what is in the list; lists without tensors stay as they are."""
+    """Packs a nested list that contains tensors; lists without tensors stay as they are."""
     with name_scope(name) as scope:
         parts = [_pack_nested(item, dtype, str(i)) if isinstance(item, (list, tuple)) else item
                  for i, item in enumerate(value)]

@@ -1,4 +1,4 @@
-"""Checks of tensors: what is known now is checked now, the rest when a step runs."""
+"""Assertions about tensors. What is known while the graph is built is checked then, the rest when a step runs."""
 
 import operator
 
@@ -6,13 +6,14 @@ from runnel import dtypes, raw_ops
 from runnel.core.composite import SparseTensor
 from runnel.core.convert import constant_value, convert_to_tensor
 from runnel.core.framework import Tensor, executing_eagerly, name_scope
+from runnel.core.naming import named
 from runnel.errors import InvalidArgumentError
 from runnel.ops import array_ops, math_ops
 from runnel.ops.control_flow import Assert, group, no_op, with_dependencies  # noqa: F401
 
 
 def _checked(holds, data, message, summarize, name, known=None):
-    """An operation that checks, or nothing to do if it is known that `holds`; `known`: that it does, or does not."""
+    """Returns an operation that asserts `holds`. `known` is the static outcome: True, False, or None if unknown."""
     known = known if not executing_eagerly() else holds.numpy()
     if known is not None and not known:
         raise InvalidArgumentError(None, None, "\n".join(
@@ -44,9 +45,7 @@ def _binary(op, symbol, kind):
             left, right = (None, None) if executing_eagerly() else (constant_value(x), constant_value(y))
             known = None if left is None or right is None else bool(_NUMPY[op](left, right).all())
             return _checked(holds, data, message, summarize, None, known)
-    check.__name__ = check.__qualname__ = kind
-    check.__doc__ = "Checks that x %s y, element by element." % symbol
-    return check
+    return named(check, kind, "Asserts that x %s y element-wise." % symbol)
 
 
 def _name(x):
@@ -74,9 +73,7 @@ def _with_zero(check, kind, what, turned):
             zero = convert_to_tensor(0, x.dtype)
             pair = (zero, x) if turned else (x, zero)
             return check(*pair, data=data, summarize=summarize)
-    one.__name__ = one.__qualname__ = kind
-    one.__doc__ = "Checks that x %s 0, element by element." % what
-    return one
+    return named(one, kind, "Asserts that x %s 0 element-wise." % what)
 
 
 assert_positive = _with_zero(assert_less, "assert_positive", ">", True)
@@ -86,7 +83,7 @@ assert_non_positive = _with_zero(assert_less_equal, "assert_non_positive", "<=",
 
 
 def assert_near(x, y, rtol=None, atol=None, data=None, summarize=None, message=None, name=None):
-    """Checks that |x - y| <= atol + rtol |y|; both are ten times the type's precision if not given."""
+    """Asserts that |x - y| <= atol + rtol * |y|. Both tolerances default to ten times the type's precision."""
     with name_scope(name, "assert_near", [x, y, rtol, atol, data]):
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, dtype=x.dtype, name="y")
@@ -104,7 +101,7 @@ def assert_near(x, y, rtol=None, atol=None, data=None, summarize=None, message=N
 
 
 def assert_type(tensor, tf_type, message=None, name=None):
-    """Checks the type, now."""
+    """Raises TypeError unless `tensor` has the type `tf_type`."""
     tf_type = dtypes.as_dtype(tf_type)
     with name_scope(name, "assert_type", [tensor]):
         tensor = tensor if isinstance(tensor, SparseTensor) else convert_to_tensor(tensor, name="tensor")
@@ -116,7 +113,7 @@ def assert_type(tensor, tf_type, message=None, name=None):
 
 
 def _rank_check(kind, words, holds_now, holds):
-    """A check of a rank, or with "rank_in" of several: what is known is checked now."""
+    """Makes a function that asserts a rank; "rank_in" takes several. Known ranks are checked at once."""
     def check(x, rank, data=None, summarize=None, message=None, name=None):
         ranks = tuple(rank) if kind == "assert_rank_in" else (rank,)
         with name_scope(name, kind, [x, *ranks, *(data or [])]):
@@ -163,22 +160,22 @@ _rank_is_in = _rank_check("assert_rank_in", "rank in", lambda r, known: r in kno
 
 
 def assert_rank(x, rank, data=None, summarize=None, message=None, name=None):
-    """Checks that the rank is `rank`."""
+    """Asserts that the rank of `x` is `rank`."""
     return _rank_is(x, rank, data, summarize, message, name)
 
 
 def assert_rank_at_least(x, rank, data=None, summarize=None, message=None, name=None):
-    """Checks that the rank is `rank` or more."""
+    """Asserts that the rank of `x` is at least `rank`."""
     return _rank_is_at_least(x, rank, data, summarize, message, name)
 
 
 def assert_rank_in(x, ranks, data=None, summarize=None, message=None, name=None):
-    """Checks that the rank is one of `ranks`."""
+    """Asserts that the rank of `x` is one of `ranks`."""
     return _rank_is_in(x, ranks, data, summarize, message, name)
 
 
 def assert_integer(x, message=None, name=None):
-    """Checks that the type is one of integers, now."""
+    """Raises TypeError unless `x` has an integer type."""
     with name_scope(name, "assert_integer", [x]):
         x = convert_to_tensor(x, name="x")
         if not x.dtype.is_integer:
@@ -188,7 +185,7 @@ def assert_integer(x, message=None, name=None):
 
 
 def assert_scalar(tensor, name=None, message=None):
-    """Checks that it is a scalar, now."""
+    """Raises ValueError unless `tensor` is a scalar."""
     tensor = convert_to_tensor(tensor)
     if tensor.shape.ndims != 0:
         raise ValueError("%sExpected scalar shape, saw shape: %s." % (message or "", tensor.shape))
@@ -196,7 +193,7 @@ def assert_scalar(tensor, name=None, message=None):
 
 
 def assert_same_float_dtype(tensors=None, dtype=None):
-    """The type that all have, one of floating point; ValueError if they differ."""
+    """Returns the floating-point type that all tensors share. Raises ValueError if they differ."""
     for x in tensors or ():
         if x is None:
             continue
@@ -211,14 +208,14 @@ def assert_same_float_dtype(tensors=None, dtype=None):
 
 
 def is_non_decreasing(x, name=None):
-    """Whether elements never fall, in order."""
+    """Tells whether no element is smaller than the one before."""
     with name_scope(name, "is_non_decreasing", [x]):
         first, second = _neighbours(x)
         return math_ops.reduce_all(second >= first)
 
 
 def is_strictly_increasing(x, name=None):
-    """Whether elements always rise, in order."""
+    """Tells whether every element is larger than the one before."""
     with name_scope(name, "is_strictly_increasing", [x]):
         first, second = _neighbours(x)
         return math_ops.reduce_all(second > first)
@@ -233,13 +230,13 @@ def _neighbours(x):
 
 
 def is_numeric_tensor(tensor):
-    """Whether it is a tensor of numbers."""
+    """Tells whether `tensor` is a tensor of numbers."""
     return hasattr(tensor, "dtype") and (tensor.dtype.is_floating or tensor.dtype.is_integer
                                          or tensor.dtype.is_complex)
 
 
 def ensure_shape(x, shape, name=None):
-    """x, whose shape is checked when the step runs and known from now on."""
+    """Returns `x` with the static shape `shape`; the step fails if the actual shape does not match."""
     from runnel.core import tensor_shape
     return raw_ops.EnsureShape(input=x, shape=tensor_shape.as_shape(shape), name=name)
 

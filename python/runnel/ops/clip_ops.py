@@ -1,4 +1,4 @@
-"""Gradients kept from being too large: clip_by_norm and its kin."""
+"""Clipping of tensors by their norms."""
 
 import runnel as tf
 from runnel import raw_ops
@@ -15,7 +15,7 @@ def _like(t, values):
 
 
 def clip_by_norm(t, clip_norm, axes=None, name=None):
-    """`t`, scaled down where its L2 norm (along `axes`) is more than `clip_norm`."""
+    """Scales `t` down if its L2 norm, taken along `axes`, exceeds `clip_norm`."""
     with tf.name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
         values = _values(t)
         if isinstance(clip_norm, (int, float)):
@@ -39,7 +39,7 @@ def _checked(t_list):
 
 
 def global_norm(t_list, name=None):
-    """The L2 norm of all tensors of a list together."""
+    """Returns the L2 norm of all tensors of a list together."""
     t_list = _checked(t_list)
     with tf.name_scope(name, "global_norm", t_list):
         halves = []
@@ -52,8 +52,10 @@ def global_norm(t_list, name=None):
 
 
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
-    """The tensors of a list, all scaled down by the same factor if their norm together is more than
-    `clip_norm`: (list, norm). A norm that is not finite makes them NaN."""
+    """Scales all tensors of a list by one factor if their global norm exceeds `clip_norm`.
+
+    Returns (clipped list, global norm). If the norm is not finite, the results are NaN.
+    """
     t_list = _checked(t_list)
     if use_norm is None:
         use_norm = global_norm(t_list, name)
@@ -74,7 +76,7 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
 
 
 def clip_by_average_norm(t, clip_norm, name=None):
-    """`t`, scaled down if its norm divided by its size is more than `clip_norm`."""
+    """Scales `t` down if its L2 norm divided by its number of elements exceeds `clip_norm`."""
     with tf.name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
         t = tf.convert_to_tensor(t, name="t")
         count = tf.cast(tf.size(t), tf.float32)

@@ -1,7 +1,7 @@
 """Conditionals and loops as Switch, Merge, Enter, Exit and NextIteration nodes.
 
-A branch or a loop's body is built while its context is the graph's: the graph shows it every new
-operation (`AddOp`), and what the operation reads from outside is brought in (`AddValue`).
+A branch or a loop body is built while its context is the graph's current one. The graph tells the context
+about every new operation (`AddOp`), and the context brings in the outside values it reads (`AddValue`).
 """
 
 import builtins
@@ -16,7 +16,7 @@ from runnel.core.framework import (
 
 
 class ControlFlowContext:
-    """The inside of a branch or of a loop."""
+    """The context of the operations inside a branch or a loop."""
 
     def __init__(self):
         self._outer_context = get_default_graph()._get_control_flow_context()
@@ -29,21 +29,25 @@ class ControlFlowContext:
 
     @property
     def outer_context(self):
+        """The context around this one, or None."""
         return self._outer_context
 
     @property
     def back_prop(self):
+        """Whether gradients pass through."""
         return True
 
     def Enter(self):
-        """What is built from now on is inside."""
+        """Makes this the graph's context: operations built from now on are inside."""
         get_default_graph()._set_control_flow_context(self)
 
     def Exit(self):
+        """Restores the context that was current before Enter."""
         get_default_graph()._set_control_flow_context(self._outer_context)
 
     @contextlib.contextmanager
     def entered(self):
+        """A context manager that enters and exits this context."""
         self.Enter()
         try:
             yield self
@@ -51,46 +55,48 @@ class ControlFlowContext:
             self.Exit()
 
     def to_proto(self, export_scope=None):
-        """The message of it in a MetaGraphDef."""
+        """Returns the context's message for a MetaGraphDef."""
         from runnel.ops.control_flow_io import to_proto
         return to_proto(self, export_scope)
 
     @staticmethod
     def from_proto(context_def, import_scope=None):
-        """The context of such a message."""
+        """Rebuilds a context from its message."""
         from runnel.ops.control_flow_io import from_proto
         return from_proto(context_def, import_scope)
 
     def AddName(self, name):
+        """Does nothing; it exists for callers written for TensorFlow."""
         self._inside.add(name)
 
     def IsWhileContext(self):
+        """Tells whether this is the context of a loop."""
         return False
 
     def IsCondContext(self):
+        """Tells whether this is the context of a branch."""
         return False
 
     def GetWhileContext(self):
-        """The innermost loop around."""
+        """Returns the innermost loop's context, or None."""
         context = self
         while context is not None and not context.IsWhileContext():
             context = context._outer_context
         return context
 
     def _holds(self, op):
-        """Whether an operation was built in here, or further inside."""
+        """Tells whether an operation was built in this context or in one inside it."""
         context = op._get_control_flow_context()
         while context is not None and context is not self:
             context = context._outer_context
         return context is self
 
     def keeps_control_input(self, op):
-        """Whether operations in here may be told to wait for `op`."""
+        """Tells whether operations in this context may wait for `op`."""
         return True
 
     def _drop_external_controls(self, op):
-        """Operations of a loop wait for those of the same loop; what else this one was told to wait for
-        comes back."""
+        """Removes control inputs from outside the loop and returns them. Operations of a loop wait only for those of the same loop."""
         loop = self.GetWhileContext()
         controls = op.control_inputs
         if loop is None or not controls:
@@ -102,7 +108,7 @@ class ControlFlowContext:
         return [c for c in controls if _loop_of(c) is not loop]
 
     def AddOp(self, op):
-        """Brings in what a new operation reads. The graph calls this."""
+        """Brings in what a new operation reads. The graph calls this for every new operation."""
         inputs = op.inputs
         if any(x.name not in self._inside for x in inputs):
             with name_scope(op.name + "/"):
@@ -120,11 +126,11 @@ class ControlFlowContext:
         """Makes `op` wait for operations outside."""
 
     def _is_free(self, op):
-        """Whether nothing that it reads or waits for tells it when to run."""
+        """Tells whether nothing that `op` reads or waits for decides when it runs."""
         return not len(op.inputs) and not any(self._holds(c) for c in op.control_inputs)
 
     def _seal(self, op):
-        """What is inside has no value of its own that a session could fetch or be fed."""
+        """Marks the operation as neither fetchable nor feedable: it has no single value per step."""
         op.graph.prevent_fetching(op)
         if self.GetWhileContext() is not None:
             for output in op.outputs:
@@ -141,7 +147,7 @@ class ControlFlowContext:
             context = context._outer_context
 
     def AddValue(self, value):
-        """A tensor as it is read inside."""
+        """Returns the tensor that stands for an outside tensor inside."""
         if value.name in self._inside:
             return value
         found = self._brought.get(value.name)
@@ -156,12 +162,12 @@ class ControlFlowContext:
         return found
 
     def _outside(self):
-        """A context for what connects the inside: it waits for nothing and belongs to nobody yet."""
+        """A context manager for building the nodes that connect the inside: no control inputs, no context."""
         return control_dependencies(None)
 
 
 class CondContext(ControlFlowContext):
-    """One branch: 1 is that of a predicate that holds."""
+    """One branch of a conditional: branch 1 runs if the predicate is true."""
 
     def __init__(self, pred, pivot, branch, name="cond_text"):
         super().__init__()
@@ -174,20 +180,25 @@ class CondContext(ControlFlowContext):
 
     @property
     def pred(self):
+        """The predicate."""
         return self._pred
 
     @property
     def pivot(self):
+        """The operation that runs first in this branch."""
         return self._pivot
 
     @property
     def branch(self):
+        """1 for the true branch, 0 for the false one."""
         return self._branch
 
     def IsCondContext(self):
+        """Returns True."""
         return True
 
     def GetControlPivot(self):
+        """Returns the operation that operations without inputs wait for."""
         return self._pivot
 
     def _bring(self, outer):
@@ -204,7 +215,7 @@ class CondContext(ControlFlowContext):
         return result
 
     def build(self, fn):
-        """(what `fn` returned, its leaves as tensors of the branch)."""
+        """Builds the branch. Returns (result of `fn`, its leaves as tensors of the branch)."""
         original = fn()
         if original is None:
             return None, None
@@ -223,7 +234,7 @@ class CondContext(ControlFlowContext):
 
 
 class WhileContext(ControlFlowContext):
-    """The inside of a loop."""
+    """The context of a loop."""
 
     def __init__(self, maximum_iterations=None, parallel_iterations=10, back_prop=True,
                  swap_memory=False, name="while_context"):
@@ -239,36 +250,45 @@ class WhileContext(ControlFlowContext):
 
     @property
     def back_prop(self):
+        """Whether gradients pass through."""
         return self._back_prop
 
     @property
     def swap_memory(self):
+        """Whether values kept for gradients may leave the device's memory."""
         return self._swap_memory
 
     @property
     def parallel_iterations(self):
+        """How many iterations may run at once."""
         return self._parallel_iterations
 
     @property
     def maximum_iterations(self):
+        """The limit on the number of iterations, or None."""
         return self._maximum_iterations
 
     @property
     def pivot(self):
+        """The operation that runs first in each iteration."""
         return self._pivot
 
     @property
     def loop_enters(self):
+        """The tensors that enter the loop."""
         return self._enters
 
     @property
     def loop_exits(self):
+        """The tensors that leave the loop."""
         return self._exits
 
     def IsWhileContext(self):
+        """Returns True."""
         return True
 
     def GetControlPivot(self):
+        """Returns the operation that operations without inputs wait for."""
         return self._pivot_for_body if self._pivot_for_body is not None else self._pivot_for_pred
 
     def _await(self, op, external):
@@ -280,7 +300,7 @@ class WhileContext(ControlFlowContext):
         op._add_control_inputs(waits)
 
     def note_results(self, rows, known):
-        """Gradients that were built in here, as rows of tensors, may be read as they are."""
+        """Records gradients built in this loop, as rows of tensors, that may be read directly."""
         for row in rows:
             for x in row if isinstance(row, builtins.tuple) else (row,):
                 if x is not None and x.op._get_control_flow_context() is None and not any(x is y for y in known):
@@ -301,7 +321,7 @@ class WhileContext(ControlFlowContext):
         return result
 
     def _settle(self, op):
-        """An Enter is inside; it waits for the turn of the loop around."""
+        """Puts an Enter inside the loop; it waits for the iteration of the surrounding loop."""
         op._set_control_flow_context(self)
         for output in op.outputs:
             self._inside.add(output.name)
@@ -319,7 +339,7 @@ class WhileContext(ControlFlowContext):
             op._add_control_input(outer.GetControlPivot().op)
 
     def _may_await(self, op):
-        """Whether the loop as a whole can: `op` is in a context around it, and in no other loop."""
+        """Tells whether the loop as a whole can wait for `op`: it must be in a surrounding context, and in no other loop."""
         of, outer = op._get_control_flow_context(), self._outer_context
         loop = None if outer is None else outer.GetWhileContext()
         while outer is not of:
@@ -329,7 +349,7 @@ class WhileContext(ControlFlowContext):
         return True
 
     def build(self, cond, body, loop_vars, shape_invariants, return_same_structure):
-        """The loop's results, nested as its variables."""
+        """Builds the loop. Returns its results, nested like the loop variables."""
         flat = [_flow_of(v) for v in nest.flatten(loop_vars, expand_composites=True)]
         starts = []
         for value in flat:
@@ -418,8 +438,11 @@ class WhileContext(ControlFlowContext):
 
 
 class GradientContext(ControlFlowContext):
-    """Where a gradient rule in Python builds when that is in a loop: in the loop that runs backwards,
-    or in the body where gradients were asked for. Forward values are read by copies that were kept."""
+    """The context in which a Python gradient function builds if its operation is in a loop.
+
+    That is the backward loop, or the body in which gradients were requested. Forward values are read from the
+    copies that were kept.
+    """
 
     def __init__(self, rule, anchor, grads):
         super().__init__()
@@ -429,22 +452,27 @@ class GradientContext(ControlFlowContext):
         self._control_stack = None
 
     def IsWhileContext(self):
+        """Tells whether it stands for a loop."""
         return True
 
     def GetControlPivot(self):
+        """Returns the operation that operations without inputs wait for."""
         return self._anchor.outputs[0]
 
     def Enter(self):
+        """Makes this the graph's context."""
         graph = get_default_graph()
         self._control_stack = graph._control_stack
         graph._control_stack = []
         super().Enter()
 
     def Exit(self):
+        """Restores the context that was current before Enter."""
         super().Exit()
         get_default_graph()._control_stack = self._control_stack
 
     def keeps_control_input(self, op):
+        """Tells whether operations in this context may wait for `op`."""
         return op in self._walk or self._holds(op)
 
     def _drop_external_controls(self, op):
@@ -454,12 +482,13 @@ class GradientContext(ControlFlowContext):
         return _reads_invariants(op)
 
     def result(self, value):
-        """A tensor that the rule gives: one of every iteration, not one of all."""
+        """Returns a result of the gradient function as a value per iteration."""
         if value.op in self._walk or self._holds(value.op):
             return value
         return raw_ops.Identity(input=value)
 
     def AddValue(self, value):
+        """Returns the tensor that stands for an outside tensor inside."""
         if value.name in self._inside:
             return value
         found = self._brought.get(value.name)
@@ -479,7 +508,7 @@ def _loop_of(op):
 
 
 def _reads_invariants(op):
-    """Whether nothing that it reads or waits for belongs to an iteration."""
+    """Tells whether nothing that `op` reads or waits for belongs to an iteration."""
     return not op.control_inputs and all(_is_invariant(x) for x in op.inputs)
 
 
@@ -488,7 +517,7 @@ def _is_invariant(x):
 
 
 def _is_within(allowed, shape):
-    """Whether all that has `shape` has the shape `allowed`."""
+    """Tells whether every value of shape `shape` also has shape `allowed`."""
     if allowed.dims is None:
         return True
     if shape.dims is None or len(shape.dims) != len(allowed.dims):
@@ -497,14 +526,14 @@ def _is_within(allowed, shape):
 
 
 def switch(data, pred, dtype=None, name=None):
-    """(false, true): `data` at the one that `pred` says, nothing at the other."""
+    """Returns (output_false, output_true): `data` goes to the one that `pred` selects, the other is dead."""
     with name_scope(name, "Switch", [data, pred]) as name:
         data = convert_to_tensor(data, dtype, name="data")
         return raw_ops.Switch(data=data, pred=convert_to_tensor(pred, name="pred"), name=name)
 
 
 def merge(inputs, name=None):
-    """(output, value_index): the one of several tensors that there is, and which one that was."""
+    """Returns (output, value_index): the first available input, and its index."""
     if any(x is None for x in inputs):
         raise ValueError("At least one of the merge inputs is None: %s" % inputs)
     with name_scope(name, "Merge", inputs) as name:
@@ -514,7 +543,7 @@ def merge(inputs, name=None):
 
 
 def _switch_any(value, pred):
-    """(false, true) of a Switch that lies where its value does."""
+    """Returns (output_false, output_true) of a Switch on the device of its value."""
     with colocate_with(value, ignore_existing=True):
         if value.dtype._is_ref_dtype:
             return raw_ops.RefSwitch(data=value, pred=pred, name="Switch")
@@ -531,7 +560,7 @@ def _flow_of(value):
 
 
 def _pack_like(structure, flat, originals):
-    """`flat`, nested as `structure`; flows become TensorArrays as they are in `originals`."""
+    """Nests `flat` like `structure`; flows become TensorArrays like those of `originals`."""
     likes = nest.flatten(originals, expand_composites=True)
     values = []
     for like, value in zip(likes, flat):
@@ -577,15 +606,13 @@ def _flatten_shapes(invariants):
 
 
 def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, fn2=None):
-    """What `true_fn()` returns if `pred` holds, else what `false_fn()` does; of the two, the
-    operations of one run.
+    """Returns `true_fn()` if `pred` is true, else `false_fn()`. Only the operations of that branch run.
 
     Args:
       pred: a scalar bool tensor.
-      true_fn, false_fn: functions without arguments that return tensors nested alike, with equal
-        types.
-      strict: a result of one element stays a list of one.
-      name: of the scope of the new operations.
+      true_fn, false_fn: functions without arguments that return tensors of the same structure and types.
+      strict: keeps a result of one element as a list of one.
+      name: name of the scope of the new operations.
     """
     true_fn, false_fn = true_fn or fn1, false_fn or fn2
     if not callable(true_fn):
@@ -616,7 +643,7 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
 
 
 def cond_v2(pred, true_fn, false_fn, name="cond"):
-    """The same as cond: the conditional of tensorflow.python.ops.cond_v2."""
+    """The same as cond; it is tensorflow.python.ops.cond_v2.cond_v2."""
     return cond(pred, true_fn, false_fn, strict=True, name=name)
 
 
@@ -650,13 +677,13 @@ def _merge_branches(results, pivot_yes, pivot_no, strict):
 
 
 def _only_one(result):
-    """A list of one is what is in it."""
+    """Unpacks a list of one element."""
     is_one = isinstance(result, (list, builtins.tuple)) and len(result) == 1
     return result[0] if is_one else result
 
 
 def smart_cond(pred, true_fn=None, false_fn=None, name=None):
-    """As cond, decided now if `pred` is known."""
+    """Like cond, but if `pred` is known only that branch is built."""
     if isinstance(pred, Tensor):
         from runnel.core.convert import evaluated_value
         known = evaluated_value(pred)
@@ -671,20 +698,19 @@ def smart_cond(pred, true_fn=None, false_fn=None, name=None):
 
 def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True,
                swap_memory=False, name=None, maximum_iterations=None, return_same_structure=False):
-    """The loop variables after `body` made new ones of them as long as `cond` held.
+    """Repeats `body` while `cond` is true. Returns the final loop variables.
 
     Args:
-      cond: a function of the loop variables: whether to go on, a scalar bool.
-      body: a function of the loop variables: the next ones, of the same types and nested alike.
-      loop_vars: tensors (or TensorArrays, SparseTensors, what becomes a tensor), nested.
-      shape_invariants: the shapes that the variables keep, nested alike; None: those they start
-        with.
-      parallel_iterations: how many turns may be under way at once.
-      back_prop: False: gradients do not go through.
-      swap_memory: values that gradients need may leave the device's memory.
-      name: of the scope of the new operations.
-      maximum_iterations: an end at the latest; a scalar.
-      return_same_structure: a single variable stays a list of one.
+      cond: a function of the loop variables that returns a scalar bool.
+      body: a function of the loop variables that returns the next ones, with the same types and structure.
+      loop_vars: a nest of tensors, TensorArrays, SparseTensors, or values that convert to tensors.
+      shape_invariants: the shapes that the variables keep, in the same structure; by default their initial shapes.
+      parallel_iterations: how many iterations may run at once.
+      back_prop: if False, gradients do not pass through.
+      swap_memory: values kept for gradients may leave the device's memory.
+      name: name of the scope of the new operations.
+      maximum_iterations: a scalar limit on the number of iterations.
+      return_same_structure: keeps a single variable as a list of one.
     """
     if not callable(cond):
         raise TypeError("cond must be callable.")
@@ -736,7 +762,7 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
 
 
 def _as_loop_vars(loop_vars):
-    """Leaves as tensors, TensorArrays or values of several tensors."""
+    """Converts the leaves to tensors, TensorArrays or composite tensors."""
     def one(value):
         if _is_array(value) or isinstance(value, (SparseTensor, IndexedSlices)):
             return value
@@ -761,14 +787,14 @@ def _eager_loop(cond, body, loop_vars, maximum_iterations, return_same_structure
 
 
 def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):
-    """What the first function returns whose predicate holds; if none does, what `default` does.
+    """Calls the function of the first pair whose predicate is true; if none is, calls `default`.
 
     Args:
       pred_fn_pairs: a list of (scalar bool tensor, function), or a dict of them.
-      default: a function; None: one of the predicates must hold.
-      exclusive: it is an error if more than one predicate holds.
-      strict: a result of one element stays a list of one.
-      name: of the scope of the new operations.
+      default: a function; if None, one of the predicates must be true.
+      exclusive: makes it an error if more than one predicate is true.
+      strict: keeps a result of one element as a list of one.
+      name: name of the scope of the new operations.
     """
     pairs = _checked_pairs(pred_fn_pairs)
     with name_scope(name, "case", [pred for pred, _ in pairs]):
@@ -787,7 +813,7 @@ def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"
 
 
 def _at_most(preds, count, message):
-    """Fails if more than `count` of them hold."""
+    """Asserts that at most `count` of the predicates are true."""
     together = raw_ops.Pack(values=preds, name="preds_c")
     numbers = raw_ops.Cast(x=together, DstT=dtypes.int32, name="Cast")
     from runnel.ops.math_ops import reduce_sum
@@ -799,7 +825,7 @@ def _at_most(preds, count, message):
 
 
 def _last_choice(preds, action):
-    """The last action, which must be the right one if no other is."""
+    """Returns the last action, guarded by an assertion that its predicate is true."""
     def run():
         together = raw_ops.Pack(values=preds, name="preds_c")
         others = _at_most(preds[:-1], 0, "Implementation error: selected default action #%d was called, but some "
@@ -841,7 +867,7 @@ def _checked_pairs(pairs):
 
 
 def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
-    """What function number `branch_index` returns; out of range: `default`, or the last one."""
+    """Calls function number `branch_index`; out of range, calls `default` or else the last function."""
     if isinstance(branch_fns, dict):
         rows = sorted(branch_fns.items())
     elif branch_fns and isinstance(branch_fns[0], builtins.tuple):
@@ -857,7 +883,7 @@ def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
 
 
 def Assert(condition, data, summarize=None, name=None):
-    """An operation that fails with `data` (a list of tensors) unless `condition` holds."""
+    """Returns an operation that fails with `data`, a list of tensors, unless `condition` is true."""
     if executing_eagerly():
         if not bool(condition):
             from runnel.errors import InvalidArgumentError
@@ -877,12 +903,12 @@ def Assert(condition, data, summarize=None, name=None):
 
 
 def no_op(name=None):
-    """An operation that does nothing."""
+    """Returns an operation that does nothing."""
     return raw_ops.NoOp(name=name)
 
 
 def group(*inputs, name=None):
-    """An operation that is done when all `inputs` are."""
+    """Returns an operation that finishes when all `inputs` have."""
     if executing_eagerly():
         return None
     if not inputs:
@@ -914,7 +940,7 @@ def _grouped(graph, ops, device, name):
 
 
 def with_dependencies(dependencies, output_tensor, name=None):
-    """`output_tensor`, once `dependencies` are done."""
+    """Returns `output_tensor`, available only after `dependencies` have run."""
     with name_scope(name, "control_dependency", list(dependencies) + [output_tensor]) as scope:
         with colocate_with(output_tensor), control_dependencies(dependencies):
             if isinstance(output_tensor, IndexedSlices):
@@ -924,7 +950,7 @@ def with_dependencies(dependencies, output_tensor, name=None):
 
 
 def tuple(tensors, name=None, control_inputs=None):  # noqa: A001
-    """`tensors`, none of which is to be had before all are computed."""
+    """Returns `tensors`, none of which is available before all are computed."""
     if executing_eagerly():
         return tensors
     with name_scope(name, "tuple", tensors):

@@ -1,11 +1,11 @@
-"""Conditionals and loops in MetaGraphDefs: contexts as messages, and back."""
+"""Conditionals and loops in MetaGraphDefs: contexts to messages and back."""
 
 from runnel.core import framework
 from runnel.ops.control_flow import CondContext, WhileContext
 
 
 def to_proto(context, export_scope=None):
-    """The message of a context; None if it is not in the scope."""
+    """Returns the message of a context, or None if it is outside the scope."""
     from runnel.core.protobuf import message_class
     if export_scope is not None and not context.name.startswith(export_scope):
         return None
@@ -44,7 +44,7 @@ def to_proto(context, export_scope=None):
 
 
 def from_proto(context_def, import_scope=None):
-    """The context of a message, whose operations are in the default graph."""
+    """Rebuilds a context whose operations are already in the default graph."""
     graph = framework.get_default_graph()
 
     def name(text):
@@ -92,6 +92,6 @@ def _fill_loop(context, context_def, element):
 
 
 def _rename_frame(op, frame):
-    """A loop that is imported twice is two loops."""
+    """Renames the frame of an imported loop, so that importing it twice makes two loops."""
     from runnel.core.protobuf import message_class
     op._set_attr("frame_name", message_class("AttrValue")(s=frame.encode()))

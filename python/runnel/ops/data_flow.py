@@ -53,7 +53,7 @@ def _common(one, two):
 
 
 class QueueBase:
-    """What queues can do. An element of a queue is a tuple of tensors."""
+    """The base of queues. An element of a queue is a tuple of tensors."""
 
     def __init__(self, dtypes, shapes, names, queue_ref):
         self._dtypes = dtypes
@@ -68,7 +68,7 @@ class QueueBase:
 
     @staticmethod
     def from_list(index, queues):
-        """The queue of that number (a tensor) of a list."""
+        """Returns the queue of `queues` that the tensor `index` selects."""
         from runnel.ops import array_ops
         if not isinstance(queues, list) or not queues or not all(
                 isinstance(queue, QueueBase) for queue in queues):
@@ -86,23 +86,27 @@ class QueueBase:
 
     @property
     def queue_ref(self):
-        """The handle."""
+        """The queue's handle."""
         return self._queue_ref
 
     @property
     def name(self):
+        """The queue's name."""
         return self._name if self._queue_ref.op is None else self._queue_ref.op.name
 
     @property
     def dtypes(self):
+        """The types of an element's components."""
         return self._dtypes
 
     @property
     def shapes(self):
+        """The shapes of an element's components."""
         return self._shapes
 
     @property
     def names(self):
+        """The names of an element's components, or None."""
         return self._names
 
     def _components(self, vals):
@@ -123,7 +127,7 @@ class QueueBase:
         return framework.name_scope(name, "%s_%s" % (self._name, default), vals)
 
     def enqueue(self, vals, name=None):
-        """An operation that adds one element; it waits while the queue is full."""
+        """Returns an operation that adds one element. It waits while the queue is full."""
         with self._scope(name, "enqueue", vals) as scope:
             vals = self._components(vals)
             for value, shape in zip(vals, self._shapes):
@@ -131,7 +135,7 @@ class QueueBase:
             return raw_ops.QueueEnqueueV2(handle=self._queue_ref, components=vals, name=scope)
 
     def enqueue_many(self, vals, name=None):
-        """An operation that adds elements: the rows of the tensors."""
+        """Returns an operation that adds one element per row of the tensors."""
         with self._scope(name, "EnqueueMany", vals) as scope:
             vals = self._components(vals)
             count = tensor_shape.Dimension(None)
@@ -142,7 +146,7 @@ class QueueBase:
             return raw_ops.QueueEnqueueManyV2(handle=self._queue_ref, components=vals, name=scope)
 
     def _result(self, tensors, count):
-        """What is dequeued: by name, alone, or a list. `count`: False if there is no batch."""
+        """Returns dequeued tensors as a dict, a single tensor or a list. `count` is False if there is no batch."""
         if tensors and tensors[0].op is not None:
             batch = tensor_shape.TensorShape([count] if count is not False else [])
             for tensor, shape in zip(tensors, self._shapes):
@@ -152,13 +156,13 @@ class QueueBase:
         return tensors[0] if len(tensors) == 1 else tensors
 
     def dequeue(self, name=None):
-        """One element; waits until there is one. OutOfRangeError: the queue is closed and empty."""
+        """Removes one element, waiting for it. Fails with OutOfRangeError if the queue is closed and empty."""
         out = raw_ops.QueueDequeueV2(handle=self._queue_ref, component_types=self._dtypes,
                                      name=name or "%s_Dequeue" % self._name)
         return self._result(out, False)
 
     def dequeue_many(self, n, name=None):
-        """`n` elements, put together along a new first dimension."""
+        """Removes `n` elements and stacks them along a new first dimension."""
         out = raw_ops.QueueDequeueManyV2(handle=self._queue_ref, n=n, component_types=self._dtypes,
                                          name=name or "%s_DequeueMany" % self._name)
         count = None
@@ -167,23 +171,23 @@ class QueueBase:
         return self._result(out, None if count is None else int(count))
 
     def dequeue_up_to(self, n, name=None):
-        """`n` elements, or what is left in a closed queue."""
+        """Like dequeue_many, but returns what is left in a closed queue."""
         out = raw_ops.QueueDequeueUpToV2(handle=self._queue_ref, n=n, component_types=self._dtypes,
                                          name=name or "%s_DequeueUpTo" % self._name)
         return self._result(out, None)
 
     def close(self, cancel_pending_enqueues=False, name=None):
-        """An operation after which nothing can be added."""
+        """Returns an operation that closes the queue: no element can be added afterwards."""
         return raw_ops.QueueCloseV2(handle=self._queue_ref, name=name or "%s_Close" % self._name,
                                     cancel_pending_enqueues=cancel_pending_enqueues)
 
     def is_closed(self, name=None):
-        """Whether it is closed, a tensor."""
+        """Returns a bool tensor: whether the queue is closed."""
         return raw_ops.QueueIsClosedV2(handle=self._queue_ref,
                                        name=name or "%s_Is_Closed" % self._name)
 
     def size(self, name=None):
-        """How many elements it has, a tensor."""
+        """Returns the number of elements as a tensor."""
         return raw_ops.QueueSizeV2(handle=self._queue_ref, name=name or "%s_Size" % self._name)
 
 
@@ -195,7 +199,7 @@ def _shared(shared_name):
 
 
 class FIFOQueue(QueueBase):
-    """First in, first out."""
+    """A queue that returns elements in the order in which they were added."""
 
     def __init__(self, capacity, dtypes, shapes=None, names=None, shared_name=None, name="fifo_queue"):
         dtypes, shapes = _types(dtypes), _shapes(shapes)
@@ -207,7 +211,7 @@ class FIFOQueue(QueueBase):
 
 
 class RandomShuffleQueue(QueueBase):
-    """Elements come out at random; at least `min_after_dequeue` stay, until it is closed."""
+    """A queue that returns elements in random order. It keeps `min_after_dequeue` elements until it is closed."""
 
     def __init__(self, capacity, min_after_dequeue, dtypes, shapes=None, names=None, seed=None,
                  shared_name=None, name="random_shuffle_queue"):
@@ -229,7 +233,7 @@ class RandomShuffleQueue(QueueBase):
 
 
 class PaddingFIFOQueue(QueueBase):
-    """First in, first out; elements of different sizes are padded when several are taken."""
+    """A FIFO queue whose elements may differ in size: dequeue_many pads them."""
 
     def __init__(self, capacity, dtypes, shapes, names=None, shared_name=None,
                  name="padding_fifo_queue"):
@@ -244,7 +248,7 @@ class PaddingFIFOQueue(QueueBase):
 
 
 class PriorityQueue(QueueBase):
-    """The element of the smallest first component, an int64, comes out first."""
+    """A queue that returns the element with the smallest first component, an int64, first."""
 
     def __init__(self, capacity, types, shapes=None, names=None, shared_name=None,
                  name="priority_queue"):
@@ -255,7 +259,7 @@ class PriorityQueue(QueueBase):
 
 
 class Barrier:
-    """Puts elements together from components that come one by one, by a key."""
+    """Assembles elements by key from components that arrive one at a time."""
 
     def __init__(self, types, shapes=None, shared_name=None, name="barrier"):
         self._types = _types(types)
@@ -271,20 +275,22 @@ class Barrier:
 
     @property
     def barrier_ref(self):
+        """The barrier's handle."""
         return self._barrier_ref
 
     @property
     def name(self):
+        """The barrier's name."""
         return self._barrier_ref.op.name
 
     def insert_many(self, component_index, keys, values, name=None):
-        """An operation that gives components to keys."""
+        """Returns an operation that inserts one component for each key."""
         return raw_ops.BarrierInsertMany(
             handle=self._barrier_ref, keys=keys, values=values, component_index=component_index,
             name=name or "%s_BarrierInsertMany" % self._name)
 
     def take_many(self, num_elements, allow_small_batch=False, timeout=None, name=None):
-        """(indices, keys, values …) of complete elements."""
+        """Returns (indices, keys, values) of complete elements."""
         out = raw_ops.BarrierTakeMany(
             handle=self._barrier_ref, num_elements=num_elements, component_types=self._types,
             allow_small_batch=allow_small_batch, timeout_ms=-1 if timeout is None else timeout,
@@ -299,21 +305,24 @@ class Barrier:
         return out
 
     def close(self, cancel_pending_enqueues=False, name=None):
+        """Returns an operation that closes the barrier."""
         return raw_ops.BarrierClose(handle=self._barrier_ref,
                                     cancel_pending_enqueues=cancel_pending_enqueues,
                                     name=name or "%s_BarrierClose" % self._name)
 
     def ready_size(self, name=None):
+        """Returns the number of complete elements."""
         return raw_ops.BarrierReadySize(handle=self._barrier_ref,
                                         name=name or "%s_BarrierReadySize" % self._name)
 
     def incomplete_size(self, name=None):
+        """Returns the number of incomplete elements."""
         return raw_ops.BarrierIncompleteSize(handle=self._barrier_ref,
                                              name=name or "%s_BarrierIncompleteSize" % self._name)
 
 
 class ConditionalAccumulatorBase:
-    """Adds gradients up until there are enough."""
+    """Accumulates gradients until enough have arrived."""
 
     def __init__(self, dtype, shape, accumulator_ref):
         self._dtype = dtypes_lib.as_dtype(dtype)
@@ -323,22 +332,25 @@ class ConditionalAccumulatorBase:
 
     @property
     def accumulator_ref(self):
+        """The accumulator's handle."""
         return self._accumulator_ref
 
     @property
     def name(self):
+        """The accumulator's name."""
         return self._name
 
     @property
     def dtype(self):
+        """The type of the gradients."""
         return self._dtype
 
     def num_accumulated(self, name=None):
-        """How many there are, a tensor."""
+        """Returns the number of accumulated gradients as a tensor."""
         return self._op("NumAccumulated", name=name or "%s_NumAccumulated" % self._name)
 
     def set_global_step(self, new_global_step, name=None):
-        """An operation: gradients of steps before that are dropped from now on."""
+        """Returns an operation that sets the step; gradients of earlier steps are dropped from then on."""
         from runnel.ops import math_ops
         step = math_ops.cast(convert.convert_to_tensor(new_global_step), dtypes_lib.int64)
         return self._op("SetGlobalStep", new_global_step=step, name=name)
@@ -350,7 +362,7 @@ class ConditionalAccumulatorBase:
 
 
 class ConditionalAccumulator(ConditionalAccumulatorBase):
-    """For dense gradients."""
+    """Accumulates dense gradients."""
 
     def __init__(self, dtype, shape=None, shared_name=None, name="conditional_accumulator",
                  reduction_type="MEAN"):
@@ -363,7 +375,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
             reduction_type=reduction_type))
 
     def apply_grad(self, grad, local_step=0, name=None):
-        """An operation that adds a gradient, unless its step is too old."""
+        """Returns an operation that adds a gradient, unless its step is too old."""
         from runnel.ops import math_ops
         grad = convert.convert_to_tensor(grad, self._dtype)
         grad.shape.assert_is_compatible_with(self._shape)
@@ -371,14 +383,14 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         return self._op("ApplyGradient", local_step=step, gradient=grad, name=name)
 
     def take_grad(self, num_required, name=None):
-        """The mean (or the sum) of the gradients, once there are so many."""
+        """Returns the mean (or the sum) of the gradients once `num_required` have arrived."""
         out = self._op("TakeGradient", num_required=num_required, dtype=self._dtype, name=name)
         out.set_shape(self._shape)
         return out
 
 
 class SparseConditionalAccumulator(ConditionalAccumulatorBase):
-    """For gradients that are rows."""
+    """Accumulates gradients that are IndexedSlices."""
 
     def __init__(self, dtype, shape=None, shared_name=None, name="sparse_conditional_accumulator",
                  reduction_type="MEAN"):
@@ -387,10 +399,11 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
             reduction_type=reduction_type))
 
     def apply_indexed_slices_grad(self, grad, local_step=0, name=None):
-        """The same as apply_grad, for an IndexedSlices."""
+        """Returns an operation that adds an IndexedSlices, unless its step is too old."""
         return self.apply_grad(grad.indices, grad.values, grad.dense_shape, local_step, name)
 
     def apply_grad(self, grad_indices, grad_values, grad_shape=None, local_step=0, name=None):
+        """Returns an operation that adds a gradient given by its parts, unless its step is too old."""
         from runnel.ops import math_ops
         step = math_ops.cast(convert.convert_to_tensor(local_step), dtypes_lib.int64)
         return raw_ops.SparseAccumulatorApplyGradient(
@@ -401,19 +414,19 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
             has_known_shape=grad_shape is not None, name=name)
 
     def take_grad(self, num_required, name=None):
-        """(indices, values, shape)"""
+        """Returns (indices, values, shape) of the mean or sum once `num_required` gradients have arrived."""
         return raw_ops.SparseAccumulatorTakeGradient(
             handle=self._accumulator_ref, num_required=num_required, dtype=self._dtype, name=name)
 
     def take_indexed_slices_grad(self, num_required, name=None):
-        """An IndexedSlices."""
+        """Like take_grad, but returns an IndexedSlices."""
         from runnel.core.composite import IndexedSlices
         out = self.take_grad(num_required, name)
         return IndexedSlices(out.values, out.indices, out.shape)
 
 
 class StagingArea:
-    """Keeps values between steps, on a device."""
+    """Keeps values on a device between steps."""
 
     def __init__(self, dtypes, shapes=None, names=None, shared_name=None, capacity=0, memory_limit=0):
         self._dtypes = _types(dtypes)
@@ -427,7 +440,7 @@ class StagingArea:
                             capacity=capacity, memory_limit=memory_limit)
 
     def put(self, values, name=None):
-        """An operation that stores values."""
+        """Returns an operation that stores values."""
         if isinstance(values, dict):
             values = [values[key] for key in self._names]
         values = [convert.convert_to_tensor(v, d) for v, d in zip(_list(values), self._dtypes)]
@@ -435,14 +448,16 @@ class StagingArea:
                              **self._limits)
 
     def get(self, name=None):
-        """The values that were stored first."""
+        """Removes and returns the values that were stored first."""
         out = raw_ops.Unstage(name=name or "%s_get" % self._name.split("/")[-1], **self._limits)
         for tensor, shape in zip(out, self._shapes):
             tensor.set_shape(shape)
         return dict(zip(self._names, out)) if self._names else list(out)
 
     def size(self, name=None):
+        """Returns the number of stored values."""
         return raw_ops.StageSize(name=name, **self._limits)
 
     def clear(self, name=None):
+        """Returns an operation that removes all values."""
         return raw_ops.StageClear(name=name, **self._limits)

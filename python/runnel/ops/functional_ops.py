@@ -1,4 +1,4 @@
-"""Functions over the rows of tensors: map_fn, foldl, foldr, scan."""
+"""Functions applied to the rows of tensors: map_fn, foldl, foldr, scan."""
 
 from runnel import dtypes, nest
 from runnel.core.convert import constant, convert_to_tensor
@@ -36,15 +36,15 @@ def _parallel(parallel_iterations):
 
 def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False,
            infer_shape=True, name=None, fn_output_signature=None):
-    """`fn` over the rows of `elems`, its results stacked.
+    """Applies `fn` to each row of `elems` and stacks the results.
 
     Args:
-      fn: a function of a row, nested as `elems` is.
-      elems: tensors of equal first dimensions, nested.
-      dtype: the types of what `fn` returns, nested alike; None: those of `elems`.
+      fn: a function of one row, nested like `elems`.
+      elems: a nest of tensors with equal first dimensions.
+      dtype: the types of the results of `fn`, in their structure; by default those of `elems`.
       parallel_iterations, back_prop, swap_memory: as for while_loop.
-      infer_shape: False: results differ in shape.
-      name: of the scope of the new operations.
+      infer_shape: False if the results differ in shape.
+      name: name of the scope of the new operations.
     """
     if not callable(fn):
         raise TypeError("fn must be callable.")
@@ -106,30 +106,31 @@ def _fold(fn, elems, initializer, parallel_iterations, back_prop, swap_memory, n
 
 def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False,
           name=None):
-    """The last state, where `fn(state, row)` is the next one, from the first row to the last.
+    """Computes `state = fn(state, row)` from the first row to the last. Returns the last state.
 
-    `initializer` is the state to begin with; None: the first row."""
+    `initializer` is the first state; by default it is the first row.
+    """
     return _fold(fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name, False)
 
 
 def foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False,
           name=None):
-    """As foldl, from the last row to the first."""
+    """Like foldl, from the last row to the first."""
     return _fold(fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name, True)
 
 
 def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False,
          infer_shape=True, reverse=False, name=None):
-    """All states, stacked, where `fn(state, row)` is the next one.
+    """Computes `state = fn(state, row)` for each row and stacks all states.
 
     Args:
-      fn: a function of the state and of a row of `elems`, nested as they are.
-      elems: tensors of equal first dimensions, nested.
-      initializer: the state to begin with; None: the first row, which is then a state too.
+      fn: a function of the state and of one row of `elems`, nested like them.
+      elems: a nest of tensors with equal first dimensions.
+      initializer: the first state; by default the first row, which is then also the first result.
       parallel_iterations, back_prop, swap_memory: as for while_loop.
-      infer_shape: False: states differ in shape.
-      reverse: from the last row to the first; states stay where their rows are.
-      name: of the scope of the new operations.
+      infer_shape: False if the states differ in shape.
+      reverse: goes from the last row to the first; each state stays at the place of its row.
+      name: name of the scope of the new operations.
     """
     if not callable(fn):
         raise TypeError("fn must be callable.")

@@ -1,6 +1,6 @@
-"""Initializers: the first values of variables, tf.initializers and tf.*_initializer.
+"""Initializers of variables: tf.initializers and tf.*_initializer.
 
-One is a function (shape, dtype, partition_info) that gives a tensor.
+An initializer is a function (shape, dtype, partition_info) that returns a tensor.
 """
 
 import math
@@ -10,7 +10,7 @@ from runnel.core import convert
 
 
 class Initializer:
-    """What makes first values: a subclass has __call__(shape, dtype=None, partition_info=None)."""
+    """The base of initializers: subclasses define __call__(shape, dtype=None, partition_info=None)."""
 
     _fields = ()
     dtype = dtypes.float32
@@ -19,7 +19,7 @@ class Initializer:
         raise NotImplementedError
 
     def get_config(self):
-        """What __init__ takes to make the same again."""
+        """Returns the arguments of __init__ that make an equal initializer."""
         out = {name: getattr(self, name) for name in self._fields}
         if self._fields:
             out["dtype"] = self.dtype.name
@@ -27,7 +27,7 @@ class Initializer:
 
     @classmethod
     def from_config(cls, config):
-        """One of what get_config gave."""
+        """Makes an initializer from the result of get_config."""
         return cls(**config)
 
 
@@ -39,7 +39,7 @@ def _float(dtype):
 
 
 class Zeros(Initializer):
-    """All zeros."""
+    """Initializes with zeros."""
 
     def __init__(self, dtype=dtypes.float32):
         self.dtype = dtypes.as_dtype(dtype)
@@ -49,11 +49,12 @@ class Zeros(Initializer):
         return array_ops.zeros(shape, self.dtype if dtype is None else dtype)
 
     def get_config(self):
+        """Returns the arguments of __init__ that make an equal initializer."""
         return {"dtype": self.dtype.name}
 
 
 class Ones(Zeros):
-    """All ones."""
+    """Initializes with ones."""
 
     def __call__(self, shape, dtype=None, partition_info=None):
         from runnel.ops import array_ops
@@ -61,7 +62,7 @@ class Ones(Zeros):
 
 
 class Constant(Initializer):
-    """One value, or values that are given."""
+    """Initializes with one value, or with the given values."""
 
     _fields = ("value",)
 
@@ -83,7 +84,7 @@ class Constant(Initializer):
 
 
 class RandomUniform(Initializer):
-    """Uniform in [minval, maxval)."""
+    """Initializes with a uniform distribution over [minval, maxval)."""
 
     _fields = ("minval", "maxval", "seed")
 
@@ -98,7 +99,7 @@ class RandomUniform(Initializer):
 
 
 class RandomNormal(Initializer):
-    """Normal."""
+    """Initializes with a normal distribution."""
 
     _fields = ("mean", "stddev", "seed")
     _function = "random_normal"
@@ -114,13 +115,13 @@ class RandomNormal(Initializer):
 
 
 class TruncatedNormal(RandomNormal):
-    """Normal, without what is more than two standard deviations away."""
+    """Initializes with a normal distribution without values beyond two standard deviations."""
 
     _function = "truncated_normal"
 
 
 class UniformUnitScaling(Initializer):
-    """Uniform, such that a layer keeps the scale of its input."""
+    """Initializes with a uniform distribution that keeps the scale of a layer's input."""
 
     _fields = ("factor", "seed")
 
@@ -137,7 +138,7 @@ class UniformUnitScaling(Initializer):
 
 
 def _fans(shape):
-    """How many inputs and outputs a weight's unit has."""
+    """Returns (fan in, fan out) of a weight's shape."""
     if len(shape) == 0:
         return 1, 1
     if len(shape) == 1:
@@ -151,7 +152,7 @@ _TRUNCATED_STDDEV = 0.87962566103423978
 
 
 class VarianceScaling(Initializer):
-    """Normal or uniform, of the variance scale / fan."""
+    """Initializes with a normal or uniform distribution of variance scale / fan."""
 
     _fields = ("scale", "mode", "distribution", "seed")
 
@@ -195,17 +196,17 @@ class _Scaled(VarianceScaling):
 
 
 class GlorotUniform(_Scaled):
-    """Uniform by Glorot: variance 2 / (fan in + fan out)."""
+    """Glorot's uniform initializer: variance 2 / (fan in + fan out)."""
 
 
 class GlorotNormal(_Scaled):
-    """Normal by Glorot."""
+    """Glorot's normal initializer: variance 2 / (fan in + fan out)."""
 
     _how = (1.0, "fan_avg", "truncated_normal")
 
 
 class Orthogonal(Initializer):
-    """A matrix with orthogonal rows or columns."""
+    """Initializes with a matrix whose rows or columns are orthonormal, times a gain."""
 
     _fields = ("gain", "seed")
 
@@ -232,7 +233,7 @@ class Orthogonal(Initializer):
 
 
 class Identity(Initializer):
-    """The identity matrix, times a gain."""
+    """Initializes with the identity matrix, times a gain."""
 
     _fields = ("gain",)
 
@@ -255,22 +256,22 @@ class Identity(Initializer):
 
 
 def lecun_normal(seed=None):
-    """Normal, of the variance 1 / fan in."""
+    """LeCun's normal initializer: variance 1 / fan in."""
     return VarianceScaling(1.0, "fan_in", "truncated_normal", seed=seed)
 
 
 def lecun_uniform(seed=None):
-    """Uniform, of the variance 1 / fan in."""
+    """LeCun's uniform initializer: variance 1 / fan in."""
     return VarianceScaling(1.0, "fan_in", "uniform", seed=seed)
 
 
 def he_normal(seed=None):
-    """Normal, of the variance 2 / fan in."""
+    """He's normal initializer: variance 2 / fan in."""
     return VarianceScaling(2.0, "fan_in", "truncated_normal", seed=seed)
 
 
 def he_uniform(seed=None):
-    """Uniform, of the variance 2 / fan in."""
+    """He's uniform initializer: variance 2 / fan in."""
     return VarianceScaling(2.0, "fan_in", "uniform", seed=seed)
 
 
@@ -289,7 +290,7 @@ identity_initializer = Identity
 
 
 def get(identifier):
-    """The initializer of a name, a configuration or a function."""
+    """Returns the initializer for a name, a configuration or a function."""
     if identifier is None or callable(identifier):
         return identifier
     from runnel import initializers

@@ -1,4 +1,4 @@
-"""Tables: keys to values, made once at the start of a session."""
+"""Tables from keys to values, initialized once per session."""
 
 import types
 
@@ -10,14 +10,14 @@ from runnel.core.framework import GraphKeys, name_scope
 
 
 class TextFileIndex:
-    """What of a line of a file is meant."""
+    """Which part of a line a TextFileInitializer uses: the whole line, its number, or a column."""
 
     WHOLE_LINE = -2
     LINE_NUMBER = -1
 
 
 class TableInitializerBase:
-    """What a table starts with."""
+    """The base of objects that fill a table."""
 
     def __init__(self, key_dtype, value_dtype):
         self._key_dtype = dtypes.as_dtype(key_dtype)
@@ -25,10 +25,12 @@ class TableInitializerBase:
 
     @property
     def key_dtype(self):
+        """The type of the keys."""
         return self._key_dtype
 
     @property
     def value_dtype(self):
+        """The type of the values."""
         return self._value_dtype
 
     @property
@@ -36,12 +38,12 @@ class TableInitializerBase:
         return ""
 
     def initialize(self, table):
-        """The operation that fills a table."""
+        """Returns the operation that fills a table."""
         raise NotImplementedError
 
 
 class KeyValueTensorInitializer(TableInitializerBase):
-    """Keys and values given as tensors."""
+    """Fills a table with keys and values given as tensors."""
 
     def __init__(self, keys, values, key_dtype=None, value_dtype=None, name=None):
         with name_scope(name, "key_value_init", [keys, values]) as scope:
@@ -51,12 +53,13 @@ class KeyValueTensorInitializer(TableInitializerBase):
         super().__init__(self._keys.dtype, self._values.dtype)
 
     def initialize(self, table):
+        """Returns the operation that fills a table."""
         with name_scope(self._name, "key_value_init", [self._keys, self._values]):
             return _collect(_ops.LookupTableImportV2(table.resource_handle, self._keys, self._values))
 
 
 class TextFileInitializer(TableInitializerBase):
-    """Keys and values are columns of a file, its lines, or their numbers."""
+    """Fills a table with columns, lines or line numbers of a text file."""
 
     def __init__(self, filename, key_dtype, key_index, value_dtype, value_index, vocab_size=None, delimiter="\t", name=None, value_index_offset=0):
         super().__init__(key_dtype, value_dtype)
@@ -72,6 +75,7 @@ class TextFileInitializer(TableInitializerBase):
         return ""
 
     def initialize(self, table, filename=None):
+        """Returns the operation that fills a table."""
         with name_scope(self._name, "text_file_init", [table.resource_handle]):
             filename = convert_to_tensor(self._filename_arg if filename is None else filename, dtypes.string, name="asset_filepath")
             op = _ops.InitializeTableFromTextFileV2(
@@ -87,7 +91,7 @@ def _collect(op):
 
 
 def _unique_name(table, stem):
-    """The name of a table's resource in models and in eager execution, the same each time."""
+    """Returns the name of a table's resource in models and in eager execution; it is the same every time."""
     if not hasattr(table, "_saved_name"):
         import uuid
         table._saved_name = "%s_%s" % (stem, uuid.uuid4())
@@ -95,7 +99,7 @@ def _unique_name(table, stem):
 
 
 def _eager_name(table, stem):
-    """In a graph the name of the node tells tables apart; in eager execution nothing else would."""
+    """Returns a resource name in eager execution. In a graph the node's name tells tables apart."""
     return _unique_name(table, stem) if framework.executing_eagerly() else ""
 
 
@@ -107,15 +111,17 @@ class LookupInterface:
 
     @property
     def key_dtype(self):
+        """The type of the keys."""
         return self._key_dtype
 
     @property
     def value_dtype(self):
+        """The type of the values."""
         return self._value_dtype
 
 
 class _Table(LookupInterface):
-    """What all tables can do."""
+    """The operations that all tables share."""
 
     def __init__(self, key_dtype, value_dtype, handle, default_value, name):
         super().__init__(key_dtype, value_dtype)
@@ -132,12 +138,12 @@ class _Table(LookupInterface):
         return self._default_value
 
     def size(self, name=None):
-        """How many keys there are."""
+        """Returns the number of keys."""
         with name_scope(name, "%s_Size" % self._name, [self.resource_handle]):
             return _ops.LookupTableSizeV2(self.resource_handle)
 
     def lookup(self, keys, name=None):
-        """The values of keys, the default where there is none."""
+        """Returns the values of keys, with the default for missing keys."""
         values = keys.values if isinstance(keys, SparseTensor) else convert_to_tensor(keys, dtype_hint=self._key_dtype)
         if values.dtype.base_dtype != self._key_dtype:
             raise TypeError("Dtype of argument `keys` must be %s, received: %s" % (self._key_dtype, values.dtype))
@@ -149,13 +155,13 @@ class _Table(LookupInterface):
         return self.lookup(keys)
 
     def export(self, name=None):
-        """(keys, values) of all."""
+        """Returns (keys, values) of the whole table."""
         with name_scope(name, "%s_Export" % self._name, [self.resource_handle]):
             return _ops.LookupTableExportV2(self.resource_handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype)
 
 
 class StaticHashTable(_Table):
-    """A table that does not change once it is initialised (tf.tables_initializer)."""
+    """A table that does not change after it is initialized (tf.tables_initializer)."""
 
     def __init__(self, initializer, default_value, name=None, experimental_is_anonymous=False):
         with name_scope(name, "hash_table") as scope:
@@ -168,7 +174,7 @@ class StaticHashTable(_Table):
 
     @property
     def initializer(self):
-        """The operation that fills it."""
+        """The operation that fills the table."""
         return self._init_op
 
     # What a SavedModel has of it: functions that make and fill it, and the file that it is filled from.
@@ -192,7 +198,7 @@ class StaticHashTable(_Table):
 
 
 class StaticVocabularyTable:
-    """Texts to numbers; those that are not known go to buckets behind by their hash."""
+    """A table from strings to ids; unknown strings hash to one of the extra buckets."""
 
     def __init__(self, initializer, num_oov_buckets, lookup_key_dtype=None, name=None, experimental_is_anonymous=False):
         self._buckets = num_oov_buckets
@@ -202,23 +208,25 @@ class StaticVocabularyTable:
 
     @property
     def initializer(self):
+        """The operation that fills the table."""
         from runnel.ops import control_flow
         return self._table.initializer if self._table is not None else control_flow.no_op()
 
     @property
     def resource_handle(self):
+        """The table's handle."""
         return None if self._table is None else self._table.resource_handle
 
     def _saved_children(self):
         return [] if self._table is None else [("_table", self._table)]
 
     def size(self, name=None):
-        """How many numbers there are, buckets too."""
+        """Returns the number of ids, including the buckets."""
         known = self._table.size() if self._table is not None else convert_to_tensor(0, dtype=dtypes.int64)
         return known + convert_to_tensor(self._buckets, dtype=dtypes.int64)
 
     def lookup(self, keys, name=None):
-        """The numbers of keys."""
+        """Returns the ids of keys."""
         values = keys.values if isinstance(keys, SparseTensor) else convert_to_tensor(keys, dtype=self._key_dtype)
         texts = values if values.dtype == dtypes.string else _ops.AsString(values)
         with name_scope(name, "string_to_index_Lookup"):
@@ -238,7 +246,7 @@ class StaticVocabularyTable:
 
 
 class MutableHashTable(_Table):
-    """A table that steps change: `insert`, `remove`."""
+    """A table that steps can change with `insert` and `remove`."""
 
     def __init__(self, key_dtype, value_dtype, default_value, name="MutableHashTable", checkpoint=True):
         default = convert_to_tensor(default_value, dtype=dtypes.as_dtype(value_dtype))
@@ -252,13 +260,13 @@ class MutableHashTable(_Table):
                          name if handle.op is None else handle.op.name.split("/")[-1])
 
     def insert(self, keys, values, name=None):
-        """The operation that puts values at keys."""
+        """Returns the operation that sets the values of keys."""
         keys = convert_to_tensor(keys, self._key_dtype, name="keys")
         values = convert_to_tensor(values, self._value_dtype, name="values")
         return _ops.LookupTableInsertV2(self.resource_handle, keys, values, name=name)
 
     def remove(self, keys, name=None):
-        """The operation that forgets keys."""
+        """Returns the operation that removes keys."""
         return _ops.LookupTableRemoveV2(self.resource_handle, keys, name=name)
 
     # What models and checkpoints hold of it.
@@ -287,7 +295,10 @@ StaticHashTableV1, StaticVocabularyTableV1 = StaticHashTable, StaticVocabularyTa
 
 
 def index_table_from_tensor(vocabulary_list, num_oov_buckets=0, default_value=-1, dtype=dtypes.string, name=None):
-    """A table from the words of a list to their places in it; others have `default_value`, or one of the buckets behind."""
+    """Makes a table from the words of a list to their indices.
+
+    Other words get `default_value`, or one of `num_oov_buckets` ids after the list.
+    """
     import numpy as np
     with name_scope(name, "string_to_index"):
         keys = convert_to_tensor(vocabulary_list, None if dtypes.as_dtype(dtype).is_integer else dtype)
@@ -304,7 +315,7 @@ def index_table_from_tensor(vocabulary_list, num_oov_buckets=0, default_value=-1
 
 
 def index_table_from_file(vocabulary_file, num_oov_buckets=0, vocab_size=None, default_value=-1, key_dtype=dtypes.string, name=None):
-    """The same from the lines of a file."""
+    """Makes a table from the lines of a file to their line numbers."""
     with name_scope(name, "string_to_index"):
         initializer = TextFileInitializer(vocabulary_file, key_dtype, TextFileIndex.WHOLE_LINE, dtypes.int64, TextFileIndex.LINE_NUMBER,
                                           vocab_size=vocab_size, name="table_init")
@@ -312,7 +323,7 @@ def index_table_from_file(vocabulary_file, num_oov_buckets=0, vocab_size=None, d
 
 
 def index_to_string_table_from_tensor(vocabulary_list, default_value="UNK", name=None):
-    """A table from places in a list to the words there."""
+    """Makes a table from indices to the words of a list."""
     from runnel.ops import array_ops, math_ops
     if vocabulary_list is None:
         raise ValueError("`vocabulary_list` argument must be specified.")
@@ -323,7 +334,7 @@ def index_to_string_table_from_tensor(vocabulary_list, default_value="UNK", name
 
 
 def index_to_string_table_from_file(vocabulary_file, vocab_size=None, default_value="UNK", name=None):
-    """The same of the lines of a file."""
+    """Makes a table from line numbers to the lines of a file."""
     if vocabulary_file is None or isinstance(vocabulary_file, str) and not vocabulary_file:
         raise ValueError("`vocabulary_file` must be specified and must not be empty.")
     if vocab_size is not None and vocab_size < 1:
@@ -341,7 +352,7 @@ def _index_table(initializer, num_oov_buckets, default_value, dtype):
 
 
 def tables_initializer(name="init_all_tables"):
-    """The operation that fills all tables of the graph."""
+    """Returns the operation that fills all tables of the default graph."""
     from runnel.ops.control_flow import group, no_op
     initializers = framework.get_collection(GraphKeys.TABLE_INITIALIZERS)
     return group(*initializers, name=name) if initializers else no_op(name=name)

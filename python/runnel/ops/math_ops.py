@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons, reductions, products, and the operators of tensors."""
+"""Arithmetic, comparisons, reductions, matrix products, and the operators of tensors."""
 
 import builtins
 import functools
@@ -7,6 +7,7 @@ from runnel import dtypes, raw_ops as _ops
 from runnel.core.composite import IndexedSlices, SparseTensor
 from runnel.core.convert import constant, constant_value, convert_to_tensor
 from runnel.core.framework import Tensor, name_scope
+from runnel.core.naming import named
 
 
 # --- Two operands
@@ -17,7 +18,7 @@ def _two(x, y):
 
 
 def add(x, y, name=None):
-    """x + y, element by element, with broadcasting."""
+    """Returns x + y element-wise, with broadcasting."""
     with name_scope(name, "Add", [x]) as scope:
         x, y = _two(x, y)
         op = _ops.Add if x.dtype == dtypes.string else _ops.AddV2
@@ -25,12 +26,12 @@ def add(x, y, name=None):
 
 
 def subtract(x, y, name=None):
-    """x - y, element by element, with broadcasting."""
+    """Returns x - y element-wise, with broadcasting."""
     return _ops.Sub(x, y, name=name)
 
 
 def multiply(x, y, name=None):
-    """x * y, element by element, with broadcasting."""
+    """Returns x * y element-wise, with broadcasting."""
     return _ops.Mul(x, y, name=name)
 
 
@@ -49,7 +50,7 @@ _TRUEDIV = {
 
 
 def truediv(x, y, name=None):
-    """x / y as Python 3 has it: integers become floating point first."""
+    """Returns x / y as in Python 3: integers are converted to floats first."""
     with name_scope(name, "truediv", [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, dtype_hint=x.dtype.base_dtype, name="y")
@@ -63,7 +64,7 @@ def truediv(x, y, name=None):
 
 
 def div(x, y, name=None):
-    """x / y as Python 2 has it: of integers the floor."""
+    """Returns x / y as in Python 2: integers are divided with floor."""
     with name_scope(name, "div", [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
@@ -72,7 +73,7 @@ def div(x, y, name=None):
 
 
 def divide(x, y, name=None):
-    """x / y as Python 3 has it."""
+    """Returns x / y as in Python 3."""
     if name is not None:
         return truediv(x, y, name=name)
     if not isinstance(x, Tensor):
@@ -81,7 +82,7 @@ def divide(x, y, name=None):
 
 
 def div_no_nan(x, y, name=None):
-    """x / y, and 0 where y is 0."""
+    """Returns x / y, and 0 where y is 0."""
     with name_scope(name, "div_no_nan", [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
@@ -89,48 +90,53 @@ def div_no_nan(x, y, name=None):
 
 
 def floordiv(x, y, name=None):
-    """The floor of x / y."""
+    """Returns the floor of x / y."""
     with name_scope(name, "floordiv", [x, y]) as scope:
         return _ops.FloorDiv(x, y, name=scope)
 
 
 def realdiv(x, y, name=None):
+    """Returns x / y of floats."""
     return _ops.RealDiv(x, y, name=name)
 
 
 def pow(x, y, name=None):  # noqa: A001
-    """x to the power of y."""
+    """Returns x to the power of y."""
     with name_scope(name, "Pow", [x]) as scope:
         return _ops.Pow(x, y, name=scope)
 
 
 def logical_xor(x, y, name="LogicalXor"):
-    """Whether one of them holds, not both."""
+    """Returns true where exactly one of x and y is true."""
     return logical_and(_ops.LogicalOr(x, y), _ops.LogicalNot(_ops.LogicalAnd(x, y)), name=name)
 
 
 def logical_and(x, y, name=None):
-    """Whether both hold."""
+    """Returns true where both x and y are true."""
     return _ops.LogicalAnd(x, y, name=name)
 
 
 def and_(x, y, name=None):
+    """Returns x & y: logical for bools, bitwise for integers."""
     op = _ops.LogicalAnd if _base(x) == dtypes.bool else _ops.BitwiseAnd
     return op(x, y, name=name)
 
 
 def or_(x, y, name=None):
+    """Returns x | y: logical for bools, bitwise for integers."""
     op = _ops.LogicalOr if _base(x) == dtypes.bool else _ops.BitwiseOr
     return op(x, y, name=name)
 
 
 def xor_(x, y, name=None):
+    """Returns x ^ y: logical for bools, bitwise for integers."""
     if _base(x) == dtypes.bool:
         return logical_xor(x, y, name or "LogicalXor")
     return _ops.BitwiseXor(x, y, name=name)
 
 
 def invert_(x, name=None):
+    """Returns ~x: logical for bools, bitwise for integers."""
     op = _ops.LogicalNot if _base(x) == dtypes.bool else _ops.Invert
     return op(x, name=name)
 
@@ -140,19 +146,19 @@ def _base(x):
 
 
 def equal(x, y, name=None):
-    """Where x == y."""
+    """Returns x == y element-wise."""
     return _ops.Equal(x, y, name=name)
 
 
 def not_equal(x, y, name=None):
-    """Where x != y."""
+    """Returns x != y element-wise."""
     return _ops.NotEqual(x, y, name=name)
 
 
 # --- One operand
 
 def negative(x, name=None):
-    """-x."""
+    """Returns -x."""
     with name_scope(name, "Neg", [x]) as scope:
         if isinstance(x, SparseTensor):
             return SparseTensor(x.indices, _ops.Neg(x.values, name=scope), x.dense_shape)
@@ -160,7 +166,7 @@ def negative(x, name=None):
 
 
 def _of_values(function):
-    """A function of tensors that takes sparse ones too, of which zeros stay zeros."""
+    """Extends a function of tensors that keeps zeros to sparse tensors."""
     @functools.wraps(function)
     def run(x, name=None):
         if isinstance(x, SparseTensor):
@@ -171,7 +177,7 @@ def _of_values(function):
 
 @_of_values
 def abs(x, name=None):  # noqa: A001
-    """The absolute value; of complex numbers their magnitude."""
+    """Returns the absolute value, or the magnitude of complex numbers."""
     with name_scope(name, "Abs", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         if x.dtype.is_complex:
@@ -181,42 +187,42 @@ def abs(x, name=None):  # noqa: A001
 
 @_of_values
 def sign(x, name=None):
-    """-1, 0 or 1."""
+    """Returns -1, 0 or 1 by the sign of x."""
     return _ops.Sign(x, name=name)
 
 
 @_of_values
 def square(x, name=None):
-    """x * x."""
+    """Returns x * x."""
     return _ops.Square(x, name=name)
 
 
 @_of_values
 def sqrt(x, name=None):
-    """The square root."""
+    """Returns the square root of x."""
     return _ops.Sqrt(x, name=name)
 
 
 @_of_values
 def erf(x, name=None):
-    """The error function."""
+    """Returns the error function of x."""
     return _ops.Erf(x, name=name)
 
 
 def round(x, name=None):  # noqa: A001
-    """The nearest integer, halves to the even one."""
+    """Rounds to the nearest integer, halves to even."""
     x = convert_to_tensor(x, name="x")
     return x if x.dtype.is_integer else _ops.Round(x, name=name)
 
 
 def sigmoid(x, name=None):
-    """1 / (1 + exp(-x))."""
+    """Returns 1 / (1 + exp(-x))."""
     with name_scope(name, "Sigmoid", [x]) as scope:
         return _ops.Sigmoid(convert_to_tensor(x, name="x"), name=scope)
 
 
 def log_sigmoid(x, name=None):
-    """log(sigmoid(x))."""
+    """Returns log(sigmoid(x))."""
     with name_scope(name, "LogSigmoid", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         return negative(_ops.Softplus(-x), name=scope)
@@ -224,19 +230,19 @@ def log_sigmoid(x, name=None):
 
 @_of_values
 def tanh(x, name=None):
-    """The hyperbolic tangent."""
+    """Returns the hyperbolic tangent of x."""
     return _ops.Tanh(x, name=name)
 
 
 def real(input, name=None):  # noqa: A002
-    """The real part."""
+    """Returns the real part of complex numbers."""
     with name_scope(name, "Real", [input]) as scope:
         input = convert_to_tensor(input, name="input")
         return _ops.Real(input, Tout=input.dtype.real_dtype, name=scope) if input.dtype.is_complex else input
 
 
 def imag(input, name=None):  # noqa: A002
-    """The imaginary part."""
+    """Returns the imaginary part of complex numbers."""
     with name_scope(name, "Imag", [input]) as scope:
         input = convert_to_tensor(input, name="input")
         if input.dtype.is_complex:
@@ -246,7 +252,7 @@ def imag(input, name=None):  # noqa: A002
 
 
 def angle(input, name=None):  # noqa: A002
-    """The argument of a complex number."""
+    """Returns the argument of complex numbers."""
     with name_scope(name, "Angle", [input]) as scope:
         input = convert_to_tensor(input, name="input")
         if not input.dtype.is_complex:
@@ -256,7 +262,7 @@ def angle(input, name=None):  # noqa: A002
 
 
 def conj(x, name=None):
-    """The complex conjugate."""
+    """Returns the complex conjugate of x."""
     if isinstance(x, Tensor) and (x.dtype.is_floating or x.dtype.is_integer):
         return x
     with name_scope(name, "Conj", [x]) as scope:
@@ -265,7 +271,7 @@ def conj(x, name=None):
 
 
 def complex(real, imag, name=None):  # noqa: A001
-    """real + i imag."""
+    """Makes complex numbers from real and imaginary parts."""
     real = convert_to_tensor(real, name="real")
     imag = convert_to_tensor(imag, name="imag")
     with name_scope(name, "Complex", [real, imag]) as scope:
@@ -277,7 +283,7 @@ def complex(real, imag, name=None):  # noqa: A001
 
 
 def cast(x, dtype, name=None):
-    """x in another type."""
+    """Converts `x` to the type `dtype`."""
     base = dtypes.as_dtype(dtype).base_dtype
     if isinstance(x, Tensor) and x.dtype == base:
         return x
@@ -293,7 +299,7 @@ def cast(x, dtype, name=None):
 
 
 def saturate_cast(value, dtype, name=None):
-    """A cast that keeps to the limits of the new type."""
+    """Converts `value` to `dtype`, clipping to the limits of that type."""
     import numpy as np
     with name_scope(name, "saturate_cast", [value]) as scope:
         value = convert_to_tensor(value, name="value")
@@ -318,9 +324,7 @@ def _caster(dtype, name):
         from runnel.core.deprecation import warn_once
         warn_once(old, "cast")
         return cast(x, dtype, name=name)
-    to.__name__ = old
-    to.__doc__ = "x as %s." % dtype.name
-    return to
+    return named(to, old, "Converts x to %s. Use tf.cast instead." % dtype.name)
 
 
 to_float = _caster(dtypes.float32, "ToFloat")
@@ -338,7 +342,7 @@ _OLD_ARGUMENTS = frozenset("batch_dim dimension keep_dims reduction_indices seq_
 
 
 def _pick(new_name, new, old_name, old):
-    """The value of an argument that had another name once."""
+    """Returns the value of an argument given by its new or its old name."""
     if old is not None:
         if new is not None:
             raise ValueError("Cannot specify both '%s' and '%s'" % (old_name, new_name))
@@ -363,7 +367,7 @@ def _reduction_dims(x, axis):
 
 
 def reduced_shape(input_shape, axes):
-    """The shape that a reduction over axes leaves, with 1 for what was reduced."""
+    """Returns `input_shape` with 1 for every reduced dimension."""
     from runnel.core.convert import constant_value
     shape, where = constant_value(input_shape), constant_value(axes)
     if shape is not None and where is not None:
@@ -397,36 +401,33 @@ def _reducer(op_name, name, doc):
         if axis is None and not keepdims and result._rank() is None:
             result.set_shape(())
         return result
-    reduce.__name__ = name
-    reduce.__qualname__ = name
-    reduce.__doc__ = doc + """
+    return named(reduce, name, doc + """
 
     Args:
-      input_tensor: the tensor.
-      axis: the dimensions that go, a number or a list; None: all of them.
-      keepdims: whether they stay with size 1.
-      name: of the operation.
-      reduction_indices: the older name of axis.
-      keep_dims: the older name of keepdims.
-    """
-    return reduce
+      input_tensor: the tensor to reduce.
+      axis: the dimensions to reduce, a number or a list; by default all.
+      keepdims: keeps reduced dimensions with size 1.
+      name: name of the operation.
+      reduction_indices: the old name of axis.
+      keep_dims: the old name of keepdims.
+    """)
 
 
 def _input(value):
     return value if isinstance(value, Tensor) else convert_to_tensor(value, name="input_tensor")
 
 
-reduce_sum = _reducer("Sum", "reduce_sum", "The sum over dimensions.")
-reduce_mean = _reducer("Mean", "reduce_mean", "The mean over dimensions.")
-reduce_prod = _reducer("Prod", "reduce_prod", "The product over dimensions.")
-reduce_max = _reducer("Max", "reduce_max", "The largest over dimensions.")
-reduce_min = _reducer("Min", "reduce_min", "The smallest over dimensions.")
-reduce_all = _reducer("All", "reduce_all", "Whether all hold, over dimensions.")
-reduce_any = _reducer("Any", "reduce_any", "Whether one holds, over dimensions.")
+reduce_sum = _reducer("Sum", "reduce_sum", "Returns the sum over dimensions.")
+reduce_mean = _reducer("Mean", "reduce_mean", "Returns the mean over dimensions.")
+reduce_prod = _reducer("Prod", "reduce_prod", "Returns the product over dimensions.")
+reduce_max = _reducer("Max", "reduce_max", "Returns the maximum over dimensions.")
+reduce_min = _reducer("Min", "reduce_min", "Returns the minimum over dimensions.")
+reduce_all = _reducer("All", "reduce_all", "Returns the logical and over dimensions.")
+reduce_any = _reducer("Any", "reduce_any", "Returns the logical or over dimensions.")
 
 
 def reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None):
-    """The root of the sum of squares over dimensions."""
+    """Returns the square root of the sum of squares over dimensions."""
     input_tensor = _input(input_tensor)
     return _ops.EuclideanNorm(input_tensor, _reduction_dims(input_tensor, axis),
                               keep_dims=bool(keepdims), name=name)
@@ -434,7 +435,7 @@ def reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None):
 
 def reduce_logsumexp(input_tensor, axis=None, keepdims=None, name=None, reduction_indices=None,
                      keep_dims=None):
-    """log(sum(exp(x))) over dimensions, without overflow."""
+    """Returns log(sum(exp(x))) over dimensions, without overflow."""
     axis = _pick("axis", axis, "reduction_indices", reduction_indices)
     keepdims = bool(_pick("keepdims", keepdims, "keep_dims", keep_dims))
     with name_scope(name, "ReduceLogSumExp", [input_tensor]) as scope:
@@ -449,7 +450,7 @@ def reduce_logsumexp(input_tensor, axis=None, keepdims=None, name=None, reductio
 
 
 def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
-    """The variance over dimensions."""
+    """Returns the variance over dimensions."""
     with name_scope(name or "reduce_variance"):
         input_tensor = _input(input_tensor)
         means = reduce_mean(input_tensor, axis=axis, keepdims=True)
@@ -458,14 +459,14 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
 
 
 def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
-    """The standard deviation over dimensions."""
+    """Returns the standard deviation over dimensions."""
     with name_scope(name or "reduce_std"):
         return _ops.Sqrt(reduce_variance(input_tensor, axis=axis, keepdims=keepdims))
 
 
 def count_nonzero(input_tensor=None, axis=None, keepdims=None, dtype=dtypes.int64, name=None,
                   reduction_indices=None, keep_dims=None, input=None):  # noqa: A002
-    """How many elements are not zero, over dimensions."""
+    """Counts the nonzero elements over dimensions."""
     axis = _pick("axis", axis, "reduction_indices", reduction_indices)
     keepdims = _pick("keepdims", keepdims, "keep_dims", keep_dims)
     value = _pick("input", input, "input_tensor", input_tensor)
@@ -482,12 +483,12 @@ def _arg(op, input, axis, name, dimension, output_type):  # noqa: A002
 
 
 def argmax(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):  # noqa: A002
-    """Where along a dimension the largest element is."""
+    """Returns the index of the largest element along a dimension."""
     return _arg(_ops.ArgMax, input, axis, name, dimension, output_type)
 
 
 def argmin(input, axis=None, name=None, dimension=None, output_type=dtypes.int64):  # noqa: A002
-    """Where along a dimension the smallest element is."""
+    """Returns the index of the smallest element along a dimension."""
     return _arg(_ops.ArgMin, input, axis, name, dimension, output_type)
 
 
@@ -498,28 +499,28 @@ arg_min = lambda input, dimension, output_type=dtypes.int64, name=None: _ops.Arg
 
 
 def cumsum(x, axis=0, exclusive=False, reverse=False, name=None):
-    """Running sums along a dimension."""
+    """Returns cumulative sums along a dimension."""
     with name_scope(name, "Cumsum", [x]) as scope:
         return _ops.Cumsum(convert_to_tensor(x, name="x"), axis, exclusive=exclusive, reverse=reverse,
                            name=scope)
 
 
 def cumprod(x, axis=0, exclusive=False, reverse=False, name=None):
-    """Running products along a dimension."""
+    """Returns cumulative products along a dimension."""
     with name_scope(name, "Cumprod", [x]) as scope:
         return _ops.Cumprod(convert_to_tensor(x, name="x"), axis, exclusive=exclusive, reverse=reverse,
                             name=scope)
 
 
 def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
-    """Running log(sum(exp(x))) along a dimension."""
+    """Returns cumulative log(sum(exp(x))) along a dimension."""
     with name_scope(name, "CumulativeLogsumexp", [x]) as scope:
         return _ops.CumulativeLogsumexp(convert_to_tensor(x, name="x"), axis, exclusive=exclusive,
                                         reverse=reverse, name=scope)
 
 
 def add_n(inputs, name=None):
-    """The sum of tensors of one shape."""
+    """Returns the sum of tensors of equal shape."""
     if not isinstance(inputs, (list, tuple)):
         raise ValueError("inputs must be an iterable of at least one Tensor/IndexedSlices with the "
                          "same dtype and shape.")
@@ -535,7 +536,7 @@ def add_n(inputs, name=None):
 
 
 def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
-    """The sum of tensors of one shape, each added as it comes."""
+    """Returns the sum of tensors of equal shape, adding each as soon as it is computed."""
     from runnel.core import tensor_shape
     inputs = [convert_to_tensor(x) for x in inputs]
     known = tensor_shape.as_shape(shape)
@@ -552,7 +553,7 @@ def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
 
 def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
            a_is_sparse=False, b_is_sparse=False, output_type=None, name=None):
-    """The matrix product of a and b; of more than two dimensions, of the last two."""
+    """Multiplies matrix `a` by matrix `b`; with more dimensions, the last two are the matrices."""
     with name_scope(name, "MatMul", [a, b]) as scope:
         if transpose_a and adjoint_a or transpose_b and adjoint_b:
             raise ValueError("Only one of `transpose_a` and `adjoint_a` (or of those of b) can be True.")
@@ -583,12 +584,12 @@ def sparse_matmul(a, b, transpose_a=False, transpose_b=False, a_is_sparse=False,
 
 
 def batch_matmul(x, y, adj_x=False, adj_y=False, name=None):
-    """Products of the last two dimensions."""
+    """Multiplies batches of matrices."""
     return _ops.BatchMatMul(x, y, adj_x=adj_x, adj_y=adj_y, name=name)
 
 
 def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False, name=None):
-    """The product of a matrix and a vector."""
+    """Multiplies a matrix by a vector."""
     from runnel.ops.array_ops import expand_dims, squeeze
     with name_scope(name, "MatVec", [a, b]):
         output = matmul(a, expand_dims(b, axis=-1), transpose_a=transpose_a, adjoint_a=adjoint_a,
@@ -597,8 +598,10 @@ def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_spa
 
 
 def tensordot(a, b, axes, name=None):
-    """The product of two tensors, summed over `axes`: a number (the last of a and the first of b),
-    or two lists."""
+    """Multiplies two tensors and sums over `axes`.
+
+    `axes` is a number n (the last n dimensions of `a` and the first n of `b`) or two lists of dimensions.
+    """
     from runnel.ops.array_ops import reshape, transpose
     with name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a = convert_to_tensor(a, name="a")
@@ -693,7 +696,7 @@ def _product(values):
 
 
 def einsum(equation, *inputs, **kwargs):
-    """Sums of products by Einstein's notation: einsum("ij,jk->ik", a, b)."""
+    """Computes sums of products in Einstein's notation: einsum("ij,jk->ik", a, b)."""
     name = kwargs.pop("name", None)
     if kwargs:
         raise TypeError("Invalid keyword arguments for this function: " + ", ".join(sorted(kwargs)))
@@ -717,7 +720,7 @@ def _full_equation(equation, count):
 
 
 def scalar_mul(scalar, x, name=None):
-    """A number times a tensor or slices."""
+    """Multiplies a tensor or an IndexedSlices by a scalar."""
     scalar = convert_to_tensor(scalar, dtype=x.dtype.base_dtype, name="scalar")
     if scalar.shape.rank not in (None, 0):
         raise ValueError("The input scalar must be a 0-D value. Received shape %s." % scalar.shape)
@@ -727,7 +730,7 @@ def scalar_mul(scalar, x, name=None):
 
 
 def trace(x, name=None):
-    """The sum of the diagonal."""
+    """Returns the sum of the diagonal of each matrix."""
     with name_scope(name, "Trace", [x]) as scope:
         from runnel.ops.array_ops import matrix_diag_part
         return reduce_sum(matrix_diag_part(convert_to_tensor(x, name="x")), [-1], name=scope)
@@ -736,7 +739,7 @@ def trace(x, name=None):
 # --- Sequences
 
 def range(start, limit=None, delta=1, dtype=None, name="range"):  # noqa: A001
-    """Numbers from start to limit (not included) in steps of delta."""
+    """Returns numbers from `start` up to, and without, `limit` in steps of `delta`."""
     if limit is None:
         start, limit = 0, start
     with name_scope(name, "Range", [start, limit, delta]) as scope:
@@ -753,7 +756,7 @@ def range(start, limit=None, delta=1, dtype=None, name="range"):  # noqa: A001
 
 
 def linspace(start, stop, num, name=None, axis=0):
-    """`num` numbers from start to stop; of tensors, along a new dimension."""
+    """Returns `num` evenly spaced numbers from `start` to `stop`; for tensors, along a new dimension."""
     from runnel.ops import array_ops
     start = convert_to_tensor(start, name="start")
     stop = convert_to_tensor(stop, name="stop", dtype=start.dtype)
@@ -779,7 +782,7 @@ lin_space = linspace
 
 
 def bincount(arr, weights=None, minlength=None, maxlength=None, dtype=dtypes.int32, name=None):
-    """How often each number occurs."""
+    """Counts how often each integer occurs."""
     with name_scope(name, "bincount", [arr]):
         arr = convert_to_tensor(arr, name="arr", dtype=dtypes.int32)
         not_empty = reduce_prod(_ops.Shape(arr)) > 0
@@ -793,7 +796,7 @@ def bincount(arr, weights=None, minlength=None, maxlength=None, dtype=dtypes.int
 
 
 def unsorted_segment_mean(data, segment_ids, num_segments, name=None):
-    """The mean of each segment."""
+    """Returns the mean of each segment."""
     with name_scope(name, "UnsortedSegmentMean"):
         data = convert_to_tensor(data)
         count = _segment_count(data, segment_ids, num_segments)
@@ -801,7 +804,7 @@ def unsorted_segment_mean(data, segment_ids, num_segments, name=None):
 
 
 def unsorted_segment_sqrt_n(data, segment_ids, num_segments, name=None):
-    """The sum of each segment by the root of its size."""
+    """Returns the sum of each segment divided by the square root of its size."""
     with name_scope(name, "UnsortedSegmentSqrtN"):
         data = convert_to_tensor(data)
         count = _segment_count(data, segment_ids, num_segments)
@@ -822,28 +825,28 @@ def _segment_count(data, segment_ids, num_segments):
 
 
 def sparse_segment_sum(data, indices, segment_ids, name=None, num_segments=None):
-    """Sums of segments of rows of data."""
+    """Sums selected rows of `data` by segment."""
     if num_segments is not None:
         return _ops.SparseSegmentSumWithNumSegments(data, indices, segment_ids, num_segments, name=name)
     return _ops.SparseSegmentSum(data, indices, segment_ids, name=name)
 
 
 def sparse_segment_mean(data, indices, segment_ids, name=None, num_segments=None):
-    """Means of segments of rows of data."""
+    """Averages selected rows of `data` by segment."""
     if num_segments is not None:
         return _ops.SparseSegmentMeanWithNumSegments(data, indices, segment_ids, num_segments, name=name)
     return _ops.SparseSegmentMean(data, indices, segment_ids, name=name)
 
 
 def sparse_segment_sqrt_n(data, indices, segment_ids, name=None, num_segments=None):
-    """Sums of segments by the root of their size."""
+    """Sums selected rows of `data` by segment and divides by the square root of the segment's size."""
     if num_segments is not None:
         return _ops.SparseSegmentSqrtNWithNumSegments(data, indices, segment_ids, num_segments, name=name)
     return _ops.SparseSegmentSqrtN(data, indices, segment_ids, name=name)
 
 
 def clip_by_value(t, clip_value_min, clip_value_max, name=None):
-    """t, between two values."""
+    """Clips the elements of `t` to [clip_value_min, clip_value_max]."""
     with name_scope(name, "clip_by_value", [t, clip_value_min, clip_value_max]) as scope:
         if isinstance(t, IndexedSlices):
             values = clip_by_value(t.values, clip_value_min, clip_value_max)
@@ -884,7 +887,7 @@ def _add_operator(x, y, name):
 
 
 def _install(cls):
-    """Gives tensors, or what stands for one, Python's operators."""
+    """Adds Python's operators to tensors, or to a class that stands for one."""
     rows = (("add", _add_operator, "add"), ("sub", subtract, "sub"), ("mul", _mul_dispatch, "mul"),
             ("truediv", truediv, "truediv"), ("floordiv", floordiv, "floordiv"),
             ("mod", lambda x, y, name: _ops.FloorMod(x, y, name=name), "mod"),
@@ -903,7 +906,7 @@ def _install(cls):
 
 
 def override_operators(cls):
-    """The operators of tensors for a class whose objects become tensors (variables)."""
+    """Adds the operators of tensors to a class whose objects convert to tensors (variables)."""
     source = Tensor
     names = [name for name in vars(source) if name in _OPERATORS]
     for name in names:

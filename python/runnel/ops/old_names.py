@@ -1,48 +1,48 @@
-"""Names of the first releases, which lectures and books still show. Each says once what it is called now."""
+"""Names of the first releases, which lectures and books still show. Each warns once with its new name."""
 
 from runnel import raw_ops as _ops
 from runnel.core.deprecation import warn_once
 
 
 def select(condition, t, e, name=None):
-    """tf.where."""
+    """The old name of tf.where."""
     warn_once("select", "where")
     return _ops.Select(condition, t, e, name=name)
 
 
 def inv(x, name=None):
-    """tf.reciprocal."""
+    """The old name of tf.reciprocal."""
     warn_once("inv", "reciprocal")
     return _ops.Reciprocal(x, name=name)
 
 
 def complex_abs(x, name=None):
-    """tf.abs."""
+    """The old name of tf.abs for complex numbers."""
     warn_once("complex_abs", "abs")
     from runnel.ops.math_ops import abs as abs_
     return abs_(x, name=name)
 
 
 def listdiff(x, y, out_idx=None, name=None):
-    """tf.setdiff1d."""
+    """The old name of tf.setdiff1d."""
     warn_once("listdiff", "setdiff1d")
     return _ops.ListDiff(x, y, out_idx=out_idx, name=name)
 
 
 def scalar_summary(tags, values, collections=None, name=None):
-    """tf.summary.scalar."""
+    """The old name of tf.summary.scalar."""
     warn_once("scalar_summary", "summary.scalar")
     return _summary("ScalarSummary", tags, values, collections, name)
 
 
 def histogram_summary(tag, values, collections=None, name=None):
-    """tf.summary.histogram."""
+    """The old name of tf.summary.histogram."""
     warn_once("histogram_summary", "summary.histogram")
     return _summary("HistogramSummary", tag, values, collections, name)
 
 
 def image_summary(tag, tensor, max_images=3, collections=None, name=None):
-    """tf.summary.image."""
+    """The old name of tf.summary.image."""
     warn_once("image_summary", "summary.image")
     return _summary("ImageSummary", tag, tensor, collections, name, max_images=max_images)
 
@@ -55,14 +55,14 @@ def _summary(op, tag, values, collections, name, **attrs):
 
 
 def merge_summary(inputs, collections=None, name=None):
-    """tf.summary.merge."""
+    """The old name of tf.summary.merge."""
     warn_once("merge_summary", "summary.merge")
     from runnel import summary
     return summary.merge(inputs, collections, name)
 
 
 def merge_all_summaries(key="summaries"):
-    """tf.summary.merge_all."""
+    """The old name of tf.summary.merge_all."""
     warn_once("merge_all_summaries", "summary.merge_all")
     from runnel import summary
     return summary.merge_all(key)

@@ -1,10 +1,10 @@
-"""tensorflow.python.ops.op_selector: the operations that others depend on."""
+"""Finds the operations that others depend on (tensorflow.python.ops.op_selector)."""
 
 from runnel.core.framework import Operation, Tensor
 
 
 def _operations(seeds):
-    """Operations of a list of operations and tensors, each once."""
+    """Returns the operations of a list of operations and tensors, each once."""
     seeds = seeds if isinstance(seeds, (list, tuple, set, frozenset)) else [seeds]
     found = {}
     for seed in seeds:
@@ -16,16 +16,16 @@ def _operations(seeds):
 
 def get_backward_walk_ops(seed_ops, inclusive=True, within_ops=None, within_ops_fn=None, stop_at_ts=(), control_inputs=False,
                           only_differentiable=None):
-    """The operations that `seed_ops` depend on, those nearest first.
+    """Returns the operations that `seed_ops` depend on, the nearest first.
 
     Args:
       seed_ops: operations or tensors to start from.
-      inclusive: whether they are in the list.
-      within_ops: no others are looked at; None: all are.
-      within_ops_fn: the same, as a function of an operation.
-      stop_at_ts: tensors that are not looked behind.
-      control_inputs: whether what is waited for counts, too.
-      only_differentiable: None, or a function of an operation; where it says no, an operation is not looked behind.
+      inclusive: whether they are in the list themselves.
+      within_ops: the operations to consider; by default all.
+      within_ops_fn: a function of an operation that says whether to consider it.
+      stop_at_ts: tensors at which the walk stops.
+      control_inputs: whether control inputs count as dependencies.
+      only_differentiable: None, or a function of an operation; the walk stops where it returns False.
     """
     wave = seeds = _operations(seed_ops)
     stops = {t.name for t in stop_at_ts}

@@ -1,4 +1,4 @@
-"""Random numbers, and the seeds that make them the same every time."""
+"""Random tensors, and the seeds that make them repeatable."""
 
 from runnel import dtypes, raw_ops as _ops
 from runnel.core.convert import convert_to_tensor
@@ -10,7 +10,7 @@ _MAXINT32 = 2**31 - 1
 
 
 def set_random_seed(seed):
-    """The seed of the graph: the operations made from now on get seeds of their own from it."""
+    """Sets the graph's seed, from which the operations built afterwards derive their own seeds."""
     from runnel.core import framework
     if framework.executing_eagerly():
         from runnel.eager import context as eager
@@ -20,7 +20,7 @@ def set_random_seed(seed):
 
 
 def get_seed(op_seed):
-    """(seed, seed2) of an operation, from the graph's seed and its own; (None, None): any."""
+    """Returns (seed, seed2) of an operation, from the graph's seed and its own. (None, None) means any seed."""
     from runnel.core import framework
     if framework.executing_eagerly():
         from runnel.eager import context as eager
@@ -45,7 +45,7 @@ def _truncate(seed):
 
 
 def random_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=None):
-    """Numbers of a normal distribution."""
+    """Returns random values from a normal distribution."""
     with name_scope(name, "random_normal", [shape, mean, stddev]) as scope:
         dims = shape_tensor(shape)
         mean = convert_to_tensor(mean, dtype=dtype, name="mean")
@@ -56,7 +56,7 @@ def random_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, 
 
 
 def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=None, name=None):
-    """Numbers of a normal distribution within two deviations."""
+    """Returns random values from a normal distribution, within two standard deviations of the mean."""
     with name_scope(name, "truncated_normal", [shape, mean, stddev]) as scope:
         dims = shape_tensor(shape)
         mean = convert_to_tensor(mean, dtype=dtype, name="mean")
@@ -68,7 +68,7 @@ def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=Non
 
 def parameterized_truncated_normal(shape, means=0.0, stddevs=1.0, minvals=-2.0, maxvals=2.0, dtype=dtypes.float32,
                                    seed=None, name=None):
-    """Numbers of normal distributions between limits, with parameters for each row."""
+    """Returns random values from truncated normal distributions, with parameters for each row."""
     with name_scope(name, "parameterized_truncated_normal", [shape, means, stddevs, minvals, maxvals]) as scope:
         dims = shape_tensor(shape)
         means, stddevs, minvals, maxvals = (
@@ -80,7 +80,7 @@ def parameterized_truncated_normal(shape, means=0.0, stddevs=1.0, minvals=-2.0, 
 
 
 def random_uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=None):
-    """Numbers evenly between two limits, the upper not included."""
+    """Returns random values from a uniform distribution over [minval, maxval)."""
     dtype = dtypes.as_dtype(dtype)
     if maxval is None:
         if dtype.is_integer:
@@ -103,13 +103,13 @@ def random_uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None
 
 
 def random_shuffle(value, seed=None, name=None):
-    """Rows in random order."""
+    """Returns the rows of `value` in random order."""
     seed1, seed2 = get_seed(seed)
     return _ops.RandomShuffle(value, seed=seed1, seed2=seed2, name=name)
 
 
 def random_crop(value, size, seed=None, name=None):
-    """A part of that size at a random place."""
+    """Returns a slice of shape `size` at a random place in `value`."""
     from runnel.ops.array_ops import shape as shape_op, slice as slice_op
     from runnel.ops.check_ops import Assert, with_dependencies
     from runnel.ops.math_ops import reduce_all
@@ -126,7 +126,7 @@ def random_crop(value, size, seed=None, name=None):
 
 
 def multinomial(logits, num_samples, seed=None, name=None, output_dtype=None):
-    """Numbers drawn by unnormalised log-probabilities."""
+    """Draws class indices according to unnormalized log-probabilities."""
     with name_scope(name, "multinomial", [logits]):
         seed1, seed2 = get_seed(seed)
         return _ops.Multinomial(convert_to_tensor(logits, name="logits"), num_samples, seed=seed1, seed2=seed2,
@@ -134,13 +134,13 @@ def multinomial(logits, num_samples, seed=None, name=None, output_dtype=None):
 
 
 def categorical(logits, num_samples, dtype=None, seed=None, name=None):
-    """Numbers drawn by unnormalised log-probabilities."""
+    """Draws class indices according to unnormalized log-probabilities."""
     with name_scope(name, "categorical", [logits]):
         return multinomial(logits, num_samples, seed, None, dtype)
 
 
 def random_gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=None):
-    """Numbers of gamma distributions."""
+    """Returns random values from gamma distributions."""
     with name_scope(name, "random_gamma", [shape, alpha, beta]):
         from runnel.ops.array_ops import broadcast_dynamic_shape, shape as shape_op
         shape = convert_to_tensor(shape, name="shape", dtype=dtypes.int32)
@@ -156,7 +156,7 @@ def random_gamma(shape, alpha, beta=None, dtype=dtypes.float32, seed=None, name=
 
 
 def random_poisson(lam, shape, dtype=dtypes.float32, seed=None, name=None):
-    """Numbers of Poisson distributions."""
+    """Returns random values from Poisson distributions."""
     with name_scope(name, "random_poisson", [lam, shape]):
         shape = convert_to_tensor(shape, name="shape", dtype=dtypes.int32)
         seed1, seed2 = get_seed(seed)

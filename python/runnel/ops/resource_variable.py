@@ -1,4 +1,4 @@
-"""Resource variables: a handle, and reads and writes that say when they happen."""
+"""Resource variables: a handle, with reads and writes at defined points."""
 
 import itertools
 import weakref
@@ -16,7 +16,7 @@ _on_read: list = []  # called with a trainable variable before it is read: tapes
 
 
 class _Deleter:
-    """Frees what a variable of eager execution keeps, when the variable goes."""
+    """Frees an eager variable's storage when the variable is deleted."""
 
     __slots__ = ("_handle",)
 
@@ -37,7 +37,7 @@ def _destroy(handle):
 
 
 class ResourceVariable(Variable):
-    """A variable behind a handle: a VarHandleOp node."""
+    """A variable behind a handle, a VarHandleOp node."""
 
     _validate_shape = True
 
@@ -167,7 +167,7 @@ class ResourceVariable(Variable):
             self._graph_element = element(self._handle_name + "/Read/ReadVariableOp:0")
 
     def to_proto(self, export_scope=None):
-        """Its VariableDef; None if it is outside of `export_scope`."""
+        """Returns its VariableDef, or None if it is outside `export_scope`."""
         out = self._proto_base(export_scope)
         if out is not None:
             out.variable_name = framework.strip_name_scope(self._handle.name, export_scope)
@@ -179,7 +179,7 @@ class ResourceVariable(Variable):
     # Reading
 
     def _read(self):
-        """A read where the scopes say; the value's shape is the variable's."""
+        """Reads the value in the current scopes; the result has the variable's static shape."""
         self._tell_tapes()
         value = raw_ops.ReadVariableOp(resource=self._handle, dtype=self._dtype)
         if value.op is not None and self._shape.ndims is not None:
@@ -192,7 +192,7 @@ class ResourceVariable(Variable):
                 tell(self)
 
     def value(self):
-        """Its value, read here."""
+        """Reads the value at this point."""
         if self._cached_value is not None:
             return self._cached_value
         if self._in_graph_mode:
@@ -201,11 +201,11 @@ class ResourceVariable(Variable):
         return self._read()
 
     def read_value(self):
-        """Its value, read here, for use on any device."""
+        """Reads the value at this point, for use on any device."""
         return raw_ops.Identity(input=self.read_value_no_copy())
 
     def read_value_no_copy(self):
-        """Its value, read here."""
+        """Reads the value at this point."""
         with framework.name_scope("Read"):
             return self._read()
 
@@ -221,17 +221,17 @@ class ResourceVariable(Variable):
         return self._graph_element
 
     def numpy(self):
-        """Its value as an array: eager execution only."""
+        """Returns the value as an array; for eager execution only."""
         if self._in_graph_mode:
             raise NotImplementedError("numpy() is only available when eager execution is enabled. %s" % framework._how_to_get_values(self._handle.graph))
         return self.value().numpy()
 
     def eval(self, session=None):
-        """Its value in a session."""
+        """Returns the value in a session."""
         return self._graph_element.eval(session=session)
 
     def sparse_read(self, indices, name=None):
-        """Rows of it, without reading the others."""
+        """Reads only the rows at `indices`."""
         self._tell_tapes()
         with framework.name_scope("Gather" if name is None else name) as scope:
             indices = convert.convert_to_tensor(indices, name="indices")
@@ -242,13 +242,14 @@ class ResourceVariable(Variable):
         return value
 
     def gather_nd(self, indices, name=None):
-        """Elements of it."""
+        """Reads only the elements or slices at `indices`."""
         self._tell_tapes()
         with framework.name_scope("GatherNd" if name is None else name) as scope:
             return raw_ops.ResourceGatherNd(resource=self._handle, indices=indices,
                                             dtype=self._dtype, name=scope)
 
     def is_initialized(self, name=None):
+        """Returns a bool tensor: whether the variable has a value."""
         return raw_ops.VarIsInitializedOp(resource=self._handle, name=name)
 
     # What it is
@@ -260,26 +261,32 @@ class ResourceVariable(Variable):
 
     @property
     def op(self):
+        """The operation that made the handle."""
         return self._handle.op
 
     @property
     def dtype(self):
+        """The type of the value."""
         return self._dtype
 
     @property
     def device(self):
+        """The device of the handle."""
         return self._handle.device
 
     @property
     def graph(self):
+        """The graph of the handle."""
         return self._handle.graph
 
     @property
     def shape(self):
+        """The static shape of the value."""
         return self._shape
 
     @property
     def create(self):
+        """The operation that gives the variable its initial value."""
         return self._initializer_op
 
     @property
@@ -287,6 +294,7 @@ class ResourceVariable(Variable):
         return self._handle_name
 
     def set_shape(self, shape):
+        """Refines the static shape."""
         self._shape = self._shape.merge_with(shape)
 
     def __repr__(self):
@@ -298,14 +306,14 @@ class ResourceVariable(Variable):
     # Changing it
 
     def _lazy_read(self, op):
-        """The variable as it is after `op`."""
+        """Returns the variable as it is after `op`."""
         return self if op is None else _UnreadVariable(self, op)
 
     def _changed(self, op, read_value):
         return self._lazy_read(op) if read_value else op
 
     def assign(self, value, use_locking=None, name=None, read_value=True):
-        """Gives it a value; the result is the variable after that."""
+        """Sets the value. Returns the variable after the assignment, or the operation if not `read_value`."""
         value = convert.convert_to_tensor(value, self._dtype)
         if not self._shape.is_compatible_with(value.shape):
             raise ValueError("Cannot assign value to variable '%s': Shape mismatch.The variable shape "
@@ -316,13 +324,13 @@ class ResourceVariable(Variable):
         return self._changed(op, read_value)
 
     def assign_add(self, delta, use_locking=None, name=None, read_value=True):
-        """Adds to it."""
+        """Adds `delta` to the value."""
         delta = convert.convert_to_tensor(delta, self._dtype)
         op = raw_ops.AssignAddVariableOp(resource=self._handle, value=delta, name=name)
         return self._changed(op, read_value)
 
     def assign_sub(self, delta, use_locking=None, name=None, read_value=True):
-        """Subtracts from it."""
+        """Subtracts `delta` from the value."""
         delta = convert.convert_to_tensor(delta, self._dtype)
         op = raw_ops.AssignSubVariableOp(resource=self._handle, value=delta, name=name)
         return self._changed(op, read_value)
@@ -379,7 +387,7 @@ _add_scatters(ResourceVariable)
 
 
 class _UnreadVariable(ResourceVariable):
-    """A variable after a change: every read of it comes after the operation."""
+    """A variable after an update: every read waits for the update."""
 
     def __init__(self, variable, parent_op):
         self.__dict__.update(variable.__dict__)
@@ -411,10 +419,10 @@ class _UnreadVariable(ResourceVariable):
 
     @property
     def op(self):
-        """The operation that changed it."""
+        """The operation that updated the variable."""
         return self._parent_op
 
 
 def is_resource_variable(variable):
-    """Whether it is a resource variable."""
+    """Tells whether `variable` is a resource variable."""
     return isinstance(variable, ResourceVariable)

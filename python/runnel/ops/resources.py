@@ -1,4 +1,4 @@
-"""Resources that libraries register with a graph: what makes them, and whether they are there."""
+"""Resources that libraries register with a graph, and their initialization."""
 
 import collections
 
@@ -8,28 +8,28 @@ _Resource = collections.namedtuple("_Resource", ["handle", "create", "is_initial
 
 
 def register_resource(handle, create_op, is_initialized_op, is_shared=True):
-    """Notes a resource: its handle, the operation that makes it, and a tensor that says whether it is there."""
+    """Registers a resource: its handle, the operation that creates it, and a tensor that tells whether it exists."""
     add_to_collection(GraphKeys.RESOURCES if is_shared else GraphKeys.LOCAL_RESOURCES, _Resource(handle, create_op, is_initialized_op))
 
 
 def shared_resources():
-    """Those of all sessions."""
+    """Returns the registered resources that sessions share."""
     return get_collection(GraphKeys.RESOURCES)
 
 
 def local_resources():
-    """Those of one."""
+    """Returns the registered resources of a single session."""
     return get_collection(GraphKeys.LOCAL_RESOURCES)
 
 
 def initialize_resources(resource_list, name="init"):
-    """The operation that makes them."""
+    """Returns the operation that creates the resources of a list."""
     from runnel.ops.control_flow import group, no_op
     return group(*[r.create for r in resource_list], name=name) if resource_list else no_op(name=name)
 
 
 def report_uninitialized_resources(resource_list=None, name="report_uninitialized_resources"):
-    """The names of those that are not there, a tensor."""
+    """Returns the names of the resources that do not exist yet, as a tensor."""
     from runnel.core.convert import constant, convert_to_tensor
     from runnel.ops import array_ops, math_ops
     found = shared_resources() + local_resources() if resource_list is None else resource_list

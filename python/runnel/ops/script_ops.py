@@ -1,4 +1,4 @@
-"""Functions in Python as operations: py_func."""
+"""Python functions as operations: py_func."""
 
 import threading
 
@@ -10,7 +10,7 @@ _count = 0
 
 
 def _register(function, graph, takes_list=False):
-    """The token of a function, which lives as long as the graph, or the one around a function's body."""
+    """Returns the token of a function. The graph, or the one around a function body, keeps the function alive."""
     while getattr(graph, "outer", None) is not None:
         graph = graph.outer
     global _count
@@ -35,17 +35,17 @@ def _called(func, count, is_list):
 
 
 def py_func(func, inp, Tout, stateful=True, name=None):
-    """An operation that calls a Python function with arrays, in this process.
+    """Returns an operation that calls a Python function with arrays, in this process.
 
     Args:
-      func: takes as many arrays as `inp` has tensors, and gives arrays or values of the types Tout.
+      func: takes one array per tensor of `inp` and returns arrays or values of the types `Tout`.
       inp: a list of tensors.
-      Tout: the type of what it gives, or a list of types.
-      stateful: whether calling it twice matters.
-      name: of the operation.
+      Tout: the type of the result, or a list of types.
+      stateful: whether calling the function twice matters.
+      name: name of the operation.
 
     Returns:
-      A tensor, or a list of them if Tout is a list.
+      A tensor, or a list of tensors if `Tout` is a list.
     """
     is_list = isinstance(Tout, (list, tuple))
     types = [dtypes.as_dtype(t) for t in Tout] if is_list else [dtypes.as_dtype(Tout)]
@@ -64,5 +64,5 @@ def py_func(func, inp, Tout, stateful=True, name=None):
 
 
 def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
-    """The same."""
+    """The same as py_func."""
     return py_func(func, inp, Tout, stateful=stateful, name=name)

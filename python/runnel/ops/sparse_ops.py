@@ -1,9 +1,10 @@
-"""Sparse tensors."""
+"""Functions of sparse tensors."""
 
 from runnel import dtypes, raw_ops as _ops
 from runnel.core.composite import SparseTensor, SparseTensorValue
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import Tensor, name_scope
+from runnel.core.naming import named
 from runnel.ops.math_ops import _pick, cast
 
 
@@ -16,7 +17,7 @@ def _sparse(value):
 
 
 def sparse_add(a, b, threshold=None, thresh=None):
-    """The sum of two tensors of which one at least is sparse."""
+    """Adds two tensors of which at least one is sparse."""
     threshold = _pick("threshold", threshold, "thresh", thresh)
     threshold = 0 if threshold is None else threshold
     is_sparse = [isinstance(x, (SparseTensor, SparseTensorValue)) for x in (a, b)]
@@ -32,7 +33,7 @@ def sparse_add(a, b, threshold=None, thresh=None):
 
 
 def sparse_concat(axis, sp_inputs, name=None, expand_nonconcat_dim=False, concat_dim=None, expand_nonconcat_dims=None):
-    """Sparse tensors behind each other along a dimension."""
+    """Joins sparse tensors along a dimension."""
     axis = _pick("axis", axis, "concat_dim", concat_dim)
     inputs = [_sparse(sp) for sp in sp_inputs]
     if len(inputs) == 1:
@@ -45,14 +46,14 @@ def sparse_concat(axis, sp_inputs, name=None, expand_nonconcat_dim=False, concat
 
 
 def sparse_reorder(sp_input, name=None):
-    """Entries in the order of their places."""
+    """Sorts the entries of a sparse tensor by their indices."""
     sp_input = _sparse(sp_input)
     indices, values = _ops.SparseReorder(sp_input.indices, sp_input.values, sp_input.dense_shape, name=name)
     return SparseTensor(indices, values, _ops.Identity(sp_input.dense_shape))
 
 
 def sparse_reshape(sp_input, shape, name=None):
-    """The same entries in another shape."""
+    """Returns the entries of a sparse tensor in another shape."""
     sp_input = _sparse(sp_input)
     shape = cast(shape, dtypes.int64)
     with name_scope(name, "SparseReshape", [sp_input]) as scope:
@@ -61,7 +62,7 @@ def sparse_reshape(sp_input, shape, name=None):
 
 
 def sparse_split(keyword_required=None, sp_input=None, num_split=None, axis=None, name=None, split_dim=None):
-    """The pieces of a sparse tensor along a dimension."""
+    """Splits a sparse tensor into `num_split` parts along a dimension."""
     axis = _pick("axis", axis, "split_dim", split_dim)
     if sp_input is None or num_split is None or axis is None:
         raise ValueError("sparse_split wants sp_input, num_split and axis by name")
@@ -71,7 +72,7 @@ def sparse_split(keyword_required=None, sp_input=None, num_split=None, axis=None
 
 
 def sparse_slice(sp_input, start, size, name=None):
-    """The part that starts at `start`."""
+    """Returns the part of a sparse tensor of size `size` that starts at `start`."""
     sp_input = _sparse(sp_input)
     start = convert_to_tensor(start, dtypes.int64)
     size = convert_to_tensor(size, dtypes.int64)
@@ -80,12 +81,12 @@ def sparse_slice(sp_input, start, size, name=None):
 
 
 def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0, validate_indices=True, name=None):
-    """A dense tensor with some values at their places."""
+    """Creates a dense tensor with `sparse_values` at `sparse_indices` and `default_value` elsewhere."""
     return _ops.SparseToDense(sparse_indices, output_shape, sparse_values, default_value, validate_indices=validate_indices, name=name)
 
 
 def sparse_tensor_to_dense(sp_input, default_value=None, validate_indices=True, name=None):
-    """The dense form."""
+    """Converts a sparse tensor to a dense one."""
     sp_input = _sparse(sp_input)
     if default_value is None:
         default_value = "" if sp_input.dtype == dtypes.string else False if sp_input.dtype == dtypes.bool else 0
@@ -93,7 +94,7 @@ def sparse_tensor_to_dense(sp_input, default_value=None, validate_indices=True, 
 
 
 def sparse_to_indicator(sp_input, vocab_size, name=None):
-    """Which numbers occur in each row."""
+    """Returns a bool matrix that tells which ids occur in each row."""
     with name_scope(name, "SparseToIndicator", [sp_input]) as scope:
         sp_input = _sparse(sp_input)
         count = _ops.Shape(sp_input.indices)[0]
@@ -103,7 +104,7 @@ def sparse_to_indicator(sp_input, vocab_size, name=None):
 
 
 def _cross_inputs(inputs):
-    """(indices, values, shapes, dense) of the inputs of a cross: texts, or int64."""
+    """Returns (indices, values, shapes, dense inputs) of the inputs of a cross, which are strings or int64."""
     if not isinstance(inputs, (list, tuple)):
         raise TypeError("Inputs must be a list")
     if not all(isinstance(i, (SparseTensor, Tensor)) for i in inputs):
@@ -115,13 +116,13 @@ def _cross_inputs(inputs):
 
 
 def sparse_cross(inputs, name=None, separator=None):
-    """For each row all combinations of the values of tensors, sparse or dense, as texts: "a_X_b"."""
+    """Returns, for each row, all combinations of the inputs' values as strings such as "a_X_b"."""
     separator = convert_to_tensor("_X_" if separator is None else separator, dtypes.string)
     return SparseTensor(*_ops.SparseCrossV2(*_cross_inputs(inputs), sep=separator, name=name))
 
 
 def sparse_cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
-    """For each row the hashes of all combinations of the values of tensors, below `num_buckets` if it is not 0."""
+    """Returns, for each row, the hashes of all combinations of the inputs' values, modulo `num_buckets` unless it is 0."""
     indices, values, shapes, dense = _cross_inputs(inputs)
     texts = all(t.dtype == dtypes.string for t in values + dense)
     return SparseTensor(*_ops.SparseCross(
@@ -130,7 +131,7 @@ def sparse_cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
 
 
 def sparse_merge(sp_ids, sp_values, vocab_size, name=None, already_sorted=False):
-    """Values whose last place is given by ids."""
+    """Makes a sparse tensor whose last index comes from `sp_ids` and whose values come from `sp_values`."""
     from runnel.ops.array_ops import concat
     from runnel.ops.math_ops import cast
     with name_scope(name, "SparseMerge", [sp_ids, sp_values]):
@@ -143,7 +144,7 @@ def sparse_merge(sp_ids, sp_values, vocab_size, name=None, already_sorted=False)
 
 
 def sparse_retain(sp_input, to_retain):
-    """The entries where a mask holds."""
+    """Keeps the entries for which `to_retain` is true."""
     from runnel.ops.array_ops import reshape, where
     sp_input = _sparse(sp_input)
     to_retain = convert_to_tensor(to_retain)
@@ -153,7 +154,7 @@ def sparse_retain(sp_input, to_retain):
 
 
 def sparse_reset_shape(sp_input, new_shape=None):
-    """The same entries in a larger shape, or in the smallest that holds them."""
+    """Returns the entries in the shape `new_shape`, or in the smallest shape that holds them."""
     from runnel.ops.math_ops import reduce_max
     sp_input = _sparse(sp_input)
     indices, values = _ops.Identity(sp_input.indices), _ops.Identity(sp_input.values)
@@ -165,7 +166,7 @@ def sparse_reset_shape(sp_input, new_shape=None):
 
 
 def sparse_fill_empty_rows(sp_input, default_value, name=None):
-    """(with an entry in each row, which rows had none)."""
+    """Adds an entry with `default_value` to each empty row. Returns (result, which rows were empty)."""
     sp_input = _sparse(sp_input)
     with name_scope(name, "SparseFillEmptyRows", [sp_input]):
         default_value = convert_to_tensor(default_value, dtype=sp_input.values.dtype)
@@ -174,7 +175,7 @@ def sparse_fill_empty_rows(sp_input, default_value, name=None):
 
 
 def sparse_tensor_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=None):
-    """The product of a sparse and a dense matrix."""
+    """Multiplies a sparse matrix by a dense one."""
     sp_a = _sparse(sp_a)
     with name_scope(name, "SparseTensorDenseMatMul", [sp_a.indices, sp_a.values, b]) as scope:
         b = convert_to_tensor(b, name="b")
@@ -182,27 +183,25 @@ def sparse_tensor_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=N
 
 
 def sparse_softmax(sp_input, name=None):
-    """The softmax over the entries of each row."""
+    """Computes the softmax over the entries of each row."""
     with name_scope(name, "SparseSoftmax", [sp_input.indices, sp_input.values]) as scope:
         values = _ops.SparseSoftmax(sp_input.indices, sp_input.values, sp_input.dense_shape, name=scope)
         return SparseTensor(sp_input.indices, values, sp_input.dense_shape)
 
 
-def _pairwise(op, default_name):
+def _pairwise(op, public_name):
     def function(sp_a, sp_b, name=None):
-        with name_scope(name, default_name, [sp_a.indices, sp_a.values, sp_b.indices, sp_b.values]) as scope:
+        with name_scope(name, op, [sp_a.indices, sp_a.values, sp_b.indices, sp_b.values]) as scope:
             out = getattr(_ops, op)(sp_a.indices, sp_a.values, sp_a.dense_shape, sp_b.indices, sp_b.values, sp_b.dense_shape, name=scope)
         return SparseTensor(out[0], out[1], sp_a.dense_shape)
-    function.__doc__ = "Entry by entry, where one that is missing is 0."
-    return function
+    return named(function, public_name, "Returns the element-wise %s of two sparse tensors; a missing entry counts as 0." % public_name[7:])
 
 
-sparse_maximum = _pairwise("SparseSparseMaximum", "SparseSparseMaximum")
-sparse_minimum = _pairwise("SparseSparseMinimum", "SparseSparseMinimum")
-sparse_maximum.__name__, sparse_minimum.__name__ = "sparse_maximum", "sparse_minimum"
+sparse_maximum = _pairwise("SparseSparseMaximum", "sparse_maximum")
+sparse_minimum = _pairwise("SparseSparseMinimum", "sparse_minimum")
 
 
-def _reducer(op, doc, is_sparse):
+def _reducer(op, public_name, doc, is_sparse):
     def function(sp_input, axis=None, keepdims=None, reduction_axes=None, keep_dims=None, name=None):
         from runnel.ops.math_ops import _reduction_dims
         sp_input = _sparse(sp_input)
@@ -210,18 +209,17 @@ def _reducer(op, doc, is_sparse):
         axis = _pick("axis", axis, "reduction_axes", reduction_axes)
         out = getattr(_ops, op)(sp_input.indices, sp_input.values, sp_input.dense_shape, _reduction_dims(sp_input, axis), keep_dims=keepdims, name=name)
         return SparseTensor(*out) if is_sparse else out
-    function.__doc__ = doc
-    return function
+    return named(function, public_name, doc)
 
 
-sparse_reduce_sum = _reducer("SparseReduceSum", "The sum over dimensions, dense.", False)
-sparse_reduce_max = _reducer("SparseReduceMax", "The largest over dimensions, dense.", False)
-sparse_reduce_sum_sparse = _reducer("SparseReduceSumSparse", "The sum over dimensions, sparse.", True)
-sparse_reduce_max_sparse = _reducer("SparseReduceMaxSparse", "The largest over dimensions, sparse.", True)
+sparse_reduce_sum = _reducer("SparseReduceSum", "sparse_reduce_sum", "Returns the sum over dimensions as a dense tensor.", False)
+sparse_reduce_max = _reducer("SparseReduceMax", "sparse_reduce_max", "Returns the maximum over dimensions as a dense tensor.", False)
+sparse_reduce_sum_sparse = _reducer("SparseReduceSumSparse", "sparse_reduce_sum_sparse", "Returns the sum over dimensions as a sparse tensor.", True)
+sparse_reduce_max_sparse = _reducer("SparseReduceMaxSparse", "sparse_reduce_max_sparse", "Returns the maximum over dimensions as a sparse tensor.", True)
 
 
 def sparse_transpose(sp_input, perm=None, name=None):
-    """Dimensions in another order; None: reversed."""
+    """Permutes the dimensions of a sparse tensor by `perm`; without `perm`, reverses them."""
     from runnel.ops.array_ops import gather, transpose
     with name_scope(name, "SparseTranspose", [sp_input]):
         sp_input = _sparse(sp_input)
@@ -233,7 +231,7 @@ def sparse_transpose(sp_input, perm=None, name=None):
 
 
 def sparse_mask(a, mask_indices, name=None):
-    """IndexedSlices without some of their rows."""
+    """Returns the IndexedSlices `a` without the rows in `mask_indices`."""
     from runnel.core.composite import IndexedSlices
     from runnel.ops.array_ops import gather
     with name_scope(name, "sparse_mask", [a, mask_indices]) as scope:
@@ -242,7 +240,7 @@ def sparse_mask(a, mask_indices, name=None):
 
 
 def from_dense(tensor, name=None):
-    """The sparse form of a dense tensor."""
+    """Converts a dense tensor to a sparse one."""
     with name_scope(name, "dense_to_sparse"):
         tensor = convert_to_tensor(tensor)
         from runnel.ops.array_ops import zeros_like
@@ -251,7 +249,7 @@ def from_dense(tensor, name=None):
 
 
 def sparse_expand_dims(sp_input, axis=None, name=None):
-    """A dimension of size 1 more."""
+    """Inserts a dimension of size 1 at `axis`."""
     from runnel.ops.array_ops import concat
     rank = sp_input.dense_shape.shape[0].value
     axis = -1 if axis is None else axis
@@ -264,7 +262,7 @@ def sparse_expand_dims(sp_input, axis=None, name=None):
 
 
 def sparse_eye(num_rows, num_columns=None, dtype=dtypes.float32, name=None):
-    """The unit matrix, sparse."""
+    """Creates a sparse identity matrix."""
     from runnel.ops.array_ops import ones, stack
     from runnel.ops.math_ops import cast
     with name_scope(name, default_name="eye", values=[num_rows, num_columns]):
@@ -276,19 +274,19 @@ def sparse_eye(num_rows, num_columns=None, dtype=dtypes.float32, name=None):
 
 
 def serialize_sparse(sp_input, name=None, out_type=dtypes.string):
-    """Three texts, or variants."""
+    """Serializes to a [3] vector of strings or variants."""
     sp_input = _sparse(sp_input)
     return _ops.SerializeSparse(sp_input.indices, sp_input.values, sp_input.dense_shape, out_type=out_type, name=name)
 
 
 def serialize_many_sparse(sp_input, name=None, out_type=dtypes.string):
-    """Three texts, or variants, for each row."""
+    """Serializes each row to a [3] vector of strings or variants."""
     sp_input = _sparse(sp_input)
     return _ops.SerializeManySparse(sp_input.indices, sp_input.values, sp_input.dense_shape, out_type=out_type, name=name)
 
 
 def deserialize_many_sparse(serialized_sparse, dtype, rank=None, name=None):
-    """The sparse tensor of serialized rows."""
+    """Restores the sparse tensor from serialized rows."""
     return SparseTensor(*_ops.DeserializeManySparse(serialized_sparse, dtype, name=name))
 
 

@@ -1,4 +1,4 @@
-"""Functions that are only in tf.math, and sorting."""
+"""Special functions, sorting, histograms, printing and numeric checks."""
 
 from runnel import dtypes, nest, raw_ops as _ops
 from runnel.core.composite import SparseTensor
@@ -7,32 +7,32 @@ from runnel.core.framework import Tensor, colocate_with, name_scope
 
 
 def xdivy(x, y, name=None):
-    """x / y, and 0 where x is 0."""
+    """Returns x / y, and 0 where x is 0."""
     with name_scope(name, "xdivy", [x]):
         return _ops.Xdivy(x, y)
 
 
 def xlogy(x, y, name=None):
-    """x log(y), and 0 where x is 0."""
+    """Returns x * log(y), and 0 where x is 0."""
     with name_scope(name, "xlogy", [x]):
         return _ops.Xlogy(x, y)
 
 
 def xlog1py(x, y, name=None):
-    """x log(1 + y), and 0 where x is 0."""
+    """Returns x * log(1 + y), and 0 where x is 0."""
     with name_scope(name, "xlog1py", [x]):
         return _ops.Xlog1py(x, y)
 
 
 def multiply_no_nan(x, y, name=None):
-    """x * y, and 0 where y is 0 even if x is not finite."""
+    """Returns x * y, and 0 where y is 0 even if x is not finite."""
     with name_scope(name, "multiply_no_nan", [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
         return _ops.MulNoNan(x, convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype), name=scope)
 
 
 def reciprocal_no_nan(x, name=None):
-    """1 / x, and 0 where x is 0."""
+    """Returns 1 / x, and 0 where x is 0."""
     with name_scope(name, "reciprocal_no_nan", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         one = convert_to_tensor(1.0, dtype=x.dtype.base_dtype, name="one")
@@ -40,20 +40,20 @@ def reciprocal_no_nan(x, name=None):
 
 
 def ndtri(x, name=None):
-    """The inverse of the normal distribution's function."""
+    """Returns the inverse of the cumulative normal distribution."""
     with name_scope(name, "ndtri", [x]):
         return _ops.Ndtri(x)
 
 
 def erfcinv(x, name=None):
-    """The inverse of erfc."""
+    """Returns the inverse of the complementary error function."""
     with name_scope(name, "erfcinv", [x]):
         x = convert_to_tensor(x, name="start")
         return -ndtri(0.5 * x) * (0.5 ** 0.5)
 
 
 def polyval(coeffs, x, name=None):
-    """A polynomial's value by Horner's rule; the first coefficient is that of the highest power."""
+    """Evaluates a polynomial by Horner's rule; the first coefficient belongs to the highest power."""
     if not isinstance(coeffs, list):
         raise ValueError("Argument coeffs must be list type. Received type %s." % type(coeffs))
     with name_scope(name, "polyval", coeffs + [x]):
@@ -69,13 +69,13 @@ def polyval(coeffs, x, name=None):
 
 
 def sort(values, axis=-1, direction="ASCENDING", name=None):
-    """Values in order along a dimension."""
+    """Sorts values along a dimension."""
     with name_scope(name, "sort"):
         return _sorted(values, axis, direction, want_values=True)
 
 
 def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
-    """The places of values in order along a dimension."""
+    """Returns the indices that sort values along a dimension."""
     del stable  # they are always
     with name_scope(name, "argsort"):
         return _sorted(values, axis, direction, want_values=False)
@@ -108,7 +108,7 @@ def _sorted(values, axis, direction, want_values):
 
 
 def _reflected(values):
-    """Numbers in the opposite order; done twice they are as before."""
+    """Maps numbers so that their order is reversed; applying it twice restores them."""
     kind = values.dtype.base_dtype
     if kind.is_unsigned:
         return kind.max - values
@@ -118,7 +118,7 @@ def _reflected(values):
 
 
 def histogram_fixed_width_bins(values, value_range, nbins=100, dtype=dtypes.int32, name=None):
-    """The bin of each value, of bins of one width over a range."""
+    """Returns the bin of each value, for `nbins` bins of equal width over `value_range`."""
     from runnel.ops.array_ops import reshape, shape
     from runnel.ops.math_ops import cast, clip_by_value, truediv
     with name_scope(name, "histogram_fixed_width_bins", [values, value_range, nbins]):
@@ -133,13 +133,13 @@ def histogram_fixed_width_bins(values, value_range, nbins=100, dtype=dtypes.int3
 
 
 def histogram_fixed_width(values, value_range, nbins=100, dtype=dtypes.int32, name=None):
-    """How many values fall into each of the bins of one width over a range."""
+    """Counts the values in each of `nbins` bins of equal width over `value_range`."""
     with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
         return _ops.HistogramFixedWidth(values, value_range, nbins, dtype=dtype, name=scope)
 
 
 def confusion_matrix(labels, predictions, num_classes=None, dtype=dtypes.int32, name=None, weights=None):
-    """How often class i was taken for class j."""
+    """Counts how often class i (label) was predicted as class j."""
     from runnel.ops import check_ops
     from runnel.ops.array_ops import ones_like, stack
     from runnel.ops.check_ops import with_dependencies
@@ -171,7 +171,7 @@ def confusion_matrix(labels, predictions, num_classes=None, dtype=dtypes.int32, 
 
 
 def lbeta(x, name=None):
-    """The logarithm of the beta function over the last dimension."""
+    """Returns the logarithm of the beta function over the last dimension."""
     from runnel.ops.math_ops import reduce_sum
     with name_scope(name, "lbeta", [x]):
         x = convert_to_tensor(x, name="x")
@@ -179,7 +179,7 @@ def lbeta(x, name=None):
 
 
 def unravel_index(indices, dims, name=None):
-    """Places in a shape, from numbers of elements."""
+    """Converts flat indices into index vectors for a tensor of shape `dims`."""
     return _ops.UnravelIndex(indices, dims, name=name)
 
 
@@ -197,7 +197,7 @@ def _largest_singular(tensor, axis, keepdims):
 
 
 def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims=None):  # noqa: A002
-    """The norm of vectors or matrices."""
+    """Returns the norm of vectors or matrices."""
     from runnel.ops.math_ops import abs, conj, reduce_max, reduce_sum
     keepdims = bool(keepdims or keep_dims)
     if ord not in ("euclidean", "fro") and isinstance(ord, str):
@@ -229,7 +229,7 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None, keep_dims
 
 
 def verify_tensor_all_finite(t=None, msg=None, name=None, x=None, message=None):
-    """The tensor; the step fails if a number in it is not finite."""
+    """Returns the tensor; the step fails if an element is not finite."""
     x = t if x is None else x
     message = msg if message is None else message
     with name_scope(name, "VerifyFinite", [x]):
@@ -241,7 +241,7 @@ def verify_tensor_all_finite(t=None, msg=None, name=None, x=None, message=None):
 
 
 def add_check_numerics_ops():
-    """An operation that fails if any floating point tensor of the graph is not finite."""
+    """Returns an operation that fails if any floating-point tensor of the graph is not finite."""
     from runnel.core.framework import control_dependencies, get_default_graph
     from runnel.ops.control_flow import group
     checks = []
@@ -257,12 +257,12 @@ def add_check_numerics_ops():
 
 
 def Print(input_, data, message=None, first_n=None, summarize=None, name=None):
-    """input_, which prints `data` to standard error when it is computed."""
+    """Returns `input_`, and prints `data` to standard error when it is computed."""
     return _ops.Print(input_, data, message=message, first_n=first_n, summarize=summarize, name=name)
 
 
 def print_v2(*inputs, **kwargs):
-    """Prints tensors and texts when the operation runs."""
+    """Returns an operation that prints tensors and strings."""
     stream = kwargs.pop("output_stream", "stderr")
     summarize = kwargs.pop("summarize", 3)
     separator = kwargs.pop("sep", " ")
@@ -291,7 +291,7 @@ def _is_printed(value):
 
 
 def _template(value, mark, tensors):
-    """What is printed of a structure, with marks where tensors go; those are added to a list."""
+    """Returns the printed form of a structure, with `mark` for each tensor, which is appended to `tensors`."""
     if isinstance(value, str):
         return value
 
@@ -308,17 +308,17 @@ def _template(value, mark, tensors):
 
 
 def timestamp(name=None):
-    """Seconds since 1970."""
+    """Returns the seconds since 1970."""
     return _ops.Timestamp(name=name)
 
 
 def tensor_scatter_max(tensor, indices, updates, name=None):
-    """A copy with the larger of two values at some places."""
+    """Returns a copy of `tensor` with the element-wise maximum of it and `updates` at `indices`."""
     return _ops.TensorScatterMax(tensor, indices, updates, name=name)
 
 
 def tensor_scatter_min(tensor, indices, updates, name=None):
-    """A copy with the smaller of two values at some places."""
+    """Returns a copy of `tensor` with the element-wise minimum of it and `updates` at `indices`."""
     return _ops.TensorScatterMin(tensor, indices, updates, name=name)
 
 
@@ -326,7 +326,7 @@ tensor_scatter_nd_max, tensor_scatter_nd_min = tensor_scatter_max, tensor_scatte
 
 
 def sobol_sample(dim, num_results, skip=0, dtype=None, name=None):
-    """Points of Sobol's sequence, [num_results, dim]."""
+    """Returns points of Sobol's sequence, of shape [num_results, dim]."""
     from runnel import dtypes
     with name_scope(name, "sobol", [dim, num_results, skip]):
         return _ops.SobolSample(dim=dim, num_results=num_results, skip=skip, dtype=dtype or dtypes.float32)

@@ -1,6 +1,7 @@
-"""Changing variables: assign, scatter and their kin, for both kinds of variables."""
+"""Updates of variables, of both kinds: assign, scatter and the like."""
 
 from runnel import raw_ops
+from runnel.core.naming import named
 
 
 def _is_reference(ref):
@@ -8,7 +9,7 @@ def _is_reference(ref):
 
 
 def assign(ref, value, validate_shape=None, use_locking=None, name=None):
-    """Gives a variable a value; the result is the variable, for use after that."""
+    """Sets the value of a variable. Returns the variable, for use after the assignment."""
     if _is_reference(ref):
         return raw_ops.Assign(ref=ref, value=value, name=name,
                               validate_shape=True if validate_shape is None else validate_shape,
@@ -17,41 +18,51 @@ def assign(ref, value, validate_shape=None, use_locking=None, name=None):
 
 
 def assign_add(ref, value, use_locking=None, name=None):
-    """Adds to a variable."""
+    """Adds `value` to a variable."""
     if _is_reference(ref):
         return raw_ops.AssignAdd(ref=ref, value=value, use_locking=bool(use_locking), name=name)
     return ref.assign_add(value)
 
 
 def assign_sub(ref, value, use_locking=None, name=None):
-    """Subtracts from a variable."""
+    """Subtracts `value` from a variable."""
     if _is_reference(ref):
         return raw_ops.AssignSub(ref=ref, value=value, use_locking=bool(use_locking), name=name)
     return ref.assign_sub(value)
 
 
 def variable_op_v2(shape, dtype, name="Variable", container="", shared_name=""):
-    """The node that keeps a reference variable."""
+    """Creates the node that holds a reference variable."""
     return raw_ops.VariableV2(shape=shape, dtype=dtype, name=name, container=container,
                               shared_name=shared_name)
 
 
 def is_variable_initialized(ref, name=None):
-    """Whether a variable has a value."""
+    """Returns a bool tensor: whether a variable has a value."""
     if _is_reference(ref):
         return raw_ops.IsVariableInitialized(ref=ref, name=name)
     return ref.is_initialized(name=name)
 
 
 def count_up_to(ref, limit, name=None):
-    """Adds one, or an OutOfRangeError at the limit; the value before."""
+    """Increments a variable and returns its previous value. Fails with OutOfRangeError at the limit."""
     if _is_reference(ref):
         return raw_ops.CountUpTo(ref=ref, limit=limit, name=name)
     return raw_ops.ResourceCountUpTo(resource=ref.handle, limit=limit, T=ref.dtype, name=name)
 
 
+_SCATTER_DOCS = {
+    "Update": "Sets the %s `indices` of a variable to `updates`.",
+    "Add": "Adds `updates` to the %s `indices` of a variable.",
+    "Sub": "Subtracts `updates` from the %s `indices` of a variable.",
+    "Mul": "Multiplies the %s `indices` of a variable by `updates`.",
+    "Div": "Divides the %s `indices` of a variable by `updates`.",
+    "Min": "Replaces the %s `indices` of a variable by their minimum with `updates`.",
+    "Max": "Replaces the %s `indices` of a variable by their maximum with `updates`."}
+
+
 def _scatter(op, locks):
-    """The function of ScatterAdd and the like: rows of a variable by their numbers."""
+    """Makes the function for ScatterAdd and the like, which update rows of a variable by index."""
     def function(ref, indices, updates, use_locking=locks, name=None):
         if _is_reference(ref):
             return getattr(raw_ops, "Scatter" + op)(
@@ -62,9 +73,7 @@ def _scatter(op, locks):
             name=name)
         return ref._lazy_read(change)
 
-    function.__name__ = function.__qualname__ = "scatter_" + op.lower()
-    function.__doc__ = "The rows `indices` of a variable and `updates`: %s." % op.lower()
-    return function
+    return named(function, "scatter_" + op.lower(), _SCATTER_DOCS[op] % "rows")
 
 
 def _scatter_nd(op, locks):
@@ -77,9 +86,7 @@ def _scatter_nd(op, locks):
             ref=ref.handle, indices=indices, updates=convert_to_tensor(updates, ref.dtype), name=name)
         return ref._lazy_read(change)
 
-    function.__name__ = function.__qualname__ = "scatter_nd_" + op.lower()
-    function.__doc__ = "The elements `indices` of a variable and `updates`: %s." % op.lower()
-    return function
+    return named(function, "scatter_nd_" + op.lower(), _SCATTER_DOCS[op] % "elements or slices")
 
 
 scatter_update = _scatter("Update", True)
@@ -95,7 +102,7 @@ scatter_nd_sub = _scatter_nd("Sub", False)
 
 
 def batch_scatter_update(ref, indices, updates, use_locking=True, name=None):
-    """Rows of each batch of a variable: ref[b, indices[b, i]] = updates[b, i]."""
+    """Updates rows in each batch of a variable: ref[b, indices[b, i]] = updates[b, i]."""
     from runnel.core import framework
     from runnel.core.convert import convert_to_tensor
     from runnel.ops import array_ops, math_ops

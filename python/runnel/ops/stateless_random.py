@@ -1,8 +1,9 @@
-"""Random numbers that follow from a seed given with each step."""
+"""Random tensors that are determined by a seed given with each step."""
 
 from runnel import dtypes, raw_ops as _ops
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import name_scope
+from runnel.core.naming import named
 from runnel.core.tensor_util import shape_tensor
 
 
@@ -12,7 +13,7 @@ def _keys(seed):
 
 
 def stateless_random_uniform(shape, seed, minval=0, maxval=None, dtype=dtypes.float32, name=None, alg="auto_select"):
-    """Numbers evenly between two limits."""
+    """Returns values from a uniform distribution, determined by `seed`."""
     dtype = dtypes.as_dtype(dtype)
     if maxval is None:
         if dtype.is_integer and minval is not None:
@@ -42,9 +43,8 @@ def _normal(op, default_name):
             key, counter, algorithm = _keys(seed)
             values = getattr(_ops, op)(shape, key, counter, algorithm, dtype=dtype)
             return _ops.AddV2(values * stddev, mean, name=scope)
-    function.__name__ = default_name
-    function.__doc__ = "Numbers of a normal distribution, by a seed of two numbers."
-    return function
+    return named(function, default_name, "Returns values from a %snormal distribution, determined by `seed`, two integers." % (
+        "truncated " if "truncated" in default_name else ""))
 
 
 stateless_random_normal = _normal("StatelessRandomNormalV2", "stateless_random_normal")
@@ -52,12 +52,12 @@ stateless_truncated_normal = _normal("StatelessTruncatedNormalV2", "stateless_tr
 
 
 def stateless_multinomial(logits, num_samples, seed, output_dtype=dtypes.int64, name=None):
-    """Numbers drawn by unnormalised log-probabilities."""
+    """Draws class indices according to unnormalized log-probabilities, determined by `seed`."""
     with name_scope(name, "stateless_multinomial", [logits, seed]):
         return _ops.StatelessMultinomial(convert_to_tensor(logits, name="logits"), num_samples, seed, output_dtype=output_dtype)
 
 
 def stateless_categorical(logits, num_samples, seed, dtype=dtypes.int64, name=None):
-    """Numbers drawn by unnormalised log-probabilities."""
+    """Draws class indices according to unnormalized log-probabilities, determined by `seed`."""
     with name_scope(name, "stateless_categorical", [logits, seed]):
         return stateless_multinomial(logits, num_samples, seed, dtype)

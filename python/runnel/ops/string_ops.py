@@ -1,4 +1,4 @@
-"""Texts."""
+"""Functions of string tensors."""
 
 from runnel import dtypes, raw_ops as _ops
 from runnel.core.composite import SparseTensor
@@ -8,7 +8,7 @@ from runnel.ops.math_ops import _pick
 
 
 def string_split(source=None, sep=None, skip_empty=True, delimiter=None, result_type="SparseTensor", name=None):
-    """Parts of texts, as a SparseTensor."""
+    """Splits strings at separators. Returns a SparseTensor."""
     delimiter = _pick("sep", sep, "delimiter", delimiter)
     delimiter = " " if delimiter is None else delimiter
     with name_scope(name, "StringSplit", [source]):
@@ -18,7 +18,7 @@ def string_split(source=None, sep=None, skip_empty=True, delimiter=None, result_
 
 
 def string_split_v2(input=None, sep=None, maxsplit=-1, result_type="SparseTensor", source=None, name=None):  # noqa: A002
-    """Parts of texts as Python's split makes them, as a SparseTensor, or a RaggedTensor."""
+    """Splits strings as Python's str.split does. Returns a SparseTensor or a RaggedTensor."""
     input = _pick("input", input, "source", source)  # noqa: A001
     if result_type.lower() not in ("sparsetensor", "raggedtensor"):
         raise ValueError("result_type must be 'RaggedTensor' or 'SparseTensor'.")
@@ -35,12 +35,12 @@ def string_split_v2(input=None, sep=None, maxsplit=-1, result_type="SparseTensor
 
 
 def string_join(inputs, separator="", name=None):
-    """Texts of several tensors joined, element by element."""
+    """Joins the strings of several tensors element-wise."""
     return _ops.StringJoin(inputs, separator=separator, name=name)
 
 
 def reduce_join(inputs, axis=None, keep_dims=None, separator="", name=None, reduction_indices=None, keepdims=None):
-    """Texts joined over dimensions."""
+    """Joins strings over dimensions."""
     from runnel.ops.math_ops import range as range_op
     keepdims = bool(_pick("keepdims", keepdims, "keep_dims", keep_dims))
     axis = _pick("axis", axis, "reduction_indices", reduction_indices)
@@ -53,87 +53,87 @@ def reduce_join(inputs, axis=None, keep_dims=None, separator="", name=None, redu
 
 
 def string_length(input, name=None, unit="BYTE"):  # noqa: A002
-    """How long texts are, in bytes or characters."""
+    """Returns the length of strings in bytes or characters."""
     return _ops.StringLength(input, unit=unit, name=name)
 
 
 def substr(input, pos, len, name=None, unit="BYTE"):  # noqa: A002
-    """Parts of texts."""
+    """Returns substrings."""
     return _ops.Substr(input, pos, len, unit=unit, name=name)
 
 
 def string_lower(input, encoding="", name=None):  # noqa: A002
-    """Texts in lower case."""
+    """Converts strings to lower case."""
     return _ops.StringLower(input, encoding=encoding, name=name)
 
 
 def string_upper(input, encoding="", name=None):  # noqa: A002
-    """Texts in upper case."""
+    """Converts strings to upper case."""
     return _ops.StringUpper(input, encoding=encoding, name=name)
 
 
 def string_strip(input, name=None):  # noqa: A002
-    """Texts without blanks around."""
+    """Removes leading and trailing whitespace."""
     return _ops.StringStrip(input, name=name)
 
 
 def regex_replace(input, pattern, rewrite, replace_global=True, name=None):  # noqa: A002
-    """Texts in which what matches is replaced."""
+    """Replaces the parts of strings that match a regular expression."""
     if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
         return _ops.StaticRegexReplace(input, pattern=pattern, rewrite=rewrite, replace_global=replace_global, name=name)
     return _ops.RegexReplace(input, pattern, rewrite, replace_global=replace_global, name=name)
 
 
 def regex_full_match(input, pattern, name=None):  # noqa: A002
-    """Which texts match."""
+    """Tells which strings match a regular expression as a whole."""
     if isinstance(pattern, (str, bytes)):
         return _ops.StaticRegexFullMatch(input, pattern=pattern, name=name)
     return _ops.RegexFullMatch(input, pattern, name=name)
 
 
 def string_to_number(string_tensor=None, out_type=dtypes.float32, name=None, input=None):  # noqa: A002
-    """Numbers that texts show."""
+    """Converts strings to numbers."""
     return _ops.StringToNumber(_pick("input", input, "string_tensor", string_tensor), out_type=out_type, name=name)
 
 
 def string_to_hash_bucket(string_tensor=None, num_buckets=None, name=None, input=None):  # noqa: A002
-    """Texts to numbers below num_buckets."""
+    """Hashes strings to numbers below `num_buckets`."""
     return _ops.StringToHashBucket(_pick("input", input, "string_tensor", string_tensor), num_buckets=num_buckets, name=name)
 
 
 def string_to_hash_bucket_fast(input, num_buckets, name=None):  # noqa: A002
-    """Texts to numbers below num_buckets."""
+    """Hashes strings to numbers below `num_buckets`."""
     return _ops.StringToHashBucketFast(input, num_buckets=num_buckets, name=name)
 
 
 def string_to_hash_bucket_strong(input, num_buckets, key, name=None):  # noqa: A002
-    """Texts to numbers below num_buckets, by a key."""
+    """Hashes strings with a key to numbers below `num_buckets`."""
     return _ops.StringToHashBucketStrong(input, num_buckets=num_buckets, key=key, name=name)
 
 
 def as_string(input, precision=-1, scientific=False, shortest=False, width=-1, fill="", name=None):  # noqa: A002
-    """Numbers as texts."""
+    """Converts numbers to strings."""
     return _ops.AsString(input, precision=precision, scientific=scientific, shortest=shortest, width=width, fill=fill, name=name)
 
 
 def string_format(template, inputs, placeholder="{}", summarize=3, name=None):
-    """A text with tensors in it."""
+    """Formats tensors into a string by a template."""
     inputs = inputs if isinstance(inputs, (list, tuple)) else [inputs]
     return _ops.StringFormat(inputs, template=template, placeholder=placeholder, summarize=summarize, name=name)
 
 
 def unicode_script(input, name=None):  # noqa: A002
-    """The script of characters."""
+    """Returns the script of each character."""
     return _ops.UnicodeScript(input, name=name)
 
 
 def unicode_transcode(input, input_encoding, output_encoding, errors="replace", replacement_char=65533,  # noqa: A002
                       replace_control_characters=False, name=None):
-    """Texts in another encoding."""
+    """Converts strings to another encoding."""
     return _ops.UnicodeTranscode(input, input_encoding=input_encoding, output_encoding=output_encoding, errors=errors,
                                  replacement_char=replacement_char, replace_control_characters=replace_control_characters, name=name)
 
 
 def unsorted_segment_join(inputs, segment_ids, num_segments, separator="", name=None):
-    """Texts of each segment joined."""
+    """Joins the strings of each segment."""
     return _ops.UnsortedSegmentJoin(inputs, segment_ids, num_segments, separator=separator, name=name)

@@ -4,7 +4,7 @@ from runnel.core.framework import get_default_graph
 
 
 def make_template(name_, func_, create_scope_now_=False, unique_name_=None, custom_getter_=None, **kwargs):
-    """A function whose first call makes variables, and whose further ones use them."""
+    """Returns a function whose first call creates variables and whose later calls reuse them."""
     if unique_name_ and create_scope_now_:
         raise ValueError("unique_name_ and create_scope_now_ may not be set together")
     template = Template(name_, func_, unique_name_, custom_getter_, kwargs)
@@ -14,7 +14,7 @@ def make_template(name_, func_, create_scope_now_=False, unique_name_=None, cust
 
 
 class Template:
-    """What make_template gives."""
+    """The function that make_template returns."""
 
     def __init__(self, name, func, unique_name, custom_getter, kwargs):
         self._name, self._func, self._unique_name = name, func, unique_name
@@ -47,26 +47,32 @@ class Template:
 
     @property
     def name(self):
+        """The template's name."""
         return self._name
 
     @property
     def func(self):
+        """The function that it wraps."""
         return self._func
 
     @property
     def variable_scope(self):
+        """The variable scope, or None before the first call."""
         return self._scope
 
     @property
     def var_scope(self):
+        """The same as variable_scope."""
         return self._scope
 
     @property
     def variable_scope_name(self):
+        """The name of the variable scope, or None before the first call."""
         return self._scope.name if self._scope is not None else None
 
     @property
     def variables(self):
+        """The variables that the function created."""
         return self.global_variables + self.local_variables
 
     def _collected(self, key):
@@ -74,12 +80,15 @@ class Template:
 
     @property
     def trainable_variables(self):
+        """The trainable ones among them."""
         return self._collected("trainable_variables")
 
     @property
     def global_variables(self):
+        """The global ones among them."""
         return self._collected("variables")
 
     @property
     def local_variables(self):
+        """The local ones among them."""
         return self._collected("local_variables")

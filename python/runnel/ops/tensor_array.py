@@ -1,4 +1,4 @@
-"""TensorArray: tensors by number, written once each, as loops use them."""
+"""TensorArray: tensors by index, each written once, for use in loops."""
 
 from runnel import dtypes, raw_ops
 from runnel.core import tensor_shape
@@ -10,7 +10,7 @@ from runnel.ops.math_ops import range as number_range
 class TensorArray:
     """A list of tensors of one type, each written once.
 
-    `flow` is what orders reads after writes: methods that write return the array to go on with.
+    `flow` orders reads after writes: methods that write return the array to use from then on.
     """
 
     def __init__(self, dtype, size=None, dynamic_size=None, clear_after_read=None,
@@ -57,30 +57,36 @@ class TensorArray:
 
     @property
     def dtype(self):
+        """The type of the tensors."""
         return self._dtype
 
     @property
     def handle(self):
+        """The handle of the array."""
         return self._handle
 
     @property
     def flow(self):
+        """The scalar that orders operations on the array."""
         return self._flow
 
     @property
     def element_shape(self):
+        """The static shape of the elements."""
         return self._element_shape[0]
 
     @property
     def dynamic_size(self):
+        """Whether the array grows when written past its end."""
         return self._dynamic_size
 
     @property
     def op(self):
+        """The operation that made the handle."""
         return self._handle.op
 
     def _with_flow(self, flow):
-        """The array after what `flow` waits for."""
+        """Returns the array as it is after `flow`."""
         if self._rows is not None:
             return self
         after = object.__new__(TensorArray)
@@ -89,7 +95,7 @@ class TensorArray:
         return after
 
     def identity(self):
-        """The array, where control dependencies of this place are kept."""
+        """Returns the array, ordered after the current control dependencies."""
         if self._rows is not None:
             return self
         return self._with_flow(raw_ops.Identity(input=self._flow))
@@ -102,7 +108,7 @@ class TensorArray:
             self._element_shape[0] = known.merge_with(shape)
 
     def _placed(self, value):
-        """Where the first value lies, all is written."""
+        """A context manager that places operations on the device of the first value written."""
         if not self._colocates or self._rows is not None:
             return colocate_with(self._handle)
         if not self._colocate_with:
@@ -110,7 +116,7 @@ class TensorArray:
         return colocate_with(self._colocate_with[0], ignore_existing=True)
 
     def read(self, index, name=None):
-        """The tensor of a number."""
+        """Returns the tensor at `index`."""
         if self._rows is not None:
             return self._read_eagerly(int(index))
         value = raw_ops.TensorArrayReadV3(handle=self._handle, index=index, flow_in=self._flow,
@@ -133,7 +139,7 @@ class TensorArray:
         return value
 
     def write(self, index, value, name=None):
-        """The array with `value` at a number."""
+        """Writes `value` at `index`. Returns the array after that."""
         if self._rows is not None:
             value = convert_to_tensor(value, self._dtype)
             self._merge_element_shape(value.shape)
@@ -151,7 +157,7 @@ class TensorArray:
         return self._with_flow(flow)
 
     def stack(self, name=None):
-        """All tensors as one, along a new first dimension."""
+        """Stacks all tensors along a new first dimension."""
         if self._rows is not None:
             if self.element_shape.is_fully_defined():  # what was not written is 0
                 from runnel.ops.array_ops import zeros
@@ -168,7 +174,7 @@ class TensorArray:
                 return value
 
     def gather(self, indices, name=None):
-        """The tensors of some numbers as one, along a new first dimension."""
+        """Stacks the tensors at `indices` along a new first dimension."""
         if self._rows is not None:
             import numpy
             return raw_ops.Pack(values=[self._read_eagerly(int(i)) for i in numpy.asarray(indices)])
@@ -180,7 +186,7 @@ class TensorArray:
         return value
 
     def concat(self, name=None):
-        """All tensors as one, along their first dimension."""
+        """Joins all tensors along their first dimension."""
         if self._rows is not None:
             return raw_ops.ConcatV2(values=self._rows, axis=0)
         rest = self.element_shape
@@ -194,7 +200,7 @@ class TensorArray:
         return value
 
     def unstack(self, value, name=None):
-        """The array of the rows of `value`."""
+        """Writes each row of `value` to its index. Returns the array after that."""
         if self._rows is not None:
             value = convert_to_tensor(value, self._dtype)
             self._rows = [value[i] for i in range(value.shape.as_list()[0])]
@@ -204,7 +210,7 @@ class TensorArray:
             return self.scatter(number_range(0, shape(value)[0]), value, name=name)
 
     def scatter(self, indices, value, name=None):
-        """The array with the rows of `value` at some numbers."""
+        """Writes the rows of `value` at `indices`. Returns the array after that."""
         if self._rows is not None:
             import numpy
             array = self
@@ -221,7 +227,7 @@ class TensorArray:
         return self._with_flow(flow)
 
     def split(self, value, lengths, name=None):
-        """The array of pieces of `value`, so long along its first dimension."""
+        """Splits `value` along its first dimension into pieces of the given lengths and writes them. Returns the array after that."""
         if self._rows is not None:
             import numpy
             sizes = [int(n) for n in numpy.asarray(lengths)]
@@ -242,7 +248,7 @@ class TensorArray:
         return self._with_flow(flow)
 
     def size(self, name=None):
-        """How many tensors there is room for, a scalar."""
+        """Returns the number of elements as a scalar."""
         if self._rows is not None:
             return convert_to_tensor(len(self._rows), dtypes.int32)
         if not self._dynamic_size and self._size is not None:
@@ -251,7 +257,7 @@ class TensorArray:
                                          name=name or "TensorArraySizeV3")
 
     def grad(self, source, flow=None, name=None):
-        """The array of gradients of this one."""
+        """Returns the array of gradients of this one."""
         flow = self._flow if flow is None else flow
         with name_scope(name, "TensorArrayGrad", [self._handle]):
             with colocate_with(self._handle):
@@ -262,7 +268,7 @@ class TensorArray:
                                    colocate_with_first_write_call=False)
 
     def close(self, name=None):
-        """An operation that gives back what it holds."""
+        """Returns an operation that frees the array."""
         if self._rows is not None:
             self._rows = []
             return None

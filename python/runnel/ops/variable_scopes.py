@@ -1,4 +1,4 @@
-"""tf.get_variable and tf.variable_scope: variables by name, made once and then shared."""
+"""tf.get_variable and tf.variable_scope: variables by name, created once and then shared."""
 
 import contextlib
 import enum
@@ -14,7 +14,7 @@ from runnel.ops.variables import VariableAggregation, VariableSynchronization  #
 
 
 class _ReuseMode(enum.Enum):
-    """What `reuse` may be besides True and False."""
+    """The values of `reuse` besides True and False."""
 
     AUTO_REUSE = 1
 
@@ -23,14 +23,14 @@ AUTO_REUSE = _ReuseMode.AUTO_REUSE
 
 
 def no_regularizer(_):
-    """A regularizer that does nothing: keeps a scope's from being used."""
+    """A regularizer that does nothing: use it to override the scope's."""
     return None
 
 
 # --- Parts of variables
 
 class _PartitionInfo:
-    """Which part of a variable an initializer is to fill."""
+    """Which part of a variable an initializer fills."""
 
     def __init__(self, full_shape, var_offset):
         for what, value in (("full_shape", full_shape), ("var_offset", var_offset)):
@@ -47,7 +47,7 @@ class _PartitionInfo:
         self.var_offset = var_offset
 
     def single_slice_dim(self, shape):
-        """The one axis that is divided; None: none is."""
+        """Returns the one axis that is partitioned, or None."""
         if len(shape) != len(self.full_shape):
             raise ValueError("Expected equal length, but received shape=%s while full_shape=%s" % (
                 shape, self.full_shape))
@@ -58,7 +58,7 @@ class _PartitionInfo:
         return divided[0] if divided else None
 
     def single_offset(self, shape):
-        """Where the part begins on that axis."""
+        """Returns where the part begins on that axis."""
         axis = self.single_slice_dim(shape)
         return 0 if axis is None else self.var_offset[axis]
 
@@ -84,7 +84,7 @@ def _partitions(partitioner, shape, dtype):
 
 
 def _slices(shape, parts):
-    """[(offset, shape)] of the parts; the first ones are larger if it does not come out even."""
+    """Returns [(offset, shape)] of the parts; the first parts are larger if the sizes differ."""
     axis = next((i for i, p in enumerate(parts) if p > 1), 0)
     each, more = divmod(shape[axis], parts[axis])
     out, at = [], 0
@@ -97,7 +97,7 @@ def _slices(shape, parts):
 
 
 class PartitionedVariable:
-    """A variable in parts along one axis. As a tensor it is the whole."""
+    """A variable in parts along one axis. It converts to one tensor."""
 
     __array_priority__ = 100
 
@@ -144,23 +144,27 @@ class PartitionedVariable:
             return raw_ops.Identity(input=whole, name=self._name)
 
     def as_tensor(self):
-        """The whole, put together."""
+        """Returns the concatenation of the parts."""
         with framework.control_dependencies(None):
             return self._concat()
 
     @property
     def name(self):
+        """The variable's name."""
         return self._name
 
     @property
     def dtype(self):
+        """The type of the value."""
         return self._dtype
 
     @property
     def shape(self):
+        """The static shape of the whole."""
         return self._shape
 
     def get_shape(self):
+        """Returns the static shape of the whole."""
         return self._shape
 
     def _get_variable_list(self):
@@ -170,13 +174,15 @@ class PartitionedVariable:
         return self._partitions
 
     def assign(self, value, use_locking=False, name=None, read_value=True):
-        """Gives the parts the parts of `value`."""
+        """Splits `value` and assigns each piece to its part."""
         return self._each("assign", value, use_locking, name, read_value)
 
     def assign_add(self, value, use_locking=False, name=None, read_value=True):
+        """Splits `value` and adds each piece to its part."""
         return self._each("assign_add", value, use_locking, name, read_value)
 
     def assign_sub(self, value, use_locking=False, name=None, read_value=True):
+        """Splits `value` and subtracts each piece from its part."""
         return self._each("assign_sub", value, use_locking, name, read_value)
 
     def _each(self, method, value, use_locking, name, read_value):
@@ -219,7 +225,7 @@ _known = {}  # (type, name) -> whether calls of its objects accept an argument o
 
 
 def _accepts(function, name):
-    """Whether a function has an argument of that name."""
+    """Tells whether a function has an argument of that name."""
     code = getattr(function, "__code__", None)
     if code is not None and not hasattr(function, "__wrapped__"):
         return name in code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
@@ -252,7 +258,7 @@ def _needs_no_arguments(function):
 
 
 class _VariableStore:
-    """The variables of a graph that get_variable has made, by name."""
+    """The variables that get_variable has created in a graph, by name."""
 
     def __init__(self):
         self._vars = {}
@@ -425,8 +431,11 @@ def _default_initializer(name, dtype):
 
 
 def _add_loss(variable, name, regularizer):
-    """The loss of a new variable goes to its collection. It is asked once where the user is, to
-    see whether there is one, and once in the variable's own scope."""
+    """Adds the regularization loss of a new variable to its collection.
+
+    The regularizer is called once in the caller's scopes, to see whether it returns a loss, and once in the
+    variable's own scope.
+    """
     if regularizer(variable) is None:
         return
     with framework.colocate_with(variable.op), framework.name_scope(name + "/Regularizer/"):
@@ -435,22 +444,26 @@ def _add_loss(variable, name, regularizer):
 
 
 class EagerVariableStore:
-    """Keeps what get_variable makes in eager execution, so that it can be shared."""
+    """Keeps the variables that get_variable creates in eager execution, so that they can be shared."""
 
     def __init__(self, store=None):
         self._store = store or _VariableStore()
         self._store._store_eager_variables = True
 
     def as_default(self):
+        """A context manager in which get_variable uses this store."""
         return _with_store(self._store)
 
     def variables(self):
+        """Returns all variables."""
         return sorted(self._store._vars.values(), key=lambda v: v.name)
 
     def trainable_variables(self):
+        """Returns the trainable variables."""
         return [v for v in self.variables() if v.trainable]
 
     def non_trainable_variables(self):
+        """Returns the variables that are not trainable."""
         return [v for v in self.variables() if not v.trainable]
 
 
@@ -480,7 +493,7 @@ _INHERITED = ("initializer", "regularizer", "caching_device", "partitioner", "cu
 
 
 class VariableScope:
-    """What get_variable adds to its arguments: a prefix of names, and what is not given."""
+    """A prefix for the names of variables, and defaults for the arguments of get_variable."""
 
     def __init__(self, reuse, name="", initializer=None, regularizer=None, caching_device=None,
                  partitioner=None, custom_getter=None, name_scope="", dtype=dtypes.float32,
@@ -502,32 +515,37 @@ class VariableScope:
 
     @property
     def name(self):
+        """The prefix, without its last "/"."""
         return self._name
 
     @property
     def original_name_scope(self):
-        """The name scope that was made with it, with its last "/"."""
+        """The name scope that was opened with it, with its last "/"."""
         return self._name_scope
 
     @property
     def reuse(self):
+        """Whether variables are shared: True, False or tf.AUTO_REUSE."""
         return self._reuse
 
     def reuse_variables(self):
-        """From now on variables are shared, not made."""
+        """From now on, shares existing variables instead of creating new ones."""
         self._reuse = True
 
     def get_collection(self, name):
-        """What a collection has in this scope."""
+        """Returns the members of a collection that are in this scope."""
         return framework.get_collection(name, self._name + "/" if self._name else "")
 
     def trainable_variables(self):
+        """Returns the trainable variables of this scope."""
         return self.get_collection(GraphKeys.TRAINABLE_VARIABLES)
 
     def global_variables(self):
+        """Returns the global variables of this scope."""
         return self.get_collection(GraphKeys.GLOBAL_VARIABLES)
 
     def local_variables(self):
+        """Returns the local variables of this scope."""
         return self.get_collection(GraphKeys.LOCAL_VARIABLES)
 
     def get_variable(self, var_store, name, shape=None, dtype=None, initializer=None, regularizer=None,
@@ -535,7 +553,7 @@ class VariableScope:
                      partitioner=None, validate_shape=True, use_resource=None, custom_getter=None,
                      constraint=None, synchronization=VariableSynchronization.AUTO,
                      aggregation=VariableAggregation.NONE):
-        """The variable of that name in this scope."""
+        """Returns the variable of that name in this scope, creating it if needed."""
         if _core.current() is None:
             reuse, use_resource = False, True
         elif reuse is None:
@@ -571,7 +589,7 @@ for _name in _INHERITED:
 
 
 class _Scopes(threading.local):
-    """Where each thread is: the current scope, and how often each was opened."""
+    """The current scope of each thread, and how often each scope was opened."""
 
     def __init__(self):
         self.current = VariableScope(False)
@@ -599,7 +617,7 @@ def _scopes():
 
 
 def get_variable_scope():
-    """The scope that get_variable works in."""
+    """Returns the current variable scope."""
     return _scopes().current
 
 
@@ -607,23 +625,23 @@ def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=Non
                  collections=None, caching_device=None, partitioner=None, validate_shape=True,
                  use_resource=None, custom_getter=None, constraint=None,
                  synchronization=VariableSynchronization.AUTO, aggregation=VariableAggregation.NONE):
-    """The variable of that name in the current variable scope: made, or shared if the scope says so.
+    """Returns the variable of that name in the current variable scope: a new one, or a shared one if the scope reuses.
 
     Args:
-      name: in the scope.
-      shape: of a new variable.
-      dtype: of a new variable; None: the scope's, which is float32.
-      initializer: a function (shape, dtype) of the first value, or the value itself. None: the
-        scope's, else uniform by Glorot for floats and zeros for integers.
-      regularizer: a function of the variable that gives a loss for GraphKeys.REGULARIZATION_LOSSES.
-      trainable: whether optimizers change it if they are not told otherwise.
-      collections: names of collections; None: that of the global variables.
-      caching_device: where reads are kept.
-      partitioner: a function (shape, dtype) of the number of parts on each axis.
-      validate_shape: the initial value's shape must be known.
-      use_resource: a resource rather than a reference.
-      custom_getter: a function that is called in place of the making: (getter, name, ...).
-      constraint: a function that optimizers apply after each update.
+      name: name of the variable in the scope.
+      shape: shape of a new variable.
+      dtype: type of a new variable; by default the scope's, which is float32.
+      initializer: a function (shape, dtype) that returns the initial value, or the value itself. By default the
+        scope's, else Glorot's uniform initializer for floats and zeros for integers.
+      regularizer: a function of the variable that returns a loss for GraphKeys.REGULARIZATION_LOSSES.
+      trainable: whether optimizers update it by default.
+      collections: names of collections; by default that of the global variables.
+      caching_device: where reads are cached.
+      partitioner: a function (shape, dtype) that returns the number of parts on each axis.
+      validate_shape: whether the shape of the initial value must be known.
+      use_resource: creates a resource variable instead of a reference variable.
+      custom_getter: a function (getter, name, ...) that is called instead of creating the variable.
+      constraint: a function that optimizers apply to the value after each update.
     """
     return get_variable_scope().get_variable(
         _store(), name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer,
@@ -638,7 +656,7 @@ def get_local_variable(name, shape=None, dtype=None, initializer=None, regulariz
                        validate_shape=True, use_resource=None, custom_getter=None, constraint=None,
                        synchronization=VariableSynchronization.AUTO,
                        aggregation=VariableAggregation.NONE):
-    """The same for a variable of this process alone, which is not saved."""
+    """Like get_variable, for a variable of this process only, which is not saved."""
     collections = list(collections or []) + [GraphKeys.LOCAL_VARIABLES]
     return get_variable(
         name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer,
@@ -649,7 +667,7 @@ def get_local_variable(name, shape=None, dtype=None, initializer=None, regulariz
 
 
 def _wrapped(inner, outer):
-    """A getter inside of another's scope is called by way of both."""
+    """Returns a getter that calls `inner` by way of `outer`."""
     if outer is None:
         return inner
 
@@ -659,16 +677,16 @@ def _wrapped(inner, outer):
 
 
 class variable_scope:  # noqa: N801
-    """with tf.variable_scope("layer1"): variables and operations get the prefix "layer1/".
+    """A context manager: `with tf.variable_scope("layer1")` gives variables and operations the prefix "layer1/".
 
     Args:
       name_or_scope: a name, or a scope that was opened before.
-      default_name: a name that is made unique, if the first is None.
-      values: tensors that say which graph it is.
-      initializer, regularizer, caching_device, partitioner, custom_getter, dtype, use_resource,
-        constraint: what get_variable uses inside where it is not told.
-      reuse: True: variables are shared; tf.AUTO_REUSE: made or shared; None: as around.
-      auxiliary_name_scope: False: operations do not get the prefix.
+      default_name: a name that is made unique, used if the first is None.
+      values: tensors that determine the graph.
+      initializer, regularizer, caching_device, partitioner, custom_getter, dtype, use_resource, constraint:
+        defaults for get_variable in the scope.
+      reuse: True shares variables, tf.AUTO_REUSE creates or shares them, None inherits.
+      auxiliary_name_scope: if False, operations do not get the prefix.
     """
 
     def __init__(self, name_or_scope, default_name=None, values=None, initializer=None,
@@ -718,7 +736,7 @@ class variable_scope:  # noqa: N801
         return scope
 
     def _enter_names(self, contexts):
-        """Enters the name scope; its name with "/", or None if there is none."""
+        """Enters the name scope. Returns its name with "/", or None if there is none."""
         name = self._name_or_scope
         if not self._auxiliary:
             here = framework.get_default_graph().get_name_scope()
@@ -786,7 +804,7 @@ def _unique_scope(scopes, current, prefix):
 def variable_op_scope(values, name_or_scope, default_name=None, initializer=None, regularizer=None,
                       caching_device=None, partitioner=None, custom_getter=None, reuse=None,
                       dtype=None, use_resource=None, constraint=None):
-    """The older spelling of variable_scope."""
+    """The old spelling of variable_scope."""
     variables.warn_once("variable_op_scope", "variable_scope(name, default_name, values)")
     return variable_scope(name_or_scope, default_name, values, initializer, regularizer,
                           caching_device, partitioner, custom_getter, reuse, dtype, use_resource,
@@ -795,7 +813,7 @@ def variable_op_scope(values, name_or_scope, default_name=None, initializer=None
 
 def variable(initial_value=None, trainable=None, collections=None, validate_shape=True, caching_device=None, name=None,
              dtype=None, use_resource=None, constraint=None, synchronization=None, aggregation=None, shape=None):
-    """tf.Variable, as a function."""
+    """Creates a tf.Variable."""
     kwargs = {"synchronization": synchronization, "aggregation": aggregation}
     return variables.Variable(
         initial_value, trainable, collections, validate_shape, caching_device, name, dtype=dtype, use_resource=use_resource,
@@ -804,7 +822,7 @@ def variable(initial_value=None, trainable=None, collections=None, validate_shap
 
 @contextlib.contextmanager
 def variable_creator_scope(variable_creator):
-    """A context in which tf.Variable calls `variable_creator(next_creator, **kwargs)`."""
+    """A context manager in which tf.Variable calls `variable_creator(next_creator, **kwargs)`."""
     kept = framework.get_default_graph()._scopes
     before = kept.get("variable_creators", ())
     kept["variable_creators"] = before + (variable_creator,)
@@ -817,7 +835,7 @@ def variable_creator_scope(variable_creator):
 # --- Partitioners
 
 def fixed_size_partitioner(num_shards, axis=0):
-    """A partitioner: that many parts along an axis (fewer where the axis is shorter)."""
+    """Returns a partitioner that makes `num_shards` parts along an axis, or fewer if the axis is shorter."""
     def partitioner(shape, **kwargs):
         parts = [1] * len(shape)
         parts[axis] = min(num_shards, tensor_shape.dimension_value(shape.dims[axis]))
@@ -827,7 +845,7 @@ def fixed_size_partitioner(num_shards, axis=0):
 
 def variable_axis_size_partitioner(max_shard_bytes, axis=0, bytes_per_string_element=16,
                                    max_shards=None):
-    """A partitioner: so many parts that none is larger than `max_shard_bytes`."""
+    """Returns a partitioner that makes parts of at most `max_shard_bytes` bytes."""
     if max_shard_bytes < 1 or bytes_per_string_element < 1:
         raise ValueError("Both max_shard_bytes and bytes_per_string_element must be positive. "
                          "Currently: max_shard_bytes=%d, bytes_per_string_element=%d" % (
@@ -857,7 +875,7 @@ def variable_axis_size_partitioner(max_shard_bytes, axis=0, bytes_per_string_ele
 
 def min_max_variable_partitioner(max_partitions=1, axis=0, min_slice_size=256 << 10,
                                  bytes_per_string_element=16):
-    """A partitioner: as many parts as are at least `min_slice_size` bytes, up to `max_partitions`."""
+    """Returns a partitioner that makes up to `max_partitions` parts of at least `min_slice_size` bytes."""
     def partitioner(shape, dtype):
         shape = tensor_shape.as_shape(shape)
         if axis >= shape.ndims:
@@ -875,7 +893,7 @@ def min_max_variable_partitioner(max_partitions=1, axis=0, min_slice_size=256 <<
 
 def create_partitioned_variables(shape, slicing, initializer, dtype=dtypes.float32, trainable=True,
                                  collections=None, name=None, reuse=None):
-    """The parts of a new variable, a list."""
+    """Creates the parts of a new variable. Returns them as a list."""
     if len(shape) != len(slicing):
         raise ValueError("The 'shape' and 'slicing' of a partitioned Variable must have the length: "
                          "shape: %s, slicing: %s" % (shape, slicing))

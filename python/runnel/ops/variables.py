@@ -1,6 +1,6 @@
-"""Variables: what a graph keeps from step to step.
+"""Variables: the state that a session keeps from step to step.
 
-tf.Variable makes one of two kinds: a reference (the default) or a resource. Both are Variables.
+tf.Variable creates one of two kinds: a reference (the default) or a resource. Both are Variables.
 """
 
 from runnel import _core, dtypes, raw_ops
@@ -8,36 +8,37 @@ from runnel.core import convert, framework, tensor_shape
 from runnel.core.composite import IndexedSlices
 from runnel.core.deprecation import warn_once
 from runnel.core.framework import GraphKeys, Tensor
+from runnel.core.naming import named
 
 _use_resource = False
 
 
 class VariableSynchronization:
-    """When copies of a variable are brought together."""
+    """When copies of a variable are synchronized."""
 
     AUTO, NONE, ON_WRITE, ON_READ = 0, 1, 2, 3
 
 
 class VariableAggregation:
-    """How they are."""
+    """How copies of a variable are aggregated."""
 
     NONE, SUM, MEAN, ONLY_FIRST_REPLICA, ONLY_FIRST_TOWER = 0, 1, 2, 3, 3
 
 
 def enable_resource_variables():
-    """From now on tf.Variable and tf.get_variable make resource variables."""
+    """Makes tf.Variable and tf.get_variable create resource variables from now on."""
     global _use_resource
     _use_resource = True
 
 
 def disable_resource_variables():
-    """From now on tf.Variable and tf.get_variable make reference variables."""
+    """Makes tf.Variable and tf.get_variable create reference variables from now on."""
     global _use_resource
     _use_resource = False
 
 
 def resource_variables_enabled():
-    """Whether they make resource variables."""
+    """Tells whether tf.Variable and tf.get_variable create resource variables."""
     return _use_resource
 
 
@@ -54,7 +55,7 @@ def _wants_resource(use_resource):
 
 
 def default_variable_creator(next_creator=None, **kwargs):
-    """What makes a variable when no creator scope does."""
+    """Creates a variable when no creator scope does."""
     resource = _wants_resource(kwargs.pop("use_resource", None))
     if resource:
         from runnel.ops.resource_variable import ResourceVariable
@@ -106,7 +107,7 @@ def _named(args, kwargs):
 
 
 def _location(name):
-    """The bytes of an AttrValue: a list of the string "loc:@name"."""
+    """Returns the bytes of an AttrValue: a list of the string "loc:@name"."""
     text = b"loc:@" + name.encode()
     row = b"\x12" + _size(len(text)) + text
     return b"\x0a" + _size(len(row)) + row
@@ -122,8 +123,7 @@ def _size(number):
 
 
 class _Located:
-    """A context in which new nodes say that they belong to `name`, a node that may not be there
-    yet."""
+    """A context manager that colocates new nodes with the node `name`, which need not exist yet."""
 
     __slots__ = ("_graph", "_name", "_before")
 
@@ -163,7 +163,7 @@ def _checked_trainable(synchronization, trainable, name):
 
 
 class SaveSliceInfo:
-    """Which part of a larger variable one is, for checkpoints."""
+    """Which part of a larger variable a variable is, for checkpoints."""
 
     def __init__(self, full_name=None, full_shape=None, var_offset=None, var_shape=None,
                  save_slice_info_def=None, import_scope=None):
@@ -179,11 +179,12 @@ class SaveSliceInfo:
 
     @property
     def spec(self):
-        """The text of checkpoints: "4 2 0,2:0,2"."""
+        """The description in checkpoints, such as "4 2 0,2:0,2"."""
         shape = " ".join("%d" % d for d in self.full_shape) + " "
         return shape + ":".join("%d,%d" % row for row in zip(self.var_offset, self.var_shape))
 
     def to_proto(self, export_scope=None):
+        """Returns its SaveSliceInfoDef."""
         from runnel.core.protobuf import message_class
         if export_scope and not self.full_name.startswith(export_scope):
             return None
@@ -198,18 +199,18 @@ class Variable(metaclass=_VariableMeta):
         w = tf.Variable(tf.zeros([784, 10]), name="w")
 
     Args:
-      initial_value: a tensor or what becomes one, or a function that makes it.
-      trainable: whether optimizers change it if they are not told otherwise.
-      collections: the names of collections it goes to; None: that of the global variables.
-      validate_shape: the initial value's shape must be known, and is the variable's.
-      caching_device: where reads are kept.
-      name: of the variable, made unique.
-      dtype: of the value; None: the initial value's.
+      initial_value: a tensor, a value that converts to one, or a function that returns it.
+      trainable: whether optimizers update it by default.
+      collections: names of the collections to add it to; by default that of the global variables.
+      validate_shape: the initial value's shape must be known, and becomes the variable's.
+      caching_device: where reads are cached.
+      name: name of the variable, made unique.
+      dtype: type of the value; by default the initial value's.
       constraint: a function that optimizers apply to the value after each update.
-      use_resource: a resource rather than a reference; None: what the scopes say.
+      use_resource: creates a resource instead of a reference; None inherits from the scopes.
 
-    A variable has no value in a session before its `initializer` has run
-    (tf.global_variables_initializer() runs all).
+    A variable has no value in a session before its `initializer` has run;
+    tf.global_variables_initializer() runs those of all variables.
     """
 
     __array_priority__ = 100
@@ -235,35 +236,40 @@ class Variable(metaclass=_VariableMeta):
 
     @property
     def trainable(self):
+        """Whether optimizers update it by default."""
         return self._trainable
 
     @property
     def synchronization(self):
+        """When copies of it are synchronized."""
         return self._synchronization
 
     @property
     def aggregation(self):
+        """How copies of it are aggregated."""
         return self._aggregation
 
     @property
     def constraint(self):
+        """The function that optimizers apply to the value after each update, or None."""
         return self._constraint
 
     @property
     def initializer(self):
-        """The operation that gives it its initial value."""
+        """The operation that sets the initial value."""
         return self._initializer_op
 
     @property
     def initial_value(self):
-        """The tensor of the initial value. Depends on nothing that must be initialized before."""
+        """The tensor of the initial value. It depends on nothing that must be initialized first."""
         return self._initial_value
 
     def get_shape(self):
+        """Returns the static shape."""
         return self.shape
 
     def initialized_value(self):
-        """Its value, or its initial value while it has none."""
+        """Returns the value, or the initial value if the variable has none yet."""
         if _core.current() is None:
             return self.value()
         from runnel.ops import control_flow
@@ -271,7 +277,7 @@ class Variable(metaclass=_VariableMeta):
                                  lambda: self.initial_value)
 
     def load(self, value, session=None):
-        """Gives it a value in a session."""
+        """Sets the value in a session."""
         if session is None:
             from runnel.core import session as session_lib
             session = session_lib.get_default_session()
@@ -281,12 +287,12 @@ class Variable(metaclass=_VariableMeta):
         session.run(self.initializer, {self.initializer.inputs[1]: value})
 
     def count_up_to(self, limit):
-        """Adds one, or an OutOfRangeError at the limit; the value before."""
+        """Increments the variable and returns its previous value. Fails with OutOfRangeError at the limit."""
         from runnel.ops import state_ops
         return state_ops.count_up_to(self, limit)
 
     def batch_scatter_update(self, sparse_delta, use_locking=False, name=None):
-        """Rows of each batch: self[b, indices[b, i]] = values[b, i]."""
+        """Updates rows in each batch: self[b, indices[b, i]] = values[b, i]."""
         from runnel.ops import state_ops
         return state_ops.batch_scatter_update(self, sparse_delta.indices, sparse_delta.values,
                                               use_locking=use_locking, name=name)
@@ -298,24 +304,25 @@ class Variable(metaclass=_VariableMeta):
         return self._save_slice_info
 
     def ref(self):
-        """What can be a key of dictionaries."""
+        """Returns a hashable reference, for use as a key."""
         return _Reference(self)
 
     experimental_ref = ref
 
     def experimental_deref(self):
+        """Returns the variable."""
         return self
 
     @staticmethod
     def from_proto(variable_def, import_scope=None):
-        """The variable that a VariableDef of the default graph tells of."""
+        """Returns the variable of the default graph that a VariableDef describes."""
         if variable_def.is_resource:
             from runnel.ops.resource_variable import ResourceVariable
             return ResourceVariable(variable_def=variable_def, import_scope=import_scope)
         return RefVariable(variable_def=variable_def, import_scope=import_scope)
 
     def _proto_base(self, export_scope):
-        """A VariableDef of what both kinds have; None: outside of the scope."""
+        """Returns a VariableDef with the fields of both kinds, or None if it is outside the scope."""
         from runnel.core.protobuf import message_class
         if export_scope is not None and not self._name.startswith(export_scope):
             return None
@@ -392,7 +399,7 @@ VariableV1 = Variable
 # --- Reference variables
 
 class RefVariable(Variable):
-    """A variable whose tensor is a reference: a VariableV2 node."""
+    """A variable whose tensor is a reference, a VariableV2 node."""
 
     def __init__(self, initial_value=None, trainable=None, collections=None, validate_shape=True,
                  caching_device=None, name=None, variable_def=None, dtype=None, expected_shape=None,
@@ -475,7 +482,7 @@ class RefVariable(Variable):
         self._constraint = None
 
     def to_proto(self, export_scope=None):
-        """Its VariableDef; None if it is outside of `export_scope`."""
+        """Returns its VariableDef, or None if it is outside `export_scope`."""
         out = self._proto_base(export_scope)
         if out is not None:
             out.variable_name = framework.strip_name_scope(self._variable.name, export_scope)
@@ -495,38 +502,44 @@ class RefVariable(Variable):
         return self._variable
 
     def value(self):
-        """The last read of it that the graph has."""
+        """Returns the snapshot that the graph already has."""
         return self._snapshot
 
     def read_value(self):
-        """A new read."""
+        """Reads the value anew."""
         return raw_ops.Identity(input=self._variable, name="read")
 
     def eval(self, session=None):
-        """Its value in a session."""
+        """Returns the value in a session."""
         return self._variable.eval(session=session)
 
     def is_initialized(self, name=None):
+        """Returns a bool tensor: whether the variable has a value."""
         return raw_ops.IsVariableInitialized(ref=self._variable, name=name)
 
     def set_shape(self, shape):
+        """Refines the static shape."""
         self._variable.set_shape(shape)
         self._snapshot.set_shape(shape)
 
     @property
     def op(self):
+        """The VariableV2 operation."""
         return self._variable.op
 
     @property
     def dtype(self):
+        """The type of the value, a reference type."""
         return self._variable.dtype
 
     @property
     def device(self):
+        """The device of the variable."""
         return self._variable.device
 
     @property
     def graph(self):
+        """The graph of the variable."""
         return self._variable.graph
 
     @property
@@ -535,20 +548,21 @@ class RefVariable(Variable):
 
     @property
     def shape(self):
+        """The static shape of the value."""
         return self._variable.shape
 
     def assign(self, value, use_locking=False, name=None, read_value=True):
-        """Gives it a value; the result is the variable after that."""
+        """Sets the value. Returns the variable after the assignment."""
         out = raw_ops.Assign(ref=self._variable, value=value, use_locking=use_locking, name=name)
         return out if read_value else out.op
 
     def assign_add(self, delta, use_locking=False, name=None, read_value=True):
-        """Adds to it."""
+        """Adds `delta` to the value."""
         out = raw_ops.AssignAdd(ref=self._variable, value=delta, use_locking=use_locking, name=name)
         return out if read_value else out.op
 
     def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
-        """Subtracts from it."""
+        """Subtracts `delta` from the value."""
         out = raw_ops.AssignSub(ref=self._variable, value=delta, use_locking=use_locking, name=name)
         return out if read_value else out.op
 
@@ -569,7 +583,7 @@ class RefVariable(Variable):
 
 
 def _add_scatters(cls):
-    """scatter_add(slices) … and scatter_nd_add(indices, updates) … of a class of variables."""
+    """Adds the methods scatter_add(slices), scatter_nd_add(indices, updates) and the like to a class of variables."""
     def rows(op):
         def method(self, sparse_delta, use_locking=False, name=None):
             return self._scatter(op, sparse_delta, use_locking, name)
@@ -610,8 +624,10 @@ _VARIABLE_OPS = frozenset(("Variable", "VariableV2", "AutoReloadVariable", "VarH
 
 
 def guarded(scope, initial_value):
-    """`initial_value` with reads of other variables made safe: where they have no value yet, their
-    initial values are read. Loops are left alone."""
+    """Returns `initial_value` with reads of other variables replaced by their initial values where they have none yet.
+
+    Loops are left alone.
+    """
     op = initial_value.op
     if op is None or not op.inputs:
         return initial_value
@@ -621,7 +637,7 @@ def guarded(scope, initial_value):
 
 
 def _reads_variables(op):
-    """Whether a variable is among what `op` is made of; nothing where there is a loop."""
+    """Tells whether `op` depends on a variable. Operations in loops are not followed."""
     found, seen, path = False, set(), set()
     stack = [(op, iter([t.op for t in op.inputs] + list(op.control_inputs)))]
     path.add(op)
@@ -662,7 +678,7 @@ def _safe_copy(tensor, scope, done):
 
 
 def _initialized_or_first(tensor):
-    """For the node of a variable: its value, or its initial value."""
+    """Returns the value of a variable's node, or its initial value if it has none yet."""
     op = tensor.op
     for variable in (op.graph.get_collection(GraphKeys.GLOBAL_VARIABLES) +
                      op.graph.get_collection(GraphKeys.LOCAL_VARIABLES)):
@@ -685,23 +701,19 @@ def _copy_with(op, inputs, scope):
 
 # --- Lists of variables, and what makes all of them ready
 
-def _listing(key, text):
+def _listing(key, name, doc):
     def function(scope=None):
         return framework.get_collection(key, scope)
-    function.__doc__ = text
-    return function
+    return named(function, name, doc)
 
 
-global_variables = _listing(GraphKeys.GLOBAL_VARIABLES, "The variables that all of a cluster share.")
-local_variables = _listing(GraphKeys.LOCAL_VARIABLES, "The variables of this process alone.")
-model_variables = _listing(GraphKeys.MODEL_VARIABLES, "The variables that a prediction reads.")
-moving_average_variables = _listing(GraphKeys.MOVING_AVERAGE_VARIABLES,
-                                    "The variables that have moving averages.")
-
-
-def trainable_variables(scope=None):
-    """The variables that optimizers change if they are not told otherwise."""
-    return framework.get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
+global_variables = _listing(GraphKeys.GLOBAL_VARIABLES, "global_variables", "Returns the variables that all tasks of a cluster share.")
+local_variables = _listing(GraphKeys.LOCAL_VARIABLES, "local_variables", "Returns the variables of this process, which are not saved.")
+model_variables = _listing(GraphKeys.MODEL_VARIABLES, "model_variables", "Returns the variables that inference reads.")
+moving_average_variables = _listing(
+    GraphKeys.MOVING_AVERAGE_VARIABLES, "moving_average_variables", "Returns the variables that have moving averages.")
+trainable_variables = _listing(
+    GraphKeys.TRAINABLE_VARIABLES, "trainable_variables", "Returns the variables that optimizers update by default.")
 
 
 def _all_saveable_objects(scope=None):
@@ -710,13 +722,13 @@ def _all_saveable_objects(scope=None):
 
 
 def all_variables():
-    """The older name of global_variables."""
+    """The old name of global_variables."""
     warn_once("all_variables", "global_variables")
     return global_variables()
 
 
 def variables_initializer(var_list, name="init"):
-    """An operation that gives all variables of the list their initial values."""
+    """Returns an operation that initializes the variables of a list."""
     from runnel.ops.control_flow import group
     if var_list and _core.current() is not None:
         return group(*[v.initializer for v in var_list], name=name)
@@ -724,7 +736,7 @@ def variables_initializer(var_list, name="init"):
 
 
 def global_variables_initializer():
-    """An operation that gives the global variables their initial values."""
+    """Returns an operation that initializes the global variables."""
     from runnel.ops.control_flow import group
     if _core.current() is None:
         return group(name="global_variables_initializer")
@@ -732,7 +744,7 @@ def global_variables_initializer():
 
 
 def local_variables_initializer():
-    """An operation that gives the local variables their initial values."""
+    """Returns an operation that initializes the local variables."""
     from runnel.ops.control_flow import group
     if _core.current() is None:
         return group(name="local_variables_initializer")
@@ -740,31 +752,31 @@ def local_variables_initializer():
 
 
 def initialize_variables(var_list, name="init"):
-    """The older name of variables_initializer."""
+    """The old name of variables_initializer."""
     warn_once("initialize_variables", "variables_initializer")
     return variables_initializer(var_list, name=name)
 
 
 def initialize_all_variables():
-    """The older name of global_variables_initializer."""
+    """The old name of global_variables_initializer."""
     warn_once("initialize_all_variables", "global_variables_initializer")
     return global_variables_initializer()
 
 
 def initialize_local_variables():
-    """The older name of local_variables_initializer."""
+    """The old name of local_variables_initializer."""
     warn_once("initialize_local_variables", "local_variables_initializer")
     return local_variables_initializer()
 
 
 def is_variable_initialized(variable):
-    """Whether a variable has a value, a tensor."""
+    """Returns a bool tensor: whether a variable has a value."""
     from runnel.ops import state_ops
     return state_ops.is_variable_initialized(variable)
 
 
 def assert_variables_initialized(var_list=None):
-    """An operation that fails if a variable has no value."""
+    """Returns an operation that fails if a variable has no value."""
     if var_list is None:
         var_list = global_variables() + local_variables()
     if not var_list:
@@ -780,7 +792,7 @@ def assert_variables_initialized(var_list=None):
 
 
 def report_uninitialized_variables(var_list=None, name="report_uninitialized_variables"):
-    """The names of those that have no value, a vector of strings."""
+    """Returns the names of the variables without a value, as a vector of strings."""
     from runnel.ops import array_ops
     if var_list is None:
         var_list = global_variables() + local_variables()

@@ -1,4 +1,4 @@
-"""Weights of losses and metrics: scalars, or of the values' rank with dimensions of 1 or theirs."""
+"""Weights of losses and metrics: scalars, or tensors of the values' rank with dimensions of 1 or the values' size."""
 
 from runnel import raw_ops
 from runnel.core.convert import constant_value, convert_to_tensor
@@ -26,14 +26,14 @@ def _valid_shape(weights_rank, weights_shape, values_rank, values_shape):
 
 
 def _described(x, name):
-    """(tensor, its shape, its rank), in a scope of their own."""
+    """Returns (tensor, shape, rank), built in a scope of their own."""
     with name_scope(None, name, [x]) as scope:
         x = convert_to_tensor(x, name=scope)
         return x, array_ops.shape(x, name="shape"), array_ops.rank(x, name="rank")
 
 
 def _known_to_fit(weights, values, w_shape, v_shape):
-    """The name of a check that holds without running, or None; ValueError if it is known that weights do not fit."""
+    """Returns the name of a static check that holds, or None. Raises ValueError if the weights cannot fit."""
     one, two = weights.shape.ndims, values.shape.ndims
     if one is None or two is None:
         return None
@@ -53,7 +53,7 @@ def _known_to_fit(weights, values, w_shape, v_shape):
 
 
 def assert_broadcastable(weights, values):
-    """An operation that checks that weights fit values; ValueError if it is known that they do not."""
+    """Returns an operation that checks that `weights` broadcast to `values`. Raises ValueError if they are known not to."""
     with name_scope(None, "assert_broadcastable", [weights, values]) as scope:
         weights, w_shape, w_rank = _described(weights, "weights")
         values, v_shape, v_rank = _described(values, "values")
@@ -69,7 +69,7 @@ def assert_broadcastable(weights, values):
 
 
 def broadcast_weights(weights, values):
-    """Weights in the shape of values."""
+    """Broadcasts `weights` to the shape of `values`."""
     with name_scope(None, "broadcast_weights", [weights, values]) as scope:
         values = convert_to_tensor(values, name="values")
         weights = convert_to_tensor(weights, values.dtype.base_dtype, name="weights")
@@ -82,18 +82,18 @@ def broadcast_weights(weights, values):
 
 
 def _may_be_one(shape):
-    """Whether a last dimension may be 1."""
+    """Tells whether the last dimension may be 1."""
     return shape.ndims is None or shape.ndims > 0 and shape.as_list()[-1] in (None, 1)
 
 
 def remove_squeezable_dimensions(labels, predictions, expected_rank_diff=0, name=None):
-    """(labels, predictions) without a last dimension of 1 that one of them has too much.
+    """Removes a last dimension of size 1 that labels or predictions have in excess. Returns both.
 
     Args:
       labels: a tensor.
       predictions: a tensor.
-      expected_rank_diff: how many dimensions more the predictions are to have.
-      name: of the scope.
+      expected_rank_diff: how many dimensions more the predictions should have.
+      name: name of the scope.
     """
     with name_scope(name, "remove_squeezable_dimensions", [labels, predictions]):
         predictions, labels = convert_to_tensor(predictions), convert_to_tensor(labels)
