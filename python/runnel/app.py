@@ -1,4 +1,4 @@
-"""tf.app: run(main) parses the flags of the command line and calls main."""
+"""tf.app: run(main) parses the command line's flags and calls main."""
 
 import sys
 
@@ -6,7 +6,7 @@ from runnel import flags
 
 
 def run(main=None, argv=None):
-    """Parses the flags and calls `main(argv)` with what is left; ends the program with what it gives."""
+    """Parses the flags, calls `main` with the remaining arguments, and exits with its result."""
     argv = sys.argv if argv is None else argv
     main = main or sys.modules["__main__"].main
     try:

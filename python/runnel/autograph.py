@@ -1,19 +1,19 @@
-"""tf.autograph: Python's own ifs and loops are not converted here; what says so of functions is."""
+"""tf.autograph: Runnel does not convert Python's if and for, so these functions only exist for programs that call them."""
 
 import types
 
 
 def do_not_convert(func=None):
-    """A decorator of functions that are taken as they are, as all are."""
+    """A decorator that returns the function unchanged."""
     return func if func is not None else lambda decorated: decorated
 
 
 def set_verbosity(level, alsologtostdout=False):
-    """How much is said about conversion: nothing."""
+    """Does nothing: there is no conversion to report."""
 
 
 def trace(*args):
-    """Prints its arguments while a graph is built."""
+    """Prints its arguments while a graph is being built."""
     print(*args)
 
 

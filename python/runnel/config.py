@@ -1,7 +1,7 @@
 """tf.config: devices and threads of the process.
 
-Placement and threads are taken by sessions that are made afterwards without a ConfigProto. What is
-set of visible devices, of memory and of the optimizer is kept and told, and changes nothing.
+Placement and thread counts apply to sessions created afterwards without a ConfigProto. Settings of visible
+devices, memory and the optimizer are stored and returned, and have no effect.
 """
 
 import collections
@@ -12,7 +12,7 @@ LogicalDevice = collections.namedtuple("LogicalDevice", ["name", "device_type"])
 
 class LogicalDeviceConfiguration(collections.namedtuple("LogicalDeviceConfiguration", [
         "memory_limit", "experimental_priority", "experimental_device_ordinal"])):
-    """A part of a device."""
+    """The configuration of a logical device, a part of a physical one."""
 
     def __new__(cls, memory_limit=None, experimental_priority=None, experimental_device_ordinal=None):
         return super().__new__(cls, memory_limit, experimental_priority, experimental_device_ordinal)
@@ -28,7 +28,7 @@ def _devices():
 
 
 def list_physical_devices(device_type=None):
-    """The devices of this machine."""
+    """Returns the devices of this machine."""
     kinds, rows = {}, []
     for _, kind in _devices():
         rows.append(PhysicalDevice("/physical_device:%s:%d" % (kind, kinds.get(kind, 0)), kind))
@@ -37,7 +37,7 @@ def list_physical_devices(device_type=None):
 
 
 def list_logical_devices(device_type=None):
-    """The devices that programs see."""
+    """Returns the devices that programs see."""
     kinds, rows = {}, []
     for _, kind in _devices():
         rows.append(LogicalDevice("/device:%s:%d" % (kind, kinds.get(kind, 0)), kind))
@@ -46,13 +46,13 @@ def list_logical_devices(device_type=None):
 
 
 def get_visible_devices(device_type=None):
-    """Those that set_visible_devices named, or all."""
+    """Returns the devices given to set_visible_devices, or all."""
     rows = list_physical_devices() if _state["visible"] is None else _state["visible"]
     return [row for row in rows if device_type in (None, row.device_type)]
 
 
 def set_visible_devices(devices, device_type=None):
-    """What get_visible_devices tells from now on; the devices of sessions stay as they are."""
+    """Sets the result of get_visible_devices. It does not change the devices of sessions."""
     devices = list(devices) if isinstance(devices, (list, tuple)) else [devices]
     known = list_physical_devices()
     for device in devices:
@@ -65,12 +65,12 @@ def set_visible_devices(devices, device_type=None):
 
 
 def get_logical_device_configuration(device):
-    """How a device is cut into parts; None: it is not."""
+    """Returns how a device is split, or None if it is not."""
     return _state["logical"].get(device)
 
 
 def set_logical_device_configuration(device, logical_devices):
-    """One part is the device as it is; more are not possible here."""
+    """Accepts one logical device per physical device; more are not supported."""
     if len(logical_devices) != 1:
         raise NotImplementedError("UNIMPLEMENTED: a device in several parts; ConfigProto(device_count={'CPU': n}) "
                                   "gives a session several CPUs")
@@ -78,22 +78,24 @@ def set_logical_device_configuration(device, logical_devices):
 
 
 def get_soft_device_placement():
-    """Whether operations go to another device where theirs cannot run them."""
+    """Tells whether operations move to another device if theirs cannot run them."""
     from runnel.core import framework
     value = _state["soft_device_placement"]
     return framework.executing_eagerly() if value is None else value
 
 
 def set_soft_device_placement(enabled):
+    """Sets whether operations move to another device if theirs cannot run them."""
     _state["soft_device_placement"] = bool(enabled)
 
 
 def functions_run_eagerly():
-    """Whether a tf.function runs op by op."""
+    """Tells whether a tf.function runs op by op."""
     return _state["run_eagerly"]
 
 
 def run_functions_eagerly(run_eagerly):
+    """Sets whether a tf.function runs op by op."""
     _state["run_eagerly"] = bool(run_eagerly)
     from runnel.eager import def_function
     def_function.run_eagerly = bool(run_eagerly)
@@ -104,6 +106,7 @@ experimental_run_functions_eagerly = run_functions_eagerly
 
 
 def experimental_connect_to_host(remote_host=None, job_name="worker"):
+    """Raises NotImplementedError: use tf.Session("grpc://...") instead."""
     raise NotImplementedError("UNIMPLEMENTED: eager execution over a cluster; tf.Session('grpc://...') runs graphs there")
 
 
@@ -111,7 +114,7 @@ experimental_connect_to_cluster = experimental_connect_to_host
 
 
 class _Part:
-    """A part of the module that has names of its own."""
+    """A namespace below tf.config."""
 
     def __init__(self, **names):
         self.__dict__.update(names)
@@ -160,7 +163,7 @@ experimental = _Part(
 
 
 def session_config():
-    """The ConfigProto of a session that was given none; None: there is nothing to say."""
+    """Returns the ConfigProto for a session that was given none, or None if nothing was set."""
     if _state["soft_device_placement"] is None and not _state["inter"] and not _state["intra"]:
         return None
     from runnel.core.protobuf import message_class

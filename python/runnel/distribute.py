@@ -1,6 +1,7 @@
 """tf.distribute: the default strategy, which is one replica on the devices that the program chooses.
 
-Libraries ask it how many replicas there are and how to sum over them. Clusters are tf.train.Server and replica_device_setter.
+Libraries ask it for the number of replicas and for reductions over them. For clusters, use tf.train.Server and
+replica_device_setter.
 """
 
 import contextlib
@@ -10,12 +11,13 @@ from runnel.core import framework
 
 
 class ReduceOp(enum.Enum):
-    """How values of replicas become one."""
+    """How values of replicas are combined."""
 
     SUM, MEAN = "SUM", "MEAN"
 
     @staticmethod
     def from_variable_aggregation(aggregation):
+        """Returns the ReduceOp of a tf.VariableAggregation."""
         from runnel.ops.variables import VariableAggregation
         known = {VariableAggregation.SUM: ReduceOp.SUM, VariableAggregation.MEAN: ReduceOp.MEAN}
         if aggregation not in known:
@@ -24,17 +26,20 @@ class ReduceOp(enum.Enum):
 
 
 class InputReplicationMode(enum.Enum):
+    """How input is divided among workers."""
+
     PER_WORKER, PER_REPLICA = "PER_WORKER", "PER_REPLICA"
 
 
 class InputContext:
-    """Which part of the input a pipeline is to give."""
+    """Which part of the input a pipeline should produce."""
 
     def __init__(self, num_input_pipelines=1, input_pipeline_id=0, num_replicas_in_sync=1):
         self.num_input_pipelines, self.input_pipeline_id = num_input_pipelines, input_pipeline_id
         self.num_replicas_in_sync = num_replicas_in_sync
 
     def get_per_replica_batch_size(self, global_batch_size):
+        """Returns the batch size of one replica."""
         if global_batch_size % self.num_replicas_in_sync:
             raise ValueError("The `global_batch_size` %r is not divisible by `num_replicas_in_sync` %r " % (
                 global_batch_size, self.num_replicas_in_sync))
@@ -42,7 +47,7 @@ class InputContext:
 
 
 class StrategyExtended:
-    """What a strategy does for libraries."""
+    """The part of a strategy that libraries use."""
 
     experimental_between_graph = False
     experimental_should_init = True
@@ -92,7 +97,7 @@ class StrategyExtended:
 
 
 class Strategy:
-    """One replica: everything is done where the caller says."""
+    """A single replica: everything runs where the caller says."""
 
     num_replicas_in_sync = 1
     cluster_resolver = None
@@ -102,19 +107,22 @@ class Strategy:
 
     @property
     def extended(self):
+        """The part of the strategy that libraries use."""
         return self._extended
 
     @contextlib.contextmanager
     def scope(self):
+        """A context manager that makes this the current strategy."""
         yield self
 
     def run(self, fn, args=(), kwargs=None, options=None):
+        """Calls `fn`."""
         return self._extended.call_for_each_replica(fn, args, kwargs)
 
     experimental_run_v2 = run
 
     def reduce(self, reduce_op, value, axis=None):
-        """Over the rows of a batch if `axis` is given; there is nothing else to put together."""
+        """Reduces over the batch dimension if `axis` is given; with one replica there is nothing else to combine."""
         if axis is None:
             return value
         from runnel import nest
@@ -150,14 +158,14 @@ class Strategy:
 
 
 class MirroredStrategy(Strategy):
-    """Absent: variables on several devices of one machine. Packages ask whether a strategy is one."""
+    """Not supported. It exists because packages check whether a strategy is one."""
 
     def __init__(self, *args, **kwargs):
         raise NotImplementedError("tf.distribute.MirroredStrategy is not in Runnel: see doc/python.md")
 
 
 class ReplicaContext:
-    """What is known within a replica; entered, it is the current one."""
+    """The context of code inside a replica."""
 
     replica_id_in_sync_group = 0
 
@@ -186,37 +194,37 @@ _context = ReplicaContext(_default, 0)
 
 
 def get_strategy():
-    """The current strategy."""
+    """Returns the current strategy."""
     return _default
 
 
 def get_replica_context():
-    """The current replica's context."""
+    """Returns the context of the current replica."""
     return _context
 
 
 def has_strategy():
-    """Whether a strategy other than the default is current."""
+    """Tells whether a strategy other than the default is current."""
     return False
 
 
 def in_cross_replica_context():
-    """Whether this is code around replicas, not in one."""
+    """Tells whether the caller is outside of a replica."""
     return False
 
 
 def get_loss_reduction():
-    """How losses of replicas are put together."""
+    """Returns how losses of replicas are combined."""
     return ReduceOp.MEAN
 
 
 def should_run_distribute_coordinator(config):
-    """Whether an estimator's configuration asks for a strategy over several processes."""
+    """Tells whether an estimator's configuration asks for a strategy over several processes."""
     return False
 
 
 def init_run_config(config, train_distribute, eval_distribute, remote_cluster=None):
-    """Sets what tf.estimator.RunConfig keeps about strategies; one other than the default is refused."""
+    """Sets the strategies of a tf.estimator.RunConfig. Raises NotImplementedError for any other than the default."""
     for strategy in (train_distribute, eval_distribute):
         if strategy is not None and type(strategy) is not Strategy:
             raise NotImplementedError("%s is not in Runnel: see doc/python.md" % type(strategy).__name__)

@@ -1,4 +1,4 @@
-"""tf.distributions: the ones that models of 1.x use."""
+"""tf.distributions: probability distributions."""
 
 import math
 import operator
@@ -12,7 +12,7 @@ _kl_rules: dict = {}
 
 
 class ReparameterizationType:
-    """Whether gradients go through samples."""
+    """Whether gradients pass through samples."""
 
     def __init__(self, rep_type):
         self._rep_type = rep_type
@@ -26,7 +26,7 @@ NOT_REPARAMETERIZED = ReparameterizationType("NOT_REPARAMETERIZED")
 
 
 class Distribution:
-    """What distributions can do: sample, prob, log_prob, cdf, entropy, mean, variance, stddev, mode."""
+    """The base of distributions: sample, prob, log_prob, cdf, entropy, mean, variance, stddev, mode."""
 
     reparameterization_type = NOT_REPARAMETERIZED
 
@@ -62,7 +62,7 @@ class Distribution:
         return shape
 
     def sample(self, sample_shape=(), seed=None, name="sample"):
-        """Samples of a shape, in front of that of the parameters."""
+        """Draws samples; `sample_shape` comes before the shape of the parameters."""
         from runnel.ops.array_ops import concat, reshape
         with name_scope(self._name + "/" if not self._name.endswith("/") else self._name), name_scope(name):
             dims = convert_to_tensor(sample_shape, dtype=dtypes.int32, name="sample_shape")
@@ -79,12 +79,12 @@ class Distribution:
         return _ops.Exp(self.log_prob(value))
 
     def log_prob(self, value, name="log_prob"):
-        """The logarithm of the density."""
+        """Returns the logarithm of the density or probability."""
         with name_scope(name):
             return self._log_prob(convert_to_tensor(value, dtype_hint=self._dtype, name="value"))
 
     def cdf(self, value, name="cdf"):
-        """How likely it is not to be above a value."""
+        """Returns the probability of a value not above `value`."""
         return self._cdf(convert_to_tensor(value, dtype_hint=self._dtype))
 
     def stddev(self, name="stddev"):
@@ -104,7 +104,7 @@ class Distribution:
 
 
 class _Continuous(Distribution):
-    """Of real numbers. `_names` are the parameters, tensors of one type, in the constructor's order; each is an attribute."""
+    """A distribution over real numbers. `_names` are the parameters in the constructor's order: tensors of one type, and attributes."""
 
     _names = ()
     reparameterization_type = FULLY_REPARAMETERIZED
@@ -123,7 +123,7 @@ class _Continuous(Distribution):
         super().__init__(tensors[0].dtype.base_dtype, scope or name, tensors)
 
     def _uniform(self, count, seed, low):
-        """Numbers between `low`, or 0, and 1, in the shape of `count` samples."""
+        """Returns uniform random numbers between `low` (or 0) and 1, in the shape of `count` samples."""
         from runnel.ops.random_ops import random_uniform
         return random_uniform(self._shape_of(count), minval=low, maxval=1.0, dtype=self._dtype, seed=seed)
 
@@ -169,7 +169,7 @@ class Normal(_Continuous):
 
 
 class Uniform(_Continuous):
-    """Numbers between two limits."""
+    """The uniform distribution over [low, high)."""
 
     _names = ("low", "high")
 
@@ -204,7 +204,7 @@ class Uniform(_Continuous):
 
 
 class Exponential(_Continuous):
-    """Waiting times."""
+    """The exponential distribution."""
 
     _names = ("rate",)
 
@@ -232,7 +232,7 @@ class Exponential(_Continuous):
 
 
 class Laplace(_Continuous):
-    """Differences of waiting times."""
+    """The Laplace distribution."""
 
     _names = ("loc", "scale")
 
@@ -268,7 +268,7 @@ class Laplace(_Continuous):
 
 
 class Gamma(_Continuous):
-    """Sums of waiting times, `concentration` of them."""
+    """The gamma distribution."""
 
     _names = ("concentration", "rate")
 
@@ -300,13 +300,13 @@ class Gamma(_Continuous):
         return _ops.Sqrt(self._concentration) / self._rate
 
     def mode(self, name="mode"):
-        """Where the density is greatest; nan where it is so at 0."""
+        """Returns the mode; NaN where it is at 0."""
         at = (self._concentration - 1.0) / self._rate
         return _ops.SelectV2(self._concentration + _ops.ZerosLike(self._rate) > 1.0, at, math.nan * _ops.OnesLike(at))
 
 
 class Beta(_Continuous):
-    """Shares, between 0 and 1."""
+    """The beta distribution."""
 
     _names = ("concentration1", "concentration0")
 
@@ -346,14 +346,14 @@ class Beta(_Continuous):
         return self.mean() * (1.0 - self.mean()) / (1.0 + self.total_concentration)
 
     def mode(self, name="mode"):
-        """Where the density is greatest; nan where that is at an end."""
+        """Returns the mode; NaN where it is at an end."""
         at = (self._concentration1 - 1.0) / (self.total_concentration - 2.0)
         inside = _ops.LogicalAnd(self._concentration1 > 1.0, self._concentration0 > 1.0)
         return _ops.SelectV2(inside, at, math.nan * _ops.OnesLike(at))
 
 
 class StudentT(_Continuous):
-    """Student's distribution, with so many degrees of freedom."""
+    """Student's t-distribution."""
 
     _names = ("df", "loc", "scale")
 
@@ -380,7 +380,7 @@ class StudentT(_Continuous):
         return _ops.SelectV2(y < 0.0, tail, 1.0 - tail)
 
     def _known_above(self, limit, value, otherwise=math.nan):
-        """A moment, which there is for more degrees of freedom than a limit."""
+        """Returns a moment that exists only for more degrees of freedom than `limit`."""
         value = value + _ops.ZerosLike(self._df + self._loc + self._scale)
         return _ops.SelectV2(self._df + _ops.ZerosLike(value) > limit, value, otherwise * _ops.OnesLike(value))
 
@@ -403,7 +403,7 @@ class StudentT(_Continuous):
 
 
 class _Discrete(Distribution):
-    """Of classes, by their probabilities or by the logarithms of those: `_probs_of` and `_logits_of` make one of the other."""
+    """A distribution over classes, given by probabilities or logits; `_probs_of` and `_logits_of` convert between them."""
 
     def __init__(self, logits, probs, dtype, name):
         if (logits is None) == (probs is None):
@@ -422,7 +422,7 @@ class _Discrete(Distribution):
 
 
 class Bernoulli(_Discrete):
-    """0 or 1."""
+    """The Bernoulli distribution over 0 and 1."""
 
     def __init__(self, logits=None, probs=None, dtype=dtypes.int32, validate_args=False, allow_nan_stats=True, name="Bernoulli"):
         super().__init__(logits, probs, dtype, name)
@@ -457,7 +457,7 @@ class Bernoulli(_Discrete):
 
 
 class Categorical(_Discrete):
-    """One of some classes."""
+    """The distribution over class indices."""
 
     def __init__(self, logits=None, probs=None, dtype=dtypes.int32, validate_args=False, allow_nan_stats=True, name="Categorical"):
         super().__init__(logits, probs, dtype, name)
@@ -497,7 +497,7 @@ class Categorical(_Discrete):
 
 
 class RegisterKL:
-    """@RegisterKL(A, B): the function that gives the divergence of an A from a B."""
+    """A decorator: @RegisterKL(A, B) registers the function that computes the KL divergence of an A from a B."""
 
     def __init__(self, dist_cls_a, dist_cls_b):
         self._key = (dist_cls_a, dist_cls_b)
@@ -510,7 +510,7 @@ class RegisterKL:
 
 
 def kl_divergence(distribution_a, distribution_b, allow_nan_stats=True, name=None):
-    """The divergence of a from b."""
+    """Returns the KL divergence of `distribution_a` from `distribution_b`."""
     for first in type(distribution_a).__mro__:
         for second in type(distribution_b).__mro__:
             rule = _kl_rules.get((first, second))

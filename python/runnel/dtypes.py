@@ -1,4 +1,4 @@
-"""Types of tensors: tf.float32 and its kin."""
+"""tf.dtypes: the types of tensors."""
 
 from runnel import _core
 
@@ -8,8 +8,8 @@ _REF = 100
 class DType:
     """The type of a tensor's elements.
 
-    There is one object a type, so types are compared with `is` as well as with `==`, which also
-    takes what makes a type: a name, a NumPy type, a number of types.proto.
+    There is one object per type, so `is` compares types. `==` also accepts anything that as_dtype converts: a name,
+    a NumPy type, a number of types.proto.
     """
 
     __slots__ = ("_number", "_name", "_numpy", "_limits_")
@@ -27,12 +27,12 @@ class DType:
 
     @property
     def name(self):
-        """Such as "float32"."""
+        """The name, such as "float32"."""
         return self._name
 
     @property
     def as_datatype_enum(self):
-        """The number of types.proto."""
+        """The number in types.proto."""
         return self._number
 
     @property
@@ -42,7 +42,7 @@ class DType:
 
     @property
     def base_dtype(self):
-        """The type that a reference is one to."""
+        """The type that a reference type refers to."""
         return _by_number[self._number - _REF] if self._number >= _REF else self
 
     @property
@@ -61,35 +61,42 @@ class DType:
 
     @property
     def is_bool(self):
+        """Whether this is bool."""
         return self.base_dtype is bool
 
     @property
     def is_integer(self):
+        """Whether this is an integer type that is not quantized."""
         return self.base_dtype in _INTEGERS
 
     @property
     def is_floating(self):
+        """Whether this is a floating-point type."""
         return self.base_dtype in _FLOATS
 
     @property
     def is_complex(self):
+        """Whether this is a complex type."""
         return self.base_dtype in (complex64, complex128)
 
     @property
     def is_quantized(self):
+        """Whether this is a quantized type."""
         return self.base_dtype in _QUANTIZED
 
     @property
     def is_unsigned(self):
+        """Whether this is an unsigned integer type."""
         return self.base_dtype in (uint8, uint16, uint32, uint64)
 
     @property
     def is_numpy_compatible(self):
+        """Whether NumPy has this type."""
         return self.base_dtype not in (resource, variant)
 
     @property
     def size(self):
-        """Bytes of an element; 0 for handles and texts."""
+        """The number of bytes of an element; 0 for handles and strings."""
         import numpy as np
         if self.base_dtype in (string, resource, variant):
             return 0
@@ -97,17 +104,17 @@ class DType:
 
     @property
     def min(self):
-        """The smallest number."""
+        """The smallest value."""
         return self._limit(0)
 
     @property
     def max(self):
-        """The largest number."""
+        """The largest value."""
         return self._limit(1)
 
     @property
     def limits(self):
-        """(min, max) of the range of values that images have in this type."""
+        """(min, max) of the values of images in this type."""
         if self.is_floating:
             return (0, 1)
         return (self.min, self.max)
@@ -125,7 +132,7 @@ class DType:
         return (info.min, info.max)[which]
 
     def is_compatible_with(self, other):
-        """Whether a tensor of this type may stand where `other` is wanted."""
+        """Tells whether a tensor of this type may be used where `other` is expected."""
         other = as_dtype(other)
         return self._number in (other._number, other.base_dtype._number)
 
@@ -242,7 +249,7 @@ _NUMPY_KINDS = {"O": string, "S": string, "U": string}
 
 
 def as_dtype(value):
-    """The DType that `value` stands for: a DType, a name, a Python or NumPy type, a number."""
+    """Converts `value` to a DType: a DType, a name, a Python or NumPy type, or a number."""
     if isinstance(value, DType):
         return value
     try:
@@ -269,7 +276,7 @@ def as_dtype(value):
 
 
 def _from_numpy(value, number):
-    """(number, array) of any value, for C: the array is contiguous; strings are (lists, shape)."""
+    """For C: returns (number, contiguous array) of any value; for strings, (number, (lists, shape))."""
     import numpy as np
     array = value if isinstance(value, np.ndarray) else _to_array(value, number)
     if number:
@@ -324,7 +331,7 @@ def _to_array(value, number):
 
 
 def _texts(array):
-    """Nested lists of str or bytes."""
+    """Returns nested lists of str or bytes."""
     if array.dtype.kind not in "OSU":
         raise TypeError("Expected string, got an array of %s instead." % array.dtype)
     return array.tolist()
@@ -342,7 +349,7 @@ def _check_cast(array, wanted, value):
 
 
 def _feed_array(value, number):
-    """For C: what NumPy makes of a value that is fed; what it cannot make is its error."""
+    """For C: converts a fed value with NumPy, and raises NumPy's error if that fails."""
     import numpy as np
     wanted = _by_number[number]
     if isinstance(value, int) and wanted.is_integer and not wanted.min <= value <= wanted.max:

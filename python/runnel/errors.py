@@ -1,8 +1,7 @@
-"""What goes wrong in a step: tf.errors.
+"""tf.errors: the errors of a step.
 
-Every error of the runtime is an OpError of the class of its code. `op` is the operation that
-failed, where the message names one, and the message then ends with the user's own line that made
-it.
+Every error of the runtime is an OpError of the class of its code. If the message names the operation that failed,
+`op` is that operation, and the message ends with the line of the program that built it.
 """
 
 import re
@@ -27,7 +26,7 @@ class OpError(Exception):
 
     @property
     def message(self):
-        """What happened."""
+        """The error message."""
         return self._message
 
     @property
@@ -37,14 +36,14 @@ class OpError(Exception):
 
     @property
     def node_def(self):
-        """Its NodeDef, or None."""
+        """The NodeDef of the operation that failed, or None."""
         if self._node_def is None and self._op is not None:
             self._node_def = self._op.node_def
         return self._node_def
 
     @property
     def error_code(self):
-        """The number of the code, as in error_codes.proto."""
+        """The number of the code in error_codes.proto."""
         return self._error_code
 
     @property
@@ -60,11 +59,11 @@ class OpError(Exception):
 
 
 class OperatorNotAllowedInGraphError(TypeError):
-    """Python asked a tensor of a graph for its value."""
+    """A Python operator needed the value of a tensor in a graph."""
 
 
 def describe(op):
-    """Where the user made `op`, as text; "" if that is not known."""
+    """Returns a text that says where the program built `op`; "" if that is not known."""
     where = op._defined_at if op is not None else None
     if where is None:
         return ""
@@ -110,12 +109,12 @@ INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE, CANCELLED, ABORTED = 3, 5, 11, 1, 10
 
 
 def exception_type_from_error_code(code):
-    """The class of a code."""
+    """Returns the exception class of a code."""
     return _by_code[code]
 
 
 def error_code_from_exception_type(cls):
-    """The code of a class."""
+    """Returns the code of an exception class."""
     return cls._code
 
 
@@ -124,7 +123,7 @@ _PORT = re.compile(r"_(?:retval|arg)_(.+)_\d+_\d+$")  # of a tensor that is fetc
 
 
 def make_error(code, message, graph=None):
-    """The exception of a failed call; `graph` is where nodes of the message are looked for."""
+    """Returns the exception of a failed call. Operations that the message names are looked up in `graph`."""
     op = None
     if graph is not None:
         for name in _NODE.findall(message):

@@ -1,7 +1,7 @@
-"""tf.flags: options of the command line.
+"""tf.flags: flags of the command line.
 
     tf.flags.DEFINE_integer("steps", 100, "How many steps.")
-    FLAGS = tf.flags.FLAGS       # FLAGS.steps, after tf.app.run or at the first look
+    FLAGS = tf.flags.FLAGS       # FLAGS.steps, parsed by tf.app.run or at first use
 """
 
 import sys
@@ -10,31 +10,31 @@ from runnel.core.naming import named
 
 
 class Error(Exception):
-    """A flag is wrong."""
+    """The base of errors of flags."""
 
 
 class DuplicateFlagError(Error):
-    """Two flags of one name."""
+    """A flag was defined twice."""
 
 
 class IllegalFlagValueError(Error):
-    """A value that the flag does not take."""
+    """A flag has a value that it does not accept."""
 
 
 class UnrecognizedFlagError(Error):
-    """There is no such flag."""
+    """The command line has a flag that was not defined."""
 
 
 class UnparsedFlagAccessError(Error):
-    """A flag was read before the command line was."""
+    """A flag was read before the command line was parsed."""
 
 
 class ValidationError(Error):
-    """A check of a flag failed."""
+    """A flag's value did not pass its validator."""
 
 
 class Flag:
-    """One option."""
+    """One flag."""
 
     def __init__(self, name, default, help_text, parse, kind):
         self.name, self.default, self.help, self.parse, self.kind = name, default, help_text, parse, kind
@@ -43,6 +43,7 @@ class Flag:
         self.validators = []
 
     def set(self, text):
+        """Sets the value from text."""
         try:
             value = self.parse(text)
         except (ValueError, TypeError) as error:
@@ -63,7 +64,7 @@ def _boolean(text):
 
 
 class FlagValues:
-    """All flags: values by attribute or by index."""
+    """All flags; values are read as attributes or by index."""
 
     def __init__(self):
         self.__dict__["_flags"] = {}
@@ -77,7 +78,7 @@ class FlagValues:
         return flag
 
     def __call__(self, argv=None, known_only=False):
-        """Parses a command line; what is no flag is returned, after the program's name."""
+        """Parses a command line. Returns the program's name and the arguments that are not flags."""
         argv = list(sys.argv if argv is None else argv)
         rest, at = argv[:1], 1
         while at < len(argv):
@@ -118,12 +119,15 @@ class FlagValues:
         return rest
 
     def is_parsed(self):
+        """Tells whether the command line was parsed."""
         return self._parsed
 
     def mark_as_parsed(self):
+        """Marks the command line as parsed."""
         self.__dict__["_parsed"] = True
 
     def unparse_flags(self):
+        """Marks the command line as not parsed."""
         self.__dict__["_parsed"] = False
 
     def __getattr__(self, name):
@@ -158,15 +162,18 @@ class FlagValues:
         return sorted(self._flags)
 
     def flag_values_dict(self):
+        """Returns {name: value}."""
         return {name: flag.value for name, flag in self._flags.items()}
 
     def set_default(self, name, value):
+        """Changes a flag's default."""
         flag = self._flags[name]
         flag.default = value
         if not flag.present:
             flag.value = value
 
     def main_module_help(self):
+        """Returns the help text of the flags."""
         lines = ["flags:\n"]
         for name in sorted(self._flags):
             flag = self._flags[name]
@@ -201,7 +208,7 @@ DEFINE_spaceseplist = _definer("spaceseplist", lambda text: text if isinstance(t
 
 
 def DEFINE_enum(name, default, enum_values, help, flag_values=FLAGS, **kwargs):  # noqa: A002
-    """One of some texts."""
+    """Defines a flag whose value is one of `enum_values`."""
     def parse(text):
         if text not in enum_values:
             raise ValueError("value should be one of <%s>" % "|".join(enum_values))
@@ -228,12 +235,12 @@ DEFINE_multi_float = _multi(float, "multi_float")
 
 
 def register_validator(flag_name, checker, message="Flag validation failed", flag_values=FLAGS):
-    """A check that a flag's value must pass."""
+    """Adds a check that a flag's value must pass."""
     flag_values[flag_name].validators.append((checker, message))
 
 
 def validator(flag_name, message="Flag validation failed", flag_values=FLAGS):
-    """The same, as a decorator."""
+    """A decorator that adds a check that a flag's value must pass."""
     def decorate(function):
         register_validator(flag_name, function, message, flag_values)
         return function
@@ -241,17 +248,17 @@ def validator(flag_name, message="Flag validation failed", flag_values=FLAGS):
 
 
 def mark_flag_as_required(flag_name, flag_values=FLAGS):
-    """The program ends if the flag is not given."""
+    """Makes a flag required: parsing fails if it is not given."""
     register_validator(flag_name, lambda value: value is not None,
                        "Flag --%s must have a value other than None." % flag_name, flag_values)
 
 
 def mark_flags_as_required(flag_names, flag_values=FLAGS):
-    """The same for several."""
+    """Makes several flags required."""
     for name in flag_names:
         mark_flag_as_required(name, flag_values)
 
 
 def set_default(flag_holder, value):
-    """Another default of a flag."""
+    """Changes a flag's default."""
     FLAGS.set_default(flag_holder.name, value)

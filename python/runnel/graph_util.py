@@ -1,16 +1,16 @@
-"""tf.graph_util: GraphDefs cut and frozen."""
+"""tf.graph_util: subgraphs, and graphs with variables frozen to constants."""
 
 from runnel.core.graph_io import import_graph_def  # noqa: F401
 from runnel.core.protobuf import message_class
 
 
 def _node_name(text):
-    """The node of an input: "^a", "a:1" -> "a"."""
+    """Returns the node of an input: "^a" and "a:1" give "a"."""
     return text.lstrip("^").split(":")[0]
 
 
 def extract_sub_graph(graph_def, dest_nodes):
-    """The part of a GraphDef that some nodes need."""
+    """Returns the part of a GraphDef that the given nodes need."""
     if isinstance(dest_nodes, str):
         raise TypeError("dest_nodes must be an iterable of strings.")
     nodes = {node.name: node for node in graph_def.node}
@@ -33,12 +33,12 @@ def extract_sub_graph(graph_def, dest_nodes):
 
 
 def tensor_shape_from_node_def_name(graph, input_name):
-    """The shape of a tensor by its name."""
+    """Returns the shape of a tensor by its name."""
     return graph.get_tensor_by_name(input_name if ":" in input_name else input_name + ":0").shape
 
 
 def must_run_on_cpu(node, pin_variables_on_cpu=False):
-    """Whether a node has texts, or is a variable that is to stay there."""
+    """Tells whether a node has strings, or is a variable that must stay on the CPU."""
     definition = node.node_def if hasattr(node, "node_def") else node
     if pin_variables_on_cpu and definition.op in ("Variable", "VariableV2", "VarHandleOp"):
         return True
@@ -51,7 +51,7 @@ _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 
 def convert_variables_to_constants(sess, input_graph_def, output_node_names, variable_names_whitelist=None,
                                    variable_names_blacklist=None):
-    """A GraphDef in which variables are constants of their values in a session."""
+    """Returns a GraphDef in which variables are constants with their values in a session."""
     part = extract_sub_graph(input_graph_def, output_node_names)
     names = [node.name for node in part.node if node.op in _VARIABLES
              and (variable_names_whitelist is None or node.name in variable_names_whitelist)
@@ -108,7 +108,7 @@ def _fill_constant(target, value, dtype):
 
 
 def remove_training_nodes(input_graph, protected_nodes=None):
-    """A GraphDef without checks and without identities that nothing needs."""
+    """Returns a GraphDef without checks and without identities that nothing needs."""
     protected = set(protected_nodes or ())
     dropped = {"CheckNumerics", "Print"}
     kept = [node for node in input_graph.node if node.op not in dropped or node.name in protected]

@@ -9,7 +9,7 @@ _counts: dict = {}
 
 
 def get_logger():
-    """The logger "tensorflow" of Python's logging."""
+    """Returns the logger "tensorflow" of Python's logging."""
     global _logger
     if _logger is None:
         logger = _logging.getLogger("tensorflow")
@@ -25,14 +25,17 @@ def get_logger():
 
 
 def debug(msg, *args, **kwargs):
+    """Logs a message at level DEBUG."""
     get_logger().debug(msg, *args, **kwargs)
 
 
 def info(msg, *args, **kwargs):
+    """Logs a message at level INFO."""
     get_logger().info(msg, *args, **kwargs)
 
 
 def warning(msg, *args, **kwargs):
+    """Logs a message at level WARN."""
     get_logger().warning(msg, *args, **kwargs)
 
 
@@ -40,18 +43,22 @@ warn = warning
 
 
 def error(msg, *args, **kwargs):
+    """Logs a message at level ERROR."""
     get_logger().error(msg, *args, **kwargs)
 
 
 def fatal(msg, *args, **kwargs):
+    """Logs a message at level FATAL."""
     get_logger().fatal(msg, *args, **kwargs)
 
 
 def log(level, msg, *args, **kwargs):
+    """Logs a message at the given level."""
     get_logger().log(level, msg, *args, **kwargs)
 
 
 def vlog(level, msg, *args, **kwargs):
+    """Logs a message at the given level."""
     get_logger().log(level, msg, *args, **kwargs)
 
 
@@ -62,33 +69,34 @@ def _count(msg):
 
 
 def log_if(level, msg, condition, *args):
-    """Logs if the condition holds."""
+    """Logs a message if the condition is true."""
     if condition:
         log(level, msg, *args)
 
 
 def log_every_n(level, msg, n, *args):
-    """Logs every n-th time."""
+    """Logs a message every n-th time."""
     if _count(msg) % n == 0:
         log(level, msg, *args)
 
 
 def log_first_n(level, msg, n, *args):
-    """Logs the first n times."""
+    """Logs a message the first n times."""
     if _count(msg) < n:
         log(level, msg, *args)
 
 
 def get_verbosity():
-    """The least level that is shown."""
+    """Returns the lowest level that is shown."""
     return get_logger().getEffectiveLevel()
 
 
 def set_verbosity(v):
-    """Shows lines of this level and above."""
+    """Shows messages of this level and above."""
     get_logger().setLevel(v)
 
 
 def flush():
+    """Flushes the log."""
     for handler in get_logger().handlers:
         handler.flush()

@@ -1,4 +1,4 @@
-"""Nested structures: lists, tuples, namedtuples and dicts of anything (tf.nest).
+"""tf.nest: nested structures of lists, tuples, namedtuples and dicts.
 
 Dicts are walked in the order of their keys. Strings, arrays and tensors are leaves.
 """
@@ -7,7 +7,7 @@ import collections.abc
 
 
 def is_nested(structure):
-    """Whether it is a list, a tuple or a dict."""
+    """Tells whether `structure` is a list, a tuple or a dict."""
     return isinstance(structure, (list, tuple, collections.abc.Mapping))
 
 
@@ -29,7 +29,7 @@ def _sorted_keys(mapping):
 
 
 def _rebuild(like, children):
-    """A structure as `like` of other children, given in the order of `_children`."""
+    """Returns a structure like `like` with other children, in the order of `_children`."""
     if isinstance(like, collections.abc.Mapping):
         found = dict(zip(_sorted_keys(like), children))
         pairs = [(key, found[key]) for key in like]
@@ -42,7 +42,7 @@ def _rebuild(like, children):
 
 
 def flatten(structure, expand_composites=False):
-    """The leaves as a list."""
+    """Returns the leaves of a structure as a list."""
     if not is_nested(structure):
         if expand_composites and getattr(structure, "_is_composite", False):
             return _components(structure)
@@ -78,7 +78,7 @@ def _pack(structure, leaves, expand_composites):
 
 
 def pack_sequence_as(structure, flat_sequence, expand_composites=False):
-    """A structure as `structure` with the leaves of `flat_sequence`."""
+    """Returns a structure like `structure` with the leaves of `flat_sequence`."""
     flat = list(flat_sequence)
     wanted = len(flatten(structure, expand_composites))
     if wanted != len(flat):
@@ -89,7 +89,7 @@ def pack_sequence_as(structure, flat_sequence, expand_composites=False):
 
 
 def assert_same_structure(nest1, nest2, check_types=True, expand_composites=False):
-    """Raises ValueError unless both are nested alike, TypeError if their types differ."""
+    """Raises ValueError if two structures differ, and TypeError if their types do."""
     if is_nested(nest1) != is_nested(nest2):
         raise ValueError("The two structures don't have the same nested structure.\n\n"
                          "First structure: %s\n\nSecond structure: %s" % (nest1, nest2))
@@ -116,7 +116,7 @@ def assert_same_structure(nest1, nest2, check_types=True, expand_composites=Fals
 
 
 def map_structure(func, *structure, check_types=True, expand_composites=False):
-    """A structure of `func`'s results for the leaves of structures that are nested alike."""
+    """Applies `func` to the leaves of structures. Returns the results in the same structure."""
     if not callable(func):
         raise TypeError("func must be callable, got: %s" % (func,))
     if not structure:
@@ -128,7 +128,7 @@ def map_structure(func, *structure, check_types=True, expand_composites=False):
 
 
 def flatten_up_to(shallow, structure):
-    """The parts of `structure` that stand where `shallow` has leaves."""
+    """Returns the parts of `structure` at the leaves of `shallow`."""
     if not is_nested(shallow):
         return [structure]
     if not is_nested(structure) or len(_children(shallow)) != len(_children(structure)):
@@ -140,7 +140,7 @@ def flatten_up_to(shallow, structure):
 
 
 def map_structure_up_to(shallow, func, *structure):
-    """As map_structure, down to the leaves of `shallow`."""
+    """Like map_structure, down to the leaves of `shallow` only."""
     rows = zip(*(flatten_up_to(shallow, one) for one in structure))
     return pack_sequence_as(shallow, [func(*row) for row in rows])
 
@@ -149,7 +149,7 @@ is_sequence = is_nested
 
 
 def flatten_with_tuple_paths(structure, expand_composites=False):
-    """The leaves with their places: (keys and positions that lead to it, leaf)."""
+    """Returns [(path, leaf)]; a path is a tuple of keys and indices."""
     if not is_nested(structure):
         return [((), structure)]
     if isinstance(structure, collections.abc.Mapping):
@@ -161,18 +161,18 @@ def flatten_with_tuple_paths(structure, expand_composites=False):
 
 
 def flatten_with_joined_string_paths(structure, separator="/", expand_composites=False):
-    """The leaves with their places as texts."""
+    """Returns [(path, leaf)]; a path is a string."""
     return [(separator.join(str(part) for part in path), leaf)
             for path, leaf in flatten_with_tuple_paths(structure)]
 
 
 def yield_flattened_paths(nest, expand_composites=False):
-    """The places of the leaves."""
+    """Yields the paths of the leaves."""
     return [path for path, _ in flatten_with_tuple_paths(nest)]
 
 
 def map_structure_with_tuple_paths(func, *structure, **kwargs):
-    """As map_structure; `func` is given the place of a leaf first."""
+    """Like map_structure; `func` gets the path of the leaf, a tuple, first."""
     for other in structure[1:]:
         assert_same_structure(structure[0], other, kwargs.get("check_types", True))
     paths = yield_flattened_paths(structure[0])
@@ -181,13 +181,13 @@ def map_structure_with_tuple_paths(func, *structure, **kwargs):
 
 
 def map_structure_with_paths(func, *structure, **kwargs):
-    """As map_structure; `func` is given the place of a leaf, a text, first."""
+    """Like map_structure; `func` gets the path of the leaf, a string, first."""
     return map_structure_with_tuple_paths(
         lambda path, *leaves: func("/".join(str(part) for part in path), *leaves), *structure, **kwargs)
 
 
 def assert_shallow_structure(shallow_tree, input_tree, check_types=True, expand_composites=False):
-    """Raises if `input_tree` does not begin with the structure `shallow_tree`."""
+    """Raises an error unless `shallow_tree` is a prefix of `input_tree`."""
     if not is_nested(shallow_tree):
         return
     if not is_nested(input_tree):
@@ -209,7 +209,7 @@ def assert_shallow_structure(shallow_tree, input_tree, check_types=True, expand_
 
 
 def flatten_dict_items(dictionary):
-    """A dict whose keys and values may be structures alike, as a dict of leaves."""
+    """Flattens a dict whose keys and values are structures into a dict of leaves."""
     if not isinstance(dictionary, collections.abc.Mapping):
         raise TypeError("input must be a dictionary")
     flat = {}

@@ -1,8 +1,8 @@
-"""A function for every op of the registry: tf.raw_ops.MatMul(a, b, transpose_b=True).
+"""tf.raw_ops: a function for every op of the registry, such as tf.raw_ops.MatMul(a, b, transpose_b=True).
 
-Functions are made when they are first asked for. They take inputs (tensors, or what becomes one),
-then attributes, by position or name, and `name`. Names in lower case (`mat_mul`) are those of the
-same ops. help() of one shows its definition.
+Functions are created when they are first used. They take inputs (tensors or values that convert to tensors), then
+attributes, by position or name, and `name`. Names in lower case (`mat_mul`) are other names of the same ops. help()
+of a function shows the op's definition.
 """
 
 import re
@@ -22,18 +22,18 @@ _RENAMED = {
 
 
 def op_names():
-    """The names of all ops."""
+    """Returns the names of all ops."""
     from runnel.core.protobuf import message_class
     return [op.name for op in message_class("OpList").FromString(_core.op_list()).op]
 
 
 def snake_case(name):
-    """ "MatMul" -> "mat_mul", "Conv2DBackpropInput" -> "conv2d_backprop_input" ."""
+    """Converts "MatMul" to "mat_mul" and "Conv2DBackpropInput" to "conv2d_backprop_input"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])", "_", name).lower()
 
 
 def function(name):
-    """The function of an op; None if there is no such op."""
+    """Returns the function of an op, or None if there is no such op."""
     definition = _core.op_def(name)
     return None if definition is None else _core.OpFunction(name, definition, _RENAMED.get(name, {}))
 
@@ -59,7 +59,7 @@ def __dir__():
 
 
 def _op_def(op):
-    """The definition, with Python's names of arguments."""
+    """Returns the op's definition, with Python's names of the arguments."""
     from runnel.core.protobuf import message_class
     definition = message_class("OpDef").FromString(op._op_def)
     renamed = _RENAMED.get(definition.name, {})
@@ -90,7 +90,7 @@ def _plain(kind, value):
 
 
 def _signature(op):
-    """For C: the inspect.Signature of an op's function."""
+    """For C: returns the inspect.Signature of an op's function."""
     import inspect
     definition = _op_def(op)
     attrs = {attr.name: attr for attr in definition.attr}
@@ -120,12 +120,12 @@ def _type_text(arg):
 
 
 def _documentation(op):
-    """For C: the docstring of an op's function."""
+    """For C: returns the docstring of an op's function."""
     from runnel import dtypes
     from runnel.core import op_docs
     definition = _op_def(op)
     lines = ["%s%s" % (definition.name, _signature(op)), "",  # help() shows the signatures of Python's functions only
-             op_docs.summary(definition.name) or "The op %s." % definition.name, ""]
+             op_docs.summary(definition.name) or "Runs the op %s." % definition.name, ""]
     attrs = {attr.name: attr for attr in definition.attr}
     arguments = {arg.name: arg for arg in definition.input_arg}
     lines.append("Args:")
@@ -136,9 +136,9 @@ def _documentation(op):
             attr = attrs[name]
             text = "  %s: a %s" % (name, attr.type)
             if attr.HasField("default_value"):
-                text += ", %r if not given" % (_default(attr),)
+                text += ", by default %r" % (_default(attr),)
             lines.append(text + ".")
-    lines.append("  name: of the operation.")
+    lines.append("  name: name of the operation.")
     types = [attr for attr in definition.attr if attr.type == "type" and attr.allowed_values.list.type]
     for attr in types:
         lines.append("%s is one of %s." % (

@@ -5,25 +5,26 @@ import sys
 
 
 def get_data_files_path():
-    """The folder of the caller's file."""
+    """Returns the folder of the caller's file."""
     return os.path.dirname(sys._getframe(1).f_code.co_filename)
 
 
 def get_path_to_datafile(path):
-    """A path beside the caller's file."""
+    """Returns a path relative to the folder of the caller's file."""
     return os.path.join(os.path.dirname(sys._getframe(1).f_code.co_filename), path)
 
 
 def get_root_dir_with_all_resources():
-    """The folder of the program."""
+    """Returns the folder of the program."""
     return os.path.dirname(os.path.abspath(sys.argv[0] or "."))
 
 
 def load_resource(path):
-    """What is in a file."""
+    """Returns the contents of a file."""
     with open(path, "rb") as stream:
         return stream.read()
 
 
 def readahead_file_path(path, readahead="128M"):
+    """Returns the path unchanged."""
     return path

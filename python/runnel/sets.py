@@ -1,4 +1,4 @@
-"""tf.sets: sets in the last dimension."""
+"""tf.sets: sets along the last dimension."""
 
 from runnel import raw_ops as _ops
 from runnel.core.composite import SparseTensor
@@ -22,24 +22,24 @@ def _operation(a, b, operation, validate_indices):
 
 
 def set_size(a, validate_indices=True):
-    """How many elements each set has."""
+    """Returns the number of distinct elements of each set."""
     if not isinstance(a, SparseTensor):
         raise TypeError("Expected `SparseTensor`, got %s." % (a,))
     return _ops.SetSize(a.indices, a.values, a.dense_shape, validate_indices=validate_indices)
 
 
 def set_intersection(a, b, validate_indices=True):
-    """What is in both."""
+    """Returns the elements that are in both sets."""
     return _operation(a, b, "intersection", validate_indices)
 
 
 def set_difference(a, b, aminusb=True, validate_indices=True):
-    """What is in one and not in the other."""
+    """Returns the elements that are in one set and not in the other."""
     return _operation(a, b, "a-b" if aminusb else "b-a", validate_indices)
 
 
 def set_union(a, b, validate_indices=True):
-    """What is in one at least."""
+    """Returns the elements that are in at least one of the sets."""
     return _operation(a, b, "union", validate_indices)
 
 

@@ -1,4 +1,4 @@
-"""tf.signal: windows."""
+"""tf.signal: window functions."""
 
 from runnel import dtypes, raw_ops
 from runnel.core.convert import constant, constant_value, convert_to_tensor
@@ -7,7 +7,7 @@ from runnel.ops import array_ops, math_ops
 
 
 def _raised_cosine(name, default_name, window_length, periodic, dtype, a, b):
-    """a - b cos(2 pi i / n): n is the length, one less if the window is not periodic or its length is odd."""
+    """Returns a - b * cos(2 pi i / n); n is the length, or one less if the window is not periodic or its length is odd."""
     import math
     if not dtype.is_floating:
         raise ValueError("dtype must be a floating point type. Found %s" % dtype)
@@ -33,10 +33,10 @@ def _raised_cosine(name, default_name, window_length, periodic, dtype, a, b):
 
 
 def hann_window(window_length, periodic=True, dtype=dtypes.float32, name=None):
-    """A Hann window: (1 - cos) / 2."""
+    """Returns a Hann window: (1 - cos) / 2."""
     return _raised_cosine(name, "hann_window", window_length, periodic, dtypes.as_dtype(dtype), 0.5, 0.5)
 
 
 def hamming_window(window_length, periodic=True, dtype=dtypes.float32, name=None):
-    """A Hamming window: 0.54 - 0.46 cos."""
+    """Returns a Hamming window: 0.54 - 0.46 cos."""
     return _raised_cosine(name, "hamming_window", window_length, periodic, dtypes.as_dtype(dtype), 0.54, 0.46)

@@ -1,4 +1,4 @@
-"""tf.sysconfig: how to build plug-ins."""
+"""tf.sysconfig: how to compile plug-ins."""
 
 import os
 
@@ -8,7 +8,7 @@ MONOLITHIC_BUILD = 0
 
 
 def get_include():
-    """The folder of the C headers, in the source tree or under an installed prefix."""
+    """Returns the folder of the C headers, in the source tree or under an installed prefix."""
     import runnel
     home = os.path.dirname(runnel.__file__)
     for folder in (os.path.join(home, "include"), os.path.join(os.path.dirname(os.path.dirname(home)), "include")):
@@ -18,7 +18,7 @@ def get_include():
 
 
 def get_lib():
-    """The folder of libtensorflow.so.2."""
+    """Returns the folder of libtensorflow.so.2."""
     import runnel
     for folder in [os.path.dirname(runnel.__file__)] + [os.path.dirname(os.path.dirname(p)) for p in runnel.__path__]:
         if os.path.exists(os.path.join(folder, "libtensorflow.so.2")):
@@ -27,13 +27,15 @@ def get_lib():
 
 
 def get_compile_flags():
+    """Returns the compiler's flags."""
     return ["-I" + get_include()]
 
 
 def get_link_flags():
+    """Returns the linker's flags."""
     return ["-L" + get_lib(), "-l:libtensorflow.so.2"]
 
 
 def get_build_info():
-    """What it was built with."""
+    """Returns a dict that describes the build."""
     return {"is_cuda_build": False, "is_rocm_build": False}

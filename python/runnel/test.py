@@ -20,7 +20,7 @@ _clusters = []
 
 
 def get_temp_dir():
-    """A folder for the files of tests."""
+    """Returns a folder for the files of tests."""
     global _temp_dir
     if _temp_dir is None:
         _temp_dir = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
@@ -33,6 +33,7 @@ def main(argv=None):
 
 
 def is_built_with_cuda():
+    """Returns False: there is no CUDA support."""
     return False
 
 
@@ -40,27 +41,27 @@ is_built_with_gpu_support = is_built_with_rocm = is_built_with_xla = is_built_wi
 
 
 def is_gpu_available(cuda_only=False, min_cuda_compute_capability=None):
-    """Whether there is a GPU to compute on."""
+    """Tells whether there is a GPU."""
     return False
 
 
 def gpu_device_name():
-    """The name of the GPU; "": none."""
+    """Returns the name of the GPU, or "" if there is none."""
     return ""
 
 
 def test_src_dir_path(relative_path):
-    """A file of the sources, by its path there."""
+    """Returns the path of a source file."""
     return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), relative_path)
 
 
 def is_cpu_target_available(target):
-    """Whether code for another processor can be made."""
+    """Tells whether code can be compiled for another processor."""
     return False
 
 
 def disable_with_predicate(pred, skip_message):
-    """A decorator: the test is skipped where `pred()` holds."""
+    """A decorator that skips the test if `pred()` is true."""
     def decorate(function):
         @functools.wraps(function)
         def run(self, *args, **kwargs):
@@ -72,12 +73,12 @@ def disable_with_predicate(pred, skip_message):
 
 
 def with_eager_op_as_function(cls=None, only_as_function=False):
-    """The class as it is: ops that run at once are no functions here."""
+    """Returns the class unchanged: eager ops do not run as functions here."""
     return (lambda c: c) if cls is None else cls
 
 
 def assert_equal_graph_def(actual, expected, checkpoint_v2=False, hash_table_shared_name=False):
-    """Fails unless two GraphDefs have the same nodes, in whatever order."""
+    """Fails unless two GraphDefs have the same nodes, in any order."""
     if type(actual) is not type(expected):
         raise TypeError("Expected tf.GraphDef for actual and expected, got %s and %s" % (
             type(actual).__name__, type(expected).__name__))
@@ -88,13 +89,13 @@ def assert_equal_graph_def(actual, expected, checkpoint_v2=False, hash_table_sha
 
 
 def benchmark_config():
-    """The ConfigProto that benchmarks run with."""
+    """Returns the ConfigProto for benchmarks."""
     from runnel.core.protobuf import message_class
     return message_class("ConfigProto")()
 
 
 def create_local_cluster(num_workers, num_ps, protocol="grpc", worker_config=None, ps_config=None):
-    """(workers, parameter servers): Servers of one cluster, in this process."""
+    """Starts a cluster in this process. Returns (workers, parameter servers)."""
     import socket
 
     from runnel.train import server_lib
@@ -114,7 +115,7 @@ def create_local_cluster(num_workers, num_ps, protocol="grpc", worker_config=Non
 
 
 class StubOutForTesting:
-    """Puts other things in the place of attributes, for a while."""
+    """Replaces attributes temporarily."""
 
     def __init__(self):
         self._before = []
@@ -126,16 +127,19 @@ class StubOutForTesting:
         self.CleanUp()
 
     def CleanUp(self):
+        """Restores all attributes."""
         self.SmartUnsetAll()
         self.UnsetAll()
 
     def Set(self, parent, child_name, new_child):
+        """Replaces an attribute."""
         self._before.append((parent, child_name, getattr(parent, child_name)))
         setattr(parent, child_name, new_child)
 
     SmartSet = Set
 
     def UnsetAll(self):
+        """Restores the attributes that Set replaced."""
         for parent, name, value in reversed(self._before):
             setattr(parent, name, value)
         self._before = []
@@ -144,17 +148,17 @@ class StubOutForTesting:
 
 
 class Benchmark:
-    """The base of classes of benchmarks: methods called benchmark...."""
+    """The base of benchmark classes: their methods begin with "benchmark"."""
 
     def report_benchmark(self, iters=None, cpu_time=None, wall_time=None, throughput=None, extras=None, name=None, metrics=None):
-        """Prints one row."""
+        """Prints one result."""
         row = [("iters", iters), ("cpu_time", cpu_time), ("wall_time", wall_time), ("throughput", throughput)]
         row += sorted((extras or {}).items())
         print("%s: %s" % (name or type(self).__name__, ", ".join("%s %s" % pair for pair in row if pair[1] is not None)))
 
     def run_op_benchmark(self, sess, op_or_tensor, feed_dict=None, burn_iters=2, min_iters=10, store_trace=False,
                          store_memory_usage=True, name=None, extras=None, mbs=0):
-        """Times an operation in a session, and reports that."""
+        """Times an operation in a session and reports the result."""
         import time
         for _ in range(burn_iters):
             sess.run(op_or_tensor, feed_dict=feed_dict)
@@ -168,12 +172,12 @@ class Benchmark:
         return {"iters": min_iters, "wall_time": median, "extras": extras or {}, "name": name}
 
     def evaluate(self, tensors):
-        """Values of tensors, in the default session."""
+        """Returns the values of tensors in the default session."""
         return session_lib.get_default_session().run(tensors)
 
 
 class _Place:
-    """A file or a folder of a test's."""
+    """A file or a folder of a test."""
 
     def __init__(self, full_path):
         self.full_path = full_path
@@ -186,7 +190,7 @@ class _Place:
             return stream.read()
 
     def create_file(self, file_path=None, content=None, mode="w"):
-        """A file in the folder."""
+        """Creates a file in the folder."""
         path = os.path.join(self.full_path, file_path or "file%d" % len(os.listdir(self.full_path)))
         with open(path, mode) as stream:
             if content:
@@ -205,7 +209,7 @@ class _Captured:
 
 
 class _EagerSession:
-    """What `with self.session() as sess` gives where ops run at once."""
+    """The result of `with self.session() as sess` in eager execution."""
 
     def __init__(self, case):
         self._case = case
@@ -219,7 +223,7 @@ def _value_of(tensor):
 
 
 def _is_ragged(a, b):
-    """Whether lists do not make arrays of numbers, but hold things to compare one by one."""
+    """Tells whether lists must be compared element by element, because they do not form numeric arrays."""
     import numpy as np
     for value in (a, b):
         if any(isinstance(x, (dict, framework.Tensor)) or hasattr(x, "_asdict") for x in value):
@@ -233,7 +237,7 @@ def _is_ragged(a, b):
 
 
 class _CheckedThread:
-    """A thread whose exception is raised where it is joined."""
+    """A thread that raises its exception when it is joined."""
 
     def __init__(self, target, args, kwargs):
         self._call = target, args or (), kwargs or {}
@@ -295,19 +299,19 @@ class TestCase(unittest.TestCase):
         super().tearDown()
 
     def get_temp_dir(self):
-        """A folder of this test's, the same at every call."""
+        """Returns a folder of this test; it is the same at every call."""
         if self._temporary is None:
             self._temporary = tempfile.mkdtemp(dir=get_temp_dir())
         return self._temporary
 
     def create_tempdir(self, name=None):
-        """A new folder in it, whose .full_path says where."""
+        """Creates a folder in it; `full_path` is its path."""
         path = tempfile.mkdtemp(dir=self.get_temp_dir()) if name is None else os.path.join(self.get_temp_dir(), name)
         os.makedirs(path, exist_ok=True)
         return _Place(path)
 
     def create_tempfile(self, file_path=None, content=None, mode="w", encoding="utf8", errors="strict"):
-        """A new file in it, whose .full_path says where."""
+        """Creates a file in it; `full_path` is its path."""
         path = os.path.join(self.get_temp_dir(), file_path or "file%d" % len(os.listdir(self.get_temp_dir())))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         is_text = "b" not in mode
@@ -324,7 +328,7 @@ class TestCase(unittest.TestCase):
 
     @contextlib.contextmanager
     def session(self, graph=None, config=None, use_gpu=True, force_gpu=False):
-        """A session over `graph`, or over the default graph."""
+        """A context manager: a session on `graph` or the default graph."""
         if framework.executing_eagerly():
             yield _EagerSession(self)
             return
@@ -333,7 +337,7 @@ class TestCase(unittest.TestCase):
 
     @contextlib.contextmanager
     def cached_session(self, graph=None, config=None, use_gpu=True, force_gpu=False):
-        """The test's one session: variables keep their values from block to block."""
+        """A context manager: the test's one session, so variables keep their values between blocks."""
         if framework.executing_eagerly():
             yield _EagerSession(self)
             return
@@ -343,14 +347,14 @@ class TestCase(unittest.TestCase):
             yield self._cached
 
     def test_session(self, graph=None, config=None, use_gpu=True, force_gpu=False):
-        """As session with a graph, as cached_session without."""
+        """Like `session` if a graph is given, else like `cached_session`."""
         if self._testMethodName == "test_session":  # the name makes those that look for tests take it for one
             self.skipTest("Not a test.")
         make = self.cached_session if graph is None else self.session
         return make(graph, config, use_gpu, force_gpu)
 
     def evaluate(self, tensors):
-        """Values of tensors, in the default session."""
+        """Returns the values of tensors in the default session."""
         if framework.executing_eagerly():
             from runnel import nest
             return nest.map_structure(_value_of, tensors)
@@ -361,14 +365,14 @@ class TestCase(unittest.TestCase):
         return sess.run(tensors)
 
     def checkedThread(self, target, args=None, kwargs=None):
-        """A thread that the test must join; its exception is raised there."""
+        """Returns a thread that the test must join; joining it raises its exception."""
         thread = _CheckedThread(target, args, kwargs)
         self._threads.append(thread)
         return thread
 
     @contextlib.contextmanager
     def captureWritesToStream(self, stream):
-        """What is written to a stream of the process: .contents() of what it yields."""
+        """A context manager that captures what is written to a stream; `.contents()` of its value returns it."""
         path = os.path.join(self.get_temp_dir(), "captured%d" % len(os.listdir(self.get_temp_dir())))
         stream.flush()
         number, kept = stream.fileno(), os.dup(stream.fileno())
@@ -392,20 +396,20 @@ class TestCase(unittest.TestCase):
     _GetNdArray = _array
 
     def _rows(self, value):
-        """Rows of any lengths as lists of lists."""
+        """Converts rows of any lengths to lists of lists."""
         value = self.evaluate(value) if hasattr(value, "flat_values") or isinstance(value, framework.Tensor) else value
         if hasattr(value, "to_list"):
             return value.to_list()
         return value.tolist() if hasattr(value, "tolist") else [self._rows(x) if isinstance(x, list) else x for x in value]
 
     def evaluate_if_both_tensors(self, a, b):
-        """Both as they are, or both as values."""
+        """Evaluates both if both are tensors; else returns them unchanged."""
         if isinstance(a, framework.Tensor) and isinstance(b, framework.Tensor):
             return self.evaluate([a, b])
         return a, b
 
     def assertAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):
-        """Nested arrays are equal, nearly."""
+        """Asserts that nested arrays are nearly equal."""
         import numpy as np
         if hasattr(a, "_asdict"):
             a = a._asdict()
@@ -438,7 +442,7 @@ class TestCase(unittest.TestCase):
 
     def assertAllCloseAccordingToType(self, a, b, rtol=1e-6, atol=1e-6, float_rtol=1e-6, float_atol=1e-6,
                                       half_rtol=1e-3, half_atol=1e-3, bfloat16_rtol=1e-2, bfloat16_atol=1e-2, msg=None):
-        """The same, as near as the less exact of the two types allows."""
+        """Like assertAllClose, with the tolerance of the less precise type."""
         a, b = self.evaluate_if_both_tensors(a, b)
         a, b = self._array(a), self._array(b)
         for kinds, kind_rtol, kind_atol in ((("float32", "complex64"), float_rtol, float_atol),
@@ -449,7 +453,7 @@ class TestCase(unittest.TestCase):
         self.assertAllClose(a, b, rtol, atol, msg)
 
     def assertAllEqual(self, a, b, msg=None):
-        """Arrays are equal; so are not-a-numbers."""
+        """Asserts that arrays are equal; NaNs count as equal."""
         import numpy as np
         if any(hasattr(x, "to_list") and hasattr(x, "ragged_rank") for x in (a, b)):
             return self.assertEqual(*(self._rows(x) for x in (a, b)), msg)
@@ -521,7 +525,7 @@ class TestCase(unittest.TestCase):
         self.assertEqual(canonical_name(device1), canonical_name(device2), msg)
 
     def assertProtoEquals(self, expected_message_maybe_ascii, message, msg=None):
-        """A message equals another, or what its text says."""
+        """Asserts that a message equals another message or its text form."""
         expected = expected_message_maybe_ascii
         if isinstance(expected, (str, bytes)):
             if hasattr(message, "DESCRIPTOR") and type(message).__module__.endswith("_pb2"):  # of another library
@@ -671,7 +675,7 @@ class TestCase(unittest.TestCase):
 
 
 def _real_view(array, dtype):
-    """Its numbers in a row; complex ones as two each."""
+    """Returns the numbers as a flat array; complex numbers count as two each."""
     import numpy as np
     return np.ascontiguousarray(array).ravel().view(dtype.real_dtype.as_numpy_dtype)
 
@@ -713,7 +717,7 @@ def _one_gradient(x, x_shape, y, y_shape, start, delta, feed):
 
 
 def compute_gradient(x, x_shape, y, y_shape, x_init_value=None, delta=1e-3, init_targets=None, extra_feed_dict=None):
-    """(from the graph, from differences) the Jacobian of y by x, in the default session; of a list of x, a list."""
+    """Returns (theoretical, numerical) Jacobians of `y` with respect to `x`; for a list of `x`, a list of pairs."""
     if init_targets is not None:
         for target in init_targets if isinstance(init_targets, (list, tuple)) else [init_targets]:
             target.run()
@@ -725,7 +729,7 @@ def compute_gradient(x, x_shape, y, y_shape, x_init_value=None, delta=1e-3, init
 
 
 def compute_gradient_error(x, x_shape, y, y_shape, x_init_value=None, delta=1e-3, init_targets=None, extra_feed_dict=None):
-    """The largest difference between the two."""
+    """Returns the largest difference between the two Jacobians of compute_gradient."""
     import numpy as np
     pairs = compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict)
     return max((float(np.abs(theory - numeric).max()) if theory.size else 0.0)

@@ -1,1 +1,1 @@
-"""Graphs, tensors, types, messages and sessions: what everything else stands on."""
+"""The base of the package: graphs, tensors, conversion of values, messages and sessions."""

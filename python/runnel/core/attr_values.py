@@ -1,13 +1,14 @@
-"""Values of attributes as messages, and what a graph reads of them."""
+"""Conversion of attribute values to and from AttrValue messages."""
 
 
 def function_name(data):
+    """Returns the function's name in an AttrValue."""
     from runnel.core.protobuf import message_class
     return message_class("FunctionDef").FromString(data).signature.name
 
 
 def plain(value):
-    """The value of an AttrValue that says how long a list of inputs is; others as they are."""
+    """Returns the integer in an AttrValue that gives the length of an input list; other values unchanged."""
     if not hasattr(value, "WhichOneof"):
         return value
     field = value.WhichOneof("value")
@@ -19,7 +20,7 @@ def plain(value):
 
 
 def to_bytes(kind, value):
-    """For C: an AttrValue of a value of one of the rarer kinds."""
+    """For C: returns the serialized AttrValue of a value of one of the rarer kinds."""
     from runnel.core.protobuf import message_class
     if hasattr(value, "WhichOneof"):
         return value.SerializeToString()

@@ -8,8 +8,10 @@ from runnel.core.convert import constant_value_as_shape, convert_to_tensor, regi
 
 
 class IndexedSlices:
-    """Rows of a tensor: row i of `values` belongs to row `indices[i]` of a tensor of shape
-    `dense_shape`; rows of one index are added. Gradients of lookups are such."""
+    """Selected rows of a tensor of shape `dense_shape`: row i of `values` belongs to row `indices[i]`.
+
+    Rows with the same index are added. Gradients of lookups have this form.
+    """
 
     _is_composite = True
 
@@ -20,43 +22,53 @@ class IndexedSlices:
 
     @property
     def values(self):
+        """The rows."""
         return self._values
 
     @property
     def indices(self):
+        """The row number of each row."""
         return self._indices
 
     @property
     def dense_shape(self):
+        """The shape of the whole tensor, or None."""
         return self._dense_shape
 
     @property
     def shape(self):
+        """The static shape of the whole tensor."""
         if self._dense_shape is None:
             return tensor_shape.unknown_shape()
         return constant_value_as_shape(self._dense_shape)
 
     @property
     def name(self):
+        """The name of `values`."""
         return self.values.name
 
     @property
     def device(self):
+        """The device of `values`."""
         return self.values.device
 
     @property
     def op(self):
+        """The operation that computes `values`."""
         return self.values.op
 
     @property
     def dtype(self):
+        """The type of `values`."""
         return self.values.dtype
 
     @property
     def graph(self):
+        """The graph of `values`."""
         return self.values.graph
 
     def consumers(self):
+        """Returns the operations that read `values`."""
         return self.values.consumers()
 
     def __neg__(self):
@@ -73,14 +85,13 @@ SparseTensorValue = collections.namedtuple("SparseTensorValue", ["indices", "val
 
 
 class SparseTensor:
-    """A tensor of which few elements are not zero: `indices` [n, rank] int64, `values` [n],
-    `dense_shape` [rank] int64."""
+    """A tensor that stores only some elements: `indices` [n, rank] int64, `values` [n], `dense_shape` [rank] int64."""
 
     _is_composite = True
 
     @classmethod
     def from_value(cls, value):
-        """Of a SparseTensorValue (or a SparseTensor)."""
+        """Makes a SparseTensor from a SparseTensorValue or a SparseTensor."""
         if not isinstance(value, (SparseTensorValue, SparseTensor)):
             raise TypeError("Neither a SparseTensor nor SparseTensorValue: %s." % (value,))
         return cls(value.indices, value.values, value.dense_shape)
@@ -96,47 +107,58 @@ class SparseTensor:
 
     @property
     def indices(self):
+        """The indices of the stored elements."""
         return self._indices
 
     @property
     def values(self):
+        """The stored elements."""
         return self._values
 
     @property
     def dense_shape(self):
+        """The shape, a tensor."""
         return self._dense_shape
 
     @property
     def shape(self):
+        """The static shape."""
         return constant_value_as_shape(self._dense_shape)
 
     def get_shape(self):
+        """Returns the static shape."""
         return self.shape
 
     @property
     def dtype(self):
+        """The type of the elements."""
         return self._values.dtype
 
     @property
     def op(self):
+        """The operation that computes `values`."""
         return self._values.op
 
     @property
     def graph(self):
+        """The graph of the tensors."""
         return self._indices.graph
 
     @property
     def name(self):
+        """The name of `values`."""
         return self._values.name
 
     def with_values(self, new_values):
+        """Returns a sparse tensor with the same indices and other values."""
         return SparseTensor(self._indices, new_values, self._dense_shape)
 
     def consumers(self):
+        """Returns the operations that read it."""
         return self._values.consumers()
 
     def eval(self, feed_dict=None, session=None):
-        """Its SparseTensorValue in a session."""
+        """Returns its SparseTensorValue in a session."""
         from runnel.core.framework import _session_for
         return _session_for(self.graph, session).run(self, feed_dict)
 

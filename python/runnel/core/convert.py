@@ -1,4 +1,4 @@
-"""From values to tensors: convert_to_tensor, constant, and types that become tensors."""
+"""Conversion of values to tensors: convert_to_tensor, constant, and the registry of convertible types."""
 
 from runnel import _core, dtypes
 from runnel.core import tensor_shape
@@ -10,8 +10,10 @@ _PLAIN = frozenset((int, float, bool, complex, str, bytes))
 
 
 def register_tensor_conversion_function(base_type, conversion_func, priority=100):
-    """Makes values of a type (or of a tuple of types) become tensors by
-    `conversion_func(value, dtype, name, as_ref)`, which may answer NotImplemented."""
+    """Registers `conversion_func(value, dtype, name, as_ref)` for a type or a tuple of types.
+
+    The function returns a tensor, or NotImplemented.
+    """
     if not callable(conversion_func):
         raise TypeError("conversion_func must be callable.")
     types = base_type if isinstance(base_type, tuple) else (base_type,)
@@ -29,7 +31,7 @@ def _functions_for(value):
 
 
 def _convert(value, dtype=None, preferred=None, name=None, as_ref=False):
-    """The tensor of `value`. C calls this for every input that is no tensor."""
+    """Returns the tensor of `value`. C calls this for every input that is not a tensor."""
     if isinstance(value, Tensor):
         if dtype is not None and not dtype.is_compatible_with(value.dtype):
             raise ValueError("Tensor conversion requested dtype %s for Tensor with dtype %s: %r" % (
@@ -56,7 +58,7 @@ def _convert(value, dtype=None, preferred=None, name=None, as_ref=False):
 
 
 def _here(value):
-    """A tensor of eager execution becomes a constant where a graph is built."""
+    """Turns an eager tensor into a constant if a graph is being built."""
     if value.op is None and _core.current() is not None:
         from runnel.eager import context as eager
         return eager.capture_constant(value)
@@ -74,14 +76,14 @@ def _constant(value, dtype, shape, name):
 
 
 def convert_to_tensor(value, dtype=None, name=None, preferred_dtype=None, dtype_hint=None):
-    """`value` as a tensor: a tensor itself, a number, a string, nested lists, an array, a variable.
+    """Converts `value` to a tensor: a tensor, a number, a string, nested lists, an array or a variable.
 
     Args:
-      value: what is to become a tensor.
-      dtype: the type it must have; None: what the value says.
-      name: of the operation, if one is made.
-      preferred_dtype: the type it gets if it can and `dtype` is None.
-      dtype_hint: the same.
+      value: the value to convert.
+      dtype: the required type; by default the value determines it.
+      name: name of the operation, if one is created.
+      preferred_dtype: the type to use if possible when `dtype` is None.
+      dtype_hint: the same as preferred_dtype.
     """
     if type(value) is Tensor and dtype is None and value.op is not None:
         return value
@@ -91,25 +93,25 @@ def convert_to_tensor(value, dtype=None, name=None, preferred_dtype=None, dtype_
 
 
 def internal_convert_to_tensor(value, dtype=None, name=None, as_ref=False, preferred_dtype=None):
-    """The same, which may ask for a reference."""
+    """Like convert_to_tensor, and can return a reference."""
     return _convert(value, None if dtype is None else dtypes.as_dtype(dtype),
                     None if preferred_dtype is None else dtypes.as_dtype(preferred_dtype), name, as_ref)
 
 
 def convert_n_to_tensor(values, dtype=None, name=None, preferred_dtype=None):
-    """Each of `values` as a tensor."""
+    """Converts each of `values` to a tensor."""
     return [convert_to_tensor(value, dtype, None if name is None else "%s_%d" % (name, i),
                               preferred_dtype) for i, value in enumerate(values)]
 
 
 def convert_to_tensor_or_indexed_slices(value, dtype=None, name=None):
-    """`value` as a tensor, unless it is slices."""
+    """Converts `value` to a tensor unless it is an IndexedSlices."""
     from runnel.core.composite import IndexedSlices
     return value if isinstance(value, IndexedSlices) else convert_to_tensor(value, dtype, name)
 
 
 def convert_to_tensor_or_sparse_tensor(value, dtype=None, name=None):
-    """`value` as a tensor, unless it is sparse."""
+    """Converts `value` to a tensor unless it is a SparseTensor."""
     from runnel.core.composite import SparseTensor, SparseTensorValue
     if isinstance(value, SparseTensorValue):
         value = SparseTensor.from_value(value)
@@ -117,13 +119,13 @@ def convert_to_tensor_or_sparse_tensor(value, dtype=None, name=None):
 
 
 def constant(value, dtype=None, shape=None, name="Const", verify_shape=False):
-    """A tensor that always has this value.
+    """Creates a tensor with a constant value.
 
     Args:
       value: a number, a string, nested lists or an array.
-      dtype: its type; None: what the value says (plain numbers: int32 and float32).
-      shape: its shape; one number fills it, a list is repeated by its last element.
-      name: of the operation.
+      dtype: its type; by default the value determines it (Python numbers are int32 and float32).
+      shape: its shape; a number fills it, and a list is extended by repeating its last element.
+      name: name of the operation.
       verify_shape: whether a value of another shape is an error.
     """
     dtype = None if dtype is None else dtypes.as_dtype(dtype)
@@ -159,9 +161,9 @@ def _fill_shape(array, dims, count, verify):
 
 
 def constant_value(tensor, partial=False):
-    """The array that a tensor always is, where that is seen without computing; else None.
+    """Returns the constant value of a tensor as an array, if it is known without computing; else None.
 
-    With `partial`, a Pack of values some of which are not known gives an array of objects with None for those.
+    With `partial`, a Pack whose inputs are partly unknown gives an array of objects with None for those.
     """
     if not isinstance(tensor, Tensor):
         return tensor
@@ -176,7 +178,7 @@ def constant_value(tensor, partial=False):
 
 
 def evaluated_value(tensor):
-    """The array that a tensor always is, computed from constants if need be; None if it depends on anything else."""
+    """Returns the constant value of a tensor, computed from constants if necessary; None if it depends on anything else."""
     if not isinstance(tensor, Tensor):
         return tensor
     return tensor.numpy() if tensor.op is None else tensor._constant_value()
@@ -204,7 +206,7 @@ def _is_plain(tensor):
 
 
 def constant_value_as_shape(tensor):
-    """The TensorShape that a vector of sizes stands for, as far as it is known."""
+    """Returns the TensorShape that a vector of sizes describes, as far as it is known."""
     if not isinstance(tensor, Tensor):
         return tensor_shape.as_shape(tensor)
     value = evaluated_value(tensor)

@@ -1,10 +1,10 @@
-"""Old names: they work, and say so once."""
+"""Deprecated names and arguments: they work, and warn once."""
 
 _said = set()
 
 
 def warn_once(old, new):
-    """Says that `old` is deprecated, the first time it is used."""
+    """Warns that `old` is deprecated, the first time it is used."""
     if old in _said:
         return
     _said.add(old)
@@ -14,7 +14,7 @@ def warn_once(old, new):
 
 
 def warn_argument_once(old, new):
-    """The same of an argument; called by a helper of the function that has it."""
+    """Warns that the argument `old` is deprecated, the first time. Called by a helper of the function that has it."""
     if old in _said:
         return
     _said.add(old)

@@ -1,8 +1,8 @@
-"""Names of devices: parsing, merging, DeviceSpec."""
+"""Device names: parsing, merging, DeviceSpec."""
 
 
 class DeviceSpec:
-    """A device, perhaps in part: job, replica, task, device_type, device_index."""
+    """A device name, possibly partial: job, replica, task, device_type, device_index."""
 
     __slots__ = ("job", "replica", "task", "device_type", "device_index")
 
@@ -17,7 +17,7 @@ class DeviceSpec:
 
     @classmethod
     def from_string(cls, spec):
-        """Of text such as "/job:worker/task:1/cpu:0"."""
+        """Parses a name such as "/job:worker/task:1/cpu:0"."""
         out = cls()
         for part in (spec or "").split("/"):
             if not part:
@@ -44,12 +44,14 @@ class DeviceSpec:
         return out
 
     def parse_from_string(self, spec):
+        """Sets the fields from a name."""
         other = DeviceSpec.from_string(spec)
         for name in DeviceSpec.__slots__:
             setattr(self, name, getattr(other, name))
         return self
 
     def to_string(self):
+        """Returns the name."""
         out = ""
         if self.job is not None:
             out += "/job:" + self.job
@@ -63,7 +65,7 @@ class DeviceSpec:
         return out
 
     def make_merged_spec(self, other):
-        """What `other` says, and this where it says nothing."""
+        """Returns the fields of `other`, with those of this one where `other` has none."""
         out = DeviceSpec()
         for name in DeviceSpec.__slots__:
             mine, theirs = getattr(self, name), getattr(other, name)
@@ -71,11 +73,13 @@ class DeviceSpec:
         return out
 
     def merge_from(self, other):
+        """Sets the fields that `other` has."""
         merged = self.make_merged_spec(other)
         for name in DeviceSpec.__slots__:
             setattr(self, name, getattr(merged, name))
 
     def replace(self, **kwargs):
+        """Returns a copy with some fields replaced."""
         values = {name: getattr(self, name) for name in DeviceSpec.__slots__}
         values.update(kwargs)
         return DeviceSpec(**values)
@@ -91,7 +95,7 @@ class DeviceSpec:
 
 
 def canonical_name(device):
-    """A device's name in its full form."""
+    """Returns the full form of a device name."""
     if device is None:
         return ""
     if isinstance(device, DeviceSpec):
@@ -100,7 +104,7 @@ def canonical_name(device):
 
 
 def merge(outer, inner):
-    """`inner` with what only `outer` says."""
+    """Returns `inner` with the fields that only `outer` has."""
     return DeviceSpec.from_string(outer).make_merged_spec(DeviceSpec.from_string(inner)).to_string()
 
 

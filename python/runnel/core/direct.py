@@ -1,6 +1,6 @@
 """Public functions that are an op's own function: tf.sin is the op Sin.
 
-NAMES: the name in tf -> op.
+NAMES maps the name in tf to the op.
 """
 
 NAMES = {
@@ -127,7 +127,7 @@ Zeta zeta
 
 
 def function(name):
-    """The function of a public name, or None."""
+    """Returns the function of a public name, or None."""
     from runnel import raw_ops
     op = NAMES.get(name)
     return None if op is None else getattr(raw_ops, op)

@@ -1,7 +1,7 @@
-"""Graphs, operations and tensors, and the scopes that new operations are made in.
+"""Graphs, operations and tensors, and the scopes in which new operations are created.
 
-The types themselves are C (python/ext/graph.c); here they get what is not per node: names of
-collections, stacks of scopes, texts.
+The types themselves are C (python/ext/graph.c). This file adds what is not needed for every node: collections,
+stacks of scopes, text forms.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ _ROOT_SCOPE_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 
 
 class GraphKeys:
-    """Names of collections that the library itself uses."""
+    """The names of the collections that the library itself uses."""
 
     GLOBAL_VARIABLES = "variables"
     VARIABLES = "variables"
@@ -59,7 +59,7 @@ class GraphKeys:
 class Operation(_core.Operation):
     """A node of a graph: `name`, `type`, `inputs`, `outputs`, `control_inputs`, `device`, `graph`.
 
-    Made by the functions that build graphs, not by hand.
+    The functions that build graphs create operations.
     """
 
     def __repr__(self):
@@ -82,16 +82,17 @@ class Operation(_core.Operation):
 
     @property
     def traceback(self):
-        """[(file, line, function)] of the user's line that made it."""
+        """[(file, line, function)] of the program's line that created it."""
         where = self._defined_at
         return [where] if where else []
 
     @property
     def values(self):
+        """Returns the outputs as a tuple."""
         return lambda: tuple(self.outputs)
 
     def get_attr(self, name):
-        """The value of an attribute."""
+        """Returns the value of an attribute."""
         value = self._get_attr(name)
         if type(value) is not tuple:
             return value
@@ -115,7 +116,7 @@ class Operation(_core.Operation):
             self._add_control_input(op)
 
     def colocation_groups(self):
-        """What it is placed together with: [b"loc:@name"]."""
+        """Returns the colocation groups, such as [b"loc:@name"]."""
         try:
             groups = [group for group in self.get_attr("_class") if group.startswith(b"loc:@")]
         except ValueError:
@@ -123,7 +124,7 @@ class Operation(_core.Operation):
         return groups or [b"loc:@" + self.name.encode()]
 
     def run(self, feed_dict=None, session=None):
-        """Runs it in a session, the default one if none is given."""
+        """Runs the operation in a session, by default the default one."""
         _session_for(self.graph, session).run(self, feed_dict)
 
     def _get_control_flow_context(self):
@@ -142,7 +143,7 @@ class Operation(_core.Operation):
 class Tensor(_core.Tensor):
     """An output of an operation: `op`, `value_index`, `dtype`, `shape`, `name`, `graph`.
 
-    It holds no value; a session's `run` computes one.
+    It holds no value; `Session.run` computes it.
     """
 
     __array_priority__ = 100
@@ -152,15 +153,15 @@ class Tensor(_core.Tensor):
 
     @property
     def shape(self):
-        """What is known of the shape, a TensorShape."""
+        """The static shape, a TensorShape."""
         return tensor_shape.TensorShape(self._dims())
 
     def get_shape(self):
-        """What is known of the shape, a TensorShape."""
+        """Returns the static shape, a TensorShape."""
         return tensor_shape.TensorShape(self._dims())
 
     def set_shape(self, shape):
-        """Adds to what is known of the shape; what contradicts it is a ValueError."""
+        """Refines the static shape. Raises ValueError if the shapes contradict each other."""
         dims = tensor_shape.as_shape(shape)._dims
         if dims is not None:
             self._set_dims([-1 if d is None else d for d in dims])
@@ -173,10 +174,11 @@ class Tensor(_core.Tensor):
 
     @property
     def device(self):
+        """The device that the operation asks for."""
         return self.op.device
 
     def eval(self, feed_dict=None, session=None):
-        """Its value in a session, the default one if none is given."""
+        """Returns the value in a session, by default the default one."""
         return _session_for(self.graph, session).run(self, feed_dict)
 
     def _as_graph_element(self):
@@ -225,6 +227,7 @@ class Tensor(_core.Tensor):
 
     @property
     def numpy(self):
+        """Raises an error: a tensor of a graph has no value."""
         raise AttributeError("%r object has no attribute 'numpy': %s is a node of a graph. %s" % (
             type(self).__name__, self.name, _how_to_get_values(self.graph)))
 
@@ -246,7 +249,7 @@ class Tensor(_core.Tensor):
 
 
 def _how_to_get_values(graph):
-    """For messages: where the value of a tensor can be had."""
+    """For messages: returns how the program can get the value of a tensor."""
     if graph._building_function:
         return "A tf.function is traced before there are values; return the tensor, or use tf.py_function."
     return ("tf.Session().run(x) computes its value; with tf.enable_eager_execution() at the start of the program "
@@ -270,7 +273,7 @@ def _session_for(graph, session):
 class Graph(_core.Graph):
     """A dataflow graph.
 
-    Operations are made in the default graph, which is this one inside of `with g.as_default():`.
+    Operations are created in the default graph, which is this one inside `with g.as_default():`.
     """
 
     def __init__(self):
@@ -292,16 +295,16 @@ class Graph(_core.Graph):
     # Being the default
 
     def as_default(self):
-        """A context in which this is the default graph."""
+        """A context manager that makes this the default graph."""
         return _DefaultGraph(self)
 
     def switch_to_thread_local(self):
-        """Nothing is different then: a thread has a default graph of its own, and devices are the graph's."""
+        """Does nothing: each thread has its own default graph, and devices belong to the graph."""
 
     # What is there
 
     def as_graph_def(self, from_version=None, add_shapes=False):
-        """The GraphDef. `add_shapes`: nodes get the attribute `_output_shapes`."""
+        """Returns the GraphDef. With `add_shapes`, nodes get the attribute `_output_shapes`."""
         from runnel.core.protobuf import message_class
         graph_def = message_class("GraphDef").FromString(_core.to_graph_def(self))
         if from_version is not None:
@@ -316,6 +319,7 @@ class Graph(_core.Graph):
 
     @property
     def graph_def_versions(self):
+        """The VersionDef of the graph."""
         return self.as_graph_def().versions
 
     @property
@@ -325,16 +329,17 @@ class Graph(_core.Graph):
 
     @property
     def building_function(self):
+        """Whether this is the graph of a function."""
         return self._building_function
 
     def get_operation_by_name(self, name):
-        """The operation of that name; a KeyError if there is none."""
+        """Returns the operation of that name. Raises KeyError if there is none."""
         if not isinstance(name, str):
             raise TypeError("Operation names are strings (or similar), not %s." % type(name).__name__)
         return self.as_graph_element(name, allow_tensor=False)
 
     def get_tensor_by_name(self, name):
-        """The tensor "operation:index"; a KeyError if there is none."""
+        """Returns the tensor "operation:index". Raises KeyError if there is none."""
         if not isinstance(name, str):
             raise TypeError("Tensor names are strings (or similar), not %s." % type(name).__name__)
         return self.as_graph_element(name, allow_operation=False)
@@ -343,7 +348,7 @@ class Graph(_core.Graph):
         return self.get_operation_by_name(name)
 
     def as_graph_element(self, obj, allow_tensor=True, allow_operation=True):
-        """The tensor or operation that `obj` names or stands for."""
+        """Returns the tensor or operation that `obj` names or stands for."""
         if isinstance(obj, Tensor) and obj.op is not None:
             if not allow_tensor:
                 raise TypeError("Can not convert a Tensor into an Operation.")
@@ -395,15 +400,19 @@ class Graph(_core.Graph):
         return outputs[int(index)]
 
     def is_feedable(self, tensor):
+        """Tells whether a tensor may be fed."""
         return tensor not in self._unfeedable
 
     def prevent_feeding(self, tensor):
+        """Makes it an error to feed a tensor."""
         self._unfeedable.add(tensor)
 
     def is_fetchable(self, tensor_or_op):
+        """Tells whether a tensor or operation may be fetched."""
         return getattr(tensor_or_op, "op", tensor_or_op) not in self._unfetchable
 
     def prevent_fetching(self, op):
+        """Makes it an error to fetch an operation or its outputs."""
         self._unfetchable.add(op)
 
     @property
@@ -411,11 +420,12 @@ class Graph(_core.Graph):
         return self
 
     def finalize(self):
-        """Makes it read-only."""
+        """Makes the graph read-only."""
         self._finalized = True
 
     @property
     def finalized(self):
+        """Whether the graph is read-only."""
         return self._finalized
 
     def _unsafe_unfinalize(self):
@@ -429,7 +439,7 @@ class Graph(_core.Graph):
 
     def create_op(self, op_type, inputs, dtypes=None, input_types=None, name=None, attrs=None,
                   op_def=None, compute_shapes=True, compute_device=True):
-        """The generic way: flat inputs, attributes as values or AttrValues."""
+        """Creates an operation from a flat list of inputs, and attributes as values or AttrValues."""
         from runnel import raw_ops
         values = {}
         for key, value in (attrs or {}).items():
@@ -438,7 +448,7 @@ class Graph(_core.Graph):
 
     @contextlib.contextmanager
     def name_scope(self, name):
-        """A context in which names get the prefix "name/", made unique."""
+        """A context manager that gives names the prefix "name/", made unique."""
         if name:
             if isinstance(name, bytes):
                 name = name.decode()
@@ -459,12 +469,15 @@ class Graph(_core.Graph):
             self._name_stack = before
 
     def get_name_scope(self):
+        """Returns the current name scope without its last "/"."""
         return self._name_stack
 
     @contextlib.contextmanager
     def device(self, device_name_or_function):
-        """A context in which new operations ask for a device: a string, a function of an operation
-        that gives one, or None for no device whatever is said around."""
+        """A context manager that sets the device of new operations.
+
+        The device is a string, a function of an operation that returns one, or None to ignore the surrounding contexts.
+        """
         spec = device_name_or_function
         if spec is not None and not callable(spec):
             spec = device_lib.canonical_name(spec)
@@ -478,7 +491,7 @@ class Graph(_core.Graph):
 
     @contextlib.contextmanager
     def colocate_with(self, op, ignore_existing=False):
-        """A context in which new operations are placed with `op`."""
+        """A context manager that places new operations on the device of `op`."""
         if op is None and not ignore_existing:
             raise ValueError("Trying to reset colocation (op is None) but ignore_existing is not True")
         if op is not None and not isinstance(op, Operation):
@@ -496,7 +509,7 @@ class Graph(_core.Graph):
             self._scopes_changed()
 
     def _enter_references(self, ops):
-        """For C: the same without a context, for a node that takes references of `ops`."""
+        """For C: like colocate_with, for one node that takes references to `ops`."""
         before = self._device_stack, self._colocation_stack
         self._device_stack, self._colocation_stack = [], self._colocation_stack + ops
         self._scopes_changed()
@@ -508,8 +521,7 @@ class Graph(_core.Graph):
 
     @contextlib.contextmanager
     def control_dependencies(self, control_inputs):
-        """A context in which new operations run after `control_inputs`; None: after nothing that is
-        said around."""
+        """A context manager that makes new operations run after `control_inputs`; None ignores the surrounding contexts."""
         stack, context = self._control_stack, self._control_flow_context
         if control_inputs is None:
             self._control_stack = []
@@ -535,7 +547,7 @@ class Graph(_core.Graph):
 
     @contextlib.contextmanager
     def gradient_override_map(self, op_type_map):
-        """A context in which operations of a type get another gradient, by its registered name."""
+        """A context manager that gives operations of a type another gradient, by its registered name."""
         before = self._op_type_attributes
         after = {key: dict(value) for key, value in before.items()}
         for op_type, gradient in op_type_map.items():
@@ -563,7 +575,7 @@ class Graph(_core.Graph):
 
     @contextlib.contextmanager
     def container(self, container_name):
-        """A context in which state is kept in the container of that name."""
+        """A context manager that puts the state of new operations into a resource container."""
         before = self._container
         self._container = container_name
         self._scopes_changed()
@@ -583,7 +595,7 @@ class Graph(_core.Graph):
         self._scopes_changed()
 
     def _observe(self, observer):
-        """Calls `observer` with every new operation from now on."""
+        """Calls `observer` for every new operation from now on."""
         self._observers.append(observer)
         self._scopes_changed()
 
@@ -622,7 +634,7 @@ class Graph(_core.Graph):
             observer(op)
 
     def _apply_container(self, op):
-        """State without a container of its own is kept in that of the context."""
+        """Puts a stateful operation without a container into the current one."""
         definition = op.op_def
         has_container = definition.is_stateful and any(attr.name == "container" for attr in definition.attr)
         if has_container and not op.get_attr("container"):
@@ -641,21 +653,22 @@ class Graph(_core.Graph):
     # Collections
 
     def add_to_collection(self, name, value):
-        """Appends to a list that is kept with the graph."""
+        """Appends a value to a collection of this graph."""
         self._check_not_finalized()
         self._collections.setdefault(name, []).append(value)
 
     def add_to_collections(self, names, value):
+        """Appends a value to several collections of this graph."""
         names = (names,) if isinstance(names, str) else dict.fromkeys(names)
         for name in names:
             self.add_to_collection(name, value)
 
     def get_collection_ref(self, name):
-        """The list itself."""
+        """Returns the collection's list itself."""
         return self._collections.setdefault(name, [])
 
     def get_collection(self, name, scope=None):
-        """A copy of the list; `scope`: only what is called so, a regular expression for the start."""
+        """Returns a copy of a collection. `scope` is a regular expression that names must begin with."""
         values = self._collections.get(name, [])
         if scope is None:
             return list(values)
@@ -663,18 +676,21 @@ class Graph(_core.Graph):
         return [v for v in values if hasattr(v, "name") and pattern.match(v.name)]
 
     def get_all_collection_keys(self):
+        """Returns the names of all collections."""
         return [name for name in self._collections if isinstance(name, str)]
 
     @property
     def collections(self):
+        """The names of all collections."""
         return self.get_all_collection_keys()
 
     def clear_collection(self, name):
+        """Empties a collection."""
         self._check_not_finalized()
         self._collections.pop(name, None)
 
     def _next_seed(self):
-        """The seed of the next random operation that has none of its own."""
+        """Returns the seed of the next random operation that has no seed of its own."""
         self._seeds_given += 1
         return self._seeds_given - 1
 
@@ -734,7 +750,7 @@ def _global_graph():
 
 
 class _DefaultGraph:
-    """A context in which a graph is the default; None: eager execution."""
+    """A context manager that makes a graph the default; None means eager execution."""
 
     __slots__ = ("_graph",)
 
@@ -756,12 +772,12 @@ class _DefaultGraph:
 
 
 def executing_eagerly():
-    """Whether operations run when they are called."""
+    """Tells whether operations run when they are called."""
     return _core.current() is None
 
 
 def get_default_graph():
-    """The graph that operations are made in on this thread."""
+    """Returns the graph in which this thread creates operations."""
     graph = _core.current()
     if graph is None:
         # Eager code may still build graphs by hand.
@@ -773,11 +789,12 @@ def get_default_graph():
 
 
 def has_default_graph():
+    """Tells whether this thread is inside `with graph.as_default()`."""
     return _default_graph is not None
 
 
 def reset_default_graph():
-    """Puts a new, empty graph in the place of the default one."""
+    """Replaces the default graph by a new, empty one."""
     global _default_graph
     if _stack.graphs:
         raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs. If you "
@@ -788,10 +805,10 @@ def reset_default_graph():
 # --- Scopes of the default graph
 
 class name_scope:  # noqa: N801
-    """with tf.name_scope(name): names of new operations get the prefix "name/".
+    """A context manager: `with tf.name_scope(name)` gives new operations the prefix "name/".
 
-    name_scope(name, default_name, values) is what functions that build graphs use: `name` may be
-    None, `values` are the tensors it works on.
+    Functions that build graphs call name_scope(name, default_name, values): `name` may be None, and `values` are the
+    tensors they work on.
     """
 
     __slots__ = ("_name", "_values", "_graph", "_before", "_default")
@@ -807,6 +824,7 @@ class name_scope:  # noqa: N801
 
     @property
     def name(self):
+        """The name that was given."""
         return self._name
 
     def __enter__(self):
@@ -865,33 +883,33 @@ def _eager_device(device_name):
 
 
 def device(device_name_or_function):
-    """A context in which new operations ask for a device."""
+    """A context manager that sets the device of new operations."""
     if _core.current() is None:
         return _eager_device(device_name_or_function)
     return get_default_graph().device(device_name_or_function)
 
 
 def control_dependencies(control_inputs):
-    """A context in which new operations run after `control_inputs`."""
+    """A context manager that makes new operations run after `control_inputs`."""
     if _core.current() is None:
         return contextlib.nullcontext()
     return get_default_graph().control_dependencies(control_inputs)
 
 
 def colocate_with(op, ignore_existing=False):
-    """A context in which new operations are placed with `op`."""
+    """A context manager that places new operations on the device of `op`."""
     if _core.current() is None:
         return contextlib.nullcontext()
     return get_default_graph().colocate_with(op, ignore_existing)
 
 
 def container(container_name):
-    """A context in which state is kept in the container of that name."""
+    """A context manager that puts the state of new operations into a resource container."""
     return get_default_graph().container(container_name)
 
 
 def init_scope():
-    """A context outside of control flow and of functions."""
+    """A context manager that leaves control flow and functions."""
     graph = _core.current()
     while graph is not None and graph._building_function and (
             graph.outer_graph is not None or _eager_enabled):
@@ -912,33 +930,33 @@ def _init_scope(graph):
 
 
 def add_to_collection(name, value):
-    """Appends to a collection of the default graph."""
+    """Appends a value to a collection of the default graph."""
     get_default_graph().add_to_collection(name, value)
 
 
 def add_to_collections(names, value):
-    """Appends to several collections of the default graph."""
+    """Appends a value to several collections of the default graph."""
     get_default_graph().add_to_collections(names, value)
 
 
 def get_collection(key, scope=None):
-    """The values of a collection of the default graph."""
+    """Returns the values of a collection of the default graph."""
     return get_default_graph().get_collection(key, scope)
 
 
 def get_collection_ref(key):
-    """The list of a collection of the default graph."""
+    """Returns the list of a collection of the default graph itself."""
     return get_default_graph().get_collection_ref(key)
 
 
 def is_tensor(value):
-    """Whether it is a tensor, or what stands for tensors."""
+    """Tells whether `value` is a tensor or an object that stands for tensors."""
     return isinstance(value, (Tensor, *_tensor_like)) or hasattr(value, "_as_graph_element") or hasattr(
         value, "_is_composite")
 
 
 def is_dense_tensor_like(value):
-    """Whether it is a tensor or a variable."""
+    """Tells whether `value` is a tensor or a variable."""
     return is_tensor(value) and not hasattr(value, "_is_composite")
 
 
@@ -947,7 +965,7 @@ _tensor_like: list = []  # types of libraries that count as tensors
 
 
 def register_dense_tensor_like_type(tensor_type):
-    """Makes a type count as a tensor; it has the properties `name` and `dtype`."""
+    """Makes a type count as a tensor; it must have the properties `name` and `dtype`."""
     for attribute in ("name", "dtype"):
         if not isinstance(getattr(tensor_type, attribute, None), property):
             raise TypeError("Type %s does not define a `%s` property" % (tensor_type.__name__, attribute))
@@ -956,17 +974,19 @@ def register_dense_tensor_like_type(tensor_type):
 
 
 def prepend_name_scope(name, import_scope):
+    """Returns a name with the prefix of an import scope."""
     return "%s/%s" % (import_scope.rstrip("/"), name) if import_scope else name
 
 
 def strip_name_scope(name, export_scope):
+    """Returns a name without the prefix of an export scope."""
     if not export_scope:
         return name
     return re.sub(r"([\^]|loc:@|^)%s[\/]+(.*)" % re.escape(export_scope), r"\1\2", name)
 
 
 def op_scope(values, name, default_name=None):
-    """The older spelling of name_scope."""
+    """The old spelling of name_scope."""
     return name_scope(name, default_name, values)
 
 
@@ -979,7 +999,7 @@ __all__ = ["Graph", "GraphKeys", "Operation", "Tensor", "add_to_collection", "ad
 
 
 def _get_graph_from_inputs(op_input_list, graph=None):
-    """The graph that inputs of an operation are of, which is `graph` if given; the default one if they are of none."""
+    """Returns the graph of an operation's inputs, which must be `graph` if given; the default graph if they have none."""
     if graph is not None and not isinstance(graph, Graph):
         raise TypeError("Input graph needs to be a Graph: %s" % (graph,))
     first = None

@@ -1,4 +1,4 @@
-"""Derivatives: tf.gradients and its kin."""
+"""Gradients: tf.gradients, tf.hessians, tf.RegisterGradient."""
 
 import contextlib
 import enum
@@ -13,14 +13,14 @@ from runnel.core.framework import Tensor, name_scope
 
 
 class UnconnectedGradients(enum.Enum):
-    """What a tensor gets that nothing depends on."""
+    """The gradient of a tensor that the result does not depend on: None or zeros."""
 
     NONE = "none"
     ZERO = "zero"
 
 
 def unconnected(value):
-    """An UnconnectedGradients, or the word for one, checked."""
+    """Converts an UnconnectedGradients or its name, and checks it."""
     try:
         return UnconnectedGradients(value)
     except ValueError:
@@ -28,7 +28,7 @@ def unconnected(value):
 
 
 class AggregationMethod:
-    """How gradients are added up; all of them give the same numbers here."""
+    """How gradients are summed; all methods give the same numbers here."""
 
     ADD_N = 0
     DEFAULT = ADD_N
@@ -44,7 +44,7 @@ def _as_list(value):
 
 
 def _x_edge(x):
-    """What the walk goes back to: a variable's handle, or a tensor."""
+    """Returns where the gradient computation ends: a variable's handle, or a tensor."""
     handle = getattr(x, "handle", None)
     if isinstance(handle, Tensor) and not isinstance(x, Tensor):
         return handle
@@ -59,21 +59,21 @@ def _x_edge(x):
 def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_ops=False,
               gate_gradients=False, aggregation_method=None, stop_gradients=None,
               unconnected_gradients=UnconnectedGradients.NONE):
-    """The derivatives of the sum of `ys` with respect to each of `xs`.
+    """Computes the derivatives of the sum of `ys` with respect to each of `xs`.
 
     Args:
-      ys: a tensor or a list of them.
+      ys: a tensor or a list of tensors.
       xs: a tensor, a variable, or a list of them.
-      grad_ys: what arrives at each y; None: ones.
-      name: the scope of the new operations.
-      colocate_gradients_with_ops: whether the gradient of an operation is placed with it.
-      gate_gradients: whether all gradients of an operation are there before one is used.
+      grad_ys: the incoming gradient of each y; by default ones.
+      name: name of the scope of the new operations.
+      colocate_gradients_with_ops: places the gradient of an operation with the operation.
+      gate_gradients: computes all gradients of an operation before one is used.
       aggregation_method: see AggregationMethod.
-      stop_gradients: tensors that are taken as constants.
-      unconnected_gradients: what an x gets that no y depends on.
+      stop_gradients: tensors to treat as constants.
+      unconnected_gradients: the gradient of an x that no y depends on.
 
     Returns:
-      For each x a tensor, an IndexedSlices, or None.
+      A tensor, an IndexedSlices or None for each x.
     """
     ys, xs = _as_list(ys), _as_list(xs)
     if not framework.executing_eagerly():
@@ -116,7 +116,7 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
 
 
 def _say_why(graph, message):
-    """Raises what the program itself said about gradients that it does not want."""
+    """Raises the error that the program registered for a gradient it forbids."""
     found = re.match(r"No gradient defined for op: PreventGradient\b.*\n\t node '([^']*)'", message)
     if found:
         op = graph.get_operation_by_name(found.group(1))
@@ -124,7 +124,7 @@ def _say_why(graph, message):
 
 
 def _loop_of(context, ys):
-    """The loop that gradients are built in: the innermost around `context` that has one of `ys`."""
+    """Returns the loop in which gradients are built: the innermost around `context` that contains one of `ys`."""
     while context is not None:
         loop = context.GetWhileContext()
         if loop is None or any(loop._holds(y.op) for y in ys):
@@ -157,7 +157,7 @@ def _grad_ys(ys, grad_ys):
 
 def hessians(ys, xs, name="hessians", colocate_gradients_with_ops=False, gate_gradients=False,
              aggregation_method=None):
-    """The second derivatives of the sum of `ys` by each x: a tensor of twice its dimensions."""
+    """Computes the second derivatives of the sum of `ys` with respect to each x: a tensor of twice its rank."""
     from runnel.ops.array_ops import concat, reshape, shape
     xs = _as_list(xs)
     out = []
@@ -177,7 +177,7 @@ def hessians(ys, xs, name="hessians", colocate_gradients_with_ops=False, gate_gr
 
 
 def _rows_dynamic(flat, x):
-    """Row by row in a loop, where the number of rows is known in the step only."""
+    """Builds the rows in a loop, for when their number is only known in the step."""
     from runnel.ops import control_flow, tensor_array
     from runnel.ops.array_ops import size
     count = size(x)
@@ -189,8 +189,10 @@ def _rows_dynamic(flat, x):
 
 
 class RegisterGradient:
-    """@tf.RegisterGradient("MyOp"): the function `f(op, *grads)` gives the gradients of an op's
-    inputs, of ops without one, or by that name in gradient_override_map."""
+    """A decorator: @tf.RegisterGradient("MyOp") registers `f(op, *grads)`, which returns the gradients of an op's inputs.
+
+    It applies to ops without a gradient, and to the ops that gradient_override_map gives that name.
+    """
 
     def __init__(self, op_type):
         if not isinstance(op_type, str):
@@ -209,8 +211,10 @@ class RegisterGradient:
 
 
 def _apply(function, op, grads, walk):
-    """What a rule gives: for each input None, a tensor, or the parts of an IndexedSlices. In a loop
-    it builds in the one that runs backwards."""
+    """Calls a gradient function. Returns None, a tensor, or the parts of an IndexedSlices for each input.
+
+    In a loop it builds in the backward loop.
+    """
     parts = [part for grad in grads for part in (grad if isinstance(grad, tuple) else (grad,))]
     grads = [IndexedSlices(*grad) if isinstance(grad, tuple) else grad for grad in grads]
     for output, grad in zip(op.outputs, grads):
@@ -234,7 +238,7 @@ def _apply(function, op, grads, walk):
 
 
 def no_gradient(op_type):
-    """Says that an op has no gradient."""
+    """Declares that an op has no gradient."""
     if not isinstance(op_type, str):
         raise TypeError("op_type must be a string")
     try:

@@ -1,4 +1,4 @@
-"""GraphDefs in, and the messages that client code names."""
+"""Import of GraphDefs, and the messages that are names of tf."""
 
 from runnel import _core
 from runnel.core import framework
@@ -23,9 +23,9 @@ def import_graph_def(graph_def, input_map=None, return_elements=None, name=None,
 
     Args:
       graph_def: a GraphDef, or its bytes.
-      input_map: tensors of the graph that take the place of inputs, by name in the GraphDef.
-      return_elements: names of tensors ("a:0") and operations ("a") to be returned.
-      name: the prefix of the new names; "": none.
+      input_map: {name in the GraphDef: tensor of the graph that replaces it}.
+      return_elements: names of tensors ("a:0") and operations ("a") to return.
+      name: the prefix of the new names; "" for none.
       op_dict: not used.
       producer_op_list: not used.
     """

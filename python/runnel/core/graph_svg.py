@@ -1,8 +1,8 @@
-"""A graph as a picture, for notebooks: name scopes as frames, and in each of them its boxes, every one below what it reads.
+"""A picture of a graph, for notebooks: name scopes are frames, and every box is below what it reads.
 
-Scopes are opened from the outside in, as long as the picture stays small; the others are boxes with the number of
-their operations. Constants that one operation reads are left out, and what lies in the scope of an operation's own
-name (the parts of a variable) belongs to its box.
+Scopes are opened from the outside in while the picture stays small; the others are boxes with the number of their
+operations. Constants that a single operation reads are left out. Operations in a scope that has the name of an
+operation (the parts of a variable) belong to that operation's box.
 """
 
 from html import escape
@@ -13,7 +13,7 @@ _COLOURS = {"Const": "#eeeeee", "Placeholder": "#d5e8f7", "VariableV2": "#ffe6b3
 
 
 class _Scope:
-    """An operation, or a scope with what is below it."""
+    """An operation, or a scope with its children."""
 
     def __init__(self, name):
         self.name, self.kind, self.count, self.is_open = name, "", 0, False
@@ -23,7 +23,7 @@ class _Scope:
 
 
 def _shown(ops):
-    """The operations without the constants that belong to one other."""
+    """Returns the operations without the constants that belong to a single other operation."""
     readers: dict = {}
     for op in ops:
         for source in {t.op.name for t in op.inputs}:
@@ -56,7 +56,7 @@ def _tree(ops):
 
 
 def _connect(scope, source, target, is_data):
-    """Notes an edge in the smallest scope that has both ends."""
+    """Adds an edge to the smallest scope that contains both ends."""
     for a, b in zip(source, target):
         if a != b:
             scope.edges[a, b] = scope.edges.get((a, b), False) or is_data
@@ -65,7 +65,7 @@ def _connect(scope, source, target, is_data):
 
 
 def _open(root):
-    """Opens scopes, outer and smaller ones first; whether even the outermost fit."""
+    """Opens scopes, outer and smaller ones first. Returns whether at least the outermost fit."""
     root.is_open, boxes = True, len(root.children)
     todo = list(root.children.values())
     while todo:
@@ -80,7 +80,7 @@ def _open(root):
 
 
 def _layers(scope):
-    """child -> layer: one below the lowest of what it reads; a loop is cut where it is found."""
+    """Returns {child: layer}: one below the lowest child that it reads. Cycles are cut where they are found."""
     sources: dict = {child: [] for child in scope.children}
     for source, target in scope.edges:
         sources[target].append(source)
@@ -114,7 +114,7 @@ def _note(scope):
 
 
 def _place(scope):
-    """Sizes and places of what is in a scope, relative to it."""
+    """Computes the size of a scope and the places of its children, relative to it."""
     if not scope.is_open:
         scope.width, scope.height = _LETTER * max(len(_label(scope)), len(_note(scope)), 6) + 16, _HEIGHT
         return
@@ -160,7 +160,7 @@ def _draw(scope, x, y, out):
 
 
 def draw(graph):
-    """The SVG text of a graph."""
+    """Returns the SVG text of a graph."""
     ops = graph.get_operations()
     root = _tree(_shown(ops))
     if not _open(root):

@@ -1,4 +1,4 @@
-"""MetaGraphDefs: a graph with its collections and its saver, written and read."""
+"""MetaGraphDefs: graphs with their collections and savers, written and read."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ _protos = {}  # collection -> (message, to_proto, from_proto)
 
 
 def register_proto_function(collection_name, proto_type=None, to_proto=None, from_proto=None):
-    """Says how the values of a collection become messages, and messages values."""
+    """Registers how the values of a collection convert to messages and back."""
     _protos[collection_name] = (proto_type, to_proto, from_proto)
 
 
@@ -24,7 +24,7 @@ def _is_of_variables(key):
 
 
 def _known(key):
-    """(message class, to_proto, from_proto) of a collection, or Nones."""
+    """Returns (message class, to_proto, from_proto) of a collection, or Nones."""
     from runnel.core.protobuf import message_class
     if key in _protos:
         return _protos[key]
@@ -52,7 +52,7 @@ def _known(key):
 # --- Out
 
 def stripped_op_list_for_graph(graph_def):
-    """The definitions of the ops that a graph uses, an OpList."""
+    """Returns the definitions of the ops that a graph uses, an OpList."""
     from runnel.core.protobuf import message_class
     own = {f.signature.name for f in graph_def.library.function}
     used = {node.op for node in graph_def.node}
@@ -77,7 +77,7 @@ def _is_included(item, export_scope, exclude):
 
 def add_collection_def(meta_graph_def, key, graph=None, export_scope=None, exclude_nodes=None,
                        override_contents=None):
-    """Writes a collection into a MetaGraphDef; what cannot be written is left out with a warning."""
+    """Adds a collection to a MetaGraphDef. Values that cannot be written are left out with a warning."""
     graph = graph or framework.get_default_graph()
     if not isinstance(key, (str, bytes)):
         _log.warning("Only collections with string type keys will be serialized. This key has %s",
@@ -137,7 +137,7 @@ def _strip_defaults(meta_graph_def):
 def create_meta_graph_def(meta_info_def=None, graph_def=None, saver_def=None, collection_list=None,
                           graph=None, export_scope=None, exclude_nodes=None,
                           clear_extraneous_savers=False, strip_default_attrs=False):
-    """The MetaGraphDef of a graph."""
+    """Returns the MetaGraphDef of a graph."""
     from runnel.core.protobuf import message_class
     graph = graph or framework.get_default_graph()
     out = message_class("MetaGraphDef")()
@@ -168,7 +168,7 @@ _SAVER_OPS = frozenset(("SaveV2", "Save", "SaveSlices", "RestoreV2", "Restore", 
 
 
 def _extraneous(graph_def, saver_def):
-    """Nodes of savers other than that of `saver_def`."""
+    """Returns the nodes of savers other than that of `saver_def`."""
     kept = set()
     if saver_def is not None:
         for name in (saver_def.save_tensor_name, saver_def.restore_op_name):
@@ -179,7 +179,7 @@ def _extraneous(graph_def, saver_def):
 
 
 def _scoped_node(node, export_scope, unbound, clear_devices):
-    """A copy of a node with the scope taken off its names."""
+    """Returns a copy of a node with the scope removed from its names."""
     out = type(node).FromString(node.SerializeToString())
     for i, source in enumerate(out.input):
         if export_scope and not source.lstrip("^").startswith(export_scope):
@@ -206,7 +206,7 @@ def export_scoped_meta_graph(filename=None, graph_def=None, graph=None, export_s
                              as_text=False, unbound_inputs_col_name="unbound_inputs",
                              clear_devices=False, saver_def=None, clear_extraneous_savers=False,
                              strip_default_attrs=False, **kwargs):
-    """The MetaGraphDef of a graph, or of a scope of it: (MetaGraphDef, {name: variable})."""
+    """Returns (MetaGraphDef, {name: variable}) of a graph or of one of its scopes."""
     from runnel.core.protobuf import message_class
     if _core.current() is None and graph is None:
         raise ValueError("Exporting/importing meta graphs is not supported when eager execution is "
@@ -259,7 +259,7 @@ def _write(filename, message, as_text):
 # --- In
 
 def read_meta_graph_file(filename):
-    """The MetaGraphDef of a file."""
+    """Reads a MetaGraphDef from a file."""
     from runnel.core.protobuf import DecodeError, message_class
     filename = os.fspath(filename)
     if not os.path.exists(filename):
@@ -281,7 +281,7 @@ def read_meta_graph_file(filename):
 def import_scoped_meta_graph(meta_graph_or_file, clear_devices=False, graph=None, import_scope=None,
                              input_map=None, unbound_inputs_col_name="unbound_inputs",
                              restore_collections_predicate=lambda key: True):
-    """Adds a MetaGraphDef to a graph, with its collections: {name: variable}."""
+    """Adds a MetaGraphDef with its collections to a graph. Returns {name: variable}."""
     return import_scoped_meta_graph_with_return_elements(
         meta_graph_or_file, clear_devices, graph, import_scope, input_map, unbound_inputs_col_name,
         restore_collections_predicate)[0]
@@ -291,7 +291,7 @@ def import_scoped_meta_graph_with_return_elements(
         meta_graph_or_file, clear_devices=False, graph=None, import_scope=None, input_map=None,
         unbound_inputs_col_name="unbound_inputs", restore_collections_predicate=lambda key: True,
         return_elements=None):
-    """The same, and the elements that are asked for by name."""
+    """Like import_scoped_meta_graph, and also returns the elements that `return_elements` names."""
     from runnel.core.graph_io import import_graph_def
     meta = meta_graph_or_file
     if not hasattr(meta, "graph_def"):

@@ -1,10 +1,10 @@
-"""tf.Module: an object that owns variables, by its attributes."""
+"""tf.Module: an object that owns the variables in its attributes."""
 
 import re
 
 
 class Module:
-    """The base of models and layers: finds the variables and modules among its attributes."""
+    """The base of models and layers: finds the variables and modules in its attributes."""
 
     def __init__(self, name=None):
         from runnel.core.framework import name_scope
@@ -19,21 +19,22 @@ class Module:
 
     @property
     def name(self):
+        """The module's name."""
         return self._name
 
     def _no_dependency(self, value):
-        """An attribute's value that a checkpoint is to leave out."""
+        """Returns a value that checkpoints should not track."""
         return value
 
     @property
     def name_scope(self):
-        """A context in which operations get the name of the module."""
+        """A context manager that gives operations the module's name as prefix."""
         from runnel.core.framework import name_scope
         return name_scope(self._scope_name)
 
     @staticmethod
     def with_name_scope(method):
-        """A decorator of methods: what they build is in the module's scope."""
+        """A decorator of methods: their operations get the module's name as prefix."""
         import functools
 
         @functools.wraps(method)
@@ -45,7 +46,7 @@ class Module:
     _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_name", "_scope_name"))  # attributes that own nothing
 
     def _parts(self, order=None):
-        """(attribute, place in it, object) of everything in the attributes."""
+        """Yields (attribute, path in it, object) for everything in the attributes."""
         from runnel import nest
         for key in sorted(vars(self), key=order):
             if key in self._TF_MODULE_IGNORED_PROPERTIES:
@@ -56,7 +57,7 @@ class Module:
                 yield key, (), vars(self)[key]
 
     def _flatten(self, recursive=True, predicate=None, attribute_traversal_key=None, with_path=False):
-        """Objects in attributes that a predicate holds of, and those in modules inside."""
+        """Yields the objects in attributes for which `predicate` is true, and those of nested modules."""
         if predicate is None:
             predicate = lambda _: True  # noqa: E731
         return self._walk(recursive, predicate, attribute_traversal_key, with_path, (), {id(self)})
@@ -81,18 +82,20 @@ class Module:
 
     @property
     def variables(self):
-        """All variables, those of modules inside too."""
+        """All variables, including those of nested modules."""
         return tuple(self._flatten(predicate=self._is_variable))
 
     @property
     def trainable_variables(self):
+        """The trainable variables."""
         return tuple(self._flatten(predicate=lambda leaf: self._is_variable(leaf) and leaf.trainable))
 
     @property
     def non_trainable_variables(self):
+        """The variables that are not trainable."""
         return tuple(self._flatten(predicate=lambda leaf: self._is_variable(leaf) and not leaf.trainable))
 
     @property
     def submodules(self):
-        """All modules inside."""
+        """All nested modules."""
         return tuple(self._flatten(predicate=lambda leaf: isinstance(leaf, Module)))

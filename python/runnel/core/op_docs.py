@@ -1,4 +1,4 @@
-"""What each op does, in a sentence: from the .ops files, by way of the build."""
+"""One sentence per op, which the build collects from the .ops files."""
 
 import os
 
@@ -6,7 +6,7 @@ _summaries = None
 
 
 def summary(name):
-    """The sentence on an op; None where there is none."""
+    """Returns the sentence of an op, or None."""
     global _summaries
     if _summaries is None:
         _summaries = {}

@@ -4,7 +4,7 @@ from runnel import _core
 
 
 def load_op_library(library_filename):
-    """A module with the functions of the ops that a plug-in adds."""
+    """Loads a plug-in. Returns a module with the functions of the ops it adds."""
     import types
     from runnel import raw_ops
     from runnel.core.protobuf import message_class
@@ -20,7 +20,7 @@ def load_op_library(library_filename):
 
 
 def load_library(library_location):
-    """Loads a plug-in, or all of a folder."""
+    """Loads a plug-in, or all plug-ins of a folder."""
     import os
     if os.path.isdir(library_location):
         for name in sorted(os.listdir(library_location)):

@@ -1,10 +1,9 @@
-"""Messages: the classes of TensorFlow's protocol buffers, without the protobuf package.
+"""The classes of TensorFlow's protocol buffers, without the protobuf package.
 
-A class is made at its first use from a table of fields. Messages have the methods that client code
-uses of protobuf's: SerializeToString, ParseFromString, FromString, CopyFrom, MergeFrom, Clear,
-HasField, ClearField, WhichOneof, ListFields, ByteSize, repeated fields with add/extend/append, maps
-like dictionaries, str() as text. A message inside another is decoded when it is first looked at, so
-that a graph of ten thousand nodes is not taken apart for the name of one.
+A class is made from a table of fields when it is first used. Messages have the methods of protobuf that client code
+uses: SerializeToString, ParseFromString, FromString, CopyFrom, MergeFrom, Clear, HasField, ClearField, WhichOneof,
+ListFields, ByteSize, repeated fields with add, extend and append, maps like dicts, and str() for the text form. A
+message inside another is decoded when it is first read, so reading one node of a large graph is cheap.
 """
 
 import struct
@@ -19,7 +18,7 @@ _DEFAULTS = {"string": "", "bytes": b"", "bool": False, "double": 0.0, "float": 
 
 
 class DecodeError(ValueError):
-    """Bytes that are no message."""
+    """The bytes are not a valid message."""
 
 
 def _write_varint(out, value):
@@ -60,7 +59,7 @@ class _Field:
         return _DEFAULTS.get(self.type, 0)
 
     def check(self, value):
-        """The value as it is kept; a TypeError says what is wrong with it."""
+        """Returns the value as it is stored. Raises TypeError if it does not fit."""
         kind = self.type
         if kind == "string":
             if isinstance(value, bytes):
@@ -103,7 +102,7 @@ class _Field:
             out += struct.pack(_FIXED[kind][0], value)
 
     def number_of(self, raw):
-        """A varint as the value of this field."""
+        """Converts a varint to the value of this field."""
         kind = self.type
         if kind == "bool":
             return raw != 0
@@ -175,7 +174,7 @@ class _Repeated(list):
 
 
 class _Map(dict):
-    """A map field; a message that is asked for is made."""
+    """A map field; reading a missing message creates it."""
 
     __slots__ = ("_entry",)
 
@@ -208,7 +207,7 @@ class _Map(dict):
 
 
 class Message:
-    """What all messages can do."""
+    """The base of all messages."""
 
     __slots__ = ("_values", "_pending", "_unknown", "__weakref__")
     _fields: dict = {}
@@ -264,7 +263,7 @@ class Message:
         self._merge(data)
 
     def _mark(self, field):
-        """Forgets the other members of the field's oneof."""
+        """Clears the other members of the field's oneof."""
         if field.oneof is None:
             return
         for other in self._fields.values():
@@ -323,10 +322,11 @@ class Message:
             if name != "_touched")
 
     def SetInParent(self):
-        """Makes an empty message one that is there."""
+        """Marks an empty message as present."""
         self._values["_touched"] = True
 
     def ListFields(self):
+        """Returns [(field, value)] of the fields that are set."""
         if self._pending is not None:
             self._load()
         rows = [(self._fields[name], value) for name, value in self._values.items()
@@ -334,6 +334,7 @@ class Message:
         return sorted(rows, key=lambda row: row[0].number)
 
     def HasField(self, name):
+        """Tells whether a field is set."""
         if name in self._oneofs:
             return self.WhichOneof(name) is not None
         field = self._field(name)
@@ -344,6 +345,7 @@ class Message:
         return name in self._values and self._present(field, self._values[name])
 
     def WhichOneof(self, name):
+        """Returns the name of the oneof's field that is set, or None."""
         number = self._oneofs.index(name)
         if self._pending is not None:
             self._load()
@@ -354,17 +356,20 @@ class Message:
         return None
 
     def ClearField(self, name):
+        """Clears a field."""
         self._field(name)
         if self._pending is not None:
             self._load()
         self._values.pop(name, None)
 
     def Clear(self):
+        """Clears all fields."""
         self._values.clear()
         self._pending = None
         self._unknown = b""
 
     def CopyFrom(self, other):
+        """Replaces the contents by those of another message."""
         if other is self:
             return
         self.Clear()
@@ -372,10 +377,11 @@ class Message:
         self.SetInParent()
 
     def MergeFrom(self, other):
+        """Merges another message into this one."""
         self.MergeFromString(other.SerializeToString())
 
     def SerializeToString(self, deterministic=None):
-        """The message as bytes."""
+        """Returns the message as bytes."""
         if self._pending is not None:
             return self._pending
         out = bytearray()
@@ -393,16 +399,20 @@ class Message:
     SerializePartialToString = SerializeToString
 
     def ByteSize(self):
+        """Returns the number of bytes of the message."""
         return len(self.SerializeToString())
 
     def IsInitialized(self):
+        """Returns True: no field is required."""
         return True
 
     def ParseFromString(self, data):
+        """Replaces the contents by the decoded bytes."""
         self.Clear()
         return self.MergeFromString(data)
 
     def MergeFromString(self, data):
+        """Merges the decoded bytes into this message."""
         if self._pending is not None:
             self._load()
         self._merge(bytes(data))
@@ -410,6 +420,7 @@ class Message:
 
     @classmethod
     def FromString(cls, data):
+        """Returns a message decoded from bytes."""
         message = cls()
         message._merge(bytes(data))
         return message
@@ -589,7 +600,7 @@ def _text_value(field, value):
 
 
 def _shortest(value, kind):
-    """The shortest text of a number that reads back the same."""
+    """Returns the shortest text of a number that reads back as the same number."""
     if value != value:
         return "nan"
     code, first, last = ("<f", 6, 10) if kind == "float" else ("<d", 15, 18)
@@ -633,29 +644,34 @@ class Enum:
             setattr(self, key, number)
 
     def Name(self, number):
+        """Returns the name of a number."""
         for key, value in self._rows:
             if value == number:
                 return key
         raise ValueError("Enum %s has no name defined for value %r" % (self._name, number))
 
     def Value(self, name):
+        """Returns the number of a name."""
         for key, value in self._rows:
             if key == name:
                 return value
         raise ValueError("Enum %s has no value defined for name %r" % (self._name, name))
 
     def keys(self):
+        """Returns the names."""
         return [key for key, _ in self._rows]
 
     def values(self):
+        """Returns the numbers."""
         return [value for _, value in self._rows]
 
     def items(self):
+        """Returns [(name, number)]."""
         return list(self._rows)
 
 
 def message_class(name):
-    """The class of a message, such as "NodeDef" or "AttrValue.ListValue"."""
+    """Returns the class of a message, such as "NodeDef" or "AttrValue.ListValue"."""
     cls = _classes.get(name)
     if cls is None:
         from runnel._descriptors import MESSAGES, ONEOFS
@@ -674,7 +690,7 @@ def message_class(name):
 
 
 def _add_nested(cls, name):
-    """Messages and enumerations declared inside: ConfigProto.Experimental, VariableAggregation.SUM."""
+    """Adds the messages and enumerations declared inside a message, such as ConfigProto.Experimental."""
     from runnel._descriptors import ENUMS, MESSAGES
     prefix = name + "."
     for other in MESSAGES:

@@ -1,4 +1,4 @@
-"""Sessions: running steps of a graph."""
+"""Sessions, which run steps of a graph."""
 
 import sys
 import threading
@@ -18,7 +18,7 @@ _stack = _Stack()
 
 
 def get_default_session():
-    """The innermost session of this thread that is the default, or None."""
+    """Returns the innermost default session of this thread, or None."""
     sessions = _stack.sessions
     return sessions[-1] if sessions else None
 
@@ -44,8 +44,11 @@ _fetch_types: list = []  # (type, fetch function, feed function, feed function f
 
 def register_session_run_conversion_functions(tensor_type, fetch_function, feed_function=None,
                                               feed_function_for_partial_run=None):
-    """Makes objects of a type fetchable: `fetch_function(obj)` gives ([elements], contract), where
-    `contract([values])` is what run returns; `feed_function(obj, value)` gives [(element, value)]."""
+    """Makes objects of a type fetchable and feedable.
+
+    `fetch_function(obj)` returns ([elements], contract), where `contract([values])` is the result of run.
+    `feed_function(obj, value)` returns [(element, value)].
+    """
     _fetch_types.insert(0, (tensor_type, fetch_function, feed_function, feed_function_for_partial_run))
 
 
@@ -73,7 +76,7 @@ _fetch_types.append((IndexedSlices, _slices_fetch, _slices_feed, None))
 
 
 class _Plan:
-    """What a nest of fetches asks for, and how results go back into it."""
+    """The elements that a nest of fetches needs, and how their values are put back into the nest."""
 
     __slots__ = ("graph", "fetches", "targets", "places", "build")
 
@@ -85,7 +88,7 @@ class _Plan:
         self.build = self._compile(fetches)
 
     def _element(self, element):
-        """The function from results to the value of one tensor or operation."""
+        """Returns the function that takes the results of a step to the value of one tensor or operation."""
         if isinstance(element, Operation):
             if element not in self.places:
                 self.places[element] = None
@@ -153,7 +156,7 @@ def _is_ordered(value):
 # --- Feeds
 
 def _feeds(graph, feed_dict):
-    """([tensor], [value])"""
+    """Returns ([tensor], [value])."""
     tensors, values = [], []
     for key, value in feed_dict.items():
         if type(key) is Tensor and not isinstance(value, Tensor):
@@ -206,7 +209,7 @@ def _bytes_of(message):
 
 
 class BaseSession:
-    """What sessions can do: `run`, `make_callable`, `partial_run`, `close`."""
+    """The base of sessions: `run`, `make_callable`, `partial_run`, `close`."""
 
     def __init__(self, target="", graph=None, config=None):
         if graph is None:
@@ -230,24 +233,25 @@ class BaseSession:
 
     @property
     def graph(self):
-        """The graph that is run."""
+        """The graph that the session runs."""
         return self._graph
 
     @property
     def graph_def(self):
-        """Its GraphDef."""
+        """The GraphDef of that graph."""
         return self._graph.as_graph_def(add_shapes=False)
 
     @property
     def sess_str(self):
+        """The session's target."""
         return self._target
 
     def as_default(self):
-        """A context in which this is the default session."""
+        """A context manager that makes this the default session."""
         return _DefaultSession(self)
 
     def list_devices(self):
-        """The devices that it has."""
+        """Returns the devices of the session."""
         return [_DeviceAttributes(*row) for row in self._session._devices()]
 
     def close(self):
@@ -261,7 +265,7 @@ class BaseSession:
             raise RuntimeError("Attempted to use a closed Session.")
 
     def _plan(self, fetches):
-        """What `fetches` asks for; kept for single ones and for flat lists, which loops repeat."""
+        """Returns the plan of `fetches`; plans of single fetches and flat lists are cached, because loops repeat them."""
         key = None
         if type(fetches) in _ELEMENTS:
             key = fetches
@@ -280,14 +284,13 @@ class BaseSession:
         """Runs one step.
 
         Args:
-          fetches: what is wanted: a tensor, an operation, a name, or a nest of them in lists,
-            tuples, named tuples and dictionaries.
-          feed_dict: values that take the place of tensors, by tensor or name.
+          fetches: a tensor, an operation, a name, or a nest of them in lists, tuples, named tuples and dicts.
+          feed_dict: {tensor or name: value that replaces it}.
           options: a RunOptions.
-          run_metadata: a RunMetadata to be filled.
+          run_metadata: a RunMetadata to fill.
 
         Returns:
-          The nest with values in it: arrays, NumPy scalars, bytes; None for operations.
+          The nest with values instead of fetches: arrays, NumPy scalars, bytes, and None for operations.
         """
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
@@ -312,7 +315,7 @@ class BaseSession:
         return plan.build(answer)
 
     def _run_fed(self, plan, tensors, values):
-        """A step of which some fetches are fed: they come back as arrays."""
+        """Runs a step in which some fetches are fed; those are returned as arrays."""
         import numpy as np
         results = self._session._run(plan.fetches, plan.targets, tensors, values)
         for tensor, value in zip(tensors, values):
@@ -322,8 +325,7 @@ class BaseSession:
         return plan.build(results)
 
     def make_callable(self, fetches, feed_list=None, accept_options=False):
-        """A function that runs one step of these fetches; its arguments are the values of
-        `feed_list`."""
+        """Returns a function that runs one step of these fetches; its arguments are the values of `feed_list`."""
         self._check_open()
         if feed_list is not None and not isinstance(feed_list, (list, tuple)):
             raise TypeError("Argument `feed_list` must be a list or tuple.")
@@ -344,7 +346,7 @@ class BaseSession:
         return call
 
     def partial_run_setup(self, fetches, feeds=None):
-        """Announces a step that is fed and fetched in parts; the handle for `partial_run`."""
+        """Sets up a step that is fed and fetched in parts. Returns the handle for `partial_run`."""
         self._check_open()
         plan = _Plan(self._graph, fetches)
         tensors = []
@@ -381,7 +383,7 @@ class Session(BaseSession):
 
     Args:
       target: where it runs: "" in this process, "grpc://host:port" in a cluster.
-      graph: the graph; None: the default graph.
+      graph: the graph; by default the default graph.
       config: a ConfigProto.
     """
 
@@ -405,12 +407,12 @@ class Session(BaseSession):
 
     @staticmethod
     def reset(target, containers=None, config=None):
-        """Clears the state (variables, queues …) that is kept at `target`."""
+        """Clears the state (variables, queues and other resources) kept at `target`."""
         _core.reset(target, list(containers or []), _bytes_of(config))
 
 
 class InteractiveSession(BaseSession):
-    """A session that is the default from the moment it is made until it is closed."""
+    """A session that is the default from its creation until it is closed."""
 
     def __init__(self, target="", graph=None, config=None):
         super().__init__(target, graph, config)
@@ -422,6 +424,7 @@ class InteractiveSession(BaseSession):
             self._default_graph.__enter__()
 
     def close(self):
+        """Closes the session, and restores the default session from before."""
         if not self._closed:
             super().close()
             self._default_session.__exit__(None, None, None)

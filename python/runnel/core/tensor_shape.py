@@ -1,10 +1,10 @@
-"""Shapes that may be known in part: Dimension and TensorShape."""
+"""Shapes that may be partly known: Dimension and TensorShape."""
 
 from runnel import _core
 
 
 class Dimension:
-    """A size, or none that is known: then `value` is None."""
+    """A size; `value` is None if it is unknown."""
 
     __slots__ = ("_value",)
 
@@ -52,16 +52,17 @@ class Dimension:
         return None if self._value is None or other is None else self._value != other
 
     def is_compatible_with(self, other):
-        """Whether both may be the same size."""
+        """Tells whether both may be the same size."""
         other = _size(other)
         return self._value is None or other is None or self._value == other
 
     def assert_is_compatible_with(self, other):
+        """Raises ValueError if the sizes differ."""
         if not self.is_compatible_with(other):
             raise ValueError("Dimensions %s and %s are not compatible" % (self, as_dimension(other)))
 
     def merge_with(self, other):
-        """What is known by both together."""
+        """Returns the known size of the two. Raises ValueError if they differ."""
         other = as_dimension(other)
         self.assert_is_compatible_with(other)
         return Dimension(other._value if self._value is None else self._value)
@@ -102,12 +103,12 @@ _arithmetic()
 
 
 def as_dimension(value):
-    """`value` as a Dimension."""
+    """Converts `value` to a Dimension."""
     return value if isinstance(value, Dimension) else Dimension(value)
 
 
 def dimension_value(dimension):
-    """The size, of a Dimension or a number."""
+    """Returns the size of a Dimension, or the number itself."""
     return dimension._value if isinstance(dimension, Dimension) else dimension
 
 
@@ -116,7 +117,7 @@ dimension_at_index = lambda shape, index: (  # noqa: E731
 
 
 class TensorShape:
-    """The shape of a tensor: sizes, some of them unknown (None), or not even their number."""
+    """The shape of a tensor: sizes, of which some may be unknown (None), or of unknown rank."""
 
     __slots__ = ("_dims",)
 
@@ -141,7 +142,7 @@ class TensorShape:
 
     @property
     def rank(self):
-        """How many dimensions, or None."""
+        """The number of dimensions, or None."""
         return None if self._dims is None else len(self._dims)
 
     ndims = rank
@@ -152,13 +153,13 @@ class TensorShape:
         return None if self._dims is None else [Dimension(d) for d in self._dims]
 
     def as_list(self):
-        """The sizes, None where one is not known."""
+        """Returns the sizes, with None for unknown ones."""
         if self._dims is None:
             raise ValueError("as_list() is not defined on an unknown TensorShape.")
         return list(self._dims)
 
     def as_proto(self):
-        """The TensorShapeProto."""
+        """Returns the TensorShapeProto."""
         from runnel.core.protobuf import message_class
         if self._dims is None:
             return message_class("TensorShapeProto")(unknown_rank=True)
@@ -168,7 +169,7 @@ class TensorShape:
         return proto
 
     def num_elements(self):
-        """The product of the sizes, or None."""
+        """Returns the product of the sizes, or None."""
         if not self.is_fully_defined():
             return None
         total = 1
@@ -177,15 +178,16 @@ class TensorShape:
         return total
 
     def is_fully_defined(self):
-        """Whether every size is known."""
+        """Tells whether every size is known."""
         return self._dims is not None and None not in self._dims
 
     def assert_is_fully_defined(self):
+        """Raises ValueError unless every size is known."""
         if not self.is_fully_defined():
             raise ValueError("Shape %s is not fully defined" % self)
 
     def is_compatible_with(self, other):
-        """Whether a tensor can have both shapes."""
+        """Tells whether a tensor can have both shapes."""
         other = as_shape(other)
         if self._dims is None or other._dims is None:
             return True
@@ -193,37 +195,42 @@ class TensorShape:
             a is None or b is None or a == b for a, b in zip(self._dims, other._dims))
 
     def assert_is_compatible_with(self, other):
+        """Raises ValueError unless a tensor can have both shapes."""
         if not self.is_compatible_with(other):
             raise ValueError("Shapes %s and %s are incompatible" % (self, as_shape(other)))
 
     def assert_same_rank(self, other):
+        """Raises ValueError if the ranks differ."""
         other = as_shape(other)
         if self.rank is not None and other.rank is not None and self.rank != other.rank:
             raise ValueError("Shapes %s and %s must have the same rank" % (self, other))
 
     def assert_has_rank(self, rank):
+        """Raises ValueError unless the rank may be `rank`."""
         if self.rank not in (None, rank):
             raise ValueError("Shape %s must have rank %d" % (self, rank))
 
     def with_rank(self, rank):
-        """This shape, known to have that rank."""
+        """Returns this shape, refined to that rank."""
         try:
             return self.merge_with(unknown_shape(rank))
         except ValueError:
             raise ValueError("Shape %s must have rank %d" % (self, rank)) from None
 
     def with_rank_at_least(self, rank):
+        """Returns this shape. Raises ValueError if its rank is smaller."""
         if self.rank is not None and self.rank < rank:
             raise ValueError("Shape %s must have rank at least %d" % (self, rank))
         return self
 
     def with_rank_at_most(self, rank):
+        """Returns this shape. Raises ValueError if its rank is larger."""
         if self.rank is not None and self.rank > rank:
             raise ValueError("Shape %s must have rank at most %d" % (self, rank))
         return self
 
     def merge_with(self, other):
-        """What is known by both together."""
+        """Combines what is known of two shapes. Raises ValueError if they contradict each other."""
         other = as_shape(other)
         if self._dims is None:
             return other
@@ -233,13 +240,14 @@ class TensorShape:
         return TensorShape(tuple(b if a is None else a for a, b in zip(self._dims, other._dims)))
 
     def concatenate(self, other):
-        """These dimensions, then those."""
+        """Returns the dimensions of this shape followed by those of `other`."""
         other = as_shape(other)
         if self._dims is None or other._dims is None:
             return unknown_shape()
         return TensorShape(self._dims + other._dims)
 
     def most_specific_compatible_shape(self, other):
+        """Returns the most specific shape that covers both."""
         other = as_shape(other)
         if self._dims is None or other._dims is None or len(self._dims) != len(other._dims):
             return unknown_shape()
@@ -300,30 +308,33 @@ class TensorShape:
 
 
 def as_shape(shape):
-    """`shape` as a TensorShape."""
+    """Converts `shape` to a TensorShape."""
     return shape if isinstance(shape, TensorShape) else TensorShape(shape)
 
 
 def unknown_shape(rank=None, **kwargs):
-    """A shape of which at most the rank is known."""
+    """Returns a shape of which at most the rank is known."""
     rank = kwargs.pop("ndims", rank)
     return TensorShape(None if rank is None else (None,) * rank)
 
 
 def scalar():
+    """Returns the shape of a scalar."""
     return TensorShape(())
 
 
 def vector(length):
+    """Returns the shape of a vector."""
     return TensorShape((length,))
 
 
 def matrix(rows, columns):
+    """Returns the shape of a matrix."""
     return TensorShape((rows, columns))
 
 
 def _as_dims(value):
-    """For C: a tuple of sizes and None, or None. An array or -1 is taken too."""
+    """For C: returns a tuple of sizes and Nones, or None. Arrays and -1 are accepted."""
     if value is None:
         return None
     if type(value) is TensorShape:

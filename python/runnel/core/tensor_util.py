@@ -1,4 +1,4 @@
-"""Arrays and TensorProtos."""
+"""Conversion between arrays and TensorProtos."""
 
 from runnel import _core, dtypes
 from runnel.core import tensor_shape
@@ -8,7 +8,7 @@ get_static_value = constant_value
 
 
 def make_tensor_proto(values, dtype=None, shape=None, verify_shape=False, allow_broadcast=False):
-    """The TensorProto that a constant of `values` has."""
+    """Returns the TensorProto of a constant with `values`."""
     from runnel.core import convert, framework
     from runnel.core.protobuf import message_class
     if hasattr(values, "SerializeToString"):
@@ -21,7 +21,7 @@ def make_tensor_proto(values, dtype=None, shape=None, verify_shape=False, allow_
 
 
 def MakeNdarray(tensor):
-    """The array of a TensorProto."""
+    """Returns the array of a TensorProto."""
     import numpy as np
     value = _core.array_from_proto(tensor.SerializeToString())
     return np.array(value, dtype=object) if isinstance(value, bytes) else np.asarray(value)
@@ -31,12 +31,13 @@ make_ndarray = MakeNdarray
 
 
 def is_tensor(value):
+    """Tells whether `value` is a tensor or an object that stands for tensors."""
     from runnel.core import framework
     return framework.is_tensor(value)
 
 
 def shape_tensor(shape):
-    """A shape, of whatever form, as an int32 tensor."""
+    """Converts a shape of any form to an int32 tensor."""
     from runnel.core.convert import convert_to_tensor
     if isinstance(shape, (tuple, list)):
         if not shape:

@@ -1,4 +1,4 @@
-"""Messages from their text: what str(message) gives, and .pbtxt files."""
+"""Messages from their text form: str(message) and .pbtxt files."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ _TOKEN = re.compile(r"""\s+|\#[^\n]*|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\
 
 
 class ParseError(DecodeError):
-    """A text that is no message; says the line."""
+    """The text is not a valid message; the error names the line."""
 
 
 class _Reader:
@@ -20,7 +20,7 @@ class _Reader:
         self._next()
 
     def _next(self):
-        """Goes to the next token: .kind and .value; a kind of None is the end."""
+        """Advances to the next token: .kind and .value. A kind of None is the end."""
         self.kind = self.value = None
         while self._at < len(self._text):
             match = _TOKEN.match(self._text, self._at)
@@ -35,7 +35,7 @@ class _Reader:
         raise ParseError("%d: %s" % (self._text.count("\n", 0, self._at) + 1, message))
 
     def take(self, *values):
-        """Whether the next token is one of these, which is then passed."""
+        """Consumes the next token if it is one of `values`. Returns whether it was."""
         if self.kind == "mark" and self.value in values:
             self._next()
             return True
@@ -114,7 +114,7 @@ class _Reader:
             self.fail("%r is no value of %s" % (value, field.name))
 
     def _texts(self, field):
-        """Texts that follow each other are one."""
+        """Joins adjacent strings."""
         if self.kind != "text":
             self.fail("A text is expected for %s" % field.name)
         data = b""
@@ -127,7 +127,7 @@ class _Reader:
 
 
 def Merge(text, message):
-    """Adds what a text says to a message, and returns it."""
+    """Merges a text into a message and returns the message."""
     if isinstance(text, bytes):
         text = text.decode("utf-8")
     _Reader(text).message(message)
@@ -138,5 +138,5 @@ Parse = Merge
 
 
 def MessageToString(message):
-    """The text of a message."""
+    """Returns the text form of a message."""
     return str(message)

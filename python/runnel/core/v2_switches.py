@@ -2,30 +2,31 @@
 
 
 def disable_v2_behavior():
-    """Nothing: this is the API of 1.x."""
+    """Does nothing: this is the API of 1.x."""
 
 
 disable_v2_tensorshape = disable_tensor_equality = disable_control_flow_v2 = disable_v2_behavior
 
 
 def enable_v2_tensorshape():
-    raise NotImplementedError("the API here is that of 1.x: see doc/python.md")
+    """Raises NotImplementedError: this is the API of 1.x."""
+    raise NotImplementedError("Runnel has the behaviour of 1.x only: see doc/python.md")
 
 
 enable_tensor_equality = enable_v2_tensorshape
 
 
 def enable_control_flow_v2():
-    """Nothing: conditionals and loops are the same to a program, however they are built."""
+    """Does nothing: both forms of control flow are the same to a program."""
 
 
 def control_flow_v2_enabled():
-    """Whether conditionals and loops are functions: they are Switch, Merge and Enter nodes."""
+    """Returns False: conditionals and loops are Switch, Merge and Enter nodes, not functions."""
     return False
 
 
 def enable_v2_behavior():
-    """Eager execution, and variables that are resources."""
+    """Enables eager execution and resource variables."""
     import runnel
     runnel.enable_eager_execution()
     runnel.enable_resource_variables()
