@@ -1,7 +1,7 @@
 """GradientTape, and functions with gradients of their own.
 
-In eager execution tapes are the library's (python/ext/tape.c): they record what runs. Where a graph
-is built, the graph is the record, and a tape asks tf.gradients.
+In eager execution, tapes are C (python/ext/tape.c) and record what runs. While a graph is built, the graph itself
+is the record, and a tape calls tf.gradients.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _active = _Active()
 
 
 def _accessed(variable):
-    """A trainable variable is about to be read."""
+    """Records that a trainable variable is about to be read."""
     for tape in _active.tapes:
         tape._variable_accessed(variable)
     for found in _active.watchers:
@@ -40,7 +40,7 @@ resource_variable._on_read.append(_accessed)
 
 @contextlib.contextmanager
 def watch_variables():
-    """A list that gets the trainable variables which are read meanwhile."""
+    """A context manager whose value is a list of the trainable variables that are read inside it."""
     found = []
     _active.watchers.append(found)
     try:
@@ -51,7 +51,7 @@ def watch_variables():
 
 @contextlib.contextmanager
 def stop_recording():
-    """Tapes of this thread record nothing meanwhile."""
+    """A context manager in which the tapes of this thread record nothing."""
     before = list(_active.tapes)
     for tape in before:
         tape._pop()
@@ -67,14 +67,14 @@ def _is_variable(x):
 
 
 def _eager(x):
-    """The eager tensor whose gradient is meant: a variable's is its handle."""
+    """Returns the eager tensor to differentiate by: for a variable, its handle."""
     if _is_variable(x):
         return x.handle
     return x if isinstance(x, framework.Tensor) else convert_to_tensor(x)
 
 
 def _inside(x):
-    """The same in a graph: what stands there for a variable, or a tensor, of eager execution."""
+    """Returns the tensor that stands in the current graph for a variable or an eager tensor."""
     tensor = x.handle if _is_variable(x) else x
     if isinstance(tensor, framework.Tensor) and tensor.op is None:
         from runnel.eager.context import capture_constant
@@ -86,12 +86,12 @@ _PASSAGES = frozenset(("Enter", "RefEnter", "Switch", "RefSwitch"))  # into loop
 
 
 def _reads_reference(op):
-    """Whether `op` is the one read of a reference variable, made with it."""
+    """Tells whether `op` is the read that was created with a reference variable."""
     return op.type == "Identity" and op.inputs[0].dtype._is_ref_dtype
 
 
 class GradientTape:
-    """Records operations, so that gradients can be taken of them.
+    """Records operations, so that gradients of them can be computed.
 
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -99,8 +99,8 @@ class GradientTape:
         dx = tape.gradient(y, x)
 
     Args:
-      persistent: gradients may be taken more than once.
-      watch_accessed_variables: trainable variables are watched when they are read.
+      persistent: whether gradients may be computed more than once.
+      watch_accessed_variables: whether trainable variables are watched when they are read.
     """
 
     def __init__(self, persistent=False, watch_accessed_variables=True):
@@ -161,7 +161,7 @@ class GradientTape:
                 self._tape.watch(variable.handle)
 
     def watch(self, tensor):
-        """What is computed from a tensor, or a structure of them, is recorded."""
+        """Records what is computed from a tensor or a structure of tensors."""
         for t in nest.flatten(tensor, expand_composites=True):
             if not (isinstance(t, framework.Tensor) or _is_variable(t) or hasattr(t, "_as_graph_element")):
                 raise ValueError("Passed in object %r of type %r, not tf.Tensor or tf.Variable or "
@@ -181,7 +181,7 @@ class GradientTape:
 
     @contextlib.contextmanager
     def stop_recording(self):
-        """A context in which nothing is recorded."""
+        """A context manager in which nothing is recorded."""
         if self._tape is None and not self._recording:
             raise RuntimeError("Trying to stop recording a tape which is not recording.")
         self._pop()
@@ -200,7 +200,7 @@ class GradientTape:
         self._push()
 
     def watched_variables(self):
-        """The variables that are watched, in the order they were made."""
+        """Returns the watched variables in the order of their creation."""
         return tuple(sorted(self._variables, key=lambda v: getattr(v, "_number", -1)))
 
     # Gradients
@@ -228,13 +228,13 @@ class GradientTape:
 
     def gradient(self, target, sources, output_gradients=None,
                  unconnected_gradients=UnconnectedGradients.NONE):
-        """The gradients of `target` by `sources`, in the structure of `sources`.
+        """Computes the gradients of `target` with respect to `sources`, in the structure of `sources`.
 
         Args:
-          target: a tensor, or a structure of them, whose sum is differentiated.
-          sources: tensors that were watched, or variables.
-          output_gradients: what arrives at each target; None: ones.
-          unconnected_gradients: what a source gets that no target depends on.
+          target: a tensor or a structure of tensors, whose sum is differentiated.
+          sources: watched tensors, or variables.
+          output_gradients: the incoming gradient of each target; by default ones.
+          unconnected_gradients: the gradient of a source that no target depends on.
         """
         self._begin()
         if target is None:
@@ -260,7 +260,7 @@ class GradientTape:
         return [IndexedSlices(g[0], g[1], g[2]) if isinstance(g, tuple) else g for g in found]
 
     def _read(self, variable):
-        """A target that is a variable: that it is read now belongs to what was recorded."""
+        """Reads a target that is a variable; the read counts as recorded."""
         if self._recording:
             return variable.value()
         self._push()
@@ -282,8 +282,10 @@ class GradientTape:
         return found
 
     def _recorded(self, ys):
-        """The operations that were built while the tape ran, and the tensors that come from others: to
-        the tape these are constants, unless they are asked for."""
+        """Returns the operations that were built while the tape recorded, and the tensors they take from others.
+
+        To the tape those tensors are constants, unless they are sources.
+        """
         graph = framework.get_default_graph()
         ops = graph.get_operations()
         recorded = set()
@@ -304,7 +306,7 @@ class GradientTape:
         return recorded, stops + [y for y in ys if y.op not in recorded and y.name not in seen]
 
     def _counts(self, source, x, recorded):
-        """Whether the tape looked at `source`, which is `x` in the graph."""
+        """Tells whether the tape watched `source`, which is `x` in the graph."""
         if _is_variable(source):
             return any(source is v for v in self._variables)
         if not isinstance(x, framework.Tensor):
@@ -326,7 +328,7 @@ class GradientTape:
 
     def jacobian(self, target, sources, unconnected_gradients=UnconnectedGradients.NONE,
                  parallel_iterations=None, experimental_use_pfor=True):
-        """The derivatives of each element of `target` by each source."""
+        """Computes the derivatives of each element of `target` with respect to each source."""
         import numpy as np
         self._check_loop(experimental_use_pfor, "jacobian")
         self._begin()
@@ -347,7 +349,7 @@ class GradientTape:
 
     def batch_jacobian(self, target, source, unconnected_gradients=UnconnectedGradients.NONE,
                        parallel_iterations=None, experimental_use_pfor=True):
-        """The jacobian of each row of `target` by the same row of `source`."""
+        """Computes the Jacobian of each row of `target` with respect to the same row of `source`."""
         import numpy as np
         dims, source_dims = _static_dims(target), _static_dims(source)
         for x in (target, source):
@@ -400,7 +402,7 @@ _RULE = "CustomGradient-"  # how the rules of tf.custom_gradient in graphs are c
 
 
 def _has_own_rule(op):
-    """Whether `op` stands for a function with tf.custom_gradient."""
+    """Tells whether `op` stands for a function with tf.custom_gradient."""
     try:
         return op.get_attr("_gradient_op_type").startswith(_RULE.encode())
     except ValueError:
@@ -408,9 +410,11 @@ def _has_own_rule(op):
 
 
 def custom_gradient(f=None):
-    """A decorator: `f` returns its results and a function that makes of their gradients those of the
-    arguments. If `f` reads variables, that function takes `variables` and returns a second list, of
-    their gradients."""
+    """A decorator for a function with its own gradient.
+
+    `f` returns its results and a function from the gradients of the results to those of the arguments. If `f` reads
+    variables, that function takes `variables` and also returns a list of their gradients.
+    """
     if f is None:
         return custom_gradient
 
@@ -426,7 +430,7 @@ def _once_more(x):
 
 
 def recompute_grad(f):
-    """`f`, whose gradient runs it again and keeps nothing in between."""
+    """A decorator: the gradient runs `f` again instead of keeping its intermediate results."""
     @custom_gradient
     @functools.wraps(f)
     def inner(*args):
@@ -444,7 +448,7 @@ def recompute_grad(f):
 
 
 def grad_pass_through(f):
-    """`f`, through which gradients pass as they are."""
+    """A decorator: gradients pass through `f` unchanged."""
     @custom_gradient
     @functools.wraps(f)
     def inner(*args, **kwargs):
@@ -455,7 +459,7 @@ def grad_pass_through(f):
 
 
 def _both(arguments, grad_fn, grads, variables):
-    """The gradients of arguments and variables, in one list."""
+    """Returns the gradients of arguments and variables in one list."""
     if variables:
         found, of_variables = grad_fn(*grads, variables=variables)
         if len(of_variables) != len(variables):

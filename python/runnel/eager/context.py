@@ -1,7 +1,7 @@
 """Eager execution: operations run when they are called, and tensors hold values.
 
-The C part is python/ext/eager.c; op functions go there where no graph is being built. Here are the
-class of its tensors, the switch, seeds, devices, and iteration over datasets.
+The C part is python/ext/eager.c; op functions go there if no graph is being built. This file has the class of eager
+tensors, the switch, seeds, devices, and iteration over datasets.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ class EagerTensor(_core.EagerTensor, framework.Tensor):
     """A tensor that holds a value: `numpy()`, `shape`, `dtype`, `device`."""
 
     def numpy(self):
-        """Its value: an array of one's own, or a scalar."""
+        """Returns the value as a new array, or as a scalar."""
         value = self._value()
         return value.copy() if getattr(value, "shape", None) else value
 
@@ -44,7 +44,7 @@ class EagerTensor(_core.EagerTensor, framework.Tensor):
         return len(self._dims())
 
     def set_shape(self, shape):
-        """Checks it: a value has its shape."""
+        """Checks that the tensor has this shape."""
         if not self.shape.is_compatible_with(shape):
             raise ValueError("Tensor's shape %s is not compatible with supplied shape %s" % (
                 self.shape, tensor_shape.as_shape(shape)))
@@ -57,11 +57,11 @@ class EagerTensor(_core.EagerTensor, framework.Tensor):
         raise NotImplementedError("consumers not supported when eager execution is enabled.")
 
     def cpu(self):
-        """It, in the memory of the processor."""
+        """Returns the tensor in the CPU's memory."""
         return self._copy_to("/device:CPU:0")
 
     def gpu(self, gpu_index=0):
-        """A copy on a GPU."""
+        """Returns a copy on a GPU."""
         return self._copy_to("/device:GPU:%d" % gpu_index)
 
     def _constant_value(self):
@@ -128,7 +128,7 @@ class EagerTensor(_core.EagerTensor, framework.Tensor):
 
 
 def constant(value, dtype=None, shape=None):
-    """An eager tensor of a value."""
+    """Returns an eager tensor of a value."""
     if isinstance(value, framework.Tensor):
         if dtype is not None and value.dtype != dtype:
             raise TypeError("Expected tensor %r with dtype %r, but got dtype %r." % (value, dtype, value.dtype))
@@ -138,7 +138,7 @@ def constant(value, dtype=None, shape=None):
 
 
 def capture_constant(tensor):
-    """What stands for an eager tensor in the graph under construction."""
+    """Returns the tensor that stands for an eager tensor in the graph under construction."""
     graph = framework.get_default_graph()
     if graph._capture is not None:
         return graph._capture(tensor)
@@ -150,11 +150,11 @@ def capture_constant(tensor):
 # --- The switch
 
 def enable_eager_execution(config=None, device_policy=None, execution_mode=None):
-    """Operations run when they are called from now on. To be called before anything else.
+    """Makes operations run when they are called. Call it at the start of the program.
 
     Args:
       config: a ConfigProto.
-      device_policy: what happens if an input is on another device: DEVICE_PLACEMENT_*.
+      device_policy: what happens if an input is on another device: one of DEVICE_PLACEMENT_*.
       execution_mode: SYNC, or ASYNC: operations may return before they have run.
     """
     if framework._eager_enabled:
@@ -166,19 +166,19 @@ def enable_eager_execution(config=None, device_policy=None, execution_mode=None)
 
 
 def start(config=None, device_policy=None, execution_mode=None):
-    """Makes the context, unless there is one."""
+    """Creates the eager context, unless there is one."""
     _core.eager_start(EagerTensor, config.SerializeToString() if config is not None else b"",
                       DEVICE_PLACEMENT_SILENT if device_policy is None else device_policy,
                       execution_mode == ASYNC)
 
 
 def disable_eager_execution():
-    """The opposite, likewise at the beginning of a program."""
+    """Makes operations build a graph again. Call it at the start of the program."""
     framework._eager_enabled = False
 
 
 def executing_eagerly_outside_functions():
-    """Whether operations run when called, once all functions under construction are left."""
+    """Tells whether operations run when they are called, disregarding functions under construction."""
     with framework.init_scope():
         return framework.executing_eagerly()
 
@@ -190,7 +190,7 @@ _seeds = random.Random()
 
 
 def set_seed(seed):
-    """The seed of what follows. Generators that are under way begin anew."""
+    """Sets the seed of what follows. Random generators in use start anew."""
     global _seed, _seeds
     _seed = seed
     _seeds = random.Random(seed)
@@ -198,7 +198,7 @@ def set_seed(seed):
 
 
 def seed_state():
-    """(the seed, what gives seeds to operations that have none)."""
+    """Returns (seed, generator of the seeds of operations without one)."""
     return _seed, lambda: _seeds.randint(0, 2**31 - 1)
 
 
@@ -206,7 +206,7 @@ def seed_state():
 
 @contextlib.contextmanager
 def device(name):
-    """A context in which operations ask for a device."""
+    """A context manager that sets the device of operations."""
     if callable(name):
         raise RuntimeError("tf.device does not support functions when eager execution is enabled.")
     from runnel.core.device_spec import canonical_name
@@ -218,7 +218,7 @@ def device(name):
 
 
 def list_devices():
-    """[(name, type)]."""
+    """Returns [(name, type)] of the devices."""
     start()
     return _core.eager_devices()
 
@@ -226,7 +226,7 @@ def list_devices():
 # --- Datasets
 
 class EagerIterator:
-    """Goes through a dataset."""
+    """An iterator over a dataset."""
 
     def __init__(self, dataset):
         self._dataset = dataset
@@ -242,7 +242,7 @@ class EagerIterator:
         return self
 
     def get_next(self, name=None):
-        """The next element; after the last, an OutOfRangeError."""
+        """Returns the next element. Raises OutOfRangeError after the last."""
         return self._dataset._pack(list(raw_ops.IteratorGetNext(iterator=self._handle, **self._attrs)))
 
     def __next__(self):
@@ -259,5 +259,5 @@ class EagerIterator:
 
 
 def iterate(dataset):
-    """An iterator over a dataset's elements."""
+    """Returns an iterator over a dataset's elements."""
     return EagerIterator(dataset)

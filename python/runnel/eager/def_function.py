@@ -1,7 +1,7 @@
-"""tf.function: a Python function that becomes a function of the library, one for each signature.
+"""tf.function: turns a Python function into library functions, one per signature.
 
-It is traced as Python runs it: `if` and `while` decide once, while tracing; tf.cond and
-tf.while_loop are what depends on values. In a graph its operations become part of the graph.
+The function is traced as Python runs it: `if` and `while` are decided once, while tracing; use tf.cond and
+tf.while_loop for what depends on values. Called in a graph, its operations become part of the graph.
 """
 
 import functools
@@ -44,7 +44,7 @@ class TensorSpec:
 
 
 class _Concrete:
-    """A function of one signature."""
+    """A function for one signature."""
 
     def __init__(self, python_function, specs, call, stem):
         from runnel.eager import backprop
@@ -68,7 +68,7 @@ class _Concrete:
         self._is_single = isinstance(self._structure, (framework.Tensor, int, float))
 
     def call_flat(self, tensors):
-        """The results, one behind the other."""
+        """Returns the results as a flat list."""
         from runnel.eager import backprop
         for variable in self.variables:
             backprop._accessed(variable)
@@ -76,7 +76,7 @@ class _Concrete:
         return self._op(args=list(tensors) + traced.captured, Tout=traced.dtypes, f=traced.name)
 
     def described(self):
-        """What a SavedModel says of it."""
+        """Returns the description of the function for a SavedModel."""
         from runnel.saved_model.object_saving import Captures
         traced = self._traced
         leaves = iter(TensorSpec(shape, dtype) for shape, dtype in zip(traced.shapes, traced.dtypes))
@@ -104,8 +104,10 @@ class _Concrete:
 
 
 def _inlined(python_function, args, kwargs):
-    """What the function returns when its operations become part of the current graph. Its effects are
-    in order, and come before what it returns; without a result, an operation stands for them."""
+    """Calls the function so that its operations become part of the current graph.
+
+    Its side effects are ordered, and happen before its result is available; without a result, it returns an operation.
+    """
     graph = framework.get_default_graph()
     if is_ordered(graph):
         return nest.map_structure(_value_now, python_function(*args, **kwargs))
@@ -122,7 +124,7 @@ def _inlined(python_function, args, kwargs):
 
 
 def _value_now(x):
-    """A variable as its value at this point of the function."""
+    """Returns the current value of a variable; other values unchanged."""
     return convert_to_tensor(x) if isinstance(x, variables.Variable) else x
 
 
@@ -131,8 +133,7 @@ def _as_tensor(x):
 
 
 def _canonical(python_function, args, kwargs):
-    """((arguments by place), {those by name only}), defaults too; TensorSpecs are called as the
-    arguments."""
+    """Returns (positional arguments, {keyword-only arguments}) with defaults; TensorSpecs get the arguments' names."""
     try:
         bound = inspect.signature(python_function).bind(*args, **kwargs)
     except (TypeError, ValueError):
@@ -150,8 +151,10 @@ def _canonical(python_function, args, kwargs):
 
 
 class ConcreteFunction:
-    """A function of one kind of arguments, which takes tensors: by place, by the names of the
-    arguments, or all of them one behind the other."""
+    """A function for one kind of arguments.
+
+    It takes tensors by position, by the names of the arguments, or as a flat list.
+    """
 
     def __init__(self, concrete):
         self._concrete = concrete
@@ -192,7 +195,7 @@ def _leaf_key(x):
 
 
 class Function:
-    """What tf.function makes of a Python function."""
+    """The result of tf.function."""
 
     def __init__(self, python_function, input_signature=None):
         self._python_function = python_function
@@ -269,7 +272,7 @@ class Function:
         return concrete, tensors
 
     def get_concrete_function(self, *args, **kwargs):
-        """The function for arguments of these kinds: tensors, or TensorSpecs for them."""
+        """Returns the function for arguments of these kinds: tensors, or TensorSpecs for them."""
         if self.input_signature is not None and not args and not kwargs:
             args = self.input_signature
         return ConcreteFunction(self._concrete(args, kwargs)[0])
@@ -279,7 +282,7 @@ class Function:
         return convert_to_tensor(x) if type(x).__module__ == "numpy" else x
 
     def _signed(self, args, kwargs):
-        """The arguments as tensors, and their (type, shape), as the signature says."""
+        """Returns the arguments as tensors and their (type, shape), according to the signature."""
         if kwargs:
             import inspect
             bound = inspect.signature(self._python_function).bind(*args, **kwargs)
@@ -295,7 +298,7 @@ class Function:
 
 
 def _as_specs(specs, value):
-    """`value` in the structure of `specs`, with tensors as leaves."""
+    """Converts the leaves of `value` to tensors, in the structure of `specs`."""
     if isinstance(specs, TensorSpec):
         if isinstance(value, TensorSpec):
             return value
@@ -310,8 +313,10 @@ def _as_specs(specs, value):
 
 def function(func=None, input_signature=None, autograph=True, experimental_autograph_options=None,
              experimental_relax_shapes=False, reduce_retracing=False, jit_compile=None, **_):
-    """A decorator: calls of the function run as a graph, traced once for each signature of its
-    arguments. `input_signature`, a list of TensorSpecs, says what they all have in common."""
+    """A decorator: calls of the function run as a graph, which is traced once per signature of the arguments.
+
+    `input_signature`, a list of TensorSpecs, fixes a single signature.
+    """
     if func is None:
         return lambda f: Function(f, input_signature)
     return Function(func, input_signature)

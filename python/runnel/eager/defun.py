@@ -1,7 +1,7 @@
-"""Defun: Python functions as functions of a graph, the way of 1.x (tensorflow.python.framework.function).
+"""Defun: Python functions as functions of a graph, in the style of 1.x (tensorflow.python.framework.function).
 
-A call is a node that calls the function; its gradient is the function's own, or one that is given: `python_grad_func(op, *grads)`,
-or `grad_func`, a Defun of the inputs and of what arrives at the outputs.
+A call is a node that calls the function. Its gradient is the function's own, or one that is given:
+`python_grad_func(op, *grads)`, or `grad_func`, a Defun of the inputs and the incoming gradients.
 """
 
 import itertools
@@ -41,7 +41,7 @@ class Defun:
 
 
 class _Defined:
-    """What the decorator gives."""
+    """The result of the decorator."""
 
     def __init__(self, func, input_types, func_name, grad_func, python_grad_func, shape_func):
         self._func, self._types = func, input_types

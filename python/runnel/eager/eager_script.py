@@ -11,7 +11,7 @@ _functions: dict = {}  # token -> (function, types of its results)
 
 
 def _in_eager_mode(function):
-    """What the kernel calls: arrays in, arrays out, and eager execution in between."""
+    """Returns the function that the kernel calls: it converts arrays to eager tensors and back."""
     def call(arrays):
         with framework._DefaultGraph(None):
             return [x.numpy() for x in function([eager.constant(array) for array in arrays])]
@@ -33,13 +33,13 @@ def _node(function, inputs, types, name):
 
 
 def py_function(func=None, inp=None, Tout=None, name=None):
-    """An operation that calls a Python function with eager tensors, and can be differentiated.
+    """Returns an operation that calls a Python function with eager tensors and can be differentiated.
 
     Args:
-      func: takes as many eager tensors as `inp` has, and gives tensors or values of the types Tout.
+      func: takes one eager tensor per tensor of `inp` and returns tensors or values of the types `Tout`.
       inp: a list of tensors.
-      Tout: the type of what it gives, a list of types, or [] for nothing.
-      name: of the operation.
+      Tout: the type of the result, a list of types, or [] for no result.
+      name: name of the operation.
     """
     is_list = isinstance(Tout, (list, tuple))
     types = [dtypes.as_dtype(t) for t in Tout] if is_list else [dtypes.as_dtype(Tout)]
@@ -53,7 +53,7 @@ def py_function(func=None, inp=None, Tout=None, name=None):
 
 @RegisterGradient("EagerPyFunc")
 def _gradient(op, *dys):
-    """Runs the function again, on a tape."""
+    """Runs the function again on a tape."""
     func, types = _functions[op.get_attr("token").decode()]
     count = len(op.inputs)
     places = [i for i, x in enumerate(op.inputs) if x.dtype.is_floating or x.dtype.is_complex]

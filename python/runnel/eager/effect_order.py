@@ -1,12 +1,12 @@
 """The order of side effects in a tf.function.
 
-While a function is traced, an `EffectOrder` sees every new operation. Operations with side effects
-run in the order in which they were written: reads and writes per resource, and all that reaches
-beyond the graph (prints, asserts, Python functions) in one line.
+While a function is traced, an `EffectOrder` sees every new operation. Operations with side effects run in program
+order: reads and writes per resource, and everything that reaches beyond the graph (prints, asserts, Python functions)
+in one sequence.
 
-Control edges may not leave a branch or cross into a loop. So each branch and each loop has a level
-of its own, and the conditional or the loop as a whole is one unit in the level around it: it starts
-after the units that it waits for, and is done when the effects inside it are.
+Control edges may not leave a branch or cross into a loop. So each branch and each loop has a level of its own, and
+the conditional or loop as a whole is one unit in the surrounding level: it starts after the units that it waits for,
+and is done when the side effects inside it are.
 """
 
 import contextlib
@@ -25,13 +25,13 @@ _WORLD = ""  # among the names of resources: all that is outside the graph
 
 
 def is_stateful(op):
-    """Whether it matters how often the operation runs, or when."""
+    """Tells whether it matters how often or when the operation runs."""
     function = None if op.type in _QUIET else getattr(raw_ops, op.type, None)
     return function is not None and function.is_stateful
 
 
 class _Level:
-    """The units of one context in the order in which they were written."""
+    """The units of one context in program order."""
 
     def __init__(self):
         self._numbers = {}  # unit -> its place
@@ -41,8 +41,10 @@ class _Level:
         self._open_reads = {}  # unit -> resources; units that read and that no unit with effects waits for
 
     def place(self, unit, touched):
-        """Adds `unit`, or what it touches besides ({resource: whether it only reads it}); returns the
-        units that it has to wait for."""
+        """Adds `unit`, or what it additionally touches ({resource: whether it only reads}).
+
+        Returns the units that it must wait for.
+        """
         number = self._numbers.setdefault(unit, len(self._numbers))
         waits = {}
         for name, only_reads in touched.items():
@@ -62,12 +64,14 @@ class _Level:
         return waits
 
     def effects(self):
-        """Units that are done when all effects are."""
+        """Returns units that are done when all side effects are."""
         return list(self._effects)
 
     def effects_and_reads(self, only_changed=False):
-        """The same, and those after which nothing more is read (`only_changed`: of the resources that
-        this level changes)."""
+        """Like effects, with the units after which nothing more is read.
+
+        `only_changed` limits those to the resources that this level changes.
+        """
         reads = [unit for unit, names in self._open_reads.items()
                  if unit not in self._effects and not (only_changed and names.isdisjoint(self._writes))]
         return list(self._effects) + reads
@@ -84,7 +88,7 @@ class _Single:
         self._op._add_control_inputs(ops)
 
     def done(self):
-        """The operations that mark its end."""
+        """Returns the operations that mark its end."""
         return [self._op]
 
 
@@ -102,14 +106,14 @@ class _Cond:
         return self._branches.setdefault(context.branch, (context, _Level()))[1]
 
     def note(self, unit, has_effects):
-        """Is told of every unit of its levels."""
+        """Is called for every unit of its levels."""
 
     def delay(self, ops):
         self._pred._add_control_inputs(ops)
         self._switch._add_control_inputs(ops)
 
     def close(self):
-        """Connects what is inside once all is built."""
+        """Connects the inside once everything is built."""
 
     def done(self):
         if self._done is None:
@@ -119,7 +123,7 @@ class _Cond:
         return [self._done]
 
     def _end(self, number):
-        """A tensor that exists after the effects of a branch, if that one is taken."""
+        """Returns a tensor that is available after the side effects of a branch, if that branch runs."""
         if number not in self._branches:
             return self._switch.outputs[number]
         context, level = self._branches[number]
@@ -152,8 +156,7 @@ class _Loop:
         return [x.op for x in self._context.loop_exits]
 
     def close(self):
-        """The end of the loop waits for the effects of its last test, an iteration for those of the
-        one before."""
+        """Makes the loop's end wait for the side effects of its last test, and each iteration for those of the one before."""
         self._context.pivot.op._add_control_inputs(_done(self._test))
         ends = _done(self._level.effects_and_reads(only_changed=True))
         for exit_ in self._context.loop_exits:
@@ -162,9 +165,10 @@ class _Loop:
 
 
 class EffectOrder:
-    """A context manager: orders the effects of what is built in a graph meanwhile.
+    """A context manager that orders the side effects of the operations built in a graph.
 
-    After it, `last` has the operations that must have run when the function returns."""
+    Afterwards, `last` holds the operations that must have run when the function returns.
+    """
 
     def __init__(self, graph):
         self._graph = graph
@@ -188,7 +192,7 @@ class EffectOrder:
             self.last = _done(self._top.effects())
 
     def after_all(self, tensors):
-        """The tensors, once all effects are done."""
+        """Returns the tensors, available after all side effects."""
         with framework.control_dependencies(self.last):
             return [raw_ops.Identity(x) for x in tensors]
 
@@ -212,7 +216,7 @@ class EffectOrder:
             self._waits.setdefault(unit, {}).update(dict.fromkeys(waits))
 
     def _holder(self, context):
-        """The conditional or loop that a context belongs to; None if it is neither."""
+        """Returns the conditional or loop that a context belongs to, or None."""
         if isinstance(context, CondContext):
             key, kind = context.pred.name, _Cond
         elif isinstance(context, WhileContext):
@@ -225,7 +229,7 @@ class EffectOrder:
 
 
 def is_ordered(graph):
-    """Whether the effects of what is built in the graph now are being ordered."""
+    """Tells whether the side effects of operations built in the graph are being ordered."""
     return any(isinstance(x, EffectOrder) for x in graph._observers)
 
 
@@ -238,12 +242,12 @@ def _building_in(context):
 
 
 def _done(units):
-    """The operations that mark the ends of `units`."""
+    """Returns the operations that mark the ends of `units`."""
     return list({op: True for unit in units for op in unit.done()})
 
 
 def _touched_by(op):
-    """{resource: whether the operation only reads it} of what it must not run out of turn for."""
+    """Returns {resource: whether the operation only reads it} for the resources that order the operation."""
     stateful = is_stateful(op)
     if not stateful and op.type not in _STATELESS_CALLS:
         return {}
@@ -262,7 +266,7 @@ def _touched_by(op):
 
 
 def _find_roots(handle, roots):
-    """Adds the tensors {name: tensor} that a handle was before it entered loops and branches."""
+    """Adds the tensors {name: tensor} that a handle comes from, outside of loops and branches."""
     pending, seen = [handle], set()
     while pending:
         x = pending.pop()

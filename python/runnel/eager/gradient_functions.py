@@ -1,5 +1,7 @@
-"""Functions of derivatives, as tf.contrib.eager had them before tapes: implicit_gradients,
-gradients_function and their kin. Each takes a function and gives another."""
+"""Functions that differentiate functions, as in tf.contrib.eager: implicit_gradients, gradients_function and others.
+
+Each takes a function and returns another.
+"""
 
 import functools
 import inspect
@@ -11,8 +13,7 @@ from runnel.eager.backprop import GradientTape
 
 
 def implicit_value_and_gradients(f):
-    """A function that gives what `f` does, and [(gradient, variable) ...] for the trainable variables
-    that were read meanwhile."""
+    """Returns a function that returns the result of `f` and [(gradient, variable)] of the trainable variables it read."""
     @functools.wraps(f)
     def both(*args, **kwargs):
         with GradientTape() as tape:
@@ -29,7 +30,7 @@ def implicit_value_and_gradients(f):
 
 
 def implicit_gradients(f):
-    """The same, without what `f` gives."""
+    """Returns a function that returns [(gradient, variable)] of the trainable variables that `f` read."""
     both = implicit_value_and_gradients(f)
 
     @functools.wraps(f)
@@ -39,7 +40,7 @@ def implicit_gradients(f):
 
 
 def _positions(f, params):
-    """The numbers of the arguments that `params` names, by number or name; None: all of them."""
+    """Returns the positions of the arguments that `params` gives by position or name; by default all."""
     try:
         names = [p.name for p in inspect.signature(f).parameters.values()
                  if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -55,8 +56,10 @@ def _positions(f, params):
 
 
 def make_vjp(f, params=None, persistent=True):
-    """A function that gives what `f` does and a function from what arrives there to the gradients of
-    the arguments that `params` names."""
+    """Returns a function that returns the result of `f` and its vector-Jacobian product.
+
+    The product is a function from the incoming gradient to the gradients of the arguments in `params`.
+    """
     positions = _positions(f, params)
 
     def forward(*args, **kwargs):
@@ -84,8 +87,10 @@ def make_vjp(f, params=None, persistent=True):
 
 
 def value_and_gradients_function(f, params=None):
-    """A function that gives what `f` does, and the gradients of the arguments that `params` names; dy:
-    what arrives."""
+    """Returns a function that returns the result of `f` and the gradients of the arguments in `params`.
+
+    Its keyword argument `dy` is the incoming gradient.
+    """
     def both(*args, **kwargs):
         dy = kwargs.pop("dy", None)
         if dy is not None and not isinstance(dy, (list, tuple, Tensor)):
@@ -96,7 +101,7 @@ def value_and_gradients_function(f, params=None):
 
 
 def gradients_function(f, params=None):
-    """The same, without what `f` gives."""
+    """Returns a function that returns the gradients of the arguments of `f` in `params`."""
     both = value_and_gradients_function(f, params)
 
     def gradients(*args, **kwargs):

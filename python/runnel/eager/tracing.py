@@ -1,7 +1,7 @@
-"""Python functions that become functions of a graph's library.
+"""Tracing of Python functions into functions of a graph's library.
 
-The body is traced once, in a graph of its own. What it reads from the graph around becomes further
-arguments, which the caller passes along (`captured`).
+The body is traced once, in a graph of its own. Tensors that it reads from the surrounding graph become additional
+arguments, which the caller passes (`captured`).
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def _eager_library():
 
 
 def _share():
-    """Gives the functions of the library to the context of eager execution."""
+    """Adds the library's functions to the eager context."""
     from runnel.core.protobuf import message_class
     for definition in _core.functions_of(_library):
         name = message_class("FunctionDef").FromString(definition).signature.name
@@ -37,13 +37,13 @@ def _share():
 
 
 def eager_functions():
-    """{name: serialized FunctionDef} of the functions of eager execution."""
+    """Returns {name: serialized FunctionDef} of the eager context's functions."""
     from runnel.core.protobuf import message_class
     return {message_class("FunctionDef").FromString(data).signature.name: data for data in _core.functions_of(_eager_library())}
 
 
 def add_eager_functions(definitions):
-    """Adds FunctionDefs to those of eager execution; they may call each other."""
+    """Adds FunctionDefs to the eager context; they may call each other."""
     for definition in definitions:
         _core.add_function_def(_eager_library(), definition)
     _share()
@@ -86,7 +86,7 @@ _symbols = None
 
 
 def symbolic_graph():
-    """In eager execution: the graph of tensors without values, which models are described by."""
+    """In eager execution: returns the graph of tensors without values, which describes models."""
     global _symbols
     if _symbols is None:
         _symbols = _Body(_eager_library())
@@ -94,8 +94,7 @@ def symbolic_graph():
 
 
 class Traced:
-    """A function of the library: `name`, what it reads besides its arguments (`captured`), and what
-    its results are like."""
+    """A function of the library: its `name`, the tensors it captures (`captured`), and the form of its results."""
 
     def __init__(self, name, captured, structure, results, has_effects):
         self.name = name
@@ -107,7 +106,7 @@ class Traced:
 
     @property
     def attr(self):
-        """The AttrValue of the function."""
+        """Returns the AttrValue of the function."""
         from runnel.core.protobuf import message_class
         value = message_class("AttrValue")()
         value.func.name = self.name
@@ -115,10 +114,11 @@ class Traced:
 
 
 def trace(fn, specs, stem, in_order=False):
-    """The function that `fn` builds from arguments of (type, shape) `specs`, in the current graph.
+    """Traces `fn` with arguments of (type, shape) `specs` into a function of the current graph.
 
-    `in_order`: side effects run in the order in which they are written, and all of them before the
-    function returns; otherwise those run that its results depend on."""
+    With `in_order`, side effects run in program order and all before the function returns; otherwise only those run that
+    its results depend on.
+    """
     is_eager = executing_eagerly()
     outer = _eager_library() if is_eager else get_default_graph()
     body = _Body(outer)

@@ -1,4 +1,4 @@
-"""tf.image: images as tensors [height, width, channels], or batches of them."""
+"""Images as tensors [height, width, channels], or batches of them."""
 
 from runnel import dtypes, raw_ops
 from runnel.core.convert import convert_to_tensor
@@ -10,7 +10,7 @@ from runnel.ops.random_ops import random_crop, random_uniform  # noqa: F401
 
 
 class ResizeMethod:
-    """How resize_images makes pixels."""
+    """The interpolation method of resize_images."""
 
     BILINEAR = 0
     NEAREST_NEIGHBOR = 1
@@ -26,7 +26,7 @@ _NAMED = {"bilinear": 0, "nearest": 1, "bicubic": 2, "area": 3}
 
 def decode_jpeg(contents, channels=0, ratio=1, fancy_upscaling=True, try_recover_truncated=False,
                 acceptable_fraction=1, dct_method="", name=None):
-    """The image of a JPEG file's bytes."""
+    """Decodes the bytes of a JPEG file."""
     return raw_ops.DecodeJpeg(contents=contents, channels=channels, ratio=ratio,
                               fancy_upscaling=fancy_upscaling,
                               try_recover_truncated=try_recover_truncated,
@@ -35,7 +35,7 @@ def decode_jpeg(contents, channels=0, ratio=1, fancy_upscaling=True, try_recover
 
 def decode_and_crop_jpeg(contents, crop_window, channels=0, ratio=1, fancy_upscaling=True,
                          try_recover_truncated=False, acceptable_fraction=1, dct_method="", name=None):
-    """A part [y, x, height, width] of the image of a JPEG file's bytes."""
+    """Decodes the part [y, x, height, width] of a JPEG file's bytes."""
     return raw_ops.DecodeAndCropJpeg(contents=contents, crop_window=crop_window, channels=channels,
                                      ratio=ratio, fancy_upscaling=fancy_upscaling,
                                      try_recover_truncated=try_recover_truncated,
@@ -44,22 +44,22 @@ def decode_and_crop_jpeg(contents, crop_window, channels=0, ratio=1, fancy_upsca
 
 
 def decode_png(contents, channels=0, dtype=dtypes.uint8, name=None):
-    """The image of a PNG file's bytes."""
+    """Decodes the bytes of a PNG file."""
     return raw_ops.DecodePng(contents=contents, channels=channels, dtype=dtype, name=name)
 
 
 def decode_bmp(contents, channels=0, name=None):
-    """The image of a BMP file's bytes."""
+    """Decodes the bytes of a BMP file."""
     return raw_ops.DecodeBmp(contents=contents, channels=channels, name=name)
 
 
 def decode_gif(contents, name=None):
-    """The frames of a GIF file's bytes."""
+    """Decodes the frames of a GIF file's bytes."""
     return raw_ops.DecodeGif(contents=contents, name=name)
 
 
 def decode_image(contents, channels=None, dtype=dtypes.uint8, name=None, expand_animations=True):
-    """The image of a file's bytes, of whatever kind; a GIF has frames if they are expanded."""
+    """Decodes the bytes of an image file of any supported format; with `expand_animations`, a GIF keeps its frames."""
     with name_scope(name, "decode_image"):
         return raw_ops.DecodeImage(contents=contents, channels=channels or 0, dtype=dtype,
                                    expand_animations=expand_animations)
@@ -68,7 +68,7 @@ def decode_image(contents, channels=None, dtype=dtypes.uint8, name=None, expand_
 def encode_jpeg(image, format="", quality=95, progressive=False, optimize_size=False,  # noqa: A002
                 chroma_downsampling=True, density_unit="in", x_density=300, y_density=300,
                 xmp_metadata="", name=None):
-    """The bytes of a JPEG file."""
+    """Encodes an image as the bytes of a JPEG file."""
     return raw_ops.EncodeJpeg(image=image, format=format, quality=quality, progressive=progressive,
                               optimize_size=optimize_size, chroma_downsampling=chroma_downsampling,
                               density_unit=density_unit, x_density=x_density, y_density=y_density,
@@ -76,17 +76,17 @@ def encode_jpeg(image, format="", quality=95, progressive=False, optimize_size=F
 
 
 def encode_png(image, compression=-1, name=None):
-    """The bytes of a PNG file."""
+    """Encodes an image as the bytes of a PNG file."""
     return raw_ops.EncodePng(image=convert_to_tensor(image), compression=compression, name=name)
 
 
 def extract_jpeg_shape(contents, output_type=dtypes.int32, name=None):
-    """[height, width, channels] of a JPEG file's bytes."""
+    """Returns [height, width, channels] of a JPEG file's bytes."""
     return raw_ops.ExtractJpegShape(contents=contents, output_type=output_type, name=name)
 
 
 def is_jpeg(contents, name=None):
-    """Whether bytes begin as a JPEG file does."""
+    """Tells whether bytes begin like a JPEG file."""
     with name_scope(name, "is_jpeg"):
         return math_ops.equal(raw_ops.Substr(input=contents, pos=0, len=3), b"\xff\xd8\xff", name=name)
 
@@ -95,7 +95,7 @@ def is_jpeg(contents, name=None):
 
 
 def _four(image):
-    """(a batch, whether it was one image)."""
+    """Returns (batch, whether the input was a single image)."""
     image = convert_to_tensor(image, name="images")
     rank = image.shape.ndims
     if rank is None:
@@ -121,7 +121,7 @@ def _resize_op(images, size, method, align_corners, half_pixel_centers=False):
 
 def resize_images(images, size, method=ResizeMethod.BILINEAR, align_corners=False,
                   preserve_aspect_ratio=False, name=None):
-    """Images of another size [height, width], as floats unless they are copied pixel by pixel."""
+    """Resizes images to [height, width]. The result is float unless pixels are only copied."""
     from runnel.core.convert import evaluated_value
     method = _NAMED.get(method, method)
     with name_scope(name, "resize", [images, size]):
@@ -151,30 +151,30 @@ resize = resize_images
 
 
 def resize_bilinear(images, size, align_corners=False, name=None, half_pixel_centers=False):
-    """resize_images by interpolation."""
+    """Resizes images with bilinear interpolation."""
     return raw_ops.ResizeBilinear(images=images, size=size, align_corners=align_corners,
                                   half_pixel_centers=half_pixel_centers, name=name)
 
 
 def resize_bicubic(images, size, align_corners=False, name=None, half_pixel_centers=False):
-    """resize_images by cubic interpolation."""
+    """Resizes images with bicubic interpolation."""
     return raw_ops.ResizeBicubic(images=images, size=size, align_corners=align_corners,
                                  half_pixel_centers=half_pixel_centers, name=name)
 
 
 def resize_nearest_neighbor(images, size, align_corners=False, name=None, half_pixel_centers=False):
-    """resize_images by the nearest pixel."""
+    """Resizes images by taking the nearest pixel."""
     return raw_ops.ResizeNearestNeighbor(images=images, size=size, align_corners=align_corners,
                                          half_pixel_centers=half_pixel_centers, name=name)
 
 
 def resize_area(images, size, align_corners=False, name=None):
-    """resize_images by means of areas."""
+    """Resizes images by averaging areas."""
     return raw_ops.ResizeArea(images=images, size=size, align_corners=align_corners, name=name)
 
 
 def _sizes(batch):
-    """(batch, height, width, depth), numbers where they are known."""
+    """Returns (batch, height, width, depth), as numbers where they are known."""
     dims = batch.shape.as_list()
     if None not in dims:
         return dims
@@ -192,7 +192,7 @@ def _known(*values):
 
 
 def crop_to_bounding_box(image, offset_height, offset_width, target_height, target_width):
-    """The part of a size that begins at an offset."""
+    """Crops an image to the target size, starting at an offset."""
     with name_scope(None, "crop_to_bounding_box", [image]):
         batch, is_one = _four(image)
         count, height, width, depth = _sizes(batch)
@@ -212,7 +212,7 @@ def crop_to_bounding_box(image, offset_height, offset_width, target_height, targ
 
 
 def pad_to_bounding_box(image, offset_height, offset_width, target_height, target_width):
-    """The image at an offset in one of a size, with zeros around it."""
+    """Places an image at an offset in an image of the target size, padded with zeros."""
     with name_scope(None, "pad_to_bounding_box", [image]):
         batch, is_one = _four(image)
         count, height, width, depth = _sizes(batch)
@@ -231,7 +231,7 @@ def pad_to_bounding_box(image, offset_height, offset_width, target_height, targe
 
 
 def resize_image_with_crop_or_pad(image, target_height, target_width):
-    """The middle of an image, cut or padded to a size."""
+    """Crops or pads an image around its centre to the target size."""
     with name_scope(None, "resize_image_with_crop_or_pad", [image]):
         batch, is_one = _four(image)
         _, height, width, _ = _sizes(batch)
@@ -254,7 +254,7 @@ resize_with_crop_or_pad = resize_image_with_crop_or_pad
 
 def resize_image_with_pad(image, target_height, target_width, method=ResizeMethod.BILINEAR,
                           align_corners=False):
-    """The image as large as fits a size, with zeros around it."""
+    """Resizes an image to fit the target size, keeping its aspect ratio, and pads it with zeros."""
     with name_scope(None, "resize_image_with_pad", [image]):
         batch, is_one = _four(image)
         _, height, width, _ = _sizes(batch)
@@ -270,7 +270,7 @@ def resize_image_with_pad(image, target_height, target_width, method=ResizeMetho
 
 
 def central_crop(image, central_fraction):
-    """The middle of an image, a fraction of each side."""
+    """Crops the central fraction of an image."""
     if not 0.0 < central_fraction <= 1.0:
         raise ValueError("central_fraction must be within (0, 1]")
     image = convert_to_tensor(image)
@@ -292,7 +292,7 @@ def central_crop(image, central_fraction):
 
 def crop_and_resize(image, boxes, box_ind=None, crop_size=None, method="bilinear",
                     extrapolation_value=0, name=None, box_indices=None):
-    """Boxes [y1, x1, y2, x2] of images, all resized to one size."""
+    """Crops boxes [y1, x1, y2, x2] of images and resizes them to one size."""
     return raw_ops.CropAndResize(image=image, boxes=boxes,
                                  box_ind=_pick("box_indices", box_indices, "box_ind", box_ind),
                                  crop_size=crop_size, method=method,
@@ -310,14 +310,14 @@ def _axis(image, of_three):
 
 
 def flip_left_right(image):
-    """The image in a mirror."""
+    """Mirrors an image horizontally."""
     with name_scope(None, "flip_left_right", [image]):
         image = convert_to_tensor(image, name="image")
         return array_ops.reverse(image, [_axis(image, 1)])
 
 
 def flip_up_down(image):
-    """The image upside down."""
+    """Flips an image vertically."""
     with name_scope(None, "flip_up_down", [image]):
         image = convert_to_tensor(image, name="image")
         return array_ops.reverse(image, [_axis(image, 0)])
@@ -339,17 +339,17 @@ def _random_flip(image, axis, seed, scope):
 
 
 def random_flip_left_right(image, seed=None):
-    """The image, or what a mirror shows."""
+    """Mirrors an image horizontally with probability 1/2."""
     return _random_flip(image, 1, seed, "random_flip_left_right")
 
 
 def random_flip_up_down(image, seed=None):
-    """The image, or what stands on its head."""
+    """Flips an image vertically with probability 1/2."""
     return _random_flip(image, 0, seed, "random_flip_up_down")
 
 
 def transpose_image(image, name=None):
-    """Rows as columns."""
+    """Swaps the rows and columns of an image."""
     with name_scope(name, "transpose", [image]):
         image = convert_to_tensor(image, name="image")
         order = [1, 0, 2] if image.shape.ndims == 3 else [0, 2, 1, 3]
@@ -360,7 +360,7 @@ transpose = transpose_image
 
 
 def rot90(image, k=1, name=None):
-    """The image, turned counter-clockwise k times by a right angle."""
+    """Rotates an image counter-clockwise by k times 90 degrees."""
     with name_scope(name, "rot90", [image, k]):
         image = convert_to_tensor(image, name="image")
         k = k % 4 if isinstance(k, int) else k
@@ -383,7 +383,7 @@ def rot90(image, k=1, name=None):
 
 
 def convert_image_dtype(image, dtype, saturate=False, name=None):
-    """The image with pixels of another type: floats are in [0, 1), integers fill their range."""
+    """Converts an image to another type: floats are in [0, 1), integers fill their range."""
     image = convert_to_tensor(image, name="image")
     dtype = dtypes.as_dtype(dtype)
     if dtype == image.dtype:
@@ -403,7 +403,7 @@ def convert_image_dtype(image, dtype, saturate=False, name=None):
 
 
 def _integer_image(image, dtype, saturate, name):
-    """From integers to integers, by shifting."""
+    """Converts between integer types by shifting."""
     scale_in, scale_out = image.dtype.max, dtype.max
     if scale_in > scale_out:
         factor = (scale_in + 1) // (scale_out + 1)
@@ -415,7 +415,7 @@ def _integer_image(image, dtype, saturate, name):
 
 
 def rgb_to_grayscale(images, name=None):
-    """One channel: 0.2989 R + 0.587 G + 0.114 B."""
+    """Converts RGB to one channel: 0.2989 R + 0.587 G + 0.114 B."""
     with name_scope(name, "rgb_to_grayscale", [images]) as name:
         images = convert_to_tensor(images, name="images")
         kind = images.dtype
@@ -426,7 +426,7 @@ def rgb_to_grayscale(images, name=None):
 
 
 def grayscale_to_rgb(images, name=None):
-    """Three equal channels."""
+    """Copies the grey channel to three channels."""
     with name_scope(name, "grayscale_to_rgb", [images]) as name:
         images = convert_to_tensor(images, name="images")
         rank = images.shape.ndims
@@ -436,12 +436,12 @@ def grayscale_to_rgb(images, name=None):
 
 
 def rgb_to_hsv(images, name=None):
-    """Hue, saturation and value, all in [0, 1]."""
+    """Converts RGB to hue, saturation and value, all in [0, 1]."""
     return raw_ops.RGBToHSV(images=images, name=name)
 
 
 def hsv_to_rgb(images, name=None):
-    """The inverse of rgb_to_hsv."""
+    """Converts hue, saturation and value to RGB."""
     return raw_ops.HSVToRGB(images=images, name=name)
 
 
@@ -453,31 +453,31 @@ def _by_matrix(images, matrix):
 
 
 def rgb_to_yiq(images):
-    """NTSC's luminance and chrominance."""
+    """Converts RGB to YIQ."""
     return _by_matrix(images, [[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617],
                                [0.114, -0.32134392, 0.31119955]])
 
 
 def yiq_to_rgb(images):
-    """The inverse of rgb_to_yiq."""
+    """Converts YIQ to RGB."""
     return _by_matrix(images, [[1, 1, 1], [0.95598634, -0.27201283, -1.10674021],
                                [0.6208248, -0.64720424, 1.70423049]])
 
 
 def rgb_to_yuv(images):
-    """PAL's luminance and chrominance."""
+    """Converts RGB to YUV."""
     return _by_matrix(images, [[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512],
                                [0.114, 0.43601035, -0.10001026]])
 
 
 def yuv_to_rgb(images):
-    """The inverse of rgb_to_yuv."""
+    """Converts YUV to RGB."""
     return _by_matrix(images, [[1, 1, 1], [0, -0.394642334, 2.03206185],
                                [1.13988303, -0.58062185, 0]])
 
 
 def _in_floats(image, fn, name=None):
-    """`fn` of the image as floats, in the image's own type again."""
+    """Applies `fn` to the image as floats and converts the result back."""
     image = convert_to_tensor(image, name="image")
     kind = image.dtype
     floats = image if kind in (dtypes.float16, dtypes.float32) else convert_image_dtype(
@@ -486,20 +486,20 @@ def _in_floats(image, fn, name=None):
 
 
 def adjust_brightness(image, delta):
-    """delta, of the range of [0, 1), added to pixels."""
+    """Adds `delta`, relative to the range [0, 1), to the pixels."""
     with name_scope(None, "adjust_brightness", [image, delta]) as name:
         return _in_floats(image, lambda x: x + math_ops.cast(delta, x.dtype), name)
 
 
 def adjust_contrast(images, contrast_factor):
-    """Pixels moved from the mean of their channel by a factor."""
+    """Scales the distance of pixels from the mean of their channel."""
     with name_scope(None, "adjust_contrast", [images, contrast_factor]) as name:
         return _in_floats(images, lambda x: raw_ops.AdjustContrastv2(
             images=x, contrast_factor=convert_to_tensor(contrast_factor, dtypes.float32)), name)
 
 
 def adjust_gamma(image, gamma=1, gain=1):
-    """gain image ** gamma, for pixels in [0, 1]."""
+    """Returns gain * image ** gamma, for pixels in [0, 1]."""
     with name_scope(None, "adjust_gamma", [image, gamma, gain]) as name:
         if isinstance(gamma, (int, float)) and gamma < 0:
             raise ValueError("Gamma should be a non-negative real number.")
@@ -507,7 +507,7 @@ def adjust_gamma(image, gamma=1, gain=1):
 
 
 def adjust_hue(image, delta, name=None):
-    """Colours turned by delta, in [-1, 1]."""
+    """Rotates the hue by `delta`, in [-1, 1]."""
     with name_scope(name, "adjust_hue", [image]) as name:
         if isinstance(delta, (int, float)) and not -1 <= delta <= 1:
             raise ValueError("delta must be in the interval [-1, 1]")
@@ -515,13 +515,13 @@ def adjust_hue(image, delta, name=None):
 
 
 def adjust_saturation(image, saturation_factor, name=None):
-    """Colours made stronger by a factor."""
+    """Scales the saturation."""
     with name_scope(name, "adjust_saturation", [image]) as name:
         return _in_floats(image, lambda x: raw_ops.AdjustSaturation(images=x, scale=saturation_factor))
 
 
 def adjust_jpeg_quality(image, jpeg_quality, dct_method="", name=None):
-    """The image, as a JPEG file of a quality has it."""
+    """Encodes the image as JPEG of the given quality and decodes it again."""
     with name_scope(name, "adjust_jpeg_quality", [image]):
         image = convert_to_tensor(image, name="image")
         channels = image.shape.as_list()[-1]
@@ -533,14 +533,14 @@ def adjust_jpeg_quality(image, jpeg_quality, dct_method="", name=None):
 
 
 def random_brightness(image, max_delta, seed=None):
-    """adjust_brightness by up to max_delta."""
+    """Adjusts the brightness by a random delta in [-max_delta, max_delta)."""
     if max_delta < 0:
         raise ValueError("max_delta must be non-negative.")
     return adjust_brightness(image, random_uniform([], -max_delta, max_delta, seed=seed))
 
 
 def random_contrast(image, lower, upper, seed=None):
-    """adjust_contrast by a factor in [lower, upper)."""
+    """Adjusts the contrast by a random factor in [lower, upper)."""
     if upper <= lower:
         raise ValueError("upper must be > lower.")
     if lower < 0:
@@ -549,7 +549,7 @@ def random_contrast(image, lower, upper, seed=None):
 
 
 def random_hue(image, max_delta, seed=None):
-    """adjust_hue by up to max_delta, at most 0.5."""
+    """Adjusts the hue by a random delta in [-max_delta, max_delta); max_delta is at most 0.5."""
     if max_delta > 0.5:
         raise ValueError("max_delta must be <= 0.5.")
     if max_delta < 0:
@@ -558,7 +558,7 @@ def random_hue(image, max_delta, seed=None):
 
 
 def random_saturation(image, lower, upper, seed=None):
-    """adjust_saturation by a factor in [lower, upper)."""
+    """Adjusts the saturation by a random factor in [lower, upper)."""
     if upper <= lower:
         raise ValueError("upper must be > lower.")
     if lower < 0:
@@ -567,7 +567,7 @@ def random_saturation(image, lower, upper, seed=None):
 
 
 def random_jpeg_quality(image, min_jpeg_quality, max_jpeg_quality, seed=None):
-    """adjust_jpeg_quality by a quality between two."""
+    """Re-encodes the image as JPEG of a random quality."""
     if not 0 <= min_jpeg_quality < max_jpeg_quality <= 100:
         raise ValueError("0 <= min_jpeg_quality < max_jpeg_quality <= 100 must hold")
     quality = random_uniform([], min_jpeg_quality, max_jpeg_quality, seed=seed, dtype=dtypes.int32)
@@ -575,7 +575,7 @@ def random_jpeg_quality(image, min_jpeg_quality, max_jpeg_quality, seed=None):
 
 
 def per_image_standardization(image):
-    """Each image with mean 0 and variance 1."""
+    """Scales each image to mean 0 and variance 1."""
     with name_scope(None, "per_image_standardization", [image]) as scope:
         image = convert_to_tensor(image)
         if image.dtype not in (dtypes.float16, dtypes.float32):
@@ -593,7 +593,7 @@ def per_image_standardization(image):
 
 
 def draw_bounding_boxes(images, boxes, name=None, colors=None):
-    """Images with boxes [y1, x1, y2, x2] drawn on them."""
+    """Draws boxes [y1, x1, y2, x2] on images."""
     if colors is None:
         return raw_ops.DrawBoundingBoxes(images=images, boxes=boxes, name=name)
     return raw_ops.DrawBoundingBoxesV2(images=images, boxes=boxes, colors=colors, name=name)
@@ -602,7 +602,7 @@ def draw_bounding_boxes(images, boxes, name=None, colors=None):
 def sample_distorted_bounding_box(image_size, bounding_boxes, seed=None, seed2=None,
                                   min_object_covered=0.1, aspect_ratio_range=None, area_range=None,
                                   max_attempts=None, use_image_if_no_bounding_boxes=None, name=None):
-    """(begin, size, box) of a random part of an image that covers enough of its objects."""
+    """Returns (begin, size, box) of a random crop that covers enough of the objects."""
     with name_scope(name, "sample_distorted_bounding_box"):
         return raw_ops.SampleDistortedBoundingBoxV2(
             image_size=image_size, bounding_boxes=bounding_boxes, seed=seed or 0, seed2=seed2 or 0,
@@ -614,7 +614,7 @@ def sample_distorted_bounding_box(image_size, bounding_boxes, seed=None, seed2=N
 
 def non_max_suppression(boxes, scores, max_output_size, iou_threshold=0.5,
                         score_threshold=float("-inf"), name=None):
-    """Numbers of the best boxes that do not overlap much."""
+    """Returns the indices of the best boxes that do not overlap much."""
     with name_scope(name, "non_max_suppression"):
         return raw_ops.NonMaxSuppressionV3(
             boxes=boxes, scores=scores, max_output_size=max_output_size,
@@ -624,7 +624,7 @@ def non_max_suppression(boxes, scores, max_output_size, iou_threshold=0.5,
 
 def non_max_suppression_with_scores(boxes, scores, max_output_size, iou_threshold=0.5,
                                     score_threshold=float("-inf"), soft_nms_sigma=0.0, name=None):
-    """(numbers, scores) of the best boxes; overlap lowers scores if sigma is not 0."""
+    """Returns (indices, scores) of the best boxes; if sigma is not 0, overlap lowers scores."""
     with name_scope(name, "non_max_suppression_with_scores"):
         result = raw_ops.NonMaxSuppressionV5(
             boxes=boxes, scores=scores, max_output_size=max_output_size,
@@ -637,7 +637,7 @@ def non_max_suppression_with_scores(boxes, scores, max_output_size, iou_threshol
 
 def non_max_suppression_padded(boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float("-inf"),
                                pad_to_max_output_size=False, name=None):
-    """(numbers of the best boxes, how many there are); filled up with zeros if that is asked for."""
+    """Returns (indices, number) of the best boxes; with `pad_to_max_output_size`, the indices are padded with zeros."""
     with name_scope(name, "non_max_suppression_padded"):
         result = raw_ops.NonMaxSuppressionV4(
             boxes=boxes, scores=scores, max_output_size=max_output_size,
@@ -649,7 +649,7 @@ def non_max_suppression_padded(boxes, scores, max_output_size, iou_threshold=0.5
 
 def non_max_suppression_overlaps(overlaps, scores, max_output_size, overlap_threshold=0.5,
                                  score_threshold=float("-inf"), name=None):
-    """non_max_suppression for given overlaps [n, n]."""
+    """Like non_max_suppression, for given overlaps [n, n]."""
     with name_scope(name, "non_max_suppression_overlaps"):
         return raw_ops.NonMaxSuppressionWithOverlaps(
             overlaps=overlaps, scores=scores, max_output_size=max_output_size,
@@ -660,7 +660,7 @@ def non_max_suppression_overlaps(overlaps, scores, max_output_size, overlap_thre
 def combined_non_max_suppression(boxes, scores, max_output_size_per_class, max_total_size,
                                  iou_threshold=0.5, score_threshold=float("-inf"),
                                  pad_per_class=False, clip_boxes=True, name=None):
-    """(boxes, scores, classes, counts) of the best boxes over all classes."""
+    """Returns (boxes, scores, classes, counts) of the best boxes over all classes."""
     with name_scope(name, "combined_non_max_suppression"):
         return raw_ops.CombinedNonMaxSuppression(
             boxes=boxes, scores=scores, max_output_size_per_class=max_output_size_per_class,
@@ -672,20 +672,20 @@ def combined_non_max_suppression(boxes, scores, max_output_size_per_class, max_t
 
 def extract_glimpse(input, size, offsets, centered=True, normalized=True,  # noqa: A002
                     uniform_noise=True, name=None):
-    """Parts of images around points; what lies outside is noise."""
+    """Extracts windows around points; pixels outside of the image are noise."""
     return raw_ops.ExtractGlimpse(input=input, size=size, offsets=offsets, centered=centered,
                                   normalized=normalized, uniform_noise=uniform_noise, name=name)
 
 
 def extract_image_patches(images, ksizes=None, strides=None, rates=None, padding=None, name=None,
                           sizes=None):
-    """Windows of images, each as a row of channels."""
+    """Extracts windows of images; each becomes a vector in the channel dimension."""
     return raw_ops.ExtractImagePatches(images=images, ksizes=_pick("sizes", sizes, "ksizes", ksizes),
                                        strides=strides, rates=rates, padding=padding, name=name)
 
 
 def extract_patches(images, sizes, strides, rates, padding, name=None):
-    """Windows of images, each as a row of channels."""
+    """Extracts windows of images; each becomes a vector in the channel dimension."""
     return extract_image_patches(images, sizes, strides, rates, padding, name)
 
 
@@ -693,7 +693,7 @@ def extract_patches(images, sizes, strides, rates, padding, name=None):
 
 
 def image_gradients(image):
-    """(dy, dx): differences of neighbours."""
+    """Returns (dy, dx), the differences of neighbouring pixels."""
     image = convert_to_tensor(image)
     if image.shape.ndims != 4:
         raise ValueError("image_gradients expects a 4D tensor [batch_size, h, w, d], not %s." %
@@ -711,7 +711,7 @@ def image_gradients(image):
 
 
 def sobel_edges(image):
-    """(dy, dx) by Sobel's filters, in a last dimension of 2."""
+    """Returns (dy, dx) of Sobel's filters in a last dimension of 2."""
     from runnel.nn import nn_conv
     image = convert_to_tensor(image)
     depth = image.shape.as_list()[-1]
@@ -724,7 +724,7 @@ def sobel_edges(image):
 
 
 def total_variation(images, name=None):
-    """The sum of differences of neighbours, a number an image."""
+    """Returns the sum of the differences of neighbouring pixels, one value per image."""
     with name_scope(name, "total_variation"):
         images = convert_to_tensor(images)
         if images.shape.ndims not in (3, 4):
@@ -737,7 +737,7 @@ def total_variation(images, name=None):
 
 
 def psnr(a, b, max_val, name=None):
-    """The ratio of the peak signal to noise, in decibels."""
+    """Returns the peak signal-to-noise ratio in decibels."""
     with name_scope(name, "PSNR", [a, b]):
         largest = convert_image_dtype(math_ops.cast(max_val, convert_to_tensor(a).dtype), dtypes.float32)
         a, b = convert_image_dtype(a, dtypes.float32), convert_image_dtype(b, dtypes.float32)
@@ -757,7 +757,7 @@ def _ssim_window(size, sigma):
 
 
 def _ssim_parts(one, two, max_val, filter_size, filter_sigma, k1, k2):
-    """(similarity, contrast and structure), a number an image and channel."""
+    """Returns (similarity, contrast and structure), one value per image and channel."""
     from runnel.nn import nn_conv
     kernel = array_ops.tile(_ssim_window(filter_size, filter_sigma),
                             array_ops.stack([1, 1, array_ops.shape(one)[-1], 1]))
@@ -779,7 +779,7 @@ def _ssim_parts(one, two, max_val, filter_size, filter_sigma, k1, k2):
 
 def ssim(img1, img2, max_val, filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03,
          return_index_map=False):
-    """The structural similarity of images, a number an image."""
+    """Returns the structural similarity of images, one value per image."""
     with name_scope(None, "SSIM", [img1, img2]):
         img1 = convert_to_tensor(img1)
         max_val = convert_image_dtype(math_ops.cast(max_val, img1.dtype), dtypes.float32)
@@ -792,7 +792,7 @@ def ssim(img1, img2, max_val, filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03
 
 def ssim_multiscale(img1, img2, max_val, power_factors=(0.0448, 0.2856, 0.3001, 0.2363, 0.1333),
                     filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03):
-    """The structural similarity over several scales, a number an image."""
+    """Returns the structural similarity over several scales, one value per image."""
     from runnel.nn import nn_conv, nn_ops
     with name_scope(None, "MS-SSIM", [img1, img2]):
         img1 = convert_to_tensor(img1)

@@ -1,4 +1,4 @@
-"""Rows of tables that may be split over several tensors (tf.nn.embedding_lookup and friends)."""
+"""Lookups in tables that may be split over several tensors (tf.nn.embedding_lookup and others)."""
 
 from runnel import dtypes, raw_ops
 from runnel.core.composite import SparseTensor
@@ -14,7 +14,7 @@ def _as_list(params):
 
 
 def _rows(params, ids, name=None):
-    """Rows of one table, from where it lies."""
+    """Returns rows of one table, read on its device."""
     if hasattr(params, "sparse_read"):
         return params.sparse_read(ids, name=name)
     with colocate_with(params):
@@ -35,16 +35,16 @@ def _clipped(values, ids, max_norm):
 
 def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_indices=True,
                      max_norm=None):
-    """The rows `ids` of a table, or of one that is split over the tensors `params`.
+    """Returns the rows `ids` of a table, which may be split over the tensors `params`.
 
     Args:
-      params: a table, or its parts: row i is row i // n of part i % n ("mod"), or parts hold rows
-        in order, the first ones one more ("div").
-      ids: numbers of rows, of any shape.
+      params: a table, or its parts. With "mod", row i is row i // n of part i % n; with "div", parts hold consecutive
+        rows, the first parts one more.
+      ids: row numbers of any shape.
       partition_strategy: "mod" or "div".
-      name: of the scope.
+      name: name of the scope.
       validate_indices: not used.
-      max_norm: longer rows are scaled down to this norm.
+      max_norm: rows with a larger norm are scaled down to it.
     """
     params = _as_list(params)
     if not params:
@@ -108,9 +108,9 @@ def _div_owners(params, flat):
 
 def embedding_lookup_sparse(params, sp_ids, sp_weights, partition_strategy="mod", name=None,
                             combiner=None, max_norm=None, allow_fast_lookup=False):
-    """Sums of rows: row i of the result is of the ids in row i of `sp_ids`.
+    """Combines rows: row i of the result combines the rows of the ids in row i of `sp_ids`.
 
-    `combiner` is "sum", "mean" (of the weights) or "sqrtn" (of the norm of the weights).
+    `combiner` is "sum", "mean" (divided by the sum of the weights) or "sqrtn" (divided by their norm).
     """
     combiner = "mean" if combiner is None else combiner
     if combiner not in ("mean", "sqrtn", "sum"):
@@ -156,8 +156,10 @@ def _weighted(rows, index, segments, weights, combiner, name):
 def safe_embedding_lookup_sparse(embedding_weights, sparse_ids, sparse_weights=None, combiner="mean",
                                  default_id=None, name=None, partition_strategy="div", max_norm=None,
                                  allow_fast_lookup=False):
-    """embedding_lookup_sparse for ids that may be missing or negative: those give `default_id`'s
-    row, or zeros."""
+    """Like embedding_lookup_sparse, for ids that may be missing or negative.
+
+    Those use the row of `default_id`, or zeros.
+    """
     from runnel import sparse
     weights = _as_list(embedding_weights)
     if not weights:

@@ -8,7 +8,7 @@ from runnel.ops.math_ops import _pick
 
 
 def _attr_list(value, spatial, channel_first, name):
-    """Four (or five) numbers for one, two (three) or all dimensions."""
+    """Expands one, two (three) or all numbers to a list for all dimensions."""
     if value is None:
         value = [1]
     elif not isinstance(value, (list, tuple)):
@@ -25,7 +25,7 @@ def _attr_list(value, spatial, channel_first, name):
 
 
 def _padding(padding):
-    """("EXPLICIT", flat list) for lists of pairs, else (name, [])."""
+    """Returns ("EXPLICIT", flat list) for lists of pairs, else (name, [])."""
     if isinstance(padding, (list, tuple)):
         return "EXPLICIT", [int(x) for pair in padding for x in pair]
     return padding, []
@@ -37,16 +37,16 @@ def _format(data_format, default):
 
 def conv2d(input, filter=None, strides=None, padding=None, use_cudnn_on_gpu=True,  # noqa: A002
            data_format="NHWC", dilations=(1, 1, 1, 1), name=None, filters=None):
-    """A convolution of images [batch, height, width, in] with [height, width, in, out].
+    """Convolves images [batch, height, width, in] with a kernel [height, width, in, out].
 
     Args:
       input: the images.
       filter: the kernel; `filters` is another name.
-      strides: of all four dimensions, of two, or one number.
+      strides: for all four dimensions, for two, or one number.
       padding: "SAME", "VALID" or a pair of numbers for each dimension.
       data_format: "NHWC" or "NCHW".
-      dilations: steps within the kernel, as strides.
-      name: of the operation.
+      dilations: step between the kernel's elements, given like strides.
+      name: name of the operation.
     """
     filter = _pick("filters", filters, "filter", filter)  # noqa: A001
     data_format = _format(data_format, "NHWC")
@@ -61,7 +61,7 @@ def conv2d(input, filter=None, strides=None, padding=None, use_cudnn_on_gpu=True
 def conv2d_backprop_filter(input, filter_sizes, out_backprop, strides, padding,  # noqa: A002
                            use_cudnn_on_gpu=True, data_format="NHWC", dilations=(1, 1, 1, 1),
                            name=None):
-    """The gradient of conv2d with respect to its filter."""
+    """Computes the gradient of conv2d with respect to its filter."""
     padding, explicit = _padding(padding)
     return raw_ops.Conv2DBackpropFilter(
         input=input, filter_sizes=filter_sizes, out_backprop=out_backprop, strides=list(strides),
@@ -72,7 +72,7 @@ def conv2d_backprop_filter(input, filter_sizes, out_backprop, strides, padding, 
 def conv2d_backprop_input(input_sizes, filter=None, out_backprop=None, strides=None,  # noqa: A002
                           padding=None, use_cudnn_on_gpu=True, data_format="NHWC",
                           dilations=(1, 1, 1, 1), name=None, filters=None):
-    """The gradient of conv2d with respect to its input."""
+    """Computes the gradient of conv2d with respect to its input."""
     padding, explicit = _padding(padding)
     return raw_ops.Conv2DBackpropInput(
         input_sizes=input_sizes, filter=_pick("filters", filters, "filter", filter),
@@ -84,7 +84,7 @@ def conv2d_backprop_input(input_sizes, filter=None, out_backprop=None, strides=N
 def conv2d_transpose(value=None, filter=None, output_shape=None, strides=None,  # noqa: A002
                      padding="SAME", data_format="NHWC", name=None, input=None, filters=None,
                      dilations=None):
-    """The transpose of conv2d: `filter` is [height, width, out, in]."""
+    """Computes the transpose of conv2d; `filter` is [height, width, out, in]."""
     value = _pick("input", input, "value", value)
     filter = _pick("filters", filters, "filter", filter)  # noqa: A001
     with name_scope(name, "conv2d_transpose", [value, filter, output_shape]) as name:
@@ -106,7 +106,7 @@ def _sizes(shape):
 
 def conv3d(input, filter=None, strides=None, padding=None, data_format="NDHWC",  # noqa: A002
            dilations=(1, 1, 1, 1, 1), name=None, filters=None):
-    """A convolution of volumes [batch, depth, height, width, in]."""
+    """Convolves volumes [batch, depth, height, width, in] with a kernel [depth, height, width, in, out]."""
     first = data_format == "NCDHW"
     return raw_ops.Conv3D(input=input, filter=_pick("filters", filters, "filter", filter),
                           strides=_attr_list(strides, 3, first, "strides"), padding=padding,
@@ -116,7 +116,7 @@ def conv3d(input, filter=None, strides=None, padding=None, data_format="NDHWC", 
 
 def conv3d_backprop_filter(input, filter_sizes, out_backprop, strides, padding,  # noqa: A002
                            data_format="NDHWC", dilations=(1, 1, 1, 1, 1), name=None):
-    """The gradient of conv3d with respect to its filter."""
+    """Computes the gradient of conv3d with respect to its filter."""
     return raw_ops.Conv3DBackpropFilterV2(
         input=input, filter_sizes=filter_sizes, out_backprop=out_backprop, strides=list(strides),
         padding=padding, data_format=data_format, dilations=list(dilations), name=name)
@@ -127,7 +127,7 @@ conv3d_backprop_filter_v2 = conv3d_backprop_filter
 
 def conv3d_transpose(value, filter=None, output_shape=None, strides=None, padding="SAME",  # noqa: A002
                      data_format="NDHWC", name=None, input=None, filters=None, dilations=None):
-    """The transpose of conv3d."""
+    """Computes the transpose of conv3d."""
     value = _pick("input", input, "value", value)
     filter = _pick("filters", filters, "filter", filter)  # noqa: A001
     with name_scope(name, "conv3d_transpose", [value, filter, output_shape]) as name:
@@ -141,7 +141,7 @@ def conv3d_transpose(value, filter=None, output_shape=None, strides=None, paddin
 
 def conv1d(value=None, filters=None, stride=None, padding=None, use_cudnn_on_gpu=None,
            data_format=None, name=None, input=None, dilations=None):  # noqa: A002
-    """A convolution of sequences [batch, width, in] with [width, in, out]."""
+    """Convolves sequences [batch, width, in] with a kernel [width, in, out]."""
     value = _pick("input", input, "value", value)
     with name_scope(name, "conv1d", [value, filters]) as name:
         first = data_format in ("NCHW", "NCW")
@@ -159,7 +159,7 @@ def conv1d(value=None, filters=None, stride=None, padding=None, use_cudnn_on_gpu
 
 def conv1d_transpose(input, filters, output_shape, strides, padding="SAME",  # noqa: A002
                      data_format="NWC", dilations=None, name=None):
-    """The transpose of conv1d."""
+    """Computes the transpose of conv1d."""
     with name_scope(name, "conv1d_transpose", [input, filters, output_shape]) as name:
         first = data_format == "NCW"
         axis = 2 if first else 1
@@ -176,12 +176,12 @@ def conv1d_transpose(input, filters, output_shape, strides, padding="SAME",  # n
 
 
 def atrous_conv2d(value, filters, rate, padding, name=None):
-    """conv2d whose kernel has `rate` - 1 holes between its elements."""
+    """Computes conv2d with a kernel that has `rate` - 1 holes between its elements."""
     return convolution(value, filters, padding, dilation_rate=[rate, rate], name=name)
 
 
 def atrous_conv2d_transpose(value, filters, output_shape, rate, padding, name=None):
-    """The transpose of atrous_conv2d."""
+    """Computes the transpose of atrous_conv2d."""
     with name_scope(name, "atrous_conv2d_transpose", [value, filters, output_shape]) as name:
         return raw_ops.Conv2DBackpropInput(
             input_sizes=_sizes(output_shape), filter=filters, out_backprop=value,
@@ -190,7 +190,7 @@ def atrous_conv2d_transpose(value, filters, output_shape, rate, padding, name=No
 
 def convolution(input, filter, padding, strides=None, dilation_rate=None, name=None,  # noqa: A002
                 data_format=None, filters=None, dilations=None):
-    """A convolution of 1, 2 or 3 spatial dimensions, with strides or dilated."""
+    """Convolves over 1, 2 or 3 spatial dimensions, with strides or dilation."""
     filter = _pick("filters", filters, "filter", filter)  # noqa: A001
     rates = _pick("dilations", dilations, "dilation_rate", dilation_rate)
     with name_scope(name, "convolution", [input, filter]) as name:
@@ -219,7 +219,7 @@ def _to_list(value, count):
 
 def conv_transpose(input, filters, output_shape, strides, padding="SAME",  # noqa: A002
                    data_format=None, dilations=None, name=None):
-    """The transpose of a convolution of 1, 2 or 3 spatial dimensions."""
+    """Computes the transpose of a convolution over 1, 2 or 3 spatial dimensions."""
     with name_scope(name, "conv_transpose", [input, filters, output_shape]) as name:
         spatial = convert_to_tensor(filters).shape.ndims - 2
         fn = (conv1d_transpose, conv2d_transpose, conv3d_transpose)[spatial - 1]
@@ -230,7 +230,7 @@ def conv_transpose(input, filters, output_shape, strides, padding="SAME",  # noq
 
 def depthwise_conv2d_native(input, filter, strides, padding, data_format="NHWC",  # noqa: A002
                             dilations=(1, 1, 1, 1), name=None):
-    """A convolution of each channel by itself, with [height, width, in, multiplier]."""
+    """Convolves each channel separately, with a kernel [height, width, in, multiplier]."""
     padding, explicit = _padding(padding)
     return raw_ops.DepthwiseConv2dNative(
         input=input, filter=filter, strides=list(strides), padding=padding,
@@ -240,7 +240,7 @@ def depthwise_conv2d_native(input, filter, strides, padding, data_format="NHWC",
 
 def depthwise_conv2d(input, filter, strides, padding, rate=None, name=None,  # noqa: A002
                      data_format=None, dilations=None):
-    """As depthwise_conv2d_native, with two numbers `rate` for a dilated kernel."""
+    """Convolves each channel separately; `rate`, two numbers, dilates the kernel."""
     rate = _pick("dilations", dilations, "rate", rate)
     with name_scope(name, "depthwise", [input, filter]) as name:
         input = convert_to_tensor(input, name="tensor_in")  # noqa: A001
@@ -249,7 +249,7 @@ def depthwise_conv2d(input, filter, strides, padding, rate=None, name=None,  # n
 
 
 def _dilated_depthwise(input, filter, strides, padding, rate, data_format, name):  # noqa: A002
-    """Each channel by itself, with holes."""
+    """Computes a dilated depthwise convolution."""
     from runnel.nn.nn_dilation import with_space_to_batch
 
     def op(x, _, padding):
@@ -260,7 +260,7 @@ def _dilated_depthwise(input, filter, strides, padding, rate, data_format, name)
 
 def depthwise_conv2d_backprop_filter(input, filter_sizes, out_backprop, strides,  # noqa: A002
                                      padding, data_format="NHWC", dilations=(1, 1, 1, 1), name=None):
-    """The gradient of depthwise_conv2d with respect to its filter."""
+    """Computes the gradient of depthwise_conv2d with respect to its filter."""
     padding, explicit = _padding(padding)
     return raw_ops.DepthwiseConv2dNativeBackpropFilter(
         input=input, filter_sizes=filter_sizes, out_backprop=out_backprop, strides=list(strides),
@@ -270,7 +270,7 @@ def depthwise_conv2d_backprop_filter(input, filter_sizes, out_backprop, strides,
 
 def depthwise_conv2d_backprop_input(input_sizes, filter, out_backprop, strides,  # noqa: A002
                                     padding, data_format="NHWC", dilations=(1, 1, 1, 1), name=None):
-    """The gradient of depthwise_conv2d with respect to its input."""
+    """Computes the gradient of depthwise_conv2d with respect to its input."""
     padding, explicit = _padding(padding)
     return raw_ops.DepthwiseConv2dNativeBackpropInput(
         input_sizes=input_sizes, filter=filter, out_backprop=out_backprop, strides=list(strides),
@@ -284,7 +284,7 @@ depthwise_conv2d_native_backprop_input = depthwise_conv2d_backprop_input
 
 def separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding,  # noqa: A002
                      rate=None, name=None, data_format=None, dilations=None):
-    """A depthwise convolution, then one of 1 x 1 over the channels."""
+    """Computes a depthwise convolution followed by a 1x1 convolution over the channels."""
     with name_scope(name, "separable_conv2d", [input, depthwise_filter, pointwise_filter]) as name:
         input = convert_to_tensor(input, name="tensor_in")  # noqa: A001
         depthwise_filter = convert_to_tensor(depthwise_filter, name="depthwise_filter")
@@ -297,14 +297,14 @@ def separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding
 
 def dilation2d(input, filter=None, strides=None, rates=None, padding=None, name=None,  # noqa: A002
                filters=None, dilations=None):
-    """The largest of input + filter around each pixel, channel by channel."""
+    """Returns the maximum of input + filter around each pixel, per channel."""
     return raw_ops.Dilation2D(input=input, filter=_pick("filters", filters, "filter", filter),
                               strides=strides, rates=_pick("dilations", dilations, "rates", rates),
                               padding=padding, name=name)
 
 
 def erosion2d(value, kernel, strides, rates, padding, name=None):
-    """The smallest of value - kernel around each pixel, channel by channel."""
+    """Returns the minimum of value - kernel around each pixel, per channel."""
     with name_scope(name, "erosion2d", [value, kernel]) as name:
         return math_ops.negative(raw_ops.Dilation2D(
             input=math_ops.negative(value), filter=array_ops.reverse(kernel, [0, 1]),
@@ -316,15 +316,15 @@ def erosion2d(value, kernel, strides, rates, padding, name=None):
 
 def avg_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
              input=None):  # noqa: A002
-    """Means of windows of `ksize`, `strides` apart, of images.
+    """Averages over windows of images.
 
     Args:
       value: images [batch, height, width, channels]; `input` is another name.
-      ksize: the window's sizes of all four dimensions, or of the middle two, or one number.
-      strides: the steps, in the same way.
+      ksize: the window's size for all four dimensions, for the middle two, or one number.
+      strides: the steps between windows, given like ksize.
       padding: "SAME" or "VALID".
       data_format: "NHWC" or "NCHW".
-      name: of the operation.
+      name: name of the operation.
     """
     value = _pick("input", input, "value", value)
     with name_scope(name, "AvgPool", [value]) as name:
@@ -340,15 +340,15 @@ avg_pool2d = avg_pool
 
 def max_pool(value=None, ksize=None, strides=None, padding=None, data_format="NHWC", name=None,
              input=None):  # noqa: A002
-    """The largest of windows of `ksize`, `strides` apart, of images.
+    """Takes the maximum over windows of images.
 
     Args:
       value: images [batch, height, width, channels]; `input` is another name.
-      ksize: the window's sizes of all four dimensions, or of the middle two, or one number.
-      strides: the steps, in the same way.
+      ksize: the window's size for all four dimensions, for the middle two, or one number.
+      strides: the steps between windows, given like ksize.
       padding: "SAME" or "VALID".
       data_format: "NHWC" or "NCHW".
-      name: of the operation.
+      name: name of the operation.
     """
     value = _pick("input", input, "value", value)
     with name_scope(name, "MaxPool", [value]) as name:
@@ -377,19 +377,19 @@ def _pool1d(fn, input, ksize, strides, padding, data_format, name):  # noqa: A00
 
 
 def avg_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):  # noqa: A002
-    """avg_pool of sequences."""
+    """Averages over windows of sequences."""
     with name_scope(name, "AvgPool1D", [input]) as name:
         return _pool1d(avg_pool, input, ksize, strides, padding, _format(data_format, "NWC"), name)
 
 
 def max_pool1d(input, ksize, strides, padding, data_format="NWC", name=None):  # noqa: A002
-    """max_pool of sequences."""
+    """Takes the maximum over windows of sequences."""
     with name_scope(name, "MaxPool1d", [input]) as name:
         return _pool1d(max_pool, input, ksize, strides, padding, _format(data_format, "NWC"), name)
 
 
 def avg_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):  # noqa: A002
-    """avg_pool of volumes."""
+    """Averages over windows of volumes."""
     with name_scope(name, "AvgPool3D", [input]) as name:
         first = data_format == "NCDHW"
         return raw_ops.AvgPool3D(input=input, ksize=_attr_list(ksize, 3, first, "ksize"),
@@ -398,7 +398,7 @@ def avg_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None): 
 
 
 def max_pool3d(input, ksize, strides, padding, data_format="NDHWC", name=None):  # noqa: A002
-    """max_pool of volumes."""
+    """Takes the maximum over windows of volumes."""
     with name_scope(name, "MaxPool3D", [input]) as name:
         first = data_format == "NCDHW"
         return raw_ops.MaxPool3D(input=input, ksize=_attr_list(ksize, 3, first, "ksize"),
@@ -415,20 +415,20 @@ def _pool_v2(fns, input, ksize, strides, padding, data_format, name):  # noqa: A
 
 
 def avg_pool_v2(input, ksize, strides, padding, data_format=None, name=None):  # noqa: A002
-    """avg_pool of 1, 2 or 3 spatial dimensions."""
+    """Averages over windows of 1, 2 or 3 spatial dimensions."""
     return _pool_v2((avg_pool1d, avg_pool, avg_pool3d), input, ksize, strides, padding, data_format,
                     name)
 
 
 def max_pool_v2(input, ksize, strides, padding, data_format=None, name=None):  # noqa: A002
-    """max_pool of 1, 2 or 3 spatial dimensions."""
+    """Takes the maximum over windows of 1, 2 or 3 spatial dimensions."""
     return _pool_v2((max_pool1d, max_pool, max_pool3d), input, ksize, strides, padding, data_format,
                     name)
 
 
 def max_pool_with_argmax(input, ksize, strides, padding, data_format="NHWC", Targmax=None,  # noqa: A002
                          name=None, output_dtype=None, include_batch_in_index=False):
-    """(max_pool, where each maximum was)."""
+    """Returns (max_pool, index of each maximum)."""
     if data_format != "NHWC":
         raise ValueError("`data_format` values other than 'NHWC' are not supported")
     kind = _pick("output_dtype", output_dtype, "Targmax", Targmax)
@@ -440,7 +440,7 @@ def max_pool_with_argmax(input, ksize, strides, padding, data_format="NHWC", Tar
 
 def fractional_avg_pool(value, pooling_ratio, pseudo_random=False, overlapping=False,
                         deterministic=False, seed=0, seed2=0, name=None):
-    """Pooling by means over windows of random size."""
+    """Averages over windows of random size."""
     return raw_ops.FractionalAvgPool(value=value, pooling_ratio=pooling_ratio,
                                      pseudo_random=pseudo_random, overlapping=overlapping,
                                      deterministic=deterministic, seed=seed, seed2=seed2, name=name)
@@ -448,7 +448,7 @@ def fractional_avg_pool(value, pooling_ratio, pseudo_random=False, overlapping=F
 
 def fractional_max_pool(value, pooling_ratio, pseudo_random=False, overlapping=False,
                         deterministic=False, seed=0, seed2=0, name=None):
-    """Pooling by maxima over windows of random size."""
+    """Takes the maximum over windows of random size."""
     return raw_ops.FractionalMaxPool(value=value, pooling_ratio=pooling_ratio,
                                      pseudo_random=pseudo_random, overlapping=overlapping,
                                      deterministic=deterministic, seed=seed, seed2=seed2, name=name)

@@ -1,4 +1,4 @@
-"""Windows with holes: an operation over blocks that space_to_batch cuts out (tf.nn.with_space_to_batch, tf.nn.pool)."""
+"""Dilated windows, computed on blocks that space_to_batch makes (tf.nn.with_space_to_batch, tf.nn.pool)."""
 
 from runnel import dtypes, raw_ops
 from runnel.core import tensor_shape
@@ -9,13 +9,13 @@ from runnel.ops import array_ops
 
 
 def required_space_to_batch_paddings(input_shape, block_shape, base_paddings=None, name=None):
-    """(paddings, crops) that make sizes multiples of blocks, and take off again what was added.
+    """Returns (paddings, crops) that make sizes multiples of the blocks, and undo it.
 
     Args:
       input_shape: the sizes, int32.
-      block_shape: the blocks' sizes, as many.
-      base_paddings: [n, 2], what is padded in any case, and not taken off.
-      name: of the scope.
+      block_shape: the sizes of the blocks.
+      base_paddings: [n, 2], padding that is added in any case and not cropped.
+      name: name of the scope.
     """
     with name_scope(name, "required_space_to_batch_paddings", [input_shape, block_shape]):
         sizes = convert_to_tensor(input_shape, dtypes.int32, name="input_shape")
@@ -42,7 +42,7 @@ def required_space_to_batch_paddings(input_shape, block_shape, base_paddings=Non
 
 
 def _base_paddings(filter_shape, count, rate):
-    """What SAME adds for a window with holes: the odd one goes to the end."""
+    """Returns the padding of SAME for a dilated window; an odd element goes to the end."""
     extra = (filter_shape[:count] - 1) * rate
     start = extra // 2
     end = extra - start
@@ -50,7 +50,7 @@ def _base_paddings(filter_shape, count, rate):
 
 
 def _spread(value, fill, dims):
-    """Rows for all dimensions from the second to the last of `dims`: those of `value`, and `fill` for the others."""
+    """Returns one row per dimension from the second to the last of `dims`: those of `value`, and `fill` for the others."""
     import numpy as np
     known = constant_value(value)
     rows, done, i = [], 0, 0
@@ -97,16 +97,16 @@ def _fixed_paddings(padding, filter_shape, count, rate, first):
 
 def with_space_to_batch(input, dilation_rate, padding, op, filter_shape=None,  # noqa: A002
                         spatial_dims=None, data_format=None):
-    """op(input, dimensions, padding) with `dilation_rate` - 1 holes between what its windows take in.
+    """Calls op(input, number of spatial dimensions, padding) with dilated windows.
 
     Args:
       input: a tensor.
-      dilation_rate: int32, one for each spatial dimension; all 1: `op` is called as it is.
+      dilation_rate: int32, one per spatial dimension; if all are 1, `op` is called directly.
       padding: "SAME", which needs `filter_shape`, or "VALID".
-      op: takes a tensor, how many spatial dimensions there are, and the padding, "VALID" if there are holes.
-      filter_shape: the window's sizes.
-      spatial_dims: which dimensions are spatial; all but the batch and the channels.
-      data_format: one that starts with "NC" if the channels come first.
+      op: takes a tensor, the number of spatial dimensions, and the padding ("VALID" if the rate is not 1).
+      filter_shape: the sizes of the window.
+      spatial_dims: the spatial dimensions; by default all but the batch and the channels.
+      data_format: begins with "NC" if the channels come first.
     """
     import numpy as np
     input = convert_to_tensor(input, name="input")  # noqa: A001
@@ -140,7 +140,7 @@ def with_space_to_batch(input, dilation_rate, padding, op, filter_shape=None,  #
 
 
 def _numbers(value, count, name):
-    """Strides or rates, as an array."""
+    """Returns strides or rates as an array."""
     import numpy as np
     value = [1] * count if value is None else value
     if len(value) != count:
@@ -176,7 +176,7 @@ _POOLS = {("MAX", 1): nn_conv.max_pool, ("MAX", 2): nn_conv.max_pool, ("MAX", 3)
 
 def pool(input, window_shape, pooling_type, padding, dilation_rate=None, strides=None,  # noqa: A002
          name=None, data_format=None, dilations=None):
-    """Pooling of 1, 2 or 3 spatial dimensions, "AVG" or "MAX", over windows that may have holes."""
+    """Pools over 1, 2 or 3 spatial dimensions with "AVG" or "MAX"; windows may be dilated."""
     rates = nn_conv._pick("dilations", dilations, "dilation_rate", dilation_rate)
     with name_scope(name, "%s_pool" % pooling_type.lower(), [input]) as scope:
         input = convert_to_tensor(input, name="input")  # noqa: A001

@@ -1,4 +1,4 @@
-"""Activations, normalisation and cross entropies (tf.nn)."""
+"""Activations, normalization and cross entropies (tf.nn)."""
 
 from runnel import dtypes, raw_ops
 from runnel.core.convert import convert_to_tensor
@@ -12,11 +12,11 @@ from runnel.ops.math_ops import _pick
 
 
 def relu(features, name=None):
-    """max(features, 0).
+    """Returns max(features, 0).
 
     Args:
       features: a tensor of numbers.
-      name: of the operation.
+      name: name of the operation.
 
     Returns:
       A tensor like `features`.
@@ -25,58 +25,58 @@ def relu(features, name=None):
 
 
 def relu6(features, name=None):
-    """min(max(features, 0), 6).
+    """Returns min(max(features, 0), 6).
 
     Args:
       features: a tensor of numbers.
-      name: of the operation.
+      name: name of the operation.
     """
     with name_scope(name, "Relu6", [features]) as name:
         return raw_ops.Relu6(features=features, name=name)
 
 
 def elu(features, name=None):
-    """x where it is positive, exp(x) - 1 elsewhere.
+    """Returns x where x > 0, and exp(x) - 1 elsewhere.
 
     Args:
       features: a tensor.
-      name: of the operation.
+      name: name of the operation.
     """
     return raw_ops.Elu(features=features, name=name)
 
 
 def selu(features, name=None):
-    """The exponential unit whose results keep mean 0 and variance 1."""
+    """Returns the scaled exponential linear unit, which keeps mean 0 and variance 1."""
     return raw_ops.Selu(features=features, name=name)
 
 
 def softsign(features, name=None):
-    """x / (|x| + 1)."""
+    """Returns x / (|x| + 1)."""
     return raw_ops.Softsign(features=features, name=name)
 
 
 def softplus(features, name=None):
-    """log(exp(x) + 1)."""
+    """Returns log(exp(x) + 1)."""
     return raw_ops.Softplus(features=features, name=name)
 
 
 def sigmoid(x, name=None):
-    """1 / (1 + exp(-x))."""
+    """Returns 1 / (1 + exp(-x))."""
     return math_ops.sigmoid(x, name=name)
 
 
 def tanh(x, name=None):
-    """The hyperbolic tangent."""
+    """Returns the hyperbolic tangent of x."""
     return math_ops.tanh(x, name=name)
 
 
 def leaky_relu(features, alpha=0.2, name=None):
-    """x where it is positive, alpha x elsewhere.
+    """Returns x where x > 0, and alpha * x elsewhere.
 
     Args:
       features: a tensor.
       alpha: the slope below 0.
-      name: of the operation.
+      name: name of the operation.
     """
     with name_scope(name, "LeakyRelu", [features, alpha]) as name:
         features = convert_to_tensor(features, name="features")
@@ -86,7 +86,7 @@ def leaky_relu(features, alpha=0.2, name=None):
 
 
 def crelu(features, name=None, axis=-1):
-    """relu of x and of -x, side by side."""
+    """Concatenates relu(x) and relu(-x)."""
     with name_scope(name, "CRelu", [features]) as name:
         features = convert_to_tensor(features, name="features")
         both = array_ops.concat([features, -features], axis, name=name)
@@ -94,7 +94,7 @@ def crelu(features, name=None, axis=-1):
 
 
 def silu(features, beta=1.0):
-    """x sigmoid(beta x)."""
+    """Returns x * sigmoid(beta * x)."""
     with name_scope(None, "swish", [features]):
         features = convert_to_tensor(features, name="features")
         return features * math_ops.sigmoid(convert_to_tensor(beta, features.dtype) * features)
@@ -104,19 +104,19 @@ swish = silu
 
 
 def relu_layer(x, weights, biases, name=None):
-    """relu(x weights + biases)."""
+    """Returns relu(x @ weights + biases)."""
     with name_scope(name, "relu_layer", [x, weights, biases]) as name:
         return relu(bias_add(math_ops.matmul(x, weights), biases), name=name)
 
 
 def xw_plus_b(x, weights, biases, name=None):
-    """x weights + biases."""
+    """Returns x @ weights + biases."""
     with name_scope(name, "xw_plus_b", [x, weights, biases]) as name:
         return bias_add(math_ops.matmul(x, weights), biases, name=name)
 
 
 def bias_add(value, bias, data_format=None, name=None):
-    """value + bias along its channels: the last dimension, or with a format "NC..." the second."""
+    """Adds a bias per channel; channels are the last dimension, or the second with a format "NC..."."""
     with name_scope(name, "BiasAdd", [value, bias]) as name:
         if data_format is not None:
             data_format = "NCHW" if data_format.startswith("NC") else "NHWC"
@@ -128,15 +128,15 @@ def bias_add(value, bias, data_format=None, name=None):
 
 
 def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None):
-    """x with elements set to 0 at random and the others scaled, so that the mean stays.
+    """Sets random elements to 0 and scales the others, so that the expected sum stays the same.
 
     Args:
       x: a tensor of floats.
-      keep_prob: how likely an element stays; or
-      rate: how likely it goes, a number or a scalar tensor.
-      noise_shape: where it is 1, elements along that dimension go together.
-      seed: of the random numbers.
-      name: of the scope.
+      keep_prob: the probability to keep an element; or
+      rate: the probability to drop it, a number or a scalar tensor.
+      noise_shape: where it is 1, the elements along that dimension are kept or dropped together.
+      seed: seed of the random numbers.
+      name: name of the scope.
     """
     if keep_prob is not None:
         if rate is not None and not _is_complement(rate, keep_prob):
@@ -193,7 +193,7 @@ def _noise_shape(x, noise_shape):
 
 
 def _along(op, logits, axis, name):
-    """`op`, which works along the last dimension, along another."""
+    """Applies `op`, which works along the last dimension, along another."""
     logits = convert_to_tensor(logits)
     rank = logits.shape.ndims
     axis = -1 if axis is None else axis
@@ -219,25 +219,25 @@ def _swap_last(x, axis, last, name=None):
 
 
 def softmax(logits, axis=None, name=None, dim=None):
-    """exp(logits) / sum(exp(logits)) along an axis, the last if none is given.
+    """Returns exp(logits) / sum(exp(logits)) along an axis, by default the last.
 
     Args:
-      logits: a tensor; its numbers along the axis become shares that add up to 1.
+      logits: a tensor; the result along the axis sums to 1.
       axis: the dimension, counted from the end if negative.
-      name: of the operation.
-      dim: the older name of axis.
+      name: name of the operation.
+      dim: the old name of axis.
     """
     return _along(raw_ops.Softmax, logits, _pick("axis", axis, "dim", dim), name)
 
 
 def log_softmax(logits, axis=None, name=None, dim=None):
-    """The logarithm of softmax.
+    """Returns the logarithm of softmax.
 
     Args:
       logits: a tensor.
-      axis: the dimension; the last if None.
-      name: of the operation.
-      dim: the older name of axis.
+      axis: the dimension; by default the last.
+      name: name of the operation.
+      dim: the old name of axis.
     """
     return _along(raw_ops.LogSoftmax, logits, _pick("axis", axis, "dim", dim), name)
 
@@ -249,17 +249,17 @@ def _named(name, sentinel, labels, logits):
 
 def softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, dim=-1, name=None,
                                       axis=None):
-    """The cross entropy of `labels` and softmax(`logits`); no gradient goes to the labels.
+    """Returns the cross entropy of `labels` and softmax(`logits`). Gradients do not reach the labels.
 
     Args:
-      labels: the shares of the classes, or ones and zeros, shaped like logits.
-      logits: one number for each class, before softmax.
+      labels: class probabilities, shaped like logits.
+      logits: one number per class, before softmax.
       dim: the dimension of the classes.
-      name: of the operation.
+      name: name of the operation.
       axis: another name of dim.
 
     Returns:
-      A loss for each row.
+      One loss per row.
     """
     warn_once("softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_logits_v2")
     _named("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
@@ -270,17 +270,17 @@ def softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, 
 
 
 def softmax_cross_entropy_with_logits_v2(labels, logits, axis=None, name=None, dim=None):
-    """The cross entropy of `labels`, distributions along `axis`, and softmax(`logits`).
+    """Returns the cross entropy of `labels`, distributions along `axis`, and softmax(`logits`).
 
     Args:
-      labels: the shares of the classes, or ones and zeros, shaped like logits.
-      logits: one number for each class, before softmax.
-      axis: the dimension of the classes; the last if None.
-      name: of the operation.
-      dim: the older name of axis.
+      labels: class probabilities, shaped like logits.
+      logits: one number per class, before softmax.
+      axis: the dimension of the classes; by default the last.
+      name: name of the operation.
+      dim: the old name of axis.
 
     Returns:
-      A loss for each row.
+      One loss per row.
     """
     axis = _pick("axis", axis, "dim", dim)
     axis = -1 if axis is None else axis
@@ -315,7 +315,7 @@ def softmax_cross_entropy_with_logits_v2(labels, logits, axis=None, name=None, d
 
 
 def _flat(tensor):
-    """Rows along the last dimension."""
+    """Reshapes to rows along the last dimension."""
     rank = array_ops.rank(tensor)
     last = raw_ops.Slice(input=array_ops.shape(tensor), begin=[math_ops.subtract(rank, 1)], size=[1])
     result = array_ops.reshape(tensor, array_ops.concat([[-1], last], 0))
@@ -329,15 +329,15 @@ def _flat(tensor):
 
 
 def sparse_softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, name=None):
-    """The cross entropy of classes by number and softmax(`logits`).
+    """Returns the cross entropy of class indices and softmax(`logits`).
 
     Args:
-      labels: the number of the right class of each row, integers.
-      logits: one number for each class, before softmax, along the last dimension.
-      name: of the operation.
+      labels: the index of the right class of each row.
+      logits: one number per class, before softmax, along the last dimension.
+      name: name of the operation.
 
     Returns:
-      A loss for each row.
+      One loss per row.
     """
     _named("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
@@ -367,15 +367,15 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel=None, labels=None, logits
 
 
 def sigmoid_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, name=None):
-    """max(x, 0) - x z + log(1 + exp(-|x|)) for logits x and labels z.
+    """Returns max(x, 0) - x * z + log(1 + exp(-|x|)) for logits x and labels z.
 
     Args:
-      labels: 0 or 1, or between, shaped like logits.
+      labels: numbers in [0, 1], shaped like logits.
       logits: numbers before the sigmoid.
-      name: of the operation.
+      name: name of the operation.
 
     Returns:
-      A loss for each element.
+      One loss per element.
     """
     _named("sigmoid_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "logistic_loss", [logits, labels]) as name:
@@ -393,7 +393,7 @@ def sigmoid_cross_entropy_with_logits(_sentinel=None, labels=None, logits=None, 
 
 def weighted_cross_entropy_with_logits(labels=None, logits=None, pos_weight=None, name=None,
                                        targets=None):
-    """As sigmoid_cross_entropy_with_logits, positive labels counted `pos_weight` times."""
+    """Like sigmoid_cross_entropy_with_logits, with positive labels weighted by `pos_weight`."""
     labels = _pick("labels", labels, "targets", targets)
     with name_scope(name, "logistic_loss", [logits, labels]) as name:
         logits = convert_to_tensor(logits, name="logits")
@@ -408,7 +408,7 @@ def weighted_cross_entropy_with_logits(labels=None, logits=None, pos_weight=None
 
 
 def log_poisson_loss(targets, log_input, compute_full_loss=False, name=None):
-    """exp(c) - z c for log inputs c and targets z, plus Stirling's term if it is to be full."""
+    """Returns exp(c) - z * c for log inputs c and targets z, plus Stirling's term with `compute_full_loss`."""
     with name_scope(name, "log_poisson_loss", [log_input, targets]) as name:
         log_input = convert_to_tensor(log_input, name="log_input")
         targets = convert_to_tensor(targets, dtype=log_input.dtype, name="targets")
@@ -425,12 +425,12 @@ def log_poisson_loss(targets, log_input, compute_full_loss=False, name=None):
 
 
 def l2_loss(t, name=None):
-    """sum(t ** 2) / 2."""
+    """Returns sum(t ** 2) / 2."""
     return raw_ops.L2Loss(t=t, name=name)
 
 
 def zero_fraction(value, name=None):
-    """The share of elements that are 0."""
+    """Returns the fraction of elements that are 0."""
     with name_scope(name, "zero_fraction", [value]):
         value = convert_to_tensor(value, name="value")
         zero = convert_to_tensor(0, value.dtype)
@@ -439,19 +439,19 @@ def zero_fraction(value, name=None):
 
 
 def in_top_k(predictions, targets, k, name=None):
-    """Whether the target of each row is among its k largest predictions."""
+    """Tells whether the target of each row is among its k largest predictions."""
     with name_scope(name, "in_top_k"):
         return raw_ops.InTopKV2(predictions=predictions, targets=targets, k=k)
 
 
 def top_k(input, k=1, sorted=True, index_type=dtypes.int32, name=None):  # noqa: A002
-    """(values, indices) of the k largest elements along the last dimension.
+    """Returns (values, indices) of the k largest elements along the last dimension.
 
     Args:
       input: a tensor.
       k: how many.
       sorted: whether the largest comes first.
-      name: of the operation.
+      name: name of the operation.
 
     Returns:
       Values and indices, two tensors.
@@ -463,14 +463,14 @@ def top_k(input, k=1, sorted=True, index_type=dtypes.int32, name=None):  # noqa:
 
 
 def l2_normalize(x, axis=None, epsilon=1e-12, name=None, dim=None):
-    """x divided by its Euclidean norm along axes.
+    """Divides x by its Euclidean norm along axes.
 
     Args:
       x: a tensor.
       axis: the dimensions of the norm.
-      epsilon: the least that the squared norm counts as.
-      name: of the operation.
-      dim: the older name of axis.
+      epsilon: a lower bound for the squared norm.
+      name: name of the operation.
+      dim: the old name of axis.
     """
     axis = _pick("axis", axis, "dim", dim)
     with name_scope(name, "l2_normalize", [x]) as name:
@@ -485,7 +485,7 @@ def l2_normalize(x, axis=None, epsilon=1e-12, name=None, dim=None):
 
 
 def local_response_normalization(input, depth_radius=5, bias=1, alpha=1, beta=0.5, name=None):  # noqa: A002
-    """x / (bias + alpha sum(x**2 of the channels around)) ** beta."""
+    """Returns x / (bias + alpha * sum(x ** 2 over nearby channels)) ** beta."""
     return raw_ops.LRN(input=input, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta,
                        name=name)
 
@@ -494,14 +494,14 @@ lrn = local_response_normalization
 
 
 def moments(x, axes, shift=None, name=None, keep_dims=None, keepdims=None):
-    """(mean, variance) over axes. `shift` is not needed.
+    """Returns (mean, variance) over axes.
 
     Args:
       x: a tensor.
-      axes: the dimensions that go.
+      axes: the dimensions to reduce.
       shift: not used.
-      name: of the operations.
-      keepdims: whether they stay with size 1; keep_dims is the older name.
+      name: name of the operations.
+      keepdims: keeps reduced dimensions with size 1; keep_dims is the old name.
 
     Returns:
       Two tensors.
@@ -524,7 +524,7 @@ def moments(x, axes, shift=None, name=None, keep_dims=None, keepdims=None):
 
 
 def sufficient_statistics(x, axes, shift=None, keep_dims=None, name=None, keepdims=None):
-    """(count, sum, sum of squares, shift) over axes, of x - shift."""
+    """Returns (count, sum, sum of squares, shift) of x - shift over axes."""
     keepdims = bool(_pick("keepdims", keepdims, "keep_dims", keep_dims))
     axes = list(axes)
     with name_scope(name, "sufficient_statistics", [x, shift]):
@@ -549,7 +549,7 @@ def sufficient_statistics(x, axes, shift=None, keep_dims=None, name=None, keepdi
 
 
 def normalize_moments(counts, mean_ss, variance_ss, shift, name=None):
-    """(mean, variance) of what sufficient_statistics gave."""
+    """Returns (mean, variance) from the results of sufficient_statistics."""
     with name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]):
         divisor = raw_ops.Reciprocal(counts, name="divisor")
         if shift is not None:
@@ -563,7 +563,7 @@ def normalize_moments(counts, mean_ss, variance_ss, shift, name=None):
 
 
 def weighted_moments(x, axes, frequency_weights, name=None, keep_dims=None, keepdims=None):
-    """(mean, variance) over axes, elements counted by weights that broadcast to x."""
+    """Returns (mean, variance) over axes, with weights that broadcast to x."""
     keepdims = _pick("keepdims", keepdims, "keep_dims", keep_dims)
     with name_scope(name, "weighted_moments", [x, frequency_weights, axes]):
         x = convert_to_tensor(x, name="x")
@@ -582,7 +582,7 @@ def weighted_moments(x, axes, frequency_weights, name=None, keep_dims=None, keep
 
 
 def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name=None):
-    """(x - mean) / sqrt(variance + epsilon) scale + offset; the last two may be None."""
+    """Returns (x - mean) / sqrt(variance + epsilon) * scale + offset; scale and offset may be None."""
     with name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
         x = convert_to_tensor(x)
         mean, variance = convert_to_tensor(mean), convert_to_tensor(variance)
@@ -597,7 +597,7 @@ def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name
 def batch_norm_with_global_normalization(t=None, m=None, v=None, beta=None, gamma=None,
                                          variance_epsilon=None, scale_after_normalization=None,
                                          name=None, input=None, mean=None, variance=None):  # noqa: A002
-    """batch_normalization with `gamma` only if scale_after_normalization."""
+    """Computes batch_normalization; `gamma` is used only with `scale_after_normalization`."""
     return batch_normalization(_pick("t", t, "input", input), _pick("m", m, "mean", mean),
                                _pick("v", v, "variance", variance), beta,
                                gamma if scale_after_normalization else None, variance_epsilon, name)
@@ -605,7 +605,7 @@ def batch_norm_with_global_normalization(t=None, m=None, v=None, beta=None, gamm
 
 def fused_batch_norm(x, scale, offset, mean=None, variance=None, epsilon=0.001, data_format="NHWC",
                      is_training=True, name=None, exponential_avg_factor=1.0):
-    """(y, mean, variance) of a batch normalisation over all dimensions but the channels."""
+    """Returns (y, mean, variance) of a batch normalization over all dimensions but the channels."""
     if is_training and exponential_avg_factor == 1.0 and (mean is not None or variance is not None):
         raise ValueError("Both `mean` and `variance` must be None when `is_training` is True and "
                          "`exponential_avg_factor` is 1.0. Received `mean` %s and `variance` %s" % (
@@ -625,7 +625,7 @@ def fused_batch_norm(x, scale, offset, mean=None, variance=None, epsilon=0.001, 
 
 
 def normalize(tensor, ord="euclidean", axis=None, name=None):  # noqa: A002
-    """(tensor divided by its norm, the norm)."""
+    """Returns (tensor divided by its norm, norm)."""
     from runnel import linalg
     with name_scope(name, "normalize", [tensor]):
         norm = linalg.norm(tensor, ord=ord, axis=axis, keepdims=True)
@@ -638,7 +638,7 @@ def normalize(tensor, ord="euclidean", axis=None, name=None):  # noqa: A002
 def ctc_loss(labels, inputs=None, sequence_length=None, preprocess_collapse_repeated=False,
              ctc_merge_repeated=True, ignore_longer_outputs_than_inputs=False, time_major=True,
              logits=None):
-    """The loss of connectionist temporal classification; `labels` is a SparseTensor."""
+    """Returns the loss of connectionist temporal classification; `labels` is a SparseTensor."""
     from runnel.core.composite import SparseTensor
     if not isinstance(labels, SparseTensor):
         raise TypeError("Expected argument `labels` to be a SparseTensor. Received: %s" % (labels,))
@@ -655,7 +655,7 @@ def ctc_loss(labels, inputs=None, sequence_length=None, preprocess_collapse_repe
 
 
 def ctc_greedy_decoder(inputs, sequence_length, merge_repeated=True, blank_index=None):
-    """([SparseTensor of the best classes], their negative log probability)."""
+    """Returns ([SparseTensor of the best classes], their negative log-probability)."""
     from runnel.core.composite import SparseTensor
     attrs = {} if blank_index is None else {"blank_index": blank_index}
     indices, values, shape, log_probability = raw_ops.CTCGreedyDecoder(
@@ -665,7 +665,7 @@ def ctc_greedy_decoder(inputs, sequence_length, merge_repeated=True, blank_index
 
 def ctc_beam_search_decoder(inputs, sequence_length, beam_width=100, top_paths=1,
                             merge_repeated=True):
-    """([SparseTensor a path], log probabilities) of the best paths."""
+    """Returns ([one SparseTensor per path], log-probabilities) of the best paths."""
     from runnel.core.composite import SparseTensor
     indices, values, shapes, log_probability = raw_ops.CTCBeamSearchDecoder(
         inputs=inputs, sequence_length=sequence_length, beam_width=beam_width, top_paths=top_paths,
@@ -674,12 +674,13 @@ def ctc_beam_search_decoder(inputs, sequence_length, beam_width=100, top_paths=1
 
 
 def ctc_beam_search_decoder_v2(inputs, sequence_length, beam_width=100, top_paths=1):
+    """Like ctc_beam_search_decoder, without merging repeated classes."""
     return ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths,
                                    merge_repeated=False)
 
 
 def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None):
-    """The sum of losses, weighted, divided by the number of examples."""
+    """Returns the weighted sum of losses divided by the number of examples."""
     loss = convert_to_tensor(per_example_loss)
     if sample_weight is not None:
         loss = loss * math_ops.cast(convert_to_tensor(sample_weight), loss.dtype)
@@ -688,6 +689,6 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
 
 
 def scale_regularization_loss(regularization_loss):
-    """The sum of regularisation losses."""
+    """Returns the sum of regularization losses."""
     return math_ops.reduce_sum(regularization_loss)
 

@@ -1,4 +1,4 @@
-"""Candidate samplers and the losses over samples (tf.nn)."""
+"""Candidate samplers, and losses over sampled classes (tf.nn)."""
 
 from runnel import dtypes, raw_ops
 from runnel.core.convert import convert_to_tensor
@@ -17,21 +17,21 @@ def _sample(op, true_classes, num_true, num_sampled, unique, seed, name, **attrs
 
 def uniform_candidate_sampler(true_classes, num_true, num_sampled, unique, range_max, seed=None,
                               name=None):
-    """(classes, expected counts of the true ones, of the sampled ones), all equally likely."""
+    """Samples classes uniformly. Returns (sampled classes, expected counts of the true ones, of the sampled ones)."""
     return _sample(raw_ops.UniformCandidateSampler, true_classes, num_true, num_sampled, unique, seed,
                    name, range_max=range_max)
 
 
 def log_uniform_candidate_sampler(true_classes, num_true, num_sampled, unique, range_max, seed=None,
                                   name=None):
-    """The same, where class k is as likely as log(k + 2) - log(k + 1)."""
+    """Like uniform_candidate_sampler, with class k in proportion to log(k + 2) - log(k + 1)."""
     return _sample(raw_ops.LogUniformCandidateSampler, true_classes, num_true, num_sampled, unique,
                    seed, name, range_max=range_max)
 
 
 def learned_unigram_candidate_sampler(true_classes, num_true, num_sampled, unique, range_max,
                                       seed=None, name=None):
-    """The same, as likely as classes were among the true ones so far."""
+    """Like uniform_candidate_sampler, with classes in proportion to their counts among the true ones so far."""
     return _sample(raw_ops.LearnedUnigramCandidateSampler, true_classes, num_true, num_sampled, unique,
                    seed, name, range_max=range_max)
 
@@ -39,7 +39,7 @@ def learned_unigram_candidate_sampler(true_classes, num_true, num_sampled, uniqu
 def fixed_unigram_candidate_sampler(true_classes, num_true, num_sampled, unique, range_max,
                                     vocab_file="", distortion=1.0, num_reserved_ids=0, num_shards=1,
                                     shard=0, unigrams=(), seed=None, name=None):
-    """The same, as likely as a file or a list says."""
+    """Like uniform_candidate_sampler, with the probabilities of a file or a list."""
     return _sample(raw_ops.FixedUnigramCandidateSampler, true_classes, num_true, num_sampled, unique,
                    seed, name, range_max=range_max, vocab_file=vocab_file, distortion=distortion,
                    num_reserved_ids=num_reserved_ids, num_shards=num_shards, shard=shard,
@@ -47,13 +47,13 @@ def fixed_unigram_candidate_sampler(true_classes, num_true, num_sampled, unique,
 
 
 def all_candidate_sampler(true_classes, num_true, num_sampled, unique, seed=None, name=None):
-    """The same, all classes at once."""
+    """Like uniform_candidate_sampler, with all classes."""
     return _sample(raw_ops.AllCandidateSampler, true_classes, num_true, num_sampled, unique, seed,
                    name)
 
 
 def compute_accidental_hits(true_classes, sampled_candidates, num_true, seed=None, name=None):
-    """(rows, places, weights of -huge) of samples that are true classes."""
+    """Returns (rows, positions, weights of minus a huge number) of samples that are true classes."""
     from runnel.ops import random_ops
     seed1, seed2 = random_ops.get_seed(seed)
     return raw_ops.ComputeAccidentalHits(
@@ -62,7 +62,7 @@ def compute_accidental_hits(true_classes, sampled_candidates, num_true, seed=Non
 
 
 def _sum_rows(x):
-    """Sums of rows, by a product: it is what the gradients are quick for."""
+    """Sums rows by a matrix product, which has a fast gradient."""
     ones = array_ops.ones(array_ops.stack([array_ops.shape(x)[1], 1]), x.dtype)
     return array_ops.reshape(math_ops.matmul(x, ones), [-1])
 
@@ -70,7 +70,7 @@ def _sum_rows(x):
 def _compute_sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, num_true=1,
                             sampled_values=None, subtract_log_q=True, remove_accidental_hits=False,
                             partition_strategy="mod", name=None, seed=None):
-    """(logits, labels), the true classes first, then the sampled ones."""
+    """Returns (logits, labels): the true classes first, then the sampled ones."""
     weights = _as_list(weights)
     with name_scope(name, "compute_sampled_logits", weights + [biases, inputs, labels]):
         labels = convert_to_tensor(labels)
@@ -117,7 +117,7 @@ def _compute_sampled_logits(weights, biases, labels, inputs, num_sampled, num_cl
 
 
 def _without_hits(labels, sampled, logits, num_true, num_sampled):
-    """Samples that are true classes are as unlikely as can be."""
+    """Gives samples that are true classes the lowest possible logits."""
     rows, places, weights = compute_accidental_hits(labels, sampled, num_true=num_true)
     where = array_ops.concat([array_ops.reshape(rows, [-1, 1]),
                               array_ops.reshape(math_ops.cast(places, dtypes.int32), [-1, 1])], 1)
@@ -132,17 +132,17 @@ def _without_hits(labels, sampled, logits, num_true, num_sampled):
 def nce_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true=1,
              sampled_values=None, remove_accidental_hits=False, partition_strategy="mod",
              name="nce_loss"):
-    """The loss of noise-contrastive estimation, a number a row.
+    """Returns the loss of noise-contrastive estimation, one value per row.
 
     Args:
       weights, biases: of all classes: [num_classes, dim] (or parts of it) and [num_classes].
-      labels: [batch, num_true] classes by number.
+      labels: [batch, num_true] class indices.
       inputs: [batch, dim].
-      num_sampled: how many classes stand for all others.
-      sampled_values: what a sampler gave; None: a log-uniform one.
-      remove_accidental_hits: samples that are true classes do not count.
+      num_sampled: how many classes to sample.
+      sampled_values: the result of a sampler; by default a log-uniform one.
+      remove_accidental_hits: ignores samples that are true classes.
       partition_strategy: how weights are split: "mod" or "div".
-      name: of the scope.
+      name: name of the scope.
     """
     with name_scope(name, "nce_loss"):
         logits, targets = _compute_sampled_logits(
@@ -156,7 +156,7 @@ def nce_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true
 def sampled_softmax_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true=1,
                          sampled_values=None, remove_accidental_hits=True, partition_strategy="mod",
                          name="sampled_softmax_loss", seed=None):
-    """The cross entropy of softmax over the true classes and a sample; arguments as of nce_loss."""
+    """Returns the cross entropy of softmax over the true classes and a sample. The arguments are those of nce_loss."""
     with name_scope(name, "sampled_softmax_loss"):
         logits, targets = _compute_sampled_logits(
             weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True,

@@ -1,4 +1,4 @@
-"""Recurrent networks over sequences (tf.nn.dynamic_rnn and friends)."""
+"""Recurrent networks over sequences (tf.nn.dynamic_rnn and others)."""
 
 from runnel import dtypes, nest, raw_ops
 from runnel.core import tensor_shape
@@ -10,7 +10,7 @@ from runnel.ops.tensor_array import TensorArray
 
 
 def _transposed(x):
-    """Batch and time change places."""
+    """Swaps batch and time."""
     x = convert_to_tensor(x)
     if x.shape.ndims is not None and x.shape.ndims < 2:
         raise ValueError("Expected input tensor %s to have rank at least 2, but saw shape: %s" % (
@@ -47,7 +47,7 @@ def _initial(cell, initial_state, batch_size, dtype):
 
 def _step_by_length(time, length, shortest, longest, zero_output, state, call, output_size,
                     skip_conditionals):
-    """One step where sequences that have ended give zeros and keep their state."""
+    """Computes one step; sequences that have ended output zeros and keep their state."""
     flat_state = nest.flatten(state)
     flat_zero = nest.flatten(zero_output)
 
@@ -85,15 +85,15 @@ def _step_by_length(time, length, shortest, longest, zero_output, state, call, o
 
 def dynamic_rnn(cell, inputs, sequence_length=None, initial_state=None, dtype=None,
                 parallel_iterations=None, swap_memory=False, time_major=False, scope=None):
-    """(outputs, last state) of a cell over sequences of any length, by a loop.
+    """Runs a cell over sequences of any length in a loop. Returns (outputs, last state).
 
     Args:
       cell: an RNNCell.
       inputs: [batch, time, ...], nested; with `time_major` [time, batch, ...].
-      sequence_length: [batch]: where sequences end; outputs beyond are zeros, states stay.
-      initial_state: to begin with; None: zeros of `dtype`.
+      sequence_length: [batch], the lengths; beyond them, outputs are zeros and states stay.
+      initial_state: the first state; by default zeros of type `dtype`.
       parallel_iterations, swap_memory: as for while_loop.
-      scope: of the variables; "rnn" if none is given.
+      scope: scope of the variables; by default "rnn".
     """
     from runnel.ops.variable_scopes import variable_scope
     with variable_scope(scope or "rnn"):
@@ -190,7 +190,7 @@ def _reverse(x, length, batch_axis, time_axis):
 def bidirectional_dynamic_rnn(cell_fw, cell_bw, inputs, sequence_length=None, initial_state_fw=None,
                               initial_state_bw=None, dtype=None, parallel_iterations=None,
                               swap_memory=False, time_major=False, scope=None):
-    """((outputs forward, backward), (states forward, backward)); arguments as of dynamic_rnn."""
+    """Runs two cells over sequences in both directions. Returns ((outputs forward, backward), (states forward, backward))."""
     from runnel.ops.variable_scopes import variable_scope
     with variable_scope(scope or "bidirectional_rnn"):
         with variable_scope("fw") as fw:
@@ -210,7 +210,7 @@ def bidirectional_dynamic_rnn(cell_fw, cell_bw, inputs, sequence_length=None, in
 
 
 def static_rnn(cell, inputs, initial_state=None, dtype=None, sequence_length=None, scope=None):
-    """(list of outputs, last state) of a cell over a list of inputs, step after step."""
+    """Unrolls a cell over a list of inputs. Returns (list of outputs, last state)."""
     from runnel.ops.variable_scopes import get_variable_scope, variable_scope
     if not nest.is_nested(inputs):
         raise TypeError("inputs must be a sequence")
@@ -250,7 +250,7 @@ def static_rnn(cell, inputs, initial_state=None, dtype=None, sequence_length=Non
 
 
 def static_state_saving_rnn(cell, inputs, state_saver, state_name, sequence_length=None, scope=None):
-    """static_rnn whose state is kept by `state_saver` from batch to batch."""
+    """Like static_rnn, with a state that `state_saver` keeps from batch to batch."""
     names = nest.flatten(state_name)
     initial = nest.pack_sequence_as(cell.state_size, [state_saver.state(n) for n in names])
     outputs, state = static_rnn(cell, inputs, initial, sequence_length=sequence_length, scope=scope)
@@ -263,7 +263,7 @@ def static_state_saving_rnn(cell, inputs, state_saver, state_name, sequence_leng
 
 def static_bidirectional_rnn(cell_fw, cell_bw, inputs, initial_state_fw=None, initial_state_bw=None,
                              dtype=None, sequence_length=None, scope=None):
-    """(outputs of both, side by side, state forward, state backward)."""
+    """Unrolls two cells in both directions. Returns (concatenated outputs, state forward, state backward)."""
     from runnel.ops.variable_scopes import variable_scope
     with variable_scope(scope or "bidirectional_rnn"):
         with variable_scope("fw") as fw:
@@ -283,9 +283,11 @@ def static_bidirectional_rnn(cell_fw, cell_bw, inputs, initial_state_fw=None, in
 
 
 def raw_rnn(cell, loop_fn, parallel_iterations=None, swap_memory=False, scope=None):
-    """(TensorArrays of outputs, last state, last loop state) where `loop_fn(time, cell_output,
-    cell_state, loop_state)` says for every step (finished, next input, next cell state, output to
-    emit, next loop state)."""
+    """Runs a cell in a loop that `loop_fn` controls. Returns (TensorArrays of outputs, last state, last loop state).
+
+    `loop_fn(time, cell_output, cell_state, loop_state)` returns, for every step, (finished, next input, next cell state,
+    output to emit, next loop state).
+    """
     from runnel.ops.variable_scopes import variable_scope
     if not callable(loop_fn):
         raise TypeError("loop_fn must be a callable")

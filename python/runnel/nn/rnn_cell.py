@@ -1,4 +1,4 @@
-"""tf.nn.rnn_cell: what one step of a recurrent network computes."""
+"""tf.nn.rnn_cell: cells, which compute one step of a recurrent network."""
 
 import collections
 
@@ -11,7 +11,7 @@ from runnel.nn import nn_ops
 from runnel.ops import array_ops, math_ops
 
 LSTMStateTuple = collections.namedtuple("LSTMStateTuple", ("c", "h"))
-LSTMStateTuple.__doc__ = "The state of an LSTM: the cells and what they showed."
+LSTMStateTuple.__doc__ = "The state of an LSTM: c, the cell state, and h, the output."
 
 
 def _zeros(size, batch_size, dtype):
@@ -22,7 +22,7 @@ def _zeros(size, batch_size, dtype):
 
 
 class RNNCell(layers.Layer):
-    """A function of an input and a state: (output, the next state)."""
+    """The base of cells: a function of an input and a state that returns (output, next state)."""
 
     def __call__(self, inputs, state, scope=None, *args, **kwargs):
         if scope is None:
@@ -44,14 +44,14 @@ class RNNCell(layers.Layer):
         raise NotImplementedError("Abstract method")
 
     def get_initial_state(self, inputs=None, batch_size=None, dtype=None):
-        """The state of zeros for a batch as that of `inputs`."""
+        """Returns zeros as the state for a batch like `inputs`."""
         if inputs is not None:
             inputs = convert_to_tensor(inputs)
             batch_size, dtype = array_ops.shape(inputs)[0], dtype or inputs.dtype
         return self.zero_state(batch_size, dtype)
 
     def zero_state(self, batch_size, dtype):
-        """The state to begin with: zeros."""
+        """Returns zeros as the state."""
         with name_scope(type(self).__name__ + "ZeroState", values=[batch_size]):
             return _zeros(self.state_size, batch_size, dtype)
 
@@ -60,7 +60,7 @@ _zero_state_tensors = _zeros  # what cells of other packages call it
 
 
 class _LayerCell(RNNCell):
-    """A cell with a kernel and a bias of its own."""
+    """A cell with a kernel and a bias."""
 
     def _weights(self, rows, columns, kernel="kernel", bias="bias", bias_initializer=None,
                  initializer=None):
@@ -75,7 +75,7 @@ class _LayerCell(RNNCell):
 
 
 class BasicRNNCell(_LayerCell):
-    """tanh([x, h] kernel + bias)."""
+    """The basic cell: tanh([x, h] @ kernel + bias)."""
 
     def __init__(self, num_units, activation=None, reuse=None, name=None, dtype=None, **kwargs):
         super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
@@ -108,7 +108,7 @@ def _activation(activation):
 
 
 class GRUCell(_LayerCell):
-    """A gated unit: how much of the state is used and how much is kept."""
+    """A gated recurrent unit."""
 
     def __init__(self, num_units, activation=None, reuse=None, kernel_initializer=None,
                  bias_initializer=None, name=None, dtype=None, **kwargs):
@@ -145,7 +145,7 @@ class GRUCell(_LayerCell):
 
 
 class BasicLSTMCell(_LayerCell):
-    """A long short-term memory without peepholes."""
+    """A long short-term memory cell without peepholes."""
 
     def __init__(self, num_units, forget_bias=1.0, state_is_tuple=True, activation=None, reuse=None,
                  name=None, dtype=None, **kwargs):
@@ -183,7 +183,7 @@ class BasicLSTMCell(_LayerCell):
 
 
 class LSTMCell(_LayerCell):
-    """A long short-term memory with peepholes, a projection and clipping, where asked for."""
+    """A long short-term memory cell, optionally with peepholes, projection and clipping."""
 
     def __init__(self, num_units, use_peepholes=False, cell_clip=None, initializer=None,
                  num_proj=None, proj_clip=None, num_unit_shards=None, num_proj_shards=None,
@@ -246,7 +246,7 @@ class LSTMCell(_LayerCell):
 
 
 class MultiRNNCell(RNNCell):
-    """Cells one after the other."""
+    """Stacks cells."""
 
     def __init__(self, cells, state_is_tuple=True):
         super().__init__()
@@ -305,7 +305,7 @@ class MultiRNNCell(RNNCell):
 
 
 class _Wrapper(RNNCell):
-    """A cell around another: its variables are the inner one's."""
+    """A cell around another, whose variables it uses."""
 
     def __init__(self, cell):
         super().__init__()
@@ -344,7 +344,7 @@ class _Wrapper(RNNCell):
 
 
 class DropoutWrapper(_Wrapper):
-    """Dropout on the inputs, the state and the outputs of a cell."""
+    """Applies dropout to the inputs, the state and the outputs of a cell."""
 
     def __init__(self, cell, input_keep_prob=1.0, output_keep_prob=1.0, state_keep_prob=1.0,
                  variational_recurrent=False, input_size=None, dtype=None, seed=None,
@@ -418,7 +418,7 @@ def _lstm_parts(state):
 
 
 class ResidualWrapper(_Wrapper):
-    """A cell whose input is added to its output."""
+    """Adds the input of a cell to its output."""
 
     def __init__(self, cell, residual_fn=None):
         super().__init__(cell)
@@ -433,7 +433,7 @@ class ResidualWrapper(_Wrapper):
 
 
 class DeviceWrapper(_Wrapper):
-    """A cell that runs on a device."""
+    """Runs a cell on a device."""
 
     def __init__(self, cell, device):
         super().__init__(cell)
