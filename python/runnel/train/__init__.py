@@ -1,4 +1,4 @@
-"""tf.train: optimizers, checkpoints, sessions that look after themselves, input queues and clusters."""
+"""tf.train: optimizers, checkpoints, monitored sessions, input queues and clusters."""
 
 from runnel._namespace import namespace
 

@@ -1,4 +1,4 @@
-"""The hooks that come with tf.train."""
+"""The hooks of tf.train."""
 
 import logging
 import os
@@ -13,7 +13,7 @@ _log = logging.getLogger("tensorflow")
 
 
 def _writer(folder):
-    """The writer of events into a folder, one for all who write there."""
+    """Returns the event writer of a folder, which all writers to that folder share."""
     from runnel import summary
     return summary.FileWriterCache.get(folder)
 
@@ -26,7 +26,7 @@ def _step_read(what):
 
 
 class SecondOrStepTimer:
-    """Says when it is time again: every so many seconds, or steps."""
+    """Triggers every given number of seconds or steps."""
 
     def __init__(self, every_secs=None, every_steps=None):
         self.reset()
@@ -42,7 +42,7 @@ class SecondOrStepTimer:
         self._last_triggered_time = None
 
     def should_trigger_for_step(self, step):
-        """Whether it is time at this step."""
+        """Tells whether to trigger at this step."""
         if self._last_triggered_step is None:
             return True
         if self._last_triggered_step == step:
@@ -52,7 +52,7 @@ class SecondOrStepTimer:
         return step >= self._last_triggered_step + self._every_steps
 
     def update_last_triggered_step(self, step):
-        """It was done at this step: (seconds, steps) since the time before; Nones the first time."""
+        """Records a trigger. Returns (seconds, steps) since the previous one, or Nones."""
         now = time.time()
         seconds = steps = None
         if self._last_triggered_time is not None:
@@ -65,7 +65,7 @@ class SecondOrStepTimer:
 
 
 class NeverTriggerTimer(SecondOrStepTimer):
-    """It is never time."""
+    """Never triggers."""
 
     def __init__(self):
         self.reset()
@@ -78,7 +78,7 @@ class NeverTriggerTimer(SecondOrStepTimer):
 
 
 def _element(obj):
-    """A tensor of the default graph, by itself or by its name."""
+    """Returns a tensor of the default graph, given itself or its name."""
     graph = framework.get_default_graph()
     if not isinstance(obj, str):
         if getattr(obj, "graph", None) is not graph:
@@ -95,9 +95,9 @@ def _element(obj):
 
 
 class LoggingTensorHook(SessionRunHook):
-    """Logs tensors every so many steps or seconds, or at the end.
+    """Logs tensors every given number of steps or seconds, or at the end.
 
-    `tensors`: a list of tensors or names, or {tag: tensor}; `formatter`: {tag: value} -> text.
+    `tensors` is a list of tensors or names, or {tag: tensor}; `formatter` turns {tag: value} into text.
     """
 
     def __init__(self, tensors, every_n_iter=None, every_n_secs=None, at_end=False, formatter=None):
@@ -152,7 +152,7 @@ class LoggingTensorHook(SessionRunHook):
 
 
 class StopAtStepHook(SessionRunHook):
-    """Stops after so many steps, or at a step."""
+    """Stops after a number of steps, or at a step."""
 
     def __init__(self, num_steps=None, last_step=None):
         if num_steps is None and last_step is None:
@@ -181,7 +181,7 @@ class StopAtStepHook(SessionRunHook):
 
 
 class CheckpointSaverListener:
-    """Is told of the checkpoints of a CheckpointSaverHook."""
+    """The base of listeners, which a CheckpointSaverHook tells about its checkpoints."""
 
     def begin(self):
         pass
@@ -190,14 +190,14 @@ class CheckpointSaverListener:
         pass
 
     def after_save(self, session, global_step_value):
-        """True: training is to stop."""
+        """Is called after a checkpoint was written. Returns True to stop training."""
 
     def end(self, session, global_step_value):
         pass
 
 
 class CheckpointSaverHook(SessionRunHook):
-    """Saves checkpoints every so many seconds or steps, at the start and at the end."""
+    """Saves checkpoints every given number of seconds or steps, at the start and at the end."""
 
     def __init__(self, checkpoint_dir, save_secs=None, save_steps=None, saver=None,
                  checkpoint_basename="model.ckpt", scaffold=None, listeners=None,
@@ -256,7 +256,7 @@ class CheckpointSaverHook(SessionRunHook):
             listener.end(session, step)
 
     def _save(self, session, step):
-        """True: a listener wants to stop."""
+        """Saves a checkpoint. Returns True if a listener wants to stop."""
         from runnel.core.protobuf import message_class
         for listener in self._listeners:
             listener.before_save(session, step)
@@ -288,7 +288,7 @@ class CheckpointSaverHook(SessionRunHook):
 
 
 class StepCounterHook(SessionRunHook):
-    """Logs and records how many steps there are in a second."""
+    """Logs and records the number of steps per second."""
 
     def __init__(self, every_n_steps=100, every_n_secs=None, output_dir=None, summary_writer=None):
         if (every_n_steps is None) == (every_n_secs is None):
@@ -336,14 +336,14 @@ class StepCounterHook(SessionRunHook):
 
 
 class NanLossDuringTrainingError(RuntimeError):
-    """The loss is not a number."""
+    """The loss is NaN."""
 
     def __str__(self):
         return "NaN loss during training."
 
 
 class NanTensorHook(SessionRunHook):
-    """Fails, or stops, when the loss is not a number."""
+    """Fails, or stops training, if the loss is NaN."""
 
     def __init__(self, loss_tensor, fail_on_nan_loss=True):
         self._loss_tensor = loss_tensor
@@ -364,7 +364,7 @@ class NanTensorHook(SessionRunHook):
 
 
 class SummarySaverHook(SessionRunHook):
-    """Writes summaries every so many seconds or steps."""
+    """Writes summaries every given number of seconds or steps."""
 
     def __init__(self, save_steps=None, save_secs=None, output_dir=None, summary_writer=None,
                  scaffold=None, summary_op=None):
@@ -418,7 +418,7 @@ class SummarySaverHook(SessionRunHook):
 
 
 class GlobalStepWaiterHook(SessionRunHook):
-    """Waits with the first step until the others have done so many."""
+    """Delays the first step until the global step reaches a value."""
 
     def __init__(self, wait_until_step):
         self._wait_until_step = wait_until_step
@@ -439,7 +439,7 @@ class GlobalStepWaiterHook(SessionRunHook):
 
 
 class FinalOpsHook(SessionRunHook):
-    """Runs something at the end."""
+    """Evaluates tensors at the end of the session."""
 
     def __init__(self, final_ops, final_ops_feed_dict=None):
         self._final_ops = final_ops
@@ -448,7 +448,7 @@ class FinalOpsHook(SessionRunHook):
 
     @property
     def final_ops_values(self):
-        """What it gave."""
+        """The values of those tensors."""
         return self._final_ops_values
 
     def end(self, session):
@@ -457,7 +457,7 @@ class FinalOpsHook(SessionRunHook):
 
 
 class FeedFnHook(SessionRunHook):
-    """Feeds what a function gives."""
+    """Feeds each step with the result of a function."""
 
     def __init__(self, feed_fn):
         self.feed_fn = feed_fn
@@ -501,7 +501,7 @@ class ProfilerHook(SessionRunHook):
 
 
 def _chrome_trace(step_stats):
-    """A StepStats as the text that chrome://tracing reads."""
+    """Converts a StepStats to the text that chrome://tracing reads."""
     import json
     events = []
     for process, device in enumerate(step_stats.dev_stats):

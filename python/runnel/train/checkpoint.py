@@ -1,8 +1,7 @@
-"""tf.train.Checkpoint: objects and what they hold, saved by the names of their attributes.
+"""tf.train.Checkpoint: saves objects and what they hold, by the names of their attributes.
 
-A checkpoint has, beside the values, a TrackableObjectGraph: which object has which under which name.
-Values are found again by going along these names from the root, so that variables may be called
-otherwise by then.
+Beside the values, a checkpoint has a TrackableObjectGraph: which object holds which under which name. Restoring
+follows these names from the root, so variables may have other names by then.
 """
 
 import logging
@@ -34,7 +33,7 @@ def _is_tracked(value):
 
 
 def _children(value):
-    """[(name, object)] of what an object holds."""
+    """Returns [(name, object)] of what an object holds."""
     if saveable_of(value) is not None:
         return []
     own = getattr(value, "_checkpoint_children", None)
@@ -55,7 +54,7 @@ def _children(value):
 
 
 class _View:
-    """The objects below a root: numbers, paths, the TrackableObjectGraph, and the values."""
+    """The objects below a root: their numbers, paths, TrackableObjectGraph and values."""
 
     def __init__(self, root):
         from runnel.core.protobuf import message_class
@@ -106,7 +105,7 @@ class _View:
 
 
 class _Status:
-    """What became of a restore."""
+    """The result of a restore."""
 
     def __init__(self, checkpoint, path, matched, missing, unused):
         self._checkpoint, self._path = checkpoint, path
@@ -116,14 +115,14 @@ class _Status:
         self._ops = None
 
     def assert_consumed(self):
-        """Fails if something of the checkpoint, or of the objects, was left over."""
+        """Raises an error if a value of the checkpoint or an object was left over."""
         self.assert_existing_objects_matched()
         if self._unused:
             raise AssertionError("Unresolved object in checkpoint: %s" % ", ".join(sorted(self._unused)))
         return self
 
     def assert_existing_objects_matched(self):
-        """Fails if an object has no value in the checkpoint."""
+        """Raises an error if an object has no value in the checkpoint."""
         if self._path is None:
             raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
         if self._missing:
@@ -135,11 +134,11 @@ class _Status:
     assert_nontrivial_match = assert_existing_objects_matched
 
     def expect_partial(self):
-        """What is left over is meant to be."""
+        """Allows values and objects to be left over."""
         return self
 
     def run_restore_ops(self, session=None):
-        """Gives the variables their values, in a graph."""
+        """In a graph: restores the variables."""
         if _core.current() is None or not self._matched:
             return
         if self._ops is None:
@@ -147,7 +146,7 @@ class _Status:
         _session(session).run(self._ops)
 
     def initialize_or_restore(self, session=None):
-        """The same, and variables without a value are initialized."""
+        """Restores the variables, and initializes those without a value."""
         if _core.current() is None:
             return
         if self._missing:
@@ -156,7 +155,7 @@ class _Status:
 
 
 def _restore(path, saveables):
-    """The operations that give objects their values."""
+    """Returns the operations that restore the objects."""
     names, types = flat(saveables)
     with framework.name_scope("restore"), framework.device("/cpu:0"):
         tensors = raw_ops.RestoreV2(prefix=path, tensor_names=names, shape_and_slices=[""] * len(names), dtypes=types)
@@ -173,14 +172,13 @@ def _session(session):
 
 
 class Checkpoint:
-    """Objects that are saved together: variables, optimizers, models, tables that steps change, iterators over datasets,
-    lists and dictionaries of them.
+    """Saves objects together: variables, optimizers, models, mutable tables, dataset iterators, lists and dicts of them.
 
         checkpoint = tf.train.Checkpoint(optimizer=optimizer, model=model)
         path = checkpoint.save("run/ckpt")
         checkpoint.restore(tf.train.latest_checkpoint("run"))
 
-    Objects that are made after `restore` are not restored by it: call it again.
+    `restore` does not restore objects created later: call it again.
     """
 
     def __init__(self, **kwargs):
@@ -201,7 +199,7 @@ class Checkpoint:
 
     @property
     def save_counter(self):
-        """How often `save` was called, a variable."""
+        """The variable that counts calls of `save`."""
         return self._counter()
 
     def _counter(self):
@@ -213,7 +211,7 @@ class Checkpoint:
         return self._save_counter
 
     def write(self, file_prefix, session=None):
-        """Writes a checkpoint of exactly that path."""
+        """Writes a checkpoint at exactly this path."""
         view = _View(self)
         graph_bytes = view.proto.SerializeToString()
         values = dict(sorted(view.values.items()))
@@ -238,7 +236,7 @@ class Checkpoint:
         return file_prefix
 
     def save(self, file_prefix, session=None):
-        """Writes a checkpoint "<file_prefix>-<number>", which becomes the newest of its folder."""
+        """Writes a checkpoint "<file_prefix>-<number>" and makes it the newest of its folder."""
         counter = self.save_counter
         if _core.current() is None:
             counter.assign_add(1)
@@ -258,8 +256,10 @@ class Checkpoint:
         return path
 
     def restore(self, save_path):
-        """Gives the objects the values of a checkpoint; in a graph, when the answer's
-        run_restore_ops() or initialize_or_restore() is called. None: nothing is restored."""
+        """Restores the objects from a checkpoint. With None, restores nothing.
+
+        In a graph, the values are restored when run_restore_ops() or initialize_or_restore() of the result is called.
+        """
         if save_path is None:
             return _Status(self, None, {}, _View(self).values, [])
         from runnel.core.protobuf import message_class
@@ -281,7 +281,7 @@ class Checkpoint:
         return _Status(self, save_path, matched, missing, keys - set(matched))
 
     def _match(self, proto):
-        """{key: Saveable}, by going along the names from the root."""
+        """Returns {key: Saveable}, by following the names from the root."""
         matched, objects = {}, {0: self}
         order = [0]
         for number in order:
@@ -312,10 +312,10 @@ class CheckpointManager:
 
     Args:
       checkpoint: a Checkpoint.
-      directory: where.
-      max_to_keep: how many; None: all.
-      keep_checkpoint_every_n_hours: one of so many hours is kept for good.
-      checkpoint_name: their name, without the number.
+      directory: the folder.
+      max_to_keep: how many to keep; None for all.
+      keep_checkpoint_every_n_hours: keeps one checkpoint per this many hours for good.
+      checkpoint_name: the name of checkpoints, without the number.
     """
 
     def __init__(self, checkpoint, directory, max_to_keep, keep_checkpoint_every_n_hours=None,
@@ -343,7 +343,7 @@ class CheckpointManager:
 
     @property
     def latest_checkpoint(self):
-        """The path of the newest; None if there is none."""
+        """The path of the newest checkpoint, or None."""
         return self._kept[-1][0] if self._kept else None
 
     @property
@@ -352,7 +352,7 @@ class CheckpointManager:
         return [path for path, _ in self._kept]
 
     def save(self, checkpoint_number=None, session=None):
-        """Saves, and removes what is too old; the new path."""
+        """Saves a checkpoint and removes old ones. Returns the new path."""
         os.makedirs(self._directory, exist_ok=True)
         if checkpoint_number is None:
             path = self._checkpoint.save(self._prefix, session)

@@ -16,8 +16,10 @@ def _message():
 def generate_checkpoint_state_proto(save_dir, model_checkpoint_path, all_model_checkpoint_paths=None,
                                     all_model_checkpoint_timestamps=None,
                                     last_preserved_timestamp=None):
-    """The CheckpointState of a folder. Paths of a folder that is no absolute path are as they are
-    seen from it."""
+    """Returns the CheckpointState of a folder.
+
+    If the folder is a relative path, the paths are relative to it.
+    """
     paths = list(all_model_checkpoint_paths or [])
     if all_model_checkpoint_timestamps and len(all_model_checkpoint_timestamps) != len(paths):
         raise ValueError("Checkpoint timestamps, if provided, must match checkpoint paths (got paths "
@@ -49,6 +51,7 @@ def update_checkpoint_state_internal(save_dir, model_checkpoint_path, all_model_
                                      latest_filename=None, save_relative_paths=False,
                                      all_model_checkpoint_timestamps=None,
                                      last_preserved_timestamp=None):
+    """Writes the file "checkpoint" of a folder; see update_checkpoint_state."""
     file = os.path.join(save_dir, latest_filename or "checkpoint")
     if save_relative_paths:
         if os.path.isabs(model_checkpoint_path):
@@ -72,7 +75,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v
 
 
 def _unquote(text):
-    """The text of a quoted string of the text format."""
+    """Returns the value of a quoted string of the text format."""
     def replace(match):
         code = match.group(1)
         if code[0] in "01234567":
@@ -107,8 +110,7 @@ def _parse_state(text):
 
 
 def get_checkpoint_state(checkpoint_dir, latest_filename=None):
-    """The CheckpointState of a folder, with paths as they are seen from here; None if there is
-    none."""
+    """Returns the CheckpointState of a folder, with paths relative to the current folder, or None."""
     import logging
     if isinstance(checkpoint_dir, os.PathLike):
         checkpoint_dir = os.fspath(checkpoint_dir)
@@ -139,12 +141,12 @@ def _is_there(prefix):
 
 
 def checkpoint_exists(checkpoint_prefix):
-    """Whether there is a checkpoint of that path, of either format."""
+    """Tells whether there is a checkpoint of either format at this path."""
     return _is_there(os.fspath(checkpoint_prefix))
 
 
 def latest_checkpoint(checkpoint_dir, latest_filename=None):
-    """The path of the newest checkpoint of a folder; None if there is none."""
+    """Returns the path of the newest checkpoint of a folder, or None."""
     import logging
     state = get_checkpoint_state(checkpoint_dir, latest_filename)
     if state and state.model_checkpoint_path:
@@ -156,7 +158,7 @@ def latest_checkpoint(checkpoint_dir, latest_filename=None):
 
 
 def get_checkpoint_mtimes(checkpoint_prefixes):
-    """The times of checkpoints that are there."""
+    """Returns the modification times of the checkpoints that exist."""
     out = []
     for prefix in checkpoint_prefixes:
         for file in (prefix + ".index", prefix):
@@ -167,7 +169,7 @@ def get_checkpoint_mtimes(checkpoint_prefixes):
 
 
 def meta_graph_filename(checkpoint_filename, meta_graph_suffix="meta"):
-    """Where the graph of a checkpoint is."""
+    """Returns the path of a checkpoint's graph."""
     base = re.sub(r"-[\d\?]+-of-\d+$", "", checkpoint_filename)
     return base + "." + meta_graph_suffix
 

@@ -1,4 +1,4 @@
-"""Reading checkpoints without a graph: names, shapes, types and values."""
+"""Reads checkpoints without a graph: names, shapes, types and values."""
 
 import glob
 import os
@@ -14,7 +14,7 @@ _MAX_TABLE = 1 << 30
 
 
 class _Table:
-    """A sorted table of keys and values, the form of index files and of the first format."""
+    """A sorted table of keys and values, the format of index files and of V1 checkpoints."""
 
     def __init__(self, path):
         self._path = path
@@ -78,7 +78,7 @@ class _Table:
 
 
 class CheckpointReader:
-    """What a checkpoint has, by name."""
+    """Reads the tensors of a checkpoint by name."""
 
     def __init__(self, filename):
         self._prefix = filename = os.fsdecode(filename)
@@ -125,19 +125,19 @@ class CheckpointReader:
             table.close()
 
     def has_tensor(self, tensor_str):
-        """Whether there is a tensor of that name."""
+        """Tells whether there is a tensor of that name."""
         return tensor_str in self._entries
 
     def get_variable_to_shape_map(self):
-        """{name: shape, a list}"""
+        """Returns {name: shape as a list}."""
         return {name: list(dims) for name, (_, dims) in self._entries.items()}
 
     def get_variable_to_dtype_map(self):
-        """{name: DType}"""
+        """Returns {name: DType}."""
         return {name: dtype for name, (dtype, _) in self._entries.items()}
 
     def get_tensor(self, tensor_str):
-        """The value of a tensor, an array."""
+        """Returns the value of a tensor as an array."""
         from runnel import raw_ops
         from runnel.core import framework, session
         if tensor_str not in self._entries:
@@ -150,14 +150,14 @@ class CheckpointReader:
             return sess.run(value[0])
 
     def debug_string(self):
-        """A line for each tensor, as bytes."""
+        """Returns one line per tensor, as bytes."""
         lines = ["%s (DT_%s) %s" % (name, dtype.name.upper(), tensor_shape.TensorShape(dims).as_list())
                  for name, (dtype, dims) in sorted(self._entries.items())]
         return "\n".join(lines).encode()
 
 
 def NewCheckpointReader(filepattern):  # noqa: N802
-    """A reader of a checkpoint."""
+    """Returns a reader of a checkpoint."""
     return CheckpointReader(filepattern)
 
 
@@ -170,7 +170,7 @@ def _path(ckpt_dir_or_file):
 
 
 def load_checkpoint(ckpt_dir_or_file):
-    """A reader of a checkpoint, or of the newest one of a folder."""
+    """Returns a reader of a checkpoint, or of the newest one of a folder."""
     path = _path(ckpt_dir_or_file)
     if path is None:
         raise ValueError("Couldn't find 'checkpoint' file or checkpoints in given directory %s" % (
@@ -179,18 +179,18 @@ def load_checkpoint(ckpt_dir_or_file):
 
 
 def load_variable(ckpt_dir_or_file, name):
-    """The value of a tensor of a checkpoint."""
+    """Returns the value of a tensor of a checkpoint."""
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name[:-2] if name.endswith(":0") else name)
 
 
 def list_variables(ckpt_dir_or_file):
-    """[(name, shape)] of a checkpoint, sorted."""
+    """Returns the sorted [(name, shape)] of a checkpoint."""
     shapes = load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map()
     return [(name, shapes[name]) for name in sorted(shapes)]
 
 
 def checkpoints_iterator(checkpoint_dir, min_interval_secs=0, timeout=None, timeout_fn=None):
-    """New checkpoints of a folder, as they come."""
+    """Yields the new checkpoints of a folder as they appear."""
     import time
     path = None
     while True:
@@ -205,8 +205,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=0, timeout=None, time
 
 
 def wait_for_new_checkpoint(checkpoint_dir, last_checkpoint=None, seconds_to_sleep=1, timeout=None):
-    """The newest checkpoint of a folder once it is another than `last_checkpoint`; None when the
-    time is over."""
+    """Returns the newest checkpoint of a folder once it differs from `last_checkpoint`; None after the timeout."""
     import time
 
     from runnel.train.checkpoint_management import latest_checkpoint
@@ -221,8 +220,10 @@ def wait_for_new_checkpoint(checkpoint_dir, last_checkpoint=None, seconds_to_sle
 
 
 def init_from_checkpoint(ckpt_dir_or_file, assignment_map):
-    """Variables begin with values of a checkpoint: {name or scope in the checkpoint: name, scope
-    (with its last "/") or variable in the graph}."""
+    """Makes variables start with the values of a checkpoint.
+
+    `assignment_map` is {name or scope in the checkpoint: name, scope (with its last "/") or variable in the graph}.
+    """
     from runnel import raw_ops
     from runnel.core import framework
     path = _path(ckpt_dir_or_file)
@@ -251,7 +252,7 @@ def init_from_checkpoint(ckpt_dir_or_file, assignment_map):
 
 
 def _pairs(source, target, shapes):
-    """(name in the checkpoint, [variables]) of a row of an assignment map."""
+    """Returns [(name in the checkpoint, variables)] of one entry of an assignment map."""
     from runnel.ops import variables
     from runnel.ops.variable_scopes import PartitionedVariable, _store
     own, divided = _store()._vars, _store()._partitioned_vars

@@ -1,4 +1,4 @@
-"""Coordinator: threads that stop together, and whose errors are told."""
+"""Coordinator: threads that stop together and report their errors."""
 
 import contextlib
 import logging
@@ -12,7 +12,7 @@ _log = logging.getLogger("tensorflow")
 
 
 class Coordinator:
-    """Stops a group of threads when one of them asks for it, or fails.
+    """Stops a group of threads when one of them asks for it or fails.
 
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(sess, coord)
@@ -22,8 +22,8 @@ class Coordinator:
         coord.join(threads)
 
     Args:
-      clean_stop_exception_types: exceptions that end the work but are no errors; None: the end of
-        input, OutOfRangeError.
+      clean_stop_exception_types: exceptions that end the work but are not errors; by default OutOfRangeError, the end of
+        the input.
     """
 
     def __init__(self, clean_stop_exception_types=None):
@@ -37,13 +37,12 @@ class Coordinator:
         self._registered_threads = set()
 
     def _filtered(self, ex):
-        """(is it clean, what is to be raised)"""
+        """Returns (whether it is a clean stop, the exception to raise)."""
         value = ex[1] if isinstance(ex, tuple) else ex
         return isinstance(value, self._clean), value
 
     def request_stop(self, ex=None):
-        """Asks all threads to stop. `ex`: why, an exception (or what sys.exc_info() gives), which
-        join will raise."""
+        """Asks all threads to stop. `ex` is the reason, an exception or the result of sys.exc_info(), which join raises."""
         with self._lock:
             clean, value = (True, None) if ex is None else self._filtered(ex)
             if self._joined:
@@ -64,35 +63,35 @@ class Coordinator:
             self._stop_event.set()
 
     def clear_stop(self):
-        """Makes it as new."""
+        """Makes the coordinator usable again."""
         with self._lock:
             self._joined = False
             self._exc_info = None
             self._stop_event.clear()
 
     def should_stop(self):
-        """Whether it was asked to stop."""
+        """Tells whether a stop was requested."""
         return self._stop_event.is_set()
 
     @contextlib.contextmanager
     def stop_on_exception(self):
-        """A context whose exceptions are given to request_stop."""
+        """A context manager that passes exceptions to request_stop."""
         try:
             yield
         except BaseException:  # whatever it is, the others must hear of it
             self.request_stop(ex=sys.exc_info())
 
     def wait_for_stop(self, timeout=None):
-        """Waits until it is asked to stop; whether it was."""
+        """Waits for a stop request. Returns whether there was one before the timeout."""
         return self._stop_event.wait(timeout)
 
     def register_thread(self, thread):
-        """A thread that join waits for."""
+        """Adds a thread that join waits for."""
         with self._lock:
             self._registered_threads.add(thread)
 
     def join(self, threads=None, stop_grace_period_secs=120, ignore_live_threads=False):
-        """Waits for the threads to end, and raises what one of them reported."""
+        """Waits for the threads to end, and raises the exception that one of them reported."""
         with self._lock:
             threads = self._registered_threads.union(threads or ())
             threads = list(threads)
@@ -119,17 +118,17 @@ class Coordinator:
         return self._joined
 
     def raise_requested_exception(self):
-        """Raises what was reported, if anything was."""
+        """Raises the reported exception, if there is one."""
         with self._lock:
             if self._exc_info is not None:
                 raise self._exc_info
 
 
 class LooperThread(threading.Thread):
-    """A thread that calls something again and again, until the coordinator stops.
+    """A thread that calls a function repeatedly until the coordinator stops.
 
-    `target(*args, **kwargs)` is called every `timer_interval_secs`, at once if that is None. A
-    subclass may say `run_loop`, `start_loop` and `stop_loop` instead.
+    `target(*args, **kwargs)` is called every `timer_interval_secs`, or without a pause if that is None. A subclass may
+    define `run_loop`, `start_loop` and `stop_loop` instead.
     """
 
     def __init__(self, coord, timer_interval_secs, target=None, args=None, kwargs=None):
@@ -148,7 +147,7 @@ class LooperThread(threading.Thread):
 
     @staticmethod
     def loop(coord, timer_interval_secs, target, args=None, kwargs=None):
-        """Starts such a thread."""
+        """Creates and starts such a thread."""
         thread = LooperThread(coord, timer_interval_secs, target, args, kwargs)
         thread.start()
         return thread

@@ -1,4 +1,4 @@
-"""Evaluating a checkpoint: the counter of evaluations, the hooks that stop after some, the loop."""
+"""Evaluation of checkpoints: the counter of evaluations, hooks that stop after some, and the loop."""
 
 import time
 
@@ -12,7 +12,7 @@ from runnel.train.session_run_hook import SessionRunArgs, SessionRunHook
 
 
 def _get_or_create_eval_step():
-    """The variable that counts evaluations, local and in the collection EVAL_STEP."""
+    """Returns the variable that counts evaluations; it is local and in the collection EVAL_STEP."""
     from runnel.ops.init_ops import zeros_initializer
     from runnel.ops.variable_scopes import get_variable
     found = get_default_graph().get_collection(GraphKeys.EVAL_STEP)
@@ -24,7 +24,7 @@ def _get_or_create_eval_step():
 
 
 def _get_latest_eval_step_value(update_ops):
-    """The count after operations have run; they are a list, or values of a dict."""
+    """Returns the count after `update_ops`, a list or a dict of operations, have run."""
     if isinstance(update_ops, dict):
         update_ops = list(update_ops.values())
     with control_dependencies(update_ops):
@@ -32,7 +32,7 @@ def _get_latest_eval_step_value(update_ops):
 
 
 def get_or_create_steps_per_run_variable():
-    """The variable that says how often a graph goes round in one step."""
+    """Returns the variable with the number of iterations per step."""
     from runnel.ops.init_ops import ones_initializer
     from runnel.ops.variable_scopes import AUTO_REUSE, get_variable, variable_scope
     found = get_default_graph().get_collection("hooks_steps_per_run")
@@ -46,7 +46,7 @@ def get_or_create_steps_per_run_variable():
 
 
 class _CountingHook(SessionRunHook):
-    """Asks each step for the count of evaluations."""
+    """Fetches the count of evaluations in each step."""
 
     def __init__(self, num_evals):
         self._num_evals, self._evals_completed = num_evals, None
@@ -83,7 +83,7 @@ class _StopAfterNEvalsHook(_CountingHook):
 
 
 class _MultiStepStopAfterNEvalsHook(_CountingHook):
-    """The same where a step is `steps_per_run` evaluations, told to the graph by a variable."""
+    """Like _StopAfterNEvalsHook, for steps of `steps_per_run` evaluations, which a variable tells the graph."""
 
     def __init__(self, num_evals, steps_per_run=1):
         super().__init__(num_evals)
@@ -105,7 +105,7 @@ class _MultiStepStopAfterNEvalsHook(_CountingHook):
 
 
 def _counted(eval_ops, hooks):
-    """The operations of a step with the counter's, which hooks are told of."""
+    """Adds the counter to the operations of a step, and tells the hooks about it."""
     step = _get_or_create_eval_step()
     if eval_ops is None:
         return None
@@ -124,7 +124,7 @@ def _counted(eval_ops, hooks):
 
 def _evaluate_once(checkpoint_path, master="", scaffold=None, eval_ops=None, feed_dict=None, final_ops=None,
                    final_ops_feed_dict=None, hooks=None, config=None):
-    """Runs `eval_ops` on a checkpoint until a hook stops it; gives the values of `final_ops` then."""
+    """Runs `eval_ops` on a checkpoint until a hook stops it. Returns the values of `final_ops`."""
     from runnel.train.monitored_session import ChiefSessionCreator, MonitoredSession
     hooks = list(hooks or [])
     eval_ops = _counted(eval_ops, hooks)

@@ -1,6 +1,6 @@
 """Learning rates that change with the step.
 
-In a graph each is a tensor; in eager execution a function of no arguments, which optimizers call.
+In a graph each returns a tensor; in eager execution, a function without arguments, which optimizers call.
 """
 
 import functools
@@ -11,7 +11,7 @@ from runnel.core import framework
 
 
 def _schedule(function):
-    """A formula in a scope: a tensor, or in eager execution a function that computes it anew."""
+    """A decorator that builds a formula in a scope; in eager execution it returns a function that computes it anew."""
     @functools.wraps(function)
     def run(*args, **kwargs):
         if framework.executing_eagerly():
@@ -26,7 +26,7 @@ def _rate(value):
 
 @_schedule
 def exponential_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False, name=None):
-    """learning_rate * decay_rate ^ (global_step / decay_steps); `staircase`: the power is whole."""
+    """Returns learning_rate * decay_rate ^ (global_step / decay_steps); with `staircase`, the exponent is an integer."""
     with tf.name_scope(name or "ExponentialDecay") as scope:
         rate = _rate(learning_rate)
         steps, factor = tf.cast(decay_steps, rate.dtype), tf.cast(decay_rate, rate.dtype)
@@ -38,7 +38,7 @@ def exponential_decay(learning_rate, global_step, decay_steps, decay_rate, stair
 
 @_schedule
 def natural_exp_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False, name=None):
-    """learning_rate * e ^ (-decay_rate * global_step / decay_steps)."""
+    """Returns learning_rate * e ^ (-decay_rate * global_step / decay_steps)."""
     factor = tf.exp(tf.negative(decay_rate))
     return exponential_decay.__wrapped__(learning_rate, global_step, decay_steps, factor, staircase,
                                          name)
@@ -47,7 +47,7 @@ def natural_exp_decay(learning_rate, global_step, decay_steps, decay_rate, stair
 @_schedule
 def inverse_time_decay(learning_rate, global_step, decay_steps, decay_rate, staircase=False,
                        name=None):
-    """learning_rate / (1 + decay_rate * global_step / decay_steps)."""
+    """Returns learning_rate / (1 + decay_rate * global_step / decay_steps)."""
     with tf.name_scope(name or "InverseTimeDecay") as scope:
         rate = _rate(learning_rate)
         steps, factor = tf.cast(decay_steps, rate.dtype), tf.cast(decay_rate, rate.dtype)
@@ -61,7 +61,7 @@ def inverse_time_decay(learning_rate, global_step, decay_steps, decay_rate, stai
 @_schedule
 def polynomial_decay(learning_rate, global_step, decay_steps, end_learning_rate=0.0001, power=1.0,
                      cycle=False, name=None):
-    """From learning_rate to end_learning_rate along a power of what is left of decay_steps."""
+    """Decays from learning_rate to end_learning_rate by a power of the remaining fraction of decay_steps."""
     with tf.name_scope(name or "PolynomialDecay") as scope:
         rate = _rate(learning_rate)
         end, power = tf.cast(end_learning_rate, rate.dtype), tf.cast(power, rate.dtype)
@@ -78,7 +78,7 @@ def polynomial_decay(learning_rate, global_step, decay_steps, end_learning_rate=
 
 @_schedule
 def piecewise_constant(x, boundaries, values, name=None):
-    """values[0] up to boundaries[0], values[1] up to boundaries[1], and so on."""
+    """Returns values[0] up to boundaries[0], values[1] up to boundaries[1], and so on."""
     boundaries = [tf.convert_to_tensor(b) for b in tf.nest.flatten(boundaries)]
     values = [tf.convert_to_tensor(v) for v in tf.nest.flatten(values)]
     found = tf.convert_to_tensor(x)
@@ -110,7 +110,7 @@ def _cosine(fraction):
 
 @_schedule
 def cosine_decay(learning_rate, global_step, decay_steps, alpha=0.0, name=None):
-    """Along half a cosine from learning_rate to alpha * learning_rate."""
+    """Decays along half a cosine from learning_rate to alpha * learning_rate."""
     with tf.name_scope(name or "CosineDecay"):
         rate = _rate(learning_rate)
         steps = tf.cast(decay_steps, rate.dtype)
@@ -121,7 +121,7 @@ def cosine_decay(learning_rate, global_step, decay_steps, alpha=0.0, name=None):
 @_schedule
 def cosine_decay_restarts(learning_rate, global_step, first_decay_steps, t_mul=2.0, m_mul=1.0,
                           alpha=0.0, name=None):
-    """Along half a cosine again and again, each `t_mul` times as long and `m_mul` times as high."""
+    """Decays along half a cosine repeatedly, each time `t_mul` times as long and `m_mul` times as high."""
     with tf.name_scope(name or "SGDRDecay") as scope:
         rate = _rate(learning_rate)
         first, alpha, longer, higher = (tf.cast(v, rate.dtype) for v in (
@@ -146,7 +146,7 @@ def cosine_decay_restarts(learning_rate, global_step, first_decay_steps, t_mul=2
 @_schedule
 def linear_cosine_decay(learning_rate, global_step, decay_steps, num_periods=0.5, alpha=0.0,
                         beta=0.001, name=None):
-    """A line downward times a cosine."""
+    """Decays along a line times a cosine."""
     with tf.name_scope(name or "LinearCosineDecay") as scope:
         rate = _rate(learning_rate)
         steps, periods, alpha, beta = (tf.cast(v, rate.dtype) for v in (
@@ -161,7 +161,7 @@ def linear_cosine_decay(learning_rate, global_step, decay_steps, num_periods=0.5
 @_schedule
 def noisy_linear_cosine_decay(learning_rate, global_step, decay_steps, initial_variance=1.0,
                               variance_decay=0.55, num_periods=0.5, alpha=0.0, beta=0.001, name=None):
-    """The same with noise that becomes less."""
+    """Like linear_cosine_decay, with noise that decreases."""
     with tf.name_scope(name or "NoisyLinearCosineDecay") as scope:
         rate = _rate(learning_rate)
         steps, variance, fading, periods, alpha, beta = (tf.cast(v, rate.dtype) for v in (

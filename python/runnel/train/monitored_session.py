@@ -1,5 +1,4 @@
-"""Sessions that look after themselves: initialized or restored, with hooks, made anew after a
-failure of the cluster."""
+"""Monitored sessions: initialized or restored, with hooks, and created again after a failure of the cluster."""
 
 import inspect
 import logging
@@ -18,7 +17,7 @@ USE_DEFAULT = object()
 
 
 def _no_names():
-    """What there is to report of resources that must be initialized: nothing."""
+    """Returns an empty vector of strings: no resource needs to be initialized."""
     from runnel import dtypes
     from runnel.core import convert
     with framework.name_scope("report_uninitialized_resources"), framework.device("/cpu:0"):
@@ -31,17 +30,17 @@ def _missing(var_list=None):
 
 
 class Scaffold:
-    """The pieces of a graph that a session needs; those that are not given are made by `finalize`.
+    """The parts of a graph that a session needs; `finalize` creates those that are not given.
 
     Args:
-      init_op: gives the variables their first values, with `init_feed_dict`.
-      init_fn: is called after it, (scaffold, session).
-      ready_op: gives the names of variables that are not ready.
-      ready_for_local_init_op: the same before local_init_op.
+      init_op: initializes the variables, with `init_feed_dict`.
+      init_fn: is called after it with (scaffold, session).
+      ready_op: returns the names of variables that are not ready.
+      ready_for_local_init_op: the same, checked before local_init_op.
       local_init_op: initializes local variables and tables, with `local_init_feed_dict`.
-      summary_op: all summaries.
+      summary_op: merges all summaries.
       saver: a Saver.
-      copy_from_scaffold: where the pieces come from that are not given.
+      copy_from_scaffold: a Scaffold to take the parts from that are not given.
     """
 
     _PIECES = ("init_op", "init_feed_dict", "ready_op", "ready_for_local_init_op", "local_init_op",
@@ -71,7 +70,7 @@ class Scaffold:
         return self._init_fn
 
     def finalize(self):
-        """Makes what is missing, and the graph read-only."""
+        """Creates what is missing, and makes the graph read-only."""
         self._make("init_op", GraphKeys.INIT_OP, lambda: control_flow.group(
             variables.global_variables_initializer(), control_flow.no_op("init"),
             *framework.get_collection("saved_model_initializers")))
@@ -93,7 +92,7 @@ class Scaffold:
 
     @staticmethod
     def get_or_default(arg_name, collection_key, default_constructor):
-        """The one value of a collection, or what the function makes, which is put there."""
+        """Returns the single value of a collection, or adds the result of `default_constructor` to it."""
         found = framework.get_collection(collection_key)
         if len(found) > 1:
             raise RuntimeError("More than one item in the collection \"%s\". Please indicate which one "
@@ -108,7 +107,7 @@ class Scaffold:
 
     @staticmethod
     def default_local_init_op():
-        """An operation that initializes local variables and tables."""
+        """Returns an operation that initializes local variables and tables."""
         from runnel.ops.lookup_ops import tables_initializer
         return control_flow.group(variables.local_variables_initializer(), tables_initializer(),
                                   control_flow.no_op("init"))
@@ -135,14 +134,14 @@ def _merge_all():
 # --- Making sessions
 
 class SessionCreator:
-    """Makes a session: create_session()."""
+    """The base of objects that create a session: create_session()."""
 
     def create_session(self):
         raise NotImplementedError("create_session is not implemented for %s." % self)
 
 
 class ChiefSessionCreator(SessionCreator):
-    """The chief's: it initializes, or restores."""
+    """Creates the chief's session: initializes or restores."""
 
     def __init__(self, scaffold=None, master="", config=None, checkpoint_dir=None,
                  checkpoint_filename_with_path=None):
@@ -173,7 +172,7 @@ class ChiefSessionCreator(SessionCreator):
 
 
 class WorkerSessionCreator(ChiefSessionCreator):
-    """A worker's: it waits for the chief."""
+    """Creates a worker's session: waits for the chief."""
 
     def __init__(self, scaffold=None, master="", config=None, max_wait_secs=30 * 60):
         super().__init__(scaffold, master, config)
@@ -191,7 +190,7 @@ def MonitoredTrainingSession(  # noqa: N802
         save_summaries_secs=USE_DEFAULT, config=None, stop_grace_period_secs=120,
         log_step_count_steps=100, max_wait_secs=7200, save_checkpoint_steps=USE_DEFAULT,
         summary_dir=None, save_graph_def=True):
-    """A session for training, with hooks that save checkpoints and summaries.
+    """Creates a session for training, with hooks that save checkpoints and summaries.
 
         with tf.train.MonitoredTrainingSession(checkpoint_dir="run",
                                                hooks=[tf.train.StopAtStepHook(last_step=1000)]) as sess:
@@ -199,19 +198,19 @@ def MonitoredTrainingSession(  # noqa: N802
                 sess.run(train_op)
 
     Args:
-      master: the server; "": this process.
+      master: the server; "" for this process.
       is_chief: whether this process initializes, saves and restores; others wait.
-      checkpoint_dir: where checkpoints are.
+      checkpoint_dir: folder of the checkpoints.
       scaffold: a Scaffold.
       hooks, chief_only_hooks: more hooks.
-      save_checkpoint_secs, save_checkpoint_steps: how often; 600 seconds if neither is said.
-      save_summaries_steps, save_summaries_secs: how often; 100 steps if neither is said.
+      save_checkpoint_secs, save_checkpoint_steps: how often to save; by default every 600 seconds.
+      save_summaries_steps, save_summaries_secs: how often to write summaries; by default every 100 steps.
       config: a ConfigProto.
       stop_grace_period_secs: how long threads may take to stop.
-      log_step_count_steps: how often the speed is logged.
+      log_step_count_steps: how often to log the speed.
       max_wait_secs: how long a worker waits.
-      summary_dir: where summaries go; None: checkpoint_dir.
-      save_graph_def: whether the graph is written with checkpoints.
+      summary_dir: folder of the summaries; by default checkpoint_dir.
+      save_graph_def: whether to write the graph with checkpoints.
     """
     save_summaries_steps, save_summaries_secs = _steps_or_seconds(
         save_summaries_steps, save_summaries_secs, 100, None)
@@ -289,7 +288,7 @@ class _WrappedSession:
 
 
 class _RecoverableSession(_WrappedSession):
-    """Makes a new session when the cluster has lost one."""
+    """Creates a new session when the cluster has lost one."""
 
     def __init__(self, creator):
         self._creator = creator
@@ -336,7 +335,7 @@ class _RecoverableSession(_WrappedSession):
 
 
 class _CoordinatedSession(_WrappedSession):
-    """Stops with its threads, and raises what they report."""
+    """Stops together with its threads, and raises what they report."""
 
     def __init__(self, sess, coord, stop_grace_period_secs=120):
         super().__init__(sess)
@@ -348,8 +347,10 @@ class _CoordinatedSession(_WrappedSession):
         return self._coord.should_stop()
 
     def _only_runners_left(self):
-        """Whether threads of queue runners are all that is left after a moment. Their queues are
-        closed by then, but what they run may wait for something else, such as gradients."""
+        """Tells whether, after a moment, only threads of queue runners are left.
+
+        Their queues are closed by then, but what they run may wait for something else, such as gradients.
+        """
         end = time.monotonic() + 2.0
         while True:
             left = [t for t in self._coord._registered_threads if t.is_alive()]
@@ -450,7 +451,7 @@ def _merge_options(options, more):
 
 
 class _MonitoredSession:
-    """What monitored sessions can do."""
+    """The base of monitored sessions."""
 
     def __init__(self, session_creator, hooks, should_recover, stop_grace_period_secs=120):
         self._graph_was_finalized = framework.get_default_graph().finalized
@@ -466,7 +467,7 @@ class _MonitoredSession:
 
     @property
     def graph(self):
-        """The graph that is run."""
+        """The graph that the session runs."""
         return None if self._tf_sess() is None else self._tf_sess().graph
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
@@ -485,7 +486,7 @@ class _MonitoredSession:
         return self._sess.run_step_fn(step_fn, self._tf_sess(), run_with_hooks=None)
 
     class StepContext:
-        """What a step function gets: the session, and steps with hooks."""
+        """The argument of a step function: the session, and steps with hooks."""
 
         def __init__(self, session, run_with_hooks_fn):
             self._session = session
@@ -520,11 +521,11 @@ class _MonitoredSession:
                                        self._stop_grace_period_secs)
 
     def should_stop(self):
-        """Whether the loop is to end."""
+        """Tells whether the training loop should end."""
         return self._sess is None or self._sess.should_stop()
 
     def close(self):
-        """Ends it: the hooks' `end`, the threads, the session."""
+        """Calls the hooks' `end`, stops the threads and closes the session."""
         self._close_internal()
 
     def __enter__(self):
@@ -561,7 +562,7 @@ class _MonitoredSession:
 
 
 class MonitoredSession(_MonitoredSession):
-    """A session with hooks, made anew after a failure of the cluster."""
+    """A session with hooks, created again after a failure of the cluster."""
 
     StepContext = _MonitoredSession.StepContext
 
@@ -570,7 +571,7 @@ class MonitoredSession(_MonitoredSession):
 
 
 class SingularMonitoredSession(_MonitoredSession):
-    """A session with hooks, which is not made anew; raw_session() is the session itself."""
+    """A session with hooks that is not created again; raw_session() is the session itself."""
 
     def __init__(self, hooks=None, scaffold=None, master="", config=None, checkpoint_dir=None,
                  stop_grace_period_secs=120, checkpoint_filename_with_path=None):

@@ -1,4 +1,4 @@
-"""Averages that follow variables: tf.train.ExponentialMovingAverage."""
+"""Moving averages of variables: tf.train.ExponentialMovingAverage."""
 
 import runnel as tf
 from runnel.core import framework
@@ -10,8 +10,7 @@ _FLOATS = ("bfloat16", "float16", "float32", "float64")
 
 
 def assign_moving_average(variable, value, decay, zero_debias=True, name=None):
-    """variable = decay * variable + (1 - decay) * value. `zero_debias`: as if it had not begun with
-    zero."""
+    """Sets variable = decay * variable + (1 - decay) * value. `zero_debias` corrects for the initial zero."""
     with tf.name_scope(name, "AssignMovingAvg", [variable, value, decay]) as scope:
         rate = tf.convert_to_tensor(1.0 - decay, name="decay")
         if rate.dtype != variable.dtype.base_dtype:
@@ -53,17 +52,17 @@ def _free_name(name):
 
 
 class ExponentialMovingAverage:
-    """Keeps averages of variables (or tensors), in which the past fades.
+    """Keeps exponentially decaying averages of variables or tensors.
 
         ema = tf.train.ExponentialMovingAverage(0.999)
         with tf.control_dependencies([train_op]):
             step = ema.apply(tf.trainable_variables())
 
     Args:
-      decay: how much of an average stays at each update.
-      num_updates: a count; the decay is then at most (1 + count) / (10 + count).
-      zero_debias: averages of tensors are as if they had not begun with zero.
-      name: of the averages.
+      decay: the fraction of the average that each update keeps.
+      num_updates: a count of updates; the decay is then at most (1 + count) / (10 + count).
+      zero_debias: corrects averages of tensors for the initial zero.
+      name: name of the averages.
     """
 
     def __init__(self, decay, num_updates=None, zero_debias=False, name="ExponentialMovingAverage"):
@@ -78,8 +77,7 @@ class ExponentialMovingAverage:
         return self._name
 
     def apply(self, var_list=None):
-        """An operation that updates the averages of these, which it makes; None: of all trainable
-        variables."""
+        """Creates the averages and returns an operation that updates them; by default of all trainable variables."""
         if var_list is None:
             var_list = variables.trainable_variables()
         debiased = set()
@@ -113,18 +111,18 @@ class ExponentialMovingAverage:
         return average
 
     def average(self, var):
-        """The average of a variable, a variable; None if it has none."""
+        """Returns the variable that holds the average of `var`, or None."""
         return self._averages.get(var)
 
     def average_name(self, var):
-        """The name that the average of a variable has, or would have."""
+        """Returns the name that the average of a variable has or would have."""
         if var in self._averages:
             return self._averages[var].name[:-2]
         return framework.get_default_graph().unique_name(var.name[:-2] + "/" + self._name,
                                                          mark_as_used=False)
 
     def variables_to_restore(self, moving_avg_variables=None):
-        """{name in a checkpoint: variable} that loads averages into the variables themselves."""
+        """Returns {name in a checkpoint: variable} for loading averages into the variables themselves."""
         if moving_avg_variables is None:
             moving_avg_variables = (variables.trainable_variables() +
                                     variables.moving_average_variables())

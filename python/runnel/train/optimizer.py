@@ -1,8 +1,8 @@
-"""The base of optimizers: gradients of a loss, and updates of variables with them.
+"""The base of optimizers: computes gradients of a loss and updates variables.
 
-A subclass says what one update is: `_apply_dense` and `_apply_sparse` for reference variables,
-`_resource_apply_dense` and `_resource_apply_sparse` for resource variables; `_create_slots` makes
-what it keeps for each variable, `_prepare` the tensors of its parameters, `_finish` the last step.
+A subclass defines one update: `_apply_dense` and `_apply_sparse` for reference variables, `_resource_apply_dense` and
+`_resource_apply_sparse` for resource variables. `_create_slots` creates the state per variable, `_prepare` the
+tensors of its parameters, `_finish` the final operation.
 """
 
 import runnel
@@ -15,7 +15,7 @@ from runnel.train import slot_creator
 
 
 def _deduplicate_indexed_slices(values, indices):
-    """Rows of the same index added: (values, indices)."""
+    """Adds rows with the same index. Returns (values, indices)."""
     unique, positions = raw_ops.Unique(x=indices)
     count = raw_ops.Shape(input=unique)[0]
     return raw_ops.UnsortedSegmentSum(data=values, segment_ids=positions, num_segments=count), unique
@@ -62,17 +62,17 @@ class Optimizer:
     def minimize(self, loss, global_step=None, var_list=None, gate_gradients=GATE_OP,
                  aggregation_method=None, colocate_gradients_with_ops=False, name=None,
                  grad_loss=None):
-        """An operation that makes one step downhill.
+        """Returns an operation that updates variables to reduce the loss.
 
         Args:
-          loss: a tensor; in eager execution, a function that gives one.
-          global_step: a variable that is increased by one.
-          var_list: the variables to change; None: all that are trainable.
-          gate_gradients: GATE_NONE, GATE_OP or GATE_GRAPH: how much is computed before updates.
-          aggregation_method: how gradients that meet are added.
-          colocate_gradients_with_ops: gradients are placed with the operations they are of.
-          name: of the operation.
-          grad_loss: the gradient that reaches the loss; None: ones.
+          loss: a tensor; in eager execution, a function that returns one.
+          global_step: a variable to increment.
+          var_list: the variables to update; by default all trainable ones.
+          gate_gradients: GATE_NONE, GATE_OP or GATE_GRAPH: how much is computed before the updates.
+          aggregation_method: how gradients are summed.
+          colocate_gradients_with_ops: places gradients with their operations.
+          name: name of the operation.
+          grad_loss: the incoming gradient of the loss; by default ones.
         """
         pairs = self.compute_gradients(
             loss, var_list=var_list, gate_gradients=gate_gradients,
@@ -86,7 +86,7 @@ class Optimizer:
 
     def compute_gradients(self, loss, var_list=None, gate_gradients=GATE_OP, aggregation_method=None,
                           colocate_gradients_with_ops=False, grad_loss=None):
-        """[(gradient, variable)]; the gradient is None where the loss does not depend on one."""
+        """Returns [(gradient, variable)]; the gradient is None if the loss does not depend on the variable."""
         if callable(loss):
             return self._eager_gradients(loss, var_list, grad_loss)
         if _core.current() is None:
@@ -132,8 +132,7 @@ class Optimizer:
         return list(zip(tape.gradient(value, var_list, grad_loss), var_list))
 
     def apply_gradients(self, grads_and_vars, global_step=None, name=None):
-        """An operation that changes variables by what compute_gradients gave, or by what was made of
-        that."""
+        """Returns an operation that updates variables with the gradients of compute_gradients, processed or not."""
         pairs = [(_checked_gradient(g), v) for g, v in grads_and_vars]
         if not pairs:
             raise ValueError("No variables provided.")
@@ -200,15 +199,15 @@ class Optimizer:
     # What is kept for variables
 
     def get_slot(self, var, name):
-        """What is kept for a variable under that name, a variable; None if nothing is."""
+        """Returns the slot of that name of a variable, or None."""
         return self._slots.get(name, {}).get(_var_key(var))
 
     def get_slot_names(self):
-        """The names of what is kept."""
+        """Returns the names of the slots."""
         return sorted(self._slots)
 
     def variables(self):
-        """All that is kept, sorted by name."""
+        """Returns the optimizer's own variables, sorted by name."""
         graph = framework.get_default_graph()
         found = list(self._non_slot_variables())
         for slots in self._slots.values():

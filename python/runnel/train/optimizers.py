@@ -7,10 +7,10 @@ from runnel.train.optimizer import Optimizer
 
 
 class _Kernel:
-    """Optimizers whose update is one op, for dense and sparse gradients of both kinds of variables.
+    """Optimizers whose update is one op, for dense and sparse gradients and both kinds of variables.
 
-    A class names the op, its inputs that are slots, and its inputs that are parameters: the name
-    of the op's input, then the attribute of the object whose "_tensor" _prepare makes.
+    A class names the op, its inputs that are slots, and its inputs that are parameters: the name of the op's input, then
+    the attribute whose "_tensor" _prepare creates.
     """
 
     _op = None
@@ -71,7 +71,7 @@ class _Kernel:
 
 
 def _by_kernel(cls):
-    """Gives a class what it has not of _Kernel: so its one base is Optimizer, which programs ask for."""
+    """Adds the methods of _Kernel to a class, so that Optimizer remains its only base, which programs check."""
     for name, value in vars(_Kernel).items():
         if name not in vars(cls) and not name.startswith("__"):
             setattr(cls, name, value)
@@ -80,12 +80,12 @@ def _by_kernel(cls):
 
 @_by_kernel
 class GradientDescentOptimizer(Optimizer):
-    """Plain gradient descent: w -= learning_rate * gradient.
+    """Gradient descent: w -= learning_rate * gradient.
 
     Args:
-      learning_rate: a number, a tensor, or a function that gives it.
-      use_locking: whether updates wait for each other.
-      name: of the operations.
+      learning_rate: a number, a tensor, or a function that returns one.
+      use_locking: whether updates lock the variable.
+      name: name of the operations.
     """
 
     _op = "ApplyGradientDescent"
@@ -135,10 +135,10 @@ class MomentumOptimizer(Optimizer):
 
     Args:
       learning_rate: a number or a tensor.
-      momentum: the share of the last step that goes on.
-      use_locking: whether updates wait for each other.
-      name: of the operations and of the slots.
-      use_nesterov: Nesterov's way.
+      momentum: the fraction of the previous step that is kept.
+      use_locking: whether updates lock the variable.
+      name: name of the operations and slots.
+      use_nesterov: uses Nesterov momentum.
     """
 
     _op = "ApplyMomentum"
@@ -161,13 +161,13 @@ class MomentumOptimizer(Optimizer):
 
 @_by_kernel
 class AdagradOptimizer(Optimizer):
-    """Adagrad: steps shrink with the squares of past gradients.
+    """Adagrad: steps shrink with the sum of squared gradients.
 
     Args:
       learning_rate: a number or a tensor.
-      initial_accumulator_value: what the sum of squares begins with.
-      use_locking: whether updates wait for each other.
-      name: of the operations and of the slots.
+      initial_accumulator_value: the initial sum of squares.
+      use_locking: whether updates lock the variable.
+      name: name of the operations and slots.
     """
 
     _op = "ApplyAdagrad"
@@ -233,7 +233,7 @@ class ProximalAdagradOptimizer(Optimizer):
 
 @_by_kernel
 class AdagradDAOptimizer(Optimizer):
-    """Adagrad by dual averaging: regularization counts from the first step on."""
+    """Adagrad with dual averaging: regularization counts from the first step."""
 
     _op = "ApplyAdagradDA"
     _slot_inputs = (("gradient_accumulator", "gradient_accumulator"),
@@ -279,7 +279,7 @@ class AdagradDAOptimizer(Optimizer):
 
 @_by_kernel
 class AdadeltaOptimizer(Optimizer):
-    """Adadelta."""
+    """The Adadelta optimizer."""
 
     _op = "ApplyAdadelta"
     _slot_inputs = (("accum", "accum"), ("accum_update", "accum_update"))
@@ -301,16 +301,16 @@ class AdadeltaOptimizer(Optimizer):
 
 @_by_kernel
 class RMSPropOptimizer(Optimizer):
-    """RMSProp: steps are divided by the root of a running mean of squares.
+    """RMSProp: divides steps by the root of a moving average of squared gradients.
 
     Args:
       learning_rate: a number or a tensor.
-      decay: how much of the mean is kept in a step.
-      momentum: the share of the last step that goes on.
-      epsilon: added to the mean of squares.
-      use_locking: whether updates wait for each other.
-      centered: whether the mean of gradients is taken off, too.
-      name: of the operations and of the slots.
+      decay: the fraction of the average that a step keeps.
+      momentum: the fraction of the previous step that is kept.
+      epsilon: added to the average of squares.
+      use_locking: whether updates lock the variable.
+      centered: subtracts the squared average of the gradients.
+      name: name of the operations and slots.
     """
 
     _slot_inputs = (("ms", "rms"), ("mom", "momentum"))
@@ -349,7 +349,7 @@ class RMSPropOptimizer(Optimizer):
 
 @_by_kernel
 class FtrlOptimizer(Optimizer):
-    """FTRL-proximal."""
+    """The FTRL-proximal optimizer."""
 
     _slot_inputs = (("accum", "accum"), ("linear", "linear"))
     _parameter_inputs = (("lr", "learning_rate"), ("l1", "l1_regularization_strength"),
@@ -414,22 +414,22 @@ class FtrlOptimizer(Optimizer):
 
 
 def _as_type(variable, dtype):
-    """A variable that has the type already is read where it is used."""
+    """Returns the variable itself if it has the type already, so that it is read where it is used."""
     from runnel.ops import math_ops
     return variable if variable.dtype.base_dtype == dtype else math_ops.cast(variable, dtype)
 
 
 @_by_kernel
 class AdamOptimizer(Optimizer):
-    """Adam: running means of gradients and of their squares.
+    """Adam: moving averages of gradients and of squared gradients.
 
     Args:
       learning_rate: a number or a tensor.
-      beta1: how much of the mean of gradients is kept in a step.
-      beta2: how much of the mean of their squares is.
+      beta1: the fraction of the average of gradients that a step keeps.
+      beta2: the fraction of the average of squared gradients that a step keeps.
       epsilon: added to the root of the latter.
-      use_locking: whether updates wait for each other.
-      name: of the operations and of the slots.
+      use_locking: whether updates lock the variable.
+      name: name of the operations and slots.
     """
 
     _op = "ApplyAdam"
@@ -468,7 +468,7 @@ class AdamOptimizer(Optimizer):
         return _Kernel._call(self, prefix, var, dtype, casts, **inputs)
 
     def _apply_sparse_shared(self, grad, var, indices, scatter_add):
-        """Rows of the gradient; the means of all rows go on."""
+        """Applies some rows of the gradient; the averages of all rows decay."""
         from runnel.ops import state_ops
         from runnel.ops.control_flow import group
         dtype = var.dtype.base_dtype

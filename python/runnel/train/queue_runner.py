@@ -1,4 +1,4 @@
-"""Queue runners: threads that keep queues full."""
+"""Queue runners: threads that fill queues."""
 
 import logging
 import threading
@@ -12,14 +12,14 @@ _log = logging.getLogger("tensorflow")
 
 
 class QueueRunner:
-    """What fills a queue: a list of operations, each run by a thread of its own.
+    """Fills a queue with a list of operations, each run by a thread of its own.
 
     Args:
       queue: the queue.
-      enqueue_ops: operations that add to it.
-      close_op: closes it; None: its own, pending additions go on.
-      cancel_op: closes it and cancels them.
-      queue_closed_exception_types: errors that mean the queue was closed; None: OutOfRangeError.
+      enqueue_ops: operations that add elements.
+      close_op: closes the queue; by default with pending additions going on.
+      cancel_op: closes the queue and cancels pending additions.
+      queue_closed_exception_types: errors that mean that the queue was closed; by default OutOfRangeError.
     """
 
     def __init__(self, queue=None, enqueue_ops=None, close_op=None, cancel_op=None,
@@ -89,7 +89,7 @@ class QueueRunner:
 
     @property
     def exceptions_raised(self):
-        """What threads raised that had no coordinator to tell."""
+        """The exceptions of threads without a coordinator."""
         return self._exceptions_raised
 
     @property
@@ -141,7 +141,7 @@ class QueueRunner:
             _log.debug("Ignored exception: %s", error)
 
     def create_threads(self, sess, coord=None, daemon=False, start=False):
-        """The threads for a session; none if they run already."""
+        """Creates the threads for a session; none if they run already."""
         with self._lock:
             if self._runs_per_session.get(sess, 0) > 0:
                 return []
@@ -164,7 +164,7 @@ class QueueRunner:
         return threads
 
     def to_proto(self, export_scope=None):
-        """Its QueueRunnerDef; None if it is outside of the scope."""
+        """Returns its QueueRunnerDef, or None if it is outside the scope."""
         from runnel.core.protobuf import message_class
         if export_scope is not None and not self.queue.name.startswith(export_scope):
             return None
@@ -182,18 +182,18 @@ class QueueRunner:
 
     @staticmethod
     def from_proto(queue_runner_def, import_scope=None):
-        """The runner that a QueueRunnerDef of the default graph tells of."""
+        """Returns the runner of the default graph that a QueueRunnerDef describes."""
         return QueueRunner(queue_runner_def=queue_runner_def, import_scope=import_scope)
 
 
 def add_queue_runner(qr, collection=GraphKeys.QUEUE_RUNNERS):
-    """Puts a runner among those that start_queue_runners starts."""
+    """Adds a runner to those that start_queue_runners starts."""
     framework.add_to_collection(collection, qr)
 
 
 def start_queue_runners(sess=None, coord=None, daemon=True, start=True,
                         collection=GraphKeys.QUEUE_RUNNERS):
-    """Starts all queue runners of the graph; their threads."""
+    """Starts all queue runners of the graph. Returns their threads."""
     if sess is None:
         from runnel.core.session import get_default_session
         sess = get_default_session()

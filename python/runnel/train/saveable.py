@@ -1,4 +1,4 @@
-"""What objects put into checkpoints of objects: variables their value, tables what is in them, iterators how far they are."""
+"""What checkpoints of objects store: the value of a variable, the contents of a table, the position of an iterator."""
 
 from runnel import dtypes, raw_ops
 from runnel.core import framework
@@ -12,11 +12,11 @@ class Saveable:
 
     Args:
       owner: the object.
-      attribute: their name in an object graph; behind it each tensor has a suffix of its own.
+      attribute: their name in an object graph; each tensor adds a suffix.
       tensors: [(suffix, dtype)].
       read: a function that returns the tensors.
-      restore: a function from tensors to the operation that puts them back.
-      full_name: of a variable.
+      restore: a function from tensors to the operation that restores them.
+      full_name: the name of a variable.
     """
 
     def __init__(self, owner, attribute, tensors, read, restore, full_name=""):
@@ -25,7 +25,7 @@ class Saveable:
         self.read, self.restore = read, restore
 
     def names(self, key):
-        """The names of its tensors in a checkpoint where it has a key."""
+        """Returns the names of its tensors in a checkpoint, given its key."""
         return [key + suffix for suffix in self.suffixes]
 
 
@@ -38,13 +38,13 @@ def _of_variable(variable):
 
 
 def of_iterator(owner, resource):
-    """The Saveable of an iterator over a dataset."""
+    """Returns the Saveable of a dataset iterator."""
     return Saveable(owner, "ITERATOR", [("_STATE", dtypes.variant)], lambda: [raw_ops.SerializeIterator(resource_handle=resource)],
                     lambda tensors: raw_ops.DeserializeIterator(resource_handle=resource, serialized=tensors[0]))
 
 
 def saveable_of(value):
-    """The Saveable of an object; None if it has none."""
+    """Returns the Saveable of an object, or None."""
     if isinstance(value, variables.Variable):
         return _of_variable(value)
     make = getattr(type(value), "_saveable", None)
@@ -52,12 +52,12 @@ def saveable_of(value):
 
 
 def flat(saveables):
-    """(names, dtypes) of all tensors of {key: Saveable}."""
+    """Returns (names, dtypes) of all tensors of {key: Saveable}."""
     return ([name for key, saveable in saveables.items() for name in saveable.names(key)],
             [dtype for saveable in saveables.values() for dtype in saveable.dtypes])
 
 
 def restored(saveables, tensors):
-    """The operations that put the tensors, in the order of `flat`, back."""
+    """Returns the operations that restore `tensors`, in the order of `flat`."""
     rest = iter(tensors)
     return [saveable.restore([next(rest) for _ in saveable.suffixes]) for saveable in saveables.values()]

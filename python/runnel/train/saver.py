@@ -1,4 +1,4 @@
-"""Savers: variables into checkpoints and back."""
+"""Savers: variables to checkpoints and back."""
 
 import math
 import os
@@ -13,7 +13,7 @@ from runnel.train import checkpoint_management
 
 
 class SaveSpec:
-    """One tensor of a checkpoint: what is written, under which name, which part of the whole."""
+    """One tensor of a checkpoint: what is written, its name, and which part of the whole it is."""
 
     def __init__(self, tensor, slice_spec, name, dtype=None, device=None):
         self._tensor = tensor
@@ -28,8 +28,7 @@ class SaveSpec:
 
 
 class SaveableObject:
-    """What a saver can keep: the specs of its tensors, and `restore(tensors, shapes)`, which gives an
-    operation that takes them back."""
+    """An object that a saver stores: the specs of its tensors, and `restore(tensors, shapes)`, which returns an operation."""
 
     def __init__(self, op, specs, name):
         self.op = op
@@ -82,7 +81,7 @@ class _ResourceSaveable(SaveableObject):
 
 
 def _one(variable, slice_spec, name):
-    """The saveable of one variable, or of the tensor of one."""
+    """Returns the saveable of a variable, or of a variable's tensor."""
     if isinstance(variable, SaveableObject):
         return variable
     if hasattr(variable, "handle"):
@@ -99,7 +98,7 @@ def _one(variable, slice_spec, name):
 
 
 def saveable_objects_for_op(op, name):
-    """The saveables of what a name stands for: a variable, or the parts of one."""
+    """Returns the saveables of a variable, or of the parts of one."""
     from runnel.ops.variable_scopes import PartitionedVariable
     if not isinstance(name, str):
         raise TypeError("names_to_saveables must be a dict mapping string names to trackable "
@@ -124,7 +123,7 @@ def saveable_objects_for_op(op, name):
 
 
 def op_list_to_dict(op_list):
-    """A list of variables by their names in checkpoints."""
+    """Returns {name in checkpoints: variable} for a list of variables."""
     from runnel import nest
     from runnel.ops.variable_scopes import PartitionedVariable
     if not isinstance(op_list, (list, tuple, set)):
@@ -170,7 +169,7 @@ def _cpu0(device):
 
 
 class BaseSaverBuilder:
-    """Makes the nodes that save and restore."""
+    """Builds the nodes that save and restore."""
 
     SaveSpec = SaveSpec
     SaveableObject = SaveableObject
@@ -181,7 +180,7 @@ class BaseSaverBuilder:
         self._write_version = write_version
 
     def save_op(self, filename_tensor, saveables):
-        """The node that writes them all."""
+        """Returns the node that writes all saveables."""
         specs = [spec for saveable in saveables for spec in saveable.specs]
         names = [spec.name for spec in specs]
         slices = [spec.slice_spec for spec in specs]
@@ -196,11 +195,11 @@ class BaseSaverBuilder:
                               tensors=tensors)
 
     def restore_op(self, filename_tensor, saveable, preferred_shard):
-        """The tensors of one saveable, read."""
+        """Returns the tensors of one saveable, read from the file."""
         return [self._read(filename_tensor, [spec])[0] for spec in saveable.specs]
 
     def bulk_restore(self, filename_tensor, saveables, preferred_shard, restore_sequentially):
-        """The tensors of all, read."""
+        """Returns the tensors of all saveables, read from the file."""
         if self._bulk:
             with framework.device("cpu:0"):
                 return self._read(filename_tensor,
@@ -283,7 +282,7 @@ class BaseSaverBuilder:
     def build(self, names_to_saveables, reshape=False, sharded=False, max_to_keep=5,
               keep_checkpoint_every_n_hours=10000.0, name=None, restore_sequentially=False,
               filename="model"):
-        """Adds the nodes; the SaverDef that tells of them."""
+        """Adds the nodes. Returns the SaverDef that describes them."""
         from runnel.core.protobuf import message_class
         from runnel.ops.control_flow import group
         if not isinstance(names_to_saveables, dict):
@@ -313,7 +312,7 @@ class BaseSaverBuilder:
             keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours, version=self._write_version)
 
     def run(self, var_list, path, restore):
-        """Saves or restores at once: eager execution."""
+        """Saves or restores at once, in eager execution."""
         if not isinstance(var_list, dict):
             var_list = op_list_to_dict(var_list)
         saveables = _saveables(var_list)
@@ -329,7 +328,7 @@ def _shape_of(tensor):
 
 
 class BulkSaverBuilder(BaseSaverBuilder):
-    """All tensors are read by one node."""
+    """Reads all tensors by one node."""
 
     _bulk = True
 
@@ -347,29 +346,29 @@ def _get_saver_or_default():
 
 
 class Saver:
-    """Saves variables into checkpoints, and restores them.
+    """Saves variables to checkpoints and restores them.
 
         saver = tf.train.Saver()
         path = saver.save(sess, "run/model", global_step=step)
         saver.restore(sess, tf.train.latest_checkpoint("run"))
 
     Args:
-      var_list: the variables, a list, or a dictionary by the names in checkpoints; None: all global
-        variables and saveable objects.
+      var_list: the variables as a list, or a dict by their names in checkpoints; by default all global variables and
+        saveable objects.
       reshape: tensors of checkpoints may have other shapes of the same size.
       sharded: each device writes a file of its own.
-      max_to_keep: how many checkpoints are kept; 0 or None: all.
-      keep_checkpoint_every_n_hours: one of so many hours is kept for good.
-      name: the scope of the nodes.
-      restore_sequentially: one variable after the other.
-      saver_def: the nodes are there already, and this tells of them.
-      builder: makes the nodes.
-      defer_build: they are made by `build()`.
-      allow_empty: no variables are no error.
+      max_to_keep: how many checkpoints to keep; 0 or None for all.
+      keep_checkpoint_every_n_hours: keeps one checkpoint per this many hours for good.
+      name: name of the scope of the nodes.
+      restore_sequentially: restores one variable after the other.
+      saver_def: describes nodes that exist already.
+      builder: builds the nodes.
+      defer_build: leaves the nodes to `build()`.
+      allow_empty: accepts a graph without variables.
       write_version: SaverDef.V1 or V2.
-      pad_step_number: the step is written with eight digits.
-      save_relative_paths: the file "checkpoint" names checkpoints as they are seen from there.
-      filename: what is written where no path is fed.
+      pad_step_number: writes the step with eight digits.
+      save_relative_paths: the file "checkpoint" has paths relative to its folder.
+      filename: the path to use if none is fed.
     """
 
     def __init__(self, var_list=None, reshape=False, sharded=False, max_to_keep=5,
@@ -409,7 +408,7 @@ class Saver:
             self._write_version = self.saver_def.version
 
     def build(self):
-        """Makes the nodes, if `defer_build` was said."""
+        """Builds the nodes, after `defer_build`."""
         if self._is_eager:
             raise RuntimeError("Use save/restore instead of build in eager mode.")
         if self._is_built:
@@ -456,13 +455,13 @@ class Saver:
 
         Args:
           sess: the session that has the variables.
-          save_path: where, without the step.
+          save_path: the path, without the step.
           global_step: a number, a tensor or a name: "-<step>" is added to the path.
-          latest_filename: of the list of checkpoints beside it; None: "checkpoint".
-          meta_graph_suffix: of the file with the graph.
-          write_meta_graph: whether the graph is written.
-          write_state: whether the list is.
-          strip_default_attrs: the graph is written without attributes that are defaults.
+          latest_filename: the list of checkpoints in the same folder; by default "checkpoint".
+          meta_graph_suffix: suffix of the file with the graph.
+          write_meta_graph: whether to write the graph.
+          write_state: whether to write the list of checkpoints.
+          strip_default_attrs: leaves attributes with default values out of the graph.
 
         Returns:
           The path of the checkpoint, for restore.
@@ -539,18 +538,18 @@ class Saver:
 
     @property
     def last_checkpoints(self):
-        """The paths of those that are kept, the oldest first."""
+        """The paths of the checkpoints that are kept, the oldest first."""
         return [path for path, _ in self._last_checkpoints]
 
     def set_last_checkpoints(self, last_checkpoints):
         self._last_checkpoints = [(path, math.inf) for path in last_checkpoints]
 
     def set_last_checkpoints_with_time(self, last_checkpoints_with_time):
-        """Goes on with checkpoints of an earlier process: [(path, time)]."""
+        """Continues with the checkpoints of an earlier process: [(path, time)]."""
         self._last_checkpoints = list(last_checkpoints_with_time)
 
     def recover_last_checkpoints(self, checkpoint_paths):
-        """The same, with the times of the files."""
+        """Continues with the checkpoints of an earlier process, with the times of their files."""
         rows = []
         for path in checkpoint_paths:
             times = checkpoint_management.get_checkpoint_mtimes([path])
@@ -561,7 +560,7 @@ class Saver:
     # Restoring
 
     def restore(self, sess, save_path):
-        """Gives the variables the values of a checkpoint."""
+        """Restores the variables from a checkpoint."""
         if self._is_empty:
             return
         if save_path is None:
@@ -584,8 +583,10 @@ class Saver:
             raise _explained(error, "a mismatch between the current graph and the graph") from None
 
     def _check_shapes(self, save_path):
-        """Fails if a variable has another shape than its value. Nodes would not say which it is, and a resource
-        would take any shape."""
+        """Raises an error that names the variable whose shape differs from the checkpoint's.
+
+        The nodes would not name it, and a resource variable would take any shape.
+        """
         from runnel.train.checkpoint_reader import NewCheckpointReader
         if self._reshape or not self._var_list or not os.path.exists(save_path + ".index"):
             return
@@ -606,11 +607,11 @@ class Saver:
     # The graph
 
     def as_saver_def(self):
-        """The SaverDef."""
+        """Returns the SaverDef."""
         return self.saver_def
 
     def to_proto(self, export_scope=None):
-        """The SaverDef, without the scope; None if it is outside of it."""
+        """Returns the SaverDef without the scope, or None if the saver is outside it."""
         if export_scope is None:
             return self.saver_def
         fields = ("filename_tensor_name", "save_tensor_name", "restore_op_name")
@@ -624,13 +625,13 @@ class Saver:
 
     @staticmethod
     def from_proto(saver_def, import_scope=None):
-        """A saver of nodes that are there."""
+        """Returns a saver of nodes that exist already."""
         return Saver(saver_def=saver_def, name=import_scope)
 
     def export_meta_graph(self, filename=None, collection_list=None, as_text=False, export_scope=None,
                           clear_devices=False, clear_extraneous_savers=False,
                           strip_default_attrs=False, save_debug_info=False):
-        """The MetaGraphDef of the default graph with this saver; written if there is a file name."""
+        """Returns the MetaGraphDef of the default graph with this saver, and writes it if a file name is given."""
         return export_meta_graph(
             filename=filename, saver_def=self.saver_def, collection_list=collection_list,
             as_text=as_text, export_scope=export_scope, clear_devices=clear_devices,
@@ -649,7 +650,7 @@ def export_meta_graph(filename=None, meta_info_def=None, graph_def=None, saver_d
                       collection_list=None, as_text=False, graph=None, export_scope=None,
                       clear_devices=False, clear_extraneous_savers=False, strip_default_attrs=False,
                       save_debug_info=False, **kwargs):
-    """The MetaGraphDef of a graph: nodes, collections, the saver; written if there is a file name."""
+    """Returns the MetaGraphDef of a graph (nodes, collections, saver), and writes it if a file name is given."""
     from runnel.core import meta_graph
     return meta_graph.export_scoped_meta_graph(
         filename=filename, meta_info_def=meta_info_def, graph_def=graph_def, saver_def=saver_def,
@@ -662,7 +663,7 @@ def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None
     """Adds the graph of a MetaGraphDef or of a file to the default graph.
 
     Returns:
-      The saver that was written with it, or one of all variables; None if there are none.
+      The saver that was written with it, or one for all variables; None if there are no variables.
     """
     from runnel.core import meta_graph
     if _core.current() is None:

@@ -1,4 +1,4 @@
-"""Clusters: which tasks there are, and a server that is one of them."""
+"""Clusters: their tasks, and servers."""
 
 import os
 import threading
@@ -7,7 +7,7 @@ from runnel.core.protobuf import Message, message_class
 
 
 class ClusterSpec:
-    """The tasks of a cluster: {job: [address, …]} or {job: {number: address}}, or a ClusterDef."""
+    """The tasks of a cluster: {job: [address, ...]}, {job: {number: address}}, or a ClusterDef."""
 
     def __init__(self, cluster):
         if isinstance(cluster, ClusterSpec):
@@ -47,7 +47,7 @@ class ClusterSpec:
         return "ClusterSpec({%s})" % ", ".join("%r: %r" % (key, spec[key]) for key in sorted(spec))
 
     def as_dict(self):
-        """{job: [address]}, or {number: address} where numbers are missing."""
+        """Returns {job: [address]}, or {job: {number: address}} if numbers are missing."""
         out = {}
         for job, tasks in self._cluster_spec.items():
             if not tasks:
@@ -59,7 +59,7 @@ class ClusterSpec:
         return out
 
     def as_cluster_def(self):
-        """The ClusterDef."""
+        """Returns the ClusterDef."""
         return self._cluster_def
 
     @property
@@ -74,22 +74,22 @@ class ClusterSpec:
             raise ValueError("No such job in cluster: %r" % (job_name,)) from None
 
     def num_tasks(self, job_name):
-        """How many tasks a job has."""
+        """Returns the number of tasks of a job."""
         return len(self._job(job_name))
 
     def task_indices(self, job_name):
-        """Their numbers."""
+        """Returns the numbers of a job's tasks."""
         return sorted(self._job(job_name))
 
     def task_address(self, job_name, task_index):
-        """The address of a task."""
+        """Returns the address of a task."""
         try:
             return self._job(job_name)[task_index]
         except KeyError:
             raise ValueError("No task with index %r in job %r" % (task_index, job_name)) from None
 
     def job_tasks(self, job_name):
-        """The addresses of a job's tasks; None where a number is missing."""
+        """Returns the addresses of a job's tasks, with None for missing numbers."""
         tasks = self._job(job_name)
         return [tasks.get(i) for i in range(max(tasks) + 1)]
 
@@ -104,8 +104,7 @@ def _tasks(job, tasks):
 
 
 def cluster_from_environment():
-    """What TF_CONFIG says: (ClusterSpec, job, task number), or None if there is none. A job that is
-    called "chief" or "master" is one."""
+    """Returns (ClusterSpec, job, task number) from TF_CONFIG, or None if it is not set."""
     import json
     text = os.environ.get("TF_CONFIG")
     if not text:
@@ -146,7 +145,7 @@ def _server_def(server_or_cluster_def, job_name, task_index, protocol, config):
 
 
 class _Library:
-    """The server's calls of the C API, which _core is linked with."""
+    """The functions of the C API for servers, which _core is linked with."""
 
     _loaded = None
 
@@ -179,7 +178,7 @@ class _Library:
         return cls._loaded
 
     def call(self, name, *args):
-        """Calls a function that ends with a status; what it says is raised."""
+        """Calls a function whose last argument is a status, and raises its error."""
         from runnel import errors
         status = self.lib.TF_NewStatus()
         try:
@@ -200,11 +199,11 @@ class Server:
         with tf.Session(server.target) as sess: ...
 
     Args:
-      server_or_cluster_def: a ClusterSpec, or what becomes one, or a ServerDef.
-      job_name, task_index: which task; may be left out where there is one only.
+      server_or_cluster_def: a ClusterSpec, a value that converts to one, or a ServerDef.
+      job_name, task_index: which task; may be omitted if there is only one.
       protocol: "grpc".
       config: a ConfigProto for its sessions.
-      start: whether it is started at once.
+      start: whether to start it at once.
     """
 
     def __init__(self, server_or_cluster_def, job_name=None, task_index=None, protocol=None,
@@ -224,15 +223,15 @@ class Server:
             self._library.lib.TF_DeleteServer(server)
 
     def start(self):
-        """Starts it."""
+        """Starts the server."""
         self._library.call("TF_ServerStart", self._server)
 
     def stop(self):
-        """Stops it."""
+        """Stops the server."""
         self._library.call("TF_ServerStop", self._server)
 
     def join(self):
-        """Waits until it ends, which is for ever. Ctrl-C ends the waiting."""
+        """Waits for the server, which runs until the process ends. Ctrl-C ends the wait."""
         failed = []
 
         def wait():
@@ -255,12 +254,12 @@ class Server:
 
     @property
     def target(self):
-        """What tf.Session takes to run steps here: "grpc://host:port"."""
+        """The target for tf.Session: "grpc://host:port"."""
         return self._library.lib.TF_ServerTarget(self._server).decode()
 
     @staticmethod
     def create_local_server(config=None, start=True):
-        """A server that is a cluster of its own."""
+        """Creates a server that is a cluster of its own."""
         return Server({"localhost": ["localhost:0"]}, protocol="grpc", config=config, start=start)
 
 
@@ -276,16 +275,16 @@ STANDARD_PS_OPS = (
 
 def replica_device_setter(ps_tasks=0, ps_device="/job:ps", worker_device="/job:worker",
                           merge_devices=True, cluster=None, ps_ops=None, ps_strategy=None):
-    """A function for tf.device: variables go to the parameter servers in turn, all else to the worker.
+    """Returns a function for tf.device that puts variables on the parameter servers in turn, and all else on the worker.
 
     Args:
-      ps_tasks: how many parameter servers there are; not needed with `cluster`. 0: no function, None.
+      ps_tasks: the number of parameter servers, unless `cluster` is given; if it is 0, returns None.
       ps_device: the job of the parameter servers.
-      worker_device: where the other operations go.
-      merge_devices: what else tf.device says counts too.
-      cluster: a ClusterSpec, or what becomes one.
-      ps_ops: the ops that go to parameter servers; None: those that keep variables and tables.
-      ps_strategy: a function of an operation that gives the number of a server; None: in turn.
+      worker_device: the device of the other operations.
+      merge_devices: whether surrounding tf.device contexts also count.
+      cluster: a ClusterSpec, or a value that converts to one.
+      ps_ops: the ops that go to parameter servers; by default those that hold variables and tables.
+      ps_strategy: a function of an operation that returns the number of a server; by default round-robin.
     """
     from runnel.core.device_spec import DeviceSpec
     if cluster is not None:

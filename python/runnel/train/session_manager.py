@@ -1,4 +1,4 @@
-"""SessionManager: sessions whose variables are ready, by initializing, restoring or waiting."""
+"""SessionManager: creates sessions whose variables are ready, by initializing, restoring or waiting."""
 
 import logging
 import time
@@ -11,14 +11,14 @@ _log = logging.getLogger("tensorflow")
 
 
 class SessionManager:
-    """Makes sessions ready.
+    """Creates sessions whose variables are ready.
 
     Args:
-      local_init_op: what each session runs for itself.
-      ready_op: gives the names of what is not ready; empty: all is.
-      ready_for_local_init_op: the same for what must be there before local_init_op.
-      graph: None: the default graph.
-      recovery_wait_secs: how long between two looks.
+      local_init_op: an operation that each session runs.
+      ready_op: returns the names of what is not ready; empty if all is.
+      ready_for_local_init_op: the same for what local_init_op needs.
+      graph: the graph; by default the default graph.
+      recovery_wait_secs: the time between two checks.
       local_init_run_options, local_init_feed_dict: for local_init_op.
     """
 
@@ -36,7 +36,7 @@ class SessionManager:
     def _restore_checkpoint(self, master, saver=None, checkpoint_dir=None,
                             checkpoint_filename_with_path=None, wait_for_checkpoint=False,
                             max_wait_secs=7200, config=None):
-        """(session, whether something was restored)"""
+        """Returns (session, whether something was restored)."""
         self._target = master
         sess = session_lib.Session(master, graph=self._graph, config=config)
         if checkpoint_dir and checkpoint_filename_with_path:
@@ -62,8 +62,7 @@ class SessionManager:
     def prepare_session(self, master, init_op=None, saver=None, checkpoint_dir=None,
                         checkpoint_filename_with_path=None, wait_for_checkpoint=False,
                         max_wait_secs=7200, config=None, init_feed_dict=None, init_fn=None):
-        """A session with all variables: from the newest checkpoint, else by `init_op` and
-        `init_fn(session)`."""
+        """Returns a session with all variables: from the newest checkpoint, else by `init_op` and `init_fn(session)`."""
         sess, is_restored = self._restore_checkpoint(
             master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint,
             max_wait_secs, config)
@@ -90,7 +89,7 @@ class SessionManager:
     def recover_session(self, master, saver=None, checkpoint_dir=None,
                         checkpoint_filename_with_path=None, wait_for_checkpoint=False,
                         max_wait_secs=7200, config=None):
-        """(session, whether it is ready): from a checkpoint only."""
+        """Returns (session, whether it is ready), using a checkpoint only."""
         sess, is_restored = self._restore_checkpoint(
             master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint,
             max_wait_secs, config)
@@ -108,7 +107,7 @@ class SessionManager:
         return sess, ready
 
     def wait_for_session(self, master, config=None, max_wait_secs=float("inf")):
-        """A session once another process has made the variables ready."""
+        """Returns a session once another process has made the variables ready."""
         self._target = master
         end = time.time() + (max_wait_secs if max_wait_secs is not None else float("inf"))
         while True:
@@ -138,7 +137,7 @@ class SessionManager:
         return _ready(self._ready_for_local_init_op, sess, "Model not ready for local init")
 
     def _try_run_local_init_op(self, sess):
-        """(whether it ran or there is none, why not)"""
+        """Runs the local init op. Returns (whether it ran or there is none, why not)."""
         if self._local_init_op is None:
             return True, None
         ready, message = self._model_ready_for_local_init(sess)
@@ -156,7 +155,7 @@ def _name(op):
 
 
 def _ready(op, sess, message):
-    """(whether nothing is missing, what is)"""
+    """Returns (whether everything is ready, what is missing)."""
     if op is None:
         return True, None
     try:

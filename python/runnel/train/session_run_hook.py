@@ -1,35 +1,35 @@
-"""Hooks: what is done around the steps of a monitored session."""
+"""Hooks, which a monitored session calls around its steps."""
 
 import collections
 
 
 class SessionRunHook:
-    """The base of hooks. What a subclass says is called:
+    """The base of hooks. Subclasses define the methods they need:
 
-    begin() before the graph is finished; after_create_session(session, coord) with each new session;
-    before_run(run_context), which may ask for more fetches and feeds by a SessionRunArgs;
+    begin() before the graph is finalized; after_create_session(session, coord) for each new session;
+    before_run(run_context), which may return more fetches and feeds as a SessionRunArgs;
     after_run(run_context, run_values) with their values; end(session) at the end.
     """
 
     def begin(self):
-        """The graph may still be added to."""
+        """Is called before the graph is finalized: operations may still be added."""
 
     def after_create_session(self, session, coord):
-        """There is a session, a new one after a failure."""
+        """Is called when a session was created, also after a failure."""
 
     def before_run(self, run_context):
-        """A step is about to run; what the hook asks of it, a SessionRunArgs, or None."""
+        """Is called before a step. Returns a SessionRunArgs with more fetches and feeds, or None."""
         return None
 
     def after_run(self, run_context, run_values):
-        """The step has run; `run_values.results` is what was asked for."""
+        """Is called after a step; `run_values.results` has the values of the fetches."""
 
     def end(self, session):
-        """The last step has run without an error."""
+        """Is called after the last step, if there was no error."""
 
 
 class SessionRunArgs(collections.namedtuple("SessionRunArgs", ["fetches", "feed_dict", "options"])):
-    """What a step is asked for: fetches, feeds, RunOptions."""
+    """Fetches, feeds and RunOptions of a step."""
 
     def __new__(cls, fetches, feed_dict=None, options=None):
         return super().__new__(cls, fetches, feed_dict, options)
@@ -37,11 +37,11 @@ class SessionRunArgs(collections.namedtuple("SessionRunArgs", ["fetches", "feed_
 
 class SessionRunValues(collections.namedtuple(
         "SessionRunValues", ["results", "options", "run_metadata"])):
-    """What a step gave: the values of the fetches, the RunOptions, the RunMetadata."""
+    """The results of a step: the values of the fetches, the RunOptions and the RunMetadata."""
 
 
 class SessionRunContext:
-    """A step, as hooks see it: what was asked for, and the session."""
+    """A step as hooks see it: its arguments and the session."""
 
     def __init__(self, original_args, session):
         self._original_args = original_args
@@ -50,7 +50,7 @@ class SessionRunContext:
 
     @property
     def original_args(self):
-        """The SessionRunArgs of the call itself."""
+        """The SessionRunArgs of the caller."""
         return self._original_args
 
     @property
@@ -62,5 +62,5 @@ class SessionRunContext:
         return self._stop_requested
 
     def request_stop(self):
-        """Asks the loop to end."""
+        """Asks the training loop to end."""
         self._stop_requested = True

@@ -39,19 +39,19 @@ def _make(primary, initializer, name, validate_shape, shape, dtype, colocate_wit
 
 
 def create_slot(primary, val, name, colocate_with_primary=True):
-    """A slot with a tensor as its first value."""
+    """Creates a slot whose initial value is a tensor."""
     return _make(primary, val, name, val.shape.is_fully_defined(), None, None, colocate_with_primary)
 
 
 def create_slot_with_initializer(primary, initializer, shape, dtype, name,
                                  colocate_with_primary=True):
-    """A slot with an initializer."""
+    """Creates a slot with an initializer."""
     return _make(primary, initializer, name, shape.is_fully_defined(), shape, dtype,
                  colocate_with_primary)
 
 
 def create_zeros_slot(primary, name, dtype=None, colocate_with_primary=True):
-    """A slot of the variable's shape that begins with zeros."""
+    """Creates a slot of the variable's shape, initialized with zeros."""
     from runnel.ops import array_ops, init_ops
     dtype = primary.dtype if dtype is None else dtype
     shape = primary.get_shape()

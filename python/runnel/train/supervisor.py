@@ -1,4 +1,4 @@
-"""Supervisor: the older way to a session that initializes, restores and saves by itself."""
+"""Supervisor: the old way to a session that initializes, restores and saves by itself."""
 
 import contextlib
 import logging
@@ -14,7 +14,7 @@ _log = logging.getLogger("tensorflow")
 
 
 class Supervisor:
-    """Looks after a training program.
+    """Manages a training program.
 
         sv = tf.train.Supervisor(logdir="run")
         with sv.managed_session() as sess:
@@ -22,21 +22,21 @@ class Supervisor:
                 sess.run(train_op)
 
     Args:
-      graph: None: the default graph, which becomes read-only when the first session is made.
+      graph: the graph, which becomes read-only with the first session; by default the default graph.
       ready_op, ready_for_local_init_op: see SessionManager.
       is_chief: whether this process initializes, saves and restores; others wait.
-      init_op, init_feed_dict, init_fn: how variables get their first values.
-      local_init_op: what each session runs for itself.
-      logdir: where checkpoints and events go; None: nowhere.
-      summary_op: all summaries; None: they are not computed.
-      saver: a Saver; None: nothing is saved.
-      global_step: the count of steps.
-      save_summaries_secs, save_model_secs: how often; 0: never.
-      recovery_wait_secs: how long between two looks whether the variables are ready.
+      init_op, init_feed_dict, init_fn: how to initialize the variables.
+      local_init_op: an operation that each session runs.
+      logdir: folder of checkpoints and events; None for no files.
+      summary_op: merges all summaries; None for no summaries.
+      saver: a Saver; None to save nothing.
+      global_step: the global step.
+      save_summaries_secs, save_model_secs: how often to save; 0 for never.
+      recovery_wait_secs: the time between two checks whether the variables are ready.
       stop_grace_secs: how long threads may take to stop.
-      checkpoint_basename: of checkpoints.
+      checkpoint_basename: name of the checkpoints.
       session_manager: a SessionManager.
-      summary_writer: a FileWriter; None: no events are written.
+      summary_writer: a FileWriter; None to write no events.
     """
 
     USE_DEFAULT = 0
@@ -96,7 +96,7 @@ class Supervisor:
         return isinstance(value, int) and not isinstance(value, bool) and value == cls.USE_DEFAULT
 
     def _first_or(self, value, key, make):
-        """What is given, or the first of a collection, or what a function makes."""
+        """Returns the given value, else the first of a collection, else the result of `make`."""
         if not self._is_default(value):
             return value
         found = self._graph.get_collection(key)
@@ -170,7 +170,7 @@ class Supervisor:
 
     def prepare_or_wait_for_session(self, master="", config=None, wait_for_checkpoint=False,
                                     max_wait_secs=7200, start_standard_services=True):
-        """A session that is ready: the chief makes it so, others wait for that."""
+        """Returns a session that is ready: the chief initializes or restores, others wait."""
         self._coord.clear_stop()
         if self._summary_writer:
             self._summary_writer.reopen()
@@ -202,8 +202,7 @@ class Supervisor:
     @contextlib.contextmanager
     def managed_session(self, master="", config=None, start_standard_services=True,
                         close_summary_writer=True):
-        """A context with a session; all is stopped at its end, and what a thread reported is
-        raised."""
+        """A context manager: a session. At its end everything stops, and an exception of a thread is raised."""
         try:
             yield self.prepare_or_wait_for_session(
                 master=master, config=config, start_standard_services=start_standard_services)
@@ -217,7 +216,7 @@ class Supervisor:
                 raise
 
     def start_queue_runners(self, sess, queue_runners=None):
-        """Starts runners, those of the graph if none are given; their threads."""
+        """Starts queue runners, by default those of the graph. Returns their threads."""
         if queue_runners is None:
             queue_runners = self._graph.get_collection(GraphKeys.QUEUE_RUNNERS)
         return [thread for runner in queue_runners for thread in runner.create_threads(
@@ -255,7 +254,7 @@ class Supervisor:
         self._coord.wait_for_stop()
 
     def stop_on_exception(self):
-        """A context whose exceptions stop it."""
+        """A context manager whose exceptions stop the supervisor."""
         return self._coord.stop_on_exception()
 
     def stop(self, threads=None, close_summary_writer=True, ignore_live_threads=False):
@@ -270,12 +269,12 @@ class Supervisor:
                 self._graph_added_to_summary = False
 
     def loop(self, timer_interval_secs, target, args=None, kwargs=None):
-        """A thread that calls something again and again."""
+        """Starts a thread that calls a function repeatedly."""
         return coordinator.LooperThread.loop(self._coord, timer_interval_secs, target=target,
                                              args=args, kwargs=kwargs)
 
     def summary_computed(self, sess, summary, global_step=None):
-        """Writes a summary, with the step."""
+        """Writes a summary with the step."""
         if not self._summary_writer:
             raise RuntimeError("Writing a summary requires a summary writer.")
         if global_step is None and self._global_step is not None:
@@ -343,7 +342,7 @@ class _SaveThread(coordinator.LooperThread):
 
 
 def _local_init():
-    """Local variables and tables; None if there are none."""
+    """Returns an operation that initializes local variables and tables, or None if there are none."""
     ops = []
     if variables.local_variables():
         ops.append(variables.local_variables_initializer())

@@ -1,4 +1,4 @@
-"""Synchronous training: gradients of several replicas are added up before they are applied."""
+"""Synchronous training: gradients of several replicas are averaged before they are applied."""
 
 import logging
 
@@ -17,17 +17,16 @@ _log = logging.getLogger("tensorflow")
 class SyncReplicasOptimizer(Optimizer):
     """Makes another optimizer wait for the gradients of `replicas_to_aggregate` replicas.
 
-    A replica puts its gradients into accumulators, and then waits for a token. The chief, in a
-    thread of a queue runner, takes their means, applies them, and hands out tokens that say the new
-    step. Gradients of an older step are dropped, so that with `total_num_replicas` more than
-    `replicas_to_aggregate` the slowest are not waited for.
+    A replica puts its gradients into accumulators and then waits for a token. The chief, in a queue runner's thread,
+    takes the averages, applies them, and hands out tokens with the new step. Gradients of an older step are dropped, so
+    if `total_num_replicas` exceeds `replicas_to_aggregate`, the slowest replicas are not waited for.
 
     Args:
-      opt: the optimizer that applies the means.
-      replicas_to_aggregate: how many gradients make a step.
-      total_num_replicas: how many replicas there are; None: as many.
-      variable_averages: an ExponentialMovingAverage to be updated after each step.
-      variables_to_average: what it follows.
+      opt: the optimizer that applies the averages.
+      replicas_to_aggregate: the number of gradients per step.
+      total_num_replicas: the number of replicas; by default the same.
+      variable_averages: an ExponentialMovingAverage to update after each step.
+      variables_to_average: the variables that it averages.
     """
 
     def __init__(self, opt, replicas_to_aggregate, total_num_replicas=None, variable_averages=None,
@@ -54,11 +53,11 @@ class SyncReplicasOptimizer(Optimizer):
         self.chief_init_op = None
 
     def compute_gradients(self, *args, **kwargs):
-        """Those of the other optimizer."""
+        """Returns the gradients of the wrapped optimizer."""
         return self._opt.compute_gradients(*args, **kwargs)
 
     def apply_gradients(self, grads_and_vars, global_step=None, name=None):
-        """The operation of a replica: it gives its gradients away and waits for the next step."""
+        """Returns a replica's operation: it delivers the gradients and waits for the next step."""
         pairs = list(grads_and_vars or ())
         if not pairs:
             raise ValueError("Must supply at least one variable")
@@ -93,7 +92,7 @@ class SyncReplicasOptimizer(Optimizer):
         return train_op
 
     def _beside_step(self):
-        """A context for what stands with the global step, outside of other scopes."""
+        """A context manager for operations placed with the global step, outside of other scopes."""
         import contextlib
         out = contextlib.ExitStack()
         out.enter_context(framework.device(self._global_step.device))
@@ -101,7 +100,7 @@ class SyncReplicasOptimizer(Optimizer):
         return out
 
     def _accumulate(self, gradient, variable):
-        """(the operation that gives a gradient, the mean of all)"""
+        """Returns (operation that delivers a gradient, average of all)."""
         if gradient is None:
             return None, None
         shared = variable.name + "/grad_accum"
@@ -121,7 +120,7 @@ class SyncReplicasOptimizer(Optimizer):
         return given, mean
 
     def _exchange(self, given, update):
-        """Tokens: a replica waits for one, the chief hands them out after the update."""
+        """Builds the tokens: a replica waits for one, the chief hands them out after the update."""
         step = self._global_step
         with self._beside_step():
             queue = data_flow.FIFOQueue(-1, step.dtype.base_dtype, shapes=(), name="sync_token_q",
@@ -141,7 +140,7 @@ class SyncReplicasOptimizer(Optimizer):
         return train_op
 
     def get_chief_queue_runner(self):
-        """The runner whose thread the chief needs."""
+        """Returns the queue runner that the chief must start."""
         if not self._gradients_applied:
             raise ValueError("Should be called after apply_gradients().")
         return self._chief_queue_runner
@@ -156,7 +155,7 @@ class SyncReplicasOptimizer(Optimizer):
         return self._opt.variables()
 
     def get_init_tokens_op(self, num_tokens=-1):
-        """The operation that hands out the first tokens."""
+        """Returns the operation that hands out the first tokens."""
         if not self._gradients_applied:
             raise ValueError("get_init_tokens_op() should be called after apply_gradients().")
         needed = self._replicas_to_aggregate - self._total_num_replicas
@@ -172,12 +171,12 @@ class SyncReplicasOptimizer(Optimizer):
             return self._sync_token_queue.enqueue_many((tokens,))
 
     def make_session_run_hook(self, is_chief, num_tokens=-1):
-        """The hook that monitored sessions need."""
+        """Returns the hook for monitored sessions."""
         return _SyncReplicasOptimizerHook(self, is_chief, num_tokens)
 
 
 class _SyncReplicasOptimizerHook(SessionRunHook):
-    """Starts what a replica, or the chief, needs."""
+    """Starts what a replica or the chief needs."""
 
     def __init__(self, sync_optimizer, is_chief, num_tokens):
         self._sync_optimizer = sync_optimizer

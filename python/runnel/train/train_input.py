@@ -1,4 +1,4 @@
-"""Input by queues: producers of file names and numbers, batches, shuffled batches."""
+"""Input queues: producers of file names and numbers, batches and shuffled batches."""
 
 from runnel import _core, dtypes, raw_ops
 from runnel.core import convert, framework, tensor_shape
@@ -15,7 +15,7 @@ def _check_graph():
 
 
 def match_filenames_once(pattern, name=None):
-    """The names of files that match, kept in a local variable."""
+    """Returns the names of the files that match, kept in a local variable."""
     with framework.name_scope(name, "matching_filenames", [pattern]) as scope:
         return variables.Variable(name=scope, initial_value=raw_ops.MatchingFiles(pattern=pattern),
                                   trainable=False, validate_shape=False,
@@ -23,7 +23,7 @@ def match_filenames_once(pattern, name=None):
 
 
 def limit_epochs(tensor, num_epochs=None, name=None):
-    """`tensor`, so many times; then OutOfRangeError."""
+    """Returns `tensor` for `num_epochs` steps, then fails with OutOfRangeError."""
     if num_epochs is None:
         return tensor
     if num_epochs <= 0:
@@ -37,7 +37,7 @@ def limit_epochs(tensor, num_epochs=None, name=None):
 
 
 def _summarize(name, value):
-    """A summary of how full a queue is."""
+    """Adds a summary of how full a queue is."""
     with framework.name_scope(name, None, [value]) as scope:
         made = raw_ops.ScalarSummary(tags=scope[:-1], values=value, name=scope)
     framework.add_to_collection(GraphKeys.SUMMARIES, made)
@@ -50,7 +50,7 @@ def _fraction(queue, capacity):
 
 def input_producer(input_tensor, element_shape=None, num_epochs=None, shuffle=True, seed=None,
                    capacity=32, shared_name=None, summary_name=None, name=None, cancel_op=None):
-    """A queue of the rows of a tensor, again and again, in a new order each time if `shuffle`."""
+    """Returns a queue of the rows of a tensor, repeated; with `shuffle`, in a new order each time."""
     _check_graph()
     with framework.name_scope(name, "input_producer", [input_tensor]):
         input_tensor = convert.convert_to_tensor(input_tensor, name="input_tensor")
@@ -74,7 +74,7 @@ def input_producer(input_tensor, element_shape=None, num_epochs=None, shuffle=Tr
 
 def string_input_producer(string_tensor, num_epochs=None, shuffle=True, seed=None, capacity=32,
                           shared_name=None, name=None, cancel_op=None):
-    """A queue of strings, such as file names."""
+    """Returns a queue of strings, such as file names."""
     empty = "string_input_producer requires a non-null input tensor"
     if not isinstance(string_tensor, (Tensor, variables.Variable)) and not len(string_tensor):
         raise ValueError(empty)
@@ -91,7 +91,7 @@ def string_input_producer(string_tensor, num_epochs=None, shuffle=True, seed=Non
 
 def range_input_producer(limit, num_epochs=None, shuffle=True, seed=None, capacity=32,
                          shared_name=None, name=None):
-    """A queue of the numbers below `limit`."""
+    """Returns a queue of the numbers below `limit`."""
     from runnel.ops import math_ops
     _check_graph()
     with framework.name_scope(name, "input_producer", [limit]) as scope:
@@ -101,7 +101,7 @@ def range_input_producer(limit, num_epochs=None, shuffle=True, seed=None, capaci
 
 def slice_input_producer(tensor_list, num_epochs=None, shuffle=True, seed=None, capacity=32,
                          shared_name=None, name=None):
-    """Rows of the tensors, one of each in a step."""
+    """Returns one row of each tensor per step."""
     from runnel.ops import array_ops
     _check_graph()
     with framework.name_scope(name, "input_producer", tensor_list):
@@ -117,14 +117,14 @@ def slice_input_producer(tensor_list, num_epochs=None, shuffle=True, seed=None, 
 # --- Sparse tensors go through queues as numbers of a map
 
 class _Sparse:
-    """How a sparse tensor was stored."""
+    """How a sparse tensor was stored in the queue."""
 
     def __init__(self, map_op, rank):
         self.map_op, self.rank = map_op, rank
 
 
 def _store(tensors, enqueue_many, keep, shared):
-    """(tensors for the queue, [_Sparse or None])"""
+    """Returns (tensors for the queue, [_Sparse or None])."""
     out, infos = [], []
     for tensor, before in zip(tensors, shared or [None] * len(tensors)):
         if not isinstance(tensor, SparseTensor):
@@ -158,7 +158,7 @@ def _store(tensors, enqueue_many, keep, shared):
 
 
 def _take(tensors, infos):
-    """What was stored, from what comes out of the queue."""
+    """Restores what was stored from the dequeued tensors."""
     if not any(infos):
         return tensors
     is_list = isinstance(tensors, (list, tuple))
@@ -292,7 +292,7 @@ def _batches(lists, original, scope_name, name, batch_size, keep_input, threads,
 
 def batch(tensors, batch_size, num_threads=1, capacity=32, enqueue_many=False, shapes=None,
           dynamic_pad=False, allow_smaller_final_batch=False, shared_name=None, name=None):
-    """Batches of what `tensors` are in one step after the other."""
+    """Collects the values of `tensors` of consecutive steps into batches."""
     return maybe_batch(tensors, True, batch_size, num_threads, capacity, enqueue_many, shapes,
                        dynamic_pad, allow_smaller_final_batch, shared_name, name)
 
@@ -300,7 +300,7 @@ def batch(tensors, batch_size, num_threads=1, capacity=32, enqueue_many=False, s
 def maybe_batch(tensors, keep_input, batch_size, num_threads=1, capacity=32, enqueue_many=False,
                 shapes=None, dynamic_pad=False, allow_smaller_final_batch=False, shared_name=None,
                 name=None):
-    """The same, of those steps in which `keep_input` is true."""
+    """Like batch, for the steps in which `keep_input` is true."""
     return _batches([tensors], tensors, "batch", name, batch_size, keep_input, num_threads, capacity,
                     enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name)
 
@@ -316,7 +316,7 @@ def _joined(tensors_list):
 
 def batch_join(tensors_list, batch_size, capacity=32, enqueue_many=False, shapes=None,
                dynamic_pad=False, allow_smaller_final_batch=False, shared_name=None, name=None):
-    """Batches from several sources, each with a thread of its own."""
+    """Collects batches from several sources, each with a thread of its own."""
     return maybe_batch_join(tensors_list, True, batch_size, capacity, enqueue_many, shapes,
                             dynamic_pad, allow_smaller_final_batch, shared_name, name)
 
@@ -324,7 +324,7 @@ def batch_join(tensors_list, batch_size, capacity=32, enqueue_many=False, shapes
 def maybe_batch_join(tensors_list, keep_input, batch_size, capacity=32, enqueue_many=False,
                      shapes=None, dynamic_pad=False, allow_smaller_final_batch=False,
                      shared_name=None, name=None):
-    """The same, of those steps in which `keep_input` is true."""
+    """Like batch_join, for the steps in which `keep_input` is true."""
     return _batches(_joined(tensors_list), tensors_list[0], "batch_join", name, batch_size,
                     keep_input, 1, capacity, enqueue_many, shapes, dynamic_pad,
                     allow_smaller_final_batch, shared_name)
@@ -333,7 +333,7 @@ def maybe_batch_join(tensors_list, keep_input, batch_size, capacity=32, enqueue_
 def shuffle_batch(tensors, batch_size, capacity, min_after_dequeue, num_threads=1, seed=None,
                   enqueue_many=False, shapes=None, allow_smaller_final_batch=False, shared_name=None,
                   name=None):
-    """Batches in random order."""
+    """Collects batches in random order."""
     return maybe_shuffle_batch(tensors, batch_size, capacity, min_after_dequeue, True, num_threads,
                                seed, enqueue_many, shapes, allow_smaller_final_batch, shared_name,
                                name)
@@ -342,7 +342,7 @@ def shuffle_batch(tensors, batch_size, capacity, min_after_dequeue, num_threads=
 def maybe_shuffle_batch(tensors, batch_size, capacity, min_after_dequeue, keep_input, num_threads=1,
                         seed=None, enqueue_many=False, shapes=None, allow_smaller_final_batch=False,
                         shared_name=None, name=None):
-    """The same, of those steps in which `keep_input` is true."""
+    """Like shuffle_batch, for the steps in which `keep_input` is true."""
     return _batches([tensors], tensors, "shuffle_batch", name, batch_size, keep_input, num_threads,
                     capacity, enqueue_many, shapes, False, allow_smaller_final_batch, shared_name,
                     min_after_dequeue, seed)
@@ -351,7 +351,7 @@ def maybe_shuffle_batch(tensors, batch_size, capacity, min_after_dequeue, keep_i
 def shuffle_batch_join(tensors_list, batch_size, capacity, min_after_dequeue, seed=None,
                        enqueue_many=False, shapes=None, allow_smaller_final_batch=False,
                        shared_name=None, name=None):
-    """Batches in random order from several sources."""
+    """Collects batches in random order from several sources."""
     return maybe_shuffle_batch_join(tensors_list, batch_size, capacity, min_after_dequeue, True, seed,
                                     enqueue_many, shapes, allow_smaller_final_batch, shared_name,
                                     name)
@@ -360,7 +360,7 @@ def shuffle_batch_join(tensors_list, batch_size, capacity, min_after_dequeue, se
 def maybe_shuffle_batch_join(tensors_list, batch_size, capacity, min_after_dequeue, keep_input,
                              seed=None, enqueue_many=False, shapes=None,
                              allow_smaller_final_batch=False, shared_name=None, name=None):
-    """The same, of those steps in which `keep_input` is true."""
+    """Like shuffle_batch_join, for the steps in which `keep_input` is true."""
     return _batches(_joined(tensors_list), tensors_list[0], "shuffle_batch_join", name, batch_size,
                     keep_input, 1, capacity, enqueue_many, shapes, False, allow_smaller_final_batch,
                     shared_name, min_after_dequeue, seed)

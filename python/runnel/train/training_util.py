@@ -1,4 +1,4 @@
-"""The global step: how many updates there were."""
+"""The global step, which counts updates; writing graphs and reading event files."""
 
 from runnel import _core, dtypes
 from runnel.core import framework
@@ -6,7 +6,7 @@ from runnel.core.framework import GraphKeys
 
 
 def global_step(sess, global_step_tensor):
-    """The value of a global step in a session, a number."""
+    """Returns the value of a global step in a session, a number."""
     if _core.current() is None:
         return int(global_step_tensor.numpy())
     return int(sess.run(global_step_tensor))
@@ -17,7 +17,7 @@ def _integer(value):
 
 
 def assert_global_step(global_step_tensor):
-    """Fails if it is not a scalar of integers."""
+    """Raises TypeError unless the global step is an integer scalar."""
     if not isinstance(global_step_tensor, framework.Tensor) and not hasattr(
             global_step_tensor, "_as_graph_element"):
         raise TypeError("Existing \"global_step\" must be a Variable or Tensor: %s." % (
@@ -31,7 +31,7 @@ def assert_global_step(global_step_tensor):
 
 
 def get_global_step(graph=None):
-    """The global step of a graph, a variable; None if it has none."""
+    """Returns the global step of a graph, or None."""
     graph = graph or framework.get_default_graph()
     steps = graph.get_collection(GraphKeys.GLOBAL_STEP)
     if len(steps) == 1:
@@ -50,7 +50,7 @@ def get_global_step(graph=None):
 
 
 def create_global_step(graph=None):
-    """Makes the global step; a ValueError if there is one."""
+    """Creates the global step. Raises ValueError if there is one."""
     from runnel.ops import init_ops, variable_scopes
     graph = graph or framework.get_default_graph()
     if get_global_step(graph) is not None:
@@ -64,7 +64,7 @@ def create_global_step(graph=None):
 
 
 def get_or_create_global_step(graph=None):
-    """The global step, made if there is none."""
+    """Returns the global step, creating it if needed."""
     graph = graph or framework.get_default_graph()
     found = get_global_step(graph)
     return create_global_step(graph) if found is None else found
@@ -74,7 +74,7 @@ _READ_KEY = "global_step_read_op_cache"
 
 
 def _get_or_create_global_step_read(graph=None):
-    """A read of the global step, made once; None if there is no step."""
+    """Returns a read of the global step, created once; None if there is no global step."""
     graph = graph or framework.get_default_graph()
     reads = graph.get_collection(_READ_KEY)
     if reads:
@@ -106,7 +106,7 @@ def _increment_global_step(increment, graph=None):
 
 
 def write_graph(graph_or_graph_def, logdir, name, as_text=True):
-    """Writes a graph into a file, as text or as bytes; its path."""
+    """Writes a graph to a file, as text or bytes. Returns its path."""
     import os
     graph_def = graph_or_graph_def
     if isinstance(graph_def, framework.Graph):
@@ -121,7 +121,7 @@ def write_graph(graph_or_graph_def, logdir, name, as_text=True):
 
 
 def summary_iterator(path):
-    """The Events of a file, one after the other."""
+    """Yields the Events of a file."""
     from runnel.core.protobuf import message_class
     from runnel.python_io import tf_record_iterator
     for record in tf_record_iterator(path):

@@ -1,4 +1,4 @@
-"""Beginning with the values of another model: tf.train.warm_start."""
+"""tf.train.warm_start: variables that start with the values of another model."""
 
 import collections
 
@@ -9,7 +9,7 @@ from runnel.core.framework import GraphKeys
 
 class VocabInfo(collections.namedtuple("VocabInfo", """new_vocab new_vocab_size num_oov_buckets old_vocab old_vocab_size
                                        backup_initializer axis""")):
-    """Which rows of a variable were which words, and are now: two files of words."""
+    """The old and new words of a variable's rows, as two vocabulary files."""
 
     def __new__(cls, new_vocab, new_vocab_size, num_oov_buckets, old_vocab, old_vocab_size=-1, backup_initializer=None, axis=0):
         if axis not in (0, 1):
@@ -18,7 +18,7 @@ class VocabInfo(collections.namedtuple("VocabInfo", """new_vocab new_vocab_size 
 
 
 def _chosen(vars_to_warm_start):
-    """{name: its variables, several if it is in parts}."""
+    """Returns {name: its variables, several if it is partitioned}."""
     if isinstance(vars_to_warm_start, str) or vars_to_warm_start is None:
         logging.info("Warm-starting variables only in TRAINABLE_VARIABLES.")
         found = framework.get_collection(GraphKeys.TRAINABLE_VARIABLES, scope=vars_to_warm_start)
@@ -39,13 +39,14 @@ def _chosen(vars_to_warm_start):
 
 
 def warm_start(ckpt_to_initialize_from, vars_to_warm_start=".*", var_name_to_vocab_info=None, var_name_to_prev_var_name=None):
-    """Makes variables begin with what a checkpoint has for them.
+    """Makes variables start with the values of a checkpoint.
 
     Args:
       ckpt_to_initialize_from: a checkpoint, or a folder with some.
-      vars_to_warm_start: a regular expression of names of trainable variables; or a list of those of any, or of variables.
-      var_name_to_vocab_info: not here: such variables are refused.
-      var_name_to_prev_var_name: {name: name in the checkpoint}, where that is another.
+      vars_to_warm_start: a regular expression for names of trainable variables; or a list of such for any variables, or
+        of variables.
+      var_name_to_vocab_info: not supported; raises NotImplementedError.
+      var_name_to_prev_var_name: {name: name in the checkpoint} where they differ.
     """
     from runnel.train.checkpoint_reader import init_from_checkpoint
     logging.info("Warm-starting from: %s" % (ckpt_to_initialize_from,))
