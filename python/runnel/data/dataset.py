@@ -1,4 +1,4 @@
-"""tf.data: datasets as pipelines, and iterators over them."""
+"""Datasets, which are input pipelines, and iterators over them (tf.data)."""
 
 import itertools
 import os
@@ -16,7 +16,7 @@ UNKNOWN_CARDINALITY = -2
 
 
 class Options:
-    """Options of a dataset: kept, and not needed."""
+    """Options of a dataset; they are accepted and have no effect."""
 
     def __init__(self):
         self.experimental_deterministic = self.deterministic = None
@@ -30,16 +30,16 @@ def _int64(value, name=None):
 
 
 def _flat_shapes(structure, shapes):
-    """A list of shapes, of one nested as `structure` or given for all."""
+    """Returns a list of shapes, from a nest like `structure` or one shape for all."""
     flat = nest.flatten_up_to(structure, shapes) if nest.is_nested(structure) else [shapes]
     return [tensor_shape.as_shape(s) for s in flat]
 
 
 class Dataset:
-    """Elements, one after the other: nested structures of tensors.
+    """A sequence of elements, each a nested structure of tensors.
 
-    Made by from_tensors, from_tensor_slices, from_generator, range, files, or of other datasets by
-    the methods; iterators give the elements.
+    from_tensors, from_tensor_slices, from_generator, range and the file datasets create datasets; the other methods
+    transform them. Iterators return the elements.
     """
 
     def __init__(self, variant, structure, types, shapes):
@@ -55,12 +55,12 @@ class Dataset:
 
     @property
     def output_types(self):
-        """The types of an element, nested as it is."""
+        """The types of an element, in its structure."""
         return self._pack(self._types)
 
     @property
     def output_shapes(self):
-        """The shapes of an element, nested as it is."""
+        """The shapes of an element, in its structure."""
         return self._pack(self._shapes)
 
     @property
@@ -85,7 +85,7 @@ class Dataset:
 
     @staticmethod
     def from_tensors(tensors):
-        """A dataset of one element."""
+        """Creates a dataset of one element."""
         flat = [convert_to_tensor(x) for x in nest.flatten(_no_lists(tensors))]
         shapes = [x.shape for x in flat]
         variant = raw_ops.TensorDataset(components=flat, output_shapes=shapes)
@@ -93,7 +93,7 @@ class Dataset:
 
     @staticmethod
     def from_tensor_slices(tensors):
-        """A dataset of the rows of tensors, ragged ones too."""
+        """Creates a dataset of the rows of tensors, which may be ragged."""
         given = nest.flatten(_no_lists(tensors))
         if any(hasattr(x, "ragged_rank") for x in given):
             return _ragged_rows(_no_lists(tensors), given)
@@ -111,7 +111,7 @@ class Dataset:
 
     @staticmethod
     def range(*args):
-        """Numbers as Python's range gives them."""
+        """Creates a dataset of the numbers of Python's range."""
         if not 1 <= len(args) <= 3:
             raise ValueError("Invalid `args`. The length of `args` should be between 1 and 3 but was "
                              "%d." % len(args))
@@ -123,7 +123,7 @@ class Dataset:
 
     @staticmethod
     def zip(datasets):
-        """Elements of several datasets together, nested as they are."""
+        """Combines the elements of several datasets, in their structure."""
         flat = nest.flatten(datasets)
         types = [t for d in flat for t in d._types]
         shapes = [s for d in flat for s in d._shapes]
@@ -133,7 +133,7 @@ class Dataset:
 
     @staticmethod
     def list_files(file_pattern, shuffle=None, seed=None):
-        """The names of files that match patterns, shuffled unless told otherwise."""
+        """Creates a dataset of the names of files that match patterns, shuffled by default."""
         pattern = convert_to_tensor(file_pattern, dtypes.string, name="file_pattern")
         names = raw_ops.MatchingFiles(pattern=pattern)
         dataset = Dataset.from_tensor_slices(names)
@@ -144,7 +144,7 @@ class Dataset:
 
     @staticmethod
     def from_generator(generator, output_types, output_shapes=None, args=None):
-        """What a Python generator yields; `generator(*args)` makes one for each iterator."""
+        """Creates a dataset of what a Python generator yields; each iterator calls `generator(*args)`."""
         if not callable(generator):
             raise TypeError("`generator` must be callable.")
         if output_shapes is None:
@@ -154,7 +154,7 @@ class Dataset:
     # What becomes of them
 
     def map(self, map_func, num_parallel_calls=None, deterministic=None):  # noqa: A003
-        """What `map_func` makes of each element."""
+        """Applies `map_func` to each element."""
         f = self._trace(map_func, "Dataset_map")
         attrs = {"f": f.attr, "output_types": f.dtypes, "output_shapes": f.shapes}
         if num_parallel_calls is None:
@@ -167,7 +167,7 @@ class Dataset:
         return Dataset(variant, f.structure, f.dtypes, f.shapes)
 
     def _trace(self, fn, stem, before=()):
-        """`fn` of an element as a function of its parts."""
+        """Traces `fn` of an element as a function of its components."""
         specs = list(before) + list(zip(self._types, self._shapes))
 
         def flat_fn(*flat):
@@ -179,8 +179,7 @@ class Dataset:
         return trace(flat_fn, specs, stem, in_order=True)
 
     def flat_map(self, map_func):
-        """The elements of the datasets that `map_func` makes of elements, one dataset after the
-        other."""
+        """Applies `map_func`, which returns a dataset, to each element and concatenates the results."""
         f, inner = self._trace_dataset(map_func, "Dataset_flat_map")
         variant = raw_ops.FlatMapDataset(input_dataset=self._variant_tensor,
                                          other_arguments=f.captured, f=f.attr, **inner._attrs)
@@ -188,7 +187,7 @@ class Dataset:
 
     def interleave(self, map_func, cycle_length=AUTOTUNE, block_length=1, num_parallel_calls=None,
                    deterministic=None):
-        """The elements of `cycle_length` such datasets by turns, `block_length` at a time."""
+        """Like flat_map, taking `block_length` elements at a time from `cycle_length` datasets in turn."""
         f, inner = self._trace_dataset(map_func, "Dataset_interleave")
         cycle = 2 if cycle_length == AUTOTUNE else cycle_length
         arguments = {"input_dataset": self._variant_tensor, "other_arguments": f.captured,
@@ -212,7 +211,7 @@ class Dataset:
         return self._trace(fn, stem), made[0]
 
     def filter(self, predicate):  # noqa: A003
-        """The elements for which `predicate` holds."""
+        """Keeps the elements for which `predicate` is true."""
         f = self._trace(predicate, "Dataset_filter")
         if len(f.dtypes) != 1 or f.dtypes[0] != dtypes.bool:
             raise ValueError("`predicate` must return a scalar boolean tensor.")
@@ -223,7 +222,7 @@ class Dataset:
     filter_with_legacy_function = filter
 
     def reduce(self, initial_state, reduce_func):
-        """The last state, where `reduce_func(state, element)` is the next one."""
+        """Computes state = reduce_func(state, element) over all elements. Returns the last state."""
         state = nest.map_structure(convert_to_tensor, _no_lists(initial_state))
         flat = nest.flatten(state)
 
@@ -238,7 +237,7 @@ class Dataset:
         return nest.pack_sequence_as(state, list(results))
 
     def batch(self, batch_size, drop_remainder=False, **_):
-        """Elements stacked, batch_size at a time; the last ones may be fewer."""
+        """Stacks `batch_size` elements at a time; the last batch may be smaller."""
         from runnel.core.convert import constant_value
         size = _int64(batch_size, name="batch_size")
         known = constant_value(size) if drop_remainder is True else None
@@ -251,7 +250,7 @@ class Dataset:
         return self._like(variant, shapes)
 
     def padded_batch(self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False):
-        """As batch, elements padded to `padded_shapes`, or to the largest of a batch."""
+        """Like batch, with elements padded to `padded_shapes` or to the largest of the batch."""
         if padded_shapes is None:
             shapes = self._shapes
         else:
@@ -272,13 +271,13 @@ class Dataset:
         return self._like(variant, out)
 
     def unbatch(self):
-        """The rows of elements."""
+        """Splits elements into their rows."""
         shapes = [s[1:] for s in self._shapes]
         return self._like(raw_ops.UnbatchDataset(input_dataset=self._variant_tensor,
                                                  output_types=self._types, output_shapes=shapes), shapes)
 
     def window(self, size, shift=None, stride=1, drop_remainder=False):
-        """Datasets of `size` elements each, which begin `shift` apart."""
+        """Returns a dataset of datasets of `size` elements, which begin `shift` elements apart."""
         variant = raw_ops.WindowDataset(
             input_dataset=self._variant_tensor, size=_int64(size),
             shift=_int64(size if shift is None else shift), stride=_int64(stride),
@@ -288,7 +287,7 @@ class Dataset:
         return _Windows(variant, self)
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=None):
-        """Elements in another order: each is drawn from the next buffer_size ones."""
+        """Shuffles elements: each is drawn from a buffer of the next `buffer_size`."""
         from runnel.ops.random_ops import get_seed
         one, two = get_seed(seed)
         one, two = one or 0, two or 0
@@ -306,31 +305,31 @@ class Dataset:
                              **self._attrs))
 
     def repeat(self, count=None):
-        """The dataset again and again; for ever if no count is given."""
+        """Repeats the dataset `count` times, by default forever."""
         return self._counted(raw_ops.RepeatDataset, count)
 
     def take(self, count):
-        """The first elements."""
+        """Keeps the first `count` elements."""
         return self._counted(raw_ops.TakeDataset, count)
 
     def skip(self, count):
-        """All but the first elements."""
+        """Drops the first `count` elements."""
         return self._counted(raw_ops.SkipDataset, count)
 
     def shard(self, num_shards, index):
-        """Every num_shards-th element, from number `index` on."""
+        """Keeps every num_shards-th element, starting with element `index`."""
         return self._like(raw_ops.ShardDataset(
             input_dataset=self._variant_tensor, num_shards=_int64(num_shards), index=_int64(index),
             **self._attrs))
 
     def prefetch(self, buffer_size):
-        """The same elements, made ahead of time."""
+        """Computes elements ahead of time."""
         return self._like(raw_ops.PrefetchDataset(
             input_dataset=self._variant_tensor, buffer_size=_int64(buffer_size, name="buffer_size"),
             **self._attrs))
 
     def cache(self, filename=""):
-        """The same elements, kept in memory or in a file after the first time."""
+        """Keeps the elements in memory, or in a file, after the first pass."""
         return self._like(raw_ops.CacheDataset(
             input_dataset=self._variant_tensor,
             filename=convert_to_tensor(filename, dtypes.string, name="filename"), **self._attrs))
@@ -339,17 +338,19 @@ class Dataset:
 
     @property
     def element_spec(self):
-        """An element's structure, of TensorSpecs."""
+        """The structure of an element, of TensorSpecs."""
         from runnel.eager.def_function import TensorSpec
         return self._pack([TensorSpec(s, t) for s, t in zip(self._shapes, self._types)])
 
     def _sharding(self, shard_func):
-        """The function that says to which shard an element goes; None: all to the first."""
+        """Returns the function that maps an element to its shard; without `shard_func`, all go to the first."""
         return self._trace(shard_func or (lambda *_: convert_to_tensor(0, dtypes.int64)), "Dataset_shard_func")
 
     def save(self, path, compression=None, shard_func=None, checkpoint_args=None):
-        """Writes all elements into a folder, which Dataset.load reads. `shard_func` says of an element to
-        which of the folder's shards it goes. In a graph: the operation that does it."""
+        """Writes all elements to a folder, for Dataset.load.
+
+        `shard_func` maps an element to one of the folder's shards. In a graph, returns the operation that writes.
+        """
         from runnel.saved_model import structured_value
         if checkpoint_args is not None:
             raise NotImplementedError("Dataset.save does not save its progress: checkpoint_args")
@@ -369,7 +370,7 @@ class Dataset:
 
     @staticmethod
     def load(path, element_spec=None, compression=None, reader_func=None, wait=False):
-        """The elements that `save` wrote. `reader_func` makes one dataset of the dataset of shards."""
+        """Creates a dataset of the elements that `save` wrote. `reader_func` turns the dataset of shards into one dataset."""
         from runnel import errors
         from runnel.core.protobuf import message_class
         from runnel.saved_model import structured_value
@@ -389,7 +390,7 @@ class Dataset:
             compression=compression or "", **like._attrs))
 
     def snapshot(self, path, compression="AUTO", reader_func=None, shard_func=None):
-        """The same elements, written to files by the first walk over all of them, then read from there."""
+        """Writes the elements to files during the first full pass, and reads them from there afterwards."""
         reader, shard = _reading(reader_func, self), self._sharding(shard_func)
         return self._like(raw_ops.SnapshotDatasetV2(
             input_dataset=self._variant_tensor, path=convert_to_tensor(path, dtypes.string, name="path"),
@@ -397,7 +398,7 @@ class Dataset:
             compression=compression or "", **self._attrs))
 
     def concatenate(self, dataset):
-        """The elements of both, one after the other."""
+        """Appends the elements of another dataset."""
         if self._types != dataset._types:
             raise TypeError("Two datasets to concatenate have different types %s and %s" % (
                 self.output_types, dataset.output_types))
@@ -408,12 +409,12 @@ class Dataset:
             output_types=self._types, output_shapes=shapes), shapes)
 
     def enumerate(self, start=0):
-        """(number, element)."""
+        """Returns a dataset of (number, element)."""
         import sys
         return Dataset.zip((Dataset.range(start, sys.maxsize), self))
 
     def apply(self, transformation_func):
-        """What a function makes of the dataset."""
+        """Returns the result of a function of the dataset."""
         return transformation_func(self)
 
     def with_options(self, options):
@@ -425,11 +426,11 @@ class Dataset:
     # Iterators
 
     def make_one_shot_iterator(self):
-        """An iterator that needs no initialisation, and goes through once."""
+        """Returns an iterator that needs no initialization and goes through the dataset once."""
         return make_one_shot_iterator(self)
 
     def make_initializable_iterator(self, shared_name=None):
-        """An iterator whose `initializer` starts it, as often as it is run."""
+        """Returns an iterator whose `initializer` starts it, as often as it runs."""
         return make_initializable_iterator(self, shared_name)
 
     def __iter__(self):
@@ -458,14 +459,14 @@ class _Shards(Dataset):
 
 
 def _reading(reader_func, like):
-    """The function from a dataset of shards to a dataset; None: the shards by turns."""
+    """Returns the function from a dataset of shards to a dataset; by default it interleaves the shards."""
     read = reader_func or (lambda shards: shards.interleave(lambda shard: shard))
     return trace(lambda variant: read(_Shards(variant, like))._variant_tensor, [(dtypes.variant, tensor_shape.TensorShape([]))],
                  "Dataset_reader_func")
 
 
 class _Windows(Dataset):
-    """Elements that are datasets."""
+    """A dataset whose elements are datasets."""
 
     def __init__(self, variant, inner):
         super().__init__(variant, inner._structure, [dtypes.variant] * len(inner._types),
@@ -481,7 +482,7 @@ class _Windows(Dataset):
 
 
 def _ragged_rows(structure, given):
-    """The rows of tensors of which some are ragged: a number for each row, and what it stands for."""
+    """Creates a dataset of the rows of tensors of which some are ragged: a row number, mapped to its rows."""
     from runnel.ragged.ragged_tensor import as_ragged_or_tensor
     parts = [as_ragged_or_tensor(x) for x in given]
     if any(getattr(x, "ragged_rank", 1) > 1 for x in parts):
@@ -492,7 +493,7 @@ def _ragged_rows(structure, given):
 
 
 def _no_lists(structure):
-    """Lists are values, tuples are structure."""
+    """Converts lists to values; tuples are structure."""
     if isinstance(structure, list):
         return convert_to_tensor(structure)
     if isinstance(structure, dict):
@@ -512,7 +513,7 @@ def _flat_like(structure, shapes):
 
 
 def _as_padded(shape):
-    """A TensorShape, or the tensor itself."""
+    """Returns a TensorShape, or the tensor itself."""
     return shape if isinstance(shape, Tensor) else tensor_shape.as_shape(shape)
 
 
@@ -529,7 +530,7 @@ def _padding_value(value, dtype):
 
 
 def _common(a, b):
-    """The shape that both have."""
+    """Returns the most specific shape that covers both."""
     if a.ndims is None or a.ndims != b.ndims:
         return tensor_shape.TensorShape(None)
     return tensor_shape.TensorShape([x if x == y else None for x, y in zip(a.as_list(), b.as_list())])
@@ -550,7 +551,7 @@ def _compression(compression_type):
 
 
 class _FileDataset(Dataset):
-    """Records of files, one file after the other or several by turns."""
+    """The records of files, one file after the other or several in turn."""
 
     def __init__(self, filenames, num_parallel_reads, make):
         names = _file_names(filenames)
@@ -569,7 +570,7 @@ class _FileDataset(Dataset):
 
 
 class TFRecordDataset(_FileDataset):
-    """The records of TFRecord files."""
+    """A dataset of the records of TFRecord files."""
 
     def __init__(self, filenames, compression_type=None, buffer_size=None, num_parallel_reads=None,
                  name=None):
@@ -579,7 +580,7 @@ class TFRecordDataset(_FileDataset):
 
 
 class TextLineDataset(_FileDataset):
-    """The lines of text files."""
+    """A dataset of the lines of text files."""
 
     def __init__(self, filenames, compression_type=None, buffer_size=None, num_parallel_reads=None,
                  name=None):
@@ -589,7 +590,7 @@ class TextLineDataset(_FileDataset):
 
 
 class FixedLengthRecordDataset(_FileDataset):
-    """Records of one length in files."""
+    """A dataset of records of a fixed length in files."""
 
     def __init__(self, filenames, record_bytes, header_bytes=None, footer_bytes=None,
                  buffer_size=None, compression_type=None, num_parallel_reads=None, name=None):
@@ -679,7 +680,7 @@ def _generated(values, output_types, types, shapes):
 
 
 class Iterator:
-    """Gives the elements of a dataset, one each time that `get_next()` runs."""
+    """Returns the elements of a dataset, one each time `get_next()` runs."""
 
     def __init__(self, resource, initializer, structure, types, shapes):
         self._iterator_resource = resource
@@ -689,7 +690,7 @@ class Iterator:
 
     @staticmethod
     def from_structure(output_types, output_shapes=None, shared_name=None, output_classes=None):
-        """An iterator for any dataset of such elements: see make_initializer."""
+        """Creates an iterator for any dataset with such elements: see make_initializer."""
         types = [dtypes.as_dtype(t) for t in nest.flatten(output_types)]
         if output_shapes is None:
             shapes = [tensor_shape.TensorShape(None)] * len(types)
@@ -700,7 +701,7 @@ class Iterator:
 
     @staticmethod
     def from_string_handle(string_handle, output_types, output_shapes=None, output_classes=None):
-        """The iterator of a handle, which is fed: see string_handle."""
+        """Creates an iterator that stands for the one whose handle is fed: see string_handle."""
         types = [dtypes.as_dtype(t) for t in nest.flatten(output_types)]
         if output_shapes is None:
             shapes = [tensor_shape.TensorShape(None)] * len(types)
@@ -713,13 +714,13 @@ class Iterator:
 
     @property
     def initializer(self):
-        """The operation that starts it."""
+        """The operation that starts the iterator."""
         if self._initializer is None:
             raise ValueError("Iterator does not have an initializer.")
         return self._initializer
 
     def make_initializer(self, dataset, name=None):
-        """An operation that makes it go through `dataset`."""
+        """Returns an operation that starts the iterator on `dataset`."""
         if self._types != dataset._types:
             raise TypeError("Expected output types %s but got dataset with output types %s." % (
                 self.output_types, dataset.output_types))
@@ -732,7 +733,7 @@ class Iterator:
                                         iterator=self._iterator_resource, name=name)
 
     def get_next(self, name=None):
-        """The next element, nested as elements are."""
+        """Returns the next element, in its structure."""
         flat = raw_ops.IteratorGetNext(iterator=self._iterator_resource, output_types=self._types,
                                        output_shapes=self._shapes, name=name)
         return nest.pack_sequence_as(self._structure, list(flat))
@@ -742,7 +743,7 @@ class Iterator:
         return of_iterator(self, self._iterator_resource)
 
     def string_handle(self, name=None):
-        """A scalar that stands for it."""
+        """Returns a scalar string that stands for the iterator."""
         if name is None and self._string_handle is not None:
             return self._string_handle
         self._string_handle = raw_ops.IteratorToStringHandle(resource_handle=self._iterator_resource,
@@ -771,7 +772,7 @@ def _new_iterator(types, shapes, shared_name):
 
 
 def make_initializable_iterator(dataset, shared_name=None):
-    """An iterator whose `initializer` starts it, as often as it is run."""
+    """Returns an iterator whose `initializer` starts it, as often as it runs."""
     if executing_eagerly():
         raise RuntimeError("dataset.make_initializable_iterator is not supported when eager execution "
                            "is enabled. Use `for element in dataset` instead.")
@@ -787,7 +788,7 @@ _NOT_BY_VALUE = frozenset(("Placeholder", "PlaceholderV2", "VariableV2", "Variab
 
 
 def make_one_shot_iterator(dataset):
-    """An iterator that needs no initialisation, and goes through once."""
+    """Returns an iterator that needs no initialization and goes through the dataset once."""
     if executing_eagerly():
         return iter(dataset)
 
@@ -804,7 +805,7 @@ def make_one_shot_iterator(dataset):
 
 
 def _copied(tensor):
-    """The tensor of another graph, computed in this one by a copy of all that it comes from."""
+    """Copies a tensor of another graph, with everything it depends on, into the current graph."""
     from runnel.core.graph_io import import_graph_def
     from runnel.core.protobuf import message_class
     graph_def = message_class("GraphDef")()
@@ -828,15 +829,15 @@ def _copied(tensor):
 
 
 def get_output_types(dataset_or_iterator):
-    """The types of elements."""
+    """Returns the types of the elements."""
     return dataset_or_iterator.output_types
 
 
 def get_output_shapes(dataset_or_iterator):
-    """The shapes of elements."""
+    """Returns the shapes of the elements."""
     return dataset_or_iterator.output_shapes
 
 
 def get_output_classes(dataset_or_iterator):
-    """The classes of elements: tensors."""
+    """Returns the classes of the elements: tensors."""
     return dataset_or_iterator.output_classes

@@ -1,4 +1,4 @@
-"""tf.data.experimental: further transformations of datasets, for Dataset.apply."""
+"""tf.data.experimental: more transformations of datasets, for Dataset.apply."""
 
 from runnel import dtypes, nest, raw_ops
 from runnel.core import tensor_shape
@@ -11,14 +11,14 @@ _SCALAR = tensor_shape.TensorShape([])
 
 
 def Counter(start=0, step=1, dtype=dtypes.int64):  # noqa: N802
-    """A dataset that counts for ever."""
+    """Creates a dataset that counts forever."""
     dtype = dtypes.as_dtype(dtype)
     start, step = convert_to_tensor(start, dtype), convert_to_tensor(step, dtype)
     return Dataset.from_tensors(0).repeat().apply(scan(start, lambda state, _: (state + step, state)))
 
 
 def RandomDataset(seed=None):  # noqa: N802
-    """A dataset of random numbers."""
+    """Creates a dataset of random numbers."""
     from runnel.ops.random_ops import get_seed
     one, two = get_seed(seed)
     one, two = one or 0, two or 0
@@ -29,18 +29,18 @@ def RandomDataset(seed=None):  # noqa: N802
 
 
 def cardinality(dataset):
-    """How many elements a dataset has, a tensor; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+    """Returns the number of elements as a tensor, or INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
     return raw_ops.DatasetCardinality(input_dataset=dataset._variant_tensor)
 
 
 def assert_cardinality(expected_cardinality):
-    """The same elements; an error if there are more or fewer."""
+    """Checks that the dataset has exactly `expected_cardinality` elements."""
     return lambda dataset: dataset._like(raw_ops.AssertCardinalityDataset(
         input_dataset=dataset._variant_tensor, cardinality=_int64(expected_cardinality), **dataset._attrs))
 
 
 def choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset=False):
-    """Elements of several datasets; each element of `choice_dataset` is the number of the next one's."""
+    """Takes elements from several datasets; `choice_dataset` has the index of the dataset for each."""
     if not datasets:
         raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
     if choice_dataset._types != [dtypes.int64] or choice_dataset._shapes[0].ndims not in (0, None):
@@ -51,7 +51,7 @@ def choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset=False):
 
 
 def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False):
-    """Elements of several datasets, drawn with these probabilities."""
+    """Takes elements from several datasets at random, with probabilities `weights`."""
     import math
     weights = [1.0 / len(datasets)] * len(datasets) if weights is None else weights
     if len(weights) != len(datasets):
@@ -66,22 +66,22 @@ def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_datase
 
 
 def enumerate_dataset(start=0):
-    """(number, element)."""
+    """Returns a dataset of (number, element)."""
     return lambda dataset: dataset.enumerate(start)
 
 
 def get_single_element(dataset):
-    """The element of a dataset that has one."""
+    """Returns the element of a dataset that has exactly one."""
     return dataset._pack(list(raw_ops.DatasetToSingleElement(dataset=dataset._variant_tensor, **dataset._attrs)))
 
 
 def get_structure(dataset_or_iterator):
-    """What elements are like: TensorSpecs."""
+    """Returns the structure of an element, of TensorSpecs."""
     return dataset_or_iterator.element_spec
 
 
 def group_by_window(key_func, reduce_func, window_size=None, window_size_func=None):
-    """What `reduce_func(key, dataset)` makes of elements with the same key, window by window."""
+    """Groups elements by key into windows, and applies `reduce_func(key, dataset)` to each window."""
     if (window_size is None) == (window_size_func is None):
         raise ValueError("Either the `window_size` argument or the `window_size_func` argument must be specified.")
 
@@ -104,7 +104,7 @@ def group_by_window(key_func, reduce_func, window_size=None, window_size_func=No
 
 def bucket_by_sequence_length(element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes=None, padding_values=None,
                               pad_to_bucket_boundary=False, no_padding=False, drop_remainder=False):
-    """Batches of elements of about the same length."""
+    """Batches elements of similar length."""
     if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
         raise ValueError("`len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1` but `len(bucket_batch_sizes)=%d` and "
                          "`len(bucket_boundaries)=%d`." % (len(bucket_batch_sizes), len(bucket_boundaries)))
@@ -130,33 +130,33 @@ def bucket_by_sequence_length(element_length_func, bucket_boundaries, bucket_bat
 
 
 def ignore_errors(log_warning=False):
-    """The elements that are computed without an error."""
+    """Skips elements that fail with an error."""
     return lambda dataset: dataset._like(raw_ops.IgnoreErrorsDataset(
         input_dataset=dataset._variant_tensor, log_warning=log_warning, **dataset._attrs))
 
 
 def map_and_batch(map_func, batch_size, num_parallel_batches=None, drop_remainder=False, num_parallel_calls=None):
-    """map, then batch."""
+    """Applies map, then batch."""
     return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
 
 
 def parallel_interleave(map_func, cycle_length, block_length=1, sloppy=False, buffer_output_elements=None, prefetch_input_elements=None):
-    """Dataset.interleave, several datasets at a time."""
+    """Applies Dataset.interleave with several datasets at a time."""
     return lambda dataset: dataset.interleave(map_func, cycle_length, block_length, num_parallel_calls=cycle_length)
 
 
 def prefetch_to_device(device, buffer_size=None):
-    """Elements made ahead of time; there is one kind of memory."""
+    """Computes elements ahead of time; there is only one kind of memory."""
     return lambda dataset: dataset.prefetch(AUTOTUNE if buffer_size is None else buffer_size)
 
 
 def copy_to_device(target_device, source_device="/cpu:0"):
-    """The same elements; there is one kind of memory."""
+    """Returns the same elements; there is only one kind of memory."""
     return lambda dataset: dataset
 
 
 def scan(initial_state, scan_func):
-    """What `scan_func(state, element)` gives: (the next state, an element)."""
+    """Applies `scan_func(state, element)`, which returns (next state, element), to each element."""
     def apply(dataset):
         state = nest.map_structure(convert_to_tensor, initial_state)
         first, structure = nest.flatten(state), []
@@ -175,12 +175,12 @@ def scan(initial_state, scan_func):
 
 
 def shuffle_and_repeat(buffer_size, count=None, seed=None):
-    """shuffle, then repeat."""
+    """Applies shuffle, then repeat."""
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 
 def take_while(predicate):
-    """The elements before the first one for which `predicate` does not hold."""
+    """Keeps the elements before the first for which `predicate` is false."""
     def apply(dataset):
         f = dataset._trace(predicate, "Dataset_take_while")
         return dataset._like(raw_ops.TakeWhileDataset(input_dataset=dataset._variant_tensor, other_arguments=f.captured, predicate=f.attr,
@@ -189,21 +189,21 @@ def take_while(predicate):
 
 
 def to_variant(dataset):
-    """The dataset as a tensor."""
+    """Returns the dataset as a variant tensor."""
     return dataset._variant_tensor
 
 
 def from_variant(variant, structure):
-    """The dataset of such a tensor; `structure` has a TensorSpec for each part of an element."""
+    """Returns the dataset of a variant tensor; `structure` has one TensorSpec per component of an element."""
     specs = nest.flatten(structure)
     return Dataset(variant, structure, [x.dtype for x in specs], [x.shape for x in specs])
 
 
 def unbatch():
-    """The rows of elements."""
+    """Splits elements into their rows."""
     return lambda dataset: dataset.unbatch()
 
 
 def unique():
-    """Each element once."""
+    """Drops elements that occurred before."""
     return lambda dataset: dataset._like(raw_ops.UniqueDataset(input_dataset=dataset._variant_tensor, **dataset._attrs))

@@ -1,4 +1,4 @@
-"""tf.feature_column: columns of raw features (`feature_kinds`), and the two models that take them: input_layer and linear_model."""
+"""Feature columns (their kinds are in `feature_kinds`), and the functions that use them: input_layer and linear_model."""
 
 from runnel import dtypes
 from runnel.core import framework, tensor_shape
@@ -15,7 +15,7 @@ def _check_key(key):
 
 
 def _default_values(shape, default, dtype, key):
-    """A default value as nested tuples of a shape, or None."""
+    """Returns a default value as nested tuples of a shape, or None."""
     import numpy as np
     if default is None:
         return None
@@ -34,14 +34,14 @@ def _default_values(shape, default, dtype, key):
 
 
 def numeric_column(key, shape=(1,), default_value=None, dtype=dtypes.float32, normalizer_fn=None):
-    """Numbers of a feature, as they are.
+    """Creates a column of numbers.
 
     Args:
       key: the feature's name.
-      shape: of the numbers of one row.
-      default_value: for rows that have none, when examples are parsed.
-      dtype: a type of numbers.
-      normalizer_fn: what is done to them first.
+      shape: the shape of one example's numbers.
+      default_value: used by the parser for examples without the feature.
+      dtype: a numeric type.
+      normalizer_fn: a function applied to the numbers first.
     """
     shape = tuple(shape) if isinstance(shape, (list, tuple, tensor_shape.TensorShape)) else (shape,)
     for size in shape:
@@ -59,7 +59,7 @@ def numeric_column(key, shape=(1,), default_value=None, dtype=dtypes.float32, no
 
 
 def bucketized_column(source_column, boundaries):
-    """Which of the intervals between `boundaries` a numeric column's numbers lie in: dense as one-hot rows, or as ids."""
+    """Creates a column of the intervals between `boundaries` that a numeric column's numbers are in, one-hot or as ids."""
     if not isinstance(source_column, NumericColumn):
         raise ValueError("source_column must be a column generated with numeric_column(). Given: %s" % (source_column,))
     if len(source_column.shape) > 1:
@@ -72,7 +72,7 @@ def bucketized_column(source_column, boundaries):
 
 
 def categorical_column_with_hash_bucket(key, hash_bucket_size, dtype=dtypes.string):
-    """Texts or integers of a feature; the id is their hash, of so many."""
+    """Creates a column whose ids are hashes of strings or integers, below `hash_bucket_size`."""
     if hash_bucket_size is None:
         raise ValueError("hash_bucket_size must be set. key: %s" % key)
     if hash_bucket_size < 1:
@@ -92,15 +92,15 @@ def _check_oov(num_oov_buckets, has_default, key):
 
 def categorical_column_with_vocabulary_file(key, vocabulary_file, vocabulary_size=None, num_oov_buckets=0, default_value=None,
                                             dtype=dtypes.string):
-    """Texts or integers of a feature; the id is their line in a file.
+    """Creates a column whose ids are line numbers of strings or integers in a file.
 
     Args:
       key: the feature's name.
       vocabulary_file: a text file.
-      vocabulary_size: how many of its lines count; None: all.
-      num_oov_buckets: how many ids there are, above these, for what is not in the file.
-      default_value: the id of that otherwise; -1, which counts as none, if not given.
-      dtype: string, or a type of integers.
+      vocabulary_size: how many of its lines to use; by default all.
+      num_oov_buckets: how many more ids there are for values that are not in the file.
+      default_value: the id of those values if there are no buckets; by default -1, which is ignored.
+      dtype: string, or an integer type.
     """
     if not vocabulary_file:
         raise ValueError("Missing vocabulary_file in %s." % key)
@@ -120,7 +120,10 @@ def categorical_column_with_vocabulary_file(key, vocabulary_file, vocabulary_siz
 
 
 def categorical_column_with_vocabulary_list(key, vocabulary_list, dtype=None, default_value=-1, num_oov_buckets=0):
-    """Texts or integers of a feature; the id is their place in a list. For the rest see categorical_column_with_vocabulary_file."""
+    """Creates a column whose ids are indices of strings or integers in a list.
+
+    The other arguments are those of categorical_column_with_vocabulary_file.
+    """
     import numpy as np
     if vocabulary_list is None or len(vocabulary_list) < 1:
         raise ValueError("vocabulary_list %s must be non-empty, column_name: %s" % (vocabulary_list, key))
@@ -139,7 +142,7 @@ def categorical_column_with_vocabulary_list(key, vocabulary_list, dtype=None, de
 
 
 def categorical_column_with_identity(key, num_buckets, default_value=None):
-    """Integers of a feature that are ids already, from 0 on; others are an error, or become `default_value`."""
+    """Creates a column of integers that are ids already. Others are an error, or become `default_value`."""
     if num_buckets < 1:
         raise ValueError("num_buckets %s < 1, column_name %s" % (num_buckets, key))
     if default_value is not None and not 0 <= default_value < num_buckets:
@@ -149,14 +152,14 @@ def categorical_column_with_identity(key, num_buckets, default_value=None):
 
 
 def weighted_categorical_column(categorical_column, weight_feature_key, dtype=dtypes.float32):
-    """A categorical column whose ids have weights: the values of another feature, in the same places."""
+    """Creates a categorical column whose ids have weights, the values of another feature."""
     if dtype is None or not (dtype.is_integer or dtype.is_floating):
         raise ValueError("dtype %s is not convertible to float." % dtype)
     return WeightedCategoricalColumn(categorical_column, weight_feature_key, dtype)
 
 
 def crossed_column(keys, hash_bucket_size, hash_key=None):
-    """All combinations of the values of several features or categorical columns; the id is a hash of them, of so many."""
+    """Creates a column whose ids are hashes, below `hash_bucket_size`, of all combinations of several features' values."""
     if not hash_bucket_size or hash_bucket_size < 1:
         raise ValueError("hash_bucket_size must be > 1. hash_bucket_size: %s" % hash_bucket_size)
     if not keys or len(keys) < 2:
@@ -172,14 +175,14 @@ def crossed_column(keys, hash_bucket_size, hash_key=None):
 
 
 def indicator_column(categorical_column):
-    """A categorical column as a dense one: for each id how often it is there."""
+    """Creates a dense column of a categorical one: the count of each id."""
     if not isinstance(categorical_column, Categorical):
         raise ValueError("Unsupported input type. Input must be a CategoricalColumn. Given: %s" % (categorical_column,))
     return IndicatorColumn(categorical_column)
 
 
 def _embedding_arguments(dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt, note=""):
-    """Checks what the makers of embeddings have in common; the initializer."""
+    """Checks the arguments that embedding columns share. Returns the initializer."""
     if dimension is None or dimension < 1:
         raise ValueError("Invalid dimension %s." % dimension)
     if (ckpt_to_load_from is None) != (tensor_name_in_ckpt is None):
@@ -194,16 +197,16 @@ def _embedding_arguments(dimension, initializer, ckpt_to_load_from, tensor_name_
 
 def embedding_column(categorical_column, dimension, combiner="mean", initializer=None, ckpt_to_load_from=None, tensor_name_in_ckpt=None,
                      max_norm=None, trainable=True, use_safe_embedding_lookup=True):
-    """A categorical column as a dense one: a learned vector for each id.
+    """Creates a dense column of a categorical one: a learned vector per id.
 
     Args:
       categorical_column: the ids.
-      dimension: how long a vector is.
-      combiner: what is done with several of a row: "mean", "sqrtn" or "sum".
-      initializer: of the vectors; a truncated normal one if not given.
-      ckpt_to_load_from, tensor_name_in_ckpt: a checkpoint, and a variable in it, to begin with.
-      max_norm: longer vectors are shortened to this.
-      trainable: whether they are learned.
+      dimension: the length of a vector.
+      combiner: how several vectors of a row are combined: "mean", "sqrtn" or "sum".
+      initializer: initializer of the vectors; by default a truncated normal one.
+      ckpt_to_load_from, tensor_name_in_ckpt: a checkpoint, and a variable in it, with initial values.
+      max_norm: vectors with a larger norm are scaled down to it.
+      trainable: whether the vectors are trained.
       use_safe_embedding_lookup: whether rows without ids give zeros.
     """
     initializer = _embedding_arguments(dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt,
@@ -214,7 +217,7 @@ def embedding_column(categorical_column, dimension, combiner="mean", initializer
 
 def shared_embedding_columns(categorical_columns, dimension, combiner="mean", initializer=None, shared_embedding_collection_name=None,
                              ckpt_to_load_from=None, tensor_name_in_ckpt=None, max_norm=None, trainable=True, use_safe_embedding_lookup=True):
-    """Embedding columns, one for each categorical column, that look into one table."""
+    """Creates embedding columns, one per categorical column, that share one table."""
     if framework.executing_eagerly():
         raise RuntimeError("shared_embedding_columns are not supported when eager execution is enabled.")
     initializer = _embedding_arguments(dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt)
@@ -240,7 +243,7 @@ def shared_embedding_columns(categorical_columns, dimension, combiner="mean", in
 
 
 def _in_order(feature_columns):
-    """Columns by their names, each of which may occur once."""
+    """Returns the columns sorted by name. Each name may occur once."""
     if isinstance(feature_columns, Column):
         feature_columns = [feature_columns]
     if isinstance(feature_columns, dict):
@@ -275,7 +278,7 @@ def _collections(weight_collections):
 
 
 def _flat(column, features, collections, trainable):
-    """A dense column as [batch, numbers]."""
+    """Returns a dense column as [batch, numbers]."""
     tensor = column._dense(features, collections, trainable)
     return array_ops.reshape(tensor, (array_ops.shape(tensor)[0], column.variable_shape.num_elements()))
 
@@ -285,15 +288,15 @@ def _variables_here():
 
 
 def input_layer(features, feature_columns, weight_collections=None, trainable=True, cols_to_vars=None, cols_to_output_tensors=None):
-    """The dense columns of features side by side, by their names: a tensor [batch, numbers].
+    """Concatenates dense columns, sorted by name, to a tensor [batch, numbers].
 
     Args:
       features: {name: Tensor or SparseTensor}.
       feature_columns: dense columns.
-      weight_collections: where variables are noted beside GLOBAL_VARIABLES and MODEL_VARIABLES.
-      trainable: whether they are TRAINABLE_VARIABLES.
-      cols_to_vars: a dictionary that gets the variables of each column.
-      cols_to_output_tensors: a dictionary that gets the part of each.
+      weight_collections: collections for variables besides GLOBAL_VARIABLES and MODEL_VARIABLES.
+      trainable: whether variables are added to TRAINABLE_VARIABLES.
+      cols_to_vars: a dict that receives the variables of each column.
+      cols_to_output_tensors: a dict that receives the tensor of each column.
     """
     with variable_scopes.variable_scope(None, default_name="input_layer", values=features.values()):
         return _dense_side_by_side(features, feature_columns, weight_collections, trainable, cols_to_vars, cols_to_output_tensors)
@@ -314,7 +317,7 @@ def _dense_side_by_side(features, feature_columns, weight_collections, trainable
 
 
 def dense_columns(feature_columns):
-    """Columns by their names, all dense."""
+    """Returns the columns sorted by name. Raises ValueError unless all are dense."""
     columns = _in_order(feature_columns)
     for column in columns:
         if not isinstance(column, Dense):
@@ -324,7 +327,7 @@ def dense_columns(feature_columns):
 
 
 def dense_features(features, columns, tables):
-    """(dense columns side by side, variables that were made for them); `tables` keeps variables from call to call."""
+    """Returns (concatenated dense columns, variables created for them); `tables` keeps variables between calls."""
     given, parts, before = Features(features, tables), [], set(tables)
     for column in columns:
         with variable_scopes.variable_scope(None, default_name=column._var_scope_name):
@@ -348,14 +351,14 @@ def _weighted_sum(column, features, units, sparse_combiner, collections, trainab
 
 def linear_model(features, feature_columns, units=1, sparse_combiner="sum", weight_collections=None, trainable=True, cols_to_vars=None,
                  _scope="linear_model"):
-    """The sum of a linear function of each column, and a bias: a tensor [batch, units].
+    """Returns the sum of a linear function of each column, and a bias: a tensor [batch, units].
 
     Args:
       features: {name: Tensor or SparseTensor}.
-      feature_columns: dense or categorical columns; a categorical one has a weight for each of its ids.
-      units: how many sums.
-      sparse_combiner: how several ids of a row are put together: "sum", "mean" or "sqrtn".
-      weight_collections, trainable, cols_to_vars: as for input_layer; the bias is under "bias".
+      feature_columns: dense or categorical columns; a categorical one has a weight per id.
+      units: the number of outputs.
+      sparse_combiner: how several ids of a row are combined: "sum", "mean" or "sqrtn".
+      weight_collections, trainable, cols_to_vars: as for input_layer; the bias has the key "bias".
     """
     columns, collections = _in_order(feature_columns), _collections(weight_collections)
     for column in columns:
@@ -380,7 +383,7 @@ def linear_model(features, feature_columns, units=1, sparse_combiner="sum", weig
 
 
 def make_parse_example_spec(feature_columns):
-    """What tf.parse_example needs to read the features of columns: {name: FixedLenFeature or VarLenFeature}."""
+    """Returns {name: FixedLenFeature or VarLenFeature} for tf.parse_example to read the columns' features."""
     result = {}
     for column in feature_columns:
         if not isinstance(column, Column):

@@ -1,7 +1,8 @@
-"""The kinds of feature columns; tf.feature_column makes them.
+"""The kinds of feature columns; the functions of tf.feature_column create them.
 
-A column is a named tuple that says what to do with a feature. A dense column gives a tensor [batch, ...] (`_dense`), a categorical one
-sparse ids with weights (`_ids`), and both make the former from what the feature was transformed into (`_transform`, once for each use).
+A column is a named tuple that says what to do with a feature. A dense column returns a tensor [batch, ...] (`_dense`),
+a categorical one sparse ids with weights (`_ids`). Both work on the transformed feature (`_transform`, computed once
+per call).
 """
 
 import collections
@@ -17,7 +18,7 @@ IdWeightPair = collections.namedtuple("IdWeightPair", ["id_tensor", "weight_tens
 
 
 class Features:
-    """The features of one call, and what columns made of them. `tables`: {column: variable} of earlier calls, which gets those of this one."""
+    """The features of one call, and what columns made of them. `tables` is {column: variable}, kept between calls."""
 
     def __init__(self, features, tables=None):
         self._features = dict(features)
@@ -25,7 +26,7 @@ class Features:
         self.tables = tables
 
     def get(self, key):
-        """The tensor of a feature's name, a column of at least two dimensions; or of a column."""
+        """Returns the tensor of a feature (with at least two dimensions) or of a column."""
         if key not in self._made:
             if isinstance(key, str):
                 self._made[key] = self._raw(key)
@@ -54,7 +55,7 @@ class Features:
 
 
 def _to_sparse(tensor, ignored=None):
-    """The entries of a dense tensor other than those that stand for nothing: "", -1."""
+    """Returns the entries of a dense tensor except those that mean "missing": "" and -1."""
     tensor = convert.convert_to_tensor_or_sparse_tensor(tensor)
     if isinstance(tensor, SparseTensor):
         return tensor
@@ -68,12 +69,13 @@ def _to_sparse(tensor, ignored=None):
 
 
 def check_string_or_int(dtype, prefix):
+    """Raises ValueError unless the type is string or an integer type."""
     if dtype != dtypes.string and not dtype.is_integer:
         raise ValueError("%s dtype must be string or integer. dtype: %s." % (prefix, dtype))
 
 
 class Column:
-    """What all columns have: a name, the features they parse, and a scope for their variables."""
+    """The base of columns: a name, the features to parse, and a scope for the variables."""
 
     __slots__ = ()
 
@@ -83,10 +85,14 @@ class Column:
 
 
 class Dense(Column):
+    """The base of dense columns."""
+
     __slots__ = ()
 
 
 class Categorical(Column):
+    """The base of categorical columns."""
+
     __slots__ = ()
 
     def _ids(self, features):
@@ -94,7 +100,7 @@ class Categorical(Column):
 
 
 class NumericColumn(Dense, collections.namedtuple("NumericColumn", "key shape default_value dtype normalizer_fn")):
-    """Numbers as they are: see numeric_column."""
+    """Numbers: see numeric_column."""
 
     name = property(lambda self: self.key)
     variable_shape = property(lambda self: tensor_shape.TensorShape(self.shape))
@@ -117,7 +123,7 @@ class NumericColumn(Dense, collections.namedtuple("NumericColumn", "key shape de
 
 
 class BucketizedColumn(Dense, Categorical, collections.namedtuple("BucketizedColumn", "source_column boundaries")):
-    """Which interval a number lies in: see bucketized_column."""
+    """The intervals that numbers are in: see bucketized_column."""
 
     name = property(lambda self: self.source_column.name + "_bucketized")
     parse_example_spec = property(lambda self: self.source_column.parse_example_spec)
@@ -141,7 +147,7 @@ class BucketizedColumn(Dense, Categorical, collections.namedtuple("BucketizedCol
 
 
 class _OneKey(Categorical):
-    """Categorical columns of one feature, of which `dtype` is the type; `_lookup` makes ids of its values."""
+    """Categorical columns of one feature, of type `dtype`; `_lookup` converts its values to ids."""
 
     __slots__ = ()
     name = property(lambda self: self.key)
@@ -168,7 +174,7 @@ class HashedCategoricalColumn(_OneKey, collections.namedtuple("HashedCategorical
 
 
 class _Vocabulary(_OneKey):
-    """Ids by a table, which `_table` makes."""
+    """Ids by a table, which `_table` creates."""
 
     __slots__ = ()
 
@@ -208,7 +214,7 @@ class VocabularyListCategoricalColumn(_Vocabulary, collections.namedtuple(
 
 
 class IdentityCategoricalColumn(Categorical, collections.namedtuple("IdentityCategoricalColumn", "key number_buckets default_value")):
-    """Numbers that are ids: see categorical_column_with_identity."""
+    """Integers that are ids: see categorical_column_with_identity."""
 
     name = property(lambda self: self.key)
     num_buckets = property(lambda self: self.number_buckets)
@@ -267,13 +273,13 @@ class WeightedCategoricalColumn(Categorical, collections.namedtuple(
 
 
 class CrossedColumn(Categorical, collections.namedtuple("CrossedColumn", "keys hash_bucket_size hash_key")):
-    """A hash of several features together: see crossed_column."""
+    """Hashes of several features together: see crossed_column."""
 
     num_buckets = property(lambda self: self.hash_bucket_size)
     name = property(lambda self: "_X_".join(sorted(key if isinstance(key, str) else key.name for key in self._leaves())))
 
     def _leaves(self):
-        """The keys, with those of crosses within in their place."""
+        """Returns the keys, with nested crosses replaced by their keys."""
         return [leaf for key in self.keys for leaf in (key._leaves() if isinstance(key, CrossedColumn) else [key])]
 
     @property
@@ -298,7 +304,7 @@ class CrossedColumn(Categorical, collections.namedtuple("CrossedColumn", "keys h
 
 
 class IndicatorColumn(Dense, collections.namedtuple("IndicatorColumn", "categorical_column")):
-    """How often each id is there: see indicator_column."""
+    """Counts of ids: see indicator_column."""
 
     name = property(lambda self: self.categorical_column.name + "_indicator")
     parse_example_spec = property(lambda self: self.categorical_column.parse_example_spec)
@@ -352,7 +358,7 @@ class EmbeddingColumn(Dense, collections.namedtuple("EmbeddingColumn", """catego
 
 
 class SharedEmbeddingColumn(EmbeddingColumn):
-    """A learned vector of ids, from a table that several columns use: see shared_embedding_columns."""
+    """Learned vectors of ids from a shared table: see shared_embedding_columns."""
 
     name = property(lambda self: self.categorical_column.name + "_shared_embedding")
     _var_scope_name = property(lambda self: self._collection)

@@ -1,6 +1,6 @@
-"""The two models of feature columns as objects, and other names behind tf.feature_column that estimators use.
+"""The models of feature columns as objects, and other names that estimators use.
 
-Columns here are those of 1.x: `is_feature_column_v2` says no, and the models keep their variables in variable scopes.
+The columns are those of 1.x: `is_feature_column_v2` returns False, and variables are in variable scopes.
 """
 
 from runnel.feature_column import feature_columns as feature_column
@@ -15,7 +15,7 @@ make_parse_example_spec_v2 = feature_column.make_parse_example_spec
 
 
 def is_feature_column_v2(feature_columns):
-    """Whether the first of them is a column of 2.x, which ours are not."""
+    """Tells whether the first column is one of 2.x."""
     for column in feature_columns:
         if not isinstance(column, Column):
             raise ValueError("Received a feature column that is not of Runnel: %s" % (column,))
@@ -23,7 +23,7 @@ def is_feature_column_v2(feature_columns):
 
 
 def _transform_features(features, feature_columns):
-    """{column: what the features become in it}."""
+    """Returns {column: transformed features}."""
     from runnel.core.framework import name_scope
     given = Features(features)
     with name_scope(None, default_name="transform_features", values=features.values()):
@@ -36,7 +36,7 @@ def _transform_features(features, feature_columns):
 
 def _internal_input_layer(features, feature_columns, weight_collections=None, trainable=True, cols_to_vars=None, scope=None,
                           cols_to_output_tensors=None, from_template=False):
-    """input_layer in a scope of the caller's."""
+    """Computes input_layer in the caller's scope."""
     arguments = features, feature_columns, weight_collections, trainable, cols_to_vars, cols_to_output_tensors
     if from_template:
         return feature_column._dense_side_by_side(*arguments)
@@ -47,7 +47,7 @@ def _internal_input_layer(features, feature_columns, weight_collections=None, tr
 
 
 class InputLayer:
-    """input_layer whose variables are made once, in a scope of this name."""
+    """An input_layer whose variables are created once, in a scope of this name."""
 
     def __init__(self, feature_columns, weight_collections=None, trainable=True, cols_to_vars=None,
                  name="feature_column_input_layer", create_scope_now=True):
@@ -72,7 +72,7 @@ class InputLayer:
 
 
 class LinearModel:
-    """linear_model whose variables are asked for afterwards."""
+    """A linear_model whose variables can be read afterwards."""
 
     def __init__(self, feature_columns, units=1, sparse_combiner="sum", weight_collections=None, trainable=True, name=None,
                  **kwargs):
@@ -85,7 +85,7 @@ class LinearModel:
                                            _scope=self._name)
 
     def cols_to_vars(self):
-        """{column, or "bias": its variables}."""
+        """Returns {column, or "bias": its variables}."""
         return self._cols_to_vars
 
     name = property(lambda self: self._name)
@@ -97,7 +97,7 @@ _LinearModel = LinearModel
 
 
 def sequence_length_from_sparse_tensor(sp_tensor, num_elements=1):
-    """How long the row of each batch is, of a sparse tensor [batch, time, ...]."""
+    """Returns the length of each sequence of a sparse tensor [batch, time, ...]."""
     from runnel.core.framework import name_scope
     with name_scope(None, "sequence_length"):
         rows, columns = sp_tensor.indices[:, 0], sp_tensor.indices[:, 1] + 1

@@ -1,4 +1,4 @@
-"""Files: tf.gfile and tf.io.gfile. Paths of this machine."""
+"""Local files and folders: tf.gfile and tf.io.gfile."""
 
 import collections
 import contextlib
@@ -11,7 +11,7 @@ from runnel import errors
 
 @contextlib.contextmanager
 def _errors(path):
-    """Errors of the system as errors of tf."""
+    """A context manager that turns errors of the system into errors of tf."""
     try:
         yield
     except FileNotFoundError as error:
@@ -30,7 +30,7 @@ def _path(path):
 
 
 class GFile:
-    """A file; opened at its first use."""
+    """A file, opened at its first use."""
 
     def __init__(self, name, mode="r"):
         if mode not in ("r", "w", "a", "r+", "w+", "a+", "rb", "wb", "ab", "rb+", "wb+", "ab+", "r+b", "w+b", "a+b"):
@@ -125,12 +125,12 @@ FileStatistics = collections.namedtuple("FileStatistics", ["length", "mtime_nsec
 
 
 def exists(path):
-    """Whether there is such a file or folder."""
+    """Tells whether a file or folder exists."""
     return os.path.exists(_path(path))
 
 
 def isdir(path):
-    """Whether it is a folder."""
+    """Tells whether a path is a folder."""
     return os.path.isdir(_path(path))
 
 
@@ -159,25 +159,25 @@ def remove(path):
 
 
 def rmtree(path):
-    """Deletes a folder and what is in it."""
+    """Deletes a folder and its contents."""
     with _errors(path):
         shutil.rmtree(_path(path))
 
 
 def mkdir(path):
-    """Makes a folder."""
+    """Creates a folder."""
     with _errors(path):
         os.mkdir(_path(path))
 
 
 def makedirs(path):
-    """Makes a folder and those above it; one that is there is fine."""
+    """Creates a folder and its parents, unless it exists."""
     with _errors(path):
         os.makedirs(_path(path), exist_ok=True)
 
 
 def listdir(path):
-    """The names in a folder."""
+    """Returns the names in a folder."""
     if not isdir(path):
         raise errors.NotFoundError(None, None, "Could not find directory %s" % path)
     with _errors(path):
@@ -185,37 +185,37 @@ def listdir(path):
 
 
 def glob(pattern):
-    """The files that match a pattern, or one of several."""
+    """Returns the files that match a pattern, or one of several."""
     patterns = [pattern] if isinstance(pattern, (str, bytes)) or hasattr(pattern, "__fspath__") else pattern
     return [path for one in patterns for path in sorted(glob_lib.glob(_path(one)))]
 
 
 def walk(top, topdown=True, onerror=None):
-    """(folder, folders in it, files in it) of a tree."""
+    """Yields (folder, subfolders, files) of a tree."""
     for folder, folders, files in os.walk(_path(top), topdown=topdown, onerror=onerror):
         yield folder, sorted(folders), sorted(files)
 
 
 def stat(path):
-    """Size, time and kind of a file."""
+    """Returns the size, time and kind of a file."""
     with _errors(path):
         found = os.stat(_path(path))
     return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(_path(path)))
 
 
 def join(path, *paths):
-    """Parts of a path joined."""
+    """Joins parts of a path."""
     return os.path.join(_path(path), *[_path(p) for p in paths])
 
 
 def read_file_to_string(filename, binary_mode=False):
-    """What is in a file."""
+    """Returns the contents of a file."""
     with GFile(filename, "rb" if binary_mode else "r") as stream:
         return stream.read()
 
 
 def write_string_to_file(filename, file_content):
-    """Makes a file of a text."""
+    """Writes a string to a file."""
     with GFile(filename, "w") as stream:
         stream.write(file_content)
 

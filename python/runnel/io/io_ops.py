@@ -5,7 +5,7 @@ from runnel.core.framework import Tensor
 
 
 class ReaderBase:
-    """What readers can do: `read` takes the next record, of the next file of a queue when one ends."""
+    """The base of readers: `read` returns the next record, and opens the queue's next file when one ends."""
 
     def __init__(self, reader_ref, supports_serialize=False):
         self._reader_ref = reader_ref
@@ -21,31 +21,31 @@ class ReaderBase:
         return self._supports_serialize
 
     def read(self, queue, name=None):
-        """(key, value) of the next record."""
+        """Returns (key, value) of the next record."""
         return _ops.ReaderReadV2(self._reader_ref, _queue_ref(queue), name=name)
 
     def read_up_to(self, queue, num_records, name=None):
-        """(keys, values) of the next records."""
+        """Returns (keys, values) of the next records."""
         return _ops.ReaderReadUpToV2(self._reader_ref, _queue_ref(queue), num_records, name=name)
 
     def num_records_produced(self, name=None):
-        """How many records were read."""
+        """Returns the number of records read."""
         return _ops.ReaderNumRecordsProducedV2(self._reader_ref, name=name)
 
     def num_work_units_completed(self, name=None):
-        """How many files were read to their end."""
+        """Returns the number of files read to the end."""
         return _ops.ReaderNumWorkUnitsCompletedV2(self._reader_ref, name=name)
 
     def serialize_state(self, name=None):
-        """The reader's state as a text."""
+        """Returns the reader's state as a string."""
         return _ops.ReaderSerializeStateV2(self._reader_ref, name=name)
 
     def restore_state(self, state, name=None):
-        """Goes back to a state."""
+        """Returns an operation that restores a state."""
         return _ops.ReaderRestoreStateV2(self._reader_ref, state, name=name)
 
     def reset(self, name=None):
-        """Goes back to the beginning."""
+        """Returns an operation that returns to the beginning."""
         return _ops.ReaderResetV2(self._reader_ref, name=name)
 
 
@@ -54,21 +54,21 @@ def _queue_ref(queue):
 
 
 class WholeFileReader(ReaderBase):
-    """A record is a file: (name, what is in it)."""
+    """A reader whose records are files: (name, contents)."""
 
     def __init__(self, name=None):
         super().__init__(_ops.WholeFileReaderV2(name=name), supports_serialize=True)
 
 
 class TextLineReader(ReaderBase):
-    """A record is a line."""
+    """A reader whose records are lines."""
 
     def __init__(self, skip_header_lines=None, name=None):
         super().__init__(_ops.TextLineReaderV2(skip_header_lines=skip_header_lines, name=name))
 
 
 class FixedLengthRecordReader(ReaderBase):
-    """A record is so many bytes."""
+    """A reader whose records have a fixed number of bytes."""
 
     def __init__(self, record_bytes, header_bytes=None, footer_bytes=None, hop_bytes=None, name=None, encoding=None):
         super().__init__(_ops.FixedLengthRecordReaderV2(
@@ -76,7 +76,7 @@ class FixedLengthRecordReader(ReaderBase):
 
 
 class TFRecordReader(ReaderBase):
-    """A record is one of a record file."""
+    """A reader of TFRecord files."""
 
     def __init__(self, name=None, options=None):
         from runnel.io.record_io import TFRecordOptions
@@ -84,7 +84,7 @@ class TFRecordReader(ReaderBase):
 
 
 class IdentityReader(ReaderBase):
-    """A record is the name that came from the queue."""
+    """A reader whose records are the names in the queue."""
 
     def __init__(self, name=None):
         super().__init__(_ops.IdentityReaderV2(name=name), supports_serialize=True)

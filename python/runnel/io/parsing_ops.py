@@ -1,4 +1,4 @@
-"""Texts and records to tensors: tf.parse_example and its kin."""
+"""Parsing of tf.Example, CSV and raw bytes: tf.parse_example and others."""
 
 import collections
 
@@ -13,7 +13,7 @@ VarLenFeature.__doc__ = "A feature of any length, which becomes a SparseTensor."
 
 
 class FixedLenFeature(collections.namedtuple("FixedLenFeature", ["shape", "dtype", "default_value"])):
-    """A feature of one shape."""
+    """A feature of a fixed shape."""
 
     def __new__(cls, shape, dtype, default_value=None):
         return super().__new__(cls, shape, dtype, default_value)
@@ -29,14 +29,14 @@ class FixedLenSequenceFeature(collections.namedtuple(
 
 class SparseFeature(collections.namedtuple(
         "SparseFeature", ["index_key", "value_key", "dtype", "size", "already_sorted"])):
-    """A feature whose places and values are features of their own."""
+    """A sparse feature whose indices and values are features of their own."""
 
     def __new__(cls, index_key, value_key, dtype, size, already_sorted=False):
         return super().__new__(cls, index_key, value_key, dtype, size, already_sorted)
 
 
 class _Params:
-    """What the op is told of a dictionary of features."""
+    """The arguments of the op for a dict of features."""
 
     def __init__(self, features):
         if not features:
@@ -103,7 +103,7 @@ def _clean(key):
 
 
 def _gather(features, sparse, dense):
-    """The result of a dictionary of features."""
+    """Returns the results for a dict of features."""
     out = {}
     for key in sorted(features):
         feature = features[key]
@@ -128,16 +128,16 @@ def _from_parts(feature, sparse):
 
 
 def parse_example(serialized, features, name=None, example_names=None):
-    """Tensors of a batch of serialized tf.Examples.
+    """Parses a batch of serialized tf.Examples.
 
     Args:
-      serialized: a vector of texts.
-      features: what is wanted: name -> FixedLenFeature, VarLenFeature, FixedLenSequenceFeature or SparseFeature.
-      name: of the operation.
-      example_names: names for messages.
+      serialized: a vector of strings.
+      features: {name: FixedLenFeature, VarLenFeature, FixedLenSequenceFeature or SparseFeature}.
+      name: name of the operation.
+      example_names: names for error messages.
 
     Returns:
-      A dictionary of tensors and SparseTensors.
+      A dict of tensors and SparseTensors.
     """
     params = _Params(features)
     with name_scope(name, "ParseExample", [serialized, example_names]) as scope:
@@ -158,7 +158,7 @@ def _result(features, params, out):
 
 
 def parse_single_example(serialized, features, name=None, example_names=None):
-    """Tensors of one serialized tf.Example."""
+    """Parses one serialized tf.Example."""
     params = _Params(features)
     with name_scope(name, "ParseSingleExample", [serialized, example_names]):
         serialized = convert_to_tensor(serialized, name="serialized")
@@ -169,7 +169,7 @@ def parse_single_example(serialized, features, name=None, example_names=None):
 
 
 def parse_single_sequence_example(serialized, context_features=None, sequence_features=None, example_name=None, name=None):
-    """(context, sequences) of one serialized tf.SequenceExample."""
+    """Parses one serialized tf.SequenceExample. Returns (context, sequences)."""
     if not (context_features or sequence_features):
         raise ValueError("Both context_features and sequence_features are None or empty.")
     context = _Params(context_features) if context_features else None
@@ -199,13 +199,13 @@ def parse_single_sequence_example(serialized, context_features=None, sequence_fe
 
 
 def decode_raw(input_bytes=None, out_type=None, little_endian=True, name=None, bytes=None):  # noqa: A002
-    """The bytes of texts as numbers."""
+    """Reinterprets the bytes of strings as numbers."""
     from runnel.ops.math_ops import _pick
     return _ops.DecodeRaw(_pick("input_bytes", input_bytes, "bytes", bytes), out_type=out_type, little_endian=little_endian, name=name)
 
 
 def decode_csv(records, record_defaults, field_delim=",", use_quote_delim=True, name=None, na_value="", select_cols=None):
-    """The fields of lines of comma separated values."""
+    """Parses lines of comma-separated values into one tensor per field."""
     if select_cols is not None and any(select_cols[i] >= select_cols[i + 1] for i in range(len(select_cols) - 1)):
         raise ValueError("select_cols is not strictly increasing.")
     return _ops.DecodeCSV(records, record_defaults, field_delim=field_delim, use_quote_delim=use_quote_delim, na_value=na_value,
@@ -213,10 +213,10 @@ def decode_csv(records, record_defaults, field_delim=",", use_quote_delim=True, 
 
 
 def parse_tensor(serialized, out_type, name=None):
-    """The tensor of a serialized TensorProto."""
+    """Converts a serialized TensorProto to a tensor."""
     return _ops.ParseTensor(serialized, out_type=out_type, name=name)
 
 
 def serialize_tensor(tensor, name=None):
-    """A tensor as a serialized TensorProto."""
+    """Serializes a tensor as a TensorProto."""
     return _ops.SerializeTensor(tensor, name=name)

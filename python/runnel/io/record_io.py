@@ -1,4 +1,4 @@
-"""Record files, written and read in Python: tf.python_io."""
+"""TFRecord files, written and read without a graph: tf.python_io."""
 
 import contextlib
 import errno
@@ -10,7 +10,7 @@ from runnel import _core, errors
 
 
 class TFRecordCompressionType:
-    """How records are compressed."""
+    """The compression of records."""
 
     NONE = 0
     ZLIB = 1
@@ -18,7 +18,7 @@ class TFRecordCompressionType:
 
 
 class TFRecordOptions:
-    """How record files are written."""
+    """Options for writing record files."""
 
     compression_type_map = {0: "", 1: "ZLIB", 2: "GZIP"}
 
@@ -32,12 +32,12 @@ class TFRecordOptions:
 
     @classmethod
     def get_compression_type_string(cls, options):
-        """The compression's name, of options, a number or a name."""
+        """Returns the name of the compression, given options, a number or a name."""
         return TFRecordOptions(options).compression_type
 
 
 def _bits(options):
-    """The window bits of zlib for a compression; None: none."""
+    """Returns zlib's window bits for a compression, or None."""
     name = TFRecordOptions.get_compression_type_string(options)
     if name not in ("", "ZLIB", "GZIP"):
         raise ValueError("Not a valid compression_type: \"%s\"" % name)
@@ -45,7 +45,7 @@ def _bits(options):
 
 
 class TFRecordWriter:
-    """Writes records to a file; a context manager."""
+    """Writes records to a file. A context manager."""
 
     def __init__(self, path, options=None):
         try:
@@ -75,11 +75,11 @@ class TFRecordWriter:
             raise kind(None, None, "%s; %s" % (self._file.name, error.strerror)) from None
 
     def flush(self):
-        """Writes what is held back."""
+        """Writes buffered records."""
         self._put(b"" if self._zip is None else self._zip.flush(zlib.Z_SYNC_FLUSH), flushes=True)
 
     def close(self):
-        """Ends the file."""
+        """Closes the file."""
         if not self._file.closed:
             try:
                 self._put(b"" if self._zip is None else self._zip.flush(), flushes=True)
@@ -95,7 +95,7 @@ class TFRecordWriter:
 
 
 def tf_record_iterator(path, options=None):
-    """The records of a file, one after the other."""
+    """Yields the records of a file."""
     bits = _bits(options)
     try:
         stream = open(path, "rb")  # noqa: SIM115

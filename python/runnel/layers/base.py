@@ -1,4 +1,4 @@
-"""The base of tf.layers: what a layer owns, how it is called, what its input must be."""
+"""The base of tf.layers: the variables, calls and input checks of a layer."""
 
 import re
 
@@ -14,7 +14,7 @@ def _snake_case(name):
 
 
 class InputSpec:
-    """What a layer's input must be."""
+    """The requirements for a layer's input."""
 
     def __init__(self, dtype=None, shape=None, ndim=None, max_ndim=None, min_ndim=None, axes=None):
         self.dtype, self.ndim = dtype, len(shape) if shape is not None else ndim
@@ -44,7 +44,7 @@ class InputSpec:
 
 
 class Layer:
-    """The base of layers: a subclass adds variables in `build` and computes in `call`."""
+    """The base of layers: a subclass creates variables in `build` and computes in `call`."""
 
     def __init__(self, trainable=True, name=None, dtype=None, **kwargs):
         scope, self._reuse = kwargs.pop("_scope", None), kwargs.pop("_reuse", None)
@@ -114,7 +114,7 @@ class Layer:
         return list(self._losses)
 
     def build(self, input_shape):
-        """Adds the variables. Subclasses may leave it out."""
+        """Creates the variables. Subclasses may omit it."""
         self.built = True
 
     def call(self, inputs, **kwargs):
@@ -122,7 +122,7 @@ class Layer:
 
     def add_variable(self, name, shape, dtype=None, initializer=None, regularizer=None,
                      trainable=True, constraint=None, partitioner=None, use_resource=None, **_):
-        """A variable of the layer's scope. A new one's regularization is a loss of the layer."""
+        """Creates a variable in the layer's scope. Its regularization becomes a loss of the layer."""
         from runnel.ops.variable_scopes import get_variable
         known = set() if regularizer is None else set(get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES))
         variable = get_variable(
@@ -141,19 +141,19 @@ class Layer:
     add_weight = add_variable
 
     def _adopt(self, trainable, non_trainable=()):
-        """Takes variables that others made for its own."""
+        """Adds variables that other objects created to the layer's own."""
         for mine, found in ((self._trainable_weights, trainable), (self._non_trainable_weights, non_trainable)):
             mine += [v for v in found if not any(v is other for other in mine)]
 
     def add_update(self, updates, inputs=None):
-        """Operations that are to run with training steps."""
+        """Adds operations that should run with training steps."""
         updates = updates if isinstance(updates, (list, tuple)) else [updates]
         self._updates.extend(updates)
         for update in updates:
             add_to_collections([GraphKeys.UPDATE_OPS], update)
 
     def add_loss(self, losses, inputs=None):
-        """Losses that are to be added to a model's."""
+        """Adds losses that should be added to a model's loss."""
         losses = losses if isinstance(losses, (list, tuple)) else [losses]
         self._losses.extend(losses)
         for loss in losses:
@@ -197,7 +197,7 @@ class Layer:
         return outputs
 
     def __deepcopy__(self, memo):
-        """A layer of the same graph that is configured alike."""
+        """Returns a layer of the same graph with the same configuration."""
         import copy
         other = memo[id(self)] = type(self).__new__(type(self))
         for name, value in self.__dict__.items():
@@ -217,12 +217,12 @@ class Layer:
         raise NotImplementedError
 
     def count_params(self):
-        """How many numbers the variables hold."""
+        """Returns the number of elements of all variables."""
         return sum(v.shape.num_elements() for v in self.weights)
 
 
 def _parts(variable):
-    """What a variable is made of: itself, unless it is partitioned."""
+    """Returns the parts of a partitioned variable, or [variable]."""
     return list(variable._get_variable_list()) if hasattr(variable, "_get_variable_list") else [variable]
 
 

@@ -1,4 +1,4 @@
-"""tf.layers: layers as objects that own variables, and as functions that make one and call it."""
+"""The layers of tf.layers, as objects that own variables and as functions that create and call one."""
 
 from runnel import raw_ops
 from runnel.core import tensor_shape
@@ -18,7 +18,7 @@ def _known_last(shape, layer, axis=-1):
 
 
 def _product(inputs, kernel, units):
-    """inputs kernel, along the last dimension."""
+    """Returns inputs @ kernel along the last dimension."""
     rank = inputs.shape.ndims
     if rank is not None and rank <= 2:
         return raw_ops.MatMul(a=inputs, b=kernel)
@@ -28,7 +28,7 @@ def _product(inputs, kernel, units):
 
 
 class Dense(Layer):
-    """activation(inputs kernel + bias)."""
+    """A fully connected layer: activation(inputs @ kernel + bias)."""
 
     def __init__(self, units, activation=None, use_bias=True, kernel_initializer=None,
                  bias_initializer=None, kernel_regularizer=None, bias_regularizer=None,
@@ -88,7 +88,7 @@ def _op_format(first, spatial):
 
 
 class _Conv(Layer):
-    """A convolution of one, two or three dimensions."""
+    """A convolution over one, two or three dimensions."""
 
     _spatial = 2
     _transposed = False
@@ -158,13 +158,13 @@ class _Conv(Layer):
 
 
 class Conv1D(_Conv):
-    """A convolution of sequences."""
+    """A convolution over sequences."""
 
     _spatial = 1
 
 
 class Conv2D(_Conv):
-    """A convolution of images."""
+    """A convolution over images."""
 
     def __init__(self, filters, kernel_size, strides=(1, 1), padding="valid",
                  data_format="channels_last", dilation_rate=(1, 1), *args, **kwargs):
@@ -173,7 +173,7 @@ class Conv2D(_Conv):
 
 
 class Conv3D(_Conv):
-    """A convolution of volumes."""
+    """A convolution over volumes."""
 
     _spatial = 3
 
@@ -184,7 +184,7 @@ class Conv3D(_Conv):
 
 
 class _Transpose(_Conv):
-    """The transpose of a convolution."""
+    """A transposed convolution."""
 
     def __init__(self, filters, kernel_size, strides=1, padding="valid",
                  data_format="channels_last", *args, **kwargs):
@@ -218,17 +218,17 @@ def _deconv_length(size, kernel, padding, stride):
 
 
 class Conv2DTranspose(_Transpose):
-    """The transpose of a convolution of images."""
+    """A transposed convolution over images."""
 
 
 class Conv3DTranspose(_Transpose):
-    """The transpose of a convolution of volumes."""
+    """A transposed convolution over volumes."""
 
     _spatial = 3
 
 
 class _SeparableConv(_Conv):
-    """A convolution of each channel by itself, then one over the channels."""
+    """A convolution of each channel separately, followed by one over the channels."""
 
     def __init__(self, filters, kernel_size, strides=1, padding="valid",
                  data_format="channels_last", dilation_rate=1, depth_multiplier=1,
@@ -256,7 +256,7 @@ class _SeparableConv(_Conv):
 
 
 class SeparableConv1D(_SeparableConv):
-    """A convolution of each channel of sequences by itself, then one over the channels."""
+    """A convolution of each channel of sequences separately, followed by one over the channels."""
 
     _spatial = 1
 
@@ -277,7 +277,7 @@ class SeparableConv1D(_SeparableConv):
 
 
 class SeparableConv2D(_SeparableConv):
-    """A convolution of each channel of images by itself, then one over the channels."""
+    """A convolution of each channel of images separately, followed by one over the channels."""
 
     def call(self, inputs):
         steps = list(self.strides)
@@ -296,7 +296,7 @@ SeparableConvolution1D, SeparableConvolution2D = SeparableConv1D, SeparableConv2
 
 
 class _Pool(Layer):
-    """Pooling."""
+    """The base of pooling layers."""
 
     _spatial = 2
     _fn = None
@@ -321,7 +321,7 @@ class _Pool(Layer):
 
 def _pool_class(name, spatial, fn):
     return type(name, (_Pool,), {"_spatial": spatial, "_fn": staticmethod(fn),
-                                 "__doc__": "%s over windows." % name, "__module__": __name__})
+                                 "__doc__": "A layer that pools over windows: %s." % name, "__module__": __name__})
 
 
 MaxPooling1D = _pool_class("MaxPooling1D", 1, nn_conv.max_pool1d)
@@ -335,7 +335,7 @@ AvgPool1D, AvgPool2D, AvgPool3D = AveragePooling1D, AveragePooling2D, AveragePoo
 
 
 class Dropout(Layer):
-    """Elements set to 0 at random, in training."""
+    """Sets random elements to 0 during training."""
 
     def __init__(self, rate=0.5, noise_shape=None, seed=None, name=None, **kwargs):
         super().__init__(name=name, **kwargs)
@@ -349,7 +349,7 @@ class Dropout(Layer):
 
 
 class Flatten(Layer):
-    """Examples as rows."""
+    """Flattens each example to a row."""
 
     def __init__(self, data_format="channels_last", name=None, **kwargs):
         super().__init__(name=name, **kwargs)
@@ -379,18 +379,18 @@ def dense(inputs, units, activation=None, use_bias=True, kernel_initializer=None
           bias_initializer=None, kernel_regularizer=None, bias_regularizer=None,
           activity_regularizer=None, kernel_constraint=None, bias_constraint=None, trainable=True,
           name=None, reuse=None):
-    """activation(inputs kernel + bias), with new variables, or those of `name` with `reuse`.
+    """Applies a fully connected layer: activation(inputs @ kernel + bias).
 
     Args:
       inputs: a tensor of at least two dimensions.
-      units: how many outputs.
-      activation: a function of tensors; None: none.
+      units: the number of outputs.
+      activation: a function of tensors, or None.
       use_bias: whether there is a bias.
-      kernel_initializer, bias_initializer: of the variables.
-      kernel_regularizer, bias_regularizer: functions whose values go to the regularization losses.
-      trainable: whether optimizers change the variables.
-      name: of the layer, and of the scope of its variables.
-      reuse: whether the variables of that name are used again.
+      kernel_initializer, bias_initializer: initializers of the variables.
+      kernel_regularizer, bias_regularizer: functions whose values are added to the regularization losses.
+      trainable: whether optimizers update the variables.
+      name: name of the layer and of the scope of its variables.
+      reuse: whether to reuse the variables of that name.
     """
     return Dense(units, activation, use_bias, kernel_initializer, bias_initializer,
                  kernel_regularizer, bias_regularizer, activity_regularizer, kernel_constraint,
@@ -468,12 +468,12 @@ average_pooling3d = _pool_function(AveragePooling3D, "average_pooling3d")
 
 
 def dropout(inputs, rate=0.5, noise_shape=None, seed=None, training=False, name=None):
-    """Elements set to 0 at random if `training`."""
+    """Sets random elements to 0 if `training`."""
     return Dropout(rate, noise_shape, seed, name).apply(inputs, training=training)
 
 
 def flatten(inputs, name=None, data_format="channels_last"):
-    """Examples as rows."""
+    """Flattens each example to a row."""
     return Flatten(data_format, name).apply(inputs)
 
 
@@ -484,7 +484,7 @@ def batch_normalization(inputs, axis=-1, momentum=0.99, epsilon=1e-3, center=Tru
                         training=False, trainable=True, name=None, reuse=None, renorm=False,
                         renorm_clipping=None, renorm_momentum=0.99, fused=None,
                         virtual_batch_size=None, adjustment=None):
-    """Normalisation over the batch; see BatchNormalization."""
+    """Normalizes over the batch; see BatchNormalization."""
     return BatchNormalization(
         axis, momentum, epsilon, center, scale, beta_initializer, gamma_initializer,
         moving_mean_initializer, moving_variance_initializer, beta_regularizer, gamma_regularizer,

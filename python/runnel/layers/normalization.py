@@ -1,4 +1,4 @@
-"""Batch normalisation as a layer: fused, plain, renormalised, over virtual batches."""
+"""Batch normalization as a layer: fused, plain, with renormalization, over virtual batches."""
 
 from runnel import dtypes, raw_ops
 from runnel.core import tensor_shape
@@ -12,9 +12,9 @@ _HALF = (dtypes.float16, dtypes.bfloat16)
 
 
 class BatchNormalization(Layer):
-    """Normalisation over the batch, with moving averages for inference.
+    """Normalizes over the batch, with moving averages for inference.
 
-    The updates of the averages are in tf.GraphKeys.UPDATE_OPS.
+    The operations that update the averages are in tf.GraphKeys.UPDATE_OPS.
     """
 
     def __init__(self, axis=-1, momentum=0.99, epsilon=1e-3, center=True, scale=True,
@@ -183,7 +183,10 @@ class BatchNormalization(Layer):
                 _in_training(training, lambda: bias, lambda: array_ops.zeros_like(bias)))
 
     def _train(self, x, axes, training):
-        """Moments of a batch, or the averages where the step does not train; the averages move. With renorm: (..., r, d)"""
+        """Returns the moments of the batch, or the averages if the step does not train, and updates the averages.
+
+        With renorm, also returns r and d.
+        """
         keep = self.virtual_batch_size is not None or len(self.axis) > 1
         batch = nn_ops.moments(x, axes, keepdims=keep)
         mean, variance = _in_training(
@@ -201,7 +204,7 @@ class BatchNormalization(Layer):
         return mean, variance, factor, shift
 
     def _renormalized(self, mean, variance, training):
-        """(r, d, mean, variance): what takes a batch's normalisation to that of the averages, which move after that."""
+        """Returns (r, d, mean, variance): the correction from the batch's moments to the averages, which are updated afterwards."""
         stddev = raw_ops.Sqrt(x=variance + self.epsilon)
         known = raw_ops.Maximum(x=self.renorm_stddev, y=raw_ops.Sqrt(x=self.epsilon))
         r, d = stddev / known, (mean - self.renorm_mean) / known
@@ -224,7 +227,7 @@ class BatchNormalization(Layer):
                 mean, variance)
 
     def _update_renormalized(self, mean, variance, training):
-        """The deviation is averaged, and the variance is its square."""
+        """Updates the averages with the standard deviation; the variance is its square."""
         def change():
             stddev = convert_to_tensor(self._move(self.moving_stddev, raw_ops.Sqrt(x=variance + self.epsilon), self.momentum))
             with name_scope("AssignNewValue") as scope:
@@ -240,7 +243,7 @@ class BatchNormalization(Layer):
             return variable.assign_sub((variable - math_ops.cast(value, variable.dtype.base_dtype)) * decay, name=scope)
 
     def _update(self, mean, variance, training):
-        """The averages move where the step trains."""
+        """Updates the averages if the step trains."""
         def decay():
             return _in_training(training, lambda: convert_to_tensor(1 - self.momentum, mean.dtype),
                                 lambda: convert_to_tensor(0.0, mean.dtype))
@@ -252,7 +255,7 @@ class BatchNormalization(Layer):
 
 
 def _then(scale, offset, then_scale, then_offset):
-    """x scale + offset, and what comes after it, as one scale and offset."""
+    """Combines x * scale + offset and what follows it into one scale and offset."""
     if then_scale is not None:
         scale, offset = scale * then_scale, offset * then_scale
     return scale, offset if then_offset is None else offset + then_offset

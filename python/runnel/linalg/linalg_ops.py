@@ -1,4 +1,4 @@
-"""Linear algebra beyond products."""
+"""Decompositions, determinants and norms (tf.linalg)."""
 
 from runnel import raw_ops as _ops
 from runnel.core.convert import convert_to_tensor
@@ -6,14 +6,14 @@ from runnel.core.framework import name_scope
 
 
 def adjoint(matrix, name=None):
-    """The conjugate transpose of the last two dimensions."""
+    """Returns the conjugate transpose of the last two dimensions."""
     from runnel.ops.array_ops import matrix_transpose
     with name_scope(name, "adjoint", [matrix]):
         return matrix_transpose(convert_to_tensor(matrix, name="matrix"), conjugate=True)
 
 
 def logdet(matrix, name=None):
-    """The logarithm of the determinant of a positive definite matrix."""
+    """Returns the logarithm of the determinant of a positive definite matrix."""
     from runnel.ops.array_ops import matrix_diag_part
     from runnel.ops.math_ops import reduce_sum
     with name_scope(name, "logdet", [matrix]):
@@ -22,14 +22,14 @@ def logdet(matrix, name=None):
 
 
 def cholesky_solve(chol, rhs, name=None):
-    """The solution of A x = rhs, from the Cholesky factor of A."""
+    """Solves A x = rhs, given the Cholesky factor of A."""
     with name_scope(name, "cholesky_solve", [chol, rhs]):
         y = _ops.MatrixTriangularSolve(chol, rhs, adjoint=False, lower=True)
         return _ops.MatrixTriangularSolve(chol, y, adjoint=True, lower=True)
 
 
 def normalize(tensor, ord="euclidean", axis=None, name=None):  # noqa: A002
-    """(the tensor by its norm, the norm)."""
+    """Returns (tensor divided by its norm, norm)."""
     from runnel.ops.special_ops import norm
     with name_scope(name, "normalize", [tensor]):
         tensor = convert_to_tensor(tensor)
@@ -38,24 +38,24 @@ def normalize(tensor, ord="euclidean", axis=None, name=None):  # noqa: A002
 
 
 def svd(tensor, full_matrices=False, compute_uv=True, name=None):
-    """(s, u, v): singular values downwards and singular vectors; s alone without compute_uv."""
+    """Returns (s, u, v): descending singular values and singular vectors; without `compute_uv`, s alone."""
     s, u, v = _ops.Svd(tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name)
     return (s, u, v) if compute_uv else s
 
 
 def self_adjoint_eig(tensor, name=None):
-    """(e, v): eigenvalues upwards and eigenvectors of self-adjoint matrices."""
+    """Returns (e, v): ascending eigenvalues and eigenvectors of self-adjoint matrices."""
     e, v = _ops.SelfAdjointEigV2(tensor, compute_v=True, name=name)
     return e, v
 
 
 def self_adjoint_eigvals(tensor, name=None):
-    """The eigenvalues of self-adjoint matrices, upwards."""
+    """Returns the ascending eigenvalues of self-adjoint matrices."""
     return _ops.SelfAdjointEigV2(tensor, compute_v=False, name=name)[0]
 
 
 def matrix_rank(a, tol=None, validate_args=False, name=None):
-    """How many singular values are above a tolerance."""
+    """Returns the number of singular values above a tolerance."""
     import numpy as np
     from runnel.ops.math_ops import cast, reduce_max, reduce_sum
     with name_scope(name, "matrix_rank", [a]):
@@ -69,7 +69,7 @@ def matrix_rank(a, tol=None, validate_args=False, name=None):
 
 
 def pinv(a, rcond=None, validate_args=False, name=None):
-    """The pseudo-inverse; singular values below rcond times the largest count as 0."""
+    """Returns the pseudo-inverse; singular values below rcond times the largest count as 0."""
     import numpy as np
     from runnel.ops.array_ops import expand_dims, where_v2
     from runnel.ops.math_ops import matmul, reduce_max

@@ -1,7 +1,7 @@
-"""tf.linalg.LinearOperator: matrices that know their structure.
+"""tf.linalg.LinearOperator: matrices with structure.
 
-A class here says what its matrix is (`_shape`, `_matmul`, `_to_dense`) and, where its structure gives a
-better way than the dense matrix does, `_solve`, `_log_abs_determinant` and so on.
+A class defines its matrix (`_shape`, `_matmul`, `_to_dense`) and, if its structure allows a better way than the dense
+matrix, `_solve`, `_log_abs_determinant` and so on.
 """
 
 import runnel as tf
@@ -12,13 +12,13 @@ from runnel.core.module import Module
 
 
 def adjoint_of(matrix):
-    """The conjugate transpose of matrices."""
+    """Returns the conjugate transpose of matrices."""
     matrix = tf.convert_to_tensor(matrix)
     return tf.matrix_transpose(matrix, conjugate=matrix.dtype.is_complex)
 
 
 def static_batch(*shapes):
-    """The shape that batches broadcast to."""
+    """Returns the static shape that batches broadcast to."""
     whole = tensor_shape.TensorShape([])
     for shape in shapes:
         whole = tf.broadcast_static_shape(whole, tensor_shape.as_shape(shape))
@@ -26,7 +26,7 @@ def static_batch(*shapes):
 
 
 def dynamic_batch(*shapes):
-    """The same of tensors of shapes."""
+    """Returns the shape, as a tensor, that batches broadcast to."""
     whole = shapes[0]
     for shape in shapes[1:]:
         whole = tf.broadcast_dynamic_shape(whole, shape)
@@ -34,7 +34,7 @@ def dynamic_batch(*shapes):
 
 
 def broadcast_batches(*matrices):
-    """The matrices with one shape of batches."""
+    """Broadcasts the batch dimensions of matrices."""
     matrices = [tf.convert_to_tensor(matrix) for matrix in matrices]
     batches = [matrix.shape[:-2] for matrix in matrices]
     if all(batch.is_fully_defined() for batch in batches):
@@ -48,21 +48,21 @@ def broadcast_batches(*matrices):
 
 
 def matrix_triangular_solve_with_broadcast(matrix, rhs, lower=True, adjoint=False, name=None):
-    """Solutions of triangular systems whose batches broadcast."""
+    """Solves triangular systems whose batches broadcast."""
     with name_scope(name, "MatrixTriangularSolve", [matrix, rhs]):
         matrix, rhs = broadcast_batches(matrix, rhs)
         return tf.matrix_triangular_solve(matrix, rhs, lower=lower, adjoint=adjoint)
 
 
 def matrix_solve_with_broadcast(matrix, rhs, adjoint=False, name=None):
-    """Solutions of systems whose batches broadcast."""
+    """Solves systems whose batches broadcast."""
     with name_scope(name, "MatrixSolve", [matrix, rhs]):
         matrix, rhs = broadcast_batches(matrix, rhs)
         return tf.matrix_solve(matrix, rhs, adjoint=adjoint)
 
 
 def cholesky_solve_with_broadcast(chol, rhs, name=None):
-    """Solutions of systems by a Cholesky factor, whose batches broadcast."""
+    """Solves systems by a Cholesky factor, with batches that broadcast."""
     with name_scope(name, "CholeskySolveWithBroadcast", [chol, rhs]):
         chol, rhs = broadcast_batches(chol, rhs)
         return tf.cholesky_solve(chol, rhs)
@@ -72,8 +72,8 @@ class LinearOperator(Module):
     """A batch of matrices [..., M, N].
 
     Args:
-      dtype: of the matrix.
-      is_non_singular, is_self_adjoint, is_positive_definite, is_square: what is known of it; None is not known.
+      dtype: type of the matrix.
+      is_non_singular, is_self_adjoint, is_positive_definite, is_square: known properties; None if unknown.
     """
 
     def __init__(self, dtype, graph_parents=None, is_non_singular=None, is_self_adjoint=None,
@@ -110,7 +110,7 @@ class LinearOperator(Module):
 
     @property
     def is_square(self):
-        """Whether it is square, by its shape or by what was said."""
+        """Whether it is square, by its shape or as declared."""
         known = self.domain_dimension == self.range_dimension
         said = self._is_square_set_or_implied_by_hints
         if known is not None and said is not None and bool(known) != bool(said):
@@ -124,14 +124,14 @@ class LinearOperator(Module):
 
     @property
     def shape(self):
-        """What is known of the shape."""
+        """The static shape."""
         return self._shape()
 
     def _shape_tensor(self):
         return tf.shape(self.to_dense())
 
     def shape_tensor(self, name="shape_tensor"):
-        """The shape as a tensor."""
+        """Returns the shape as a tensor."""
         with self._name_scope(name):
             if self.shape.is_fully_defined():
                 return tf.convert_to_tensor(self.shape.as_list(), dtypes.int32)
@@ -170,7 +170,7 @@ class LinearOperator(Module):
             return self.shape_tensor()[-2]
 
     def _check_input_dtype(self, arg):
-        """Raises a TypeError if the operator does not go with a tensor of that type."""
+        """Raises TypeError if the operator cannot be applied to a tensor of that type."""
         if arg.dtype.base_dtype != self.dtype:
             raise TypeError("Expected argument to have dtype %s.  Found: %s in tensor %s" % (self.dtype, arg.dtype, arg))
 
@@ -184,7 +184,7 @@ class LinearOperator(Module):
         return x
 
     def matmul(self, x, adjoint=False, adjoint_arg=False, name="matmul"):
-        """A X, or the product with another operator."""
+        """Returns A X, or the product with another operator."""
         if isinstance(x, LinearOperator):
             left = self.adjoint() if adjoint else self
             right = x.adjoint() if adjoint_arg else x
@@ -200,13 +200,13 @@ class LinearOperator(Module):
         return self.matmul(other)
 
     def matvec(self, x, adjoint=False, name="matvec"):
-        """A x, for vectors."""
+        """Returns A x, for vectors."""
         with self._name_scope(name):
             x = tf.convert_to_tensor(x, dtype=self.dtype, name="x")
             return tf.squeeze(self.matmul(x[..., tf.newaxis], adjoint=adjoint), axis=-1)
 
     def solve(self, rhs, adjoint=False, adjoint_arg=False, name="solve"):
-        """X with A X = rhs; of an operator, the operator A^-1 rhs."""
+        """Returns X with A X = rhs; for an operator, the operator A^-1 rhs."""
         if self.is_non_singular is False:
             raise NotImplementedError("Exact solve not implemented for an operator that is expected to be singular.")
         if self.is_square is False:
@@ -228,7 +228,7 @@ class LinearOperator(Module):
         return matrix_solve_with_broadcast(self.to_dense(), rhs, adjoint=adjoint)
 
     def solvevec(self, rhs, adjoint=False, name="solve"):
-        """x with A x = rhs, for vectors."""
+        """Returns x with A x = rhs, for vectors."""
         with self._name_scope(name):
             rhs = tf.convert_to_tensor(rhs, dtype=self.dtype, name="rhs")
             return tf.squeeze(self.solve(rhs[..., tf.newaxis], adjoint=adjoint), axis=-1)
@@ -236,7 +236,7 @@ class LinearOperator(Module):
     # Made from it.
 
     def adjoint(self, name="adjoint"):
-        """The conjugate transpose, an operator."""
+        """Returns the conjugate transpose, an operator."""
         if self.is_self_adjoint:
             return self
         with self._name_scope(name):
@@ -250,7 +250,7 @@ class LinearOperator(Module):
                                      is_positive_definite=self.is_positive_definite, is_square=self.is_square)
 
     def inverse(self, name="inverse"):
-        """The inverse, an operator."""
+        """Returns the inverse, an operator."""
         if self.is_square is False:
             raise ValueError("Cannot take the Inverse: This operator represents a non square matrix.")
         if self.is_non_singular is False:
@@ -264,7 +264,7 @@ class LinearOperator(Module):
                                        is_positive_definite=self.is_positive_definite, is_square=self.is_square)
 
     def cholesky(self, name="cholesky"):
-        """The Cholesky factor, an operator."""
+        """Returns the Cholesky factor, an operator."""
         if not self._can_use_cholesky():
             raise ValueError("Cannot take the Cholesky decomposition: Not a positive definite self adjoint matrix.")
         with self._name_scope(name):
@@ -278,7 +278,7 @@ class LinearOperator(Module):
     # Values.
 
     def to_dense(self, name="to_dense"):
-        """The matrix."""
+        """Returns the matrix."""
         with self._name_scope(name):
             return self._to_dense()
 
@@ -289,7 +289,7 @@ class LinearOperator(Module):
         return self._matmul(tf.eye(size, batch_shape=batch, dtype=self.dtype))
 
     def diag_part(self, name="diag_part"):
-        """The main diagonal."""
+        """Returns the main diagonal."""
         with self._name_scope(name):
             return self._diag_part()
 
@@ -297,7 +297,7 @@ class LinearOperator(Module):
         return tf.matrix_diag_part(self.to_dense())
 
     def trace(self, name="trace"):
-        """The sum of the main diagonal."""
+        """Returns the sum of the main diagonal."""
         with self._name_scope(name):
             return self._trace()
 
@@ -305,7 +305,7 @@ class LinearOperator(Module):
         return tf.reduce_sum(self.diag_part(), axis=-1)
 
     def add_to_tensor(self, x, name="add_to_tensor"):
-        """A + x."""
+        """Returns A + x."""
         with self._name_scope(name):
             return self._add_to_tensor(tf.convert_to_tensor(x, dtype=self.dtype, name="x"))
 
@@ -313,7 +313,7 @@ class LinearOperator(Module):
         return self.to_dense() + x
 
     def determinant(self, name="det"):
-        """The determinant."""
+        """Returns the determinant."""
         if self.is_square is False:
             raise NotImplementedError("Determinant not implemented for an operator that is expected to not be square.")
         with self._name_scope(name):
@@ -325,7 +325,7 @@ class LinearOperator(Module):
         return tf.matrix_determinant(self.to_dense())
 
     def log_abs_determinant(self, name="log_abs_det"):
-        """The logarithm of the determinant's absolute value."""
+        """Returns the logarithm of the determinant's absolute value."""
         if self.is_square is False:
             raise NotImplementedError("Determinant not implemented for an operator that is expected to not be square.")
         with self._name_scope(name):
@@ -337,7 +337,7 @@ class LinearOperator(Module):
         return tf.linalg.slogdet(self.to_dense())[1]
 
     def eigvals(self, name="eigvals"):
-        """The eigenvalues of a self-adjoint matrix."""
+        """Returns the eigenvalues of a self-adjoint matrix."""
         if not self.is_self_adjoint:
             raise NotImplementedError("Only self-adjoint matrices are supported.")
         with self._name_scope(name):
@@ -347,7 +347,7 @@ class LinearOperator(Module):
         return tf.linalg.eigvalsh(self.to_dense())
 
     def cond(self, name="cond"):
-        """The condition number."""
+        """Returns the condition number."""
         with self._name_scope(name):
             return self._cond()
 
@@ -358,7 +358,7 @@ class LinearOperator(Module):
     # Checks.
 
     def assert_non_singular(self, name="assert_non_singular"):
-        """An operation that fails where the matrix is singular."""
+        """Returns an operation that fails if the matrix is singular."""
         with self._name_scope(name):
             return self._assert_non_singular()
 
@@ -367,7 +367,7 @@ class LinearOperator(Module):
                               message="Singular matrix up to precision epsilon.")
 
     def assert_positive_definite(self, name="assert_positive_definite"):
-        """An operation that fails where the matrix is not positive definite."""
+        """Returns an operation that fails if the matrix is not positive definite."""
         with self._name_scope(name):
             return self._assert_positive_definite()
 
@@ -378,7 +378,7 @@ class LinearOperator(Module):
         raise NotImplementedError("assert_positive_definite is not implemented.")
 
     def assert_self_adjoint(self, name="assert_self_adjoint"):
-        """An operation that fails where the matrix is not its adjoint."""
+        """Returns an operation that fails if the matrix is not self-adjoint."""
         with self._name_scope(name):
             return self._assert_self_adjoint()
 
@@ -393,7 +393,7 @@ def _epsilon(dtype):
 
 
 def _product(left, right):
-    """The operator of a product; simple kinds stay simple."""
+    """Returns the operator of a product; products of simple kinds stay simple."""
     from runnel.linalg import linear_operator_kinds as kinds
     from runnel.linalg.linear_operator_made import LinearOperatorComposition
     if isinstance(left, kinds.LinearOperatorIdentity):

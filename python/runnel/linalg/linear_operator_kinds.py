@@ -1,4 +1,4 @@
-"""Linear operators that are given by numbers: diagonals, triangles, whole matrices, identities."""
+"""Linear operators given by numbers: diagonal, triangular and full matrices, identities."""
 
 import runnel as tf
 from runnel import dtypes
@@ -8,12 +8,12 @@ from runnel.linalg.linear_operator import (
 
 
 def _given(values, name):
-    """A tensor; a variable is kept as it is, so that it is read anew each time."""
+    """Returns a tensor; a variable is kept, so that each use reads it anew."""
     return values if hasattr(values, "initializer") else tf.convert_to_tensor(values, name=name)
 
 
 class LinearOperatorFullMatrix(LinearOperator):
-    """A matrix as it is."""
+    """A dense matrix."""
 
     def __init__(self, matrix, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None, is_square=None,
                  name="LinearOperatorFullMatrix"):
@@ -117,7 +117,7 @@ class LinearOperatorDiag(LinearOperator):
 
 
 class LinearOperatorLowerTriangular(LinearOperator):
-    """The lower triangle of a matrix; what is above its diagonal is taken as 0."""
+    """The lower triangle of a matrix; elements above the diagonal are taken as 0."""
 
     def __init__(self, tril, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None, is_square=None,
                  name="LinearOperatorLowerTriangular"):
@@ -166,7 +166,7 @@ class LinearOperatorLowerTriangular(LinearOperator):
 
 
 class _Sized(LinearOperator):
-    """Operators that are given by a number of rows."""
+    """Operators given by a number of rows."""
 
     def _set_rows(self, rows, columns=None, batch_shape=None):
         self._num_rows = rows
@@ -197,7 +197,7 @@ class _Sized(LinearOperator):
         return tf.concat([self._batch_tensor(), tf.stack([self._num_rows, self._num_columns])], 0)
 
     def _with_batch(self, x):
-        """x with the operator's batch dimensions too."""
+        """Returns x broadcast to the operator's batch dimensions."""
         batch = self.batch_shape
         if batch.ndims == 0 or batch.is_fully_defined() and x.shape[:-2].is_fully_defined() and (
                 static_batch(batch, x.shape[:-2]).as_list() == x.shape[:-2].as_list()):
@@ -207,7 +207,7 @@ class _Sized(LinearOperator):
 
 
 class LinearOperatorIdentity(_Sized):
-    """The identity."""
+    """The identity matrix."""
 
     def __init__(self, num_rows, batch_shape=None, dtype=None, is_non_singular=True, is_self_adjoint=True,
                  is_positive_definite=True, is_square=True, assert_proper_shapes=False, name="LinearOperatorIdentity"):
@@ -258,7 +258,7 @@ class LinearOperatorIdentity(_Sized):
 
 
 class LinearOperatorScaledIdentity(_Sized):
-    """The identity times a number, one for each matrix of the batch."""
+    """The identity matrix times a number, one per matrix of the batch."""
 
     def __init__(self, num_rows, multiplier, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None,
                  is_square=True, assert_proper_shapes=False, name="LinearOperatorScaledIdentity"):
@@ -326,7 +326,7 @@ class LinearOperatorScaledIdentity(_Sized):
 
 
 class LinearOperatorZeros(_Sized):
-    """Zeros."""
+    """A matrix of zeros."""
 
     def __init__(self, num_rows, num_columns=None, batch_shape=None, dtype=None, is_non_singular=False,
                  is_self_adjoint=True, is_positive_definite=False, is_square=True, assert_proper_shapes=False,

@@ -7,7 +7,7 @@ from runnel.linalg.linear_operator import (
 
 
 def _all(values):
-    """True if all are, None if that is not known."""
+    """Returns True if all values are, None if that is unknown."""
     values = list(values)
     if all(values):
         return True
@@ -19,7 +19,7 @@ def _hint(given, known):
 
 
 class _OfOne(LinearOperator):
-    """What is made of one operator, and is what it is unless the caller knows better."""
+    """An operator made of one other, with its properties unless the caller gives others."""
 
     _suffix: str  # of the name
 
@@ -109,7 +109,7 @@ class LinearOperatorInversion(_OfOne):
 
 
 class _Several(LinearOperator):
-    """Operators that are made of a list of others."""
+    """An operator made of a list of others."""
 
     def _take(self, operators, what):
         operators = list(operators)
@@ -321,14 +321,14 @@ class LinearOperatorKronecker(_Several):
 
 
 def _swapped(rank):
-    """Dimensions with the third and second from the end exchanged."""
+    """Returns the permutation that swaps the third and second dimension from the end."""
     order = list(range(rank))
     order[-3], order[-2] = order[-2], order[-3]
     return order
 
 
 class LinearOperatorLowRankUpdate(LinearOperator):
-    """L + U D V^H of an operator L, thin matrices U and V, and a diagonal D."""
+    """L + U D V^H for an operator L, thin matrices U and V, and a diagonal D."""
 
     def __init__(self, base_operator, u, diag_update=None, v=None, is_diag_update_positive=None, is_non_singular=None,
                  is_self_adjoint=None, is_positive_definite=None, is_square=None, name="LinearOperatorLowRankUpdate"):
@@ -386,7 +386,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
             u, self._diag_operator.matmul(inner, adjoint=adjoint))
 
     def _capacitance(self):
-        """D^-1 + V^H L^-1 U, a small matrix."""
+        """Returns D^-1 + V^H L^-1 U, a small matrix."""
         inner = tf.matmul(self._v, self._base_operator.solve(self._u), adjoint_a=True)
         return self._diag_operator.inverse().add_to_tensor(inner)
 
@@ -418,7 +418,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
 
 
 def add_operators(operators, operator_name=None, addition_tiers=None, name=None):
-    """The sum of operators, a list of one: of diagonals a diagonal, else a matrix."""
+    """Returns the sum of operators as a list of one: a diagonal if all are, else a matrix."""
     from runnel.linalg.linear_operator_kinds import LinearOperatorDiag, LinearOperatorFullMatrix
     operators = list(operators)
     if len(operators) < 2:

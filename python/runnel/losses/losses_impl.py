@@ -1,4 +1,4 @@
-"""tf.losses: losses over batches, weighted, and kept in a collection."""
+"""Losses over batches, weighted, and added to a collection (tf.losses)."""
 
 from runnel import dtypes, raw_ops
 from runnel.core.convert import convert_to_tensor
@@ -11,7 +11,7 @@ from runnel.ops.weights_broadcast_ops import assert_broadcastable, broadcast_wei
 
 
 class Reduction:
-    """How the losses of a batch become one number."""
+    """How the losses of a batch are reduced to one number."""
 
     NONE = "none"
     SUM = "weighted_sum"
@@ -35,7 +35,7 @@ _DEFAULT = Reduction.SUM_BY_NONZERO_WEIGHTS
 
 
 def _num_present(losses, weights, per_batch=False):
-    """How many losses have a weight that is not 0, in all or in each example."""
+    """Returns the number of losses whose weight is not 0, in total or per example."""
     if executing_eagerly() and weights.shape.ndims == 0 and weights.numpy() != 0:
         return _num_elements(losses)
     with name_scope(None, "num_present", [losses, weights]) as scope:
@@ -52,7 +52,7 @@ def _num_elements(losses):
 
 
 def _checked(weights, losses):
-    """Control dependencies on the check of weights."""
+    """A context manager: control dependencies on the check of the weights."""
     check = assert_broadcastable(weights, losses)
     return control_dependencies([] if check is None else [check])
 
@@ -63,7 +63,7 @@ def _mean(total, count):
 
 def compute_weighted_loss(losses, weights=1.0, scope=None, loss_collection=GraphKeys.LOSSES,
                           reduction=_DEFAULT):
-    """`losses` times `weights`, as one number or, with Reduction.NONE, as they are."""
+    """Multiplies `losses` by `weights` and reduces them; with Reduction.NONE, does not reduce."""
     Reduction.validate(reduction)
     with name_scope(scope, "weighted_loss", [losses, weights]), _checked(weights, losses):
         losses = convert_to_tensor(losses)
@@ -85,29 +85,29 @@ def compute_weighted_loss(losses, weights=1.0, scope=None, loss_collection=Graph
 
 
 def add_loss(loss, loss_collection=GraphKeys.LOSSES):
-    """Puts a loss into a collection."""
+    """Adds a loss to a collection."""
     if loss_collection and not executing_eagerly():
         add_to_collection(loss_collection, loss)
 
 
 def get_losses(scope=None, loss_collection=GraphKeys.LOSSES):
-    """The losses of a collection."""
+    """Returns the losses of a collection."""
     return get_collection(loss_collection, scope)
 
 
 def get_regularization_losses(scope=None):
-    """The regularisation losses."""
+    """Returns the regularization losses."""
     return get_collection(GraphKeys.REGULARIZATION_LOSSES, scope)
 
 
 def get_regularization_loss(scope=None, name="total_regularization_loss"):
-    """Their sum."""
+    """Returns the sum of the regularization losses."""
     losses = get_regularization_losses(scope)
     return math_ops.add_n(losses, name=name) if losses else convert_to_tensor(0.0)
 
 
 def get_total_loss(add_regularization_losses=True, name="total_loss", scope=None):
-    """The sum of all losses of the collection."""
+    """Returns the sum of all losses of the collection."""
     losses = get_losses(scope=scope)
     if add_regularization_losses:
         losses = losses + get_regularization_losses(scope)
@@ -129,7 +129,7 @@ def _pair(labels, predictions):
 
 def absolute_difference(labels, predictions, weights=1.0, scope=None,
                         loss_collection=GraphKeys.LOSSES, reduction=_DEFAULT):
-    """|predictions - labels|."""
+    """Adds the loss |predictions - labels|."""
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "absolute_difference", [predictions, labels, weights]) as scope:
         labels, predictions = _pair(labels, predictions)
@@ -139,15 +139,15 @@ def absolute_difference(labels, predictions, weights=1.0, scope=None,
 
 def mean_squared_error(labels, predictions, weights=1.0, scope=None,
                        loss_collection=GraphKeys.LOSSES, reduction=_DEFAULT):
-    """(predictions - labels) ** 2.
+    """Adds the loss (predictions - labels) ** 2.
 
     Args:
-      labels: what is true.
-      predictions: what was said, in the same shape.
+      labels: the true values.
+      predictions: the predicted values, in the same shape.
       weights: a factor, or factors that broadcast.
-      scope: of the operations.
-      loss_collection: where the loss is noted, for get_total_loss.
-      reduction: what becomes of the losses of elements: one of tf.losses.Reduction.
+      scope: name of the scope.
+      loss_collection: the collection for the loss, which get_total_loss sums.
+      reduction: one of tf.losses.Reduction.
     """
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "mean_squared_error", [predictions, labels, weights]) as scope:
@@ -158,7 +158,7 @@ def mean_squared_error(labels, predictions, weights=1.0, scope=None,
 
 def cosine_distance(labels, predictions, axis=None, weights=1.0, scope=None,
                     loss_collection=GraphKeys.LOSSES, reduction=_DEFAULT, dim=None):
-    """1 - labels . predictions along an axis, for vectors of length 1."""
+    """Adds the loss 1 - labels . predictions along an axis, for unit vectors."""
     axis = _pick("axis", axis, "dim", dim)
     if axis is None:
         raise ValueError("You must specify argument `axis`.")
@@ -172,7 +172,7 @@ def cosine_distance(labels, predictions, axis=None, weights=1.0, scope=None,
 
 def hinge_loss(labels, logits, weights=1.0, scope=None, loss_collection=GraphKeys.LOSSES,
                reduction=_DEFAULT):
-    """max(0, 1 - t logits), where t is 1 for labels of 1 and -1 for labels of 0."""
+    """Adds the loss max(0, 1 - t * logits), where t is 1 for labels of 1 and -1 for labels of 0."""
     _given(labels=labels, logits=logits)
     with name_scope(scope, "hinge_loss", [logits, labels, weights]) as scope:
         labels, logits = _pair(labels, logits)
@@ -184,7 +184,7 @@ def hinge_loss(labels, logits, weights=1.0, scope=None, loss_collection=GraphKey
 
 def huber_loss(labels, predictions, weights=1.0, delta=1.0, scope=None,
                loss_collection=GraphKeys.LOSSES, reduction=_DEFAULT):
-    """Half the squared error where it is at most delta, linear beyond."""
+    """Adds a loss that is half the squared error up to delta, and linear beyond."""
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "huber_loss", [predictions, labels, weights]) as scope:
         labels, predictions = _pair(labels, predictions)
@@ -201,7 +201,7 @@ def huber_loss(labels, predictions, weights=1.0, delta=1.0, scope=None,
 
 def log_loss(labels, predictions, weights=1.0, epsilon=1e-7, scope=None,
              loss_collection=GraphKeys.LOSSES, reduction=_DEFAULT):
-    """-y log(p) - (1 - y) log(1 - p)."""
+    """Adds the loss -y log(p) - (1 - y) log(1 - p)."""
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "log_loss", [predictions, labels, weights]) as scope:
         labels, predictions = _pair(labels, predictions)
@@ -212,7 +212,7 @@ def log_loss(labels, predictions, weights=1.0, epsilon=1e-7, scope=None,
 
 def mean_pairwise_squared_error(labels, predictions, weights=1.0, scope=None,
                                 loss_collection=GraphKeys.LOSSES):
-    """Squared differences between the differences of pairs of elements within an example."""
+    """Adds the squared difference between the differences of pairs of elements within an example."""
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "mean_pairwise_squared_error", [predictions, labels, weights]) as scope:
         weights = math_ops.cast(weights, dtypes.float32)
@@ -235,7 +235,7 @@ def mean_pairwise_squared_error(labels, predictions, weights=1.0, scope=None,
 
 def sigmoid_cross_entropy(multi_class_labels, logits, weights=1.0, label_smoothing=0, scope=None,
                           loss_collection=GraphKeys.LOSSES, reduction=_DEFAULT):
-    """The cross entropy of independent classes; smoothing moves labels towards 1/2."""
+    """Adds the cross entropy of independent classes; smoothing moves labels towards 1/2."""
     _given(multi_class_labels=multi_class_labels, logits=logits)
     with name_scope(scope, "sigmoid_cross_entropy_loss", [logits, multi_class_labels, weights]) as scope:
         logits = convert_to_tensor(logits)
@@ -250,15 +250,15 @@ def sigmoid_cross_entropy(multi_class_labels, logits, weights=1.0, label_smoothi
 
 def softmax_cross_entropy(onehot_labels, logits, weights=1.0, label_smoothing=0, scope=None,
                           loss_collection=GraphKeys.LOSSES, reduction=_DEFAULT):
-    """The cross entropy of one class of many; smoothing moves labels towards equal shares.
+    """Adds the cross entropy of exclusive classes; smoothing moves labels towards equal probabilities.
 
     Args:
       onehot_labels: [batch, classes].
       logits: [batch, classes], before softmax.
-      weights: a factor, or one for each row.
-      label_smoothing: the share that goes to all classes alike.
-      scope: of the operations.
-      loss_collection: where the loss is noted, for get_total_loss.
+      weights: a factor, or one per row.
+      label_smoothing: the fraction distributed over all classes.
+      scope: name of the scope.
+      loss_collection: the collection for the loss, which get_total_loss sums.
       reduction: one of tf.losses.Reduction.
     """
     _given(onehot_labels=onehot_labels, logits=logits)
@@ -276,7 +276,7 @@ def softmax_cross_entropy(onehot_labels, logits, weights=1.0, label_smoothing=0,
 
 
 def _squeezed(weights, labels):
-    """Weights without a last dimension of 1 that labels do not have."""
+    """Removes a last dimension of 1 from weights that labels do not have."""
     weights = convert_to_tensor(weights)
     one, two = weights.shape.ndims, labels.shape.ndims
     if one is not None and two is not None:
@@ -290,14 +290,14 @@ def _squeezed(weights, labels):
 
 def sparse_softmax_cross_entropy(labels, logits, weights=1.0, scope=None,
                                  loss_collection=GraphKeys.LOSSES, reduction=_DEFAULT):
-    """softmax_cross_entropy with classes by number; a last dimension of 1 of the labels goes.
+    """Adds the cross entropy of class indices; a last dimension of 1 of the labels is removed.
 
     Args:
-      labels: the numbers of classes, [batch].
+      labels: class indices, [batch].
       logits: [batch, classes], before softmax.
-      weights: a factor, or one for each row.
-      scope: of the operations.
-      loss_collection: where the loss is noted, for get_total_loss.
+      weights: a factor, or one per row.
+      scope: name of the scope.
+      loss_collection: the collection for the loss, which get_total_loss sums.
       reduction: one of tf.losses.Reduction.
     """
     _given(labels=labels, logits=logits)

@@ -22,7 +22,7 @@ def _top_k(predictions, k):
 
 
 def _maybe_expand_labels(labels, predictions):
-    """Labels of the predictions' rank: one label an example gets a dimension of its own."""
+    """Gives labels the predictions' rank: a single label per example gets a dimension of its own."""
     with name_scope(None, "expand_labels", [labels, predictions]) as scope:
         labels = convert_to_tensor_or_sparse_tensor(labels)
         if isinstance(labels, SparseTensor):
@@ -41,7 +41,7 @@ def _maybe_expand_labels(labels, predictions):
 
 
 def _expand_and_tile(tensor, multiple, dim=0, name=None):
-    """A new dimension at `dim`, with as many copies."""
+    """Inserts a dimension at `dim` with `multiple` copies."""
     if multiple < 1:
         raise ValueError("Invalid argument multiple=%s for expand_and_tile  call. `multiple` must be an integer > 0" % multiple)
     with name_scope(name, "expand_and_tile", [tensor, multiple, dim]) as scope:
@@ -62,7 +62,7 @@ def _expand_and_tile(tensor, multiple, dim=0, name=None):
 
 
 def _select_class_id(ids, selected_id):
-    """The one class of each set, if it is in it."""
+    """Keeps only one class of each set."""
     ids = convert_to_tensor_or_sparse_tensor(ids)
     if isinstance(ids, SparseTensor):
         return sparse_ops.sparse_retain(ids, raw_ops.Equal(x=ids.values, y=selected_id))
@@ -81,7 +81,7 @@ def _maybe_select_class_id(labels, predictions_idx, selected_id=None):
 
 
 def _sizes(found, weights):
-    """The sizes of sets, weighted."""
+    """Returns the sizes of sets, weighted."""
     sizes = math_ops.cast(sets.set_size(found), dtypes.float64)
     if weights is None:
         return sizes
@@ -90,28 +90,28 @@ def _sizes(found, weights):
 
 
 def _sparse_true_positive_at_k(labels, predictions_idx, class_id=None, weights=None, name=None):
-    """How many predictions of an example are labels."""
+    """Counts the predictions of each example that are labels."""
     with name_scope(name, "true_positives", [predictions_idx, labels, weights]):
         labels, predictions_idx = _maybe_select_class_id(labels, predictions_idx, class_id)
         return _sizes(sets.set_intersection(predictions_idx, labels), weights)
 
 
 def _sparse_false_positive_at_k(labels, predictions_idx, class_id=None, weights=None):
-    """How many are none."""
+    """Counts the predictions of each example that are not labels."""
     with name_scope(None, "false_positives", [predictions_idx, labels, weights]):
         labels, predictions_idx = _maybe_select_class_id(labels, predictions_idx, class_id)
         return _sizes(sets.set_difference(predictions_idx, labels, aminusb=True), weights)
 
 
 def _sparse_false_negative_at_k(labels, predictions_idx, class_id=None, weights=None):
-    """How many labels are not among the predictions."""
+    """Counts the labels of each example that are not predicted."""
     with name_scope(None, "false_negatives", [predictions_idx, labels, weights]):
         labels, predictions_idx = _maybe_select_class_id(labels, predictions_idx, class_id)
         return _sizes(sets.set_difference(predictions_idx, labels, aminusb=False), weights)
 
 
 def _streaming(what, function):
-    """(variable, update) of the sum of what `function` gives."""
+    """Returns (variable, update) of the sum of what `function` returns."""
     def streaming(labels, predictions_idx, k=None, class_id=None, weights=None, name=None):
         with name_scope(name, _at_k_name(what, k, class_id), [predictions_idx, labels, weights]) as scope:
             found = function(labels, predictions_idx, class_id, weights)
@@ -145,14 +145,14 @@ def _share_of_top_k(what, other, labels, predictions_idx, k, class_id, weights, 
 
 def recall_at_top_k(labels, predictions_idx, k=None, class_id=None, weights=None, metrics_collections=None,
                     updates_collections=None, name=None):
-    """As recall_at_k, of predictions that are numbers of classes already."""
+    """Like recall_at_k, for predictions that are class indices already."""
     return _share_of_top_k("recall", _streaming_sparse_false_negative_at_k, labels, predictions_idx, k, class_id, weights,
                            metrics_collections, updates_collections, name)
 
 
 def precision_at_top_k(labels, predictions_idx, k=None, class_id=None, weights=None, metrics_collections=None,
                        updates_collections=None, name=None):
-    """As precision_at_k, of predictions that are numbers of classes already."""
+    """Like precision_at_k, for predictions that are class indices already."""
     _not_eager("precision_at_top_k")
     return _share_of_top_k("precision", _streaming_sparse_false_positive_at_k, labels, predictions_idx, k, class_id, weights,
                            metrics_collections, updates_collections, name)
@@ -160,7 +160,7 @@ def precision_at_top_k(labels, predictions_idx, k=None, class_id=None, weights=N
 
 def recall_at_k(labels, predictions, k, class_id=None, weights=None, metrics_collections=None,
                 updates_collections=None, name=None):
-    """How often one of the labels of an example is among its k best predictions."""
+    """Computes how many of the labels are among the k best predictions."""
     _not_eager("recall_at_k")
     with name_scope(name, _at_k_name("recall", k, class_id), [predictions, labels, weights]) as scope:
         return recall_at_top_k(labels, _top_k(predictions, k), k, class_id, weights, metrics_collections, updates_collections, scope)
@@ -168,7 +168,7 @@ def recall_at_k(labels, predictions, k, class_id=None, weights=None, metrics_col
 
 def precision_at_k(labels, predictions, k, class_id=None, weights=None, metrics_collections=None,
                    updates_collections=None, name=None):
-    """How many of the k best predictions are labels."""
+    """Computes how many of the k best predictions are labels."""
     _not_eager("sparse_precision_at_k")
     with name_scope(name, _at_k_name("precision", k, class_id), [predictions, labels, weights]) as scope:
         return precision_at_top_k(labels, _top_k(predictions, k), k, class_id, weights, metrics_collections, updates_collections,
@@ -182,7 +182,7 @@ def sparse_precision_at_k(labels, predictions, k, class_id=None, weights=None, m
 
 
 def _num_relevant(labels, k):
-    """How many labels examples have, at most k. Those below 0 are none."""
+    """Returns the number of labels per example, at most k. Negative labels do not count."""
     if k < 1:
         raise ValueError("Invalid k=%s" % k)
     with name_scope(None, "num_relevant", [labels]) as scope:
@@ -195,7 +195,7 @@ def _num_relevant(labels, k):
 
 
 def _sparse_average_precision_at_top_k(labels, predictions_idx):
-    """The mean of the precisions at those of the best predictions that are labels, of each example."""
+    """Returns, per example, the mean of the precisions at those of the best predictions that are labels."""
     with name_scope(None, "average_precision", [predictions_idx, labels]) as scope:
         predictions_idx = math_ops.cast(predictions_idx, dtypes.int64, name="predictions_idx")
         if predictions_idx.shape.ndims == 0:
@@ -238,7 +238,7 @@ def _streaming_sparse_average_precision_at_top_k(labels, predictions_idx, weight
 
 
 def _clean_out_of_range_indices(labels, num_classes):
-    """Labels that are no class become -1."""
+    """Replaces labels that are not a class by -1."""
     is_sparse = isinstance(labels, (SparseTensor, SparseTensorValue))
 
     def cleaned(values):
@@ -254,7 +254,7 @@ def _clean_out_of_range_indices(labels, num_classes):
 
 def average_precision_at_k(labels, predictions, k, weights=None, metrics_collections=None, updates_collections=None,
                            name=None):
-    """The mean over examples of the mean precision at each of the k best predictions that is a label."""
+    """Computes the mean over examples of the average precision at k."""
     _not_eager("sparse_average_precision_at_k")
     if k < 1:
         raise ValueError("Invalid k=%s. `k` should be >= 1." % k)

@@ -1,6 +1,6 @@
-"""tf.metrics: figures over many batches. Each gives (value so far, operation that adds a batch).
+"""Metrics accumulated over batches (tf.metrics). Each returns (value so far, operation that adds a batch).
 
-The counts are in local variables: tf.local_variables_initializer() sets them to 0.
+The counts are local variables: tf.local_variables_initializer() sets them to 0.
 """
 
 from runnel import dtypes, raw_ops
@@ -22,7 +22,7 @@ def _scope(name, default, values):
 
 
 def metric_variable(shape, dtype, validate_shape=True, name=None):
-    """A count of a metric: a local variable, of zeros at first."""
+    """Creates a local variable of zeros for a metric."""
     from runnel.ops.variables import Variable, VariableAggregation, VariableSynchronization
     return Variable(lambda: array_ops.zeros(shape, dtype), trainable=False, collections=[
         GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES], validate_shape=validate_shape,
@@ -30,7 +30,7 @@ def metric_variable(shape, dtype, validate_shape=True, name=None):
 
 
 def _collect(value, update, metrics_collections, updates_collections):
-    """Both, noted where they are wanted."""
+    """Adds value and update to the collections and returns both."""
     if metrics_collections:
         add_to_collections(metrics_collections, value)
     if updates_collections:
@@ -39,7 +39,7 @@ def _collect(value, update, metrics_collections, updates_collections):
 
 
 def _aggregate_across_replicas(metrics_collections, metric_value_fn, *args):
-    """metric_value_fn(None, *args), noted: there is one replica."""
+    """Returns metric_value_fn(None, *args) and adds it to the collections: there is one replica."""
     value = metric_value_fn(None, *args)
     if metrics_collections:
         add_to_collections(metrics_collections, value)
@@ -51,14 +51,14 @@ def _aggregate_variable(v, collections):
 
 
 def _safe_scalar_div(numerator, denominator, name):
-    """x / y of scalars or vectors, 0 where y is."""
+    """Returns x / y of scalars or vectors, and 0 where y is 0."""
     numerator.shape.with_rank_at_most(1)
     denominator.shape.with_rank_at_most(1)
     return raw_ops.DivNoNan(x=numerator, y=denominator, name=name)
 
 
 def _remove_squeezable_dimensions(predictions, labels, weights):
-    """The three, of one rank: a last dimension of 1 that only one of them has goes, or comes to the weights."""
+    """Gives the three one rank: removes a last dimension of 1, or adds it to the weights."""
     predictions = convert_to_tensor(predictions)
     if labels is not None:
         labels, predictions = remove_squeezable_dimensions(labels, predictions)
@@ -79,7 +79,7 @@ def _remove_squeezable_dimensions(predictions, labels, weights):
 
 
 def _adjusted(weights, predictions):
-    """Weights of the predictions' rank, found when it runs."""
+    """Gives weights the predictions' rank when the step runs."""
     rank = array_ops.rank(weights)
     extra = rank - array_ops.rank(predictions)
     fixed = weights.shape.ndims is not None and weights.shape.as_list()[-1] not in (None, 1)
@@ -94,24 +94,24 @@ def _adjusted(weights, predictions):
 
 
 def _share(x, y, name=None):
-    """x / y where y is above 0, else 0."""
+    """Returns x / y where y is positive, else 0."""
     return raw_ops.DivNoNan(x=x, y=raw_ops.Maximum(x=y, y=0), name=name or "div_no_nan")
 
 
 def _weighted(values, weights):
-    """(values times weights, weights in their shape)"""
+    """Returns (values times weights, weights in their shape)."""
     values, _, weights = _remove_squeezable_dimensions(values, None, weights)
     weights = broadcast_weights(math_ops.cast(weights, dtypes.float32), values)
     return raw_ops.Mul(x=values, y=weights), weights
 
 
 def _sums(shape, suffix=""):
-    """The variables of a mean: (total, count)."""
+    """Returns the variables of a mean: (total, count)."""
     return tuple(metric_variable(shape, dtypes.float32, name=name + suffix) for name in ("total", "count"))
 
 
 def mean(values, weights=None, metrics_collections=None, updates_collections=None, name=None):
-    """The mean of all values so far."""
+    """Computes the mean of all values so far."""
     with _scope(name, "mean", (values, weights)):
         values = math_ops.cast(values, dtypes.float32)
         total, count = _sums([])
@@ -128,7 +128,7 @@ def mean(values, weights=None, metrics_collections=None, updates_collections=Non
 
 
 def mean_tensor(values, weights=None, metrics_collections=None, updates_collections=None, name=None):
-    """The mean of all values so far, element by element."""
+    """Computes the element-wise mean of all values so far."""
     with _scope(name, "mean", (values, weights)):
         values = math_ops.cast(values, dtypes.float32)
         total, count = _sums(values.shape, "_tensor")
@@ -145,7 +145,7 @@ def mean_tensor(values, weights=None, metrics_collections=None, updates_collecti
 
 def accuracy(labels, predictions, weights=None, metrics_collections=None, updates_collections=None,
              name=None):
-    """How often predictions are the labels."""
+    """Computes the fraction of predictions that equal the labels."""
     predictions, labels, weights = _remove_squeezable_dimensions(predictions, labels, weights)
     if labels.dtype != predictions.dtype:
         predictions = math_ops.cast(predictions, labels.dtype)
@@ -154,7 +154,7 @@ def accuracy(labels, predictions, weights=None, metrics_collections=None, update
 
 
 def _count_condition(values, weights=None, metrics_collections=None, updates_collections=None):
-    """How many flags hold, weighted."""
+    """Counts the true values, weighted."""
     from runnel.ops import check_ops
     check_ops.assert_type(values, dtypes.bool)
     total = metric_variable([], dtypes.float32, name="count")
@@ -171,7 +171,7 @@ def _booleans(predictions, labels, weights):
 
 
 def _confusion_count(wants_label, wants_prediction, default):
-    """A metric that counts one cell of the confusion of two classes."""
+    """Makes a metric that counts one cell of the confusion matrix of two classes."""
     def metric(labels, predictions, weights=None, metrics_collections=None,
                updates_collections=None, name=None):
         with _scope(name, default, (predictions, labels, weights)):
@@ -202,20 +202,20 @@ def _share_of_cells(labels, predictions, weights, other, metrics_collections, up
 
 def precision(labels, predictions, weights=None, metrics_collections=None, updates_collections=None,
               name=None):
-    """How many of those that were predicted are true."""
+    """Computes the fraction of positive predictions that are right."""
     return _share_of_cells(labels, predictions, weights, false_positives, metrics_collections,
                            updates_collections, name, "precision")
 
 
 def recall(labels, predictions, weights=None, metrics_collections=None, updates_collections=None,
            name=None):
-    """How many of those that are true were predicted."""
+    """Computes the fraction of positive labels that are predicted."""
     return _share_of_cells(labels, predictions, weights, false_negatives, metrics_collections,
                            updates_collections, name, "recall")
 
 
 def _mean_of(default, function):
-    """A metric that is the mean of what `function` makes of labels and predictions."""
+    """Makes a metric that is the mean of a function of labels and predictions."""
     def metric(labels, predictions, weights=None, metrics_collections=None,
                updates_collections=None, name=None):
         predictions, labels, weights = _remove_squeezable_dimensions(predictions, labels, weights)
@@ -230,7 +230,7 @@ mean_squared_error = _mean_of("mean_squared_error", lambda y, p: raw_ops.Squared
 
 def root_mean_squared_error(labels, predictions, weights=None, metrics_collections=None,
                             updates_collections=None, name=None):
-    """The root of the mean squared error."""
+    """Computes the root of the mean squared error."""
     predictions, labels, weights = _remove_squeezable_dimensions(predictions, labels, weights)
     value, update = mean_squared_error(labels, predictions, weights, None, None,
                                        name or "root_mean_squared_error")
@@ -240,7 +240,7 @@ def root_mean_squared_error(labels, predictions, weights=None, metrics_collectio
 
 def mean_relative_error(labels, predictions, normalizer, weights=None, metrics_collections=None,
                         updates_collections=None, name=None):
-    """The mean of |error| / normalizer."""
+    """Computes the mean of |error| / normalizer."""
     predictions, labels, weights = _remove_squeezable_dimensions(predictions, labels, weights)
     predictions, normalizer = remove_squeezable_dimensions(predictions, normalizer)
     predictions.shape.assert_is_compatible_with(normalizer.shape)
@@ -252,7 +252,7 @@ def mean_relative_error(labels, predictions, normalizer, weights=None, metrics_c
 
 def mean_cosine_distance(labels, predictions, dim, weights=None, metrics_collections=None,
                          updates_collections=None, name=None):
-    """The mean of 1 - labels . predictions."""
+    """Computes the mean of 1 - labels . predictions."""
     predictions, labels, weights = _remove_squeezable_dimensions(predictions, labels, weights)
     products = math_ops.reduce_sum(raw_ops.Mul(x=predictions, y=labels), axis=[dim], keepdims=True)
     value, update = mean(products, weights, None, None, name or "mean_cosine_distance")
@@ -261,7 +261,7 @@ def mean_cosine_distance(labels, predictions, dim, weights=None, metrics_collect
 
 def percentage_below(values, threshold, weights=None, metrics_collections=None,
                      updates_collections=None, name=None):
-    """The share of values below a threshold."""
+    """Computes the fraction of values below a threshold."""
     below = math_ops.cast(raw_ops.Less(x=values, y=threshold), dtypes.float32)
     return mean(below, weights, metrics_collections, updates_collections, name or "percentage_below_threshold")
 
@@ -271,7 +271,7 @@ def _flat(x):
 
 
 def _streaming_confusion_matrix(labels, predictions, num_classes, weights=None):
-    """(variable, update) of the matrix of true and predicted classes."""
+    """Returns (variable, update) of the confusion matrix."""
     from runnel.ops.special_ops import confusion_matrix
     total = metric_variable([num_classes, num_classes], dtypes.float64, name="total_confusion_matrix")
     predictions, labels, num_classes = (math_ops.cast(x, dtypes.int64) for x in (predictions, labels, num_classes))
@@ -283,7 +283,7 @@ def _streaming_confusion_matrix(labels, predictions, num_classes, weights=None):
 
 def mean_iou(labels, predictions, num_classes, weights=None, metrics_collections=None,
              updates_collections=None, name=None):
-    """The mean over classes of intersection / union."""
+    """Computes the mean over classes of intersection over union."""
     with _scope(name, "mean_iou", (predictions, labels, weights)):
         predictions, labels = convert_to_tensor(predictions), convert_to_tensor(labels)
         predictions.shape.assert_is_compatible_with(labels.shape)
@@ -301,7 +301,7 @@ def mean_iou(labels, predictions, num_classes, weights=None, metrics_collections
 
 def mean_per_class_accuracy(labels, predictions, num_classes, weights=None, metrics_collections=None,
                             updates_collections=None, name=None):
-    """The mean over classes of how often they were predicted rightly."""
+    """Computes the mean over classes of their accuracy."""
     from runnel.ops.state_ops import scatter_add
     with _scope(name, "mean_accuracy", (predictions, labels, weights)):
         labels = _flat(math_ops.cast(labels, dtypes.int64))
@@ -326,7 +326,7 @@ _CELLS = {"tp": ("true_positives", True, True), "fn": ("false_negatives", True, 
 
 
 def _in_range(predictions):
-    """Predictions that are checked to be in [0, 1], as control dependencies."""
+    """Returns the predictions, checked to be in [0, 1]."""
     from runnel.ops import check_ops
     return control_dependencies([
         check_ops.assert_greater_equal(predictions, math_ops.cast(0.0, predictions.dtype), message="predictions must be in [0, 1]"),
@@ -334,7 +334,7 @@ def _in_range(predictions):
 
 
 def _confusion_matrix_at_thresholds(labels, predictions, thresholds, weights=None, includes=None):
-    """Counts by threshold: ({name: variable}, {name: update})."""
+    """Returns the counts per threshold: ({name: variable}, {name: update})."""
     includes = tuple(_CELLS) if includes is None else includes
     for include in includes:
         if include not in _CELLS:
@@ -380,7 +380,7 @@ def _even_thresholds(number, end=1e-7):
 def auc(labels, predictions, weights=None, num_thresholds=200, metrics_collections=None,
         updates_collections=None, curve="ROC", name=None, summation_method="trapezoidal",
         thresholds=None):
-    """The area under the curve ("ROC" or "PR") by a sum over thresholds."""
+    """Computes the area under the curve ("ROC" or "PR") by a sum over thresholds."""
     with _scope(name, "auc", (labels, predictions, weights)):
         if curve not in ("ROC", "PR"):
             raise ValueError("Curve must be either ROC or PR. Curve %s is unknown." % curve)
@@ -393,7 +393,7 @@ def auc(labels, predictions, weights=None, num_thresholds=200, metrics_collectio
 
 
 def _area(v, number, curve, method, name):
-    """The area of one set of counts."""
+    """Returns the area for one set of counts."""
     if curve == "PR":
         if method == "careful_interpolation":
             return _pr_area(v["tp"], v["fp"], v["fn"], number)
@@ -419,7 +419,7 @@ def _area(v, number, curve, method, name):
 
 
 def _pr_area(tp, fp, fn, number):
-    """Between thresholds, precision follows the counts, not a straight line."""
+    """Returns the area under a PR curve: between thresholds, precision follows the counts, not a straight line."""
     dtp = tp[:number - 1] - tp[1:]
     p = tp + fp
     slope = _share(dtp, p[:number - 1] - p[1:], "prec_slope")
@@ -468,7 +468,7 @@ false_negatives_at_thresholds = _count_at_thresholds("fn")
 
 def sensitivity_at_specificity(labels, predictions, specificity, weights=None, num_thresholds=200, metrics_collections=None,
                                updates_collections=None, name=None):
-    """The share of positives that are found where that of negatives is nearest to `specificity`."""
+    """Computes the sensitivity at the threshold whose specificity is nearest to `specificity`."""
     if specificity < 0 or specificity > 1:
         raise ValueError("`specificity` must be in the range [0, 1]. Currently, `specificity` got %s." % specificity)
 
@@ -482,7 +482,7 @@ def sensitivity_at_specificity(labels, predictions, specificity, weights=None, n
 
 def specificity_at_sensitivity(labels, predictions, sensitivity, weights=None, num_thresholds=200, metrics_collections=None,
                                updates_collections=None, name=None):
-    """The share of negatives that are found where that of positives is nearest to `sensitivity`."""
+    """Computes the specificity at the threshold whose sensitivity is nearest to `sensitivity`."""
     if sensitivity < 0 or sensitivity > 1:
         raise ValueError("`sensitivity` must be in the range [0, 1]. Currently, `sensitivity` is %s." % sensitivity)
 

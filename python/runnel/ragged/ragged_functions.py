@@ -1,4 +1,7 @@
-"""Functions of `tf` on ragged tensors. `install` puts a function that looks for them before each of those that can take them."""
+"""Functions of `tf` for ragged tensors.
+
+`install` wraps every function that can take ragged tensors with a check for them.
+"""
 
 import functools
 import importlib
@@ -23,7 +26,7 @@ def _as_ragged(value):
 
 
 def _aligned(value, like, rank):
-    """What stands beside the flat values of `like`: a ragged tensor's flat values, or a tensor spread over rows."""
+    """Returns what belongs to the flat values of `like`: a ragged tensor's flat values, or a tensor spread over the rows."""
     if _is_ragged(value):
         value = _as_ragged(value)
         if value.ragged_rank != like.ragged_rank:
@@ -52,7 +55,7 @@ def _aligned(value, like, rank):
 
 
 def _elementwise(function, name, args, kwargs):
-    """A function applied to flat values; the first two arguments, and any that is ragged, belong to elements."""
+    """Applies a function to flat values; the first two arguments, and any that is ragged, belong to elements."""
     given = list(args) + list(kwargs.values())
     like = _as_ragged(next(value for value in given if _is_ragged(value)))
     rank = like.shape.ndims or like.ragged_rank + 1
@@ -64,11 +67,11 @@ def _elementwise(function, name, args, kwargs):
 
 
 def map_flat_values(op, *args, **kwargs):
-    """`op` of the flat values of the ragged tensors among the arguments, in the rows of the first of them.
+    """Applies `op` to the flat values of the ragged arguments. The result has the rows of the first of them.
 
         tf.ragged.map_flat_values(tf.ones_like, rt)
 
-    Without any of them it is op(*args, **kwargs).
+    Without a ragged argument, returns op(*args, **kwargs).
     """
     from runnel import nest
     found = [_as_ragged(value) for value in nest.flatten([list(args), kwargs]) if _is_ragged(value)]
@@ -89,7 +92,7 @@ def map_flat_values(op, *args, **kwargs):
 
 
 def gather(params, indices, axis=None, batch_dims=0, name=None, validate_indices=None):
-    """Rows of a ragged tensor, or of a tensor by ragged indices."""
+    """Selects rows of a ragged tensor, or of a tensor by ragged indices."""
     if axis not in (None, 0) or batch_dims:
         raise NotImplementedError("tf.gather of ragged tensors along axis 0 only, without batch_dims")
     with name_scope(name, "RaggedGather"):
@@ -110,7 +113,7 @@ def gather(params, indices, axis=None, batch_dims=0, name=None, validate_indices
 
 
 def _pick_rows(params, starts, lengths):
-    """Rows that begin at `starts` of the values and are so long."""
+    """Returns the rows that begin at `starts` of the values and have these lengths."""
     from runnel.ragged.ragged_tensor import RaggedTensor, _spans
     places, splits = _spans(starts, lengths)
     values = gather(params.values, places) if _is_ragged(params.values) else array_ops.gather(params.values, places)
@@ -118,7 +121,7 @@ def _pick_rows(params, starts, lengths):
 
 
 def get_item(ragged, key):
-    """ragged[key], a tuple."""
+    """Implements ragged[key]; `key` is a tuple."""
     first, rest = key[0], key[1:]
     if first is Ellipsis:
         missing = (ragged.shape.ndims or 0) - sum(k is not None for k in rest)
@@ -140,7 +143,7 @@ def get_item(ragged, key):
 
 
 def _inner_item(ragged, key):
-    """ragged[:, key...]"""
+    """Implements ragged[:, key...]."""
     first, rest = key[0], key[1:]
     if first is None:
         wider = expand_dims(ragged, 1)
@@ -168,7 +171,7 @@ def _inner_item(ragged, key):
 
 
 def expand_dims(input, axis=None, name=None, dim=None):  # noqa: A002
-    """A ragged tensor with a dimension of size 1 more."""
+    """Inserts a dimension of size 1."""
     from runnel.ragged.ragged_tensor import RaggedTensor, _axis
     ragged = _as_ragged(input)
     rank = ragged.shape.ndims
@@ -184,7 +187,7 @@ def expand_dims(input, axis=None, name=None, dim=None):  # noqa: A002
 
 
 def concat(values, axis, name="concat"):
-    """Ragged tensors one after the other along a dimension."""
+    """Joins ragged tensors along a dimension."""
     from runnel.ragged.ragged_tensor import RaggedTensor, _axis
     with name_scope(name, "RaggedConcat"):
         values = [_as_ragged(value) for value in values]
@@ -217,7 +220,7 @@ def _concat_rows(values):
 
 
 def stack(values, axis=0, name="stack"):
-    """Tensors, ragged or not, as the rows of a new dimension: a ragged tensor."""
+    """Stacks tensors, ragged or not, along a new dimension. Returns a ragged tensor."""
     from runnel.ragged.ragged_tensor import RaggedTensor, _splits_of
     with name_scope(name, "RaggedConcat"):
         values = [_as_ragged(value) for value in values]
@@ -232,7 +235,7 @@ def stack(values, axis=0, name="stack"):
 
 
 def _concat_tensors(values):
-    """Tensors one after the other: as they are if vectors, with ragged rows otherwise."""
+    """Joins tensors: vectors to a vector, others with ragged rows."""
     from runnel.ragged.ragged_tensor import RaggedTensor
     if values[0]._rank() == 1:
         return array_ops.concat(values, 0)
@@ -240,7 +243,7 @@ def _concat_tensors(values):
 
 
 def boolean_mask(data, mask, name=None):
-    """The elements of `data` at which `mask`, a tensor or a ragged one, holds; rows stay rows."""
+    """Returns the elements of `data` where `mask`, a tensor or a ragged tensor, is true; rows stay rows."""
     from runnel.ragged.ragged_tensor import RaggedTensor
     with name_scope(name, "RaggedMask"):
         data, mask = _as_ragged(data), _as_ragged(mask)
@@ -263,18 +266,18 @@ def _as_rows(tensor, like):
 
 
 def size(input, name=None, out_type=dtypes.int32):  # noqa: A002
-    """How many elements there are."""
+    """Returns the number of elements."""
     return array_ops.size(_as_ragged(input).flat_values, name=name, out_type=out_type)
 
 
 def rank(input, name=None):  # noqa: A002
-    """How many dimensions there are."""
+    """Returns the number of dimensions."""
     ragged = _as_ragged(input)
     return array_ops.rank(ragged.flat_values) + ragged.ragged_rank
 
 
 def where(condition, x=None, y=None, name=None):
-    """x where a condition holds, y elsewhere."""
+    """Returns elements of x where the condition is true, and of y elsewhere."""
     if x is None:
         return _as_ragged(condition).with_flat_values(condition.flat_values).to_sparse().indices
     return map_flat_values(array_ops.where, condition, x, y)
@@ -284,7 +287,7 @@ def where(condition, x=None, y=None, name=None):
 
 
 def reduction(whole):
-    """A reduction of ragged tensors; `whole` is that of tensors."""
+    """Returns a reduction of ragged tensors; `whole` is the reduction of tensors."""
     unsorted = _SEGMENTS.get(whole.__name__)
     if unsorted is None:
         raise TypeError("tf.%s does not take ragged tensors" % whole.__name__)
@@ -378,7 +381,7 @@ _SPECIAL = {"gather": gather, "concat": concat, "stack": stack, "expand_dims": e
 
 
 def _before(original, handle):
-    """`original`, but for calls with a ragged tensor."""
+    """Returns `original` with calls that have a ragged tensor passed to `handle`."""
 
     @functools.wraps(original)
     def function(*args, **kwargs):
@@ -394,7 +397,7 @@ def _before(original, handle):
 
 
 def install():
-    """Lets functions of `tf`, and operators, take ragged tensors."""
+    """Makes functions of `tf`, and operators, accept ragged tensors."""
     import runnel
     from runnel.ragged.ragged_tensor import RaggedTensor
     for name in _UNARY + _BINARY + list(_SPECIAL):

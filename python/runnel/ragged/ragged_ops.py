@@ -1,4 +1,4 @@
-"""tf.ragged: ragged tensors from lists and ranges, and what can be done with them besides the functions of `tf`."""
+"""Ragged tensors from lists and ranges, and functions for them alone (tf.ragged)."""
 
 import builtins
 
@@ -11,7 +11,7 @@ from runnel.ragged.ragged_tensor import RaggedTensor, RaggedTensorValue, _long, 
 
 
 def _depths(value):
-    """(depth of the scalars, or None; the greatest depth of empty lists)"""
+    """Returns (depth of the scalars or None, greatest depth of empty lists)."""
     import numpy as np
     if isinstance(value, np.ndarray):
         value = value.tolist()
@@ -59,14 +59,14 @@ def _build(pylist, ragged_rank, inner_shape, make_ragged, make_flat):
 
 
 def constant(pylist, dtype=None, ragged_rank=None, inner_shape=None, name=None, row_splits_dtype=dtypes.int64):
-    """A constant ragged tensor of nested lists.
+    """Creates a constant ragged tensor from nested lists.
 
     Args:
-      pylist: lists in lists, all numbers or texts at the same depth.
-      dtype: of these; chosen by what they are if not given.
-      ragged_rank: how many dimensions are ragged; all but the innermost if not given.
+      pylist: nested lists with all numbers or strings at the same depth.
+      dtype: their type; by default the values determine it.
+      ragged_rank: how many dimensions are ragged; by default all but the innermost.
       inner_shape: the shape of a single value.
-      name: of the operations.
+      name: name of the operations.
       row_splits_dtype: int32 or int64.
     """
 
@@ -81,7 +81,7 @@ def constant(pylist, dtype=None, ragged_rank=None, inner_shape=None, name=None, 
 
 
 def constant_value(pylist, dtype=None, ragged_rank=None, inner_shape=None, row_splits_dtype="int64"):
-    """The same as arrays: a RaggedTensorValue."""
+    """Like constant, but returns arrays: a RaggedTensorValue."""
     import numpy as np
     kind = None if dtype is None else dtypes.as_dtype(dtype).as_numpy_dtype
     splits_kind = dtypes.as_dtype(row_splits_dtype).as_numpy_dtype
@@ -95,7 +95,7 @@ def constant_value(pylist, dtype=None, ragged_rank=None, inner_shape=None, row_s
 
 
 def placeholder(dtype, ragged_rank, value_shape=None, name=None):
-    """A ragged tensor that is fed, with a RaggedTensorValue."""
+    """Creates a ragged tensor that is fed with a RaggedTensorValue."""
     with name_scope(name, "RaggedPlaceholder"):
         flat_shape = [None, *value_shape] if value_shape is not None else None if ragged_rank else value_shape
         result = array_ops.placeholder(dtype, flat_shape, "flat_values")
@@ -106,7 +106,7 @@ def placeholder(dtype, ragged_rank, value_shape=None, name=None):
 
 
 def range(starts, limits=None, deltas=1, dtype=None, name=None, row_splits_dtype=dtypes.int64):  # noqa: A001
-    """Row i counts from starts[i] to limits[i] by deltas[i]."""
+    """Returns a ragged tensor whose row i counts from starts[i] to limits[i] by deltas[i]."""
     if limits is None:
         starts, limits = 0, starts
     with name_scope(name, "RaggedRange", [starts, limits, deltas]):
@@ -125,14 +125,14 @@ def range(starts, limits=None, deltas=1, dtype=None, name=None, row_splits_dtype
 
 
 def row_splits_to_segment_ids(splits, name=None, out_type=None):
-    """The row of each value."""
+    """Returns the row of each value."""
     with name_scope(name, "RaggedSplitsToSegmentIds"):
         ids = _rowids(_long(splits, "splits"))
         return ids if out_type is None else math_ops.cast(ids, out_type)
 
 
 def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, name=None):
-    """Row splits of the rows of values, which rise."""
+    """Returns the row splits for the sorted row numbers of values."""
     with name_scope(name, "SegmentIdsToRowSplits"):
         ids = _long(segment_ids, "segment_ids")
         splits = RaggedTensor.from_value_rowids(ids, ids, nrows=num_segments, validate=False).row_splits
@@ -140,7 +140,7 @@ def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, nam
 
 
 def stack_dynamic_partitions(data, partitions, num_partitions, name=None):
-    """Row i has the rows of `data` whose partition is i."""
+    """Returns a ragged tensor whose row i has the rows of `data` with partition i."""
     with name_scope(name, "SegmentStack"):
         data, partitions = convert.convert_to_tensor(data), convert.convert_to_tensor(partitions)
         if partitions._rank() > 1:

@@ -1,4 +1,4 @@
-"""Functions of tf.strings that give ragged tensors: texts taken apart, and put together again."""
+"""Functions of tf.strings that return or take ragged tensors."""
 
 from runnel import dtypes, raw_ops as _ops
 from runnel.core import convert
@@ -8,7 +8,10 @@ from runnel.ragged.ragged_tensor import RaggedTensor, as_ragged_or_tensor
 
 
 def _by_rows(value, apart):
-    """apart(texts) of a vector, for texts of any rank: `apart` gives ragged tensors, one or several, with a row for each text."""
+    """Extends `apart`, a function of a vector of strings, to strings of any rank.
+
+    `apart` returns one or several ragged tensors with one row per string.
+    """
     value = as_ragged_or_tensor(value)
     if isinstance(value, RaggedTensor):
         return _each(apart, value.flat_values, value.with_flat_values)
@@ -32,27 +35,27 @@ def _of_sparse(indices, values, shape):
 
 
 def split(input, sep=None, maxsplit=-1, name=None):  # noqa: A002
-    """Texts split as Python's split does, into the rows of a ragged tensor."""
+    """Splits strings like Python's str.split into the rows of a ragged tensor."""
     with name_scope(name, "StringSplit", [input]):
         return _by_rows(input, lambda texts: _of_sparse(*_ops.StringSplitV2(texts, "" if sep is None else sep, maxsplit=maxsplit)))
 
 
 def bytes_split(input, name=None):  # noqa: A002
-    """Texts split into their bytes."""
+    """Splits strings into bytes."""
     with name_scope(name, "StringsByteSplit", [input]):
         return _by_rows(input, lambda texts: _of_sparse(*_ops.StringSplit(texts, "", skip_empty=False)))
 
 
 def unicode_decode(input, input_encoding, errors="replace", replacement_char=0xFFFD, replace_control_characters=False, name=None):  # noqa: A002
-    """The code points of texts.
+    """Decodes strings to code points.
 
     Args:
-      input: the texts.
-      input_encoding: how they are encoded, "UTF-8" say.
-      errors: what is done with bytes that are not: "strict", "replace" or "ignore".
+      input: the strings.
+      input_encoding: their encoding, such as "UTF-8".
+      errors: what to do with invalid bytes: "strict", "replace" or "ignore".
       replacement_char: the code point for "replace".
-      replace_control_characters: whether it also takes the place of control characters.
-      name: of the operations.
+      replace_control_characters: whether it also replaces control characters.
+      name: name of the operations.
     """
 
     def apart(texts):
@@ -66,7 +69,7 @@ def unicode_decode(input, input_encoding, errors="replace", replacement_char=0xF
 
 def unicode_decode_with_offsets(input, input_encoding, errors="replace", replacement_char=0xFFFD, replace_control_characters=False,  # noqa: A002
                                 name=None):
-    """(code points, the byte at which each begins)"""
+    """Returns (code points, byte offset of each)."""
 
     def apart(texts):
         splits, points, starts = _ops.UnicodeDecodeWithOffsets(
@@ -80,7 +83,7 @@ def unicode_decode_with_offsets(input, input_encoding, errors="replace", replace
 
 
 def _characters(points, encoding):
-    """Code points as texts of one character each."""
+    """Returns code points as strings of one character each."""
     flat = points.flat_values if isinstance(points, RaggedTensor) else points
     one = math_ops.range(array_ops.shape(flat, out_type=dtypes.int64)[0] + 1)
     texts = _ops.UnicodeEncode(flat, one, output_encoding=encoding)
@@ -88,20 +91,20 @@ def _characters(points, encoding):
 
 
 def unicode_split(input, input_encoding, errors="replace", replacement_char=0xFFFD, name=None):  # noqa: A002
-    """Texts split into their characters."""
+    """Splits strings into characters."""
     with name_scope(name, "UnicodeSplit", [input]):
         return _characters(unicode_decode(input, input_encoding, errors, replacement_char), input_encoding)
 
 
 def unicode_split_with_offsets(input, input_encoding, errors="replace", replacement_char=0xFFFD, name=None):  # noqa: A002
-    """(characters, the byte at which each begins)"""
+    """Returns (characters, byte offset of each)."""
     with name_scope(name, "UnicodeSplitWithOffsets", [input]):
         points, starts = unicode_decode_with_offsets(input, input_encoding, errors, replacement_char)
         return _characters(points, input_encoding), starts
 
 
 def unicode_encode(input, output_encoding, errors="replace", replacement_char=65533, name=None):  # noqa: A002
-    """Texts of code points, a text for each innermost row."""
+    """Encodes code points to strings, one per innermost row."""
     with name_scope(name, "UnicodeEncode", [input]):
         points = as_ragged_or_tensor(input)
         if not isinstance(points, RaggedTensor):
@@ -119,16 +122,16 @@ def unicode_encode(input, output_encoding, errors="replace", replacement_char=65
 
 
 def ngrams(data, ngram_width, separator=" ", pad_values=None, padding_width=None, preserve_short_sequences=False, name=None):
-    """Runs of `ngram_width` neighbours of each innermost row, joined.
+    """Joins every `ngram_width` neighbouring strings of each innermost row.
 
     Args:
-      data: rows of texts, a tensor or a ragged one.
-      ngram_width: how many; or a list of such numbers.
-      separator: what is put between them.
-      pad_values: a text, or a pair, that rows are continued with before and behind.
-      padding_width: how often; as often as makes sense if not given.
-      preserve_short_sequences: whether a row that is too short is one run.
-      name: of the operations.
+      data: rows of strings, a tensor or a ragged tensor.
+      ngram_width: how many strings; or a list of such numbers.
+      separator: the string between them.
+      pad_values: a string, or a pair, that pads rows before and after.
+      padding_width: how many of them; by default as many as useful.
+      preserve_short_sequences: whether a row that is too short is returned as one n-gram.
+      name: name of the operations.
     """
     pads = pad_values if isinstance(pad_values, (list, tuple)) else ("" if pad_values is None else pad_values,) * 2
     if not all(isinstance(pad, (str, bytes)) for pad in pads):

@@ -1,7 +1,8 @@
-"""RaggedTensor: rows of different lengths. All rows stand in one tensor, `values`; row i is from row_splits[i] to row_splits[i + 1].
+"""RaggedTensor: a tensor whose rows have different lengths.
 
-`values` may be ragged itself; below the last is a tensor, `flat_values`. Functions of `tf` that take ragged tensors learn it here
-(`ragged_functions`, at the end), when this module is imported: programs that have none do not pay for it.
+All rows are in one tensor, `values`; row i goes from row_splits[i] to row_splits[i + 1]. `values` may be ragged itself;
+the innermost is a tensor, `flat_values`. Importing this module makes functions of `tf` accept ragged tensors
+(`ragged_functions`), so programs without them pay nothing.
 """
 
 import collections
@@ -14,7 +15,7 @@ from runnel.ops import array_ops, math_ops
 
 
 class RaggedTensorValue(collections.namedtuple("RaggedTensorValue", "values row_splits")):
-    """What a step gives for a RaggedTensor: arrays."""
+    """The value of a RaggedTensor in a step: arrays."""
 
     __slots__ = ()
     dtype = property(lambda self: self.values.dtype)
@@ -24,7 +25,7 @@ class RaggedTensorValue(collections.namedtuple("RaggedTensorValue", "values row_
     shape = property(lambda self: (len(self.row_splits) - 1, None) + tuple(self.values.shape[1:]))
 
     def to_list(self):
-        """Nested lists."""
+        """Returns nested lists."""
         rows = self.values.to_list() if isinstance(self.values, RaggedTensorValue) else self.values.tolist()
         return [rows[a:b] for a, b in zip(self.row_splits, self.row_splits[1:])]
 
@@ -36,31 +37,31 @@ class RaggedTensorValue(collections.namedtuple("RaggedTensorValue", "values row_
 
 
 def _long(value, name=None):
-    """A vector of row numbers: int32 stays, all else becomes int64."""
+    """Converts a vector of row numbers: int32 stays, all else becomes int64."""
     tensor = convert.convert_to_tensor(value, dtype_hint=dtypes.int64, name=name)
     return tensor if tensor.dtype in (dtypes.int32, dtypes.int64) else math_ops.cast(tensor, dtypes.int64)
 
 
 def _splits_of(lengths):
-    """Row splits of row lengths."""
+    """Returns the row splits of row lengths."""
     return array_ops.concat([array_ops.zeros([1], lengths.dtype), math_ops.cumsum(lengths)], 0)
 
 
 def _rowids(splits):
-    """The row of each value."""
+    """Returns the row of each value."""
     count = math_ops.range(splits[-1])
     return _ops.UpperBound(array_ops.expand_dims(splits, 0), array_ops.expand_dims(count, 0), out_type=splits.dtype)[0] - 1
 
 
 def _spans(starts, lengths):
-    """The numbers starts[i] ... starts[i] + lengths[i] - 1 of all i, one after the other; and the splits between them."""
+    """Returns the numbers starts[i] ... starts[i] + lengths[i] - 1 of all i in one vector, and the splits between them."""
     splits = _splits_of(lengths)
     rows = _rowids(splits)
     return math_ops.range(splits[-1]) - array_ops.gather(splits, rows) + array_ops.gather(starts, rows), splits
 
 
 def as_ragged_or_tensor(value, dtype=None, name=None):
-    """Ragged tensors as they are, their values as constants, all else as tensors."""
+    """Returns ragged tensors unchanged, RaggedTensorValues as constants, and all else as tensors."""
     if isinstance(value, RaggedTensor):
         return value
     if isinstance(value, RaggedTensorValue):
@@ -69,7 +70,7 @@ def as_ragged_or_tensor(value, dtype=None, name=None):
 
 
 class RaggedTensor:
-    """A tensor whose rows have different lengths. Made by tf.ragged.constant, and by the from_... methods."""
+    """A tensor whose rows have different lengths. tf.ragged.constant and the from_... methods create it."""
 
     _is_composite = True
 
@@ -84,7 +85,7 @@ class RaggedTensor:
 
     @classmethod
     def from_row_splits(cls, values, row_splits, name=None, validate=True):
-        """Row i is values[row_splits[i]:row_splits[i + 1]]."""
+        """Creates a ragged tensor whose row i is values[row_splits[i]:row_splits[i + 1]]."""
         if isinstance(row_splits, (list, tuple)) and not row_splits:
             raise ValueError("row_splits tensor may not be empty.")
         with name_scope(name, "RaggedFromRowSplits", [row_splits]):
@@ -96,27 +97,27 @@ class RaggedTensor:
 
     @classmethod
     def from_row_lengths(cls, values, row_lengths, name=None, validate=True):
-        """Row i has row_lengths[i] values."""
+        """Creates a ragged tensor whose row i has row_lengths[i] values."""
         with name_scope(name, "RaggedFromRowLengths", [row_lengths]):
             return cls.from_row_splits(values, _splits_of(_long(row_lengths, "row_lengths")), validate=validate)
 
     @classmethod
     def from_row_starts(cls, values, row_starts, name=None, validate=True):
-        """Row i begins at row_starts[i]."""
+        """Creates a ragged tensor whose row i begins at row_starts[i]."""
         with name_scope(name, "RaggedFromRowStarts", [row_starts]):
             values, starts = as_ragged_or_tensor(values), _long(row_starts, "row_starts")
             return cls.from_row_splits(values, array_ops.concat([starts, [_rows(values, starts.dtype)]], 0), validate=validate)
 
     @classmethod
     def from_row_limits(cls, values, row_limits, name=None, validate=True):
-        """Row i ends before row_limits[i]."""
+        """Creates a ragged tensor whose row i ends before row_limits[i]."""
         with name_scope(name, "RaggedFromRowLimits", [row_limits]):
             limits = _long(row_limits, "row_limits")
             return cls.from_row_splits(values, array_ops.concat([array_ops.zeros([1], limits.dtype), limits], 0), validate=validate)
 
     @classmethod
     def from_value_rowids(cls, values, value_rowids, nrows=None, name=None, validate=True):
-        """Value i belongs to row value_rowids[i]."""
+        """Creates a ragged tensor in which value i belongs to row value_rowids[i]."""
         with name_scope(name, "RaggedFromValueRowIds", [value_rowids]):
             ids = _long(value_rowids, "value_rowids")
             if nrows is None:
@@ -131,7 +132,7 @@ class RaggedTensor:
 
     @classmethod
     def from_nested_row_splits(cls, flat_values, nested_row_splits, name=None, validate=True):
-        """From the splits of all levels, the outermost first."""
+        """Creates a ragged tensor from the row splits of all levels, the outermost first."""
         with name_scope(name, "RaggedFromNestedRowSplits", [flat_values]):
             result = flat_values
             for splits in reversed(list(nested_row_splits)):
@@ -140,7 +141,7 @@ class RaggedTensor:
 
     @classmethod
     def from_nested_row_lengths(cls, flat_values, nested_row_lengths, name=None, validate=True):
-        """From the lengths of all levels, the outermost first."""
+        """Creates a ragged tensor from the row lengths of all levels, the outermost first."""
         with name_scope(name, "RaggedFromNestedRowlengths", [flat_values]):
             result = flat_values
             for lengths in reversed(list(nested_row_lengths)):
@@ -149,7 +150,7 @@ class RaggedTensor:
 
     @classmethod
     def from_tensor(cls, tensor, lengths=None, padding=None, ragged_rank=1, name=None, row_splits_dtype=dtypes.int64):
-        """Of a tensor, its rows as long as `lengths` says, or without the `padding` at their ends."""
+        """Converts a tensor; its rows have the given lengths, or lose the `padding` at their ends."""
         if lengths is not None and padding is not None:
             raise ValueError("Specify argument `lengths` or `padding`, but not both.")
         with name_scope(name, "RaggedFromTensor", [tensor, lengths, padding]):
@@ -178,7 +179,7 @@ class RaggedTensor:
 
     @classmethod
     def from_sparse(cls, st_input, name=None, row_splits_dtype=dtypes.int64):
-        """Of a sparse tensor of two dimensions whose entries are to the left of each row."""
+        """Converts a 2-D sparse tensor whose entries are at the start of each row."""
         if not isinstance(st_input, SparseTensor):
             raise TypeError("Argument `st_input` must be of type SparseTensor, but is of type %s." % type(st_input).__name__)
         with name_scope(name, "RaggedFromSparse", [st_input.values]):
@@ -198,12 +199,12 @@ class RaggedTensor:
 
     @property
     def flat_values(self):
-        """The values at the bottom, a tensor."""
+        """The innermost values, a tensor."""
         return self._values.flat_values if isinstance(self._values, RaggedTensor) else self._values
 
     @property
     def shape(self):
-        """Its shape; None for rows of different lengths."""
+        """The static shape, with None for rows of different lengths."""
         rows = self._row_splits.shape[0].value
         inner = self._values.shape
         if inner.ndims is None:
@@ -214,20 +215,20 @@ class RaggedTensor:
         return self.shape
 
     def nrows(self, out_type=None, name=None):
-        """How many rows there are."""
+        """Returns the number of rows."""
         with name_scope(name, "RaggedNRows"):
             return array_ops.shape(self._row_splits, out_type=out_type or self._row_splits.dtype)[0] - 1
 
     def row_starts(self, name=None):
-        """Where each row begins."""
+        """Returns where each row begins."""
         return self._row_splits[:-1]
 
     def row_limits(self, name=None):
-        """Where each row ends."""
+        """Returns where each row ends."""
         return self._row_splits[1:]
 
     def row_lengths(self, axis=1, name=None):
-        """How long the rows of a dimension are."""
+        """Returns the lengths of the rows of a dimension."""
         with name_scope(name, "RaggedRowLengths"):
             axis = _axis(axis, self.shape.ndims)
             if axis == 0:
@@ -240,20 +241,20 @@ class RaggedTensor:
             return self.with_values(array_ops.ones(array_ops.shape(self._values)[:axis - 1], self._row_splits.dtype) * size)
 
     def nested_row_lengths(self, name=None):
-        """The row lengths of all levels."""
+        """Returns the row lengths of all levels."""
         return tuple(splits[1:] - splits[:-1] for splits in self.nested_row_splits)
 
     def value_rowids(self, name=None):
-        """The row of each value."""
+        """Returns the row of each value."""
         with name_scope(name, "RaggedValueRowIds"):
             return _rowids(self._row_splits)
 
     def nested_value_rowids(self, name=None):
-        """The same for all levels."""
+        """Returns the row of each value for all levels."""
         return tuple(_rowids(splits) for splits in self.nested_row_splits)
 
     def bounding_shape(self, axis=None, name=None, out_type=None):
-        """The shape of the smallest tensor that it fits into."""
+        """Returns the shape of the smallest tensor that holds it."""
         with name_scope(name, "RaggedBoundingBox"):
             kind = out_type or self._row_splits.dtype
             sizes = [math_ops.cast(self.nrows(), kind)]
@@ -264,21 +265,21 @@ class RaggedTensor:
             return whole if axis is None else array_ops.gather(whole, axis)
 
     def with_values(self, new_values):
-        """The same rows with other values."""
+        """Returns the same rows with other values."""
         return RaggedTensor(as_ragged_or_tensor(new_values), self._row_splits, internal=True)
 
     def with_flat_values(self, new_values):
-        """The same rows with other values at the bottom."""
+        """Returns the same rows with other innermost values."""
         inner = self._values.with_flat_values(new_values) if isinstance(self._values, RaggedTensor) else new_values
         return self.with_values(inner)
 
     def with_row_splits_dtype(self, dtype):
-        """The same with row splits of another type."""
+        """Returns the same with row splits of another type."""
         inner = self._values.with_row_splits_dtype(dtype) if isinstance(self._values, RaggedTensor) else self._values
         return RaggedTensor(inner, math_ops.cast(self._row_splits, dtype), internal=True)
 
     def merge_dims(self, outer_axis, inner_axis):
-        """Dimensions from one to another as a single one."""
+        """Merges a range of dimensions into one."""
         rank = self.shape.ndims
         outer, inner = _axis(outer_axis, rank), _axis(inner_axis, rank)
         if outer >= inner:
@@ -299,7 +300,7 @@ class RaggedTensor:
     # What they become.
 
     def to_tensor(self, default_value=None, name=None, shape=None):
-        """A tensor, short rows filled with `default_value` (0 or ""); cut or filled to `shape` if it is given."""
+        """Converts to a tensor, padded with `default_value` (0 or ""), and cropped or padded to `shape` if it is given."""
         with name_scope(name, "RaggedToTensor", [self.flat_values]) as scope:
             if default_value is None:
                 default_value = "" if self.dtype == dtypes.string else False if self.dtype == dtypes.bool else 0
@@ -318,7 +319,7 @@ class RaggedTensor:
             return filled
 
     def to_sparse(self, name=None):
-        """A sparse tensor."""
+        """Converts to a sparse tensor."""
         with name_scope(name, "RaggedToSparse", [self.flat_values]):
             flat, columns = self.flat_values, None
             for splits in self.nested_row_splits:
@@ -333,11 +334,11 @@ class RaggedTensor:
             return SparseTensor(math_ops.cast(columns, dtypes.int64), flat, self.bounding_shape(out_type=dtypes.int64))
 
     def to_list(self):
-        """Nested lists; in eager execution."""
+        """Returns nested lists; for eager execution only."""
         return self._eager_value().to_list()
 
     def numpy(self):
-        """An array of arrays, or one array if all rows are of one length; in eager execution."""
+        """Returns an array of arrays, or one array if all rows have one length; for eager execution only."""
         import numpy as np
         rows = [self._values[a:b].numpy() for a, b in zip(self._row_splits.numpy(), self._row_splits.numpy()[1:])]
         if len({row.shape for row in rows}) <= 1:
@@ -355,7 +356,7 @@ class RaggedTensor:
         return RaggedTensorValue(inner, self._row_splits.numpy())
 
     def eval(self, feed_dict=None, session=None):
-        """Its RaggedTensorValue in a session."""
+        """Returns its RaggedTensorValue in a session."""
         return framework._session_for(self.graph, session).run(self, feed_dict)
 
     def consumers(self):
@@ -381,7 +382,7 @@ class RaggedTensor:
 
 
 def merge_dims(value, outer, inner):
-    """Dimensions of a tensor, or of a ragged one, as a single one."""
+    """Merges a range of dimensions of a tensor or a ragged tensor into one."""
     if isinstance(value, RaggedTensor):
         return value.merge_dims(outer, inner)
     shape = array_ops.shape(value)
@@ -389,7 +390,7 @@ def merge_dims(value, outer, inner):
 
 
 def _axis(axis, rank):
-    """An axis that may be counted from the end."""
+    """Returns a non-negative axis."""
     if axis >= 0:
         return axis
     if rank is None:
@@ -398,12 +399,12 @@ def _axis(axis, rank):
 
 
 def _rows(values, dtype):
-    """The size of the first dimension."""
+    """Returns the size of the first dimension."""
     return values.nrows(dtype) if isinstance(values, RaggedTensor) else array_ops.shape(values, out_type=dtype)[0]
 
 
 def _checked(splits, values):
-    """Row splits that are known to fit: at once if they can be seen, in the step otherwise."""
+    """Returns row splits that fit: checked at once if they are known, otherwise in the step."""
     import numpy as np
 
     from runnel.ops import check_ops

@@ -1,6 +1,6 @@
-"""What a trained model is exported with: its outputs by kinds, as signatures; modes; folders named by the time.
+"""Outputs of exported models as signatures, modes, and timestamped folders.
 
-Behind tf.estimator.export; TensorFlow keeps it in saved_model.model_utils.
+This is behind tf.estimator.export; TensorFlow has it in saved_model.model_utils.
 """
 
 import collections.abc
@@ -16,31 +16,34 @@ MAX_DIRECTORY_CREATION_ATTEMPTS = 10
 
 
 class KerasModeKeys:
-    """What a model is built for, in the words of Keras."""
+    """The modes of a model, as Keras names them."""
 
     TRAIN, TEST, PREDICT = "train", "test", "predict"
 
 
 class EstimatorModeKeys:
-    """What a model is built for, in the words of estimators."""
+    """The modes of a model, as estimators name them."""
 
     TRAIN, EVAL, PREDICT = "train", "eval", "infer"
 
 
 def is_train(mode):
+    """Tells whether a mode, of either naming, is training."""
     return mode == "train"
 
 
 def is_eval(mode):
+    """Tells whether a mode, of either naming, is evaluation."""
     return mode in ("test", "eval")
 
 
 def is_predict(mode):
+    """Tells whether a mode, of either naming, is prediction."""
     return mode in ("predict", "infer")
 
 
 class ModeKeyMap(collections.abc.Mapping):
-    """Values by modes, in the words of either."""
+    """A dict by modes of either naming."""
 
     def __init__(self, **values):
         self._given, self._values = list(values), {}
@@ -72,7 +75,7 @@ SIGNATURE_KEY_MAP = ModeKeyMap(predict=saved_model.DEFAULT_SERVING_SIGNATURE_DEF
 
 
 class ExportOutput:
-    """The base of outputs: `as_signature_def` of what is fed gives the signature."""
+    """The base of outputs: `as_signature_def` returns the signature for given inputs."""
 
     _SEPARATOR_CHAR = "/"
 
@@ -101,7 +104,7 @@ def _is_floating(value):
 
 
 def _serialized(receiver_tensors, kind):
-    """The one tensor of texts that such signatures take."""
+    """Returns the single string tensor that such a signature takes."""
     tensors = list(receiver_tensors.values())
     if len(tensors) != 1 or tensors[0].dtype.base_dtype != dtypes.string:
         raise ValueError(
@@ -113,7 +116,7 @@ def _serialized(receiver_tensors, kind):
 
 
 class ClassificationOutput(ExportOutput):
-    """Scores of classes, or their labels, or both side by side."""
+    """Scores of classes, their labels, or both."""
 
     def __init__(self, scores=None, classes=None):
         if scores is not None and not _is_floating(scores):
@@ -134,7 +137,7 @@ class ClassificationOutput(ExportOutput):
 
 
 class RegressionOutput(ExportOutput):
-    """A number for each example."""
+    """One number per example."""
 
     def __init__(self, value):
         if not _is_floating(value):
@@ -148,7 +151,7 @@ class RegressionOutput(ExportOutput):
 
 
 class PredictOutput(ExportOutput):
-    """Any tensors, by their names."""
+    """Any tensors, by name."""
 
     _SINGLE_OUTPUT_DEFAULT_NAME = "output"
 
@@ -162,7 +165,7 @@ class PredictOutput(ExportOutput):
 
 
 class _SupervisedOutput(ExportOutput):
-    """A loss, predictions and metrics, with prefixes that say which is which."""
+    """A loss, predictions and metrics, told apart by prefixes."""
 
     LOSS_NAME, PREDICTIONS_NAME, METRICS_NAME = "loss", "predictions", "metrics"
     METRIC_VALUE_SUFFIX, METRIC_UPDATE_SUFFIX = "value", "update_op"
@@ -212,19 +215,19 @@ class _SupervisedOutput(ExportOutput):
 
 
 class TrainOutput(_SupervisedOutput):
-    """What a step of training gives."""
+    """The output of a training step."""
 
     _METHOD_NAME = saved_model.SUPERVISED_TRAIN_METHOD_NAME
 
 
 class EvalOutput(_SupervisedOutput):
-    """What a step of evaluation gives."""
+    """The output of an evaluation step."""
 
     _METHOD_NAME = saved_model.SUPERVISED_EVAL_METHOD_NAME
 
 
 def get_export_outputs(export_outputs, predictions):
-    """The outputs of a model for serving, checked: all predictions if there are none; one is the default."""
+    """Checks the outputs of a model for serving: by default all predictions; one is the default signature."""
     default = saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
     if export_outputs is None:
         export_outputs = {default: PredictOutput(predictions)}
@@ -241,7 +244,7 @@ def get_export_outputs(export_outputs, predictions):
 
 
 def export_outputs_for_mode(mode, serving_export_outputs=None, predictions=None, loss=None, metrics=None):
-    """{key of the signature: output} of a model that was built for `mode`."""
+    """Returns {signature key: output} of a model built for `mode`."""
     if is_predict(mode):
         return get_export_outputs(serving_export_outputs, predictions)
     if not is_train(mode) and not is_eval(mode):
@@ -251,7 +254,7 @@ def export_outputs_for_mode(mode, serving_export_outputs=None, predictions=None,
 
 
 def _check_servable(inputs, outputs, graph):
-    """Fails if an output needs a placeholder that is not among the inputs."""
+    """Raises an error if an output needs a placeholder that is not among the inputs."""
     from runnel import nest
     fed = {id(t) for t in nest.flatten(inputs, expand_composites=True)}
     targets = nest.flatten([saved_model.get_tensor_from_tensor_info(info, graph=graph) for info in outputs.values()],
@@ -271,7 +274,7 @@ def _check_servable(inputs, outputs, graph):
 
 
 def build_all_signature_defs(receiver_tensors, export_outputs, receiver_tensors_alternatives=None, serving_only=True):
-    """{name: SignatureDef} of all outputs, for each set of tensors that may be fed."""
+    """Returns {name: SignatureDef} of all outputs, for each set of receiver tensors."""
     if not isinstance(export_outputs, dict):
         raise ValueError("`export_outputs` must be a dict. Received %s with type %s." % (
             export_outputs, type(export_outputs).__name__))
@@ -313,7 +316,7 @@ def _report(included, excluded):
 
 
 def get_timestamped_export_dir(export_dir_base):
-    """A path below a folder that is not there yet: the seconds since 1970, as bytes."""
+    """Returns a new path below a folder: the seconds since 1970, as bytes."""
     for attempt in range(1, MAX_DIRECTORY_CREATION_ATTEMPTS + 1):
         folder = os.path.join(os.fsencode(export_dir_base), b"%d" % int(time.time()))
         if not os.path.exists(folder):
@@ -325,6 +328,6 @@ def get_timestamped_export_dir(export_dir_base):
 
 
 def get_temp_export_dir(timestamped_export_dir):
-    """The folder beside it that is written first, "temp-…", as bytes."""
+    """Returns the temporary folder "temp-..." to write before it is renamed, as bytes."""
     folder, name = os.path.split(os.fsencode(timestamped_export_dir))
     return os.path.join(folder, b"temp-" + name)

@@ -1,12 +1,11 @@
-"""Models without objects, of the first generation, for programs that execute at once: signatures
-that run in a session of their own."""
+"""SavedModels of graphs, without objects, in eager programs: signatures run in a session of their own."""
 
 from runnel import dtypes
 from runnel.core import convert
 
 
 class _Signature:
-    """A function from keywords to a dictionary."""
+    """A function from keyword arguments to a dict."""
 
     def __init__(self, session, definition):
         self._session = session
@@ -22,7 +21,7 @@ class _Signature:
 
 
 class GraphModel:
-    """What tf.saved_model.load gives of a model that is a graph: `signatures`, `graph`."""
+    """The result of tf.saved_model.load for a model that is a graph: `signatures`, `graph`."""
 
     def __init__(self, meta, folder):
         from runnel.core.framework import Graph

@@ -1,4 +1,4 @@
-"""tf.saved_model: models as folders: graph, signatures, variables, assets."""
+"""SavedModels of graphs: folders with graph, signatures, variables and assets."""
 
 import os
 import sys
@@ -41,7 +41,7 @@ TRAIN_OP_KEY = "saved_model_train_op"
 
 
 def build_tensor_info(tensor):
-    """The TensorInfo of a tensor: its name, type and shape."""
+    """Returns the TensorInfo of a tensor: its name, type and shape."""
     info = message_class("TensorInfo")()
     if isinstance(tensor, SparseTensor):
         info.coo_sparse.values_tensor_name = tensor.values.name
@@ -55,7 +55,7 @@ def build_tensor_info(tensor):
 
 
 def get_tensor_from_tensor_info(tensor_info, graph=None, import_scope=None):
-    """The tensor that a TensorInfo names."""
+    """Returns the tensor that a TensorInfo names."""
     graph = graph or get_default_graph()
 
     def one(name):
@@ -68,7 +68,7 @@ def get_tensor_from_tensor_info(tensor_info, graph=None, import_scope=None):
 
 
 def build_signature_def(inputs=None, outputs=None, method_name=None, defaults=None):
-    """A SignatureDef of dicts of TensorInfos."""
+    """Returns a SignatureDef from dicts of TensorInfos."""
     signature = message_class("SignatureDef")()
     for key, info in (inputs or {}).items():
         signature.inputs[key].CopyFrom(info)
@@ -80,7 +80,7 @@ def build_signature_def(inputs=None, outputs=None, method_name=None, defaults=No
 
 
 def predict_signature_def(inputs, outputs):
-    """The signature of a prediction, of dicts of tensors."""
+    """Returns the signature of a prediction from dicts of tensors."""
     if not inputs:
         raise ValueError("Prediction `inputs` cannot be None or empty.")
     if not outputs:
@@ -91,7 +91,7 @@ def predict_signature_def(inputs, outputs):
 
 
 def regression_signature_def(examples, predictions):
-    """The signature of a regression over tf.Examples."""
+    """Returns the signature of a regression over tf.Examples."""
     if examples is None:
         raise ValueError("Regression `examples` cannot be None.")
     if predictions is None:
@@ -101,7 +101,7 @@ def regression_signature_def(examples, predictions):
 
 
 def classification_signature_def(examples, classes, scores):
-    """The signature of a classification over tf.Examples."""
+    """Returns the signature of a classification over tf.Examples."""
     if examples is None:
         raise ValueError("Classification `examples` cannot be None.")
     if classes is None and scores is None:
@@ -116,7 +116,7 @@ def classification_signature_def(examples, classes, scores):
 
 
 def is_valid_signature(signature_def):
-    """Whether it is a signature that can be served."""
+    """Tells whether a signature can be served."""
     return bool(signature_def is not None and signature_def.inputs and signature_def.outputs
                 and signature_def.method_name)
 
@@ -125,7 +125,7 @@ def is_valid_signature(signature_def):
 
 
 class Builder:
-    """Writes a model: the first graph with variables, others of other tags without."""
+    """Writes a SavedModel: the first graph with variables, further graphs with other tags without."""
 
     def __init__(self, export_dir):
         export_dir = os.fsdecode(export_dir)
@@ -162,7 +162,7 @@ class Builder:
     def add_meta_graph(self, tags, signature_def_map=None, assets_collection=None,
                        legacy_init_op=None, clear_devices=False, init_op=None, train_op=None,
                        saver=None, strip_default_attrs=False, main_op=None):
-        """Adds another graph, which uses the variables that were written."""
+        """Adds another graph, which uses the variables already written."""
         if not self._has_variables:
             raise AssertionError("Graph state including variables and assets has not been saved yet. "
                                  "Please invoke `add_meta_graph_and_variables()` first.")
@@ -233,7 +233,7 @@ class Builder:
         self._saved_model.meta_graphs.add().CopyFrom(meta)
 
     def save(self, as_text=False):
-        """Writes the model's file; its path."""
+        """Writes the model's file. Returns its path."""
         from runnel.saved_model.object_saving import replace_file
         path = os.path.join(self._export_dir,
                             SAVED_MODEL_FILENAME_PBTXT if as_text else SAVED_MODEL_FILENAME_PB)
@@ -243,7 +243,7 @@ class Builder:
 
 
 def simple_save(session, export_dir, inputs, outputs, legacy_init_op=None):
-    """Writes a model with one signature for prediction."""
+    """Writes a SavedModel with one signature for prediction."""
     builder = Builder(export_dir)
     builder.add_meta_graph_and_variables(
         session, tags=[SERVING],
@@ -257,7 +257,7 @@ def simple_save(session, export_dir, inputs, outputs, legacy_init_op=None):
 
 
 def contains_saved_model(export_dir):
-    """Whether a folder holds a model."""
+    """Tells whether a folder contains a SavedModel."""
     return any(os.path.exists(os.path.join(os.fsdecode(export_dir), name))
                for name in (SAVED_MODEL_FILENAME_PB, SAVED_MODEL_FILENAME_PBTXT))
 
@@ -298,8 +298,10 @@ def _find(model, tags, export_dir):
 
 
 def load(sess, tags=None, export_dir=None, import_scope=None, **saver_kwargs):
-    """Loads the graph of `tags` into a session: its MetaGraphDef. Of a folder alone, as in 2.x: the
-    object that it was saved from."""
+    """Loads the graph with `tags` into a session. Returns its MetaGraphDef.
+
+    Given only a folder, as in 2.x, returns the object that was saved.
+    """
     if export_dir is None and isinstance(sess, (str, os.PathLike)):
         return load_v2(sess, tags, **saver_kwargs)
     export_dir = os.fsdecode(export_dir)
@@ -318,19 +320,19 @@ def load(sess, tags=None, export_dir=None, import_scope=None, **saver_kwargs):
 
 
 def load_v2(export_dir, tags=None, options=None):
-    """The object that a SavedModel was saved from: variables, functions, `signatures`."""
+    """Returns the object that was saved: variables, functions, `signatures`."""
     from runnel.saved_model.object_loading import load as load_objects
     return load_objects(export_dir, tags, options)
 
 
 def save(obj, export_dir, signatures=None, options=None):
-    """Writes an object, with its variables and functions, as a SavedModel."""
+    """Writes an object with its variables and functions as a SavedModel."""
     from runnel.saved_model.object_saving import save as save_objects
     save_objects(obj, export_dir, signatures, options)
 
 
 def _asset_feeds(meta, export_dir, import_scope):
-    """What stands for the paths of assets: where they are now."""
+    """Returns the feeds with the current paths of the assets."""
     feeds = {}
     prefix = import_scope + "/" if import_scope else ""
     if ASSETS_KEY not in meta.collection_def:
@@ -358,7 +360,7 @@ def _init_op(meta, import_scope):
 
 
 class _Loader:
-    """A model, read once and loaded into sessions."""
+    """A SavedModel, read once and loaded into sessions."""
 
     def __init__(self, export_dir):
         self._export_dir = os.fsdecode(export_dir)
@@ -380,7 +382,7 @@ class _Loader:
 
 
 def main_op_with_restore(restore_op_name):
-    """An operation that initialises, and then runs the operation of a name."""
+    """Returns an operation that initializes, and then runs the operation of that name."""
     with control_dependencies([_main_op()]):
         from runnel.ops.control_flow import group
         return group(get_default_graph().get_operation_by_name(restore_op_name))
@@ -394,12 +396,12 @@ def _main_op():
 
 
 def get_variables_dir(export_dir):
-    """The folder of a model's variables."""
+    """Returns the folder of a model's variables."""
     return os.path.join(os.fsdecode(export_dir), VARIABLES_DIRECTORY)
 
 
 def get_variables_path(export_dir):
-    """The checkpoint in it."""
+    """Returns the path of a model's checkpoint."""
     return os.path.join(get_variables_dir(export_dir), VARIABLES_FILENAME)
 
 

@@ -1,8 +1,7 @@
-"""tf.saved_model.load of the second generation: a SavedModel's object graph as objects.
+"""Loading of SavedModels with objects.
 
-Variables have the values of the checkpoint; functions are called as those they were saved from, by
-the arguments they had been traced for; `signatures` has functions from keywords to dictionaries.
-What was loaded can be saved again.
+Variables get the values of the checkpoint. Functions accept the arguments for which they were traced. `signatures`
+has functions from keyword arguments to dicts. A loaded model can be saved again.
 """
 
 import inspect
@@ -38,14 +37,14 @@ class Concrete:
                         self._keywords, self._dtypes)
 
     def call_flat(self, tensors):
-        """The results, one behind the other."""
+        """Returns the results as a flat list."""
         from runnel.eager import backprop
         for variable in self.variables:
             backprop._accessed(variable)
         return raw_ops.StatefulPartitionedCall(args=list(tensors) + self.captured_inputs, Tout=self._dtypes, f=self.name)
 
     def call(self, tensors):
-        """The results in their structure."""
+        """Returns the results in their structure."""
         flat = iter(self.call_flat(tensors))
         structure = self.structured_outputs
         if isinstance(structure, TensorSpec):
@@ -55,7 +54,7 @@ class Concrete:
         return nest.pack_sequence_as(structure, [next(flat) if isinstance(x, TensorSpec) else x for x in nest.flatten(structure)])
 
     def __call__(self, *args, **kwargs):
-        """By keywords, and by place where there is one argument only, or as the function was traced."""
+        """Takes keyword arguments; also a single positional argument, or the arguments as traced."""
         if self._keywords is None:
             tensors = match(self.structured_input_signature, (args, kwargs))
             if tensors is None:
@@ -84,7 +83,7 @@ def _as_tensor(spec, value):
 
 
 def match(wanted, given):
-    """The tensors of `given`, one behind the other, if its structure is that of `wanted`; or None."""
+    """Returns the flat tensors of `given` if it has the structure of `wanted`, else None."""
     if isinstance(wanted, TensorSpec):
         if given is None or isinstance(given, (str, bytes)) and wanted.dtype != dtypes.string:
             return None
@@ -106,7 +105,7 @@ def match(wanted, given):
 
 
 class RestoredFunction:
-    """A tf.function of a model: calls the trace that the arguments fit."""
+    """A tf.function of a model: calls the trace that fits the arguments."""
 
     def __init__(self, concretes, spec):
         self._concretes, self._spec = concretes, spec
@@ -149,7 +148,7 @@ class RestoredFunction:
 
 
 def _python_signature(spec):
-    """The inspect.Signature of a FunctionSpec."""
+    """Returns the inspect.Signature of a FunctionSpec."""
     full = structured_value.decode(spec.fullargspec)
     parameter = inspect.Parameter
     names = list(full.args)
@@ -201,7 +200,7 @@ class RestoredTable:
 
 
 class Restored:
-    """An object of a model: what it held is among its attributes."""
+    """An object of a model; what it held are its attributes."""
 
     _names = ()
 
@@ -210,7 +209,7 @@ class Restored:
 
 
 def _make_class():
-    """Classes are one for each object, because whether one can be called is said by its class."""
+    """Makes a class per object, because its class determines whether an object is callable."""
     return type("_UserObject", (Restored,), {})
 
 
@@ -311,7 +310,7 @@ class _Loader:
                 self._objects[number] = RestoredTable(node.registered_name)
 
     def _keys(self, reader):
-        """{(number of an object, attribute): key in the checkpoint}, by the names of attributes from the root."""
+        """Returns {(number of an object, attribute): key in the checkpoint}, by following attribute names from the root."""
         from runnel.saved_model.object_saving import _GRAPH_KEY
         data = reader.get_tensor(_GRAPH_KEY)
         tree = message_class("TrackableObjectGraph").FromString(data if isinstance(data, bytes) else data.item())
@@ -351,7 +350,7 @@ class _Loader:
             self._fill_table(number, table)
 
     def _fill_table(self, number, table):
-        """What the checkpoint has of a table."""
+        """Restores a table from the checkpoint."""
         for attribute, functions in self._graph.nodes[number].saveable_objects.items():
             save, restore = (self._bare(n) for n in (functions.save_function, functions.restore_function))
             table._set_saving(attribute, save, restore)
@@ -409,7 +408,7 @@ class _Loader:
 
 
 def load(export_dir, tags=None, options=None):
-    """The object that a SavedModel was made from, as far as files know it."""
+    """Returns the object that a SavedModel was made from, as far as the files describe it."""
     from runnel.saved_model.meta_graphs import _find, _parse
     if not framework.executing_eagerly():
         raise RuntimeError("tf.saved_model.load of a folder alone needs eager execution (tf.enable_eager_execution()); "

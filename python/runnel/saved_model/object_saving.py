@@ -1,8 +1,7 @@
-"""tf.saved_model.save: an object, what it holds and the functions it has, as a SavedModel.
+"""tf.saved_model.save: writes an object, what it holds and its functions as a SavedModel.
 
-The file has an object graph: objects and variables by the names of attributes, functions with the
-objects that they read, one function for each signature. The checkpoint beside it is one of
-tf.train.Checkpoint, with the same names.
+The file has an object graph: objects and variables by attribute names, functions with the objects they read, one
+function per signature. The checkpoint beside it is that of tf.train.Checkpoint, with the same names.
 """
 
 import inspect
@@ -37,7 +36,7 @@ class Asset:
 
 
 class SaveOptions:
-    """How a model is saved. Only `function_aliases` makes a difference: it is written down."""
+    """Options for saving. Only `function_aliases` has an effect: it is written."""
 
     def __init__(self, namespace_whitelist=None, save_debug_info=False, function_aliases=None, **_):
         self.namespace_whitelist = list(namespace_whitelist or ())
@@ -46,7 +45,7 @@ class SaveOptions:
 
 
 class LoadOptions:
-    """How a model is loaded; nothing of it makes a difference here."""
+    """Options for loading; they have no effect."""
 
     def __init__(self, allow_partial_checkpoint=False, experimental_io_device=None, **_):
         self.allow_partial_checkpoint = allow_partial_checkpoint
@@ -61,12 +60,14 @@ class _Constant:
 
 
 class _Signatures(dict):
-    """The functions that serve: keywords to dictionaries."""
+    """The functions for serving: from keyword arguments to dicts."""
 
 
 class Captures:
-    """A function of the library as objects have it: its name there, what it reads besides its
-    arguments, ((arguments), {keywords}) with TensorSpecs, and the structure of its results."""
+    """A library function as objects hold it: its name, what it captures, its arguments and results.
+
+    The arguments are ((positional), {keyword}) with TensorSpecs; the results are a structure.
+    """
 
     def __init__(self, name, captured, inputs, outputs, keywords=None, result_types=None):
         self.name, self.captured = name, captured
@@ -76,10 +77,12 @@ class Captures:
 
 
 def is_table(value):
+    """Tells whether `value` is a table."""
     return hasattr(value, "resource_handle") and hasattr(value, "_saved_methods")
 
 
 def is_function(value):
+    """Tells whether `value` is a tf.function."""
     return isinstance(value, Function) or hasattr(value, "_saved_function")
 
 
@@ -94,7 +97,7 @@ def _is_tracked(value):
 
 
 def _methods(value):
-    """[(name, function)] of what the classes of an object decorate with tf.function."""
+    """Returns [(name, function)] of the methods that an object's classes decorate with tf.function."""
     found = {}
     for cls in reversed(type(value).__mro__):
         for name, member in vars(cls).items():
@@ -104,7 +107,7 @@ def _methods(value):
 
 
 def children(value):
-    """[(name, object)] of what an object holds."""
+    """Returns [(name, object)] of what an object holds."""
     if isinstance(value, (variables.Variable, Asset, Captures, _Constant)) or is_function(value):
         return []
     own = getattr(value, "_saved_children", None)
@@ -122,7 +125,7 @@ def children(value):
 
 
 def held_by(value):
-    """[(name, object)] of the attributes and the functions of an object."""
+    """Returns [(name, object)] of the attributes and functions of an object."""
     held = getattr(value, "_checkpoint_children", None)
     # What the package's own classes keep for themselves is not the user's.
     is_ours = type(value).__module__.startswith("runnel.")
@@ -132,7 +135,7 @@ def held_by(value):
 
 
 def _full_arg_spec(python_function):
-    """The FullArgSpec of a function, as its signature says."""
+    """Returns the FullArgSpec of a function from its signature."""
     import collections
     kinds = inspect.Parameter
     parameters = list(inspect.signature(python_function).parameters.values())
@@ -155,7 +158,7 @@ def _full_arg_spec(python_function):
 
 
 def _concretes(function):
-    """The traces of a tf.function that a file can describe."""
+    """Returns the traces of a tf.function that a file can describe."""
     if function.input_signature is not None and not function._cache:
         function.get_concrete_function()
     found = []
@@ -171,19 +174,22 @@ def _concretes(function):
 
 
 def method(stem, build):
-    """A function without arguments that returns what `build` builds, a scalar."""
+    """Returns a function without arguments that returns the scalar that `build` builds."""
     traced = trace(build, [], "__inference_%s" % stem)
     return Captures(traced.name, traced.captured, ((), {}), TensorSpec((), traced.dtypes[0], "unknown"))
 
 
 def _bare(stem, build, specs, outputs):
-    """A function of arguments by name, as those have that save and restore an object."""
+    """Returns a function with named arguments, like those that save and restore an object."""
     traced = trace(build, [(spec.dtype, spec.shape) for spec in specs], "__inference_%s" % stem)
     return Captures(traced.name, traced.captured, (tuple(specs), {}), outputs(traced.dtypes), [spec.name for spec in specs], traced.dtypes)
 
 
 def saving_functions(saveable):
-    """(save, restore) of a Saveable: from the key to a list of {name, slice_spec, tensor}; from tensors to nothing."""
+    """Returns (save, restore) of a Saveable.
+
+    `save` maps the key to a list of {name, slice_spec, tensor}; `restore` takes tensors and returns nothing.
+    """
     def save(key):
         rows = zip(saveable.suffixes, saveable.read())
         return [{"name": raw_ops.StringJoin(inputs=[key, convert.constant(suffix)]), "slice_spec": convert.constant(""), "tensor": tensor}
@@ -198,7 +204,7 @@ def saving_functions(saveable):
 
 
 def done(*operations):
-    """1, when the operations have run."""
+    """Returns 1 after the operations have run."""
     with framework.control_dependencies(operations):
         return raw_ops.Identity(convert.constant(1, dtype=dtypes.int32))
 
@@ -307,7 +313,7 @@ class _Writer:
         out.save_function, out.restore_function = (self._function_object(captures) for captures in functions)
 
     def _function_object(self, captures):
-        """The number of a function that is no attribute of anything."""
+        """Returns the number of a function that is not an attribute of any object."""
         number = self._number(captures, "")
         self._describe(number)
         return number
@@ -342,7 +348,7 @@ class _Writer:
         structured_value.encode(signature, out.function_spec.input_signature)
 
     def add_function(self, captures):
-        """Writes down a function of the library, and the objects that it reads."""
+        """Writes a library function, and the objects it reads."""
         if captures.name in self._functions:
             return
         self._functions[captures.name] = captures
@@ -453,7 +459,7 @@ class _Writer:
         info.tensor_shape.unknown_rank = True
 
     def _in_graph(self, saveable, nodes):
-        """The same Saveable, of the object's node in the graph."""
+        """Returns the same Saveable for the object's node in the graph."""
         owner = saveable.owner
         if isinstance(owner, variables.Variable):
             handle = nodes[self._ids[id(owner)]]
@@ -499,7 +505,7 @@ def _user_object(node, identifier):
 
 
 def replace_file(path, data):
-    """Writes a file that is whole at any moment: the old one, or the new one."""
+    """Writes a file atomically: readers see the old one or the new one."""
     temporary = path + ".tmp%d" % os.getpid()
     with open(temporary, "wb") as file:
         file.write(data)
@@ -509,7 +515,7 @@ def replace_file(path, data):
 
 
 def _called(definition):
-    """The names of functions that a FunctionDef's nodes name."""
+    """Returns the names of the functions that a FunctionDef's nodes call."""
     for node in definition.node_def:
         for key in node.attr:
             value = node.attr[key]
@@ -520,7 +526,7 @@ def _called(definition):
 
 
 def _reachable(names):
-    """The FunctionDefs, serialized, of functions and of those that they call."""
+    """Returns the serialized FunctionDefs of functions and of those they call."""
     known, order, waiting = eager_functions(), {}, list(names)
     while waiting:
         name = waiting.pop()
@@ -535,7 +541,7 @@ def _reachable(names):
 
 
 def _as_signatures(root, signatures):
-    """{name: Captures} of what is asked for; None: the one function that says what it takes."""
+    """Returns {name: Captures} of the requested signatures; by default the one function with an input_signature."""
     if signatures is None:
         found = [child for _, child in children(root) if isinstance(child, Function) and child.input_signature is not None]
         default = getattr(root, "_default_save_signature", None)
@@ -584,7 +590,7 @@ def _as_signature(key, function):
 
 
 def _argument_names(function, inside):
-    """A name for each tensor that a function takes."""
+    """Returns a name for each tensor that a function takes."""
     names, taken = [], set()
     for spec in nest.flatten(list(inside.inputs)):
         if not isinstance(spec, TensorSpec):
@@ -598,13 +604,13 @@ def _argument_names(function, inside):
 
 
 def save(obj, export_dir, signatures=None, options=None):
-    """Writes an object (a tf.Module, a model, tf.train.Checkpoint) as a SavedModel.
+    """Writes an object (a tf.Module, a model, a tf.train.Checkpoint) as a SavedModel.
 
     Args:
-      obj: what is saved, with all variables, functions, tables and objects among its attributes.
+      obj: the object, saved with all variables, functions, tables and objects in its attributes.
       export_dir: the folder.
-      signatures: a tf.function with an input_signature, a concrete function, or a dictionary of them;
-        None: the one function of `obj` that has an input_signature, if there is exactly one.
+      signatures: a tf.function with an input_signature, a concrete function, or a dict of them; by default the one
+        function of `obj` that has an input_signature, if there is exactly one.
       options: SaveOptions.
     """
     if not framework.executing_eagerly():

@@ -1,4 +1,4 @@
-"""StructuredValues: Python's nested values as messages, which SavedModels describe functions by."""
+"""StructuredValues: nested Python values as messages, which describe functions in SavedModels."""
 
 import collections
 
@@ -10,11 +10,11 @@ from runnel.core.protobuf import message_class
 
 
 class NotEncodable(TypeError):
-    """There is no message for such a value."""
+    """No message describes such a value."""
 
 
 def encode(value, out=None):
-    """The StructuredValue of a value, written into `out` if that is given."""
+    """Returns the StructuredValue of a value, written into `out` if that is given."""
     from runnel.eager.def_function import TensorSpec
     out = message_class("StructuredValue")() if out is None else out
     if value is None:
@@ -61,7 +61,7 @@ def encode(value, out=None):
 
 
 def decode(message):
-    """The value that a StructuredValue stands for."""
+    """Returns the value of a StructuredValue."""
     from runnel.eager.def_function import TensorSpec
     kind = message.WhichOneof("kind")
     if kind in (None, "none_value"):

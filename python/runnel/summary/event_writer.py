@@ -1,7 +1,6 @@
 """Event files: tf.summary.FileWriter.
 
-Events go through a queue to a thread that writes them, so that a training loop does not wait for
-the disk.
+A thread writes the events from a queue, so a training loop does not wait for the disk.
 """
 
 import os
@@ -17,7 +16,7 @@ _CLOSE, _FLUSH = object(), object()
 
 
 class _EventFile:
-    """A file of events and the thread that writes to it."""
+    """A file of events, and the thread that writes it."""
 
     def __init__(self, logdir, max_queue, flush_secs, suffix):
         os.makedirs(logdir, exist_ok=True)
@@ -60,7 +59,7 @@ class _EventFile:
                 return
 
     def flush(self):
-        """Returns when all that was added is in the file."""
+        """Waits until all events are in the file."""
         if not self._thread.is_alive():
             return
         self._flushed.clear()
@@ -80,12 +79,12 @@ class FileWriter:
     """Writes summaries and events to a new file in a folder. A context manager.
 
     Args:
-      logdir: the folder, made if it is not there.
-      graph: written first, if given.
+      logdir: the folder, created if needed.
+      graph: a graph to write first.
       max_queue: how many events may wait to be written.
-      flush_secs: how long they may wait in memory.
+      flush_secs: how long events may stay in memory.
       graph_def: a GraphDef instead of `graph`.
-      filename_suffix: ends the name of the file.
+      filename_suffix: suffix of the file's name.
     """
 
     def __init__(self, logdir, graph=None, max_queue=10, flush_secs=120, graph_def=None,
@@ -112,7 +111,7 @@ class FileWriter:
         return self._logdir
 
     def add_summary(self, summary, global_step=None):
-        """A Summary, or the bytes that a summary op gave."""
+        """Adds a Summary, or the bytes that a summary op returned."""
         if isinstance(summary, (bytes, bytearray)):
             summary = message_class("Summary").FromString(bytes(summary))
         elif hasattr(summary, "item"):
@@ -134,7 +133,7 @@ class FileWriter:
         self._add(event, global_step)
 
     def add_graph(self, graph=None, global_step=None, graph_def=None):
-        """The graph, for TensorBoard's page of it."""
+        """Adds a graph, for TensorBoard's graph page."""
         if graph_def is None and graph is not None and not hasattr(graph, "as_graph_def"):
             graph, graph_def = None, graph
         if graph is not None and graph_def is not None:
@@ -154,7 +153,7 @@ class FileWriter:
         self._add(event, global_step)
 
     def add_run_metadata(self, run_metadata, tag, global_step=None):
-        """What a step took; tags differ."""
+        """Adds the RunMetadata of a step under a unique tag."""
         if tag in self._seen:
             raise ValueError("The provided tag was already used for this event type")
         self._seen.add(tag)
@@ -170,7 +169,7 @@ class FileWriter:
         self.add_event(event)
 
     def add_event(self, event):
-        """An Event, as it is."""
+        """Adds an Event."""
         if self._is_closed:
             import warnings
             warnings.warn("Attempting to use a closed FileWriter. The operation will be a noop unless "
@@ -179,32 +178,32 @@ class FileWriter:
         self._file.add(event)
 
     def flush(self):
-        """Returns when all that was added is in the file."""
+        """Waits until all events are in the file."""
         if not self._is_closed:
             self._file.flush()
 
     def close(self):
-        """Writes what waits, and closes the file."""
+        """Writes pending events and closes the file."""
         if not self._is_closed:
             self._is_closed = True
             self._file.close()
 
     def reopen(self):
-        """Goes on in a new file."""
+        """Continues in a new file."""
         if self._is_closed:
             self._file = _EventFile(self._logdir, *self._options)
             self._is_closed = False
 
 
 class FileWriterCache:
-    """One writer a folder."""
+    """One writer per folder."""
 
     _cache = {}
     _lock = threading.RLock()
 
     @staticmethod
     def clear():
-        """Closes all."""
+        """Closes all writers."""
         with FileWriterCache._lock:
             for writer in FileWriterCache._cache.values():
                 writer.close()

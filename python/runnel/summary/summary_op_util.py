@@ -1,4 +1,4 @@
-"""What ops of summaries that others write are made with."""
+"""Helpers for summary ops of other packages (tensorflow.python.ops.summary_op_util)."""
 
 import contextlib
 
@@ -7,18 +7,18 @@ from runnel.summary.summary_ops import _clean as clean_tag, _scope
 
 
 def collect(val, collections, default_collections):
-    """Notes a summary in collections, or in the default ones."""
+    """Adds a summary to collections, or to the default ones."""
     add_to_collections(default_collections if collections is None else collections, val)
 
 
 def skip_summary():
-    """Whether summaries are not made here: there is one replica, which makes them."""
+    """Returns False: there is one replica, and it makes the summaries."""
     return False
 
 
 @contextlib.contextmanager
 def summary_scope(name, family=None, default_name=None, values=None):
-    """(tag, name scope) of a summary."""
+    """A context manager: (tag, name scope) of a summary."""
     with _scope(name, family, default_name, values or []) as pair:
         yield pair
 

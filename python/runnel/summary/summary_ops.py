@@ -1,4 +1,4 @@
-"""tf.summary: what a run shows, as summary ops and event files that TensorBoard reads."""
+"""Summary ops (tf.summary)."""
 
 import contextlib
 import re
@@ -21,7 +21,7 @@ def _clean(name):
 
 @contextlib.contextmanager
 def _scope(name, family, default, values):
-    """(tag, name of the node)."""
+    """A context manager: (tag, name of the node)."""
     name = _clean(name)
     family = None if family is None else _clean(family)
     with name_scope(name if family is None else "%s/%s" % (family, name), default, values) as scope:
@@ -38,7 +38,7 @@ def _eager():
 
 
 def scalar(name, tensor, collections=None, family=None):
-    """A summary of one number."""
+    """Returns a summary of one number."""
     if _eager():
         return convert_to_tensor(b"")
     with _scope(name, family, None, [tensor]) as (tag, scope):
@@ -47,21 +47,21 @@ def scalar(name, tensor, collections=None, family=None):
 
 
 def histogram(name, values, collections=None, family=None):
-    """A summary of how numbers are distributed."""
+    """Returns a summary of the distribution of values."""
     with _scope(name, family, "HistogramSummary", [values]) as (tag, scope):
         value = raw_ops.HistogramSummary(tag=tag, values=values, name=scope)
         return _collected(value, collections)
 
 
 def image(name, tensor, max_outputs=3, collections=None, family=None):
-    """A summary of images [batch, height, width, channels]."""
+    """Returns a summary of images [batch, height, width, channels]."""
     with _scope(name, family, None, [tensor]) as (tag, scope):
         value = raw_ops.ImageSummary(tag=tag, tensor=tensor, max_images=max_outputs, name=scope)
         return _collected(value, collections)
 
 
 def audio(name, tensor, sample_rate, max_outputs=3, collections=None, family=None):
-    """A summary of sounds [batch, frames(, channels)] in [-1, 1]."""
+    """Returns a summary of sounds [batch, frames(, channels)] in [-1, 1]."""
     with _scope(name, family, None, [tensor]) as (tag, scope):
         rate = convert_to_tensor(sample_rate, dtypes.float32, name="sample_rate")
         value = raw_ops.AudioSummaryV2(tag=tag, tensor=tensor, sample_rate=rate,
@@ -71,7 +71,7 @@ def audio(name, tensor, sample_rate, max_outputs=3, collections=None, family=Non
 
 def tensor_summary(name, tensor, summary_description=None, collections=None, summary_metadata=None,
                    family=None, display_name=None):
-    """A summary of a whole tensor, with what a plug-in needs to show it."""
+    """Returns a summary of a whole tensor, with the metadata that a plug-in needs to show it."""
     metadata = summary_metadata
     if metadata is None:
         metadata = message_class("SummaryMetadata")()
@@ -86,7 +86,7 @@ def tensor_summary(name, tensor, summary_description=None, collections=None, sum
 
 
 def text(name, tensor, collections=None):
-    """A summary of strings, which TensorBoard shows as Markdown."""
+    """Returns a summary of strings, which TensorBoard shows as Markdown."""
     tensor = convert_to_tensor(tensor)
     if tensor.dtype != dtypes.string:
         raise ValueError("Expected tensor %s to have dtype string, got %s" % (tensor.name, tensor.dtype))
@@ -96,7 +96,7 @@ def text(name, tensor, collections=None):
 
 
 def merge(inputs, collections=None, name=None):
-    """One summary of several."""
+    """Merges summaries into one."""
     if _eager():
         raise RuntimeError("Merging tf.summary.* ops is not compatible with eager execution.")
     with name_scope(name, "Merge", inputs):
@@ -105,7 +105,7 @@ def merge(inputs, collections=None, name=None):
 
 
 def merge_all(key=GraphKeys.SUMMARIES, scope=None, name=None):
-    """One summary of all in a collection; None if there are none."""
+    """Merges all summaries of a collection; None if there are none."""
     if _eager():
         raise RuntimeError("Merging tf.summary.* ops is not compatible with eager execution.")
     found = get_collection(key, scope=scope)
@@ -113,7 +113,7 @@ def merge_all(key=GraphKeys.SUMMARIES, scope=None, name=None):
 
 
 def get_summary_description(node_def):
-    """The SummaryDescription of a TensorSummary node."""
+    """Returns the SummaryDescription of a TensorSummary node."""
     if node_def.op != "TensorSummary":
         raise ValueError("Can't get_summary_description on %s" % node_def.op)
     import json
@@ -125,10 +125,10 @@ def get_summary_description(node_def):
 
 
 def initialize(graph=None, session=None):
-    """Nothing to do: writers of event files need no preparation."""
+    """Does nothing: event files need no preparation."""
 
 
 def all_v2_summary_ops():
-    """No such summaries are kept with graphs."""
+    """Returns None: graphs keep no summaries of 2.x."""
     return [] if not _eager() else None
 

@@ -103,17 +103,6 @@ def _tasks(job, tasks):
         job,))
 
 
-def cluster_from_environment():
-    """Returns (ClusterSpec, job, task number) from TF_CONFIG, or None if it is not set."""
-    import json
-    text = os.environ.get("TF_CONFIG")
-    if not text:
-        return None
-    config = json.loads(text)
-    task = config.get("task", {})
-    return ClusterSpec(config.get("cluster", {})), task.get("type"), int(task.get("index", 0))
-
-
 def _server_def(server_or_cluster_def, job_name, task_index, protocol, config):
     if isinstance(server_or_cluster_def, message_class("ServerDef")):
         out = message_class("ServerDef")()
