@@ -1,4 +1,4 @@
-"""Activations by name."""
+"""tf.keras.activations: activation functions by name."""
 
 from runnel import raw_ops
 from runnel.core.convert import convert_to_tensor
@@ -7,10 +7,12 @@ from runnel.ops import math_ops
 
 
 def linear(x):
+    """Returns x unchanged."""
     return x
 
 
 def relu(x, alpha=0.0, max_value=None, threshold=0.0):
+    """Returns max(x, 0), with a slope `alpha` below the threshold and an upper limit `max_value`."""
     if alpha:
         x = nn_ops.leaky_relu(x, alpha)
     else:
@@ -19,20 +21,23 @@ def relu(x, alpha=0.0, max_value=None, threshold=0.0):
 
 
 def softmax(x, axis=-1):
+    """Returns the softmax along an axis."""
     return nn_ops.softmax(x, axis)
 
 
 def hard_sigmoid(x):
-    """0.2 x + 0.5, cut to [0, 1]."""
+    """Returns 0.2 x + 0.5, clipped to [0, 1]."""
     from runnel.ops.math_ops import clip_by_value
     return clip_by_value(x * 0.2 + 0.5, 0.0, 1.0)
 
 
 def exponential(x):
+    """Returns exp(x)."""
     return raw_ops.Exp(x=x)
 
 
 def elu(x, alpha=1.0):
+    """Returns x where x > 0, and alpha * (exp(x) - 1) elsewhere."""
     return nn_ops.elu(x) if alpha == 1 else raw_ops.SelectV2(condition=x > 0, t=x,
                                                             e=alpha * nn_ops.elu(x))
 
@@ -42,7 +47,7 @@ sigmoid, tanh = math_ops.sigmoid, math_ops.tanh
 
 
 def get(identifier):
-    """An activation, of its name or itself."""
+    """Returns an activation function, given its name or itself."""
     if identifier is None:
         return linear
     if callable(identifier):
@@ -54,12 +59,12 @@ def get(identifier):
 
 
 def serialize(activation):
-    """The config of an activation function, or its name."""
+    """Returns the config of an activation function, or its name."""
     from runnel.keras.custom_objects import serialize_keras_object
     return serialize_keras_object(activation)
 
 
 def deserialize(name, custom_objects=None):
-    """The activation function of what serialize gave."""
+    """Returns the activation function from the result of serialize."""
     from runnel.keras.custom_objects import deserialize_keras_object
     return deserialize_keras_object(name, globals(), custom_objects, "activation function")

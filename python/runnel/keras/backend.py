@@ -1,4 +1,4 @@
-"""What models share: the session of a graph, and whether a step trains."""
+"""tf.keras.backend: the session of a graph, the learning phase, and functions of tensors."""
 
 from runnel import dtypes
 from runnel.core.convert import convert_to_tensor
@@ -13,7 +13,7 @@ _manual = False  # whether programs give variables their first values
 
 
 class _State:
-    """What is kept for a graph."""
+    """The state kept per graph."""
 
     def __init__(self):
         self.session = None
@@ -30,7 +30,7 @@ def _state():
 
 
 def get_session():
-    """The session that models of the default graph run in; its variables have values."""
+    """Returns the session for models of the default graph, with initialized variables."""
     from runnel.core.session import Session, get_default_session
     state = _state()
     session = get_default_session()
@@ -44,7 +44,7 @@ def get_session():
 
 
 def set_session(session):
-    """Makes models run in a session of one's own."""
+    """Makes models run in the given session."""
     _state().session = session
 
 
@@ -59,7 +59,7 @@ def _initialize(session, state):
 
 
 def clear_session():
-    """Forgets all models: a new default graph."""
+    """Forgets all models, and creates a new default graph."""
     state = _state()
     if state.session is not None:
         state.session.close()
@@ -67,7 +67,7 @@ def clear_session():
 
 
 def learning_phase():
-    """A scalar bool: whether the step trains. `fit` feeds True; in eager execution it says so to each layer."""
+    """Returns a scalar bool: whether the step trains. `fit` feeds True; in eager execution it tells each layer."""
     if executing_eagerly():
         return _eager_phase
     state = _state()
@@ -77,30 +77,34 @@ def learning_phase():
 
 
 def floatx():
+    """Returns the default floating-point type."""
     return _floatx
 
 
 def set_floatx(value):
+    """Sets the default floating-point type."""
     global _floatx
     _floatx = dtypes.as_dtype(value).name
 
 
 def epsilon():
+    """Returns the small number that losses add."""
     return _epsilon
 
 
 def set_epsilon(value):
+    """Sets the small number that losses add."""
     global _epsilon
     _epsilon = value
 
 
 def get_value(x):
-    """The value of a variable."""
+    """Returns the value of a variable."""
     return x.numpy() if executing_eagerly() else get_session().run(x)
 
 
 def set_value(x, value):
-    """Gives a variable a value."""
+    """Sets the value of a variable."""
     if executing_eagerly():
         x.assign(value)
     else:
@@ -117,16 +121,19 @@ def set_learning_phase(value):
 
 
 def variable(value, dtype=None, name=None, constraint=None):
+    """Creates a variable."""
     from runnel.ops.variables import Variable
     return Variable(value, dtype=dtypes.as_dtype(dtype or _floatx), name=name, constraint=constraint,
                     use_resource=True)
 
 
 def int_shape(x):
+    """Returns the static shape as a tuple."""
     return tuple(x.shape.as_list()) if x.shape.dims is not None else None
 
 
 def mean(x, axis=None, keepdims=False):
+    """Returns the mean over dimensions."""
     x = convert_to_tensor(x)
     if x.dtype == dtypes.bool:
         x = math_ops.cast(x, _floatx)
@@ -134,92 +141,112 @@ def mean(x, axis=None, keepdims=False):
 
 
 def sum(x, axis=None, keepdims=False):  # noqa: A001
+    """Returns the sum over dimensions."""
     return math_ops.reduce_sum(x, axis, keepdims=keepdims)
 
 
 def max(x, axis=None, keepdims=False):  # noqa: A001
+    """Returns the maximum over dimensions."""
     return math_ops.reduce_max(x, axis, keepdims=keepdims)
 
 
 def square(x):
+    """Returns x * x."""
     return convert_to_tensor(x) * x
 
 
 def sqrt(x):
+    """Returns the square root; negative values count as 0."""
     from runnel import raw_ops
     return raw_ops.Sqrt(x=raw_ops.Maximum(x=x, y=convert_to_tensor(0, convert_to_tensor(x).dtype)))
 
 
 def abs(x):  # noqa: A001
+    """Returns the absolute value."""
     return math_ops.abs(x)
 
 
 def exp(x):
+    """Returns exp(x)."""
     from runnel import raw_ops
     return raw_ops.Exp(x=x)
 
 
 def log(x):
+    """Returns the logarithm."""
     from runnel import raw_ops
     return raw_ops.Log(x=x)
 
 
 def clip(x, min_value, max_value):
+    """Clips values to [min_value, max_value]."""
     from runnel.ops.math_ops import clip_by_value
     return clip_by_value(x, min_value, max_value)
 
 
 def dot(x, y):
+    """Multiplies tensors along the last dimension of x and the second to last of y."""
     return math_ops.matmul(x, y)
 
 
 def softmax(x, axis=-1):
+    """Returns the softmax along an axis."""
     return nn_ops.softmax(x, axis)
 
 
 def cast(x, dtype):
+    """Converts a tensor to another type."""
     return math_ops.cast(x, dtype)
 
 
 def concatenate(tensors, axis=-1):
+    """Joins tensors along an axis."""
     return array_ops.concat(tensors, axis)
 
 
 def reshape(x, shape):
+    """Returns the elements in another shape."""
     return array_ops.reshape(x, shape)
 
 
 def argmax(x, axis=-1):
+    """Returns the index of the largest element along an axis."""
     return math_ops.argmax(x, axis)
 
 
 def equal(x, y):
+    """Returns x == y element-wise."""
     return math_ops.equal(x, y)
 
 
 def zeros_like(x):
+    """Returns zeros with the shape of x."""
     return array_ops.zeros_like(x)
 
 
 def ones_like(x):
+    """Returns ones with the shape of x."""
     return array_ops.ones_like(x)
 
 
 def shape(x):
+    """Returns the shape as a tensor."""
     return array_ops.shape(x)
 
 
 def ndim(x):
+    """Returns the rank."""
     return x.shape.ndims
 
 
 def random_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+    """Returns random values from a normal distribution."""
     from runnel.ops import random_ops
     return random_ops.random_normal(shape, mean, stddev, dtypes.as_dtype(dtype or _floatx), seed)
 
 
 def function(inputs, outputs, updates=None, name=None, **kwargs):
-    """A Python function that feeds `inputs` and gives `outputs`, and makes the updates after them."""
+    """Returns a Python function that feeds `inputs`, returns `outputs`, and then runs the updates."""
     from runnel.core.framework import control_dependencies
     from runnel.ops.state_ops import assign
     listed = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]

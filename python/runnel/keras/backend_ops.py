@@ -1,4 +1,4 @@
-"""More functions of tf.keras.backend: tensors in Keras's words. What is just a function of `tf` with the same arguments is in SAME."""
+"""More functions of tf.keras.backend. SAME lists those that are functions of `tf` with the same arguments."""
 
 import contextlib
 
@@ -16,7 +16,7 @@ tanh=tanh tile=tile transpose=transpose in_top_k=nn.in_top_k gather=gather bias_
 
 
 def same(name):
-    """The function of `tf` that a name stands for, or None."""
+    """Returns the function of `tf` for a name, or None."""
     path = SAME.get(name)
     if path is None:
         return None
@@ -48,93 +48,114 @@ all = _reduction("all", tf.reduce_all)  # noqa: A001
 
 
 def flatten(x):
+    """Flattens a tensor to one dimension."""
     return tf.reshape(x, [-1])
 
 
 def batch_flatten(x):
+    """Flattens each example to a row."""
     return tf.reshape(x, tf.stack([-1, tf.reduce_prod(tf.shape(x)[1:])]))
 
 
 def expand_dims(x, axis=-1):
+    """Inserts a dimension of size 1."""
     return tf.expand_dims(x, axis)
 
 
 def squeeze(x, axis):
+    """Removes a dimension of size 1."""
     return tf.squeeze(x, [axis])
 
 
 def stack(x, axis=0):
+    """Stacks tensors along a new dimension."""
     return tf.stack(x, axis)
 
 
 def permute_dimensions(x, pattern):
+    """Permutes the dimensions."""
     return tf.transpose(x, pattern)
 
 
 def repeat(x, n):
+    """Repeats each row n times along a new second dimension."""
     return tf.tile(tf.expand_dims(x, 1), [1, n, 1])
 
 
 def repeat_elements(x, rep, axis):
+    """Repeats each element along an axis."""
     return tf.repeat(x, rep, axis)
 
 
 def reverse(x, axes):
+    """Reverses a tensor along axes."""
     return tf.reverse(x, [axes] if isinstance(axes, int) else axes)
 
 
 def one_hot(indices, num_classes):
+    """Returns one-hot vectors of class indices."""
     return tf.one_hot(indices, num_classes)
 
 
 def arange(start, stop=None, step=1, dtype="int32"):
+    """Returns a sequence of numbers."""
     numbers = tf.range(start, delta=step) if stop is None else tf.range(start, stop, step)
     return tf.cast(numbers, dtype)
 
 
 def eye(size, dtype=None, name=None):
+    """Creates a variable with the identity matrix."""
     return K.variable(tf.eye(size, dtype=dtypes.as_dtype(dtype or K.floatx())), name=name)
 
 
 def zeros(shape, dtype=None, name=None):
+    """Creates a variable of zeros."""
     return K.variable(tf.zeros(shape, dtypes.as_dtype(dtype or K.floatx())), name=name)
 
 
 def ones(shape, dtype=None, name=None):
+    """Creates a variable of ones."""
     return K.variable(tf.ones(shape, dtypes.as_dtype(dtype or K.floatx())), name=name)
 
 
 def constant(value, dtype=None, shape=None, name=None):
+    """Creates a constant."""
     return tf.constant(value, dtypes.as_dtype(dtype or K.floatx()), shape, name or "Const")
 
 
 def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None):
+    """Creates a placeholder."""
     return tf.placeholder(dtypes.as_dtype(dtype or K.floatx()), (None,) * ndim if shape is None and ndim else shape, name)
 
 
 def eval(x):  # noqa: A001
+    """Returns the value of a tensor."""
     return K.get_value(convert_to_tensor(x))
 
 
 def dtype(x):
+    """Returns the name of a tensor's type."""
     return x.dtype.base_dtype.name
 
 
 def cast_to_floatx(x):
+    """Converts to the default floating-point type."""
     import numpy as np
     return np.asarray(x, K.floatx()) if not isinstance(x, (tf.Tensor, tf.Variable)) else tf.cast(x, K.floatx())
 
 
 def count_params(x):
+    """Returns the number of elements of a variable."""
     return x.shape.num_elements()
 
 
 def is_keras_tensor(x):
+    """Tells whether a layer made the tensor."""
     return hasattr(x, "_keras_history")
 
 
 def batch_dot(x, y, axes=None):
-    """Products of the rows of two batches along an axis of each."""
+    """Multiplies the rows of two batches along an axis of each."""
     a, b = (axes, axes) if isinstance(axes, int) else axes or (x.shape.ndims - 1, 1 if y.shape.ndims == 2 else y.shape.ndims - 2)
     if x.shape.ndims == 2 and y.shape.ndims == 2:
         return tf.reduce_sum(x * y, 1, keepdims=True)
@@ -147,6 +168,7 @@ def batch_dot(x, y, axes=None):
 
 
 def relu(x, alpha=0.0, max_value=None, threshold=0.0):
+    """Returns max(x, 0), with a slope `alpha` below the threshold and an upper limit `max_value`."""
     x = convert_to_tensor(x)
     positive = tf.nn.relu(x) if not threshold else x * tf.cast(x > threshold, x.dtype)
     if max_value is not None:
@@ -155,14 +177,17 @@ def relu(x, alpha=0.0, max_value=None, threshold=0.0):
 
 
 def hard_sigmoid(x):
+    """Returns 0.2 x + 0.5, clipped to [0, 1]."""
     return tf.clip_by_value(0.2 * x + 0.5, 0.0, 1.0)
 
 
 def dropout(x, level, noise_shape=None, seed=None):
+    """Sets a fraction `level` of the elements to 0 and scales the others."""
     return tf.nn.dropout(x, rate=level, noise_shape=noise_shape, seed=seed)
 
 
 def binary_crossentropy(target, output, from_logits=False):
+    """Returns the cross entropy of two classes, per element."""
     if from_logits:
         return tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=output)
     output = tf.clip_by_value(output, K.epsilon(), 1.0 - K.epsilon())
@@ -170,20 +195,25 @@ def binary_crossentropy(target, output, from_logits=False):
 
 
 def categorical_crossentropy(target, output, from_logits=False, axis=-1):
+    """Returns the cross entropy of one-hot labels, per row."""
     from runnel.keras import losses
     return losses.categorical_crossentropy(target, output, from_logits)
 
 
 def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1):
+    """Returns the cross entropy of class indices, per row."""
     from runnel.keras import losses
     return losses.sparse_categorical_crossentropy(target, output, from_logits)
 
 
 def gradients(loss, variables):
+    """Returns the gradients of a loss with respect to variables."""
     return tf.gradients(loss, variables)
 
 
 def switch(condition, then_expression, else_expression):
+    """Returns one of two expressions, chosen by a condition in the step."""
+
     def given(value):
         return value if callable(value) else lambda: value
 
@@ -194,6 +224,7 @@ def switch(condition, then_expression, else_expression):
 
 
 def in_train_phase(x, alt, training=None):
+    """Returns `x` while training, else `alt`."""
     from runnel.layers import core as layers
 
     def given(value):
@@ -203,18 +234,22 @@ def in_train_phase(x, alt, training=None):
 
 
 def in_test_phase(x, alt, training=None):
+    """Returns `x` while not training, else `alt`."""
     return in_train_phase(alt, x, training)
 
 
 def random_uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
+    """Returns random values from a uniform distribution."""
     return tf.random_uniform(shape, minval, maxval, dtypes.as_dtype(dtype or K.floatx()), seed)
 
 
 def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+    """Returns random values from a truncated normal distribution."""
     return tf.truncated_normal(shape, mean, stddev, dtypes.as_dtype(dtype or K.floatx()), seed)
 
 
 def random_bernoulli(shape, p=0.0, dtype=None, seed=None):
+    """Returns random values that are 1 with probability p, else 0."""
     kind = dtypes.as_dtype(dtype or K.floatx())
     return tf.cast(tf.random_uniform(shape, seed=seed) <= p, kind)
 
@@ -223,75 +258,88 @@ random_binomial = random_bernoulli
 
 
 def update(x, new_x):
+    """Returns an operation that sets a variable."""
     return tf.assign(x, new_x)
 
 
 def update_add(x, increment):
+    """Returns an operation that adds to a variable."""
     return tf.assign_add(x, increment)
 
 
 def update_sub(x, decrement):
+    """Returns an operation that subtracts from a variable."""
     return tf.assign_sub(x, decrement)
 
 
 def batch_get_value(tensors):
+    """Returns the values of several variables."""
     return [K.get_value(tensor) for tensor in tensors]
 
 
 def batch_set_value(tuples):
+    """Sets the values of several variables."""
     for variable, value in tuples:
         K.set_value(variable, value)
 
 
 def print_tensor(x, message="", summarize=3):
+    """Returns the tensor, and prints it when it is computed."""
     return tf.Print(x, [x], message, summarize=summarize)
 
 
 def conv2d(x, kernel, strides=(1, 1), padding="valid", data_format=None, dilation_rate=(1, 1)):
+    """Convolves images."""
     return tf.nn.conv2d(x, kernel, [1, *strides, 1], padding.upper(), dilations=[1, *dilation_rate, 1])
 
 
 def pool2d(x, pool_size, strides=(1, 1), padding="valid", data_format=None, pool_mode="max"):
+    """Pools over images."""
     function = tf.nn.max_pool if pool_mode == "max" else tf.nn.avg_pool
     return function(x, [1, *pool_size, 1], [1, *strides, 1], padding.upper())
 
 
 def image_data_format():
+    """Returns "channels_last" or "channels_first"."""
     return "channels_last"
 
 
 def set_image_data_format(data_format):
+    """Sets the default data format of images."""
     if data_format != "channels_last":
         raise NotImplementedError("Keras layers have their channels last")
 
 
 def backend():
+    """Returns "tensorflow"."""
     return "tensorflow"
 
 
 def get_graph():
+    """Returns the graph in which models are built."""
     return tf.get_default_graph()
 
 
 def get_uid(prefix=""):
-    """A number for the name of a layer, counted for each prefix of a graph."""
+    """Returns a number for the name of a layer, counted per prefix and graph."""
     counts = K._state().counts
     counts[prefix] = counts.get(prefix, 0) + 1
     return counts[prefix]
 
 
 def reset_uids():
+    """Restarts the numbers of layer names."""
     K._state().counts.clear()
 
 
 def manual_variable_initialization(value):
-    """Whether variables get their first values from the program, not before a model runs."""
+    """Sets whether the program, instead of the model, initializes variables."""
     K._manual = bool(value)
 
 
 @contextlib.contextmanager
 def learning_phase_scope(value):
-    """In it, whether steps train is fixed."""
+    """A context manager that fixes whether steps train."""
     before = K._eager_phase if tf.executing_eagerly() else K._state().phase
     K.set_learning_phase(value)
     try:
@@ -304,9 +352,10 @@ def learning_phase_scope(value):
 
 
 def rnn(*args, **kwargs):
+    """Iterates a step function over time; see backend_rnn.rnn."""
     from runnel.keras import backend_rnn
     return backend_rnn.rnn(*args, **kwargs)
 
 
 def track_variable(v):
-    """Every variable of a graph is known to it here."""
+    """Does nothing: a graph knows all its variables."""

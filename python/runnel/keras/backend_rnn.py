@@ -1,4 +1,4 @@
-"""tf.keras.backend.rnn: a step function over the steps of a sequence."""
+"""tf.keras.backend.rnn: a step function over the time steps of a sequence."""
 
 import runnel as tf
 from runnel import nest
@@ -6,11 +6,11 @@ from runnel import nest
 
 def rnn(step_function, inputs, initial_states, go_backwards=False, mask=None, constants=None, unroll=False,
         input_length=None, time_major=False, zero_output_for_mask=False):
-    """Calls step_function(inputs of a step, states) -> (output, new states) for every step.
+    """Calls step_function(inputs of a step, states) -> (output, new states) for every time step.
 
     Returns:
-      (the last output, outputs of all steps, the last states). Where the mask is False a step repeats
-      the output before (zeros, if zero_output_for_mask) and leaves the states as they are.
+      (last output, outputs of all steps, last states). Where the mask is False, a step repeats the previous output (zeros
+      with zero_output_for_mask) and keeps the states.
     """
     if not time_major:
         inputs = nest.map_structure(_swap, inputs)
@@ -51,7 +51,7 @@ def _shaped(outputs, first):
 
 
 def _masked(mask, new, old):
-    """The new values where the mask, which has one number a row, is True."""
+    """Returns the new values where the mask, one value per row, is True, else the old ones."""
     for _ in range(new.shape.ndims - mask.shape.ndims):
         mask = tf.expand_dims(mask, -1)
     sizes = tf.concat([[1], tf.shape(new)[1:]], 0)

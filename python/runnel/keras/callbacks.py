@@ -1,10 +1,10 @@
-"""What is called while a model trains."""
+"""tf.keras.callbacks: objects that are called while a model trains."""
 
 import collections
 
 
 class Callback:
-    """The base: methods are called at the beginning and the end of things."""
+    """The base of callbacks: its methods are called at the beginning and end of training, epochs and batches."""
 
     model = None
     params = None
@@ -65,7 +65,7 @@ class Callback:
 
 
 class History(Callback):
-    """The figures of every epoch: `history` is {name: [values]}."""
+    """Records the results of every epoch: `history` is {name: [values]}."""
 
     def __init__(self):
         from runnel.keras.metrics import Figures
@@ -81,7 +81,7 @@ class History(Callback):
 
 
 class ProgbarLogger(Callback):
-    """The progress line."""
+    """Shows the progress bar."""
 
     def __init__(self, verbose=1):
         self.verbose = verbose
@@ -118,7 +118,7 @@ def _since(start):
 
 
 class EarlyStopping(Callback):
-    """Stops when a figure has not become better for `patience` epochs."""
+    """Stops when a result has not improved for `patience` epochs."""
 
     def __init__(self, monitor="val_loss", min_delta=0, patience=0, verbose=0, mode="auto",
                  baseline=None, restore_best_weights=False):
@@ -166,7 +166,7 @@ def _warn_missing(what, monitor, logs):
 
 
 class ModelCheckpoint(Callback):
-    """Saves the model after epochs; `filepath` may have {epoch} and {names of figures}."""
+    """Saves the model after epochs; `filepath` may contain {epoch} and {names of results}."""
 
     def __init__(self, filepath, monitor="val_loss", verbose=0, save_best_only=False,
                  save_weights_only=False, mode="auto", save_freq="epoch", period=1):
@@ -220,7 +220,7 @@ class LearningRateScheduler(Callback):
 
 
 class ReduceLROnPlateau(Callback):
-    """Lowers the learning rate when a figure has not become better for `patience` epochs."""
+    """Lowers the learning rate when a result has not improved for `patience` epochs."""
 
     def __init__(self, monitor="val_loss", factor=0.1, patience=10, verbose=0, mode="auto",
                  min_delta=1e-4, cooldown=0, min_lr=0, **kwargs):
@@ -255,7 +255,7 @@ class ReduceLROnPlateau(Callback):
 
 
 class LambdaCallback(Callback):
-    """Functions as a callback."""
+    """A callback made of functions."""
 
     def __init__(self, on_epoch_begin=None, on_epoch_end=None, on_batch_begin=None,
                  on_batch_end=None, on_train_begin=None, on_train_end=None):
@@ -265,7 +265,7 @@ class LambdaCallback(Callback):
 
 
 class TerminateOnNaN(Callback):
-    """Stops when the loss is no number."""
+    """Stops when the loss is NaN."""
 
     def on_batch_end(self, batch, logs=None):
         import math
@@ -276,7 +276,7 @@ class TerminateOnNaN(Callback):
 
 
 class CSVLogger(Callback):
-    """The figures of every epoch, in a file."""
+    """Writes the results of every epoch to a file."""
 
     def __init__(self, filename, separator=",", append=False):
         self.filename, self.separator, self.append = filename, separator, append
@@ -298,7 +298,7 @@ class CSVLogger(Callback):
 
 
 class TensorBoard(Callback):
-    """The figures of every epoch, and the graph, as TensorBoard reads them."""
+    """Writes the results of every epoch, and the graph, for TensorBoard."""
 
     def __init__(self, log_dir="logs", histogram_freq=0, write_graph=True, update_freq="epoch",
                  **kwargs):

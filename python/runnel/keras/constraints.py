@@ -1,4 +1,4 @@
-"""Constraints on variables after a step."""
+"""tf.keras.constraints: constraints applied to variables after a step."""
 
 from runnel import raw_ops
 from runnel.core.convert import convert_to_tensor
@@ -6,7 +6,7 @@ from runnel.ops import math_ops
 
 
 class Constraint:
-    """The base of constraints: __call__(weights) -> the weights that are allowed."""
+    """The base of constraints: __call__(weights) returns the constrained weights."""
 
     def __call__(self, w):
         raise NotImplementedError("%s.__call__" % type(self).__name__)
@@ -16,7 +16,7 @@ class Constraint:
 
 
 class MaxNorm(Constraint):
-    """Norms along an axis of at most max_value."""
+    """Limits norms along an axis to max_value."""
 
     def __init__(self, max_value=2, axis=0):
         self.max_value, self.axis = max_value, axis
@@ -28,14 +28,14 @@ class MaxNorm(Constraint):
 
 
 class NonNeg(Constraint):
-    """No number below 0."""
+    """Sets negative numbers to 0."""
 
     def __call__(self, w):
         return w * math_ops.cast(w >= 0.0, w.dtype)
 
 
 class UnitNorm(Constraint):
-    """Norms of 1 along an axis."""
+    """Scales norms along an axis to 1."""
 
     def __init__(self, axis=0):
         self.axis = axis
@@ -49,17 +49,17 @@ max_norm, non_neg, unit_norm = MaxNorm, NonNeg, UnitNorm
 
 
 def get(identifier):
-    """A constraint, of its name or itself."""
+    """Returns a constraint, given its name or itself."""
     return deserialize(identifier) if isinstance(identifier, (str, dict)) else identifier
 
 
 def serialize(constraint):
-    """The config of a constraint, or its name."""
+    """Returns the config of a constraint, or its name."""
     from runnel.keras.custom_objects import serialize_keras_object
     return serialize_keras_object(constraint)
 
 
 def deserialize(config, custom_objects=None):
-    """The constraint of what serialize gave."""
+    """Returns the constraint from the result of serialize."""
     from runnel.keras.custom_objects import deserialize_keras_object
     return deserialize_keras_object(config, globals(), custom_objects, "constraint")

@@ -1,8 +1,8 @@
-"""Sizes and settings of convolutions: tensorflow.python.keras.utils.conv_utils."""
+"""Sizes and settings of convolutions (tensorflow.python.keras.utils.conv_utils)."""
 
 
 def normalize_tuple(value, n, name):
-    """A setting as a tuple of n numbers: one number stands for n of them."""
+    """Returns a setting as a tuple of n numbers; a single number is repeated."""
     if isinstance(value, int):
         return (value,) * n
     try:
@@ -15,7 +15,7 @@ def normalize_tuple(value, n, name):
 
 
 def normalize_data_format(value):
-    """"channels_first" or "channels_last", which None means too."""
+    """Returns "channels_first" or "channels_last", which is the default."""
     if value is None:
         from runnel.keras import backend
         value = backend.image_data_format()
@@ -26,7 +26,7 @@ def normalize_data_format(value):
 
 
 def normalize_padding(value):
-    """"valid", "same" or "causal", in lower case."""
+    """Returns "valid", "same" or "causal", in lower case."""
     padding = value.lower()
     if padding not in ("valid", "same", "causal"):
         raise ValueError('The `padding` argument must be a list/tuple or one of "valid", "same" (or '
@@ -35,7 +35,7 @@ def normalize_padding(value):
 
 
 def conv_output_length(input_length, filter_size, padding, stride, dilation=1):
-    """How long what a convolution gives is."""
+    """Returns the output length of a convolution."""
     if input_length is None:
         return None
     reach = filter_size + (filter_size - 1) * (dilation - 1)
@@ -45,7 +45,7 @@ def conv_output_length(input_length, filter_size, padding, stride, dilation=1):
 
 
 def conv_input_length(output_length, filter_size, padding, stride):
-    """How long what a convolution was given is, at least."""
+    """Returns the smallest input length of a convolution."""
     if output_length is None:
         return None
     margin = {"same": filter_size // 2, "valid": 0, "full": filter_size - 1}[padding]
@@ -53,7 +53,7 @@ def conv_input_length(output_length, filter_size, padding, stride):
 
 
 def deconv_output_length(input_length, filter_size, padding, output_padding=None, stride=0, dilation=1):
-    """How long what a transposed convolution gives is."""
+    """Returns the output length of a transposed convolution."""
     if input_length is None:
         return None
     reach = filter_size + (filter_size - 1) * (dilation - 1)

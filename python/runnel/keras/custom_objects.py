@@ -1,4 +1,4 @@
-"""Classes and functions of one's own, which saved models are read with; objects to configs and back."""
+"""Custom classes and functions for loading models; conversion of objects to configs and back."""
 
 import contextlib
 
@@ -6,13 +6,13 @@ _OBJECTS = {}  # name -> class or function, for the whole program: that is what 
 
 
 def get_custom_objects():
-    """The dict of all of them, by name."""
+    """Returns the dict of registered objects by name."""
     return _OBJECTS
 
 
 @contextlib.contextmanager
 def custom_object_scope(*args):
-    """In it, the objects of these dicts are known too."""
+    """A context manager in which the objects of the given dicts are also known."""
     before = dict(_OBJECTS)
     for objects in args:
         _OBJECTS.update(objects or {})
@@ -27,7 +27,7 @@ CustomObjectScope = custom_object_scope
 
 
 def register_keras_serializable(package="Custom", name=None):
-    """A decorator that makes a class or function known, as "package>name"."""
+    """A decorator that registers a class or function as "package>name"."""
     def register(thing):
         label = "%s>%s" % (package, name or thing.__name__)
         thing._keras_api_names = (label,)
@@ -37,12 +37,12 @@ def register_keras_serializable(package="Custom", name=None):
 
 
 def get_registered_name(thing):
-    """The name that a class or function is known by."""
+    """Returns the name under which a class or function is registered."""
     return getattr(thing, "_keras_api_names", (thing.__name__,))[0]
 
 
 def get_registered_object(name, custom_objects=None, module_objects=None):
-    """The class or function of a name, or None."""
+    """Returns the class or function of a name, or None."""
     for known in (_OBJECTS, custom_objects or {}, module_objects or {}):
         if name in known:
             return known[name]
@@ -50,7 +50,7 @@ def get_registered_object(name, custom_objects=None, module_objects=None):
 
 
 def serialize_keras_object(instance):
-    """{"class_name": ..., "config": {...}} of an object, the name of a function."""
+    """Returns {"class_name": ..., "config": {...}} of an object, or the name of a function."""
     if instance is None:
         return None
     if hasattr(instance, "get_config"):
@@ -61,7 +61,7 @@ def serialize_keras_object(instance):
 
 
 def deserialize_keras_object(identifier, module_objects=None, custom_objects=None, printable_module_name="object"):
-    """The object of what serialize_keras_object gave."""
+    """Returns the object from the result of serialize_keras_object."""
     if identifier is None:
         return None
     if isinstance(identifier, dict):

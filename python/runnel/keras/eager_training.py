@@ -1,4 +1,4 @@
-"""What `fit` and its kin do in eager execution: steps on a tape in place of nodes of a graph."""
+"""Training in eager execution: steps on a tape instead of nodes of a graph."""
 
 from runnel import dtypes, nest
 from runnel.core.convert import convert_to_tensor
@@ -9,12 +9,12 @@ from runnel.ops import array_ops, math_ops
 
 
 def tensors_of(arrays):
-    """Arrays as eager tensors; floating point of any kind is float32, as where it is fed."""
+    """Converts arrays to eager tensors; all floating-point types become float32, as when fed."""
     return [convert_to_tensor(a.astype("float32") if a.dtype.kind == "f" else a) for a in arrays]
 
 
 def outputs_of(model, arrays, training=False):
-    """What the model makes of a batch, a list."""
+    """Returns the outputs of the model for a batch, as a list."""
     inputs = tensors_of(arrays)
     keys = getattr(model, "_input_keys", None)
     given = dict(zip(keys, inputs)) if keys is not None else inputs if len(inputs) > 1 else inputs[0]
@@ -67,7 +67,7 @@ class EagerStep:
         return [total, *each] + [math_ops.reduce_mean(function(targets[n], outputs[n])) for n, function in self._metrics]
 
     def run(self, xs, ys, weights, trains):
-        """The loss and the metrics of a batch; `trains`: after a step downhill."""
+        """Returns the loss and the metrics of a batch; if `trains`, also updates the variables."""
         if not trains:
             return [float(v) for v in self._figures(xs, ys, weights, False)]
         model = self._model

@@ -1,4 +1,4 @@
-"""What Keras asks of graphs: tensorflow.python.keras.utils.tf_utils."""
+"""Functions of graphs that Keras uses (tensorflow.python.keras.utils.tf_utils)."""
 
 from runnel.core.convert import constant_value, evaluated_value  # noqa: F401
 from runnel.core.framework import Tensor, is_tensor
@@ -7,7 +7,7 @@ _symbolic = [Tensor]
 
 
 def get_reachable_from_inputs(inputs, targets=None):
-    """The inputs and all that is computed from them; once all targets were seen, it need not be all."""
+    """Returns the inputs and what is computed from them; may stop once all targets were found."""
     wanted = set(map(id, targets)) if targets else None
     seen, waiting = {}, list(inputs)
     while waiting:
@@ -31,26 +31,26 @@ def get_reachable_from_inputs(inputs, targets=None):
 
 
 def register_symbolic_tensor_type(cls):
-    """Makes is_symbolic_tensor say so of a class."""
+    """Makes is_symbolic_tensor return True for a class."""
     _symbolic.append(cls)
 
 
 def is_symbolic_tensor(tensor):
-    """Whether it is a tensor of a graph."""
+    """Tells whether `tensor` is a tensor of a graph."""
     if isinstance(tensor, Tensor):
         return tensor.op is not None
     return isinstance(tensor, tuple(_symbolic))
 
 
 def is_tensor_or_tensor_list(v):
-    """Whether it, or the first of its elements, is a tensor."""
+    """Tells whether `v`, or its first element, is a tensor."""
     if isinstance(v, (list, tuple)):
         v = v[0] if v else None
     return is_tensor(v)
 
 
 def smart_cond(pred, true_fn=None, false_fn=None, name=None):
-    """What one of two functions gives, without a node where it is known which."""
+    """Returns the result of one of two functions; if the predicate is known, builds only that one."""
     from runnel.ops.control_flow import cond
     known = evaluated_value(pred) if isinstance(pred, Tensor) else pred
     if known is None or hasattr(known, "handle"):

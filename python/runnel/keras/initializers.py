@@ -1,4 +1,4 @@
-"""Initialisers by name."""
+"""tf.keras.initializers: initializers by name."""
 
 from runnel.ops.init_ops import (  # noqa: F401
     Initializer, constant_initializer, glorot_normal_initializer, glorot_uniform_initializer, ones_initializer,
@@ -15,14 +15,17 @@ GlorotNormal = glorot_normal = glorot_normal_initializer
 
 
 def RandomNormal(mean=0.0, stddev=0.05, seed=None):
+    """Returns an initializer with a normal distribution."""
     return random_normal_initializer(mean, stddev, seed)
 
 
 def RandomUniform(minval=-0.05, maxval=0.05, seed=None):
+    """Returns an initializer with a uniform distribution."""
     return random_uniform_initializer(minval, maxval, seed)
 
 
 def TruncatedNormal(mean=0.0, stddev=0.05, seed=None):
+    """Returns an initializer with a truncated normal distribution."""
     return truncated_normal_initializer(mean, stddev, seed)
 
 
@@ -31,18 +34,22 @@ truncated_normal = TruncatedNormal
 
 
 def he_normal(seed=None):
+    """Returns He's normal initializer."""
     return variance_scaling_initializer(2.0, "fan_in", "truncated_normal", seed)
 
 
 def he_uniform(seed=None):
+    """Returns He's uniform initializer."""
     return variance_scaling_initializer(2.0, "fan_in", "uniform", seed)
 
 
 def lecun_normal(seed=None):
+    """Returns LeCun's normal initializer."""
     return variance_scaling_initializer(1.0, "fan_in", "truncated_normal", seed)
 
 
 def lecun_uniform(seed=None):
+    """Returns LeCun's uniform initializer."""
     return variance_scaling_initializer(1.0, "fan_in", "uniform", seed)
 
 
@@ -50,7 +57,7 @@ HeNormal, HeUniform, LecunNormal, LecunUniform = he_normal, he_uniform, lecun_no
 
 
 def get(identifier):
-    """An initialiser, of its name or itself."""
+    """Returns an initializer, given its name or itself."""
     if identifier is None:
         return None
     if isinstance(identifier, dict):
@@ -64,12 +71,12 @@ def get(identifier):
 
 
 def serialize(initializer):
-    """The config of an initializer, or its name."""
+    """Returns the config of an initializer, or its name."""
     from runnel.keras.custom_objects import serialize_keras_object
     return serialize_keras_object(initializer)
 
 
 def deserialize(config, custom_objects=None):
-    """The initializer of what serialize gave."""
+    """Returns the initializer from the result of serialize."""
     from runnel.keras.custom_objects import deserialize_keras_object
     return deserialize_keras_object(config, globals(), custom_objects, "initializer")

@@ -1,4 +1,4 @@
-"""Layers: callable objects that make tensors of tensors, and own variables."""
+"""tf.keras.layers: callable objects that compute tensors from tensors and own variables."""
 
 import contextlib
 
@@ -14,7 +14,7 @@ InputSpec = _base.InputSpec
 
 
 class Layer(_base.Layer):
-    """The base of layers: a subclass adds weights in `build` and computes in `call`."""
+    """The base of layers: a subclass creates weights in `build` and computes in `call`."""
 
     _is_keras = True
 
@@ -68,18 +68,18 @@ class Layer(_base.Layer):
 
     def add_weight(self, name=None, shape=None, dtype=None, initializer=None, regularizer=None,
                    trainable=True, constraint=None, **kwargs):
-        """A variable of the layer."""
+        """Creates a variable of the layer."""
         return self.add_variable(name or "weight", shape, dtype, initializers.get(initializer),
                                  regularizers.get(regularizer), trainable, constraints.get(constraint))
 
     def get_weights(self):
-        """The values of the variables."""
+        """Returns the values of the variables."""
         if executing_eagerly():
             return [v.numpy() for v in self.weights]
         return K.get_session().run(self.weights)
 
     def set_weights(self, weights):
-        """Gives the variables values."""
+        """Sets the values of the variables."""
         if len(weights) != len(self.weights):
             raise ValueError("You called `set_weights(weights)` on layer \"%s\" with a weight list of "
                              "length %d, but the layer was expecting %d weights." % (
@@ -93,7 +93,7 @@ class Layer(_base.Layer):
             variable.load(value, session)
 
     def get_config(self):
-        """What the layer was made with."""
+        """Returns the arguments that make an equal layer."""
         return {key: _plain(value) for key, value in self._config.items()}
 
     @classmethod
@@ -102,7 +102,7 @@ class Layer(_base.Layer):
 
 
 def _graph_for(inputs):
-    """In eager execution, the graph of inputs that have no values; else nothing."""
+    """A context manager: in eager execution, the graph of inputs without values; else nothing."""
     if executing_eagerly():
         for x in nest.flatten(inputs):
             if isinstance(x, Tensor) and x.op is not None:
@@ -134,7 +134,7 @@ def _plain(value):
 
 
 def Input(shape=None, batch_size=None, name=None, dtype=None, batch_shape=None, tensor=None):  # noqa: N802
-    """A tensor that a model is fed with."""
+    """Creates an input of a model, a tensor that is fed."""
     return InputLayer(input_shape=shape, batch_size=batch_size, name=name, dtype=dtype,
                       batch_shape=batch_shape, input_tensor=tensor).output
 
@@ -159,7 +159,7 @@ class InputLayer(Layer):
 
 
 class Dense(Layer):
-    """activation(inputs kernel + bias)."""
+    """A fully connected layer: activation(inputs @ kernel + bias)."""
 
     def __init__(self, units, activation=None, use_bias=True, kernel_initializer="glorot_uniform",
                  bias_initializer="zeros", kernel_regularizer=None, bias_regularizer=None,
@@ -189,7 +189,7 @@ class Dense(Layer):
 
 
 class Activation(Layer):
-    """An activation, as a layer."""
+    """Applies an activation function."""
 
     def __init__(self, activation, **kwargs):
         super().__init__(**kwargs)
@@ -200,7 +200,7 @@ class Activation(Layer):
 
 
 class Lambda(Layer):
-    """A function, as a layer."""
+    """Applies a function."""
 
     def __init__(self, function, output_shape=None, arguments=None, **kwargs):
         super().__init__(**kwargs)
@@ -211,7 +211,7 @@ class Lambda(Layer):
 
 
 class Flatten(Layer):
-    """Examples as rows."""
+    """Flattens each example to a row."""
 
     def __init__(self, data_format=None, **kwargs):
         super().__init__(**kwargs)
@@ -222,7 +222,7 @@ class Flatten(Layer):
 
 
 class Reshape(Layer):
-    """Examples of another shape; one dimension may be -1."""
+    """Reshapes each example; one dimension may be -1."""
 
     def __init__(self, target_shape, **kwargs):
         super().__init__(**kwargs)
@@ -244,7 +244,7 @@ class Reshape(Layer):
 
 
 class Permute(Layer):
-    """Dimensions in another order, counted from 1 after the batch."""
+    """Permutes dimensions, which are counted from 1 after the batch."""
 
     def __init__(self, dims, **kwargs):
         super().__init__(**kwargs)
@@ -255,7 +255,7 @@ class Permute(Layer):
 
 
 class RepeatVector(Layer):
-    """Rows, n times."""
+    """Repeats rows n times."""
 
     def __init__(self, n, **kwargs):
         super().__init__(**kwargs)
@@ -268,7 +268,7 @@ class RepeatVector(Layer):
 
 
 class Dropout(Layer):
-    """Elements set to 0 at random while a model trains."""
+    """Sets random elements to 0 during training."""
 
     def __init__(self, rate, noise_shape=None, seed=None, **kwargs):
         super().__init__(**kwargs)
@@ -282,7 +282,7 @@ class Dropout(Layer):
 
 
 class SpatialDropout1D(Dropout):
-    """Whole channels set to 0 at random."""
+    """Sets random channels of sequences to 0 during training."""
 
     def call(self, inputs, training=None):
         shape = array_ops.shape(inputs)
@@ -291,7 +291,7 @@ class SpatialDropout1D(Dropout):
 
 
 class SpatialDropout2D(Dropout):
-    """Whole channels of images set to 0 at random."""
+    """Sets random channels of images to 0 during training."""
 
     def call(self, inputs, training=None):
         shape = array_ops.shape(inputs)
@@ -300,7 +300,7 @@ class SpatialDropout2D(Dropout):
 
 
 class GaussianDropout(Layer):
-    """Elements multiplied with noise around 1 while a model trains."""
+    """Multiplies elements by noise around 1 during training."""
 
     def __init__(self, rate, **kwargs):
         super().__init__(**kwargs)
@@ -314,7 +314,7 @@ class GaussianDropout(Layer):
 
 
 class GaussianNoise(Layer):
-    """Noise added while a model trains."""
+    """Adds noise during training."""
 
     def __init__(self, stddev, **kwargs):
         super().__init__(**kwargs)
@@ -327,7 +327,7 @@ class GaussianNoise(Layer):
 
 
 class BatchNormalization(Layer):
-    """Normalisation over the batch, with moving averages for inference."""
+    """Normalizes over the batch, with moving averages for inference."""
 
     def __init__(self, axis=-1, momentum=0.99, epsilon=1e-3, center=True, scale=True,
                  beta_initializer="zeros", gamma_initializer="ones",
@@ -356,7 +356,7 @@ class BatchNormalization(Layer):
 
 
 class LayerNormalization(Layer):
-    """Normalisation over the last dimension of each example."""
+    """Normalizes over the last dimension of each example."""
 
     def __init__(self, axis=-1, epsilon=1e-3, center=True, scale=True, beta_initializer="zeros",
                  gamma_initializer="ones", **kwargs):
@@ -376,7 +376,7 @@ class LayerNormalization(Layer):
 
 
 class _Conv(Layer):
-    """A convolution, over the class of tf.layers."""
+    """A convolution, based on the class of tf.layers."""
 
     _class = None
     _fixed = ()
@@ -427,7 +427,7 @@ SeparableConv2D = _conv_class("SeparableConv2D", _base.SeparableConv2D, ("depth_
 
 
 class DepthwiseConv2D(Layer):
-    """A convolution of each channel by itself."""
+    """Convolves each channel separately."""
 
     def __init__(self, kernel_size, strides=1, padding="valid", depth_multiplier=1, data_format=None,
                  activation=None, use_bias=True, depthwise_initializer="glorot_uniform",
@@ -454,7 +454,7 @@ class DepthwiseConv2D(Layer):
 
 
 class _Pooling(Layer):
-    """Pooling, over the class of tf.layers."""
+    """Pooling, based on the class of tf.layers."""
 
     _class = None
     _size = 2
@@ -494,7 +494,7 @@ GlobalMaxPooling2D = GlobalMaxPool2D = _global_class("GlobalMaxPooling2D", math_
 
 
 class ZeroPadding2D(Layer):
-    """Zeros around images."""
+    """Pads images with zeros."""
 
     def __init__(self, padding=(1, 1), data_format=None, **kwargs):
         super().__init__(**kwargs)
@@ -507,7 +507,7 @@ class ZeroPadding2D(Layer):
 
 
 class ZeroPadding1D(Layer):
-    """Zeros around sequences."""
+    """Pads sequences with zeros."""
 
     def __init__(self, padding=1, **kwargs):
         super().__init__(**kwargs)
@@ -518,7 +518,7 @@ class ZeroPadding1D(Layer):
 
 
 class Cropping2D(Layer):
-    """Images without their edges."""
+    """Crops the edges of images."""
 
     def __init__(self, cropping=((0, 0), (0, 0)), data_format=None, **kwargs):
         super().__init__(**kwargs)
@@ -532,7 +532,7 @@ class Cropping2D(Layer):
 
 
 class Cropping1D(Layer):
-    """Sequences without their ends."""
+    """Crops the ends of sequences."""
 
     def __init__(self, cropping=(1, 1), **kwargs):
         super().__init__(**kwargs)
@@ -544,7 +544,7 @@ class Cropping1D(Layer):
 
 
 class UpSampling1D(Layer):
-    """Sequences with each moment repeated."""
+    """Repeats each time step of sequences."""
 
     def __init__(self, size=2, **kwargs):
         super().__init__(**kwargs)
@@ -555,7 +555,7 @@ class UpSampling1D(Layer):
 
 
 class UpSampling2D(Layer):
-    """Images enlarged."""
+    """Enlarges images."""
 
     def __init__(self, size=(2, 2), data_format=None, interpolation="nearest", **kwargs):
         super().__init__(**kwargs)
@@ -574,7 +574,7 @@ class UpSampling2D(Layer):
 
 
 class Embedding(Layer):
-    """Rows of a table by number."""
+    """Looks up rows of a table by index."""
 
     def __init__(self, input_dim, output_dim, embeddings_initializer="uniform",
                  embeddings_regularizer=None, mask_zero=False, input_length=None, **kwargs):
@@ -626,7 +626,7 @@ Minimum = _folded("Minimum", lambda a, b: raw_ops.Minimum(x=a, y=b))
 
 
 class Average(_Merge):
-    """The mean of tensors."""
+    """Averages tensors."""
 
     def _merge(self, inputs):
         total = inputs[0]
@@ -636,7 +636,7 @@ class Average(_Merge):
 
 
 class Concatenate(_Merge):
-    """Tensors side by side."""
+    """Concatenates tensors."""
 
     def __init__(self, axis=-1, **kwargs):
         super().__init__(**kwargs)
@@ -647,7 +647,7 @@ class Concatenate(_Merge):
 
 
 class Dot(_Merge):
-    """Products of two tensors along axes."""
+    """Multiplies two tensors along axes."""
 
     def __init__(self, axes, normalize=False, **kwargs):
         super().__init__(**kwargs)
@@ -666,34 +666,42 @@ class Dot(_Merge):
 
 
 def add(inputs, **kwargs):
+    """Returns the sum of tensors."""
     return Add(**kwargs)(inputs)
 
 
 def minimum(inputs, **kwargs):
+    """Returns the element-wise minimum of tensors."""
     return Minimum(**kwargs)(inputs)
 
 
 def subtract(inputs, **kwargs):
+    """Returns the difference of two tensors."""
     return Subtract(**kwargs)(inputs)
 
 
 def multiply(inputs, **kwargs):
+    """Returns the product of tensors."""
     return Multiply(**kwargs)(inputs)
 
 
 def average(inputs, **kwargs):
+    """Returns the average of tensors."""
     return Average(**kwargs)(inputs)
 
 
 def maximum(inputs, **kwargs):
+    """Returns the element-wise maximum of tensors."""
     return Maximum(**kwargs)(inputs)
 
 
 def concatenate(inputs, axis=-1, **kwargs):
+    """Concatenates tensors along an axis."""
     return Concatenate(axis=axis, **kwargs)(inputs)
 
 
 def dot(inputs, axes, normalize=False, **kwargs):
+    """Multiplies two tensors along axes."""
     return Dot(axes, normalize, **kwargs)(inputs)
 
 
@@ -701,7 +709,7 @@ def dot(inputs, axes, normalize=False, **kwargs):
 
 
 class ReLU(Layer):
-    """max(x, 0), at most max_value."""
+    """Computes max(x, 0), limited to max_value."""
 
     def __init__(self, max_value=None, negative_slope=0, threshold=0, **kwargs):
         super().__init__(**kwargs)
@@ -712,7 +720,7 @@ class ReLU(Layer):
 
 
 class LeakyReLU(Layer):
-    """x, or alpha x where it is negative."""
+    """Computes x, and alpha * x where x is negative."""
 
     def __init__(self, alpha=0.3, **kwargs):
         super().__init__(**kwargs)
@@ -723,7 +731,7 @@ class LeakyReLU(Layer):
 
 
 class PReLU(Layer):
-    """As LeakyReLU, with alphas that are learned."""
+    """Like LeakyReLU, with alphas that are trained."""
 
     def __init__(self, alpha_initializer="zeros", shared_axes=None, **kwargs):
         super().__init__(**kwargs)
@@ -741,7 +749,7 @@ class PReLU(Layer):
 
 
 class ELU(Layer):
-    """The exponential unit."""
+    """Computes x, and alpha * (exp(x) - 1) where x is negative."""
 
     def __init__(self, alpha=1.0, **kwargs):
         super().__init__(**kwargs)
@@ -752,7 +760,7 @@ class ELU(Layer):
 
 
 class ThresholdedReLU(Layer):
-    """x above a threshold, 0 below."""
+    """Computes x above a threshold, and 0 below."""
 
     def __init__(self, theta=1.0, **kwargs):
         super().__init__(**kwargs)
@@ -763,7 +771,7 @@ class ThresholdedReLU(Layer):
 
 
 class Softmax(Layer):
-    """softmax along an axis."""
+    """Computes the softmax along an axis."""
 
     def __init__(self, axis=-1, **kwargs):
         super().__init__(**kwargs)
@@ -774,7 +782,7 @@ class Softmax(Layer):
 
 
 class DenseFeatures(Layer):
-    """The dense columns of tf.feature_column, of a dictionary of features."""
+    """Concatenates dense feature columns of a dict of features."""
 
     def __init__(self, feature_columns, **kwargs):
         super().__init__(**kwargs)
@@ -799,7 +807,7 @@ def __getattr__(name):
 
 
 def deserialize(config, custom_objects=None):
-    """The layer of a config: {"class_name": ..., "config": {...}}."""
+    """Returns the layer of a config {"class_name": ..., "config": {...}}."""
     from runnel.keras import custom_objects as known
     name = config["class_name"]
     cls = known.get_registered_object(name, custom_objects, globals()) or __getattr__(name)
@@ -808,7 +816,7 @@ def deserialize(config, custom_objects=None):
 
 
 def serialize(layer):
-    """{"class_name": ..., "config": {...}} of a layer."""
+    """Returns the config {"class_name": ..., "config": {...}} of a layer."""
     from runnel.keras.custom_objects import serialize_keras_object
     return serialize_keras_object(layer)
 

@@ -1,4 +1,4 @@
-"""Losses by name: functions of (true values, predictions), a number an example."""
+"""tf.keras.losses: functions of (true values, predictions) that return one number per example, by name."""
 
 from runnel import dtypes, raw_ops
 from runnel.core.convert import convert_to_tensor
@@ -16,22 +16,26 @@ def _mean(x):
 
 
 def mean_squared_error(y_true, y_pred):
+    """Returns the mean squared error per example."""
     y, p = _pair(y_true, y_pred)
     return _mean(raw_ops.SquaredDifference(x=p, y=y))
 
 
 def mean_absolute_error(y_true, y_pred):
+    """Returns the mean absolute error per example."""
     y, p = _pair(y_true, y_pred)
     return _mean(math_ops.abs(p - y))
 
 
 def mean_absolute_percentage_error(y_true, y_pred):
+    """Returns the mean absolute percentage error per example."""
     y, p = _pair(y_true, y_pred)
     return 100.0 * _mean(math_ops.abs((y - p) / raw_ops.Maximum(
         x=math_ops.abs(y), y=convert_to_tensor(1e-7, p.dtype))))
 
 
 def mean_squared_logarithmic_error(y_true, y_pred):
+    """Returns the mean squared logarithmic error per example."""
     y, p = _pair(y_true, y_pred)
     least = convert_to_tensor(1e-7, p.dtype)
     return _mean(raw_ops.SquaredDifference(x=raw_ops.Log1p(x=raw_ops.Maximum(x=p, y=least)),
@@ -39,16 +43,19 @@ def mean_squared_logarithmic_error(y_true, y_pred):
 
 
 def hinge(y_true, y_pred):
+    """Returns the hinge loss per example."""
     y, p = _pair(y_true, y_pred)
     return _mean(nn_ops.relu(1.0 - y * p))
 
 
 def squared_hinge(y_true, y_pred):
+    """Returns the squared hinge loss per example."""
     y, p = _pair(y_true, y_pred)
     return _mean(raw_ops.Square(x=nn_ops.relu(1.0 - y * p)))
 
 
 def categorical_hinge(y_true, y_pred):
+    """Returns the hinge loss of one-hot labels per example."""
     y, p = _pair(y_true, y_pred)
     right = math_ops.reduce_sum(y * p, -1)
     wrong = math_ops.reduce_max((1.0 - y) * p, -1)
@@ -56,12 +63,14 @@ def categorical_hinge(y_true, y_pred):
 
 
 def logcosh(y_true, y_pred):
+    """Returns the mean of log(cosh(error)) per example."""
     y, p = _pair(y_true, y_pred)
     x = p - y
     return _mean(x + nn_ops.softplus(-2.0 * x) - 0.6931471805599453)
 
 
 def huber_loss(y_true, y_pred, delta=1.0):
+    """Returns the Huber loss per example."""
     y, p = _pair(y_true, y_pred)
     size = math_ops.abs(p - y)
     inner = raw_ops.Minimum(x=size, y=convert_to_tensor(delta, p.dtype))
@@ -69,7 +78,7 @@ def huber_loss(y_true, y_pred, delta=1.0):
 
 
 def _logits(y_pred, from_logits, op):
-    """The logits of predictions: what went into the activation, if it is known."""
+    """Returns the logits of predictions: the input of the activation, if it is known."""
     if from_logits:
         return y_pred
     if y_pred.op is not None and y_pred.op.type == op:
@@ -78,6 +87,7 @@ def _logits(y_pred, from_logits, op):
 
 
 def categorical_crossentropy(y_true, y_pred, from_logits=False, label_smoothing=0):
+    """Returns the cross entropy of one-hot labels per example."""
     y, p = _pair(y_true, y_pred)
     if label_smoothing:
         classes = math_ops.cast(array_ops.shape(y)[-1], p.dtype)
@@ -95,6 +105,7 @@ def _inside(p):
 
 
 def sparse_categorical_crossentropy(y_true, y_pred, from_logits=False):
+    """Returns the cross entropy of class indices per example."""
     p = convert_to_tensor(y_pred)
     y = math_ops.cast(convert_to_tensor(y_true), dtypes.int64)
     if y.shape.ndims is not None and y.shape.ndims == p.shape.ndims:
@@ -106,6 +117,7 @@ def sparse_categorical_crossentropy(y_true, y_pred, from_logits=False):
 
 
 def binary_crossentropy(y_true, y_pred, from_logits=False, label_smoothing=0):
+    """Returns the mean cross entropy of two classes per example."""
     y, p = _pair(y_true, y_pred)
     if label_smoothing:
         y = y * (1.0 - label_smoothing) + 0.5 * label_smoothing
@@ -117,17 +129,20 @@ def binary_crossentropy(y_true, y_pred, from_logits=False, label_smoothing=0):
 
 
 def kullback_leibler_divergence(y_true, y_pred):
+    """Returns the Kullback-Leibler divergence per example."""
     y, p = _pair(y_true, y_pred)
     y, p = _inside(y), _inside(p)
     return math_ops.reduce_sum(y * raw_ops.Log(x=y / p), -1)
 
 
 def poisson(y_true, y_pred):
+    """Returns the Poisson loss per example."""
     y, p = _pair(y_true, y_pred)
     return _mean(p - y * raw_ops.Log(x=p + 1e-7))
 
 
 def cosine_similarity(y_true, y_pred, axis=-1):
+    """Returns minus the cosine similarity per example."""
     y, p = _pair(y_true, y_pred)
     return -math_ops.reduce_sum(nn_ops.l2_normalize(y, axis) * nn_ops.l2_normalize(p, axis), axis)
 
@@ -143,7 +158,7 @@ kl_divergence, log_cosh = kullback_leibler_divergence, logcosh
 
 
 class Reduction:
-    """What becomes of the losses of examples."""
+    """How the losses of examples are reduced."""
 
     AUTO, NONE, SUM, SUM_OVER_BATCH_SIZE = "auto", "none", "sum", "sum_over_batch_size"
 
@@ -197,7 +212,7 @@ CosineSimilarity = _loss_class("CosineSimilarity", cosine_similarity)
 
 
 def get(identifier):
-    """A loss as a function, of its name or itself."""
+    """Returns a loss function, given its name or itself."""
     if isinstance(identifier, Loss):
         def call(y_true, y_pred):
             return identifier.call(y_true, y_pred)

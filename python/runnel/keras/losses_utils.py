@@ -1,4 +1,4 @@
-"""Losses of examples, weighted and put together: what heads of estimators share with Keras."""
+"""Weighting and reduction of losses, which estimators share with Keras."""
 
 from runnel.core.convert import convert_to_tensor
 from runnel.core.framework import name_scope
@@ -7,7 +7,7 @@ from runnel.ops import array_ops, math_ops
 
 
 class ReductionV2(Reduction):
-    """What becomes of the losses of examples."""
+    """How the losses of examples are reduced."""
 
     @classmethod
     def all(cls):
@@ -20,7 +20,7 @@ class ReductionV2(Reduction):
 
 
 def _fit(losses, weights):
-    """Weights with as many dimensions as losses, where one is missing or too much."""
+    """Gives weights the rank of the losses, if one dimension is missing or in excess."""
     extra = (weights.shape.ndims or 0) - (losses.shape.ndims or 0)
     if None in (weights.shape.ndims, losses.shape.ndims) or weights.shape.ndims == 0:
         return weights
@@ -30,7 +30,7 @@ def _fit(losses, weights):
 
 
 def compute_weighted_loss(losses, sample_weight=None, reduction=ReductionV2.SUM_OVER_BATCH_SIZE, name=None):
-    """Losses times weights: all of them, their sum, or the sum over how many there are."""
+    """Returns losses times weights: all, their sum, or their sum divided by their number."""
     ReductionV2.validate(reduction)
     with name_scope(name or "weighted_loss"):
         losses = convert_to_tensor(losses)
@@ -47,5 +47,5 @@ def compute_weighted_loss(losses, sample_weight=None, reduction=ReductionV2.SUM_
 
 
 def scale_loss_for_distribution(loss_value):
-    """The share of one replica, of which there is one."""
+    """Returns the loss unchanged: there is one replica."""
     return loss_value

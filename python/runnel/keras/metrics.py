@@ -1,4 +1,4 @@
-"""Metrics: functions of (true values, predictions), whose means are shown, and objects that keep what they need over batches."""
+"""tf.keras.metrics: functions of (true values, predictions), whose means are shown, and objects with state."""
 
 from runnel import dtypes, raw_ops
 from runnel.core.convert import convert_to_tensor
@@ -8,6 +8,7 @@ from runnel.ops import array_ops, math_ops
 
 
 def binary_accuracy(y_true, y_pred, threshold=0.5):
+    """Returns the fraction of right answers of two classes per example."""
     p = convert_to_tensor(y_pred)
     y = math_ops.cast(convert_to_tensor(y_true), p.dtype)
     return math_ops.reduce_mean(math_ops.cast(raw_ops.Equal(
@@ -15,11 +16,13 @@ def binary_accuracy(y_true, y_pred, threshold=0.5):
 
 
 def categorical_accuracy(y_true, y_pred):
+    """Returns 1 per example whose one-hot label is predicted, else 0."""
     return math_ops.cast(raw_ops.Equal(x=math_ops.argmax(y_true, -1), y=math_ops.argmax(y_pred, -1)),
                          dtypes.float32)
 
 
 def sparse_categorical_accuracy(y_true, y_pred):
+    """Returns 1 per example whose class index is predicted, else 0."""
     p = convert_to_tensor(y_pred)
     y = math_ops.cast(convert_to_tensor(y_true), dtypes.int64)
     if y.shape.ndims is not None and y.shape.ndims == p.shape.ndims:
@@ -28,17 +31,19 @@ def sparse_categorical_accuracy(y_true, y_pred):
 
 
 def top_k_categorical_accuracy(y_true, y_pred, k=5):
+    """Returns 1 per example whose one-hot label is among the k best predictions, else 0."""
     return math_ops.cast(raw_ops.InTopKV2(predictions=y_pred, targets=math_ops.argmax(y_true, -1), k=k),
                          dtypes.float32)
 
 
 def sparse_top_k_categorical_accuracy(y_true, y_pred, k=5):
+    """Returns 1 per example whose class index is among the k best predictions, else 0."""
     y = array_ops.reshape(math_ops.cast(y_true, dtypes.int32), [-1])
     return math_ops.cast(raw_ops.InTopKV2(predictions=y_pred, targets=y, k=k), dtypes.float32)
 
 
 def accuracy_for(loss, y_pred):
-    """The accuracy that fits a loss and the predictions."""
+    """Returns the accuracy that fits a loss and the predictions."""
     name = getattr(loss, "__name__", "")
     last = y_pred.shape.as_list()[-1] if y_pred.shape.dims else None
     if last == 1 or "binary" in name:
@@ -47,9 +52,9 @@ def accuracy_for(loss, y_pred):
 
 
 class Metric:
-    """The base of metrics that go on over batches: `update_state` takes a batch, `result` gives the figure so far, `reset_states` forgets.
+    """The base of metrics with state: `update_state` adds a batch, `result` returns the value so far, `reset_states` resets.
 
-    In a graph update_state is an operation to run. A subclass makes its variables with `add_weight`.
+    In a graph, update_state is an operation to run. A subclass creates its variables with `add_weight`.
     """
 
     def __init__(self, name=None, dtype=None, **kwargs):
@@ -58,7 +63,7 @@ class Metric:
         self._variables = []
 
     def add_weight(self, name, shape=(), initializer="zeros", dtype=None):
-        """A variable of the metric."""
+        """Creates a variable of the metric."""
         from runnel.keras import initializers
         from runnel.ops.variables import Variable
         kind, make = dtypes.as_dtype(dtype or self.dtype), initializers.get(initializer)
@@ -80,7 +85,7 @@ class Metric:
         raise NotImplementedError("Must be implemented in subclasses.")
 
     def reset_states(self):
-        """Begins anew."""
+        """Resets the state."""
         import numpy
         from runnel.keras import backend
         zeros = [numpy.zeros(v.shape.as_list(), v.dtype.base_dtype.as_numpy_dtype) for v in self._variables]
@@ -95,7 +100,7 @@ class Metric:
     reset_state = reset_states
 
     def __call__(self, *args, **kwargs):
-        """Takes a batch and gives the figure after it."""
+        """Adds a batch and returns the value after it."""
         update = self.update_state(*args, **kwargs)
         with control_dependencies([update] if update is not None else []):
             return array_ops.identity(self.result())
@@ -105,7 +110,7 @@ class Metric:
 
 
 def snake_case(name):
-    """MeanIoU as mean_io_u."""
+    """Converts MeanIoU to mean_io_u."""
     import re
     return re.sub("([a-z0-9])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)).lower()
 
@@ -116,7 +121,7 @@ def _group(*ops):
 
 
 def _weighted(values, sample_weight):
-    """Values times weights, and the sum of the latter."""
+    """Returns (values times weights, sum of the weights)."""
     values = math_ops.cast(convert_to_tensor(values), dtypes.float32)
     if sample_weight is None:
         return values, math_ops.cast(array_ops.size(values), dtypes.float32)
@@ -168,7 +173,7 @@ class MeanMetricWrapper(Mean):
 
 
 def _of(name, fn, label, **defaults):
-    """A class over a function; `label` is its name if none is given, `defaults` its further arguments."""
+    """Makes a class of a function; `label` is its default name, `defaults` are more arguments."""
 
     def __init__(self, *args, **kwargs):
         order = ["name", "dtype"] if not defaults or "from_logits" in defaults else [*defaults, "name", "dtype"]
@@ -209,7 +214,7 @@ Accuracy = _of("Accuracy", _equal, "accuracy")
 
 
 class RootMeanSquaredError(Mean):
-    """The root of the mean of squared differences."""
+    """The root of the mean squared error."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         p = convert_to_tensor(y_pred)
@@ -220,7 +225,7 @@ class RootMeanSquaredError(Mean):
 
 
 class _Confusion(Metric):
-    """Counts of right and wrong answers above thresholds; `_kinds` says which of tp, fp, tn, fn are kept."""
+    """Counts of right and wrong answers above thresholds; `_kinds` are those of tp, fp, tn, fn that are kept."""
 
     _kinds = ()
 
@@ -248,7 +253,7 @@ class _Confusion(Metric):
         return convert_to_tensor(self._counts[kind])
 
     def _shown(self, values):
-        """One figure if there is one threshold, else a vector."""
+        """Returns a scalar if there is one threshold, else a vector."""
         return values[0] if len(self.thresholds) == 1 else values
 
     def result(self):
@@ -266,7 +271,7 @@ FalseNegatives = _count_class("FalseNegatives", "fn", "false negatives")
 
 
 class Precision(_Confusion):
-    """The share of true among positive answers."""
+    """The fraction of positive answers that are right."""
 
     _kinds = ("tp", "fp")
 
@@ -275,7 +280,7 @@ class Precision(_Confusion):
 
 
 class Recall(_Confusion):
-    """The share of what is true that was found."""
+    """The fraction of positive labels that are found."""
 
     _kinds = ("tp", "fn")
 
@@ -284,7 +289,7 @@ class Recall(_Confusion):
 
 
 class AUC(_Confusion):
-    """The area under the curve of true over false positives, by trapezia between thresholds."""
+    """The area under the ROC or PR curve, by trapezoids between thresholds."""
 
     _kinds = ("tp", "fp", "tn", "fn")
 
@@ -301,7 +306,7 @@ class AUC(_Confusion):
 
 
 class MeanIoU(Metric):
-    """The mean over classes of the common part of labels and predictions to what either has."""
+    """The mean over classes of intersection over union."""
 
     def __init__(self, num_classes, name=None, dtype=None):
         super().__init__(name, dtype)
@@ -323,7 +328,10 @@ class MeanIoU(Metric):
 
 
 def get(identifier, loss=None, y_pred=None):
-    """(name, function) of a metric; a Metric is its own function. In graphs names are the long ones, and "acc", as in 1.x."""
+    """Returns (name, function) of a metric; a Metric is its own function.
+
+    In graphs, names are the long ones, and "acc", as in 1.x.
+    """
     if isinstance(identifier, Metric):
         return identifier.name, identifier
     if identifier in ("accuracy", "acc"):
@@ -343,14 +351,14 @@ _SYNONYMS = {"accuracy": "acc", "acc": "accuracy", "mse": "mean_squared_error", 
 
 
 def synonym(key):
-    """What a figure is called in the other mode: "val_accuracy" is "val_acc" in graphs."""
+    """Returns the name of a result in the other mode: "val_accuracy" is "val_acc" in graphs."""
     prefix = "val_" if key.startswith("val_") else ""
     other = _SYNONYMS.get(key[len(prefix):])
     return None if other is None else prefix + other
 
 
 class Figures(dict):
-    """Figures by name, which are found by their other name too."""
+    """Results by name; their other names find them as well."""
 
     def __missing__(self, key):
         return dict.__getitem__(self, synonym(key) or key)

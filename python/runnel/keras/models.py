@@ -1,4 +1,4 @@
-"""Models: layers put together."""
+"""tf.keras.models: models made of layers."""
 
 import json
 import os
@@ -43,7 +43,7 @@ class Model(Trainable):
         return list(self._all_layers())
 
     def get_layer(self, name=None, index=None):
-        """A layer by its name or number."""
+        """Returns a layer by its name or index."""
         if index is not None:
             return self.layers[index]
         for layer in self.layers:
@@ -65,13 +65,13 @@ class Model(Trainable):
     _is_built = False
 
     def _build_once(self, inputs):
-        """Calls a subclass's `build`, where it has one, with the shapes of the first inputs."""
+        """Calls a subclass's `build`, if it has one, with the shapes of the first inputs."""
         if not self._is_built and getattr(type(self), "build", None) not in (None, getattr(Model, "build", None)):
             self.build(nest.map_structure(lambda x: x.shape, inputs))
         self._is_built = True
 
     def _all_layers(self):
-        """The layers; those of a subclass are its attributes, in lists and dictionaries too."""
+        """Returns the layers; those of a subclass are in its attributes, including lists and dicts."""
         if self._layers:
             return self._layers
         found, todo = [], [value for name, value in vars(self).items() if not name.startswith("_") and name not in ("inputs", "outputs", "history")]
@@ -131,14 +131,14 @@ class Model(Trainable):
         return sum(v.shape.num_elements() for v in self.weights)
 
     def get_weights(self):
-        """The values of all variables."""
+        """Returns the values of all variables."""
         if executing_eagerly():
             return [v.numpy() for v in self.weights]
         from runnel.keras import backend
         return backend.get_session().run(self.weights)
 
     def set_weights(self, weights):
-        """Gives all variables values."""
+        """Sets the values of all variables."""
         if executing_eagerly():
             for variable, value in zip(self.weights, weights):
                 variable.assign(value)
@@ -149,7 +149,7 @@ class Model(Trainable):
             variable.load(value, session)
 
     def summary(self, line_length=65, print_fn=print):
-        """Prints the layers, their shapes and how many numbers they hold."""
+        """Prints the layers, their shapes and their numbers of parameters."""
         if not any(layer.weights or layer._nodes for layer in self.layers):
             raise ValueError("This model has not yet been built. Build the model first by calling `build()` or calling the model on a batch of data.")
         rows = [("Layer (type)", "Output Shape", "Param #")]
@@ -179,7 +179,7 @@ class Model(Trainable):
         return self._saver_object
 
     def _keys(self):
-        """{key in a file: variable}, which do not depend on what the variables are called."""
+        """Returns {key in a file: variable}; keys do not depend on the variables' names."""
         keys = {}
         number = 0
         for layer in self._all_layers():
@@ -239,7 +239,7 @@ class Model(Trainable):
         return rows + [("layers", self.layers), ("variables", list(self.variables)), ("trainable_variables", list(self.trainable_variables))]
 
     def _default_save_signature(self):
-        """The call of the model, from the names of its inputs to those of its outputs."""
+        """Returns the function from the names of the inputs to those of the outputs."""
         from runnel.eager.def_function import Function, TensorSpec
         if self.inputs is None:
             return {}
@@ -254,7 +254,7 @@ class Model(Trainable):
         return Function(serving_default, specs)
 
     def _save_twin(self, path):
-        """Writes a model like this one, which has a graph."""
+        """Writes an equal model that has a graph."""
         from runnel.core.framework import Graph
         if self.inputs is None:
             raise NotImplementedError("Saving the model to a file needs its layers: a Sequential or Model(inputs, outputs). Use save_weights.")
@@ -269,7 +269,7 @@ class Model(Trainable):
         return json.dumps({"class_name": type(self).__name__, "config": self.get_config()})
 
     def get_config(self):
-        """The layers and how they are connected."""
+        """Returns the layers and their connections."""
         config, names = [], {}
         for layer in self.layers:
             names[id(layer)] = layer.name
@@ -301,14 +301,14 @@ class Model(Trainable):
 
 
 def _shape_text(model, layer):
-    """The shape of what a layer gives; a subclass may call it in any way."""
+    """Returns the shape of a layer's output; a subclass may call the layer in any way."""
     if model.inputs is None or not getattr(layer, "_nodes", None) or (type(model) is not Model and not isinstance(model, Sequential)):
         return "multiple"
     return str(layer.output_shape)
 
 
 def _layers_between(inputs, outputs):
-    """The layers that make `outputs`, those first that others read."""
+    """Returns the layers that compute `outputs`, in topological order."""
     found, seen = [], set()
 
     def visit(tensor):
@@ -330,7 +330,7 @@ def _layers_between(inputs, outputs):
 
 
 def _again(model, inputs, training=None):
-    """The layers of a model on other inputs."""
+    """Applies the layers of a model to other inputs."""
     values = {id(old): new for old, new in zip(model.inputs, nest.flatten(inputs))}
 
     def value(tensor):
@@ -349,7 +349,7 @@ def _takes_training(layer):
 
 
 class Sequential(Model):
-    """Layers one after the other."""
+    """A model of layers one after the other."""
 
     def __init__(self, layers=None, name=None):
         super().__init__(name=name or "sequential")
@@ -358,7 +358,7 @@ class Sequential(Model):
             self.add(layer)
 
     def add(self, layer):
-        """Adds a layer at the end."""
+        """Appends a layer."""
         if isinstance(layer, _layers.InputLayer):
             layer = layer.output
         if isinstance(layer, Tensor):  # of tf.keras.Input
@@ -392,7 +392,7 @@ class Sequential(Model):
         return inputs
 
     def _build_for(self, shape, dtype=None):
-        """A model whose first layer has no shape gets that of the data."""
+        """Builds a model whose first layer has no shape, with that of the data."""
         if self.inputs is None:
             self._begin(_layers.Input(tuple(shape), dtype=dtype))
 
@@ -413,7 +413,7 @@ class Sequential(Model):
         return self.layers
 
     def predict_classes(self, x, batch_size=32, verbose=0):
-        """The class of each example."""
+        """Returns the class of each example."""
         p = self.predict(x, batch_size, verbose)
         return p.argmax(axis=-1) if p.shape[-1] > 1 else (p > 0.5).astype("int32")
 
@@ -435,24 +435,24 @@ class Sequential(Model):
 
 
 def model_from_json(json_string, custom_objects=None):
-    """The model of what to_json gave, with first values."""
+    """Returns a new model from the result of to_json, with initial values."""
     saved = json.loads(json_string)
     with custom_object_scope(custom_objects):
         return (Sequential if saved["class_name"] == "Sequential" else Model).from_config(saved["config"])
 
 
 def model_from_config(config, custom_objects=None):
-    """The model of {"class_name": ..., "config": {...}}."""
+    """Returns a new model from {"class_name": ..., "config": {...}}."""
     return model_from_json(json.dumps(config), custom_objects)
 
 
 def clone_model(model):
-    """A model of the same layers, with variables of its own."""
+    """Returns a model of the same layers with variables of its own."""
     return model_from_json(model.to_json())
 
 
 def _refuse_other_formats(what, filepath, save_format=None):
-    """Says that a file would have to be HDF5 or a Keras archive, which are not here."""
+    """Raises NotImplementedError for HDF5 and .keras files."""
     ending = os.path.splitext(str(filepath))[1]
     if save_format in ("h5", "hdf5", "keras") or ending in (".h5", ".hdf5", ".keras"):
         raise NotImplementedError("%s, neither HDF5 nor .keras files: give a name without such an ending, not %r%s" % (
@@ -485,7 +485,7 @@ def load_model(filepath, custom_objects=None, compile=True):  # noqa: A002
 
 
 def _by_shape(variables, names, shapes):
-    """Names for variables whose scopes were renamed: the same last part and shape, in order."""
+    """Matches names with variables whose scopes were renamed: equal last part and shape, in order."""
     left, found = list(names), []
     for variable in variables:
         last = variable.name.split(":")[0].rsplit("/", 1)[-1]

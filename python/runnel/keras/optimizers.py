@@ -1,4 +1,7 @@
-"""Optimizers by name, with Keras's names of arguments; each makes one of tf.train's kind (`build`) when it is first used."""
+"""tf.keras.optimizers: optimizers by name, with Keras's arguments.
+
+Each creates one of tf.train's kind (`build`) when it is first used.
+"""
 
 from runnel import raw_ops
 from runnel.core.composite import IndexedSlices
@@ -9,7 +12,7 @@ from runnel.train.optimizer import Optimizer as _Base
 
 
 class _Formula(_Base):
-    """An update written in Python: `_step(g, var, lr)` gives what is subtracted from a variable, and notes new values of slots with `_keep`."""
+    """An update written in Python: `_step(g, var, lr)` returns what to subtract, and sets slots with `_keep`."""
 
     _slots_of = ()
 
@@ -28,7 +31,7 @@ class _Formula(_Base):
                 self._zeros_slot(variable, slot, self._name)
 
     def _scalars(self):
-        """(name, first value) of what is kept once for all variables."""
+        """Returns [(name, initial value)] of the state shared by all variables."""
         return ()
 
     def _scalar(self, name):
@@ -113,7 +116,7 @@ class _Nadam(_Formula):
         return (("momentum_cache", 1.0),)
 
     def _momenta(self):
-        """The momentum of this step and of the next one."""
+        """Returns the momentum of this step and of the next one."""
         return [self.beta_1 * (1.0 - 0.5 * 0.96 ** (0.004 * (self._now + more))) for more in (0.0, 1.0)]
 
     def _step(self, g, var, lr):
@@ -130,7 +133,7 @@ class _Nadam(_Formula):
 
 
 class Optimizer:
-    """The base: a learning rate in a variable, that callbacks may change, and limits for gradients."""
+    """The base of optimizers: a learning rate in a variable, which callbacks may change, and limits for gradients."""
 
     def __init__(self, learning_rate, lr=None, name=None, clipnorm=None, clipvalue=None, decay=0.0, **unknown):
         if unknown:
@@ -141,7 +144,7 @@ class Optimizer:
 
     @property
     def learning_rate(self):
-        """The variable of the learning rate, or the schedule that takes its place."""
+        """The variable of the learning rate, or its schedule."""
         if callable(self._rate_value):
             return self._rate_value
         if self._variable is None:
@@ -158,14 +161,14 @@ class Optimizer:
 
     @property
     def iterations(self):
-        """How many steps there were, a variable."""
+        """The variable that counts steps."""
         if self._steps is None:
             from runnel.ops.variables import Variable
             self._steps = Variable(0, trainable=False, name="iterations", dtype="int64")
         return self._steps
 
     def _rate(self):
-        """The learning rate: a variable, or a function that gives that of the next step."""
+        """Returns the learning rate: a variable, or a function that returns that of the next step."""
         if callable(self._rate_value):
             return lambda: self._rate_value(self.iterations)
         if self._decay:
@@ -173,7 +176,7 @@ class Optimizer:
         return self.learning_rate
 
     def build(self):
-        """The optimizer of tf.train's kind, in the current graph."""
+        """Creates the optimizer of tf.train's kind in the current graph."""
         raise NotImplementedError
 
     def _own(self):
@@ -182,7 +185,7 @@ class Optimizer:
         return self._built
 
     def _limited(self, pairs):
-        """Gradients within the limits."""
+        """Clips the gradients."""
         pairs = [(g, v) for g, v in pairs if g is not None]
         if self.clipnorm:
             from runnel.ops.clip_ops import clip_by_norm
@@ -192,7 +195,7 @@ class Optimizer:
         return pairs
 
     def apply_gradients(self, grads_and_vars, name=None, **kwargs):
-        """Changes variables by their gradients: pairs (gradient, variable)."""
+        """Updates variables, given [(gradient, variable)]."""
         from runnel.core import framework
         from runnel.ops.control_flow import group
         applied = self._own().apply_gradients(self._limited(list(grads_and_vars)), name=name)
@@ -202,27 +205,27 @@ class Optimizer:
             return group(self._steps.assign_add(1), *([applied] if applied is not None else []))
 
     def minimize(self, loss, var_list, grad_loss=None, name=None):
-        """One step downhill of a loss, a function in eager execution."""
+        """Updates variables to reduce a loss, which is a function in eager execution."""
         variables = var_list() if callable(var_list) else var_list
         return self.apply_gradients(self._own().compute_gradients(loss, variables, grad_loss=grad_loss), name=name)
 
     def get_updates(self, loss, params):
-        """The operations of a step, in a list."""
+        """Returns the operations of a step as a list."""
         return [self.minimize(loss, params)]
 
     def get_gradients(self, loss, params):
-        """The gradients of a loss, within the limits."""
+        """Returns the clipped gradients of a loss."""
         import runnel
         return [g for g, _ in self._limited(list(zip(runnel.gradients(loss, params), params)))]
 
     def variables(self):
-        """What is kept for variables."""
+        """Returns the optimizer's own variables."""
         return self._own().variables()
 
     weights = property(variables)
 
     def get_config(self):
-        """What it was made with."""
+        """Returns the arguments that make an equal optimizer."""
         from runnel.keras import backend
         rate = self._rate_value if self._variable is None else float(backend.get_value(self._variable))
         return dict({key: value for key, value in vars(self).items() if not key.startswith("_") and key not in ("clipnorm", "clipvalue")},
@@ -234,7 +237,7 @@ class Optimizer:
 
 
 class SGD(Optimizer):
-    """Gradient descent, with momentum if it is given."""
+    """Gradient descent, optionally with momentum."""
 
     def __init__(self, learning_rate=0.01, momentum=0.0, nesterov=False, **kwargs):
         super().__init__(learning_rate, **kwargs)
@@ -247,7 +250,7 @@ class SGD(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """Steps divided by the root of a running mean of squares."""
+    """Divides steps by the root of a moving average of squared gradients."""
 
     def __init__(self, learning_rate=0.001, rho=0.9, momentum=0.0, epsilon=1e-7, centered=False, **kwargs):
         super().__init__(learning_rate, **kwargs)
@@ -258,7 +261,7 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Steps that shrink with the squares of past gradients."""
+    """Steps shrink with the sum of squared gradients."""
 
     def __init__(self, learning_rate=0.001, initial_accumulator_value=0.1, epsilon=1e-7, **kwargs):
         super().__init__(learning_rate, **kwargs)
@@ -269,7 +272,7 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Adadelta."""
+    """The Adadelta optimizer."""
 
     def __init__(self, learning_rate=0.001, rho=0.95, epsilon=1e-7, **kwargs):
         super().__init__(learning_rate, **kwargs)
@@ -280,7 +283,7 @@ class Adadelta(Optimizer):
 
 
 class Adam(Optimizer):
-    """Running means of gradients and of their squares; with `amsgrad` the greatest of the latter counts."""
+    """Moving averages of gradients and squared gradients; with `amsgrad`, the largest of the latter counts."""
 
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, amsgrad=False, **kwargs):
         super().__init__(learning_rate, **kwargs)
@@ -293,7 +296,7 @@ class Adam(Optimizer):
 
 
 class Adamax(Optimizer):
-    """Adam with the greatest gradient in place of the mean of squares."""
+    """Adam with the largest gradient instead of the average of squares."""
 
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, **kwargs):
         super().__init__(learning_rate, **kwargs)
@@ -304,14 +307,14 @@ class Adamax(Optimizer):
 
 
 class Nadam(Adamax):
-    """Adam with Nesterov's momentum."""
+    """Adam with Nesterov momentum."""
 
     def build(self):
         return _Nadam(self._rate(), self._name, beta_1=self.beta_1, beta_2=self.beta_2, epsilon=self.epsilon)
 
 
 class Ftrl(Optimizer):
-    """FTRL-proximal."""
+    """The FTRL-proximal optimizer."""
 
     def __init__(self, learning_rate=0.001, learning_rate_power=-0.5, initial_accumulator_value=0.1, l1_regularization_strength=0.0,
                  l2_regularization_strength=0.0, l2_shrinkage_regularization_strength=0.0, **kwargs):
@@ -327,7 +330,7 @@ class Ftrl(Optimizer):
 
 
 class TFOptimizer(Optimizer):
-    """An optimizer of tf.train, as it is."""
+    """Wraps an optimizer of tf.train."""
 
     def __init__(self, optimizer):
         super().__init__(0.0)
@@ -341,7 +344,7 @@ _NAMES = {cls.__name__.lower(): cls for cls in (SGD, RMSprop, Adagrad, Adadelta,
 
 
 def get(identifier):
-    """An optimizer, of its name or itself, or one of tf.train."""
+    """Returns an optimizer, given its name, itself, or one of tf.train."""
     if isinstance(identifier, str):
         if identifier.lower() not in _NAMES:
             raise ValueError("Unknown optimizer: %s" % identifier)
@@ -359,10 +362,10 @@ def __getattr__(name):
 
 
 def serialize(optimizer):
-    """{"class_name": ..., "config": {...}}"""
+    """Returns {"class_name": ..., "config": {...}}."""
     return {"class_name": type(optimizer).__name__, "config": optimizer.get_config()}
 
 
 def deserialize(config):
-    """The optimizer of what serialize gave."""
+    """Returns the optimizer from the result of serialize."""
     return _NAMES[config["class_name"].lower()].from_config(config["config"])

@@ -1,4 +1,4 @@
-"""tf.keras.preprocessing: sequences to arrays (`sequence`), texts to numbers (`text`)."""
+"""tf.keras.preprocessing: sequences to arrays (`sequence`), text to numbers (`text`)."""
 
 import collections
 import types
@@ -7,7 +7,7 @@ _FILTERS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'
 
 
 def pad_sequences(sequences, maxlen=None, dtype="int32", padding="pre", truncating="pre", value=0.0):
-    """Lists of different lengths as an array: short ones filled with `value`, long ones cut, both before or behind ("pre", "post")."""
+    """Converts lists of different lengths to an array: pads with `value` and truncates, at the start ("pre") or end ("post")."""
     import numpy as np
     rows = [list(row) for row in sequences]
     length = max((len(row) for row in rows), default=0) if maxlen is None else maxlen
@@ -29,27 +29,27 @@ def pad_sequences(sequences, maxlen=None, dtype="int32", padding="pre", truncati
 
 
 def text_to_word_sequence(text, filters=_FILTERS, lower=True, split=" "):
-    """The words of a text."""
+    """Returns the words of a text."""
     text = text.lower() if lower else text
     return [word for word in text.translate({ord(c): split for c in filters}).split(split) if word]
 
 
 def one_hot(text, n, filters=_FILTERS, lower=True, split=" "):
-    """The words of a text as numbers from 1 to n - 1, by a hash of each."""
+    """Returns the words of a text as numbers from 1 to n - 1, by hashing."""
     import zlib
     return [zlib.crc32(word.encode()) % (n - 1) + 1 for word in text_to_word_sequence(text, filters, lower, split)]
 
 
 class Tokenizer:
-    """Words as numbers, the most frequent ones first, from 1 on.
+    """Converts words to numbers from 1 on, the most frequent first.
 
     Args:
-      num_words: how many numbers are used; None: all.
-      filters: characters that part words.
-      lower: whether capital letters are small ones.
-      split: what else parts words.
-      char_level: whether characters take the place of words.
-      oov_token: the word, number 1, for what is not known.
+      num_words: how many numbers to use; by default all.
+      filters: characters that separate words.
+      lower: whether to convert to lower case.
+      split: the separator.
+      char_level: whether to use characters instead of words.
+      oov_token: the word, number 1, for unknown words.
     """
 
     def __init__(self, num_words=None, filters=_FILTERS, lower=True, split=" ", char_level=False, oov_token=None, **kwargs):
@@ -80,7 +80,7 @@ class Tokenizer:
         self.index_docs = {self.word_index[word]: count for word, count in self.word_docs.items()}
 
     def texts_to_sequences(self, texts):
-        """The numbers of the words of each text; unknown ones are left out, or are `oov_token`."""
+        """Returns the numbers of each text's words; unknown words are omitted, or become `oov_token`."""
         unknown = self.word_index.get(self.oov_token)
         result = []
         for text in texts:
@@ -95,7 +95,7 @@ class Tokenizer:
         return result
 
     def sequences_to_texts(self, sequences):
-        """The words of numbers, with spaces between."""
+        """Returns the words of numbers, separated by spaces."""
         result = []
         for row in sequences:
             words = [self.index_word.get(i) if not self.num_words or i < self.num_words else self.oov_token for i in row]
@@ -103,11 +103,11 @@ class Tokenizer:
         return result
 
     def texts_to_matrix(self, texts, mode="binary"):
-        """A row for each text: which words it has ("binary"), how often ("count"), what share of it ("freq"), or weighed ("tfidf")."""
+        """Returns a row per text: which words it has ("binary"), how often ("count"), relative ("freq"), or "tfidf"."""
         return self.sequences_to_matrix(self.texts_to_sequences(texts), mode)
 
     def sequences_to_matrix(self, sequences, mode="binary"):
-        """The same of numbers."""
+        """Like texts_to_matrix, for numbers."""
         import numpy as np
         width = self.num_words or len(self.word_index) + 1
         result = np.zeros((len(sequences), width))

@@ -1,4 +1,4 @@
-"""Recurrent layers, by a loop over time."""
+"""Recurrent layers, as a loop over time."""
 
 from runnel import dtypes, raw_ops
 from runnel.core.convert import constant, convert_to_tensor
@@ -10,7 +10,7 @@ from runnel.ops.tensor_array import TensorArray
 
 
 class _Recurrent(Layer):
-    """The base: a subclass has `_gates`, and makes the next state of an input and a state."""
+    """The base of recurrent layers: a subclass defines `_gates`, and computes the next state from an input and a state."""
 
     _gates = 1
     _states = 1
@@ -103,14 +103,14 @@ class _Recurrent(Layer):
 
 
 class SimpleRNN(_Recurrent):
-    """activation(x kernel + h recurrent_kernel + bias)."""
+    """A simple recurrent layer: activation(x @ kernel + h @ recurrent_kernel + bias)."""
 
     def _step(self, x, states):
         return [self.activation(x + raw_ops.MatMul(a=states[0], b=self.recurrent_kernel))]
 
 
 class GRU(_Recurrent):
-    """Gated recurrent units."""
+    """A layer of gated recurrent units."""
 
     _gates = 3
 
@@ -126,7 +126,7 @@ class GRU(_Recurrent):
 
 
 class LSTM(_Recurrent):
-    """Long short-term memory."""
+    """A layer of long short-term memory."""
 
     _gates = 4
     _states = 2
@@ -150,7 +150,7 @@ class LSTM(_Recurrent):
 
 
 class Bidirectional(Layer):
-    """A recurrent layer both ways."""
+    """Applies a recurrent layer in both directions."""
 
     def __init__(self, layer, merge_mode="concat", **kwargs):
         super().__init__(**kwargs)
@@ -179,7 +179,7 @@ class Bidirectional(Layer):
 
 
 class TimeDistributed(Layer):
-    """A layer applied to every step."""
+    """Applies a layer to every time step."""
 
     def __init__(self, layer, **kwargs):
         super().__init__(**kwargs)

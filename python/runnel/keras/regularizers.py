@@ -1,11 +1,11 @@
-"""Regularisers by name."""
+"""tf.keras.regularizers: regularizers by name."""
 
 from runnel import raw_ops
 from runnel.ops import math_ops
 
 
 class Regularizer:
-    """The base of regularisers: __call__(weights) -> the loss they add."""
+    """The base of regularizers: __call__(weights) returns a loss."""
 
     def __call__(self, x):
         raise NotImplementedError("%s.__call__" % type(self).__name__)
@@ -19,7 +19,7 @@ class Regularizer:
 
 
 class L1L2(Regularizer):
-    """l1 sum(|x|) + l2 sum(x ** 2)."""
+    """Computes l1 * sum(|x|) + l2 * sum(x ** 2)."""
 
     def __init__(self, l1=0.0, l2=0.0):
         self.l1, self.l2 = float(l1), float(l2)
@@ -37,14 +37,17 @@ class L1L2(Regularizer):
 
 
 def l1(l=0.01):  # noqa: E741
+    """Returns an L1 regularizer."""
     return L1L2(l1=l)
 
 
 def l2(l=0.01):  # noqa: E741
+    """Returns an L2 regularizer."""
     return L1L2(l2=l)
 
 
 def l1_l2(l1=0.01, l2=0.01):
+    """Returns a regularizer with L1 and L2 terms."""
     return L1L2(l1, l2)
 
 
@@ -52,7 +55,7 @@ L1, L2 = l1, l2
 
 
 def get(identifier):
-    """A regulariser, of its name, its config or itself."""
+    """Returns a regularizer, given its name, its config or itself."""
     if isinstance(identifier, dict):
         return deserialize(identifier) if "class_name" in identifier else L1L2(**identifier)
     return {"l1": l1, "l2": l2, "l1_l2": l1_l2}[identifier]() if isinstance(identifier, str) \
@@ -60,12 +63,12 @@ def get(identifier):
 
 
 def serialize(regularizer):
-    """The config of a regularizer, or its name."""
+    """Returns the config of a regularizer, or its name."""
     from runnel.keras.custom_objects import serialize_keras_object
     return serialize_keras_object(regularizer)
 
 
 def deserialize(config, custom_objects=None):
-    """The regularizer of what serialize gave."""
+    """Returns the regularizer from the result of serialize."""
     from runnel.keras.custom_objects import deserialize_keras_object
     return deserialize_keras_object(config, globals(), custom_objects, "regularizer")

@@ -4,7 +4,7 @@ from runnel.train import learning_rate_decay as _decay
 
 
 class LearningRateSchedule:
-    """The base: called with a step it gives the rate. `_arguments` are those of the function of tf.train that `_function` names."""
+    """The base of schedules: a function from the step to the rate. `_arguments` are those of tf.train's `_function`."""
 
     _function = None
 
@@ -32,7 +32,7 @@ class LearningRateSchedule:
 
 
 class ExponentialDecay(LearningRateSchedule):
-    """initial_learning_rate * decay_rate ** (step / decay_steps)"""
+    """initial_learning_rate * decay_rate ** (step / decay_steps)."""
 
     _function = "exponential_decay"
 
@@ -41,13 +41,13 @@ class ExponentialDecay(LearningRateSchedule):
 
 
 class InverseTimeDecay(ExponentialDecay):
-    """initial_learning_rate / (1 + decay_rate * step / decay_steps)"""
+    """initial_learning_rate / (1 + decay_rate * step / decay_steps)."""
 
     _function = "inverse_time_decay"
 
 
 class PolynomialDecay(LearningRateSchedule):
-    """From one rate to another over so many steps."""
+    """Decays from one rate to another over a number of steps."""
 
     _function = "polynomial_decay"
 
@@ -57,7 +57,7 @@ class PolynomialDecay(LearningRateSchedule):
 
 
 class CosineDecay(LearningRateSchedule):
-    """Half a cosine over so many steps, down to the share `alpha`."""
+    """Decays along half a cosine to the fraction `alpha`."""
 
     _function = "cosine_decay"
 
@@ -66,7 +66,7 @@ class CosineDecay(LearningRateSchedule):
 
 
 class PiecewiseConstantDecay(LearningRateSchedule):
-    """values[i] up to the step boundaries[i], the last one after that."""
+    """values[i] up to step boundaries[i], then the last value."""
 
     _function = "piecewise_constant"
 

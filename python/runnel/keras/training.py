@@ -9,7 +9,7 @@ from runnel.ops.control_flow import group
 
 
 class Trainable:
-    """What models share: how they are trained and used."""
+    """The base of models: training and prediction."""
 
     def __init__(self):
         self.optimizer = self.loss = None
@@ -20,13 +20,13 @@ class Trainable:
 
     def compile(self, optimizer="rmsprop", loss=None, metrics=None, loss_weights=None,  # noqa: A003
                 sample_weight_mode=None, weighted_metrics=None, **kwargs):
-        """Says how the model is trained.
+        """Configures training.
 
         Args:
           optimizer: a name, one of tf.keras.optimizers or one of tf.train.
           loss: a name or a function of (true values, predictions); a list for several outputs.
           metrics: names or functions, whose means are shown.
-          loss_weights: of the losses of several outputs.
+          loss_weights: weights of the losses of several outputs.
         """
         self._training_config = None
         if isinstance(optimizer, str) and isinstance(loss, str) and all(
@@ -37,7 +37,7 @@ class Trainable:
         self._compiled = None
 
     def _ensure(self, x, y=None):
-        """Adds the loss and the step to the graph, when the data is known."""
+        """Adds the loss and the training step to the graph once the data is known."""
         if executing_eagerly():
             self._ensure_eagerly(x, y)
             return
@@ -73,7 +73,7 @@ class Trainable:
         self._compiled = EagerStep(self, x if isinstance(x, list) else [x])
 
     def _outputs(self, xs):
-        """The outputs for a batch, as arrays."""
+        """Returns the outputs for a batch, as arrays."""
         if executing_eagerly():
             from runnel.keras.eager_training import outputs_of
             return [x.numpy() for x in outputs_of(self, xs)]
@@ -85,12 +85,12 @@ class Trainable:
 
     @property
     def output_names(self):
-        """The names of the layers that outputs come from."""
+        """The names of the layers that compute the outputs."""
         names = [_name_of(x) for x in self.outputs or []]
         return ["output_%d" % (i + 1) for i in range(len(names))] if None in names else names
 
     def _arrays(self, data, names):
-        """Arrays of data: one, a list, or a dictionary by `names`, those of what they are for (none if not yet known)."""
+        """Returns arrays of data: one, a list, or a dict by `names` (none if not yet known)."""
         import numpy
         if data is None:
             return None
@@ -116,9 +116,10 @@ class Trainable:
             validation_split=0.0, validation_data=None, shuffle=True, class_weight=None,
             sample_weight=None, initial_epoch=0, steps_per_epoch=None, validation_steps=None,
             validation_freq=1, **kwargs):
-        """Trains over `epochs` rounds of the data: a History.
+        """Trains for `epochs` passes over the data. Returns a History.
 
-        `x` is arrays, or a dataset, a generator or a Sequence of batches (x, y)."""
+        `x` is arrays, or a dataset, a generator or a Sequence of batches (x, y).
+        """
         batch_size = batch_size or 32
         source = _source(self, x, y, batch_size, steps_per_epoch, sample_weight, class_weight,
                          shuffle)
@@ -149,7 +150,7 @@ class Trainable:
         return history
 
     def fit_generator(self, generator, steps_per_epoch=None, epochs=1, **kwargs):
-        """The same."""
+        """The same as fit, for a generator."""
         return self.fit(generator, steps_per_epoch=steps_per_epoch, epochs=epochs, **kwargs)
 
     def _epoch(self, source, active):
@@ -175,7 +176,7 @@ class Trainable:
 
     def evaluate(self, x=None, y=None, batch_size=None, verbose=1, sample_weight=None, steps=None,
                  callbacks=None, **kwargs):
-        """The loss and the metrics over data."""
+        """Returns the loss and the metrics over data."""
         source = _source(self, x, y, batch_size or 32, steps, sample_weight, None, False)
         source.prepare(self)
         self.metrics_names = ["loss"] + self._compiled.names
@@ -196,7 +197,7 @@ class Trainable:
         return means if len(means) > 1 else means[0]
 
     def predict(self, x, batch_size=None, verbose=0, steps=None, **kwargs):
-        """The outputs for data, an array or a list of them."""
+        """Returns the outputs for data: an array, or a list of arrays."""
         import numpy
         source = _source(self, x, None, batch_size or 32, steps, None, None, False)
         source.prepare(self, False)
@@ -205,11 +206,11 @@ class Trainable:
         return results[0] if len(results) == 1 else results
 
     def train_on_batch(self, x, y, sample_weight=None, class_weight=None):
-        """One step: the loss and the metrics."""
+        """Runs one training step. Returns the loss and the metrics."""
         return self._one(x, y, sample_weight, True)
 
     def test_on_batch(self, x, y, sample_weight=None):
-        """The loss and the metrics of a batch."""
+        """Returns the loss and the metrics of a batch."""
         return self._one(x, y, sample_weight, False)
 
     def _one(self, x, y, weights, trains):
@@ -220,7 +221,7 @@ class Trainable:
         return values if len(values) > 1 else values[0]
 
     def predict_on_batch(self, x):
-        """The outputs for a batch."""
+        """Returns the outputs for a batch."""
         xs, _ = self._data(x)
         self._ensure(xs if len(xs) > 1 else xs[0])
         results = self._outputs(xs)
@@ -228,7 +229,7 @@ class Trainable:
 
 
 def _placeholders(arrays):
-    """Tensors to feed arrays like these to."""
+    """Creates placeholders for arrays like these."""
     def one(a):
         kind = dtypes.float32 if a.dtype.kind == "f" else dtypes.string if a.dtype.kind in "OSU" else a.dtype
         return array_ops.placeholder(kind, (None,) + a.shape[1:])
@@ -237,13 +238,13 @@ def _placeholders(arrays):
 
 
 def _name_of(tensor):
-    """The name of the layer that made a tensor; None if none did."""
+    """Returns the name of the layer that made a tensor, or None."""
     history = getattr(tensor, "_keras_history", None)
     return history[0].name if history is not None else None
 
 
 def per_output(given, names, default=None):
-    """What `given` says for each output: one for all, a list, or a dictionary by name."""
+    """Returns the part of `given` for each output: one for all, a list, or a dict by name."""
     if isinstance(given, dict):
         return [given.get(name, default) for name in names]
     if isinstance(given, (list, tuple)):
@@ -254,7 +255,7 @@ def per_output(given, names, default=None):
 
 
 def metrics_of(given, names):
-    """The metrics of each output, lists: all for each, a list of lists, or a dictionary by name."""
+    """Returns the list of metrics of each output: all for each, a list of lists, or a dict by name."""
     if isinstance(given, dict):
         chosen = [given.get(name, []) for name in names]
         return [list(m) if isinstance(m, (list, tuple)) else [m] for m in chosen]
@@ -269,7 +270,7 @@ def _is_listed(data):
 
 
 def _tell(active, method, *arguments):
-    """Calls a method of all callbacks; where figures are missing they are an empty dictionary."""
+    """Calls a method of all callbacks; missing results become an empty dict."""
     if not arguments or not isinstance(arguments[-1], dict):
         arguments += ({},)
     for callback in active:
@@ -277,7 +278,7 @@ def _tell(active, method, *arguments):
 
 
 class _Figures:
-    """The figures of an epoch: means over examples, but the last value of those that go on over batches by themselves."""
+    """The results of an epoch: means over examples, but the last value of metrics with state."""
 
     def __init__(self, step):
         self._step, self._totals, self.seen = step, [0.0] * (1 + len(step.names)), 0
@@ -374,7 +375,7 @@ class _Step:
 
 
 def _penalties(model):
-    """The regularisation losses of a model's variables, and of its layers."""
+    """Returns the regularization losses of a model's variables and layers."""
     from runnel.core.framework import GraphKeys, get_collection
     names = {v.op.name for v in model.weights}
     found = list(model.losses)
@@ -402,7 +403,7 @@ class _Arrays:
         return -(-self.samples // self._size)
 
     def split(self, share):
-        """Keeps the first part; the rest, for validation."""
+        """Keeps the first part. Returns the rest, for validation."""
         xs, ys = self.arrays
         at = int(self.samples * (1 - share))
         rest = [a[at:] for a in xs], [a[at:] for a in ys]
@@ -442,7 +443,7 @@ def _weights(sample_weight, class_weight, ys):
 
 
 class _Batches:
-    """Batches that come ready: from a generator, a Sequence or a dataset."""
+    """Batches from a generator, a Sequence or a dataset."""
 
     arrays = None
     samples = None

@@ -1,4 +1,4 @@
-"""Helpers."""
+"""tf.keras.utils: one-hot labels, normalization, sequences, progress bars."""
 
 from runnel.keras.custom_objects import (  # noqa: F401
     CustomObjectScope, custom_object_scope, deserialize_keras_object, get_custom_objects, get_registered_name,
@@ -6,7 +6,7 @@ from runnel.keras.custom_objects import (  # noqa: F401
 
 
 def to_categorical(y, num_classes=None, dtype="float32"):
-    """Classes by number as rows with a 1."""
+    """Converts class indices to one-hot rows."""
     import numpy
     y = numpy.array(y, dtype="int")
     shape = y.shape[:-1] if y.ndim > 1 and y.shape[-1] == 1 else y.shape
@@ -18,7 +18,7 @@ def to_categorical(y, num_classes=None, dtype="float32"):
 
 
 def normalize(x, axis=-1, order=2):
-    """Rows divided by their norm."""
+    """Divides rows by their norm."""
     import numpy
     norms = numpy.atleast_1d(numpy.linalg.norm(x, order, axis))
     norms[norms == 0] = 1
@@ -26,7 +26,7 @@ def normalize(x, axis=-1, order=2):
 
 
 class Sequence:
-    """Batches by number: a subclass has __getitem__ and __len__."""
+    """Batches by index: a subclass defines __getitem__ and __len__."""
 
     def on_epoch_end(self):
         pass
@@ -37,7 +37,7 @@ class Sequence:
 
 
 class Progbar:
-    """A progress line: steps, a bar, the time left and figures."""
+    """A progress bar: steps, remaining time and results."""
 
     def __init__(self, target, width=30, verbose=1, interval=0.05, stateful_metrics=None):
         import time
@@ -47,7 +47,7 @@ class Progbar:
         self._seen = 0
 
     def update(self, current, values=None):
-        """Shows step `current`; values are (name, value) of this step."""
+        """Shows step `current`; values are [(name, value)] of this step."""
         import sys
         import time
         for name, value in values or []:

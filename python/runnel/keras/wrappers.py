@@ -1,10 +1,10 @@
-"""Layers around other layers."""
+"""Layers that wrap other layers."""
 
 from runnel.keras.layers import Layer
 
 
 class Wrapper(Layer):
-    """The base of layers around another, which is `layer`: its variables are this one's, too."""
+    """The base of wrappers: `layer` is the wrapped layer, whose variables are also the wrapper's."""
 
     def __init__(self, layer, **kwargs):
         super().__init__(**kwargs)

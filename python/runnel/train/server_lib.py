@@ -1,6 +1,5 @@
 """Clusters: their tasks, and servers."""
 
-import os
 import threading
 
 from runnel.core.protobuf import Message, message_class
