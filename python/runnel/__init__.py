@@ -7,7 +7,7 @@
     with tf.Session() as sess:
         print(sess.run(y, {x: [[1, 2, 3]]}))
 
-What is here, what differs and what is absent: doc/python.md.
+The guide is doc/python.md; doc/python_names.md lists the names that are here.
 """
 
 import os as _os
@@ -16,7 +16,7 @@ _home = _os.path.dirname(_os.path.abspath(__file__))
 
 
 def _find_build():
-    """In the source tree the C part lies in a build folder: $RUNNEL_BUILD, or build/release."""
+    """In the source tree, finds the C part in a build folder: $RUNNEL_BUILD or build/release."""
     if any(name.startswith("_core.") and not name.endswith(".pyi") for name in _os.listdir(_home)):
         return
     root = _os.path.dirname(_os.path.dirname(_home))
@@ -33,8 +33,8 @@ try:
     from runnel import _core
 except ImportError as error:
     raise ImportError(
-        "Runnel's C part is missing (%s). In the source tree, `make` builds it; another build folder "
-        "than build/release is named by RUNNEL_BUILD." % error) from None
+        "Runnel's C part is missing (%s). In the source tree, `make` builds it; set RUNNEL_BUILD if the build "
+        "folder is not build/release." % error) from None
 _core.register(package=_home + _os.sep)
 
 from runnel import _submodules
@@ -81,6 +81,7 @@ def __getattr__(name):
 
 
 def _print(*args, **kwargs):
+    """Returns an operation that prints tensors and strings; in eager execution, prints them."""
     from runnel.ops.special_ops import print_v2
     return print_v2(*args, **kwargs)
 

@@ -123,28 +123,54 @@ class _Part:
         raise AttributeError("tf.config has no %r: see doc/python_names.md" % name)
 
 
-def _setter(key, convert):
-    def put(value):
-        _state[key] = convert(value)
-    return put
+def get_inter_op_parallelism_threads():
+    """Returns the number of threads that run operations; 0 lets the library choose."""
+    return _state["inter"]
 
 
-threading = _Part(
-    get_inter_op_parallelism_threads=lambda: _state["inter"],
-    get_intra_op_parallelism_threads=lambda: _state["intra"],
-    set_inter_op_parallelism_threads=_setter("inter", int),
-    set_intra_op_parallelism_threads=_setter("intra", int))
+def set_inter_op_parallelism_threads(num_threads):
+    """Sets the number of threads that run operations."""
+    _state["inter"] = int(num_threads)
 
 
-def _set_options(options):
+def get_intra_op_parallelism_threads():
+    """Returns the number of threads within an operation; 0 lets the library choose."""
+    return _state["intra"]
+
+
+def set_intra_op_parallelism_threads(num_threads):
+    """Sets the number of threads within an operation."""
+    _state["intra"] = int(num_threads)
+
+
+def get_jit():
+    """Returns the setting of set_jit."""
+    return _state["jit"] or ""
+
+
+def set_jit(enabled):
+    """Stores a setting that has no effect: there is no just-in-time compiler."""
+    _state["jit"] = "autoclustering" if enabled is True else enabled or ""
+
+
+def get_experimental_options():
+    """Returns the options of set_experimental_options."""
+    return dict(_state["options"])
+
+
+def set_experimental_options(options):
+    """Stores options of the graph optimizer, which have no effect."""
     _state["options"].update(options)
 
 
+threading = _Part(
+    get_inter_op_parallelism_threads=get_inter_op_parallelism_threads,
+    get_intra_op_parallelism_threads=get_intra_op_parallelism_threads,
+    set_inter_op_parallelism_threads=set_inter_op_parallelism_threads,
+    set_intra_op_parallelism_threads=set_intra_op_parallelism_threads)
 optimizer = _Part(
-    get_jit=lambda: _state["jit"] or "",
-    set_jit=_setter("jit", lambda value: "autoclustering" if value is True else value or ""),
-    get_experimental_options=lambda: dict(_state["options"]),
-    set_experimental_options=_set_options)
+    get_jit=get_jit, set_jit=set_jit,
+    get_experimental_options=get_experimental_options, set_experimental_options=set_experimental_options)
 
 
 def _memory_growth(device):

@@ -6,6 +6,7 @@ import pydoc
 import re
 import subprocess
 import sys
+import types
 from xml.etree import ElementTree
 
 import pytest
@@ -32,6 +33,25 @@ def test_help(name):
     if not inspect.isclass(value):
         assert "(*args" not in text, "no real signature: " + text[:200]
         assert value.__name__ + "(" in text
+
+
+def test_every_public_name_has_a_docstring():
+    """help() shows a sentence, and the name under which the function is public, not that of a helper."""
+    import runnel as tf
+    problems = []
+    with open(os.path.join(ROOT, "python", "tools", "stock_names.txt"), encoding="utf-8") as stream:
+        for name in stream.read().split():
+            value = tf
+            for part in name.split("."):
+                value = getattr(value, part, None)
+            if not isinstance(value, (type, types.FunctionType)):
+                continue
+            first = (value.__doc__ or "").strip().partition("\n")[0]
+            if not re.match(r"[A-Z`].*[.:)]$", first) and not name.startswith("raw_ops."):
+                problems.append((name, first))
+            if value.__name__ in ("call", "check", "function", "metric", "reduce", "wrapper", "<lambda>") and name != "function":
+                problems.append((name, value.__name__))
+    assert problems == []
 
 
 def network(tf):

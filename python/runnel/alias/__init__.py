@@ -1,4 +1,4 @@
-"""Being TensorFlow to a script: `import tensorflow` finds Runnel, down to tensorflow.python.*."""
+"""Makes `import tensorflow` find Runnel, including tensorflow.python.*."""
 
 from runnel._namespace import namespace
 

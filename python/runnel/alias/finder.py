@@ -1,8 +1,8 @@
-"""Lets `import tensorflow` find Runnel.
+"""The import finder that makes `import tensorflow` find Runnel.
 
-`tensorflow`, `tensorflow.compat.v1` and everything below them are the modules of runnel under other
-names: one module object each, so that state is not doubled. The paths behind the public names,
-`tensorflow.python.framework.ops`, are views on them (inner_paths.py).
+`tensorflow`, `tensorflow.compat.v1` and everything below them are the modules of runnel under other names: the same
+module objects, so there is one state. The paths behind the public names, such as `tensorflow.python.framework.ops`,
+are views of them (inner_paths.py).
 """
 
 import importlib
@@ -37,7 +37,7 @@ class _Finder:
 
     @staticmethod
     def _attribute(parts, name):
-        """A namespace that is an attribute, not a file: tf.estimator.inputs."""
+        """Returns a namespace that is an attribute and not a file, such as tf.estimator.inputs."""
         value = importlib.import_module("runnel")
         for part in parts:
             value = getattr(value, part, None)

@@ -1,8 +1,8 @@
 """tensorflow.python.* and tensorflow.core.*: the paths behind the public names.
 
-Scripts import them (`from tensorflow.python.framework import ops`), and TensorFlow's own tests import
-nothing else. A module there is a view: a name is looked for in the module of ours that the path is
-about, then among the public names, then among the ops. What is not found there is absent here.
+Scripts import them (`from tensorflow.python.framework import ops`), and TensorFlow's own tests import nothing else. A
+module there is a view: it looks for a name in the modules that implement the path here, then among the public names,
+then among the ops. A name that is found nowhere is absent.
 """
 
 import importlib.util
@@ -233,7 +233,7 @@ _PACKAGES = ("python", "core", "python.framework", "python.ops", "python.platfor
 
 
 def _find(names, name):
-    """(whether there is such a name, what it is). Modules do not count: they have paths."""
+    """Returns (whether the name was found, its value). Modules do not count: they have paths of their own."""
     for home in names:
         value = getattr(importlib.import_module("runnel." + home if home else "runnel"), name, _find)
         if value is not _find and not isinstance(value, types.ModuleType):
@@ -242,9 +242,9 @@ def _find(names, name):
 
 
 class _View(types.ModuleType):
-    """A module whose names are found elsewhere, and kept once they were found.
+    """A module whose names are found elsewhere, and then cached.
 
-    "name_v1" is what the public name is here; the ops "Sum" and "Abs" are called "_sum" and "_abs".
+    "name_v1" is the public name here; the ops "Sum" and "Abs" are "_sum" and "_abs".
     """
 
     def __init__(self, path, homes):
@@ -264,7 +264,7 @@ class _View(types.ModuleType):
 
 
 class _Package(types.ModuleType):
-    """A folder of modules: they are imported as they are named."""
+    """A folder of modules, which are imported when they are used."""
 
     def __init__(self, path):
         super().__init__("tensorflow." + path)
@@ -280,7 +280,7 @@ class _Package(types.ModuleType):
 
 
 class _Absent(types.ModuleType):
-    """A module of what is not here. Its names are classes without objects: `isinstance` says no, calls fail."""
+    """A module of what Runnel lacks. Its names are classes without instances: `isinstance` is False, calls fail."""
 
     def __init__(self, path):
         super().__init__("tensorflow." + path)
@@ -302,7 +302,7 @@ class _Absent(types.ModuleType):
 
 
 class _Messages(types.ModuleType):
-    """tensorflow.core.protobuf.config_pb2 and its like: message classes, found by their names."""
+    """tensorflow.core.protobuf.config_pb2 and others: message classes by name."""
 
     def __init__(self, path):
         super().__init__("tensorflow." + path)
@@ -322,7 +322,7 @@ class _Messages(types.ModuleType):
 
 
 class _Inspect(types.ModuleType):
-    """inspect, for decorated functions too."""
+    """Python's inspect, which also handles decorated functions."""
 
     def __init__(self, path):
         super().__init__("tensorflow." + path)
@@ -333,7 +333,7 @@ class _Inspect(types.ModuleType):
 
 
 def module(path):
-    """The module of "python.framework.ops"; ModuleNotFoundError if nothing here stands for it."""
+    """Returns the module of "python.framework.ops". Raises ModuleNotFoundError if nothing here stands for it."""
     leaf = path.rpartition(".")[2]
     if path.startswith("python.keras.") and path.count(".") == 2 and importlib.util.find_spec("runnel." + path[7:]):
         return _View(path, (path[7:],))
@@ -357,7 +357,7 @@ def module(path):
 
 
 def contrib_module(parts):
-    """The module of "contrib.layers.python.layers.utils", as a list of parts: names of tf.contrib.layers, and behind them."""
+    """Returns the module of "contrib.layers.python.layers.utils", given as a list of parts."""
     known = ["contrib." + name for name in (parts[-1], "layer_util" if parts[1] == "layers" else None, parts[1]) if name]
     homes = tuple(home for home in known if importlib.util.find_spec("runnel." + home))
     if "contrib." + parts[1] not in homes:
@@ -367,7 +367,7 @@ def contrib_module(parts):
 
 
 class _ContribFolder(_View):
-    """A folder behind tf.contrib: modules of that name come before functions."""
+    """A folder behind tf.contrib: modules of a name come before functions."""
 
     def __getattr__(self, name):
         if not name.startswith("__") and importlib.util.find_spec("runnel.contrib." + name):

@@ -1,4 +1,4 @@
-"""tensorflow.python.pywrap_tensorflow: what scripts take from the C library directly."""
+"""tensorflow.python.pywrap_tensorflow: functions that scripts take from the C library directly."""
 
 from runnel import _core
 from runnel.core.convert import evaluated_value
@@ -13,7 +13,7 @@ class EventsWriter:
         self._path = self._writer = None
 
     def InitWithSuffix(self, suffix):
-        """The end of the file's name."""
+        """Sets the suffix of the file's name."""
         self._suffix = _text(suffix)
         self._open()
 
@@ -34,7 +34,7 @@ class EventsWriter:
         self._writer.write(event.SerializeToString())
 
     def FileName(self):
-        """The path of the file."""
+        """Returns the path of the file."""
         self._open()
         return self._path
 
@@ -44,13 +44,13 @@ class EventsWriter:
         self._write(event)
 
     def Flush(self):
-        """What was written goes to the file."""
+        """Flushes the file."""
         if self._writer is not None:
             self._writer.flush()
         return True
 
     def Close(self):
-        """Ends the file."""
+        """Closes the file."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -62,19 +62,19 @@ def _text(value):
 
 
 def TF_TryEvaluateConstant_wrapper(graph, output):  # noqa: N802
-    """The array that an output always is, or None."""
+    """Returns the constant value of an output as an array, or None."""
     return evaluated_value(output)
 
 
 def TF_GetAllOpList():  # noqa: N802
-    """All ops, an OpList in a buffer."""
+    """Returns all ops, an OpList in a buffer."""
     return _core.op_list()
 
 
 def TF_GetBuffer(buffer):  # noqa: N802
-    """The bytes of a buffer."""
+    """Returns the bytes of a buffer."""
     return buffer
 
 
 def TF_DeleteBuffer(buffer):  # noqa: N802
-    """Buffers are freed by themselves."""
+    """Does nothing: Python frees buffers."""

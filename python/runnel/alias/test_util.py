@@ -1,7 +1,6 @@
-"""What TensorFlow's own tests are decorated with (tensorflow.python.framework.test_util).
+"""Decorators and helpers of TensorFlow's own tests (tensorflow.python.framework.test_util).
 
-Tests run in graph mode, with a graph of their own each. Those for eager execution run with it
-switched on where that is asked for.
+Each test runs in graph mode with a graph of its own. Tests for eager execution run eagerly where they ask for it.
 """
 
 import contextlib
@@ -25,7 +24,7 @@ def _graph_only(function):
 
 
 def _each_test(decorator):
-    """A decorator of functions, made to take a class, too: then it is of all of its tests."""
+    """Makes a decorator of functions also accept a class, and then decorate all its tests."""
     def decorate(decorated=None):
         if not isinstance(decorated, type):
             return decorator(decorated)
@@ -42,12 +41,12 @@ run_all_in_deprecated_graph_mode_only = run_deprecated_v1
 
 
 def run_v1_only(reason=None, func=None):
-    """A test of 1.x behaviour: it runs, in graph mode."""
+    """A decorator for a test of 1.x behaviour: it runs in graph mode."""
     return _with_options(run_deprecated_v1, reason if not isinstance(reason, str) else func)
 
 
 def run_v2_only(reason=None, func=None):
-    """A test of 2.x behaviour: it is skipped."""
+    """A decorator for a test of 2.x behaviour: it is skipped."""
     return _with_options(_each_test(unittest.skip("for TensorFlow 2 behaviour")),
                          reason if not isinstance(reason, str) else func)
 
@@ -69,7 +68,7 @@ def _both_modes(function):
 
 
 def run_in_graph_and_eager_modes(func=None, config=None, use_gpu=True, assert_no_eager_garbage=False):
-    """Runs a test twice: in a graph with a session, and eagerly."""
+    """A decorator that runs a test twice: in a graph with a session, and eagerly."""
     return _with_options(_each_test(_both_modes), func)
 
 
@@ -78,18 +77,19 @@ run_all_in_graph_and_eager_modes = run_in_graph_and_eager_modes
 
 @contextlib.contextmanager
 def eager_mode():
-    """Eager execution, for a while."""
+    """A context manager: eager execution."""
     eager.start()
     with framework._DefaultGraph(None):
         yield
 
 
 def graph_mode():
-    """A graph of its own, for a while."""
+    """A context manager: a new graph."""
     return framework.Graph().as_default()
 
 
 def num_gpus():
+    """Returns the number of GPUs."""
     return 0
 
 
@@ -122,6 +122,7 @@ GpuSupportsHalfMatMulAndConv = IsCPUTargetAvailable = is_gpu_available
 
 @contextlib.contextmanager
 def use_gpu():
+    """A context manager that does nothing."""
     yield
 
 
@@ -129,11 +130,12 @@ force_gpu = force_cpu = device = use_gpu
 
 
 def NHWCToNCHW(value):
-    """Shapes, or tensors, of images with their channels last, and then first."""
+    """Converts shapes or tensors of images from channels last to channels first."""
     return _move(value, {4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)})
 
 
 def NCHWToNHWC(value):
+    """Converts shapes or tensors of images from channels first to channels last."""
     return _move(value, {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)})
 
 

@@ -1,6 +1,6 @@
-"""tensorflow.python.tf2: whether the behaviour of 2.x is on."""
+"""tensorflow.python.tf2: whether 2.x behaviour is enabled."""
 
 
 def enabled():
-    """Always False: this is the 1.x API, also where it executes eagerly."""
+    """Returns False: this is the 1.x API, also in eager execution."""
     return False

@@ -1,4 +1,4 @@
-"""tensorflow.python.client.timeline: the statistics of a step as a trace that chrome://tracing shows."""
+"""tensorflow.python.client.timeline: the statistics of a step as a trace for chrome://tracing."""
 
 import collections
 import copy
@@ -29,7 +29,7 @@ class _Trace:
 
 
 class _Output:
-    """A tensor of the step: where and when it was made, and when it was last read."""
+    """A tensor of the step: where and when it was computed, and when it was last read."""
 
     def __init__(self, number, allocator, size, start, end, pid, tid, device):
         self.number, self.allocator, self.size = number, allocator, size
@@ -38,7 +38,7 @@ class _Output:
 
 
 def _label(text):
-    """(op, inputs) of "node = Op(inputs)"."""
+    """Returns (op, inputs) of "node = Op(inputs)"."""
     match = re.match(r"(.*) = (.*)\((.*)\)", text)
     if match is None:
         return "unknown", []
@@ -49,15 +49,15 @@ class Timeline:
     """What ran when, by device.
 
     Args:
-      step_stats: RunMetadata.step_stats of a step that was traced.
-      graph: not needed.
+      step_stats: RunMetadata.step_stats of a traced step.
+      graph: not used.
     """
 
     def __init__(self, step_stats, graph=None):
         self._given = step_stats
 
     def analyze_step_stats(self, show_dataflow=True, show_memory=True, op_time="schedule"):
-        """(trace, {allocator: AllocationMaximum})"""
+        """Returns (trace, {allocator: AllocationMaximum})."""
         stats = self._given if op_time == "schedule" else copy.deepcopy(self._given)
         trace, outputs, flows = _Trace(), {}, iter(range(1 << 30))
         trace.process("Allocators", 0)
@@ -73,12 +73,12 @@ class Timeline:
         return StepStatsAnalysis(trace, _show_memory(trace, outputs) if show_memory else {})
 
     def generate_chrome_trace_format(self, show_dataflow=True, show_memory=False, op_time="schedule"):
-        """The trace as JSON text."""
+        """Returns the trace as JSON text."""
         return self.analyze_step_stats(show_dataflow, show_memory, op_time).chrome_trace.format_to_string(pretty=True)
 
 
 def _assign_lanes(device):
-    """Nodes that ran at the same time get rows of their own."""
+    """Puts nodes that ran at the same time into separate rows."""
     ends = [0]
     for node in device.node_stats:
         lane = next((i for i, end in enumerate(ends) if node.all_start_micros > end), len(ends))
@@ -120,7 +120,7 @@ def _show_node(trace, outputs, node, pid, flows):
 
 
 def _show_memory(trace, outputs):
-    """Counters of what allocators held; their maxima."""
+    """Adds counters of the memory that allocators held. Returns their maxima."""
     changes = {}
     for name, made in outputs.items():
         trace.event("D", "Tensor", name, made.pid, 0, made.last, id=made.number)

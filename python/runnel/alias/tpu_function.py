@@ -1,10 +1,10 @@
-"""tensorflow.python.tpu.tpu_function: how many shards a computation has on TPUs, of which there are none."""
+"""tensorflow.python.tpu.tpu_function: the number of shards of a computation on TPUs, which are not supported."""
 
 import contextlib
 
 
 class TpuContext:
-    """The context of a computation; outside of TPUs the number of shards is None."""
+    """The context of a computation; the number of shards is None outside of TPUs."""
 
     def __init__(self):
         self._number_of_shards = None
@@ -21,13 +21,13 @@ _CONTEXT = TpuContext()
 
 
 def get_tpu_context():
-    """The context, one for the program."""
+    """Returns the program's context."""
     return _CONTEXT
 
 
 @contextlib.contextmanager
 def tpu_shard_context(number_of_shards):
-    """In it, a computation has so many shards."""
+    """A context manager that sets the number of shards."""
     if _CONTEXT.number_of_shards is not None:
         raise NotImplementedError("tpu_shard_context cannot be nested.")
     _CONTEXT.set_number_of_shards(number_of_shards)

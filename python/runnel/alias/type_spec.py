@@ -1,4 +1,4 @@
-"""What values look like without being there: tf.TypeSpec; and values made of several tensors."""
+"""tf.TypeSpec, the description of values, and the base of values made of several tensors."""
 
 
 class _Composites(type):
@@ -12,7 +12,7 @@ class CompositeTensor(metaclass=_Composites):
 
 
 class TypeSpec:
-    """The base of descriptions of values; a subclass says by `_serialize` what its objects differ in."""
+    """The base of descriptions of values; `_serialize` of a subclass returns what tells its objects apart."""
 
     @property
     def value_type(self):
@@ -23,7 +23,7 @@ class TypeSpec:
         raise NotImplementedError("%s._serialize" % type(self).__name__)
 
     def is_compatible_with(self, spec_or_value):
-        """Whether a value, or what is described, could be one of these."""
+        """Tells whether a value, or another description, fits this one."""
         if isinstance(spec_or_value, TypeSpec):
             return type(self) is type(spec_or_value) and self._serialize() == spec_or_value._serialize()
         return isinstance(spec_or_value, self.value_type)
@@ -42,4 +42,4 @@ class TypeSpec:
 
 
 class BatchableTypeSpec(TypeSpec):
-    """Descriptions of values that can be put together in batches."""
+    """The base of descriptions of values that can be batched."""

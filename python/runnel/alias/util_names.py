@@ -1,4 +1,4 @@
-"""tensorflow.python.util: decorators, deprecations and small containers that packages import from there."""
+"""tensorflow.python.util: decorators, deprecation and small containers that packages import from there."""
 
 import collections
 import contextlib
@@ -12,7 +12,7 @@ import types
 # Decorators that can be taken off again.
 
 class TFDecorator:
-    """What a decorator put round a function; the decorated function has it as `_tf_decorator`."""
+    """Describes what a decorator wrapped around a function; it is the function's `_tf_decorator`."""
 
     def __init__(self, decorator_name, target, decorator_doc="", decorator_argspec=None):
         self._name, self._target, self._doc = decorator_name, target, decorator_doc
@@ -37,7 +37,7 @@ class TFDecorator:
 
 
 def make_decorator(target, decorator_func, decorator_name=None, decorator_doc="", decorator_argspec=None):
-    """Makes `decorator_func` look like the function `target` that it calls, and gives it."""
+    """Makes `decorator_func` look like the function `target` that it calls, and returns it."""
     if decorator_name is None:
         decorator_name = inspect.currentframe().f_back.f_code.co_name
     functools.update_wrapper(decorator_func, target)
@@ -48,7 +48,7 @@ def make_decorator(target, decorator_func, decorator_name=None, decorator_doc=""
 
 
 def unwrap(maybe_tf_decorator):
-    """(decorators of a function, from the outermost, the function within)"""
+    """Returns (decorators of a function from the outermost, the innermost function)."""
     decorators = []
     current = maybe_tf_decorator
     while True:
@@ -60,7 +60,7 @@ def unwrap(maybe_tf_decorator):
 
 
 def rewrap(decorator_func, previous_target, new_target):
-    """Puts another function in the place of the one that `decorator_func` decorates."""
+    """Replaces the function that `decorator_func` decorates."""
     for decorator in unwrap(decorator_func)[0]:
         if decorator.decorated_target is previous_target:
             decorator.decorated_target = new_target
@@ -68,6 +68,7 @@ def rewrap(decorator_func, previous_target, new_target):
 
 
 def contextmanager(target):
+    """Python's contextlib.contextmanager, as a TFDecorator."""
     return make_decorator(target, contextlib.contextmanager(target), "contextmanager")
 
 
@@ -78,7 +79,7 @@ FullArgSpec = inspect.FullArgSpec
 
 
 def getfullargspec(obj):
-    """inspect.getfullargspec of the function within decorators, unless one of them says what its arguments are."""
+    """Like inspect.getfullargspec, of the function inside decorators unless a decorator gives its arguments."""
     decorators, target = unwrap(obj)
     for decorator in decorators:
         if decorator.decorator_argspec is not None:
@@ -87,7 +88,7 @@ def getfullargspec(obj):
 
 
 def getargspec(obj):
-    """The arguments of a function, as the inspect of older Pythons gave them."""
+    """Returns the arguments of a function in the form of older Pythons' inspect.getargspec."""
     if isinstance(obj, functools.partial):
         return _partial_argspec(obj)
     if not inspect.isfunction(obj) and not inspect.ismethod(obj) and not unwrap(obj)[0] and callable(obj):
@@ -110,7 +111,7 @@ def _partial_argspec(obj):
 
 
 def fn_args(fn):
-    """The names of a callable's arguments, without self."""
+    """Returns the names of a callable's arguments, without self."""
     if isinstance(fn, functools.partial):
         names = list(fn_args(fn.func))[len(fn.args):]
         return tuple(name for name in names if name not in (fn.keywords or {}))
@@ -123,7 +124,7 @@ def fn_args(fn):
 
 
 def has_kwargs(fn):
-    """Whether a callable takes any keyword."""
+    """Tells whether a callable takes any keyword."""
     if isinstance(fn, functools.partial):
         fn = fn.func
     elif not inspect.isfunction(fn) and not inspect.ismethod(fn) and callable(fn) and not unwrap(fn)[0]:
@@ -134,7 +135,7 @@ def has_kwargs(fn):
 
 
 def get_func_name(func):
-    """The name of a function, or what a callable without one looks like."""
+    """Returns the name of a function, or the text form of a callable without one."""
     _, func = unwrap(func)
     if not callable(func):
         raise ValueError("Argument `func` must be a callable. Received func=%s (of type %s)" % (func, type(func)))
@@ -146,13 +147,13 @@ def get_func_name(func):
 
 
 def get_func_code(func):
-    """The code of a function, None of another callable."""
+    """Returns the code of a function, or None for another callable."""
     _, func = unwrap(func)
     return getattr(func.func if isinstance(func, functools.partial) else func, "__code__", None)
 
 
 def keyword_args_only(func):
-    """A function that refuses arguments without their names."""
+    """A decorator: the function refuses positional arguments."""
     @functools.wraps(func)
     def by_keyword(*args, **kwargs):
         if args:
@@ -165,6 +166,8 @@ def keyword_args_only(func):
 # Deprecation: what is old says so in the log, once for each place that calls it.
 
 class DeprecatedNamesAlreadySetError(Exception):
+    """The deprecated names of a symbol were set twice."""
+
     pass
 
 
@@ -173,7 +176,7 @@ _state = types.SimpleNamespace(silent=0, said=set())
 
 @contextlib.contextmanager
 def silence():
-    """Nothing is said about deprecation within."""
+    """A context manager without deprecation warnings."""
     _state.silent += 1
     try:
         yield
@@ -207,7 +210,7 @@ def _full_name(func):
 
 
 def deprecated(date, instructions, warn_once=True):
-    """A decorator: the function (or class) says at its first call that it is deprecated."""
+    """A decorator: the function or class warns at its first call that it is deprecated."""
     _check(date, instructions)
 
     def decorate(func_or_class):
@@ -228,7 +231,7 @@ def deprecated(date, instructions, warn_once=True):
 
 
 def deprecated_alias(deprecated_name, name, func_or_class, warn_once=True):
-    """The same function or class under an old name, which says so."""
+    """Returns a function or class under an old name, which warns at its first call."""
     def say():
         _say(deprecated_name, warn_once, "The name %s is deprecated. Please use %s instead.\n", deprecated_name, name)
 
@@ -247,7 +250,7 @@ def deprecated_alias(deprecated_name, name, func_or_class, warn_once=True):
 
 
 def deprecated_endpoints(*args):
-    """A decorator that notes the old public names of a function."""
+    """A decorator that records the old public names of a function."""
     def decorate(func):
         if "_tf_deprecated_api_names" in func.__dict__:
             raise DeprecatedNamesAlreadySetError("Cannot set deprecated names for %s to %s. Deprecated names are already "
@@ -258,7 +261,7 @@ def deprecated_endpoints(*args):
 
 
 def _decorate_arguments(date, instructions, warn_once, old_of):
-    """A decorator; `old_of(names, bound)` gives what of a call's arguments is deprecated, as texts."""
+    """A decorator; `old_of(names, bound)` returns the deprecated arguments of a call, as texts."""
     _check(date, instructions)
 
     def decorate(func):
@@ -275,7 +278,7 @@ def _decorate_arguments(date, instructions, warn_once, old_of):
 
 
 def deprecated_args(date, instructions, *deprecated_arg_names_or_tuples, **kwargs):
-    """A decorator: arguments of these names are deprecated; ("name", value) is all right with that value."""
+    """A decorator: arguments of these names are deprecated; ("name", value) allows that value."""
     if not deprecated_arg_names_or_tuples:
         raise ValueError("Specify which argument is deprecated.")
     harmless = dict(x if isinstance(x, tuple) else (x, _state) for x in deprecated_arg_names_or_tuples)
@@ -291,7 +294,7 @@ def deprecated_args(date, instructions, *deprecated_arg_names_or_tuples, **kwarg
 
 
 def deprecated_arg_values(date, instructions, warn_once=True, **deprecated_kwargs):
-    """A decorator: arguments that have these values are deprecated."""
+    """A decorator: these values of arguments are deprecated."""
     if not deprecated_kwargs:
         raise ValueError("Specify which argument values are deprecated.")
     return _decorate_arguments(date, instructions, warn_once, lambda spec, bound: [
@@ -308,7 +311,7 @@ def _same(a, b):
 
 
 def deprecated_argument_lookup(new_name, new_value, old_name, old_value):
-    """The value of an argument that has an old name too; ValueError if both are given."""
+    """Returns the value of an argument that also has an old name. Raises ValueError if both are given."""
     if old_value is None:
         return new_value
     if new_value is not None:
@@ -317,6 +320,7 @@ def deprecated_argument_lookup(new_name, new_value, old_name, old_value):
 
 
 def rewrite_argument_docstring(old_doc, old_argument, new_argument):
+    """Returns a docstring with an argument renamed."""
     return old_doc.replace("`%s`" % old_argument, "`%s`" % new_argument).replace("%s:" % old_argument, "%s:" % new_argument)
 
 
@@ -326,7 +330,7 @@ _hidden: dict = {}
 
 
 def make_all(module_name, doc_string_modules=None):
-    """The public names that the texts of modules mention as "@@name"."""
+    """Returns the public names that docstrings of modules mention as "@@name"."""
     import re
     modules = [sys.modules[module_name]] if doc_string_modules is None else doc_string_modules
     found = set()
@@ -337,7 +341,7 @@ def make_all(module_name, doc_string_modules=None):
 
 
 def remove_undocumented(module_name, allowed_exception_list=None, doc_string_modules=None):
-    """Takes names out of a module that its text does not mention and that are not allowed."""
+    """Removes names from a module that its docstring does not mention and that are not allowed."""
     module = sys.modules[module_name]
     keep = set(make_all(module_name, doc_string_modules)) | set(allowed_exception_list or ())
     for name in [n for n in vars(module) if n not in keep and not n.startswith("_")]:
@@ -346,7 +350,7 @@ def remove_undocumented(module_name, allowed_exception_list=None, doc_string_mod
 
 
 def reveal_undocumented(symbol_name, target_module=None):
-    """Puts a name back that `remove_undocumented` took."""
+    """Restores a name that `remove_undocumented` removed."""
     if symbol_name not in _hidden:
         raise LookupError("Symbol %s is not a hidden symbol" % symbol_name)
     module, value = _hidden[symbol_name]
@@ -354,7 +358,7 @@ def reveal_undocumented(symbol_name, target_module=None):
 
 
 class api_export:
-    """A decorator that does nothing: our names are in tables."""
+    """A decorator that does nothing: public names are in tables."""
 
     def __init__(self, *args, **kwargs):
         pass
@@ -370,11 +374,12 @@ tf_export = keras_export = estimator_export = api_export
 
 
 def kwarg_only(f):
+    """A decorator that does nothing."""
     return keyword_args_only(f)
 
 
 def add_dispatch_support(target=None, iterable_parameters=None):
-    """A decorator that does nothing: types of several tensors are taught in convert.py."""
+    """A decorator that does nothing: composite types are handled by core/convert.py."""
     return target if target is not None else lambda func: func
 
 
@@ -387,12 +392,12 @@ def do_not_convert(func=None):
 
 
 def should_use_result(fn=None, warn_in_eager=False, error_in_function=False):
-    """A decorator that does nothing: what is not used is not said."""
+    """A decorator that does nothing: unused results are not reported."""
     return fn if fn is not None else lambda func: func
 
 
 class LazyLoader(types.ModuleType):
-    """A module that is imported when a name of it is first asked for."""
+    """A module that is imported when one of its names is first used."""
 
     def __init__(self, local_name, parent_module_globals, name, **_):
         super().__init__(name)
@@ -410,7 +415,7 @@ class LazyLoader(types.ModuleType):
 # Containers that compare by identity.
 
 class Reference:
-    """Something by its identity: a key for what has an == of its own."""
+    """A reference by identity: a key for objects with their own ==."""
 
     __slots__ = ("_wrapped", "__weakref__")
 
@@ -435,7 +440,7 @@ class Reference:
 
 
 class ObjectIdentityDictionary(collections.abc.MutableMapping):
-    """A dict whose keys are themselves and nothing that is equal to them."""
+    """A dict that compares keys by identity."""
 
     def __init__(self, *args, **kwargs):
         self._storage = {}
@@ -461,7 +466,7 @@ class ObjectIdentityDictionary(collections.abc.MutableMapping):
 
 
 class ObjectIdentitySet(collections.abc.MutableSet):
-    """A set of things by their identity."""
+    """A set that compares elements by identity."""
 
     def __init__(self, *args):
         self._storage = {Reference(x): None for x in (args[0] if args else ())}

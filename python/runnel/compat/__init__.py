@@ -1,4 +1,4 @@
-"""tf.compat: v1 is tf itself; texts and bytes."""
+"""tf.compat: v1 is tf itself; conversion between str and bytes."""
 
 import sys
 
@@ -12,7 +12,7 @@ complex_types = (int, float, complex)
 
 
 def as_bytes(value, encoding="utf-8"):
-    """Bytes of a text, or the bytes themselves."""
+    """Converts str to bytes; bytes are returned unchanged."""
     if isinstance(value, (bytes, bytearray)):
         return bytes(value)
     if isinstance(value, str):
@@ -21,7 +21,7 @@ def as_bytes(value, encoding="utf-8"):
 
 
 def as_text(value, encoding="utf-8"):
-    """The text of bytes, or the text itself."""
+    """Converts bytes to str; str is returned unchanged."""
     if isinstance(value, str):
         return value
     if isinstance(value, (bytes, bytearray)):
@@ -33,27 +33,27 @@ as_str = as_text
 
 
 def as_str_any(value, encoding="utf-8"):
-    """Any value as text."""
+    """Converts any value to str."""
     return as_text(value, encoding) if isinstance(value, (bytes, bytearray)) else str(value)
 
 
 def path_to_str(path):
-    """The text of a path object."""
+    """Converts a path object to str."""
     return path.__fspath__() if hasattr(path, "__fspath__") else path
 
 
 def dimension_value(dimension):
-    """The size, of a Dimension or a number."""
+    """Returns the size of a Dimension, or the number itself."""
     return v1.dimension_value(dimension)
 
 
 def dimension_at_index(shape, index):
-    """A dimension of a shape."""
+    """Returns a dimension of a shape."""
     return v1.dimension_at_index(shape, index)
 
 
 def forward_compatible(year, month, day):
-    """Whether what was new then may be used."""
+    """Returns True: new behaviour may be used."""
     return True
 
 

@@ -1,8 +1,7 @@
-"""tf.compat.v2: the functions of 1.x with the parameters that 2.x gave them.
+"""tf.compat.v2: the functions of 1.x with the parameters of 2.x.
 
-A name is looked for here, then in tf: most are the same there. What differs is mostly the order of the
-parameters, so _ORDERS is a table of those, "function: parameters". It neither makes execution eager nor
-changes how tf itself works.
+A name is looked up here, then in tf: most are the same. What differs is mostly the order of the parameters, so _ORDERS
+is a table "function: parameters". It neither makes execution eager nor changes how tf itself works.
 """
 
 import functools
@@ -112,7 +111,7 @@ _MODULES = frozenset("""math nn linalg random debugging strings sparse image io 
 
 
 def _ordered(function, parameters):
-    """The function with these parameters; those not given are left to it."""
+    """Returns the function with these parameters; those not given keep its defaults."""
     names = vars(dtypes) | {"NONE": _v1.UnconnectedGradients.NONE}
     signature = inspect.signature(eval("lambda %s: None" % parameters, dict(names)))
 
@@ -126,7 +125,7 @@ def _ordered(function, parameters):
 
 
 def _find(path):
-    """What "nn.dropout" is in 2.x; AttributeError if it is not here."""
+    """Returns what "nn.dropout" is in 2.x. Raises AttributeError if it is absent."""
     value = _v1
     for part in _ELSEWHERE.get(path, path).split("."):
         value = getattr(value, part)
@@ -134,7 +133,7 @@ def _find(path):
 
 
 class _Module(types.ModuleType):
-    """tf.compat.v2.nn: that of tf, but for what differs."""
+    """A namespace such as tf.compat.v2.nn: that of tf, except for what differs."""
 
     def __init__(self, name):
         super().__init__(__name__ + "." + name)
@@ -153,17 +152,17 @@ class _Module(types.ModuleType):
 
 
 def name_scope(name):
-    """A scope of names, which is the one of that name again if it was opened before."""
+    """A context manager for a name scope; a scope that was opened before is entered again."""
     return _name_scope(name)
 
 
 def ones_like(input, dtype=None, name=None):  # noqa: A002
-    """A tensor of that shape that is 1 throughout."""
+    """Creates ones with the shape of `input`."""
     return array_ops.ones_like(input, dtype, name)
 
 
 def zeros_like(input, dtype=None, name=None):  # noqa: A002
-    """A tensor of that shape that is 0 throughout."""
+    """Creates zeros with the shape of `input`."""
     return array_ops.zeros_like(input, dtype, name)
 
 
@@ -178,7 +177,7 @@ class _VariableMeta(_V1Meta):
 
 
 class Variable(_v1.Variable, metaclass=_VariableMeta):
-    """A resource variable; tf.Variable makes reference variables. Every variable is one of these."""
+    """A resource variable; tf.Variable creates reference variables. Every variable is an instance."""
 
 
 _VARIABLE = inspect.signature(
@@ -187,32 +186,32 @@ _VARIABLE = inspect.signature(
 
 
 def random_normal_initializer(mean=0.0, stddev=0.05, seed=None):
-    """First values of a normal distribution."""
+    """Returns an initializer with a normal distribution."""
     return _v1.random_normal_initializer(mean, stddev, seed)
 
 
 def random_uniform_initializer(minval=-0.05, maxval=0.05, seed=None):
-    """First values evenly between two limits."""
+    """Returns an initializer with a uniform distribution."""
     return _v1.random_uniform_initializer(minval, maxval, seed)
 
 
 def zeros_initializer():
-    """First values that are 0."""
+    """Returns an initializer with zeros."""
     return _v1.zeros_initializer()
 
 
 def ones_initializer():
-    """First values that are 1."""
+    """Returns an initializer with ones."""
     return _v1.ones_initializer()
 
 
 def constant_initializer(value=0, support_partition=False):
-    """First values that are given."""
+    """Returns an initializer with the given values."""
     return _v1.constant_initializer(value)
 
 
 def get_current_name_scope():
-    """The scope of names that is open."""
+    """Returns the current name scope."""
     return _v1.get_default_graph().get_name_scope()
 
 

@@ -20,28 +20,28 @@ def _stack():
 
 
 def arg_scope_func_key(op):
-    """What a scope calls a function."""
+    """Returns the key of a function in scopes."""
     return getattr(op, "_key_op", str(op))
 
 
 def current_arg_scope():
-    """{a function's key: {argument: value}}."""
+    """Returns {key of a function: {argument: value}}."""
     return _stack()[-1]
 
 
 def has_arg_scope(func):
-    """Whether the function listens to scopes."""
+    """Tells whether a function uses scopes."""
     return arg_scope_func_key(func) in _takes
 
 
 def arg_scoped_arguments(func):
-    """The names of arguments that scopes may set for a function."""
+    """Returns the names of the arguments that scopes may set for a function."""
     return _takes[arg_scope_func_key(func)]
 
 
 @contextlib.contextmanager
 def arg_scope(list_ops_or_scope, **kwargs):
-    """Arguments of some functions, for the calls inside; or a scope that was entered before."""
+    """A context manager that sets default arguments of functions, or enters a scope again."""
     if isinstance(list_ops_or_scope, dict):
         if kwargs:
             raise ValueError("When attempting to re-use a scope by suppling adictionary, kwargs must be "
@@ -65,7 +65,7 @@ def arg_scope(list_ops_or_scope, **kwargs):
 
 
 def add_arg_scope(func):
-    """Makes a function listen to scopes."""
+    """A decorator that makes a function use scopes."""
     key = arg_scope_func_key(func)
 
     @functools.wraps(func)

@@ -1,4 +1,4 @@
-"""Attention of tf.contrib.seq2seq: mechanisms that score a memory, and a cell that looks at it."""
+"""Attention of tf.contrib.seq2seq: mechanisms that score a memory, and a cell that uses them."""
 
 import collections
 
@@ -14,7 +14,7 @@ from runnel.ops.variable_scopes import get_variable, variable_scope
 
 
 def hardmax(logits, name=None):
-    """1 for the greatest of each row, 0 for the others."""
+    """Returns 1 for the largest element of each row, and 0 for the others."""
     with name_scope(name, "Hardmax", [logits]):
         logits = convert_to_tensor(logits)
         depth = logits.shape.as_list()[-1]
@@ -24,7 +24,7 @@ def hardmax(logits, name=None):
 
 
 class AttentionMechanism:
-    """Scores each step of a memory for a query."""
+    """The base of mechanisms, which score each step of a memory for a query."""
 
     def __init__(self, query_layer, memory_layer, memory, probability_fn, memory_sequence_length=None,
                  score_mask_value=None, name=None):
@@ -55,7 +55,7 @@ class AttentionMechanism:
         self._probability = probability
 
     def initial_alignments(self, batch_size, dtype):
-        """Nothing is looked at."""
+        """Returns zeros."""
         return _zeros(self.alignments_size, batch_size, dtype) if not hasattr(
             self.alignments_size, "op") else array_ops.zeros(
                 array_ops.stack([batch_size, self.alignments_size]), dtype)
@@ -63,13 +63,13 @@ class AttentionMechanism:
     initial_state = initial_alignments
 
     def __call__(self, query, state):
-        """(how much each step counts, the next state)."""
+        """Returns (weight of each step, next state)."""
         alignments = self._probability(self._score(query))
         return alignments, alignments
 
 
 class LuongAttention(AttentionMechanism):
-    """A step's score is its product with the query."""
+    """Scores a step by its product with the query."""
 
     def __init__(self, num_units, memory, memory_sequence_length=None, scale=False, probability_fn=None,
                  score_mask_value=None, dtype=None, name="LuongAttention"):
@@ -95,7 +95,7 @@ class LuongAttention(AttentionMechanism):
 
 
 class BahdanauAttention(AttentionMechanism):
-    """A step's score is v tanh(key + query), with v normalised if asked for."""
+    """Scores a step by v * tanh(key + query), optionally with v normalized."""
 
     def __init__(self, num_units, memory, memory_sequence_length=None, normalize=False,
                  probability_fn=None, score_mask_value=None, dtype=None, name="BahdanauAttention"):
@@ -125,12 +125,12 @@ class AttentionWrapperState(collections.namedtuple("AttentionWrapperState", (
     """The state of an AttentionWrapper."""
 
     def clone(self, **kwargs):
-        """The same with some parts replaced."""
+        """Returns a copy with some parts replaced."""
         return self._replace(**kwargs)
 
 
 class AttentionWrapper(RNNCell):
-    """A cell that reads, with its inputs, what it found in the memory a step before."""
+    """A cell that also reads the attention of the previous step."""
 
     def __init__(self, cell, attention_mechanism, attention_layer_size=None, alignment_history=False,
                  cell_input_fn=None, output_attention=True, initial_cell_state=None, name=None,
@@ -214,7 +214,7 @@ class AttentionWrapper(RNNCell):
 
 
 def _attended(mechanism, output, attention_state, layer):
-    """(attention, alignments, the mechanism's next state) of a cell's output."""
+    """Returns (attention, alignments, the mechanism's next state) for a cell's output."""
     alignments, state = mechanism(output, attention_state)
     context = array_ops.squeeze(math_ops.matmul(array_ops.expand_dims(alignments, 1), mechanism.values), [1])
     if layer is not None:

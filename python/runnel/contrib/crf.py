@@ -1,6 +1,6 @@
 """tf.contrib.crf: conditional random fields over sequences of tags.
 
-A sequence's score is the sum of its tags' own scores and of those of its transitions.
+The score of a sequence is the sum of the scores of its tags and of its transitions.
 """
 
 from runnel import dtypes
@@ -16,12 +16,12 @@ def _mask(lengths, count, dtype):
 
 
 def _length(x):
-    """How many steps, known if possible."""
+    """Returns the number of steps, statically if possible."""
     return x.shape.as_list()[1] or array_ops.shape(x)[1]
 
 
 def crf_unary_score(tag_indices, sequence_lengths, inputs):
-    """The sum of the scores of the tags of each sequence."""
+    """Returns the sum of the scores of the tags of each sequence."""
     tag_indices = convert_to_tensor(tag_indices)
     chosen = array_ops.one_hot(tag_indices, array_ops.shape(inputs)[2], dtype=inputs.dtype)
     scores = math_ops.reduce_sum(inputs * chosen, 2)
@@ -29,7 +29,7 @@ def crf_unary_score(tag_indices, sequence_lengths, inputs):
 
 
 def crf_binary_score(tag_indices, sequence_lengths, transition_params):
-    """The sum of the scores of the transitions of each sequence."""
+    """Returns the sum of the scores of the transitions of each sequence."""
     tag_indices = convert_to_tensor(tag_indices)
     pairs = array_ops.stack([tag_indices[:, :-1], tag_indices[:, 1:]], 2)
     scores = array_ops.gather_nd(transition_params, pairs)
@@ -38,13 +38,13 @@ def crf_binary_score(tag_indices, sequence_lengths, transition_params):
 
 
 def crf_sequence_score(inputs, tag_indices, sequence_lengths, transition_params):
-    """The score of each sequence of tags, not normalised."""
+    """Returns the unnormalized score of each sequence of tags."""
     return (crf_unary_score(tag_indices, sequence_lengths, inputs)
             + crf_binary_score(tag_indices, sequence_lengths, transition_params))
 
 
 def _forward(inputs, sequence_lengths, transition_params):
-    """The logarithm of the sum over all beginnings, by the last tag."""
+    """Returns the logarithm of the sum over all prefixes, by the last tag."""
     lengths = convert_to_tensor(sequence_lengths)
     count, transitions = _length(inputs), array_ops.expand_dims(transition_params, 0)
 
@@ -59,20 +59,20 @@ def _forward(inputs, sequence_lengths, transition_params):
 
 
 def crf_log_norm(inputs, sequence_lengths, transition_params):
-    """The logarithm of the sum over all sequences of tags; 0 for empty ones."""
+    """Returns the logarithm of the sum over all sequences of tags; 0 for empty ones."""
     inputs = convert_to_tensor(inputs)
     norm = math_ops.reduce_logsumexp(_forward(inputs, sequence_lengths, transition_params), [1])
     return array_ops.where_v2(convert_to_tensor(sequence_lengths) <= 0, array_ops.zeros_like(norm), norm)
 
 
 def crf_log_likelihood(inputs, tag_indices, sequence_lengths, transition_params=None):
-    """(the logarithm of the probability of each sequence of tags, the transitions).
+    """Returns (log-probability of each sequence of tags, transitions).
 
     Args:
       inputs: [batch, steps, tags], scores of single tags.
       tag_indices: [batch, steps].
       sequence_lengths: [batch].
-      transition_params: [tags, tags]; None: the variable "transitions".
+      transition_params: [tags, tags]; by default the variable "transitions".
     """
     inputs = convert_to_tensor(inputs)
     if transition_params is None:
@@ -84,7 +84,7 @@ def crf_log_likelihood(inputs, tag_indices, sequence_lengths, transition_params=
 
 
 def crf_decode(potentials, transition_params, sequence_length):
-    """(the best tags of each sequence, their scores); 0 behind a sequence's end."""
+    """Returns (best tags of each sequence, their scores); tags after a sequence's end are 0."""
     potentials = convert_to_tensor(potentials)
     lengths = math_ops.cast(sequence_length, dtypes.int32)
     transitions = array_ops.expand_dims(transition_params, 0)
@@ -121,7 +121,7 @@ def crf_decode(potentials, transition_params, sequence_length):
 
 
 def viterbi_decode(score, transition_params):
-    """(the best tags, their score) of one sequence, in NumPy: [steps, tags] and [tags, tags]."""
+    """Returns (best tags, their score) of one sequence, in NumPy: [steps, tags] and [tags, tags]."""
     import numpy as np
     best, backs = np.asarray(score[0]), []
     for row in score[1:]:

@@ -1,4 +1,4 @@
-"""tf.contrib.data: what is tf.data.experimental now."""
+"""tf.contrib.data: the old name of tf.data.experimental."""
 
 from runnel._namespace import namespace
 
@@ -15,5 +15,5 @@ __getattr__, __dir__, __all__ = namespace(
 
 
 def batch_and_drop_remainder(batch_size):
-    """A transformation: batches, without what is left at the end."""
+    """Returns a transformation that batches and drops an incomplete last batch."""
     return lambda dataset: dataset.batch(batch_size, drop_remainder=True)

@@ -1,4 +1,4 @@
-"""Decoders that run as loops: tf.contrib.seq2seq's dynamic_decode and what it drives."""
+"""Decoders that run as loops: dynamic_decode of tf.contrib.seq2seq, its decoders and helpers."""
 
 import collections
 
@@ -16,7 +16,7 @@ from runnel.ops.variable_scopes import variable_scope
 
 
 class Decoder:
-    """What dynamic_decode drives: a subclass says how to begin and what one step does."""
+    """The base of decoders for dynamic_decode: a subclass defines the start and one step."""
 
     @property
     def batch_size(self):
@@ -31,25 +31,25 @@ class Decoder:
         raise NotImplementedError
 
     def initialize(self, name=None):
-        """(whether each is finished, the first inputs, the first state)."""
+        """Returns (whether each is finished, first inputs, first state)."""
         raise NotImplementedError
 
     def step(self, time, inputs, state, name=None):
-        """(outputs, state, next inputs, whether each is finished)."""
+        """Returns (outputs, state, next inputs, whether each is finished)."""
         raise NotImplementedError
 
     def finalize(self, outputs, final_state, sequence_lengths):
-        """What is made of everything at the end."""
+        """Returns the final (outputs, state)."""
         raise NotImplementedError
 
     @property
     def tracks_own_finished(self):
-        """Whether `step` knows itself what was finished before."""
+        """Whether `step` itself tracks what was finished before."""
         return False
 
 
 def _chosen(is_finished, kept, new):
-    """Each example's `kept` if it is finished, else `new`; scalars and TensorArrays are the new ones."""
+    """Returns `kept` for each finished example, else `new`; scalars and TensorArrays are always new."""
     if isinstance(new, TensorArray):
         return new
     new.set_shape(kept.shape)
@@ -58,13 +58,13 @@ def _chosen(is_finished, kept, new):
 
 def dynamic_decode(decoder, output_time_major=False, impute_finished=False, maximum_iterations=None,
                    parallel_iterations=32, swap_memory=False, scope=None):
-    """(outputs, the last state, lengths) of a decoder that runs until all is finished.
+    """Runs a decoder until all examples are finished. Returns (outputs, last state, lengths).
 
     Args:
       decoder: a Decoder.
-      output_time_major: whether outputs are [time, batch, ...] and not [batch, time, ...].
-      impute_finished: whether what is finished keeps its state and has outputs of 0.
-      maximum_iterations: a bound of the steps.
+      output_time_major: whether outputs are [time, batch, ...] instead of [batch, time, ...].
+      impute_finished: whether finished examples keep their state and output zeros.
+      maximum_iterations: a limit on the number of steps.
     """
     if not isinstance(decoder, Decoder):
         raise TypeError("Expected decoder to be type Decoder, but saw: %s" % type(decoder))
@@ -115,7 +115,7 @@ BasicDecoderOutput = collections.namedtuple("BasicDecoderOutput", ("rnn_output",
 
 
 class BasicDecoder(Decoder):
-    """A cell whose outputs a helper makes inputs of."""
+    """A cell with a helper that turns its outputs into inputs."""
 
     def __init__(self, cell, helper, initial_state, output_layer=None):
         if not isinstance(helper, Helper):
@@ -159,7 +159,7 @@ class BasicDecoder(Decoder):
 
 
 class Helper:
-    """Says what a decoder reads next."""
+    """The base of helpers, which determine what a decoder reads next."""
 
     sample_ids_shape = tensor_shape.TensorShape([])
     sample_ids_dtype = dtypes.int32
@@ -169,20 +169,20 @@ class Helper:
         raise NotImplementedError
 
     def initialize(self, name=None):
-        """(whether each is finished, the first inputs)."""
+        """Returns (whether each is finished, first inputs)."""
         raise NotImplementedError
 
     def sample(self, time, outputs, state, name=None):
-        """The ids that outputs stand for."""
+        """Returns the ids for the outputs."""
         raise NotImplementedError
 
     def next_inputs(self, time, outputs, state, sample_ids, name=None):
-        """(whether each is finished, the next inputs, the state)."""
+        """Returns (whether each is finished, next inputs, state)."""
         raise NotImplementedError
 
 
 class CustomHelper(Helper):
-    """A helper of three functions."""
+    """A helper made of three functions."""
 
     def __init__(self, initialize_fn, sample_fn, next_inputs_fn, sample_ids_shape=None,
                  sample_ids_dtype=None):
@@ -211,7 +211,7 @@ class CustomHelper(Helper):
 
 
 class TrainingHelper(Helper):
-    """Reads what is given, for as long as each sequence is."""
+    """Reads the given inputs, up to the length of each sequence."""
 
     def __init__(self, inputs, sequence_length, time_major=False, name=None):
         with name_scope(name, "TrainingHelper", [inputs, sequence_length]):
@@ -264,7 +264,7 @@ class TrainingHelper(Helper):
 
 
 class ScheduledEmbeddingTrainingHelper(TrainingHelper):
-    """Reads what is given or, at random, what it would have said itself."""
+    """Reads the given inputs or, at random, samples of its own outputs."""
 
     def __init__(self, inputs, sequence_length, embedding, sampling_probability, time_major=False,
                  seed=None, scheduling_seed=None, name=None):
@@ -285,7 +285,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
 
 
 class GreedyEmbeddingHelper(Helper):
-    """Reads the embedding of the most probable id, until that is the end."""
+    """Reads the embedding of the most probable id, until it is the end token."""
 
     def __init__(self, embedding, start_tokens, end_token):
         self._embed = embedding if callable(embedding) else (lambda ids: nn.embedding_lookup(embedding, ids))
@@ -314,7 +314,7 @@ class GreedyEmbeddingHelper(Helper):
 
 
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):
-    """Reads the embedding of an id that is drawn by its probability, until that is the end."""
+    """Reads the embedding of a sampled id, until it is the end token."""
 
     def __init__(self, embedding, start_tokens, end_token, softmax_temperature=None, seed=None):
         super().__init__(embedding, start_tokens, end_token)
@@ -326,7 +326,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
 
 class InferenceHelper(Helper):
-    """Reads what a function makes of outputs, until another says that it is the end."""
+    """Reads a function of the outputs, until another function says that it is the end."""
 
     def __init__(self, sample_fn, sample_shape, sample_dtype, start_inputs, end_fn, next_inputs_fn=None):
         self._sample, self._end, self._next = sample_fn, end_fn, next_inputs_fn

@@ -1,4 +1,4 @@
-"""tf.contrib.distributions: tf.distributions."""
+"""tf.contrib.distributions: the same as tf.distributions."""
 
 from runnel._namespace import namespace
 

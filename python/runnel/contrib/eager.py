@@ -1,4 +1,4 @@
-"""tf.contrib.eager: the switch to eager execution and its helpers under their first names."""
+"""tf.contrib.eager: eager execution under its first names."""
 
 import sys
 
@@ -16,6 +16,6 @@ python = tfe = sys.modules[__name__]  # its paths in 1.x: tensorflow.contrib.eag
 
 
 def num_gpus():
-    """How many GPUs there are to run on."""
+    """Returns the number of GPUs."""
     from runnel.config import list_physical_devices
     return len(list_physical_devices("GPU"))

@@ -1,4 +1,4 @@
-"""tf.contrib.framework: scopes of arguments, variables of models, nests, checkpoints."""
+"""tf.contrib.framework: argument scopes, model variables, nests, checkpoints."""
 
 from runnel import nest
 from runnel._namespace import namespace

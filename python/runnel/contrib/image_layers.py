@@ -1,4 +1,4 @@
-"""Layers over planes: pooling of any rank, images as sequences, where features are."""
+"""Layers over images: pooling of any rank, images as sequences, positions of features."""
 
 from runnel import nn, raw_ops
 from runnel.contrib.arg_scope import add_arg_scope
@@ -17,7 +17,7 @@ _xavier, _zeros = xavier_initializer(), init_ops.zeros_initializer()
 @add_arg_scope
 def pool(inputs, kernel_size, pooling_type, padding="VALID", data_format=None, dilation_rate=1, stride=1,
          outputs_collections=None, scope=None):
-    """The mean ("AVG") or greatest ("MAX") of windows over all dimensions but batch and channels."""
+    """Pools with the mean ("AVG") or maximum ("MAX") over all dimensions but batch and channels."""
     with name_scope(scope, "%s_pool" % pooling_type.lower(), [inputs]) as sc:
         inputs = convert_to_tensor(inputs)
         rank = inputs.shape.ndims
@@ -41,7 +41,7 @@ def convolution2d_in_plane(inputs, kernel_size, stride=1, padding="SAME", activa
                            biases_initializer=_zeros, biases_regularizer=None,
                            reuse=None, variables_collections=None, outputs_collections=None,
                            trainable=True, scope=None):
-    """The same convolution of every channel."""
+    """Applies the same convolution to every channel."""
     with variable_scope(scope, "ConvInPlane", [inputs], reuse=reuse) as sc:
         dtype, count = inputs.dtype.base_dtype, last_dimension(inputs.shape, 4)
         weights = model_variable("weights", [*two_element_tuple(kernel_size), 1, 1], dtype,
@@ -58,7 +58,7 @@ def convolution2d_in_plane(inputs, kernel_size, stride=1, padding="SAME", activa
 
 @add_arg_scope
 def images_to_sequence(inputs, data_format="NHWC", outputs_collections=None, scope=None):
-    """Rows of images as sequences from left to right: [width, batch * height, channels]."""
+    """Converts rows of images to sequences from left to right: [width, batch * height, channels]."""
     is_first = channels_of(data_format) == "channels_first"
     with name_scope(scope, "ImagesToSequence", [inputs]) as sc:
         inputs = convert_to_tensor(inputs)
@@ -74,7 +74,7 @@ def images_to_sequence(inputs, data_format="NHWC", outputs_collections=None, sco
 @add_arg_scope
 def sequence_to_images(inputs, height, output_data_format="channels_last", outputs_collections=None,
                        scope=None):
-    """What images_to_sequence undoes."""
+    """Reverts images_to_sequence."""
     with name_scope(scope, "SequenceToImages", [inputs]) as sc:
         inputs = convert_to_tensor(inputs)
         width, rows, depth = inputs.shape.as_list()
@@ -86,7 +86,7 @@ def sequence_to_images(inputs, height, output_data_format="channels_last", outpu
 @add_arg_scope
 def spatial_softmax(features, temperature=None, name=None, variables_collections=None, trainable=True,
                     data_format="NHWC"):
-    """Where each channel is strongest: [batch, channels * 2], each coordinate in -1 to 1."""
+    """Returns where each channel is strongest: [batch, channels * 2], coordinates from -1 to 1."""
     is_first = channels_of(data_format) == "channels_first"
     with variable_scope(name, "spatial_softmax"):
         shape, count = array_ops.shape(features), features.shape.as_list()[1 if is_first else 3]

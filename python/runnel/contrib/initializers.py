@@ -11,7 +11,7 @@ from runnel.ops import math_ops, random_ops
 
 def variance_scaling_initializer(factor=2.0, mode="FAN_IN", uniform=False, seed=None,
                                  dtype=dtypes.float32):
-    """Random numbers of variance factor / n; n: the inputs, the outputs, or the mean of both."""
+    """Returns an initializer of variance factor / n, where n is the fan in, the fan out or their mean."""
     if not dtype.is_floating:
         raise TypeError("Cannot create initializer for non-floating point type.")
     if mode not in ("FAN_IN", "FAN_OUT", "FAN_AVG"):
@@ -34,7 +34,7 @@ def variance_scaling_initializer(factor=2.0, mode="FAN_IN", uniform=False, seed=
 
 
 def xavier_initializer(uniform=True, seed=None, dtype=dtypes.float32):
-    """Glorot's initializer: variance 1 / the mean of inputs and outputs."""
+    """Returns Glorot's initializer: variance 1 / the mean of fan in and fan out."""
     return variance_scaling_initializer(1.0, "FAN_AVG", uniform, seed, dtype)
 
 
@@ -66,17 +66,17 @@ def _regularizer(scale, kind, measure, scope):
 
 
 def l1_regularizer(scale, scope=None):
-    """scale times the sum of absolute values; 0: nothing."""
+    """Returns a regularizer: scale times the sum of absolute values; None for a scale of 0."""
     return _regularizer(scale, "l1", lambda w: math_ops.reduce_sum(math_ops.abs(w)), scope)
 
 
 def l2_regularizer(scale, scope=None):
-    """scale times half the sum of squares; 0: nothing."""
+    """Returns a regularizer: scale times half the sum of squares; None for a scale of 0."""
     return _regularizer(scale, "l2", nn.l2_loss, scope)
 
 
 def l1_l2_regularizer(scale_l1=1.0, scale_l2=1.0, scope=None):
-    """The sum of both."""
+    """Returns the sum of an L1 and an L2 regularizer."""
     for scale in (scale_l1, scale_l2):
         if isinstance(scale, numbers.Integral):
             raise ValueError("scale cannot be an integer: %s" % (scale,))
@@ -89,7 +89,7 @@ def l1_l2_regularizer(scale_l1=1.0, scale_l2=1.0, scope=None):
 
 
 def sum_regularizer(regularizer_list, scope=None):
-    """The sum of what several regularizers say."""
+    """Returns the sum of several regularizers."""
     regularizers = [reg for reg in regularizer_list if reg is not None]
     if not regularizers:
         return None
@@ -103,7 +103,7 @@ def sum_regularizer(regularizer_list, scope=None):
 
 
 def apply_regularization(regularizer, weights_list=None):
-    """The sum of a regularizer over weights (default: all of GraphKeys.WEIGHTS)."""
+    """Returns the sum of a regularizer over weights, by default all of GraphKeys.WEIGHTS."""
     if not weights_list:
         weights_list = get_collection(GraphKeys.WEIGHTS)
     if not weights_list:

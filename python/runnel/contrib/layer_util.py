@@ -1,4 +1,4 @@
-"""What the layers of tf.contrib share: named outputs, collections, variables under slim's names."""
+"""Helpers of tf.contrib's layers: named outputs, collections, variables under slim's names."""
 
 import collections as _collections
 
@@ -8,7 +8,7 @@ from runnel.ops.variable_scopes import variable_scope
 
 
 def append_tensor_alias(tensor, alias):
-    """Gives a tensor another name."""
+    """Adds an alias to a tensor."""
     if not hasattr(tensor, "aliases"):
         tensor.aliases = []
     tensor.aliases.append(alias.rstrip("/"))
@@ -16,19 +16,19 @@ def append_tensor_alias(tensor, alias):
 
 
 def get_tensor_aliases(tensor):
-    """The names that a tensor was given; without any, its own."""
+    """Returns the aliases of a tensor, or its name if it has none."""
     if hasattr(tensor, "aliases"):
         return tensor.aliases
     return [tensor.op.name if tensor.name.endswith(":0") else tensor.name]
 
 
 def gather_tensors_aliases(tensors):
-    """The names of several tensors."""
+    """Returns the aliases of several tensors."""
     return [alias for tensor in tensors for alias in get_tensor_aliases(tensor)]
 
 
 def collect_named_outputs(collections, alias, outputs):
-    """Puts a layer's output under its name into collections; the output."""
+    """Adds a layer's output under an alias to collections. Returns the output."""
     if collections:
         append_tensor_alias(outputs, alias)
         add_to_collections(collections, outputs)
@@ -36,7 +36,7 @@ def collect_named_outputs(collections, alias, outputs):
 
 
 def finish(outputs, scope, normalizer_fn, normalizer_params, activation_fn, outputs_collections):
-    """The end of a layer: what is normalised and activated, under the layer's name."""
+    """Ends a layer: normalizes, activates, and names the output."""
     if normalizer_fn is not None:
         outputs = normalizer_fn(outputs, **(normalizer_params or {}))
     if activation_fn is not None:
@@ -45,7 +45,7 @@ def finish(outputs, scope, normalizer_fn, normalizer_params, activation_fn, outp
 
 
 def convert_collection_to_dict(collection, clear_collection=False):
-    """{name: tensor} of a collection of named outputs."""
+    """Returns {alias: tensor} of a collection of named outputs."""
     named = _collections.OrderedDict(
         (alias, tensor) for tensor in get_collection(collection) for alias in get_tensor_aliases(tensor))
     if clear_collection:
@@ -54,14 +54,14 @@ def convert_collection_to_dict(collection, clear_collection=False):
 
 
 def get_variable_collections(variables_collections, name):
-    """The collections of one kind of variable: of a dict by kind, or of all kinds."""
+    """Returns the collections of one kind of variable, from a dict by kind or a list for all."""
     if isinstance(variables_collections, dict):
         return variables_collections.get(name, None)
     return variables_collections
 
 
 def add_variable(variable, variables_collections, name):
-    """Puts a variable (or its parts) into the collections of its kind."""
+    """Adds a variable, or its parts, to the collections of its kind."""
     wanted = list(get_variable_collections(variables_collections, name) or [])
     for part in variable if hasattr(variable, "_get_variable_list") else [variable]:
         for collection in wanted:
@@ -78,12 +78,12 @@ def _getter_of(names):
 
 
 def layer_scope(scope, default_name, inputs, reuse, **names):
-    """A variable scope in which the variables of a core layer are the model's, under other names."""
+    """A context manager: a variable scope in which a core layer's variables get other names and count as the model's."""
     return variable_scope(scope, default_name, [inputs], reuse=reuse, custom_getter=_getter_of(names))
 
 
 def two_element_tuple(value):
-    """A number twice, or two numbers."""
+    """Returns two numbers, given one or two."""
     if isinstance(value, (list, tuple)):
         if len(value) != 2:
             raise ValueError("List must be of length 2: %s" % (value,))
@@ -96,7 +96,7 @@ def two_element_tuple(value):
 
 
 def last_dimension(shape, min_rank=1):
-    """The last dimension, which must be known."""
+    """Returns the last dimension, which must be known."""
     shape = shape.with_rank_at_least(min_rank)
     if shape.as_list()[-1] is None:
         raise ValueError("last dimension shape must be known but is None")
@@ -104,7 +104,7 @@ def last_dimension(shape, min_rank=1):
 
 
 def channels_of(data_format, known="NCHW NHWC"):
-    """What core layers call a data format, one of those that are known; None: the usual one."""
+    """Returns the core layers' name of a data format, which must be one of `known`; by default the usual one."""
     if data_format is None:
         return "channels_last"
     if data_format not in known.split():

@@ -1,4 +1,4 @@
-"""tf.contrib.layers: layers with slim's names, defaults and scopes of arguments."""
+"""tf.contrib.layers: layers with slim's names, defaults and argument scopes."""
 
 import functools
 
@@ -37,7 +37,7 @@ def fully_connected(inputs, num_outputs, activation_fn=nn.relu, normalizer_fn=No
                     weights_initializer=_xavier, weights_regularizer=None, biases_initializer=_zeros,
                     biases_regularizer=None, reuse=None, variables_collections=None,
                     outputs_collections=None, trainable=True, scope=None):
-    """activation(normalised inputs weights + biases); biases only without a normalizer."""
+    """Applies activation(normalize(inputs @ weights) + biases); there are biases only without a normalizer."""
     if not isinstance(num_outputs, int):
         raise ValueError("num_outputs type should be one of %s, got %s." % ((int,), type(num_outputs)))
     with layer_scope(scope, "fully_connected", inputs, reuse, kernel="weights", bias="biases") as sc:
@@ -58,7 +58,7 @@ def convolution(inputs, num_outputs, kernel_size, stride=1, padding="SAME", data
                 weights_initializer=_xavier, weights_regularizer=None, biases_initializer=_zeros,
                 biases_regularizer=None, reuse=None, variables_collections=None, outputs_collections=None,
                 trainable=True, scope=None, conv_dims=None):
-    """A convolution over as many dimensions as the inputs have between batch and channels."""
+    """Convolves over the dimensions between batch and channels."""
     channels = channels_of(data_format, "NCHW NHWC NWC NCW NDHWC NCDHW")
     with layer_scope(scope, "Conv", inputs, reuse, kernel="weights", bias="biases") as sc:
         inputs = convert_to_tensor(inputs)
@@ -125,7 +125,7 @@ def separable_convolution2d(inputs, num_outputs, kernel_size, depth_multiplier=1
                             biases_initializer=_zeros, biases_regularizer=None, reuse=None,
                             variables_collections=None, outputs_collections=None, trainable=True,
                             scope=None):
-    """A convolution of each channel by itself, then one over the channels unless `num_outputs` is None."""
+    """Convolves each channel separately, then over the channels unless `num_outputs` is None."""
     channels = channels_of(data_format)
     with layer_scope(scope, "SeparableConv2d", inputs, reuse, depthwise_kernel="depthwise_weights",
                      pointwise_kernel="pointwise_weights", bias="biases") as sc:
@@ -194,7 +194,7 @@ avg_pool3d = _pool(core.AveragePooling3D, "AvgPool3D", "NCDHW NDHWC", "avg_pool3
 @add_arg_scope
 def dropout(inputs, keep_prob=0.5, noise_shape=None, is_training=True, outputs_collections=None,
             scope=None, seed=None):
-    """Elements kept with a probability, and scaled by its inverse, in training."""
+    """Keeps elements with a probability, and scales them by its inverse, during training."""
     with layer_scope(scope, "Dropout", inputs, None) as sc:
         inputs = convert_to_tensor(inputs)
         layer = core.Dropout(1 - keep_prob, noise_shape, seed=seed, name=sc.name, _scope=sc)
@@ -203,7 +203,7 @@ def dropout(inputs, keep_prob=0.5, noise_shape=None, is_training=True, outputs_c
 
 @add_arg_scope
 def flatten(inputs, outputs_collections=None, scope=None):
-    """Examples as rows."""
+    """Flattens each example to a row."""
     with name_scope(scope, "Flatten", [inputs]) as sc:
         return collect_named_outputs(outputs_collections, sc, core.flatten(convert_to_tensor(inputs)))
 
@@ -212,7 +212,7 @@ def flatten(inputs, outputs_collections=None, scope=None):
 def bias_add(inputs, activation_fn=None, initializer=_zeros, regularizer=None, reuse=None,
              variables_collections=None, outputs_collections=None, trainable=True, data_format="NHWC",
              scope=None):
-    """inputs + biases."""
+    """Adds biases."""
     channels_of(data_format)
     with variable_scope(scope, "BiasAdd", [inputs], reuse=reuse) as sc:
         inputs = convert_to_tensor(inputs)
@@ -226,7 +226,7 @@ def bias_add(inputs, activation_fn=None, initializer=_zeros, regularizer=None, r
 @add_arg_scope
 def one_hot_encoding(labels, num_classes, on_value=1.0, off_value=0.0, outputs_collections=None,
                      scope=None):
-    """Labels as rows with one number that is not 0."""
+    """Converts labels to one-hot rows."""
     with name_scope(scope, "OneHotEncoding", [labels, num_classes]) as sc:
         labels = convert_to_tensor(labels)
         if labels.dtype.base_dtype.name == "int32":
@@ -236,7 +236,7 @@ def one_hot_encoding(labels, num_classes, on_value=1.0, off_value=0.0, outputs_c
 
 
 def _one_after_another(inputs, layer, every_args, default_scope, default_name, kwargs):
-    """A layer for each tuple of arguments: scope/scope_1, scope/scope_2 and so on."""
+    """Applies a layer once per tuple of arguments: scope/scope_1, scope/scope_2 and so on."""
     scope = kwargs.pop("scope", None)
     with variable_scope(scope, default_scope, [inputs]):
         inputs = convert_to_tensor(inputs)
@@ -248,12 +248,12 @@ def _one_after_another(inputs, layer, every_args, default_scope, default_name, k
 
 
 def repeat(inputs, repetitions, layer, *args, **kwargs):
-    """A layer several times."""
+    """Applies a layer several times."""
     return _one_after_another(inputs, layer, [args] * repetitions, "Repeat", "repeat", kwargs)
 
 
 def stack(inputs, layer, stack_args, **kwargs):
-    """A layer several times, each with arguments of its own."""
+    """Applies a layer several times, each time with other arguments."""
     if not isinstance(stack_args, (list, tuple)):
         raise ValueError("stack_args need to be a list or tuple")
     each = [args if isinstance(args, (list, tuple)) else [args] for args in stack_args]
@@ -262,7 +262,7 @@ def stack(inputs, layer, stack_args, **kwargs):
 
 @add_arg_scope
 def softmax(logits, scope=None):
-    """Softmax over the last of any number of dimensions."""
+    """Returns the softmax over the last of any number of dimensions."""
     with variable_scope(scope, "softmax", [logits]):
         count = last_dimension(logits.shape, 2)
         outputs = array_ops.reshape(nn.softmax(array_ops.reshape(logits, [-1, count])),
@@ -273,7 +273,7 @@ def softmax(logits, scope=None):
 
 @add_arg_scope
 def unit_norm(inputs, dim, epsilon=1e-7, scope=None):
-    """inputs by their length along one dimension."""
+    """Divides inputs by their norm along one dimension."""
     with variable_scope(scope, "UnitNorm", [inputs]):
         rank = inputs.shape.ndims
         if not rank:
@@ -286,7 +286,7 @@ def unit_norm(inputs, dim, epsilon=1e-7, scope=None):
 
 @add_arg_scope
 def maxout(inputs, num_units, axis=-1, scope=None):
-    """The greatest of groups of features."""
+    """Returns the maximum of groups of features."""
     with name_scope(scope, "MaxOut", [inputs]):
         inputs = convert_to_tensor(inputs)
         dims = inputs.shape.as_list()
@@ -300,7 +300,7 @@ def maxout(inputs, num_units, axis=-1, scope=None):
 
 
 def scale_gradient(inputs, gradient_multiplier):
-    """The inputs; their gradient is multiplied."""
+    """Returns the inputs; their gradient is multiplied."""
     from runnel.eager.backprop import custom_gradient
 
     @custom_gradient
@@ -311,7 +311,7 @@ def scale_gradient(inputs, gradient_multiplier):
 
 def embed_sequence(ids, vocab_size=None, embed_dim=None, unique=False, initializer=None, regularizer=None,
                    trainable=True, scope=None, reuse=None):
-    """Rows of an embedding for each id of sequences."""
+    """Returns the embeddings of the ids of sequences."""
     if not (reuse or (vocab_size and embed_dim)):
         raise ValueError("Must specify vocab size and embedding dimension when not reusing. Got "
                          "vocab_size=%s and embed_dim=%s" % (vocab_size, embed_dim))
@@ -325,7 +325,7 @@ def embed_sequence(ids, vocab_size=None, embed_dim=None, unique=False, initializ
 
 
 def embedding_lookup_unique(params, ids, partition_strategy="mod", name=None):
-    """As tf.nn.embedding_lookup; each row is fetched once."""
+    """Like tf.nn.embedding_lookup, fetching each row once."""
     with name_scope(name, "EmbeddingLookupUnique", [params, ids]):
         ids = convert_to_tensor(ids)
         distinct, places = array_ops.unique(array_ops.reshape(ids, [-1]))
@@ -336,7 +336,7 @@ def embedding_lookup_unique(params, ids, partition_strategy="mod", name=None):
 
 def bow_encoder(ids, vocab_size, embed_dim, sparse_lookup=True, initializer=None, regularizer=None,
                 trainable=True, scope=None, reuse=None):
-    """The mean of the embeddings of each sequence's ids."""
+    """Returns the mean of the embeddings of each sequence's ids."""
     from runnel.core.composite import SparseTensor
     from runnel.ops import sparse_ops
     with variable_scope(scope, "bow_encoder", [ids], reuse=reuse):
@@ -349,12 +349,12 @@ def bow_encoder(ids, vocab_size, embed_dim, sparse_lookup=True, initializer=None
 
 
 def safe_embedding_lookup_sparse(*args, **kwargs):
-    """tf.nn.safe_embedding_lookup_sparse."""
+    """The same as tf.nn.safe_embedding_lookup_sparse."""
     return nn.safe_embedding_lookup_sparse(*args, **kwargs)
 
 
 def dense_to_sparse(tensor, eos_token=0, outputs_collections=None, scope=None):
-    """What is not `eos_token`, as a SparseTensor."""
+    """Returns the elements other than `eos_token` as a SparseTensor."""
     from runnel.core.composite import SparseTensor
     with variable_scope(scope, "dense_to_sparse", [tensor]) as sc:
         tensor = convert_to_tensor(tensor)

@@ -1,4 +1,4 @@
-"""tf.contrib.slim.learning: from a loss to a trained model."""
+"""tf.contrib.slim.learning: training loops."""
 
 import time
 
@@ -14,13 +14,13 @@ _USE_GLOBAL_STEP = 0
 
 
 def clip_gradient_norms(gradients_to_variables, max_norm):
-    """Each gradient with a norm of at most `max_norm`."""
+    """Clips each gradient to a norm of at most `max_norm`."""
     return [(clip_ops.clip_by_norm(g, max_norm) if g is not None else None, v)
             for g, v in gradients_to_variables]
 
 
 def multiply_gradients(grads_and_vars, gradient_multipliers):
-    """Gradients by the factors of their variables ({variable or its name: factor})."""
+    """Multiplies gradients by {variable or its name: factor}."""
     if not isinstance(grads_and_vars, list):
         raise ValueError("`grads_and_vars` must be a list.")
     if not gradient_multipliers:
@@ -41,7 +41,7 @@ def multiply_gradients(grads_and_vars, gradient_multipliers):
 
 
 def add_gradients_summaries(grads_and_vars):
-    """Summaries of gradients and their norms."""
+    """Adds summaries of gradients and their norms."""
     made = []
     for grad, var in grads_and_vars:
         if grad is None:
@@ -57,7 +57,7 @@ def create_train_op(total_loss, optimizer, global_step=_USE_GLOBAL_STEP, update_
                     variables_to_train=None, clip_gradient_norm=0, summarize_gradients=False,
                     gate_gradients=1, aggregation_method=None, colocate_gradients_with_ops=False,
                     gradient_multipliers=None, check_numerics=True):
-    """A tensor that takes a training step and is the loss."""
+    """Returns a tensor that runs a training step and has the value of the loss."""
     if global_step is _USE_GLOBAL_STEP:
         global_step = get_or_create_global_step()
     updates = list(dict.fromkeys(get_collection(GraphKeys.UPDATE_OPS) if update_ops is None else update_ops))
@@ -85,7 +85,7 @@ def create_train_op(total_loss, optimizer, global_step=_USE_GLOBAL_STEP, update_
 
 
 def train_step(sess, train_op, global_step, train_step_kwargs):
-    """(loss, whether to stop) of one step."""
+    """Runs one step. Returns (loss, whether to stop)."""
     start = time.time()
     loss, step = sess.run([train_op, global_step])
     if train_step_kwargs.get("should_log") is not None and sess.run(train_step_kwargs["should_log"]):
@@ -100,9 +100,9 @@ def train(train_op, logdir, train_step_fn=train_step, train_step_kwargs=None, lo
           save_summaries_secs=600, summary_writer=None, startup_delay_steps=0, saver=None,
           save_interval_secs=600, sync_optimizer=None, session_config=None, session_wrapper=None,
           trace_every_n_steps=None, ignore_live_threads=False):
-    """Trains until a step says stop or `number_of_steps` is reached; the last loss.
+    """Trains until a step stops or `number_of_steps` is reached. Returns the last loss.
 
-    States and summaries are in `logdir`, from which training goes on when it is called again.
+    Checkpoints and summaries are in `logdir`; calling it again continues from there.
     """
     from runnel.ops.lookup_ops import tables_initializer
     from runnel.ops.variables import (global_variables_initializer, local_variables_initializer)

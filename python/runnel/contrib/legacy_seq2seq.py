@@ -1,4 +1,4 @@
-"""tf.contrib.legacy_seq2seq: sequences to sequences over lists of tensors, one for each step."""
+"""tf.contrib.legacy_seq2seq: sequence-to-sequence models over lists of tensors, one per step."""
 
 import copy
 
@@ -10,7 +10,7 @@ from runnel.ops.variable_scopes import get_variable, get_variable_scope, variabl
 
 
 def _best_symbol(embedding, output_projection=None, update_embedding=True):
-    """A loop function: the embedding of the most probable symbol of the last output."""
+    """Returns a loop function: the embedding of the most probable symbol of the last output."""
     def loop(previous, _):
         if output_projection is not None:
             previous = nn.xw_plus_b(previous, output_projection[0], output_projection[1])
@@ -20,7 +20,7 @@ def _best_symbol(embedding, output_projection=None, update_embedding=True):
 
 
 def rnn_decoder(decoder_inputs, initial_state, cell, loop_function=None, scope=None):
-    """(outputs, the last state); with a loop function, what it makes of an output is the next input."""
+    """Decodes. Returns (outputs, last state). A loop function turns an output into the next input."""
     with variable_scope(scope or "rnn_decoder"):
         state, outputs, previous = initial_state, [], None
         for number, inputs in enumerate(decoder_inputs):
@@ -44,7 +44,7 @@ def basic_rnn_seq2seq(encoder_inputs, decoder_inputs, cell, dtype=dtypes.float32
 
 def tied_rnn_seq2seq(encoder_inputs, decoder_inputs, cell, loop_function=None, dtype=dtypes.float32,
                      scope=None):
-    """As basic_rnn_seq2seq; encoder and decoder share their variables."""
+    """Like basic_rnn_seq2seq; encoder and decoder share their variables."""
     with variable_scope("combined_tied_rnn_seq2seq"):
         scope = scope or "tied_rnn_seq2seq"
         _, state = static_rnn(cell, encoder_inputs, dtype=dtype, scope=scope)
@@ -73,7 +73,7 @@ def embedding_rnn_decoder(decoder_inputs, initial_state, cell, num_symbols, embe
 def embedding_rnn_seq2seq(encoder_inputs, decoder_inputs, cell, num_encoder_symbols,
                           num_decoder_symbols, embedding_size, output_projection=None,
                           feed_previous=False, dtype=None, scope=None):
-    """Symbols to symbols. `feed_previous`: whether the decoder reads its own outputs; may be a tensor."""
+    """Maps symbols to symbols. `feed_previous`, a bool or a tensor, makes the decoder read its own outputs."""
     with variable_scope(scope or "embedding_rnn_seq2seq") as entered:
         dtype = dtype or entered.dtype
         encoder = EmbeddingWrapper(copy.deepcopy(cell), num_encoder_symbols, embedding_size)
@@ -85,7 +85,7 @@ def embedding_rnn_seq2seq(encoder_inputs, decoder_inputs, cell, num_encoder_symb
 
 
 def _decoded(feed_previous, decode):
-    """Decodes in the way that a bool or, when it runs, a tensor says."""
+    """Decodes as a bool says, or a tensor when the step runs."""
     if isinstance(feed_previous, bool):
         return decode(feed_previous)
     from runnel.ops.control_flow import cond
@@ -105,7 +105,7 @@ def _decoded(feed_previous, decode):
 def embedding_tied_rnn_seq2seq(encoder_inputs, decoder_inputs, cell, num_symbols, embedding_size,
                                num_decoder_symbols=None, output_projection=None, feed_previous=False,
                                dtype=None, scope=None):
-    """Symbols to symbols of the same vocabulary, with one embedding and one cell."""
+    """Maps symbols to symbols of the same vocabulary, with one embedding and one cell."""
     with variable_scope(scope or "embedding_tied_rnn_seq2seq", dtype=dtype) as entered:
         embedding = get_variable("embedding", [num_symbols, embedding_size], dtype=entered.dtype)
         sources = [nn.embedding_lookup(embedding, x) for x in encoder_inputs]
@@ -118,7 +118,7 @@ def embedding_tied_rnn_seq2seq(encoder_inputs, decoder_inputs, cell, num_symbols
 
 
 def _attend(query, hidden, features, vectors, sizes):
-    """What each head finds in the encoder's states for a query."""
+    """Returns what each head reads from the encoder's states for a query."""
     length, size = sizes
     found = []
     if nest.is_nested(query):
@@ -135,7 +135,7 @@ def _attend(query, hidden, features, vectors, sizes):
 def attention_decoder(decoder_inputs, initial_state, attention_states, cell, output_size=None,
                       num_heads=1, loop_function=None, dtype=None, scope=None,
                       initial_state_attention=False):
-    """A decoder that looks at the encoder's states ([batch, length, size]) in each step."""
+    """A decoder that attends to the encoder's states ([batch, length, size]) in each step."""
     if not decoder_inputs:
         raise ValueError("Must provide at least 1 input to attention decoder.")
     if num_heads < 1:
@@ -189,7 +189,7 @@ def embedding_attention_decoder(decoder_inputs, initial_state, attention_states,
                                 embedding_size, num_heads=1, output_size=None, output_projection=None,
                                 feed_previous=False, update_embedding_for_previous=True, dtype=None,
                                 scope=None, initial_state_attention=False):
-    """attention_decoder over symbols."""
+    """An attention_decoder whose inputs are symbols."""
     output_size = cell.output_size if output_size is None else output_size
     with variable_scope(scope or "embedding_attention_decoder", dtype=dtype):
         embedding = get_variable("embedding", [num_symbols, embedding_size])
@@ -203,7 +203,7 @@ def embedding_attention_seq2seq(encoder_inputs, decoder_inputs, cell, num_encode
                                 num_decoder_symbols, embedding_size, num_heads=1,
                                 output_projection=None, feed_previous=False, dtype=None, scope=None,
                                 initial_state_attention=False):
-    """Symbols to symbols with attention."""
+    """Maps symbols to symbols with attention."""
     with variable_scope(scope or "embedding_attention_seq2seq", dtype=dtype) as entered:
         encoder = EmbeddingWrapper(copy.deepcopy(cell), num_encoder_symbols, embedding_size)
         outputs, state = static_rnn(encoder, encoder_inputs, dtype=entered.dtype)
@@ -218,7 +218,7 @@ def embedding_attention_seq2seq(encoder_inputs, decoder_inputs, cell, num_encode
 
 def sequence_loss_by_example(logits, targets, weights, average_across_timesteps=True,
                              softmax_loss_function=None, name=None):
-    """The weighted cross entropy of each example, over lists of steps."""
+    """Returns the weighted cross entropy of each example, over lists of steps."""
     if len(targets) != len(logits) or len(weights) != len(logits):
         raise ValueError("Lengths of logits, weights, and targets must be the same %d, %d, %d." % (
             len(logits), len(weights), len(targets)))
@@ -239,7 +239,7 @@ def sequence_loss_by_example(logits, targets, weights, average_across_timesteps=
 
 def sequence_loss(logits, targets, weights, average_across_timesteps=True, average_across_batch=True,
                   softmax_loss_function=None, name=None):
-    """The weighted cross entropy of a batch, over lists of steps."""
+    """Returns the weighted cross entropy of a batch, over lists of steps."""
     with name_scope(name, "sequence_loss", logits + targets + weights):
         cost = math_ops.reduce_sum(sequence_loss_by_example(
             logits, targets, weights, average_across_timesteps, softmax_loss_function))
@@ -250,7 +250,7 @@ def sequence_loss(logits, targets, weights, average_across_timesteps=True, avera
 
 def model_with_buckets(encoder_inputs, decoder_inputs, targets, weights, buckets, seq2seq,
                        softmax_loss_function=None, per_example_loss=False, name=None):
-    """A model for each pair of lengths, with shared variables: (outputs, losses), by bucket."""
+    """Builds a model for each pair of lengths, with shared variables. Returns (outputs, losses) by bucket."""
     for given, at, what in ((encoder_inputs, 0, "encoder_inputs"), (targets, 1, "targets"),
                             (weights, 1, "weights")):
         if len(given) < buckets[-1][at]:

@@ -1,4 +1,4 @@
-"""tf.contrib.lookup: tables."""
+"""tf.contrib.lookup: tables from keys to values."""
 
 from runnel._namespace import namespace
 

@@ -1,4 +1,4 @@
-"""tf.contrib.losses: tf.losses under the old order of arguments, predictions first."""
+"""tf.contrib.losses: tf.losses with the old order of arguments, predictions first."""
 
 from runnel.losses import losses_impl as _losses
 from runnel.losses.losses_impl import (
@@ -21,22 +21,22 @@ mean_pairwise_squared_error = _swapped("mean_pairwise_squared_error", "labels", 
 
 
 def softmax_cross_entropy(logits, onehot_labels, weights=1.0, label_smoothing=0, scope=None):
-    """tf.losses.softmax_cross_entropy."""
+    """Like tf.losses.softmax_cross_entropy, with the logits first."""
     return _losses.softmax_cross_entropy(onehot_labels, logits, weights, label_smoothing, scope)
 
 
 def sparse_softmax_cross_entropy(logits, labels, weights=1.0, scope=None):
-    """tf.losses.sparse_softmax_cross_entropy."""
+    """Like tf.losses.sparse_softmax_cross_entropy, with the logits first."""
     return _losses.sparse_softmax_cross_entropy(labels, logits, weights, scope)
 
 
 def sigmoid_cross_entropy(logits, multi_class_labels, weights=1.0, label_smoothing=0, scope=None):
-    """tf.losses.sigmoid_cross_entropy."""
+    """Like tf.losses.sigmoid_cross_entropy, with the logits first."""
     return _losses.sigmoid_cross_entropy(multi_class_labels, logits, weights, label_smoothing, scope)
 
 
 def hinge_loss(logits, labels=None, scope=None):
-    """Each example's hinge loss, not reduced."""
+    """Returns each example's hinge loss, not reduced."""
     from runnel import nn
     from runnel.core.framework import name_scope
     from runnel.ops import array_ops, math_ops
@@ -46,5 +46,5 @@ def hinge_loss(logits, labels=None, scope=None):
 
 
 def cosine_distance(predictions, labels=None, axis=None, weights=1.0, scope=None, dim=None):
-    """tf.losses.cosine_distance."""
+    """Like tf.losses.cosine_distance, with the predictions first."""
     return _losses.cosine_distance(labels, predictions, axis if axis is not None else dim, weights, scope)

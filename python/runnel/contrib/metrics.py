@@ -24,19 +24,19 @@ del _name
 
 
 def streaming_mean(values, weights=None, metrics_collections=None, updates_collections=None, name=None):
-    """tf.metrics.mean."""
+    """The same as tf.metrics.mean."""
     return _metrics.mean(values, weights, metrics_collections, updates_collections, name)
 
 
 def streaming_mean_iou(predictions, labels, num_classes, weights=None, metrics_collections=None,
                        updates_collections=None, name=None):
-    """tf.metrics.mean_iou."""
+    """Like tf.metrics.mean_iou, with the predictions first."""
     return _metrics.mean_iou(labels, predictions, num_classes, weights, metrics_collections,
                              updates_collections, name)
 
 
 def accuracy(predictions, labels, weights=None, name=None):
-    """The share of predictions that are right, in this batch."""
+    """Returns the fraction of right predictions in this batch."""
     with name_scope(name, "accuracy", values=[predictions, labels]):
         is_right = math_ops.cast(math_ops.equal(predictions, labels), "float32")
         if weights is not None:
@@ -47,7 +47,7 @@ def accuracy(predictions, labels, weights=None, name=None):
 
 
 def aggregate_metrics(*value_update_tuples):
-    """(values, updates) of several metrics."""
+    """Returns (values, updates) of several metrics."""
     if not value_update_tuples:
         raise ValueError("Expected at least one value_tensor/update_op pair")
     values, updates = zip(*value_update_tuples)
@@ -55,12 +55,12 @@ def aggregate_metrics(*value_update_tuples):
 
 
 def aggregate_metric_map(names_to_tuples):
-    """({name: value}, {name: update}) of {name: (value, update)}."""
+    """Returns ({name: value}, {name: update}) of {name: (value, update)}."""
     values, updates = zip(*names_to_tuples.values())
     return dict(zip(names_to_tuples, values)), dict(zip(names_to_tuples, updates))
 
 
 def confusion_matrix(labels, predictions, num_classes=None, dtype="int32", name=None, weights=None):
-    """tf.math.confusion_matrix."""
+    """The same as tf.math.confusion_matrix."""
     from runnel.math import confusion_matrix as core
     return core(labels, predictions, num_classes, dtype=dtype, name=name, weights=weights)

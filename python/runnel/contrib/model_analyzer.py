@@ -1,8 +1,8 @@
-"""tf.contrib.slim.model_analyzer: what a graph holds, in numbers."""
+"""tf.contrib.slim.model_analyzer: the size of a graph."""
 
 
 def analyze_vars(variables, print_info=False):
-    """(numbers, bytes) of variables."""
+    """Returns (number of elements, bytes) of variables."""
     total, total_bytes = 0, 0
     if print_info:
         print("---------")
@@ -22,7 +22,7 @@ def analyze_vars(variables, print_info=False):
 
 
 def analyze_ops(graph, print_info=False):
-    """The number of elements of all the outputs of a graph, as far as they are known."""
+    """Returns the number of elements of all outputs of a graph, as far as they are known."""
     total = 0
     for op in graph.get_operations():
         for output in op.outputs:

@@ -1,4 +1,4 @@
-"""Variables of models, and where to find them: slim's collections."""
+"""Variables of models, and slim's collections of them."""
 
 from runnel import dtypes, logging
 from runnel.contrib.arg_scope import add_arg_scope
@@ -12,7 +12,7 @@ from runnel.train.training_util import create_global_step, get_global_step, get_
 def variable(name, shape=None, dtype=None, initializer=None, regularizer=None, trainable=True,
              collections=None, caching_device=None, device="", partitioner=None, custom_getter=None,
              use_resource=None, **_):
-    """The variable of this name, made if need be, in GLOBAL_VARIABLES and `collections`."""
+    """Returns the variable of this name, creating it if needed, in GLOBAL_VARIABLES and `collections`."""
     collections = list(collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES])
     collections = list(dict.fromkeys(collections))  # each of them once
     from runnel.ops.variable_scopes import get_variable
@@ -30,7 +30,7 @@ def variable(name, shape=None, dtype=None, initializer=None, regularizer=None, t
 def model_variable(name, shape=None, dtype=dtypes.float32, initializer=None, regularizer=None,
                    trainable=True, collections=None, caching_device=None, device=None,
                    partitioner=None, custom_getter=None, use_resource=None, **_):
-    """A variable that is in MODEL_VARIABLES, too."""
+    """Like variable, and also in MODEL_VARIABLES."""
     collections = list(collections or []) + [GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]
     return variable(name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer,
                     trainable=trainable, collections=collections, caching_device=caching_device,
@@ -39,27 +39,27 @@ def model_variable(name, shape=None, dtype=dtypes.float32, initializer=None, reg
 
 
 def add_model_variable(var):
-    """Puts a variable into MODEL_VARIABLES, once."""
+    """Adds a variable to MODEL_VARIABLES, once."""
     if not any(var is other for other in get_collection(GraphKeys.MODEL_VARIABLES)):
         add_to_collection(GraphKeys.MODEL_VARIABLES, var)
 
 
 def local_variable(initial_value, validate_shape=True, name=None, use_resource=None):
-    """A variable that no checkpoint keeps."""
+    """Creates a variable that checkpoints do not contain."""
     from runnel.ops.variables import VariableV1
     return VariableV1(initial_value, trainable=False, collections=[GraphKeys.LOCAL_VARIABLES],
                       validate_shape=validate_shape, name=name, use_resource=use_resource)
 
 
 def global_variable(initial_value, validate_shape=True, name=None, use_resource=None):
-    """A variable that is not trained."""
+    """Creates a variable that is not trained."""
     from runnel.ops.variables import VariableV1
     return VariableV1(initial_value, trainable=False, collections=[GraphKeys.GLOBAL_VARIABLES],
                       validate_shape=validate_shape, name=name, use_resource=use_resource)
 
 
 def get_variables(scope=None, suffix=None, collection=GraphKeys.GLOBAL_VARIABLES):
-    """The variables of a scope whose names end in `suffix`."""
+    """Returns the variables of a scope whose names end in `suffix`."""
     scope = getattr(scope, "name", scope)
     if suffix is not None:
         suffix = suffix if ":" in suffix else suffix + ":0"
@@ -68,32 +68,32 @@ def get_variables(scope=None, suffix=None, collection=GraphKeys.GLOBAL_VARIABLES
 
 
 def get_model_variables(scope=None, suffix=None):
-    """The model's variables of a scope."""
+    """Returns the model variables of a scope."""
     return get_variables(scope, suffix, GraphKeys.MODEL_VARIABLES)
 
 
 def get_local_variables(scope=None, suffix=None):
-    """The local variables of a scope."""
+    """Returns the local variables of a scope."""
     return get_variables(scope, suffix, GraphKeys.LOCAL_VARIABLES)
 
 
 def get_trainable_variables(scope=None, suffix=None):
-    """The variables of a scope that are trained."""
+    """Returns the trainable variables of a scope."""
     return get_variables(scope, suffix, GraphKeys.TRAINABLE_VARIABLES)
 
 
 def get_variables_by_suffix(suffix, scope=None):
-    """The variables whose names end so."""
+    """Returns the variables whose names end in `suffix`."""
     return get_variables(scope=scope, suffix=suffix)
 
 
 def get_variables_by_name(given_name, scope=None):
-    """The variables whose last name is `given_name`."""
+    """Returns the variables whose last name is `given_name`."""
     return get_variables(scope=scope, suffix="/" + given_name + ":|^" + given_name + ":")
 
 
 def get_unique_variable(var_op_name):
-    """The one variable of this name."""
+    """Returns the only variable of this name."""
     found = [v for v in get_variables(scope=var_op_name) if v.op.name == var_op_name]
     if not found:
         raise ValueError("Variable %s not found" % var_op_name)
@@ -101,7 +101,7 @@ def get_unique_variable(var_op_name):
 
 
 def get_variables_to_restore(include=None, exclude=None):
-    """The variables of the scopes in `include` (None: all) and not of those in `exclude`."""
+    """Returns the variables of the scopes in `include` (by default all) and not of those in `exclude`."""
     chosen = []
     for scope in [None] if include is None else include:
         chosen += [v for v in get_variables(scope) if not any(v is other for other in chosen)]
@@ -110,7 +110,7 @@ def get_variables_to_restore(include=None, exclude=None):
 
 
 def filter_variables(var_list, include_patterns=None, exclude_patterns=None, reg_search=True):
-    """Those whose names match one of the first patterns (None: any) and none of the second."""
+    """Returns the variables that match one of `include_patterns` (by default all) and none of `exclude_patterns`."""
     import re
     match = re.search if reg_search else re.match
 
@@ -123,13 +123,13 @@ def filter_variables(var_list, include_patterns=None, exclude_patterns=None, reg
 
 
 def get_variable_full_name(var):
-    """The name under which checkpoints keep a variable, without the mark of a partition."""
+    """Returns the name of a variable in checkpoints, without the suffix of a partition."""
     info = getattr(var, "_save_slice_info", None)
     return info.full_name if info else var.op.name
 
 
 def assign_from_values(var_names_to_values):
-    """(op, feed_dict) that give variables these values."""
+    """Returns (op, feed_dict) that set variables."""
     from runnel.ops.array_ops import placeholder
     from runnel.ops.control_flow import group
     feeds, assignments = {}, []
@@ -147,7 +147,7 @@ def _reshaped(value, var):
 
 
 def assign_from_values_fn(var_names_to_values):
-    """A function of a session that gives variables these values."""
+    """Returns a function of a session that sets variables."""
     assign, feeds = assign_from_values(var_names_to_values)
     return lambda session: session.run(assign, feeds)
 
@@ -162,7 +162,7 @@ def _by_checkpoint_name(var_list):
 
 
 def assign_from_checkpoint(model_path, var_list, ignore_missing_vars=False):
-    """(op, feed_dict) that give variables what a checkpoint keeps; `var_list` a list or {name: variable}."""
+    """Returns (op, feed_dict) that restore variables, given as a list or {name: variable}, from a checkpoint."""
     from runnel.ops.array_ops import placeholder
     from runnel.ops.control_flow import group
     from runnel.train.checkpoint_reader import NewCheckpointReader
@@ -190,7 +190,7 @@ def assign_from_checkpoint(model_path, var_list, ignore_missing_vars=False):
 
 
 def assign_from_checkpoint_fn(model_path, var_list, ignore_missing_vars=False, reshape_variables=False):
-    """A function of a session that restores variables from a checkpoint; None if there is nothing to."""
+    """Returns a function of a session that restores variables from a checkpoint; None if there are none."""
     if not var_list:
         raise ValueError("var_list cannot be empty")
     if ignore_missing_vars:
@@ -212,7 +212,7 @@ def assign_from_checkpoint_fn(model_path, var_list, ignore_missing_vars=False, r
 
 
 class VariableDeviceChooser:
-    """Spreads variables over parameter servers, one after the other."""
+    """Distributes variables over parameter servers, round-robin."""
 
     def __init__(self, num_tasks=0, job_name="ps", device_type="CPU", device_index=0, replica=None):
         self._tasks, self._job, self._next = num_tasks, job_name, 0
@@ -230,7 +230,7 @@ class VariableDeviceChooser:
 
 
 def get_name_scope():
-    """The name scope that is open."""
+    """Returns the current name scope."""
     return get_default_graph().get_name_scope()
 
 

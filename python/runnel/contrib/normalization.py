@@ -1,4 +1,4 @@
-"""Normalisation as tf.contrib.layers has it: over batches, layers, instances and groups."""
+"""Normalization in tf.contrib.layers: over batches, layers, instances and groups."""
 
 from runnel import dtypes, nn, raw_ops
 from runnel.contrib.arg_scope import add_arg_scope
@@ -15,7 +15,7 @@ from runnel.train.moving_averages import assign_moving_average
 
 
 class _Parameters:
-    """The variables of a normalisation, under their usual names."""
+    """The variables of a normalization, under their usual names."""
 
     def __init__(self, shape, dtype, initializers, regularizers, collections, trainable):
         self._shape, self._dtype, self._trainable = shape, dtype, trainable
@@ -29,7 +29,7 @@ class _Parameters:
                               get_variable_collections(self._collections, name))
 
     def moving(self):
-        """(mean, variance); never partitioned, for averages cannot be."""
+        """Returns (mean, variance); they are never partitioned, because averages cannot be."""
         with variable_scope(get_variable_scope()) as local:
             local.set_partitioner(None)
             return (self.make("moving_mean", init_ops.zeros_initializer, False),
@@ -37,12 +37,12 @@ class _Parameters:
 
 
 def _is_true(value):
-    """True, False, or None where only a step can tell."""
+    """Returns True, False, or None if only a step can tell."""
     return constant_value(value) if hasattr(value, "op") else bool(value)
 
 
 def _with_updates(outputs, moving, moments, decay, zero_debias, is_training, updates_collections):
-    """The outputs, with the averages brought up to date before them or by ops in collections."""
+    """Returns the outputs; the averages are updated before them, or by ops in collections."""
     if _is_true(is_training) is False:
         return outputs
 
@@ -63,7 +63,7 @@ def _with_updates(outputs, moving, moments, decay, zero_debias, is_training, upd
 def _fused(inputs, decay, center, scale, epsilon, param_initializers, param_regularizers,
            updates_collections, is_training, variables_collections, trainable, data_format,
            zero_debias_moving_mean):
-    """By the fused op; rows are images of one point to it."""
+    """Normalizes with the fused op, for which rows are images of one pixel."""
     original, rank = inputs, inputs.shape.ndims
     is_first = data_format == "NCHW"
     if rank == 2:
@@ -99,7 +99,7 @@ def _fused(inputs, decay, center, scale, epsilon, param_initializers, param_regu
 def _by_layer(inputs, scope, reuse, fused, decay, center, scale, epsilon, param_initializers,
               param_regularizers, is_training, variables_collections, trainable, is_first, renorm,
               renorm_clipping, renorm_decay, adjustment):
-    """By the core layer."""
+    """Normalizes with the core layer."""
     initializers, regularizers = param_initializers or {}, param_regularizers or {}
     layer = core.BatchNormalization(
         1 if is_first else -1, decay, epsilon, center, scale, initializers.get("beta"),
@@ -117,7 +117,7 @@ def _by_layer(inputs, scope, reuse, fused, decay, center, scale, epsilon, param_
 def _by_moments(inputs, decay, center, scale, epsilon, param_initializers, updates_collections,
                 is_training, variables_collections, trainable, batch_weights, is_first,
                 zero_debias_moving_mean):
-    """With examples weighted, or with updates that the core layer does not know."""
+    """Normalizes with weighted examples, or with updates that the core layer lacks."""
     rank = inputs.shape.ndims
     axis = 1 if is_first else rank - 1
     shape = inputs.shape[axis:axis + 1]
@@ -155,10 +155,9 @@ def batch_norm(inputs, decay=0.999, center=True, scale=False, epsilon=0.001, act
                variables_collections=None, outputs_collections=None, trainable=True, batch_weights=None,
                fused=None, data_format="NHWC", zero_debias_moving_mean=False, scope=None, renorm=False,
                renorm_clipping=None, renorm_decay=0.99, adjustment=None):
-    """Normalisation over the batch.
+    """Normalizes over the batch.
 
-    The ops that bring the moving averages up to date are in `updates_collections`; None: they run
-    before the output is there.
+    The ops that update the moving averages are in `updates_collections`; if it is None, they run before the output.
     """
     is_first = channels_of(data_format) == "channels_first"
     with layer_scope(scope, "BatchNorm", inputs, reuse) as sc:
@@ -190,7 +189,7 @@ def batch_norm(inputs, decay=0.999, center=True, scale=False, epsilon=0.001, act
 def layer_norm(inputs, center=True, scale=True, activation_fn=None, reuse=None,
                variables_collections=None, outputs_collections=None, trainable=True, begin_norm_axis=1,
                begin_params_axis=-1, scope=None):
-    """Normalisation of each example over its features."""
+    """Normalizes each example over its features."""
     with variable_scope(scope, "LayerNorm", [inputs], reuse=reuse) as sc:
         inputs = convert_to_tensor(inputs)
         rank, dtype = inputs.shape.ndims, inputs.dtype.base_dtype
@@ -219,7 +218,7 @@ def layer_norm(inputs, center=True, scale=True, activation_fn=None, reuse=None,
 def instance_norm(inputs, center=True, scale=True, epsilon=1e-6, activation_fn=None,
                   param_initializers=None, reuse=None, variables_collections=None,
                   outputs_collections=None, trainable=True, data_format="NHWC", scope=None):
-    """Normalisation of each channel of each example."""
+    """Normalizes each channel of each example."""
     is_first = channels_of(data_format) == "channels_first"
     with variable_scope(scope, "InstanceNorm", [inputs], reuse=reuse) as sc:
         inputs = convert_to_tensor(inputs)
@@ -247,7 +246,7 @@ def group_norm(inputs, groups=32, channels_axis=-1, reduction_axes=(-3, -2), cen
                epsilon=1e-6, activation_fn=None, param_initializers=None, reuse=None,
                variables_collections=None, outputs_collections=None, trainable=True, scope=None,
                mean_close_to_zero=False):
-    """Normalisation of groups of channels of each example."""
+    """Normalizes groups of channels of each example."""
     inputs = convert_to_tensor(inputs)
     rank = inputs.shape.ndims
     if rank is None:

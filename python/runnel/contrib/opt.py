@@ -1,4 +1,4 @@
-"""tf.contrib.opt: optimizers that were only here."""
+"""tf.contrib.opt: optimizers with decoupled weight decay, and lazy Adam."""
 
 from runnel import raw_ops
 from runnel.core.composite import IndexedSlices
@@ -9,19 +9,19 @@ from runnel.train.optimizers import AdamOptimizer, MomentumOptimizer
 
 
 class DecoupledWeightDecayExtension:
-    """A base beside an optimizer's: variables shrink by a part of themselves before each update."""
+    """A base beside an optimizer: variables shrink by a fraction before each update."""
 
     def __init__(self, weight_decay, **kwargs):
         self._weight_decay, self._decayed = weight_decay, None
         super().__init__(**kwargs)
 
     def minimize(self, *args, decay_var_list=None, **kwargs):
-        """As an optimizer's; only `decay_var_list` shrinks (None: all)."""
+        """Like Optimizer.minimize; only `decay_var_list` shrinks, by default all variables."""
         self._decayed = None if decay_var_list is None else {v.name for v in decay_var_list}
         return super().minimize(*args, **kwargs)
 
     def apply_gradients(self, grads_and_vars, *args, decay_var_list=None, **kwargs):
-        """As an optimizer's; only `decay_var_list` shrinks (None: all)."""
+        """Like Optimizer.apply_gradients; only `decay_var_list` shrinks, by default all variables."""
         if decay_var_list is not None:
             self._decayed = {v.name for v in decay_var_list}
         grads_and_vars = list(grads_and_vars)
@@ -34,7 +34,7 @@ class DecoupledWeightDecayExtension:
 
 
 class AdamWOptimizer(DecoupledWeightDecayExtension, AdamOptimizer):
-    """Adam with decay of weights apart from gradients."""
+    """Adam with decoupled weight decay."""
 
     def __init__(self, weight_decay, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8,
                  use_locking=False, name="AdamW"):
@@ -43,7 +43,7 @@ class AdamWOptimizer(DecoupledWeightDecayExtension, AdamOptimizer):
 
 
 class MomentumWOptimizer(DecoupledWeightDecayExtension, MomentumOptimizer):
-    """Momentum with decay of weights apart from gradients."""
+    """Momentum with decoupled weight decay."""
 
     def __init__(self, weight_decay, learning_rate, momentum, use_locking=False, name="MomentumW",
                  use_nesterov=False):
@@ -52,7 +52,7 @@ class MomentumWOptimizer(DecoupledWeightDecayExtension, MomentumOptimizer):
 
 
 class LazyAdamOptimizer(AdamOptimizer):
-    """Adam that touches only the rows a sparse gradient names."""
+    """Adam that updates only the rows in a sparse gradient."""
 
     def _apply_sparse_shared(self, grad, var, indices, scatter_add):
         dtype = var.dtype.base_dtype

@@ -41,7 +41,7 @@ def _rate(learning_rate):
 
 
 def _made(optimizer, rate):
-    """An optimizer of its name, its class, a function or itself."""
+    """Returns an optimizer, given its name, its class, a function or itself."""
     if isinstance(optimizer, Optimizer):
         return optimizer
     is_class = isinstance(optimizer, type) and issubclass(optimizer, Optimizer)
@@ -102,7 +102,7 @@ def _clipped(gradients, how):
 
 
 def _typical_norm(norm, std_factor, decay, global_step, epsilon, name):
-    """(the greatest norm that is not unusual, the mean of the norms' logarithms)."""
+    """Returns (largest usual norm, mean of the logarithms of the norms)."""
     with variable_scope(name, "AdaptiveMaxNorm", [norm]):
         log_norm = raw_ops.Log(x=norm + epsilon)
         if global_step is not None:  # the first steps count for more
@@ -122,7 +122,7 @@ def _typical_norm(norm, std_factor, decay, global_step, epsilon, name):
 
 def adaptive_clipping_fn(std_factor=2.0, decay=0.95, static_max_norm=None, global_step=None,
                          report_summary=False, epsilon=1e-8, name=None):
-    """A function that clips gradients whose norm is unusual among those before."""
+    """Returns a function that clips gradients with an unusually large norm."""
     def clip(grads_and_vars):
         norm = _norm(grads_and_vars)
         most, log_mean = _typical_norm(norm, std_factor, decay, global_step, epsilon, name)
@@ -150,19 +150,19 @@ def optimize_loss(loss, global_step, learning_rate, optimizer, gradient_noise_sc
                   gradient_multipliers=None, clip_gradients=None, learning_rate_decay_fn=None,
                   update_ops=None, variables=None, name=None, summaries=None,
                   colocate_gradients_with_ops=False, increment_global_step=True):
-    """The loss, after a step of an optimizer.
+    """Returns the loss, after a step of an optimizer.
 
     Args:
       loss: a scalar.
-      global_step: counted up with each step; None: the graph's.
-      learning_rate: a number or a scalar; None where the optimizer has its own.
+      global_step: incremented by each step; by default the graph's.
+      learning_rate: a number or a scalar; None if the optimizer has its own.
       optimizer: a name ("SGD", "Adam"), a class, an object, or a function of the learning rate.
-      gradient_noise_scale: of noise that is added to gradients.
-      gradient_multipliers: {variable or its name: a factor}.
-      clip_gradients: a bound of the global norm, or a function of (gradient, variable) pairs.
+      gradient_noise_scale: scale of the noise added to gradients.
+      gradient_multipliers: {variable or its name: factor}.
+      clip_gradients: a limit for the global norm, or a function of [(gradient, variable)].
       learning_rate_decay_fn: a function of learning rate and step.
-      update_ops: run before the loss; None: those of UPDATE_OPS.
-      variables: to be trained; None: all that are trainable.
+      update_ops: run before the loss; by default those of UPDATE_OPS.
+      variables: the variables to train; by default all trainable ones.
       summaries: some of OPTIMIZER_SUMMARIES.
     """
     loss = convert_to_tensor(loss)

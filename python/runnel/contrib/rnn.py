@@ -1,4 +1,4 @@
-"""tf.contrib.rnn: the cells of tf.nn.rnn_cell, and some that were only here."""
+"""tf.contrib.rnn: the cells of tf.nn.rnn_cell, and more."""
 
 from runnel import nest, nn, raw_ops
 from runnel.contrib.layers import layer_norm
@@ -15,7 +15,7 @@ from runnel.ops.variable_scopes import get_variable, get_variable_scope, variabl
 
 
 def linear(args, output_size, bias, bias_initializer=None, kernel_initializer=None):
-    """[args] kernel + bias, of variables of the current scope."""
+    """Returns [args] @ kernel + bias, with variables of the current scope."""
     args = list(args) if isinstance(args, (list, tuple)) else [args]
     depth = sum(a.shape.with_rank(2).as_list()[1] for a in args)
     dtype = args[0].dtype.base_dtype
@@ -48,7 +48,7 @@ class _Around(RNNCell):
 
 
 class EmbeddingWrapper(_Around):
-    """Ids as rows of an embedding, then a cell."""
+    """Embeds ids, then applies a cell."""
 
     def __init__(self, cell, embedding_classes, embedding_size, initializer=None, reuse=None):
         super().__init__(cell, reuse)
@@ -67,7 +67,7 @@ class EmbeddingWrapper(_Around):
 
 
 class InputProjectionWrapper(_Around):
-    """A linear layer, then a cell."""
+    """Applies a linear layer, then a cell."""
 
     def __init__(self, cell, num_proj, activation=None, input_size=None, reuse=None):
         super().__init__(cell, reuse)
@@ -79,7 +79,7 @@ class InputProjectionWrapper(_Around):
 
 
 class OutputProjectionWrapper(_Around):
-    """A cell, then a linear layer."""
+    """Applies a cell, then a linear layer."""
 
     def __init__(self, cell, output_size, activation=None, reuse=None):
         super().__init__(cell, reuse)
@@ -98,7 +98,7 @@ class OutputProjectionWrapper(_Around):
 
 
 class HighwayWrapper(_Around):
-    """A cell whose input goes by beside it, gated."""
+    """Adds a gated highway around a cell."""
 
     def __init__(self, cell, couple_carry_transform_gates=True, carry_bias_init=1.0):
         super().__init__(cell)
@@ -118,7 +118,7 @@ class HighwayWrapper(_Around):
 
 
 class LayerNormBasicLSTMCell(RNNCell):
-    """An LSTM whose gates and cells are normalised, with dropout of what is new."""
+    """An LSTM with layer normalization of gates and cells, and recurrent dropout."""
 
     def __init__(self, num_units, forget_bias=1.0, input_size=None, activation=math_ops.tanh,
                  layer_norm=True, norm_gain=1.0, norm_shift=0.0, dropout_keep_prob=1.0,
@@ -160,7 +160,7 @@ class LayerNormBasicLSTMCell(RNNCell):
 
 
 class LSTMBlockCell(LSTMCell):
-    """An LSTM under the names of the one-op cell; its steps are fused when they run."""
+    """An LSTM with the variable names of the fused cell; its steps are fused when they run."""
 
     def __init__(self, num_units, forget_bias=1.0, cell_clip=None, use_peephole=False, dtype=None,
                  reuse=None, name="lstm_cell"):
@@ -169,7 +169,7 @@ class LSTMBlockCell(LSTMCell):
 
 
 class AttentionCellWrapper(_Around):
-    """A cell that looks at its own last outputs."""
+    """A cell that attends to its own last outputs."""
 
     def __init__(self, cell, attn_length, attn_size=None, attn_vec_size=None, input_size=None,
                  state_is_tuple=True, reuse=None):
@@ -236,7 +236,7 @@ def _checked_stack(cells_fw, cells_bw, initial_states_fw, initial_states_bw):
 
 def stack_bidirectional_rnn(cells_fw, cells_bw, inputs, initial_states_fw=None, initial_states_bw=None,
                             dtype=None, sequence_length=None, scope=None):
-    """Bidirectional layers one above the other, unrolled: (outputs, states forward, states backward)."""
+    """Stacks unrolled bidirectional layers. Returns (outputs, states forward, states backward)."""
     rows = _checked_stack(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
     forward, backward = [], []
     with variable_scope(scope or "stack_bidirectional_rnn"):
@@ -253,7 +253,7 @@ def stack_bidirectional_dynamic_rnn(cells_fw, cells_bw, inputs, initial_states_f
                                     initial_states_bw=None, dtype=None, sequence_length=None,
                                     parallel_iterations=None, time_major=False, scope=None,
                                     swap_memory=False):
-    """Bidirectional layers one above the other, as loops: (outputs, states forward, states backward)."""
+    """Stacks bidirectional layers as loops. Returns (outputs, states forward, states backward)."""
     rows = _checked_stack(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
     forward, backward = [], []
     with variable_scope(scope or "stack_bidirectional_rnn"):

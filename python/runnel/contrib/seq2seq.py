@@ -13,7 +13,7 @@ from runnel.ops import array_ops, math_ops
 
 def sequence_loss(logits, targets, weights, average_across_timesteps=True, average_across_batch=True,
                   sum_over_timesteps=False, sum_over_batch=False, softmax_loss_function=None, name=None):
-    """The weighted cross entropy of sequences: [batch, time, classes], [batch, time], [batch, time]."""
+    """Returns the weighted cross entropy of sequences: [batch, time, classes], [batch, time], [batch, time]."""
     for value, rank, what in (
             (logits, 3, "Logits must be a [batch_size x sequence_length x logits] tensor"),
             (targets, 2, "Targets must be a [batch_size x sequence_length] tensor"),
@@ -51,7 +51,7 @@ def sequence_loss(logits, targets, weights, average_across_timesteps=True, avera
 
 
 def tile_batch(t, multiplier, name=None):
-    """Each example of (a nest of) tensors several times in a row."""
+    """Repeats each example of a nest of tensors."""
     def tiled(x):
         x = convert_to_tensor(x, name="t")
         shape = array_ops.shape(x)

@@ -1,4 +1,4 @@
-"""tf.contrib.slim: layers, scopes of arguments, losses, metrics, and a loop that trains."""
+"""tf.contrib.slim: layers, argument scopes, losses, metrics, and a training loop."""
 
 from runnel.contrib import losses, metrics
 from runnel.contrib.arg_scope import *

@@ -8,7 +8,7 @@ from runnel.ops import math_ops
 
 
 def summarize_activation(op):
-    """A histogram of an activation, and how often it is at its bounds."""
+    """Adds a histogram of an activation, and how often it is at its bounds."""
     def share(name, compare, bound):
         inputs = op.op.inputs[0]
         at_bound = compare(x=inputs, y=math_ops.cast(bound, inputs.dtype))
@@ -23,7 +23,7 @@ def summarize_activation(op):
 
 
 def summarize_tensor(tensor, tag=None):
-    """A scalar as such, everything else as a histogram; None for what is no number."""
+    """Adds a scalar or histogram summary of a tensor; returns None if it is not numeric."""
     if tensor.dtype.base_dtype in (dtypes.string, dtypes.bool):
         return None
     kind = summary.scalar if tensor.shape.ndims == 0 else summary.histogram
@@ -31,16 +31,16 @@ def summarize_tensor(tensor, tag=None):
 
 
 def summarize_tensors(tensors, summarizer=summarize_tensor):
-    """A summary of each."""
+    """Summarizes each tensor."""
     return [summarizer(tensor) for tensor in tensors]
 
 
 def summarize_collection(collection, name_filter=None, summarizer=summarize_tensor):
-    """A summary of each of a collection whose name matches."""
+    """Summarizes each tensor of a collection whose name matches."""
     return summarize_tensors([x for x in get_collection(collection)
                               if name_filter is None or re.match(name_filter, x.op.name)], summarizer)
 
 
 def summarize_activations(name_filter=None, summarizer=summarize_activation):
-    """A summary of each of the activations that were collected."""
+    """Summarizes each collected activation."""
     return summarize_collection(GraphKeys.ACTIVATIONS, name_filter, summarizer)

@@ -1,4 +1,4 @@
-"""tf.contrib.tpu: estimators that were written for TPUs, where they run without one (use_tpu=False)."""
+"""tf.contrib.tpu: estimators written for TPUs, which run without one (use_tpu=False)."""
 
 from runnel._namespace import namespace
 

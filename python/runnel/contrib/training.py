@@ -1,4 +1,4 @@
-"""tf.contrib.training: hyperparameters, and what became part of the core since."""
+"""tf.contrib.training: hyperparameters, and what is part of the core now."""
 
 import json
 import re
@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = namespace(
 
 
 class HParams:
-    """Named values of a few types: hparams.learning_rate, hparams.parse("learning_rate=0.1,sizes=[1,2]")."""
+    """Named values: hparams.learning_rate, hparams.parse("learning_rate=0.1,sizes=[1,2]")."""
 
     def __init__(self, hparam_def=None, model_structure=None, **kwargs):
         if hparam_def is not None:
@@ -21,7 +21,7 @@ class HParams:
             self.add_hparam(name, value)
 
     def add_hparam(self, name, value):
-        """A new one; a list's first element says what type its elements have."""
+        """Adds a value; a list's first element determines the type of its elements."""
         if getattr(self, name, None) is not None:
             raise ValueError("Hyperparameter name is reserved: %s" % name)
         is_list = isinstance(value, (list, tuple))
@@ -31,7 +31,7 @@ class HParams:
         setattr(self, name, list(value) if is_list else value)
 
     def set_hparam(self, name, value):
-        """Another value of the same type."""
+        """Sets a value of the same type."""
         kind, is_list = self._types[name]
         if isinstance(value, list) != is_list:
             raise ValueError("Must pass a list for multi-valued parameter: %s." % name if is_list else
@@ -39,17 +39,17 @@ class HParams:
         setattr(self, name, [_cast(name, kind, v) for v in value] if is_list else _cast(name, kind, value))
 
     def del_hparam(self, name):
-        """Forgets one."""
+        """Removes a value."""
         if hasattr(self, name):
             delattr(self, name)
             del self._types[name]
 
     def parse(self, values):
-        """Sets what a text says: "name=value,list=[1,2],list[0]=3"; self."""
+        """Sets values from text: "name=value,list=[1,2],list[0]=3". Returns self."""
         return self.override_from_dict(parse_values(values, {n: t[0] for n, t in self._types.items()}))
 
     def override_from_dict(self, values_dict):
-        """Sets several; self."""
+        """Sets several values. Returns self."""
         for name, value in values_dict.items():
             if isinstance(value, dict):  # elements of a list, by number
                 changed = list(getattr(self, name))
@@ -62,28 +62,28 @@ class HParams:
     set_from_map = override_from_dict
 
     def set_model_structure(self, model_structure):
-        """An object that goes along."""
+        """Attaches an object."""
         self._model_structure = model_structure
 
     def get_model_structure(self):
-        """The object that goes along."""
+        """Returns the attached object."""
         return self._model_structure
 
     def to_json(self, indent=None, separators=None, sort_keys=False):
-        """All that are no functions."""
+        """Returns all values that are not functions as JSON."""
         return json.dumps({k: v for k, v in self.values().items() if not callable(v)}, indent=indent,
                           separators=separators, sort_keys=sort_keys)
 
     def parse_json(self, values_json):
-        """Sets what a JSON object says; self."""
+        """Sets values from a JSON object. Returns self."""
         return self.override_from_dict(json.loads(values_json))
 
     def values(self):
-        """{name: value}."""
+        """Returns {name: value}."""
         return {name: getattr(self, name) for name in self._types}
 
     def get(self, key, default=None):
-        """A value, or `default`, which must be of its type."""
+        """Returns a value, or `default`, which must have its type."""
         if key not in self._types:
             return default
         kind, is_list = self._types[key]
@@ -133,7 +133,7 @@ def _of_text(name, kind, text):
 
 
 def parse_values(values, type_map, ignore_unknown=False):
-    """{name: value} of "name=value,list=[1,2],list[0]=3"; elements by number are {number: value}."""
+    """Parses "name=value,list=[1,2],list[0]=3" to {name: value}; elements by index give {index: value}."""
     results, at = {}, 0
     while at < len(values):
         match = _ITEM.match(values, at)

@@ -1,4 +1,4 @@
-"""tf.contrib.util."""
+"""tf.contrib.util: TensorProtos and constants."""
 
 from runnel._namespace import namespace
 

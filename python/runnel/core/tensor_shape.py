@@ -112,8 +112,10 @@ def dimension_value(dimension):
     return dimension._value if isinstance(dimension, Dimension) else dimension
 
 
-dimension_at_index = lambda shape, index: (  # noqa: E731
-    Dimension(None) if shape.rank is None else shape.dims[index])
+
+def dimension_at_index(shape, index):
+    """Returns a Dimension of a shape, unknown if the rank is."""
+    return Dimension(None) if shape.rank is None else shape.dims[index]
 
 
 class TensorShape:

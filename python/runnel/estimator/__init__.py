@@ -1,8 +1,8 @@
-"""tf.estimator: the package tensorflow_estimator, which is Python on top of TensorFlow, working on this one.
+"""tf.estimator: the package tensorflow_estimator, which is Python on top of TensorFlow, running on Runnel.
 
     pip install --no-deps tensorflow_estimator==1.15.1
 
-It imports `tensorflow.python.…`, which from then on means Runnel in this process (alias.py).
+It imports `tensorflow.python.*`, which from then on means Runnel in this process (alias/finder.py).
 """
 
 

@@ -1,28 +1,28 @@
-"""Names behind the public ones that the package tensorflow_estimator asks for, where nothing here has them anyway."""
+"""Names that only the package tensorflow_estimator imports from tensorflow.python."""
 
 import itertools
 
 
 class TFModuleWrapper:
-    """Would warn of deprecated names in a module: it is the module itself."""
+    """Returns the module itself; in TensorFlow it would warn about deprecated names."""
 
     def __new__(cls, wrapped, module_name, public_apis=None, deprecation=True, has_lite=False):
         return wrapped
 
 
 def hide_attribute_from_api(obj):
-    """A decorator of what documentation leaves out."""
+    """A decorator that does nothing."""
     return obj
 
 
 def internal_convert_to_tensor(value, dtype=None, name=None, as_ref=False, preferred_dtype=None, ctx=None):
-    """tf.convert_to_tensor."""
+    """The same as tf.convert_to_tensor."""
     from runnel.core.convert import convert_to_tensor
     return convert_to_tensor(value, dtype=dtype, name=name, preferred_dtype=preferred_dtype)
 
 
 def smart_constant_value(pred):
-    """The truth of a condition that is known now, or None."""
+    """Returns the value of a condition if it is known, else None."""
     from runnel.core.convert import evaluated_value
     from runnel.core.framework import Tensor
     if isinstance(pred, Tensor):
@@ -34,13 +34,13 @@ def smart_constant_value(pred):
 
 
 def get_name_scope():
-    """The current name scope of the default graph."""
+    """Returns the current name scope of the default graph."""
     from runnel.core.framework import get_default_graph
     return get_default_graph().get_name_scope()
 
 
 def get_to_proto_function(collection_name):
-    """How values of a collection become messages, or None."""
+    """Returns the function from values of a collection to messages, or None."""
     from runnel.core import meta_graph
     return meta_graph._known(collection_name)[1]
 
@@ -58,12 +58,12 @@ _uids = itertools.count()
 
 
 def uid():
-    """A number that was not given before."""
+    """Returns a new number at every call."""
     return next(_uids)
 
 
 class _Cell:
-    """What a gauge shows for some labels."""
+    """The value of a gauge for some labels."""
 
     def __init__(self):
         self._value = None
@@ -76,7 +76,7 @@ class _Cell:
 
 
 class BoolGauge:
-    """A figure of the process, by labels."""
+    """A bool of the process, by labels."""
 
     def __init__(self, name, description, *labels):
         self.name, self.description, self._labels, self._cells = name, description, labels, {}
@@ -91,7 +91,7 @@ IntGauge = StringGauge = BoolGauge
 
 
 class TensorTracer:
-    """Traces on TPUs, of which there are none."""
+    """Not supported: traces on TPUs."""
 
     @staticmethod
     def is_enabled():
@@ -99,7 +99,7 @@ class TensorTracer:
 
 
 class _NotHere:
-    """The base of what is about models as functions, which is not here."""
+    """The base of models as functions, which are not supported."""
 
     def __init__(self, *args, **kwargs):
         raise NotImplementedError("Exporting estimators as functions is not in Runnel: see doc/python.md")

@@ -492,10 +492,14 @@ def argmin(input, axis=None, name=None, dimension=None, output_type=dtypes.int64
     return _arg(_ops.ArgMin, input, axis, name, dimension, output_type)
 
 
-arg_max = lambda input, dimension, output_type=dtypes.int64, name=None: _ops.ArgMax(  # noqa: E731
-    input, dimension, output_type=output_type, name=name)
-arg_min = lambda input, dimension, output_type=dtypes.int64, name=None: _ops.ArgMin(  # noqa: E731
-    input, dimension, output_type=output_type, name=name)
+def arg_max(input, dimension, output_type=dtypes.int64, name=None):  # noqa: A002
+    """The old spelling of argmax."""
+    return _ops.ArgMax(input, dimension, output_type=output_type, name=name)
+
+
+def arg_min(input, dimension, output_type=dtypes.int64, name=None):  # noqa: A002
+    """The old spelling of argmin."""
+    return _ops.ArgMin(input, dimension, output_type=output_type, name=name)
 
 
 def cumsum(x, axis=0, exclusive=False, reverse=False, name=None):

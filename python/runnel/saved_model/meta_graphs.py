@@ -389,6 +389,7 @@ def main_op_with_restore(restore_op_name):
 
 
 def _main_op():
+    """Returns an operation that initializes all variables and tables."""
     from runnel.ops.control_flow import group
     from runnel.ops.lookup_ops import tables_initializer
     from runnel.ops.variables import global_variables_initializer, local_variables_initializer

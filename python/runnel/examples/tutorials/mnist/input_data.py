@@ -1,4 +1,4 @@
-"""Reads the four files of MNIST from a folder; nothing is fetched from anywhere."""
+"""Reads the four files of MNIST from a folder. It downloads nothing."""
 
 import collections
 import gzip
@@ -13,7 +13,7 @@ Datasets = collections.namedtuple("Datasets", ("train", "validation", "test"))
 
 
 def _read(folder, name, rank):
-    """An IDX file of bytes, packed or not."""
+    """Reads an IDX file of bytes, compressed or not."""
     packed = os.path.join(folder, name)
     plain = packed[:-len(".gz")]
     path = packed if os.path.exists(packed) else plain
@@ -36,7 +36,7 @@ def _one_hot(labels, classes):
 
 
 class DataSet:
-    """Images and labels that come in shuffled batches, epoch after epoch."""
+    """Images and labels in shuffled batches, epoch after epoch."""
 
     def __init__(self, images, labels, fake_data=False, one_hot=False, dtype=np.float32, reshape=True,
                  seed=None):
@@ -61,7 +61,7 @@ class DataSet:
         self._images, self._labels = self._images[order], self._labels[order]
 
     def next_batch(self, batch_size, fake_data=False, shuffle=True):
-        """(images, labels) of the next examples; what is left of an epoch goes with the next one's first."""
+        """Returns (images, labels) of the next examples; a batch may span two epochs."""
         if self._epochs == 0 and self._at == 0 and shuffle:
             self._shuffle()
         begin = self._at
@@ -79,7 +79,7 @@ class DataSet:
 
 def read_data_sets(train_dir, fake_data=False, one_hot=False, dtype=np.float32, reshape=True,
                    validation_size=5000, seed=None, source_url=None):
-    """MNIST as (train, validation, test), of the files in `train_dir`."""
+    """Returns MNIST as (train, validation, test), from the files in `train_dir`."""
     arrays = [_read(train_dir, name, 3 if "images" in name else 1) for name in _FILES]
     images, labels, test_images, test_labels = arrays
     if one_hot:
