@@ -55,14 +55,14 @@ from runnel.errors import OpError
 from runnel.ops.array_ops import *
 from runnel.ops.math_ops import *
 
-__version__ = "1.15.5"  # whose API this is; tf.runnel_version is our own
+__version__ = "1.15.5"  # the version of the API; tf.runnel_version is Runnel's
 VERSION = __version__
 runnel_version = _core.version
 GIT_VERSION = COMPILER_VERSION = "runnel-" + _core.version
 newaxis = None
 
 def __getattr__(name):
-    if name == "__all__":  # asked for by `from tensorflow import *`
+    if name == "__all__":  # read by `from tensorflow import *`
         return [known for known in __dir__() if not known.startswith("_")]
     if name.startswith("__"):
         raise AttributeError(name)

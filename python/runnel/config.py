@@ -72,8 +72,8 @@ def get_logical_device_configuration(device):
 def set_logical_device_configuration(device, logical_devices):
     """Accepts one logical device per physical device; more are not supported."""
     if len(logical_devices) != 1:
-        raise NotImplementedError("UNIMPLEMENTED: a device in several parts; ConfigProto(device_count={'CPU': n}) "
-                                  "gives a session several CPUs")
+        raise NotImplementedError("Splitting a device is not supported: ConfigProto(device_count={'CPU': n}) gives a "
+                                  "session several CPUs")
     _state["logical"][device] = list(logical_devices)
 
 
@@ -107,7 +107,7 @@ experimental_run_functions_eagerly = run_functions_eagerly
 
 def experimental_connect_to_host(remote_host=None, job_name="worker"):
     """Raises NotImplementedError: use tf.Session("grpc://...") instead."""
-    raise NotImplementedError("UNIMPLEMENTED: eager execution over a cluster; tf.Session('grpc://...') runs graphs there")
+    raise NotImplementedError("Eager execution on a cluster is not supported: use tf.Session('grpc://...') to run graphs there")
 
 
 experimental_connect_to_cluster = experimental_connect_to_host

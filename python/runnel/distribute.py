@@ -161,7 +161,7 @@ class MirroredStrategy(Strategy):
     """Not supported. It exists because packages check whether a strategy is one."""
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError("tf.distribute.MirroredStrategy is not in Runnel: see doc/python.md")
+        raise NotImplementedError("tf.distribute.MirroredStrategy is not supported")
 
 
 class ReplicaContext:
@@ -227,7 +227,7 @@ def init_run_config(config, train_distribute, eval_distribute, remote_cluster=No
     """Sets the strategies of a tf.estimator.RunConfig. Raises NotImplementedError for any other than the default."""
     for strategy in (train_distribute, eval_distribute):
         if strategy is not None and type(strategy) is not Strategy:
-            raise NotImplementedError("%s is not in Runnel: see doc/python.md" % type(strategy).__name__)
+            raise NotImplementedError("%s is not supported" % type(strategy).__name__)
     config._train_distribute, config._eval_distribute = train_distribute, eval_distribute
     config._distribute_coordinator_mode = None
 

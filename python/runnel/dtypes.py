@@ -18,7 +18,7 @@ class DType:
         return super().__new__(cls) if name is not None else as_dtype(type_enum)
 
     def __init__(self, number, name=None, numpy_name=None):
-        if name is None:  # the one of that number, which is there
+        if name is None:  # the existing object of that number
             return
         self._number = number
         self._name = name
@@ -231,7 +231,7 @@ def _numpy_type(number):
             try:
                 from ml_dtypes import bfloat16 as known
             except ImportError:
-                known = np.uint16  # the bits, where nothing else has them
+                known = np.uint16  # the bit pattern, if NumPy has no such type
         elif name == "object":
             known = np.object_
         else:

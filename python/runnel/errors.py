@@ -98,7 +98,7 @@ for _number, _constant, _class in _CODES:
                              "__doc__": "An error of the code %s." % _constant})
     globals()[_constant] = _number
 
-# Said once more, for those who read types without running the program.
+# Listed for type checkers, which do not run the loop.
 CancelledError, UnknownError, InvalidArgumentError = _by_code[1], _by_code[2], _by_code[3]
 DeadlineExceededError, NotFoundError, AlreadyExistsError = _by_code[4], _by_code[5], _by_code[6]
 PermissionDeniedError, ResourceExhaustedError = _by_code[7], _by_code[8]

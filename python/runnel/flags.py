@@ -135,7 +135,7 @@ class FlagValues:
         if name not in flags:
             raise AttributeError(name)
         if not self._parsed:
-            self(known_only=True)  # the first look parses, as in 1.x
+            self(known_only=True)  # the first read parses, as in 1.x
         return flags[name].value
 
     def __setattr__(self, name, value):

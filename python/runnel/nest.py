@@ -132,7 +132,7 @@ def flatten_up_to(shallow, structure):
     if not is_nested(shallow):
         return [structure]
     if not is_nested(structure) or len(_children(shallow)) != len(_children(structure)):
-        raise ValueError("The shallow structure %s does not fit %s" % (shallow, structure))
+        raise ValueError("The shallow structure %s is not a prefix of %s" % (shallow, structure))
     parts = []
     for one, two in zip(_children(shallow), _children(structure)):
         parts.extend(flatten_up_to(one, two))

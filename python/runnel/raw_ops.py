@@ -11,7 +11,7 @@ from runnel import _core
 
 _lower_names = None
 
-# Arguments that Python calls otherwise than the op's definition does.
+# Arguments whose names differ in Python from the op's definition.
 _AXIS = {"reduction_indices": "axis"}
 _RENAMED = {
     "All": _AXIS, "Any": _AXIS, "EuclideanNorm": _AXIS, "Max": _AXIS, "Mean": _AXIS, "Min": _AXIS,

@@ -110,7 +110,7 @@ def create_local_cluster(num_workers, num_ps, protocol="grpc", worker_config=Non
     servers = tuple([server_lib.Server(cluster, job_name=job, task_index=i, protocol=protocol, config=config, start=True)
                   for i in range(count)]
                     for job, count, config in (("worker", num_workers, worker_config), ("ps", num_ps, ps_config)))
-    _clusters.append(servers)  # they serve to the end, whoever forgets them
+    _clusters.append(servers)  # keep the servers alive until the process ends
     return servers
 
 
@@ -348,7 +348,7 @@ class TestCase(unittest.TestCase):
 
     def test_session(self, graph=None, config=None, use_gpu=True, force_gpu=False):
         """Like `session` if a graph is given, else like `cached_session`."""
-        if self._testMethodName == "test_session":  # the name makes those that look for tests take it for one
+        if self._testMethodName == "test_session":  # test runners would collect it because of its name
             self.skipTest("Not a test.")
         make = self.cached_session if graph is None else self.session
         return make(graph, config, use_gpu, force_gpu)

@@ -83,4 +83,4 @@ def test_without_the_package(tmp_path):
               "try:\n    tf.estimator.Estimator\nexcept AttributeError as error:\n    print(error)\n")
     done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True,
                           env=dict(os.environ, PYTHONPATH=os.path.join(ROOT, "python")))
-    assert done.stdout == "tf.estimator is a package of its own: pip install --no-deps tensorflow_estimator==1.15.1\n"
+    assert done.stdout == "tf.estimator needs a package: pip install --no-deps tensorflow_estimator==1.15.1\n"

@@ -34,7 +34,7 @@ def test_what_is_not_there(tmp_path):
                           env=ENVIRONMENT)
     assert done.stdout.splitlines() == [
         "tensorflow.python.ops.array_ops has no 'no_such_name' in Runnel: see doc/python.md",
-        "tensorflow.python.no_such is private to TensorFlow, and nothing in Runnel stands for it", "False",
+        "tensorflow.python.no_such is private to TensorFlow, and Runnel has no counterpart", "False",
         "tensorflow.python.tpu.feature_column.embedding_column is not in Runnel: see doc/python.md"]
 
 

@@ -53,5 +53,5 @@ def install():
     """Makes `import tensorflow` mean Runnel from now on."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         for name in [n for n in sys.modules if n == "tensorflow" or n.startswith("tensorflow.")]:
-            raise ImportError("%s has been imported already" % name)
+            raise ImportError("%s is already imported: call alias.install() first" % name)
         sys.meta_path.insert(0, _Finder())

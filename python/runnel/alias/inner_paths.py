@@ -157,7 +157,7 @@ pooling: layers.core
     _path, _, _modules = _row.partition(":")
     _HOMES[_path] = _modules.split()
 
-# The same for whole paths, where the last part alone says too little.
+# The same for whole paths, where the last part alone is ambiguous.
 _PATHS = {}
 for _row in """
 python.keras.engine.training: keras.models
@@ -204,7 +204,7 @@ python.tpu.tensor_tracer: estimator.estimator_names
     _path, _, _modules = _row.partition(":")
     _PATHS[_path] = _modules.split()
 
-# Folders of what is not here: packages import from them, and go on as long as they do not use it.
+# Folders of what Runnel lacks: packages import from them, and work as long as they do not use it.
 _ABSENT_FOLDERS = tuple("""core.kernels core.kernels.boosted_trees core.protobuf.tpu python.autograph python.autograph.converters
 python.autograph.core python.autograph.impl python.autograph.pyct python.autograph.pyct.common_transformers
 python.autograph.pyct.static_analysis python.autograph.utils python.distribute.cluster_resolver python.keras.saving python.tpu
@@ -212,7 +212,7 @@ python.tpu.ops""".split())
 _ABSENT = tuple("""core.kernels core.protobuf.tpu python.autograph python.distribute.cluster_resolver python.keras.saving python.ops.batch_ops
 python.ops.boosted_trees_ops python.ops.clustering_ops python.ops.gen_sdca_ops python.tpu""".split())
 
-# Where public names are, in the order in which they are asked.
+# Namespaces in which a public name is looked for, in this order.
 _PUBLIC = ("", "nn", "math", "linalg", "strings", "image", "sparse", "random", "io", "train", "losses",
            "metrics", "data", "summary", "debugging", "errors", "test", "initializers", "layers",
            "saved_model", "compat", "raw_ops")
@@ -351,8 +351,8 @@ def module(path):
     if homes is None and importlib.util.find_spec("runnel." + leaf):
         homes = [leaf]
     if homes is None:
-        raise ModuleNotFoundError("tensorflow.%s is private to TensorFlow, and nothing in Runnel "
-                                  "stands for it" % path, name="tensorflow." + path)
+        raise ModuleNotFoundError("tensorflow.%s is private to TensorFlow, and Runnel has no "
+                                  "counterpart" % path, name="tensorflow." + path)
     return _View(path, tuple(homes) + _PUBLIC)
 
 

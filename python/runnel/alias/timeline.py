@@ -107,7 +107,7 @@ def _show_node(trace, outputs, node, pid, flows):
     start, tid = node.all_start_micros, node.thread_id
     trace.event("X", "Op", op, pid, tid, start, dur=node.all_end_rel_micros, args=args)
     for name in inputs:
-        if name not in outputs and name.rfind("/_") > 0:  # what was sent from another device
+        if name not in outputs and name.rfind("/_") > 0:  # received from another device
             name = name[:name.rfind("/_")]
         made = outputs.get(name)
         if made is None:

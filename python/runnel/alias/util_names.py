@@ -9,7 +9,7 @@ import sys
 import types
 
 
-# Decorators that can be taken off again.
+# Decorators that can be unwrapped.
 
 class TFDecorator:
     """Describes what a decorator wrapped around a function; it is the function's `_tf_decorator`."""
@@ -72,7 +72,7 @@ def contextmanager(target):
     return make_decorator(target, contextlib.contextmanager(target), "contextmanager")
 
 
-# inspect, for functions that are decorated.
+# inspect for decorated functions.
 
 ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
 FullArgSpec = inspect.FullArgSpec
@@ -163,7 +163,7 @@ def keyword_args_only(func):
     return by_keyword
 
 
-# Deprecation: what is old says so in the log, once for each place that calls it.
+# Deprecation: warns in the log, once per calling line.
 
 class DeprecatedNamesAlreadySetError(Exception):
     """The deprecated names of a symbol were set twice."""

@@ -15,7 +15,7 @@ from runnel.core.framework import name_scope as _name_scope
 from runnel.ops import array_ops
 from runnel.ops.variables import _VariableMeta as _V1Meta
 
-# The parameters of functions that have others in 1.x, as they stand in a def.
+# The parameters of functions that differ from 1.x, as in a def.
 _ORDERS = {}
 for _row in """
 argmax argmin math.argmax math.argmin: input, axis=None, output_type=int64, name=None
@@ -92,7 +92,7 @@ while_loop: cond, body, loop_vars, shape_invariants=None, parallel_iterations=10
     _functions, _, _parameters = _row.partition(": ")
     _ORDERS.update(dict.fromkeys(_functions.split(), _parameters))
 
-# Names that are elsewhere in tf.
+# Names that are in another place in tf.
 _ELSEWHERE = dict(item.split("=") for item in """
 where=where_v2 nn.avg_pool=nn.avg_pool_v2 nn.max_pool=nn.max_pool_v2 random.set_seed=set_random_seed
 nn.softmax_cross_entropy_with_logits=nn.softmax_cross_entropy_with_logits_v2
@@ -101,7 +101,7 @@ losses=keras.losses metrics=keras.metrics optimizers=keras.optimizers initialize
 newaxis=newaxis autodiff.GradientTape=GradientTape
 """.split())
 
-# What 2.x took out of tf; it is below a module there.
+# Names that 2.x moved from tf into a namespace.
 _GONE = frozenset("""
 get_variable variable_scope placeholder Session InteractiveSession layers app flags gfile logging log_sigmoid lgamma
 log log1p digamma get_default_session global_variables_initializer reset_default_graph to_float to_int32 to_int64

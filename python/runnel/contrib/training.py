@@ -15,7 +15,7 @@ class HParams:
 
     def __init__(self, hparam_def=None, model_structure=None, **kwargs):
         if hparam_def is not None:
-            raise NotImplementedError("HParams of a protocol buffer")
+            raise NotImplementedError("HParams from a protocol buffer are not supported")
         self._types, self._model_structure = {}, model_structure
         for name, value in kwargs.items():
             self.add_hparam(name, value)

@@ -42,5 +42,5 @@ def to_bytes(kind, value):
     elif kind == "string":
         attr.s = value.encode() if isinstance(value, str) else value
     else:
-        raise TypeError("no attribute of kind %s is made of %r" % (kind, value))
+        raise TypeError("An attribute of type %s cannot have the value %r" % (kind, value))
     return attr.SerializeToString()

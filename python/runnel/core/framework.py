@@ -287,12 +287,12 @@ class Graph(_core.Graph):
         self._unfetchable = set()
         self._building_function = False
         self._gradient_overrides = {}
-        self._scopes = {}  # what other modules keep with a graph, by their name
+        self._scopes = {}  # state of other modules for this graph, by module name
         self._observers = []
         self.outer_graph = None
         self._seeds_given = 0
 
-    # Being the default
+    # The default graph
 
     def as_default(self):
         """A context manager that makes this the default graph."""
@@ -301,7 +301,7 @@ class Graph(_core.Graph):
     def switch_to_thread_local(self):
         """Does nothing: each thread has its own default graph, and devices belong to the graph."""
 
-    # What is there
+    # Operations and tensors by name
 
     def as_graph_def(self, from_version=None, add_shapes=False):
         """Returns the GraphDef. With `add_shapes`, nodes get the attribute `_output_shapes`."""
@@ -435,7 +435,7 @@ class Graph(_core.Graph):
         if self._finalized:
             raise RuntimeError("Graph is finalized and cannot be modified.")
 
-    # Making operations
+    # Creating operations
 
     def create_op(self, op_type, inputs, dtypes=None, input_types=None, name=None, attrs=None,
                   op_def=None, compute_shapes=True, compute_device=True):
@@ -585,7 +585,7 @@ class Graph(_core.Graph):
             self._container = before
             self._scopes_changed()
 
-    # What the scopes mean for the next operation
+    # Effects of the scopes on the next operation
 
     def _get_control_flow_context(self):
         return self._control_flow_context
@@ -716,7 +716,7 @@ def _to_operation(value):
         return value
     if isinstance(value, Tensor):
         return value.op
-    change = getattr(value, "_parent_op", None)  # a variable after a change: the change
+    change = getattr(value, "_parent_op", None)  # an updated variable: the update
     if isinstance(change, Operation):
         return change
     element = getattr(value, "_as_graph_element", None)

@@ -36,7 +36,7 @@ class AggregationMethod:
     EXPERIMENTAL_ACCUMULATE_N = 2
 
 
-_failures = threading.local()  # .error: what a rule in Python raised
+_failures = threading.local()  # .error: the exception of a Python gradient function
 
 
 def _as_list(value):
@@ -110,7 +110,7 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
             _say_why(graph, str(other))
             raise
         loop = _loop_of(graph._get_control_flow_context(), y_edges)
-        if loop is not None:  # a branch brings them in by itself
+        if loop is not None:  # a branch captures them itself
             loop.note_results(rows, x_edges)
     return [IndexedSlices(*row) if isinstance(row, tuple) else row for row in rows]
 

@@ -18,7 +18,7 @@ class _Scope:
     def __init__(self, name):
         self.name, self.kind, self.count, self.is_open = name, "", 0, False
         self.children: dict = {}
-        self.edges: dict = {}  # (child, child) -> whether data goes there, and not order only
+        self.edges: dict = {}  # (child, child) -> whether it is a data edge
         self.x = self.y = self.width = self.height = 0.0
 
 
@@ -42,7 +42,7 @@ def _tree(ops):
             scope.count += 1
             scope = scope.children.setdefault(parts[depth - 1], _Scope(name))
             path.append(parts[depth - 1])
-            if name in names:  # an operation: what is below its name is a part of it
+            if name in names:  # an operation: operations below its name belong to it
                 break
         scope.count += 1
         if scope.name == op.name:
@@ -97,7 +97,7 @@ def _layers(scope):
             layer[child] = 1 + max((layer.get(s, -1) for s in sources[child]), default=-1)
             active.discard(child)
             todo.pop()
-    # What reads nothing stands just above its first reader, not at the top.
+    # Operations without inputs go just above their first reader, not to the top.
     for child in scope.children:
         if not sources[child]:
             layer[child] = max(0, min((layer[t] for s, t in scope.edges if s == child), default=1) - 1)

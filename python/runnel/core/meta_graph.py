@@ -90,7 +90,7 @@ def add_collection_def(meta_graph_def, key, graph=None, export_scope=None, exclu
     try:
         _fill_collection(meta_graph_def.collection_def[key], key, values, export_scope)
     except (TypeError, ValueError, AttributeError) as error:
-        _log.warning("The collection %s is not written: %s", key, error)
+        _log.warning("The collection %s cannot be written: %s", key, error)
         if key in meta_graph_def.collection_def:
             del meta_graph_def.collection_def[key]
 
@@ -143,7 +143,7 @@ def create_meta_graph_def(meta_info_def=None, graph_def=None, saver_def=None, co
     out = message_class("MetaGraphDef")()
     if meta_info_def is not None:
         out.meta_info_def.MergeFrom(meta_info_def)
-    # Whose API this is: readers ask it which fields are there.
+    # The API's version: readers use it to know which fields exist.
     out.meta_info_def.tensorflow_version = "1.15.5"
     out.meta_info_def.tensorflow_git_version = "runnel-" + _core.version
     out.graph_def.MergeFrom(graph_def if graph_def is not None else
@@ -329,7 +329,7 @@ def _check_bound(meta, key, input_map):
 def _restore_collections(graph, meta, scope, unbound_key, predicate):
     version = re.match(r"(\d+)\.(\d+)", meta.meta_info_def.tensorflow_version or "")
     has_trainable = version is None or tuple(map(int, version.groups())) >= (1, 9)
-    # The trainable ones first: older files say that by the collection alone.
+    # The trainable ones first: in older files only the collection says which they are.
     keys = sorted(meta.collection_def, key=lambda k: (k != GraphKeys.TRAINABLE_VARIABLES, k))
     made = {}
     for key in keys:

@@ -43,7 +43,7 @@ class Module:
                 return method(self, *args, **kwargs)
         return run
 
-    _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_name", "_scope_name"))  # attributes that own nothing
+    _TF_MODULE_IGNORED_PROPERTIES = frozenset(("_name", "_scope_name"))  # attributes without variables
 
     def _parts(self, order=None):
         """Yields (attribute, path in it, object) for everything in the attributes."""
@@ -53,7 +53,7 @@ class Module:
                 continue
             try:
                 yield from ((key, *place) for place in nest.flatten_with_tuple_paths(vars(self)[key]))
-            except Exception:  # a dictionary whose keys have no order, say: it is an object of its own
+            except Exception:  # such as a dict whose keys cannot be sorted: treat it as one object
                 yield key, (), vars(self)[key]
 
     def _flatten(self, recursive=True, predicate=None, attribute_traversal_key=None, with_path=False):

@@ -36,7 +36,7 @@ def _read_varint(data, at):
         try:
             byte = data[at]
         except IndexError:
-            raise DecodeError("Error parsing message: it is cut short") from None
+            raise DecodeError("Error parsing message: truncated") from None
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -84,7 +84,7 @@ class _Field:
             return value.__index__()
         elif kind == "enum" and hasattr(value, "as_datatype_enum"):
             return value.as_datatype_enum
-        raise TypeError("%r has type %s, but a field of type %s is called %s" % (
+        raise TypeError("%r has type %s, but the field needs type %s: %s" % (
             value, type(value).__name__, kind, self.name))
 
     def write(self, out, value):
@@ -192,7 +192,7 @@ class _Map(dict):
 
     def __setitem__(self, key, value):
         if self._entry.value.type == "message":
-            raise ValueError("A message in a map is filled, not assigned; use CopyFrom")
+            raise ValueError("A message in a map cannot be assigned: use CopyFrom")
         super().__setitem__(self._entry.key.check(key), self._entry.value.check(value))
 
     def get_or_create(self, key):
@@ -284,7 +284,7 @@ class Message:
         elif field.label == "m":
             values[name] = _Map(field)
         elif field.type == "message":
-            # Not there until something is put in it: see _present.
+            # Absent until something is set in it: see _present.
             values[name] = message_class(field.type_name)()
         else:
             return field.default()
@@ -444,7 +444,7 @@ class Message:
             else:
                 raise DecodeError("Error parsing message: field %d has wire type %d" % (key >> 3, wire))
             if at > end:
-                raise DecodeError("Error parsing message: it is cut short")
+                raise DecodeError("Error parsing message: truncated")
             if field is None:
                 self._unknown += data[start:at]
             else:
@@ -529,7 +529,7 @@ def _unpack(field, raw, target):
     code = _FIXED[field.type][0]
     size = struct.calcsize(code)
     if len(raw) % size:
-        raise DecodeError("Error parsing message: field %s is cut short" % field.name)
+        raise DecodeError("Error parsing message: field %s is truncated" % field.name)
     list.extend(target, struct.unpack("<%d%s" % (len(raw) // size, code[1]), raw))
 
 
@@ -709,4 +709,4 @@ def __getattr__(name):
         return message_class(name)
     if name in ENUMS:
         return Enum(name, ENUMS[name])
-    raise AttributeError("module 'runnel.protobuf' has no message %r" % name)
+    raise AttributeError("There is no message %r" % name)

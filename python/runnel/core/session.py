@@ -95,7 +95,7 @@ class _Plan:
                 self.targets.append(element)
             return _nothing
         if element.dtype.base_dtype.name in ("resource", "variant"):
-            raise TypeError("Tensor %s is a handle: it cannot be fetched" % element.name)
+            raise TypeError("Tensor %s is a resource handle and cannot be fetched" % element.name)
         place = self.places.get(element)
         if place is None:
             place = self.places[element] = len(self.fetches)
@@ -180,7 +180,7 @@ def _expand_feed(graph, key, value):
     for kind, _, feed, _ in _fetch_types:
         if isinstance(key, kind):
             if feed is None:
-                raise TypeError("a %s cannot be fed" % kind.__name__)
+                raise TypeError("A %s cannot be fed" % kind.__name__)
             if isinstance(value, (SparseTensor, IndexedSlices)):
                 break
             return feed(key, value)
@@ -335,7 +335,7 @@ class BaseSession:
 
         def call(*values, **kwargs):
             if len(values) != len(feeds):
-                raise TypeError("Expected %d arguments, one for each of feed_list, not %d" % (
+                raise TypeError("Expected %d arguments, one per element of feed_list, got %d" % (
                     len(feeds), len(values)))
             if kwargs:
                 options, metadata = kwargs.get("options"), kwargs.get("run_metadata")

@@ -37,7 +37,7 @@ class Dimension:
 
     def __index__(self):
         if self._value is None:
-            raise TypeError("An unknown Dimension is no index")
+            raise TypeError("An unknown Dimension cannot be used as an index")
         return self._value
 
     def __hash__(self):

@@ -44,11 +44,11 @@ class Dataset:
 
     def __init__(self, variant, structure, types, shapes):
         self._variant_tensor = variant
-        self._structure = structure  # nested as elements are; its leaves do not matter
+        self._structure = structure  # the structure of an element; its leaves do not matter
         self._types = [dtypes.as_dtype(t) for t in types]
         self._shapes = [tensor_shape.as_shape(s) for s in shapes]
 
-    # What elements are like
+    # The structure of elements
 
     def _pack(self, flat):
         return nest.pack_sequence_as(self._structure, flat)
@@ -81,7 +81,7 @@ class Dataset:
     def __repr__(self):
         return "<Dataset shapes: %s, types: %s>" % (self.output_shapes, self.output_types)
 
-    # Where elements come from
+    # Sources
 
     @staticmethod
     def from_tensors(tensors):
@@ -151,7 +151,7 @@ class Dataset:
             output_shapes = nest.map_structure(lambda _: tensor_shape.TensorShape(None), output_types)
         return _from_generator(generator, output_types, output_shapes, args or ())
 
-    # What becomes of them
+    # Transformations
 
     def map(self, map_func, num_parallel_calls=None, deterministic=None):  # noqa: A003
         """Applies `map_func` to each element."""
@@ -334,7 +334,7 @@ class Dataset:
             input_dataset=self._variant_tensor,
             filename=convert_to_tensor(filename, dtypes.string, name="filename"), **self._attrs))
 
-    # In files, which are stock's
+    # Files, in stock's format
 
     @property
     def element_spec(self):
@@ -353,7 +353,7 @@ class Dataset:
         """
         from runnel.saved_model import structured_value
         if checkpoint_args is not None:
-            raise NotImplementedError("Dataset.save does not save its progress: checkpoint_args")
+            raise NotImplementedError("Dataset.save does not support checkpoint_args: it does not save its progress")
         path = os.fspath(path)
         os.makedirs(path, exist_ok=True)
         with open(os.path.join(path, _SPEC_FILE), "wb") as file:
@@ -486,7 +486,7 @@ def _ragged_rows(structure, given):
     from runnel.ragged.ragged_tensor import as_ragged_or_tensor
     parts = [as_ragged_or_tensor(x) for x in given]
     if any(getattr(x, "ragged_rank", 1) > 1 for x in parts):
-        raise NotImplementedError("datasets of ragged tensors with more than one ragged dimension")
+        raise NotImplementedError("Datasets of ragged tensors with more than one ragged dimension are not supported")
     first = parts[0]
     rows = first.nrows() if hasattr(first, "ragged_rank") else raw_ops.Shape(first, out_type=dtypes.int64)[0]
     return Dataset.range(rows).map(lambda i: nest.pack_sequence_as(structure, [x[i] for x in parts]))

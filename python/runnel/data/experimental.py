@@ -109,7 +109,7 @@ def bucket_by_sequence_length(element_length_func, bucket_boundaries, bucket_bat
         raise ValueError("`len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1` but `len(bucket_batch_sizes)=%d` and "
                          "`len(bucket_boundaries)=%d`." % (len(bucket_batch_sizes), len(bucket_boundaries)))
     if pad_to_bucket_boundary:
-        raise NotImplementedError("bucket_by_sequence_length without pad_to_bucket_boundary only: see doc/python.md")
+        raise NotImplementedError("bucket_by_sequence_length does not support pad_to_bucket_boundary")
     sizes = convert_to_tensor(bucket_batch_sizes, dtypes.int64)
 
     def key(*element):

@@ -19,8 +19,8 @@ from runnel.ops import resource_variable
 
 class _Active(threading.local):
     def __init__(self):
-        self.tapes = []     # that record, outermost first
-        self.watchers = []  # lists that get the trainable variables that are read
+        self.tapes = []     # recording tapes, outermost first
+        self.watchers = []  # lists that collect the trainable variables that are read
 
 
 _active = _Active()
@@ -270,7 +270,7 @@ class GradientTape:
             self._pop()
 
     def _graph_gradients(self, ys, sources, given, missing):
-        if given is None and any(y.dtype.is_complex for y in ys):  # tf.gradients wants to be told
+        if given is None and any(y.dtype.is_complex for y in ys):  # tf.gradients needs to know
             given = [raw_ops.OnesLike(x=y) for y in ys]
         recorded, stops = self._recorded(ys)
         xs = [_inside(s) for s in sources]
@@ -370,7 +370,7 @@ class GradientTape:
         self._end()
         dims = dims + source_dims[1:]
         answer = _stacked(columns, dims, 1)
-        return _zeros(dims, target.dtype) if answer is None else answer  # None would be no tensor to add to
+        return _zeros(dims, target.dtype) if answer is None else answer  # None cannot be added to a tensor
 
     def _check_loop(self, use_pfor, name):
         if not use_pfor and not self._persistent and framework.executing_eagerly():
@@ -381,7 +381,7 @@ class GradientTape:
 def _static_dims(x):
     dims = x.shape.as_list()
     if any(d is None for d in dims):
-        raise ValueError("the shape must be known: %s" % x.shape)
+        raise ValueError("The shape must be known: %s" % x.shape)
     return dims
 
 
@@ -398,7 +398,7 @@ def _stacked(parts, dims, axis):
 # --- Functions with gradients of their own
 
 _numbers = itertools.count()
-_RULE = "CustomGradient-"  # how the rules of tf.custom_gradient in graphs are called
+_RULE = "CustomGradient-"  # prefix of the registered gradients of tf.custom_gradient in graphs
 
 
 def _has_own_rule(op):
@@ -436,7 +436,7 @@ def recompute_grad(f):
     def inner(*args):
         def grad(*dys, variables=None):
             found = list(variables or ())
-            own = nest.map_structure(_once_more, list(args))  # one may come twice
+            own = nest.map_structure(_once_more, list(args))  # may contain duplicates
             with GradientTape() as tape:
                 tape.watch(own)
                 again = f(*own)

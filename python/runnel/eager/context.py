@@ -20,7 +20,7 @@ def _text(tensor, function):
         return "<unprintable>"
     value = tensor._value()
     if not isinstance(value, bytes) and not value.shape:
-        function = str  # a number, without the name of its type
+        function = str  # a number without its type name
     text = function(value)
     return "\n" + text if "\n" in text else text
 
@@ -67,7 +67,7 @@ class EagerTensor(_core.EagerTensor, framework.Tensor):
     def _constant_value(self):
         return self._value()
 
-    # What Python asks of a number or an array
+    # Python's protocols for numbers and arrays
 
     def __repr__(self):
         return "<tf.Tensor: shape=%s, dtype=%s, numpy=%s>" % (self.shape, self.dtype.name, _text(self, repr))
@@ -143,7 +143,7 @@ def capture_constant(tensor):
     if graph._capture is not None:
         return graph._capture(tensor)
     if tensor.dtype in (dtypes.resource, dtypes.variant):
-        raise TypeError("A handle of eager execution cannot be used in a graph: %r" % (tensor,))
+        raise TypeError("An eager resource handle cannot be used in a graph: %r" % (tensor,))
     return _core.constant(graph, tensor._value(), tensor._dtype_number, "Const", None)
 
 

@@ -51,7 +51,7 @@ class _Concrete:
         self._python_function = python_function
         self.given = None  # (arguments, keywords) with TensorSpecs for tensors
         self._structure = None
-        self.has_effects = False  # running it twice matters
+        self.has_effects = False  # it has side effects
         self.has_rules = False  # it calls functions with gradients of their own (tf.custom_gradient)
 
         def body(*tensors):
@@ -176,7 +176,7 @@ class ConcreteFunction:
         else:
             tensors = match(specs, _canonical(self._concrete._python_function, args, kwargs))
         if tensors is None:
-            raise TypeError("%s takes %s, and got %r, %r" % (self.name, specs, args, kwargs))
+            raise TypeError("%s takes %s, but got %r, %r" % (self.name, specs, args, kwargs))
         return self._concrete(tensors)
 
 
@@ -288,7 +288,7 @@ class Function:
             bound = inspect.signature(self._python_function).bind(*args, **kwargs)
             args = bound.args
         if len(args) != len(self.input_signature):
-            raise TypeError("%r takes %d arguments by its input_signature, and got %d" % (
+            raise TypeError("%r takes %d arguments by its input_signature, but got %d" % (
                 getattr(self._python_function, "__name__", "f"), len(self.input_signature), len(args)))
         tensors = _as_specs(list(self.input_signature), list(args))
         for tensor, spec in zip(nest.flatten(tensors), nest.flatten(list(self.input_signature))):
@@ -306,7 +306,7 @@ def _as_specs(specs, value):
     if isinstance(specs, dict):
         return {key: _as_specs(spec, value[key]) for key, spec in specs.items()}
     if len(specs) != len(value):
-        raise TypeError("%r is not of the structure of the input_signature %r" % (value, specs))
+        raise TypeError("%r does not have the structure of the input_signature %r" % (value, specs))
     parts = [_as_specs(spec, item) for spec, item in zip(specs, value)]
     return type(specs)(*parts) if hasattr(specs, "_fields") else type(specs)(parts)
 

@@ -22,7 +22,7 @@ def _results(func, types, inputs):
     answer = func(*inputs)
     leaves = [] if answer is None else nest.flatten(answer)
     if len(leaves) != len(types):
-        raise ValueError("the function gave %d values, and %d are expected" % (len(leaves), len(types)))
+        raise ValueError("The function returned %d values, but %d were expected" % (len(leaves), len(types)))
     return [convert_to_tensor(x, dtype=t) for x, t in zip(leaves, types)]
 
 

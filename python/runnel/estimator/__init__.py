@@ -11,7 +11,7 @@ def _package():
     from runnel.alias import finder as alias
     loaded = sys.modules.get("tensorflow")
     if loaded is not None and not loaded.__name__.startswith("runnel"):
-        raise AttributeError("tf.estimator cannot be had beside another TensorFlow, which has been imported already")
+        raise AttributeError("tf.estimator needs `import tensorflow` to mean Runnel, but another TensorFlow is already imported")
     if loaded is None:
         alias.install()
     try:
@@ -19,7 +19,7 @@ def _package():
     except ModuleNotFoundError as error:
         if error.name != "tensorflow_estimator":
             raise
-        raise AttributeError("tf.estimator is a package of its own: pip install --no-deps tensorflow_estimator==1.15.1") from None
+        raise AttributeError("tf.estimator needs a package: pip install --no-deps tensorflow_estimator==1.15.1") from None
     return estimator
 
 

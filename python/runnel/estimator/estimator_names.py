@@ -102,7 +102,7 @@ class _NotHere:
     """The base of models as functions, which are not supported."""
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError("Exporting estimators as functions is not in Runnel: see doc/python.md")
+        raise NotImplementedError("Exporting estimators as functions is not supported")
 
 
 VariableHolder = WrappedGraph = _NotHere

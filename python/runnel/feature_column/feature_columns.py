@@ -239,7 +239,7 @@ def shared_embedding_columns(categorical_columns, dimension, combiner="mean", in
     return result
 
 
-# What they are used for.
+# Models of columns.
 
 
 def _in_order(feature_columns):
@@ -255,8 +255,8 @@ def _in_order(feature_columns):
         if not isinstance(column, Column):
             raise ValueError("Items of feature_columns must be a _FeatureColumn. Given (type %s): %s." % (type(column), column))
         if column.name in names:
-            raise ValueError("Duplicate feature column name found for columns: %s and %s: one of them must go, or read a feature of "
-                             "another name." % (column, names[column.name]))
+            raise ValueError("Duplicate feature column name found for columns: %s and %s: remove one, or rename its "
+                             "feature." % (column, names[column.name]))
         names[column.name] = column
     return sorted(feature_columns, key=lambda column: column.name)
 

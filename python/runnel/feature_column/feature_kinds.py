@@ -371,7 +371,7 @@ class SharedEmbeddingColumn(EmbeddingColumn):
             return table
         expected = (self.categorical_column.num_buckets, self.dimension)
         if len(shared) > 1 or shared[0].get_shape() != tensor_shape.TensorShape(expected):
-            raise ValueError("Collection %s must have one variable, of shape %s, for the columns that share it; it has %s." % (
+            raise ValueError("Collection %s must have exactly one variable, of shape %s, for the columns that share it; it has %s." % (
                 self._collection, expected, shared))
         return shared[0]
 

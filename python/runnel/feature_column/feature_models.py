@@ -18,7 +18,7 @@ def is_feature_column_v2(feature_columns):
     """Tells whether the first column is one of 2.x."""
     for column in feature_columns:
         if not isinstance(column, Column):
-            raise ValueError("Received a feature column that is not of Runnel: %s" % (column,))
+            raise ValueError("Not a feature column of Runnel: %s" % (column,))
     return False
 
 

@@ -589,7 +589,7 @@ def per_image_standardization(image):
         return raw_ops.RealDiv(x=image - mean, y=adjusted, name=scope)
 
 
-# Boxes and pieces
+# Boxes and patches
 
 
 def draw_bounding_boxes(images, boxes, name=None, colors=None):

@@ -65,7 +65,7 @@ class GFile:
     def write(self, file_content):
         self._check("wa+")
         if isinstance(file_content, bytes) and "b" not in self._mode:
-            self._open().flush()  # what was written as text goes before
+            self._open().flush()  # flush text written before
             self._open().buffer.write(file_content)
             return
         if isinstance(file_content, str) and "b" in self._mode:

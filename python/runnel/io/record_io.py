@@ -84,7 +84,7 @@ class TFRecordWriter:
             try:
                 self._put(b"" if self._zip is None else self._zip.flush(), flushes=True)
             finally:
-                with contextlib.suppress(OSError):  # said already
+                with contextlib.suppress(OSError):  # reported already
                     self._file.close()
 
     def __enter__(self):
@@ -113,7 +113,7 @@ def tf_record_iterator(path, options=None):
             length, check = struct.unpack("<QI", header)
             if _core.masked_crc32c(header[:8]) != check:
                 raise errors.DataLossError(None, None, "corrupted record at %d; %s" % (offset, os.fspath(path)))
-            # A length that the file cannot have is not asked for: it would be room in memory first.
+            # Reject a length beyond the file's end before allocating memory for it.
             is_short = bits is None and length + 4 > os.fstat(stream.fileno()).st_size - offset - 12
             body = b"" if is_short else source.read(length + 4)
             if len(body) < length + 4:

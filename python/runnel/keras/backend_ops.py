@@ -307,7 +307,7 @@ def image_data_format():
 def set_image_data_format(data_format):
     """Sets the default data format of images."""
     if data_format != "channels_last":
-        raise NotImplementedError("Keras layers have their channels last")
+        raise NotImplementedError("Keras layers support channels_last only")
 
 
 def backend():

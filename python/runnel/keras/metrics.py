@@ -295,7 +295,7 @@ class AUC(_Confusion):
 
     def __init__(self, num_thresholds=200, curve="ROC", summation_method="interpolation", name=None, dtype=None, thresholds=None, **kwargs):
         if curve != "ROC" or summation_method != "interpolation":
-            raise NotImplementedError("AUC of the ROC curve, by interpolation")
+            raise NotImplementedError("AUC supports curve='ROC' with summation_method='interpolation' only")
         inner = sorted(thresholds) if thresholds is not None else [(i + 1) / (num_thresholds - 1) for i in range(num_thresholds - 2)]
         super().__init__([-1e-7, *inner, 1.0 + 1e-7], name, dtype)
 

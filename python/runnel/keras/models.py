@@ -52,7 +52,7 @@ class Model(Trainable):
         raise ValueError("No such layer: %s" % name)
 
     def call(self, inputs, training=None):
-        raise NotImplementedError("A subclass of Model has a method `call`")
+        raise NotImplementedError("A subclass of Model must define `call`")
 
     def __call__(self, inputs, *args, training=None, **kwargs):
         if self.inputs is None:
@@ -257,7 +257,7 @@ class Model(Trainable):
         """Writes an equal model that has a graph."""
         from runnel.core.framework import Graph
         if self.inputs is None:
-            raise NotImplementedError("Saving the model to a file needs its layers: a Sequential or Model(inputs, outputs). Use save_weights.")
+            raise NotImplementedError("Only a Sequential or a Model(inputs, outputs) can be saved to a file. Use save_weights instead.")
         values = self.get_weights()
         with Graph().as_default():
             twin = clone_model(self)
@@ -466,7 +466,7 @@ def load_model(filepath, custom_objects=None, compile=True):  # noqa: A002
         _refuse_other_formats("load_model reads SavedModel folders", path)
     description = os.path.join(path, "keras_model.json")
     if not os.path.exists(description):
-        raise OSError("%s is no model that Model.save wrote: it has no keras_model.json" % path)
+        raise OSError("%s was not written by Model.save: it has no keras_model.json" % path)
     with open(description) as file:
         saved = json.load(file)
     model = model_from_config(saved, custom_objects)

@@ -416,7 +416,7 @@ class _Arrays:
         xs, ys = self.arrays
         model._ensure(xs if len(xs) > 1 else xs[0], ys if with_loss else None)
         if with_loss and ys is None:
-            raise ValueError("Targets are missing: the model is to be called with x and y")
+            raise ValueError("Targets are missing: call the model with x and y")
 
     def batches(self):
         import numpy

@@ -288,7 +288,7 @@ class SeparableConv2D(_SeparableConv):
         return self._finish(outputs)
 
 
-# Other names of them, in tensorflow.python.layers.convolutional.
+# Other names, used in tensorflow.python.layers.convolutional.
 Convolution1D, Convolution2D, Convolution3D = Conv1D, Conv2D, Conv3D
 Convolution2DTranspose = Deconvolution2D = Deconv2D = Conv2DTranspose
 Convolution3DTranspose = Deconvolution3D = Deconv3D = Conv3DTranspose

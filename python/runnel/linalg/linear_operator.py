@@ -233,7 +233,7 @@ class LinearOperator(Module):
             rhs = tf.convert_to_tensor(rhs, dtype=self.dtype, name="rhs")
             return tf.squeeze(self.solve(rhs[..., tf.newaxis], adjoint=adjoint), axis=-1)
 
-    # Made from it.
+    # Derived operators.
 
     def adjoint(self, name="adjoint"):
         """Returns the conjugate transpose, an operator."""

@@ -140,7 +140,7 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
     """
     if keep_prob is not None:
         if rate is not None and not _is_complement(rate, keep_prob):
-            raise ValueError("Only one of rate and keep_prob is to be given")
+            raise ValueError("Give only one of rate and keep_prob")
         rate = 1 - keep_prob
     if rate is None:
         raise ValueError("You must provide a rate to dropout.")

@@ -56,7 +56,7 @@ class RNNCell(layers.Layer):
             return _zeros(self.state_size, batch_size, dtype)
 
 
-_zero_state_tensors = _zeros  # what cells of other packages call it
+_zero_state_tensors = _zeros  # the name that cells of other packages use
 
 
 class _LayerCell(RNNCell):

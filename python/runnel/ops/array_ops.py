@@ -10,7 +10,7 @@ from runnel.core.framework import Tensor, name_scope
 from runnel.ops.math_ops import cast
 
 
-# --- What a step starts with
+# --- Placeholders and constants
 
 def placeholder(dtype, shape=None, name=None):
     """Creates a tensor whose value is fed in every step that uses it."""
@@ -274,7 +274,7 @@ def broadcast_static_shape(shape_x, shape_y):
     return tensor_shape.TensorShape(out)
 
 
-# --- Joining and taking apart
+# --- Joining and splitting
 
 def concat(values, axis, name="concat"):
     """Joins tensors along an existing dimension."""
@@ -349,7 +349,7 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
     return _ops.SplitV(value, sizes, axis, num_split=num, name=name)
 
 
-# --- Parts by place
+# --- Slices and indices
 
 def slice(input_, begin, size, name=None):  # noqa: A001
     """Returns the part of `input_` of size `size` that starts at `begin`. A size of -1 means all that is left."""
@@ -830,7 +830,7 @@ def dequantize(input, min_range, max_range, mode="MIN_COMBINED", name=None, axis
                            axis=-1 if axis is None else axis, dtype=dtype)
 
 
-# --- Lists that hold tensors become tensors
+# --- Conversion of lists of tensors
 
 def _list_to_tensor(value, dtype=None, name=None, as_ref=False):
     if not builtins.any(isinstance(item, Tensor) or hasattr(item, "_as_graph_element") for item in _flat(value)):

@@ -920,7 +920,7 @@ def group(*inputs, name=None):
                 continue
             op = item if isinstance(item, Operation) else getattr(item, "op", None)
             if op is None:
-                raise TypeError("'%s' is not an operation, nor has one; it cannot be grouped" % (item,))
+                raise TypeError("'%s' is neither an operation nor a tensor and cannot be grouped" % (item,))
             by_device.setdefault(op.device, []).append(op)
         graph = get_default_graph()
         if len(by_device) == 1:

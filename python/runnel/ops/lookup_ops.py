@@ -177,7 +177,7 @@ class StaticHashTable(_Table):
         """The operation that fills the table."""
         return self._init_op
 
-    # What a SavedModel has of it: functions that make and fill it, and the file that it is filled from.
+    # For SavedModels: functions that create and fill the table, and the file it is filled from.
 
     _registered_name = "tf.StaticHashTable"
 
@@ -269,7 +269,7 @@ class MutableHashTable(_Table):
         """Returns the operation that removes keys."""
         return _ops.LookupTableRemoveV2(self.resource_handle, keys, name=name)
 
-    # What models and checkpoints hold of it.
+    # For models and checkpoints.
 
     _registered_name = ""
 

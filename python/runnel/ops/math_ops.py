@@ -10,7 +10,7 @@ from runnel.core.framework import Tensor, name_scope
 from runnel.core.naming import named
 
 
-# --- Two operands
+# --- Binary functions
 
 def _two(x, y):
     x = convert_to_tensor(x, name="x")
@@ -155,7 +155,7 @@ def not_equal(x, y, name=None):
     return _ops.NotEqual(x, y, name=name)
 
 
-# --- One operand
+# --- Unary functions
 
 def negative(x, name=None):
     """Returns -x."""
@@ -553,7 +553,7 @@ def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
     return add_n(inputs, name=name)
 
 
-# --- Products
+# --- Matrix products
 
 def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
            a_is_sparse=False, b_is_sparse=False, output_type=None, name=None):
@@ -928,7 +928,7 @@ _OPERATORS = frozenset(
     + ["__lt__", "__le__", "__gt__", "__ge__", "__neg__", "__abs__", "__invert__", "__getitem__"])
 
 _install(Tensor)
-# Names that the older API spelled otherwise.
+# Old names.
 neg, sub, mul = negative, subtract, multiply
 __all__ = [name for name, value in list(globals().items())
            if not name.startswith("_") and callable(value) and getattr(

@@ -252,7 +252,7 @@ class ResourceVariable(Variable):
         """Returns a bool tensor: whether the variable has a value."""
         return raw_ops.VarIsInitializedOp(resource=self._handle, name=name)
 
-    # What it is
+    # Properties
 
     @property
     def handle(self):
@@ -303,7 +303,7 @@ class ResourceVariable(Variable):
         return "<tf.Variable '%s' shape=%s dtype=%s, numpy=%r>" % (
             self.name, self.shape, self.dtype.name, self.numpy())
 
-    # Changing it
+    # Updates
 
     def _lazy_read(self, op):
         """Returns the variable as it is after `op`."""

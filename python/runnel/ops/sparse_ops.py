@@ -39,7 +39,7 @@ def sparse_concat(axis, sp_inputs, name=None, expand_nonconcat_dim=False, concat
     if len(inputs) == 1:
         return inputs[0]
     if expand_nonconcat_dim or expand_nonconcat_dims:
-        raise NotImplementedError("sparse_concat of other shapes is not there: see doc/python.md")
+        raise NotImplementedError("sparse_concat supports equal shapes only")
     out = _ops.SparseConcat([sp.indices for sp in inputs], [sp.values for sp in inputs], [sp.dense_shape for sp in inputs],
                             concat_dim=axis, name=name)
     return SparseTensor(*out)
@@ -65,7 +65,7 @@ def sparse_split(keyword_required=None, sp_input=None, num_split=None, axis=None
     """Splits a sparse tensor into `num_split` parts along a dimension."""
     axis = _pick("axis", axis, "split_dim", split_dim)
     if sp_input is None or num_split is None or axis is None:
-        raise ValueError("sparse_split wants sp_input, num_split and axis by name")
+        raise ValueError("sparse_split needs sp_input, num_split and axis as keyword arguments")
     sp_input = _sparse(sp_input)
     indices, values, shapes = _ops.SparseSplit(axis, sp_input.indices, sp_input.values, sp_input.dense_shape, num_split=num_split, name=name)
     return [SparseTensor(*row) for row in zip(indices, values, shapes)]

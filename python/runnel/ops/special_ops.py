@@ -88,7 +88,7 @@ def _sorted(values, axis, direction, want_values):
     values = convert_to_tensor(values, name="values")
     rank = values._rank()
     if rank is None and axis != -1:
-        raise ValueError("sort along another dimension than the last wants a tensor whose rank is known")
+        raise ValueError("Sorting along a dimension other than the last needs a tensor of known rank")
     perm = None
     if axis != -1 and axis % rank != rank - 1:
         axis = axis % rank

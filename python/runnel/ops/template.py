@@ -6,7 +6,7 @@ from runnel.core.framework import get_default_graph
 def make_template(name_, func_, create_scope_now_=False, unique_name_=None, custom_getter_=None, **kwargs):
     """Returns a function whose first call creates variables and whose later calls reuse them."""
     if unique_name_ and create_scope_now_:
-        raise ValueError("unique_name_ and create_scope_now_ may not be set together")
+        raise ValueError("unique_name_ and create_scope_now_ cannot both be set")
     template = Template(name_, func_, unique_name_, custom_getter_, kwargs)
     if create_scope_now_:
         template._enter()

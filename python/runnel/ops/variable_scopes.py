@@ -27,7 +27,7 @@ def no_regularizer(_):
     return None
 
 
-# --- Parts of variables
+# --- Partitioned variables
 
 class _PartitionInfo:
     """Which part of a variable an initializer fills."""
@@ -219,7 +219,7 @@ def _whole(value, dtype=None, name=None, as_ref=False):
 convert.register_tensor_conversion_function(PartitionedVariable, _whole)
 
 
-# --- Where variables are kept
+# --- Variable stores
 
 _known = {}  # (type, name) -> whether calls of its objects accept an argument of that name
 

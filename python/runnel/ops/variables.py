@@ -42,7 +42,7 @@ def resource_variables_enabled():
     return _use_resource
 
 
-# --- Making one
+# --- Creation
 
 def _wants_resource(use_resource):
     with framework.init_scope():
@@ -217,7 +217,7 @@ class Variable(metaclass=_VariableMeta):
     SaveSliceInfo = SaveSliceInfo
     _in_graph_mode = True
 
-    # What the two kinds say in their own way: _as_graph_element, value, read_value, assign …
+    # Methods that each kind defines: _as_graph_element, value, read_value, assign …
 
     def _AsTensor(self):
         return self.value()
@@ -352,7 +352,7 @@ class Variable(metaclass=_VariableMeta):
         return "<tf.Variable '%s' shape=%s dtype=%s>" % (self.name, self.shape, self.dtype.name)
 
     def __getitem__(self, item):
-        # What is read may be assigned to: w[1:3].assign(x).
+        # Slices can be assigned to: w[1:3].assign(x).
         tensor = self.value()[item]
         tensor._variable = self
         tensor.assign = lambda value, name=None: self._assign_slice(tensor, value, name)
@@ -361,7 +361,7 @@ class Variable(metaclass=_VariableMeta):
     def _slice_inputs(self, tensor):
         op = tensor.op
         if op.type != "StridedSlice":
-            raise ValueError("only slices of variables can be assigned to")
+            raise ValueError("Only slices of variables can be assigned to")
         masks = {key: op.get_attr(key) for key in (
             "begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")}
         return op.inputs[1], op.inputs[2], op.inputs[3], masks
@@ -694,12 +694,12 @@ def _copy_with(op, inputs, scope):
     name = op.name + "_" + scope
     graph = op.graph
     with graph.name_scope(None), graph.control_dependencies(None):
-        # What was a reference is a value in the copy.
+        # References become values in the copy.
         kind = "Switch" if op.type == "RefSwitch" else op.type
         return graph.create_op(kind, inputs, name=name, attrs=attrs)
 
 
-# --- Lists of variables, and what makes all of them ready
+# --- Lists of variables, and their initialization
 
 def _listing(key, name, doc):
     def function(scope=None):

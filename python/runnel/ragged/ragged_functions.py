@@ -22,7 +22,7 @@ def _as_ragged(value):
     return as_ragged_or_tensor(value)
 
 
-# Element by element.
+# Element-wise functions.
 
 
 def _aligned(value, like, rank):
@@ -30,7 +30,7 @@ def _aligned(value, like, rank):
     if _is_ragged(value):
         value = _as_ragged(value)
         if value.ragged_rank != like.ragged_rank:
-            raise ValueError("ragged tensors of different ragged ranks do not broadcast here: %d and %d" % (value.ragged_rank, like.ragged_rank))
+            raise ValueError("Ragged tensors of different ragged ranks do not broadcast: %d and %d" % (value.ragged_rank, like.ragged_rank))
         if value.nested_row_splits != like.nested_row_splits:
             from runnel.core import framework
             from runnel.ops import check_ops
@@ -45,7 +45,7 @@ def _aligned(value, like, rank):
         return value
     dims = value.shape.as_list()
     if len(dims) < rank or any(size != 1 for size in dims[1:like.ragged_rank + 1]):
-        raise ValueError("a tensor of shape %s does not broadcast with a ragged one of shape %s here" % (value.shape, like.shape))
+        raise ValueError("A tensor of shape %s does not broadcast with a ragged tensor of shape %s" % (value.shape, like.shape))
     value = array_ops.squeeze(value, list(range(1, like.ragged_rank + 1)))
     if dims[0] == 1:
         return value
@@ -94,7 +94,7 @@ def map_flat_values(op, *args, **kwargs):
 def gather(params, indices, axis=None, batch_dims=0, name=None, validate_indices=None):
     """Selects rows of a ragged tensor, or of a tensor by ragged indices."""
     if axis not in (None, 0) or batch_dims:
-        raise NotImplementedError("tf.gather of ragged tensors along axis 0 only, without batch_dims")
+        raise NotImplementedError("tf.gather supports ragged tensors along axis 0 only, without batch_dims")
     with name_scope(name, "RaggedGather"):
         if _is_ragged(indices):
             indices = _as_ragged(indices)
@@ -151,7 +151,7 @@ def _inner_item(ragged, key):
     if not isinstance(first, slice):
         raise ValueError("Cannot index into an inner ragged dimension.")
     if first.step not in (None, 1):
-        raise NotImplementedError("slices of ragged dimensions with a step")
+        raise NotImplementedError("Slices of ragged dimensions with a step are not supported")
     if first != slice(None):
         lengths, kind = ragged.row_lengths(), ragged.row_splits.dtype
 
@@ -283,14 +283,14 @@ def where(condition, x=None, y=None, name=None):
     return map_flat_values(array_ops.where, condition, x, y)
 
 
-# Sums over rows.
+# Reductions over rows.
 
 
 def reduction(whole):
     """Returns a reduction of ragged tensors; `whole` is the reduction of tensors."""
     unsorted = _SEGMENTS.get(whole.__name__)
     if unsorted is None:
-        raise TypeError("tf.%s does not take ragged tensors" % whole.__name__)
+        raise TypeError("tf.%s does not support ragged tensors" % whole.__name__)
 
     def reduce(input_tensor, axis=None, keepdims=None, name=None):
         from runnel.ragged.ragged_tensor import _axis
@@ -336,7 +336,7 @@ def _reduce_one(ragged, axis, unsorted, whole, again):
     place = math_ops.range(values.row_splits[-1]) - array_ops.gather(values.row_splits, owner)
     flat_ids = array_ops.gather(array_ops.gather(starts, ids), owner) + place
     if _is_ragged(values.values):
-        raise NotImplementedError("reductions of ragged tensors over an axis above two other ragged ones")
+        raise NotImplementedError("Reductions of ragged tensors over an axis above two other ragged ones are not supported")
     return RaggedTensor.from_row_lengths(unsorted(values.values, flat_ids, math_ops.reduce_sum(longest)), longest, validate=False)
 
 

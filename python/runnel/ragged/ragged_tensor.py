@@ -81,7 +81,7 @@ class RaggedTensor:
         self._values, self._row_splits = values, row_splits
         row_splits.shape.assert_has_rank(1)
 
-    # How they are made.
+    # Creation.
 
     @classmethod
     def from_row_splits(cls, values, row_splits, name=None, validate=True):
@@ -158,7 +158,7 @@ class RaggedTensor:
             shape = array_ops.shape(tensor, out_type=row_splits_dtype)
             if ragged_rank > 1:
                 if lengths is not None or padding is not None:
-                    raise NotImplementedError("from_tensor with lengths or padding and ragged_rank > 1")
+                    raise NotImplementedError("from_tensor does not support lengths or padding with ragged_rank > 1")
                 inner = cls.from_tensor(array_ops.reshape(tensor, array_ops.concat([[shape[0] * shape[1]], shape[2:]], 0)),
                                         ragged_rank=ragged_rank - 1, row_splits_dtype=row_splits_dtype)
                 return cls.from_row_splits(inner, math_ops.range(shape[0] + 1) * shape[1], validate=False)
@@ -186,7 +186,7 @@ class RaggedTensor:
             ids = math_ops.cast(st_input.indices[:, 0], row_splits_dtype)
             return cls.from_value_rowids(st_input.values, ids, nrows=st_input.dense_shape[0], validate=False)
 
-    # What they have.
+    # Properties.
 
     dtype = property(lambda self: self._values.dtype)
     values = property(lambda self: self._values)
@@ -297,7 +297,7 @@ class RaggedTensor:
                 values = merge_dims(values, 0, 1)
         return RaggedTensor(values, splits, internal=True)
 
-    # What they become.
+    # Conversion.
 
     def to_tensor(self, default_value=None, name=None, shape=None):
         """Converts to a tensor, padded with `default_value` (0 or ""), and cropped or padded to `shape` if it is given."""
@@ -441,8 +441,8 @@ def _feed(value, fed):
 
 
 def _no_tensor(value, dtype=None, name=None, as_ref=False):
-    raise TypeError("This function does not take ragged tensors: %r. (One that was named before tf.ragged in the very first expression with "
-                    "it has not learned of them yet: `import runnel.ragged`, or say it again.)" % (value,))
+    raise TypeError("This function does not support ragged tensors: %r. (If it does, it was looked up before ragged tensors were "
+                    "first used: run `import runnel.ragged` at the start of the program.)" % (value,))
 
 
 def _register():

@@ -14,7 +14,7 @@ class _Signature:
 
     def __call__(self, **kwargs):
         if set(kwargs) != set(self._inputs):
-            raise TypeError("the signature takes the arguments %s, and got %s" % (sorted(self._inputs), sorted(kwargs)))
+            raise TypeError("The signature takes the arguments %s, but got %s" % (sorted(self._inputs), sorted(kwargs)))
         feeds = {self._inputs[key]: value.numpy() if hasattr(value, "numpy") else value for key, value in kwargs.items()}
         values = self._session.run(self._outputs, feeds)
         return {key: convert.constant(value) for key, value in values.items()}

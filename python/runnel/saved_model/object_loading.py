@@ -58,7 +58,7 @@ class Concrete:
         if self._keywords is None:
             tensors = match(self.structured_input_signature, (args, kwargs))
             if tensors is None:
-                raise TypeError("%s takes %s, and got %r" % (self.name, self.structured_input_signature, (args, kwargs)))
+                raise TypeError("%s takes %s, but got %r" % (self.name, self.structured_input_signature, (args, kwargs)))
             return self.call(tensors)
         if args and len(self._keywords) == 1 and len(args) == 1:
             kwargs = {self._keywords[0]: args[0], **kwargs}
@@ -278,7 +278,7 @@ class _Loader:
             return value.asset_path
         if isinstance(value, framework.Tensor):
             return value
-        raise NotImplementedError("a function that reads %s of the object graph" % self._graph.nodes[number].WhichOneof("kind"))
+        raise NotImplementedError("A function that reads %s of the object graph is not supported" % self._graph.nodes[number].WhichOneof("kind"))
 
     # Objects
 
@@ -338,7 +338,7 @@ class _Loader:
             return self._concrete(function.concrete_functions[0]) if function.concrete_functions else None
         for number, table in tables:
             if "_create_resource" not in methods[number]:
-                raise NotImplementedError("the resource %s of the model, which does not say how it is made" % self._path(number))
+                raise NotImplementedError("The resource %s of the model has no function that creates it" % self._path(number))
             table.resource_handle = method(number, "_create_resource").call_flat([])[0]
         for number, table in tables:
             for name in ("_create_resource", "_initialize", "_destroy_resource"):
@@ -356,7 +356,7 @@ class _Loader:
             table._set_saving(attribute, save, restore)
             key = self._checkpoint_keys.get((number, attribute))
             if key is None:
-                raise ValueError("The checkpoint of the model in %s has nothing for the table %s" % (self._folder, self._path(number)))
+                raise ValueError("The checkpoint of the model in %s has no values for the table %s" % (self._folder, self._path(number)))
             saveables = {key: table._contents}
             names, types = flat(saveables)
             prefix = os.path.join(self._folder, "variables", "variables")

@@ -127,7 +127,7 @@ def children(value):
 def held_by(value):
     """Returns [(name, object)] of the attributes and functions of an object."""
     held = getattr(value, "_checkpoint_children", None)
-    # What the package's own classes keep for themselves is not the user's.
+    # Private attributes of Runnel's own classes are not part of the model.
     is_ours = type(value).__module__.startswith("runnel.")
     rows = held() if held is not None else [
         (name, item) for name, item in vars(value).items() if name != "_tf_functions" and not (is_ours and name.startswith("_"))]
@@ -217,7 +217,7 @@ class _Writer:
         self._tree = message_class("TrackableObjectGraph")()
         self._objects, self._paths, self._ids = [], [], {}
         self._by_handle = {}  # id of a tensor -> number of the object that stands for it
-        self._kept = []       # what ids are of
+        self._kept = []       # keeps the objects of the ids alive
         self._functions = {}  # name -> Captures
         self._values = {}     # key -> Saveable
         self._saving = {}     # id of a table -> the functions that save and restore it

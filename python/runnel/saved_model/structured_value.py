@@ -56,7 +56,7 @@ def encode(value, out=None):
         for key, item in value.items():
             encode(item, out.dict_value.fields[key])
     else:
-        raise NotEncodable("a %s is not part of a function's signature in a file" % type(value).__name__)
+        raise NotEncodable("A %s cannot be written as part of a function's signature" % type(value).__name__)
     return out
 
 
@@ -86,7 +86,7 @@ def decode(message):
         pairs = message.named_tuple_value.values
         made = collections.namedtuple(message.named_tuple_value.name, [pair.key for pair in pairs])
         return made(*[decode(pair.value) for pair in pairs])
-    raise NotEncodable("a signature with a %s" % kind.replace("_", " "))
+    raise NotEncodable("A signature with a %s is not supported" % kind.replace("_", " "))
 
 
 def _shape(message):

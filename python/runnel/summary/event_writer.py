@@ -51,7 +51,7 @@ class _EventFile:
                 if item is _CLOSE or item is _FLUSH or time.time() > due:
                     self._writer.flush()
                     due = time.time() + self._flush_secs
-            except Exception as error:  # shown by the next call: here nobody sees it
+            except Exception as error:  # reported by the next call: no caller would see it in this thread
                 self._error = error
             if item is _FLUSH:
                 self._flushed.set()

@@ -46,7 +46,7 @@ def _children(value):
     elif isinstance(value, dict):
         rows = [(str(key), item) for key, item in value.items()]
     else:
-        # What the package's own classes keep for themselves is not the user's.
+        # Private attributes of Runnel's own classes are not saved.
         is_ours = type(value).__module__.startswith("runnel.")
         rows = [(name, item) for name, item in vars(value).items()
                 if not (is_ours and name.startswith("_"))]
@@ -167,7 +167,7 @@ def _session(session):
         from runnel.core.session import get_default_session
         session = get_default_session()
     if session is None:
-        raise ValueError("a session is needed: pass one, or use `with sess.as_default()`")
+        raise ValueError("A session is needed: pass one, or use `with sess.as_default()`")
     return session
 
 

@@ -98,7 +98,7 @@ def _parse_state(text):
             continue
         match = re.match(r"^(\w+)\s*:\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|(\S+))\s*$", line)
         if match is None or match.group(1) not in _STATE_FIELDS:
-            raise ValueError("line %d is not of a checkpoint state: %s" % (number, line))
+            raise ValueError("Line %d is not part of a CheckpointState: %s" % (number, line))
         kind = _STATE_FIELDS[match.group(1)]
         quoted = match.group(2) if match.group(2) is not None else match.group(3)
         value = _unquote(quoted) if quoted is not None else float(match.group(4))

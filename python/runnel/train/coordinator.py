@@ -54,7 +54,7 @@ class Coordinator:
                 return
             if value is not None:
                 if clean:
-                    _log.info("The end was reported to the Coordinator: %s", value)
+                    _log.info("Stop requested by the end of the input: %s", value)
                 else:
                     if not isinstance(value, BaseException):
                         value = TypeError("Expected an exception, got %r" % (value,))
@@ -78,7 +78,7 @@ class Coordinator:
         """A context manager that passes exceptions to request_stop."""
         try:
             yield
-        except BaseException:  # whatever it is, the others must hear of it
+        except BaseException:  # any exception stops the other threads
             self.request_stop(ex=sys.exc_info())
 
     def wait_for_stop(self, timeout=None):

@@ -314,7 +314,7 @@ class _RecoverableSession(_WrappedSession):
             self._lost(error)
             self._sess = self._create()
             return False
-        except Exception:  # whatever was reported, it is over
+        except Exception:  # the session is over, whatever was reported
             return True
 
     def _retry(self, action):
@@ -378,7 +378,7 @@ class _CoordinatedSession(_WrappedSession):
                 self._coord.raise_requested_exception()
             except _PREEMPTION_ERRORS:
                 raise
-            except Exception:  # the step's own error tells more
+            except Exception:  # the step's own error is more specific
                 raise error from None
             raise
 
@@ -403,7 +403,7 @@ class _HookedSession(_WrappedSession):
         is_plain = options is None
         options = options or message_class("RunOptions")()
         feed_dict, has_options = self._ask_hooks(context, wanted, feed_dict, options)
-        # A step that nobody wants to look into is run without being recorded.
+        # Trace the step only if a hook wants it.
         is_plain = is_plain and not has_options and run_metadata is None
         metadata = run_metadata or message_class("RunMetadata")()
         if is_plain:

@@ -57,7 +57,7 @@ class Optimizer:
     def get_name(self):
         return self._name
 
-    # What users call
+    # Public methods
 
     def minimize(self, loss, global_step=None, var_list=None, gate_gradients=GATE_OP,
                  aggregation_method=None, colocate_gradients_with_ops=False, name=None,
@@ -196,7 +196,7 @@ class Optimizer:
                     resource=global_step.handle,
                     value=convert.convert_to_tensor(1, global_step.dtype), name=scope)
 
-    # What is kept for variables
+    # Slots
 
     def get_slot(self, var, name):
         """Returns the slot of that name of a variable, or None."""
@@ -263,7 +263,7 @@ class Optimizer:
             slots[_var_key(var)] = slot_creator.create_zeros_slot(var, op_name)
         return slots[_var_key(var)]
 
-    # What subclasses say
+    # Methods that subclasses define
 
     def _valid_dtypes(self):
         return {dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64}

@@ -25,7 +25,7 @@ class _Kernel:
             value = self._call_if_callable(getattr(self, "_" + parameter))
             tensor = convert.convert_to_tensor(value, name=name)
             setattr(self, "_%s_tensor" % parameter, tensor)
-            setattr(self, "_%s_t" % parameter, tensor)  # what subclasses of Adam call it
+            setattr(self, "_%s_t" % parameter, tensor)  # the name that subclasses of Adam use
 
     def _op_name(self):
         return self._op

@@ -597,7 +597,7 @@ class Saver:
         try:
             found = NewCheckpointReader(save_path).get_variable_to_shape_map() if names else {}
         except errors.OpError:
-            return  # which reading says better
+            return  # reading reports it better
         for name, variable in names.items():
             if name in found and variable.shape.as_list() != found[name]:
                 raise errors.InvalidArgumentError(

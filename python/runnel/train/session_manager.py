@@ -127,7 +127,7 @@ class SessionManager:
     def _safe_close(self, sess):
         try:
             sess.close()
-        except Exception:  # what does not work need not be closed
+        except Exception:  # a broken session need not be closed
             _log.debug("a session could not be closed")
 
     def _model_ready(self, sess):

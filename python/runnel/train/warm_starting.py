@@ -62,7 +62,7 @@ def warm_start(ckpt_to_initialize_from, vars_to_warm_start=".*", var_name_to_voc
                          "misspelled them?  Here is the list of viable variable names: %s" % (
                              set(vocabularies) - set(groups), list(groups)))
     if vocabularies:
-        raise NotImplementedError("Rows by other vocabularies (VocabInfo) are not in Runnel: see doc/python.md")
+        raise NotImplementedError("VocabInfo is not supported")
     if not vars_to_warm_start:
         groups = {}
     if groups:

@@ -24,10 +24,10 @@ def _read(folder, name, rank):
         data = file.read()
     header = np.frombuffer(data[:4 + 4 * rank], ">u4") if len(data) >= 4 + 4 * rank else ()
     if len(header) != rank + 1 or header[0] != 0x800 + rank:
-        raise ValueError("%s is no IDX file of bytes with %d dimensions" % (path, rank))
+        raise ValueError("%s is not an IDX file of bytes with %d dimensions" % (path, rank))
     shape = tuple(int(n) for n in header[1:])
     if len(data) - 4 - 4 * rank != int(np.prod(shape)):
-        raise ValueError("%s should have %s numbers, and has %d" % (path, shape, len(data) - 4 - 4 * rank))
+        raise ValueError("%s should have %s numbers, but has %d" % (path, shape, len(data) - 4 - 4 * rank))
     return np.frombuffer(data, np.uint8, offset=4 + 4 * rank).reshape(shape)
 
 
