@@ -207,7 +207,7 @@ static rn_status_t bench(rn_cli_t* cli) {
     return rn_cli_usage(cli, "--seconds wants a number above 0, not '%s'", text);
   if (!cli->words.count) return run_wanted(cli, NULL, threads, seconds, &count);
   for (size_t i = 0; i < cli->words.count; ++i)
-    RN_RETURN_IF_ERROR(run_wanted(cli, rn_cli_word(cli, i), threads, seconds, &count));
+    RN_RETURN_IF_ERROR(run_wanted(cli, cli->words.items[i], threads, seconds, &count));
   return RN_OK;
 }
 

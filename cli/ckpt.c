@@ -38,7 +38,7 @@ static rn_status_t list(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const 
   json_t* rows = rn_cli_has(cli, "--json") ? json_array() : NULL;
   rn_strbuf_t scratch;
   rn_strbuf_init(&scratch, cli->allocator);
-  if (!rows && rn_cli_is_folder(cli, rn_cli_word(cli, 0))) printf("%s:\n", prefix);
+  if (!rows && rn_cli_is_folder(cli, rn_cli_word(cli, "PREFIX"))) printf("%s:\n", prefix);
   for (size_t i = 0; i < rn_checkpoint_count(checkpoint); ++i) {
     rn_checkpoint_tensor_t tensor = rn_checkpoint_tensor(checkpoint, i);
     const rn_bundle_entry_t* entry = bundle ? rn_bundle_entry(bundle, i) : NULL;
@@ -54,7 +54,7 @@ static rn_status_t list(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const 
 }
 
 static rn_status_t show(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, const char* prefix) {
-  const char *name = rn_cli_word(cli, 1), *npy = rn_cli_text(cli, "--npy");
+  const char *name = rn_cli_word(cli, "NAME"), *npy = rn_cli_text(cli, "--npy");
   rn_tensor_t tensor;
   rn_status_t status =
       rn_checkpoint_read(checkpoint, rn_str(name), cli->env->pool, cli->allocator, &tensor);
@@ -122,7 +122,7 @@ static rn_status_t verify(rn_cli_t* cli, const rn_checkpoint_t* checkpoint, cons
 }
 
 static rn_status_t latest(rn_cli_t* cli) {
-  const char* directory = rn_cli_word(cli, 0);
+  const char* directory = rn_cli_word(cli, "DIRECTORY");
   rn_strbuf_t path, note;
   rn_strbuf_init(&path, cli->allocator);
   rn_strbuf_init(&note, cli->allocator);
@@ -205,9 +205,9 @@ static rn_status_t each(rn_cli_t* cli, size_t count,
   for (size_t i = 0; rn_ok(status) && i < count; ++i) {
     rn_checkpoint_t* checkpoint = NULL;
     prefix.size = 0;
-    status = find_prefix(cli, rn_cli_word(cli, i), &prefix);
+    status = find_prefix(cli, cli->words.items[i], &prefix);
     if (rn_ok(status)) status = rn_checkpoint_open(cli->env, prefix.data, &checkpoint);
-    status = rn_cli_at(status, rn_cli_word(cli, i));
+    status = rn_cli_at(status, cli->words.items[i]);
     if (rn_ok(status)) status = look(cli, checkpoint, prefix.data);
     rn_checkpoint_close(checkpoint);
   }

@@ -141,8 +141,8 @@ const char* rn_cli_each(const rn_cli_t* cli, const char* option, size_t* inout_a
 // Whether |given| is the option of that name.
 bool rn_cli_is(const rn_cli_given_t* given, const char* option);
 
-// The word of that number; NULL if there are fewer.
-const char* rn_cli_word(const rn_cli_t* cli, size_t index);
+// The argument that the table calls |name|: "PREFIX" of "PREFIX [NAME]". NULL if it was not given.
+const char* rn_cli_word(const rn_cli_t* cli, const char* name);
 
 // A status that says: you called me wrongly. The message names the sub-command and its help.
 RN_MUST_USE rn_status_t rn_cli_usage(const rn_cli_t* cli, const char* format, ...) RN_PRINTF(2, 3);

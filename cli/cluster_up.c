@@ -21,7 +21,7 @@ static rn_status_t read_arguments(rn_up_t* up) {
   up->restarts = rn_cli_has(cli, "--restart");
   if (dir) up->dir = rn_str(dir);
   if (cli->rest > 0)
-    return rn_cli_usage(cli, "put -- before the command '%s'", rn_cli_word(cli, 0));
+    return rn_cli_usage(cli, "put -- before the command '%s'", cli->words.items[0]);
   RN_RETURN_IF_ERROR(rn_vec_push(&cli->words, cli->allocator, (const char*)NULL));
   if (cli->words.count > 1) up->command = (char**)cli->words.items;
   if (up->ps + up->workers > MAX_TASKS)

@@ -220,7 +220,7 @@ static int64_t terminal_width(void) {
 
 static rn_status_t events(rn_cli_t* cli) {
   job_t job = {.cli = cli,
-               .folder = rn_cli_word(cli, 0),
+               .folder = rn_cli_word(cli, "FOLDER"),
                .tag = rn_cli_text(cli, "--tag"),
                .is_list = rn_cli_has(cli, "--list"),
                .is_csv = rn_cli_has(cli, "--csv"),

@@ -44,7 +44,7 @@ static rn_status_t freeze(rn_cli_t* cli, rn_cli_model_t* model, rn_strbuf_t* out
   session.allow_soft_placement = true;
   RN_RETURN_IF_ERROR(rn_cli_model_load(cli, model, &session, NULL));
   RN_RETURN_IF_ERROR(rn_cli_model_use(cli, model, rn_cli_text(cli, "--signature")));
-  RN_RETURN_IF_ERROR(part_names(model, rn_cli_word(cli, 1)));
+  RN_RETURN_IF_ERROR(part_names(model, rn_cli_word(cli, "FILE")));
   rn_freeze_options_t options = {.input_count = model->input_count,
                                  .output_count = model->output_count,
                                  .folds_batch_norms = rn_cli_has(cli, "--fold-batch-norms")};
@@ -56,12 +56,12 @@ static rn_status_t freeze(rn_cli_t* cli, rn_cli_model_t* model, rn_strbuf_t* out
 }
 
 rn_status_t rn_cli_saved_model_freeze(rn_cli_t* cli) {
-  const char* file = rn_cli_word(cli, 1);
+  const char* file = rn_cli_word(cli, "FILE");
   rn_cli_model_t model;
   rn_strbuf_t bytes;
   rn_strbuf_init(&bytes, cli->allocator);
   rn_status_t status =
-      rn_cli_model_open(cli, rn_cli_word(cli, 0), rn_cli_text(cli, "--tags"), &model);
+      rn_cli_model_open(cli, rn_cli_word(cli, "DIR"), rn_cli_text(cli, "--tags"), &model);
   rn_str_t fill = RN_STR("");
   if (rn_ok(status)) status = freeze(cli, &model, &bytes, &fill);
   if (rn_ok(status))

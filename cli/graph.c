@@ -89,7 +89,7 @@ static rn_status_t set_inputs(const rn_cli_t* cli, rn_cli_file_t* file) {
 }
 
 static rn_status_t graph(rn_cli_t* cli) {
-  const char* path = rn_cli_word(cli, 0);
+  const char* path = rn_cli_word(cli, "FILE");
   bool is_text = rn_cli_has(cli, "--text"), is_dot = rn_cli_has(cli, "--dot");
   if (rn_cli_has(cli, "--stats") + is_text + is_dot > 1)
     return rn_cli_usage(cli, "one of --stats, --text and --dot");

@@ -56,7 +56,7 @@ const rn_cli_command_t rn_cli_version_command = {
 };
 
 static rn_status_t print_help(rn_cli_t* cli) {
-  const char* topic = rn_cli_word(cli, 0);
+  const char* topic = rn_cli_word(cli, "COMMAND");
   const rn_cli_command_t* command = topic ? rn_cli_find(topic, NULL) : NULL;
   if (topic && !command) return no_command(topic);
   rn_cli_print_help(cli, command);

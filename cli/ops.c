@@ -237,7 +237,7 @@ static rn_status_t not_found(const char* name) {
 }
 
 static rn_status_t ops(rn_cli_t* cli) {
-  const char* name = rn_cli_word(cli, 0);
+  const char* name = rn_cli_word(cli, "NAME");
   list_t list = {.cli = cli,
                  .family = rn_cli_text(cli, "--family"),
                  .search = rn_cli_text(cli, "--search"),

@@ -314,8 +314,16 @@ int64_t rn_cli_number(const rn_cli_t* cli, const char* option, int64_t otherwise
   return text && rn_str_to_i64(rn_str(text), &number) ? number : otherwise;
 }
 
-const char* rn_cli_word(const rn_cli_t* cli, size_t index) {
-  return index < cli->words.count ? cli->words.items[index] : NULL;
+const char* rn_cli_word(const rn_cli_t* cli, const char* name) {
+  rn_str_t rest = rn_str(cli->verb ? cli->verb->words : cli->command->words);
+  for (size_t i = 0; rest.size; ++i) {
+    rn_str_t word = rn_str_split(&rest, ' ');
+    if (rn_str_starts_with(word, RN_STR("["))) word = rn_str_n(word.data + 1, word.size - 1);
+    if (rn_str_ends_with(word, RN_STR("]"))) word.size--;
+    if (rn_str_is(word, name)) return i < cli->words.count ? cli->words.items[i] : NULL;
+  }
+  assert(!"the table has no such word");
+  return NULL;
 }
 
 rn_status_t rn_cli_split(const rn_cli_t* cli, const char* option, rn_str_t text, rn_str_t* out_name,

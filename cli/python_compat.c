@@ -53,7 +53,7 @@ static rn_status_t python_compat(rn_cli_t* cli) {
   argv[count++] = "runnel";
   argv[count++] = "--names";
   if (cli->words.count > MAX_SCRIPTS) return rn_cli_usage(cli, "at most %d scripts", MAX_SCRIPTS);
-  for (size_t i = 0; i < cli->words.count; ++i) argv[count++] = (char*)rn_cli_word(cli, i);
+  for (size_t i = 0; i < cli->words.count; ++i) argv[count++] = (char*)cli->words.items[i];
   argv[count] = NULL;
   RN_RETURN_IF_ERROR(use_source_tree());
   if (fflush(stdout) != 0) return rn_internal("cannot write the output");

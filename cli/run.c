@@ -193,7 +193,7 @@ static rn_status_t run(rn_cli_run_t* job) {
 
 rn_status_t rn_cli_run(rn_cli_t* cli) {
   rn_allocator_t allocator = cli->allocator;
-  rn_cli_run_t job = {.cli = cli, .path = rn_cli_word(cli, 0)};
+  rn_cli_run_t job = {.cli = cli, .path = rn_cli_word(cli, cli->verb ? "DIR" : "GRAPH")};
   rn_arena_init(&job.arena, allocator);
   rn_arena_init(&job.file.arena, allocator);
   rn_arena_init(&job.model.arena, allocator);

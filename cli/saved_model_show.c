@@ -254,7 +254,7 @@ static rn_status_t show(rn_cli_t* cli, rn_cli_model_t* model, bool is_all) {
 }
 
 rn_status_t rn_cli_saved_model_show(rn_cli_t* cli) {
-  const char *path = rn_cli_word(cli, 0), *tags = rn_cli_text(cli, "--tags");
+  const char *path = rn_cli_word(cli, "DIR"), *tags = rn_cli_text(cli, "--tags");
   rn_cli_model_t model;
   rn_status_t status = rn_cli_model_open(cli, path, tags, &model);
   // Without tags all graphs are shown, so none needs to be the usual one.

@@ -114,7 +114,7 @@ static rn_status_t trace_file(const rn_cli_t* cli, const char* path, rn_strbuf_t
 static rn_status_t trace(rn_cli_t* cli) {
   rn_strbuf_t text;
   rn_strbuf_init(&text, cli->allocator);
-  rn_status_t status = trace_file(cli, rn_cli_word(cli, 0), &text);
+  rn_status_t status = trace_file(cli, rn_cli_word(cli, "FILE"), &text);
   if (rn_ok(status)) status = write_text(cli, rn_cli_text(cli, "--output"), &text);
   rn_strbuf_clear(&text);
   return status;

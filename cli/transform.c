@@ -109,7 +109,7 @@ static rn_status_t transform(job_t* job) {
 
 static rn_status_t run(rn_cli_t* cli) {
   rn_allocator_t allocator = cli->allocator;
-  job_t job = {.cli = cli, .in = rn_cli_word(cli, 0), .out = rn_cli_word(cli, 1)};
+  job_t job = {.cli = cli, .in = rn_cli_word(cli, "IN"), .out = rn_cli_word(cli, "OUT")};
   rn_arena_init(&job.file.arena, allocator);
   rn_strbuf_init(&job.file.bytes, allocator);
   rn_status_t status = transform(&job);
