@@ -12,8 +12,8 @@ SOURCE, MODE = os.path.realpath(sys.argv[1]), sys.argv[2]
 CODE_COLUMNS = 100  # of a line in a code block
 CELL_COLUMNS = 100  # of a table's cell: GitHub wraps cells, but a reader should not have to
 ROW_COLUMNS = 150
-# Pages that programs write, or that list Python names.
-WIDE = {"doc/python.md"}
+# Lists of Python names and modules.
+WIDE = {"doc/python.md", "python/runnel/README.md", "python/runnel/keras/README.md"}
 failures = []
 
 
