@@ -263,10 +263,10 @@ static rn_status_t forward_compute(rn_kernel_ctx_t* ctx) {
   RN_RETURN_IF_ERROR(rn_output(ctx, 0, rn_tensor_shape(x), &y));
   for (int i = 0; i < 4; ++i)
     RN_RETURN_IF_ERROR(rn_output(ctx, i + 1, (rn_shape_t){1, &view.channels}, &outs[i]));
-  if (ctx->kernel->output_count > 5) {
-    RN_RETURN_IF_ERROR(rn_output(ctx, 5, RN_SHAPE_SCALAR, &reserve));
-    *(float*)reserve->data = 0;
-  }
+  // Nothing is kept in it. It has no elements, as with oneDNN in TensorFlow: then whoever batches
+  // calls may give it a further dimension.
+  if (ctx->kernel->output_count > 5)
+    RN_RETURN_IF_ERROR(rn_output(ctx, 5, (rn_shape_t){1, &(int64_t){0}}, &reserve));
   stats_t stats = {outs[0]->data, outs[1]->data, outs[2]->data, outs[3]->data};
   if (x->count == 0) {
     for (int i = 0; i < 4; ++i)
