@@ -45,7 +45,8 @@ static rn_status_t run_step(rn_health_t* health) {
   rn_waiter_t waiter;
   rn_run_graph_t call = {.call = rn_waiter_call(&waiter, INT64_MAX, NULL), .step = 1};
   rn_strbuf_init(&call.stats, health->allocator);
-  rn_strbuf_init(&call.graph, health->allocator);
+  rn_strbuf_init(&call.graphs, health->allocator);
+  rn_strbuf_init(&call.costs, health->allocator);
   rn_worker_graph_run(health->graph, &call, rendezvous);
   rn_status_t status = rn_waiter_wait(&waiter);
   rn_rendezvous_release(rendezvous);

@@ -132,13 +132,13 @@ typedef struct rn_run_graph_t {
   rn_tensor_t* fetches;  // response: set and owned by the caller on success
   bool is_partial;       // a piece of a step; |is_last|: the last of them
   bool is_last;
-  int64_t
-      request;     // the caller's number for repeating the call; 0: it will not
-  bool cleans_up;  // the worker forgets the step by itself once it succeeded and all that it sent
-                   // was fetched. For our own tasks only
-  bool wants_stats, wants_graph;
-  rn_strbuf_t stats;  // response: a StepStats, if |wants_stats|
-  rn_strbuf_t graph;  // response: the part's GraphDef, if |wants_graph|
+  int64_t request;  // the caller's number for repeating the call; 0: it will not
+  bool cleans_up;   // the worker forgets the step by itself once it succeeded and all that it sent
+                    // was fetched. For our own tasks only
+  bool wants_stats, wants_graphs, wants_costs;
+  rn_strbuf_t stats;   // response: a StepStats, if |wants_stats|
+  rn_strbuf_t graphs;  // response: the partition_graph fields of a RunGraphResponse, likewise
+  rn_strbuf_t costs;   // response: a CostGraphDef, likewise
 } rn_run_graph_t;
 static inline int64_t rn_run_graph_number(const rn_run_graph_t* call) {
   return call->is_partial ? 0 : call->request;

@@ -21,7 +21,8 @@ FIELDS(run_graph) = {
     ONE(LOCAL, run_graph.outbox),
     MANY(VALUES, run_graph.fetches, run_graph.fetch_count),
     ONE(BUFFER, run_graph.stats),
-    ONE(BUFFER, run_graph.graph),
+    ONE(BUFFER, run_graph.graphs),
+    ONE(BUFFER, run_graph.costs),
     END,
 };
 FIELDS(recv_tensor) = {

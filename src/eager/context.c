@@ -318,7 +318,8 @@ void rn_eager_take_stats(rn_eager_t* eager, void (*use)(void* arg, const rn_step
                          void* arg) {
   rn_mutex_lock(&eager->stats.mutex);
   use(arg, &eager->stats);
-  eager->stats.nodes.count = 0;
+  eager->stats.nodes.count = eager->stats.outputs.count = 0;
+  rn_arena_clear(&eager->stats.arena);
   rn_mutex_unlock(&eager->stats.mutex);
 }
 

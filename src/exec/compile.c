@@ -184,27 +184,11 @@ static rn_status_t fill_kernel(rn_compile_t* c, const rn_ir_node_t* node, rn_ins
   return RN_OK;
 }
 
-// The label of an instruction in timelines, "name = Op(input, input:1, ^control)"; its name is the
-// label's beginning.
+// An instruction's name is the beginning of its label.
 static rn_status_t fill_label(rn_compile_t* c, const rn_ir_node_t* node, int32_t number) {
   rn_strbuf_t* text = &c->label;
-  rn_str_t separator = RN_STR("");
   text->size = 0;
-  rn_strbuf_append(text, node->name);
-  rn_strbuf_append(text, RN_STR(" = "));
-  rn_strbuf_append(text, rn_str(node->op->name));
-  rn_strbuf_append(text, RN_STR("("));
-  for (int32_t i = 0; i < node->input_count; ++i, separator = RN_STR(", ")) {
-    rn_strbuf_append(text, separator);
-    rn_strbuf_append(text, rn_ir_source_name(c->ir, rn_compile_node(c, node->inputs[i].node)));
-    if (node->inputs[i].output > 0) rn_strbuf_printf(text, ":%d", node->inputs[i].output);
-  }
-  for (int32_t i = 0; i < node->control_count; ++i, separator = RN_STR(", ")) {
-    rn_strbuf_append(text, separator);
-    rn_strbuf_append(text, RN_STR("^"));
-    rn_strbuf_append(text, rn_ir_source_name(c->ir, rn_compile_node(c, node->controls[i])));
-  }
-  rn_strbuf_append(text, RN_STR(")"));
+  rn_ir_label(c->ir, node, text);
   RN_RETURN_IF_ERROR(rn_strbuf_status(text));
   rn_str_t* label = &c->plan->labels[number];
   RN_RETURN_IF_ERROR(rn_arena_str(&c->plan->arena, rn_strbuf_view(text), label));

@@ -6,6 +6,7 @@
 
 #include "base/denormals.h"
 #include "exec/execution.h"
+#include "framework/internal_ops.h"
 
 void rn_execution_fail(rn_execution_t* execution, rn_status_t status) {
   if (rn_ok(status)) return;
@@ -573,7 +574,7 @@ static void record_source(const rn_run_t* run) {
   int64_t now = env->now_ns(env->self);
   for (int32_t p = 0; p < run->plan_count; ++p) {
     rn_node_stats_t source = {.node = RN_STR("_SOURCE"),
-                              .op = "",
+                              .op = rn_op_no_op()->name,
                               .device = run->plans[p]->device->name,
                               .start_ns = now,
                               .end_ns = now,

@@ -35,7 +35,7 @@ void rn_step_stats_add(rn_step_stats_t* stats, rn_node_stats_t node, const rn_te
     if (rn_tensor_is_set(&outputs[i]) && !outputs[i].is_ref)
       status = add_output_locked(stats, i, &outputs[i]);
   node.output_count = stats->outputs.count - node.first_output;
-  for (size_t i = 0; i < node.output_count; ++i)
+  for (size_t i = 0; i < node.output_count && !node.is_given; ++i)
     node.output_bytes += stats->outputs.items[node.first_output + i].bytes;
   if (rn_ok(status)) status = rn_vec_push(&stats->nodes, stats->allocator, node);
   rn_mutex_unlock(&stats->mutex);

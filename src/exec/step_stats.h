@@ -24,6 +24,7 @@ typedef struct rn_node_stats_t {
   int64_t start_ns, end_ns;  // of the environment's clock
   int64_t output_bytes;      // of all results; rn_step_stats_add counts those it is given
   int32_t thread;
+  bool is_given;                      // its results were there before: no memory was taken for them
   size_t first_output, output_count;  // set by rn_step_stats_add
 } rn_node_stats_t;
 

@@ -54,6 +54,9 @@ static inline const rn_op_def_t* rn_op_begin_sum(void) { return rn_op_find(RN_ST
 static inline const rn_op_def_t* rn_op_add_later(void) { return rn_op_find(RN_STR("_AddLater")); }
 static inline const rn_op_def_t* rn_op_end_sum(void) { return rn_op_find(RN_STR("_EndSum")); }
 static inline const rn_op_def_t* rn_op_constant(void) { return rn_op_find(RN_STR("Const")); }
+// Where values enter a function or a step, and where they leave it.
+static inline const rn_op_def_t* rn_op_arg(void) { return rn_op_find(RN_STR("_Arg")); }
+static inline const rn_op_def_t* rn_op_retval(void) { return rn_op_find(RN_STR("_Retval")); }
 static inline const rn_op_def_t* rn_op_enter(void) { return rn_op_find(RN_STR("Enter")); }
 static inline const rn_op_def_t* rn_op_merge(void) { return rn_op_find(RN_STR("Merge")); }
 static inline const rn_op_def_t* rn_op_switch(void) { return rn_op_find(RN_STR("Switch")); }

@@ -42,13 +42,15 @@ typedef struct rn_cut_t {
   RN_VEC(rn_cut_driver_t) drivers;
   RN_VEC(rn_cut_pair_t) pairs;
   RN_VEC(int32_t) sends;
-  int32_t next_name;
+  int32_t next_name, next_edge;
 } rn_cut_t;
 
 static inline rn_ir_node_t* rn_cut_at(const rn_cut_t* cut, int32_t index) {
   return &cut->ir->nodes.items[index];
 }
 
+// A name that TensorFlow would give a Send, a Recv or a token of |source|.
+RN_MUST_USE rn_status_t rn_cut_name(rn_cut_t* cut, rn_str_t source, rn_str_t* out);
 // Adds a node that runs on |device| with outputs in |loop|. Pointers to nodes are invalid
 // afterwards.
 RN_MUST_USE rn_status_t rn_cut_add(rn_cut_t* cut, rn_ir_node_t* node, rn_device_t* device,

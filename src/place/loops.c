@@ -75,8 +75,7 @@ static rn_status_t copy_to(rn_cut_t* cut, int32_t source, rn_device_t* device, i
   rn_ir_node_t copy = *rn_cut_at(cut, source);
   copy.kernel = NULL;  // the executor runs control flow itself
   rn_arena_t* arena = &cut->ir->arena;
-  RN_RETURN_IF_ERROR(
-      rn_arena_printf(arena, &copy.name, "%.*s/_%d", RN_STR_ARGS(copy.name), cut->next_name++));
+  RN_RETURN_IF_ERROR(rn_cut_name(cut, copy.name, &copy.name));
   copy.inputs = NULL;
   copy.controls = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(arena, &copy.inputs));

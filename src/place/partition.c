@@ -53,6 +53,12 @@ static rn_status_t pair_attrs(rn_cut_t* cut, const rn_op_def_t* op, rn_dtype_t d
   return RN_OK;
 }
 
+rn_status_t rn_cut_name(rn_cut_t* cut, rn_str_t source, rn_str_t* out) {
+  const char* mark = cut->options->mark ? cut->options->mark : "/_";
+  return rn_arena_printf(&cut->ir->arena, out, "%.*s%s%d", RN_STR_ARGS(source), mark,
+                         cut->next_name++);
+}
+
 rn_status_t rn_cut_add(rn_cut_t* cut, rn_ir_node_t* node, rn_device_t* device, int32_t loop,
                        int32_t* out) {
   RN_RETURN_IF_ERROR(rn_vec_push(&cut->nodes, cut->ir->allocator, (rn_cut_node_t){.loop = loop}));
@@ -81,9 +87,10 @@ static rn_status_t one_control(rn_cut_t* cut, int32_t control, rn_ir_node_t* nod
 }
 
 static rn_status_t add_send(rn_cut_t* cut, rn_ir_edge_t source, rn_dtype_t dtype, bool from_host,
-                            rn_str_t name, rn_device_t* sender, rn_device_t* receiver) {
-  rn_ir_node_t send = {.op = rn_op_send(from_host), .input_count = 1};
-  RN_RETURN_IF_ERROR(rn_arena_printf(&cut->ir->arena, &send.name, "%.*s/_send", RN_STR_ARGS(name)));
+                            rn_str_t prefix, rn_str_t name, rn_device_t* sender,
+                            rn_device_t* receiver) {
+  rn_ir_node_t send = {.op = rn_op_send(from_host && !sender->is_host), .input_count = 1};
+  RN_RETURN_IF_ERROR(rn_cut_name(cut, prefix, &send.name));
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &send.inputs));
   send.inputs[0] = source;
   RN_RETURN_IF_ERROR(pair_attrs(cut, send.op, dtype, name, sender, receiver, &send.attrs));
@@ -106,12 +113,12 @@ static rn_status_t target_sends(rn_cut_t* cut) {
 }
 
 static rn_status_t add_recv(rn_cut_t* cut, rn_dtype_t dtype, rn_shape_t shape, bool to_host,
-                            rn_str_t name, int32_t loop, rn_device_t* sender, rn_device_t* receiver,
-                            int32_t* out) {
+                            rn_str_t prefix, rn_str_t name, int32_t loop, rn_device_t* sender,
+                            rn_device_t* receiver, int32_t* out) {
   int32_t pivot = -1;
   if (loop) RN_RETURN_IF_ERROR(rn_cut_pivot(cut, loop, receiver, &pivot));
-  rn_ir_node_t recv = {.op = rn_op_recv(to_host), .output_count = 1};
-  RN_RETURN_IF_ERROR(rn_arena_printf(&cut->ir->arena, &recv.name, "%.*s/_recv", RN_STR_ARGS(name)));
+  rn_ir_node_t recv = {.op = rn_op_recv(to_host && !receiver->is_host), .output_count = 1};
+  RN_RETURN_IF_ERROR(rn_cut_name(cut, prefix, &recv.name));
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &recv.types));
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &recv.shapes));
   recv.types[0] = dtype;
@@ -129,7 +136,8 @@ rn_status_t rn_cut_token(rn_cut_t* cut, rn_device_t* device, int32_t control, in
   *RN_DATA(value, float) = 0;
   cut->ir->owned.items[cut->ir->owned.count++] = *value;
   rn_ir_node_t token = {.op = rn_op_constant(), .output_count = 1, .constant = value};
-  RN_RETURN_IF_ERROR(rn_arena_printf(&cut->ir->arena, &token.name, "_token_%d", cut->next_name++));
+  rn_str_t source = control < 0 ? RN_STR("_token") : rn_cut_at(cut, control)->name;
+  RN_RETURN_IF_ERROR(rn_cut_name(cut, source, &token.name));
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &token.types));
   RN_RETURN_IF_ERROR(RN_ARENA_NEW(&cut->ir->arena, &token.shapes));
   token.types[0] = RN_FLOAT;
@@ -165,16 +173,16 @@ static rn_status_t make_pair(rn_cut_t* cut, rn_ir_edge_t source, int32_t reader,
         "A resource cannot leave its device: '%.*s' on %.*s is used by '%.*s' on %.*s",
         RN_STR_ARGS(rn_cut_at(cut, source.node)->name), RN_STR_ARGS(sender->name),
         RN_STR_ARGS(rn_cut_at(cut, reader)->name), RN_STR_ARGS(receiver->name));
-  rn_str_t name;
-  RN_RETURN_IF_ERROR(rn_arena_printf(&cut->ir->arena, &name, "edge_%d_%.*s", cut->next_name++,
-                                     RN_STR_ARGS(rn_cut_at(cut, source.node)->name)));
+  rn_str_t name, prefix = rn_ir_source_name(cut->ir, rn_cut_at(cut, source.node));
+  RN_RETURN_IF_ERROR(rn_arena_printf(&cut->ir->arena, &name, "edge_%d_%.*s", cut->next_edge++,
+                                     RN_STR_ARGS(prefix)));
   rn_ir_edge_t sent = source;
   if (is_control) {
     sent.output = 0;
     RN_RETURN_IF_ERROR(rn_cut_token(cut, sender, source.node, &sent.node));
   }
-  RN_RETURN_IF_ERROR(add_send(cut, sent, dtype, from_host, name, sender, receiver));
-  return add_recv(cut, dtype, shape, to_host, name, loop, sender, receiver, out_recv);
+  RN_RETURN_IF_ERROR(add_send(cut, sent, dtype, from_host, prefix, name, sender, receiver));
+  return add_recv(cut, dtype, shape, to_host, prefix, name, loop, sender, receiver, out_recv);
 }
 
 // The Recv that brings |source| to |reader|'s device and memory.

@@ -11,6 +11,7 @@ typedef struct rn_place_options_t {
   int device_count;
   bool allow_soft_placement;
   bool log_placement;
+  const char* mark;  // between a node's name and the number of its Sends and Recvs; NULL: "/_"
   const rn_env_t* env;
 } rn_place_options_t;
 

@@ -1,11 +1,14 @@
 // Sessions of this process: devices, the cache of programs, and running steps. See session.h.
 #include "base/fs_only.h"
 #include "exec/executor.h"
+#include "proto/config.pb.h"
 #include "session/functions.h"
 #include "session/impl.h"
-#include "session/partition_graphs.h"
 #include "session/passes.h"
 #include "session/programs.h"
+#include "session/step_parts.h"
+#include "session/step_stats_proto.h"
+#include "wire/writer.h"
 
 #define BUCKETS 256  // of the program cache; a power of two
 
@@ -18,6 +21,7 @@ typedef struct entry_t {
   rn_signature_t signature;  // copied
   rn_dtype_t* feed_types;
   rn_programs_t programs;  // made under the session's mutex
+  _Atomic int64_t steps;   // counted where costs are measured
   rn_arena_t arena;
 } entry_t;
 
@@ -285,7 +289,8 @@ static rn_status_t check_feeds(const entry_t* entry, const rn_tensor_t* const* f
 
 // The program for |signature| and the shapes of |feeds|, planned now if there is none yet.
 static rn_status_t get_program(local_session_t* session, const rn_signature_t* signature,
-                               const rn_tensor_t* const* feeds, rn_program_t** out) {
+                               const rn_tensor_t* const* feeds, bool* out_is_measured,
+                               rn_program_t** out) {
   uint64_t hash = hash_signature(signature);
   entry_t* entry = find_entry(session, hash, signature);
   rn_status_t status = RN_OK;
@@ -296,6 +301,8 @@ static rn_status_t get_program(local_session_t* session, const rn_signature_t* s
     RN_RETURN_IF_ERROR(status);
   }
   RN_RETURN_IF_ERROR(check_feeds(entry, feeds));
+  if (__builtin_expect(session->options.cost_every > 0, 0))
+    *out_is_measured = rn_session_measures(&session->options, entry->steps++);
   *out = rn_programs_find(&entry->programs, feeds);
   if (*out) return RN_OK;
   rn_mutex_lock(&session->base.mutex);
@@ -356,7 +363,8 @@ static int64_t deadline_after(const local_session_t* session, int64_t timeout_ms
 
 static rn_status_t run_program(local_session_t* session, rn_program_t* program,
                                const rn_signature_t* signature, const rn_tensor_t* const* feeds,
-                               rn_tensor_t* fetches, const rn_step_options_t* options) {
+                               rn_tensor_t* fetches, const rn_step_options_t* options,
+                               rn_step_stats_t* stats) {
   rn_cancel_t* outer = options ? options->cancel : NULL;
   rn_step_t step = session->base.step;
   step.id = session->next_step++;
@@ -373,7 +381,7 @@ static rn_status_t run_program(local_session_t* session, rn_program_t* program,
                   .feed_count = signature->feed_count,
                   .fetches = fetches,
                   .fetch_count = signature->fetch_count,
-                  .stats = options ? options->stats : NULL};
+                  .stats = stats};
   if (timeout_ms > 0) run.deadline_ns = deadline_after(session, timeout_ms);
   step.deadline_ns = run.deadline_ns;
   step.stats = run.stats;
@@ -385,15 +393,59 @@ static rn_status_t run_program(local_session_t* session, rn_program_t* program,
   return status;
 }
 
+// Writes what a client that asks for metadata gets beside the statistics themselves.
+static rn_status_t write_metadata(local_session_t* session, const rn_signature_t* signature,
+                                  const rn_tensor_t* const* feeds, bool is_measured,
+                                  const rn_step_options_t* options, rn_step_stats_t* stats) {
+  bool wants_graphs = options->wants_graphs && options->metadata;
+  if (!stats && !wants_graphs) return RN_OK;
+  rn_ir_t* parts = NULL;
+  rn_strbuf_t* out = options->metadata;
+  RN_RETURN_IF_ERROR(
+      rn_step_parts_create(&session->planner, session->base.graph, signature, &parts));
+  rn_status_t status = RN_OK;
+  if (stats) rn_step_parts_add_stats(parts, feeds, stats);
+  if (is_measured) {
+    size_t costs = rn_pb_begin(out, rn_pb_RunMetadata_cost_graph_field);
+    status = rn_step_parts_write_costs(parts, &session->planner, stats, out);
+    rn_pb_end(out, costs);
+  }
+  if (rn_ok(status) && wants_graphs)
+    status = rn_step_parts_write_graphs(parts, &session->planner,
+                                        rn_pb_RunMetadata_partition_graphs_field, out);
+  rn_ir_destroy(parts);
+  return status;
+}
+
+// Runs a step whose costs are measured though the client does not trace it.
+static rn_status_t run_measured(local_session_t* session, rn_program_t* program,
+                                const rn_signature_t* signature, const rn_tensor_t* const* feeds,
+                                rn_tensor_t* fetches, const rn_step_options_t* options) {
+  rn_step_stats_t stats;
+  rn_step_stats_init(&stats, session->base.allocator, &session->env);
+  rn_status_t status = run_program(session, program, signature, feeds, fetches, options, &stats);
+  if (rn_ok(status)) status = write_metadata(session, signature, feeds, true, options, &stats);
+  size_t field = rn_pb_begin(options->metadata, rn_pb_RunMetadata_step_stats_field);
+  rn_step_stats_write(&stats, options->metadata);
+  rn_pb_end(options->metadata, field);
+  rn_step_stats_clear(&stats);
+  return status;
+}
+
 static rn_status_t local_run(rn_session_t* base, const rn_signature_t* signature,
                              const rn_tensor_t* const* feeds, rn_tensor_t* fetches,
                              const rn_step_options_t* options) {
   local_session_t* session = (local_session_t*)base;
   rn_program_t* program = NULL;
-  RN_RETURN_IF_ERROR(get_program(session, signature, feeds, &program));
-  RN_RETURN_IF_ERROR(run_program(session, program, signature, feeds, fetches, options));
-  if (!options || !options->wants_graphs || !options->metadata) return RN_OK;
-  return rn_partition_graphs_write(&session->planner, base->graph, signature, options->metadata);
+  bool is_measured = false;
+  RN_RETURN_IF_ERROR(get_program(session, signature, feeds, &is_measured, &program));
+  is_measured = is_measured && options && options->metadata;
+  rn_step_stats_t* stats = options ? options->stats : NULL;
+  if (is_measured && !stats)
+    return run_measured(session, program, signature, feeds, fetches, options);
+  RN_RETURN_IF_ERROR(run_program(session, program, signature, feeds, fetches, options, stats));
+  if (!options) return RN_OK;
+  return write_metadata(session, signature, feeds, is_measured, options, stats);
 }
 
 static rn_status_t local_plan(rn_session_t* base, const rn_signature_t* signature) {

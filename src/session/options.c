@@ -23,6 +23,13 @@ static void read_graph_options(const rn_pb_GraphOptions_t* graph, rn_session_opt
     options->optimize = false;
   if (graph->rewrite_options && graph->rewrite_options->disable_meta_optimizer)
     options->optimize = false;
+  options->cost_every = graph->build_cost_model;
+  options->cost_after = graph->build_cost_model_after > 0 ? graph->build_cost_model_after : 0;
+}
+
+// Single-threaded executors of TensorFlow know no Switch and no Merge.
+static void read_executor(rn_str_t type, rn_session_options_t* options) {
+  if (rn_str_is(type, "SINGLE_THREADED_EXECUTOR")) options->calls.lowering = RN_LOWER_NEVER;
 }
 
 static rn_status_t read_config(const rn_pb_ConfigProto_t* config, rn_session_options_t* options) {
@@ -35,8 +42,14 @@ static rn_status_t read_config(const rn_pb_ConfigProto_t* config, rn_session_opt
   if (config->session_inter_op_thread_pool.count > 0 &&
       config->session_inter_op_thread_pool.items[0].num_threads > 0)
     options->inter_threads = config->session_inter_op_thread_pool.items[0].num_threads;
+  if (config->experimental) read_executor(config->experimental->executor_type, options);
   if (config->graph_options) read_graph_options(config->graph_options, options);
   return read_devices(config, options);
+}
+
+bool rn_session_measures(const rn_session_options_t* options, int64_t before) {
+  int64_t count = before - options->cost_after;
+  return options->cost_every > 0 && count >= 0 && (count + 1) % options->cost_every == 0;
 }
 
 rn_status_t rn_session_options_parse(rn_str_t bytes, rn_session_options_t* inout_options) {

@@ -20,8 +20,9 @@ typedef struct rn_step_options_t {
   rn_step_stats_t* stats;  // filled when not NULL
   rn_cancel_t* cancel;     // borrowed: stops the step when cancelled; NULL: none
   int trace_level;         // RunOptions.trace_level, for a remote session
-  // Receives a RunMetadata, unless NULL: all of it from a remote session; from a local one just
-  // the partition graphs if |wants_graphs|.
+  // Receives a RunMetadata, unless NULL: all of it from a remote session; from a local one the
+  // partition graphs if |wants_graphs|, and the costs where they are measured, with statistics of
+  // their own unless |stats| are given.
   rn_strbuf_t* metadata;
   bool wants_graphs;
 } rn_step_options_t;
@@ -36,7 +37,10 @@ typedef struct rn_session_options_t {
   int cpu_devices;  // device_count["CPU"]; default 1
   int null_devices;  // device_count["NULL"]; default 0
   rn_str_t task;     // prefix of the devices' names; "": /job:localhost/replica:0/task:0; borrowed
-  int64_t timeout_ms;                   // operation_timeout_in_ms; 0: none
+  int64_t timeout_ms;  // operation_timeout_in_ms; 0: none
+  int64_t cost_every;  // build_cost_model: measure the costs of every n-th step of a signature; 0:
+                       // never
+  int64_t cost_after;  // build_cost_model_after: but not of the first n
   rn_calls_options_t calls;             // how functions are run
   const struct rn_pass_watch_t* watch;  // told of the passes of every plan (session/passes.h)
   bool is_limited;                      // only files and network that |allow| lists
@@ -46,6 +50,8 @@ typedef struct rn_session_options_t {
 } rn_session_options_t;
 
 void rn_session_options_init(rn_session_options_t* options);
+// Whether the costs of a step are measured that is number |before| + 1 of its signature.
+bool rn_session_measures(const rn_session_options_t* options, int64_t before);
 // Reads the bytes of a ConfigProto; INVALID_ARGUMENT if they cannot be parsed.
 RN_MUST_USE rn_status_t rn_session_options_parse(rn_str_t config,
                                                  rn_session_options_t* inout_options);

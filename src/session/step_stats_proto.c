@@ -11,7 +11,7 @@ static void put(rn_strbuf_t* buf, uint32_t number, int64_t value) {
   if (value) rn_pb_put_uint(buf, number, (uint64_t)value);
 }
 
-static void write_shape(rn_strbuf_t* buf, rn_shape_t shape) {
+void rn_step_stats_write_shape(rn_strbuf_t* buf, rn_shape_t shape) {
   for (int d = 0; d < shape.rank; ++d) {
     size_t dim = rn_pb_begin(buf, rn_pb_TensorShapeProto_dim_field);
     put(buf, rn_pb_TensorShapeProto_Dim_size_field, shape.dims[d]);
@@ -25,7 +25,7 @@ static void write_output(rn_strbuf_t* buf, const rn_output_stats_t* output) {
   size_t tensor = rn_pb_begin(buf, rn_pb_NodeOutput_tensor_description_field);
   put(buf, rn_pb_TensorDescription_dtype_field, output->dtype);
   size_t shape = rn_pb_begin(buf, rn_pb_TensorDescription_shape_field);
-  write_shape(buf, output->shape);
+  rn_step_stats_write_shape(buf, output->shape);
   rn_pb_end(buf, shape);
   size_t allocation = rn_pb_begin(buf, rn_pb_TensorDescription_allocation_description_field);
   put(buf, rn_pb_AllocationDescription_requested_bytes_field, output->bytes);

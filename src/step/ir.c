@@ -32,6 +32,26 @@ void rn_ir_destroy(rn_ir_t* ir) {
   RN_FREE(ir->allocator, ir);
 }
 
+void rn_ir_label(const rn_ir_t* ir, const rn_ir_node_t* node, rn_strbuf_t* out) {
+  const rn_ir_node_t* nodes = ir->nodes.items;
+  rn_str_t separator = RN_STR("");
+  rn_strbuf_append(out, rn_ir_source_name(ir, node));
+  rn_strbuf_append(out, RN_STR(" = "));
+  rn_strbuf_append(out, rn_str(node->op->name));
+  rn_strbuf_append(out, RN_STR("("));
+  for (int32_t i = 0; i < node->input_count; ++i, separator = RN_STR(", ")) {
+    rn_strbuf_append(out, separator);
+    rn_strbuf_append(out, rn_ir_source_name(ir, &nodes[node->inputs[i].node]));
+    if (node->inputs[i].output > 0) rn_strbuf_printf(out, ":%d", node->inputs[i].output);
+  }
+  for (int32_t i = 0; i < node->control_count; ++i, separator = RN_STR(", ")) {
+    rn_strbuf_append(out, separator);
+    rn_strbuf_append(out, RN_STR("^"));
+    rn_strbuf_append(out, rn_ir_source_name(ir, &nodes[node->controls[i]]));
+  }
+  rn_strbuf_append(out, RN_STR(")"));
+}
+
 rn_status_t rn_ir_add(rn_ir_t* ir, const rn_ir_node_t* prototype, int32_t* out_index) {
   rn_ir_node_t copy = *prototype;  // it may point into the vector that grows
   RN_RETURN_IF_ERROR(rn_vec_push(&ir->nodes, ir->allocator, copy));

@@ -93,6 +93,9 @@ static inline rn_str_t rn_ir_source_name(const rn_ir_t* ir, const rn_ir_node_t* 
   return node->feed >= 0 ? ir->feed_names[node->feed] : node->name;
 }
 
+// Appends what timelines call a node: "name = Op(input, input:1, ^control)".
+void rn_ir_label(const rn_ir_t* ir, const rn_ir_node_t* node, rn_strbuf_t* out);
+
 // A copy of |prototype| at the end of the nodes; pointers to nodes are invalid afterwards. Its
 // arrays must be in the IR's arena.
 RN_MUST_USE rn_status_t rn_ir_add(rn_ir_t* ir, const rn_ir_node_t* prototype, int32_t* out_index);
@@ -160,6 +163,11 @@ static inline bool rn_ir_is_pure(const rn_ir_node_t* node) {
   for (int32_t i = 0; i < node->output_count; ++i)
     if (rn_dtype_is_ref(node->types[i])) return false;
   return true;
+}
+
+// Whether the node gives a value that a client might have fed something in place of.
+static inline bool rn_ir_is_default(const rn_ir_node_t* node) {
+  return strcmp(node->op->name, "PlaceholderWithDefault") == 0;
 }
 
 // Passes. Each leaves the IR meaning the same.

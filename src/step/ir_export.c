@@ -17,6 +17,7 @@ typedef struct export_t {
   rn_str_t* names;          // by node
   rn_map_t functions;       // names of those that are written
   RN_VEC(rn_str_t) wanted;  // functions, in the order in which they were found
+  bool is_part;             // of a step: names may be such as TensorFlow's runtime makes
 } export_t;
 
 static void export_clear(export_t* e) {
@@ -36,7 +37,8 @@ static bool may_follow(char c) {
 
 static rn_status_t take_name(export_t* e, rn_str_t wish, rn_str_t* out) {
   rn_str_t name;
-  bool starts_badly = !wish.size || !may_start(wish.data[0]);
+  bool starts_badly =
+      !wish.size || (!may_start(wish.data[0]) && !(e->is_part && wish.data[0] == '_'));
   RN_RETURN_IF_ERROR(
       rn_arena_printf(&e->scratch, &name, "%s%.*s", starts_badly ? "n" : "", RN_STR_ARGS(wish)));
   for (size_t i = 0; i < name.size; ++i)
@@ -124,7 +126,7 @@ static rn_status_t put_node(export_t* e, int32_t index) {
   const rn_ir_node_t* node = &e->ir->nodes.items[index];
   size_t def = rn_pb_begin(e->out, rn_pb_GraphDef_node_field);
   rn_pb_put_str(e->out, rn_pb_NodeDef_name_field, e->names[index]);
-  if (node->feed >= 0) {
+  if (node->feed >= 0 && node->op->role != RN_ROLE_ARG) {
     RN_RETURN_IF_ERROR(put_placeholder(e, node));
   } else {
     rn_pb_put_str(e->out, rn_pb_NodeDef_op_field, rn_str(node->op->name));
@@ -214,9 +216,9 @@ static rn_status_t put_graph(export_t* e, const rn_str_t* inputs, const rn_str_t
   return rn_strbuf_status(e->out);
 }
 
-rn_status_t rn_ir_export(rn_ir_t* ir, const rn_str_t* input_names, const rn_str_t* output_names,
-                         rn_strbuf_t* out) {
-  export_t e = {.ir = ir, .out = out};
+static rn_status_t export(rn_ir_t* ir, const rn_str_t* input_names, const rn_str_t* output_names,
+                          bool is_part, rn_strbuf_t* out) {
+  export_t e = {.ir = ir, .out = out, .is_part = is_part};
   size_t before = out->size;
   rn_arena_init(&e.scratch, ir->allocator);
   rn_map_init(&e.taken, ir->allocator);
@@ -225,6 +227,15 @@ rn_status_t rn_ir_export(rn_ir_t* ir, const rn_str_t* input_names, const rn_str_
   export_clear(&e);
   if (!rn_ok(status)) out->size = before;
   return status;
+}
+
+rn_status_t rn_ir_export(rn_ir_t* ir, const rn_str_t* input_names, const rn_str_t* output_names,
+                         rn_strbuf_t* out) {
+  return export(ir, input_names, output_names, false, out);
+}
+
+rn_status_t rn_ir_export_part(rn_ir_t* ir, rn_strbuf_t* out) {
+  return export(ir, NULL, NULL, true, out);
 }
 
 rn_status_t rn_ir_set_constant(rn_ir_t* ir, int32_t index, rn_tensor_t* value) {

@@ -11,6 +11,8 @@
 // |ir| has not been placed.
 RN_MUST_USE rn_status_t rn_ir_export(rn_ir_t* ir, const rn_str_t* input_names,
                                      const rn_str_t* output_names, rn_strbuf_t* out);
+// The same for a part of a step: nodes keep their names, though no client could call them so.
+RN_MUST_USE rn_status_t rn_ir_export_part(rn_ir_t* ir, rn_strbuf_t* out);
 
 // Makes node |index| a constant; |value| is moved into the IR. Control edges stay, inputs go.
 RN_MUST_USE rn_status_t rn_ir_set_constant(rn_ir_t* ir, int32_t index, rn_tensor_t* value);

@@ -93,7 +93,7 @@ static rn_status_t split(choice_t* choice, int32_t b, rn_ir_edge_t predicate,
   rn_calls_t* calls = choice->calls;
   const rn_ir_node_t* source = &choice->source;
   int32_t made;
-  RN_RETURN_IF_ERROR(add_switch(calls, choice->node, "pivot", b, *inout_pivot, predicate,
+  RN_RETURN_IF_ERROR(add_switch(calls, choice->node, "switch_pred", b, *inout_pivot, predicate,
                                 source->controls, source->control_count, &made));
   *inout_pivot = (rn_ir_edge_t){made, 0};
   RN_RETURN_IF_ERROR(rn_calls_identity(calls, choice->node, "taken", b, (rn_ir_edge_t){made, 1},

@@ -50,9 +50,14 @@ def received(metadata):
         for row in device.node_stats:
             if row.node_name == "RecvTensor":
                 size = row.output[0].tensor_description.allocation_description.requested_bytes
-                label = re.sub(r"\[[\d.]+Mb/s\] |edge_\d+_|_recv_|_0(?= from)", "", row.timeline_label)
+                label = re.sub(r"\[[\d.]+Mb/s\] |edge_\d+_", "", row.timeline_label)
                 rows.add((device.device, size, label))
     return rows
+
+
+def numberless(text):
+    """Without the numbers of Sends and Recvs, which count on from session to session in stock."""
+    return re.sub(r"_[GS]\d+", "_N", text)
 
 
 class Pair:
@@ -161,6 +166,32 @@ class Pair:
                     steps.append(received(metadata))
         return steps
 
+    def described(self):
+        """Nodes of the parts of a step, of its trace and of its cost model."""
+        tf = stock.compat.v1
+        config = tf.ConfigProto()
+        config.graph_options.build_cost_model = 2
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True)
+        steps = []
+        with tf.Graph().as_default():
+            x = tf.placeholder(tf.float32, [2], name="x")
+            with tf.device("/job:ps"):
+                y = tf.add(x, 1.0, name="y")
+            with tf.device("/job:worker"):
+                z = tf.nn.relu(y, name="z")
+            with tf.Session("grpc://" + self.addresses[0], config=config) as session:
+                for i in range(4):
+                    metadata = tf.RunMetadata()
+                    session.run([z, y], {x: [1, 2]}, options=options if i < 2 else None, run_metadata=metadata)
+                    graphs = sorted(sorted((numberless(node.name), node.op, [numberless(each) for each in node.input], node.device)
+                                           for node in graph.node) for graph in metadata.partition_graphs)
+                    ran = {numberless(node.timeline_label) for device in metadata.step_stats.dev_stats for node in device.node_stats
+                           if node.node_name != "RecvTensor"}
+                    costs = sorted((numberless(node.name), node.device, node.is_final, len(node.input_info), len(node.output_info))
+                                   for node in metadata.cost_graph.node)
+                    steps.append((graphs, sorted(ran), metadata.HasField("cost_graph"), costs))
+        return steps
+
     def close(self):
         for task in self.tasks:
             task.kill()
@@ -174,6 +205,8 @@ def main():
         theirs, ours = (pair.traced() for pair in pairs)
         assert set().union(*theirs) == ours[0] and len(ours[0]) == 3, f"stock: {theirs}\nours:  {ours}"
         assert all(step == ours[0] for step in ours), ours
+        for theirs, ours in zip(*(pair.described() for pair in pairs), strict=True):
+            assert theirs == ours, f"stock: {theirs}\nours:  {ours}"
         for theirs, ours in zip(*(pair.tell() for pair in pairs), strict=True):
             assert theirs == ours, f"stock: {theirs}\nours:  {ours}"
             print(theirs)

@@ -389,12 +389,16 @@ RT_TEST(lean, statistics) {
   rt_feed(&step, x, &fed);
   rt_fetch(&step, y);
   OK(rt_run(&rt, &step));
-  cr_assert_eq(stats.nodes.count, 3);
+  cr_assert_eq(stats.nodes.count, 5);
   cr_assert(rn_str_is(stats.nodes.items[0].node, "_SOURCE"));
   cr_assert_str_eq(stats.nodes.items[1].op, "Neg");
   cr_assert_str_eq(stats.nodes.items[2].op, "TestAsync");
   cr_assert_eq(stats.nodes.items[2].output_bytes, 4);
   cr_assert_gt(stats.nodes.items[2].end_ns, stats.nodes.items[2].start_ns);
+  cr_assert(rn_str_is(stats.nodes.items[3].label, "_arg_x_0_0 = _Arg()"));
+  cr_assert_eq(stats.nodes.items[3].output_count, 1);
+  cr_assert_eq(stats.nodes.items[3].output_bytes, 0);  // it is the client's memory
+  cr_assert(rn_str_is(stats.nodes.items[4].node, "_retval_TestAsync_0_0"));
   rn_step_stats_clear(&stats);
   rt_clear(&step);
   rn_tensor_clear(&fed);

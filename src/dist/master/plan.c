@@ -27,6 +27,19 @@ static rn_status_t end_attrs(rn_ir_t* ir, const rn_op_def_t* op, rn_dtype_t dtyp
   return RN_OK;
 }
 
+// Calls feeds and fetches as TensorFlow does: "x:0" is received as "_recv_x_0".
+static rn_status_t end_name(rn_ir_t* ir, const char* prefix, rn_str_t edge, rn_str_t* out) {
+  rn_str_t rest = edge, node = rn_str_split(&rest, ':');
+  return rn_arena_printf(&ir->arena, out, "%s_%.*s_%.*s", prefix, RN_STR_ARGS(node),
+                         RN_STR_ARGS(node.size == edge.size ? RN_STR("0") : rest));
+}
+
+static rn_status_t name_feeds(rn_ir_t* ir, const rn_master_plan_options_t* options) {
+  for (int32_t i = 0; i < ir->feed_count; ++i)
+    RN_RETURN_IF_ERROR(end_name(ir, "_recv", options->feed_names[i], &ir->feed_names[i]));
+  return RN_OK;
+}
+
 static rn_status_t add_feeds(rn_ir_t* ir, const rn_master_plan_options_t* options) {
   const rn_device_t* client = options->place.devices[0];
   for (size_t n = 0; n < ir->nodes.count; ++n) {
@@ -36,7 +49,7 @@ static rn_status_t add_feeds(rn_ir_t* ir, const rn_master_plan_options_t* option
     node->op = rn_op_recv(false);
     RN_RETURN_IF_ERROR(
         end_attrs(ir, node->op, rn_dtype_base(node->types[0]), name, client, &node->attrs));
-    RN_RETURN_IF_ERROR(rn_arena_printf(&ir->arena, &node->name, "recv_%.*s", RN_STR_ARGS(name)));
+    node->name = rn_ir_source_name(ir, node);
     node->types[0] = rn_dtype_base(node->types[0]);
     node->extra_count = node->input_count = 0;
     node->feed = -1;
@@ -56,7 +69,7 @@ static rn_status_t add_fetches(rn_ir_t* ir, const rn_master_plan_options_t* opti
                          .feed = -1,
                          .device = client,
                          .requested_device = client->name};
-    RN_RETURN_IF_ERROR(rn_arena_printf(&ir->arena, &send.name, "send_%.*s", RN_STR_ARGS(name)));
+    RN_RETURN_IF_ERROR(end_name(ir, "_send", name, &send.name));
     RN_RETURN_IF_ERROR(RN_ARENA_NEW(&ir->arena, &send.inputs));
     send.inputs[0] = edge;
     RN_RETURN_IF_ERROR(end_attrs(ir, send.op, dtype, name, client, &send.attrs));
@@ -90,7 +103,7 @@ static rn_status_t add_part(rn_ir_t* ir, const rn_master_plan_options_t* options
   if (left) {
     rn_plan_part_t part = {.task = task};
     rn_strbuf_init(&part.graph_def, out->allocator);
-    status = rn_ir_export(ir, NULL, NULL, &part.graph_def);
+    status = rn_ir_export_part(ir, &part.graph_def);
     if (rn_ok(status)) status = rn_vec_push(&out->parts, out->allocator, part);
     if (!rn_ok(status)) rn_strbuf_clear(&part.graph_def);
   }
@@ -121,6 +134,7 @@ static bool sends(const rn_ir_t* ir, const rn_master_plan_options_t* options) {
 static rn_status_t fill(rn_ir_t* ir, const rn_master_plan_options_t* options,
                         rn_master_plan_t* out) {
   RN_RETURN_IF_ERROR(rn_ir_set_feed_shapes(ir, NULL));  // any shapes may be fed
+  RN_RETURN_IF_ERROR(name_feeds(ir, options));
   RN_RETURN_IF_ERROR(rn_pass_inline_calls(ir, &options->calls));
   if (options->optimize) {
     RN_RETURN_IF_ERROR(rn_pass_simplify(ir));

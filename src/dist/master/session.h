@@ -42,6 +42,7 @@ typedef struct rn_master_program_t {
   rn_job_t job;                    // plans it
   struct rn_master_step_t* maker;  // the step that it is planned for
   rn_register_graph_t* calls;      // by part
+  _Atomic int64_t steps;           // counted where costs are measured
   enum { RN_PROGRAM_NEW, RN_PROGRAM_READY, RN_PROGRAM_FAILED } state;
   struct rn_master_step_t* waiting;  // steps that wait for it
   rn_status_t failure;               // Owned

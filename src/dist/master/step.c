@@ -6,6 +6,7 @@
 #include "dist/master/trace.h"
 #include "framework/rendezvous.h"
 #include "proto/config.pb.h"
+#include "wire/scan.h"
 #include "wire/writer.h"
 
 // RunOptions.TraceLevel: the lowest one that collects anything.
@@ -39,6 +40,7 @@ typedef struct rn_master_step_t {
   int64_t id;
   rn_arena_t arena;
   part_t* parts;
+  bool is_measured;
   rn_outbox_t outbox;        // of the own part
   rn_master_trace_t* trace;  // Owned; NULL: the step is not traced
 } rn_master_step_t;
@@ -163,7 +165,7 @@ static void clean_up(rn_master_step_t* step, bool is_ok) {
   }
 }
 
-// Statistics of all parts are one list of devices; the graphs are those that were registered.
+// Statistics and costs of all parts are one list each.
 static void write_metadata(rn_master_step_t* step) {
   const rn_run_step_t* call = step->call;
   const rn_master_plan_t* plan = &step->program->plan;
@@ -175,9 +177,26 @@ static void write_metadata(rn_master_step_t* step) {
       rn_strbuf_append(out, rn_strbuf_view(&step->parts[p].call.stats));
     rn_pb_end(out, stats);
   }
-  for (size_t p = 0; call->wants_graphs && p < plan->parts.count; ++p)
-    rn_pb_put_str(out, rn_pb_RunMetadata_partition_graphs_field,
-                  rn_strbuf_view(&plan->parts.items[p].graph_def));
+  if (step->is_measured) {
+    size_t costs = rn_pb_begin(out, rn_pb_RunMetadata_cost_graph_field);
+    for (size_t p = 0; p < plan->parts.count; ++p)
+      rn_strbuf_append(out, rn_strbuf_view(&step->parts[p].call.costs));
+    rn_pb_end(out, costs);
+  }
+  for (size_t p = 0; call->wants_graphs && p < plan->parts.count; ++p) {
+    rn_pb_scan_t scan = rn_pb_scan(rn_strbuf_view(&step->parts[p].call.graphs));
+    for (rn_pb_field_t field; rn_pb_scan_next(&scan, &field);)
+      rn_pb_put_str(out, rn_pb_RunMetadata_partition_graphs_field, field.bytes);
+  }
+}
+
+static void clear_notes(rn_master_step_t* step) {
+  for (size_t p = 0; p < step->program->plan.parts.count; ++p) {
+    rn_run_graph_t* call = &step->parts[p].call;
+    rn_strbuf_clear(&call->stats);
+    rn_strbuf_clear(&call->graphs);
+    rn_strbuf_clear(&call->costs);
+  }
 }
 
 // The parts have ended and their logs have arrived. Missing logs do not fail the step.
@@ -185,8 +204,7 @@ static void on_noted(void* owner, rn_status_t status) {
   rn_master_step_t* step = owner;
   rn_status_free(status);
   write_metadata(step);
-  for (size_t p = 0; p < step->program->plan.parts.count; ++p)
-    rn_strbuf_clear(&step->parts[p].call.stats);
+  clear_notes(step);
   rn_master_trace_drop(step->trace);
   step_end(step, RN_OK);
 }
@@ -200,8 +218,7 @@ static void on_all_run(rn_master_fan_t* fan, rn_status_t status) {
   }
   rn_master_trace_drop(step->trace);
   if (rn_ok(status)) write_metadata(step);
-  for (size_t p = 0; p < step->program->plan.parts.count; ++p)
-    rn_strbuf_clear(&step->parts[p].call.stats);
+  clear_notes(step);
   step_end(step, status);
 }
 
@@ -233,8 +250,12 @@ static rn_status_t make_parts(rn_master_step_t* step) {
         .handle = rn_str(program->calls[p].handle),
         .step = step->id,
         .cleans_up = cleans_up(step, p),
-        .wants_stats = call->trace_level == FULL_TRACE};
+        .wants_stats = call->trace_level == FULL_TRACE,
+        .wants_graphs = call->wants_graphs,
+        .wants_costs = step->is_measured};
     rn_strbuf_init(&part->call.stats, allocator_of(step->session));
+    rn_strbuf_init(&part->call.graphs, allocator_of(step->session));
+    rn_strbuf_init(&part->call.costs, allocator_of(step->session));
     // A stock task would run a repeated part again.
     if (step->session->tasks[part->task].status.is_ours) part->call.request = step->id;
     if (part->task != 0) continue;  // feeds and fetches are on the master's own device
@@ -283,6 +304,8 @@ static bool takes_along(rn_outbox_t* outbox, rn_str_t key, rn_tensor_t* value) {
 static void start_parts(rn_master_step_t* step) {
   const rn_env_t* env = rn_local_master_options(step->session->master)->env;
   step->id = (int64_t)(env->random(env->self) & ((UINT64_C(1) << 56) - 1));
+  if (step->session->options.cost_every > 0)
+    step->is_measured = rn_session_measures(&step->session->options, step->program->steps++);
   rn_status_t status = make_parts(step);
   size_t count = step->program->plan.parts.count;
   if (!rn_ok(status) || !count) {

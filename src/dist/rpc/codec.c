@@ -348,8 +348,9 @@ void rn_encode_run_graph(rn_encoder_t* encoder, const rn_run_graph_t* call) {
   rn_pb_put_uint(out, rn_pb_RunGraphRequest_step_id_field, (uint64_t)call->step);
   put_names(out, rn_pb_RunGraphRequest_recv_key_field, call->fetch_names, call->fetch_count);
   size_t options = rn_pb_begin(out, rn_pb_RunGraphRequest_exec_opts_field);
+  put_bool(out, rn_pb_ExecutorOpts_record_costs_field, call->wants_costs);
   put_bool(out, rn_pb_ExecutorOpts_record_timeline_field, call->wants_stats);
-  put_bool(out, rn_pb_ExecutorOpts_record_partition_graphs_field, call->wants_graph);
+  put_bool(out, rn_pb_ExecutorOpts_record_partition_graphs_field, call->wants_graphs);
   rn_pb_end(out, options);
   put_bool(out, rn_pb_RunGraphRequest_is_partial_field, call->is_partial);
   put_bool(out, rn_pb_RunGraphRequest_is_last_partial_run_field, call->is_last);
@@ -396,8 +397,9 @@ rn_status_t rn_decode_run_graph(const rn_in_t* in, rn_run_graph_t* call) {
   call->request = (int64_t)rn_field_value(bytes, rn_pb_RunGraphRequest_request_id_field);
   rn_str_t options = rn_field_bytes(bytes, rn_pb_RunGraphRequest_exec_opts_field);
   call->wants_stats = rn_field_value(options, rn_pb_ExecutorOpts_record_timeline_field);
+  call->wants_costs = rn_field_value(options, rn_pb_ExecutorOpts_record_costs_field);
   call->cleans_up = rn_field_value(bytes, CLEANS_UP_FIELD);
-  call->wants_graph = rn_field_value(options, rn_pb_ExecutorOpts_record_partition_graphs_field);
+  call->wants_graphs = rn_field_value(options, rn_pb_ExecutorOpts_record_partition_graphs_field);
   call->is_partial = rn_field_value(bytes, rn_pb_RunGraphRequest_is_partial_field);
   call->is_last = rn_field_value(bytes, rn_pb_RunGraphRequest_is_last_partial_run_field);
   RN_RETURN_IF_ERROR(
@@ -436,9 +438,8 @@ void rn_encode_run_graph_response(rn_encoder_t* encoder, const rn_run_graph_t* c
   if (call->stats.size)
     rn_pb_put_str(out, rn_pb_RunGraphResponse_step_stats_field, rn_strbuf_view(&call->stats));
   if (rn_ok(status) && !call->is_partial)
-    rn_pb_put_str(out, rn_pb_RunGraphResponse_cost_graph_field, RN_STR(""));
-  if (rn_ok(status) && call->graph.size)
-    rn_pb_put_str(out, rn_pb_RunGraphResponse_partition_graph_field, rn_strbuf_view(&call->graph));
+    rn_pb_put_str(out, rn_pb_RunGraphResponse_cost_graph_field, rn_strbuf_view(&call->costs));
+  if (rn_ok(status)) rn_strbuf_append(out, rn_strbuf_view(&call->graphs));
   for (size_t i = 0; rn_ok(status) && i < call->fetch_count; ++i)
     rn_encode_named_tensor(encoder, rn_pb_RunGraphResponse_recv_field, call->fetch_names[i],
                            &call->fetches[i]);
@@ -469,9 +470,13 @@ rn_status_t rn_decode_run_graph_response(const rn_in_t* in, rn_run_graph_t* call
   if (call->wants_stats)
     rn_strbuf_append(&call->stats,
                      rn_field_bytes(in->bytes, rn_pb_RunGraphResponse_step_stats_field));
-  if (call->wants_graph)
-    rn_strbuf_append(&call->graph,
-                     rn_field_bytes(in->bytes, rn_pb_RunGraphResponse_partition_graph_field));
+  if (call->wants_costs)
+    rn_strbuf_append(&call->costs,
+                     rn_field_bytes(in->bytes, rn_pb_RunGraphResponse_cost_graph_field));
+  rn_pb_scan_t scan = rn_pb_scan(in->bytes);
+  for (rn_pb_field_t field; call->wants_graphs && rn_pb_scan_next(&scan, &field);)
+    if (field.number == rn_pb_RunGraphResponse_partition_graph_field)
+      rn_pb_put_str(&call->graphs, field.number, field.bytes);
   return take_answers(in, rn_pb_RunGraphResponse_recv_field, call->fetch_names, call->fetch_count,
                       call->fetches);
 }

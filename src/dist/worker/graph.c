@@ -6,7 +6,9 @@
 #include "exec/executor.h"
 #include "framework/function.h"
 #include "graph/import.h"
+#include "proto/worker.pb.h"
 #include "session/passes.h"
+#include "session/step_parts.h"
 #include "session/step_stats_proto.h"
 
 // The time that a quick graph may take, the addition per value from another task, and the maximum.
@@ -32,6 +34,7 @@ struct rn_worker_graph_t {
   rn_program_t* program;
   int32_t feed_count, fetch_count;
   rn_str_t *feed_names, *fetch_names;  // as the client calls them: "x:0"
+  rn_signature_t whole;                // all that the part runs, with its ends as plain nodes
   rn_str_t config;
 };
 
@@ -76,16 +79,18 @@ static bool is_read(const rn_node_t* node) {
 static rn_status_t find_ends(rn_worker_graph_t* graph, rn_signature_t* out) {
   size_t count = graph->graph->nodes.count;
   rn_edge_t *feeds = NULL, *fetches = NULL;
-  rn_node_t** targets = NULL;
+  rn_node_t **targets = NULL, **unread = NULL;
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&graph->arena, count, &feeds));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&graph->arena, count, &fetches));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&graph->arena, count, &targets));
+  RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&graph->arena, count, &unread));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&graph->arena, count, &graph->feed_names));
   RN_RETURN_IF_ERROR(RN_ARENA_ARRAY(&graph->arena, count, &graph->fetch_names));
   int32_t target_count = 0;
   for (size_t n = 0; n < count; ++n) {
     rn_node_t* node = graph->graph->nodes.items[n];
     const rn_attr_value_t* name = rn_node_attr(node, RN_STR("tensor_name"));
+    if (!is_read(node)) unread[graph->whole.target_count++] = node;
     if (is_client_end(node, RN_ROLE_RECV)) {
       feeds[graph->feed_count] = (rn_edge_t){node, 0};
       graph->feed_names[graph->feed_count++] = name->s;
@@ -96,6 +101,7 @@ static rn_status_t find_ends(rn_worker_graph_t* graph, rn_signature_t* out) {
       targets[target_count++] = node;
     }
   }
+  graph->whole.targets = unread;
   *out = (rn_signature_t){.feeds = feeds,
                           .feed_count = graph->feed_count,
                           .fetches = fetches,
@@ -172,6 +178,7 @@ static rn_status_t set_up(rn_worker_graph_t* graph, const rn_worker_graph_option
                                   .place = {.devices = options->devices,
                                             .device_count = options->device_count,
                                             .allow_soft_placement = session.allow_soft_placement,
+                                            .mark = "_G",
                                             .env = graph->env},
                                   .kernels = options->kernels,
                                   .threads = rn_pool_threads(graph->env->pool),
@@ -268,6 +275,25 @@ static void on_outer_cancel(rn_cancel_entry_t* entry) {
   running_release(running);
 }
 
+// What the caller asks for beside the results.
+static rn_status_t write_notes(running_t* running) {
+  rn_run_graph_t* call = running->call;
+  const rn_planner_t* planner = &running->graph->planner;
+  rn_ir_t* parts = NULL;
+  if (!running->step.stats && !call->wants_graphs) return RN_OK;
+  RN_RETURN_IF_ERROR(
+      rn_step_parts_create(planner, running->graph->graph, &running->graph->whole, &parts));
+  rn_status_t status = RN_OK;
+  if (running->step.stats) rn_step_parts_add_stats(parts, NULL, &running->stats);
+  if (call->wants_costs)
+    status = rn_step_parts_write_costs(parts, planner, &running->stats, &call->costs);
+  if (rn_ok(status) && call->wants_graphs)
+    status = rn_step_parts_write_graphs(
+        parts, planner, rn_pb_RunGraphResponse_partition_graph_field, &call->graphs);
+  rn_ir_destroy(parts);
+  return status;
+}
+
 static void on_ended(void* arg, rn_status_t status) {
   running_t* running = arg;
   rn_run_graph_t* call = running->call;
@@ -275,10 +301,8 @@ static void on_ended(void* arg, rn_status_t status) {
   note_run(running->graph, env->now_ns(env->self) - running->start_ns);
   if (running->is_linked) rn_cancel_remove(call->call.cancel, &running->outer);
   if (rn_ok(status)) status = give_fetches(running);
+  if (rn_ok(status)) status = write_notes(running);
   if (call->wants_stats) rn_step_stats_write(&running->stats, &call->stats);
-  size_t count = 0;
-  if (rn_ok(status) && call->wants_graph)
-    status = rn_graph_export_from(running->graph->graph, 0, &call->graph, &count);
   if (!rn_ok(status)) {
     for (size_t i = 0; i < call->fetch_count; ++i) rn_tensor_clear(&call->fetches[i]);
     // Other parts may wait for values that this one will never send.
@@ -300,13 +324,14 @@ static rn_status_t prepare(rn_worker_graph_t* graph, rn_run_graph_t* call,
   rn_rendezvous_retain(rendezvous);
   rn_cancel_init(&running->cancel);
   rn_step_stats_init(&running->stats, graph->allocator, graph->env);
+  bool is_traced = call->wants_stats || call->wants_costs;
   running->step = (rn_step_t){.id = call->step,
                               .cancel = &running->cancel,
                               .rendezvous = rendezvous,
                               .env = graph->env,
                               .pool = graph->env->pool,
                               .config = graph->config,
-                              .stats = call->wants_stats ? &running->stats : NULL};
+                              .stats = is_traced ? &running->stats : NULL};
   rn_status_t status = take_feeds(running);
   if (rn_ok(status))
     status = rn_alloc_array(graph->allocator, (size_t)graph->fetch_count, sizeof(rn_tensor_t),

@@ -372,7 +372,8 @@ static void on_run(rn_call_t* call, rn_status_t status) {
   session_t* session = run->session;
   if (rn_ok(status) && outer->cleans_up) rn_steps_end(worker->steps, outer->step);
   outer->stats = run->call.stats;
-  outer->graph = run->call.graph;
+  outer->graphs = run->call.graphs;
+  outer->costs = run->call.costs;
   RN_FREE(worker->allocator, run);
   rn_call_done(&outer->call, status);
   session_release(worker, session, true);
