@@ -27,13 +27,13 @@ static void read_run_graph(const rn_in_t* in) {
                          .fetch_count = NAMES,
                          .fetches = values,
                          .wants_stats = true,
-                         .wants_graph = true};
+                         .wants_graphs = true};
   rn_strbuf_init(&call.stats, in->allocator);
-  rn_strbuf_init(&call.graph, in->allocator);
+  rn_strbuf_init(&call.graphs, in->allocator);
   rn_status_free(rn_decode_run_graph_response(in, &call));
   for (int i = 0; i < NAMES; ++i) rn_tensor_clear(&values[i]);
   rn_strbuf_clear(&call.stats);
-  rn_strbuf_clear(&call.graph);
+  rn_strbuf_clear(&call.graphs);
 }
 
 static void read_received(const rn_in_t* in) {
