@@ -8,6 +8,8 @@ import inspect
 import sys
 import types
 
+from runnel.autograph import do_not_convert  # noqa: F401
+
 
 # Decorators that can be unwrapped.
 
@@ -384,11 +386,6 @@ def add_dispatch_support(target=None, iterable_parameters=None):
 
 
 register_unary_elementwise_api = register_binary_elementwise_api = add_fallback_dispatch_list = add_dispatch_support
-
-
-def do_not_convert(func=None):
-    """A decorator that does nothing: no function is converted here."""
-    return func if func is not None else lambda function: function
 
 
 def should_use_result(fn=None, warn_in_eager=False, error_in_function=False):

@@ -3,6 +3,7 @@
 import sys
 
 import runnel as v1
+from runnel.core.tensor_shape import dimension_at_index, dimension_value  # noqa: F401
 
 sys.modules[__name__ + ".v1"] = v1
 bytes_or_text_types = (bytes, str)
@@ -40,16 +41,6 @@ def as_str_any(value, encoding="utf-8"):
 def path_to_str(path):
     """Converts a path object to str."""
     return path.__fspath__() if hasattr(path, "__fspath__") else path
-
-
-def dimension_value(dimension):
-    """Returns the size of a Dimension, or the number itself."""
-    return v1.dimension_value(dimension)
-
-
-def dimension_at_index(shape, index):
-    """Returns a dimension of a shape."""
-    return v1.dimension_at_index(shape, index)
 
 
 def forward_compatible(year, month, day):

@@ -3,6 +3,7 @@
 from runnel import _core, dtypes
 from runnel.core import tensor_shape
 from runnel.core.convert import constant_value
+from runnel.core.framework import Tensor, is_tensor  # noqa: F401
 
 get_static_value = constant_value
 
@@ -30,12 +31,6 @@ def MakeNdarray(tensor):
 make_ndarray = MakeNdarray
 
 
-def is_tensor(value):
-    """Tells whether `value` is a tensor or an object that stands for tensors."""
-    from runnel.core import framework
-    return framework.is_tensor(value)
-
-
 def shape_tensor(shape):
     """Converts a shape of any form to an int32 tensor."""
     from runnel.core.convert import convert_to_tensor
@@ -50,5 +45,4 @@ def shape_tensor(shape):
 
 def is_symbolic_tensor(tensor):
     """Tells whether `tensor` is a tensor of a graph, and not an eager one."""
-    from runnel.core.framework import Tensor
     return isinstance(tensor, Tensor) and tensor.op is not None

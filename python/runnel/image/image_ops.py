@@ -677,16 +677,9 @@ def extract_glimpse(input, size, offsets, centered=True, normalized=True,  # noq
                                   normalized=normalized, uniform_noise=uniform_noise, name=name)
 
 
-def extract_image_patches(images, ksizes=None, strides=None, rates=None, padding=None, name=None,
-                          sizes=None):
-    """Extracts windows of images; each becomes a vector in the channel dimension."""
-    return raw_ops.ExtractImagePatches(images=images, ksizes=_pick("sizes", sizes, "ksizes", ksizes),
-                                       strides=strides, rates=rates, padding=padding, name=name)
-
-
 def extract_patches(images, sizes, strides, rates, padding, name=None):
     """Extracts windows of images; each becomes a vector in the channel dimension."""
-    return extract_image_patches(images, sizes, strides, rates, padding, name)
+    return array_ops.extract_image_patches(images, sizes, strides, rates, padding, name)
 
 
 # Measures

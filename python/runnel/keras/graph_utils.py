@@ -1,7 +1,8 @@
 """Functions of graphs that Keras uses (tensorflow.python.keras.utils.tf_utils)."""
 
-from runnel.core.convert import constant_value, evaluated_value  # noqa: F401
+from runnel.core.convert import constant_value  # noqa: F401
 from runnel.core.framework import Tensor, is_tensor
+from runnel.ops.control_flow import smart_cond  # noqa: F401
 
 _symbolic = [Tensor]
 
@@ -28,8 +29,6 @@ def get_reachable_from_inputs(inputs, targets=None):
     return set(seen.values())
 
 
-
-
 def register_symbolic_tensor_type(cls):
     """Makes is_symbolic_tensor return True for a class."""
     _symbolic.append(cls)
@@ -47,12 +46,3 @@ def is_tensor_or_tensor_list(v):
     if isinstance(v, (list, tuple)):
         v = v[0] if v else None
     return is_tensor(v)
-
-
-def smart_cond(pred, true_fn=None, false_fn=None, name=None):
-    """Returns the result of one of two functions; if the predicate is known, builds only that one."""
-    from runnel.ops.control_flow import cond
-    known = evaluated_value(pred) if isinstance(pred, Tensor) else pred
-    if known is None or hasattr(known, "handle"):
-        return cond(pred, true_fn=true_fn, false_fn=false_fn, name=name)
-    return true_fn() if known else false_fn()

@@ -131,7 +131,20 @@ class _Several(LinearOperator):
         return dynamic_batch(*(operator.batch_shape_tensor() for operator in self._operators))
 
 
-class LinearOperatorComposition(_Several):
+class _Factors(_Several):
+    """An operator whose determinant is the product of those of the others."""
+
+    def _determinant(self):
+        result = self._operators[0].determinant()
+        for operator in self._operators[1:]:
+            result *= operator.determinant()
+        return result
+
+    def _log_abs_determinant(self):
+        return sum((o.log_abs_determinant() for o in self._operators[1:]), self._operators[0].log_abs_determinant())
+
+
+class LinearOperatorComposition(_Factors):
     """A product of operators."""
 
     def __init__(self, operators, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None, is_square=None,
@@ -164,18 +177,8 @@ class LinearOperatorComposition(_Several):
             adjoint_arg = False
         return rhs
 
-    def _determinant(self):
-        result = self._operators[0].determinant()
-        for operator in self._operators[1:]:
-            result *= operator.determinant()
-        return result
 
-    def _log_abs_determinant(self):
-        return sum((operator.log_abs_determinant() for operator in self._operators[1:]),
-                   self._operators[0].log_abs_determinant())
-
-
-class LinearOperatorBlockDiag(_Several):
+class LinearOperatorBlockDiag(_Factors):
     """Operators along the diagonal."""
 
     def __init__(self, operators, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None, is_square=True,
@@ -210,15 +213,6 @@ class LinearOperatorBlockDiag(_Several):
         rhs = adjoint_of(rhs) if adjoint_arg else rhs
         return tf.concat(broadcast_batches(*(o.solve(part, adjoint=adjoint) for o, part in zip(
             self._operators, self._pieces(rhs, adjoint)))), axis=-2)
-
-    def _determinant(self):
-        result = self._operators[0].determinant()
-        for operator in self._operators[1:]:
-            result *= operator.determinant()
-        return result
-
-    def _log_abs_determinant(self):
-        return sum((o.log_abs_determinant() for o in self._operators[1:]), self._operators[0].log_abs_determinant())
 
     def _diag_part(self):
         parts = broadcast_batches(*(o.diag_part()[..., tf.newaxis] for o in self._operators))

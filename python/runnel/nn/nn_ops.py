@@ -60,16 +60,6 @@ def softplus(features, name=None):
     return raw_ops.Softplus(features=features, name=name)
 
 
-def sigmoid(x, name=None):
-    """Returns 1 / (1 + exp(-x))."""
-    return math_ops.sigmoid(x, name=name)
-
-
-def tanh(x, name=None):
-    """Returns the hyperbolic tangent of x."""
-    return math_ops.tanh(x, name=name)
-
-
 def leaky_relu(features, alpha=0.2, name=None):
     """Returns x where x > 0, and alpha * x elsewhere.
 
@@ -622,14 +612,6 @@ def fused_batch_norm(x, scale, offset, mean=None, variance=None, epsilon=0.001, 
         epsilon=max(epsilon, 1.001e-5), exponential_avg_factor=exponential_avg_factor,
         data_format=data_format, is_training=is_training, name=name)
     return y, batch_mean, batch_variance
-
-
-def normalize(tensor, ord="euclidean", axis=None, name=None):  # noqa: A002
-    """Returns (tensor divided by its norm, norm)."""
-    from runnel import linalg
-    with name_scope(name, "normalize", [tensor]):
-        norm = linalg.norm(tensor, ord=ord, axis=axis, keepdims=True)
-        return tensor / math_ops.cast(norm, tensor.dtype), norm
 
 
 # Sequences

@@ -7,7 +7,7 @@ from runnel.core import tensor_shape
 from runnel.core.composite import IndexedSlices, SparseTensor
 from runnel.core.convert import constant, constant_value, convert_to_tensor, register_tensor_conversion_function
 from runnel.core.framework import Tensor, name_scope
-from runnel.ops.math_ops import cast
+from runnel.ops.math_ops import _pick, cast
 
 
 # --- Placeholders and constants
@@ -192,7 +192,7 @@ def reshape(tensor, shape, name=None):
 
 def expand_dims(input, axis=None, name=None, dim=None):  # noqa: A002
     """Inserts a dimension of size 1 at `axis`."""
-    axis = _pick(axis, dim, "axis", "dim")
+    axis = _pick("axis", axis, "dim", dim)
     if axis is None:
         raise ValueError("Must specify an axis argument to tf.expand_dims()")
     return _ops.ExpandDims(input, axis, name=name)
@@ -200,18 +200,10 @@ def expand_dims(input, axis=None, name=None, dim=None):  # noqa: A002
 
 def squeeze(input, axis=None, name=None, squeeze_dims=None):  # noqa: A002
     """Removes the dimensions of size 1: those in `axis`, or all."""
-    axis = _pick(axis, squeeze_dims, "axis", "squeeze_dims")
+    axis = _pick("axis", axis, "squeeze_dims", squeeze_dims)
     if axis is not None and not isinstance(axis, (list, tuple)):
         axis = [axis]
     return _ops.Squeeze(input, axis=axis, name=name)
-
-
-def _pick(new, old, new_name, old_name):
-    if old is not None:
-        if new is not None:
-            raise ValueError("Cannot specify both '%s' and '%s'" % (new_name, old_name))
-        return old
-    return new
 
 
 def transpose(a, perm=None, name="transpose", conjugate=False):
@@ -640,8 +632,8 @@ def reverse(tensor, axis, name=None):
 def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None,  # noqa: A002
                      seq_dim=None, batch_dim=None):
     """Reverses the first `seq_lengths[i]` elements of each row i."""
-    seq_axis = _pick(seq_axis, seq_dim, "seq_axis", "seq_dim")
-    batch_axis = _pick(batch_axis, batch_dim, "batch_axis", "batch_dim")
+    seq_axis = _pick("seq_axis", seq_axis, "seq_dim", seq_dim)
+    batch_axis = _pick("batch_axis", batch_axis, "batch_dim", batch_dim)
     return _ops.ReverseSequence(input, seq_lengths, seq_dim=seq_axis, batch_dim=batch_axis or 0, name=name)
 
 
@@ -786,7 +778,7 @@ def depth_to_space(input, block_size, name=None, data_format="NHWC"):  # noqa: A
 
 def space_to_batch(input, paddings, block_size=None, name=None, block_shape=None):  # noqa: A002
     """Moves blocks of the spatial dimensions into the batch dimension."""
-    block_size = _pick(block_shape, block_size, "block_shape", "block_size")
+    block_size = _pick("block_shape", block_shape, "block_size", block_size)
     result = _ops.SpaceToBatchND(input, [block_size, block_size], paddings, name=name)
     result.set_shape(result.shape.with_rank(4))
     return result
@@ -818,7 +810,7 @@ def edit_distance(hypothesis, truth, normalize=True, name="edit_distance"):
 
 def extract_image_patches(images, ksizes=None, strides=None, rates=None, padding=None, name=None, sizes=None):
     """Extracts patches of images into the channel dimension."""
-    ksizes = _pick(sizes, ksizes, "sizes", "ksizes")
+    ksizes = _pick("sizes", sizes, "ksizes", ksizes)
     return _ops.ExtractImagePatches(images, ksizes=ksizes, strides=strides, rates=rates, padding=padding,
                                     name=name)
 

@@ -9,6 +9,7 @@ from runnel.core import framework
 from runnel.core.framework import GraphKeys
 from runnel.ops import control_flow, variables
 from runnel.train import coordinator, saver as saver_lib, session_manager as session_manager_lib, training_util
+from runnel.train.monitored_session import _merge_all
 
 _log = logging.getLogger("tensorflow")
 
@@ -354,11 +355,6 @@ def _local_init():
 
 def _default_saver():
     return saver_lib.Saver() if variables.global_variables() else None
-
-
-def _merge_all():
-    from runnel.train.monitored_session import _merge_all as merge
-    return merge()
 
 
 def basic_train_loop(supervisor, train_step_fn, args=None, kwargs=None, master=""):
