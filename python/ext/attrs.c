@@ -4,7 +4,7 @@
 
 #define FEW 32
 
-// A list's memory, on the stack where it is short.
+// The memory of a list, on the stack if it is short.
 typedef struct room_t {
   int64_t few[FEW];
   void* data;
@@ -30,13 +30,13 @@ static int text_of(PyObject* value, const char** out, Py_ssize_t* out_size) {
     *out = PyUnicode_AsUTF8AndSize(value, out_size);
     return *out ? 0 : -1;
   }
-  PyErr_Format(PyExc_TypeError, "a string is wanted, not %R", value);
+  PyErr_Format(PyExc_TypeError, "Expected a string, got %R", value);
   return -1;
 }
 
 static int int_of(PyObject* value, int64_t* out) {
   if (PyFloat_Check(value) || PyUnicode_Check(value)) {
-    PyErr_Format(PyExc_TypeError, "an int is wanted, not %R", value);
+    PyErr_Format(PyExc_TypeError, "Expected an int, got %R", value);
     return -1;
   }
   PyObject* number = PyNumber_Index(value);
@@ -57,7 +57,7 @@ static int bool_of(PyObject* value, unsigned char* out) {
   return 0;
 }
 
-// A shape: |*out_rank| -1 if nothing is known. |room| holds the dims.
+// Reads a shape; |*out_rank| is -1 if the rank is unknown. |room| holds the dims.
 static int shape_of(PyObject* value, room_t* room, int64_t** out, int* out_rank) {
   PyObject* tuple = PyObject_CallOneArg(rnpy.as_shape, value);
   if (!tuple) return -1;
@@ -86,7 +86,7 @@ typedef struct target_t {
   TFE_Op* op;
 } target_t;
 
-// Both have setters of the same face.
+// Both have setters with the same signatures.
 #define PUT(to, kind, ...)                       \
   do {                                           \
     if ((to).op) {                               \
@@ -259,10 +259,10 @@ static int set_proto(target_t to, const char* name, const char* kind, PyObject* 
 
 static int set_list(target_t to, const char* name, const char* kind, PyObject* value) {
   if (PyUnicode_Check(value) || PyBytes_Check(value)) {
-    PyErr_Format(PyExc_TypeError, "a list is wanted, not %R", value);
+    PyErr_Format(PyExc_TypeError, "Expected a list, got %R", value);
     return -1;
   }
-  PyObject* list = PySequence_Fast(value, "a list is wanted");
+  PyObject* list = PySequence_Fast(value, "Expected a list");
   if (!list) return -1;
   int outcome;
   if (strncmp(kind, "string", 6) == 0) {
@@ -423,7 +423,7 @@ static PyObject* get_texts(rnpy_operation_t* op, const char* name, const TF_Attr
   return list;
 }
 
-// Simple values; for the rest the bytes of the AttrValue, as a tuple of one, for Python to read.
+// Returns simple values directly; others as a 1-tuple with the bytes of the AttrValue.
 PyObject* rnpy_get_attr(rnpy_operation_t* op, const char* name) {
   TF_Status* status = rnpy_status();
   TF_AttrMetadata meta = TF_OperationGetAttrMetadata(op->oper, name, status);

@@ -1,10 +1,10 @@
-// The room under the Python client: types and calls over the C API where cost per node or per step
-// counts. What the pieces share.
+// Shared declarations of the extension module runnel._core: the part of the Python client where the
+// cost per node or per step matters.
 //
-// Everything here is called with the interpreter's lock held, unless it says otherwise. Functions
-// that return a PyObject* or a pointer answer NULL with a Python exception set; those that return
-// int answer -1. NumPy's headers are not used: arrays come in by the buffer protocol, and go out
-// as memory that numpy.ndarray is laid over, so one source serves all Pythons from 3.9 on.
+// Callers hold the interpreter lock unless a comment says otherwise. On failure, functions set a
+// Python exception and return NULL (pointers) or -1 (int). NumPy's headers are not used: arrays
+// come in through the buffer protocol and go out as memory under a numpy.ndarray, so one source
+// serves all Pythons from 3.9 on.
 #ifndef RUNNEL_PYTHON_CORE_H_
 #define RUNNEL_PYTHON_CORE_H_
 
@@ -15,46 +15,46 @@
 
 #include "tensorflow/c/c_api.h"
 
-#define RNPY_TYPES 32  // numbers of TF_DataType end below this
-#define RNPY_REF 100   // what a reference type is above its base
+#define RNPY_TYPES 32  // all TF_DataType numbers are smaller
+#define RNPY_REF 100   // offset from a type to its reference type
 
-// A graph: names, what new nodes get from the scopes around them, and the objects of its nodes.
+// A graph: its names, what new nodes get from the current scopes, and the objects of its nodes.
 typedef struct rnpy_graph_t {
   PyObject_HEAD TF_Graph* graph;
-  PyObject* names;  // dict: name in lower case -> how often it was asked for
-  PyObject* ops;    // list of Operation, in the order they were made
-  size_t position;  // of TF_GraphNextOperation: nodes before it have objects
-  void** map_keys;  // open addressing: TF_Operation* -> number in |ops|
+  PyObject* names;  // dict: name in lower case -> number of uses
+  PyObject* ops;    // list of Operation, in the order of creation
+  size_t position;  // for TF_GraphNextOperation: nodes before it have objects
+  void** map_keys;  // open addressing: TF_Operation* -> index in |ops|
   int32_t* map_values;
   size_t map_capacity;
-  PyObject* name_stack;  // str: the prefix without its last '/'
-  PyObject* device;      // str or NULL: what new nodes ask for
-  PyObject* controls;    // list of (tuple of Operation, set of Operation made inside)
+  PyObject* name_stack;  // str: the current prefix without its last '/'
+  PyObject* device;      // str or NULL: the device of new nodes
+  PyObject* controls;    // list of (tuple of Operation, set of Operation created inside)
   PyObject* colocation;  // tuple of bytes, "loc:@name"; may be empty
   PyObject* attributes;  // dict: attribute -> bytes of an AttrValue that every new node gets
   PyObject* op_types;    // dict: op -> {attribute: bytes}: the same for nodes of one op
-  PyObject* hook;        // called with each new Operation; None: nobody is
-  PyObject* capture;     // called with a Tensor of another graph: what to read in its place; None
+  PyObject* hook;        // called with each new Operation, or None
+  PyObject* capture;     // called with a Tensor of another graph, returns its replacement; or None
   bool is_finalized;
 } rnpy_graph_t;
 
 typedef struct rnpy_operation_t {
   PyObject_HEAD TF_Operation* oper;
   rnpy_graph_t* graph;
-  PyObject* outputs;  // tuple of Tensor; NULL until asked for
-  PyObject* code;     // the code object of the user's line that made it; NULL: unknown
+  PyObject* outputs;  // tuple of Tensor; NULL until first read
+  PyObject* code;     // the code object of the user's line that created it; NULL if unknown
   int line;
   int id;
 } rnpy_operation_t;
 
-// An output of a node. A tensor of eager execution has no |op|.
+// An output of a node. |op| is NULL for an eager tensor.
 typedef struct rnpy_tensor_t {
   PyObject_HEAD rnpy_operation_t* op;
   int index;
   int dtype;
 } rnpy_tensor_t;
 
-// What Python tells this module once, and what it keeps for all. One interpreter a process.
+// The module's state: what Python registers once. There is one interpreter per process.
 typedef struct rnpy_state_t {
   PyTypeObject* graph_type;
   PyTypeObject* operation_type;
@@ -62,7 +62,7 @@ typedef struct rnpy_state_t {
   PyTypeObject* buffer_type;
   PyTypeObject* function_type;
   PyTypeObject* session_type;
-  PyObject* operation_class;  // the Python classes that objects are made of
+  PyObject* operation_class;  // the Python classes of the objects
   PyObject* tensor_class;
   PyObject* dtype_class;
   PyObject* dtypes[2 * RNPY_TYPES];  // DType by number; references in the second half
@@ -73,40 +73,40 @@ typedef struct rnpy_state_t {
   PyObject* make_error;              // (code, message, graph) -> exception
   PyObject* numpy_dtype;             // number -> numpy.dtype
   PyObject* from_numpy;              // (array, number) -> (number, contiguous array)
-  PyObject* feed_array;              // (value, number) -> array of that type, as NumPy bends it
+  PyObject* feed_array;              // (value, number) -> array of that type, converted by NumPy
   PyObject* signature;               // (OpFunction) -> inspect.Signature
   PyObject* documentation;           // (OpFunction) -> str
-  PyObject* default_graph;           // () -> Graph: where nothing else is said
-  PyObject* package;                 // str: files below are not the user's
-  PyObject* ndarray;                 // numpy.ndarray; NULL: not imported yet
+  PyObject* default_graph;           // () -> Graph: the default graph
+  PyObject* package;                 // str: the package's folder; files below it are not the user's
+  PyObject* ndarray;                 // numpy.ndarray; NULL until NumPy is imported
   PyObject* numpy_dtypes[RNPY_TYPES];
 } rnpy_state_t;
 extern rnpy_state_t rnpy;
 
-// The graph that nodes are built in on this thread, borrowed; Py_None for eager execution.
+// The graph in which this thread builds nodes, borrowed; Py_None in eager execution.
 PyObject* rnpy_current(void);
 
-// module.c. Raises what |status| says; false if it is OK.
+// module.c. Raises the error of |status|. Returns false if it is OK.
 bool rnpy_failed(const TF_Status* status, PyObject* graph);
-// The same for errors of building, which are ValueErrors.
+// The same for errors while building a graph, which are ValueErrors.
 bool rnpy_build_failed(const TF_Status* status);
-// A status of the calling thread's, kept for reuse.
+// The calling thread's status, for reuse.
 TF_Status* rnpy_status(void);
-// Interns and steals nothing: the buffer's bytes, which is deleted.
+// Returns the bytes of |buffer| and deletes it.
 PyObject* rnpy_take_buffer(TF_Buffer* buffer);
 
 // graph.c
 int rnpy_graph_init(PyObject* module);
-// A name that is new in |graph|; |mark|: it is taken from now on.
+// Returns a name that is unused in |graph|; with |mark|, reserves it.
 PyObject* rnpy_unique_name(rnpy_graph_t* graph, PyObject* name, bool mark);
-// The object of |oper|, a new reference.
+// Returns the object of |oper|, a new reference.
 PyObject* rnpy_operation(rnpy_graph_t* graph, TF_Operation* oper);
-// Output |index| of |op|, a new reference.
+// Returns output |index| of |op|, a new reference.
 PyObject* rnpy_output(PyObject* op, int index);
 PyObject* rnpy_edge(rnpy_graph_t* graph, TF_Output output);
-// Objects for nodes that were added from below (imports, gradients).
+// Creates the objects of nodes that the library added (imports, gradients).
 int rnpy_graph_sync(rnpy_graph_t* graph);
-// Forgets objects whose nodes were taken back after a failure below.
+// Drops the objects of nodes that the library removed after a failure.
 int rnpy_graph_rewind(rnpy_graph_t* graph);
 static inline bool rnpy_is_tensor(PyObject* object) {
   return PyObject_TypeCheck(object, rnpy.tensor_type) && ((rnpy_tensor_t*)object)->op;
@@ -118,28 +118,28 @@ static inline TF_Output rnpy_tf_output(PyObject* tensor) {
   const rnpy_tensor_t* t = (const rnpy_tensor_t*)tensor;
   return (TF_Output){t->op->oper, t->index};
 }
-// What a description gets from the scopes of |graph|: device, control inputs, colocation.
+// Applies the scopes of |graph| to a description: device, control inputs, colocation.
 // |inputs| are the edges it reads.
 int rnpy_apply_scopes(rnpy_graph_t* graph, TF_OperationDescription* desc, PyObject* op_type,
                       const TF_Output* inputs, int count);
-// Ends the description; the new Operation, after the scopes and the hook have seen it.
+// Finishes the description. Returns the new Operation, after the scopes and the hook saw it.
 PyObject* rnpy_finish(rnpy_graph_t* graph, TF_OperationDescription* desc);
-// Ends a description that is not to become a node; the Python exception stays.
+// Discards a description; the Python exception stays set.
 void rnpy_abandon(TF_OperationDescription* desc);
 
 // value.c
 int rnpy_value_init(PyObject* module);
-// A tensor of |value|: numbers, strings, nested lists, arrays. |dtype| 0: what the value says.
-// |may_share|: an aligned array is not copied, and must not change while the tensor lives.
+// Converts numbers, strings, nested lists and arrays to a tensor. |dtype| 0: inferred from |value|.
+// With |may_share|, an aligned array is not copied and must not change while the tensor lives.
 TF_Tensor* rnpy_to_tensor(PyObject* value, int dtype, bool may_share);
-// An array (a scalar: a NumPy scalar; strings: bytes) that owns |tensor|, which is taken.
+// Returns an array, a NumPy scalar or bytes. Takes ownership of |tensor|.
 PyObject* rnpy_from_tensor(TF_Tensor* tensor);
-// Lets go of arrays whose tensors have died on threads without the interpreter's lock.
+// Releases arrays whose tensors were freed on threads without the interpreter lock.
 void rnpy_release_pending(void);
-int rnpy_dtype_number(PyObject* dtype);  // a DType, or what makes one
+int rnpy_dtype_number(PyObject* dtype);  // accepts a DType or anything as_dtype converts
 PyObject* rnpy_dtype(int number);        // borrowed
 
-// attrs.c: |kind| is the text of an OpDef ("list(int)").
+// attrs.c: |kind| is an attribute's type in an OpDef, such as "list(int)".
 int rnpy_set_attr(TF_OperationDescription* desc, const char* name, const char* kind,
                   PyObject* value);
 PyObject* rnpy_get_attr(rnpy_operation_t* op, const char* name);
@@ -157,7 +157,7 @@ int rnpy_tape_init(PyObject* module);
 // graph_io.c: GraphDefs, gradients, functions.
 extern PyMethodDef rnpy_graph_io_methods[];
 
-// py_func.c: functions in Python as ops. records.c: check sums.
+// py_func.c: Python functions as ops. records.c: checksums.
 extern PyMethodDef rnpy_py_func_methods[];
 extern PyMethodDef rnpy_record_methods[];
 

@@ -1,18 +1,18 @@
 // Eager execution: tensors that hold values, and ops that run when they are called.
 //
-// One context a process, made when eager execution begins; the library keeps its kernels. The
-// interpreter's lock is let go while an op runs.
+// There is one context per process, created when eager execution starts; the library caches its
+// kernels. The interpreter lock is released while an op runs.
 #include "opfunction.h"
 
 #define FEW 16
 
 PyTypeObject* rnpy_eager_type;
-static PyObject* eager_class;  // what Python made of the type
+static PyObject* eager_class;  // the Python subclass
 static TFE_Context* context;
-static _Thread_local PyObject* device;  // str: what ops ask for; NULL: nothing
+static _Thread_local PyObject* device;  // str: the device of ops, or NULL
 
 TFE_Context* rnpy_context(void) {
-  if (!context) PyErr_SetString(PyExc_RuntimeError, "eager execution has not been enabled");
+  if (!context) PyErr_SetString(PyExc_RuntimeError, "Eager execution is not enabled");
   return context;
 }
 
@@ -45,7 +45,7 @@ static int tensor_traverse(rnpy_eager_t* self, visitproc visit, void* arg) {
 
 static bool is_gone(const rnpy_eager_t* self) {
   if (self->handle) return false;
-  PyErr_SetString(PyExc_ValueError, "an eager tensor without a value");
+  PyErr_SetString(PyExc_ValueError, "The eager tensor has no value");
   return true;
 }
 
@@ -68,7 +68,7 @@ static PyObject* tensor_dims(rnpy_eager_t* self, PyObject* unused) {
   return tuple;
 }
 
-// The value, which must not be changed: the tensor's own memory.
+// Returns the value, which is the tensor's own memory and must not be changed.
 static PyObject* tensor_value(rnpy_eager_t* self, PyObject* unused) {
   (void)unused;
   if (is_gone(self)) return NULL;
@@ -141,10 +141,10 @@ typedef struct call_t {
   rnpy_function_t* function;
   TFE_Op* op;
   PyObject** values;
-  int types[RNPY_MOST_ATTRS];  // by attribute: what the inputs say; 0: nothing yet
+  int types[RNPY_MOST_ATTRS];  // by attribute: the type the inputs imply; 0 if none yet
 } call_t;
 
-// Numbers and strings have nothing to say but their value.
+// Python numbers and strings do not determine a type.
 static bool is_plain(PyObject* value) {
   return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value) ||
          PyUnicode_CheckExact(value) || PyBytes_CheckExact(value);
@@ -158,8 +158,8 @@ static PyObject* call_convert(PyObject* value, int dtype, int preferred) {
   return PyObject_Vectorcall(rnpy.convert, args, 5, NULL);
 }
 
-// A tensor of |value|, of type |wanted| if that is not 0; else of its own, or of the attribute's
-// default where its own will not do.
+// Converts |value| to type |wanted|, or, if that is 0, to its own type, or to the attribute's
+// default if its own is not allowed.
 static PyObject* convert(const call_t* call, const rnpy_arg_t* arg, PyObject* value, int wanted) {
   if (wanted && is_plain(value)) return from_value(value, wanted);
   const rnpy_attr_t* attr = arg->type_attr >= 0 ? &call->function->attrs[arg->type_attr] : NULL;
@@ -183,7 +183,7 @@ static PyObject* convert(const call_t* call, const rnpy_arg_t* arg, PyObject* va
   return tensor;
 }
 
-// One input, held in |made| until the op has it.
+// Adds one input; |made| keeps it alive until the op has it.
 static PyObject* input_of(call_t* call, const rnpy_arg_t* arg, PyObject* value, int* wanted) {
   PyObject* tensor = value;
   if (rnpy_is_eager(value)) {
@@ -239,7 +239,7 @@ static int add_list(call_t* call, const rnpy_arg_t* arg, PyObject* value) {
     Py_XDECREF(tensor);
   }
   if (outcome == 0) {
-    if (count == 0 && arg->list_attr >= 0)  // says nothing by itself
+    if (count == 0 && arg->list_attr >= 0)  // implies no type
       TFE_OpSetAttrTypeList(call->op, call->function->attrs[arg->list_attr].text, NULL, 0);
     TFE_OpAddInputList(call->op, handles, (int)count, rnpy_status());
     outcome = rnpy_failed(rnpy_status(), NULL) ? -1 : 0;
@@ -291,12 +291,12 @@ static int set_attrs(call_t* call) {
 
 // --- Running
 
-// What the op said, and which it was.
+// Adds the op to the error message.
 static void raise_failure(const call_t* call) {
   TF_Status* status = rnpy_status();
   PyObject* name = call->values[call->function->param_count - 1];
   const char* given = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
-  if (given && strchr(given, '/')) given = "";  // a scope, which the user did not name
+  if (given && strchr(given, '/')) given = "";  // a name scope, which the user did not give
   PyObject* text =
       given ? PyUnicode_FromFormat("%s [Op:%s] name: %s", TF_Message(status),
                                    call->function->op_text, given)
@@ -324,7 +324,7 @@ static int output_lengths(const call_t* call, int* lengths) {
   return total;
 }
 
-// The tensors of |handles|, which are taken.
+// Returns the tensors of |handles|, taking ownership.
 static PyObject* take_list(TFE_TensorHandle** handles, int count) {
   PyObject* list = PyList_New(count);
   for (int k = 0; k < count; ++k) {
@@ -415,13 +415,13 @@ static PyObject* start(PyObject* self, PyObject* args) {
   int policy, is_async;
   if (!PyArg_ParseTuple(args, "Oy#ip", &type, &config, &size, &policy, &is_async)) return NULL;
   if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject*)type, rnpy_eager_type)) {
-    PyErr_SetString(PyExc_TypeError, "a class of EagerTensors is wanted");
+    PyErr_SetString(PyExc_TypeError, "Expected a subclass of EagerTensor");
     return NULL;
   }
   if (context) Py_RETURN_NONE;
   TF_Status* status = rnpy_status();
   TFE_ContextOptions* options = TFE_NewContextOptions();
-  TF_SetStatus(status, TF_OK, "");  // of whatever failed last
+  TF_SetStatus(status, TF_OK, "");  // clear an earlier failure
   if (size) TFE_ContextOptionsSetConfig(options, config, (size_t)size, status);
   if (!rnpy_failed(status, NULL)) {
     TFE_ContextOptionsSetDevicePlacementPolicy(options, (TFE_ContextDevicePlacementPolicy)policy);
@@ -445,11 +445,11 @@ static PyObject* make_constant(PyObject* self, PyObject* args) {
   return from_value(value, dtype);
 }
 
-// eager_device(name or None): what ops of this thread ask for; the former.
+// eager_device(name or None): sets the device of this thread's ops. Returns the previous one.
 static PyObject* set_device(PyObject* self, PyObject* name) {
   (void)self;
   if (name != Py_None && !PyUnicode_Check(name)) {
-    PyErr_SetString(PyExc_TypeError, "a device is a string");
+    PyErr_SetString(PyExc_TypeError, "A device must be a string");
     return NULL;
   }
   PyObject* before = device ? device : Py_None;

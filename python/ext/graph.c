@@ -1,7 +1,7 @@
 // Graphs, operations and tensors as Python objects.
 //
-// A Graph keeps an object for each of its nodes, so that there is one object a node and user
-// attributes on it last; an Operation keeps its graph: the cycle collector takes them together.
+// A Graph keeps one object per node, so attributes that users set on it persist. An Operation
+// keeps its graph alive; the cycle collector frees them together.
 #include "core.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 
 // --- Names
 
-// |name| in lower case, as names are compared.
+// Returns |name| in lower case: names are compared without case.
 static PyObject* lower(PyObject* name) {
   Py_ssize_t size;
   const char* text = PyUnicode_AsUTF8AndSize(name, &size);
@@ -36,7 +36,7 @@ static int mark_name(rnpy_graph_t* graph, PyObject* key, long count) {
   return outcome;
 }
 
-// The first of "name_i", "name_i+1" … that is free.
+// Returns the first unused name of "name_i", "name_i+1", ...
 static PyObject* numbered_name(rnpy_graph_t* graph, PyObject* name, PyObject* key, long i,
                                bool mark) {
   for (;; ++i) {
@@ -139,7 +139,7 @@ static void note_line(rnpy_operation_t* op) {
   }
 }
 
-// Makes the object of a node that has none.
+// Creates the object of a node that has none.
 static PyObject* add_object(rnpy_graph_t* graph, TF_Operation* oper) {
   if ((size_t)PyList_GET_SIZE(graph->ops) * 2 >= graph->map_capacity && map_grow(graph) < 0)
     return NULL;
@@ -161,7 +161,7 @@ static PyObject* add_object(rnpy_graph_t* graph, TF_Operation* oper) {
   return (PyObject*)op;
 }
 
-// Takes the name and every prefix of it.
+// Reserves the name and all its prefixes.
 static int take_name(rnpy_graph_t* graph, const char* name) {
   size_t size = strlen(name);
   for (size_t end = 1; end <= size; ++end) {
@@ -225,7 +225,7 @@ PyObject* rnpy_operation(rnpy_graph_t* graph, TF_Operation* oper) {
     }
     if (rnpy_graph_sync(graph) < 0) return NULL;
   }
-  PyErr_SetString(PyExc_ValueError, "The operation is of another graph");
+  PyErr_SetString(PyExc_ValueError, "The operation belongs to another graph");
   return NULL;
 }
 
@@ -259,7 +259,7 @@ PyObject* rnpy_output(PyObject* op, int index) {
   PyObject* outputs = outputs_of((rnpy_operation_t*)op);
   if (!outputs) return NULL;
   if (index < 0 || index >= PyTuple_GET_SIZE(outputs)) {
-    PyErr_SetString(PyExc_IndexError, "the operation has no such output");
+    PyErr_SetString(PyExc_IndexError, "The operation has no such output");
     return NULL;
   }
   PyObject* tensor = PyTuple_GET_ITEM(outputs, index);
@@ -278,7 +278,7 @@ PyObject* rnpy_edge(rnpy_graph_t* graph, TF_Output output) {
 
 // --- Making a node
 
-// Adds the control inputs of one group, unless an input was itself made inside of it.
+// Adds the control inputs of one group, unless an input was created inside the group.
 static int apply_controls(rnpy_graph_t* graph, TF_OperationDescription* desc, PyObject* group,
                           const TF_Output* inputs, int count) {
   PyObject* controls = PyTuple_GET_ITEM(group, 0);
@@ -553,7 +553,7 @@ static void operation_dealloc(rnpy_operation_t* self) {
   Py_DECREF(type);
 }
 
-// The text of a node; "" if the node was taken back.
+// Returns the name of a node; "" if the node was removed.
 static PyObject* text(const char* value) { return PyUnicode_FromString(value ? value : ""); }
 
 static PyObject* operation_name(rnpy_operation_t* self, void* unused) {
@@ -690,7 +690,7 @@ static PyObject* operation_update_input(rnpy_operation_t* self, PyObject* args) 
   Py_RETURN_NONE;
 }
 
-// (file, line, function) of the user's code that made the node, or None.
+// Returns (file, line, function) of the user's code that created the node, or None.
 static PyObject* operation_defined_at(rnpy_operation_t* self, void* unused) {
   (void)unused;
   if (!self->code) Py_RETURN_NONE;
@@ -731,7 +731,8 @@ static PyMemberDef operation_members[] = {
 
 static PyObject* operation_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   (void)type, (void)args, (void)kwargs;
-  PyErr_SetString(PyExc_TypeError, "Operations are made by the functions that build graphs");
+  PyErr_SetString(PyExc_TypeError,
+                  "Operations cannot be created directly: use the functions that build graphs");
   return NULL;
 }
 
@@ -791,10 +792,10 @@ static PyObject* tensor_graph(rnpy_tensor_t* self, void* unused) {
   return (PyObject*)self->op->graph;
 }
 
-// A tensor of a graph, or an exception.
+// Checks that this is a tensor of a graph.
 static bool has_op(const rnpy_tensor_t* self) {
   if (self->op && self->op->oper) return true;
-  PyErr_SetString(PyExc_ValueError, "This is no tensor of a graph");
+  PyErr_SetString(PyExc_ValueError, "This is not a tensor of a graph");
   return false;
 }
 
@@ -867,7 +868,7 @@ static PyObject* tensor_consumers(rnpy_tensor_t* self, PyObject* unused) {
   return list;
 }
 
-// The value of a tensor that follows from constants, as an array; None: it does not.
+// Returns the value of a tensor computed from constants as an array, or None.
 static PyObject* tensor_constant(rnpy_tensor_t* self, PyObject* unused) {
   (void)unused;
   if (!self->op) Py_RETURN_NONE;

@@ -7,7 +7,7 @@
 static PyObject* to_graph_def(PyObject* self, PyObject* graph) {
   (void)self;
   if (!PyObject_TypeCheck(graph, rnpy.graph_type)) {
-    PyErr_SetString(PyExc_TypeError, "a Graph is wanted");
+    PyErr_SetString(PyExc_TypeError, "Expected a Graph");
     return NULL;
   }
   TF_Buffer* buffer = TF_NewBuffer();
@@ -31,7 +31,7 @@ static int add_input_map(TF_ImportGraphDefOptions* options, PyObject* map) {
     } else if (rnpy_is_tensor(object)) {
       TF_ImportGraphDefOptionsAddInputMapping(options, name, index, rnpy_tf_output(object));
     } else {
-      PyErr_SetString(PyExc_TypeError, "an input map leads to Tensors");
+      PyErr_SetString(PyExc_TypeError, "The values of an input map must be Tensors");
       return -1;
     }
   }
@@ -135,7 +135,7 @@ static int edges_of(PyObject* list, rn_edge_t* out) {
       TF_Output output = rnpy_tf_output(item);
       out[i] = (rn_edge_t){(rn_node_t*)output.oper, output.index};
     } else {
-      PyErr_Format(PyExc_TypeError, "A Tensor is wanted, not %R", item);
+      PyErr_Format(PyExc_TypeError, "Expected a Tensor, got %R", item);
       return -1;
     }
   }
@@ -173,7 +173,7 @@ static PyObject* gradients(PyObject* self, PyObject* args) {
   size_t y_count = (size_t)PyList_GET_SIZE(ys), x_count = (size_t)PyList_GET_SIZE(xs);
   size_t stop_count = (size_t)PyList_GET_SIZE(stops);
   if (dys != Py_None && (!PyList_Check(dys) || (size_t)PyList_GET_SIZE(dys) != y_count)) {
-    PyErr_SetString(PyExc_ValueError, "as many grad_ys as ys are wanted");
+    PyErr_SetString(PyExc_ValueError, "ys and grad_ys must have the same length");
     return NULL;
   }
   rn_edge_t* edges = PyMem_Calloc(2 * y_count + x_count + stop_count + 1, sizeof *edges);
@@ -218,7 +218,7 @@ static PyObject* gradients(PyObject* self, PyObject* args) {
 
 // --- Gradient rules in Python
 
-// What Python returned for one input: None, a Tensor, or slices (values, indices, dense_shape).
+// Reads Python's result for one input: None, a Tensor, or slices (values, indices, dense_shape).
 static int send(rn_grad_t* g, int i, PyObject* value) {
   if (value == Py_None) return 0;
   if (rnpy_is_tensor(value)) {
@@ -247,7 +247,7 @@ typedef struct rule_t {
   PyObject* function;  // (op, list of gradients, the rule) -> list
 } rule_t;
 
-// What arrived at each output: a Tensor, or the parts of slices.
+// Returns the incoming gradient of each output: a Tensor, or the parts of slices.
 static PyObject* arrived(rn_grad_t* g, rnpy_graph_t* graph, int count) {
   PyObject* list = PyList_New(count);
   for (int i = 0; list && i < count; ++i) {
@@ -275,7 +275,7 @@ static PyObject* rule_read(PyObject* self, PyObject* args) {
   rn_grad_t* g = PyCapsule_GetPointer(rule, RULE);
   if (!g) return NULL;
   if (!rnpy_is_tensor(tensor))
-    return PyErr_Format(PyExc_TypeError, "A Tensor is wanted, not %R", tensor);
+    return PyErr_Format(PyExc_TypeError, "Expected a Tensor, got %R", tensor);
   TF_Output output = rnpy_tf_output(tensor);
   rn_edge_t from = {(rn_node_t*)output.oper, output.index};
   rn_edge_t read = rn_grad_read(g, from, is_new);
@@ -343,7 +343,7 @@ static bool call_rule(rn_grad_t* g, const rule_t* rule) {
   return false;
 }
 
-// A tape's walk has let go of the interpreter's lock.
+// A tape's walk has released the interpreter lock.
 static bool apply_rule(rn_grad_t* g, void* arg) {
   PyGILState_STATE state = PyGILState_Ensure();
   bool is_done = call_rule(g, arg);
@@ -351,7 +351,7 @@ static bool apply_rule(rn_grad_t* g, void* arg) {
   return is_done;
 }
 
-// register_gradient(name, function): for ever, as the table of ops.
+// register_gradient(name, function): for the life of the process, like the op registry.
 static PyObject* register_gradient(PyObject* self, PyObject* args) {
   (void)self;
   const char* name;
@@ -393,7 +393,7 @@ static PyObject* define_function(PyObject* self, PyObject* args) {
   for (size_t i = 0; ok && names != Py_None && i < out_count; ++i) {
     PyObject* item = PySequence_GetItem(names, (Py_ssize_t)i);
     texts[i] = item ? PyUnicode_AsUTF8(item) : NULL;
-    Py_XDECREF(item);  // kept by |names|
+    Py_XDECREF(item);  // |names| holds a reference
     ok = texts[i] != NULL;
   }
   TF_Function* function = NULL;
@@ -428,7 +428,7 @@ static PyObject* function_def(TF_Function* function) {
 static PyObject* functions_of(PyObject* self, PyObject* graph_object) {
   (void)self;
   if (!PyObject_TypeCheck(graph_object, rnpy.graph_type)) {
-    PyErr_SetString(PyExc_TypeError, "a Graph is wanted");
+    PyErr_SetString(PyExc_TypeError, "Expected a Graph");
     return NULL;
   }
   TF_Graph* graph = ((rnpy_graph_t*)graph_object)->graph;

@@ -1,4 +1,4 @@
-// The module: what is registered by Python, statuses, the registry of ops.
+// The module: Python's registered callbacks, statuses, the registry of ops.
 #include "core.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@ rnpy_state_t rnpy;
 
 static _Thread_local PyObject* current_graph;  // Borrowed: the stack in Python holds it
 static _Thread_local TF_Status* thread_status;
-static pthread_key_t status_key;  // ends the status of a thread that ends
+static pthread_key_t status_key;  // frees a thread's status when the thread ends
 
 static void end_status(void* status) { TF_DeleteStatus(status); }
 
@@ -24,7 +24,7 @@ TF_Status* rnpy_status(void) {
 PyObject* rnpy_current(void) {
   if (current_graph) return current_graph;
   PyObject* graph = PyObject_CallNoArgs(rnpy.default_graph);
-  Py_XDECREF(graph);  // kept by its owner
+  Py_XDECREF(graph);  // its owner holds a reference
   return graph;
 }
 
@@ -73,7 +73,7 @@ static PyObject* get_current(PyObject* self, PyObject* unused) {
 static PyObject* register_names(PyObject* self, PyObject* args, PyObject* kwargs) {
   (void)self;
   if (PyTuple_GET_SIZE(args) || !kwargs) {
-    PyErr_SetString(PyExc_TypeError, "register takes keywords only");
+    PyErr_SetString(PyExc_TypeError, "register takes keyword arguments only");
     return NULL;
   }
   const struct {
@@ -104,7 +104,7 @@ static PyObject* register_names(PyObject* self, PyObject* args, PyObject* kwargs
     PyObject** place = NULL;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; ++i)
       if (strcmp(name, places[i].name) == 0) place = places[i].place;
-    if (!place) return PyErr_Format(PyExc_TypeError, "nothing is called %s here", name);
+    if (!place) return PyErr_Format(PyExc_TypeError, "There is no object with the name %s", name);
     Py_INCREF(value);
     Py_XDECREF(*place);
     *place = value;
@@ -119,7 +119,7 @@ static PyObject* register_dtype(PyObject* self, PyObject* args) {
   if (!PyArg_ParseTuple(args, "iO", &number, &dtype)) return NULL;
   int place = number >= RNPY_REF ? number - RNPY_REF + RNPY_TYPES : number;
   if (place < 0 || place >= 2 * RNPY_TYPES) {
-    PyErr_SetString(PyExc_ValueError, "no such type");
+    PyErr_SetString(PyExc_ValueError, "There is no such type");
     return NULL;
   }
   Py_INCREF(dtype);

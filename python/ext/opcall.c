@@ -1,5 +1,5 @@
-// A call of an op's function becomes a node: its arguments are bound, its graph and its name are
-// chosen, and its outputs are handed out.
+// Turns a call of an op's function into a node: binds the arguments, chooses graph and name, and
+// returns the outputs.
 #include "opcall.h"
 
 int rnpy_bind(const rnpy_function_t* f, PyObject* const* args, Py_ssize_t count, PyObject* names,
@@ -19,8 +19,8 @@ int rnpy_bind(const rnpy_function_t* f, PyObject* const* args, Py_ssize_t count,
     for (int i = 0; i < f->param_count && place < 0; ++i)
       if (PyUnicode_Compare(f->params[i], key) == 0) place = i;
     if (place < 0) {
-      // What the inputs give may be said as well, as old code does: it must not be wrong, so it is
-      // left to the node's own check.
+      // Old code also passes attributes that the inputs determine; the node's own check rejects
+      // wrong ones.
       for (int i = 0; i < f->attr_count; ++i)
         if (f->attrs[i].is_inferred && PyUnicode_Compare(f->attrs[i].name, key) == 0) place = -2;
       if (place == -2) continue;
@@ -37,7 +37,7 @@ int rnpy_bind(const rnpy_function_t* f, PyObject* const* args, Py_ssize_t count,
   return 0;
 }
 
-// The first tensor among the inputs says which graph it is, unless the current one takes in all.
+// The first tensor input determines the graph, unless the current graph captures tensors.
 static int choose_graph(rnpy_call_t* call) {
   PyObject* current = rnpy_current();
   if (!current) return -1;
@@ -57,7 +57,7 @@ static int choose_graph(rnpy_call_t* call) {
     }
   }
   if (call->graph) return 0;
-  PyErr_SetString(PyExc_RuntimeError, "there is no graph to build in");
+  PyErr_SetString(PyExc_RuntimeError, "There is no current graph");
   return -1;
 }
 
@@ -124,7 +124,7 @@ static PyObject* add_node(rnpy_call_t* call) {
       TF_AddInput(desc, call->edges[at++]);
     } else {
       TF_AddInputList(desc, call->edges + at, call->lengths[i]);
-      // An empty list of mixed types says nothing by itself.
+      // An empty list of mixed types implies no types.
       if (call->lengths[i] == 0 && f->inputs[i].list_attr >= 0)
         TF_SetAttrTypeList(desc, f->attrs[f->inputs[i].list_attr].text, NULL, 0);
       at += call->lengths[i];
@@ -138,7 +138,7 @@ static PyObject* add_node(rnpy_call_t* call) {
   return rnpy_finish(call->graph, desc);
 }
 
-// Nodes that take references are placed with the variables, whatever the scopes say.
+// Nodes that take references are colocated with the variables, regardless of scopes.
 static PyObject* add_node_with(rnpy_call_t* call, PyObject* variables) {
   PyObject* graph = (PyObject*)call->graph;
   PyObject* before = PyObject_CallMethod(graph, "_enter_references", "(O)", variables);
@@ -274,7 +274,8 @@ PyObject* rnpy_graph_call(PyObject* self, PyObject* const* args, size_t flags, P
   return answer;
 }
 
-// Spreads flat inputs over the arguments: lists get what their attributes say, or what is left.
+// Distributes flat inputs over the arguments: lists get as many as their attribute says, or the
+// rest.
 static int spread(rnpy_function_t* f, PyObject* flat, PyObject* attrs, PyObject** out) {
   Py_ssize_t left = PySequence_Fast_GET_SIZE(flat);
   int lists = 0;
@@ -299,7 +300,7 @@ static int spread(rnpy_function_t* f, PyObject* flat, PyObject* attrs, PyObject*
     if (given && arg->list_attr >= 0 && PySequence_Check(given)) count = PySequence_Size(given);
     if (PyErr_Occurred()) return -1;
     if (count < 0 || at + count > left || (!given && lists > 1)) {
-      PyErr_Format(PyExc_ValueError, "how many inputs of '%s' Op are for '%U' is not known",
+      PyErr_Format(PyExc_ValueError, "The number of inputs of '%s' Op for '%U' is unknown",
                    f->op_text, arg->name);
       return -1;
     }
@@ -308,7 +309,7 @@ static int spread(rnpy_function_t* f, PyObject* flat, PyObject* attrs, PyObject*
     at += count;
   }
   if (at != left) {
-    PyErr_Format(PyExc_ValueError, "'%s' Op got %zd inputs, and takes %zd", f->op_text, left, at);
+    PyErr_Format(PyExc_ValueError, "'%s' Op takes %zd inputs, but got %zd", f->op_text, at, left);
     return -1;
   }
   return 0;

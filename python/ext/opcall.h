@@ -1,4 +1,5 @@
-// A call of an op's function on its way to become a node. Internal to opcall.c and opinputs.c.
+// The state of a call of an op's function while its node is built. Internal to opcall.c and
+// opinputs.c.
 #ifndef RUNNEL_PYTHON_OPCALL_H_
 #define RUNNEL_PYTHON_OPCALL_H_
 
@@ -9,20 +10,19 @@
 typedef struct rnpy_call_t {
   rnpy_function_t* function;
   rnpy_graph_t* graph;
-  PyObject* values[RNPY_MOST_PARAMS];  // borrowed; NULL: not given
-  PyObject* name;                      // of the node, owned
-  int types[RNPY_MOST_ATTRS];          // by attribute: what the inputs say; 0: nothing yet
+  PyObject* values[RNPY_MOST_PARAMS];  // borrowed; NULL if not given
+  PyObject* name;                      // the node's name, owned
+  int types[RNPY_MOST_ATTRS];          // by attribute: the type the inputs imply; 0 if none yet
   TF_Output few[RNPY_FEW_EDGES];
   TF_Output* edges;
   int edge_count, edge_capacity;
-  int lengths[RNPY_MOST_PARAMS];  // of list inputs; -1: one tensor
-  PyObject* made;                 // list: keeps converted tensors
-  PyObject* scope;                // the name stack to go back to; NULL: not changed
-  PyObject* before;               // the graph to go back to; NULL: not changed
+  int lengths[RNPY_MOST_PARAMS];  // lengths of list inputs; -1 for a single tensor
+  PyObject* made;                 // list that keeps converted tensors alive
+  PyObject* scope;                // the name stack to restore; NULL if unchanged
+  PyObject* before;               // the graph to restore; NULL if unchanged
 } rnpy_call_t;
 
-// opinputs.c: finds or makes the tensors that |values| stand for, and puts their edges, lengths and
-// types down.
+// opinputs.c: converts |values| to tensors, and records their edges, lengths and types.
 int rnpy_add_inputs(rnpy_call_t* call);
 
 #endif  // RUNNEL_PYTHON_OPCALL_H_

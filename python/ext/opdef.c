@@ -209,7 +209,7 @@ int rnpy_read_definition(rnpy_function_t* f, PyObject* renamed) {
   reader_t all = {bytes, bytes + PyBytes_GET_SIZE(f->definition)};
   if (read_arguments(f, all) < 0 || make_params(f) < 0) return -1;
   if (f->param_count > RNPY_MOST_PARAMS || f->attr_count > RNPY_MOST_ATTRS) {
-    PyErr_SetString(PyExc_ValueError, "an op with so many arguments is not known here");
+    PyErr_SetString(PyExc_ValueError, "The op has too many arguments");
     return -1;
   }
   if (renamed) rename_params(f, renamed);

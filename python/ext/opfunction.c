@@ -1,8 +1,8 @@
-// A function for each op: it takes inputs and attributes by position or name, makes tensors of
-// plain values, and adds the node.
+// A function per op: it takes inputs and attributes by position or name, converts plain values to
+// tensors, and adds the node.
 //
-// Its face follows from the op's definition: inputs, then attributes that are neither given by the
-// inputs nor have defaults, then the other attributes, then |name|.
+// The op's definition determines its parameters: inputs, then attributes that are neither inferred
+// from the inputs nor have defaults, then the other attributes, then |name|.
 #include "opfunction.h"
 
 static void function_dealloc(rnpy_function_t* self) {
@@ -132,7 +132,7 @@ static PyObject* constant(PyObject* self, PyObject* args) {
     for (Py_ssize_t i = 0; i < rank && rank <= 32; ++i)
       count *= dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
     if (!PyErr_Occurred() && (rank > 32 || count != TF_TensorElementCount(tensor)))
-      PyErr_SetString(PyExc_ValueError, "the shape does not fit the value");
+      PyErr_SetString(PyExc_ValueError, "The shape does not fit the value");
     if (PyErr_Occurred()) {
       TF_DeleteTensor(tensor);
       return NULL;

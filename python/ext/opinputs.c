@@ -1,5 +1,4 @@
-// Inputs of a call: tensors of its graph, made of plain values where need be, and the types that
-// they give to attributes.
+// Inputs of a call: converts them to tensors of its graph, and infers the types of attributes.
 #include "opcall.h"
 
 static int add_edge(rnpy_call_t* call, TF_Output edge) {
@@ -51,7 +50,7 @@ static int type_mismatch(const rnpy_call_t* call, const rnpy_arg_t* arg, int fou
   return -1;
 }
 
-// Values that become constants are called after the node and the argument.
+// Constants made of values are named after the node and the argument.
 static int enter_scope(rnpy_call_t* call) {
   if (call->scope) return 0;
   call->scope = call->graph->name_stack;
@@ -93,8 +92,8 @@ static PyObject* call_convert(const rnpy_arg_t* arg, PyObject* value, PyObject* 
   return PyObject_Vectorcall(rnpy.convert, args, 5, NULL);
 }
 
-// A tensor of |value| (owned), made one if it is none, called |name|. |wanted| 0: any type, but the
-// attribute's default where the value's own will not do.
+// Converts |value| (owned) to a tensor called |name|. |wanted| 0: any type, or the attribute's
+// default if the value's own is not allowed.
 static PyObject* convert(rnpy_call_t* call, const rnpy_arg_t* arg, PyObject* value, int wanted,
                          PyObject* name) {
   if (enter_scope(call) < 0) return NULL;
@@ -118,14 +117,14 @@ static PyObject* convert(rnpy_call_t* call, const rnpy_arg_t* arg, PyObject* val
     if (!tensor) tensor = call_convert(arg, value, Py_None, preferred, name);
   }
   if (tensor && !rnpy_is_tensor(tensor)) {
-    PyErr_Format(PyExc_TypeError, "Input '%U' of '%s' Op cannot be made a Tensor: %R", arg->name,
-                 call->function->op_text, value);
+    PyErr_Format(PyExc_TypeError, "Input '%U' of '%s' Op cannot be converted to a Tensor: %R",
+                 arg->name, call->function->op_text, value);
     Py_CLEAR(tensor);
   }
   return tensor;
 }
 
-// Of another graph: what stands for it here, if the graph takes such things in.
+// Replaces a tensor of another graph, if this graph captures tensors.
 static PyObject* take_in(rnpy_call_t* call, PyObject* tensor) {
   if (call->graph->capture != Py_None) return PyObject_CallOneArg(call->graph->capture, tensor);
   PyErr_Format(PyExc_ValueError,
@@ -135,8 +134,8 @@ static PyObject* take_in(rnpy_call_t* call, PyObject* tensor) {
   return NULL;
 }
 
-// One input tensor, |number| of a list (-1: of none). |wanted| 0: any type; the type it has is put
-// there.
+// Adds one input tensor, element |number| of a list (-1 if not in a list). |wanted| 0: any type;
+// receives its type.
 static int add_tensor(rnpy_call_t* call, const rnpy_arg_t* arg, PyObject* value, int number,
                       int* inout_wanted) {
   PyObject* tensor = value;
@@ -177,7 +176,7 @@ static int add_tensor(rnpy_call_t* call, const rnpy_arg_t* arg, PyObject* value,
   return add_edge(call, edge);
 }
 
-// The type that a Tensor among the inputs from |first| on gives to attribute |attr|; 0: none does.
+// Returns the type that a Tensor input from |first| on implies for attribute |attr|; 0 if none.
 static int type_ahead(const rnpy_call_t* call, int attr, int first) {
   const rnpy_function_t* f = call->function;
   for (int i = first; i < f->input_count; ++i) {

@@ -1,7 +1,7 @@
-// Functions in Python as ops: kernels of PyFunc and its kin, which call back into this process.
+// Python functions as ops: the kernels of PyFunc and others, which call back into this process.
 //
 // A node's attribute |token| names a function that Python registered. The thread that runs the
-// kernel takes the interpreter's lock for the call; whoever waits for the step has let go of it.
+// kernel takes the interpreter lock for the call; the thread that waits for the step released it.
 #include "core.h"
 
 #include "tensorflow/c/kernels.h"
@@ -28,7 +28,7 @@ static void* create(TF_OpKernelConstruction* ctx) {
 
 static void destroy(void* kernel) { PyMem_RawFree(kernel); }
 
-// A copy that may be changed and kept: inputs are lent for the call only.
+// Copies the input, which is valid during the call only.
 static PyObject* array_of(TF_OpKernelContext* ctx, int i, TF_Status* status) {
   TF_Tensor* tensor = NULL;
   TF_GetInput(ctx, i, &tensor, status);
@@ -50,8 +50,8 @@ static PyObject* arguments(TF_OpKernelContext* ctx, TF_Status* status) {
   return list;
 }
 
-// A value of type |wanted|. What has a type of its own, as NumPy's things do, must have this one;
-// bytes and texts of NumPy's are strings.
+// Converts a value to type |wanted|. Typed values, such as NumPy's, must have this type; NumPy's
+// bytes and str are strings.
 static TF_Tensor* result_of(PyObject* value, int wanted, int number) {
   if (wanted == TF_STRING || !PyObject_HasAttrString(value, "dtype"))
     return rnpy_to_tensor(value, wanted, false);
@@ -59,7 +59,7 @@ static TF_Tensor* result_of(PyObject* value, int wanted, int number) {
   int found = tensor ? (int)TF_TensorType(tensor) : wanted;
   if (found == wanted) return tensor;
   TF_DeleteTensor(tensor);
-  PyErr_Format(PyExc_TypeError, "value %d that the function gave is %S, and %S is expected", number,
+  PyErr_Format(PyExc_TypeError, "Value %d of the function has type %S, but %S was expected", number,
                rnpy_dtype(found), rnpy_dtype(wanted));
   return NULL;
 }
@@ -68,7 +68,7 @@ static void set_outputs(TF_OpKernelContext* ctx, PyObject* answer, TF_Status* st
   int count = TF_NumOutputs(ctx);
   PyObject* list = PySequence_Fast(answer, "a function of py_func returns a list");
   if (list && PySequence_Fast_GET_SIZE(list) != count) {
-    PyErr_Format(PyExc_ValueError, "the function gave %zd values, and %d are expected",
+    PyErr_Format(PyExc_ValueError, "The function returned %zd values, but %d were expected",
                  PySequence_Fast_GET_SIZE(list), count);
   }
   for (int i = 0; list && !PyErr_Occurred() && i < count; ++i) {
@@ -80,7 +80,7 @@ static void set_outputs(TF_OpKernelContext* ctx, PyObject* answer, TF_Status* st
   Py_XDECREF(list);
 }
 
-// The Python exception as a status: "ValueError: message" and the traceback.
+// Turns the Python exception into a status: "ValueError: message" and the traceback.
 static void take_error(TF_Status* status) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);

@@ -1,4 +1,4 @@
-// The check sum of record files, which Python is too slow for.
+// The checksum of record files, which would be slow in Python.
 #include "core.h"
 
 static uint32_t table[8][256];

@@ -1,9 +1,9 @@
 // Sessions: a step's feeds and fetches, and Ctrl-C.
 //
-// A blocked step on the main thread is stopped by a signal like this: our handler of SIGINT calls
-// Python's, which notes the signal, and posts a semaphore; a thread that waits for that cancels
-// the step. Back in Python, the noted signal becomes KeyboardInterrupt. This is done only where
-// Python's own handler is in place: one of the user's may want the step to end by itself.
+// How Ctrl-C stops a blocked step on the main thread: our SIGINT handler calls Python's, which
+// records the signal, and posts a semaphore; a thread that waits for it cancels the step. Back in
+// Python, the recorded signal becomes KeyboardInterrupt. This happens only if Python's own handler
+// is installed: a user's handler may want the step to finish.
 #include "core.h"
 
 #include <pthread.h>
@@ -17,15 +17,15 @@
 typedef struct rnpy_session_t {
   PyObject_HEAD TF_Session* session;
   rnpy_graph_t* graph;
-  unsigned forks;  // how often the process had been forked when it was made
+  unsigned forks;  // the value of |forks| when it was created
 } rnpy_session_t;
 
-static unsigned forks;  // of this process and those before it
+static unsigned forks;  // number of forks that led to this process
 
 // --- Signals
 
 static sem_t interrupts;
-static struct sigaction python_action;  // the handler that ours stands before
+static struct sigaction python_action;  // the handler that ours calls
 static _Atomic bool has_watcher;
 static pthread_mutex_t guard_lock = PTHREAD_MUTEX_INITIALIZER;
 static TFE_CancellationManager* guarded;  // of the main thread's step, under |guard_lock|
@@ -55,7 +55,7 @@ static void* watch(void* unused) {
 
 static void after_fork(void) {
   ++forks;
-  has_watcher = false;  // threads stay behind
+  has_watcher = false;  // threads do not survive a fork
   guarded = NULL;
   pthread_mutex_init(&guard_lock, NULL);
 }
@@ -64,7 +64,7 @@ static bool start_watcher(void) {
   if (has_watcher) return true;
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the main thread
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // the main thread handles signals
   pthread_t thread;
   has_watcher = sem_init(&interrupts, 0, 0) == 0 && pthread_create(&thread, NULL, watch, NULL) == 0;
   if (has_watcher) pthread_detach(thread);
@@ -72,7 +72,7 @@ static bool start_watcher(void) {
   return has_watcher;
 }
 
-// Whether Python turns SIGINT into KeyboardInterrupt.
+// Returns whether Python turns SIGINT into KeyboardInterrupt.
 static bool is_default_handler(void) {
   static PyObject *getsignal, *handler, *number;
   if (!getsignal) {
@@ -90,7 +90,7 @@ static bool is_default_handler(void) {
   return now && now == handler;
 }
 
-// A manager that Ctrl-C starts; NULL: this step cannot be stopped so.
+// Returns a manager that Ctrl-C cancels; NULL if this step cannot be interrupted.
 static TFE_CancellationManager* guard_begin(void) {
   if (PyThread_get_thread_ident() != main_thread || !is_default_handler()) {
     PyErr_Clear();
@@ -159,12 +159,12 @@ static bool is_of(const rnpy_session_t* session, PyObject* object) {
   if (op && op->graph == session->graph) return true;
   PyErr_Format(
       PyExc_ValueError,
-      op ? "%S is not an element of this graph." : "A Tensor or Operation is wanted, not %R",
+      op ? "%S is not an element of this graph." : "Expected a Tensor or an Operation, got %R",
       object);
   return false;
 }
 
-// Whether an array of |value|'s shape may be fed.
+// Returns whether an array of |value|'s shape may be fed.
 static int check_shape(PyObject* tensor, const TF_Tensor* value) {
   TF_Graph* graph = ((rnpy_tensor_t*)tensor)->op->graph->graph;
   TF_Output output = rnpy_tf_output(tensor);
@@ -193,7 +193,7 @@ static int check_shape(PyObject* tensor, const TF_Tensor* value) {
   return -1;
 }
 
-// A feed's tensor: what a constant would be or, where that is refused, what NumPy makes of it.
+// Converts a feed to a tensor as for a constant or, if that fails, with NumPy.
 static TF_Tensor* feed_tensor(PyObject* value, int dtype) {
   TF_Tensor* tensor = rnpy_to_tensor(value, dtype, true);
   if (tensor || !rnpy.feed_array ||
@@ -210,7 +210,7 @@ static TF_Tensor* feed_tensor(PyObject* value, int dtype) {
 static int step_feeds(rnpy_session_t* session, step_t* step, PyObject* feeds, PyObject* values) {
   int count = (int)PySequence_Fast_GET_SIZE(feeds);
   if (PySequence_Fast_GET_SIZE(values) != count) {
-    PyErr_SetString(PyExc_ValueError, "as many values as feeds are wanted");
+    PyErr_SetString(PyExc_ValueError, "Feeds and values must have the same length");
     return -1;
   }
   if (!ROOM(feeds, few_feeds, count) || !ROOM(values, few_values, count)) {
@@ -321,7 +321,7 @@ static PyObject* session_run(rnpy_session_t* self, PyObject* const* args, Py_ssi
   PyObject* options = count > 4 ? args[4] : Py_None;
   bool wants_metadata = count > 5 && args[5] == Py_True;
   if (options != Py_None && !PyBytes_Check(options)) {
-    PyErr_SetString(PyExc_TypeError, "options are the bytes of a RunOptions");
+    PyErr_SetString(PyExc_TypeError, "The options must be the bytes of a RunOptions");
     return NULL;
   }
   PyObject* lists[4] = {0};
@@ -513,7 +513,7 @@ static int session_traverse(rnpy_session_t* self, visitproc visit, void* arg) {
 static void session_dealloc(rnpy_session_t* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
-  if (self->session && self->forks == forks) {  // else nobody is there to wait for
+  if (self->session && self->forks == forks) {  // in a forked child there is nothing to wait for
     TF_Session* session = self->session;
     TF_Status* status = rnpy_status();
     Py_BEGIN_ALLOW_THREADS;

@@ -1,4 +1,4 @@
-// Tapes: what eager execution did, kept for gradients (runnel/tape.h).
+// Tapes: records of eager execution, for gradients (runnel/tape.h).
 #include "runnel/tape.h"
 
 #include "opfunction.h"
@@ -7,7 +7,7 @@ typedef struct tape_t {
   PyObject_HEAD rn_tape_t* tape;
 } tape_t;
 
-// The exception of a gradient function in Python, on its way through the library.
+// The exception of a Python gradient function while the library unwinds.
 static _Thread_local PyObject *error_type, *error_value, *error_traceback;
 
 static void keep_error(TF_Status* status) {
@@ -26,7 +26,7 @@ static bool has_failed(const TF_Status* status) {
   return true;
 }
 
-// Another reference to a handle: tapes know tensors by their handles.
+// Returns another reference to a handle: tapes identify tensors by handle.
 static TFE_TensorHandle* share(TFE_TensorHandle* handle) {
   return TFE_TensorHandleCopySharingTensor(handle, rnpy_status());
 }
@@ -44,7 +44,7 @@ static PyObject* tape_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) 
   if (!PyArg_ParseTuple(args, "p", &is_persistent) || !rnpy_context()) return NULL;
   tape_t* self = (tape_t*)type->tp_alloc(type, 0);
   if (!self) return NULL;
-  // Python knows which variables are trainable, and watches those.
+  // Python knows which variables are trainable, and watches them.
   rn_tape_options_t options = {.is_persistent = is_persistent, .leaves_variables = true};
   self->tape = rn_tape_start(rnpy_context(), &options, rnpy_status());
   if (rnpy_failed(rnpy_status(), NULL)) {
@@ -75,7 +75,7 @@ static PyObject* tape_resume(tape_t* self, PyObject* unused) {
 
 static PyObject* tape_watch(tape_t* self, PyObject* tensor) {
   if (!rnpy_is_eager(tensor)) {
-    PyErr_Format(PyExc_TypeError, "a tape watches eager tensors, not %R", tensor);
+    PyErr_Format(PyExc_TypeError, "A tape can only watch eager tensors, got %R", tensor);
     return NULL;
   }
   rn_tape_watch(self->tape, ((rnpy_eager_t*)tensor)->handle, rnpy_status());
@@ -97,7 +97,7 @@ static TFE_TensorHandle** handles_of(PyObject* list, bool may_be_none) {
     if (rnpy_is_eager(tensor)) {
       handles[i] = ((rnpy_eager_t*)tensor)->handle;
     } else if (!may_be_none || tensor != Py_None) {
-      PyErr_Format(PyExc_TypeError, "an eager tensor is wanted, not %R", tensor);
+      PyErr_Format(PyExc_TypeError, "Expected an eager tensor, got %R", tensor);
       PyMem_Free(handles);
       return NULL;
     }
@@ -139,7 +139,7 @@ static PyObject* tape_gradient(tape_t* self, PyObject* args) {
     return NULL;
   if (given != Py_None &&
       (!PyList_Check(given) || PyList_GET_SIZE(given) != PyList_GET_SIZE(targets))) {
-    PyErr_SetString(PyExc_ValueError, "as many gradients as targets are wanted");
+    PyErr_SetString(PyExc_ValueError, "Targets and gradients must have the same length");
     return NULL;
   }
   Py_ssize_t count = PyList_GET_SIZE(sources);
@@ -198,7 +198,8 @@ static PyType_Spec tape_spec = {
 static void send_all(PyObject* answer, TFE_TensorHandle** out, int count) {
   PyObject* list = PySequence_Fast(answer, "a gradient function returns a list");
   if (list && PySequence_Fast_GET_SIZE(list) != count)
-    PyErr_Format(PyExc_ValueError, "the gradient function gave %zd gradients, and %d are expected",
+    PyErr_Format(PyExc_ValueError,
+                 "The gradient function returned %zd gradients, but %d were expected",
                  PySequence_Fast_GET_SIZE(list), count);
   for (int i = 0; !PyErr_Occurred() && i < count; ++i) {
     PyObject* tensor = PySequence_Fast_GET_ITEM(list, i);
@@ -206,7 +207,7 @@ static void send_all(PyObject* answer, TFE_TensorHandle** out, int count) {
     if (rnpy_is_eager(tensor)) {
       out[i] = share(((rnpy_eager_t*)tensor)->handle);
     } else {
-      PyErr_Format(PyExc_TypeError, "a gradient is an eager tensor, not %R", tensor);
+      PyErr_Format(PyExc_TypeError, "Expected an eager tensor as gradient, got %R", tensor);
     }
   }
   Py_XDECREF(list);

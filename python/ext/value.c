@@ -1,7 +1,7 @@
 // Values: Python's numbers, strings, nested lists and arrays to tensors and back.
 //
-// Plain Python values need no NumPy. Arrays come in by the buffer protocol; what it cannot say
-// (bfloat16, text, objects) goes through a function in Python that knows NumPy.
+// Plain Python values do not need NumPy. Arrays come in through the buffer protocol; what it cannot
+// describe (bfloat16, str, objects) goes through a Python function that uses NumPy.
 #include "core.h"
 
 #include <complex.h>
@@ -15,7 +15,7 @@
 PyObject* rnpy_dtype(int number) {
   int place = number >= RNPY_REF ? number - RNPY_REF + RNPY_TYPES : number;
   PyObject* dtype = place >= 0 && place < 2 * RNPY_TYPES ? rnpy.dtypes[place] : NULL;
-  if (!dtype) PyErr_Format(PyExc_TypeError, "no type has the number %d", number);
+  if (!dtype) PyErr_Format(PyExc_TypeError, "There is no type with number %d", number);
   return dtype;
 }
 
@@ -62,8 +62,8 @@ static bool is_complex(int dtype) { return dtype == TF_COMPLEX64 || dtype == TF_
 
 // --- Memory lent by Python objects
 //
-// A tensor over an array's memory may die on any thread; letting go of the array wants the
-// interpreter's lock. So it is put on a list, which is emptied when the lock is held anyway.
+// A tensor over an array's memory may be freed on any thread, but releasing the array needs the
+// interpreter lock. So the array goes to a list, which is emptied when the lock is held anyway.
 
 typedef struct lent_t {
   Py_buffer view;
@@ -100,7 +100,7 @@ static uint16_t to_half(float value) {
   uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
   if (magnitude > 0x7F800000u) return (uint16_t)(sign | 0x7E00u);
   if (magnitude >= 0x47800000u) return (uint16_t)(sign | 0x7C00u);
-  if (magnitude < 0x38800000u) {  // subnormal there: let the adder round it into place
+  if (magnitude < 0x38800000u) {  // subnormal in half precision: an addition rounds it
     float shifted;
     memcpy(&shifted, &magnitude, sizeof shifted);
     shifted += 0.5f;
@@ -226,7 +226,7 @@ static int store_string(PyObject* value, void* place) {
   return 0;
 }
 
-// One element. Numbers of the wrong kind are refused rather than bent; truth is 1 or 0.
+// Writes one element. Numbers of the wrong kind are an error; bools are 1 or 0.
 static int store(PyObject* value, int dtype, void* place) {
   if (dtype == TF_STRING) return store_string(value, place);
   if (dtype == TF_BOOL) {
@@ -259,7 +259,7 @@ typedef struct nest_t {
   int rank;
   int64_t dims[MAX_RANK];
   int dtype;  // what the elements are: TF_BOOL, INT32, INT64, FLOAT, COMPLEX128, STRING; 0: none
-  bool is_foreign;  // something in there is for NumPy
+  bool is_foreign;  // contains something that needs NumPy
 } nest_t;
 
 static bool is_list(PyObject* value) { return PyList_Check(value) || PyTuple_Check(value); }
@@ -288,7 +288,7 @@ static int rank_of(PyObject* type_a, int dtype) {
   }
 }
 
-// Joins the type of an element to those seen; mixed kinds are an error.
+// Combines the type of an element with those before; mixed kinds are an error.
 static int join(nest_t* nest, PyObject* value, int dtype) {
   if (nest->dtype == dtype || !nest->dtype) {
     nest->dtype = dtype;
@@ -344,7 +344,7 @@ static int scan(PyObject* value, int depth, nest_t* nest) {
 static int measure(PyObject* value, nest_t* nest) {
   while (is_list(value)) {
     if (nest->rank == MAX_RANK) {
-      PyErr_SetString(PyExc_ValueError, "A value may be nested 32 deep");
+      PyErr_SetString(PyExc_ValueError, "Values may be nested at most 32 levels deep");
       return -1;
     }
     Py_ssize_t size = PySequence_Fast_GET_SIZE(value);
@@ -396,7 +396,7 @@ static TF_Tensor* from_nest(PyObject* value, const nest_t* nest, int dtype) {
 
 // --- Arrays
 
-// The type that a buffer's format says; 0: none that we know.
+// Returns the type of a buffer's format; 0 if unknown.
 static int format_type(const Py_buffer* view) {
   const char* format = view->format ? view->format : "B";
   if (*format == '<' || *format == '=' || *format == '@') ++format;
@@ -453,7 +453,7 @@ static int format_type(const Py_buffer* view) {
   }
 }
 
-// Quantised types are bytes of the plain type beside them.
+// Quantized types have the bytes of the corresponding integer type.
 static int plain_type(int dtype) {
   switch (dtype) {
     case TF_QINT8:
@@ -473,12 +473,12 @@ static int plain_type(int dtype) {
   }
 }
 
-// A tensor over, or of, the memory of |view|, which is taken.
+// Returns a tensor that shares or copies the memory of |view|. Takes ownership of it.
 static TF_Tensor* from_view(Py_buffer* view, int dtype, bool may_share) {
   int64_t few[MAX_RANK];
   if (view->ndim > MAX_RANK) {
     PyBuffer_Release(view);
-    PyErr_SetString(PyExc_ValueError, "An array may have 32 dimensions");
+    PyErr_SetString(PyExc_ValueError, "An array has at most 32 dimensions");
     return NULL;
   }
   for (int i = 0; i < view->ndim; ++i) few[i] = view->shape[i];
@@ -500,7 +500,7 @@ static TF_Tensor* from_view(Py_buffer* view, int dtype, bool may_share) {
   return tensor;
 }
 
-// By way of NumPy: any object, any type.
+// Converts any object to any type with NumPy.
 static TF_Tensor* from_foreign(PyObject* value, int dtype, bool may_share) {
   PyObject* answer = PyObject_CallFunction(rnpy.from_numpy, "Oi", value, dtype);
   if (!answer) return NULL;
@@ -508,7 +508,7 @@ static TF_Tensor* from_foreign(PyObject* value, int dtype, bool may_share) {
   int number;
   PyObject* array;
   if (PyArg_ParseTuple(answer, "iO", &number, &array)) {
-    if (number == TF_STRING) {  // nested lists of bytes, with the shape apart where it is empty
+    if (number == TF_STRING) {  // nested lists of bytes, and the shape in case they are empty
       PyObject *list, *shape;
       nest_t nest = {.dtype = TF_STRING};
       if (PyArg_ParseTuple(array, "OO!", &list, &PyTuple_Type, &shape)) {
@@ -534,7 +534,7 @@ TF_Tensor* rnpy_to_tensor(PyObject* value, int dtype, bool may_share) {
   if (is_list(value) || kind_of(value) >= 0) {
     if (measure(value, &nest) < 0) return NULL;
     if (scan(value, 0, &nest) < 0) {
-      // Rows of equal shape may be arrays: NumPy knows better.
+      // Rows may be arrays of equal shape: let NumPy convert them.
       if (!nest.is_foreign) return NULL;
       PyErr_Clear();
     }
@@ -559,7 +559,7 @@ TF_Tensor* rnpy_to_tensor(PyObject* value, int dtype, bool may_share) {
 
 // --- Tensors to arrays
 
-// Memory of a tensor, for numpy.ndarray to lie over.
+// The memory of a tensor, under a numpy.ndarray.
 typedef struct rnpy_buffer_t {
   PyObject_HEAD TF_Tensor* tensor;
 } rnpy_buffer_t;
@@ -621,7 +621,7 @@ static PyObject* numpy_ndarray(void) {
 
 static PyObject* numpy_type(int dtype) {
   if (dtype < 0 || dtype >= RNPY_TYPES) {
-    PyErr_SetString(PyExc_TypeError, "no array has this type");
+    PyErr_SetString(PyExc_TypeError, "This type has no NumPy equivalent");
     return NULL;
   }
   if (!rnpy.numpy_dtypes[dtype])
@@ -661,7 +661,7 @@ static PyObject* from_strings(TF_Tensor* tensor) {
   return array;
 }
 
-// A tensor that nobody else reads: itself, or a copy.
+// Returns a tensor without other readers: itself or a copy.
 static TF_Tensor* own(TF_Tensor* tensor) {
   TF_Tensor* moved = TF_TensorMaybeMove(tensor);
   if (moved) return moved;
@@ -669,7 +669,7 @@ static TF_Tensor* own(TF_Tensor* tensor) {
   int64_t dims[MAX_RANK];
   for (int i = 0; i < rank && i < MAX_RANK; ++i) dims[i] = TF_Dim(tensor, i);
   if (rank > MAX_RANK)
-    PyErr_Format(PyExc_ValueError, "An array has %d dimensions at most, not %d", MAX_RANK, rank);
+    PyErr_Format(PyExc_ValueError, "An array has at most %d dimensions, not %d", MAX_RANK, rank);
   TF_Tensor* copy = rank <= MAX_RANK ? allocate(TF_TensorType(tensor), dims, rank) : NULL;
   if (copy && TF_TensorByteSize(copy))
     memcpy(TF_TensorData(copy), TF_TensorData(tensor), TF_TensorByteSize(copy));
@@ -682,7 +682,8 @@ PyObject* rnpy_from_tensor(TF_Tensor* tensor) {
   if (dtype == TF_STRING) return from_strings(tensor);
   if (dtype == TF_RESOURCE || dtype == TF_VARIANT) {
     TF_DeleteTensor(tensor);
-    PyErr_SetString(PyExc_TypeError, "A handle (resource, variant) cannot be made an array");
+    PyErr_SetString(PyExc_TypeError,
+                    "A handle (resource or variant) cannot be converted to an array");
     return NULL;
   }
   tensor = own(tensor);
@@ -711,7 +712,7 @@ PyObject* rnpy_from_tensor(TF_Tensor* tensor) {
   return array;
 }
 
-// as_array(value, dtype=0): what a constant of |value| would hold.
+// as_array(value, dtype=0): the array that a constant of |value| would hold.
 static PyObject* as_array(PyObject* self, PyObject* args) {
   (void)self;
   PyObject* value;
