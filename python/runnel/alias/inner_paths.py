@@ -53,8 +53,8 @@ nn_fused_batch_norm_grad: nn
 nn_grad: nn
 nn_ops: nn.nn_ops nn.nn_conv nn
 rnn_cell_impl: nn.rnn_cell
-image_ops: image.image_ops
-image_ops_impl: image.image_ops
+image_ops: image
+image_ops_impl: image
 linalg_ops_impl: linalg
 linalg_ops: linalg.linalg_ops linalg
 linalg_impl: linalg
