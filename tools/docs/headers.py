@@ -20,7 +20,7 @@ Item = collections.namedtuple("Item", "kind name code line")
 Group = collections.namedtuple("Group", "comment items")
 Header = collections.namedtuple("Header", "path comment groups")
 
-WORDS = re.compile(r"\b(TF_CAPI_EXPORT|TF_EXPORT|RN_MUST_USE|RN_EXPORT|extern|static|inline)\b|RN_PRINTF\([^)]*\)"
+WORDS = re.compile(r"\b(TF_CAPI_EXPORT|TF_EXPORT|RN_API|RN_MUST_USE|extern|static|inline)\b|RN_PRINTF\([^)]*\)"
                    r"|__attribute__\(\(.*?\)\)(?:\))?")
 
 
