@@ -78,7 +78,7 @@ def item_of(number, code):
             return None
         is_call = found.group(2) and not found.group(1).isupper()
         return Item("call" if is_call else "macro", found.group(1), code, number)
-    if plain.startswith(("}", 'extern "C" {')) or re.match(r"[A-Z_0-9]+\(\w*\)$", plain):
+    if plain.startswith(("}", 'extern "C')) or re.match(r"[A-Z_0-9]+\(\w*\)$", plain):
         return None
     if plain.startswith("typedef"):
         found = re.match(r"typedef (?:struct|enum|union) (\w+)", plain) or re.search(r"\(\*(\w+)\)", plain) or re.search(r"(\w+);$", plain)
