@@ -128,8 +128,15 @@ def read(path):
 
 
 def headers(folder=None):
+    """The headers below |folder|, without internal functions: NAME_ is public only if a macro NAME calls it."""
     folder = folder or os.path.join(ROOT, "include")
-    return [read(path) for path in sorted(glob.glob(os.path.join(folder, "**", "*.h"), recursive=True))]
+    found = [read(path) for path in sorted(glob.glob(os.path.join(folder, "**", "*.h"), recursive=True))]
+    calls = {item.name for header in found for group in header.groups for item in group.items if item.kind == "call"}
+
+    def public(item):
+        return item.kind != "function" or not item.name.endswith("_") or item.name[:-1] in calls
+    return [header._replace(groups=[Group(group.comment, list(filter(public, group.items))) for group in header.groups])
+            for header in found]
 
 
 def is_documented(group, item):

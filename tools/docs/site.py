@@ -142,7 +142,7 @@ def stage_c(source):
         if not header.groups:
             continue
         parts = [rst.title(path), rst.body("\n".join(header.comment))]
-        parts += [c_group(group, names, seen) for group in header.groups]
+        parts += [c_group(group, names, seen) for group in header.groups if group.items]
         write(source, "reference/c/%s.rst" % path[:-2], "\n\n".join(part for part in parts if part) + "\n")
         pages.append(path[:-2])
     pages.sort(key=lambda page: (not page.startswith("runnel/"), page))
