@@ -7,8 +7,8 @@
 //   rn_define_function(s, "square", b, &x, 1, &y, 1);
 //   rn_edge_t four = rn_edge_at(rn_call(s, "square", &two, 1), 0);
 //
-// A function belongs to the library of a graph, goes with it into a GraphDef, and may call others
-// of that library, itself too. Sessions put its body in the place of calls where they can.
+// A function belongs to the library of a graph, is exported with it, and may call other functions
+// of that library, and itself. Sessions inline calls where they can.
 #ifndef RUNNEL_FUNCTION_H_
 #define RUNNEL_FUNCTION_H_
 
@@ -20,13 +20,15 @@ extern "C" {
 
 // Makes a function of the whole graph of |body| and adds it to the library of |scope|'s graph.
 // |inputs| are placeholders of that graph, or other edges with a node of their own; all other nodes
-// become the function's. The graph of |body| stays as it is and is not needed afterwards. False,
-// with the error in |scope|, if a name is taken or an input is missing; an error of |body| counts.
+// belong to the function. The graph of |body| is not changed and not needed afterwards. Returns
+// false, with the error in |scope|, if the name is taken, an input is missing, or |body| has an
+// error.
 RN_API bool rn_define_function(rn_scope_t* scope, const char* name, rn_scope_t* body,
                                const rn_edge_t* inputs, int input_count, const rn_edge_t* outputs,
                                int output_count);
 
-// Calls a function of the graph's library; it has no attributes left open. The results, in order.
+// Calls a function of the graph's library, which must have no open attributes. Returns its results,
+// in order.
 RN_API rn_edges_t rn_call(rn_scope_t* scope, const char* function, const rn_edge_t* args,
                           int arg_count);
 

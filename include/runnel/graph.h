@@ -1,4 +1,4 @@
-// Building graphs in C: scopes, edges, and the generic node builder under the typed ones of
+// Building graphs in C: scopes, edges, and the generic node builder below the typed builders of
 // runnel/ops.h.
 //
 //   rn_scope_t* s = rn_scope_create(graph);
@@ -6,10 +6,10 @@
 //   rn_edge_t y = rn_Relu(s, rn_MatMul(s, x, w, .transpose_b = true));
 //   if (!rn_scope_ok(s)) fprintf(stderr, "%s\n", rn_scope_message(s));
 //
-// A scope carries a name prefix, a device, control inputs and the first error that happened in it
-// or in a scope made from it. After an error every builder does nothing and returns RN_NO_EDGE, so
-// that a chain of builders needs one check at its end. A scope is used by one thread at a time; the
-// graph may be shared.
+// A scope has a name prefix, a device, control inputs, and the first error that occurred in it or
+// in a child. After an error every builder does nothing and returns RN_NO_EDGE, so that a chain of
+// builders needs one check at its end. Only one thread at a time may use a scope; several threads
+// may share the graph.
 #ifndef RUNNEL_GRAPH_H_
 #define RUNNEL_GRAPH_H_
 
@@ -33,7 +33,7 @@ typedef struct rn_edge_t {
   int index;
 } rn_edge_t;
 
-// A value of a struct's type, written down: RN_LITERAL(rn_edge_t){node, 0}.
+// A struct literal: RN_LITERAL(rn_edge_t){node, 0}.
 #ifdef __cplusplus
 #define RN_LITERAL(type) type
 #else
@@ -55,19 +55,18 @@ static inline rn_edge_t rn_edge_at(rn_edges_t edges, int i) {
   return edge;
 }
 
-// A root scope over |graph|, which must outlive it. NULL when memory is short.
+// A root scope over |graph|, which must outlive it. NULL if there is no memory.
 RN_API rn_scope_t* rn_scope_create(rn_graph_t* graph);
 // A root scope over a new graph, which lives as long as the scope and every session over it.
 RN_API rn_scope_t* rn_scope_with_graph(void);
-// A scope under |parent|: names get the prefix "name/" (made unique). The child reports its errors
-// to the parent, and must go first.
+// A child of |parent|: names get the prefix "name/" (made unique). The child reports its errors to
+// the parent and must be destroyed first.
 RN_API rn_scope_t* rn_scope_child(rn_scope_t* parent, const char* name);
 RN_API void rn_scope_destroy(rn_scope_t* scope);
 
 // Nodes built from now on get this device string; "" or NULL: none.
 RN_API void rn_scope_set_device(rn_scope_t* scope, const char* device);
-// Nodes built from now on get this control input as well; rn_scope_clear_controls forgets all of
-// them.
+// Nodes built from now on also get this control input; rn_scope_clear_controls removes all.
 RN_API void rn_scope_add_control(rn_scope_t* scope, rn_node_t* node);
 RN_API void rn_scope_clear_controls(rn_scope_t* scope);
 // The next node built gets this name (made unique if taken) instead of one made from its op.
@@ -79,12 +78,12 @@ RN_API rn_graph_t* rn_scope_graph(rn_scope_t* scope);
 RN_API bool rn_scope_ok(const rn_scope_t* scope);
 // TF_Code of the first error; 0 if there is none.
 RN_API int rn_scope_code(const rn_scope_t* scope);
-// The first error's message; "" if there is none. Lives until the scope goes.
+// The message of the first error; "" if there is none. Lives as long as the scope.
 RN_API const char* rn_scope_message(const rn_scope_t* scope);
 
-// The generic builder. Begin, then inputs in the order of the op's arguments, attributes in any
-// order, then finish. Type and length attributes that follow from the inputs, and those that have
-// defaults, may be left out.
+// The generic builder. Call begin, then inputs in the order of the op's arguments, attributes in
+// any order, then finish. You may leave out type and length attributes that follow from the inputs,
+// and attributes with defaults.
 RN_API void rn_op_begin(rn_scope_t* scope, const char* op);
 RN_API void rn_op_input(rn_scope_t* scope, rn_edge_t input);
 RN_API void rn_op_input_list(rn_scope_t* scope, const rn_edge_t* inputs, int count);
@@ -125,7 +124,7 @@ RN_API rn_edge_t rn_const_int32_list(rn_scope_t* scope, const int32_t* values, i
 // A scalar of |dtype| (any number type) with the given value.
 RN_API rn_edge_t rn_const_scalar(rn_scope_t* scope, int dtype, double value);
 
-// Facts about nodes.
+// Properties of nodes.
 RN_API int rn_node_output_count(const rn_node_t* node);
 RN_API int rn_edge_dtype(rn_edge_t edge);  // TF_DataType; the base type for references
 

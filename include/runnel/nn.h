@@ -1,13 +1,13 @@
-// Layers, cells, losses, metrics and samplers: plain functions over scopes.
+// Layers, cells, losses, metrics and samplers: functions of a scope.
 //
 //   rn_edge_t h = rn_dense(s, x, 128, .activation = rn_relu, .name = "hidden");
 //   rn_edge_t logits = rn_dense(s, h, 10, .name = "out");
 //   rn_edge_t loss = rn_sparse_softmax_cross_entropy(s, labels, logits);
 //
-// A layer opens a variable scope of its name ("dense", "dense_1" … where none is given) and gets
-// its variables there, so that scopes that reuse variables (runnel/variables.h) share layers too. A
-// failure is the scope's error, and its message names the layer; every function takes RN_NO_EDGE
-// and NULL after that and does nothing.
+// A layer opens a variable scope of its name (by default "dense", "dense_1" …) and gets its
+// variables there, so that scopes that reuse variables (runnel/variables.h) share layers too. The
+// scope keeps errors, and the message names the layer; after that every function accepts RN_NO_EDGE
+// and NULL and does nothing.
 #ifndef RUNNEL_NN_H_
 #define RUNNEL_NN_H_
 
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-// What is done to a layer's result. One of one's own is a function like these.
+// Activations: functions that are applied to a layer's result. You can write your own.
 typedef rn_edge_t (*rn_activation_t)(rn_scope_t* scope, rn_edge_t x);
 RN_API rn_edge_t rn_relu(rn_scope_t* scope, rn_edge_t x);
 RN_API rn_edge_t rn_relu6(rn_scope_t* scope, rn_edge_t x);
@@ -28,23 +28,23 @@ RN_API rn_edge_t rn_sigmoid(rn_scope_t* scope, rn_edge_t x);
 RN_API rn_edge_t rn_tanh(rn_scope_t* scope, rn_edge_t x);
 RN_API rn_edge_t rn_softmax(rn_scope_t* scope, rn_edge_t x);
 
-// What layers have in common.
+// Options that layers share.
 typedef struct rn_layer_options_t {
   const char* name;
   rn_activation_t activation;  // NULL: none
   bool no_bias;
-  rn_initializer_t kernel_initializer;  // none: the scope's, else Glorot's
-  rn_initializer_t bias_initializer;    // none: zeros
+  rn_initializer_t kernel_initializer;  // default: the scope's, or Glorot's
+  rn_initializer_t bias_initializer;    // default: zeros
   rn_regularizer_t kernel_regularizer;
   rn_regularizer_t bias_regularizer;
-  // Convolutions and pools; zeros are ones.
-  int width;  // of the window, where it is not square
+  // For convolutions and pools; 0 means 1.
+  int width;  // of the window, if it is not square
   int strides[2];
   int dilation[2];
   const char* padding;      // "VALID" or "SAME"; NULL: "VALID"
   const char* data_format;  // "NHWC" or "NCHW"; NULL: "NHWC"
-  int multiplier;           // depthwise: results for each channel
-  char unused_;             // last: C++ wants initialisers in order
+  int multiplier;           // depthwise: results per channel
+  char unused_;             // last, for initializers in C++
 } rn_layer_options_t;
 #define RN_LAYER_(...) RN_OPTIONS_(rn_layer_options_t, __VA_ARGS__, .unused_ = 0)
 
@@ -56,7 +56,7 @@ RN_API rn_edge_t rn_conv2d_(rn_scope_t* scope, rn_edge_t x, int64_t filters, int
                             rn_layer_options_t options);
 #define rn_conv2d(scope, x, filters, ...) \
   rn_conv2d_((scope), (x), (filters), RN_LAYER_(__VA_ARGS__))
-// Each channel by itself: variables "depthwise_kernel" and "bias".
+// Convolves each channel separately: variables "depthwise_kernel" and "bias".
 RN_API rn_edge_t rn_depthwise_conv2d_(rn_scope_t* scope, rn_edge_t x, int size,
                                       rn_layer_options_t options);
 #define rn_depthwise_conv2d(scope, x, ...) \
@@ -67,20 +67,20 @@ RN_API rn_edge_t rn_max_pool2d_(rn_scope_t* scope, rn_edge_t x, int size,
 RN_API rn_edge_t rn_average_pool2d_(rn_scope_t* scope, rn_edge_t x, int size,
                                     rn_layer_options_t options);
 #define rn_average_pool2d(scope, x, ...) rn_average_pool2d_((scope), (x), RN_LAYER_(__VA_ARGS__))
-// [batch, …] as [batch, all the rest].
+// Reshapes [batch, …] to [batch, product of the rest].
 RN_API rn_edge_t rn_flatten(rn_scope_t* scope, rn_edge_t x);
 
 typedef struct rn_norm_options_t {
   const char* name;
-  rn_edge_t training;       // batch norm: a bool; none: it trains
-  bool inference;           // batch norm: it does not train
-  rn_opt_float_t momentum;  // of the moving averages: 0.99
+  rn_edge_t training;       // batch norm: a bool; default: training
+  bool inference;           // batch norm: not training
+  rn_opt_float_t momentum;  // of the moving averages; default 0.99
   rn_opt_float_t epsilon;   // 0.001
   bool no_center, no_scale;
-  char unused_;  // last: C++ wants initialisers in order
+  char unused_;  // last, for initializers in C++
 } rn_norm_options_t;
-// Over all axes but the last: variables "gamma", "beta", "moving_mean", "moving_variance". What
-// brings the averages up to date is collected as RN_UPDATE_OPS.
+// Over all axes except the last: variables "gamma", "beta", "moving_mean", "moving_variance". The
+// nodes that update the averages are collected as RN_UPDATE_OPS.
 RN_API rn_edge_t rn_batch_norm_(rn_scope_t* scope, rn_edge_t x, rn_norm_options_t options);
 #define rn_batch_norm(scope, ...) \
   rn_batch_norm_((scope), RN_OPTIONS_(rn_norm_options_t, __VA_ARGS__, .unused_ = 0))
@@ -90,11 +90,11 @@ RN_API rn_edge_t rn_layer_norm_(rn_scope_t* scope, rn_edge_t x, rn_norm_options_
   rn_layer_norm_((scope), RN_OPTIONS_(rn_norm_options_t, __VA_ARGS__, .unused_ = 0))
 
 typedef struct rn_dropout_options_t {
-  rn_edge_t training;  // a bool; none: it trains
+  rn_edge_t training;  // a bool; default: training
   int64_t seed;
-  char unused_;  // last: C++ wants initialisers in order
+  char unused_;  // last, for initializers in C++
 } rn_dropout_options_t;
-// Zeros with probability |rate|; what stays is divided by 1 - rate.
+// Zeros with probability |rate|; the other elements are divided by 1 - rate.
 RN_API rn_edge_t rn_dropout_(rn_scope_t* scope, rn_edge_t x, float rate,
                              rn_dropout_options_t options);
 #define rn_dropout(scope, x, ...) \
@@ -105,16 +105,16 @@ RN_API rn_edge_t rn_embedding_(rn_scope_t* scope, rn_edge_t ids, int64_t count, 
                                rn_layer_options_t options);
 #define rn_embedding(scope, ids, count, ...) \
   rn_embedding_((scope), (ids), (count), RN_LAYER_(__VA_ARGS__))
-// Rows of a table that lies in parts: row i is row i / parts of part i % parts, or the parts follow
-// one another (|by_division|).
+// Rows of a partitioned table: row i is row i / parts of part i % parts, or, with |by_division|,
+// the parts follow each other.
 RN_API rn_edge_t rn_embedding_lookup(rn_scope_t* scope, const rn_var_t* const* parts,
                                      int part_count, rn_edge_t ids, bool by_division);
-// The parts of a table "name/part_0" … of [rows, columns].
+// Makes the parts "name/part_0" … of a table [rows, columns].
 RN_API bool rn_partitioned_variable(rn_scope_t* scope, const char* name, int64_t rows,
                                     int64_t columns, rn_initializer_t initializer, int part_count,
                                     const rn_var_t** out_parts);
 
-// Cells: one step of a recurrent network. Plain values; one of one's own sets |step|.
+// Cells: one step of a recurrent network. They are plain values; for your own, set |step|.
 #define RN_MAX_STATES 16
 typedef struct rn_cell_t rn_cell_t;
 struct rn_cell_t {
@@ -127,10 +127,10 @@ struct rn_cell_t {
   const char* name;  // of its variable scope; NULL: the kind's
   rn_activation_t activation;
   rn_opt_float_t forget_bias;  // LSTM: 1
-  bool peepholes;         // LSTM: gates look at the state, by "w_i_diag", "w_f_diag", "w_o_diag"
-  int64_t projection;     // LSTM: > 0: the output is so wide, by "projection/kernel"
-  float state_clip;       // LSTM: > 0: c stays within it
-  float projection_clip;  // LSTM: > 0: what is projected does
+  bool peepholes;         // LSTM: gates see the state, through "w_i_diag", "w_f_diag", "w_o_diag"
+  int64_t projection;     // LSTM: > 0: width of the output, by "projection/kernel"
+  float state_clip;       // LSTM: > 0: limit of c
+  float projection_clip;  // LSTM: > 0: limit of the projection
   float drop_input, drop_output, drop_state;  // of rn_dropout_cell: rates
   rn_edge_t training;                         // of rn_dropout_cell: a bool; none: it trains
   int64_t seed;
@@ -148,26 +148,26 @@ RN_API rn_cell_t rn_gru_cell_(rn_cell_t options);
 #define rn_rnn_cell(...) rn_rnn_cell_(RN_STRUCT_(rn_cell_t, .units = __VA_ARGS__))
 #define rn_lstm_cell(...) rn_lstm_cell_(RN_STRUCT_(rn_cell_t, .units = __VA_ARGS__))
 #define rn_gru_cell(...) rn_gru_cell_(RN_STRUCT_(rn_cell_t, .units = __VA_ARGS__))
-// Cells one above the other; |cells| is borrowed. States are those of the first, then the next …
+// Stacked cells; |cells| is borrowed. The states are those of the first cell, then of the next …
 RN_API rn_cell_t rn_stacked_cells(const rn_cell_t* cells, int count);
-// |cell| with dropout on what goes in, comes out and stays (of an LSTM h alone); borrowed.
+// |cell| with dropout on its inputs, outputs and states (for an LSTM only h); borrowed.
 RN_API rn_cell_t rn_dropout_cell_(const rn_cell_t* cell, rn_cell_t options);
 #define rn_dropout_cell(...) rn_dropout_cell_2_(__VA_ARGS__, .arg = NULL)
 #define rn_dropout_cell_2_(cell, ...) rn_dropout_cell_((cell), RN_STRUCT_(rn_cell_t, __VA_ARGS__))
-// |cell| with its input added to its output, which is as wide; borrowed.
+// |cell| with its input added to its output, which must have the same width; borrowed.
 RN_API rn_cell_t rn_residual_cell(const rn_cell_t* cell);
-// States of zeros for |batch| rows, a scalar of int32.
+// Zero states for |batch| rows, a scalar int32.
 RN_API void rn_zero_states(rn_scope_t* scope, const rn_cell_t* cell, rn_edge_t batch, int dtype,
                            rn_edge_t* out_states);
 
 typedef struct rn_rnn_options_t {
   const char* name;                 // NULL: "rnn"; "bidirectional_rnn"
-  rn_edge_t lengths;                // of each row: beyond it outputs are 0 and states stay
+  rn_edge_t lengths;                // per row: beyond it outputs are 0 and states stay
   const rn_edge_t* initial_states;  // NULL: zeros
-  bool time_major;                  // [time, batch, …] in place of [batch, time, …]
+  bool time_major;                  // [time, batch, …] instead of [batch, time, …]
   int parallel_iterations;          // 0: 32
   bool swap_memory;
-  char unused_;  // last: C++ wants initialisers in order
+  char unused_;  // last, for initializers in C++
 } rn_rnn_options_t;
 #define RN_RNN_(...) RN_OPTIONS_(rn_rnn_options_t, __VA_ARGS__, .unused_ = 0)
 // Over |count| inputs [batch, depth], unrolled. |out_states| may be NULL.
@@ -181,7 +181,7 @@ RN_API rn_edge_t rn_dynamic_rnn_(rn_scope_t* scope, const rn_cell_t* cell, rn_ed
                                  rn_edge_t* out_states, rn_rnn_options_t options);
 #define rn_dynamic_rnn(scope, cell, inputs, ...) \
   rn_dynamic_rnn_((scope), (cell), (inputs), RN_RNN_(__VA_ARGS__))
-// The same there and back; outputs of both ways, one behind the other in the last axis.
+// The same in both directions; the outputs of both are concatenated along the last axis.
 // |out_states|: those of |forward|, then those of |backward|.
 RN_API rn_edge_t rn_bidirectional_rnn_(rn_scope_t* scope, const rn_cell_t* forward,
                                        const rn_cell_t* backward, rn_edge_t inputs,
@@ -191,15 +191,15 @@ RN_API rn_edge_t rn_bidirectional_rnn_(rn_scope_t* scope, const rn_cell_t* forwa
 
 // Attention.
 typedef struct rn_attended_t {
-  rn_edge_t context;  // the weighted sum of what was attended to
+  rn_edge_t context;  // the weighted sum of the memory
   rn_edge_t weights;  // which sum to one
 } rn_attended_t;
 typedef struct rn_attention_options_t {
   const char* name;
   rn_edge_t lengths;  // of each memory
-  rn_edge_t mask;     // dot product: a bool, where false nothing is attended to
+  rn_edge_t mask;     // dot product: a bool; false is ignored
   bool scale;         // Luong: a learned factor "attention_g"
-  char unused_;       // last: C++ wants initialisers in order
+  char unused_;       // last, for initializers in C++
 } rn_attention_options_t;
 #define RN_ATTENTION_(...) RN_OPTIONS_(rn_attention_options_t, __VA_ARGS__, .unused_ = 0)
 // softmax(q kᵀ / √depth) v, over the last two axes.
@@ -217,10 +217,10 @@ RN_API rn_attended_t rn_bahdanau_attention_(rn_scope_t* scope, rn_edge_t query, 
 #define rn_bahdanau_attention(scope, query, memory, ...) \
   rn_bahdanau_attention_((scope), (query), (memory), RN_ATTENTION_(__VA_ARGS__))
 
-// Losses, collected as RN_LOSSES.
+// Losses. They are collected as RN_LOSSES.
 typedef enum rn_reduction_t {
   RN_REDUCE_BY_NONZERO,  // the sum, divided by the number of weights that are not 0
-  RN_REDUCE_NONE,        // one for each element
+  RN_REDUCE_NONE,        // one per element
   RN_REDUCE_SUM,
   RN_REDUCE_MEAN,      // divided by the sum of the weights
   RN_REDUCE_BY_COUNT,  // divided by the number of elements
@@ -234,7 +234,7 @@ typedef struct rn_loss_options_t {
   rn_opt_float_t epsilon;  // log: 1e-7
   int axis;                // cosine distance
   bool not_collected;
-  char unused_;  // last: C++ wants initialisers in order
+  char unused_;  // last, for initializers in C++
 } rn_loss_options_t;
 RN_API rn_edge_t rn_weighted_loss_(rn_scope_t* scope, rn_edge_t losses, rn_loss_options_t options);
 #define RN_LOSS_(...) RN_OPTIONS_(rn_loss_options_t, __VA_ARGS__, .unused_ = 0)
@@ -246,7 +246,7 @@ RN_API rn_edge_t rn_weighted_loss_(rn_scope_t* scope, rn_edge_t losses, rn_loss_
   X(log_loss)                \
   X(cosine_distance)         \
   X(hinge_loss) X(softmax_cross_entropy) X(sigmoid_cross_entropy) X(sparse_softmax_cross_entropy)
-// Labels, then predictions or logits.
+// Losses of labels and predictions or logits.
 #define RN_DECLARE_(name)                                                                   \
   RN_API rn_edge_t rn_##name##_(rn_scope_t* scope, rn_edge_t labels, rn_edge_t predictions, \
                                 rn_loss_options_t options);
@@ -270,8 +270,8 @@ RN_LOSSES_OF_TWO_(RN_DECLARE_)
 // The sum of everything in RN_LOSSES and RN_REGULARIZATION_LOSSES.
 RN_API rn_edge_t rn_total_loss(rn_scope_t* scope);
 
-// Metrics over many batches: variables in RN_LOCAL_VARIABLES and RN_METRIC_VARIABLES. |value| is
-// that of all batches that |update| has seen; |update| adds one, and is the value with it.
+// Metrics over many batches, with variables in RN_LOCAL_VARIABLES and RN_METRIC_VARIABLES. |update|
+// adds a batch and returns the new value; |value| is that of all batches so far.
 typedef struct rn_metric_t {
   rn_edge_t value, update;
 } rn_metric_t;
@@ -279,17 +279,17 @@ typedef struct rn_metric_options_t {
   const char* name;
   rn_edge_t weights;
   int thresholds;         // area under a curve: 0 is 200
-  bool precision_recall;  // area under that curve, not that of the receiver
-  int axis;               // mean_cosine_distance: along which vectors lie
-  int classes;            // mean_iou, mean_per_class_accuracy: how many there are
-  rn_edge_t normalizer;   // mean_relative_error: what errors are divided by
-  char unused_;           // last: C++ wants initialisers in order
+  bool precision_recall;  // area under that curve instead of the ROC curve
+  int axis;               // mean_cosine_distance: the axis of the vectors
+  int classes;            // mean_iou, mean_per_class_accuracy: number of classes
+  rn_edge_t normalizer;   // mean_relative_error: divides the errors
+  char unused_;           // last, for initializers in C++
 } rn_metric_options_t;
 #define RN_METRIC_(...) RN_OPTIONS_(rn_metric_options_t, __VA_ARGS__, .unused_ = 0)
 RN_API rn_metric_t rn_metric_mean_(rn_scope_t* scope, rn_edge_t values,
                                    rn_metric_options_t options);
 #define rn_metric_mean(scope, ...) rn_metric_mean_((scope), RN_METRIC_(__VA_ARGS__))
-// The share of values below |threshold|.
+// The fraction of values below |threshold|.
 RN_API rn_metric_t rn_metric_percentage_below_(rn_scope_t* scope, rn_edge_t values, float threshold,
                                                rn_metric_options_t options);
 #define rn_metric_percentage_below(scope, values, ...) \
@@ -306,7 +306,7 @@ RN_API rn_metric_t rn_metric_percentage_below_(rn_scope_t* scope, rn_edge_t valu
   X(precision)                \
   X(recall)                   \
   X(auc) X(mean_relative_error) X(mean_cosine_distance) X(mean_per_class_accuracy) X(mean_iou)
-// Labels, then predictions.
+// Metrics of labels and predictions.
 #define RN_DECLARE_(name)                                                     \
   RN_API rn_metric_t rn_metric_##name##_(rn_scope_t* scope, rn_edge_t labels, \
                                          rn_edge_t predictions, rn_metric_options_t options);
@@ -356,36 +356,36 @@ typedef struct rn_sampled_t {
 } rn_sampled_t;
 typedef struct rn_sample_options_t {
   rn_sampler_t sampler;
-  bool repeated;           // a class may come twice
-  int64_t seed;            // 0: other numbers every time
+  bool repeated;           // a class may occur twice
+  int64_t seed;            // 0: random
   const char* vocabulary;  // fixed unigram: a file, or:
-  const float* unigrams;   // a count for each class
+  const float* unigrams;   // one count per class
   int unigram_count;
   float distortion;  // fixed unigram: 0 is 1
   // Losses:
-  const rn_sampled_t* sampled;  // drawn already
-  int true_count;               // classes of each row; 0: 1
-  bool keep_accidental_hits;    // sampled softmax: those that are true classes are left in
-  bool remove_accidental_hits;  // NCE: those are taken out
-  bool by_division;             // how parts of the weights follow one another
+  const rn_sampled_t* sampled;  // already drawn
+  int true_count;               // classes per row; 0: 1
+  bool keep_accidental_hits;    // sampled softmax: keep samples that are true classes
+  bool remove_accidental_hits;  // NCE: remove those
+  bool by_division;             // how the weights are partitioned
   const char* name;
-  char unused_;  // last: C++ wants initialisers in order
+  char unused_;  // last, for initializers in C++
 } rn_sample_options_t;
 #define RN_SAMPLE_(...) RN_OPTIONS_(rn_sample_options_t, __VA_ARGS__, .unused_ = 0)
-// |count| classes of 0 … |classes| - 1, beside |true_classes| (int64, [batch, true_count]).
+// Draws |count| classes of 0 … |classes| - 1, besides |true_classes| (int64, [batch, true_count]).
 RN_API rn_sampled_t rn_sample_candidates_(rn_scope_t* scope, rn_edge_t true_classes, int count,
                                           int64_t classes, rn_sample_options_t options);
 #define rn_sample_candidates(scope, true_classes, count, ...) \
   rn_sample_candidates_((scope), (true_classes), (count), RN_SAMPLE_(__VA_ARGS__))
 
-// A layer of |classes| outputs whose weights [classes, depth] lie in parts.
+// A layer with |classes| outputs whose weights [classes, depth] are partitioned.
 typedef struct rn_class_weights_t {
   const rn_var_t* const* weights;
   int part_count;
   const rn_var_t* biases;  // [classes]
   int64_t classes;
 } rn_class_weights_t;
-// One loss for each row of |inputs| [batch, depth]; labels [batch, true_count].
+// One loss per row of |inputs| [batch, depth]; labels [batch, true_count].
 RN_API rn_edge_t rn_sampled_softmax_loss_(rn_scope_t* scope, const rn_class_weights_t* layer,
                                           rn_edge_t labels, rn_edge_t inputs, int sample_count,
                                           rn_sample_options_t options);

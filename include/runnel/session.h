@@ -1,4 +1,4 @@
-// Steps that can be stopped from outside, and feeds that need not be copied.
+// Steps that another thread can cancel, and feeds without a copy.
 //
 //   TFE_CancellationManager* stop = TFE_NewCancellationManager();
 //   … another thread, or a signal's watcher: TFE_CancellationManagerStartCancel(stop);
@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-// TF_SessionRun, which ends with TF_CANCELLED soon after |cancellation| has been started, before
-// or during the step. The session may be used further. NULL: as TF_SessionRun. One manager may
-// serve many steps until it is started, and must outlive them.
+// TF_SessionRun that ends with TF_CANCELLED soon after |cancellation| is started, before or during
+// the step. The session stays usable. |cancellation| may be NULL. One manager may serve many steps
+// until it is started, and must outlive them.
 RN_API void rn_session_run_cancellable(TF_Session* session, const TF_Buffer* run_options,
                                        const TF_Output* inputs, TF_Tensor* const* input_values,
                                        int ninputs, const TF_Output* outputs,
@@ -25,8 +25,8 @@ RN_API void rn_session_run_cancellable(TF_Session* session, const TF_Buffer* run
                                        TF_Buffer* run_metadata,
                                        TFE_CancellationManager* cancellation, TF_Status* status);
 
-// TF_NewTensor, for bytes that lie at any multiple of 16, where most allocators put them: they are
-// not copied to be fed. Nor must they change as long as the tensor lives.
+// TF_NewTensor without a copy for bytes at any multiple of 16, where most allocators put them. The
+// bytes must not change while the tensor lives.
 RN_API TF_Tensor* rn_tensor_over(TF_DataType dtype, const int64_t* dims, int num_dims, void* data,
                                  size_t len, void (*deallocator)(void* data, size_t len, void* arg),
                                  void* deallocator_arg);

@@ -1,13 +1,13 @@
-// Training: optimizers, learning rates that change, clipping, moving averages, loss scaling.
+// Training: optimizers, learning-rate schedules, clipping, moving averages, loss scaling.
 //
 //   const rn_var_t* step = rn_global_step(s);
 //   rn_edge_t rate = rn_exponential_decay(s, 0.1f, step->value, 1000, 0.96f);
 //   rn_node_t* train = rn_minimize(s, rn_momentum(.rate = rate, .momentum = 0.9f), loss,
 //                                  .global_step = step, .clip = {RN_CLIP_GLOBAL_NORM, 5});
 //
-// All of it adds nodes to the scope's graph; a failure is the scope's error, as with builders.
-// Variables that optimizers keep ("slots") are called as TensorFlow's tf.compat.v1.train calls
-// them, so that checkpoints agree.
+// All functions add nodes to the scope's graph; the scope keeps the first error, as with builders.
+// Variables that optimizers keep ("slots") have the names of TensorFlow's tf.compat.v1.train, so
+// that checkpoints agree.
 #ifndef RUNNEL_TRAIN_H_
 #define RUNNEL_TRAIN_H_
 
@@ -21,10 +21,10 @@ extern "C" {
 // Clipping. Norms are Euclidean.
 typedef enum rn_clip_kind_t {
   RN_CLIP_NOTHING,
-  RN_CLIP_VALUE,         // each element to -limit … limit
-  RN_CLIP_NORM,          // each gradient to a norm of at most limit
-  RN_CLIP_AVERAGE_NORM,  // each gradient, its norm divided by its elements
-  RN_CLIP_GLOBAL_NORM,   // all of them together
+  RN_CLIP_VALUE,         // each element, to -limit … limit
+  RN_CLIP_NORM,          // each gradient, to a norm of at most limit
+  RN_CLIP_AVERAGE_NORM,  // each gradient, by its norm divided by its element count
+  RN_CLIP_GLOBAL_NORM,   // all gradients together
 } rn_clip_kind_t;
 typedef struct rn_clip_t {
   rn_clip_kind_t kind;
@@ -37,7 +37,7 @@ RN_API rn_edge_t rn_clip_by_value(rn_scope_t* scope, rn_edge_t x, rn_edge_t min,
 RN_API rn_edge_t rn_clip_by_norm(rn_scope_t* scope, rn_edge_t x, rn_edge_t limit);
 // The same, with the norm divided by the number of elements.
 RN_API rn_edge_t rn_clip_by_average_norm(rn_scope_t* scope, rn_edge_t x, rn_edge_t limit);
-// The norm of all gradients as one vector; of slices, that of their values.
+// The norm of all gradients as one vector; for slices, the norm of their values.
 RN_API rn_edge_t rn_global_norm(rn_scope_t* scope, const rn_gradient_t* gradients, int count);
 // Replaces the gradients (the values of slices) by clipped ones.
 RN_API void rn_clip_gradients(rn_scope_t* scope, rn_clip_t clip, rn_gradient_t* gradients,
@@ -45,8 +45,9 @@ RN_API void rn_clip_gradients(rn_scope_t* scope, rn_clip_t clip, rn_gradient_t* 
 
 // Optimizers: plain values.
 //
-// Numbers that are left out have TensorFlow's defaults; one whose default is not zero, other than
-// the learning rate, is set with RN_SET(value). An optimizer reads those that it knows.
+// Parameters that are left out have TensorFlow's defaults. Set a parameter whose default is not
+// zero, except the learning rate, with RN_SET(value). An optimizer ignores parameters that it does
+// not use.
 typedef struct rn_optimizer_rule_t rn_optimizer_rule_t;
 typedef struct rn_optimizer_t {
   const rn_optimizer_rule_t* rule;
@@ -67,7 +68,7 @@ typedef struct rn_optimizer_t {
   bool amsgrad;                 // Adam
   bool use_locking;
   const rn_var_t* step;  // AdagradDA: the global step
-  const void* arg;       // of a rule of one's own
+  const void* arg;       // for your own rule
 } rn_optimizer_t;
 
 // The optimizers. Call the macros below with the options by name: rn_adam(.learning_rate = 0.01f).
@@ -93,7 +94,7 @@ RN_API rn_optimizer_t rn_proximal_adagrad_(rn_optimizer_t options);
 #define rn_proximal_gradient_descent(...) rn_proximal_gradient_descent_(RN_OPTIMIZER_(__VA_ARGS__))
 #define rn_proximal_adagrad(...) rn_proximal_adagrad_(RN_OPTIMIZER_(__VA_ARGS__))
 
-// A rule: how a variable changes with its gradient (doc/adding_an_optimizer.md).
+// A rule says how a variable changes with its gradient (doc/adding_an_optimizer.md).
 #define RN_MAX_SLOTS 4
 typedef struct rn_update_t {
   rn_scope_t* scope;
@@ -106,65 +107,66 @@ typedef struct rn_update_t {
 
 struct rn_optimizer_rule_t {
   const char* name;
-  float learning_rate;  // where none is given; 0: one must be
-  // How many slots each variable gets, like the variable, and what they start with; NULL: none.
+  float learning_rate;  // default; 0: the caller must give one
+  // The number of slots per variable, which have its shape, and their initial values; NULL: none.
   int (*slots)(const rn_optimizer_t* optimizer, float starts[RN_MAX_SLOTS]);
-  // The same of variables that the optimizer has once, with their names; NULL: none.
+  // The same for variables that the optimizer has once, with their names; NULL: none.
   int (*shared)(const rn_optimizer_t* optimizer, const char* names[RN_MAX_SLOTS],
                 float starts[RN_MAX_SLOTS]);
-  // The node that updates the variable by a dense gradient.
+  // Builds the node that updates the variable with a dense gradient.
   rn_node_t* (*dense)(rn_update_t* update, rn_edge_t gradient);
-  // By slices; NULL: they are made dense. Indices are all different unless |takes_repeated|.
+  // The same with slices; NULL: slices are converted to dense. The indices differ from each other
+  // unless |takes_repeated|.
   rn_node_t* (*sparse)(rn_update_t* update, rn_edge_t values, rn_edge_t indices);
   bool takes_repeated;
-  // Built after |updated|, which has updated all variables; |update| has no variable. NULL: nothing
-  // is left to do.
+  // Called after |updated|, the node that has updated all variables; |update| has no variable. May
+  // be NULL.
   rn_node_t* (*finish)(rn_update_t* update, rn_node_t* updated);
 };
 // |value| as a scalar of the variable's type.
 RN_API rn_edge_t rn_update_number(const rn_update_t* update, float value);
 
-// Loss scaling: small gradients of half precision are kept from vanishing. The loss is multiplied
-// by the scale, and the gradients are divided by it.
+// Loss scaling keeps small gradients in half precision from vanishing: the loss is multiplied by
+// the scale, and the gradients are divided by it.
 typedef struct rn_loss_scale_t {
-  float scale;       // 0: none; of a dynamic one: the first
-  bool is_dynamic;   // halved, and the step left out, when a gradient is not finite
-  int64_t period;    // good steps before it grows; 0: 2000
+  float scale;       // 0: none; the first one if dynamic
+  bool is_dynamic;   // halve it and skip the step if a gradient is not finite
+  int64_t period;    // successful steps before it grows; 0: 2000
   float multiplier;  // 0: 2
 } rn_loss_scale_t;
 
 typedef struct rn_minimize_options_t {
   const rn_var_t* global_step;       // counts the steps
-  const rn_var_t* const* variables;  // NULL: all that are trainable
+  const rn_var_t* const* variables;  // NULL: all trainable ones
   int variable_count;
   rn_clip_t clip;
   rn_loss_scale_t loss_scale;
   rn_gate_t gate;
   bool colocate;
   const char* name;  // of the node; NULL: the optimizer's
-  char unused_;      // last: C++ wants initialisers in order
+  char unused_;      // last, for initializers in C++
 } rn_minimize_options_t;
-// The node that does one step of training: gradients of |loss|, clipped, applied.
+// The node that runs one training step: gradients of |loss|, clipped and applied.
 RN_API rn_node_t* rn_minimize_(rn_scope_t* scope, rn_optimizer_t optimizer, rn_edge_t loss,
                                rn_minimize_options_t options);
 #define rn_minimize(scope, optimizer, ...) \
   rn_minimize_((scope), (optimizer), RN_OPTIONS_(rn_minimize_options_t, __VA_ARGS__, .unused_ = 0))
 
-// Its two halves. Gradients of |loss| with respect to |count| variables; those that it does not
-// depend on are none.
+// The two halves of rn_minimize. Gradients of |loss| with respect to |count| variables; none for
+// those that it does not depend on.
 RN_API bool rn_compute_gradients(rn_scope_t* scope, rn_edge_t loss,
                                  const rn_var_t* const* variables, int count,
                                  const rn_gradient_options_t* options, rn_gradient_t* out);
-// Applies gradients; those that are none are passed over. |global_step| may be NULL.
+// Applies gradients and skips those that are none. |global_step| may be NULL.
 RN_API rn_node_t* rn_apply_gradients(rn_scope_t* scope, rn_optimizer_t optimizer,
                                      const rn_gradient_t* gradients,
                                      const rn_var_t* const* variables, int count,
                                      const rn_var_t* global_step, const char* name);
-// Slot |i| that an optimizer called |name| keeps for |variable|; NULL: it has none.
+// Slot |i| of |variable| in an optimizer called |name|; NULL if there is none.
 RN_API const rn_var_t* rn_slot(rn_scope_t* scope, const rn_var_t* variable, const char* name,
                                int i);
 
-// Learning rates by |step|, a scalar of any number type. Float results.
+// Learning rates that depend on |step|, a scalar of any number type. The results are floats.
 typedef struct rn_decay_options_t {
   bool staircase;           // exponential, natural exponential, inverse time: in whole periods
   rn_opt_float_t end;       // polynomial: 0.0001
@@ -178,7 +180,7 @@ typedef struct rn_decay_options_t {
   rn_opt_float_t variance;  // noisy: 1
   rn_opt_float_t calming;   // noisy: 0.55, how the variance falls
   int64_t seed;             // noisy
-  char unused_;             // last: C++ wants initialisers in order
+  char unused_;             // last, for initializers in C++
 } rn_decay_options_t;
 RN_API rn_edge_t rn_exponential_decay_(rn_scope_t* scope, float rate, rn_edge_t step, float steps,
                                        float factor, rn_decay_options_t options);
@@ -196,7 +198,7 @@ RN_API rn_edge_t rn_linear_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_
                                          rn_decay_options_t options);
 RN_API rn_edge_t rn_noisy_linear_cosine_decay_(rn_scope_t* scope, float rate, rn_edge_t step,
                                                float steps, rn_decay_options_t options);
-// |rates[i]| up to and with |boundaries[i]|, then |rates[count]|.
+// |rates[i]| up to and including |boundaries[i]|, then |rates[count]|.
 RN_API rn_edge_t rn_piecewise_constant(rn_scope_t* scope, rn_edge_t step, const int64_t* boundaries,
                                        const float* rates, int count);
 #define RN_DECAY_(...) RN_OPTIONS_(rn_decay_options_t, __VA_ARGS__, .unused_ = 0)
@@ -219,30 +221,30 @@ RN_API rn_edge_t rn_piecewise_constant(rn_scope_t* scope, rn_edge_t step, const 
 
 // Moving averages.
 //
-// variable -= (variable - value) · (1 - decay). With |zero_debias| the average of a variable that
-// began with zeros is corrected for that; the two variables this takes are called
-// "variable/biased" and "variable/local_step".
+// variable -= (variable - value) · (1 - decay). With |zero_debias|, corrects the average of a
+// variable that began with zeros; the two variables for this are called "variable/biased" and
+// "variable/local_step".
 RN_API rn_node_t* rn_assign_moving_average(rn_scope_t* scope, const rn_var_t* variable,
                                            rn_edge_t value, rn_edge_t decay, bool zero_debias);
 typedef struct rn_average_options_t {
   rn_edge_t num_updates;  // the decay is at most (1 + num_updates) / (10 + num_updates)
   const char* name;       // NULL: "ExponentialMovingAverage"
-  char unused_;           // last: C++ wants initialisers in order
+  char unused_;           // last, for initializers in C++
 } rn_average_options_t;
-// Keeps an average "variable/ExponentialMovingAverage" of each variable, which starts as the
-// variable does. The node that brings them up to date; NULL |variables|: all that are trainable.
+// Keeps an average "variable/ExponentialMovingAverage" of each variable, with the variable's
+// initial value. Returns the node that updates them. |variables| NULL: all trainable ones.
 RN_API rn_node_t* rn_average_variables_(rn_scope_t* scope, const rn_var_t* const* variables,
                                         int count, float decay, rn_average_options_t options);
 #define rn_average_variables(scope, variables, count, ...) \
   rn_average_variables_((scope), (variables), (count),     \
                         RN_OPTIONS_(rn_average_options_t, __VA_ARGS__, .unused_ = 0))
-// The average that is kept of |variable|; |name| as above. NULL: none.
+// The average of |variable|; |name| as above. NULL if there is none.
 RN_API const rn_var_t* rn_average_of(rn_scope_t* scope, const rn_var_t* variable, const char* name);
 
-// Finding where numbers go wrong: a node that, when it is run, fails the step if anything that |ys|
-// are computed from is NaN or infinite. The message names what comes first in the graph:
-// "hidden/MatMul:0 : Tensor had NaN values". What is inside of conditionals and loops is not looked
-// at, only what comes out of them. NULL if there is nothing to check.
+// Finds NaN and infinity: a node that fails the step if any value that |ys| depend on is NaN or
+// infinite. The message names the first one in the graph: "hidden/MatMul:0 : Tensor had NaN
+// values". It checks the results of conditionals and loops, but not values inside them. NULL if
+// there is nothing to check.
 RN_API rn_node_t* rn_add_check_numerics(rn_scope_t* scope, const rn_edge_t* ys, int count);
 
 #ifdef __cplusplus
