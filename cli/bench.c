@@ -212,8 +212,8 @@ static rn_status_t bench(rn_cli_t* cli) {
 }
 
 static const rn_cli_option_t options[] = {
-    RN_OPTION(NUMBER, "--threads", "N", "work with N threads (default: one per processor)",
-              .least = 1, .most = 1024),
+    RN_OPTION(NUMBER, "--threads", "N", "use N threads (default: one per processor)", .least = 1,
+              .most = 1024),
     RN_OPTION(TEXT, "--seconds", "S", "spend S seconds on each case (default 1)"),
     {0},
 };
@@ -223,8 +223,8 @@ const rn_cli_command_t rn_cli_bench_command = {
     .summary = "time the core of this library on this machine",
     .about =
         "Times the core of this library on this machine and prints a table: case, steps per "
-        "second, time of a step, and what that comes to. A CASE is (the beginning of) a name "
-        "in the table.",
+        "second, time per step, and the resulting rate. A CASE is a name in the table, or its "
+        "beginning.",
     .words = "[CASE ...]",
     .run = bench,
     .options = options,

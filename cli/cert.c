@@ -226,11 +226,11 @@ static rn_status_t cert(rn_cli_t* cli) {
 }
 
 static const rn_cli_option_t options[] = {
-    RN_OPTION(FOLDER, "--dir", "DIR", "the folder that they go to"),
+    RN_OPTION(FOLDER, "--dir", "DIR", "the folder for the certificates"),
     RN_OPTION(TEXT, "--cluster", "CLUSTER",
-              "as 'runnel server' takes it: makes a certificate for each task"),
-    RN_OPTION(TEXT, "--client", "NAME", "the name of a client (default client)"),
-    RN_OPTION(NUMBER, "--days", "N", "how long they are good for (default 365)", .least = 1,
+              "as 'runnel server' takes it; one certificate per task is made"),
+    RN_OPTION(TEXT, "--client", "NAME", "the name of the client (default client)"),
+    RN_OPTION(NUMBER, "--days", "N", "how long they are valid (default 365)", .least = 1,
               .most = 36500),
     {0},
 };
@@ -239,10 +239,10 @@ const rn_cli_command_t rn_cli_cert_command = {
     .name = "cert",
     .summary = "make certificates for a cluster",
     .about =
-        "Makes an authority of its own and certificates that it has signed: one for each task of "
-        "the cluster, DIR/ps-0.pem with DIR/ps-0-key.pem, and one for a client. An authority that "
-        "is in the folder already signs these, too. Good for trying and for clusters of one owner: "
-        "anyone with ca-key.pem can issue certificates, so keep that file private.",
+        "Makes a certificate authority and certificates that it signs: one per task of the "
+        "cluster, DIR/ps-0.pem with DIR/ps-0-key.pem, and one for a client. If the folder has an "
+        "authority already, that one signs them. For tests and for clusters of one owner: anyone "
+        "with ca-key.pem can issue certificates, so keep that file private.",
     .run = cert,
     .options = options,
     .examples =

@@ -222,17 +222,18 @@ static rn_status_t run_verify(rn_cli_t* cli) { return each(cli, cli->words.count
 static const rn_cli_verb_t verbs[] = {
     RN_VERB("list", "PREFIX", run_list, FILE, "name, type, shape and size of every tensor"),
     RN_VERB("show", "PREFIX NAME", run_show, FILE, "the values of one tensor"),
-    RN_VERB("verify", "PREFIX ...", run_verify, FILE, "reads everything and compares checksums"),
+    RN_VERB("verify", "PREFIX ...", run_verify, FILE,
+            "reads everything and verifies the checksums"),
     RN_VERB("latest", "DIRECTORY", latest, FOLDER,
-            "the newest whole checkpoint of a directory; what was passed over, and why, goes to "
-            "stderr"),
+            "the newest complete checkpoint of a directory; stderr gets those that were skipped, "
+            "and why"),
     {0},
 };
 
 static const rn_cli_option_t options[] = {
     RN_CLI_JSON_OPTION(NULL),
-    RN_OPTION(FILE, "--npy", "FILE",
-              "writes the tensor as an array of NumPy's instead of printing it", .verbs = "show"),
+    RN_OPTION(FILE, "--npy", "FILE", "write the tensor as a NumPy file instead of printing it",
+              .verbs = "show"),
     {0},
 };
 
@@ -240,10 +241,10 @@ const rn_cli_command_t rn_cli_ckpt_command = {
     .name = "ckpt",
     .summary = "list, show or verify a checkpoint",
     .about =
-        "Looks into checkpoints of either format. PREFIX is what a saver returned: model-100 for "
-        "model-100.index and model-100.data-00000-of-00001 (one of these will do, too); a file of "
-        "the first format is its own. A folder stands for the newest checkpoint in it, or for the "
-        "variables of the SavedModel in it.",
+        "Shows and verifies checkpoints of either format. PREFIX is what a saver returned: "
+        "model-100 for model-100.index and model-100.data-00000-of-00001 (either file name works "
+        "too); a file of the first format is its own prefix. A folder stands for the newest "
+        "checkpoint in it, or for the variables of the SavedModel in it.",
     .verbs = verbs,
     .options = options,
     .examples =

@@ -49,11 +49,11 @@ RN_MUST_USE rn_status_t rn_cli_cert_make(rn_cli_t* cli, const rn_cli_cluster_t* 
   RN_OPTION(TEXT, "--cluster", "CLUSTER",                                                         \
             "as 'runnel server' takes it (default: RUNNEL_CLUSTER, then TF_CONFIG)",              \
             .verbs = verbs_),                                                                     \
-      RN_OPTION(FILE, "--tls-cert", "FILE", "the certificate to show (default: RUNNEL_TLS_CERT)", \
+      RN_OPTION(FILE, "--tls-cert", "FILE", "the certificate to use (default: RUNNEL_TLS_CERT)",  \
                 .verbs = verbs_),                                                                 \
       RN_OPTION(FILE, "--tls-key", "FILE", "its key (default: RUNNEL_TLS_KEY)", .verbs = verbs_), \
       RN_OPTION(FILE, "--tls-ca", "FILE",                                                         \
-                "the authority that has signed the tasks' (default: RUNNEL_TLS_CA)",              \
+                "the certificate authority of the tasks (default: RUNNEL_TLS_CA)",                \
                 .verbs = verbs_)
 
 // Adds a task; refuses one that is there already and an address that is none.

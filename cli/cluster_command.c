@@ -117,16 +117,14 @@ static rn_status_t run_status(rn_cli_t* cli) { return look(cli, show_status); }
 static rn_status_t run_stop(rn_cli_t* cli) { return look(cli, stop); }
 
 static const rn_cli_verb_t verbs[] = {
-    RN_VERB(
-        "up", "[-- COMMAND [ARGUMENT ...]]", rn_cli_cluster_up, TEXT,
-        "starts a cluster on this machine, on free ports of the loopback interface, and runs the "
-        "command with TF_CONFIG and RUNNEL_CLUSTER set to the cluster and RUNNEL_TARGET to its "
-        "first "
-        "worker; when the command ends the tasks end, and its exit status is that of the command. "
-        "Without a command it stays until Ctrl-C"),
+    RN_VERB("up", "[-- COMMAND [ARGUMENT ...]]", rn_cli_cluster_up, TEXT,
+            "starts a cluster on this machine, on free ports of the loopback interface, and runs "
+            "the command with TF_CONFIG and RUNNEL_CLUSTER set to the cluster and RUNNEL_TARGET to "
+            "its first worker; when the command ends, the tasks end too, and the exit status is "
+            "that of the command. Without a command it stays until Ctrl-C"),
     RN_VERB("status", NULL, run_status, TEXT,
-            "asks every task of a cluster how it is, and fails if one is down"),
-    RN_VERB("stop", NULL, run_stop, TEXT, "ends every task in good order, parameter servers last"),
+            "prints the state of every task, and fails if one is down"),
+    RN_VERB("stop", NULL, run_stop, TEXT, "drains every task, parameter servers last"),
     {0},
 };
 
@@ -135,19 +133,20 @@ static const rn_cli_option_t options[] = {
     RN_OPTION(NUMBER, "--workers", "N", "workers (default 1)", .least = 1, .most = 1000,
               .verbs = "up"),
     RN_OPTION(FOLDER, "--dir", "DIR",
-              "a folder for cluster.json and the tasks' logs (default: one that goes when all went "
-              "well); "
-              "of status and stop: the cluster that has it"),
-    RN_OPTION(NUMBER, "--threads", "N",
-              "threads of each task that steps run on (default: one per processor)", .verbs = "up"),
+              "a folder for cluster.json and the tasks' logs (default: one that is removed on "
+              "success); for status and stop: the folder of the cluster"),
+    RN_OPTION(NUMBER, "--threads", "N", "threads per task for steps (default: one per processor)",
+              .verbs = "up"),
     RN_OPTION(NUMBER, "--lease", "SECONDS",
-              "silence after which another task is given up (default 10)", .verbs = "up"),
+              "how long another task may be silent before it counts as lost (default 10)",
+              .verbs = "up"),
     RN_OPTION(NUMBER, "--drain", "SECONDS",
               "how long running steps may take at the end (default 10)", .verbs = "up stop"),
     RN_OPTION(FLAG, "--tls", NULL,
-              "with certificates, made in DIR/certs, for the tasks and the command", .verbs = "up"),
+              "use TLS, with certificates for the tasks and the command in DIR/certs",
+              .verbs = "up"),
     RN_OPTION(FLAG, "--restart", NULL,
-              "start tasks again that end by themselves, not those that were told to end",
+              "restart tasks that end by themselves, but not those that were stopped",
               .verbs = "up"),
     RN_CLI_JSON_OPTION("status"),
     RN_CLI_CLUSTER_OPTIONS("status stop"),
@@ -156,8 +155,8 @@ static const rn_cli_option_t options[] = {
 
 const rn_cli_command_t rn_cli_cluster_command = {
     .name = "cluster",
-    .summary = "start a local cluster, look at one, end it",
-    .about = "A local cluster to try things with; looking at any cluster, and ending it.",
+    .summary = "start a local cluster; show or stop a cluster",
+    .about = "Starts a local cluster, shows the state of any cluster, and stops it.",
     .verbs = verbs,
     .options = options,
     .examples =

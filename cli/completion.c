@@ -287,7 +287,8 @@ static rn_status_t fish(rn_cli_t* cli) {
 }
 
 static const rn_cli_verb_t verbs[] = {
-    RN_VERB("bash", NULL, bash, TEXT, "for bash: source it, or put it where bash-completion looks"),
+    RN_VERB("bash", NULL, bash, TEXT,
+            "for bash: source it, or put it into bash-completion's folder"),
     RN_VERB("zsh", NULL, zsh, TEXT, "for zsh: a file _runnel in a folder of fpath"),
     RN_VERB("fish", NULL, fish, TEXT, "for fish: a file runnel.fish in a folder of completions"),
     {0},
@@ -298,7 +299,7 @@ const rn_cli_command_t rn_cli_completion_command = {
     .summary = "print completions for bash, zsh or fish",
     .about =
         "Prints a script that makes a shell complete commands, options, files and the names of "
-        "ops. 'make install' puts all three where the shells look.",
+        "ops. 'make install' installs all three.",
     .verbs = verbs,
     .examples =
         "source <(runnel completion bash)\n"

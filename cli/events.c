@@ -235,10 +235,10 @@ static rn_status_t events(rn_cli_t* cli) {
 }
 
 static const rn_cli_option_t options[] = {
-    RN_OPTION(FLAG, "--list", NULL, "only list: no plots"),
+    RN_OPTION(FLAG, "--list", NULL, "list only, no plots"),
     RN_OPTION(FLAG, "--csv", NULL,
               "the points of the scalars, one per line: run,tag,step,time,value"),
-    RN_OPTION(TEXT, "--tag", "TEXT", "only tags that have TEXT in them"),
+    RN_OPTION(TEXT, "--tag", "TEXT", "only tags that contain TEXT"),
     RN_OPTION(NUMBER, "--width", "N", "columns of a plot (default: as wide as the terminal)",
               .least = 10, .most = MAX_COLUMNS),
     RN_OPTION(NUMBER, "--height", "N", "rows of a plot (default 8)", .least = 2, .most = MAX_ROWS),
@@ -249,8 +249,7 @@ const rn_cli_command_t rn_cli_events_command = {
     .name = "events",
     .summary = "list a training log, and plot its curves",
     .about =
-        "Lists what the event files in FOLDER and the folders in it hold, and plots the "
-        "scalars.",
+        "Lists the content of the event files in FOLDER and its subfolders, and plots the scalars.",
     .words = "FOLDER",
     .word_kind = RN_CLI_FOLDER,
     .run = events,

@@ -107,31 +107,29 @@ static rn_status_t graph(rn_cli_t* cli) {
 static const rn_cli_option_t options[] = {
     RN_CLI_JSON_OPTION(NULL),
     RN_OPTION(FLAG, "--stats", NULL,
-              "inputs, outputs, parameters, ops by number, and what this library lacks to run it "
-              "(this is "
-              "what you get without an option)"),
+              "inputs, outputs, parameters, nodes per op, and what this library lacks to run it "
+              "(the default)"),
     RN_OPTION(FLAG, "--text", NULL, "the graph as text, one field per line (pbtxt)"),
-    RN_OPTION(
-        FLAG, "--dot", NULL,
-        "a drawing for Graphviz: name scopes as boxes, small constants inside the nodes that use "
-        "them, types and shapes on the edges, a colour for each device; scopes of large graphs are "
-        "folded into one box each"),
+    RN_OPTION(FLAG, "--dot", NULL,
+              "a drawing for Graphviz: name scopes as boxes, small constants inside the nodes that "
+              "use them, types and shapes on the edges, one color per device; in large graphs each "
+              "scope is folded into one box"),
     RN_OPTION(NUMBER, "--depth", "N",
-              "fold the scopes that lie in N others (0: every scope is one box)", .most = 1000),
-    RN_OPTION(
-        TEXT, "--input", "NAME=SHAPE",
-        "take the placeholder NAME to have this shape, as in x=[32,784] or x=[?,784]; shapes that "
-        "follow from it are shown",
-        .repeats = true),
+              "fold the scopes that are nested in N others (0: every scope is one box)",
+              .most = 1000),
+    RN_OPTION(TEXT, "--input", "NAME=SHAPE",
+              "assume this shape for the placeholder NAME, as in x=[32,784] or x=[?,784], and show "
+              "the shapes that follow from it",
+              .repeats = true),
     {0},
 };
 
 const rn_cli_command_t rn_cli_graph_command = {
     .name = "graph",
-    .summary = "look into a graph: statistics, text, a picture",
+    .summary = "show a graph: statistics, text, a picture",
     .about =
-        "Looks into a GraphDef, given as bytes (.pb) or as text (.pbtxt), or into the graph of "
-        "a SavedModel (a folder); '-' reads the standard input.",
+        "Shows a GraphDef, binary (.pb) or text (.pbtxt), or the graph of a SavedModel (a folder); "
+        "'-' reads the standard input.",
     .words = "FILE",
     .word_kind = RN_CLI_FILE,
     .run = graph,

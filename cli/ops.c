@@ -261,11 +261,10 @@ static rn_status_t ops(rn_cli_t* cli) {
 
 static const rn_cli_option_t options[] = {
     RN_CLI_JSON_OPTION(NULL),
-    RN_OPTION(TEXT, "--family", "FAMILY",
-              "only those of one file of op definitions: math, nn, array, state ..."),
-    RN_OPTION(TEXT, "--search", "TEXT", "only those with TEXT in their name or description"),
+    RN_OPTION(TEXT, "--family", "FAMILY", "only ops of this family: math, nn, array, state ..."),
+    RN_OPTION(TEXT, "--search", "TEXT", "only ops with TEXT in their name or description"),
     RN_OPTION(FLAG, "--missing", NULL,
-              "only those without a CPU kernel: they can be built, not run"),
+              "only ops without a CPU kernel: graphs may contain them, but steps cannot run them"),
     {0},
 };
 
@@ -274,7 +273,7 @@ const rn_cli_command_t rn_cli_ops_command = {
     .summary = "list the ops, or explain one",
     .about =
         "Lists the ops of this library, or explains one. A line of the list has the name, the "
-        "devices that can compute it, 'grad' if gradients flow back through it, and what it does.",
+        "devices that can run it, 'grad' if it has a gradient, and what it does.",
     .words = "[NAME]",
     .word_kind = RN_CLI_OP,
     .run = ops,

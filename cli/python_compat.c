@@ -63,14 +63,13 @@ static rn_status_t python_compat(rn_cli_t* cli) {
 
 const rn_cli_command_t rn_cli_python_compat_command = {
     .name = "python-compat",
-    .summary = "what a Python script needs and is absent",
+    .summary = "list names in a Python script that are missing",
     .about =
-        "Lists the names of tensorflow that Python scripts use and that Runnel's client does not "
-        "have, as file:line: name. Nothing of the scripts is run. A script without such names runs "
-        "by 'python -m runnel SCRIPT'. Exit status: 0 if there are none, 1 if there are some, 2 if "
-        "a script cannot be read.\n\n"
-        "The client is a Python package: 'pip install .' installs it. PYTHON names the interpreter "
-        "(default python3).",
+        "Lists the names of tensorflow in Python scripts that Runnel's client lacks, as file:line: "
+        "name. It does not run the scripts. A script without such names runs with 'python -m "
+        "runnel SCRIPT'. Exit status: 0 if there are none, 1 if there are some, 2 if a script "
+        "cannot be read.\n\nThe client is a Python package: 'pip install .' installs it. PYTHON "
+        "names the interpreter (default python3).",
     .words = "SCRIPT ...",
     .word_kind = RN_CLI_FILE,
     .run = python_compat,

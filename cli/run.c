@@ -222,34 +222,32 @@ static const rn_cli_option_t options[] = {
         TEXT, "--feed", "NAME=VALUE",
         "VALUE is @file.npy, or a literal: 1.5  true  \"text\"  [1,2,3] [[1,2],[3,4]]. It gets the "
         "type "
-        "that the graph wants, or the one written behind it: 7:int64",
+        "that the graph expects, or the type after it: 7:int64",
         .repeats = true),
     RN_OPTION(TEXT, "--fetch", "NAME", "print this value", .repeats = true),
     RN_OPTION(TEXT, "--save", "NAME=FILE", "write this value to FILE.npy instead", .repeats = true),
     RN_OPTION(TEXT, "--init", "OP",
-              "run this node once, in a step of its own, before anything else: the initialiser of "
-              "variables, "
-              "say",
+              "run this node once, in a step of its own, before anything else, for example the "
+              "initializer of variables",
               .repeats = true),
-    RN_OPTION(TEXT, "--target", "OP", "run this node too, without fetching anything of it",
+    RN_OPTION(TEXT, "--target", "OP", "also run this node, without fetching its value",
               .repeats = true),
-    RN_OPTION(NUMBER, "--threads", "N", "work with N threads (default: one per processor)",
-              .least = 1, .most = 1024),
+    RN_OPTION(NUMBER, "--threads", "N", "use N threads (default: one per processor)", .least = 1,
+              .most = 1024),
+    RN_OPTION(NUMBER, "--repeat", "N",
+              "run the step N times and print its time on stderr: mean, percentiles and maximum",
+              .least = 1, .most = INT64_C(1000000000000)),
+    RN_OPTION(NUMBER, "--timeout", "MS", "fail if a step takes longer than MS milliseconds",
+              .least = 1),
     RN_OPTION(
-        NUMBER, "--repeat", "N",
-        "run the step N times and say on stderr how long one took: the mean, percentiles and the "
-        "longest",
-        .least = 1, .most = INT64_C(1000000000000)),
-    RN_OPTION(NUMBER, "--timeout", "MS", "give up a step after so many milliseconds", .least = 1),
-    RN_OPTION(FILE, "--trace", "FILE",
-              "write what the (last) step did when, as JSON for chrome://tracing or Perfetto"),
+        FILE, "--trace", "FILE",
+        "write when each node of the last step ran, as JSON for chrome://tracing or Perfetto"),
     RN_OPTION(TEXT, "--signature", "NAME",
-              "of a SavedModel; without it serving_default, or the only one"),
-    RN_OPTION(TEXT, "--tags", "T,...", "of a SavedModel with several graphs; without it: serve"),
+              "of a SavedModel (default: serving_default, or the only one)"),
+    RN_OPTION(TEXT, "--tags", "T,...", "of a SavedModel with several graphs (default: serve)"),
     RN_OPTION(TEXT, "--allow", "WHAT",
-              "what a SavedModel may do beyond reading its own folder: read:FOLDER, write:FOLDER, "
-              "network, "
-              "all, with ';' between"),
+              "what a SavedModel may do besides reading its own folder: read:FOLDER, write:FOLDER, "
+              "network, all, separated by ';'"),
     {0},
 };
 
@@ -257,9 +255,10 @@ const rn_cli_command_t rn_cli_run_command = {
     .name = "run",
     .summary = "run a graph: feed values, fetch results",
     .about =
-        "Runs a step of a GraphDef (.pb or .pbtxt), or of a SavedModel (a folder): feeds values, "
-        "prints what is fetched as NumPy would. A NAME is a node's, with ':1' behind it for its "
-        "second output; of a SavedModel it is an input's or output's in the signature too.",
+        "Runs a step of a GraphDef (.pb or .pbtxt) or of a SavedModel (a folder): feeds values and "
+        "prints the fetched ones as NumPy does. A NAME is that of a node, followed by ':1' for its "
+        "second output; for a SavedModel it can also be the name of an input or output in the "
+        "signature.",
     .words = "GRAPH",
     .word_kind = RN_CLI_FILE,
     .run = rn_cli_run,

@@ -306,31 +306,31 @@ static rn_status_t server(rn_cli_t* cli) {
 
 #define MAX_NUMBER (1 << 30)
 static const rn_cli_option_t options_of_server[] = {
-    RN_OPTION(
-        TEXT, "--cluster", "CLUSTER",
-        "{\"ps\": [\"host:port\", ...], \"worker\": [...]}, or ps=a:1|b:2,worker=c:3, or a "
-        "ClusterDef "
-        "in text form, or a file with one of them; slurm or mpi: the tasks that srun or mpirun has "
-        "started; without it the environment variable TF_CONFIG"),
-    RN_OPTION(
-        TEXT, "--jobs", "JOBS",
-        "with slurm and mpi, ps=2,worker=4: which ranks are what, in this order (default: all are "
-        "workers; a job without a number has the rest)"),
+    RN_OPTION(TEXT, "--cluster", "CLUSTER",
+              "{\"ps\": [\"host:port\", ...], \"worker\": [...]}, or ps=a:1|b:2,worker=c:3, or a "
+              "ClusterDef in text form, or a file with one of these; slurm or mpi: the tasks that "
+              "srun or mpirun has started (default: the environment variable TF_CONFIG)"),
+    RN_OPTION(TEXT, "--jobs", "JOBS",
+              "with slurm and mpi: the jobs of the ranks, in order, as in ps=2,worker=4 (default: "
+              "all are workers; a job without a number gets the remaining ranks)"),
     RN_OPTION(FILE, "--hosts", "FILE",
-              "with mpi, the hosts that mpirun was given (default: this machine)"),
+              "with mpi: the hosts file of mpirun (default: this machine)"),
     RN_OPTION(NUMBER, "--port-base", "PORT",
-              "with slurm and mpi, the port of a host's first task (default 8888)", .most = 65535),
-    RN_OPTION(TEXT, "--job", "JOB", "which job this is (needless where the cluster has one task)"),
-    RN_OPTION(NUMBER, "--task", "N", "which task of the job (default: that of TF_CONFIG, else 0)"),
-    RN_OPTION(NUMBER, "--port", "PORT", "listen here and not on the task's own port of the cluster",
+              "with slurm and mpi: the port of a host's first task (default 8888)", .most = 65535),
+    RN_OPTION(TEXT, "--job", "JOB",
+              "the job of this task (not needed if the cluster has one task)"),
+    RN_OPTION(NUMBER, "--task", "N",
+              "the number of this task in its job (default: that of TF_CONFIG, or 0)"),
+    RN_OPTION(NUMBER, "--port", "PORT", "listen on this port instead of that of the task's address",
               .most = 65535),
-    RN_OPTION(NUMBER, "--threads", "N", "threads that steps run on (default: one per processor)",
+    RN_OPTION(NUMBER, "--threads", "N", "threads for steps (default: one per processor)",
               .most = MAX_NUMBER),
     RN_OPTION(NUMBER, "--cpus", "N", "CPU devices (default 1)", .most = MAX_NUMBER),
     RN_OPTION(NUMBER, "--lease", "SECONDS",
-              "silence after which another task is given up (default 10)", .most = MAX_NUMBER),
+              "how long another task may be silent before it counts as lost (default 10)",
+              .most = MAX_NUMBER),
     RN_OPTION(NUMBER, "--session-gc", "SECONDS",
-              "how long an idle session outlives the connection of its client (default 3600)",
+              "how long an idle session outlives the last connection of its client (default 3600)",
               .most = MAX_NUMBER),
     RN_OPTION(NUMBER, "--drain", "SECONDS",
               "how long running steps may take after a signal (default 10)", .most = MAX_NUMBER),
@@ -338,44 +338,40 @@ static const rn_cli_option_t options_of_server[] = {
               "the task's certificate ('runnel cert' makes it); clients and tasks without one are "
               "refused"),
     RN_OPTION(FILE, "--tls-key", "FILE", "its key"),
-    RN_OPTION(FILE, "--tls-ca", "FILE",
-              "the authority that has signed those of all tasks and clients"),
-    RN_OPTION(
-        FILE, "--token", "FILE",
-        "take calls only from those who have the token in this file (default: that in the file "
-        "that RUNNEL_TOKEN names); clients name theirs in RUNNEL_TOKEN"),
+    RN_OPTION(FILE, "--tls-ca", "FILE", "the certificate authority of all tasks and clients"),
+    RN_OPTION(FILE, "--token", "FILE",
+              "accept only calls that carry the token in this file (default: the file that "
+              "RUNNEL_TOKEN names); clients name it in RUNNEL_TOKEN too"),
     RN_OPTION(FLAG, "--insecure", NULL,
-              "allow an address beyond this machine without TLS: whoever reaches the port can run "
-              "what it "
-              "likes here"),
+              "allow an address that other machines can reach, without TLS: anyone who reaches the "
+              "port can run any graph on this task"),
     RN_OPTION(FLAG, "--no-loans", NULL,
-              "send and fetch large tensors over the network even between tasks of this machine"),
+              "send large tensors between tasks of this machine over the network too"),
     RN_OPTION(TEXT, "--allow", "WHAT",
               "what graphs may do with files and the network: read:FOLDER, write:FOLDER, network, "
-              "all, with ';' between; \"\": nothing. Without it graphs may do all that the process "
-              "may, but eager clients cannot have the task connect to addresses outside of its "
-              "cluster: network or all allows that"),
+              "all, separated by ';'; \"\": nothing. By default graphs may do whatever the process "
+              "may do, except that eager clients cannot make the task connect to addresses outside "
+              "its cluster: network or all allows that"),
     RN_OPTION(NUMBER, "--max-message", "MIB", "the largest message of a client (default 2048)",
               .most = MAX_NUMBER),
-    RN_OPTION(NUMBER, "--max-streams", "N", "calls that a client may have open (default 65536)",
+    RN_OPTION(NUMBER, "--max-streams", "N", "open calls per client (default 65536)",
               .most = MAX_NUMBER),
-    RN_OPTION(NUMBER, "--max-sessions", "N", "sessions that a client may have open (default 1000)",
-              .most = MAX_NUMBER),
-    RN_OPTION(NUMBER, "--max-memory", "MIB",
-              "messages of a client that are kept at a time (default: half of the memory that the "
-              "process may have)",
-              .most = MAX_NUMBER),
-    RN_OPTION(NUMBER, "--max-connections", "N",
-              "connections of clients (default: half of the descriptors that the process may have "
-              "open)",
-              .most = MAX_NUMBER),
-    RN_OPTION(NUMBER, "--idle", "SECONDS",
-              "how long a connection without calls and sessions stays (default 600; 0: for ever)",
+    RN_OPTION(NUMBER, "--max-sessions", "N", "open sessions per client (default 1000)",
               .most = MAX_NUMBER),
     RN_OPTION(
+        NUMBER, "--max-memory", "MIB",
+        "memory for messages per client (default: half of the memory that the process may use)",
+        .most = MAX_NUMBER),
+    RN_OPTION(NUMBER, "--max-connections", "N",
+              "connections of clients (default: half of the descriptors that the process may open)",
+              .most = MAX_NUMBER),
+    RN_OPTION(
+        NUMBER, "--idle", "SECONDS",
+        "how long a connection without calls and sessions stays open (default 600; 0: forever)",
+        .most = MAX_NUMBER),
+    RN_OPTION(
         FLAG, "--show", NULL,
-        "print the cluster and which task this is, and, on the last line, the cluster in JSON; and "
-        "end"),
+        "print the cluster with this task marked, on the last line the cluster as JSON, and end"),
     {0},
 };
 
@@ -384,11 +380,10 @@ const rn_cli_command_t rn_cli_server_command = {
     .summary = "run a task of a cluster",
     .about =
         "Runs one task of a cluster: a worker with its devices, and a master for the clients that "
-        "name it as their target. Prints the target when it is ready. On SIGTERM and Ctrl-C it "
-        "takes no new sessions and steps, lets the running ones end, and ends; a second signal "
-        "ends "
-        "it at once. The port also answers HTTP: /healthz, /readyz, /statusz, /metrics. Stock "
-        "TensorFlow's clients and servers may be the other tasks.",
+        "use it as their target. Prints the target when it is ready. On SIGTERM and Ctrl-C it "
+        "accepts no new sessions and steps, lets running steps finish, and ends; a second signal "
+        "ends it at once. The port also answers HTTP: /healthz, /readyz, /statusz, /metrics. "
+        "Clients and other tasks may be stock TensorFlow's.",
     .run = server,
     .options = options_of_server,
     .examples =

@@ -222,20 +222,21 @@ static rn_status_t sim(rn_cli_t* cli) {
 }
 
 static const rn_cli_option_t options[] = {
-    RN_OPTION(NUMBER, "--workers", "N", "gradients of an update (default 100)", .least = 1,
+    RN_OPTION(NUMBER, "--workers", "N", "gradients per update (default 100)", .least = 1,
               .most = 1000),
     RN_OPTION(NUMBER, "--ps", "N", "parameter servers (default 16)", .least = 1, .most = 64),
-    RN_OPTION(NUMBER, "--backups", "N", "the most backup workers (default 6)", .most = 100),
-    RN_OPTION(NUMBER, "--steps", "N", "updates of each run (default 30)", .least = 3),
-    RN_OPTION(NUMBER, "--seed", "N", "of the random numbers (default 1)"),
+    RN_OPTION(NUMBER, "--backups", "N", "largest number of backup workers (default 6)",
+              .most = 100),
+    RN_OPTION(NUMBER, "--steps", "N", "updates per run (default 30)", .least = 3),
+    RN_OPTION(NUMBER, "--seed", "N", "seed of the random numbers (default 1)"),
     RN_OPTION(NUMBER, "--compute", "MS",
-              "median of a worker's time, in milliseconds (default 2000)", .least = 1),
+              "median time of a worker's step, in milliseconds (default 2000)", .least = 1),
     RN_OPTION(NUMBER, "--stragglers", "PERCENT", "steps that straggle (default 2)"),
     RN_OPTION(NUMBER, "--straggle", "PERCENT", "mean of E (default 100)"),
     RN_OPTION(NUMBER, "--megabytes", "N", "size of the model (default 96)", .least = 1),
-    RN_OPTION(NUMBER, "--gbits", "N", "of each task's port, each way, in Gbit/s (default 10)",
-              .least = 1),
-    RN_OPTION(FILE, "--svg", "FILE", "draws step time against backup workers"),
+    RN_OPTION(NUMBER, "--gbits", "N",
+              "bandwidth of each task in each direction, in Gbit/s (default 10)", .least = 1),
+    RN_OPTION(FILE, "--svg", "FILE", "plot step time against backup workers"),
     {0},
 };
 
@@ -244,14 +245,12 @@ const rn_cli_command_t rn_cli_sim_command = {
     .summary = "train on a simulated cluster, with backup workers",
     .about =
         "Trains synchronously on a simulated cluster, with 0, 1, 2 ... backup workers: an update "
-        "takes the gradients that come first, as many as --workers says; those of the backups' "
-        "number that come last are dropped. The masters, workers, rendezvous, accumulators and "
-        "queues are those of real clusters, on a simulated clock and network, in one thread: the "
-        "same seed, the same run.\n\n"
-        "A worker computes for --compute milliseconds times exp(0.08 N), N of the standard normal "
-        "distribution; --stragglers percent of the time it takes 1 + E times as long, E "
-        "exponential "
-        "with the mean --straggle.",
+        "uses the first --workers gradients that arrive and drops later ones. Masters, workers, "
+        "rendezvous, accumulators and queues are the real ones, on a simulated clock and network, "
+        "in one thread: the same seed gives the same run.\n\nA worker computes for --compute "
+        "milliseconds times exp(0.08 N), with N from the standard normal distribution; "
+        "--stragglers percent of its steps take 1 + E times as long, with E exponential of mean "
+        "--straggle.",
     .run = sim,
     .options = options,
     .examples =

@@ -56,8 +56,8 @@ static rn_status_t top(rn_cli_t* cli) {
 }
 
 static const rn_cli_option_t options[] = {
-    RN_OPTION(FOLDER, "--dir", "DIR", "of a cluster that 'runnel cluster up' has started"),
-    RN_OPTION(NUMBER, "--interval", "SECONDS", "between two looks (default 1)", .least = 1),
+    RN_OPTION(FOLDER, "--dir", "DIR", "the folder of a cluster that 'runnel cluster up' started"),
+    RN_OPTION(NUMBER, "--interval", "SECONDS", "time between two polls (default 1)", .least = 1),
     RN_OPTION(FLAG, "--once", NULL, "print the tables once, after one interval, and end"),
     RN_OPTION(FLAG, "--json", NULL, "print one line of JSON per interval, for programs"),
     RN_CLI_CLUSTER_OPTIONS(NULL),
@@ -66,12 +66,11 @@ static const rn_cli_option_t options[] = {
 
 const rn_cli_command_t rn_cli_top_command = {
     .name = "top",
-    .summary = "watch a cluster as it runs",
+    .summary = "watch a running cluster",
     .about =
-        "Shows a live cluster: for each task its sessions, steps per second, calls under way and "
-        "memory; for each pair of tasks that talk, bytes per second, calls and bytes that wait, "
-        "and "
-        "the lease; and the elements of each queue. Ctrl-C ends it.",
+        "Shows a running cluster: per task its sessions, steps per second, outstanding calls and "
+        "memory; per pair of tasks that talk to each other the bytes per second, outstanding "
+        "calls, queued bytes and lease; and the elements of each queue. Ctrl-C ends it.",
     .run = top,
     .options = options,
     .examples =

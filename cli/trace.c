@@ -128,11 +128,11 @@ static const rn_cli_option_t options[] = {
 
 const rn_cli_command_t rn_cli_trace_command = {
     .name = "trace",
-    .summary = "turn what a step did into a Chrome trace",
+    .summary = "turn the trace of a step into a Chrome trace",
     .about =
-        "Turns a RunMetadata message, as TF_SessionRun fills it when it is asked to trace, into a "
-        "file for chrome://tracing or https://ui.perfetto.dev: one row per device and thread, one "
-        "bar per node. FILE may also be an event file; the last run metadata in it is taken.",
+        "Turns a RunMetadata message, which TF_SessionRun fills for a traced step, into a file for "
+        "chrome://tracing or https://ui.perfetto.dev: one row per device and thread, one bar per "
+        "node. FILE can also be an event file; its last run metadata is used.",
     .words = "FILE",
     .word_kind = RN_CLI_FILE,
     .run = trace,

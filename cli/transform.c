@@ -124,34 +124,29 @@ static rn_status_t run(rn_cli_t* cli) {
 
 static const rn_cli_option_t options[] = {
     RN_OPTION(TEXT, "--output", "NAME",
-              "keep what is needed for this value (a node, with ':1' behind it for its second "
-              "output) under "
-              "its name, and strip the rest",
+              "keep what this value needs under its name, and strip the rest; a node followed by "
+              "':1' is its second output",
               .repeats = true),
-    RN_OPTION(TEXT, "--input", "NAME",
-              "make this value a placeholder, and strip what it was computed from",
+    RN_OPTION(TEXT, "--input", "NAME", "make this value a placeholder, and strip what computes it",
               .repeats = true),
     RN_OPTION(FLAG, "--inline", NULL,
-              "put the bodies of functions in place of their calls; loops and conditionals become "
-              "Switch, "
-              "Merge and Enter"),
-    RN_OPTION(FLAG, "--fold-constants", NULL, "compute what follows from constants"),
+              "inline functions; functional loops and conditionals become Switch, Merge and Enter"),
+    RN_OPTION(FLAG, "--fold-constants", NULL, "compute constant expressions"),
     RN_OPTION(FLAG, "--fold-batch-norms", NULL,
-              "multiply batch normalisations into the convolutions and matrix products before "
-              "them, where "
-              "all of it is constant; changes the last bits"),
+              "multiply batch normalizations into the convolutions and matmuls before them if "
+              "everything is constant; changes the last bits"),
     RN_OPTION(FLAG, "--text", NULL, "write text; also if OUT ends in .pbtxt"),
     {0},
 };
 
 const rn_cli_command_t rn_cli_transform_command = {
     .name = "transform",
-    .summary = "cut a graph to size, text to bytes",
+    .summary = "extract, simplify and convert a graph",
     .about =
-        "Reads a GraphDef (.pb or .pbtxt) and writes what is wanted of it. Without --output "
-        "all of it is written as it is: text becomes bytes, bytes become text. OUT may be '-', "
-        "the standard output.\n\n"
-        "Variables stay variables: 'runnel saved_model freeze' makes constants of them.",
+        "Reads a GraphDef (.pb or .pbtxt) and writes the requested part of it. Without --output it "
+        "writes the whole graph unchanged: text becomes binary, binary becomes text. OUT can be "
+        "'-', the standard output.\n\nVariables stay variables: 'runnel saved_model freeze' turns "
+        "them into constants.",
     .words = "IN OUT",
     .word_kind = RN_CLI_FILE,
     .run = run,
