@@ -207,7 +207,10 @@ def main():
     source, html = os.path.join(out, "source"), os.path.join(out, "html")
     if not shutil.which("sphinx-build"):
         stop("sphinx-build is missing; `tools/deps.sh docs` installs it")
-    shutil.rmtree(source, ignore_errors=True)
+    # Sphinx would report declarations that moved since its last run as duplicates, so it starts anew.
+    doctrees = os.path.join(out, "doctrees")
+    for folder in (source, doctrees):
+        shutil.rmtree(folder, ignore_errors=True)
     pages = stage_guides(source)
     stage_index(source, pages)
     stage_c(source)
@@ -216,7 +219,7 @@ def main():
     shutil.copyfile(os.path.join(ROOT, "tools", "docs", "conf.py"), os.path.join(source, "conf.py"))
     text = open(os.path.join(ROOT, "include", "runnel", "version.h"), encoding="utf-8").read()
     version = ".".join(re.findall(r"^#define RN_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", text, re.M))
-    command = ["sphinx-build", "-q", "-W", "--keep-going", "-b", "dummy" if checks else "html", "-d", os.path.join(out, "doctrees"), source, html]
+    command = ["sphinx-build", "-q", "-W", "--keep-going", "-b", "dummy" if checks else "html", "-d", doctrees, source, html]
     status = subprocess.run(command, env=dict(os.environ, RUNNEL_DOCS_VERSION=version)).returncode
     if status == 0 and not checks:
         print("The documentation is in %s/index.html" % html)
