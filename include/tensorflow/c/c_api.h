@@ -9,7 +9,7 @@
 // - NULL objects, indices out of range and unknown names are answered with TF_INVALID_ARGUMENT (or
 //   NULL, 0, -1 where there is no status), never with a crash. Where a function that builds an
 //   operation has no status, the error waits until TF_FinishOperation.
-// - Protos travel as serialised bytes.
+// - Protos travel as serialized bytes.
 // - Graphs and sessions may be used from many threads at once. Descriptions, options, statuses and
 //   buffers belong to one thread at a time.
 
@@ -35,7 +35,7 @@ extern "C" {
 // The TensorFlow release whose API this is, "major.minor.patch". Never freed.
 TF_CAPI_EXPORT const char* TF_Version(void);
 
-// Fills |to|, a tensor of the caller's, from a TensorProto.
+// Fills the caller's tensor |to| from a TensorProto.
 TF_CAPI_EXPORT void TF_TensorFromProto(const TF_Buffer* from, TF_Tensor* to, TF_Status* status);
 
 // Bytes that belong to somebody else; not NUL-terminated.
@@ -55,7 +55,7 @@ TF_CAPI_EXPORT TF_SessionOptions* TF_NewSessionOptions(void);
 // "grpcs://host:port" on one with certificates.
 TF_CAPI_EXPORT void TF_SetTarget(TF_SessionOptions* options, const char* target);
 
-// Replaces the configuration with a serialised ConfigProto.
+// Replaces the configuration with a serialized ConfigProto.
 TF_CAPI_EXPORT void TF_SetConfig(TF_SessionOptions* options, const void* proto, size_t proto_len,
                                  TF_Status* status);
 
@@ -119,7 +119,7 @@ TF_CAPI_EXPORT TF_OperationDescription* TF_NewOperationLocked(TF_Graph* graph, c
 TF_CAPI_EXPORT TF_OperationDescription* TF_NewOperation(TF_Graph* graph, const char* op_type,
                                                         const char* oper_name);
 
-// The device asked for. Any text is taken; a bad one fails when the graph is placed.
+// The requested device. Any string is accepted; placing the graph fails if it is invalid.
 TF_CAPI_EXPORT void TF_SetDevice(TF_OperationDescription* desc, const char* device);
 
 // Appends one input.
@@ -208,7 +208,7 @@ TF_CAPI_EXPORT TF_Operation* TF_FinishOperation(TF_OperationDescription* desc, T
 TF_CAPI_EXPORT const char* TF_OperationName(TF_Operation* oper);
 TF_CAPI_EXPORT const char* TF_OperationOpType(TF_Operation* oper);
 
-// The device asked for, "" when none was.
+// The requested device; "" if none was requested.
 TF_CAPI_EXPORT const char* TF_OperationDevice(TF_Operation* oper);
 
 // The number of outputs, and the type of one of them.
@@ -227,7 +227,7 @@ TF_CAPI_EXPORT TF_DataType TF_OperationInputType(TF_Input oper_in);
 TF_CAPI_EXPORT int TF_OperationInputListLength(TF_Operation* oper, const char* arg_name,
                                                TF_Status* status);
 
-// The output that feeds |oper_in|. {NULL, -1} when there is none.
+// The output that feeds |oper_in|. {NULL, -1} if there is none.
 TF_CAPI_EXPORT TF_Output TF_OperationInput(TF_Input oper_in);
 
 // Writes the first |max_inputs| sources in order.
@@ -264,7 +264,7 @@ TF_CAPI_EXPORT TF_AttrMetadata TF_OperationGetAttrMetadata(TF_Operation* oper,
                                                            const char* attr_name,
                                                            TF_Status* status);
 
-// The getters below write into arrays of the caller's. One that is too short gets what fits. For
+// The getters below write into the caller's arrays. An array that is too short gets what fits. For
 // strings |max_length|, for lists |max_values| is the room; TF_OperationGetAttrMetadata tells how
 // much is there. A value of another kind than asked for is TF_INVALID_ARGUMENT.
 TF_CAPI_EXPORT void TF_OperationGetAttrString(TF_Operation* oper, const char* attr_name,
@@ -527,8 +527,8 @@ TF_CAPI_EXPORT void TF_FunctionGetAttrValueProto(TF_Function* func, const char* 
 // Frees the caller's reference. Graphs that have a copy keep it. NULL is allowed.
 TF_CAPI_EXPORT void TF_DeleteFunction(TF_Function* func);
 
-// Tries to compute |output| from constants alone. 1: |*result| is a new tensor of the caller's. 0:
-// it cannot be done, or failed as the status says.
+// Tries to compute |output| from constants alone. Returns 1 and sets |*result| to a new tensor,
+// which the caller deletes; 0 if it cannot be done, or if it failed as the status says.
 TF_CAPI_EXPORT unsigned char TF_TryEvaluateConstant(TF_Graph* graph, TF_Output output,
                                                     TF_Tensor** result, TF_Status* status);
 
@@ -623,7 +623,7 @@ TF_CAPI_EXPORT void TF_PRun(TF_DeprecatedSession* session, const char* handle,
 
 typedef struct TF_DeviceList TF_DeviceList;
 
-// The devices of a session, in a list of the caller's.
+// The devices of a session. The caller deletes the list.
 TF_CAPI_EXPORT TF_DeviceList* TF_SessionListDevices(TF_Session* session, TF_Status* status);
 TF_CAPI_EXPORT TF_DeviceList* TF_DeprecatedSessionListDevices(TF_DeprecatedSession* session,
                                                               TF_Status* status);
@@ -650,7 +650,7 @@ typedef struct TF_Library TF_Library;
 // loaded before comes back with the same ops. The handle is the caller's.
 TF_CAPI_EXPORT TF_Library* TF_LoadLibrary(const char* library_filename, TF_Status* status);
 
-// An OpList with the ops that the library registered; the bytes are lent by the handle.
+// An OpList with the ops that the library registered; the handle owns the bytes.
 TF_CAPI_EXPORT TF_Buffer TF_GetOpList(TF_Library* lib_handle);
 
 // Frees the handle; what was loaded stays.

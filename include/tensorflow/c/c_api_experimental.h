@@ -30,7 +30,7 @@ TF_CAPI_EXPORT void TF_SetXlaConstantFoldingDisabled(unsigned char should_enable
 
 // --- Ready-made protos
 
-// A ConfigProto and a RunOptions, in buffers of the caller's.
+// A ConfigProto and a RunOptions. The caller deletes the buffers.
 TF_CAPI_EXPORT TF_Buffer* TF_CreateConfig(unsigned char enable_xla_compilation,
                                           unsigned char gpu_memory_allow_growth,
                                           unsigned int num_cpu_devices);
@@ -50,7 +50,7 @@ TF_CAPI_EXPORT TF_Tensor* TF_DequeueNamedTensor(TF_Session* session, int tensor_
 TF_CAPI_EXPORT void TF_EnqueueNamedTensor(TF_Session* session, int tensor_id, TF_Tensor* tensor,
                                           TF_Status* status);
 
-// A ServerDef from its text form, in a buffer of the caller's.
+// A ServerDef from its text form. The caller deletes the buffer.
 TF_CAPI_EXPORT TF_Buffer* TFE_GetServerDef(const char* text_proto, TF_Status* status);
 
 // Sets TF_INTERNAL with the message |errMsg|.
@@ -67,7 +67,7 @@ TF_CAPI_EXPORT void TF_DeleteCheckpointReader(TF_CheckpointReader* reader);
 // 1 or 0.
 TF_CAPI_EXPORT int TF_CheckpointReaderHasTensor(TF_CheckpointReader* reader, const char* name);
 
-// Names by number, lent, 0 to size - 1.
+// Names by number, from 0 to size - 1. They live as long as the reader.
 TF_CAPI_EXPORT const char* TF_CheckpointReaderGetVariable(TF_CheckpointReader* reader, int index);
 TF_CAPI_EXPORT int TF_CheckpointReaderSize(TF_CheckpointReader* reader);
 TF_CAPI_EXPORT TF_DataType TF_CheckpointReaderGetVariableDataType(TF_CheckpointReader* reader,
@@ -78,7 +78,7 @@ TF_CAPI_EXPORT void TF_CheckpointReaderGetVariableShape(TF_CheckpointReader* rea
 TF_CAPI_EXPORT int TF_CheckpointReaderGetVariableNumDims(TF_CheckpointReader* reader,
                                                          const char* name);
 
-// A new tensor of the caller's.
+// A new tensor, which the caller deletes.
 TF_CAPI_EXPORT TF_Tensor* TF_CheckpointReaderGetTensor(TF_CheckpointReader* reader,
                                                        const char* name, TF_Status* status);
 

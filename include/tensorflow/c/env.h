@@ -55,7 +55,7 @@ TF_CAPI_EXPORT void TF_DeleteFile(const char* filename, TF_Status* status);
 
 // --- Lists of names
 
-// The next string, lent until the stream is done; false at the end.
+// The next string, valid until the stream is done; false at the end.
 TF_CAPI_EXPORT bool TF_StringStreamNext(TF_StringStream* list, const char** result);
 
 // Frees the stream. NULL is allowed.

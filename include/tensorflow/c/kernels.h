@@ -145,7 +145,7 @@ TF_CAPI_EXPORT bool TF_IsHostMemoryOutput(TF_OpKernelContext* ctx, int i, TF_Sta
 // The number of the step.
 TF_CAPI_EXPORT int64_t TF_StepId(TF_OpKernelContext* ctx);
 
-// The node as a NodeDef, in a buffer of the caller's.
+// The node as a NodeDef. The caller deletes the buffer.
 TF_CAPI_EXPORT TF_Buffer* TF_OpKernelConstruction_GetNodeDef(TF_OpKernelConstruction* ctx,
                                                              TF_Status* status);
 
@@ -192,7 +192,7 @@ TF_CAPI_EXPORT void TF_OpKernelConstruction_GetAttrString(TF_OpKernelConstructio
                                                           const char* attr_name, char* val,
                                                           size_t max_length, TF_Status* status);
 
-// A new tensor of the caller's.
+// A new tensor, which the caller deletes.
 TF_CAPI_EXPORT void TF_OpKernelConstruction_GetAttrTensor(TF_OpKernelConstruction* ctx,
                                                           const char* attr_name, TF_Tensor** val,
                                                           TF_Status* status);
@@ -226,7 +226,7 @@ TF_CAPI_EXPORT void TF_OpKernelConstruction_GetAttrTensorList(TF_OpKernelConstru
                                                               TF_Tensor** vals, int max_values,
                                                               TF_Status* status);
 
-// A NameAttrList in a buffer of the caller's.
+// A NameAttrList. The caller deletes the buffer.
 TF_CAPI_EXPORT TF_Buffer* TF_OpKernelConstruction_GetAttrFunction(TF_OpKernelConstruction* ctx,
                                                                   const char* attr_name,
                                                                   TF_Status* status);
@@ -248,7 +248,7 @@ TF_CAPI_EXPORT TF_Tensor* TF_ForwardInputOrAllocateOutput(
     int num_candidate_input_indices, int output_index, const int64_t* output_dims,
     int output_num_dims, int* forwarded_input, TF_Status* status);
 
-// Scratch memory on the device, or on the host if |alloc_attrs| says so.
+// Scratch memory on the device, or on the host if |alloc_attrs| asks for that.
 TF_CAPI_EXPORT TF_Tensor* TF_AllocateTemp(TF_OpKernelContext* context, TF_DataType dtype,
                                           const int64_t* dims, int num_dims,
                                           TF_AllocatorAttributes* alloc_attrs, TF_Status* status);

@@ -57,7 +57,7 @@ TF_CAPI_EXPORT void TF_OpDefinitionBuilderSetIsAggregate(TF_OpDefinitionBuilder*
 TF_CAPI_EXPORT void TF_OpDefinitionBuilderSetIsStateful(TF_OpDefinitionBuilder* builder,
                                                         bool is_stateful);
 
-// Ref inputs need not be initialised (as for Assign).
+// Reference inputs need not be initialized (as for Assign).
 TF_CAPI_EXPORT void TF_OpDefinitionBuilderSetAllowsUninitializedInput(
     TF_OpDefinitionBuilder* builder, bool allows_uninitialized_input);
 

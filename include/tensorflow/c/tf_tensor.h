@@ -28,10 +28,10 @@ typedef struct TF_AllocatorAttributes {
 typedef struct TF_Tensor TF_Tensor;
 
 // A tensor over the caller's bytes. |deallocator| is called exactly once, with |data|, |len| and
-// |deallocator_arg|, when nobody needs the bytes any more; it may run on any thread, and before
-// this call returns when the bytes had to be copied (not aligned well enough). String buffers are
-// never copied, read or changed here. NULL when |len| is too small for the shape, a dimension is
-// negative, or memory is short; the bytes have been given to the deallocator then as well.
+// |deallocator_arg|, when the bytes are no longer needed. It may run on any thread, and before this
+// call returns if the bytes had to be copied (because of their alignment). String buffers are never
+// copied, read or changed here. NULL if |len| is too small for the shape, a dimension is negative,
+// or there is no memory; the deallocator has then been called as well.
 TF_CAPI_EXPORT TF_Tensor* TF_NewTensor(TF_DataType dtype, const int64_t* dims, int num_dims,
                                        void* data, size_t len,
                                        void (*deallocator)(void* data, size_t len, void* arg),
@@ -40,13 +40,13 @@ TF_CAPI_EXPORT TF_Tensor* TF_NewTensor(TF_DataType dtype, const int64_t* dims, i
 // The alignment that spares TF_NewTensor the copy, in bytes.
 TF_CAPI_EXPORT size_t TF_TensorDefaultAlignment(void);
 
-// A tensor with memory of its own, |len| bytes: strings are empty, other types uninitialised. NULL
+// A tensor with memory of its own, |len| bytes: strings are empty, other types uninitialized. NULL
 // under the conditions of TF_NewTensor.
 TF_CAPI_EXPORT TF_Tensor* TF_AllocateTensor(TF_DataType dtype, const int64_t* dims, int num_dims,
                                             size_t len);
 
-// If nobody shares the buffer and the library allocated it: a tensor that has taken it over, and
-// |tensor| is consumed. NULL otherwise, and |tensor| is untouched.
+// If the buffer is not shared and the library allocated it, returns a tensor that has taken it
+// over, and |tensor| is consumed. Otherwise returns NULL, and |tensor| is unchanged.
 TF_CAPI_EXPORT TF_Tensor* TF_TensorMaybeMove(TF_Tensor* tensor);
 
 // Drops the caller's reference. NULL is allowed.
@@ -55,7 +55,7 @@ TF_CAPI_EXPORT void TF_DeleteTensor(TF_Tensor* tensor);
 // Element type. 0, which is no type, for NULL.
 TF_CAPI_EXPORT TF_DataType TF_TensorType(const TF_Tensor* tensor);
 
-// Gives the tensor a new shape. The caller sees to it that the buffer is large enough for it.
+// Gives the tensor a new shape. The caller must make sure that the buffer is large enough.
 TF_CAPI_EXPORT void TF_SetShape(TF_Tensor* tensor, const int64_t* dims, int num_dims);
 
 // The rank; -1 when it is not known or for NULL.
@@ -67,7 +67,7 @@ TF_CAPI_EXPORT int64_t TF_Dim(const TF_Tensor* tensor, int dim_index);
 // Bytes of the buffer. For strings, the 24 bytes of each element, not what they point to.
 TF_CAPI_EXPORT size_t TF_TensorByteSize(const TF_Tensor* tensor);
 
-// The buffer, lent. NULL for a NULL tensor; may be NULL for one without elements.
+// The buffer, which the tensor owns. NULL for a NULL tensor; may be NULL if it has no elements.
 TF_CAPI_EXPORT void* TF_TensorData(const TF_Tensor* tensor);
 
 // Number of elements; 1 for a scalar.

@@ -18,13 +18,13 @@ extern "C" {
 // Turns raw memory into an empty string. What was there is not freed.
 TF_CAPI_EXPORT void TF_StringInit(TF_TString* t);
 
-// Replaces the value with a copy of |size| bytes. |dst| must be initialised.
+// Replaces the value with a copy of |size| bytes. |dst| must be initialized.
 TF_CAPI_EXPORT void TF_StringCopy(TF_TString* dst, const char* src, size_t size);
 
 // Replaces the value with a view: the bytes stay the caller's and must outlive |dst|.
 TF_CAPI_EXPORT void TF_StringAssignView(TF_TString* dst, const char* src, size_t size);
 
-// The bytes, lent until the string changes.
+// The bytes, valid until the string changes.
 TF_CAPI_EXPORT const char* TF_StringGetDataPointer(const TF_TString* tstr);
 
 // How the bytes are kept: inline, on the heap, at an offset, or as a view.

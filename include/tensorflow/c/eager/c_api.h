@@ -121,7 +121,7 @@ TF_CAPI_EXPORT TFE_Op* TFE_NewOp(TFE_Context* ctx, const char* op_or_function_na
 // Frees the description. NULL is allowed.
 TF_CAPI_EXPORT void TFE_DeleteOp(TFE_Op* op);
 
-// Name, context and device, lent.
+// Name, context and device, which live as long as the op.
 TF_CAPI_EXPORT const char* TFE_OpGetName(const TFE_Op* op, TF_Status* status);
 TF_CAPI_EXPORT TFE_Context* TFE_OpGetContext(const TFE_Op* op, TF_Status* status);
 TF_CAPI_EXPORT void TFE_OpSetDevice(TFE_Op* op, const char* device_name, TF_Status* status);

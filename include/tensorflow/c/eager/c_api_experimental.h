@@ -28,7 +28,7 @@ TF_CAPI_EXPORT void TFE_ContextDisableGraphCollection(TFE_Context* ctx);
 // --- Metrics
 //
 // A metric has a name, a description and up to four labels; a cell is one combination of label
-// values, lent by the metric. A name in use is TF_ALREADY_EXISTS.
+// values, which the metric owns. A name in use is TF_ALREADY_EXISTS.
 
 typedef struct TFE_MonitoringCounterCell TFE_MonitoringCounterCell;
 
@@ -341,7 +341,7 @@ TF_CAPI_EXPORT void TFE_ContextAsyncWait(TFE_Context* ctx, TF_Status* status);
 
 // --- Memory of handles
 
-// The buffer on its device, lent, and its size in bytes.
+// The buffer on its device, which the handle owns, and its size in bytes.
 TF_CAPI_EXPORT void* TFE_TensorHandleDevicePointer(TFE_TensorHandle* h, TF_Status* status);
 TF_CAPI_EXPORT size_t TFE_TensorHandleDeviceMemorySize(TFE_TensorHandle* h, TF_Status* status);
 
@@ -429,7 +429,7 @@ TF_CAPI_EXPORT void TFE_ContextGetFunctionDef(TFE_Context* ctx, const char* func
 TF_CAPI_EXPORT void TFE_ContextGetGraphDebugInfo(TFE_Context* ctx, const char* function_name,
                                                  TF_Buffer* buf, TF_Status* status);
 
-// A copy of the caller's.
+// A copy, which the caller deletes.
 TF_CAPI_EXPORT TF_Function* TFE_ContextGetFunction(TFE_Context* ctx, const char* name,
                                                    TF_Status* status);
 

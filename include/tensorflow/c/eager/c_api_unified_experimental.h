@@ -56,7 +56,7 @@ TF_CAPI_EXPORT void TF_AbstractOpSetAttrType(TF_AbstractOp* op, const char* attr
 // Frees the tensor. NULL is allowed.
 TF_CAPI_EXPORT void TF_DeleteAbstractTensor(TF_AbstractTensor* tensor);
 
-// --- Lists of outputs; tensors are lent to the list
+// --- Lists of outputs; a list does not own its tensors
 
 // An empty list. The caller deletes it.
 TF_CAPI_EXPORT TF_OutputList* TF_NewOutputList(void);

@@ -86,7 +86,7 @@ typedef struct TP_OptimizerRegistrationParams {
 // Defined by the plug-in, not by this library.
 void TF_InitGraph(TP_OptimizerRegistrationParams* params, TF_Status* status);
 
-// --- Names of nodes, in two calls: sizes first, then the names into arrays of the caller's
+// --- Names of nodes, in two calls: sizes first, then the names into the caller's arrays
 
 // The nodes that an optimizer must keep.
 TF_CAPI_EXPORT void TF_GetNodesToPreserveListSize(const TF_GrapplerItem* item, int* num_values,
@@ -122,7 +122,7 @@ TF_CAPI_EXPORT void TF_GetOutputPropertiesListSize(TF_GraphProperties* graph_pro
                                                    const char* name, int* num_values,
                                                    TF_Status* status);
 
-// |properties| are |num_values| empty buffers of the caller's.
+// |properties| are |num_values| empty buffers, which the caller owns.
 TF_CAPI_EXPORT void TF_GetInputPropertiesList(TF_GraphProperties* graph_properties,
                                               const char* name, TF_Buffer** properties,
                                               int num_values, TF_Status* status);
