@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../support/status.h"
+#include "addresses.h"
 #include "base/net.h"
 #include "dist/rpc/remote.h"
 #include "dist/server.h"
@@ -64,25 +65,10 @@ static rn_worker_t* find(void* self, rn_str_t task) {
 
 static rn_allocator_t memory(void) { return rn_allocator_system(); }
 
-// Ports that are free now: found by listening on any.
-static void find_ports(char addresses[kTasks][64]) {
-  const rn_env_t* env = rn_env_system();
-  rn_socket_t* sockets[kTasks];
-  for (int i = 0; i < kTasks; ++i) {
-    rn_strbuf_t address;
-    rn_strbuf_init(&address, memory());
-    OK(env->net->listen(env->net_self, "127.0.0.1:0", memory(), &sockets[i]));
-    OK(sockets[i]->vtable->address(sockets[i], &address));
-    snprintf(addresses[i], 64, "%s", address.data);
-    rn_strbuf_clear(&address);
-  }
-  for (int i = 0; i < kTasks; ++i) sockets[i]->vtable->close(sockets[i]);
-}
-
 static void cluster_open_servers(cluster_t* cluster) {
   char addresses[kTasks][64];
   rn_server_task_t tasks[kTasks];
-  find_ports(addresses);
+  OK(free_addresses(addresses, kTasks));
   for (int i = 0; i < kTasks; ++i)
     tasks[i] = (rn_server_task_t){.job = i == 0 ? RN_STR("worker") : RN_STR("ps"),
                                   .index = i == 0 ? 0 : i - 1,
